@@ -1,0 +1,573 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * kvroute.h - which LLM worker most likely still holds the KV cache of this
+ * prompt's prefix, and is it worth sending the request there?
+ *
+ * The manual is kvroute(7) and the pages of section 3; this file is the
+ * contract in short.
+ *
+ * For the whole file, unless a line says otherwise:
+ *   errors    functions returning int give KVR_OK (0) or a negative
+ *             enum kvr_error; after an error nothing has changed and no
+ *             output has been written.
+ *   time      `now` is nanoseconds of a clock of yours that does not jump
+ *             (CLOCK_MONOTONIC). The time of a call is the larger of `now`
+ *             and the largest `now` of any earlier writing call.
+ *   structs   those you fill or receive begin with `size_t size`: set it to
+ *             sizeof the struct. Fields beyond your size take their defaults
+ *             (in) or are not written (out). No struct holds a pointer.
+ *   arrays    of structs come with the size of one element.
+ *   strings   are (pointer, length), need no NUL and may be any bytes.
+ *   threads   any call on a struct kvr from any thread, no lock outside; a
+ *             struct kvr_prompt belongs to one thread at a time.
+ *   memory    the library keeps no pointer of yours after a call returns,
+ *             except the region memory of kvr_new_at and kvr_attach_at.
+ */
+#ifndef KVROUTE_H
+#define KVROUTE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define KVR_VERSION_MAJOR 0
+#define KVR_VERSION_MINOR 1
+#define KVR_VERSION_PATCH 0
+#define KVR_VERSION_STRING "0.1.0"
+
+/* The version of the library that runs: major << 16 | minor << 8 | patch. */
+uint32_t kvr_version(void);
+const char *kvr_version_string(void);
+
+/* ------------------------------------------------------------- errors --- */
+
+enum kvr_error {
+	KVR_OK = 0,
+	KVR_EINVAL = -1,      /* an argument is NULL, out of range or absurd */
+	KVR_ENOMEM = -2,      /* the system gave no memory */
+	KVR_ETOOSMALL = -3,   /* region memory is too small for these options */
+	KVR_EFORMAT = -4,     /* this memory is no region, or it is damaged */
+	KVR_EVERSION = -5,    /* a region of another format version */
+	KVR_EMISMATCH = -6,   /* region or prompt was made with other options */
+	KVR_ECLOCK = -7,      /* `now` is negative or three years ahead */
+	KVR_EWORKER = -8,     /* no such worker: unknown, removed or reset */
+	KVR_EEXIST = -9,      /* a worker of this name and rank exists */
+	KVR_EFULL = -10,      /* the table of workers or the region is full */
+	KVR_ELEASE = -11,     /* no such lease: never given, or ended */
+	KVR_ESTATE = -12,     /* the call does not fit the object's state */
+	KVR_EEMPTY = -13,     /* the prompt has no tokens */
+	KVR_ENOWORKER = -14,  /* no worker is eligible */
+	KVR_ENOTALLOWED = -15,/* the pinned worker is not eligible */
+	KVR_EPINNEDBUSY = -16,/* the pinned worker is overloaded */
+	KVR_EALLBUSY = -17,   /* every eligible worker is overloaded */
+	KVR_EBUSY = -18,      /* the lock is taken and KVR_NOWAIT was given */
+	KVR_ECORRUPT = -19    /* kvr_check found a broken invariant */
+};
+
+/* One sentence about an error; never NULL, also for unknown numbers. */
+const char *kvr_strerror(int error);
+/* The name of an error: "KVR_EINVAL"; "KVR_E?" for unknown numbers. */
+const char *kvr_errname(int error);
+
+/* ------------------------------------------------------------ options --- */
+
+enum {
+	KVR_SECRET_BYTES = 192,
+	KVR_NAME_MAX = 119,         /* bytes of a worker's name; at least 1 */
+	KVR_WORKERS_MAX = 4096,     /* limit of kvr_options.max_workers */
+	KVR_PREFERENCES_MAX = 8,
+	KVR_EXCLUDED_MAX = 16
+};
+
+enum {
+	KVR_TTL_ENDLESS = -1, /* a ttl_ns that never expires */
+	KVR_AUTO = 0x7fffffff /* "what suits", where a comment says auto */
+};
+
+enum kvr_unit { KVR_UNIT_TOKENS = 0, KVR_UNIT_BYTES = 1 };
+
+enum kvr_hash_kind {
+	KVR_HASH_KEYED = 0,  /* XXH3 under the region's secret; the default */
+	KVR_HASH_DYNAMO = 1  /* bit for bit NVIDIA Dynamo's; public seed 1337 */
+};
+
+enum kvr_secret_kind {
+	KVR_SECRET_RANDOM = 0, /* drawn when the region is made */
+	KVR_SECRET_GIVEN = 1   /* kvr_options.secret; shared by replicas */
+};
+
+struct kvr_options {
+	size_t size;
+	uint64_t region_bytes;      /* all memory of the index; 64 MiB */
+	int64_t ttl_ns;             /* 120 s; 0 remembers nothing; -1 endless */
+	int64_t lease_limit_ns;     /* a lease this old is ended; 3600 s */
+	uint32_t unit;              /* enum kvr_unit; tokens */
+	uint32_t block_size;        /* units a block; auto: 16 tokens, 256 bytes */
+	uint32_t hash;              /* enum kvr_hash_kind; keyed */
+	uint32_t eagle;             /* 1: windows of block_size + 1 tokens */
+	uint32_t max_workers;       /* 1 to KVR_WORKERS_MAX; 256 */
+	uint32_t max_prompt_blocks; /* recorded of one prompt; auto: 1/8 region */
+	uint32_t secret_kind;       /* enum kvr_secret_kind; random */
+	uint32_t reserved;          /* 0 */
+	unsigned char secret[KVR_SECRET_BYTES];
+};
+
+/* Writes every default, and options->size. */
+int kvr_options_init(struct kvr_options *options);
+
+/* ------------------------------------------------------------- region --- */
+
+struct kvr; /* a handle on one region; process-local */
+
+/* Makes a region in private memory. options may be NULL: all defaults. */
+int kvr_new(const struct kvr_options *options, struct kvr **out);
+/*
+ * Formats `bytes` bytes at `memory` (64-byte aligned, yours, outlives every
+ * handle; options->region_bytes is ignored). May be shared by processes.
+ */
+int kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
+    struct kvr **out);
+/*
+ * Attaches to memory that kvr_new_at formatted, here or in another process,
+ * at any address. If options is not NULL, unit, block size, hash, eagle,
+ * worker limit and a given secret must match: KVR_EMISMATCH.
+ */
+int kvr_attach_at(const struct kvr_options *options, void *memory,
+    size_t bytes, struct kvr **out);
+/* Ends a handle; frees private memory, leaves yours alone. NULL is fine. */
+void kvr_free(struct kvr *k);
+/* Forgets all prefixes, leases and loads; keeps workers, options, policy. */
+int kvr_clear(struct kvr *k);
+/* The options in force, with every auto resolved; the secret reads as 0. */
+int kvr_get_options(const struct kvr *k, struct kvr_options *out);
+
+/* ------------------------------------------------------------ workers --- */
+
+enum kvr_role { KVR_ROLE_BOTH = 0, KVR_ROLE_PREFILL = 1, KVR_ROLE_DECODE = 2 };
+
+enum kvr_state {
+	KVR_STATE_UP = 0,
+	KVR_STATE_DRAINING = 1, /* takes only requests pinned to it */
+	KVR_STATE_DOWN = 2      /* takes none; what it holds stays on record */
+};
+
+/*
+ * A worker is one engine, or one data-parallel rank of one. Its id is a slot
+ * and a generation: never 0, never used again after remove or reset.
+ */
+struct kvr_worker {
+	size_t size;
+	uint32_t rank;               /* data-parallel rank; fixed by add */
+	uint32_t role;               /* enum kvr_role */
+	uint32_t state;              /* enum kvr_state */
+	uint32_t reserved;           /* 0 */
+	uint64_t capacity_tokens;    /* of KV cache; 0: not known */
+	uint64_t max_batched_tokens; /* of one engine step; 0: not known */
+	uint64_t taints;             /* a set of 64 labels, yours to name */
+	double prefill_rate;         /* tokens a second; 0: not known */
+	double weight;               /* share of the load; 1.0; above 0 */
+};
+
+/*
+ * What is running on a worker that no lease of this region knows of; it is
+ * added to what the leases book.
+ */
+struct kvr_load {
+	size_t size;
+	uint64_t prefill_tokens; /* not yet prefilled */
+	uint64_t active_blocks;  /* index blocks of running requests */
+	uint64_t requests;       /* running */
+	uint64_t used_blocks;    /* as the engine publishes it; see policy */
+};
+
+int kvr_worker_init(struct kvr_worker *facts);
+int kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
+    const struct kvr_worker *facts, uint64_t *id);
+int kvr_worker_find(const struct kvr *k, const char *name, size_t name_len,
+    uint32_t rank, uint64_t *id);
+int kvr_worker_get(const struct kvr *k, uint64_t id, struct kvr_worker *out);
+/* Copies up to `capacity` bytes, no NUL; *name_len is the full length. */
+int kvr_worker_name(const struct kvr *k, uint64_t id, char *name,
+    size_t capacity, size_t *name_len);
+int kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts);
+int kvr_worker_set_load(struct kvr *k, uint64_t id,
+    const struct kvr_load *load);
+/* *id = the worker after *id in order of slots; 0 begins, 0 is the end. */
+int kvr_worker_next(const struct kvr *k, uint64_t *id);
+/* O(1). Leases still open on it stay valid numbers. */
+int kvr_worker_remove(struct kvr *k, uint64_t id);
+/*
+ * O(1). The engine restarted or dropped its cache: everything recorded for it
+ * is void, name and facts stay, *new_id is the new incarnation.
+ */
+int kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id);
+
+/* ------------------------------------------------------------- prompts --- */
+
+/*
+ * Scope: what must match before two prompts may share anything. Begin with
+ * kvr_scope_init (the empty scope), set parts in any order; an empty text is
+ * an absent part. The digests depend on the region's secret. With
+ * KVR_HASH_DYNAMO only adapter and salt exist, others are KVR_EMISMATCH.
+ */
+enum kvr_scope_part {
+	KVR_SCOPE_MODEL = 0,
+	KVR_SCOPE_ADAPTER = 1,
+	KVR_SCOPE_SALT = 2,
+	KVR_SCOPE_TENANT = 3
+};
+struct kvr_scope {
+	size_t size;
+	uint64_t digest[4];
+};
+int kvr_scope_init(struct kvr_scope *scope);
+int kvr_scope_set(const struct kvr *k, struct kvr_scope *scope,
+    enum kvr_scope_part part, const void *text, size_t length);
+
+/*
+ * A prompt holds the hashes of one request, its partial last block, the
+ * workers it may not go to, and scratch memory. Reuse it: begin forgets.
+ * It copies what it needs of the region and may outlive the handle.
+ */
+struct kvr_prompt;
+int kvr_prompt_new(const struct kvr *k, struct kvr_prompt **out);
+void kvr_prompt_free(struct kvr_prompt *p);
+
+/*
+ * begin, then tokens or bytes in pieces of any length, then end. The scope
+ * (NULL: empty) is given at begin, or, with KVR_HASH_KEYED, at end if it is
+ * known only then. After end the prompt can be used; giving it more tokens
+ * reopens it, and end closes it again (for kvr_extend).
+ */
+int kvr_prompt_begin(struct kvr_prompt *p, const struct kvr_scope *scope);
+int kvr_prompt_tokens(struct kvr_prompt *p, const uint32_t *tokens, size_t n);
+int kvr_prompt_bytes(struct kvr_prompt *p, const void *bytes, size_t n);
+/*
+ * Hashes of the images (or other media) that lie in block `block`; any order;
+ * before the block is complete. May be called more than once for a block.
+ */
+int kvr_prompt_media(struct kvr_prompt *p, size_t block,
+    const uint64_t *hashes, size_t n);
+/* n whole blocks by their local hashes, instead of their tokens or bytes. */
+int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
+int kvr_prompt_end(struct kvr_prompt *p, const struct kvr_scope *scope);
+
+/* begin + tokens (bytes) + end. */
+int kvr_prompt_set_tokens(struct kvr_prompt *p, const struct kvr_scope *scope,
+    const uint32_t *tokens, size_t n);
+int kvr_prompt_set_bytes(struct kvr_prompt *p, const struct kvr_scope *scope,
+    const void *bytes, size_t n);
+
+/*
+ * Only these workers (all, if never called or n is 0), until the next begin.
+ * Ids that are no longer valid are skipped.
+ */
+int kvr_prompt_allow(struct kvr_prompt *p, const uint64_t *workers, size_t n);
+
+struct kvr_prompt_info {
+	size_t size;
+	uint64_t units;  /* tokens or bytes given */
+	uint64_t tokens; /* tokens; in byte mode an estimate */
+	uint32_t blocks; /* complete blocks */
+	uint32_t tail;   /* units after the last complete block */
+};
+int kvr_prompt_info(const struct kvr_prompt *p, struct kvr_prompt_info *out);
+/* Hashes of block i, after end: local (of the block), sequence (of all). */
+int kvr_prompt_hash(const struct kvr_prompt *p, size_t i, uint64_t *local,
+    uint64_t *sequence);
+
+/* ------------------------------------------------------ match and route --- */
+
+/* What one worker is believed to hold of a prompt: leading index blocks. */
+struct kvr_overlap {
+	uint64_t worker;
+	uint32_t blocks;
+	uint32_t active_blocks; /* of them, in use by running requests */
+	uint32_t tokens;        /* blocks in tokens; in byte mode an estimate */
+	uint32_t reserved;      /* 0 */
+};
+
+/*
+ * Overlap of every worker that has any, in no order. Writes the first
+ * `capacity` of them, *count is how many there are: never more than
+ * max_workers. Changes nothing, refreshes nothing.
+ */
+int kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
+    struct kvr_overlap *out, size_t element, size_t capacity, size_t *count);
+
+enum kvr_stage {
+	KVR_STAGE_ALL = 0,     /* prefill and decode on one worker */
+	KVR_STAGE_PREFILL = 1, /* disaggregated serving, first stage */
+	KVR_STAGE_DECODE = 2   /* second stage: by load alone, see kvr_request(3) */
+};
+
+enum kvr_flags {
+	KVR_NOWAIT = 1, /* KVR_EBUSY instead of waiting for the lock */
+	/* for struct kvr_request: */
+	KVR_IGNORE_PREFILL = 2, /* count no prefill tokens */
+	KVR_IGNORE_REUSE = 4    /* count no shared blocks; record no prefix */
+};
+
+struct kvr_preference {
+	uint64_t taints; /* a worker carrying any of these ... */
+	double weight;   /* ... is preferred (above 0) or avoided (below 0) */
+};
+
+/* A request beside its prompt. kvr_request_init writes the defaults. */
+struct kvr_request {
+	size_t size;
+	uint64_t owner;           /* of the lease, for kvr_reap_owner; 0 */
+	uint64_t pinned;          /* a worker's id: no choice; 0 */
+	uint64_t seed;            /* of a choice with temperature */
+	uint64_t required_taints; /* only workers that carry all of these */
+	double overlap_credit;    /* overrides the policy's; below 0: policy's */
+	double prefill_scale;     /* the same */
+	double temperature;       /* the same */
+	uint32_t stage;           /* enum kvr_stage */
+	uint32_t flags;           /* enum kvr_flags */
+	uint32_t n_excluded;
+	uint32_t n_preferences;
+	uint64_t excluded[KVR_EXCLUDED_MAX]; /* workers not to take: retries */
+	struct kvr_preference preferences[KVR_PREFERENCES_MAX];
+};
+int kvr_request_init(struct kvr_request *request);
+
+enum kvr_reason {
+	KVR_REASON_COST = 0,   /* least cost */
+	KVR_REASON_TIE = 1,    /* least cost, shared by several */
+	KVR_REASON_SAMPLED = 2,/* drawn by temperature */
+	KVR_REASON_PINNED = 3, /* as the request said */
+	KVR_REASON_LOAD = 4,   /* two-tier: least load */
+	KVR_REASON_OVERLAP = 5 /* two-tier: least load among longest overlaps */
+};
+
+struct kvr_decision {
+	size_t size;
+	uint64_t worker;
+	uint64_t lease;           /* kvr_reserve; else 0 */
+	uint64_t prompt_tokens;
+	uint64_t overlap_tokens;  /* predicted to be cached */
+	double cost;              /* of the worker taken; unit: policy's */
+	uint32_t prompt_blocks;
+	uint32_t overlap_blocks;
+	uint32_t recorded_blocks; /* kvr_reserve, kvr_observe; else 0 */
+	uint32_t reason;          /* enum kvr_reason */
+	uint32_t eligible;        /* workers that could have been taken */
+	uint32_t reserved;
+};
+
+/* Chooses; changes nothing. request may be NULL: the defaults. */
+int kvr_route(const struct kvr *k, struct kvr_prompt *p,
+    const struct kvr_request *request, int64_t now, struct kvr_decision *out);
+/*
+ * The same with overlaps given (an oracle, engine events, a table of yours)
+ * instead of those of the index. Workers not named have none.
+ */
+int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
+    const struct kvr_request *request, const struct kvr_overlap *overlaps,
+    size_t element, size_t n, int64_t now, struct kvr_decision *out);
+
+enum kvr_verdict {
+	KVR_ELIGIBLE = 0,
+	KVR_NOT_ALLOWED = 1, /* not in the allowed set, excluded, not pinned */
+	KVR_WRONG_ROLE = 2,
+	KVR_NOT_UP = 3,
+	KVR_LACKS_TAINT = 4,
+	KVR_OVERLOADED = 5
+};
+
+/* Everything a decision is made of, for one worker. */
+struct kvr_candidate {
+	uint64_t worker;
+	uint64_t overlap_tokens;
+	uint64_t prefill_tokens;  /* booked on it now */
+	uint64_t decode_blocks;   /* active on it now */
+	uint64_t requests;        /* running on it now */
+	int64_t age_ns;           /* since the deepest overlap was stamped; */
+	                          /* 0 while pinned, -1 without overlap */
+	double cost;
+	uint32_t overlap_blocks;
+	uint32_t new_decode_blocks; /* this request would add */
+	uint32_t verdict;         /* enum kvr_verdict */
+	uint32_t reserved;
+};
+/* All workers, eligible or not. capacity and count as in kvr_match. */
+int kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
+    const struct kvr_request *request, int64_t now, struct kvr_candidate *out,
+    size_t element, size_t capacity, size_t *count);
+
+/* -------------------------------------------------------------- policy --- */
+
+enum kvr_cost {
+	KVR_COST_DYNAMO = 0,  /* the reference's cost function */
+	KVR_COST_TWO_TIER = 1 /* longest overlap unless loads differ much */
+};
+
+/* How workers are chosen; lives in the region. See kvr_policy(3). */
+struct kvr_policy {
+	size_t size;
+	uint32_t cost;                /* enum kvr_cost */
+	uint32_t reserved;
+	double overlap_credit;        /* 1.0 */
+	double overlap_decay;         /* 0 */
+	double prefill_scale;         /* 1.0 */
+	double request_weight;        /* blocks a running request counts; 0 */
+	double temperature;           /* 0: least cost */
+	double busy_prefill_tokens;   /* overloaded above; below 0: never; -1 */
+	double busy_prefill_fraction; /* ... of max_batched_tokens; -1 */
+	double busy_blocks_fraction;  /* ... of the capacity's blocks; -1 */
+	double two_tier_overlap;      /* share of the prompt, 0.5 */
+	double two_tier_load_gap;     /* requests, 32 */
+	double two_tier_load_ratio;   /* 1.1 */
+};
+int kvr_policy_init(struct kvr_policy *policy);
+int kvr_get_policy(const struct kvr *k, struct kvr_policy *out);
+int kvr_set_policy(struct kvr *k, const struct kvr_policy *policy);
+
+/* ------------------------------------------------- observe and expire --- */
+
+/*
+ * The prompt was sent to this worker: its path is refreshed and extended.
+ * The same as reserve_on, commit and finish at one instant.
+ * *recorded_blocks (may be NULL): how much of the prompt there was room for.
+ */
+int kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker,
+    int64_t now, uint32_t flags, uint32_t *recorded_blocks);
+/*
+ * Reclaims what is due, at most `budget` entries; *left (may be NULL) is 1 if
+ * more is due. Never needed for correct answers.
+ */
+int kvr_expire(struct kvr *k, int64_t now, uint32_t budget, uint32_t *left);
+/* *due = when the next entry is due; INT64_MAX if none ever is. */
+int kvr_next_expiry(const struct kvr *k, int64_t *due);
+
+/* -------------------------------------------------- one request's life --- */
+
+/* Chooses and pins the path; a decision also when the region is full. */
+int kvr_reserve(struct kvr *k, struct kvr_prompt *p,
+    const struct kvr_request *request, int64_t now, struct kvr_decision *out);
+/* The same on a worker that you chose; no eligibility but that it exists. */
+int kvr_reserve_on(struct kvr *k, struct kvr_prompt *p,
+    const struct kvr_request *request, uint64_t worker, int64_t now,
+    struct kvr_decision *out);
+/* Dispatched. */
+int kvr_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags);
+/* The first token came: prefill is over. */
+int kvr_first_token(struct kvr *k, uint64_t lease, int64_t now,
+    uint32_t flags);
+/*
+ * The answer grew: p is the lease's prompt with the generated tokens appended
+ * (kvr_prompt_tokens, kvr_prompt_end). New whole blocks join the path.
+ */
+int kvr_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
+    int64_t now, uint32_t flags);
+/* Counts generated blocks as load without recording them. */
+int kvr_output_blocks(struct kvr *k, uint64_t lease, uint32_t blocks,
+    int64_t now, uint32_t flags);
+
+enum kvr_report_kind {
+	KVR_REPORT_NONE = 0,   /* no usage was seen */
+	KVR_REPORT_ABSENT = 1, /* usage without a number of cached tokens */
+	KVR_REPORT_VALUE = 2
+};
+enum kvr_report_flags {
+	KVR_REPORT_STREAM = 1,     /* the answer was an event stream */
+	KVR_REPORT_NO_EVIDENCE = 2 /* a retry, an error, logprobs, images, ... */
+};
+/* What the engine said about the request, as kvr_report(3) tells. */
+struct kvr_report {
+	size_t size;
+	uint64_t prompt_tokens; /* 0: not said */
+	uint64_t cached_tokens; /* with KVR_REPORT_VALUE */
+	uint32_t kind;          /* enum kvr_report_kind */
+	uint32_t flags;         /* enum kvr_report_flags */
+	uint32_t endpoint;      /* a number of yours for the kind of endpoint */
+	uint32_t reserved;
+};
+/* Done. report may be NULL: none. */
+int kvr_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
+    int64_t now, uint32_t flags);
+/* Never dispatched, or failed: as if it had not been. */
+int kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags);
+/* Ends every lease of a dead owner; *ended (may be NULL) counts them. */
+int kvr_reap_owner(struct kvr *k, uint64_t owner, int64_t now,
+    uint32_t *ended);
+
+/* -------------------------------------------------------- looking inside --- */
+
+struct kvr_stats {
+	size_t size;
+	uint64_t region_bytes;
+	uint64_t cells;             /* of 64 bytes */
+	uint64_t cells_free;
+	uint64_t workers;
+	uint64_t nodes;             /* of the radix tree */
+	uint64_t entries;           /* (node, worker), reclaimable ones too */
+	uint64_t blocks;            /* distinct blocks in the tree */
+	uint64_t held_blocks;       /* (block, worker) pairs */
+	uint64_t leases;            /* open */
+	int64_t clock;              /* largest `now` of a writing call; or -1 */
+	/* from here on: counted since the region was made */
+	uint64_t observes;
+	uint64_t reserves;
+	uint64_t commits;
+	uint64_t finishes;
+	uint64_t aborts;
+	uint64_t reaped;            /* leases ended by age or by owner */
+	uint64_t expired;           /* entries reclaimed because due */
+	uint64_t evicted;           /* entries that left for lack of room */
+	uint64_t voided;            /* entries of removed or reset workers */
+	uint64_t splits;
+	uint64_t merges;
+	uint64_t extensions;        /* in place */
+	uint64_t truncated;         /* prompts not recorded whole */
+	uint64_t clock_back;        /* calls with a `now` before an earlier one */
+};
+int kvr_stats(const struct kvr *k, struct kvr_stats *out);
+
+struct kvr_worker_stats {
+	size_t size;
+	uint64_t entries;
+	uint64_t held_blocks;
+	uint64_t requests;          /* running: leases and set from outside */
+	uint64_t prefill_tokens;
+	uint64_t active_blocks;     /* prompt blocks, shared ones once */
+	uint64_t output_blocks;
+	uint64_t observed;          /* prompts recorded here */
+	uint64_t prompt_tokens;     /* of them */
+	uint64_t predicted_tokens;  /* of them, predicted to be cached */
+	uint32_t busy;              /* 1: above a threshold of the policy */
+	uint32_t reserved;
+};
+int kvr_worker_stats(const struct kvr *k, uint64_t worker,
+    struct kvr_worker_stats *out);
+
+/* Verifies every invariant, O(everything), under the lock: KVR_ECORRUPT. */
+int kvr_check(const struct kvr *k);
+
+/* One entry of the index: a worker's hold on a run of blocks. */
+struct kvr_entry {
+	uint64_t worker;
+	uint64_t parent;      /* sequence hash before the run; root of its scope */
+	uint64_t sequence;    /* sequence hash of the run's last block */
+	int64_t age_ns;       /* since it was stamped; -1: reserved, not committed */
+	uint32_t first_block; /* position in the prompt */
+	uint32_t blocks;
+	uint32_t pins;        /* leases that hold it */
+	uint32_t reserved;
+};
+/*
+ * Walks what is live at `now`. *cursor 0 begins, 0 is the end. Entries that
+ * neither come nor go between the calls are met exactly once.
+ */
+int kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
+    struct kvr_entry *out, size_t element, size_t capacity, size_t *count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
