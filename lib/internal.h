@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * internal.h - the region: one flat piece of memory that holds an index.
+ *
+ * THE IDEA. Everything an index knows lies in one contiguous region of a size
+ * fixed when it is made. Links inside are 32-bit numbers of cells, never
+ * pointers, so the region may be private, shared, or mapped at another
+ * address in every process; a stale link still points inside.
+ *
+ *   +--------+-------+-------+------------+---------+---------+-----------+
+ *   | region | slots | names | tournament | nodes'  | entries'| cells     |
+ *   | header | 2 x W |   W   |            | buckets | buckets | 64 B each |
+ *   +--------+-------+-------+------------+---------+---------+-----------+
+ *    durable: options, secret, workers      disposable: a cache of hints
+ *
+ * CELLS are all of one size, so memory never fragments. A cell is
+ *   node    a run of blocks in the radix tree (index.c)
+ *   piece   16 hashes of a run, or 16 links to pieces (run.c)
+ *   hold    one worker's hold on one node: an "entry" (hold.c)
+ *   group   the (stamp, worker) pairs of 6 holds, what a match reads (hold.c)
+ *   lease   one request in flight (lease.c)
+ * Cell 0 is never used: 0 is "none", and a link out of bounds reads as 0.
+ *
+ * SLOTS. A worker lives in a slot; there are twice as many slots as workers.
+ * Removing or restarting a worker retires its slot at once: the slot's lists
+ * are spliced onto a list of the dead and reclaimed little by little; a slot
+ * is used again when nothing refers to it any more.
+ *
+ * DIRECTION. Each file may use those before it, never those after it:
+ *   hash prompt | region run order hold index | retain | worker lease |
+ *   route | check kvroute
+ */
+#ifndef KVR_INTERNAL_H
+#define KVR_INTERNAL_H
+
+#include "hash.h"
+
+#include <pthread.h>
+
+enum {
+	CELL = 64,           /* bytes */
+	PIECE = 16,          /* hashes, or links, in a piece of a run */
+	PAIRS = 6,           /* (stamp, word) pairs in a group */
+	MAGAZINE = 24,       /* cells at hand for the next allocations */
+	SLOTS_PER_WORKER = 2
+};
+
+/* Never live, whatever the time to live; the stamp of the unconfirmed. */
+#define STAMP_NONE INT64_MIN
+/* How far ahead of the clock a `now` may be: about three years. */
+#define CLOCK_LEAP INT64_C(100000000000000000)
+
+enum cell_kind { CELL_FREE, CELL_TREE, CELL_NODE, CELL_HOLD, CELL_LEASE };
+
+/*
+ * What a match needs of a hold. word: the slot, and two flags. The pair of a
+ * node's only hold stands in the node; pairs of several stand in groups.
+ */
+enum {
+	WORD_SLOT = 0x1fff,  /* KVR_WORKERS_MAX * SLOTS_PER_WORKER - 1 */
+	WORD_PINNED = 0x8000 /* live whatever the stamp */
+};
+
+struct node {
+	uint32_t next;     /* in the bucket */
+	uint8_t kind;
+	uint8_t level;     /* of the run's tree of pieces; 0: one piece */
+	uint16_t holders;  /* holds on this node, dead ones too */
+	uint64_t end;      /* sequence hash of the last block, all 64 bits */
+	uint64_t prev;     /* sequence hash before the first, or the root */
+	uint32_t first;    /* low half of the first block's hash */
+	uint32_t parent;   /* node, 0: begins at the root */
+	uint32_t children; /* how many */
+	uint32_t run;      /* topmost piece */
+	uint32_t begin;    /* the run is [begin, begin + length) of the tree */
+	uint32_t length;   /* blocks; at least 1 */
+	uint32_t holds;    /* one holder: its hold; more: the newest group */
+	uint16_t word;     /* one holder: its pair */
+	uint16_t spare;
+	int64_t stamp;
+};
+
+struct group {
+	int64_t stamp[PAIRS];
+	uint16_t word[PAIRS];
+	uint32_t next;     /* older group, which is full */
+};
+
+enum hold_flags { HOLD_LISTED = 1, HOLD_IDLE = 2 };
+
+struct hold {
+	uint32_t next;     /* in the bucket */
+	uint8_t kind;
+	uint8_t flags;     /* listed by stamp; listed by release */
+	uint16_t slot;
+	uint32_t node;
+	uint32_t group;    /* where the pair is; 0: in the node */
+	uint32_t lane;     /* which of the group */
+	uint32_t pins;     /* leases that hold it */
+	int64_t stamp;     /* the pair's is a copy */
+	uint32_t stamp_prev, stamp_next;     /* HOLD_LISTED */
+	uint32_t release_prev, release_next; /* HOLD_IDLE */
+	uint32_t spare[4];
+};
+
+enum lease_state { LEASE_RESERVED, LEASE_COMMITTED, LEASE_DECODING };
+
+struct lease {
+	uint32_t next;     /* in the bucket */
+	uint8_t kind;
+	uint8_t state;
+	uint16_t slot;
+	uint64_t number;
+	uint64_t owner;
+	int64_t opened;
+	uint64_t prefill;  /* tokens booked and not yet prefilled */
+	uint32_t node;     /* end of the recorded path; 0: nothing recorded */
+	uint32_t blocks;   /* recorded */
+	uint32_t private;  /* blocks booked as load though not recorded */
+	uint32_t output;   /* generated blocks booked as load */
+	uint32_t age_prev, age_next;
+};
+
+/* A free cell, or a whole run of pieces under what was its node. */
+struct tree {
+	uint32_t next;     /* on the stack of the free */
+	uint8_t kind;
+	uint8_t level;
+	uint16_t spare;
+	uint32_t run;
+	uint32_t first;    /* lowest bottom piece that is left */
+	uint32_t last;     /* one past the highest that is left */
+};
+
+union cell {
+	struct node node;
+	struct group group;
+	struct hold hold;
+	struct lease lease;
+	struct tree tree;
+	uint32_t piece[PIECE];
+	unsigned char bytes[CELL];
+};
+_Static_assert(sizeof(union cell) == CELL, "a cell is 64 bytes");
+_Static_assert(sizeof(struct group) == CELL, "a group fills a cell");
+_Static_assert(sizeof(struct node) == CELL, "a node fills a cell");
+
+/* A doubly linked list of holds, oldest first. */
+struct list {
+	uint32_t head, tail;
+};
+
+/* One worker's place. The first line is what a choice reads. */
+struct slot {
+	uint32_t generation; /* odd: in use */
+	uint8_t role, state;
+	uint8_t busy;        /* above a threshold of prefill tokens */
+	uint8_t latch;       /* above the threshold of blocks; see worker.c */
+	uint64_t taints;
+	uint64_t prefill;    /* tokens: of leases and from outside */
+	uint64_t blocks;     /* active, output and private ones, and outside's */
+	uint64_t identity;   /* keyed hash of name and rank: the last tie-break */
+	double weight;
+	uint32_t requests;   /* leases' and outside's */
+	uint32_t name;       /* its number in the names */
+
+	struct list by_stamp;
+	struct list by_release;
+	uint64_t held;       /* blocks */
+	uint32_t entries;
+	uint32_t leases;
+	uint64_t active;     /* blocks pinned by leases, each once */
+	uint64_t output;     /* of blocks: output and private */
+	uint32_t rank;
+	uint32_t retired;    /* removed or reset; waits for its last reference */
+
+	uint64_t capacity, max_batched;
+	double prefill_rate;
+	uint64_t load_prefill, load_blocks, load_used; /* from outside */
+	uint32_t load_requests;
+	uint32_t spare;
+	uint64_t observed;
+
+	uint64_t prompt_tokens, predicted_tokens;
+	uint64_t reserve[6];
+};
+_Static_assert(sizeof(struct slot) == 4 * CELL, "a slot is four lines");
+
+struct name {
+	uint32_t next; /* in the bucket, or the next free one */
+	uint16_t slot;
+	uint8_t used;
+	uint8_t length;
+	char text[KVR_NAME_MAX + 1];
+};
+_Static_assert(sizeof(struct name) == 2 * CELL, "a name is two lines");
+
+/* Sizes and places of everything, made from the options alone. */
+struct layout {
+	uint64_t slots_at, names_at, name_buckets_at, oldest_at, winner_at;
+	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
+	uint32_t slots, names, name_buckets, leaves;
+	uint32_t node_buckets, entry_buckets, cells, pad;
+};
+
+/* What makes hashes comparable; what attach checks; sealed by a checksum. */
+struct seal {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t byte_order;
+	uint64_t bytes;
+	int64_t ttl, lease_limit;
+	uint32_t max_workers, max_prompt_blocks;
+	struct hash_rule rule;
+	uint64_t table_key[12]; /* never leaves the region */
+	struct layout layout;
+};
+
+struct counts {
+	uint64_t nodes, entries, blocks, held, leases;
+	uint64_t observes, reserves, commits, finishes, aborts, reaped;
+	uint64_t expired, evicted, voided;
+	uint64_t splits, merges, extensions, truncated, clock_back;
+};
+
+struct region {
+	struct seal seal;
+	uint64_t checksum;   /* of the seal */
+	pthread_mutex_t lock;
+	uint32_t shared;     /* the lock is for processes, and robust */
+	uint32_t dirty;      /* a change is under way */
+
+	/* durable, changed by writers */
+	struct kvr_policy policy;
+	uint32_t workers;
+	uint32_t name_free;  /* list of names */
+
+	/* disposable */
+	int64_t clock;       /* largest now of a writing call; -1: none yet */
+	uint64_t lease_number;
+	struct list dead;    /* holds of retired slots, by stamp links */
+	uint32_t lease_first, lease_last; /* by age */
+	uint32_t slots_used; /* slots beyond this were never in use */
+	uint32_t free_top;   /* stack of struct tree */
+	uint32_t fresh;      /* cells from here on were never used */
+	uint32_t free_cells; /* all that are free, wherever */
+	uint32_t magazine_count;
+	uint32_t magazine[MAGAZINE];
+	struct counts counts;
+};
+
+/* A handle: where this process sees the region. */
+struct kvr {
+	struct region *region;
+	struct slot *slots;
+	struct name *names;
+	uint32_t *name_buckets;
+	int64_t *oldest;    /* the tournament: order.c */
+	uint16_t *winner;
+	uint32_t *node_buckets, *entry_buckets;
+	union cell *cells;
+	struct layout layout;
+	int64_t ttl;
+	void *owned;        /* memory to free with the handle, or NULL */
+	struct hash_rule rule;
+	uint64_t table_key[12];
+};
+
+/* A link read from the region is used once, through here. */
+static inline union cell *
+cell_at(const struct kvr *k, uint32_t i)
+{
+	return &k->cells[i < k->layout.cells ? i : 0];
+}
+
+static inline struct node *
+node_at(const struct kvr *k, uint32_t i)
+{
+	return &cell_at(k, i)->node;
+}
+
+static inline struct hold *
+hold_at(const struct kvr *k, uint32_t i)
+{
+	return &cell_at(k, i)->hold;
+}
+
+static inline struct lease *
+lease_at(const struct kvr *k, uint32_t i)
+{
+	return &cell_at(k, i)->lease;
+}
+
+static inline struct slot *
+slot_at(const struct kvr *k, uint32_t i)
+{
+	return &k->slots[i < k->layout.slots ? i : 0];
+}
+
+static inline bool
+slot_in_use(const struct slot *s)
+{
+	return (s->generation & 1) != 0;
+}
+
+/*
+ * Stamps up to and including the horizon are due at `now`: an entry is live
+ * while it is pinned or its stamp is above. Exact for every ttl: 0 makes all
+ * due, -1 none but the unconfirmed.
+ */
+static inline int64_t
+horizon_at(const struct kvr *k, int64_t now)
+{
+	return k->ttl < 0 ? STAMP_NONE : now - k->ttl;
+}
+
+/* region.c: layout, format, attach, lock, cells */
+int region_layout(const struct kvr_options *o, uint64_t bytes,
+    struct layout *out);
+int region_format(const struct kvr_options *o, void *memory, uint64_t bytes,
+    bool shared);
+int region_attach(void *memory, uint64_t bytes, struct kvr *k);
+void region_empty(struct kvr *k);
+int region_lock(const struct kvr *k, bool wait);
+void region_unlock(const struct kvr *k);
+uint32_t cell_take(struct kvr *k);
+void cell_give(struct kvr *k, uint32_t i);
+void cell_give_tree(struct kvr *k, uint32_t node);
+uint32_t bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first);
+uint32_t bucket_of_hold(const struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
+
+/* run.c: the hashes of a node */
+uint32_t run_cells(uint32_t begin, uint32_t end, uint32_t level);
+uint32_t run_level(uint32_t end);
+uint32_t run_cells_to_append(const struct node *n, uint32_t count);
+uint32_t run_piece(const struct kvr *k, const struct node *n, uint32_t level,
+    uint32_t at);
+uint32_t run_get(const struct kvr *k, const struct node *n, uint32_t i);
+uint32_t run_common(const struct kvr *k, const struct node *n,
+    const uint64_t *hashes, uint32_t limit);
+void run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
+    uint32_t count);
+void run_append_run(struct kvr *k, struct node *n, const struct node *from);
+uint32_t run_cells_to_split(const struct node *n, uint32_t at);
+void run_split(struct kvr *k, struct node *lower, uint32_t at,
+    struct node *upper);
+
+/* order.c: who is oldest */
+void order_append(struct kvr *k, uint32_t hold);
+void order_insert_after(struct kvr *k, uint32_t hold, uint32_t older);
+void order_remove(struct kvr *k, uint32_t hold);
+void order_release(struct kvr *k, uint32_t hold);
+void order_release_after(struct kvr *k, uint32_t hold, uint32_t older);
+void order_unrelease(struct kvr *k, uint32_t hold);
+void order_settle(struct kvr *k, uint32_t slot);
+void order_bury(struct kvr *k, uint32_t slot);
+uint32_t order_oldest_slot(const struct kvr *k);
+void order_reset(struct kvr *k);
+
+/* hold.c: the holds of a node */
+uint32_t hold_find(const struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t hold_add(struct kvr *k, uint32_t node, uint32_t slot, int64_t stamp);
+void hold_remove(struct kvr *k, uint32_t hold);
+void hold_stamp(struct kvr *k, uint32_t hold, int64_t now);
+void hold_pin(struct kvr *k, uint32_t hold);
+void hold_unpin(struct kvr *k, uint32_t hold);
+uint32_t hold_of_pair(const struct kvr *k, uint32_t node, uint32_t i);
+
+/* index.c: the radix tree */
+struct path {
+	uint32_t node;   /* the last one reached; 0: none */
+	uint32_t inside; /* blocks matched of it; its length: all */
+	uint32_t depth;  /* blocks matched in all */
+	uint32_t nodes;  /* met on the way, the last one too */
+};
+/* Overlap of one slot, as found by a match. */
+struct found {
+	uint32_t slot;
+	uint32_t blocks, active;
+	uint32_t deepest; /* node where `blocks` ends */
+};
+struct found_set {
+	uint32_t count;
+	struct found *found; /* [count] */
+	uint32_t *at;        /* [slots] where a slot stands in found, if it does */
+};
+uint32_t index_match(const struct kvr *k, const struct kvr_prompt *p,
+    int64_t horizon, struct found_set *set);
+void index_walk(const struct kvr *k, const struct kvr_prompt *p,
+    uint32_t want, struct path *path);
+uint32_t index_cells_needed(const struct kvr *k, const struct path *path,
+    uint32_t want);
+enum record_mode { RECORD_STAMP, RECORD_PIN, RECORD_PIN_AND_STAMP };
+uint32_t index_record(struct kvr *k, const struct kvr_prompt *p,
+    const struct path *path, uint32_t want, uint32_t slot, int64_t now,
+    enum record_mode mode);
+void index_touch(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
+void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
+void index_drop(struct kvr *k, uint32_t hold);
+uint32_t index_position(const struct kvr *k, uint32_t node);
+
+/* retain.c: who leaves, and when */
+uint32_t retain_expire(struct kvr *k, int64_t now, uint32_t budget);
+bool retain_due(const struct kvr *k, int64_t now);
+void retain_make_room(struct kvr *k, uint32_t cells);
+
+/* worker.c: slots, names, facts, loads */
+int worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot);
+uint64_t worker_id(const struct kvr *k, uint32_t slot);
+int worker_add(struct kvr *k, const char *name, size_t length,
+    const struct kvr_worker *facts, uint64_t *id);
+uint32_t worker_find(const struct kvr *k, const char *name, size_t length,
+    uint32_t rank);
+void worker_retire(struct kvr *k, uint32_t slot);
+int worker_reset(struct kvr *k, uint32_t slot, uint64_t *id);
+void worker_recount(struct kvr *k, uint32_t slot);
+void worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts);
+bool worker_overloaded(const struct kvr *k, uint32_t slot);
+
+/* lease.c: requests in flight */
+uint32_t lease_find(const struct kvr *k, uint64_t number);
+
+/* route.c: eligibility, cost, choice; reads slots and policy, writes nothing */
+struct choice {
+	uint32_t slot;
+	uint32_t reason;   /* enum kvr_reason */
+	uint32_t eligible; /* how many could have been taken */
+	uint32_t blocks;   /* overlap of the worker taken */
+	double cost;
+};
+void route_resolve(const struct kvr_policy *policy, struct kvr_request *r);
+int route_choose(const struct kvr *k, const struct kvr_prompt *p,
+    const struct kvr_request *r, const struct found_set *set,
+    struct choice *out);
+double route_cost(const struct kvr *k, const struct kvr_prompt *p,
+    const struct kvr_request *r, const struct found_set *set, uint32_t slot);
+enum kvr_verdict route_verdict(const struct kvr *k,
+    const struct kvr_prompt *p, const struct kvr_request *r, uint32_t slot);
+uint32_t route_new_blocks(const struct kvr_prompt *p,
+    const struct kvr_request *r, const struct found *f);
+
+/* What was found for a slot; a zero overlap if nothing was. */
+static inline const struct found *
+found_of(const struct found_set *set, uint32_t slot)
+{
+	static const struct found none;
+	uint32_t i = set->at[slot];
+
+	return i < set->count && set->found[i].slot == slot ? &set->found[i]
+	    : &none;
+}
+
+static inline void
+found_add(struct found_set *set, uint32_t slot)
+{
+	struct found *f = &set->found[set->count];
+
+	set->at[slot] = set->count++;
+	f->slot = slot;
+	f->blocks = f->active = f->deepest = 0;
+}
+
+/* check.c */
+int check_region(const struct kvr *k);
+
+#endif
