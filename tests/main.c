@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * main.c - runs the suites, all or those named, and counts.
+ *
+ *   check [-t file] [suite[,suite ...] ...]
+ *
+ * Each test runs in a process of its own (CK_FORK=no for a debugger). A skip
+ * travels as a failure whose message begins with SKIP, because a message is
+ * all that comes back from a test's process. With -t the three counts are
+ * added to a file, for scripts/tally.sh.
+ */
+#include "test.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SKIP "SKIP "
+
+/* The list of suites; the build writes it from the names of the files. */
+#define SUITE(name) Suite *suite_##name(void);
+#include "suites.h"
+#undef SUITE
+
+static const struct {
+	const char *name;
+	Suite *(*make)(void);
+} suites[] = {
+#define SUITE(name) { #name, suite_##name },
+#include "suites.h"
+#undef SUITE
+	{ NULL, NULL }
+};
+
+struct counts {
+	int passed;
+	int failed;
+	int skipped;
+};
+
+void
+test_skip_in(const char *test, const char *why)
+{
+	ck_abort_msg(SKIP "%s: %s", test, why);
+	abort();
+}
+
+const char *
+test_shared_in(const char *test, const char *name)
+{
+	static char path[1024];
+	const char *folder = getenv("KVR_SHARED");
+
+	if (folder == NULL)
+		folder = "../shared";
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (access(path, R_OK) != 0)
+		test_skip_in(test, "no ../shared beside this tree");
+	return path;
+}
+
+static uint64_t
+number_of(const char *variable, uint64_t otherwise)
+{
+	const char *text = getenv(variable);
+	char *end;
+	uint64_t n;
+
+	if (text == NULL || *text == '\0')
+		return otherwise;
+	errno = 0;
+	n = strtoull(text, &end, 0);
+	if (errno != 0 || *end != '\0') {
+		fprintf(stderr, "%s=%s: not a number\n", variable, text);
+		exit(2);
+	}
+	return n;
+}
+
+uint64_t
+test_amount(uint64_t full)
+{
+	uint64_t percent = number_of("KVR_TEST_PERCENT", 100);
+
+	return full == 0 ? 0 : 1 + (full - 1) * percent / 100;
+}
+
+uint64_t
+test_seed(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return number_of("KVR_SEED", (uint64_t)t.tv_sec * 1000000007u ^
+	    (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 40);
+}
+
+static double
+seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void
+tell(TestResult *result, struct counts *n)
+{
+	const char *message = tr_msg(result);
+
+	if (tr_rtype(result) == CK_PASS) {
+		n->passed++;
+	} else if (tr_rtype(result) == CK_FAILURE &&
+	    strncmp(message, SKIP, strlen(SKIP)) == 0) {
+		n->skipped++;
+		printf("    skipped  %s\n", message + strlen(SKIP));
+	} else {
+		n->failed++;
+		printf("    FAILED   %s:%d: %s: %s%s\n", tr_lfile(result),
+		    tr_lno(result), tr_tcname(result),
+		    tr_rtype(result) == CK_ERROR ? "after this line: " : "",
+		    message);
+	}
+}
+
+static void
+run(const char *name, Suite *(*make)(void), struct counts *sum)
+{
+	SRunner *runner = srunner_create(make());
+	struct counts n = { 0, 0, 0 };
+	double start = seconds();
+	TestResult **results;
+	int i, count;
+
+	fflush(NULL);
+	srunner_run_all(runner, CK_SILENT);
+	count = srunner_ntests_run(runner);
+	results = srunner_results(runner);
+	printf("  %-12s %4d tests %7.2f s\n", name, count, seconds() - start);
+	for (i = 0; i < count; i++)
+		tell(results[i], &n);
+	if (count == 0) {
+		n.failed++;
+		printf("    FAILED   the suite has no test\n");
+	}
+	free(results);
+	srunner_free(runner);
+	fflush(NULL);
+	sum->passed += n.passed;
+	sum->failed += n.failed;
+	sum->skipped += n.skipped;
+}
+
+static bool
+run_named(const char *name, struct counts *sum)
+{
+	size_t i;
+
+	for (i = 0; suites[i].name != NULL; i++)
+		if (strcmp(suites[i].name, name) == 0) {
+			run(name, suites[i].make, sum);
+			return true;
+		}
+	fprintf(stderr, "no suite named %s\n", name);
+	return false;
+}
+
+static void
+run_all(struct counts *sum)
+{
+	size_t i;
+
+	for (i = 0; suites[i].name != NULL; i++)
+		run(suites[i].name, suites[i].make, sum);
+}
+
+static bool
+add_tally(const char *path, const struct counts *n)
+{
+	FILE *f = fopen(path, "a");
+	bool good;
+
+	if (f == NULL)
+		return false;
+	good = fprintf(f, "%d %d %d\n", n->passed, n->failed, n->skipped) > 0;
+	return fclose(f) == 0 && good;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *tally = NULL;
+	struct counts n = { 0, 0, 0 };
+	bool good = true;
+	char *name;
+	int c;
+
+	while ((c = getopt(argc, argv, "t:")) != -1) {
+		if (c != 't')
+			return 2;
+		tally = optarg;
+	}
+	/* Check's own limit of 4 s suits no random test. */
+	setenv("CK_DEFAULT_TIMEOUT", "120", 0);
+	if (optind == argc)
+		run_all(&n);
+	for (; optind < argc; optind++)
+		for (name = strtok(argv[optind], ", "); name != NULL;
+		    name = strtok(NULL, ", "))
+			good &= run_named(name, &n);
+	if (tally != NULL)
+		good &= add_tally(tally, &n);
+	else
+		printf("%d passed, %d failed, %d skipped\n", n.passed, n.failed,
+		    n.skipped);
+	return good && n.failed == 0 ? 0 : 1;
+}
