@@ -422,6 +422,30 @@ bool worker_overloaded(const struct kvr *k, uint32_t slot);
 uint32_t lease_find(const struct kvr *k, uint64_t number);
 
 /* route.c: eligibility, cost, choice; reads slots and policy, writes nothing */
+enum { ROUTE_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
+/*
+ * One question being answered: what is the same for every worker, and the set
+ * of those that may be taken. Lives on the stack of one call, under the lock.
+ */
+struct route {
+	const struct kvr *k;
+	const struct kvr_policy *policy;
+	const struct kvr_prompt *p;
+	const struct kvr_request *r;  /* resolved */
+	const struct found_set *set;
+	uint64_t tokens;              /* of the prompt */
+	uint64_t digest;              /* of the whole prompt: ties, sampling */
+	uint64_t least_prefill;       /* of the eligible */
+	double block;                 /* tokens in a block */
+	double per_token;             /* 1 / block where that is exact, or 0 */
+	double request_blocks;        /* tokens in blocks, rounded up */
+	uint32_t eligible;
+	uint32_t overloaded;          /* eligible but for their load */
+	uint32_t pinned;              /* slot, if the request pins one */
+	uint32_t words;               /* of the sets below */
+	uint64_t open[ROUTE_WORDS];   /* slots the request does not rule out */
+	uint64_t take[ROUTE_WORDS];   /* slots that are eligible */
+};
 struct choice {
 	uint32_t slot;
 	uint32_t reason;   /* enum kvr_reason */
@@ -429,16 +453,25 @@ struct choice {
 	uint32_t blocks;   /* overlap of the worker taken */
 	double cost;
 };
+int route_policy_check(const struct kvr_policy *policy);
+int route_request_check(const struct kvr_request *r);
 void route_resolve(const struct kvr_policy *policy, struct kvr_request *r);
+/* KVR_EEMPTY, or KVR_EWORKER if the pinned worker does not exist. */
+int route_begin(struct route *t, const struct kvr *k,
+    const struct kvr_prompt *p, const struct kvr_request *r,
+    const struct found_set *set);
+/* These two are of a slot in use; the cost also of one not eligible. */
+enum kvr_verdict route_verdict(const struct route *t, uint32_t slot);
+double route_cost(const struct route *t, uint32_t slot);
+int route_take(const struct route *t, struct choice *out);
+/* begin and take. */
 int route_choose(const struct kvr *k, const struct kvr_prompt *p,
     const struct kvr_request *r, const struct found_set *set,
     struct choice *out);
-double route_cost(const struct kvr *k, const struct kvr_prompt *p,
-    const struct kvr_request *r, const struct found_set *set, uint32_t slot);
-enum kvr_verdict route_verdict(const struct kvr *k,
-    const struct kvr_prompt *p, const struct kvr_request *r, uint32_t slot);
 uint32_t route_new_blocks(const struct kvr_prompt *p,
     const struct kvr_request *r, const struct found *f);
+/* Blocks of this prompt in tokens; in byte mode an estimate. */
+uint64_t route_tokens(const struct kvr_prompt *p, uint32_t blocks);
 
 /* What was found for a slot; a zero overlap if nothing was. */
 static inline const struct found *
