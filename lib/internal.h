@@ -36,11 +36,13 @@
 #include "hash.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum {
 	CELL = 64,           /* bytes */
 	PIECE = 16,          /* hashes, or links, in a piece of a run */
 	PAIRS = 6,           /* (stamp, word) pairs in a group */
+	RUN_LEVELS = 7,      /* of a run's tree: 16^7 hashes */
 	MAGAZINE = 24,       /* cells at hand for the next allocations */
 	SLOTS_PER_WORKER = 2
 };
@@ -163,6 +165,7 @@ struct slot {
 	double weight;
 	uint32_t requests;   /* leases' and outside's */
 	uint32_t name;       /* its number in the names */
+	uint64_t spare_choice;
 
 	struct list by_stamp;
 	struct list by_release;
@@ -173,6 +176,7 @@ struct slot {
 	uint64_t output;     /* of blocks: output and private */
 	uint32_t rank;
 	uint32_t retired;    /* removed or reset; waits for its last reference */
+	uint64_t spare_lists;
 
 	uint64_t capacity, max_batched;
 	double prefill_rate;
@@ -220,7 +224,7 @@ struct counts {
 	uint64_t nodes, entries, blocks, held, leases;
 	uint64_t observes, reserves, commits, finishes, aborts, reaped;
 	uint64_t expired, evicted, voided;
-	uint64_t splits, merges, extensions, truncated, clock_back;
+	uint64_t splits, merges, extensions, truncated, clock_back, emptied;
 };
 
 struct region {
@@ -228,19 +232,20 @@ struct region {
 	uint64_t checksum;   /* of the seal */
 	pthread_mutex_t lock;
 	uint32_t shared;     /* the lock is for processes, and robust */
-	uint32_t dirty;      /* a change is under way */
+	_Atomic uint32_t dirty; /* a change is under way */
 
 	/* durable, changed by writers */
 	struct kvr_policy policy;
 	uint32_t workers;
-	uint32_t name_free;  /* list of names */
+	uint32_t name_free;  /* list of names, number + 1 */
+	uint32_t slot_free;  /* list of slots by their `name`, slot + 1 */
+	uint32_t slots_used; /* slots beyond this were never in use */
 
 	/* disposable */
 	int64_t clock;       /* largest now of a writing call; -1: none yet */
 	uint64_t lease_number;
 	struct list dead;    /* holds of retired slots, by stamp links */
 	uint32_t lease_first, lease_last; /* by age */
-	uint32_t slots_used; /* slots beyond this were never in use */
 	uint32_t free_top;   /* stack of struct tree */
 	uint32_t fresh;      /* cells from here on were never used */
 	uint32_t free_cells; /* all that are free, wherever */
@@ -317,8 +322,8 @@ horizon_at(const struct kvr *k, int64_t now)
 /* region.c: layout, format, attach, lock, cells */
 int region_layout(const struct kvr_options *o, uint64_t bytes,
     struct layout *out);
-int region_format(const struct kvr_options *o, void *memory, uint64_t bytes,
-    bool shared);
+int region_format(const struct kvr_options *o, const struct hash_rule *rule,
+    const uint64_t *table_key, void *memory, uint64_t bytes, bool shared);
 int region_attach(void *memory, uint64_t bytes, struct kvr *k);
 void region_empty(struct kvr *k);
 int region_lock(const struct kvr *k, bool wait);
@@ -334,43 +339,92 @@ uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
 uint32_t run_cells(uint32_t begin, uint32_t end, uint32_t level);
 uint32_t run_level(uint32_t end);
 uint32_t run_cells_to_append(const struct node *n, uint32_t count);
-uint32_t run_piece(const struct kvr *k, const struct node *n, uint32_t level,
-    uint32_t at);
 uint32_t run_get(const struct kvr *k, const struct node *n, uint32_t i);
 uint32_t run_common(const struct kvr *k, const struct node *n,
     const uint64_t *hashes, uint32_t limit);
 void run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
     uint32_t count);
-void run_append_run(struct kvr *k, struct node *n, const struct node *from);
+void run_append_run(struct kvr *k, struct node *n, const struct node *from,
+    uint32_t first, uint32_t count);
 uint32_t run_cells_to_split(const struct node *n, uint32_t at);
 void run_split(struct kvr *k, struct node *lower, uint32_t at,
     struct node *upper);
 
 /* order.c: who is oldest */
 void order_append(struct kvr *k, uint32_t hold);
-void order_insert_after(struct kvr *k, uint32_t hold, uint32_t older);
 void order_remove(struct kvr *k, uint32_t hold);
 void order_release(struct kvr *k, uint32_t hold);
-void order_release_after(struct kvr *k, uint32_t hold, uint32_t older);
 void order_unrelease(struct kvr *k, uint32_t hold);
+void order_copy(struct kvr *k, uint32_t hold, uint32_t older);
 void order_settle(struct kvr *k, uint32_t slot);
-void order_bury(struct kvr *k, uint32_t slot);
 uint32_t order_oldest_slot(const struct kvr *k);
+void order_bury(struct kvr *k, uint32_t slot);
 void order_reset(struct kvr *k);
 
 /* hold.c: the holds of a node */
 uint32_t hold_find(const struct kvr *k, uint32_t node, uint32_t slot);
-uint32_t hold_add(struct kvr *k, uint32_t node, uint32_t slot, int64_t stamp);
+uint32_t hold_add(struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t hold_copy(struct kvr *k, uint32_t node, uint32_t from);
 void hold_remove(struct kvr *k, uint32_t hold);
 void hold_stamp(struct kvr *k, uint32_t hold, int64_t now);
 void hold_pin(struct kvr *k, uint32_t hold);
-void hold_unpin(struct kvr *k, uint32_t hold);
-uint32_t hold_of_pair(const struct kvr *k, uint32_t node, uint32_t i);
+bool hold_unpin(struct kvr *k, uint32_t hold);
+bool hold_same(const struct kvr *k, uint32_t one, uint32_t other);
+void slot_forgo(struct kvr *k, uint32_t slot);
+
+/*
+ * The pairs of a node, one after the other:
+ *	struct pairs at = pairs_of(k, n);
+ *	while (pairs_next(k, &at))
+ *		use(at.word, at.stamp);
+ */
+struct pairs {
+	const struct node *node;
+	uint32_t group, lane, left;
+	uint32_t word;
+	int64_t stamp;
+};
+
+static inline struct pairs
+pairs_of(const struct node *n)
+{
+	struct pairs at = { n, n->holds, 0, n->holders, 0, 0 };
+
+	if (at.left > 1)
+		at.lane = (at.left - 1) % PAIRS + 1;
+	return at;
+}
+
+static inline bool
+pairs_next(const struct kvr *k, struct pairs *at)
+{
+	const struct group *g;
+
+	if (at->left == 0)
+		return false;
+	if (at->node->holders == 1) {
+		at->left = 0;
+		at->word = at->node->word;
+		at->stamp = at->node->stamp;
+		return true;
+	}
+	g = &cell_at(k, at->group)->group;
+	if (at->lane == 0) {
+		at->group = g->next;
+		at->lane = PAIRS;
+		g = &cell_at(k, at->group)->group;
+	}
+	at->lane--;
+	at->left--;
+	at->word = g->word[at->lane];
+	at->stamp = g->stamp[at->lane];
+	return true;
+}
 
 /* index.c: the radix tree */
 struct path {
 	uint32_t node;   /* the last one reached; 0: none */
-	uint32_t inside; /* blocks matched of it; its length: all */
+	uint32_t inside; /* blocks matched of it */
 	uint32_t depth;  /* blocks matched in all */
 	uint32_t nodes;  /* met on the way, the last one too */
 };
@@ -382,20 +436,20 @@ struct found {
 };
 struct found_set {
 	uint32_t count;
-	struct found *found; /* [count] */
+	struct found *found; /* [slots] */
 	uint32_t *at;        /* [slots] where a slot stands in found, if it does */
 };
-uint32_t index_match(const struct kvr *k, const struct kvr_prompt *p,
+void index_match(const struct kvr *k, const struct kvr_prompt *p,
     int64_t horizon, struct found_set *set);
 void index_walk(const struct kvr *k, const struct kvr_prompt *p,
     uint32_t want, struct path *path);
-uint32_t index_cells_needed(const struct kvr *k, const struct path *path,
+uint32_t index_cells(const struct kvr *k, const struct path *path,
     uint32_t want);
-enum record_mode { RECORD_STAMP, RECORD_PIN, RECORD_PIN_AND_STAMP };
-uint32_t index_record(struct kvr *k, const struct kvr_prompt *p,
-    const struct path *path, uint32_t want, uint32_t slot, int64_t now,
-    enum record_mode mode);
-void index_touch(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
+uint32_t index_insert(struct kvr *k, const struct kvr_prompt *p,
+    const struct path *path, uint32_t want, uint32_t slot, uint32_t pinned,
+    bool in_place);
+void index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
+void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
 void index_drop(struct kvr *k, uint32_t hold);
 uint32_t index_position(const struct kvr *k, uint32_t node);

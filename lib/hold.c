@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hold.c - the holds of a node: which workers have it, since when.
+ *
+ * A match reads, of each hold on its way, a stamp and a word (the slot, and
+ * whether it is pinned), and nothing else. So these pairs stand together,
+ * apart from the links and counts that only writers need. A node's only pair
+ * stands in the node itself; two and more stand in groups of six, of which
+ * only the newest is not full:
+ *
+ *   node { holders = 8, holds } -> [ 6 7 . . . . ] -> [ 0 1 2 3 4 5 ] -> 0
+ *
+ * Removing a pair moves the newest one into its place. A hold knows where its
+ * pair is (group and lane); the way back is the table of entries, which finds
+ * the hold of (node, slot) in one step however many holders a node has.
+ */
+#include "internal.h"
+
+/* --------------------------------------------------- table of entries --- */
+
+static uint32_t *
+table_head(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	return &k->entry_buckets[bucket_of_hold(k, node, slot)];
+}
+
+static uint32_t
+table_find(const struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t i = k->entry_buckets[bucket_of_hold(k, node, slot)];
+	uint32_t limit = k->layout.cells;
+
+	for (; i != 0 && limit > 0; i = hold_at(k, i)->next, limit--) {
+		const struct hold *h = hold_at(k, i);
+
+		if (h->kind == CELL_HOLD && h->node == node && h->slot == slot)
+			return i;
+	}
+	return 0;
+}
+
+static void
+table_remove(struct kvr *k, uint32_t hold)
+{
+	const struct hold *h = hold_at(k, hold);
+	uint32_t *link = table_head(k, h->node, h->slot);
+	uint32_t limit = k->layout.cells;
+
+	for (; *link != 0 && limit > 0; limit--) {
+		if (*link == hold) {
+			*link = h->next;
+			return;
+		}
+		link = &hold_at(k, *link)->next;
+	}
+}
+
+/* 0 if the slot has no hold on the node. */
+uint32_t
+hold_find(const struct kvr *k, uint32_t node, uint32_t slot)
+{
+	const struct node *n = node_at(k, node);
+
+	if (n->holders == 1)
+		return (n->word & WORD_SLOT) == slot ? n->holds : 0;
+	return table_find(k, node, slot);
+}
+
+/* --------------------------------------------------------------- pairs --- */
+
+static void
+pair_write(struct kvr *k, const struct hold *h)
+{
+	uint16_t word = h->slot;
+
+	if (h->pins > 0)
+		word |= WORD_PINNED;
+	if (h->group == 0) {
+		node_at(k, h->node)->word = word;
+		node_at(k, h->node)->stamp = h->stamp;
+	} else {
+		struct group *g = &cell_at(k, h->group)->group;
+
+		g->word[h->lane % PAIRS] = word;
+		g->stamp[h->lane % PAIRS] = h->stamp;
+	}
+}
+
+/* The second holder comes: the first one's pair moves to a group. */
+static void
+pairs_spread(struct kvr *k, struct node *n)
+{
+	uint32_t only = n->holds, i = cell_take(k);
+	struct hold *h = hold_at(k, only);
+
+	cell_at(k, i)->group.next = 0;
+	h->group = i;
+	h->lane = 0;
+	n->holds = i;
+	pair_write(k, h);
+}
+
+/* Gives a hold the next free place. */
+static void
+pair_add(struct kvr *k, struct node *n, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+
+	h->group = h->lane = 0;
+	if (n->holders == 0) {
+		n->holds = hold;
+	} else {
+		if (n->holders == 1)
+			pairs_spread(k, n);
+		h->lane = n->holders % PAIRS;
+		if (h->lane == 0) {
+			uint32_t i = cell_take(k);
+
+			cell_at(k, i)->group.next = n->holds;
+			n->holds = i;
+		}
+		h->group = n->holds;
+	}
+	n->holders++;
+	pair_write(k, h);
+}
+
+/* One of two holders has gone: the other's pair moves into the node. */
+static void
+pairs_gather(struct kvr *k, uint32_t node)
+{
+	struct node *n = node_at(k, node);
+	uint32_t group = n->holds;
+	uint32_t slot = cell_at(k, group)->group.word[0] & WORD_SLOT;
+	uint32_t only = table_find(k, node, slot);
+
+	n->holds = only;
+	hold_at(k, only)->group = 0;
+	hold_at(k, only)->lane = 0;
+	pair_write(k, hold_at(k, only));
+	cell_give(k, group);
+}
+
+/* Takes a hold's pair away; the newest pair fills the gap. */
+static void
+pair_remove(struct kvr *k, const struct hold *h)
+{
+	struct node *n = node_at(k, h->node);
+	uint32_t newest = n->holds, lane;
+	struct group *g = &cell_at(k, newest)->group;
+
+	n->holders--;
+	if (n->holders == 0) {
+		n->holds = 0;
+		return;
+	}
+	lane = n->holders % PAIRS;
+	if (h->group != newest || h->lane != lane) {
+		struct hold *moved = hold_at(k,
+		    table_find(k, h->node, g->word[lane] & WORD_SLOT));
+
+		moved->group = h->group;
+		moved->lane = h->lane;
+		pair_write(k, moved);
+	}
+	if (lane == 0) {
+		n->holds = g->next;
+		cell_give(k, newest);
+	}
+	if (n->holders == 1)
+		pairs_gather(k, h->node);
+}
+
+/* --------------------------------------------------------------- holds --- */
+
+static void
+hold_count(struct kvr *k, const struct hold *h, uint64_t blocks)
+{
+	struct slot *s = slot_at(k, h->slot);
+
+	s->entries++;
+	s->held += blocks;
+	k->region->counts.entries++;
+	k->region->counts.held += blocks;
+}
+
+/* Makes a hold that is neither listed nor counted. */
+static uint32_t
+hold_make(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t i = cell_take(k), *head = table_head(k, node, slot);
+	struct hold *h = hold_at(k, i);
+
+	memset(h, 0, sizeof(*h));
+	h->kind = CELL_HOLD;
+	h->slot = (uint16_t)slot;
+	h->node = node;
+	h->stamp = STAMP_NONE;
+	h->next = *head;
+	*head = i;
+	return i;
+}
+
+/* A new hold: unconfirmed, without pins, on no list. Needs up to 2 cells. */
+uint32_t
+hold_add(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t i = hold_make(k, node, slot);
+
+	pair_add(k, node_at(k, node), i);
+	hold_count(k, hold_at(k, i), node_at(k, node)->length);
+	return i;
+}
+
+/*
+ * A split gives `node`, the upper part, a hold like that on the lower part:
+ * same stamp, same pins, just younger in every list. The blocks of both parts
+ * have been counted before.
+ */
+uint32_t
+hold_copy(struct kvr *k, uint32_t node, uint32_t from)
+{
+	const struct hold *o = hold_at(k, from);
+	uint32_t i = hold_make(k, node, o->slot);
+	struct hold *h = hold_at(k, i);
+
+	h->stamp = o->stamp;
+	h->pins = o->pins;
+	pair_add(k, node_at(k, node), i);
+	order_copy(k, i, from);
+	hold_count(k, h, 0);
+	return i;
+}
+
+/* The last reference to a retired slot has gone: it can be used again. */
+void
+slot_forgo(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	if (s->retired == 0 || s->entries > 0 || s->leases > 0)
+		return;
+	s->retired = 0;
+	s->name = k->region->slot_free;
+	k->region->slot_free = slot + 1;
+}
+
+/* Takes a hold away from everything but its node's existence: index.c. */
+void
+hold_remove(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct slot *s = slot_at(k, h->slot);
+	uint32_t blocks = node_at(k, h->node)->length, slot = h->slot;
+
+	order_remove(k, hold);
+	order_unrelease(k, hold);
+	table_remove(k, hold);
+	pair_remove(k, h);
+	s->entries--;
+	s->held -= blocks;
+	k->region->counts.entries--;
+	k->region->counts.held -= blocks;
+	h->kind = CELL_FREE;
+	cell_give(k, hold);
+	slot_forgo(k, slot);
+}
+
+/* The youngest of its worker now, and confirmed. */
+void
+hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
+{
+	struct hold *h = hold_at(k, hold);
+
+	h->stamp = now;
+	pair_write(k, h);
+	order_remove(k, hold);
+	order_append(k, hold);
+	if (h->pins == 0) {
+		order_unrelease(k, hold);
+		order_release(k, hold);
+	}
+}
+
+void
+hold_pin(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct slot *s = slot_at(k, h->slot);
+
+	if (h->pins++ > 0)
+		return;
+	order_unrelease(k, hold);
+	pair_write(k, h);
+	s->active += node_at(k, h->node)->length;
+	s->blocks += node_at(k, h->node)->length;
+}
+
+/*
+ * True if the hold must go now: nothing holds it, and it is on no list,
+ * because it was never confirmed or its time came while it was pinned.
+ */
+bool
+hold_unpin(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct slot *s = slot_at(k, h->slot);
+
+	if (h->pins == 0 || --h->pins > 0)
+		return false;
+	pair_write(k, h);
+	s->active -= node_at(k, h->node)->length;
+	s->blocks -= node_at(k, h->node)->length;
+	if ((h->flags & HOLD_LISTED) == 0)
+		return true;
+	order_release(k, hold);
+	return false;
+}
+
+/* Two holds of one worker that nothing but their node tells apart. */
+bool
+hold_same(const struct kvr *k, uint32_t one, uint32_t other)
+{
+	const struct hold *a = hold_at(k, one), *b = hold_at(k, other);
+
+	return a->stamp == b->stamp && a->pins == b->pins &&
+	    a->flags == b->flags;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * order.c - who is oldest.
+ *
+ * Each worker's slot has two lists of holds, oldest first:
+ *
+ *   by_stamp    what a time to live and a lack of room go by. Whoever stamps
+ *               a path appends its holds deepest first, so stamps ascend
+ *               along the list, and of equal stamps the child stands before
+ *               its parent: taking from the head never orphans anything.
+ *               A pinned hold that comes to the head is taken off; once off,
+ *               it comes back when it is stamped, or goes when its last pin
+ *               does. The unconfirmed are off from the beginning.
+ *   by_release  what a capacity goes by: holds without pins, in the order in
+ *               which they lost the last one (or were stamped since).
+ *
+ * The oldest of all workers is the winner of a tournament over the stamps at
+ * the heads: winner[1] is the final, the match of leaf s is (leaves + s) / 2,
+ * and a changed head replays log2(slots) matches.
+ *
+ *              winner[1]
+ *             /         \
+ *       winner[2]     winner[3]        leaves = 4
+ *        /    \        /    \
+ *       s0    s1     s2     s3         oldest[s]: INT64_MAX if s has none
+ *
+ * A retired slot's list by stamp becomes part of the list of the dead, in one
+ * step; the list by release is simply abandoned.
+ */
+#include "internal.h"
+
+/* Which pair of links of a hold a list goes by. */
+enum links { BY_STAMP, BY_RELEASE };
+
+static uint32_t *
+link_prev(const struct kvr *k, uint32_t hold, enum links by)
+{
+	struct hold *h = hold_at(k, hold);
+
+	return by == BY_STAMP ? &h->stamp_prev : &h->release_prev;
+}
+
+static uint32_t *
+link_next(const struct kvr *k, uint32_t hold, enum links by)
+{
+	struct hold *h = hold_at(k, hold);
+
+	return by == BY_STAMP ? &h->stamp_next : &h->release_next;
+}
+
+/* older 0: at the head. */
+static void
+list_insert_after(struct kvr *k, struct list *l, uint32_t hold,
+    uint32_t older, enum links by)
+{
+	uint32_t younger = older != 0 ? *link_next(k, older, by) : l->head;
+
+	*link_prev(k, hold, by) = older;
+	*link_next(k, hold, by) = younger;
+	*(older != 0 ? link_next(k, older, by) : &l->head) = hold;
+	*(younger != 0 ? link_prev(k, younger, by) : &l->tail) = hold;
+}
+
+static void
+list_remove(struct kvr *k, struct list *l, uint32_t hold, enum links by)
+{
+	uint32_t older = *link_prev(k, hold, by);
+	uint32_t younger = *link_next(k, hold, by);
+
+	*(older != 0 ? link_next(k, older, by) : &l->head) = younger;
+	*(younger != 0 ? link_prev(k, younger, by) : &l->tail) = older;
+}
+
+/* ------------------------------------------------------------ by stamp --- */
+
+static struct list *
+stamp_list(const struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	return s->retired != 0 ? &k->region->dead : &s->by_stamp;
+}
+
+/* As the youngest of its worker. */
+void
+order_append(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct list *l = stamp_list(k, h->slot);
+
+	list_insert_after(k, l, hold, l->tail, BY_STAMP);
+	h->flags |= HOLD_LISTED;
+}
+
+void
+order_remove(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+
+	if ((h->flags & HOLD_LISTED) == 0)
+		return;
+	list_remove(k, stamp_list(k, h->slot), hold, BY_STAMP);
+	h->flags &= (uint8_t)~HOLD_LISTED;
+}
+
+/* ---------------------------------------------------------- by release --- */
+
+void
+order_release(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct slot *s = slot_at(k, h->slot);
+
+	if (s->retired != 0)
+		return;
+	list_insert_after(k, &s->by_release, hold, s->by_release.tail,
+	    BY_RELEASE);
+	h->flags |= HOLD_IDLE;
+}
+
+void
+order_unrelease(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct slot *s = slot_at(k, h->slot);
+
+	if ((h->flags & HOLD_IDLE) == 0)
+		return;
+	if (s->retired == 0)
+		list_remove(k, &s->by_release, hold, BY_RELEASE);
+	h->flags &= (uint8_t)~HOLD_IDLE;
+}
+
+/* Puts a hold where another of its worker stands, just younger. */
+void
+order_copy(struct kvr *k, uint32_t hold, uint32_t older)
+{
+	struct hold *h = hold_at(k, hold);
+	const struct hold *o = hold_at(k, older);
+	struct slot *s = slot_at(k, h->slot);
+
+	if ((o->flags & HOLD_LISTED) != 0) {
+		list_insert_after(k, stamp_list(k, h->slot), hold, older,
+		    BY_STAMP);
+		h->flags |= HOLD_LISTED;
+	}
+	if ((o->flags & HOLD_IDLE) != 0 && s->retired == 0) {
+		list_insert_after(k, &s->by_release, hold, older, BY_RELEASE);
+		h->flags |= HOLD_IDLE;
+	}
+}
+
+/* ------------------------------------------------------ the tournament --- */
+
+static uint32_t
+side(const struct kvr *k, uint32_t i)
+{
+	uint32_t leaves = k->layout.leaves;
+
+	return (i >= leaves ? i - leaves : k->winner[i]) & (leaves - 1);
+}
+
+static void
+replay(struct kvr *k, uint32_t match)
+{
+	uint32_t a = side(k, 2 * match), b = side(k, 2 * match + 1);
+
+	k->winner[match] = (uint16_t)(k->oldest[a] <= k->oldest[b] ? a : b);
+}
+
+/* Says what the head of a slot's list by stamp has become. */
+void
+order_settle(struct kvr *k, uint32_t slot)
+{
+	uint32_t head = slot_at(k, slot)->by_stamp.head, i;
+	int64_t stamp = head != 0 ? hold_at(k, head)->stamp : INT64_MAX;
+
+	slot &= k->layout.leaves - 1;
+	if (k->oldest[slot] == stamp)
+		return;
+	k->oldest[slot] = stamp;
+	for (i = (k->layout.leaves + slot) / 2; i > 0; i /= 2)
+		replay(k, i);
+}
+
+/* The slot with the oldest stamp; its stamp may be "none", INT64_MAX. */
+uint32_t
+order_oldest_slot(const struct kvr *k)
+{
+	return side(k, 1);
+}
+
+void
+order_reset(struct kvr *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->layout.leaves; i++) {
+		k->oldest[i] = INT64_MAX;
+		k->winner[i] = 0;
+	}
+}
+
+/* A slot retires: its holds join the dead. */
+void
+order_bury(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+	struct list *dead = &k->region->dead;
+
+	if (s->by_stamp.head != 0) {
+		*link_prev(k, s->by_stamp.head, BY_STAMP) = dead->tail;
+		*(dead->tail != 0 ? link_next(k, dead->tail, BY_STAMP)
+		    : &dead->head) = s->by_stamp.head;
+		dead->tail = s->by_stamp.tail;
+	}
+	memset(&s->by_stamp, 0, sizeof(s->by_stamp));
+	memset(&s->by_release, 0, sizeof(s->by_release));
+	s->retired = 1;
+	order_settle(k, slot);
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * region.c - the memory an index lives in: its layout, its seal, its lock,
+ * and the cells.
+ *
+ * FREE CELLS. Dropping a run of a thousand blocks must not cost a walk over
+ * its pieces: when a node goes, its cell becomes the record of a whole free
+ * tree, and the tree is broken up only when cells are wanted again, sixteen
+ * bottom pieces at a time:
+ *
+ *   free_top -> [tree | root, first..last] -> [single] -> [tree ...] -> 0
+ *                       |
+ *                    [16 links]                 magazine: up to 24 cells that
+ *                    /   |    \                 are handed out next
+ *              [links] [links] [links]
+ *               / | \               \
+ *            16 pieces              the last 16 are taken first, then the
+ *                                   piece of links above them
+ *
+ * Cells that were never used are taken last, so a small working set stays in
+ * few cache lines and untouched pages stay untouched.
+ */
+#define _POSIX_C_SOURCE 200809L /* robust mutexes */
+#include "internal.h"
+
+#include <errno.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
+enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
+
+/* ------------------------------------------------------------- layout --- */
+
+static uint64_t
+align_line(uint64_t at)
+{
+	return (at + (CELL - 1)) & ~(uint64_t)(CELL - 1);
+}
+
+/* Places everything that does not depend on the number of cells. */
+static uint64_t
+layout_fixed(struct layout *l, uint32_t max_workers)
+{
+	l->slots = max_workers * SLOTS_PER_WORKER;
+	l->names = max_workers;
+	l->name_buckets = max_workers;
+	for (l->leaves = 2; l->leaves < l->slots; l->leaves *= 2)
+		continue;
+	l->slots_at = align_line(sizeof(struct region));
+	l->names_at = l->slots_at + (uint64_t)l->slots * sizeof(struct slot);
+	l->name_buckets_at =
+	    l->names_at + (uint64_t)l->names * sizeof(struct name);
+	l->oldest_at = align_line(
+	    l->name_buckets_at + (uint64_t)l->name_buckets * sizeof(uint32_t));
+	l->winner_at = l->oldest_at + (uint64_t)l->leaves * sizeof(int64_t);
+	return align_line(
+	    l->winner_at + (uint64_t)l->leaves * sizeof(uint16_t));
+}
+
+/*
+ * A bucket for every 8 cells, in each of the two tables: in the worst case,
+ * every run one block long, that is less than 3 nodes a bucket.
+ */
+int
+region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
+{
+	struct layout l;
+	uint64_t at, cells, buckets;
+
+	memset(&l, 0, sizeof(l));
+	at = layout_fixed(&l, o->max_workers);
+	if (bytes < at + 2 * CELL)
+		return KVR_ETOOSMALL;
+	cells = (bytes - at - 2 * CELL) / (CELL + 1);
+	if (cells > INT32_MAX)
+		cells = INT32_MAX;
+	if (cells < LEAST_CELLS)
+		return KVR_ETOOSMALL;
+	buckets = (cells + 7) / 8;
+	l.cells = (uint32_t)cells;
+	l.node_buckets = l.entry_buckets = (uint32_t)buckets;
+	l.node_buckets_at = at;
+	l.entry_buckets_at = align_line(at + buckets * sizeof(uint32_t));
+	l.cells_at = align_line(
+	    l.entry_buckets_at + buckets * sizeof(uint32_t));
+	l.end = l.cells_at + cells * CELL;
+	if (l.end > bytes) { /* lost to alignment */
+		uint64_t over = (l.end - bytes + CELL - 1) / CELL;
+
+		l.cells -= (uint32_t)over;
+		l.end -= over * CELL;
+	}
+	*out = l;
+	return KVR_OK;
+}
+
+/* ------------------------------------------------------ format, attach --- */
+
+static int
+lock_init(struct region *r, bool shared)
+{
+	pthread_mutexattr_t attr;
+	int error;
+
+	if (pthread_mutexattr_init(&attr) != 0)
+		return KVR_ENOMEM;
+	if (shared) {
+		(void)pthread_mutexattr_setpshared(&attr,
+		    PTHREAD_PROCESS_SHARED);
+		(void)pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	}
+	error = pthread_mutex_init(&r->lock, &attr);
+	(void)pthread_mutexattr_destroy(&attr);
+	return error != 0 ? KVR_ENOMEM : KVR_OK;
+}
+
+static uint64_t
+seal_checksum(const struct seal *s)
+{
+	return XXH3_64bits(s, sizeof(*s));
+}
+
+static void
+handle_open(struct kvr *k, struct region *r)
+{
+	char *base = (char *)r;
+	const struct layout *l = &r->seal.layout;
+
+	k->region = r;
+	k->layout = *l;
+	k->slots = (struct slot *)(void *)(base + l->slots_at);
+	k->names = (struct name *)(void *)(base + l->names_at);
+	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
+	k->oldest = (int64_t *)(void *)(base + l->oldest_at);
+	k->winner = (uint16_t *)(void *)(base + l->winner_at);
+	k->node_buckets = (uint32_t *)(void *)(base + l->node_buckets_at);
+	k->entry_buckets = (uint32_t *)(void *)(base + l->entry_buckets_at);
+	k->cells = (union cell *)(void *)(base + l->cells_at);
+	k->ttl = r->seal.ttl;
+	k->rule = r->seal.rule;
+	memcpy(k->table_key, r->seal.table_key, sizeof(k->table_key));
+}
+
+/* Names are handed out from a list; it is the durable part's only state. */
+static void
+names_init(struct kvr *k)
+{
+	uint32_t i, n = k->layout.names;
+
+	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
+	memset(k->names, 0, n * sizeof(struct name));
+	for (i = 0; i < n; i++)
+		k->names[i].next = i + 1 < n ? i + 2 : 0;
+	k->region->name_free = 1;
+}
+
+/* options are complete and checked: kvroute.c. rule: with its secret. */
+int
+region_format(const struct kvr_options *o, const struct hash_rule *rule,
+    const uint64_t *table_key, void *memory, uint64_t bytes, bool shared)
+{
+	struct region *r = memory;
+	struct layout layout;
+	struct kvr k;
+	int error = region_layout(o, bytes, &layout);
+
+	if (error != KVR_OK)
+		return error;
+	memset(r, 0, sizeof(*r));
+	if ((error = lock_init(r, shared)) != KVR_OK)
+		return error;
+	r->seal.magic = MAGIC;
+	r->seal.version = FORMAT_VERSION;
+	r->seal.byte_order = BYTE_ORDER_MARK;
+	r->seal.bytes = bytes;
+	r->seal.ttl = o->ttl_ns;
+	r->seal.lease_limit = o->lease_limit_ns;
+	r->seal.max_workers = o->max_workers;
+	r->seal.max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
+	    ? layout.cells / 8 * PIECE : o->max_prompt_blocks;
+	r->seal.rule = *rule;
+	r->seal.layout = layout;
+	memcpy(r->seal.table_key, table_key, sizeof(r->seal.table_key));
+	r->checksum = seal_checksum(&r->seal);
+	r->shared = shared;
+	r->clock = -1;
+	r->policy.size = sizeof(r->policy);
+	(void)kvr_policy_init(&r->policy);
+	memset(&k, 0, sizeof(k));
+	handle_open(&k, r);
+	memset(k.slots, 0, layout.slots * sizeof(struct slot));
+	names_init(&k);
+	region_empty(&k);
+	return KVR_OK;
+}
+
+/* Nothing of the seal is believed before its checksum is right. */
+int
+region_attach(void *memory, uint64_t bytes, struct kvr *k)
+{
+	struct region *r = memory;
+	struct kvr_options o;
+	struct layout layout;
+
+	if (bytes < sizeof(*r) || r->seal.magic != MAGIC)
+		return KVR_EFORMAT;
+	if (r->seal.version != FORMAT_VERSION)
+		return KVR_EVERSION;
+	if (r->seal.byte_order != BYTE_ORDER_MARK || r->seal.bytes > bytes ||
+	    r->checksum != seal_checksum(&r->seal))
+		return KVR_EFORMAT;
+	if (r->seal.max_workers < 1 || r->seal.max_workers > KVR_WORKERS_MAX)
+		return KVR_EFORMAT;
+	memset(&o, 0, sizeof(o));
+	o.max_workers = r->seal.max_workers;
+	if (region_layout(&o, r->seal.bytes, &layout) != KVR_OK ||
+	    memcmp(&layout, &r->seal.layout, sizeof(layout)) != 0)
+		return KVR_EFORMAT;
+	handle_open(k, r);
+	return KVR_OK;
+}
+
+/* --------------------------------------------------------------- empty --- */
+
+static void
+slot_empty(struct slot *s)
+{
+	memset(&s->by_stamp, 0, sizeof(s->by_stamp));
+	memset(&s->by_release, 0, sizeof(s->by_release));
+	s->entries = s->leases = s->requests = s->load_requests = 0;
+	s->prefill = s->blocks = s->held = s->active = s->output = 0;
+	s->load_prefill = s->load_blocks = s->load_used = 0;
+	s->busy = s->latch = 0;
+}
+
+/*
+ * Forgets the disposable part: prefixes, leases, loads. Workers stay, and so
+ * do the clock and the number of the next lease, which no lease had before.
+ */
+void
+region_empty(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i;
+
+	memset(k->node_buckets, 0, k->layout.node_buckets * sizeof(uint32_t));
+	memset(k->entry_buckets, 0,
+	    k->layout.entry_buckets * sizeof(uint32_t));
+	memset(k->cells, 0, sizeof(union cell));
+	memset(&r->dead, 0, sizeof(r->dead));
+	r->lease_first = r->lease_last = 0;
+	r->free_top = r->magazine_count = 0;
+	r->fresh = 1;
+	r->free_cells = k->layout.cells - 1;
+	r->counts.nodes = r->counts.entries = r->counts.blocks = 0;
+	r->counts.held = r->counts.leases = 0;
+	for (i = 0; i < k->layout.slots; i++)
+		slot_empty(&k->slots[i]);
+	order_reset(k);
+}
+
+/* ---------------------------------------------------------------- lock --- */
+
+/*
+ * A lock whose owner died is taken over. If the owner was in the middle of a
+ * change, what it left is no longer an index: it is emptied.
+ */
+static int
+lock_inherit(struct kvr *k)
+{
+	struct region *r = k->region;
+
+	if (pthread_mutex_consistent(&r->lock) != 0)
+		return KVR_EBUSY;
+	if (atomic_load(&r->dirty) != 0) {
+		region_empty(k);
+		r->counts.emptied++;
+		atomic_store(&r->dirty, 0);
+	}
+	return KVR_OK;
+}
+
+int
+region_lock(const struct kvr *k, bool wait)
+{
+	struct region *r = k->region;
+	int error = wait ? pthread_mutex_lock(&r->lock)
+	    : pthread_mutex_trylock(&r->lock);
+	struct kvr mine;
+
+	if (error == 0)
+		return KVR_OK;
+	if (error != EOWNERDEAD)
+		return KVR_EBUSY;
+	mine = *k;
+	if (lock_inherit(&mine) == KVR_OK)
+		return KVR_OK;
+	(void)pthread_mutex_unlock(&r->lock);
+	return KVR_EBUSY;
+}
+
+void
+region_unlock(const struct kvr *k)
+{
+	(void)pthread_mutex_unlock(&k->region->lock);
+}
+
+/* --------------------------------------------------------------- cells --- */
+
+static void
+magazine_put(struct region *r, uint32_t i)
+{
+	if (r->magazine_count < MAGAZINE)
+		r->magazine[r->magazine_count++] = i;
+}
+
+/*
+ * Takes the last bottom pieces of the tree on top, with the pieces of links
+ * above them that they leave empty, and the tree's own cell with its last.
+ * `group` is the number of their common parent among the pieces of level 1.
+ */
+static void
+magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
+{
+	struct region *r = k->region;
+	uint32_t last = t->last, group = (last - 1) / PIECE;
+	bool done = group <= t->first / PIECE;
+	uint32_t from = done ? t->first : group * PIECE;
+	uint32_t level = t->level % RUN_LEVELS, piece = t->run, i;
+
+	t->last = from;
+	if (done) {
+		r->free_top = t->next;
+		magazine_put(r, top);
+	}
+	for (; level > 0; level--) {
+		uint32_t below = (UINT32_C(1) << (4 * (level - 1))) - 1;
+
+		if (done || (group & below) == 0)
+			magazine_put(r, piece);
+		if (level == 1)
+			break;
+		i = (group >> (4 * (level - 2))) % PIECE;
+		piece = cell_at(k, piece)->piece[i];
+	}
+	if (level == 0) {
+		magazine_put(r, piece);
+		return;
+	}
+	for (i = last; i-- > from;)
+		magazine_put(r, cell_at(k, piece)->piece[i % PIECE]);
+}
+
+static void
+magazine_refill(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t top = r->free_top;
+	struct tree *t = &cell_at(k, top)->tree;
+
+	if (top == 0) {
+		if (r->fresh < k->layout.cells)
+			magazine_put(r, r->fresh++);
+	} else if (t->kind == CELL_TREE) {
+		magazine_from_tree(k, top, t);
+	} else {
+		r->free_top = t->next;
+		magazine_put(r, top);
+	}
+}
+
+/* 0 if there is none; callers make room before they begin a change. */
+uint32_t
+cell_take(struct kvr *k)
+{
+	struct region *r = k->region;
+
+	if (r->magazine_count == 0)
+		magazine_refill(k);
+	if (r->magazine_count == 0 || r->magazine_count > MAGAZINE)
+		return 0;
+	r->free_cells--;
+	return r->magazine[--r->magazine_count];
+}
+
+void
+cell_give(struct kvr *k, uint32_t i)
+{
+	struct region *r = k->region;
+	struct tree *t = &cell_at(k, i)->tree;
+
+	r->free_cells++;
+	if (r->magazine_count < MAGAZINE - RUN_LEVELS) {
+		r->magazine[r->magazine_count++] = i;
+		return;
+	}
+	t->kind = CELL_FREE;
+	t->next = r->free_top;
+	r->free_top = i;
+}
+
+/* Gives back a node's cell and all its pieces, touching only the cell. */
+void
+cell_give_tree(struct kvr *k, uint32_t i)
+{
+	struct region *r = k->region;
+	const struct node *n = node_at(k, i);
+	struct tree t;
+
+	memset(&t, 0, sizeof(t));
+	t.next = r->free_top;
+	t.kind = CELL_TREE;
+	t.level = n->level;
+	t.run = n->run;
+	t.first = n->begin / PIECE;
+	t.last = (n->begin + n->length - 1) / PIECE + 1;
+	r->free_cells +=
+	    1 + run_cells(n->begin, n->begin + n->length, n->level);
+	r->free_top = i;
+	cell_at(k, i)->tree = t;
+}
+
+/* ------------------------------------------------------------- buckets --- */
+
+/*
+ * Multilinear hashing under a key that never leaves the region (Lemire and
+ * Kaser, "Strongly universal string hashing is fast", 2014): two different
+ * keys meet in a bucket with the chance of a fair draw, whoever chose them.
+ */
+static uint32_t
+bucket(const uint64_t *key, uint64_t a, uint32_t b, uint32_t buckets)
+{
+	uint64_t h = key[0] + key[1] * (uint32_t)a + key[2] * (a >> 32) +
+	    key[3] * b;
+
+	return (uint32_t)(((h >> 32) * buckets) >> 32);
+}
+
+uint32_t
+bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first)
+{
+	return bucket(k->table_key, prev, first, k->layout.node_buckets);
+}
+
+uint32_t
+bucket_of_hold(const struct kvr *k, uint32_t node, uint32_t slot)
+{
+	return bucket(k->table_key + 4, node, slot, k->layout.entry_buckets);
+}
+
+uint32_t
+bucket_of_lease(const struct kvr *k, uint64_t number)
+{
+	return bucket(k->table_key + 8, number, 0, k->layout.entry_buckets);
+}

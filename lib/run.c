@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * run.c - the hashes of a node: a shallow tree of cells.
+ *
+ * Of each block's sequence hash a run keeps the low 32 bits, 16 in a bottom
+ * piece; pieces of links, 16 in each, stand above:
+ *
+ *   level 2                     [ . . . ]
+ *   level 1          [ . . . . ]  [ . . . . ]  ...
+ *   level 0   [h0..h15] [h16..h31] ...            one bottom piece: level 0
+ *
+ * A node's run is the part [begin, begin + length) of such a tree. A piece is
+ * allocated if and only if that part needs it, so the number of cells follows
+ * from (begin, end, level) alone: run_cells. A fresh run begins at 0; begin
+ * moves up when a split takes the head of a run away.
+ *
+ * A split copies the shorter side, so that however a run is cut up, each of
+ * its hashes is copied at most log2(length) times:
+ *
+ *   [h0 .. h4|h5 .. h99]   upper short: h0..h4 are copied to a new tree, the
+ *                          lower keeps the old one with begin = 5
+ *   [h0 .. h90|h91 .. h99] lower short: h91..h99 are copied to a new tree,
+ *                          the upper keeps the old one with length = 91
+ */
+#include "internal.h"
+
+/* Least level whose tree has room for [0, end). */
+uint32_t
+run_level(uint32_t end)
+{
+	uint32_t level = 0, last = (end - 1) / PIECE;
+
+	for (; last > 0; last /= PIECE)
+		level++;
+	return level;
+}
+
+/* Cells of the run [begin, end) in a tree of this level; begin < end. */
+uint32_t
+run_cells(uint32_t begin, uint32_t end, uint32_t level)
+{
+	uint32_t first = begin / PIECE, last = (end - 1) / PIECE, cells = 0;
+	uint32_t i;
+
+	for (i = 0; i <= level; i++) {
+		cells += last - first + 1;
+		first /= PIECE;
+		last /= PIECE;
+	}
+	return cells;
+}
+
+uint32_t
+run_cells_to_append(const struct node *n, uint32_t count)
+{
+	uint32_t end = n->begin + n->length;
+	uint32_t level = run_level(end + count);
+
+	if (n->length == 0)
+		return run_cells(0, count, run_level(count));
+	if (level < n->level)
+		level = n->level;
+	return run_cells(n->begin, end + count, level) -
+	    run_cells(n->begin, end, n->level);
+}
+
+uint32_t
+run_cells_to_split(const struct node *n, uint32_t at)
+{
+	uint32_t rest = n->length - at, less = at < rest ? at : rest;
+
+	return run_cells(0, less, run_level(less));
+}
+
+/* ------------------------------------------------------------- reading --- */
+
+/* The bottom piece that holds a position of the tree. */
+static const uint32_t *
+run_bottom(const struct kvr *k, const struct node *n, uint32_t position)
+{
+	uint32_t level = n->level % RUN_LEVELS, piece = n->run;
+
+	for (; level > 0; level--)
+		piece = cell_at(k, piece)->piece[(position >> (4 * level)) %
+		    PIECE];
+	return cell_at(k, piece)->piece;
+}
+
+uint32_t
+run_get(const struct kvr *k, const struct node *n, uint32_t i)
+{
+	uint32_t position = n->begin + i;
+
+	return run_bottom(k, n, position)[position % PIECE];
+}
+
+/*
+ * How many leading hashes of the run are the prompt's, of the first `limit`;
+ * the first is known to be. Chained hashes that have parted never meet again,
+ * so the parting point can be found by bisection.
+ */
+uint32_t
+run_common(const struct kvr *k, const struct node *n, const uint64_t *hashes,
+    uint32_t limit)
+{
+	uint32_t low = limit > 0, high = limit;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (run_get(k, n, middle) == (uint32_t)hashes[middle])
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* ------------------------------------------------------------- growing --- */
+
+/* Raises the tree until it has room for [0, end). */
+static void
+run_raise(struct kvr *k, struct node *n, uint32_t end)
+{
+	uint32_t level = run_level(end);
+
+	if (n->length == 0) {
+		n->begin = 0;
+		n->level = (uint8_t)level;
+		n->run = cell_take(k);
+		return;
+	}
+	for (; n->level < level; n->level++) {
+		uint32_t top = cell_take(k);
+
+		cell_at(k, top)->piece[0] = n->run;
+		n->run = top;
+	}
+}
+
+/*
+ * Where the next hashes of the run go, and how many have room there. Pieces
+ * of which `position` is the first are made on the way down.
+ */
+static uint32_t *
+run_room(struct kvr *k, const struct node *n, uint32_t *room)
+{
+	uint32_t position = n->begin + n->length, piece = n->run, level;
+
+	for (level = n->level % RUN_LEVELS; level > 0; level--) {
+		uint32_t below = position >> (4 * level);
+		uint32_t *link = &cell_at(k, piece)->piece[below % PIECE];
+
+		if ((position & ((UINT32_C(1) << (4 * level)) - 1)) == 0)
+			*link = cell_take(k);
+		piece = *link;
+	}
+	*room = PIECE - position % PIECE;
+	return &cell_at(k, piece)->piece[position % PIECE];
+}
+
+/* The caller has made room: run_cells_to_append. */
+void
+run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
+    uint32_t count)
+{
+	uint32_t room, i;
+
+	run_raise(k, n, n->begin + n->length + count);
+	while (count > 0) {
+		uint32_t *to = run_room(k, n, &room);
+
+		if (room > count)
+			room = count;
+		for (i = 0; i < room; i++)
+			to[i] = (uint32_t)hashes[i];
+		hashes += room;
+		count -= room;
+		n->length += room;
+	}
+}
+
+/* Appends hashes [first, first + count) of another run. */
+void
+run_append_run(struct kvr *k, struct node *n, const struct node *from,
+    uint32_t first, uint32_t count)
+{
+	uint32_t position = from->begin + first, room, part;
+
+	run_raise(k, n, n->begin + n->length + count);
+	while (count > 0) {
+		uint32_t *to = run_room(k, n, &room);
+		const uint32_t *source = run_bottom(k, from, position);
+
+		part = PIECE - position % PIECE;
+		if (part > room)
+			part = room;
+		if (part > count)
+			part = count;
+		memcpy(to, source + position % PIECE, part * sizeof(*to));
+		position += part;
+		count -= part;
+		n->length += part;
+	}
+}
+
+/* ------------------------------------------------------------- cutting --- */
+
+/* Bottom pieces [first, last], by number. */
+struct span {
+	uint32_t first, last;
+};
+
+static bool
+span_meets(struct span s, uint32_t first, uint32_t last)
+{
+	return first <= s.last && last >= s.first;
+}
+
+/*
+ * Frees what lies under a piece (number `at` of its level), and the piece,
+ * as far as it served `had` and does not serve `keep`.
+ */
+static void
+run_prune(struct kvr *k, uint32_t piece, uint32_t level, uint32_t at,
+    struct span had, struct span keep)
+{
+	uint32_t first = at << (4 * level), i;
+	uint32_t last = first + (UINT32_C(1) << (4 * level)) - 1;
+
+	if (!span_meets(had, first, last) ||
+	    (first >= keep.first && last <= keep.last))
+		return;
+	for (i = 0; level > 0 && i < PIECE; i++)
+		run_prune(k, cell_at(k, piece)->piece[i], level - 1,
+		    at * PIECE + i, had, keep);
+	if (!span_meets(keep, first, last))
+		cell_give(k, piece);
+}
+
+/* Narrows a run to [begin, begin + length) of its tree. */
+static void
+run_narrow(struct kvr *k, struct node *n, uint32_t begin, uint32_t length)
+{
+	struct span had, keep;
+
+	had.first = n->begin / PIECE;
+	had.last = (n->begin + n->length - 1) / PIECE;
+	keep.first = begin / PIECE;
+	keep.last = (begin + length - 1) / PIECE;
+	n->begin = begin;
+	n->length = length;
+	run_prune(k, n->run, n->level % RUN_LEVELS, 0, had, keep);
+}
+
+/*
+ * Gives the first `at` hashes of `lower` to `upper`, which has no run yet.
+ * The caller has made room: run_cells_to_split.
+ */
+void
+run_split(struct kvr *k, struct node *lower, uint32_t at, struct node *upper)
+{
+	uint32_t rest = lower->length - at;
+	struct node tail;
+
+	upper->length = 0;
+	if (at <= rest) {
+		run_append_run(k, upper, lower, 0, at);
+		run_narrow(k, lower, lower->begin + at, rest);
+		return;
+	}
+	memset(&tail, 0, sizeof(tail));
+	run_append_run(k, &tail, lower, at, rest);
+	upper->run = lower->run;
+	upper->level = lower->level;
+	upper->begin = lower->begin;
+	upper->length = lower->length;
+	run_narrow(k, upper, upper->begin, at);
+	lower->run = tail.run;
+	lower->level = tail.level;
+	lower->begin = tail.begin;
+	lower->length = tail.length;
+}
