@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * trace.h - reads Mooncake-format traces as a stream, in constant memory.
+ *
+ * A trace is one JSON object a line:
+ *
+ *   {"timestamp": 27482, "input_length": 6955, "output_length": 52,
+ *    "hash_ids": [46, 47, 48, 2353]}
+ *
+ * timestamp is in milliseconds and never goes back; the lengths are in tokens;
+ * each hash id stands for 512 tokens of the prompt, and equal ids stand for
+ * equal tokens at that place, so equal leading ids are a shared prefix. The
+ * last id may stand for fewer.
+ *
+ * Timestamps of published traces are coarse: ten requests may share a tick of
+ * three seconds. The reader spreads the n requests of a tick t evenly up to
+ * the next tick t': request k arrives at t + (t' - t) * k / n. So it has to
+ * hold one tick at a time; how much that may be is bounded below, as is
+ * everything else that a line could make large.
+ */
+#ifndef KVROUTE_TRACE_H
+#define KVROUTE_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum {
+	TRACE_BLOCK = 512,               /* tokens that one hash id stands for */
+	TRACE_LINE_MAX = 1 << 20,        /* bytes of one line */
+	TRACE_IDS_MAX = 1 << 14,         /* hash ids of one request */
+	TRACE_TICK_REQUESTS_MAX = 1 << 16, /* requests of one timestamp, ... */
+	TRACE_TICK_IDS_MAX = 1 << 22,    /* ... and all their hash ids */
+	TRACE_LAST_TICK_MS = 3000        /* assumed length of the last tick */
+};
+#define TRACE_SPAN_MAX_MS INT64_C(100000000000) /* three years */
+
+struct trace_request {
+	uint64_t number;       /* from 0 */
+	int64_t timestamp_ms;  /* as written */
+	int64_t arrival_ms;    /* spread; counted from the first timestamp */
+	uint64_t input_length; /* as written */
+	uint64_t output_length;
+	size_t tokens;         /* of the prompt: min(input_length, 512 * n_ids) */
+	size_t n_ids;
+	const uint64_t *ids;   /* valid until the next call */
+};
+
+struct trace;
+
+/*
+ * Reads from `file`, which stays the caller's; `name` appears in errors.
+ * NULL: no memory.
+ */
+struct trace *trace_new(FILE *file, const char *name);
+void trace_free(struct trace *t);
+/* 1: *out is the next request; 0: the trace has ended; -1: trace_error. */
+int trace_next(struct trace *t, struct trace_request *out);
+/* What is wrong, as "name:line: what". */
+const char *trace_error(const struct trace *t);
+/* Bytes read so far. */
+uint64_t trace_bytes(const struct trace *t);
+
+#endif
