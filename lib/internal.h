@@ -28,7 +28,7 @@
  *
  * DIRECTION. Each file may use those before it, never those after it:
  *   hash prompt | region run order hold index | retain | worker lease |
- *   route | check kvroute
+ *   policy route | check kvroute
  */
 #ifndef KVR_INTERNAL_H
 #define KVR_INTERNAL_H
@@ -475,6 +475,11 @@ bool worker_overloaded(const struct kvr *k, uint32_t slot);
 /* lease.c: requests in flight */
 uint32_t lease_find(const struct kvr *k, uint64_t number);
 
+/* policy.c: what a choice may be asked for, and what is left open */
+int policy_check(const struct kvr_policy *policy);
+int policy_check_request(const struct kvr_request *r);
+void policy_resolve(const struct kvr_policy *policy, struct kvr_request *r);
+
 /* route.c: eligibility, cost, choice; reads slots and policy, writes nothing */
 enum { ROUTE_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
 /*
@@ -507,9 +512,6 @@ struct choice {
 	uint32_t blocks;   /* overlap of the worker taken */
 	double cost;
 };
-int route_policy_check(const struct kvr_policy *policy);
-int route_request_check(const struct kvr_request *r);
-void route_resolve(const struct kvr_policy *policy, struct kvr_request *r);
 /* KVR_EEMPTY, or KVR_EWORKER if the pinned worker does not exist. */
 int route_begin(struct route *t, const struct kvr *k,
     const struct kvr_prompt *p, const struct kvr_request *r,
