@@ -19,12 +19,91 @@ struct hash_rule {
 	unsigned char secret[KVR_SECRET_BYTES];
 };
 
-/* Sets rule->id from the other fields. */
+/*
+ * Sets rule->id from the other fields. The secret counts in keyed mode only:
+ * reference hashes are the same in every region.
+ */
 void hash_rule_seal(struct hash_rule *rule);
 /* The sequence hash that stands before a prompt's first block. */
 uint64_t hash_root(const struct hash_rule *rule, const struct kvr_scope *s);
 int hash_scope_set(const struct hash_rule *rule, struct kvr_scope *scope,
     enum kvr_scope_part part, const void *text, size_t length);
+/*
+ * A caller's scope as a whole struct; NULL is the empty one. KVR_EINVAL if it
+ * is none, KVR_EMISMATCH if it has parts that the rule does not know.
+ */
+int hash_scope_get(const struct hash_rule *rule, const struct kvr_scope *from,
+    struct kvr_scope *to);
+
+/* Bytes from one block to the next, and bytes that one block hash covers. */
+size_t hash_stride(const struct hash_rule *rule);
+size_t hash_window(const struct hash_rule *rule);
+
+/*
+ * Where the chain of one prompt stands. In dynamo mode the scope is in the
+ * seed of every block, so it must be known before the first one.
+ */
+struct hash_chain {
+	uint64_t seed;       /* of the blocks; dynamo */
+	uint64_t state;      /* behind the last block chained */
+	uint64_t key[2];     /* of the chain; keyed */
+	uint32_t blocks;     /* chained so far */
+	unsigned char secret[KVR_SECRET_BYTES]; /* of long blocks; dynamo */
+};
+
+/* Puts the chain before the first block of a prompt in this scope. */
+void hash_start(const struct hash_rule *rule, const struct kvr_scope *scope,
+    struct hash_chain *chain);
+/* Local hashes of n whole blocks that follow each other at `from`. */
+void hash_blocks(const struct hash_rule *rule, const struct hash_chain *chain,
+    const void *from, size_t n, uint64_t *local);
+/* The same, and the chain goes on over them. */
+void hash_blocks_chained(const struct hash_rule *rule,
+    struct hash_chain *chain, const void *from, size_t n, uint64_t *local,
+    uint64_t *sequence);
+/* The chain goes on over n blocks whose local hashes are known. */
+void hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
+    const uint64_t *local, size_t n, uint64_t *sequence);
+
+struct hash_media {
+	uint64_t hash;
+	uint32_t block;
+};
+/* By block, then by hash. In place: completing a block takes no memory. */
+void hash_media_sort(struct hash_media *media, size_t n);
+/* Local hash of one block and the media in it, which are sorted. */
+uint64_t hash_block_media(const struct hash_rule *rule,
+    const struct hash_chain *chain, const void *from,
+    const struct hash_media *media, size_t n);
+
+/*
+ * Both halves of the 128-bit product of two words, one xor the other. The
+ * second form is for compilers without a 128-bit type; they agree.
+ */
+static inline uint64_t
+hash_fold_narrow(uint64_t a, uint64_t b)
+{
+	const uint64_t mask = 0xffffffff;
+	uint64_t low = (a & mask) * (b & mask);
+	uint64_t cross = (a & mask) * (b >> 32);
+	uint64_t middle = (low >> 32) + (cross & mask) + (a >> 32) * (b & mask);
+	uint64_t high = (a >> 32) * (b >> 32) + (cross >> 32) + (middle >> 32);
+
+	return high ^ (middle << 32 | (low & mask));
+}
+
+static inline uint64_t
+hash_fold(uint64_t a, uint64_t b)
+{
+#ifdef __SIZEOF_INT128__
+	__extension__ unsigned __int128 product = a;
+
+	product *= b;
+	return (uint64_t)(product >> 64) ^ (uint64_t)product;
+#else
+	return hash_fold_narrow(a, b);
+#endif
+}
 
 /*
  * What the rest of the library reads of a prompt. `closed` is set between end
@@ -42,18 +121,20 @@ struct kvr_prompt {
 	void *scratch;           /* see prompt_scratch */
 	size_t scratch_bytes;
 	/* hash.c and prompt.c only: */
-	uint64_t *local;
-	size_t local_capacity;
-	size_t sequence_capacity;
+	uint64_t *local;         /* [blocks] */
+	size_t capacity;         /* of local and of sequence */
 	size_t allowed_capacity;
-	uint32_t chained;        /* blocks whose sequence hash stands */
+	size_t stride, window;   /* bytes; see hash_stride */
 	uint32_t begun;
+	uint32_t deferred;       /* the scope may come with end: chain then */
+	uint32_t by_locals;      /* some blocks were given by their hashes */
+	uint32_t media_sorted;
 	struct kvr_scope scope;
-	unsigned char *tail;     /* bytes of the incomplete block(s) */
+	struct hash_chain chain;
+	unsigned char *tail;     /* [window] of the next block */
 	size_t tail_bytes;
-	struct prompt_media *media;
-	size_t n_media;
-	size_t media_capacity;
+	struct hash_media *media; /* [n_media]; those before next are used */
+	size_t n_media, next_media, media_capacity;
 };
 
 int prompt_new(const struct hash_rule *rule, struct kvr_prompt **out);
