@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Where things go. A page is found under each name that it describes.
+
+INSTALL ?= install
+PAGES := $(sort $(wildcard man/*.[137]))
+SECTIONS := $(sort $(patsubst .%,%,$(suffix $(PAGES))))
+# PAGE NAME for each further name of a page.
+page_names = awk '/^\.Sh/ { on = ($$2 == "NAME") } on && $$1 == ".Nm" \
+	{ print FILENAME, $$2 }' $(PAGES)
+each_alias = @$(page_names) | while read -r page name; do \
+	section=$${page\#\#*.}; page=$${page\#\#*/}; \
+	[ "$$page" = "$$name.$$section" ] || \
+	$(1) "$(DESTDIR)$(mandir)/man$$section/$$name.$$section"; done
+
+.PHONY: install uninstall install-check
+
+install: all ## to prefix=/usr/local, staged below DESTDIR
+	$(INSTALL) -d $(DESTDIR)$(includedir) $(DESTDIR)$(libdir)/pkgconfig \
+	    $(DESTDIR)$(bindir) $(SECTIONS:%=$(DESTDIR)$(mandir)/man%)
+	$(INSTALL) -m 644 include/kvroute.h $(DESTDIR)$(includedir)
+	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(libdir)
+	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(libdir)
+	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(libdir)/$(SONAME)
+	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libkvroute.so
+	$(INSTALL) -m 644 $(PC) $(DESTDIR)$(libdir)/pkgconfig
+	$(if $(TOOLS),$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(bindir))
+	$(foreach s,$(SECTIONS),$(INSTALL) -m 644 $(filter %.$(s),$(PAGES)) \
+	    $(DESTDIR)$(mandir)/man$(s) &&) :
+	$(call each_alias,ln -sf "$$page")
+
+uninstall: ## what install put there
+	rm -f $(DESTDIR)$(includedir)/kvroute.h \
+	    $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(STATIC) $(SHARED)) \
+	        $(SONAME) libkvroute.so pkgconfig/kvroute.pc) \
+	    $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(TOOLS))) \
+	    $(foreach p,$(PAGES),$(DESTDIR)$(mandir)/man$(subst .,,$(suffix \
+	        $(p)))/$(notdir $(p)))
+	$(call each_alias,rm -f)
+
+install-check: all ## ten lines compiled and run against an installed copy
+	@+MAKE='$(MAKE)' sh scripts/install-check.sh $(BUILD)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Setting up, and running what was built.
+
+SAMPLE := $(BUILD)/sample.jsonl
+REAL_TRACE := $(wildcard ../shared/traces/conversation_trace.jsonl)
+
+.PHONY: deps deps-slow demo demo-here bench bench-here
+
+deps: ## checks for what is needed; as root on Debian, installs what is missing
+	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test
+
+deps-slow: ## the same for check-asan, check-tsan, check-valgrind, fuzz
+	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test slow
+
+demo: deps ## the sample trace over 8 workers, beside round robin
+	@+$(MAKE) --no-print-directory demo-here
+
+$(SAMPLE): $(BUILD)/kvroute-tracegen
+	$(call say,GEN,$@)
+	$(Q)$< --seed 1 > $@
+
+demo-here: $(BUILD)/kvroute-replay $(SAMPLE) ## the same, with what is installed
+	@$< --workers 8 --policy dynamo --policy round-robin $(SAMPLE)
+
+bench: deps ## cost of each step on the sample trace, and on ../shared's
+	@+$(MAKE) --no-print-directory bench-here
+
+bench-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same, with what is installed
+	@for trace in $(SAMPLE) $(REAL_TRACE); do \
+	    echo; echo "$${trace##*/}"; $< $$trace || exit 1; done

@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# deps.sh build|test|slow ... - what is missing to build, to test, to run the
+# slow checks? Nothing: silent. Otherwise, on Debian: installs it as root with
+# one apt-get call, prints that call to anybody else and fails. On other
+# systems: names it and fails.
+set -u
+
+CC=${CC:-cc}
+CXX=${CXX:-c++}
+groups=" $* "
+
+# group, command or header, Debian packages
+table="
+build command $CC gcc libc6-dev
+build command ld binutils
+build header stdio.h libc6-dev
+build header xxhash.h libxxhash-dev
+build header bsd/string.h libbsd-dev
+build header uthash.h uthash-dev
+build header json-c/json.h libjson-c-dev
+test header check.h check
+test command $CXX g++
+test command mandoc mandoc
+test command pkg-config pkg-config
+slow command clang clang
+slow runtime clang libclang-rt-dev
+slow command valgrind valgrind
+"
+
+# Would clang find what fuzzers and sanitizers link with?
+has_runtime()
+{
+	object=$(mktemp) || return 1
+	echo 'int LLVMFuzzerTestOneInput(const void *d, unsigned long n);
+	    int LLVMFuzzerTestOneInput(const void *d, unsigned long n)
+	    { return d == 0 && n > 0; }' | clang -x c - -o "$object" \
+	    -fsanitize=fuzzer,address,undefined > /dev/null 2>&1
+	status=$?
+	rm -f "$object"
+	return $status
+}
+
+has_header()
+{
+	echo "#include <$1>" | $CC -E -x c - > /dev/null 2>&1
+}
+
+has()
+{
+	case $1 in
+	# CC may be a command with arguments.
+	command) command -v "${2%% *}" > /dev/null 2>&1 ;;
+	header) has_header "$2" ;;
+	runtime) has_runtime ;;
+	esac
+}
+
+# Sets things and packages.
+probe()
+{
+	things=''
+	packages=''
+	while read -r group kind thing wanted; do
+		case $groups in *" $group "*) ;; *) continue ;; esac
+		has "$kind" "$thing" && continue
+		things="$things $thing"
+		packages="$packages $wanted"
+	done <<-END
+	$(echo "$table" | sed '/^$/d')
+	END
+	packages=$(echo "$packages" | tr ' ' '\n' | sort -u | xargs)
+}
+
+update()
+{
+	apt-get -qq -o DPkg::Lock::Timeout=300 update
+}
+
+install()
+{
+	# shellcheck disable=SC2086
+	DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 \
+	    -o Dpkg::Use-Pty=0 install -y --no-install-recommends $packages \
+	    < /dev/null
+}
+
+probe
+[ -n "$things" ] || exit 0
+
+if ! command -v apt-get > /dev/null 2>&1; then
+	echo "missing:$things" >&2
+	echo "(on Debian these come with: $packages)" >&2
+	exit 1
+fi
+if [ "$(id -u)" -ne 0 ]; then
+	echo "missing:$things; please type" >&2
+	echo "    sudo apt-get install --no-install-recommends $packages" >&2
+	exit 1
+fi
+echo "installing $packages" >&2
+ls /var/lib/apt/lists/*_Packages* > /dev/null 2>&1 || update
+log=$(mktemp)
+install > "$log" 2>&1 || { update && install; } > "$log" 2>&1 || cat "$log" >&2
+rm -f "$log"
+probe
+if [ -n "$things" ]; then
+	echo "still missing:$things" >&2
+	exit 1
+fi

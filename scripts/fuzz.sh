@@ -1,0 +1,34 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# fuzz.sh build seconds "harnesses" - runs each fuzzer for so long. What it
+# finds stays below build: new inputs in corpus/, those that fail in crash/.
+set -u
+
+build=$1
+seconds=$2
+tally=$build/tally
+mkdir -p "$build/crash"
+: > "$tally"
+
+fuzz()
+{
+	log=$build/$1.log
+	found=$build/corpus/${1#fuzz_}
+	mkdir -p "$found" "fuzz/corpus/${1#fuzz_}"
+	if "$build/$1" -max_total_time="$seconds" -timeout=20 \
+	    -rss_limit_mb=3072 -print_final_stats=1 \
+	    -artifact_prefix="$build/crash/$1-" \
+	    "$found" "fuzz/corpus/${1#fuzz_}" > "$log" 2>&1 < /dev/null; then
+		printf '  %-12s %s\n' "$1" "$(grep '^Done ' "$log")"
+		echo 1 0 0 >> "$tally"
+	else
+		printf '    FAILED   %s:\n' "$1"
+		tail -n 60 "$log"
+		echo 0 1 0 >> "$tally"
+	fi
+}
+
+for harness in $3; do
+	fuzz "$harness"
+done
+sh scripts/tally.sh "$tally"

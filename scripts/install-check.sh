@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# install-check.sh build - installs below build/, compiles ten lines against
+# what was installed as anybody would (pkg-config; C and C++; shared and
+# static), runs them and the tools, and uninstalls: nothing may be left.
+set -eu
+
+build=$1
+MAKE=${MAKE:-make}
+CC=${CC:-cc}
+CXX=${CXX:-c++}
+PKG_CONFIG=${PKG_CONFIG:-pkg-config}
+root=$(cd "$build" && pwd)/installed
+rm -rf "$root"
+mkdir "$root"
+
+"$MAKE" -s BUILD="$build" prefix=/opt/kvroute DESTDIR="$root" install \
+    > "$root/log"
+
+lib=$root/opt/kvroute/lib
+export PKG_CONFIG_PATH="$lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$root"
+
+cat > "$root/ten.c" <<'END'
+#include <kvroute.h>
+#include <string.h>
+
+int
+main(void)
+{
+	struct kvr *k = NULL;
+	int error = kvr_new(NULL, &k);
+
+	kvr_free(k);
+	return error != KVR_OK || strcmp(kvr_version_string(),
+	    KVR_VERSION_STRING) != 0;
+}
+END
+
+shared="$($PKG_CONFIG --cflags --libs kvroute)"
+static="$($PKG_CONFIG --static --cflags --libs kvroute)"
+
+try()
+{
+	echo "$*"
+	"$@"
+}
+
+# shellcheck disable=SC2086
+{
+	try $CC -std=c11 -o "$root/c" "$root/ten.c" $shared
+	try $CC -std=c11 -static -o "$root/c-static" "$root/ten.c" $static
+	try $CXX -x c++ -o "$root/cxx" "$root/ten.c" -x none $shared
+	try $CXX -x c++ -static -o "$root/cxx-static" "$root/ten.c" -x none \
+	    $static
+}
+LD_LIBRARY_PATH=$lib try "$root/c"
+LD_LIBRARY_PATH=$lib try "$root/cxx"
+try "$root/c-static"
+try "$root/cxx-static"
+
+# A program of the shared library needs the soname, not the file's name.
+objdump -p "$root/c" | grep -q 'NEEDED *libkvroute\.so\.[0-9]*$'
+
+for tool in "$root"/opt/kvroute/bin/*; do
+	[ ! -e "$tool" ] || try "$tool" -h > "$root/usage"
+done
+for page in "$root"/opt/kvroute/share/man/man*/*; do
+	[ ! -e "$page" ] || mandoc -T ascii "$page" > "$root/page"
+done
+
+"$MAKE" -s BUILD="$build" prefix=/opt/kvroute DESTDIR="$root" uninstall \
+    > "$root/log"
+left=$(find "$root/opt" ! -type d)
+if [ -n "$left" ]; then
+	echo "left behind:"
+	echo "$left"
+	exit 1
+fi
+echo "what was installed works"
