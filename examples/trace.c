@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest integer that a JSON reader working in doubles gives back whole. */
+/* The largest integer that doubles, and readers working in them, keep whole. */
 #define WHOLE_DOUBLE_MAX 9007199254740992.0
 
 struct held {
@@ -67,12 +67,13 @@ fail(struct trace *t, const char *format, ...)
 	int n;
 
 	t->failed = true;
-	n = snprintf(t->error, sizeof(t->error), "%.200s:%" PRIu64 ": ", t->name,
-	    t->line_number);
+	n = snprintf(t->error, sizeof(t->error), "%.200s:%" PRIu64 ": ",
+	    t->name, t->line_number);
 	if (n < 0)
 		return -1;
 	va_start(arguments, format);
-	vsnprintf(t->error + n, sizeof(t->error) - (size_t)n, format, arguments);
+	vsnprintf(t->error + n, sizeof(t->error) - (size_t)n, format,
+	    arguments);
 	va_end(arguments);
 	return -1;
 }
@@ -197,7 +198,8 @@ parse_line(struct trace *t)
 	while (end < t->line_length && strchr(" \t\r", t->line[end]) != NULL &&
 	    t->line[end] != '\0')
 		end++;
-	if (end == t->line_length && json_object_is_type(line, json_type_object))
+	if (end == t->line_length &&
+	    json_object_is_type(line, json_type_object))
 		return line;
 	fail(t, end == t->line_length ? "not a JSON object" :
 	    "more than one JSON value in a line");

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rng.h - numbers that look random and are the same everywhere (splitmix64).
+ */
+#ifndef KVROUTE_RNG_H
+#define KVROUTE_RNG_H
+
+#include <stdint.h>
+
+struct rng {
+	uint64_t state; /* any value is a seed */
+};
+
+uint64_t rng_next(struct rng *r);
+/* From low to high, both included; low <= high, high - low below 2^64 - 1. */
+uint64_t rng_between(struct rng *r, uint64_t low, uint64_t high);
+
+#endif
