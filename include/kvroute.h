@@ -525,6 +525,7 @@ struct kvr_stats {
 	uint64_t extensions;        /* in place */
 	uint64_t truncated;         /* prompts not recorded whole */
 	uint64_t clock_back;        /* calls with a `now` before an earlier one */
+	uint64_t emptied;           /* times the index was lost with a writer */
 };
 int kvr_stats(const struct kvr *k, struct kvr_stats *out);
 
@@ -536,7 +537,7 @@ struct kvr_worker_stats {
 	uint64_t prefill_tokens;
 	uint64_t active_blocks;     /* prompt blocks, shared ones once */
 	uint64_t output_blocks;
-	uint64_t observed;          /* prompts recorded here */
+	uint64_t reserves;          /* requests reserved here, so far */
 	uint64_t prompt_tokens;     /* of them */
 	uint64_t predicted_tokens;  /* of them, predicted to be cached */
 	uint32_t busy;              /* 1: above a threshold of the policy */

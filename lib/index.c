@@ -223,7 +223,7 @@ index_cells(const struct kvr *k, const struct path *path, uint32_t want)
 	uint32_t cells = 2 * (path->nodes + 2);
 
 	if (path->node != 0 && path->inside < n->length)
-		cells += 2 + n->holders + n->holders / PAIRS +
+		cells += 2 + n->holders + n->holders / (uint32_t)PAIRS +
 		    run_cells_to_split(n, path->inside);
 	if (want > path->depth)
 		cells += 1 + RUN_LEVELS + run_cells(0, want - path->depth,
@@ -336,13 +336,12 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
  * Makes the tree hold the first `want` blocks of the prompt as whole nodes,
  * and gives the last of them. The caller has made room (index_cells), and
  * puts holds on the whole path next, before anything else: a new leaf has
- * none yet. `pinned`: a node in which the caller's own lease ends, or 0; in
- * place, only that one is extended, or, without one, an unpinned leaf.
+ * none yet.
  */
 uint32_t
 index_insert(struct kvr *k, const struct kvr_prompt *p,
-    const struct path *path, uint32_t want, uint32_t slot, uint32_t pinned,
-    bool in_place)
+    const struct path *path, uint32_t want, uint32_t slot,
+    const struct insert *how)
 {
 	uint32_t node = path->node;
 
@@ -350,8 +349,8 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 		node = node_split(k, p, node, path->inside, path->depth);
 	if (want <= path->depth)
 		return node;
-	if (in_place && (pinned == 0 || pinned == node) &&
-	    node_extendable(k, node, slot, pinned != 0)) {
+	if (how->in_place && (how->lease_end == 0 || how->lease_end == node) &&
+	    node_extendable(k, node, slot, how->lease_end != 0)) {
 		node_extend(k, p, node, path->depth, want);
 		return node;
 	}

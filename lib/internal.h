@@ -106,11 +106,13 @@ struct hold {
 };
 
 enum lease_state { LEASE_RESERVED, LEASE_COMMITTED, LEASE_DECODING };
+enum lease_flags { LEASE_UNRECORDED = 1 };
 
 struct lease {
 	uint32_t next;     /* in the bucket */
 	uint8_t kind;
-	uint8_t state;
+	uint8_t state : 4;
+	uint8_t flags : 4;
 	uint16_t slot;
 	uint64_t number;
 	uint64_t owner;
@@ -183,7 +185,7 @@ struct slot {
 	uint64_t load_prefill, load_blocks, load_used; /* from outside */
 	uint32_t load_requests;
 	uint32_t spare;
-	uint64_t observed;
+	uint64_t reserves;
 
 	uint64_t prompt_tokens, predicted_tokens;
 	uint64_t reserve[6];
@@ -215,6 +217,7 @@ struct seal {
 	uint64_t bytes;
 	int64_t ttl, lease_limit;
 	uint32_t max_workers, max_prompt_blocks;
+	uint32_t secret_kind, pad;
 	struct hash_rule rule;
 	uint64_t table_key[12]; /* never leaves the region */
 	struct layout layout;
@@ -306,6 +309,14 @@ static inline bool
 slot_in_use(const struct slot *s)
 {
 	return (s->generation & 1) != 0;
+}
+
+/* Tokens in a block; in byte mode an estimate, 4 bytes a token. */
+static inline double
+rule_block_tokens(const struct hash_rule *rule)
+{
+	return rule->unit == KVR_UNIT_TOKENS ? rule->block_size
+	    : rule->block_size / 4.0;
 }
 
 /*
@@ -445,9 +456,15 @@ void index_walk(const struct kvr *k, const struct kvr_prompt *p,
     uint32_t want, struct path *path);
 uint32_t index_cells(const struct kvr *k, const struct path *path,
     uint32_t want);
+/* How a path is to be inserted. */
+struct insert {
+	uint32_t want;      /* blocks */
+	bool in_place;      /* a leaf may be extended, new blocks are confirmed */
+	uint32_t lease_end; /* only the leaf where the caller's lease ends; 0 */
+};
 uint32_t index_insert(struct kvr *k, const struct kvr_prompt *p,
-    const struct path *path, uint32_t want, uint32_t slot, uint32_t pinned,
-    bool in_place);
+    const struct path *path, uint32_t want, uint32_t slot,
+    const struct insert *how);
 void index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
 void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
@@ -455,25 +472,52 @@ void index_drop(struct kvr *k, uint32_t hold);
 uint32_t index_position(const struct kvr *k, uint32_t node);
 
 /* retain.c: who leaves, and when */
-uint32_t retain_expire(struct kvr *k, int64_t now, uint32_t budget);
+void retain_expire(struct kvr *k, int64_t now, uint32_t budget);
 bool retain_due(const struct kvr *k, int64_t now);
-void retain_make_room(struct kvr *k, uint32_t cells);
+bool retain_void(struct kvr *k);
+void retain_make_room(struct kvr *k, int64_t now, uint32_t cells);
+uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
+    uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
 
 /* worker.c: slots, names, facts, loads */
-int worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot);
 uint64_t worker_id(const struct kvr *k, uint32_t slot);
+bool worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot);
+bool worker_find(const struct kvr *k, const char *name, size_t length,
+    uint32_t rank, uint32_t *slot);
 int worker_add(struct kvr *k, const char *name, size_t length,
-    const struct kvr_worker *facts, uint64_t *id);
-uint32_t worker_find(const struct kvr *k, const char *name, size_t length,
-    uint32_t rank);
-void worker_retire(struct kvr *k, uint32_t slot);
-int worker_reset(struct kvr *k, uint32_t slot, uint64_t *id);
-void worker_recount(struct kvr *k, uint32_t slot);
+    const struct kvr_worker *facts, uint32_t *slot);
+void worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts);
 void worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts);
+void worker_set_load(struct kvr *k, uint32_t slot,
+    const struct kvr_load *load);
+size_t worker_name(const struct kvr *k, uint32_t slot, char *name,
+    size_t capacity);
+void worker_recount(struct kvr *k, uint32_t slot);
 bool worker_overloaded(const struct kvr *k, uint32_t slot);
+void worker_remove(struct kvr *k, uint32_t slot);
+int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
 
 /* lease.c: requests in flight */
 uint32_t lease_find(const struct kvr *k, uint64_t number);
+struct booking {
+	uint64_t owner;
+	uint32_t slot;
+	uint64_t cached;   /* tokens that need no prefill */
+	bool count_prefill;
+	bool record;       /* the prefix, and share its blocks with others */
+};
+uint32_t lease_blocks(const struct kvr *k, const struct kvr_prompt *p);
+uint64_t lease_open(struct kvr *k, const struct kvr_prompt *p,
+    const struct booking *b, int64_t now, uint32_t *recorded);
+void lease_commit(struct kvr *k, uint32_t lease, int64_t now);
+int lease_first_token(struct kvr *k, uint32_t lease);
+int lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
+    int64_t now);
+void lease_output(struct kvr *k, uint32_t lease, uint32_t blocks);
+void lease_finish(struct kvr *k, uint32_t lease, int64_t now);
+void lease_abort(struct kvr *k, uint32_t lease);
+void lease_reap_old(struct kvr *k, int64_t now, uint32_t budget);
+uint32_t lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now);
 
 /* policy.c: what a choice may be asked for, and what is left open */
 int policy_check(const struct kvr_policy *policy);
@@ -493,6 +537,7 @@ struct route {
 	const struct kvr_request *r;  /* resolved */
 	const struct found_set *set;
 	uint64_t tokens;              /* of the prompt */
+	uint64_t whole_blocks;        /* in them; the index may hold fewer */
 	uint64_t digest;              /* of the whole prompt: ties, sampling */
 	uint64_t least_prefill;       /* of the eligible */
 	double block;                 /* tokens in a block */
@@ -550,7 +595,26 @@ found_add(struct found_set *set, uint32_t slot)
 	f->blocks = f->active = f->deepest = 0;
 }
 
-/* check.c */
+/* check.c: every invariant */
 int check_region(const struct kvr *k);
+
+/*
+ * call.c: what every public call on a region does first and last.
+ *
+ *	error = call_write(k, &call, now, flags);
+ *	if (error != KVR_OK)
+ *		return error;
+ *	... look, check, change; with call.now as the time ...
+ *	return call_written(k, &call, error);
+ */
+struct call {
+	int64_t now;   /* the time of the call */
+	bool backward; /* the caller's was before an earlier one */
+};
+int call_read(const struct kvr *k, struct call *c, int64_t now);
+void call_done(const struct kvr *k);
+int call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags);
+int call_written(struct kvr *k, const struct call *c, int error);
+int call_prompt(const struct kvr *k, const struct kvr_prompt *p);
 
 #endif

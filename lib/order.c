@@ -195,10 +195,11 @@ order_reset(struct kvr *k)
 {
 	uint32_t i;
 
-	for (i = 0; i < k->layout.leaves; i++) {
+	for (i = 0; i < k->layout.leaves; i++)
 		k->oldest[i] = INT64_MAX;
-		k->winner[i] = 0;
-	}
+	/* every match has a winner of its own leaves from the beginning */
+	for (i = k->layout.leaves; --i > 0;)
+		replay(k, i);
 }
 
 /* A slot retires: its holds join the dead. */

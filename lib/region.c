@@ -179,6 +179,7 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	r->seal.max_workers = o->max_workers;
 	r->seal.max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
 	    ? layout.cells / 8 * PIECE : o->max_prompt_blocks;
+	r->seal.secret_kind = o->secret_kind;
 	r->seal.rule = *rule;
 	r->seal.layout = layout;
 	memcpy(r->seal.table_key, table_key, sizeof(r->seal.table_key));

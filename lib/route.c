@@ -104,7 +104,7 @@ open_allowed(struct route *t)
 
 	memset(t->open, 0, t->words * sizeof(t->open[0]));
 	for (i = 0; i < t->p->n_allowed; i++)
-		if (worker_slot(t->k, t->p->allowed[i], &slot) == KVR_OK &&
+		if (worker_slot(t->k, t->p->allowed[i], &slot) &&
 		    slot / 64 < t->words)
 			set_add(t->open, slot);
 }
@@ -115,7 +115,7 @@ close_excluded(struct route *t)
 	uint32_t i, slot;
 
 	for (i = 0; i < t->r->n_excluded; i++)
-		if (worker_slot(t->k, t->r->excluded[i], &slot) == KVR_OK &&
+		if (worker_slot(t->k, t->r->excluded[i], &slot) &&
 		    slot / 64 < t->words)
 			t->open[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 }
@@ -125,7 +125,7 @@ open_pinned(struct route *t)
 {
 	bool open;
 
-	if (worker_slot(t->k, t->r->pinned, &t->pinned) != KVR_OK ||
+	if (!worker_slot(t->k, t->r->pinned, &t->pinned) ||
 	    t->pinned / 64 >= t->words)
 		return KVR_EWORKER;
 	open = set_has(t->open, t->pinned);
@@ -249,9 +249,11 @@ measure(struct route *t)
 	uint64_t end = p->blocks == 0 ? p->root : p->sequence[p->blocks - 1];
 	uint64_t whole = t->tokens * units / size;
 
-	t->block = (double)size / (double)units;
+	t->block = rule_block_tokens(&p->rule);
 	t->per_token = (size & (size - 1)) == 0 ? 1 / t->block : 0;
-	t->request_blocks = (double)(whole + (whole * size < t->tokens * units));
+	t->whole_blocks = whole;
+	whole += whole * size < t->tokens * units;
+	t->request_blocks = (double)whole;
 	t->digest = mix(end ^ mix(p->units));
 }
 
@@ -422,16 +424,17 @@ disliking(const struct kvr_request *r, uint64_t taints)
 	return sum == 0 ? 1 : exp_of(-exp_tanh(sum));
 }
 
-/* Prefill tokens there would be, this request's cached ones among them. */
+/*
+ * Prefill tokens there would be, this request's cached ones among them. An
+ * overlap longer than the prompt, if somebody gives one, counts as tokens.
+ */
 static inline double
 raw_prefill(const struct route *t, const struct slot *s, const struct found *f)
 {
-	uint64_t cached = route_tokens(t->p, f->blocks);
-
 	if ((t->r->flags & KVR_IGNORE_PREFILL) != 0)
 		return 0;
-	return (double)s->prefill +
-	    (double)(cached > t->tokens ? cached : t->tokens);
+	return (double)s->prefill + (double)(f->blocks <= t->whole_blocks
+	    ? t->tokens : route_tokens(t->p, f->blocks));
 }
 
 static inline double

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * call.c - the frame of every public call on a region: the lock, the clock,
+ * and a little housekeeping after each change.
+ *
+ * THE CLOCK. The time of a call is the larger of the caller's `now` and the
+ * region's clock, which is the largest `now` of any writing call before. So
+ * time never runs backwards, whatever callers say; a `now` three years ahead
+ * is refused, because a caller who mixes up two clocks would put all others
+ * out of business. The first writing call sets the clock.
+ *
+ * A writing call that fails leaves the clock alone too.
+ */
+#include "internal.h"
+
+enum {
+	REAP_PER_CALL = 2,  /* leases over age */
+	EXPIRE_PER_CALL = 8 /* entries that are void or due */
+};
+
+static int
+call_time(const struct kvr *k, struct call *c, int64_t now)
+{
+	int64_t clock = k->region->clock;
+
+	if (clock >= 0 && now > clock && now - clock > CLOCK_LEAP)
+		return KVR_ECLOCK;
+	c->backward = now < clock;
+	c->now = now < clock ? clock : now;
+	return KVR_OK;
+}
+
+static int
+call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
+{
+	int error;
+
+	if (now < 0)
+		return KVR_ECLOCK;
+	error = region_lock(k, wait);
+	if (error != KVR_OK)
+		return error;
+	error = call_time(k, c, now);
+	if (error != KVR_OK)
+		region_unlock(k);
+	return error;
+}
+
+int
+call_read(const struct kvr *k, struct call *c, int64_t now)
+{
+	return call_begin(k, c, now, true);
+}
+
+void
+call_done(const struct kvr *k)
+{
+	region_unlock(k);
+}
+
+int
+call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
+{
+	int error;
+
+	if ((flags & ~(uint32_t)KVR_NOWAIT) != 0)
+		return KVR_EINVAL;
+	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
+	if (error == KVR_OK)
+		atomic_store_explicit(&k->region->dirty, 1,
+		    memory_order_seq_cst);
+	return error;
+}
+
+/* c NULL: the call had nothing to do with time. */
+int
+call_written(struct kvr *k, const struct call *c, int error)
+{
+	if (error == KVR_OK && c != NULL) {
+		k->region->counts.clock_back += c->backward;
+		k->region->clock = c->now;
+		lease_reap_old(k, c->now, REAP_PER_CALL);
+		retain_expire(k, c->now, EXPIRE_PER_CALL);
+	}
+	atomic_store_explicit(&k->region->dirty, 0, memory_order_release);
+	region_unlock(k);
+	return error;
+}
+
+/* Can this prompt be used with this region? */
+int
+call_prompt(const struct kvr *k, const struct kvr_prompt *p)
+{
+	if (k == NULL || p == NULL)
+		return KVR_EINVAL;
+	if (p->rule.id != k->rule.id)
+		return KVR_EMISMATCH;
+	return p->closed != 0 ? KVR_OK : KVR_ESTATE;
+}

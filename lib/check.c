@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * check.c - every invariant of a region, in O(everything).
+ *
+ * What must be true, in the order of the functions below:
+ *   cells    each cell is exactly one of: free, a piece of one run, a node, a
+ *            group of one node, a hold, a lease; free_cells counts the free
+ *   nodes    found by their key; as long as their run; end with it; the
+ *            parent is a node that ends where this begins; children counted
+ *   holds    found by (node, slot); their pair says what they say; of each
+ *            worker, pins and stamps do not grow from parent to child, and a
+ *            hold on a node means a hold on its parent
+ *   order    lists by stamp ascend, children stand before parents; what is on
+ *            no list is pinned; what is idle has no pins; the tournament
+ *            knows the heads
+ *   leases   a lease's node is where its blocks end; pins are the leases that
+ *            pass; loads are what the leases and the outside say
+ *   counts   all counters are what a count gives
+ */
+#include "internal.h"
+
+#include <stdlib.h>
+
+/* Sums made on the way, to be compared with the counters. */
+struct sums {
+	const struct kvr *k;
+	uint8_t *seen;      /* [cells] what a cell was found to be */
+	uint32_t *children; /* [cells] of a node, as its children say */
+	uint32_t *pins;     /* [cells] of a hold, as the leases say */
+	struct slot *slots; /* [slots] counters only */
+	struct counts counts;
+	uint32_t free_cells;
+};
+
+enum { SEEN_FREE = 1, SEEN_PIECE, SEEN_NODE, SEEN_GROUP, SEEN_HOLD,
+	SEEN_LEASE };
+
+/* Claims a cell; false if it does not exist or has been claimed. */
+static bool
+claim(struct sums *s, uint32_t i, uint8_t what)
+{
+	if (i == 0 || i >= s->k->layout.cells || s->seen[i] != 0)
+		return false;
+	s->seen[i] = what;
+	return true;
+}
+
+/* --------------------------------------------------------------- cells --- */
+
+/* Claims the pieces of bottom numbers [first, last] below a piece. */
+static bool
+claim_pieces(struct sums *s, uint32_t piece, uint32_t level, uint32_t at,
+    uint32_t first, uint32_t last, uint8_t what)
+{
+	uint32_t low = at << (4 * level), i;
+	uint32_t high = low + (UINT32_C(1) << (4 * level)) - 1;
+
+	if (high < first || low > last)
+		return true;
+	if (!claim(s, piece, what))
+		return false;
+	s->free_cells += what == SEEN_FREE;
+	for (i = 0; level > 0 && i < PIECE; i++)
+		if (!claim_pieces(s, cell_at(s->k, piece)->piece[i], level - 1,
+		    at * PIECE + i, first, last, what))
+			return false;
+	return true;
+}
+
+static bool
+check_free(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	const struct region *r = k->region;
+	uint32_t i;
+
+	for (i = 0; i < r->magazine_count; i++, s->free_cells++)
+		if (!claim(s, r->magazine[i], SEEN_FREE))
+			return false;
+	for (i = r->free_top; i != 0; i = cell_at(k, i)->tree.next) {
+		const struct tree *t = &cell_at(k, i)->tree;
+
+		if (!claim(s, i, SEEN_FREE))
+			return false;
+		s->free_cells++;
+		if (t->kind == CELL_TREE && !claim_pieces(s, t->run, t->level,
+		    0, t->first, t->last - 1, SEEN_FREE))
+			return false;
+	}
+	for (i = r->fresh; i < k->layout.cells; i++, s->free_cells++)
+		if (!claim(s, i, SEEN_FREE))
+			return false;
+	return s->free_cells == r->free_cells;
+}
+
+/* --------------------------------------------------------------- nodes --- */
+
+static bool
+check_groups(struct sums *s, const struct node *n)
+{
+	uint32_t left = n->holders, group = n->holds;
+
+	for (; n->holders > 1 && left > 0;) {
+		if (!claim(s, group, SEEN_GROUP))
+			return false;
+		left -= (left - 1) % PAIRS + 1;
+		group = cell_at(s->k, group)->group.next;
+	}
+	return n->holders > 0;
+}
+
+static bool
+check_parent(struct sums *s, const struct node *n)
+{
+	const struct node *above = node_at(s->k, n->parent);
+
+	if (n->parent == 0)
+		return true;
+	if (n->parent >= s->k->layout.cells || above->kind != CELL_NODE)
+		return false;
+	s->children[n->parent]++;
+	return above->end == n->prev;
+}
+
+static bool
+check_node(struct sums *s, uint32_t i)
+{
+	const struct kvr *k = s->k;
+	const struct node *n = node_at(k, i);
+	uint32_t last = n->begin + n->length - 1;
+
+	if (!claim(s, i, SEEN_NODE) || n->kind != CELL_NODE ||
+	    n->length == 0 || n->level >= RUN_LEVELS ||
+	    run_level(last + 1) > n->level)
+		return false;
+	if (!claim_pieces(s, n->run, n->level, 0, n->begin / PIECE,
+	    last / PIECE, SEEN_PIECE) || !check_groups(s, n))
+		return false;
+	if (run_get(k, n, 0) != n->first ||
+	    run_get(k, n, n->length - 1) != (uint32_t)n->end)
+		return false;
+	s->counts.nodes++;
+	s->counts.blocks += n->length;
+	return check_parent(s, n);
+}
+
+static bool
+check_nodes(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t b, i;
+
+	for (b = 0; b < k->layout.node_buckets; b++)
+		for (i = k->node_buckets[b]; i != 0; i = node_at(k, i)->next)
+			if (!check_node(s, i) || bucket_of_node(k,
+			    node_at(k, i)->prev, node_at(k, i)->first) != b)
+				return false;
+	for (i = 1; i < k->layout.cells; i++)
+		if (s->seen[i] == SEEN_NODE &&
+		    s->children[i] != node_at(k, i)->children)
+			return false;
+	return true;
+}
+
+/* --------------------------------------------------------------- holds --- */
+
+/* The pair that a match reads is what the hold says. */
+static bool
+check_pair(const struct kvr *k, const struct hold *h)
+{
+	const struct node *n = node_at(k, h->node);
+	uint16_t word = n->word;
+	int64_t stamp = n->stamp;
+
+	if ((h->group == 0) != (n->holders == 1))
+		return false;
+	if (h->group != 0) {
+		const struct group *g = &cell_at(k, h->group)->group;
+
+		if (h->lane >= PAIRS)
+			return false;
+		word = g->word[h->lane];
+		stamp = g->stamp[h->lane];
+	}
+	return stamp == h->stamp && (word & WORD_SLOT) == h->slot &&
+	    ((word & WORD_PINNED) != 0) == (h->pins > 0);
+}
+
+/* THE invariant: index.c. */
+static bool
+check_above(const struct kvr *k, const struct hold *h)
+{
+	uint32_t parent = node_at(k, h->node)->parent, i;
+	const struct hold *above;
+
+	if (parent == 0)
+		return true;
+	i = hold_find(k, parent, h->slot);
+	above = hold_at(k, i);
+	return i != 0 && above->pins >= h->pins && above->stamp >= h->stamp;
+}
+
+static bool
+check_hold(struct sums *s, uint32_t i)
+{
+	const struct kvr *k = s->k;
+	const struct hold *h = hold_at(k, i);
+	uint32_t length = node_at(k, h->node)->length;
+	struct slot *mine;
+
+	if (!claim(s, i, SEEN_HOLD) || h->slot >= k->layout.slots ||
+	    h->node >= k->layout.cells || s->seen[h->node] != SEEN_NODE ||
+	    hold_find(k, h->node, h->slot) != i)
+		return false;
+	if (!check_pair(k, h) || !check_above(k, h))
+		return false;
+	if ((h->flags & HOLD_LISTED) == 0 && h->pins == 0)
+		return false;
+	if ((h->flags & HOLD_IDLE) != 0 && h->pins > 0)
+		return false;
+	mine = &s->slots[h->slot];
+	mine->entries++;
+	mine->held += length;
+	mine->active += h->pins > 0 ? length : 0;
+	s->counts.entries++;
+	s->counts.held += length;
+	return true;
+}
+
+static bool
+check_lease_cell(struct sums *s, uint32_t i)
+{
+	const struct lease *l = lease_at(s->k, i);
+
+	s->counts.leases++;
+	return claim(s, i, SEEN_LEASE) && l->slot < s->k->layout.slots &&
+	    lease_find(s->k, l->number) == i;
+}
+
+static bool
+check_entries(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint64_t pairs = 0;
+	uint32_t b, i;
+
+	for (b = 0; b < k->layout.entry_buckets; b++)
+		for (i = k->entry_buckets[b]; i != 0; i = hold_at(k, i)->next)
+			if (hold_at(k, i)->kind == CELL_HOLD
+			    ? !check_hold(s, i)
+			    : hold_at(k, i)->kind != CELL_LEASE ||
+			    !check_lease_cell(s, i))
+				return false;
+	for (i = 1; i < k->layout.cells; i++)
+		if (s->seen[i] == SEEN_NODE)
+			pairs += node_at(k, i)->holders;
+	return pairs == s->counts.entries;
+}
+
+/* --------------------------------------------------------------- order --- */
+
+/*
+ * `place` gets the place of each hold in its list; a hold whose parent's
+ * place is known already stands after it: wrong.
+ */
+static bool
+check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, prev = 0, limit = k->layout.cells;
+	int64_t stamp = STAMP_NONE;
+
+	for (i = l.head; i != 0; limit--) {
+		const struct hold *h = hold_at(k, i);
+
+		if (limit == 0 || i >= k->layout.cells ||
+		    s->seen[i] != SEEN_HOLD)
+			return false;
+		if ((by_stamp ? h->stamp_prev : h->release_prev) != prev ||
+		    (h->flags & (by_stamp ? HOLD_LISTED : HOLD_IDLE)) == 0)
+			return false;
+		if (slot < k->layout.slots && (h->slot != slot ||
+		    (by_stamp && h->stamp < stamp)))
+			return false;
+		stamp = h->stamp;
+		prev = i;
+		i = by_stamp ? h->stamp_next : h->release_next;
+	}
+	return l.tail == prev;
+}
+
+/* Walks backwards: by then every parent has been passed. */
+static bool
+check_children_first(struct sums *s, struct list l, bool by_stamp)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, limit = k->layout.cells;
+	uint8_t flag = by_stamp ? HOLD_LISTED : HOLD_IDLE;
+	bool good = true;
+
+	for (i = l.tail; i != 0 && limit > 0; limit--) {
+		const struct hold *h = hold_at(k, i);
+		uint32_t parent = node_at(k, h->node)->parent, above;
+
+		above = parent != 0 ? hold_find(k, parent, h->slot) : 0;
+		if (above != 0 && (hold_at(k, above)->flags & flag) != 0 &&
+		    s->seen[above] == SEEN_HOLD)
+			good = false;
+		s->seen[i] = SEEN_FREE; /* passed */
+		i = by_stamp ? h->stamp_prev : h->release_prev;
+	}
+	for (i = l.head; i != 0; i = by_stamp ? hold_at(k, i)->stamp_next
+	    : hold_at(k, i)->release_next)
+		s->seen[i] = SEEN_HOLD;
+	return good;
+}
+
+static bool
+check_one_order(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
+{
+	return check_list(s, l, slot, by_stamp) &&
+	    check_children_first(s, l, by_stamp);
+}
+
+static bool
+check_order(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, best = 0;
+
+	if (!check_one_order(s, k->region->dead, UINT32_MAX, true))
+		return false;
+	for (i = 0; i < k->layout.slots; i++) {
+		const struct slot *p = slot_at(k, i);
+		int64_t oldest = p->by_stamp.head != 0
+		    ? hold_at(k, p->by_stamp.head)->stamp : INT64_MAX;
+
+		if (!check_one_order(s, p->by_stamp, i, true) ||
+		    !check_one_order(s, p->by_release, i, false) ||
+		    k->oldest[i] != oldest)
+			return false;
+		if (oldest < k->oldest[best])
+			best = i;
+	}
+	return k->oldest[order_oldest_slot(k)] == k->oldest[best];
+}
+
+/* -------------------------------------------------------------- leases --- */
+
+static bool
+check_lease(struct sums *s, uint32_t i)
+{
+	const struct kvr *k = s->k;
+	const struct lease *l = lease_at(k, i);
+	struct slot *mine = &s->slots[l->slot];
+	uint32_t node = l->node, blocks = 0, hold;
+
+	for (; node != 0; node = node_at(k, node)->parent) {
+		if (s->seen[node] != SEEN_NODE ||
+		    (hold = hold_find(k, node, l->slot)) == 0)
+			return false;
+		blocks += node_at(k, node)->length;
+		s->pins[hold]++;
+	}
+	mine->leases++;
+	mine->requests++;
+	mine->prefill += l->prefill;
+	mine->output += (uint64_t)l->private + l->output;
+	return blocks == l->blocks;
+}
+
+static bool
+check_leases(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, prev = 0;
+	uint64_t left = s->counts.leases;
+
+	for (i = k->region->lease_first; i != 0;
+	    i = lease_at(k, i)->age_next, left--) {
+		if (left == 0 || i >= k->layout.cells ||
+		    s->seen[i] != SEEN_LEASE ||
+		    lease_at(k, i)->age_prev != prev ||
+		    (prev != 0 && lease_at(k, i)->opened <
+		    lease_at(k, prev)->opened) || !check_lease(s, i))
+			return false;
+		prev = i;
+	}
+	if (left != 0 || k->region->lease_last != prev)
+		return false;
+	for (i = 1; i < k->layout.cells; i++)
+		if (s->seen[i] == SEEN_HOLD &&
+		    s->pins[i] != hold_at(k, i)->pins)
+			return false;
+	return true;
+}
+
+/* -------------------------------------------------------------- counts --- */
+
+static bool
+check_slot(const struct slot *p, const struct slot *sum)
+{
+	if (p->entries != sum->entries || p->held != sum->held ||
+	    p->active != sum->active || p->leases != sum->leases ||
+	    p->output != sum->output)
+		return false;
+	return p->prefill == sum->prefill + p->load_prefill &&
+	    p->requests == sum->requests + p->load_requests &&
+	    p->blocks == sum->active + sum->output + p->load_blocks &&
+	    (!slot_in_use(p) || p->retired == 0) &&
+	    (slot_in_use(p) || p->retired == (p->entries + p->leases > 0));
+}
+
+static bool
+check_counts(struct sums *s)
+{
+	const struct counts *c = &s->k->region->counts;
+	uint32_t i, workers = 0;
+
+	for (i = 0; i < s->k->layout.slots; i++) {
+		workers += slot_in_use(slot_at(s->k, i));
+		if (!check_slot(slot_at(s->k, i), &s->slots[i]))
+			return false;
+	}
+	/* cells that nobody claimed are lost */
+	for (i = 1; i < s->k->layout.cells; i++)
+		if (s->seen[i] == 0)
+			return false;
+	return workers == s->k->region->workers && c->nodes == s->counts.nodes &&
+	    c->entries == s->counts.entries && c->blocks == s->counts.blocks &&
+	    c->held == s->counts.held && c->leases == s->counts.leases;
+}
+
+static bool
+sums_begin(struct sums *s, const struct kvr *k)
+{
+	memset(s, 0, sizeof(*s));
+	s->k = k;
+	s->seen = calloc(k->layout.cells, sizeof(*s->seen));
+	s->children = calloc(k->layout.cells, sizeof(*s->children));
+	s->pins = calloc(k->layout.cells, sizeof(*s->pins));
+	s->slots = calloc(k->layout.slots, sizeof(*s->slots));
+	return s->seen != NULL && s->children != NULL && s->pins != NULL &&
+	    s->slots != NULL;
+}
+
+int
+check_region(const struct kvr *k)
+{
+	struct sums s;
+	int error = KVR_ENOMEM;
+
+	if (sums_begin(&s, k))
+		error = check_free(&s) && check_nodes(&s) &&
+		    check_entries(&s) && check_order(&s) &&
+		    check_leases(&s) && check_counts(&s) ? KVR_OK
+		    : KVR_ECORRUPT;
+	free(s.seen);
+	free(s.children);
+	free(s.pins);
+	free(s.slots);
+	return error;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * error.c - the words for errors, and the version.
+ */
+#include "base.h"
+
+static const struct {
+	const char *name, *sentence;
+} errors[] = {
+	{ "KVR_OK", "No error." },
+	{ "KVR_EINVAL", "An argument is NULL, out of range or absurd." },
+	{ "KVR_ENOMEM", "The system gave no memory." },
+	{ "KVR_ETOOSMALL", "The region is too small for these options." },
+	{ "KVR_EFORMAT", "This memory is no region, or it is damaged." },
+	{ "KVR_EVERSION", "The region has another format version." },
+	{ "KVR_EMISMATCH",
+	    "The region, the prompt or the scope was made for other options." },
+	{ "KVR_ECLOCK", "The time is negative or three years ahead." },
+	{ "KVR_EWORKER", "There is no such worker." },
+	{ "KVR_EEXIST", "A worker of this name and rank exists." },
+	{ "KVR_EFULL", "There is no place for another worker." },
+	{ "KVR_ELEASE", "There is no such lease." },
+	{ "KVR_ESTATE", "The call does not fit the state of the object." },
+	{ "KVR_EEMPTY", "The prompt has no tokens." },
+	{ "KVR_ENOWORKER", "No worker is eligible." },
+	{ "KVR_ENOTALLOWED", "The pinned worker is not eligible." },
+	{ "KVR_EPINNEDBUSY", "The pinned worker is overloaded." },
+	{ "KVR_EALLBUSY", "Every eligible worker is overloaded." },
+	{ "KVR_EBUSY", "The lock of the region is taken." },
+	{ "KVR_ECORRUPT", "The region breaks an invariant." },
+};
+
+static size_t
+error_index(int error)
+{
+	size_t n = sizeof(errors) / sizeof(errors[0]);
+
+	return error <= 0 && error > -(int)n ? (size_t)-error : n;
+}
+
+const char *
+kvr_strerror(int error)
+{
+	size_t i = error_index(error);
+
+	return i < sizeof(errors) / sizeof(errors[0]) ? errors[i].sentence
+	    : "Unknown error.";
+}
+
+const char *
+kvr_errname(int error)
+{
+	size_t i = error_index(error);
+
+	return i < sizeof(errors) / sizeof(errors[0]) ? errors[i].name
+	    : "KVR_E?";
+}
+
+uint32_t
+kvr_version(void)
+{
+	return KVR_VERSION_MAJOR << 16 | KVR_VERSION_MINOR << 8 |
+	    KVR_VERSION_PATCH;
+}
+
+const char *
+kvr_version_string(void)
+{
+	return KVR_VERSION_STRING;
+}

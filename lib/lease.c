@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lease.c - requests in flight: what they hold, what load they are.
+ *
+ *             commit            first token
+ *   reserved -------> committed -----------> decoding
+ *      |                  |  finish             |  finish
+ *      `---- abort ----> (gone) <---------------'
+ *
+ * A lease pins the path of its prompt: pinned blocks are live whatever their
+ * stamps, and count as active blocks of the worker once, however many leases
+ * share them. Blocks that could not be recorded, and generated ones that were
+ * only counted, are the lease's private load. Prefill tokens are booked until
+ * the first token.
+ *
+ * A lease ends at the node `node`: a split leaves that number to the lower
+ * part, and a merge never takes a node in which a lease ends. Leases stand on
+ * a list by age, so that those of the dead can be found; and in the table of
+ * entries by their number, which is never given twice.
+ */
+#include "internal.h"
+
+/* --------------------------------------------------- finding, ageing --- */
+
+uint32_t
+lease_find(const struct kvr *k, uint64_t number)
+{
+	uint32_t i = k->entry_buckets[bucket_of_lease(k, number)];
+	uint32_t limit = k->layout.cells;
+
+	for (; i != 0 && limit > 0; i = lease_at(k, i)->next, limit--) {
+		const struct lease *l = lease_at(k, i);
+
+		if (l->kind == CELL_LEASE && l->number == number)
+			return i;
+	}
+	return 0;
+}
+
+static void
+lease_link(struct kvr *k, uint32_t lease)
+{
+	struct region *r = k->region;
+	struct lease *l = lease_at(k, lease);
+	uint32_t *head = &k->entry_buckets[bucket_of_lease(k, l->number)];
+
+	l->next = *head;
+	*head = lease;
+	l->age_prev = r->lease_last;
+	*(r->lease_last != 0 ? &lease_at(k, r->lease_last)->age_next
+	    : &r->lease_first) = lease;
+	r->lease_last = lease;
+	r->counts.leases++;
+}
+
+static void
+lease_unlink(struct kvr *k, uint32_t lease)
+{
+	struct region *r = k->region;
+	const struct lease *l = lease_at(k, lease);
+	uint32_t *link = &k->entry_buckets[bucket_of_lease(k, l->number)];
+	uint32_t limit = k->layout.cells;
+
+	for (; *link != 0 && *link != lease && limit > 0; limit--)
+		link = &lease_at(k, *link)->next;
+	if (*link == lease)
+		*link = l->next;
+	*(l->age_prev != 0 ? &lease_at(k, l->age_prev)->age_next
+	    : &r->lease_first) = l->age_next;
+	*(l->age_next != 0 ? &lease_at(k, l->age_next)->age_prev
+	    : &r->lease_last) = l->age_prev;
+	r->counts.leases--;
+}
+
+/* ---------------------------------------------------------------- load --- */
+
+static void
+book_private(struct kvr *k, struct lease *l, uint32_t blocks)
+{
+	struct slot *s = slot_at(k, l->slot);
+
+	s->output += blocks - (uint64_t)l->private;
+	s->blocks += blocks - (uint64_t)l->private;
+	l->private = blocks;
+}
+
+static void
+book_output(struct kvr *k, struct lease *l, uint32_t blocks)
+{
+	struct slot *s = slot_at(k, l->slot);
+
+	s->output += blocks - (uint64_t)l->output;
+	s->blocks += blocks - (uint64_t)l->output;
+	l->output = blocks;
+}
+
+static void
+book_prefill(struct kvr *k, struct lease *l, uint64_t tokens)
+{
+	slot_at(k, l->slot)->prefill += tokens - l->prefill;
+	l->prefill = tokens;
+}
+
+static uint64_t
+tokens_to_prefill(const struct kvr_prompt *p, const struct booking *b)
+{
+	uint64_t all = prompt_tokens(p);
+
+	if (!b->count_prefill || b->cached >= all)
+		return 0;
+	return all - b->cached;
+}
+
+/* ------------------------------------------------------------- opening --- */
+
+static bool
+slot_retired(const struct kvr *k, const struct lease *l)
+{
+	return slot_at(k, l->slot)->retired != 0;
+}
+
+/* How much of a prompt is recorded, if there is room. */
+uint32_t
+lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
+{
+	uint32_t most = k->region->seal.max_prompt_blocks;
+
+	return p->blocks < most ? p->blocks : most;
+}
+
+/* 0 if there is no room even for a lease: every cell is pinned. */
+uint64_t
+lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
+    int64_t now, uint32_t *recorded)
+{
+	struct insert how = { lease_blocks(k, p), false, 0 };
+	struct slot *s = slot_at(k, b->slot);
+	struct lease *l;
+	uint32_t i;
+
+	*recorded = 0;
+	retain_make_room(k, now, 1);
+	i = cell_take(k);
+	if (i == 0)
+		return 0;
+	l = lease_at(k, i);
+	memset(l, 0, sizeof(*l));
+	l->kind = CELL_LEASE;
+	l->flags = b->record ? 0 : LEASE_UNRECORDED;
+	l->slot = (uint16_t)b->slot;
+	l->number = ++k->region->lease_number;
+	l->owner = b->owner;
+	l->opened = now;
+	if (b->record)
+		l->node = retain_insert(k, p, b->slot, &how, now, recorded);
+	index_pin(k, l->node, b->slot, 0);
+	l->blocks = *recorded;
+	lease_link(k, i);
+	s->leases++;
+	s->requests++;
+	book_private(k, l, p->blocks - l->blocks);
+	book_prefill(k, l, tokens_to_prefill(p, b));
+	worker_recount(k, b->slot);
+	return l->number;
+}
+
+/* -------------------------------------------------------------- living --- */
+
+/* Dispatched: the whole path is confirmed. */
+void
+lease_commit(struct kvr *k, uint32_t lease, int64_t now)
+{
+	struct lease *l = lease_at(k, lease);
+
+	if (l->state == LEASE_RESERVED)
+		l->state = LEASE_COMMITTED;
+	if (!slot_retired(k, l))
+		index_stamp(k, l->node, l->slot, now);
+}
+
+int
+lease_first_token(struct kvr *k, uint32_t lease)
+{
+	struct lease *l = lease_at(k, lease);
+
+	if (l->state == LEASE_RESERVED)
+		return KVR_ESTATE;
+	l->state = LEASE_DECODING;
+	book_prefill(k, l, 0);
+	worker_recount(k, l->slot);
+	return KVR_OK;
+}
+
+/* Is this the lease's own prompt, with or without more at its end? */
+static bool
+extends(const struct kvr *k, const struct lease *l, const struct kvr_prompt *p)
+{
+	if (p->blocks < l->blocks + l->private)
+		return false;
+	return l->blocks == 0 ||
+	    node_at(k, l->node)->end == p->sequence[l->blocks - 1];
+}
+
+/* New whole blocks join the path, pinned and confirmed. */
+static void
+lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
+    int64_t now)
+{
+	struct insert how = { lease_blocks(k, p), true, l->node };
+	uint32_t recorded, node;
+
+	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > l->blocks) {
+		node = retain_insert(k, p, l->slot, &how, now, &recorded);
+		if (recorded > l->blocks) {
+			index_pin(k, node, l->slot, l->node);
+			l->node = node;
+			l->blocks = recorded;
+		}
+	}
+	book_private(k, l, p->blocks - l->blocks);
+	index_stamp(k, l->node, l->slot, now);
+}
+
+int
+lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
+    int64_t now)
+{
+	struct lease *l = lease_at(k, lease);
+
+	if (l->state == LEASE_RESERVED)
+		return KVR_ESTATE;
+	if (slot_retired(k, l))
+		return KVR_OK;
+	if (!extends(k, l, p))
+		return KVR_EMISMATCH;
+	lease_grow(k, l, p, now);
+	worker_recount(k, l->slot);
+	return KVR_OK;
+}
+
+/* More generated blocks, as a number. */
+void
+lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
+{
+	struct lease *l = lease_at(k, lease);
+
+	if (blocks > UINT32_MAX - l->output)
+		blocks = UINT32_MAX - l->output;
+	book_output(k, l, l->output + blocks);
+	worker_recount(k, l->slot);
+}
+
+/* -------------------------------------------------------------- ending --- */
+
+static void
+lease_end(struct kvr *k, uint32_t lease)
+{
+	struct lease *l = lease_at(k, lease);
+	struct slot *s = slot_at(k, l->slot);
+	uint32_t slot = l->slot;
+
+	index_unpin(k, l->node, slot);
+	book_prefill(k, l, 0);
+	book_private(k, l, 0);
+	book_output(k, l, 0);
+	s->requests--;
+	s->leases--;
+	lease_unlink(k, lease);
+	l->kind = CELL_FREE;
+	cell_give(k, lease);
+	worker_recount(k, slot);
+	slot_forgo(k, slot);
+}
+
+void
+lease_finish(struct kvr *k, uint32_t lease, int64_t now)
+{
+	lease_commit(k, lease, now);
+	lease_end(k, lease);
+}
+
+void
+lease_abort(struct kvr *k, uint32_t lease)
+{
+	lease_end(k, lease);
+}
+
+/* Nobody will end it: what was dispatched counts as finished. */
+static void
+lease_reap(struct kvr *k, uint32_t lease, int64_t now)
+{
+	if (lease_at(k, lease)->state == LEASE_RESERVED)
+		lease_abort(k, lease);
+	else
+		lease_finish(k, lease, now);
+	k->region->counts.reaped++;
+}
+
+/* Ends up to `budget` leases that are older than the limit. */
+void
+lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
+{
+	const struct region *r = k->region;
+	int64_t limit = r->seal.lease_limit;
+
+	for (; budget > 0 && r->lease_first != 0 && limit >= 0; budget--) {
+		uint32_t lease = r->lease_first;
+
+		if (now - lease_at(k, lease)->opened < limit)
+			return;
+		lease_reap(k, lease, now);
+	}
+}
+
+uint32_t
+lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now)
+{
+	uint32_t i = k->region->lease_first, ended = 0;
+	uint32_t limit = k->layout.cells;
+
+	for (; i != 0 && limit > 0; limit--) {
+		uint32_t next = lease_at(k, i)->age_next;
+
+		if (lease_at(k, i)->owner == owner) {
+			lease_reap(k, i, now);
+			ended++;
+		}
+		i = next;
+	}
+	return ended;
+}

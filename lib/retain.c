@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * retain.c - who leaves, and when; and how room is made for who comes.
+ *
+ * Nothing here is needed for a correct answer: what is due is not live, and
+ * what is not live does not match. This is about memory. Three reasons to go,
+ * in the order in which entries are taken:
+ *
+ *   voided    their worker was removed or reset
+ *   expired   their time to live is over
+ *   evicted   the region is full; who was stamped least recently goes first
+ *
+ * A pinned hold whose turn comes is taken off its list and left; it goes with
+ * its last pin, unless it is stamped before. Each step takes one hold off a
+ * list, so what one call reclaims was paid for by those that listed it.
+ */
+#include "internal.h"
+
+/* The next to leave, if it is void or was stamped up to `until`; else 0. */
+static uint32_t
+retain_next(const struct kvr *k, int64_t until)
+{
+	uint32_t slot;
+
+	if (k->region->dead.head != 0)
+		return k->region->dead.head;
+	slot = order_oldest_slot(k);
+	if (k->oldest[slot] > until || k->oldest[slot] == INT64_MAX)
+		return 0;
+	return slot_at(k, slot)->by_stamp.head;
+}
+
+static void
+retain_take(struct kvr *k, uint32_t hold, int64_t horizon)
+{
+	const struct hold *h = hold_at(k, hold);
+	struct counts *c = &k->region->counts;
+	uint32_t slot = h->slot;
+	bool dead = slot_at(k, slot)->retired != 0;
+
+	if (h->pins > 0) {
+		order_remove(k, hold);
+	} else {
+		if (dead)
+			c->voided++;
+		else if (h->stamp <= horizon)
+			c->expired++;
+		else
+			c->evicted++;
+		index_drop(k, hold);
+	}
+	if (!dead)
+		order_settle(k, slot);
+}
+
+/* Reclaims up to `budget` entries that are void or due. */
+void
+retain_expire(struct kvr *k, int64_t now, uint32_t budget)
+{
+	int64_t horizon = horizon_at(k, now);
+	uint32_t hold;
+
+	for (; budget > 0; budget--) {
+		hold = retain_next(k, horizon);
+		if (hold == 0)
+			return;
+		retain_take(k, hold, horizon);
+	}
+}
+
+bool
+retain_due(const struct kvr *k, int64_t now)
+{
+	return retain_next(k, horizon_at(k, now)) != 0;
+}
+
+/* Reclaims one entry of a retired slot. */
+bool
+retain_void(struct kvr *k)
+{
+	uint32_t hold = k->region->dead.head;
+
+	if (hold == 0)
+		return false;
+	retain_take(k, hold, STAMP_NONE);
+	return true;
+}
+
+/* Tries to have so many cells free; who is pinned stays. */
+void
+retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
+{
+	int64_t horizon = horizon_at(k, now);
+	uint32_t hold;
+
+	while (k->region->free_cells < cells) {
+		hold = retain_next(k, INT64_MAX);
+		if (hold == 0)
+			return;
+		retain_take(k, hold, horizon);
+	}
+}
+
+/* The most blocks up to `want` that index_insert has cells for. */
+static uint32_t
+fit_blocks(const struct kvr *k, const struct path *path, uint32_t want)
+{
+	uint32_t low = path->depth, high = want;
+
+	if (index_cells(k, path, low) > k->region->free_cells) {
+		/* not even a split or the holds: stop before this node */
+		if (path->inside < node_at(k, path->node)->length)
+			return path->depth - path->inside;
+		return 0;
+	}
+	while (low < high) {
+		uint32_t middle = low + (high - low + 1) / 2;
+
+		if (index_cells(k, path, middle) <= k->region->free_cells)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/*
+ * Walks the prompt and makes room for what the tree lacks of its first `want`
+ * blocks. Making room may take nodes of the very path, so as much is asked
+ * for as the whole prompt could need; then less of it is recorded.
+ */
+static uint32_t
+retain_fit(struct kvr *k, const struct kvr_prompt *p, uint32_t want,
+    int64_t now, struct path *path)
+{
+	uint32_t cells;
+
+	index_walk(k, p, want, path);
+	cells = index_cells(k, path, want);
+	if (want == 0 || cells <= k->region->free_cells)
+		return want;
+	cells += 1 + RUN_LEVELS + run_cells(0, want, run_level(want));
+	retain_make_room(k, now, cells);
+	for (;;) {
+		index_walk(k, p, want, path);
+		if (want == 0 ||
+		    index_cells(k, path, want) <= k->region->free_cells)
+			return want;
+		want = fit_blocks(k, path, want);
+	}
+}
+
+/*
+ * index_insert with room made for it: records up to `want` blocks, says how
+ * many, and gives the node where they end (0: none).
+ */
+uint32_t
+retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
+    const struct insert *how, int64_t now, uint32_t *recorded)
+{
+	struct path path;
+	uint32_t want = retain_fit(k, p, how->want, now, &path);
+
+	*recorded = want;
+	if (want < p->blocks)
+		k->region->counts.truncated++;
+	return want > 0 ? index_insert(k, p, &path, want, slot, how) : 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stats.c - public calls that look inside: counters, the check, and a walk
+ * over all live entries.
+ */
+#include "internal.h"
+
+static void
+stats_counts(const struct counts *c, struct kvr_stats *s)
+{
+	s->nodes = c->nodes;
+	s->entries = c->entries;
+	s->blocks = c->blocks;
+	s->held_blocks = c->held;
+	s->leases = c->leases;
+	s->observes = c->observes;
+	s->reserves = c->reserves;
+	s->commits = c->commits;
+	s->finishes = c->finishes;
+	s->aborts = c->aborts;
+	s->reaped = c->reaped;
+	s->expired = c->expired;
+	s->evicted = c->evicted;
+	s->voided = c->voided;
+	s->splits = c->splits;
+	s->merges = c->merges;
+	s->extensions = c->extensions;
+	s->truncated = c->truncated;
+	s->clock_back = c->clock_back;
+	s->emptied = c->emptied;
+}
+
+int
+kvr_stats(const struct kvr *k, struct kvr_stats *out)
+{
+	struct kvr_stats s;
+	struct call c;
+	int error;
+
+	if (k == NULL || out == NULL || out->size < sizeof(size_t))
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	memset(&s, 0, sizeof(s));
+	s.region_bytes = k->region->seal.bytes;
+	s.cells = k->layout.cells;
+	s.cells_free = k->region->free_cells;
+	s.workers = k->region->workers;
+	s.clock = k->region->clock;
+	stats_counts(&k->region->counts, &s);
+	call_done(k);
+	(void)struct_copy(out, out->size, &s, sizeof(s));
+	return KVR_OK;
+}
+
+int
+kvr_worker_stats(const struct kvr *k, uint64_t worker,
+    struct kvr_worker_stats *out)
+{
+	struct kvr_worker_stats w;
+	const struct slot *s;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || out == NULL || out->size < sizeof(size_t))
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	if (!worker_slot(k, worker, &slot)) {
+		call_done(k);
+		return KVR_EWORKER;
+	}
+	s = slot_at(k, slot);
+	memset(&w, 0, sizeof(w));
+	w.entries = s->entries;
+	w.held_blocks = s->held;
+	w.requests = s->requests;
+	w.prefill_tokens = s->prefill;
+	w.active_blocks = s->active + s->load_blocks;
+	w.output_blocks = s->output;
+	w.reserves = s->reserves;
+	w.prompt_tokens = s->prompt_tokens;
+	w.predicted_tokens = s->predicted_tokens;
+	w.busy = s->busy != 0 || s->latch != 0;
+	call_done(k);
+	(void)struct_copy(out, out->size, &w, sizeof(w));
+	return KVR_OK;
+}
+
+int
+kvr_check(const struct kvr *k)
+{
+	struct call c;
+	int error;
+
+	if (k == NULL)
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	error = check_region(k);
+	call_done(k);
+	return error;
+}
+
+/* ----------------------------------------------------------- the walk --- */
+
+/*
+ * A cursor is a bucket of the table of entries and a cell: the next entry is
+ * the one with the next higher cell in that bucket, or the first of the next
+ * bucket. An entry keeps its bucket and its cell as long as it lives, so those
+ * that stay are met exactly once, whatever else comes and goes.
+ */
+static uint32_t
+bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after)
+{
+	uint32_t i = k->entry_buckets[bucket], next = 0;
+	uint32_t limit = k->layout.cells;
+
+	for (; i != 0 && limit > 0; i = hold_at(k, i)->next, limit--)
+		if (hold_at(k, i)->kind == CELL_HOLD && i > after &&
+		    (next == 0 || i < next))
+			next = i;
+	return next;
+}
+
+static bool
+hold_live(const struct kvr *k, const struct hold *h, int64_t horizon)
+{
+	return (h->pins > 0 || h->stamp > horizon) &&
+	    slot_in_use(slot_at(k, h->slot));
+}
+
+static void
+entry_fill(const struct kvr *k, const struct hold *h, int64_t now,
+    struct kvr_entry *e)
+{
+	const struct node *n = node_at(k, h->node);
+
+	memset(e, 0, sizeof(*e));
+	e->worker = worker_id(k, h->slot);
+	e->parent = n->prev;
+	e->sequence = n->end;
+	e->age_ns = h->stamp == STAMP_NONE ? -1 : now - h->stamp;
+	e->first_block = index_position(k, h->node) - n->length;
+	e->blocks = n->length;
+	e->pins = h->pins;
+}
+
+int
+kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
+    struct kvr_entry *out, size_t element, size_t capacity, size_t *count)
+{
+	size_t n = 0, length = element < sizeof(*out) ? element : sizeof(*out);
+	uint32_t bucket, cell;
+	struct kvr_entry e;
+	struct call c;
+	int error;
+
+	if (k == NULL || cursor == NULL || count == NULL || out == NULL ||
+	    element < sizeof(uint64_t) || capacity == 0)
+		return KVR_EINVAL;
+	error = call_read(k, &c, now);
+	if (error != KVR_OK)
+		return error;
+	bucket = (uint32_t)(*cursor >> 32);
+	cell = (uint32_t)*cursor;
+	while (bucket < k->layout.entry_buckets && n < capacity) {
+		cell = bucket_next(k, bucket, cell);
+		if (cell == 0) {
+			bucket++;
+		} else if (hold_live(k, hold_at(k, cell),
+		    horizon_at(k, c.now))) {
+			entry_fill(k, hold_at(k, cell), c.now, &e);
+			memcpy((char *)out + n++ * element, &e, length);
+		}
+	}
+	*cursor = bucket < k->layout.entry_buckets
+	    ? (uint64_t)bucket << 32 | cell : 0;
+	*count = n;
+	call_done(k);
+	return KVR_OK;
+}

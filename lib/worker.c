@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * worker.c - workers: their names, their slots, what is known of them.
+ *
+ *   name "10.0.0.1:8000" rank 0 --> slot 3, generation 5 (odd: in use)
+ *                                   id = 5 << 32 | 3 + 1
+ *
+ * A slot retires when its worker is removed or reset: the generation becomes
+ * even, so that every id given out for it is void, and all its holds join the
+ * dead at once (order_bury). It is free again when the last of them has been
+ * reclaimed and the last lease on it has ended (slot_forgo). A reset worker
+ * goes on in another slot, under the same name. There are twice as many slots
+ * as workers; if all the spare ones are still waiting, the dead are reclaimed
+ * on the spot.
+ */
+#include "internal.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+uint64_t
+worker_id(const struct kvr *k, uint32_t slot)
+{
+	return (uint64_t)slot_at(k, slot)->generation << 32 | (slot + 1);
+}
+
+/* False if the id is not, or no longer, that of a worker. */
+bool
+worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
+{
+	uint32_t i = (uint32_t)id - 1;
+
+	if (i >= k->layout.slots ||
+	    k->slots[i].generation != (uint32_t)(id >> 32) ||
+	    !slot_in_use(&k->slots[i]))
+		return false;
+	*slot = i;
+	return true;
+}
+
+/* --------------------------------------------------------------- names --- */
+
+static struct name *
+name_at(const struct kvr *k, uint32_t number)
+{
+	return &k->names[number - 1 < k->layout.names ? number - 1 : 0];
+}
+
+/* Ranks of one name share a bucket. */
+static uint32_t *
+name_bucket(const struct kvr *k, const char *name, size_t length)
+{
+	uint64_t h = XXH3_64bits_withSeed(name, length, k->table_key[11]);
+
+	return &k->name_buckets[h % k->layout.name_buckets];
+}
+
+static bool
+name_is(const struct name *n, const char *name, size_t length)
+{
+	return n->length == length && memcmp(n->text, name, length) == 0;
+}
+
+bool
+worker_find(const struct kvr *k, const char *name, size_t length,
+    uint32_t rank, uint32_t *slot)
+{
+	uint32_t i = *name_bucket(k, name, length);
+	uint32_t limit = k->layout.names;
+
+	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--) {
+		const struct name *n = name_at(k, i);
+
+		if (name_is(n, name, length) &&
+		    slot_at(k, n->slot)->rank == rank) {
+			*slot = n->slot;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* There is one for each worker; the caller has counted them. */
+static uint32_t
+name_add(struct kvr *k, const char *name, size_t length, uint32_t slot)
+{
+	uint32_t number = k->region->name_free;
+	uint32_t *head = name_bucket(k, name, length);
+	struct name *n = name_at(k, number);
+
+	k->region->name_free = n->next;
+	memset(n, 0, sizeof(*n));
+	memcpy(n->text, name, length);
+	n->length = (uint8_t)length;
+	n->used = 1;
+	n->slot = (uint16_t)slot;
+	n->next = *head;
+	*head = number;
+	return number;
+}
+
+static void
+name_remove(struct kvr *k, uint32_t number)
+{
+	struct name *n = name_at(k, number);
+	uint32_t *link = name_bucket(k, n->text, n->length);
+	uint32_t limit = k->layout.names;
+
+	for (; *link != 0 && *link != number && limit > 0; limit--)
+		link = &name_at(k, *link)->next;
+	if (*link == number)
+		*link = n->next;
+	n->used = 0;
+	n->next = k->region->name_free;
+	k->region->name_free = number;
+}
+
+/* --------------------------------------------------------------- slots --- */
+
+/* A slot that nothing refers to any more, or false. */
+static bool
+slot_take(struct kvr *k, uint32_t *slot)
+{
+	struct region *r = k->region;
+
+	if (r->slot_free == 0 && r->slots_used < k->layout.slots) {
+		*slot = r->slots_used++;
+		return true;
+	}
+	while (r->slot_free == 0)
+		if (!retain_void(k))
+			return false;
+	*slot = r->slot_free - 1;
+	r->slot_free = slot_at(k, *slot)->name;
+	return true;
+}
+
+/* What of a slot belongs to the worker, not to its incarnation. */
+static void
+slot_begin(struct kvr *k, uint32_t slot, const struct slot *from)
+{
+	struct slot *s = slot_at(k, slot);
+	uint32_t generation = s->generation + 1;
+
+	memset(s, 0, sizeof(*s));
+	s->generation = generation;
+	s->identity = from->identity;
+	s->name = from->name;
+	s->rank = from->rank;
+	name_at(k, s->name)->slot = (uint16_t)slot;
+}
+
+static void
+slot_retire(struct kvr *k, uint32_t slot)
+{
+	slot_at(k, slot)->generation++;
+	order_bury(k, slot);
+	slot_forgo(k, slot);
+}
+
+/*
+ * Equal in all replicas that share the secret: the last tie-break must not
+ * depend on the order in which workers were added.
+ */
+static uint64_t
+identity_of(const struct kvr *k, const char *name, size_t length,
+    uint32_t rank)
+{
+	uint64_t seed = 0;
+
+	if (k->rule.kind == KVR_HASH_KEYED)
+		memcpy(&seed, k->rule.secret, sizeof(seed));
+	return XXH3_64bits_withSeed(name, length, seed + rank);
+}
+
+/* ------------------------------------------------------------- workers --- */
+
+int
+worker_add(struct kvr *k, const char *name, size_t length,
+    const struct kvr_worker *facts, uint32_t *slot)
+{
+	struct slot from;
+
+	if (worker_find(k, name, length, facts->rank, slot))
+		return KVR_EEXIST;
+	if (k->region->workers >= k->layout.names || !slot_take(k, slot))
+		return KVR_EFULL;
+	memset(&from, 0, sizeof(from));
+	from.rank = facts->rank;
+	from.identity = identity_of(k, name, length, facts->rank);
+	from.name = name_add(k, name, length, *slot);
+	slot_begin(k, *slot, &from);
+	worker_set(k, *slot, facts);
+	k->region->workers++;
+	return KVR_OK;
+}
+
+void
+worker_remove(struct kvr *k, uint32_t slot)
+{
+	name_remove(k, slot_at(k, slot)->name);
+	slot_retire(k, slot);
+	k->region->workers--;
+}
+
+int
+worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
+{
+	struct kvr_worker facts;
+
+	if (!slot_take(k, fresh))
+		return KVR_EFULL;
+	worker_get(k, slot, &facts);
+	slot_begin(k, *fresh, slot_at(k, slot));
+	slot_retire(k, slot);
+	worker_set(k, *fresh, &facts);
+	return KVR_OK;
+}
+
+void
+worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	facts->rank = s->rank;
+	facts->role = s->role;
+	facts->state = s->state;
+	facts->reserved = 0;
+	facts->capacity_tokens = s->capacity;
+	facts->max_batched_tokens = s->max_batched;
+	facts->taints = s->taints;
+	facts->prefill_rate = s->prefill_rate;
+	facts->weight = s->weight;
+}
+
+/* Copies what there is room for; the length of the whole name. */
+size_t
+worker_name(const struct kvr *k, uint32_t slot, char *name, size_t capacity)
+{
+	const struct name *n = name_at(k, slot_at(k, slot)->name);
+
+	if (capacity > n->length)
+		capacity = n->length;
+	if (capacity > 0)
+		memcpy(name, n->text, capacity);
+	return n->length;
+}
+
+/* All but the rank, which is part of the name. */
+void
+worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
+{
+	struct slot *s = slot_at(k, slot);
+
+	s->role = (uint8_t)facts->role;
+	s->state = (uint8_t)facts->state;
+	s->capacity = facts->capacity_tokens;
+	s->max_batched = facts->max_batched_tokens;
+	s->taints = facts->taints;
+	s->prefill_rate = facts->prefill_rate;
+	s->weight = facts->weight;
+	worker_recount(k, slot);
+}
+
+/* ---------------------------------------------------------------- load --- */
+
+void
+worker_set_load(struct kvr *k, uint32_t slot, const struct kvr_load *load)
+{
+	struct slot *s = slot_at(k, slot);
+
+	s->prefill += load->prefill_tokens - s->load_prefill;
+	s->blocks += load->active_blocks - s->load_blocks;
+	s->requests += (uint32_t)load->requests - s->load_requests;
+	s->load_prefill = load->prefill_tokens;
+	s->load_blocks = load->active_blocks;
+	s->load_requests = (uint32_t)load->requests;
+	s->load_used = load->used_blocks;
+	worker_recount(k, slot);
+}
+
+/*
+ * The overload thresholds of the policy, as the reference has them: prefill
+ * tokens count as they are; blocks set a latch when the published or the own
+ * number is above the threshold, and only both below clear it.
+ */
+void
+worker_recount(struct kvr *k, uint32_t slot)
+{
+	const struct kvr_policy *p = &k->region->policy;
+	struct slot *s = slot_at(k, slot);
+	double prefill = (double)s->prefill, used = (double)s->load_used;
+	double own = (double)s->blocks, threshold;
+
+	s->busy = p->busy_prefill_tokens >= 0 &&
+	    prefill > p->busy_prefill_tokens;
+	if (p->busy_prefill_fraction >= 0 && s->max_batched > 0) {
+		threshold = p->busy_prefill_fraction * (double)s->max_batched;
+		if (threshold < 0x1p63 && s->prefill > (uint64_t)threshold)
+			s->busy = 1;
+	}
+	threshold = p->busy_blocks_fraction * ((double)s->capacity /
+	    rule_block_tokens(&k->rule));
+	if (p->busy_blocks_fraction < 0 || s->capacity == 0)
+		s->latch = 0;
+	else if (own > threshold || used > threshold)
+		s->latch = 1;
+	else if (own < threshold && used < threshold)
+		s->latch = 0;
+}
+
+/* A worker counts as overloaded if all ranks of its name are. */
+bool
+worker_overloaded(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	const struct name *mine = name_at(k, s->name);
+	uint32_t i, limit = k->layout.names;
+
+	if (s->busy == 0 && s->latch == 0)
+		return false;
+	i = *name_bucket(k, mine->text, mine->length);
+	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--) {
+		const struct name *n = name_at(k, i);
+		const struct slot *other = slot_at(k, n->slot);
+
+		if (name_is(n, mine->text, mine->length) &&
+		    other->busy == 0 && other->latch == 0)
+			return false;
+	}
+	return true;
+}
