@@ -67,9 +67,10 @@ LIB := $(sort $(wildcard lib/*.c))
 MAINS := $(shell grep -lE '^(int )?main\>' /dev/null examples/*.c)
 MODULES := $(filter-out $(MAINS),$(sort $(wildcard examples/*.c)))
 TOOL_MAINS := $(filter examples/replay.c examples/tracegen.c,$(MAINS))
-TOOLS := $(TOOL_MAINS:examples/%.c=$(BUILD)/kvroute-%)
 BENCH := $(sort $(wildcard bench/*.c))
-TOOLS += $(if $(BENCH),$(BUILD)/kvroute-bench)
+BENCH_TOOL := $(if $(BENCH),$(BUILD)/kvroute-bench)
+TRACE_TOOLS := $(TOOL_MAINS:examples/%.c=$(BUILD)/kvroute-%)
+TOOLS := $(TRACE_TOOLS) $(BENCH_TOOL)
 EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
 	$(filter-out $(TOOL_MAINS),$(MAINS)))
 
@@ -126,8 +127,8 @@ $(BUILD)/gen/prefix: FORCE
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
 
 # Tools and examples use the library as anybody would.
-$(BUILD)/kvroute-bench: $(call objects,$(BENCH))
-$(BUILD)/kvroute-%: $(BUILD)/obj/examples/%.o
+$(BENCH_TOOL): $(call objects,$(BENCH))
+$(TRACE_TOOLS): $(BUILD)/kvroute-%: $(BUILD)/obj/examples/%.o
 $(TOOLS): $(call objects,$(MODULES)) $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(TOOL_LIBS) $(LIB_LIBS) \

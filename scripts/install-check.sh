@@ -62,7 +62,7 @@ try "$root/cxx-static"
 objdump -p "$root/c" | grep -q 'NEEDED *libkvroute\.so\.[0-9]*$'
 
 for tool in "$root"/opt/kvroute/bin/*; do
-	[ ! -e "$tool" ] || try "$tool" -h > "$root/usage"
+	[ ! -e "$tool" ] || try "$tool" --help > "$root/usage"
 done
 for page in "$root"/opt/kvroute/share/man/man*/*; do
 	[ ! -e "$page" ] || mandoc -T ascii "$page" > "$root/page"
