@@ -398,7 +398,7 @@ check_leases(struct sums *s)
 /* -------------------------------------------------------------- counts --- */
 
 static bool
-check_slot(const struct slot *p, const struct slot *sum)
+check_slot(const struct slot *p, const struct slot *sum, bool in_use)
 {
 	if (p->entries != sum->entries || p->held != sum->held ||
 	    p->active != sum->active || p->leases != sum->leases ||
@@ -407,8 +407,8 @@ check_slot(const struct slot *p, const struct slot *sum)
 	return p->prefill == sum->prefill + p->load_prefill &&
 	    p->requests == sum->requests + p->load_requests &&
 	    p->blocks == sum->active + sum->output + p->load_blocks &&
-	    (!slot_in_use(p) || p->retired == 0) &&
-	    (slot_in_use(p) || p->retired == (p->entries + p->leases > 0));
+	    (!in_use || p->retired == 0) &&
+	    (in_use || p->retired == (p->entries + p->leases > 0));
 }
 
 static bool
@@ -418,8 +418,9 @@ check_counts(struct sums *s)
 	uint32_t i, workers = 0;
 
 	for (i = 0; i < s->k->layout.slots; i++) {
-		workers += slot_in_use(slot_at(s->k, i));
-		if (!check_slot(slot_at(s->k, i), &s->slots[i]))
+		workers += slot_in_use(s->k, i);
+		if (!check_slot(slot_at(s->k, i), &s->slots[i],
+		    slot_in_use(s->k, i)))
 			return false;
 	}
 	/* cells that nobody claimed are lost */

@@ -109,29 +109,86 @@ node_common(const struct kvr *k, const struct node *n, const uint64_t *hashes,
 	return run_common(k, n, hashes, n->length - 1);
 }
 
-/* Every live holder of the node has the prompt up to `depth`. */
-static void
-match_node(const struct kvr *k, uint32_t node, uint32_t depth, bool first,
-    int64_t horizon, struct found_set *set)
+/* What one match carries from node to node. */
+struct matching {
+	struct found_set *set;
+	int64_t horizon;
+	uint32_t slots;
+	uint32_t node, depth; /* where the prompt has got to */
+};
+
+/* A live holder of the first node: whoever is not here is nowhere. */
+static inline void
+match_first(const struct matching *m, uint32_t word, int64_t stamp)
 {
-	struct pairs at = pairs_of(node_at(k, node));
+	struct found_set *set = m->set;
+	uint32_t slot = word & WORD_SLOT, i = set->count;
+	bool pinned = (word & WORD_PINNED) != 0;
 
-	while (pairs_next(k, &at)) {
-		uint32_t slot = at.word & WORD_SLOT, i;
-		bool pinned = (at.word & WORD_PINNED) != 0;
+	if ((stamp <= m->horizon && !pinned) || slot >= m->slots ||
+	    i >= m->slots)
+		return;
+	set->at[slot] = i;
+	set->found[i].slot = slot;
+	set->found[i].blocks = m->depth;
+	set->found[i].active = pinned ? m->depth : 0;
+	set->found[i].deepest = m->node;
+	set->count = i + 1;
+}
 
-		if ((!pinned && at.stamp <= horizon) ||
-		    slot >= k->layout.slots)
-			continue;
-		if (first && set->count < k->layout.slots)
-			found_add(set, slot);
-		i = set->at[slot];
-		if (i >= set->count || set->found[i].slot != slot)
-			continue;
-		set->found[i].blocks = depth;
-		set->found[i].deepest = node;
-		if (pinned)
-			set->found[i].active = depth;
+/* A live holder of a later node. */
+static inline void
+match_next(const struct matching *m, uint32_t word, int64_t stamp)
+{
+	struct found_set *set = m->set;
+	uint32_t slot = word & WORD_SLOT, i;
+	bool pinned = (word & WORD_PINNED) != 0;
+
+	if ((stamp <= m->horizon && !pinned) || slot >= m->slots)
+		return;
+	i = set->at[slot];
+	if (i >= set->count || set->found[i].slot != slot)
+		return;
+	set->found[i].blocks = m->depth;
+	set->found[i].deepest = m->node;
+	if (pinned)
+		set->found[i].active = m->depth;
+}
+
+static void
+match_group(const struct matching *m, const struct group *g, uint32_t pairs,
+    bool first)
+{
+	uint32_t i;
+
+	if (first)
+		for (i = 0; i < pairs; i++)
+			match_first(m, g->word[i], g->stamp[i]);
+	else
+		for (i = 0; i < pairs; i++)
+			match_next(m, g->word[i], g->stamp[i]);
+}
+
+/* Every live holder of the node has the prompt up to m->depth. */
+static void
+match_node(const struct kvr *k, const struct matching *m, bool first)
+{
+	const struct node *n = node_at(k, m->node);
+	uint32_t left = n->holders, group = n->holds, pairs;
+
+	if (left == 1) {
+		if (first)
+			match_first(m, n->word, n->stamp);
+		else
+			match_next(m, n->word, n->stamp);
+		return;
+	}
+	for (; left > 0; left -= pairs) {
+		const struct group *g = &cell_at(k, group)->group;
+
+		pairs = (left - 1) % PAIRS + 1;
+		group = g->next;
+		match_group(m, g, pairs, first);
 	}
 }
 
@@ -143,23 +200,25 @@ void
 index_match(const struct kvr *k, const struct kvr_prompt *p, int64_t horizon,
     struct found_set *set)
 {
+	struct matching m = { set, horizon, k->layout.slots, 0, 0 };
 	uint64_t prev = p->root;
-	uint32_t depth = 0;
+	uint32_t common;
 
 	set->count = 0;
-	while (depth < p->blocks) {
-		uint32_t i = child_find(k, prev, (uint32_t)p->sequence[depth]);
-		const struct node *n = node_at(k, i);
-		uint32_t common;
+	while (m.depth < p->blocks) {
+		const struct node *n;
+		bool first = m.depth == 0;
 
-		if (i == 0 || n->length == 0)
+		m.node = child_find(k, prev, (uint32_t)p->sequence[m.depth]);
+		n = node_at(k, m.node);
+		if (m.node == 0 || n->length == 0)
 			break;
-		common = node_common(k, n, p->sequence + depth,
-		    p->blocks - depth);
-		if (common > 0)
-			match_node(k, i, depth + common, depth == 0, horizon,
-			    set);
-		depth += common;
+		common = node_common(k, n, p->sequence + m.depth,
+		    p->blocks - m.depth);
+		if (common == 0)
+			break;
+		m.depth += common;
+		match_node(k, &m, first);
 		if (common < n->length)
 			break;
 		prev = n->end;

@@ -156,10 +156,10 @@ struct list {
 
 /* One worker's place. The first line is what a choice reads. */
 struct slot {
-	uint32_t generation; /* odd: in use */
 	uint8_t role, state;
 	uint8_t busy;        /* above a threshold of prefill tokens */
 	uint8_t latch;       /* above the threshold of blocks; see worker.c */
+	uint32_t spare_choice;
 	uint64_t taints;
 	uint64_t prefill;    /* tokens: of leases and from outside */
 	uint64_t blocks;     /* active, output and private ones, and outside's */
@@ -167,7 +167,7 @@ struct slot {
 	double weight;
 	uint32_t requests;   /* leases' and outside's */
 	uint32_t name;       /* its number in the names */
-	uint64_t spare_choice;
+	uint64_t spare_line;
 
 	struct list by_stamp;
 	struct list by_release;
@@ -203,7 +203,8 @@ _Static_assert(sizeof(struct name) == 2 * CELL, "a name is two lines");
 
 /* Sizes and places of everything, made from the options alone. */
 struct layout {
-	uint64_t slots_at, names_at, name_buckets_at, oldest_at, winner_at;
+	uint64_t slots_at, generations_at, names_at, name_buckets_at;
+	uint64_t oldest_at, winner_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
 	uint32_t node_buckets, entry_buckets, cells, pad;
@@ -261,6 +262,7 @@ struct region {
 struct kvr {
 	struct region *region;
 	struct slot *slots;
+	uint32_t *generations; /* of slots; odd: in use */
 	struct name *names;
 	uint32_t *name_buckets;
 	int64_t *oldest;    /* the tournament: order.c */
@@ -306,9 +308,9 @@ slot_at(const struct kvr *k, uint32_t i)
 }
 
 static inline bool
-slot_in_use(const struct slot *s)
+slot_in_use(const struct kvr *k, uint32_t i)
 {
-	return (s->generation & 1) != 0;
+	return i < k->layout.slots && (k->generations[i] & 1) != 0;
 }
 
 /* Tokens in a block; in byte mode an estimate, 4 bytes a token. */
@@ -339,12 +341,24 @@ int region_attach(void *memory, uint64_t bytes, struct kvr *k);
 void region_empty(struct kvr *k);
 int region_lock(const struct kvr *k, bool wait);
 void region_unlock(const struct kvr *k);
-uint32_t cell_take(struct kvr *k);
+uint32_t cell_take_slowly(struct kvr *k);
 void cell_give(struct kvr *k, uint32_t i);
 void cell_give_tree(struct kvr *k, uint32_t node);
 uint32_t bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first);
 uint32_t bucket_of_hold(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
+
+/* 0 if there is none; callers make room before they begin a change. */
+static inline uint32_t
+cell_take(struct kvr *k)
+{
+	struct region *r = k->region;
+
+	if (r->magazine_count - 1 >= MAGAZINE)
+		return cell_take_slowly(k);
+	r->free_cells--;
+	return r->magazine[--r->magazine_count];
+}
 
 /* run.c: the hashes of a node */
 uint32_t run_cells(uint32_t begin, uint32_t end, uint32_t level);

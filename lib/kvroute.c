@@ -479,7 +479,7 @@ kvr_worker_next(const struct kvr *k, uint64_t *id)
 		return error;
 	/* the low half of an id is the number of the slot after its own */
 	for (slot = (uint32_t)*id; slot < k->region->slots_used; slot++)
-		if (slot_in_use(slot_at(k, slot)))
+		if (slot_in_use(k, slot))
 			break;
 	*id = slot < k->region->slots_used ? worker_id(k, slot) : 0;
 	call_done(k);

@@ -48,7 +48,10 @@ layout_fixed(struct layout *l, uint32_t max_workers)
 	for (l->leaves = 2; l->leaves < l->slots; l->leaves *= 2)
 		continue;
 	l->slots_at = align_line(sizeof(struct region));
-	l->names_at = l->slots_at + (uint64_t)l->slots * sizeof(struct slot);
+	l->generations_at =
+	    l->slots_at + (uint64_t)l->slots * sizeof(struct slot);
+	l->names_at = align_line(
+	    l->generations_at + (uint64_t)l->slots * sizeof(uint32_t));
 	l->name_buckets_at =
 	    l->names_at + (uint64_t)l->names * sizeof(struct name);
 	l->oldest_at = align_line(
@@ -130,6 +133,7 @@ handle_open(struct kvr *k, struct region *r)
 	k->region = r;
 	k->layout = *l;
 	k->slots = (struct slot *)(void *)(base + l->slots_at);
+	k->generations = (uint32_t *)(void *)(base + l->generations_at);
 	k->names = (struct name *)(void *)(base + l->names_at);
 	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
 	k->oldest = (int64_t *)(void *)(base + l->oldest_at);
@@ -191,6 +195,7 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	memset(&k, 0, sizeof(k));
 	handle_open(&k, r);
 	memset(k.slots, 0, layout.slots * sizeof(struct slot));
+	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
 	names_init(&k);
 	region_empty(&k);
 	return KVR_OK;
@@ -371,9 +376,9 @@ magazine_refill(struct kvr *k)
 	}
 }
 
-/* 0 if there is none; callers make room before they begin a change. */
+/* cell_take, when the magazine is empty. */
 uint32_t
-cell_take(struct kvr *k)
+cell_take_slowly(struct kvr *k)
 {
 	struct region *r = k->region;
 

@@ -23,36 +23,59 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 	return KVR_OK;
 }
 
-static uint32_t
+/* As many as fit the field. */
+static inline uint32_t
 tokens_of(const struct kvr_prompt *p, uint32_t blocks)
 {
-	uint64_t tokens = route_tokens(p, blocks);
+	uint64_t tokens = p->rule.unit == KVR_UNIT_TOKENS
+	    ? (uint64_t)blocks * p->rule.block_size : route_tokens(p, blocks);
 
 	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
+}
+
+static inline void
+overlap_fill(const struct kvr *k, const struct kvr_prompt *p,
+    const struct found *f, struct kvr_overlap *o)
+{
+	o->worker = (uint64_t)k->generations[f->slot] << 32 | (f->slot + 1);
+	o->blocks = f->blocks;
+	o->active_blocks = f->active;
+	o->tokens = tokens_of(p, f->blocks);
+	o->reserved = 0;
+}
+
+/* One that is as long as the caller's is written in place, which is faster. */
+static inline void
+overlap_write(const struct kvr *k, const struct kvr_prompt *p,
+    const struct found *f, struct kvr_overlap *out, size_t element, size_t n)
+{
+	struct kvr_overlap o;
+
+	if (element == sizeof(o)) {
+		overlap_fill(k, p, f, &out[n]);
+		return;
+	}
+	overlap_fill(k, p, f, &o);
+	memcpy((char *)out + n * element, &o,
+	    element < sizeof(o) ? element : sizeof(o));
 }
 
 /* Retired slots are left out; gives how many workers there are. */
 static size_t
 overlaps_write(const struct kvr *k, const struct kvr_prompt *p,
-    const struct found_set *set, char *out, size_t element, size_t capacity)
+    const struct found_set *set, struct kvr_overlap *out, size_t element,
+    size_t capacity)
 {
-	struct kvr_overlap o;
-	size_t n = 0, length = element < sizeof(o) ? element : sizeof(o);
+	size_t n = 0;
 	uint32_t i;
 
 	for (i = 0; i < set->count; i++) {
 		const struct found *f = &set->found[i];
 
-		if (!slot_in_use(slot_at(k, f->slot)))
+		if (!slot_in_use(k, f->slot))
 			continue;
-		if (n < capacity) {
-			o.worker = worker_id(k, f->slot);
-			o.blocks = f->blocks;
-			o.active_blocks = f->active;
-			o.tokens = tokens_of(p, f->blocks);
-			o.reserved = 0;
-			memcpy(out + n * element, &o, length);
-		}
+		if (n < capacity)
+			overlap_write(k, p, f, out, element, n);
 		n++;
 	}
 	return n;
@@ -76,7 +99,7 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 	if (error != KVR_OK)
 		return error;
 	index_match(k, p, horizon_at(k, c.now), &set);
-	*count = overlaps_write(k, p, &set, (char *)out, element, capacity);
+	*count = overlaps_write(k, p, &set, out, element, capacity);
 	call_done(k);
 	return KVR_OK;
 }
@@ -250,7 +273,7 @@ candidates_write(const struct route *t, int64_t now, char *out,
 	uint32_t slot;
 
 	for (slot = 0; slot < t->k->region->slots_used; slot++) {
-		if (!slot_in_use(slot_at(t->k, slot)))
+		if (!slot_in_use(t->k, slot))
 			continue;
 		if (n < capacity) {
 			candidate_fill(t, slot, now, &o);

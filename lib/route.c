@@ -176,7 +176,7 @@ find_eligible(struct route *t)
 		const struct slot *s = &t->k->slots[slot];
 		enum kvr_verdict v;
 
-		if (!slot_in_use(s))
+		if (!slot_in_use(t->k, slot))
 			continue;
 		v = verdict_of(t, slot);
 		overloaded += v == KVR_OVERLOADED;

@@ -140,23 +140,46 @@ run_raise(struct kvr *k, struct node *n, uint32_t end)
 
 /*
  * Where the next hashes of the run go, and how many have room there. Pieces
- * of which `position` is the first are made on the way down.
+ * of which `position` is the first are made on the way down. *link is where
+ * the bottom piece hangs, NULL if it is the whole tree.
  */
 static uint32_t *
-run_room(struct kvr *k, const struct node *n, uint32_t *room)
+run_room(struct kvr *k, const struct node *n, uint32_t *room, uint32_t **link)
 {
 	uint32_t position = n->begin + n->length, piece = n->run, level;
 
+	*link = NULL;
 	for (level = n->level % RUN_LEVELS; level > 0; level--) {
 		uint32_t below = position >> (4 * level);
-		uint32_t *link = &cell_at(k, piece)->piece[below % PIECE];
 
+		*link = &cell_at(k, piece)->piece[below % PIECE];
 		if ((position & ((UINT32_C(1) << (4 * level)) - 1)) == 0)
-			*link = cell_take(k);
-		piece = *link;
+			**link = cell_take(k);
+		piece = **link;
 	}
 	*room = PIECE - position % PIECE;
 	return &cell_at(k, piece)->piece[position % PIECE];
+}
+
+/*
+ * Whole pieces under one piece of links, after the one that hangs at `link`:
+ * what most of a long run is made of. Gives how many hashes were taken.
+ */
+static uint32_t
+append_pieces(struct kvr *k, uint32_t *link, uint32_t pieces,
+    const uint64_t *hashes)
+{
+	uint32_t done, i, *to;
+
+	for (done = 0; done < pieces; done++, hashes += PIECE) {
+		uint32_t piece = cell_take(k);
+
+		*++link = piece;
+		to = cell_at(k, piece)->piece;
+		for (i = 0; i < PIECE; i++)
+			to[i] = (uint32_t)hashes[i];
+	}
+	return done * PIECE;
 }
 
 /* The caller has made room: run_cells_to_append. */
@@ -164,19 +187,28 @@ void
 run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
     uint32_t count)
 {
-	uint32_t room, i;
+	uint32_t room, i, *link;
 
 	run_raise(k, n, n->begin + n->length + count);
 	while (count > 0) {
-		uint32_t *to = run_room(k, n, &room);
+		uint32_t *to = run_room(k, n, &room, &link);
 
 		if (room > count)
 			room = count;
 		for (i = 0; i < room; i++)
 			to[i] = (uint32_t)hashes[i];
+		n->length += room;
 		hashes += room;
 		count -= room;
+		if (link == NULL || count < PIECE)
+			continue;
+		i = PIECE - 1 - ((n->begin + n->length - 1) / PIECE) % PIECE;
+		if (i > count / PIECE)
+			i = count / PIECE;
+		room = append_pieces(k, link, i, hashes);
 		n->length += room;
+		hashes += room;
+		count -= room;
 	}
 }
 
@@ -185,11 +217,11 @@ void
 run_append_run(struct kvr *k, struct node *n, const struct node *from,
     uint32_t first, uint32_t count)
 {
-	uint32_t position = from->begin + first, room, part;
+	uint32_t position = from->begin + first, room, part, *link;
 
 	run_raise(k, n, n->begin + n->length + count);
 	while (count > 0) {
-		uint32_t *to = run_room(k, n, &room);
+		uint32_t *to = run_room(k, n, &room, &link);
 		const uint32_t *source = run_bottom(k, from, position);
 
 		part = PIECE - position % PIECE;

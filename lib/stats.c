@@ -131,7 +131,7 @@ static bool
 hold_live(const struct kvr *k, const struct hold *h, int64_t horizon)
 {
 	return (h->pins > 0 || h->stamp > horizon) &&
-	    slot_in_use(slot_at(k, h->slot));
+	    slot_in_use(k, h->slot);
 }
 
 static void

@@ -21,7 +21,9 @@
 uint64_t
 worker_id(const struct kvr *k, uint32_t slot)
 {
-	return (uint64_t)slot_at(k, slot)->generation << 32 | (slot + 1);
+	if (slot >= k->layout.slots)
+		return 0;
+	return (uint64_t)k->generations[slot] << 32 | (slot + 1);
 }
 
 /* False if the id is not, or no longer, that of a worker. */
@@ -30,9 +32,7 @@ worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
 {
 	uint32_t i = (uint32_t)id - 1;
 
-	if (i >= k->layout.slots ||
-	    k->slots[i].generation != (uint32_t)(id >> 32) ||
-	    !slot_in_use(&k->slots[i]))
+	if (!slot_in_use(k, i) || k->generations[i] != (uint32_t)(id >> 32))
 		return false;
 	*slot = i;
 	return true;
@@ -140,10 +140,9 @@ static void
 slot_begin(struct kvr *k, uint32_t slot, const struct slot *from)
 {
 	struct slot *s = slot_at(k, slot);
-	uint32_t generation = s->generation + 1;
 
+	k->generations[slot]++;
 	memset(s, 0, sizeof(*s));
-	s->generation = generation;
 	s->identity = from->identity;
 	s->name = from->name;
 	s->rank = from->rank;
@@ -153,7 +152,7 @@ slot_begin(struct kvr *k, uint32_t slot, const struct slot *from)
 static void
 slot_retire(struct kvr *k, uint32_t slot)
 {
-	slot_at(k, slot)->generation++;
+	k->generations[slot]++;
 	order_bury(k, slot);
 	slot_forgo(k, slot);
 }

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "scene.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct scene scene;
+
+static uint64_t state;
+
+void
+scene_seed(uint64_t seed)
+{
+	state = seed;
+}
+
+uint64_t
+scene_random(void)
+{
+	state += UINT64_C(0x9e3779b97f4a7c15);
+	return hash_fold(state, state ^ UINT64_C(0xe7037ed1a0b428db));
+}
+
+static void
+worker_make(uint32_t i)
+{
+	struct slot *s = &scene.slots[i];
+	struct name *n = &scene.names[i];
+
+	scene.generations[i] = 2 * i + 1;
+	s->weight = 1;
+	s->identity = 0x1000 + i;
+	s->name = i + 1;
+	n->used = 1;
+	n->slot = (uint16_t)i;
+	n->length = (uint8_t)snprintf(n->text, sizeof(n->text), "w%u", i);
+	n->next = scene.name_buckets[0];
+	scene.name_buckets[0] = i + 1;
+}
+
+void
+scene_of(uint32_t workers)
+{
+	struct scene *s = &scene;
+	uint32_t i;
+
+	memset(s, 0, sizeof(*s));
+	s->k.region = &s->region;
+	s->k.slots = s->slots;
+	s->k.generations = s->generations;
+	s->k.names = s->names;
+	s->k.name_buckets = s->name_buckets;
+	s->k.layout.slots = s->k.layout.names = SCENE_SLOTS;
+	s->k.layout.name_buckets = 1;
+	s->region.slots_used = workers;
+	(void)kvr_policy_init(&s->region.policy);
+	(void)kvr_request_init(&s->r);
+	for (i = 0; i < workers; i++)
+		worker_make(i);
+	/* what stands in `at` for a slot without overlap must not matter */
+	for (i = 0; i < SCENE_SLOTS; i++)
+		s->at[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? i : UINT32_MAX;
+	s->set.found = s->found;
+	s->set.at = s->at;
+	s->p.rule.block_size = 16;
+	s->p.closed = 1;
+	s->p.sequence = s->sequence;
+	s->p.allowed = s->allowed;
+	for (i = 0; i < SCENE_BLOCKS; i++)
+		s->sequence[i] = 0x9000 + i;
+	scene_length(4, 0);
+}
+
+void
+scene_length(uint32_t blocks, uint32_t tail)
+{
+	scene.p.blocks = blocks;
+	scene.p.units = (uint64_t)blocks * scene.p.rule.block_size + tail;
+}
+
+void
+scene_load(uint32_t slot, uint64_t prefill, uint64_t blocks,
+    uint32_t requests)
+{
+	scene.slots[slot].prefill = prefill;
+	scene.slots[slot].blocks = blocks;
+	scene.slots[slot].requests = requests;
+}
+
+void
+scene_overlap(uint32_t slot, uint32_t blocks, uint32_t active)
+{
+	struct found *f = &scene.found[scene.set.count];
+
+	found_add(&scene.set, slot);
+	f->blocks = blocks;
+	f->active = active;
+}
+
+uint64_t
+scene_id(uint32_t slot)
+{
+	return (uint64_t)scene.generations[slot] << 32 | (slot + 1);
+}
+
+int
+scene_begin(void)
+{
+	struct scene *s = &scene;
+
+	s->resolved = s->r;
+	policy_resolve(&s->region.policy, &s->resolved);
+	return route_begin(&s->t, &s->k, &s->p, &s->resolved, &s->set);
+}
+
+int
+scene_choose(void)
+{
+	struct scene *s = &scene;
+
+	s->resolved = s->r;
+	policy_resolve(&s->region.policy, &s->resolved);
+	return route_choose(&s->k, &s->p, &s->resolved, &s->set, &s->c);
+}
+
+uint32_t
+scene_chosen(void)
+{
+	return scene_choose() == KVR_OK ? scene.c.slot : UINT32_MAX;
+}
+
+double
+scene_cost(uint32_t slot)
+{
+	return scene_begin() == KVR_OK ? route_cost(&scene.t, slot) : NAN;
+}
+
+uint32_t
+scene_verdict(uint32_t slot)
+{
+	return scene_begin() == KVR_OK ? route_verdict(&scene.t, slot)
+	    : UINT32_MAX;
+}
