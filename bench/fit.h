@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fit.h - how many bytes a live (block, worker) pair takes.
+ *
+ * The only honest figure is that of a whole region: tables, worker slots and
+ * slack included. So a load is replayed in regions of different sizes to find
+ * the smallest that evicts nothing and records every prompt whole, to within
+ * 2 %, and that size is divided by the most pairs that were live at once.
+ */
+#ifndef KVROUTE_FIT_H
+#define KVROUTE_FIT_H
+
+#include "load.h"
+
+#include <kvroute.h>
+
+#include <stdint.h>
+
+struct fit {
+	uint64_t bytes;    /* of the smallest region */
+	uint64_t live_max; /* (block, worker) pairs at the peak */
+};
+
+void fit_find(const struct load *l, const struct kvr_options *options,
+    uint32_t workers, struct fit *out);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * measure.h - what each step of a request costs, in nanoseconds.
+ *
+ * A load is replayed once without a clock, so that memory is mapped, and then
+ * `trials` times with one. Every request counts:
+ *
+ *   make tokens | expire | hash | match | choose | observe | floor
+ *   not timed     `----- timed ------'  not timed  `-- timed --'
+ *
+ * Making tokens and the floor leave the prompt, not the index, in the cache:
+ * what a router with other work to do between two requests also finds. What
+ * reading the clock costs is measured and taken off.
+ *
+ * Every replay does the same, so whatever a request took longer in one trial
+ * than in another came from outside: for each step of each request the least
+ * of the trials counts.
+ */
+#ifndef KVROUTE_MEASURE_H
+#define KVROUTE_MEASURE_H
+
+#include "load.h"
+
+#include <kvroute.h>
+
+#include <stdint.h>
+
+enum { MEASURE_P50, MEASURE_P99, MEASURE_P999, MEASURE_RANKS };
+
+struct measure {
+	/* Means over the requests: */
+	double floor_ns;
+	double hash_ns;
+	double match_ns;
+	double observe_ns;
+	double expire_ns;
+	double route_ns; /* the cost function over all workers, apart */
+	/* Percentiles of what requests took as a whole, each in its best trial */
+	double total[MEASURE_RANKS];
+	double index[MEASURE_RANKS]; /* without hashing */
+	uint64_t evicted;   /* for lack of room, in one replay */
+	uint64_t truncated;
+};
+
+void measure_load(const struct load *l, const struct kvr_options *options,
+    uint32_t workers, uint32_t trials, struct measure *out);
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* world.c - see world.h. */
+#include "world.h"
+
+#include "args.h"
+
+#include <err.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+must(int e, const char *what)
+{
+	if (e != KVR_OK)
+		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
+}
+
+int
+world_open(struct world *w, const struct kvr_options *options,
+    uint32_t workers)
+{
+	int e;
+
+	memset(w, 0, sizeof(*w));
+	w->options = *options;
+	w->options.max_workers = workers;
+	w->workers = workers;
+	e = kvr_new(&w->options, &w->k);
+	if (e == KVR_ETOOSMALL)
+		return e;
+	must(e, "kvr_new");
+	must(fleet_new(w->k, workers, &w->fleet), "kvr_worker_add");
+	must(kvr_prompt_new(w->k, &w->prompt), "kvr_prompt_new");
+	w->half = half_new(workers);
+	w->overlaps = calloc(workers, sizeof(*w->overlaps));
+	w->numbered = calloc(workers, sizeof(*w->numbered));
+	if (w->half == NULL || w->overlaps == NULL || w->numbered == NULL)
+		err(ARGS_FAILED, NULL);
+	return KVR_OK;
+}
+
+void
+world_close(struct world *w)
+{
+	kvr_prompt_free(w->prompt);
+	kvr_free(w->k);
+	fleet_free(w->fleet);
+	half_free(w->half);
+	tokens_free(&w->tokens);
+	free(w->overlaps);
+	free(w->numbered);
+}
+
+void
+world_restart(struct world *w, int64_t span_ns)
+{
+	must(kvr_clear(w->k), "kvr_clear");
+	if (w->base > INT64_MAX / 2 - span_ns)
+		errx(ARGS_FAILED, "too many trials of so long a trace");
+	w->base += span_ns + 1;
+	half_free(w->half);
+	w->half = half_new(w->workers);
+	if (w->half == NULL)
+		err(ARGS_FAILED, NULL);
+}
+
+void
+world_make(struct world *w, const struct trace_request *r)
+{
+	if (tokens_make(&w->tokens, r) != 0)
+		err(ARGS_FAILED, NULL);
+}
+
+void
+world_expire(struct world *w, int64_t now)
+{
+	must(kvr_expire(w->k, now, UINT32_MAX, NULL), "kvr_expire");
+}
+
+void
+world_hash(struct world *w, const struct trace_request *r)
+{
+	must(kvr_prompt_set_tokens(w->prompt, NULL, w->tokens.tokens,
+	    r->tokens), "kvr_prompt_set_tokens");
+}
+
+void
+world_match(struct world *w, int64_t now)
+{
+	must(kvr_match(w->k, w->prompt, now, w->overlaps,
+	    sizeof(*w->overlaps), w->workers, &w->n_overlaps), "kvr_match");
+}
+
+uint64_t
+world_choose(struct world *w, const struct trace_request *r)
+{
+	struct half_choice c;
+	size_t i;
+
+	for (i = 0; i < w->n_overlaps; i++) {
+		w->numbered[i].worker = fleet_number(w->fleet,
+		    w->overlaps[i].worker);
+		w->numbered[i].blocks = w->overlaps[i].blocks;
+	}
+	c = half_choose(w->half, w->numbered, w->n_overlaps, r->tokens,
+	    w->options.block_size);
+	return fleet_id(w->fleet, c.worker);
+}
+
+void
+world_observe(struct world *w, uint64_t worker, int64_t now)
+{
+	must(kvr_observe(w->k, w->prompt, worker, now, 0, NULL),
+	    "kvr_observe");
+}
