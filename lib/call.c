@@ -27,6 +27,7 @@ call_time(const struct kvr *k, struct call *c, int64_t now)
 		return KVR_ECLOCK;
 	c->backward = now < clock;
 	c->now = now < clock ? clock : now;
+	c->budget = EXPIRE_PER_CALL;
 	return KVR_OK;
 }
 
@@ -80,7 +81,7 @@ call_written(struct kvr *k, const struct call *c, int error)
 		k->region->counts.clock_back += c->backward;
 		k->region->clock = c->now;
 		lease_reap_old(k, c->now, REAP_PER_CALL);
-		retain_expire(k, c->now, EXPIRE_PER_CALL);
+		retain_expire(k, c->now, c->budget);
 	}
 	atomic_store_explicit(&k->region->dirty, 0, memory_order_release);
 	region_unlock(k);

@@ -30,6 +30,7 @@ struct sums {
 	struct slot *slots; /* [slots] counters only */
 	struct counts counts;
 	uint32_t free_cells;
+	uint64_t holds;     /* of retired slots too */
 };
 
 enum { SEEN_FREE = 1, SEEN_PIECE, SEEN_NODE, SEEN_GROUP, SEEN_HOLD,
@@ -222,8 +223,11 @@ check_hold(struct sums *s, uint32_t i)
 	mine->entries++;
 	mine->held += length;
 	mine->active += h->pins > 0 ? length : 0;
-	s->counts.entries++;
-	s->counts.held += length;
+	s->holds++;
+	if (slot_at(k, h->slot)->retired == 0) {
+		s->counts.entries++;
+		s->counts.held += length;
+	}
 	return true;
 }
 
@@ -254,7 +258,7 @@ check_entries(struct sums *s)
 	for (i = 1; i < k->layout.cells; i++)
 		if (s->seen[i] == SEEN_NODE)
 			pairs += node_at(k, i)->holders;
-	return pairs == s->counts.entries;
+	return pairs == s->holds;
 }
 
 /* --------------------------------------------------------------- order --- */

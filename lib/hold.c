@@ -173,15 +173,53 @@ pair_remove(struct kvr *k, const struct hold *h)
 
 /* --------------------------------------------------------------- holds --- */
 
+/*
+ * One entry more, or less, and its blocks. What a retired slot still has is
+ * its own affair: it left the totals when the slot retired (slot_void).
+ */
 static void
-hold_count(struct kvr *k, const struct hold *h, uint64_t blocks)
+hold_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 {
-	struct slot *s = slot_at(k, h->slot);
+	struct slot *s = slot_at(k, slot);
 
-	s->entries++;
+	s->entries += (uint32_t)entries;
 	s->held += blocks;
-	k->region->counts.entries++;
+	if (s->retired != 0)
+		return;
+	k->region->counts.entries += (uint64_t)(int64_t)entries;
 	k->region->counts.held += blocks;
+}
+
+/* Blocks that holds of the slot have gained, or lost. */
+void
+slot_hold_blocks(struct kvr *k, uint32_t slot, uint64_t blocks)
+{
+	hold_count(k, slot, 0, blocks);
+}
+
+/* The last reference to a retired slot has gone: it can be used again. */
+void
+slot_forgo(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	if (s->retired == 0 || s->entries > 0 || s->leases > 0)
+		return;
+	s->retired = 0;
+	s->name = k->region->slot_free;
+	k->region->slot_free = slot + 1;
+}
+
+/* A slot retires: its counts are taken from the totals. */
+void
+slot_void(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	k->region->counts.entries -= s->entries;
+	k->region->counts.held -= s->held;
+	order_bury(k, slot);
+	slot_forgo(k, slot);
 }
 
 /* Makes a hold that is neither listed nor counted. */
@@ -208,7 +246,7 @@ hold_add(struct kvr *k, uint32_t node, uint32_t slot)
 	uint32_t i = hold_make(k, node, slot);
 
 	pair_add(k, node_at(k, node), i);
-	hold_count(k, hold_at(k, i), node_at(k, node)->length);
+	hold_count(k, slot, 1, node_at(k, node)->length);
 	return i;
 }
 
@@ -228,21 +266,8 @@ hold_copy(struct kvr *k, uint32_t node, uint32_t from)
 	h->pins = o->pins;
 	pair_add(k, node_at(k, node), i);
 	order_copy(k, i, from);
-	hold_count(k, h, 0);
+	hold_count(k, h->slot, 1, 0);
 	return i;
-}
-
-/* The last reference to a retired slot has gone: it can be used again. */
-void
-slot_forgo(struct kvr *k, uint32_t slot)
-{
-	struct slot *s = slot_at(k, slot);
-
-	if (s->retired == 0 || s->entries > 0 || s->leases > 0)
-		return;
-	s->retired = 0;
-	s->name = k->region->slot_free;
-	k->region->slot_free = slot + 1;
 }
 
 /* Takes a hold away from everything but its node's existence: index.c. */
@@ -250,17 +275,14 @@ void
 hold_remove(struct kvr *k, uint32_t hold)
 {
 	struct hold *h = hold_at(k, hold);
-	struct slot *s = slot_at(k, h->slot);
-	uint32_t blocks = node_at(k, h->node)->length, slot = h->slot;
+	uint64_t blocks = node_at(k, h->node)->length;
+	uint32_t slot = h->slot;
 
 	order_remove(k, hold);
 	order_unrelease(k, hold);
 	table_remove(k, hold);
 	pair_remove(k, h);
-	s->entries--;
-	s->held -= blocks;
-	k->region->counts.entries--;
-	k->region->counts.held -= blocks;
+	hold_count(k, slot, -1, -blocks);
 	h->kind = CELL_FREE;
 	cell_give(k, hold);
 	slot_forgo(k, slot);
@@ -282,8 +304,12 @@ hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
 	}
 }
 
+/*
+ * What was due, and merely not reclaimed yet, is not made live by a pin: it
+ * begins anew, unconfirmed.
+ */
 void
-hold_pin(struct kvr *k, uint32_t hold)
+hold_pin(struct kvr *k, uint32_t hold, int64_t horizon)
 {
 	struct hold *h = hold_at(k, hold);
 	struct slot *s = slot_at(k, h->slot);
@@ -291,6 +317,10 @@ hold_pin(struct kvr *k, uint32_t hold)
 	if (h->pins++ > 0)
 		return;
 	order_unrelease(k, hold);
+	if (h->stamp <= horizon) {
+		order_remove(k, hold);
+		h->stamp = STAMP_NONE;
+	}
 	pair_write(k, h);
 	s->active += node_at(k, h->node)->length;
 	s->blocks += node_at(k, h->node)->length;

@@ -381,12 +381,11 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 
 	run_append(k, n, p->sequence + from, blocks);
 	n->end = p->sequence[to - 1];
-	s->held += blocks;
+	slot_hold_blocks(k, h->slot, blocks);
 	if (h->pins > 0) {
 		s->active += blocks;
 		s->blocks += blocks;
 	}
-	k->region->counts.held += blocks;
 	k->region->counts.blocks += blocks;
 	k->region->counts.extensions++;
 }
@@ -461,21 +460,19 @@ merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower)
 
 /* The upper node's holds go; their blocks are the lower's from now on. */
 static void
-merge_holds(struct kvr *k, uint32_t upper, uint32_t lower)
+merge_holds(struct kvr *k, uint32_t upper)
 {
 	struct node *u = node_at(k, upper);
 	uint32_t blocks = u->length;
 
 	while (u->holders > 0) {
 		struct pairs at = pairs_of(u);
-		uint32_t slot, hold;
+		uint32_t slot;
 
 		(void)pairs_next(k, &at);
 		slot = at.word & WORD_SLOT;
-		hold = hold_find(k, lower, slot);
 		hold_remove(k, hold_find(k, upper, slot));
-		slot_at(k, hold_at(k, hold)->slot)->held += blocks;
-		k->region->counts.held += blocks;
+		slot_hold_blocks(k, slot, blocks);
 	}
 }
 
@@ -490,7 +487,7 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 	struct node old = *l;
 	uint32_t above;
 
-	merge_holds(k, upper, lower);
+	merge_holds(k, upper);
 	child_unlink(k, upper);
 	child_unlink(k, lower);
 	above = u->length;
@@ -544,8 +541,10 @@ index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 
 /* Pins the path up to but without `until`; new holds are unconfirmed. */
 void
-index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until)
+index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
+    int64_t now)
 {
+	int64_t horizon = horizon_at(k, now);
 	uint32_t limit = k->layout.cells;
 
 	for (; node != 0 && node != until && limit > 0; limit--) {
@@ -553,9 +552,10 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until)
 
 		if (hold == 0)
 			hold = hold_add(k, node, slot);
-		hold_pin(k, hold);
+		hold_pin(k, hold, horizon);
 		node = node_at(k, node)->parent;
 	}
+	order_settle(k, slot);
 }
 
 /* Unpins the path; holds that nothing keeps go, and nodes with them. */

@@ -392,10 +392,12 @@ uint32_t hold_add(struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t hold_copy(struct kvr *k, uint32_t node, uint32_t from);
 void hold_remove(struct kvr *k, uint32_t hold);
 void hold_stamp(struct kvr *k, uint32_t hold, int64_t now);
-void hold_pin(struct kvr *k, uint32_t hold);
+void hold_pin(struct kvr *k, uint32_t hold, int64_t horizon);
 bool hold_unpin(struct kvr *k, uint32_t hold);
 bool hold_same(const struct kvr *k, uint32_t one, uint32_t other);
+void slot_hold_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
 void slot_forgo(struct kvr *k, uint32_t slot);
+void slot_void(struct kvr *k, uint32_t slot);
 
 /*
  * The pairs of a node, one after the other:
@@ -480,7 +482,8 @@ uint32_t index_insert(struct kvr *k, const struct kvr_prompt *p,
     const struct path *path, uint32_t want, uint32_t slot,
     const struct insert *how);
 void index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
-void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until);
+void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
+    int64_t now);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
 void index_drop(struct kvr *k, uint32_t hold);
 uint32_t index_position(const struct kvr *k, uint32_t node);
@@ -557,6 +560,8 @@ struct route {
 	double block;                 /* tokens in a block */
 	double per_token;             /* 1 / block where that is exact, or 0 */
 	double request_blocks;        /* tokens in blocks, rounded up */
+	double decay;                 /* of overlap credit; 0: none */
+	bool plain;                   /* only the usual parts of a cost */
 	uint32_t eligible;
 	uint32_t overloaded;          /* eligible but for their load */
 	uint32_t pinned;              /* slot, if the request pins one */
@@ -624,6 +629,7 @@ int check_region(const struct kvr *k);
 struct call {
 	int64_t now;   /* the time of the call */
 	bool backward; /* the caller's was before an earlier one */
+	uint32_t budget; /* entries to reclaim at the end */
 };
 int call_read(const struct kvr *k, struct call *c, int64_t now);
 void call_done(const struct kvr *k);

@@ -47,7 +47,7 @@ options_check(const struct kvr_options *o)
 		return KVR_EINVAL;
 	if (o->block_size < 1 || o->block_size > most ||
 	    o->max_workers < 1 || o->max_workers > KVR_WORKERS_MAX ||
-	    o->max_prompt_blocks > KVR_AUTO)
+	    o->max_prompt_blocks < 1 || o->max_prompt_blocks > KVR_AUTO)
 		return KVR_EINVAL;
 	if (o->ttl_ns < KVR_TTL_ENDLESS || o->lease_limit_ns < 1)
 		return KVR_EINVAL;

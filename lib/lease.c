@@ -153,7 +153,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	l->opened = now;
 	if (b->record)
 		l->node = retain_insert(k, p, b->slot, &how, now, recorded);
-	index_pin(k, l->node, b->slot, 0);
+	index_pin(k, l->node, b->slot, 0, now);
 	l->blocks = *recorded;
 	lease_link(k, i);
 	s->leases++;
@@ -212,7 +212,7 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > l->blocks) {
 		node = retain_insert(k, p, l->slot, &how, now, &recorded);
 		if (recorded > l->blocks) {
-			index_pin(k, node, l->slot, l->node);
+			index_pin(k, node, l->slot, l->node, now);
 			l->node = node;
 			l->blocks = recorded;
 		}

@@ -349,6 +349,7 @@ kvr_expire(struct kvr *k, int64_t now, uint32_t budget, uint32_t *left)
 	error = call_write(k, &c, now, 0);
 	if (error != KVR_OK)
 		return error;
+	c.budget = 0;
 	retain_expire(k, c.now, budget);
 	if (left != NULL)
 		*left = retain_due(k, c.now);

@@ -7,7 +7,7 @@
  *
  * A slot retires when its worker is removed or reset: the generation becomes
  * even, so that every id given out for it is void, and all its holds join the
- * dead at once (order_bury). It is free again when the last of them has been
+ * dead at once (slot_void). It is free again when the last of them has been
  * reclaimed and the last lease on it has ended (slot_forgo). A reset worker
  * goes on in another slot, under the same name. There are twice as many slots
  * as workers; if all the spare ones are still waiting, the dead are reclaimed
@@ -153,8 +153,7 @@ static void
 slot_retire(struct kvr *k, uint32_t slot)
 {
 	k->generations[slot]++;
-	order_bury(k, slot);
-	slot_forgo(k, slot);
+	slot_void(k, slot);
 }
 
 /*
