@@ -189,8 +189,9 @@ parse_line(struct trace *t)
 	if (line == NULL) {
 		enum json_tokener_error e = json_tokener_get_error(t->json);
 
-		fail(t, "not JSON: %s", e == json_tokener_success ? "null" :
-		    e == json_tokener_continue ? "the line ends too early" :
+		/* Also null and bare numbers: they might have gone on. */
+		fail(t, "not JSON: %s", e == json_tokener_success ||
+		    e == json_tokener_continue ? "no complete object" :
 		    json_tokener_error_desc(e));
 		return NULL;
 	}
@@ -209,7 +210,10 @@ parse_line(struct trace *t)
 
 /* ------------------------------------------------------------- fields --- */
 
-/* Whole numbers, also when a tool wrote them as 27482.0. */
+/*
+ * Whole numbers, also when a tool wrote them as 27482.0. What is too large for
+ * 64 bits comes as the largest number there is, which therefore is none.
+ */
 static bool
 number(const struct json_object *value, uint64_t *out)
 {
@@ -219,7 +223,7 @@ number(const struct json_object *value, uint64_t *out)
 		if (json_object_get_int64(value) < 0)
 			return false;
 		*out = json_object_get_uint64(value);
-		return true;
+		return *out != UINT64_MAX;
 	}
 	if (!json_object_is_type(value, json_type_double))
 		return false;
@@ -288,7 +292,7 @@ read_ids(struct trace *t, const struct json_object *line, struct held *out)
 		if (!number(json_object_array_get_idx(ids, i),
 		    &t->pool[t->n_pool + i]))
 			return fail(t, "hash_ids[%zu] is not a whole number "
-			    "from 0 to 2^64 - 1", i);
+			    "from 0 to 2^64 - 2", i);
 	}
 	return 0;
 }
