@@ -429,7 +429,7 @@ reserve_units(struct kvr_prompt *p, uint32_t blocks, uint64_t tail, size_t n)
 {
 	const uint32_t size = p->rule.block_size;
 
-	if (n / size > BLOCKS_MAX || n > SIZE_MAX / 2 / sizeof(uint32_t))
+	if (n > SIZE_MAX / 2 / sizeof(uint32_t))
 		return KVR_EINVAL;
 	if (n == 0)
 		return KVR_OK;

@@ -102,6 +102,38 @@ START_TEST(reopened)
 }
 END_TEST
 
+/*
+ * The chain is made at once where the scope is known, at end where it may
+ * still come, and never twice over the same blocks in the same scope.
+ */
+START_TEST(chained_once)
+{
+	const struct hash_rule rule = rule_of(_i);
+	const struct kvr_scope scope = scope_of(&rule, "a");
+	const bool keyed = rule.kind == KVR_HASH_KEYED;
+	struct kvr_prompt *p = prompt_of(&rule);
+	uint64_t last;
+
+	begin(p, &scope);
+	give_units(p, 0, UNITS - 9);
+	ck_assert_uint_eq(p->chain.blocks, p->blocks);
+	begin(p, NULL);
+	give_units(p, 0, UNITS - 9);
+	ck_assert_uint_eq(p->chain.blocks, keyed ? 0 : p->blocks);
+	end(p, keyed ? &scope : NULL);
+	ck_assert_uint_eq(p->chain.blocks, p->blocks);
+	/* What is broken behind its back shows only where it is read again. */
+	last = p->sequence[p->blocks - 1];
+	p->local[0]++;
+	give_units(p, UNITS - 9, 9);
+	ck_assert_uint_eq(p->chain.blocks, p->blocks);
+	end(p, keyed ? &scope : NULL);
+	ck_assert_uint_eq(p->sequence[plain_blocks(&rule, UNITS - 9) - 1],
+	    last);
+	kvr_prompt_free(p);
+}
+END_TEST
+
 START_TEST(nothing_does_not_reopen)
 {
 	const struct hash_rule rule = rule_of(_i);
@@ -385,6 +417,7 @@ suite_prompt(void)
 	tcase_add_loop_test(t, every_cut, 0, 8);
 	tcase_add_loop_test(t, unit_by_unit, 0, 8);
 	tcase_add_loop_test(t, reopened, 0, 8);
+	tcase_add_loop_test(t, chained_once, 0, 8);
 	tcase_add_loop_test(t, nothing_does_not_reopen, 0, 8);
 	tcase_add_loop_test(t, media_at_every_cut, 0, 8);
 	tcase_add_loop_test(t, many_media, 0, 8);

@@ -15,7 +15,7 @@ START_TEST(not_begun)
 	const struct hash_rule rule = rule_of(_i);
 	struct kvr_prompt *p = prompt_of(&rule);
 	const uint64_t word = 1;
-	uint64_t local, sequence;
+	uint64_t local = 77, sequence = 77;
 
 	ck_assert_int_eq(try_units(p, 0, 1), KVR_ESTATE);
 	ck_assert_int_eq(kvr_prompt_media(p, 0, &word, 1), KVR_ESTATE);
@@ -27,6 +27,13 @@ START_TEST(not_begun)
 	ck_assert_uint_eq(info_of(p).units, 0);
 	begin(p, NULL);
 	give_units(p, 0, UNITS);
+	ck_assert_int_eq(kvr_prompt_hash(p, 0, &local, &sequence),
+	    KVR_ESTATE);
+	ck_assert_uint_eq(local, 77);
+	end(p, NULL);
+	ck_assert_int_eq(kvr_prompt_hash(p, 0, &local, &sequence), KVR_OK);
+	ck_assert_uint_eq(local, p->local[0]);
+	begin(p, NULL);
 	ck_assert_int_eq(kvr_prompt_hash(p, 0, &local, &sequence),
 	    KVR_ESTATE);
 	kvr_prompt_free(p);
