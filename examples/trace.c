@@ -19,6 +19,7 @@
 
 #include <json-c/json.h>
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -173,7 +174,7 @@ read_line(struct trace *t)
 		blank = blank && (c == ' ' || c == '\t' || c == '\r');
 	}
 	if (ferror(t->file))
-		return fail(t, "cannot read");
+		return fail(t, "cannot read: %s", strerror(errno));
 	return blank ? 0 : 1;
 }
 
