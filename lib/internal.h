@@ -28,7 +28,7 @@
  *
  * DIRECTION. Each file may use those before it, never those after it:
  *   hash prompt | region run order hold index | retain | worker lease |
- *   policy route | check kvroute
+ *   policy eligible route | check kvroute
  */
 #ifndef KVR_INTERNAL_H
 #define KVR_INTERNAL_H
@@ -541,7 +541,7 @@ int policy_check(const struct kvr_policy *policy);
 int policy_check_request(const struct kvr_request *r);
 void policy_resolve(const struct kvr_policy *policy, struct kvr_request *r);
 
-/* route.c: eligibility, cost, choice; reads slots and policy, writes nothing */
+/* eligible.c, route.c: the choice; reads slots and policy, writes nothing */
 enum { ROUTE_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
 /*
  * One question being answered: what is the same for every worker, and the set
@@ -576,6 +576,10 @@ struct choice {
 	uint32_t blocks;   /* overlap of the worker taken */
 	double cost;
 };
+int eligible_find(struct route *t, uint32_t slots);
+enum kvr_verdict eligible_verdict(const struct route *t, uint32_t slot);
+int eligible_none(const struct route *t);
+
 /* KVR_EEMPTY, or KVR_EWORKER if the pinned worker does not exist. */
 int route_begin(struct route *t, const struct kvr *k,
     const struct kvr_prompt *p, const struct kvr_request *r,

@@ -2,19 +2,9 @@
 /*
  * route.c - which worker shall have this request.
  *
- * Three steps, each a pass over the slots that touches the first line of a
- * slot and what was found for it, and nothing else:
- *
- *   request   open: all slots, or the allowed ones; less those excluded;
- *             the pinned one alone, if one is pinned
- *      |
- *   slot      take: of the open ones those of the right role, up, with the
- *             required taints, not overloaded
- *      |
- *   policy    the cost of each, and which of them: least, or drawn
- *
- * open and take are sets of bits, so a long list of allowed workers is read
- * once and not once for each worker.
+ * First who may be (eligible.c), then what each of those costs, then whom to
+ * take: the least cost, or one drawn. Each is a pass over the slots that
+ * touches the first line of a slot and what was found for it, nothing else.
  *
  * A policy is a line of the table `rules`: what a worker costs, and how one is
  * taken. Nothing outside its two functions knows of it.
@@ -35,176 +25,17 @@
 #include "internal.h"
 
 #include "exp.h"
+#include "set.h"
 
 #define COST_MAX 1e300
+
+/* Small functions of inner loops, whatever a compiler thinks of their size. */
+#define INLINE static inline __attribute__((always_inline))
 
 struct rule {
 	double (*cost)(const struct route *t, uint32_t slot);
 	void (*take)(const struct route *t, struct choice *out);
 };
-
-/* ------------------------------------------------------- sets of slots --- */
-
-static inline bool
-set_has(const uint64_t *set, uint32_t slot)
-{
-	return (set[slot / 64] >> slot % 64 & 1) != 0;
-}
-
-static inline void
-set_add(uint64_t *set, uint32_t slot)
-{
-	set[slot / 64] |= UINT64_C(1) << slot % 64;
-}
-
-/* The slots of a set, upwards. */
-struct walk {
-	const uint64_t *set;
-	uint64_t left; /* of the word before `word` */
-	uint32_t word, words;
-};
-
-static inline struct walk
-walk_over(const struct route *t, const uint64_t *set)
-{
-	struct walk w = { set, 0, 0, t->words };
-
-	return w;
-}
-
-static inline bool
-walk_next(struct walk *w, uint32_t *slot)
-{
-	while (w->left == 0) {
-		if (w->word == w->words)
-			return false;
-		w->left = w->set[w->word++];
-	}
-	*slot = (w->word - 1) * 64 + (uint32_t)__builtin_ctzll(w->left);
-	w->left &= w->left - 1;
-	return true;
-}
-
-/* ---------------------------------------------------------- who may be --- */
-
-static void
-open_all(struct route *t, uint32_t slots)
-{
-	memset(t->open, 0xff, t->words * sizeof(t->open[0]));
-	if (slots % 64 != 0)
-		t->open[t->words - 1] = (UINT64_C(1) << slots % 64) - 1;
-}
-
-/* Ids that are no longer valid are of nobody. */
-static void
-open_allowed(struct route *t)
-{
-	uint32_t slot;
-	size_t i;
-
-	memset(t->open, 0, t->words * sizeof(t->open[0]));
-	for (i = 0; i < t->p->n_allowed; i++)
-		if (worker_slot(t->k, t->p->allowed[i], &slot) &&
-		    slot / 64 < t->words)
-			set_add(t->open, slot);
-}
-
-static void
-close_excluded(struct route *t)
-{
-	uint32_t i, slot;
-
-	for (i = 0; i < t->r->n_excluded; i++)
-		if (worker_slot(t->k, t->r->excluded[i], &slot) &&
-		    slot / 64 < t->words)
-			t->open[slot / 64] &= ~(UINT64_C(1) << slot % 64);
-}
-
-static int
-open_pinned(struct route *t)
-{
-	bool open;
-
-	if (!worker_slot(t->k, t->r->pinned, &t->pinned) ||
-	    t->pinned / 64 >= t->words)
-		return KVR_EWORKER;
-	open = set_has(t->open, t->pinned);
-	memset(t->open, 0, t->words * sizeof(t->open[0]));
-	if (open)
-		set_add(t->open, t->pinned);
-	return KVR_OK;
-}
-
-static inline bool
-role_fits(uint32_t stage, uint32_t role)
-{
-	return role == KVR_ROLE_BOTH ||
-	    (stage == KVR_STAGE_PREFILL && role == KVR_ROLE_PREFILL) ||
-	    (stage == KVR_STAGE_DECODE && role == KVR_ROLE_DECODE);
-}
-
-static inline enum kvr_verdict
-verdict_of(const struct route *t, uint32_t slot)
-{
-	const struct slot *s = &t->k->slots[slot];
-	const struct kvr_request *r = t->r;
-
-	if (!set_has(t->open, slot))
-		return KVR_NOT_ALLOWED;
-	if (!role_fits(r->stage, s->role))
-		return KVR_WRONG_ROLE;
-	if (s->state != KVR_STATE_UP &&
-	    (s->state != KVR_STATE_DRAINING || r->pinned == 0))
-		return KVR_NOT_UP;
-	if ((s->taints & r->required_taints) != r->required_taints)
-		return KVR_LACKS_TAINT;
-	/* The far question only where the near answer leaves it open. */
-	if ((s->busy | s->latch) != 0 && worker_overloaded(t->k, slot))
-		return KVR_OVERLOADED;
-	return KVR_ELIGIBLE;
-}
-
-static void
-find_eligible(struct route *t)
-{
-	struct walk w = walk_over(t, t->open);
-	uint64_t least = UINT64_MAX;
-	uint32_t slot, eligible = 0, overloaded = 0;
-
-	memset(t->take, 0, t->words * sizeof(t->take[0]));
-	while (walk_next(&w, &slot)) {
-		const struct slot *s = &t->k->slots[slot];
-		enum kvr_verdict v;
-
-		if (!slot_in_use(t->k, slot))
-			continue;
-		v = verdict_of(t, slot);
-		overloaded += v == KVR_OVERLOADED;
-		if (v != KVR_ELIGIBLE)
-			continue;
-		set_add(t->take, slot);
-		eligible++;
-		if (s->prefill < least)
-			least = s->prefill;
-	}
-	t->least_prefill = least;
-	t->eligible = eligible;
-	t->overloaded = overloaded;
-}
-
-enum kvr_verdict
-route_verdict(const struct route *t, uint32_t slot)
-{
-	return slot / 64 < t->words ? verdict_of(t, slot) : KVR_NOT_ALLOWED;
-}
-
-static int
-why_none(const struct route *t)
-{
-	if (t->r->pinned != 0)
-		return t->overloaded != 0 ? KVR_EPINNEDBUSY : KVR_ENOTALLOWED;
-	return t->overloaded != 0 ? KVR_EALLBUSY : KVR_ENOWORKER;
-}
 
 /* ------------------------------------------------------- one question --- */
 
@@ -257,12 +88,24 @@ measure(struct route *t)
 	t->digest = mix(end ^ mix(p->units));
 }
 
+/* Which parts of a cost there are at all. */
+static void
+simplify(struct route *t)
+{
+	const uint32_t ignore = KVR_IGNORE_PREFILL | KVR_IGNORE_REUSE;
+	const struct kvr_request *r = t->r;
+
+	t->decay = (r->flags & KVR_IGNORE_PREFILL) != 0 ? 0
+	    : t->policy->overlap_decay;
+	t->plain = (r->flags & ignore) == 0 && r->n_preferences == 0 &&
+	    !(t->decay > 0) && t->per_token != 0;
+}
+
 int
 route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
     const struct kvr_request *r, const struct found_set *set)
 {
 	uint32_t slots = k->region->slots_used;
-	int error = KVR_OK;
 
 	if (slots > k->layout.slots)
 		slots = k->layout.slots;
@@ -272,21 +115,18 @@ route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
 	t->r = r;
 	t->set = set;
 	t->tokens = prompt_tokens(p);
-	t->pinned = 0;
-	t->words = (slots + 63) / 64;
 	if (t->tokens == 0)
 		return KVR_EEMPTY;
 	measure(t);
-	if (p->n_allowed == 0)
-		open_all(t, slots);
-	else
-		open_allowed(t);
-	close_excluded(t);
-	if (r->pinned != 0)
-		error = open_pinned(t);
-	if (error == KVR_OK)
-		find_eligible(t);
-	return error;
+	simplify(t);
+	return eligible_find(t, slots);
+}
+
+enum kvr_verdict
+route_verdict(const struct route *t, uint32_t slot)
+{
+	return slot / 64 < t->words ? eligible_verdict(t, slot)
+	    : KVR_NOT_ALLOWED;
 }
 
 /* ------------------------------------------------------------- taking --- */
@@ -308,17 +148,17 @@ less_loaded(const struct route *t, const struct slot *a, const struct slot *b)
  * whom this prompt's hash falls to: neither an order of workers nor a number
  * that another router does not know.
  */
-static inline void
+INLINE void
 take_least(const struct route *t, const uint64_t *among,
     double (*cost_of)(const struct route *, uint32_t), struct choice *out)
 {
-	struct walk w = walk_over(t, among);
+	struct set_walk w = set_walk(among, t->words);
 	const struct slot *slots = t->k->slots;
 	uint32_t slot, best = 0;
 	double cost, least = 2 * COST_MAX;
 	bool shared = false;
 
-	while (walk_next(&w, &slot)) {
+	while (set_next(&w, &slot)) {
 		cost = cost_of(t, slot);
 		if (cost > least)
 			continue;
@@ -337,78 +177,122 @@ take_least(const struct route *t, const uint64_t *among,
 	out->reason = shared ? KVR_REASON_TIE : KVR_REASON_COST;
 }
 
-/* How likely a cost is against the least one, which is 1. */
-static inline double
-likelihood(double cost, double least, double scale)
+/* The likelihoods of some workers' costs: of the least cost it is 1. */
+struct lottery {
+	const struct route *t;
+	double (*cost_of)(const struct route *t, uint32_t slot);
+	double least, scale;
+};
+
+static double
+likelihood(const struct lottery *l, uint32_t slot)
 {
-	double above = cost - least;
+	double above = l->cost_of(l->t, slot) - l->least;
 
 	if (!(above > 0))
 		return 1;
-	return scale > 0 ? exp_of(-(above / scale)) : 0;
+	return l->scale > 0 ? exp_of(-(above / l->scale)) : 0;
+}
+
+static void
+lottery_begin(struct lottery *l)
+{
+	struct set_walk w = set_walk(l->t->take, l->t->words);
+	double cost, most = 0;
+	uint32_t slot;
+
+	l->least = 2 * COST_MAX;
+	while (set_next(&w, &slot)) {
+		cost = l->cost_of(l->t, slot);
+		l->least = cost < l->least ? cost : l->least;
+		most = cost > most ? cost : most;
+	}
+	l->scale = (most - l->least) * l->t->r->temperature;
+}
+
+/* The worker at a place in the row of a word, the last one beyond its end. */
+static uint32_t
+lottery_find(const struct lottery *l, uint32_t word, double at)
+{
+	struct set_walk w = set_walk(l->t->take, l->t->words);
+	uint32_t slot, last = 0;
+	double width;
+
+	w.word = word;
+	while (set_next(&w, &slot) && slot / 64 == word) {
+		width = likelihood(l, slot);
+		if (width > 0)
+			last = slot;
+		if (at < width)
+			break;
+		at -= width;
+	}
+	return last;
 }
 
 /*
  * Draws one: each as likely as e^-(its cost above the least, as a share of
- * the spread of costs, over the temperature). Costs are computed anew for
- * each of the three passes rather than kept: there is no memory to keep them.
+ * the spread of costs, over the temperature). The workers stand in a row, each
+ * as wide as it is likely, and one number says where to look. There is no
+ * memory to keep all widths: those of 64 at a time are summed, and when it is
+ * known in which 64 to look, theirs are computed again.
  */
-static inline void
+static void
 take_sampled(const struct route *t,
     double (*cost_of)(const struct route *, uint32_t), struct choice *out)
 {
 	uint64_t bits = mix(mix(t->r->seed) ^ t->digest);
-	struct walk w = walk_over(t, t->take);
-	double cost, scale, least = 2 * COST_MAX, most = 0, sum = 0;
-	uint32_t slot;
+	struct set_walk w = set_walk(t->take, t->words);
+	struct lottery l = { t, cost_of, 0, 0 };
+	double width[ROUTE_WORDS], at = 0;
+	uint32_t i, slot, word = 0;
 
-	while (walk_next(&w, &slot)) {
-		cost = cost_of(t, slot);
-		least = cost < least ? cost : least;
-		most = cost > most ? cost : most;
-	}
-	scale = (most - least) * t->r->temperature;
-	for (w = walk_over(t, t->take); walk_next(&w, &slot);)
-		sum += likelihood(cost_of(t, slot), least, scale);
-	sum *= (double)(bits >> 11) * 0x1p-53;
-	for (w = walk_over(t, t->take); walk_next(&w, &slot);) {
-		out->slot = slot;
-		out->cost = cost_of(t, slot);
-		sum -= likelihood(out->cost, least, scale);
-		if (sum < 0)
+	lottery_begin(&l);
+	memset(width, 0, t->words * sizeof(width[0]));
+	while (set_next(&w, &slot))
+		width[slot / 64] += likelihood(&l, slot);
+	for (i = 0; i < t->words; i++)
+		at += width[i];
+	at *= (double)(bits >> 11) * 0x1p-53;
+	for (i = 0; i < t->words; i++) {
+		if (width[i] > 0)
+			word = i;
+		if (at < width[i])
 			break;
+		at -= width[i];
 	}
+	out->slot = lottery_find(&l, word, at);
+	out->cost = cost_of(t, out->slot);
 	out->reason = KVR_REASON_SAMPLED;
 }
 
 /* ------------------------------------------- the reference's cost: sum --- */
 
-static inline double
-in_blocks(const struct route *t, double tokens)
-{
-	return t->per_token != 0 ? tokens * t->per_token : tokens / t->block;
-}
-
-static inline double
+INLINE double
 above_zero(double x)
 {
 	return x > 0 ? x : 0;
+}
+
+static double
+in_blocks(const struct route *t, double tokens)
+{
+	return t->per_token != 0 ? tokens * t->per_token : tokens / t->block;
 }
 
 /*
  * Overlap is worth less on a worker with more prefill waiting than the least
  * of the eligible has, measured by the length of this prompt.
  */
-static inline double
+static double
 decayed(const struct route *t, const struct slot *s)
 {
-	double decay = t->policy->overlap_decay, excess;
+	double excess;
 
-	if (!(decay > 0) || (t->r->flags & KVR_IGNORE_PREFILL) != 0 ||
-	    s->prefill <= t->least_prefill)
+	if (!(t->decay > 0) || s->prefill <= t->least_prefill)
 		return 1;
 	excess = in_blocks(t, (double)(s->prefill - t->least_prefill));
-	return 1 / (1 + decay * (excess / t->request_blocks));
+	return 1 / (1 + t->decay * (excess / t->request_blocks));
 }
 
 /* Above 1: to be avoided. */
@@ -425,46 +309,70 @@ disliking(const struct kvr_request *r, uint64_t taints)
 }
 
 /*
- * Prefill tokens there would be, this request's cached ones among them. An
- * overlap longer than the prompt, if somebody gives one, counts as tokens.
+ * Prefill there would be, in blocks, this request's cached ones among them.
+ * An overlap longer than the prompt, if there is one, counts as tokens too.
  */
-static inline double
-raw_prefill(const struct route *t, const struct slot *s, const struct found *f)
+INLINE double
+raw_prefill(const struct route *t, const struct slot *s, const struct found *f,
+    bool plain)
 {
-	if ((t->r->flags & KVR_IGNORE_PREFILL) != 0)
-		return 0;
-	return (double)s->prefill + (double)(f->blocks <= t->whole_blocks
-	    ? t->tokens : route_tokens(t->p, f->blocks));
+	double tokens = (double)s->prefill + (double)(f->blocks <=
+	    t->whole_blocks ? t->tokens : route_tokens(t->p, f->blocks));
+
+	if (plain)
+		return tokens * t->per_token;
+	return (t->r->flags & KVR_IGNORE_PREFILL) != 0 ? 0
+	    : in_blocks(t, tokens);
 }
 
-static inline double
-dynamo_cost(const struct route *t, uint32_t slot)
+/*
+ * plain: the usual case, known when this is compiled, in which some parts
+ * are absent. What is left is the same to the bit.
+ */
+INLINE double
+dynamo_sum(const struct route *t, uint32_t slot, bool plain)
 {
 	const struct slot *s = &t->k->slots[slot];
 	const struct found *f = found_of(t->set, slot);
 	const struct kvr_request *r = t->r;
 	double credit, decode, cost;
 
-	credit = r->overlap_credit * decayed(t, s) * (double)f->blocks;
+	credit = r->overlap_credit * (plain ? 1 : decayed(t, s)) *
+	    (double)f->blocks;
 	decode = (double)s->blocks + (double)route_new_blocks(t->p, r, f);
-	if (r->stage == KVR_STAGE_DECODE && r->overlap_credit > 0)
+	if (!plain && r->stage == KVR_STAGE_DECODE && r->overlap_credit > 0)
 		cost = above_zero(decode - credit);
 	else
-		cost = r->prefill_scale * above_zero(in_blocks(t,
-		    raw_prefill(t, s, f)) - credit) + decode;
+		cost = r->prefill_scale *
+		    above_zero(raw_prefill(t, s, f, plain) - credit) + decode;
 	cost += t->policy->request_weight * (double)s->requests;
-	if (r->n_preferences != 0)
+	if (!plain && r->n_preferences != 0)
 		cost *= disliking(r, s->taints);
 	if (s->weight != 1)
 		cost /= s->weight;
 	return cost <= COST_MAX ? cost : COST_MAX;
 }
 
+static double
+dynamo_cost(const struct route *t, uint32_t slot)
+{
+	return dynamo_sum(t, slot, false);
+}
+
+static inline double
+dynamo_cost_plain(const struct route *t, uint32_t slot)
+{
+	return dynamo_sum(t, slot, true);
+}
+
 static void
 dynamo_take(const struct route *t, struct choice *out)
 {
 	if (t->r->temperature > 0)
-		take_sampled(t, dynamo_cost, out);
+		take_sampled(t, t->plain ? dynamo_cost_plain : dynamo_cost,
+		    out);
+	else if (t->plain)
+		take_least(t, t->take, dynamo_cost_plain, out);
 	else
 		take_least(t, t->take, dynamo_cost, out);
 }
@@ -492,11 +400,11 @@ static uint32_t
 two_tier_longest(const struct route *t)
 {
 	const struct kvr_policy *policy = t->policy;
-	struct walk w = walk_over(t, t->take);
+	struct set_walk w = set_walk(t->take, t->words);
 	double load, least = 2 * COST_MAX, most = 0;
 	uint32_t slot, longest = 0, blocks;
 
-	while (walk_next(&w, &slot)) {
+	while (set_next(&w, &slot)) {
 		load = two_tier_cost(t, slot);
 		blocks = two_tier_overlap(t, slot);
 		least = load < least ? load : least;
@@ -514,7 +422,7 @@ static void
 two_tier_take(const struct route *t, struct choice *out)
 {
 	uint32_t slot, longest = two_tier_longest(t);
-	struct walk w = walk_over(t, t->take);
+	struct set_walk w = set_walk(t->take, t->words);
 	uint64_t among[ROUTE_WORDS];
 
 	if (longest == 0) {
@@ -523,7 +431,7 @@ two_tier_take(const struct route *t, struct choice *out)
 		return;
 	}
 	memset(among, 0, t->words * sizeof(among[0]));
-	while (walk_next(&w, &slot))
+	while (set_next(&w, &slot))
 		if (two_tier_overlap(t, slot) == longest)
 			set_add(among, slot);
 	take_least(t, among, two_tier_cost, out);
@@ -557,7 +465,7 @@ route_take(const struct route *t, struct choice *out)
 	struct choice c;
 
 	if (t->eligible == 0)
-		return why_none(t);
+		return eligible_none(t);
 	if (t->r->pinned != 0) {
 		c.slot = t->pinned;
 		c.cost = route_cost(t, c.slot);
