@@ -2,8 +2,8 @@
 /*
  * measure.h - what each step of a request costs, in nanoseconds.
  *
- * A load is replayed once without a clock, so that memory is mapped, and then
- * `trials` times with one. Every request counts:
+ * A load is replayed twice in each trial: once with the cost function alone
+ * timed, which also maps the memory, and once like this:
  *
  *   make tokens | expire | hash | match | choose | observe | floor
  *   not timed     `----- timed ------'  not timed  `-- timed --'

@@ -179,7 +179,7 @@ print_heading(FILE *out, const struct report *about, uint32_t workers)
 		fprintf(out, "; prefill %" PRIu64 ", decode %" PRIu64
 		    " tokens/s", about->prefill_rate, about->decode_rate);
 	fprintf(out, "\nhashing %.2f us a request\n\n", about->hash_ns / 1e3);
-	fprintf(out, "%-12s %10s %10s %12s %12s%s\n", "policy", "hits",
+	fprintf(out, "%-12s %10s %10s %12s %12s%s\n", "policy", "hit ratio",
 	    "best", "decision", "busiest", about->prefill_rate == 0 ? "" :
 	    "  first token");
 }
@@ -198,8 +198,8 @@ print_row(FILE *out, const struct pass *r, const double *f)
 static void
 print_legend(FILE *out)
 {
-	fprintf(out, "\nhits: prompt tokens predicted to be cached on the "
-	    "worker taken; best: on any worker.\ndecision: mean time without "
+	fprintf(out, "\nhit ratio: prompt tokens predicted to be cached on the "
+	    "worker taken; best: on any\nworker. decision: mean time without "
 	    "hashing. busiest: most prompt tokens to compute on one\nworker, "
 	    "against the mean.\n");
 }
