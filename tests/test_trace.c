@@ -640,7 +640,7 @@ suite_trace(void)
 	tcase_add_test(c, engines_order);
 	tcase_add_test(c, conversation_facts);
 	tcase_add_loop_test(c, conversation_decisions, 0,
-	    (int)(sizeof(figures) / sizeof(figures[0])));
+	    (int)test_amount(sizeof(figures) / sizeof(figures[0])));
 	suite_add_tcase(s, c);
 	return s;
 }
