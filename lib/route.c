@@ -340,7 +340,7 @@ dynamo_sum(const struct route *t, uint32_t slot, bool plain)
 	credit = r->overlap_credit * (plain ? 1 : decayed(t, s)) *
 	    (double)f->blocks;
 	decode = (double)s->blocks + (double)route_new_blocks(t->p, r, f);
-	if (!plain && r->stage == KVR_STAGE_DECODE && r->overlap_credit > 0)
+	if (!plain && r->stage == KVR_STAGE_DECODE)
 		cost = above_zero(decode - credit);
 	else
 		cost = r->prefill_scale *

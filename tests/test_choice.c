@@ -201,14 +201,17 @@ sample(uint32_t workers, double temperature, uint32_t n)
 	double p[SCENE_SLOTS], sum = 0, square = 0, least, most;
 	uint32_t count[SCENE_SLOTS] = { 0 }, i;
 
-	least = most = scene_cost(0);
-	for (i = 1; i < workers; i++) {
-		least = fmin(least, scene_cost(i));
-		most = fmax(most, scene_cost(i));
+	least = INFINITY;
+	most = 0;
+	for (i = 0; i < workers; i++) {
+		p[i] = scene_verdict(i) == KVR_ELIGIBLE;
+		least = p[i] > 0 ? fmin(least, scene_cost(i)) : least;
+		most = p[i] > 0 ? fmax(most, scene_cost(i)) : most;
 	}
 	for (i = 0; i < workers; i++) {
-		p[i] = most == least ? 1 : exp(-(scene_cost(i) - least) /
-		    ((most - least) * temperature));
+		if (most > least)
+			p[i] *= exp(-(scene_cost(i) - least) /
+			    ((most - least) * temperature));
 		sum += p[i];
 	}
 	scene.r.temperature = temperature;
@@ -220,7 +223,11 @@ sample(uint32_t workers, double temperature, uint32_t n)
 			ck_abort_msg("seed %u", i);
 	}
 	for (i = 0; i < workers; i++)
-		square += pow(count[i] - n * p[i] / sum, 2) / (n * p[i] / sum);
+		if (p[i] > 0)
+			square += pow(count[i] - n * p[i] / sum, 2) /
+			    (n * p[i] / sum);
+		else
+			ck_assert_uint_eq(count[i], 0);
 	return square;
 }
 
@@ -242,6 +249,23 @@ START_TEST(sample_frequencies)
 		scene_load(i, 0, 3000 * i * i, 0);
 	square = sample(5, 0.5, 30000);
 	ck_assert_msg(square < 23.5, "chi square %f", square);
+}
+END_TEST
+
+/* More than fit in a word of a set, some of them not eligible: 134 degrees. */
+START_TEST(sample_of_many)
+{
+	double square;
+	uint32_t i;
+
+	scene_of(150);
+	for (i = 0; i < 150; i++) {
+		scene_load(i, 0, i * 7 % 150, 0);
+		if (i % 10 == 0)
+			scene.slots[i].state = KVR_STATE_DOWN;
+	}
+	square = sample(150, 1, 60000);
+	ck_assert_msg(square < 205, "chi square %f", square);
 }
 END_TEST
 
@@ -467,6 +491,7 @@ suite_choice(void)
 	suite_add_tcase(s, t);
 	t = tcase_create("sampling");
 	tcase_add_test(t, sample_frequencies);
+	tcase_add_test(t, sample_of_many);
 	tcase_add_test(t, sample_of_equals);
 	tcase_add_test(t, sample_over_prompts);
 	tcase_add_test(t, sample_is_repeatable);

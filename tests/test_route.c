@@ -404,6 +404,7 @@ START_TEST(damaged_slots)
 		scene_begin();
 		ck_assert_int_eq(route_take(&scene.t, &scene.c), KVR_OK);
 		ck_assert_uint_lt(scene.c.slot, 2);
+		ck_assert(scene.c.cost == 1e300);
 	}
 }
 END_TEST
