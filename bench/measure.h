@@ -35,7 +35,7 @@ struct measure {
 	double observe_ns;
 	double expire_ns;
 	double route_ns; /* the cost function over all workers, apart */
-	/* Percentiles of what requests took as a whole, each in its best trial */
+	/* Percentiles of what requests took, each in its best trial: */
 	double total[MEASURE_RANKS];
 	double index[MEASURE_RANKS]; /* without hashing */
 	uint64_t evicted;   /* for lack of room, in one replay */

@@ -27,8 +27,8 @@ extern const char *const pass_policy_names[PASS_POLICIES];
 struct pass_options {
 	enum pass_policy policy;
 	uint32_t workers;
-	uint64_t prefill_rate; /* of the modelled engines, see engines.h; ... */
-	uint64_t decode_rate;  /* ... 0: requests take no time and are no load */
+	uint64_t prefill_rate; /* of the modelled engines, see engines.h */
+	uint64_t decode_rate;  /* prefill_rate 0: no engines, no load */
 };
 
 struct pass_choice {
@@ -50,7 +50,7 @@ struct pass_totals {
 	uint64_t longest_tokens; /* of the longest overlap of any worker */
 	uint64_t hit_tokens;     /* of the overlap of the worker taken */
 	uint64_t checksum;
-	uint64_t overdue;        /* leases that the region had ended before us */
+	uint64_t overdue;        /* leases that the region had ended by age */
 	int64_t decision_ns;
 	double first_token_ns;   /* sum over requests, as modelled */
 };

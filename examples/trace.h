@@ -26,12 +26,13 @@
 #include <stdio.h>
 
 enum {
-	TRACE_BLOCK = 512,               /* tokens that one hash id stands for */
-	TRACE_LINE_MAX = 1 << 20,        /* bytes of one line */
-	TRACE_IDS_MAX = 1 << 14,         /* hash ids of one request */
-	TRACE_TICK_REQUESTS_MAX = 1 << 16, /* requests of one timestamp, ... */
-	TRACE_TICK_IDS_MAX = 1 << 22,    /* ... and all their hash ids */
-	TRACE_LAST_TICK_MS = 3000        /* assumed length of the last tick */
+	TRACE_BLOCK = 512,        /* tokens that one hash id stands for */
+	TRACE_LINE_MAX = 1 << 20, /* bytes of one line */
+	TRACE_IDS_MAX = 1 << 14,  /* hash ids of one request */
+	/* Requests held at once, one timestamp's and the next, and their ids: */
+	TRACE_TICK_REQUESTS_MAX = 1 << 16,
+	TRACE_TICK_IDS_MAX = 1 << 22,
+	TRACE_LAST_TICK_MS = 3000 /* assumed length of the last tick */
 };
 #define TRACE_SPAN_MAX_MS INT64_C(100000000000) /* three years */
 
@@ -41,7 +42,7 @@ struct trace_request {
 	int64_t arrival_ms;    /* spread; counted from the first timestamp */
 	uint64_t input_length; /* as written */
 	uint64_t output_length;
-	size_t tokens;         /* of the prompt: min(input_length, 512 * n_ids) */
+	size_t tokens;         /* min(input_length, 512 * n_ids) */
 	size_t n_ids;
 	const uint64_t *ids;   /* valid until the next call */
 };
