@@ -29,7 +29,7 @@ enum {
 	TRACE_BLOCK = 512,        /* tokens that one hash id stands for */
 	TRACE_LINE_MAX = 1 << 20, /* bytes of one line */
 	TRACE_IDS_MAX = 1 << 14,  /* hash ids of one request */
-	/* Requests held at once, one timestamp's and the next, and their ids: */
+	/* Held at once, one timestamp and the first request of the next: */
 	TRACE_TICK_REQUESTS_MAX = 1 << 16,
 	TRACE_TICK_IDS_MAX = 1 << 22,
 	TRACE_LAST_TICK_MS = 3000 /* assumed length of the last tick */
