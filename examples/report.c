@@ -199,9 +199,9 @@ static void
 print_legend(FILE *out)
 {
 	fprintf(out, "\nhit ratio: prompt tokens predicted to be cached on the "
-	    "worker taken; best: on any\nworker. decision: mean time without "
-	    "hashing. busiest: most prompt tokens to compute on one\nworker, "
-	    "against the mean.\n");
+	    "worker taken; best: on any.\ndecision: mean time, without "
+	    "hashing. busiest: most prompt tokens to compute on\none worker, "
+	    "against the mean of all.\n");
 }
 
 /* What makes the figures say less than they seem to. */
