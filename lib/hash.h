@@ -51,8 +51,8 @@ struct hash_chain {
 	unsigned char secret[KVR_SECRET_BYTES]; /* of long blocks; dynamo */
 };
 
-/* Puts the chain before the first block of a prompt in this scope. */
-void hash_start(const struct hash_rule *rule, const struct kvr_scope *scope,
+/* Puts the chain before the first block in this scope; gives the root. */
+uint64_t hash_start(const struct hash_rule *rule, const struct kvr_scope *scope,
     struct hash_chain *chain);
 /* Local hashes of n whole blocks that follow each other at `from`. */
 void hash_blocks(const struct hash_rule *rule, const struct hash_chain *chain,

@@ -176,8 +176,7 @@ static void
 enter(struct kvr_prompt *p, const struct kvr_scope *scope)
 {
 	p->scope = *scope;
-	p->root = hash_root(&p->rule, scope);
-	hash_start(&p->rule, scope, &p->chain);
+	p->root = hash_start(&p->rule, scope, &p->chain);
 }
 
 static void
