@@ -49,7 +49,7 @@ replay()
 	# shellcheck disable=SC2086
 	if ${KVR_UNDER:-} "$build/replay_$1" "fuzz/corpus/$1" \
 	    > "$log" 2>&1; then
-		printf '  %-12s %s\n' "fuzz_$1" "$(tail -n 1 "$log")"
+		printf '  %-14s %s\n' "fuzz_$1" "$(tail -n 1 "$log")"
 		echo 1 0 0 >> "$tally"
 	else
 		printf '    FAILED   fuzz_%s:\n' "$1"

@@ -19,7 +19,7 @@ fuzz()
 	    -rss_limit_mb=3072 -print_final_stats=1 \
 	    -artifact_prefix="$build/crash/$1-" \
 	    "$found" "fuzz/corpus/${1#fuzz_}" > "$log" 2>&1 < /dev/null; then
-		printf '  %-12s %s\n' "$1" "$(grep '^Done ' "$log")"
+		printf '  %-14s %s\n' "$1" "$(grep '^Done ' "$log")"
 		echo 1 0 0 >> "$tally"
 	else
 		printf '    FAILED   %s:\n' "$1"

@@ -220,6 +220,11 @@ readme_opens_with_two_commands()
 	    echo "README.md does not begin with make demo, make check"
 }
 
+readme_has_all_figures()
+{
+	grep -n '| @ |' README.md
+}
+
 help_lists_every_target()
 {
 	"$MAKE" -s help > "$scratch/help"
@@ -280,5 +285,5 @@ checks=$(sed -n '/^differ/,/^run()/s/^\([a-z_]*\)()$/\1/p' "$0" |
 for check in $checks; do
 	run "$check"
 done
-printf '  %-12s %4d tests\n' house "$total"
+printf '  %-14s %4d tests\n' house "$total"
 [ "$total" -eq $(($(wc -l < "$tally") - before)) ]

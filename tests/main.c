@@ -141,7 +141,7 @@ run(const char *name, Suite *(*make)(void), struct counts *sum)
 	srunner_run_all(runner, CK_SILENT);
 	count = srunner_ntests_run(runner);
 	results = srunner_results(runner);
-	printf("  %-12s %4d tests %7.2f s\n", name, count, seconds() - start);
+	printf("  %-14s %4d tests %7.2f s\n", name, count, seconds() - start);
 	for (i = 0; i < count; i++)
 		tell(results[i], &n);
 	if (count == 0) {
