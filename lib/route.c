@@ -131,16 +131,17 @@ route_verdict(const struct route *t, uint32_t slot)
 
 /* ------------------------------------------------------------- taking --- */
 
-static inline bool
-less_loaded(const struct route *t, const struct slot *a, const struct slot *b)
+/* Below 0: a is less loaded; above 0: b is. */
+INLINE int
+compare_load(const struct slot *a, const struct slot *b)
 {
 	if (a->requests != b->requests)
-		return a->requests < b->requests;
+		return a->requests < b->requests ? -1 : 1;
 	if (a->prefill != b->prefill)
-		return a->prefill < b->prefill;
+		return a->prefill < b->prefill ? -1 : 1;
 	if (a->blocks != b->blocks)
-		return a->blocks < b->blocks;
-	return mix(t->digest ^ a->identity) < mix(t->digest ^ b->identity);
+		return a->blocks < b->blocks ? -1 : 1;
+	return 0;
 }
 
 /*
@@ -154,23 +155,28 @@ take_least(const struct route *t, const uint64_t *among,
 {
 	struct set_walk w = set_walk(among, t->words);
 	const struct slot *slots = t->k->slots;
+	uint64_t lot, best_lot = 0;
 	uint32_t slot, best = 0;
 	double cost, least = 2 * COST_MAX;
 	bool shared = false;
+	int order;
 
 	while (set_next(&w, &slot)) {
 		cost = cost_of(t, slot);
 		if (cost > least)
 			continue;
-		if (cost == least) {
-			shared = true;
-			if (!less_loaded(t, &slots[slot], &slots[best]))
-				continue;
-		} else {
+		lot = mix(t->digest ^ slots[slot].identity);
+		if (cost < least) {
 			shared = false;
+		} else {
+			shared = true;
+			order = compare_load(&slots[slot], &slots[best]);
+			if (order > 0 || (order == 0 && lot > best_lot))
+				continue;
 		}
 		least = cost;
 		best = slot;
+		best_lot = lot;
 	}
 	out->slot = best;
 	out->cost = least;
