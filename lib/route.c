@@ -7,7 +7,8 @@
  * touches the first line of a slot and what was found for it, nothing else.
  *
  * A policy is a line of the table `rules`: what a worker costs, and how one is
- * taken. Nothing outside its two functions knows of it.
+ * taken. Nothing else here knows of it but `simplify`, which finds out once
+ * what the costs of the reference's policy need not ask for every worker.
  *
  * Always true:
  *   - nothing is written but the caller's struct route and struct choice;
