@@ -197,19 +197,6 @@ slot_hold_blocks(struct kvr *k, uint32_t slot, uint64_t blocks)
 	hold_count(k, slot, 0, blocks);
 }
 
-/* The last reference to a retired slot has gone: it can be used again. */
-void
-slot_forgo(struct kvr *k, uint32_t slot)
-{
-	struct slot *s = slot_at(k, slot);
-
-	if (s->retired == 0 || s->entries > 0 || s->leases > 0)
-		return;
-	s->retired = 0;
-	s->name = k->region->slot_free;
-	k->region->slot_free = slot + 1;
-}
-
 /* A slot retires: its counts are taken from the totals. */
 void
 slot_void(struct kvr *k, uint32_t slot)

@@ -28,7 +28,7 @@
  *
  * DIRECTION. Each file may use those before it, never those after it:
  *   hash prompt | region run order hold index | retain | worker lease |
- *   policy eligible route | check kvroute
+ *   policy eligible route | check call | kvroute request stats
  */
 #ifndef KVR_INTERNAL_H
 #define KVR_INTERNAL_H
@@ -339,6 +339,7 @@ int region_format(const struct kvr_options *o, const struct hash_rule *rule,
     const uint64_t *table_key, void *memory, uint64_t bytes, bool shared);
 int region_attach(void *memory, uint64_t bytes, struct kvr *k);
 void region_empty(struct kvr *k);
+void slot_forgo(struct kvr *k, uint32_t slot);
 int region_lock(const struct kvr *k, bool wait);
 void region_unlock(const struct kvr *k);
 uint32_t cell_take_slowly(struct kvr *k);
@@ -384,7 +385,6 @@ void order_copy(struct kvr *k, uint32_t hold, uint32_t older);
 void order_settle(struct kvr *k, uint32_t slot);
 uint32_t order_oldest_slot(const struct kvr *k);
 void order_bury(struct kvr *k, uint32_t slot);
-void order_reset(struct kvr *k);
 
 /* hold.c: the holds of a node */
 uint32_t hold_find(const struct kvr *k, uint32_t node, uint32_t slot);
@@ -396,7 +396,6 @@ void hold_pin(struct kvr *k, uint32_t hold, int64_t horizon);
 bool hold_unpin(struct kvr *k, uint32_t hold);
 bool hold_same(const struct kvr *k, uint32_t one, uint32_t other);
 void slot_hold_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
-void slot_forgo(struct kvr *k, uint32_t slot);
 void slot_void(struct kvr *k, uint32_t slot);
 
 /*

@@ -190,18 +190,6 @@ order_oldest_slot(const struct kvr *k)
 	return side(k, 1);
 }
 
-void
-order_reset(struct kvr *k)
-{
-	uint32_t i;
-
-	for (i = 0; i < k->layout.leaves; i++)
-		k->oldest[i] = INT64_MAX;
-	/* every match has a winner of its own leaves from the beginning */
-	for (i = k->layout.leaves; --i > 0;)
-		replay(k, i);
-}
-
 /* A slot retires: its holds join the dead. */
 void
 order_bury(struct kvr *k, uint32_t slot)

@@ -229,6 +229,19 @@ region_attach(void *memory, uint64_t bytes, struct kvr *k)
 
 /* --------------------------------------------------------------- empty --- */
 
+/* The last reference to a retired slot has gone: it can be used again. */
+void
+slot_forgo(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	if (s->retired == 0 || s->entries > 0 || s->leases > 0)
+		return;
+	s->retired = 0;
+	s->name = k->region->slot_free;
+	k->region->slot_free = slot + 1;
+}
+
 static void
 slot_empty(struct slot *s)
 {
@@ -238,6 +251,19 @@ slot_empty(struct slot *s)
 	s->prefill = s->blocks = s->held = s->active = s->output = 0;
 	s->load_prefill = s->load_blocks = s->load_used = 0;
 	s->busy = s->latch = 0;
+}
+
+/* Nobody has an oldest stamp; each match is won by its first leaf: order.c. */
+static void
+tournament_empty(struct kvr *k)
+{
+	uint32_t i, leaves = k->layout.leaves;
+
+	for (i = 0; i < leaves; i++)
+		k->oldest[i] = INT64_MAX;
+	for (i = leaves; --i > 0;)
+		k->winner[i] = 2 * i >= leaves ? (uint16_t)(2 * i - leaves)
+		    : k->winner[2 * i];
 }
 
 /*
@@ -261,9 +287,11 @@ region_empty(struct kvr *k)
 	r->free_cells = k->layout.cells - 1;
 	r->counts.nodes = r->counts.entries = r->counts.blocks = 0;
 	r->counts.held = r->counts.leases = 0;
-	for (i = 0; i < k->layout.slots; i++)
+	for (i = 0; i < k->layout.slots; i++) {
 		slot_empty(&k->slots[i]);
-	order_reset(k);
+		slot_forgo(k, i);
+	}
+	tournament_empty(k);
 }
 
 /* ---------------------------------------------------------------- lock --- */
