@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * inner.h - one small region, its workers, and prompts made of letters.
+ *
+ * For suites of the inner files of the library. A block is one token and a
+ * token is one letter, so "abcd" is a prompt of four blocks, and the tree can
+ * be written down:
+ *
+ *	abcd:01(efg:0 hi:1)     [abcd] held by the workers 0 and 1
+ *	                           |-- [efg] held by 0
+ *	                           `-- [hi]  held by 1
+ *
+ * A pinned hold is followed by "!", one of a retired worker is "-"; children
+ * and trees stand in the order of their letters, holders in that of slots.
+ */
+#ifndef KVR_INNER_H
+#define KVR_INNER_H
+
+#include "internal.h"
+#include "plain.h"
+#include "test.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { TTL = 1000, WORKERS = 4, WORKERS_MOST = 64, LETTERS = 1024 };
+
+static struct kvr *k;
+static struct kvr_prompt *p;
+static uint64_t id[WORKERS_MOST]; /* of the workers; slots as numbered */
+
+/* Which letter a block's hash stands for, by its low half. */
+static struct {
+	uint32_t hash;
+	char letter;
+} letters[LETTERS];
+static uint32_t letters_known;
+
+/* For inner loops: Check writes down every assertion of its own. */
+#define must(that) do { \
+	if (!(that)) \
+		ck_abort_msg("%s (KVR_SEED=%" PRIu64 ")", #that, seed); \
+} while (0)
+
+/* ----------------------------------------------------------- by chance --- */
+
+static uint64_t seed, chance; /* of this test, if it began with by_chance */
+
+static inline void
+by_chance(void)
+{
+	seed = chance = test_seed();
+}
+
+static inline uint32_t
+pick(uint32_t n)
+{
+	return (uint32_t)(plain_random(&chance) % n);
+}
+
+/* ---------------------------------------------------------- the region --- */
+
+static inline struct kvr_options
+small_options(void)
+{
+	struct kvr_options o;
+
+	ck_assert_int_eq(kvr_options_init(&o), KVR_OK);
+	o.region_bytes = 256 << 10;
+	o.ttl_ns = TTL;
+	o.block_size = 1;
+	o.max_workers = WORKERS;
+	o.secret_kind = KVR_SECRET_GIVEN;
+	return o;
+}
+
+static inline uint64_t
+worker_of(char name)
+{
+	uint64_t worker;
+
+	ck_assert_int_eq(kvr_worker_add(k, &name, 1, NULL, &worker), KVR_OK);
+	return worker;
+}
+
+/* A region with all the workers it has room for. */
+static inline void
+region_of(const struct kvr_options *o)
+{
+	uint32_t i;
+
+	letters_known = 0;
+	ck_assert_int_eq(kvr_new(o, &k), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	for (i = 0; i < o->max_workers && i < WORKERS_MOST; i++)
+		id[i] = worker_of((char)('0' + i));
+}
+
+static inline void
+region_sound(void)
+{
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+}
+
+static inline void
+region_end(void)
+{
+	region_sound();
+	kvr_prompt_free(p);
+	kvr_free(k);
+}
+
+static inline void
+small_setup(void)
+{
+	struct kvr_options o = small_options();
+
+	region_of(&o);
+}
+
+/* A case whose every test begins with a small region, and ends it sound. */
+static inline TCase *
+small_case(Suite *s, const char *name)
+{
+	TCase *t = tcase_create(name);
+
+	tcase_add_checked_fixture(t, small_setup, region_end);
+	suite_add_tcase(s, t);
+	return t;
+}
+
+static inline struct kvr_stats
+stats(void)
+{
+	struct kvr_stats s = { .size = sizeof(s) };
+
+	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
+	return s;
+}
+
+static inline struct kvr_worker_stats
+worker_stats(uint32_t worker)
+{
+	struct kvr_worker_stats s = { .size = sizeof(s) };
+
+	ck_assert_int_eq(kvr_worker_stats(k, id[worker], &s), KVR_OK);
+	return s;
+}
+
+/* --------------------------------------------------------- the prompts --- */
+
+static inline char
+letter_of(uint32_t hash)
+{
+	uint32_t i;
+
+	for (i = 0; i < letters_known; i++)
+		if (letters[i].hash == hash)
+			return letters[i].letter;
+	return '?';
+}
+
+static inline void
+say_letter(uint32_t hash, char letter)
+{
+	if (letter_of(hash) != '?' || letters_known == LETTERS)
+		return;
+	letters[letters_known].hash = hash;
+	letters[letters_known++].letter = letter;
+}
+
+static inline struct kvr_prompt *
+say(const char *text)
+{
+	uint32_t token[LETTERS];
+	size_t i, n = strlen(text);
+
+	ck_assert_uint_le(n, LETTERS);
+	for (i = 0; i < n; i++)
+		token[i] = (unsigned char)text[i];
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, token, n), KVR_OK);
+	for (i = 0; i < n; i++)
+		say_letter((uint32_t)p->sequence[i], text[i]);
+	return p;
+}
+
+/* n blocks, of which the first `common` are those of every other `kind`. */
+static inline struct kvr_prompt *
+say_long(uint32_t n, uint32_t common, uint32_t kind)
+{
+	uint32_t *token = malloc((n + 1) * sizeof(*token)), i;
+
+	ck_assert_ptr_nonnull(token);
+	for (i = 0; i < n; i++)
+		token[i] = i < common ? i : UINT32_C(0x80000000) + kind;
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, token, n), KVR_OK);
+	free(token);
+	return p;
+}
+
+/* Blocks of the prompt at hand that the worker is believed to hold. */
+static inline uint32_t
+overlap(uint32_t worker, int64_t now)
+{
+	struct kvr_overlap found[WORKERS_MOST];
+	size_t i, n;
+
+	ck_assert_int_eq(kvr_match(k, p, now, found, sizeof(found[0]),
+	    WORKERS_MOST, &n), KVR_OK);
+	for (i = 0; i < n; i++)
+		if (found[i].worker == id[worker])
+			return found[i].blocks;
+	return 0;
+}
+
+/* What was recorded of the prompt at hand. */
+static inline uint32_t
+observed(uint32_t worker, int64_t now)
+{
+	uint32_t recorded;
+
+	ck_assert_int_eq(kvr_observe(k, p, id[worker], now, 0, &recorded),
+	    KVR_OK);
+	return recorded;
+}
+
+static inline void
+observe(uint32_t worker, const char *text, int64_t now)
+{
+	say(text);
+	ck_assert_uint_eq(observed(worker, now), strlen(text));
+}
+
+/* A lease on the prompt at hand. */
+static inline uint64_t
+reserved(uint32_t worker, int64_t now)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[worker], now, &d),
+	    KVR_OK);
+	return d.lease;
+}
+
+static inline uint64_t
+reserve(uint32_t worker, const char *text, int64_t now)
+{
+	say(text);
+	return reserved(worker, now);
+}
+
+static inline void
+commit(uint64_t lease, int64_t now)
+{
+	ck_assert_int_eq(kvr_commit(k, lease, now, 0), KVR_OK);
+}
+
+static inline void
+finish(uint64_t lease, int64_t now)
+{
+	ck_assert_int_eq(kvr_finish(k, lease, NULL, now, 0), KVR_OK);
+}
+
+static inline void
+give_up(uint64_t lease, int64_t now)
+{
+	ck_assert_int_eq(kvr_abort(k, lease, now, 0), KVR_OK);
+}
+
+/* Reclaims up to `budget` entries; is more due? */
+static inline uint32_t
+expire(int64_t now, uint32_t budget)
+{
+	uint32_t left;
+
+	ck_assert_int_eq(kvr_expire(k, now, budget, &left), KVR_OK);
+	return left;
+}
+
+/* --------------------------------------------------------- the drawing --- */
+
+struct drawing {
+	char text[2048];
+	size_t length;
+};
+
+static inline void
+draw_letter(struct drawing *d, char c)
+{
+	ck_assert_uint_lt(d->length + 1, sizeof(d->text));
+	d->text[d->length++] = c;
+	d->text[d->length] = '\0';
+}
+
+static inline void
+draw_holders(struct drawing *d, uint32_t node)
+{
+	uint32_t slot, hold;
+
+	draw_letter(d, ':');
+	for (slot = 0; slot < k->layout.slots; slot++) {
+		hold = hold_find(k, node, slot);
+		if (hold == 0)
+			continue;
+		draw_letter(d, slot_in_use(k, slot) ? (char)('0' + slot)
+		    : '-');
+		if (hold_at(k, hold)->pins > 0)
+			draw_letter(d, '!');
+	}
+}
+
+/* The child whose first letter it is; 0: none. parent 0: of the roots. */
+static inline uint32_t
+child_of(uint32_t parent, char letter)
+{
+	uint32_t b, i;
+
+	for (b = 0; b < k->layout.node_buckets; b++)
+		for (i = k->node_buckets[b]; i != 0; i = node_at(k, i)->next)
+			if (node_at(k, i)->parent == parent &&
+			    letter_of(node_at(k, i)->first) == letter)
+				return i;
+	return 0;
+}
+
+static inline void
+draw_below(struct drawing *d, uint32_t parent)
+{
+	uint32_t node, i, drawn = 0;
+	char c;
+
+	for (c = '?'; c <= 'z'; c++) {
+		node = child_of(parent, c);
+		if (node == 0)
+			continue;
+		if (drawn++ > 0)
+			draw_letter(d, ' ');
+		for (i = 0; i < node_at(k, node)->length; i++)
+			draw_letter(d, letter_of(run_get(k, node_at(k, node),
+			    i)));
+		draw_holders(d, node);
+		if (node_at(k, node)->children == 0)
+			continue;
+		draw_letter(d, '(');
+		draw_below(d, node);
+		draw_letter(d, ')');
+	}
+}
+
+/* All trees; the text stays until the next call. */
+static inline const char *
+drawn(void)
+{
+	static struct drawing d;
+
+	d.length = 0;
+	d.text[0] = '\0';
+	draw_below(&d, 0);
+	return d.text;
+}
+
+/* The region is sound, and its tree is the one written down. */
+#define ck_tree(want) do { \
+	region_sound(); \
+	ck_assert_str_eq(drawn(), (want)); \
+} while (0)
+
+#endif
