@@ -13,12 +13,14 @@ mkdir -p "$build/crash"
 fuzz()
 {
 	log=$build/$1.log
+	seeds=fuzz/corpus/${1#fuzz_}
 	found=$build/corpus/${1#fuzz_}
-	mkdir -p "$found" "fuzz/corpus/${1#fuzz_}"
+	mkdir -p "$found"
+	[ -d "$seeds" ] || seeds=$found
 	if "$build/$1" -max_total_time="$seconds" -timeout=20 \
 	    -rss_limit_mb=3072 -print_final_stats=1 \
 	    -artifact_prefix="$build/crash/$1-" \
-	    "$found" "fuzz/corpus/${1#fuzz_}" > "$log" 2>&1 < /dev/null; then
+	    "$found" "$seeds" > "$log" 2>&1 < /dev/null; then
 		printf '  %-14s %s\n' "$1" "$(grep '^Done ' "$log")"
 		echo 1 0 0 >> "$tally"
 	else
