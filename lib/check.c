@@ -217,7 +217,8 @@ check_hold(struct sums *s, uint32_t i)
 		return false;
 	if ((h->flags & HOLD_LISTED) == 0 && h->pins == 0)
 		return false;
-	if ((h->flags & HOLD_IDLE) != 0 && h->pins > 0)
+	if ((h->flags & (HOLD_IDLE | HOLD_UNCONFIRMED)) != 0 &&
+	    ((h->flags & HOLD_IDLE) != 0) != (h->pins == 0))
 		return false;
 	mine = &s->slots[h->slot];
 	mine->entries++;

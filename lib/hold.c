@@ -218,6 +218,7 @@ hold_make(struct kvr *k, uint32_t node, uint32_t slot)
 
 	memset(h, 0, sizeof(*h));
 	h->kind = CELL_HOLD;
+	h->flags = HOLD_UNCONFIRMED;
 	h->slot = (uint16_t)slot;
 	h->node = node;
 	h->stamp = STAMP_NONE;
@@ -251,6 +252,7 @@ hold_copy(struct kvr *k, uint32_t node, uint32_t from)
 
 	h->stamp = o->stamp;
 	h->pins = o->pins;
+	h->flags = o->flags & HOLD_UNCONFIRMED;
 	pair_add(k, node_at(k, node), i);
 	order_copy(k, i, from);
 	hold_count(k, h->slot, 1, 0);
@@ -282,6 +284,7 @@ hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
 	struct hold *h = hold_at(k, hold);
 
 	h->stamp = now;
+	h->flags &= (uint8_t)~HOLD_UNCONFIRMED;
 	pair_write(k, h);
 	order_remove(k, hold);
 	order_append(k, hold);
@@ -293,7 +296,8 @@ hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
 
 /*
  * What was due, and merely not reclaimed yet, is not made live by a pin: it
- * begins anew, unconfirmed.
+ * begins anew, unconfirmed. (Its stamp, due for ever, stays: nothing that it has
+ * below itself may be younger.)
  */
 void
 hold_pin(struct kvr *k, uint32_t hold, int64_t horizon)
@@ -306,7 +310,7 @@ hold_pin(struct kvr *k, uint32_t hold, int64_t horizon)
 	order_unrelease(k, hold);
 	if (h->stamp <= horizon) {
 		order_remove(k, hold);
-		h->stamp = STAMP_NONE;
+		h->flags |= HOLD_UNCONFIRMED;
 	}
 	pair_write(k, h);
 	s->active += node_at(k, h->node)->length;

@@ -88,12 +88,12 @@ struct group {
 	uint32_t next;     /* older group, which is full */
 };
 
-enum hold_flags { HOLD_LISTED = 1, HOLD_IDLE = 2 };
+enum hold_flags { HOLD_LISTED = 1, HOLD_IDLE = 2, HOLD_UNCONFIRMED = 4 };
 
 struct hold {
 	uint32_t next;     /* in the bucket */
 	uint8_t kind;
-	uint8_t flags;     /* listed by stamp; listed by release */
+	uint8_t flags;     /* enum hold_flags */
 	uint16_t slot;
 	uint32_t node;
 	uint32_t group;    /* where the pair is; 0: in the node */

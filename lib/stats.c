@@ -144,7 +144,8 @@ entry_fill(const struct kvr *k, const struct hold *h, int64_t now,
 	e->worker = worker_id(k, h->slot);
 	e->parent = n->prev;
 	e->sequence = n->end;
-	e->age_ns = h->stamp == STAMP_NONE ? -1 : now - h->stamp;
+	e->age_ns = (h->flags & HOLD_UNCONFIRMED) != 0 ? -1
+	    : now - h->stamp;
 	e->first_block = index_position(k, h->node) - n->length;
 	e->blocks = n->length;
 	e->pins = h->pins;
