@@ -131,7 +131,7 @@ read_options(struct settings *s, int argc, char **argv)
 	int option;
 
 	memset(s, 0, sizeof(*s));
-	kvr_options_init(&s->region);
+	kvr_options_init(&s->region, sizeof(s->region));
 	s->region.block_size = 16;
 	s->workers = DEFAULT_WORKERS;
 	s->trials = DEFAULT_TRIALS;

@@ -71,7 +71,7 @@ make_index(void)
 	struct kvr_options options;
 	struct kvr *k;
 
-	must(kvr_options_init(&options), "kvr_options_init");
+	must(kvr_options_init(&options, sizeof(options)), "kvr_options_init");
 	options.secret_kind = KVR_SECRET_GIVEN;
 	memset(options.secret, 42, sizeof(options.secret));
 	must(kvr_new(&options, &k), "kvr_new");
@@ -86,7 +86,7 @@ add_workers(struct kvr *k, const char *kind, uint32_t role, int n)
 	uint64_t id;
 	int i;
 
-	must(kvr_worker_init(&facts), "kvr_worker_init");
+	must(kvr_worker_init(&facts, sizeof(facts)), "kvr_worker_init");
 	facts.role = role;
 	for (i = 0; i < n; i++) {
 		int length = snprintf(name, sizeof(name), "%s-%d", kind, i);
@@ -116,7 +116,7 @@ reserve(struct kvr *k, struct turn *t, uint32_t stage, struct kvr_decision *d)
 {
 	struct kvr_request request;
 
-	must(kvr_request_init(&request), "kvr_request_init");
+	must(kvr_request_init(&request, sizeof(request)), "kvr_request_init");
 	request.stage = stage;
 	d->size = sizeof(*d);
 	must(kvr_reserve(k, t->p, &request, t->next, d), "kvr_reserve");

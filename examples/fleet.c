@@ -32,7 +32,7 @@ add(struct fleet *f, struct kvr *k, uint32_t number)
 	int length = snprintf(name, sizeof(name), "worker-%" PRIu32, number);
 	int e;
 
-	kvr_worker_init(&facts);
+	kvr_worker_init(&facts, sizeof(facts));
 	e = kvr_worker_add(k, name, (size_t)length, &facts, &m->id);
 	if (e != KVR_OK)
 		return e;

@@ -70,7 +70,7 @@ set_policy(struct pass *r)
 {
 	struct kvr_policy policy;
 
-	kvr_policy_init(&policy);
+	kvr_policy_init(&policy, sizeof(policy));
 	if (r->options.policy == PASS_TWO_TIER)
 		policy.cost = KVR_COST_TWO_TIER;
 	return kvr_set_policy(r->k, &policy);

@@ -139,7 +139,7 @@ static void
 set_defaults(struct settings *s)
 {
 	memset(s, 0, sizeof(*s));
-	kvr_options_init(&s->region);
+	kvr_options_init(&s->region, sizeof(s->region));
 	s->region.region_bytes = DEFAULT_MEMORY;
 	s->region.block_size = 16;
 	set_secret(&s->region, DEFAULT_SEED);

@@ -14,8 +14,9 @@
  *             (CLOCK_MONOTONIC). The time of a call is the larger of `now`
  *             and the largest `now` of any earlier writing call.
  *   structs   those you fill or receive begin with `size_t size`: set it to
- *             sizeof the struct. Fields beyond your size take their defaults
- *             (in) or are not written (out). No struct holds a pointer.
+ *             sizeof the struct, or let kvr_*_init(&s, sizeof(s)) do so with
+ *             all defaults. Fields beyond your size take their defaults (in)
+ *             or are not written (out). No struct holds a pointer.
  *   arrays    of structs come with the size of one element.
  *   strings   are (pointer, length), need no NUL and may be any bytes.
  *   threads   any call on a struct kvr from any thread, no lock outside; a
@@ -115,8 +116,8 @@ struct kvr_options {
 	unsigned char secret[KVR_SECRET_BYTES];
 };
 
-/* Writes every default, and options->size. */
-int kvr_options_init(struct kvr_options *options);
+/* Writes every default, and `size`, which is sizeof your struct. */
+int kvr_options_init(struct kvr_options *options, size_t size);
 
 /* ------------------------------------------------------------- region --- */
 
@@ -183,7 +184,7 @@ struct kvr_load {
 	uint64_t used_blocks;    /* as the engine publishes it; see policy */
 };
 
-int kvr_worker_init(struct kvr_worker *facts);
+int kvr_worker_init(struct kvr_worker *facts, size_t size);
 int kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
     const struct kvr_worker *facts, uint64_t *id);
 int kvr_worker_find(const struct kvr *k, const char *name, size_t name_len,
@@ -223,7 +224,7 @@ struct kvr_scope {
 	size_t size;
 	uint64_t digest[4];
 };
-int kvr_scope_init(struct kvr_scope *scope);
+int kvr_scope_init(struct kvr_scope *scope, size_t size);
 int kvr_scope_set(const struct kvr *k, struct kvr_scope *scope,
     enum kvr_scope_part part, const void *text, size_t length);
 
@@ -333,7 +334,7 @@ struct kvr_request {
 	uint64_t excluded[KVR_EXCLUDED_MAX]; /* workers not to take: retries */
 	struct kvr_preference preferences[KVR_PREFERENCES_MAX];
 };
-int kvr_request_init(struct kvr_request *request);
+int kvr_request_init(struct kvr_request *request, size_t size);
 
 enum kvr_reason {
 	KVR_REASON_COST = 0,   /* least cost */
@@ -423,7 +424,7 @@ struct kvr_policy {
 	double two_tier_load_gap;     /* requests, 32 */
 	double two_tier_load_ratio;   /* 1.1 */
 };
-int kvr_policy_init(struct kvr_policy *policy);
+int kvr_policy_init(struct kvr_policy *policy, size_t size);
 int kvr_get_policy(const struct kvr *k, struct kvr_policy *out);
 int kvr_set_policy(struct kvr *k, const struct kvr_policy *policy);
 

@@ -33,4 +33,19 @@ struct_copy(void *to, size_t to_size, const void *from, size_t from_size)
 	return true;
 }
 
+/*
+ * The defaults for a struct of the caller's that is `size` long, and that
+ * length in its first field. What it has beyond ours is zero.
+ */
+static inline int
+struct_init(void *to, size_t size, const void *defaults, size_t length)
+{
+	if (to == NULL || size < sizeof(size_t))
+		return KVR_EINVAL;
+	memset(to, 0, size);
+	memcpy(to, &size, sizeof(size));
+	(void)struct_copy(to, size, defaults, length);
+	return KVR_OK;
+}
+
 #endif

@@ -138,13 +138,12 @@ hash_rule_seal(struct hash_rule *rule)
 /* ----------------------------------------------------------- the scope --- */
 
 int
-kvr_scope_init(struct kvr_scope *scope)
+kvr_scope_init(struct kvr_scope *scope, size_t size)
 {
-	if (scope == NULL)
-		return KVR_EINVAL;
-	memset(scope, 0, sizeof(*scope));
-	scope->size = sizeof(*scope);
-	return KVR_OK;
+	struct kvr_scope d;
+
+	memset(&d, 0, sizeof(d));
+	return struct_init(scope, size, &d, sizeof(d));
 }
 
 static uint64_t
@@ -192,7 +191,7 @@ hash_scope_get(const struct hash_rule *rule, const struct kvr_scope *from,
 {
 	struct kvr_scope scope;
 
-	kvr_scope_init(&scope);
+	kvr_scope_init(&scope, sizeof(scope));
 	if (from != NULL &&
 	    !struct_copy(&scope, sizeof(scope), from, from->size))
 		return KVR_EINVAL;

@@ -18,19 +18,18 @@ enum {
 /* ------------------------------------------------------------- options --- */
 
 int
-kvr_options_init(struct kvr_options *o)
+kvr_options_init(struct kvr_options *o, size_t size)
 {
-	if (o == NULL)
-		return KVR_EINVAL;
-	memset(o, 0, sizeof(*o));
-	o->size = sizeof(*o);
-	o->region_bytes = UINT64_C(64) << 20;
-	o->ttl_ns = INT64_C(120) * 1000000000;
-	o->lease_limit_ns = INT64_C(3600) * 1000000000;
-	o->block_size = KVR_AUTO;
-	o->max_workers = 256;
-	o->max_prompt_blocks = KVR_AUTO;
-	return KVR_OK;
+	struct kvr_options d;
+
+	memset(&d, 0, sizeof(d));
+	d.region_bytes = UINT64_C(64) << 20;
+	d.ttl_ns = INT64_C(120) * 1000000000;
+	d.lease_limit_ns = INT64_C(3600) * 1000000000;
+	d.block_size = KVR_AUTO;
+	d.max_workers = 256;
+	d.max_prompt_blocks = KVR_AUTO;
+	return struct_init(o, size, &d, sizeof(d));
 }
 
 static int
@@ -58,7 +57,7 @@ options_check(const struct kvr_options *o)
 static int
 options_get(const struct kvr_options *from, struct kvr_options *o)
 {
-	(void)kvr_options_init(o);
+	(void)kvr_options_init(o, sizeof(*o));
 	if (from != NULL && !struct_copy(o, sizeof(*o), from, from->size))
 		return KVR_EINVAL;
 	if (o->block_size == KVR_AUTO)
@@ -90,7 +89,7 @@ kvr_get_options(const struct kvr *k, struct kvr_options *out)
 	if (k == NULL || out == NULL)
 		return KVR_EINVAL;
 	s = &k->region->seal;
-	(void)kvr_options_init(&o);
+	(void)kvr_options_init(&o, sizeof(o));
 	o.region_bytes = s->bytes;
 	o.ttl_ns = s->ttl;
 	o.lease_limit_ns = s->lease_limit;
@@ -265,7 +264,7 @@ kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
 
 	if (k == NULL || policy == NULL)
 		return KVR_EINVAL;
-	(void)kvr_policy_init(&p);
+	(void)kvr_policy_init(&p, sizeof(p));
 	if (!struct_copy(&p, sizeof(p), policy, policy->size))
 		return KVR_EINVAL;
 	error = policy_check(&p);
@@ -299,20 +298,19 @@ kvr_get_policy(const struct kvr *k, struct kvr_policy *out)
 /* ------------------------------------------------------------- workers --- */
 
 int
-kvr_worker_init(struct kvr_worker *w)
+kvr_worker_init(struct kvr_worker *w, size_t size)
 {
-	if (w == NULL)
-		return KVR_EINVAL;
-	memset(w, 0, sizeof(*w));
-	w->size = sizeof(*w);
-	w->weight = 1.0;
-	return KVR_OK;
+	struct kvr_worker d;
+
+	memset(&d, 0, sizeof(d));
+	d.weight = 1.0;
+	return struct_init(w, size, &d, sizeof(d));
 }
 
 static int
 facts_get(const struct kvr_worker *from, struct kvr_worker *w)
 {
-	(void)kvr_worker_init(w);
+	(void)kvr_worker_init(w, sizeof(*w));
 	if (from != NULL && !struct_copy(w, sizeof(*w), from, from->size))
 		return KVR_EINVAL;
 	if (w->role > KVR_ROLE_DECODE || w->state > KVR_STATE_DOWN ||

@@ -25,36 +25,34 @@ finite_number(double x)
 }
 
 int
-kvr_policy_init(struct kvr_policy *policy)
+kvr_policy_init(struct kvr_policy *policy, size_t size)
 {
-	if (policy == NULL)
-		return KVR_EINVAL;
-	memset(policy, 0, sizeof(*policy));
-	policy->size = sizeof(*policy);
-	policy->cost = KVR_COST_DYNAMO;
-	policy->overlap_credit = 1;
-	policy->prefill_scale = 1;
-	policy->busy_prefill_tokens = -1;
-	policy->busy_prefill_fraction = -1;
-	policy->busy_blocks_fraction = -1;
-	policy->two_tier_overlap = 0.5;
-	policy->two_tier_load_gap = 32;
-	policy->two_tier_load_ratio = 1.1;
-	return KVR_OK;
+	struct kvr_policy d;
+
+	memset(&d, 0, sizeof(d));
+	d.cost = KVR_COST_DYNAMO;
+	d.overlap_credit = 1;
+	d.prefill_scale = 1;
+	d.busy_prefill_tokens = -1;
+	d.busy_prefill_fraction = -1;
+	d.busy_blocks_fraction = -1;
+	d.two_tier_overlap = 0.5;
+	d.two_tier_load_gap = 32;
+	d.two_tier_load_ratio = 1.1;
+	return struct_init(policy, size, &d, sizeof(d));
 }
 
 int
-kvr_request_init(struct kvr_request *request)
+kvr_request_init(struct kvr_request *request, size_t size)
 {
-	if (request == NULL)
-		return KVR_EINVAL;
-	memset(request, 0, sizeof(*request));
-	request->size = sizeof(*request);
-	request->overlap_credit = -1;
-	request->prefill_scale = -1;
-	request->temperature = -1;
-	request->stage = KVR_STAGE_ALL;
-	return KVR_OK;
+	struct kvr_request d;
+
+	memset(&d, 0, sizeof(d));
+	d.overlap_credit = -1;
+	d.prefill_scale = -1;
+	d.temperature = -1;
+	d.stage = KVR_STAGE_ALL;
+	return struct_init(request, size, &d, sizeof(d));
 }
 
 int

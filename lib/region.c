@@ -191,7 +191,7 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	r->shared = shared;
 	r->clock = -1;
 	r->policy.size = sizeof(r->policy);
-	(void)kvr_policy_init(&r->policy);
+	(void)kvr_policy_init(&r->policy, sizeof(r->policy));
 	memset(&k, 0, sizeof(k));
 	handle_open(&k, r);
 	memset(k.slots, 0, layout.slots * sizeof(struct slot));

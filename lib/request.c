@@ -108,7 +108,7 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 static int
 request_get(const struct kvr_request *from, struct kvr_request *r)
 {
-	(void)kvr_request_init(r);
+	(void)kvr_request_init(r, sizeof(*r));
 	if (from != NULL && !struct_copy(r, sizeof(*r), from, from->size))
 		return KVR_EINVAL;
 	return policy_check_request(r);

@@ -65,7 +65,7 @@ small_options(void)
 {
 	struct kvr_options o;
 
-	ck_assert_int_eq(kvr_options_init(&o), KVR_OK);
+	ck_assert_int_eq(kvr_options_init(&o, sizeof(o)), KVR_OK);
 	o.region_bytes = 256 << 10;
 	o.ttl_ns = TTL;
 	o.block_size = 1;
@@ -198,6 +198,24 @@ say_long(uint32_t n, uint32_t common, uint32_t kind)
 	return p;
 }
 
+/* Prompts of few letters run together for long, and part anywhere. */
+static inline void
+say_by_chance(void)
+{
+	char text[61];
+	uint32_t i, n = 1 + pick(60), odd = 2 + pick(40);
+
+	if (pick(10) == 0) {
+		n = 1 + pick(2000);
+		say_long(n, pick(n + 1), pick(3));
+		return;
+	}
+	for (i = 0; i < n; i++)
+		text[i] = pick(odd) == 0 ? 'b' : 'a';
+	text[n] = '\0';
+	say(text);
+}
+
 /* Blocks of the prompt at hand that the worker is believed to hold. */
 static inline uint32_t
 overlap(uint32_t worker, int64_t now)
@@ -275,6 +293,45 @@ expire(int64_t now, uint32_t budget)
 
 	ck_assert_int_eq(kvr_expire(k, now, budget, &left), KVR_OK);
 	return left;
+}
+
+/* ------------------------------------------------------------ the room --- */
+
+/* Takes cells out of the region until so many are left; gives their chain. */
+static inline uint32_t
+hoard_all_but(uint32_t left)
+{
+	uint32_t chain = 0, cell;
+
+	while (k->region->free_cells > left) {
+		cell = cell_take(k);
+		cell_at(k, cell)->piece[0] = chain;
+		chain = cell;
+	}
+	return chain;
+}
+
+static inline void
+give_back(uint32_t chain)
+{
+	uint32_t next;
+
+	for (; chain != 0; chain = next) {
+		next = cell_at(k, chain)->piece[0];
+		cell_give(k, chain);
+	}
+}
+
+/*
+ * Cell 0 is what cell_take gives when there is none: whoever writes to it
+ * has not made room.
+ */
+static inline bool
+cell_0_is_blank(void)
+{
+	static const union cell blank;
+
+	return memcmp(cell_at(k, 0), &blank, CELL) == 0;
 }
 
 /* --------------------------------------------------------- the drawing --- */

@@ -53,8 +53,8 @@ scene_of(uint32_t workers)
 	s->k.layout.slots = s->k.layout.names = SCENE_SLOTS;
 	s->k.layout.name_buckets = 1;
 	s->region.slots_used = workers;
-	(void)kvr_policy_init(&s->region.policy);
-	(void)kvr_request_init(&s->r);
+	(void)kvr_policy_init(&s->region.policy, sizeof(s->region.policy));
+	(void)kvr_request_init(&s->r, sizeof(s->r));
 	for (i = 0; i < workers; i++)
 		worker_make(i);
 	/* what stands in `at` for a slot without overlap must not matter */

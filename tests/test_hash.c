@@ -50,7 +50,7 @@ scope_of(const struct hash_rule *rule, const char *const text[4])
 	struct kvr_scope scope;
 	unsigned i;
 
-	ck_assert_int_eq(kvr_scope_init(&scope), KVR_OK);
+	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
 	for (i = 0; i < 4; i++)
 		if (text[i] != NULL)
 			ck_assert_int_eq(hash_scope_set(rule, &scope,
@@ -460,7 +460,7 @@ START_TEST(scope_parts)
 	struct kvr_scope a, b, none;
 	char parts[] = "model a";
 
-	kvr_scope_init(&a);
+	kvr_scope_init(&a, sizeof(a));
 	none = b = a;
 	ck_assert_int_eq(hash_scope_set(&keyed, &a, KVR_SCOPE_MODEL, parts, 7),
 	    KVR_OK);
@@ -490,8 +490,8 @@ START_TEST(scope_errors)
 	    KVR_UNIT_TOKENS, 4, 0, 3);
 	struct kvr_scope s, before;
 
-	ck_assert_int_eq(kvr_scope_init(NULL), KVR_EINVAL);
-	kvr_scope_init(&s);
+	ck_assert_int_eq(kvr_scope_init(NULL, sizeof(struct kvr_scope)), KVR_EINVAL);
+	kvr_scope_init(&s, sizeof(s));
 	s.digest[2] = 5;
 	before = s;
 	ck_assert_int_eq(hash_scope_set(&keyed, NULL, KVR_SCOPE_MODEL, "m", 1),

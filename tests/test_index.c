@@ -289,31 +289,6 @@ START_TEST(merge_copies_little)
 }
 END_TEST
 
-/* Takes cells out of the region until so many are left; gives their chain. */
-static uint32_t
-hoard_all_but(uint32_t left)
-{
-	uint32_t chain = 0, cell;
-
-	while (k->region->free_cells > left) {
-		cell = cell_take(k);
-		cell_at(k, cell)->piece[0] = chain;
-		chain = cell;
-	}
-	return chain;
-}
-
-static void
-give_back(uint32_t chain)
-{
-	uint32_t next;
-
-	for (; chain != 0; chain = next) {
-		next = cell_at(k, chain)->piece[0];
-		cell_give(k, chain);
-	}
-}
-
 /* The upper part's piece is full: two blocks more take another. */
 START_TEST(merge_needs_cells)
 {
@@ -397,33 +372,10 @@ insert_measured(uint32_t slot, int64_t now)
 		index_unpin(k, node, slot);
 }
 
-/* Prompts of few letters run together for long, and part anywhere. */
-static void
-say_by_chance(void)
-{
-	char text[61];
-	uint32_t i, n = 1 + pick(60), odd = 2 + pick(40);
-
-	if (pick(10) == 0) {
-		n = 1 + pick(2000);
-		say_long(n, pick(n + 1), pick(3));
-		return;
-	}
-	for (i = 0; i < n; i++)
-		text[i] = pick(odd) == 0 ? 'b' : 'a';
-	text[n] = '\0';
-	say(text);
-}
-
-/*
- * Cell 0 is what cell_take gives when there is none: whoever writes to it
- * has not made room.
- */
 START_TEST(estimate_suffices)
 {
 	uint64_t steps = test_amount(6000);
 	struct kvr_options o = small_options();
-	static const union cell zero;
 
 	by_chance();
 	o.max_workers = 30;
@@ -434,7 +386,7 @@ START_TEST(estimate_suffices)
 		insert_measured(pick(30), (int64_t)(6000 - steps));
 		if (steps % 50 == 0)
 			must(kvr_check(k) == KVR_OK);
-		must(memcmp(cell_at(k, 0), &zero, CELL) == 0);
+		must(cell_0_is_blank());
 	}
 	region_end();
 }

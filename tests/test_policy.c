@@ -17,9 +17,9 @@ START_TEST(policy_defaults)
 {
 	struct kvr_policy p;
 
-	ck_assert_int_eq(kvr_policy_init(NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_init(NULL, sizeof(struct kvr_policy)), KVR_EINVAL);
 	memset(&p, 0xff, sizeof(p));
-	ck_assert_int_eq(kvr_policy_init(&p), KVR_OK);
+	ck_assert_int_eq(kvr_policy_init(&p, sizeof(p)), KVR_OK);
 	ck_assert_uint_eq(p.size, sizeof(p));
 	ck_assert_uint_eq(p.cost, KVR_COST_DYNAMO);
 	ck_assert_uint_eq(p.reserved, 0);
@@ -70,7 +70,7 @@ START_TEST(policy_ranges)
 			int want = v >= numbers[i].least &&
 			    v <= numbers[i].most ? KVR_OK : KVR_EINVAL;
 
-			(void)kvr_policy_init(&p);
+			(void)kvr_policy_init(&p, sizeof(p));
 			memcpy((char *)&p + numbers[i].at, &v, sizeof(v));
 			ck_assert_msg(policy_check(&p) == want,
 			    "number %zu: %g", i, v);
@@ -82,14 +82,14 @@ START_TEST(policy_enums)
 {
 	struct kvr_policy p;
 
-	(void)kvr_policy_init(&p);
+	(void)kvr_policy_init(&p, sizeof(p));
 	p.cost = KVR_COST_TWO_TIER;
 	ck_assert_int_eq(policy_check(&p), KVR_OK);
 	p.cost = KVR_COST_TWO_TIER + 1;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
 	p.cost = UINT32_MAX;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
-	(void)kvr_policy_init(&p);
+	(void)kvr_policy_init(&p, sizeof(p));
 	p.reserved = 1;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
 }
@@ -101,9 +101,9 @@ START_TEST(request_defaults)
 {
 	struct kvr_request r;
 
-	ck_assert_int_eq(kvr_request_init(NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_request_init(NULL, sizeof(struct kvr_request)), KVR_EINVAL);
 	memset(&r, 0xff, sizeof(r));
-	ck_assert_int_eq(kvr_request_init(&r), KVR_OK);
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	ck_assert_uint_eq(r.size, sizeof(r));
 	ck_assert(r.owner == 0 && r.pinned == 0 && r.seed == 0);
 	ck_assert(r.required_taints == 0);
@@ -121,7 +121,7 @@ START_TEST(request_ranges)
 	struct kvr_request good, r;
 	size_t i;
 
-	(void)kvr_request_init(&good);
+	(void)kvr_request_init(&good, sizeof(good));
 	good.flags = KVR_NOWAIT | KVR_IGNORE_PREFILL | KVR_IGNORE_REUSE;
 	good.stage = KVR_STAGE_DECODE;
 	good.n_excluded = KVR_EXCLUDED_MAX;
@@ -163,15 +163,15 @@ START_TEST(resolve_takes_the_policys)
 	struct kvr_policy p;
 	struct kvr_request r;
 
-	(void)kvr_policy_init(&p);
+	(void)kvr_policy_init(&p, sizeof(p));
 	p.overlap_credit = 0.25;
 	p.prefill_scale = 0.5;
 	p.temperature = 2;
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	policy_resolve(&p, &r);
 	ck_assert(r.overlap_credit == 0.25 && r.prefill_scale == 0.5);
 	ck_assert(r.temperature == 2 && r.flags == 0);
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	r.overlap_credit = r.prefill_scale = r.temperature = 0;
 	policy_resolve(&p, &r);
 	ck_assert(r.overlap_credit == 0 && r.prefill_scale == 0);
@@ -184,12 +184,12 @@ START_TEST(resolve_stages)
 	struct kvr_policy p;
 	struct kvr_request r, again;
 
-	(void)kvr_policy_init(&p);
-	(void)kvr_request_init(&r);
+	(void)kvr_policy_init(&p, sizeof(p));
+	(void)kvr_request_init(&r, sizeof(r));
 	r.stage = KVR_STAGE_PREFILL;
 	policy_resolve(&p, &r);
 	ck_assert(r.overlap_credit == 1 && r.flags == 0);
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	r.stage = KVR_STAGE_DECODE;
 	r.flags = KVR_NOWAIT;
 	policy_resolve(&p, &r);
@@ -199,7 +199,7 @@ START_TEST(resolve_stages)
 	again = r;
 	policy_resolve(&p, &again);
 	ck_assert_mem_eq(&again, &r, sizeof(r));
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	r.stage = KVR_STAGE_DECODE;
 	r.overlap_credit = 0.5;
 	policy_resolve(&p, &r);
@@ -224,7 +224,7 @@ fleet_make(uint32_t n, const uint32_t *order)
 	uint32_t i, which;
 	char name[8];
 
-	(void)kvr_options_init(&o);
+	(void)kvr_options_init(&o, sizeof(o));
 	o.region_bytes = UINT64_C(1) << 20;
 	o.secret_kind = KVR_SECRET_GIVEN;
 	o.block_size = 4;
@@ -332,7 +332,7 @@ START_TEST(public_choice_of_three)
 	    KVR_OK);
 	ck_assert_uint_eq(d.worker, id[1]);
 	ck_assert_uint_eq(d.eligible, 3);
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	for (i = 0; i < 3; i++) {
 		r.pinned = id[i];
 		ck_assert_int_eq(kvr_choose(k, p, &r, o, sizeof(o[0]), 3, 0,
@@ -380,11 +380,11 @@ START_TEST(public_errors)
 	struct kvr_request r;
 
 	fleet_make(2, NULL);
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	say("ab", 0);
 	r.stage = KVR_STAGE_DECODE + 1;
 	ck_assert_int_eq(route(&r, 0, &d), KVR_EINVAL);
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	r.required_taints = 1;
 	ck_assert_int_eq(route(&r, 0, &d), KVR_ENOWORKER);
 	memset(&before, 0, sizeof(before));
@@ -427,7 +427,7 @@ START_TEST(public_overload)
 	ck_assert_int_eq(route(NULL, 0, &d), KVR_OK);
 	ck_assert_uint_eq(d.eligible, 1);
 	ck_assert_uint_eq(candidate(id[0], NULL, 0).verdict, KVR_OVERLOADED);
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	r.pinned = id[0];
 	ck_assert_int_eq(route(&r, 0, &d), KVR_EPINNEDBUSY);
 	ck_assert_int_eq(kvr_worker_set_load(k, id[1], &l), KVR_OK);
@@ -479,7 +479,7 @@ START_TEST(public_two_stages)
 	say("abcdef", 0);
 	ck_assert_int_eq(kvr_observe(k, p, id[1], 1, 0, NULL), KVR_OK);
 	ck_assert_int_eq(kvr_observe(k, p, id[3], 1, 0, NULL), KVR_OK);
-	(void)kvr_request_init(&r);
+	(void)kvr_request_init(&r, sizeof(r));
 	ck_assert_int_eq(route(&r, 2, &d), KVR_ENOWORKER);
 	r.stage = KVR_STAGE_PREFILL;
 	ck_assert_int_eq(route(&r, 2, &d), KVR_OK);

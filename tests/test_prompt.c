@@ -192,7 +192,7 @@ START_TEST(many_media)
 	struct kvr_prompt *p = prompt_of(&rule);
 	uint64_t state = 2;
 
-	kvr_scope_init(&none);
+	kvr_scope_init(&none, sizeof(none));
 	begin(p, NULL);
 	for (size_t i = 0; i < 500; i++) {
 		all[i].block = (uint32_t)(plain_random(&state) % 6);

@@ -116,7 +116,7 @@ START_TEST(chain_avalanche)
 	uint64_t random = 5, x, l, whole, flip;
 
 	memset(&f, 0, sizeof(f));
-	kvr_scope_init(&scope);
+	kvr_scope_init(&scope, sizeof(scope));
 	hash_start(&rule, &scope, &chain);
 	f.n = flip_samples();
 	l = plain_random(&random);
@@ -247,7 +247,7 @@ count_in_locals(const struct hash_rule *rule, uint64_t step, uint64_t *out,
 	struct kvr_scope scope;
 	struct hash_chain chain = { 0 };
 
-	kvr_scope_init(&scope);
+	kvr_scope_init(&scope, sizeof(scope));
 	hash_start(rule, &scope, &chain);
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t local = i * step;
@@ -264,7 +264,7 @@ count_in_scopes(const struct hash_rule *rule, uint64_t *out, size_t n)
 	struct hash_chain chain = { 0 };
 	const uint64_t local = 12345;
 
-	kvr_scope_init(&scope);
+	kvr_scope_init(&scope, sizeof(scope));
 	for (size_t i = 0; i < n; i++) {
 		scope.digest[KVR_SCOPE_TENANT] = i;
 		hash_start(rule, &scope, &chain);
@@ -279,7 +279,7 @@ count_in_first(const struct hash_rule *rule, uint64_t *out, size_t n)
 	struct kvr_scope scope;
 	struct hash_chain chain = { 0 };
 
-	kvr_scope_init(&scope);
+	kvr_scope_init(&scope, sizeof(scope));
 	hash_start(rule, &scope, &chain);
 	for (size_t i = 0; i < n; i++)
 		out[i] = link_of(rule, &chain, chain.state, i);

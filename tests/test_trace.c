@@ -597,7 +597,7 @@ START_TEST(conversation_decisions)
 	struct pass_totals totals;
 	char text[32];
 
-	ck_assert_int_eq(kvr_options_init(&region), KVR_OK);
+	ck_assert_int_eq(kvr_options_init(&region, sizeof(region)), KVR_OK);
 	region.block_size = figures[_i].block;
 	region.ttl_ns = figures[_i].ttl_ns;
 	region.max_workers = figures[_i].workers;

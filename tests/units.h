@@ -50,7 +50,7 @@ scope_of(const struct hash_rule *rule, const char *adapter)
 {
 	struct kvr_scope scope;
 
-	ck_assert_int_eq(kvr_scope_init(&scope), KVR_OK);
+	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
 	ck_assert_int_eq(hash_scope_set(rule, &scope, KVR_SCOPE_ADAPTER,
 	    adapter, strlen(adapter)), KVR_OK);
 	return scope;
