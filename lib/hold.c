@@ -295,9 +295,9 @@ hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
 }
 
 /*
- * What was due, and merely not reclaimed yet, is not made live by a pin: it
- * begins anew, unconfirmed. (Its stamp, due for ever, stays: nothing that it has
- * below itself may be younger.)
+ * What was due, and merely not reclaimed yet, is not made live by a pin: it is
+ * unconfirmed again. It stays where it is listed: what hangs below may not
+ * have been reclaimed either, and must go first.
  */
 void
 hold_pin(struct kvr *k, uint32_t hold, int64_t horizon)
@@ -308,10 +308,8 @@ hold_pin(struct kvr *k, uint32_t hold, int64_t horizon)
 	if (h->pins++ > 0)
 		return;
 	order_unrelease(k, hold);
-	if (h->stamp <= horizon) {
-		order_remove(k, hold);
+	if (h->stamp <= horizon)
 		h->flags |= HOLD_UNCONFIRMED;
-	}
 	pair_write(k, h);
 	s->active += node_at(k, h->node)->length;
 	s->blocks += node_at(k, h->node)->length;
@@ -334,6 +332,7 @@ hold_unpin(struct kvr *k, uint32_t hold)
 	s->blocks -= node_at(k, h->node)->length;
 	if ((h->flags & HOLD_LISTED) == 0)
 		return true;
+	h->flags &= (uint8_t)~HOLD_UNCONFIRMED;
 	order_release(k, hold);
 	return false;
 }

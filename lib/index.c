@@ -555,7 +555,6 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
 		hold_pin(k, hold, horizon);
 		node = node_at(k, node)->parent;
 	}
-	order_settle(k, slot);
 }
 
 /* Unpins the path; holds that nothing keeps go, and nodes with them. */
