@@ -53,6 +53,17 @@ options_check(const struct kvr_options *o)
 	return KVR_OK;
 }
 
+/* Zeros are what an unset secret looks like, and XXH3 collides under them. */
+static bool
+secret_ok(const struct kvr_options *o)
+{
+	static const unsigned char zeros[KVR_SECRET_BYTES];
+
+	return o->hash != KVR_HASH_KEYED ||
+	    o->secret_kind != KVR_SECRET_GIVEN ||
+	    memcmp(o->secret, zeros, sizeof(zeros)) != 0;
+}
+
 /* The caller's options over the defaults, checked, block size resolved. */
 static int
 options_get(const struct kvr_options *from, struct kvr_options *o)
@@ -62,7 +73,7 @@ options_get(const struct kvr_options *from, struct kvr_options *o)
 		return KVR_EINVAL;
 	if (o->block_size == KVR_AUTO)
 		o->block_size = o->unit == KVR_UNIT_BYTES ? 256 : 16;
-	return options_check(o);
+	return secret_ok(o) ? options_check(o) : KVR_EINVAL;
 }
 
 static void
