@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_worker.c - names, slots, generations, loads, the overload latch.
+ *
+ * What a call refuses is test_border.c's. A slot is looked at through the id
+ * it is in: generation << 32 | slot + 1.
+ */
+#include "inner.h"
+
+#include <stdio.h>
+
+static uint32_t
+slot_of(uint64_t worker)
+{
+	return (uint32_t)worker - 1;
+}
+
+static int
+add(const char *name, uint32_t rank, uint64_t *worker)
+{
+	struct kvr_worker facts;
+
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.rank = rank;
+	return kvr_worker_add(k, name, strlen(name), &facts, worker);
+}
+
+static uint64_t
+find(const char *name, uint32_t rank)
+{
+	uint64_t worker = 0;
+	int error = kvr_worker_find(k, name, strlen(name), rank, &worker);
+
+	ck_assert_int_eq(error, worker != 0 ? KVR_OK : KVR_EWORKER);
+	return worker;
+}
+
+static void
+drop(uint64_t worker)
+{
+	ck_assert_int_eq(kvr_worker_remove(k, worker), KVR_OK);
+}
+
+/* Workers there are, by walking over them; each slot is after the last. */
+static uint32_t
+walk(void)
+{
+	uint64_t worker = 0;
+	uint32_t n = 0, slot = 0;
+
+	for (;; n++) {
+		ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
+		if (worker == 0)
+			return n;
+		ck_assert(n == 0 || slot_of(worker) > slot);
+		slot = slot_of(worker);
+	}
+}
+
+/* --------------------------------------------------------------- names --- */
+
+START_TEST(ranks_are_workers)
+{
+	uint64_t a, b, c;
+
+	drop(id[0]);
+	drop(id[1]);
+	drop(id[2]);
+	ck_assert_int_eq(add("host", 0, &a), KVR_OK);
+	ck_assert_int_eq(add("host", 7, &b), KVR_OK);
+	ck_assert_int_eq(add("host", UINT32_MAX, &c), KVR_OK);
+	ck_assert_int_eq(add("host", 7, &b), KVR_EEXIST);
+	ck_assert_uint_eq(find("host", 0), a);
+	ck_assert_uint_eq(find("host", 7), b);
+	ck_assert_uint_eq(find("host", UINT32_MAX), c);
+	ck_assert_uint_eq(find("host", 1), 0);
+	drop(b);
+	ck_assert_uint_eq(find("host", 7), 0);
+	ck_assert_uint_eq(find("host", 0), a);
+	ck_assert_uint_eq(find("host", UINT32_MAX), c);
+}
+END_TEST
+
+/* Any bytes, of any length there may be; one is not the other's beginning. */
+START_TEST(names_are_bytes)
+{
+	char name[KVR_NAME_MAX], back[KVR_NAME_MAX + 1];
+	uint64_t worker, other;
+	size_t length, got;
+
+	drop(id[0]);
+	drop(id[1]);
+	for (length = 0; length < sizeof(name); length++)
+		name[length] = (char)(length * 37);
+	for (length = 2; length <= sizeof(name); length++) {
+		ck_assert_int_eq(kvr_worker_add(k, name, length, NULL,
+		    &worker), KVR_OK);
+		ck_assert_int_eq(kvr_worker_find(k, name, length - 1, 0,
+		    &other), KVR_EWORKER);
+		memset(back, '#', sizeof(back));
+		ck_assert_int_eq(kvr_worker_name(k, worker, back,
+		    sizeof(back), &got), KVR_OK);
+		ck_assert_uint_eq(got, length);
+		ck_assert_mem_eq(back, name, length);
+		ck_assert_int_eq(back[length], '#');
+		drop(worker);
+	}
+}
+END_TEST
+
+/* Of a name that is longer than the place for it, as much as fits. */
+START_TEST(name_cut_short)
+{
+	char back[8] = "#######";
+	uint64_t worker;
+	size_t got;
+
+	drop(id[0]);
+	ck_assert_int_eq(add("abcdef", 0, &worker), KVR_OK);
+	ck_assert_int_eq(kvr_worker_name(k, worker, back, 3, &got), KVR_OK);
+	ck_assert_str_eq(back, "abc####");
+	ck_assert_uint_eq(got, 6);
+	ck_assert_int_eq(kvr_worker_name(k, worker, NULL, 0, &got), KVR_OK);
+	ck_assert_uint_eq(got, 6);
+}
+END_TEST
+
+enum { FLEET = 1000 };
+
+/* A large fleet whose members come and go, against a list of who is there. */
+START_TEST(large_fleet)
+{
+	static uint64_t fleet[FLEET];
+	uint64_t steps = test_amount(6000);
+	struct kvr_options o = small_options();
+	uint32_t i, there = 0;
+	char name[16];
+
+	by_chance();
+	o.max_workers = FLEET / 2;
+	o.region_bytes = 2 << 20;
+	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	memset(fleet, 0, sizeof(fleet));
+	for (; steps > 0; steps--) {
+		i = pick(FLEET);
+		snprintf(name, sizeof(name), "10.0.0.%u", i / 2);
+		must(find(name, i % 2) == fleet[i]);
+		if (fleet[i] != 0) {
+			drop(fleet[i]);
+			fleet[i] = 0;
+			there--;
+		} else if (there < FLEET / 2) {
+			must(add(name, i % 2, &fleet[i]) == KVR_OK);
+			there++;
+		} else {
+			must(add(name, i % 2, &fleet[i]) == KVR_EFULL);
+		}
+	}
+	ck_assert_uint_eq(walk(), there);
+	ck_assert_uint_eq(stats().workers, there);
+	region_end();
+}
+END_TEST
+
+/* --------------------------------------------------------------- slots --- */
+
+START_TEST(walk_goes_by_slots)
+{
+	uint64_t worker = 0;
+
+	ck_assert_uint_eq(walk(), WORKERS);
+	drop(id[1]);
+	ck_assert_uint_eq(walk(), WORKERS - 1);
+	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
+	ck_assert_uint_eq(worker, id[0]);
+	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
+	ck_assert_uint_eq(worker, id[2]);
+	drop(id[2]); /* while somebody stands on it */
+	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
+	ck_assert_uint_eq(worker, id[3]);
+	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
+	ck_assert_uint_eq(worker, 0);
+}
+END_TEST
+
+enum { INCARNATIONS = 3000 };
+
+static int
+ascending(const void *a, const void *b)
+{
+	uint64_t x, y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	return x < y ? -1 : x > y;
+}
+
+/* However often workers come back: no id is 0, none is given twice. */
+START_TEST(ids_are_never_given_twice)
+{
+	static uint64_t given[INCARNATIONS];
+	uint32_t i, w;
+
+	by_chance();
+	for (i = 0; i < INCARNATIONS; i++) {
+		w = pick(WORKERS);
+		if (pick(2) == 0) {
+			must(kvr_worker_reset(k, id[w], &id[w]) == KVR_OK);
+		} else {
+			drop(id[w]);
+			id[w] = worker_of((char)('0' + w));
+		}
+		must(id[w] != 0 && (uint32_t)id[w] != 0);
+		given[i] = id[w];
+		if (pick(3) == 0)
+			observe(w, "ab", i);
+	}
+	qsort(given, INCARNATIONS, sizeof(given[0]), ascending);
+	for (i = 1; i < INCARNATIONS; i++)
+		must(given[i] != given[i - 1]);
+}
+END_TEST
+
+START_TEST(reset_keeps_name_and_facts)
+{
+	struct kvr_worker facts, got = { .size = sizeof(got) };
+	struct kvr_load load = { .size = sizeof(load), .prefill_tokens = 5,
+	    .active_blocks = 6, .requests = 7, .used_blocks = 8 };
+	uint64_t old, worker;
+
+	drop(id[0]);
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.rank = 3;
+	facts.role = KVR_ROLE_PREFILL;
+	facts.state = KVR_STATE_DRAINING;
+	facts.capacity_tokens = UINT64_C(1) << 40;
+	facts.max_batched_tokens = 8192;
+	facts.taints = 0x8000000000000001;
+	facts.prefill_rate = 1234.5;
+	facts.weight = 0.25;
+	ck_assert_int_eq(kvr_worker_add(k, "n", 1, &facts, &worker), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, worker, &load), KVR_OK);
+	old = worker;
+	ck_assert_int_eq(kvr_worker_reset(k, old, &worker), KVR_OK);
+	ck_assert_int_eq(kvr_worker_get(k, worker, &got), KVR_OK);
+	ck_assert_mem_eq(&got, &facts, sizeof(facts));
+	ck_assert_uint_eq(find("n", 3), worker);
+	ck_assert_int_eq(kvr_worker_get(k, old, &got), KVR_EWORKER);
+	ck_assert_uint_eq(stats().workers, WORKERS);
+	/* what ran there before it restarted does not run any more */
+	id[0] = worker;
+	ck_assert_uint_eq(worker_stats(0).requests, 0);
+	ck_assert_uint_eq(worker_stats(0).prefill_tokens, 0);
+	ck_assert_uint_eq(worker_stats(0).active_blocks, 0);
+}
+END_TEST
+
+START_TEST(set_leaves_the_rank)
+{
+	struct kvr_worker facts, got = { .size = sizeof(got) };
+
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.rank = 9;
+	facts.weight = 2;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	ck_assert_int_eq(kvr_worker_get(k, id[0], &got), KVR_OK);
+	ck_assert_uint_eq(got.rank, 0);
+	ck_assert_double_eq(got.weight, 2);
+	ck_assert_uint_eq(find("0", 0), id[0]);
+}
+END_TEST
+
+/* Only a lease keeps a retired slot; holds are reclaimed when it is needed. */
+START_TEST(slots_run_out)
+{
+	uint64_t lease[WORKERS], worker, before;
+	uint32_t i;
+
+	for (i = 0; i < WORKERS; i++) {
+		lease[i] = reserve(0, "abcd", i);
+		observe(0, "mnop", i);
+		ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
+	}
+	/* as many slots wait as there are workers: none is left */
+	before = id[0];
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_EFULL);
+	ck_assert_uint_eq(id[0], before);
+	observe(0, "abcd", 10);
+	ck_assert_uint_eq(overlap(0, 10), 4);
+	drop(id[3]); /* its slot was free of everything at once */
+	ck_assert_int_eq(add("3", 0, &worker), KVR_OK);
+	ck_assert_uint_ne(worker, id[3]);
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_EFULL);
+	region_sound();
+	finish(lease[2], 11);
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
+	ck_assert_uint_eq(overlap(0, 11), 0);
+	give_up(lease[0], 12);
+	give_up(lease[1], 12);
+	finish(lease[3], 12);
+	(void)expire(12, 100);
+	ck_tree("");
+}
+END_TEST
+
+/* Retired slots with thousands of holds between them and being free. */
+START_TEST(spare_slots_are_cleared)
+{
+	uint32_t i, j;
+	char text[3] = "..";
+
+	for (i = 0; i < 3 * WORKERS; i++) {
+		for (j = 0; j < 100; j++) {
+			text[0] = (char)('a' + j % 10);
+			text[1] = (char)('a' + j / 10);
+			observe(i % 2, text, 1);
+		}
+		ck_assert_int_eq(kvr_worker_reset(k, id[i % 2], &id[i % 2]),
+		    KVR_OK);
+		ck_assert_uint_eq(overlap(i % 2, 1), 0);
+		region_sound();
+	}
+	ck_assert_uint_gt(stats().voided, 0);
+}
+END_TEST
+
+/* --------------------------------------------------------------- loads --- */
+
+static void
+set_load(uint32_t worker, uint64_t prefill, uint64_t blocks,
+    uint64_t requests, uint64_t used)
+{
+	struct kvr_load load = { .size = sizeof(load) };
+
+	load.prefill_tokens = prefill;
+	load.active_blocks = blocks;
+	load.requests = requests;
+	load.used_blocks = used;
+	ck_assert_int_eq(kvr_worker_set_load(k, id[worker], &load), KVR_OK);
+	region_sound();
+}
+
+static void
+ck_load(uint32_t worker, uint64_t prefill, uint64_t active, uint64_t output,
+    uint64_t requests)
+{
+	struct kvr_worker_stats s = worker_stats(worker);
+
+	ck_assert_uint_eq(s.prefill_tokens, prefill);
+	ck_assert_uint_eq(s.active_blocks, active);
+	ck_assert_uint_eq(s.output_blocks, output);
+	ck_assert_uint_eq(s.requests, requests);
+}
+
+/* What is set from outside is added to what leases book, and replaced. */
+START_TEST(loads_from_outside)
+{
+	uint64_t lease = reserve(0, "abcd", 1);
+
+	ck_load(0, 4, 4, 0, 1);
+	set_load(0, 100, 200, 300, 0);
+	ck_load(0, 104, 204, 0, 301);
+	set_load(0, 10, 0, 3, 0);
+	ck_load(0, 14, 4, 0, 4);
+	ck_assert_int_eq(kvr_output_blocks(k, lease, 5, 1, 0), KVR_OK);
+	ck_load(0, 14, 4, 5, 4);
+	finish(lease, 2);
+	ck_load(0, 10, 0, 0, 3);
+	set_load(0, 0, 0, 0, 0);
+	ck_load(0, 0, 0, 0, 0);
+	set_load(0, INT64_MAX / 2, INT64_MAX / 2, INT32_MAX, UINT64_MAX);
+	ck_load(0, INT64_MAX / 2, INT64_MAX / 2, 0, INT32_MAX);
+	ck_load(1, 0, 0, 0, 0);
+}
+END_TEST
+
+/* ------------------------------------------------------------ overload --- */
+
+static void
+thresholds(double tokens, double of_batch, double of_blocks)
+{
+	struct kvr_policy policy = { .size = sizeof(policy) };
+
+	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	policy.busy_prefill_tokens = tokens;
+	policy.busy_prefill_fraction = of_batch;
+	policy.busy_blocks_fraction = of_blocks;
+	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_OK);
+}
+
+static void
+sized(uint32_t worker, uint64_t capacity, uint64_t max_batched)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	ck_assert_int_eq(kvr_worker_get(k, id[worker], &facts), KVR_OK);
+	facts.capacity_tokens = capacity;
+	facts.max_batched_tokens = max_batched;
+	ck_assert_int_eq(kvr_worker_set(k, id[worker], &facts), KVR_OK);
+}
+
+START_TEST(busy_above_tokens)
+{
+	set_load(0, 1000, 0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 0); /* no threshold, no limit */
+	thresholds(1000, -1, -1);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	thresholds(999.5, -1, -1); /* a new policy counts at once */
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+	set_load(0, 999, 0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	thresholds(0, -1, -1);
+	set_load(0, 0, 0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	set_load(0, 1, 0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+	thresholds(-1, -1, -1);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+}
+END_TEST
+
+/* Of a fraction of the batch, rounded down. */
+START_TEST(busy_above_a_fraction)
+{
+	thresholds(-1, 0.5, -1);
+	set_load(0, 1000000, 0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 0); /* batch not known */
+	sized(0, 0, 101);
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+	set_load(0, 50, 0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	set_load(0, 51, 0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+	thresholds(-1, 1e300, -1);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	thresholds(-1, 0, -1);
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+	/* either of the two is enough */
+	thresholds(10, 100, -1);
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+}
+END_TEST
+
+/*
+ * Own or published blocks above 60 of 100 set the latch; only both below
+ * clear it; at the threshold it stays as it is.
+ */
+START_TEST(busy_latch)
+{
+	static const struct {
+		uint64_t own, published;
+		uint32_t busy;
+	} steps[] = {
+		{ 60, 60, 0 }, { 61, 0, 1 }, { 60, 0, 1 }, { 59, 60, 1 },
+		{ 59, 59, 0 }, { 60, 60, 0 }, { 0, 61, 1 }, { 60, 0, 1 },
+		{ 61, 59, 1 }, { 59, 0, 0 }, { 61, 61, 1 }, { 0, 60, 1 },
+		{ 0, 0, 0 }
+	};
+	size_t i;
+
+	sized(0, 100, 0);
+	thresholds(-1, -1, 0.6);
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		set_load(0, 0, steps[i].own, 0, steps[i].published);
+		ck_assert_msg(worker_stats(0).busy == steps[i].busy,
+		    "step %zu", i);
+	}
+}
+END_TEST
+
+/* No capacity, no threshold: no latch, also where one was. */
+START_TEST(latch_is_let_go)
+{
+	thresholds(-1, -1, 0.6);
+	set_load(0, 0, 1000, 0, 1000);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	sized(0, 100, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+	sized(0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	sized(0, 100, 0);
+	thresholds(-1, -1, -1);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	thresholds(-1, -1, 0.6);
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+}
+END_TEST
+
+/* What leases book counts like what is set: pinned, generated, private. */
+START_TEST(leases_make_busy)
+{
+	uint64_t lease;
+
+	sized(0, 10, 0);
+	thresholds(8, -1, 0.5);
+	lease = reserve(0, "abcd", 1);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	ck_assert_int_eq(kvr_output_blocks(k, lease, 2, 1, 0), KVR_OK);
+	ck_assert_uint_eq(worker_stats(0).busy, 1);
+	finish(lease, 2);
+	ck_assert_uint_eq(worker_stats(0).busy, 0);
+	say("abcdefghijklm");
+	lease = reserved(1, 3); /* 13 tokens to prefill; capacity unknown */
+	ck_assert_uint_eq(worker_stats(1).busy, 1);
+	commit(lease, 3);
+	ck_assert_uint_eq(worker_stats(1).busy, 1);
+	ck_assert_int_eq(kvr_first_token(k, lease, 4, 0), KVR_OK);
+	ck_assert_uint_eq(worker_stats(1).busy, 0);
+	give_up(lease, 5);
+}
+END_TEST
+
+Suite *suite_worker(void);
+
+Suite *
+suite_worker(void)
+{
+	Suite *s = suite_create("worker");
+	TCase *t = small_case(s, "names and slots");
+
+	tcase_add_test(t, ranks_are_workers);
+	tcase_add_test(t, names_are_bytes);
+	tcase_add_test(t, name_cut_short);
+	tcase_add_test(t, walk_goes_by_slots);
+	tcase_add_test(t, ids_are_never_given_twice);
+	tcase_add_test(t, reset_keeps_name_and_facts);
+	tcase_add_test(t, set_leaves_the_rank);
+	tcase_add_test(t, slots_run_out);
+	tcase_add_test(t, spare_slots_are_cleared);
+	t = small_case(s, "load");
+	tcase_add_test(t, loads_from_outside);
+	tcase_add_test(t, busy_above_tokens);
+	tcase_add_test(t, busy_above_a_fraction);
+	tcase_add_test(t, busy_latch);
+	tcase_add_test(t, latch_is_let_go);
+	tcase_add_test(t, leases_make_busy);
+	t = tcase_create("fleet");
+	tcase_add_test(t, large_fleet);
+	suite_add_tcase(s, t);
+	return s;
+}
