@@ -227,6 +227,7 @@ fleet_make(uint32_t n, const uint32_t *order)
 	(void)kvr_options_init(&o, sizeof(o));
 	o.region_bytes = UINT64_C(1) << 20;
 	o.secret_kind = KVR_SECRET_GIVEN;
+	memset(o.secret, 0x5a, sizeof(o.secret));
 	o.block_size = 4;
 	o.max_workers = FLEET;
 	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * steps.c - one function for each kind of operation on prompts and leases:
+ * what the model says must come, what the library gives, what both are
+ * afterwards.
+ *
+ * A call that fails must have changed nothing: the model is not told of it,
+ * outputs are looked at, and all that follows is compared as if it had not
+ * been made.
+ */
+#include "world.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+int
+step_same(struct world *w, const char *call, int got, int want)
+{
+	if (got == want)
+		return 0;
+	return world_fail(w, "%s: %s, must be %s", call, kvr_errname(got),
+	    kvr_errname(want));
+}
+
+/* What a call with this worker has to give; a stale id now and then. */
+uint64_t
+step_worker(const struct world *w, const struct op *o, int *want)
+{
+	const struct world_name *name = &w->names[o->worker];
+	uint64_t id = o->arg % 32 == 31 && name->old != 0 ? name->old
+	    : name->id;
+
+	*want = model_worker_known(w->m, id) ? KVR_OK : KVR_EWORKER;
+	return id;
+}
+
+/* A prompt without any token is nothing to choose a worker for. */
+static int
+for_prompt(const struct world *w, int otherwise)
+{
+	return w->n_tokens == 0 ? KVR_EEMPTY : otherwise;
+}
+
+static uint32_t
+room_of(const struct world *w)
+{
+	return w->options.max_prompt_blocks;
+}
+
+static uint32_t
+recordable(const struct world *w)
+{
+	return w->path.blocks < room_of(w) ? w->path.blocks : room_of(w);
+}
+
+/* A writing call succeeded. */
+int
+step_wrote(struct world *w, uint64_t *counter)
+{
+	model_advance(w->m, w->call);
+	if (counter != NULL)
+		++*counter;
+	if (world_reap(w) != 0)
+		return -1;
+	return world_glance(w);
+}
+
+/* ------------------------------------------------ looking and choosing --- */
+
+int
+step_match(struct world *w, const struct op *o)
+{
+	return world_prompt(w, o, o->scope, 0) == 0 ? world_match(w, o) : -1;
+}
+
+static int
+unwritten(struct world *w, const struct kvr_decision *d)
+{
+	struct kvr_decision blank;
+
+	memset(&blank, 0x5a, sizeof(blank));
+	blank.size = sizeof(blank);
+	if (memcmp(d, &blank, sizeof(blank)) != 0)
+		return world_fail(w, "a failed call wrote its output");
+	return 0;
+}
+
+int
+step_route(struct world *w, const struct op *o)
+{
+	const struct kvr_request *r = world_request(w, o);
+	struct kvr_decision got, want;
+	int rc, wanted;
+
+	if (world_prompt(w, o, o->scope, 0) != 0)
+		return -1;
+	if (w->n_tokens == 0)
+		return 0;
+	wanted = world_choose(w, o, r, &want);
+	if (wanted == -1 && w->failure->text[0] != '\0')
+		return -1;
+	memset(&got, 0x5a, sizeof(got));
+	got.size = sizeof(got);
+	WORLD_CALL(rc, o->fail, kvr_route(w->k, w->p, r, w->call, &got));
+	if (step_same(w, "kvr_route", rc, wanted) != 0)
+		return -1;
+	if (rc != KVR_OK)
+		return unwritten(w, &got);
+	if (got.lease != 0 || got.recorded_blocks != 0)
+		return world_fail(w, "kvr_route recorded something");
+	return world_same_decision(w, &got, &want);
+}
+
+static int
+compare_candidate(struct world *w, const struct kvr_candidate *c,
+    const struct kvr_decision *d, int chosen)
+{
+	const struct kvr_overlap *v = world_found(w, c->worker);
+	struct model_load load;
+	int64_t age = model_age(w->m, c->worker, &w->path, w->time);
+
+	model_load(w->m, c->worker, &load);
+	if (!model_worker_known(w->m, c->worker))
+		return world_fail(w, "candidate: no such worker");
+	if (c->overlap_blocks != v->blocks || c->overlap_tokens != v->tokens)
+		return world_fail(w, "candidate: overlap %u, must %u",
+		    c->overlap_blocks, v->blocks);
+	if (c->requests != load.requests ||
+	    c->prefill_tokens != load.prefill_tokens || (!w->blurred &&
+	    c->decode_blocks != load.active_blocks + load.output_blocks))
+		return world_fail(w, "candidate: load %" PRIu64 " %" PRIu64
+		    " %" PRIu64 ", must %" PRIu64 " %" PRIu64 " %" PRIu64,
+		    c->requests, c->prefill_tokens, c->decode_blocks,
+		    load.requests, load.prefill_tokens,
+		    load.active_blocks + load.output_blocks);
+	if (!w->c->full && c->age_ns != age)
+		return world_fail(w, "candidate: age %" PRId64 ", must %"
+		    PRId64, c->age_ns, age);
+	if (chosen == KVR_OK && c->worker == d->worker &&
+	    c->verdict != KVR_ELIGIBLE)
+		return world_fail(w, "the chosen one is not eligible");
+	if (chosen == KVR_OK && c->verdict == KVR_ELIGIBLE &&
+	    (d->reason == KVR_REASON_COST || d->reason == KVR_REASON_TIE) &&
+	    c->cost < d->cost)
+		return world_fail(w, "a candidate costs %g, the chosen %g",
+		    c->cost, d->cost);
+	return 0;
+}
+
+int
+step_candidates(struct world *w, const struct op *o)
+{
+	const struct kvr_request *r = world_request(w, o);
+	struct kvr_candidate got[OPS_NAMES];
+	struct kvr_decision d;
+	size_t n = 0, i, eligible = 0, known = 0;
+	int rc, chosen;
+
+	if (world_prompt(w, o, o->scope, 0) != 0)
+		return -1;
+	if (w->n_tokens == 0)
+		return 0;
+	chosen = world_choose(w, o, r, &d);
+	if (chosen == -1 && w->failure->text[0] != '\0')
+		return -1;
+	WORLD_CALL(rc, o->fail, kvr_candidates(w->k, w->p, r, w->call, got,
+	    sizeof(got[0]), OPS_NAMES, &n));
+	/* A request that is wrong in itself fails everywhere alike. */
+	if (rc != KVR_OK)
+		return step_same(w, "kvr_candidates", rc, chosen);
+	for (i = 0; i < w->c->workers; i++)
+		known += model_worker_known(w->m, w->names[i].id);
+	for (i = 0; i < n; i++) {
+		if (compare_candidate(w, &got[i], &d, chosen) != 0)
+			return -1;
+		eligible += got[i].verdict == KVR_ELIGIBLE;
+	}
+	if (n != known || (chosen == KVR_OK && d.eligible != eligible))
+		return world_fail(w, "%zu candidates, %zu eligible", n,
+		    eligible);
+	return 0;
+}
+
+/* ------------------------------------------------- observe and reserve --- */
+
+int
+step_observe(struct world *w, const struct op *o)
+{
+	uint32_t recorded = UINT32_MAX;
+	uint64_t id;
+	int rc, want;
+
+	if (world_prompt(w, o, o->scope, 0) != 0)
+		return -1;
+	id = step_worker(w, o, &want);
+	WORLD_CALL(rc, o->fail, kvr_observe(w->k, w->p, id, w->call,
+	    o->arg % 2 == 0 ? KVR_NOWAIT : 0, &recorded));
+	if (step_same(w, "kvr_observe", rc, want) != 0)
+		return -1;
+	if (rc != KVR_OK)
+		return recorded == UINT32_MAX ? world_glance(w)
+		    : world_fail(w, "a failed observe wrote its output");
+	if (w->c->full ? recorded > recordable(w)
+	    : recorded != recordable(w) && w->c->ttl != 0)
+		return world_fail(w, "recorded %u blocks, must %u", recorded,
+		    recordable(w));
+	w->counts.truncated += w->path.blocks > room_of(w);
+	model_observe(w->m, id, &w->path, recordable(w), w->time);
+	return step_wrote(w, &w->counts.observes);
+}
+
+static bool
+ignores_reuse(const struct kvr_request *r)
+{
+	return r != NULL && ((r->flags & KVR_IGNORE_REUSE) != 0 ||
+	    (r->stage == KVR_STAGE_DECODE && r->overlap_credit < 0));
+}
+
+static bool
+ignores_prefill(const struct kvr_request *r)
+{
+	return r != NULL && ((r->flags & KVR_IGNORE_PREFILL) != 0 ||
+	    r->stage == KVR_STAGE_DECODE);
+}
+
+static int
+remember(struct world *w, const struct op *o, uint64_t lease)
+{
+	struct world_slot *s = &w->slots[o->slot];
+	uint32_t *t = realloc(s->tokens, (w->n_tokens + 1) * sizeof(*t));
+
+	if (t == NULL)
+		return world_fail(w, "no memory for the test itself");
+	memcpy(t, w->tokens, w->n_tokens * sizeof(*t));
+	s->tokens = t;
+	s->n = w->n_tokens;
+	s->scope = w->scope;
+	s->lease = lease;
+	return 0;
+}
+
+/* The library reserved; the model does what must have been done. */
+static int
+book(struct world *w, const struct op *o, const struct kvr_request *r,
+    const struct kvr_decision *d)
+{
+	const struct kvr_overlap *v = world_found(w, d->worker);
+	uint32_t want = ignores_reuse(r) ? 0 : recordable(w);
+	struct model_booking b = { 0 };
+
+	if (d->lease == 0)
+		return w->c->full ? step_wrote(w, &w->counts.reserves)
+		    : world_fail(w, "no lease was given");
+	if (model_lease_open(w->m, d->lease))
+		return world_fail(w, "a lease's number was given twice");
+	if (w->c->full ? d->recorded_blocks > want
+	    : d->recorded_blocks != want)
+		return world_fail(w, "reserved %u blocks, must %u",
+		    d->recorded_blocks, want);
+	b.lease = d->lease;
+	b.owner = r != NULL ? r->owner : 0;
+	b.recorded = d->recorded_blocks;
+	b.private = w->path.blocks - b.recorded;
+	b.unrecorded = ignores_reuse(r);
+	if (!ignores_prefill(r) && world_prompt_tokens(w) > v->tokens)
+		b.prefill = world_prompt_tokens(w) - v->tokens;
+	w->counts.truncated += !ignores_reuse(r) &&
+	    w->path.blocks > room_of(w);
+	model_reserve(w->m, d->worker, &w->path, &b, w->time);
+	if (remember(w, o, d->lease) != 0)
+		return -1;
+	return step_wrote(w, &w->counts.reserves);
+}
+
+int
+step_reserve(struct world *w, const struct op *o)
+{
+	const struct kvr_request *r = world_request(w, o);
+	struct kvr_decision got, want;
+	int rc, wanted;
+
+	if (model_lease_open(w->m, w->slots[o->slot].lease))
+		return 0;
+	if (world_prompt(w, o, o->scope, 0) != 0)
+		return -1;
+	if (w->n_tokens == 0)
+		return 0;
+	wanted = world_choose(w, o, r, &want);
+	if (wanted == -1 && w->failure->text[0] != '\0')
+		return -1;
+	memset(&got, 0x5a, sizeof(got));
+	got.size = sizeof(got);
+	WORLD_CALL(rc, o->fail, kvr_reserve(w->k, w->p, r, w->call, &got));
+	if (step_same(w, "kvr_reserve", rc, wanted) != 0)
+		return -1;
+	if (rc != KVR_OK)
+		return unwritten(w, &got) != 0 ? -1 : world_glance(w);
+	if (world_same_decision(w, &got, &want) != 0)
+		return -1;
+	return book(w, o, r, &got);
+}
+
+int
+step_reserve_on(struct world *w, const struct op *o)
+{
+	const struct kvr_request *r = world_request(w, o);
+	struct kvr_decision got;
+	uint64_t id;
+	int rc, want;
+
+	if (model_lease_open(w->m, w->slots[o->slot].lease))
+		return 0;
+	if (world_prompt(w, o, o->scope, 0) != 0)
+		return -1;
+	id = step_worker(w, o, &want);
+	want = want == KVR_OK ? for_prompt(w, want) : want;
+	if (w->n_tokens > 0 && world_match(w, o) != 0)
+		return -1;
+	memset(&got, 0x5a, sizeof(got));
+	got.size = sizeof(got);
+	WORLD_CALL(rc, o->fail, kvr_reserve_on(w->k, w->p, r, id, w->call,
+	    &got));
+	if (step_same(w, "kvr_reserve_on", rc, want) != 0)
+		return -1;
+	if (rc != KVR_OK)
+		return unwritten(w, &got) != 0 ? -1 : world_glance(w);
+	if (got.worker != id || got.prompt_blocks != w->path.blocks ||
+	    got.overlap_blocks != world_found(w, id)->blocks)
+		return world_fail(w, "reserve_on: %u of %u blocks overlap",
+		    got.overlap_blocks, got.prompt_blocks);
+	return book(w, o, r, &got);
+}
+
+/* -------------------------------------------------------------- leases --- */
+
+static int
+outcome(struct world *w, int rc, uint64_t *counter)
+{
+	return rc == KVR_OK ? step_wrote(w, counter) : world_glance(w);
+}
+
+int
+step_commit(struct world *w, const struct op *o)
+{
+	uint64_t lease = w->slots[o->slot].lease;
+	int rc, want = model_commit(w->m, lease, w->time);
+
+	WORLD_CALL(rc, o->fail, kvr_commit(w->k, lease, w->call, 0));
+	if (step_same(w, "kvr_commit", rc, want) != 0)
+		return -1;
+	return outcome(w, rc, &w->counts.commits);
+}
+
+int
+step_first_token(struct world *w, const struct op *o)
+{
+	uint64_t lease = w->slots[o->slot].lease;
+	int rc, want = model_first_token(w->m, lease);
+
+	WORLD_CALL(rc, o->fail, kvr_first_token(w->k, lease, w->call,
+	    KVR_NOWAIT));
+	if (step_same(w, "kvr_first_token", rc, want) != 0)
+		return -1;
+	return outcome(w, rc, NULL);
+}
+
+/*
+ * Mostly the lease's prompt and more tokens; now and then another prompt, or
+ * another scope, which must be found out.
+ */
+int
+step_extend(struct world *w, const struct op *o)
+{
+	struct world_slot *s = &w->slots[o->slot];
+	bool other = !w->c->full && o->arg % 8 == 7, grows;
+	uint32_t scope = s->scope;
+	size_t n = other ? 0 : s->n;
+	int rc, want;
+
+	if (!w->c->full && o->arg % 16 == 6)
+		scope = (scope + 1) % OPS_SCOPES;
+	if (world_room(w, n) != 0)
+		return -1;
+	if (n > 0)
+		memcpy(w->tokens, s->tokens, n * sizeof(*s->tokens));
+	if (world_prompt(w, o, scope, n) != 0)
+		return -1;
+	if (w->n_tokens == 0)
+		return 0;
+	grows = model_lease_grows(w->m, s->lease, recordable(w));
+	want = model_extend(w->m, s->lease, &w->path, room_of(w), w->time);
+	WORLD_CALL(rc, o->fail, kvr_extend(w->k, s->lease, w->p, w->call, 0));
+	if (step_same(w, "kvr_extend", rc, want) != 0)
+		return -1;
+	if (rc != KVR_OK)
+		return world_glance(w);
+	w->blurred |= w->c->full;
+	w->counts.truncated += grows && w->path.blocks > room_of(w);
+	if (remember(w, o, s->lease) != 0)
+		return -1;
+	return step_wrote(w, NULL);
+}
+
+int
+step_output(struct world *w, const struct op *o)
+{
+	uint64_t lease = w->slots[o->slot].lease;
+	uint32_t blocks = o->arg % 8;
+	int rc, want = model_output(w->m, lease, blocks);
+
+	WORLD_CALL(rc, o->fail, kvr_output_blocks(w->k, lease, blocks,
+	    w->call, 0));
+	if (step_same(w, "kvr_output_blocks", rc, want) != 0)
+		return -1;
+	return outcome(w, rc, NULL);
+}
+
+int
+step_finish(struct world *w, const struct op *o)
+{
+	struct kvr_report report = { .size = sizeof(report) };
+	uint64_t lease = w->slots[o->slot].lease;
+	int rc, want = model_finish(w->m, lease, w->time);
+
+	report.kind = o->arg % 3;
+	report.prompt_tokens = o->arg;
+	report.cached_tokens = o->arg / 2;
+	WORLD_CALL(rc, o->fail, kvr_finish(w->k, lease,
+	    o->arg % 4 == 0 ? NULL : &report, w->call, 0));
+	if (step_same(w, "kvr_finish", rc, want) != 0)
+		return -1;
+	return outcome(w, rc, &w->counts.finishes);
+}
+
+int
+step_abort(struct world *w, const struct op *o)
+{
+	uint64_t lease = w->slots[o->slot].lease;
+	int rc, want = model_abort(w->m, lease);
+
+	WORLD_CALL(rc, o->fail, kvr_abort(w->k, lease, w->call, 0));
+	if (step_same(w, "kvr_abort", rc, want) != 0)
+		return -1;
+	return outcome(w, rc, &w->counts.aborts);
+}
+
+int
+step_reap(struct world *w, const struct op *o)
+{
+	uint64_t owner = 1 + o->arg % 3;
+	uint32_t ended = UINT32_MAX, want;
+	int rc;
+
+	want = model_reap_owner(w->m, owner, w->time);
+	rc = kvr_reap_owner(w->k, owner, w->call, &ended);
+	if (rc != KVR_OK || ended != want)
+		return world_fail(w, "kvr_reap_owner: %s, %u ended, must %u",
+		    kvr_errname(rc), ended, want);
+	w->counts.reaped += ended;
+	return step_wrote(w, NULL);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * world.h - a library index and a model side by side.
+ *
+ *   world.c         makes one; turns an operation's prompt into a prompt of
+ *                   the library and a path of the model; compares answers
+ *   world_check.c   compares everything that can be looked at
+ *   steps.c         does the operations on prompts and leases
+ *   steps_rest.c    does those on workers, time and the whole; runs them all
+ */
+#ifndef TESTS_WORLD_H
+#define TESTS_WORLD_H
+
+#include "model.h"
+#include "ops.h"
+
+struct world_name {
+	uint64_t id;     /* the newest incarnation; may be gone */
+	uint64_t old;    /* the one before; 0: none */
+	char text[8];
+};
+
+struct world_slot {
+	uint64_t lease;  /* open or ended; 0: none yet */
+	uint32_t *tokens;
+	size_t n;
+	uint32_t scope;
+};
+
+/* What kvr_stats has to have counted. */
+struct world_counts {
+	uint64_t observes, reserves, commits, finishes, aborts, reaped;
+	uint64_t truncated;
+};
+
+struct world {
+	const struct ops_config *c;
+	struct ops_failure *failure;
+	struct kvr *k;
+	struct kvr_prompt *p;
+	struct kvr_options options; /* in force */
+	struct model *m;
+	int64_t unit;         /* of time: the ttl, or 100 */
+	int64_t now;
+	int64_t call;         /* `now` of the call at hand */
+	int64_t time;         /* and what it means by the clock rule */
+	struct world_name names[OPS_NAMES];
+	struct world_slot slots[OPS_SLOTS];
+	struct kvr_scope scopes[OPS_SCOPES];
+	uint32_t *tokens;     /* of the prompt at hand */
+	size_t n_tokens;
+	uint32_t scope;
+	uint64_t *prefix, *sequence;
+	size_t room;          /* in tokens and in each of those two */
+	struct model_path path;
+	struct kvr_overlap found[OPS_NAMES]; /* what a match must give */
+	size_t n_found;
+	struct kvr_request request;
+	struct world_counts counts;
+	uint64_t cells_free;  /* when nothing was recorded */
+	bool blurred;         /* full region: the model only bounds loads */
+};
+
+int world_make(struct world *w, const struct ops_config *c,
+    struct ops_failure *failure);
+void world_end(struct world *w);
+
+/* Notes what differs, printf-like, and returns -1. */
+int world_fail(struct world *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/*
+ * What a library call gave, in `rc`; where `fail` names an allocation, that
+ * one fails, and if the call reported it, it is made again in peace: nothing
+ * may have changed.
+ */
+#define WORLD_CALL(rc, fail, call) do {                              \
+	world_arm(fail);                                             \
+	(rc) = (call);                                               \
+	if (world_disarm(fail) && (rc) == KVR_ENOMEM) {              \
+		ops_totals.failed_allocations++;                     \
+		(rc) = (call);                                       \
+	}                                                            \
+} while (0)
+void world_arm(unsigned fail);
+bool world_disarm(unsigned fail);
+
+/* Moves the clock as the operation says; sets call and time. */
+void world_move_time(struct world *w, const struct op *o);
+/* A call at `now`: sets call and time. */
+void world_look_at_clock(struct world *w, int64_t now);
+/* Room for n tokens; what is there stays. */
+int world_room(struct world *w, size_t n);
+/* The prompt at hand: the operation's, after `n` tokens that are there. */
+int world_prompt(struct world *w, const struct op *o, uint32_t scope,
+    size_t n);
+const struct kvr_request *world_request(struct world *w,
+    const struct op *o);
+uint64_t world_tokens_of(const struct world *w, uint64_t blocks);
+uint64_t world_prompt_tokens(const struct world *w);
+
+/* Matches and compares; found is then what any match must give. */
+int world_match(struct world *w, const struct op *o);
+/* found and a choice from it; what the choice gave. */
+int world_choose(struct world *w, const struct op *o,
+    const struct kvr_request *r, struct kvr_decision *out);
+int world_same_decision(struct world *w, const struct kvr_decision *got,
+    const struct kvr_decision *want);
+const struct kvr_overlap *world_found(const struct world *w, uint64_t id);
+
+/* A writing call may have ended old leases: those, and in their order. */
+int world_reap(struct world *w);
+/* After every writing call: O(1). */
+int world_glance(struct world *w);
+/* kvr_check, loads and a walk over all entries; changes nothing. */
+int world_check(struct world *w);
+/* After an expire that left nothing: counts, next expiry. */
+int world_check_expired(struct world *w);
+/* All leases and workers go: all cells must be free again. */
+int world_check_empty(struct world *w);
+
+/* steps.c, for steps_rest.c: one operation, 0 if all was equal. */
+int step_same(struct world *w, const char *call, int got, int want);
+/* The operation's worker, and what a call on it has to give. */
+uint64_t step_worker(const struct world *w, const struct op *o, int *want);
+/* A writing call succeeded; counter may be NULL. */
+int step_wrote(struct world *w, uint64_t *counter);
+int step_match(struct world *w, const struct op *o);
+int step_route(struct world *w, const struct op *o);
+int step_candidates(struct world *w, const struct op *o);
+int step_observe(struct world *w, const struct op *o);
+int step_reserve(struct world *w, const struct op *o);
+int step_reserve_on(struct world *w, const struct op *o);
+int step_commit(struct world *w, const struct op *o);
+int step_first_token(struct world *w, const struct op *o);
+int step_extend(struct world *w, const struct op *o);
+int step_output(struct world *w, const struct op *o);
+int step_finish(struct world *w, const struct op *o);
+int step_abort(struct world *w, const struct op *o);
+int step_reap(struct world *w, const struct op *o);
+
+#endif
