@@ -212,6 +212,7 @@ ops_config_draw(struct ops_source *s, struct ops_config *c)
 	c->policy = ops_pick(s, 3);
 	c->full = ops_pick(s, 8) == 7;
 	c->calm = ops_pick(s, 2) == 1;
+	c->lease_limit = ops_pick(s, 8) == 7 ? 150 : 0;
 	if (c->full)
 		c->region_bytes = c->workers > 8 ? 32 << 10 : 12 << 10;
 }
@@ -269,10 +270,10 @@ ops_config_print(FILE *to, const struct ops_config *c)
 {
 	fprintf(to, "%s: block_size %u unit %u hash %u eagle %u ttl %" PRId64
 	    " region %" PRIu64 " max_prompt_blocks %u workers %u alphabet %u"
-	    " scopes %u longest %u policy %u full %d\n", c->name,
-	    c->block_size, c->unit, c->hash, c->eagle, c->ttl,
+	    " scopes %u longest %u policy %u full %d lease_limit %" PRId64
+	    "\n", c->name, c->block_size, c->unit, c->hash, c->eagle, c->ttl,
 	    c->region_bytes, c->max_prompt_blocks, c->workers, c->alphabet,
-	    c->scopes, c->longest, c->policy, c->full);
+	    c->scopes, c->longest, c->policy, c->full, c->lease_limit);
 }
 
 /* ------------------------------------------------------------ shrink --- */
