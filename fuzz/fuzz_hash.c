@@ -80,7 +80,8 @@ setup(struct given *g, struct input *in)
 	g->rule = plain_rule(kind & 1, kind >> 1 & 1, size < 7 ? sizes[size]
 	    : size, (kind >> 2 & 1) & ~(kind >> 1), kind >> 3);
 	for (i = 0; i < SCOPES; i++) {
-		MUST(kvr_scope_init(&g->scopes[i], sizeof(g->scopes[i])) == KVR_OK);
+		MUST(kvr_scope_init(&g->scopes[i],
+		    sizeof(g->scopes[i])) == KVR_OK);
 		MUST(hash_scope_set(&g->rule, &g->scopes[i],
 		    KVR_SCOPE_ADAPTER, "a", i & 1) == KVR_OK);
 		MUST(hash_scope_set(&g->rule, &g->scopes[i], KVR_SCOPE_SALT,

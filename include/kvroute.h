@@ -106,11 +106,11 @@ struct kvr_options {
 	int64_t ttl_ns;             /* 120 s; 0 remembers nothing; -1 endless */
 	int64_t lease_limit_ns;     /* a lease this old is ended; 3600 s */
 	uint32_t unit;              /* enum kvr_unit; tokens */
-	uint32_t block_size;        /* units a block; auto: 16 tokens, 256 bytes */
+	uint32_t block_size;        /* units; auto: 16 tokens, 256 bytes */
 	uint32_t hash;              /* enum kvr_hash_kind; keyed */
 	uint32_t eagle;             /* 1: windows of block_size + 1 tokens */
 	uint32_t max_workers;       /* 1 to KVR_WORKERS_MAX; 256 */
-	uint32_t max_prompt_blocks; /* recorded of one prompt; auto: 1/8 region */
+	uint32_t max_prompt_blocks; /* recorded of a prompt; auto: 1/8 region */
 	uint32_t secret_kind;       /* enum kvr_secret_kind; random */
 	uint32_t reserved;          /* 0 */
 	unsigned char secret[KVR_SECRET_BYTES];
@@ -302,7 +302,7 @@ int kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 enum kvr_stage {
 	KVR_STAGE_ALL = 0,     /* prefill and decode on one worker */
 	KVR_STAGE_PREFILL = 1, /* disaggregated serving, first stage */
-	KVR_STAGE_DECODE = 2   /* second stage: by load alone, see kvr_request(3) */
+	KVR_STAGE_DECODE = 2   /* second stage: by load, see kvr_request(3) */
 };
 
 enum kvr_flags {
@@ -324,7 +324,7 @@ struct kvr_request {
 	uint64_t pinned;          /* a worker's id: no choice; 0 */
 	uint64_t seed;            /* of a choice with temperature */
 	uint64_t required_taints; /* only workers that carry all of these */
-	double overlap_credit;    /* overrides the policy's; below 0: policy's */
+	double overlap_credit;    /* instead of the policy's; below 0: not */
 	double prefill_scale;     /* the same */
 	double temperature;       /* the same */
 	uint32_t stage;           /* enum kvr_stage */
@@ -476,7 +476,7 @@ enum kvr_report_kind {
 };
 enum kvr_report_flags {
 	KVR_REPORT_STREAM = 1,     /* the answer was an event stream */
-	KVR_REPORT_NO_EVIDENCE = 2 /* a retry, an error, logprobs, images, ... */
+	KVR_REPORT_NO_EVIDENCE = 2 /* a retry, an error, logprobs, images */
 };
 /* What the engine said about the request, as kvr_report(3) tells. */
 struct kvr_report {
@@ -497,7 +497,7 @@ int kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags);
 int kvr_reap_owner(struct kvr *k, uint64_t owner, int64_t now,
     uint32_t *ended);
 
-/* -------------------------------------------------------- looking inside --- */
+/* ------------------------------------------------------ looking inside --- */
 
 struct kvr_stats {
 	size_t size;
@@ -525,7 +525,7 @@ struct kvr_stats {
 	uint64_t merges;
 	uint64_t extensions;        /* in place */
 	uint64_t truncated;         /* prompts not recorded whole */
-	uint64_t clock_back;        /* calls with a `now` before an earlier one */
+	uint64_t clock_back;        /* calls with `now` before an earlier one */
 	uint64_t emptied;           /* times the index was lost with a writer */
 };
 int kvr_stats(const struct kvr *k, struct kvr_stats *out);
@@ -553,9 +553,9 @@ int kvr_check(const struct kvr *k);
 /* One entry of the index: a worker's hold on a run of blocks. */
 struct kvr_entry {
 	uint64_t worker;
-	uint64_t parent;      /* sequence hash before the run; root of its scope */
+	uint64_t parent;      /* sequence hash before the run, or scope's root */
 	uint64_t sequence;    /* sequence hash of the run's last block */
-	int64_t age_ns;       /* since it was stamped; -1: reserved, not committed */
+	int64_t age_ns;       /* since it was stamped; -1: not committed yet */
 	uint32_t first_block; /* position in the prompt */
 	uint32_t blocks;
 	uint32_t pins;        /* leases that hold it */

@@ -432,7 +432,8 @@ check_counts(struct sums *s)
 	for (i = 1; i < s->k->layout.cells; i++)
 		if (s->seen[i] == 0)
 			return false;
-	return workers == s->k->region->workers && c->nodes == s->counts.nodes &&
+	return workers == s->k->region->workers &&
+	    c->nodes == s->counts.nodes &&
 	    c->entries == s->counts.entries && c->blocks == s->counts.blocks &&
 	    c->held == s->counts.held && c->leases == s->counts.leases;
 }

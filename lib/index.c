@@ -268,7 +268,7 @@ index_position(const struct kvr *k, uint32_t node)
 	return blocks;
 }
 
-/* ---------------------------------------------------------- making nodes --- */
+/* -------------------------------------------------------- making nodes --- */
 
 /*
  * Cells that index_insert and holds on all of the path may need at most: two
@@ -415,7 +415,7 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 	return node_make(k, p, node, path->depth, want);
 }
 
-/* ------------------------------------------------------- leaving, merging --- */
+/* ---------------------------------------------------- leaving, merging --- */
 
 /* Takes a hold away, and its node if it was the last. */
 void

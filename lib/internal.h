@@ -162,8 +162,8 @@ struct slot {
 	uint32_t spare_choice;
 	uint64_t taints;
 	uint64_t prefill;    /* tokens: of leases and from outside */
-	uint64_t blocks;     /* active, output and private ones, and outside's */
-	uint64_t identity;   /* keyed hash of name and rank: the last tie-break */
+	uint64_t blocks;     /* active, output and private, and outside's */
+	uint64_t identity;   /* keyed hash of name and rank: ends ties */
 	double weight;
 	uint32_t requests;   /* leases' and outside's */
 	uint32_t name;       /* its number in the names */
@@ -177,7 +177,7 @@ struct slot {
 	uint64_t active;     /* blocks pinned by leases, each once */
 	uint64_t output;     /* of blocks: output and private */
 	uint32_t rank;
-	uint32_t retired;    /* removed or reset; waits for its last reference */
+	uint32_t retired;    /* removed or reset; still referred to */
 	uint64_t spare_lists;
 
 	uint64_t capacity, max_batched;
@@ -463,7 +463,7 @@ struct found {
 struct found_set {
 	uint32_t count;
 	struct found *found; /* [slots] */
-	uint32_t *at;        /* [slots] where a slot stands in found, if it does */
+	uint32_t *at;        /* [slots] place of a slot in found, if any */
 };
 void index_match(const struct kvr *k, const struct kvr_prompt *p,
     int64_t horizon, struct found_set *set);
@@ -474,7 +474,7 @@ uint32_t index_cells(const struct kvr *k, const struct path *path,
 /* How a path is to be inserted. */
 struct insert {
 	uint32_t want;      /* blocks */
-	bool in_place;      /* a leaf may be extended, new blocks are confirmed */
+	bool in_place;      /* a leaf may grow; new blocks are confirmed */
 	uint32_t lease_end; /* only the leaf where the caller's lease ends; 0 */
 };
 uint32_t index_insert(struct kvr *k, const struct kvr_prompt *p,

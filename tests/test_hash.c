@@ -490,7 +490,7 @@ START_TEST(scope_errors)
 	    KVR_UNIT_TOKENS, 4, 0, 3);
 	struct kvr_scope s, before;
 
-	ck_assert_int_eq(kvr_scope_init(NULL, sizeof(struct kvr_scope)), KVR_EINVAL);
+	ck_assert_int_eq(kvr_scope_init(NULL, sizeof(s)), KVR_EINVAL);
 	kvr_scope_init(&s, sizeof(s));
 	s.digest[2] = 5;
 	before = s;

@@ -17,7 +17,7 @@ START_TEST(policy_defaults)
 {
 	struct kvr_policy p;
 
-	ck_assert_int_eq(kvr_policy_init(NULL, sizeof(struct kvr_policy)), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_init(NULL, sizeof(p)), KVR_EINVAL);
 	memset(&p, 0xff, sizeof(p));
 	ck_assert_int_eq(kvr_policy_init(&p, sizeof(p)), KVR_OK);
 	ck_assert_uint_eq(p.size, sizeof(p));
@@ -101,7 +101,7 @@ START_TEST(request_defaults)
 {
 	struct kvr_request r;
 
-	ck_assert_int_eq(kvr_request_init(NULL, sizeof(struct kvr_request)), KVR_EINVAL);
+	ck_assert_int_eq(kvr_request_init(NULL, sizeof(r)), KVR_EINVAL);
 	memset(&r, 0xff, sizeof(r));
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	ck_assert_uint_eq(r.size, sizeof(r));
