@@ -553,7 +553,7 @@ int kvr_check(const struct kvr *k);
 /* One entry of the index: a worker's hold on a run of blocks. */
 struct kvr_entry {
 	uint64_t worker;
-	uint64_t parent;      /* sequence hash before the run, or scope's root */
+	uint64_t parent;      /* sequence hash before the run, or the root */
 	uint64_t sequence;    /* sequence hash of the run's last block */
 	int64_t age_ns;       /* since it was stamped; -1: not committed yet */
 	uint32_t first_block; /* position in the prompt */
