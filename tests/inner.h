@@ -85,17 +85,24 @@ worker_of(char name)
 	return worker;
 }
 
-/* A region with all the workers it has room for. */
+/* The prompt, and as many workers, for a region that is there. */
 static inline void
-region_of(const struct kvr_options *o)
+people(uint32_t workers)
 {
 	uint32_t i;
 
 	letters_known = 0;
-	ck_assert_int_eq(kvr_new(o, &k), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
-	for (i = 0; i < o->max_workers && i < WORKERS_MOST; i++)
+	for (i = 0; i < workers && i < WORKERS_MOST; i++)
 		id[i] = worker_of((char)('0' + i));
+}
+
+/* A region with all the workers it has room for. */
+static inline void
+region_of(const struct kvr_options *o)
+{
+	ck_assert_int_eq(kvr_new(o, &k), KVR_OK);
+	people(o->max_workers);
 }
 
 static inline void
@@ -382,10 +389,20 @@ child_of(uint32_t parent, char letter)
 	return 0;
 }
 
+/* A run of no letters is drawn as one "?". */
+static inline void
+draw_run(struct drawing *d, const struct node *n)
+{
+	uint32_t i, length = letter_of(n->first) == '?' ? 1 : n->length;
+
+	for (i = 0; i < length; i++)
+		draw_letter(d, letter_of(run_get(k, n, i)));
+}
+
 static inline void
 draw_below(struct drawing *d, uint32_t parent)
 {
-	uint32_t node, i, drawn = 0;
+	uint32_t node, drawn = 0;
 	char c;
 
 	for (c = '?'; c <= 'z'; c++) {
@@ -394,9 +411,7 @@ draw_below(struct drawing *d, uint32_t parent)
 			continue;
 		if (drawn++ > 0)
 			draw_letter(d, ' ');
-		for (i = 0; i < node_at(k, node)->length; i++)
-			draw_letter(d, letter_of(run_get(k, node_at(k, node),
-			    i)));
+		draw_run(d, node_at(k, node));
 		draw_holders(d, node);
 		if (node_at(k, node)->children == 0)
 			continue;
