@@ -53,7 +53,7 @@ enum kvr_error {
 	KVR_EFORMAT = -4,     /* this memory is no region, or it is damaged */
 	KVR_EVERSION = -5,    /* a region of another format version */
 	KVR_EMISMATCH = -6,   /* region or prompt was made with other options */
-	KVR_ECLOCK = -7,      /* `now` is negative or three years ahead */
+	KVR_ECLOCK = -7,      /* `now` is negative, or three years ahead */
 	KVR_EWORKER = -8,     /* no such worker: unknown, removed or reset */
 	KVR_EEXIST = -9,      /* a worker of this name and rank exists */
 	KVR_EFULL = -10,      /* the table of workers or the region is full */

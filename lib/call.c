@@ -36,7 +36,7 @@ call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
 {
 	int error;
 
-	if (now < 0)
+	if (now < 0 || now > CLOCK_MOST)
 		return KVR_ECLOCK;
 	error = region_lock(k, wait);
 	if (error != KVR_OK)

@@ -51,6 +51,8 @@ enum {
 #define STAMP_NONE INT64_MIN
 /* How far ahead of the clock a `now` may be: about three years. */
 #define CLOCK_LEAP INT64_C(100000000000000000)
+/* No clock shows more: 146 years. Leaves room for sums, and for "none". */
+#define CLOCK_MOST (INT64_MAX / 2)
 
 enum cell_kind { CELL_FREE, CELL_TREE, CELL_NODE, CELL_HOLD, CELL_LEASE };
 
