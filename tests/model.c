@@ -95,8 +95,8 @@ model_time(const struct model *m, int64_t now, int64_t *time)
 {
 	const int64_t leap = INT64_C(100000000000000000);
 
-	if (now < 0 || (m->clock >= 0 && now > m->clock &&
-	    now - m->clock > leap))
+	if (now < 0 || now > INT64_MAX / 2 || (m->clock >= 0 &&
+	    now > m->clock && now - m->clock > leap))
 		return KVR_ECLOCK;
 	*time = now > m->clock ? now : m->clock;
 	return KVR_OK;
