@@ -117,56 +117,71 @@ struct matching {
 	uint32_t node, depth; /* where the prompt has got to */
 };
 
-/* A live holder of the first node: whoever is not here is nowhere. */
-static inline void
-match_first(const struct matching *m, uint32_t word, int64_t stamp)
+static inline bool
+pair_live(const struct matching *m, uint32_t word, int64_t stamp)
 {
-	struct found_set *set = m->set;
-	uint32_t slot = word & WORD_SLOT, i = set->count;
-	bool pinned = (word & WORD_PINNED) != 0;
-
-	if ((stamp <= m->horizon && !pinned) || slot >= m->slots ||
-	    i >= m->slots)
-		return;
-	set->at[slot] = i;
-	set->found[i].slot = slot;
-	set->found[i].blocks = m->depth;
-	set->found[i].active = pinned ? m->depth : 0;
-	set->found[i].deepest = m->node;
-	set->count = i + 1;
+	return ((stamp > m->horizon) | ((word & WORD_PINNED) != 0)) &&
+	    (word & WORD_SLOT) < m->slots;
 }
 
-/* A live holder of a later node. */
-static inline void
-match_next(const struct matching *m, uint32_t word, int64_t stamp)
+/*
+ * Holders of the first node: whoever is not here is nowhere. There may be as
+ * many as there are workers, so this loop writes each once and reads nothing
+ * back. Gives the new count.
+ */
+static uint32_t
+match_first(const struct matching *m, const uint16_t *words,
+    const int64_t *stamps, uint32_t pairs, uint32_t count)
 {
-	struct found_set *set = m->set;
-	uint32_t slot = word & WORD_SLOT, i;
-	bool pinned = (word & WORD_PINNED) != 0;
+	struct found *found = m->set->found;
+	uint32_t *at = m->set->at, depth = m->depth, node = m->node, i;
 
-	if ((stamp <= m->horizon && !pinned) || slot >= m->slots)
-		return;
-	i = set->at[slot];
-	if (i >= set->count || set->found[i].slot != slot)
-		return;
-	set->found[i].blocks = m->depth;
-	set->found[i].deepest = m->node;
-	if (pinned)
-		set->found[i].active = m->depth;
+	for (i = 0; i < pairs && count < m->slots; i++) {
+		uint32_t word = words[i], slot = word & WORD_SLOT;
+
+		if (!pair_live(m, word, stamps[i]))
+			continue;
+		at[slot] = count;
+		found[count].slot = slot;
+		found[count].blocks = depth;
+		found[count].active = (word & WORD_PINNED) != 0 ? depth : 0;
+		found[count].deepest = node;
+		count++;
+	}
+	return count;
 }
 
+/* Holders of a later node. */
 static void
-match_group(const struct matching *m, const struct group *g, uint32_t pairs,
-    bool first)
+match_next(const struct matching *m, const uint16_t *words,
+    const int64_t *stamps, uint32_t pairs, uint32_t count)
 {
-	uint32_t i;
+	struct found *found = m->set->found;
+	uint32_t i, at;
 
+	for (i = 0; i < pairs; i++) {
+		uint32_t slot = words[i] & WORD_SLOT;
+
+		if (!pair_live(m, words[i], stamps[i]))
+			continue;
+		at = m->set->at[slot];
+		if (at >= count || found[at].slot != slot)
+			continue;
+		found[at].blocks = m->depth;
+		found[at].deepest = m->node;
+		if ((words[i] & WORD_PINNED) != 0)
+			found[at].active = m->depth;
+	}
+}
+
+static uint32_t
+match_pairs(const struct matching *m, const uint16_t *words,
+    const int64_t *stamps, uint32_t pairs, uint32_t count, bool first)
+{
 	if (first)
-		for (i = 0; i < pairs; i++)
-			match_first(m, g->word[i], g->stamp[i]);
-	else
-		for (i = 0; i < pairs; i++)
-			match_next(m, g->word[i], g->stamp[i]);
+		return match_first(m, words, stamps, pairs, count);
+	match_next(m, words, stamps, pairs, count);
+	return count;
 }
 
 /* Every live holder of the node has the prompt up to m->depth. */
@@ -175,21 +190,22 @@ match_node(const struct kvr *k, const struct matching *m, bool first)
 {
 	const struct node *n = node_at(k, m->node);
 	uint32_t left = n->holders, group = n->holds, pairs;
+	uint32_t count = m->set->count;
 
 	if (left == 1) {
-		if (first)
-			match_first(m, n->word, n->stamp);
-		else
-			match_next(m, n->word, n->stamp);
-		return;
+		count = match_pairs(m, &n->word, &n->stamp, 1, count, first);
+		left = 0;
 	}
 	for (; left > 0; left -= pairs) {
 		const struct group *g = &cell_at(k, group)->group;
 
-		pairs = (left - 1) % PAIRS + 1;
 		group = g->next;
-		match_group(m, g, pairs, first);
+		__builtin_prefetch(cell_at(k, group));
+		pairs = (left - 1) % PAIRS + 1;
+		count = match_pairs(m, g->word, g->stamp, pairs, count,
+		    first);
 	}
+	m->set->count = count;
 }
 
 /*

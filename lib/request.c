@@ -23,39 +23,48 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 	return KVR_OK;
 }
 
+/* What filling in an overlap needs, apart from memory it may alias. */
+struct filling {
+	const struct kvr *k;
+	const struct kvr_prompt *p;
+	const uint32_t *generations;
+	uint64_t block_tokens; /* 0: they must be estimated */
+};
+
 /* As many as fit the field. */
 static inline uint32_t
-tokens_of(const struct kvr_prompt *p, uint32_t blocks)
+tokens_of(const struct filling *with, uint32_t blocks)
 {
-	uint64_t tokens = p->rule.unit == KVR_UNIT_TOKENS
-	    ? (uint64_t)blocks * p->rule.block_size : route_tokens(p, blocks);
+	uint64_t tokens = with->block_tokens * blocks;
 
+	if (with->block_tokens == 0)
+		tokens = route_tokens(with->p, blocks);
 	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
 }
 
 static inline void
-overlap_fill(const struct kvr *k, const struct kvr_prompt *p,
-    const struct found *f, struct kvr_overlap *o)
+overlap_fill(const struct filling *with, const struct found *f,
+    uint32_t generation, struct kvr_overlap *o)
 {
-	o->worker = (uint64_t)k->generations[f->slot] << 32 | (f->slot + 1);
+	o->worker = (uint64_t)generation << 32 | (f->slot + 1);
 	o->blocks = f->blocks;
 	o->active_blocks = f->active;
-	o->tokens = tokens_of(p, f->blocks);
+	o->tokens = tokens_of(with, f->blocks);
 	o->reserved = 0;
 }
 
 /* One that is as long as the caller's is written in place, which is faster. */
 static inline void
-overlap_write(const struct kvr *k, const struct kvr_prompt *p,
-    const struct found *f, struct kvr_overlap *out, size_t element, size_t n)
+overlap_write(const struct filling *with, const struct found *f,
+    uint32_t generation, struct kvr_overlap *out, size_t element, size_t n)
 {
 	struct kvr_overlap o;
 
 	if (element == sizeof(o)) {
-		overlap_fill(k, p, f, &out[n]);
+		overlap_fill(with, f, generation, &out[n]);
 		return;
 	}
-	overlap_fill(k, p, f, &o);
+	overlap_fill(with, f, generation, &o);
 	memcpy((char *)out + n * element, &o,
 	    element < sizeof(o) ? element : sizeof(o));
 }
@@ -66,16 +75,18 @@ overlaps_write(const struct kvr *k, const struct kvr_prompt *p,
     const struct found_set *set, struct kvr_overlap *out, size_t element,
     size_t capacity)
 {
+	const struct filling with = { k, p, k->generations,
+		p->rule.unit == KVR_UNIT_TOKENS ? p->rule.block_size : 0 };
+	const struct found *f = set->found, *end = f + set->count;
 	size_t n = 0;
-	uint32_t i;
 
-	for (i = 0; i < set->count; i++) {
-		const struct found *f = &set->found[i];
+	for (; f < end; f++) {
+		uint32_t generation = with.generations[f->slot];
 
-		if (!slot_in_use(k, f->slot))
+		if ((generation & 1) == 0)
 			continue;
 		if (n < capacity)
-			overlap_write(k, p, f, out, element, n);
+			overlap_write(&with, f, generation, out, element, n);
 		n++;
 	}
 	return n;
