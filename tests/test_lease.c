@@ -219,6 +219,19 @@ END_TEST
 
 static const uint32_t answer[64];
 
+/* In a region of its own, whose blocks are of four tokens. */
+static uint64_t
+reserve_in_fours(size_t tokens)
+{
+	struct kvr_options o = small_options();
+
+	o.block_size = 4;
+	region_of(&o);
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, answer, tokens),
+	    KVR_OK);
+	return reserved(0, 1);
+}
+
 /* Tokens of a prompt in blocks of four, of which so many are whole. */
 static void
 extend_to(uint64_t lease, size_t tokens, uint32_t blocks, int64_t now)
@@ -235,14 +248,9 @@ extend_to(uint64_t lease, size_t tokens, uint32_t blocks, int64_t now)
 /* Token by token: a block joins the path when it is whole. */
 START_TEST(partial_blocks)
 {
-	struct kvr_options o = small_options();
-	uint64_t lease;
+	uint64_t lease = reserve_in_fours(6);
 	uint32_t tokens;
 
-	o.block_size = 4;
-	region_of(&o);
-	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, answer, 6), KVR_OK);
-	lease = reserved(0, 1);
 	commit(lease, 1);
 	for (tokens = 6; tokens < 64; tokens += tokens < 30 ? 1 : 5)
 		extend_to(lease, tokens, tokens / 4, tokens);
@@ -255,13 +263,8 @@ END_TEST
 /* Less than a block: nothing to hold, yet a request with tokens to prefill. */
 START_TEST(no_whole_block)
 {
-	struct kvr_options o = small_options();
-	uint64_t lease;
+	uint64_t lease = reserve_in_fours(3);
 
-	o.block_size = 4;
-	region_of(&o);
-	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, answer, 3), KVR_OK);
-	lease = reserved(0, 1);
 	ck_load(0, 3, 0, 0, 1);
 	commit(lease, 2);
 	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, answer, 9), KVR_OK);
