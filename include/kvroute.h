@@ -537,7 +537,7 @@ struct kvr_worker_stats {
 	uint64_t requests;          /* running: leases and set from outside */
 	uint64_t prefill_tokens;
 	uint64_t active_blocks;     /* prompt blocks, shared ones once */
-	uint64_t output_blocks;
+	uint64_t output_blocks;     /* generated; prompt blocks not recorded */
 	uint64_t reserves;          /* requests reserved here, so far */
 	uint64_t prompt_tokens;     /* of them */
 	uint64_t predicted_tokens;  /* of them, predicted to be cached */

@@ -360,6 +360,9 @@ check_lease(struct sums *s, uint32_t i)
 	struct slot *mine = &s->slots[l->slot];
 	uint32_t node = l->node, blocks = 0, hold;
 
+	if ((l->flags & LEASE_VOID) != 0)
+		return node == 0 && l->blocks == 0 && l->prefill == 0 &&
+		    l->private == 0 && l->output == 0;
 	for (; node != 0; node = node_at(k, node)->parent) {
 		if (s->seen[node] != SEEN_NODE ||
 		    (hold = hold_find(k, node, l->slot)) == 0)

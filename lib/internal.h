@@ -108,7 +108,7 @@ struct hold {
 };
 
 enum lease_state { LEASE_RESERVED, LEASE_COMMITTED, LEASE_DECODING };
-enum lease_flags { LEASE_UNRECORDED = 1 };
+enum lease_flags { LEASE_UNRECORDED = 1, LEASE_VOID = 2 };
 
 struct lease {
 	uint32_t next;     /* in the bucket */
@@ -535,6 +535,7 @@ void lease_output(struct kvr *k, uint32_t lease, uint32_t blocks);
 void lease_finish(struct kvr *k, uint32_t lease, int64_t now);
 void lease_abort(struct kvr *k, uint32_t lease);
 void lease_reap_old(struct kvr *k, int64_t now, uint32_t budget);
+bool lease_void(struct kvr *k);
 uint32_t lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now);
 
 /* policy.c: what a choice may be asked for, and what is left open */

@@ -143,7 +143,7 @@ kvr_new(const struct kvr_options *options, struct kvr **out)
 	error = options_get(options, &o);
 	if (error != KVR_OK)
 		return error;
-	if (o.region_bytes > SIZE_MAX - CELL)
+	if (o.region_bytes > PTRDIFF_MAX - CELL)
 		return KVR_EINVAL;
 	k = calloc(1, sizeof(*k));
 	if (k == NULL)
@@ -357,6 +357,8 @@ kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
 	if (error != KVR_OK)
 		return error;
 	error = worker_add(k, name, name_len, &w, &slot);
+	if (error == KVR_EFULL && lease_void(k))
+		error = worker_add(k, name, name_len, &w, &slot);
 	if (error == KVR_OK)
 		*id = worker_id(k, slot);
 	return call_written(k, NULL, error);
@@ -529,6 +531,8 @@ kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
 	if (!worker_slot(k, id, &slot))
 		error = KVR_EWORKER;
 	else
+		error = worker_reset(k, slot, &fresh);
+	if (error == KVR_EFULL && lease_void(k))
 		error = worker_reset(k, slot, &fresh);
 	if (error == KVR_OK)
 		*new_id = worker_id(k, fresh);

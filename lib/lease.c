@@ -17,6 +17,9 @@
  * part, and a merge never takes a node in which a lease ends. Leases stand on
  * a list by age, so that those of the dead can be found; and in the table of
  * entries by their number, which is never given twice.
+ *
+ * When the worker goes, its leases stay valid numbers. Should their slots be
+ * wanted, they let go of them (lease_void), and are nothing but numbers.
  */
 #include "internal.h"
 
@@ -113,10 +116,12 @@ tokens_to_prefill(const struct kvr_prompt *p, const struct booking *b)
 
 /* ------------------------------------------------------------- opening --- */
 
+/* Its worker has gone: the lease is a number that has yet to be ended. */
 static bool
-slot_retired(const struct kvr *k, const struct lease *l)
+lease_idle(const struct kvr *k, const struct lease *l)
 {
-	return slot_at(k, l->slot)->retired != 0;
+	return (l->flags & LEASE_VOID) != 0 ||
+	    slot_at(k, l->slot)->retired != 0;
 }
 
 /* How much of a prompt is recorded, if there is room. */
@@ -174,7 +179,7 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 
 	if (l->state == LEASE_RESERVED)
 		l->state = LEASE_COMMITTED;
-	if (!slot_retired(k, l))
+	if (!lease_idle(k, l))
 		index_stamp(k, l->node, l->slot, now);
 }
 
@@ -186,6 +191,8 @@ lease_first_token(struct kvr *k, uint32_t lease)
 	if (l->state == LEASE_RESERVED)
 		return KVR_ESTATE;
 	l->state = LEASE_DECODING;
+	if ((l->flags & LEASE_VOID) != 0)
+		return KVR_OK;
 	book_prefill(k, l, 0);
 	worker_recount(k, l->slot);
 	return KVR_OK;
@@ -229,7 +236,7 @@ lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
 
 	if (l->state == LEASE_RESERVED)
 		return KVR_ESTATE;
-	if (slot_retired(k, l))
+	if (lease_idle(k, l))
 		return KVR_OK;
 	if (!extends(k, l, p))
 		return KVR_EMISMATCH;
@@ -244,6 +251,8 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 {
 	struct lease *l = lease_at(k, lease);
 
+	if ((l->flags & LEASE_VOID) != 0)
+		return;
 	if (blocks > UINT32_MAX - l->output)
 		blocks = UINT32_MAX - l->output;
 	book_output(k, l, l->output + blocks);
@@ -252,24 +261,55 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 
 /* -------------------------------------------------------------- ending --- */
 
+/* What the lease holds of its worker: pins, load, its place in the slot. */
 static void
-lease_end(struct kvr *k, uint32_t lease)
+lease_let_go(struct kvr *k, struct lease *l)
 {
-	struct lease *l = lease_at(k, lease);
 	struct slot *s = slot_at(k, l->slot);
-	uint32_t slot = l->slot;
 
-	index_unpin(k, l->node, slot);
+	if ((l->flags & LEASE_VOID) != 0)
+		return;
+	index_unpin(k, l->node, l->slot);
 	book_prefill(k, l, 0);
 	book_private(k, l, 0);
 	book_output(k, l, 0);
 	s->requests--;
 	s->leases--;
+	worker_recount(k, l->slot);
+	slot_forgo(k, l->slot);
+	l->flags |= LEASE_VOID;
+	l->node = l->blocks = 0;
+}
+
+static void
+lease_end(struct kvr *k, uint32_t lease)
+{
+	lease_let_go(k, lease_at(k, lease));
 	lease_unlink(k, lease);
-	l->kind = CELL_FREE;
+	lease_at(k, lease)->kind = CELL_FREE;
 	cell_give(k, lease);
-	worker_recount(k, slot);
-	slot_forgo(k, slot);
+}
+
+/*
+ * Leases of retired slots let go of them, so that the slots can be used again;
+ * as numbers the leases stay. True if there was any.
+ */
+bool
+lease_void(struct kvr *k)
+{
+	uint32_t i = k->region->lease_first, limit = k->layout.cells;
+	bool any = false;
+
+	for (; i != 0 && limit > 0; limit--) {
+		struct lease *l = lease_at(k, i);
+
+		if ((l->flags & LEASE_VOID) == 0 && lease_idle(k, l)) {
+			lease_let_go(k, l);
+			any = true;
+		}
+		i = l->age_next;
+	}
+	return any;
 }
 
 void

@@ -565,19 +565,3 @@ model_void_leases(const struct model *m)
 		n += model_worker_find(m, l->worker) == NULL;
 	return n;
 }
-
-uint64_t
-model_void_workers(const struct model *m)
-{
-	const struct lease *l, *o;
-	uint64_t n = 0;
-
-	for (l = m->leases; l != NULL; l = l->hh.next) {
-		if (model_worker_find(m, l->worker) != NULL)
-			continue;
-		for (o = m->leases; o->worker != l->worker; o = o->hh.next)
-			continue;
-		n += o == l;
-	}
-	return n;
-}

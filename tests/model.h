@@ -110,8 +110,6 @@ bool model_lease_grows(const struct model *m, uint64_t lease, uint32_t upto);
 uint64_t model_leases(const struct model *m);
 /* Open ones whose worker was removed or reset. */
 uint64_t model_void_leases(const struct model *m);
-/* Of how many workers they are. */
-uint64_t model_void_workers(const struct model *m);
 
 /* Forgets the records that are not live. */
 void model_sweep(struct model *m, int64_t time);

@@ -8,20 +8,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-/*
- * A retired slot is used again when its last lease has ended; there are twice
- * as many slots as workers.
- */
-static bool
-slots_used_up(const struct world *w)
-{
-	uint32_t i, known = 0;
-
-	for (i = 0; i < w->c->workers; i++)
-		known += model_worker_known(w->m, w->names[i].id);
-	return known + model_void_workers(w->m) >= 2 * w->c->workers;
-}
-
 static int
 do_expire(struct world *w, const struct op *o)
 {
@@ -56,9 +42,7 @@ do_add(struct world *w, const struct op *o)
 	facts.rank = o->worker % 2;
 	WORLD_CALL(rc, o->fail, kvr_worker_add(w->k, name->text,
 	    strlen(name->text), &facts, &id));
-	if (rc == KVR_EFULL && !there && slots_used_up(w))
-		there = true;
-	else if (step_same(w, "kvr_worker_add", rc, there ? KVR_EEXIST
+	if (step_same(w, "kvr_worker_add", rc, there ? KVR_EEXIST
 	    : KVR_OK) != 0)
 		return -1;
 	if (there)
@@ -94,8 +78,6 @@ do_reset(struct world *w, const struct op *o)
 
 	id = step_worker(w, o, &want);
 	WORLD_CALL(rc, o->fail, kvr_worker_reset(w->k, id, &fresh));
-	if (rc == KVR_EFULL && want == KVR_OK && slots_used_up(w))
-		want = rc;
 	if (step_same(w, "kvr_worker_reset", rc, want) != 0)
 		return -1;
 	if (rc != KVR_OK)

@@ -186,20 +186,10 @@ END_TEST
 
 enum { INCARNATIONS = 3000 };
 
-static int
-ascending(const void *a, const void *b)
-{
-	uint64_t x, y;
-
-	memcpy(&x, a, sizeof(x));
-	memcpy(&y, b, sizeof(y));
-	return x < y ? -1 : x > y;
-}
-
-/* However often workers come back: no id is 0, none is given twice. */
+/* However often workers come back: an id of a slot is above all before it. */
 START_TEST(ids_are_never_given_twice)
 {
-	static uint64_t given[INCARNATIONS];
+	uint64_t last[2 * WORKERS] = { 0 };
 	uint32_t i, w;
 
 	by_chance();
@@ -211,14 +201,12 @@ START_TEST(ids_are_never_given_twice)
 			drop(id[w]);
 			id[w] = worker_of((char)('0' + w));
 		}
-		must(id[w] != 0 && (uint32_t)id[w] != 0);
-		given[i] = id[w];
+		must(slot_of(id[w]) < 2 * WORKERS);
+		must(id[w] > last[slot_of(id[w])]);
+		last[slot_of(id[w])] = id[w];
 		if (pick(3) == 0)
 			observe(w, "ab", i);
 	}
-	qsort(given, INCARNATIONS, sizeof(given[0]), ascending);
-	for (i = 1; i < INCARNATIONS; i++)
-		must(given[i] != given[i - 1]);
 }
 END_TEST
 
@@ -271,36 +259,39 @@ START_TEST(set_leaves_the_rank)
 }
 END_TEST
 
-/* Only a lease keeps a retired slot; holds are reclaimed when it is needed. */
-START_TEST(slots_run_out)
+/*
+ * As many resets as one likes, with leases open on every incarnation: when
+ * slots are wanted, leases of the gone let go of theirs, and stay numbers.
+ */
+START_TEST(leases_let_go_of_slots)
 {
-	uint64_t lease[WORKERS], worker, before;
+	enum { TIMES = 5 * WORKERS };
+	uint64_t lease[TIMES], gone;
 	uint32_t i;
 
-	for (i = 0; i < WORKERS; i++) {
+	for (i = 0; i < TIMES; i++) {
 		lease[i] = reserve(0, "abcd", i);
 		observe(0, "mnop", i);
+		gone = id[0];
 		ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
+		ck_assert_uint_ne(id[0], gone);
+		region_sound();
 	}
-	/* as many slots wait as there are workers: none is left */
-	before = id[0];
-	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_EFULL);
-	ck_assert_uint_eq(id[0], before);
-	observe(0, "abcd", 10);
-	ck_assert_uint_eq(overlap(0, 10), 4);
-	drop(id[3]); /* its slot was free of everything at once */
-	ck_assert_int_eq(add("3", 0, &worker), KVR_OK);
-	ck_assert_uint_ne(worker, id[3]);
-	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_EFULL);
-	region_sound();
-	finish(lease[2], 11);
-	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
-	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
-	ck_assert_uint_eq(overlap(0, 11), 0);
-	give_up(lease[0], 12);
-	give_up(lease[1], 12);
-	finish(lease[3], 12);
-	(void)expire(12, 100);
+	ck_assert_uint_eq(stats().leases, TIMES);
+	ck_assert_uint_eq(worker_stats(0).requests, 0);
+	for (i = 0; i < TIMES; i++) {
+		ck_assert_int_eq(kvr_commit(k, lease[i], 100, 0), KVR_OK);
+		ck_assert_int_eq(kvr_first_token(k, lease[i], 100, 0), KVR_OK);
+		ck_assert_int_eq(kvr_output_blocks(k, lease[i], 9, 100, 0),
+		    KVR_OK);
+		if (i % 2 == 0)
+			finish(lease[i], 100);
+		else
+			give_up(lease[i], 100);
+		region_sound();
+	}
+	ck_assert_uint_eq(worker_stats(0).output_blocks, 0);
+	(void)expire(100, UINT32_MAX);
 	ck_tree("");
 }
 END_TEST
@@ -529,7 +520,7 @@ suite_worker(void)
 	tcase_add_test(t, ids_are_never_given_twice);
 	tcase_add_test(t, reset_keeps_name_and_facts);
 	tcase_add_test(t, set_leaves_the_rank);
-	tcase_add_test(t, slots_run_out);
+	tcase_add_test(t, leases_let_go_of_slots);
 	tcase_add_test(t, spare_slots_are_cleared);
 	t = small_case(s, "load");
 	tcase_add_test(t, loads_from_outside);
