@@ -123,7 +123,7 @@ START_TEST(extreme_options)
 	high.block_size = 65536;
 	high.eagle = 1;
 	high.max_workers = KVR_WORKERS_MAX;
-	high.max_prompt_blocks = KVR_AUTO - 1;
+	high.max_prompt_blocks = 1 << 27;
 	got = in_force(&high);
 	ck_same_options(&got, &high);
 	high.eagle = 0;
@@ -133,6 +133,32 @@ START_TEST(extreme_options)
 	high.ttl_ns = 0;
 	got = in_force(&high);
 	ck_same_options(&got, &high);
+}
+END_TEST
+
+/* One beyond what is taken, and what does not go together. */
+START_TEST(too_extreme_options)
+{
+	static const uint32_t most[] = { 65536, 262144 };
+	struct kvr_options o, good = defaults();
+	struct kvr *made;
+	uint32_t unit;
+
+#define REFUSED(change) do { \
+	o = good; \
+	change; \
+	ck_assert_msg(kvr_new(&o, &made) == KVR_EINVAL, #change); \
+} while (0)
+	good.region_bytes = 1 << 20;
+	for (unit = 0; unit < 2; unit++)
+		REFUSED((o.unit = unit, o.block_size = most[unit] + 1));
+	REFUSED(o.lease_limit_ns = 0);
+	REFUSED(o.max_prompt_blocks = (uint32_t)KVR_AUTO + 1);
+	REFUSED((o.eagle = 1, o.unit = KVR_UNIT_BYTES));
+	REFUSED(o.secret_kind = KVR_SECRET_GIVEN); /* of zeros */
+#undef REFUSED
+	o.hash = KVR_HASH_DYNAMO; /* whose secret is known anyway */
+	ck_assert_uint_eq(in_force(&o).secret_kind, KVR_SECRET_GIVEN);
 }
 END_TEST
 
@@ -484,6 +510,7 @@ suite_kvroute(void)
 	tcase_add_test(t, auto_prompt_blocks);
 	tcase_add_test(t, auto_block_size);
 	tcase_add_test(t, extreme_options);
+	tcase_add_test(t, too_extreme_options);
 	tcase_add_test(t, extreme_times);
 	tcase_add_test(t, secrets);
 	tcase_add_test(t, options_read);
