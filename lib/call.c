@@ -31,6 +31,18 @@ call_time(const struct kvr *k, struct call *c, int64_t now)
 	return KVR_OK;
 }
 
+/*
+ * The lock was somebody's who died in the middle of a change, or is dirty for
+ * another reason: the disposable part is empty already (region.c), the names
+ * and slots of the workers are put in order.
+ */
+static void
+call_mend(struct kvr mine)
+{
+	worker_mend(&mine);
+	atomic_store(&mine.region->dirty, 0);
+}
+
 static int
 call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
 {
@@ -41,6 +53,8 @@ call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
 	error = region_lock(k, wait);
 	if (error != KVR_OK)
 		return error;
+	if (atomic_load(&k->region->dirty) != 0)
+		call_mend(*k);
 	error = call_time(k, c, now);
 	if (error != KVR_OK)
 		region_unlock(k);
@@ -67,9 +81,12 @@ call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
 	if ((flags & ~(uint32_t)KVR_NOWAIT) != 0)
 		return KVR_EINVAL;
 	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
-	if (error == KVR_OK)
+	if (error == KVR_OK) {
 		atomic_store_explicit(&k->region->dirty, 1,
 		    memory_order_seq_cst);
+		/* no change is to be made before that; see region.c */
+		atomic_signal_fence(memory_order_seq_cst);
+	}
 	return error;
 }
 
@@ -83,6 +100,7 @@ call_written(struct kvr *k, const struct call *c, int error)
 		lease_reap_old(k, c->now, REAP_PER_CALL);
 		retain_expire(k, c->now, c->budget);
 	}
+	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&k->region->dirty, 0, memory_order_release);
 	region_unlock(k);
 	return error;

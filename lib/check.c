@@ -15,6 +15,8 @@
  *            knows the heads
  *   leases   a lease's node is where its blocks end; pins are the leases that
  *            pass; loads are what the leases and the outside say
+ *   names    each is found by itself, knows its worker's slot, and is known
+ *            there; what is free is on a list of the free, once
  *   counts   all counters are what a count gives
  */
 #include "internal.h"
@@ -25,12 +27,15 @@
 struct sums {
 	const struct kvr *k;
 	uint8_t *seen;      /* [cells] what a cell was found to be */
-	uint32_t *children; /* [cells] of a node, as its children say */
+	uint32_t *children; /* [cells] of a node, as its children say; of a */
+	                    /* group, the node it belongs to */
 	uint32_t *pins;     /* [cells] of a hold, as the leases say */
 	struct slot *slots; /* [slots] counters only */
 	struct counts counts;
 	uint32_t free_cells;
 	uint64_t holds;     /* of retired slots too */
+	uint64_t listed[2]; /* holds that say so, less those met on a list: */
+	                    /* by release, by stamp */
 };
 
 enum { SEEN_FREE = 1, SEEN_PIECE, SEEN_NODE, SEEN_GROUP, SEEN_HOLD,
@@ -75,6 +80,8 @@ check_free(struct sums *s)
 	const struct region *r = k->region;
 	uint32_t i;
 
+	if (r->magazine_count > MAGAZINE)
+		return false;
 	for (i = 0; i < r->magazine_count; i++, s->free_cells++)
 		if (!claim(s, r->magazine[i], SEEN_FREE))
 			return false;
@@ -84,6 +91,9 @@ check_free(struct sums *s)
 		if (!claim(s, i, SEEN_FREE))
 			return false;
 		s->free_cells++;
+		if (t->kind == CELL_TREE && (t->level >= RUN_LEVELS ||
+		    t->first >= t->last))
+			return false;
 		if (t->kind == CELL_TREE && !claim_pieces(s, t->run, t->level,
 		    0, t->first, t->last - 1, SEEN_FREE))
 			return false;
@@ -97,13 +107,15 @@ check_free(struct sums *s)
 /* --------------------------------------------------------------- nodes --- */
 
 static bool
-check_groups(struct sums *s, const struct node *n)
+check_groups(struct sums *s, uint32_t node)
 {
+	const struct node *n = node_at(s->k, node);
 	uint32_t left = n->holders, group = n->holds;
 
 	for (; n->holders > 1 && left > 0;) {
 		if (!claim(s, group, SEEN_GROUP))
 			return false;
+		s->children[group] = node;
 		left -= (left - 1) % PAIRS + 1;
 		group = cell_at(s->k, group)->group.next;
 	}
@@ -135,7 +147,7 @@ check_node(struct sums *s, uint32_t i)
 	    run_level(last + 1) > n->level)
 		return false;
 	if (!claim_pieces(s, n->run, n->level, 0, n->begin / PIECE,
-	    last / PIECE, SEEN_PIECE) || !check_groups(s, n))
+	    last / PIECE, SEEN_PIECE) || !check_groups(s, i))
 		return false;
 	if (run_get(k, n, 0) != n->first ||
 	    run_get(k, n, n->length - 1) != (uint32_t)n->end)
@@ -167,8 +179,9 @@ check_nodes(struct sums *s)
 
 /* The pair that a match reads is what the hold says. */
 static bool
-check_pair(const struct kvr *k, const struct hold *h)
+check_pair(const struct sums *s, const struct hold *h)
 {
+	const struct kvr *k = s->k;
 	const struct node *n = node_at(k, h->node);
 	uint16_t word = n->word;
 	int64_t stamp = n->stamp;
@@ -178,7 +191,9 @@ check_pair(const struct kvr *k, const struct hold *h)
 	if (h->group != 0) {
 		const struct group *g = &cell_at(k, h->group)->group;
 
-		if (h->lane >= PAIRS)
+		if (h->lane >= PAIRS || h->group >= k->layout.cells ||
+		    s->seen[h->group] != SEEN_GROUP ||
+		    s->children[h->group] != h->node)
 			return false;
 		word = g->word[h->lane];
 		stamp = g->stamp[h->lane];
@@ -201,6 +216,21 @@ check_above(const struct kvr *k, const struct hold *h)
 	return i != 0 && above->pins >= h->pins && above->stamp >= h->stamp;
 }
 
+/* What is on no list is pinned; idle: not; unconfirmed: pinned, and due. */
+static bool
+check_flags(const struct kvr *k, const struct hold *h)
+{
+	bool pinned = h->pins > 0;
+	bool unconfirmed = (h->flags & HOLD_UNCONFIRMED) != 0;
+
+	if (((h->flags & HOLD_LISTED) == 0 && !pinned) ||
+	    ((h->flags & HOLD_IDLE) != 0 && pinned))
+		return false;
+	if (unconfirmed)
+		return pinned && h->stamp <= horizon_at(k, k->region->clock);
+	return h->stamp != STAMP_NONE;
+}
+
 static bool
 check_hold(struct sums *s, uint32_t i)
 {
@@ -213,18 +243,16 @@ check_hold(struct sums *s, uint32_t i)
 	    h->node >= k->layout.cells || s->seen[h->node] != SEEN_NODE ||
 	    hold_find(k, h->node, h->slot) != i)
 		return false;
-	if (!check_pair(k, h) || !check_above(k, h))
-		return false;
-	if ((h->flags & HOLD_LISTED) == 0 && h->pins == 0)
-		return false;
-	if ((h->flags & (HOLD_IDLE | HOLD_UNCONFIRMED)) != 0 &&
-	    ((h->flags & HOLD_IDLE) != 0) != (h->pins == 0))
+	if (!check_pair(s, h) || !check_above(k, h) || !check_flags(k, h))
 		return false;
 	mine = &s->slots[h->slot];
 	mine->entries++;
 	mine->held += length;
 	mine->active += h->pins > 0 ? length : 0;
 	s->holds++;
+	s->listed[1] += (h->flags & HOLD_LISTED) != 0;
+	s->listed[0] += (h->flags & HOLD_IDLE) != 0 &&
+	    slot_at(k, h->slot)->retired == 0;
 	if (slot_at(k, h->slot)->retired == 0) {
 		s->counts.entries++;
 		s->counts.held += length;
@@ -264,10 +292,7 @@ check_entries(struct sums *s)
 
 /* --------------------------------------------------------------- order --- */
 
-/*
- * `place` gets the place of each hold in its list; a hold whose parent's
- * place is known already stands after it: wrong.
- */
+/* Links both ways, flags, the slot; along a list by stamp, stamps ascend. */
 static bool
 check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 {
@@ -287,6 +312,7 @@ check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 		if (slot < k->layout.slots && (h->slot != slot ||
 		    (by_stamp && h->stamp < stamp)))
 			return false;
+		s->listed[by_stamp]--;
 		stamp = h->stamp;
 		prev = i;
 		i = by_stamp ? h->stamp_next : h->release_next;
@@ -327,11 +353,30 @@ check_one_order(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 	    check_children_first(s, l, by_stamp);
 }
 
+/* Every match was won by the older of the two who came to it. */
+static bool
+check_matches(const struct kvr *k)
+{
+	uint32_t i, leaves = k->layout.leaves;
+
+	for (i = 1; i < leaves; i++) {
+		uint32_t l = 2 * i, r = l + 1, winner = k->winner[i];
+
+		l = l >= leaves ? l - leaves : k->winner[l];
+		r = r >= leaves ? r - leaves : k->winner[r];
+		if (l >= leaves || r >= leaves || (winner != l && winner != r) ||
+		    k->oldest[winner] > k->oldest[l] ||
+		    k->oldest[winner] > k->oldest[r])
+			return false;
+	}
+	return true;
+}
+
 static bool
 check_order(struct sums *s)
 {
 	const struct kvr *k = s->k;
-	uint32_t i, best = 0;
+	uint32_t i;
 
 	if (!check_one_order(s, k->region->dead, UINT32_MAX, true))
 		return false;
@@ -344,10 +389,11 @@ check_order(struct sums *s)
 		    !check_one_order(s, p->by_release, i, false) ||
 		    k->oldest[i] != oldest)
 			return false;
-		if (oldest < k->oldest[best])
-			best = i;
 	}
-	return k->oldest[order_oldest_slot(k)] == k->oldest[best];
+	for (; i < k->layout.leaves; i++)
+		if (k->oldest[i] != INT64_MAX)
+			return false;
+	return s->listed[0] == 0 && s->listed[1] == 0 && check_matches(k);
 }
 
 /* -------------------------------------------------------------- leases --- */
@@ -358,13 +404,14 @@ check_lease(struct sums *s, uint32_t i)
 	const struct kvr *k = s->k;
 	const struct lease *l = lease_at(k, i);
 	struct slot *mine = &s->slots[l->slot];
-	uint32_t node = l->node, blocks = 0, hold;
+	uint32_t node = l->node, blocks = 0, hold, limit = k->layout.cells;
 
 	if ((l->flags & LEASE_VOID) != 0)
 		return node == 0 && l->blocks == 0 && l->prefill == 0 &&
 		    l->private == 0 && l->output == 0;
 	for (; node != 0; node = node_at(k, node)->parent) {
-		if (s->seen[node] != SEEN_NODE ||
+		if (limit-- == 0 || node >= k->layout.cells ||
+		    s->seen[node] != SEEN_NODE ||
 		    (hold = hold_find(k, node, l->slot)) == 0)
 			return false;
 		blocks += node_at(k, node)->length;
@@ -401,6 +448,58 @@ check_leases(struct sums *s)
 		    s->pins[i] != hold_at(k, i)->pins)
 			return false;
 	return true;
+}
+
+/* --------------------------------------------------------------- names --- */
+
+static bool
+check_name(const struct kvr *k, uint32_t number)
+{
+	const struct name *n = &k->names[number - 1];
+	uint32_t slot;
+
+	return n->length > 0 && n->length <= KVR_NAME_MAX &&
+	    slot_in_use(k, n->slot) && slot_at(k, n->slot)->name == number &&
+	    worker_find(k, n->text, n->length, slot_at(k, n->slot)->rank,
+	    &slot) && slot == n->slot;
+}
+
+/* Free slots are linked by their names: slots that no one waits for. */
+static bool
+check_free_slots(const struct kvr *k)
+{
+	uint32_t i, free = 0, used = 0, limit = k->layout.slots;
+
+	for (i = k->region->slot_free; i != 0; i = slot_at(k, i - 1)->name) {
+		if (limit-- == 0 || i > k->region->slots_used ||
+		    slot_in_use(k, i - 1) || slot_at(k, i - 1)->retired != 0)
+			return false;
+		free++;
+	}
+	for (i = 0; i < k->layout.slots; i++)
+		used += slot_in_use(k, i) || slot_at(k, i)->retired != 0;
+	return used + free == k->region->slots_used;
+}
+
+static bool
+check_names(const struct kvr *k)
+{
+	uint32_t i, used = 0, limit = k->layout.names;
+
+	for (i = 1; i <= k->layout.names; i++) {
+		if (k->names[i - 1].used == 0)
+			continue;
+		if (!check_name(k, i))
+			return false;
+		used++;
+	}
+	for (i = k->region->name_free; i != 0; i = k->names[i - 1].next) {
+		if (i > k->layout.names || limit-- == 0 ||
+		    k->names[i - 1].used != 0)
+			return false;
+		used++;
+	}
+	return used == k->layout.names && check_free_slots(k);
 }
 
 /* -------------------------------------------------------------- counts --- */
@@ -463,7 +562,8 @@ check_region(const struct kvr *k)
 	if (sums_begin(&s, k))
 		error = check_free(&s) && check_nodes(&s) &&
 		    check_entries(&s) && check_order(&s) &&
-		    check_leases(&s) && check_counts(&s) ? KVR_OK
+		    check_leases(&s) && check_names(k) &&
+		    check_counts(&s) ? KVR_OK
 		    : KVR_ECORRUPT;
 	free(s.seen);
 	free(s.children);

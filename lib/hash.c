@@ -519,3 +519,14 @@ hash_block_media(const struct hash_rule *rule, const struct hash_chain *chain,
 	}
 	return XXH3_64bits_digest(&state);
 }
+
+uint64_t
+hash_tail(const struct hash_rule *rule, const void *tail, size_t n)
+{
+	if (n == 0)
+		return 0;
+	if (rule->kind == KVR_HASH_DYNAMO)
+		return XXH3_64bits_withSeed(tail, n, SEED);
+	return XXH3_64bits_withSecret(tail, n, rule->secret,
+	    KVR_SECRET_BYTES);
+}

@@ -51,6 +51,9 @@ struct hash_chain {
 	unsigned char secret[KVR_SECRET_BYTES]; /* of long blocks; dynamo */
 };
 
+/* Of what is no whole block; tells prompts apart that end in one. */
+uint64_t hash_tail(const struct hash_rule *rule, const void *tail, size_t n);
+
 /* Puts the chain before the first block in this scope; gives the root. */
 uint64_t hash_start(const struct hash_rule *rule, const struct kvr_scope *scope,
     struct hash_chain *chain);
@@ -116,6 +119,7 @@ struct kvr_prompt {
 	uint32_t blocks;         /* complete blocks */
 	uint32_t closed;
 	uint64_t units;          /* tokens or bytes given in all */
+	uint64_t tail_digest;    /* of what follows the last block */
 	uint64_t *allowed;       /* [n_allowed] worker ids; n 0: all */
 	size_t n_allowed;
 	void *scratch;           /* see prompt_scratch */

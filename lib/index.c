@@ -241,21 +241,33 @@ index_match(const struct kvr *k, const struct kvr_prompt *p, int64_t horizon,
 	}
 }
 
-/* Where the first `want` blocks of the prompt leave the tree. */
+/*
+ * Where the first `want` blocks of the prompt leave the tree. A lease that
+ * grows is walked from its end: the way there is its own, whatever else the
+ * table may find under the same 32 bits. A child of another node that ends
+ * with the same hash is not on the path.
+ */
 void
 index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
-    struct path *path)
+    const struct insert *how, struct path *path)
 {
 	uint64_t prev = p->root;
 
 	memset(path, 0, sizeof(*path));
+	if (how->lease_end != 0) {
+		path->node = how->lease_end;
+		path->inside = node_at(k, path->node)->length;
+		path->depth = how->depth;
+		path->nodes = 1;
+		prev = node_at(k, path->node)->end;
+	}
 	while (path->depth < want) {
 		uint32_t i = child_find(k, prev,
 		    (uint32_t)p->sequence[path->depth]);
 		const struct node *n = node_at(k, i);
 		uint32_t common;
 
-		if (i == 0 || n->length == 0)
+		if (i == 0 || n->length == 0 || n->parent != path->node)
 			break;
 		common = node_common(k, n, p->sequence + path->depth,
 		    want - path->depth);
@@ -286,22 +298,36 @@ index_position(const struct kvr *k, uint32_t node)
 
 /* -------------------------------------------------------- making nodes --- */
 
+/* Nodes of the path on which the slot has no hold yet. */
+uint32_t
+index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
+{
+	uint32_t node = path->node, left = path->nodes, missing = 0;
+
+	for (; node != 0 && left > 0; left--) {
+		missing += hold_find(k, node, slot) == 0;
+		node = node_at(k, node)->parent;
+	}
+	return missing;
+}
+
 /*
  * Cells that index_insert and holds on all of the path may need at most: two
- * for each hold (a group may begin with it), and what a split and a new leaf
- * take.
+ * for each hold that is missing (a group may begin with it), and what a split
+ * and a new leaf take.
  */
 uint32_t
-index_cells(const struct kvr *k, const struct path *path, uint32_t want)
+index_cells(const struct kvr *k, const struct path *path, uint32_t want,
+    uint32_t missing)
 {
 	const struct node *n = node_at(k, path->node);
-	uint32_t cells = 2 * (path->nodes + 2);
+	uint32_t cells = 2 * missing;
 
 	if (path->node != 0 && path->inside < n->length)
-		cells += 2 + n->holders + n->holders / (uint32_t)PAIRS +
+		cells += 4 + n->holders + n->holders / (uint32_t)PAIRS +
 		    run_cells_to_split(n, path->inside);
 	if (want > path->depth)
-		cells += 1 + RUN_LEVELS + run_cells(0, want - path->depth,
+		cells += 2 + RUN_LEVELS + run_cells(0, want - path->depth,
 		    run_level(want - path->depth));
 	return cells;
 }
@@ -479,9 +505,9 @@ static void
 merge_holds(struct kvr *k, uint32_t upper)
 {
 	struct node *u = node_at(k, upper);
-	uint32_t blocks = u->length;
+	uint32_t blocks = u->length, limit = u->holders;
 
-	while (u->holders > 0) {
+	for (; u->holders > 0 && limit > 0; limit--) {
 		struct pairs at = pairs_of(u);
 		uint32_t slot;
 

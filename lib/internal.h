@@ -43,6 +43,7 @@ enum {
 	PIECE = 16,          /* hashes, or links, in a piece of a run */
 	PAIRS = 6,           /* (stamp, word) pairs in a group */
 	RUN_LEVELS = 7,      /* of a run's tree: 16^7 hashes */
+	RECORD_MOST = 1 << 27, /* blocks of a prompt: half of such a tree */
 	MAGAZINE = 24,       /* cells at hand for the next allocations */
 	SLOTS_PER_WORKER = 2
 };
@@ -469,16 +470,20 @@ struct found_set {
 };
 void index_match(const struct kvr *k, const struct kvr_prompt *p,
     int64_t horizon, struct found_set *set);
-void index_walk(const struct kvr *k, const struct kvr_prompt *p,
-    uint32_t want, struct path *path);
-uint32_t index_cells(const struct kvr *k, const struct path *path,
-    uint32_t want);
-/* How a path is to be inserted. */
+/* How a path is to be inserted; zero but for `want`: as it is. */
 struct insert {
 	uint32_t want;      /* blocks */
 	bool in_place;      /* a leaf may grow; new blocks are confirmed */
-	uint32_t lease_end; /* only the leaf where the caller's lease ends; 0 */
+	uint32_t lease_end; /* where the caller's lease ends, or 0: only this */
+	                    /* leaf may grow, and the walk begins behind it, */
+	uint32_t depth;     /* so many blocks deep */
 };
+void index_walk(const struct kvr *k, const struct kvr_prompt *p,
+    uint32_t want, const struct insert *how, struct path *path);
+uint32_t index_missing(const struct kvr *k, const struct path *path,
+    uint32_t slot);
+uint32_t index_cells(const struct kvr *k, const struct path *path,
+    uint32_t want, uint32_t missing);
 uint32_t index_insert(struct kvr *k, const struct kvr_prompt *p,
     const struct path *path, uint32_t want, uint32_t slot,
     const struct insert *how);
@@ -513,6 +518,7 @@ size_t worker_name(const struct kvr *k, uint32_t slot, char *name,
 void worker_recount(struct kvr *k, uint32_t slot);
 bool worker_overloaded(const struct kvr *k, uint32_t slot);
 void worker_remove(struct kvr *k, uint32_t slot);
+void worker_mend(struct kvr *k);
 int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
 
 /* lease.c: requests in flight */

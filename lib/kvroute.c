@@ -357,7 +357,8 @@ kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
 	if (error != KVR_OK)
 		return error;
 	error = worker_add(k, name, name_len, &w, &slot);
-	if (error == KVR_EFULL && lease_void(k))
+	if (error == KVR_EFULL && k->region->workers < k->layout.names &&
+	    lease_void(k))
 		error = worker_add(k, name, name_len, &w, &slot);
 	if (error == KVR_OK)
 		*id = worker_id(k, slot);

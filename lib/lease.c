@@ -138,7 +138,7 @@ uint64_t
 lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
     int64_t now, uint32_t *recorded)
 {
-	struct insert how = { lease_blocks(k, p), false, 0 };
+	struct insert how = { .want = lease_blocks(k, p) };
 	struct slot *s = slot_at(k, b->slot);
 	struct lease *l;
 	uint32_t i;
@@ -213,7 +213,8 @@ static void
 lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
     int64_t now)
 {
-	struct insert how = { lease_blocks(k, p), true, l->node };
+	struct insert how = { .want = lease_blocks(k, p), .in_place = true,
+		.lease_end = l->node, .depth = l->blocks };
 	uint32_t recorded, node;
 
 	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > l->blocks) {

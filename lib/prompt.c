@@ -218,6 +218,7 @@ end(struct kvr_prompt *p)
 	if (from < p->blocks)
 		hash_chain_on(&p->rule, &p->chain, p->local + from,
 		    p->blocks - from, p->sequence + from);
+	p->tail_digest = hash_tail(&p->rule, p->tail, p->tail_bytes);
 	p->deferred = 0;
 	p->closed = 1;
 }

@@ -104,16 +104,17 @@ static int
 lock_init(struct region *r, bool shared)
 {
 	pthread_mutexattr_t attr;
-	int error;
+	int error = 0;
 
 	if (pthread_mutexattr_init(&attr) != 0)
 		return KVR_ENOMEM;
 	if (shared) {
-		(void)pthread_mutexattr_setpshared(&attr,
+		error = pthread_mutexattr_setpshared(&attr,
 		    PTHREAD_PROCESS_SHARED);
-		(void)pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+		error |= pthread_mutexattr_setrobust(&attr,
+		    PTHREAD_MUTEX_ROBUST);
 	}
-	error = pthread_mutex_init(&r->lock, &attr);
+	error |= pthread_mutex_init(&r->lock, &attr);
 	(void)pthread_mutexattr_destroy(&attr);
 	return error != 0 ? KVR_ENOMEM : KVR_OK;
 }
@@ -183,6 +184,8 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	r->seal.max_workers = o->max_workers;
 	r->seal.max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
 	    ? layout.cells / 8 * PIECE : o->max_prompt_blocks;
+	if (r->seal.max_prompt_blocks > RECORD_MOST)
+		r->seal.max_prompt_blocks = RECORD_MOST;
 	r->seal.secret_kind = o->secret_kind;
 	r->seal.rule = *rule;
 	r->seal.layout = layout;
@@ -310,7 +313,6 @@ lock_inherit(struct kvr *k)
 	if (atomic_load(&r->dirty) != 0) {
 		region_empty(k);
 		r->counts.emptied++;
-		atomic_store(&r->dirty, 0);
 	}
 	return KVR_OK;
 }

@@ -206,8 +206,8 @@ found_given(const struct kvr *k, const char *overlaps, size_t element,
 		memcpy(&o, overlaps + i * element, length);
 		if (!worker_slot(k, o.worker, &slot))
 			continue;
-		if (found_of(set, slot)->slot != slot ||
-		    set->at[slot] >= set->count)
+		if (set->at[slot] >= set->count ||
+		    set->found[set->at[slot]].slot != slot)
 			found_add(set, slot);
 		set->found[set->at[slot]].blocks = o.blocks;
 		set->found[set->at[slot]].active = o.active_blocks;
@@ -329,7 +329,7 @@ int
 kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
     uint32_t flags, uint32_t *recorded_blocks)
 {
-	struct insert how = { 0, true, 0 };
+	struct insert how = { .in_place = true };
 	struct call c;
 	uint32_t slot, node, recorded;
 	int error = call_prompt(k, p);

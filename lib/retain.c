@@ -91,9 +91,9 @@ void
 retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 {
 	int64_t horizon = horizon_at(k, now);
-	uint32_t hold;
+	uint32_t hold, limit = k->layout.cells;
 
-	while (k->region->free_cells < cells) {
+	for (; k->region->free_cells < cells && limit > 0; limit--) {
 		hold = retain_next(k, INT64_MAX);
 		if (hold == 0)
 			return;
@@ -101,22 +101,51 @@ retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 	}
 }
 
-/* The most blocks up to `want` that index_insert has cells for. */
-static uint32_t
-fit_blocks(const struct kvr *k, const struct path *path, uint32_t want)
-{
-	uint32_t low = path->depth, high = want;
+/* A path to be inserted for a slot, as far as there is room. */
+struct fitting {
+	struct kvr *k;
+	const struct kvr_prompt *p;
+	const struct insert *how;
+	uint32_t slot;
+	struct path path;
+	uint32_t missing; /* holds on it */
+};
 
-	if (index_cells(k, path, low) > k->region->free_cells) {
+static uint32_t
+fit_cells(const struct fitting *f, uint32_t want)
+{
+	return index_cells(f->k, &f->path, want, f->missing);
+}
+
+/* Walks, and says whether the first `want` blocks have room. */
+static bool
+fit_walk(struct fitting *f, uint32_t want)
+{
+	index_walk(f->k, f->p, want, f->how, &f->path);
+	f->missing = f->path.nodes; /* at most; enough if cells abound */
+	if (fit_cells(f, want) <= f->k->region->free_cells)
+		return true;
+	f->missing = index_missing(f->k, &f->path, f->slot);
+	return fit_cells(f, want) <= f->k->region->free_cells;
+}
+
+/* The most blocks below `want`, for which there is no room, that have some. */
+static uint32_t
+fit_less(const struct fitting *f, uint32_t want)
+{
+	const struct path *path = &f->path;
+	uint32_t low = path->depth, high = want - 1;
+
+	if (low >= want || fit_cells(f, low) > f->k->region->free_cells) {
 		/* not even a split or the holds: stop before this node */
-		if (path->inside < node_at(k, path->node)->length)
+		if (path->inside < node_at(f->k, path->node)->length)
 			return path->depth - path->inside;
 		return 0;
 	}
 	while (low < high) {
 		uint32_t middle = low + (high - low + 1) / 2;
 
-		if (index_cells(k, path, middle) <= k->region->free_cells)
+		if (fit_cells(f, middle) <= f->k->region->free_cells)
 			low = middle;
 		else
 			high = middle - 1;
@@ -125,44 +154,48 @@ fit_blocks(const struct kvr *k, const struct path *path, uint32_t want)
 }
 
 /*
- * Walks the prompt and makes room for what the tree lacks of its first `want`
- * blocks. Making room may take nodes of the very path, so as much is asked
- * for as the whole prompt could need; then less of it is recorded.
+ * Making room may take nodes of the very path. So what is lacking is asked for
+ * first, and only if the path has become shorter as much as the whole prompt
+ * could need; then less of it is recorded.
  */
 static uint32_t
-retain_fit(struct kvr *k, const struct kvr_prompt *p, uint32_t want,
-    int64_t now, struct path *path)
+retain_fit(struct fitting *f, int64_t now)
 {
-	uint32_t cells;
+	uint32_t want = f->how->want, cells;
 
-	index_walk(k, p, want, path);
-	cells = index_cells(k, path, want);
-	if (want == 0 || cells <= k->region->free_cells)
+	if (want == 0 || fit_walk(f, want))
 		return want;
-	cells += 1 + RUN_LEVELS + run_cells(0, want, run_level(want));
-	retain_make_room(k, now, cells);
-	for (;;) {
-		index_walk(k, p, want, path);
-		if (want == 0 ||
-		    index_cells(k, path, want) <= k->region->free_cells)
-			return want;
-		want = fit_blocks(k, path, want);
-	}
+	cells = fit_cells(f, want);
+	retain_make_room(f->k, now, cells);
+	if (fit_walk(f, want))
+		return want;
+	cells += 2 + RUN_LEVELS + run_cells(0, want, run_level(want));
+	retain_make_room(f->k, now, cells);
+	while (want > 0 && !fit_walk(f, want))
+		want = fit_less(f, want);
+	return want;
 }
 
 /*
  * index_insert with room made for it: records up to `want` blocks, says how
- * many, and gives the node where they end (0: none).
+ * many, and gives the node where they end (0: no more than there was).
  */
 uint32_t
 retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
     const struct insert *how, int64_t now, uint32_t *recorded)
 {
-	struct path path;
-	uint32_t want = retain_fit(k, p, how->want, now, &path);
+	struct fitting f;
+	uint32_t want;
 
+	memset(&f, 0, sizeof(f));
+	f.k = k;
+	f.p = p;
+	f.how = how;
+	f.slot = slot;
+	want = retain_fit(&f, now);
 	*recorded = want;
 	if (want < p->blocks)
 		k->region->counts.truncated++;
-	return want > 0 ? index_insert(k, p, &path, want, slot, how) : 0;
+	return want > how->depth ? index_insert(k, p, &f.path, want, slot, how)
+	    : 0;
 }

@@ -86,7 +86,7 @@ measure(struct route *t)
 	t->whole_blocks = whole;
 	whole += whole * size < t->tokens * units;
 	t->request_blocks = (double)whole;
-	t->digest = mix(end ^ mix(p->units));
+	t->digest = mix(end ^ mix(p->units ^ p->tail_digest));
 }
 
 /* Which parts of a cost there are at all. */

@@ -108,6 +108,8 @@ kvr_check(const struct kvr *k)
 
 /* ----------------------------------------------------------- the walk --- */
 
+enum { BUCKETS_PER_CALL = 4096 };
+
 /*
  * A cursor is a bucket of the table of entries and a cell: the next entry is
  * the one with the next higher cell in that bucket, or the first of the next
@@ -156,7 +158,7 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
     struct kvr_entry *out, size_t element, size_t capacity, size_t *count)
 {
 	size_t n = 0, length = element < sizeof(*out) ? element : sizeof(*out);
-	uint32_t bucket, cell;
+	uint32_t bucket, cell, last;
 	struct kvr_entry e;
 	struct call c;
 	int error;
@@ -168,8 +170,11 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 	if (error != KVR_OK)
 		return error;
 	bucket = (uint32_t)(*cursor >> 32);
+	last = k->layout.entry_buckets;
+	if (bucket < last && last - bucket > BUCKETS_PER_CALL)
+		last = bucket + BUCKETS_PER_CALL;
 	cell = (uint32_t)*cursor;
-	while (bucket < k->layout.entry_buckets && n < capacity) {
+	while (bucket < last && n < capacity) {
 		cell = bucket_next(k, bucket, cell);
 		if (cell == 0) {
 			bucket++;

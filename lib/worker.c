@@ -122,31 +122,38 @@ static bool
 slot_take(struct kvr *k, uint32_t *slot)
 {
 	struct region *r = k->region;
+	uint32_t limit = k->layout.cells;
 
 	if (r->slot_free == 0 && r->slots_used < k->layout.slots) {
 		*slot = r->slots_used++;
 		return true;
 	}
-	while (r->slot_free == 0)
-		if (!retain_void(k))
+	for (; r->slot_free == 0; limit--)
+		if (limit == 0 || !retain_void(k))
 			return false;
 	*slot = r->slot_free - 1;
 	r->slot_free = slot_at(k, *slot)->name;
 	return true;
 }
 
-/* What of a slot belongs to the worker, not to its incarnation. */
+/*
+ * What of a slot belongs to the worker, not to its incarnation. The generation
+ * comes last: it is what makes the slot a worker, should the writer die.
+ */
 static void
-slot_begin(struct kvr *k, uint32_t slot, const struct slot *from)
+slot_begin(struct kvr *k, uint32_t slot, const struct slot *from,
+    const struct kvr_worker *facts)
 {
 	struct slot *s = slot_at(k, slot);
 
-	k->generations[slot]++;
 	memset(s, 0, sizeof(*s));
 	s->identity = from->identity;
 	s->name = from->name;
 	s->rank = from->rank;
+	worker_set(k, slot, facts);
 	name_at(k, s->name)->slot = (uint16_t)slot;
+	atomic_signal_fence(memory_order_seq_cst);
+	k->generations[slot]++;
 }
 
 static void
@@ -187,8 +194,7 @@ worker_add(struct kvr *k, const char *name, size_t length,
 	from.rank = facts->rank;
 	from.identity = identity_of(k, name, length, facts->rank);
 	from.name = name_add(k, name, length, *slot);
-	slot_begin(k, *slot, &from);
-	worker_set(k, *slot, facts);
+	slot_begin(k, *slot, &from, facts);
 	k->region->workers++;
 	return KVR_OK;
 }
@@ -209,9 +215,8 @@ worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
 	if (!slot_take(k, fresh))
 		return KVR_EFULL;
 	worker_get(k, slot, &facts);
-	slot_begin(k, *fresh, slot_at(k, slot));
+	slot_begin(k, *fresh, slot_at(k, slot), &facts);
 	slot_retire(k, slot);
-	worker_set(k, *fresh, &facts);
 	return KVR_OK;
 }
 
@@ -327,4 +332,46 @@ worker_overloaded(const struct kvr *k, uint32_t slot)
 			return false;
 	}
 	return true;
+}
+
+/* ------------------------------------------------------------ mending --- */
+
+/*
+ * After a writer's death in the middle of a change, when the rest is empty:
+ * a worker is a slot with an odd generation and a name that knows the slot.
+ * Lists, buckets and counts are made anew from that.
+ */
+void
+worker_mend(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i, number, *head;
+
+	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
+	r->workers = r->name_free = r->slot_free = 0;
+	r->slots_used = k->layout.slots;
+	for (number = 1; number <= k->layout.names; number++) {
+		struct name *n = name_at(k, number);
+		struct slot *s = slot_at(k, n->slot);
+
+		n->used = n->used == 1 && n->length > 0 &&
+		    n->length <= KVR_NAME_MAX &&
+		    slot_in_use(k, n->slot) && s->name == number;
+		head = n->used ? name_bucket(k, n->text, n->length)
+		    : &r->name_free;
+		n->next = *head;
+		*head = number;
+		r->workers += n->used;
+	}
+	for (i = k->layout.slots; i-- > 0;) {
+		struct slot *s = slot_at(k, i);
+		const struct name *n = name_at(k, s->name);
+
+		s->retired = 0;
+		if (slot_in_use(k, i) && n->used && n->slot == i)
+			continue;
+		k->generations[i] += k->generations[i] & 1;
+		s->name = r->slot_free;
+		r->slot_free = i + 1;
+	}
 }

@@ -76,6 +76,9 @@ small_options(void)
 	return o;
 }
 
+/* As it is: from the root, nothing grows in place. */
+static const struct insert plainly;
+
 static inline uint64_t
 worker_of(char name)
 {

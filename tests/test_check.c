@@ -4,7 +4,8 @@
  *
  * One good region that has a bit of everything; in each test one thing in it
  * is made wrong, and made good again. The classes are those at the top of
- * lib/check.c.
+ * lib/check.c. Last, junk is written anywhere: then the check may find
+ * something or not, but it ends, and touches nothing outside.
  */
 #include "inner.h"
 
@@ -151,6 +152,9 @@ START_TEST(damaged_free)
 	FOUND(r->magazine[0] = k->layout.cells);
 	FOUND(r->magazine[0] = leaf);
 	FOUND(r->magazine_count--);
+	FOUND((r->magazine_count--, r->free_cells--)); /* a lost cell */
+	FOUND(r->magazine_count = MAGAZINE + 1);
+	FOUND(r->magazine_count = UINT32_MAX);
 	FOUND(r->free_top = 0);
 	FOUND(r->free_top = leaf);
 	FOUND(r->free_top = k->layout.cells);
@@ -170,6 +174,8 @@ START_TEST(damaged_free_tree)
 	FOUND(t->last = 0);
 	FOUND(t->last = UINT32_MAX);
 	FOUND(t->level--);
+	FOUND(t->level = RUN_LEVELS);
+	FOUND(t->level = 255);
 	FOUND(t->kind = CELL_FREE);
 	FOUND(t->next = k->region->free_top);
 	FOUND(cell_at(k, t->run)->piece[0] = 0);
@@ -258,6 +264,7 @@ START_TEST(damaged_hold)
 	FOUND(H(fork, 0)->lane = H(fork, 1)->lane);
 	FOUND(H(fork, 0)->lane = PAIRS);
 	FOUND(H(leaf, 0)->group = N(fork)->holds);
+	FOUND(H(fork, 1)->group = G(stem)->next); /* in its lane the same */
 	FOUND(H(fork, 0)->pins++);
 	FOUND(H(fork, 0)->pins = 0);
 	FOUND(H(fork, 2)->pins++);
@@ -342,6 +349,9 @@ START_TEST(damaged_flags)
 	ck_assert_uint_eq(H(leaf, 0)->flags, HOLD_LISTED);
 	FOUND(H(leaf, 0)->flags |= HOLD_IDLE);
 	FOUND(H(leaf, 0)->flags = 0);
+	FOUND(H(fork, 2)->flags |= HOLD_UNCONFIRMED);
+	FOUND(H(child_of(child_of(fork, 'x'), 'z'), 1)->flags |=
+	    HOLD_LISTED);
 }
 END_TEST
 
@@ -380,6 +390,7 @@ START_TEST(damaged_tournament)
 	FOUND(k->oldest[12] = 0);
 	FOUND(k->winner[1] = 3);
 	FOUND(k->winner[1] = UINT16_MAX);
+	FOUND(k->winner[2] = 3);
 }
 END_TEST
 
@@ -398,10 +409,12 @@ START_TEST(damaged_lease)
 	FOUND(L(one)->private++);
 	FOUND(L(two)->output--);
 	FOUND(L(one)->prefill++);
+	FOUND(L(one)->number += 1000);
 	FOUND(L(one)->number = L(two)->number);
 	FOUND(L(one)->slot = 1);
 	FOUND(L(one)->slot = UINT16_MAX);
 	FOUND(L(one)->kind = CELL_HOLD);
+	FOUND(L(one)->flags |= LEASE_VOID);
 	FOUND(L(one)->opened = L(two)->opened + 1);
 	FOUND(L(one)->age_next = 0);
 	FOUND(L(one)->age_next = r->lease_first);
@@ -454,6 +467,33 @@ START_TEST(damaged_slot)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- junk --- */
+
+/* Behind the header everything may be anything. */
+START_TEST(junk_anywhere)
+{
+	uint64_t rounds = test_amount(20000), found = 0;
+	uint32_t *words = memory, word, i;
+	const uint32_t from = offsetof(struct region, clock) / 4;
+	int error;
+
+	by_chance();
+	for (; rounds > 0; rounds--) {
+		for (i = 1 + pick(3); i > 0; i--) {
+			word = from + pick(BYTES / 4 - from);
+			words[word] = pick(4) == 0 ? UINT32_MAX
+			    : pick(3) == 0 ? words[word] ^ 1U << pick(32)
+			    : pick(k->layout.cells);
+		}
+		error = kvr_check(k);
+		must(error == KVR_OK || error == KVR_ECORRUPT);
+		found += error == KVR_ECORRUPT;
+		memcpy(memory, good, BYTES);
+	}
+	ck_assert_uint_gt(found, 0);
+}
+END_TEST
+
 Suite *suite_check(void);
 
 Suite *
@@ -479,6 +519,7 @@ suite_check(void)
 	tcase_add_test(t, damaged_lease);
 	tcase_add_test(t, damaged_counts);
 	tcase_add_test(t, damaged_slot);
+	tcase_add_test(t, junk_anywhere);
 	suite_add_tcase(s, t);
 	return s;
 }

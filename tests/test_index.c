@@ -297,7 +297,7 @@ START_TEST(merge_needs_cells)
 
 	for (left = 0; left < 3; left++) {
 		two_parts(16, 2);
-		index_walk(k, p, 18, &path);
+		index_walk(k, p, 18, &plainly, &path);
 		chain = hoard_all_but(left);
 		index_stamp(k, path.node, 0, 2);
 		ck_assert_uint_eq(k->region->counts.nodes, left < 1 ? 2 : 1);
@@ -316,7 +316,7 @@ walk(const char *text, uint32_t want)
 	struct path path;
 
 	say(text);
-	index_walk(k, p, want, &path);
+	index_walk(k, p, want, &plainly, &path);
 	return path;
 }
 
@@ -355,13 +355,14 @@ END_TEST
 static void
 insert_measured(uint32_t slot, int64_t now)
 {
-	struct insert how = { p->blocks, pick(2) == 0, 0 };
+	struct insert how = { .want = p->blocks, .in_place = pick(2) == 0 };
 	uint32_t before = k->region->free_cells, most, node;
 	bool lasting = pick(4) > 0;
 	struct path path;
 
-	index_walk(k, p, p->blocks, &path);
-	most = index_cells(k, &path, p->blocks);
+	index_walk(k, p, p->blocks, &how, &path);
+	most = index_cells(k, &path, p->blocks,
+	    index_missing(k, &path, slot));
 	node = index_insert(k, p, &path, p->blocks, slot, &how);
 	if (lasting)
 		index_stamp(k, node, slot, now);

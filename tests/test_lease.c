@@ -215,6 +215,19 @@ START_TEST(longer_than_recorded)
 }
 END_TEST
 
+/* A run has at most seven levels of pieces, whatever the options say. */
+START_TEST(no_longer_than_a_run)
+{
+	struct kvr_options o = small_options();
+	struct kvr_prompt endless = { .blocks = UINT32_MAX - 1 };
+
+	o.max_prompt_blocks = KVR_AUTO - 1;
+	region_of(&o);
+	ck_assert_uint_lt(run_level(lease_blocks(k, &endless)), RUN_LEVELS);
+	region_end();
+}
+END_TEST
+
 /* ----------------------------------------------------------- extending --- */
 
 static const uint32_t answer[64];
@@ -577,6 +590,7 @@ suite_lease(void)
 	tcase_add_test(t, survives_its_worker);
 	t = tcase_create("own region");
 	tcase_add_test(t, longer_than_recorded);
+	tcase_add_test(t, no_longer_than_a_run);
 	tcase_add_test(t, partial_blocks);
 	tcase_add_test(t, no_whole_block);
 	suite_add_tcase(s, t);
