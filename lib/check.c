@@ -364,7 +364,8 @@ check_matches(const struct kvr *k)
 
 		l = l >= leaves ? l - leaves : k->winner[l];
 		r = r >= leaves ? r - leaves : k->winner[r];
-		if (l >= leaves || r >= leaves || (winner != l && winner != r) ||
+		if (l >= leaves || r >= leaves ||
+		    (winner != l && winner != r) ||
 		    k->oldest[winner] > k->oldest[l] ||
 		    k->oldest[winner] > k->oldest[r])
 			return false;
