@@ -71,7 +71,6 @@ small_options(void)
 	o.block_size = 1;
 	o.max_workers = WORKERS;
 	o.secret_kind = KVR_SECRET_GIVEN;
-	memset(o.secret, 0x5a, sizeof(o.secret));
 	memset(o.secret, 's', sizeof(o.secret));
 	return o;
 }

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_request.c - public calls on requests that went wrong once: overlaps in
+ * any order, ties of short prompts, blocks that share half of a hash, and a
+ * region without a free cell. Their ordinary ways are the model's and the
+ * border's suites.
+ */
+#include "inner.h"
+
+static struct kvr_decision
+chosen(const struct kvr_overlap *overlaps, size_t n)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	ck_assert_int_eq(kvr_choose(k, p, NULL, overlaps, sizeof(*overlaps), n,
+	    1, &d), KVR_OK);
+	return d;
+}
+
+/* Whatever the order, each overlap is its own worker's. */
+START_TEST(overlaps_in_any_order)
+{
+	struct kvr_overlap two[2] = { { .blocks = 2 }, { .blocks = 15 } };
+	uint32_t a, b, i;
+
+	for (a = 0; a < WORKERS; a++)
+		for (b = 0; b < WORKERS; b++)
+			for (i = 0; a != b && i < 2; i++) {
+				say("abcdefghijklmnop");
+				two[i] = (struct kvr_overlap){
+				    .worker = id[a], .blocks = 2 };
+				two[1 - i] = (struct kvr_overlap){
+				    .worker = id[b], .blocks = 15 };
+				ck_assert_uint_eq(chosen(two, 2).worker, id[b]);
+				ck_assert_uint_eq(
+				    chosen(two, 2).overlap_blocks, 15);
+			}
+}
+END_TEST
+
+/* Prompts that differ in their last, incomplete block only. */
+START_TEST(ties_see_the_tail)
+{
+	struct kvr_options o = small_options();
+	uint32_t tokens[31] = { 1 }, i, n, taken[WORKERS] = { 0 };
+
+	o.block_size = 16;
+	region_of(&o);
+	for (i = 0; i < 400; i++) {
+		tokens[30] = i;
+		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 31),
+		    KVR_OK);
+		for (n = 0; n < WORKERS; n++)
+			taken[n] += chosen(NULL, 0).worker == id[n];
+	}
+	for (n = 0; n < WORKERS; n++)
+		ck_assert_uint_gt(taken[n], 50); /* 100 are fair: 5 sigma */
+	region_end();
+}
+END_TEST
+
+static void
+say_hashes(const uint64_t *local, size_t n)
+{
+	ck_assert_int_eq(kvr_prompt_begin(p, NULL), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_locals(p, local, n), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_end(p, NULL), KVR_OK);
+}
+
+/*
+ * Two first blocks with the same low half: the table finds the later one. A
+ * lease on the earlier grows all the same, and leaves nothing behind.
+ */
+START_TEST(extend_behind_a_collision)
+{
+	const uint64_t mine[] = { UINT64_C(0x100000005), 7, 8 };
+	const uint64_t other[] = { UINT64_C(0x200000005), 9 };
+	struct kvr_options o = small_options();
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	o.hash = KVR_HASH_DYNAMO;
+	region_of(&o);
+	say_hashes(mine, 1);
+	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_commit(k, d.lease, 1, 0), KVR_OK);
+	say_hashes(other, 2);
+	ck_assert_int_eq(kvr_observe(k, p, id[1], 2, 0, NULL), KVR_OK);
+	say_hashes(mine, 3);
+	ck_assert_int_eq(kvr_extend(k, d.lease, p, 3, 0), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(worker_stats(0).active_blocks, 3);
+	ck_assert_int_eq(kvr_finish(k, d.lease, NULL, 4, 0), KVR_OK);
+	region_sound();
+	ck_assert_int_eq(kvr_expire(k, 5 + TTL, UINT32_MAX, NULL), KVR_OK);
+	ck_assert_uint_eq(stats().entries, 0);
+	ck_assert_uint_eq(k->region->free_cells, k->layout.cells - 1);
+	region_sound();
+	region_end();
+}
+END_TEST
+
+/* Who holds all of a prompt needs no room to be given it again. */
+START_TEST(shares_without_free_cells)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t chain;
+
+	say_long(200, 200, 0);
+	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	chain = hoard_all_but(1);
+	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 2, &d), KVR_OK);
+	ck_assert_uint_eq(d.recorded_blocks, 200);
+	ck_assert_uint_eq(worker_stats(0).active_blocks, 200);
+	ck_assert_uint_eq(worker_stats(0).output_blocks, 0);
+	give_back(chain);
+	region_sound();
+}
+END_TEST
+
+Suite *suite_request(void);
+
+Suite *
+suite_request(void)
+{
+	Suite *s = suite_create("request");
+	TCase *t = small_case(s, "small");
+
+	tcase_add_test(t, overlaps_in_any_order);
+	tcase_add_test(t, shares_without_free_cells);
+	t = tcase_create("own region");
+	tcase_add_test(t, ties_see_the_tail);
+	tcase_add_test(t, extend_behind_a_collision);
+	suite_add_tcase(s, t);
+	return s;
+}
