@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_crash.c - a writer dies at any instruction.
+ *
+ * A child makes one call that changes workers, one machine instruction at a
+ * time. Whenever memory has changed, and the region is marked dirty, a copy of
+ * it is what whoever comes next would find if the child were dead by now. In
+ * each such copy the workers must be those from before the call or those from
+ * after it, and all else sound.
+ *
+ *   child   . . . store . . store . . . . store . . .  one step at a time
+ *                   |         |             |
+ *   copies        mended    mended        mended       before or after?
+ */
+#include "inner.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BYTES = 24 << 10, STEPS_MOST = 1000000, NAMES = 6 };
+
+static void *shared, *last, *copy;
+static pthread_mutex_t unlocked;
+
+static void
+setup(void)
+{
+	struct kvr_options o = small_options();
+
+	o.max_workers = NAMES;
+	shared = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(shared, MAP_FAILED);
+	last = malloc(BYTES);
+	copy = aligned_alloc(CELL, BYTES);
+	ck_assert(last != NULL && copy != NULL);
+	ck_assert_int_eq(kvr_new_at(&o, shared, BYTES, &k), KVR_OK);
+	people(3);
+	observe(0, "abcd", 1);
+	observe(1, "abxy", 2);
+	(void)reserve(2, "mn", 3);
+	/* a slot that waits, and a free one */
+	ck_assert_int_eq(kvr_worker_reset(k, id[2], &id[2]), KVR_OK);
+	ck_assert_int_eq(kvr_worker_reset(k, id[1], &id[1]), KVR_OK);
+	(void)expire(3, 100);
+	unlocked = k->region->lock;
+}
+
+static void
+teardown(void)
+{
+	region_end();
+	free(last);
+	free(copy);
+	ck_assert_int_eq(munmap(shared, BYTES), 0);
+}
+
+/* ------------------------------------------------------- what is there --- */
+
+/* Of each name its id, or 0; what of the facts is changed by a test. */
+struct fleet {
+	uint64_t id[NAMES];
+	uint64_t capacity[NAMES];
+	double weight[NAMES];
+};
+
+static struct fleet before, after; /* the call that is not finished */
+
+static struct fleet
+fleet_of(const struct kvr *of)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	struct fleet f;
+	char name;
+	int i;
+
+	memset(&f, 0, sizeof(f));
+	for (i = 0; i < NAMES; i++) {
+		name = (char)('0' + i);
+		if (kvr_worker_find(of, &name, 1, 0, &f.id[i]) != KVR_OK)
+			continue;
+		must(kvr_worker_get(of, f.id[i], &facts) == KVR_OK);
+		f.capacity[i] = facts.capacity_tokens;
+		f.weight[i] = facts.weight;
+	}
+	return f;
+}
+
+static bool
+same(const struct fleet *a, const struct fleet *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
+
+/* Who is added now has an id that nobody had. */
+static void
+ck_fresh_ids(struct kvr *of)
+{
+	uint64_t added;
+	char name = 'a';
+	int i;
+
+	for (; kvr_worker_add(of, &name, 1, NULL, &added) == KVR_OK; name++)
+		for (i = 0; i < NAMES; i++)
+			must(added != before.id[i]);
+	must(name > 'a');
+	must(kvr_check(of) == KVR_OK);
+}
+
+/* --------------------------------------------------------------- dying --- */
+
+/* What the next to come finds in the copy, after a death at this point. */
+static struct fleet
+mended(void)
+{
+	struct region *r = copy;
+	struct fleet f;
+	struct kvr *next;
+
+	memcpy(copy, shared, BYTES);
+	r->lock = unlocked;
+	must(kvr_attach_at(NULL, copy, BYTES, &next) == KVR_OK);
+	region_empty(next); /* as does whoever takes over a lock */
+	must(kvr_check(next) == KVR_OK);
+	must(atomic_load(&r->dirty) == 0);
+	f = fleet_of(next);
+	ck_fresh_ids(next);
+	kvr_free(next);
+	return f;
+}
+
+enum { CHANGES_MOST = 16 };
+
+/* What was found after one death and the next, without repetitions. */
+static struct fleet found[CHANGES_MOST];
+static uint32_t n_found;
+
+static void
+look(void)
+{
+	const struct region *r = shared;
+	struct fleet f;
+
+	if (atomic_load(&r->dirty) == 0 || memcmp(shared, last, BYTES) == 0)
+		return;
+	memcpy(last, shared, BYTES);
+	f = mended();
+	if (n_found > 0 && same(&f, &found[n_found - 1]))
+		return;
+	must(n_found < CHANGES_MOST);
+	found[n_found++] = f;
+}
+
+/* The child makes the call; false where nothing can be watched like that. */
+static bool
+step_through(void (*call)(void))
+{
+	pid_t child = fork();
+	uint32_t steps;
+	int status;
+
+	ck_assert_int_ge(child, 0);
+	if (child == 0) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+			_exit(77);
+		(void)raise(SIGSTOP);
+		call();
+		_exit(0);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	for (steps = 0; WIFSTOPPED(status) && steps < STEPS_MOST; steps++) {
+		look();
+		ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL),
+		    0);
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+	}
+	if (WIFSTOPPED(status)) { /* a locked instruction that never gets by */
+		(void)kill(child, SIGKILL);
+		(void)waitpid(child, &status, 0);
+	}
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void
+add(void)
+{
+	uint64_t added;
+
+	(void)kvr_worker_add(k, "5", 1, NULL, &added);
+}
+
+static void
+drop(void)
+{
+	(void)kvr_worker_remove(k, id[0]);
+}
+
+static const struct {
+	const char *name;
+	void (*call)(void);
+} calls[] = { { "add", add }, { "remove", drop } };
+enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
+
+START_TEST(died_anywhere)
+{
+	uint32_t i;
+
+	if (test_amount(100) < 100)
+		test_skip("step by step is too slow under a checker");
+	before = fleet_of(k);
+	n_found = 0;
+	memset(last, 0, BYTES);
+	if (!step_through(calls[_i].call))
+		test_skip("no process can be stepped through here");
+	after = fleet_of(k);
+	ck_assert(!same(&before, &after));
+	for (i = 0; i < n_found; i++)
+		ck_assert_msg(same(&found[i], i == 0 ? &before : &after),
+		    "%s: neither as before nor as after", calls[_i].name);
+	ck_assert_uint_gt(n_found, 0);
+}
+END_TEST
+
+Suite *suite_crash(void);
+
+Suite *
+suite_crash(void)
+{
+	Suite *s = suite_create("crash");
+	TCase *t = tcase_create("crash");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_loop_test(t, died_anywhere, 0, CALLS);
+	suite_add_tcase(s, t);
+	return s;
+}
