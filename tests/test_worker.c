@@ -215,7 +215,7 @@ START_TEST(reset_keeps_name_and_facts)
 	struct kvr_worker facts, got = { .size = sizeof(got) };
 	struct kvr_load load = { .size = sizeof(load), .prefill_tokens = 5,
 	    .active_blocks = 6, .requests = 7, .used_blocks = 8 };
-	uint64_t old, worker;
+	uint64_t old, worker, identity;
 
 	drop(id[0]);
 	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
@@ -230,7 +230,9 @@ START_TEST(reset_keeps_name_and_facts)
 	ck_assert_int_eq(kvr_worker_add(k, "n", 1, &facts, &worker), KVR_OK);
 	ck_assert_int_eq(kvr_worker_set_load(k, worker, &load), KVR_OK);
 	old = worker;
+	identity = slot_at(k, slot_of(old))->identity;
 	ck_assert_int_eq(kvr_worker_reset(k, old, &worker), KVR_OK);
+	ck_assert_uint_eq(slot_at(k, slot_of(worker))->identity, identity);
 	ck_assert_int_eq(kvr_worker_get(k, worker, &got), KVR_OK);
 	ck_assert_mem_eq(&got, &facts, sizeof(facts));
 	ck_assert_uint_eq(find("n", 3), worker);
@@ -241,6 +243,29 @@ START_TEST(reset_keeps_name_and_facts)
 	ck_assert_uint_eq(worker_stats(0).requests, 0);
 	ck_assert_uint_eq(worker_stats(0).prefill_tokens, 0);
 	ck_assert_uint_eq(worker_stats(0).active_blocks, 0);
+}
+END_TEST
+
+/* The least and the most that may be said of a worker, kept as it is. */
+START_TEST(extreme_facts)
+{
+	struct kvr_worker facts, got = { .size = sizeof(got) };
+	int most;
+
+	for (most = 0; most < 2; most++) {
+		ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)),
+		    KVR_OK);
+		facts.role = most ? KVR_ROLE_DECODE : KVR_ROLE_BOTH;
+		facts.state = most ? KVR_STATE_DOWN : KVR_STATE_UP;
+		facts.capacity_tokens = most ? UINT64_MAX : 0;
+		facts.max_batched_tokens = most ? UINT64_MAX : 0;
+		facts.taints = most ? UINT64_MAX : 0;
+		facts.prefill_rate = most ? 1e15 : 0;
+		facts.weight = most ? 1e6 : 1e-6;
+		ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+		ck_assert_int_eq(kvr_worker_get(k, id[0], &got), KVR_OK);
+		ck_assert_mem_eq(&got, &facts, sizeof(got));
+	}
 }
 END_TEST
 
@@ -519,6 +544,7 @@ suite_worker(void)
 	tcase_add_test(t, walk_goes_by_slots);
 	tcase_add_test(t, ids_are_never_given_twice);
 	tcase_add_test(t, reset_keeps_name_and_facts);
+	tcase_add_test(t, extreme_facts);
 	tcase_add_test(t, set_leaves_the_rank);
 	tcase_add_test(t, leases_let_go_of_slots);
 	tcase_add_test(t, spare_slots_are_cleared);
