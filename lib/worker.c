@@ -137,8 +137,9 @@ slot_take(struct kvr *k, uint32_t *slot)
 }
 
 /*
- * What of a slot belongs to the worker, not to its incarnation. The generation
- * comes last: it is what makes the slot a worker, should the writer die.
+ * What of a slot belongs to the worker, not to its incarnation. Should the
+ * writer die, one store decides: of a new worker, whose name points here
+ * already, the generation; of a reset one, the name.
  */
 static void
 slot_begin(struct kvr *k, uint32_t slot, const struct slot *from,
@@ -151,9 +152,10 @@ slot_begin(struct kvr *k, uint32_t slot, const struct slot *from,
 	s->name = from->name;
 	s->rank = from->rank;
 	worker_set(k, slot, facts);
-	name_at(k, s->name)->slot = (uint16_t)slot;
 	atomic_signal_fence(memory_order_seq_cst);
 	k->generations[slot]++;
+	atomic_signal_fence(memory_order_seq_cst);
+	name_at(k, s->name)->slot = (uint16_t)slot;
 }
 
 static void

@@ -199,10 +199,16 @@ drop(void)
 	(void)kvr_worker_remove(k, id[0]);
 }
 
+static void
+reset(void)
+{
+	(void)kvr_worker_reset(k, id[0], &id[0]);
+}
+
 static const struct {
 	const char *name;
 	void (*call)(void);
-} calls[] = { { "add", add }, { "remove", drop } };
+} calls[] = { { "add", add }, { "remove", drop }, { "reset", reset } };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
 START_TEST(died_anywhere)

@@ -374,8 +374,8 @@ START_TEST(always_full)
 		must(kvr_check(k) == KVR_OK);
 		must(cell_0_is_blank());
 	}
-	ck_assert_uint_gt(stats().evicted, 100);
-	ck_assert_uint_gt(stats().truncated, 100);
+	ck_assert_uint_gt(stats().evicted, 0);
+	ck_assert_uint_gt(stats().truncated, 0);
 	region_end();
 }
 END_TEST
