@@ -267,6 +267,7 @@ check_lease_cell(struct sums *s, uint32_t i)
 
 	s->counts.leases++;
 	return claim(s, i, SEEN_LEASE) && l->slot < s->k->layout.slots &&
+	    l->number - 1 < s->k->region->lease_number &&
 	    lease_find(s->k, l->number) == i;
 }
 

@@ -21,7 +21,7 @@
  *   w2's time is over: its holds go, deepest    [h0 .. h3] w1
  *   first, and nodes that nobody holds             `-- [h4 .. h8] w1
  *
- *   A is refreshed: one child, equal holders    [h0 .. h8] w1
+ *   C is refreshed: one child, equal holders    [h0 .. h8] w1
  *   with equal stamps and pins: merged
  *
  * THE INVARIANT on which everything rests. An entry (a worker's hold on a
