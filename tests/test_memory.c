@@ -4,49 +4,12 @@
  * all that comes, and for all the leases that may not be thrown out. Nothing
  * but its making ever fails.
  */
-#include "test.h"
+#include "small.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "kvroute.h"
-
-static struct kvr *
-make(uint64_t bytes, uint32_t block_size)
-{
-	struct kvr_options o;
-	struct kvr *k;
-
-	kvr_options_init(&o, sizeof(o));
-	o.region_bytes = bytes;
-	o.block_size = block_size;
-	o.max_workers = 4;
-	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
-	return k;
-}
-
-static uint64_t
-add(struct kvr *k, const char *name)
-{
-	struct kvr_worker facts;
-	uint64_t id;
-
-	kvr_worker_init(&facts, sizeof(facts));
-	ck_assert_int_eq(kvr_worker_add(k, name, strlen(name), &facts, &id),
-	    KVR_OK);
-	return id;
-}
-
-static struct kvr_stats
-stats_of(const struct kvr *k)
-{
-	struct kvr_stats s;
-
-	memset(&s, 0, sizeof(s));
-	s.size = sizeof(s);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
-	return s;
-}
 
 static uint64_t
 smallest(uint32_t workers)

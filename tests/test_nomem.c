@@ -7,7 +7,7 @@
  * changed nothing, and when there is memory again the call must succeed. What
  * ends or frees must need none.
  */
-#include "test.h"
+#include "small.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -25,43 +25,6 @@ fill_numbers(void)
 
 	for (i = 0; i < 4096; i++)
 		numbers[i] = i;
-}
-
-static struct kvr *
-make(uint64_t bytes, uint32_t block_size)
-{
-	struct kvr_options o;
-	struct kvr *k;
-
-	kvr_options_init(&o, sizeof(o));
-	o.region_bytes = bytes;
-	o.block_size = block_size;
-	o.max_workers = 4;
-	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
-	return k;
-}
-
-static uint64_t
-add(struct kvr *k, const char *name)
-{
-	struct kvr_worker facts;
-	uint64_t id;
-
-	kvr_worker_init(&facts, sizeof(facts));
-	ck_assert_int_eq(kvr_worker_add(k, name, strlen(name), &facts, &id),
-	    KVR_OK);
-	return id;
-}
-
-static struct kvr_stats
-stats_of(const struct kvr *k)
-{
-	struct kvr_stats s;
-
-	memset(&s, 0, sizeof(s));
-	s.size = sizeof(s);
-	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
-	return s;
 }
 
 /* What a call under test works on; each attempt gets its own prompt. */
