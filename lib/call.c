@@ -32,15 +32,15 @@ call_time(const struct kvr *k, struct call *c, int64_t now)
 }
 
 /*
- * The lock was somebody's who died in the middle of a change, or is dirty for
- * another reason: the disposable part is empty already (region.c), the names
+ * The lock was somebody's who died in the middle of a change, or the memory is a
+ * copy of such a region: the disposable part is empty already (region.c), the names
  * and slots of the workers are put in order.
  */
 static void
 call_mend(struct kvr mine)
 {
 	worker_mend(&mine);
-	atomic_store(&mine.region->dirty, 0);
+	atomic_fetch_add(&mine.region->version, 1);
 }
 
 static int
@@ -53,7 +53,7 @@ call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
 	error = region_lock(k, wait);
 	if (error != KVR_OK)
 		return error;
-	if (atomic_load(&k->region->dirty) != 0)
+	if ((atomic_load(&k->region->version) & 1) != 0)
 		call_mend(*k);
 	error = call_time(k, c, now);
 	if (error != KVR_OK)
@@ -73,6 +73,16 @@ call_done(const struct kvr *k)
 	region_unlock(k);
 }
 
+/* From even to odd, or back; only under the lock, so nobody else writes it. */
+static void
+call_turn(struct region *r, memory_order order)
+{
+	uint64_t version = atomic_load_explicit(&r->version,
+	    memory_order_relaxed);
+
+	atomic_store_explicit(&r->version, version + 1, order);
+}
+
 int
 call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
 {
@@ -82,10 +92,9 @@ call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
 		return KVR_EINVAL;
 	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
 	if (error == KVR_OK) {
-		atomic_store_explicit(&k->region->dirty, 1,
-		    memory_order_seq_cst);
-		/* no change is to be made before that; see region.c */
-		atomic_signal_fence(memory_order_seq_cst);
+		call_turn(k->region, memory_order_relaxed);
+		/* no change is to be seen before that; see region.c */
+		atomic_thread_fence(memory_order_release);
 	}
 	return error;
 }
@@ -100,8 +109,7 @@ call_written(struct kvr *k, const struct call *c, int error)
 		lease_reap_old(k, c->now, REAP_PER_CALL);
 		retain_expire(k, c->now, c->budget);
 	}
-	atomic_signal_fence(memory_order_seq_cst);
-	atomic_store_explicit(&k->region->dirty, 0, memory_order_release);
+	call_turn(k->region, memory_order_release);
 	region_unlock(k);
 	return error;
 }

@@ -27,7 +27,7 @@
  * is used again when nothing refers to it any more.
  *
  * DIRECTION. Each file may use those before it, never those after it:
- *   hash prompt | region run order hold index | retain | worker lease |
+ *   hash prompt | region cell run order hold index | retain | worker lease |
  *   policy eligible route | check call | kvroute request stats
  */
 #ifndef KVR_INTERNAL_H
@@ -239,7 +239,7 @@ struct region {
 	uint64_t checksum;   /* of the seal */
 	pthread_mutex_t lock;
 	uint32_t shared;     /* the lock is for processes, and robust */
-	_Atomic uint32_t dirty; /* a change is under way */
+	_Atomic uint64_t version; /* odd: a change is under way; region.c */
 
 	/* durable, changed by writers */
 	struct kvr_policy policy;
@@ -335,7 +335,7 @@ horizon_at(const struct kvr *k, int64_t now)
 	return k->ttl < 0 ? STAMP_NONE : now - k->ttl;
 }
 
-/* region.c: layout, format, attach, lock, cells */
+/* region.c: layout, format, attach, lock */
 int region_layout(const struct kvr_options *o, uint64_t bytes,
     struct layout *out);
 int region_format(const struct kvr_options *o, const struct hash_rule *rule,
@@ -345,6 +345,8 @@ void region_empty(struct kvr *k);
 void slot_forgo(struct kvr *k, uint32_t slot);
 int region_lock(const struct kvr *k, bool wait);
 void region_unlock(const struct kvr *k);
+
+/* cell.c: who gets which cell, and the buckets they hang in */
 uint32_t cell_take_slowly(struct kvr *k);
 void cell_give(struct kvr *k, uint32_t i);
 void cell_give_tree(struct kvr *k, uint32_t node);

@@ -126,7 +126,7 @@ mended(void)
 	must(kvr_attach_at(NULL, copy, BYTES, &next) == KVR_OK);
 	region_empty(next); /* as does whoever takes over a lock */
 	must(kvr_check(next) == KVR_OK);
-	must(atomic_load(&r->dirty) == 0);
+	must((atomic_load(&r->version) & 1) == 0);
 	f = fleet_of(next);
 	ck_fresh_ids(next);
 	kvr_free(next);
@@ -145,7 +145,7 @@ look(void)
 	const struct region *r = shared;
 	struct fleet f;
 
-	if (atomic_load(&r->dirty) == 0 || memcmp(shared, last, BYTES) == 0)
+	if ((atomic_load(&r->version) & 1) == 0 || memcmp(shared, last, BYTES) == 0)
 		return;
 	memcpy(last, shared, BYTES);
 	f = mended();
