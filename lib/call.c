@@ -1,7 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * call.c - the frame of every public call on a region: the lock, the clock,
- * and a little housekeeping after each change.
+ * call.c - the frame of every public call on a region: the lock or the
+ * version, the clock, and a little housekeeping after each change.
+ *
+ * READING WITHOUT THE LOCK. The version is even while the index is whole, odd
+ * while a writer changes it:
+ *
+ *	reader                          writer
+ *	v = version; odd: wait a little lock
+ *	look at words, in any order     version + 1        (odd)
+ *	fence (acquire)                 fence (release)
+ *	version == v: all words were    put words
+ *	   of one moment                version + 1        (even, release)
+ *	else: again                     unlock
+ *
+ * If any word that was read was put after version v, then the fences order
+ * the writer's odd version before the reader's second look at it, and the two
+ * differ. A reader whose patience ends takes the lock, which bounds what it
+ * costs; it never makes another reader wait. What a reader believes for the
+ * time being may be nonsense: so it bounds every index and every loop, and
+ * writes nothing but its own memory. tests/model/lock.pml says the same to a
+ * model checker.
  *
  * THE CLOCK. The time of a call is the larger of the caller's `now` and the
  * region's clock, which is the largest `now` of any writing call before. So
@@ -14,14 +33,27 @@
 #include "internal.h"
 
 enum {
-	REAP_PER_CALL = 2,  /* leases over age */
-	EXPIRE_PER_CALL = 8 /* entries that are void or due */
+	REAP_PER_CALL = 2,   /* leases over age */
+	EXPIRE_PER_CALL = 8, /* entries that are void or due */
+	LOOKS_MOST = 8,      /* before a reader takes the lock */
+	PAUSES_MOST = 200    /* for a writer to be done: some microseconds */
 };
+
+/* Somebody else's turn, for the time that a few loads take. */
+static inline void
+pause_shortly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
 
 static int
 call_time(const struct kvr *k, struct call *c, int64_t now)
 {
-	int64_t clock = k->region->clock;
+	int64_t clock = look(k->region->clock);
 
 	if (clock >= 0 && now > clock && now - clock > CLOCK_LEAP)
 		return KVR_ECLOCK;
@@ -29,48 +61,6 @@ call_time(const struct kvr *k, struct call *c, int64_t now)
 	c->now = now < clock ? clock : now;
 	c->budget = EXPIRE_PER_CALL;
 	return KVR_OK;
-}
-
-/*
- * The lock was somebody's who died in the middle of a change, or the memory is a
- * copy of such a region: the disposable part is empty already (region.c), the names
- * and slots of the workers are put in order.
- */
-static void
-call_mend(struct kvr mine)
-{
-	worker_mend(&mine);
-	atomic_fetch_add(&mine.region->version, 1);
-}
-
-static int
-call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
-{
-	int error;
-
-	if (now < 0 || now > CLOCK_MOST)
-		return KVR_ECLOCK;
-	error = region_lock(k, wait);
-	if (error != KVR_OK)
-		return error;
-	if ((atomic_load(&k->region->version) & 1) != 0)
-		call_mend(*k);
-	error = call_time(k, c, now);
-	if (error != KVR_OK)
-		region_unlock(k);
-	return error;
-}
-
-int
-call_read(const struct kvr *k, struct call *c, int64_t now)
-{
-	return call_begin(k, c, now, true);
-}
-
-void
-call_done(const struct kvr *k)
-{
-	region_unlock(k);
 }
 
 /* From even to odd, or back; only under the lock, so nobody else writes it. */
@@ -83,32 +73,192 @@ call_turn(struct region *r, memory_order order)
 	atomic_store_explicit(&r->version, version + 1, order);
 }
 
-int
-call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
+static bool
+call_odd(const struct kvr *k)
+{
+	return (atomic_load_explicit(&k->region->version,
+	    memory_order_acquire) & 1) != 0;
+}
+
+/*
+ * Somebody died in the middle of a change. What was left is no index any more:
+ * it is emptied; the names and slots of the workers are put in order.
+ */
+void
+call_mend(struct kvr *k)
+{
+	region_empty(k);
+	worker_mend(k);
+	k->region->counts.emptied++;
+	call_turn(k->region, memory_order_release);
+}
+
+/* The lock, and an index that is whole. */
+static int
+call_lock(const struct kvr *k, bool wait)
+{
+	uint32_t i;
+	int error;
+
+	for (i = 0; i < PAUSES_MOST; i++) {
+		error = region_lock(k, false);
+		if (error == KVR_OK || !wait)
+			break;
+		pause_shortly();
+	}
+	if (error != KVR_OK && wait)
+		error = region_lock(k, true);
+	if (error == KVR_OK && call_odd(k)) {
+		struct kvr mine = *k;
+
+		call_mend(&mine);
+	}
+	return error;
+}
+
+static int
+call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
 {
 	int error;
 
+	if (now < 0 || now > CLOCK_MOST)
+		return KVR_ECLOCK;
+	error = call_lock(k, wait);
+	if (error != KVR_OK)
+		return error;
+	error = call_time(k, c, now);
+	if (error != KVR_OK)
+		region_unlock(k);
+	return error;
+}
+
+/* ------------------------------------------------------------- reading --- */
+
+static void
+call_count(_Atomic uint64_t *counter)
+{
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* Waits a little for an even version; false: patience is at its end. */
+static bool
+call_await(const struct kvr *k, struct call *c)
+{
+	uint32_t i;
+
+	if (c->looks++ == LOOKS_MOST)
+		return false;
+	for (i = 0; i < PAUSES_MOST; i++) {
+		c->version = atomic_load_explicit(&k->region->version,
+		    memory_order_acquire);
+		if ((c->version & 1) == 0)
+			return true;
+		pause_shortly();
+	}
+	return false;
+}
+
+int
+call_look(const struct kvr *k, struct call *c, int64_t now, uint32_t flags)
+{
+	int error;
+
+	if (now < 0 || now > CLOCK_MOST)
+		return KVR_ECLOCK;
+	if (call_await(k, c))
+		return call_time(k, c, now);
+	if (k->readonly)
+		return KVR_EBUSY;
+	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
+	if (error != KVR_OK)
+		return error;
+	c->locked = true;
+	call_count(&k->region->locked);
+	return KVR_OK;
+}
+
+/* Was it all of one moment? If not, look again. */
+bool
+call_looked(const struct kvr *k, const struct call *c)
+{
+	if (c->locked) {
+		region_unlock(k);
+		return true;
+	}
+	atomic_thread_fence(memory_order_acquire);
+	if (atomic_load_explicit(&k->region->version, memory_order_relaxed) ==
+	    c->version)
+		return true;
+	if (!k->readonly)
+		call_count(&k->region->retried);
+	return false;
+}
+
+/* For calls that are not worth the care that reading without a lock takes. */
+int
+call_read(const struct kvr *k, struct call *c, int64_t now)
+{
+	memset(c, 0, sizeof(*c));
+	if (k->readonly)
+		return call_look(k, c, now, 0);
+	c->locked = true;
+	return call_begin(k, c, now, true);
+}
+
+/* Comes before any output is written: a reader without the lock may fail. */
+int
+call_done(const struct kvr *k, const struct call *c, int error)
+{
+	return call_looked(k, c) ? error : KVR_EBUSY;
+}
+
+/* ------------------------------------------------------------- writing --- */
+
+int
+call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
+{
+	struct counts *counts = &k->region->counts;
+	int error;
+
+	memset(c, 0, sizeof(*c));
 	if ((flags & ~(uint32_t)KVR_NOWAIT) != 0)
 		return KVR_EINVAL;
+	if (k->readonly)
+		return KVR_EREADONLY;
 	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
-	if (error == KVR_OK) {
-		call_turn(k->region, memory_order_relaxed);
-		/* no change is to be seen before that; see region.c */
-		atomic_thread_fence(memory_order_release);
-	}
-	return error;
+	if (error == KVR_EBUSY)
+		call_count(&k->region->dropped);
+	if (error != KVR_OK)
+		return error;
+	call_turn(k->region, memory_order_relaxed);
+	/* no change is to be seen before that */
+	atomic_thread_fence(memory_order_release);
+	counts->steps = counts->cells = counts->reclaimed = 0;
+	return KVR_OK;
+}
+
+static void
+call_most(uint64_t *most, uint64_t value)
+{
+	if (*most < value)
+		*most = value;
 }
 
 /* c NULL: the call had nothing to do with time. */
 int
 call_written(struct kvr *k, const struct call *c, int error)
 {
+	struct counts *counts = &k->region->counts;
+
 	if (error == KVR_OK && c != NULL) {
-		k->region->counts.clock_back += c->backward;
-		k->region->clock = c->now;
+		counts->clock_back += c->backward;
+		put(k->region->clock, c->now);
 		lease_reap_old(k, c->now, REAP_PER_CALL);
 		retain_expire(k, c->now, c->budget);
 	}
+	call_most(&counts->most_steps, counts->steps);
+	call_most(&counts->most_cells, counts->cells);
+	call_most(&counts->most_reclaimed, counts->reclaimed);
 	call_turn(k->region, memory_order_release);
 	region_unlock(k);
 	return error;

@@ -42,7 +42,7 @@ magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 	uint32_t from = done ? t->first : group * PIECE;
 	uint32_t level = t->level % RUN_LEVELS, piece = t->run, i;
 
-	t->last = from;
+	put(t->last, from);
 	if (done) {
 		r->free_top = t->next;
 		magazine_put(r, top);
@@ -94,6 +94,7 @@ cell_take_slowly(struct kvr *k)
 	if (r->magazine_count == 0 || r->magazine_count > MAGAZINE)
 		return 0;
 	r->free_cells--;
+	r->counts.cells++;
 	return r->magazine[--r->magazine_count];
 }
 
@@ -108,8 +109,8 @@ cell_give(struct kvr *k, uint32_t i)
 		r->magazine[r->magazine_count++] = i;
 		return;
 	}
-	t->kind = CELL_FREE;
-	t->next = r->free_top;
+	put(t->kind, CELL_FREE);
+	put(t->next, r->free_top);
 	r->free_top = i;
 }
 
@@ -131,7 +132,7 @@ cell_give_tree(struct kvr *k, uint32_t i)
 	r->free_cells +=
 	    1 + run_cells(n->begin, n->begin + n->length, n->level);
 	r->free_top = i;
-	cell_at(k, i)->tree = t;
+	put_words(&cell_at(k, i)->tree, &t, sizeof(t));
 }
 
 /* ------------------------------------------------------------- buckets --- */

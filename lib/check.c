@@ -31,6 +31,7 @@ struct sums {
 	                    /* group, the node it belongs to */
 	uint32_t *pins;     /* [cells] of a hold, as the leases say */
 	struct slot *slots; /* [slots] counters only */
+	struct team *teams; /* [names] */
 	struct counts counts;
 	uint32_t free_cells;
 	uint64_t holds;     /* of retired slots too */
@@ -110,16 +111,16 @@ static bool
 check_groups(struct sums *s, uint32_t node)
 {
 	const struct node *n = node_at(s->k, node);
-	uint32_t left = n->holders, group = n->holds;
+	struct groups at = groups_of(n, n->holders);
+	uint32_t last = (n->holders + PAIRS - 1u) / PAIRS - 1, i;
 
-	for (; n->holders > 1 && left > 0;) {
-		if (!claim(s, group, SEEN_GROUP))
-			return false;
-		s->children[group] = node;
-		left -= (left - 1) % PAIRS + 1;
-		group = cell_at(s->k, group)->group.next;
-	}
-	return n->holders > 0;
+	if (n->holders < 2)
+		return n->holders == 1;
+	if (!claim_pieces(s, n->holds, at.level, 0, 0, last, SEEN_GROUP))
+		return false;
+	for (i = 0; i <= last; i++)
+		s->children[links_at(s->k, n->holds, at.level, i)] = node;
+	return true;
 }
 
 static bool
@@ -520,6 +521,47 @@ check_slot(const struct slot *p, const struct slot *sum, bool in_use)
 	    (in_use || p->retired == (p->entries + p->leases > 0));
 }
 
+/* What choices read of a slot is what the slot says. */
+static bool
+check_load(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *p = slot_at(k, slot);
+	const struct loads *l = &k->loads;
+	bool busy = p->busy != 0 || p->latch != 0;
+
+	return l->prefill[slot] == (double)p->prefill &&
+	    l->blocks[slot] == (double)p->blocks &&
+	    l->requests[slot] == p->requests &&
+	    l->gate[slot] == (p->role | (uint32_t)p->state << 4 |
+	    (busy ? GATE_BUSY : 0u) | (p->weight != 1 ? GATE_WEIGHTED : 0u));
+}
+
+/* All ranks of a name are in one team, and no others. */
+static bool
+check_teams(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, teams = k->layout.names;
+
+	for (i = 0; i < k->layout.slots; i++) {
+		const struct slot *p = slot_at(k, i);
+
+		if (slot_in_use(k, i) != (p->team != 0) || p->team > teams)
+			return false;
+		if (p->team == 0)
+			continue;
+		if (!check_load(k, i))
+			return false;
+		s->teams[p->team - 1].ranks++;
+		s->teams[p->team - 1].calm += p->busy == 0 && p->latch == 0;
+	}
+	for (i = 0; i < teams; i++)
+		if (k->teams[i].ranks != s->teams[i].ranks ||
+		    k->teams[i].calm != s->teams[i].calm)
+			return false;
+	return true;
+}
+
 static bool
 check_counts(struct sums *s)
 {
@@ -551,8 +593,9 @@ sums_begin(struct sums *s, const struct kvr *k)
 	s->children = calloc(k->layout.cells, sizeof(*s->children));
 	s->pins = calloc(k->layout.cells, sizeof(*s->pins));
 	s->slots = calloc(k->layout.slots, sizeof(*s->slots));
+	s->teams = calloc(k->layout.names, sizeof(*s->teams));
 	return s->seen != NULL && s->children != NULL && s->pins != NULL &&
-	    s->slots != NULL;
+	    s->slots != NULL && s->teams != NULL;
 }
 
 int
@@ -565,11 +608,12 @@ check_region(const struct kvr *k)
 		error = check_free(&s) && check_nodes(&s) &&
 		    check_entries(&s) && check_order(&s) &&
 		    check_leases(&s) && check_names(k) &&
-		    check_counts(&s) ? KVR_OK
+		    check_teams(&s) && check_counts(&s) ? KVR_OK
 		    : KVR_ECORRUPT;
 	free(s.seen);
 	free(s.children);
 	free(s.pins);
 	free(s.slots);
+	free(s.teams);
 	return error;
 }

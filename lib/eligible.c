@@ -13,10 +13,6 @@
  */
 #include "internal.h"
 
-#include "set.h"
-
-#include <stddef.h>
-
 static void
 open_all(struct route *t, uint32_t slots)
 {
@@ -44,8 +40,8 @@ close_excluded(struct route *t)
 {
 	uint32_t i, slot;
 
-	for (i = 0; i < t->r->n_excluded; i++)
-		if (worker_slot(t->k, t->r->excluded[i], &slot) &&
+	for (i = 0; i < t->request.n_excluded; i++)
+		if (worker_slot(t->k, t->request.excluded[i], &slot) &&
 		    slot / 64 < t->words)
 			set_remove(t->open, slot);
 }
@@ -55,7 +51,7 @@ open_pinned(struct route *t)
 {
 	bool open;
 
-	if (!worker_slot(t->k, t->r->pinned, &t->pinned) ||
+	if (!worker_slot(t->k, t->request.pinned, &t->pinned) ||
 	    t->pinned / 64 >= t->words)
 		return KVR_EWORKER;
 	open = set_has(t->open, t->pinned);
@@ -69,73 +65,78 @@ open_pinned(struct route *t)
 _Static_assert(KVR_ROLE_BOTH == 0 &&
     (int)KVR_ROLE_PREFILL == (int)KVR_STAGE_PREFILL &&
     (int)KVR_ROLE_DECODE == (int)KVR_STAGE_DECODE, "roles are stages");
-_Static_assert(offsetof(struct slot, latch) == offsetof(struct slot, role) + 3,
-    "role, state, busy, latch are four bytes");
 
-/* A mask for those four bytes: what it leaves of a usual worker is 0. */
+/* What of a gate keeps a usual worker from being taken. */
 static uint32_t
-usual_mask(uint32_t stage)
+gate_closed(const struct route *t)
 {
-	const unsigned char four[4] = { (unsigned char)~stage, 0xff, 0xff,
-	    0xff };
-	uint32_t mask;
-
-	memcpy(&mask, four, sizeof(mask));
-	return mask;
-}
-
-/* Of a role for this stage, up, not busy. */
-static inline bool
-is_usual(const struct slot *s, uint32_t mask)
-{
-	uint32_t four;
-
-	memcpy(&four, (const char *)s + offsetof(struct slot, role),
-	    sizeof(four));
-	return (four & mask) == 0;
+	return (GATE_ROLE & ~t->request.stage) | GATE_STATE | GATE_BUSY;
 }
 
 enum kvr_verdict
 eligible_verdict(const struct route *t, uint32_t slot)
 {
-	const struct slot *s = &t->k->slots[slot];
-	const struct kvr_request *r = t->r;
+	const struct kvr_request *r = &t->request;
+	uint32_t gate = look(t->k->loads.gate[slot]);
+	uint32_t state = (gate & GATE_STATE) / (GATE_STATE & -GATE_STATE);
 
 	if (!set_has(t->open, slot))
 		return KVR_NOT_ALLOWED;
-	if ((s->role & ~r->stage) != 0)
+	if ((gate & GATE_ROLE & ~r->stage) != 0)
 		return KVR_WRONG_ROLE;
-	if (s->state != KVR_STATE_UP &&
-	    (s->state != KVR_STATE_DRAINING || r->pinned == 0))
+	if (state != KVR_STATE_UP &&
+	    (state != KVR_STATE_DRAINING || r->pinned == 0))
 		return KVR_NOT_UP;
-	if ((s->taints & r->required_taints) != r->required_taints)
+	if ((look(t->k->slots[slot].taints) & r->required_taints) !=
+	    r->required_taints)
 		return KVR_LACKS_TAINT;
 	if (worker_overloaded(t->k, slot))
 		return KVR_OVERLOADED;
 	return KVR_ELIGIBLE;
 }
 
-/* Nearly all workers are usual: one comparison. Others are judged singly. */
+/* Those of a word that are in use, and of them whose gate is not closed. */
 static uint64_t
-sift_word(struct route *t, uint32_t word, uint32_t mask)
+sift_gates(struct route *t, uint32_t word, uint64_t *used)
 {
-	const struct slot *slots = t->k->slots;
-	uint64_t left, found = 0, need = t->r->required_taints;
+	const uint32_t *gate = &t->k->loads.gate[word * 64];
+	const uint32_t *generation = &t->k->generations[word * 64];
+	uint32_t bit, closed = gate_closed(t), any = 0;
+	uint32_t n = t->slots - word * 64 < 64 ? t->slots - word * 64 : 64;
+	uint64_t open = 0, in_use = 0;
 
-	for (left = t->open[word]; left != 0; left &= left - 1) {
+	for (bit = 0; bit < n; bit++) {
+		uint32_t g = look(gate[bit]);
+		uint64_t one = look(generation[bit]) & 1;
+
+		in_use |= one << bit;
+		open |= (one & ((g & closed) == 0)) << bit;
+		any |= g;
+	}
+	t->weighted |= (any & GATE_WEIGHTED) != 0;
+	*used = in_use;
+	return open;
+}
+
+/* Nearly all workers are usual; the others are judged singly. */
+static uint64_t
+sift_word(struct route *t, uint32_t word)
+{
+	uint64_t used, usual = sift_gates(t, word, &used), left;
+	uint64_t found = usual & t->open[word];
+
+	left = used & t->open[word];
+	if (t->request.required_taints == 0)
+		left &= ~usual;
+	else
+		found = 0;
+	for (; left != 0; left &= left - 1) {
 		uint32_t bit = (uint32_t)__builtin_ctzll(left);
-		uint32_t slot = word * 64 + bit;
-		uint64_t good = t->k->generations[slot] & 1;
-		enum kvr_verdict v;
+		enum kvr_verdict v = eligible_verdict(t, word * 64 + bit);
 
-		if (is_usual(&slots[slot], mask)) {
-			good &= (need & ~slots[slot].taints) == 0;
-		} else if (good != 0) {
-			v = eligible_verdict(t, slot);
-			good = v == KVR_ELIGIBLE;
-			t->overloaded += v == KVR_OVERLOADED;
-		}
-		found |= good << bit;
+		if (v == KVR_ELIGIBLE)
+			found |= UINT64_C(1) << bit;
+		t->overloaded += v == KVR_OVERLOADED;
 	}
 	return found;
 }
@@ -144,19 +145,23 @@ static void
 sift(struct route *t)
 {
 	struct set_walk w = set_walk(t->take, t->words);
-	uint32_t i, slot, mask = usual_mask(t->r->stage);
+	uint32_t i, slot;
+	double prefill;
 
 	t->eligible = t->overloaded = 0;
+	t->weighted = false;
 	for (i = 0; i < t->words; i++) {
-		t->take[i] = sift_word(t, i, mask);
+		t->take[i] = sift_word(t, i);
 		t->eligible += (uint32_t)__builtin_popcountll(t->take[i]);
 	}
-	t->least_prefill = UINT64_MAX;
+	t->least_prefill = 2 * COST_MAX;
 	if (!(t->decay > 0))
 		return;
-	while (set_next(&w, &slot))
-		if (t->k->slots[slot].prefill < t->least_prefill)
-			t->least_prefill = t->k->slots[slot].prefill;
+	while (set_next(&w, &slot)) {
+		prefill = look_double(&t->k->loads.prefill[slot]);
+		if (prefill < t->least_prefill)
+			t->least_prefill = prefill;
+	}
 }
 
 /*
@@ -169,13 +174,14 @@ eligible_find(struct route *t, uint32_t slots)
 	int error = KVR_OK;
 
 	t->pinned = 0;
+	t->slots = slots;
 	t->words = (slots + 63) / 64;
 	if (t->p->n_allowed == 0)
 		open_all(t, slots);
 	else
 		open_allowed(t);
 	close_excluded(t);
-	if (t->r->pinned != 0)
+	if (t->request.pinned != 0)
 		error = open_pinned(t);
 	if (error == KVR_OK)
 		sift(t);
@@ -186,7 +192,7 @@ eligible_find(struct route *t, uint32_t slots)
 int
 eligible_none(const struct route *t)
 {
-	if (t->r->pinned != 0)
+	if (t->request.pinned != 0)
 		return t->overloaded != 0 ? KVR_EPINNEDBUSY : KVR_ENOTALLOWED;
 	return t->overloaded != 0 ? KVR_EALLBUSY : KVR_ENOWORKER;
 }

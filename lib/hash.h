@@ -149,5 +149,7 @@ int prompt_new(const struct hash_rule *rule, struct kvr_prompt **out);
 void *prompt_scratch(struct kvr_prompt *p, size_t bytes);
 /* The prompt's length in tokens (in byte mode an estimate: 4 bytes each). */
 uint64_t prompt_tokens(const struct kvr_prompt *p);
+/* The first blocks of this prompt in tokens; in byte mode an estimate. */
+uint64_t prompt_blocks_tokens(const struct kvr_prompt *p, uint32_t blocks);
 
 #endif

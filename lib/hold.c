@@ -5,12 +5,15 @@
  * A match reads, of each hold on its way, a stamp and a word (the slot, and
  * whether it is pinned), and nothing else. So these pairs stand together,
  * apart from the links and counts that only writers need. A node's only pair
- * stands in the node itself; two and more stand in groups of six, of which
- * only the newest is not full:
+ * stands in the node itself; two and more stand in groups of six, all full but
+ * the last; above more than one group stand pieces of 16 links, so that they
+ * can all be fetched at once and none waits for the one before:
  *
- *   node { holders = 8, holds } -> [ 6 7 . . . . ] -> [ 0 1 2 3 4 5 ] -> 0
+ *   node { holders = 8, holds } -> [ . . ]
+ *                                   /    \
+ *                [ 0 1 2 3 4 5 ]         [ 6 7 . . . . ]
  *
- * Removing a pair moves the newest one into its place. A hold knows where its
+ * Removing a pair moves the last one into its place. A hold knows where its
  * pair is (group and lane); the way back is the table of entries, which finds
  * the hold of (node, slot) in one step however many holders a node has.
  */
@@ -28,7 +31,7 @@ static uint32_t
 table_find(const struct kvr *k, uint32_t node, uint32_t slot)
 {
 	uint32_t i = k->entry_buckets[bucket_of_hold(k, node, slot)];
-	uint32_t limit = k->layout.cells;
+	uint32_t limit = CHAIN_MOST;
 
 	for (; i != 0 && limit > 0; i = hold_at(k, i)->next, limit--) {
 		const struct hold *h = hold_at(k, i);
@@ -44,11 +47,12 @@ table_remove(struct kvr *k, uint32_t hold)
 {
 	const struct hold *h = hold_at(k, hold);
 	uint32_t *link = table_head(k, h->node, h->slot);
-	uint32_t limit = k->layout.cells;
+	uint32_t limit = CHAIN_MOST;
 
 	for (; *link != 0 && limit > 0; limit--) {
+		k->region->counts.steps++;
 		if (*link == hold) {
-			*link = h->next;
+			put(*link, h->next);
 			return;
 		}
 		link = &hold_at(k, *link)->next;
@@ -76,52 +80,140 @@ pair_write(struct kvr *k, const struct hold *h)
 	if (h->pins > 0)
 		word |= WORD_PINNED;
 	if (h->group == 0) {
-		node_at(k, h->node)->word = word;
-		node_at(k, h->node)->stamp = h->stamp;
+		put(node_at(k, h->node)->word, word);
+		put(node_at(k, h->node)->stamp, h->stamp);
 	} else {
 		struct group *g = &cell_at(k, h->group)->group;
 
-		g->word[h->lane % PAIRS] = word;
-		g->stamp[h->lane % PAIRS] = h->stamp;
+		put(g->word[h->lane % PAIRS], word);
+		put(g->stamp[h->lane % PAIRS], h->stamp);
 	}
 }
 
-/* The second holder comes: the first one's pair moves to a group. */
-static void
-pairs_spread(struct kvr *k, struct node *n)
+/* Pieces of links are these many levels high above so many groups. */
+static uint32_t
+links_level(uint32_t groups)
 {
-	uint32_t only = n->holds, i = cell_take(k);
-	struct hold *h = hold_at(k, only);
+	uint32_t level = 0;
 
-	cell_at(k, i)->group.next = 0;
-	h->group = i;
-	h->lane = 0;
-	n->holds = i;
-	pair_write(k, h);
+	for (; groups > 1; groups = (groups + PIECE - 1) / PIECE)
+		level++;
+	return level;
+}
+
+/* Cells of the pairs of so many holders: the groups, and links to them. */
+uint32_t
+pairs_cells(uint32_t holders)
+{
+	uint32_t n = (holders + PAIRS - 1) / PAIRS, cells = n;
+
+	if (holders < 2)
+		return 0;
+	for (; n > 1; n = (n + PIECE - 1) / PIECE)
+		cells += (n + PIECE - 1) / PIECE;
+	return cells;
+}
+
+/* Cells that one holder more takes, the hold itself among them. */
+uint32_t
+pairs_cells_to_add(uint32_t holders)
+{
+	return 1 + pairs_cells(holders + 1) - pairs_cells(holders);
+}
+
+static uint32_t
+pairs_slot_of(const struct kvr *k, uint32_t group, uint32_t lane)
+{
+	return cell_at(k, group)->group.word[lane % PAIRS] & WORD_SLOT;
+}
+
+/* The group of a pair, by its place among all `holders`. */
+static uint32_t
+group_at(const struct kvr *k, const struct node *n, uint32_t holders,
+    uint32_t i)
+{
+	return links_at(k, n->holds,
+	    links_level((holders + PAIRS - 1) / PAIRS), i / PAIRS);
+}
+
+/* Whose pair is the i-th. */
+uint32_t
+pairs_slot(const struct kvr *k, const struct node *n, uint32_t i)
+{
+	if (n->holders == 1)
+		return n->word & WORD_SLOT;
+	return pairs_slot_of(k, group_at(k, n, n->holders, i), i % PAIRS);
+}
+
+/* Hangs a new group behind the `i` there are. */
+static uint32_t
+group_add(struct kvr *k, struct node *n, uint32_t i)
+{
+	uint32_t level = links_level(i + 1), group = cell_take(k), piece;
+
+	if (i == 0) {
+		put(n->holds, group);
+		return group;
+	}
+	if (level > links_level(i)) {
+		piece = cell_take(k);
+		put(cell_at(k, piece)->piece[0], n->holds);
+		put(n->holds, piece);
+	}
+	for (piece = n->holds; level > 1; level--) {
+		uint32_t *link = &cell_at(k, piece)->piece[(i >>
+		    (4 * (level - 1))) % PIECE];
+
+		if ((i & ((UINT32_C(1) << (4 * (level - 1))) - 1)) == 0)
+			put(*link, cell_take(k));
+		piece = *link;
+	}
+	put(cell_at(k, piece)->piece[i % PIECE], group);
+	return group;
+}
+
+/* Takes away the last group, which is the i-th, and links to it alone. */
+static void
+group_remove(struct kvr *k, struct node *n, uint32_t i)
+{
+	uint32_t level = links_level(i + 1), at = n->holds, next;
+	bool lower = level > links_level(i);
+
+	if (lower && level > 0)
+		put(n->holds, cell_at(k, at)->piece[0]);
+	for (; level > 0; level--) {
+		next = cell_at(k, at)->piece[(i >> (4 * (level - 1))) % PIECE];
+		if (lower || (i & ((UINT32_C(1) << (4 * level)) - 1)) == 0)
+			cell_give(k, at);
+		lower = false;
+		at = next;
+	}
+	cell_give(k, at);
 }
 
 /* Gives a hold the next free place. */
 static void
 pair_add(struct kvr *k, struct node *n, uint32_t hold)
 {
-	struct hold *h = hold_at(k, hold);
+	struct hold *h = hold_at(k, hold), *only;
+	uint32_t place = n->holders;
 
-	h->group = h->lane = 0;
-	if (n->holders == 0) {
-		n->holds = hold;
+	put(h->group, 0);
+	put(h->lane, 0);
+	if (place == 0) {
+		put(n->holds, hold);
 	} else {
-		if (n->holders == 1)
-			pairs_spread(k, n);
-		h->lane = n->holders % PAIRS;
-		if (h->lane == 0) {
-			uint32_t i = cell_take(k);
-
-			cell_at(k, i)->group.next = n->holds;
-			n->holds = i;
+		if (place == 1) { /* the first one's pair leaves the node */
+			only = hold_at(k, n->holds);
+			put(only->group, group_add(k, n, 0));
+			pair_write(k, only);
 		}
-		h->group = n->holds;
+		put(h->lane, place % PAIRS);
+		put(h->group, place % PAIRS != 0
+		    ? group_at(k, n, place, place)
+		    : group_add(k, n, place / PAIRS));
 	}
-	n->holders++;
+	put(n->holders, (uint16_t)(place + 1));
 	pair_write(k, h);
 }
 
@@ -131,43 +223,40 @@ pairs_gather(struct kvr *k, uint32_t node)
 {
 	struct node *n = node_at(k, node);
 	uint32_t group = n->holds;
-	uint32_t slot = cell_at(k, group)->group.word[0] & WORD_SLOT;
-	uint32_t only = table_find(k, node, slot);
+	uint32_t only = table_find(k, node, pairs_slot_of(k, group, 0));
 
-	n->holds = only;
-	hold_at(k, only)->group = 0;
-	hold_at(k, only)->lane = 0;
+	put(n->holds, only);
+	put(hold_at(k, only)->group, 0);
+	put(hold_at(k, only)->lane, 0);
 	pair_write(k, hold_at(k, only));
 	cell_give(k, group);
 }
 
-/* Takes a hold's pair away; the newest pair fills the gap. */
+/* Takes a hold's pair away; the last pair fills the gap. */
 static void
 pair_remove(struct kvr *k, const struct hold *h)
 {
 	struct node *n = node_at(k, h->node);
-	uint32_t newest = n->holds, lane;
-	struct group *g = &cell_at(k, newest)->group;
+	uint32_t last = n->holders - 1u, group, lane = last % PAIRS;
 
-	n->holders--;
-	if (n->holders == 0) {
-		n->holds = 0;
+	if (last == 0) {
+		put(n->holders, 0);
+		put(n->holds, 0);
 		return;
 	}
-	lane = n->holders % PAIRS;
-	if (h->group != newest || h->lane != lane) {
+	group = group_at(k, n, last + 1, last);
+	if (h->group != group || h->lane != lane) {
 		struct hold *moved = hold_at(k,
-		    table_find(k, h->node, g->word[lane] & WORD_SLOT));
+		    table_find(k, h->node, pairs_slot_of(k, group, lane)));
 
-		moved->group = h->group;
-		moved->lane = h->lane;
+		put(moved->group, h->group);
+		put(moved->lane, h->lane);
 		pair_write(k, moved);
 	}
-	if (lane == 0) {
-		n->holds = g->next;
-		cell_give(k, newest);
-	}
-	if (n->holders == 1)
+	if (lane == 0)
+		group_remove(k, n, last / PAIRS);
+	put(n->holders, (uint16_t)last);
+	if (last == 1)
 		pairs_gather(k, h->node);
 }
 
@@ -216,14 +305,14 @@ hold_make(struct kvr *k, uint32_t node, uint32_t slot)
 	uint32_t i = cell_take(k), *head = table_head(k, node, slot);
 	struct hold *h = hold_at(k, i);
 
-	memset(h, 0, sizeof(*h));
-	h->kind = CELL_HOLD;
-	h->flags = HOLD_UNCONFIRMED;
-	h->slot = (uint16_t)slot;
-	h->node = node;
-	h->stamp = STAMP_NONE;
-	h->next = *head;
-	*head = i;
+	put_zeros(h, sizeof(*h));
+	put(h->kind, CELL_HOLD);
+	put(h->flags, HOLD_UNCONFIRMED);
+	put(h->slot, (uint16_t)slot);
+	put(h->node, node);
+	put(h->stamp, STAMP_NONE);
+	put(h->next, *head);
+	put(*head, i);
 	return i;
 }
 
@@ -250,9 +339,9 @@ hold_copy(struct kvr *k, uint32_t node, uint32_t from)
 	uint32_t i = hold_make(k, node, o->slot);
 	struct hold *h = hold_at(k, i);
 
-	h->stamp = o->stamp;
-	h->pins = o->pins;
-	h->flags = o->flags & HOLD_UNCONFIRMED;
+	put(h->stamp, o->stamp);
+	put(h->pins, o->pins);
+	put(h->flags, o->flags & HOLD_UNCONFIRMED);
 	pair_add(k, node_at(k, node), i);
 	order_copy(k, i, from);
 	hold_count(k, h->slot, 1, 0);
@@ -272,7 +361,7 @@ hold_remove(struct kvr *k, uint32_t hold)
 	table_remove(k, hold);
 	pair_remove(k, h);
 	hold_count(k, slot, -1, -blocks);
-	h->kind = CELL_FREE;
+	put(h->kind, CELL_FREE);
 	cell_give(k, hold);
 	slot_forgo(k, slot);
 }
@@ -283,8 +372,8 @@ hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
 {
 	struct hold *h = hold_at(k, hold);
 
-	h->stamp = now;
-	h->flags &= (uint8_t)~HOLD_UNCONFIRMED;
+	put(h->stamp, now);
+	put(h->flags, h->flags & (uint8_t)~HOLD_UNCONFIRMED);
 	pair_write(k, h);
 	order_remove(k, hold);
 	order_append(k, hold);
@@ -305,11 +394,12 @@ hold_pin(struct kvr *k, uint32_t hold, int64_t horizon)
 	struct hold *h = hold_at(k, hold);
 	struct slot *s = slot_at(k, h->slot);
 
-	if (h->pins++ > 0)
+	put(h->pins, h->pins + 1);
+	if (h->pins > 1)
 		return;
 	order_unrelease(k, hold);
 	if (h->stamp <= horizon)
-		h->flags |= HOLD_UNCONFIRMED;
+		put(h->flags, h->flags | HOLD_UNCONFIRMED);
 	pair_write(k, h);
 	s->active += node_at(k, h->node)->length;
 	s->blocks += node_at(k, h->node)->length;
@@ -325,14 +415,17 @@ hold_unpin(struct kvr *k, uint32_t hold)
 	struct hold *h = hold_at(k, hold);
 	struct slot *s = slot_at(k, h->slot);
 
-	if (h->pins == 0 || --h->pins > 0)
+	if (h->pins == 0)
+		return false;
+	put(h->pins, h->pins - 1);
+	if (h->pins > 0)
 		return false;
 	pair_write(k, h);
 	s->active -= node_at(k, h->node)->length;
 	s->blocks -= node_at(k, h->node)->length;
 	if ((h->flags & HOLD_LISTED) == 0)
 		return true;
-	h->flags &= (uint8_t)~HOLD_UNCONFIRMED;
+	put(h->flags, h->flags & (uint8_t)~HOLD_UNCONFIRMED);
 	order_release(k, hold);
 	return false;
 }

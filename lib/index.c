@@ -51,16 +51,19 @@ enum {
 /* ------------------------------------------------------- table of nodes --- */
 
 static uint32_t
-child_find(const struct kvr *k, uint64_t prev, uint32_t first)
+child_find(const struct kvr *k, uint64_t prev, uint32_t first,
+    uint32_t *steps)
 {
-	uint32_t i = k->node_buckets[bucket_of_node(k, prev, first)];
-	uint32_t limit = k->layout.cells;
+	uint32_t i = look(k->node_buckets[bucket_of_node(k, prev, first)]);
+	uint32_t limit = CHAIN_MOST;
 
-	for (; i != 0 && limit > 0; i = node_at(k, i)->next, limit--) {
+	for (; i != 0 && limit > 0; limit--) {
 		const struct node *n = node_at(k, i);
 
-		if (n->prev == prev && n->first == first)
+		(*steps)++;
+		if (look(n->prev) == prev && look(n->first) == first)
 			return i;
+		i = look(n->next);
 	}
 	return 0;
 }
@@ -71,8 +74,8 @@ child_link(struct kvr *k, uint32_t node)
 	struct node *n = node_at(k, node);
 	uint32_t *head = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
 
-	n->next = *head;
-	*head = node;
+	put(n->next, *head);
+	put(*head, node);
 }
 
 static void
@@ -80,18 +83,19 @@ child_unlink(struct kvr *k, uint32_t node)
 {
 	const struct node *n = node_at(k, node);
 	uint32_t *link = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
-	uint32_t limit = k->layout.cells;
+	uint32_t limit = CHAIN_MOST;
 
 	for (; *link != 0 && limit > 0; limit--) {
+		k->region->counts.steps++;
 		if (*link == node) {
-			*link = n->next;
+			put(*link, n->next);
 			return;
 		}
 		link = &node_at(k, *link)->next;
 	}
 }
 
-/* ---------------------------------------------------------------- match --- */
+/* ----------------------------------------------------------------- walk --- */
 
 /*
  * How many blocks of the node are the prompt's next ones. `hashes` are the
@@ -99,146 +103,16 @@ child_unlink(struct kvr *k, uint32_t node)
  * half of the first is known to be equal.
  */
 static uint32_t
-node_common(const struct kvr *k, const struct node *n, const uint64_t *hashes,
-    uint32_t rest)
+node_common(const struct kvr *k, const struct node *n, uint32_t length,
+    const uint64_t *hashes, uint32_t rest)
 {
-	if (rest < n->length)
+	if (length == 0)
+		return 0;
+	if (rest < length)
 		return run_common(k, n, hashes, rest);
-	if (hashes[n->length - 1] == n->end)
-		return n->length;
-	return run_common(k, n, hashes, n->length - 1);
-}
-
-/* What one match carries from node to node. */
-struct matching {
-	struct found_set *set;
-	int64_t horizon;
-	uint32_t slots;
-	uint32_t node, depth; /* where the prompt has got to */
-};
-
-static inline bool
-pair_live(const struct matching *m, uint32_t word, int64_t stamp)
-{
-	return ((stamp > m->horizon) | ((word & WORD_PINNED) != 0)) &&
-	    (word & WORD_SLOT) < m->slots;
-}
-
-/*
- * Holders of the first node: whoever is not here is nowhere. There may be as
- * many as there are workers, so this loop writes each once and reads nothing
- * back. Gives the new count.
- */
-static uint32_t
-match_first(const struct matching *m, const uint16_t *words,
-    const int64_t *stamps, uint32_t pairs, uint32_t count)
-{
-	struct found *found = m->set->found;
-	uint32_t *at = m->set->at, depth = m->depth, node = m->node, i;
-
-	for (i = 0; i < pairs && count < m->slots; i++) {
-		uint32_t word = words[i], slot = word & WORD_SLOT;
-
-		if (!pair_live(m, word, stamps[i]))
-			continue;
-		at[slot] = count;
-		found[count].slot = slot;
-		found[count].blocks = depth;
-		found[count].active = (word & WORD_PINNED) != 0 ? depth : 0;
-		found[count].deepest = node;
-		count++;
-	}
-	return count;
-}
-
-/* Holders of a later node. */
-static void
-match_next(const struct matching *m, const uint16_t *words,
-    const int64_t *stamps, uint32_t pairs, uint32_t count)
-{
-	struct found *found = m->set->found;
-	uint32_t i, at;
-
-	for (i = 0; i < pairs; i++) {
-		uint32_t slot = words[i] & WORD_SLOT;
-
-		if (!pair_live(m, words[i], stamps[i]))
-			continue;
-		at = m->set->at[slot];
-		if (at >= count || found[at].slot != slot)
-			continue;
-		found[at].blocks = m->depth;
-		found[at].deepest = m->node;
-		if ((words[i] & WORD_PINNED) != 0)
-			found[at].active = m->depth;
-	}
-}
-
-static uint32_t
-match_pairs(const struct matching *m, const uint16_t *words,
-    const int64_t *stamps, uint32_t pairs, uint32_t count, bool first)
-{
-	if (first)
-		return match_first(m, words, stamps, pairs, count);
-	match_next(m, words, stamps, pairs, count);
-	return count;
-}
-
-/* Every live holder of the node has the prompt up to m->depth. */
-static void
-match_node(const struct kvr *k, const struct matching *m, bool first)
-{
-	const struct node *n = node_at(k, m->node);
-	uint32_t left = n->holders, group = n->holds, pairs;
-	uint32_t count = m->set->count;
-
-	if (left == 1) {
-		count = match_pairs(m, &n->word, &n->stamp, 1, count, first);
-		left = 0;
-	}
-	for (; left > 0; left -= pairs) {
-		const struct group *g = &cell_at(k, group)->group;
-
-		group = g->next;
-		__builtin_prefetch(cell_at(k, group));
-		pairs = (left - 1) % PAIRS + 1;
-		count = match_pairs(m, g->word, g->stamp, pairs, count,
-		    first);
-	}
-	m->set->count = count;
-}
-
-/*
- * Overlap of every slot that has any. By the invariant the holders of the
- * first node are all there are. Retired slots are found too: callers look.
- */
-void
-index_match(const struct kvr *k, const struct kvr_prompt *p, int64_t horizon,
-    struct found_set *set)
-{
-	struct matching m = { set, horizon, k->layout.slots, 0, 0 };
-	uint64_t prev = p->root;
-	uint32_t common;
-
-	set->count = 0;
-	while (m.depth < p->blocks) {
-		const struct node *n;
-		bool first = m.depth == 0;
-
-		m.node = child_find(k, prev, (uint32_t)p->sequence[m.depth]);
-		n = node_at(k, m.node);
-		if (m.node == 0 || n->length == 0)
-			break;
-		common = node_common(k, n, p->sequence + m.depth,
-		    p->blocks - m.depth);
-		if (common == 0)
-			break;
-		m.depth += common;
-		match_node(k, &m, first);
-		if (common < n->length)
-			break;
-		prev = n->end;
-	}
+	if (hashes[length - 1] == look(n->end))
+		return length;
+	return run_common(k, n, hashes, length - 1);
 }
 
 /*
@@ -263,13 +137,14 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 	}
 	while (path->depth < want) {
 		uint32_t i = child_find(k, prev,
-		    (uint32_t)p->sequence[path->depth]);
+		    (uint32_t)p->sequence[path->depth], &path->steps);
 		const struct node *n = node_at(k, i);
-		uint32_t common;
+		uint32_t length = look(n->length), common;
 
-		if (i == 0 || n->length == 0 || n->parent != path->node)
+		if (i == 0 || look(n->parent) != path->node)
 			break;
-		common = node_common(k, n, p->sequence + path->depth,
+		__builtin_prefetch(cell_at(k, look(n->holds)));
+		common = node_common(k, n, length, p->sequence + path->depth,
 		    want - path->depth);
 		if (common == 0)
 			break;
@@ -277,10 +152,143 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 		path->inside = common;
 		path->depth += common;
 		path->nodes++;
-		if (common < n->length)
+		if (common < length)
 			break;
-		prev = n->end;
+		prev = look(n->end);
 	}
+}
+
+/* ---------------------------------------------------------------- match --- */
+
+/* What one match carries from node to node. */
+struct matching {
+	const struct kvr *k;
+	const struct kvr_prompt *p;
+	struct found_set *set;
+	int64_t horizon;
+	uint32_t depth;  /* blocks of the prompt up to the node's end */
+	uint32_t tokens; /* in them */
+};
+
+/* A worker that was found deeper is pinned here and was not there. */
+static void
+match_pinned(struct matching *m, uint32_t slot)
+{
+	struct kvr_overlap *o = &m->set->found[m->set->at[slot]];
+
+	if (o->active_blocks == 0)
+		o->active_blocks = m->depth;
+}
+
+/*
+ * The live of some pairs. Who was met before was met deeper. Nobody comes
+ * after the first node of a path, so what is found there needs no place.
+ */
+static void
+match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
+    uint32_t pairs)
+{
+	const struct kvr *k = m->k;
+	struct found_set *set = m->set;
+	uint32_t i, slots = k->layout.slots;
+
+	for (i = 0; i < pairs; i++) {
+		uint32_t word = look(words[i]), slot = word & WORD_SLOT;
+		bool pinned = (word & WORD_PINNED) != 0;
+		struct kvr_overlap *o = &set->found[set->count];
+		uint32_t generation;
+
+		if (((look(stamps[i]) > m->horizon) | pinned) == 0 ||
+		    slot >= slots)
+			continue;
+		if (set_has(set->seen, slot)) {
+			if (pinned)
+				match_pinned(m, slot);
+			continue;
+		}
+		generation = look(k->generations[slot]);
+		if ((generation & 1) == 0)
+			continue;
+		set_add(set->seen, slot);
+		set->at[slot] = set->count++;
+		o->worker = (uint64_t)generation << 32 | (slot + 1);
+		o->blocks = m->depth;
+		o->active_blocks = pinned ? m->depth : 0;
+		o->tokens = m->tokens;
+		o->reserved = 0;
+	}
+}
+
+enum { GROUPS_AHEAD = 12 }; /* that are fetched before they are needed */
+
+static void
+match_node(struct matching *m, const struct node *n)
+{
+	uint32_t holders = look(n->holders), pairs, i;
+	struct groups at = groups_of(n, holders);
+	const struct group *g;
+
+	if (holders == 1) {
+		match_pairs(m, &n->word, &n->stamp, 1);
+		return;
+	}
+	for (i = 0; i < GROUPS_AHEAD && i * PAIRS < holders; i++)
+		__builtin_prefetch(cell_at(m->k, links_at(m->k, at.top,
+		    at.level, i)));
+	while ((pairs = groups_next(m->k, &at, &g)) > 0) {
+		if (at.left > GROUPS_AHEAD * PAIRS)
+			__builtin_prefetch(cell_at(m->k, links_at(m->k, at.top,
+			    at.level, at.i + GROUPS_AHEAD)));
+		match_pairs(m, g->word, g->stamp, pairs);
+	}
+}
+
+static uint32_t
+tokens_fitting(uint64_t tokens)
+{
+	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
+}
+
+/*
+ * Overlap of every worker that has any: down to where the prompt leaves the
+ * tree, and up again, because by the invariant a worker's overlap is where it
+ * is met first. May run while a writer writes: then what it finds is worth
+ * nothing, but stays within its bounds.
+ */
+void
+index_match(const struct kvr *k, const struct kvr_prompt *p, int64_t horizon,
+    struct found_set *set)
+{
+	static const struct insert as_it_is;
+	struct matching m = { k, p, set, horizon, 0, 0 };
+	struct path path;
+	uint32_t node, here;
+
+	set->count = 0;
+	memset(set->seen, 0, set->words * sizeof(set->seen[0]));
+	index_walk(k, p, p->blocks, &as_it_is, &path);
+	m.depth = path.depth;
+	here = path.inside;
+	for (node = path.node; path.nodes > 0; path.nodes--) {
+		const struct node *n = node_at(k, node);
+
+		m.tokens = tokens_fitting(prompt_blocks_tokens(p, m.depth));
+		match_node(&m, n);
+		m.depth -= here;
+		node = look(n->parent);
+		here = look(node_at(k, node)->length);
+	}
+}
+
+/* The node in which a block of the prompt ends, counted from 1; 0: none. */
+uint32_t
+index_find(const struct kvr *k, const struct kvr_prompt *p, uint32_t block)
+{
+	static const struct insert as_it_is;
+	struct path path;
+
+	index_walk(k, p, block, &as_it_is, &path);
+	return path.depth == block ? path.node : 0;
 }
 
 /* Blocks of the prompt from the root to the end of a node. */
@@ -298,34 +306,36 @@ index_position(const struct kvr *k, uint32_t node)
 
 /* -------------------------------------------------------- making nodes --- */
 
-/* Nodes of the path on which the slot has no hold yet. */
+/* Cells that the holds take which the slot has not yet on the path. */
 uint32_t
 index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 {
-	uint32_t node = path->node, left = path->nodes, missing = 0;
+	uint32_t node = path->node, left = path->nodes, cells = 0;
 
 	for (; node != 0 && left > 0; left--) {
-		missing += hold_find(k, node, slot) == 0;
-		node = node_at(k, node)->parent;
+		const struct node *n = node_at(k, node);
+
+		if (hold_find(k, node, slot) == 0)
+			cells += pairs_cells_to_add(n->holders);
+		node = n->parent;
 	}
-	return missing;
+	return cells;
 }
 
 /*
- * Cells that index_insert and holds on all of the path may need at most: two
- * for each hold that is missing (a group may begin with it), and what a split
- * and a new leaf take.
+ * Cells that index_insert and holds on all of the path may need at most:
+ * those of the holds that are missing, and what a split and a new leaf take.
  */
 uint32_t
 index_cells(const struct kvr *k, const struct path *path, uint32_t want,
     uint32_t missing)
 {
 	const struct node *n = node_at(k, path->node);
-	uint32_t cells = 2 * missing;
+	uint32_t cells = missing;
 
 	if (path->node != 0 && path->inside < n->length)
-		cells += 4 + n->holders + n->holders / (uint32_t)PAIRS +
-		    run_cells_to_split(n, path->inside);
+		cells += 1 + n->holders + pairs_cells(n->holders) +
+		    HOLD_CELLS_MOST + run_cells_to_split(n, path->inside);
 	if (want > path->depth)
 		cells += 2 + RUN_LEVELS + run_cells(0, want - path->depth,
 		    run_level(want - path->depth));
@@ -340,16 +350,17 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 	uint32_t i = cell_take(k);
 	struct node *n = node_at(k, i);
 
-	memset(n, 0, sizeof(*n));
-	n->kind = CELL_NODE;
-	n->prev = from > 0 ? p->sequence[from - 1] : p->root;
-	n->first = (uint32_t)p->sequence[from];
-	n->end = p->sequence[to - 1];
-	n->parent = parent;
+	put_zeros(n, sizeof(*n));
+	put(n->kind, CELL_NODE);
+	put(n->prev, from > 0 ? p->sequence[from - 1] : p->root);
+	put(n->first, (uint32_t)p->sequence[from]);
+	put(n->end, p->sequence[to - 1]);
+	put(n->parent, parent);
 	run_append(k, n, p->sequence + from, to - from);
 	child_link(k, i);
 	if (parent != 0)
-		node_at(k, parent)->children++;
+		put(node_at(k, parent)->children,
+		    node_at(k, parent)->children + 1);
 	k->region->counts.nodes++;
 	k->region->counts.blocks += to - from;
 	return i;
@@ -359,11 +370,12 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 static void
 split_holds(struct kvr *k, uint32_t upper, uint32_t lower)
 {
-	struct pairs at = pairs_of(node_at(k, lower));
+	const struct node *l = node_at(k, lower);
+	uint32_t i, holders = l->holders;
 
-	while (pairs_next(k, &at))
+	for (i = 0; i < holders; i++)
 		(void)hold_copy(k, upper,
-		    hold_find(k, lower, at.word & WORD_SLOT));
+		    hold_find(k, lower, pairs_slot(k, l, i)));
 }
 
 /*
@@ -379,17 +391,17 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	struct node *u = node_at(k, upper), *l = node_at(k, lower);
 
 	child_unlink(k, lower);
-	memset(u, 0, sizeof(*u));
-	u->kind = CELL_NODE;
-	u->prev = l->prev;
-	u->first = l->first;
-	u->end = p->sequence[depth - 1];
-	u->parent = l->parent;
-	u->children = 1;
+	put_zeros(u, sizeof(*u));
+	put(u->kind, CELL_NODE);
+	put(u->prev, l->prev);
+	put(u->first, l->first);
+	put(u->end, p->sequence[depth - 1]);
+	put(u->parent, l->parent);
+	put(u->children, 1);
 	run_split(k, l, at, u);
-	l->prev = u->end;
-	l->first = run_get(k, l, 0);
-	l->parent = upper;
+	put(l->prev, u->end);
+	put(l->first, run_get(k, l, 0));
+	put(l->parent, upper);
 	child_link(k, upper);
 	child_link(k, lower);
 	split_holds(k, upper, lower);
@@ -422,7 +434,7 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 	uint32_t blocks = to - from;
 
 	run_append(k, n, p->sequence + from, blocks);
-	n->end = p->sequence[to - 1];
+	put(n->end, p->sequence[to - 1]);
 	slot_hold_blocks(k, h->slot, blocks);
 	if (h->pins > 0) {
 		s->active += blocks;
@@ -471,7 +483,8 @@ index_drop(struct kvr *k, uint32_t hold)
 		return;
 	child_unlink(k, node);
 	if (n->parent != 0)
-		node_at(k, n->parent)->children--;
+		put(node_at(k, n->parent)->children,
+		    node_at(k, n->parent)->children - 1);
 	k->region->counts.nodes--;
 	k->region->counts.blocks -= n->length;
 	cell_give_tree(k, node);
@@ -482,15 +495,14 @@ static bool
 merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower)
 {
 	const struct node *u = node_at(k, upper), *l = node_at(k, lower);
-	struct pairs at;
+	uint32_t i;
 
 	if (u->children != 1 || u->holders != l->holders ||
 	    l->holders > MERGE_HOLDERS || l->length > MERGE_BLOCKS ||
 	    k->region->free_cells < run_cells_to_append(u, l->length))
 		return false;
-	at = pairs_of(l);
-	while (pairs_next(k, &at)) {
-		uint32_t slot = at.word & WORD_SLOT;
+	for (i = 0; i < l->holders; i++) {
+		uint32_t slot = pairs_slot(k, l, i);
 		uint32_t above = hold_find(k, upper, slot);
 
 		if (above == 0 || !hold_same(k, above,
@@ -508,11 +520,8 @@ merge_holds(struct kvr *k, uint32_t upper)
 	uint32_t blocks = u->length, limit = u->holders;
 
 	for (; u->holders > 0 && limit > 0; limit--) {
-		struct pairs at = pairs_of(u);
-		uint32_t slot;
+		uint32_t slot = pairs_slot(k, u, u->holders - 1u);
 
-		(void)pairs_next(k, &at);
-		slot = at.word & WORD_SLOT;
 		hold_remove(k, hold_find(k, upper, slot));
 		slot_hold_blocks(k, slot, blocks);
 	}
@@ -534,18 +543,19 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 	child_unlink(k, lower);
 	above = u->length;
 	run_append_run(k, u, &old, 0, old.length);
-	l->prev = u->prev;
-	l->first = u->first;
-	l->parent = u->parent;
-	l->run = u->run;
-	l->level = u->level;
-	l->begin = u->begin;
-	l->length = above + old.length;
+	put(l->prev, u->prev);
+	put(l->first, u->first);
+	put(l->parent, u->parent);
+	put(l->run, u->run);
+	put(l->level, u->level);
+	put(l->begin, u->begin);
+	put(l->length, above + old.length);
 	child_link(k, lower);
-	u->run = old.run; /* the cell of the upper takes the old run away */
-	u->level = old.level;
-	u->begin = old.begin;
-	u->length = old.length;
+	/* the cell of the upper takes the old run away */
+	put(u->run, old.run);
+	put(u->level, old.level);
+	put(u->begin, old.begin);
+	put(u->length, old.length);
 	cell_give_tree(k, upper);
 	k->region->counts.nodes--;
 	k->region->counts.merges++;
@@ -567,6 +577,7 @@ index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 	for (; node != 0 && limit > 0; limit--) {
 		uint32_t hold = hold_find(k, node, slot);
 
+		k->region->counts.steps++;
 		if (hold == 0)
 			hold = hold_add(k, node, slot);
 		hold_stamp(k, hold, now);
@@ -592,6 +603,7 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
 	for (; node != 0 && node != until && limit > 0; limit--) {
 		uint32_t hold = hold_find(k, node, slot);
 
+		k->region->counts.steps++;
 		if (hold == 0)
 			hold = hold_add(k, node, slot);
 		hold_pin(k, hold, horizon);
@@ -607,8 +619,10 @@ index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
 
 	for (; node != 0 && limit > 0; limit--) {
 		uint32_t hold = hold_find(k, node, slot);
+
 		uint32_t above = node_at(k, node)->parent;
 
+		k->region->counts.steps++;
 		if (hold != 0 && hold_unpin(k, hold))
 			index_drop(k, hold);
 		node = above;

@@ -18,6 +18,7 @@
  *   piece   16 hashes of a run, or 16 links to pieces (run.c)
  *   hold    one worker's hold on one node: an "entry" (hold.c)
  *   group   the (stamp, worker) pairs of 6 holds, what a match reads (hold.c)
+ *           and, above many groups, pieces of links to them
  *   lease   one request in flight (lease.c)
  * Cell 0 is never used: 0 is "none", and a link out of bounds reads as 0.
  *
@@ -34,6 +35,8 @@
 #define KVR_INTERNAL_H
 
 #include "hash.h"
+#include "set.h"
+#include "shared.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,9 +45,11 @@ enum {
 	CELL = 64,           /* bytes */
 	PIECE = 16,          /* hashes, or links, in a piece of a run */
 	PAIRS = 6,           /* (stamp, word) pairs in a group */
+	HOLD_CELLS_MOST = 6, /* of one hold: a group, and links to it */
 	RUN_LEVELS = 7,      /* of a run's tree: 16^7 hashes */
 	RECORD_MOST = 1 << 27, /* blocks of a prompt: half of such a tree */
 	MAGAZINE = 24,       /* cells at hand for the next allocations */
+	CHAIN_MOST = 4096,   /* of a bucket; a keyed hash makes no such chain */
 	SLOTS_PER_WORKER = 2
 };
 
@@ -79,7 +84,7 @@ struct node {
 	uint32_t run;      /* topmost piece */
 	uint32_t begin;    /* the run is [begin, begin + length) of the tree */
 	uint32_t length;   /* blocks; at least 1 */
-	uint32_t holds;    /* one holder: its hold; more: the newest group */
+	uint32_t holds;    /* one holder: its hold; more: the groups' topmost */
 	uint16_t word;     /* one holder: its pair */
 	uint16_t spare;
 	int64_t stamp;
@@ -88,7 +93,7 @@ struct node {
 struct group {
 	int64_t stamp[PAIRS];
 	uint16_t word[PAIRS];
-	uint32_t next;     /* older group, which is full */
+	uint32_t spare;
 };
 
 enum hold_flags { HOLD_LISTED = 1, HOLD_IDLE = 2, HOLD_UNCONFIRMED = 4 };
@@ -108,14 +113,17 @@ struct hold {
 	uint32_t spare[4];
 };
 
-enum lease_state { LEASE_RESERVED, LEASE_COMMITTED, LEASE_DECODING };
-enum lease_flags { LEASE_UNRECORDED = 1, LEASE_VOID = 2 };
+enum lease_flags {
+	LEASE_COMMITTED = 1,  /* dispatched; without: merely reserved */
+	LEASE_DECODING = 2,   /* its first token came */
+	LEASE_UNRECORDED = 4, /* its prefix is not to be recorded */
+	LEASE_VOID = 8        /* its worker has gone */
+};
 
 struct lease {
 	uint32_t next;     /* in the bucket */
 	uint8_t kind;
-	uint8_t state : 4;
-	uint8_t flags : 4;
+	uint8_t flags;     /* enum lease_flags */
 	uint16_t slot;
 	uint64_t number;
 	uint64_t owner;
@@ -137,6 +145,7 @@ struct tree {
 	uint32_t run;
 	uint32_t first;    /* lowest bottom piece that is left */
 	uint32_t last;     /* one past the highest that is left */
+	uint32_t pad;
 };
 
 union cell {
@@ -151,26 +160,25 @@ union cell {
 _Static_assert(sizeof(union cell) == CELL, "a cell is 64 bytes");
 _Static_assert(sizeof(struct group) == CELL, "a group fills a cell");
 _Static_assert(sizeof(struct node) == CELL, "a node fills a cell");
+_Static_assert(sizeof(struct tree) % 8 == 0, "a tree is whole words");
 
 /* A doubly linked list of holds, oldest first. */
 struct list {
 	uint32_t head, tail;
 };
 
-/* One worker's place. The first line is what a choice reads. */
+/* One worker's place: what those who hold the lock know of it. */
 struct slot {
 	uint8_t role, state;
 	uint8_t busy;        /* above a threshold of prefill tokens */
 	uint8_t latch;       /* above the threshold of blocks; see worker.c */
-	uint32_t spare_choice;
-	uint64_t taints;
+	uint32_t team;       /* of the ranks of one name: its number */
+	uint64_t taints;     /* readers look at them too */
 	uint64_t prefill;    /* tokens: of leases and from outside */
 	uint64_t blocks;     /* active, output and private, and outside's */
-	uint64_t identity;   /* keyed hash of name and rank: ends ties */
-	double weight;
+	double weight;       /* readers look at it too */
 	uint32_t requests;   /* leases' and outside's */
 	uint32_t name;       /* its number in the names */
-	uint64_t spare_line;
 
 	struct list by_stamp;
 	struct list by_release;
@@ -181,7 +189,6 @@ struct slot {
 	uint64_t output;     /* of blocks: output and private */
 	uint32_t rank;
 	uint32_t retired;    /* removed or reset; still referred to */
-	uint64_t spare_lists;
 
 	uint64_t capacity, max_batched;
 	double prefill_rate;
@@ -191,9 +198,36 @@ struct slot {
 	uint64_t reserves;
 
 	uint64_t prompt_tokens, predicted_tokens;
-	uint64_t reserve[6];
+	uint64_t spare_line;
 };
-_Static_assert(sizeof(struct slot) == 4 * CELL, "a slot is four lines");
+_Static_assert(sizeof(struct slot) == 3 * CELL, "a slot is three lines");
+
+/*
+ * What a choice reads of every worker, each in a row of its own, so that
+ * choosing among thousands runs through as little memory as can be. Copies of
+ * what the slots say, made by worker_publish.
+ */
+struct loads {
+	double *prefill;    /* tokens */
+	double *blocks;
+	uint64_t *identity; /* keyed hash of name and rank: ends ties */
+	uint32_t *requests;
+	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
+};
+
+/* Role, state and the rest of a slot in one word. */
+enum gate {
+	GATE_ROLE = 0x3,      /* enum kvr_role */
+	GATE_STATE = 0x30,    /* enum kvr_state << 4 */
+	GATE_BUSY = 0x100,    /* above a threshold */
+	GATE_WEIGHTED = 0x200 /* its weight is not 1 */
+};
+
+/* The ranks of one name: a worker is overloaded if all of them are busy. */
+struct team {
+	uint32_t ranks; /* 0: the number is free */
+	uint32_t calm;  /* of them, not busy; readers look at it too */
+};
 
 struct name {
 	uint32_t next; /* in the bucket, or the next free one */
@@ -207,6 +241,7 @@ _Static_assert(sizeof(struct name) == 2 * CELL, "a name is two lines");
 /* Sizes and places of everything, made from the options alone. */
 struct layout {
 	uint64_t slots_at, generations_at, names_at, name_buckets_at;
+	uint64_t loads_at, teams_at;
 	uint64_t oldest_at, winner_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
@@ -232,24 +267,33 @@ struct counts {
 	uint64_t observes, reserves, commits, finishes, aborts, reaped;
 	uint64_t expired, evicted, voided;
 	uint64_t splits, merges, extensions, truncated, clock_back, emptied;
+	uint64_t most_steps, most_cells, most_reclaimed;
+	uint64_t steps, cells, reclaimed; /* of the writing call under way */
 };
 
 struct region {
 	struct seal seal;
 	uint64_t checksum;   /* of the seal */
-	pthread_mutex_t lock;
 	uint32_t shared;     /* the lock is for processes, and robust */
-	_Atomic uint64_t version; /* odd: a change is under way; region.c */
+
+	/* What readers look at without the lock, in lines of their own. */
+	_Alignas(CELL) _Atomic uint64_t version; /* odd: a change is under way */
+	int64_t clock;       /* largest now of a writing call; -1: none yet */
+	uint32_t slots_used; /* slots beyond this were never in use */
+	struct kvr_policy policy;
+
+	_Alignas(CELL) pthread_mutex_t lock;
+	_Atomic uint64_t dropped; /* these three without the lock too */
+	_Atomic uint64_t retried;
+	_Atomic uint64_t locked;
 
 	/* durable, changed by writers */
-	struct kvr_policy policy;
-	uint32_t workers;
+	_Alignas(CELL) uint32_t workers;
 	uint32_t name_free;  /* list of names, number + 1 */
 	uint32_t slot_free;  /* list of slots by their `name`, slot + 1 */
-	uint32_t slots_used; /* slots beyond this were never in use */
 
 	/* disposable */
-	int64_t clock;       /* largest now of a writing call; -1: none yet */
+	uint32_t spare;
 	uint64_t lease_number;
 	struct list dead;    /* holds of retired slots, by stamp links */
 	uint32_t lease_first, lease_last; /* by age */
@@ -265,6 +309,8 @@ struct region {
 struct kvr {
 	struct region *region;
 	struct slot *slots;
+	struct loads loads;
+	struct team *teams;
 	uint32_t *generations; /* of slots; odd: in use */
 	struct name *names;
 	uint32_t *name_buckets;
@@ -275,6 +321,7 @@ struct kvr {
 	struct layout layout;
 	int64_t ttl;
 	void *owned;        /* memory to free with the handle, or NULL */
+	bool readonly;      /* the memory cannot be written, not even its lock */
 	struct hash_rule rule;
 	uint64_t table_key[12];
 };
@@ -313,7 +360,7 @@ slot_at(const struct kvr *k, uint32_t i)
 static inline bool
 slot_in_use(const struct kvr *k, uint32_t i)
 {
-	return i < k->layout.slots && (k->generations[i] & 1) != 0;
+	return i < k->layout.slots && (look(k->generations[i]) & 1) != 0;
 }
 
 /* Tokens in a block; in byte mode an estimate, 4 bytes a token. */
@@ -333,6 +380,19 @@ static inline int64_t
 horizon_at(const struct kvr *k, int64_t now)
 {
 	return k->ttl < 0 ? STAMP_NONE : now - k->ttl;
+}
+
+/*
+ * Many cells under one: pieces of 16 links, `level` of them one above the
+ * other. The number of the i-th cell at the bottom.
+ */
+static inline uint32_t
+links_at(const struct kvr *k, uint32_t top, uint32_t level, uint32_t i)
+{
+	for (; level > 0; level--)
+		top = look(cell_at(k, top)->piece[(i >> (4 * (level - 1))) %
+		    PIECE]);
+	return top;
 }
 
 /* region.c: layout, format, attach, lock */
@@ -363,6 +423,7 @@ cell_take(struct kvr *k)
 	if (r->magazine_count - 1 >= MAGAZINE)
 		return cell_take_slowly(k);
 	r->free_cells--;
+	r->counts.cells++;
 	return r->magazine[--r->magazine_count];
 }
 
@@ -403,53 +464,41 @@ bool hold_same(const struct kvr *k, uint32_t one, uint32_t other);
 void slot_hold_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
 void slot_void(struct kvr *k, uint32_t slot);
 
+uint32_t pairs_slot(const struct kvr *k, const struct node *n, uint32_t i);
+uint32_t pairs_cells(uint32_t holders);
+uint32_t pairs_cells_to_add(uint32_t holders);
+
 /*
- * The pairs of a node, one after the other:
- *	struct pairs at = pairs_of(k, n);
- *	while (pairs_next(k, &at))
- *		use(at.word, at.stamp);
+ * The groups of a node that has more than one holder, one after the other:
+ *	struct groups at = groups_of(n, look(n->holders));
+ *	while ((n_pairs = groups_next(k, &at, &g)) > 0)
+ *		use(g->word, g->stamp, n_pairs);
  */
-struct pairs {
-	const struct node *node;
-	uint32_t group, lane, left;
-	uint32_t word;
-	int64_t stamp;
+struct groups {
+	uint32_t top, level, i, left;
 };
 
-static inline struct pairs
-pairs_of(const struct node *n)
+static inline struct groups
+groups_of(const struct node *n, uint32_t holders)
 {
-	struct pairs at = { n, n->holds, 0, n->holders, 0, 0 };
+	struct groups at = { look(n->holds), 0, 0, holders };
+	uint32_t groups = (holders + PAIRS - 1) / PAIRS;
 
-	if (at.left > 1)
-		at.lane = (at.left - 1) % PAIRS + 1;
+	for (; groups > 1; groups = (groups + PIECE - 1) / PIECE)
+		at.level++;
 	return at;
 }
 
-static inline bool
-pairs_next(const struct kvr *k, struct pairs *at)
+static inline uint32_t
+groups_next(const struct kvr *k, struct groups *at, const struct group **g)
 {
-	const struct group *g;
+	uint32_t pairs = at->left < PAIRS ? at->left : PAIRS;
 
-	if (at->left == 0)
-		return false;
-	if (at->node->holders == 1) {
-		at->left = 0;
-		at->word = at->node->word;
-		at->stamp = at->node->stamp;
-		return true;
-	}
-	g = &cell_at(k, at->group)->group;
-	if (at->lane == 0) {
-		at->group = g->next;
-		at->lane = PAIRS;
-		g = &cell_at(k, at->group)->group;
-	}
-	at->lane--;
-	at->left--;
-	at->word = g->word[at->lane];
-	at->stamp = g->stamp[at->lane];
-	return true;
+	if (pairs > 0)
+		*g = &cell_at(k, links_at(k, at->top, at->level, at->i))->group;
+	at->i++;
+	at->left -= pairs;
+	return pairs;
 }
 
 /* index.c: the radix tree */
@@ -458,17 +507,18 @@ struct path {
 	uint32_t inside; /* blocks matched of it */
 	uint32_t depth;  /* blocks matched in all */
 	uint32_t nodes;  /* met on the way, the last one too */
+	uint32_t steps;  /* links followed to find them */
 };
-/* Overlap of one slot, as found by a match. */
-struct found {
-	uint32_t slot;
-	uint32_t blocks, active;
-	uint32_t deepest; /* node where `blocks` ends */
-};
+/*
+ * What a match finds: the overlap of each worker that has any, ready for the
+ * caller. `seen` is the set of their slots. The places in `at` are those of
+ * the slots in `seen`, once found_index was called.
+ */
 struct found_set {
-	uint32_t count;
-	struct found *found; /* [slots] */
-	uint32_t *at;        /* [slots] place of a slot in found, if any */
+	uint32_t count, words;
+	struct kvr_overlap *found; /* [slots] */
+	uint32_t *at;              /* [slots] */
+	uint64_t *seen;            /* [words] */
 };
 void index_match(const struct kvr *k, const struct kvr_prompt *p,
     int64_t horizon, struct found_set *set);
@@ -495,6 +545,8 @@ void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
 void index_drop(struct kvr *k, uint32_t hold);
 uint32_t index_position(const struct kvr *k, uint32_t node);
+uint32_t index_find(const struct kvr *k, const struct kvr_prompt *p,
+    uint32_t block);
 
 /* retain.c: who leaves, and when */
 void retain_expire(struct kvr *k, int64_t now, uint32_t budget);
@@ -515,8 +567,8 @@ void worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts);
 void worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts);
 void worker_set_load(struct kvr *k, uint32_t slot,
     const struct kvr_load *load);
-size_t worker_name(const struct kvr *k, uint32_t slot, char *name,
-    size_t capacity);
+size_t worker_name(const struct kvr *k, uint32_t slot,
+    char name[KVR_NAME_MAX]);
 void worker_recount(struct kvr *k, uint32_t slot);
 bool worker_overloaded(const struct kvr *k, uint32_t slot);
 void worker_remove(struct kvr *k, uint32_t slot);
@@ -550,8 +602,12 @@ uint32_t lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now);
 int policy_check(const struct kvr_policy *policy);
 int policy_check_request(const struct kvr_request *r);
 void policy_resolve(const struct kvr_policy *policy, struct kvr_request *r);
+void policy_read(const struct kvr *k, struct kvr_policy *policy);
+void policy_write(struct kvr *k, const struct kvr_policy *policy);
 
 /* eligible.c, route.c: the choice; reads slots and policy, writes nothing */
+/* No cost is more. */
+#define COST_MAX 1e300
 enum { ROUTE_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
 /*
  * One question being answered: what is the same for every worker, and the set
@@ -559,31 +615,35 @@ enum { ROUTE_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
  */
 struct route {
 	const struct kvr *k;
-	const struct kvr_policy *policy;
+	struct kvr_policy policy;     /* as it was when the call began */
 	const struct kvr_prompt *p;
-	const struct kvr_request *r;  /* resolved */
+	struct kvr_request request;   /* resolved */
 	const struct found_set *set;
 	uint64_t tokens;              /* of the prompt */
 	uint64_t whole_blocks;        /* in them; the index may hold fewer */
 	uint64_t digest;              /* of the whole prompt: ties, sampling */
-	uint64_t least_prefill;       /* of the eligible */
+	double least_prefill;         /* of the eligible */
 	double block;                 /* tokens in a block */
 	double per_token;             /* 1 / block where that is exact, or 0 */
 	double request_blocks;        /* tokens in blocks, rounded up */
 	double decay;                 /* of overlap credit; 0: none */
 	bool plain;                   /* only the usual parts of a cost */
+	bool weighted;                /* somebody's weight is not 1 */
 	uint32_t eligible;
 	uint32_t overloaded;          /* eligible but for their load */
 	uint32_t pinned;              /* slot, if the request pins one */
+	uint32_t slots;               /* that were ever in use */
 	uint32_t words;               /* of the sets below */
 	uint64_t open[ROUTE_WORDS];   /* slots the request does not rule out */
 	uint64_t take[ROUTE_WORDS];   /* slots that are eligible */
 };
 struct choice {
+	uint64_t worker;
 	uint32_t slot;
 	uint32_t reason;   /* enum kvr_reason */
 	uint32_t eligible; /* how many could have been taken */
 	uint32_t blocks;   /* overlap of the worker taken */
+	uint32_t flags;    /* of the request, resolved */
 	double cost;
 };
 int eligible_find(struct route *t, uint32_t slots);
@@ -603,29 +663,22 @@ int route_choose(const struct kvr *k, const struct kvr_prompt *p,
     const struct kvr_request *r, const struct found_set *set,
     struct choice *out);
 uint32_t route_new_blocks(const struct kvr_prompt *p,
-    const struct kvr_request *r, const struct found *f);
-/* Blocks of this prompt in tokens; in byte mode an estimate. */
-uint64_t route_tokens(const struct kvr_prompt *p, uint32_t blocks);
+    const struct kvr_request *r, const struct kvr_overlap *o);
 
 /* What was found for a slot; a zero overlap if nothing was. */
-static inline const struct found *
+static inline const struct kvr_overlap *
 found_of(const struct found_set *set, uint32_t slot)
 {
-	static const struct found none;
-	uint32_t i = set->at[slot];
+	static const struct kvr_overlap none;
 
-	return i < set->count && set->found[i].slot == slot ? &set->found[i]
-	    : &none;
+	return set_has(set->seen, slot) ? &set->found[set->at[slot]] : &none;
 }
 
-static inline void
-found_add(struct found_set *set, uint32_t slot)
+/* The other way round. */
+static inline uint32_t
+found_slot(const struct kvr_overlap *o)
 {
-	struct found *f = &set->found[set->count];
-
-	set->at[slot] = set->count++;
-	f->slot = slot;
-	f->blocks = f->active = f->deepest = 0;
+	return (uint32_t)o->worker - 1;
 }
 
 /* check.c: every invariant */
@@ -639,16 +692,36 @@ int check_region(const struct kvr *k);
  *		return error;
  *	... look, check, change; with call.now as the time ...
  *	return call_written(k, &call, error);
+ *
+ * Without the lock; what is done between the two may be done again, and may
+ * meet words of different moments:
+ *
+ *	struct call call = { 0 };
+ *	do {
+ *		error = call_look(k, &call, now, flags);
+ *		if (error != KVR_OK)
+ *			return error;
+ *		... read with look() ...
+ *	} while (!call_looked(k, &call));
+ *
+ * And with it: call_read, then error = call_done(k, &call, error).
  */
 struct call {
-	int64_t now;   /* the time of the call */
-	bool backward; /* the caller's was before an earlier one */
-	uint32_t budget; /* entries to reclaim at the end */
+	int64_t now;      /* the time of the call */
+	uint64_t version; /* of the region, when a reader began */
+	uint32_t looks;   /* a reader's, so far */
+	uint32_t budget;  /* entries to reclaim at the end */
+	bool locked;
+	bool backward;    /* the caller's was before an earlier one */
 };
+int call_look(const struct kvr *k, struct call *c, int64_t now,
+    uint32_t flags);
+bool call_looked(const struct kvr *k, const struct call *c);
 int call_read(const struct kvr *k, struct call *c, int64_t now);
-void call_done(const struct kvr *k);
+int call_done(const struct kvr *k, const struct call *c, int error);
 int call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags);
 int call_written(struct kvr *k, const struct call *c, int error);
+void call_mend(struct kvr *k);
 int call_prompt(const struct kvr *k, const struct kvr_prompt *p);
 
 #endif

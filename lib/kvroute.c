@@ -283,7 +283,7 @@ kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
 		error = call_write(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
-	k->region->policy = p;
+	policy_write(k, &p);
 	for (i = 0; i < k->region->slots_used; i++)
 		worker_recount(k, i);
 	return call_written(k, NULL, KVR_OK);
@@ -302,8 +302,10 @@ kvr_get_policy(const struct kvr *k, struct kvr_policy *out)
 	if (error != KVR_OK)
 		return error;
 	p = k->region->policy;
-	call_done(k);
-	return struct_copy(out, out->size, &p, sizeof(p)) ? KVR_OK : KVR_EINVAL;
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK && !struct_copy(out, out->size, &p, sizeof(p)))
+		error = KVR_EINVAL;
+	return error;
 }
 
 /* ------------------------------------------------------------- workers --- */
@@ -369,6 +371,7 @@ int
 kvr_worker_find(const struct kvr *k, const char *name, size_t name_len,
     uint32_t rank, uint64_t *id)
 {
+	uint64_t found = 0;
 	struct call c;
 	uint32_t slot;
 	int error;
@@ -379,10 +382,10 @@ kvr_worker_find(const struct kvr *k, const char *name, size_t name_len,
 	if (error != KVR_OK)
 		return error;
 	if (worker_find(k, name, name_len, rank, &slot))
-		*id = worker_id(k, slot);
-	else
-		error = KVR_EWORKER;
-	call_done(k);
+		found = worker_id(k, slot);
+	error = call_done(k, &c, found != 0 ? KVR_OK : KVR_EWORKER);
+	if (error == KVR_OK)
+		*id = found;
 	return error;
 }
 
@@ -403,7 +406,7 @@ kvr_worker_get(const struct kvr *k, uint64_t id, struct kvr_worker *out)
 		worker_get(k, slot, &w);
 	else
 		error = KVR_EWORKER;
-	call_done(k);
+	error = call_done(k, &c, error);
 	if (error == KVR_OK)
 		(void)struct_copy(out, out->size, &w, sizeof(w));
 	return error;
@@ -413,6 +416,8 @@ int
 kvr_worker_name(const struct kvr *k, uint64_t id, char *name, size_t capacity,
     size_t *name_len)
 {
+	char whole[KVR_NAME_MAX];
+	size_t length = 0;
 	struct call c;
 	uint32_t slot;
 	int error;
@@ -423,11 +428,14 @@ kvr_worker_name(const struct kvr *k, uint64_t id, char *name, size_t capacity,
 	if (error != KVR_OK)
 		return error;
 	if (worker_slot(k, id, &slot))
-		*name_len = worker_name(k, slot, name, capacity);
-	else
-		error = KVR_EWORKER;
-	call_done(k);
-	return error;
+		length = worker_name(k, slot, whole);
+	error = call_done(k, &c, length > 0 ? KVR_OK : KVR_EWORKER);
+	if (error != KVR_OK)
+		return error;
+	if (capacity > 0)
+		memcpy(name, whole, capacity < length ? capacity : length);
+	*name_len = length;
+	return KVR_OK;
 }
 
 int
@@ -480,6 +488,7 @@ kvr_worker_set_load(struct kvr *k, uint64_t id, const struct kvr_load *load)
 int
 kvr_worker_next(const struct kvr *k, uint64_t *id)
 {
+	uint64_t next;
 	struct call c;
 	uint32_t slot;
 	int error;
@@ -493,9 +502,11 @@ kvr_worker_next(const struct kvr *k, uint64_t *id)
 	for (slot = (uint32_t)*id; slot < k->region->slots_used; slot++)
 		if (slot_in_use(k, slot))
 			break;
-	*id = slot < k->region->slots_used ? worker_id(k, slot) : 0;
-	call_done(k);
-	return KVR_OK;
+	next = slot < k->region->slots_used ? worker_id(k, slot) : 0;
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK)
+		*id = next;
+	return error;
 }
 
 int

@@ -29,7 +29,7 @@ uint32_t
 lease_find(const struct kvr *k, uint64_t number)
 {
 	uint32_t i = k->entry_buckets[bucket_of_lease(k, number)];
-	uint32_t limit = k->layout.cells;
+	uint32_t limit = CHAIN_MOST;
 
 	for (; i != 0 && limit > 0; i = lease_at(k, i)->next, limit--) {
 		const struct lease *l = lease_at(k, i);
@@ -47,11 +47,11 @@ lease_link(struct kvr *k, uint32_t lease)
 	struct lease *l = lease_at(k, lease);
 	uint32_t *head = &k->entry_buckets[bucket_of_lease(k, l->number)];
 
-	l->next = *head;
-	*head = lease;
-	l->age_prev = r->lease_last;
-	*(r->lease_last != 0 ? &lease_at(k, r->lease_last)->age_next
-	    : &r->lease_first) = lease;
+	put(l->next, *head);
+	put(*head, lease);
+	put(l->age_prev, r->lease_last);
+	put(*(r->lease_last != 0 ? &lease_at(k, r->lease_last)->age_next
+	    : &r->lease_first), lease);
 	r->lease_last = lease;
 	r->counts.leases++;
 }
@@ -62,16 +62,16 @@ lease_unlink(struct kvr *k, uint32_t lease)
 	struct region *r = k->region;
 	const struct lease *l = lease_at(k, lease);
 	uint32_t *link = &k->entry_buckets[bucket_of_lease(k, l->number)];
-	uint32_t limit = k->layout.cells;
+	uint32_t limit = CHAIN_MOST;
 
 	for (; *link != 0 && *link != lease && limit > 0; limit--)
 		link = &lease_at(k, *link)->next;
 	if (*link == lease)
-		*link = l->next;
-	*(l->age_prev != 0 ? &lease_at(k, l->age_prev)->age_next
-	    : &r->lease_first) = l->age_next;
-	*(l->age_next != 0 ? &lease_at(k, l->age_next)->age_prev
-	    : &r->lease_last) = l->age_prev;
+		put(*link, l->next);
+	put(*(l->age_prev != 0 ? &lease_at(k, l->age_prev)->age_next
+	    : &r->lease_first), l->age_next);
+	put(*(l->age_next != 0 ? &lease_at(k, l->age_next)->age_prev
+	    : &r->lease_last), l->age_prev);
 	r->counts.leases--;
 }
 
@@ -84,7 +84,7 @@ book_private(struct kvr *k, struct lease *l, uint32_t blocks)
 
 	s->output += blocks - (uint64_t)l->private;
 	s->blocks += blocks - (uint64_t)l->private;
-	l->private = blocks;
+	put(l->private, blocks);
 }
 
 static void
@@ -94,14 +94,14 @@ book_output(struct kvr *k, struct lease *l, uint32_t blocks)
 
 	s->output += blocks - (uint64_t)l->output;
 	s->blocks += blocks - (uint64_t)l->output;
-	l->output = blocks;
+	put(l->output, blocks);
 }
 
 static void
 book_prefill(struct kvr *k, struct lease *l, uint64_t tokens)
 {
 	slot_at(k, l->slot)->prefill += tokens - l->prefill;
-	l->prefill = tokens;
+	put(l->prefill, tokens);
 }
 
 static uint64_t
@@ -149,17 +149,18 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	if (i == 0)
 		return 0;
 	l = lease_at(k, i);
-	memset(l, 0, sizeof(*l));
-	l->kind = CELL_LEASE;
-	l->flags = b->record ? 0 : LEASE_UNRECORDED;
-	l->slot = (uint16_t)b->slot;
-	l->number = ++k->region->lease_number;
-	l->owner = b->owner;
-	l->opened = now;
+	put_zeros(l, sizeof(*l));
+	put(l->kind, CELL_LEASE);
+	put(l->flags, b->record ? 0 : LEASE_UNRECORDED);
+	put(l->slot, (uint16_t)b->slot);
+	put(l->number, ++k->region->lease_number);
+	put(l->owner, b->owner);
+	put(l->opened, now);
 	if (b->record)
-		l->node = retain_insert(k, p, b->slot, &how, now, recorded);
+		put(l->node, retain_insert(k, p, b->slot, &how, now,
+		    recorded));
 	index_pin(k, l->node, b->slot, 0, now);
-	l->blocks = *recorded;
+	put(l->blocks, *recorded);
 	lease_link(k, i);
 	s->leases++;
 	s->requests++;
@@ -177,8 +178,7 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 {
 	struct lease *l = lease_at(k, lease);
 
-	if (l->state == LEASE_RESERVED)
-		l->state = LEASE_COMMITTED;
+	put(l->flags, l->flags | LEASE_COMMITTED);
 	if (!lease_idle(k, l))
 		index_stamp(k, l->node, l->slot, now);
 }
@@ -188,9 +188,9 @@ lease_first_token(struct kvr *k, uint32_t lease)
 {
 	struct lease *l = lease_at(k, lease);
 
-	if (l->state == LEASE_RESERVED)
+	if ((l->flags & LEASE_COMMITTED) == 0)
 		return KVR_ESTATE;
-	l->state = LEASE_DECODING;
+	put(l->flags, l->flags | LEASE_DECODING);
 	if ((l->flags & LEASE_VOID) != 0)
 		return KVR_OK;
 	book_prefill(k, l, 0);
@@ -221,8 +221,8 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 		node = retain_insert(k, p, l->slot, &how, now, &recorded);
 		if (recorded > l->blocks) {
 			index_pin(k, node, l->slot, l->node, now);
-			l->node = node;
-			l->blocks = recorded;
+			put(l->node, node);
+			put(l->blocks, recorded);
 		}
 	}
 	book_private(k, l, p->blocks - l->blocks);
@@ -235,7 +235,7 @@ lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
 {
 	struct lease *l = lease_at(k, lease);
 
-	if (l->state == LEASE_RESERVED)
+	if ((l->flags & LEASE_COMMITTED) == 0)
 		return KVR_ESTATE;
 	if (lease_idle(k, l))
 		return KVR_OK;
@@ -278,8 +278,9 @@ lease_let_go(struct kvr *k, struct lease *l)
 	s->leases--;
 	worker_recount(k, l->slot);
 	slot_forgo(k, l->slot);
-	l->flags |= LEASE_VOID;
-	l->node = l->blocks = 0;
+	put(l->flags, l->flags | LEASE_VOID);
+	put(l->node, 0);
+	put(l->blocks, 0);
 }
 
 static void
@@ -287,7 +288,7 @@ lease_end(struct kvr *k, uint32_t lease)
 {
 	lease_let_go(k, lease_at(k, lease));
 	lease_unlink(k, lease);
-	lease_at(k, lease)->kind = CELL_FREE;
+	put(lease_at(k, lease)->kind, CELL_FREE);
 	cell_give(k, lease);
 }
 
@@ -330,7 +331,7 @@ lease_abort(struct kvr *k, uint32_t lease)
 static void
 lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 {
-	if (lease_at(k, lease)->state == LEASE_RESERVED)
+	if ((lease_at(k, lease)->flags & LEASE_COMMITTED) == 0)
 		lease_abort(k, lease);
 	else
 		lease_finish(k, lease, now);

@@ -55,10 +55,10 @@ list_insert_after(struct kvr *k, struct list *l, uint32_t hold,
 {
 	uint32_t younger = older != 0 ? *link_next(k, older, by) : l->head;
 
-	*link_prev(k, hold, by) = older;
-	*link_next(k, hold, by) = younger;
-	*(older != 0 ? link_next(k, older, by) : &l->head) = hold;
-	*(younger != 0 ? link_prev(k, younger, by) : &l->tail) = hold;
+	put(*link_prev(k, hold, by), older);
+	put(*link_next(k, hold, by), younger);
+	put(*(older != 0 ? link_next(k, older, by) : &l->head), hold);
+	put(*(younger != 0 ? link_prev(k, younger, by) : &l->tail), hold);
 }
 
 static void
@@ -67,8 +67,8 @@ list_remove(struct kvr *k, struct list *l, uint32_t hold, enum links by)
 	uint32_t older = *link_prev(k, hold, by);
 	uint32_t younger = *link_next(k, hold, by);
 
-	*(older != 0 ? link_next(k, older, by) : &l->head) = younger;
-	*(younger != 0 ? link_prev(k, younger, by) : &l->tail) = older;
+	put(*(older != 0 ? link_next(k, older, by) : &l->head), younger);
+	put(*(younger != 0 ? link_prev(k, younger, by) : &l->tail), older);
 }
 
 /* ------------------------------------------------------------ by stamp --- */
@@ -89,7 +89,7 @@ order_append(struct kvr *k, uint32_t hold)
 	struct list *l = stamp_list(k, h->slot);
 
 	list_insert_after(k, l, hold, l->tail, BY_STAMP);
-	h->flags |= HOLD_LISTED;
+	put(h->flags, h->flags | HOLD_LISTED);
 }
 
 void
@@ -100,7 +100,7 @@ order_remove(struct kvr *k, uint32_t hold)
 	if ((h->flags & HOLD_LISTED) == 0)
 		return;
 	list_remove(k, stamp_list(k, h->slot), hold, BY_STAMP);
-	h->flags &= (uint8_t)~HOLD_LISTED;
+	put(h->flags, h->flags & (uint8_t)~HOLD_LISTED);
 }
 
 /* ---------------------------------------------------------- by release --- */
@@ -115,7 +115,7 @@ order_release(struct kvr *k, uint32_t hold)
 		return;
 	list_insert_after(k, &s->by_release, hold, s->by_release.tail,
 	    BY_RELEASE);
-	h->flags |= HOLD_IDLE;
+	put(h->flags, h->flags | HOLD_IDLE);
 }
 
 void
@@ -128,7 +128,7 @@ order_unrelease(struct kvr *k, uint32_t hold)
 		return;
 	if (s->retired == 0)
 		list_remove(k, &s->by_release, hold, BY_RELEASE);
-	h->flags &= (uint8_t)~HOLD_IDLE;
+	put(h->flags, h->flags & (uint8_t)~HOLD_IDLE);
 }
 
 /* Puts a hold where another of its worker stands, just younger. */
@@ -142,11 +142,11 @@ order_copy(struct kvr *k, uint32_t hold, uint32_t older)
 	if ((o->flags & HOLD_LISTED) != 0) {
 		list_insert_after(k, stamp_list(k, h->slot), hold, older,
 		    BY_STAMP);
-		h->flags |= HOLD_LISTED;
+		put(h->flags, h->flags | HOLD_LISTED);
 	}
 	if ((o->flags & HOLD_IDLE) != 0 && s->retired == 0) {
 		list_insert_after(k, &s->by_release, hold, older, BY_RELEASE);
-		h->flags |= HOLD_IDLE;
+		put(h->flags, h->flags | HOLD_IDLE);
 	}
 }
 
@@ -198,9 +198,9 @@ order_bury(struct kvr *k, uint32_t slot)
 	struct list *dead = &k->region->dead;
 
 	if (s->by_stamp.head != 0) {
-		*link_prev(k, s->by_stamp.head, BY_STAMP) = dead->tail;
-		*(dead->tail != 0 ? link_next(k, dead->tail, BY_STAMP)
-		    : &dead->head) = s->by_stamp.head;
+		put(*link_prev(k, s->by_stamp.head, BY_STAMP), dead->tail);
+		put(*(dead->tail != 0 ? link_next(k, dead->tail, BY_STAMP)
+		    : &dead->head), s->by_stamp.head);
 		dead->tail = s->by_stamp.tail;
 	}
 	memset(&s->by_stamp, 0, sizeof(s->by_stamp));

@@ -100,6 +100,22 @@ policy_check_request(const struct kvr_request *r)
  * implies. A decode stage goes by load alone, unless the request has a credit
  * of its own: then overlap counts, and still no prefill is to be done there.
  */
+/* As whole words: readers look while a writer puts. */
+_Static_assert(sizeof(struct kvr_policy) % sizeof(uint64_t) == 0,
+    "a policy is whole words");
+
+void
+policy_read(const struct kvr *k, struct kvr_policy *policy)
+{
+	look_words(policy, &k->region->policy, sizeof(*policy));
+}
+
+void
+policy_write(struct kvr *k, const struct kvr_policy *policy)
+{
+	put_words(&k->region->policy, policy, sizeof(*policy));
+}
+
 void
 policy_resolve(const struct kvr_policy *policy, struct kvr_request *r)
 {

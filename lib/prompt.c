@@ -559,6 +559,14 @@ prompt_tokens(const struct kvr_prompt *p)
 	return p->rule.unit == KVR_UNIT_TOKENS ? p->units : (p->units + 3) / 4;
 }
 
+uint64_t
+prompt_blocks_tokens(const struct kvr_prompt *p, uint32_t blocks)
+{
+	uint32_t units = p->rule.unit == KVR_UNIT_BYTES ? 4 : 1;
+
+	return ((uint64_t)blocks * p->rule.block_size + units / 2) / units;
+}
+
 int
 kvr_prompt_info(const struct kvr_prompt *p, struct kvr_prompt_info *out)
 {

@@ -23,6 +23,9 @@ enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
 
+/* Bytes of struct loads for one slot. */
+enum { LOAD = 2 * sizeof(double) + sizeof(uint64_t) + 2 * sizeof(uint32_t) };
+
 static uint64_t
 align_line(uint64_t at)
 {
@@ -45,8 +48,11 @@ layout_fixed(struct layout *l, uint32_t max_workers)
 	    l->generations_at + (uint64_t)l->slots * sizeof(uint32_t));
 	l->name_buckets_at =
 	    l->names_at + (uint64_t)l->names * sizeof(struct name);
-	l->oldest_at = align_line(
+	l->teams_at = align_line(
 	    l->name_buckets_at + (uint64_t)l->name_buckets * sizeof(uint32_t));
+	l->loads_at = align_line(
+	    l->teams_at + (uint64_t)l->names * sizeof(struct team));
+	l->oldest_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
 	l->winner_at = l->oldest_at + (uint64_t)l->leaves * sizeof(int64_t);
 	return align_line(
 	    l->winner_at + (uint64_t)l->leaves * sizeof(uint16_t));
@@ -117,6 +123,16 @@ seal_checksum(const struct seal *s)
 }
 
 static void
+loads_open(struct loads *l, char *at, uint32_t slots)
+{
+	l->prefill = (double *)(void *)at;
+	l->blocks = l->prefill + slots;
+	l->identity = (uint64_t *)(void *)(l->blocks + slots);
+	l->requests = (uint32_t *)(void *)(l->identity + slots);
+	l->gate = l->requests + slots;
+}
+
+static void
 handle_open(struct kvr *k, struct region *r)
 {
 	char *base = (char *)r;
@@ -127,6 +143,8 @@ handle_open(struct kvr *k, struct region *r)
 	k->slots = (struct slot *)(void *)(base + l->slots_at);
 	k->generations = (uint32_t *)(void *)(base + l->generations_at);
 	k->names = (struct name *)(void *)(base + l->names_at);
+	k->teams = (struct team *)(void *)(base + l->teams_at);
+	loads_open(&k->loads, base + l->loads_at, l->slots);
 	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
 	k->oldest = (int64_t *)(void *)(base + l->oldest_at);
 	k->winner = (uint16_t *)(void *)(base + l->winner_at);
@@ -190,6 +208,8 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	handle_open(&k, r);
 	memset(k.slots, 0, layout.slots * sizeof(struct slot));
 	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
+	memset(k.teams, 0, layout.names * sizeof(struct team));
+	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
 	names_init(&k);
 	region_empty(&k);
 	return KVR_OK;
@@ -247,6 +267,24 @@ slot_empty(struct slot *s)
 	s->busy = s->latch = 0;
 }
 
+/* What choices read of a slot, when it is empty. */
+static void
+load_empty(struct kvr *k, uint32_t slot)
+{
+	put_double(&k->loads.prefill[slot], 0);
+	put_double(&k->loads.blocks[slot], 0);
+	put(k->loads.requests[slot], 0);
+	put(k->loads.gate[slot],
+	    k->loads.gate[slot] & ~(uint32_t)GATE_BUSY);
+}
+
+/* Buckets end where a line begins, so a word more does no harm. */
+static void
+buckets_empty(uint32_t *buckets, uint32_t n)
+{
+	put_zeros(buckets, ((size_t)n + 1) / 2 * sizeof(uint64_t));
+}
+
 /* Nobody has an oldest stamp; each match is won by its first leaf: order.c. */
 static void
 tournament_empty(struct kvr *k)
@@ -270,10 +308,9 @@ region_empty(struct kvr *k)
 	struct region *r = k->region;
 	uint32_t i;
 
-	memset(k->node_buckets, 0, k->layout.node_buckets * sizeof(uint32_t));
-	memset(k->entry_buckets, 0,
-	    k->layout.entry_buckets * sizeof(uint32_t));
-	memset(k->cells, 0, sizeof(union cell));
+	buckets_empty(k->node_buckets, k->layout.node_buckets);
+	buckets_empty(k->entry_buckets, k->layout.entry_buckets);
+	put_zeros(k->cells, sizeof(union cell));
 	memset(&r->dead, 0, sizeof(r->dead));
 	r->lease_first = r->lease_last = 0;
 	r->free_top = r->magazine_count = 0;
@@ -283,45 +320,32 @@ region_empty(struct kvr *k)
 	r->counts.held = r->counts.leases = 0;
 	for (i = 0; i < k->layout.slots; i++) {
 		slot_empty(&k->slots[i]);
+		load_empty(k, i);
 		slot_forgo(k, i);
 	}
+	for (i = 0; i < k->layout.names; i++)
+		put(k->teams[i].calm, k->teams[i].ranks);
 	tournament_empty(k);
 }
 
 /* ---------------------------------------------------------------- lock --- */
 
 /*
- * A lock whose owner died is taken over. If the owner was in the middle of a
- * change, what it left is no longer an index: it is emptied.
+ * A lock whose owner died is taken over. What the owner left, if it was in
+ * the middle of a change, the version tells: call.c.
  */
-static int
-lock_inherit(struct kvr *k)
-{
-	struct region *r = k->region;
-
-	if (pthread_mutex_consistent(&r->lock) != 0)
-		return KVR_EBUSY;
-	if ((atomic_load(&r->version) & 1) != 0) {
-		region_empty(k);
-		r->counts.emptied++;
-	}
-	return KVR_OK;
-}
-
 int
 region_lock(const struct kvr *k, bool wait)
 {
 	struct region *r = k->region;
 	int error = wait ? pthread_mutex_lock(&r->lock)
 	    : pthread_mutex_trylock(&r->lock);
-	struct kvr mine;
 
 	if (error == 0)
 		return KVR_OK;
 	if (error != EOWNERDEAD)
 		return KVR_EBUSY;
-	mine = *k;
-	if (lock_inherit(&mine) == KVR_OK)
+	if (pthread_mutex_consistent(&r->lock) == 0)
 		return KVR_OK;
 	(void)pthread_mutex_unlock(&r->lock);
 	return KVR_EBUSY;

@@ -7,97 +7,51 @@
 
 /* -------------------------------------------------------- match, route --- */
 
-/* Scratch of the prompt for what a match finds. */
+/*
+ * Scratch of the prompt for what a match finds:
+ *	overlaps [slots], places [slots], set of slots
+ */
 static int
 found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 {
-	size_t slots = k->layout.slots;
-	char *memory = prompt_scratch(p,
-	    slots * (sizeof(struct found) + sizeof(uint32_t)));
+	size_t slots = k->layout.slots, words = (slots + 63) / 64;
+	size_t places = (slots + 1) / 2 * sizeof(uint64_t);
+	char *memory = prompt_scratch(p, slots * sizeof(*set->found) + places +
+	    words * sizeof(uint64_t));
 
 	if (memory == NULL)
 		return KVR_ENOMEM;
 	set->count = 0;
-	set->found = (struct found *)(void *)memory;
-	set->at = (uint32_t *)(void *)(memory + slots * sizeof(struct found));
+	set->words = (uint32_t)words;
+	set->found = (struct kvr_overlap *)(void *)memory;
+	memory += slots * sizeof(*set->found);
+	set->at = (uint32_t *)(void *)memory;
+	set->seen = (uint64_t *)(void *)(memory + places);
 	return KVR_OK;
 }
 
-/* What filling in an overlap needs, apart from memory it may alias. */
-struct filling {
-	const struct kvr *k;
-	const struct kvr_prompt *p;
-	const uint32_t *generations;
-	uint64_t block_tokens; /* 0: they must be estimated */
-};
-
-/* As many as fit the field. */
-static inline uint32_t
-tokens_of(const struct filling *with, uint32_t blocks)
-{
-	uint64_t tokens = with->block_tokens * blocks;
-
-	if (with->block_tokens == 0)
-		tokens = route_tokens(with->p, blocks);
-	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
-}
-
-static inline void
-overlap_fill(const struct filling *with, const struct found *f,
-    uint32_t generation, struct kvr_overlap *o)
-{
-	o->worker = (uint64_t)generation << 32 | (f->slot + 1);
-	o->blocks = f->blocks;
-	o->active_blocks = f->active;
-	o->tokens = tokens_of(with, f->blocks);
-	o->reserved = 0;
-}
-
-/* One that is as long as the caller's is written in place, which is faster. */
-static inline void
-overlap_write(const struct filling *with, const struct found *f,
-    uint32_t generation, struct kvr_overlap *out, size_t element, size_t n)
-{
-	struct kvr_overlap o;
-
-	if (element == sizeof(o)) {
-		overlap_fill(with, f, generation, &out[n]);
-		return;
-	}
-	overlap_fill(with, f, generation, &o);
-	memcpy((char *)out + n * element, &o,
-	    element < sizeof(o) ? element : sizeof(o));
-}
-
-/* Retired slots are left out; gives how many workers there are. */
-static size_t
-overlaps_write(const struct kvr *k, const struct kvr_prompt *p,
-    const struct found_set *set, struct kvr_overlap *out, size_t element,
+static void
+overlaps_write(const struct found_set *set, void *out, size_t element,
     size_t capacity)
 {
-	const struct filling with = { k, p, k->generations,
-		p->rule.unit == KVR_UNIT_TOKENS ? p->rule.block_size : 0 };
-	const struct found *f = set->found, *end = f + set->count;
-	size_t n = 0;
+	size_t n = set->count < capacity ? set->count : capacity, i;
+	size_t length = element < sizeof(*set->found) ? element
+	    : sizeof(*set->found);
 
-	for (; f < end; f++) {
-		uint32_t generation = with.generations[f->slot];
-
-		if ((generation & 1) == 0)
-			continue;
-		if (n < capacity)
-			overlap_write(&with, f, generation, out, element, n);
-		n++;
+	if (element == sizeof(*set->found) && n > 0) {
+		memcpy(out, set->found, n * element);
+		return;
 	}
-	return n;
+	for (i = 0; i < n; i++)
+		memcpy((char *)out + i * element, &set->found[i], length);
 }
 
 int
 kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
     struct kvr_overlap *out, size_t element, size_t capacity, size_t *count)
 {
+	struct call c = { 0 };
 	struct found_set set;
-	struct call c;
 	int error = call_prompt(k, p);
 
 	if (error == KVR_OK && (count == NULL || (capacity > 0 &&
@@ -105,13 +59,16 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 		error = KVR_EINVAL;
 	if (error == KVR_OK)
 		error = found_begin(k, p, &set);
-	if (error == KVR_OK)
-		error = call_read(k, &c, now);
 	if (error != KVR_OK)
 		return error;
-	index_match(k, p, horizon_at(k, c.now), &set);
-	*count = overlaps_write(k, p, &set, out, element, capacity);
-	call_done(k);
+	do {
+		error = call_look(k, &c, now, 0);
+		if (error != KVR_OK)
+			return error;
+		index_match(k, p, horizon_at(k, c.now), &set);
+	} while (!call_looked(k, &c));
+	*count = set.count;
+	overlaps_write(&set, out, element, capacity);
 	return KVR_OK;
 }
 
@@ -126,17 +83,16 @@ request_get(const struct kvr_request *from, struct kvr_request *r)
 }
 
 static void
-decision_write(const struct kvr *k, const struct kvr_prompt *p,
-    const struct choice *c, uint64_t lease, uint32_t recorded,
-    struct kvr_decision *out)
+decision_write(const struct kvr_prompt *p, const struct choice *c,
+    uint64_t lease, uint32_t recorded, struct kvr_decision *out)
 {
 	struct kvr_decision d;
 
 	memset(&d, 0, sizeof(d));
-	d.worker = worker_id(k, c->slot);
+	d.worker = c->worker;
 	d.lease = lease;
 	d.prompt_tokens = prompt_tokens(p);
-	d.overlap_tokens = route_tokens(p, c->blocks);
+	d.overlap_tokens = prompt_blocks_tokens(p, c->blocks);
 	d.cost = c->cost;
 	d.prompt_blocks = p->blocks;
 	d.overlap_blocks = c->blocks;
@@ -171,24 +127,25 @@ int
 kvr_route(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, int64_t now, struct kvr_decision *out)
 {
+	struct call c = { 0 };
 	struct found_set set;
 	struct kvr_request r;
 	struct choice choice;
-	struct call c;
-	int error = ask(k, p, request, &r, &set);
+	int error = ask(k, p, request, &r, &set), looked;
 
 	if (error == KVR_OK && !decision_ok(out))
 		error = KVR_EINVAL;
-	if (error == KVR_OK)
-		error = call_read(k, &c, now);
 	if (error != KVR_OK)
 		return error;
-	policy_resolve(&k->region->policy, &r);
-	index_match(k, p, horizon_at(k, c.now), &set);
-	error = route_choose(k, p, &r, &set, &choice);
+	do {
+		looked = call_look(k, &c, now, r.flags & KVR_NOWAIT);
+		if (looked != KVR_OK)
+			return looked;
+		index_match(k, p, horizon_at(k, c.now), &set);
+		error = route_choose(k, p, &r, &set, &choice);
+	} while (!call_looked(k, &c));
 	if (error == KVR_OK)
-		decision_write(k, p, &choice, 0, 0, out);
-	call_done(k);
+		decision_write(p, &choice, 0, 0, out);
 	return error;
 }
 
@@ -202,15 +159,17 @@ found_given(const struct kvr *k, const char *overlaps, size_t element,
 	uint32_t slot;
 
 	memset(&o, 0, sizeof(o));
+	memset(set->seen, 0, set->words * sizeof(set->seen[0]));
+	set->count = 0;
 	for (i = 0; i < n; i++) {
 		memcpy(&o, overlaps + i * element, length);
 		if (!worker_slot(k, o.worker, &slot))
 			continue;
-		if (set->at[slot] >= set->count ||
-		    set->found[set->at[slot]].slot != slot)
-			found_add(set, slot);
-		set->found[set->at[slot]].blocks = o.blocks;
-		set->found[set->at[slot]].active = o.active_blocks;
+		if (!set_has(set->seen, slot)) {
+			set_add(set->seen, slot);
+			set->at[slot] = set->count++;
+		}
+		set->found[set->at[slot]] = o;
 	}
 }
 
@@ -219,60 +178,62 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, const struct kvr_overlap *overlaps,
     size_t element, size_t n, int64_t now, struct kvr_decision *out)
 {
+	struct call c = { 0 };
 	struct found_set set;
 	struct kvr_request r;
 	struct choice choice;
-	struct call c;
-	int error = ask(k, p, request, &r, &set);
+	int error = ask(k, p, request, &r, &set), looked;
 
 	if (error == KVR_OK && (!decision_ok(out) || (n > 0 &&
 	    (overlaps == NULL || element < sizeof(uint64_t)))))
 		error = KVR_EINVAL;
-	if (error == KVR_OK)
-		error = call_read(k, &c, now);
 	if (error != KVR_OK)
 		return error;
-	policy_resolve(&k->region->policy, &r);
-	found_given(k, (const char *)overlaps, element, n, &set);
-	error = route_choose(k, p, &r, &set, &choice);
+	do {
+		looked = call_look(k, &c, now, r.flags & KVR_NOWAIT);
+		if (looked != KVR_OK)
+			return looked;
+		found_given(k, (const char *)overlaps, element, n, &set);
+		error = route_choose(k, p, &r, &set, &choice);
+	} while (!call_looked(k, &c));
 	if (error == KVR_OK)
-		decision_write(k, p, &choice, 0, 0, out);
-	call_done(k);
+		decision_write(p, &choice, 0, 0, out);
 	return error;
 }
 
 /* Since when is the overlap known: 0 while pinned, -1 without any. */
 static int64_t
-age_of(const struct kvr *k, const struct found *f, int64_t now)
+age_of(const struct route *t, const struct kvr_overlap *o, uint32_t slot,
+    int64_t now)
 {
 	uint32_t hold;
 
-	if (f->blocks == 0)
+	if (o->blocks == 0)
 		return -1;
-	if (f->active == f->blocks)
+	if (o->active_blocks == o->blocks)
 		return 0;
-	hold = hold_find(k, f->deepest, f->slot);
-	return hold != 0 ? now - hold_at(k, hold)->stamp : -1;
+	hold = hold_find(t->k, index_find(t->k, t->p, o->blocks), slot);
+	return hold != 0 ? now - hold_at(t->k, hold)->stamp : -1;
 }
 
 static void
 candidate_fill(const struct route *t, uint32_t slot, int64_t now,
-    struct kvr_candidate *o)
+    struct kvr_candidate *c)
 {
 	const struct slot *s = slot_at(t->k, slot);
-	const struct found *f = found_of(t->set, slot);
+	const struct kvr_overlap *o = found_of(t->set, slot);
 
-	memset(o, 0, sizeof(*o));
-	o->worker = worker_id(t->k, slot);
-	o->overlap_tokens = route_tokens(t->p, f->blocks);
-	o->prefill_tokens = s->prefill;
-	o->decode_blocks = s->blocks;
-	o->requests = s->requests;
-	o->age_ns = age_of(t->k, f, now);
-	o->cost = route_cost(t, slot);
-	o->overlap_blocks = f->blocks;
-	o->new_decode_blocks = route_new_blocks(t->p, t->r, f);
-	o->verdict = route_verdict(t, slot);
+	memset(c, 0, sizeof(*c));
+	c->worker = worker_id(t->k, slot);
+	c->overlap_tokens = prompt_blocks_tokens(t->p, o->blocks);
+	c->prefill_tokens = s->prefill;
+	c->decode_blocks = s->blocks;
+	c->requests = s->requests;
+	c->age_ns = age_of(t, o, slot, now);
+	c->cost = route_cost(t, slot);
+	c->overlap_blocks = o->blocks;
+	c->new_decode_blocks = route_new_blocks(t->p, &t->request, o);
+	c->verdict = route_verdict(t, slot);
 }
 
 static size_t
@@ -309,18 +270,18 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 	if (error == KVR_OK && (count == NULL || (capacity > 0 &&
 	    (out == NULL || element < sizeof(uint64_t)))))
 		error = KVR_EINVAL;
+	if (error == KVR_OK && k->readonly)
+		error = KVR_EREADONLY;
 	if (error == KVR_OK)
 		error = call_read(k, &c, now);
 	if (error != KVR_OK)
 		return error;
-	policy_resolve(&k->region->policy, &r);
 	index_match(k, p, horizon_at(k, c.now), &set);
 	error = route_begin(&t, k, p, &r, &set);
 	if (error == KVR_OK)
 		*count = candidates_write(&t, c.now, (char *)out, element,
 		    capacity);
-	call_done(k);
-	return error;
+	return call_done(k, &c, error);
 }
 
 /* ---------------------------------------------------- observe, expire --- */
@@ -380,10 +341,11 @@ kvr_next_expiry(const struct kvr *k, int64_t *due)
 	if (error != KVR_OK)
 		return error;
 	oldest = k->oldest[order_oldest_slot(k)];
-	*due = k->ttl < 0 || oldest > INT64_MAX - k->ttl ? INT64_MAX
-	    : oldest + k->ttl;
-	call_done(k);
-	return KVR_OK;
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK)
+		*due = k->ttl < 0 || oldest > INT64_MAX - k->ttl ? INT64_MAX
+		    : oldest + k->ttl;
+	return error;
 }
 
 /* -------------------------------------------------------------- leases --- */
@@ -400,15 +362,15 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 
 	b.owner = r->owner;
 	b.slot = choice->slot;
-	b.cached = route_tokens(p, choice->blocks);
-	b.count_prefill = (r->flags & KVR_IGNORE_PREFILL) == 0;
-	b.record = (r->flags & KVR_IGNORE_REUSE) == 0;
+	b.cached = prompt_blocks_tokens(p, choice->blocks);
+	b.count_prefill = (choice->flags & KVR_IGNORE_PREFILL) == 0;
+	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
 	lease = lease_open(k, p, &b, now, &recorded);
 	k->region->counts.reserves++;
 	s->reserves++;
 	s->prompt_tokens += prompt_tokens(p);
 	s->predicted_tokens += b.cached;
-	decision_write(k, p, choice, lease, recorded, out);
+	decision_write(p, choice, lease, recorded, out);
 }
 
 /* No choice: the worker that the caller took, be it eligible or not. */
@@ -426,6 +388,8 @@ take_given(const struct kvr *k, const struct kvr_prompt *p,
 	error = route_begin(&t, k, p, r, set);
 	if (error != KVR_OK)
 		return error;
+	out->worker = worker;
+	out->flags = t.request.flags;
 	out->cost = route_cost(&t, out->slot);
 	out->reason = KVR_REASON_PINNED;
 	out->eligible = t.eligible;
@@ -450,7 +414,6 @@ reserve(struct kvr *k, struct kvr_prompt *p,
 		error = call_write(k, &c, now, r.flags & KVR_NOWAIT);
 	if (error != KVR_OK)
 		return error;
-	policy_resolve(&k->region->policy, &r);
 	index_match(k, p, horizon_at(k, c.now), &set);
 	if (worker != NULL)
 		error = take_given(k, p, &r, &set, *worker, &choice);

@@ -38,6 +38,7 @@ retain_take(struct kvr *k, uint32_t hold, int64_t horizon)
 	uint32_t slot = h->slot;
 	bool dead = slot_at(k, slot)->retired != 0;
 
+	c->reclaimed++;
 	if (h->pins > 0) {
 		order_remove(k, hold);
 	} else {
@@ -108,7 +109,7 @@ struct fitting {
 	const struct insert *how;
 	uint32_t slot;
 	struct path path;
-	uint32_t missing; /* holds on it */
+	uint32_t missing; /* cells of holds on it */
 };
 
 static uint32_t
@@ -122,7 +123,9 @@ static bool
 fit_walk(struct fitting *f, uint32_t want)
 {
 	index_walk(f->k, f->p, want, f->how, &f->path);
-	f->missing = f->path.nodes; /* at most; enough if cells abound */
+	f->k->region->counts.steps += f->path.steps;
+	/* at most; enough if cells abound */
+	f->missing = f->path.nodes * HOLD_CELLS_MOST;
 	if (fit_cells(f, want) <= f->k->region->free_cells)
 		return true;
 	f->missing = index_missing(f->k, &f->path, f->slot);

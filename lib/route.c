@@ -26,9 +26,6 @@
 #include "internal.h"
 
 #include "exp.h"
-#include "set.h"
-
-#define COST_MAX 1e300
 
 /* Small functions of inner loops, whatever a compiler thinks of their size. */
 #define INLINE static inline __attribute__((always_inline))
@@ -47,21 +44,13 @@ token_units(const struct kvr_prompt *p)
 	return p->rule.unit == KVR_UNIT_BYTES ? 4 : 1;
 }
 
-uint64_t
-route_tokens(const struct kvr_prompt *p, uint32_t blocks)
-{
-	uint32_t units = token_units(p);
-
-	return ((uint64_t)blocks * p->rule.block_size + units / 2) / units;
-}
-
 uint32_t
 route_new_blocks(const struct kvr_prompt *p, const struct kvr_request *r,
-    const struct found *f)
+    const struct kvr_overlap *o)
 {
 	if ((r->flags & KVR_IGNORE_REUSE) != 0)
 		return p->blocks;
-	return f->active < p->blocks ? p->blocks - f->active : 0;
+	return o->active_blocks < p->blocks ? p->blocks - o->active_blocks : 0;
 }
 
 /* Every bit of x goes into every bit of the result; one to one. */
@@ -94,10 +83,10 @@ static void
 simplify(struct route *t)
 {
 	const uint32_t ignore = KVR_IGNORE_PREFILL | KVR_IGNORE_REUSE;
-	const struct kvr_request *r = t->r;
+	const struct kvr_request *r = &t->request;
 
 	t->decay = (r->flags & KVR_IGNORE_PREFILL) != 0 ? 0
-	    : t->policy->overlap_decay;
+	    : t->policy.overlap_decay;
 	t->plain = (r->flags & ignore) == 0 && r->n_preferences == 0 &&
 	    !(t->decay > 0) && t->per_token != 0;
 }
@@ -106,21 +95,26 @@ int
 route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
     const struct kvr_request *r, const struct found_set *set)
 {
-	uint32_t slots = k->region->slots_used;
+	uint32_t slots = look(k->region->slots_used);
+
+	int error;
 
 	if (slots > k->layout.slots)
 		slots = k->layout.slots;
 	t->k = k;
-	t->policy = &k->region->policy;
 	t->p = p;
-	t->r = r;
+	policy_read(k, &t->policy);
+	t->request = *r;
+	policy_resolve(&t->policy, &t->request);
 	t->set = set;
 	t->tokens = prompt_tokens(p);
 	if (t->tokens == 0)
 		return KVR_EEMPTY;
 	measure(t);
 	simplify(t);
-	return eligible_find(t, slots);
+	error = eligible_find(t, slots);
+	t->plain = t->plain && !t->weighted;
+	return error;
 }
 
 enum kvr_verdict
@@ -132,56 +126,79 @@ route_verdict(const struct route *t, uint32_t slot)
 
 /* ------------------------------------------------------------- taking --- */
 
+/* The best so far. */
+struct best {
+	double cost;
+	uint64_t lot;
+	uint32_t slot;
+	bool shared; /* by several, of the same cost */
+};
+
 /* Below 0: a is less loaded; above 0: b is. */
-INLINE int
-compare_load(const struct slot *a, const struct slot *b)
+static int
+compare_load(const struct loads *l, uint32_t a, uint32_t b)
 {
-	if (a->requests != b->requests)
-		return a->requests < b->requests ? -1 : 1;
-	if (a->prefill != b->prefill)
-		return a->prefill < b->prefill ? -1 : 1;
-	if (a->blocks != b->blocks)
-		return a->blocks < b->blocks ? -1 : 1;
-	return 0;
+	uint32_t more = look(l->requests[a]), less = look(l->requests[b]);
+	double x, y;
+
+	if (more != less)
+		return more < less ? -1 : 1;
+	x = look_double(&l->prefill[a]);
+	y = look_double(&l->prefill[b]);
+	if (x == y) {
+		x = look_double(&l->blocks[a]);
+		y = look_double(&l->blocks[b]);
+	}
+	return x < y ? -1 : x > y;
 }
 
 /*
  * The least cost among some; equal costs go to the least loaded, then to
  * whom this prompt's hash falls to: neither an order of workers nor a number
- * that another router does not know.
+ * that another router does not know. The order of asking makes no difference.
  */
+INLINE void
+consider(const struct route *t, struct best *best, uint32_t slot, double cost)
+{
+	const struct loads *l = &t->k->loads;
+	uint64_t lot;
+	int order;
+
+	if (cost > best->cost)
+		return;
+	lot = mix(t->digest ^ look(l->identity[slot]));
+	if (cost < best->cost) {
+		best->shared = false;
+	} else {
+		best->shared = true;
+		order = compare_load(l, slot, best->slot);
+		if (order > 0 || (order == 0 && lot >= best->lot))
+			return;
+	}
+	best->cost = cost;
+	best->slot = slot;
+	best->lot = lot;
+}
+
+static void
+take_best(const struct best *best, struct choice *out)
+{
+	out->slot = best->slot;
+	out->cost = best->cost;
+	out->reason = best->shared ? KVR_REASON_TIE : KVR_REASON_COST;
+}
+
 INLINE void
 take_least(const struct route *t, const uint64_t *among,
     double (*cost_of)(const struct route *, uint32_t), struct choice *out)
 {
 	struct set_walk w = set_walk(among, t->words);
-	const struct slot *slots = t->k->slots;
-	uint64_t lot, best_lot = 0;
-	uint32_t slot, best = 0;
-	double cost, least = 2 * COST_MAX;
-	bool shared = false;
-	int order;
+	struct best best = { 2 * COST_MAX, 0, 0, false };
+	uint32_t slot;
 
-	while (set_next(&w, &slot)) {
-		cost = cost_of(t, slot);
-		if (cost > least)
-			continue;
-		lot = mix(t->digest ^ slots[slot].identity);
-		if (cost < least) {
-			shared = false;
-		} else {
-			shared = true;
-			order = compare_load(&slots[slot], &slots[best]);
-			if (order > 0 || (order == 0 && lot > best_lot))
-				continue;
-		}
-		least = cost;
-		best = slot;
-		best_lot = lot;
-	}
-	out->slot = best;
-	out->cost = least;
-	out->reason = shared ? KVR_REASON_TIE : KVR_REASON_COST;
+	while (set_next(&w, &slot))
+		consider(t, &best, slot, cost_of(t, slot));
+	take_best(&best, out);
 }
 
 /* The likelihoods of some workers' costs: of the least cost it is 1. */
@@ -214,7 +231,7 @@ lottery_begin(struct lottery *l)
 		l->least = cost < l->least ? cost : l->least;
 		most = cost > most ? cost : most;
 	}
-	l->scale = (most - l->least) * l->t->r->temperature;
+	l->scale = (most - l->least) * l->t->request.temperature;
 }
 
 /* The worker at a place in the row of a word, the last one beyond its end. */
@@ -248,7 +265,7 @@ static void
 take_sampled(const struct route *t,
     double (*cost_of)(const struct route *, uint32_t), struct choice *out)
 {
-	uint64_t bits = mix(mix(t->r->seed) ^ t->digest);
+	uint64_t bits = mix(mix(t->request.seed) ^ t->digest);
 	struct set_walk w = set_walk(t->take, t->words);
 	struct lottery l = { t, cost_of, 0, 0 };
 	double width[ROUTE_WORDS], at = 0;
@@ -292,13 +309,13 @@ in_blocks(const struct route *t, double tokens)
  * of the eligible has, measured by the length of this prompt.
  */
 static double
-decayed(const struct route *t, const struct slot *s)
+decayed(const struct route *t, double prefill)
 {
 	double excess;
 
-	if (!(t->decay > 0) || s->prefill <= t->least_prefill)
+	if (!(t->decay > 0) || prefill <= t->least_prefill)
 		return 1;
-	excess = in_blocks(t, (double)(s->prefill - t->least_prefill));
+	excess = in_blocks(t, prefill - t->least_prefill);
 	return 1 / (1 + t->decay * (excess / t->request_blocks));
 }
 
@@ -320,15 +337,15 @@ disliking(const struct kvr_request *r, uint64_t taints)
  * An overlap longer than the prompt, if there is one, counts as tokens too.
  */
 INLINE double
-raw_prefill(const struct route *t, const struct slot *s, const struct found *f,
+raw_prefill(const struct route *t, double prefill, uint32_t overlap,
     bool plain)
 {
-	double tokens = (double)s->prefill + (double)(f->blocks <=
-	    t->whole_blocks ? t->tokens : route_tokens(t->p, f->blocks));
+	double tokens = prefill + (double)(overlap <= t->whole_blocks
+	    ? t->tokens : prompt_blocks_tokens(t->p, overlap));
 
 	if (plain)
 		return tokens * t->per_token;
-	return (t->r->flags & KVR_IGNORE_PREFILL) != 0 ? 0
+	return (t->request.flags & KVR_IGNORE_PREFILL) != 0 ? 0
 	    : in_blocks(t, tokens);
 }
 
@@ -337,49 +354,75 @@ raw_prefill(const struct route *t, const struct slot *s, const struct found *f,
  * are absent. What is left is the same to the bit.
  */
 INLINE double
-dynamo_sum(const struct route *t, uint32_t slot, bool plain)
+dynamo_sum(const struct route *t, uint32_t slot, const struct kvr_overlap *o,
+    bool plain)
 {
-	const struct slot *s = &t->k->slots[slot];
-	const struct found *f = found_of(t->set, slot);
-	const struct kvr_request *r = t->r;
+	const struct loads *l = &t->k->loads;
+	const struct kvr_request *r = &t->request;
+	double prefill = look_double(&l->prefill[slot]), weight;
 	double credit, decode, cost;
 
-	credit = r->overlap_credit * (plain ? 1 : decayed(t, s)) *
-	    (double)f->blocks;
-	decode = (double)s->blocks + (double)route_new_blocks(t->p, r, f);
+	credit = r->overlap_credit * (plain ? 1 : decayed(t, prefill)) *
+	    (double)o->blocks;
+	decode = look_double(&l->blocks[slot]) +
+	    (double)route_new_blocks(t->p, r, o);
 	if (!plain && r->stage == KVR_STAGE_DECODE)
 		cost = above_zero(decode - credit);
 	else
-		cost = r->prefill_scale *
-		    above_zero(raw_prefill(t, s, f, plain) - credit) + decode;
-	cost += t->policy->request_weight * (double)s->requests;
+		cost = r->prefill_scale * above_zero(raw_prefill(t, prefill,
+		    o->blocks, plain) - credit) + decode;
+	cost += t->policy.request_weight * (double)look(l->requests[slot]);
 	if (!plain && r->n_preferences != 0)
-		cost *= disliking(r, s->taints);
-	if (s->weight != 1)
-		cost /= s->weight;
+		cost *= disliking(r, look(t->k->slots[slot].taints));
+	if (!plain && t->weighted) {
+		weight = look_double(&t->k->slots[slot].weight);
+		if (weight != 1)
+			cost /= weight;
+	}
 	return cost <= COST_MAX ? cost : COST_MAX;
 }
 
 static double
 dynamo_cost(const struct route *t, uint32_t slot)
 {
-	return dynamo_sum(t, slot, false);
+	return dynamo_sum(t, slot, found_of(t->set, slot), false);
 }
 
-static inline double
-dynamo_cost_plain(const struct route *t, uint32_t slot)
+/*
+ * The usual case: first those with an overlap, of whom one will be taken most
+ * often; then the others, for whom all but the loads is the same.
+ */
+static void
+dynamo_take_plain(const struct route *t, struct choice *out)
 {
-	return dynamo_sum(t, slot, true);
+	static const struct kvr_overlap none;
+	const struct kvr_overlap *o = t->set->found;
+	struct best best = { 2 * COST_MAX, 0, 0, false };
+	uint64_t rest[ROUTE_WORDS];
+	struct set_walk w;
+	uint32_t i, slot;
+
+	for (i = 0; i < t->set->count; i++) {
+		slot = found_slot(&o[i]);
+		if (slot < t->slots && set_has(t->take, slot))
+			consider(t, &best, slot,
+			    dynamo_sum(t, slot, &o[i], true));
+	}
+	for (i = 0; i < t->words; i++)
+		rest[i] = t->take[i] & ~t->set->seen[i];
+	w = set_walk(rest, t->words);
+	while (set_next(&w, &slot))
+		consider(t, &best, slot, dynamo_sum(t, slot, &none, true));
+	take_best(&best, out);
 }
 
 static void
 dynamo_take(const struct route *t, struct choice *out)
 {
-	if (t->r->temperature > 0)
-		take_sampled(t, t->plain ? dynamo_cost_plain : dynamo_cost,
-		    out);
+	if (t->request.temperature > 0)
+		take_sampled(t, dynamo_cost, out);
 	else if (t->plain)
-		take_least(t, t->take, dynamo_cost_plain, out);
+		dynamo_take_plain(t, out);
 	else
 		take_least(t, t->take, dynamo_cost, out);
 }
@@ -389,8 +432,10 @@ dynamo_take(const struct route *t, struct choice *out)
 static inline double
 two_tier_cost(const struct route *t, uint32_t slot)
 {
-	const struct slot *s = &t->k->slots[slot];
-	double load = (double)s->requests / s->weight;
+	double load = (double)look(t->k->loads.requests[slot]);
+
+	if (t->weighted)
+		load /= look_double(&t->k->slots[slot].weight);
 
 	return load <= COST_MAX ? load : COST_MAX;
 }
@@ -399,14 +444,14 @@ two_tier_cost(const struct route *t, uint32_t slot)
 static inline uint32_t
 two_tier_overlap(const struct route *t, uint32_t slot)
 {
-	return t->r->overlap_credit > 0 ? found_of(t->set, slot)->blocks : 0;
+	return t->request.overlap_credit > 0 ? found_of(t->set, slot)->blocks : 0;
 }
 
 /* The longest overlap; 0 if it is too short, or the loads too unequal. */
 static uint32_t
 two_tier_longest(const struct route *t)
 {
-	const struct kvr_policy *policy = t->policy;
+	const struct kvr_policy *policy = &t->policy;
 	struct set_walk w = set_walk(t->take, t->words);
 	double load, least = 2 * COST_MAX, most = 0;
 	uint32_t slot, longest = 0, blocks;
@@ -455,7 +500,7 @@ static const struct rule rules[] = {
 static const struct rule *
 rule_of(const struct route *t)
 {
-	uint32_t i = t->policy->cost;
+	uint32_t i = t->policy.cost;
 
 	return &rules[i < sizeof(rules) / sizeof(rules[0]) ? i : 0];
 }
@@ -473,7 +518,7 @@ route_take(const struct route *t, struct choice *out)
 
 	if (t->eligible == 0)
 		return eligible_none(t);
-	if (t->r->pinned != 0) {
+	if (t->request.pinned != 0) {
 		c.slot = t->pinned;
 		c.cost = route_cost(t, c.slot);
 		c.reason = KVR_REASON_PINNED;
@@ -481,6 +526,8 @@ route_take(const struct route *t, struct choice *out)
 		rule_of(t)->take(t, &c);
 	}
 	c.eligible = t->eligible;
+	c.worker = worker_id(t->k, c.slot);
+	c.flags = t->request.flags;
 	c.blocks = found_of(t->set, c.slot)->blocks;
 	*out = c;
 	return KVR_OK;

@@ -78,20 +78,16 @@ run_cells_to_split(const struct node *n, uint32_t at)
 static const uint32_t *
 run_bottom(const struct kvr *k, const struct node *n, uint32_t position)
 {
-	uint32_t level = n->level % RUN_LEVELS, piece = n->run;
-
-	for (; level > 0; level--)
-		piece = cell_at(k, piece)->piece[(position >> (4 * level)) %
-		    PIECE];
-	return cell_at(k, piece)->piece;
+	return cell_at(k, links_at(k, look(n->run),
+	    look(n->level) % RUN_LEVELS, position / PIECE))->piece;
 }
 
 uint32_t
 run_get(const struct kvr *k, const struct node *n, uint32_t i)
 {
-	uint32_t position = n->begin + i;
+	uint32_t position = look(n->begin) + i;
 
-	return run_bottom(k, n, position)[position % PIECE];
+	return look(run_bottom(k, n, position)[position % PIECE]);
 }
 
 /*
@@ -125,16 +121,17 @@ run_raise(struct kvr *k, struct node *n, uint32_t end)
 	uint32_t level = run_level(end);
 
 	if (n->length == 0) {
-		n->begin = 0;
-		n->level = (uint8_t)level;
-		n->run = cell_take(k);
+		put(n->begin, 0);
+		put(n->level, (uint8_t)level);
+		put(n->run, cell_take(k));
 		return;
 	}
-	for (; n->level < level; n->level++) {
+	while (n->level < level) {
 		uint32_t top = cell_take(k);
 
-		cell_at(k, top)->piece[0] = n->run;
-		n->run = top;
+		put(cell_at(k, top)->piece[0], n->run);
+		put(n->run, top);
+		put(n->level, (uint8_t)(n->level + 1));
 	}
 }
 
@@ -154,11 +151,20 @@ run_room(struct kvr *k, const struct node *n, uint32_t *room, uint32_t **link)
 
 		*link = &cell_at(k, piece)->piece[below % PIECE];
 		if ((position & ((UINT32_C(1) << (4 * level)) - 1)) == 0)
-			**link = cell_take(k);
+			put(**link, cell_take(k));
 		piece = **link;
 	}
 	*room = PIECE - position % PIECE;
 	return &cell_at(k, piece)->piece[position % PIECE];
+}
+
+/* The low halves of two hashes, in one store. */
+static inline void
+put_two(uint32_t *to, const uint64_t *hashes)
+{
+	uint32_t two[2] = { (uint32_t)hashes[0], (uint32_t)hashes[1] };
+
+	put_words(to, two, sizeof(two));
 }
 
 /*
@@ -174,10 +180,10 @@ append_pieces(struct kvr *k, uint32_t *link, uint32_t pieces,
 	for (done = 0; done < pieces; done++, hashes += PIECE) {
 		uint32_t piece = cell_take(k);
 
-		*++link = piece;
+		put(*++link, piece);
 		to = cell_at(k, piece)->piece;
-		for (i = 0; i < PIECE; i++)
-			to[i] = (uint32_t)hashes[i];
+		for (i = 0; i < PIECE; i += 2)
+			put_two(to + i, hashes + i);
 	}
 	return done * PIECE;
 }
@@ -196,8 +202,8 @@ run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
 		if (room > count)
 			room = count;
 		for (i = 0; i < room; i++)
-			to[i] = (uint32_t)hashes[i];
-		n->length += room;
+			put(to[i], (uint32_t)hashes[i]);
+		put(n->length, n->length + room);
 		hashes += room;
 		count -= room;
 		if (link == NULL || count < PIECE)
@@ -206,7 +212,7 @@ run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
 		if (i > count / PIECE)
 			i = count / PIECE;
 		room = append_pieces(k, link, i, hashes);
-		n->length += room;
+		put(n->length, n->length + room);
 		hashes += room;
 		count -= room;
 	}
@@ -217,7 +223,7 @@ void
 run_append_run(struct kvr *k, struct node *n, const struct node *from,
     uint32_t first, uint32_t count)
 {
-	uint32_t position = from->begin + first, room, part, *link;
+	uint32_t position = from->begin + first, room, part, i, *link;
 
 	run_raise(k, n, n->begin + n->length + count);
 	while (count > 0) {
@@ -229,10 +235,11 @@ run_append_run(struct kvr *k, struct node *n, const struct node *from,
 			part = room;
 		if (part > count)
 			part = count;
-		memcpy(to, source + position % PIECE, part * sizeof(*to));
+		for (i = 0; i < part; i++)
+			put(to[i], source[position % PIECE + i]);
 		position += part;
 		count -= part;
-		n->length += part;
+		put(n->length, n->length + part);
 	}
 }
 
@@ -280,8 +287,8 @@ run_narrow(struct kvr *k, struct node *n, uint32_t begin, uint32_t length)
 	had.last = (n->begin + n->length - 1) / PIECE;
 	keep.first = begin / PIECE;
 	keep.last = (begin + length - 1) / PIECE;
-	n->begin = begin;
-	n->length = length;
+	put(n->begin, begin);
+	put(n->length, length);
 	run_prune(k, n->run, n->level % RUN_LEVELS, 0, had, keep);
 }
 
@@ -295,7 +302,7 @@ run_split(struct kvr *k, struct node *lower, uint32_t at, struct node *upper)
 	uint32_t rest = lower->length - at;
 	struct node tail;
 
-	upper->length = 0;
+	put(upper->length, 0);
 	if (at <= rest) {
 		run_append_run(k, upper, lower, 0, at);
 		run_narrow(k, lower, lower->begin + at, rest);
@@ -303,13 +310,13 @@ run_split(struct kvr *k, struct node *lower, uint32_t at, struct node *upper)
 	}
 	memset(&tail, 0, sizeof(tail));
 	run_append_run(k, &tail, lower, at, rest);
-	upper->run = lower->run;
-	upper->level = lower->level;
-	upper->begin = lower->begin;
-	upper->length = lower->length;
+	put(upper->run, lower->run);
+	put(upper->level, lower->level);
+	put(upper->begin, lower->begin);
+	put(upper->length, lower->length);
 	run_narrow(k, upper, upper->begin, at);
-	lower->run = tail.run;
-	lower->level = tail.level;
-	lower->begin = tail.begin;
-	lower->length = tail.length;
+	put(lower->run, tail.run);
+	put(lower->level, tail.level);
+	put(lower->begin, tail.begin);
+	put(lower->length, tail.length);
 }

@@ -28,6 +28,15 @@ stats_counts(const struct counts *c, struct kvr_stats *s)
 	s->truncated = c->truncated;
 	s->clock_back = c->clock_back;
 	s->emptied = c->emptied;
+	s->most_steps = c->most_steps;
+	s->most_cells = c->most_cells;
+	s->most_reclaimed = c->most_reclaimed;
+}
+
+static uint64_t
+look_counter(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
 }
 
 int
@@ -49,9 +58,13 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	s.workers = k->region->workers;
 	s.clock = k->region->clock;
 	stats_counts(&k->region->counts, &s);
-	call_done(k);
-	(void)struct_copy(out, out->size, &s, sizeof(s));
-	return KVR_OK;
+	s.dropped = look_counter(&k->region->dropped);
+	s.retried = look_counter(&k->region->retried);
+	s.locked = look_counter(&k->region->locked);
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK)
+		(void)struct_copy(out, out->size, &s, sizeof(s));
+	return error;
 }
 
 int
@@ -70,8 +83,7 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	if (error != KVR_OK)
 		return error;
 	if (!worker_slot(k, worker, &slot)) {
-		call_done(k);
-		return KVR_EWORKER;
+		return call_done(k, &c, KVR_EWORKER);
 	}
 	s = slot_at(k, slot);
 	memset(&w, 0, sizeof(w));
@@ -85,9 +97,10 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	w.prompt_tokens = s->prompt_tokens;
 	w.predicted_tokens = s->predicted_tokens;
 	w.busy = s->busy != 0 || s->latch != 0;
-	call_done(k);
-	(void)struct_copy(out, out->size, &w, sizeof(w));
-	return KVR_OK;
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK)
+		(void)struct_copy(out, out->size, &w, sizeof(w));
+	return error;
 }
 
 int
@@ -101,9 +114,7 @@ kvr_check(const struct kvr *k)
 	error = call_read(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
-	error = check_region(k);
-	call_done(k);
-	return error;
+	return call_done(k, &c, check_region(k));
 }
 
 /* ----------------------------------------------------------- the walk --- */
@@ -166,6 +177,8 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 	if (k == NULL || cursor == NULL || count == NULL || out == NULL ||
 	    element < sizeof(uint64_t) || capacity == 0)
 		return KVR_EINVAL;
+	if (k->readonly)
+		return KVR_EREADONLY;
 	error = call_read(k, &c, now);
 	if (error != KVR_OK)
 		return error;
@@ -187,6 +200,5 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 	*cursor = bucket < k->layout.entry_buckets
 	    ? (uint64_t)bucket << 32 | cell : 0;
 	*count = n;
-	call_done(k);
-	return KVR_OK;
+	return call_done(k, &c, KVR_OK);
 }

@@ -23,7 +23,7 @@ worker_id(const struct kvr *k, uint32_t slot)
 {
 	if (slot >= k->layout.slots)
 		return 0;
-	return (uint64_t)k->generations[slot] << 32 | (slot + 1);
+	return (uint64_t)look(k->generations[slot]) << 32 | (slot + 1);
 }
 
 /* False if the id is not, or no longer, that of a worker. */
@@ -32,7 +32,8 @@ worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
 {
 	uint32_t i = (uint32_t)id - 1;
 
-	if (!slot_in_use(k, i) || k->generations[i] != (uint32_t)(id >> 32))
+	if (!slot_in_use(k, i) ||
+	    look(k->generations[i]) != (uint32_t)(id >> 32))
 		return false;
 	*slot = i;
 	return true;
@@ -115,6 +116,67 @@ name_remove(struct kvr *k, uint32_t number)
 	k->region->name_free = number;
 }
 
+/* --------------------------------------------------------------- teams --- */
+
+/*
+ * The ranks of one name are a team. How many of them are calm is kept up to
+ * date, so that nobody has to ask them all.
+ */
+static struct team *
+team_at(const struct kvr *k, uint32_t team)
+{
+	return &k->teams[team - 1 < k->layout.names ? team - 1 : 0];
+}
+
+static bool
+slot_busy(const struct slot *s)
+{
+	return s->busy != 0 || s->latch != 0;
+}
+
+static void
+team_calm(struct kvr *k, uint32_t team, int32_t more)
+{
+	struct team *t = team_at(k, team);
+
+	put(t->calm, t->calm + (uint32_t)more);
+}
+
+static void
+team_join(struct kvr *k, uint32_t slot, uint32_t team)
+{
+	put(slot_at(k, slot)->team, team);
+	team_at(k, team)->ranks++;
+	if (!slot_busy(slot_at(k, slot)))
+		team_calm(k, team, 1);
+}
+
+static void
+team_leave(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	team_at(k, s->team)->ranks--;
+	if (!slot_busy(s))
+		team_calm(k, s->team, -1);
+	put(s->team, 0);
+}
+
+/* That of the other ranks of this name, or one that is free. */
+static uint32_t
+team_of(const struct kvr *k, const char *name, size_t length)
+{
+	uint32_t i = *name_bucket(k, name, length), limit = k->layout.names;
+
+	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--)
+		if (name_is(name_at(k, i), name, length) &&
+		    slot_at(k, name_at(k, i)->slot)->team != 0)
+			return slot_at(k, name_at(k, i)->slot)->team;
+	for (i = 1; i < k->layout.names && team_at(k, i)->ranks > 0; i++)
+		continue;
+	return i;
+}
+
 /* --------------------------------------------------------------- slots --- */
 
 /* A slot that nothing refers to any more, or false. */
@@ -125,7 +187,8 @@ slot_take(struct kvr *k, uint32_t *slot)
 	uint32_t limit = k->layout.cells;
 
 	if (r->slot_free == 0 && r->slots_used < k->layout.slots) {
-		*slot = r->slots_used++;
+		*slot = r->slots_used;
+		put(r->slots_used, r->slots_used + 1);
 		return true;
 	}
 	for (; r->slot_free == 0; limit--)
@@ -136,24 +199,31 @@ slot_take(struct kvr *k, uint32_t *slot)
 	return true;
 }
 
+/* What of a slot belongs to the worker, not to its incarnation. */
+struct incarnation {
+	uint64_t identity;
+	uint32_t name, rank, team;
+};
+
 /*
- * What of a slot belongs to the worker, not to its incarnation. Should the
+ * A worker begins, or goes on, in this slot. Should the
  * writer die, one store decides: of a new worker, whose name points here
  * already, the generation; of a reset one, the name.
  */
 static void
-slot_begin(struct kvr *k, uint32_t slot, const struct slot *from,
+slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
     const struct kvr_worker *facts)
 {
 	struct slot *s = slot_at(k, slot);
 
-	memset(s, 0, sizeof(*s));
-	s->identity = from->identity;
+	put_zeros(s, sizeof(*s));
 	s->name = from->name;
 	s->rank = from->rank;
+	put(k->loads.identity[slot], from->identity);
 	worker_set(k, slot, facts);
+	team_join(k, slot, from->team);
 	atomic_signal_fence(memory_order_seq_cst);
-	k->generations[slot]++;
+	put(k->generations[slot], k->generations[slot] + 1);
 	atomic_signal_fence(memory_order_seq_cst);
 	name_at(k, s->name)->slot = (uint16_t)slot;
 }
@@ -161,7 +231,8 @@ slot_begin(struct kvr *k, uint32_t slot, const struct slot *from,
 static void
 slot_retire(struct kvr *k, uint32_t slot)
 {
-	k->generations[slot]++;
+	put(k->generations[slot], k->generations[slot] + 1);
+	team_leave(k, slot);
 	slot_void(k, slot);
 }
 
@@ -186,15 +257,15 @@ int
 worker_add(struct kvr *k, const char *name, size_t length,
     const struct kvr_worker *facts, uint32_t *slot)
 {
-	struct slot from;
+	struct incarnation from;
 
 	if (worker_find(k, name, length, facts->rank, slot))
 		return KVR_EEXIST;
 	if (k->region->workers >= k->layout.names || !slot_take(k, slot))
 		return KVR_EFULL;
-	memset(&from, 0, sizeof(from));
 	from.rank = facts->rank;
 	from.identity = identity_of(k, name, length, facts->rank);
+	from.team = team_of(k, name, length);
 	from.name = name_add(k, name, length, *slot);
 	slot_begin(k, *slot, &from, facts);
 	k->region->workers++;
@@ -212,12 +283,17 @@ worker_remove(struct kvr *k, uint32_t slot)
 int
 worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
 {
+	struct incarnation from;
 	struct kvr_worker facts;
 
 	if (!slot_take(k, fresh))
 		return KVR_EFULL;
 	worker_get(k, slot, &facts);
-	slot_begin(k, *fresh, slot_at(k, slot), &facts);
+	from.rank = slot_at(k, slot)->rank;
+	from.name = slot_at(k, slot)->name;
+	from.team = slot_at(k, slot)->team;
+	from.identity = k->loads.identity[slot];
+	slot_begin(k, *fresh, &from, &facts);
 	slot_retire(k, slot);
 	return KVR_OK;
 }
@@ -238,17 +314,17 @@ worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 	facts->weight = s->weight;
 }
 
-/* Copies what there is room for; the length of the whole name. */
+/* Gives its length. */
 size_t
-worker_name(const struct kvr *k, uint32_t slot, char *name, size_t capacity)
+worker_name(const struct kvr *k, uint32_t slot, char name[KVR_NAME_MAX])
 {
 	const struct name *n = name_at(k, slot_at(k, slot)->name);
+	size_t length = n->length;
 
-	if (capacity > n->length)
-		capacity = n->length;
-	if (capacity > 0)
-		memcpy(name, n->text, capacity);
-	return n->length;
+	if (length > KVR_NAME_MAX)
+		length = KVR_NAME_MAX;
+	memcpy(name, n->text, length);
+	return length;
 }
 
 /* All but the rank, which is part of the name. */
@@ -261,9 +337,9 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	s->state = (uint8_t)facts->state;
 	s->capacity = facts->capacity_tokens;
 	s->max_batched = facts->max_batched_tokens;
-	s->taints = facts->taints;
+	put(s->taints, facts->taints);
 	s->prefill_rate = facts->prefill_rate;
-	s->weight = facts->weight;
+	put_double(&s->weight, facts->weight);
 	worker_recount(k, slot);
 }
 
@@ -289,8 +365,8 @@ worker_set_load(struct kvr *k, uint32_t slot, const struct kvr_load *load)
  * tokens count as they are; blocks set a latch when the published or the own
  * number is above the threshold, and only both below clear it.
  */
-void
-worker_recount(struct kvr *k, uint32_t slot)
+static void
+threshold_check(struct kvr *k, uint32_t slot)
 {
 	const struct kvr_policy *p = &k->region->policy;
 	struct slot *s = slot_at(k, slot);
@@ -314,26 +390,44 @@ worker_recount(struct kvr *k, uint32_t slot)
 		s->latch = 0;
 }
 
+/* What a choice reads of the slot becomes what the slot says. */
+static void
+worker_publish(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t gate = s->role | (uint32_t)s->state << 4;
+
+	if (slot_busy(s))
+		gate |= GATE_BUSY;
+	if (s->weight != 1)
+		gate |= GATE_WEIGHTED;
+	put(k->loads.gate[slot], gate);
+	put_double(&k->loads.prefill[slot], (double)s->prefill);
+	put_double(&k->loads.blocks[slot], (double)s->blocks);
+	put(k->loads.requests[slot], s->requests);
+}
+
+/* To be called after every change of a slot's facts or load. */
+void
+worker_recount(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	bool busy = slot_busy(s);
+
+	threshold_check(k, slot);
+	if (s->team != 0 && busy != slot_busy(s))
+		team_calm(k, s->team, busy ? 1 : -1);
+	worker_publish(k, slot);
+}
+
 /* A worker counts as overloaded if all ranks of its name are. */
 bool
 worker_overloaded(const struct kvr *k, uint32_t slot)
 {
-	const struct slot *s = slot_at(k, slot);
-	const struct name *mine = name_at(k, s->name);
-	uint32_t i, limit = k->layout.names;
+	uint32_t team = look(slot_at(k, slot)->team);
 
-	if (s->busy == 0 && s->latch == 0)
-		return false;
-	i = *name_bucket(k, mine->text, mine->length);
-	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--) {
-		const struct name *n = name_at(k, i);
-		const struct slot *other = slot_at(k, n->slot);
-
-		if (name_is(n, mine->text, mine->length) &&
-		    other->busy == 0 && other->latch == 0)
-			return false;
-	}
-	return true;
+	return (look(k->loads.gate[slot]) & GATE_BUSY) != 0 &&
+	    look(team_at(k, team)->calm) == 0;
 }
 
 /* ------------------------------------------------------------ mending --- */
@@ -350,8 +444,11 @@ worker_mend(struct kvr *k)
 	uint32_t i, number, *head;
 
 	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
+	memset(k->teams, 0, k->layout.names * sizeof(struct team));
 	r->workers = r->name_free = r->slot_free = 0;
-	r->slots_used = k->layout.slots;
+	put(r->slots_used, k->layout.slots);
+	for (i = 0; i < k->layout.slots; i++)
+		put(k->slots[i].team, 0);
 	for (number = 1; number <= k->layout.names; number++) {
 		struct name *n = name_at(k, number);
 		struct slot *s = slot_at(k, n->slot);
@@ -361,6 +458,8 @@ worker_mend(struct kvr *k)
 		    slot_in_use(k, n->slot) && s->name == number;
 		head = n->used ? name_bucket(k, n->text, n->length)
 		    : &r->name_free;
+		if (n->used)
+			team_join(k, n->slot, team_of(k, n->text, n->length));
 		n->next = *head;
 		*head = number;
 		r->workers += n->used;
@@ -372,7 +471,8 @@ worker_mend(struct kvr *k)
 		s->retired = 0;
 		if (slot_in_use(k, i) && n->used && n->slot == i)
 			continue;
-		k->generations[i] += k->generations[i] & 1;
+		put(k->generations[i],
+		    k->generations[i] + (k->generations[i] & 1));
 		s->name = r->slot_free;
 		r->slot_free = i + 1;
 	}

@@ -29,7 +29,7 @@ worker_make(uint32_t i)
 
 	scene.generations[i] = 2 * i + 1;
 	s->weight = 1;
-	s->identity = 0x1000 + i;
+	scene.identity[i] = 0x1000 + i;
 	s->name = i + 1;
 	n->used = 1;
 	n->slot = (uint16_t)i;
@@ -48,6 +48,12 @@ scene_of(uint32_t workers)
 	s->k.region = &s->region;
 	s->k.slots = s->slots;
 	s->k.generations = s->generations;
+	s->k.teams = s->teams;
+	s->k.loads.prefill = s->prefill;
+	s->k.loads.blocks = s->load_blocks;
+	s->k.loads.identity = s->identity;
+	s->k.loads.requests = s->requests;
+	s->k.loads.gate = s->gate;
 	s->k.names = s->names;
 	s->k.name_buckets = s->name_buckets;
 	s->k.layout.slots = s->k.layout.names = SCENE_SLOTS;
@@ -62,6 +68,8 @@ scene_of(uint32_t workers)
 		s->at[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? i : UINT32_MAX;
 	s->set.found = s->found;
 	s->set.at = s->at;
+	s->set.seen = s->seen;
+	s->set.words = (SCENE_SLOTS + 63) / 64;
 	s->p.rule.block_size = 16;
 	s->p.closed = 1;
 	s->p.sequence = s->sequence;
@@ -90,11 +98,13 @@ scene_load(uint32_t slot, uint64_t prefill, uint64_t blocks,
 void
 scene_overlap(uint32_t slot, uint32_t blocks, uint32_t active)
 {
-	struct found *f = &scene.found[scene.set.count];
+	struct kvr_overlap *o = &scene.found[scene.set.count];
 
-	found_add(&scene.set, slot);
-	f->blocks = blocks;
-	f->active = active;
+	scene.at[slot] = scene.set.count++;
+	set_add(scene.seen, slot);
+	o->worker = scene_id(slot);
+	o->blocks = blocks;
+	o->active_blocks = active;
 }
 
 uint64_t
@@ -103,14 +113,50 @@ scene_id(uint32_t slot)
 	return (uint64_t)scene.generations[slot] << 32 | (slot + 1);
 }
 
+/* The team of a slot is the first slot of the same name, counted from 1. */
+static void
+publish_team(uint32_t i)
+{
+	struct scene *s = &scene;
+	uint32_t j;
+
+	for (j = 0; j < i; j++)
+		if (strcmp(s->names[j].text, s->names[i].text) == 0)
+			break;
+	s->slots[i].team = j + 1;
+	s->teams[j].ranks++;
+	s->teams[j].calm += s->slots[i].busy == 0 && s->slots[i].latch == 0;
+}
+
+static void
+publish(void)
+{
+	struct scene *s = &scene;
+	uint32_t i;
+
+	memset(s->teams, 0, sizeof(s->teams));
+	for (i = 0; i < SCENE_SLOTS; i++) {
+		const struct slot *p = &s->slots[i];
+		bool busy = p->busy != 0 || p->latch != 0;
+
+		s->prefill[i] = (double)p->prefill;
+		s->load_blocks[i] = (double)p->blocks;
+		s->requests[i] = p->requests;
+		s->gate[i] = p->role | (uint32_t)p->state << 4 |
+		    (busy ? GATE_BUSY : 0u) |
+		    (p->weight != 1 ? GATE_WEIGHTED : 0u);
+		if (i < s->region.slots_used)
+			publish_team(i);
+	}
+}
+
 int
 scene_begin(void)
 {
 	struct scene *s = &scene;
 
-	s->resolved = s->r;
-	policy_resolve(&s->region.policy, &s->resolved);
-	return route_begin(&s->t, &s->k, &s->p, &s->resolved, &s->set);
+	publish();
+	return route_begin(&s->t, &s->k, &s->p, &s->r, &s->set);
 }
 
 int
@@ -118,9 +164,8 @@ scene_choose(void)
 {
 	struct scene *s = &scene;
 
-	s->resolved = s->r;
-	policy_resolve(&s->region.policy, &s->resolved);
-	return route_choose(&s->k, &s->p, &s->resolved, &s->set, &s->c);
+	publish();
+	return route_choose(&s->k, &s->p, &s->r, &s->set, &s->c);
 }
 
 uint32_t

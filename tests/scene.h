@@ -16,6 +16,10 @@ struct scene {
 	struct kvr k;
 	struct region region;
 	struct slot slots[SCENE_SLOTS];
+	double prefill[SCENE_SLOTS], load_blocks[SCENE_SLOTS];
+	uint64_t identity[SCENE_SLOTS];
+	uint32_t requests[SCENE_SLOTS], gate[SCENE_SLOTS];
+	struct team teams[SCENE_SLOTS];
 	uint32_t generations[SCENE_SLOTS];
 	struct name names[SCENE_SLOTS];
 	uint32_t name_buckets[1];
@@ -23,10 +27,10 @@ struct scene {
 	uint64_t sequence[SCENE_BLOCKS];
 	uint64_t allowed[2 * SCENE_SLOTS];
 	struct kvr_request r;        /* as a caller would give it */
-	struct found found[SCENE_SLOTS];
+	struct kvr_overlap found[SCENE_SLOTS];
 	uint32_t at[SCENE_SLOTS];
+	uint64_t seen[(SCENE_SLOTS + 63) / 64];
 	struct found_set set;
-	struct kvr_request resolved; /* by scene_begin */
 	struct route t;              /* by scene_begin */
 	struct choice c;             /* by scene_choose */
 };
@@ -40,7 +44,7 @@ void scene_load(uint32_t slot, uint64_t prefill, uint64_t blocks,
 void scene_overlap(uint32_t slot, uint32_t blocks, uint32_t active);
 uint64_t scene_id(uint32_t slot);
 
-/* Resolves the request and prepares t. */
+/* Publishes what slots and names say, and prepares t. */
 int scene_begin(void);
 int scene_choose(void);
 /* The slot taken; UINT32_MAX after an error. */

@@ -153,14 +153,14 @@ START_TEST(ties_do_not_know_the_order)
 	scene_of(60);
 	for (round = 0; round < 300; round++) {
 		scene.sequence[3] = round / 2;
-		winner = scene.slots[scene_chosen()].identity;
+		winner = scene.identity[scene_chosen()];
 		for (i = 59; i > 0; i--) {
 			j = (uint32_t)(scene_random() % (i + 1));
-			was = scene.slots[i].identity;
-			scene.slots[i].identity = scene.slots[j].identity;
-			scene.slots[j].identity = was;
+			was = scene.identity[i];
+			scene.identity[i] = scene.identity[j];
+			scene.identity[j] = was;
 		}
-		ck_assert_uint_eq(scene.slots[scene_chosen()].identity, winner);
+		ck_assert_uint_eq(scene.identity[scene_chosen()], winner);
 	}
 }
 END_TEST

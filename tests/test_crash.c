@@ -140,7 +140,7 @@ static struct fleet found[CHANGES_MOST];
 static uint32_t n_found;
 
 static void
-look(void)
+inspect(void)
 {
 	const struct region *r = shared;
 	struct fleet f;
@@ -173,7 +173,7 @@ step_through(void (*call)(void))
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	for (steps = 0; WIFSTOPPED(status) && steps < STEPS_MOST; steps++) {
-		look();
+		inspect();
 		ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL),
 		    0);
 		ck_assert_int_eq(waitpid(child, &status, 0), child);

@@ -60,15 +60,41 @@ holders_of(uint32_t n)
 	return holders;
 }
 
+struct pair {
+	uint32_t word;
+	int64_t stamp;
+};
+
+/* The i-th pair of a node, found by going through all its groups. */
+static struct pair
+pair_at(const struct node *node, uint32_t i)
+{
+	struct groups at = groups_of(node, node->holders);
+	struct pair pair = { node->word, node->stamp };
+	const struct group *g;
+	uint32_t pairs;
+
+	if (node->holders == 1)
+		return pair;
+	for (; (pairs = groups_next(k, &at, &g)) > 0 && i >= pairs;)
+		i -= pairs;
+	must(pairs > i);
+	pair.word = g->word[i];
+	pair.stamp = g->stamp[i];
+	return pair;
+}
+
 /* The pairs of a node are those of its holders, each once. */
 static void
 ck_pairs(uint32_t n)
 {
-	struct pairs at = pairs_of(node_at(k, nodes[n]));
+	const struct node *node = node_at(k, nodes[n]);
 	bool met[HOLDERS] = { false };
-	uint32_t slot, count = 0;
+	uint32_t slot, count;
+	struct pair at;
 
-	while (pairs_next(k, &at)) {
+	for (count = 0; count < node->holders; count++) {
+		at = pair_at(node, count);
 		slot = at.word & WORD_SLOT;
 		must(slot < HOLDERS && !met[slot]);
 		must(have[n][slot].hold != 0);
@@ -76,7 +102,7 @@ ck_pairs(uint32_t n)
 		must(((at.word & WORD_PINNED) != 0) ==
 		    (have[n][slot].pins > 0));
 		met[slot] = true;
-		count++;
+		must(pairs_slot(k, node, count) == slot);
 	}
 	must(count == holders_of(n));
 	must(count == node_at(k, nodes[n])->holders);
@@ -107,16 +133,23 @@ ck_found(uint32_t n)
 	}
 }
 
-/* A cell for each hold, and for each group of six where there are two. */
+/*
+ * A cell for each hold, for each group of six where there are two holds, and
+ * for each sixteen links to them where there are two groups.
+ */
 static void
 ck_cells(void)
 {
-	uint32_t n, used = 0, holders;
+	uint32_t n, used = 0, holders, cells;
 
 	for (n = 0; n < NODES; n++) {
 		holders = holders_of(n);
-		used += holders + (holders > 1 ? (holders + PAIRS - 1) / PAIRS
-		    : 0);
+		used += holders;
+		if (holders < 2)
+			continue;
+		cells = (holders + PAIRS - 1) / PAIRS;
+		for (used += cells; cells > 1; used += cells)
+			cells = (cells + PIECE - 1) / PIECE;
 	}
 	must(k->region->free_cells == all_cells - used);
 }

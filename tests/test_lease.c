@@ -121,7 +121,13 @@ state_of(uint64_t lease)
 {
 	uint32_t l = lease_find(k, lease);
 
-	return l == 0 ? ENDED : lease_at(k, l)->state;
+	uint32_t flags = l == 0 ? 0 : lease_at(k, l)->flags;
+
+	if (l == 0)
+		return ENDED;
+	if ((flags & LEASE_DECODING) != 0)
+		return DECODING;
+	return (flags & LEASE_COMMITTED) != 0 ? COMMITTED : RESERVED;
 }
 
 START_TEST(every_call_in_every_state)

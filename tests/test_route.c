@@ -70,16 +70,16 @@ START_TEST(reference_potential_blocks)
 	scene_load(0, 0, 4, 1);
 	scene_overlap(0, 2, 2);
 	scene_begin();
-	ck_assert_uint_eq(route_new_blocks(&scene.p, &scene.resolved,
+	ck_assert_uint_eq(route_new_blocks(&scene.p, &scene.t.request,
 	    found_of(&scene.set, 0)), 2);
 	ck_assert(scene_cost(0) == (4 - 2) + 6);
-	all = scene.resolved;
+	all = scene.t.request;
 	all.flags = KVR_IGNORE_REUSE;
 	ck_assert_uint_eq(route_new_blocks(&scene.p, &all,
 	    found_of(&scene.set, 0)), 4);
 	/* nonsense from outside must not wrap */
-	scene.found[0].active = 5;
-	ck_assert_uint_eq(route_new_blocks(&scene.p, &scene.resolved,
+	scene.found[0].active_blocks = 5;
+	ck_assert_uint_eq(route_new_blocks(&scene.p, &scene.t.request,
 	    found_of(&scene.set, 0)), 0);
 }
 END_TEST
@@ -193,13 +193,13 @@ START_TEST(byte_mode)
 	scene_length(3, 128);
 	scene_load(0, 32, 0, 0);
 	ck_assert(scene_cost(0) == 4 + 3);
-	ck_assert_uint_eq(route_tokens(&scene.p, 3), 192);
+	ck_assert_uint_eq(prompt_blocks_tokens(&scene.p, 3), 192);
 	scene.p.rule.block_size = 10;
 	scene_length(4, 0);
 	scene_load(0, 5, 0, 0);
 	ck_assert(scene_cost(0) == 6 + 4);
-	ck_assert_uint_eq(route_tokens(&scene.p, 3), 8);
-	ck_assert_uint_eq(route_tokens(&scene.p, 4), 10);
+	ck_assert_uint_eq(prompt_blocks_tokens(&scene.p, 3), 8);
+	ck_assert_uint_eq(prompt_blocks_tokens(&scene.p, 4), 10);
 }
 END_TEST
 
@@ -207,7 +207,7 @@ START_TEST(token_counts_do_not_wrap)
 {
 	scene_of(1);
 	scene.p.rule.block_size = 65536;
-	ck_assert_uint_eq(route_tokens(&scene.p, UINT32_MAX),
+	ck_assert_uint_eq(prompt_blocks_tokens(&scene.p, UINT32_MAX),
 	    UINT64_C(65536) * UINT32_MAX);
 	scene_length(1, 0);
 	scene_overlap(0, UINT32_MAX, 0);

@@ -88,14 +88,14 @@ plain_block(void)
 	    (scene.p.rule.unit == KVR_UNIT_BYTES ? 4.0 : 1.0);
 }
 
-static const struct found *
+static const struct kvr_overlap *
 plain_found(uint32_t i)
 {
-	static const struct found none;
+	static const struct kvr_overlap none;
 	uint32_t j;
 
 	for (j = 0; j < scene.set.count; j++)
-		if (scene.found[j].slot == i)
+		if (found_slot(&scene.found[j]) == i)
 			return &scene.found[j];
 	return &none;
 }
@@ -103,7 +103,7 @@ plain_found(uint32_t i)
 static double
 plain_prefill_part(uint32_t i, double credit)
 {
-	const struct found *f = plain_found(i);
+	const struct kvr_overlap *f = plain_found(i);
 	double isl = (double)prompt_tokens(&scene.p), left;
 
 	if (plain_no_prefill())
@@ -133,7 +133,7 @@ plain_cost(uint32_t i, double least)
 {
 	const struct slot *s = &scene.slots[i];
 	const struct kvr_request *r = &scene.r;
-	const struct found *f = plain_found(i);
+	const struct kvr_overlap *f = plain_found(i);
 	bool alone = (r->flags & KVR_IGNORE_REUSE) != 0 ||
 	    (r->stage == KVR_STAGE_DECODE && r->overlap_credit < 0);
 	double credit, decode, cost, sum = 0;
@@ -142,7 +142,7 @@ plain_cost(uint32_t i, double least)
 	if (scene.region.policy.cost == KVR_COST_TWO_TIER)
 		return s->requests / s->weight;
 	credit = plain_credit() * plain_decay(i, least) * f->blocks;
-	decode = (double)s->blocks + scene.p.blocks - (alone ? 0 : f->active);
+	decode = (double)s->blocks + scene.p.blocks - (alone ? 0 : f->active_blocks);
 	if (r->stage == KVR_STAGE_DECODE && plain_credit() > 0)
 		cost = fmax(0, decode - credit);
 	else
@@ -185,7 +185,7 @@ random_worker(uint32_t i)
 	s->busy = one_of(4) == 0;
 	s->latch = one_of(4) == 0;
 	s->weight = one_of(5) > 0 ? 1 : 0.5 + one_of(3);
-	s->identity = scene_random();
+	scene.identity[i] = scene_random();
 	if (i > 0 && one_of(4) == 0)
 		scene.names[i] = (struct name){ .next = scene.names[i].next,
 		    .slot = (uint16_t)i, .used = 1,

@@ -230,9 +230,9 @@ START_TEST(reset_keeps_name_and_facts)
 	ck_assert_int_eq(kvr_worker_add(k, "n", 1, &facts, &worker), KVR_OK);
 	ck_assert_int_eq(kvr_worker_set_load(k, worker, &load), KVR_OK);
 	old = worker;
-	identity = slot_at(k, slot_of(old))->identity;
+	identity = k->loads.identity[slot_of(old)];
 	ck_assert_int_eq(kvr_worker_reset(k, old, &worker), KVR_OK);
-	ck_assert_uint_eq(slot_at(k, slot_of(worker))->identity, identity);
+	ck_assert_uint_eq(k->loads.identity[slot_of(worker)], identity);
 	ck_assert_int_eq(kvr_worker_get(k, worker, &got), KVR_OK);
 	ck_assert_mem_eq(&got, &facts, sizeof(facts));
 	ck_assert_uint_eq(find("n", 3), worker);
