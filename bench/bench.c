@@ -9,6 +9,7 @@
 #include "load.h"
 #include "measure.h"
 #include "sample.h"
+#include "threads.h"
 
 #include <kvroute.h>
 
@@ -25,7 +26,8 @@ enum format { TEXT, KV };
 struct settings {
 	struct kvr_options region;
 	uint32_t workers;
-	uint32_t trials;
+	uint32_t trials;  /* 0: as many as the measurement likes */
+	uint32_t threads; /* 0: measure one request, step by step */
 	enum format format;
 	const char *trace; /* NULL: the sample */
 };
@@ -42,6 +44,7 @@ static const char usage_text[] =
 "usage: kvroute-bench [--workers N] [--block TOKENS] [--ttl SEC|endless]\n"
 "           [--hash keyed|dynamo] [--memory SIZE] [--trials N]\n"
 "           [--format text|kv] [trace]\n"
+"       kvroute-bench --threads N [the same options] [trace]\n"
 "       kvroute-bench --help | --version\n";
 
 static const char help_text[] =
@@ -53,13 +56,14 @@ static const char help_text[] =
 "  --hash KIND       keyed, or dynamo for the reference's hashes (keyed)\n"
 "  --memory SIZE     of the region that is timed (64M)\n"
 "  --trials N        replays; the best counts (5)\n"
+"  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
 "  --format KIND     text, or kv (name=value) (text)\n";
 
 /* ------------------------------------------------------------- options --- */
 
 enum {
-	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_FORMAT,
-	O_HELP, O_VERSION
+	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_THREADS,
+	O_FORMAT, O_HELP, O_VERSION
 };
 static const struct option long_options[] = {
 	{ "workers", required_argument, NULL, O_WORKERS },
@@ -68,6 +72,7 @@ static const struct option long_options[] = {
 	{ "hash", required_argument, NULL, O_HASH },
 	{ "memory", required_argument, NULL, O_MEMORY },
 	{ "trials", required_argument, NULL, O_TRIALS },
+	{ "threads", required_argument, NULL, O_THREADS },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
@@ -110,6 +115,10 @@ set_option(struct settings *s, int option, const char *text)
 		s->trials = (uint32_t)args_number("trials", text, 1,
 		    TRIALS_MAX);
 		break;
+	case O_THREADS:
+		s->threads = (uint32_t)args_number("threads", text, 2,
+		    CREW_MOST);
+		break;
 	case O_FORMAT:
 		s->format = args_word("format", text, formats, 2) == 0 ? TEXT :
 		    KV;
@@ -134,7 +143,6 @@ read_options(struct settings *s, int argc, char **argv)
 	kvr_options_init(&s->region, sizeof(s->region));
 	s->region.block_size = 16;
 	s->workers = DEFAULT_WORKERS;
-	s->trials = DEFAULT_TRIALS;
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		set_option(s, option, optarg);
 	if (argc - optind > 1)
@@ -262,24 +270,56 @@ print_text(const struct result *r)
 		    m->evicted, m->truncated);
 }
 
-int
-main(int argc, char **argv)
+/* -------------------------------------------------------- measurements --- */
+
+/* One request, step by step. */
+static void
+bench_steps(struct settings *s)
 {
-	struct settings settings;
 	struct result r;
 
-	read_options(&settings, argc, argv);
+	if (s->trials == 0)
+		s->trials = DEFAULT_TRIALS;
 	memset(&r, 0, sizeof(r));
-	r.settings = &settings;
+	r.settings = s;
 	read_trace(&r);
-	measure_load(&r.load, &settings.region, settings.workers,
-	    settings.trials, &r.measure);
-	fit_find(&r.load, &settings.region, settings.workers, &r.fit);
-	if (settings.format == KV)
+	measure_load(&r.load, &s->region, s->workers, s->trials, &r.measure);
+	fit_find(&r.load, &s->region, s->workers, &r.fit);
+	if (s->format == KV)
 		print_kv(&r);
 	else
 		print_text(&r);
 	load_free(&r.load);
+}
+
+static void
+bench_threads(const struct settings *s)
+{
+	struct result r;
+	struct threads t;
+
+	memset(&r, 0, sizeof(r));
+	r.settings = s;
+	read_trace(&r);
+	threads_measure(&r.load, &s->region, s->workers, s->threads,
+	    s->trials > 0 ? s->trials : THREADS_PAIRS, &t);
+	if (s->format == KV)
+		threads_print_kv(&t);
+	else
+		threads_print_text(&t);
+	load_free(&r.load);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct settings settings;
+
+	read_options(&settings, argc, argv);
+	if (settings.threads > 0)
+		bench_threads(&settings);
+	else
+		bench_steps(&settings);
 	if (fflush(stdout) != 0)
 		err(ARGS_FAILED, "standard output");
 	return 0;
