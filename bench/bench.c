@@ -6,6 +6,7 @@
  */
 #include "args.h"
 #include "fit.h"
+#include "flood.h"
 #include "load.h"
 #include "measure.h"
 #include "sample.h"
@@ -20,7 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_WORKERS = 64, DEFAULT_TRIALS = 5, TRIALS_MAX = 1000 };
+enum {
+	DEFAULT_WORKERS = 64,
+	DEFAULT_TRIALS = 5,
+	DEFAULT_FLOOD_TRIALS = 50,
+	TRIALS_MAX = 1000
+};
 enum format { TEXT, KV };
 
 struct settings {
@@ -28,6 +34,7 @@ struct settings {
 	uint32_t workers;
 	uint32_t trials;  /* 0: as many as the measurement likes */
 	uint32_t threads; /* 0: measure one request, step by step */
+	bool flood;       /* measure a flood */
 	enum format format;
 	const char *trace; /* NULL: the sample */
 };
@@ -45,6 +52,7 @@ static const char usage_text[] =
 "           [--hash keyed|dynamo] [--memory SIZE] [--trials N]\n"
 "           [--format text|kv] [trace]\n"
 "       kvroute-bench --threads N [the same options] [trace]\n"
+"       kvroute-bench --flood [the same options]\n"
 "       kvroute-bench --help | --version\n";
 
 static const char help_text[] =
@@ -57,13 +65,14 @@ static const char help_text[] =
 "  --memory SIZE     of the region that is timed (64M)\n"
 "  --trials N        replays; the best counts (5)\n"
 "  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
+"  --flood           prompts whose hashes agree in low bits, beside others\n"
 "  --format KIND     text, or kv (name=value) (text)\n";
 
 /* ------------------------------------------------------------- options --- */
 
 enum {
 	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_THREADS,
-	O_FORMAT, O_HELP, O_VERSION
+	O_FLOOD, O_FORMAT, O_HELP, O_VERSION
 };
 static const struct option long_options[] = {
 	{ "workers", required_argument, NULL, O_WORKERS },
@@ -73,6 +82,7 @@ static const struct option long_options[] = {
 	{ "memory", required_argument, NULL, O_MEMORY },
 	{ "trials", required_argument, NULL, O_TRIALS },
 	{ "threads", required_argument, NULL, O_THREADS },
+	{ "flood", no_argument, NULL, O_FLOOD },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
@@ -119,6 +129,9 @@ set_option(struct settings *s, int option, const char *text)
 		s->threads = (uint32_t)args_number("threads", text, 2,
 		    CREW_MOST);
 		break;
+	case O_FLOOD:
+		s->flood = true;
+		break;
 	case O_FORMAT:
 		s->format = args_word("format", text, formats, 2) == 0 ? TEXT :
 		    KV;
@@ -145,7 +158,7 @@ read_options(struct settings *s, int argc, char **argv)
 	s->workers = DEFAULT_WORKERS;
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		set_option(s, option, optarg);
-	if (argc - optind > 1)
+	if (argc - optind > (s->flood ? 0 : 1) || (s->flood && s->threads > 0))
 		usage();
 	if (optind < argc)
 		s->trace = argv[optind];
@@ -310,6 +323,19 @@ bench_threads(const struct settings *s)
 	load_free(&r.load);
 }
 
+static void
+bench_flood(const struct settings *s)
+{
+	struct flood f;
+
+	flood_measure(&s->region, s->workers, s->trials > 0 ? s->trials :
+	    DEFAULT_FLOOD_TRIALS, &f);
+	if (s->format == KV)
+		flood_print_kv(&f);
+	else
+		flood_print_text(&f);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -318,6 +344,8 @@ main(int argc, char **argv)
 	read_options(&settings, argc, argv);
 	if (settings.threads > 0)
 		bench_threads(&settings);
+	else if (settings.flood)
+		bench_flood(&settings);
 	else
 		bench_steps(&settings);
 	if (fflush(stdout) != 0)

@@ -35,7 +35,7 @@ struct threads {
 	uint32_t threads, processors, pairs;
 	struct threads_figure rate[CREW_WORKS][THREADS_COLUMNS]; /* a second */
 	struct threads_figure scale[CREW_WORKS];    /* N threads over one */
-	struct threads_figure of_floor[CREW_WORKS]; /* scale, over the floor's */
+	struct threads_figure of_floor[CREW_WORKS]; /* scale, over floor's */
 	struct threads_figure of_two[CREW_WORKS];   /* N threads over two */
 	double expected; /* of the floor's scale; below it nothing is proved */
 	bool valid;
