@@ -7,6 +7,7 @@
 #include "args.h"
 #include "fit.h"
 #include "flood.h"
+#include "growth.h"
 #include "load.h"
 #include "measure.h"
 #include "sample.h"
@@ -35,6 +36,8 @@ struct settings {
 	uint32_t trials;  /* 0: as many as the measurement likes */
 	uint32_t threads; /* 0: measure one request, step by step */
 	bool flood;       /* measure a flood */
+	bool growth;      /* measure curves, of which this one */
+	size_t curve;
 	enum format format;
 	const char *trace; /* NULL: the sample */
 };
@@ -53,6 +56,7 @@ static const char usage_text[] =
 "           [--format text|kv] [trace]\n"
 "       kvroute-bench --threads N [the same options] [trace]\n"
 "       kvroute-bench --flood [the same options]\n"
+"       kvroute-bench --growth CURVE [--trials N] [--format text|kv]\n"
 "       kvroute-bench --help | --version\n";
 
 static const char help_text[] =
@@ -66,13 +70,15 @@ static const char help_text[] =
 "  --trials N        replays; the best counts (5)\n"
 "  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
 "  --flood           prompts whose hashes agree in low bits, beside others\n"
+"  --growth CURVE    how costs grow: blocks, workers, prompt, shared, chat,\n"
+"                    fan, stairs, or all\n"
 "  --format KIND     text, or kv (name=value) (text)\n";
 
 /* ------------------------------------------------------------- options --- */
 
 enum {
 	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_THREADS,
-	O_FLOOD, O_FORMAT, O_HELP, O_VERSION
+	O_FLOOD, O_GROWTH, O_FORMAT, O_HELP, O_VERSION
 };
 static const struct option long_options[] = {
 	{ "workers", required_argument, NULL, O_WORKERS },
@@ -83,6 +89,7 @@ static const struct option long_options[] = {
 	{ "trials", required_argument, NULL, O_TRIALS },
 	{ "threads", required_argument, NULL, O_THREADS },
 	{ "flood", no_argument, NULL, O_FLOOD },
+	{ "growth", required_argument, NULL, O_GROWTH },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
@@ -132,6 +139,11 @@ set_option(struct settings *s, int option, const char *text)
 	case O_FLOOD:
 		s->flood = true;
 		break;
+	case O_GROWTH:
+		s->growth = true;
+		s->curve = args_word("growth", text, growth_names,
+		    GROWTH_NAMES);
+		break;
 	case O_FORMAT:
 		s->format = args_word("format", text, formats, 2) == 0 ? TEXT :
 		    KV;
@@ -158,7 +170,8 @@ read_options(struct settings *s, int argc, char **argv)
 	s->workers = DEFAULT_WORKERS;
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		set_option(s, option, optarg);
-	if (argc - optind > (s->flood ? 0 : 1) || (s->flood && s->threads > 0))
+	if (argc - optind > (s->flood || s->growth ? 0 : 1) ||
+	    s->flood + s->growth + (s->threads > 0) > 1)
 		usage();
 	if (optind < argc)
 		s->trace = argv[optind];
@@ -336,6 +349,13 @@ bench_flood(const struct settings *s)
 		flood_print_text(&f);
 }
 
+static void
+bench_growth(const struct settings *s)
+{
+	growth_run(s->curve, s->trials > 0 ? s->trials : DEFAULT_TRIALS,
+	    s->format == KV);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -346,6 +366,8 @@ main(int argc, char **argv)
 		bench_threads(&settings);
 	else if (settings.flood)
 		bench_flood(&settings);
+	else if (settings.growth)
+		bench_growth(&settings);
 	else
 		bench_steps(&settings);
 	if (fflush(stdout) != 0)
