@@ -164,11 +164,24 @@ file_map(const struct file *f, struct kvr *k)
 
 /* --------------------------------------------------------------- making --- */
 
+static bool
+file_cut(const struct file *f, uint64_t bytes)
+{
+	int result;
+
+	do {
+		result = ftruncate(f->fd, (off_t)bytes);
+	} while (result == -1 && errno == EINTR);
+	return result == 0;
+}
+
 static int
 file_allocate(struct file *f, uint64_t bytes)
 {
 	int error;
 
+	if (f->bytes != bytes && !file_cut(f, 0))
+		return KVR_ESYSTEM;
 	do {
 		error = posix_fallocate(f->fd, 0, (off_t)bytes);
 	} while (error == EINTR);
@@ -228,8 +241,7 @@ file_make(struct file *f, struct kvr *k)
 	if (error == KVR_OK)
 		return KVR_OK;
 	saved = errno;
-	while (ftruncate(f->fd, (off_t)before) == -1 && errno == EINTR)
-		continue;
+	(void)file_cut(f, before);
 	errno = saved;
 	return error;
 }

@@ -19,7 +19,7 @@
 #include <xxhash.h>
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
-#define UNMADE UINT64_C(0x6b76726f7574653f) /* being formatted */
+#define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
 enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
