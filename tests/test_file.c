@@ -15,6 +15,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -58,6 +59,7 @@ setup(void)
 static void
 teardown(void)
 {
+	kvr_prompt_free(p);
 	(void)unlink(path);
 	(void)unlink(other);
 	/* nothing else was left there */
@@ -89,13 +91,21 @@ opened(uint32_t flags)
 	ck_assert_int_eq(open_as(flags, &k), KVR_OK);
 }
 
+/* And the prompt of this test, which the teardown frees. */
+static void
+two_workers(void)
+{
+	kvr_prompt_free(p);
+	people(2);
+}
+
 /* A region with two workers and a tree of two prompts, nobody attached. */
 #define TREE "ab:01(cd:0 xy:1)"
 static void
 made(void)
 {
 	opened(CREATE);
-	people(2);
+	two_workers();
 	observe(0, "abcd", 10);
 	observe(1, "abxy", 20);
 	kvr_free(k);
@@ -219,7 +229,7 @@ END_TEST
 START_TEST(create_or_attach)
 {
 	opened(EITHER);
-	people(2);
+	two_workers();
 	observe(0, "abcd", 10);
 	kvr_free(k);
 	options.region_bytes *= 4;
@@ -436,20 +446,23 @@ END_TEST
 
 START_TEST(two_addresses)
 {
-	struct kvr *first;
+	struct kvr *first, *second;
 
 	opened(CREATE);
-	people(2);
+	two_workers();
 	first = k;
 	again();
-	ck_assert_ptr_ne(first->region, k->region);
+	second = k;
+	ck_assert_ptr_ne(first->region, second->region);
 	observe(0, "abcd", 10);
 	k = first;
 	ck_tree("abcd:0");
 	observe(1, "abxy", 20);
+	k = second;
 	ck_tree(TREE);
 	kvr_free(first);
 	ck_assert(held(ATTACHED));
+	kvr_free(second);
 	again();
 	ck_tree(TREE);
 	closed();
@@ -542,7 +555,7 @@ START_TEST(forked)
 	pid_t child;
 
 	opened(CREATE);
-	people(2);
+	two_workers();
 	say("abxy"); /* the letters, for the drawing */
 	ck_assert_int_eq(pipe(out), 0);
 	ck_assert_int_eq(pipe(back), 0);
@@ -638,7 +651,7 @@ START_TEST(durable)
 
 	options.secret_kind = KVR_SECRET_RANDOM;
 	opened(CREATE);
-	people(2);
+	two_workers();
 	say("abcd");
 	ck_assert_int_eq(kvr_prompt_hash(p, 3, &local, &before), KVR_OK);
 	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
@@ -774,6 +787,74 @@ START_TEST(died_in_company)
 	die_after(lock_it);
 	ck_tree(TREE);
 	closed();
+}
+END_TEST
+
+/* Opens, writes a little and closes, until it is killed. */
+static void
+come_and_go(void)
+{
+	uint64_t worker;
+	char name = 'x';
+	int error;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)alarm(100); /* nothing takes so long */
+	for (;;) {
+		if (open_as(EITHER, &k) != KVR_OK)
+			_exit(1);
+		error = kvr_worker_add(k, &name, 1, NULL, &worker);
+		if (error == KVR_EEXIST)
+			error = kvr_worker_find(k, &name, 1, 0, &worker);
+		if (error != KVR_OK || kvr_prompt_new(k, &p) != KVR_OK)
+			_exit(2);
+		say("abcdefgh");
+		if (kvr_observe(k, p, worker, 9, 0, NULL) != KVR_OK)
+			_exit(3);
+		kvr_prompt_free(p);
+		kvr_free(k);
+	}
+}
+
+/*
+ * Killed anywhere: before there is a file, while it is made, inside the gate,
+ * in a change. Nobody hangs, and what is there is a region.
+ */
+START_TEST(killed_anywhere)
+{
+	uint64_t round, rounds = test_amount(150);
+	struct timespec later = { 0, 0 };
+	pid_t child[3];
+	int i, status;
+
+	by_chance();
+	for (round = 0; round < rounds; round++) {
+		for (i = 0; i < 3; i++) {
+			child[i] = fork();
+			if (child[i] == 0)
+				come_and_go();
+		}
+		later.tv_nsec = pick(3000000);
+		(void)nanosleep(&later, NULL);
+		for (i = 0; i < 3; i++) {
+			(void)kill(child[i], SIGKILL);
+			if (i == 1) { /* one still comes and goes */
+				opened(EITHER);
+				region_sound();
+				kvr_free(k);
+			}
+		}
+		for (i = 0; i < 3; i++) {
+			must(waitpid(child[i], &status, 0) == child[i]);
+			must(WIFSIGNALED(status));
+		}
+		must(!held(GATE) && !held(ATTACHED));
+		opened(EITHER);
+		must(stats().workers <= 1);
+		closed();
+		if (pick(3) == 0)
+			ck_assert_int_eq(unlink(path), 0);
+	}
 }
 END_TEST
 
@@ -955,7 +1036,6 @@ START_TEST(truncated)
 		file_cut(bytes);
 		ck_refused(KVR_EFORMAT);
 		ck_assert_int_eq(unlink(path), 0);
-		kvr_prompt_free(p);
 	}
 	made();
 	file_cut(BYTES + 100); /* more than it needs */
@@ -979,7 +1059,7 @@ ck_makes_it(void)
 	opened(EITHER);
 	ck_assert_int_eq(file_stat().st_size, BYTES);
 	ck_assert_uint_eq(file_stat().st_mode, S_IFREG | 0640);
-	people(2);
+	two_workers();
 	observe(0, "abcd", 10);
 	ck_tree("abcd:0");
 	closed();
@@ -1189,7 +1269,7 @@ START_TEST(boot_in_memory)
 	ck_assert_ptr_nonnull(memory);
 	boot('x');
 	ck_assert_int_eq(kvr_new_at(&options, memory, BYTES, &k), KVR_OK);
-	people(2);
+	two_workers();
 	observe(0, "abcd", 10);
 	first = k;
 	ck_assert_int_eq(kvr_attach_at(&options, memory, BYTES, &k), KVR_OK);
@@ -1283,7 +1363,7 @@ START_TEST(sealed_memory)
 	    KVR_OK);
 	ck_assert_int_eq(kvr_open_fd(fd, EITHER, NULL, &k), KVR_OK);
 	close(fd);
-	people(2);
+	two_workers();
 	ck_assert_uint_eq(stats().region_bytes, BYTES * 2);
 	observe(0, "abcd", 10);
 	kvr_free(k);
@@ -1412,6 +1492,7 @@ suite_file(void)
 	tcase_add_test(t, died_in_a_change);
 	tcase_add_test(t, died_between_changes);
 	tcase_add_test(t, died_in_company);
+	tcase_add_test(t, killed_anywhere);
 	tcase_add_test(t, lock_of_nobody);
 	tcase_add_test(t, broken_index);
 	tcase_add_test(t, broken_workers);
