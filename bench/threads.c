@@ -246,7 +246,9 @@ threads_print_kv(const struct threads *t)
 		for (work = 0; work < CREW_WORKS; work++)
 			kv(work_names[work], "_of_two", t->of_two[work]);
 	}
-	printf("evicted=%" PRIu64 "\n", t->stats.evicted);
+	printf("retried=%" PRIu64 "\nlocked=%" PRIu64 "\ndropped=%" PRIu64
+	    "\nevicted=%" PRIu64 "\n", t->stats.retried, t->stats.locked,
+	    t->stats.dropped, t->stats.evicted);
 }
 
 static void
@@ -298,6 +300,9 @@ threads_print_text(const struct threads *t)
 		print_figure("match", t->of_two[CREW_MATCH]);
 		print_figure("all of it", t->of_two[CREW_ALL]);
 	}
+	printf("\nreads begun anew: %" PRIu64 "; reads that took the lock: %"
+	    PRIu64 "; writes dropped: %" PRIu64 "\n", t->stats.retried,
+	    t->stats.locked, t->stats.dropped);
 	if (t->stats.evicted > 0)
 		printf("the region was full (%" PRIu64 " entries evicted): "
 		    "more --memory?\n", t->stats.evicted);
