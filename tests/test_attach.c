@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_attach.c - several processes and one file: who makes it, who waits, who is
- * killed on the way.
+ * test_attach.c - several processes and one file: who makes it, who waits, who
+ * is killed on the way.
  */
 #define _GNU_SOURCE
 #include "files.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_recover.c - what a region in a file is to whoever comes next: a warm start
- * after an orderly end, order after a death or damage, nothing after a boot.
+ * test_recover.c - what a region in a file is to whoever comes next: a warm
+ * start after an orderly end, order after a death or damage, nothing after a
+ * boot.
  */
 #define _GNU_SOURCE
 #include "files.h"
@@ -199,6 +200,42 @@ START_TEST(broken_index)
 	DAMAGED(r->workers = 9);
 	DAMAGED(memset(in->name_buckets, 0xff, in->layout.name_buckets * 4));
 	DAMAGED(r->shared = 0; atomic_store(&r->version, 1));
+}
+END_TEST
+
+/* Bytes anywhere but in the seal; the lock among them. */
+static void
+damage(size_t from, uint32_t bytes)
+{
+	while (bytes-- > 0)
+		image[from + pick(BYTES - (uint32_t)from)] = pick(2) == 0
+		    ? (unsigned char)pick(256) : (unsigned char)(pick(2) * 255);
+}
+
+/* Whatever it is, somebody opens it, and then it is a region. */
+START_TEST(damaged_anywhere)
+{
+	const size_t sealed = offsetof(struct region, checksum) + 8;
+	uint64_t round, rounds = test_amount(1000);
+
+	by_chance();
+	made();
+	for (round = 0; round < rounds; round++) {
+		file_read(image, BYTES);
+		if (pick(2) == 0) /* little but the region's own fields */
+			damage(sealed, 1 + pick(60));
+		else
+			image[sealed + pick((uint32_t)(sizeof(struct region) -
+			    sealed))] ^= (unsigned char)(1 + pick(255));
+		file_write(image, BYTES);
+		must(open_as(EITHER, &k) == KVR_OK);
+		region_sound();
+		say("abcd");
+		if (kvr_worker_find(k, "0", 1, 0, &id[0]) != KVR_OK)
+			id[0] = worker_of('0');
+		must(observed(0, k->region->clock + 1) == 4);
+		closed();
+	}
 }
 END_TEST
 
@@ -488,6 +525,7 @@ suite_recover(void)
 	tcase_add_test(t, died_in_company);
 	tcase_add_test(t, lock_of_nobody);
 	tcase_add_test(t, broken_index);
+	tcase_add_test(t, damaged_anywhere);
 	tcase_add_test(t, broken_workers);
 	tcase_add_test(t, damaged_seal);
 	tcase_add_test(t, other_formats);
