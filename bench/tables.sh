@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # tables.sh TABLES - what bench/RESULTS.md shows of the tables that
-# kvroute-bench --growth printed into the folder TABLES, as Markdown.
+# kvroute-bench --growth printed into the folder TABLES, as Markdown, beside
+# the pictures that plot.sh drew into bench/plots.
 set -eu
 
 tables=$1
@@ -15,7 +16,8 @@ table()
 	sizes=$2
 	curve=$1
 	shift 2
-	printf '\n    kvroute-bench --growth %s\n\n' "$curve"
+	printf '\n    kvroute-bench --growth %s\n\n![%s](plots/%s.svg)\n\n' \
+	    "$curve" "$curve" "$curve"
 	awk -F '\t' -v sizes=" $sizes " -v wanted="$*" -v curve="$curve" '
 	BEGIN { n = split(wanted, want, " ") }
 	function heading(   i, head, rule) {
