@@ -26,6 +26,7 @@ test command pkg-config pkg-config
 slow command clang clang
 slow runtime clang libclang-rt-dev
 slow command valgrind valgrind
+model command spin spin
 plot command gnuplot gnuplot-nox
 "
 
