@@ -64,7 +64,7 @@ enum kvr_error {
 	KVR_ENOTALLOWED = -15,/* the pinned worker is not eligible */
 	KVR_EPINNEDBUSY = -16,/* the pinned worker is overloaded */
 	KVR_EALLBUSY = -17,   /* every eligible worker is overloaded */
-	KVR_EBUSY = -18,      /* KVR_NOWAIT or a read-only handle met a writer */
+	KVR_EBUSY = -18,      /* the lock is taken: KVR_NOWAIT, read-only */
 	KVR_ECORRUPT = -19,   /* kvr_check found a broken invariant */
 	KVR_ESYSTEM = -20,    /* a call to the system failed: see errno */
 	KVR_EPERM = -21,      /* others may write the file, or own it */
@@ -156,7 +156,7 @@ enum kvr_open_flags {
 	KVR_OPEN_CREATE = 1,   /* makes the region if there is none */
 	KVR_OPEN_ATTACH = 2,   /* takes the one that is there */
 	KVR_OPEN_READONLY = 4, /* to read only; without the two above */
-	KVR_OPEN_TRUST = 8     /* although others may write the file, or own it */
+	KVR_OPEN_TRUST = 8     /* even if others may write or own the file */
 };
 /*
  * A region in a file, for any number of processes at once; it outlives them.
