@@ -351,7 +351,6 @@ int region_attach(void *memory, uint64_t bytes, struct kvr *k);
 bool region_blank(const void *head, size_t bytes);
 int region_lock_init(struct region *r);
 void region_lock_end(struct region *r);
-void region_names_init(struct kvr *k);
 void region_empty(struct kvr *k);
 void slot_forgo(struct kvr *k, uint32_t slot);
 int region_lock(const struct kvr *k, bool wait);

@@ -75,27 +75,24 @@ adopt_boot(struct kvr *k, const unsigned char *boot_id)
 		memcpy(k->region->boot_id, boot_id, KVR_BOOT_ID_BYTES);
 }
 
-/* No worker is left, and no id that was given will be given again. */
-static void
-forget_workers(struct kvr *k)
-{
-	struct region *r = k->region;
-	uint32_t i;
-
-	memset(k->slots, 0, k->layout.slots * sizeof(struct slot));
-	for (i = 0; i < k->layout.slots; i++)
-		k->generations[i] += k->generations[i] & 1;
-	region_names_init(k);
-	r->workers = r->slot_free = r->slots_used = 0;
-	region_empty(k);
-}
-
 static void
 mend(struct kvr *k)
 {
 	region_empty(k);
 	worker_mend(k);
 	k->region->counts.emptied++;
+}
+
+/* No worker is left, and no id that was given will be given again. */
+static void
+forget_workers(struct kvr *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->layout.slots; i++)
+		k->generations[i] += k->generations[i] & 1;
+	region_empty(k);
+	worker_mend(k);
 }
 
 /* What check_region does not look at. */

@@ -147,8 +147,8 @@ handle_open(struct kvr *k, struct region *r)
 }
 
 /* Names are handed out from a list; it is the durable part's only state. */
-void
-region_names_init(struct kvr *k)
+static void
+names_init(struct kvr *k)
 {
 	uint32_t i, n = k->layout.names;
 
@@ -221,7 +221,7 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	handle_open(&k, r);
 	memset(k.slots, 0, layout.slots * sizeof(struct slot));
 	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
-	region_names_init(&k);
+	names_init(&k);
 	region_empty(&k);
 	seal_close(r);
 	return KVR_OK;
