@@ -6,9 +6,12 @@
  */
 #include "args.h"
 #include "fit.h"
+#include "flood.h"
+#include "growth.h"
 #include "load.h"
 #include "measure.h"
 #include "sample.h"
+#include "threads.h"
 
 #include <kvroute.h>
 
@@ -19,13 +22,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_WORKERS = 64, DEFAULT_TRIALS = 5, TRIALS_MAX = 1000 };
+enum {
+	DEFAULT_WORKERS = 64,
+	DEFAULT_TRIALS = 5,
+	DEFAULT_FLOOD_TRIALS = 50,
+	TRIALS_MAX = 1000
+};
 enum format { TEXT, KV };
 
 struct settings {
 	struct kvr_options region;
 	uint32_t workers;
-	uint32_t trials;
+	uint32_t trials;  /* 0: as many as the measurement likes */
+	uint32_t threads; /* 0: measure one request, step by step */
+	bool flood;       /* measure a flood */
+	bool growth;      /* measure curves, of which this one */
+	size_t curve;
 	enum format format;
 	const char *trace; /* NULL: the sample */
 };
@@ -42,6 +54,9 @@ static const char usage_text[] =
 "usage: kvroute-bench [--workers N] [--block TOKENS] [--ttl SEC|endless]\n"
 "           [--hash keyed|dynamo] [--memory SIZE] [--trials N]\n"
 "           [--format text|kv] [trace]\n"
+"       kvroute-bench --threads N [the same options] [trace]\n"
+"       kvroute-bench --flood [the same options]\n"
+"       kvroute-bench --growth CURVE [--trials N] [--format text|kv]\n"
 "       kvroute-bench --help | --version\n";
 
 static const char help_text[] =
@@ -53,13 +68,17 @@ static const char help_text[] =
 "  --hash KIND       keyed, or dynamo for the reference's hashes (keyed)\n"
 "  --memory SIZE     of the region that is timed (64M)\n"
 "  --trials N        replays; the best counts (5)\n"
+"  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
+"  --flood           prompts whose hashes agree in low bits, beside others\n"
+"  --growth CURVE    how costs grow: blocks, workers, prompt, shared, chat,\n"
+"                    fan, stairs, or all\n"
 "  --format KIND     text, or kv (name=value) (text)\n";
 
 /* ------------------------------------------------------------- options --- */
 
 enum {
-	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_FORMAT,
-	O_HELP, O_VERSION
+	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_THREADS,
+	O_FLOOD, O_GROWTH, O_FORMAT, O_HELP, O_VERSION
 };
 static const struct option long_options[] = {
 	{ "workers", required_argument, NULL, O_WORKERS },
@@ -68,6 +87,9 @@ static const struct option long_options[] = {
 	{ "hash", required_argument, NULL, O_HASH },
 	{ "memory", required_argument, NULL, O_MEMORY },
 	{ "trials", required_argument, NULL, O_TRIALS },
+	{ "threads", required_argument, NULL, O_THREADS },
+	{ "flood", no_argument, NULL, O_FLOOD },
+	{ "growth", required_argument, NULL, O_GROWTH },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
@@ -110,6 +132,18 @@ set_option(struct settings *s, int option, const char *text)
 		s->trials = (uint32_t)args_number("trials", text, 1,
 		    TRIALS_MAX);
 		break;
+	case O_THREADS:
+		s->threads = (uint32_t)args_number("threads", text, 2,
+		    CREW_MOST);
+		break;
+	case O_FLOOD:
+		s->flood = true;
+		break;
+	case O_GROWTH:
+		s->growth = true;
+		s->curve = args_word("growth", text, growth_names,
+		    GROWTH_NAMES);
+		break;
 	case O_FORMAT:
 		s->format = args_word("format", text, formats, 2) == 0 ? TEXT :
 		    KV;
@@ -134,10 +168,10 @@ read_options(struct settings *s, int argc, char **argv)
 	kvr_options_init(&s->region, sizeof(s->region));
 	s->region.block_size = 16;
 	s->workers = DEFAULT_WORKERS;
-	s->trials = DEFAULT_TRIALS;
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		set_option(s, option, optarg);
-	if (argc - optind > 1)
+	if (argc - optind > (s->flood || s->growth ? 0 : 1) ||
+	    s->flood + s->growth + (s->threads > 0) > 1)
 		usage();
 	if (optind < argc)
 		s->trace = argv[optind];
@@ -262,24 +296,80 @@ print_text(const struct result *r)
 		    m->evicted, m->truncated);
 }
 
-int
-main(int argc, char **argv)
+/* -------------------------------------------------------- measurements --- */
+
+/* One request, step by step. */
+static void
+bench_steps(struct settings *s)
 {
-	struct settings settings;
 	struct result r;
 
-	read_options(&settings, argc, argv);
+	if (s->trials == 0)
+		s->trials = DEFAULT_TRIALS;
 	memset(&r, 0, sizeof(r));
-	r.settings = &settings;
+	r.settings = s;
 	read_trace(&r);
-	measure_load(&r.load, &settings.region, settings.workers,
-	    settings.trials, &r.measure);
-	fit_find(&r.load, &settings.region, settings.workers, &r.fit);
-	if (settings.format == KV)
+	measure_load(&r.load, &s->region, s->workers, s->trials, &r.measure);
+	fit_find(&r.load, &s->region, s->workers, &r.fit);
+	if (s->format == KV)
 		print_kv(&r);
 	else
 		print_text(&r);
 	load_free(&r.load);
+}
+
+static void
+bench_threads(const struct settings *s)
+{
+	struct result r;
+	struct threads t;
+
+	memset(&r, 0, sizeof(r));
+	r.settings = s;
+	read_trace(&r);
+	threads_measure(&r.load, &s->region, s->workers, s->threads,
+	    s->trials > 0 ? s->trials : THREADS_PAIRS, &t);
+	if (s->format == KV)
+		threads_print_kv(&t);
+	else
+		threads_print_text(&t);
+	load_free(&r.load);
+}
+
+static void
+bench_flood(const struct settings *s)
+{
+	struct flood f;
+
+	flood_measure(&s->region, s->workers, s->trials > 0 ? s->trials :
+	    DEFAULT_FLOOD_TRIALS, &f);
+	if (s->format == KV)
+		flood_print_kv(&f);
+	else
+		flood_print_text(&f);
+}
+
+static void
+bench_growth(const struct settings *s)
+{
+	growth_run(s->curve, s->trials > 0 ? s->trials : DEFAULT_TRIALS,
+	    s->format == KV);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct settings settings;
+
+	read_options(&settings, argc, argv);
+	if (settings.threads > 0)
+		bench_threads(&settings);
+	else if (settings.flood)
+		bench_flood(&settings);
+	else if (settings.growth)
+		bench_growth(&settings);
+	else
+		bench_steps(&settings);
 	if (fflush(stdout) != 0)
 		err(ARGS_FAILED, "standard output");
 	return 0;

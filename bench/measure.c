@@ -31,9 +31,8 @@ compare_u32(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The median of the time between two readings. */
-static int64_t
-find_clock_ns(void)
+int64_t
+measure_clock_ns(void)
 {
 	static uint32_t d[CLOCK_READINGS];
 	int64_t last = pass_clock(), now;
@@ -166,9 +165,8 @@ count_losses(const struct state *s, struct measure *out)
 	out->truncated = stats.truncated;
 }
 
-/* Sorts; the smallest value that is not below the given share of them. */
-static void
-find_ranks(uint32_t *values, size_t n, double *out)
+void
+measure_ranks(uint32_t *values, size_t n, double *out)
 {
 	static const size_t permille[MEASURE_RANKS] = { 500, 990, 999 };
 	size_t i;
@@ -198,8 +196,8 @@ conclude(struct state *s, struct measure *out)
 	out->observe_ns = mean(s, OBSERVE);
 	out->floor_ns = mean(s, FLOOR);
 	out->route_ns = mean(s, ROUTE);
-	find_ranks(s->least[TOTAL], s->load->n, out->total);
-	find_ranks(s->least[INDEX], s->load->n, out->index);
+	measure_ranks(s->least[TOTAL], s->load->n, out->total);
+	measure_ranks(s->least[INDEX], s->load->n, out->index);
 }
 
 static void
@@ -227,7 +225,7 @@ measure_load(const struct load *l, const struct kvr_options *options,
 	memset(&s, 0, sizeof(s));
 	s.load = l;
 	floor_prepare();
-	s.clock_ns = find_clock_ns();
+	s.clock_ns = measure_clock_ns();
 	make_least(&s);
 	if (world_open(&s.world, options, workers) != KVR_OK)
 		errx(ARGS_FAILED, "the region is too small for %u workers",

@@ -45,4 +45,9 @@ struct measure {
 void measure_load(const struct load *l, const struct kvr_options *options,
     uint32_t workers, uint32_t trials, struct measure *out);
 
+/* What reading the clock takes: the median of the time between two readings. */
+int64_t measure_clock_ns(void);
+/* Sorts; percentiles: the least value not below the given share of them. */
+void measure_ranks(uint32_t *values, size_t n, double *out);
+
 #endif

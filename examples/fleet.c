@@ -34,6 +34,8 @@ add(struct fleet *f, struct kvr *k, uint32_t number)
 
 	kvr_worker_init(&facts, sizeof(facts));
 	e = kvr_worker_add(k, name, (size_t)length, &facts, &m->id);
+	if (e == KVR_EEXIST) /* a region of before */
+		e = kvr_worker_find(k, name, (size_t)length, 0, &m->id);
 	if (e != KVR_OK)
 		return e;
 	m->number = number;

@@ -22,6 +22,7 @@
 #include "trace.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 const char *const pass_policy_names[PASS_POLICIES] = {
@@ -44,6 +45,7 @@ struct pass {
 	size_t n_overlaps;
 	uint32_t block_size;
 	uint32_t turn; /* of round robin */
+	int64_t since; /* the region's time when the trace began */
 };
 
 /* What one decision came to. */
@@ -95,9 +97,43 @@ make_tables(struct pass *r)
 	return KVR_OK;
 }
 
+/* No engine of the pass before works on; the clock of the trace does. */
+static int
+take_over(struct pass *r)
+{
+	struct kvr_stats s;
+	int e;
+
+	s.size = sizeof(s);
+	e = kvr_stats(r->k, &s);
+	if (e != KVR_OK || s.clock < 0)
+		return e;
+	r->since = s.clock;
+	return kvr_reap_owner(r->k, 0, r->since, NULL);
+}
+
+static int
+make_region(struct pass *r, const char *file, const struct kvr_options *region)
+{
+	int e;
+
+	if (file == NULL)
+		return kvr_new(region, &r->k);
+	e = kvr_open(file, strlen(file), KVR_OPEN_CREATE | KVR_OPEN_ATTACH,
+	    region, &r->k);
+	return e == KVR_OK ? take_over(r) : e;
+}
+
 int
 pass_new(const struct pass_options *options, const struct kvr_options *region,
     struct pass **out)
+{
+	return pass_new_in(NULL, options, region, out);
+}
+
+int
+pass_new_in(const char *file, const struct pass_options *options,
+    const struct kvr_options *region, struct pass **out)
 {
 	struct pass *r = calloc(1, sizeof(*r));
 	int e;
@@ -109,7 +145,7 @@ pass_new(const struct pass_options *options, const struct kvr_options *region,
 	r->block_size = region->block_size;
 	e = make_tables(r);
 	if (e == KVR_OK)
-		e = kvr_new(region, &r->k);
+		e = make_region(r, file, region);
 	if (e == KVR_OK)
 		e = fleet_new(r->k, options->workers, &r->fleet);
 	if (e == KVR_OK)
@@ -354,8 +390,10 @@ pass_request(struct pass *r, struct kvr_prompt *p,
     const struct trace_request *q, int64_t now, struct pass_choice *out)
 {
 	struct taken t = { UINT32_MAX, 0, 0, 0 };
-	int e = catch_up(r, now);
+	int e;
 
+	now += r->since;
+	e = catch_up(r, now);
 	if (e == KVR_OK && q->tokens == 0)
 		e = pass_empty(r, q, &t);
 	else if (e == KVR_OK)

@@ -57,8 +57,15 @@ struct pass_totals {
 
 struct pass;
 
-/* Both give an enum kvr_error. */
+/* All of these give an enum kvr_error. */
 int pass_new(const struct pass_options *options,
+    const struct kvr_options *region, struct pass **out);
+/*
+ * The same with the region in a file, which is made if it is not there. If it
+ * is, the pass goes on where the one before ended: at its time, after ending
+ * what still ran.
+ */
+int pass_new_in(const char *file, const struct pass_options *options,
     const struct kvr_options *region, struct pass **out);
 int pass_request(struct pass *r, struct kvr_prompt *p,
     const struct trace_request *q, int64_t now, struct pass_choice *out);

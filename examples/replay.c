@@ -43,6 +43,7 @@ struct settings {
 	enum report_format format;
 	const char *trace; /* NULL: standard input */
 	const char *decisions;
+	const char *file; /* of the region; NULL: private memory */
 	bool quiet;
 };
 
@@ -54,6 +55,7 @@ struct replay {
 	struct tokens tokens;
 	struct kvr_prompt *prompt;
 	struct pass *passes[PASS_POLICIES];
+	struct kvr_options region; /* in force */
 	FILE *decisions; /* NULL: not wanted */
 	uint64_t requests;
 	uint64_t n_tokens;
@@ -64,9 +66,9 @@ struct replay {
 static const char usage_text[] =
 "usage: kvroute-replay [-q] [--policy dynamo|two-tier|half|round-robin]...\n"
 "           [--workers N] [--block TOKENS] [--ttl SEC|endless]\n"
-"           [--hash keyed|dynamo] [--seed N] [--memory SIZE] [--speed X]\n"
-"           [--prefill-rate N] [--decode-rate N] [--decisions FILE]\n"
-"           [--format text|kv|json] [trace]\n"
+"           [--hash keyed|dynamo] [--seed N] [--memory SIZE]\n"
+"           [--region FILE] [--speed X] [--prefill-rate N] [--decode-rate N]\n"
+"           [--decisions FILE] [--format text|kv|json] [trace]\n"
 "       kvroute-replay --help | --version\n";
 
 static const char help_text[] =
@@ -79,6 +81,7 @@ static const char help_text[] =
 "  --hash KIND        keyed, or dynamo for the reference's hashes (keyed)\n"
 "  --seed N           of the secret and so of ties (1)\n"
 "  --memory SIZE      of the index, for each policy (256M)\n"
+"  --region FILE      keep the index there, and begin with what it knows\n"
 "  --speed X          X times as many requests in the same time (1)\n"
 "  --prefill-rate N   tokens/s of a modelled worker (10000); 0: no load\n"
 "  --decode-rate N    tokens/s of a running request (50)\n"
@@ -90,8 +93,8 @@ static const char help_text[] =
 
 enum {
 	O_POLICY = 256, O_WORKERS, O_BLOCK, O_TTL, O_HASH, O_SEED, O_MEMORY,
-	O_SPEED, O_PREFILL_RATE, O_DECODE_RATE, O_DECISIONS, O_FORMAT, O_HELP,
-	O_VERSION
+	O_REGION, O_SPEED, O_PREFILL_RATE, O_DECODE_RATE, O_DECISIONS, O_FORMAT,
+	O_HELP, O_VERSION
 };
 
 static const struct option long_options[] = {
@@ -102,6 +105,7 @@ static const struct option long_options[] = {
 	{ "hash", required_argument, NULL, O_HASH },
 	{ "seed", required_argument, NULL, O_SEED },
 	{ "memory", required_argument, NULL, O_MEMORY },
+	{ "region", required_argument, NULL, O_REGION },
 	{ "speed", required_argument, NULL, O_SPEED },
 	{ "prefill-rate", required_argument, NULL, O_PREFILL_RATE },
 	{ "decode-rate", required_argument, NULL, O_DECODE_RATE },
@@ -187,6 +191,9 @@ set_region(struct settings *s, int option, const char *text)
 	case O_MEMORY:
 		s->region.region_bytes = args_size("memory", text);
 		return true;
+	case O_REGION:
+		s->file = text;
+		return true;
 	default:
 		return false;
 	}
@@ -253,6 +260,8 @@ read_options(struct settings *s, int argc, char **argv)
 		s->policies[s->n_policies++] = PASS_DYNAMO;
 	if (s->decisions != NULL && s->n_policies > 1)
 		errx(ARGS_USAGE, "--decisions: for one policy at a time");
+	if (s->file != NULL && s->n_policies > 1)
+		errx(ARGS_USAGE, "--region: for one policy at a time");
 	s->region.max_workers = s->workers;
 }
 
@@ -261,6 +270,8 @@ read_options(struct settings *s, int argc, char **argv)
 static void
 must(int e, const char *what)
 {
+	if (e == KVR_ESYSTEM)
+		err(ARGS_FAILED, "%s", what);
 	if (e != KVR_OK)
 		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
 }
@@ -301,9 +312,11 @@ make_passes(struct replay *r)
 		struct pass_options o = { s->policies[i], s->workers,
 		    s->prefill_rate, s->decode_rate };
 
-		must(pass_new(&o, &s->region, &r->passes[i]),
-		    "making the index");
+		must(pass_new_in(s->file, &o, &s->region, &r->passes[i]),
+		    s->file != NULL ? s->file : "making the index");
 	}
+	r->region.size = sizeof(r->region);
+	must(kvr_get_options(pass_region(r->passes[0]), &r->region), "options");
 	must(kvr_prompt_new(pass_region(r->passes[0]), &r->prompt), "a prompt");
 }
 
@@ -382,7 +395,7 @@ static void
 tell(struct replay *r)
 {
 	const struct settings *s = r->settings;
-	struct report about = { r->name, &s->region, r->requests, r->n_tokens,
+	struct report about = { r->name, &r->region, r->requests, r->n_tokens,
 	    r->last_ms, (double)r->hash_ns / (double)r->requests,
 	    s->prefill_rate, s->decode_rate };
 

@@ -64,8 +64,11 @@ enum kvr_error {
 	KVR_ENOTALLOWED = -15,/* the pinned worker is not eligible */
 	KVR_EPINNEDBUSY = -16,/* the pinned worker is overloaded */
 	KVR_EALLBUSY = -17,   /* every eligible worker is overloaded */
-	KVR_EBUSY = -18,      /* the lock is taken and KVR_NOWAIT was given */
-	KVR_ECORRUPT = -19    /* kvr_check found a broken invariant */
+	KVR_EBUSY = -18,      /* the lock is taken: KVR_NOWAIT, read-only */
+	KVR_ECORRUPT = -19,   /* kvr_check found a broken invariant */
+	KVR_ESYSTEM = -20,    /* a call to the system failed: see errno */
+	KVR_EPERM = -21,      /* others may write the file, or own it */
+	KVR_EREADONLY = -22   /* the handle was opened for reading only */
 };
 
 /* One sentence about an error; never NULL, also for unknown numbers. */
@@ -77,6 +80,7 @@ const char *kvr_errname(int error);
 
 enum {
 	KVR_SECRET_BYTES = 192,
+	KVR_BOOT_ID_BYTES = 16,
 	KVR_NAME_MAX = 119,         /* bytes of a worker's name; at least 1 */
 	KVR_WORKERS_MAX = 4096,     /* limit of kvr_options.max_workers */
 	KVR_PREFERENCES_MAX = 8,
@@ -114,6 +118,15 @@ struct kvr_options {
 	uint32_t secret_kind;       /* enum kvr_secret_kind; random */
 	uint32_t reserved;          /* 0 */
 	unsigned char secret[KVR_SECRET_BYTES];
+	/*
+	 * Identifies the boot of this system, as the reader of `now` knows it;
+	 * all 0: not compared. A region that another boot wrote is emptied when
+	 * it is attached, because the clock began anew. Linux has the 16 bytes
+	 * as text in /proc/sys/kernel/random/boot_id.
+	 */
+	unsigned char boot_id[KVR_BOOT_ID_BYTES];
+	uint32_t file_mode;         /* kvr_open: of a new file; 0600 */
+	uint32_t file_group;        /* kvr_open: of a new file; auto: as is */
 };
 
 /* Writes every default, and `size`, which is sizeof your struct. */
@@ -138,6 +151,34 @@ int kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
  */
 int kvr_attach_at(const struct kvr_options *options, void *memory,
     size_t bytes, struct kvr **out);
+
+enum kvr_open_flags {
+	KVR_OPEN_CREATE = 1,   /* makes the region if there is none */
+	KVR_OPEN_ATTACH = 2,   /* takes the one that is there */
+	KVR_OPEN_READONLY = 4, /* to read only; without the two above */
+	KVR_OPEN_TRUST = 8     /* even if others may write or own the file */
+};
+/*
+ * A region in a file, for any number of processes at once; it outlives them.
+ * CREATE alone: KVR_EEXIST if the file is there; ATTACH alone: KVR_ESYSTEM
+ * (ENOENT) if it is not; both: whichever is the case. options: as kvr_new
+ * and kvr_attach_at take them. A file that is no region, or is damaged, is
+ * KVR_EFORMAT and stays as it is. The first to attach after all others are
+ * gone checks the index and empties it if a dead writer left it broken.
+ */
+int kvr_open(const char *path, size_t path_len, uint32_t flags,
+    const struct kvr_options *options, struct kvr **out);
+/*
+ * The same on a descriptor of yours, say of a memfd sealed against shrinking;
+ * it may be closed afterwards. Owner and mode are not looked at. Nothing is
+ * locked: who creates must be done before others attach. A file that is not
+ * empty keeps its size.
+ */
+int kvr_open_fd(int fd, uint32_t flags, const struct kvr_options *options,
+    struct kvr **out);
+/* CLOCK_MONOTONIC in nanoseconds: a `now` for whoever has no clock. */
+int64_t kvr_clock_now(void);
+
 /* Ends a handle; frees private memory, leaves yours alone. NULL is fine. */
 void kvr_free(struct kvr *k);
 /* Forgets all prefixes, leases and loads; keeps workers, options, policy. */
@@ -527,6 +568,13 @@ struct kvr_stats {
 	uint64_t truncated;         /* prompts not recorded whole */
 	uint64_t clock_back;        /* calls with `now` before an earlier one */
 	uint64_t emptied;           /* times the index was lost with a writer */
+	uint64_t dropped;           /* writes that KVR_NOWAIT gave up */
+	uint64_t retried;           /* reads begun anew: a write came between */
+	uint64_t locked;            /* reads that took the lock in the end */
+	/* the most that one writing call ever did: */
+	uint64_t most_steps;        /* links followed from cell to cell */
+	uint64_t most_cells;        /* taken */
+	uint64_t most_reclaimed;    /* entries expired, evicted or voided */
 };
 int kvr_stats(const struct kvr *k, struct kvr_stats *out);
 

@@ -82,7 +82,8 @@ call_odd(const struct kvr *k)
 
 /*
  * Somebody died in the middle of a change. What was left is no index any more:
- * it is emptied; the names and slots of the workers are put in order.
+ * it is emptied; the names and slots of the workers are put in order. The
+ * version is odd, and stays so.
  */
 void
 call_mend(struct kvr *k)
@@ -90,7 +91,6 @@ call_mend(struct kvr *k)
 	region_empty(k);
 	worker_mend(k);
 	k->region->counts.emptied++;
-	call_turn(k->region, memory_order_release);
 }
 
 /* The lock, and an index that is whole. */
@@ -112,6 +112,7 @@ call_lock(const struct kvr *k, bool wait)
 		struct kvr mine = *k;
 
 		call_mend(&mine);
+		call_turn(mine.region, memory_order_release);
 	}
 	return error;
 }

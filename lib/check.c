@@ -2,11 +2,13 @@
 /*
  * check.c - every invariant of a region, in O(everything).
  *
- * What must be true, in the order of the functions below:
+ * What must be true, in the order of the functions below; nothing is asked
+ * that could be slow, or lead outside, if what was asked before is false:
  *   cells    each cell is exactly one of: free, a piece of one run, a node, a
  *            group of one node, a hold, a lease; free_cells counts the free
  *   nodes    found by their key; as long as their run; end with it; the
- *            parent is a node that ends where this begins; children counted
+ *            parent is a node that ends where this begins; children counted;
+ *            above each is a root
  *   holds    found by (node, slot); their pair says what they say; of each
  *            worker, pins and stamps do not grow from parent to child, and a
  *            hold on a node means a hold on its parent
@@ -114,8 +116,10 @@ check_groups(struct sums *s, uint32_t node)
 	struct groups at = groups_of(n, n->holders);
 	uint32_t last = (n->holders + PAIRS - 1u) / PAIRS - 1, i;
 
+	/* the only holder's hold is no more than named here: see check_hold */
 	if (n->holders < 2)
-		return n->holders == 1;
+		return n->holders == 1 &&
+		    n->holds - 1 < s->k->layout.cells - 1;
 	if (!claim_pieces(s, n->holds, at.level, 0, 0, last, SEEN_GROUP))
 		return false;
 	for (i = 0; i <= last; i++)
@@ -158,6 +162,29 @@ check_node(struct sums *s, uint32_t i)
 	return check_parent(s, n);
 }
 
+/*
+ * Whoever climbs from a node comes to a root. Each climb leaves its number
+ * on its way, and ends where another has been; so no node is passed twice.
+ */
+static bool
+check_roots(struct sums *s)
+{
+	uint32_t i, at, cells = s->k->layout.cells, *mark = s->pins;
+	bool good = true;
+
+	for (i = 1; i < cells && good; i++) {
+		if (s->seen[i] != SEEN_NODE || mark[i] != 0)
+			continue;
+		for (at = i; at < cells && s->seen[at] == SEEN_NODE &&
+		    mark[at] == 0; at = node_at(s->k, at)->parent)
+			mark[at] = i;
+		good = at == 0 || (at < cells && mark[at] != 0 &&
+		    mark[at] != i);
+	}
+	memset(mark, 0, cells * sizeof(*mark));
+	return good;
+}
+
 static bool
 check_nodes(struct sums *s)
 {
@@ -173,7 +200,7 @@ check_nodes(struct sums *s)
 		if (s->seen[i] == SEEN_NODE &&
 		    s->children[i] != node_at(k, i)->children)
 			return false;
-	return true;
+	return check_roots(s);
 }
 
 /* --------------------------------------------------------------- holds --- */
@@ -240,8 +267,8 @@ check_hold(struct sums *s, uint32_t i)
 	uint32_t length = node_at(k, h->node)->length;
 	struct slot *mine;
 
-	if (!claim(s, i, SEEN_HOLD) || h->slot >= k->layout.slots ||
-	    h->node >= k->layout.cells || s->seen[h->node] != SEEN_NODE ||
+	if (h->slot >= k->layout.slots || h->node >= k->layout.cells ||
+	    s->seen[h->node] != SEEN_NODE ||
 	    hold_find(k, h->node, h->slot) != i)
 		return false;
 	if (!check_pair(s, h) || !check_above(k, h) || !check_flags(k, h))
@@ -267,9 +294,32 @@ check_lease_cell(struct sums *s, uint32_t i)
 	const struct lease *l = lease_at(s->k, i);
 
 	s->counts.leases++;
-	return claim(s, i, SEEN_LEASE) && l->slot < s->k->layout.slots &&
+	return l->slot < s->k->layout.slots &&
 	    l->number - 1 < s->k->region->lease_number &&
 	    lease_find(s->k, l->number) == i;
+}
+
+/* Every entry hangs in its own bucket, once: so that finding one is short. */
+static bool
+claim_entries(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t b, i, home;
+	bool hold;
+
+	for (b = 0; b < k->layout.entry_buckets; b++)
+		for (i = k->entry_buckets[b]; i != 0; i = hold_at(k, i)->next) {
+			hold = hold_at(k, i)->kind == CELL_HOLD;
+			if (!hold && hold_at(k, i)->kind != CELL_LEASE)
+				return false;
+			home = hold ? bucket_of_hold(k, hold_at(k, i)->node,
+			    hold_at(k, i)->slot)
+			    : bucket_of_lease(k, lease_at(k, i)->number);
+			if (home != b ||
+			    !claim(s, i, hold ? SEEN_HOLD : SEEN_LEASE))
+				return false;
+		}
+	return true;
 }
 
 static bool
@@ -277,18 +327,17 @@ check_entries(struct sums *s)
 {
 	const struct kvr *k = s->k;
 	uint64_t pairs = 0;
-	uint32_t b, i;
+	uint32_t i;
 
-	for (b = 0; b < k->layout.entry_buckets; b++)
-		for (i = k->entry_buckets[b]; i != 0; i = hold_at(k, i)->next)
-			if (hold_at(k, i)->kind == CELL_HOLD
-			    ? !check_hold(s, i)
-			    : hold_at(k, i)->kind != CELL_LEASE ||
-			    !check_lease_cell(s, i))
-				return false;
-	for (i = 1; i < k->layout.cells; i++)
+	if (!claim_entries(s))
+		return false;
+	for (i = 1; i < k->layout.cells; i++) {
+		if ((s->seen[i] == SEEN_HOLD && !check_hold(s, i)) ||
+		    (s->seen[i] == SEEN_LEASE && !check_lease_cell(s, i)))
+			return false;
 		if (s->seen[i] == SEEN_NODE)
 			pairs += node_at(k, i)->holders;
+	}
 	return pairs == s->holds;
 }
 
@@ -584,6 +633,13 @@ check_counts(struct sums *s)
 	    c->held == s->counts.held && c->leases == s->counts.leases;
 }
 
+/* Whatever was stamped was stamped by a clock that is not ahead of this. */
+static bool
+check_clock(const struct kvr *k)
+{
+	return k->region->clock >= -1 && k->region->clock <= CLOCK_MOST;
+}
+
 static bool
 sums_begin(struct sums *s, const struct kvr *k)
 {
@@ -605,7 +661,7 @@ check_region(const struct kvr *k)
 	int error = KVR_ENOMEM;
 
 	if (sums_begin(&s, k))
-		error = check_free(&s) && check_nodes(&s) &&
+		error = check_clock(k) && check_free(&s) && check_nodes(&s) &&
 		    check_entries(&s) && check_order(&s) &&
 		    check_leases(&s) && check_names(k) &&
 		    check_teams(&s) && check_counts(&s) ? KVR_OK

@@ -26,8 +26,11 @@ static const struct {
 	{ "KVR_ENOTALLOWED", "The pinned worker is not eligible." },
 	{ "KVR_EPINNEDBUSY", "The pinned worker is overloaded." },
 	{ "KVR_EALLBUSY", "Every eligible worker is overloaded." },
-	{ "KVR_EBUSY", "The lock of the region is taken." },
+	{ "KVR_EBUSY", "Somebody else is changing the region." },
 	{ "KVR_ECORRUPT", "The region breaks an invariant." },
+	{ "KVR_ESYSTEM", "A call to the system failed." },
+	{ "KVR_EPERM", "Others may write the file, or own it." },
+	{ "KVR_EREADONLY", "The region was opened for reading only." },
 };
 
 static size_t

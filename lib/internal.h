@@ -29,7 +29,8 @@
  *
  * DIRECTION. Each file may use those before it, never those after it:
  *   hash prompt | region cell run order hold index | retain | worker lease |
- *   policy eligible route | check call | kvroute request stats
+ *   policy eligible route | check call | options recover file |
+ *   kvroute request stats
  */
 #ifndef KVR_INTERNAL_H
 #define KVR_INTERNAL_H
@@ -288,7 +289,9 @@ struct region {
 	_Atomic uint64_t locked;
 
 	/* durable, changed by writers */
-	_Alignas(CELL) uint32_t workers;
+	/* the boot of the system under which it was last used, or 0 */
+	_Alignas(CELL) unsigned char boot_id[KVR_BOOT_ID_BYTES];
+	uint32_t workers;
 	uint32_t name_free;  /* list of names, number + 1 */
 	uint32_t slot_free;  /* list of slots by their `name`, slot + 1 */
 
@@ -321,7 +324,11 @@ struct kvr {
 	struct layout layout;
 	int64_t ttl;
 	void *owned;        /* memory to free with the handle, or NULL */
-	bool readonly;      /* the memory cannot be written, not even its lock */
+	void *mapped;       /* the same of what was mapped: file.c */
+	size_t mapped_bytes;
+	int fd;             /* of what was mapped; holds its lock; or -1 */
+	bool readonly;      /* the memory cannot be written, nor its lock */
+	unsigned char boot_id[KVR_BOOT_ID_BYTES]; /* of the options, or 0 */
 	struct hash_rule rule;
 	uint64_t table_key[12];
 };
@@ -401,6 +408,9 @@ int region_layout(const struct kvr_options *o, uint64_t bytes,
 int region_format(const struct kvr_options *o, const struct hash_rule *rule,
     const uint64_t *table_key, void *memory, uint64_t bytes, bool shared);
 int region_attach(void *memory, uint64_t bytes, struct kvr *k);
+bool region_blank(const void *head, size_t bytes);
+int region_lock_init(struct region *r);
+void region_lock_end(struct region *r);
 void region_empty(struct kvr *k);
 void slot_forgo(struct kvr *k, uint32_t slot);
 int region_lock(const struct kvr *k, bool wait);
@@ -723,5 +733,19 @@ int call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags);
 int call_written(struct kvr *k, const struct call *c, int error);
 void call_mend(struct kvr *k);
 int call_prompt(const struct kvr *k, const struct kvr_prompt *p);
+
+/* options.c: complete and checked ones, and a region made by them */
+int options_get(const struct kvr_options *from, struct kvr_options *o);
+int options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
+    bool shared, struct kvr *k);
+int options_match(const struct kvr_options *o, const struct kvr *k);
+
+/* recover.c: what whoever attaches puts in order before anybody uses it */
+bool recover_other_boot(const struct kvr *k, const unsigned char *boot_id);
+int recover_alone(struct kvr *k, const unsigned char *boot_id);
+int recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait);
+
+/* file.c: regions in files */
+void file_close(struct kvr *k);
 
 #endif

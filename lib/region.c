@@ -19,6 +19,7 @@
 #include <xxhash.h>
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
+#define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
 enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
@@ -97,15 +98,15 @@ region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 
 /* ------------------------------------------------------ format, attach --- */
 
-static int
-lock_init(struct region *r, bool shared)
+int
+region_lock_init(struct region *r)
 {
 	pthread_mutexattr_t attr;
 	int error = 0;
 
 	if (pthread_mutexattr_init(&attr) != 0)
 		return KVR_ENOMEM;
-	if (shared) {
+	if (r->shared != 0) {
 		error = pthread_mutexattr_setpshared(&attr,
 		    PTHREAD_PROCESS_SHARED);
 		error |= pthread_mutexattr_setrobust(&attr,
@@ -114,6 +115,13 @@ lock_init(struct region *r, bool shared)
 	error |= pthread_mutex_init(&r->lock, &attr);
 	(void)pthread_mutexattr_destroy(&attr);
 	return error != 0 ? KVR_ENOMEM : KVR_OK;
+}
+
+/* Of a region that nobody uses any more. */
+void
+region_lock_end(struct region *r)
+{
+	(void)pthread_mutex_destroy(&r->lock);
 }
 
 static uint64_t
@@ -169,7 +177,38 @@ names_init(struct kvr *k)
 	k->region->name_free = 1;
 }
 
-/* options are complete and checked: kvroute.c. rule: with its secret. */
+static void
+seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
+{
+	s->version = FORMAT_VERSION;
+	s->byte_order = BYTE_ORDER_MARK;
+	s->ttl = o->ttl_ns;
+	s->lease_limit = o->lease_limit_ns;
+	s->max_workers = o->max_workers;
+	s->max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
+	    ? s->layout.cells / 8 * PIECE : o->max_prompt_blocks;
+	if (s->max_prompt_blocks > RECORD_MOST)
+		s->max_prompt_blocks = RECORD_MOST;
+	s->secret_kind = o->secret_kind;
+	memcpy(s->table_key, key, sizeof(s->table_key));
+}
+
+/*
+ * The magic number is written last, after everything else: whoever dies before
+ * that leaves memory that is known not to be a region yet.
+ */
+static void
+seal_close(struct region *r)
+{
+	struct seal seal = r->seal;
+
+	seal.magic = MAGIC;
+	r->checksum = seal_checksum(&seal);
+	atomic_thread_fence(memory_order_seq_cst);
+	*(volatile uint64_t *)&r->seal.magic = MAGIC;
+}
+
+/* options are complete and checked: options.c. rule: with its secret. */
 int
 region_format(const struct kvr_options *o, const struct hash_rule *rule,
     const uint64_t *table_key, void *memory, uint64_t bytes, bool shared)
@@ -181,26 +220,18 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 
 	if (error != KVR_OK)
 		return error;
-	memset(r, 0, sizeof(*r));
-	if ((error = lock_init(r, shared)) != KVR_OK)
+	*(volatile uint64_t *)&r->seal.magic = UNMADE;
+	atomic_thread_fence(memory_order_seq_cst);
+	memset((char *)r + sizeof(r->seal.magic), 0,
+	    sizeof(*r) - sizeof(r->seal.magic));
+	r->shared = shared;
+	if ((error = region_lock_init(r)) != KVR_OK)
 		return error;
-	r->seal.magic = MAGIC;
-	r->seal.version = FORMAT_VERSION;
-	r->seal.byte_order = BYTE_ORDER_MARK;
 	r->seal.bytes = bytes;
-	r->seal.ttl = o->ttl_ns;
-	r->seal.lease_limit = o->lease_limit_ns;
-	r->seal.max_workers = o->max_workers;
-	r->seal.max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
-	    ? layout.cells / 8 * PIECE : o->max_prompt_blocks;
-	if (r->seal.max_prompt_blocks > RECORD_MOST)
-		r->seal.max_prompt_blocks = RECORD_MOST;
-	r->seal.secret_kind = o->secret_kind;
 	r->seal.rule = *rule;
 	r->seal.layout = layout;
-	memcpy(r->seal.table_key, table_key, sizeof(r->seal.table_key));
-	r->checksum = seal_checksum(&r->seal);
-	r->shared = shared;
+	seal_fill(&r->seal, o, table_key);
+	memcpy(r->boot_id, o->boot_id, sizeof(r->boot_id));
 	r->clock = -1;
 	r->policy.size = sizeof(r->policy);
 	(void)kvr_policy_init(&r->policy, sizeof(r->policy));
@@ -212,7 +243,26 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
 	names_init(&k);
 	region_empty(&k);
+	seal_close(r);
 	return KVR_OK;
+}
+
+/*
+ * Is this, the beginning of a file, nothing yet: empty, all zero, or what
+ * somebody left who died while formatting it?
+ */
+bool
+region_blank(const void *head, size_t bytes)
+{
+	const unsigned char *at = head;
+	uint64_t magic = 0;
+	size_t i;
+
+	if (bytes >= sizeof(magic))
+		memcpy(&magic, head, sizeof(magic));
+	for (i = 0; i < bytes && at[i] == 0; i++)
+		continue;
+	return i == bytes || magic == UNMADE;
 }
 
 /* Nothing of the seal is believed before its checksum is right. */

@@ -119,24 +119,33 @@ kvr_check(const struct kvr *k)
 
 /* ----------------------------------------------------------- the walk --- */
 
-enum { BUCKETS_PER_CALL = 4096 };
+/* What one call does at most, whatever its caller has room for. */
+enum { BUCKETS_PER_CALL = 4096, STEPS_PER_CALL = 1 << 18 };
 
 /*
  * A cursor is a bucket of the table of entries and a cell: the next entry is
  * the one with the next higher cell in that bucket, or the first of the next
  * bucket. An entry keeps its bucket and its cell as long as it lives, so those
- * that stay are met exactly once, whatever else comes and goes.
+ * that stay are met exactly once, whatever else comes and goes. What hangs in
+ * a bucket that is not its own is passed over, or a table whose chains have
+ * run together would have as many entries as buckets times cells.
  */
 static uint32_t
-bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after)
+bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after,
+    uint32_t *steps)
 {
 	uint32_t i = k->entry_buckets[bucket], next = 0;
-	uint32_t limit = k->layout.cells;
+	uint32_t cells = k->layout.cells, limit = cells;
 
-	for (; i != 0 && limit > 0; i = hold_at(k, i)->next, limit--)
-		if (hold_at(k, i)->kind == CELL_HOLD && i > after &&
-		    (next == 0 || i < next))
+	for (; i - 1 < cells - 1 && limit > 0; limit--, (*steps)++) {
+		const struct hold *h = hold_at(k, i);
+
+		if (h->kind == CELL_HOLD && i > after &&
+		    (next == 0 || i < next) &&
+		    bucket_of_hold(k, h->node, h->slot) == bucket)
 			next = i;
+		i = h->next;
+	}
 	return next;
 }
 
@@ -147,9 +156,31 @@ hold_live(const struct kvr *k, const struct hold *h, int64_t horizon)
 	    slot_in_use(k, h->slot);
 }
 
+/* Stamps are never negative; but in a region that is damaged they may be. */
+static int64_t
+age_at(int64_t now, const struct hold *h)
+{
+	if ((h->flags & HOLD_UNCONFIRMED) != 0 || h->stamp < 0)
+		return -1;
+	return now - h->stamp;
+}
+
+/* Blocks of the prompt before a node. */
+static uint32_t
+blocks_before(const struct kvr *k, const struct node *n, uint32_t *steps)
+{
+	uint32_t blocks = 0, limit = k->layout.cells;
+
+	for (; n->parent != 0 && limit > 0; limit--, (*steps)++) {
+		n = node_at(k, n->parent);
+		blocks += n->length;
+	}
+	return blocks;
+}
+
 static void
 entry_fill(const struct kvr *k, const struct hold *h, int64_t now,
-    struct kvr_entry *e)
+    struct kvr_entry *e, uint32_t *steps)
 {
 	const struct node *n = node_at(k, h->node);
 
@@ -157,9 +188,8 @@ entry_fill(const struct kvr *k, const struct hold *h, int64_t now,
 	e->worker = worker_id(k, h->slot);
 	e->parent = n->prev;
 	e->sequence = n->end;
-	e->age_ns = (h->flags & HOLD_UNCONFIRMED) != 0 ? -1
-	    : now - h->stamp;
-	e->first_block = index_position(k, h->node) - n->length;
+	e->age_ns = age_at(now, h);
+	e->first_block = blocks_before(k, n, steps);
 	e->blocks = n->length;
 	e->pins = h->pins;
 }
@@ -169,7 +199,7 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
     struct kvr_entry *out, size_t element, size_t capacity, size_t *count)
 {
 	size_t n = 0, length = element < sizeof(*out) ? element : sizeof(*out);
-	uint32_t bucket, cell, last;
+	uint32_t bucket, cell, last, steps = 0;
 	struct kvr_entry e;
 	struct call c;
 	int error;
@@ -187,13 +217,13 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 	if (bucket < last && last - bucket > BUCKETS_PER_CALL)
 		last = bucket + BUCKETS_PER_CALL;
 	cell = (uint32_t)*cursor;
-	while (bucket < last && n < capacity) {
-		cell = bucket_next(k, bucket, cell);
+	while (bucket < last && n < capacity && steps < STEPS_PER_CALL) {
+		cell = bucket_next(k, bucket, cell, &steps);
 		if (cell == 0) {
 			bucket++;
 		} else if (hold_live(k, hold_at(k, cell),
 		    horizon_at(k, c.now))) {
-			entry_fill(k, hold_at(k, cell), c.now, &e);
+			entry_fill(k, hold_at(k, cell), c.now, &e, &steps);
 			memcpy((char *)out + n++ * element, &e, length);
 		}
 	}

@@ -56,7 +56,7 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 	    $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
-	check-valgrind check-all fuzz fuzz-here lint
+	check-valgrind check-model check-all fuzz fuzz-here lint
 
 check: deps ## all tests; T=name[,name] only these; installs what is missing
 	@+$(MAKE) --no-print-directory check-here
@@ -103,9 +103,13 @@ fuzz-here: $(FUZZERS) ## what fuzz does in its own build folder
 	@sh scripts/fuzz.sh $(BUILD) $(FUZZ_SECONDS) \
 	    '$(or $(call split,$(T)),$(HARNESSES))'
 
+check-model: ## the protocol of lock and version, searched through by spin
+	@CC='$(CC)' sh scripts/deps.sh build model
+	@sh scripts/model.sh $(BUILD)
+
 check-all: ## everything that is slow too
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
-	    fuzz lint; do $(MAKE) --no-print-directory $$target || exit 1; done
+	    check-model fuzz lint; do $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh scripts/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 
 lint: deps ## pages, scripts, lengths of lines and functions

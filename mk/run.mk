@@ -4,13 +4,21 @@
 SAMPLE := $(BUILD)/sample.jsonl
 REAL_TRACE := $(wildcard ../shared/traces/conversation_trace.jsonl)
 
-.PHONY: deps deps-slow demo demo-here bench bench-here
+CURVES := blocks workers prompt shared chat fan stairs
+# bench/plots has what bench/RESULTS.md shows.
+PLOTS ?= $(BUILD)/growth
+
+.PHONY: deps deps-slow deps-plot demo demo-here bench bench-here growth \
+	growth-here
 
 deps: ## checks for what is needed; as root on Debian, installs what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test
 
 deps-slow: ## the same for check-asan, check-tsan, check-valgrind, fuzz
 	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test slow
+
+deps-plot: ## the same for growth
+	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build plot
 
 demo: deps ## the sample trace over 8 workers, beside round robin
 	@+$(MAKE) --no-print-directory demo-here
@@ -28,3 +36,13 @@ bench: deps ## cost of each step on the sample trace, and on ../shared's
 bench-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same, with what is installed
 	@for trace in $(SAMPLE) $(REAL_TRACE); do \
 	    echo; echo "$${trace##*/}"; $< $$trace || exit 1; done
+
+growth: deps-plot ## how costs grow: tables and plots; PLOTS=folder of the latter
+	@+$(MAKE) --no-print-directory growth-here
+
+growth-here: $(BUILD)/kvroute-bench ## the same, with what is installed
+	@mkdir -p $(BUILD)/growth
+	@for curve in $(CURVES); do \
+	    $< --growth $$curve > $(BUILD)/growth/$$curve.tsv || exit 1; done
+	@sh bench/plot.sh $(BUILD)/growth '$(PLOTS)'
+	@sh bench/tables.sh $(BUILD)/growth

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|slow ... - what is missing to build, to test, to run the
-# slow checks? Nothing: silent. Otherwise, on Debian: installs it as root with
+# deps.sh build|test|slow|plot ... - what is missing to build, to test, to run
+# the slow checks, to draw? Nothing: silent. Otherwise, on Debian: installs it as root with
 # one apt-get call, prints that call to anybody else and fails. On other
 # systems: names it and fails.
 set -u
@@ -26,6 +26,8 @@ test command pkg-config pkg-config
 slow command clang clang
 slow runtime clang libclang-rt-dev
 slow command valgrind valgrind
+model command spin spin
+plot command gnuplot gnuplot-nox
 "
 
 # Would clang find what fuzzers and sanitizers link with?

@@ -76,7 +76,8 @@ static_library_exports_the_map()
 	differ "$scratch/map" "$scratch/static"
 }
 
-# Memory, strings, threads, randomness, and what compilers put in.
+# Memory, strings, threads, randomness, what maps and locks a file, one clock
+# beside the core, and what compilers put in.
 shared_library_imports_little()
 {
 	nm -D --undefined-only "$build/libkvroute.so" |
@@ -85,9 +86,21 @@ shared_library_imports_little()
 		posix_memalign|mmap|munmap|
 		(__)?(mem(cpy|move|set|cmp|chr)|str(len|nlen|cmp|lcpy))(_chk)?|
 		pthread_[a-z_]+|arc4random_buf|__errno_location|
+		open|close|unlink|pread|fstat|__fxstat|fcntl|fcntl64|ftruncate|
+		posix_fallocate|fchmod|fchown|geteuid|clock_gettime|
 		__cxa_finalize|__gmon_start__|_ITM_[A-Za-z]+|__stack_chk_fail)
 	END
 	)"
+}
+
+# The clock and files are beside the core: no other file may touch them.
+only_file_c_touches_files()
+{
+	for object in "$build"/obj/lib/*.o; do
+		[ "${object##*/}" = file.o ] || nm -u "$object" |
+		    grep -wE 'open|fcntl|mmap|unlink|clock_gettime|geteuid' |
+		    sed "s|^|${object##*/}:|"
+	done
 }
 
 shared_library_has_its_soname()

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * restart.c - an index that outlives the program.
+ *
+ *   restart [file]
+ *
+ * Sends one prompt; says how much of it was known from the run before. With a
+ * file, run it twice within two minutes; without one it starts twice itself.
+ */
+#include <kvroute.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * The 16 bytes of the kernel's boot id, which is text such as
+ * 0f1e2d3c-.... False: there is none, and boots are not told apart.
+ */
+static int
+boot_id(unsigned char *id)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+	unsigned int byte, n = 0;
+
+	if (f == NULL)
+		return 0;
+	while (n < KVR_BOOT_ID_BYTES && fscanf(f, "%*[-]") != EOF &&
+	    fscanf(f, "%2x", &byte) == 1)
+		id[n++] = (unsigned char)byte;
+	fclose(f);
+	if (n < KVR_BOOT_ID_BYTES)
+		memset(id, 0, KVR_BOOT_ID_BYTES);
+	return n == KVR_BOOT_ID_BYTES;
+}
+
+/* Workers are in the region still, if it is not new. */
+static int
+enrol(struct kvr *k, const char *name)
+{
+	uint64_t id;
+	int e = kvr_worker_add(k, name, strlen(name), NULL, &id);
+
+	return e == KVR_EEXIST ? KVR_OK : e;
+}
+
+static int
+send(struct kvr *k)
+{
+	static const uint32_t prompt[512] = { 101, 2023, 2003 };
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_prompt *p;
+	int e = kvr_prompt_new(k, &p);
+
+	if (e != KVR_OK)
+		return e;
+	e = kvr_prompt_set_tokens(p, NULL, prompt, 512);
+	if (e == KVR_OK)
+		e = kvr_route(k, p, NULL, kvr_clock_now(), &d);
+	if (e == KVR_OK)
+		e = kvr_observe(k, p, d.worker, kvr_clock_now(), 0, NULL);
+	if (e == KVR_OK)
+		printf("512 tokens, %d of them known from before\n",
+		    (int)d.overlap_tokens);
+	kvr_prompt_free(p);
+	return e;
+}
+
+static int
+start(const char *path)
+{
+	struct kvr_options options;
+	struct kvr *k;
+	int e = kvr_options_init(&options, sizeof(options));
+
+	if (e != KVR_OK)
+		return e;
+	options.region_bytes = 4 << 20;
+	if (!boot_id(options.boot_id))
+		puts("this system has no boot id");
+	e = kvr_open(path, strlen(path), KVR_OPEN_CREATE | KVR_OPEN_ATTACH,
+	    &options, &k);
+	if (e != KVR_OK)
+		return e;
+	e = enrol(k, "gpu-0");
+	if (e == KVR_OK)
+		e = enrol(k, "gpu-1");
+	if (e == KVR_OK)
+		e = send(k);
+	kvr_free(k);
+	return e;
+}
+
+int
+main(int argc, char **argv)
+{
+	char path[] = "/tmp/kvroute-restart-XXXXXX";
+	int e, fd;
+
+	if (argc > 1) {
+		e = start(argv[1]);
+	} else {
+		fd = mkstemp(path); /* empty: becomes a region */
+		if (fd == -1)
+			return 1;
+		close(fd);
+		e = start(path);
+		if (e == KVR_OK)
+			e = start(path);
+		unlink(path);
+	}
+	if (e != KVR_OK)
+		fprintf(stderr, "restart: %s\n", kvr_strerror(e));
+	return e != KVR_OK;
+}

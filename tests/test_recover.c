@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_recover.c - what a region in a file is to whoever comes next: a warm
+ * start after an orderly end, order after a death or damage, nothing after a
+ * boot.
+ */
+#define _GNU_SOURCE
+#include "files.h"
+
+#include <math.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* ------------------------------------------------------------ warm restart */
+
+START_TEST(warm)
+{
+	uint64_t lease;
+
+	made();
+	again();
+	ck_tree(TREE);
+	ck_assert_uint_eq(stats().workers, 2);
+	ck_assert_int_eq(stats().clock, 20);
+	ck_assert_uint_eq(stats().emptied, 0);
+	ck_assert_uint_eq(stats().observes, 2);
+	say("abcd");
+	ck_assert_uint_eq(overlap(0, 10 + TTL - 1), 4);
+	ck_assert_uint_eq(overlap(0, 10 + TTL), 0);
+	ck_assert_uint_eq(overlap(1, 20 + TTL - 1), 2);
+	ck_assert_uint_eq(overlap(1, 20 + TTL), 0);
+	lease = reserve(0, "abcd", 30);
+	closed();
+	again();
+	ck_tree("ab:0!1(cd:0! xy:1)");
+	commit(lease, 40);
+	finish(lease, 50);
+	ck_assert_uint_eq(overlap(0, 50 + TTL - 1), 4);
+	closed();
+}
+END_TEST
+
+/* Options in force are the region's, secret and policy too. */
+START_TEST(durable)
+{
+	struct kvr_policy policy = { .size = sizeof(policy) };
+	struct kvr_options got = { .size = sizeof(got) };
+	uint64_t sequence, local, before;
+
+	options.secret_kind = KVR_SECRET_RANDOM;
+	opened(CREATE);
+	two_workers();
+	say("abcd");
+	ck_assert_int_eq(kvr_prompt_hash(p, 3, &local, &before), KVR_OK);
+	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	policy.temperature = 0.5;
+	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_OK);
+	kvr_free(k);
+	options.ttl_ns = 5;
+	again();
+	kvr_prompt_free(p);
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	say("abcd");
+	ck_assert_int_eq(kvr_prompt_hash(p, 3, &local, &sequence), KVR_OK);
+	ck_assert_uint_eq(sequence, before);
+	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	ck_assert(policy.temperature > 0.4 && policy.temperature < 0.6);
+	ck_assert_int_eq(kvr_get_options(k, &got), KVR_OK);
+	ck_assert_int_eq(got.ttl_ns, TTL);
+	ck_assert_uint_eq(got.region_bytes, BYTES);
+	closed();
+}
+END_TEST
+
+START_TEST(other_options)
+{
+	const struct kvr_options good = options;
+
+	made();
+	file_read(image, BYTES);
+#define OTHER(change) do { \
+	options = good; \
+	change; \
+	ck_assert_msg(try(EITHER) == KVR_EMISMATCH, #change); \
+	ck_assert_int_eq(try(READONLY), KVR_EMISMATCH); \
+	file_same(); \
+} while (0)
+	OTHER(options.block_size++);
+	OTHER(options.unit = KVR_UNIT_BYTES);
+	OTHER(options.hash = KVR_HASH_DYNAMO);
+	OTHER(options.eagle = 1);
+	OTHER(options.max_workers++);
+	OTHER(options.secret[7]++);
+	options = good;
+	ck_assert_int_eq(try(ATTACH), KVR_OK);
+}
+END_TEST
+
+/* -------------------------------------------------- deaths and other damage */
+
+static void
+ck_emptied(uint64_t times)
+{
+	ck_tree("");
+	ck_assert_uint_eq(stats().emptied, times);
+	ck_assert_uint_eq(stats().workers, 2);
+	ck_assert_uint_eq(atomic_load(&k->region->version) & 1, 0);
+	observe(0, "abcd", 30);
+	observe(1, "abxy", 40);
+	ck_tree(TREE);
+}
+
+START_TEST(died_in_a_change)
+{
+	made();
+	die_after(change_it);
+	again();
+	ck_emptied(1);
+	closed();
+}
+END_TEST
+
+START_TEST(died_between_changes)
+{
+	made();
+	die_after(lock_it);
+	again();
+	ck_tree(TREE);
+	ck_assert_uint_eq(stats().emptied, 0);
+	closed();
+}
+END_TEST
+
+/* Somebody else is attached all the time: the lock itself tells. */
+START_TEST(died_in_company)
+{
+	struct kvr *first;
+
+	made();
+	again();
+	first = k;
+	die_after(change_it);
+	again();
+	ck_emptied(1);
+	kvr_free(k);
+	k = first;
+	ck_tree(TREE);
+	die_after(lock_it);
+	ck_tree(TREE);
+	closed();
+}
+END_TEST
+
+/* Power was lost: the lock is held by nobody who could ever die. */
+START_TEST(lock_of_nobody)
+{
+	made();
+	again();
+	lock_it();
+	file_read(image, BYTES);
+	region_unlock(k);
+	kvr_free(k);
+	file_write(image, BYTES);
+	again();
+	ck_tree(TREE);
+	observe(1, "mn", 50);
+	closed();
+}
+END_TEST
+
+#define DAMAGED(change) do { \
+	struct kvr *in = in_image(); \
+	struct region *r = in->region; \
+	const uint64_t emptied = r->counts.emptied; \
+	change; \
+	file_write(image, BYTES); \
+	again(); \
+	ck_emptied(emptied + 1); \
+	closed(); \
+} while (0)
+
+START_TEST(broken_index)
+{
+	made();
+	DAMAGED(r->counts.nodes++);
+	DAMAGED(r->counts.leases++);
+	DAMAGED(r->fresh += 5);
+	DAMAGED(r->free_top = 3);
+	DAMAGED(memset(in->cells, 0xff, 10 * CELL));
+	DAMAGED(memset(in->cells, 0, 10 * CELL));
+	DAMAGED(memset(in->entry_buckets, 1, in->layout.entry_buckets * 4));
+	DAMAGED(in->slots[1].held++);
+	DAMAGED(in->winner[1] ^= 1);
+	DAMAGED(r->clock = -2);
+	DAMAGED(r->clock = INT64_MAX);
+	DAMAGED(r->policy.temperature = (double)NAN);
+	DAMAGED(r->policy.cost = 99);
+	DAMAGED(r->name_free = 1);
+	DAMAGED(r->workers = 9);
+	DAMAGED(memset(in->name_buckets, 0xff, in->layout.name_buckets * 4));
+	DAMAGED(r->shared = 0; atomic_store(&r->version, 1));
+}
+END_TEST
+
+/* Bytes anywhere but in the seal; the lock among them. */
+static void
+damage(size_t from, uint32_t bytes)
+{
+	while (bytes-- > 0)
+		image[from + pick(BYTES - (uint32_t)from)] = pick(2) == 0
+		    ? (unsigned char)pick(256) : (unsigned char)(pick(2) * 255);
+}
+
+/* Whatever it is, somebody opens it, and then it is a region. */
+START_TEST(damaged_anywhere)
+{
+	const size_t sealed = offsetof(struct region, checksum) + 8;
+	uint64_t round, rounds = test_amount(1000);
+
+	by_chance();
+	made();
+	for (round = 0; round < rounds; round++) {
+		file_read(image, BYTES);
+		if (pick(2) == 0) /* little but the region's own fields */
+			damage(sealed, 1 + pick(60));
+		else
+			image[sealed + pick((uint32_t)(sizeof(struct region) -
+			    sealed))] ^= (unsigned char)(1 + pick(255));
+		file_write(image, BYTES);
+		must(open_as(EITHER, &k) == KVR_OK);
+		region_sound();
+		say("abcd");
+		if (kvr_worker_find(k, "0", 1, 0, &id[0]) != KVR_OK)
+			id[0] = worker_of('0');
+		must(observed(0, k->region->clock + 1) == 4);
+		closed();
+	}
+}
+END_TEST
+
+/* Two workers of one name cannot be told apart: both go, with their ids. */
+START_TEST(broken_workers)
+{
+	uint64_t now[2], gone;
+	struct kvr *in;
+
+	made();
+	in = in_image();
+	in->names[1].text[0] = in->names[0].text[0];
+	file_write(image, BYTES);
+	again();
+	ck_tree("");
+	ck_assert_uint_eq(stats().emptied, 1);
+	ck_assert_uint_eq(stats().workers, 0);
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &gone), KVR_EWORKER);
+	now[0] = worker_of('0');
+	now[1] = worker_of('1');
+	ck_assert(now[0] != id[0] && now[0] != id[1]);
+	ck_assert(now[1] != id[0] && now[1] != id[1]);
+	closed();
+}
+END_TEST
+
+/* Each byte of what is sealed: an error, and the file is as it was. */
+START_TEST(damaged_seal)
+{
+	const size_t version = offsetof(struct seal, version);
+	size_t i;
+
+	made();
+	file_read(image, BYTES);
+	for (i = 0; i < offsetof(struct region, checksum) + 8; i++) {
+		image[i] ^= 0xff;
+		file_write(image, BYTES);
+		ck_assert_int_eq(try(EITHER), i - version < 4 ? KVR_EVERSION
+		    : KVR_EFORMAT);
+		ck_assert_int_eq(try(READONLY), i - version < 4
+		    ? KVR_EVERSION : KVR_EFORMAT);
+		file_same();
+		image[i] ^= 0xff;
+	}
+	file_write(image, BYTES);
+	again();
+	ck_tree(TREE);
+	closed();
+}
+END_TEST
+
+static void
+ck_refused(int error)
+{
+	off_t size = file_stat().st_size;
+
+	file_read(image, (size_t)size < BYTES ? (size_t)size : BYTES);
+	ck_assert_int_eq(try(EITHER), error);
+	ck_assert_int_eq(try(ATTACH), error);
+	ck_assert_int_eq(try(READONLY), error);
+	ck_assert_int_eq(file_stat().st_size, size);
+	file_read(image_then, (size_t)size < BYTES ? (size_t)size : BYTES);
+	ck_assert_mem_eq(image, image_then, sizeof(image));
+}
+
+static void
+reseal(struct region *r)
+{
+	r->checksum = XXH3_64bits(&r->seal, sizeof(r->seal));
+	file_write(image, BYTES);
+}
+
+START_TEST(other_formats)
+{
+	struct region *r = (struct region *)(void *)image;
+	uint64_t magic;
+	size_t i;
+
+	made();
+	file_read(image, BYTES);
+	r->seal.version++;
+	reseal(r);
+	ck_refused(KVR_EVERSION);
+	r->seal.version--;
+	/* of a machine that writes its bytes the other way round */
+	magic = r->seal.magic;
+	for (i = 0; i < 8; i++)
+		image[i] = (unsigned char)(magic >> (8 * (7 - i)));
+	if (r->seal.magic == magic)
+		for (i = 0; i < 8; i++)
+			image[i] = (unsigned char)(magic >> (8 * i));
+	reseal(r);
+	ck_refused(KVR_EFORMAT);
+	r->seal.magic = magic;
+	r->seal.byte_order = 0x04030201;
+	reseal(r);
+	ck_refused(KVR_EFORMAT);
+	r->seal.byte_order = 0x01020304;
+	reseal(r);
+	ck_assert_int_eq(try(ATTACH), KVR_OK);
+	memset(image, 'x', BYTES); /* somebody's letters */
+	file_write(image, BYTES);
+	ck_refused(KVR_EFORMAT);
+	file_cut(1);
+	ck_refused(KVR_EFORMAT);
+}
+END_TEST
+
+START_TEST(truncated)
+{
+	off_t bytes;
+
+	for (bytes = BYTES - 1; bytes > 0; bytes -= 1 + bytes / 8) {
+		made();
+		file_cut(bytes);
+		ck_refused(KVR_EFORMAT);
+		ck_assert_int_eq(unlink(path), 0);
+	}
+	made();
+	file_cut(BYTES + 100); /* more than it needs */
+	again();
+	ck_tree(TREE);
+	closed();
+}
+END_TEST
+
+/* -------------------------------------------------------------------- boots */
+
+static void
+boot(char name)
+{
+	memset(options.boot_id, name, KVR_BOOT_ID_BYTES);
+}
+
+static void
+ck_boot(char name, const char *tree, int64_t clock)
+{
+	struct kvr_options got = { .size = sizeof(got) };
+
+	boot(name);
+	again();
+	ck_tree(tree);
+	ck_assert_int_eq(stats().clock, clock);
+	ck_assert_uint_eq(stats().workers, 2);
+	ck_assert_uint_eq(stats().emptied, 0);
+	ck_assert_int_eq(kvr_get_options(k, &got), KVR_OK);
+	ck_assert_mem_eq(got.boot_id, options.boot_id, KVR_BOOT_ID_BYTES);
+	closed();
+}
+
+START_TEST(boots)
+{
+	made();
+	ck_boot('\0', TREE, 20);
+	ck_boot('x', TREE, 20); /* nothing was known of the boot before */
+	ck_boot('x', TREE, 20);
+	ck_boot('\0', TREE, 20); /* not compared, and not forgotten */
+	ck_boot('x', TREE, 20);
+	ck_boot('y', "", -1);
+	again();
+	observe(0, "abcd", 3); /* the clock began anew */
+	ck_assert_int_eq(stats().clock, 3);
+	closed();
+	ck_boot('y', "abcd:0", 3);
+	options.boot_id[15]++;
+	ck_assert_int_eq(try(READONLY), KVR_ESTATE);
+	again();
+	ck_tree("");
+	closed();
+	ck_assert_int_eq(unlink(path), 0);
+	boot('z');
+	made();
+	ck_boot('z', TREE, 20);
+	ck_boot('x', "", -1);
+}
+END_TEST
+
+/* Those before had no id to tell it by. */
+START_TEST(boot_in_company)
+{
+	struct kvr *first;
+
+	boot('x');
+	made();
+	boot('\0');
+	again();
+	first = k;
+	ck_boot('y', "", -1);
+	k = first;
+	observe(0, "abcd", 3);
+	closed();
+	ck_boot('y', "abcd:0", 3);
+}
+END_TEST
+
+/* Memory of the caller's: nobody knows who is alone, so only with the lock. */
+START_TEST(boot_in_memory)
+{
+	void *memory = aligned_alloc(CELL, BYTES);
+	struct kvr *first, *second;
+
+	ck_assert_ptr_nonnull(memory);
+	boot('x');
+	ck_assert_int_eq(kvr_new_at(&options, memory, BYTES, &k), KVR_OK);
+	two_workers();
+	observe(0, "abcd", 10);
+	first = k;
+	ck_assert_int_eq(kvr_attach_at(&options, memory, BYTES, &k), KVR_OK);
+	ck_tree("abcd:0");
+	kvr_free(k);
+	boot('y');
+	ck_assert_int_eq(region_lock(first, true), KVR_OK);
+	ck_assert_int_eq(kvr_attach_at(&options, memory, BYTES, &second),
+	    KVR_EBUSY);
+	region_unlock(first);
+	k = first;
+	ck_tree("abcd:0");
+	ck_assert_int_eq(kvr_attach_at(&options, memory, BYTES, &k), KVR_OK);
+	ck_tree("");
+	ck_assert_int_eq(stats().clock, -1);
+	kvr_free(k);
+	kvr_free(first);
+	free(memory);
+}
+END_TEST
+
+/* ------------------------------------------------------------------ reading */
+
+/* Reading leaves no trace, and nobody is kept from being alone by it. */
+START_TEST(reader)
+{
+	struct kvr *reading;
+
+	made();
+	file_read(image, BYTES);
+	ck_assert_int_eq(open_as(READONLY, &reading), KVR_OK);
+	ck_assert(reading->readonly);
+	ck_assert(!held(GATE) && !held(ATTACHED));
+	file_same();
+	DAMAGED(r->counts.nodes++);
+	ck_assert_uint_eq(reading->region->counts.emptied, 1);
+	ck_assert_uint_eq(reading->region->counts.observes, 4);
+	kvr_free(reading);
+	ck_assert_int_eq(chmod(path, 0400), 0);
+	ck_assert_int_eq(try(READONLY), KVR_OK);
+}
+END_TEST
+
+START_TEST(reader_of_an_unfinished_change)
+{
+	struct kvr *reading;
+
+	made();
+	die_after(change_it);
+	file_read(image, BYTES);
+	ck_assert_int_eq(try(READONLY), KVR_ESTATE);
+	file_same();
+	/* while somebody is attached it may be his, and nearly done */
+	again();
+	lock_it();
+	atomic_fetch_add(&k->region->version, 1);
+	ck_assert_int_eq(open_as(READONLY, &reading), KVR_OK);
+	atomic_fetch_add(&k->region->version, 1);
+	region_unlock(k);
+	kvr_free(reading);
+	closed();
+}
+END_TEST
+
+/* ------------------------------------------------------------------- suite */
+
+Suite *suite_recover(void);
+
+Suite *
+suite_recover(void)
+{
+	Suite *s = suite_create("recover");
+	TCase *t;
+
+	t = files_case(s, "again");
+	tcase_add_test(t, warm);
+	tcase_add_test(t, durable);
+	tcase_add_test(t, other_options);
+	t = files_case(s, "damage");
+	tcase_add_test(t, died_in_a_change);
+	tcase_add_test(t, died_between_changes);
+	tcase_add_test(t, died_in_company);
+	tcase_add_test(t, lock_of_nobody);
+	tcase_add_test(t, broken_index);
+	tcase_add_test(t, damaged_anywhere);
+	tcase_add_test(t, broken_workers);
+	tcase_add_test(t, damaged_seal);
+	tcase_add_test(t, other_formats);
+	tcase_add_test(t, truncated);
+	t = files_case(s, "boot");
+	tcase_add_test(t, boots);
+	tcase_add_test(t, boot_in_company);
+	tcase_add_test(t, boot_in_memory);
+	t = files_case(s, "reading");
+	tcase_add_test(t, reader);
+	tcase_add_test(t, reader_of_an_unfinished_change);
+	return s;
+}
