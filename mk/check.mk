@@ -56,7 +56,7 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 	    $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
-	check-valgrind check-model check-all fuzz fuzz-here lint
+	check-valgrind check-model check-all fuzz fuzz-here lint soak
 
 check: deps ## all tests; T=name[,name] only these; installs what is missing
 	@+$(MAKE) --no-print-directory check-here
@@ -103,14 +103,20 @@ fuzz-here: $(FUZZERS) ## what fuzz does in its own build folder
 	@sh scripts/fuzz.sh $(BUILD) $(FUZZ_SECONDS) \
 	    '$(or $(call split,$(T)),$(HARNESSES))'
 
+soak: deps ## 12,000 deaths, 10^8 operations, stops of 5 s: 15 minutes; T= as in check
+	@+$(MAKE) --no-print-directory $(BUILD)/check
+	@sh scripts/soak.sh $(BUILD) '$(call split,$(T))'
+
 check-model: ## the protocol of lock and version, searched through by spin
 	@CC='$(CC)' sh scripts/deps.sh build model
 	@sh scripts/model.sh $(BUILD)
 
 check-all: ## everything that is slow too
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
-	    check-model fuzz lint; do $(MAKE) --no-print-directory $$target || exit 1; done
+	    check-model check-foreign fuzz lint; do $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh scripts/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 
 lint: deps ## pages, scripts, lengths of lines and functions
 	@sh scripts/lint.sh
+
+include mk/foreign.mk

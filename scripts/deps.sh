@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|slow|plot ... - what is missing to build, to test, to run
-# the slow checks, to draw? Nothing: silent. Otherwise, on Debian: installs it as root with
-# one apt-get call, prints that call to anybody else and fails. On other
+# deps.sh build|test|slow|plot|model|foreign ... - what is missing to build, to
+# test, to run the slow checks, to draw, to search the model, to build for other
+# machines? Nothing: silent. Otherwise, on Debian: installs it as root with one
+# apt-get call, prints that call to anybody else and fails. On other
 # systems: names it and fails.
 set -u
 
@@ -27,6 +28,11 @@ slow command clang clang
 slow runtime clang libclang-rt-dev
 slow command valgrind valgrind
 model command spin spin
+foreign command gcc gcc
+foreign command clang clang
+foreign command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
+foreign command s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
+foreign command qemu-s390x qemu-user
 plot command gnuplot gnuplot-nox
 "
 

@@ -52,6 +52,7 @@ static inline void
 teardown(void)
 {
 	kvr_prompt_free(p);
+	p = NULL;
 	(void)unlink(path);
 	(void)unlink(other);
 	/* nothing else was left there */

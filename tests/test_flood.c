@@ -84,7 +84,7 @@ at_root(void)
 
 	memset(&s, 0, sizeof(s));
 	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
-	s.prev = hash_start(&k->rule, &scope, &s.chain);
+	s.prev = hash_start(&p->rule, &scope, &s.chain);
 	return s;
 }
 
@@ -95,8 +95,8 @@ step(struct stand *s, uint32_t token)
 	uint64_t local;
 
 	plain_put(bytes, token, sizeof(bytes));
-	hash_blocks(&k->rule, &s->chain, bytes, 1, &local);
-	hash_chain_on(&k->rule, &s->chain, &local, 1, &s->prev);
+	hash_blocks(&p->rule, &s->chain, bytes, 1, &local);
+	hash_chain_on(&p->rule, &s->chain, &local, 1, &s->prev);
 	return s->prev;
 }
 

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# The same decisions by every compiler, on every machine.
+
+.PHONY: check-foreign deps-foreign
+
+deps-foreign: ## compilers for other machines and qemu, for check-foreign
+	@sh scripts/deps.sh build foreign
+
+FOREIGN_FLAGS = $(INCLUDE_lib) -Iexamples -D_DEFAULT_SOURCE \
+	-D_POSIX_C_SOURCE=200809L $(WARNINGS) $(NEEDED)
+
+check-foreign: deps-foreign ## decisions must be equal on aarch64, s390x, for gcc and clang
+	@FLAGS='$(FOREIGN_FLAGS)' sh scripts/foreign.sh $(BUILD)
