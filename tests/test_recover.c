@@ -484,6 +484,50 @@ START_TEST(reader)
 }
 END_TEST
 
+/* Every call that reads works, and none that writes. */
+START_TEST(reader_reads)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_policy policy = { .size = sizeof(policy) };
+	struct kvr *writing;
+	uint64_t found = 0;
+
+	made();
+	again();
+	writing = k;
+	ck_assert_int_eq(open_as(READONLY, &k), KVR_OK);
+	say("abxyz");
+	ck_assert_uint_eq(overlap(1, 30), 4);
+	ck_assert_int_eq(kvr_route(k, p, NULL, 30, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[1]);
+	ck_assert_uint_eq(stats().observes, 2);
+	ck_assert_uint_eq(worker_stats(0).held_blocks, 4);
+	ck_assert_int_eq(kvr_worker_next(k, &found), KVR_OK);
+	ck_assert_uint_eq(found, id[0]);
+	ck_assert_int_eq(kvr_worker_find(k, "1", 1, 0, &found), KVR_OK);
+	ck_assert_uint_eq(found, id[1]);
+	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_EREADONLY);
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 30, 0, NULL),
+	    KVR_EREADONLY);
+	ck_assert_int_eq(kvr_reserve(k, p, NULL, 30, &d), KVR_EREADONLY);
+	ck_assert_int_eq(kvr_expire(k, 30, 1, NULL), KVR_EREADONLY);
+	ck_assert_int_eq(kvr_clear(k), KVR_EREADONLY);
+	ck_assert_int_eq(kvr_worker_remove(k, id[0]), KVR_EREADONLY);
+	ck_assert_int_eq(kvr_worker_add(k, "z", 1, NULL, &found),
+	    KVR_EREADONLY);
+	/* in the middle of a change there is nothing to read */
+	atomic_fetch_add(&writing->region->version, 1);
+	ck_assert_int_eq(kvr_route(k, p, NULL, 30, &d), KVR_EBUSY);
+	atomic_fetch_add(&writing->region->version, 1);
+	ck_assert_int_eq(kvr_route(k, p, NULL, 30, &d), KVR_OK);
+	kvr_free(k);
+	k = writing;
+	closed();
+}
+END_TEST
+
 START_TEST(reader_of_an_unfinished_change)
 {
 	struct kvr *reading;
@@ -536,6 +580,7 @@ suite_recover(void)
 	tcase_add_test(t, boot_in_memory);
 	t = files_case(s, "reading");
 	tcase_add_test(t, reader);
+	tcase_add_test(t, reader_reads);
 	tcase_add_test(t, reader_of_an_unfinished_change);
 	return s;
 }
