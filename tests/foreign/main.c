@@ -72,6 +72,7 @@ pick_worker(struct world *w)
 static void
 make(struct world *w, const struct setting *s)
 {
+	struct kvr_stats stats = { .size = sizeof(stats) };
 	struct kvr_options o;
 	uint32_t i;
 
@@ -94,6 +95,8 @@ make(struct world *w, const struct setting *s)
 		o.secret[i] = (unsigned char)rng_next(&w->rng);
 	must("kvr_new", kvr_new(&o, &w->k));
 	must("kvr_prompt_new", kvr_prompt_new(w->k, &w->p));
+	must("kvr_stats", kvr_stats(w->k, &stats));
+	printf("world %s, %" PRIu64 " cells\n", s->name, stats.cells);
 	prompt_scopes(w);
 	write_policy(w, s->policy);
 	for (i = 0; i < WORKERS; i++)
@@ -121,7 +124,6 @@ run(const struct setting *s)
 	static struct world w;
 	uint32_t i;
 
-	printf("world %s\n", s->name);
 	make(&w, s);
 	for (i = 1; i <= OPERATIONS; i++) {
 		operate(&w);
