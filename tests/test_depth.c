@@ -618,7 +618,7 @@ one_region(uint64_t seed, uint64_t *checked, uint64_t *raced)
 
 START_TEST(between_least_and_most)
 {
-	uint64_t n = soak_amount(16, 2000), i, checked = 0, raced = 0;
+	uint64_t n = soak_amount(12, 2000), i, checked = 0, raced = 0;
 	uint64_t seed = test_seed();
 
 	for (i = 0; i < n; i++) {
