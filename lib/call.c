@@ -39,17 +39,6 @@ enum {
 	PAUSES_MOST = 200    /* for a writer to be done: some microseconds */
 };
 
-/* Somebody else's turn, for the time that a few loads take. */
-static inline void
-pause_shortly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ __volatile__("yield");
-#endif
-}
-
 static int
 call_time(const struct kvr *k, struct call *c, int64_t now)
 {
@@ -97,17 +86,8 @@ call_mend(struct kvr *k)
 static int
 call_lock(const struct kvr *k, bool wait)
 {
-	uint32_t i;
-	int error;
+	int error = region_lock(k, wait);
 
-	for (i = 0; i < PAUSES_MOST; i++) {
-		error = region_lock(k, false);
-		if (error == KVR_OK || !wait)
-			break;
-		pause_shortly();
-	}
-	if (error != KVR_OK && wait)
-		error = region_lock(k, true);
 	if (error == KVR_OK && call_odd(k)) {
 		struct kvr mine = *k;
 
@@ -154,7 +134,7 @@ call_await(const struct kvr *k, struct call *c)
 		    memory_order_acquire);
 		if ((c->version & 1) == 0)
 			return true;
-		pause_shortly();
+		region_pause();
 	}
 	return false;
 }

@@ -278,7 +278,7 @@ struct region {
 	uint32_t shared;     /* the lock is for processes, and robust */
 
 	/* What readers look at without the lock, in lines of their own. */
-	_Alignas(CELL) _Atomic uint64_t version; /* odd: a change is under way */
+	_Alignas(CELL) _Atomic uint64_t version; /* odd: a change goes on */
 	int64_t clock;       /* largest now of a writing call; -1: none yet */
 	uint32_t slots_used; /* slots beyond this were never in use */
 	struct kvr_policy policy;
@@ -415,6 +415,7 @@ void region_empty(struct kvr *k);
 void slot_forgo(struct kvr *k, uint32_t slot);
 int region_lock(const struct kvr *k, bool wait);
 void region_unlock(const struct kvr *k);
+void region_pause(void);
 
 /* cell.c: who gets which cell, and the buckets they hang in */
 uint32_t cell_take_slowly(struct kvr *k);

@@ -15,12 +15,14 @@
 #include "internal.h"
 
 #include <errno.h>
+#include <time.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
 enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
+enum { SPINS = 200, NAP_LEAST = 20000, NAP_MOST = 1000000 }; /* ns */
 
 /* ------------------------------------------------------------- layout --- */
 
@@ -384,12 +386,10 @@ region_empty(struct kvr *k)
  * A lock whose owner died is taken over. What the owner left, if it was in
  * the middle of a change, the version tells: call.c.
  */
-int
-region_lock(const struct kvr *k, bool wait)
+static int
+lock_try(struct region *r)
 {
-	struct region *r = k->region;
-	int error = wait ? pthread_mutex_lock(&r->lock)
-	    : pthread_mutex_trylock(&r->lock);
+	int error = pthread_mutex_trylock(&r->lock);
 
 	if (error == 0)
 		return KVR_OK;
@@ -399,6 +399,43 @@ region_lock(const struct kvr *k, bool wait)
 		return KVR_OK;
 	(void)pthread_mutex_unlock(&r->lock);
 	return KVR_EBUSY;
+}
+
+/* Somebody else's turn, for the time that a few loads take. */
+void
+region_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
+/*
+ * Waiting is asking again: soon at first, because a change takes less than a
+ * microsecond, then after naps of up to a millisecond. Nobody sleeps until he
+ * is woken: of a robust lock whose owner died one sleeper is woken, and should
+ * that one be killed before it has the lock, the others would sleep for ever.
+ */
+int
+region_lock(const struct kvr *k, bool wait)
+{
+	struct timespec nap = { 0, NAP_LEAST };
+	uint32_t tries = 0;
+
+	while (lock_try(k->region) != KVR_OK) {
+		if (!wait)
+			return KVR_EBUSY;
+		if (tries++ < SPINS) {
+			region_pause();
+			continue;
+		}
+		(void)nanosleep(&nap, NULL);
+		if (nap.tv_nsec < NAP_MOST)
+			nap.tv_nsec *= 2;
+	}
+	return KVR_OK;
 }
 
 void

@@ -444,7 +444,8 @@ two_tier_cost(const struct route *t, uint32_t slot)
 static inline uint32_t
 two_tier_overlap(const struct route *t, uint32_t slot)
 {
-	return t->request.overlap_credit > 0 ? found_of(t->set, slot)->blocks : 0;
+	return t->request.overlap_credit > 0 ? found_of(t->set, slot)->blocks
+	    : 0;
 }
 
 /* The longest overlap; 0 if it is too short, or the loads too unequal. */

@@ -145,7 +145,8 @@ inspect(void)
 	const struct region *r = shared;
 	struct fleet f;
 
-	if ((atomic_load(&r->version) & 1) == 0 || memcmp(shared, last, BYTES) == 0)
+	if ((atomic_load(&r->version) & 1) == 0 ||
+	    memcmp(shared, last, BYTES) == 0)
 		return;
 	memcpy(last, shared, BYTES);
 	f = mended();

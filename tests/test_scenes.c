@@ -142,7 +142,8 @@ plain_cost(uint32_t i, double least)
 	if (scene.region.policy.cost == KVR_COST_TWO_TIER)
 		return s->requests / s->weight;
 	credit = plain_credit() * plain_decay(i, least) * f->blocks;
-	decode = (double)s->blocks + scene.p.blocks - (alone ? 0 : f->active_blocks);
+	decode = (double)s->blocks + scene.p.blocks - (alone ? 0
+	    : f->active_blocks);
 	if (r->stage == KVR_STAGE_DECODE && plain_credit() > 0)
 		cost = fmax(0, decode - credit);
 	else
