@@ -17,7 +17,7 @@
  * meets 51 keys, and most of these must be lucky. That 26 are not has a chance
  * below 2^51 / 8^26 < 10^-8. A chain of length c makes c (c - 1) / 2 pairs: for
  * these numbers the longest under a lucky key is at most 18, with two blocks
- * 35, and the mean way to a node at most 1.4 and 1.8 nodes longer.
+ * 36, and on the mean way to a node 0.4 and 0.8 others are met.
  */
 #include "internal.h"
 #include "plain.h"
