@@ -48,6 +48,8 @@ plot()
 		END
 		cat
 	} | gnuplot
+	[ "$kind" != svg ] || sed -i \
+	    '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' "$plots/$1.svg"
 }
 
 plot blocks 'Live blocks (prompts of 128)' 'live blocks' <<'END'

@@ -502,58 +502,6 @@ check_leases(struct sums *s)
 	return true;
 }
 
-/* --------------------------------------------------------------- names --- */
-
-static bool
-check_name(const struct kvr *k, uint32_t number)
-{
-	const struct name *n = &k->names[number - 1];
-	uint32_t slot;
-
-	return n->length > 0 && n->length <= KVR_NAME_MAX &&
-	    slot_in_use(k, n->slot) && slot_at(k, n->slot)->name == number &&
-	    worker_find(k, n->text, n->length, slot_at(k, n->slot)->rank,
-	    &slot) && slot == n->slot;
-}
-
-/* Free slots are linked by their names: slots that no one waits for. */
-static bool
-check_free_slots(const struct kvr *k)
-{
-	uint32_t i, free = 0, used = 0, limit = k->layout.slots;
-
-	for (i = k->region->slot_free; i != 0; i = slot_at(k, i - 1)->name) {
-		if (limit-- == 0 || i > k->region->slots_used ||
-		    slot_in_use(k, i - 1) || slot_at(k, i - 1)->retired != 0)
-			return false;
-		free++;
-	}
-	for (i = 0; i < k->layout.slots; i++)
-		used += slot_in_use(k, i) || slot_at(k, i)->retired != 0;
-	return used + free == k->region->slots_used;
-}
-
-static bool
-check_names(const struct kvr *k)
-{
-	uint32_t i, used = 0, limit = k->layout.names;
-
-	for (i = 1; i <= k->layout.names; i++) {
-		if (k->names[i - 1].used == 0)
-			continue;
-		if (!check_name(k, i))
-			return false;
-		used++;
-	}
-	for (i = k->region->name_free; i != 0; i = k->names[i - 1].next) {
-		if (i > k->layout.names || limit-- == 0 ||
-		    k->names[i - 1].used != 0)
-			return false;
-		used++;
-	}
-	return used == k->layout.names && check_free_slots(k);
-}
-
 /* -------------------------------------------------------------- counts --- */
 
 static bool
@@ -568,47 +516,6 @@ check_slot(const struct slot *p, const struct slot *sum, bool in_use)
 	    p->blocks == sum->active + sum->output + p->load_blocks &&
 	    (!in_use || p->retired == 0) &&
 	    (in_use || p->retired == (p->entries + p->leases > 0));
-}
-
-/* What choices read of a slot is what the slot says. */
-static bool
-check_load(const struct kvr *k, uint32_t slot)
-{
-	const struct slot *p = slot_at(k, slot);
-	const struct loads *l = &k->loads;
-	bool busy = p->busy != 0 || p->latch != 0;
-
-	return l->prefill[slot] == (double)p->prefill &&
-	    l->blocks[slot] == (double)p->blocks &&
-	    l->requests[slot] == p->requests &&
-	    l->gate[slot] == (p->role | (uint32_t)p->state << 4 |
-	    (busy ? GATE_BUSY : 0u) | (p->weight != 1 ? GATE_WEIGHTED : 0u));
-}
-
-/* All ranks of a name are in one team, and no others. */
-static bool
-check_teams(struct sums *s)
-{
-	const struct kvr *k = s->k;
-	uint32_t i, teams = k->layout.names;
-
-	for (i = 0; i < k->layout.slots; i++) {
-		const struct slot *p = slot_at(k, i);
-
-		if (slot_in_use(k, i) != (p->team != 0) || p->team > teams)
-			return false;
-		if (p->team == 0)
-			continue;
-		if (!check_load(k, i))
-			return false;
-		s->teams[p->team - 1].ranks++;
-		s->teams[p->team - 1].calm += p->busy == 0 && p->latch == 0;
-	}
-	for (i = 0; i < teams; i++)
-		if (k->teams[i].ranks != s->teams[i].ranks ||
-		    k->teams[i].calm != s->teams[i].calm)
-			return false;
-	return true;
 }
 
 static bool
@@ -663,8 +570,8 @@ check_region(const struct kvr *k)
 	if (sums_begin(&s, k))
 		error = check_clock(k) && check_free(&s) && check_nodes(&s) &&
 		    check_entries(&s) && check_order(&s) &&
-		    check_leases(&s) && check_names(k) &&
-		    check_teams(&s) && check_counts(&s) ? KVR_OK
+		    check_leases(&s) && check_fleet(k, s.teams) &&
+		    check_counts(&s) ? KVR_OK
 		    : KVR_ECORRUPT;
 	free(s.seen);
 	free(s.children);

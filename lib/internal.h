@@ -694,6 +694,7 @@ found_slot(const struct kvr_overlap *o)
 
 /* check.c: every invariant */
 int check_region(const struct kvr *k);
+bool check_fleet(const struct kvr *k, struct team *counted); /* check_fleet.c */
 
 /*
  * call.c: what every public call on a region does first and last.

@@ -87,7 +87,7 @@ shared_library_imports_little()
 		(__)?(mem(cpy|move|set|cmp|chr)|str(len|nlen|cmp|lcpy))(_chk)?|
 		pthread_[a-z_]+|arc4random_buf|__errno_location|
 		open|close|unlink|pread|fstat|__fxstat|fcntl|fcntl64|ftruncate|
-		posix_fallocate|fchmod|fchown|geteuid|clock_gettime|
+		posix_fallocate|fchmod|fchown|geteuid|clock_gettime|nanosleep|
 		__cxa_finalize|__gmon_start__|_ITM_[A-Za-z]+|__stack_chk_fail)
 	END
 	)"
