@@ -77,6 +77,8 @@ call_odd(const struct kvr *k)
 void
 call_mend(struct kvr *k)
 {
+	/* who sees any of this must have seen that the version is odd */
+	atomic_thread_fence(memory_order_release);
 	region_empty(k);
 	worker_mend(k);
 	k->region->counts.emptied++;

@@ -283,8 +283,10 @@ struct region {
 	uint32_t slots_used; /* slots beyond this were never in use */
 	struct kvr_policy policy;
 
+	/* A line each: locks differ in size, and layouts must not. */
 	_Alignas(CELL) pthread_mutex_t lock;
-	_Atomic uint64_t dropped; /* these three without the lock too */
+	_Alignas(CELL) _Atomic uint64_t dropped; /* without the lock, */
+	                                         /* as the next two */
 	_Atomic uint64_t retried;
 	_Atomic uint64_t locked;
 
@@ -307,6 +309,8 @@ struct region {
 	uint32_t magazine[MAGAZINE];
 	struct counts counts;
 };
+
+_Static_assert(sizeof(pthread_mutex_t) <= CELL, "a lock fits a line");
 
 /* A handle: where this process sees the region. */
 struct kvr {

@@ -247,7 +247,7 @@ identity_of(const struct kvr *k, const char *name, size_t length,
 	uint64_t seed = 0;
 
 	if (k->rule.kind == KVR_HASH_KEYED)
-		memcpy(&seed, k->rule.secret, sizeof(seed));
+		seed = XXH_readLE64(k->rule.secret);
 	return XXH3_64bits_withSeed(name, length, seed + rank);
 }
 
