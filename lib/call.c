@@ -44,6 +44,8 @@ call_time(const struct kvr *k, struct call *c, int64_t now)
 {
 	int64_t clock = look(k->region->clock);
 
+	if (clock > CLOCK_MOST) /* no call has set it to that */
+		clock = -1;
 	if (clock >= 0 && now > clock && now - clock > CLOCK_LEAP)
 		return KVR_ECLOCK;
 	c->backward = now < clock;
@@ -70,9 +72,10 @@ call_odd(const struct kvr *k)
 }
 
 /*
- * Somebody died in the middle of a change. What was left is no index any more:
- * it is emptied; the names and slots of the workers are put in order. The
- * version is odd, and stays so.
+ * Somebody died in the middle of a change, or found that the region is damaged
+ * (BROKEN in internal.h). What was left is no index any more: it is emptied;
+ * the names and slots of the workers are put in order. The version is odd, and
+ * stays so.
  */
 void
 call_mend(struct kvr *k)
@@ -81,6 +84,8 @@ call_mend(struct kvr *k)
 	atomic_thread_fence(memory_order_release);
 	region_empty(k);
 	worker_mend(k);
+	if (k->region->clock < -1 || k->region->clock > CLOCK_MOST)
+		put(k->region->clock, -1);
 	k->region->counts.emptied++;
 }
 
@@ -239,6 +244,8 @@ call_written(struct kvr *k, const struct call *c, int error)
 		lease_reap_old(k, c->now, REAP_PER_CALL);
 		retain_expire(k, c->now, c->budget);
 	}
+	if (region_broken(k))
+		call_mend(k);
 	call_most(&counts->most_steps, counts->steps);
 	call_most(&counts->most_cells, counts->cells);
 	call_most(&counts->most_reclaimed, counts->reclaimed);

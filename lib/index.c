@@ -135,7 +135,7 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 		path->nodes = 1;
 		prev = node_at(k, path->node)->end;
 	}
-	while (path->depth < want) {
+	while (path->depth < want && path->nodes < k->layout.cells) {
 		uint32_t i = child_find(k, prev,
 		    (uint32_t)p->sequence[path->depth], &path->steps);
 		const struct node *n = node_at(k, i);
@@ -224,7 +224,7 @@ enum { GROUPS_AHEAD = 12 }; /* that are fetched before they are needed */
 static void
 match_node(struct matching *m, const struct node *n)
 {
-	uint32_t holders = look(n->holders), pairs, i;
+	uint32_t holders = node_holders(m->k, n), pairs, i;
 	struct groups at = groups_of(n, holders);
 	const struct group *g;
 
@@ -312,7 +312,7 @@ index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 {
 	uint32_t node = path->node, left = path->nodes, cells = 0;
 
-	for (; node != 0 && left > 0; left--) {
+	for (; node != 0 && left > 0 && !region_broken(k); left--) {
 		const struct node *n = node_at(k, node);
 
 		if (hold_find(k, node, slot) == 0)
@@ -371,9 +371,9 @@ static void
 split_holds(struct kvr *k, uint32_t upper, uint32_t lower)
 {
 	const struct node *l = node_at(k, lower);
-	uint32_t i, holders = l->holders;
+	uint32_t i, holders = node_holders(k, l);
 
-	for (i = 0; i < holders; i++)
+	for (i = 0; i < holders && !region_broken(k); i++)
 		(void)hold_copy(k, upper,
 		    hold_find(k, lower, pairs_slot(k, l, i)));
 }
@@ -572,9 +572,9 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 void
 index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 {
-	uint32_t below = 0, limit = k->layout.cells;
+	uint32_t below = 0;
 
-	for (; node != 0 && limit > 0; limit--) {
+	while (node != 0 && !region_broken(k)) {
 		uint32_t hold = hold_find(k, node, slot);
 
 		k->region->counts.steps++;
@@ -598,9 +598,8 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now)
 {
 	int64_t horizon = horizon_at(k, now);
-	uint32_t limit = k->layout.cells;
 
-	for (; node != 0 && node != until && limit > 0; limit--) {
+	while (node != 0 && node != until && !region_broken(k)) {
 		uint32_t hold = hold_find(k, node, slot);
 
 		k->region->counts.steps++;
@@ -615,11 +614,8 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
 void
 index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
 {
-	uint32_t limit = k->layout.cells;
-
-	for (; node != 0 && limit > 0; limit--) {
+	while (node != 0 && !region_broken(k)) {
 		uint32_t hold = hold_find(k, node, slot);
-
 		uint32_t above = node_at(k, node)->parent;
 
 		k->region->counts.steps++;

@@ -44,12 +44,16 @@
 
 enum {
 	CELL = 64,           /* bytes */
+	BLOCK_BYTES_MAX = 256 * 1024, /* of a block, in bytes or in tokens */
 	PIECE = 16,          /* hashes, or links, in a piece of a run */
 	PAIRS = 6,           /* (stamp, word) pairs in a group */
 	HOLD_CELLS_MOST = 6, /* of one hold: a group, and links to it */
 	RUN_LEVELS = 7,      /* of a run's tree: 16^7 hashes */
 	RECORD_MOST = 1 << 27, /* blocks of a prompt: half of such a tree */
 	MAGAZINE = 24,       /* cells at hand for the next allocations */
+	STEPS_LEAST = 1 << 18,  /* and for each cell so many: see BROKEN */
+	STEPS_PER_CELL = 512,
+	CHAIN_USUAL = 64,    /* of a bucket; hardly any is longer */
 	CHAIN_MOST = 4096,   /* of a bucket; a keyed hash makes no such chain */
 	SLOTS_PER_WORKER = 2
 };
@@ -382,6 +386,37 @@ rule_block_tokens(const struct hash_rule *rule)
 	    : rule->block_size / 4.0;
 }
 
+/* Slots beyond this were never in use. */
+static inline uint32_t
+slots_used(const struct kvr *k)
+{
+	uint32_t used = look(k->region->slots_used);
+
+	return used < k->layout.slots ? used : k->layout.slots;
+}
+
+/*
+ * BROKEN. A region may be damaged, by a stray write or by whoever can write to
+ * it. Nobody then finds his way, but nobody must walk for ever either: a
+ * writing call that has followed so many links that in a whole index there
+ * would be nothing left to follow, or that found what cannot be in one, stops
+ * where it is, and all is emptied when it ends: call.c.
+ */
+#define STEPS_BROKEN (UINT64_MAX / 2)
+
+static inline void
+region_break(const struct kvr *k)
+{
+	k->region->counts.steps = STEPS_BROKEN;
+}
+
+static inline bool
+region_broken(const struct kvr *k)
+{
+	return k->region->counts.steps >
+	    STEPS_LEAST + STEPS_PER_CELL * (uint64_t)k->layout.cells;
+}
+
 /*
  * Stamps up to and including the horizon are due at `now`: an entry is live
  * while it is pinned or its stamp is above. Exact for every ttl: 0 makes all
@@ -459,6 +494,7 @@ void run_split(struct kvr *k, struct node *lower, uint32_t at,
 
 /* order.c: who is oldest */
 void order_append(struct kvr *k, uint32_t hold);
+bool order_heads(const struct kvr *k, uint32_t hold);
 void order_remove(struct kvr *k, uint32_t hold);
 void order_release(struct kvr *k, uint32_t hold);
 void order_unrelease(struct kvr *k, uint32_t hold);
@@ -468,6 +504,15 @@ uint32_t order_oldest_slot(const struct kvr *k);
 void order_bury(struct kvr *k, uint32_t slot);
 
 /* hold.c: the holds of a node */
+/* How many there are; no more than there are slots, whatever a node says. */
+static inline uint32_t
+node_holders(const struct kvr *k, const struct node *n)
+{
+	uint32_t holders = look(n->holders);
+
+	return holders < k->layout.slots ? holders : k->layout.slots;
+}
+
 uint32_t hold_find(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t hold_add(struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t hold_copy(struct kvr *k, uint32_t node, uint32_t from);

@@ -153,7 +153,7 @@ kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
 	if (error != KVR_OK)
 		return error;
 	policy_write(k, &p);
-	for (i = 0; i < k->region->slots_used; i++)
+	for (i = 0; i < slots_used(k); i++)
 		worker_recount(k, i);
 	return call_written(k, NULL, KVR_OK);
 }
@@ -368,10 +368,10 @@ kvr_worker_next(const struct kvr *k, uint64_t *id)
 	if (error != KVR_OK)
 		return error;
 	/* the low half of an id is the number of the slot after its own */
-	for (slot = (uint32_t)*id; slot < k->region->slots_used; slot++)
+	for (slot = (uint32_t)*id; slot < slots_used(k); slot++)
 		if (slot_in_use(k, slot))
 			break;
-	next = slot < k->region->slots_used ? worker_id(k, slot) : 0;
+	next = slot < slots_used(k) ? worker_id(k, slot) : 0;
 	error = call_done(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		*id = next;

@@ -64,8 +64,10 @@ lease_unlink(struct kvr *k, uint32_t lease)
 	uint32_t *link = &k->entry_buckets[bucket_of_lease(k, l->number)];
 	uint32_t limit = CHAIN_MOST;
 
-	for (; *link != 0 && *link != lease && limit > 0; limit--)
+	for (; *link != 0 && *link != lease && limit > 0; limit--) {
+		r->counts.steps++;
 		link = &lease_at(k, *link)->next;
+	}
 	if (*link == lease)
 		put(*link, l->next);
 	put(*(l->age_prev != 0 ? &lease_at(k, l->age_prev)->age_next
@@ -302,7 +304,7 @@ lease_void(struct kvr *k)
 	uint32_t i = k->region->lease_first, limit = k->layout.cells;
 	bool any = false;
 
-	for (; i != 0 && limit > 0; limit--) {
+	for (; i != 0 && limit > 0 && !region_broken(k); limit--) {
 		struct lease *l = lease_at(k, i);
 
 		if ((l->flags & LEASE_VOID) == 0 && lease_idle(k, l)) {
@@ -348,7 +350,7 @@ lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
 	for (; budget > 0 && r->lease_first != 0 && limit >= 0; budget--) {
 		uint32_t lease = r->lease_first;
 
-		if (now - lease_at(k, lease)->opened < limit)
+		if (lease_at(k, lease)->opened > now - limit)
 			return;
 		lease_reap(k, lease, now);
 	}
@@ -360,7 +362,7 @@ lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now)
 	uint32_t i = k->region->lease_first, ended = 0;
 	uint32_t limit = k->layout.cells;
 
-	for (; i != 0 && limit > 0; limit--) {
+	for (; i != 0 && limit > 0 && !region_broken(k); limit--) {
 		uint32_t next = lease_at(k, i)->age_next;
 
 		if (lease_at(k, i)->owner == owner) {

@@ -8,7 +8,6 @@
 #include <bsd/stdlib.h>
 
 enum {
-	BLOCK_BYTES_MAX = 256 * 1024,
 	BLOCK_TOKENS_MAX = BLOCK_BYTES_MAX / 4,
 	MODE_LEAST = 0600, /* whoever makes a file works in it */
 	MODE_MOST = 0666

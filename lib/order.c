@@ -92,6 +92,16 @@ order_append(struct kvr *k, uint32_t hold)
 	put(h->flags, h->flags | HOLD_LISTED);
 }
 
+/* Is it the oldest of its worker? Then removing it makes another that. */
+bool
+order_heads(const struct kvr *k, uint32_t hold)
+{
+	const struct hold *h = hold_at(k, hold);
+
+	return h->kind == CELL_HOLD && (h->flags & HOLD_LISTED) != 0 &&
+	    h->stamp_prev == 0 && stamp_list(k, h->slot)->head == hold;
+}
+
 void
 order_remove(struct kvr *k, uint32_t hold)
 {

@@ -267,6 +267,22 @@ region_blank(const void *head, size_t bytes)
 	return i == bytes || magic == UNMADE;
 }
 
+/* What it says of hashing and of times is what options can say. */
+static bool
+seal_sound(const struct seal *s)
+{
+	struct hash_rule rule = s->rule;
+
+	hash_rule_seal(&rule);
+	return rule.id == s->rule.id && rule.unit <= KVR_UNIT_BYTES &&
+	    rule.kind <= KVR_HASH_DYNAMO && rule.eagle <= 1 &&
+	    rule.block_size >= 1 && rule.block_size <= BLOCK_BYTES_MAX &&
+	    hash_stride(&rule) <= BLOCK_BYTES_MAX &&
+	    s->secret_kind <= KVR_SECRET_GIVEN &&
+	    s->max_prompt_blocks >= 1 && s->max_prompt_blocks <= RECORD_MOST &&
+	    s->ttl >= KVR_TTL_ENDLESS && s->lease_limit >= 1;
+}
+
 /* Nothing of the seal is believed before its checksum is right. */
 int
 region_attach(void *memory, uint64_t bytes, struct kvr *k)
@@ -282,7 +298,8 @@ region_attach(void *memory, uint64_t bytes, struct kvr *k)
 	if (r->seal.byte_order != BYTE_ORDER_MARK || r->seal.bytes > bytes ||
 	    r->checksum != seal_checksum(&r->seal))
 		return KVR_EFORMAT;
-	if (r->seal.max_workers < 1 || r->seal.max_workers > KVR_WORKERS_MAX)
+	if (r->seal.max_workers < 1 ||
+	    r->seal.max_workers > KVR_WORKERS_MAX || !seal_sound(&r->seal))
 		return KVR_EFORMAT;
 	memset(&o, 0, sizeof(o));
 	o.max_workers = r->seal.max_workers;
@@ -301,7 +318,8 @@ slot_forgo(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
 
-	if (s->retired == 0 || s->entries > 0 || s->leases > 0)
+	if (slot >= k->layout.slots || s->retired == 0 || s->entries > 0 ||
+	    s->leases > 0)
 		return;
 	s->retired = 0;
 	s->name = k->region->slot_free;

@@ -213,7 +213,9 @@ age_of(const struct route *t, const struct kvr_overlap *o, uint32_t slot,
 	if (o->active_blocks == o->blocks)
 		return 0;
 	hold = hold_find(t->k, index_find(t->k, t->p, o->blocks), slot);
-	return hold != 0 ? now - hold_at(t->k, hold)->stamp : -1;
+	if (hold == 0 || hold_at(t->k, hold)->stamp < 0)
+		return -1;
+	return now - hold_at(t->k, hold)->stamp;
 }
 
 static void
@@ -244,7 +246,7 @@ candidates_write(const struct route *t, int64_t now, char *out,
 	size_t n = 0, length = element < sizeof(o) ? element : sizeof(o);
 	uint32_t slot;
 
-	for (slot = 0; slot < t->k->region->slots_used; slot++) {
+	for (slot = 0; slot < slots_used(t->k); slot++) {
 		if (!slot_in_use(t->k, slot))
 			continue;
 		if (n < capacity) {

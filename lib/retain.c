@@ -38,6 +38,7 @@ retain_take(struct kvr *k, uint32_t hold, int64_t horizon)
 	uint32_t slot = h->slot;
 	bool dead = slot_at(k, slot)->retired != 0;
 
+	c->steps++;
 	c->reclaimed++;
 	if (h->pins > 0) {
 		order_remove(k, hold);
@@ -54,37 +55,44 @@ retain_take(struct kvr *k, uint32_t hold, int64_t horizon)
 		order_settle(k, slot);
 }
 
+/* The next one goes; false: there is none. */
+static bool
+retain_one(struct kvr *k, int64_t until, int64_t horizon)
+{
+	uint32_t hold = retain_next(k, until);
+
+	if (hold == 0 || region_broken(k))
+		return false;
+	if (!order_heads(k, hold)) {
+		region_break(k);
+		return false;
+	}
+	retain_take(k, hold, horizon);
+	return true;
+}
+
 /* Reclaims up to `budget` entries that are void or due. */
 void
 retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 {
 	int64_t horizon = horizon_at(k, now);
-	uint32_t hold;
 
-	for (; budget > 0; budget--) {
-		hold = retain_next(k, horizon);
-		if (hold == 0)
-			return;
-		retain_take(k, hold, horizon);
-	}
+	for (; budget > 0 && retain_one(k, horizon, horizon); budget--)
+		continue;
 }
 
 bool
 retain_due(const struct kvr *k, int64_t now)
 {
-	return retain_next(k, horizon_at(k, now)) != 0;
+	return !region_broken(k) && retain_next(k, horizon_at(k, now)) != 0;
 }
 
 /* Reclaims one entry of a retired slot. */
 bool
 retain_void(struct kvr *k)
 {
-	uint32_t hold = k->region->dead.head;
-
-	if (hold == 0)
-		return false;
-	retain_take(k, hold, STAMP_NONE);
-	return true;
+	return k->region->dead.head != 0 &&
+	    retain_one(k, STAMP_NONE, STAMP_NONE);
 }
 
 /* Tries to have so many cells free; who is pinned stays. */
@@ -92,14 +100,10 @@ void
 retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 {
 	int64_t horizon = horizon_at(k, now);
-	uint32_t hold, limit = k->layout.cells;
 
-	for (; k->region->free_cells < cells && limit > 0; limit--) {
-		hold = retain_next(k, INT64_MAX);
-		if (hold == 0)
-			return;
-		retain_take(k, hold, horizon);
-	}
+	while (k->region->free_cells < cells &&
+	    retain_one(k, INT64_MAX, horizon))
+		continue;
 }
 
 /* A path to be inserted for a slot, as far as there is room. */
@@ -174,7 +178,7 @@ retain_fit(struct fitting *f, int64_t now)
 		return want;
 	cells += 2 + RUN_LEVELS + run_cells(0, want, run_level(want));
 	retain_make_room(f->k, now, cells);
-	while (want > 0 && !fit_walk(f, want))
+	while (want > 0 && !region_broken(f->k) && !fit_walk(f, want))
 		want = fit_less(f, want);
 	return want;
 }

@@ -95,12 +95,9 @@ int
 route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
     const struct kvr_request *r, const struct found_set *set)
 {
-	uint32_t slots = look(k->region->slots_used);
-
+	uint32_t slots = slots_used(k);
 	int error;
 
-	if (slots > k->layout.slots)
-		slots = k->layout.slots;
 	t->k = k;
 	t->p = p;
 	policy_read(k, &t->policy);

@@ -136,14 +136,15 @@ run_raise(struct kvr *k, struct node *n, uint32_t end)
 }
 
 /*
- * Where the next hashes of the run go, and how many have room there. Pieces
+ * Where the hashes from `position` on go, and how many have room there. Pieces
  * of which `position` is the first are made on the way down. *link is where
  * the bottom piece hangs, NULL if it is the whole tree.
  */
 static uint32_t *
-run_room(struct kvr *k, const struct node *n, uint32_t *room, uint32_t **link)
+run_room(struct kvr *k, const struct node *n, uint32_t position,
+    uint32_t *room, uint32_t **link)
 {
-	uint32_t position = n->begin + n->length, piece = n->run, level;
+	uint32_t piece = n->run, level;
 
 	*link = NULL;
 	for (level = n->level % RUN_LEVELS; level > 0; level--) {
@@ -197,7 +198,8 @@ run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
 
 	run_raise(k, n, n->begin + n->length + count);
 	while (count > 0) {
-		uint32_t *to = run_room(k, n, &room, &link);
+		uint32_t position = n->begin + n->length;
+		uint32_t *to = run_room(k, n, position, &room, &link);
 
 		if (room > count)
 			room = count;
@@ -208,7 +210,7 @@ run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
 		count -= room;
 		if (link == NULL || count < PIECE)
 			continue;
-		i = PIECE - 1 - ((n->begin + n->length - 1) / PIECE) % PIECE;
+		i = PIECE - 1 - (position / PIECE) % PIECE;
 		if (i > count / PIECE)
 			i = count / PIECE;
 		room = append_pieces(k, link, i, hashes);
@@ -227,7 +229,8 @@ run_append_run(struct kvr *k, struct node *n, const struct node *from,
 
 	run_raise(k, n, n->begin + n->length + count);
 	while (count > 0) {
-		uint32_t *to = run_room(k, n, &room, &link);
+		uint32_t *to = run_room(k, n, n->begin + n->length, &room,
+		    &link);
 		const uint32_t *source = run_bottom(k, from, position);
 
 		part = PIECE - position % PIECE;
@@ -267,7 +270,8 @@ run_prune(struct kvr *k, uint32_t piece, uint32_t level, uint32_t at,
 	uint32_t first = at << (4 * level), i;
 	uint32_t last = first + (UINT32_C(1) << (4 * level)) - 1;
 
-	if (!span_meets(had, first, last) ||
+	k->region->counts.steps++;
+	if (region_broken(k) || !span_meets(had, first, last) ||
 	    (first >= keep.first && last <= keep.last))
 		return;
 	for (i = 0; level > 0 && i < PIECE; i++)

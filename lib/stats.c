@@ -5,6 +5,8 @@
  */
 #include "internal.h"
 
+#include <stdlib.h>
+
 static void
 stats_counts(const struct counts *c, struct kvr_stats *s)
 {
@@ -103,6 +105,35 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	return error;
 }
 
+/*
+ * Without the lock the check would follow what changes under its feet, and
+ * it does not read as one must then. So it is done on a copy.
+ */
+static int
+check_copy(const struct kvr *k)
+{
+	struct call c = { 0 };
+	struct kvr copied;
+	void *copy = aligned_alloc(CELL, (size_t)k->layout.end);
+	int error;
+
+	if (copy == NULL)
+		return KVR_ENOMEM;
+	do {
+		error = call_look(k, &c, 0, 0);
+		if (error != KVR_OK) {
+			free(copy);
+			return error;
+		}
+		look_words(copy, k->region, (size_t)k->layout.end);
+	} while (!call_looked(k, &c));
+	memset(&copied, 0, sizeof(copied));
+	error = region_attach(copy, k->region->seal.bytes, &copied);
+	error = error == KVR_OK ? check_region(&copied) : KVR_ECORRUPT;
+	free(copy);
+	return error;
+}
+
 int
 kvr_check(const struct kvr *k)
 {
@@ -111,6 +142,8 @@ kvr_check(const struct kvr *k)
 
 	if (k == NULL)
 		return KVR_EINVAL;
+	if (k->readonly)
+		return check_copy(k);
 	error = call_read(k, &c, 0);
 	if (error != KVR_OK)
 		return error;

@@ -56,10 +56,17 @@ name_bucket(const struct kvr *k, const char *name, size_t length)
 	return &k->name_buckets[h % k->layout.name_buckets];
 }
 
+/* No name is longer, whatever it says. */
+static size_t
+name_length(const struct name *n)
+{
+	return n->length < KVR_NAME_MAX ? n->length : KVR_NAME_MAX;
+}
+
 static bool
 name_is(const struct name *n, const char *name, size_t length)
 {
-	return n->length == length && memcmp(n->text, name, length) == 0;
+	return name_length(n) == length && memcmp(n->text, name, length) == 0;
 }
 
 bool
@@ -104,7 +111,7 @@ static void
 name_remove(struct kvr *k, uint32_t number)
 {
 	struct name *n = name_at(k, number);
-	uint32_t *link = name_bucket(k, n->text, n->length);
+	uint32_t *link = name_bucket(k, n->text, name_length(n));
 	uint32_t limit = k->layout.names;
 
 	for (; *link != 0 && *link != number && limit > 0; limit--)
@@ -195,6 +202,10 @@ slot_take(struct kvr *k, uint32_t *slot)
 		if (limit == 0 || !retain_void(k))
 			return false;
 	*slot = r->slot_free - 1;
+	if (*slot >= k->layout.slots || slot_in_use(k, *slot)) {
+		region_break(k); /* it is not free */
+		return false;
+	}
 	r->slot_free = slot_at(k, *slot)->name;
 	return true;
 }
@@ -319,10 +330,8 @@ size_t
 worker_name(const struct kvr *k, uint32_t slot, char name[KVR_NAME_MAX])
 {
 	const struct name *n = name_at(k, slot_at(k, slot)->name);
-	size_t length = n->length;
+	size_t length = name_length(n);
 
-	if (length > KVR_NAME_MAX)
-		length = KVR_NAME_MAX;
 	memcpy(name, n->text, length);
 	return length;
 }
@@ -414,6 +423,8 @@ worker_recount(struct kvr *k, uint32_t slot)
 	const struct slot *s = slot_at(k, slot);
 	bool busy = slot_busy(s);
 
+	if (slot >= k->layout.slots)
+		return;
 	threshold_check(k, slot);
 	if (s->team != 0 && busy != slot_busy(s))
 		team_calm(k, s->team, busy ? 1 : -1);
@@ -469,8 +480,10 @@ worker_mend(struct kvr *k)
 		const struct name *n = name_at(k, s->name);
 
 		s->retired = 0;
-		if (slot_in_use(k, i) && n->used && n->slot == i)
+		if (slot_in_use(k, i) && n->used && n->slot == i) {
+			worker_recount(k, i);
 			continue;
+		}
 		put(k->generations[i],
 		    k->generations[i] + (k->generations[i] & 1));
 		s->name = r->slot_free;

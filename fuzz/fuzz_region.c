@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fuzz_region.c - a region in which the input has changed what it likes, but
+ * for the lock; then every public call. See tests/corrupt.h.
+ *
+ * Work is bounded: what the fuzzer's own time limit would find late is a
+ * failure here when one call takes a second of processor time, on a region of
+ * 256 KiB at most.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "corrupt.h"
+
+#define CALL_MOST INT64_C(1000000000)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct corrupt_totals totals = { .slow = "" };
+	struct ops_source s;
+	char why[200];
+
+	ops_from_bytes(&s, data, size);
+	if (!corrupt_run(&s, CORRUPT_MODES, &totals, why, sizeof(why))) {
+		fprintf(stderr, "%s\n", why);
+		abort();
+	}
+	if (totals.slowest > CALL_MOST) {
+		fprintf(stderr, "%s took %" PRId64 " ms\n", totals.slow,
+		    totals.slowest / 1000000);
+		abort();
+	}
+	return 0;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * corrupt_damage.c - what happens to a region before it is attached.
+ *
+ * Random bytes rarely meet a link, and a link that is random is out of bounds
+ * nearly always. So most damage is aimed: a field of a cell that is in use
+ * takes a value that means something (none, the first, the last, one beyond,
+ * another cell of some kind, itself), or all cells of a kind take it at once.
+ * What nobody touches is the lock, and the word that says its kind.
+ */
+#include "corrupt.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* A field: how far into a cell, or into the header, and how wide. */
+struct field {
+	uint16_t at, width;
+};
+#define FIELD(s, f) { offsetof(struct s, f), sizeof(((struct s *)0)->f) }
+#define COUNT(a) ((uint32_t)(sizeof(a) / sizeof((a)[0])))
+
+static const struct field node_fields[] = {
+	FIELD(node, next), FIELD(node, kind), FIELD(node, level),
+	FIELD(node, holders), FIELD(node, end), FIELD(node, prev),
+	FIELD(node, first), FIELD(node, parent), FIELD(node, children),
+	FIELD(node, run), FIELD(node, begin), FIELD(node, length),
+	FIELD(node, holds), FIELD(node, word), FIELD(node, stamp)
+};
+static const struct field hold_fields[] = {
+	FIELD(hold, next), FIELD(hold, kind), FIELD(hold, flags),
+	FIELD(hold, slot), FIELD(hold, node), FIELD(hold, group),
+	FIELD(hold, lane), FIELD(hold, pins), FIELD(hold, stamp),
+	FIELD(hold, stamp_prev), FIELD(hold, stamp_next),
+	FIELD(hold, release_prev), FIELD(hold, release_next)
+};
+static const struct field lease_fields[] = {
+	FIELD(lease, next), FIELD(lease, kind),
+	{ offsetof(struct lease, kind) + 1, 1 }, FIELD(lease, slot),
+	FIELD(lease, number), FIELD(lease, owner), FIELD(lease, opened),
+	FIELD(lease, prefill), FIELD(lease, node), FIELD(lease, blocks),
+	FIELD(lease, private), FIELD(lease, output),
+	FIELD(lease, age_prev), FIELD(lease, age_next)
+};
+static const struct field tree_fields[] = {
+	FIELD(tree, next), FIELD(tree, kind), FIELD(tree, level),
+	FIELD(tree, run), FIELD(tree, first), FIELD(tree, last)
+};
+static const struct field header_fields[] = {
+	FIELD(region, version), FIELD(region, workers),
+	FIELD(region, name_free), FIELD(region, slot_free),
+	FIELD(region, slots_used), FIELD(region, clock),
+	FIELD(region, lease_number), FIELD(region, dead.head),
+	FIELD(region, dead.tail), FIELD(region, lease_first),
+	FIELD(region, lease_last), FIELD(region, free_top),
+	FIELD(region, fresh), FIELD(region, free_cells),
+	FIELD(region, magazine_count), FIELD(region, magazine[0]),
+	FIELD(region, magazine[3]), FIELD(region, counts.leases),
+	FIELD(region, policy.cost), FIELD(region, policy.overlap_credit),
+	FIELD(region, policy.overlap_decay),
+	FIELD(region, policy.prefill_scale),
+	FIELD(region, policy.request_weight),
+	FIELD(region, policy.temperature),
+	FIELD(region, policy.busy_prefill_tokens),
+	FIELD(region, policy.busy_prefill_fraction),
+	FIELD(region, policy.busy_blocks_fraction),
+	FIELD(region, policy.two_tier_overlap),
+	FIELD(region, policy.two_tier_load_gap),
+	FIELD(region, policy.two_tier_load_ratio)
+};
+static const struct field seal_fields[] = {
+	FIELD(seal, magic), FIELD(seal, version), FIELD(seal, byte_order),
+	FIELD(seal, bytes), FIELD(seal, ttl), FIELD(seal, lease_limit),
+	FIELD(seal, max_workers), FIELD(seal, max_prompt_blocks),
+	FIELD(seal, secret_kind), FIELD(seal, rule.unit),
+	FIELD(seal, rule.block_size), FIELD(seal, rule.kind),
+	FIELD(seal, rule.eagle), FIELD(seal, rule.id),
+	FIELD(seal, layout.slots_at), FIELD(seal, layout.cells_at),
+	FIELD(seal, layout.end), FIELD(seal, layout.slots),
+	FIELD(seal, layout.names), FIELD(seal, layout.leaves),
+	FIELD(seal, layout.node_buckets), FIELD(seal, layout.cells)
+};
+
+static struct region *
+region_of(const struct corrupt *c)
+{
+	return (struct region *)(void *)c->w->memory;
+}
+
+/* As it was when the region was whole. */
+static const struct layout *
+layout_of(const struct corrupt *c)
+{
+	const struct region *whole = (const void *)c->w->image;
+
+	return &whole->seal.layout;
+}
+
+static bool
+is_lock(size_t at)
+{
+	const size_t lock = offsetof(struct region, lock);
+	const size_t shared = offsetof(struct region, shared);
+
+	return (at >= lock && at < lock + sizeof(pthread_mutex_t)) ||
+	    (at >= shared && at < shared + sizeof(uint32_t));
+}
+
+/* Writes where it is allowed. */
+static void
+write_at(struct corrupt *c, size_t at, const void *from, size_t n)
+{
+	const unsigned char *bytes = from;
+	size_t i;
+
+	for (i = 0; i < n && at + i < c->w->bytes; i++)
+		if (!is_lock(at + i))
+			c->w->memory[at + i] = bytes[i];
+}
+
+/* A value in as many bytes as the field has, its low ones. */
+static void
+put_number(struct corrupt *c, size_t at, uint64_t value, size_t width)
+{
+	uint8_t one = (uint8_t)value;
+	uint16_t two = (uint16_t)value;
+	uint32_t four = (uint32_t)value;
+
+	write_at(c, at, width == 1 ? (void *)&one : width == 2 ? (void *)&two
+	    : width == 4 ? (void *)&four : (void *)&value,
+	    width > 8 ? 8 : width);
+}
+
+static void
+seal_again(struct corrupt *c)
+{
+	struct region *r = region_of(c);
+
+	r->checksum = XXH3_64bits(&r->seal, sizeof(r->seal));
+}
+
+/* -------------------------------------------------------------- values --- */
+
+static uint32_t
+any_cell(struct corrupt *c)
+{
+	uint32_t kind = ops_pick(c->s, CELL_LEASE + 2);
+
+	if (kind > CELL_LEASE || c->w->n[kind] == 0)
+		return corrupt_pick(c->s, layout_of(c)->cells);
+	return c->w->cells[kind][corrupt_pick(c->s, c->w->n[kind])];
+}
+
+static uint64_t
+bits_of(double x)
+{
+	uint64_t bits;
+
+	memcpy(&bits, &x, sizeof(bits));
+	return bits;
+}
+
+/* What a link, a count or a length may be to do harm. */
+static uint64_t
+any_value(struct corrupt *c, uint32_t self)
+{
+	const struct layout *l = layout_of(c);
+	const uint64_t number[] = { 0, 1, 2, 15, 16, 17, 255, 256, l->slots,
+		l->slots - 1, l->names, l->cells, l->cells - 1, l->cells + 1,
+		INT32_MAX, UINT32_MAX, UINT32_MAX - 1, UINT64_MAX, INT64_MAX,
+		(uint64_t)INT64_MAX + 1, 100, 40000, self };
+
+	switch (ops_pick(c->s, 4)) {
+	case 0:
+		return any_cell(c);
+	case 1:
+		return ops_pick(c->s, 8) == 0 ? corrupt_word(c->s)
+		    : ops_pick(c->s, 256);
+	default:
+		return number[ops_pick(c->s, COUNT(number))];
+	}
+}
+
+static uint64_t
+any_double(struct corrupt *c)
+{
+	static const double number[] = { 0, -0.0, 1, -1, 0.5, 1e-300, 1e300,
+		-1e300, 1e18, 1e19, 0x1p63, -0x1p63, 1e-9 };
+	static const uint64_t odd[] = { UINT64_C(0x7ff0000000000000),
+		UINT64_C(0xfff0000000000000), UINT64_C(0x7ff8000000000000) };
+	uint32_t i = ops_pick(c->s, COUNT(number) + COUNT(odd));
+
+	return i < COUNT(number) ? bits_of(number[i])
+	    : odd[i - COUNT(number)];
+}
+
+/* --------------------------------------------------------------- modes --- */
+
+static void
+damage_raw(struct corrupt *c)
+{
+	uint32_t n = 1 + ops_pick(c->s, 40), i, length;
+	unsigned char run[64];
+
+	for (; n > 0; n--) {
+		/* every other time where slots and names are */
+		size_t at = corrupt_pick(c->s, (uint32_t)(ops_pick(c->s, 2)
+		    == 0 ? layout_of(c)->node_buckets_at : c->w->bytes));
+
+		length = 1 + ops_pick(c->s, 8);
+		if (ops_pick(c->s, 8) == 0)
+			length = sizeof(run);
+		for (i = 0; i < length; i++)
+			run[i] = (unsigned char)ops_pick(c->s, 256);
+		if (ops_pick(c->s, 4) == 0)
+			memset(run, ops_pick(c->s, 2) == 0 ? 0 : 0xff, length);
+		write_at(c, at, run, length);
+	}
+}
+
+static void
+damage_seal(struct corrupt *c)
+{
+	uint32_t n = 1 + ops_pick(c->s, 2);
+	const struct field *f;
+
+	for (; n > 0; n--) {
+		f = &seal_fields[ops_pick(c->s, COUNT(seal_fields))];
+		put_number(c, offsetof(struct region, seal) + f->at,
+		    any_value(c, 0), f->width);
+	}
+	if (ops_pick(c->s, 8) == 0)
+		put_number(c, corrupt_pick(c->s, sizeof(struct seal)),
+		    corrupt_word(c->s), 1);
+}
+
+struct fields {
+	const struct field *field;
+	uint32_t n;
+};
+
+static struct fields
+fields_of(uint32_t kind)
+{
+	static const struct fields all[CELL_LEASE + 1] = {
+		[CELL_FREE] = { tree_fields, COUNT(tree_fields) },
+		[CELL_TREE] = { tree_fields, COUNT(tree_fields) },
+		[CELL_NODE] = { node_fields, COUNT(node_fields) },
+		[CELL_HOLD] = { hold_fields, COUNT(hold_fields) },
+		[CELL_LEASE] = { lease_fields, COUNT(lease_fields) }
+	};
+
+	return all[kind];
+}
+
+static size_t
+cell_offset(const struct corrupt *c, uint32_t cell)
+{
+	return layout_of(c)->cells_at + (size_t)cell * CELL;
+}
+
+/* Gives the field of one cell the value, or that of another of its kind. */
+static void
+put_field(struct corrupt *c, uint32_t kind, uint32_t cell, struct field f,
+    uint64_t value, bool other)
+{
+	uint32_t from;
+
+	if (!other) {
+		put_number(c, cell_offset(c, cell) + f.at, value, f.width);
+		return;
+	}
+	from = c->w->cells[kind][corrupt_pick(c->s, c->w->n[kind])];
+	write_at(c, cell_offset(c, cell) + f.at,
+	    c->w->image + cell_offset(c, from) + f.at, f.width);
+}
+
+static void
+damage_cell(struct corrupt *c)
+{
+	uint32_t kind = ops_pick(c->s, CELL_LEASE + 1), cell;
+	struct fields fields = fields_of(kind);
+
+	if (c->w->n[kind] == 0)
+		return;
+	cell = c->w->cells[kind][corrupt_pick(c->s, c->w->n[kind])];
+	put_field(c, kind, cell, fields.field[ops_pick(c->s, fields.n)],
+	    any_value(c, cell), ops_pick(c->s, 4) == 0);
+}
+
+/* A word of a group, a piece, a slot, a name, a bucket, the tournament. */
+static void
+damage_word(struct corrupt *c)
+{
+	const struct layout *l = layout_of(c);
+	size_t from = ops_pick(c->s, 2) == 0 ? l->slots_at : l->cells_at;
+	size_t to = from == l->slots_at ? l->cells_at : c->w->bytes;
+	size_t at = from + corrupt_pick(c->s, (uint32_t)(to - from) / 4) * 4;
+
+	if (ops_pick(c->s, 6) == 0)
+		put_number(c, at & ~(size_t)7, any_double(c), 8);
+	else
+		put_number(c, at, any_value(c, 0),
+		    (size_t)1 << ops_pick(c->s, 4));
+}
+
+static void
+damage_header(struct corrupt *c)
+{
+	struct field f = header_fields[ops_pick(c->s, COUNT(header_fields))];
+
+	put_number(c, f.at, f.at >= offsetof(struct region, policy) &&
+	    f.width == sizeof(double) && ops_pick(c->s, 2) == 0
+	    ? any_double(c) : any_value(c, 0), f.width);
+}
+
+static void
+damage_field(struct corrupt *c)
+{
+	uint32_t n = 1 + ops_pick(c->s, 24);
+
+	for (; n > 0; n--)
+		switch (ops_pick(c->s, 5)) {
+		case 0:
+			damage_header(c);
+			break;
+		case 1:
+			damage_word(c);
+			break;
+		default:
+			damage_cell(c);
+		}
+}
+
+/* All cells of a kind at once: the worst that one field can do. */
+static void
+damage_bulk(struct corrupt *c)
+{
+	uint32_t rounds = 1 + ops_pick(c->s, 5), i;
+
+	for (; rounds > 0; rounds--) {
+		uint32_t kind = ops_pick(c->s, CELL_LEASE + 1);
+		struct fields fields = fields_of(kind);
+		struct field f = fields.field[ops_pick(c->s, fields.n)];
+		uint64_t value = any_value(c, 0);
+		uint32_t how = ops_pick(c->s, 3), n = c->w->n[kind];
+
+		for (i = 0; i < n; i++)
+			put_field(c, kind, c->w->cells[kind][i], f,
+			    how == 0 ? c->w->cells[kind][(i + 1) % n] : value,
+			    how == 1);
+	}
+}
+
+/* Every bucket of a table begins with the same cell. */
+static void
+ring_buckets(struct corrupt *c, uint32_t kind)
+{
+	const struct layout *l = layout_of(c);
+	uint32_t n = kind == CELL_NODE ? l->node_buckets : l->entry_buckets, i;
+	uint64_t at = kind == CELL_NODE ? l->node_buckets_at
+	    : l->entry_buckets_at;
+
+	for (i = 0; i < n; i++)
+		put_number(c, at + i * sizeof(uint32_t), c->w->cells[kind][0],
+		    sizeof(uint32_t));
+}
+
+/* All cells of a kind in one ring by one link, whatever they were. */
+static void
+damage_ring(struct corrupt *c)
+{
+	static const struct ring {
+		uint32_t kind;
+		struct field link;
+	} rings[] = {
+		{ CELL_NODE, FIELD(node, next) },
+		{ CELL_NODE, FIELD(node, parent) },
+		{ CELL_HOLD, FIELD(hold, next) },
+		{ CELL_HOLD, FIELD(hold, stamp_next) },
+		{ CELL_HOLD, FIELD(hold, release_next) },
+		{ CELL_LEASE, FIELD(lease, next) },
+		{ CELL_LEASE, FIELD(lease, age_next) },
+		{ CELL_TREE, FIELD(tree, next) },
+		{ CELL_FREE, FIELD(tree, next) },
+	};
+	uint32_t which = 1 + corrupt_pick(c->s, 511), i, j;
+
+	for (i = 0; i < COUNT(rings); i++) {
+		uint32_t kind = rings[i].kind, n = c->w->n[kind];
+
+		if ((which >> i & 1) == 0)
+			continue;
+		for (j = 0; j < n; j++)
+			put_number(c, cell_offset(c, c->w->cells[kind][j]) +
+			    rings[i].link.at, c->w->cells[kind][(j + 1) % n],
+			    rings[i].link.width);
+		if (n > 0 && (rings[i].link.at == offsetof(struct node, next))
+		    && ops_pick(c->s, 2) == 0 && kind >= CELL_NODE)
+			ring_buckets(c, kind);
+	}
+	if (ops_pick(c->s, 2) == 0)
+		damage_field(c);
+}
+
+static void
+damage_none(struct corrupt *c)
+{
+	(void)c;
+}
+
+void
+corrupt_damage(struct corrupt *c)
+{
+	static void (*const modes[])(struct corrupt *) = {
+		[CORRUPT_NONE] = damage_none,
+		[CORRUPT_RAW] = damage_raw,
+		[CORRUPT_SEAL] = damage_seal,
+		[CORRUPT_FIELD] = damage_field,
+		[CORRUPT_BULK] = damage_bulk,
+		[CORRUPT_RING] = damage_ring
+	};
+
+	modes[c->mode](c);
+	if (c->mode != CORRUPT_NONE && ops_pick(c->s, 8) == 7)
+		atomic_fetch_or(&region_of(c)->version, 1);
+	/* nearly always deeper code is to see it */
+	if (ops_pick(c->s, 16) != 15)
+		seal_again(c);
+}
