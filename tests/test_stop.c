@@ -241,13 +241,20 @@ START_TEST(writer_stands_still)
 	ck_assert_uint_eq(s.emptied, 0);
 	ck_assert_uint_gt(s.dropped, 0);
 	ck_assert_uint_eq(s.dropped, router[0].dropped + router[1].dropped);
-	soak_row("stopped: %" PRIu64 " times %" PRIu64 " ms; calls of others:"
-	    " p99 below %" PRIu64 " us, most %" PRIu64 " us; %" PRIu64
-	    " writes dropped and counted", n, ms,
-	    percentile(&router[0], 0.99) + 1, router[0].most_ns / 1000,
-	    s.dropped);
-	if (soaking())
-		ck_assert_uint_lt(percentile(&router[0], 0.99), 1000);
+	for (i = 0; i < 2; i++) {
+		uint64_t us = percentile(&router[i], 0.99) + 1;
+
+		if (soaking())
+			ck_assert_uint_le(us, 1000);
+		else
+			printf("    beside a writer who stands still: p99 of"
+			    " KVR_NOWAIT below %" PRIu64 " us\n", us);
+		soak_row("stopped %" PRIu64 " times for %" PRIu64 " ms: calls"
+		    " of other %" PRIu64 ": p99 below %" PRIu64 " us, most %"
+		    PRIu64 " us; %" PRIu64 " writes dropped", n, ms, i, us,
+		    router[i].most_ns / 1000, router[i].dropped);
+	}
+	(void)fflush(stdout);
 	kvr_prompt_free(p);
 	process_board_end(board, k);
 }
