@@ -110,7 +110,8 @@ route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
 	measure(t);
 	simplify(t);
 	error = eligible_find(t, slots);
-	t->plain = t->plain && !t->weighted;
+	if (error == 0)
+		t->plain = t->plain && !t->weighted;
 	return error;
 }
 

@@ -32,7 +32,7 @@ enum {
 
 static char folder[PATH_MAX], path[PATH_MAX], other[PATH_MAX];
 static struct kvr_options options;
-static unsigned char image[BYTES], image_then[BYTES];
+static _Alignas(64) unsigned char image[BYTES], image_then[BYTES];
 
 static inline void
 setup(void)
