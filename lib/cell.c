@@ -9,12 +9,17 @@
  *
  *   free_top -> [tree | root, first..last] -> [single] -> [tree ...] -> 0
  *                       |
- *                    [16 links]                 magazine: up to 24 cells that
- *                    /   |    \                 are handed out next
- *              [links] [links] [links]
+ *                    [16 links]                 magazine: a queue of cells;
+ *                    /   |    \                 those that have waited longest
+ *              [links] [links] [links]          are handed out next
  *               / | \               \
  *            16 pieces              the last 16 are taken first, then the
  *                                   piece of links above them
+ *
+ * A cell that was free for a time to live is in nobody's cache. So the magazine
+ * is filled up long before it is empty, and each cell is asked for when it
+ * comes in: when it goes out it has arrived, and writing a long prompt waits
+ * for no memory but the first.
  *
  * Cells that were never used are taken last, so a small working set stays in
  * few cache lines and untouched pages stay untouched.
@@ -22,51 +27,79 @@
 #include "internal.h"
 
 static void
-magazine_put(struct region *r, uint32_t i)
+magazine_put(struct kvr *k, uint32_t i)
 {
-	if (r->magazine_count < MAGAZINE)
-		r->magazine[r->magazine_count++] = i;
+	struct region *r = k->region;
+
+	__builtin_prefetch(cell_at(k, i), 1);
+	r->magazine[(r->magazine_first + r->magazine_count++) % MAGAZINE] = i;
+}
+
+static void
+magazine_put_row(struct kvr *k, const uint32_t *links, uint32_t from,
+    uint32_t to)
+{
+	for (; from <= to; from++)
+		magazine_put(k, links[from]);
 }
 
 /*
- * Takes the last bottom pieces of the tree on top, with the pieces of links
- * above them that they leave empty, and the tree's own cell with its last.
- * `group` is the number of their common parent among the pieces of level 1.
+ * A piece of links, by how high above the bottom pieces it stands and its
+ * number among those of its height.
+ */
+static uint32_t
+tree_links(const struct kvr *k, const struct tree *t, uint32_t height,
+    uint32_t number)
+{
+	return links_at(k, t->run, t->level % RUN_LEVELS - height, number);
+}
+
+/*
+ * Takes the last bottom pieces of the tree on top, those under one piece of
+ * links (number `group` of its height); with them the pieces of links above
+ * that they leave empty, and with the tree's last its own cell.
  */
 static void
 magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 {
-	struct region *r = k->region;
-	uint32_t last = t->last, group = (last - 1) / PIECE;
+	uint32_t level = t->level % RUN_LEVELS, last = t->last, height;
+	uint32_t group = (last - 1) / PIECE, number = group;
 	bool done = group <= t->first / PIECE;
 	uint32_t from = done ? t->first : group * PIECE;
-	uint32_t level = t->level % RUN_LEVELS, piece = t->run, i;
 
+	if (level == 0)
+		magazine_put(k, t->run);
+	else
+		magazine_put_row(k, cell_at(k, tree_links(k, t, 1, group))->
+		    piece, from % PIECE, (last - 1) % PIECE);
+	for (height = 1; height <= level; height++) {
+		magazine_put(k, tree_links(k, t, height, number));
+		if (!done && number % PIECE != 0)
+			break;
+		number /= PIECE;
+	}
 	put(t->last, from);
 	if (done) {
-		r->free_top = t->next;
-		magazine_put(r, top);
+		k->region->free_top = t->next;
+		magazine_put(k, top);
 	}
-	for (; level > 0; level--) {
-		uint32_t below = (UINT32_C(1) << (4 * (level - 1))) - 1;
+}
 
-		if (done || (group & below) == 0)
-			magazine_put(r, piece);
-		if (level == 1)
-			break;
-		i = (group >> (4 * (level - 2))) % PIECE;
-		piece = cell_at(k, piece)->piece[i];
-	}
-	if (level == 0) {
-		magazine_put(r, piece);
-		return;
-	}
-	for (i = last; i-- > from;)
-		magazine_put(r, cell_at(k, piece)->piece[i % PIECE]);
+/* Asks for what breaking up the tree on top will have to read. */
+void
+cell_foresee(const struct kvr *k)
+{
+	uint32_t top = k->region->free_top;
+	const struct tree *t = &cell_at(k, top)->tree;
+
+	__builtin_prefetch(cell_at(k, t->next));
+	if (t->kind == CELL_TREE && t->level > 0)
+		__builtin_prefetch(cell_at(k, tree_links(k, t, 1,
+		    (t->last - 1) / PIECE)));
 }
 
 static void
-magazine_refill(struct kvr *k)
+magazine_add(struct kvr *k)
 {
 	struct region *r = k->region;
 	uint32_t top = r->free_top;
@@ -74,28 +107,26 @@ magazine_refill(struct kvr *k)
 
 	if (top == 0) {
 		if (r->fresh < k->layout.cells)
-			magazine_put(r, r->fresh++);
+			magazine_put(k, r->fresh++);
 	} else if (t->kind == CELL_TREE) {
 		magazine_from_tree(k, top, t);
 	} else {
 		r->free_top = t->next;
-		magazine_put(r, top);
+		magazine_put(k, top);
 	}
+	cell_foresee(k);
 }
 
-/* cell_take, when the magazine is empty. */
-uint32_t
-cell_take_slowly(struct kvr *k)
+/* Before cells are taken, when few are at hand. */
+void
+cell_fetch(struct kvr *k)
 {
 	struct region *r = k->region;
+	uint32_t tries;
 
-	if (r->magazine_count == 0)
-		magazine_refill(k);
-	if (r->magazine_count == 0 || r->magazine_count > MAGAZINE)
-		return 0;
-	r->free_cells--;
-	r->counts.cells++;
-	return r->magazine[--r->magazine_count];
+	for (tries = 0; tries < MAGAZINE_LOW; tries++)
+		if (r->magazine_count < MAGAZINE_LOW)
+			magazine_add(k);
 }
 
 void
@@ -105,8 +136,8 @@ cell_give(struct kvr *k, uint32_t i)
 	struct tree *t = &cell_at(k, i)->tree;
 
 	r->free_cells++;
-	if (r->magazine_count < MAGAZINE - RUN_LEVELS) {
-		r->magazine[r->magazine_count++] = i;
+	if (r->magazine_count < MAGAZINE) {
+		magazine_put(k, i);
 		return;
 	}
 	put(t->kind, CELL_FREE);
@@ -132,6 +163,7 @@ cell_give_tree(struct kvr *k, uint32_t i)
 	r->free_cells +=
 	    1 + run_cells(n->begin, n->begin + n->length, n->level);
 	r->free_top = i;
+	__builtin_prefetch(cell_at(k, t.run));
 	put_words(&cell_at(k, i)->tree, &t, sizeof(t));
 }
 

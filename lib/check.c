@@ -86,7 +86,8 @@ check_free(struct sums *s)
 	if (r->magazine_count > MAGAZINE)
 		return false;
 	for (i = 0; i < r->magazine_count; i++, s->free_cells++)
-		if (!claim(s, r->magazine[i], SEEN_FREE))
+		if (!claim(s, r->magazine[(r->magazine_first + i) % MAGAZINE],
+		    SEEN_FREE))
 			return false;
 	for (i = r->free_top; i != 0; i = cell_at(k, i)->tree.next) {
 		const struct tree *t = &cell_at(k, i)->tree;

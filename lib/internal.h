@@ -50,7 +50,8 @@ enum {
 	HOLD_CELLS_MOST = 6, /* of one hold: a group, and links to it */
 	RUN_LEVELS = 7,      /* of a run's tree: 16^7 hashes */
 	RECORD_MOST = 1 << 27, /* blocks of a prompt: half of such a tree */
-	MAGAZINE = 24,       /* cells at hand for the next allocations */
+	MAGAZINE = 64,       /* cells at hand for the next allocations, */
+	MAGAZINE_LOW = 32,   /* and when to fetch more */
 	STEPS_LEAST = 1 << 18,  /* and for each cell so many: see BROKEN */
 	STEPS_PER_CELL = 512,
 	CHAIN_USUAL = 64,    /* of a bucket; hardly any is longer */
@@ -309,8 +310,8 @@ struct region {
 	uint32_t free_top;   /* stack of struct tree */
 	uint32_t fresh;      /* cells from here on were never used */
 	uint32_t free_cells; /* all that are free, wherever */
-	uint32_t magazine_count;
-	uint32_t magazine[MAGAZINE];
+	uint32_t magazine_first, magazine_count;
+	uint32_t magazine[MAGAZINE]; /* a queue that goes round */
 	struct counts counts;
 };
 
@@ -457,9 +458,10 @@ void region_unlock(const struct kvr *k);
 void region_pause(void);
 
 /* cell.c: who gets which cell, and the buckets they hang in */
-uint32_t cell_take_slowly(struct kvr *k);
+void cell_fetch(struct kvr *k);
 void cell_give(struct kvr *k, uint32_t i);
 void cell_give_tree(struct kvr *k, uint32_t node);
+void cell_foresee(const struct kvr *k);
 uint32_t bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first);
 uint32_t bucket_of_hold(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
@@ -470,11 +472,37 @@ cell_take(struct kvr *k)
 {
 	struct region *r = k->region;
 
+	if (r->magazine_count - MAGAZINE_LOW > MAGAZINE - MAGAZINE_LOW)
+		cell_fetch(k);
 	if (r->magazine_count - 1 >= MAGAZINE)
-		return cell_take_slowly(k);
+		return 0;
 	r->free_cells--;
 	r->counts.cells++;
-	return r->magazine[--r->magazine_count];
+	r->magazine_count--;
+	return r->magazine[r->magazine_first++ % MAGAZINE];
+}
+
+/* The same of several, at most MAGAZINE_LOW, into a row of links. */
+static inline void
+cell_take_row(struct kvr *k, uint32_t *links, uint32_t count)
+{
+	struct region *r = k->region;
+	uint32_t first, i;
+
+	if (r->magazine_count - MAGAZINE_LOW > MAGAZINE - MAGAZINE_LOW)
+		cell_fetch(k);
+	if (r->magazine_count - count > MAGAZINE - count) {
+		for (i = 0; i < count; i++)
+			put(links[i], cell_take(k));
+		return;
+	}
+	first = r->magazine_first;
+	for (i = 0; i < count; i++)
+		put(links[i], r->magazine[(first + i) % MAGAZINE]);
+	r->magazine_first = first + count;
+	r->magazine_count -= count;
+	r->free_cells -= count;
+	r->counts.cells += count;
 }
 
 /* run.c: the hashes of a node */

@@ -383,7 +383,7 @@ region_empty(struct kvr *k)
 	put_zeros(k->cells, sizeof(union cell));
 	memset(&r->dead, 0, sizeof(r->dead));
 	r->lease_first = r->lease_last = 0;
-	r->free_top = r->magazine_count = 0;
+	r->free_top = r->magazine_first = r->magazine_count = 0;
 	r->fresh = 1;
 	r->free_cells = k->layout.cells - 1;
 	r->counts.nodes = r->counts.entries = r->counts.blocks = 0;

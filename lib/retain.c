@@ -195,6 +195,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	uint32_t want;
 
 	memset(&f, 0, sizeof(f));
+	cell_foresee(k);
 	f.k = k;
 	f.p = p;
 	f.how = how;

@@ -178,13 +178,11 @@ append_pieces(struct kvr *k, uint32_t *link, uint32_t pieces,
 {
 	uint32_t done, i, *to;
 
-	for (done = 0; done < pieces; done++, hashes += PIECE) {
-		uint32_t piece = cell_take(k);
-
-		put(*++link, piece);
-		to = cell_at(k, piece)->piece;
-		for (i = 0; i < PIECE; i += 2)
-			put_two(to + i, hashes + i);
+	cell_take_row(k, link + 1, pieces);
+	for (done = 0; done < pieces; done++) {
+		to = cell_at(k, *++link)->piece;
+		for (i = 0; i < PIECE; i += 2, hashes += 2)
+			put_two(to + i, hashes);
 	}
 	return done * PIECE;
 }
@@ -194,29 +192,28 @@ void
 run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
     uint32_t count)
 {
-	uint32_t room, i, *link;
+	uint32_t room, part, i, *link;
 
 	run_raise(k, n, n->begin + n->length + count);
 	while (count > 0) {
 		uint32_t position = n->begin + n->length;
 		uint32_t *to = run_room(k, n, position, &room, &link);
 
-		if (room > count)
-			room = count;
-		for (i = 0; i < room; i++)
+		part = room < count ? room : count;
+		for (i = 0; i < part; i++)
 			put(to[i], (uint32_t)hashes[i]);
-		put(n->length, n->length + room);
-		hashes += room;
-		count -= room;
+		put(n->length, n->length + part);
+		hashes += part;
+		count -= part;
 		if (link == NULL || count < PIECE)
 			continue;
 		i = PIECE - 1 - (position / PIECE) % PIECE;
 		if (i > count / PIECE)
 			i = count / PIECE;
-		room = append_pieces(k, link, i, hashes);
-		put(n->length, n->length + room);
-		hashes += room;
-		count -= room;
+		part = append_pieces(k, link, i, hashes);
+		put(n->length, n->length + part);
+		hashes += part;
+		count -= part;
 	}
 }
 
