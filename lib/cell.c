@@ -93,7 +93,7 @@ cell_foresee(const struct kvr *k)
 	const struct tree *t = &cell_at(k, top)->tree;
 
 	__builtin_prefetch(cell_at(k, t->next));
-	if (t->kind == CELL_TREE && t->level > 0)
+	if (t->kind == CELL_TREE && t->level % RUN_LEVELS > 0)
 		__builtin_prefetch(cell_at(k, tree_links(k, t, 1,
 		    (t->last - 1) / PIECE)));
 }

@@ -95,50 +95,55 @@ eligible_verdict(const struct route *t, uint32_t slot)
 	return KVR_ELIGIBLE;
 }
 
-/* Those of a word that are in use, and of them whose gate is not closed. */
-static uint64_t
-sift_gates(struct route *t, uint32_t word, uint64_t *used)
+/* What is unusual about any of the first `n` workers of a word. */
+static uint32_t
+gates_any(const struct route *t, uint32_t word, uint32_t n)
 {
 	const uint32_t *gate = &t->k->loads.gate[word * 64];
-	const uint32_t *generation = &t->k->generations[word * 64];
-	uint32_t bit, closed = gate_closed(t), any = 0;
-	uint32_t n = t->slots - word * 64 < 64 ? t->slots - word * 64 : 64;
-	uint64_t open = 0, in_use = 0;
+	const any_word *two = (const any_word *)(const void *)gate;
+	uint64_t any = n % 2 != 0 ? look(gate[n - 1]) : 0;
+	uint32_t i;
 
-	for (bit = 0; bit < n; bit++) {
-		uint32_t g = look(gate[bit]);
-		uint64_t one = look(generation[bit]) & 1;
-
-		in_use |= one << bit;
-		open |= (one & ((g & closed) == 0)) << bit;
-		any |= g;
-	}
-	t->weighted |= (any & GATE_WEIGHTED) != 0;
-	*used = in_use;
-	return open;
+	for (i = 0; i < n / 2; i++)
+		any |= look(two[i]);
+	return (uint32_t)(any | any >> 32);
 }
 
-/* Nearly all workers are usual; the others are judged singly. */
+/* One by one: a worker's gate may be closed, or the request wants more. */
 static uint64_t
-sift_word(struct route *t, uint32_t word)
+sift_singly(struct route *t, uint32_t word, uint64_t left)
 {
-	uint64_t used, usual = sift_gates(t, word, &used), left;
-	uint64_t found = usual & t->open[word];
+	const uint32_t *gate = &t->k->loads.gate[word * 64];
+	uint32_t closed = gate_closed(t) | GATE_FREE;
+	uint64_t found = 0;
 
-	left = used & t->open[word];
-	if (t->request.required_taints == 0)
-		left &= ~usual;
-	else
-		found = 0;
 	for (; left != 0; left &= left - 1) {
 		uint32_t bit = (uint32_t)__builtin_ctzll(left);
-		enum kvr_verdict v = eligible_verdict(t, word * 64 + bit);
+		uint32_t g = look(gate[bit]) & closed;
+		enum kvr_verdict v;
 
-		if (v == KVR_ELIGIBLE)
-			found |= UINT64_C(1) << bit;
+		if ((g & GATE_FREE) != 0)
+			continue;
+		v = g == 0 && t->request.required_taints == 0
+		    ? KVR_ELIGIBLE : eligible_verdict(t, word * 64 + bit);
+		found |= (uint64_t)(v == KVR_ELIGIBLE) << bit;
 		t->overloaded += v == KVR_OVERLOADED;
 	}
 	return found;
+}
+
+/* Nearly always there is nothing unusual about any of 64 workers. */
+static uint64_t
+sift_word(struct route *t, uint32_t word)
+{
+	uint32_t n = t->slots - word * 64 < 64 ? t->slots - word * 64 : 64;
+	uint32_t any = gates_any(t, word, n);
+
+	t->weighted |= (any & GATE_WEIGHTED) != 0;
+	if ((any & ~(uint32_t)GATE_WEIGHTED) == 0 &&
+	    t->request.required_taints == 0)
+		return t->open[word];
+	return sift_singly(t, word, t->open[word]);
 }
 
 static void

@@ -124,6 +124,8 @@ struct kvr_prompt {
 	size_t n_allowed;
 	void *scratch;           /* see prompt_scratch */
 	size_t scratch_bytes;
+	uint32_t found_slots;    /* of the region for which it was used last */
+	uint32_t found_number;   /* of what was found last; see found_set */
 	/* hash.c and prompt.c only: */
 	uint64_t *local;         /* [blocks] */
 	size_t capacity;         /* of local and of sequence */

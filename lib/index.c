@@ -174,49 +174,47 @@ struct matching {
 static void
 match_pinned(struct matching *m, uint32_t slot)
 {
-	struct kvr_overlap *o = &m->set->found[m->set->at[slot]];
+	struct kvr_overlap *o = &m->set->rows[(uint32_t)m->set->places[slot]];
 
 	if (o->active_blocks == 0)
 		o->active_blocks = m->depth;
 }
 
-/*
- * The live of some pairs. Who was met before was met deeper. Nobody comes
- * after the first node of a path, so what is found there needs no place.
- */
+/* The live of some pairs. Who was met before was met deeper. */
 static void
 match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
     uint32_t pairs)
 {
 	const struct kvr *k = m->k;
 	struct found_set *set = m->set;
-	uint32_t i, slots = k->layout.slots;
+	uint32_t i, slots = k->layout.slots, count = set->count;
+	const uint32_t depth = m->depth, tokens = m->tokens;
 
 	for (i = 0; i < pairs; i++) {
 		uint32_t word = look(words[i]), slot = word & WORD_SLOT;
 		bool pinned = (word & WORD_PINNED) != 0;
-		struct kvr_overlap *o = &set->found[set->count];
+		struct kvr_overlap *o = &set->rows[count];
 		uint32_t generation;
 
 		if (((look(stamps[i]) > m->horizon) | pinned) == 0 ||
 		    slot >= slots)
 			continue;
-		if (set_has(set->seen, slot)) {
+		if (found_has(set, slot)) {
 			if (pinned)
 				match_pinned(m, slot);
 			continue;
 		}
 		generation = look(k->generations[slot]);
-		if ((generation & 1) == 0)
+		if ((generation & 1) == 0 || count == set->room)
 			continue;
-		set_add(set->seen, slot);
-		set->at[slot] = set->count++;
+		set->places[slot] = set->number | count++;
 		o->worker = (uint64_t)generation << 32 | (slot + 1);
-		o->blocks = m->depth;
-		o->active_blocks = pinned ? m->depth : 0;
-		o->tokens = m->tokens;
+		o->blocks = depth;
+		o->active_blocks = pinned ? depth : 0;
+		o->tokens = tokens;
 		o->reserved = 0;
 	}
+	set->count = count;
 }
 
 enum { GROUPS_AHEAD = 12 }; /* that are fetched before they are needed */
@@ -264,8 +262,7 @@ index_match(const struct kvr *k, const struct kvr_prompt *p, int64_t horizon,
 	struct path path;
 	uint32_t node, here;
 
-	set->count = 0;
-	memset(set->seen, 0, set->words * sizeof(set->seen[0]));
+	found_none(set);
 	index_walk(k, p, p->blocks, &as_it_is, &path);
 	m.depth = path.depth;
 	here = path.inside;

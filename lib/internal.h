@@ -226,7 +226,8 @@ enum gate {
 	GATE_ROLE = 0x3,      /* enum kvr_role */
 	GATE_STATE = 0x30,    /* enum kvr_state << 4 */
 	GATE_BUSY = 0x100,    /* above a threshold */
-	GATE_WEIGHTED = 0x200 /* its weight is not 1 */
+	GATE_WEIGHTED = 0x200, /* its weight is not 1 */
+	GATE_FREE = 0x400     /* the slot is nobody's */
 };
 
 /* The ranks of one name: a worker is overloaded if all of them are busy. */
@@ -598,16 +599,35 @@ struct path {
 	uint32_t steps;  /* links followed to find them */
 };
 /*
- * What a match finds: the overlap of each worker that has any, ready for the
- * caller. `seen` is the set of their slots. The places in `at` are those of
- * the slots in `seen`, once found_index was called.
+ * What a match finds, or a caller has found: overlaps, each worker's once, and
+ * where in the row each slot's is. A place is the number of the set, and below
+ * it the index; places of another number are old: so nothing is to be wiped
+ * before the next match.
  */
 struct found_set {
-	uint32_t count, words;
-	struct kvr_overlap *found; /* [slots] */
-	uint32_t *at;              /* [slots] */
-	uint64_t *seen;            /* [words] */
+	uint32_t count;
+	uint32_t room;                   /* of `rows` */
+	struct kvr_overlap *rows;        /* where a match writes */
+	const struct kvr_overlap *found; /* the same, or the caller's */
+	uint64_t *places;                /* [slots] */
+	uint64_t number;                 /* << 32; never 0 */
+	uint32_t *last;                  /* number that was given */
 };
+
+/* Nobody is found yet. */
+static inline void
+found_none(struct found_set *set)
+{
+	set->count = 0;
+	set->number = (uint64_t)++*set->last << 32;
+}
+
+static inline bool
+found_has(const struct found_set *set, uint32_t slot)
+{
+	return (set->places[slot] ^ set->number) >> 32 == 0;
+}
+
 void index_match(const struct kvr *k, const struct kvr_prompt *p,
     int64_t horizon, struct found_set *set);
 /* How a path is to be inserted; zero but for `want`: as it is. */
@@ -759,7 +779,8 @@ found_of(const struct found_set *set, uint32_t slot)
 {
 	static const struct kvr_overlap none;
 
-	return set_has(set->seen, slot) ? &set->found[set->at[slot]] : &none;
+	return found_has(set, slot) ? &set->found[(uint32_t)set->places[slot]]
+	    : &none;
 }
 
 /* The other way round. */

@@ -218,6 +218,7 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	struct region *r = memory;
 	struct layout layout;
 	struct kvr k;
+	uint32_t i;
 	int error = region_layout(o, bytes, &layout);
 
 	if (error != KVR_OK)
@@ -243,6 +244,8 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
 	memset(k.teams, 0, layout.names * sizeof(struct team));
 	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
+	for (i = 0; i < layout.slots; i++)
+		k.loads.gate[i] = GATE_FREE;
 	names_init(&k);
 	region_empty(&k);
 	seal_close(r);

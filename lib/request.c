@@ -5,29 +5,45 @@
  */
 #include "internal.h"
 
+enum { NUMBERS_LEFT = 64 }; /* more than one call can use: call.c */
+
 /* -------------------------------------------------------- match, route --- */
 
 /*
- * Scratch of the prompt for what a match finds:
- *	overlaps [slots], places [slots], set of slots
+ * Scratch of the prompt for what a match finds: a row of overlaps, and where
+ * in it each slot's is.
  */
 static int
 found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 {
-	size_t slots = k->layout.slots, words = (slots + 63) / 64;
-	size_t places = (slots + 1) / 2 * sizeof(uint64_t);
-	char *memory = prompt_scratch(p, slots * sizeof(*set->found) + places +
-	    words * sizeof(uint64_t));
+	uint32_t slots = k->layout.slots;
+	size_t row = slots * sizeof(*set->rows);
+	size_t places = slots * sizeof(*set->places);
+	char *memory = prompt_scratch(p, row + places);
 
 	if (memory == NULL)
 		return KVR_ENOMEM;
-	set->count = 0;
-	set->words = (uint32_t)words;
-	set->found = (struct kvr_overlap *)(void *)memory;
-	memory += slots * sizeof(*set->found);
-	set->at = (uint32_t *)(void *)memory;
-	set->seen = (uint64_t *)(void *)(memory + places);
+	if (p->found_slots != slots || p->found_number > UINT32_MAX - NUMBERS_LEFT) {
+		memset(memory + row, 0, places);
+		p->found_slots = slots;
+		p->found_number = 0;
+	}
+	set->last = &p->found_number;
+	set->room = slots;
+	set->rows = (struct kvr_overlap *)(void *)memory;
+	set->found = set->rows;
+	set->places = (uint64_t *)(void *)(memory + row);
 	return KVR_OK;
+}
+
+/* Is the caller's array such that it can be written as it is found? */
+static bool
+found_directly(const struct kvr *k, const void *array, size_t element,
+    size_t capacity)
+{
+	return element == sizeof(struct kvr_overlap) &&
+	    capacity >= k->layout.names &&
+	    (uintptr_t)array % _Alignof(struct kvr_overlap) == 0;
 }
 
 static void
@@ -38,10 +54,6 @@ overlaps_write(const struct found_set *set, void *out, size_t element,
 	size_t length = element < sizeof(*set->found) ? element
 	    : sizeof(*set->found);
 
-	if (element == sizeof(*set->found) && n > 0) {
-		memcpy(out, set->found, n * element);
-		return;
-	}
 	for (i = 0; i < n; i++)
 		memcpy((char *)out + i * element, &set->found[i], length);
 }
@@ -52,6 +64,7 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 {
 	struct call c = { 0 };
 	struct found_set set;
+	bool directly;
 	int error = call_prompt(k, p);
 
 	if (error == KVR_OK && (count == NULL || (capacity > 0 &&
@@ -61,6 +74,11 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 		error = found_begin(k, p, &set);
 	if (error != KVR_OK)
 		return error;
+	directly = found_directly(k, out, element, capacity);
+	if (directly) {
+		set.rows = out;
+		set.room = k->layout.names;
+	}
 	do {
 		error = call_look(k, &c, now, 0);
 		if (error != KVR_OK)
@@ -68,7 +86,8 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 		index_match(k, p, horizon_at(k, c.now), &set);
 	} while (!call_looked(k, &c));
 	*count = set.count;
-	overlaps_write(&set, out, element, capacity);
+	if (!directly)
+		overlaps_write(&set, out, element, capacity);
 	return KVR_OK;
 }
 
@@ -149,28 +168,49 @@ kvr_route(const struct kvr *k, struct kvr_prompt *p,
 	return error;
 }
 
-/* The caller's overlaps; those of workers that are gone are skipped. */
+/* Copies the caller's overlaps, each as far as both sides know it. */
 static void
-found_given(const struct kvr *k, const char *overlaps, size_t element,
+found_copy(const struct kvr *k, const char *overlaps, size_t element,
     size_t n, struct found_set *set)
 {
+	size_t i, length = element < sizeof(*set->rows) ? element
+	    : sizeof(*set->rows);
 	struct kvr_overlap o;
-	size_t i, length = element < sizeof(o) ? element : sizeof(o);
 	uint32_t slot;
 
 	memset(&o, 0, sizeof(o));
-	memset(set->seen, 0, set->words * sizeof(set->seen[0]));
-	set->count = 0;
 	for (i = 0; i < n; i++) {
 		memcpy(&o, overlaps + i * element, length);
 		if (!worker_slot(k, o.worker, &slot))
 			continue;
-		if (!set_has(set->seen, slot)) {
-			set_add(set->seen, slot);
-			set->at[slot] = set->count++;
-		}
-		set->found[set->at[slot]] = o;
+		if (!found_has(set, slot))
+			set->places[slot] = set->number | set->count++;
+		set->rows[(uint32_t)set->places[slot]] = o;
 	}
+}
+
+/*
+ * The caller's overlaps; those of workers that are gone are in no place, and
+ * of two of one worker the later counts.
+ */
+static void
+found_given(const struct kvr *k, const struct kvr_overlap *overlaps,
+    size_t element, size_t n, struct found_set *set)
+{
+	uint32_t slot, i;
+
+	found_none(set);
+	if (element != sizeof(*overlaps) || n > UINT32_MAX ||
+	    (uintptr_t)overlaps % _Alignof(struct kvr_overlap) != 0) {
+		set->found = set->rows;
+		found_copy(k, (const char *)overlaps, element, n, set);
+		return;
+	}
+	set->found = overlaps;
+	set->count = (uint32_t)n;
+	for (i = 0; i < set->count; i++)
+		if (worker_slot(k, overlaps[i].worker, &slot))
+			set->places[slot] = set->number | i;
 }
 
 int
@@ -193,7 +233,7 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 		looked = call_look(k, &c, now, r.flags & KVR_NOWAIT);
 		if (looked != KVR_OK)
 			return looked;
-		found_given(k, (const char *)overlaps, element, n, &set);
+		found_given(k, overlaps, element, n, &set);
 		error = route_choose(k, p, &r, &set, &choice);
 	} while (!call_looked(k, &c));
 	if (error == KVR_OK)

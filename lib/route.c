@@ -88,7 +88,8 @@ simplify(struct route *t)
 	t->decay = (r->flags & KVR_IGNORE_PREFILL) != 0 ? 0
 	    : t->policy.overlap_decay;
 	t->plain = (r->flags & ignore) == 0 && r->n_preferences == 0 &&
-	    !(t->decay > 0) && t->per_token != 0;
+	    r->stage != KVR_STAGE_DECODE && !(t->decay > 0) &&
+	    t->per_token != 0;
 }
 
 int
@@ -127,9 +128,10 @@ route_verdict(const struct route *t, uint32_t slot)
 /* The best so far. */
 struct best {
 	double cost;
-	uint64_t lot;
+	uint64_t lot;  /* its own, once it has had to draw one */
 	uint32_t slot;
-	bool shared; /* by several, of the same cost */
+	bool shared;   /* by several, of the same cost */
+	bool drawn;
 };
 
 /* Below 0: a is less loaded; above 0: b is. */
@@ -150,32 +152,50 @@ compare_load(const struct loads *l, uint32_t a, uint32_t b)
 	return x < y ? -1 : x > y;
 }
 
+static uint64_t
+lot_of(const struct route *t, uint32_t slot)
+{
+	return mix(t->digest ^ look(t->k->loads.identity[slot]));
+}
+
 /*
- * The least cost among some; equal costs go to the least loaded, then to
- * whom this prompt's hash falls to: neither an order of workers nor a number
- * that another router does not know. The order of asking makes no difference.
+ * Equal costs go to the least loaded, then to whom this prompt's hash falls
+ * to: neither an order of workers nor a number that another router does not
+ * know. The order of asking makes no difference.
  */
+static void
+consider_equal(const struct route *t, struct best *best, uint32_t slot)
+{
+	int order = compare_load(&t->k->loads, slot, best->slot);
+	uint64_t lot;
+
+	best->shared = true;
+	if (order > 0)
+		return;
+	if (order == 0) {
+		if (!best->drawn)
+			best->lot = lot_of(t, best->slot);
+		best->drawn = true;
+		lot = lot_of(t, slot);
+		if (lot >= best->lot)
+			return;
+		best->lot = lot;
+	} else {
+		best->drawn = false;
+	}
+	best->slot = slot;
+}
+
 INLINE void
 consider(const struct route *t, struct best *best, uint32_t slot, double cost)
 {
-	const struct loads *l = &t->k->loads;
-	uint64_t lot;
-	int order;
-
-	if (cost > best->cost)
-		return;
-	lot = mix(t->digest ^ look(l->identity[slot]));
 	if (cost < best->cost) {
-		best->shared = false;
-	} else {
-		best->shared = true;
-		order = compare_load(l, slot, best->slot);
-		if (order > 0 || (order == 0 && lot >= best->lot))
-			return;
+		best->cost = cost;
+		best->slot = slot;
+		best->shared = best->drawn = false;
+	} else if (cost == best->cost) {
+		consider_equal(t, best, slot);
 	}
-	best->cost = cost;
-	best->slot = slot;
-	best->lot = lot;
 }
 
 static void
@@ -191,7 +211,7 @@ take_least(const struct route *t, const uint64_t *among,
     double (*cost_of)(const struct route *, uint32_t), struct choice *out)
 {
 	struct set_walk w = set_walk(among, t->words);
-	struct best best = { 2 * COST_MAX, 0, 0, false };
+	struct best best = { 2 * COST_MAX, 0, 0, false, false };
 	uint32_t slot;
 
 	while (set_next(&w, &slot))
@@ -334,45 +354,37 @@ disliking(const struct kvr_request *r, uint64_t taints)
  * Prefill there would be, in blocks, this request's cached ones among them.
  * An overlap longer than the prompt, if there is one, counts as tokens too.
  */
-INLINE double
-raw_prefill(const struct route *t, double prefill, uint32_t overlap,
-    bool plain)
+static double
+raw_prefill(const struct route *t, double prefill, uint32_t overlap)
 {
 	double tokens = prefill + (double)(overlap <= t->whole_blocks
 	    ? t->tokens : prompt_blocks_tokens(t->p, overlap));
 
-	if (plain)
-		return tokens * t->per_token;
 	return (t->request.flags & KVR_IGNORE_PREFILL) != 0 ? 0
 	    : in_blocks(t, tokens);
 }
 
-/*
- * plain: the usual case, known when this is compiled, in which some parts
- * are absent. What is left is the same to the bit.
- */
-INLINE double
-dynamo_sum(const struct route *t, uint32_t slot, const struct kvr_overlap *o,
-    bool plain)
+static double
+dynamo_cost(const struct route *t, uint32_t slot)
 {
 	const struct loads *l = &t->k->loads;
 	const struct kvr_request *r = &t->request;
+	const struct kvr_overlap *o = found_of(t->set, slot);
 	double prefill = look_double(&l->prefill[slot]), weight;
 	double credit, decode, cost;
 
-	credit = r->overlap_credit * (plain ? 1 : decayed(t, prefill)) *
-	    (double)o->blocks;
+	credit = r->overlap_credit * decayed(t, prefill) * (double)o->blocks;
 	decode = look_double(&l->blocks[slot]) +
 	    (double)route_new_blocks(t->p, r, o);
-	if (!plain && r->stage == KVR_STAGE_DECODE)
+	if (r->stage == KVR_STAGE_DECODE)
 		cost = above_zero(decode - credit);
 	else
 		cost = r->prefill_scale * above_zero(raw_prefill(t, prefill,
-		    o->blocks, plain) - credit) + decode;
+		    o->blocks) - credit) + decode;
 	cost += t->policy.request_weight * (double)look(l->requests[slot]);
-	if (!plain && r->n_preferences != 0)
+	if (r->n_preferences != 0)
 		cost *= disliking(r, look(t->k->slots[slot].taints));
-	if (!plain && t->weighted) {
+	if (t->weighted) {
 		weight = look_double(&t->k->slots[slot].weight);
 		if (weight != 1)
 			cost /= weight;
@@ -380,37 +392,83 @@ dynamo_sum(const struct route *t, uint32_t slot, const struct kvr_overlap *o,
 	return cost <= COST_MAX ? cost : COST_MAX;
 }
 
-static double
-dynamo_cost(const struct route *t, uint32_t slot)
+/*
+ * The usual case, in which most parts of the sum are absent; what is left is
+ * the same to the bit. What does not differ between workers:
+ */
+struct plain {
+	double tokens, per_token, scale, credit, per_request;
+};
+
+INLINE double
+plain_sum(struct plain s, double prefill, double overlap, double decode,
+    double requests)
 {
-	return dynamo_sum(t, slot, found_of(t->set, slot), false);
+	double cost = s.scale * above_zero((prefill + s.tokens) *
+	    s.per_token - s.credit * overlap) + decode;
+
+	cost += s.per_request * requests;
+	return cost <= COST_MAX ? cost : COST_MAX;
+}
+
+static double
+plain_cost(const struct route *t, struct plain s, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	const struct loads *l = &t->k->loads;
+
+	if (o->blocks > t->whole_blocks)
+		s.tokens = (double)prompt_blocks_tokens(t->p, o->blocks);
+	return plain_sum(s, look_double(&l->prefill[slot]), o->blocks,
+	    look_double(&l->blocks[slot]) +
+	    (double)route_new_blocks(t->p, &t->request, o),
+	    (double)look(l->requests[slot]));
 }
 
 /*
- * The usual case: first those with an overlap, of whom one will be taken most
- * often; then the others, for whom all but the loads is the same.
+ * Of those without overlap none costs less than one without load would. Who
+ * has some costs hardly ever more with it than without, so it is looked up
+ * for the few alone who would be the best without.
  */
+static void
+plain_rest(const struct route *t, struct plain s, struct best *best)
+{
+	const struct loads *l = &t->k->loads;
+	struct set_walk w = set_walk(t->take, t->words);
+	const double blocks = t->p->blocks;
+	double cost;
+	uint32_t slot;
+
+	if (plain_sum(s, 0, 0, blocks, 0) > best->cost)
+		return;
+	while (set_next(&w, &slot)) {
+		cost = plain_sum(s, look_double(&l->prefill[slot]), 0,
+		    look_double(&l->blocks[slot]) + blocks,
+		    (double)look(l->requests[slot]));
+		if (cost <= best->cost && !found_has(t->set, slot))
+			consider(t, best, slot, cost);
+	}
+}
+
+/* First those with an overlap: most often one of them is taken. */
 static void
 dynamo_take_plain(const struct route *t, struct choice *out)
 {
-	static const struct kvr_overlap none;
-	const struct kvr_overlap *o = t->set->found;
-	struct best best = { 2 * COST_MAX, 0, 0, false };
-	uint64_t rest[ROUTE_WORDS];
-	struct set_walk w;
+	const struct kvr_request *r = &t->request;
+	const struct plain s = { (double)t->tokens, t->per_token,
+	    r->prefill_scale, r->overlap_credit, t->policy.request_weight };
+	const struct found_set *set = t->set;
+	struct best best = { 2 * COST_MAX, 0, 0, false, false };
 	uint32_t i, slot;
 
-	for (i = 0; i < t->set->count; i++) {
-		slot = found_slot(&o[i]);
-		if (slot < t->slots && set_has(t->take, slot))
+	for (i = 0; i < set->count; i++) {
+		slot = found_slot(&set->found[i]);
+		if (slot < t->slots && set_has(t->take, slot) &&
+		    set->places[slot] == (set->number | i))
 			consider(t, &best, slot,
-			    dynamo_sum(t, slot, &o[i], true));
+			    plain_cost(t, s, slot, &set->found[i]));
 	}
-	for (i = 0; i < t->words; i++)
-		rest[i] = t->take[i] & ~t->set->seen[i];
-	w = set_walk(rest, t->words);
-	while (set_next(&w, &slot))
-		consider(t, &best, slot, dynamo_sum(t, slot, &none, true));
+	plain_rest(t, s, &best);
 	take_best(&best, out);
 }
 

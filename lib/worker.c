@@ -216,6 +216,25 @@ struct incarnation {
 	uint32_t name, rank, team;
 };
 
+/* What a choice reads of the slot becomes what the slot says. */
+static void
+worker_publish(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t gate = s->role | (uint32_t)s->state << 4;
+
+	if (!slot_in_use(k, slot))
+		gate |= GATE_FREE;
+	if (slot_busy(s))
+		gate |= GATE_BUSY;
+	if (s->weight != 1)
+		gate |= GATE_WEIGHTED;
+	put(k->loads.gate[slot], gate);
+	put_double(&k->loads.prefill[slot], (double)s->prefill);
+	put_double(&k->loads.blocks[slot], (double)s->blocks);
+	put(k->loads.requests[slot], s->requests);
+}
+
 /*
  * A worker begins, or goes on, in this slot. Should the
  * writer die, one store decides: of a new worker, whose name points here
@@ -237,12 +256,14 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	put(k->generations[slot], k->generations[slot] + 1);
 	atomic_signal_fence(memory_order_seq_cst);
 	name_at(k, s->name)->slot = (uint16_t)slot;
+	worker_publish(k, slot);
 }
 
 static void
 slot_retire(struct kvr *k, uint32_t slot)
 {
 	put(k->generations[slot], k->generations[slot] + 1);
+	worker_publish(k, slot);
 	team_leave(k, slot);
 	slot_void(k, slot);
 }
@@ -399,23 +420,6 @@ threshold_check(struct kvr *k, uint32_t slot)
 		s->latch = 0;
 }
 
-/* What a choice reads of the slot becomes what the slot says. */
-static void
-worker_publish(struct kvr *k, uint32_t slot)
-{
-	const struct slot *s = slot_at(k, slot);
-	uint32_t gate = s->role | (uint32_t)s->state << 4;
-
-	if (slot_busy(s))
-		gate |= GATE_BUSY;
-	if (s->weight != 1)
-		gate |= GATE_WEIGHTED;
-	put(k->loads.gate[slot], gate);
-	put_double(&k->loads.prefill[slot], (double)s->prefill);
-	put_double(&k->loads.blocks[slot], (double)s->blocks);
-	put(k->loads.requests[slot], s->requests);
-}
-
 /* To be called after every change of a slot's facts or load. */
 void
 worker_recount(struct kvr *k, uint32_t slot)
@@ -486,6 +490,7 @@ worker_mend(struct kvr *k)
 		}
 		put(k->generations[i],
 		    k->generations[i] + (k->generations[i] & 1));
+		worker_publish(k, i);
 		s->name = r->slot_free;
 		r->slot_free = i + 1;
 	}

@@ -63,13 +63,12 @@ scene_of(uint32_t workers)
 	(void)kvr_request_init(&s->r, sizeof(s->r));
 	for (i = 0; i < workers; i++)
 		worker_make(i);
-	/* what stands in `at` for a slot without overlap must not matter */
+	/* old places of slots without overlap must not matter */
 	for (i = 0; i < SCENE_SLOTS; i++)
-		s->at[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? i : UINT32_MAX;
+		s->places[i] = i % 3 == 0 ? 0 : UINT64_C(6) << 32 | i;
 	s->set.found = s->found;
-	s->set.at = s->at;
-	s->set.seen = s->seen;
-	s->set.words = (SCENE_SLOTS + 63) / 64;
+	s->set.places = s->places;
+	s->set.number = UINT64_C(7) << 32;
 	s->p.rule.block_size = 16;
 	s->p.closed = 1;
 	s->p.sequence = s->sequence;
@@ -100,8 +99,7 @@ scene_overlap(uint32_t slot, uint32_t blocks, uint32_t active)
 {
 	struct kvr_overlap *o = &scene.found[scene.set.count];
 
-	scene.at[slot] = scene.set.count++;
-	set_add(scene.seen, slot);
+	scene.places[slot] = scene.set.number | scene.set.count++;
 	o->worker = scene_id(slot);
 	o->blocks = blocks;
 	o->active_blocks = active;
@@ -144,7 +142,8 @@ publish(void)
 		s->requests[i] = p->requests;
 		s->gate[i] = p->role | (uint32_t)p->state << 4 |
 		    (busy ? GATE_BUSY : 0u) |
-		    (p->weight != 1 ? GATE_WEIGHTED : 0u);
+		    (p->weight != 1 ? GATE_WEIGHTED : 0u) |
+		    (s->generations[i] % 2 == 0 ? GATE_FREE : 0u);
 		if (i < s->region.slots_used)
 			publish_team(i);
 	}

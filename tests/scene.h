@@ -18,7 +18,8 @@ struct scene {
 	struct slot slots[SCENE_SLOTS];
 	double prefill[SCENE_SLOTS], load_blocks[SCENE_SLOTS];
 	uint64_t identity[SCENE_SLOTS];
-	uint32_t requests[SCENE_SLOTS], gate[SCENE_SLOTS];
+	uint32_t requests[SCENE_SLOTS];
+	_Alignas(8) uint32_t gate[SCENE_SLOTS];
 	struct team teams[SCENE_SLOTS];
 	uint32_t generations[SCENE_SLOTS];
 	struct name names[SCENE_SLOTS];
@@ -28,8 +29,7 @@ struct scene {
 	uint64_t allowed[2 * SCENE_SLOTS];
 	struct kvr_request r;        /* as a caller would give it */
 	struct kvr_overlap found[SCENE_SLOTS];
-	uint32_t at[SCENE_SLOTS];
-	uint64_t seen[(SCENE_SLOTS + 63) / 64];
+	uint64_t places[SCENE_SLOTS];
 	struct found_set set;
 	struct route t;              /* by scene_begin */
 	struct choice c;             /* by scene_choose */
