@@ -181,48 +181,51 @@ match_pinned(struct matching *m, uint32_t slot)
 }
 
 /* The live of some pairs. Who was met before was met deeper. */
-static void
+static inline void
 match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
     uint32_t pairs)
 {
-	const struct kvr *k = m->k;
 	struct found_set *set = m->set;
-	uint32_t i, slots = k->layout.slots, count = set->count;
-	const uint32_t depth = m->depth, tokens = m->tokens;
+	uint32_t count = set->count, i;
+	struct kvr_overlap *o = &set->rows[count];
+	const uint32_t *generations = m->k->generations;
+	const uint32_t slots = m->k->layout.slots;
+	const uint32_t depth = m->depth, tokens = m->tokens, room = set->room;
+	const uint64_t number = set->number;
+	const int64_t horizon = m->horizon;
+	uint64_t *places = set->places;
 
 	for (i = 0; i < pairs; i++) {
 		uint32_t word = look(words[i]), slot = word & WORD_SLOT;
 		bool pinned = (word & WORD_PINNED) != 0;
-		struct kvr_overlap *o = &set->rows[count];
 		uint32_t generation;
 
-		if (((look(stamps[i]) > m->horizon) | pinned) == 0 ||
+		if (((look(stamps[i]) > horizon) | pinned) == 0 ||
 		    slot >= slots)
 			continue;
-		if (found_has(set, slot)) {
+		if ((places[slot] ^ number) >> 32 == 0) {
 			if (pinned)
 				match_pinned(m, slot);
 			continue;
 		}
-		generation = look(k->generations[slot]);
-		if ((generation & 1) == 0 || count == set->room)
+		generation = look(generations[slot]);
+		if ((generation & 1) == 0 || count == room)
 			continue;
-		set->places[slot] = set->number | count++;
+		places[slot] = number | count++;
 		o->worker = (uint64_t)generation << 32 | (slot + 1);
 		o->blocks = depth;
 		o->active_blocks = pinned ? depth : 0;
 		o->tokens = tokens;
 		o->reserved = 0;
+		o++;
 	}
 	set->count = count;
 }
 
-enum { GROUPS_AHEAD = 12 }; /* that are fetched before they are needed */
-
 static void
 match_node(struct matching *m, const struct node *n)
 {
-	uint32_t holders = node_holders(m->k, n), pairs, i;
+	uint32_t holders = node_holders(m->k, n), pairs;
 	struct groups at = groups_of(n, holders);
 	const struct group *g;
 
@@ -230,15 +233,8 @@ match_node(struct matching *m, const struct node *n)
 		match_pairs(m, &n->word, &n->stamp, 1);
 		return;
 	}
-	for (i = 0; i < GROUPS_AHEAD && i * PAIRS < holders; i++)
-		__builtin_prefetch(cell_at(m->k, links_at(m->k, at.top,
-		    at.level, i)));
-	while ((pairs = groups_next(m->k, &at, &g)) > 0) {
-		if (at.left > GROUPS_AHEAD * PAIRS)
-			__builtin_prefetch(cell_at(m->k, links_at(m->k, at.top,
-			    at.level, at.i + GROUPS_AHEAD)));
+	while ((pairs = groups_next(m->k, &at, &g)) > 0)
 		match_pairs(m, g->word, g->stamp, pairs);
-	}
 }
 
 static uint32_t

@@ -562,15 +562,17 @@ uint32_t pairs_cells_to_add(uint32_t holders);
  *	struct groups at = groups_of(n, look(n->holders));
  *	while ((n_pairs = groups_next(k, &at, &g)) > 0)
  *		use(g->word, g->stamp, n_pairs);
+ * All that hang from one piece of links are asked for as it is reached.
  */
 struct groups {
 	uint32_t top, level, i, left;
+	const uint32_t *links; /* of 16 groups, the i-th among them */
 };
 
 static inline struct groups
 groups_of(const struct node *n, uint32_t holders)
 {
-	struct groups at = { look(n->holds), 0, 0, holders };
+	struct groups at = { look(n->holds), 0, 0, holders, &n->holds };
 	uint32_t groups = (holders + PAIRS - 1) / PAIRS;
 
 	for (; groups > 1; groups = (groups + PIECE - 1) / PIECE)
@@ -578,13 +580,26 @@ groups_of(const struct node *n, uint32_t holders)
 	return at;
 }
 
+static inline void
+groups_ahead(const struct kvr *k, struct groups *at)
+{
+	uint32_t i;
+
+	at->links = cell_at(k, links_at(k, at->top, at->level - 1,
+	    at->i / PIECE))->piece;
+	for (i = 0; i < PIECE && i * PAIRS < at->left; i++)
+		__builtin_prefetch(cell_at(k, look(at->links[i])));
+}
+
 static inline uint32_t
 groups_next(const struct kvr *k, struct groups *at, const struct group **g)
 {
 	uint32_t pairs = at->left < PAIRS ? at->left : PAIRS;
 
+	if (pairs > 0 && at->level > 0 && at->i % PIECE == 0)
+		groups_ahead(k, at);
 	if (pairs > 0)
-		*g = &cell_at(k, links_at(k, at->top, at->level, at->i))->group;
+		*g = &cell_at(k, look(at->links[at->i % PIECE]))->group;
 	at->i++;
 	at->left -= pairs;
 	return pairs;
@@ -666,7 +681,6 @@ uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
 
 /* worker.c: slots, names, facts, loads */
 uint64_t worker_id(const struct kvr *k, uint32_t slot);
-bool worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot);
 bool worker_find(const struct kvr *k, const char *name, size_t length,
     uint32_t rank, uint32_t *slot);
 int worker_add(struct kvr *k, const char *name, size_t length,
@@ -682,6 +696,19 @@ bool worker_overloaded(const struct kvr *k, uint32_t slot);
 void worker_remove(struct kvr *k, uint32_t slot);
 void worker_mend(struct kvr *k);
 int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
+
+/* False if the id is not, or no longer, that of a worker. */
+static inline bool
+worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
+{
+	uint32_t i = (uint32_t)id - 1, generation;
+
+	if (i >= k->layout.slots)
+		return false;
+	generation = look(k->generations[i]);
+	*slot = i;
+	return (generation & 1) != 0 && generation == id >> 32;
+}
 
 /* lease.c: requests in flight */
 uint32_t lease_find(const struct kvr *k, uint64_t number);
@@ -735,7 +762,7 @@ struct route {
 	double per_token;             /* 1 / block where that is exact, or 0 */
 	double request_blocks;        /* tokens in blocks, rounded up */
 	double decay;                 /* of overlap credit; 0: none */
-	bool plain;                   /* only the usual parts of a cost */
+	bool usual;                   /* only the usual parts of a cost */
 	bool weighted;                /* somebody's weight is not 1 */
 	uint32_t eligible;
 	uint32_t overloaded;          /* eligible but for their load */

@@ -87,7 +87,7 @@ simplify(struct route *t)
 
 	t->decay = (r->flags & KVR_IGNORE_PREFILL) != 0 ? 0
 	    : t->policy.overlap_decay;
-	t->plain = (r->flags & ignore) == 0 && r->n_preferences == 0 &&
+	t->usual = (r->flags & ignore) == 0 && r->n_preferences == 0 &&
 	    r->stage != KVR_STAGE_DECODE && !(t->decay > 0) &&
 	    t->per_token != 0;
 }
@@ -112,7 +112,7 @@ route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
 	simplify(t);
 	error = eligible_find(t, slots);
 	if (error == 0)
-		t->plain = t->plain && !t->weighted;
+		t->usual = t->usual && !t->weighted;
 	return error;
 }
 
@@ -394,81 +394,107 @@ dynamo_cost(const struct route *t, uint32_t slot)
 
 /*
  * The usual case, in which most parts of the sum are absent; what is left is
- * the same to the bit. What does not differ between workers:
+ * the same to the bit. Workers with the same overlap differ by their loads
+ * alone, and none of them costs less than one without load would.
  */
-struct plain {
-	double tokens, per_token, scale, credit, per_request;
+struct share {
+	double tokens; /* of prefill that the request brings */
+	double credit; /* blocks of prefill that the overlap saves */
+	double decode; /* blocks of decode that the request brings */
+	double least;  /* that a worker can cost */
+};
+
+struct usual {
+	double scale, per_token, per_request;
 };
 
 INLINE double
-plain_sum(struct plain s, double prefill, double overlap, double decode,
+usual_sum(struct usual u, struct share s, double prefill, double blocks,
     double requests)
 {
-	double cost = s.scale * above_zero((prefill + s.tokens) *
-	    s.per_token - s.credit * overlap) + decode;
+	double cost = u.scale * above_zero((prefill + s.tokens) *
+	    u.per_token - s.credit) + (blocks + s.decode);
 
-	cost += s.per_request * requests;
+	cost += u.per_request * requests;
 	return cost <= COST_MAX ? cost : COST_MAX;
 }
 
-static double
-plain_cost(const struct route *t, struct plain s, uint32_t slot,
-    const struct kvr_overlap *o)
+INLINE double
+usual_cost(const struct loads *l, struct usual u, struct share s,
+    uint32_t slot)
 {
-	const struct loads *l = &t->k->loads;
+	return usual_sum(u, s, look_double(&l->prefill[slot]),
+	    look_double(&l->blocks[slot]), (double)look(l->requests[slot]));
+}
 
-	if (o->blocks > t->whole_blocks)
-		s.tokens = (double)prompt_blocks_tokens(t->p, o->blocks);
-	return plain_sum(s, look_double(&l->prefill[slot]), o->blocks,
-	    look_double(&l->blocks[slot]) +
-	    (double)route_new_blocks(t->p, &t->request, o),
-	    (double)look(l->requests[slot]));
+static struct share
+share_of(const struct route *t, struct usual u, const struct kvr_overlap *o)
+{
+	struct share s;
+
+	s.tokens = (double)(o->blocks <= t->whole_blocks ? t->tokens
+	    : prompt_blocks_tokens(t->p, o->blocks));
+	s.credit = t->request.overlap_credit * (double)o->blocks;
+	s.decode = (double)route_new_blocks(t->p, &t->request, o);
+	s.least = usual_sum(u, s, 0, 0, 0);
+	return s;
+}
+
+/* Those with an overlap. The deepest come first, so most others are passed. */
+static void
+usual_found(const struct route *t, struct usual u, struct best *best)
+{
+	const struct kvr_overlap *o = t->set->found;
+	const uint64_t *places = t->set->places, number = t->set->number;
+	const struct loads l = t->k->loads;
+	uint32_t count = t->set->count, i, slot;
+	struct share s = { 0, 0, 0, 0 };
+
+	for (i = 0; i < count; i++, o++) {
+		if (i == 0 || o->blocks != o[-1].blocks ||
+		    o->active_blocks != o[-1].active_blocks)
+			s = share_of(t, u, o);
+		if (s.least > best->cost)
+			continue;
+		slot = found_slot(o);
+		if (slot < t->slots && set_has(t->take, slot) &&
+		    places[slot] == (number | i))
+			consider(t, best, slot, usual_cost(&l, u, s, slot));
+	}
 }
 
 /*
- * Of those without overlap none costs less than one without load would. Who
- * has some costs hardly ever more with it than without, so it is looked up
- * for the few alone who would be the best without.
+ * And those without. Who has an overlap costs hardly ever more with it, so it
+ * is looked for only if he would be the best without.
  */
 static void
-plain_rest(const struct route *t, struct plain s, struct best *best)
+usual_rest(const struct route *t, struct usual u, struct best *best)
 {
-	const struct loads *l = &t->k->loads;
+	static const struct kvr_overlap none;
+	const struct share s = share_of(t, u, &none);
+	const struct loads l = t->k->loads;
 	struct set_walk w = set_walk(t->take, t->words);
-	const double blocks = t->p->blocks;
-	double cost;
 	uint32_t slot;
+	double cost;
 
-	if (plain_sum(s, 0, 0, blocks, 0) > best->cost)
+	if (s.least > best->cost)
 		return;
 	while (set_next(&w, &slot)) {
-		cost = plain_sum(s, look_double(&l->prefill[slot]), 0,
-		    look_double(&l->blocks[slot]) + blocks,
-		    (double)look(l->requests[slot]));
+		cost = usual_cost(&l, u, s, slot);
 		if (cost <= best->cost && !found_has(t->set, slot))
 			consider(t, best, slot, cost);
 	}
 }
 
-/* First those with an overlap: most often one of them is taken. */
 static void
-dynamo_take_plain(const struct route *t, struct choice *out)
+dynamo_take_usual(const struct route *t, struct choice *out)
 {
-	const struct kvr_request *r = &t->request;
-	const struct plain s = { (double)t->tokens, t->per_token,
-	    r->prefill_scale, r->overlap_credit, t->policy.request_weight };
-	const struct found_set *set = t->set;
+	const struct usual u = { t->request.prefill_scale, t->per_token,
+	    t->policy.request_weight };
 	struct best best = { 2 * COST_MAX, 0, 0, false, false };
-	uint32_t i, slot;
 
-	for (i = 0; i < set->count; i++) {
-		slot = found_slot(&set->found[i]);
-		if (slot < t->slots && set_has(t->take, slot) &&
-		    set->places[slot] == (set->number | i))
-			consider(t, &best, slot,
-			    plain_cost(t, s, slot, &set->found[i]));
-	}
-	plain_rest(t, s, &best);
+	usual_found(t, u, &best);
+	usual_rest(t, u, &best);
 	take_best(&best, out);
 }
 
@@ -477,8 +503,8 @@ dynamo_take(const struct route *t, struct choice *out)
 {
 	if (t->request.temperature > 0)
 		take_sampled(t, dynamo_cost, out);
-	else if (t->plain)
-		dynamo_take_plain(t, out);
+	else if (t->usual)
+		dynamo_take_usual(t, out);
 	else
 		take_least(t, t->take, dynamo_cost, out);
 }

@@ -26,19 +26,6 @@ worker_id(const struct kvr *k, uint32_t slot)
 	return (uint64_t)look(k->generations[slot]) << 32 | (slot + 1);
 }
 
-/* False if the id is not, or no longer, that of a worker. */
-bool
-worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
-{
-	uint32_t i = (uint32_t)id - 1;
-
-	if (!slot_in_use(k, i) ||
-	    look(k->generations[i]) != (uint32_t)(id >> 32))
-		return false;
-	*slot = i;
-	return true;
-}
-
 /* --------------------------------------------------------------- names --- */
 
 static struct name *
