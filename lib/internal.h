@@ -576,6 +576,7 @@ struct path {
  */
 struct found_set {
 	uint32_t count, words;
+	uint32_t steps;            /* links that were followed */
 	struct kvr_overlap *found; /* [slots] */
 	uint32_t *at;              /* [slots] */
 	uint64_t *seen;            /* [words] */

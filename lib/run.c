@@ -233,6 +233,7 @@ run_append_run(struct kvr *k, struct node *n, const struct node *from,
 		    &link);
 		const uint32_t *source = run_bottom(k, from, position);
 
+		k->region->counts.steps++;
 		part = PIECE - position % PIECE;
 		if (part > room)
 			part = room;
