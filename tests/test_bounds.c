@@ -557,7 +557,7 @@ START_TEST(chain_to_be_merged)
 	uint64_t steps = 0, most = 0;
 	struct kvr_stats s;
 
-	big_region(64 << 20, 1, TTL);
+	big_region(64 << 20, 2, TTL);
 	for (i = 1; i < n; i++) {
 		say_long(i + 1, i, 1);
 		ck_assert_int_eq(kvr_observe(k, p, worker[0], 1, 0, NULL),
@@ -567,6 +567,10 @@ START_TEST(chain_to_be_merged)
 	(void)do_observe(worker[0], 2);
 	(void)do_expire(UINT32_MAX, 1 + TTL);
 	ck_assert_uint_eq(stats().nodes, n);
+	/* requests that come and go on that path, here and elsewhere */
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(do_on_lease(ABORT,
+		    do_reserve(worker[i], 0, 1 + TTL), 1 + TTL), KVR_OK);
 	for (i = 0; i < n; i++) {
 		s = do_observe(worker[0], 1 + TTL);
 		steps += s.most_steps;
