@@ -554,7 +554,7 @@ END_TEST
 START_TEST(chain_to_be_merged)
 {
 	uint32_t n = (uint32_t)test_amount(3000), i;
-	uint64_t steps = 0, most = 0;
+	uint64_t most = 0;
 	struct kvr_stats s;
 
 	big_region(64 << 20, 2, TTL);
@@ -573,7 +573,6 @@ START_TEST(chain_to_be_merged)
 		    do_reserve(worker[i], 0, 1 + TTL), 1 + TTL), KVR_OK);
 	for (i = 0; i < n; i++) {
 		s = do_observe(worker[0], 1 + TTL);
-		steps += s.most_steps;
 		if (s.most_cells > most)
 			most = s.most_cells;
 	}
