@@ -571,10 +571,14 @@ struct kvr_stats {
 	uint64_t dropped;           /* writes that KVR_NOWAIT gave up */
 	uint64_t retried;           /* reads begun anew: a write came between */
 	uint64_t locked;            /* reads that took the lock in the end */
-	/* the most that one writing call ever did: */
+	/*
+	 * The most that one writing call ever did. Bounds, in terms of the
+	 * call's own sizes alone, are in kvroute(7), "What a call costs".
+	 */
 	uint64_t most_steps;        /* links followed from cell to cell */
 	uint64_t most_cells;        /* taken */
-	uint64_t most_reclaimed;    /* entries expired, evicted or voided */
+	uint64_t most_reclaimed;    /* entries expired, evicted or voided, */
+	                            /* and pinned ones that were passed over */
 };
 int kvr_stats(const struct kvr *k, struct kvr_stats *out);
 

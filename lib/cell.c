@@ -179,8 +179,11 @@ bucket(const uint64_t *key, uint64_t a, uint32_t b, uint32_t buckets)
 {
 	uint64_t h = key[0] + key[1] * (uint32_t)a + key[2] * (a >> 32) +
 	    key[3] * b;
+	uint32_t x = (uint32_t)(h >> 32);
 
-	return (uint32_t)(((h >> 32) * buckets) >> 32);
+	/* keys at even distances would crowd: one to one, so as fair as before */
+	x = (x ^ x >> 16) * UINT32_C(0x9e3779b1);
+	return (uint32_t)(((uint64_t)x * buckets) >> 32);
 }
 
 uint32_t

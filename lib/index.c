@@ -39,12 +39,17 @@
  * COST. A match: the nodes on the path, and the holds on them. A run that
  * matches whole is one comparison, of the 64-bit hash at its end; else the
  * parting is found by bisection. An insertion: the nodes, the new blocks, and
- * for a split the holders of the node that is split.
+ * for a split the holders of the node that is split, and the blocks of its
+ * shorter part, which are no more than the prompt's. Merging a long chain of
+ * short nodes from its end copies the same blocks again and again; so one
+ * refresh copies only so many, and the next ones do the rest. The formulas are
+ * in kvroute(7), and tests/test_bounds.c holds every call to them.
  */
 #include "internal.h"
 
 enum {
-	MERGE_BLOCKS = 1024, /* at most so many are copied by one merge */
+	MERGE_BLOCKS = 1024, /* at most so many are copied by one merge, */
+	MERGE_STAMP = 16 * MERGE_BLOCKS, /* by all along one path, */
 	MERGE_HOLDERS = 8    /* and so many holders compared */
 };
 
@@ -229,10 +234,12 @@ match_node(struct matching *m, const struct node *n)
 	struct groups at = groups_of(n, holders);
 	const struct group *g;
 
+	m->set->steps++;
 	if (holders == 1) {
 		match_pairs(m, &n->word, &n->stamp, 1);
 		return;
 	}
+	m->set->steps += holders / PAIRS;
 	while ((pairs = groups_next(m->k, &at, &g)) > 0)
 		match_pairs(m, g->word, g->stamp, pairs);
 }
@@ -260,6 +267,7 @@ index_match(const struct kvr *k, const struct kvr_prompt *p, int64_t horizon,
 
 	found_none(set);
 	index_walk(k, p, p->blocks, &as_it_is, &path);
+	set->steps = path.steps;
 	m.depth = path.depth;
 	here = path.inside;
 	for (node = path.node; path.nodes > 0; path.nodes--) {
@@ -305,6 +313,7 @@ index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 {
 	uint32_t node = path->node, left = path->nodes, cells = 0;
 
+	k->region->counts.steps += left;
 	for (; node != 0 && left > 0 && !region_broken(k); left--) {
 		const struct node *n = node_at(k, node);
 
@@ -366,6 +375,7 @@ split_holds(struct kvr *k, uint32_t upper, uint32_t lower)
 	const struct node *l = node_at(k, lower);
 	uint32_t i, holders = node_holders(k, l);
 
+	k->region->counts.steps += holders;
 	for (i = 0; i < holders && !region_broken(k); i++)
 		(void)hold_copy(k, upper,
 		    hold_find(k, lower, pairs_slot(k, l, i)));
@@ -483,17 +493,22 @@ index_drop(struct kvr *k, uint32_t hold)
 	cell_give_tree(k, node);
 }
 
-/* Is the upper node held exactly as its only child is? */
+/*
+ * Is the upper node held exactly as its only child is, and the child short
+ * enough?
+ */
 static bool
-merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower)
+merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
 {
 	const struct node *u = node_at(k, upper), *l = node_at(k, lower);
 	uint32_t i;
 
 	if (u->children != 1 || u->holders != l->holders ||
 	    l->holders > MERGE_HOLDERS || l->length > MERGE_BLOCKS ||
+	    l->length > most ||
 	    k->region->free_cells < run_cells_to_append(u, l->length))
 		return false;
+	k->region->counts.steps += l->holders;
 	for (i = 0; i < l->holders; i++) {
 		uint32_t slot = pairs_slot(k, l, i);
 		uint32_t above = hold_find(k, upper, slot);
@@ -565,7 +580,7 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 void
 index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 {
-	uint32_t below = 0;
+	uint32_t below = 0, most = MERGE_STAMP;
 
 	while (node != 0 && !region_broken(k)) {
 		uint32_t hold = hold_find(k, node, slot);
@@ -574,7 +589,8 @@ index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 		if (hold == 0)
 			hold = hold_add(k, node, slot);
 		hold_stamp(k, hold, now);
-		if (below != 0 && merge_fits(k, node, below)) {
+		if (below != 0 && merge_fits(k, node, below, most)) {
+			most -= node_at(k, below)->length;
 			node_merge(k, node, below);
 			node = node_at(k, below)->parent;
 			continue;

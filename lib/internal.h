@@ -622,6 +622,7 @@ struct path {
 struct found_set {
 	uint32_t count;
 	uint32_t room;                   /* of `rows` */
+	uint32_t steps;                  /* links that were followed */
 	struct kvr_overlap *rows;        /* where a match writes */
 	const struct kvr_overlap *found; /* the same, or the caller's */
 	uint64_t *places;                /* [slots] */

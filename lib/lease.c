@@ -307,6 +307,7 @@ lease_void(struct kvr *k)
 	for (; i != 0 && limit > 0 && !region_broken(k); limit--) {
 		struct lease *l = lease_at(k, i);
 
+		k->region->counts.steps++;
 		if ((l->flags & LEASE_VOID) == 0 && lease_idle(k, l)) {
 			lease_let_go(k, l);
 			any = true;
@@ -365,6 +366,7 @@ lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now)
 	for (; i != 0 && limit > 0 && !region_broken(k); limit--) {
 		uint32_t next = lease_at(k, i)->age_next;
 
+		k->region->counts.steps++;
 		if (lease_at(k, i)->owner == owner) {
 			lease_reap(k, i, now);
 			ended++;

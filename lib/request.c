@@ -461,8 +461,10 @@ reserve(struct kvr *k, struct kvr_prompt *p,
 		error = take_given(k, p, &r, &set, *worker, &choice);
 	else
 		error = route_choose(k, p, &r, &set, &choice);
-	if (error == KVR_OK)
+	if (error == KVR_OK) {
+		k->region->counts.steps += set.steps;
 		book(k, p, &r, &choice, c.now, out);
+	}
 	return call_written(k, &c, error);
 }
 

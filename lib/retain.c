@@ -13,8 +13,16 @@
  * A pinned hold whose turn comes is taken off its list and left; it goes with
  * its last pin, unless it is stamped before. Each step takes one hold off a
  * list, so what one call reclaims was paid for by those that listed it.
+ *
+ * But no call pays for all. What is void or due goes a few at a time, and who
+ * needs room takes one entry, at most, for each cell it needs: each gives at
+ * least one. The pinned give none. Should they be the oldest, and many, then
+ * one call passes over some of them and makes do with the room there is; the
+ * next call goes on from there.
  */
 #include "internal.h"
+
+enum { PASSED_MOST = 1024 }; /* pinned ones, in looking for room once */
 
 /* The next to leave, if it is void or was stamped up to `until`; else 0. */
 static uint32_t
@@ -99,11 +107,15 @@ retain_void(struct kvr *k)
 void
 retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 {
+	const struct region *r = k->region;
 	int64_t horizon = horizon_at(k, now);
+	uint32_t passed = 0, before = r->free_cells;
 
-	while (k->region->free_cells < cells &&
-	    retain_one(k, INT64_MAX, horizon))
-		continue;
+	while (before < cells && passed < PASSED_MOST &&
+	    retain_one(k, INT64_MAX, horizon)) {
+		passed += r->free_cells == before;
+		before = r->free_cells;
+	}
 }
 
 /* A path to be inserted for a slot, as far as there is room. */

@@ -230,6 +230,7 @@ run_append_run(struct kvr *k, struct node *n, const struct node *from,
 		    &link);
 		const uint32_t *source = run_bottom(k, from, position);
 
+		k->region->counts.steps++;
 		part = PIECE - position % PIECE;
 		if (part > room)
 			part = room;

@@ -108,8 +108,10 @@ guess_bucket(uint64_t prev, uint64_t hash)
 {
 	uint64_t h = guessed[0] + guessed[1] * (uint32_t)prev +
 	    guessed[2] * (prev >> 32) + guessed[3] * (uint32_t)hash;
+	uint32_t x = (uint32_t)(h >> 32);
 
-	return (uint32_t)(((h >> 32) * k->layout.node_buckets) >> 32);
+	x = (x ^ x >> 16) * UINT32_C(0x9e3779b1);
+	return (uint32_t)(((uint64_t)x * k->layout.node_buckets) >> 32);
 }
 
 static bool
