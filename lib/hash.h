@@ -125,7 +125,7 @@ struct kvr_prompt {
 	void *scratch;           /* see prompt_scratch */
 	size_t scratch_bytes;
 	uint32_t found_slots;    /* of the region for which it was used last */
-	uint32_t found_number;   /* of what was found last; see found_set */
+	uint32_t found_base;     /* of what is found next; see found_set */
 	/* hash.c and prompt.c only: */
 	uint64_t *local;         /* [blocks] */
 	size_t capacity;         /* of local and of sequence */

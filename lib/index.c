@@ -171,18 +171,18 @@ struct matching {
 	const struct kvr_prompt *p;
 	struct found_set *set;
 	int64_t horizon;
-	uint32_t depth;  /* blocks of the prompt up to the node's end */
-	uint32_t tokens; /* in them */
+	struct kvr_overlap unpinned; /* of whom is met in this node first */
 };
 
 /* A worker that was found deeper is pinned here and was not there. */
 static void
 match_pinned(struct matching *m, uint32_t slot)
 {
-	struct kvr_overlap *o = &m->set->rows[(uint32_t)m->set->places[slot]];
+	const struct found_set *set = m->set;
+	struct kvr_overlap *o = &set->rows[set->places[slot] - set->base];
 
 	if (o->active_blocks == 0)
-		o->active_blocks = m->depth;
+		o->active_blocks = m->unpinned.blocks;
 }
 
 /* The live of some pairs. Who was met before was met deeper. */
@@ -191,37 +191,35 @@ match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
     uint32_t pairs)
 {
 	struct found_set *set = m->set;
-	uint32_t count = set->count, i;
-	struct kvr_overlap *o = &set->rows[count];
-	const uint32_t *generations = m->k->generations;
-	const uint32_t slots = m->k->layout.slots;
-	const uint32_t depth = m->depth, tokens = m->tokens, room = set->room;
-	const uint64_t number = set->number;
+	uint32_t count = set->count, *places = set->places, i;
+	const uint32_t slots = m->k->layout.slots, room = set->room;
+	const uint32_t base = set->base;
+	const uint64_t *ids = m->k->loads.id;
+	const struct kvr_overlap unpinned = m->unpinned;
 	const int64_t horizon = m->horizon;
-	uint64_t *places = set->places;
+	struct kvr_overlap *o = &set->rows[count];
 
 	for (i = 0; i < pairs; i++) {
 		uint32_t word = look(words[i]), slot = word & WORD_SLOT;
 		bool pinned = (word & WORD_PINNED) != 0;
-		uint32_t generation;
+		uint64_t id;
 
 		if (((look(stamps[i]) > horizon) | pinned) == 0 ||
 		    slot >= slots)
 			continue;
-		if ((places[slot] ^ number) >> 32 == 0) {
+		if (places[slot] >= base) {
 			if (pinned)
 				match_pinned(m, slot);
 			continue;
 		}
-		generation = look(generations[slot]);
-		if ((generation & 1) == 0 || count == room)
+		id = look(ids[slot]);
+		if (id == 0 || count == room)
 			continue;
-		places[slot] = number | count++;
-		o->worker = (uint64_t)generation << 32 | (slot + 1);
-		o->blocks = depth;
-		o->active_blocks = pinned ? depth : 0;
-		o->tokens = tokens;
-		o->reserved = 0;
+		places[slot] = base + count++;
+		*o = unpinned;
+		o->worker = id;
+		if (pinned)
+			o->active_blocks = unpinned.blocks;
 		o++;
 	}
 	set->count = count;
@@ -261,21 +259,22 @@ index_match(const struct kvr *k, const struct kvr_prompt *p, int64_t horizon,
     struct found_set *set)
 {
 	static const struct insert as_it_is;
-	struct matching m = { k, p, set, horizon, 0, 0 };
+	struct matching m = { k, p, set, horizon, { 0 } };
 	struct path path;
 	uint32_t node, here;
 
-	found_none(set);
+	found_none(k, set);
 	index_walk(k, p, p->blocks, &as_it_is, &path);
 	set->steps = path.steps;
-	m.depth = path.depth;
+	m.unpinned.blocks = path.depth;
 	here = path.inside;
 	for (node = path.node; path.nodes > 0; path.nodes--) {
 		const struct node *n = node_at(k, node);
 
-		m.tokens = tokens_fitting(prompt_blocks_tokens(p, m.depth));
+		m.unpinned.tokens = tokens_fitting(prompt_blocks_tokens(p,
+		    m.unpinned.blocks));
 		match_node(&m, n);
-		m.depth -= here;
+		m.unpinned.blocks -= here;
 		node = look(n->parent);
 		here = look(node_at(k, node)->length);
 	}

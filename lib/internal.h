@@ -216,6 +216,7 @@ _Static_assert(sizeof(struct slot) == 3 * CELL, "a slot is three lines");
 struct loads {
 	double *prefill;    /* tokens */
 	double *blocks;
+	uint64_t *id;       /* of the worker; 0: the slot is nobody's */
 	uint64_t *identity; /* keyed hash of name and rank: ends ties */
 	uint32_t *requests;
 	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
@@ -615,33 +616,33 @@ struct path {
 };
 /*
  * What a match finds, or a caller has found: overlaps, each worker's once, and
- * where in the row each slot's is. A place is the number of the set, and below
- * it the index; places of another number are old: so nothing is to be wiped
- * before the next match.
+ * where in the row each slot's is. Places are counted from `base` on, which
+ * grows from match to match: what is below is old, and nothing is to be wiped.
  */
 struct found_set {
 	uint32_t count;
 	uint32_t room;                   /* of `rows` */
 	uint32_t steps;                  /* links that were followed */
+	uint32_t base;
 	struct kvr_overlap *rows;        /* where a match writes */
 	const struct kvr_overlap *found; /* the same, or the caller's */
-	uint64_t *places;                /* [slots] */
-	uint64_t number;                 /* << 32; never 0 */
-	uint32_t *last;                  /* number that was given */
+	uint32_t *places;                /* [slots] */
+	uint32_t *next_base;             /* outlives the set */
 };
 
 /* Nobody is found yet. */
 static inline void
-found_none(struct found_set *set)
+found_none(const struct kvr *k, struct found_set *set)
 {
 	set->count = 0;
-	set->number = (uint64_t)++*set->last << 32;
+	set->base = *set->next_base;
+	*set->next_base += k->layout.slots;
 }
 
 static inline bool
 found_has(const struct found_set *set, uint32_t slot)
 {
-	return (set->places[slot] ^ set->number) >> 32 == 0;
+	return set->places[slot] >= set->base;
 }
 
 void index_match(const struct kvr *k, const struct kvr_prompt *p,
@@ -681,7 +682,6 @@ uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
     uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
 
 /* worker.c: slots, names, facts, loads */
-uint64_t worker_id(const struct kvr *k, uint32_t slot);
 bool worker_find(const struct kvr *k, const char *name, size_t length,
     uint32_t rank, uint32_t *slot);
 int worker_add(struct kvr *k, const char *name, size_t length,
@@ -698,17 +698,20 @@ void worker_remove(struct kvr *k, uint32_t slot);
 void worker_mend(struct kvr *k);
 int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
 
+/* Of the worker in a slot, if there is one. */
+static inline uint64_t
+worker_id(const struct kvr *k, uint32_t slot)
+{
+	return slot < k->layout.slots
+	    ? (uint64_t)look(k->generations[slot]) << 32 | (slot + 1) : 0;
+}
+
 /* False if the id is not, or no longer, that of a worker. */
 static inline bool
 worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
 {
-	uint32_t i = (uint32_t)id - 1, generation;
-
-	if (i >= k->layout.slots)
-		return false;
-	generation = look(k->generations[i]);
-	*slot = i;
-	return (generation & 1) != 0 && generation == id >> 32;
+	*slot = (uint32_t)id - 1;
+	return *slot < k->layout.slots && look(k->loads.id[*slot]) == id;
 }
 
 /* lease.c: requests in flight */
@@ -807,8 +810,8 @@ found_of(const struct found_set *set, uint32_t slot)
 {
 	static const struct kvr_overlap none;
 
-	return found_has(set, slot) ? &set->found[(uint32_t)set->places[slot]]
-	    : &none;
+	return found_has(set, slot)
+	    ? &set->found[set->places[slot] - set->base] : &none;
 }
 
 /* The other way round. */

@@ -27,7 +27,8 @@ enum { SPINS = 200, NAP_LEAST = 20000, NAP_MOST = 1000000 }; /* ns */
 /* ------------------------------------------------------------- layout --- */
 
 /* Bytes of struct loads for one slot. */
-enum { LOAD = 2 * sizeof(double) + sizeof(uint64_t) + 2 * sizeof(uint32_t) };
+enum { LOAD = 2 * sizeof(double) + 2 * sizeof(uint64_t) +
+    2 * sizeof(uint32_t) };
 
 static uint64_t
 align_line(uint64_t at)
@@ -137,7 +138,8 @@ loads_open(struct loads *l, char *at, uint32_t slots)
 {
 	l->prefill = (double *)(void *)at;
 	l->blocks = l->prefill + slots;
-	l->identity = (uint64_t *)(void *)(l->blocks + slots);
+	l->id = (uint64_t *)(void *)(l->blocks + slots);
+	l->identity = l->id + slots;
 	l->requests = (uint32_t *)(void *)(l->identity + slots);
 	l->gate = l->requests + slots;
 }

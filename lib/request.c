@@ -5,7 +5,7 @@
  */
 #include "internal.h"
 
-enum { NUMBERS_LEFT = 64 }; /* more than one call can use: call.c */
+enum { FOUND_BASE_MOST = 1 << 30 }; /* leaves more than a call can use */
 
 /* -------------------------------------------------------- match, route --- */
 
@@ -23,16 +23,16 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 
 	if (memory == NULL)
 		return KVR_ENOMEM;
-	if (p->found_slots != slots || p->found_number > UINT32_MAX - NUMBERS_LEFT) {
+	if (p->found_slots != slots || p->found_base > FOUND_BASE_MOST) {
 		memset(memory + row, 0, places);
 		p->found_slots = slots;
-		p->found_number = 0;
+		p->found_base = 1;
 	}
-	set->last = &p->found_number;
+	set->next_base = &p->found_base;
 	set->room = slots;
 	set->rows = (struct kvr_overlap *)(void *)memory;
 	set->found = set->rows;
-	set->places = (uint64_t *)(void *)(memory + row);
+	set->places = (uint32_t *)(void *)(memory + row);
 	return KVR_OK;
 }
 
@@ -184,8 +184,8 @@ found_copy(const struct kvr *k, const char *overlaps, size_t element,
 		if (!worker_slot(k, o.worker, &slot))
 			continue;
 		if (!found_has(set, slot))
-			set->places[slot] = set->number | set->count++;
-		set->rows[(uint32_t)set->places[slot]] = o;
+			set->places[slot] = set->base + set->count++;
+		set->rows[set->places[slot] - set->base] = o;
 	}
 }
 
@@ -199,8 +199,8 @@ found_given(const struct kvr *k, const struct kvr_overlap *overlaps,
 {
 	uint32_t slot, i;
 
-	found_none(set);
-	if (element != sizeof(*overlaps) || n > UINT32_MAX ||
+	found_none(k, set);
+	if (element != sizeof(*overlaps) || n > k->layout.slots ||
 	    (uintptr_t)overlaps % _Alignof(struct kvr_overlap) != 0) {
 		set->found = set->rows;
 		found_copy(k, (const char *)overlaps, element, n, set);
@@ -210,7 +210,7 @@ found_given(const struct kvr *k, const struct kvr_overlap *overlaps,
 	set->count = (uint32_t)n;
 	for (i = 0; i < set->count; i++)
 		if (worker_slot(k, overlaps[i].worker, &slot))
-			set->places[slot] = set->number | i;
+			set->places[slot] = set->base + i;
 }
 
 int

@@ -445,7 +445,7 @@ static void
 usual_found(const struct route *t, struct usual u, struct best *best)
 {
 	const struct kvr_overlap *o = t->set->found;
-	const uint64_t *places = t->set->places, number = t->set->number;
+	const uint32_t *places = t->set->places, base = t->set->base;
 	const struct loads l = t->k->loads;
 	uint32_t count = t->set->count, i, slot;
 	struct share s = { 0, 0, 0, 0 };
@@ -458,7 +458,7 @@ usual_found(const struct route *t, struct usual u, struct best *best)
 			continue;
 		slot = found_slot(o);
 		if (slot < t->slots && set_has(t->take, slot) &&
-		    places[slot] == (number | i))
+		    places[slot] - base == i)
 			consider(t, best, slot, usual_cost(&l, u, s, slot));
 	}
 }

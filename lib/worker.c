@@ -18,14 +18,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-uint64_t
-worker_id(const struct kvr *k, uint32_t slot)
-{
-	if (slot >= k->layout.slots)
-		return 0;
-	return (uint64_t)look(k->generations[slot]) << 32 | (slot + 1);
-}
-
 /* --------------------------------------------------------------- names --- */
 
 static struct name *
@@ -210,12 +202,17 @@ worker_publish(struct kvr *k, uint32_t slot)
 	const struct slot *s = slot_at(k, slot);
 	uint32_t gate = s->role | (uint32_t)s->state << 4;
 
-	if (!slot_in_use(k, slot))
+	uint64_t id = worker_id(k, slot);
+
+	if (!slot_in_use(k, slot)) {
 		gate |= GATE_FREE;
+		id = 0;
+	}
 	if (slot_busy(s))
 		gate |= GATE_BUSY;
 	if (s->weight != 1)
 		gate |= GATE_WEIGHTED;
+	put(k->loads.id[slot], id);
 	put(k->loads.gate[slot], gate);
 	put_double(&k->loads.prefill[slot], (double)s->prefill);
 	put_double(&k->loads.blocks[slot], (double)s->blocks);

@@ -51,6 +51,7 @@ scene_of(uint32_t workers)
 	s->k.teams = s->teams;
 	s->k.loads.prefill = s->prefill;
 	s->k.loads.blocks = s->load_blocks;
+	s->k.loads.id = s->id;
 	s->k.loads.identity = s->identity;
 	s->k.loads.requests = s->requests;
 	s->k.loads.gate = s->gate;
@@ -65,10 +66,10 @@ scene_of(uint32_t workers)
 		worker_make(i);
 	/* old places of slots without overlap must not matter */
 	for (i = 0; i < SCENE_SLOTS; i++)
-		s->places[i] = i % 3 == 0 ? 0 : UINT64_C(6) << 32 | i;
+		s->places[i] = i % 3 == 0 ? 0 : 600 + i;
 	s->set.found = s->found;
 	s->set.places = s->places;
-	s->set.number = UINT64_C(7) << 32;
+	s->set.base = 600 + SCENE_SLOTS;
 	s->p.rule.block_size = 16;
 	s->p.closed = 1;
 	s->p.sequence = s->sequence;
@@ -99,7 +100,7 @@ scene_overlap(uint32_t slot, uint32_t blocks, uint32_t active)
 {
 	struct kvr_overlap *o = &scene.found[scene.set.count];
 
-	scene.places[slot] = scene.set.number | scene.set.count++;
+	scene.places[slot] = scene.set.base + scene.set.count++;
 	o->worker = scene_id(slot);
 	o->blocks = blocks;
 	o->active_blocks = active;
@@ -140,6 +141,7 @@ publish(void)
 		s->prefill[i] = (double)p->prefill;
 		s->load_blocks[i] = (double)p->blocks;
 		s->requests[i] = p->requests;
+		s->id[i] = s->generations[i] % 2 == 0 ? 0 : scene_id(i);
 		s->gate[i] = p->role | (uint32_t)p->state << 4 |
 		    (busy ? GATE_BUSY : 0u) |
 		    (p->weight != 1 ? GATE_WEIGHTED : 0u) |

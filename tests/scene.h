@@ -17,7 +17,7 @@ struct scene {
 	struct region region;
 	struct slot slots[SCENE_SLOTS];
 	double prefill[SCENE_SLOTS], load_blocks[SCENE_SLOTS];
-	uint64_t identity[SCENE_SLOTS];
+	uint64_t id[SCENE_SLOTS], identity[SCENE_SLOTS];
 	uint32_t requests[SCENE_SLOTS];
 	_Alignas(8) uint32_t gate[SCENE_SLOTS];
 	struct team teams[SCENE_SLOTS];
@@ -29,7 +29,7 @@ struct scene {
 	uint64_t allowed[2 * SCENE_SLOTS];
 	struct kvr_request r;        /* as a caller would give it */
 	struct kvr_overlap found[SCENE_SLOTS];
-	uint64_t places[SCENE_SLOTS];
+	uint32_t places[SCENE_SLOTS];
 	struct found_set set;
 	struct route t;              /* by scene_begin */
 	struct choice c;             /* by scene_choose */
