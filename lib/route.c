@@ -125,34 +125,40 @@ route_verdict(const struct route *t, uint32_t slot)
 
 /* ------------------------------------------------------------- taking --- */
 
+/* What a worker would cost, and what else may decide. */
+struct bid {
+	double cost, prefill, blocks;
+	uint32_t requests, slot;
+};
+
 /* The best so far. */
 struct best {
-	double cost;
+	struct bid bid;
 	uint64_t lot;  /* its own, once it has had to draw one */
-	uint32_t slot;
 	bool shared;   /* by several, of the same cost */
 	bool drawn;
 };
 
-/* Below 0: a is less loaded; above 0: b is. */
-static int
-compare_load(const struct loads *l, uint32_t a, uint32_t b)
+static inline struct best
+best_none(void)
 {
-	uint32_t more = look(l->requests[a]), less = look(l->requests[b]);
-	double x, y;
+	struct best best = { { 2 * COST_MAX, 0, 0, 0, 0 }, 0, false, false };
 
-	if (more != less)
-		return more < less ? -1 : 1;
-	x = look_double(&l->prefill[a]);
-	y = look_double(&l->prefill[b]);
-	if (x == y) {
-		x = look_double(&l->blocks[a]);
-		y = look_double(&l->blocks[b]);
-	}
-	return x < y ? -1 : x > y;
+	return best;
 }
 
-static uint64_t
+/* Below 0: a is less loaded; above 0: b is. */
+INLINE int
+compare_load(const struct bid *a, const struct bid *b)
+{
+	if (a->requests != b->requests)
+		return a->requests < b->requests ? -1 : 1;
+	if (a->prefill != b->prefill)
+		return a->prefill < b->prefill ? -1 : 1;
+	return a->blocks < b->blocks ? -1 : a->blocks > b->blocks;
+}
+
+INLINE uint64_t
 lot_of(const struct route *t, uint32_t slot)
 {
 	return mix(t->digest ^ look(t->k->loads.identity[slot]));
@@ -163,10 +169,10 @@ lot_of(const struct route *t, uint32_t slot)
  * to: neither an order of workers nor a number that another router does not
  * know. The order of asking makes no difference.
  */
-static void
-consider_equal(const struct route *t, struct best *best, uint32_t slot)
+INLINE void
+consider_equal(const struct route *t, struct best *best, struct bid bid)
 {
-	int order = compare_load(&t->k->loads, slot, best->slot);
+	int order = compare_load(&bid, &best->bid);
 	uint64_t lot;
 
 	best->shared = true;
@@ -174,35 +180,44 @@ consider_equal(const struct route *t, struct best *best, uint32_t slot)
 		return;
 	if (order == 0) {
 		if (!best->drawn)
-			best->lot = lot_of(t, best->slot);
+			best->lot = lot_of(t, best->bid.slot);
 		best->drawn = true;
-		lot = lot_of(t, slot);
+		lot = lot_of(t, bid.slot);
 		if (lot >= best->lot)
 			return;
 		best->lot = lot;
 	} else {
 		best->drawn = false;
 	}
-	best->slot = slot;
+	best->bid = bid;
 }
 
 INLINE void
-consider(const struct route *t, struct best *best, uint32_t slot, double cost)
+consider(const struct route *t, struct best *best, struct bid bid)
 {
-	if (cost < best->cost) {
-		best->cost = cost;
-		best->slot = slot;
+	if (bid.cost < best->bid.cost) {
+		best->bid = bid;
 		best->shared = best->drawn = false;
-	} else if (cost == best->cost) {
-		consider_equal(t, best, slot);
+	} else if (bid.cost == best->bid.cost) {
+		consider_equal(t, best, bid);
 	}
+}
+
+/* All of a bid but its cost. */
+INLINE struct bid
+bid_of(const struct loads *l, uint32_t slot)
+{
+	struct bid bid = { 0, look_double(&l->prefill[slot]),
+	    look_double(&l->blocks[slot]), look(l->requests[slot]), slot };
+
+	return bid;
 }
 
 static void
 take_best(const struct best *best, struct choice *out)
 {
-	out->slot = best->slot;
-	out->cost = best->cost;
+	out->slot = best->bid.slot;
+	out->cost = best->bid.cost;
 	out->reason = best->shared ? KVR_REASON_TIE : KVR_REASON_COST;
 }
 
@@ -211,11 +226,15 @@ take_least(const struct route *t, const uint64_t *among,
     double (*cost_of)(const struct route *, uint32_t), struct choice *out)
 {
 	struct set_walk w = set_walk(among, t->words);
-	struct best best = { 2 * COST_MAX, 0, 0, false, false };
+	struct best best = best_none();
+	struct bid bid;
 	uint32_t slot;
 
-	while (set_next(&w, &slot))
-		consider(t, &best, slot, cost_of(t, slot));
+	while (set_next(&w, &slot)) {
+		bid = bid_of(&t->k->loads, slot);
+		bid.cost = cost_of(t, slot);
+		consider(t, &best, bid);
+	}
 	take_best(&best, out);
 }
 
@@ -416,15 +435,23 @@ usual_sum(struct usual u, struct share s, double prefill, double blocks,
 	    u.per_token - s.credit) + (blocks + s.decode);
 
 	cost += u.per_request * requests;
-	return cost <= COST_MAX ? cost : COST_MAX;
+	return cost < COST_MAX ? cost : COST_MAX;
 }
 
-INLINE double
-usual_cost(const struct loads *l, struct usual u, struct share s,
+INLINE struct bid
+usual_bid(const struct loads *l, struct usual u, struct share s,
     uint32_t slot)
 {
-	return usual_sum(u, s, look_double(&l->prefill[slot]),
-	    look_double(&l->blocks[slot]), (double)look(l->requests[slot]));
+	struct bid bid = { s.least, 0, 0, 0, slot };
+
+	/* many have no load, in many fleets */
+	if ((look_bits(&l->prefill[slot]) | look_bits(&l->blocks[slot]) |
+	    look(l->requests[slot])) != 0) {
+		bid = bid_of(l, slot);
+		bid.cost = usual_sum(u, s, bid.prefill, bid.blocks,
+		    (double)bid.requests);
+	}
+	return bid;
 }
 
 static struct share
@@ -441,25 +468,24 @@ share_of(const struct route *t, struct usual u, const struct kvr_overlap *o)
 }
 
 /* Those with an overlap. The deepest come first, so most others are passed. */
-static void
+INLINE void
 usual_found(const struct route *t, struct usual u, struct best *best)
 {
 	const struct kvr_overlap *o = t->set->found;
 	const uint32_t *places = t->set->places, base = t->set->base;
+	const uint32_t count = t->set->count, slots = t->slots;
 	const struct loads l = t->k->loads;
-	uint32_t count = t->set->count, i, slot;
 	struct share s = { 0, 0, 0, 0 };
+	uint32_t i, slot;
 
 	for (i = 0; i < count; i++, o++) {
 		if (i == 0 || o->blocks != o[-1].blocks ||
 		    o->active_blocks != o[-1].active_blocks)
 			s = share_of(t, u, o);
-		if (s.least > best->cost)
-			continue;
 		slot = found_slot(o);
-		if (slot < t->slots && set_has(t->take, slot) &&
-		    places[slot] - base == i)
-			consider(t, best, slot, usual_cost(&l, u, s, slot));
+		if (s.least <= best->bid.cost && slot < slots &&
+		    set_has(t->take, slot) && places[slot] - base == i)
+			consider(t, best, usual_bid(&l, u, s, slot));
 	}
 }
 
@@ -467,22 +493,22 @@ usual_found(const struct route *t, struct usual u, struct best *best)
  * And those without. Who has an overlap costs hardly ever more with it, so it
  * is looked for only if he would be the best without.
  */
-static void
+INLINE void
 usual_rest(const struct route *t, struct usual u, struct best *best)
 {
 	static const struct kvr_overlap none;
 	const struct share s = share_of(t, u, &none);
 	const struct loads l = t->k->loads;
 	struct set_walk w = set_walk(t->take, t->words);
+	struct bid bid;
 	uint32_t slot;
-	double cost;
 
-	if (s.least > best->cost)
+	if (s.least > best->bid.cost)
 		return;
 	while (set_next(&w, &slot)) {
-		cost = usual_cost(&l, u, s, slot);
-		if (cost <= best->cost && !found_has(t->set, slot))
-			consider(t, best, slot, cost);
+		bid = usual_bid(&l, u, s, slot);
+		if (bid.cost <= best->bid.cost && !found_has(t->set, slot))
+			consider(t, best, bid);
 	}
 }
 
@@ -491,7 +517,7 @@ dynamo_take_usual(const struct route *t, struct choice *out)
 {
 	const struct usual u = { t->request.prefill_scale, t->per_token,
 	    t->policy.request_weight };
-	struct best best = { 2 * COST_MAX, 0, 0, false, false };
+	struct best best = best_none();
 
 	usual_found(t, u, &best);
 	usual_rest(t, u, &best);

@@ -36,6 +36,13 @@ look_double(const double *place)
 	return value;
 }
 
+/* Its bits: 0 for +0.0 alone. */
+static inline uint64_t
+look_bits(const double *place)
+{
+	return look(*(const any_word *)(const void *)place);
+}
+
 static inline void
 put_double(double *place, double value)
 {
