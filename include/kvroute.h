@@ -335,7 +335,8 @@ struct kvr_overlap {
 /*
  * Overlap of every worker that has any, in no order. Writes the first
  * `capacity` of them, *count is how many there are: never more than
- * max_workers. Changes nothing, refreshes nothing.
+ * max_workers. What stands in `out` beyond that has no meaning. Changes
+ * nothing in the index, refreshes nothing.
  */
 int kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
     struct kvr_overlap *out, size_t element, size_t capacity, size_t *count);

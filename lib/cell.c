@@ -181,7 +181,7 @@ bucket(const uint64_t *key, uint64_t a, uint32_t b, uint32_t buckets)
 	    key[3] * b;
 	uint32_t x = (uint32_t)(h >> 32);
 
-	/* keys at even distances would crowd: one to one, so as fair as before */
+	/* keys at even distances would crowd; one to one, so no less fair */
 	x = (x ^ x >> 16) * UINT32_C(0x9e3779b1);
 	return (uint32_t)(((uint64_t)x * buckets) >> 32);
 }

@@ -29,7 +29,7 @@
  *
  * DIRECTION. Each file may use those before it, never those after it:
  *   hash prompt | region cell run order hold index | retain | worker lease |
- *   policy eligible route | check call | options recover file |
+ *   policy eligible dynamo route | check call | options recover file |
  *   kvroute request stats
  */
 #ifndef KVR_INTERNAL_H
@@ -788,6 +788,11 @@ struct choice {
 int eligible_find(struct route *t, uint32_t slots);
 enum kvr_verdict eligible_verdict(const struct route *t, uint32_t slot);
 int eligible_none(const struct route *t);
+
+/* dynamo.c: the reference's cost, of one worker, and the least of all */
+void dynamo_simplify(struct route *t);
+double dynamo_cost(const struct route *t, uint32_t slot);
+void dynamo_take_usual(const struct route *t, struct choice *out);
 
 /* KVR_EEMPTY, or KVR_EWORKER if the pinned worker does not exist. */
 int route_begin(struct route *t, const struct kvr *k,

@@ -7,8 +7,8 @@
  * touches the first line of a slot and what was found for it, nothing else.
  *
  * A policy is a line of the table `rules`: what a worker costs, and how one is
- * taken. Nothing else here knows of it but `simplify`, which finds out once
- * what the costs of the reference's policy need not ask for every worker.
+ * taken. The reference's has a file of its own, dynamo.c; who is better than
+ * whom, and what breaks ties, is said in bid.h.
  *
  * Always true:
  *   - nothing is written but the caller's struct route and struct choice;
@@ -25,10 +25,8 @@
  */
 #include "internal.h"
 
+#include "bid.h"
 #include "exp.h"
-
-/* Small functions of inner loops, whatever a compiler thinks of their size. */
-#define INLINE static inline __attribute__((always_inline))
 
 struct rule {
 	double (*cost)(const struct route *t, uint32_t slot);
@@ -42,24 +40,6 @@ static uint32_t
 token_units(const struct kvr_prompt *p)
 {
 	return p->rule.unit == KVR_UNIT_BYTES ? 4 : 1;
-}
-
-uint32_t
-route_new_blocks(const struct kvr_prompt *p, const struct kvr_request *r,
-    const struct kvr_overlap *o)
-{
-	if ((r->flags & KVR_IGNORE_REUSE) != 0)
-		return p->blocks;
-	return o->active_blocks < p->blocks ? p->blocks - o->active_blocks : 0;
-}
-
-/* Every bit of x goes into every bit of the result; one to one. */
-static inline uint64_t
-mix(uint64_t x)
-{
-	x = (x ^ x >> 32) * UINT64_C(0xbea225f9eb34556d);
-	x = (x ^ x >> 29) * UINT64_C(0xbea225f9eb34556d);
-	return x ^ x >> 32;
 }
 
 static void
@@ -76,20 +56,6 @@ measure(struct route *t)
 	whole += whole * size < t->tokens * units;
 	t->request_blocks = (double)whole;
 	t->digest = mix(end ^ mix(p->units ^ p->tail_digest));
-}
-
-/* Which parts of a cost there are at all. */
-static void
-simplify(struct route *t)
-{
-	const uint32_t ignore = KVR_IGNORE_PREFILL | KVR_IGNORE_REUSE;
-	const struct kvr_request *r = &t->request;
-
-	t->decay = (r->flags & KVR_IGNORE_PREFILL) != 0 ? 0
-	    : t->policy.overlap_decay;
-	t->usual = (r->flags & ignore) == 0 && r->n_preferences == 0 &&
-	    r->stage != KVR_STAGE_DECODE && !(t->decay > 0) &&
-	    t->per_token != 0;
 }
 
 int
@@ -109,7 +75,7 @@ route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
 	if (t->tokens == 0)
 		return KVR_EEMPTY;
 	measure(t);
-	simplify(t);
+	dynamo_simplify(t);
 	error = eligible_find(t, slots);
 	if (error == 0)
 		t->usual = t->usual && !t->weighted;
@@ -124,102 +90,6 @@ route_verdict(const struct route *t, uint32_t slot)
 }
 
 /* ------------------------------------------------------------- taking --- */
-
-/* What a worker would cost, and what else may decide. */
-struct bid {
-	double cost, prefill, blocks;
-	uint32_t requests, slot;
-};
-
-/* The best so far. */
-struct best {
-	struct bid bid;
-	uint64_t lot;  /* its own, once it has had to draw one */
-	bool shared;   /* by several, of the same cost */
-	bool drawn;
-};
-
-static inline struct best
-best_none(void)
-{
-	struct best best = { { 2 * COST_MAX, 0, 0, 0, 0 }, 0, false, false };
-
-	return best;
-}
-
-/* Below 0: a is less loaded; above 0: b is. */
-INLINE int
-compare_load(const struct bid *a, const struct bid *b)
-{
-	if (a->requests != b->requests)
-		return a->requests < b->requests ? -1 : 1;
-	if (a->prefill != b->prefill)
-		return a->prefill < b->prefill ? -1 : 1;
-	return a->blocks < b->blocks ? -1 : a->blocks > b->blocks;
-}
-
-INLINE uint64_t
-lot_of(const struct route *t, uint32_t slot)
-{
-	return mix(t->digest ^ look(t->k->loads.identity[slot]));
-}
-
-/*
- * Equal costs go to the least loaded, then to whom this prompt's hash falls
- * to: neither an order of workers nor a number that another router does not
- * know. The order of asking makes no difference.
- */
-INLINE void
-consider_equal(const struct route *t, struct best *best, struct bid bid)
-{
-	int order = compare_load(&bid, &best->bid);
-	uint64_t lot;
-
-	best->shared = true;
-	if (order > 0)
-		return;
-	if (order == 0) {
-		if (!best->drawn)
-			best->lot = lot_of(t, best->bid.slot);
-		best->drawn = true;
-		lot = lot_of(t, bid.slot);
-		if (lot >= best->lot)
-			return;
-		best->lot = lot;
-	} else {
-		best->drawn = false;
-	}
-	best->bid = bid;
-}
-
-INLINE void
-consider(const struct route *t, struct best *best, struct bid bid)
-{
-	if (bid.cost < best->bid.cost) {
-		best->bid = bid;
-		best->shared = best->drawn = false;
-	} else if (bid.cost == best->bid.cost) {
-		consider_equal(t, best, bid);
-	}
-}
-
-/* All of a bid but its cost. */
-INLINE struct bid
-bid_of(const struct loads *l, uint32_t slot)
-{
-	struct bid bid = { 0, look_double(&l->prefill[slot]),
-	    look_double(&l->blocks[slot]), look(l->requests[slot]), slot };
-
-	return bid;
-}
-
-static void
-take_best(const struct best *best, struct choice *out)
-{
-	out->slot = best->bid.slot;
-	out->cost = best->bid.cost;
-	out->reason = best->shared ? KVR_REASON_TIE : KVR_REASON_COST;
-}
 
 INLINE void
 take_least(const struct route *t, const uint64_t *among,
@@ -325,203 +195,6 @@ take_sampled(const struct route *t,
 	out->slot = lottery_find(&l, word, at);
 	out->cost = cost_of(t, out->slot);
 	out->reason = KVR_REASON_SAMPLED;
-}
-
-/* ------------------------------------------- the reference's cost: sum --- */
-
-INLINE double
-above_zero(double x)
-{
-	return x > 0 ? x : 0;
-}
-
-static double
-in_blocks(const struct route *t, double tokens)
-{
-	return t->per_token != 0 ? tokens * t->per_token : tokens / t->block;
-}
-
-/*
- * Overlap is worth less on a worker with more prefill waiting than the least
- * of the eligible has, measured by the length of this prompt.
- */
-static double
-decayed(const struct route *t, double prefill)
-{
-	double excess;
-
-	if (!(t->decay > 0) || prefill <= t->least_prefill)
-		return 1;
-	excess = in_blocks(t, prefill - t->least_prefill);
-	return 1 / (1 + t->decay * (excess / t->request_blocks));
-}
-
-/* Above 1: to be avoided. */
-static double
-disliking(const struct kvr_request *r, uint64_t taints)
-{
-	double sum = 0;
-	uint32_t i;
-
-	for (i = 0; i < r->n_preferences; i++)
-		if ((taints & r->preferences[i].taints) != 0)
-			sum += r->preferences[i].weight;
-	return sum == 0 ? 1 : exp_of(-exp_tanh(sum));
-}
-
-/*
- * Prefill there would be, in blocks, this request's cached ones among them.
- * An overlap longer than the prompt, if there is one, counts as tokens too.
- */
-static double
-raw_prefill(const struct route *t, double prefill, uint32_t overlap)
-{
-	double tokens = prefill + (double)(overlap <= t->whole_blocks
-	    ? t->tokens : prompt_blocks_tokens(t->p, overlap));
-
-	return (t->request.flags & KVR_IGNORE_PREFILL) != 0 ? 0
-	    : in_blocks(t, tokens);
-}
-
-static double
-dynamo_cost(const struct route *t, uint32_t slot)
-{
-	const struct loads *l = &t->k->loads;
-	const struct kvr_request *r = &t->request;
-	const struct kvr_overlap *o = found_of(t->set, slot);
-	double prefill = look_double(&l->prefill[slot]), weight;
-	double credit, decode, cost;
-
-	credit = r->overlap_credit * decayed(t, prefill) * (double)o->blocks;
-	decode = look_double(&l->blocks[slot]) +
-	    (double)route_new_blocks(t->p, r, o);
-	if (r->stage == KVR_STAGE_DECODE)
-		cost = above_zero(decode - credit);
-	else
-		cost = r->prefill_scale * above_zero(raw_prefill(t, prefill,
-		    o->blocks) - credit) + decode;
-	cost += t->policy.request_weight * (double)look(l->requests[slot]);
-	if (r->n_preferences != 0)
-		cost *= disliking(r, look(t->k->slots[slot].taints));
-	if (t->weighted) {
-		weight = look_double(&t->k->slots[slot].weight);
-		if (weight != 1)
-			cost /= weight;
-	}
-	return cost <= COST_MAX ? cost : COST_MAX;
-}
-
-/*
- * The usual case, in which most parts of the sum are absent; what is left is
- * the same to the bit. Workers with the same overlap differ by their loads
- * alone, and none of them costs less than one without load would.
- */
-struct share {
-	double tokens; /* of prefill that the request brings */
-	double credit; /* blocks of prefill that the overlap saves */
-	double decode; /* blocks of decode that the request brings */
-	double least;  /* that a worker can cost */
-};
-
-struct usual {
-	double scale, per_token, per_request;
-};
-
-INLINE double
-usual_sum(struct usual u, struct share s, double prefill, double blocks,
-    double requests)
-{
-	double cost = u.scale * above_zero((prefill + s.tokens) *
-	    u.per_token - s.credit) + (blocks + s.decode);
-
-	cost += u.per_request * requests;
-	return cost < COST_MAX ? cost : COST_MAX;
-}
-
-INLINE struct bid
-usual_bid(const struct loads *l, struct usual u, struct share s,
-    uint32_t slot)
-{
-	struct bid bid = { s.least, 0, 0, 0, slot };
-
-	/* many have no load, in many fleets */
-	if ((look_bits(&l->prefill[slot]) | look_bits(&l->blocks[slot]) |
-	    look(l->requests[slot])) != 0) {
-		bid = bid_of(l, slot);
-		bid.cost = usual_sum(u, s, bid.prefill, bid.blocks,
-		    (double)bid.requests);
-	}
-	return bid;
-}
-
-static struct share
-share_of(const struct route *t, struct usual u, const struct kvr_overlap *o)
-{
-	struct share s;
-
-	s.tokens = (double)(o->blocks <= t->whole_blocks ? t->tokens
-	    : prompt_blocks_tokens(t->p, o->blocks));
-	s.credit = t->request.overlap_credit * (double)o->blocks;
-	s.decode = (double)route_new_blocks(t->p, &t->request, o);
-	s.least = usual_sum(u, s, 0, 0, 0);
-	return s;
-}
-
-/* Those with an overlap. The deepest come first, so most others are passed. */
-INLINE void
-usual_found(const struct route *t, struct usual u, struct best *best)
-{
-	const struct kvr_overlap *o = t->set->found;
-	const uint32_t *places = t->set->places, base = t->set->base;
-	const uint32_t count = t->set->count, slots = t->slots;
-	const struct loads l = t->k->loads;
-	struct share s = { 0, 0, 0, 0 };
-	uint32_t i, slot;
-
-	for (i = 0; i < count; i++, o++) {
-		if (i == 0 || o->blocks != o[-1].blocks ||
-		    o->active_blocks != o[-1].active_blocks)
-			s = share_of(t, u, o);
-		slot = found_slot(o);
-		if (s.least <= best->bid.cost && slot < slots &&
-		    set_has(t->take, slot) && places[slot] - base == i)
-			consider(t, best, usual_bid(&l, u, s, slot));
-	}
-}
-
-/*
- * And those without. Who has an overlap costs hardly ever more with it, so it
- * is looked for only if he would be the best without.
- */
-INLINE void
-usual_rest(const struct route *t, struct usual u, struct best *best)
-{
-	static const struct kvr_overlap none;
-	const struct share s = share_of(t, u, &none);
-	const struct loads l = t->k->loads;
-	struct set_walk w = set_walk(t->take, t->words);
-	struct bid bid;
-	uint32_t slot;
-
-	if (s.least > best->bid.cost)
-		return;
-	while (set_next(&w, &slot)) {
-		bid = usual_bid(&l, u, s, slot);
-		if (bid.cost <= best->bid.cost && !found_has(t->set, slot))
-			consider(t, best, bid);
-	}
-}
-
-static void
-dynamo_take_usual(const struct route *t, struct choice *out)
-{
-	const struct usual u = { t->request.prefill_scale, t->per_token,
-	    t->policy.request_weight };
-	struct best best = best_none();
-
-	usual_found(t, u, &best);
-	usual_rest(t, u, &best);
-	take_best(&best, out);
 }
 
 static void
