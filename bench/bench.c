@@ -234,6 +234,7 @@ print_kv(const struct result *r)
 		{ "index_ns", index_ns(m) },
 		{ "total_ns", m->hash_ns + index_ns(m) },
 		{ "route_ns", m->route_ns },
+		{ "route_busy_ns", m->route_busy_ns },
 		{ "p50_ns", m->total[MEASURE_P50] },
 		{ "p99_ns", m->total[MEASURE_P99] },
 		{ "p999_ns", m->total[MEASURE_P999] },
@@ -282,6 +283,7 @@ print_text(const struct result *r)
 	print_step("index (without hash)", index_ns(m), m->floor_ns);
 	print_step("all of it", m->hash_ns + index_ns(m), m->floor_ns);
 	print_step("cost function, apart", m->route_ns, m->floor_ns);
+	print_step("  the same under load", m->route_busy_ns, m->floor_ns);
 	printf("\n%-24s %9s %9s %9s us\n", "percentiles", "50", "99", "99.9");
 	printf("  %-22s %9.2f %9.2f %9.2f\n", "index", m->index[0] / 1e3,
 	    m->index[1] / 1e3, m->index[2] / 1e3);

@@ -13,7 +13,9 @@
 
 enum { CLOCK_READINGS = 10001 };
 /* INDEX: expire, match, observe; TOTAL: that and hash. */
-enum step { EXPIRE, HASH, MATCH, OBSERVE, FLOOR, ROUTE, INDEX, TOTAL, STEPS };
+enum step {
+	EXPIRE, HASH, MATCH, OBSERVE, FLOOR, ROUTE, ROUTE_BUSY, INDEX, TOTAL, STEPS
+};
 
 struct state {
 	const struct load *load;
@@ -95,7 +97,7 @@ time_request(struct state *s, size_t i)
 	step[INDEX] = step[EXPIRE] + step[MATCH] + step[OBSERVE];
 	step[TOTAL] = step[INDEX] + step[HASH];
 	for (k = 0; k < STEPS; k++)
-		if (k != ROUTE)
+		if (k != ROUTE && k != ROUTE_BUSY)
 			keep_least(s, k, i, step[k]);
 }
 
@@ -125,7 +127,7 @@ check_floor(const struct world *w, const struct trace_request *r)
 
 /* The same replay, with the cost function timed and nothing else. */
 static void
-time_route(struct state *s)
+time_route(struct state *s, enum step step)
 {
 	struct world *w = &s->world;
 	struct kvr_decision d;
@@ -146,7 +148,7 @@ time_route(struct state *s)
 		start = pass_clock();
 		e = kvr_choose(w->k, w->prompt, NULL, w->overlaps,
 		    sizeof(*w->overlaps), w->n_overlaps, now, &d);
-		keep_least(s, ROUTE, i, between(s, start, pass_clock()));
+		keep_least(s, step, i, between(s, start, pass_clock()));
 		if (e != KVR_OK)
 			errx(ARGS_FAILED, "kvr_choose: %s", kvr_strerror(e));
 		world_observe(w, world_choose(w, r), now);
@@ -196,6 +198,7 @@ conclude(struct state *s, struct measure *out)
 	out->observe_ns = mean(s, OBSERVE);
 	out->floor_ns = mean(s, FLOOR);
 	out->route_ns = mean(s, ROUTE);
+	out->route_busy_ns = mean(s, ROUTE_BUSY);
 	measure_ranks(s->least[TOTAL], s->load->n, out->total);
 	measure_ranks(s->least[INDEX], s->load->n, out->index);
 }
@@ -231,9 +234,12 @@ measure_load(const struct load *l, const struct kvr_options *options,
 		errx(ARGS_FAILED, "the region is too small for %u workers",
 		    workers);
 	for (i = 0; i < trials; i++) {
-		time_route(&s);
+		time_route(&s, ROUTE);
 		if (i == 0)
 			count_losses(&s, out);
+		world_restart(&s.world, l->span_ns);
+		world_load(&s.world);
+		time_route(&s, ROUTE_BUSY);
 		world_restart(&s.world, l->span_ns);
 		time_trial(&s);
 		world_restart(&s.world, l->span_ns);

@@ -35,6 +35,7 @@ struct measure {
 	double observe_ns;
 	double expire_ns;
 	double route_ns; /* the cost function over all workers, apart */
+	double route_busy_ns; /* the same with a load on each of them */
 	/* Percentiles of what requests took, each in its best trial: */
 	double total[MEASURE_RANKS];
 	double index[MEASURE_RANKS]; /* without hashing */

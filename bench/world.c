@@ -3,6 +3,7 @@
 #include "world.h"
 
 #include "args.h"
+#include "rng.h"
 
 #include <err.h>
 #include <stdlib.h>
@@ -62,6 +63,24 @@ world_restart(struct world *w, int64_t span_ns)
 	w->half = half_new(w->workers);
 	if (w->half == NULL)
 		err(ARGS_FAILED, NULL);
+}
+
+void
+world_load(struct world *w)
+{
+	struct rng random = { 1 };
+	struct kvr_load load;
+	uint32_t i;
+
+	memset(&load, 0, sizeof(load));
+	load.size = sizeof(load);
+	for (i = 0; i < w->workers; i++) {
+		load.prefill_tokens = rng_between(&random, 0, 60000);
+		load.active_blocks = rng_between(&random, 1, 20000);
+		load.requests = rng_between(&random, 1, 64);
+		must(kvr_worker_set_load(w->k, fleet_id(w->fleet, i), &load),
+		    "kvr_worker_set_load");
+	}
 }
 
 void

@@ -38,6 +38,8 @@ int world_open(struct world *w, const struct kvr_options *options,
 void world_close(struct world *w);
 /* Forgets all but the clock: another replay may begin, after `span_ns`. */
 void world_restart(struct world *w, int64_t span_ns);
+/* Gives every worker a load of its own, until the next restart. */
+void world_load(struct world *w);
 
 /* The steps of a request, in this order; each does one thing. */
 void world_make(struct world *w, const struct trace_request *r);

@@ -122,6 +122,7 @@ struct share {
 	double tokens; /* of prefill that the request brings */
 	double credit; /* blocks of prefill that the overlap saves */
 	double decode; /* blocks of decode that the request brings */
+	double own;    /* what its own prefill costs */
 	double least;  /* that a worker can cost */
 };
 
@@ -165,8 +166,22 @@ share_of(const struct route *t, struct usual u, const struct kvr_overlap *o)
 	    : prompt_blocks_tokens(t->p, o->blocks));
 	s.credit = t->request.overlap_credit * (double)o->blocks;
 	s.decode = (double)route_new_blocks(t->p, &t->request, o);
+	s.own = u.scale * above_zero(s.tokens * u.per_token - s.credit);
 	s.least = usual_sum(u, s, 0, 0, 0);
 	return s;
+}
+
+/*
+ * Would he cost more with the blocks he has, had he no prefill waiting? All
+ * steps of the sum only rise with what goes in, so then he does cost more.
+ */
+INLINE bool
+usual_hopeless(const struct loads *l, struct share s, uint32_t slot,
+    const struct best *best)
+{
+	double least = s.own + (look_double(&l->blocks[slot]) + s.decode);
+
+	return (least < COST_MAX ? least : COST_MAX) > best->bid.cost;
 }
 
 /* Those with an overlap. The deepest come first, so most others are passed. */
@@ -177,7 +192,7 @@ usual_found(const struct route *t, struct usual u, struct best *best)
 	const uint32_t *places = t->set->places, base = t->set->base;
 	const uint32_t count = t->set->count, slots = t->slots;
 	const struct loads l = t->k->loads;
-	struct share s = { 0, 0, 0, 0 };
+	struct share s = { 0, 0, 0, 0, 0 };
 	uint32_t i, slot;
 
 	for (i = 0; i < count; i++, o++) {
@@ -185,8 +200,10 @@ usual_found(const struct route *t, struct usual u, struct best *best)
 		    o->active_blocks != o[-1].active_blocks)
 			s = share_of(t, u, o);
 		slot = found_slot(o);
-		if (s.least <= best->bid.cost && slot < slots &&
-		    set_has(t->take, slot) && places[slot] - base == i)
+		if (s.least > best->bid.cost || slot >= slots ||
+		    usual_hopeless(&l, s, slot, best))
+			continue;
+		if (set_has(t->take, slot) && places[slot] - base == i)
 			consider(t, best, usual_bid(&l, u, s, slot));
 	}
 }
@@ -208,6 +225,8 @@ usual_rest(const struct route *t, struct usual u, struct best *best)
 	if (s.least > best->bid.cost)
 		return;
 	while (set_next(&w, &slot)) {
+		if (usual_hopeless(&l, s, slot, best))
+			continue;
 		bid = usual_bid(&l, u, s, slot);
 		if (bid.cost <= best->bid.cost && !found_has(t->set, slot))
 			consider(t, best, bid);
