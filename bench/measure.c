@@ -14,7 +14,8 @@
 enum { CLOCK_READINGS = 10001 };
 /* INDEX: expire, match, observe; TOTAL: that and hash. */
 enum step {
-	EXPIRE, HASH, MATCH, OBSERVE, FLOOR, ROUTE, ROUTE_BUSY, INDEX, TOTAL, STEPS
+	EXPIRE, HASH, MATCH, OBSERVE, FLOOR, ROUTE, ROUTE_BUSY, INDEX, TOTAL,
+	STEPS
 };
 
 struct state {
