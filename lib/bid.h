@@ -17,15 +17,6 @@
 /* Small functions of inner loops, whatever a compiler thinks of their size. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* Every bit of x goes into every bit of the result; one to one. */
-static inline uint64_t
-mix(uint64_t x)
-{
-	x = (x ^ x >> 32) * UINT64_C(0xbea225f9eb34556d);
-	x = (x ^ x >> 29) * UINT64_C(0xbea225f9eb34556d);
-	return x ^ x >> 32;
-}
-
 /* What a worker would cost, and what else may decide. */
 struct bid {
 	double cost, prefill, blocks;

@@ -84,7 +84,7 @@ check_teams(const struct kvr *k, struct team *counted)
 		if (slot_in_use(k, i) != (p->team != 0) || p->team > teams)
 			return false;
 		if (k->loads.id[i] != (slot_in_use(k, i) ? worker_id(k, i) : 0)
-		    || (p->team == 0 && (k->loads.gate[i] & GATE_FREE) == 0))
+		    || (p->team == 0 && k->loads.gate[i] != GATE_FREE))
 			return false;
 		if (p->team == 0)
 			continue;

@@ -43,7 +43,7 @@
  * shorter part, which are no more than the prompt's. Merging a long chain of
  * short nodes from its end copies the same blocks again and again; so one
  * refresh copies only so many, and the next ones do the rest. The formulas are
- * in kvroute(7), and tests/test_bounds.c holds every call to them.
+ * in kvroute(7), and tests/test_bounds.c holds calls to them.
  */
 #include "internal.h"
 

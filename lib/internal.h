@@ -344,6 +344,15 @@ struct kvr {
 	uint64_t table_key[12];
 };
 
+/* Every bit of x goes into every bit of the result; one to one. */
+static inline uint64_t
+mix(uint64_t x)
+{
+	x = (x ^ x >> 32) * UINT64_C(0xbea225f9eb34556d);
+	x = (x ^ x >> 29) * UINT64_C(0xbea225f9eb34556d);
+	return x ^ x >> 32;
+}
+
 /* A link read from the region is used once, through here. */
 static inline union cell *
 cell_at(const struct kvr *k, uint32_t i)
@@ -484,7 +493,7 @@ cell_take(struct kvr *k)
 	return r->magazine[r->magazine_first++ % MAGAZINE];
 }
 
-/* The same of several, at most MAGAZINE_LOW, into a row of links. */
+/* The same of several, at most MAGAZINE_LOW, or none, into a row of links. */
 static inline void
 cell_take_row(struct kvr *k, uint32_t *links, uint32_t count)
 {
@@ -494,8 +503,9 @@ cell_take_row(struct kvr *k, uint32_t *links, uint32_t count)
 	if (r->magazine_count - MAGAZINE_LOW > MAGAZINE - MAGAZINE_LOW)
 		cell_fetch(k);
 	if (r->magazine_count - count > MAGAZINE - count) {
+		region_break(k);
 		for (i = 0; i < count; i++)
-			put(links[i], cell_take(k));
+			put(links[i], 0);
 		return;
 	}
 	first = r->magazine_first;
@@ -677,6 +687,7 @@ uint32_t index_find(const struct kvr *k, const struct kvr_prompt *p,
 void retain_expire(struct kvr *k, int64_t now, uint32_t budget);
 bool retain_due(const struct kvr *k, int64_t now);
 bool retain_void(struct kvr *k);
+uint32_t retain_spare(const struct kvr *k);
 void retain_make_room(struct kvr *k, int64_t now, uint32_t cells);
 uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
     uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);

@@ -135,7 +135,10 @@ lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 	return p->blocks < most ? p->blocks : most;
 }
 
-/* 0 if there is no room even for a lease: every cell is pinned. */
+/*
+ * 0 if there is no room even for a lease: nearly every cell is pinned, and
+ * those that prefixes leave to leases (retain_spare) are taken.
+ */
 uint64_t
 lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
     int64_t now, uint32_t *recorded)

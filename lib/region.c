@@ -21,7 +21,7 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 1, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
+enum { FORMAT_VERSION = 2, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
 enum { SPINS = 200, NAP_LEAST = 20000, NAP_MOST = 1000000 }; /* ns */
 
 /* ------------------------------------------------------------- layout --- */

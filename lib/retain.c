@@ -18,11 +18,16 @@
  * needs room takes one entry, at most, for each cell it needs: each gives at
  * least one. The pinned give none. Should they be the oldest, and many, then
  * one call passes over some of them and makes do with the room there is; the
- * next call goes on from there.
+ * next call goes on from there. Meanwhile leases live on cells that prefixes
+ * have left to them.
  */
 #include "internal.h"
 
-enum { PASSED_MOST = 1024 }; /* pinned ones, in looking for room once */
+enum {
+	PASSED_MOST = 1024, /* pinned ones, in looking for room once */
+	LEASE_CELLS = 64,   /* that prefixes leave to leases, */
+	LEASE_SHARE = 64    /* at most one in so many */
+};
 
 /* The next to leave, if it is void or was stamped up to `until`; else 0. */
 static uint32_t
@@ -128,10 +133,24 @@ struct fitting {
 	uint32_t missing; /* cells of holds on it */
 };
 
+/*
+ * Cells that prefixes leave to leases: a request whose prefix finds no room
+ * still counts as load.
+ */
+uint32_t
+retain_spare(const struct kvr *k)
+{
+	uint32_t share = k->layout.cells / LEASE_SHARE;
+
+	return share < LEASE_CELLS ? share : LEASE_CELLS;
+}
+
 static uint32_t
 fit_cells(const struct fitting *f, uint32_t want)
 {
-	return index_cells(f->k, &f->path, want, f->missing);
+	uint32_t cells = index_cells(f->k, &f->path, want, f->missing);
+
+	return cells == 0 ? 0 : cells + retain_spare(f->k);
 }
 
 /* Walks, and says whether the first `want` blocks have room. */

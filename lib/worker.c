@@ -195,25 +195,27 @@ struct incarnation {
 	uint32_t name, rank, team;
 };
 
+/* What of a slot is unusual. */
+static uint32_t
+gate_of(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	if (!slot_in_use(k, slot))
+		return GATE_FREE;
+	return s->role | (uint32_t)s->state << 4 |
+	    (slot_busy(s) ? GATE_BUSY : 0u) |
+	    (s->weight != 1 ? GATE_WEIGHTED : 0u);
+}
+
 /* What a choice reads of the slot becomes what the slot says. */
 static void
 worker_publish(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
-	uint32_t gate = s->role | (uint32_t)s->state << 4;
 
-	uint64_t id = worker_id(k, slot);
-
-	if (!slot_in_use(k, slot)) {
-		gate |= GATE_FREE;
-		id = 0;
-	}
-	if (slot_busy(s))
-		gate |= GATE_BUSY;
-	if (s->weight != 1)
-		gate |= GATE_WEIGHTED;
-	put(k->loads.id[slot], id);
-	put(k->loads.gate[slot], gate);
+	put(k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
+	put(k->loads.gate[slot], gate_of(k, slot));
 	put_double(&k->loads.prefill[slot], (double)s->prefill);
 	put_double(&k->loads.blocks[slot], (double)s->blocks);
 	put(k->loads.requests[slot], s->requests);
@@ -264,7 +266,9 @@ identity_of(const struct kvr *k, const char *name, size_t length,
 
 	if (k->rule.kind == KVR_HASH_KEYED)
 		seed = XXH_readLE64(k->rule.secret);
-	return XXH3_64bits_withSeed(name, length, seed + rank);
+	/* apart: XXH3 lets a change of the seed undo one of a short name */
+	return mix(XXH3_64bits_withSeed(name, length, seed) ^
+	    mix((uint64_t)rank + 1));
 }
 
 /* ------------------------------------------------------------- workers --- */
