@@ -143,7 +143,7 @@ START_TEST(leases_when_full)
 }
 END_TEST
 
-/* ----------------------------------------- what is left from call to call --- */
+/* -------------------------------------- what is left from call to call --- */
 
 static size_t
 matched(struct kvr *from)
