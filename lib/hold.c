@@ -351,6 +351,17 @@ hold_copy(struct kvr *k, uint32_t node, uint32_t from)
 	return i;
 }
 
+/* Asks for what taking this hold away will look at. */
+void
+hold_foresee(const struct kvr *k, const struct hold *h)
+{
+	__builtin_prefetch(&k->entry_buckets[bucket_of_hold(k, h->node,
+	    h->slot)]);
+	__builtin_prefetch(cell_at(k, h->stamp_next));
+	__builtin_prefetch(cell_at(k, h->release_next));
+	__builtin_prefetch(cell_at(k, h->group));
+}
+
 /* Takes a hold away from everything but its node's existence: index.c. */
 void
 hold_remove(struct kvr *k, uint32_t hold)

@@ -473,6 +473,19 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 
 /* ---------------------------------------------------- leaving, merging --- */
 
+/*
+ * Asks for what index_drop of this hold will look at. Who was stamped a time to
+ * live ago is in nobody's cache, and every link there waits for the one before.
+ */
+void
+index_foresee(const struct kvr *k, uint32_t hold)
+{
+	const struct hold *h = hold_at(k, hold);
+
+	hold_foresee(k, h);
+	__builtin_prefetch(node_at(k, h->node));
+}
+
 /* Takes a hold away, and its node if it was the last. */
 void
 index_drop(struct kvr *k, uint32_t hold)

@@ -556,6 +556,7 @@ node_holders(const struct kvr *k, const struct node *n)
 uint32_t hold_find(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t hold_add(struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t hold_copy(struct kvr *k, uint32_t node, uint32_t from);
+void hold_foresee(const struct kvr *k, const struct hold *h);
 void hold_remove(struct kvr *k, uint32_t hold);
 void hold_stamp(struct kvr *k, uint32_t hold, int64_t now);
 void hold_pin(struct kvr *k, uint32_t hold, int64_t horizon);
@@ -678,6 +679,7 @@ void index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
 void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
+void index_foresee(const struct kvr *k, uint32_t hold);
 void index_drop(struct kvr *k, uint32_t hold);
 uint32_t index_position(const struct kvr *k, uint32_t node);
 uint32_t index_find(const struct kvr *k, const struct kvr_prompt *p,

@@ -92,6 +92,7 @@ retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 
 	for (; budget > 0 && retain_one(k, horizon, horizon); budget--)
 		continue;
+	__builtin_prefetch(hold_at(k, retain_next(k, INT64_MAX)));
 }
 
 bool
@@ -227,6 +228,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 
 	memset(&f, 0, sizeof(f));
 	cell_foresee(k);
+	index_foresee(k, retain_next(k, INT64_MAX));
 	f.k = k;
 	f.p = p;
 	f.how = how;
