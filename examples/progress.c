@@ -5,12 +5,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
 	WIDTH = 40,    /* of the bar */
 	STEP = 1000    /* counts between two lines when there is no total */
 };
+
+uint64_t
+progress_bytes(FILE *f)
+{
+	struct stat st;
+
+	if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode))
+		return 0;
+	return (uint64_t)st.st_size;
+}
 
 void
 progress_begin(struct progress *p, bool quiet, uint64_t total)

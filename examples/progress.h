@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct progress {
 	bool on;
@@ -17,6 +18,8 @@ struct progress {
 	uint64_t shown; /* permille, or steps without a total */
 };
 
+/* A total: the size of a file; 0 if its end is not known. */
+uint64_t progress_bytes(FILE *f);
 void progress_begin(struct progress *p, bool quiet, uint64_t total);
 /* `done` of the total, in its unit; `count` is what the text counts. */
 void progress_show(struct progress *p, uint64_t done, uint64_t count);

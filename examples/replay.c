@@ -11,6 +11,7 @@
 #include "report.h"
 #include "rng.h"
 #include "pass.h"
+#include "simulate_run.h"
 #include "tokens.h"
 #include "trace.h"
 
@@ -21,7 +22,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define DEFAULT_MEMORY (UINT64_C(256) << 20)
 enum {
@@ -69,6 +69,7 @@ static const char usage_text[] =
 "           [--hash keyed|dynamo] [--seed N] [--memory SIZE]\n"
 "           [--region FILE] [--speed X] [--prefill-rate N] [--decode-rate N]\n"
 "           [--decisions FILE] [--format text|kv|json] [trace]\n"
+"       kvroute-replay --simulate [option]... [trace]\n"
 "       kvroute-replay --help | --version\n";
 
 static const char help_text[] =
@@ -87,7 +88,9 @@ static const char help_text[] =
 "  --decode-rate N    tokens/s of a running request (50)\n"
 "  --decisions FILE   one line a decision; - is standard output\n"
 "  --format KIND      text, kv (name=value) or json (text)\n"
-"  -q, --quiet        no progress bar\n";
+"  -q, --quiet        no progress bar\n"
+"\nWith --simulate engines are modelled in full and caches are real; it has\n"
+"options of its own: kvroute-replay --simulate --help.\n";
 
 /* -------------------------------------------------------------- options --- */
 
@@ -129,14 +132,9 @@ static void
 set_secret(struct kvr_options *o, uint64_t seed)
 {
 	struct rng r = { seed };
-	size_t i;
-	uint64_t bits;
 
 	o->secret_kind = KVR_SECRET_GIVEN;
-	for (i = 0; i < KVR_SECRET_BYTES; i += sizeof(bits)) {
-		bits = rng_next(&r);
-		memcpy(&o->secret[i], &bits, sizeof(bits));
-	}
+	rng_fill(&r, o->secret, KVR_SECRET_BYTES);
 }
 
 static void
@@ -320,17 +318,6 @@ make_passes(struct replay *r)
 	must(kvr_prompt_new(pass_region(r->passes[0]), &r->prompt), "a prompt");
 }
 
-/* 0: not a file whose end is known. */
-static uint64_t
-input_bytes(FILE *f)
-{
-	struct stat st;
-
-	if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode))
-		return 0;
-	return (uint64_t)st.st_size;
-}
-
 /* When it arrives, in nanoseconds, --speed times as fast as recorded. */
 static int64_t
 arrival(const struct settings *s, int64_t ms)
@@ -379,7 +366,7 @@ replay_all(struct replay *r)
 	struct trace_request q;
 	int result;
 
-	progress_begin(&progress, r->settings->quiet, input_bytes(r->input));
+	progress_begin(&progress, r->settings->quiet, progress_bytes(r->input));
 	while ((result = trace_next(r->trace, &q)) == 1) {
 		replay_request(r, &q);
 		progress_show(&progress, trace_bytes(r->trace), r->requests);
@@ -416,6 +403,8 @@ main(int argc, char **argv)
 	struct replay r = { .settings = &settings };
 	size_t i;
 
+	if (simulate_wanted(argc, argv))
+		return simulate_run(argc, argv);
 	read_options(&settings, argc, argv);
 	open_files(&r);
 	make_passes(&r);

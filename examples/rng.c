@@ -2,6 +2,8 @@
 /* rng.c - see rng.h. */
 #include "rng.h"
 
+#include <string.h>
+
 uint64_t
 rng_next(struct rng *r)
 {
@@ -20,4 +22,17 @@ uint64_t
 rng_between(struct rng *r, uint64_t low, uint64_t high)
 {
 	return low + rng_next(r) % (high - low + 1);
+}
+
+void
+rng_fill(struct rng *r, unsigned char *out, size_t n)
+{
+	uint64_t bits;
+	size_t i, part;
+
+	for (i = 0; i < n; i += part) {
+		bits = rng_next(r);
+		part = n - i < sizeof(bits) ? n - i : sizeof(bits);
+		memcpy(&out[i], &bits, part);
+	}
 }

@@ -5,6 +5,7 @@
 #ifndef KVROUTE_RNG_H
 #define KVROUTE_RNG_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct rng {
@@ -14,5 +15,7 @@ struct rng {
 uint64_t rng_next(struct rng *r);
 /* From low to high, both included; low <= high, high - low below 2^64 - 1. */
 uint64_t rng_between(struct rng *r, uint64_t low, uint64_t high);
+/* The first n bytes of the next numbers, as they lie in memory. */
+void rng_fill(struct rng *r, unsigned char *out, size_t n);
 
 #endif

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_engine_model.c - the modelled engine: schedules and caches worked out
+ * by hand, and nothing lost under random work.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "alloc.h"
+#include "engine_model.h"
+#include "rng.h"
+
+/* What a step takes, as the header says it. */
+static int64_t
+step(int64_t sequences, int64_t blocks, int64_t tokens)
+{
+	return 15000000 + 100000 * sequences + 5000 * blocks + 50000 * tokens;
+}
+
+static void
+submit(struct engine *e, uint64_t number, uint64_t tokens, uint64_t output,
+    const uint64_t *ids)
+{
+	struct engine_request r = { number, tokens, output, ids };
+
+	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
+	ck_assert(engine_check(e));
+}
+
+static uint64_t
+cached(const struct engine *e, uint64_t tokens, const uint64_t *ids)
+{
+	struct engine_request r = { 0, tokens, 1, ids };
+
+	return engine_cached(e, &r);
+}
+
+static void
+expect(struct engine *e, enum engine_kind kind, uint64_t request,
+    uint64_t tokens)
+{
+	struct engine_event event;
+
+	ck_assert(engine_next(e, &event));
+	ck_assert_int_eq(event.kind, kind);
+	ck_assert_uint_eq(event.request, request);
+	ck_assert_uint_eq(event.tokens, tokens);
+}
+
+static void
+expect_silence(struct engine *e)
+{
+	struct engine_event event;
+
+	ck_assert(!engine_next(e, &event));
+}
+
+/* Steps until nobody is left; when that is. Events are dropped. */
+static int64_t
+run(struct engine *e, int64_t now)
+{
+	struct engine_event event;
+	int64_t next;
+
+	while ((next = engine_begin(e, now)) != INT64_MAX) {
+		ck_assert_int_gt(next, now);
+		now = next;
+		ck_assert_int_eq(engine_end(e), ENGINE_OK);
+		ck_assert(engine_check(e));
+		while (engine_next(e, &event))
+			;
+	}
+	return now;
+}
+
+/* ----------------------------------------------------------- schedules --- */
+
+/* 700 tokens are one block with a name and one without, to the end. */
+START_TEST(one_request)
+{
+	static const uint64_t ids[] = { 1, 2 };
+	struct engine *e = engine_new(ENGINE_ENDLESS);
+	int64_t now = 1000, next;
+
+	ck_assert(engine_begin(e, now) == INT64_MAX);
+	submit(e, 7, 700, 3, ids);
+	expect(e, ENGINE_ADMITTED, 7, 0);
+	next = engine_begin(e, now);
+	ck_assert_int_eq(next - now, step(1, 2, 700));
+	ck_assert_int_eq(next - now, 50110000);
+	ck_assert_int_eq(engine_end(e), ENGINE_OK);
+	expect(e, ENGINE_FIRST_TOKEN, 7, 1);
+	expect_silence(e);
+	now = next;
+	next = engine_begin(e, now);
+	ck_assert_int_eq(next - now, step(1, 2, 0));
+	ck_assert_int_eq(engine_end(e), ENGINE_OK);
+	expect_silence(e);
+	engine_begin(e, next);
+	ck_assert_int_eq(engine_end(e), ENGINE_OK);
+	expect(e, ENGINE_FINISHED, 7, 3);
+	expect_silence(e);
+	ck_assert(engine_begin(e, next) == INT64_MAX);
+	engine_free(e);
+}
+END_TEST
+
+/* A long prompt takes its chunks, an answer of nothing is of one token. */
+START_TEST(chunks)
+{
+	uint64_t ids[10];
+	struct engine *e = engine_new(ENGINE_ENDLESS);
+	int64_t now;
+	uint64_t i;
+
+	for (i = 0; i < 10; i++)
+		ids[i] = i;
+	submit(e, 0, 5000, 0, ids);
+	now = run(e, 0);
+	/* 9 blocks, and one for 392 tokens and the answer */
+	ck_assert_int_eq(now, 2 * step(1, 10, 2048) + step(1, 10, 904));
+	engine_free(e);
+}
+END_TEST
+
+/* What the first one leaves of a chunk is the second one's. */
+START_TEST(two_share_a_step)
+{
+	static const uint64_t a[] = { 1, 2, 3 }, b[] = { 4, 5 };
+	struct engine *e = engine_new(ENGINE_ENDLESS);
+	int64_t first, second;
+
+	submit(e, 0, 1500, 2, a); /* 2 blocks and 1 */
+	submit(e, 1, 1000, 2, b); /* 1 and 1 */
+	expect(e, ENGINE_ADMITTED, 0, 0);
+	expect(e, ENGINE_ADMITTED, 1, 0);
+	first = engine_begin(e, 0);
+	ck_assert_int_eq(first, step(2, 5, 2048));
+	engine_end(e);
+	expect(e, ENGINE_FIRST_TOKEN, 0, 1);
+	expect_silence(e);
+	second = engine_begin(e, first);
+	ck_assert_int_eq(second - first, step(2, 5, 452));
+	engine_end(e);
+	expect(e, ENGINE_FINISHED, 0, 2);
+	expect(e, ENGINE_FIRST_TOKEN, 1, 1);
+	ck_assert_int_eq(run(e, second) - second, step(1, 2, 0));
+	engine_free(e);
+}
+END_TEST
+
+/* Whoever waits for prefill is not in the step; nor who came during it. */
+START_TEST(not_in_the_step)
+{
+	static const uint64_t a[] = { 1, 2, 3, 4 }, b[] = { 5 };
+	struct engine *e = engine_new(ENGINE_ENDLESS);
+	int64_t first, second;
+
+	submit(e, 0, 2048, 1, a); /* 4 and 1 */
+	submit(e, 1, 100, 1, b);  /* 1 */
+	first = engine_begin(e, 0);
+	ck_assert_int_eq(first, step(1, 6, 2048));
+	ck_assert(engine_begin(e, 5) == INT64_MAX);
+	submit(e, 2, 50, 1, b);
+	engine_end(e);
+	second = engine_begin(e, first);
+	ck_assert_int_eq(second - first, step(2, 2, 150));
+	engine_free(e);
+}
+END_TEST
+
+/* 500 tokens and 13 more begin a second block, 1025 in all a third. */
+START_TEST(answers_grow)
+{
+	static const uint64_t ids[] = { 1 };
+	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine_event event;
+	int64_t now = 0;
+	uint64_t grown[4], n = 0;
+
+	submit(e, 0, 500, 600, ids);
+	for (event.kind = ENGINE_ADMITTED; event.kind != ENGINE_FINISHED;) {
+		if (!engine_next(e, &event)) {
+			now = engine_begin(e, now);
+			ck_assert_int_eq(engine_end(e), ENGINE_OK);
+		} else if (event.kind == ENGINE_GENERATED) {
+			ck_assert_uint_lt(n, 4);
+			grown[n++] = event.tokens;
+		}
+	}
+	ck_assert_uint_eq(n, 2);
+	ck_assert_uint_eq(grown[0], 13);
+	ck_assert_uint_eq(grown[1], 525);
+	engine_free(e);
+}
+END_TEST
+
+/* --------------------------------------------------------------- caches --- */
+
+/* One token is always computed; equal ids after others are other blocks. */
+START_TEST(what_hits)
+{
+	static const uint64_t ids[] = { 1, 2, 3 }, other[] = { 9, 2, 3 };
+	struct engine *e = engine_new(ENGINE_ENDLESS);
+
+	submit(e, 0, 1536, 1, ids);
+	run(e, 0);
+	ck_assert_uint_eq(cached(e, 512, ids), 0);
+	ck_assert_uint_eq(cached(e, 513, ids), 512);
+	ck_assert_uint_eq(cached(e, 1024, ids), 512);
+	ck_assert_uint_eq(cached(e, 1536, ids), 1024);
+	ck_assert_uint_eq(cached(e, 1536, other), 0);
+	submit(e, 1, 1024, 1, ids);
+	expect(e, ENGINE_ADMITTED, 1, 512);
+	ck_assert_int_eq(engine_begin(e, 0), step(1, 3, 512));
+	engine_free(e);
+}
+END_TEST
+
+/* What is admitted is cached for those behind it, and computed once. */
+START_TEST(hits_what_runs)
+{
+	static const uint64_t ids[] = { 1, 2, 3 };
+	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine_state s;
+
+	submit(e, 0, 1100, 1, ids);
+	submit(e, 1, 1200, 1, ids);
+	expect(e, ENGINE_ADMITTED, 0, 0);
+	expect(e, ENGINE_ADMITTED, 1, 1024);
+	engine_state(e, &s);
+	ck_assert_uint_eq(s.pinned, 2);
+	ck_assert_uint_eq(s.own, 2);
+	ck_assert_int_eq(engine_begin(e, 0), step(2, 4, 1276));
+	engine_free(e);
+}
+END_TEST
+
+/* Six blocks: a2 leaves first, then a1 and a0, b0 only after all of A. */
+START_TEST(tail_before_head)
+{
+	static const uint64_t a[] = { 1, 2, 3, 4 }, b[] = { 9, 9 };
+	static const uint64_t c[] = { 7, 8, 9 }, d[] = { 5, 6, 7 };
+	struct engine *e = engine_new(6);
+	struct engine_state s;
+
+	submit(e, 0, 1536, 1, a);
+	run(e, 0);
+	submit(e, 1, 600, 1, b);
+	run(e, 0);
+	engine_state(e, &s);
+	ck_assert_uint_eq(s.idle, 4);
+	ck_assert_uint_eq(cached(e, 1600, a), 1536);
+	submit(e, 2, 1100, 1, c); /* 2 and 1: one too many */
+	ck_assert_uint_eq(cached(e, 1600, a), 1024);
+	run(e, 0);                /* a1 a0 b0 c1 c0 */
+	submit(e, 3, 1100, 1, d); /* two too many */
+	ck_assert_uint_eq(cached(e, 1600, a), 0);
+	ck_assert_uint_eq(cached(e, 600, b), 512);
+	ck_assert_uint_eq(cached(e, 1100, c), 1024);
+	engine_free(e);
+}
+END_TEST
+
+/* What a request hits is pinned before room is made for the rest of it. */
+START_TEST(hits_stay)
+{
+	static const uint64_t a[] = { 1, 2 }, b[] = { 1, 3, 4 };
+	struct engine *e = engine_new(4);
+
+	submit(e, 0, 1024, 1, a);
+	run(e, 0); /* a1 a0 */
+	submit(e, 1, 1536, 1, b);
+	run(e, 0);
+	ck_assert_uint_eq(cached(e, 1100, b), 1024);
+	ck_assert_uint_eq(cached(e, 1100, a), 512);
+	engine_free(e);
+}
+END_TEST
+
+/* Answers stay and take room, though nothing can ever hit them. */
+START_TEST(answers_stay)
+{
+	static const uint64_t a[] = { 1 }, b[] = { 2 };
+	struct engine *e = engine_new(4);
+	struct engine_state s;
+
+	submit(e, 0, 512, 1100, a); /* 1, 2 whole ones and a part */
+	run(e, 0);
+	engine_state(e, &s);
+	ck_assert_uint_eq(s.idle, 3);
+	ck_assert_uint_eq(s.own + s.pinned, 0);
+	submit(e, 1, 512, 600, b); /* 3 in all: two of the answer leave */
+	ck_assert_uint_eq(cached(e, 513, a), 512);
+	run(e, 0);
+	engine_free(e);
+}
+END_TEST
+
+/* ------------------------------------------------------------ admission --- */
+
+/* First come, first served: who would fit waits behind who does not. */
+START_TEST(waits_for_memory)
+{
+	static const uint64_t a[] = { 1, 2 }, b[] = { 3, 4 }, c[] = { 5 };
+	struct engine *e = engine_new(4);
+	struct engine_state s;
+
+	submit(e, 0, 1000, 100, a); /* 1 and 2 */
+	submit(e, 1, 600, 1, b);    /* 1 and 1 */
+	submit(e, 2, 100, 1, c);    /* 1, and there is room for it */
+	expect(e, ENGINE_ADMITTED, 0, 0);
+	expect_silence(e);
+	engine_state(e, &s);
+	ck_assert_uint_eq(s.waiting, 2);
+	do {
+		engine_begin(e, 0);
+		ck_assert_int_eq(engine_end(e), ENGINE_OK);
+		ck_assert(engine_check(e));
+		engine_state(e, &s);
+	} while (s.waiting > 0);
+	expect(e, ENGINE_FIRST_TOKEN, 0, 1);
+	expect(e, ENGINE_GENERATED, 0, 25); /* token 1025 */
+	expect(e, ENGINE_FINISHED, 0, 100);
+	expect(e, ENGINE_ADMITTED, 1, 0);
+	expect(e, ENGINE_ADMITTED, 2, 0);
+	expect_silence(e);
+	engine_free(e);
+}
+END_TEST
+
+START_TEST(so_many_at_once)
+{
+	static const uint64_t ids[] = { 1 };
+	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine_state s;
+	uint64_t i;
+
+	for (i = 0; i < ENGINE_SEQUENCES + 3; i++)
+		submit(e, i, 1, 1, ids);
+	engine_state(e, &s);
+	ck_assert_uint_eq(s.running, 256);
+	ck_assert_uint_eq(s.waiting, 3);
+	run(e, 0);
+	engine_free(e);
+}
+END_TEST
+
+START_TEST(too_large)
+{
+	static const uint64_t ids[] = { 1, 2, 3, 4 };
+	struct engine *e = engine_new(3);
+	struct engine_request r = { 0, 1536, 1, ids };
+
+	ck_assert_int_eq(engine_submit(e, &r), ENGINE_TOO_LARGE);
+	r.tokens = 1535;
+	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
+	r.tokens = 1;
+	r.output = UINT64_MAX;
+	ck_assert_int_eq(engine_submit(e, &r), ENGINE_TOO_LARGE);
+	ck_assert(engine_check(e));
+	engine_free(e);
+}
+END_TEST
+
+/* --------------------------------------------------------------- random --- */
+
+/* A prompt of a small world: few ids, so that much is shared. */
+static struct engine_request
+any_request(struct rng *rng, uint64_t number, uint64_t *ids)
+{
+	struct engine_request r = { number, rng_between(rng, 1, 8 * 512),
+	    rng_between(rng, 0, 900), ids };
+	uint64_t i;
+
+	for (i = 0; i < 8; i++)
+		ids[i] = rng_between(rng, 0, 1);
+	return r;
+}
+
+START_TEST(nothing_is_lost)
+{
+	struct rng rng = { test_seed() };
+	uint64_t seed = rng.state, ids[8], admitted = 0, finished = 0, n, i;
+	struct engine *e = engine_new(40);
+	struct engine_event event;
+
+	n = test_amount(2000);
+	for (i = 0; finished < n;) {
+		struct engine_request r = any_request(&rng, i, ids);
+
+		if (i < n && rng_between(&rng, 0, 99) == 0) {
+			ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
+			i++;
+		}
+		if (engine_begin(e, 0) != INT64_MAX)
+			ck_assert_int_eq(engine_end(e), ENGINE_OK);
+		ck_assert_msg(engine_check(e), "KVR_SEED=%llu",
+		    (unsigned long long)seed);
+		while (engine_next(e, &event)) {
+			/* in the order of arrival */
+			if (event.kind == ENGINE_ADMITTED)
+				ck_assert_uint_eq(event.request, admitted++);
+			finished += event.kind == ENGINE_FINISHED;
+		}
+	}
+	ck_assert_uint_eq(admitted, n);
+	ck_assert(engine_begin(e, 0) == INT64_MAX);
+	engine_free(e);
+}
+END_TEST
+
+/* Each allocation fails once: an error, and all memory is given back. */
+START_TEST(memory)
+{
+	unsigned long n, count = 0;
+	bool whole = false;
+
+	for (n = 1; !whole && n < 1000; n++) {
+		uint64_t ids[8], i;
+		struct rng rng = { 5 };
+		enum engine_result result = ENGINE_OK;
+		struct engine *e;
+
+		alloc_fail_at(n);
+		e = engine_new(40);
+		for (i = 0; e != NULL && result == ENGINE_OK && i < 20; i++) {
+			struct engine_request r = any_request(&rng, i, ids);
+
+			result = engine_submit(e, &r);
+			if (result == ENGINE_OK &&
+			    engine_begin(e, 0) != INT64_MAX)
+				result = engine_end(e);
+		}
+		count = alloc_count();
+		alloc_reset();
+		whole = e != NULL && result == ENGINE_OK;
+		ck_assert(whole || e == NULL || result == ENGINE_NO_MEMORY);
+		ck_assert(whole ? count < n : count >= n);
+		engine_free(e);
+	}
+	ck_assert(whole && n > 20);
+}
+END_TEST
+
+Suite *suite_engine_model(void);
+
+Suite *
+suite_engine_model(void)
+{
+	Suite *s = suite_create("engine_model");
+	TCase *c = tcase_create("engine_model");
+
+	tcase_set_timeout(c, 60);
+	tcase_add_test(c, one_request);
+	tcase_add_test(c, chunks);
+	tcase_add_test(c, two_share_a_step);
+	tcase_add_test(c, not_in_the_step);
+	tcase_add_test(c, answers_grow);
+	tcase_add_test(c, what_hits);
+	tcase_add_test(c, hits_what_runs);
+	tcase_add_test(c, tail_before_head);
+	tcase_add_test(c, hits_stay);
+	tcase_add_test(c, answers_stay);
+	tcase_add_test(c, waits_for_memory);
+	tcase_add_test(c, so_many_at_once);
+	tcase_add_test(c, too_large);
+	tcase_add_test(c, nothing_is_lost);
+	tcase_add_test(c, memory);
+	suite_add_tcase(s, c);
+	return s;
+}

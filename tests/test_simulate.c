@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_simulate.c - policies before modelled engines: what must come out of
+ * any simulation, and what is known of a published trace.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "engine_model.h"
+#include "sample.h"
+#include "simulate.h"
+#include "tokens.h"
+#include "trace.h"
+
+/* Every policy with every index. */
+static const struct {
+	enum simulate_policy policy;
+	enum simulate_index index;
+} kinds[] = {
+	{ SIMULATE_ROUND_ROBIN, SIMULATE_TTL },
+	{ SIMULATE_RANDOM, SIMULATE_TTL },
+	{ SIMULATE_LEAST_LOADED, SIMULATE_TTL },
+	{ SIMULATE_DYNAMO, SIMULATE_TTL },
+	{ SIMULATE_TWO_TIER, SIMULATE_TTL },
+	{ SIMULATE_DYNAMO, SIMULATE_ORACLE },
+	{ SIMULATE_TWO_TIER, SIMULATE_ORACLE }
+};
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+static struct simulate_options
+options_of(int kind, uint32_t workers, uint64_t capacity)
+{
+	struct simulate_options o = { kinds[kind].policy, kinds[kind].index,
+	    workers, capacity, 1, false };
+
+	return o;
+}
+
+static void
+region_of(struct kvr_options *region, uint32_t workers, uint32_t block)
+{
+	ck_assert_int_eq(kvr_options_init(region, sizeof(*region)), KVR_OK);
+	region->region_bytes = UINT64_C(16) << 20;
+	region->block_size = block;
+	region->max_workers = workers;
+	region->lease_limit_ns = INT64_C(86400000000000) * 365;
+	region->secret_kind = KVR_SECRET_GIVEN;
+	memset(region->secret, 7, sizeof(region->secret));
+}
+
+struct setup {
+	struct kvr_options region;
+	struct kvr *k; /* for the prompt */
+	struct kvr_prompt *prompt;
+	struct tokens tokens;
+	struct simulation *s;
+};
+
+static void
+begin(struct setup *u, const struct simulate_options *o, uint32_t block)
+{
+	memset(u, 0, sizeof(*u));
+	region_of(&u->region, o->workers, block);
+	if (o->check) /* which looks at every cell */
+		u->region.region_bytes = 512 << 10;
+	ck_assert_int_eq(kvr_new(&u->region, &u->k), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_new(u->k, &u->prompt), KVR_OK);
+	ck_assert_int_eq(simulate_new(o, &u->region, &u->s), KVR_OK);
+}
+
+static void
+give(struct setup *u, const struct trace_request *q, int64_t now)
+{
+	ck_assert_int_eq(tokens_make(&u->tokens, q), 0);
+	if (q->tokens > 0)
+		ck_assert_int_eq(kvr_prompt_set_tokens(u->prompt, NULL,
+		    u->tokens.tokens, q->tokens), KVR_OK);
+	ck_assert_int_eq(simulate_request(u->s, u->prompt, q, now), KVR_OK);
+}
+
+static void
+give_simple(struct setup *u, uint64_t tokens, uint64_t output,
+    const uint64_t *ids, int64_t now)
+{
+	struct trace_request q = { .tokens = tokens, .output_length = output,
+	    .n_ids = (tokens + 511) / 512, .ids = ids };
+
+	give(u, &q, now);
+}
+
+static void
+end(struct setup *u)
+{
+	simulate_free(u->s);
+	kvr_prompt_free(u->prompt);
+	kvr_free(u->k);
+	tokens_free(&u->tokens);
+}
+
+/* ------------------------------------------------------------- by hand --- */
+
+/* 15.1 ms, 2 blocks, 700 tokens; then two steps more: with every policy. */
+START_TEST(one_request)
+{
+	static const uint64_t ids[] = { 1, 2 };
+	struct simulate_options o = options_of(_i, 1, 4096);
+	const struct simulate_totals *t;
+	struct setup u;
+
+	o.check = true;
+	begin(&u, &o, 512);
+	give_simple(&u, 700, 3, ids, 1000000);
+	ck_assert_int_eq(simulate_drain(u.s), KVR_OK);
+	t = simulate_totals(u.s);
+	ck_assert_uint_eq(t->finished, 1);
+	ck_assert_uint_eq(t->steps, 3);
+	ck_assert_int_eq(simulate_first_tokens(u.s)[0], 50110000);
+	ck_assert_int_eq(t->end, 1000000 + 50110000 + 2 * 15110000);
+	ck_assert_uint_eq(t->token_ns, 2 * 15110000);
+	ck_assert_uint_eq(t->later_tokens, 2);
+	end(&u);
+}
+END_TEST
+
+/*
+ * Two at one instant share a step; a third, which comes when that step ends,
+ * is in the next one; a fourth finds the engine idle and its prefix cached.
+ */
+START_TEST(instants)
+{
+	static const uint64_t a[] = { 1 }, b[] = { 2 }, c[] = { 1, 3 };
+	int64_t first = 15000000 + 2 * 100000 + 2 * 5000 + 200 * 50000;
+	int64_t second = 15000000 + 100000 + 5000 + 50 * 50000;
+	int64_t third = 15000000 + 100000 + 5000 * 2 + 600 * 50000;
+	struct simulate_options o = options_of(_i, 1, 0);
+	const int64_t *times;
+	struct setup u;
+
+	o.check = true;
+	begin(&u, &o, 512);
+	give_simple(&u, 100, 1, a, 0);
+	give_simple(&u, 100, 1, b, 0);
+	give_simple(&u, 50, 1, a, first);
+	give_simple(&u, 600, 1, c, first * 2);
+	give_simple(&u, 600, 1, c, first * 20);
+	ck_assert_int_eq(simulate_drain(u.s), KVR_OK);
+	times = simulate_first_tokens(u.s);
+	ck_assert_int_eq(times[0], second);
+	ck_assert_int_eq(times[1], 15000000 + 100000 + 5000 * 2 + 88 * 50000);
+	ck_assert_int_eq(times[2], first);
+	ck_assert_int_eq(times[3], first);
+	ck_assert_int_eq(times[4], third);
+	ck_assert_uint_eq(simulate_totals(u.s)->hit_tokens, 512);
+	end(&u);
+}
+END_TEST
+
+/* What no engine could hold is refused, and leaves nothing behind. */
+START_TEST(refused_and_empty)
+{
+	static const uint64_t ids[] = { 1, 2, 3, 4 };
+	struct simulate_options o = options_of(_i, 2, 1024);
+	const struct simulate_totals *t;
+	struct setup u;
+
+	o.check = true;
+	begin(&u, &o, 512);
+	give_simple(&u, 2000, 1, ids, 0);
+	ck_assert_int_eq(simulate_check(u.s), KVR_OK);
+	give_simple(&u, 0, 5, ids, 0);
+	give_simple(&u, 600, 1, ids, 0);
+	ck_assert_int_eq(simulate_drain(u.s), KVR_OK);
+	ck_assert_int_eq(simulate_check(u.s), KVR_OK);
+	t = simulate_totals(u.s);
+	ck_assert_uint_eq(t->requests, 3);
+	ck_assert_uint_eq(t->refused, 1);
+	ck_assert_uint_eq(t->empty, 1);
+	ck_assert_uint_eq(t->finished, 1);
+	ck_assert_uint_eq(t->tokens, 600);
+	end(&u);
+}
+END_TEST
+
+/* ---------------------------------------------------------- the sample --- */
+
+/* Through the whole trace in `f`, arrivals `speed` times as fast. */
+static void
+simulate_file(struct setup *u, FILE *f, bool ticks, int64_t speed)
+{
+	struct trace *t = trace_new(f, "trace");
+	struct trace_request q;
+	int result;
+
+	while ((result = trace_next(t, &q)) == 1)
+		give(u, &q, (ticks ? q.timestamp_ms : q.arrival_ms) *
+		    (1000000 / speed));
+	ck_assert_int_eq(result, 0);
+	ck_assert_int_eq(simulate_drain(u->s), KVR_OK);
+	trace_free(t);
+}
+
+static void
+simulate_sample(struct setup *u, uint64_t requests, int64_t speed)
+{
+	struct sample_options sample;
+	FILE *f = tmpfile();
+
+	sample_defaults(&sample);
+	sample.requests = requests;
+	sample.duration_s = 60;
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(sample_write(f, &sample), 0);
+	rewind(f);
+	simulate_file(u, f, false, speed);
+	fclose(f);
+}
+
+/* Engines, requests, leases, loads: counted anew after every step. */
+START_TEST(conserved)
+{
+	static const uint32_t blocks[] = { 16, 512, 700 };
+	struct simulate_options o = options_of(_i % KINDS, 3, 60000);
+	const struct simulate_totals *t;
+	struct setup u;
+
+	o.check = true;
+	begin(&u, &o, blocks[_i / KINDS]);
+	simulate_sample(&u, test_amount(60), 2);
+	t = simulate_totals(u.s);
+	ck_assert_int_eq(simulate_check(u.s), KVR_OK);
+	ck_assert_uint_eq(t->finished + t->refused + t->empty, t->requests);
+	ck_assert_uint_gt(t->finished, 0);
+	ck_assert_uint_le(t->hit_tokens, t->tokens);
+	end(&u);
+}
+END_TEST
+
+static struct simulate_totals
+totals_of_sample(int kind, uint64_t seed, int64_t *first)
+{
+	struct simulate_options o = options_of(kind, 4, 100000);
+	struct simulate_totals t;
+	struct setup u;
+
+	o.seed = seed;
+	begin(&u, &o, 512);
+	simulate_sample(&u, 400, 1);
+	t = *simulate_totals(u.s);
+	*first = simulate_first_tokens(u.s)[t.finished / 2];
+	end(&u);
+	return t;
+}
+
+START_TEST(same_seed_same_result)
+{
+	int64_t x, y, z;
+	struct simulate_totals a = totals_of_sample(_i, 3, &x);
+	struct simulate_totals b = totals_of_sample(_i, 3, &y);
+	struct simulate_totals c = totals_of_sample(_i, 4, &z);
+
+	ck_assert_mem_eq(&a, &b, sizeof(a));
+	ck_assert_int_eq(x, y);
+	if (kinds[_i].policy == SIMULATE_RANDOM)
+		ck_assert_uint_ne(a.hit_tokens, c.hit_tokens);
+	if (kinds[_i].policy == SIMULATE_ROUND_ROBIN)
+		ck_assert_mem_eq(&a, &c, sizeof(a));
+}
+END_TEST
+
+START_TEST(memory)
+{
+	struct simulate_options o = options_of(_i, 3, 60000);
+	struct kvr_options region;
+	struct simulation *s = NULL;
+	unsigned long n;
+	int e = KVR_ENOMEM;
+
+	region_of(&region, 3, 512);
+	for (n = 1; e != KVR_OK && n < 100; n++) {
+		alloc_fail_at(n);
+		e = simulate_new(&o, &region, &s);
+		alloc_reset();
+		if (e != KVR_OK)
+			ck_assert_int_eq(e, KVR_ENOMEM);
+	}
+	ck_assert_int_eq(e, KVR_OK);
+	ck_assert_uint_gt(n, 10);
+	simulate_free(s);
+}
+END_TEST
+
+/* --------------------------------------------------- a published trace --- */
+
+static struct simulate_totals
+conversation(struct simulate_options o, int64_t ttl_ns, double *p90)
+{
+	FILE *f = fopen(test_shared("traces/conversation_trace.jsonl"), "r");
+	const int64_t *first;
+	struct simulate_totals t;
+	struct setup u;
+
+	begin(&u, &o, 512);
+	if (ttl_ns != u.region.ttl_ns) {
+		simulate_free(u.s);
+		u.region.ttl_ns = ttl_ns;
+		ck_assert_int_eq(simulate_new(&o, &u.region, &u.s), KVR_OK);
+	}
+	simulate_file(&u, f, true, 1);
+	ck_assert_int_eq(simulate_check(u.s), KVR_OK);
+	t = *simulate_totals(u.s);
+	first = simulate_first_tokens(u.s);
+	*p90 = (double)first[(t.finished * 9 + 9) / 10 - 1] / 1e9;
+	fclose(f);
+	end(&u);
+	return t;
+}
+
+/* One endless cache hits all that was ever there, whoever routes to it. */
+START_TEST(endless)
+{
+	double p90, p90_in_turn;
+	struct simulate_totals t = conversation(options_of(_i, 1, 0),
+	    KVR_TTL_ENDLESS, &p90);
+	struct simulate_totals in_turn = conversation(options_of(0, 1, 0),
+	    KVR_TTL_ENDLESS, &p90_in_turn);
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.5f", (double)t.hit_tokens /
+	    (double)t.tokens);
+	ck_assert_str_eq(text, "0.37338");
+	ck_assert_uint_eq(t.finished, 12031);
+	ck_assert_uint_eq(t.hit_tokens, in_turn.hit_tokens);
+	ck_assert_uint_eq(t.token_ns, in_turn.token_ns);
+	ck_assert_int_eq(t.end, in_turn.end);
+	ck_assert_double_eq(p90, p90_in_turn);
+}
+END_TEST
+
+/* Figures of another simulator of this model: a point of hits, 5 % of time. */
+static const struct {
+	int kind;
+	double hits;
+	double p90;
+} known[] = {
+	{ 0, 8.0, 2.17 },
+	{ 3, 14.1, 1.73 },
+	{ 5, 17.8, 1.68 }
+};
+
+START_TEST(known_points)
+{
+	double p90, hits;
+	struct simulate_totals t = conversation(options_of(known[_i].kind, 8,
+	    1000000), INT64_C(120000000000), &p90);
+
+	hits = (double)t.hit_tokens / (double)t.tokens * 100;
+	ck_assert_double_eq_tol(hits, known[_i].hits, 1);
+	ck_assert_double_eq_tol(p90, known[_i].p90, known[_i].p90 * 0.05);
+}
+END_TEST
+
+/* Where nobody waits for memory the oracle sees what will be hit. */
+START_TEST(oracle_is_right)
+{
+	double p90;
+	struct simulate_totals t = conversation(options_of(_i, 8, 1000000), 0,
+	    &p90);
+
+	ck_assert_uint_eq(t.waited, 0);
+	ck_assert_uint_eq(t.error_tokens, 0);
+	ck_assert_uint_eq(t.predicted_tokens, t.hit_tokens);
+	ck_assert_uint_gt(t.hit_tokens, 0);
+}
+END_TEST
+
+Suite *suite_simulate(void);
+
+Suite *
+suite_simulate(void)
+{
+	Suite *s = suite_create("simulate");
+	TCase *c = tcase_create("simulate");
+
+	tcase_set_timeout(c, 60);
+	tcase_add_loop_test(c, one_request, 0, KINDS);
+	tcase_add_loop_test(c, instants, 0, KINDS);
+	tcase_add_loop_test(c, refused_and_empty, 0, KINDS);
+	tcase_add_loop_test(c, conserved, 0, 3 * KINDS);
+	tcase_add_loop_test(c, same_seed_same_result, 0, KINDS);
+	tcase_add_loop_test(c, memory, 0, KINDS);
+	tcase_add_loop_test(c, endless, 0, KINDS);
+	tcase_add_loop_test(c, known_points, 0,
+	    (int)(sizeof(known) / sizeof(known[0])));
+	tcase_add_loop_test(c, oracle_is_right, 5, KINDS);
+	suite_add_tcase(s, c);
+	return s;
+}
