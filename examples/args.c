@@ -93,3 +93,17 @@ args_word(const char *option, const char *text, const char *const *words,
 	}
 	errx(ARGS_USAGE, "--%s %s: not one of %s", option, text, list);
 }
+
+FILE *
+args_input(const char *path, const char **name)
+{
+	FILE *f = path == NULL ? stdin : fopen(path, "r");
+	const char *slash;
+
+	if (f == NULL)
+		err(ARGS_FAILED, "%s", path);
+	slash = path == NULL ? NULL : strrchr(path, '/');
+	*name = path == NULL ? "standard input" : slash == NULL ? path :
+	    slash + 1;
+	return f;
+}

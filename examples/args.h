@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum { ARGS_FAILED = 1, ARGS_USAGE = 2 }; /* exit codes of every tool */
 
@@ -25,5 +26,11 @@ int64_t args_ttl(const char *option, const char *text);
 /* The place of text among n words. */
 size_t args_word(const char *option, const char *text,
     const char *const *words, size_t n);
+
+/*
+ * The file to read; path NULL: standard input. *name is what to call it in
+ * reports. Ends the program if it cannot be read.
+ */
+FILE *args_input(const char *path, const char **name);
 
 #endif

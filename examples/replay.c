@@ -278,16 +278,9 @@ static void
 open_files(struct replay *r)
 {
 	const struct settings *s = r->settings;
-	const char *slash;
 
-	r->input = s->trace == NULL ? stdin : fopen(s->trace, "r");
-	if (r->input == NULL)
-		err(ARGS_FAILED, "%s", s->trace);
-	slash = s->trace == NULL ? NULL : strrchr(s->trace, '/');
-	r->name = s->trace == NULL ? "standard input" :
-	    slash == NULL ? s->trace : slash + 1;
-	r->trace = trace_new(r->input, s->trace == NULL ? "standard input" :
-	    s->trace);
+	r->input = args_input(s->trace, &r->name);
+	r->trace = trace_new(r->input, s->trace == NULL ? r->name : s->trace);
 	if (r->trace == NULL)
 		errx(ARGS_FAILED, "out of memory");
 	if (s->decisions == NULL)

@@ -277,14 +277,9 @@ must(int e, const char *what)
 static void
 open_trace(struct run *r)
 {
-	const char *path = r->set.path, *slash;
+	const char *path = r->set.path;
 
-	r->input = path == NULL ? stdin : fopen(path, "r");
-	if (r->input == NULL)
-		err(ARGS_FAILED, "%s", path);
-	slash = path == NULL ? NULL : strrchr(path, '/');
-	r->name = path == NULL ? "standard input" : slash == NULL ? path :
-	    slash + 1;
+	r->input = args_input(path, &r->name);
 	r->trace = trace_new(r->input, path == NULL ? r->name : path);
 	if (r->trace == NULL)
 		errx(ARGS_FAILED, "out of memory");
