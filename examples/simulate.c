@@ -114,6 +114,9 @@ simulate_free(struct simulation *s)
 	free(s->used);
 	free(s->rides);
 	free(s->first_tokens);
+	free(s->shown);
+	free(s->samples);
+	free(s->loads);
 	free(s);
 }
 
@@ -129,6 +132,7 @@ static int
 on_admitted(struct simulation *s, struct ride *r, uint64_t hit)
 {
 	r->admitted = true;
+	r->hit = hit;
 	s->totals.waited += s->now > r->arrival;
 	s->totals.tokens += r->tokens;
 	s->totals.hit_tokens += hit;
@@ -270,8 +274,11 @@ advance(struct simulation *s, int64_t to)
 		next = earliest(s);
 		if (next == INT64_MAX && to == INT64_MAX)
 			break;
-		s->now = next < to ? next : to;
-		e = end_due(s);
+		next = next < to ? next : to;
+		e = sample_until(s, next);
+		s->now = next;
+		if (e == KVR_OK)
+			e = end_due(s);
 	}
 	return e;
 }

@@ -15,6 +15,7 @@
 #include <kvroute.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct trace_request;
@@ -41,6 +42,7 @@ struct simulate_options {
 	uint32_t workers;
 	uint64_t capacity_tokens; /* of each; 0: endless */
 	uint64_t seed;            /* of random, and of ties by load */
+	int64_t sample_ns;        /* between samples; 0: none */
 	bool check;               /* after each step: KVR_ECORRUPT */
 };
 
@@ -81,5 +83,30 @@ const struct simulate_totals *simulate_totals(const struct simulation *s);
  * requests; valid until the next call. NULL: no memory, or there are none.
  */
 const int64_t *simulate_first_tokens(struct simulation *s);
+
+/* A moment of the simulation. */
+struct simulate_sample {
+	int64_t at;
+	const uint32_t *running; /* [workers] requests */
+	const uint32_t *waiting; /* [workers] for memory */
+	uint64_t index_entries;  /* of all routers, as all of these */
+	uint64_t index_blocks;   /* (block, worker) pairs */
+	uint64_t index_bytes;    /* in use, of the region's */
+};
+/* In the order of time; valid until more time passes. */
+const struct simulate_sample *simulate_samples(const struct simulation *s,
+    size_t *n);
+
+/* A request that was served, in the order of arrival. */
+struct simulate_ride {
+	int64_t arrival;
+	int64_t first; /* token; -1: not yet */
+	uint64_t tokens;
+	uint64_t predicted; /* of them, to be cached */
+	uint64_t hit;       /* of them, really */
+	uint32_t worker;
+};
+/* Valid until the next call; NULL: no memory. */
+const struct simulate_ride *simulate_rides(struct simulation *s, size_t *n);
 
 #endif

@@ -20,6 +20,7 @@ struct ride {
 	uint64_t lease;
 	uint64_t tokens;
 	uint64_t predicted; /* tokens to hit */
+	uint64_t hit;       /* tokens, once admitted */
 	uint32_t worker;
 	uint32_t output_blocks; /* index blocks told to the library */
 	bool admitted;
@@ -53,6 +54,12 @@ struct simulation {
 	size_t n_rides;
 	size_t ride_capacity;
 	int64_t *first_tokens;
+	struct simulate_ride *shown;
+	struct simulate_sample *samples;
+	uint32_t *loads; /* of each sample: running, then waiting, by worker */
+	size_t n_samples;
+	size_t sample_capacity;
+	int64_t next_sample;
 };
 
 /*
@@ -63,5 +70,8 @@ int place_request(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, struct ride *r);
 /* What is booked on a worker has changed: tells the oracle's region. */
 int place_load(struct simulation *s, uint32_t worker);
+
+/* Takes the samples of moments before `to`. */
+int sample_until(struct simulation *s, int64_t to);
 
 #endif

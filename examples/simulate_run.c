@@ -295,7 +295,7 @@ make_simulations(struct run *r)
 	for (i = 0; i < s->n; i++) {
 		const struct wanted *w = &s->wanted[i];
 		struct simulate_options o = { w->policy, w->index, s->workers,
-		    s->capacity, s->seed, false };
+		    s->capacity, s->seed, 0, false };
 
 		region.ttl_ns = w->ttl_ns;
 		must(simulate_new(&o, &region, &r->simulations[i]), w->name);

@@ -35,7 +35,7 @@ static struct simulate_options
 options_of(int kind, uint32_t workers, uint64_t capacity)
 {
 	struct simulate_options o = { kinds[kind].policy, kinds[kind].index,
-	    workers, capacity, 1, false };
+	    workers, capacity, 1, 0, false };
 
 	return o;
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * simulate_sample.c - what is kept of a simulation to draw it later: its
+ * requests, and its state at even intervals.
+ *
+ * Nothing changes between two events, so a sample of a moment in between is
+ * taken when time is about to pass it.
+ */
+#include "simulate_in.h"
+
+#include <stdlib.h>
+
+/* Room for one more, in both tables. */
+static int
+grow(struct simulation *s)
+{
+	size_t want = s->sample_capacity == 0 ? 256 : s->sample_capacity * 2;
+	struct simulate_sample *p;
+	uint32_t *loads;
+
+	if (s->n_samples < s->sample_capacity)
+		return KVR_OK;
+	p = realloc(s->samples, want * sizeof(*p));
+	if (p == NULL)
+		return KVR_ENOMEM;
+	s->samples = p;
+	loads = realloc(s->loads, want * 2 * s->options.workers *
+	    sizeof(*loads));
+	if (loads == NULL)
+		return KVR_ENOMEM;
+	s->loads = loads;
+	s->sample_capacity = want;
+	return KVR_OK;
+}
+
+static int
+sample_index(const struct simulation *s, struct simulate_sample *out)
+{
+	struct kvr_stats t = { .size = sizeof(t) };
+	int e;
+
+	if (s->k == NULL)
+		return KVR_OK;
+	e = kvr_stats(s->k, &t);
+	if (e != KVR_OK)
+		return e;
+	out->index_entries += t.entries;
+	out->index_blocks += t.held_blocks;
+	out->index_bytes += (t.cells - t.cells_free) *
+	    (t.region_bytes / t.cells);
+	return KVR_OK;
+}
+
+static int
+sample(struct simulation *s, int64_t at)
+{
+	struct simulate_sample *out;
+	struct engine_state state;
+	uint32_t w, n = s->options.workers, *loads;
+	int e = grow(s);
+
+	if (e != KVR_OK)
+		return e;
+	out = &s->samples[s->n_samples];
+	*out = (struct simulate_sample){ .at = at };
+	loads = &s->loads[s->n_samples * 2 * n];
+	for (w = 0; w < n; w++) {
+		engine_state(s->engines[w], &state);
+		loads[w] = (uint32_t)state.running;
+		loads[n + w] = (uint32_t)state.waiting;
+	}
+	s->n_samples++;
+	return sample_index(s, out);
+}
+
+int
+sample_until(struct simulation *s, int64_t to)
+{
+	int e = KVR_OK;
+
+	if (s->options.sample_ns <= 0)
+		return KVR_OK;
+	while (e == KVR_OK && s->next_sample < to) {
+		e = sample(s, s->next_sample);
+		s->next_sample += s->options.sample_ns;
+	}
+	return e;
+}
+
+/* The table of loads has moved while it grew: where it lies now. */
+const struct simulate_sample *
+simulate_samples(const struct simulation *s, size_t *n)
+{
+	size_t i, each = (size_t)2 * s->options.workers;
+
+	for (i = 0; i < s->n_samples; i++) {
+		s->samples[i].running = &s->loads[i * each];
+		s->samples[i].waiting = &s->loads[i * each + each / 2];
+	}
+	*n = s->n_samples;
+	return s->samples;
+}
+
+const struct simulate_ride *
+simulate_rides(struct simulation *s, size_t *n)
+{
+	size_t i;
+
+	free(s->shown);
+	s->shown = calloc(s->n_rides + 1, sizeof(*s->shown));
+	if (s->shown == NULL)
+		return NULL;
+	for (i = 0; i < s->n_rides; i++) {
+		const struct ride *r = &s->rides[i];
+
+		s->shown[i] = (struct simulate_ride){ r->arrival, r->first,
+		    r->tokens, r->predicted, r->hit, r->worker };
+	}
+	*n = s->n_rides;
+	return s->shown;
+}
