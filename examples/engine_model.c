@@ -2,14 +2,9 @@
 /*
  * engine_model.c - see engine_model.h.
  *
- * A block with a name (the hash of its whole prefix) stands in the table; one
- * that nobody uses stands on the idle list as well. An idle block of an answer
- * has no name and stands on the list alone. Blocks in use that have no name
- * yet - partial ends of prompts, room for answers - are only counted.
- *
- *   pinned   table, pins > 0
- *   idle     table or nameless; list, pins = 0
- *   own      a number
+ * Whole blocks of prompts have a name and are the cache's: pinned while in
+ * use, idle after. Blocks in use that have no name yet - partial ends of
+ * prompts, room for answers - are only counted, as the engine's own.
  *
  * pinned + own + idle <= blocks, always; after each request ended pinned and
  * own are what those that run hold.
@@ -18,19 +13,7 @@
 
 #include <stdlib.h>
 
-#define HASH_NONFATAL_OOM 1
-#define uthash_nonfatal_oom(element) ((element)->lost = true)
-#include <uthash.h>
 #include <utlist.h>
-
-struct block {
-	uint64_t name;
-	uint64_t pins;
-	bool nameless;
-	bool lost; /* no memory to enter it in the table */
-	struct block *prev, *next;
-	UT_hash_handle hh;
-};
 
 struct sequence {
 	struct engine_request request;
@@ -40,15 +23,16 @@ struct sequence {
 	uint64_t chunk;         /* of them, computed in this step */
 	uint64_t generated;
 	struct sequence *prev, *next;
-	struct block **blocks;  /* [n_blocks], once admitted */
+	struct engine_block **blocks; /* [n_blocks], once admitted */
 	uint64_t names[];       /* [n_blocks] */
 };
 
 struct engine {
-	uint64_t blocks;
-	struct engine_state state;
-	struct block *table;
-	struct block *idle;       /* the longest released first */
+	struct engine_idea idea;
+	struct engine_cache *cache;
+	uint64_t own;             /* blocks */
+	uint64_t n_waiting;
+	uint64_t n_running;
 	struct sequence *waiting; /* in the order of arrival */
 	struct sequence *running; /* in the order of admission */
 	struct engine_event *events;
@@ -60,12 +44,18 @@ struct engine {
 };
 
 struct engine *
-engine_new(uint64_t blocks)
+engine_new(const struct engine_idea *idea)
 {
 	struct engine *e = calloc(1, sizeof(*e));
 
-	if (e != NULL)
-		e->blocks = blocks;
+	if (e == NULL)
+		return NULL;
+	e->idea = *idea;
+	e->cache = cache_new(idea->eviction, idea->seed);
+	if (e->cache == NULL) {
+		free(e);
+		return NULL;
+	}
 	return e;
 }
 
@@ -90,19 +80,9 @@ free_all(struct sequence **list)
 void
 engine_free(struct engine *e)
 {
-	struct block *b, *next;
-
 	if (e == NULL)
 		return;
-	DL_FOREACH_SAFE(e->idle, b, next) {
-		DL_DELETE(e->idle, b);
-		if (b->nameless)
-			free(b);
-	}
-	HASH_ITER(hh, e->table, b, next) {
-		HASH_DEL(e->table, b);
-		free(b);
-	}
+	cache_free(e->cache);
 	free_all(&e->waiting);
 	free_all(&e->running);
 	free(e->events);
@@ -144,168 +124,124 @@ engine_next(struct engine *e, struct engine_event *out)
 
 /* --------------------------------------------------------------- blocks --- */
 
-/* The name of a block is that of the one before it, and its own id. */
 static uint64_t
-name_after(uint64_t before, uint64_t id)
+mix(uint64_t z)
 {
-	uint64_t z = (before ^ id) + UINT64_C(0x9E3779B97F4A7C15);
-
+	z += UINT64_C(0x9E3779B97F4A7C15);
 	z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
 	z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-	return (z ^ z >> 31) + before * 3;
+	return z ^ z >> 31;
 }
 
-static struct block *
-find(const struct engine *e, uint64_t name)
+/* Block `i` by the name of the one before it and the pieces that it covers. */
+static uint64_t
+name_after(const struct engine *e, uint64_t before, const uint64_t *ids,
+    uint64_t i)
 {
-	struct block *b;
+	uint64_t at = i * e->idea.block_tokens, name = before;
+	uint64_t end = at + e->idea.block_tokens, offset, count;
 
-	HASH_FIND(hh, e->table, &name, sizeof(name), b);
-	return b;
-}
-
-/* NULL: no memory. */
-static struct block *
-block_new(struct engine *e, bool nameless, uint64_t name)
-{
-	struct block *b = calloc(1, sizeof(*b));
-
-	if (b == NULL) {
-		e->failed = true;
-		return NULL;
+	for (; at < end; at += count) {
+		offset = at % ENGINE_BLOCK;
+		count = ENGINE_BLOCK - offset;
+		if (count > end - at)
+			count = end - at;
+		name = mix(name + mix(ids[at / ENGINE_BLOCK]));
+		name = mix(name ^ (offset << 16 | count));
 	}
-	b->nameless = nameless;
-	b->name = name;
-	if (nameless)
-		return b;
-	HASH_ADD(hh, e->table, name, sizeof(b->name), b);
-	if (b->lost) {
-		free(b);
-		e->failed = true;
-		return NULL;
-	}
-	return b;
+	return name;
 }
 
-static void
-evict(struct engine *e, struct block *b)
+static uint64_t
+blocks_of(const struct engine *e, uint64_t tokens)
 {
-	DL_DELETE(e->idle, b);
-	e->state.idle--;
-	if (!b->nameless)
-		HASH_DEL(e->table, b);
-	free(b);
+	return tokens / e->idea.block_tokens +
+	    (tokens % e->idea.block_tokens > 0);
+}
+
+static uint64_t
+in_use(const struct engine *e)
+{
+	struct engine_cache_counts counts;
+
+	cache_counts(e->cache, &counts);
+	return counts.pinned + e->own;
 }
 
 static void
 fit(struct engine *e)
 {
-	while (e->idle != NULL && e->state.pinned + e->state.own +
-	    e->state.idle > e->blocks)
-		evict(e, e->idle);
-}
+	struct engine_cache_counts counts;
 
-static struct block *
-pin(struct engine *e, uint64_t name)
-{
-	struct block *b = find(e, name);
-
-	if (b == NULL) {
-		b = block_new(e, false, name);
-	} else if (b->pins == 0) {
-		DL_DELETE(e->idle, b);
-		e->state.idle--;
+	for (;;) {
+		cache_counts(e->cache, &counts);
+		if (counts.idle == 0 || counts.pinned + e->own +
+		    counts.idle <= e->idea.blocks)
+			return;
+		cache_evict(e->cache);
 	}
-	if (b != NULL && b->pins++ == 0)
-		e->state.pinned++;
-	return b;
 }
 
-static void
-release(struct engine *e, struct block *b)
+void
+engine_reset(struct engine *e)
 {
-	DL_APPEND(e->idle, b);
-	e->state.idle++;
-}
-
-static void
-unpin(struct engine *e, struct block *b)
-{
-	if (--b->pins > 0)
-		return;
-	e->state.pinned--;
-	release(e, b);
+	cache_reset(e->cache);
 }
 
 /* ------------------------------------------------------------ admission --- */
 
-static uint64_t
-blocks_of(uint64_t tokens)
+/* One token at least is always computed. */
+static size_t
+may_hit(const struct engine *e, const struct engine_request *r)
 {
-	return tokens / ENGINE_BLOCK + (tokens % ENGINE_BLOCK > 0);
-}
-
-/* Leading blocks of its prompt that are there, of those that may hit. */
-static uint64_t
-leading(const struct engine *e, const struct engine_request *r)
-{
-	uint64_t most = (r->tokens - 1) / ENGINE_BLOCK, name = 0, n;
-
-	for (n = 0; n < most; n++) {
-		name = name_after(name, r->ids[n]);
-		if (find(e, name) == NULL)
-			break;
-	}
-	return n;
+	return (size_t)((r->tokens - 1) / e->idea.block_tokens);
 }
 
 uint64_t
 engine_cached(const struct engine *e, const struct engine_request *r)
 {
-	return leading(e, r) * ENGINE_BLOCK;
-}
+	uint64_t most = may_hit(e, r), name = 0, n;
 
-/* The same for one that waits, whose names are known. */
-static uint64_t
-hits(const struct engine *e, const struct sequence *q)
-{
-	uint64_t most = (q->request.tokens - 1) / ENGINE_BLOCK, n;
-
-	for (n = 0; n < most && find(e, q->names[n]) != NULL; n++)
-		;
-	return n;
+	for (n = 0; n < most; n++) {
+		name = name_after(e, name, r->ids, n);
+		if (!cache_has(e->cache, name))
+			break;
+	}
+	return n * e->idea.block_tokens;
 }
 
 /* Its blocks that are in use already cost no room, all others do. */
 static bool
 has_room(const struct engine *e, const struct sequence *q)
 {
-	uint64_t need = q->own + e->state.own + e->state.pinned;
-	const struct block *b;
-	size_t i;
+	uint64_t need = in_use(e) + q->own;
 
-	for (i = 0; i < q->n_blocks; i++) {
-		b = find(e, q->names[i]);
-		need += b == NULL || b->pins == 0;
-	}
-	return need <= e->blocks;
+	if (need > e->idea.blocks)
+		return false;
+	need += q->n_blocks -
+	    cache_pinned_leading(e->cache, q->names, q->n_blocks);
+	return need <= e->idea.blocks;
 }
 
 static void
 admit(struct engine *e, struct sequence *q)
 {
-	uint64_t hit = hits(e, q) * ENGINE_BLOCK;
+	uint64_t hit = e->idea.block_tokens *
+	    (uint64_t)cache_leading(e->cache, q->names,
+	    may_hit(e, &q->request));
 	size_t i;
 
-	for (i = 0; i < q->n_blocks && !e->failed; i++)
-		q->blocks[i] = pin(e, q->names[i]);
-	e->state.own += q->own;
+	for (i = 0; i < q->n_blocks && !e->failed; i++) {
+		q->blocks[i] = cache_pin(e->cache, q->names[i]);
+		e->failed = q->blocks[i] == NULL;
+	}
+	e->own += q->own;
 	fit(e);
 	q->prefill_left = q->request.tokens - hit;
 	DL_DELETE(e->waiting, q);
 	DL_APPEND(e->running, q);
-	e->state.waiting--;
-	e->state.running++;
+	e->n_waiting--;
+	e->n_running++;
 	tell(e, ENGINE_ADMITTED, q, hit);
 }
 
@@ -314,19 +250,19 @@ static void
 admit_all(struct engine *e)
 {
 	while (!e->failed && e->waiting != NULL &&
-	    e->state.running < ENGINE_SEQUENCES && has_room(e, e->waiting))
+	    e->n_running < ENGINE_SEQUENCES && has_room(e, e->waiting))
 		admit(e, e->waiting);
 }
 
 static struct sequence *
-sequence_new(const struct engine_request *r)
+sequence_new(const struct engine *e, const struct engine_request *r)
 {
-	size_t n = (size_t)(r->tokens / ENGINE_BLOCK), i;
+	size_t n = (size_t)(r->tokens / e->idea.block_tokens), i;
 	struct sequence *q = calloc(1, sizeof(*q) + n * sizeof(q->names[0]));
 
 	if (q == NULL)
 		return NULL;
-	q->blocks = calloc(n + 1, sizeof(struct block *));
+	q->blocks = calloc(n + 1, sizeof(struct engine_block *));
 	if (q->blocks == NULL) {
 		free(q);
 		return NULL;
@@ -335,10 +271,10 @@ sequence_new(const struct engine_request *r)
 	q->request.ids = NULL;
 	q->request.output += r->output == 0;
 	q->n_blocks = n;
-	q->own = blocks_of(r->tokens + q->request.output) - n;
+	q->own = blocks_of(e, r->tokens + q->request.output) - n;
 	for (i = 0; i < n; i++)
-		q->names[i] = name_after(i == 0 ? 0 : q->names[i - 1],
-		    r->ids[i]);
+		q->names[i] = name_after(e, i == 0 ? 0 : q->names[i - 1],
+		    r->ids, i);
 	return q;
 }
 
@@ -348,23 +284,38 @@ engine_submit(struct engine *e, const struct engine_request *r)
 	struct sequence *q;
 
 	if (r->output > ENGINE_OUTPUT_MAX ||
-	    blocks_of(r->tokens + r->output + (r->output == 0)) > e->blocks)
+	    blocks_of(e, r->tokens + r->output + (r->output == 0)) >
+	    e->idea.blocks)
 		return ENGINE_TOO_LARGE;
-	q = sequence_new(r);
+	q = sequence_new(e, r);
 	if (q == NULL)
 		return ENGINE_NO_MEMORY;
 	DL_APPEND(e->waiting, q);
-	e->state.waiting++;
+	e->n_waiting++;
+	if (e->idea.eviction == ENGINE_EVICT_LEAF)
+		cache_use(e->cache, q->names,
+		    cache_leading(e->cache, q->names, q->n_blocks));
 	admit_all(e);
 	return e->failed ? ENGINE_NO_MEMORY : ENGINE_OK;
 }
 
 /* ---------------------------------------------------------------- steps --- */
 
+/* A step of an hour is never worth telling from a longer one. */
+static int64_t
+at_speed(const struct engine *e, int64_t ns)
+{
+	static const double longest = 3.6e12;
+	double took = (double)ns / e->idea.speed;
+
+	return took < 1 ? 1 : took < longest ? (int64_t)took :
+	    (int64_t)longest;
+}
+
 int64_t
 engine_begin(struct engine *e, int64_t now)
 {
-	uint64_t left = ENGINE_CHUNK, sequences = 0;
+	uint64_t left = ENGINE_CHUNK, sequences = 0, memory;
 	struct sequence *q;
 
 	if (e->running == NULL || e->stepping)
@@ -375,10 +326,11 @@ engine_begin(struct engine *e, int64_t now)
 		sequences += q->chunk > 0 || q->prefill_left == 0;
 	}
 	e->stepping = true;
-	return now + ENGINE_STEP_NS +
+	memory = in_use(e) * e->idea.block_tokens;
+	return now + at_speed(e, ENGINE_STEP_NS +
 	    (int64_t)sequences * ENGINE_SEQUENCE_NS +
-	    (int64_t)(e->state.pinned + e->state.own) * ENGINE_BLOCK_NS +
-	    (int64_t)(ENGINE_CHUNK - left) * ENGINE_TOKEN_NS;
+	    (int64_t)(memory * ENGINE_BLOCK_NS / ENGINE_BLOCK) +
+	    (int64_t)(ENGINE_CHUNK - left) * ENGINE_TOKEN_NS);
 }
 
 /* Tail first: what hangs on nothing any more leaves before what it hung on. */
@@ -386,21 +338,17 @@ static void
 finish(struct engine *e, struct sequence *q)
 {
 	uint64_t total = q->request.tokens + q->request.output;
-	uint64_t answers = total / ENGINE_BLOCK - q->n_blocks;
-	struct block *b;
+	uint64_t answers = total / e->idea.block_tokens - q->n_blocks;
 	size_t i;
 
-	e->state.own -= q->own;
-	for (; answers > 0 && !e->failed; answers--) {
-		b = block_new(e, true, 0);
-		if (b != NULL)
-			release(e, b);
-	}
+	e->own -= q->own;
+	for (; answers > 0 && !e->failed; answers--)
+		e->failed = !cache_add_nameless(e->cache);
 	for (i = q->n_blocks; i-- > 0;)
-		unpin(e, q->blocks[i]);
+		cache_unpin(e->cache, q->blocks[i]);
 	tell(e, ENGINE_FINISHED, q, q->generated);
 	DL_DELETE(e->running, q);
-	e->state.running--;
+	e->n_running--;
 	sequence_free(q);
 }
 
@@ -408,8 +356,6 @@ finish(struct engine *e, struct sequence *q)
 static void
 progress(struct engine *e, struct sequence *q)
 {
-	uint64_t tokens = q->request.tokens;
-
 	if (q->prefill_left > 0) {
 		q->prefill_left -= q->chunk;
 		if (q->chunk == 0 || q->prefill_left > 0)
@@ -421,8 +367,7 @@ progress(struct engine *e, struct sequence *q)
 		tell(e, ENGINE_FIRST_TOKEN, q, 1);
 	if (q->generated >= q->request.output)
 		finish(e, q);
-	else if (blocks_of(tokens + q->generated) >
-	    blocks_of(tokens + q->generated - 1))
+	else if ((q->request.tokens + q->generated - 1) % ENGINE_BLOCK == 0)
 		tell(e, ENGINE_GENERATED, q, q->generated);
 }
 
@@ -443,41 +388,48 @@ engine_end(struct engine *e)
 void
 engine_state(const struct engine *e, struct engine_state *out)
 {
-	*out = e->state;
+	struct engine_cache_counts counts;
+
+	cache_counts(e->cache, &counts);
+	out->waiting = e->n_waiting;
+	out->running = e->n_running;
+	out->pinned = counts.pinned;
+	out->own = e->own;
+	out->idle = counts.idle;
 }
 
+/* Does it hold the blocks of its own prompt, each still there? */
 static bool
-same(const struct engine_state *a, const struct engine_state *b)
+holds_its_own(const struct engine *e, const struct sequence *q)
 {
-	return a->waiting == b->waiting && a->running == b->running &&
-	    a->pinned == b->pinned && a->own == b->own && a->idle == b->idle;
+	size_t i;
+
+	for (i = 0; i < q->n_blocks; i++)
+		if (cache_block_name(q->blocks[i]) != q->names[i])
+			return false;
+	return cache_pinned_leading(e->cache, q->names, q->n_blocks) ==
+	    q->n_blocks;
 }
 
 bool
 engine_check(const struct engine *e)
 {
-	struct engine_state s = { 0, 0, 0, 0, 0 };
-	uint64_t pins = 0, held = 0;
+	uint64_t waiting = 0, running = 0, own = 0, held = 0;
+	struct engine_cache_counts counts;
 	const struct sequence *q;
-	const struct block *b;
+	bool right = true;
 
 	DL_FOREACH(e->waiting, q)
-		s.waiting++;
+		waiting++;
 	DL_FOREACH(e->running, q) {
-		s.running++;
-		s.own += q->own;
+		running++;
+		own += q->own;
 		held += q->n_blocks;
+		right = right && holds_its_own(e, q);
 	}
-	for (b = e->table; b != NULL; b = b->hh.next) {
-		s.pinned += b->pins > 0;
-		pins += b->pins;
-	}
-	DL_FOREACH(e->idle, b) {
-		s.idle++;
-		if (b->pins > 0 || (!b->nameless && find(e, b->name) != b))
-			return false;
-	}
-	return same(&s, &e->state) && pins == held &&
-	    s.running <= ENGINE_SEQUENCES &&
-	    s.pinned + s.own + s.idle <= e->blocks;
+	cache_counts(e->cache, &counts);
+	return right && cache_check(e->cache) && waiting == e->n_waiting &&
+	    running == e->n_running && own == e->own &&
+	    held == counts.pins && running <= ENGINE_SEQUENCES &&
+	    counts.pinned + own + counts.idle <= e->idea.blocks;
 }

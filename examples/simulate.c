@@ -28,6 +28,8 @@ make_tables(struct simulation *s)
 	uint32_t n = s->options.workers, i;
 	uint64_t blocks = s->options.capacity_tokens == 0 ? ENGINE_ENDLESS :
 	    s->options.capacity_tokens / ENGINE_BLOCK;
+	struct engine_idea idea = { blocks, ENGINE_BLOCK,
+	    ENGINE_EVICT_RELEASED, 1, s->options.seed };
 
 	s->engines = calloc(n, sizeof(struct engine *));
 	s->next = calloc(n, sizeof(*s->next));
@@ -42,7 +44,7 @@ make_tables(struct simulation *s)
 		return KVR_ENOMEM;
 	for (i = 0; i < n; i++) {
 		s->next[i] = INT64_MAX;
-		s->engines[i] = engine_new(blocks);
+		s->engines[i] = engine_new(&idea);
 		if (s->engines[i] == NULL)
 			return KVR_ENOMEM;
 	}

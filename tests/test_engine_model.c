@@ -19,6 +19,16 @@ step(int64_t sequences, int64_t blocks, int64_t tokens)
 	return 15000000 + 100000 * sequences + 5000 * blocks + 50000 * tokens;
 }
 
+/* The engine of the header, with so much memory. */
+static struct engine *
+plain(uint64_t blocks)
+{
+	struct engine_idea idea = { blocks, ENGINE_BLOCK,
+	    ENGINE_EVICT_RELEASED, 1, 0 };
+
+	return engine_new(&idea);
+}
+
 static void
 submit(struct engine *e, uint64_t number, uint64_t tokens, uint64_t output,
     const uint64_t *ids)
@@ -81,7 +91,7 @@ run(struct engine *e, int64_t now)
 START_TEST(one_request)
 {
 	static const uint64_t ids[] = { 1, 2 };
-	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine *e = plain(ENGINE_ENDLESS);
 	int64_t now = 1000, next;
 
 	ck_assert(engine_begin(e, now) == INT64_MAX);
@@ -111,7 +121,7 @@ END_TEST
 START_TEST(chunks)
 {
 	uint64_t ids[10];
-	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine *e = plain(ENGINE_ENDLESS);
 	int64_t now;
 	uint64_t i;
 
@@ -129,7 +139,7 @@ END_TEST
 START_TEST(two_share_a_step)
 {
 	static const uint64_t a[] = { 1, 2, 3 }, b[] = { 4, 5 };
-	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine *e = plain(ENGINE_ENDLESS);
 	int64_t first, second;
 
 	submit(e, 0, 1500, 2, a); /* 2 blocks and 1 */
@@ -155,7 +165,7 @@ END_TEST
 START_TEST(not_in_the_step)
 {
 	static const uint64_t a[] = { 1, 2, 3, 4 }, b[] = { 5 };
-	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine *e = plain(ENGINE_ENDLESS);
 	int64_t first, second;
 
 	submit(e, 0, 2048, 1, a); /* 4 and 1 */
@@ -175,7 +185,7 @@ END_TEST
 START_TEST(answers_grow)
 {
 	static const uint64_t ids[] = { 1 };
-	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine *e = plain(ENGINE_ENDLESS);
 	struct engine_event event;
 	int64_t now = 0;
 	uint64_t grown[4], n = 0;
@@ -203,7 +213,7 @@ END_TEST
 START_TEST(what_hits)
 {
 	static const uint64_t ids[] = { 1, 2, 3 }, other[] = { 9, 2, 3 };
-	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine *e = plain(ENGINE_ENDLESS);
 
 	submit(e, 0, 1536, 1, ids);
 	run(e, 0);
@@ -223,7 +233,7 @@ END_TEST
 START_TEST(hits_what_runs)
 {
 	static const uint64_t ids[] = { 1, 2, 3 };
-	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine *e = plain(ENGINE_ENDLESS);
 	struct engine_state s;
 
 	submit(e, 0, 1100, 1, ids);
@@ -243,7 +253,7 @@ START_TEST(tail_before_head)
 {
 	static const uint64_t a[] = { 1, 2, 3, 4 }, b[] = { 9, 9 };
 	static const uint64_t c[] = { 7, 8, 9 }, d[] = { 5, 6, 7 };
-	struct engine *e = engine_new(6);
+	struct engine *e = plain(6);
 	struct engine_state s;
 
 	submit(e, 0, 1536, 1, a);
@@ -268,7 +278,7 @@ END_TEST
 START_TEST(hits_stay)
 {
 	static const uint64_t a[] = { 1, 2 }, b[] = { 1, 3, 4 };
-	struct engine *e = engine_new(4);
+	struct engine *e = plain(4);
 
 	submit(e, 0, 1024, 1, a);
 	run(e, 0); /* a1 a0 */
@@ -284,7 +294,7 @@ END_TEST
 START_TEST(answers_stay)
 {
 	static const uint64_t a[] = { 1 }, b[] = { 2 };
-	struct engine *e = engine_new(4);
+	struct engine *e = plain(4);
 	struct engine_state s;
 
 	submit(e, 0, 512, 1100, a); /* 1, 2 whole ones and a part */
@@ -305,7 +315,7 @@ END_TEST
 START_TEST(waits_for_memory)
 {
 	static const uint64_t a[] = { 1, 2 }, b[] = { 3, 4 }, c[] = { 5 };
-	struct engine *e = engine_new(4);
+	struct engine *e = plain(4);
 	struct engine_state s;
 
 	submit(e, 0, 1000, 100, a); /* 1 and 2 */
@@ -334,7 +344,7 @@ END_TEST
 START_TEST(so_many_at_once)
 {
 	static const uint64_t ids[] = { 1 };
-	struct engine *e = engine_new(ENGINE_ENDLESS);
+	struct engine *e = plain(ENGINE_ENDLESS);
 	struct engine_state s;
 	uint64_t i;
 
@@ -351,7 +361,7 @@ END_TEST
 START_TEST(too_large)
 {
 	static const uint64_t ids[] = { 1, 2, 3, 4 };
-	struct engine *e = engine_new(3);
+	struct engine *e = plain(3);
 	struct engine_request r = { 0, 1536, 1, ids };
 
 	ck_assert_int_eq(engine_submit(e, &r), ENGINE_TOO_LARGE);
@@ -384,7 +394,7 @@ START_TEST(nothing_is_lost)
 {
 	struct rng rng = { test_seed() };
 	uint64_t seed = rng.state, ids[8], admitted = 0, finished = 0, n, i;
-	struct engine *e = engine_new(40);
+	struct engine *e = plain(40);
 	struct engine_event event;
 
 	n = test_amount(2000);
@@ -425,7 +435,7 @@ START_TEST(memory)
 		struct engine *e;
 
 		alloc_fail_at(n);
-		e = engine_new(40);
+		e = plain(40);
 		for (i = 0; e != NULL && result == ENGINE_OK && i < 20; i++) {
 			struct engine_request r = any_request(&rng, i, ids);
 

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * engine_cache.c - see engine_cache.h.
+ *
+ * A block with a name stands in the table; one that nobody uses is idle and
+ * stands on the list as well, or in the array where blocks are drawn. An idle
+ * block of an answer has no name and stands there alone.
+ *
+ *   pinned   table, pins > 0
+ *   idle     table or nameless; list or array, pins = 0
+ *
+ * The array has room for every block, so that a release cannot fail.
+ */
+#include "engine_cache.h"
+
+#include "rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Names are mixed already: their low bits do. */
+static unsigned
+low_bits(const void *name)
+{
+	uint64_t bits;
+
+	memcpy(&bits, name, sizeof(bits));
+	return (unsigned)(bits & UINT32_MAX);
+}
+
+#define HASH_FUNCTION(key, length, hash) ((hash) = low_bits(key))
+#define HASH_NONFATAL_OOM 1
+#define uthash_nonfatal_oom(element) ((element)->lost = true)
+#include <uthash.h>
+#include <utlist.h>
+
+struct engine_block {
+	uint64_t name;
+	uint32_t pins;
+	bool nameless;
+	bool lost;    /* no memory to enter it in the table */
+	uint64_t place; /* in the array */
+	struct engine_block *prev, *next;
+	UT_hash_handle hh;
+};
+
+struct engine_cache {
+	enum engine_eviction eviction;
+	struct rng rng;
+	struct engine_cache_counts counts;
+	struct engine_block *table;
+	struct engine_block *list;   /* idle; its head leaves first */
+	struct engine_block **array; /* [counts.idle], if blocks are drawn */
+	size_t capacity;             /* of the array; at least all blocks */
+};
+
+struct engine_cache *
+cache_new(enum engine_eviction eviction, uint64_t seed)
+{
+	struct engine_cache *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->eviction = eviction;
+	c->rng.state = seed;
+	return c;
+}
+
+void
+cache_free(struct engine_cache *c)
+{
+	struct engine_block *b, *next;
+
+	if (c == NULL)
+		return;
+	cache_reset(c);
+	HASH_ITER(hh, c->table, b, next) {
+		HASH_DEL(c->table, b);
+		free(b);
+	}
+	free(c->array);
+	free(c);
+}
+
+/* ---------------------------------------------------------- idle blocks --- */
+
+static void
+idle_add(struct engine_cache *c, struct engine_block *b)
+{
+	if (c->eviction == ENGINE_EVICT_RANDOM) {
+		b->place = c->counts.idle;
+		c->array[b->place] = b;
+	} else {
+		DL_APPEND(c->list, b);
+	}
+	c->counts.idle++;
+}
+
+static void
+idle_remove(struct engine_cache *c, struct engine_block *b)
+{
+	c->counts.idle--;
+	if (c->eviction == ENGINE_EVICT_RANDOM) {
+		c->array[b->place] = c->array[c->counts.idle];
+		c->array[b->place]->place = b->place;
+	} else {
+		DL_DELETE(c->list, b);
+	}
+}
+
+static void
+drop(struct engine_cache *c, struct engine_block *b)
+{
+	idle_remove(c, b);
+	if (!b->nameless)
+		HASH_DEL(c->table, b);
+	free(b);
+}
+
+void
+cache_evict(struct engine_cache *c)
+{
+	if (c->eviction == ENGINE_EVICT_RANDOM)
+		drop(c, c->array[rng_between(&c->rng, 0, c->counts.idle - 1)]);
+	else
+		drop(c, c->list);
+}
+
+void
+cache_reset(struct engine_cache *c)
+{
+	while (c->counts.idle > 0)
+		drop(c, c->eviction == ENGINE_EVICT_RANDOM ?
+		    c->array[c->counts.idle - 1] : c->list);
+}
+
+/* --------------------------------------------------------------- blocks --- */
+
+static struct engine_block *
+find(const struct engine_cache *c, uint64_t name)
+{
+	struct engine_block *b;
+
+	HASH_FIND(hh, c->table, &name, sizeof(name), b);
+	return b;
+}
+
+static bool
+array_room(struct engine_cache *c)
+{
+	size_t want = c->capacity == 0 ? 64 : c->capacity * 2;
+	struct engine_block **p;
+
+	if (c->eviction != ENGINE_EVICT_RANDOM ||
+	    c->counts.pinned + c->counts.idle < c->capacity)
+		return true;
+	p = realloc(c->array, want * sizeof(struct engine_block *));
+	if (p == NULL)
+		return false;
+	c->array = p;
+	c->capacity = want;
+	return true;
+}
+
+/* Neither pinned nor idle yet. NULL: no memory. */
+static struct engine_block *
+block_new(struct engine_cache *c, bool nameless, uint64_t name)
+{
+	struct engine_block *b = array_room(c) ? calloc(1, sizeof(*b)) : NULL;
+
+	if (b == NULL)
+		return NULL;
+	b->nameless = nameless;
+	b->name = name;
+	if (nameless)
+		return b;
+	HASH_ADD(hh, c->table, name, sizeof(b->name), b);
+	if (b->lost) {
+		free(b);
+		return NULL;
+	}
+	return b;
+}
+
+bool
+cache_add_nameless(struct engine_cache *c)
+{
+	struct engine_block *b = block_new(c, true, 0);
+
+	if (b != NULL)
+		idle_add(c, b);
+	return b != NULL;
+}
+
+struct engine_block *
+cache_pin(struct engine_cache *c, uint64_t name)
+{
+	struct engine_block *b = find(c, name);
+
+	if (b == NULL)
+		b = block_new(c, false, name);
+	else if (b->pins == 0)
+		idle_remove(c, b);
+	if (b == NULL)
+		return NULL;
+	c->counts.pins++;
+	c->counts.pinned += b->pins == 0;
+	b->pins++;
+	return b;
+}
+
+void
+cache_unpin(struct engine_cache *c, struct engine_block *b)
+{
+	c->counts.pins--;
+	if (--b->pins > 0)
+		return;
+	c->counts.pinned--;
+	idle_add(c, b);
+}
+
+/* ---------------------------------------------------------------- paths --- */
+
+bool
+cache_has(const struct engine_cache *c, uint64_t name)
+{
+	return find(c, name) != NULL;
+}
+
+size_t
+cache_leading(const struct engine_cache *c, const uint64_t *names, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n && find(c, names[i]) != NULL; i++)
+		;
+	return i;
+}
+
+/* Who pins a block pins its prefix, so the border can be searched for. */
+size_t
+cache_pinned_leading(const struct engine_cache *c, const uint64_t *names,
+    size_t n)
+{
+	size_t low = 0, high = n, middle;
+	const struct engine_block *b;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		b = find(c, names[middle]);
+		if (b != NULL && b->pins > 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void
+cache_use(struct engine_cache *c, const uint64_t *names, size_t n)
+{
+	struct engine_block *b;
+
+	if (c->eviction != ENGINE_EVICT_LEAF)
+		return;
+	while (n-- > 0) {
+		b = find(c, names[n]);
+		if (b->pins > 0)
+			continue;
+		idle_remove(c, b);
+		idle_add(c, b);
+	}
+}
+
+/* -------------------------------------------------------- looking at it --- */
+
+void
+cache_counts(const struct engine_cache *c, struct engine_cache_counts *out)
+{
+	*out = c->counts;
+}
+
+uint64_t
+cache_block_name(const struct engine_block *b)
+{
+	return b->name;
+}
+
+static bool
+idle_right(const struct engine_cache *c, const struct engine_block *b)
+{
+	return b->pins == 0 && (b->nameless || find(c, b->name) == b);
+}
+
+/* Those that stand where idle blocks do; false: one of them is not idle. */
+static bool
+idle_count(const struct engine_cache *c, uint64_t *n, uint64_t *named)
+{
+	const struct engine_block *b;
+	bool right = true;
+
+	*n = *named = 0;
+	DL_FOREACH(c->list, b) {
+		right = right && idle_right(c, b);
+		*named += !b->nameless;
+		++*n;
+	}
+	if (c->eviction != ENGINE_EVICT_RANDOM)
+		return right;
+	for (; *n < c->counts.idle; ++*n) {
+		b = c->array[*n];
+		right = right && b->place == *n && idle_right(c, b);
+		*named += !b->nameless;
+	}
+	return right;
+}
+
+bool
+cache_check(const struct engine_cache *c)
+{
+	uint64_t pinned = 0, pins = 0, idle, named;
+	const struct engine_block *b;
+
+	for (b = c->table; b != NULL; b = b->hh.next) {
+		pinned += b->pins > 0;
+		pins += b->pins;
+	}
+	return idle_count(c, &idle, &named) && idle == c->counts.idle &&
+	    pinned == c->counts.pinned && pins == c->counts.pins &&
+	    pinned + named == HASH_COUNT(c->table);
+}
