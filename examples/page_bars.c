@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * page_bars.c - hits and times to the first token, by policy.
+ *
+ * A policy's name stands above its bars, not beside them: names are long and
+ * phones are narrow.
+ */
+#include "page.h"
+
+#include "simulate.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+	NAME_HEIGHT = 17, /* a name above its bars */
+	BAR_HEIGHT = 14,
+	ROW_GAP = 7,
+	NUMBER_WIDTH = 62, /* behind the longest bar */
+	STEPS = 150        /* of a curve */
+};
+
+static const struct bar {
+	const char *name; /* of the figure */
+	const char *label;
+	const char *class;
+} times[] = {
+	{ "ttft_p50", "p50", "bar light" },
+	{ "ttft_p90", "p90", "bar" },
+	{ "ttft_p99", "p99", "bar light" }
+}, hits[] = { { "hit_ratio", "", "bar" } };
+enum { TIMES = sizeof(times) / sizeof(times[0]), HITS = 1 };
+
+static double
+greatest(const struct page *p, const struct bar *bars, size_t n)
+{
+	double most = 0;
+	size_t row, i;
+
+	for (row = 0; row < p->n; row++)
+		for (i = 0; i < n; i++)
+			most = fmax(most, figures_value(p->figures, row,
+			    bars[i].name));
+	return most;
+}
+
+static double
+row_height(size_t bars)
+{
+	return NAME_HEIGHT + BAR_HEIGHT * (double)bars + ROW_GAP;
+}
+
+static void
+draw_bar(struct page *p, size_t row, const struct bar *b,
+    const struct svg_axis *x, double y, struct number (*label)(double))
+{
+	double value = figures_value(p->figures, row, b->name);
+	double end = svg_place(x, value);
+
+	if (isnan(value))
+		return;
+	if (b->label[0] != '\0')
+		svg_text(p->f, "start", 0, y + 10.5, "%s", b->label);
+	svg_rect(p->f, page_class(b->class, row).text, x->begin, y + 1,
+	    end - x->begin, BAR_HEIGHT - 3);
+	svg_text(p->f, "start number", end + 5, y + 10.5, "%s",
+	    label(value).text);
+}
+
+static void
+draw_rows(struct page *p, const struct bar *bars, size_t n,
+    struct number (*label)(double))
+{
+	struct svg_axis x = { 0, greatest(p, bars, n),
+	    bars[0].label[0] == '\0' ? 0 : 28, SVG_WIDTH - NUMBER_WIDTH, false,
+	    label };
+	size_t row, i;
+	double y;
+
+	for (row = 0; row < p->n; row++) {
+		y = row_height(n) * (double)row;
+		svg_text(p->f, page_class("start name", row).text, 0, y + 12,
+		    "%s", p->rows[row].name);
+		for (i = 0; i < n; i++)
+			draw_bar(p, row, &bars[i], &x,
+			    y + NAME_HEIGHT + BAR_HEIGHT * (double)i, label);
+	}
+}
+
+static struct number
+ratio_label(double ratio)
+{
+	struct number n;
+
+	(void)snprintf(n.text, sizeof(n.text), "%.2f %%", ratio * 100);
+	return n;
+}
+
+static void
+describe(struct page *p, const struct bar *b, struct number (*label)(double))
+{
+	size_t row;
+
+	for (row = 0; row < p->n; row++)
+		markup_printf(p->f, "%s%s %s", row == 0 ? "" : ", ",
+		    p->rows[row].name,
+		    label(figures_value(p->figures, row, b->name)).text);
+}
+
+static void
+draw_hits(struct page *p)
+{
+	page_chart(p, row_height(HITS) * (double)p->n, "Cache hits");
+	describe(p, &hits[0], ratio_label);
+	svg_described(p->f);
+	draw_rows(p, hits, HITS, ratio_label);
+	page_chart_end(p);
+}
+
+static void
+draw_times(struct page *p)
+{
+	page_chart(p, row_height(TIMES) * (double)p->n,
+	    "Time to the first token");
+	fputs("Ninetieth percentile: ", p->f);
+	describe(p, &times[1], number_seconds);
+	svg_described(p->f);
+	draw_rows(p, times, TIMES, number_seconds);
+	page_chart_end(p);
+}
+
+/* -------------------------------------------------------------- curves --- */
+
+/* Shortest and longest time of all policies in seconds; INFINITY: none. */
+static int
+reach(const struct page *p, double *from, double *to)
+{
+	const int64_t *sorted;
+	size_t row, n;
+
+	*from = INFINITY;
+	*to = 0;
+	for (row = 0; row < p->n; row++) {
+		n = simulate_totals(p->rows[row].simulation)->finished;
+		if (n == 0)
+			continue;
+		sorted = simulate_first_tokens(p->rows[row].simulation);
+		if (sorted == NULL)
+			return KVR_ENOMEM;
+		*from = fmin(*from, (double)sorted[0] / 1e9);
+		*to = fmax(*to, (double)sorted[n - 1] / 1e9);
+	}
+	*from = fmax(*from, 1e-4);
+	*to = fmax(*to, *from * 10);
+	return KVR_OK;
+}
+
+/* For each place on the axis: how many of 100 requests took no longer? */
+static int
+draw_curve(struct page *p, size_t row, const struct svg_axis *x,
+    const struct svg_axis *y)
+{
+	struct simulation *s = p->rows[row].simulation;
+	const int64_t *sorted = simulate_first_tokens(s);
+	size_t n = simulate_totals(s)->finished, done = 0, i;
+	double xs[STEPS + 1], ys[STEPS + 1];
+
+	if (n == 0)
+		return KVR_OK;
+	if (sorted == NULL)
+		return KVR_ENOMEM;
+	for (i = 0; i <= STEPS; i++) {
+		xs[i] = x->from * pow(x->to / x->from, (double)i / STEPS);
+		while (done < n && (double)sorted[done] / 1e9 <=
+		    xs[i] * (1 + 1e-9))
+			done++;
+		ys[i] = 100 * (double)done / (double)n;
+	}
+	svg_curve(p->f, page_class("curve", row).text, x, y, xs, ys,
+	    STEPS + 1);
+	return KVR_OK;
+}
+
+static int
+draw_curves(struct page *p)
+{
+	struct svg_axis x = { 0, 0, PAGE_LEFT, PAGE_RIGHT, true,
+	    number_seconds };
+	struct svg_axis y = { 0, 100, 250, PAGE_TOP, false, number_percent };
+	size_t row;
+	int e = reach(p, &x.from, &x.to);
+
+	if (e != KVR_OK || isinf(x.from))
+		return e;
+	fputs("<figure>\n<figcaption><b>Time to the first token, all "
+	    "requests.</b> How many of them had it after so long? Further "
+	    "left is better.</figcaption>\n", p->f);
+	page_chart(p, 284, "Distribution of the time to the first token");
+	fputs("A cumulative curve for each policy over a logarithmic axis; "
+	    "the table has its percentiles.", p->f);
+	svg_described(p->f);
+	svg_axis_y(p->f, &x, &y);
+	svg_axis_x(p->f, &x, &y, "time to the first token");
+	for (row = 0; e == KVR_OK && row < p->n; row++)
+		e = draw_curve(p, row, &x, &y);
+	page_chart_end(p);
+	page_keys(p);
+	fputs("</figure>\n", p->f);
+	return e;
+}
+
+int
+page_bars(struct page *p)
+{
+	int e;
+
+	fputs("<section>\n<h2>Hits and waiting</h2>\n<div class=\"grid\">\n"
+	    "<figure>\n<figcaption><b>Cache hits.</b> Prompt tokens that the "
+	    "worker did not have to compute. More is better."
+	    "</figcaption>\n", p->f);
+	draw_hits(p);
+	fputs("</figure>\n<figure>\n<figcaption><b>Time to the first token."
+	    "</b> Half of the requests, 90 % and 99 % of them had it within "
+	    "this time. Less is better.</figcaption>\n", p->f);
+	draw_times(p);
+	fputs("</figure>\n", p->f);
+	e = draw_curves(p);
+	fputs("</div>\n</section>\n", p->f);
+	return e;
+}

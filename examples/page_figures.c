@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * page_figures.c - every number of the page, from where --format kv has them.
+ *
+ * The names of that format stay, so they are what this relies on; a name that
+ * it does not know is shown as it is. So the page has every number that the
+ * other reports have, the very same ones, and no way of its own to get one.
+ */
+#include "page.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIGURES_MAX = 96 };
+
+static const struct known {
+	const char *name;
+	const char *heading;
+	const char *unit;
+	double factor;
+	int decimals;
+	enum figure_group group;
+} known[] = {
+	{ "hit_ratio", "cache hits", "% of tokens", 100, 2, FIGURE_RESULT },
+	{ "ttft_mean", "TTFT, mean", "s", 1, 3, FIGURE_RESULT },
+	{ "ttft_p50", "TTFT, p50", "s", 1, 3, FIGURE_RESULT },
+	{ "ttft_p90", "TTFT, p90", "s", 1, 3, FIGURE_RESULT },
+	{ "ttft_p99", "TTFT, p99", "s", 1, 3, FIGURE_RESULT },
+	{ "token_ms", "time per output token", "ms", 1, 2, FIGURE_RESULT },
+	{ "makespan", "all done after", "s", 1, 1, FIGURE_RESULT },
+	{ "predicted_ratio", "predicted hits", "% of tokens", 100, 2,
+	    FIGURE_PREDICTION },
+	{ "error_blocks", "prediction error, mean", "blocks a request", 1, 3,
+	    FIGURE_PREDICTION },
+	{ "over_blocks", "predicted too much", "blocks a request", 1, 3,
+	    FIGURE_PREDICTION },
+	{ "under_blocks", "predicted too little", "blocks a request", 1, 3,
+	    FIGURE_PREDICTION },
+	{ "workers", "workers", "", 1, 0, FIGURE_RUN },
+	{ "capacity_tokens", "capacity of each", "tokens", 1, 0, FIGURE_RUN },
+	{ "seed", "seed", "", 1, 0, FIGURE_RUN },
+	{ "requests", "requests", "", 1, 0, FIGURE_RUN },
+	{ "refused", "too large for a worker", "requests", 1, 0, FIGURE_RUN },
+	{ "empty", "without tokens", "requests", 1, 0, FIGURE_RUN },
+	{ "waited", "waited for memory", "requests", 1, 0, FIGURE_RUN },
+	{ "prompt_tokens", "prompts", "tokens", 1, 0, FIGURE_RUN },
+	{ "steps", "steps of all engines", "", 1, 0, FIGURE_RUN }
+};
+
+struct figures {
+	char *text; /* what simulate_kv wrote, cut to strings */
+	size_t rows;
+	size_t n;
+	const char *name[FIGURES_MAX];
+	const struct known *known[FIGURES_MAX]; /* or NULL */
+	const char *(*value)[FIGURES_MAX];      /* [rows] */
+};
+
+/* ------------------------------------------------------------- reading --- */
+
+static const struct known *
+find_known(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(known[i].name, name) == 0)
+			return &known[i];
+	return NULL;
+}
+
+/* The number of a name, a new one if need be; FIGURES_MAX: too many. */
+static size_t
+number_of(struct figures *x, const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < x->n; k++)
+		if (strcmp(x->name[k], name) == 0)
+			return k;
+	if (k < FIGURES_MAX) {
+		x->name[k] = name;
+		x->known[k] = find_known(name);
+		x->n++;
+	}
+	return k;
+}
+
+/* Lines name=value; a row begins with its policy. */
+static void
+cut(struct figures *x)
+{
+	char *rest = x->text, *line, *value;
+	size_t row = 0, begun = 0, k;
+
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		value = strchr(line, '=');
+		if (value == NULL)
+			continue;
+		*value++ = '\0';
+		if (strcmp(line, "policy") == 0) {
+			row = begun++;
+			continue;
+		}
+		k = number_of(x, line);
+		if (row < x->rows && k < FIGURES_MAX)
+			x->value[row][k] = value;
+	}
+}
+
+static int
+write_kv(struct figures *x, const struct simulate_row *rows)
+{
+	size_t size = 0;
+	FILE *f = open_memstream(&x->text, &size);
+	int e;
+
+	if (f == NULL)
+		return KVR_ENOMEM;
+	e = simulate_kv(f, rows, x->rows);
+	if (fclose(f) != 0 && e == KVR_OK)
+		e = KVR_ENOMEM;
+	return e;
+}
+
+struct figures *
+figures_new(const struct simulate_row *rows, size_t n, int *error)
+{
+	struct figures *x = calloc(1, sizeof(*x));
+
+	*error = KVR_ENOMEM;
+	if (x == NULL)
+		return NULL;
+	x->rows = n;
+	x->value = calloc(n, sizeof(*x->value));
+	*error = x->value == NULL ? KVR_ENOMEM : write_kv(x, rows);
+	if (*error != KVR_OK) {
+		figures_free(x);
+		return NULL;
+	}
+	cut(x);
+	return x;
+}
+
+void
+figures_free(struct figures *x)
+{
+	if (x == NULL)
+		return;
+	free(x->text);
+	free(x->value);
+	free(x);
+}
+
+/* -------------------------------------------------------------- asking --- */
+
+size_t
+figures_count(const struct figures *x)
+{
+	return x->n;
+}
+
+const char *
+figures_heading(const struct figures *x, size_t k)
+{
+	return x->known[k] == NULL ? x->name[k] : x->known[k]->heading;
+}
+
+const char *
+figures_unit(const struct figures *x, size_t k)
+{
+	return x->known[k] == NULL ? "" : x->known[k]->unit;
+}
+
+enum figure_group
+figures_group(const struct figures *x, size_t k)
+{
+	return x->known[k] == NULL ? FIGURE_RUN : x->known[k]->group;
+}
+
+bool
+figures_constant(const struct figures *x, size_t k)
+{
+	const char *first = x->value[0][k];
+	size_t row;
+
+	for (row = 1; row < x->rows; row++)
+		if (first == NULL || x->value[row][k] == NULL ||
+		    strcmp(first, x->value[row][k]) != 0)
+			return false;
+	return first != NULL;
+}
+
+/* The number that a text is, or NAN. */
+static double
+number_in(const char *text)
+{
+	char *end;
+	double d;
+
+	if (text == NULL || *text == '\0')
+		return NAN;
+	d = strtod(text, &end);
+	return *end == '\0' ? d : NAN;
+}
+
+static int
+decimals_of(const char *text)
+{
+	const char *point = strchr(text, '.');
+
+	return point == NULL ? 0 : (int)strlen(point + 1);
+}
+
+struct number
+figures_text(const struct figures *x, size_t row, size_t k)
+{
+	const struct known *of = x->known[k];
+	const char *text = x->value[row][k];
+	double d = number_in(text);
+	struct number n;
+
+	if (of != NULL && strcmp(of->name, "capacity_tokens") == 0 && d <= 0)
+		text = "endless";
+	else if (!isnan(d))
+		return of == NULL ? number_full(d, decimals_of(text)) :
+		    number_full(d * of->factor, of->decimals);
+	(void)snprintf(n.text, sizeof(n.text), "%s", text == NULL ? "" : text);
+	return n;
+}
+
+double
+figures_value(const struct figures *x, size_t row, const char *name)
+{
+	size_t k;
+
+	for (k = 0; k < x->n; k++)
+		if (strcmp(x->name[k], name) == 0)
+			return number_in(x->value[row][k]);
+	return NAN;
+}
