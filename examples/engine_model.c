@@ -133,22 +133,16 @@ mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-/* Block `i` by the name of the one before it and the pieces that it covers. */
+/* Block `i` by the name of the one before it and the ids that it covers. */
 static uint64_t
 name_after(const struct engine *e, uint64_t before, const uint64_t *ids,
     uint64_t i)
 {
-	uint64_t at = i * e->idea.block_tokens, name = before;
-	uint64_t end = at + e->idea.block_tokens, offset, count;
+	uint64_t at = i * e->idea.block_tokens, name = before, n;
+	uint64_t last = (at + e->idea.block_tokens - 1) / ENGINE_BLOCK;
 
-	for (; at < end; at += count) {
-		offset = at % ENGINE_BLOCK;
-		count = ENGINE_BLOCK - offset;
-		if (count > end - at)
-			count = end - at;
-		name = mix(name + mix(ids[at / ENGINE_BLOCK]));
-		name = mix(name ^ (offset << 16 | count));
-	}
+	for (n = at / ENGINE_BLOCK; n <= last; n++)
+		name = mix(name + mix(ids[n]));
 	return name;
 }
 

@@ -41,14 +41,13 @@
  * them, but they take room as they would.
  *
  * A prompt is told as one id for each 512 tokens, equal ids for equal tokens.
- * Blocks of any other size cut it elsewhere, so what makes a block equal to
- * another is, from the first token on, which pieces of which ids they cover:
+ * Blocks of any other size cut it elsewhere; a block is the same as another if
+ * it is at the same place, covers parts of the same ids, and so do all before
+ * it:
  *
- *   ids               A                |       B        | ...
- *   blocks of 200     A 0+200 | A 200+200 | A 400+112, B 0+88 | ...
- *
- * The same id cut elsewhere is another piece: of large blocks only those are
- * equal whose prompts are equal from the start, as they should be.
+ *   tokens           0               512               1024
+ *   ids              A               | B               | C
+ *   blocks of 300    A      | A B       | B      | B C       | C
  */
 #ifndef KVROUTE_ENGINE_MODEL_H
 #define KVROUTE_ENGINE_MODEL_H

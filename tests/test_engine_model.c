@@ -1,89 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_engine_model.c - the modelled engine: schedules and caches worked out
- * by hand, and nothing lost under random work.
+ * by hand. Engines of other kinds are in test_engine_kinds.c.
  */
 #include "test.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "alloc.h"
-#include "engine_model.h"
-#include "rng.h"
-
-/* What a step takes, as the header says it. */
-static int64_t
-step(int64_t sequences, int64_t blocks, int64_t tokens)
-{
-	return 15000000 + 100000 * sequences + 5000 * blocks + 50000 * tokens;
-}
-
-/* The engine of the header, with so much memory. */
-static struct engine *
-plain(uint64_t blocks)
-{
-	struct engine_idea idea = { blocks, ENGINE_BLOCK,
-	    ENGINE_EVICT_RELEASED, 1, 0 };
-
-	return engine_new(&idea);
-}
-
-static void
-submit(struct engine *e, uint64_t number, uint64_t tokens, uint64_t output,
-    const uint64_t *ids)
-{
-	struct engine_request r = { number, tokens, output, ids };
-
-	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
-	ck_assert(engine_check(e));
-}
-
-static uint64_t
-cached(const struct engine *e, uint64_t tokens, const uint64_t *ids)
-{
-	struct engine_request r = { 0, tokens, 1, ids };
-
-	return engine_cached(e, &r);
-}
-
-static void
-expect(struct engine *e, enum engine_kind kind, uint64_t request,
-    uint64_t tokens)
-{
-	struct engine_event event;
-
-	ck_assert(engine_next(e, &event));
-	ck_assert_int_eq(event.kind, kind);
-	ck_assert_uint_eq(event.request, request);
-	ck_assert_uint_eq(event.tokens, tokens);
-}
-
-static void
-expect_silence(struct engine *e)
-{
-	struct engine_event event;
-
-	ck_assert(!engine_next(e, &event));
-}
-
-/* Steps until nobody is left; when that is. Events are dropped. */
-static int64_t
-run(struct engine *e, int64_t now)
-{
-	struct engine_event event;
-	int64_t next;
-
-	while ((next = engine_begin(e, now)) != INT64_MAX) {
-		ck_assert_int_gt(next, now);
-		now = next;
-		ck_assert_int_eq(engine_end(e), ENGINE_OK);
-		ck_assert(engine_check(e));
-		while (engine_next(e, &event))
-			;
-	}
-	return now;
-}
+#include "engine.h"
 
 /* ----------------------------------------------------------- schedules --- */
 
@@ -375,52 +298,7 @@ START_TEST(too_large)
 }
 END_TEST
 
-/* --------------------------------------------------------------- random --- */
-
-/* A prompt of a small world: few ids, so that much is shared. */
-static struct engine_request
-any_request(struct rng *rng, uint64_t number, uint64_t *ids)
-{
-	struct engine_request r = { number, rng_between(rng, 1, 8 * 512),
-	    rng_between(rng, 0, 900), ids };
-	uint64_t i;
-
-	for (i = 0; i < 8; i++)
-		ids[i] = rng_between(rng, 0, 1);
-	return r;
-}
-
-START_TEST(nothing_is_lost)
-{
-	struct rng rng = { test_seed() };
-	uint64_t seed = rng.state, ids[8], admitted = 0, finished = 0, n, i;
-	struct engine *e = plain(40);
-	struct engine_event event;
-
-	n = test_amount(2000);
-	for (i = 0; finished < n;) {
-		struct engine_request r = any_request(&rng, i, ids);
-
-		if (i < n && rng_between(&rng, 0, 99) == 0) {
-			ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
-			i++;
-		}
-		if (engine_begin(e, 0) != INT64_MAX)
-			ck_assert_int_eq(engine_end(e), ENGINE_OK);
-		ck_assert_msg(engine_check(e), "KVR_SEED=%llu",
-		    (unsigned long long)seed);
-		while (engine_next(e, &event)) {
-			/* in the order of arrival */
-			if (event.kind == ENGINE_ADMITTED)
-				ck_assert_uint_eq(event.request, admitted++);
-			finished += event.kind == ENGINE_FINISHED;
-		}
-	}
-	ck_assert_uint_eq(admitted, n);
-	ck_assert(engine_begin(e, 0) == INT64_MAX);
-	engine_free(e);
-}
-END_TEST
+/* --------------------------------------------------------------- memory --- */
 
 /* Each allocation fails once: an error, and all memory is given back. */
 START_TEST(memory)
@@ -477,7 +355,6 @@ suite_engine_model(void)
 	tcase_add_test(c, waits_for_memory);
 	tcase_add_test(c, so_many_at_once);
 	tcase_add_test(c, too_large);
-	tcase_add_test(c, nothing_is_lost);
 	tcase_add_test(c, memory);
 	suite_add_tcase(s, c);
 	return s;
