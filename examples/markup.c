@@ -152,15 +152,15 @@ number_seconds(double value)
 	double size = fabs(value);
 
 	if (size > 0 && size < 0.9995e-3)
-		return scaled(value, 1e-6, " us");
-	return size > 0 && size < 0.9995 ? scaled(value, 1e-3, " ms") :
-	    scaled(value, 1, " s");
+		return scaled(value, 1e-6, MARKUP_BLANK "us");
+	return size > 0 && size < 0.9995 ? scaled(value, 1e-3, MARKUP_BLANK "ms") :
+	    scaled(value, 1, MARKUP_BLANK "s");
 }
 
 struct number
 number_percent(double value)
 {
-	return scaled(value, 1, " %");
+	return scaled(value, 1, MARKUP_BLANK "%");
 }
 
 struct number

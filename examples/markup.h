@@ -16,6 +16,9 @@ void markup_text(FILE *f, const char *text);
 void markup_printf(FILE *f, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* A blank at which no line is broken. */
+#define MARKUP_BLANK "\xc2\xa0"
+
 /* A number as people read it; to be used at once: number_short(n).text. */
 struct number {
 	char text[32];

@@ -69,8 +69,11 @@ struct page_class page_class(const char *kind, size_t row);
 /* A chart's beginning up to its description, and its end. */
 void page_chart(struct page *p, double height, const char *title);
 void page_chart_end(struct page *p);
-/* Which line is which policy. */
-void page_keys(struct page *p);
+/* Does the router of this row see into the engines' caches? */
+bool page_is_oracle(const struct page *p, size_t row);
+/* Which line is which policy, of those that are drawn. */
+void page_keys(struct page *p,
+    bool (*drawn)(const struct page *p, size_t row));
 
 /* Each gives an enum kvr_error and writes nothing where nothing was found. */
 int page_bars(struct page *p);

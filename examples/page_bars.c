@@ -88,11 +88,21 @@ draw_rows(struct page *p, const struct bar *bars, size_t n,
 }
 
 static struct number
+seconds_label(double seconds)
+{
+	struct number n;
+
+	(void)snprintf(n.text, sizeof(n.text), "%.3f" MARKUP_BLANK "s",
+	    seconds);
+	return n;
+}
+
+static struct number
 ratio_label(double ratio)
 {
 	struct number n;
 
-	(void)snprintf(n.text, sizeof(n.text), "%.2f %%", ratio * 100);
+	(void)snprintf(n.text, sizeof(n.text), "%.2f" MARKUP_BLANK "%%", ratio * 100);
 	return n;
 }
 
@@ -123,9 +133,9 @@ draw_times(struct page *p)
 	page_chart(p, row_height(TIMES) * (double)p->n,
 	    "Time to the first token");
 	fputs("Ninetieth percentile: ", p->f);
-	describe(p, &times[1], number_seconds);
+	describe(p, &times[1], seconds_label);
 	svg_described(p->f);
-	draw_rows(p, times, TIMES, number_seconds);
+	draw_rows(p, times, TIMES, seconds_label);
 	page_chart_end(p);
 }
 
@@ -155,9 +165,15 @@ reach(const struct page *p, double *from, double *to)
 	return KVR_OK;
 }
 
-/* For each place on the axis: how many of 100 requests took no longer? */
+static bool
+has_times(const struct page *p, size_t row)
+{
+	return simulate_totals(p->rows[row].simulation)->finished > 0;
+}
+
+/* For each place on the axis: how many of 100 took no longer, or did? */
 static int
-draw_curve(struct page *p, size_t row, const struct svg_axis *x,
+draw_curve(struct page *p, size_t row, bool longer, const struct svg_axis *x,
     const struct svg_axis *y)
 {
 	struct simulation *s = p->rows[row].simulation;
@@ -165,46 +181,45 @@ draw_curve(struct page *p, size_t row, const struct svg_axis *x,
 	size_t n = simulate_totals(s)->finished, done = 0, i;
 	double xs[STEPS + 1], ys[STEPS + 1];
 
-	if (n == 0)
-		return KVR_OK;
 	if (sorted == NULL)
 		return KVR_ENOMEM;
-	for (i = 0; i <= STEPS; i++) {
+	for (i = 0; i <= STEPS && (i == 0 || ys[i - 1] > 0.1 || !longer);
+	    i++) {
 		xs[i] = x->from * pow(x->to / x->from, (double)i / STEPS);
 		while (done < n && (double)sorted[done] / 1e9 <=
 		    xs[i] * (1 + 1e-9))
 			done++;
-		ys[i] = 100 * (double)done / (double)n;
+		ys[i] = 100 * (double)(longer ? n - done : done) / (double)n;
 	}
-	svg_curve(p->f, page_class("curve", row).text, x, y, xs, ys,
-	    STEPS + 1);
+	svg_curve(p->f, page_class("curve", row).text, x, y, xs, ys, i);
 	return KVR_OK;
 }
 
 static int
-draw_curves(struct page *p)
+draw_curves(struct page *p, bool longer, const char *title, const char *what)
 {
 	struct svg_axis x = { 0, 0, PAGE_LEFT, PAGE_RIGHT, true,
 	    number_seconds };
-	struct svg_axis y = { 0, 100, 250, PAGE_TOP, false, number_percent };
+	struct svg_axis y = { longer ? 0.1 : 0, 100, 250, PAGE_TOP, longer,
+	    number_percent };
 	size_t row;
 	int e = reach(p, &x.from, &x.to);
 
 	if (e != KVR_OK || isinf(x.from))
 		return e;
-	fputs("<figure>\n<figcaption><b>Time to the first token, all "
-	    "requests.</b> How many of them had it after so long? Further "
-	    "left is better.</figcaption>\n", p->f);
-	page_chart(p, 284, "Distribution of the time to the first token");
-	fputs("A cumulative curve for each policy over a logarithmic axis; "
-	    "the table has its percentiles.", p->f);
+	fprintf(p->f, "<figure>\n<figcaption><b>%s.</b> %s</figcaption>\n",
+	    title, what);
+	page_chart(p, 284, title);
+	fputs("A curve for each policy over a logarithmic axis; the table "
+	    "has its percentiles.", p->f);
 	svg_described(p->f);
 	svg_axis_y(p->f, &x, &y);
 	svg_axis_x(p->f, &x, &y, "time to the first token");
 	for (row = 0; e == KVR_OK && row < p->n; row++)
-		e = draw_curve(p, row, &x, &y);
+		if (has_times(p, row))
+			e = draw_curve(p, row, longer, &x, &y);
 	page_chart_end(p);
-	page_keys(p);
+	page_keys(p, has_times);
 	fputs("</figure>\n", p->f);
 	return e;
 }
@@ -220,11 +235,16 @@ page_bars(struct page *p)
 	    "</figcaption>\n", p->f);
 	draw_hits(p);
 	fputs("</figure>\n<figure>\n<figcaption><b>Time to the first token."
-	    "</b> Half of the requests, 90 % and 99 % of them had it within "
+	    "</b> Half of the requests, 90&#160;% and 99&#160;% of them had it within "
 	    "this time. Less is better.</figcaption>\n", p->f);
 	draw_times(p);
-	fputs("</figure>\n", p->f);
-	e = draw_curves(p);
-	fputs("</div>\n</section>\n", p->f);
+	fputs("</figure>\n<div class=\"stack\">\n", p->f);
+	e = draw_curves(p, false, "Answered by then", "The share of requests "
+	    "that had their first token after so long. Further left is "
+	    "better.");
+	if (e == KVR_OK)
+		e = draw_curves(p, true, "Still waiting", "The rest, on a "
+		    "scale that shows the slowest. Lower is better.");
+	fputs("</div>\n</div>\n</section>\n", p->f);
 	return e;
 }

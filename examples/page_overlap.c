@@ -179,12 +179,10 @@ print_caption(struct page *p, size_t row, const struct pairs *c)
 
 	fputs("<figcaption><b>", p->f);
 	markup_text(p->f, p->rows[row].name);
-	fprintf(p->f, "</b> Exact in %.1f %% of the requests; ",
-	    100 * (double)c->exact / n);
-	fprintf(p->f, "a request had %s tokens too many predicted, ",
-	    number_short((double)c->over / n).text);
-	fprintf(p->f, "%s too few (means).</figcaption>\n",
-	    number_short((double)c->under / n).text);
+	fprintf(p->f, "</b> Exact in %.4g" MARKUP_BLANK "%% of the requests. "
+	    "On average %.0f tokens too many were predicted, and %.0f too "
+	    "few.</figcaption>\n", 100 * (double)c->exact / n,
+	    (double)c->over / n, (double)c->under / n);
 }
 
 static int
@@ -198,7 +196,7 @@ draw_pairs(struct page *p, size_t row, const struct svg_axis *x,
 		return e;
 	fputs("<figure>\n", p->f);
 	print_caption(p, row, &c);
-	page_chart(p, HEIGHT + 62, "Predicted and real overlap");
+	page_chart(p, HEIGHT + 52, "Predicted and real overlap");
 	markup_printf(p->f, "%s: how often which prediction met which hit; on "
 	    "the diagonal they are equal.", p->rows[row].name);
 	svg_described(p->f);

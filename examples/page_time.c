@@ -207,9 +207,9 @@ draw_load(struct page *p, size_t row, const struct load *l)
 	weigh(l, row, &mean, &busiest);
 	fputs("<figure>\n<figcaption><b>", p->f);
 	markup_text(p->f, p->rows[row].name);
-	fprintf(p->f, "</b> On average %s requests at a %s, %s at the busiest."
-	    "</figcaption>\n", number_short(mean).text, l->each == 1 ?
-	    "worker" : "worker of a row", number_short(busiest).text);
+	fprintf(p->f, "</b> On average %.2f requests at a worker, %.2f at the "
+	    "busiest%s.</figcaption>\n", mean, busiest, l->each == 1 ? "" :
+	    " row's");
 	page_chart(p, y.begin + 34, "Load of each worker over time");
 	markup_printf(p->f, "%s: a row for each %s, darker where it had more "
 	    "requests.", p->rows[row].name, l->each == 1 ? "worker" :
@@ -295,6 +295,20 @@ kilobytes_of(const struct simulate_sample *s)
 	return (double)s->index_bytes / 1024;
 }
 
+/* An oracle's holds what is running, to count it, and nothing else. */
+static bool
+has_index(const struct page *p, size_t row)
+{
+	const struct simulate_sample *samples;
+	size_t n, i;
+
+	samples = simulate_samples(p->rows[row].simulation, &n);
+	for (i = 0; i < n; i++)
+		if (samples[i].index_blocks > 0)
+			return !page_is_oracle(p, row);
+	return false;
+}
+
 /* The greatest mean of the bins; means [BINS]. */
 static double
 fill_means(const struct page *p, size_t row, measure m, double *means)
@@ -339,7 +353,7 @@ draw_size(struct page *p, measure m, const char *title, const char *what,
 	svg_axis_y(p->f, &x, &y);
 	svg_axis_x(p->f, &x, &y, name);
 	for (row = 0; row < p->n; row++)
-		if (fill_means(p, row, m, means) > 0)
+		if (has_index(p, row) && fill_means(p, row, m, means) > 0)
 			svg_curve(p->f, page_class("curve", row).text, &x, &y,
 			    at, means, BINS);
 	page_chart_end(p);
@@ -353,6 +367,8 @@ page_index(struct page *p)
 	size_t row;
 
 	for (row = 0; row < p->n; row++) {
+		if (!has_index(p, row))
+			continue;
 		blocks = fmax(blocks, fill_means(p, row, blocks_of, means));
 		kilobytes = fmax(kilobytes, fill_means(p, row, kilobytes_of,
 		    means));
@@ -367,7 +383,7 @@ page_index(struct page *p)
 	draw_size(p, kilobytes_of, "Memory in use, in KiB.", "Of the index's "
 	    "region, in which all of it lies.", kilobytes);
 	fputs("</div>\n", p->f);
-	page_keys(p);
+	page_keys(p, has_index);
 	fputs("</section>\n", p->f);
 	return KVR_OK;
 }

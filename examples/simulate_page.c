@@ -34,13 +34,24 @@ page_chart_end(struct page *p)
 	svg_end(p->f);
 }
 
+bool
+page_is_oracle(const struct page *p, size_t row)
+{
+	const struct simulate_options *o =
+	    simulate_options(p->rows[row].simulation);
+
+	return o->policy >= SIMULATE_DYNAMO && o->index == SIMULATE_ORACLE;
+}
+
 void
-page_keys(struct page *p)
+page_keys(struct page *p, bool (*drawn)(const struct page *p, size_t row))
 {
 	size_t row;
 
 	fputs("<p class=\"keys\">\n", p->f);
 	for (row = 0; row < p->n; row++) {
+		if (!drawn(p, row))
+			continue;
 		fprintf(p->f, "<span class=\"p%zu\" data-policy=\"p%zu\"><svg "
 		    "viewBox=\"0 0 34 12\" aria-hidden=\"true\"><path "
 		    "class=\"%s\" d=\"M0 6H34\"/></svg> ", row, row,
@@ -52,15 +63,6 @@ page_keys(struct page *p)
 }
 
 /* ------------------------------------------------------- the sentence --- */
-
-static bool
-is_oracle(const struct page *p, size_t row)
-{
-	const struct simulate_options *o =
-	    simulate_options(p->rows[row].simulation);
-
-	return o->policy >= SIMULATE_DYNAMO && o->index == SIMULATE_ORACLE;
-}
 
 static double
 p90(const struct page *p, size_t row)
@@ -84,7 +86,7 @@ extreme(const struct page *p, bool lowest, bool oracles)
 	size_t row, best = p->n;
 
 	for (row = 0; row < p->n; row++) {
-		if ((is_oracle(p, row) && !oracles) || isnan(p90(p, row)) ||
+		if ((page_is_oracle(p, row) && !oracles) || isnan(p90(p, row)) ||
 		    simulate_totals(p->rows[row].simulation)->finished == 0)
 			continue;
 		if (best == p->n || (lowest ? p90(p, row) < p90(p, best) :
@@ -109,11 +111,13 @@ compare(const struct page *p, size_t best, size_t worst)
 
 	if (!(p90(p, worst) > p90(p, best)))
 		return;
-	fprintf(p->f, ", %.*f %% sooner than ", less < 10 ? 1 : 0, less);
+	fprintf(p->f, ", %.*f" MARKUP_BLANK "%% sooner than ", less < 10 ? 1 :
+	    0, less);
 	name(p, worst);
-	fprintf(p->f, " (%s), with %.1f %% of the prompt tokens cached "
-	    "against %.1f %%", number_seconds(p90(p, worst)).text,
-	    hits(p, best), hits(p, worst));
+	fprintf(p->f, " (%s); %.1f" MARKUP_BLANK "%% of the prompt tokens "
+	    "were cached, against %.1f" MARKUP_BLANK "%%",
+	    number_seconds(p90(p, worst)).text, hits(p, best),
+	    hits(p, worst));
 }
 
 /* What perfect knowledge of the caches would have brought. */
@@ -122,11 +126,11 @@ compare_oracle(const struct page *p, size_t best)
 {
 	size_t row = extreme(p, true, true);
 
-	if (row == best || !is_oracle(p, row))
+	if (row == best || !page_is_oracle(p, row))
 		return;
-	fputs(" The best that saw into the caches, ", p->f);
+	fputs(" With a view into the caches, ", p->f);
 	name(p, row);
-	fprintf(p->f, ", needed %s and hit %.1f %%.",
+	fprintf(p->f, " needed %s and hit %.1f" MARKUP_BLANK "%%.",
 	    number_seconds(p90(p, row)).text, hits(p, row));
 }
 
@@ -141,18 +145,15 @@ print_sentence(const struct page *p)
 		fputs("<p class=\"sum\">No request was answered.</p>\n", p->f);
 		return;
 	}
-	worst = extreme(p, false, is_oracle(p, best));
+	worst = extreme(p, false, page_is_oracle(p, best));
 	fputs("<p class=\"sum\">", p->f);
-	if (p->n == 1)
-		fputs("With ", p->f);
-	else
-		fputs("Soonest was ", p->f);
 	name(p, best);
-	fprintf(p->f, "%s 90 %% of the requests had their first token within "
-	    "%s", p->n == 1 ? "," : ":", number_seconds(p90(p, best)).text);
+	fprintf(p->f, "%s: 90" MARKUP_BLANK "%% of its requests had the first "
+	    "token within %s", p->n == 1 ? "" : " answered soonest",
+	    number_seconds(p90(p, best)).text);
 	if (worst == best)
-		fprintf(p->f, "; %.1f %% of the prompt tokens were cached",
-		    hits(p, best));
+		fprintf(p->f, "; %.1f" MARKUP_BLANK "%% of the prompt tokens "
+		    "were cached", hits(p, best));
 	else
 		compare(p, best, worst);
 	fputs(".", p->f);
@@ -195,11 +196,9 @@ print_about(const struct page *p)
 	struct number n;
 	size_t k;
 
-	fputs("<dl>\n<div><dt>trace</dt><dd><bdi>", p->f);
+	fputs("<dl>\n<div class=\"wide\"><dt>trace</dt><dd><bdi>", p->f);
 	markup_text(p->f, a->trace);
 	fputs("</bdi></dd></div>\n", p->f);
-	print_item(p, "requests in the trace", number_full((double)a->requests,
-	    0).text, "");
 	print_item(p, "first to last arrival", number_full(
 	    (double)a->span_ns / 1e9, 0).text, "s");
 	(void)snprintf(n.text, sizeof(n.text), "%g", a->speed);
@@ -327,6 +326,8 @@ simulate_page(FILE *out, const struct simulate_about *about,
 	size_t row;
 	int e;
 
+	if (n == 0)
+		return KVR_EINVAL;
 	p.figures = figures_new(rows, n, &e);
 	if (p.figures == NULL)
 		return e;

@@ -146,18 +146,28 @@ svg_line(FILE *f, const char *class, double x1, double y1, double x2,
 	    "y2=\"%.1f\"/>\n", class, x1, y1, x2, y2);
 }
 
+/* Where there are many on a logarithmic axis, powers of ten have labels. */
+static bool
+has_label(const struct svg_axis *a, size_t ticks, double tick)
+{
+	double power = log10(tick);
+
+	return !a->log || ticks <= 6 || fabs(power - round(power)) < 1e-9;
+}
+
 void
 svg_axis_x(FILE *f, const struct svg_axis *x, const struct svg_axis *y,
     const char *name)
 {
 	double ticks[SVG_TICKS], at;
-	size_t n = svg_ticks(x, 6, ticks), i;
+	size_t n = svg_ticks(x, x->log ? SVG_TICKS : 8, ticks), i;
 
 	for (i = 0; i < n; i++) {
 		at = svg_place(x, ticks[i]);
 		svg_line(f, "grid", at, y->begin, at, y->end);
-		svg_text(f, "middle", at, y->begin + 14, "%s",
-		    x->label(ticks[i]).text);
+		if (has_label(x, n, ticks[i]))
+			svg_text(f, "middle", at, y->begin + 14, "%s",
+			    x->label(ticks[i]).text);
 	}
 	svg_line(f, "axis", x->begin, y->begin, x->end, y->begin);
 	svg_text(f, "middle", (x->begin + x->end) / 2, y->begin + 30, "%s",
