@@ -153,8 +153,9 @@ number_seconds(double value)
 
 	if (size > 0 && size < 0.9995e-3)
 		return scaled(value, 1e-6, MARKUP_BLANK "us");
-	return size > 0 && size < 0.9995 ? scaled(value, 1e-3, MARKUP_BLANK "ms") :
-	    scaled(value, 1, MARKUP_BLANK "s");
+	if (size > 0 && size < 0.9995)
+		return scaled(value, 1e-3, MARKUP_BLANK "ms");
+	return scaled(value, 1, MARKUP_BLANK "s");
 }
 
 struct number

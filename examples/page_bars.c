@@ -102,7 +102,8 @@ ratio_label(double ratio)
 {
 	struct number n;
 
-	(void)snprintf(n.text, sizeof(n.text), "%.2f" MARKUP_BLANK "%%", ratio * 100);
+	(void)snprintf(n.text, sizeof(n.text), "%.2f" MARKUP_BLANK "%%",
+	    ratio * 100);
 	return n;
 }
 
@@ -235,8 +236,8 @@ page_bars(struct page *p)
 	    "</figcaption>\n", p->f);
 	draw_hits(p);
 	fputs("</figure>\n<figure>\n<figcaption><b>Time to the first token."
-	    "</b> Half of the requests, 90&#160;% and 99&#160;% of them had it within "
-	    "this time. Less is better.</figcaption>\n", p->f);
+	    "</b> Half of the requests, 90&#160;% and 99&#160;% of them had "
+	    "it within this time. Less is better.</figcaption>\n", p->f);
 	draw_times(p);
 	fputs("</figure>\n<div class=\"stack\">\n", p->f);
 	e = draw_curves(p, false, "Answered by then", "The share of requests "

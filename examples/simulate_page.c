@@ -76,18 +76,21 @@ hits(const struct page *p, size_t row)
 	return 100 * figures_value(p->figures, row, "hit_ratio");
 }
 
-/*
- * Lowest or highest 90th percentile, n if there is none; oracles count where
- * there is nothing else, and for the highest: nobody can have one.
- */
+static bool
+has_p90(const struct page *p, size_t row)
+{
+	return simulate_totals(p->rows[row].simulation)->finished > 0 &&
+	    !isnan(p90(p, row));
+}
+
+/* Of the lowest or highest 90th percentile; n: none. */
 static size_t
 extreme(const struct page *p, bool lowest, bool oracles)
 {
 	size_t row, best = p->n;
 
 	for (row = 0; row < p->n; row++) {
-		if ((page_is_oracle(p, row) && !oracles) || isnan(p90(p, row)) ||
-		    simulate_totals(p->rows[row].simulation)->finished == 0)
+		if (!has_p90(p, row) || (page_is_oracle(p, row) && !oracles))
 			continue;
 		if (best == p->n || (lowest ? p90(p, row) < p90(p, best) :
 		    p90(p, row) > p90(p, best)))
@@ -139,7 +142,7 @@ print_sentence(const struct page *p)
 {
 	size_t best = extreme(p, true, false), worst;
 
-	if (best == p->n)
+	if (best == p->n) /* nobody can have an oracle */
 		best = extreme(p, true, true);
 	if (best == p->n) {
 		fputs("<p class=\"sum\">No request was answered.</p>\n", p->f);

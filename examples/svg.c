@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdarg.h>
 
-enum { TEXT_BYTES = 256 };
+enum { TEXT_BYTES = 256, LABEL_WIDTH = 46 };
 
 /* ---------------------------------------------------------------- axes --- */
 
@@ -146,13 +146,15 @@ svg_line(FILE *f, const char *class, double x1, double y1, double x2,
 	    "y2=\"%.1f\"/>\n", class, x1, y1, x2, y2);
 }
 
-/* Where there are many on a logarithmic axis, powers of ten have labels. */
+/* Where 1 and 2 stand close on a logarithmic axis, powers of ten have them. */
 static bool
-has_label(const struct svg_axis *a, size_t ticks, double tick)
+has_label(const struct svg_axis *a, double tick)
 {
 	double power = log10(tick);
 
-	return !a->log || ticks <= 6 || fabs(power - round(power)) < 1e-9;
+	return !a->log || fabs(power - round(power)) < 1e-9 ||
+	    fabs(a->end - a->begin) * log10(2) / log10(a->to / a->from) >=
+	    LABEL_WIDTH;
 }
 
 void
@@ -165,7 +167,7 @@ svg_axis_x(FILE *f, const struct svg_axis *x, const struct svg_axis *y,
 	for (i = 0; i < n; i++) {
 		at = svg_place(x, ticks[i]);
 		svg_line(f, "grid", at, y->begin, at, y->end);
-		if (has_label(x, n, ticks[i]))
+		if (has_label(x, ticks[i]))
 			svg_text(f, "middle", at, y->begin + 14, "%s",
 			    x->label(ticks[i]).text);
 	}

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|slow|plot|model|foreign ... - what is missing to build, to
-# test, to run the slow checks, to draw, to search the model, to build for other
-# machines? Nothing: silent. Otherwise, on Debian: installs it as root with one
-# apt-get call, prints that call to anybody else and fails. On other
-# systems: names it and fails.
+# deps.sh build|test|page|slow|plot|model|foreign ... - what is missing to build,
+# to test, to test pages in a browser, to run the slow checks, to draw, to search
+# the model, to build for other machines? Nothing: silent. Otherwise, on Debian:
+# installs it as root with one apt-get call, prints that call to anybody else and
+# fails. On other systems: names it and fails.
 set -u
 
 CC=${CC:-cc}
@@ -24,6 +24,8 @@ test header check.h check
 test command $CXX g++
 test command mandoc mandoc
 test command pkg-config pkg-config
+test command xmllint libxml2-utils
+page command chromium chromium fonts-dejavu-core
 slow command clang clang
 slow runtime clang libclang-rt-dev
 slow command valgrind valgrind
