@@ -109,6 +109,8 @@ struct kvr_options {
 	uint64_t region_bytes;      /* all memory of the index; 64 MiB */
 	int64_t ttl_ns;             /* 120 s; 0 remembers nothing; -1 endless */
 	int64_t lease_limit_ns;     /* a lease this old is ended; 3600 s */
+	int64_t idle_limit_ns;      /* instead of the TTL, of workers whose */
+	                            /* retention is not by TTL; 3600 s */
 	uint32_t unit;              /* enum kvr_unit; tokens */
 	uint32_t block_size;        /* units; auto: 16 tokens, 256 bytes */
 	uint32_t hash;              /* enum kvr_hash_kind; keyed */
@@ -197,6 +199,25 @@ enum kvr_state {
 };
 
 /*
+ * How long a worker is believed to hold what it was sent. Auto: by capacity if
+ * that is known, else by feedback once the engine has reported cached tokens,
+ * else by TTL; kvr_worker_stats says which.
+ */
+enum kvr_retain {
+	KVR_RETAIN_AUTO = 0,
+	KVR_RETAIN_TTL = 1,      /* until the region's TTL is over */
+	KVR_RETAIN_CAPACITY = 2, /* until its cache needs the room */
+	KVR_RETAIN_FEEDBACK = 3  /* as likely as its reports have shown */
+};
+
+/* Which blocks an engine's cache gives up first, of those not in use. */
+enum kvr_eviction {
+	KVR_EVICT_RELEASED = 0, /* longest released, tails first: vLLM */
+	KVR_EVICT_LEAF = 1      /* the leaf that was used least recently: */
+	                        /* SGLang */
+};
+
+/*
  * A worker is one engine, or one data-parallel rank of one. Its id is a slot
  * and a generation: never 0, never used again after remove or reset.
  */
@@ -205,12 +226,14 @@ struct kvr_worker {
 	uint32_t rank;               /* data-parallel rank; fixed by add */
 	uint32_t role;               /* enum kvr_role */
 	uint32_t state;              /* enum kvr_state */
-	uint32_t reserved;           /* 0 */
+	uint32_t retain;             /* enum kvr_retain; auto */
 	uint64_t capacity_tokens;    /* of KV cache; 0: not known */
 	uint64_t max_batched_tokens; /* of one engine step; 0: not known */
 	uint64_t taints;             /* a set of 64 labels, yours to name */
 	double prefill_rate;         /* tokens a second; 0: not known */
 	double weight;               /* share of the load; 1.0; above 0 */
+	uint32_t eviction;           /* enum kvr_eviction; released */
+	uint32_t block_tokens;       /* of the engine's blocks; 0: learnt */
 };
 
 /*
@@ -373,6 +396,9 @@ struct kvr_request {
 	uint32_t flags;           /* enum kvr_flags */
 	uint32_t n_excluded;
 	uint32_t n_preferences;
+	uint32_t overlap_blocks;  /* kvr_reserve_on: believed to be cached */
+	                          /* there, whatever the index says; auto */
+	uint32_t reserved;        /* 0 */
 	uint64_t excluded[KVR_EXCLUDED_MAX]; /* workers not to take: retries */
 	struct kvr_preference preferences[KVR_PREFERENCES_MAX];
 };
@@ -392,7 +418,9 @@ struct kvr_decision {
 	uint64_t worker;
 	uint64_t lease;           /* kvr_reserve; else 0 */
 	uint64_t prompt_tokens;
-	uint64_t overlap_tokens;  /* predicted to be cached */
+	uint64_t overlap_tokens;  /* predicted to be cached: those of */
+	                          /* overlap_blocks, less what the engine */
+	                          /* cannot use or has likely lost */
 	double cost;              /* of the worker taken; unit: policy's */
 	uint32_t prompt_blocks;
 	uint32_t overlap_blocks;
@@ -432,6 +460,7 @@ struct kvr_candidate {
 	int64_t age_ns;           /* since the deepest overlap was stamped; */
 	                          /* 0 while pinned, -1 without overlap */
 	double cost;
+	double backlog;           /* seconds of prefill booked on it now */
 	uint32_t overlap_blocks;
 	uint32_t new_decode_blocks; /* this request would add */
 	uint32_t verdict;         /* enum kvr_verdict */
@@ -446,14 +475,17 @@ int kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 
 enum kvr_cost {
 	KVR_COST_DYNAMO = 0,  /* the reference's cost function */
-	KVR_COST_TWO_TIER = 1 /* longest overlap unless loads differ much */
+	KVR_COST_TWO_TIER = 1,/* longest overlap unless loads differ much */
+	KVR_COST_BALANCED = 2 /* seconds until the first token, and the delay */
+	                      /* of those who come after */
 };
 
 /* How workers are chosen; lives in the region. See kvr_policy(3). */
 struct kvr_policy {
 	size_t size;
 	uint32_t cost;                /* enum kvr_cost */
-	uint32_t reserved;
+	uint32_t purge;               /* 1: what two reports contradict is */
+	                              /* dropped; 0. See kvr_report(3) */
 	double overlap_credit;        /* 1.0 */
 	double overlap_decay;         /* 0 */
 	double prefill_scale;         /* 1.0 */
@@ -465,6 +497,9 @@ struct kvr_policy {
 	double two_tier_overlap;      /* share of the prompt, 0.5 */
 	double two_tier_load_gap;     /* requests, 32 */
 	double two_tier_load_ratio;   /* 1.1 */
+	double balanced_decode;       /* weight of a token in decode; 0.1 */
+	double balanced_prior;        /* a worker's prefill rate is its own */
+	                              /* after so many seconds of it; 10 */
 };
 int kvr_policy_init(struct kvr_policy *policy, size_t size);
 int kvr_get_policy(const struct kvr *k, struct kvr_policy *out);
@@ -525,6 +560,7 @@ struct kvr_report {
 	size_t size;
 	uint64_t prompt_tokens; /* 0: not said */
 	uint64_t cached_tokens; /* with KVR_REPORT_VALUE */
+	uint64_t completion_tokens; /* of the answer; 0: not said */
 	uint32_t kind;          /* enum kvr_report_kind */
 	uint32_t flags;         /* enum kvr_report_flags */
 	uint32_t endpoint;      /* a number of yours for the kind of endpoint */
@@ -559,6 +595,15 @@ struct kvr_stats {
 	uint64_t commits;
 	uint64_t finishes;
 	uint64_t aborts;
+	/* of all workers, also of those that have gone: see kvr_worker_stats */
+	uint64_t reports;
+	uint64_t silent;
+	uint64_t reported_tokens;
+	uint64_t foretold_tokens;
+	uint64_t over_tokens;
+	uint64_t under_tokens;
+	uint64_t purges;
+	uint64_t outgrown;          /* entries that left a full engine */
 	uint64_t reaped;            /* leases ended by age or by owner */
 	uint64_t expired;           /* entries reclaimed because due */
 	uint64_t evicted;           /* entries that left for lack of room */
@@ -595,7 +640,22 @@ struct kvr_worker_stats {
 	uint64_t prompt_tokens;     /* of them */
 	uint64_t predicted_tokens;  /* of them, predicted to be cached */
 	uint32_t busy;              /* 1: above a threshold of the policy */
+	uint32_t retain;            /* enum kvr_retain in force; never auto */
+	/* what its reports said, so far; see kvr_report(3) */
+	uint64_t reports;           /* that were evidence */
+	uint64_t silent;            /* finished requests without evidence */
+	uint64_t reported_tokens;   /* cached, by the reports */
+	uint64_t foretold_tokens;   /* cached, by the predictions for them */
+	uint64_t over_tokens;       /* predicted and not reported */
+	uint64_t under_tokens;      /* reported and not predicted */
+	uint64_t purges;
+	/* what was learnt from them; 0: nothing yet */
+	uint64_t learnt_capacity;   /* tokens */
+	uint32_t learnt_block;      /* tokens of the engine's blocks */
 	uint32_t reserved;
+	double prefill_rate;        /* tokens a second, as now believed */
+	double backlog;             /* seconds of prefill booked, at the */
+	                            /* time of the last writing call */
 };
 int kvr_worker_stats(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);

@@ -11,48 +11,20 @@
  *            above each is a root
  *   holds    found by (node, slot); their pair says what they say; of each
  *            worker, pins and stamps do not grow from parent to child, and a
- *            hold on a node means a hold on its parent
+ *            hold on a node means a hold on all of its parent; what is
+ *            trimmed has blocks left and no pins; nameless ones are listed
  *   order    lists by stamp ascend, children stand before parents; what is on
  *            no list is pinned; what is idle has no pins; the tournament
- *            knows the heads
+ *            knows when the heads are due: check_order.c
  *   leases   a lease's node is where its blocks end; pins are the leases that
  *            pass; loads are what the leases and the outside say
  *   names    each is found by itself, knows its worker's slot, and is known
  *            there; what is free is on a list of the free, once
  *   counts   all counters are what a count gives
  */
-#include "internal.h"
+#include "sums.h"
 
 #include <stdlib.h>
-
-/* Sums made on the way, to be compared with the counters. */
-struct sums {
-	const struct kvr *k;
-	uint8_t *seen;      /* [cells] what a cell was found to be */
-	uint32_t *children; /* [cells] of a node, as its children say; of a */
-	                    /* group, the node it belongs to */
-	uint32_t *pins;     /* [cells] of a hold, as the leases say */
-	struct slot *slots; /* [slots] counters only */
-	struct team *teams; /* [names] */
-	struct counts counts;
-	uint32_t free_cells;
-	uint64_t holds;     /* of retired slots too */
-	uint64_t listed[2]; /* holds that say so, less those met on a list: */
-	                    /* by release, by stamp */
-};
-
-enum { SEEN_FREE = 1, SEEN_PIECE, SEEN_NODE, SEEN_GROUP, SEEN_HOLD,
-	SEEN_LEASE };
-
-/* Claims a cell; false if it does not exist or has been claimed. */
-static bool
-claim(struct sums *s, uint32_t i, uint8_t what)
-{
-	if (i == 0 || i >= s->k->layout.cells || s->seen[i] != 0)
-		return false;
-	s->seen[i] = what;
-	return true;
-}
 
 /* --------------------------------------------------------------- cells --- */
 
@@ -228,7 +200,8 @@ check_pair(const struct sums *s, const struct hold *h)
 		stamp = g->stamp[h->lane];
 	}
 	return stamp == h->stamp && (word & WORD_SLOT) == h->slot &&
-	    ((word & WORD_PINNED) != 0) == (h->pins > 0);
+	    ((word & WORD_PINNED) != 0) == (h->pins > 0) &&
+	    ((word & WORD_TRIMMED) != 0) == (h->gone > 0);
 }
 
 /* THE invariant: index.c. */
@@ -242,7 +215,8 @@ check_above(const struct kvr *k, const struct hold *h)
 		return true;
 	i = hold_find(k, parent, h->slot);
 	above = hold_at(k, i);
-	return i != 0 && above->pins >= h->pins && above->stamp >= h->stamp;
+	return i != 0 && above->pins >= h->pins &&
+	    above->stamp >= h->stamp && above->gone == 0;
 }
 
 /* What is on no list is pinned; idle: not; unconfirmed: pinned, and due. */
@@ -255,8 +229,12 @@ check_flags(const struct kvr *k, const struct hold *h)
 	if (((h->flags & HOLD_LISTED) == 0 && !pinned) ||
 	    ((h->flags & HOLD_IDLE) != 0 && pinned))
 		return false;
-	if (unconfirmed)
-		return pinned && h->stamp <= horizon_at(k, k->region->clock);
+	if (h->gone > 0 && pinned)
+		return false;
+	if (unconfirmed) /* a life that has become longer leaves them so */
+		return pinned && (h->stamp <= horizon_of(k, h->slot,
+		    k->region->clock) ||
+		    slot_at(k, h->slot)->mode != KVR_RETAIN_TTL);
 	return h->stamp != STAMP_NONE;
 }
 
@@ -268,6 +246,9 @@ check_hold(struct sums *s, uint32_t i)
 	uint32_t length = node_at(k, h->node)->length;
 	struct slot *mine;
 
+	if (h->gone >= length)
+		return false;
+	length -= h->gone;
 	if (h->slot >= k->layout.slots || h->node >= k->layout.cells ||
 	    s->seen[h->node] != SEEN_NODE ||
 	    hold_find(k, h->node, h->slot) != i)
@@ -295,7 +276,7 @@ check_lease_cell(struct sums *s, uint32_t i)
 	const struct lease *l = lease_at(s->k, i);
 
 	s->counts.leases++;
-	return l->slot < s->k->layout.slots &&
+	return claim(s, l->claim, SEEN_CLAIM) && l->slot < s->k->layout.slots &&
 	    l->number - 1 < s->k->region->lease_number &&
 	    lease_find(s->k, l->number) == i;
 }
@@ -330,123 +311,17 @@ check_entries(struct sums *s)
 	uint64_t pairs = 0;
 	uint32_t i;
 
-	if (!claim_entries(s))
+	if (!claim_entries(s) || !check_nameless(s))
 		return false;
 	for (i = 1; i < k->layout.cells; i++) {
-		if ((s->seen[i] == SEEN_HOLD && !check_hold(s, i)) ||
+		if ((s->seen[i] == SEEN_HOLD && hold_at(k, i)->node != 0 &&
+		    !check_hold(s, i)) ||
 		    (s->seen[i] == SEEN_LEASE && !check_lease_cell(s, i)))
 			return false;
 		if (s->seen[i] == SEEN_NODE)
 			pairs += node_at(k, i)->holders;
 	}
 	return pairs == s->holds;
-}
-
-/* --------------------------------------------------------------- order --- */
-
-/* Links both ways, flags, the slot; along a list by stamp, stamps ascend. */
-static bool
-check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
-{
-	const struct kvr *k = s->k;
-	uint32_t i, prev = 0, limit = k->layout.cells;
-	int64_t stamp = STAMP_NONE;
-
-	for (i = l.head; i != 0; limit--) {
-		const struct hold *h = hold_at(k, i);
-
-		if (limit == 0 || i >= k->layout.cells ||
-		    s->seen[i] != SEEN_HOLD)
-			return false;
-		if ((by_stamp ? h->stamp_prev : h->release_prev) != prev ||
-		    (h->flags & (by_stamp ? HOLD_LISTED : HOLD_IDLE)) == 0)
-			return false;
-		if (slot < k->layout.slots && (h->slot != slot ||
-		    (by_stamp && h->stamp < stamp)))
-			return false;
-		s->listed[by_stamp]--;
-		stamp = h->stamp;
-		prev = i;
-		i = by_stamp ? h->stamp_next : h->release_next;
-	}
-	return l.tail == prev;
-}
-
-/* Walks backwards: by then every parent has been passed. */
-static bool
-check_children_first(struct sums *s, struct list l, bool by_stamp)
-{
-	const struct kvr *k = s->k;
-	uint32_t i, limit = k->layout.cells;
-	uint8_t flag = by_stamp ? HOLD_LISTED : HOLD_IDLE;
-	bool good = true;
-
-	for (i = l.tail; i != 0 && limit > 0; limit--) {
-		const struct hold *h = hold_at(k, i);
-		uint32_t parent = node_at(k, h->node)->parent, above;
-
-		above = parent != 0 ? hold_find(k, parent, h->slot) : 0;
-		if (above != 0 && (hold_at(k, above)->flags & flag) != 0 &&
-		    s->seen[above] == SEEN_HOLD)
-			good = false;
-		s->seen[i] = SEEN_FREE; /* passed */
-		i = by_stamp ? h->stamp_prev : h->release_prev;
-	}
-	for (i = l.head; i != 0; i = by_stamp ? hold_at(k, i)->stamp_next
-	    : hold_at(k, i)->release_next)
-		s->seen[i] = SEEN_HOLD;
-	return good;
-}
-
-static bool
-check_one_order(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
-{
-	return check_list(s, l, slot, by_stamp) &&
-	    check_children_first(s, l, by_stamp);
-}
-
-/* Every match was won by the older of the two who came to it. */
-static bool
-check_matches(const struct kvr *k)
-{
-	uint32_t i, leaves = k->layout.leaves;
-
-	for (i = 1; i < leaves; i++) {
-		uint32_t l = 2 * i, r = l + 1, winner = k->winner[i];
-
-		l = l >= leaves ? l - leaves : k->winner[l];
-		r = r >= leaves ? r - leaves : k->winner[r];
-		if (l >= leaves || r >= leaves ||
-		    (winner != l && winner != r) ||
-		    k->oldest[winner] > k->oldest[l] ||
-		    k->oldest[winner] > k->oldest[r])
-			return false;
-	}
-	return true;
-}
-
-static bool
-check_order(struct sums *s)
-{
-	const struct kvr *k = s->k;
-	uint32_t i;
-
-	if (!check_one_order(s, k->region->dead, UINT32_MAX, true))
-		return false;
-	for (i = 0; i < k->layout.slots; i++) {
-		const struct slot *p = slot_at(k, i);
-		int64_t oldest = p->by_stamp.head != 0
-		    ? hold_at(k, p->by_stamp.head)->stamp : INT64_MAX;
-
-		if (!check_one_order(s, p->by_stamp, i, true) ||
-		    !check_one_order(s, p->by_release, i, false) ||
-		    k->oldest[i] != oldest)
-			return false;
-	}
-	for (; i < k->layout.leaves; i++)
-		if (k->oldest[i] != INT64_MAX)
-			return false;
-	return s->listed[0] == 0 && s->listed[1] == 0 && check_matches(k);
 }
 
 /* -------------------------------------------------------------- leases --- */
@@ -457,11 +332,15 @@ check_lease(struct sums *s, uint32_t i)
 	const struct kvr *k = s->k;
 	const struct lease *l = lease_at(k, i);
 	struct slot *mine = &s->slots[l->slot];
+	const struct claim *c = claim_at(k, l->claim);
 	uint32_t node = l->node, blocks = 0, hold, limit = k->layout.cells;
+	bool prefilling = (l->flags & LEASE_PREFILLING) != 0;
 
+	if (c->prefill > 0 && !prefilling)
+		return false;
 	if ((l->flags & LEASE_VOID) != 0)
-		return node == 0 && l->blocks == 0 && l->prefill == 0 &&
-		    l->private == 0 && l->output == 0;
+		return node == 0 && l->blocks == 0 && !prefilling &&
+		    l->private == 0 && l->output == 0 && c->ahead == 0;
 	for (; node != 0; node = node_at(k, node)->parent) {
 		if (limit-- == 0 || node >= k->layout.cells ||
 		    s->seen[node] != SEEN_NODE ||
@@ -472,7 +351,9 @@ check_lease(struct sums *s, uint32_t i)
 	}
 	mine->leases++;
 	mine->requests++;
-	mine->prefill += l->prefill;
+	mine->prefill += c->prefill;
+	mine->prefilling += prefilling;
+	mine->ahead += c->ahead;
 	mine->output += (uint64_t)l->private + l->output;
 	return blocks == l->blocks;
 }
@@ -510,7 +391,8 @@ check_slot(const struct slot *p, const struct slot *sum, bool in_use)
 {
 	if (p->entries != sum->entries || p->held != sum->held ||
 	    p->active != sum->active || p->leases != sum->leases ||
-	    p->output != sum->output)
+	    p->output != sum->output || p->nameless != sum->nameless ||
+	    p->ahead != sum->ahead || p->prefilling != sum->prefilling)
 		return false;
 	return p->prefill == sum->prefill + p->load_prefill &&
 	    p->requests == sum->requests + p->load_requests &&

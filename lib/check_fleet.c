@@ -69,14 +69,18 @@ check_load(const struct kvr *k, uint32_t slot)
 	    l->blocks[slot] == (double)p->blocks &&
 	    l->requests[slot] == p->requests &&
 	    l->gate[slot] == (p->role | (uint32_t)p->state << 4 |
-	    (busy ? GATE_BUSY : 0u) | (p->weight != 1 ? GATE_WEIGHTED : 0u));
+	    (busy ? GATE_BUSY : 0u) | (p->weight != 1 ? GATE_WEIGHTED : 0u) |
+	    (p->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u)) &&
+	    l->life[slot] == p->life && l->free_at[slot] == p->free_at &&
+	    l->waiting[slot] == (double)p->load_prefill &&
+	    p->unlike == (p->life != life_by_ttl(k));
 }
 
 /* All ranks of a name are in one team, and no others. */
 static bool
 check_teams(const struct kvr *k, struct team *counted)
 {
-	uint32_t i, teams = k->layout.names;
+	uint32_t i, teams = k->layout.names, unlike = 0;
 
 	for (i = 0; i < k->layout.slots; i++) {
 		const struct slot *p = slot_at(k, i);
@@ -86,6 +90,7 @@ check_teams(const struct kvr *k, struct team *counted)
 		if (k->loads.id[i] != (slot_in_use(k, i) ? worker_id(k, i) : 0)
 		    || (p->team == 0 && k->loads.gate[i] != GATE_FREE))
 			return false;
+		unlike += p->unlike;
 		if (p->team == 0)
 			continue;
 		if (!check_load(k, i))
@@ -97,7 +102,7 @@ check_teams(const struct kvr *k, struct team *counted)
 		if (k->teams[i].ranks != counted[i].ranks ||
 		    k->teams[i].calm != counted[i].calm)
 			return false;
-	return true;
+	return unlike == k->region->unlike;
 }
 
 /* counted: zeros, one for each name. */

@@ -57,8 +57,8 @@ decayed(const struct route *t, double prefill)
 }
 
 /* Above 1: to be avoided. */
-static double
-disliking(const struct kvr_request *r, uint64_t taints)
+double
+route_disliking(const struct kvr_request *r, uint64_t taints)
 {
 	double sum = 0;
 	uint32_t i;
@@ -92,7 +92,8 @@ dynamo_cost(const struct route *t, uint32_t slot)
 	double prefill = look_double(&l->prefill[slot]), weight;
 	double credit, decode, cost;
 
-	credit = r->overlap_credit * decayed(t, prefill) * (double)o->blocks;
+	credit = r->overlap_credit * decayed(t, prefill) *
+	    expect_blocks(t, slot, o);
 	decode = look_double(&l->blocks[slot]) +
 	    (double)route_new_blocks(t->p, r, o);
 	if (r->stage == KVR_STAGE_DECODE)
@@ -102,7 +103,7 @@ dynamo_cost(const struct route *t, uint32_t slot)
 		    o->blocks) - credit) + decode;
 	cost += t->policy.request_weight * (double)look(l->requests[slot]);
 	if (r->n_preferences != 0)
-		cost *= disliking(r, look(t->k->slots[slot].taints));
+		cost *= route_disliking(r, look(t->k->slots[slot].taints));
 	if (t->weighted) {
 		weight = look_double(&t->k->slots[slot].weight);
 		if (weight != 1)

@@ -140,7 +140,8 @@ sift_word(struct route *t, uint32_t word)
 	uint32_t any = gates_any(t, word, n);
 
 	t->weighted |= (any & GATE_WEIGHTED) != 0;
-	if ((any & ~(uint32_t)GATE_WEIGHTED) == 0 &&
+	t->unsure |= (any & GATE_UNSURE) != 0;
+	if ((any & ~(uint32_t)(GATE_WEIGHTED | GATE_UNSURE)) == 0 &&
 	    t->request.required_taints == 0)
 		return t->open[word];
 	return sift_singly(t, word, t->open[word]);
@@ -154,7 +155,7 @@ sift(struct route *t)
 	double prefill;
 
 	t->eligible = t->overloaded = 0;
-	t->weighted = false;
+	t->weighted = t->unsure = false;
 	for (i = 0; i < t->words; i++) {
 		t->take[i] = sift_word(t, i);
 		t->eligible += (uint32_t)__builtin_popcountll(t->take[i]);

@@ -13,6 +13,15 @@
  *                                   /    \
  *                [ 0 1 2 3 4 5 ]         [ 6 7 . . . . ]
  *
+ * A hold may be TRIMMED: a cache that needs room gives up the last blocks of a
+ * run before the first, so `gone` of the run's last blocks may be missing. Who
+ * has more of the path has all of the run, so no trimmed hold is pinned, and
+ * its worker holds nothing below it.
+ *
+ * A hold without a node (0) is NAMELESS: blocks of an answer, which fill an
+ * engine's cache as any other, but nobody told their tokens, so nothing can
+ * match them. It stands in the lists alone, and `gone` is how many they are.
+ *
  * Removing a pair moves the last one into its place. A hold knows where its
  * pair is (group and lane); the way back is the table of entries, which finds
  * the hold of (node, slot) in one step however many holders a node has.
@@ -62,6 +71,23 @@ table_remove(struct kvr *k, uint32_t hold)
 	}
 }
 
+/* The same without the lock: 0, or any hold, if a writer is at work. */
+uint32_t
+hold_look(const struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t i, limit = CHAIN_MOST;
+
+	i = look(k->entry_buckets[bucket_of_hold(k, node, slot)]);
+	for (; i != 0 && limit > 0; i = look(hold_at(k, i)->next), limit--) {
+		const struct hold *h = hold_at(k, i);
+
+		if (look(h->node) == node && look(h->slot) == slot &&
+		    look(h->kind) == CELL_HOLD)
+			return i;
+	}
+	return 0;
+}
+
 /* 0 if the slot has no hold on the node. */
 uint32_t
 hold_find(const struct kvr *k, uint32_t node, uint32_t slot)
@@ -82,6 +108,8 @@ pair_write(struct kvr *k, const struct hold *h)
 
 	if (h->pins > 0)
 		word |= WORD_PINNED;
+	if (h->gone > 0)
+		word |= WORD_TRIMMED;
 	if (h->group == 0) {
 		put(node_at(k, h->node)->word, word);
 		put(node_at(k, h->node)->stamp, h->stamp);
@@ -282,6 +310,13 @@ hold_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 	k->region->counts.held += blocks;
 }
 
+/* Blocks that the worker has of the node. */
+uint32_t
+hold_blocks(const struct kvr *k, const struct hold *h)
+{
+	return node_at(k, h->node)->length - h->gone;
+}
+
 /* Blocks that holds of the slot have gained, or lost. */
 void
 slot_hold_blocks(struct kvr *k, uint32_t slot, uint64_t blocks)
@@ -345,10 +380,87 @@ hold_copy(struct kvr *k, uint32_t node, uint32_t from)
 	put(h->stamp, o->stamp);
 	put(h->pins, o->pins);
 	put(h->flags, o->flags & HOLD_UNCONFIRMED);
+	put(h->released, o->released);
 	pair_add(k, node_at(k, node), i);
 	order_copy(k, i, from);
 	hold_count(k, h->slot, 1, 0);
 	return i;
+}
+
+/*
+ * A node that has been split is the lower part now. Who held it holds both
+ * parts; who had lost the lower part holds the upper one alone. Backwards,
+ * because a hold that leaves is replaced by the last one.
+ */
+void
+hold_split(struct kvr *k, uint32_t lower, uint32_t upper)
+{
+	const struct node *l = node_at(k, lower);
+	uint32_t i = node_holders(k, l);
+
+	k->region->counts.steps += i;
+	while (i-- > 0 && !region_broken(k)) {
+		uint32_t from = hold_find(k, lower, pairs_slot(k, l, i));
+		uint32_t above = hold_copy(k, upper, from);
+		struct hold *h = hold_at(k, from), *u = hold_at(k, above);
+
+		if (h->gone < l->length)
+			continue;
+		put(u->gone, h->gone - l->length);
+		put(h->gone, l->length);
+		pair_write(k, u);
+		hold_remove(k, from);
+	}
+}
+
+/* All of the run again. */
+void
+hold_whole(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+
+	if (h->gone == 0)
+		return;
+	hold_count(k, h->slot, 0, h->gone);
+	put(h->gone, 0);
+	pair_write(k, h);
+}
+
+/* So many of the blocks that are left go; fewer than all. */
+void
+hold_trim(struct kvr *k, uint32_t hold, uint32_t blocks)
+{
+	struct hold *h = hold_at(k, hold);
+
+	if (h->node == 0) {
+		slot_at(k, h->slot)->nameless -= blocks;
+		put(h->gone, h->gone - blocks);
+		return;
+	}
+	hold_count(k, h->slot, 0, -(uint64_t)blocks);
+	put(h->gone, h->gone + blocks);
+	pair_write(k, h);
+}
+
+/* Blocks of an answer become idle: a cell in the lists, if there is one. */
+void
+hold_add_nameless(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
+{
+	uint32_t i = cell_take(k);
+	struct hold *h = hold_at(k, i);
+
+	if (i == 0)
+		return;
+	put_zeros(h, sizeof(*h));
+	put(h->kind, CELL_HOLD);
+	put(h->slot, (uint16_t)slot);
+	put(h->stamp, now);
+	put(h->gone, blocks);
+	slot_at(k, slot)->nameless += blocks;
+	hold_count(k, slot, 1, 0);
+	order_append(k, i);
+	order_release(k, i);
+	order_settle(k, slot);
 }
 
 /* Asks for what taking this hold away will look at. */
@@ -367,14 +479,18 @@ void
 hold_remove(struct kvr *k, uint32_t hold)
 {
 	struct hold *h = hold_at(k, hold);
-	uint64_t blocks = node_at(k, h->node)->length;
 	uint32_t slot = h->slot;
 
 	order_remove(k, hold);
 	order_unrelease(k, hold);
-	table_remove(k, hold);
-	pair_remove(k, h);
-	hold_count(k, slot, -1, -blocks);
+	if (h->node != 0) {
+		hold_count(k, slot, -1, -(uint64_t)hold_blocks(k, h));
+		table_remove(k, hold);
+		pair_remove(k, h);
+	} else {
+		hold_count(k, slot, -1, 0);
+		slot_at(k, slot)->nameless -= h->gone;
+	}
 	put(h->kind, CELL_FREE);
 	cell_give(k, hold);
 	slot_forgo(k, slot);
@@ -388,6 +504,7 @@ hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
 
 	put(h->stamp, now);
 	put(h->flags, h->flags & (uint8_t)~HOLD_UNCONFIRMED);
+	hold_whole(k, hold);
 	pair_write(k, h);
 	order_remove(k, hold);
 	order_append(k, hold);
@@ -403,7 +520,7 @@ hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
  * have been reclaimed either, and must go first.
  */
 void
-hold_pin(struct kvr *k, uint32_t hold, int64_t horizon)
+hold_pin(struct kvr *k, uint32_t hold, int64_t now)
 {
 	struct hold *h = hold_at(k, hold);
 	struct slot *s = slot_at(k, h->slot);
@@ -412,7 +529,8 @@ hold_pin(struct kvr *k, uint32_t hold, int64_t horizon)
 	if (h->pins > 1)
 		return;
 	order_unrelease(k, hold);
-	if (h->stamp <= horizon)
+	hold_whole(k, hold);
+	if (h->stamp <= horizon_of(k, h->slot, now))
 		put(h->flags, h->flags | HOLD_UNCONFIRMED);
 	pair_write(k, h);
 	s->active += node_at(k, h->node)->length;
@@ -451,5 +569,5 @@ hold_same(const struct kvr *k, uint32_t one, uint32_t other)
 	const struct hold *a = hold_at(k, one), *b = hold_at(k, other);
 
 	return a->stamp == b->stamp && a->pins == b->pins &&
-	    a->flags == b->flags;
+	    a->flags == b->flags && (a->gone | b->gone) == 0;
 }

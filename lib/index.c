@@ -163,123 +163,6 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 	}
 }
 
-/* ---------------------------------------------------------------- match --- */
-
-/* What one match carries from node to node. */
-struct matching {
-	const struct kvr *k;
-	const struct kvr_prompt *p;
-	struct found_set *set;
-	int64_t horizon;
-	struct kvr_overlap unpinned; /* of whom is met in this node first */
-};
-
-/* A worker that was found deeper is pinned here and was not there. */
-static void
-match_pinned(struct matching *m, uint32_t slot)
-{
-	const struct found_set *set = m->set;
-	struct kvr_overlap *o = &set->rows[set->places[slot] - set->base];
-
-	if (o->active_blocks == 0)
-		o->active_blocks = m->unpinned.blocks;
-}
-
-/* The live of some pairs. Who was met before was met deeper. */
-static inline void
-match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
-    uint32_t pairs)
-{
-	struct found_set *set = m->set;
-	uint32_t count = set->count, *places = set->places, i;
-	const uint32_t slots = m->k->layout.slots, room = set->room;
-	const uint32_t base = set->base;
-	const uint64_t *ids = m->k->loads.id;
-	const struct kvr_overlap unpinned = m->unpinned;
-	const int64_t horizon = m->horizon;
-	struct kvr_overlap *o = &set->rows[count];
-
-	for (i = 0; i < pairs; i++) {
-		uint32_t word = look(words[i]), slot = word & WORD_SLOT;
-		bool pinned = (word & WORD_PINNED) != 0;
-		uint64_t id;
-
-		if (((look(stamps[i]) > horizon) | pinned) == 0 ||
-		    slot >= slots)
-			continue;
-		if (places[slot] >= base) {
-			if (pinned)
-				match_pinned(m, slot);
-			continue;
-		}
-		id = look(ids[slot]);
-		if (id == 0 || count == room)
-			continue;
-		places[slot] = base + count++;
-		*o = unpinned;
-		o->worker = id;
-		if (pinned)
-			o->active_blocks = unpinned.blocks;
-		o++;
-	}
-	set->count = count;
-}
-
-static void
-match_node(struct matching *m, const struct node *n)
-{
-	uint32_t holders = node_holders(m->k, n), pairs;
-	struct groups at = groups_of(n, holders);
-	const struct group *g;
-
-	m->set->steps++;
-	if (holders == 1) {
-		match_pairs(m, &n->word, &n->stamp, 1);
-		return;
-	}
-	m->set->steps += holders / PAIRS;
-	while ((pairs = groups_next(m->k, &at, &g)) > 0)
-		match_pairs(m, g->word, g->stamp, pairs);
-}
-
-static uint32_t
-tokens_fitting(uint64_t tokens)
-{
-	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
-}
-
-/*
- * Overlap of every worker that has any: down to where the prompt leaves the
- * tree, and up again, because by the invariant a worker's overlap is where it
- * is met first. May run while a writer writes: then what it finds is worth
- * nothing, but stays within its bounds.
- */
-void
-index_match(const struct kvr *k, const struct kvr_prompt *p, int64_t horizon,
-    struct found_set *set)
-{
-	static const struct insert as_it_is;
-	struct matching m = { k, p, set, horizon, { 0 } };
-	struct path path;
-	uint32_t node, here;
-
-	found_none(k, set);
-	index_walk(k, p, p->blocks, &as_it_is, &path);
-	set->steps = path.steps;
-	m.unpinned.blocks = path.depth;
-	here = path.inside;
-	for (node = path.node; path.nodes > 0; path.nodes--) {
-		const struct node *n = node_at(k, node);
-
-		m.unpinned.tokens = tokens_fitting(prompt_blocks_tokens(p,
-		    m.unpinned.blocks));
-		match_node(&m, n);
-		m.unpinned.blocks -= here;
-		node = look(n->parent);
-		here = look(node_at(k, node)->length);
-	}
-}
-
 /* The node in which a block of the prompt ends, counted from 1; 0: none. */
 uint32_t
 index_find(const struct kvr *k, const struct kvr_prompt *p, uint32_t block)
@@ -367,17 +250,19 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 	return i;
 }
 
-/* All holders of the lower part of a split hold the upper part, alike. */
+/* Takes a node away that nobody holds any more. */
 static void
-split_holds(struct kvr *k, uint32_t upper, uint32_t lower)
+node_drop(struct kvr *k, uint32_t node)
 {
-	const struct node *l = node_at(k, lower);
-	uint32_t i, holders = node_holders(k, l);
+	const struct node *n = node_at(k, node);
 
-	k->region->counts.steps += holders;
-	for (i = 0; i < holders && !region_broken(k); i++)
-		(void)hold_copy(k, upper,
-		    hold_find(k, lower, pairs_slot(k, l, i)));
+	child_unlink(k, node);
+	if (n->parent != 0)
+		put(node_at(k, n->parent)->children,
+		    node_at(k, n->parent)->children - 1);
+	k->region->counts.nodes--;
+	k->region->counts.blocks -= n->length;
+	cell_give_tree(k, node);
 }
 
 /*
@@ -406,9 +291,11 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	put(l->parent, upper);
 	child_link(k, upper);
 	child_link(k, lower);
-	split_holds(k, upper, lower);
+	hold_split(k, lower, upper);
 	k->region->counts.nodes++;
 	k->region->counts.splits++;
+	if (l->holders == 0) /* all had lost it */
+		node_drop(k, lower);
 	return upper;
 }
 
@@ -435,6 +322,7 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 	struct slot *s = slot_at(k, h->slot);
 	uint32_t blocks = to - from;
 
+	hold_whole(k, n->holds);
 	run_append(k, n, p->sequence + from, blocks);
 	put(n->end, p->sequence[to - 1]);
 	slot_hold_blocks(k, h->slot, blocks);
@@ -491,18 +379,10 @@ void
 index_drop(struct kvr *k, uint32_t hold)
 {
 	uint32_t node = hold_at(k, hold)->node;
-	struct node *n = node_at(k, node);
 
 	hold_remove(k, hold);
-	if (n->holders > 0)
-		return;
-	child_unlink(k, node);
-	if (n->parent != 0)
-		put(node_at(k, n->parent)->children,
-		    node_at(k, n->parent)->children - 1);
-	k->region->counts.nodes--;
-	k->region->counts.blocks -= n->length;
-	cell_give_tree(k, node);
+	if (node != 0 && node_at(k, node)->holders == 0)
+		node_drop(k, node);
 }
 
 /*
@@ -618,15 +498,13 @@ void
 index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now)
 {
-	int64_t horizon = horizon_at(k, now);
-
 	while (node != 0 && node != until && !region_broken(k)) {
 		uint32_t hold = hold_find(k, node, slot);
 
 		k->region->counts.steps++;
 		if (hold == 0)
 			hold = hold_add(k, node, slot);
-		hold_pin(k, hold, horizon);
+		hold_pin(k, hold, now);
 		node = node_at(k, node)->parent;
 	}
 }

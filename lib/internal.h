@@ -28,9 +28,9 @@
  * is used again when nothing refers to it any more.
  *
  * DIRECTION. Each file may use those before it, never those after it:
- *   hash prompt | region cell run order hold index | retain | worker lease |
- *   policy eligible dynamo route | check call | options recover file |
- *   kvroute request stats
+ *   hash prompt | region cell run order hold index match | retain survival
+ *   rate | worker report lease | policy eligible expect dynamo balanced route |
+ *   check call | options recover file | kvroute request stats metrics
  */
 #ifndef KVR_INTERNAL_H
 #define KVR_INTERNAL_H
@@ -65,6 +65,8 @@ enum {
 #define CLOCK_LEAP INT64_C(100000000000000000)
 /* No clock shows more: 146 years. Leaves room for sums, and for "none". */
 #define CLOCK_MOST (INT64_MAX / 2)
+/* A life that no clock outlasts. */
+#define LIFE_ENDLESS (CLOCK_MOST + 1)
 
 enum cell_kind { CELL_FREE, CELL_TREE, CELL_NODE, CELL_HOLD, CELL_LEASE };
 
@@ -74,6 +76,7 @@ enum cell_kind { CELL_FREE, CELL_TREE, CELL_NODE, CELL_HOLD, CELL_LEASE };
  */
 enum {
 	WORD_SLOT = 0x1fff,  /* KVR_WORKERS_MAX * SLOTS_PER_WORKER - 1 */
+	WORD_TRIMMED = 0x4000, /* not all of the run: see struct hold */
 	WORD_PINNED = 0x8000 /* live whatever the stamp */
 };
 
@@ -116,14 +119,18 @@ struct hold {
 	int64_t stamp;     /* the pair's is a copy */
 	uint32_t stamp_prev, stamp_next;     /* HOLD_LISTED */
 	uint32_t release_prev, release_next; /* HOLD_IDLE */
-	uint32_t spare[4];
+	uint32_t gone;     /* of the run's last blocks, given up before the */
+	                   /* rest; of node 0: see hold_add_nameless */
+	uint32_t anchor;   /* tokens of a prompt that ended here; or 0 */
+	uint64_t released; /* volume of the worker when it became idle */
 };
 
 enum lease_flags {
 	LEASE_COMMITTED = 1,  /* dispatched; without: merely reserved */
 	LEASE_DECODING = 2,   /* its first token came */
 	LEASE_UNRECORDED = 4, /* its prefix is not to be recorded */
-	LEASE_VOID = 8        /* its worker has gone */
+	LEASE_VOID = 8,       /* its worker has gone */
+	LEASE_PREFILLING = 16 /* its prefill is booked: rate.c */
 };
 
 struct lease {
@@ -134,12 +141,28 @@ struct lease {
 	uint64_t number;
 	uint64_t owner;
 	int64_t opened;
-	uint64_t prefill;  /* tokens booked and not yet prefilled */
+	uint32_t claim;    /* its second cell */
+	uint32_t spare;
 	uint32_t node;     /* end of the recorded path; 0: nothing recorded */
 	uint32_t blocks;   /* recorded */
 	uint32_t private;  /* blocks booked as load though not recorded */
 	uint32_t output;   /* generated blocks booked as load */
 	uint32_t age_prev, age_next;
+};
+
+/* The second cell of a lease: what was foretold when it was opened. */
+struct claim {
+	uint64_t head;     /* nothing; the kind of a cell stands here */
+	uint64_t tokens;   /* of the prompt */
+	uint64_t foretold; /* of them, to be cached */
+	uint64_t prefill;  /* the others, booked and not yet prefilled */
+	uint64_t volume;   /* of the worker, before this request */
+	uint32_t overlap;  /* blocks that the worker was believed to hold, */
+	uint32_t active;   /* of them, in use by others already */
+	uint32_t ahead;    /* blocks that it will need yet, booked, */
+	uint32_t tail;     /* of them, begun by the end of the prompt */
+	uint32_t prompt;   /* whole blocks of the prompt */
+	uint32_t spare;
 };
 
 /* A free cell, or a whole run of pieces under what was its node. */
@@ -159,6 +182,7 @@ union cell {
 	struct group group;
 	struct hold hold;
 	struct lease lease;
+	struct claim claim;
 	struct tree tree;
 	uint32_t piece[PIECE];
 	unsigned char bytes[CELL];
@@ -173,6 +197,13 @@ struct list {
 	uint32_t head, tail;
 };
 
+/* What reports said, and had been foretold. */
+struct calibration {
+	uint64_t reports, silent;
+	uint64_t reported, foretold, over, under; /* tokens */
+	uint64_t purges;
+};
+
 /* One worker's place: what those who hold the lock know of it. */
 struct slot {
 	uint8_t role, state;
@@ -184,7 +215,7 @@ struct slot {
 	uint64_t blocks;     /* active, output and private, and outside's */
 	double weight;       /* readers look at it too */
 	uint32_t requests;   /* leases' and outside's */
-	uint32_t name;       /* its number in the names */
+	uint32_t name;       /* its number in the names; readers look too */
 
 	struct list by_stamp;
 	struct list by_release;
@@ -200,13 +231,35 @@ struct slot {
 	double prefill_rate;
 	uint64_t load_prefill, load_blocks, load_used; /* from outside */
 	uint32_t load_requests;
-	uint32_t spare;
+	uint8_t retain, eviction;
+	uint8_t mode;        /* enum kvr_retain in force; readers look too */
+	uint8_t unlike;      /* its life is not the TTL; counted */
 	uint64_t reserves;
 
+	/* how long blocks stay: retain.c */
+	int64_t life;        /* of a hold after its stamp: LIFE_ENDLESS */
+	uint64_t volume;     /* tokens that were new here, so far */
+	uint64_t ahead;      /* blocks that running requests will need yet */
+	uint64_t nameless;   /* blocks of answers, believed to be cached */
+	uint64_t purge;      /* what was released up to this volume goes */
+	uint64_t suspect;    /* the same, if another report says so */
+	uint64_t shown;      /* endpoints that have reported cached tokens */
+	uint32_t block_tokens, learnt_block; /* of the engine; 0: not known */
+
+	/* how fast it prefills: rate.c */
+	int64_t free_at;     /* when it will have prefilled all booked */
+	int64_t last_first;  /* when a first token came last */
+	double rate_tokens, rate_seconds; /* of prefill seen lately */
+	uint32_t prefilling; /* leases before their first token */
+	uint32_t common;     /* divisor of the last cached tokens reported, */
+	uint32_t common_of;  /* and how many they were */
+	uint32_t spare_too;
 	uint64_t prompt_tokens, predicted_tokens;
-	uint64_t spare_line;
+
+	struct calibration seen;
+	uint64_t spare_line[4];
 };
-_Static_assert(sizeof(struct slot) == 3 * CELL, "a slot is three lines");
+_Static_assert(sizeof(struct slot) == 6 * CELL, "a slot is six lines");
 
 /*
  * What a choice reads of every worker, each in a row of its own, so that
@@ -220,6 +273,19 @@ struct loads {
 	uint64_t *identity; /* keyed hash of name and rank: ends ties */
 	uint32_t *requests;
 	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
+	int64_t *life;      /* of a hold after its stamp */
+	int64_t *free_at;
+	double *waiting;    /* of prefill, tokens that no lease booked */
+	double *pace;       /* seconds to prefill a token */
+};
+
+/*
+ * How likely a block is still there when so many tokens have been prefilled on
+ * its worker since it became idle: hits and misses by age: survival.c.
+ */
+enum { AGES = 64 };
+struct survival {
+	float hit[AGES], miss[AGES];
 };
 
 /* Role, state and the rest of a slot in one word. */
@@ -228,7 +294,8 @@ enum gate {
 	GATE_STATE = 0x30,    /* enum kvr_state << 4 */
 	GATE_BUSY = 0x100,    /* above a threshold */
 	GATE_WEIGHTED = 0x200, /* its weight is not 1 */
-	GATE_FREE = 0x400     /* the slot is nobody's */
+	GATE_FREE = 0x400,    /* the slot is nobody's */
+	GATE_UNSURE = 0x800   /* not all that it holds will hit: expect.c */
 };
 
 /* The ranks of one name: a worker is overloaded if all of them are busy. */
@@ -249,7 +316,7 @@ _Static_assert(sizeof(struct name) == 2 * CELL, "a name is two lines");
 /* Sizes and places of everything, made from the options alone. */
 struct layout {
 	uint64_t slots_at, generations_at, names_at, name_buckets_at;
-	uint64_t loads_at, teams_at;
+	uint64_t loads_at, teams_at, survival_at;
 	uint64_t oldest_at, winner_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
@@ -262,7 +329,7 @@ struct seal {
 	uint32_t version;
 	uint32_t byte_order;
 	uint64_t bytes;
-	int64_t ttl, lease_limit;
+	int64_t ttl, lease_limit, idle_limit;
 	uint32_t max_workers, max_prompt_blocks;
 	uint32_t secret_kind, pad;
 	struct hash_rule rule;
@@ -272,6 +339,8 @@ struct seal {
 
 struct counts {
 	uint64_t nodes, entries, blocks, held, leases;
+	struct calibration seen;
+	uint64_t outgrown;
 	uint64_t observes, reserves, commits, finishes, aborts, reaped;
 	uint64_t expired, evicted, voided;
 	uint64_t splits, merges, extensions, truncated, clock_back, emptied;
@@ -288,6 +357,10 @@ struct region {
 	_Alignas(CELL) _Atomic uint64_t version; /* odd: a change goes on */
 	int64_t clock;       /* largest now of a writing call; -1: none yet */
 	uint32_t slots_used; /* slots beyond this were never in use */
+	uint32_t unlike;     /* slots in use whose life is not the TTL */
+	double arrivals;     /* tokens to prefill, lately: rate.c */
+	int64_t arrivals_at;
+	double fleet_tokens, fleet_seconds; /* of prefill, of all workers */
 	struct kvr_policy policy;
 
 	/* A line each: locks differ in size, and layouts must not. */
@@ -307,6 +380,9 @@ struct region {
 	/* disposable */
 	uint32_t spare;
 	uint64_t lease_number;
+	double answer;       /* tokens of an answer, on average */
+	uint32_t rate_turn;  /* slot whose pace is looked at next */
+	uint32_t spare_two;
 	struct list dead;    /* holds of retired slots, by stamp links */
 	uint32_t lease_first, lease_last; /* by age */
 	uint32_t free_top;   /* stack of struct tree */
@@ -325,6 +401,7 @@ struct kvr {
 	struct slot *slots;
 	struct loads loads;
 	struct team *teams;
+	struct survival *survival; /* of names */
 	uint32_t *generations; /* of slots; odd: in use */
 	struct name *names;
 	uint32_t *name_buckets;
@@ -376,6 +453,12 @@ static inline struct lease *
 lease_at(const struct kvr *k, uint32_t i)
 {
 	return &cell_at(k, i)->lease;
+}
+
+static inline struct claim *
+claim_at(const struct kvr *k, uint32_t i)
+{
+	return &cell_at(k, i)->claim;
 }
 
 static inline struct slot *
@@ -431,13 +514,20 @@ region_broken(const struct kvr *k)
 
 /*
  * Stamps up to and including the horizon are due at `now`: an entry is live
- * while it is pinned or its stamp is above. Exact for every ttl: 0 makes all
- * due, -1 none but the unconfirmed.
+ * while it is pinned or its stamp is above. Exact for every life: 0 makes all
+ * due, an endless one none but the unconfirmed.
  */
 static inline int64_t
-horizon_at(const struct kvr *k, int64_t now)
+horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
 {
-	return k->ttl < 0 ? STAMP_NONE : now - k->ttl;
+	return now - slot_at(k, slot)->life;
+}
+
+/* Of workers that go by the region's TTL. */
+static inline int64_t
+life_by_ttl(const struct kvr *k)
+{
+	return k->ttl < 0 ? LIFE_ENDLESS : k->ttl;
 }
 
 /*
@@ -540,6 +630,7 @@ void order_release(struct kvr *k, uint32_t hold);
 void order_unrelease(struct kvr *k, uint32_t hold);
 void order_copy(struct kvr *k, uint32_t hold, uint32_t older);
 void order_settle(struct kvr *k, uint32_t slot);
+int64_t order_due(const struct kvr *k, uint32_t slot);
 uint32_t order_oldest_slot(const struct kvr *k);
 void order_bury(struct kvr *k, uint32_t slot);
 
@@ -559,7 +650,14 @@ uint32_t hold_copy(struct kvr *k, uint32_t node, uint32_t from);
 void hold_foresee(const struct kvr *k, const struct hold *h);
 void hold_remove(struct kvr *k, uint32_t hold);
 void hold_stamp(struct kvr *k, uint32_t hold, int64_t now);
-void hold_pin(struct kvr *k, uint32_t hold, int64_t horizon);
+void hold_pin(struct kvr *k, uint32_t hold, int64_t now);
+void hold_whole(struct kvr *k, uint32_t hold);
+void hold_trim(struct kvr *k, uint32_t hold, uint32_t blocks);
+uint32_t hold_blocks(const struct kvr *k, const struct hold *h);
+uint32_t hold_look(const struct kvr *k, uint32_t node, uint32_t slot);
+void hold_add_nameless(struct kvr *k, uint32_t slot, uint32_t blocks,
+    int64_t now);
+void hold_split(struct kvr *k, uint32_t lower, uint32_t upper);
 bool hold_unpin(struct kvr *k, uint32_t hold);
 bool hold_same(const struct kvr *k, uint32_t one, uint32_t other);
 void slot_hold_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
@@ -639,6 +737,7 @@ struct found_set {
 	const struct kvr_overlap *found; /* the same, or the caller's */
 	uint32_t *places;                /* [slots] */
 	uint32_t *next_base;             /* outlives the set */
+	struct path path;                /* that a match went; nodes 0: none */
 };
 
 /* Nobody is found yet. */
@@ -646,6 +745,7 @@ static inline void
 found_none(const struct kvr *k, struct found_set *set)
 {
 	set->count = 0;
+	memset(&set->path, 0, sizeof(set->path));
 	set->base = *set->next_base;
 	*set->next_base += k->layout.slots;
 }
@@ -656,8 +756,9 @@ found_has(const struct found_set *set, uint32_t slot)
 	return set->places[slot] >= set->base;
 }
 
-void index_match(const struct kvr *k, const struct kvr_prompt *p,
-    int64_t horizon, struct found_set *set);
+/* match.c */
+void match_overlaps(const struct kvr *k, const struct kvr_prompt *p,
+    int64_t now, struct found_set *set);
 /* How a path is to be inserted; zero but for `want`: as it is. */
 struct insert {
 	uint32_t want;      /* blocks */
@@ -691,8 +792,29 @@ bool retain_due(const struct kvr *k, int64_t now);
 bool retain_void(struct kvr *k);
 uint32_t retain_spare(const struct kvr *k);
 void retain_make_room(struct kvr *k, int64_t now, uint32_t cells);
+void retain_outgrown(struct kvr *k, uint32_t slot);
+void retain_used(struct kvr *k, uint32_t slot, uint64_t held);
+void retain_decide(struct kvr *k, uint32_t slot);
 uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
     uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
+
+/* survival.c: how likely an idle block is still cached */
+double survival_of(const struct kvr *k, uint32_t slot, uint64_t age);
+void survival_note(struct kvr *k, uint32_t slot, uint64_t age, bool hit,
+    double tokens);
+void survival_forget(struct kvr *k, uint32_t slot);
+uint64_t survival_capacity(const struct kvr *k, uint32_t slot);
+
+/* rate.c: prefill rates and backlogs */
+void rate_begin(struct region *r);
+double rate_fleet(const struct kvr *k);
+void rate_publish(struct kvr *k, uint32_t slot);
+double rate_backlog(const struct kvr *k, uint32_t slot, int64_t now);
+double rate_arrivals(const struct kvr *k, int64_t now);
+void rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now);
+void rate_unbook(struct kvr *k, uint32_t slot, int64_t now);
+void rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens,
+    int64_t opened, int64_t now);
 
 /* worker.c: slots, names, facts, loads */
 bool worker_find(const struct kvr *k, const char *name, size_t length,
@@ -706,6 +828,8 @@ void worker_set_load(struct kvr *k, uint32_t slot,
 size_t worker_name(const struct kvr *k, uint32_t slot,
     char name[KVR_NAME_MAX]);
 void worker_recount(struct kvr *k, uint32_t slot);
+uint64_t worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
+    uint64_t tokens);
 bool worker_overloaded(const struct kvr *k, uint32_t slot);
 void worker_remove(struct kvr *k, uint32_t slot);
 void worker_mend(struct kvr *k);
@@ -727,12 +851,17 @@ worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
 	return *slot < k->layout.slots && look(k->loads.id[*slot]) == id;
 }
 
+/* report.c: what engines say */
+void report_take(struct kvr *k, const struct lease *l, const struct claim *c,
+    const struct kvr_report *report);
+
 /* lease.c: requests in flight */
 uint32_t lease_find(const struct kvr *k, uint64_t number);
 struct booking {
 	uint64_t owner;
 	uint32_t slot;
 	uint64_t cached;   /* tokens that need no prefill */
+	uint32_t overlap, active; /* blocks, as the index says */
 	bool count_prefill;
 	bool record;       /* the prefix, and share its blocks with others */
 };
@@ -740,12 +869,13 @@ uint32_t lease_blocks(const struct kvr *k, const struct kvr_prompt *p);
 uint64_t lease_open(struct kvr *k, const struct kvr_prompt *p,
     const struct booking *b, int64_t now, uint32_t *recorded);
 void lease_commit(struct kvr *k, uint32_t lease, int64_t now);
-int lease_first_token(struct kvr *k, uint32_t lease);
+int lease_first_token(struct kvr *k, uint32_t lease, int64_t now);
 int lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
     int64_t now);
 void lease_output(struct kvr *k, uint32_t lease, uint32_t blocks);
-void lease_finish(struct kvr *k, uint32_t lease, int64_t now);
-void lease_abort(struct kvr *k, uint32_t lease);
+void lease_finish(struct kvr *k, uint32_t lease,
+    const struct kvr_report *report, int64_t now);
+void lease_abort(struct kvr *k, uint32_t lease, int64_t now);
 void lease_reap_old(struct kvr *k, int64_t now, uint32_t budget);
 bool lease_void(struct kvr *k);
 uint32_t lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now);
@@ -779,8 +909,11 @@ struct route {
 	double per_token;             /* 1 / block where that is exact, or 0 */
 	double request_blocks;        /* tokens in blocks, rounded up */
 	double decay;                 /* of overlap credit; 0: none */
+	double lambda;                /* weight of new prefill: balanced.c */
+	int64_t now;
 	bool usual;                   /* only the usual parts of a cost */
 	bool weighted;                /* somebody's weight is not 1 */
+	bool unsure;                  /* somebody's overlap is not certain */
 	uint32_t eligible;
 	uint32_t overloaded;          /* eligible but for their load */
 	uint32_t pinned;              /* slot, if the request pins one */
@@ -794,7 +927,9 @@ struct choice {
 	uint32_t slot;
 	uint32_t reason;   /* enum kvr_reason */
 	uint32_t eligible; /* how many could have been taken */
-	uint32_t blocks;   /* overlap of the worker taken */
+	uint32_t blocks;   /* overlap of the worker taken, */
+	uint32_t active;   /* of it, in use there */
+	uint64_t tokens;   /* of it, expected to be cached */
 	uint32_t flags;    /* of the request, resolved */
 	double cost;
 };
@@ -807,18 +942,34 @@ void dynamo_simplify(struct route *t);
 double dynamo_cost(const struct route *t, uint32_t slot);
 void dynamo_take_usual(const struct route *t, struct choice *out);
 
+/* expect.c: how much of an overlap an engine can be expected to find */
+double expect_most(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o);
+double expect_tokens(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o);
+double expect_blocks(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o);
+bool expect_doubtful(const struct route *t, uint32_t slot);
+
+/* balanced.c: the cost in seconds */
+void balanced_begin(struct route *t);
+double balanced_cost(const struct route *t, uint32_t slot);
+void balanced_take(const struct route *t, struct choice *out);
+
 /* KVR_EEMPTY, or KVR_EWORKER if the pinned worker does not exist. */
 int route_begin(struct route *t, const struct kvr *k,
     const struct kvr_prompt *p, const struct kvr_request *r,
-    const struct found_set *set);
+    const struct found_set *set, int64_t now);
 /* These two are of a slot in use; the cost also of one not eligible. */
 enum kvr_verdict route_verdict(const struct route *t, uint32_t slot);
 double route_cost(const struct route *t, uint32_t slot);
 int route_take(const struct route *t, struct choice *out);
 /* begin and take. */
 int route_choose(const struct kvr *k, const struct kvr_prompt *p,
-    const struct kvr_request *r, const struct found_set *set,
+    const struct kvr_request *r, const struct found_set *set, int64_t now,
     struct choice *out);
+double route_disliking(const struct kvr_request *r, uint64_t taints);
+uint64_t route_expected(const struct route *t, uint32_t slot);
 uint32_t route_new_blocks(const struct kvr_prompt *p,
     const struct kvr_request *r, const struct kvr_overlap *o);
 

@@ -196,7 +196,9 @@ facts_get(const struct kvr_worker *from, struct kvr_worker *w)
 	if (from != NULL && !struct_copy(w, sizeof(*w), from, from->size))
 		return KVR_EINVAL;
 	if (w->role > KVR_ROLE_DECODE || w->state > KVR_STATE_DOWN ||
-	    w->reserved != 0)
+	    w->retain > KVR_RETAIN_FEEDBACK || w->eviction > KVR_EVICT_LEAF)
+		return KVR_EINVAL;
+	if (w->retain == KVR_RETAIN_CAPACITY && w->capacity_tokens == 0)
 		return KVR_EINVAL;
 	/* written so that a NaN fails */
 	if (!(w->weight >= 1e-6 && w->weight <= 1e6) ||

@@ -11,7 +11,13 @@
  * stamps, and count as active blocks of the worker once, however many leases
  * share them. Blocks that could not be recorded, and generated ones that were
  * only counted, are the lease's private load. Prefill tokens are booked until
- * the first token.
+ * the first token. Room that an answer will take, as answers go, and the
+ * prompt's last, partial block are counted ahead where a capacity is known.
+ *
+ * A lease has two cells: what it is, and the claim, what was foretold when it
+ * was opened. At its end the two are compared with the report (report.c). In
+ * the end the blocks of its answer are idle in the engine's cache like all
+ * others, whether their hashes are known (lease_extend) or not.
  *
  * A lease ends at the node `node`: a split leaves that number to the lower
  * part, and a merge never takes a node in which a lease ends. Leases stand on
@@ -100,10 +106,31 @@ book_output(struct kvr *k, struct lease *l, uint32_t blocks)
 }
 
 static void
-book_prefill(struct kvr *k, struct lease *l, uint64_t tokens)
+book_prefill(struct kvr *k, const struct lease *l, uint64_t tokens)
 {
-	slot_at(k, l->slot)->prefill += tokens - l->prefill;
-	put(l->prefill, tokens);
+	struct claim *c = claim_at(k, l->claim);
+
+	slot_at(k, l->slot)->prefill += tokens - c->prefill;
+	put(c->prefill, tokens);
+}
+
+static void
+book_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
+{
+	struct claim *c = claim_at(k, l->claim);
+
+	slot_at(k, l->slot)->ahead += blocks - (uint64_t)c->ahead;
+	put(c->ahead, blocks);
+}
+
+/* Some of what was ahead has come. */
+static void
+book_ahead_less(struct kvr *k, const struct lease *l, uint32_t blocks)
+{
+	const struct claim *c = claim_at(k, l->claim);
+	uint32_t most = c->ahead > c->tail ? c->ahead - c->tail : 0;
+
+	book_ahead(k, l, c->ahead - (blocks < most ? blocks : most));
 }
 
 static uint64_t
@@ -114,6 +141,31 @@ tokens_to_prefill(const struct kvr_prompt *p, const struct booking *b)
 	if (!b->count_prefill || b->cached >= all)
 		return 0;
 	return all - b->cached;
+}
+
+/* What waits to be prefilled from now on. */
+static void
+prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
+    const struct booking *b, int64_t now)
+{
+	uint64_t tokens = tokens_to_prefill(p, b);
+
+	if (!b->count_prefill)
+		return;
+	book_prefill(k, l, tokens);
+	rate_book(k, l->slot, tokens, now);
+	put(l->flags, l->flags | LEASE_PREFILLING);
+}
+
+/* And from now on does no more. */
+static void
+prefill_end(struct kvr *k, struct lease *l, int64_t now)
+{
+	if ((l->flags & LEASE_PREFILLING) == 0)
+		return;
+	put(l->flags, l->flags & (uint8_t)~LEASE_PREFILLING);
+	book_prefill(k, l, 0);
+	rate_unbook(k, l->slot, now);
 }
 
 /* ------------------------------------------------------------- opening --- */
@@ -135,6 +187,33 @@ lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 	return p->blocks < most ? p->blocks : most;
 }
 
+static uint32_t
+answer_blocks(const struct kvr *k)
+{
+	double blocks = k->region->answer / rule_block_tokens(&k->rule) + 0.5;
+
+	return blocks > 0 && blocks < 1e6 ? (uint32_t)blocks : 0;
+}
+
+/* Before anything of the request is recorded. */
+static void
+claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
+    const struct booking *b)
+{
+	struct claim *c = claim_at(k, cell);
+	uint64_t tokens = prompt_tokens(p);
+
+	put_zeros(c, sizeof(*c));
+	put(c->tokens, tokens);
+	put(c->foretold, b->cached < tokens ? b->cached : tokens);
+	put(c->volume, slot_at(k, b->slot)->volume);
+	put(c->overlap, b->record ? b->overlap : 0);
+	put(c->active, b->active);
+	put(c->prompt, p->blocks);
+	put(c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
+	slot_at(k, b->slot)->volume += tokens - c->foretold;
+}
+
 /*
  * 0 if there is no room even for a lease: nearly every cell is pinned, and
  * those that prefixes leave to leases (retain_spare) are taken.
@@ -146,13 +225,15 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	struct insert how = { .want = lease_blocks(k, p) };
 	struct slot *s = slot_at(k, b->slot);
 	struct lease *l;
-	uint32_t i;
+	uint32_t i, claim;
 
 	*recorded = 0;
-	retain_make_room(k, now, 1);
-	i = cell_take(k);
-	if (i == 0)
+	retain_make_room(k, now, 2);
+	if (k->region->free_cells < 2)
 		return 0;
+	i = cell_take(k);
+	claim = cell_take(k);
+	claim_make(k, claim, p, b);
 	l = lease_at(k, i);
 	put_zeros(l, sizeof(*l));
 	put(l->kind, CELL_LEASE);
@@ -161,6 +242,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	put(l->number, ++k->region->lease_number);
 	put(l->owner, b->owner);
 	put(l->opened, now);
+	put(l->claim, claim);
 	if (b->record)
 		put(l->node, retain_insert(k, p, b->slot, &how, now,
 		    recorded));
@@ -170,7 +252,9 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	s->leases++;
 	s->requests++;
 	book_private(k, l, p->blocks - l->blocks);
-	book_prefill(k, l, tokens_to_prefill(p, b));
+	book_ahead(k, l, claim_at(k, claim)->tail + answer_blocks(k));
+	prefill_begin(k, l, p, b, now);
+	retain_outgrown(k, b->slot);
 	worker_recount(k, b->slot);
 	return l->number;
 }
@@ -189,16 +273,17 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 }
 
 int
-lease_first_token(struct kvr *k, uint32_t lease)
+lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 {
 	struct lease *l = lease_at(k, lease);
 
 	if ((l->flags & LEASE_COMMITTED) == 0)
 		return KVR_ESTATE;
 	put(l->flags, l->flags | LEASE_DECODING);
-	if ((l->flags & LEASE_VOID) != 0)
+	if ((l->flags & LEASE_PREFILLING) == 0)
 		return KVR_OK;
-	book_prefill(k, l, 0);
+	rate_learn(k, l->slot, claim_at(k, l->claim)->prefill, l->opened, now);
+	prefill_end(k, l, now);
 	worker_recount(k, l->slot);
 	return KVR_OK;
 }
@@ -220,7 +305,7 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 {
 	struct insert how = { .want = lease_blocks(k, p), .in_place = true,
 		.lease_end = l->node, .depth = l->blocks };
-	uint32_t recorded, node;
+	uint32_t recorded, node, had = l->blocks + l->private;
 
 	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > l->blocks) {
 		node = retain_insert(k, p, l->slot, &how, now, &recorded);
@@ -231,7 +316,9 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 		}
 	}
 	book_private(k, l, p->blocks - l->blocks);
+	book_ahead_less(k, l, p->blocks - had);
 	index_stamp(k, l->node, l->slot, now);
+	retain_outgrown(k, l->slot);
 }
 
 int
@@ -262,6 +349,8 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 	if (blocks > UINT32_MAX - l->output)
 		blocks = UINT32_MAX - l->output;
 	book_output(k, l, l->output + blocks);
+	book_ahead_less(k, l, blocks);
+	retain_outgrown(k, l->slot);
 	worker_recount(k, l->slot);
 }
 
@@ -269,18 +358,20 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 
 /* What the lease holds of its worker: pins, load, its place in the slot. */
 static void
-lease_let_go(struct kvr *k, struct lease *l)
+lease_let_go(struct kvr *k, struct lease *l, int64_t now)
 {
 	struct slot *s = slot_at(k, l->slot);
 
 	if ((l->flags & LEASE_VOID) != 0)
 		return;
 	index_unpin(k, l->node, l->slot);
-	book_prefill(k, l, 0);
+	prefill_end(k, l, now);
+	book_ahead(k, l, 0);
 	book_private(k, l, 0);
 	book_output(k, l, 0);
 	s->requests--;
 	s->leases--;
+	retain_outgrown(k, l->slot);
 	worker_recount(k, l->slot);
 	slot_forgo(k, l->slot);
 	put(l->flags, l->flags | LEASE_VOID);
@@ -289,11 +380,12 @@ lease_let_go(struct kvr *k, struct lease *l)
 }
 
 static void
-lease_end(struct kvr *k, uint32_t lease)
+lease_end(struct kvr *k, uint32_t lease, int64_t now)
 {
-	lease_let_go(k, lease_at(k, lease));
+	lease_let_go(k, lease_at(k, lease), now);
 	lease_unlink(k, lease);
 	put(lease_at(k, lease)->kind, CELL_FREE);
+	cell_give(k, lease_at(k, lease)->claim);
 	cell_give(k, lease);
 }
 
@@ -312,7 +404,7 @@ lease_void(struct kvr *k)
 
 		k->region->counts.steps++;
 		if ((l->flags & LEASE_VOID) == 0 && lease_idle(k, l)) {
-			lease_let_go(k, l);
+			lease_let_go(k, l, k->region->clock);
 			any = true;
 		}
 		i = l->age_next;
@@ -320,17 +412,71 @@ lease_void(struct kvr *k)
 	return any;
 }
 
-void
-lease_finish(struct kvr *k, uint32_t lease, int64_t now)
+/* Blocks of prompt and answer that stay cached; partial ones do not. */
+static uint32_t
+answered_blocks(const struct kvr *k, const struct lease *l,
+    const struct kvr_report *report)
 {
-	lease_commit(k, lease, now);
-	lease_end(k, lease);
+	const struct claim *c = claim_at(k, l->claim);
+	uint32_t all = c->prompt + c->tail + l->output;
+
+	if (report != NULL && report->completion_tokens > 0 &&
+	    report->completion_tokens < UINT32_MAX)
+		return (uint32_t)((double)(c->tokens +
+		    report->completion_tokens) / rule_block_tokens(&k->rule));
+	return c->tail + l->output > 0 ? all - 1 : all;
+}
+
+/* How long answers are, on average, of the last hundred or so. */
+static void
+learn_answer(struct kvr *k, const struct kvr_report *report)
+{
+	struct region *r = k->region;
+	double share = 1 / ((double)r->counts.finishes + 1);
+
+	if (report == NULL || report->completion_tokens == 0 ||
+	    report->completion_tokens > UINT32_MAX)
+		return;
+	if (share < 0.01)
+		share = 0.01;
+	r->answer += ((double)report->completion_tokens - r->answer) * share;
+}
+
+/* Of a worker whose capacity is known, the answer takes room in it. */
+static void
+leave_answer(struct kvr *k, const struct lease *l,
+    const struct kvr_report *report, int64_t now)
+{
+	uint32_t all = answered_blocks(k, l, report);
+
+	if (slot_at(k, l->slot)->mode != KVR_RETAIN_CAPACITY ||
+	    all <= l->blocks)
+		return;
+	retain_make_room(k, now, 1);
+	hold_add_nameless(k, l->slot, all - l->blocks, now);
 }
 
 void
-lease_abort(struct kvr *k, uint32_t lease)
+lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
+    int64_t now)
 {
-	lease_end(k, lease);
+	const struct lease *l = lease_at(k, lease);
+
+	learn_answer(k, report);
+	if (lease_idle(k, l)) {
+		lease_end(k, lease, now);
+		return;
+	}
+	report_take(k, l, claim_at(k, l->claim), report);
+	lease_commit(k, lease, now);
+	leave_answer(k, l, report, now);
+	lease_end(k, lease, now);
+}
+
+void
+lease_abort(struct kvr *k, uint32_t lease, int64_t now)
+{
+	lease_end(k, lease, now);
 }
 
 /* Nobody will end it: what was dispatched counts as finished. */
@@ -338,9 +484,9 @@ static void
 lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 {
 	if ((lease_at(k, lease)->flags & LEASE_COMMITTED) == 0)
-		lease_abort(k, lease);
+		lease_abort(k, lease, now);
 	else
-		lease_finish(k, lease, now);
+		lease_finish(k, lease, NULL, now);
 	k->region->counts.reaped++;
 }
 

@@ -22,6 +22,7 @@ kvr_options_init(struct kvr_options *o, size_t size)
 	d.region_bytes = UINT64_C(64) << 20;
 	d.ttl_ns = INT64_C(120) * 1000000000;
 	d.lease_limit_ns = INT64_C(3600) * 1000000000;
+	d.idle_limit_ns = INT64_C(3600) * 1000000000;
 	d.block_size = KVR_AUTO;
 	d.max_workers = 256;
 	d.max_prompt_blocks = KVR_AUTO;
@@ -46,7 +47,8 @@ options_check(const struct kvr_options *o)
 	    o->max_workers < 1 || o->max_workers > KVR_WORKERS_MAX ||
 	    o->max_prompt_blocks < 1 || o->max_prompt_blocks > KVR_AUTO)
 		return KVR_EINVAL;
-	if (o->ttl_ns < KVR_TTL_ENDLESS || o->lease_limit_ns < 1)
+	if (o->ttl_ns < KVR_TTL_ENDLESS || o->lease_limit_ns < 1 ||
+	    o->idle_limit_ns < 1)
 		return KVR_EINVAL;
 	if ((o->file_mode & MODE_LEAST) != MODE_LEAST ||
 	    (o->file_mode & ~(uint32_t)MODE_MOST) != 0 ||
@@ -137,6 +139,7 @@ kvr_get_options(const struct kvr *k, struct kvr_options *out)
 	o.region_bytes = s->bytes;
 	o.ttl_ns = s->ttl;
 	o.lease_limit_ns = s->lease_limit;
+	o.idle_limit_ns = s->idle_limit;
 	o.unit = s->rule.unit;
 	o.block_size = s->rule.block_size;
 	o.hash = s->rule.kind;

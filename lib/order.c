@@ -14,9 +14,10 @@
  *   by_release  what a capacity goes by: holds without pins, in the order in
  *               which they lost the last one (or were stamped since).
  *
- * The oldest of all workers is the winner of a tournament over the stamps at
- * the heads: winner[1] is the final, the match of leaf s is (leaves + s) / 2,
- * and a changed head replays log2(slots) matches.
+ * Who is due first of all workers wins a tournament over the times at which
+ * the heads are due (stamp plus the worker's life): winner[1] is the final,
+ * the match of leaf s is (leaves + s) / 2, and a changed head replays
+ * log2(slots) matches.
  *
  *              winner[1]
  *             /         \
@@ -123,6 +124,7 @@ order_release(struct kvr *k, uint32_t hold)
 
 	if (s->retired != 0)
 		return;
+	put(h->released, s->volume);
 	list_insert_after(k, &s->by_release, hold, s->by_release.tail,
 	    BY_RELEASE);
 	put(h->flags, h->flags | HOLD_IDLE);
@@ -178,22 +180,35 @@ replay(struct kvr *k, uint32_t match)
 	k->winner[match] = (uint16_t)(k->oldest[a] <= k->oldest[b] ? a : b);
 }
 
-/* Says what the head of a slot's list by stamp has become. */
+/* When the head of a slot's list by stamp is due; INT64_MAX: there is none. */
+int64_t
+order_due(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	int64_t stamp = hold_at(k, s->by_stamp.head)->stamp;
+
+	if (s->by_stamp.head == 0)
+		return INT64_MAX;
+	return stamp < INT64_MAX - 1 - s->life ? stamp + s->life
+	    : INT64_MAX - 1;
+}
+
+/* Says what the head of a slot's list by stamp has become, or its life. */
 void
 order_settle(struct kvr *k, uint32_t slot)
 {
-	uint32_t head = slot_at(k, slot)->by_stamp.head, i;
-	int64_t stamp = head != 0 ? hold_at(k, head)->stamp : INT64_MAX;
+	int64_t due = order_due(k, slot);
+	uint32_t i;
 
 	slot &= k->layout.leaves - 1;
-	if (k->oldest[slot] == stamp)
+	if (k->oldest[slot] == due)
 		return;
-	k->oldest[slot] = stamp;
+	k->oldest[slot] = due;
 	for (i = (k->layout.leaves + slot) / 2; i > 0; i /= 2)
 		replay(k, i);
 }
 
-/* The slot with the oldest stamp; its stamp may be "none", INT64_MAX. */
+/* The slot that is due first; it may be due never, INT64_MAX. */
 uint32_t
 order_oldest_slot(const struct kvr *k)
 {

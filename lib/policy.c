@@ -39,6 +39,8 @@ kvr_policy_init(struct kvr_policy *policy, size_t size)
 	d.two_tier_overlap = 0.5;
 	d.two_tier_load_gap = 32;
 	d.two_tier_load_ratio = 1.1;
+	d.balanced_decode = 0.1;
+	d.balanced_prior = 10;
 	return struct_init(policy, size, &d, sizeof(d));
 }
 
@@ -52,14 +54,15 @@ kvr_request_init(struct kvr_request *request, size_t size)
 	d.prefill_scale = -1;
 	d.temperature = -1;
 	d.stage = KVR_STAGE_ALL;
+	d.overlap_blocks = KVR_AUTO;
 	return struct_init(request, size, &d, sizeof(d));
 }
 
 int
 policy_check(const struct kvr_policy *policy)
 {
-	bool good = policy->cost <= KVR_COST_TWO_TIER &&
-	    policy->reserved == 0 &&
+	bool good = policy->cost <= KVR_COST_BALANCED &&
+	    policy->purge <= 1 &&
 	    number_from(0, policy->overlap_credit) &&
 	    number_from(0, policy->overlap_decay) &&
 	    number_from(0, policy->prefill_scale) &&
@@ -71,7 +74,9 @@ policy_check(const struct kvr_policy *policy)
 	    number_from(0, policy->two_tier_overlap) &&
 	    policy->two_tier_overlap <= 1 &&
 	    number_from(0, policy->two_tier_load_gap) &&
-	    number_from(1, policy->two_tier_load_ratio);
+	    number_from(1, policy->two_tier_load_ratio) &&
+	    number_from(0, policy->balanced_decode) &&
+	    number_from(0, policy->balanced_prior);
 
 	return good ? KVR_OK : KVR_EINVAL;
 }
@@ -85,7 +90,8 @@ policy_check_request(const struct kvr_request *r)
 
 	if (r->stage > KVR_STAGE_DECODE || (r->flags & ~flags) != 0 ||
 	    r->n_excluded > KVR_EXCLUDED_MAX ||
-	    r->n_preferences > KVR_PREFERENCES_MAX ||
+	    r->n_preferences > KVR_PREFERENCES_MAX || r->reserved != 0 ||
+	    r->overlap_blocks > KVR_AUTO ||
 	    !finite_number(r->overlap_credit) ||
 	    !finite_number(r->prefill_scale) || !finite_number(r->temperature))
 		return KVR_EINVAL;

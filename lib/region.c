@@ -21,13 +21,13 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 2, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
+enum { FORMAT_VERSION = 3, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
 enum { SPINS = 200, NAP_LEAST = 20000, NAP_MOST = 1000000 }; /* ns */
 
 /* ------------------------------------------------------------- layout --- */
 
 /* Bytes of struct loads for one slot. */
-enum { LOAD = 2 * sizeof(double) + 2 * sizeof(uint64_t) +
+enum { LOAD = 4 * sizeof(double) + 4 * sizeof(uint64_t) +
     2 * sizeof(uint32_t) };
 
 static uint64_t
@@ -56,7 +56,9 @@ layout_fixed(struct layout *l, uint32_t max_workers)
 	    l->name_buckets_at + (uint64_t)l->name_buckets * sizeof(uint32_t));
 	l->loads_at = align_line(
 	    l->teams_at + (uint64_t)l->names * sizeof(struct team));
-	l->oldest_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
+	l->survival_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
+	l->oldest_at = l->survival_at +
+	    (uint64_t)l->names * sizeof(struct survival);
 	l->winner_at = l->oldest_at + (uint64_t)l->leaves * sizeof(int64_t);
 	return align_line(
 	    l->winner_at + (uint64_t)l->leaves * sizeof(uint16_t));
@@ -142,6 +144,10 @@ loads_open(struct loads *l, char *at, uint32_t slots)
 	l->identity = l->id + slots;
 	l->requests = (uint32_t *)(void *)(l->identity + slots);
 	l->gate = l->requests + slots;
+	l->life = (int64_t *)(void *)(l->gate + slots);
+	l->free_at = l->life + slots;
+	l->waiting = (double *)(void *)(l->free_at + slots);
+	l->pace = l->waiting + slots;
 }
 
 static void
@@ -157,6 +163,7 @@ handle_open(struct kvr *k, struct region *r)
 	k->names = (struct name *)(void *)(base + l->names_at);
 	k->teams = (struct team *)(void *)(base + l->teams_at);
 	loads_open(&k->loads, base + l->loads_at, l->slots);
+	k->survival = (struct survival *)(void *)(base + l->survival_at);
 	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
 	k->oldest = (int64_t *)(void *)(base + l->oldest_at);
 	k->winner = (uint16_t *)(void *)(base + l->winner_at);
@@ -188,6 +195,7 @@ seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
 	s->byte_order = BYTE_ORDER_MARK;
 	s->ttl = o->ttl_ns;
 	s->lease_limit = o->lease_limit_ns;
+	s->idle_limit = o->idle_limit_ns;
 	s->max_workers = o->max_workers;
 	s->max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
 	    ? s->layout.cells / 8 * PIECE : o->max_prompt_blocks;
@@ -246,6 +254,8 @@ region_format(const struct kvr_options *o, const struct hash_rule *rule,
 	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
 	memset(k.teams, 0, layout.names * sizeof(struct team));
 	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
+	memset(k.survival, 0, layout.names * sizeof(struct survival));
+	rate_begin(r);
 	for (i = 0; i < layout.slots; i++)
 		k.loads.gate[i] = GATE_FREE;
 	names_init(&k);
@@ -285,7 +295,8 @@ seal_sound(const struct seal *s)
 	    hash_stride(&rule) <= BLOCK_BYTES_MAX &&
 	    s->secret_kind <= KVR_SECRET_GIVEN &&
 	    s->max_prompt_blocks >= 1 && s->max_prompt_blocks <= RECORD_MOST &&
-	    s->ttl >= KVR_TTL_ENDLESS && s->lease_limit >= 1;
+	    s->ttl >= KVR_TTL_ENDLESS && s->lease_limit >= 1 &&
+	    s->idle_limit >= 1;
 }
 
 /* Nothing of the seal is believed before its checksum is right. */
@@ -327,7 +338,7 @@ slot_forgo(struct kvr *k, uint32_t slot)
 	    s->leases > 0)
 		return;
 	s->retired = 0;
-	s->name = k->region->slot_free;
+	put(s->name, k->region->slot_free);
 	k->region->slot_free = slot + 1;
 }
 
@@ -338,6 +349,9 @@ slot_empty(struct slot *s)
 	memset(&s->by_release, 0, sizeof(s->by_release));
 	s->entries = s->leases = s->requests = s->load_requests = 0;
 	s->prefill = s->blocks = s->held = s->active = s->output = 0;
+	s->ahead = s->nameless = s->purge = s->suspect = 0;
+	s->free_at = s->last_first = 0;
+	s->prefilling = 0;
 	s->load_prefill = s->load_blocks = s->load_used = 0;
 	s->busy = s->latch = 0;
 }
@@ -348,6 +362,8 @@ load_empty(struct kvr *k, uint32_t slot)
 {
 	put_double(&k->loads.prefill[slot], 0);
 	put_double(&k->loads.blocks[slot], 0);
+	put_double(&k->loads.waiting[slot], 0);
+	put(k->loads.free_at[slot], INT64_C(0));
 	put(k->loads.requests[slot], 0);
 	put(k->loads.gate[slot],
 	    k->loads.gate[slot] & ~(uint32_t)GATE_BUSY);

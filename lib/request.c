@@ -86,7 +86,7 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 		error = call_look(k, &c, now, 0);
 		if (error != KVR_OK)
 			return error;
-		index_match(k, p, horizon_at(k, c.now), &set);
+		match_overlaps(k, p, c.now, &set);
 	} while (!call_looked(k, &c));
 	*count = set.count;
 	if (!directly)
@@ -114,7 +114,7 @@ decision_write(const struct kvr_prompt *p, const struct choice *c,
 	d.worker = c->worker;
 	d.lease = lease;
 	d.prompt_tokens = prompt_tokens(p);
-	d.overlap_tokens = prompt_blocks_tokens(p, c->blocks);
+	d.overlap_tokens = c->tokens;
 	d.cost = c->cost;
 	d.prompt_blocks = p->blocks;
 	d.overlap_blocks = c->blocks;
@@ -163,8 +163,8 @@ kvr_route(const struct kvr *k, struct kvr_prompt *p,
 		looked = call_look(k, &c, now, r.flags & KVR_NOWAIT);
 		if (looked != KVR_OK)
 			return looked;
-		index_match(k, p, horizon_at(k, c.now), &set);
-		error = route_choose(k, p, &r, &set, &choice);
+		match_overlaps(k, p, c.now, &set);
+		error = route_choose(k, p, &r, &set, c.now, &choice);
 	} while (!call_looked(k, &c));
 	if (error == KVR_OK)
 		decision_write(p, &choice, 0, 0, out);
@@ -237,7 +237,7 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 		if (looked != KVR_OK)
 			return looked;
 		found_given(k, overlaps, element, n, &set);
-		error = route_choose(k, p, &r, &set, &choice);
+		error = route_choose(k, p, &r, &set, c.now, &choice);
 	} while (!call_looked(k, &c));
 	if (error == KVR_OK)
 		decision_write(p, &choice, 0, 0, out);
@@ -270,7 +270,8 @@ candidate_fill(const struct route *t, uint32_t slot, int64_t now,
 
 	memset(c, 0, sizeof(*c));
 	c->worker = worker_id(t->k, slot);
-	c->overlap_tokens = prompt_blocks_tokens(t->p, o->blocks);
+	c->overlap_tokens = route_expected(t, slot);
+	c->backlog = rate_backlog(t->k, slot, now);
 	c->prefill_tokens = s->prefill;
 	c->decode_blocks = s->blocks;
 	c->requests = s->requests;
@@ -321,8 +322,8 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 		error = call_read(k, &c, now);
 	if (error != KVR_OK)
 		return error;
-	index_match(k, p, horizon_at(k, c.now), &set);
-	error = route_begin(&t, k, p, &r, &set);
+	match_overlaps(k, p, c.now, &set);
+	error = route_begin(&t, k, p, &r, &set, c.now);
 	if (error == KVR_OK)
 		*count = candidates_write(&t, c.now, (char *)out, element,
 		    capacity);
@@ -338,6 +339,7 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	struct insert how = { .in_place = true };
 	struct call c;
 	uint32_t slot, node, recorded;
+	uint64_t held;
 	int error = call_prompt(k, p);
 
 	if (error == KVR_OK)
@@ -347,8 +349,10 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	if (!worker_slot(k, worker, &slot))
 		return call_written(k, &c, KVR_EWORKER);
 	how.want = lease_blocks(k, p);
+	held = slot_at(k, slot)->held;
 	node = retain_insert(k, p, slot, &how, c.now, &recorded);
 	index_stamp(k, node, slot, c.now);
+	retain_used(k, slot, held);
 	k->region->counts.observes++;
 	if (recorded_blocks != NULL)
 		*recorded_blocks = recorded;
@@ -388,8 +392,7 @@ kvr_next_expiry(const struct kvr *k, int64_t *due)
 	oldest = k->oldest[order_oldest_slot(k)];
 	error = call_done(k, &c, KVR_OK);
 	if (error == KVR_OK)
-		*due = k->ttl < 0 || oldest > INT64_MAX - k->ttl ? INT64_MAX
-		    : oldest + k->ttl;
+		*due = oldest <= CLOCK_MOST ? oldest : INT64_MAX;
 	return error;
 }
 
@@ -407,7 +410,9 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 
 	b.owner = r->owner;
 	b.slot = choice->slot;
-	b.cached = prompt_blocks_tokens(p, choice->blocks);
+	b.cached = choice->tokens;
+	b.overlap = choice->blocks;
+	b.active = choice->active;
 	b.count_prefill = (choice->flags & KVR_IGNORE_PREFILL) == 0;
 	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
 	lease = lease_open(k, p, &b, now, &recorded);
@@ -422,7 +427,7 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 static int
 take_given(const struct kvr *k, const struct kvr_prompt *p,
     struct kvr_request *r, const struct found_set *set, uint64_t worker,
-    struct choice *out)
+    int64_t now, struct choice *out)
 {
 	struct route t;
 	int error;
@@ -430,7 +435,7 @@ take_given(const struct kvr *k, const struct kvr_prompt *p,
 	r->pinned = worker;
 	if (!worker_slot(k, worker, &out->slot))
 		return KVR_EWORKER;
-	error = route_begin(&t, k, p, r, set);
+	error = route_begin(&t, k, p, r, set, now);
 	if (error != KVR_OK)
 		return error;
 	out->worker = worker;
@@ -439,6 +444,10 @@ take_given(const struct kvr *k, const struct kvr_prompt *p,
 	out->reason = KVR_REASON_PINNED;
 	out->eligible = t.eligible;
 	out->blocks = found_of(set, out->slot)->blocks;
+	out->active = found_of(set, out->slot)->active_blocks;
+	out->tokens = r->overlap_blocks == KVR_AUTO
+	    ? route_expected(&t, out->slot)
+	    : prompt_blocks_tokens(p, r->overlap_blocks);
 	return KVR_OK;
 }
 
@@ -459,11 +468,11 @@ reserve(struct kvr *k, struct kvr_prompt *p,
 		error = call_write(k, &c, now, r.flags & KVR_NOWAIT);
 	if (error != KVR_OK)
 		return error;
-	index_match(k, p, horizon_at(k, c.now), &set);
+	match_overlaps(k, p, c.now, &set);
 	if (worker != NULL)
-		error = take_given(k, p, &r, &set, *worker, &choice);
+		error = take_given(k, p, &r, &set, *worker, c.now, &choice);
 	else
-		error = route_choose(k, p, &r, &set, &choice);
+		error = route_choose(k, p, &r, &set, c.now, &choice);
 	if (error == KVR_OK) {
 		k->region->counts.steps += set.steps;
 		book(k, p, &r, &choice, c.now, out);
@@ -525,7 +534,7 @@ kvr_first_token(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 
 	if (error != KVR_OK)
 		return error;
-	return call_written(k, &c, lease_first_token(k, l));
+	return call_written(k, &c, lease_first_token(k, l, c.now));
 }
 
 int
@@ -557,32 +566,32 @@ kvr_output_blocks(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
 	return call_written(k, &c, KVR_OK);
 }
 
+/* The caller's report, NULL for none, over an empty one; checked. */
 static bool
-report_ok(const struct kvr_report *report)
+report_get(const struct kvr_report *from, struct kvr_report *r)
 {
-	struct kvr_report r;
-
-	memset(&r, 0, sizeof(r));
-	if (report == NULL)
+	memset(r, 0, sizeof(*r));
+	if (from == NULL)
 		return true;
-	return struct_copy(&r, sizeof(r), report, report->size) &&
-	    r.kind <= KVR_REPORT_VALUE && r.reserved == 0 &&
-	    r.flags <= (KVR_REPORT_STREAM | KVR_REPORT_NO_EVIDENCE);
+	return struct_copy(r, sizeof(*r), from, from->size) &&
+	    r->kind <= KVR_REPORT_VALUE && r->reserved == 0 &&
+	    r->flags <= (KVR_REPORT_STREAM | KVR_REPORT_NO_EVIDENCE);
 }
 
 int
 kvr_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
     int64_t now, uint32_t flags)
 {
+	struct kvr_report r;
 	struct call c;
 	uint32_t l;
-	int error = report_ok(report) ? KVR_OK : KVR_EINVAL;
+	int error = report_get(report, &r) ? KVR_OK : KVR_EINVAL;
 
 	if (error == KVR_OK)
 		error = lease_begin(k, &c, lease, now, flags, &l);
 	if (error != KVR_OK)
 		return error;
-	lease_finish(k, l, c.now);
+	lease_finish(k, l, &r, c.now);
 	k->region->counts.finishes++;
 	return call_written(k, &c, KVR_OK);
 }
@@ -596,7 +605,7 @@ kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 
 	if (error != KVR_OK)
 		return error;
-	lease_abort(k, l);
+	lease_abort(k, l, c.now);
 	k->region->counts.aborts++;
 	return call_written(k, &c, KVR_OK);
 }

@@ -7,8 +7,27 @@
  * in the order in which entries are taken:
  *
  *   voided    their worker was removed or reset
- *   expired   their time to live is over
- *   evicted   the region is full; who was stamped least recently goes first
+ *   expired   their life is over
+ *   evicted   the region is full; who is due first goes first
+ *
+ * And two that are a worker's own, because they say what its cache has lost:
+ *
+ *   outgrown  Its capacity is known. What runs there and what is idle would be
+ *             more than fits, so the longest released goes, as in the engine:
+ *
+ *             idle [ a2 a1 a0 | x | b3 b2 b1 b0 ] + pinned + ahead > capacity
+ *                     ^ goes first: tails stand before what they hang on;
+ *                                x: an answer, nameless, takes room too
+ *
+ *             Of the first hold only as many blocks go as are too many: it is
+ *             trimmed, from the end of its run. A cache that gives up its
+ *             leaves by their last use takes the same from the list by stamp.
+ *   purged    Reports have said, and fenced evidence confirmed, that what was
+ *             released up to a moment is gone: report.c.
+ *
+ * HOW LONG A HOLD LIVES after its stamp depends on what is known of the worker
+ * (its mode): the region's TTL if nothing is, else the idle limit, because then
+ * something better than time says what is gone.
  *
  * A pinned hold whose turn comes is taken off its list and left; it goes with
  * its last pin, unless it is stamped before. Each step takes one hold off a
@@ -25,11 +44,12 @@
 
 enum {
 	PASSED_MOST = 1024, /* pinned ones, in looking for room once */
-	LEASE_CELLS = 64,   /* that prefixes leave to leases, */
-	LEASE_SHARE = 64    /* at most one in so many */
+	OUTGROWN_MOST = 1024, /* that one call takes of one worker */
+	LEASE_CELLS = 128,  /* that prefixes leave to leases, */
+	LEASE_SHARE = 32    /* at most one in so many */
 };
 
-/* The next to leave, if it is void or was stamped up to `until`; else 0. */
+/* The next to leave, if it is void or due up to `until`; else 0. */
 static uint32_t
 retain_next(const struct kvr *k, int64_t until)
 {
@@ -44,7 +64,7 @@ retain_next(const struct kvr *k, int64_t until)
 }
 
 static void
-retain_take(struct kvr *k, uint32_t hold, int64_t horizon)
+retain_take(struct kvr *k, uint32_t hold, int64_t now)
 {
 	const struct hold *h = hold_at(k, hold);
 	struct counts *c = &k->region->counts;
@@ -58,7 +78,7 @@ retain_take(struct kvr *k, uint32_t hold, int64_t horizon)
 	} else {
 		if (dead)
 			c->voided++;
-		else if (h->stamp <= horizon)
+		else if (h->stamp <= horizon_of(k, slot, now))
 			c->expired++;
 		else
 			c->evicted++;
@@ -70,7 +90,7 @@ retain_take(struct kvr *k, uint32_t hold, int64_t horizon)
 
 /* The next one goes; false: there is none. */
 static bool
-retain_one(struct kvr *k, int64_t until, int64_t horizon)
+retain_one(struct kvr *k, int64_t until, int64_t now)
 {
 	uint32_t hold = retain_next(k, until);
 
@@ -80,7 +100,7 @@ retain_one(struct kvr *k, int64_t until, int64_t horizon)
 		region_break(k);
 		return false;
 	}
-	retain_take(k, hold, horizon);
+	retain_take(k, hold, now);
 	return true;
 }
 
@@ -88,9 +108,7 @@ retain_one(struct kvr *k, int64_t until, int64_t horizon)
 void
 retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 {
-	int64_t horizon = horizon_at(k, now);
-
-	for (; budget > 0 && retain_one(k, horizon, horizon); budget--)
+	for (; budget > 0 && retain_one(k, now, now); budget--)
 		continue;
 	__builtin_prefetch(hold_at(k, retain_next(k, INT64_MAX)));
 }
@@ -98,15 +116,14 @@ retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 bool
 retain_due(const struct kvr *k, int64_t now)
 {
-	return !region_broken(k) && retain_next(k, horizon_at(k, now)) != 0;
+	return !region_broken(k) && retain_next(k, now) != 0;
 }
 
 /* Reclaims one entry of a retired slot. */
 bool
 retain_void(struct kvr *k)
 {
-	return k->region->dead.head != 0 &&
-	    retain_one(k, STAMP_NONE, STAMP_NONE);
+	return k->region->dead.head != 0 && retain_one(k, STAMP_NONE, 0);
 }
 
 /* Tries to have so many cells free; who is pinned stays. */
@@ -114,15 +131,128 @@ void
 retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 {
 	const struct region *r = k->region;
-	int64_t horizon = horizon_at(k, now);
 	uint32_t passed = 0, before = r->free_cells;
 
 	while (before < cells && passed < PASSED_MOST &&
-	    retain_one(k, INT64_MAX, horizon)) {
+	    retain_one(k, INT64_MAX, now)) {
 		passed += r->free_cells == before;
 		before = r->free_cells;
 	}
 }
+
+/* ----------------------------------------------- what a cache has lost --- */
+
+/* By what is known of a worker: how long it is believed to hold anything. */
+void
+retain_decide(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+	uint8_t mode = s->retain;
+
+	if (mode == KVR_RETAIN_AUTO)
+		mode = s->capacity > 0 ? KVR_RETAIN_CAPACITY
+		    : s->shown != 0 ? KVR_RETAIN_FEEDBACK : KVR_RETAIN_TTL;
+	put(s->mode, mode);
+	s->life = mode == KVR_RETAIN_TTL ? life_by_ttl(k)
+	    : k->region->seal.idle_limit;
+	order_settle(k, slot);
+}
+
+/* Blocks that a worker is believed to have in its cache beyond its capacity. */
+static uint64_t
+retain_excess(const struct kvr *k, const struct slot *s)
+{
+	double blocks = (double)s->capacity / rule_block_tokens(&k->rule);
+	uint64_t used = s->held + s->nameless + s->output + s->ahead;
+
+	if (s->mode != KVR_RETAIN_CAPACITY || (double)used <= blocks)
+		return 0;
+	return used - (uint64_t)blocks;
+}
+
+/* The idle hold that the engine would give up next; 0: none is idle. */
+static uint32_t
+retain_first(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t hold = s->by_release.head, passed = 0;
+
+	if (s->eviction != KVR_EVICT_LEAF)
+		return hold;
+	/* those in use at the head come back when they are stamped */
+	hold = s->by_stamp.head;
+	for (; hold != 0 && hold_at(k, hold)->pins > 0; passed++) {
+		if (passed == PASSED_MOST)
+			return 0;
+		k->region->counts.steps++;
+		hold = hold_at(k, hold)->stamp_next;
+	}
+	return hold;
+}
+
+/* Takes up to so many blocks of a hold, the last ones; gives how many. */
+static uint64_t
+retain_shrink(struct kvr *k, uint32_t hold, uint64_t blocks)
+{
+	const struct hold *h = hold_at(k, hold);
+	uint32_t has = h->node != 0 ? hold_blocks(k, h) : h->gone;
+
+	if (blocks < has) {
+		hold_trim(k, hold, (uint32_t)blocks);
+		return blocks;
+	}
+	k->region->counts.reclaimed++;
+	k->region->counts.outgrown++;
+	index_drop(k, hold);
+	return has;
+}
+
+/* Was this released up to where a purge goes? */
+static bool
+retain_purged(const struct kvr *k, const struct slot *s)
+{
+	return s->purge > 0 && s->by_release.head != 0 &&
+	    hold_at(k, s->by_release.head)->released < s->purge;
+}
+
+/* What a worker's cache has lost goes; what is too much for one call later. */
+void
+retain_outgrown(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint64_t excess = retain_excess(k, s);
+	uint32_t i, hold;
+
+	for (i = 0; i < OUTGROWN_MOST && !region_broken(k); i++) {
+		if (retain_purged(k, s))
+			hold = s->by_release.head;
+		else
+			hold = excess > 0 ? retain_first(k, slot) : 0;
+		if (hold == 0)
+			break;
+		k->region->counts.steps++;
+		if (retain_purged(k, s))
+			(void)retain_shrink(k, hold, UINT64_MAX);
+		else
+			(void)retain_shrink(k, hold, excess);
+		excess = retain_excess(k, s);
+	}
+	if (i > 0)
+		order_settle(k, slot);
+}
+
+/* A prompt has been observed; the worker held so many blocks before. */
+void
+retain_used(struct kvr *k, uint32_t slot, uint64_t held)
+{
+	struct slot *s = slot_at(k, slot);
+	uint64_t fresh = s->held > held ? s->held - held : 0;
+
+	s->volume += (uint64_t)((double)fresh * rule_block_tokens(&k->rule));
+	retain_outgrown(k, slot);
+}
+
+/* ------------------------------------------------------- making room --- */
 
 /* A path to be inserted for a slot, as far as there is room. */
 struct fitting {

@@ -60,7 +60,7 @@ measure(struct route *t)
 
 int
 route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
-    const struct kvr_request *r, const struct found_set *set)
+    const struct kvr_request *r, const struct found_set *set, int64_t now)
 {
 	uint32_t slots = slots_used(k);
 	int error;
@@ -71,6 +71,7 @@ route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
 	t->request = *r;
 	policy_resolve(&t->policy, &t->request);
 	t->set = set;
+	t->now = now;
 	t->tokens = prompt_tokens(p);
 	if (t->tokens == 0)
 		return KVR_EEMPTY;
@@ -78,7 +79,8 @@ route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
 	dynamo_simplify(t);
 	error = eligible_find(t, slots);
 	if (error == 0)
-		t->usual = t->usual && !t->weighted;
+		t->usual = t->usual && !t->weighted && !t->unsure;
+	balanced_begin(t);
 	return error;
 }
 
@@ -225,8 +227,8 @@ two_tier_cost(const struct route *t, uint32_t slot)
 static inline uint32_t
 two_tier_overlap(const struct route *t, uint32_t slot)
 {
-	return t->request.overlap_credit > 0 ? found_of(t->set, slot)->blocks
-	    : 0;
+	return t->request.overlap_credit > 0 ? (uint32_t)expect_blocks(t,
+	    slot, found_of(t->set, slot)) : 0;
 }
 
 /* The longest overlap; 0 if it is too short, or the loads too unequal. */
@@ -272,11 +274,23 @@ two_tier_take(const struct route *t, struct choice *out)
 	out->reason = KVR_REASON_OVERLAP;
 }
 
+/* ------------------------------------ balanced: seconds, of everybody --- */
+
+static void
+balanced_take_any(const struct route *t, struct choice *out)
+{
+	if (t->request.temperature > 0)
+		take_sampled(t, balanced_cost, out);
+	else
+		balanced_take(t, out);
+}
+
 /* ----------------------------------------------------------- policies --- */
 
 static const struct rule rules[] = {
 	[KVR_COST_DYNAMO] = { dynamo_cost, dynamo_take },
-	[KVR_COST_TWO_TIER] = { two_tier_cost, two_tier_take }
+	[KVR_COST_TWO_TIER] = { two_tier_cost, two_tier_take },
+	[KVR_COST_BALANCED] = { balanced_cost, balanced_take_any }
 };
 
 static const struct rule *
@@ -291,6 +305,14 @@ double
 route_cost(const struct route *t, uint32_t slot)
 {
 	return rule_of(t)->cost(t, slot);
+}
+
+/* Tokens of the prompt that the worker can be expected to have cached. */
+uint64_t
+route_expected(const struct route *t, uint32_t slot)
+{
+	return (uint64_t)(expect_tokens(t, slot, found_of(t->set, slot)) +
+	    0.5);
 }
 
 int
@@ -311,17 +333,19 @@ route_take(const struct route *t, struct choice *out)
 	c.worker = worker_id(t->k, c.slot);
 	c.flags = t->request.flags;
 	c.blocks = found_of(t->set, c.slot)->blocks;
+	c.active = found_of(t->set, c.slot)->active_blocks;
+	c.tokens = route_expected(t, c.slot);
 	*out = c;
 	return KVR_OK;
 }
 
 int
 route_choose(const struct kvr *k, const struct kvr_prompt *p,
-    const struct kvr_request *r, const struct found_set *set,
+    const struct kvr_request *r, const struct found_set *set, int64_t now,
     struct choice *out)
 {
 	struct route t;
-	int error = route_begin(&t, k, p, r, set);
+	int error = route_begin(&t, k, p, r, set, now);
 
 	return error == KVR_OK ? route_take(&t, out) : error;
 }

@@ -20,6 +20,14 @@ stats_counts(const struct counts *c, struct kvr_stats *s)
 	s->commits = c->commits;
 	s->finishes = c->finishes;
 	s->aborts = c->aborts;
+	s->reports = c->seen.reports;
+	s->silent = c->seen.silent;
+	s->reported_tokens = c->seen.reported;
+	s->foretold_tokens = c->seen.foretold;
+	s->over_tokens = c->seen.over;
+	s->under_tokens = c->seen.under;
+	s->purges = c->seen.purges;
+	s->outgrown = c->outgrown;
 	s->reaped = c->reaped;
 	s->expired = c->expired;
 	s->evicted = c->evicted;
@@ -69,6 +77,29 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	return error;
 }
 
+/* What reports and first tokens have said of it. */
+static void
+worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	w->retain = s->mode;
+	w->reports = s->seen.reports;
+	w->silent = s->seen.silent;
+	w->reported_tokens = s->seen.reported;
+	w->foretold_tokens = s->seen.foretold;
+	w->over_tokens = s->seen.over;
+	w->under_tokens = s->seen.under;
+	w->purges = s->seen.purges;
+	w->learnt_block = s->learnt_block;
+	w->learnt_capacity = survival_capacity(k, slot);
+	if (w->learnt_capacity > 0)
+		w->learnt_capacity += (uint64_t)((double)(s->active +
+		    s->output) * rule_block_tokens(&k->rule));
+	w->prefill_rate = 1 / k->loads.pace[slot];
+	w->backlog = rate_backlog(k, slot, k->region->clock);
+}
+
 int
 kvr_worker_stats(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out)
@@ -99,6 +130,7 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	w.prompt_tokens = s->prompt_tokens;
 	w.predicted_tokens = s->predicted_tokens;
 	w.busy = s->busy != 0 || s->latch != 0;
+	worker_learnt(k, slot, &w);
 	error = call_done(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		(void)struct_copy(out, out->size, &w, sizeof(w));
@@ -255,7 +287,7 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 		if (cell == 0) {
 			bucket++;
 		} else if (hold_live(k, hold_at(k, cell),
-		    horizon_at(k, c.now))) {
+		    horizon_of(k, hold_at(k, cell)->slot, c.now))) {
 			entry_fill(k, hold_at(k, cell), c.now, &e, &steps);
 			memcpy((char *)out + n++ * element, &e, length);
 		}

@@ -192,6 +192,7 @@ slot_take(struct kvr *k, uint32_t *slot)
 /* What of a slot belongs to the worker, not to its incarnation. */
 struct incarnation {
 	uint64_t identity;
+	double rate_tokens, rate_seconds; /* it is the same machine */
 	uint32_t name, rank, team;
 };
 
@@ -205,7 +206,20 @@ gate_of(const struct kvr *k, uint32_t slot)
 		return GATE_FREE;
 	return s->role | (uint32_t)s->state << 4 |
 	    (slot_busy(s) ? GATE_BUSY : 0u) |
+	    (s->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u) |
 	    (s->weight != 1 ? GATE_WEIGHTED : 0u);
+}
+
+/* Matches ask each worker's life only if some differ from the TTL. */
+static void
+publish_life(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+	uint8_t unlike = slot_in_use(k, slot) && s->life != life_by_ttl(k);
+
+	put(k->loads.life[slot], s->life);
+	put(k->region->unlike, k->region->unlike + unlike - s->unlike);
+	s->unlike = unlike;
 }
 
 /* What a choice reads of the slot becomes what the slot says. */
@@ -214,6 +228,8 @@ worker_publish(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 
+	publish_life(k, slot);
+	rate_publish(k, slot);
 	put(k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
 	put(k->loads.gate[slot], gate_of(k, slot));
 	put_double(&k->loads.prefill[slot], (double)s->prefill);
@@ -233,8 +249,11 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	struct slot *s = slot_at(k, slot);
 
 	put_zeros(s, sizeof(*s));
-	s->name = from->name;
+	put(s->name, from->name);
 	s->rank = from->rank;
+	s->rate_tokens = from->rate_tokens;
+	s->rate_seconds = from->rate_seconds;
+	survival_forget(k, slot);
 	put(k->loads.identity[slot], from->identity);
 	worker_set(k, slot, facts);
 	team_join(k, slot, from->team);
@@ -284,6 +303,7 @@ worker_add(struct kvr *k, const char *name, size_t length,
 	if (k->region->workers >= k->layout.names || !slot_take(k, slot))
 		return KVR_EFULL;
 	from.rank = facts->rank;
+	from.rate_tokens = from.rate_seconds = 0;
 	from.identity = identity_of(k, name, length, facts->rank);
 	from.team = team_of(k, name, length);
 	from.name = name_add(k, name, length, *slot);
@@ -310,6 +330,8 @@ worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
 		return KVR_EFULL;
 	worker_get(k, slot, &facts);
 	from.rank = slot_at(k, slot)->rank;
+	from.rate_tokens = slot_at(k, slot)->rate_tokens;
+	from.rate_seconds = slot_at(k, slot)->rate_seconds;
 	from.name = slot_at(k, slot)->name;
 	from.team = slot_at(k, slot)->team;
 	from.identity = k->loads.identity[slot];
@@ -326,7 +348,9 @@ worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 	facts->rank = s->rank;
 	facts->role = s->role;
 	facts->state = s->state;
-	facts->reserved = 0;
+	facts->retain = s->retain;
+	facts->eviction = s->eviction;
+	facts->block_tokens = s->block_tokens;
 	facts->capacity_tokens = s->capacity;
 	facts->max_batched_tokens = s->max_batched;
 	facts->taints = s->taints;
@@ -353,11 +377,16 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 
 	s->role = (uint8_t)facts->role;
 	s->state = (uint8_t)facts->state;
+	s->retain = (uint8_t)facts->retain;
+	s->eviction = (uint8_t)facts->eviction;
+	put(s->block_tokens, facts->block_tokens);
 	s->capacity = facts->capacity_tokens;
 	s->max_batched = facts->max_batched_tokens;
 	put(s->taints, facts->taints);
 	s->prefill_rate = facts->prefill_rate;
 	put_double(&s->weight, facts->weight);
+	retain_decide(k, slot);
+	retain_outgrown(k, slot);
 	worker_recount(k, slot);
 }
 
@@ -423,6 +452,35 @@ worker_recount(struct kvr *k, uint32_t slot)
 	worker_publish(k, slot);
 }
 
+/* Of the engine's blocks, as configured or learnt; else the index's. */
+static uint64_t
+engine_block(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t told = look(s->block_tokens), learnt = look(s->learnt_block);
+
+	if (k->rule.unit == KVR_UNIT_BYTES)
+		return 1; /* tokens are estimates there: nothing to round */
+	return told != 0 ? told : learnt != 0 ? learnt : k->rule.block_size;
+}
+
+/*
+ * Of so many leading tokens of a prompt, those that the engine could use: it
+ * computes one at least, and finds whole blocks.
+ */
+uint64_t
+worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
+    uint64_t tokens)
+{
+	uint64_t block = engine_block(k, slot);
+
+	if (prompt == 0)
+		return 0;
+	if (tokens > prompt - 1)
+		tokens = prompt - 1;
+	return tokens / block * block;
+}
+
 /* A worker counts as overloaded if all ranks of its name are. */
 bool
 worker_overloaded(const struct kvr *k, uint32_t slot)
@@ -450,8 +508,11 @@ worker_mend(struct kvr *k)
 	memset(k->teams, 0, k->layout.names * sizeof(struct team));
 	r->workers = r->name_free = r->slot_free = 0;
 	put(r->slots_used, k->layout.slots);
-	for (i = 0; i < k->layout.slots; i++)
+	put(r->unlike, 0);
+	for (i = 0; i < k->layout.slots; i++) {
 		put(k->slots[i].team, 0);
+		k->slots[i].unlike = 0;
+	}
 	for (number = 1; number <= k->layout.names; number++) {
 		struct name *n = name_at(k, number);
 		struct slot *s = slot_at(k, n->slot);
@@ -473,13 +534,14 @@ worker_mend(struct kvr *k)
 
 		s->retired = 0;
 		if (slot_in_use(k, i) && n->used && n->slot == i) {
+			retain_decide(k, i);
 			worker_recount(k, i);
 			continue;
 		}
 		put(k->generations[i],
 		    k->generations[i] + (k->generations[i] & 1));
 		worker_publish(k, i);
-		s->name = r->slot_free;
+		put(s->name, r->slot_free);
 		r->slot_free = i + 1;
 	}
 }

@@ -32,13 +32,14 @@ static const struct field hold_fields[] = {
 	FIELD(hold, slot), FIELD(hold, node), FIELD(hold, group),
 	FIELD(hold, lane), FIELD(hold, pins), FIELD(hold, stamp),
 	FIELD(hold, stamp_prev), FIELD(hold, stamp_next),
-	FIELD(hold, release_prev), FIELD(hold, release_next)
+	FIELD(hold, release_prev), FIELD(hold, release_next),
+	FIELD(hold, gone), FIELD(hold, anchor), FIELD(hold, released)
 };
 static const struct field lease_fields[] = {
 	FIELD(lease, next), FIELD(lease, kind),
 	{ offsetof(struct lease, kind) + 1, 1 }, FIELD(lease, slot),
 	FIELD(lease, number), FIELD(lease, owner), FIELD(lease, opened),
-	FIELD(lease, prefill), FIELD(lease, node), FIELD(lease, blocks),
+	FIELD(lease, claim), FIELD(lease, node), FIELD(lease, blocks),
 	FIELD(lease, private), FIELD(lease, output),
 	FIELD(lease, age_prev), FIELD(lease, age_next)
 };

@@ -157,7 +157,7 @@ scene_begin(void)
 	struct scene *s = &scene;
 
 	publish();
-	return route_begin(&s->t, &s->k, &s->p, &s->r, &s->set);
+	return route_begin(&s->t, &s->k, &s->p, &s->r, &s->set, 0);
 }
 
 int
@@ -166,7 +166,7 @@ scene_choose(void)
 	struct scene *s = &scene;
 
 	publish();
-	return route_choose(&s->k, &s->p, &s->r, &s->set, &s->c);
+	return route_choose(&s->k, &s->p, &s->r, &s->set, 0, &s->c);
 }
 
 uint32_t

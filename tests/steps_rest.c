@@ -40,6 +40,7 @@ do_add(struct world *w, const struct op *o)
 
 	kvr_worker_init(&facts, sizeof(facts));
 	facts.rank = o->worker % 2;
+	facts.retain = KVR_RETAIN_TTL; /* as the model */
 	WORLD_CALL(rc, o->fail, kvr_worker_add(w->k, name->text,
 	    strlen(name->text), &facts, &id));
 	if (step_same(w, "kvr_worker_add", rc, there ? KVR_EEXIST
@@ -105,10 +106,12 @@ do_set(struct world *w, const struct op *o)
 
 	kvr_worker_init(&facts, sizeof(facts));
 	facts.rank = o->worker % 2;
+	facts.retain = KVR_RETAIN_TTL; /* as the model */
 	facts.state = o->arg % 8 < 3 ? o->arg % 8 : KVR_STATE_UP;
 	facts.role = role[o->arg / 8 % 4];
 	facts.max_batched_tokens = o->arg;
 	facts.capacity_tokens = o->arg * 4U;
+	facts.retain = KVR_RETAIN_TTL;
 	WORLD_CALL(rc, o->fail, kvr_worker_set(w->k, id, &facts));
 	if (step_same(w, "kvr_worker_set", rc, want) != 0)
 		return -1;

@@ -61,6 +61,7 @@ START_TEST(absurd_options)
 	BAD_OPTION(max_prompt_blocks, 0);
 	BAD_OPTION(secret_kind, 2);
 	BAD_OPTION(reserved, 1);
+	BAD_OPTION(idle_limit_ns, 0);
 }
 END_TEST
 
@@ -272,7 +273,9 @@ START_TEST(absurd_facts)
 	BAD_FACT(role, 3);
 	BAD_FACT(state, 3);
 	BAD_FACT(state, UINT32_MAX);
-	BAD_FACT(reserved, 1);
+	BAD_FACT(retain, 4);
+	BAD_FACT(retain, KVR_RETAIN_CAPACITY); /* of which nobody knows */
+	BAD_FACT(eviction, 2);
 	BAD_FACT(prefill_rate, -1);
 	BAD_FACT(prefill_rate, (double)NAN);
 	BAD_FACT(prefill_rate, (double)INFINITY);

@@ -414,7 +414,10 @@ START_TEST(damaged_lease)
 	FOUND(L(one)->blocks--);
 	FOUND(L(one)->private++);
 	FOUND(L(two)->output--);
-	FOUND(L(one)->prefill++);
+	FOUND(claim_at(k, L(one)->claim)->prefill++);
+	FOUND(claim_at(k, L(one)->claim)->ahead++);
+	FOUND(L(one)->claim = L(two)->claim);
+	FOUND(L(one)->claim = 0);
 	FOUND(L(one)->number += 1000);
 	FOUND(L(one)->number = L(two)->number);
 	FOUND(L(one)->slot = 1);

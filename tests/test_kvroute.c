@@ -40,6 +40,7 @@ ck_same_options(const struct kvr_options *got, const struct kvr_options *want)
 	ck_assert_uint_eq(got->region_bytes, want->region_bytes);
 	ck_assert_int_eq(got->ttl_ns, want->ttl_ns);
 	ck_assert_int_eq(got->lease_limit_ns, want->lease_limit_ns);
+	ck_assert_int_eq(got->idle_limit_ns, want->idle_limit_ns);
 	ck_assert_uint_eq(got->unit, want->unit);
 	ck_assert_uint_eq(got->block_size, want->block_size);
 	ck_assert_uint_eq(got->hash, want->hash);
@@ -82,7 +83,7 @@ START_TEST(auto_prompt_blocks)
 	struct kvr_options o = defaults();
 	uint64_t bytes, most;
 
-	for (bytes = 1 << 20; bytes <= 32 << 20; bytes *= 2) {
+	for (bytes = 4 << 20; bytes <= 64 << 20; bytes *= 2) {
 		o.region_bytes = bytes;
 		most = in_force(&o).max_prompt_blocks;
 		ck_assert_uint_gt(most * 4, bytes / 8 * 7 / 10);
@@ -95,7 +96,7 @@ START_TEST(auto_block_size)
 {
 	struct kvr_options o = defaults();
 
-	o.region_bytes = 1 << 20;
+	o.region_bytes = 2 << 20;
 	ck_assert_uint_eq(in_force(&o).block_size, 16);
 	o.hash = KVR_HASH_DYNAMO;
 	ck_assert_uint_eq(in_force(&o).block_size, 16);
@@ -109,7 +110,7 @@ START_TEST(extreme_options)
 {
 	struct kvr_options low = defaults(), high = defaults(), got;
 
-	low.region_bytes = 1 << 20;
+	low.region_bytes = 2 << 20;
 	low.ttl_ns = KVR_TTL_ENDLESS;
 	low.lease_limit_ns = 1;
 	low.block_size = 1;
@@ -117,7 +118,7 @@ START_TEST(extreme_options)
 	low.max_prompt_blocks = 1;
 	got = in_force(&low);
 	ck_same_options(&got, &low);
-	high.region_bytes = (8 << 20) + 1;
+	high.region_bytes = (32 << 20) + 1;
 	high.ttl_ns = INT64_MAX;
 	high.lease_limit_ns = INT64_MAX;
 	high.block_size = 65536;
@@ -149,7 +150,7 @@ START_TEST(too_extreme_options)
 	change; \
 	ck_assert_msg(kvr_new(&o, &made) == KVR_EINVAL, #change); \
 } while (0)
-	good.region_bytes = 1 << 20;
+	good.region_bytes = 2 << 20;
 	for (unit = 0; unit < 2; unit++)
 		REFUSED((o.unit = unit, o.block_size = most[unit] + 1));
 	REFUSED(o.lease_limit_ns = 0);
@@ -395,6 +396,7 @@ START_TEST(options_read)
 	_Alignas(8) unsigned char in[LARGEST];
 	size_t size;
 
+	given.region_bytes = 1 << 20;
 	given.lease_limit_ns = 77;
 	given.unit = KVR_UNIT_BYTES;
 	for (size = 16; size <= sizeof(given) + 64; size += 8) {
@@ -429,7 +431,7 @@ START_TEST(private_memory_is_aligned)
 
 	for (i = 0; i < 20; i++) {
 		odd[i] = malloc(1 + i * 24);
-		o.region_bytes = (64 << 10) + i * 8 + 1;
+		o.region_bytes = (512 << 10) + i * 8 + 1;
 		ck_assert_int_eq(kvr_new(&o, &made[i]), KVR_OK);
 		ck_assert_uint_eq((uintptr_t)made[i]->region % CELL, 0);
 		ck_assert_uint_eq((uintptr_t)made[i]->cells % CELL, 0);

@@ -61,8 +61,8 @@ START_TEST(absurd_policies)
 	ck_assert_int_eq(kvr_set_policy(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_get_policy(k, NULL), KVR_EINVAL);
 	BAD_POLICY(size, 0);
-	BAD_POLICY(cost, 2);
-	BAD_POLICY(reserved, 1);
+	BAD_POLICY(cost, 3);
+	BAD_POLICY(purge, 2);
 	BAD_POLICY(overlap_credit, -1);
 	BAD_POLICY(overlap_credit, (double)NAN);
 	BAD_POLICY(overlap_decay, -1);

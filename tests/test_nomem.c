@@ -38,7 +38,7 @@ struct bench {
 	struct kvr_overlap v[4];
 	void *memory;
 };
-enum { MEMORY = 256 << 10 };
+enum { MEMORY = 512 << 10 };
 
 static int
 call_new(struct bench *b)

@@ -24,6 +24,7 @@ static void
 begin(uint32_t workers)
 {
 	struct kvr_options o = small_options();
+	uint32_t i;
 
 	o.max_workers = workers;
 	region_of(&o);
@@ -33,6 +34,8 @@ begin(uint32_t workers)
 	memset(by_release, 0, sizeof(by_release));
 	memset(&dead, 0, sizeof(dead));
 	now = 0;
+	for (i = 0; i < slots; i++) /* nobody's have none */
+		k->slots[i].life = life_by_ttl(k);
 }
 
 /* Bare holds are no index: no check of the region. */
@@ -122,7 +125,8 @@ oldest_of(uint32_t slot)
 {
 	const struct row *r = &by_stamp[slot];
 
-	return r->n > 0 ? hold_at(k, r->hold[0])->stamp : INT64_MAX;
+	return r->n > 0 ? hold_at(k, r->hold[0])->stamp +
+	    slot_at(k, slot)->life : INT64_MAX;
 }
 
 /* Of equal stamps the lowest slot wins, so that replicas agree. */

@@ -22,7 +22,8 @@ START_TEST(policy_defaults)
 	ck_assert_int_eq(kvr_policy_init(&p, sizeof(p)), KVR_OK);
 	ck_assert_uint_eq(p.size, sizeof(p));
 	ck_assert_uint_eq(p.cost, KVR_COST_DYNAMO);
-	ck_assert_uint_eq(p.reserved, 0);
+	ck_assert_uint_eq(p.purge, 0);
+	ck_assert(p.balanced_decode == 0.1 && p.balanced_prior == 10);
 	ck_assert(p.overlap_credit == 1 && p.overlap_decay == 0);
 	ck_assert(p.prefill_scale == 1 && p.request_weight == 0);
 	ck_assert(p.temperature == 0);
@@ -51,7 +52,9 @@ static const struct {
 	NUMBER(busy_blocks_fraction, -1e308, 1e308),
 	NUMBER(two_tier_overlap, 0, 1),
 	NUMBER(two_tier_load_gap, 0, 1e308),
-	NUMBER(two_tier_load_ratio, 1, 1e308)
+	NUMBER(two_tier_load_ratio, 1, 1e308),
+	NUMBER(balanced_decode, 0, 1e308),
+	NUMBER(balanced_prior, 0, 1e308)
 #undef NUMBER
 };
 
@@ -85,12 +88,14 @@ START_TEST(policy_enums)
 	(void)kvr_policy_init(&p, sizeof(p));
 	p.cost = KVR_COST_TWO_TIER;
 	ck_assert_int_eq(policy_check(&p), KVR_OK);
-	p.cost = KVR_COST_TWO_TIER + 1;
+	p.cost = KVR_COST_BALANCED;
+	ck_assert_int_eq(policy_check(&p), KVR_OK);
+	p.cost = KVR_COST_BALANCED + 1;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
 	p.cost = UINT32_MAX;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
 	(void)kvr_policy_init(&p, sizeof(p));
-	p.reserved = 1;
+	p.purge = 2;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
 }
 END_TEST
@@ -455,7 +460,7 @@ START_TEST(public_policy_is_checked)
 	policy.temperature = -1;
 	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_EINVAL);
 	policy.temperature = 1;
-	policy.cost = 2;
+	policy.cost = 3;
 	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_EINVAL);
 	ck_assert_int_eq(kvr_get_policy(k, &now), KVR_OK);
 	ck_assert(now.temperature == 3 && now.cost == KVR_COST_DYNAMO);

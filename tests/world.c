@@ -95,6 +95,7 @@ make_workers(struct world *w)
 	for (i = 0; i < w->c->workers; i++) {
 		snprintf(w->names[i].text, sizeof(w->names[i].text), "w%u", i);
 		facts.rank = i % 2;
+		facts.retain = KVR_RETAIN_TTL; /* as the model */
 		if (kvr_worker_add(w->k, w->names[i].text,
 		    strlen(w->names[i].text), &facts,
 		    &w->names[i].id) != KVR_OK)

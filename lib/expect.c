@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * expect.c - how much of an overlap an engine can be expected to find cached.
+ *
+ * What is recorded is what was sent to a worker. Of a worker that goes by the
+ * TTL that is taken as it is, as the reference does. Of others more is known:
+ *
+ *   usable     an engine computes at least one token of each prompt, and finds
+ *              whole blocks of its own size: of L tokens and blocks of b at
+ *              most floor((L - 1) / b) * b, and no part of a block
+ *   surviving  where reports are all there is to go by: each block as likely
+ *              as blocks of its age have been, and none likelier than the one
+ *              before it, for engines find leading blocks only
+ *
+ *	E = sum over blocks i of min over j <= i of S(age of j)
+ *
+ * Ages grow along a path, so mostly S falls and the least is the last; the sum
+ * is made from the end of the path, where the walk of the match has ended.
+ * This is read without the lock, as a match is.
+ */
+#include "internal.h"
+
+static bool
+sure(const struct kvr *k, uint32_t slot)
+{
+	return (look(k->loads.gate[slot]) & GATE_UNSURE) == 0;
+}
+
+/* How likely is what this hold stands for? */
+static double
+survives(const struct kvr *k, uint32_t slot, uint32_t node)
+{
+	const struct hold *h = hold_at(k, hold_look(k, node, slot));
+	uint64_t volume = look(slot_at(k, slot)->volume);
+	uint64_t released = look(h->released);
+
+	if (look(h->pins) > 0)
+		return 1;
+	return survival_of(k, slot, volume > released ? volume - released : 0);
+}
+
+/* Of the first `blocks` of the path, a part of one perhaps, those expected. */
+static double
+surviving(const struct kvr *k, uint32_t slot, const struct path *path,
+    double blocks)
+{
+	uint32_t node = path->node, here = path->inside, left = path->nodes;
+	double depth = path->depth, below = 0, expected = 0, some, s;
+
+	for (; left > 0; left--) {
+		double above = depth - here;
+
+		some = (depth < blocks ? depth : blocks) - above;
+		if (some > 0) {
+			s = survives(k, slot, node);
+			if (expected > s * below)
+				expected = s * below;
+			expected += s * some;
+			below += some;
+		}
+		depth = above;
+		node = look(node_at(k, node)->parent);
+		here = look(node_at(k, node)->length);
+	}
+	return expected;
+}
+
+/* Tokens of the overlap of a worker that it could have, however unlikely. */
+double
+expect_most(const struct route *t, uint32_t slot, const struct kvr_overlap *o)
+{
+	uint64_t tokens = prompt_blocks_tokens(t->p, o->blocks);
+
+	/* what the caller has found himself is not doubted */
+	if (sure(t->k, slot) || t->set->path.nodes == 0 || o->blocks == 0)
+		return (double)tokens;
+	return (double)worker_usable(t->k, slot, t->tokens, tokens);
+}
+
+/* Those that can be expected. */
+double
+expect_tokens(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	double most = expect_most(t, slot, o);
+
+	if (!expect_doubtful(t, slot) || o->active_blocks >= o->blocks)
+		return most;
+	return t->block * surviving(t->k, slot, &t->set->path,
+	    most / t->block);
+}
+
+/* May the two differ? */
+bool
+expect_doubtful(const struct route *t, uint32_t slot)
+{
+	return t->set->path.nodes > 0 && !sure(t->k, slot) &&
+	    look(slot_at(t->k, slot)->mode) == KVR_RETAIN_FEEDBACK;
+}
+
+/* The same in blocks, as costs of the reference count. */
+double
+expect_blocks(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	if (sure(t->k, slot))
+		return o->blocks;
+	return expect_tokens(t, slot, o) / t->block;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * survival.c - how likely an idle block is still cached, by its age.
+ *
+ * A cache of unknown size forgets by use, not by time. So the age of an idle
+ * block is how many tokens have been new on its worker since it became idle,
+ * its worker's volume now less that at its release. What reports say of blocks
+ * that were believed to be there is kept by age, four bins to each doubling:
+ *
+ *   bin     0      1    2    3    4    5        63
+ *   age   < 1024                 2048          44 million tokens
+ *   hit   |||||  |||| |||| ||||  |||  |
+ *   miss                          |   ||||     |
+ *   S      1 ..................  0.8  0.2 ..   0
+ *
+ *	S = (hit + 1) / (hit + miss + 1.2)
+ *
+ * Evidence is counted in pieces of 512 tokens, and each new piece makes the
+ * older ones of its bin fade a little, so a cache that has become smaller is
+ * noticed. See kvr_report(3) for what is evidence and what is not.
+ */
+#include "internal.h"
+#include "exp.h"
+
+enum { AGE_LEAST_BITS = 10 };
+#define PIECE_TOKENS 512.0
+#define FADE 0.999
+#define LN_FADE -0.0010005003335835335 /* ln FADE */
+#define COUNT_MOST 1001.0F             /* of pieces that fade so, and a bit */
+
+/* floor(4 log2(age / 1024)), from 0 to the last bin. */
+static uint32_t
+age_bin(uint64_t age)
+{
+	uint32_t bits, bin;
+	uint64_t x;
+
+	if (age >> AGE_LEAST_BITS == 0)
+		return 0;
+	bits = 63 - (uint32_t)__builtin_clzll(age);
+	x = bits > 16 ? age >> (bits - 16) : age << (16 - bits);
+	/* 2^(16 + i/4), rounded up */
+	bin = 4 * (bits - AGE_LEAST_BITS) + (x >= 77936) + (x >= 92682) +
+	    (x >= 110218);
+	return bin < AGES - 1 ? bin + 1 : AGES - 1;
+}
+
+/* Of the worker in a slot; if the slot is nobody's, of anybody. */
+static struct survival *
+survival_at(const struct kvr *k, uint32_t slot)
+{
+	uint32_t i = look(slot_at(k, slot)->name) - 1;
+
+	return &k->survival[i < k->layout.names ? i : 0];
+}
+
+static float
+look_float(const float *place)
+{
+	float value;
+
+	__atomic_load(place, &value, __ATOMIC_RELAXED);
+	return value >= 0 && value <= COUNT_MOST ? value : 0;
+}
+
+static void
+put_float(float *place, double value)
+{
+	float x = (float)value;
+
+	__atomic_store(place, &x, __ATOMIC_RELAXED);
+}
+
+/* Of a block of this age on the worker; above 0 and below 1. */
+double
+survival_of(const struct kvr *k, uint32_t slot, uint64_t age)
+{
+	const struct survival *s = survival_at(k, slot);
+	uint32_t bin = age_bin(age);
+	double hit = look_float(&s->hit[bin]);
+
+	return (hit + 1) / (hit + look_float(&s->miss[bin]) + 1.2);
+}
+
+/*
+ * So many tokens of this age were in the cache, or were not. n pieces at once
+ * are n times one: x -> x FADE^n + (1 - FADE^n) / (1 - FADE).
+ */
+void
+survival_note(struct kvr *k, uint32_t slot, uint64_t age, bool hit,
+    double tokens)
+{
+	struct survival *s = survival_at(k, slot);
+	uint32_t bin = age_bin(age);
+	double keep = exp_of(tokens / PIECE_TOKENS * LN_FADE);
+	double more = (1 - keep) / (1 - FADE);
+
+	put_float(&s->hit[bin], look_float(&s->hit[bin]) * keep +
+	    (hit ? more : 0));
+	put_float(&s->miss[bin], look_float(&s->miss[bin]) * keep +
+	    (hit ? 0 : more));
+}
+
+/* A new incarnation has shown nothing. */
+void
+survival_forget(struct kvr *k, uint32_t slot)
+{
+	put_zeros(survival_at(k, slot), sizeof(struct survival));
+}
+
+/* Where bin b begins, in tokens. */
+static uint64_t
+bin_age(uint32_t bin)
+{
+	static const uint32_t quarter[] = { 65536, 77936, 92682, 110218 };
+	uint32_t i = bin - 1;
+
+	return (uint64_t)quarter[i % 4] << (AGE_LEAST_BITS + i / 4) >> 16;
+}
+
+/*
+ * The age at which blocks begin to be gone more often than not, 0 if that has
+ * not been seen: what an idle block outlives is what the cache has room for,
+ * beside what is in use.
+ */
+uint64_t
+survival_capacity(const struct kvr *k, uint32_t slot)
+{
+	const struct survival *s = survival_at(k, slot);
+	double hit = 0, miss = 0;
+	uint32_t bin;
+
+	/* from the oldest: the first bin of which all above have mostly gone */
+	for (bin = AGES; --bin > 0;) {
+		hit += look_float(&s->hit[bin]);
+		miss += look_float(&s->miss[bin]);
+		if (hit > miss)
+			break;
+	}
+	return miss >= 8 && bin < AGES - 1 ? bin_age(bin + 1) : 0;
+}
