@@ -130,7 +130,7 @@ START_TEST(answers_grow)
 }
 END_TEST
 
-/* --------------------------------------------------------------- caches --- */
+/* -------------------------------------------------------------- caches --- */
 
 /* One token is always computed; equal ids after others are other blocks. */
 START_TEST(what_hits)
@@ -232,7 +232,7 @@ START_TEST(answers_stay)
 }
 END_TEST
 
-/* ------------------------------------------------------------ admission --- */
+/* ----------------------------------------------------------- admission --- */
 
 /* First come, first served: who would fit waits behind who does not. */
 START_TEST(waits_for_memory)
@@ -298,7 +298,7 @@ START_TEST(too_large)
 }
 END_TEST
 
-/* --------------------------------------------------------------- memory --- */
+/* -------------------------------------------------------------- memory --- */
 
 /* Each allocation fails once: an error, and all memory is given back. */
 START_TEST(memory)
