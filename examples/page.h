@@ -41,7 +41,9 @@ struct page {
 
 /* ------------------------------------------------------------- figures --- */
 
-enum figure_group { FIGURE_RESULT, FIGURE_PREDICTION, FIGURE_RUN };
+enum figure_group {
+	FIGURE_RESULT, FIGURE_PREDICTION, FIGURE_INDEX, FIGURE_RUN
+};
 
 /* What simulate_kv writes of these rows; NULL: no memory, or *error. */
 struct figures *figures_new(const struct simulate_row *rows, size_t n,

@@ -39,13 +39,24 @@ static const struct known {
 	    FIGURE_PREDICTION },
 	{ "workers", "workers", "", 1, 0, FIGURE_RUN },
 	{ "capacity_tokens", "capacity of each", "tokens", 1, 0, FIGURE_RUN },
+	{ "engine_block", "blocks of", "tokens", 1, 0, FIGURE_RUN },
+	{ "replicas", "routers", "", 1, 0, FIGURE_RUN },
 	{ "seed", "seed", "", 1, 0, FIGURE_RUN },
 	{ "requests", "requests", "", 1, 0, FIGURE_RUN },
 	{ "refused", "too large for a worker", "requests", 1, 0, FIGURE_RUN },
 	{ "empty", "without tokens", "requests", 1, 0, FIGURE_RUN },
 	{ "waited", "waited for memory", "requests", 1, 0, FIGURE_RUN },
 	{ "prompt_tokens", "prompts", "tokens", 1, 0, FIGURE_RUN },
-	{ "steps", "steps of all engines", "", 1, 0, FIGURE_RUN }
+	{ "steps", "steps of all engines", "", 1, 0, FIGURE_RUN },
+	{ "resets", "caches lost", "resets", 1, 0, FIGURE_RUN },
+	{ "reports", "reports of cached tokens", "requests", 1, 0,
+	    FIGURE_INDEX },
+	{ "silent", "without evidence", "requests", 1, 0, FIGURE_INDEX },
+	{ "purges", "purges", "", 1, 0, FIGURE_INDEX },
+	{ "expired", "left by age", "entries", 1, 0, FIGURE_INDEX },
+	{ "outgrown", "left a full worker", "entries", 1, 0, FIGURE_INDEX },
+	{ "evicted", "left a full index", "entries", 1, 0, FIGURE_INDEX },
+	{ "truncated", "recorded in part", "requests", 1, 0, FIGURE_INDEX }
 };
 
 struct figures {

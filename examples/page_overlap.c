@@ -180,9 +180,10 @@ print_caption(struct page *p, size_t row, const struct pairs *c)
 	fputs("<figcaption><b>", p->f);
 	markup_text(p->f, p->rows[row].name);
 	fprintf(p->f, "</b> Exact in %.4g" MARKUP_BLANK "%% of the requests. "
-	    "On average %.0f tokens too many were predicted, and %.0f too "
-	    "few.</figcaption>\n", 100 * (double)c->exact / n,
-	    (double)c->over / n, (double)c->under / n);
+	    "On average %s tokens too many were predicted, and %s too few."
+	    "</figcaption>\n", 100 * (double)c->exact / n,
+	    number_full((double)c->over / n, 0).text,
+	    number_full((double)c->under / n, 0).text);
 }
 
 static int

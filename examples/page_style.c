@@ -84,7 +84,7 @@ const char page_style[] =
 "@media print{:root{color-scheme:light}\n"
 "body{font-size:9.5pt;max-width:none;padding:0}\n"
 ".grid{grid-template-columns:1fr 1fr}\n"
-"figure,table,dl{break-inside:avoid}h2,caption,.scale{break-after:avoid}\n"
+"figure,table,dl{break-inside:avoid}h2,h2+p,caption,.scale{break-after:avoid}\n"
 ".scroll{overflow:visible}th,td{padding:2px 5px}.faint{opacity:1}\n"
 "table{font-size:8pt}}\n"
 "@page{margin:14mm}\n";

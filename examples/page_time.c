@@ -128,11 +128,34 @@ make_load(const struct page *p)
 	return l;
 }
 
-/* Requests from one level to the next. */
+/* Requests from one level to the next: a round number. */
 static double
 level_step(const struct load *l)
 {
-	return fmax(1, ceil(l->most / SVG_LEVELS));
+	static const double round[] = { 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10 };
+	double least = l->most / SVG_LEVELS, power;
+	size_t i = 0;
+
+	if (!(least > 0))
+		return 1;
+	power = pow(10, floor(log10(least)));
+	while (i < 9 && round[i] * power < least * (1 - 1e-9))
+		i++;
+	return round[i] * power;
+}
+
+/* How many levels there are; the last of them is always as dark as can be. */
+static double
+levels_used(const struct load *l)
+{
+	return fmax(1, ceil(l->most / level_step(l) - 1e-9));
+}
+
+static uint8_t
+darkness(const struct load *l, double level)
+{
+	return (uint8_t)fmin(ceil(level * SVG_LEVELS / levels_used(l) - 1e-9),
+	    SVG_LEVELS);
 }
 
 /* How many requests the busiest worker had, and how many the mean one. */
@@ -186,7 +209,7 @@ draw_cells(struct page *p, size_t row, const struct load *l,
 	for (i = 0; i < l->rows * BINS; i++) {
 		level = ceil(l->cells[row * l->rows + i / BINS][i % BINS] /
 		    step - 1e-9);
-		levels[i] = (uint8_t)fmin(level, SVG_LEVELS);
+		levels[i] = darkness(l, level);
 	}
 	svg_cells(p->f, x->begin, y->end, x->end - x->begin,
 	    y->begin - y->end, levels, l->rows, BINS);
@@ -207,9 +230,9 @@ draw_load(struct page *p, size_t row, const struct load *l)
 	weigh(l, row, &mean, &busiest);
 	fputs("<figure>\n<figcaption><b>", p->f);
 	markup_text(p->f, p->rows[row].name);
-	fprintf(p->f, "</b> On average %.2f requests at a worker, %.2f at the "
-	    "busiest%s.</figcaption>\n", mean, busiest, l->each == 1 ? "" :
-	    " row's");
+	fprintf(p->f, "</b> On average %.2f requests at a worker, %.2f %s."
+	    "</figcaption>\n", mean, busiest, l->each == 1 ?
+	    "at the busiest" : "in the busiest row");
 	page_chart(p, y.begin + 34, "Load of each worker over time");
 	markup_printf(p->f, "%s: a row for each %s, darker where it had more "
 	    "requests.", p->rows[row].name, l->each == 1 ? "worker" :
@@ -227,14 +250,13 @@ draw_load(struct page *p, size_t row, const struct load *l)
 static void
 print_scale(struct page *p, const struct load *l)
 {
-	unsigned i, levels = (unsigned)fmin(ceil(l->most / level_step(l)),
-	    SVG_LEVELS);
+	unsigned i, levels = (unsigned)levels_used(l);
 
 	fputs("<p class=\"scale\">Requests at a worker, up to:", p->f);
 	for (i = 1; i <= levels; i++)
 		fprintf(p->f, " <span><svg viewBox=\"0 0 14 14\" "
 		    "aria-hidden=\"true\"><rect class=\"l%u\" width=\"14\" "
-		    "height=\"14\"/></svg> %s</span>", i,
+		    "height=\"14\"/></svg> %s</span>", darkness(l, i),
 		    number_short(level_step(l) * i).text);
 	fputs("</p>\n", p->f);
 }
@@ -264,12 +286,13 @@ page_load(struct page *p)
 	l = make_load(p);
 	if (l.cells == NULL)
 		return KVR_ENOMEM;
-	fputs("<section>\n<h2>Load of the workers</h2>\n<p>A row for each "
-	    "worker", p->f);
-	if (l.each > 1)
-		fprintf(p->f, "s (%u together, their mean)", l.each);
-	fputs(", its requests running and waiting. Even rows are even work; "
-	    "dark spots are where requests wait.</p>\n", p->f);
+	fputs("<section>\n<h2>Load of the workers</h2>\n<p>", p->f);
+	if (l.each == 1)
+		fputs("A row for each worker: its", p->f);
+	else
+		fprintf(p->f, "A row for every %u workers: their mean", l.each);
+	fputs(" requests, running and waiting. Rows that look alike share the "
+	    "work.</p>\n", p->f);
 	print_scale(p, &l);
 	fputs("<div class=\"grid\">\n", p->f);
 	for (row = 0; e == KVR_OK && row < p->n; row++)

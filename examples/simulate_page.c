@@ -205,7 +205,7 @@ print_about(const struct page *p)
 	print_item(p, "first to last arrival", number_full(
 	    (double)a->span_ns / 1e9, 0).text, "s");
 	(void)snprintf(n.text, sizeof(n.text), "%g", a->speed);
-	print_item(p, "speed", n.text, "x as recorded");
+	print_item(p, "speed", n.text, "\xc3\x97 as recorded");
 	for (k = 0; k < figures_count(p->figures); k++) {
 		if (!is_common(p, k))
 			continue;
@@ -287,6 +287,7 @@ print_tables(const struct page *p)
 	    p->f);
 	print_table(p, FIGURE_RESULT, "Hits and times");
 	print_table(p, FIGURE_PREDICTION, "Prediction");
+	print_table(p, FIGURE_INDEX, "The index");
 	print_table(p, FIGURE_RUN, "The runs");
 	fputs("</section>\n", p->f);
 }

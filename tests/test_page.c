@@ -366,7 +366,7 @@ START_TEST(many)
 	add(1, 100, 100000, INT64_C(1000000000));
 	simulate(100);
 	text = page_text();
-	ck_has(text, "workers (4 together, their mean)");
+	ck_has(text, "A row for every 4 workers: their mean requests");
 	free(text);
 	for (i = 0; i < ROWS_MAX; i++)
 		for (j = 0; j < i; j++) {
