@@ -2,17 +2,19 @@
 /*
  * simulate.c - see simulate.h.
  *
- * The only events are ends of steps, one to come for each engine that works:
+ * The only events are ends of steps, one to come for each engine that works,
+ * and resets:
  *
  *   next    [ 17.2 | never | 9.4 | 12.0 ]     by worker; the least is next
  *   ready   [ 1 ]                             have no step, but may have work
  *
- * At one time steps end first, then requests arrive, then steps begin: time
- * goes on only after every ready engine has begun, so all that arrives in one
- * instant is in the same step.
+ * At one time steps end first, then caches are reset, then requests arrive,
+ * then steps begin: time goes on only after every ready engine has begun, so
+ * all that arrives in one instant is in the same step.
  *
  * The library hears of a request what a router in front of engines could tell
- * it: reserve and commit at arrival, first token, growing answer, end.
+ * it: reserve and commit at arrival, first token, growing answer, end with
+ * what the engine says of its cache.
  */
 #include "simulate_in.h"
 #include "trace.h"
@@ -20,140 +22,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ----------------------------------------------------------- making it --- */
-
-static int
-make_tables(struct simulation *s)
-{
-	uint32_t n = s->options.workers, i;
-	uint64_t blocks = s->options.capacity_tokens == 0 ? ENGINE_ENDLESS :
-	    s->options.capacity_tokens / ENGINE_BLOCK;
-	struct engine_idea idea = { blocks, ENGINE_BLOCK,
-	    ENGINE_EVICT_RELEASED, 1, s->options.seed };
-
-	s->engines = calloc(n, sizeof(struct engine *));
-	s->next = calloc(n, sizeof(*s->next));
-	s->ready = calloc(n, sizeof(*s->ready));
-	s->is_ready = calloc(n, sizeof(*s->is_ready));
-	s->booked = calloc(n, sizeof(*s->booked));
-	s->seen = calloc(n, sizeof(*s->seen));
-	s->used = calloc(n, sizeof(*s->used));
-	if (s->engines == NULL || s->next == NULL || s->ready == NULL ||
-	    s->is_ready == NULL || s->booked == NULL || s->seen == NULL ||
-	    s->used == NULL)
-		return KVR_ENOMEM;
-	for (i = 0; i < n; i++) {
-		s->next[i] = INT64_MAX;
-		s->engines[i] = engine_new(&idea);
-		if (s->engines[i] == NULL)
-			return KVR_ENOMEM;
-	}
-	return KVR_OK;
-}
-
-static int
-make_region(struct simulation *s, const struct kvr_options *region)
-{
-	struct kvr_options o = *region;
-	struct kvr_policy policy;
-	int e;
-
-	if (s->options.policy < SIMULATE_DYNAMO)
-		return KVR_OK;
-	if (s->options.index == SIMULATE_ORACLE)
-		o.ttl_ns = 0;
-	e = kvr_new(&o, &s->k);
-	if (e == KVR_OK)
-		e = fleet_new(s->k, s->options.workers, &s->fleet);
-	if (e != KVR_OK)
-		return e;
-	kvr_policy_init(&policy, sizeof(policy));
-	if (s->options.policy == SIMULATE_TWO_TIER)
-		policy.cost = KVR_COST_TWO_TIER;
-	return kvr_set_policy(s->k, &policy);
-}
-
-int
-simulate_new(const struct simulate_options *options,
-    const struct kvr_options *region, struct simulation **out)
-{
-	struct simulation *s = calloc(1, sizeof(*s));
-	int e;
-
-	if (s == NULL)
-		return KVR_ENOMEM;
-	s->options = *options;
-	s->block_size = region->block_size;
-	s->rng.state = options->seed;
-	e = make_tables(s);
-	if (e == KVR_OK)
-		e = make_region(s, region);
-	if (e != KVR_OK) {
-		simulate_free(s);
-		return e;
-	}
-	*out = s;
-	return KVR_OK;
-}
-
-void
-simulate_free(struct simulation *s)
-{
-	uint32_t i;
-
-	if (s == NULL)
-		return;
-	kvr_free(s->k);
-	fleet_free(s->fleet);
-	for (i = 0; s->engines != NULL && i < s->options.workers; i++)
-		engine_free(s->engines[i]);
-	free(s->engines);
-	free(s->next);
-	free(s->ready);
-	free(s->is_ready);
-	free(s->booked);
-	free(s->seen);
-	free(s->used);
-	free(s->rides);
-	free(s->first_tokens);
-	free(s->shown);
-	free(s->samples);
-	free(s->loads);
-	free(s);
-}
-
-/* ------------------------------------ what engines did, to the library --- */
-
-static uint64_t
-absolute(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : b - a;
-}
+/* ------------------------------------ what engines did, to the routers --- */
 
 static int
 on_admitted(struct simulation *s, struct ride *r, uint64_t hit)
 {
+	struct simulate_totals *t = &s->totals;
+
 	r->admitted = true;
 	r->hit = hit;
-	s->totals.waited += s->now > r->arrival;
-	s->totals.tokens += r->tokens;
-	s->totals.hit_tokens += hit;
-	s->totals.predicted_tokens += r->predicted;
-	s->totals.error_tokens += absolute(r->predicted, hit);
+	t->waited += s->now > r->arrival;
+	t->tokens += r->tokens;
+	t->hit_tokens += hit;
+	t->predicted_tokens += r->predicted;
+	if (r->predicted > hit)
+		t->over_tokens += r->predicted - hit;
+	else
+		t->under_tokens += hit - r->predicted;
 	return KVR_OK;
 }
 
 static int
 on_first_token(struct simulation *s, struct ride *r)
 {
-	int e;
-
 	r->first = s->now;
-	s->booked[r->worker].prefill_tokens -= r->tokens - r->predicted;
-	if (s->k == NULL)
-		return KVR_OK;
-	e = kvr_first_token(s->k, r->lease, s->now, 0);
-	return e == KVR_OK ? place_load(s, r->worker) : e;
+	return routers_first_token(s, r);
 }
 
 static uint64_t
@@ -169,23 +62,25 @@ on_generated(struct simulation *s, struct ride *r, uint64_t generated)
 	uint64_t n = index_blocks(s, r->tokens + generated) -
 	    index_blocks(s, r->tokens) - r->output_blocks;
 
-	if (s->k == NULL || n == 0)
+	if (n == 0)
 		return KVR_OK;
 	r->output_blocks += (uint32_t)n;
-	return kvr_output_blocks(s->k, r->lease, (uint32_t)n, s->now, 0);
+	return routers_generated(s, r, (uint32_t)n);
 }
 
 static int
 on_finished(struct simulation *s, struct ride *r, uint64_t generated)
 {
+	struct kvr_report report = { .size = sizeof(report),
+	    .prompt_tokens = r->tokens, .cached_tokens = r->hit,
+	    .completion_tokens = generated, .kind = KVR_REPORT_VALUE };
+
 	r->finished = true;
-	s->booked[r->worker].requests--;
 	s->totals.finished++;
 	s->totals.end = s->now;
 	s->totals.later_tokens += generated - 1;
 	s->totals.token_ns += (uint64_t)(s->now - r->first);
-	return s->k == NULL ? KVR_OK : kvr_finish(s->k, r->lease, NULL, s->now,
-	    0);
+	return routers_finished(s, r, &report);
 }
 
 /* All that an engine has to say. */
@@ -233,54 +128,75 @@ begin_ready(struct simulation *s)
 }
 
 static int64_t
-earliest(const struct simulation *s)
+earliest(const int64_t *times, uint32_t n)
 {
 	int64_t least = INT64_MAX;
 	uint32_t i;
 
-	for (i = 0; i < s->options.workers; i++)
-		least = s->next[i] < least ? s->next[i] : least;
+	for (i = 0; i < n; i++)
+		least = times[i] < least ? times[i] : least;
 	return least;
 }
 
 static int
-end_due(struct simulation *s)
+end_step(struct simulation *s, uint32_t worker)
+{
+	int e;
+
+	s->next[worker] = INT64_MAX;
+	s->totals.steps++;
+	make_ready(s, worker);
+	if (engine_end(s->engines[worker]) != ENGINE_OK)
+		return KVR_ENOMEM;
+	e = listen(s, worker);
+	return e == KVR_OK && s->options.check ? simulate_check(s) : e;
+}
+
+/* Nobody but the engine knows of it. */
+static int
+reset(struct simulation *s, uint32_t worker)
+{
+	s->next_reset[worker] += s->options.reset_ns;
+	s->totals.resets++;
+	engine_reset(s->engines[worker]);
+	return s->past == NULL ? KVR_OK : past_reset(s->past[worker], s->now);
+}
+
+static int
+do_due(struct simulation *s)
 {
 	int e = KVR_OK;
 	uint32_t i;
 
-	for (i = 0; e == KVR_OK && i < s->options.workers; i++) {
-		if (s->next[i] != s->now)
-			continue;
-		s->next[i] = INT64_MAX;
-		s->totals.steps++;
-		make_ready(s, i);
-		if (engine_end(s->engines[i]) != ENGINE_OK)
-			return KVR_ENOMEM;
-		e = listen(s, i);
-		if (e == KVR_OK && s->options.check)
-			e = simulate_check(s);
-	}
+	for (i = 0; e == KVR_OK && i < s->options.workers; i++)
+		if (s->next[i] == s->now)
+			e = end_step(s, i);
+	for (i = 0; e == KVR_OK && i < s->options.workers; i++)
+		if (s->next_reset[i] == s->now)
+			e = reset(s, i);
 	return e;
 }
 
-/* INT64_MAX: until nothing is left to do. */
+/* INT64_MAX: until nothing is left to do; resets go on for ever. */
 static int
 advance(struct simulation *s, int64_t to)
 {
-	int64_t next;
+	int64_t next, next_reset;
 	int e = KVR_OK;
 
 	while (e == KVR_OK && s->now < to) {
 		begin_ready(s);
-		next = earliest(s);
+		next = earliest(s->next, s->options.workers);
 		if (next == INT64_MAX && to == INT64_MAX)
 			break;
+		next_reset = s->options.reset_ns <= 0 ? INT64_MAX :
+		    earliest(s->next_reset, s->options.workers);
+		next = next_reset < next ? next_reset : next;
 		next = next < to ? next : to;
 		e = sample_until(s, next);
 		s->now = next;
 		if (e == KVR_OK)
-			e = end_due(s);
+			e = do_due(s);
 	}
 	return e;
 }
@@ -293,39 +209,52 @@ simulate_drain(struct simulation *s)
 
 /* ------------------------------------------------------------ requests --- */
 
+static int
+grow(struct simulation *s)
+{
+	size_t want = s->ride_capacity == 0 ? 1024 : s->ride_capacity * 2;
+	struct ride *rides;
+	uint64_t *leases;
+
+	if (s->n_rides < s->ride_capacity)
+		return KVR_OK;
+	rides = realloc(s->rides, want * sizeof(*rides));
+	if (rides == NULL)
+		return KVR_ENOMEM;
+	s->rides = rides;
+	leases = realloc(s->leases, want * s->options.replicas *
+	    sizeof(*leases));
+	if (leases == NULL)
+		return KVR_ENOMEM;
+	s->leases = leases;
+	s->ride_capacity = want;
+	return KVR_OK;
+}
+
+/* NULL: no memory. */
 static struct ride *
 ride_new(struct simulation *s)
 {
-	size_t want = s->ride_capacity == 0 ? 1024 : s->ride_capacity * 2;
-	struct ride *p;
+	struct ride *r;
 
-	if (s->n_rides == s->ride_capacity) {
-		p = realloc(s->rides, want * sizeof(*p));
-		if (p == NULL)
-			return NULL;
-		s->rides = p;
-		s->ride_capacity = want;
-	}
-	p = &s->rides[s->n_rides];
-	memset(p, 0, sizeof(*p));
-	p->arrival = s->now;
-	p->first = -1;
-	return p;
+	if (grow(s) != KVR_OK)
+		return NULL;
+	r = &s->rides[s->n_rides];
+	memset(r, 0, sizeof(*r));
+	memset(&s->leases[s->n_rides * s->options.replicas], 0,
+	    s->options.replicas * sizeof(*s->leases));
+	r->arrival = s->now;
+	r->first = -1;
+	r->router = (uint32_t)(s->n_rides % s->options.replicas);
+	return r;
 }
 
-/* No engine can take it: as if it had never been dispatched. */
 static int
-refuse(struct simulation *s, struct ride *r)
+refuse(struct simulation *s, const struct ride *r)
 {
-	int e;
-
 	s->totals.refused++;
 	s->n_rides--;
-	s->booked[r->worker].requests--;
-	s->booked[r->worker].prefill_tokens -= r->tokens - r->predicted;
-	e = place_load(s, r->worker);
-	return e != KVR_OK || s->k == NULL ? e :
-	    kvr_abort(s->k, r->lease, s->now, 0);
+	return routers_refused(s, r);
 }
 
 static int
@@ -349,7 +278,9 @@ serve(struct simulation *s, struct kvr_prompt *p,
 	if (result == ENGINE_NO_MEMORY)
 		return KVR_ENOMEM;
 	make_ready(s, r->worker);
-	return listen(s, r->worker);
+	if (s->past != NULL)
+		e = past_submit(s->past[r->worker], q, s->now);
+	return e == KVR_OK ? listen(s, r->worker) : e;
 }
 
 int
@@ -409,4 +340,3 @@ simulate_first_tokens(struct simulation *s)
 	qsort(s->first_tokens, n, sizeof(*s->first_tokens), ascending);
 	return s->first_tokens;
 }
-

@@ -4,13 +4,20 @@
  *
  * Requests are given one by one in the order of their arrival; before each,
  * everything that the engines do until then happens. What the policy may know
- * is what a router knows: its own decisions, and that a first token came, that
- * the answer grew, that it ended. Only the oracle sees into the engines.
+ * is what a router knows: its own decisions, that a first token came, that the
+ * answer grew, that it ended and what the engine then said of its cache. Only
+ * the oracle sees into the engines.
+ *
+ *   requests --> routers --> engines     one router, or several that each get
+ *                  ^  decisions   |      a share of the requests
+ *                  `---- events --'
  *
  * Several simulations can be fed the same prompts side by side.
  */
 #ifndef KVROUTE_SIMULATE_H
 #define KVROUTE_SIMULATE_H
+
+#include "engine_model.h"
 
 #include <kvroute.h>
 
@@ -24,27 +31,51 @@ enum simulate_policy {
 	SIMULATE_ROUND_ROBIN,  /* worker after worker */
 	SIMULATE_RANDOM,
 	SIMULATE_LEAST_LOADED, /* fewest requests, then least to prefill */
+	/* from here on the library's */
 	SIMULATE_DYNAMO,       /* KVR_COST_DYNAMO */
 	SIMULATE_TWO_TIER,     /* KVR_COST_TWO_TIER */
+	SIMULATE_BALANCED,     /* KVR_COST_BALANCED */
 	SIMULATE_POLICIES
 };
 extern const char *const simulate_policy_names[SIMULATE_POLICIES];
 
-/* What the last two know of prefixes. */
+/* What the library's know of prefixes: its own index, but for the last. */
 enum simulate_index {
-	SIMULATE_TTL,   /* the library's index, with the region's TTL */
-	SIMULATE_ORACLE /* what the engines hold, without delay */
+	SIMULATE_TTL,      /* with the region's TTL */
+	SIMULATE_CAPACITY, /* told the engines' capacities */
+	SIMULATE_FEEDBACK, /* told nothing: by TTL until reports come */
+	SIMULATE_ORACLE,   /* what the engines hold, or held a while ago */
+	SIMULATE_INDEXES
 };
+extern const char *const simulate_index_names[SIMULATE_INDEXES];
 
+enum { SIMULATE_KINDS = 16 }; /* of engines in a mixed fleet, at most */
+
+/* simulate_defaults writes the defaults. Worker w is of kind w % kinds. */
 struct simulate_options {
 	enum simulate_policy policy;
 	enum simulate_index index;
 	uint32_t workers;
 	uint64_t capacity_tokens; /* of each; 0: endless */
-	uint64_t seed;            /* of random, and of ties by load */
-	int64_t sample_ns;        /* between samples; 0: none */
+	uint32_t n_capacities;    /* above 0: these instead */
+	uint64_t capacities[SIMULATE_KINDS];
+	uint32_t n_speeds;        /* above 0: how fast engines are; else 1 */
+	double speeds[SIMULATE_KINDS];
+	uint32_t engine_block;    /* tokens of theirs; 0: ENGINE_BLOCK */
+	enum engine_eviction eviction;
+	bool told;                /* the index is told these two */
+	bool common_rate;         /* balanced: one prefill rate for all */
+	int64_t reset_ns;         /* each loses its cache so often; 0: never */
+	int64_t event_delay_ns;   /* the oracle sees the past */
+	uint32_t replicas;        /* routers that share the requests; 0: 1 */
+	bool exchange;            /* ... and tell each other at once */
+	uint64_t seed;            /* of whatever falls by lot */
+	int64_t sample_ns;        /* between samples, at least; 0: none */
 	bool check;               /* after each step: KVR_ECORRUPT */
 };
+void simulate_defaults(struct simulate_options *o);
+uint64_t simulate_capacity(const struct simulate_options *o, uint32_t worker);
+double simulate_speed(const struct simulate_options *o, uint32_t worker);
 
 struct simulate_totals {
 	uint64_t requests;
@@ -53,10 +84,12 @@ struct simulate_totals {
 	uint64_t tokens;           /* of the prompts that were served */
 	uint64_t hit_tokens;       /* of them, really */
 	uint64_t predicted_tokens; /* of them, as the decisions said */
-	uint64_t error_tokens;     /* sum of |predicted - hit| */
+	uint64_t over_tokens;      /* predicted and not hit, ... */
+	uint64_t under_tokens;     /* ... hit and not predicted, by request */
 	uint64_t finished;
 	uint64_t waited;           /* for memory, after they arrived */
 	uint64_t steps;            /* of all engines */
+	uint64_t resets;           /* of all engines */
 	uint64_t token_ns;         /* from the first token to the last, ... */
 	uint64_t later_tokens;     /* ... and the tokens made in that time */
 	int64_t end;               /* when the last one finished */
@@ -78,11 +111,15 @@ int simulate_check(const struct simulation *s);
 
 const struct simulate_options *simulate_options(const struct simulation *s);
 const struct simulate_totals *simulate_totals(const struct simulation *s);
+/* Sums over the regions of all routers; all 0 if the policy needs none. */
+int simulate_index_stats(const struct simulation *s, struct kvr_stats *sum);
 /*
  * Times to the first token in nanoseconds, ascending, of the totals' finished
  * requests; valid until the next call. NULL: no memory, or there are none.
  */
 const int64_t *simulate_first_tokens(struct simulation *s);
+
+enum { SIMULATE_SAMPLES_MAX = 4096 }; /* then the interval doubles */
 
 /* A moment of the simulation. */
 struct simulate_sample {

@@ -3,7 +3,7 @@
  * simulate_check.c - is anything lost?
  *
  * A request is known in four places: its ride, the engine that has it, what
- * the router booked, and the library's lease. Each is counted apart, and all
+ * its router booked, and the library's lease. Each is counted apart, and all
  * must say the same. Costs as much as there were requests, so it is for tests.
  */
 #include "simulate_in.h"
@@ -16,8 +16,9 @@ struct expected {
 	uint64_t output_blocks;
 };
 
+/* Of all requests, or of those that a router knows. */
 static struct expected
-expect(const struct simulation *s, uint32_t worker)
+expect(const struct simulation *s, uint32_t worker, const uint32_t *router)
 {
 	struct expected x = { 0, 0, 0, 0 };
 	size_t i;
@@ -25,7 +26,8 @@ expect(const struct simulation *s, uint32_t worker)
 	for (i = 0; i < s->n_rides; i++) {
 		const struct ride *r = &s->rides[i];
 
-		if (r->worker != worker || r->finished)
+		if (r->worker != worker || r->finished ||
+		    (router != NULL && !router_knows(s, *router, r)))
 			continue;
 		x.waiting += !r->admitted;
 		x.running += r->admitted;
@@ -36,51 +38,79 @@ expect(const struct simulation *s, uint32_t worker)
 	return x;
 }
 
-/* Where index blocks are the engine's, both know the same ones in use. */
-static int
-check_load(const struct simulation *s, uint32_t worker,
-    const struct expected *x, const struct engine_state *state)
+/*
+ * Where index blocks are the engine's and a router knows of everything, both
+ * know the same ones in use.
+ */
+static bool
+same_in_use(const struct simulation *s, const struct expected *x,
+    const struct kvr_worker_stats *w, const struct engine_state *state)
 {
+	if (s->block_size != ENGINE_BLOCK ||
+	    s->options.engine_block != ENGINE_BLOCK || x->waiting > 0 ||
+	    (s->options.replicas > 1 && !s->options.exchange))
+		return true;
+	return w->active_blocks == state->pinned;
+}
+
+static int
+check_router(const struct simulation *s, uint32_t number, uint32_t worker,
+    const struct engine_state *state)
+{
+	const struct router *router = &s->routers[number];
+	struct expected x = expect(s, worker, &number);
 	struct kvr_worker_stats w = { .size = sizeof(w) };
 	int e;
 
-	if (s->k == NULL)
+	if (router->booked[worker].requests != x.waiting + x.running ||
+	    router->booked[worker].prefill_tokens != x.prefill_tokens)
+		return KVR_ECORRUPT;
+	if (router->k == NULL)
 		return KVR_OK;
-	e = kvr_worker_stats(s->k, fleet_id(s->fleet, worker), &w);
+	e = kvr_worker_stats(router->k, fleet_id(router->fleet, worker), &w);
 	if (e != KVR_OK)
 		return e;
-	if (w.requests != x->waiting + x->running ||
-	    w.prefill_tokens != x->prefill_tokens ||
-	    w.output_blocks != x->output_blocks ||
-	    (s->block_size == ENGINE_BLOCK && x->waiting == 0 &&
-	    w.active_blocks != state->pinned))
+	if (w.requests != x.waiting + x.running ||
+	    w.prefill_tokens != x.prefill_tokens ||
+	    w.output_blocks != x.output_blocks ||
+	    !same_in_use(s, &x, &w, state))
 		return KVR_ECORRUPT;
 	return KVR_OK;
+}
+
+static int
+check_worker(const struct simulation *s, uint32_t worker, uint64_t *open)
+{
+	struct expected x = expect(s, worker, NULL);
+	struct engine_state state;
+	uint32_t i;
+	int e = KVR_OK;
+
+	engine_state(s->engines[worker], &state);
+	if (!engine_check(s->engines[worker]) ||
+	    state.waiting != x.waiting || state.running != x.running)
+		return KVR_ECORRUPT;
+	*open += x.waiting + x.running;
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
+		e = check_router(s, i, worker, &state);
+	return e;
 }
 
 int
 simulate_check(const struct simulation *s)
 {
-	struct engine_state state;
-	struct expected x;
 	uint64_t open = 0;
-	uint32_t w;
+	uint32_t i;
 	int e = KVR_OK;
 
-	for (w = 0; e == KVR_OK && w < s->options.workers; w++) {
-		x = expect(s, w);
-		engine_state(s->engines[w], &state);
-		if (!engine_check(s->engines[w]) ||
-		    state.waiting != x.waiting || state.running != x.running ||
-		    s->booked[w].requests != x.waiting + x.running ||
-		    s->booked[w].prefill_tokens != x.prefill_tokens)
-			return KVR_ECORRUPT;
-		open += x.waiting + x.running;
-		e = check_load(s, w, &x, &state);
-	}
+	for (i = 0; e == KVR_OK && i < s->options.workers; i++)
+		e = check_worker(s, i, &open);
 	if (e == KVR_OK && (open + s->totals.finished != s->n_rides ||
 	    s->n_rides + s->totals.refused + s->totals.empty !=
 	    s->totals.requests))
 		return KVR_ECORRUPT;
-	return e == KVR_OK && s->k != NULL ? kvr_check(s->k) : e;
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
+		if (s->routers[i].k != NULL)
+			e = kvr_check(s->routers[i].k);
+	return e;
 }

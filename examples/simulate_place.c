@@ -2,15 +2,17 @@
 /*
  * simulate_place.c - who gets a request: see simulate.h.
  *
- *   round-robin, random     nothing is known
- *   least-loaded            what this router booked: requests, prefill
- *   dynamo, two-tier :ttl   the library, with an index of what was sent where
- *   dynamo, two-tier :oracle the library's cost, with what the engines hold
+ *   round-robin, random  nothing is known
+ *   least-loaded         what its router booked: requests, prefill
+ *   the library's :ttl :capacity :feedback
+ *                        its index of what was sent where
+ *   the library's :oracle
+ *                        its cost, with what the engines hold
  *
  * The oracle's region has a TTL of 0. It remembers what is running and nothing
  * else, so its matches are the blocks in use by running requests, which the
- * cost counts. How much of a prompt is cached is asked of the engines, and the
- * prefill that waits follows from that: the leases book none, set_load does.
+ * costs count. How much of a prompt is cached is asked of the engines, or of
+ * their past, and told to the lease, so the library books prefill by it.
  */
 #include "simulate_in.h"
 
@@ -21,34 +23,20 @@ const char *const simulate_policy_names[SIMULATE_POLICIES] = {
 	[SIMULATE_RANDOM] = "random",
 	[SIMULATE_LEAST_LOADED] = "least-loaded",
 	[SIMULATE_DYNAMO] = "dynamo",
-	[SIMULATE_TWO_TIER] = "two-tier"
+	[SIMULATE_TWO_TIER] = "two-tier",
+	[SIMULATE_BALANCED] = "balanced"
 };
-
-static bool
-is_oracle(const struct simulation *s)
-{
-	return s->k != NULL && s->options.index == SIMULATE_ORACLE;
-}
-
-/* The oracle's bookings of prefill are its own. */
-int
-place_load(struct simulation *s, uint32_t worker)
-{
-	struct kvr_load load;
-
-	if (!is_oracle(s))
-		return KVR_OK;
-	memset(&load, 0, sizeof(load));
-	load.size = sizeof(load);
-	load.prefill_tokens = s->booked[worker].prefill_tokens;
-	return kvr_worker_set_load(s->k, fleet_id(s->fleet, worker), &load);
-}
+const char *const simulate_index_names[SIMULATE_INDEXES] = {
+	[SIMULATE_TTL] = "ttl",
+	[SIMULATE_CAPACITY] = "capacity",
+	[SIMULATE_FEEDBACK] = "feedback",
+	[SIMULATE_ORACLE] = "oracle"
+};
 
 /* Fewer requests, then less to prefill, then by lot. */
 static uint32_t
-least_loaded(struct simulation *s)
+least_loaded(struct simulation *s, const struct booked *b)
 {
-	const struct booked *b = s->booked;
 	uint32_t best = 0, ties = 1, i;
 
 	for (i = 1; i < s->options.workers; i++) {
@@ -59,38 +47,30 @@ least_loaded(struct simulation *s)
 		if (b[i].requests < b[best].requests ||
 		    b[i].prefill_tokens < b[best].prefill_tokens)
 			ties = 0;
-		if (rng_between(&s->rng, 0, ties++) == 0)
+		if (rng_between(&s->lots, 0, ties++) == 0)
 			best = i;
 	}
 	return best;
 }
 
-static int
-place_plain(struct simulation *s, struct ride *r)
+static uint32_t
+place_plain(struct simulation *s, const struct router *router)
 {
 	uint32_t n = s->options.workers;
 
 	if (s->options.policy == SIMULATE_ROUND_ROBIN)
-		r->worker = s->turn++ % n;
-	else if (s->options.policy == SIMULATE_RANDOM)
-		r->worker = (uint32_t)rng_between(&s->rng, 0, n - 1);
-	else
-		r->worker = least_loaded(s);
-	return KVR_OK;
+		return router->turn % n;
+	if (s->options.policy == SIMULATE_RANDOM)
+		return (uint32_t)rng_between(&s->lots, 0, n - 1);
+	return least_loaded(s, router->booked);
 }
 
-static int
-place_by_index(struct simulation *s, struct kvr_prompt *p, struct ride *r)
+/* NULL: no memory. */
+static const struct engine *
+engine_seen(const struct simulation *s, uint32_t worker)
 {
-	struct kvr_decision d = { .size = sizeof(d) };
-	int e = kvr_reserve(s->k, p, NULL, s->now, &d);
-
-	if (e != KVR_OK)
-		return e;
-	r->worker = fleet_number(s->fleet, d.worker);
-	r->lease = d.lease;
-	r->predicted = d.overlap_tokens;
-	return KVR_OK;
+	return s->past == NULL ? s->engines[worker] :
+	    past_at(s->past[worker], s->now - s->options.event_delay_ns);
 }
 
 /*
@@ -98,72 +78,72 @@ place_by_index(struct simulation *s, struct kvr_prompt *p, struct ride *r)
  * match finds nothing else.
  */
 static int
-see(struct simulation *s, struct kvr_prompt *p,
+see(struct simulation *s, const struct router *router, struct kvr_prompt *p,
     const struct engine_request *q)
 {
+	const struct engine *engine;
 	struct kvr_overlap *o;
 	size_t n, i;
 	uint32_t w;
-	int e = kvr_match(s->k, p, s->now, s->used, sizeof(*s->used),
+	int e = kvr_match(router->k, p, s->now, s->used, sizeof(*s->used),
 	    s->options.workers, &n);
 
-	if (e != KVR_OK)
-		return e;
-	for (w = 0; w < s->options.workers; w++) {
+	for (w = 0; e == KVR_OK && w < s->options.workers; w++) {
+		engine = engine_seen(s, w);
+		if (engine == NULL)
+			return KVR_ENOMEM;
 		o = &s->seen[w];
 		memset(o, 0, sizeof(*o));
-		o->worker = fleet_id(s->fleet, w);
-		o->tokens = (uint32_t)engine_cached(s->engines[w], q);
-		o->blocks = o->tokens / s->block_size;
+		o->worker = fleet_id(router->fleet, w);
+		o->blocks = (uint32_t)(engine_cached(engine, q) /
+		    s->block_size);
+		o->tokens = o->blocks * s->block_size;
 	}
-	for (i = 0; i < n; i++) {
-		w = fleet_number(s->fleet, s->used[i].worker);
+	for (i = 0; e == KVR_OK && i < n; i++) {
+		w = fleet_number(router->fleet, s->used[i].worker);
 		s->seen[w].active_blocks = s->used[i].active_blocks;
 	}
-	return KVR_OK;
+	return e;
 }
 
 static int
-place_by_oracle(struct simulation *s, struct kvr_prompt *p,
-    const struct engine_request *q, struct ride *r)
+place_by_oracle(struct simulation *s, const struct router *router,
+    struct kvr_prompt *p, const struct engine_request *q,
+    struct kvr_decision *d)
 {
-	struct kvr_decision d = { .size = sizeof(d) }, booked = d;
+	struct kvr_decision chosen = { .size = sizeof(chosen) };
 	struct kvr_request request;
-	int e = see(s, p, q);
+	int e = see(s, router, p, q);
 
 	if (e == KVR_OK)
-		e = kvr_choose(s->k, p, NULL, s->seen, sizeof(*s->seen),
-		    s->options.workers, s->now, &d);
+		e = kvr_choose(router->k, p, NULL, s->seen, sizeof(*s->seen),
+		    s->options.workers, s->now, &chosen);
 	if (e != KVR_OK)
 		return e;
 	kvr_request_init(&request, sizeof(request));
-	request.flags = KVR_IGNORE_PREFILL;
-	e = kvr_reserve_on(s->k, p, &request, d.worker, s->now, &booked);
-	if (e != KVR_OK)
-		return e;
-	r->worker = fleet_number(s->fleet, d.worker);
-	r->lease = booked.lease;
-	r->predicted = d.overlap_tokens;
-	return KVR_OK;
+	request.overlap_blocks = chosen.overlap_blocks;
+	return kvr_reserve_on(router->k, p, &request, chosen.worker, s->now,
+	    d);
 }
 
 int
 place_request(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, struct ride *r)
 {
+	const struct router *router = &s->routers[r->router];
+	struct kvr_decision d = { .size = sizeof(d) };
 	int e;
 
-	if (s->k == NULL)
-		e = place_plain(s, r);
-	else if (is_oracle(s))
-		e = place_by_oracle(s, p, q, r);
-	else
-		e = place_by_index(s, p, r);
+	if (router->k == NULL) {
+		r->worker = place_plain(s, router);
+		return routers_book(s, p, r, &d);
+	}
+	e = s->options.index == SIMULATE_ORACLE ?
+	    place_by_oracle(s, router, p, q, &d) :
+	    kvr_reserve(router->k, p, NULL, s->now, &d);
 	if (e != KVR_OK)
 		return e;
-	s->booked[r->worker].requests++;
-	s->booked[r->worker].prefill_tokens += r->tokens - r->predicted;
-	e = place_load(s, r->worker);
-	return e != KVR_OK || s->k == NULL ? e :
-	    kvr_commit(s->k, r->lease, s->now, 0);
+	r->worker = fleet_number(router->fleet, d.worker);
+	r->predicted = d.overlap_tokens;
+	return routers_book(s, p, r, &d);
 }

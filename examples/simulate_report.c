@@ -14,9 +14,11 @@
 
 /* In the order in which they are printed. */
 enum figure {
-	WORKERS, CAPACITY, SEED, REQUESTS, REFUSED, EMPTY, WAITED,
-	PROMPT_TOKENS, HIT_RATIO, PREDICTED_RATIO, ERROR_BLOCKS, MEAN, P50, P90,
-	P99, TOKEN_MS, MAKESPAN, STEPS, FIGURES
+	WORKERS, CAPACITY, BLOCK, REPLICAS, SEED, REQUESTS, REFUSED, EMPTY,
+	WAITED, PROMPT_TOKENS, HIT_RATIO, PREDICTED_RATIO, ERROR_BLOCKS,
+	OVER_BLOCKS, UNDER_BLOCKS, MEAN, P50, P90, P99, TOKEN_MS, MAKESPAN,
+	STEPS, RESETS, REPORTS, SILENT, PURGES, EXPIRED, OUTGROWN, EVICTED,
+	TRUNCATED, FIGURES
 };
 static const struct {
 	const char *name;
@@ -24,6 +26,8 @@ static const struct {
 } figures[FIGURES] = {
 	[WORKERS] = { "workers", 0 },
 	[CAPACITY] = { "capacity_tokens", 0 },
+	[BLOCK] = { "engine_block", 0 },
+	[REPLICAS] = { "replicas", 0 },
 	[SEED] = { "seed", 0 },
 	[REQUESTS] = { "requests", 0 },
 	[REFUSED] = { "refused", 0 },
@@ -33,13 +37,23 @@ static const struct {
 	[HIT_RATIO] = { "hit_ratio", 5 },
 	[PREDICTED_RATIO] = { "predicted_ratio", 5 },
 	[ERROR_BLOCKS] = { "error_blocks", 4 },
+	[OVER_BLOCKS] = { "over_blocks", 4 },
+	[UNDER_BLOCKS] = { "under_blocks", 4 },
 	[MEAN] = { "ttft_mean", 4 },
 	[P50] = { "ttft_p50", 4 },
 	[P90] = { "ttft_p90", 4 },
 	[P99] = { "ttft_p99", 4 },
 	[TOKEN_MS] = { "token_ms", 3 },
 	[MAKESPAN] = { "makespan", 3 },
-	[STEPS] = { "steps", 0 }
+	[STEPS] = { "steps", 0 },
+	[RESETS] = { "resets", 0 },
+	[REPORTS] = { "reports", 0 },
+	[SILENT] = { "silent", 0 },
+	[PURGES] = { "purges", 0 },
+	[EXPIRED] = { "expired", 0 },
+	[OUTGROWN] = { "outgrown", 0 },
+	[EVICTED] = { "evicted", 0 },
+	[TRUNCATED] = { "truncated", 0 }
 };
 
 static double
@@ -76,14 +90,42 @@ work_out_first_tokens(struct simulation *s, double *f)
 	return KVR_OK;
 }
 
+/* What the library counted, in all regions. */
 static int
-work_out(struct simulation *s, double *f)
+work_out_index(const struct simulation *s, double *f)
+{
+	struct kvr_stats t;
+	int e = simulate_index_stats(s, &t);
+
+	if (e != KVR_OK)
+		return e;
+	f[REPORTS] = (double)t.reports;
+	f[SILENT] = (double)t.silent;
+	f[PURGES] = (double)t.purges;
+	f[EXPIRED] = (double)t.expired;
+	f[OUTGROWN] = (double)t.outgrown;
+	f[EVICTED] = (double)t.evicted;
+	f[TRUNCATED] = (double)t.truncated;
+	return KVR_OK;
+}
+
+static double
+mean_blocks(uint64_t tokens, uint64_t requests)
+{
+	return ratio((double)tokens / ENGINE_BLOCK, (double)requests);
+}
+
+static int
+work_out(struct simulation *s, double f[FIGURES])
 {
 	const struct simulate_options *o = simulate_options(s);
 	const struct simulate_totals *t = simulate_totals(s);
+	int e;
 
-	f[WORKERS] = o->workers;
+	f[WORKERS] = (double)o->workers;
 	f[CAPACITY] = (double)o->capacity_tokens;
+	f[BLOCK] = (double)o->engine_block;
+	f[REPLICAS] = (double)o->replicas;
 	f[SEED] = (double)o->seed;
 	f[REQUESTS] = (double)t->requests;
 	f[REFUSED] = (double)t->refused;
@@ -93,13 +135,17 @@ work_out(struct simulation *s, double *f)
 	f[HIT_RATIO] = ratio((double)t->hit_tokens, (double)t->tokens);
 	f[PREDICTED_RATIO] = ratio((double)t->predicted_tokens,
 	    (double)t->tokens);
-	f[ERROR_BLOCKS] = ratio((double)t->error_tokens / ENGINE_BLOCK,
-	    (double)t->finished);
+	f[ERROR_BLOCKS] = mean_blocks(t->over_tokens + t->under_tokens,
+	    t->finished);
+	f[OVER_BLOCKS] = mean_blocks(t->over_tokens, t->finished);
+	f[UNDER_BLOCKS] = mean_blocks(t->under_tokens, t->finished);
 	f[TOKEN_MS] = ratio((double)t->token_ns, (double)t->later_tokens) /
 	    1e6;
 	f[MAKESPAN] = (double)t->end / 1e9;
 	f[STEPS] = (double)t->steps;
-	return work_out_first_tokens(s, f);
+	f[RESETS] = (double)t->resets;
+	e = work_out_index(s, f);
+	return e == KVR_OK ? work_out_first_tokens(s, f) : e;
 }
 
 int
@@ -121,6 +167,51 @@ simulate_kv(FILE *out, const struct simulate_row *rows, size_t n)
 	return KVR_OK;
 }
 
+/* "500000, 1000000" */
+static void
+print_capacities(FILE *out, const struct simulate_options *o)
+{
+	uint32_t n = o->n_capacities == 0 ? 1 : o->n_capacities, i;
+
+	for (i = 0; i < n; i++) {
+		fputs(i > 0 ? ", " : "", out);
+		if (simulate_capacity(o, i) == 0)
+			fputs("endless", out);
+		else
+			fprintf(out, "%" PRIu64, simulate_capacity(o, i));
+	}
+}
+
+/* What is not as it usually is. */
+static void
+print_unusual(FILE *out, const struct simulate_options *o)
+{
+	static const char *const evictions[] = {
+		[ENGINE_EVICT_RANDOM] = "evicted at random",
+		[ENGINE_EVICT_LEAF] = "evicted from the leaves"
+	};
+	uint32_t i;
+
+	if (o->eviction != ENGINE_EVICT_RELEASED)
+		fprintf(out, "%s%s\n", evictions[o->eviction], o->told ?
+		    ", which the routers know" : "");
+	for (i = 0; i < o->n_speeds; i++)
+		fprintf(out, "%s%g%s", i == 0 ? "engines of speed " : ", ",
+		    o->speeds[i], i + 1 == o->n_speeds ? "\n" : "");
+	if (o->reset_ns > 0)
+		fprintf(out, "each engine loses its cache every %g s\n",
+		    (double)o->reset_ns / 1e9);
+	if (o->event_delay_ns > 0)
+		fprintf(out, "the oracle sees what was %g s ago\n",
+		    (double)o->event_delay_ns / 1e9);
+	if (o->common_rate)
+		fputs("balanced takes one prefill rate for all engines\n",
+		    out);
+	if (o->replicas > 1)
+		fprintf(out, "%" PRIu32 " routers that tell each other %s\n",
+		    o->replicas, o->exchange ? "everything" : "nothing");
+}
+
 static void
 print_heading(FILE *out, const struct simulate_about *about,
     const struct simulate_options *o)
@@ -129,25 +220,25 @@ print_heading(FILE *out, const struct simulate_about *about,
 	    about->requests, (double)about->span_ns / 1e9);
 	if (about->speed < 1 || about->speed > 1)
 		fprintf(out, ", %g times as fast as recorded", about->speed);
-	fprintf(out, "\n%" PRIu32 " engine%s, ", o->workers,
+	fprintf(out, "\n%" PRIu32 " engine%s, caches of ", o->workers,
 	    o->workers == 1 ? "" : "s");
-	if (o->capacity_tokens == 0)
-		fprintf(out, "endless caches");
-	else
-		fprintf(out, "caches of %" PRIu64 " tokens",
-		    o->capacity_tokens);
-	fprintf(out, ", blocks of %d tokens\n\n%-20s %7s %7s %7s %7s %7s %9s "
-	    "%9s\n%-20s %7s %31s %9s %9s\n", ENGINE_BLOCK, "policy", "hits",
-	    "mean", "p50", "p90", "p99", "per token", "makespan", "", "%",
-	    "s to the first token", "ms", "s");
+	print_capacities(out, o);
+	fprintf(out, " tokens in blocks of %" PRIu32 "\n", o->engine_block);
+	print_unusual(out, o);
+	fprintf(out, "\n%-18s %5s %6s %6s %6s %6s %6s %6s %6s %6s\n", "policy",
+	    "hits", "mean", "p50", "p90", "p99", "each", "error", "over",
+	    "under");
+	fprintf(out, "%-18s %5s %27s %6s %20s\n", "", "%",
+	    "s to the first token", "ms", "blocks a request");
 }
 
 static void
 print_row(FILE *out, const char *name, const double *f)
 {
-	fprintf(out, "%-20s %7.2f %7.3f %7.3f %7.3f %7.3f %9.2f %9.1f\n", name,
-	    f[HIT_RATIO] * 100, f[MEAN], f[P50], f[P90], f[P99], f[TOKEN_MS],
-	    f[MAKESPAN]);
+	fprintf(out, "%-18s %5.2f %6.3f %6.3f %6.3f %6.3f %6.2f %6.3f %6.3f "
+	    "%6.3f\n", name, f[HIT_RATIO] * 100, f[MEAN], f[P50], f[P90],
+	    f[P99], f[TOKEN_MS], f[ERROR_BLOCKS], f[OVER_BLOCKS],
+	    f[UNDER_BLOCKS]);
 }
 
 /* What makes the figures say less than they seem to. */
@@ -160,6 +251,8 @@ print_warnings(FILE *out, const char *name, const double *f)
 	if (f[EMPTY] > 0)
 		fprintf(out, "%s: %.0f requests without tokens were given to "
 		    "nobody\n", name, f[EMPTY]);
+	if (f[EVICTED] > 0 || f[TRUNCATED] > 0)
+		fprintf(out, "%s: the index was too small: --memory\n", name);
 }
 
 int

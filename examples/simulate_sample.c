@@ -4,11 +4,29 @@
  * requests, and its state at even intervals.
  *
  * Nothing changes between two events, so a sample of a moment in between is
- * taken when time is about to pass it.
+ * taken when time is about to pass it. Nobody knows how long a trace will be:
+ * when there are as many samples as a picture can show, every other one is
+ * dropped, and the interval is twice what it was.
  */
 #include "simulate_in.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* Every other one stays: those of twice the interval. */
+static void
+thin_out(struct simulation *s)
+{
+	size_t each = (size_t)2 * s->options.workers, i;
+
+	for (i = 1; i < s->n_samples / 2; i++) {
+		s->samples[i] = s->samples[2 * i];
+		memcpy(&s->loads[i * each], &s->loads[2 * i * each],
+		    each * sizeof(*s->loads));
+	}
+	s->n_samples /= 2;
+	s->sample_ns *= 2;
+}
 
 /* Room for one more, in both tables. */
 static int
@@ -34,28 +52,11 @@ grow(struct simulation *s)
 }
 
 static int
-sample_index(const struct simulation *s, struct simulate_sample *out)
-{
-	struct kvr_stats t = { .size = sizeof(t) };
-	int e;
-
-	if (s->k == NULL)
-		return KVR_OK;
-	e = kvr_stats(s->k, &t);
-	if (e != KVR_OK)
-		return e;
-	out->index_entries += t.entries;
-	out->index_blocks += t.held_blocks;
-	out->index_bytes += (t.cells - t.cells_free) *
-	    (t.region_bytes / t.cells);
-	return KVR_OK;
-}
-
-static int
 sample(struct simulation *s, int64_t at)
 {
 	struct simulate_sample *out;
 	struct engine_state state;
+	struct kvr_stats t;
 	uint32_t w, n = s->options.workers, *loads;
 	int e = grow(s);
 
@@ -70,7 +71,12 @@ sample(struct simulation *s, int64_t at)
 		loads[n + w] = (uint32_t)state.waiting;
 	}
 	s->n_samples++;
-	return sample_index(s, out);
+	e = simulate_index_stats(s, &t);
+	out->index_entries = t.entries;
+	out->index_blocks = t.held_blocks;
+	out->index_bytes = t.cells == 0 ? 0 : (t.cells - t.cells_free) *
+	    (t.region_bytes / t.cells);
+	return e;
 }
 
 int
@@ -81,8 +87,10 @@ sample_until(struct simulation *s, int64_t to)
 	if (s->options.sample_ns <= 0)
 		return KVR_OK;
 	while (e == KVR_OK && s->next_sample < to) {
+		if (s->n_samples == SIMULATE_SAMPLES_MAX)
+			thin_out(s);
 		e = sample(s, s->next_sample);
-		s->next_sample += s->options.sample_ns;
+		s->next_sample = (int64_t)s->n_samples * s->sample_ns;
 	}
 	return e;
 }

@@ -11,12 +11,13 @@
 
 #include "alloc.h"
 #include "engine_model.h"
+#include "rng.h"
 #include "sample.h"
 #include "simulate.h"
 #include "tokens.h"
 #include "trace.h"
 
-/* Every policy with every index. */
+/* Every policy with every index, oracles last. */
 static const struct {
 	enum simulate_policy policy;
 	enum simulate_index index;
@@ -26,17 +27,29 @@ static const struct {
 	{ SIMULATE_LEAST_LOADED, SIMULATE_TTL },
 	{ SIMULATE_DYNAMO, SIMULATE_TTL },
 	{ SIMULATE_TWO_TIER, SIMULATE_TTL },
+	{ SIMULATE_BALANCED, SIMULATE_TTL },
+	{ SIMULATE_DYNAMO, SIMULATE_CAPACITY },
+	{ SIMULATE_TWO_TIER, SIMULATE_CAPACITY },
+	{ SIMULATE_BALANCED, SIMULATE_CAPACITY },
+	{ SIMULATE_DYNAMO, SIMULATE_FEEDBACK },
+	{ SIMULATE_TWO_TIER, SIMULATE_FEEDBACK },
+	{ SIMULATE_BALANCED, SIMULATE_FEEDBACK },
 	{ SIMULATE_DYNAMO, SIMULATE_ORACLE },
-	{ SIMULATE_TWO_TIER, SIMULATE_ORACLE }
+	{ SIMULATE_TWO_TIER, SIMULATE_ORACLE },
+	{ SIMULATE_BALANCED, SIMULATE_ORACLE }
 };
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]), ORACLES = KINDS - 3 };
 
 static struct simulate_options
 options_of(int kind, uint32_t workers, uint64_t capacity)
 {
-	struct simulate_options o = { kinds[kind].policy, kinds[kind].index,
-	    workers, capacity, 1, 0, false };
+	struct simulate_options o;
 
+	simulate_defaults(&o);
+	o.policy = kinds[kind].policy;
+	o.index = kinds[kind].index;
+	o.workers = workers;
+	o.capacity_tokens = capacity;
 	return o;
 }
 
@@ -219,15 +232,66 @@ simulate_sample(struct setup *u, uint64_t requests, int64_t speed)
 	fclose(f);
 }
 
+/* What engines and routers may be like, beside how a policy thinks of them. */
+static void
+make_plain(struct simulate_options *o)
+{
+	(void)o;
+}
+
+static void
+make_mixed(struct simulate_options *o)
+{
+	o->n_capacities = 2;
+	o->capacities[0] = 40000;
+	o->capacities[1] = 90000;
+	o->n_speeds = 3;
+	o->speeds[0] = 1;
+	o->speeds[1] = 2;
+	o->speeds[2] = 4;
+}
+
+static void
+make_other(struct simulate_options *o)
+{
+	o->engine_block = 200;
+	o->eviction = ENGINE_EVICT_RANDOM;
+	o->reset_ns = INT64_C(5000000000);
+	o->event_delay_ns = INT64_C(1000000000);
+	o->told = true;
+}
+
+static void
+make_leaf(struct simulate_options *o)
+{
+	o->eviction = ENGINE_EVICT_LEAF;
+	o->told = true;
+	o->replicas = 2;
+}
+
+static void
+make_exchange(struct simulate_options *o)
+{
+	o->replicas = 3;
+	o->exchange = true;
+	o->reset_ns = INT64_C(5000000000);
+}
+
+static void (*const fleets[])(struct simulate_options *) = {
+	make_plain, make_mixed, make_other, make_leaf, make_exchange
+};
+enum { FLEETS = sizeof(fleets) / sizeof(fleets[0]) };
+
 /* Engines, requests, leases, loads: counted anew after every step. */
 START_TEST(conserved)
 {
-	static const uint32_t blocks[] = { 16, 512, 700 };
+	static const uint32_t blocks[] = { 512, 16, 700, 512, 512 };
 	struct simulate_options o = options_of(_i % KINDS, 3, 60000);
 	const struct simulate_totals *t;
 	struct setup u;
 
 	o.check = true;
+	fleets[_i / KINDS](&o);
 	begin(&u, &o, blocks[_i / KINDS]);
 	simulate_sample(&u, test_amount(60), 2);
 	t = simulate_totals(u.s);
@@ -235,19 +299,19 @@ START_TEST(conserved)
 	ck_assert_uint_eq(t->finished + t->refused + t->empty, t->requests);
 	ck_assert_uint_gt(t->finished, 0);
 	ck_assert_uint_le(t->hit_tokens, t->tokens);
+	ck_assert_uint_eq(t->predicted_tokens - t->over_tokens,
+	    t->hit_tokens - t->under_tokens);
 	end(&u);
 }
 END_TEST
 
 static struct simulate_totals
-totals_of_sample(int kind, uint64_t seed, int64_t *first)
+totals_of(const struct simulate_options *o, int64_t *first)
 {
-	struct simulate_options o = options_of(kind, 4, 100000);
 	struct simulate_totals t;
 	struct setup u;
 
-	o.seed = seed;
-	begin(&u, &o, 512);
+	begin(&u, o, 512);
 	simulate_sample(&u, 400, 1);
 	t = *simulate_totals(u.s);
 	*first = simulate_first_tokens(u.s)[t.finished / 2];
@@ -257,28 +321,251 @@ totals_of_sample(int kind, uint64_t seed, int64_t *first)
 
 START_TEST(same_seed_same_result)
 {
+	struct simulate_options o = options_of(_i % KINDS, 4, 100000);
+	struct simulate_totals a, b, c;
 	int64_t x, y, z;
-	struct simulate_totals a = totals_of_sample(_i, 3, &x);
-	struct simulate_totals b = totals_of_sample(_i, 3, &y);
-	struct simulate_totals c = totals_of_sample(_i, 4, &z);
 
+	fleets[_i / KINDS](&o);
+	o.seed = 3;
+	a = totals_of(&o, &x);
+	b = totals_of(&o, &y);
+	o.seed = 4;
+	c = totals_of(&o, &z);
 	ck_assert_mem_eq(&a, &b, sizeof(a));
 	ck_assert_int_eq(x, y);
-	if (kinds[_i].policy == SIMULATE_RANDOM)
+	if (o.policy == SIMULATE_RANDOM)
 		ck_assert_uint_ne(a.hit_tokens, c.hit_tokens);
-	if (kinds[_i].policy == SIMULATE_ROUND_ROBIN)
+	if (o.policy == SIMULATE_ROUND_ROBIN &&
+	    o.eviction != ENGINE_EVICT_RANDOM)
 		ck_assert_mem_eq(&a, &c, sizeof(a));
+}
+END_TEST
+
+/* --------------------------------------------- unlike the usual engine --- */
+
+/* Engines alike, however it is said. */
+START_TEST(lists_of_one_kind)
+{
+	struct simulate_options o = options_of(_i, 4, 100000);
+	struct simulate_totals a, b;
+	int64_t x, y;
+
+	a = totals_of(&o, &x);
+	o.n_capacities = 2;
+	o.capacities[0] = o.capacities[1] = 100000;
+	o.n_speeds = 3;
+	o.speeds[0] = o.speeds[1] = o.speeds[2] = 1;
+	b = totals_of(&o, &y);
+	ck_assert_mem_eq(&a, &b, sizeof(a));
+	ck_assert_int_eq(x, y);
+}
+END_TEST
+
+START_TEST(faster_engines)
+{
+	struct simulate_options o = options_of(_i, 4, 0);
+	int64_t x, y;
+
+	(void)totals_of(&o, &x);
+	o.n_speeds = 1;
+	o.speeds[0] = 4;
+	(void)totals_of(&o, &y);
+	ck_assert_int_lt(y, x);
+}
+END_TEST
+
+/* Each engine in its turn; nothing is hit that was there before. */
+START_TEST(resets)
+{
+	struct simulate_options o = options_of(_i, 4, 0);
+	struct simulate_totals a, b;
+	int64_t x;
+
+	a = totals_of(&o, &x);
+	o.reset_ns = INT64_C(10000000000);
+	b = totals_of(&o, &x);
+	ck_assert_uint_eq(a.resets, 0);
+	ck_assert_uint_gt(b.resets, 4 * 4);
+	ck_assert_uint_lt(b.hit_tokens, a.hit_tokens);
+}
+END_TEST
+
+/* What the engines hit are their blocks, whatever the index counts in. */
+START_TEST(other_blocks)
+{
+	static const uint32_t blocks[] = { 16, 32, 2176 };
+	struct simulate_options o = options_of(_i % KINDS, 2, 200000);
+	const struct simulate_ride *rides;
+	size_t n, i;
+	struct setup u;
+
+	o.engine_block = blocks[_i / KINDS];
+	begin(&u, &o, 512);
+	simulate_sample(&u, 200, 1);
+	rides = simulate_rides(u.s, &n);
+	ck_assert_uint_eq(n, 200);
+	for (i = 0; i < n; i++) {
+		ck_assert_uint_eq(rides[i].hit % o.engine_block, 0);
+		ck_assert_uint_lt(rides[i].hit, rides[i].tokens);
+	}
+	ck_assert_uint_gt(simulate_totals(u.s)->hit_tokens, 0);
+	end(&u);
+}
+END_TEST
+
+START_TEST(random_eviction)
+{
+	struct simulate_options o = options_of(_i, 4, 60000);
+	struct simulate_totals a, b;
+	int64_t x;
+
+	a = totals_of(&o, &x);
+	o.eviction = ENGINE_EVICT_RANDOM;
+	b = totals_of(&o, &x);
+	ck_assert_uint_ne(a.hit_tokens, b.hit_tokens);
+}
+END_TEST
+
+/* ------------------------------------------------------------- the past --- */
+
+/* Requests a second and a bit apart, so that no two share an instant. */
+static struct simulate_totals
+apart(const struct simulate_options *o)
+{
+	uint64_t ids[40], i, k;
+	struct simulate_totals t;
+	struct rng r = { 5 };
+	struct setup u;
+
+	begin(&u, o, 512);
+	for (i = 0; i < 300; i++) {
+		uint64_t chat = rng_between(&r, 1, 6);
+
+		for (k = 0; k < 40; k++)
+			ids[k] = chat * 1000 + k;
+		give_simple(&u, rng_between(&r, 1, 40 * 512),
+		    rng_between(&r, 1, 60), ids, (int64_t)i * 1000000007);
+	}
+	ck_assert_int_eq(simulate_drain(u.s), KVR_OK);
+	t = *simulate_totals(u.s);
+	end(&u);
+	return t;
+}
+
+/* The twin of an engine is the engine, a nanosecond ago. */
+START_TEST(just_past)
+{
+	struct simulate_options o = options_of(_i % 3 + ORACLES, 3, 30000);
+	struct simulate_totals a, b;
+
+	o.eviction = (enum engine_eviction)(_i / 3);
+	o.reset_ns = INT64_C(7700000000);
+	a = apart(&o);
+	o.event_delay_ns = 1;
+	b = apart(&o);
+	ck_assert_mem_eq(&a, &b, sizeof(a));
+	ck_assert_uint_gt(a.hit_tokens, 0);
+	ck_assert_uint_eq(a.over_tokens + a.under_tokens, 0);
+}
+END_TEST
+
+/* Later events, worse predictions; events that never come predict nothing. */
+START_TEST(long_past)
+{
+	struct simulate_options o = options_of(_i, 3, 30000);
+	struct simulate_totals t;
+
+	o.event_delay_ns = INT64_C(20000000000);
+	t = apart(&o);
+	ck_assert_uint_gt(t.over_tokens, 0);
+	ck_assert_uint_gt(t.under_tokens, 0);
+	o.event_delay_ns = INT64_C(1000000000000);
+	t = apart(&o);
+	ck_assert_uint_eq(t.predicted_tokens, 0);
+	ck_assert_uint_gt(t.hit_tokens, 0);
+}
+END_TEST
+
+/* ------------------------------------------------------------- replicas --- */
+
+/*
+ * Routers that tell each other everything decide as one: what one of them
+ * predicts and books, all book.
+ */
+START_TEST(exchange_makes_one)
+{
+	struct simulate_options o = options_of(_i, 4, 100000);
+	struct simulate_totals a, b;
+	int64_t x, y;
+
+	a = totals_of(&o, &x);
+	o.replicas = 3;
+	o.exchange = true;
+	b = totals_of(&o, &y);
+	ck_assert_mem_eq(&a, &b, sizeof(a));
+	ck_assert_int_eq(x, y);
+}
+END_TEST
+
+/* Alone each knows a third of what was sent, and hits less. */
+START_TEST(no_exchange)
+{
+	struct simulate_options o = options_of(_i, 4, 0);
+	struct simulate_totals a, b;
+	int64_t x;
+
+	a = totals_of(&o, &x);
+	o.replicas = 3;
+	b = totals_of(&o, &x);
+	ck_assert_uint_eq(a.finished, b.finished);
+	ck_assert_uint_lt(b.hit_tokens, a.hit_tokens);
+}
+END_TEST
+
+/* -------------------------------------------------------------- samples --- */
+
+START_TEST(samples)
+{
+	static const uint64_t ids[] = { 1, 2 };
+	struct simulate_options o = options_of(_i, 2, 4096);
+	const struct simulate_sample *at;
+	const struct simulate_ride *rides;
+	struct setup u;
+	size_t n;
+
+	o.sample_ns = 20000000;
+	begin(&u, &o, 512);
+	give_simple(&u, 700, 1, ids, 10000000);
+	ck_assert_int_eq(simulate_drain(u.s), KVR_OK);
+	/* 0, 20, 40, 60 ms; the request ran from 10 ms to 60.11 ms */
+	at = simulate_samples(u.s, &n);
+	ck_assert_uint_eq(n, 4);
+	ck_assert_int_eq(at[3].at, 60000000);
+	ck_assert_uint_eq(at[0].running[0] + at[0].running[1], 0);
+	ck_assert_uint_eq(at[1].running[0] + at[1].running[1], 1);
+	ck_assert_uint_eq(at[3].running[0] + at[3].running[1], 1);
+	ck_assert_uint_eq(at[3].waiting[0] + at[3].waiting[1], 0);
+	ck_assert_uint_eq(at[0].index_blocks, 0);
+	if (o.policy >= SIMULATE_DYNAMO)
+		ck_assert_uint_eq(at[1].index_blocks, 1);
+	rides = simulate_rides(u.s, &n);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_int_eq(rides[0].arrival, 10000000);
+	ck_assert_int_eq(rides[0].first, 60110000);
+	ck_assert_uint_eq(rides[0].tokens, 700);
+	end(&u);
 }
 END_TEST
 
 START_TEST(memory)
 {
-	struct simulate_options o = options_of(_i, 3, 60000);
+	struct simulate_options o = options_of(_i % KINDS, 3, 60000);
 	struct kvr_options region;
 	struct simulation *s = NULL;
 	unsigned long n;
 	int e = KVR_ENOMEM;
 
+	fleets[_i / KINDS](&o);
 	region_of(&region, 3, 512);
 	for (n = 1; e != KVR_OK && n < 100; n++) {
 		alloc_fail_at(n);
@@ -348,7 +635,7 @@ static const struct {
 } known[] = {
 	{ 0, 8.0, 2.17 },
 	{ 3, 14.1, 1.73 },
-	{ 5, 17.8, 1.68 }
+	{ ORACLES, 17.8, 1.68 }
 };
 
 START_TEST(known_points)
@@ -371,7 +658,7 @@ START_TEST(oracle_is_right)
 	    &p90);
 
 	ck_assert_uint_eq(t.waited, 0);
-	ck_assert_uint_eq(t.error_tokens, 0);
+	ck_assert_uint_eq(t.over_tokens + t.under_tokens, 0);
 	ck_assert_uint_eq(t.predicted_tokens, t.hit_tokens);
 	ck_assert_uint_gt(t.hit_tokens, 0);
 }
@@ -389,13 +676,23 @@ suite_simulate(void)
 	tcase_add_loop_test(c, one_request, 0, KINDS);
 	tcase_add_loop_test(c, instants, 0, KINDS);
 	tcase_add_loop_test(c, refused_and_empty, 0, KINDS);
-	tcase_add_loop_test(c, conserved, 0, 3 * KINDS);
-	tcase_add_loop_test(c, same_seed_same_result, 0, KINDS);
-	tcase_add_loop_test(c, memory, 0, KINDS);
+	tcase_add_loop_test(c, conserved, 0, FLEETS * KINDS);
+	tcase_add_loop_test(c, same_seed_same_result, 0, FLEETS * KINDS);
+	tcase_add_loop_test(c, memory, 0, FLEETS * KINDS);
+	tcase_add_loop_test(c, lists_of_one_kind, 0, KINDS);
+	tcase_add_loop_test(c, faster_engines, 0, KINDS);
+	tcase_add_loop_test(c, resets, 0, KINDS);
+	tcase_add_loop_test(c, other_blocks, 0, 3 * KINDS);
+	tcase_add_loop_test(c, random_eviction, 0, KINDS);
+	tcase_add_loop_test(c, just_past, 0, 3 * 3);
+	tcase_add_loop_test(c, long_past, ORACLES, KINDS);
+	tcase_add_loop_test(c, exchange_makes_one, 0, KINDS);
+	tcase_add_loop_test(c, no_exchange, 3, ORACLES);
+	tcase_add_loop_test(c, samples, 0, KINDS);
 	tcase_add_loop_test(c, endless, 0, KINDS);
 	tcase_add_loop_test(c, known_points, 0,
 	    (int)(sizeof(known) / sizeof(known[0])));
-	tcase_add_loop_test(c, oracle_is_right, 5, KINDS);
+	tcase_add_loop_test(c, oracle_is_right, ORACLES, KINDS);
 	suite_add_tcase(s, c);
 	return s;
 }

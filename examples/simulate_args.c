@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* simulate_args.c - see simulate_args.h. */
+#include "simulate_args.h"
+
+#include "args.h"
+#include "rng.h"
+#include "trace.h"
+
+#include <bsd/string.h>
+#include <err.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_MEMORY (UINT64_C(64) << 20)
+#define SAMPLE_NS INT64_C(1000000000)
+#define TTL_NS INT64_C(120000000000)
+/* No lease is ended by age: the engines end all, however late. */
+#define LEASE_LIMIT_NS (INT64_C(86400000000000) * 365)
+
+enum { REPLICAS_MAX = 64 };
+
+static const char usage_text[] =
+"usage: kvroute-replay --simulate [-q] [--policy NAME[:INDEX]]...\n"
+"           [--workers N] [--capacity TOKENS|endless[,...]]\n"
+"           [--speeds X[,...]] [--engine-block TOKENS] [--eviction KIND]\n"
+"           [--resets SEC] [--told] [--event-delay SEC] [--common-rate]\n"
+"           [--replicas N] [--exchange on|off]\n"
+"           [--block TOKENS] [--seed N] [--memory SIZE] [--speed X]\n"
+"           [--arrivals ticks|spread] [--format text|kv] [--report FILE]\n"
+"           [trace]\n";
+
+static const char help_text[] =
+"\nReplays a Mooncake-format trace (a file, or standard input) on modelled\n"
+"engines and reports what their caches hit and how long requests took.\n\n"
+"  --policy NAME      round-robin, random, least-loaded, dynamo, two-tier or\n"
+"                     balanced; again to compare (round-robin and dynamo);\n"
+"                     the last three with :ttl=SEC (120), :ttl=endless,\n"
+"                     :capacity, :feedback or :oracle\n"
+"  --workers N        how many engines there are (8)\n"
+"  --block TOKENS     tokens of an index block (512)\n"
+"  --seed N           of all that falls by lot, and of the secret (1)\n"
+"  --memory SIZE      of the index, for each policy (64M)\n"
+"  --speed X          X times as many requests in the same time (1)\n"
+"  --arrivals HOW     ticks, as recorded, or spread over them (ticks)\n"
+"  --format KIND      text or kv (name=value) (text)\n"
+"  --report FILE      writes a page with pictures for a browser, too\n"
+"  -q, --quiet        no progress bar\n"
+"\nThe engines; a list is repeated over them:\n"
+"  --capacity TOKENS  of the cache of each (1000000); endless; a list\n"
+"  --speeds X         how fast they are (1); a list\n"
+"  --engine-block TOKENS  of their blocks (512)\n"
+"  --eviction KIND    released, random or leaf (released)\n"
+"  --resets SEC       each loses its cache every SEC seconds\n"
+"\nThe routers:\n"
+"  --told             they are told --engine-block and --eviction\n"
+"  --event-delay SEC  the oracle sees the engines as they were\n"
+"  --common-rate      balanced: one prefill rate for all engines\n"
+"  --replicas N       so many share the requests (1)\n"
+"  --exchange on|off  they tell each other what they do, at once (off)\n";
+
+enum {
+	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
+	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_TOLD, O_DELAY, O_COMMON_RATE,
+	O_REPLICAS, O_EXCHANGE, O_BLOCK, O_SEED, O_MEMORY, O_SPEED, O_ARRIVALS,
+	O_FORMAT, O_REPORT, O_HELP, O_VERSION
+};
+
+static const struct option long_options[] = {
+	{ "simulate", no_argument, NULL, O_SIMULATE },
+	{ "policy", required_argument, NULL, O_POLICY },
+	{ "workers", required_argument, NULL, O_WORKERS },
+	{ "capacity", required_argument, NULL, O_CAPACITY },
+	{ "speeds", required_argument, NULL, O_SPEEDS },
+	{ "engine-block", required_argument, NULL, O_ENGINE_BLOCK },
+	{ "eviction", required_argument, NULL, O_EVICTION },
+	{ "resets", required_argument, NULL, O_RESETS },
+	{ "told", no_argument, NULL, O_TOLD },
+	{ "event-delay", required_argument, NULL, O_DELAY },
+	{ "common-rate", no_argument, NULL, O_COMMON_RATE },
+	{ "replicas", required_argument, NULL, O_REPLICAS },
+	{ "exchange", required_argument, NULL, O_EXCHANGE },
+	{ "block", required_argument, NULL, O_BLOCK },
+	{ "seed", required_argument, NULL, O_SEED },
+	{ "memory", required_argument, NULL, O_MEMORY },
+	{ "speed", required_argument, NULL, O_SPEED },
+	{ "arrivals", required_argument, NULL, O_ARRIVALS },
+	{ "format", required_argument, NULL, O_FORMAT },
+	{ "report", required_argument, NULL, O_REPORT },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, O_HELP },
+	{ "version", no_argument, NULL, O_VERSION },
+	{ NULL, 0, NULL, 0 }
+};
+
+static _Noreturn void
+usage(void)
+{
+	fputs(usage_text, stderr);
+	exit(ARGS_USAGE);
+}
+
+/* ------------------------------------------------------------- policies --- */
+
+/* What stands behind the colon. */
+static void
+set_index(struct wanted *w, const char *text)
+{
+	size_t i;
+
+	if (strncmp(text, "ttl=", 4) == 0) {
+		w->ttl_ns = args_ttl("policy ttl", text + 4);
+		return;
+	}
+	i = args_word("policy", text, simulate_index_names, SIMULATE_INDEXES);
+	w->index = (enum simulate_index)i;
+	if (i == SIMULATE_TTL)
+		errx(ARGS_USAGE, "--policy: ttl: how long? ttl=SEC");
+}
+
+static void
+add_policy(struct settings *s, const char *text)
+{
+	struct wanted *w = &s->wanted[s->n];
+	char name[NAME_BYTES], *colon;
+
+	if (s->n == POLICIES_MAX)
+		errx(ARGS_USAGE, "--policy: more than %d", POLICIES_MAX);
+	if (strlcpy(name, text, sizeof(name)) >= sizeof(name) - 8)
+		errx(ARGS_USAGE, "--policy %s: too long", text);
+	colon = strchr(name, ':');
+	if (colon != NULL)
+		*colon = '\0';
+	w->policy = (enum simulate_policy)args_word("policy", name,
+	    simulate_policy_names, SIMULATE_POLICIES);
+	w->index = SIMULATE_TTL;
+	w->ttl_ns = TTL_NS;
+	if (colon != NULL && w->policy < SIMULATE_DYNAMO)
+		errx(ARGS_USAGE, "--policy %s: %s needs no index", text, name);
+	if (colon != NULL)
+		set_index(w, colon + 1);
+	snprintf(w->name, sizeof(w->name), "%s%s", text, colon == NULL &&
+	    w->policy >= SIMULATE_DYNAMO ? ":ttl=120" : "");
+	s->n++;
+}
+
+/* --------------------------------------------------------------- values --- */
+
+/* The parts of a list, each handed on; how many there are. */
+static uint32_t
+each_of(const char *option, const char *text, struct simulate_options *o,
+    void (*take)(struct simulate_options *, uint32_t, const char *))
+{
+	char copy[512], *rest = copy, *part;
+	uint32_t n = 0;
+
+	if (strlcpy(copy, text, sizeof(copy)) >= sizeof(copy))
+		errx(ARGS_USAGE, "--%s: too long", option);
+	while ((part = strsep(&rest, ",")) != NULL) {
+		if (n == SIMULATE_KINDS)
+			errx(ARGS_USAGE, "--%s: more than %d", option,
+			    SIMULATE_KINDS);
+		take(o, n++, part);
+	}
+	return n;
+}
+
+static void
+take_capacity(struct simulate_options *o, uint32_t i, const char *text)
+{
+	o->capacities[i] = strcmp(text, "endless") == 0 ? 0 :
+	    args_number("capacity", text, 1, INT64_MAX);
+	o->capacity_tokens = o->capacities[0];
+}
+
+static void
+take_speed(struct simulate_options *o, uint32_t i, const char *text)
+{
+	o->speeds[i] = args_factor("speeds", text);
+}
+
+static int64_t
+seconds(const char *option, const char *text)
+{
+	int64_t ns = args_ttl(option, text);
+
+	if (ns == KVR_TTL_ENDLESS)
+		errx(ARGS_USAGE, "--%s %s: not seconds", option, text);
+	return ns;
+}
+
+/* ------------------------------------------------------------- options --- */
+
+/* A simulation is the same each time, its secret too. */
+static void
+set_secret(struct settings *s)
+{
+	struct rng r = { s->simulate.seed };
+
+	s->region.secret_kind = KVR_SECRET_GIVEN;
+	rng_fill(&r, s->region.secret, KVR_SECRET_BYTES);
+}
+
+static void
+set_defaults(struct settings *s)
+{
+	kvr_options_init(&s->region, sizeof(s->region));
+	s->region.region_bytes = DEFAULT_MEMORY;
+	s->region.block_size = TRACE_BLOCK;
+	s->region.lease_limit_ns = LEASE_LIMIT_NS;
+	simulate_defaults(&s->simulate);
+	s->speed = 1;
+}
+
+/* What the engines are like. false: it is another option. */
+static bool
+set_engines(struct simulate_options *o, int option, const char *text)
+{
+	static const char *const evictions[] = {
+		[ENGINE_EVICT_RELEASED] = "released",
+		[ENGINE_EVICT_RANDOM] = "random",
+		[ENGINE_EVICT_LEAF] = "leaf"
+	};
+
+	switch (option) {
+	case O_CAPACITY:
+		o->n_capacities = each_of("capacity", text, o, take_capacity);
+		return true;
+	case O_SPEEDS:
+		o->n_speeds = each_of("speeds", text, o, take_speed);
+		return true;
+	case O_ENGINE_BLOCK:
+		o->engine_block = (uint32_t)args_number("engine-block", text,
+		    1, INT32_MAX);
+		return true;
+	case O_EVICTION:
+		o->eviction = (enum engine_eviction)args_word("eviction", text,
+		    evictions, sizeof(evictions) / sizeof(evictions[0]));
+		return true;
+	case O_RESETS:
+		o->reset_ns = seconds("resets", text);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What the routers know, and how many there are. */
+static bool
+set_routers(struct simulate_options *o, int option, const char *text)
+{
+	static const char *const off_on[] = { "off", "on" };
+
+	switch (option) {
+	case O_TOLD:
+		o->told = true;
+		return true;
+	case O_DELAY:
+		o->event_delay_ns = seconds("event-delay", text);
+		return true;
+	case O_COMMON_RATE:
+		o->common_rate = true;
+		return true;
+	case O_REPLICAS:
+		o->replicas = (uint32_t)args_number("replicas", text, 1,
+		    REPLICAS_MAX);
+		return true;
+	case O_EXCHANGE:
+		o->exchange = args_word("exchange", text, off_on, 2) == 1;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What is read, and what is written. */
+static void
+set_files(struct settings *s, int option, const char *text)
+{
+	static const char *const arrivals[] = { "ticks", "spread" };
+	static const char *const formats[] = { "text", "kv" };
+
+	switch (option) {
+	case O_SPEED:
+		s->speed = args_factor("speed", text);
+		break;
+	case O_ARRIVALS:
+		s->spread = args_word("arrivals", text, arrivals, 2) == 1;
+		break;
+	case O_REPORT:
+		s->report = text;
+		s->simulate.sample_ns = SAMPLE_NS;
+		break;
+	case O_FORMAT:
+		s->kv = args_word("format", text, formats, 2) == 1;
+		break;
+	default:
+		usage();
+	}
+}
+
+static void
+set_option(struct settings *s, int option, const char *text)
+{
+	switch (option) {
+	case O_SIMULATE:
+		break;
+	case 'q':
+		s->quiet = true;
+		break;
+	case O_POLICY:
+		add_policy(s, text);
+		break;
+	case O_WORKERS:
+		s->simulate.workers = (uint32_t)args_number("workers", text, 1,
+		    KVR_WORKERS_MAX);
+		break;
+	case O_BLOCK:
+		s->region.block_size = (uint32_t)args_number("block", text, 1,
+		    INT32_MAX);
+		break;
+	case O_SEED:
+		s->simulate.seed = args_number("seed", text, 0, INT64_MAX);
+		break;
+	case O_MEMORY:
+		s->region.region_bytes = args_size("memory", text);
+		break;
+	case O_HELP:
+		printf("%s%s", usage_text, help_text);
+		exit(0);
+	case O_VERSION:
+		printf("kvroute-replay %s\n", kvr_version_string());
+		exit(0);
+	default:
+		if (!set_engines(&s->simulate, option, text) &&
+		    !set_routers(&s->simulate, option, text))
+			set_files(s, option, text);
+	}
+}
+
+void
+simulate_args(struct settings *s, int argc, char **argv)
+{
+	int option;
+
+	set_defaults(s);
+	while ((option = getopt_long(argc, argv, "q", long_options, NULL)) !=
+	    -1)
+		set_option(s, option, optarg);
+	if (argc - optind > 1)
+		usage();
+	if (optind < argc && strcmp(argv[optind], "-") != 0)
+		s->path = argv[optind];
+	if (s->n == 0) {
+		add_policy(s, "round-robin");
+		add_policy(s, "dynamo");
+	}
+	s->region.max_workers = s->simulate.workers;
+	set_secret(s);
+}

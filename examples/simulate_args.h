@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * simulate_args.h - what the command line of kvroute-replay --simulate asks
+ * for.
+ */
+#ifndef KVROUTE_SIMULATE_ARGS_H
+#define KVROUTE_SIMULATE_ARGS_H
+
+#include "simulate.h"
+
+#include <kvroute.h>
+
+enum { POLICIES_MAX = 64, NAME_BYTES = 48 };
+
+/* A policy as named on the command line. */
+struct wanted {
+	char name[NAME_BYTES];
+	enum simulate_policy policy;
+	enum simulate_index index;
+	int64_t ttl_ns;
+};
+
+struct settings {
+	struct kvr_options region;        /* but for the TTL */
+	struct simulate_options simulate; /* but for the policy */
+	struct wanted wanted[POLICIES_MAX];
+	size_t n;
+	double speed;
+	bool spread;
+	bool kv;
+	bool quiet;
+	const char *report; /* page to write; NULL: none */
+	const char *path; /* NULL: standard input */
+};
+
+/* Ends the program if they are wrong, or ask for help. */
+void simulate_args(struct settings *s, int argc, char **argv);
+
+#endif

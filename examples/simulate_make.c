@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* simulate_make.c - making a simulation, and ending it: see simulate.h. */
+#include "simulate_in.h"
+
+#include <stdlib.h>
+
+void
+simulate_defaults(struct simulate_options *o)
+{
+	*o = (struct simulate_options){ .policy = SIMULATE_DYNAMO,
+	    .index = SIMULATE_TTL, .workers = 8, .capacity_tokens = 1000000,
+	    .engine_block = ENGINE_BLOCK, .eviction = ENGINE_EVICT_RELEASED,
+	    .replicas = 1, .seed = 1 };
+}
+
+uint64_t
+simulate_capacity(const struct simulate_options *o, uint32_t worker)
+{
+	return o->n_capacities == 0 ? o->capacity_tokens :
+	    o->capacities[worker % o->n_capacities];
+}
+
+double
+simulate_speed(const struct simulate_options *o, uint32_t worker)
+{
+	return o->n_speeds == 0 ? 1 : o->speeds[worker % o->n_speeds];
+}
+
+struct engine *
+simulate_engine(const struct simulation *s, uint32_t worker)
+{
+	const struct simulate_options *o = &s->options;
+	uint64_t tokens = simulate_capacity(o, worker);
+	struct engine_idea idea = {
+	    .blocks = tokens == 0 ? ENGINE_ENDLESS : tokens / o->engine_block,
+	    .block_tokens = o->engine_block, .eviction = o->eviction,
+	    .speed = simulate_speed(o, worker),
+	    .seed = o->seed * UINT64_C(0x9E3779B97F4A7C15) + worker };
+
+	return engine_new(&idea);
+}
+
+static int
+make_engine(struct simulation *s, uint32_t worker)
+{
+	struct engine *twin;
+
+	s->next[worker] = INT64_MAX;
+	/* Not all at once: one after the other within the time. */
+	s->next_reset[worker] = s->options.reset_ns <= 0 ? INT64_MAX :
+	    (int64_t)((double)s->options.reset_ns * (worker + 1) /
+	    s->options.workers);
+	s->engines[worker] = simulate_engine(s, worker);
+	if (s->engines[worker] == NULL)
+		return KVR_ENOMEM;
+	if (s->past == NULL)
+		return KVR_OK;
+	twin = simulate_engine(s, worker);
+	s->past[worker] = twin == NULL ? NULL : past_new(twin);
+	if (s->past[worker] == NULL)
+		engine_free(twin);
+	return s->past[worker] == NULL ? KVR_ENOMEM : KVR_OK;
+}
+
+static int
+make_tables(struct simulation *s)
+{
+	uint32_t n = s->options.workers;
+
+	s->engines = calloc(n, sizeof(struct engine *));
+	s->next = calloc(n, sizeof(*s->next));
+	s->next_reset = calloc(n, sizeof(*s->next_reset));
+	s->ready = calloc(n, sizeof(*s->ready));
+	s->is_ready = calloc(n, sizeof(*s->is_ready));
+	s->seen = calloc(n, sizeof(*s->seen));
+	s->used = calloc(n, sizeof(*s->used));
+	if (s->engines == NULL || s->next == NULL || s->next_reset == NULL ||
+	    s->ready == NULL || s->is_ready == NULL || s->seen == NULL ||
+	    s->used == NULL)
+		return KVR_ENOMEM;
+	if (s->options.index != SIMULATE_ORACLE ||
+	    s->options.event_delay_ns <= 0)
+		return KVR_OK;
+	s->past = calloc(n, sizeof(struct past *));
+	return s->past == NULL ? KVR_ENOMEM : KVR_OK;
+}
+
+int
+simulate_new(const struct simulate_options *options,
+    const struct kvr_options *region, struct simulation **out)
+{
+	struct simulation *s = calloc(1, sizeof(*s));
+	uint32_t i;
+	int e;
+
+	if (s == NULL)
+		return KVR_ENOMEM;
+	s->options = *options;
+	if (options->engine_block == 0)
+		s->options.engine_block = ENGINE_BLOCK;
+	if (options->replicas == 0)
+		s->options.replicas = 1;
+	s->block_size = region->block_size;
+	s->lots.state = options->seed;
+	s->sample_ns = options->sample_ns;
+	s->reports.state = ~options->seed;
+	e = make_tables(s);
+	for (i = 0; e == KVR_OK && i < options->workers; i++)
+		e = make_engine(s, i);
+	if (e == KVR_OK)
+		e = routers_make(s, region);
+	if (e != KVR_OK) {
+		simulate_free(s);
+		return e;
+	}
+	*out = s;
+	return KVR_OK;
+}
+
+void
+simulate_free(struct simulation *s)
+{
+	uint32_t i;
+
+	if (s == NULL)
+		return;
+	routers_free(s);
+	for (i = 0; s->engines != NULL && i < s->options.workers; i++)
+		engine_free(s->engines[i]);
+	for (i = 0; s->past != NULL && i < s->options.workers; i++)
+		past_free(s->past[i]);
+	free(s->engines);
+	free(s->past);
+	free(s->next);
+	free(s->next_reset);
+	free(s->ready);
+	free(s->is_ready);
+	free(s->seen);
+	free(s->used);
+	free(s->rides);
+	free(s->leases);
+	free(s->first_tokens);
+	free(s->shown);
+	free(s->samples);
+	free(s->loads);
+	free(s);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * simulate_past.c - what an engine held a while ago.
+ *
+ * Events that tell what a cache holds arrive late. Rather than keep what was
+ * there, the past is lived again: a twin of the engine is given the same
+ * requests and resets, later. Engines do the same thing each time, so the twin
+ * at a time is the engine as it was then.
+ *
+ *   engine   ----a-----b--R-------c--->|  now
+ *   twin     ----a-----b--R-->|        .
+ *                             to       inputs after `to` wait
+ *
+ * At one instant a step ends first, then inputs take effect in their order,
+ * then a step begins: as in simulate.c.
+ */
+#include "simulate_in.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+struct input {
+	int64_t at;
+	bool reset; /* else a request */
+	struct engine_request request;
+	struct input *prev, *next;
+	uint64_t ids[];
+};
+
+struct past {
+	struct engine *twin;
+	struct input *inputs; /* the earliest first */
+	int64_t now;
+	int64_t end; /* of its step */
+};
+
+struct past *
+past_new(struct engine *twin)
+{
+	struct past *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->twin = twin;
+	p->end = INT64_MAX;
+	return p;
+}
+
+void
+past_free(struct past *p)
+{
+	struct input *i, *next;
+
+	if (p == NULL)
+		return;
+	DL_FOREACH_SAFE(p->inputs, i, next) {
+		DL_DELETE(p->inputs, i);
+		free(i);
+	}
+	engine_free(p->twin);
+	free(p);
+}
+
+static int
+add(struct past *p, const struct engine_request *q, int64_t now)
+{
+	size_t n = q == NULL ? 0 : (size_t)((q->tokens + ENGINE_BLOCK - 1) /
+	    ENGINE_BLOCK);
+	struct input *i = calloc(1, sizeof(*i) + n * sizeof(i->ids[0]));
+
+	if (i == NULL)
+		return KVR_ENOMEM;
+	i->at = now;
+	i->reset = q == NULL;
+	if (q != NULL) {
+		i->request = *q;
+		i->request.ids = i->ids;
+		memcpy(i->ids, q->ids, n * sizeof(i->ids[0]));
+	}
+	DL_APPEND(p->inputs, i);
+	return KVR_OK;
+}
+
+int
+past_submit(struct past *p, const struct engine_request *q, int64_t now)
+{
+	return add(p, q, now);
+}
+
+int
+past_reset(struct past *p, int64_t now)
+{
+	return add(p, NULL, now);
+}
+
+/* The engine took this input, so its twin does. */
+static bool
+take(struct past *p)
+{
+	struct input *i = p->inputs;
+	bool ok = true;
+
+	DL_DELETE(p->inputs, i);
+	if (i->reset)
+		engine_reset(p->twin);
+	else
+		ok = engine_submit(p->twin, &i->request) == ENGINE_OK;
+	free(i);
+	return ok;
+}
+
+/* Everything at the instant p->now but the beginning of a step. */
+static bool
+live(struct past *p)
+{
+	struct engine_event event;
+
+	if (p->end == p->now) {
+		p->end = INT64_MAX;
+		if (engine_end(p->twin) != ENGINE_OK)
+			return false;
+	}
+	while (p->inputs != NULL && p->inputs->at == p->now)
+		if (!take(p))
+			return false;
+	while (engine_next(p->twin, &event))
+		;
+	return true;
+}
+
+const struct engine *
+past_at(struct past *p, int64_t to)
+{
+	int64_t next;
+
+	for (;;) {
+		if (p->end == INT64_MAX)
+			p->end = engine_begin(p->twin, p->now);
+		next = p->inputs == NULL || p->end < p->inputs->at ? p->end :
+		    p->inputs->at;
+		if (next > to)
+			return p->twin;
+		p->now = next;
+		if (!live(p))
+			return NULL;
+	}
+}

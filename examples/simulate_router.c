@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * simulate_router.c - routers in front of the engines, and what they are told.
+ *
+ * Requests are dealt to the routers in turn. A router knows its own requests;
+ * routers that exchange know those of all, as if each had decided about all:
+ *
+ *   request     0    1    2    3         alone:     A knows 0, 2
+ *   router      A    B    A    B                    B knows 1, 3
+ *                                        exchange:  both know 0, 1, 2, 3
+ *
+ * What is exchanged is which worker got which prompt, then whatever a lease is
+ * told. It arrives at once. How much was believed to be cached there goes along
+ * only where no index can tell: with the oracle. All regions have one secret
+ * and the same workers in the same order.
+ */
+#include "simulate_in.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* More than any trace has, for an index that is told of an endless cache. */
+#define ENDLESS_TOKENS (UINT64_C(1) << 50)
+
+/* --------------------------------------------------------------- making --- */
+
+static uint32_t
+eviction_told(const struct simulate_options *o)
+{
+	return o->told && o->eviction == ENGINE_EVICT_LEAF ? KVR_EVICT_LEAF :
+	    KVR_EVICT_RELEASED;
+}
+
+/* What the router is told of a worker, by the kind of its index. */
+static int
+tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
+{
+	const struct simulate_options *o = &s->options;
+	uint64_t id = fleet_id(router->fleet, worker);
+	uint64_t capacity = simulate_capacity(o, worker);
+	struct kvr_worker facts;
+
+	kvr_worker_init(&facts, sizeof(facts));
+	facts.eviction = eviction_told(o);
+	facts.block_tokens = o->told ? o->engine_block : 0;
+	if (o->index == SIMULATE_CAPACITY) {
+		facts.retain = KVR_RETAIN_CAPACITY;
+		facts.capacity_tokens = capacity == 0 ? ENDLESS_TOKENS :
+		    capacity;
+	} else if (o->index != SIMULATE_FEEDBACK) {
+		facts.retain = KVR_RETAIN_TTL;
+	}
+	return kvr_worker_set(router->k, id, &facts);
+}
+
+static int
+set_policy(const struct simulate_options *o, struct kvr *k)
+{
+	static const uint32_t costs[SIMULATE_POLICIES] = {
+		[SIMULATE_DYNAMO] = KVR_COST_DYNAMO,
+		[SIMULATE_TWO_TIER] = KVR_COST_TWO_TIER,
+		[SIMULATE_BALANCED] = KVR_COST_BALANCED
+	};
+	struct kvr_policy policy;
+
+	kvr_policy_init(&policy, sizeof(policy));
+	policy.cost = costs[o->policy];
+	if (o->common_rate)
+		policy.balanced_prior = 1e9; /* seconds: the fleet's, always */
+	return kvr_set_policy(k, &policy);
+}
+
+static int
+make_region(struct simulation *s, const struct kvr_options *region,
+    struct router *router)
+{
+	struct kvr_options o = *region;
+	uint32_t w;
+	int e;
+
+	if (s->options.index == SIMULATE_ORACLE)
+		o.ttl_ns = 0;
+	e = kvr_new(&o, &router->k);
+	if (e == KVR_OK)
+		e = fleet_new(router->k, s->options.workers, &router->fleet);
+	for (w = 0; e == KVR_OK && w < s->options.workers; w++)
+		e = tell_facts(s, router, w);
+	return e == KVR_OK ? set_policy(&s->options, router->k) : e;
+}
+
+int
+routers_make(struct simulation *s, const struct kvr_options *region)
+{
+	uint32_t i;
+	int e = KVR_OK;
+
+	s->routers = calloc(s->options.replicas, sizeof(*s->routers));
+	if (s->routers == NULL)
+		return KVR_ENOMEM;
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
+		struct router *router = &s->routers[i];
+
+		router->booked = calloc(s->options.workers,
+		    sizeof(*router->booked));
+		if (router->booked == NULL)
+			e = KVR_ENOMEM;
+		else if (s->options.policy >= SIMULATE_DYNAMO)
+			e = make_region(s, region, router);
+	}
+	return e;
+}
+
+void
+routers_free(struct simulation *s)
+{
+	uint32_t i;
+
+	for (i = 0; s->routers != NULL && i < s->options.replicas; i++) {
+		kvr_free(s->routers[i].k);
+		fleet_free(s->routers[i].fleet);
+		free(s->routers[i].booked);
+	}
+	free(s->routers);
+}
+
+/* All but sizes of cells and clocks, which have no sum. */
+static void
+add_stats(struct kvr_stats *sum, const struct kvr_stats *t)
+{
+	sum->region_bytes += t->region_bytes;
+	sum->cells += t->cells;
+	sum->cells_free += t->cells_free;
+	sum->entries += t->entries;
+	sum->held_blocks += t->held_blocks;
+	sum->reports += t->reports;
+	sum->silent += t->silent;
+	sum->purges += t->purges;
+	sum->expired += t->expired;
+	sum->outgrown += t->outgrown;
+	sum->evicted += t->evicted;
+	sum->truncated += t->truncated;
+}
+
+int
+simulate_index_stats(const struct simulation *s, struct kvr_stats *sum)
+{
+	struct kvr_stats t = { .size = sizeof(t) };
+	uint32_t i;
+	int e = KVR_OK;
+
+	memset(sum, 0, sizeof(*sum));
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
+		if (s->routers[i].k == NULL)
+			continue;
+		e = kvr_stats(s->routers[i].k, &t);
+		if (e == KVR_OK)
+			add_stats(sum, &t);
+	}
+	return e;
+}
+
+/* ----------------------------------------------------- a ride's leases --- */
+
+bool
+router_knows(const struct simulation *s, uint32_t router,
+    const struct ride *r)
+{
+	return s->options.exchange || router == r->router;
+}
+
+static uint64_t *
+lease_of(const struct simulation *s, uint32_t router, const struct ride *r)
+{
+	return &s->leases[(size_t)(r - s->rides) * s->options.replicas +
+	    router];
+}
+
+static struct booked *
+booking(const struct simulation *s, uint32_t router, const struct ride *r)
+{
+	return &s->routers[router].booked[r->worker];
+}
+
+/* The same as another router's decision, by one that was told. */
+static int
+follow(const struct simulation *s, uint32_t router, struct kvr_prompt *p,
+    const struct ride *r)
+{
+	struct router *told = &s->routers[router];
+	struct kvr_decision own = { .size = sizeof(own) };
+	struct kvr_request request;
+	int e;
+
+	kvr_request_init(&request, sizeof(request));
+	if (s->options.index == SIMULATE_ORACLE)
+		request.overlap_blocks = (uint32_t)(r->predicted /
+		    s->block_size);
+	e = kvr_reserve_on(told->k, p, &request, fleet_id(told->fleet,
+	    r->worker), s->now, &own);
+	if (e == KVR_OK)
+		*lease_of(s, router, r) = own.lease;
+	return e;
+}
+
+static int
+book(struct simulation *s, uint32_t router, struct kvr_prompt *p,
+    const struct ride *r, const struct kvr_decision *d)
+{
+	struct kvr *k = s->routers[router].k;
+	struct booked *b = booking(s, router, r);
+	int e = KVR_OK;
+
+	b->requests++;
+	b->prefill_tokens += r->tokens - r->predicted;
+	s->routers[router].turn++;
+	if (k == NULL)
+		return KVR_OK;
+	if (router == r->router)
+		*lease_of(s, router, r) = d->lease;
+	else
+		e = follow(s, router, p, r);
+	return e == KVR_OK ? kvr_commit(k, *lease_of(s, router, r), s->now,
+	    0) : e;
+}
+
+int
+routers_book(struct simulation *s, struct kvr_prompt *p,
+    const struct ride *r, const struct kvr_decision *d)
+{
+	uint32_t i;
+	int e = KVR_OK;
+
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
+		if (router_knows(s, i, r))
+			e = book(s, i, p, r, d);
+	return e;
+}
+
+int
+routers_first_token(struct simulation *s, const struct ride *r)
+{
+	uint32_t i;
+	int e = KVR_OK;
+
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
+		if (!router_knows(s, i, r))
+			continue;
+		booking(s, i, r)->prefill_tokens -= r->tokens - r->predicted;
+		if (s->routers[i].k != NULL)
+			e = kvr_first_token(s->routers[i].k,
+			    *lease_of(s, i, r), s->now, 0);
+	}
+	return e;
+}
+
+int
+routers_generated(struct simulation *s, const struct ride *r,
+    uint32_t blocks)
+{
+	uint32_t i;
+	int e = KVR_OK;
+
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
+		if (s->routers[i].k != NULL && router_knows(s, i, r))
+			e = kvr_output_blocks(s->routers[i].k,
+			    *lease_of(s, i, r), blocks, s->now, 0);
+	return e;
+}
+
+int
+routers_finished(struct simulation *s, const struct ride *r,
+    const struct kvr_report *report)
+{
+	uint32_t i;
+	int e = KVR_OK;
+
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
+		if (!router_knows(s, i, r))
+			continue;
+		booking(s, i, r)->requests--;
+		if (s->routers[i].k != NULL)
+			e = kvr_finish(s->routers[i].k, *lease_of(s, i, r),
+			    report, s->now, 0);
+	}
+	return e;
+}
+
+int
+routers_refused(struct simulation *s, const struct ride *r)
+{
+	uint32_t i;
+	int e = KVR_OK;
+
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
+		if (!router_knows(s, i, r))
+			continue;
+		booking(s, i, r)->requests--;
+		booking(s, i, r)->prefill_tokens -= r->tokens - r->predicted;
+		if (s->routers[i].k != NULL)
+			e = kvr_abort(s->routers[i].k, *lease_of(s, i, r),
+			    s->now, 0);
+	}
+	return e;
+}
