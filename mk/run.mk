@@ -8,8 +8,8 @@ CURVES := blocks workers prompt shared chat fan stairs
 # bench/plots has what bench/RESULTS.md shows.
 PLOTS ?= $(BUILD)/growth
 
-.PHONY: deps deps-slow deps-plot demo demo-here bench bench-here growth \
-	growth-here
+.PHONY: deps deps-slow deps-plot demo demo-here bench bench-here \
+	bench-routing bench-routing-here growth growth-here
 
 deps: ## checks for what is needed; as root on Debian, installs what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test
@@ -36,6 +36,14 @@ bench: deps ## cost of each step on the sample trace, and on ../shared's
 bench-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same, with what is installed
 	@for trace in $(SAMPLE) $(REAL_TRACE); do \
 	    echo; echo "$${trace##*/}"; $< $$trace || exit 1; done
+
+bench-routing: deps ## figures of routing on modelled engines, some minutes
+	@+$(MAKE) --no-print-directory bench-routing-here
+
+# ROUTING="8 1000000 1" is a part: numbers of workers, capacities, seeds.
+bench-routing-here: $(BUILD)/kvroute-replay ## the same, with what is installed
+	@ROUTING='$(ROUTING)' sh bench/routing.sh $< '$(REAL_TRACE)' \
+	    $(BUILD)/routing
 
 growth: deps-plot ## how costs grow: tables and plots; PLOTS=folder of the latter
 	@+$(MAKE) --no-print-directory growth-here
