@@ -3,7 +3,8 @@
  * page.h - the inside of the page of simulate_page.h, for the files that share
  * it:
  *
- *   simulate_page.c   the document: what was simulated, the sentence, tables
+ *   simulate_page.c   the document: the sentence at its top, the tables
+ *   page_about.c      what was simulated
  *   page_figures.c    every number, by the names of --format kv
  *   page_bars.c       hits and times to the first token
  *   page_time.c       load of workers and size of indexes, over time
@@ -50,7 +51,8 @@ struct figures *figures_new(const struct simulate_row *rows, size_t n,
     int *error);
 void figures_free(struct figures *x);
 size_t figures_count(const struct figures *x);
-/* Of figure k: its heading and its unit, which may be "". */
+/* Of figure k: its name in --format kv, its heading, its unit (or ""). */
+const char *figures_name(const struct figures *x, size_t k);
 const char *figures_heading(const struct figures *x, size_t k);
 const char *figures_unit(const struct figures *x, size_t k);
 enum figure_group figures_group(const struct figures *x, size_t k);
@@ -76,6 +78,10 @@ bool page_is_oracle(const struct page *p, size_t row);
 /* Which line is which policy, of those that are drawn. */
 void page_keys(struct page *p,
     bool (*drawn)(const struct page *p, size_t row));
+
+/* Is this figure said once, above everything, instead of in a table? */
+bool page_is_common(const struct page *p, size_t k);
+void page_about(const struct page *p);
 
 /* Each gives an enum kvr_error and writes nothing where nothing was found. */
 int page_bars(struct page *p);

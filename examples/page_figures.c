@@ -39,7 +39,7 @@ static const struct known {
 	    FIGURE_PREDICTION },
 	{ "workers", "workers", "", 1, 0, FIGURE_RUN },
 	{ "capacity_tokens", "capacity of each", "tokens", 1, 0, FIGURE_RUN },
-	{ "engine_block", "blocks of", "tokens", 1, 0, FIGURE_RUN },
+	{ "engine_block", "blocks of workers", "tokens", 1, 0, FIGURE_RUN },
 	{ "replicas", "routers", "", 1, 0, FIGURE_RUN },
 	{ "seed", "seed", "", 1, 0, FIGURE_RUN },
 	{ "requests", "requests", "", 1, 0, FIGURE_RUN },
@@ -170,6 +170,12 @@ size_t
 figures_count(const struct figures *x)
 {
 	return x->n;
+}
+
+const char *
+figures_name(const struct figures *x, size_t k)
+{
+	return x->name[k];
 }
 
 const char *

@@ -5,7 +5,6 @@
 #include "page.h"
 #include "simulate.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -164,64 +163,12 @@ print_sentence(const struct page *p)
 	fputs("</p>\n", p->f);
 }
 
-/* ------------------------------------------------ what was simulated --- */
-
-static void
-print_item(const struct page *p, const char *term, const char *what,
-    const char *unit)
-{
-	fputs("<div><dt>", p->f);
-	markup_text(p->f, term);
-	fputs("</dt><dd>", p->f);
-	markup_text(p->f, what);
-	fprintf(p->f, "%s%s</dd></div>\n", unit[0] == '\0' ? "" : " ", unit);
-}
-
-/* Is it said once, above everything, instead of in a table? */
-static bool
-is_common(const struct page *p, size_t k)
-{
-	return figures_group(p->figures, k) == FIGURE_RUN &&
-	    figures_constant(p->figures, k);
-}
-
-static const char *
-unit_beside(const struct page *p, size_t k, const char *text)
-{
-	return text[0] >= '0' && text[0] <= '9' ?
-	    figures_unit(p->figures, k) : "";
-}
-
-static void
-print_about(const struct page *p)
-{
-	const struct simulate_about *a = p->about;
-	struct number n;
-	size_t k;
-
-	fputs("<dl>\n<div class=\"wide\"><dt>trace</dt><dd><bdi>", p->f);
-	markup_text(p->f, a->trace);
-	fputs("</bdi></dd></div>\n", p->f);
-	print_item(p, "first to last arrival", number_full(
-	    (double)a->span_ns / 1e9, 0).text, "s");
-	(void)snprintf(n.text, sizeof(n.text), "%g", a->speed);
-	print_item(p, "speed", n.text, "\xc3\x97 as recorded");
-	for (k = 0; k < figures_count(p->figures); k++) {
-		if (!is_common(p, k))
-			continue;
-		n = figures_text(p->figures, 0, k);
-		print_item(p, figures_heading(p->figures, k), n.text,
-		    unit_beside(p, k, n.text));
-	}
-	fputs("</dl>\n", p->f);
-}
-
 /* -------------------------------------------------------------- tables --- */
 
 static bool
 in_table(const struct page *p, enum figure_group group, size_t k)
 {
-	return figures_group(p->figures, k) == group && !is_common(p, k);
+	return figures_group(p->figures, k) == group && !page_is_common(p, k);
 }
 
 static void
@@ -283,8 +230,7 @@ print_tables(const struct page *p)
 {
 	fputs("<section>\n<h2>All numbers</h2>\n<p>TTFT is the time from a "
 	    "request's arrival to its first token; p90 is the time within "
-	    "which 90 % of the requests had it. A block is an engine's.</p>\n",
-	    p->f);
+	    "which 90 % of the requests had it.</p>\n", p->f);
 	print_table(p, FIGURE_RESULT, "Hits and times");
 	print_table(p, FIGURE_PREDICTION, "Prediction");
 	print_table(p, FIGURE_INDEX, "The index");
@@ -310,7 +256,7 @@ print_begin(const struct page *p)
 	    "<header>\n<h1>%zu routing %s before simulated engines</h1>\n",
 	    page_style, p->n, p->n == 1 ? "policy" : "policies");
 	print_sentence(p);
-	print_about(p);
+	page_about(p);
 	fputs("</header>\n<main>\n", p->f);
 }
 

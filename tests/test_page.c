@@ -41,11 +41,11 @@ static const struct {
 	{ "dynamo:ttl=120", SIMULATE_DYNAMO, SIMULATE_TTL, 120 },
 	{ "dynamo:oracle", SIMULATE_DYNAMO, SIMULATE_ORACLE, 0 },
 	{ "two-tier:ttl=120", SIMULATE_TWO_TIER, SIMULATE_TTL, 120 },
-	{ "random", SIMULATE_RANDOM, SIMULATE_TTL, 0 },
+	{ "balanced:capacity", SIMULATE_BALANCED, SIMULATE_CAPACITY, 120 },
 	{ "dynamo:ttl=600", SIMULATE_DYNAMO, SIMULATE_TTL, 600 },
 	{ "least-loaded", SIMULATE_LEAST_LOADED, SIMULATE_TTL, 0 },
-	{ "two-tier:oracle", SIMULATE_TWO_TIER, SIMULATE_ORACLE, 0 },
-	{ "dynamo:ttl=5", SIMULATE_DYNAMO, SIMULATE_TTL, 5 },
+	{ "balanced:oracle", SIMULATE_BALANCED, SIMULATE_ORACLE, 0 },
+	{ "balanced:feedback", SIMULATE_BALANCED, SIMULATE_FEEDBACK, 120 },
 	{ "two-tier:ttl=5", SIMULATE_TWO_TIER, SIMULATE_TTL, 5 }
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]), ROUND_ROBIN = 0, ORACLE = 2 };
@@ -63,13 +63,15 @@ static struct simulate_about about;
 static void
 add(size_t kind, uint32_t workers, uint64_t capacity, int64_t sample_ns)
 {
-	struct simulate_options o = {
-		.policy = kinds[kind].policy, .index = kinds[kind].index,
-		.workers = workers, .capacity_tokens = capacity, .seed = 1,
-		.sample_ns = sample_ns
-	};
+	struct simulate_options o;
 	struct simulate_row *row = &rows[n_rows++];
 
+	simulate_defaults(&o);
+	o.policy = kinds[kind].policy;
+	o.index = kinds[kind].index;
+	o.workers = workers;
+	o.capacity_tokens = capacity;
+	o.sample_ns = sample_ns;
 	region.max_workers = workers;
 	region.ttl_ns = kinds[kind].ttl_s * INT64_C(1000000000);
 	ck_assert_int_eq(simulate_new(&o, &region, &row->simulation), KVR_OK);
@@ -224,10 +226,10 @@ START_TEST(complete)
 	ck_has(text, "Load of the workers");
 	ck_has(text, "Predicted and real overlap");
 	ck_has(text, "Size of the index");
-	/* bars, curves, sizes; loads of all; overlaps but of three */
-	ck_assert_uint_eq(times_in(text, "role=\"img\""), 4 + 2 + 10 + 7);
-	ck_assert_uint_eq(times_in(text, "<title id="), 4 + 2 + 10 + 7);
-	ck_assert_uint_eq(times_in(text, "<desc id="), 4 + 2 + 10 + 7);
+	/* bars, curves, sizes; loads of all; overlaps but of two */
+	ck_assert_uint_eq(times_in(text, "role=\"img\""), 4 + 2 + 10 + 8);
+	ck_assert_uint_eq(times_in(text, "<title id="), 4 + 2 + 10 + 8);
+	ck_assert_uint_eq(times_in(text, "<desc id="), 4 + 2 + 10 + 8);
 	ck_hasnt(text, ">nan");
 	ck_hasnt(text, "inf");
 	again = page_text();
@@ -298,6 +300,44 @@ START_TEST(nothing_answered)
 	ck_hasnt(text, "inf");
 	free(text);
 	ck_assert_int_eq(simulate_page(stdout, &about, rows, 0), KVR_EINVAL);
+}
+END_TEST
+
+/* How engines and routers differ is said at the top. */
+START_TEST(what_was_simulated)
+{
+	struct simulate_options o;
+	char *text;
+
+	simulate_defaults(&o);
+	o.workers = 3;
+	o.n_capacities = 2;
+	o.capacities[0] = 123000;
+	o.n_speeds = 2;
+	o.speeds[0] = 1;
+	o.speeds[1] = 2.5;
+	o.eviction = ENGINE_EVICT_LEAF;
+	o.reset_ns = INT64_C(120000000000);
+	o.event_delay_ns = INT64_C(50000000);
+	o.replicas = 2;
+	o.exchange = true;
+	o.common_rate = true;
+	region.max_workers = o.workers;
+	rows[n_rows].name = "round-robin";
+	ck_assert_int_eq(simulate_new(&o, &region,
+	    &rows[n_rows++].simulation), KVR_OK);
+	simulate(50);
+	text = page_text();
+	ck_has(text, "<dd>123,000; endless</dd>");
+	ck_has(text, "<dd>1; 2.5</dd>");
+	ck_has(text, "<dd>leaf used longest ago</dd>");
+	ck_has(text, "every</dt><dd>120" MARKUP_BLANK "s</dd>");
+	ck_has(text, "ago</dt><dd>50" MARKUP_BLANK "ms</dd>");
+	ck_has(text, "<dd>everything</dd>");
+	ck_has(text, "one for all workers");
+	ck_hasnt(text, "capacity of each");
+	ck_has(text, "<dt>trace</dt><dd><bdi>sample</bdi>");
+	free(text);
 }
 END_TEST
 
@@ -666,6 +706,7 @@ suite_page(void)
 	tcase_add_test(c, small);
 	tcase_add_test(c, without_samples);
 	tcase_add_test(c, nothing_answered);
+	tcase_add_test(c, what_was_simulated);
 	tcase_add_test(c, hostile_names);
 	tcase_add_test(c, sentence);
 	tcase_add_test(c, many);
