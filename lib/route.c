@@ -80,7 +80,8 @@ route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
 	error = eligible_find(t, slots);
 	if (error == 0)
 		t->usual = t->usual && !t->weighted && !t->unsure;
-	balanced_begin(t);
+	if (t->policy.cost == KVR_COST_BALANCED)
+		balanced_begin(t);
 	return error;
 }
 
