@@ -660,6 +660,16 @@ struct kvr_worker_stats {
 int kvr_worker_stats(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);
 
+/*
+ * All of both as text for Prometheus (format 0.0.4), with a sample for each
+ * worker of what is a worker's. *length is how long the text is. At most
+ * `capacity` bytes are written, no NUL: all of it, or of a longer text the
+ * lines that fit and newlines behind them. After an error the text has no
+ * meaning. O(workers); the lock is held for one worker at a time.
+ */
+int kvr_metrics(const struct kvr *k, char *text, size_t capacity,
+    size_t *length);
+
 /* Verifies every invariant, O(everything), under the lock: KVR_ECORRUPT. */
 int kvr_check(const struct kvr *k);
 
