@@ -71,10 +71,11 @@ on_generated(struct simulation *s, struct ride *r, uint64_t generated)
 static int
 on_finished(struct simulation *s, struct ride *r, uint64_t generated)
 {
-	struct kvr_report report = { .size = sizeof(report),
-	    .prompt_tokens = r->tokens, .cached_tokens = r->hit,
-	    .completion_tokens = generated, .kind = KVR_REPORT_VALUE };
+	struct engine_answer truth = { r->tokens, r->hit, generated,
+	    s->options.engine_block };
+	struct kvr_report report;
 
+	engine_report(&s->options.reports, &truth, &s->reports, &report);
 	r->finished = true;
 	s->totals.finished++;
 	s->totals.end = s->now;

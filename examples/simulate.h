@@ -18,6 +18,7 @@
 #define KVROUTE_SIMULATE_H
 
 #include "engine_model.h"
+#include "engine_report.h"
 
 #include <kvroute.h>
 
@@ -66,6 +67,8 @@ struct simulate_options {
 	bool told;                /* the index is told these two */
 	bool common_rate;         /* balanced: one prefill rate for all */
 	int64_t reset_ns;         /* each loses its cache so often; 0: never */
+	struct engine_report_idea reports; /* what engines say at the end */
+	const char *reports_text; /* the same to read; NULL: the truth */
 	int64_t event_delay_ns;   /* the oracle sees the past */
 	uint32_t replicas;        /* routers that share the requests; 0: 1 */
 	bool exchange;            /* ... and tell each other at once */

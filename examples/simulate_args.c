@@ -25,8 +25,9 @@ static const char usage_text[] =
 "usage: kvroute-replay --simulate [-q] [--policy NAME[:INDEX]]...\n"
 "           [--workers N] [--capacity TOKENS|endless[,...]]\n"
 "           [--speeds X[,...]] [--engine-block TOKENS] [--eviction KIND]\n"
-"           [--resets SEC] [--told] [--event-delay SEC] [--common-rate]\n"
-"           [--replicas N] [--exchange on|off]\n"
+"           [--resets SEC] [--reports LIST] [--told]\n"
+"           [--event-delay SEC] [--common-rate] [--replicas N]\n"
+"           [--exchange on|off]\n"
 "           [--block TOKENS] [--seed N] [--memory SIZE] [--speed X]\n"
 "           [--arrivals ticks|spread] [--format text|kv] [--report FILE]\n"
 "           [trace]\n";
@@ -53,6 +54,9 @@ static const char help_text[] =
 "  --engine-block TOKENS  of their blocks (512)\n"
 "  --eviction KIND    released, random or leaf (released)\n"
 "  --resets SEC       each loses its cache every SEC seconds\n"
+"  --reports LIST     what they say of their caches (exact): low=SHARE,\n"
+"                     noisy=SHARE, zeros=SHARE, null, reported=SHARE,\n"
+"                     rounded=TOKENS, lying; several joined by +\n"
 "\nThe routers:\n"
 "  --told             they are told --engine-block and --eviction\n"
 "  --event-delay SEC  the oracle sees the engines as they were\n"
@@ -62,9 +66,9 @@ static const char help_text[] =
 
 enum {
 	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
-	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_TOLD, O_DELAY, O_COMMON_RATE,
-	O_REPLICAS, O_EXCHANGE, O_BLOCK, O_SEED, O_MEMORY, O_SPEED, O_ARRIVALS,
-	O_FORMAT, O_REPORT, O_HELP, O_VERSION
+	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_TOLD, O_DELAY,
+	O_COMMON_RATE, O_REPLICAS, O_EXCHANGE, O_BLOCK, O_SEED, O_MEMORY,
+	O_SPEED, O_ARRIVALS, O_FORMAT, O_REPORT, O_HELP, O_VERSION
 };
 
 static const struct option long_options[] = {
@@ -76,6 +80,7 @@ static const struct option long_options[] = {
 	{ "engine-block", required_argument, NULL, O_ENGINE_BLOCK },
 	{ "eviction", required_argument, NULL, O_EVICTION },
 	{ "resets", required_argument, NULL, O_RESETS },
+	{ "reports", required_argument, NULL, O_REPORTS },
 	{ "told", no_argument, NULL, O_TOLD },
 	{ "event-delay", required_argument, NULL, O_DELAY },
 	{ "common-rate", no_argument, NULL, O_COMMON_RATE },
@@ -180,6 +185,16 @@ take_speed(struct simulate_options *o, uint32_t i, const char *text)
 	o->speeds[i] = args_factor("speeds", text);
 }
 
+static void
+set_reports(struct simulate_options *o, const char *text)
+{
+	const char *problem = engine_report_parse(text, &o->reports);
+
+	if (problem != NULL)
+		errx(ARGS_USAGE, "--reports %s: %s", text, problem);
+	o->reports_text = o->reports.n > 0 ? text : NULL;
+}
+
 static int64_t
 seconds(const char *option, const char *text)
 {
@@ -240,6 +255,9 @@ set_engines(struct simulate_options *o, int option, const char *text)
 		return true;
 	case O_RESETS:
 		o->reset_ns = seconds("resets", text);
+		return true;
+	case O_REPORTS:
+		set_reports(o, text);
 		return true;
 	default:
 		return false;

@@ -201,6 +201,8 @@ print_unusual(FILE *out, const struct simulate_options *o)
 	if (o->reset_ns > 0)
 		fprintf(out, "each engine loses its cache every %g s\n",
 		    (double)o->reset_ns / 1e9);
+	if (o->reports_text != NULL)
+		fprintf(out, "engines report %s\n", o->reports_text);
 	if (o->event_delay_ns > 0)
 		fprintf(out, "the oracle sees what was %g s ago\n",
 		    (double)o->event_delay_ns / 1e9);
