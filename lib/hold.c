@@ -562,12 +562,18 @@ hold_unpin(struct kvr *k, uint32_t hold)
 	return false;
 }
 
-/* Two holds of one worker that nothing but their node tells apart. */
+/*
+ * Two holds of one worker that nothing but their node tells apart. What is in
+ * use keeps the moment of its release, for reports are evidence of that age;
+ * where time is all that counts, nobody asks.
+ */
 bool
 hold_same(const struct kvr *k, uint32_t one, uint32_t other)
 {
 	const struct hold *a = hold_at(k, one), *b = hold_at(k, other);
 
 	return a->stamp == b->stamp && a->pins == b->pins &&
-	    a->flags == b->flags && (a->gone | b->gone) == 0;
+	    a->flags == b->flags && (a->gone | b->gone) == 0 &&
+	    (a->released == b->released ||
+	    slot_at(k, a->slot)->mode == KVR_RETAIN_TTL);
 }
