@@ -468,8 +468,9 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 		return;
 	}
 	report_take(k, l, claim_at(k, l->claim), report);
-	lease_commit(k, lease, now);
+	/* the answer hangs below the path: it is older in both orders */
 	leave_answer(k, l, report, now);
+	lease_commit(k, lease, now);
 	lease_end(k, lease, now);
 }
 
