@@ -12,7 +12,7 @@
  *   holds    found by (node, slot); their pair says what they say; of each
  *            worker, pins and stamps do not grow from parent to child, and a
  *            hold on a node means a hold on all of its parent; what is
- *            trimmed has blocks left and no pins; nameless ones are listed
+ *            trimmed has blocks left or pins; nameless ones are listed
  *   order    lists by stamp ascend, children stand before parents; what is on
  *            no list is pinned; what is idle has no pins; the tournament
  *            knows when the heads are due: check_order.c
@@ -201,7 +201,7 @@ check_pair(const struct sums *s, const struct hold *h)
 	}
 	return stamp == h->stamp && (word & WORD_SLOT) == h->slot &&
 	    ((word & WORD_PINNED) != 0) == (h->pins > 0) &&
-	    ((word & WORD_TRIMMED) != 0) == (h->gone > 0);
+	    ((word & WORD_TRIMMED) != 0) == (h->gone > 0 && h->pins == 0);
 }
 
 /* THE invariant: index.c. */
@@ -216,7 +216,7 @@ check_above(const struct kvr *k, const struct hold *h)
 	i = hold_find(k, parent, h->slot);
 	above = hold_at(k, i);
 	return i != 0 && above->pins >= h->pins &&
-	    above->stamp >= h->stamp && above->gone == 0;
+	    above->stamp >= h->stamp && (above->gone == 0 || above->pins > 0);
 }
 
 /* What is on no list is pinned; idle: not; unconfirmed: pinned, and due. */
@@ -228,8 +228,6 @@ check_flags(const struct kvr *k, const struct hold *h)
 
 	if (((h->flags & HOLD_LISTED) == 0 && !pinned) ||
 	    ((h->flags & HOLD_IDLE) != 0 && pinned))
-		return false;
-	if (h->gone > 0 && pinned)
 		return false;
 	if (unconfirmed) /* a life that has become longer leaves them so */
 		return pinned && (h->stamp <= horizon_of(k, h->slot,
@@ -246,9 +244,9 @@ check_hold(struct sums *s, uint32_t i)
 	uint32_t length = node_at(k, h->node)->length;
 	struct slot *mine;
 
-	if (h->gone >= length)
+	if (h->gone > length || (h->gone == length && h->pins == 0))
 		return false;
-	length -= h->gone;
+	length -= h->pins > 0 ? 0 : h->gone;
 	if (h->slot >= k->layout.slots || h->node >= k->layout.cells ||
 	    s->seen[h->node] != SEEN_NODE ||
 	    hold_find(k, h->node, h->slot) != i)

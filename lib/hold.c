@@ -15,8 +15,9 @@
  *
  * A hold may be TRIMMED: a cache that needs room gives up the last blocks of a
  * run before the first, so `gone` of the run's last blocks may be missing. Who
- * has more of the path has all of the run, so no trimmed hold is pinned, and
- * its worker holds nothing below it.
+ * has more of the path has all of the run, so below a trimmed hold its worker
+ * holds nothing. While it is pinned it counts as whole, for a request brings
+ * the rest; should none of them be dispatched, what was gone is gone again.
  *
  * A hold without a node (0) is NAMELESS: blocks of an answer, which fill an
  * engine's cache as any other, but nobody told their tokens, so nothing can
@@ -108,7 +109,7 @@ pair_write(struct kvr *k, const struct hold *h)
 
 	if (h->pins > 0)
 		word |= WORD_PINNED;
-	if (h->gone > 0)
+	else if (h->gone > 0)
 		word |= WORD_TRIMMED;
 	if (h->group == 0) {
 		put(node_at(k, h->node)->word, word);
@@ -314,7 +315,7 @@ hold_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 uint32_t
 hold_blocks(const struct kvr *k, const struct hold *h)
 {
-	return node_at(k, h->node)->length - h->gone;
+	return node_at(k, h->node)->length - (h->pins > 0 ? 0 : h->gone);
 }
 
 /* Blocks that holds of the slot have gained, or lost. */
@@ -409,7 +410,8 @@ hold_split(struct kvr *k, uint32_t lower, uint32_t upper)
 		put(u->gone, h->gone - l->length);
 		put(h->gone, l->length);
 		pair_write(k, u);
-		hold_remove(k, from);
+		if (h->pins == 0)
+			hold_remove(k, from);
 	}
 }
 
@@ -421,7 +423,8 @@ hold_whole(struct kvr *k, uint32_t hold)
 
 	if (h->gone == 0)
 		return;
-	hold_count(k, h->slot, 0, h->gone);
+	if (h->pins == 0)
+		hold_count(k, h->slot, 0, h->gone);
 	put(h->gone, 0);
 	pair_write(k, h);
 }
@@ -529,7 +532,7 @@ hold_pin(struct kvr *k, uint32_t hold, int64_t now)
 	if (h->pins > 1)
 		return;
 	order_unrelease(k, hold);
-	hold_whole(k, hold);
+	hold_count(k, h->slot, 0, h->gone);
 	if (h->stamp <= horizon_of(k, h->slot, now))
 		put(h->flags, h->flags | HOLD_UNCONFIRMED);
 	pair_write(k, h);
@@ -539,7 +542,8 @@ hold_pin(struct kvr *k, uint32_t hold, int64_t now)
 
 /*
  * True if the hold must go now: nothing holds it, and it is on no list,
- * because it was never confirmed or its time came while it was pinned.
+ * because it was never confirmed or its time came while it was pinned; or all
+ * of it was gone, and has not come back.
  */
 bool
 hold_unpin(struct kvr *k, uint32_t hold)
@@ -555,7 +559,9 @@ hold_unpin(struct kvr *k, uint32_t hold)
 	pair_write(k, h);
 	s->active -= node_at(k, h->node)->length;
 	s->blocks -= node_at(k, h->node)->length;
-	if ((h->flags & HOLD_LISTED) == 0)
+	hold_count(k, h->slot, 0, -(uint64_t)h->gone);
+	if ((h->flags & HOLD_LISTED) == 0 ||
+	    h->gone == node_at(k, h->node)->length)
 		return true;
 	put(h->flags, h->flags & (uint8_t)~HOLD_UNCONFIRMED);
 	order_release(k, hold);
