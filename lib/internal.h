@@ -257,7 +257,9 @@ struct slot {
 	uint64_t prompt_tokens, predicted_tokens;
 
 	struct calibration seen;
-	uint64_t spare_line[4];
+	double answer;       /* tokens of an answer, on average of the last */
+	uint64_t answers;    /* that were told */
+	uint64_t spare_line[2];
 };
 _Static_assert(sizeof(struct slot) == 6 * CELL, "a slot is six lines");
 
@@ -380,7 +382,7 @@ struct region {
 	/* disposable */
 	uint32_t spare;
 	uint64_t lease_number;
-	double answer;       /* tokens of an answer, on average */
+	uint64_t spare_three;
 	uint32_t rate_turn;  /* slot whose pace is looked at next */
 	uint32_t spare_two;
 	struct list dead;    /* holds of retired slots, by stamp links */

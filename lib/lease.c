@@ -188,9 +188,10 @@ lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 }
 
 static uint32_t
-answer_blocks(const struct kvr *k)
+answer_blocks(const struct kvr *k, uint32_t slot)
 {
-	double blocks = k->region->answer / rule_block_tokens(&k->rule) + 0.5;
+	double blocks = slot_at(k, slot)->answer /
+	    rule_block_tokens(&k->rule) + 0.5;
 
 	return blocks > 0 && blocks < 1e6 ? (uint32_t)blocks : 0;
 }
@@ -252,7 +253,8 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	s->leases++;
 	s->requests++;
 	book_private(k, l, p->blocks - l->blocks);
-	book_ahead(k, l, claim_at(k, claim)->tail + answer_blocks(k));
+	book_ahead(k, l, claim_at(k, claim)->tail +
+	    answer_blocks(k, b->slot));
 	prefill_begin(k, l, p, b, now);
 	retain_outgrown(k, b->slot);
 	worker_recount(k, b->slot);
@@ -412,34 +414,52 @@ lease_void(struct kvr *k)
 	return any;
 }
 
+/*
+ * Tokens of an answer, if they were told; 0 if not, or if they and the prompt
+ * are more than that engine can have.
+ */
+static uint64_t
+answer_tokens(const struct kvr *k, const struct lease *l,
+    const struct kvr_report *report)
+{
+	uint64_t most = slot_at(k, l->slot)->capacity;
+	uint64_t prompt = claim_at(k, l->claim)->tokens;
+
+	return report != NULL && prompt <= most &&
+	    report->completion_tokens <= most - prompt
+	    ? report->completion_tokens : 0;
+}
+
 /* Blocks of prompt and answer that stay cached; partial ones do not. */
-static uint32_t
+static uint64_t
 answered_blocks(const struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
 {
 	const struct claim *c = claim_at(k, l->claim);
-	uint32_t all = c->prompt + c->tail + l->output;
+	uint64_t tokens = answer_tokens(k, l, report);
+	uint64_t all = (uint64_t)c->prompt + c->tail + l->output;
 
-	if (report != NULL && report->completion_tokens > 0 &&
-	    report->completion_tokens < UINT32_MAX)
-		return (uint32_t)((double)(c->tokens +
-		    report->completion_tokens) / rule_block_tokens(&k->rule));
+	if (tokens > 0)
+		return (uint64_t)((double)(c->tokens + tokens) /
+		    rule_block_tokens(&k->rule));
 	return c->tail + l->output > 0 ? all - 1 : all;
 }
 
-/* How long answers are, on average, of the last hundred or so. */
+/* How long a worker's answers are, on average of the last hundred or so. */
 static void
-learn_answer(struct kvr *k, const struct kvr_report *report)
+learn_answer(struct kvr *k, const struct lease *l,
+    const struct kvr_report *report)
 {
-	struct region *r = k->region;
-	double share = 1 / ((double)r->counts.finishes + 1);
+	struct slot *s = slot_at(k, l->slot);
+	uint64_t tokens = answer_tokens(k, l, report);
+	double share;
 
-	if (report == NULL || report->completion_tokens == 0 ||
-	    report->completion_tokens > UINT32_MAX)
+	if (tokens == 0)
 		return;
+	share = 1 / ((double)++s->answers);
 	if (share < 0.01)
 		share = 0.01;
-	r->answer += ((double)report->completion_tokens - r->answer) * share;
+	s->answer += ((double)tokens - s->answer) * share;
 }
 
 /* Of a worker whose capacity is known, the answer takes room in it. */
@@ -447,13 +467,15 @@ static void
 leave_answer(struct kvr *k, const struct lease *l,
     const struct kvr_report *report, int64_t now)
 {
-	uint32_t all = answered_blocks(k, l, report);
+	uint64_t all = answered_blocks(k, l, report);
 
 	if (slot_at(k, l->slot)->mode != KVR_RETAIN_CAPACITY ||
 	    all <= l->blocks)
 		return;
+	all -= l->blocks;
 	retain_make_room(k, now, 1);
-	hold_add_nameless(k, l->slot, all - l->blocks, now);
+	hold_add_nameless(k, l->slot, all < UINT32_MAX ? (uint32_t)all
+	    : UINT32_MAX, now);
 }
 
 void
@@ -462,11 +484,11 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 {
 	const struct lease *l = lease_at(k, lease);
 
-	learn_answer(k, report);
 	if (lease_idle(k, l)) {
 		lease_end(k, lease, now);
 		return;
 	}
+	learn_answer(k, l, report);
 	report_take(k, l, claim_at(k, l->claim), report);
 	/* the answer hangs below the path: it is older in both orders */
 	leave_answer(k, l, report, now);
