@@ -448,6 +448,8 @@ take_given(const struct kvr *k, const struct kvr_prompt *p,
 	out->tokens = r->overlap_blocks == KVR_AUTO
 	    ? route_expected(&t, out->slot)
 	    : prompt_blocks_tokens(p, r->overlap_blocks);
+	if (out->tokens > prompt_tokens(p))
+		out->tokens = prompt_tokens(p);
 	return KVR_OK;
 }
 
