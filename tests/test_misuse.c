@@ -316,6 +316,9 @@ START_TEST(null_handles)
 	ck_assert_int_eq(kvr_stats(NULL, &before), KVR_EINVAL);
 	ck_assert_int_eq(kvr_stats(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_stats(k, w, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_metrics(NULL, NULL, 0, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_metrics(k, NULL, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_metrics(k, NULL, 1, &n), KVR_EINVAL);
 	kvr_policy_init(&policy, sizeof(policy));
 	ck_assert_int_eq(kvr_set_policy(NULL, &policy), KVR_EINVAL);
 	ck_assert_int_eq(kvr_get_policy(NULL, &policy), KVR_EINVAL);
