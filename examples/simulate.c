@@ -5,7 +5,7 @@
  * The only events are ends of steps, one to come for each engine that works,
  * and resets:
  *
- *   next    [ 17.2 | never | 9.4 | 12.0 ]     by worker; the least is next
+ *   next    [ 17.2 | never | 9.4 | 12.0 ]     by worker: see simulate_times.h
  *   ready   [ 1 ]                             have no step, but may have work
  *
  * At one time steps end first, then caches are reset, then requests arrive,
@@ -111,7 +111,8 @@ listen(struct simulation *s, uint32_t worker)
 static void
 make_ready(struct simulation *s, uint32_t worker)
 {
-	if (s->is_ready[worker] || s->next[worker] != INT64_MAX)
+	if (s->is_ready[worker] ||
+	    times_get(&s->next, worker) != TIMES_NEVER)
 		return;
 	s->is_ready[worker] = true;
 	s->ready[s->n_ready++] = worker;
@@ -124,19 +125,8 @@ begin_ready(struct simulation *s)
 		uint32_t w = s->ready[--s->n_ready];
 
 		s->is_ready[w] = false;
-		s->next[w] = engine_begin(s->engines[w], s->now);
+		times_set(&s->next, w, engine_begin(s->engines[w], s->now));
 	}
-}
-
-static int64_t
-earliest(const int64_t *times, uint32_t n)
-{
-	int64_t least = INT64_MAX;
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		least = times[i] < least ? times[i] : least;
-	return least;
 }
 
 static int
@@ -144,7 +134,7 @@ end_step(struct simulation *s, uint32_t worker)
 {
 	int e;
 
-	s->next[worker] = INT64_MAX;
+	times_set(&s->next, worker, TIMES_NEVER);
 	s->totals.steps++;
 	make_ready(s, worker);
 	if (engine_end(s->engines[worker]) != ENGINE_OK)
@@ -157,7 +147,7 @@ end_step(struct simulation *s, uint32_t worker)
 static int
 reset(struct simulation *s, uint32_t worker)
 {
-	s->next_reset[worker] += s->options.reset_ns;
+	times_set(&s->next_reset, worker, s->now + s->options.reset_ns);
 	s->totals.resets++;
 	engine_reset(s->engines[worker]);
 	return s->past == NULL ? KVR_OK : past_reset(s->past[worker], s->now);
@@ -167,32 +157,28 @@ static int
 do_due(struct simulation *s)
 {
 	int e = KVR_OK;
-	uint32_t i;
 
-	for (i = 0; e == KVR_OK && i < s->options.workers; i++)
-		if (s->next[i] == s->now)
-			e = end_step(s, i);
-	for (i = 0; e == KVR_OK && i < s->options.workers; i++)
-		if (s->next_reset[i] == s->now)
-			e = reset(s, i);
+	while (e == KVR_OK && times_least(&s->next) == s->now)
+		e = end_step(s, times_first(&s->next));
+	while (e == KVR_OK && times_least(&s->next_reset) == s->now)
+		e = reset(s, times_first(&s->next_reset));
 	return e;
 }
 
-/* INT64_MAX: until nothing is left to do; resets go on for ever. */
+/* TIMES_NEVER: until nothing is left to do; resets go on for ever. */
 static int
 advance(struct simulation *s, int64_t to)
 {
-	int64_t next, next_reset;
+	int64_t next;
 	int e = KVR_OK;
 
 	while (e == KVR_OK && s->now < to) {
 		begin_ready(s);
-		next = earliest(s->next, s->options.workers);
-		if (next == INT64_MAX && to == INT64_MAX)
+		next = times_least(&s->next);
+		if (next == TIMES_NEVER && to == TIMES_NEVER)
 			break;
-		next_reset = s->options.reset_ns <= 0 ? INT64_MAX :
-		    earliest(s->next_reset, s->options.workers);
-		next = next_reset < next ? next_reset : next;
+		if (times_least(&s->next_reset) < next)
+			next = times_least(&s->next_reset);
 		next = next < to ? next : to;
 		e = sample_until(s, next);
 		s->now = next;
@@ -205,7 +191,7 @@ advance(struct simulation *s, int64_t to)
 int
 simulate_drain(struct simulation *s)
 {
-	return advance(s, INT64_MAX);
+	return advance(s, TIMES_NEVER);
 }
 
 /* ------------------------------------------------------------ requests --- */

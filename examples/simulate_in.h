@@ -19,6 +19,7 @@
 #include "fleet.h"
 #include "rng.h"
 #include "simulate.h"
+#include "simulate_times.h"
 
 #include <stddef.h>
 
@@ -57,8 +58,8 @@ struct simulation {
 	struct router *routers;   /* [replicas] */
 	struct engine **engines;  /* [workers] */
 	struct past **past;       /* [workers]; NULL: nobody looks back */
-	int64_t *next;            /* [workers] end of its step */
-	int64_t *next_reset;      /* [workers] */
+	struct times next;        /* [workers] end of its step */
+	struct times next_reset;  /* [workers] */
 	uint32_t *ready;          /* [n_ready] */
 	bool *is_ready;           /* [workers] */
 	struct kvr_overlap *seen; /* [workers], by the oracle */

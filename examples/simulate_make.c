@@ -45,11 +45,10 @@ make_engine(struct simulation *s, uint32_t worker)
 {
 	struct engine *twin;
 
-	s->next[worker] = INT64_MAX;
 	/* Not all at once: one after the other within the time. */
-	s->next_reset[worker] = s->options.reset_ns <= 0 ? INT64_MAX :
-	    (int64_t)((double)s->options.reset_ns * (worker + 1) /
-	    s->options.workers);
+	if (s->options.reset_ns > 0)
+		times_set(&s->next_reset, worker, (int64_t)((double)
+		    s->options.reset_ns * (worker + 1) / s->options.workers));
 	s->engines[worker] = simulate_engine(s, worker);
 	if (s->engines[worker] == NULL)
 		return KVR_ENOMEM;
@@ -68,15 +67,13 @@ make_tables(struct simulation *s)
 	uint32_t n = s->options.workers;
 
 	s->engines = calloc(n, sizeof(struct engine *));
-	s->next = calloc(n, sizeof(*s->next));
-	s->next_reset = calloc(n, sizeof(*s->next_reset));
 	s->ready = calloc(n, sizeof(*s->ready));
 	s->is_ready = calloc(n, sizeof(*s->is_ready));
 	s->seen = calloc(n, sizeof(*s->seen));
 	s->used = calloc(n, sizeof(*s->used));
-	if (s->engines == NULL || s->next == NULL || s->next_reset == NULL ||
-	    s->ready == NULL || s->is_ready == NULL || s->seen == NULL ||
-	    s->used == NULL)
+	if (s->engines == NULL || s->ready == NULL || s->is_ready == NULL ||
+	    s->seen == NULL || s->used == NULL ||
+	    times_make(&s->next, n) != 0 || times_make(&s->next_reset, n) != 0)
 		return KVR_ENOMEM;
 	if (s->options.index != SIMULATE_ORACLE ||
 	    s->options.event_delay_ns <= 0)
@@ -131,8 +128,8 @@ simulate_free(struct simulation *s)
 		past_free(s->past[i]);
 	free(s->engines);
 	free(s->past);
-	free(s->next);
-	free(s->next_reset);
+	times_free(&s->next);
+	times_free(&s->next_reset);
 	free(s->ready);
 	free(s->is_ready);
 	free(s->seen);
