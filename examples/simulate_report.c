@@ -228,7 +228,7 @@ print_heading(FILE *out, const struct simulate_about *about,
 	fprintf(out, " tokens in blocks of %" PRIu32 "\n", o->engine_block);
 	print_unusual(out, o);
 	fprintf(out, "\n%-18s %5s %6s %6s %6s %6s %6s %6s %6s %6s\n", "policy",
-	    "hits", "mean", "p50", "p90", "p99", "each", "error", "over",
+	    "hits", "mean", "p50", "p90", "p99", "token", "error", "over",
 	    "under");
 	fprintf(out, "%-18s %5s %27s %6s %20s\n", "", "%",
 	    "s to the first token", "ms", "blocks a request");

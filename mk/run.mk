@@ -29,6 +29,11 @@ $(SAMPLE): $(BUILD)/kvroute-tracegen
 
 demo-here: $(BUILD)/kvroute-replay $(SAMPLE) ## the same, with what is installed
 	@$< --workers 8 --policy dynamo --policy round-robin $(SAMPLE)
+	@echo; echo 'The same on modelled engines with small caches:'; echo
+	@$< --simulate -q --capacity 100000 --policy round-robin \
+	    --policy dynamo --policy balanced --policy balanced:feedback \
+	    --policy balanced:capacity --report $(BUILD)/demo.html $(SAMPLE)
+	@echo; echo 'As a page to look at: $(BUILD)/demo.html'
 
 bench: deps ## cost of each step on the sample trace, and on ../shared's
 	@+$(MAKE) --no-print-directory bench-here
