@@ -52,7 +52,8 @@ same(struct span a, struct span b)
 static inline bool
 is(struct span a, const char *word)
 {
-	return a.length == strlen(word) && memcmp(a.at, word, a.length) == 0;
+	return a.length == strlen(word) &&
+	    (a.length == 0 || memcmp(a.at, word, a.length) == 0);
 }
 
 static inline void
