@@ -5,19 +5,18 @@
  * kvroute-bench(1) says what each number means.
  */
 #include "args.h"
-#include "fit.h"
 #include "flood.h"
 #include "growth.h"
 #include "load.h"
-#include "measure.h"
 #include "sample.h"
+#include "steps.h"
 #include "threads.h"
+#include "world.h"
 
 #include <kvroute.h>
 
 #include <err.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,13 +25,14 @@ enum {
 	DEFAULT_WORKERS = 64,
 	DEFAULT_TRIALS = 5,
 	DEFAULT_FLOOD_TRIALS = 50,
+	DEFAULT_CAPACITY = 1000000,
 	TRIALS_MAX = 1000
 };
 enum format { TEXT, KV };
 
 struct settings {
-	struct kvr_options region;
-	uint32_t workers;
+	struct world_options world;
+	bool all;         /* every retention, in turns */
 	uint32_t trials;  /* 0: as many as the measurement likes */
 	uint32_t threads; /* 0: measure one request, step by step */
 	bool flood;       /* measure a flood */
@@ -42,18 +42,12 @@ struct settings {
 	const char *trace; /* NULL: the sample */
 };
 
-struct result {
-	const struct settings *settings;
-	struct load load;
-	struct measure measure;
-	struct fit fit;
-	uint64_t blocks;
-};
-
 static const char usage_text[] =
 "usage: kvroute-bench [--workers N] [--block TOKENS] [--ttl SEC|endless]\n"
 "           [--hash keyed|dynamo] [--memory SIZE] [--trials N]\n"
-"           [--format text|kv] [trace]\n"
+"           [--retain ttl|capacity|feedback|all] [--capacity TOKENS]\n"
+"           [--policy dynamo|two-tier|balanced] [--format text|kv]\n"
+"           [trace]\n"
 "       kvroute-bench --threads N [the same options] [trace]\n"
 "       kvroute-bench --flood [the same options]\n"
 "       kvroute-bench --growth CURVE [--trials N] [--format text|kv]\n"
@@ -67,6 +61,10 @@ static const char help_text[] =
 "  --ttl SEC         how long a prefix is believed cached (120); endless\n"
 "  --hash KIND       keyed, or dynamo for the reference's hashes (keyed)\n"
 "  --memory SIZE     of the region that is timed (64M)\n"
+"  --retain MODE     how workers are believed to keep what they were sent:\n"
+"                    ttl, capacity, feedback (ttl); all: each, in turns\n"
+"  --capacity TOKENS of each worker that goes by capacity (1000000)\n"
+"  --policy NAME     whose cost function: dynamo, two-tier, balanced (dynamo)\n"
 "  --trials N        replays; the best counts (5)\n"
 "  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
 "  --flood           prompts whose hashes agree in low bits, beside others\n"
@@ -78,7 +76,8 @@ static const char help_text[] =
 
 enum {
 	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_THREADS,
-	O_FLOOD, O_GROWTH, O_FORMAT, O_HELP, O_VERSION
+	O_RETAIN, O_CAPACITY, O_POLICY, O_FLOOD, O_GROWTH, O_FORMAT, O_HELP,
+	O_VERSION
 };
 static const struct option long_options[] = {
 	{ "workers", required_argument, NULL, O_WORKERS },
@@ -88,6 +87,9 @@ static const struct option long_options[] = {
 	{ "memory", required_argument, NULL, O_MEMORY },
 	{ "trials", required_argument, NULL, O_TRIALS },
 	{ "threads", required_argument, NULL, O_THREADS },
+	{ "retain", required_argument, NULL, O_RETAIN },
+	{ "capacity", required_argument, NULL, O_CAPACITY },
+	{ "policy", required_argument, NULL, O_POLICY },
 	{ "flood", no_argument, NULL, O_FLOOD },
 	{ "growth", required_argument, NULL, O_GROWTH },
 	{ "format", required_argument, NULL, O_FORMAT },
@@ -104,6 +106,30 @@ usage(void)
 }
 
 static void
+set_retain(struct settings *s, const char *text)
+{
+	static const char *const names[] = { "ttl", "capacity", "feedback",
+		"all" };
+	static const uint32_t modes[] = { KVR_RETAIN_TTL, KVR_RETAIN_CAPACITY,
+		KVR_RETAIN_FEEDBACK, KVR_RETAIN_TTL };
+	size_t i = args_word("retain", text, names, 4);
+
+	s->world.retain = modes[i];
+	s->all = i == 3;
+}
+
+static void
+set_policy(struct settings *s, const char *text)
+{
+	static const char *const names[] = { "dynamo", "two-tier",
+		"balanced" };
+	static const uint32_t costs[] = { KVR_COST_DYNAMO, KVR_COST_TWO_TIER,
+		KVR_COST_BALANCED };
+
+	s->world.cost = costs[args_word("policy", text, names, 3)];
+}
+
+static void
 set_option(struct settings *s, int option, const char *text)
 {
 	static const char *const hashes[] = { "keyed", "dynamo" };
@@ -111,22 +137,22 @@ set_option(struct settings *s, int option, const char *text)
 
 	switch (option) {
 	case O_WORKERS:
-		s->workers = (uint32_t)args_number("workers", text, 1,
+		s->world.workers = (uint32_t)args_number("workers", text, 1,
 		    KVR_WORKERS_MAX);
 		break;
 	case O_BLOCK:
-		s->region.block_size = (uint32_t)args_number("block", text, 1,
-		    INT32_MAX);
+		s->world.region.block_size = (uint32_t)args_number("block",
+		    text, 1, INT32_MAX);
 		break;
 	case O_TTL:
-		s->region.ttl_ns = args_ttl("ttl", text);
+		s->world.region.ttl_ns = args_ttl("ttl", text);
 		break;
 	case O_HASH:
-		s->region.hash = args_word("hash", text, hashes, 2) == 0 ?
+		s->world.region.hash = args_word("hash", text, hashes, 2) == 0 ?
 		    KVR_HASH_KEYED : KVR_HASH_DYNAMO;
 		break;
 	case O_MEMORY:
-		s->region.region_bytes = args_size("memory", text);
+		s->world.region.region_bytes = args_size("memory", text);
 		break;
 	case O_TRIALS:
 		s->trials = (uint32_t)args_number("trials", text, 1,
@@ -135,6 +161,16 @@ set_option(struct settings *s, int option, const char *text)
 	case O_THREADS:
 		s->threads = (uint32_t)args_number("threads", text, 2,
 		    CREW_MOST);
+		break;
+	case O_RETAIN:
+		set_retain(s, text);
+		break;
+	case O_CAPACITY:
+		s->world.capacity_tokens = args_number("capacity", text, 1,
+		    INT64_MAX);
+		break;
+	case O_POLICY:
+		set_policy(s, text);
 		break;
 	case O_FLOOD:
 		s->flood = true;
@@ -165,29 +201,32 @@ read_options(struct settings *s, int argc, char **argv)
 	int option;
 
 	memset(s, 0, sizeof(*s));
-	kvr_options_init(&s->region, sizeof(s->region));
-	s->region.block_size = 16;
-	s->workers = DEFAULT_WORKERS;
+	kvr_options_init(&s->world.region, sizeof(s->world.region));
+	s->world.region.block_size = 16;
+	s->world.workers = DEFAULT_WORKERS;
+	s->world.retain = KVR_RETAIN_TTL;
+	s->world.capacity_tokens = DEFAULT_CAPACITY;
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		set_option(s, option, optarg);
 	if (argc - optind > (s->flood || s->growth ? 0 : 1) ||
-	    s->flood + s->growth + (s->threads > 0) > 1)
+	    s->flood + s->growth + (s->threads > 0) > 1 ||
+	    (s->all && s->threads > 0) || ((s->flood || s->growth) &&
+	    (s->all || s->world.retain != KVR_RETAIN_TTL)))
 		usage();
 	if (optind < argc)
 		s->trace = argv[optind];
 }
 
-/* ----------------------------------------------------------- the result --- */
+/* ------------------------------------------------------------- the load --- */
 
 static void
-read_trace(struct result *r)
+read_trace(const struct settings *s, struct load *l)
 {
-	const char *trace = r->settings->trace;
+	const char *trace = s->trace;
 	struct sample_options sample;
 	bool standard = trace != NULL && strcmp(trace, "-") == 0;
 	FILE *f = standard ? stdin : trace != NULL ? fopen(trace, "r") :
 	    tmpfile();
-	size_t i;
 
 	if (f == NULL)
 		err(ARGS_FAILED, "%s", trace == NULL ? "a temporary file" :
@@ -197,145 +236,39 @@ read_trace(struct result *r)
 		err(ARGS_FAILED, "a temporary file");
 	if (trace == NULL)
 		rewind(f);
-	load_read(&r->load, f, standard ? "standard input" :
+	load_read(l, f, standard ? "standard input" :
 	    trace == NULL ? "sample" : trace);
 	if (!standard)
 		fclose(f);
-	for (i = 0; i < r->load.n; i++)
-		r->blocks += r->load.requests[i].tokens /
-		    r->settings->region.block_size;
-}
-
-static double
-index_ns(const struct measure *m)
-{
-	return m->expire_ns + m->match_ns + m->observe_ns;
-}
-
-static double
-bytes_per_live(const struct fit *f)
-{
-	return f->live_max == 0 ? 0 : (double)f->bytes / (double)f->live_max;
-}
-
-static void
-print_kv(const struct result *r)
-{
-	const struct measure *m = &r->measure;
-	const struct {
-		const char *name;
-		double ns;
-	} lines[] = {
-		{ "floor_ns", m->floor_ns },
-		{ "hash_ns", m->hash_ns },
-		{ "match_ns", m->match_ns },
-		{ "observe_ns", m->observe_ns },
-		{ "expire_ns", m->expire_ns },
-		{ "index_ns", index_ns(m) },
-		{ "total_ns", m->hash_ns + index_ns(m) },
-		{ "route_ns", m->route_ns },
-		{ "route_busy_ns", m->route_busy_ns },
-		{ "p50_ns", m->total[MEASURE_P50] },
-		{ "p99_ns", m->total[MEASURE_P99] },
-		{ "p999_ns", m->total[MEASURE_P999] },
-		{ "index_p50_ns", m->index[MEASURE_P50] },
-		{ "index_p99_ns", m->index[MEASURE_P99] },
-		{ "index_p999_ns", m->index[MEASURE_P999] }
-	};
-	size_t i;
-
-	printf("requests=%zu\nblocks=%" PRIu64 "\n", r->load.n, r->blocks);
-	for (i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		printf("%s=%.1f\n", lines[i].name, lines[i].ns);
-	printf("live_max=%" PRIu64 "\nbytes_per_live=%.2f\n", r->fit.live_max,
-	    bytes_per_live(&r->fit));
-	printf("region_min_bytes=%" PRIu64 "\nevicted=%" PRIu64 "\ntruncated=%"
-	    PRIu64 "\n", r->fit.bytes, m->evicted, m->truncated);
-}
-
-static void
-print_step(const char *name, double ns, double floor_ns)
-{
-	printf("  %-22s %9.2f us  %6.2f x floor\n", name, ns / 1e3,
-	    floor_ns > 0 ? ns / floor_ns : 0);
-}
-
-static void
-print_text(const struct result *r)
-{
-	const struct measure *m = &r->measure;
-	const struct kvr_options *o = &r->settings->region;
-
-	printf("%zu requests, %" PRIu64 " blocks of %" PRIu32 " tokens, %"
-	    PRIu32 " workers, ", r->load.n, r->blocks, o->block_size,
-	    r->settings->workers);
-	if (o->ttl_ns < 0)
-		printf("TTL endless");
-	else
-		printf("TTL %g s", (double)o->ttl_ns / 1e9);
-	printf(", best of %" PRIu32 "\n\nmean of a request\n",
-	    r->settings->trials);
-	print_step("floor: hashes alone", m->floor_ns, m->floor_ns);
-	print_step("hash", m->hash_ns, m->floor_ns);
-	print_step("match", m->match_ns, m->floor_ns);
-	print_step("observe", m->observe_ns, m->floor_ns);
-	print_step("expire", m->expire_ns, m->floor_ns);
-	print_step("index (without hash)", index_ns(m), m->floor_ns);
-	print_step("all of it", m->hash_ns + index_ns(m), m->floor_ns);
-	print_step("cost function, apart", m->route_ns, m->floor_ns);
-	print_step("  the same under load", m->route_busy_ns, m->floor_ns);
-	printf("\n%-24s %9s %9s %9s us\n", "percentiles", "50", "99", "99.9");
-	printf("  %-22s %9.2f %9.2f %9.2f\n", "index", m->index[0] / 1e3,
-	    m->index[1] / 1e3, m->index[2] / 1e3);
-	printf("  %-22s %9.2f %9.2f %9.2f\n", "all of it", m->total[0] / 1e3,
-	    m->total[1] / 1e3, m->total[2] / 1e3);
-	printf("\nmemory: %.2f bytes a live (block, worker) pair; %" PRIu64
-	    " at the peak in %.1f KiB\n", bytes_per_live(&r->fit),
-	    r->fit.live_max, (double)r->fit.bytes / 1024);
-	if (m->evicted > 0 || m->truncated > 0)
-		printf("the timed region was full (%" PRIu64 " entries "
-		    "evicted, %" PRIu64 " prompts cut): more --memory?\n",
-		    m->evicted, m->truncated);
 }
 
 /* -------------------------------------------------------- measurements --- */
 
-/* One request, step by step. */
 static void
-bench_steps(struct settings *s)
+bench_steps(const struct settings *s)
 {
-	struct result r;
+	struct load load;
 
-	if (s->trials == 0)
-		s->trials = DEFAULT_TRIALS;
-	memset(&r, 0, sizeof(r));
-	r.settings = s;
-	read_trace(&r);
-	measure_load(&r.load, &s->region, s->workers, s->trials, &r.measure);
-	fit_find(&r.load, &s->region, s->workers, &r.fit);
-	if (s->format == KV)
-		print_kv(&r);
-	else
-		print_text(&r);
-	load_free(&r.load);
+	read_trace(s, &load);
+	steps_run(&load, &s->world, s->all, s->trials > 0 ? s->trials :
+	    DEFAULT_TRIALS, s->format == KV);
+	load_free(&load);
 }
 
 static void
 bench_threads(const struct settings *s)
 {
-	struct result r;
+	struct load load;
 	struct threads t;
 
-	memset(&r, 0, sizeof(r));
-	r.settings = s;
-	read_trace(&r);
-	threads_measure(&r.load, &s->region, s->workers, s->threads,
+	read_trace(s, &load);
+	threads_measure(&load, &s->world, s->threads,
 	    s->trials > 0 ? s->trials : THREADS_PAIRS, &t);
 	if (s->format == KV)
 		threads_print_kv(&t);
 	else
 		threads_print_text(&t);
-	load_free(&r.load);
+	load_free(&load);
 }
 
 static void
@@ -343,7 +276,7 @@ bench_flood(const struct settings *s)
 {
 	struct flood f;
 
-	flood_measure(&s->region, s->workers, s->trials > 0 ? s->trials :
+	flood_measure(&s->world, s->trials > 0 ? s->trials :
 	    DEFAULT_FLOOD_TRIALS, &f);
 	if (s->format == KV)
 		flood_print_kv(&f);

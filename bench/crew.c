@@ -141,13 +141,13 @@ fill_request(struct crew *c)
  * the trace.
  */
 static void
-fill(struct crew *c, const struct kvr_options *options, uint32_t workers)
+fill(struct crew *c, const struct world_options *options)
 {
 	uint64_t middle = 2 * (uint64_t)c->n + c->n / 2;
 
-	if (world_open(&c->world, options, workers) != KVR_OK)
+	if (world_open(&c->world, options) != KVR_OK)
 		errx(ARGS_FAILED, "the region is too small for %u workers",
-		    workers);
+		    options->workers);
 	c->world.tokens.tokens = tokens_new(c->load);
 	c->taken = calloc(c->n, sizeof(*c->taken));
 	if (c->taken == NULL)
@@ -221,8 +221,8 @@ run(struct crew *c, uint32_t threads, void *(*what)(void *))
 }
 
 struct crew *
-crew_new(const struct load *l, const struct kvr_options *options,
-    uint32_t workers, uint32_t threads)
+crew_new(const struct load *l, const struct world_options *options,
+    uint32_t threads)
 {
 	struct crew *c = aligned(sizeof(*c));
 	uint32_t i;
@@ -231,7 +231,7 @@ crew_new(const struct load *l, const struct kvr_options *options,
 	c->load = l;
 	c->n = l->n < REQUESTS_MOST ? l->n : REQUESTS_MOST;
 	c->threads = threads;
-	fill(c, options, workers);
+	fill(c, options);
 	for (i = 0; i < threads; i++) {
 		c->members[i] = aligned(sizeof(*c->members[i]));
 		c->members[i]->crew = c;

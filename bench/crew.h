@@ -33,6 +33,7 @@
 #define KVROUTE_CREW_H
 
 #include "load.h"
+#include "world.h"
 
 #include <kvroute.h>
 
@@ -45,8 +46,8 @@ enum crew_work { CREW_FLOOR, CREW_MATCH, CREW_ALL, CREW_WORKS };
 struct crew;
 
 /* Makes the region, fills it, and gets `threads` threads' memory ready. */
-struct crew *crew_new(const struct load *l, const struct kvr_options *options,
-    uint32_t workers, uint32_t threads);
+struct crew *crew_new(const struct load *l,
+    const struct world_options *options, uint32_t threads);
 void crew_free(struct crew *c);
 
 /*

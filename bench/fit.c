@@ -3,6 +3,7 @@
 #include "fit.h"
 
 #include "args.h"
+#include "lives.h"
 #include "world.h"
 
 #include <err.h>
@@ -26,22 +27,33 @@ look(const struct world *w, uint64_t *live_max)
 	return s.evicted == 0 && s.truncated == 0;
 }
 
+/* Workers that do not go by time hold what was there before. */
+static void
+fill(struct lives *lives, struct world *w, const struct world_options *o)
+{
+	if (o->retain == KVR_RETAIN_TTL)
+		return;
+	lives_replay(lives, w, NULL);
+	world_go_on(w, lives_span(lives));
+}
+
 /* Does the load fit? Stops at the first request that shows it does not. */
 static bool
-fits(const struct load *l, struct kvr_options *options, uint32_t workers,
+fits(const struct load *l, struct lives *lives, struct world_options *options,
     uint64_t bytes, uint64_t *live_max)
 {
 	struct world w;
 	bool good = true;
 	size_t i;
 
-	options->region_bytes = bytes;
-	if (world_open(&w, options, workers) != KVR_OK)
+	options->region.region_bytes = bytes;
+	if (world_open(&w, options) != KVR_OK)
 		return false;
 	*live_max = 0;
+	fill(lives, &w, options);
 	for (i = 0; i < l->n && good; i++) {
 		const struct trace_request *r = &l->requests[i];
-		int64_t now = load_arrival(r);
+		int64_t now = w.base + load_arrival(r);
 
 		world_make(&w, r);
 		world_expire(&w, now);
@@ -55,18 +67,20 @@ fits(const struct load *l, struct kvr_options *options, uint32_t workers,
 }
 
 void
-fit_find(const struct load *l, const struct kvr_options *options,
-    uint32_t workers, struct fit *out)
+fit_find(const struct load *l, const struct world_options *options,
+    struct fit *out)
 {
-	struct kvr_options o = *options;
-	uint64_t low = LEAST_BYTES, high = options->region_bytes, middle;
+	struct world_options o = *options;
+	struct lives *lives = lives_new(l);
+	uint64_t low = LEAST_BYTES, high = o.region.region_bytes, middle;
 	uint64_t live = 0;
 
 	/* Not "an eighth of the region": only room may be lacking. */
-	o.max_prompt_blocks = (uint32_t)(l->most_tokens / o.block_size);
-	if (o.max_prompt_blocks == 0)
-		o.max_prompt_blocks = 1;
-	while (!fits(l, &o, workers, high, &out->live_max)) {
+	o.region.max_prompt_blocks = (uint32_t)(l->most_tokens /
+	    o.region.block_size);
+	if (o.region.max_prompt_blocks == 0)
+		o.region.max_prompt_blocks = 1;
+	while (!fits(l, lives, &o, high, &out->live_max)) {
 		low = high;
 		high *= 2;
 		if (high > MOST_BYTES)
@@ -74,10 +88,11 @@ fit_find(const struct load *l, const struct kvr_options *options,
 	}
 	while (high - low > high / 50) {
 		middle = low + (high - low) / 2;
-		if (fits(l, &o, workers, middle, &live))
+		if (fits(l, lives, &o, middle, &live))
 			high = middle;
 		else
 			low = middle;
 	}
 	out->bytes = high;
+	lives_free(lives);
 }

@@ -6,11 +6,14 @@
  * slack included. So a load is replayed in regions of different sizes to find
  * the smallest that evicts nothing and records every prompt whole, to within
  * 2 %, and that size is divided by the most pairs that were live at once.
+ * Where workers go by capacity or by feedback a replay of leases and reports
+ * comes before, in the same region: it must fit too.
  */
 #ifndef KVROUTE_FIT_H
 #define KVROUTE_FIT_H
 
 #include "load.h"
+#include "world.h"
 
 #include <kvroute.h>
 
@@ -21,7 +24,7 @@ struct fit {
 	uint64_t live_max; /* (block, worker) pairs at the peak */
 };
 
-void fit_find(const struct load *l, const struct kvr_options *options,
-    uint32_t workers, struct fit *out);
+void fit_find(const struct load *l, const struct world_options *options,
+    struct fit *out);
 
 #endif

@@ -81,16 +81,15 @@ prompt_sent(struct world *w, uint32_t i)
 }
 
 static void
-side_open(struct side *s, const struct kvr_options *options, uint32_t workers,
-    bool flood)
+side_open(struct side *s, const struct world_options *options, bool flood)
 {
 	static unsigned char seen[1 << (32 - FLOOD_BITS)];
-	size_t i, n = (size_t)FLOOD_BLOCKS * options->block_size;
+	size_t i, n = (size_t)FLOOD_BLOCKS * options->region.block_size;
 	uint32_t number = 0;
 
-	if (world_open(&s->world, options, workers) != KVR_OK)
+	if (world_open(&s->world, options) != KVR_OK)
 		errx(ARGS_FAILED, "the region is too small for %u workers",
-		    workers);
+		    options->workers);
 	s->world.tokens.tokens = calloc(n, sizeof(uint32_t));
 	if (s->world.tokens.tokens == NULL)
 		err(ARGS_FAILED, NULL);
@@ -150,20 +149,20 @@ time_trial(struct side *sides[2], uint32_t trial, int64_t clock_ns)
 }
 
 void
-flood_measure(const struct kvr_options *options, uint32_t workers,
-    uint32_t trials, struct flood *out)
+flood_measure(const struct world_options *options, uint32_t trials,
+    struct flood *out)
 {
 	static struct side flood, random;
 	struct side *sides[2] = { &flood, &random };
-	struct kvr_options o = *options;
+	struct world_options o = *options;
 	int64_t clock_ns = measure_clock_ns();
 	uint32_t i;
 
-	o.secret_kind = KVR_SECRET_GIVEN;
-	for (i = 0; i < sizeof(o.secret); i++)
-		o.secret[i] = (unsigned char)token_of(1, i);
-	side_open(&flood, &o, workers, true);
-	side_open(&random, &o, workers, false);
+	o.region.secret_kind = KVR_SECRET_GIVEN;
+	for (i = 0; i < sizeof(o.region.secret); i++)
+		o.region.secret[i] = (unsigned char)token_of(1, i);
+	side_open(&flood, &o, true);
+	side_open(&random, &o, false);
 	for (i = 0; i < trials; i++)
 		time_trial(sides, i, clock_ns);
 	measure_ranks(flood.least, FLOOD_PROMPTS, out->flood);

@@ -22,6 +22,7 @@
 #define KVROUTE_FLOOD_H
 
 #include "measure.h"
+#include "world.h"
 
 enum { FLOOD_PROMPTS = 1024, FLOOD_BITS = 16, FLOOD_BLOCKS = 64 };
 
@@ -32,8 +33,8 @@ struct flood {
 	double p99_ratio;
 };
 
-void flood_measure(const struct kvr_options *options, uint32_t workers,
-    uint32_t trials, struct flood *out);
+void flood_measure(const struct world_options *options, uint32_t trials,
+    struct flood *out);
 void flood_print_kv(const struct flood *f);
 void flood_print_text(const struct flood *f);
 

@@ -4,23 +4,28 @@
 
 #include "args.h"
 #include "floor.h"
+#include "lives.h"
 #include "pass.h"
-#include "world.h"
 
 #include <err.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { CLOCK_READINGS = 10001 };
 /* INDEX: expire, match, observe; TOTAL: that and hash. */
 enum step {
-	EXPIRE, HASH, MATCH, OBSERVE, FLOOR, ROUTE, ROUTE_BUSY, INDEX, TOTAL,
-	STEPS
+	EXPIRE, HASH, MATCH, OBSERVE, FLOOR, ROUTE, ROUTE_BUSY, DECIDE, LEASE,
+	INDEX, TOTAL, STEPS
 };
 
-struct state {
+struct measuring {
 	const struct load *load;
 	struct world world;
+	struct lives *lives;
+	struct lives_times times; /* of the last replay by leases */
+	bool company;             /* workers hold what was there before */
+	struct kvr_stats lost;    /* in the last replay step by step */
 	int64_t clock_ns;         /* that reading the clock takes */
 	uint32_t *least[STEPS];   /* [load->n] nanoseconds, of all trials */
 	uint64_t result;          /* keeps the floor from being left out */
@@ -51,7 +56,7 @@ measure_clock_ns(void)
 }
 
 static int64_t
-between(const struct state *s, int64_t start, int64_t end)
+between(const struct measuring *s, int64_t start, int64_t end)
 {
 	int64_t d = end - start - s->clock_ns;
 
@@ -59,7 +64,7 @@ between(const struct state *s, int64_t start, int64_t end)
 }
 
 static void
-keep_least(struct state *s, enum step step, size_t i, int64_t ns)
+keep_least(struct measuring *s, enum step step, size_t i, int64_t ns)
 {
 	if (ns < (int64_t)s->least[step][i])
 		s->least[step][i] = (uint32_t)ns;
@@ -67,7 +72,7 @@ keep_least(struct state *s, enum step step, size_t i, int64_t ns)
 
 /* One request, timed step by step. */
 static void
-time_request(struct state *s, size_t i)
+time_request(struct measuring *s, size_t i)
 {
 	const struct trace_request *r = &s->load->requests[i];
 	struct world *w = &s->world;
@@ -98,17 +103,33 @@ time_request(struct state *s, size_t i)
 	step[INDEX] = step[EXPIRE] + step[MATCH] + step[OBSERVE];
 	step[TOTAL] = step[INDEX] + step[HASH];
 	for (k = 0; k < STEPS; k++)
-		if (k != ROUTE && k != ROUTE_BUSY)
+		if (k < ROUTE || k > LEASE)
 			keep_least(s, k, i, step[k]);
 }
 
 static void
-time_trial(struct state *s)
+read_stats(const struct measuring *s, struct kvr_stats *out)
 {
+	memset(out, 0, sizeof(*out));
+	out->size = sizeof(*out);
+	if (kvr_stats(s->world.k, out) != KVR_OK)
+		errx(ARGS_FAILED, "kvr_stats");
+}
+
+static void
+time_steps(struct measuring *s)
+{
+	struct kvr_stats before;
 	size_t i;
 
+	read_stats(s, &before);
 	for (i = 0; i < s->load->n; i++)
 		time_request(s, i);
+	read_stats(s, &s->lost);
+	s->lost.evicted -= before.evicted;
+	s->lost.truncated -= before.truncated;
+	s->lost.expired -= before.expired;
+	s->lost.outgrown -= before.outgrown;
 }
 
 /* The floor is no floor if it hashes something else than the library. */
@@ -128,7 +149,7 @@ check_floor(const struct world *w, const struct trace_request *r)
 
 /* The same replay, with the cost function timed and nothing else. */
 static void
-time_route(struct state *s, enum step step)
+time_route(struct measuring *s, enum step step)
 {
 	struct world *w = &s->world;
 	struct kvr_decision d;
@@ -156,16 +177,17 @@ time_route(struct state *s, enum step step)
 	}
 }
 
+/* The life of each request by its lease. */
 static void
-count_losses(const struct state *s, struct measure *out)
+time_lives(struct measuring *s)
 {
-	struct kvr_stats stats;
+	size_t i;
 
-	stats.size = sizeof(stats);
-	if (kvr_stats(s->world.k, &stats) != KVR_OK)
-		errx(ARGS_FAILED, "kvr_stats");
-	out->evicted = stats.evicted;
-	out->truncated = stats.truncated;
+	lives_replay(s->lives, &s->world, &s->times);
+	for (i = 0; i < s->load->n; i++) {
+		keep_least(s, DECIDE, i, s->times.decide[i]);
+		keep_least(s, LEASE, i, s->times.life[i]);
+	}
 }
 
 void
@@ -180,7 +202,7 @@ measure_ranks(uint32_t *values, size_t n, double *out)
 }
 
 static double
-mean(const struct state *s, enum step step)
+mean(const struct measuring *s, enum step step)
 {
 	double sum = 0;
 	size_t i;
@@ -190,9 +212,76 @@ mean(const struct state *s, enum step step)
 	return sum / (double)s->load->n;
 }
 
-static void
-conclude(struct state *s, struct measure *out)
+static void *
+room(size_t n, size_t element)
 {
+	void *p = calloc(n, element);
+
+	if (p == NULL)
+		err(ARGS_FAILED, NULL);
+	return p;
+}
+
+struct measuring *
+measure_new(const struct load *l, const struct world_options *options)
+{
+	struct measuring *s = room(1, sizeof(*s));
+	enum step k;
+
+	floor_prepare();
+	s->load = l;
+	s->clock_ns = measure_clock_ns();
+	for (k = 0; k < STEPS; k++) {
+		s->least[k] = room(l->n, sizeof(*s->least[k]));
+		memset(s->least[k], 0xff, l->n * sizeof(*s->least[k]));
+	}
+	s->lives = lives_new(l);
+	s->times.clock_ns = s->clock_ns;
+	s->times.decide = room(l->n, sizeof(*s->times.decide));
+	s->times.life = room(l->n, sizeof(*s->times.life));
+	s->company = options->retain != KVR_RETAIN_TTL;
+	if (world_open(&s->world, options) != KVR_OK)
+		errx(ARGS_FAILED, "the region is too small for %u workers",
+		    options->workers);
+	return s;
+}
+
+/* Another replay: with the company of the last, or in an empty region. */
+static void
+next(struct measuring *s)
+{
+	int64_t span = lives_span(s->lives);
+
+	if (s->company)
+		world_go_on(&s->world, span);
+	else
+		world_restart(&s->world, span);
+}
+
+void
+measure_trial(struct measuring *s)
+{
+	if (s->company) {
+		lives_replay(s->lives, &s->world, NULL);
+		next(s);
+	}
+	time_route(s, ROUTE);
+	next(s);
+	world_load(&s->world, true);
+	time_route(s, ROUTE_BUSY);
+	world_load(&s->world, false);
+	next(s);
+	time_steps(s);
+	next(s);
+	time_lives(s);
+	world_restart(&s->world, lives_span(s->lives));
+}
+
+void
+measure_end(struct measuring *s, struct measure *out)
+{
+	enum step k;
+
 	out->expire_ns = mean(s, EXPIRE);
 	out->hash_ns = mean(s, HASH);
 	out->match_ns = mean(s, MATCH);
@@ -200,53 +289,20 @@ conclude(struct state *s, struct measure *out)
 	out->floor_ns = mean(s, FLOOR);
 	out->route_ns = mean(s, ROUTE);
 	out->route_busy_ns = mean(s, ROUTE_BUSY);
+	out->decide_ns = mean(s, DECIDE);
+	out->lease_ns = mean(s, LEASE);
+	out->index_ns = out->expire_ns + out->match_ns + out->observe_ns;
 	measure_ranks(s->least[TOTAL], s->load->n, out->total);
 	measure_ranks(s->least[INDEX], s->load->n, out->index);
-}
-
-static void
-make_least(struct state *s)
-{
-	size_t bytes = s->load->n * sizeof(*s->least[0]);
-	enum step k;
-
-	for (k = 0; k < STEPS; k++) {
-		s->least[k] = malloc(bytes);
-		if (s->least[k] == NULL)
-			err(ARGS_FAILED, NULL);
-		memset(s->least[k], 0xff, bytes);
-	}
-}
-
-void
-measure_load(const struct load *l, const struct kvr_options *options,
-    uint32_t workers, uint32_t trials, struct measure *out)
-{
-	struct state s;
-	enum step k;
-	uint32_t i;
-
-	memset(&s, 0, sizeof(s));
-	s.load = l;
-	floor_prepare();
-	s.clock_ns = measure_clock_ns();
-	make_least(&s);
-	if (world_open(&s.world, options, workers) != KVR_OK)
-		errx(ARGS_FAILED, "the region is too small for %u workers",
-		    workers);
-	for (i = 0; i < trials; i++) {
-		time_route(&s, ROUTE);
-		if (i == 0)
-			count_losses(&s, out);
-		world_restart(&s.world, l->span_ns);
-		world_load(&s.world);
-		time_route(&s, ROUTE_BUSY);
-		world_restart(&s.world, l->span_ns);
-		time_trial(&s);
-		world_restart(&s.world, l->span_ns);
-	}
-	conclude(&s, out);
-	world_close(&s.world);
+	out->evicted = s->lost.evicted;
+	out->truncated = s->lost.truncated;
+	out->expired = s->lost.expired;
+	out->outgrown = s->lost.outgrown;
+	world_close(&s->world);
+	lives_free(s->lives);
+	free(s->times.decide);
+	free(s->times.life);
 	for (k = 0; k < STEPS; k++)
-		free(s.least[k]);
+		free(s->least[k]);
+	free(s);
 }

@@ -2,8 +2,9 @@
 /*
  * measure.h - what each step of a request costs, in nanoseconds.
  *
- * A load is replayed twice in each trial: once with the cost function alone
- * timed, which also maps the memory, and once like this:
+ * A load is replayed four times in each trial: twice with the cost function
+ * alone timed, which also maps the memory; once by leases (lives.h); and once
+ * like this:
  *
  *   make tokens | expire | hash | match | choose | observe | floor
  *   not timed     `----- timed ------'  not timed  `-- timed --'
@@ -15,11 +16,21 @@
  * Every replay does the same, so whatever a request took longer in one trial
  * than in another came from outside: for each step of each request the least
  * of the trials counts.
+ *
+ * Workers that go by TTL begin each replay empty; 120 s later that makes no
+ * difference. Those that go by capacity or by feedback would take an hour to
+ * be as full as they always are. So a trial begins with one replay more, not
+ * timed, by leases that end with reports, and none of the others forgets what
+ * the ones before have left:
+ *
+ *   ttl       | choose     | choose, busy     | step by step     | lives
+ *   others    | lives choose choose, busy step by step lives
+ *             ` empty, forgetting all
  */
 #ifndef KVROUTE_MEASURE_H
 #define KVROUTE_MEASURE_H
 
-#include "load.h"
+#include "world.h"
 
 #include <kvroute.h>
 
@@ -36,15 +47,27 @@ struct measure {
 	double expire_ns;
 	double route_ns; /* the cost function over all workers, apart */
 	double route_busy_ns; /* the same with a load on each of them */
+	double decide_ns; /* match and choice at once, before leases */
+	double lease_ns;  /* reserve_on, commit, first_token, finish */
+	double index_ns;  /* expire, match and observe */
 	/* Percentiles of what requests took, each in its best trial: */
 	double total[MEASURE_RANKS];
 	double index[MEASURE_RANKS]; /* without hashing */
-	uint64_t evicted;   /* for lack of room, in one replay */
+	/* In one replay, step by step: */
+	uint64_t evicted;   /* for lack of room */
 	uint64_t truncated;
+	uint64_t expired;
+	uint64_t outgrown;
 };
 
-void measure_load(const struct load *l, const struct kvr_options *options,
-    uint32_t workers, uint32_t trials, struct measure *out);
+struct measuring;
+
+/* A region of its own; several may be measured in turns. */
+struct measuring *measure_new(const struct load *l,
+    const struct world_options *options);
+void measure_trial(struct measuring *m);
+/* What came of all trials; frees. */
+void measure_end(struct measuring *m, struct measure *out);
 
 /* What reading the clock takes: the median of the time between two readings. */
 int64_t measure_clock_ns(void);

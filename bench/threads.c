@@ -176,8 +176,8 @@ doubles(uint32_t n)
 }
 
 void
-threads_measure(const struct load *l, const struct kvr_options *options,
-    uint32_t workers, uint32_t threads, uint32_t pairs, struct threads *out)
+threads_measure(const struct load *l, const struct world_options *options,
+    uint32_t threads, uint32_t pairs, struct threads *out)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	struct run r;
@@ -191,7 +191,7 @@ threads_measure(const struct load *l, const struct kvr_options *options,
 	for (i = 0; i < CREW_WORKS * THREADS_COLUMNS; i++)
 		r.rate[i / THREADS_COLUMNS][i % THREADS_COLUMNS] =
 		    doubles(pairs);
-	r.crew = crew_new(l, options, workers, threads);
+	r.crew = crew_new(l, options, threads);
 	find_units(&r);
 	for (i = 0; i < pairs; i++)
 		measure_pair(&r, i);

@@ -42,8 +42,8 @@ struct threads {
 	struct kvr_stats stats;
 };
 
-void threads_measure(const struct load *l, const struct kvr_options *options,
-    uint32_t workers, uint32_t threads, uint32_t pairs, struct threads *out);
+void threads_measure(const struct load *l, const struct world_options *options,
+    uint32_t threads, uint32_t pairs, struct threads *out);
 void threads_print_kv(const struct threads *t);
 void threads_print_text(const struct threads *t);
 

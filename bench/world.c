@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ROUND_BIT = 40 }; /* from here on, ids say which replay they are of */
+
 static void
 must(int e, const char *what)
 {
@@ -16,14 +18,37 @@ must(int e, const char *what)
 		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
 }
 
-int
-world_open(struct world *w, const struct kvr_options *options,
-    uint32_t workers)
+/* What is known of each worker, and how one is chosen. */
+static void
+furnish(struct world *w, const struct world_options *o)
 {
+	struct kvr_worker facts;
+	struct kvr_policy policy;
+	uint32_t i;
+
+	policy.size = sizeof(policy);
+	must(kvr_get_policy(w->k, &policy), "kvr_get_policy");
+	policy.cost = o->cost;
+	must(kvr_set_policy(w->k, &policy), "kvr_set_policy");
+	facts.size = sizeof(facts);
+	for (i = 0; i < w->workers; i++) {
+		must(kvr_worker_get(w->k, fleet_id(w->fleet, i), &facts),
+		    "kvr_worker_get");
+		facts.retain = o->retain;
+		facts.capacity_tokens = o->capacity_tokens;
+		must(kvr_worker_set(w->k, fleet_id(w->fleet, i), &facts),
+		    "kvr_worker_set");
+	}
+}
+
+int
+world_open(struct world *w, const struct world_options *options)
+{
+	uint32_t workers = options->workers;
 	int e;
 
 	memset(w, 0, sizeof(*w));
-	w->options = *options;
+	w->options = options->region;
 	w->options.max_workers = workers;
 	w->workers = workers;
 	e = kvr_new(&w->options, &w->k);
@@ -31,11 +56,14 @@ world_open(struct world *w, const struct kvr_options *options,
 		return e;
 	must(e, "kvr_new");
 	must(fleet_new(w->k, workers, &w->fleet), "kvr_worker_add");
+	furnish(w, options);
 	must(kvr_prompt_new(w->k, &w->prompt), "kvr_prompt_new");
 	w->half = half_new(workers);
 	w->overlaps = calloc(workers, sizeof(*w->overlaps));
 	w->numbered = calloc(workers, sizeof(*w->numbered));
-	if (w->half == NULL || w->overlaps == NULL || w->numbered == NULL)
+	w->ids = calloc(TRACE_IDS_MAX, sizeof(*w->ids));
+	if (w->half == NULL || w->overlaps == NULL || w->numbered == NULL ||
+	    w->ids == NULL)
 		err(ARGS_FAILED, NULL);
 	return KVR_OK;
 }
@@ -50,12 +78,13 @@ world_close(struct world *w)
 	tokens_free(&w->tokens);
 	free(w->overlaps);
 	free(w->numbered);
+	free(w->ids);
 }
 
 void
-world_restart(struct world *w, int64_t span_ns)
+world_go_on(struct world *w, int64_t span_ns)
 {
-	must(kvr_clear(w->k), "kvr_clear");
+	w->round++;
 	if (w->base > INT64_MAX / 2 - span_ns)
 		errx(ARGS_FAILED, "too many trials of so long a trace");
 	w->base += span_ns + 1;
@@ -66,7 +95,15 @@ world_restart(struct world *w, int64_t span_ns)
 }
 
 void
-world_load(struct world *w)
+world_restart(struct world *w, int64_t span_ns)
+{
+	must(kvr_clear(w->k), "kvr_clear");
+	world_go_on(w, span_ns);
+	w->round = 0;
+}
+
+void
+world_load(struct world *w, bool loaded)
 {
 	struct rng random = { 1 };
 	struct kvr_load load;
@@ -75,9 +112,11 @@ world_load(struct world *w)
 	memset(&load, 0, sizeof(load));
 	load.size = sizeof(load);
 	for (i = 0; i < w->workers; i++) {
-		load.prefill_tokens = rng_between(&random, 0, 60000);
-		load.active_blocks = rng_between(&random, 1, 20000);
-		load.requests = rng_between(&random, 1, 64);
+		if (loaded) {
+			load.prefill_tokens = rng_between(&random, 0, 60000);
+			load.active_blocks = rng_between(&random, 1, 20000);
+			load.requests = rng_between(&random, 1, 64);
+		}
 		must(kvr_worker_set_load(w->k, fleet_id(w->fleet, i), &load),
 		    "kvr_worker_set_load");
 	}
@@ -86,7 +125,15 @@ world_load(struct world *w)
 void
 world_make(struct world *w, const struct trace_request *r)
 {
-	if (tokens_make(&w->tokens, r) != 0)
+	struct trace_request own = *r;
+	size_t i;
+
+	if (w->round > 0) {
+		for (i = 0; i < r->n_ids; i++)
+			w->ids[i] = r->ids[i] ^ (w->round << ROUND_BIT);
+		own.ids = w->ids;
+	}
+	if (tokens_make(&w->tokens, &own) != 0)
 		err(ARGS_FAILED, NULL);
 }
 
