@@ -288,6 +288,7 @@ struct loads {
 enum { AGES = 64 };
 struct survival {
 	float hit[AGES], miss[AGES];
+	float likely[AGES]; /* S, less what it is when nothing is known */
 };
 
 /* Role, state and the rest of a slot in one word. */

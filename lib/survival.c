@@ -13,7 +13,11 @@
  *   miss                          |   ||||     |
  *   S      1 ..................  0.8  0.2 ..   0
  *
- *	S = (hit + 1) / (hit + miss + 1.2)
+ *	S(bin) = (hit + 4 S(bin - 1) + 5/6) / (hit + miss + 4 + 1)
+ *
+ * A cache that has lost what is young has lost what is older, so a bin of which
+ * little is known is like its younger neighbour. The last part is hope: nobody
+ * would ever look again where nothing is expected. S(-1) = 5/6.
  *
  * Evidence is counted in pieces of 512 tokens, and each new piece makes the
  * older ones of its bin fade a little, so a cache that has become smaller is
@@ -25,6 +29,9 @@
 enum { AGE_LEAST_BITS = 10 };
 #define PIECE_TOKENS 512.0
 #define FADE 0.999
+#define YOUNGER 4.0          /* pieces that the younger bin's S counts as, */
+#define HOPE 1.0             /* and S when nothing is known */
+#define UNKNOWN (5.0 / 6)
 #define LN_FADE -0.0010005003335835335 /* ln FADE */
 #define COUNT_MOST 1001.0F             /* of pieces that fade so, and a bit */
 
@@ -63,6 +70,15 @@ look_float(const float *place)
 	return value >= 0 && value <= COUNT_MOST ? value : 0;
 }
 
+static double
+look_likely(const float *place)
+{
+	float value;
+
+	__atomic_load(place, &value, __ATOMIC_RELAXED);
+	return value >= -UNKNOWN && value <= 1 - UNKNOWN ? value : 0;
+}
+
 static void
 put_float(float *place, double value)
 {
@@ -71,15 +87,28 @@ put_float(float *place, double value)
 	__atomic_store(place, &x, __ATOMIC_RELAXED);
 }
 
-/* Of a block of this age on the worker; above 0 and below 1. */
+/* S of a block of this age on the worker; above 0 and below 1. */
 double
 survival_of(const struct kvr *k, uint32_t slot, uint64_t age)
 {
-	const struct survival *s = survival_at(k, slot);
-	uint32_t bin = age_bin(age);
-	double hit = look_float(&s->hit[bin]);
+	return UNKNOWN + look_likely(&survival_at(k, slot)->likely[age_bin(
+	    age)]);
+}
 
-	return (hit + 1) / (hit + look_float(&s->miss[bin]) + 1.2);
+static void
+survival_conclude(struct survival *s)
+{
+	double likely = UNKNOWN;
+	uint32_t bin;
+
+	for (bin = 0; bin < AGES; bin++) {
+		double hit = look_float(&s->hit[bin]);
+		double all = hit + look_float(&s->miss[bin]);
+
+		likely = (hit + YOUNGER * likely + HOPE * UNKNOWN) /
+		    (all + YOUNGER + HOPE);
+		put_float(&s->likely[bin], likely - UNKNOWN);
+	}
 }
 
 /*
@@ -99,6 +128,7 @@ survival_note(struct kvr *k, uint32_t slot, uint64_t age, bool hit,
 	    (hit ? more : 0));
 	put_float(&s->miss[bin], look_float(&s->miss[bin]) * keep +
 	    (hit ? 0 : more));
+	survival_conclude(s);
 }
 
 /* A new incarnation has shown nothing. */
