@@ -213,8 +213,8 @@ enum kvr_retain {
 /* Which blocks an engine's cache gives up first, of those not in use. */
 enum kvr_eviction {
 	KVR_EVICT_RELEASED = 0, /* longest released, tails first: vLLM */
-	KVR_EVICT_LEAF = 1      /* the leaf that was used least recently: */
-	                        /* SGLang */
+	KVR_EVICT_LEAF = 1      /* longest unused, a whole leaf of the tree */
+	                        /* at a time: SGLang */
 };
 
 /*
@@ -677,7 +677,8 @@ int kvr_check(const struct kvr *k);
 struct kvr_entry {
 	uint64_t worker;
 	uint64_t parent;      /* sequence hash before the run, or the root */
-	uint64_t sequence;    /* sequence hash of the run's last block */
+	uint64_t sequence;    /* sequence hash of the run's last block; the */
+	                      /* worker may have lost that: see blocks */
 	int64_t age_ns;       /* since it was stamped; -1: not committed yet */
 	uint32_t first_block; /* position in the prompt */
 	uint32_t blocks;

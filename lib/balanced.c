@@ -15,7 +15,7 @@
  * spreads its work. Decoding is slowed by all that decodes beside it.
  *
  * backlog and pace (seconds a token) are those of rate.c, W is the number of
- * eligible workers. The formula is cost A of the papers, in seconds.
+ * eligible workers. kvr_policy(3) says where the formula comes from.
  */
 #include "bid.h"
 

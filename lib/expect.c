@@ -39,30 +39,54 @@ survives(const struct kvr *k, uint32_t slot, uint32_t node)
 	return survival_of(k, slot, volume > released ? volume - released : 0);
 }
 
+/*
+ * Blocks by the least S that was met above them so far. Climbing to one with a
+ * lesser S makes all who have more have that: so those with most are on top.
+ */
+struct pile {
+	double s[AGES + 2], blocks[AGES + 2]; /* S has a value for each bin */
+	uint32_t n;
+};
+
+static void
+pile_add(struct pile *p, double s, double blocks)
+{
+	while (p->n > 0 && (p->s[p->n - 1] >= s || p->n == AGES + 2))
+		blocks += p->blocks[--p->n];
+	p->s[p->n] = s;
+	p->blocks[p->n++] = blocks;
+}
+
+static double
+pile_sum(const struct pile *p)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->n; i++)
+		sum += p->s[i] * p->blocks[i];
+	return sum;
+}
+
 /* Of the first `blocks` of the path, a part of one perhaps, those expected. */
 static double
 surviving(const struct kvr *k, uint32_t slot, const struct path *path,
     double blocks)
 {
 	uint32_t node = path->node, here = path->inside, left = path->nodes;
-	double depth = path->depth, below = 0, expected = 0, some, s;
+	double depth = path->depth, above, some;
+	struct pile pile;
 
-	for (; left > 0; left--) {
-		double above = depth - here;
-
+	for (pile.n = 0; left > 0; left--) {
+		above = depth - here;
 		some = (depth < blocks ? depth : blocks) - above;
-		if (some > 0) {
-			s = survives(k, slot, node);
-			if (expected > s * below)
-				expected = s * below;
-			expected += s * some;
-			below += some;
-		}
+		if (some > 0)
+			pile_add(&pile, survives(k, slot, node), some);
 		depth = above;
 		node = look(node_at(k, node)->parent);
 		here = look(node_at(k, node)->length);
 	}
-	return expected;
+	return pile_sum(&pile);
 }
 
 /* Tokens of the overlap of a worker that it could have, however unlikely. */

@@ -252,8 +252,8 @@ struct slot {
 	double rate_tokens, rate_seconds; /* of prefill seen lately */
 	uint32_t prefilling; /* leases before their first token */
 	uint32_t common;     /* divisor of the last cached tokens reported, */
-	uint32_t common_of;  /* and how many they were */
-	uint32_t spare_too;
+	uint32_t common_of;  /* how many they were, each unlike the one */
+	uint32_t common_last; /* before it, and the last */
 	uint64_t prompt_tokens, predicted_tokens;
 
 	struct calibration seen;

@@ -12,7 +12,10 @@
  *               it comes back when it is stamped, or goes when its last pin
  *               does. The unconfirmed are off from the beginning.
  *   by_release  what a capacity goes by: holds without pins, in the order in
- *               which they lost the last one (or were stamped since).
+ *               which they lost the last one (or were stamped since). Of a
+ *               cache that goes by last use, in the order of their stamps:
+ *               only who ends without a stamp, given up, has to look for
+ *               its place, and looks for it near the end only.
  *
  * Who is due first of all workers wins a tournament over the times at which
  * the heads are due (stamp plus the worker's life): winner[1] is the final,
@@ -29,6 +32,8 @@
  * step; the list by release is simply abandoned.
  */
 #include "internal.h"
+
+enum { PASSED_MOST = 64 }; /* in looking for a place by last use */
 
 /* Which pair of links of a hold a list goes by. */
 enum links { BY_STAMP, BY_RELEASE };
@@ -116,6 +121,19 @@ order_remove(struct kvr *k, uint32_t hold)
 
 /* ---------------------------------------------------------- by release --- */
 
+/* The idle hold that was used last before this one: it goes behind that. */
+static uint32_t
+order_used_before(const struct kvr *k, const struct slot *s, int64_t stamp)
+{
+	uint32_t hold = s->by_release.tail, passed = 0;
+
+	while (s->eviction == KVR_EVICT_LEAF && hold != 0 &&
+	    hold_at(k, hold)->stamp > stamp && passed++ < PASSED_MOST)
+		hold = hold_at(k, hold)->release_prev;
+	k->region->counts.steps += passed;
+	return hold;
+}
+
 void
 order_release(struct kvr *k, uint32_t hold)
 {
@@ -125,8 +143,8 @@ order_release(struct kvr *k, uint32_t hold)
 	if (s->retired != 0)
 		return;
 	put(h->released, s->volume);
-	list_insert_after(k, &s->by_release, hold, s->by_release.tail,
-	    BY_RELEASE);
+	list_insert_after(k, &s->by_release, hold, order_used_before(k, s,
+	    h->stamp), BY_RELEASE);
 	put(h->flags, h->flags | HOLD_IDLE);
 }
 

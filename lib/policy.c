@@ -101,11 +101,6 @@ policy_check_request(const struct kvr_request *r)
 	return KVR_OK;
 }
 
-/*
- * Makes explicit what the request leaves to the policy and what its stage
- * implies. A decode stage goes by load alone, unless the request has a credit
- * of its own: then overlap counts, and still no prefill is to be done there.
- */
 /* As whole words: readers look while a writer puts. */
 _Static_assert(sizeof(struct kvr_policy) % sizeof(uint64_t) == 0,
     "a policy is whole words");
@@ -122,6 +117,11 @@ policy_write(struct kvr *k, const struct kvr_policy *policy)
 	put_words(&k->region->policy, policy, sizeof(*policy));
 }
 
+/*
+ * Makes explicit what the request leaves to the policy and what its stage
+ * implies. A decode stage goes by load alone, unless the request has a credit
+ * of its own: then overlap counts, and still no prefill is to be done there.
+ */
 void
 policy_resolve(const struct kvr_policy *policy, struct kvr_request *r)
 {

@@ -19,8 +19,7 @@
  *	rate = (tokens seen + prior * expected rate) / (seconds seen + prior)
  *
  * What was seen fades with each new piece of evidence. The rate of the fleet
- * is learnt alike, from all. The formulas are those of cost A in the papers on
- * routing by prefill time: see kvr_policy(3), "KVR_COST_BALANCED".
+ * is learnt alike, from all. See kvr_policy(3), "Prefill rates".
  */
 #include "internal.h"
 #include "exp.h"

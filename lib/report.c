@@ -28,7 +28,8 @@
  * would delete most of what is known. So two must be far too low (by more than
  * two blocks and a quarter), with no hit between them on anything as old. Then
  * what was released up to the older of the two moments goes, of this worker
- * alone. What a request has just used was released later and stays.
+ * alone. What a request has just used was released later and stays. Where
+ * tokens are but estimated there is no purge.
  */
 #include "internal.h"
 
@@ -90,6 +91,8 @@ believed(struct evidence *e, const struct kvr_report *r)
 	e->weight = value ? 1 : WEAK;
 	if (e->cached > most)
 		return false;
+	if (e->cached > e->c->tokens && e->k->rule.unit == KVR_UNIT_TOKENS)
+		e->cached = e->c->tokens; /* of the others nothing is known */
 	if (e->cached > 0)
 		shown(e->k, e->l->slot, r);
 	return (e->s->shown & endpoint_bit(r)) != 0;
@@ -111,13 +114,17 @@ common_divisor(uint32_t a, uint32_t b)
 
 /*
  * What divides all of many numbers of cached tokens is the engine's block, or
- * a multiple by a chance that the next ones will undo.
+ * a multiple by chance: the first number that it does not divide says so. The
+ * same number again and again says nothing.
  */
 static void
 learn_block(struct slot *s, uint64_t cached)
 {
-	if (cached == 0 || cached > UINT32_MAX)
+	if (cached == 0 || cached > UINT32_MAX || cached == s->common_last)
 		return;
+	if (s->learnt_block != 0 && cached % s->learnt_block != 0)
+		put(s->learnt_block, 0);
+	s->common_last = (uint32_t)cached;
 	s->common = common_divisor((uint32_t)cached, s->common);
 	if (++s->common_of < WINDOW_REPORTS)
 		return;
@@ -261,6 +268,7 @@ contradicts(const struct evidence *e)
 	if (two < foretold / 4)
 		two = foretold / 4;
 	return e->weight == 1 && e->missed &&
+	    e->k->rule.unit == KVR_UNIT_TOKENS &&
 	    foretold - (double)e->cached > two;
 }
 
@@ -269,7 +277,8 @@ consider_purge(struct evidence *e)
 {
 	struct slot *s = e->s;
 
-	if (e->hit && s->suspect > 0 && e->hit_at < s->suspect)
+	/* older than what is suspected, not just released with it */
+	if (e->hit && s->suspect > 0 && e->hit_at + 1 < s->suspect)
 		s->suspect = 0;
 	if (!contradicts(e) || e->k->region->policy.purge == 0)
 		return;

@@ -20,8 +20,8 @@
  *                                x: an answer, nameless, takes room too
  *
  *             Of the first hold only as many blocks go as are too many: it is
- *             trimmed, from the end of its run. A cache that gives up its
- *             leaves by their last use takes the same from the list by stamp.
+ *             trimmed, from the end of its run; from a cache that gives up
+ *             whole leaves, the longest unused first, all of it goes.
  *   purged    Reports have said, and fenced evidence confirmed, that what was
  *             released up to a moment is gone: report.c.
  *
@@ -170,28 +170,8 @@ retain_excess(const struct kvr *k, const struct slot *s)
 	return used - (uint64_t)blocks;
 }
 
-/* The idle hold that the engine would give up next; 0: none is idle. */
-static uint32_t
-retain_first(struct kvr *k, uint32_t slot)
-{
-	const struct slot *s = slot_at(k, slot);
-	uint32_t hold = s->by_release.head, passed = 0;
-
-	if (s->eviction != KVR_EVICT_LEAF)
-		return hold;
-	/* those in use at the head come back when they are stamped */
-	hold = s->by_stamp.head;
-	for (; hold != 0 && hold_at(k, hold)->pins > 0; passed++) {
-		if (passed == PASSED_MOST)
-			return 0;
-		k->region->counts.steps++;
-		hold = hold_at(k, hold)->stamp_next;
-	}
-	return hold;
-}
-
-/* Takes up to so many blocks of a hold, the last ones; gives how many. */
-static uint64_t
+/* Takes so many blocks of a hold, the last ones, or all of it. */
+static void
 retain_shrink(struct kvr *k, uint32_t hold, uint64_t blocks)
 {
 	const struct hold *h = hold_at(k, hold);
@@ -199,12 +179,11 @@ retain_shrink(struct kvr *k, uint32_t hold, uint64_t blocks)
 
 	if (blocks < has) {
 		hold_trim(k, hold, (uint32_t)blocks);
-		return blocks;
+		return;
 	}
 	k->region->counts.reclaimed++;
 	k->region->counts.outgrown++;
 	index_drop(k, hold);
-	return has;
 }
 
 /* Was this released up to where a purge goes? */
@@ -220,22 +199,19 @@ void
 retain_outgrown(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
-	uint64_t excess = retain_excess(k, s);
-	uint32_t i, hold;
+	uint64_t excess;
+	bool whole;
+	uint32_t i;
 
 	for (i = 0; i < OUTGROWN_MOST && !region_broken(k); i++) {
-		if (retain_purged(k, s))
-			hold = s->by_release.head;
-		else
-			hold = excess > 0 ? retain_first(k, slot) : 0;
-		if (hold == 0)
+		whole = s->eviction == KVR_EVICT_LEAF || retain_purged(k, s);
+		excess = retain_excess(k, s);
+		if (s->by_release.head == 0 ||
+		    (excess == 0 && !retain_purged(k, s)))
 			break;
 		k->region->counts.steps++;
-		if (retain_purged(k, s))
-			(void)retain_shrink(k, hold, UINT64_MAX);
-		else
-			(void)retain_shrink(k, hold, excess);
-		excess = retain_excess(k, s);
+		retain_shrink(k, s->by_release.head,
+		    whole ? UINT64_MAX : excess);
 	}
 	if (i > 0)
 		order_settle(k, slot);

@@ -21,7 +21,8 @@
  *     other than to the choice itself: no pass relies on another's numbers
  *     to stay inside its bounds.
  *
- * Costs are in blocks. Token counts are summed as doubles: exact below 2^53.
+ * Costs are in blocks or in seconds, as the policy has it. Token counts are
+ * summed as doubles: exact below 2^53.
  */
 #include "internal.h"
 

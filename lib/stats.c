@@ -255,7 +255,7 @@ entry_fill(const struct kvr *k, const struct hold *h, int64_t now,
 	e->sequence = n->end;
 	e->age_ns = age_at(now, h);
 	e->first_block = blocks_before(k, n, steps);
-	e->blocks = n->length;
+	e->blocks = hold_blocks(k, h);
 	e->pins = h->pins;
 }
 

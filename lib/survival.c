@@ -8,7 +8,7 @@
  * that were believed to be there is kept by age, four bins to each doubling:
  *
  *   bin     0      1    2    3    4    5        63
- *   age   < 1024                 2048          44 million tokens
+ *   age   < 1024                 2048          48 million tokens
  *   hit   |||||  |||| |||| ||||  |||  |
  *   miss                          |   ||||     |
  *   S      1 ..................  0.8  0.2 ..   0

@@ -282,12 +282,12 @@ START_TEST(answers_take_room)
 		ck_assert_uint_eq(nameless(0), 2);
 		observe(0, "x", 3);
 		ck_has(0, "abcd", 4);
-		ck_assert_uint_eq(nameless(0), 1);
+		ck_assert_uint_eq(nameless(0), leaf == 1 ? 0 : 1);
 		observe(0, "y", 4);
 		ck_has(0, "abcd", 4);
 		ck_assert_uint_eq(nameless(0), 0);
 		observe(0, "z", 5);
-		ck_has(0, "abcd", 3);
+		ck_has(0, "abcd", leaf == 1 ? 0 : 3);
 	}
 }
 END_TEST
@@ -345,12 +345,13 @@ START_TEST(leaves_by_last_use)
 	for (leaf = 0; leaf < 2; leaf++) {
 		ck_assert_int_eq(kvr_clear(k), KVR_OK);
 		set_facts(0, KVR_RETAIN_AUTO, 5, leaf);
-		lease = reserve(0, "ab", 1);
-		commit(lease, 1);
-		observe(0, "xy", 2);
-		give_up(lease, 3); /* failed after dispatch: not used since */
-		observe(0, "mn", 4);
-		ck_has(0, "ab", leaf == 1 ? 1 : 2);
+		lease = reserve(0, "ab", leaf * 10 + 1);
+		commit(lease, leaf * 10 + 1);
+		observe(0, "xy", leaf * 10 + 2);
+		/* failed after dispatch: not used since */
+		give_up(lease, leaf * 10 + 3);
+		observe(0, "mn", leaf * 10 + 4);
+		ck_has(0, "ab", leaf == 1 ? 0 : 2);
 		ck_has(0, "xy", leaf == 1 ? 2 : 1);
 	}
 }
@@ -366,10 +367,9 @@ START_TEST(leaf_passes_over_the_pinned)
 	observe(0, "cd", 2);
 	observe(0, "efg", 3);
 	ck_has(0, "ab", 2);
-	ck_has(0, "cd", 1);
+	ck_has(0, "cd", 0);
 	finish(lease, 4);
 	observe(0, "hijk", 5);
-	ck_has(0, "cd", 0);
 	ck_has(0, "efg", 0);
 	ck_has(0, "ab", 2);
 }
