@@ -223,6 +223,55 @@ START_TEST(memory)
 }
 END_TEST
 
+/* Three requests, samples, and everything to look at; the first failure. */
+static int
+short_run(struct simulation *s, struct kvr_prompt *p)
+{
+	static const uint64_t ids[] = { 1, 2, 3 };
+	struct trace_request q = { .tokens = 1100, .output_length = 700,
+	    .n_ids = 3, .ids = ids };
+	size_t n;
+	int e = KVR_OK;
+	int64_t i;
+
+	for (i = 0; e == KVR_OK && i < 3; i++)
+		e = simulate_request(s, p, &q, i * INT64_C(6000000000));
+	if (e == KVR_OK)
+		e = simulate_drain(s);
+	if (e == KVR_OK && (simulate_first_tokens(s) == NULL ||
+	    simulate_rides(s, &n) == NULL))
+		e = KVR_ENOMEM;
+	return e;
+}
+
+/* Each allocation of a run fails once: said, and nothing is lost. */
+START_TEST(memory_of_a_run)
+{
+	static const int some[] = { 0, 8, 11, 14 };
+	struct simulate_options o = options_of(some[_i % 4], 3, 60000);
+	uint32_t tokens[1100] = { 0 };
+	struct setup u;
+	unsigned long n;
+	int e = KVR_ENOMEM;
+
+	fleets[_i / 4](&o);
+	o.sample_ns = 1000000000;
+	for (n = 1; e != KVR_OK && n < 500; n++) {
+		begin(&u, &o, 512);
+		ck_assert_int_eq(kvr_prompt_set_tokens(u.prompt, NULL, tokens,
+		    1100), KVR_OK);
+		alloc_fail_at(n);
+		e = short_run(u.s, u.prompt);
+		alloc_reset();
+		if (e != KVR_OK)
+			ck_assert_int_eq(e, KVR_ENOMEM);
+		end(&u);
+	}
+	ck_assert_int_eq(e, KVR_OK);
+	ck_assert_uint_gt(n, 10);
+}
+END_TEST
+
 /* --------------------------------------------------- a published trace --- */
 
 static struct simulate_totals
@@ -353,6 +402,7 @@ suite_simulate(void)
 	tcase_add_loop_test(c, samples, 0, KINDS);
 	tcase_add_loop_test(c, samples_thin_out, 0, 2);
 	tcase_add_loop_test(c, memory, 0, FLEETS * KINDS);
+	tcase_add_loop_test(c, memory_of_a_run, 0, FLEETS * 4);
 	tcase_add_test(c, endless);
 	tcase_add_loop_test(c, known_points, 0,
 	    (int)(sizeof(known) / sizeof(known[0])));
