@@ -323,7 +323,7 @@ come_and_go(void *unused)
 /* Nobody is shown twice, and who stays is always shown. */
 START_TEST(while_workers_come_and_go)
 {
-	uint64_t rounds = test_amount(3000);
+	uint64_t rounds = test_amount(1000);
 	pthread_t thread;
 	size_t i, met;
 
