@@ -16,7 +16,14 @@
  * errors, several prompts in one; a 0 where nobody has ever seen more, because
  * the engine may not report at all; more tokens than the prompt has. A number
  * that is missing stands for 0 in some engines; it counts as a weak 0 where
- * numbers above 0 were seen, in the same kind of answer.
+ * numbers above 0 were seen, in the same kind of answer. And a report that
+ * says the unlikely is likelier wrong than right: if blocks like the first it
+ * misses survive with S, and one report in twenty is wrong, it is right with
+ *
+ *	(1 - S) / (1 - S + 1/20)
+ *
+ * and so much its misses count. An engine that has lost everything says so
+ * again and again, S falls, and it is believed.
  *
  * BYTES. An engine counts tokens, the index bytes, and no ratio maps a prefix:
  * text differs. But where an earlier prompt ended, its length in tokens is
@@ -38,7 +45,8 @@ enum {
 	ANCHOR_SLACK = 16,   /* tokens of templates at the end of a prompt */
 	ENDPOINT_BITS = 32
 };
-#define WEAK 0.25 /* of a 0 that was not said */
+#define WEAK 0.25  /* of a 0 that was not said */
+#define WRONG 0.05 /* of all reports, as far as anybody knows */
 
 /* What one report says of one request. */
 struct evidence {
@@ -48,6 +56,7 @@ struct evidence {
 	struct slot *s;
 	uint64_t cached;     /* tokens */
 	double weight;
+	double right;        /* how likely, that what it misses is missing */
 	uint32_t from, to;   /* blocks that were idle, and could have hit */
 	bool missed, hit;    /* any of them */
 	uint64_t missed_at;  /* volume at the release of the first missed, */
@@ -89,6 +98,7 @@ believed(struct evidence *e, const struct kvr_report *r)
 		return false;
 	e->cached = value ? r->cached_tokens : 0;
 	e->weight = value ? 1 : WEAK;
+	e->right = 1;
 	if (e->cached > most)
 		return false;
 	if (e->cached > e->c->tokens && e->k->rule.unit == KVR_UNIT_TOKENS)
@@ -134,19 +144,25 @@ learn_block(struct slot *s, uint64_t cached)
 
 /* ----------------------------------------------------- hits and misses --- */
 
+/* How old what the request found idle there was then. */
+static uint64_t
+age_then(const struct evidence *e, const struct hold *h)
+{
+	return e->c->volume > h->released ? e->c->volume - h->released : 0;
+}
+
 /* Blocks [low, high) of a hold have hit, or not. */
 static void
 note(struct evidence *e, uint32_t node, uint32_t low, uint32_t high, bool hit)
 {
 	const struct hold *h = hold_at(e->k,
 	    hold_find(e->k, node, e->l->slot));
-	uint64_t age = e->c->volume > h->released ? e->c->volume - h->released
-	    : 0;
+	double tokens = (double)(high - low) * rule_block_tokens(&e->k->rule);
 
 	if (low >= high)
 		return;
-	survival_note(e->k, e->l->slot, age, hit, e->weight *
-	    (double)(high - low) * rule_block_tokens(&e->k->rule));
+	survival_note(e->k, e->l->slot, age_then(e, h), hit,
+	    tokens * e->weight * (hit ? 1 : e->right));
 	if (hit) {
 		if (!e->hit || h->released < e->hit_at)
 			e->hit_at = h->released;
@@ -169,6 +185,27 @@ clip(const struct evidence *e, uint32_t *low, uint32_t *high)
 		*high = *low;
 }
 
+/* Is it likely that this block, the first that is said to be, is missing? */
+static double
+likely_missing(const struct evidence *e, uint64_t block)
+{
+	uint32_t node = e->l->node, depth = e->l->blocks;
+	const struct hold *h;
+	double lost;
+
+	if (block >= e->to)
+		return 1;
+	while (node != 0 && depth > block && !region_broken(e->k)) {
+		depth -= node_at(e->k, node)->length;
+		if (depth > block)
+			node = node_at(e->k, node)->parent;
+		e->k->region->counts.steps++;
+	}
+	h = hold_at(e->k, hold_find(e->k, node, e->l->slot));
+	lost = 1 - survival_of(e->k, e->l->slot, age_then(e, h));
+	return lost / (lost + WRONG);
+}
+
 /* By tokens: the first `hits` blocks of the path were there. */
 static void
 compare_tokens(struct evidence *e)
@@ -176,6 +213,7 @@ compare_tokens(struct evidence *e)
 	uint64_t hits = e->cached / e->k->rule.block_size;
 	uint32_t node = e->l->node, depth = e->l->blocks;
 
+	e->right = likely_missing(e, hits < e->from ? e->from : hits);
 	while (node != 0 && depth > e->from && !region_broken(e->k)) {
 		const struct node *n = node_at(e->k, node);
 		uint32_t low = depth - n->length, high = depth, middle;
