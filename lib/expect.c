@@ -31,12 +31,11 @@ static double
 survives(const struct kvr *k, uint32_t slot, uint32_t node)
 {
 	const struct hold *h = hold_at(k, hold_look(k, node, slot));
-	uint64_t volume = look(slot_at(k, slot)->volume);
-	uint64_t released = look(h->released);
 
 	if (look(h->pins) > 0)
 		return 1;
-	return survival_of(k, slot, volume > released ? volume - released : 0);
+	return survival_of(k, slot, look(slot_at(k, slot)->volume),
+	    look(h->released));
 }
 
 /*

@@ -243,6 +243,7 @@ struct slot {
 	uint64_t nameless;   /* blocks of answers, believed to be cached */
 	uint64_t purge;      /* what was released up to this volume goes */
 	uint64_t suspect;    /* the same, if another report says so */
+	uint64_t lost;       /* released before this: older than that */
 	uint64_t shown;      /* endpoints that have reported cached tokens */
 	uint32_t block_tokens, learnt_block; /* of the engine; 0: not known */
 
@@ -259,7 +260,7 @@ struct slot {
 	struct calibration seen;
 	double answer;       /* tokens of an answer, on average of the last */
 	uint64_t answers;    /* that were told */
-	uint64_t spare_line[2];
+	uint64_t spare_line;
 };
 _Static_assert(sizeof(struct slot) == 6 * CELL, "a slot is six lines");
 
@@ -289,6 +290,7 @@ enum { AGES = 64 };
 struct survival {
 	float hit[AGES], miss[AGES];
 	float likely[AGES]; /* S, less what it is when nothing is known */
+	float later_hit, later_due; /* of what is older than something lost */
 };
 
 /* Role, state and the rest of a slot in one word. */
@@ -802,9 +804,17 @@ uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
     uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
 
 /* survival.c: how likely an idle block is still cached */
-double survival_of(const struct kvr *k, uint32_t slot, uint64_t age);
-void survival_note(struct kvr *k, uint32_t slot, uint64_t age, bool hit,
-    double tokens);
+double survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
+    uint64_t released);
+/* What a report says of some blocks of one age. */
+struct witness {
+	uint64_t volume;   /* of the worker when the request came */
+	uint64_t lost;     /* of the slot, before the report */
+	uint64_t released; /* when the blocks became idle */
+	double tokens;     /* of them, weighed */
+	bool hit;
+};
+void survival_note(struct kvr *k, uint32_t slot, const struct witness *w);
 void survival_forget(struct kvr *k, uint32_t slot);
 uint64_t survival_capacity(const struct kvr *k, uint32_t slot);
 

@@ -56,6 +56,7 @@ struct evidence {
 	struct slot *s;
 	uint64_t cached;     /* tokens */
 	double weight;
+	uint64_t lost;       /* of the slot, before this report */
 	double right;        /* how likely, that what it misses is missing */
 	uint32_t from, to;   /* blocks that were idle, and could have hit */
 	bool missed, hit;    /* any of them */
@@ -144,25 +145,19 @@ learn_block(struct slot *s, uint64_t cached)
 
 /* ----------------------------------------------------- hits and misses --- */
 
-/* How old what the request found idle there was then. */
-static uint64_t
-age_then(const struct evidence *e, const struct hold *h)
-{
-	return e->c->volume > h->released ? e->c->volume - h->released : 0;
-}
-
 /* Blocks [low, high) of a hold have hit, or not. */
 static void
 note(struct evidence *e, uint32_t node, uint32_t low, uint32_t high, bool hit)
 {
 	const struct hold *h = hold_at(e->k,
 	    hold_find(e->k, node, e->l->slot));
-	double tokens = (double)(high - low) * rule_block_tokens(&e->k->rule);
+	struct witness w = { e->c->volume, e->lost, h->released, e->weight *
+		(hit ? 1 : e->right) * rule_block_tokens(&e->k->rule), hit };
 
 	if (low >= high)
 		return;
-	survival_note(e->k, e->l->slot, age_then(e, h), hit,
-	    tokens * e->weight * (hit ? 1 : e->right));
+	w.tokens *= high - low;
+	survival_note(e->k, e->l->slot, &w);
 	if (hit) {
 		if (!e->hit || h->released < e->hit_at)
 			e->hit_at = h->released;
@@ -202,7 +197,7 @@ likely_missing(const struct evidence *e, uint64_t block)
 		e->k->region->counts.steps++;
 	}
 	h = hold_at(e->k, hold_find(e->k, node, e->l->slot));
-	lost = 1 - survival_of(e->k, e->l->slot, age_then(e, h));
+	lost = 1 - survival_of(e->k, e->l->slot, e->c->volume, h->released);
 	return lost / (lost + WRONG);
 }
 
@@ -359,7 +354,8 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
     const struct kvr_report *report)
 {
 	struct evidence e = { .k = k, .l = l, .c = c,
-		.s = slot_at(k, l->slot), .from = c->active };
+		.s = slot_at(k, l->slot), .from = c->active,
+		.lost = slot_at(k, l->slot)->lost };
 	uint64_t usable;
 
 	if (report == NULL || !believed(&e, report)) {

@@ -19,6 +19,16 @@
  * little is known is like its younger neighbour. The last part is hope: nobody
  * would ever look again where nothing is expected. S(-1) = 5/6.
  *
+ * IN ORDER. Most caches give up what was released first, and one that loses all
+ * loses what is old with what is young. So what was released before something
+ * that was found lost is suspected, until something as old is found there. How
+ * much of the suspected hits, of what would have hit by its age, is seen as
+ * time goes by, for each worker, and what is suspected survives less by that:
+ *
+ *   released  a < b < c < d     b was found lost: a is suspected
+ *                               a is found all the same: nothing is, and
+ *                               suspicion counts for less from now on
+ *
  * Evidence is counted in pieces of 512 tokens, and each new piece makes the
  * older ones of its bin fade a little, so a cache that has become smaller is
  * noticed. See kvr_report(3) for what is evidence and what is not.
@@ -87,14 +97,29 @@ put_float(float *place, double value)
 	__atomic_store(place, &x, __ATOMIC_RELAXED);
 }
 
-/* S of a block of this age on the worker; above 0 and below 1. */
-double
-survival_of(const struct kvr *k, uint32_t slot, uint64_t age)
+static uint64_t
+age_between(uint64_t released, uint64_t volume)
 {
-	return UNKNOWN + look_likely(&survival_at(k, slot)->likely[age_bin(
-	    age)]);
+	return volume > released ? volume - released : 0;
 }
 
+/* Of a block that was released at this volume; above 0 and below 1. */
+double
+survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
+    uint64_t released)
+{
+	const struct survival *s = survival_at(k, slot);
+	uint32_t bin = age_bin(age_between(released, volume));
+	double likely = UNKNOWN + look_likely(&s->likely[bin]), share;
+
+	if (released >= look(slot_at(k, slot)->lost))
+		return likely;
+	share = (look_float(&s->later_hit) + 1) /
+	    (look_float(&s->later_due) + 1);
+	return share < 1 ? likely * share : likely;
+}
+
+/* What each bin has seen, as far as that goes, and its younger neighbour. */
 static void
 survival_conclude(struct survival *s)
 {
@@ -112,22 +137,34 @@ survival_conclude(struct survival *s)
 }
 
 /*
- * So many tokens of this age were in the cache, or were not. n pieces at once
- * are n times one: x -> x FADE^n + (1 - FADE^n) / (1 - FADE).
+ * So many tokens of it were seen. n pieces at once are n times one:
+ * x -> x FADE^n + (1 - FADE^n) / (1 - FADE).
  */
+static void
+count(float *seen, double share, double tokens)
+{
+	double keep = exp_of(tokens / PIECE_TOKENS * LN_FADE);
+
+	put_float(seen, look_float(seen) * keep + share * (1 - keep) /
+	    (1 - FADE));
+}
+
 void
-survival_note(struct kvr *k, uint32_t slot, uint64_t age, bool hit,
-    double tokens)
+survival_note(struct kvr *k, uint32_t slot, const struct witness *w)
 {
 	struct survival *s = survival_at(k, slot);
-	uint32_t bin = age_bin(age);
-	double keep = exp_of(tokens / PIECE_TOKENS * LN_FADE);
-	double more = (1 - keep) / (1 - FADE);
+	struct slot *p = slot_at(k, slot);
+	uint32_t bin = age_bin(age_between(w->released, w->volume));
 
-	put_float(&s->hit[bin], look_float(&s->hit[bin]) * keep +
-	    (hit ? more : 0));
-	put_float(&s->miss[bin], look_float(&s->miss[bin]) * keep +
-	    (hit ? 0 : more));
+	if (w->released < w->lost) {
+		count(&s->later_hit, w->hit, w->tokens);
+		count(&s->later_due, UNKNOWN + look_likely(&s->likely[bin]),
+		    w->tokens);
+	}
+	count(&s->hit[bin], w->hit, w->tokens);
+	count(&s->miss[bin], !w->hit, w->tokens);
+	if (w->hit ? w->released < p->lost : w->released > p->lost)
+		put(p->lost, w->released);
 	survival_conclude(s);
 }
 
