@@ -129,6 +129,23 @@ small_setup(void)
 	region_of(&o);
 }
 
+/* Survival by age alone: nothing is suspected. */
+static inline void
+note_age(uint32_t slot, uint64_t age, bool was_hit, double tokens)
+{
+	struct witness w = { UINT64_MAX, 0, UINT64_MAX - age, tokens,
+		was_hit };
+
+	survival_note(k, slot, &w);
+	slot_at(k, slot)->lost = 0;
+}
+
+static inline double
+of_age(uint32_t slot, uint64_t age)
+{
+	return survival_of(k, slot, UINT64_MAX, UINT64_MAX - age);
+}
+
 /* A case whose every test begins with a small region, and ends it sound. */
 static inline TCase *
 small_case(Suite *s, const char *name)

@@ -204,7 +204,7 @@ START_TEST(in_use)
 	set_facts(0, KVR_RETAIN_FEEDBACK, 0, 0);
 	say_long(1600, 800, 1);
 	finish(reserved(0, 1), 1);
-	survival_note(k, 0, 0, false, 1e6);
+	note_age(0, 0, false, 1e6);
 	ck_assert(expected(0) < 10);
 	say_long(800, 800, 0);
 	lease = reserved(0, 2);
@@ -228,8 +228,8 @@ START_TEST(each_its_own)
 		set_facts(i, KVR_RETAIN_FEEDBACK, 0, 0);
 		finish(reserved(i, 1), 1);
 	}
-	survival_note(k, 0, 0, true, 1e9);
-	survival_note(k, 1, 0, false, 1e9);
+	note_age(0, 0, true, 1e9);
+	note_age(1, 0, false, 1e9);
 	(void)reserved(2, 1);
 	ck_assert(expected(0) > 1580 && expected(0) < 1584);
 	ck_assert(expected(1) < 10);
@@ -273,7 +273,7 @@ likely(uint32_t worker, uint32_t i)
 	if (h->pins > 0)
 		return 1;
 	must(volume >= h->released);
-	return survival_of(k, slot, volume - h->released);
+	return survival_of(k, slot, volume, h->released);
 }
 
 /* The sum that is meant, over all that is usable. */
@@ -332,7 +332,7 @@ one_call(int64_t now)
 	/* others' work; and what reports say, as they please */
 	slot_at(k, worker)->volume += (uint64_t)pick(1000) << pick(14);
 	if (pick(3) == 0)
-		survival_note(k, worker, (uint64_t)pick(2000) << pick(15),
+		note_age(worker, (uint64_t)pick(2000) << pick(15),
 		    pick(2) == 0, (double)pick(100000));
 }
 
@@ -387,7 +387,7 @@ START_TEST(a_path_of_all_ages)
 		set_facts(0, KVR_RETAIN_FEEDBACK, 0, 0);
 		survival_forget(k, 0);
 		for (i = 0; i < AGES; i++)
-			survival_note(k, 0, (uint64_t)(1100 *
+			note_age(0, (uint64_t)(1100 *
 			    exp2(i / 4.0)), kind == 0 || (kind == 1 &&
 			    i % 3 != 0), 512.0 * (1 + i * 7 % 50));
 		for (i = 90; i > 0; i--) {

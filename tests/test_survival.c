@@ -36,7 +36,7 @@ bin_of(uint64_t age)
 	uint32_t bin, found = AGES;
 
 	survival_forget(k, 3);
-	survival_note(k, 3, age, true, PIECE_OF);
+	note_age(3, age, true, PIECE_OF);
 	for (bin = 0; bin < AGES; bin++)
 		if (seen_of(3)->hit[bin] > 0) {
 			ck_assert_uint_eq(found, AGES);
@@ -65,7 +65,7 @@ inside(uint32_t bin)
 static void
 say_pieces(uint32_t bin, bool was_hit, uint32_t pieces)
 {
-	survival_note(k, 0, inside(bin), was_hit, (double)pieces * PIECE_OF);
+	note_age(0, inside(bin), was_hit, (double)pieces * PIECE_OF);
 	for (; pieces > 0; pieces--) {
 		hit[bin] = hit[bin] * 0.999 + was_hit;
 		miss[bin] = miss[bin] * 0.999 + !was_hit;
@@ -81,7 +81,7 @@ ck_likely(void)
 
 	for (bin = 0; bin < AGES; bin++) {
 		s = (hit[bin] + 4 * s + 5.0 / 6) / (hit[bin] + miss[bin] + 5);
-		real = survival_of(k, 0, inside(bin));
+		real = of_age(0, inside(bin));
 		if (!(fabs(real - s) < 1e-4))
 			ck_abort_msg("bin %u: S is %g, must be %g", bin, real,
 			    s);
@@ -141,8 +141,8 @@ START_TEST(nothing_is_known)
 	uint32_t bin;
 
 	for (bin = 0; bin < AGES; bin++)
-		ck_assert(survival_of(k, 0, inside(bin)) == 5.0 / 6);
-	ck_assert(survival_of(k, 0, UINT64_MAX) == 5.0 / 6);
+		ck_assert(of_age(0, inside(bin)) == 5.0 / 6);
+	ck_assert(of_age(0, UINT64_MAX) == 5.0 / 6);
 	ck_likely();
 }
 END_TEST
@@ -150,16 +150,16 @@ END_TEST
 /* In small numbers, by hand. */
 START_TEST(by_hand)
 {
-	survival_note(k, 0, 0, true, PIECE_OF);
+	note_age(0, 0, true, PIECE_OF);
 	/* (1 + 5 * 5/6) / 6 */
-	ck_assert(fabs(survival_of(k, 0, 0) - 31.0 / 36) < 1e-6);
+	ck_assert(fabs(of_age(0, 0) - 31.0 / 36) < 1e-6);
 	/* (4 * 31/36 + 5/6) / 5 */
-	ck_assert(fabs(survival_of(k, 0, 1024) - 154.0 / 180) < 1e-6);
+	ck_assert(fabs(of_age(0, 1024) - 154.0 / 180) < 1e-6);
 	survival_forget(k, 0);
-	survival_note(k, 0, 1023, false, PIECE_OF);
+	note_age(0, 1023, false, PIECE_OF);
 	/* 5 * 5/6 / 6, then (4 * 25/36 + 5/6) / 5 */
-	ck_assert(fabs(survival_of(k, 0, 1) - 25.0 / 36) < 1e-6);
-	ck_assert(fabs(survival_of(k, 0, 1024) - 130.0 / 180) < 1e-6);
+	ck_assert(fabs(of_age(0, 1) - 25.0 / 36) < 1e-6);
+	ck_assert(fabs(of_age(0, 1024) - 130.0 / 180) < 1e-6);
 }
 END_TEST
 
@@ -170,9 +170,9 @@ START_TEST(younger_bins_stay)
 
 	say_pieces(20, false, 50);
 	for (bin = 0; bin < 20; bin++)
-		ck_assert(survival_of(k, 0, inside(bin)) == 5.0 / 6);
+		ck_assert(of_age(0, inside(bin)) == 5.0 / 6);
 	for (bin = 20; bin < AGES; bin++)
-		ck_assert(survival_of(k, 0, inside(bin)) < 5.0 / 6);
+		ck_assert(of_age(0, inside(bin)) < 5.0 / 6);
 	ck_likely();
 }
 END_TEST
@@ -185,10 +185,10 @@ START_TEST(older_bins_follow)
 
 	say_pieces(10, false, 500);
 	ck_likely();
-	before = survival_of(k, 0, inside(10));
+	before = of_age(0, inside(10));
 	ck_assert(before < 0.05);
 	for (bin = 11; bin < AGES; bin++) {
-		now = survival_of(k, 0, inside(bin));
+		now = of_age(0, inside(bin));
 		/* each hopes for a fifth of what is missing to 5/6 */
 		ck_assert(fabs((5.0 / 6 - now) - 0.8 * (5.0 / 6 - before)) <
 		    1e-5);
@@ -204,15 +204,15 @@ START_TEST(hope_and_doubt)
 
 	for (bin = 0; bin < AGES; bin++)
 		for (i = 0; i < 5; i++)
-			survival_note(k, 0, inside(bin), false, 1e9);
+			note_age(0, inside(bin), false, 1e9);
 	for (bin = 0; bin < AGES; bin++)
-		ck_assert(survival_of(k, 0, inside(bin)) > 1e-4);
-	ck_assert(survival_of(k, 0, UINT64_MAX) < 0.01);
+		ck_assert(of_age(0, inside(bin)) > 1e-4);
+	ck_assert(of_age(0, UINT64_MAX) < 0.01);
 	for (bin = 0; bin < AGES; bin++)
-		survival_note(k, 0, inside(bin), true, 1e9);
+		note_age(0, inside(bin), true, 1e9);
 	for (bin = 0; bin < AGES; bin++) {
-		ck_assert(survival_of(k, 0, inside(bin)) > 0.99);
-		ck_assert(survival_of(k, 0, inside(bin)) < 1);
+		ck_assert(of_age(0, inside(bin)) > 0.99);
+		ck_assert(of_age(0, inside(bin)) < 1);
 	}
 }
 END_TEST
@@ -239,13 +239,13 @@ START_TEST(pieces_at_once)
 {
 	uint32_t i;
 
-	survival_note(k, 0, 0, false, 100 * PIECE_OF);
-	survival_note(k, 0, 0, true, 700 * PIECE_OF);
+	note_age(0, 0, false, 100 * PIECE_OF);
+	note_age(0, 0, true, 700 * PIECE_OF);
 	for (i = 0; i < 100; i++)
-		survival_note(k, 1, 0, false, PIECE_OF);
+		note_age(1, 0, false, PIECE_OF);
 	for (i = 0; i < 1400; i++)
-		survival_note(k, 1, 0, true, PIECE_OF / 2);
-	ck_assert(fabs(survival_of(k, 0, 0) - survival_of(k, 1, 0)) < 1e-4);
+		note_age(1, 0, true, PIECE_OF / 2);
+	ck_assert(fabs(of_age(0, 0) - of_age(1, 0)) < 1e-4);
 	ck_assert(fabs(seen_of(0)->hit[0] / seen_of(1)->hit[0] - 1) < 1e-3);
 	ck_assert(fabs(seen_of(0)->miss[0] / seen_of(1)->miss[0] - 1) < 1e-3);
 }
@@ -258,12 +258,12 @@ START_TEST(news_outweigh)
 
 	for (i = 0; i < 20; i++)
 		say_pieces(9, true, 1000);
-	ck_assert(survival_of(k, 0, inside(9)) > 0.99);
+	ck_assert(of_age(0, inside(9)) > 0.99);
 	say_pieces(9, false, 700); /* 0.999^700 is a half */
-	ck_assert(survival_of(k, 0, inside(9)) < 0.51);
+	ck_assert(of_age(0, inside(9)) < 0.51);
 	ck_likely();
 	say_pieces(9, false, 2300);
-	ck_assert(survival_of(k, 0, inside(9)) < 0.06);
+	ck_assert(of_age(0, inside(9)) < 0.06);
 }
 END_TEST
 
@@ -274,11 +274,11 @@ START_TEST(what_does_not_fade)
 
 	say_pieces(4, true, 30);
 	was = *seen_of(0);
-	survival_note(k, 0, inside(4), false, 0);
-	survival_note(k, 0, inside(4), true, 0);
+	note_age(0, inside(4), false, 0);
+	note_age(0, inside(4), true, 0);
 	ck_assert_mem_eq(&was, seen_of(0), sizeof(was));
-	survival_note(k, 0, inside(5), false, 100 * PIECE_OF);
-	survival_note(k, 0, inside(3), false, 100 * PIECE_OF);
+	note_age(0, inside(5), false, 100 * PIECE_OF);
+	note_age(0, inside(3), false, 100 * PIECE_OF);
 	ck_assert(was.hit[4] == seen_of(0)->hit[4]);
 	ck_assert(was.miss[4] == seen_of(0)->miss[4]);
 }
@@ -290,12 +290,12 @@ START_TEST(each_its_own)
 {
 	uint64_t fresh;
 
-	survival_note(k, 0, 0, false, 100 * PIECE_OF);
-	ck_assert(survival_of(k, 1, 0) == 5.0 / 6);
+	note_age(0, 0, false, 100 * PIECE_OF);
+	ck_assert(of_age(1, 0) == 5.0 / 6);
 	ck_assert_int_eq(kvr_worker_reset(k, id[1], &fresh), KVR_OK);
-	ck_assert(survival_of(k, 0, 0) < 0.2);
+	ck_assert(of_age(0, 0) < 0.2);
 	ck_assert_int_eq(kvr_worker_reset(k, id[0], &fresh), KVR_OK);
-	ck_assert(survival_of(k, (uint32_t)fresh - 1, 0) == 5.0 / 6);
+	ck_assert(of_age((uint32_t)fresh - 1, 0) == 5.0 / 6);
 }
 END_TEST
 
@@ -318,7 +318,7 @@ upto(uint32_t bin, uint32_t hits, uint32_t misses)
 
 	survival_forget(k, 0);
 	for (i = 1; i < AGES; i++)
-		survival_note(k, 0, inside(i), i <= bin, PIECE_OF *
+		note_age(0, inside(i), i <= bin, PIECE_OF *
 		    (double)(i <= bin ? hits : misses));
 }
 
@@ -342,15 +342,15 @@ START_TEST(capacity_needs_misses)
 	upto(AGES - 1, 100, 0);
 	ck_assert_uint_eq(survival_capacity(k, 0), 0);
 	survival_forget(k, 0);
-	survival_note(k, 0, inside(20), true, 100 * PIECE_OF);
-	survival_note(k, 0, inside(30), false, 7 * PIECE_OF);
+	note_age(0, inside(20), true, 100 * PIECE_OF);
+	note_age(0, inside(30), false, 7 * PIECE_OF);
 	ck_assert_uint_eq(survival_capacity(k, 0), 0);
-	survival_note(k, 0, inside(30), false, 2 * PIECE_OF);
+	note_age(0, inside(30), false, 2 * PIECE_OF);
 	ck_learnt(21);
 	/* where the oldest hit, no end has been seen */
-	survival_note(k, 0, inside(40), true, 5 * PIECE_OF);
+	note_age(0, inside(40), true, 5 * PIECE_OF);
 	ck_assert_uint_eq(survival_capacity(k, 0), 0);
-	survival_note(k, 0, inside(40), false, 6 * PIECE_OF);
+	note_age(0, inside(40), false, 6 * PIECE_OF);
 	ck_learnt(21);
 }
 END_TEST
@@ -369,17 +369,69 @@ START_TEST(anything_may_stand_there)
 	for (i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
 		for (bin = 0; bin < AGES; bin++) {
 			s->hit[bin] = s->miss[bin] = s->likely[bin] = odd[i];
-			likely = survival_of(k, 0, inside(bin));
+			likely = of_age(0, inside(bin));
 			ck_assert(likely > 0 && likely < 1);
 		}
 		(void)survival_capacity(k, 0);
-		survival_note(k, 0, 0, false, PIECE_OF);
+		note_age(0, 0, false, PIECE_OF);
 		for (bin = 0; bin < AGES; bin++) {
-			likely = survival_of(k, 0, inside(bin));
+			likely = of_age(0, inside(bin));
 			ck_assert(likely > 0 && likely < 1);
 		}
 	}
 	survival_forget(k, 0);
+}
+END_TEST
+
+/* ------------------------------------------------------------ in order --- */
+
+static void
+note_released(uint64_t released, bool was_hit)
+{
+	struct witness w = { 10000, slot_at(k, 0)->lost, released, PIECE_OF,
+		was_hit };
+
+	survival_note(k, 0, &w);
+}
+
+static double
+released_at(uint64_t released)
+{
+	return survival_of(k, 0, 10000, released);
+}
+
+/* A loss casts suspicion on what is older; a hit as old takes it away. */
+START_TEST(suspects)
+{
+	note_released(9000, false);
+	ck_assert_uint_eq(slot_at(k, 0)->lost, 9000);
+	/* it has not been right or wrong yet */
+	ck_assert(released_at(8999) == of_age(0, 1001));
+	note_released(8000, false);
+	ck_assert_uint_eq(slot_at(k, 0)->lost, 9000);
+	ck_assert(released_at(8999) < of_age(0, 1001) * 0.6);
+	ck_assert(released_at(9000) == of_age(0, 1000));
+	note_released(8500, true);
+	ck_assert_uint_eq(slot_at(k, 0)->lost, 8500);
+	ck_assert(released_at(8999) == of_age(0, 1001));
+	note_released(9999, true);
+	ck_assert_uint_eq(slot_at(k, 0)->lost, 8500);
+}
+END_TEST
+
+/* Where the suspected hit as others of their age do, nothing is less likely. */
+START_TEST(suspects_in_vain)
+{
+	uint32_t i;
+
+	for (i = 0; i < 200; i++) {
+		note_released(9000, false);
+		note_released(8000, true);
+		note_released(8000, true);
+		note_released(8000, true);
+	}
+	note_released(9000, false);
+	ck_assert(released_at(8000) > of_age(0, 2000) * 0.99);
 }
 END_TEST
 
@@ -408,5 +460,8 @@ suite_survival(void)
 	tcase_add_test(t, capacity_is_where_misses_begin);
 	tcase_add_test(t, capacity_needs_misses);
 	tcase_add_test(t, anything_may_stand_there);
+	t = small_case(s, "in order");
+	tcase_add_test(t, suspects);
+	tcase_add_test(t, suspects_in_vain);
 	return s;
 }
