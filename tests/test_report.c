@@ -7,6 +7,8 @@
  */
 #include "inner.h"
 
+#include <math.h>
+
 enum { AT_ONCE = 0 }; /* the bin of what was released just now */
 
 static void
@@ -160,6 +162,392 @@ START_TEST(own_path_is_never_purged)
 }
 END_TEST
 
+/* -------------------------------------------------- who is believed --- */
+
+/* What was said about the last request: nothing but zeros is NONE. */
+static struct kvr_report
+said(uint32_t kind, uint64_t cached)
+{
+	struct kvr_report r = { .size = sizeof(r), .kind = kind,
+	    .cached_tokens = cached };
+
+	return r;
+}
+
+/* A whole request on the prompt at hand that ends with this report. */
+static void
+tell(uint32_t worker, const struct kvr_report *r)
+{
+	uint64_t lease = reserved(worker, k->region->clock + 1);
+
+	commit(lease, k->region->clock + 1);
+	ck_assert_int_eq(kvr_finish(k, lease, r, k->region->clock + 1, 0),
+	    KVR_OK);
+	region_sound();
+}
+
+/* How many were evidence so far, and how many not; here, and of all. */
+static void
+ck_reports(uint32_t worker, uint64_t reports, uint64_t silent)
+{
+	struct kvr_worker_stats s = worker_stats(worker);
+
+	ck_assert_uint_eq(s.reports, reports);
+	ck_assert_uint_eq(s.silent, silent);
+}
+
+#define ck_told(worker, report, is_evidence) do { \
+	struct kvr_worker_stats was_ = worker_stats(worker); \
+	struct kvr_report r_ = (report); \
+	tell(worker, &r_); \
+	ck_reports(worker, was_.reports + ((is_evidence) ? 1 : 0), \
+	    was_.silent + ((is_evidence) ? 0 : 1)); \
+} while (0)
+
+/* A 0 is one only from those who have said more. */
+START_TEST(zeros_of_those_who_report)
+{
+	say("abcdefgh");
+	ck_told(0, said(KVR_REPORT_NONE, 0), false);
+	ck_told(0, said(KVR_REPORT_VALUE, 0), false);
+	ck_told(0, said(KVR_REPORT_ABSENT, 0), false);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
+	ck_told(0, said(KVR_REPORT_VALUE, 1), true);
+	/* at the first number above 0 it goes by feedback */
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_FEEDBACK);
+	ck_told(0, said(KVR_REPORT_VALUE, 0), true);
+	ck_told(0, said(KVR_REPORT_ABSENT, 0), true);
+	ck_told(0, said(KVR_REPORT_NONE, 0), false);
+	ck_assert_uint_eq(worker_stats(1).retain, KVR_RETAIN_TTL);
+	ck_told(1, said(KVR_REPORT_VALUE, 0), false);
+}
+END_TEST
+
+/* ABSENT has no number, whatever stands there; NONE still less. */
+START_TEST(absent_is_zero)
+{
+	say("abcdefgh");
+	ck_told(0, said(KVR_REPORT_ABSENT, 5), false);
+	ck_told(0, said(KVR_REPORT_NONE, 5), false);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
+	ck_told(0, said(KVR_REPORT_VALUE, 5), true);
+	ck_told(0, said(KVR_REPORT_ABSENT, 5), true);
+	ck_assert_uint_eq(worker_stats(0).reported_tokens, 5);
+}
+END_TEST
+
+/* Each endpoint, streamed or not, has to have shown itself. */
+START_TEST(endpoints_and_streams)
+{
+	struct kvr_report none = said(KVR_REPORT_VALUE, 0), r;
+	uint32_t endpoint, shown = 0;
+
+	say("abcdefgh");
+	for (endpoint = 0; endpoint < 64; endpoint += 7) {
+		r = none;
+		r.endpoint = endpoint;
+		r.flags = endpoint % 2 == 0 ? KVR_REPORT_STREAM : 0;
+		ck_told(0, r, false);
+		r.cached_tokens = 3;
+		ck_told(0, r, true);
+		r.cached_tokens = 0;
+		ck_told(0, r, true);
+		r.kind = KVR_REPORT_ABSENT;
+		ck_told(0, r, true);
+		r.flags ^= KVR_REPORT_STREAM;
+		ck_told(0, r, false);
+		shown++;
+	}
+	/* those that differ by a multiple of 32 are one */
+	r = none;
+	r.endpoint = 32 * 100000;
+	r.flags = KVR_REPORT_STREAM;
+	ck_told(0, r, true);
+	r.endpoint = 1;
+	ck_told(0, r, false);
+	r.endpoint = UINT32_MAX;
+	ck_told(0, r, false);
+	r.cached_tokens = 3;
+	ck_told(0, r, true);
+	r.endpoint = 31;
+	r.cached_tokens = 0;
+	ck_told(0, r, true);
+	ck_assert_uint_gt(shown, 5);
+}
+END_TEST
+
+START_TEST(no_evidence)
+{
+	struct kvr_report r = said(KVR_REPORT_VALUE, 5);
+
+	say("abcdefgh");
+	r.flags = KVR_REPORT_NO_EVIDENCE;
+	ck_told(0, r, false);
+	r.flags |= KVR_REPORT_STREAM;
+	ck_told(0, r, false);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
+	ck_assert_uint_eq(worker_stats(0).reported_tokens, 0);
+	/* it has not shown the endpoint either */
+	ck_told(0, said(KVR_REPORT_VALUE, 0), false);
+	tell(0, NULL);
+	ck_reports(0, 0, 4);
+	ck_assert_uint_eq(stats().silent, 4);
+}
+END_TEST
+
+/* More cached than there was to be: that is no number of this prompt. */
+START_TEST(more_than_the_prompt)
+{
+	static const uint64_t absurd[] = { 9, 1000, UINT32_MAX, UINT64_MAX,
+	    UINT64_MAX / 2 + 1 };
+	struct kvr_report r;
+	uint32_t i;
+
+	say("abcdefgh");
+	for (i = 0; i < 5; i++)
+		ck_told(0, said(KVR_REPORT_VALUE, absurd[i]), false);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
+	/* the engine's own length counts, if it is said */
+	r = said(KVR_REPORT_VALUE, 6);
+	r.prompt_tokens = 5;
+	ck_told(0, r, false);
+	r.prompt_tokens = 6;
+	ck_told(0, r, true);
+	r.cached_tokens = 11;
+	r.prompt_tokens = 12;
+	ck_told(0, r, true);
+	/* of what lies behind this prompt nothing is known */
+	ck_assert_uint_eq(worker_stats(0).reported_tokens, 6 + 8);
+	ck_told(0, said(KVR_REPORT_VALUE, 8), true);
+}
+END_TEST
+
+/* A new incarnation has shown nothing; nor has whoever has gone. */
+START_TEST(after_a_reset)
+{
+	uint64_t lease;
+
+	say("abcdefgh");
+	ck_told(0, said(KVR_REPORT_VALUE, 5), true);
+	lease = reserved(0, 1);
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
+	ck_reports(0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
+	/* of the old one, nobody reads it */
+	reported(lease, 5, 2);
+	ck_reports(0, 0, 0);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
+	ck_told(0, said(KVR_REPORT_VALUE, 0), false);
+	ck_told(0, said(KVR_REPORT_VALUE, 1), true);
+	ck_assert_uint_eq(stats().reports, 2);
+}
+END_TEST
+
+/* Told modes are not changed by reports. */
+START_TEST(told_modes_stay)
+{
+	struct kvr_worker f;
+	uint32_t mode;
+
+	for (mode = KVR_RETAIN_TTL; mode <= KVR_RETAIN_FEEDBACK; mode++) {
+		ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+		f.retain = mode;
+		f.capacity_tokens = 100;
+		ck_assert_int_eq(kvr_worker_set(k, id[mode], &f), KVR_OK);
+		say("abcdefgh");
+		ck_told(mode, said(KVR_REPORT_VALUE, 5), true);
+		ck_assert_uint_eq(worker_stats(mode).retain, mode);
+	}
+	/* a capacity is better than reports */
+	f.retain = KVR_RETAIN_AUTO;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
+	ck_told(0, said(KVR_REPORT_VALUE, 5), true);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_CAPACITY);
+	f.capacity_tokens = 0;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_FEEDBACK);
+}
+END_TEST
+
+/* -------------------------------------------------- what is evidence --- */
+
+/* What worker 0 was shown, in blocks of 512 tokens, at any age. */
+static double
+misses(uint32_t worker, uint32_t from, uint32_t to)
+{
+	double sum = 0;
+
+	for (; from < to; from++)
+		sum += (double)seen_of(worker)->miss[from];
+	return sum;
+}
+
+/* Blocks of evidence since it was last forgotten. */
+static void
+ck_seen(uint32_t worker, double hit, double miss)
+{
+	double h = hits(worker, 0, AGES) * 512, m = misses(worker, 0, AGES) *
+	    512;
+
+	/* fading makes less than a hundredth of so little */
+	if (!(fabs(h - hit) <= hit / 100 && fabs(m - miss) <= miss / 100))
+		ck_abort_msg("hits %g, must be %g; misses %g, must be %g", h,
+		    hit, m, miss);
+	survival_forget(k, (uint32_t)id[worker] - 1);
+}
+
+/* Idle ones that were foretold; the rest was new, or could not be used. */
+START_TEST(what_was_idle)
+{
+	set_mode(0, KVR_RETAIN_FEEDBACK);
+	say_long(100, 100, 0);
+	ask(0, 0, 1);
+	ask(0, 50, 2);
+	survival_forget(k, 0);
+	say_long(300, 100, 1);
+	ask(0, 60, 3);
+	ck_seen(0, 60, 40);
+	/* all of it: the last token is always computed */
+	ask(0, 299, 4);
+	ck_seen(0, 299, 0);
+	ask(0, 300, 5);
+	ck_seen(0, 299, 0);
+	ask(0, 0, 6);
+	ck_seen(0, 0, 299);
+	/* more than was on record is no hit */
+	say_long(400, 100, 2);
+	ask(0, 250, 7);
+	ck_seen(0, 100, 0);
+}
+END_TEST
+
+/* A missing number is a quarter of a 0. */
+START_TEST(weak_zero)
+{
+	struct kvr_report r = said(KVR_REPORT_ABSENT, 0);
+
+	set_mode(0, KVR_RETAIN_FEEDBACK);
+	say_long(401, 401, 0);
+	ask(0, 0, 1);
+	ask(0, 50, 2);
+	survival_forget(k, 0);
+	tell(0, &r);
+	ck_seen(0, 0, 100);
+}
+END_TEST
+
+/* What runs there is there: before it was asked about, that is. */
+START_TEST(in_use_is_no_evidence)
+{
+	uint64_t one, two, three;
+
+	set_mode(0, KVR_RETAIN_FEEDBACK);
+	say_long(200, 200, 0);
+	ask(0, 0, 1);
+	ask(0, 50, 1);
+	survival_forget(k, 0);
+	say_long(80, 200, 0);
+	one = reserved(0, 2);
+	say_long(200, 200, 0);
+	two = reserved(0, 2);
+	three = reserved(0, 2);
+	reported(one, 0, 3);
+	ck_seen(0, 0, 79);
+	reported(two, 150, 4);
+	ck_seen(0, 70, 49);
+	/* all of it was in use when this one came, and is idle no more */
+	reported(three, 0, 5);
+	ck_seen(0, 0, 0);
+	reported(reserved(0, 6), 100, 7);
+	ck_seen(0, 100, 99);
+}
+END_TEST
+
+/* As old as it was when the request came, whatever came since. */
+START_TEST(age_of_the_asking)
+{
+	uint64_t lease;
+
+	set_mode(0, KVR_RETAIN_FEEDBACK);
+	say_long(1000, 0, 1);
+	ask(0, 0, 1);
+	ask(0, 500, 1);
+	survival_forget(k, 0);
+	say_long(3000, 0, 2);
+	ask(0, 0, 2);
+	say_long(1000, 0, 1);
+	lease = reserved(0, 3);
+	say_long(20000, 0, 3);
+	ask(0, 0, 4);
+	reported(lease, 999, 5);
+	/* 3000 tokens: four times the logarithm of 3000 / 1024, and one */
+	ck_assert(hits(0, 7, 8) * 512 > 990);
+	ck_seen(0, 999, 0);
+}
+END_TEST
+
+/* What was given up is what the engine may have had: no report, no news. */
+START_TEST(aborted_says_nothing)
+{
+	set_mode(0, KVR_RETAIN_FEEDBACK);
+	say_long(200, 200, 0);
+	ask(0, 0, 1);
+	ask(0, 50, 1);
+	survival_forget(k, 0);
+	give_up(reserved(0, 2), 3);
+	ck_seen(0, 0, 0);
+	ck_reports(0, 1, 1);
+}
+END_TEST
+
+/* ------------------------------------------------- the engine's blocks --- */
+
+static uint32_t
+learnt(uint32_t worker)
+{
+	return worker_stats(worker).learnt_block;
+}
+
+START_TEST(block_of_the_engine)
+{
+	uint32_t i;
+
+	say_long(4000, 0, 1);
+	for (i = 0; i < 15; i++)
+		ask(0, 48 * (1 + i % 7), 1);
+	ck_assert_uint_eq(learnt(0), 0);
+	ask(0, 480, 1);
+	ck_assert_uint_eq(learnt(0), 48);
+	/* zeros, and numbers that repeat, change nothing */
+	for (i = 0; i < 100; i++) {
+		ask(0, 0, 2);
+		ask(0, 960, 2);
+	}
+	ck_assert_uint_eq(learnt(0), 48);
+	/* what does not divide says that it was a multiple by chance */
+	ask(0, 16, 3);
+	ck_assert_uint_eq(learnt(0), 0);
+	for (i = 0; i < 32; i++)
+		ask(0, 16 * (1 + i % 9), 3);
+	ck_assert_uint_eq(learnt(0), 16);
+	ck_assert_uint_eq(learnt(1), 0);
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
+	ck_assert_uint_eq(learnt(0), 0);
+}
+END_TEST
+
+/* A prefix that all send, again and again, is no size. */
+START_TEST(one_number_is_no_block)
+{
+	uint32_t i;
+
+	say_long(4000, 0, 1);
+	for (i = 0; i < 200; i++)
+		ask(0, 3000, 1);
+	ck_assert_uint_eq(learnt(0), 0);
+}
+END_TEST
+
 Suite *suite_report(void);
 
 Suite *
@@ -173,6 +561,24 @@ suite_report(void)
 	tcase_add_test(t, ages_outlive_a_merge);
 	t = small_case(s, "foretold");
 	tcase_add_test(t, overlap_as_given);
+	t = small_case(s, "believed");
+	tcase_add_test(t, zeros_of_those_who_report);
+	tcase_add_test(t, absent_is_zero);
+	tcase_add_test(t, endpoints_and_streams);
+	tcase_add_test(t, no_evidence);
+	tcase_add_test(t, more_than_the_prompt);
+	tcase_add_test(t, after_a_reset);
+	tcase_add_test(t, told_modes_stay);
+	t = tcase_create("evidence");
+	tcase_add_checked_fixture(t, big_setup, region_end);
+	suite_add_tcase(s, t);
+	tcase_add_test(t, what_was_idle);
+	tcase_add_test(t, weak_zero);
+	tcase_add_test(t, in_use_is_no_evidence);
+	tcase_add_test(t, age_of_the_asking);
+	tcase_add_test(t, aborted_says_nothing);
+	tcase_add_test(t, block_of_the_engine);
+	tcase_add_test(t, one_number_is_no_block);
 	t = small_case(s, "purge");
 	tcase_add_test(t, own_path_is_never_purged);
 	return s;
