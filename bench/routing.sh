@@ -26,7 +26,8 @@ policies()
 	printf ' --policy %s' "$@"
 }
 
-# What is run in each configuration: a name, and options.
+# What is run in each configuration: a name, and options. Each engine loses its
+# cache in its turn: one of them every 120 s, or all of them every 120 s.
 variants()
 {
 	known=$(policies balanced:capacity balanced:feedback)
@@ -35,7 +36,9 @@ variants()
 	plain $(policies round-robin dynamo:ttl=120 dynamo:oracle \
 	    balanced:ttl=120 balanced:capacity balanced:feedback \
 	    balanced:oracle)
-	resets --resets 120 $unknown $(policies balanced:oracle)
+	resets --resets $((120 * workers)) $unknown \
+	    $(policies balanced:oracle)
+	worse --resets 120 $unknown $(policies balanced:oracle)
 	low --reports low=0.2 $unknown
 	noisy --reports noisy=0.1 $unknown
 	zeros --reports zeros=0.05 $unknown
