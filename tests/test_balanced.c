@@ -332,8 +332,8 @@ START_TEST(doubt_decides)
 	k->region->arrivals = 0;
 	ck_question(0);
 	ck_assert(cost_on(0) < cost_on(1));
-	survival_note(k, 0, 0, false, 1e6);
-	survival_note(k, 0, 1600, false, 1e6);
+	note_age(0, 0, false, 1e6);
+	note_age(0, 1600, false, 1e6);
 	ck_question(0);
 	ck_assert(cost_on(0) > cost_on(1));
 }
@@ -463,7 +463,7 @@ any_call(void)
 		must(kvr_observe(k, p, id[worker], now, 0, NULL) == KVR_OK);
 		break;
 	case 3:
-		survival_note(k, worker, (uint64_t)pick(1000) << pick(8),
+		note_age(worker, (uint64_t)pick(1000) << pick(8),
 		    pick(2) == 0, pick(10000));
 		break;
 	default:
