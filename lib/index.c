@@ -318,11 +318,12 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
     uint32_t from, uint32_t to)
 {
 	struct node *n = node_at(k, node);
-	const struct hold *h = hold_at(k, n->holds);
+	struct hold *h = hold_at(k, n->holds);
 	struct slot *s = slot_at(k, h->slot);
 	uint32_t blocks = to - from;
 
 	hold_whole(k, n->holds);
+	put(h->anchor, 0); /* it is of the old end */
 	run_append(k, n, p->sequence + from, blocks);
 	put(n->end, p->sequence[to - 1]);
 	slot_hold_blocks(k, h->slot, blocks);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_anchor.c - reports in tokens on an index of bytes.
+ *
+ * A block is 64 bytes, estimated at 16 tokens. What a text has really is what
+ * the engine says of whole prompts; where these ended, and nowhere else, can
+ * bytes and tokens be compared.
+ */
+#include "reports.h"
+
+enum { BLOCK_OF = 64, TEXT_MOST = 64 * 1024 };
+
+static void
+setup(void)
+{
+	struct kvr_options o = small_options();
+
+	o.region_bytes = 2 << 20;
+	o.unit = KVR_UNIT_BYTES;
+	o.block_size = BLOCK_OF;
+	region_of(&o);
+	set_mode(0, KVR_RETAIN_FEEDBACK);
+	set_mode(1, KVR_RETAIN_FEEDBACK);
+}
+
+/* So many blocks, of which the first `common` are those of every kind. */
+static void
+say_bytes(uint32_t blocks, uint32_t common, int kind)
+{
+	static char text[TEXT_MOST];
+
+	ck_assert_uint_le(blocks, TEXT_MOST / BLOCK_OF);
+	memset(text, 'c', (size_t)common * BLOCK_OF);
+	memset(text + (size_t)common * BLOCK_OF, kind,
+	    (size_t)(blocks - common) * BLOCK_OF);
+	ck_assert_int_eq(kvr_prompt_set_bytes(p, NULL, text,
+	    (size_t)blocks * BLOCK_OF), KVR_OK);
+}
+
+/* A request on the prompt at hand, of so many tokens, as the engine says. */
+static void
+ask_of(uint32_t worker, uint64_t tokens, uint64_t cached)
+{
+	struct kvr_report r = said(KVR_REPORT_VALUE, cached);
+
+	r.prompt_tokens = tokens;
+	tell(worker, &r);
+}
+
+/* Blocks that were hits, and misses, since the last time. */
+static void
+ck_blocks(uint32_t worker, uint32_t hit, uint32_t miss)
+{
+	ck_seen(worker, hit * 16, miss * 16);
+}
+
+/* A page of code and a page of prose: 100 blocks are 2000 tokens. */
+static void
+begin(uint32_t worker)
+{
+	say_bytes(100, 100, 0);
+	ask_of(worker, 2000, 0);
+	ask_of(worker, 2000, 1);
+	survival_forget(k, (uint32_t)id[worker] - 1);
+}
+
+START_TEST(found_all)
+{
+	begin(0);
+	say_bytes(150, 100, 'x');
+	ask_of(0, 3000, 2000);
+	ck_blocks(0, 100, 0);
+	/* a block of the index and some of a template more or less */
+	say_bytes(150, 100, 'y');
+	ask_of(0, 3000, 2000 - 32);
+	ck_blocks(0, 100, 0);
+	say_bytes(150, 100, 'z');
+	ask_of(0, 3000, 2000 - 33);
+	ck_blocks(0, 0, 0);
+}
+END_TEST
+
+START_TEST(found_nothing)
+{
+	begin(0);
+	say_bytes(150, 100, 'x');
+	ask_of(0, 3000, 0);
+	ck_blocks(0, 0, 100);
+	say_bytes(150, 100, 'y');
+	ask_of(0, 3000, 32);
+	ck_blocks(0, 0, 100);
+	/* some of it: of which blocks cannot be said */
+	say_bytes(150, 100, 'z');
+	ask_of(0, 3000, 33);
+	ck_blocks(0, 0, 0);
+}
+END_TEST
+
+/* 25 tokens to a block of the first, 40 to one of the second. */
+START_TEST(between_two_anchors)
+{
+	begin(0);
+	say_bytes(200, 100, 'x');
+	ask_of(0, 6000, 2000);
+	survival_forget(k, 0);
+	say_bytes(200, 100, 'x');
+	ask_of(0, 6000, 6000);
+	/* 199 and a half blocks of 16 can be used of the 12,800 bytes */
+	ck_assert(hits(0, 0, AGES) * 512 > 199 * 16 - 32);
+	survival_forget(k, 0);
+	begin(0);
+	say_bytes(200, 100, 'x');
+	ask_of(0, 6000, 2010);
+	ck_assert(misses(0, 0, AGES) * 512 > 99 * 16 - 32);
+	ck_assert(fabs(hits(0, 0, AGES) * 512 - 1600) < 16);
+	survival_forget(k, 0);
+	begin(0);
+	say_bytes(200, 100, 'x');
+	ask_of(0, 6000, 4000);
+	ck_blocks(0, 100, 0);
+}
+END_TEST
+
+/* Nobody has ended there yet: no ratio maps the one to the other. */
+START_TEST(no_anchor_no_evidence)
+{
+	begin(0);
+	say_bytes(300, 50, 'x');
+	ask_of(0, 6000, 1000);
+	ck_blocks(0, 0, 0);
+	say_bytes(400, 50, 'y');
+	ask_of(0, 8000, 0);
+	ck_blocks(0, 0, 0);
+	/* it was said by another worker */
+	begin(1);
+	say_bytes(60, 60, 'x');
+	ask_of(1, 1200, 0);
+	survival_forget(k, 1);
+	say_bytes(300, 60, 'z');
+	ask_of(0, 6000, 1200);
+	ck_blocks(0, 0, 0);
+	ask_of(1, 6000, 1200);
+	ck_blocks(1, 60, 0);
+}
+END_TEST
+
+/* No length was said, or an absurd one: no anchor. */
+START_TEST(lengths_not_said)
+{
+	begin(0);
+	say_bytes(100, 0, 'm');
+	ask_of(0, 0, 0);
+	ask_of(0, UINT64_MAX, 0);
+	ask_of(0, (uint64_t)UINT32_MAX + 1, 0);
+	survival_forget(k, 0);
+	say_bytes(150, 0, 'm');
+	ask_of(0, 0, 0);
+	ck_blocks(0, 0, 0);
+}
+END_TEST
+
+/*
+ * A leaf that grows in place ends elsewhere now: what was known of its end is
+ * not known of the new one.
+ */
+START_TEST(grown_leaf_has_no_anchor)
+{
+	begin(0);
+	say_bytes(300, 300, 0);
+	ck_assert_uint_eq(observed(0, k->region->clock), 300);
+	say_bytes(400, 300, 'x');
+	ask_of(0, 7000, 2000);
+	ck_blocks(0, 0, 0);
+}
+END_TEST
+
+/* Where a node was parted, only the lower part ends where it ended. */
+START_TEST(parted_node)
+{
+	begin(0);
+	say_bytes(60, 50, 'x');
+	ask_of(0, 1200, 0);
+	survival_forget(k, 0);
+	say_bytes(130, 100, 'y');
+	ask_of(0, 2600, 2000);
+	ck_blocks(0, 100, 0);
+	say_bytes(60, 50, 'z');
+	ask_of(0, 1200, 1000);
+	ck_blocks(0, 0, 0);
+}
+END_TEST
+
+/* Estimates are no evidence against anybody: nothing is purged. */
+START_TEST(no_purge)
+{
+	int kind;
+
+	set_purge();
+	begin(0);
+	for (kind = 'm'; kind < 'z'; kind++) {
+		say_bytes(150, 100, kind);
+		ask_of(0, 3000, 0);
+	}
+	ck_assert_uint_eq(worker_stats(0).purges, 0);
+	ck_assert_uint_eq(slot_at(k, 0)->suspect, 0);
+}
+END_TEST
+
+/* Whatever is said, in whatever order. */
+START_TEST(any_lengths)
+{
+	static const uint64_t odd[] = { 0, 1, 15, 16, 17, 64, 2000, 4000,
+	    UINT32_MAX, (uint64_t)UINT32_MAX + 1, UINT64_MAX };
+	uint64_t n = test_amount(1500), i;
+	struct kvr_report r;
+	uint64_t lease;
+
+	by_chance();
+	for (i = 0; i < n; i++) {
+		say_bytes(100 + pick(100), pick(100), 'a' + (int)pick(3));
+		r = said(pick(3), odd[pick(11)]);
+		r.prompt_tokens = odd[pick(11)];
+		r.completion_tokens = odd[pick(11)];
+		if (pick(2) == 0)
+			(void)observed(pick(2), (int64_t)i);
+		lease = reserved(pick(2), (int64_t)i);
+		must(kvr_finish(k, lease, &r, (int64_t)i, 0) == KVR_OK);
+	}
+}
+END_TEST
+
+Suite *suite_anchor(void);
+
+Suite *
+suite_anchor(void)
+{
+	Suite *s = suite_create("anchor");
+	TCase *t = tcase_create("anchor");
+
+	tcase_add_checked_fixture(t, setup, region_end);
+	suite_add_tcase(s, t);
+	tcase_add_test(t, found_all);
+	tcase_add_test(t, found_nothing);
+	tcase_add_test(t, between_two_anchors);
+	tcase_add_test(t, no_anchor_no_evidence);
+	tcase_add_test(t, lengths_not_said);
+	tcase_add_test(t, grown_leaf_has_no_anchor);
+	tcase_add_test(t, parted_node);
+	tcase_add_test(t, no_purge);
+	tcase_add_test(t, any_lengths);
+	return s;
+}
