@@ -9,7 +9,7 @@ CURVES := blocks workers prompt shared chat fan stairs
 PLOTS ?= $(BUILD)/growth
 
 .PHONY: deps deps-slow deps-plot demo demo-here bench bench-here \
-	bench-routing bench-routing-here growth growth-here
+	bench-retain bench-retain-here bench-routing bench-routing-here growth growth-here
 
 deps: ## checks for what is needed; as root on Debian, installs what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test
@@ -41,6 +41,12 @@ bench: deps ## cost of each step on the sample trace, and on ../shared's
 bench-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same, with what is installed
 	@for trace in $(SAMPLE) $(REAL_TRACE); do \
 	    echo; echo "$${trace##*/}"; $< $$trace || exit 1; done
+
+bench-retain: deps ## the same by TTL, by capacity, by feedback, in turns
+	@+$(MAKE) --no-print-directory bench-retain-here
+
+bench-retain-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same, with what is installed
+	@$< --retain all $(or $(REAL_TRACE),$(SAMPLE))
 
 bench-routing: deps ## figures of routing on modelled engines, some minutes
 	@+$(MAKE) --no-print-directory bench-routing-here
