@@ -191,7 +191,8 @@ set_facts(uint32_t worker)
 	struct kvr_worker f;
 
 	must(kvr_worker_init(&f, sizeof(f)) == KVR_OK);
-	f.retain = pick(4);
+	/* by the TTL runs are joined whatever their ages: nobody asks there */
+	f.retain = worker < LIARS ? pick(4) : KVR_RETAIN_CAPACITY + pick(2);
 	f.capacity_tokens = pick(2) == 0 || f.retain == KVR_RETAIN_CAPACITY
 	    ? 100 + pick(4000) : 0;
 	/* whole leaves go there, and who parts them changes what a leaf is */
