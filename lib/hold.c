@@ -569,9 +569,11 @@ hold_unpin(struct kvr *k, uint32_t hold)
 }
 
 /*
- * Two holds of one worker that nothing but their node tells apart. What is in
- * use keeps the moment of its release, for reports are evidence of that age;
- * where time is all that counts, nobody asks.
+ * Two holds of one worker that nothing but their node tells apart, of a node
+ * and of its child. What is in use keeps the moment of its release, for
+ * reports are evidence of that age; where time is all that counts, nobody
+ * asks. What is idle must stand side by side, or joining them would put what
+ * was given up since behind what was released long before.
  */
 bool
 hold_same(const struct kvr *k, uint32_t one, uint32_t other)
@@ -580,6 +582,7 @@ hold_same(const struct kvr *k, uint32_t one, uint32_t other)
 
 	return a->stamp == b->stamp && a->pins == b->pins &&
 	    a->flags == b->flags && (a->gone | b->gone) == 0 &&
+	    ((a->flags & HOLD_IDLE) == 0 || a->release_prev == other) &&
 	    (a->released == b->released ||
 	    slot_at(k, a->slot)->mode == KVR_RETAIN_TTL);
 }

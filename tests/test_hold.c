@@ -350,12 +350,21 @@ START_TEST(sameness)
 {
 	const uint32_t slot = 3;
 
+	/* 1 is the child, which is stamped and released first */
 	add(0, slot);
 	add(1, slot);
 	ck_assert(hold_same(k, have[0][slot].hold, have[1][slot].hold));
-	stamp(0, slot);
-	ck_assert(!hold_same(k, have[0][slot].hold, have[1][slot].hold));
 	stamp(1, slot);
+	ck_assert(!hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	stamp(0, slot);
+	ck_assert(hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	/* something else was released between the two */
+	add(2, slot);
+	stamp(2, slot);
+	pin(0, slot);
+	unpin(0, slot);
+	ck_assert(!hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	take(2, slot);
 	ck_assert(hold_same(k, have[0][slot].hold, have[1][slot].hold));
 	pin(0, slot);
 	ck_assert(!hold_same(k, have[0][slot].hold, have[1][slot].hold));
