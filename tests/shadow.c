@@ -355,8 +355,8 @@ leave_answer(struct shadow *s, const struct shadow_lease *l,
 		all--; /* the last one is not full, most likely */
 	if (completion > 0 && l->asked + completion <= room) {
 		w->answers++;
-		w->answer += ((double)completion - w->answer) /
-		    (double)(w->answers < 100 ? w->answers : 100);
+		w->answer += ((double)completion - w->answer) *
+		    (1.0 / (double)(w->answers < 100 ? w->answers : 100));
 		all = (l->asked + completion) / s->block_size;
 	}
 	if (mode_of(w) != KVR_RETAIN_CAPACITY || all <= known)

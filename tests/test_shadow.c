@@ -103,6 +103,24 @@ compare_leaves(uint32_t worker)
 	    left), true);
 }
 
+/* As many are held, and all of these: so they are the same. */
+static void
+compare_blocks(uint32_t worker)
+{
+	const struct shadow_worker *w = &shadow.worker[worker];
+	char text[SHADOW_TEXT];
+	uint32_t i;
+
+	for (i = 0; i < w->blocks; i++) {
+		const struct shadow_block *b = &w->block[i];
+
+		memcpy(text, b->text, b->length);
+		text[b->length] = '\0';
+		equal("overlap", worker, overlap_of(worker, text),
+		    b->length / shadow.block_size);
+	}
+}
+
 static void
 compare(uint32_t workers, const char *text)
 {
@@ -426,6 +444,7 @@ by_chance_with(uint32_t block_size, int64_t ttl, int64_t idle_limit,
 		at(shadow.now + (pick(2) == 0 ? 0 : pick(20)));
 		any_call(leaves);
 		compare(WORKERS, some_text(40));
+		compare_blocks(pick(WORKERS));
 		if (n % 32 == 0)
 			must(kvr_check(k) == KVR_OK);
 	}
