@@ -17,7 +17,7 @@
  * backlog and pace (seconds a token) are those of rate.c, W is the number of
  * eligible workers. kvr_policy(3) says where the formula comes from.
  */
-#include "bid.h"
+#include "internal.h"
 
 #define RHO_MOST 0.99
 #define LAMBDA_MOST 33.0
@@ -37,10 +37,10 @@ balanced_begin(struct route *t)
 		t->lambda = LAMBDA_MOST;
 }
 
-/* If so many tokens of the prompt are cached there. */
-INLINE double
-cost_with(const struct route *t, uint32_t slot, const struct kvr_overlap *o,
-    double cached)
+/* If so many blocks of the prompt are cached there. */
+double
+balanced_cost(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o, double held)
 {
 	const struct loads *l = &t->k->loads;
 	double pace = look_double(&l->pace[slot]);
@@ -49,7 +49,7 @@ cost_with(const struct route *t, uint32_t slot, const struct kvr_overlap *o,
 	double cost = t->policy.balanced_decode * dec * t->block, fresh;
 
 	if ((t->request.flags & KVR_IGNORE_PREFILL) == 0) {
-		fresh = (double)t->tokens - cached;
+		fresh = (double)t->tokens - held * t->block;
 		cost += t->lambda * (fresh > 0 ? fresh : 0);
 	}
 	cost *= pace;
@@ -59,37 +59,4 @@ cost_with(const struct route *t, uint32_t slot, const struct kvr_overlap *o,
 		cost *= route_disliking(&t->request,
 		    look(t->k->slots[slot].taints));
 	return cost <= COST_MAX ? cost : COST_MAX;
-}
-
-double
-balanced_cost(const struct route *t, uint32_t slot)
-{
-	const struct kvr_overlap *o = found_of(t->set, slot);
-
-	return cost_with(t, slot, o, expect_tokens(t, slot, o));
-}
-
-/*
- * Looking for all that may have been lost on the way is dear. It only makes a
- * worker cost more, so it is done for those who would be the best without.
- */
-void
-balanced_take(const struct route *t, struct choice *out)
-{
-	struct set_walk w = set_walk(t->take, t->words);
-	struct best best = best_none();
-	struct bid bid;
-	uint32_t slot;
-
-	while (set_next(&w, &slot)) {
-		const struct kvr_overlap *o = found_of(t->set, slot);
-
-		bid = bid_of(&t->k->loads, slot);
-		bid.cost = cost_with(t, slot, o, expect_most(t, slot, o));
-		if (bid.cost <= best.bid.cost && expect_doubtful(t, slot))
-			bid.cost = cost_with(t, slot, o,
-			    expect_tokens(t, slot, o));
-		consider(t, &best, bid);
-	}
-	take_best(&best, out);
 }

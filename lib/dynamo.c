@@ -84,16 +84,15 @@ raw_prefill(const struct route *t, double prefill, uint32_t overlap)
 }
 
 double
-dynamo_cost(const struct route *t, uint32_t slot)
+dynamo_cost(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o, double held)
 {
 	const struct loads *l = &t->k->loads;
 	const struct kvr_request *r = &t->request;
-	const struct kvr_overlap *o = found_of(t->set, slot);
 	double prefill = look_double(&l->prefill[slot]), weight;
 	double credit, decode, cost;
 
-	credit = r->overlap_credit * decayed(t, prefill) *
-	    expect_blocks(t, slot, o);
+	credit = r->overlap_credit * decayed(t, prefill) * held;
 	decode = look_double(&l->blocks[slot]) +
 	    (double)route_new_blocks(t->p, r, o);
 	if (r->stage == KVR_STAGE_DECODE)

@@ -20,12 +20,6 @@
  */
 #include "internal.h"
 
-static bool
-sure(const struct kvr *k, uint32_t slot)
-{
-	return (look(k->loads.gate[slot]) & GATE_UNSURE) == 0;
-}
-
 /* How likely is what this hold stands for? */
 static double
 survives(const struct kvr *k, uint32_t slot, uint32_t node)
@@ -88,45 +82,19 @@ surviving(const struct kvr *k, uint32_t slot, const struct path *path,
 	return pile_sum(&pile);
 }
 
-/* Tokens of the overlap of a worker that it could have, however unlikely. */
+/* Blocks of the overlap that the engine could use, whole tokens of them. */
 double
-expect_most(const struct route *t, uint32_t slot, const struct kvr_overlap *o)
-{
-	uint64_t tokens = prompt_blocks_tokens(t->p, o->blocks);
-
-	/* what the caller has found himself is not doubted */
-	if (sure(t->k, slot) || t->set->path.nodes == 0 || o->blocks == 0)
-		return (double)tokens;
-	return (double)worker_usable(t->k, slot, t->tokens, tokens);
-}
-
-/* Those that can be expected. */
-double
-expect_tokens(const struct route *t, uint32_t slot,
+expect_usable(const struct route *t, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	double most = expect_most(t, slot, o);
-
-	if (!expect_doubtful(t, slot) || o->active_blocks >= o->blocks)
-		return most;
-	return t->block * surviving(t->k, slot, &t->set->path,
-	    most / t->block);
+	return (double)worker_usable(t->k, slot, t->tokens,
+	    prompt_blocks_tokens(t->p, o->blocks)) / t->block;
 }
 
-/* May the two differ? */
-bool
-expect_doubtful(const struct route *t, uint32_t slot)
-{
-	return t->set->path.nodes > 0 && !sure(t->k, slot) &&
-	    look(slot_at(t->k, slot)->mode) == KVR_RETAIN_FEEDBACK;
-}
-
-/* The same in blocks, as costs of the reference count. */
+/* Of those, the ones that have survived, as likely as not. */
 double
-expect_blocks(const struct route *t, uint32_t slot,
+expect_surviving(const struct route *t, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	if (sure(t->k, slot))
-		return o->blocks;
-	return expect_tokens(t, slot, o) / t->block;
+	return surviving(t->k, slot, &t->set->path, expect_usable(t, slot, o));
 }

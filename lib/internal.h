@@ -815,6 +815,8 @@ struct witness {
 	bool hit;
 };
 void survival_note(struct kvr *k, uint32_t slot, const struct witness *w);
+/* To be called when all of a report has been noted. */
+void survival_conclude(struct kvr *k, uint32_t slot);
 void survival_forget(struct kvr *k, uint32_t slot);
 uint64_t survival_capacity(const struct kvr *k, uint32_t slot);
 
@@ -952,22 +954,54 @@ int eligible_none(const struct route *t);
 
 /* dynamo.c: the reference's cost, of one worker, and the least of all */
 void dynamo_simplify(struct route *t);
-double dynamo_cost(const struct route *t, uint32_t slot);
+double dynamo_cost(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o, double held);
 void dynamo_take_usual(const struct route *t, struct choice *out);
 
 /* expect.c: how much of an overlap an engine can be expected to find */
-double expect_most(const struct route *t, uint32_t slot,
+double expect_usable(const struct route *t, uint32_t slot,
     const struct kvr_overlap *o);
-double expect_tokens(const struct route *t, uint32_t slot,
+double expect_surviving(const struct route *t, uint32_t slot,
     const struct kvr_overlap *o);
-double expect_blocks(const struct route *t, uint32_t slot,
-    const struct kvr_overlap *o);
-bool expect_doubtful(const struct route *t, uint32_t slot);
+
+/* What the caller has found himself is not doubted. */
+static inline bool
+expect_sure(const struct route *t, uint32_t slot)
+{
+	return t->set->path.nodes == 0 ||
+	    (look(t->k->loads.gate[slot]) & GATE_UNSURE) == 0;
+}
+
+/* Blocks of the overlap that the engine could have, however unlikely. */
+static inline double
+expect_most(const struct route *t, uint32_t slot, const struct kvr_overlap *o)
+{
+	return expect_sure(t, slot) || o->blocks == 0 ? o->blocks
+	    : expect_usable(t, slot, o);
+}
+
+/* May some of those have been lost? */
+static inline bool
+expect_doubtful(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	return !expect_sure(t, slot) && o->active_blocks < o->blocks &&
+	    look(slot_at(t->k, slot)->mode) == KVR_RETAIN_FEEDBACK;
+}
+
+/* Blocks of the overlap that can be expected. */
+static inline double
+expect_blocks(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	return expect_doubtful(t, slot, o) ? expect_surviving(t, slot, o)
+	    : expect_most(t, slot, o);
+}
 
 /* balanced.c: the cost in seconds */
 void balanced_begin(struct route *t);
-double balanced_cost(const struct route *t, uint32_t slot);
-void balanced_take(const struct route *t, struct choice *out);
+double balanced_cost(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o, double held);
 
 /* KVR_EEMPTY, or KVR_EWORKER if the pinned worker does not exist. */
 int route_begin(struct route *t, const struct kvr *k,

@@ -374,6 +374,7 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 		compare_anchors(&e);
 		set_anchor(&e, report->prompt_tokens);
 	}
+	survival_conclude(k, l->slot);
 	consider_purge(&e);
 	calibrate(&e.s->seen, &e);
 	calibrate(&k->region->counts.seen, &e);

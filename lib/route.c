@@ -29,8 +29,12 @@
 #include "bid.h"
 #include "exp.h"
 
+/* What a worker costs if it has so many blocks of its overlap `o` cached. */
+typedef double cost_fn(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o, double held);
+
 struct rule {
-	double (*cost)(const struct route *t, uint32_t slot);
+	cost_fn *cost;
 	void (*take)(const struct route *t, struct choice *out);
 };
 
@@ -80,7 +84,8 @@ route_begin(struct route *t, const struct kvr *k, const struct kvr_prompt *p,
 	dynamo_simplify(t);
 	error = eligible_find(t, slots);
 	if (error == 0)
-		t->usual = t->usual && !t->weighted && !t->unsure;
+		t->usual = t->usual && !t->weighted &&
+		    (!t->unsure || set->path.nodes == 0);
 	if (t->policy.cost == KVR_COST_BALANCED)
 		balanced_begin(t);
 	return error;
@@ -95,9 +100,22 @@ route_verdict(const struct route *t, uint32_t slot)
 
 /* ------------------------------------------------------------- taking --- */
 
+/* If it has what can be expected. */
+static double
+cost_expected(const struct route *t, uint32_t slot, cost_fn *cost)
+{
+	const struct kvr_overlap *o = found_of(t->set, slot);
+
+	return cost(t, slot, o, expect_blocks(t, slot, o));
+}
+
+/*
+ * Looking for all that may have been lost is dear. It only makes a worker cost
+ * more, so it is done for those who would be the best without.
+ */
 INLINE void
-take_least(const struct route *t, const uint64_t *among,
-    double (*cost_of)(const struct route *, uint32_t), struct choice *out)
+take_least(const struct route *t, const uint64_t *among, cost_fn *cost,
+    struct choice *out)
 {
 	struct set_walk w = set_walk(among, t->words);
 	struct best best = best_none();
@@ -105,8 +123,13 @@ take_least(const struct route *t, const uint64_t *among,
 	uint32_t slot;
 
 	while (set_next(&w, &slot)) {
+		const struct kvr_overlap *o = found_of(t->set, slot);
+
 		bid = bid_of(&t->k->loads, slot);
-		bid.cost = cost_of(t, slot);
+		bid.cost = cost(t, slot, o, expect_most(t, slot, o));
+		if (bid.cost <= best.bid.cost && expect_doubtful(t, slot, o))
+			bid.cost = cost(t, slot, o,
+			    expect_blocks(t, slot, o));
 		consider(t, &best, bid);
 	}
 	take_best(&best, out);
@@ -115,14 +138,14 @@ take_least(const struct route *t, const uint64_t *among,
 /* The likelihoods of some workers' costs: of the least cost it is 1. */
 struct lottery {
 	const struct route *t;
-	double (*cost_of)(const struct route *t, uint32_t slot);
+	cost_fn *cost;
 	double least, scale;
 };
 
 static double
 likelihood(const struct lottery *l, uint32_t slot)
 {
-	double above = l->cost_of(l->t, slot) - l->least;
+	double above = cost_expected(l->t, slot, l->cost) - l->least;
 
 	if (!(above > 0))
 		return 1;
@@ -138,7 +161,7 @@ lottery_begin(struct lottery *l)
 
 	l->least = 2 * COST_MAX;
 	while (set_next(&w, &slot)) {
-		cost = l->cost_of(l->t, slot);
+		cost = cost_expected(l->t, slot, l->cost);
 		l->least = cost < l->least ? cost : l->least;
 		most = cost > most ? cost : most;
 	}
@@ -173,12 +196,11 @@ lottery_find(const struct lottery *l, uint32_t word, double at)
  * known in which 64 to look, theirs are computed again.
  */
 static void
-take_sampled(const struct route *t,
-    double (*cost_of)(const struct route *, uint32_t), struct choice *out)
+take_sampled(const struct route *t, cost_fn *cost, struct choice *out)
 {
 	uint64_t bits = mix(mix(t->request.seed) ^ t->digest);
 	struct set_walk w = set_walk(t->take, t->words);
-	struct lottery l = { t, cost_of, 0, 0 };
+	struct lottery l = { t, cost, 0, 0 };
 	double width[ROUTE_WORDS], at = 0;
 	uint32_t i, slot, word = 0;
 
@@ -197,7 +219,7 @@ take_sampled(const struct route *t,
 		at -= width[i];
 	}
 	out->slot = lottery_find(&l, word, at);
-	out->cost = cost_of(t, out->slot);
+	out->cost = cost_expected(t, out->slot, cost);
 	out->reason = KVR_REASON_SAMPLED;
 }
 
@@ -215,7 +237,7 @@ dynamo_take(const struct route *t, struct choice *out)
 /* ------------------------- two-tier: overlap, unless loads differ much --- */
 
 static inline double
-two_tier_cost(const struct route *t, uint32_t slot)
+two_tier_load(const struct route *t, uint32_t slot)
 {
 	double load = (double)look(t->k->loads.requests[slot]);
 
@@ -223,6 +245,15 @@ two_tier_cost(const struct route *t, uint32_t slot)
 		load /= look_double(&t->k->slots[slot].weight);
 
 	return load <= COST_MAX ? load : COST_MAX;
+}
+
+static double
+two_tier_cost(const struct route *t, uint32_t slot,
+    const struct kvr_overlap *o, double held)
+{
+	(void)o;
+	(void)held;
+	return two_tier_load(t, slot);
 }
 
 /* Without credit for overlap there is none. */
@@ -243,7 +274,7 @@ two_tier_longest(const struct route *t)
 	uint32_t slot, longest = 0, blocks;
 
 	while (set_next(&w, &slot)) {
-		load = two_tier_cost(t, slot);
+		load = two_tier_load(t, slot);
 		blocks = two_tier_overlap(t, slot);
 		least = load < least ? load : least;
 		most = load > most ? load : most;
@@ -279,12 +310,12 @@ two_tier_take(const struct route *t, struct choice *out)
 /* ------------------------------------ balanced: seconds, of everybody --- */
 
 static void
-balanced_take_any(const struct route *t, struct choice *out)
+balanced_take(const struct route *t, struct choice *out)
 {
 	if (t->request.temperature > 0)
 		take_sampled(t, balanced_cost, out);
 	else
-		balanced_take(t, out);
+		take_least(t, t->take, balanced_cost, out);
 }
 
 /* ----------------------------------------------------------- policies --- */
@@ -292,7 +323,7 @@ balanced_take_any(const struct route *t, struct choice *out)
 static const struct rule rules[] = {
 	[KVR_COST_DYNAMO] = { dynamo_cost, dynamo_take },
 	[KVR_COST_TWO_TIER] = { two_tier_cost, two_tier_take },
-	[KVR_COST_BALANCED] = { balanced_cost, balanced_take_any }
+	[KVR_COST_BALANCED] = { balanced_cost, balanced_take }
 };
 
 static const struct rule *
@@ -306,15 +337,18 @@ rule_of(const struct route *t)
 double
 route_cost(const struct route *t, uint32_t slot)
 {
-	return rule_of(t)->cost(t, slot);
+	return cost_expected(t, slot, rule_of(t)->cost);
 }
 
 /* Tokens of the prompt that the worker can be expected to have cached. */
 uint64_t
 route_expected(const struct route *t, uint32_t slot)
 {
-	return (uint64_t)(expect_tokens(t, slot, found_of(t->set, slot)) +
-	    0.5);
+	const struct kvr_overlap *o = found_of(t->set, slot);
+
+	if (expect_sure(t, slot))
+		return prompt_blocks_tokens(t->p, o->blocks);
+	return (uint64_t)(expect_blocks(t, slot, o) * t->block + 0.5);
 }
 
 int

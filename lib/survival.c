@@ -119,23 +119,6 @@ survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
 	return share < 1 ? likely * share : likely;
 }
 
-/* What each bin has seen, as far as that goes, and its younger neighbour. */
-static void
-survival_conclude(struct survival *s)
-{
-	double likely = UNKNOWN;
-	uint32_t bin;
-
-	for (bin = 0; bin < AGES; bin++) {
-		double hit = look_float(&s->hit[bin]);
-		double all = hit + look_float(&s->miss[bin]);
-
-		likely = (hit + YOUNGER * likely + HOPE * UNKNOWN) /
-		    (all + YOUNGER + HOPE);
-		put_float(&s->likely[bin], likely - UNKNOWN);
-	}
-}
-
 /*
  * So many tokens of it were seen. n pieces at once are n times one:
  * x -> x FADE^n + (1 - FADE^n) / (1 - FADE).
@@ -165,7 +148,28 @@ survival_note(struct kvr *k, uint32_t slot, const struct witness *w)
 	count(&s->miss[bin], !w->hit, w->tokens);
 	if (w->hit ? w->released < p->lost : w->released > p->lost)
 		put(p->lost, w->released);
-	survival_conclude(s);
+}
+
+/*
+ * What each bin has seen, as far as that goes, and its younger neighbour. The
+ * divisions are made before the chain, where none waits for another.
+ */
+void
+survival_conclude(struct kvr *k, uint32_t slot)
+{
+	struct survival *s = survival_at(k, slot);
+	double share[AGES], likely = UNKNOWN, hit;
+	uint32_t bin;
+
+	for (bin = 0; bin < AGES; bin++)
+		share[bin] = 1 / (look_float(&s->hit[bin]) +
+		    look_float(&s->miss[bin]) + (YOUNGER + HOPE));
+	for (bin = 0; bin < AGES; bin++) {
+		hit = look_float(&s->hit[bin]);
+		likely = (hit + HOPE * UNKNOWN) * share[bin] +
+		    likely * (YOUNGER * share[bin]);
+		put_float(&s->likely[bin], likely - UNKNOWN);
+	}
 }
 
 /* A new incarnation has shown nothing. */

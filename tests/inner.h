@@ -137,6 +137,7 @@ note_age(uint32_t slot, uint64_t age, bool was_hit, double tokens)
 		was_hit };
 
 	survival_note(k, slot, &w);
+	survival_conclude(k, slot);
 	slot_at(k, slot)->lost = 0;
 }
 

@@ -95,7 +95,7 @@ cached_on(uint64_t worker)
 
 	match_overlaps(k, p, now, &set);
 	must(route_begin(&t, k, p, &r, &set, now) == KVR_OK);
-	return expect_tokens(&t, slot, found_of(&set, slot));
+	return expect_blocks(&t, slot, found_of(&set, slot)) * t.block;
 }
 
 static double

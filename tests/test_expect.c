@@ -79,14 +79,16 @@ static double
 most(uint32_t worker)
 {
 	ask_at(k->region->clock);
-	return expect_most(&t, (uint32_t)id[worker] - 1, found(worker));
+	return expect_most(&t, (uint32_t)id[worker] - 1, found(worker)) *
+	    t.block;
 }
 
 static double
 expected(uint32_t worker)
 {
 	ask_at(k->region->clock);
-	return expect_tokens(&t, (uint32_t)id[worker] - 1, found(worker));
+	return expect_blocks(&t, (uint32_t)id[worker] - 1, found(worker)) *
+	    t.block;
 }
 
 /* ------------------------------------------------------------- usable --- */
@@ -99,7 +101,7 @@ START_TEST(by_the_ttl)
 	(void)observed(0, 1);
 	ck_assert(expected(0) == 100 * BLOCK_OF && most(0) == 100 * BLOCK_OF);
 	ck_assert(expected(1) == 0 && most(1) == 0);
-	ck_assert(!expect_doubtful(&t, 0));
+	ck_assert(!expect_doubtful(&t, 0, found(0)));
 	ck_assert(expect_blocks(&t, 0, found(0)) == 100);
 }
 END_TEST
@@ -139,7 +141,7 @@ START_TEST(whole_engine_blocks)
 		ck_assert_msg(expected(0) == known[i].usable, "row %u: %g", i,
 		    expected(0));
 		ck_assert(most(0) == expected(0));
-		ck_assert(!expect_doubtful(&t, 0));
+		ck_assert(!expect_doubtful(&t, 0, found(0)));
 		ck_assert(expect_blocks(&t, 0, found(0)) ==
 		    (double)known[i].usable / BLOCK_OF);
 		ck_assert_uint_eq(route_expected(&t, 0), known[i].usable);
@@ -189,7 +191,7 @@ START_TEST(nothing_is_known)
 	(void)observed(0, 1);
 	ck_assert(most(0) == 1584);
 	ck_assert(fabs(expected(0) - 1584 * 5 / 6.0) < 1e-9);
-	ck_assert(expect_doubtful(&t, 0));
+	ck_assert(expect_doubtful(&t, 0, found(0)));
 	ck_assert_uint_eq(route_expected(&t, 0), 1320);
 	/* what is on record stays what it is */
 	ck_assert_uint_eq(found(0)->blocks, 100);
