@@ -210,6 +210,8 @@ retain_outgrown(struct kvr *k, uint32_t slot)
 		    (excess == 0 && !retain_purged(k, s)))
 			break;
 		k->region->counts.steps++;
+		/* nobody's cache has what has been idle longest */
+		index_foresee(k, hold_at(k, s->by_release.head)->release_next);
 		retain_shrink(k, s->by_release.head,
 		    whole ? UINT64_MAX : excess);
 	}
@@ -335,11 +337,14 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	memset(&f, 0, sizeof(f));
 	cell_foresee(k);
 	index_foresee(k, retain_next(k, INT64_MAX));
+	__builtin_prefetch(hold_at(k, slot_at(k, slot)->by_release.head));
 	f.k = k;
 	f.p = p;
 	f.how = how;
 	f.slot = slot;
 	want = retain_fit(&f, now);
+	if (slot_at(k, slot)->mode == KVR_RETAIN_CAPACITY)
+		index_foresee(k, slot_at(k, slot)->by_release.head);
 	*recorded = want;
 	if (want < p->blocks)
 		k->region->counts.truncated++;
