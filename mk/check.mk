@@ -4,6 +4,9 @@
 TESTS := $(sort $(wildcard tests/test_*.c))
 SUITES := $(TESTS:tests/test_%.c=%)
 HELPERS := $(filter-out $(TESTS) tests/main.c,$(sort $(wildcard tests/*.c)))
+# Those that know Check are linked to suites alone.
+FUZZ_HELPERS := $(filter-out $(shell grep -lE '"(simulated|test)\.h"' \
+	/dev/null $(HELPERS)),$(HELPERS))
 HARNESSES := $(patsubst fuzz/%.c,%,$(sort $(wildcard fuzz/fuzz_*.c)))
 REPLAYS := $(HARNESSES:fuzz_%=$(BUILD)/replay_%)
 FUZZERS := $(HARNESSES:%=$(BUILD)/%)
@@ -45,12 +48,12 @@ $(BUILD)/check: $(call objects,tests/main.c $(TESTS) $(HELPERS)) \
 	    $(LIB_LIBS) $(LDLIBS)
 
 $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
-    $(call objects,fuzz/replay.c $(HELPERS)) $(UNDER_TEST)
+    $(call objects,fuzz/replay.c $(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(TOOL_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
-    $(call objects,$(HELPERS)) $(UNDER_TEST)
+    $(call objects,$(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(TOOL_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
