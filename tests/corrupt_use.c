@@ -193,6 +193,20 @@ record(struct corrupt *c)
 }
 
 static void
+finish(struct corrupt *c, uint64_t lease)
+{
+	struct kvr_report r = { .size = sizeof(r) };
+
+	r.kind = ops_pick(c->s, 3);
+	r.flags = ops_pick(c->s, 2);
+	r.endpoint = ops_pick(c->s, 2);
+	r.cached_tokens = ops_pick(c->s, 4) * 16;
+	r.prompt_tokens = r.cached_tokens + ops_pick(c->s, 256);
+	r.completion_tokens = ops_pick(c->s, 64);
+	(void)CALL(c, kvr_finish, c->k, lease, &r, c->now, 0);
+}
+
+static void
 go_on(struct corrupt *c)
 {
 	uint64_t lease = some_lease(c);
@@ -213,7 +227,7 @@ go_on(struct corrupt *c)
 		    ops_pick(c->s, 256) << 24, c->now, 0);
 		break;
 	case 4:
-		(void)CALL(c, kvr_finish, c->k, lease, NULL, c->now, 0);
+		finish(c, lease);
 		break;
 	case 5:
 		(void)CALL(c, kvr_abort, c->k, lease, c->now, 0);
@@ -239,8 +253,11 @@ ask_worker(struct corrupt *c, uint64_t id)
 		corrupt_fail(c, "a name of %zu bytes", length);
 	else if (length > 0)
 		(void)CALL(c, kvr_worker_find, c->k, name, length, 0, &id);
-	if (CALL(c, kvr_worker_get, c->k, id, &facts) == KVR_OK)
+	if (CALL(c, kvr_worker_get, c->k, id, &facts) == KVR_OK) {
+		facts.retain = ops_pick(c->s, KVR_RETAIN_FEEDBACK + 1);
+		facts.eviction = ops_pick(c->s, 2);
 		(void)CALL(c, kvr_worker_set, c->k, id, &facts);
+	}
 	(void)CALL(c, kvr_worker_set_load, c->k, id, &load);
 }
 
@@ -265,6 +282,22 @@ change_worker(struct corrupt *c)
 	}
 }
 
+/* Text of lines, in the room for it and nowhere else. */
+static void
+read_metrics(struct corrupt *c)
+{
+	char text[2048];
+	size_t room = ops_pick(c->s, 256) * 7, length = 0, end;
+
+	memset(text, '?', sizeof(text));
+	if (CALL(c, kvr_metrics, c->k, text, room, &length) != KVR_OK)
+		return;
+	end = length < room ? length : room;
+	if (length == 0 || text[room] != '?' ||
+	    (end > 0 && text[end - 1] != '\n'))
+		corrupt_fail(c, "metrics: %zu bytes in %zu", length, room);
+}
+
 static void
 ask_region(struct corrupt *c)
 {
@@ -274,11 +307,14 @@ ask_region(struct corrupt *c)
 	int64_t due;
 
 	(void)CALL(c, kvr_stats, c->k, &stats);
+	read_metrics(c);
 	(void)CALL(c, kvr_next_expiry, c->k, &due);
 	(void)CALL(c, kvr_get_options, c->k, &options);
 	if (CALL(c, kvr_get_policy, c->k, &policy) == KVR_OK)
 		(void)CALL(c, kvr_set_policy, c->k, &policy);
 	(void)kvr_policy_init(&policy, sizeof(policy));
+	policy.cost = ops_pick(c->s, KVR_COST_BALANCED + 1);
+	policy.purge = ops_pick(c->s, 2);
 	policy.busy_blocks_fraction = policy.busy_prefill_fraction = 0.5;
 	(void)CALL(c, kvr_set_policy, c->k, &policy);
 }

@@ -197,6 +197,7 @@ END_TEST
 	X(kvr_abort(k, 99, 1, 0)) \
 	X(kvr_reap_owner(k, 99, 1, NULL)) \
 	X(kvr_stats(k, &all)) \
+	X(kvr_metrics(k, NULL, 0, &n)) \
 	X(kvr_check(k)) \
 	X(kvr_entries(k, &some, 1, &e, sizeof(e), 1, &n)) \
 	LOOKING_CALLS(X)
