@@ -476,6 +476,172 @@ START_TEST(damaged_slot)
 }
 END_TEST
 
+/* ------------------------------------------------------------- caches --- */
+
+/*
+ * Worker 4 goes by capacity. Of "stuvwxyz" the end has gone, since then
+ * an answer is left, of which the tokens are not known, and a request runs.
+ */
+static uint64_t three;
+
+static void
+cache_setup(void)
+{
+	struct kvr_report r = { .size = sizeof(r), .completion_tokens = 5 };
+	struct kvr_worker f;
+	uint64_t lease;
+
+	setup();
+	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+	f.capacity_tokens = 25;
+	ck_assert_int_eq(kvr_worker_set(k, id[4], &f), KVR_OK);
+	observe(4, "stuvwxyz", 20);
+	lease = reserve(4, "mnop", 21);
+	ck_assert_int_eq(kvr_finish(k, lease, &r, 21, 0), KVR_OK);
+	three = reserve(4, "qr", 22);
+	commit(three, 22);
+	f.capacity_tokens = 23;
+	ck_assert_int_eq(kvr_worker_set(k, id[4], &f), KVR_OK);
+	region_sound();
+	memcpy(good, memory, BYTES);
+}
+
+/* The first idle hold of worker 4 that is, or is not, nameless. */
+static struct hold *
+idle_hold(bool nameless)
+{
+	uint32_t i = slot_at(k, 4)->by_release.head;
+
+	while (i != 0 && (hold_at(k, i)->node == 0) != nameless)
+		i = hold_at(k, i)->release_next;
+	ck_assert_uint_ne(i, 0);
+	return hold_at(k, i);
+}
+
+/* Two neighbours in the order of release have changed places. */
+static void
+swap_released(struct slot *s, uint32_t a)
+{
+	uint32_t b = hold_at(k, a)->release_next;
+	uint32_t before = hold_at(k, a)->release_prev;
+	uint32_t after = hold_at(k, b)->release_next;
+
+	*(before != 0 ? &hold_at(k, before)->release_next
+	    : &s->by_release.head) = b;
+	*(after != 0 ? &hold_at(k, after)->release_prev
+	    : &s->by_release.tail) = a;
+	hold_at(k, b)->release_prev = before;
+	hold_at(k, b)->release_next = a;
+	hold_at(k, a)->release_prev = b;
+	hold_at(k, a)->release_next = after;
+}
+
+START_TEST(damaged_trim)
+{
+	struct hold *h = idle_hold(false);
+	uint32_t length = N(h->node)->length;
+
+	ck_assert_uint_gt(h->gone, 0);
+	ck_assert_uint_lt(h->gone, length);
+	FOUND(h->gone++);
+	FOUND(h->gone--);
+	FOUND(h->gone = 0);
+	FOUND(h->gone = length);
+	FOUND(h->gone = length + 1);
+	FOUND(h->gone = UINT32_MAX);
+	FOUND(N(h->node)->word &= (uint16_t)~WORD_TRIMMED);
+	FOUND(N(leaf)->word |= WORD_TRIMMED);
+	/* below what has lost its end its worker holds nothing */
+	FOUND((H(fork, 2)->gone = 1, G(fork)->word[H(fork, 2)->lane] |=
+	    WORD_TRIMMED));
+}
+END_TEST
+
+START_TEST(damaged_answer)
+{
+	struct hold *h = idle_hold(true);
+	struct slot *s = slot_at(k, 4);
+
+	ck_assert_uint_gt(s->nameless, 0);
+	FOUND(h->gone++);
+	FOUND(h->gone = 0);
+	FOUND(s->nameless--);
+	FOUND(s->nameless = 0);
+	FOUND(h->pins++);
+	FOUND(h->flags = HOLD_LISTED);
+	FOUND(h->flags = HOLD_IDLE);
+	FOUND(h->flags |= HOLD_UNCONFIRMED);
+	FOUND(h->stamp = STAMP_NONE);
+	FOUND(h->slot = 3);
+	FOUND(h->slot = UINT16_MAX);
+	FOUND(h->kind = CELL_FREE);
+	FOUND(h->node = UINT32_MAX);
+}
+END_TEST
+
+START_TEST(damaged_release)
+{
+	struct slot *s = slot_at(k, 2);
+
+	FOUND(s->by_release.head = hold_at(k, s->by_release.head)
+	    ->release_next);
+	FOUND(s->by_release.head = s->by_stamp.tail + 1);
+	FOUND(hold_at(k, s->by_release.head)->release_next =
+	    s->by_release.head);
+	FOUND(hold_at(k, s->by_release.head)->release_next = UINT32_MAX);
+	FOUND(slot_at(k, 3)->by_release = s->by_release);
+	/* the parent before its child */
+	ck_assert_uint_eq(hold_find(k, fork, 2), s->by_release.head);
+	FOUND(swap_released(s, s->by_release.head));
+}
+END_TEST
+
+/* What is still to come of a request, and what was foretold. */
+START_TEST(damaged_claim)
+{
+	struct claim *c = claim_at(k, L(three)->claim);
+	struct slot *s = slot_at(k, 4);
+
+	ck_assert_uint_gt(s->ahead, 0);
+	FOUND(c->ahead++);
+	FOUND(c->ahead = 0);
+	FOUND(s->ahead--);
+	FOUND(s->ahead = 0);
+	FOUND(c->prefill++);
+	FOUND(c->prefill = 0);
+	FOUND(L(three)->claim = k->layout.cells);
+	FOUND(L(three)->claim = k->region->free_top);
+	FOUND(L(three)->claim = hold_find(k, leaf, 0));
+	FOUND(L(three)->flags ^= LEASE_PREFILLING);
+	FOUND(s->prefilling++);
+	FOUND(s->prefilling = 0);
+}
+END_TEST
+
+/* How long what it holds is live, and what choices know of it. */
+START_TEST(damaged_life)
+{
+	struct slot *s = slot_at(k, 4);
+
+	ck_assert_uint_eq(s->unlike, 1);
+	FOUND(s->unlike = 0);
+	FOUND(slot_at(k, 3)->unlike = 1);
+	FOUND(k->region->unlike = 0);
+	FOUND(k->region->unlike++);
+	FOUND(s->life++);
+	FOUND(s->life = TTL);
+	FOUND(k->loads.life[4] = TTL);
+	FOUND(k->loads.life[3]++);
+	FOUND(s->mode = KVR_RETAIN_TTL);
+	FOUND(slot_at(k, 3)->mode = KVR_RETAIN_FEEDBACK);
+	FOUND(k->loads.gate[4] ^= GATE_UNSURE);
+	FOUND(s->free_at++);
+	FOUND(k->loads.free_at[4]--);
+	FOUND(k->loads.waiting[4] = 1);
+	FOUND(k->loads.waiting[0] = 0);
+}
+END_TEST
+
 /* ---------------------------------------------------------------- junk --- */
 
 /* Behind the header everything may be anything. */
@@ -528,6 +694,16 @@ suite_check(void)
 	tcase_add_test(t, damaged_lease);
 	tcase_add_test(t, damaged_counts);
 	tcase_add_test(t, damaged_slot);
+	tcase_add_test(t, junk_anywhere);
+	suite_add_tcase(s, t);
+	t = tcase_create("caches");
+	tcase_add_checked_fixture(t, cache_setup, teardown);
+	tcase_add_test(t, good_is_good);
+	tcase_add_test(t, damaged_trim);
+	tcase_add_test(t, damaged_answer);
+	tcase_add_test(t, damaged_release);
+	tcase_add_test(t, damaged_claim);
+	tcase_add_test(t, damaged_life);
 	tcase_add_test(t, junk_anywhere);
 	suite_add_tcase(s, t);
 	return s;
