@@ -195,8 +195,8 @@ function figures_to_reach(    i, name, text, kinds, texts, n)
 function what_was_measured(    i, k, n, names, part)
 {
 	n = split("round-robin dynamo:ttl=120 dynamo:oracle " \
-	    "balanced:ttl=120 balanced:feedback balanced:capacity " \
-	    "balanced:oracle", names, " ")
+	    "balanced:ttl=120 balanced:ttl=600 balanced:feedback " \
+	    "balanced:capacity balanced:oracle", names, " ")
 	print "\n| workers | capacity | policy | hits % | mean TTFT s | p90 | " \
 	    "p99 | ms a token | error blocks |"
 	print "|---|---|---|---|---|---|---|---|---|"

@@ -34,7 +34,8 @@ variants()
 	unknown=$(policies balanced:feedback)
 	cat <<-END
 	plain $(policies round-robin dynamo:ttl=120 dynamo:oracle \
-	    balanced:ttl=120 balanced:capacity balanced:feedback \
+	    balanced:ttl=120 balanced:ttl=600 balanced:capacity \
+	    balanced:feedback \
 	    balanced:oracle)
 	resets --resets $((120 * workers)) $unknown \
 	    $(policies balanced:oracle)
