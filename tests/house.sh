@@ -177,6 +177,11 @@ pages_are_clean()
 	sh scripts/pages.sh
 }
 
+examples_of_pages_work()
+{
+	sh scripts/page-examples.sh "$build"
+}
+
 # By file here; what is installed is found by each of its names too.
 pages_refer_to_pages_that_exist()
 {
