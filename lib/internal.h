@@ -520,12 +520,13 @@ region_broken(const struct kvr *k)
 /*
  * Stamps up to and including the horizon are due at `now`: an entry is live
  * while it is pinned or its stamp is above. Exact for every life: 0 makes all
- * due, an endless one none but the unconfirmed.
+ * due, an endless one none but the unconfirmed. A life that is none, in a
+ * region that is damaged, gives some horizon or other.
  */
 static inline int64_t
 horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
 {
-	return now - slot_at(k, slot)->life;
+	return (int64_t)((uint64_t)now - (uint64_t)slot_at(k, slot)->life);
 }
 
 /* Of workers that go by the region's TTL. */

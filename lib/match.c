@@ -79,8 +79,8 @@ match_some(struct matching *m, const uint16_t *words, const int64_t *stamps,
 
 		if (slot >= slots)
 			continue;
-		if (((look(stamps[i]) > (lives ? m->now - look(m->life[slot])
-		    : horizon)) | pinned) == 0)
+		if (((look(stamps[i]) > (lives ? (int64_t)((uint64_t)m->now -
+		    (uint64_t)look(m->life[slot])) : horizon)) | pinned) == 0)
 			continue;
 		if (places[slot] >= base) {
 			if (pinned)

@@ -207,8 +207,10 @@ order_due(const struct kvr *k, uint32_t slot)
 
 	if (s->by_stamp.head == 0)
 		return INT64_MAX;
-	return stamp < INT64_MAX - 1 - s->life ? stamp + s->life
-	    : INT64_MAX - 1;
+	if ((uint64_t)s->life > LIFE_ENDLESS || /* damaged */
+	    stamp >= INT64_MAX - 1 - s->life)
+		return INT64_MAX - 1;
+	return stamp + s->life;
 }
 
 /* Says what the head of a slot's list by stamp has become, or its life. */

@@ -107,7 +107,7 @@ rate_arrivals(const struct kvr *k, int64_t now)
 {
 	double tokens = look_double(&k->region->arrivals);
 	int64_t at = look(k->region->arrivals_at);
-	double seconds = now > at ? (double)(now - at) * 1e-9 : 0;
+	double seconds = now > at && at >= 0 ? (double)(now - at) * 1e-9 : 0;
 
 	return sound(tokens * exp_of(-(seconds / WINDOW)), 0, 1e300) / WINDOW;
 }
@@ -140,8 +140,8 @@ rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
 
 	rate_arrived(k, tokens, now);
 	s->prefilling++;
-	if (s->free_at < now)
-		s->free_at = now;
+	if (s->free_at < now || s->free_at > most)
+		s->free_at = s->free_at < now ? now : most;
 	s->free_at = rate_after(s->free_at, (double)tokens, pace);
 	if (s->free_at > most)
 		s->free_at = most;
@@ -183,8 +183,11 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	struct region *r = k->region;
 	struct slot *s = slot_at(k, slot);
 	int64_t from = opened > s->last_first ? opened : s->last_first;
-	double seconds = (double)(now - from) * 1e-9;
+	double seconds;
 
+	if (from < 0) /* no time that was ever given */
+		from = now;
+	seconds = (double)(now - from) * 1e-9;
 	s->last_first = now;
 	if (tokens < EVIDENCE_TOKENS || now - from <= EVIDENCE_NS)
 		return;

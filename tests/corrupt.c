@@ -137,6 +137,10 @@ set_policy(struct kvr *k, uint32_t policy)
 	demand(kvr_policy_init(&p, sizeof(p)) == KVR_OK);
 	if (policy == 1)
 		p.cost = KVR_COST_TWO_TIER;
+	if (policy == 0) {
+		p.cost = KVR_COST_BALANCED;
+		p.purge = 1;
+	}
 	if (policy == 2) {
 		p.overlap_decay = 0.5;
 		p.request_weight = 1.5;
@@ -158,9 +162,13 @@ add_workers(struct kvr *k, uint32_t n, uint64_t *id)
 	uint32_t i;
 
 	demand(kvr_worker_init(&facts, sizeof(facts)) == KVR_OK);
-	facts.capacity_tokens = 4096;
 	facts.max_batched_tokens = 512;
 	for (i = 0; i < n; i++) {
+		/* some overflow, some do not, some go by other things */
+		facts.capacity_tokens = i % 4 == 1 ? 300 : 4096;
+		facts.retain = i % 4 == 3 ? KVR_RETAIN_FEEDBACK
+		    : i % 4 == 2 ? KVR_RETAIN_TTL : KVR_RETAIN_AUTO;
+		facts.eviction = i / 4 % 2;
 		name[1] = (char)('a' + i / 2);
 		facts.rank = i % 2;
 		facts.taints = i % 3;
@@ -174,6 +182,10 @@ static void
 go_on(struct kvr *k, struct ops_source *s, uint64_t lease, int64_t now,
     struct kvr_prompt *p)
 {
+	struct kvr_report r = { .size = sizeof(r), .kind = KVR_REPORT_VALUE,
+	    .prompt_tokens = 200, .cached_tokens = ops_pick(s, 200),
+	    .completion_tokens = ops_pick(s, 100) };
+
 	switch (ops_pick(s, 6)) {
 	case 0:
 		(void)kvr_commit(k, lease, now, 0);
@@ -188,7 +200,7 @@ go_on(struct kvr *k, struct ops_source *s, uint64_t lease, int64_t now,
 		(void)kvr_output_blocks(k, lease, 3, now, 0);
 		break;
 	case 4:
-		(void)kvr_finish(k, lease, NULL, now, 0);
+		(void)kvr_finish(k, lease, &r, now, 0);
 		break;
 	default:
 		(void)kvr_abort(k, lease, now, 0);

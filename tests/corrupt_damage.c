@@ -43,6 +43,31 @@ static const struct field lease_fields[] = {
 	FIELD(lease, private), FIELD(lease, output),
 	FIELD(lease, age_prev), FIELD(lease, age_next)
 };
+static const struct field claim_fields[] = {
+	FIELD(claim, head), FIELD(claim, tokens), FIELD(claim, foretold),
+	FIELD(claim, prefill), FIELD(claim, volume), FIELD(claim, overlap),
+	FIELD(claim, active), FIELD(claim, ahead), FIELD(claim, tail),
+	FIELD(claim, prompt)
+};
+static const struct field slot_fields[] = {
+	FIELD(slot, by_stamp.head), FIELD(slot, by_stamp.tail),
+	FIELD(slot, by_release.head), FIELD(slot, by_release.tail),
+	FIELD(slot, held), FIELD(slot, active), FIELD(slot, output),
+	FIELD(slot, ahead), FIELD(slot, nameless), FIELD(slot, capacity),
+	FIELD(slot, retain), FIELD(slot, eviction), FIELD(slot, mode),
+	FIELD(slot, unlike), FIELD(slot, life), FIELD(slot, volume),
+	FIELD(slot, purge), FIELD(slot, suspect), FIELD(slot, lost),
+	FIELD(slot, shown), FIELD(slot, block_tokens),
+	FIELD(slot, learnt_block), FIELD(slot, common),
+	FIELD(slot, common_of), FIELD(slot, free_at),
+	FIELD(slot, last_first), FIELD(slot, prefilling),
+	FIELD(slot, answers), FIELD(slot, name), FIELD(slot, team)
+};
+static const struct field slot_doubles[] = {
+	FIELD(slot, weight), FIELD(slot, prefill_rate),
+	FIELD(slot, rate_tokens), FIELD(slot, rate_seconds),
+	FIELD(slot, answer)
+};
 static const struct field tree_fields[] = {
 	FIELD(tree, next), FIELD(tree, kind), FIELD(tree, level),
 	FIELD(tree, run), FIELD(tree, first), FIELD(tree, last)
@@ -57,6 +82,11 @@ static const struct field header_fields[] = {
 	FIELD(region, fresh), FIELD(region, free_cells),
 	FIELD(region, magazine_count), FIELD(region, magazine[0]),
 	FIELD(region, magazine[3]), FIELD(region, counts.leases),
+	FIELD(region, unlike), FIELD(region, arrivals),
+	FIELD(region, arrivals_at), FIELD(region, fleet_tokens),
+	FIELD(region, fleet_seconds), FIELD(region, rate_turn),
+	FIELD(region, policy.purge), FIELD(region, policy.balanced_decode),
+	FIELD(region, policy.balanced_prior),
 	FIELD(region, policy.cost), FIELD(region, policy.overlap_credit),
 	FIELD(region, policy.overlap_decay),
 	FIELD(region, policy.prefill_scale),
@@ -289,6 +319,37 @@ damage_cell(struct corrupt *c)
 	    any_value(c, cell), ops_pick(c->s, 4) == 0);
 }
 
+/* What was foretold when a lease was opened. */
+static void
+damage_claim(struct corrupt *c)
+{
+	const struct lease *l;
+	uint32_t n = c->w->n[CELL_LEASE], cell;
+
+	if (n == 0)
+		return;
+	cell = c->w->cells[CELL_LEASE][corrupt_pick(c->s, n)];
+	l = (const void *)(c->w->image + cell_offset(c, cell));
+	put_field(c, CELL_LEASE, l->claim, claim_fields[ops_pick(c->s,
+	    COUNT(claim_fields))], any_value(c, l->claim), false);
+}
+
+/* What is known of a worker. */
+static void
+damage_slot(struct corrupt *c)
+{
+	size_t at = layout_of(c)->slots_at + sizeof(struct slot) *
+	    corrupt_pick(c->s, layout_of(c)->slots);
+	struct field f = slot_fields[ops_pick(c->s, COUNT(slot_fields))];
+
+	if (ops_pick(c->s, 4) == 0) {
+		f = slot_doubles[ops_pick(c->s, COUNT(slot_doubles))];
+		put_number(c, at + f.at, any_double(c), f.width);
+	} else {
+		put_number(c, at + f.at, any_value(c, 0), f.width);
+	}
+}
+
 /* A word of a group, a piece, a slot, a name, a bucket, the tournament. */
 static void
 damage_word(struct corrupt *c)
@@ -310,8 +371,13 @@ damage_header(struct corrupt *c)
 {
 	struct field f = header_fields[ops_pick(c->s, COUNT(header_fields))];
 
-	put_number(c, f.at, f.at >= offsetof(struct region, policy) &&
-	    f.width == sizeof(double) && ops_pick(c->s, 2) == 0
+	bool real = f.width == sizeof(double) &&
+	    (f.at >= offsetof(struct region, policy) ||
+	    f.at == offsetof(struct region, arrivals) ||
+	    f.at == offsetof(struct region, fleet_tokens) ||
+	    f.at == offsetof(struct region, fleet_seconds));
+
+	put_number(c, f.at, real && ops_pick(c->s, 2) == 0
 	    ? any_double(c) : any_value(c, 0), f.width);
 }
 
@@ -321,12 +387,18 @@ damage_field(struct corrupt *c)
 	uint32_t n = 1 + ops_pick(c->s, 24);
 
 	for (; n > 0; n--)
-		switch (ops_pick(c->s, 5)) {
+		switch (ops_pick(c->s, 8)) {
 		case 0:
 			damage_header(c);
 			break;
 		case 1:
 			damage_word(c);
+			break;
+		case 2:
+			damage_claim(c);
+			break;
+		case 3: case 4:
+			damage_slot(c);
 			break;
 		default:
 			damage_cell(c);
