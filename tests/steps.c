@@ -423,9 +423,15 @@ step_finish(struct world *w, const struct op *o)
 	uint64_t lease = w->slots[o->slot].lease;
 	int rc, want = model_finish(w->m, lease, w->time);
 
+	/* by the TTL no report changes anything, be it true or not */
 	report.kind = o->arg % 3;
-	report.prompt_tokens = o->arg;
-	report.cached_tokens = o->arg / 2;
+	report.flags = o->arg / 3 % 4;
+	report.endpoint = o->arg / 64;
+	report.prompt_tokens = o->arg % 8 == 7 ? 0 : o->arg;
+	report.cached_tokens = o->arg % 16 == 15 ? UINT64_MAX - o->arg
+	    : o->arg / 2;
+	report.completion_tokens = o->arg % 32 == 31 ? UINT64_MAX
+	    : o->arg / 16;
 	WORLD_CALL(rc, o->fail, kvr_finish(w->k, lease,
 	    o->arg % 4 == 0 ? NULL : &report, w->call, 0));
 	if (step_same(w, "kvr_finish", rc, want) != 0)
