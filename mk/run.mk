@@ -8,11 +8,14 @@ CURVES := blocks workers prompt shared chat fan stairs
 # bench/plots has what bench/RESULTS.md shows.
 PLOTS ?= $(BUILD)/growth
 
-.PHONY: deps deps-slow deps-plot demo demo-here bench bench-here \
+.PHONY: deps deps-page deps-slow deps-plot demo demo-here bench bench-here \
 	bench-retain bench-retain-here bench-routing bench-routing-here growth growth-here
 
 deps: ## checks for what is needed; as root on Debian, installs what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test
+
+deps-page: ## the same for the test that opens pages in a browser
+	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test page
 
 deps-slow: ## the same for check-asan, check-tsan, check-valgrind, fuzz
 	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test slow
