@@ -438,10 +438,11 @@ answered_blocks(const struct kvr *k, const struct lease *l,
 	const struct claim *c = claim_at(k, l->claim);
 	uint64_t tokens = answer_tokens(k, l, report);
 	uint64_t all = (uint64_t)c->prompt + c->tail + l->output;
+	double told = (double)(c->tokens + tokens) /
+	    rule_block_tokens(&k->rule);
 
-	if (tokens > 0)
-		return (uint64_t)((double)(c->tokens + tokens) /
-		    rule_block_tokens(&k->rule));
+	if (tokens > 0) /* of a capacity of 2^64 it may be as many */
+		return told < 0x1p63 ? (uint64_t)told : UINT64_C(1) << 63;
 	return c->tail + l->output > 0 ? all - 1 : all;
 }
 

@@ -95,8 +95,9 @@ rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
 	double pace = look_double(&k->loads.pace[slot]);
 	double outside = look_double(&k->loads.waiting[slot]) * pace;
 
-	return free_at > now ? (double)(free_at - now) * 1e-9 + outside
-	    : outside;
+	/* unsigned, for a damaged clock may be far from any time */
+	return free_at > now ? (double)((uint64_t)free_at - (uint64_t)now) *
+	    1e-9 + outside : outside;
 }
 
 /* ------------------------------------------------------------ arrivals --- */

@@ -357,6 +357,7 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 		.s = slot_at(k, l->slot), .from = c->active,
 		.lost = slot_at(k, l->slot)->lost };
 	uint64_t usable;
+	double blocks;
 
 	if (report == NULL || !believed(&e, report)) {
 		e.s->seen.silent++;
@@ -364,9 +365,8 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 		return;
 	}
 	usable = worker_usable(k, l->slot, c->tokens, c->tokens);
-	e.to = (uint32_t)((double)usable / rule_block_tokens(&k->rule));
-	if (e.to > c->overlap)
-		e.to = c->overlap;
+	blocks = (double)usable / rule_block_tokens(&k->rule);
+	e.to = blocks < c->overlap ? (uint32_t)blocks : c->overlap;
 	if (k->rule.unit == KVR_UNIT_TOKENS) {
 		learn_block(e.s, e.cached);
 		compare_tokens(&e);

@@ -224,9 +224,10 @@ void
 retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 {
 	struct slot *s = slot_at(k, slot);
-	uint64_t fresh = s->held > held ? s->held - held : 0;
+	double fresh = s->held > held ? (double)(s->held - held) *
+	    rule_block_tokens(&k->rule) : 0;
 
-	s->volume += (uint64_t)((double)fresh * rule_block_tokens(&k->rule));
+	s->volume += fresh < 0x1p63 ? (uint64_t)fresh : 0; /* damaged */
 	retain_outgrown(k, slot);
 }
 

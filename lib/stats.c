@@ -82,6 +82,7 @@ static void
 worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 {
 	const struct slot *s = slot_at(k, slot);
+	double in_use;
 
 	w->retain = s->mode;
 	w->reports = s->seen.reports;
@@ -93,9 +94,10 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	w->purges = s->seen.purges;
 	w->learnt_block = s->learnt_block;
 	w->learnt_capacity = survival_capacity(k, slot);
-	if (w->learnt_capacity > 0)
-		w->learnt_capacity += (uint64_t)((double)(s->active +
-		    s->output) * rule_block_tokens(&k->rule));
+	in_use = (double)(s->active + s->output) *
+	    rule_block_tokens(&k->rule);
+	if (w->learnt_capacity > 0 && in_use < 0x1p63)
+		w->learnt_capacity += (uint64_t)in_use;
 	w->prefill_rate = 1 / k->loads.pace[slot];
 	w->backlog = rate_backlog(k, slot, k->region->clock);
 }

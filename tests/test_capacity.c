@@ -316,6 +316,18 @@ START_TEST(absurd_answers)
 }
 END_TEST
 
+/* An engine of all the tokens there are, and an answer of as many. */
+START_TEST(absurd_capacity)
+{
+	roomy(0, UINT64_MAX);
+	answered(reserve(0, "mnop", 1), UINT64_MAX - 4, 2);
+	ck_has(0, "mnop", 4);
+	answered(reserve(0, "m", 3), UINT64_MAX - 1, 4);
+	ck_has(0, "mnop", 4);
+	ck_assert_uint_eq(nameless(1), 0);
+}
+END_TEST
+
 START_TEST(absurd_output)
 {
 	uint64_t lease;
@@ -399,6 +411,7 @@ suite_capacity(void)
 	t = small_case(s, "answers");
 	tcase_add_test(t, answers_take_room);
 	tcase_add_test(t, absurd_answers);
+	tcase_add_test(t, absurd_capacity);
 	tcase_add_test(t, absurd_output);
 	t = small_case(s, "leaves");
 	tcase_add_test(t, leaves_by_last_use);
