@@ -454,7 +454,7 @@ by_chance_with(uint32_t block_size, int64_t ttl, int64_t idle_limit,
 
 START_TEST(released_by_chance)
 {
-	uint64_t n = test_amount(6000);
+	uint64_t n = test_amount(4000);
 	uint32_t block;
 
 	by_chance();
