@@ -212,7 +212,7 @@ claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
 	put(c->active, b->active);
 	put(c->prompt, p->blocks);
 	put(c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
-	slot_at(k, b->slot)->volume += tokens - c->foretold;
+	put(slot_at(k, b->slot)->volume, c->volume + tokens - c->foretold);
 }
 
 /*

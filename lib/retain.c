@@ -227,7 +227,8 @@ retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 	double fresh = s->held > held ? (double)(s->held - held) *
 	    rule_block_tokens(&k->rule) : 0;
 
-	s->volume += fresh < 0x1p63 ? (uint64_t)fresh : 0; /* damaged */
+	/* more: a damaged region */
+	put(s->volume, s->volume + (fresh < 0x1p63 ? (uint64_t)fresh : 0));
 	retain_outgrown(k, slot);
 }
 
