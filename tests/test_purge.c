@@ -87,6 +87,16 @@ START_TEST(the_older_one_counts)
 }
 END_TEST
 
+/* What was released after the older one and before the younger. */
+START_TEST(between_the_two_stays)
+{
+	told(_i == 0 ? FIRST : FOURTH, 0);
+	told(_i == 0 ? FOURTH : FIRST, 0);
+	ck_purges(1);
+	ck_left(0, 8, 8, 8, 8);
+}
+END_TEST
+
 START_TEST(not_unless_wanted)
 {
 	struct kvr_policy y;
@@ -288,6 +298,7 @@ suite_purge(void)
 	suite_add_tcase(s, t);
 	tcase_add_test(t, two_contradict);
 	tcase_add_test(t, the_older_one_counts);
+	tcase_add_loop_test(t, between_the_two_stays, 0, 2);
 	tcase_add_test(t, not_unless_wanted);
 	tcase_add_test(t, a_hit_on_older_forgets);
 	tcase_add_test(t, a_hit_on_younger_does_not);
