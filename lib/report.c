@@ -319,7 +319,7 @@ consider_purge(struct evidence *e)
 		s->suspect = e->missed_at + 1;
 		return;
 	}
-	s->purge = e->missed_at + 1 > s->suspect ? e->missed_at + 1
+	s->purge = e->missed_at + 1 < s->suspect ? e->missed_at + 1
 	    : s->suspect;
 	s->suspect = 0;
 	/* what is released from now on, this very path too, comes after that */
