@@ -19,7 +19,7 @@
 #ifdef __FAST_MATH__
 #error "decisions must be the same everywhere: build without -ffast-math"
 #endif
-/* 1 computes floats, of which there are none, as doubles: s390x does. */
+/* 1 computes floats, which are kept but never added, as doubles: s390x. */
 #if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 1
 #error "decisions must be the same everywhere: build with -msse2 -mfpmath=sse"
 #endif

@@ -71,7 +71,8 @@ survival_at(const struct kvr *k, uint32_t slot)
 	return &k->survival[i < k->layout.names ? i : 0];
 }
 
-static float
+/* As a double: sums of floats are wider on some machines than on others. */
+static double
 look_float(const float *place)
 {
 	float value;

@@ -16,21 +16,25 @@ enum { OPERATIONS = 14000, LOOK_EVERY = 2000 };
 
 static const struct setting settings[] = {
 	{ "tokens", KVR_UNIT_TOKENS, KVR_HASH_KEYED, 16, 0, 120 * SECOND,
-	    8 << 20, KVR_AUTO, 0 },
+	    8 << 20, KVR_AUTO, 0, KVR_RETAIN_AUTO },
 	{ "full", KVR_UNIT_TOKENS, KVR_HASH_KEYED, 16, 0, KVR_TTL_ENDLESS,
-	    96 << 10, 200, 2 },
+	    96 << 10, 200, 2, KVR_RETAIN_TTL },
 	{ "bytes", KVR_UNIT_BYTES, KVR_HASH_KEYED, 64, 0, 120 * SECOND,
-	    8 << 20, KVR_AUTO, 1 },
+	    8 << 20, KVR_AUTO, 1, KVR_RETAIN_AUTO },
 	{ "odd bytes", KVR_UNIT_BYTES, KVR_HASH_KEYED, 23, 0, 10 * SECOND,
-	    1 << 20, KVR_AUTO, 3 },
+	    1 << 20, KVR_AUTO, 3, KVR_RETAIN_FEEDBACK },
 	{ "reference", KVR_UNIT_TOKENS, KVR_HASH_DYNAMO, 16, 0, 120 * SECOND,
-	    8 << 20, KVR_AUTO, 2 },
+	    8 << 20, KVR_AUTO, 2, KVR_RETAIN_TTL },
 	{ "reference, eagle", KVR_UNIT_TOKENS, KVR_HASH_DYNAMO, 32, 1,
-	    SECOND, 256 << 10, 60, 1 },
+	    SECOND, 256 << 10, 60, 1, KVR_RETAIN_TTL },
 	{ "eagle", KVR_UNIT_TOKENS, KVR_HASH_KEYED, 8, 1, 120 * SECOND,
-	    512 << 10, KVR_AUTO, 3 },
+	    512 << 10, KVR_AUTO, 3, KVR_RETAIN_AUTO },
 	{ "nothing kept", KVR_UNIT_TOKENS, KVR_HASH_KEYED, 64, 0, 0, 1 << 20,
-	    KVR_AUTO, 0 }
+	    KVR_AUTO, 0, KVR_RETAIN_TTL },
+	{ "balanced", KVR_UNIT_TOKENS, KVR_HASH_KEYED, 16, 0, 120 * SECOND,
+	    8 << 20, KVR_AUTO, 4, KVR_RETAIN_AUTO },
+	{ "by feedback", KVR_UNIT_TOKENS, KVR_HASH_KEYED, 16, 0, 120 * SECOND,
+	    8 << 20, KVR_AUTO, 4, KVR_RETAIN_FEEDBACK }
 };
 
 _Noreturn void

@@ -32,6 +32,7 @@ struct setting {
 	uint64_t region_bytes;
 	uint32_t max_prompt_blocks;
 	uint32_t policy; /* which of policies: writes.c */
+	uint32_t retain; /* of all workers */
 };
 
 struct world {

@@ -20,6 +20,10 @@ draw_facts(struct world *w, struct kvr_worker *f)
 	f->role = pick(w, 6) > 1 ? KVR_ROLE_BOTH : 1 + pick(w, 2);
 	f->state = pick(w, 12) > 0 ? KVR_STATE_UP : 1 + pick(w, 2);
 	f->capacity_tokens = pick(w, 3) * 20000;
+	f->retain = w->s->retain;
+	f->eviction = pick(w, 3) == 0 ? KVR_EVICT_LEAF
+	    : KVR_EVICT_RELEASED;
+	f->block_tokens = pick(w, 3) * w->s->block_size;
 	f->max_batched_tokens = pick(w, 3) * 4096;
 	f->taints = pick(w, 8);
 	f->prefill_rate = pick(w, 3) * 1000.0;
@@ -60,6 +64,9 @@ write_policy(struct world *w, uint32_t kind)
 		p.overlap_credit = 1.3;
 		p.prefill_scale = 0.6;
 		p.busy_prefill_fraction = 3;
+	} else if (kind == 4) {
+		p.cost = KVR_COST_BALANCED;
+		p.purge = 1;
 	}
 	must("kvr_set_policy", kvr_set_policy(w->k, &p));
 }
@@ -224,7 +231,7 @@ write_rest(struct world *w)
 		error = kvr_clear(w->k);
 		printf("clear %s\n", kvr_errname(error));
 	} else if (what < 10) {
-		write_policy(w, pick(w, 4));
+		write_policy(w, pick(w, 5));
 	} else if (what < 60) {
 		error = kvr_reap_owner(w->k, pick(w, 6), w->now, &number);
 		printf("reap %s %u\n", kvr_errname(error), number);
@@ -288,9 +295,13 @@ look_at_worker(struct world *w, uint64_t id)
 	must("kvr_worker_stats", kvr_worker_stats(w->k, id, &s));
 	printf("worker %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %"
 	    PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
-	    " %u\n", id, s.entries, s.held_blocks, s.requests,
+	    " %u", id, s.entries, s.held_blocks, s.requests,
 	    s.prefill_tokens, s.active_blocks, s.output_blocks, s.reserves,
 	    s.prompt_tokens, s.predicted_tokens, s.busy);
+	printf(" %u learnt %" PRIu64 " %u %a %a reports %" PRIu64 " %" PRIu64
+	    " %" PRIu64 " %" PRIu64 "\n", s.retain, s.learnt_capacity,
+	    s.learnt_block, s.prefill_rate, s.backlog, s.reports,
+	    s.over_tokens, s.under_tokens, s.purges);
 }
 
 static void
