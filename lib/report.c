@@ -241,7 +241,8 @@ compare_between(struct evidence *e, struct anchor above, struct anchor below)
 
 	if (!hit && e->cached > above.tokens + slack)
 		return;
-	for (node = below.node; node != above.node && node != 0;) {
+	for (node = below.node; node != above.node && node != 0 &&
+	    !region_broken(e->k);) {
 		const struct node *n = node_at(e->k, node);
 		uint32_t low = depth - n->length, high = depth;
 
