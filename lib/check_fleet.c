@@ -109,5 +109,5 @@ check_teams(const struct kvr *k, struct team *counted)
 bool
 check_fleet(const struct kvr *k, struct team *counted)
 {
-	return check_names(k) && check_teams(k, counted);
+	return check_names(k) && check_teams(k, counted) && rate_sane(k);
 }

@@ -27,7 +27,7 @@ check_nameless_hold(struct sums *s, uint32_t i)
 }
 
 static bool
-check_nameless_in(struct sums *s, struct list l)
+check_nameless_in(struct sums *s, struct list l, uint32_t slot)
 {
 	uint32_t i, limit = s->k->layout.cells;
 
@@ -35,6 +35,7 @@ check_nameless_in(struct sums *s, struct list l)
 		const struct hold *h = hold_at(s->k, i);
 
 		if (limit-- == 0 || h->kind != CELL_HOLD ||
+		    (slot < s->k->layout.slots && h->slot != slot) ||
 		    (h->node == 0 && !check_nameless_hold(s, i)))
 			return false;
 	}
@@ -46,10 +47,10 @@ check_nameless(struct sums *s)
 {
 	uint32_t i;
 
-	if (!check_nameless_in(s, s->k->region->dead))
+	if (!check_nameless_in(s, s->k->region->dead, UINT32_MAX))
 		return false;
 	for (i = 0; i < s->k->layout.slots; i++)
-		if (!check_nameless_in(s, slot_at(s->k, i)->by_stamp))
+		if (!check_nameless_in(s, slot_at(s->k, i)->by_stamp, i))
 			return false;
 	return true;
 }

@@ -36,29 +36,32 @@ survives(const struct kvr *k, uint32_t slot, uint32_t node)
  * Blocks by the least S that was met above them so far. Climbing to one with a
  * lesser S makes all who have more have that: so those with most are on top.
  */
+enum { PILE = 2 * AGES + 2 }; /* values of S: of each bin, and suspected */
+
 struct pile {
-	double s[AGES + 2], blocks[AGES + 2]; /* S has a value for each bin */
+	double s[PILE], blocks[PILE];
 	uint32_t n;
 };
 
 static void
 pile_add(struct pile *p, double s, double blocks)
 {
-	while (p->n > 0 && (p->s[p->n - 1] >= s || p->n == AGES + 2))
+	while (p->n > 0 && (p->s[p->n - 1] >= s || p->n == PILE))
 		blocks += p->blocks[--p->n];
 	p->s[p->n] = s;
 	p->blocks[p->n++] = blocks;
 }
 
+/* No more than `most`, even if a writer has come between. */
 static double
-pile_sum(const struct pile *p)
+pile_sum(const struct pile *p, double most)
 {
 	double sum = 0;
 	uint32_t i;
 
 	for (i = 0; i < p->n; i++)
 		sum += p->s[i] * p->blocks[i];
-	return sum;
+	return sum < most ? sum : most;
 }
 
 /* Of the first `blocks` of the path, a part of one perhaps, those expected. */
@@ -79,7 +82,7 @@ surviving(const struct kvr *k, uint32_t slot, const struct path *path,
 		node = look(node_at(k, node)->parent);
 		here = look(node_at(k, node)->length);
 	}
-	return pile_sum(&pile);
+	return pile_sum(&pile, blocks);
 }
 
 /* Blocks of the overlap that the engine could use, whole tokens of them. */

@@ -253,14 +253,15 @@ struct slot {
 	double rate_tokens, rate_seconds; /* of prefill seen lately */
 	uint32_t prefilling; /* leases before their first token */
 	uint32_t common;     /* divisor of the last cached tokens reported, */
-	uint32_t common_of;  /* how many they were, each unlike the one */
-	uint32_t common_last; /* before it, and the last */
+	uint32_t common_of;  /* and how many they were */
+	uint32_t spare_too;
 	uint64_t prompt_tokens, predicted_tokens;
 
 	struct calibration seen;
 	double answer;       /* tokens of an answer, on average of the last */
 	uint64_t answers;    /* that were told */
-	uint64_t spare_line;
+	uint64_t common_kinds; /* a bit for each of them, by its hash */
+
 };
 _Static_assert(sizeof(struct slot) == 6 * CELL, "a slot is six lines");
 
@@ -823,6 +824,8 @@ uint64_t survival_capacity(const struct kvr *k, uint32_t slot);
 
 /* rate.c: prefill rates and backlogs */
 void rate_begin(struct region *r);
+void rate_mend(struct kvr *k);
+bool rate_sane(const struct kvr *k);
 double rate_fleet(const struct kvr *k);
 void rate_publish(struct kvr *k, uint32_t slot);
 double rate_backlog(const struct kvr *k, uint32_t slot, int64_t now);

@@ -212,7 +212,6 @@ claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
 	put(c->active, b->active);
 	put(c->prompt, p->blocks);
 	put(c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
-	put(slot_at(k, b->slot)->volume, c->volume + tokens - c->foretold);
 }
 
 /*
@@ -268,7 +267,11 @@ void
 lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 {
 	struct lease *l = lease_at(k, lease);
+	const struct claim *c = claim_at(k, l->claim);
+	struct slot *s = slot_at(k, l->slot);
 
+	if ((l->flags & LEASE_COMMITTED) == 0) /* it fills the cache now */
+		put(s->volume, s->volume + (c->tokens - c->foretold));
 	put(l->flags, l->flags | LEASE_COMMITTED);
 	if (!lease_idle(k, l))
 		index_stamp(k, l->node, l->slot, now);

@@ -11,6 +11,8 @@
  */
 #include "internal.h"
 
+#define BALANCED_MOST 1e15 /* seconds, weights: no more makes sense */
+
 /* Finite, and not below the least. */
 static bool
 number_from(double least, double x)
@@ -76,7 +78,9 @@ policy_check(const struct kvr_policy *policy)
 	    number_from(0, policy->two_tier_load_gap) &&
 	    number_from(1, policy->two_tier_load_ratio) &&
 	    number_from(0, policy->balanced_decode) &&
-	    number_from(0, policy->balanced_prior);
+	    policy->balanced_decode <= BALANCED_MOST &&
+	    number_from(0, policy->balanced_prior) &&
+	    policy->balanced_prior <= BALANCED_MOST;
 
 	return good ? KVR_OK : KVR_EINVAL;
 }

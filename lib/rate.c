@@ -32,6 +32,7 @@
 #define WINDOW 60.0 /* seconds in which arrivals fade to 1/e */
 #define PACE_LEAST 1e-9
 #define PACE_MOST 1e3
+#define SLOWER_MOST 100 /* times than believed: more is a stall, no rate */
 #define FREE_MOST 1e6 /* seconds ahead of now; more is never */
 enum { EVIDENCE_TOKENS = 256, EVIDENCE_NS = 1000000 };
 
@@ -47,6 +48,42 @@ rate_begin(struct region *r)
 {
 	r->fleet_tokens = FIRST_RATE * FIRST_SECONDS;
 	r->fleet_seconds = FIRST_SECONDS;
+}
+
+static bool
+sane(double x)
+{
+	return x >= 0 && x <= 1e300;
+}
+
+/* Can what has been learnt have been learnt? */
+bool
+rate_sane(const struct kvr *k)
+{
+	const struct region *r = k->region;
+	bool good = sane(r->fleet_tokens) && sane(r->fleet_seconds) &&
+	    sane(r->arrivals);
+	uint32_t i;
+
+	for (i = 0; i < k->layout.slots && good; i++)
+		good = sane(k->slots[i].rate_tokens) &&
+		    sane(k->slots[i].rate_seconds) && sane(k->slots[i].answer);
+	return good;
+}
+
+/* After damage: what cannot be is forgotten. */
+void
+rate_mend(struct kvr *k)
+{
+	uint32_t i;
+
+	if (rate_sane(k))
+		return;
+	rate_begin(k->region);
+	put_double(&k->region->arrivals, 0);
+	for (i = 0; i < k->layout.slots; i++)
+		k->slots[i].rate_tokens = k->slots[i].rate_seconds =
+		    k->slots[i].answer = 0;
 }
 
 /* Tokens a second of a worker of weight 1. */
@@ -184,7 +221,7 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	struct region *r = k->region;
 	struct slot *s = slot_at(k, slot);
 	int64_t from = opened > s->last_first ? opened : s->last_first;
-	double seconds;
+	double seconds, most;
 
 	if (from < 0) /* no time that was ever given */
 		from = now;
@@ -192,6 +229,8 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	s->last_first = now;
 	if (tokens < EVIDENCE_TOKENS || now - from <= EVIDENCE_NS)
 		return;
+	most = SLOWER_MOST * (double)tokens * rate_pace(k, s);
+	seconds = seconds < most ? seconds : most;
 	s->rate_tokens = s->rate_tokens * KEEP_OWN + (double)tokens;
 	s->rate_seconds = s->rate_seconds * KEEP_OWN + seconds;
 	put_double(&r->fleet_tokens, r->fleet_tokens * KEEP_FLEET +

@@ -417,6 +417,7 @@ region_empty(struct kvr *k)
 	for (i = 0; i < k->layout.names; i++)
 		put(k->teams[i].calm, k->teams[i].ranks);
 	tournament_empty(k);
+	rate_mend(k);
 }
 
 /* ---------------------------------------------------------------- lock --- */

@@ -41,7 +41,8 @@
 #include "internal.h"
 
 enum {
-	WINDOW_REPORTS = 16, /* whose common divisor is the engine's block */
+	WINDOW_REPORTS = 16, /* whose common divisor is the engine's block, */
+	KINDS_LEAST = 4,     /* if there were so many different numbers */
 	ANCHOR_SLACK = 16,   /* tokens of templates at the end of a prompt */
 	ENDPOINT_BITS = 32
 };
@@ -100,7 +101,7 @@ believed(struct evidence *e, const struct kvr_report *r)
 	e->cached = value ? r->cached_tokens : 0;
 	e->weight = value ? 1 : WEAK;
 	e->right = 1;
-	if (e->cached > most)
+	if (e->cached > most || most > UINT32_MAX)
 		return false;
 	if (e->cached > e->c->tokens && e->k->rule.unit == KVR_UNIT_TOKENS)
 		e->cached = e->c->tokens; /* of the others nothing is known */
@@ -124,23 +125,26 @@ common_divisor(uint32_t a, uint32_t b)
 }
 
 /*
- * What divides all of many numbers of cached tokens is the engine's block, or
- * a multiple by chance: the first number that it does not divide says so. The
- * same number again and again says nothing.
+ * What divides all of many numbers of cached tokens, of which some are unlike,
+ * is the engine's block, or a multiple by chance: the first number that it does
+ * not divide says so.
  */
 static void
 learn_block(struct slot *s, uint64_t cached)
 {
-	if (cached == 0 || cached > UINT32_MAX || cached == s->common_last)
+	if (cached == 0 || cached > UINT32_MAX)
 		return;
 	if (s->learnt_block != 0 && cached % s->learnt_block != 0)
 		put(s->learnt_block, 0);
-	s->common_last = (uint32_t)cached;
 	s->common = common_divisor((uint32_t)cached, s->common);
+	s->common_kinds |= UINT64_C(1) << (mix(cached) % 64);
 	if (++s->common_of < WINDOW_REPORTS)
 		return;
-	put(s->learnt_block, s->common);
-	s->common = s->common_of = 0;
+	if (__builtin_popcountll(s->common_kinds) >= KINDS_LEAST) {
+		put(s->learnt_block, s->common);
+		s->common = s->common_of = 0;
+		s->common_kinds = 0;
+	}
 }
 
 /* ----------------------------------------------------- hits and misses --- */
@@ -369,7 +373,7 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	blocks = (double)usable / rule_block_tokens(&k->rule);
 	e.to = blocks < c->overlap ? (uint32_t)blocks : c->overlap;
 	if (k->rule.unit == KVR_UNIT_TOKENS) {
-		learn_block(e.s, e.cached);
+		learn_block(e.s, report->cached_tokens);
 		compare_tokens(&e);
 	} else {
 		compare_anchors(&e);

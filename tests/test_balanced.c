@@ -586,7 +586,7 @@ START_TEST(always_a_number)
 
 	by_chance();
 	for (i = 0; i < n; i++) {
-		set_policy(any_number(0, 1e308), any_number(0, 1e308),
+		set_policy(any_number(0, 1e15), any_number(0, 1e15),
 		    pick(3) == 0 ? any_number(0, 1e308) : 0);
 		odd_worker(pick(FLEET));
 		now += pick(2) == 0 ? (int64_t)pick(1000) * 1000000000 : 1;
@@ -633,6 +633,9 @@ START_TEST(any_bits)
 		any_prompt();
 		ck_finite();
 	}
+	k->region->arrivals = NAN;
+	ck_assert_int_eq(kvr_check(k), KVR_ECORRUPT);
+	ck_assert_int_eq(kvr_clear(k), KVR_OK);
 }
 END_TEST
 

@@ -53,8 +53,8 @@ static const struct {
 	NUMBER(two_tier_overlap, 0, 1),
 	NUMBER(two_tier_load_gap, 0, 1e308),
 	NUMBER(two_tier_load_ratio, 1, 1e308),
-	NUMBER(balanced_decode, 0, 1e308),
-	NUMBER(balanced_prior, 0, 1e308)
+	NUMBER(balanced_decode, 0, 1e15),
+	NUMBER(balanced_prior, 0, 1e15)
 #undef NUMBER
 };
 

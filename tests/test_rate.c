@@ -482,6 +482,7 @@ other_first(const struct waiting *w, double now)
 	o->last = now;
 	if (w->tokens < 256 || took < 0.0010000005)
 		return;
+	took = fmin(took, 100 * w->tokens * other_pace(o));
 	o->tokens = o->tokens * 0.995 + w->tokens;
 	o->seconds = o->seconds * 0.995 + took;
 	fleet_tokens = fleet_tokens * 0.999 + w->tokens;
