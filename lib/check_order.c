@@ -120,22 +120,36 @@ check_one_order(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 
 /* Every match was won by the older of the two who came to it. */
 static bool
-check_matches(const struct kvr *k)
+check_matches(const struct kvr *k, const int64_t *when,
+    const uint16_t *winners)
 {
 	uint32_t i, leaves = k->layout.leaves;
 
 	for (i = 1; i < leaves; i++) {
-		uint32_t l = 2 * i, r = l + 1, winner = k->winner[i];
+		uint32_t l = 2 * i, r = l + 1, winner = winners[i];
 
-		l = l >= leaves ? l - leaves : k->winner[l];
-		r = r >= leaves ? r - leaves : k->winner[r];
+		l = l >= leaves ? l - leaves : winners[l];
+		r = r >= leaves ? r - leaves : winners[r];
 		if (l >= leaves || r >= leaves ||
 		    (winner != l && winner != r) ||
-		    k->oldest[winner] > k->oldest[l] ||
-		    k->oldest[winner] > k->oldest[r])
+		    when[winner] > when[l] || when[winner] > when[r])
 			return false;
 	}
 	return true;
+}
+
+static bool
+check_elders(const struct kvr *k)
+{
+	uint32_t i;
+
+	if (k->region->elders == 0)
+		return true;
+	for (i = 0; i < k->layout.leaves; i++)
+		if (k->eldest[i] != (i < k->layout.slots
+		    ? order_stamped(k, i) : INT64_MAX))
+			return false;
+	return check_matches(k, k->eldest, k->elder);
 }
 
 bool
@@ -156,5 +170,6 @@ check_order(struct sums *s)
 	for (; i < k->layout.leaves; i++)
 		if (k->oldest[i] != INT64_MAX)
 			return false;
-	return s->listed[0] == 0 && s->listed[1] == 0 && check_matches(k);
+	return s->listed[0] == 0 && s->listed[1] == 0 &&
+	    check_matches(k, k->oldest, k->winner) && check_elders(k);
 }

@@ -323,7 +323,7 @@ _Static_assert(sizeof(struct name) == 2 * CELL, "a name is two lines");
 struct layout {
 	uint64_t slots_at, generations_at, names_at, name_buckets_at;
 	uint64_t loads_at, teams_at, survival_at;
-	uint64_t oldest_at, winner_at;
+	uint64_t oldest_at, eldest_at, winner_at, elder_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
 	uint32_t node_buckets, entry_buckets, cells, pad;
@@ -388,7 +388,7 @@ struct region {
 	uint64_t lease_number;
 	uint64_t spare_three;
 	uint32_t rate_turn;  /* slot whose pace is looked at next */
-	uint32_t spare_two;
+	uint32_t elders;     /* 1: the second tournament is kept up */
 	struct list dead;    /* holds of retired slots, by stamp links */
 	uint32_t lease_first, lease_last; /* by age */
 	uint32_t free_top;   /* stack of struct tree */
@@ -411,8 +411,8 @@ struct kvr {
 	uint32_t *generations; /* of slots; odd: in use */
 	struct name *names;
 	uint32_t *name_buckets;
-	int64_t *oldest;    /* the tournament: order.c */
-	uint16_t *winner;
+	int64_t *oldest, *eldest; /* the tournaments: order.c */
+	uint16_t *winner, *elder;
 	uint32_t *node_buckets, *entry_buckets;
 	union cell *cells;
 	struct layout layout;
@@ -639,6 +639,8 @@ void order_copy(struct kvr *k, uint32_t hold, uint32_t older);
 void order_settle(struct kvr *k, uint32_t slot);
 int64_t order_due(const struct kvr *k, uint32_t slot);
 uint32_t order_oldest_slot(const struct kvr *k);
+uint32_t order_eldest_slot(struct kvr *k);
+int64_t order_stamped(const struct kvr *k, uint32_t slot);
 void order_bury(struct kvr *k, uint32_t slot);
 
 /* hold.c: the holds of a node */

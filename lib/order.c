@@ -20,7 +20,10 @@
  * Who is due first of all workers wins a tournament over the times at which
  * the heads are due (stamp plus the worker's life): winner[1] is the final,
  * the match of leaf s is (leaves + s) / 2, and a changed head replays
- * log2(slots) matches.
+ * log2(slots) matches. Who was stamped longest ago, and leaves a full region,
+ * is the same one while all lives are alike. If they are not, it has to be
+ * found in a tournament of its own (eldest, elder), which is played when it is
+ * asked for, and kept up from then on.
  *
  *              winner[1]
  *             /         \
@@ -180,59 +183,100 @@ order_copy(struct kvr *k, uint32_t hold, uint32_t older)
 	}
 }
 
-/* ------------------------------------------------------ the tournament --- */
+/* ----------------------------------------------------- the tournaments --- */
 
 static uint32_t
-side(const struct kvr *k, uint32_t i)
+side(const struct kvr *k, const uint16_t *winner, uint32_t i)
 {
 	uint32_t leaves = k->layout.leaves;
 
-	return (i >= leaves ? i - leaves : k->winner[i]) & (leaves - 1);
+	return (i >= leaves ? i - leaves : winner[i]) & (leaves - 1);
 }
 
 static void
-replay(struct kvr *k, uint32_t match)
+replay(const struct kvr *k, const int64_t *when, uint16_t *winner,
+    uint32_t match)
 {
-	uint32_t a = side(k, 2 * match), b = side(k, 2 * match + 1);
+	uint32_t a = side(k, winner, 2 * match);
+	uint32_t b = side(k, winner, 2 * match + 1);
 
-	k->winner[match] = (uint16_t)(k->oldest[a] <= k->oldest[b] ? a : b);
+	winner[match] = (uint16_t)(when[a] <= when[b] ? a : b);
 }
 
-/* When the head of a slot's list by stamp is due; INT64_MAX: there is none. */
+static void
+enter(const struct kvr *k, int64_t *when, uint16_t *winner, uint32_t slot,
+    int64_t value)
+{
+	uint32_t i;
+
+	slot &= k->layout.leaves - 1;
+	if (when[slot] == value)
+		return;
+	when[slot] = value;
+	for (i = (k->layout.leaves + slot) / 2; i > 0; i /= 2)
+		replay(k, when, winner, i);
+}
+
+/* When the head of a slot's list by stamp was stamped; INT64_MAX: no head. */
+int64_t
+order_stamped(const struct kvr *k, uint32_t slot)
+{
+	uint32_t head = slot_at(k, slot)->by_stamp.head;
+
+	return head == 0 ? INT64_MAX : hold_at(k, head)->stamp;
+}
+
+/* And when it is due. */
 int64_t
 order_due(const struct kvr *k, uint32_t slot)
 {
-	const struct slot *s = slot_at(k, slot);
-	int64_t stamp = hold_at(k, s->by_stamp.head)->stamp;
+	int64_t stamp = order_stamped(k, slot), life = slot_at(k, slot)->life;
 
-	if (s->by_stamp.head == 0)
+	if (stamp == INT64_MAX)
 		return INT64_MAX;
-	if ((uint64_t)s->life > LIFE_ENDLESS || /* damaged */
-	    stamp >= INT64_MAX - 1 - s->life)
+	if ((uint64_t)life > LIFE_ENDLESS || /* damaged */
+	    stamp >= INT64_MAX - 1 - life)
 		return INT64_MAX - 1;
-	return stamp + s->life;
+	return stamp + life;
 }
 
 /* Says what the head of a slot's list by stamp has become, or its life. */
 void
 order_settle(struct kvr *k, uint32_t slot)
 {
-	int64_t due = order_due(k, slot);
-	uint32_t i;
+	struct region *r = k->region;
 
-	slot &= k->layout.leaves - 1;
-	if (k->oldest[slot] == due)
-		return;
-	k->oldest[slot] = due;
-	for (i = (k->layout.leaves + slot) / 2; i > 0; i /= 2)
-		replay(k, i);
+	enter(k, k->oldest, k->winner, slot, order_due(k, slot));
+	r->elders = r->elders != 0 && r->unlike != 0;
+	if (r->elders != 0)
+		enter(k, k->eldest, k->elder, slot, order_stamped(k, slot));
 }
 
 /* The slot that is due first; it may be due never, INT64_MAX. */
 uint32_t
 order_oldest_slot(const struct kvr *k)
 {
-	return side(k, 1);
+	return side(k, k->winner, 1);
+}
+
+/* The slot with the oldest stamp; it may have none. */
+uint32_t
+order_eldest_slot(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i;
+
+	if (r->unlike == 0)
+		return order_oldest_slot(k);
+	if (r->elders == 0) {
+		for (i = 0; i < k->layout.leaves; i++)
+			k->eldest[i] = i < k->layout.slots
+			    ? order_stamped(k, i) : INT64_MAX;
+		for (i = k->layout.leaves; --i > 0;)
+			replay(k, k->eldest, k->elder, i);
+		r->elders = 1;
+	}
+	return side(k, k->elder, 1);
 }
 
 /* A slot retires: its holds join the dead. */

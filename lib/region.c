@@ -59,9 +59,11 @@ layout_fixed(struct layout *l, uint32_t max_workers)
 	l->survival_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
 	l->oldest_at = l->survival_at +
 	    (uint64_t)l->names * sizeof(struct survival);
-	l->winner_at = l->oldest_at + (uint64_t)l->leaves * sizeof(int64_t);
+	l->eldest_at = l->oldest_at + (uint64_t)l->leaves * sizeof(int64_t);
+	l->winner_at = l->eldest_at + (uint64_t)l->leaves * sizeof(int64_t);
+	l->elder_at = l->winner_at + (uint64_t)l->leaves * sizeof(uint16_t);
 	return align_line(
-	    l->winner_at + (uint64_t)l->leaves * sizeof(uint16_t));
+	    l->elder_at + (uint64_t)l->leaves * sizeof(uint16_t));
 }
 
 /*
@@ -167,6 +169,8 @@ handle_open(struct kvr *k, struct region *r)
 	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
 	k->oldest = (int64_t *)(void *)(base + l->oldest_at);
 	k->winner = (uint16_t *)(void *)(base + l->winner_at);
+	k->eldest = (int64_t *)(void *)(base + l->eldest_at);
+	k->elder = (uint16_t *)(void *)(base + l->elder_at);
 	k->node_buckets = (uint32_t *)(void *)(base + l->node_buckets_at);
 	k->entry_buckets = (uint32_t *)(void *)(base + l->entry_buckets_at);
 	k->cells = (union cell *)(void *)(base + l->cells_at);
@@ -382,6 +386,7 @@ tournament_empty(struct kvr *k)
 {
 	uint32_t i, leaves = k->layout.leaves;
 
+	k->region->elders = 0;
 	for (i = 0; i < leaves; i++)
 		k->oldest[i] = INT64_MAX;
 	for (i = leaves; --i > 0;)

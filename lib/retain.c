@@ -8,7 +8,7 @@
  *
  *   voided    their worker was removed or reset
  *   expired   their life is over
- *   evicted   the region is full; who is due first goes first
+ *   evicted   the region is full; who was stamped longest ago goes first
  *
  * And two that are a worker's own, because they say what its cache has lost:
  *
@@ -49,6 +49,15 @@ enum {
 	LEASE_SHARE = 32    /* at most one in so many */
 };
 
+/* The next to leave a full region; 0: nothing is there. */
+static uint32_t
+retain_eldest(struct kvr *k)
+{
+	if (k->region->dead.head != 0)
+		return k->region->dead.head;
+	return slot_at(k, order_eldest_slot(k))->by_stamp.head;
+}
+
 /* The next to leave, if it is void or due up to `until`; else 0. */
 static uint32_t
 retain_next(const struct kvr *k, int64_t until)
@@ -88,12 +97,10 @@ retain_take(struct kvr *k, uint32_t hold, int64_t now)
 		order_settle(k, slot);
 }
 
-/* The next one goes; false: there is none. */
+/* This one goes; false: it is none. */
 static bool
-retain_one(struct kvr *k, int64_t until, int64_t now)
+retain_one(struct kvr *k, uint32_t hold, int64_t now)
 {
-	uint32_t hold = retain_next(k, until);
-
 	if (hold == 0 || region_broken(k))
 		return false;
 	if (!order_heads(k, hold)) {
@@ -108,9 +115,10 @@ retain_one(struct kvr *k, int64_t until, int64_t now)
 void
 retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 {
-	for (; budget > 0 && retain_one(k, now, now); budget--)
+	for (; budget > 0 && retain_one(k, retain_next(k, now), now);
+	    budget--)
 		continue;
-	__builtin_prefetch(hold_at(k, retain_next(k, INT64_MAX)));
+	__builtin_prefetch(hold_at(k, retain_eldest(k)));
 }
 
 bool
@@ -123,7 +131,8 @@ retain_due(const struct kvr *k, int64_t now)
 bool
 retain_void(struct kvr *k)
 {
-	return k->region->dead.head != 0 && retain_one(k, STAMP_NONE, 0);
+	return k->region->dead.head != 0 &&
+	    retain_one(k, k->region->dead.head, 0);
 }
 
 /* Tries to have so many cells free; who is pinned stays. */
@@ -134,7 +143,7 @@ retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 	uint32_t passed = 0, before = r->free_cells;
 
 	while (before < cells && passed < PASSED_MOST &&
-	    retain_one(k, INT64_MAX, now)) {
+	    retain_one(k, retain_eldest(k), now)) {
 		passed += r->free_cells == before;
 		before = r->free_cells;
 	}
@@ -338,7 +347,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 
 	memset(&f, 0, sizeof(f));
 	cell_foresee(k);
-	index_foresee(k, retain_next(k, INT64_MAX));
+	index_foresee(k, retain_eldest(k));
 	__builtin_prefetch(hold_at(k, slot_at(k, slot)->by_release.head));
 	f.k = k;
 	f.p = p;

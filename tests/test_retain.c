@@ -383,14 +383,59 @@ START_TEST(always_full)
 }
 END_TEST
 
+/* Who leaves a full region was stamped longest ago, however long it lives. */
+START_TEST(nobody_starves)
+{
+	struct kvr_options o = small_options();
+	struct kvr_worker facts;
+	uint64_t one, other;
+	uint32_t i;
+
+	o.ttl_ns = INT64_C(120) * 1000000000;
+	region_of(&o);
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.capacity_tokens = 1 << 30;
+	ck_assert_int_eq(kvr_worker_set(k, id[1], &facts), KVR_OK);
+	for (i = 0; i < 5000; i++) {
+		say_long(100, 0, i);
+		(void)observed(i % 2, 1 + i);
+	}
+	ck_assert_uint_gt(stats().evicted, 1000);
+	ck_assert_uint_eq(stats().expired, 0);
+	one = worker_stats(0).entries;
+	other = worker_stats(1).entries;
+	ck_assert(one <= other + 1 && other <= one + 1 && one > 10);
+	/* and back: all lives alike, then not */
+	facts.retain = KVR_RETAIN_TTL;
+	ck_assert_int_eq(kvr_worker_set(k, id[1], &facts), KVR_OK);
+	for (; i < 6000; i++) {
+		say_long(100, 0, i);
+		(void)observed(i % 2, 1 + i);
+	}
+	facts.retain = KVR_RETAIN_AUTO;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	for (; i < 7000; i++) {
+		say_long(100, 0, i);
+		(void)observed(i % 2, 1 + i);
+	}
+	one = worker_stats(0).entries;
+	other = worker_stats(1).entries;
+	ck_assert(one <= other + 1 && other <= one + 1 && one > 10);
+	region_end();
+}
+END_TEST
+
 Suite *suite_retain(void);
 
 Suite *
 suite_retain(void)
 {
 	Suite *s = suite_create("retain");
+	TCase *fair = tcase_create("fair");
 	TCase *t = small_case(s, "leave");
 
+	suite_add_tcase(s, fair);
+	tcase_add_test(fair, nobody_starves);
 	tcase_add_test(t, void_then_due_then_oldest);
 	tcase_add_test(t, refreshed_is_younger);
 	tcase_add_test(t, children_before_parents);
