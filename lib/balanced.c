@@ -14,8 +14,10 @@
  * So a busy fleet is careful with prefill and follows overlap, and an idle one
  * spreads its work. Decoding is slowed by all that decodes beside it.
  *
- * backlog and pace (seconds a token) are those of rate.c, W is the number of
- * eligible workers. kvr_policy(3) says where the formula comes from.
+ * backlog and pace (seconds a token) are those of rate.c. W is the number of
+ * workers that share all that arrives, not only of those that this request may
+ * go to: a pinned one would seem to be overrun. kvr_policy(3) says where the
+ * formula comes from.
  */
 #include "internal.h"
 
@@ -26,8 +28,8 @@
 void
 balanced_begin(struct route *t)
 {
-	double most = (double)(t->eligible > 0 ? t->eligible : 1) *
-	    rate_fleet(t->k);
+	uint32_t fleet = eligible_fleet(t);
+	double most = (double)(fleet > 0 ? fleet : 1) * rate_fleet(t->k);
 	double rho = rate_arrivals(t->k, t->now) / most;
 
 	if (!(rho < RHO_MOST))

@@ -194,6 +194,20 @@ eligible_find(struct route *t, uint32_t slots)
 	return error;
 }
 
+/*
+ * Workers that could take requests of this stage: those that share the work,
+ * whomever of them this request is for.
+ */
+uint32_t
+eligible_fleet(const struct route *t)
+{
+	uint32_t closed = gate_closed(t) | GATE_FREE, n = 0, slot;
+
+	for (slot = 0; slot < t->slots; slot++)
+		n += (look(t->k->loads.gate[slot]) & closed) == 0;
+	return n;
+}
+
 /* The error that says why take is empty. */
 int
 eligible_none(const struct route *t)

@@ -957,6 +957,7 @@ struct choice {
 int eligible_find(struct route *t, uint32_t slots);
 enum kvr_verdict eligible_verdict(const struct route *t, uint32_t slot);
 int eligible_none(const struct route *t);
+uint32_t eligible_fleet(const struct route *t);
 
 /* dynamo.c: the reference's cost, of one worker, and the least of all */
 void dynamo_simplify(struct route *t);

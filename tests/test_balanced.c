@@ -72,10 +72,28 @@ count_arrival(const struct kvr_decision *d)
 	arrived_at = now;
 }
 
-/* W: those who could be taken. */
-static double
-lambda_of(uint32_t w)
+/* Those who take such requests, if not this one. */
+static uint32_t
+takers(void)
 {
+	struct kvr_worker f = { .size = sizeof(f) };
+	uint32_t n = 0;
+	uint64_t w = 0;
+
+	for (;;) {
+		must(kvr_worker_next(k, &w) == KVR_OK);
+		if (w == 0)
+			return n > 0 ? n : 1;
+		must(kvr_worker_get(k, w, &f) == KVR_OK);
+		n += f.state == KVR_STATE_UP &&
+		    (f.role == KVR_ROLE_BOTH || f.role == r.stage);
+	}
+}
+
+static double
+lambda_of(void)
+{
+	uint32_t w = takers();
 	double tokens = arrived * exp(-seconds_since(arrived_at) / 60);
 	double rho = fmin(0.99, tokens / 60 / (w * rate_fleet(k)));
 
@@ -113,7 +131,7 @@ preferred(uint64_t worker)
 }
 
 static double
-cost_of(const struct kvr_candidate *c, uint32_t w, double decode)
+cost_of(const struct kvr_candidate *c, double decode)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 	bool decodes = r.stage == KVR_STAGE_DECODE;
@@ -125,7 +143,7 @@ cost_of(const struct kvr_candidate *c, uint32_t w, double decode)
 	cost = decode * dec * BLOCK_OF / rate;
 	if (!decodes && (r.flags & KVR_IGNORE_PREFILL) == 0) {
 		fresh = (double)p->units - cached_on(c->worker);
-		cost += c->backlog + lambda_of(w) * fresh / rate;
+		cost += c->backlog + lambda_of() * fresh / rate;
 	}
 	return cost * preferred(c->worker);
 }
@@ -233,7 +251,7 @@ ck_question(double decode)
 	for (i = 0; i < n; i++) {
 		ck_new_blocks(&c[i]);
 		/* if nobody can be taken it is asked of one all the same */
-		want = cost_of(&c[i], w > 0 ? w : 1, decode);
+		want = cost_of(&c[i], decode);
 		if (!(fabs(c[i].cost - want) <= 1e-9 * want))
 			ck_abort_msg("cost %.15g, must be %.15g (KVR_SEED=%"
 			    PRIu64 ")", c[i].cost, want, seed);
