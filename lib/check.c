@@ -187,7 +187,8 @@ check_pair(const struct sums *s, const struct hold *h)
 	uint16_t word = n->word;
 	int64_t stamp = n->stamp;
 
-	if ((h->group == 0) != (n->holders == 1))
+	if ((h->group == 0) != (n->holders == 1) ||
+	    (h->group == 0 && h->lane != 0))
 		return false;
 	if (h->group != 0) {
 		const struct group *g = &cell_at(k, h->group)->group;

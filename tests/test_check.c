@@ -252,6 +252,7 @@ END_TEST
 
 START_TEST(damaged_hold)
 {
+	FOUND(H(leaf, 0)->lane = 1);
 	FOUND(H(fork, 0)->slot = 5);
 	FOUND(H(fork, 0)->slot = UINT16_MAX);
 	FOUND(H(fork, 0)->node = leaf);
