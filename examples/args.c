@@ -2,6 +2,8 @@
 /* args.c - see args.h. */
 #include "args.h"
 
+#include "rng.h"
+
 #include <kvroute.h>
 
 #include <bsd/libutil.h>
@@ -106,4 +108,13 @@ args_input(const char *path, const char **name)
 	*name = path == NULL ? "standard input" : slash == NULL ? path :
 	    slash + 1;
 	return f;
+}
+
+void
+args_secret(struct kvr_options *options, uint64_t seed)
+{
+	struct rng r = { seed };
+
+	options->secret_kind = KVR_SECRET_GIVEN;
+	rng_fill(&r, options->secret, KVR_SECRET_BYTES);
 }

@@ -8,6 +8,8 @@
 #ifndef KVROUTE_ARGS_H
 #define KVROUTE_ARGS_H
 
+#include <kvroute.h>
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,5 +34,9 @@ size_t args_word(const char *option, const char *text,
  * reports. Ends the program if it cannot be read.
  */
 FILE *args_input(const char *path, const char **name);
+/*
+ * What is run with a seed is the same each time, the secret of its index too.
+ */
+void args_secret(struct kvr_options *options, uint64_t seed);
 
 #endif

@@ -9,7 +9,6 @@
 #include "args.h"
 #include "progress.h"
 #include "report.h"
-#include "rng.h"
 #include "pass.h"
 #include "simulate_run.h"
 #include "tokens.h"
@@ -127,16 +126,6 @@ usage(void)
 	exit(ARGS_USAGE);
 }
 
-/* A replay is the same each time, its secret too. */
-static void
-set_secret(struct kvr_options *o, uint64_t seed)
-{
-	struct rng r = { seed };
-
-	o->secret_kind = KVR_SECRET_GIVEN;
-	rng_fill(&r, o->secret, KVR_SECRET_BYTES);
-}
-
 static void
 set_defaults(struct settings *s)
 {
@@ -144,7 +133,7 @@ set_defaults(struct settings *s)
 	kvr_options_init(&s->region, sizeof(s->region));
 	s->region.region_bytes = DEFAULT_MEMORY;
 	s->region.block_size = 16;
-	set_secret(&s->region, DEFAULT_SEED);
+	args_secret(&s->region, DEFAULT_SEED);
 	s->workers = DEFAULT_WORKERS;
 	s->prefill_rate = DEFAULT_PREFILL_RATE;
 	s->decode_rate = DEFAULT_DECODE_RATE;
@@ -184,7 +173,8 @@ set_region(struct settings *s, int option, const char *text)
 		    KVR_HASH_KEYED : KVR_HASH_DYNAMO;
 		return true;
 	case O_SEED:
-		set_secret(&s->region, args_number("seed", text, 0, INT64_MAX));
+		args_secret(&s->region, args_number("seed", text, 0,
+		    INT64_MAX));
 		return true;
 	case O_MEMORY:
 		s->region.region_bytes = args_size("memory", text);

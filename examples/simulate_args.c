@@ -3,7 +3,6 @@
 #include "simulate_args.h"
 
 #include "args.h"
-#include "rng.h"
 #include "trace.h"
 
 #include <bsd/string.h>
@@ -207,16 +206,6 @@ seconds(const char *option, const char *text)
 
 /* ------------------------------------------------------------- options --- */
 
-/* A simulation is the same each time, its secret too. */
-static void
-set_secret(struct settings *s)
-{
-	struct rng r = { s->simulate.seed };
-
-	s->region.secret_kind = KVR_SECRET_GIVEN;
-	rng_fill(&r, s->region.secret, KVR_SECRET_BYTES);
-}
-
 static void
 set_defaults(struct settings *s)
 {
@@ -375,5 +364,5 @@ simulate_args(struct settings *s, int argc, char **argv)
 		add_policy(s, "dynamo");
 	}
 	s->region.max_workers = s->simulate.workers;
-	set_secret(s);
+	args_secret(&s->region, s->simulate.seed);
 }
