@@ -459,9 +459,11 @@ region_pause(void)
 
 /*
  * Waiting is asking again: soon at first, because a change takes less than a
- * microsecond, then after naps of up to a millisecond. Nobody sleeps until he
- * is woken: of a robust lock whose owner died one sleeper is woken, and should
- * that one be killed before it has the lock, the others would sleep for ever.
+ * microsecond, then after naps of up to a millisecond. Those who must not wait
+ * ask for these microseconds too, or two busy processes would turn each other
+ * away. Nobody sleeps until he is woken: of a robust lock whose owner died one
+ * sleeper is woken, and should that one be killed before it has the lock, the
+ * others would sleep for ever.
  */
 int
 region_lock(const struct kvr *k, bool wait)
@@ -470,12 +472,12 @@ region_lock(const struct kvr *k, bool wait)
 	uint32_t tries = 0;
 
 	while (lock_try(k->region) != KVR_OK) {
-		if (!wait)
-			return KVR_EBUSY;
 		if (tries++ < SPINS) {
 			region_pause();
 			continue;
 		}
+		if (!wait)
+			return KVR_EBUSY;
 		(void)nanosleep(&nap, NULL);
 		if (nap.tv_nsec < NAP_MOST)
 			nap.tv_nsec *= 2;
