@@ -46,7 +46,8 @@ SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 INCLUDE_lib := -Iinclude
 INCLUDE_examples := -Iinclude
 INCLUDE_bench := -Iinclude -Iexamples
-INCLUDE_tests := -Iinclude -Ilib -Itests -Iexamples -I$(BUILD)/gen
+INCLUDE_tests := -Iinclude -Ilib -Itests -Iexamples -Iexamples/proxy \
+	-I$(BUILD)/gen
 INCLUDE_fuzz := $(INCLUDE_tests)
 
 folder = $(firstword $(subst /, ,$(1)))
@@ -57,6 +58,7 @@ link = $(CC) $(CFLAGS) -pthread $(SANITIZE) $(LDFLAGS)
 
 LIB_LIBS := -lbsd
 TOOL_LIBS := -ljson-c -lbsd -lm
+PROXY_LIBS := -lyajl
 
 # ------------------------------------------------------- what is in the tree
 
@@ -66,6 +68,8 @@ LIB := $(sort $(wildcard lib/*.c))
 # A file of examples/ with a main is a program, others are modules of tools.
 MAINS := $(shell grep -lE '^(int )?main\>' /dev/null examples/*.c)
 MODULES := $(filter-out $(MAINS),$(sort $(wildcard examples/*.c)))
+# What proxies share; no tool needs it.
+PROXY := $(sort $(wildcard examples/proxy/*.c))
 TOOL_MAINS := $(filter examples/replay.c examples/tracegen.c,$(MAINS))
 BENCH := $(sort $(wildcard bench/*.c))
 BENCH_TOOL := $(if $(BENCH),$(BUILD)/kvroute-bench)
@@ -91,7 +95,8 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 # Written anew only when it changes, so that other flags rebuild everything
 # and a file that came or went links everything.
 $(BUILD)/gen/flags: TEXT = $(call compile,lib)
-$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(BENCH) $(TESTS) $(HELPERS)
+$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(PROXY) $(BENCH) $(TESTS) \
+	$(HELPERS)
 $(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
@@ -141,14 +146,16 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 
 include mk/check.mk mk/install.mk mk/run.mk
 
--include $(patsubst %.o,%.d,$(call objects,$(wildcard */*.c)))
+SOURCES := $(wildcard */*.c) $(PROXY)
+
+-include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 
 # ---------------------------------------------------------------- the others
 
 compile_commands.json: $(BUILD)/gen/flags $(BUILD)/gen/sources ## for editors
 	$(call say,GEN,$@)
 	@{ echo '['; \
-	$(foreach c,$(wildcard */*.c),printf '%s{"directory":"%s","file":"%s",\
+	$(foreach c,$(SOURCES),printf '%s{"directory":"%s","file":"%s",\
 	"command":"%s -c %s"}' "$$comma" '$(CURDIR)' '$(c)' \
 	'$(call compile,$(c))' '$(c)'; comma=,; ) echo ']'; } > $@
 

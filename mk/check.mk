@@ -27,7 +27,8 @@ CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || echo -lcheck)
 # The code under test allocates through tests/alloc.c, nothing else does.
 ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 	strdup mmap
-UNDER_TEST := $(patsubst %.c,$(BUILD)/under-test/%.o,$(LIB) $(MODULES))
+UNDER_TEST := $(patsubst %.c,$(BUILD)/under-test/%.o,$(LIB) $(MODULES) \
+	$(PROXY))
 
 $(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
@@ -45,18 +46,19 @@ $(BUILD)/check: $(call objects,tests/main.c $(TESTS) $(HELPERS)) \
     $(UNDER_TEST) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(CHECK_LIBS) $(TOOL_LIBS) \
-	    $(LIB_LIBS) $(LDLIBS)
+	    $(PROXY_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,fuzz/replay.c $(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(TOOL_LIBS) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(TOOL_LIBS) $(PROXY_LIBS) \
+	    $(LIB_LIBS) $(LDLIBS)
 
 $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,$(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(TOOL_LIBS) \
-	    $(LIB_LIBS) $(LDLIBS)
+	    $(PROXY_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
 	check-valgrind check-model check-all fuzz fuzz-here lint soak

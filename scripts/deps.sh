@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|plot|model|foreign ... - what is missing to build,
-# to test, to test pages in a browser, to run the slow checks, to draw, to search
-# the model, to build for other machines? Nothing: silent. Otherwise, on Debian:
-# installs it as root with one apt-get call, prints that call to anybody else and
-# fails. On other systems: names it and fails.
+# deps.sh build|test|page|slow|plot|model|foreign|proxy ... - what is missing to
+# build, to test, to test pages in a browser, to run the slow checks, to draw, to
+# search the model, to build for other machines, to build what proxies share?
+# Nothing: silent. Otherwise, on Debian: installs it as root with one apt-get
+# call, prints that call to anybody else and fails. On other systems: names it
+# and fails.
 set -u
 
 CC=${CC:-cc}
@@ -21,6 +22,7 @@ build header bsd/string.h libbsd-dev
 build header uthash.h uthash-dev
 build header json-c/json.h libjson-c-dev
 test header check.h check
+test header yajl/yajl_parse.h libyajl-dev
 test command $CXX g++
 test command mandoc mandoc
 test command pkg-config pkg-config
@@ -36,6 +38,7 @@ foreign command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cros
 foreign command s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
 foreign command qemu-s390x qemu-user
 plot command gnuplot gnuplot-nox
+proxy header yajl/yajl_parse.h libyajl-dev
 "
 
 # Would clang find what fuzzers and sanitizers link with?
