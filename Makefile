@@ -144,9 +144,9 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
-include mk/check.mk mk/install.mk mk/run.mk
+include mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk
 
-SOURCES := $(wildcard */*.c) $(PROXY)
+SOURCES := $(wildcard */*.c examples/engine/*.c) $(PROXY)
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|plot|model|foreign|proxy ... - what is missing to
-# build, to test, to test pages in a browser, to run the slow checks, to draw, to
-# search the model, to build for other machines, to build what proxies share?
-# Nothing: silent. Otherwise, on Debian: installs it as root with one apt-get
-# call, prints that call to anybody else and fails. On other systems: names it
-# and fails.
+# deps.sh build|test|page|slow|plot|model|foreign|proxy|engine ... - what is
+# missing to build, to test, to test pages in a browser, to run the slow checks,
+# to draw, to search the model, to build for other machines, to build what
+# proxies share, the engines' stand-in and its users? Nothing: silent.
+# Otherwise, on Debian: installs it as root with one apt-get call, prints that
+# call to anybody else and fails. On other systems: names it and fails.
 set -u
 
 CC=${CC:-cc}
@@ -39,6 +39,7 @@ foreign command s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
 foreign command qemu-s390x qemu-user
 plot command gnuplot gnuplot-nox
 proxy header yajl/yajl_parse.h libyajl-dev
+engine header curl/curl.h libcurl4-openssl-dev
 "
 
 # Would clang find what fuzzers and sanitizers link with?

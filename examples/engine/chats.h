@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * chats.h - what kvroute-chats was told to do.
+ */
+#ifndef KVROUTE_CHATS_H
+#define KVROUTE_CHATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum chats_endpoint {
+	CHATS_CHAT, CHATS_COMPLETIONS, CHATS_RESPONSES, CHATS_MESSAGES,
+	CHATS_ENDPOINTS
+};
+extern const char *const chats_endpoint_names[CHATS_ENDPOINTS];
+extern const char *const chats_endpoint_paths[CHATS_ENDPOINTS];
+
+/* Where a client that loses patience goes away. */
+enum chats_stage {
+	CHATS_STAY,        /* it does not */
+	CHATS_HALF_BODY,   /* half of the request's body is sent */
+	CHATS_SENT,        /* the request is sent, no answer yet */
+	CHATS_HEADERS,     /* the answer's headers are here */
+	CHATS_FIRST_EVENT, /* and the first event, or the first bytes */
+	CHATS_BYTES,       /* and so many bytes of the answer */
+	CHATS_STAGES
+};
+extern const char *const chats_stage_names[CHATS_STAGES];
+
+enum chats_format {
+	CHATS_TEXT, CHATS_KV, CHATS_JSON, CHATS_TSV, CHATS_FORMATS
+};
+extern const char *const chats_format_names[CHATS_FORMATS];
+
+enum { CHATS_HEADERS_MAX = 8, CHATS_PIDS_MAX = 16 };
+
+struct chats_options {
+	const char *url;       /* without a path: that is the endpoint's */
+	const char *path;      /* instead of the endpoint's; NULL */
+	const char *model;
+	enum chats_endpoint endpoint;
+	bool stream;
+	bool usage;            /* ask for it in streams */
+
+	uint32_t chats;        /* at a time */
+	uint64_t requests;     /* in all; 0: until the time is over */
+	int64_t run_ns;        /* 0: until all requests are done */
+	int64_t warm_up_ns;    /* what begins earlier is not counted */
+	int64_t timeout_ns;    /* of a request */
+	uint64_t seed;
+
+	uint32_t systems;      /* system prompts that chats share */
+	uint64_t system_bytes;
+	uint32_t turns;        /* of a chat */
+	uint64_t turn_bytes;
+	uint32_t answer_tokens; /* 0: as the engine likes */
+	int64_t think_ns;      /* mean pause between turns */
+
+	const char *body;      /* a file to send again and again; NULL */
+	uint64_t make_body;    /* write a body of so many bytes; 0 */
+	bool vary;
+
+	enum chats_stage abort; /* where those who go away do so */
+	uint32_t abort_percent;
+	uint64_t abort_bytes;
+
+	const char *headers[CHATS_HEADERS_MAX];
+	size_t n_headers;
+	int pids[CHATS_PIDS_MAX]; /* processes whose CPU time and RSS to tell */
+	size_t n_pids;
+	enum chats_format format;
+	bool quiet;
+};
+
+/* Reads the command line; ends the program if it is wrong. */
+void chats_options(struct chats_options *o, int argc, char **argv);
+
+#endif
