@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * answer.c - see answer.h.
+ *
+ * Most events of a stream carry one token and nothing else, and most come
+ * whole in one piece. Those are looked through for the few words that matter,
+ * and not parsed:
+ *
+ *   piece  | data: {...}   data: {...}   data: {..|
+ *              \_________/   \_________/   \____/
+ *               whole: look for "usage",   cut: parse what there is, and
+ *               "timings", "error", ...    the rest when it comes
+ *
+ * All are parsed until the answer has started, so that it does not depend on
+ * how the stream was cut what is found. What looks through may find too much,
+ * never too little: of a name that stands there with an escape, parsing knows
+ * nothing either.
+ *
+ * When stripping, the bytes of an event have one of four fates:
+ *
+ *   undecided --+-- at the end of the piece --> held
+ *               +-- its first choice, no object, too long --> given out
+ *               +-- its end: usage and no choice --> dropped
+ *               '-- its end, otherwise --> given out
+ *
+ * Bytes are held of one event at most, and that event comes before all else in
+ * a piece, so what is held is given out, if at all, before anything else is.
+ */
+#include "answer.h"
+
+#include "events.h"
+#include "usage.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HELD_FIRST = 512 };
+
+struct answer {
+	enum answer_kind kind;
+	bool strip;
+	bool started, failed;
+	struct events events;
+	struct usage usage;
+	/* The event under way, or the whole of a JSON answer. */
+	bool has_data;
+	bool lost;               /* no memory to parse it */
+	bool stays;              /* it will not be dropped */
+	struct object *object;   /* while it is being parsed */
+	const char *whole;       /* its only line, in this piece, not parsed */
+	size_t n_whole;
+	/* Stripping. */
+	bool dropped;            /* the event before */
+	char *held;
+	size_t n_held, held_room;
+};
+
+/* What may go to the client. NULL in its place: nothing is asked for. */
+struct sink {
+	char *out;
+	size_t n;
+	const char *from;  /* of the piece: everything before is done with */
+	const char *begin; /* of the event under way, in this piece */
+};
+
+struct answer *
+answer_new(void)
+{
+	return calloc(1, sizeof(struct answer));
+}
+
+void
+answer_free(struct answer *a)
+{
+	if (a == NULL)
+		return;
+	object_free(a->object);
+	free(a->held);
+	free(a);
+}
+
+void
+answer_begin(struct answer *a, enum answer_kind kind, bool strip)
+{
+	object_free(a->object);
+	free(a->held);
+	memset(a, 0, sizeof(*a));
+	a->kind = kind;
+	a->strip = strip && kind == ANSWER_STREAM;
+}
+
+/* -------------------------------------------------------------- objects --- */
+
+static void
+parse(struct answer *a, const char *bytes, size_t n)
+{
+	if (a->object == NULL && !a->lost) {
+		a->object = object_new();
+		a->lost = a->object == NULL;
+	}
+	if (!a->lost)
+		object_data(a->object, bytes, n);
+}
+
+/* What the line that waits says has to be known now. */
+static void
+parse_whole(struct answer *a)
+{
+	if (a->whole != NULL)
+		parse(a, a->whole, a->n_whole);
+	a->whole = NULL;
+}
+
+/* The object has ended. True: it is usage and nothing else. */
+static bool
+conclude(struct answer *a)
+{
+	const struct object_facts *f;
+	bool only_usage = false;
+
+	if (a->object != NULL && object_end(a->object)) {
+		f = object_facts(a->object);
+		usage_add(&a->usage, &f->usage);
+		a->failed |= f->error;
+		a->started |= a->kind == ANSWER_STREAM && !f->error &&
+		    !f->at_once && (!f->choices || f->some_choice);
+		only_usage = f->usage.seen && f->choices && !f->some_choice;
+	}
+	object_free(a->object);
+	a->object = NULL;
+	return only_usage;
+}
+
+/* Is the value of this name null? Its closing quote is before `at`. */
+static bool
+is_null(const char *at, const char *end)
+{
+	bool colon = false;
+
+	for (; at < end; at++) {
+		if (*at == ':' && !colon)
+			colon = true;
+		else if (*at != ' ' && *at != '\t')
+			break;
+	}
+	return colon && end - at >= 4 && memcmp(at, "null", 4) == 0;
+}
+
+/* Does a whole line hold what only parsing can understand? */
+static bool
+needs_parsing(const char *at, size_t n)
+{
+	static const struct {
+		const char *text; /* after its opening quote */
+		size_t n;
+	} words[] = { { "usage\"", 6 }, { "timings\"", 8 },
+	    { "error\"", 6 }, { "response.failed\"", 16 } };
+	const char *const end = at + n;
+	size_t i;
+
+	while ((at = memchr(at, '"', (size_t)(end - at))) != NULL) {
+		at++;
+		for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+			if ((size_t)(end - at) >= words[i].n &&
+			    *at == words[i].text[0] &&
+			    memcmp(at, words[i].text, words[i].n) == 0 &&
+			    !is_null(at + words[i].n, end))
+				return true;
+	}
+	return false;
+}
+
+/* ------------------------------------------------------------ stripping --- */
+
+static void
+give(struct sink *s, const char *to)
+{
+	size_t n = (size_t)(to - s->from);
+
+	if (n > 0)
+		memcpy(s->out + s->n, s->from, n);
+	s->n += n;
+	s->from = to;
+}
+
+static void
+release(struct answer *a)
+{
+	free(a->held);
+	a->held = NULL;
+	a->n_held = a->held_room = 0;
+}
+
+static void
+give_held(struct answer *a, struct sink *s)
+{
+	if (a->n_held > 0)
+		memcpy(s->out + s->n, a->held, a->n_held);
+	s->n += a->n_held;
+	release(a);
+}
+
+/* False: too long, or no memory. */
+static bool
+hold(struct answer *a, const char *bytes, size_t n)
+{
+	size_t room = a->held_room;
+	char *p;
+
+	if (n > ANSWER_HELD_MAX - a->n_held)
+		return false;
+	while (room < a->n_held + n)
+		room = room == 0 ? HELD_FIRST : room * 2;
+	if (room > a->held_room) {
+		p = realloc(a->held, room);
+		if (p == NULL)
+			return false;
+		a->held = p;
+		a->held_room = room;
+	}
+	memcpy(a->held + a->n_held, bytes, n);
+	a->n_held += n;
+	return true;
+}
+
+/* The event has ended before `at`. */
+static void
+settle(struct answer *a, struct sink *s, const char *at, bool only_usage)
+{
+	const size_t n = a->n_held + (size_t)(at - s->begin);
+
+	a->dropped = only_usage && !a->stays && n <= ANSWER_HELD_MAX;
+	if (a->dropped) {
+		give(s, s->begin);
+		s->from = at;
+		release(a);
+	} else {
+		give_held(a, s);
+	}
+	s->begin = at;
+}
+
+/* The LF of the CR before. */
+static void
+settle_lf(const struct answer *a, struct sink *s, const char *at)
+{
+	if (a->dropped)
+		s->from = at;
+	s->begin = at;
+}
+
+/* The piece ends within an event, or between two. */
+static void
+settle_rest(struct answer *a, struct sink *s, const char *end)
+{
+	const bool cannot = a->lost || (a->object != NULL &&
+	    (!object_lives(a->object) || object_facts(a->object)->some_choice));
+
+	if (s->begin < end && !a->stays && !cannot) {
+		if (hold(a, s->begin, (size_t)(end - s->begin))) {
+			give(s, s->begin);
+			return;
+		}
+	}
+	a->stays |= s->begin < end;
+	give_held(a, s);
+	give(s, end);
+}
+
+/* --------------------------------------------------------------- events --- */
+
+static void
+on_data(struct answer *a, const struct events_part *part)
+{
+	if (!a->has_data && part->first && part->last) {
+		a->whole = part->bytes;
+		a->n_whole = part->n;
+	} else {
+		parse_whole(a);
+		if (a->has_data && part->first)
+			parse(a, "\n", 1);
+		parse(a, part->bytes, part->n);
+	}
+	a->has_data = true;
+}
+
+/* True: the event is usage and nothing else. */
+static bool
+end_event(struct answer *a)
+{
+	bool only_usage;
+
+	if (a->whole != NULL && (!a->started ||
+	    needs_parsing(a->whole, a->n_whole)))
+		parse_whole(a);
+	a->whole = NULL;
+	only_usage = conclude(a);
+	a->has_data = a->lost = false;
+	return only_usage;
+}
+
+static void
+read_events(struct answer *a, const char *bytes, size_t n, struct sink *s)
+{
+	struct events_piece piece = { bytes, bytes + n, NULL };
+	struct events_part part;
+	enum events_what what;
+	bool only_usage;
+
+	while ((what = events_next(&a->events, &piece, &part)) !=
+	    EVENTS_MORE) {
+		if (what == EVENTS_DATA) {
+			on_data(a, &part);
+		} else if (what == EVENTS_END) {
+			only_usage = end_event(a);
+			if (s != NULL)
+				settle(a, s, piece.at, only_usage);
+			a->stays = false;
+		} else if (s != NULL) {
+			settle_lf(a, s, piece.at);
+		}
+	}
+	parse_whole(a);
+	if (s != NULL)
+		settle_rest(a, s, piece.end);
+}
+
+void
+answer_data(struct answer *a, const void *bytes, size_t n)
+{
+	if (n == 0)
+		return;
+	if (a->kind == ANSWER_STREAM)
+		read_events(a, bytes, n, NULL);
+	else
+		parse(a, bytes, n);
+}
+
+size_t
+answer_strip(struct answer *a, const void *bytes, size_t n, void *out)
+{
+	struct sink s = { out, 0, bytes, bytes };
+
+	if (n == 0)
+		return 0;
+	if (a->strip) {
+		read_events(a, bytes, n, &s);
+		return s.n;
+	}
+	answer_data(a, bytes, n);
+	memcpy(out, bytes, n);
+	return n;
+}
+
+size_t
+answer_held(const struct answer *a)
+{
+	return a->n_held;
+}
+
+size_t
+answer_flush(struct answer *a, void *out)
+{
+	struct sink s = { out, 0, NULL, NULL };
+	const bool only_usage = end_event(a);
+
+	if (!only_usage || a->stays)
+		give_held(a, &s);
+	release(a);
+	return s.n;
+}
+
+bool
+answer_started(const struct answer *a)
+{
+	return a->started;
+}
+
+bool
+answer_failed(const struct answer *a)
+{
+	return a->failed;
+}
+
+void
+answer_end(struct answer *a, struct kvr_report *report)
+{
+	end_event(a);
+	release(a);
+	usage_report(&a->usage, report);
+	if (a->kind == ANSWER_STREAM)
+		report->flags |= KVR_REPORT_STREAM;
+	if (a->failed)
+		report->flags |= KVR_REPORT_NO_EVIDENCE;
+}
