@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * body.c - pieces of a body to YAJL, and what came of them.
+ *
+ * Two things YAJL does not do well are done for it here.
+ *
+ * Small pieces. YAJL copies the beginning of a string that a piece cuts, and
+ * looks through all of it again with each piece that follows: a string of n
+ * bytes in pieces of one costs n * n / 2 looks. So what it is given grows with
+ * what it has had:
+ *
+ *   pieces   |a|b|c|d|e|f|g|h|i|j|k|...
+ *   given    |a|b|c|d|e f|g h i|j k l m|...      at least half of all before
+ *
+ * and all looks together are at most a few times n. Pieces that are large
+ * enough by themselves go straight through.
+ *
+ * Early ends. A body may end in the middle of a long string, which YAJL then
+ * never shows. It is given the end that is missing: the rest of a character
+ * or of an escape, and a quote.
+ */
+#include "body_in.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct body *
+body_new(void)
+{
+	struct body *b = calloc(1, sizeof(*b));
+
+	if (b == NULL)
+		return NULL;
+	b->state = XXH3_createState();
+	if (b->state == NULL) {
+		free(b);
+		return NULL;
+	}
+	pool_init(&b->pool);
+	b->stopped = true;
+	return b;
+}
+
+void
+body_free(struct body *b)
+{
+	if (b == NULL)
+		return;
+	pool_end(&b->pool);
+	free(b->gathered.data);
+	free(b->system.data);
+	free(b->held.data);
+	XXH3_freeState(b->state);
+	free(b);
+}
+
+void
+body_stop(struct body *b, enum body_outcome why)
+{
+	if (!b->stopped)
+		b->why = why;
+	b->stopped = true;
+}
+
+static void
+forget(struct body *b)
+{
+	b->json = NULL;
+	b->given = b->fed = b->end = 0;
+	b->n_last = 0;
+	b->stopped = b->closing = b->whole = b->is_cut = false;
+	b->why = BODY_PROMPT;
+	body_outside(b);
+	b->messages = b->prompts = 0;
+	b->by_tokens = b->some = b->several = b->media = false;
+	memset(b->flags, 0, sizeof(b->flags));
+	b->sink = SINK_NONE;
+	b->staged = 0;
+	b->written = b->digested = 0;
+	memset(b->is_ahead, 0, sizeof(b->is_ahead));
+	memset(b->name_length, 0, sizeof(b->name_length));
+}
+
+void
+body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint)
+{
+	b->prompt = p;
+	b->endpoint = endpoint;
+	forget(b);
+	pool_begin(&b->pool);
+	hold_begin(&b->gathered);
+	hold_begin(&b->system);
+	hold_begin(&b->held);
+	(void)kvr_prompt_begin(p, NULL);
+	if (endpoint == ENDPOINT_OTHER)
+		body_stop(b, BODY_NO_PROMPT);
+}
+
+/* ------------------------------------------------------------- feeding --- */
+
+static void
+remember(struct body *b, const unsigned char *bytes, size_t n)
+{
+	size_t old = b->n_last;
+
+	if (n > LAST_BYTES) {
+		bytes += n - LAST_BYTES;
+		n = LAST_BYTES;
+	}
+	if (old > LAST_BYTES - n) {
+		memmove(b->last, b->last + old - (LAST_BYTES - n),
+		    LAST_BYTES - n);
+		old = LAST_BYTES - n;
+	}
+	memcpy(b->last + old, bytes, n);
+	b->n_last = old + n;
+}
+
+static void
+parse(struct body *b)
+{
+	if (b->json == NULL)
+		b->json = yajl_alloc(&body_callbacks, &b->pool.calls, b);
+	if (yajl_parse(b->json, b->piece, b->piece_length) != yajl_status_ok) {
+		body_stop(b, BODY_NOT_JSON);
+		return;
+	}
+	b->fed += b->piece_length;
+	remember(b, b->piece, b->piece_length);
+}
+
+/* YAJL comes back, or the pool jumps out of it. */
+static void
+feed(struct body *b, const unsigned char *bytes, size_t n)
+{
+	b->piece = bytes;
+	b->piece_length = n;
+	if (setjmp(b->pool.full) == 0)
+		parse(b);
+	else
+		body_stop(b, BODY_NO_MEMORY);
+}
+
+static void
+feed_gathered(struct body *b)
+{
+	size_t n = b->gathered.length;
+
+	b->gathered.length = 0;
+	if (n > 0 && !b->stopped)
+		feed(b, b->gathered.data, n);
+}
+
+void
+body_data(struct body *b, const void *data, size_t n)
+{
+	b->given += n;
+	if (b->stopped || b->is_cut || n == 0)
+		return;
+	if (n >= b->fed / 2) {
+		feed_gathered(b);
+		if (!b->stopped)
+			feed(b, data, n);
+		return;
+	}
+	if (!hold_append(&b->gathered, data, n))
+		body_stop(b, BODY_NO_MEMORY);
+	else if (b->gathered.length >= b->fed / 2)
+		feed_gathered(b);
+}
+
+void
+body_cut(struct body *b)
+{
+	b->is_cut = true;
+}
+
+/* --------------------------------------------------------------- early --- */
+
+/* How many bytes the last character lacks. */
+static size_t
+lacking(const struct body *b)
+{
+	size_t i, has;
+	unsigned char c;
+
+	for (i = b->n_last, has = 1; i > 0 && has < 4; i--, has++) {
+		c = b->last[i - 1];
+		if (c < 0x80)
+			return 0;
+		if (c < 0xc0)
+			continue;
+		return (c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : 2u) - has;
+	}
+	return 0;
+}
+
+/*
+ * Where the last escape begins, if the last bytes may be within one: behind
+ * it is nothing, or 'u' and less than four digits. n_last: none.
+ */
+static size_t
+escape(const struct body *b)
+{
+	size_t i = b->n_last, run = 0;
+
+	while (i > 0 && b->n_last - i < 5 && b->last[i - 1] != '\\')
+		i--;
+	if (i == 0 || b->last[i - 1] != '\\')
+		return b->n_last;
+	if (i < b->n_last && b->last[i] != 'u')
+		return b->n_last;
+	while (run < i && b->last[i - 1 - run] == '\\')
+		run++;
+	return run % 2 == 1 ? i - 1 : b->n_last;
+}
+
+/* What a string that ends here would end in. */
+static size_t
+missing(const struct body *b, unsigned char end[8])
+{
+	size_t n = lacking(b), at = escape(b), has = b->n_last - at;
+
+	if (n > 0) {
+		memset(end, 0x80, n);
+	} else if (has == 1) {
+		end[n++] = '\\';
+	} else if (has > 1 && has < 6) {
+		for (n = 0; has + n < 6; n++)
+			end[n] = '0';
+	}
+	end[n++] = '"';
+	return n;
+}
+
+static void
+close_early(struct body *b)
+{
+	unsigned char end[8];
+
+	b->closing = true;
+	feed(b, end, missing(b, end));
+}
+
+/* ----------------------------------------------------------------- end --- */
+
+static void
+tell(const struct body *b, struct body_facts *facts)
+{
+	const bool *flag = b->flags;
+
+	memset(facts, 0, sizeof(*facts));
+	facts->model = b->name[NAME_MODEL];
+	facts->model_length = b->name_length[NAME_MODEL];
+	facts->end = b->whole ? b->end : 0;
+	facts->messages = b->messages;
+	facts->bytes = b->written;
+	facts->ahead = b->digested;
+	facts->cut = !b->whole;
+	facts->stream = flag[FLAG_STREAM];
+	facts->stream_options = flag[FLAG_OPTIONS];
+	facts->include_usage = flag[FLAG_OPTIONS] && flag[FLAG_USAGE];
+	facts->several = b->several;
+	facts->media = b->media;
+	facts->prompt_logprobs = flag[FLAG_PROMPT_LOGPROBS] ||
+	    (flag[FLAG_ECHO] && flag[FLAG_LOGPROBS]);
+	facts->stored = b->is_ahead[AHEAD_PREVIOUS] ||
+	    b->is_ahead[AHEAD_CONVERSATION] || b->is_ahead[AHEAD_STORED_PROMPT];
+}
+
+static enum body_outcome
+outcome(const struct body *b)
+{
+	if (b->why == BODY_NO_MEMORY || b->why == BODY_TOO_DEEP ||
+	    b->endpoint == ENDPOINT_OTHER)
+		return b->why;
+	if (b->given == 0)
+		return BODY_EMPTY;
+	if (b->some)
+		return BODY_PROMPT;
+	return b->whole || b->is_cut ? BODY_NO_PROMPT : BODY_NOT_JSON;
+}
+
+enum body_outcome
+body_end(struct body *b, struct body_facts *facts)
+{
+	feed_gathered(b);
+	if (b->stopped)
+		b->whole = false;
+	else if (!b->whole && b->fed > 0)
+		close_early(b);
+	if (b->why != BODY_NO_MEMORY) {
+		b->stopped = false;
+		body_settle(b);
+		body_release(b);
+	}
+	b->stopped = true;
+	tell(b, facts);
+	return outcome(b);
+}
+
+int
+body_scope(const struct body *b, const struct kvr *k, struct kvr_scope *scope)
+{
+	unsigned char text[AHEADS * (1 + sizeof(XXH128_canonical_t))];
+	size_t i, n = 0;
+	int e = KVR_OK;
+
+	for (i = 0; i < AHEADS; i++) {
+		if (!b->is_ahead[i])
+			continue;
+		text[n++] = (unsigned char)i;
+		memcpy(text + n, b->ahead[i].digest, sizeof(b->ahead[i]));
+		n += sizeof(b->ahead[i]);
+	}
+	if (n > 0)
+		e = kvr_scope_set(k, scope, KVR_SCOPE_ADAPTER, text, n);
+	if (e == KVR_OK && b->name_length[NAME_SALT] > 0)
+		e = kvr_scope_set(k, scope, KVR_SCOPE_SALT, b->name[NAME_SALT],
+		    b->name_length[NAME_SALT]);
+	return e;
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * body_in.h - what the files of the body share.
+ *
+ *   body.c         pieces of the body to YAJL; begin, end, cut
+ *   body_shape.c   what YAJL meets -> what it is
+ *   body_keys.c    the keys that are known
+ *   body_text.c    text, marks, digests -> where they belong
+ *
+ *   body_data --> yajl --> callbacks --> put --> stage --> sink
+ *
+ * Sinks: the prompt itself, where everything comes in its order (Chat,
+ * Completions); two holds for Responses and Messages, whose clients send the
+ * system's text after the messages; a digest for what belongs in the scope.
+ * There is one sink at a time, chosen by the key at the top of the body, and
+ * the stage before it makes few pieces of many.
+ */
+#ifndef KVROUTE_BODY_IN_H
+#define KVROUTE_BODY_IN_H
+
+#include "body.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+#include <yajl/yajl_parse.h>
+
+#include "pool.h"
+
+enum {
+	STAGE_BYTES = 2048,
+	HOLD_KEEP = 1 << 20, /* of a hold, when the next body begins */
+	LAST_BYTES = 16
+};
+
+/* The letter behind 0xFF. What stands behind each ends at the next mark. */
+enum mark {
+	MARK_NONE = 0,
+	MARK_MESSAGE = 'm',
+	MARK_SYSTEM = 's',
+	MARK_ROLE = 'r',
+	MARK_NAME = 'n',
+	MARK_OPEN = '(',      /* a list of parts or calls */
+	MARK_SHUT = ')',
+	MARK_PART = 'p',
+	MARK_TEXT = 't',
+	MARK_THOUGHT = 'h',
+	MARK_REFUSAL = 'f',
+	MARK_CALL = 'c',
+	MARK_ARGUMENTS = 'a',
+	MARK_OUTPUT = 'o',
+	MARK_DETAIL = 'd',    /* of an image or a file: how to show it */
+	MARK_SEALED = 'x',    /* a thought that only the engine can read */
+	MARK_MEDIA = 'i',     /* 16 bytes of digest */
+	MARK_PROMPT = 'P',    /* completions: text */
+	MARK_TOKENS = 'Q',    /* or 4 bytes for each token, least first */
+	/* of JSON that counts as a whole */
+	MARK_MAP = '{',
+	MARK_MAP_END = '}',
+	MARK_LIST = '[',
+	MARK_LIST_END = ']',
+	MARK_KEY = 'k',
+	MARK_STRING = 'w',
+	MARK_NUMBER = '#',
+	MARK_TRUE = 'T',
+	MARK_FALSE = 'F',
+	MARK_NULL = 'N'
+};
+
+enum sink {
+	SINK_NONE = 0,
+	SINK_PROMPT,
+	SINK_SYSTEM,   /* a hold */
+	SINK_MESSAGES, /* a hold */
+	SINK_DIGEST
+};
+
+/* What enters the scope, each by its own digest, whatever their order. */
+enum ahead {
+	AHEAD_TOOLS = 0,
+	AHEAD_FUNCTIONS,
+	AHEAD_EFFORT,
+	AHEAD_REASONING,
+	AHEAD_TEMPLATE,
+	AHEAD_TEMPLATE_KEYS,
+	AHEAD_DOCUMENTS,
+	AHEAD_LORA_PATH,
+	AHEAD_LORA_REQUEST,
+	AHEAD_EXTRA_KEY,
+	/* The rest is what the engine keeps by id. */
+	AHEAD_PREVIOUS,
+	AHEAD_CONVERSATION,
+	AHEAD_STORED_PROMPT,
+	AHEADS
+};
+
+enum flag {
+	FLAG_STREAM = 0,
+	FLAG_OPTIONS,
+	FLAG_USAGE,
+	FLAG_ECHO,
+	FLAG_LOGPROBS,
+	FLAG_PROMPT_LOGPROBS,
+	FLAGS
+};
+
+enum name { NAME_MODEL = 0, NAME_SALT, NAMES };
+
+struct hold {
+	unsigned char *data;
+	size_t length;
+	size_t capacity;
+};
+
+/* An object or list that is open, and what its next value is. */
+struct level {
+	unsigned char room;  /* enum room of body_keys.h */
+	unsigned char value; /* enum value of body_keys.h */
+	unsigned char mark;  /* of that value, or its number */
+	unsigned char shut;  /* the mark that ends this level, or none */
+};
+
+struct body {
+	struct kvr_prompt *prompt;
+	enum endpoint endpoint;
+
+	/* feeding */
+	struct pool pool;
+	yajl_handle json;       /* NULL: not begun */
+	const unsigned char *piece; /* that YAJL is looking at */
+	size_t piece_length;
+	struct hold gathered;   /* small pieces */
+	uint64_t given;         /* bytes that came */
+	uint64_t fed;           /* of them, those YAJL has seen */
+	uint64_t end;           /* offset of the last brace */
+	unsigned char last[LAST_BYTES]; /* bytes of those YAJL has seen */
+	size_t n_last;
+	bool stopped;           /* nothing more is looked at */
+	bool closing;           /* YAJL is given what nobody sent */
+	bool whole;
+	bool is_cut;
+	enum body_outcome why;  /* it stopped */
+
+	/* shape */
+	struct level level[BODY_DEPTH + 1];
+	size_t depth;
+	uint64_t messages;
+	uint64_t prompts;       /* begun, of completions */
+	bool by_tokens;         /* the first of them is */
+	bool some;              /* of a prompt is there */
+	bool several;
+	bool media;
+	bool flags[FLAGS];
+
+	/* text */
+	enum sink sink;
+	unsigned digesting;     /* enum ahead, of SINK_DIGEST */
+	size_t staged;
+	uint64_t written;       /* to the prompt */
+	uint64_t digested;
+	struct hold system, held;
+	XXH3_state_t *state;
+	bool is_ahead[AHEADS];
+	XXH128_canonical_t ahead[AHEADS];
+	size_t name_length[NAMES];
+	char name[NAMES][BODY_NAME_MAX];
+	unsigned char stage[STAGE_BYTES];
+};
+
+extern const yajl_callbacks body_callbacks;
+
+/* Nothing is open; what comes is the body. */
+void body_outside(struct body *b);
+
+/* Ends the looking, for the first reason given. */
+void body_stop(struct body *b, enum body_outcome why);
+
+/* Where the messages of this endpoint go, and may be taken back from. */
+enum sink body_sink(const struct body *b);
+/* The text before is settled; from here it goes there. */
+void body_open_sink(struct body *b, enum sink sink);
+void body_open_digest(struct body *b, enum ahead ahead);
+/* All of it is where it belongs. */
+void body_settle(struct body *b);
+/* Behind the settled messages: forgets what was written of them. */
+void body_rewind(struct body *b);
+/* System and messages that were held back become the prompt. */
+void body_release(struct body *b);
+
+void body_put(struct body *b, const void *bytes, size_t n);
+void body_mark(struct body *b, enum mark mark);
+void body_text(struct body *b, enum mark mark, const void *text, size_t n);
+void body_media(struct body *b, const void *data, size_t n);
+void body_name(struct body *b, enum name name, const void *text, size_t n);
+
+bool hold_append(struct hold *h, const void *bytes, size_t n);
+/* Empty; large memory is given back. */
+void hold_begin(struct hold *h);
+
+#endif

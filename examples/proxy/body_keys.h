@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * body_keys.h - which keys are known where, and what their values are.
+ *
+ * A room is an object or list that is open, a value is what may come next in
+ * it; body_shape.c says how the two go together. A key may be known at some
+ * endpoints only: `input` is the conversation of Responses and the arguments
+ * of a call in Messages.
+ */
+#ifndef KVROUTE_BODY_KEYS_H
+#define KVROUTE_BODY_KEYS_H
+
+#include <stddef.h>
+
+#include "endpoint.h"
+
+enum room {
+	ROOM_OUTSIDE = 0,
+	ROOM_SKIP,
+	ROOM_TOP,
+	ROOM_MESSAGE, /* or an item of Responses */
+	ROOM_PART,
+	ROOM_MEDIA,
+	ROOM_CALL,    /* and the function in it */
+	ROOM_OPTIONS,
+	ROOM_LIST,    /* of whatever its value says */
+	ROOM_WHOLE_MAP,
+	ROOM_WHOLE_LIST
+};
+
+enum value {
+	IS_SKIPPED = 0,
+	IS_BODY,
+	IS_MESSAGES,
+	IS_MESSAGE,
+	IS_SYSTEM,
+	IS_CONTENT,
+	IS_PART,
+	IS_TEXT,
+	IS_MEDIA,
+	IS_CALLS,
+	IS_CALL,
+	IS_FUNCTION,
+	IS_PROMPTS,
+	IS_PROMPT, /* one of a list */
+	IS_TOKEN,
+	IS_AHEAD,
+	IS_WHOLE,  /* in something that counts as a whole */
+	IS_NAME,
+	IS_TRUE,   /* a flag: is it true? */
+	IS_THERE,  /* a flag: is it there, and not null? */
+	IS_OPTIONS
+};
+
+struct key {
+	unsigned char length;
+	unsigned char value; /* enum value */
+	unsigned char mark;  /* of it, or which name, flag, digest */
+	unsigned char in;    /* a set of endpoints */
+	const char *name;
+};
+
+/* What this name is as a key of this room, or NULL. */
+const struct key *body_key(enum room room, enum endpoint endpoint,
+    const void *name, size_t n);
+
+#endif

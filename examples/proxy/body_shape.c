@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * body_shape.c - what YAJL meets in a body, and what it means there.
+ *
+ * Every object or list that is open is a level, and a level is a room: which
+ * keys are known there, and what the value of each is. What is not known is
+ * skipped with all that is in it.
+ *
+ *   {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}
+ *    TOP          LIST              PARTS       PART
+ *    key: is MESSAGES               is CONTENT           skipped    is TEXT
+ *
+ *   {"prompt": [[1, 2, 3], ...]}     {"tools": [{"name": ...}, ...]}
+ *    TOP       LIST                   TOP      WHOLE, down to the last number
+ *
+ * A level knows its room and what its next value is (`value`, with the mark
+ * that goes ahead of it, or a number of it): a key sets that in objects, in
+ * lists it stays. So a callback of YAJL is one step: what is the value that
+ * begins here, and what does a string (a number, an object ...) mean as that?
+ *
+ * A message as it is written:
+ *
+ *   m  r user  (  p  t What is this?  p  i DIGEST  )
+ *   m  r assistant  (  c  n look_up  a {"word": "x"}  )
+ *   m  r tool  (  p  t forty-two  )
+ *
+ * A string in the place of a list of parts is written like a list of one.
+ */
+#include "body_in.h"
+
+#include <string.h>
+
+#include "body_keys.h"
+
+/* ---------------------------------------------------------------- keys --- */
+
+/* A key at the top comes, perhaps again: what it said before is void. */
+static void
+void_top(struct body *b, const struct level *l)
+{
+	switch (l->value) {
+	case IS_MESSAGES:
+	case IS_PROMPTS:
+		b->messages = b->prompts = 0;
+		b->some = b->system.length > 0;
+		b->by_tokens = b->several = b->media = false;
+		body_rewind(b);
+		break;
+	case IS_SYSTEM:
+		b->system.length = 0;
+		b->some = b->messages > 0;
+		break;
+	case IS_NAME:
+		b->name_length[l->mark] = 0;
+		break;
+	case IS_OPTIONS:
+		b->flags[FLAG_USAGE] = false;
+		b->flags[FLAG_OPTIONS] = false;
+		break;
+	case IS_TRUE:
+	case IS_THERE:
+		b->flags[l->mark] = false;
+		break;
+	case IS_AHEAD:
+		b->is_ahead[l->mark] = false;
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * In tools cache_control moves about as it does in messages: it stands in the
+ * objects of the list at the top, and only there it is no name of a parameter.
+ */
+static void
+whole_key(struct body *b, struct level *l, const void *name, size_t n)
+{
+	static const char moves[] = "cache_control";
+
+	if (b->sink == SINK_DIGEST && b->depth == 3 &&
+	    n == sizeof(moves) - 1 && memcmp(name, moves, n) == 0) {
+		l->value = IS_SKIPPED;
+		return;
+	}
+	l->value = IS_WHOLE;
+	body_text(b, MARK_KEY, name, n);
+}
+
+static int
+on_key(void *context, const unsigned char *name, size_t n)
+{
+	struct body *b = context;
+	struct level *l = &b->level[b->depth];
+	const struct key *k;
+
+	if (l->room == ROOM_SKIP)
+		return !b->stopped;
+	if (l->room == ROOM_WHOLE_MAP) {
+		whole_key(b, l, name, n);
+		return !b->stopped;
+	}
+	k = body_key(l->room, b->endpoint, name, n);
+	l->value = k == NULL ? IS_SKIPPED : k->value;
+	l->mark = k == NULL ? 0 : k->mark;
+	if (l->room == ROOM_TOP)
+		void_top(b, l);
+	return !b->stopped;
+}
+
+/* -------------------------------------------------------------- values --- */
+
+/* What a value at the top leads to ends with it. */
+static int
+done(struct body *b)
+{
+	if (b->depth == 1 && b->sink != SINK_NONE)
+		body_settle(b);
+	return !b->stopped;
+}
+
+/* A text without a part around it, as the part that it stands for. */
+static void
+bare_text(struct body *b, const void *text, size_t n)
+{
+	body_mark(b, MARK_PART);
+	body_text(b, MARK_TEXT, text, n);
+}
+
+static void
+string_content(struct body *b, enum mark mark, const void *text, size_t n)
+{
+	if (mark != MARK_NONE)
+		body_mark(b, mark);
+	body_mark(b, MARK_OPEN);
+	bare_text(b, text, n);
+	body_mark(b, MARK_SHUT);
+}
+
+static void
+message(struct body *b)
+{
+	body_mark(b, MARK_MESSAGE);
+	b->messages++;
+	b->some = true;
+}
+
+static void
+string_message(struct body *b, const void *text, size_t n)
+{
+	message(b);
+	body_text(b, MARK_ROLE, "user", 4);
+	string_content(b, MARK_NONE, text, n);
+}
+
+/* Of several prompts the first one is taken. */
+static bool
+is_first(struct body *b)
+{
+	if (b->prompts++ == 0)
+		return true;
+	b->several = true;
+	return false;
+}
+
+static void
+string_prompt(struct body *b, const void *text, size_t n)
+{
+	if (!is_first(b) || n == 0)
+		return;
+	body_text(b, MARK_PROMPT, text, n);
+	b->some = true;
+}
+
+/* What only strings can be: names, and images by their address or data. */
+static void
+string_rest(struct body *b, const struct level *l, const void *text, size_t n)
+{
+	switch (l->value) {
+	case IS_MEDIA:
+		body_media(b, text, n);
+		break;
+	case IS_NAME:
+		if (!b->closing)
+			body_name(b, l->mark, text, n);
+		break;
+	case IS_WHOLE:
+		body_text(b, MARK_STRING, text, n);
+		break;
+	case IS_AHEAD:
+		body_open_digest(b, l->mark);
+		body_text(b, MARK_STRING, text, n);
+		break;
+	case IS_TRUE:
+	case IS_THERE:
+	case IS_OPTIONS:
+		b->flags[l->mark] = true;
+		break;
+	default:
+		break;
+	}
+}
+
+static int
+on_string(void *context, const unsigned char *text, size_t n)
+{
+	struct body *b = context;
+	const struct level *l = &b->level[b->depth];
+
+	switch (l->value) {
+	case IS_TEXT:
+		body_text(b, l->mark, text, n);
+		break;
+	case IS_CONTENT:
+		string_content(b, l->mark, text, n);
+		break;
+	case IS_PART:
+		bare_text(b, text, n);
+		break;
+	case IS_SYSTEM:
+		body_open_sink(b, SINK_SYSTEM);
+		if (n > 0)
+			string_content(b, MARK_SYSTEM, text, n);
+		b->some |= n > 0;
+		break;
+	case IS_MESSAGES:
+		if (b->endpoint != ENDPOINT_RESPONSES)
+			break;
+		body_open_sink(b, body_sink(b));
+		string_message(b, text, n);
+		break;
+	case IS_MESSAGE:
+		string_message(b, text, n);
+		break;
+	case IS_PROMPTS:
+		body_open_sink(b, body_sink(b));
+		string_prompt(b, text, n);
+		break;
+	case IS_PROMPT:
+		string_prompt(b, text, n);
+		break;
+	default:
+		string_rest(b, l, text, n);
+	}
+	return done(b);
+}
+
+/* A token is a number of 32 bits; whatever else stands there is no token. */
+static void
+token(struct body *b, const char *digits, size_t n)
+{
+	unsigned char bytes[4];
+	uint64_t number = n == 0 ? UINT64_C(1) << 32 : 0;
+	size_t i;
+
+	for (i = 0; i < n && number <= UINT32_MAX; i++) {
+		if (digits[i] < '0' || digits[i] > '9')
+			number = UINT64_C(1) << 32;
+		else
+			number = number * 10 + (uint64_t)(digits[i] - '0');
+	}
+	if (number > UINT32_MAX)
+		number = UINT32_MAX;
+	for (i = 0; i < 4; i++)
+		bytes[i] = (unsigned char)(number >> 8 * i);
+	body_put(b, bytes, sizeof(bytes));
+	b->some = true;
+}
+
+/* In a list of prompts: the first one is that list, or this is one too many. */
+static void
+bare_token(struct body *b, const char *digits, size_t n)
+{
+	if (!b->by_tokens) {
+		if (!is_first(b))
+			return;
+		b->by_tokens = true;
+		body_mark(b, MARK_TOKENS);
+	}
+	token(b, digits, n);
+}
+
+/* A number, true, false or null. */
+static int
+scalar(struct body *b, enum mark mark, const char *text, size_t n)
+{
+	const struct level *l = &b->level[b->depth];
+
+	if (b->closing)
+		return 0;
+	switch (l->value) {
+	case IS_AHEAD:
+		if (mark == MARK_NULL)
+			break;
+		body_open_digest(b, l->mark);
+		/* fallthrough */
+	case IS_WHOLE:
+		body_text(b, mark, text, n);
+		break;
+	case IS_TRUE:
+		b->flags[l->mark] = mark == MARK_TRUE ||
+		    (mark == MARK_NUMBER && !(n == 1 && *text == '0'));
+		break;
+	case IS_THERE:
+	case IS_OPTIONS:
+		b->flags[l->mark] = mark != MARK_NULL && mark != MARK_FALSE;
+		break;
+	case IS_TOKEN:
+		token(b, text, n);
+		break;
+	case IS_PROMPT:
+		if (mark == MARK_NUMBER)
+			bare_token(b, text, n);
+		break;
+	case IS_BODY:
+		body_stop(b, BODY_NOT_JSON);
+		break;
+	default:
+		break;
+	}
+	return done(b);
+}
+
+static int
+on_null(void *context)
+{
+	return scalar(context, MARK_NULL, "", 0);
+}
+
+static int
+on_boolean(void *context, int is_true)
+{
+	return scalar(context, is_true ? MARK_TRUE : MARK_FALSE, "", 0);
+}
+
+static int
+on_number(void *context, const char *digits, size_t n)
+{
+	return scalar(context, MARK_NUMBER, digits, n);
+}
+
+/* ---------------------------------------------------- objects and lists --- */
+
+static void
+enter(struct level *to, enum room room, enum value value, enum mark shut)
+{
+	to->room = (unsigned char)room;
+	to->value = (unsigned char)value;
+	to->mark = 0;
+	to->shut = (unsigned char)shut;
+}
+
+static void
+enter_whole(struct body *b, struct level *to, bool is_map)
+{
+	body_mark(b, is_map ? MARK_MAP : MARK_LIST);
+	enter(to, is_map ? ROOM_WHOLE_MAP : ROOM_WHOLE_LIST, IS_WHOLE,
+	    is_map ? MARK_MAP_END : MARK_LIST_END);
+}
+
+static void
+enter_content(struct body *b, struct level *to, enum mark mark, bool is_map)
+{
+	if (mark != MARK_NONE)
+		body_mark(b, mark);
+	body_mark(b, MARK_OPEN);
+	if (is_map)
+		body_mark(b, MARK_PART);
+	enter(to, is_map ? ROOM_PART : ROOM_LIST, IS_PART, MARK_SHUT);
+}
+
+static void
+enter_map(struct body *b, const struct level *l, struct level *to)
+{
+	switch (l->value) {
+	case IS_BODY:
+		enter(to, ROOM_TOP, IS_SKIPPED, MARK_NONE);
+		break;
+	case IS_MESSAGE:
+		message(b);
+		enter(to, ROOM_MESSAGE, IS_SKIPPED, MARK_NONE);
+		break;
+	case IS_PART:
+		body_mark(b, MARK_PART);
+		enter(to, ROOM_PART, IS_SKIPPED, MARK_NONE);
+		break;
+	case IS_MEDIA:
+		enter(to, ROOM_MEDIA, IS_SKIPPED, MARK_NONE);
+		break;
+	case IS_CALL:
+		body_mark(b, MARK_CALL);
+		/* fallthrough */
+	case IS_FUNCTION:
+		enter(to, ROOM_CALL, IS_SKIPPED, MARK_NONE);
+		break;
+	case IS_OPTIONS:
+		b->flags[FLAG_OPTIONS] = true;
+		enter(to, ROOM_OPTIONS, IS_SKIPPED, MARK_NONE);
+		break;
+	default:
+		enter(to, ROOM_SKIP, IS_SKIPPED, MARK_NONE);
+	}
+}
+
+static void
+enter_list(struct body *b, const struct level *l, struct level *to)
+{
+	enum value of = IS_SKIPPED;
+	enum mark shut = MARK_NONE;
+
+	switch (l->value) {
+	case IS_MESSAGES:
+		body_open_sink(b, body_sink(b));
+		of = IS_MESSAGE;
+		break;
+	case IS_CALLS:
+		body_mark(b, MARK_OPEN);
+		of = IS_CALL;
+		shut = MARK_SHUT;
+		break;
+	case IS_PROMPTS:
+		body_open_sink(b, body_sink(b));
+		of = IS_PROMPT;
+		break;
+	case IS_PROMPT:
+		if (!is_first(b))
+			break;
+		body_mark(b, MARK_TOKENS);
+		of = IS_TOKEN;
+		break;
+	case IS_BODY:
+		body_stop(b, BODY_NOT_JSON);
+		break;
+	default:
+		break;
+	}
+	enter(to, of == IS_SKIPPED ? ROOM_SKIP : ROOM_LIST, of, shut);
+}
+
+/* What may be an object or a list. */
+static bool
+enter_either(struct body *b, const struct level *l, struct level *to,
+    bool is_map)
+{
+	switch (l->value) {
+	case IS_SKIPPED:
+		enter(to, ROOM_SKIP, IS_SKIPPED, MARK_NONE);
+		return true;
+	case IS_AHEAD:
+		body_open_digest(b, l->mark);
+		enter_whole(b, to, is_map);
+		return true;
+	case IS_TEXT:
+		body_mark(b, l->mark);
+		enter_whole(b, to, is_map);
+		return true;
+	case IS_WHOLE:
+		enter_whole(b, to, is_map);
+		return true;
+	case IS_SYSTEM:
+		body_open_sink(b, SINK_SYSTEM);
+		enter_content(b, to, MARK_SYSTEM, is_map);
+		b->some = true;
+		return true;
+	case IS_CONTENT:
+		enter_content(b, to, l->mark, is_map);
+		return true;
+	case IS_TRUE:
+	case IS_THERE:
+		b->flags[l->mark] = true;
+		enter(to, ROOM_SKIP, IS_SKIPPED, MARK_NONE);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int
+open_level(struct body *b, bool is_map)
+{
+	const struct level *l = &b->level[b->depth];
+	struct level *to = &b->level[b->depth + 1];
+
+	if (b->depth == BODY_DEPTH) {
+		body_stop(b, BODY_TOO_DEEP);
+		return 0;
+	}
+	if (!enter_either(b, l, to, is_map)) {
+		if (is_map)
+			enter_map(b, l, to);
+		else
+			enter_list(b, l, to);
+	}
+	b->depth++;
+	return !b->stopped;
+}
+
+static int
+on_map(void *context)
+{
+	return open_level(context, true);
+}
+
+static int
+on_list(void *context)
+{
+	return open_level(context, false);
+}
+
+static int
+on_end(void *context)
+{
+	struct body *b = context;
+	const struct level *l = &b->level[b->depth];
+
+	if (l->shut != MARK_NONE)
+		body_mark(b, l->shut);
+	b->depth--;
+	if (b->depth == 0) {
+		b->whole = true;
+		b->end = b->fed + yajl_get_bytes_consumed(b->json) - 1;
+	}
+	return done(b);
+}
+
+void
+body_outside(struct body *b)
+{
+	b->depth = 0;
+	enter(&b->level[0], ROOM_OUTSIDE, IS_BODY, MARK_NONE);
+}
+
+const yajl_callbacks body_callbacks = {
+	.yajl_null = on_null,
+	.yajl_boolean = on_boolean,
+	.yajl_number = on_number,
+	.yajl_string = on_string,
+	.yajl_start_map = on_map,
+	.yajl_map_key = on_key,
+	.yajl_end_map = on_end,
+	.yajl_start_array = on_list,
+	.yajl_end_array = on_end
+};
