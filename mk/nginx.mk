@@ -16,3 +16,26 @@ $(BUILD)/kvroute-chats: $(call objects,$(CHATS) $(CHATS_MODULES)) $(STATIC) \
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(CURL_LIBS) $(TOOL_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
+
+# Beside the driver's files, all are of the engines' stand-in.
+ENGINE := $(filter-out $(CHATS),$(sort $(wildcard examples/engine/*.c)))
+ENGINE_MODULES := examples/args.c examples/engine_cache.c examples/rng.c
+EVENT_LIBS = $(shell $(PKG_CONFIG) --libs libevent 2>/dev/null || echo -levent)
+
+$(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
+    $(STATIC) $(BUILD)/gen/sources
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(EVENT_LIBS) \
+	    $(TOOL_LIBS) $(LIB_LIBS) $(LDLIBS)
+
+.PHONY: nginx-module nginx-module-here deps-nginx
+
+deps-nginx: ## the same for the nginx module and what tests it
+	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build proxy nginx engine
+
+nginx-module: deps-nginx ## the nginx module; NGINX_SRC=folder for another nginx than Debian's
+	@+$(MAKE) --no-print-directory nginx-module-here
+
+nginx-module-here: $(STATIC) ## the same, with what is installed
+	$(call say,NGINX,$(BUILD)/nginx/ngx_http_upstream_kvroute_module.so)
+	$(Q)CC='$(CC)' SAN='$(SAN)' bash scripts/nginx/module.sh $(BUILD) '$(NGINX_SRC)'

@@ -39,7 +39,13 @@ foreign command s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
 foreign command qemu-s390x qemu-user
 plot command gnuplot gnuplot-nox
 proxy header yajl/yajl_parse.h libyajl-dev
+nginx command nginx nginx
+nginx command dh_nginx nginx-dev
+nginx command curl curl
+nginx command make make
 engine header curl/curl.h libcurl4-openssl-dev
+engine header event2/http.h libevent-dev
+engine command curl curl
 "
 
 # Would clang find what fuzzers and sanitizers link with?

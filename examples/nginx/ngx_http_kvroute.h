@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute.h - the nginx module from inside.
+ *
+ *   module     directives; what nginx calls when it starts
+ *   region     one region for each upstream, in a zone or in a file; its
+ *              workers are the upstream's peers
+ *   body       the request's body -> prompt; what is changed of the request
+ *   peer       the choice; the life of a request as kvr_reserve(3) draws it
+ *   answer     headers, first event, usage -> the report
+ *   variables  what logs can say
+ *   trace      lines for kvroute-replay(1)
+ *   status     what people and Prometheus can see; control; explain
+ *
+ * A request has one struct here, ngx_http_kvroute_ctx_t, made when its
+ * upstream is chosen. Bodies are read and parsed in one go, so one prompt and
+ * one parser for each nginx worker and upstream are enough: a retry parses
+ * again. All time is CLOCK_MONOTONIC.
+ */
+#ifndef NGX_HTTP_KVROUTE_H
+#define NGX_HTTP_KVROUTE_H
+
+#include <ngx_config.h>
+#include <ngx_core.h>
+#include <ngx_http.h>
+
+#include <kvroute.h>
+#include <stdbool.h>
+
+#include "answer.h"
+#include "body.h"
+#include "endpoint.h"
+
+/* Why a request went where it went: $kvroute_reason, and what is counted. */
+typedef enum {
+	/* the library's, as enum kvr_reason has them */
+	NGX_HTTP_KVROUTE_COST = KVR_REASON_COST,
+	NGX_HTTP_KVROUTE_TIE = KVR_REASON_TIE,
+	NGX_HTTP_KVROUTE_SAMPLED = KVR_REASON_SAMPLED,
+	NGX_HTTP_KVROUTE_PINNED = KVR_REASON_PINNED,
+	NGX_HTTP_KVROUTE_LOAD = KVR_REASON_LOAD,
+	NGX_HTTP_KVROUTE_OVERLAP = KVR_REASON_OVERLAP,
+	/* no opinion: the least loaded peer */
+	NGX_HTTP_KVROUTE_BYPASS,
+	NGX_HTTP_KVROUTE_ENDPOINT,
+	NGX_HTTP_KVROUTE_NO_BODY,
+	NGX_HTTP_KVROUTE_UNBUFFERED,
+	NGX_HTTP_KVROUTE_NOT_JSON,
+	NGX_HTTP_KVROUTE_TOO_DEEP,
+	NGX_HTTP_KVROUTE_NO_PROMPT,
+	NGX_HTTP_KVROUTE_BUSY,
+	NGX_HTTP_KVROUTE_NO_WORKER,
+	NGX_HTTP_KVROUTE_FAILED,
+	NGX_HTTP_KVROUTE_REASONS
+} ngx_http_kvroute_reason_t;
+
+/* What all nginx workers count together; lies in the zone, has no pointer. */
+typedef struct {
+	ngx_atomic_t requests[NGX_HTTP_KVROUTE_REASONS];
+	ngx_atomic_t endpoints[ENDPOINTS];
+	ngx_atomic_t cut;       /* bodies longer than kvroute_max_body */
+	ngx_atomic_t retries;   /* choices after the first of a request */
+	ngx_atomic_t aborts;    /* not taken, or answered >= 400 */
+	ngx_atomic_t refused;   /* workers reset because they refused */
+	ngx_atomic_t delayed;   /* writes put off: the lock was taken */
+	ngx_atomic_t lost;      /* leases left to their age limit */
+	ngx_atomic_t usages;    /* answers with usage, with or without number */
+	ngx_atomic_t values;    /* with a number of cached tokens */
+	ngx_atomic_t missing;   /* taken to the end, without usage */
+	ngx_atomic_t asked;     /* requests that include_usage was put into */
+	ngx_atomic_t stripped;  /* chunks taken out again */
+	ngx_atomic_t prompt_tokens;     /* reported, of answers with a number */
+	ngx_atomic_t cached_tokens;     /* reported */
+	ngx_atomic_t foretold_tokens;   /* predicted for them, scaled to */
+	                                /* tokens of the engine */
+	/* shadow mode: what would have been chosen, and what was */
+	ngx_atomic_t shadow;            /* requests watched */
+	ngx_atomic_t shadow_same;       /* of them, to the same worker */
+	ngx_atomic_t shadow_blocks;     /* of their prompts */
+	ngx_atomic_t shadow_wanted;     /* overlap at the worker it would take */
+	ngx_atomic_t shadow_taken;      /* overlap at the worker that was taken */
+	/* set whenever an id of a worker may have changed */
+	ngx_atomic_t epoch;
+} ngx_http_kvroute_shared_t;
+
+/* kvroute_server: facts about one address. */
+typedef struct {
+	ngx_str_t name;
+	struct kvr_worker facts;
+	ngx_uint_t line;
+	bool used;
+} ngx_http_kvroute_server_t;
+
+enum { NGX_HTTP_KVROUTE_NAME_LEN = KVR_NAME_MAX };
+
+/* A peer's worker, as last looked up by this nginx worker. */
+typedef struct {
+	uint64_t id;
+	size_t name_len;
+	u_char name[NGX_HTTP_KVROUTE_NAME_LEN];
+} ngx_http_kvroute_known_t;
+
+/* A write that met a taken lock; done later by a timer. */
+typedef struct {
+	ngx_queue_t queue;
+	uint64_t lease;
+	uint64_t worker;
+	bool abort;
+	bool commit;
+	struct kvr_report report;
+} ngx_http_kvroute_late_t;
+
+typedef struct {
+	ngx_http_upstream_srv_conf_t *upstream;
+	ngx_http_upstream_init_peer_pt init_stock;
+	ngx_cycle_t *cycle;
+	/* as configured */
+	bool on;
+	ngx_str_t zone_name;
+	size_t zone_size;
+	ngx_str_t path;         /* of a region file, or empty */
+	struct kvr_options options;
+	struct kvr_policy policy;
+	uint32_t retain;        /* enum kvr_retain */
+	ngx_uint_t shadow;      /* ngx_http_kvroute_shadow_t */
+	ngx_array_t *servers;   /* ngx_http_kvroute_server_t */
+	ngx_shm_zone_t *zone;
+	/* in the zone */
+	ngx_http_kvroute_shared_t *shared;
+	void *memory;           /* the region, if not a file */
+	size_t bytes;
+	/* of this process */
+	struct kvr *kvr;        /* NULL: no region; no opinion */
+	struct kvr_prompt *prompt;
+	struct body *body;
+	uint64_t owner;         /* of leases: process slot + 1 */
+	void *parsed;           /* ctx that the prompt belongs to */
+	ngx_atomic_uint_t epoch;
+	ngx_http_kvroute_known_t *known; /* by peer, backup ones behind */
+	ngx_uint_t n_peers;
+	uint64_t *allowed;      /* scratch: ids of peers that may be taken */
+	ngx_uint_t turn;        /* who is first among equals */
+	ngx_queue_t late;
+	ngx_event_t timer;
+} ngx_http_kvroute_srv_conf_t;
+
+typedef enum {
+	NGX_HTTP_KVROUTE_CHOOSE = 0,
+	NGX_HTTP_KVROUTE_LEAST_CONN,
+	NGX_HTTP_KVROUTE_ROUND_ROBIN
+} ngx_http_kvroute_shadow_t;
+
+typedef struct {
+	ngx_array_t upstreams;  /* ngx_http_kvroute_srv_conf_t *, those on */
+} ngx_http_kvroute_main_conf_t;
+
+typedef struct ngx_http_kvroute_trace_s ngx_http_kvroute_trace_t;
+
+typedef struct {
+	size_t max_body;
+	ngx_http_complex_value_t *model;
+	ngx_http_complex_value_t *scope;
+	ngx_flag_t feedback;
+	ngx_flag_t include_usage;
+	ngx_array_t *bypass;    /* ngx_http_complex_value_t */
+	ngx_http_kvroute_trace_t *trace; /* NULL: off */
+	ngx_flag_t status;
+} ngx_http_kvroute_loc_conf_t;
+
+/* One request. */
+typedef struct {
+	/* what the stock balancer keeps must come first */
+	ngx_http_upstream_rr_peer_data_t rrp;
+	uintptr_t *tried;       /* scratch, as long as rrp.tried */
+	ngx_http_request_t *request;
+	ngx_http_kvroute_srv_conf_t *up;
+	/* of the body */
+	enum endpoint endpoint;
+	struct body_facts facts; /* its model is copied: see `model` */
+	ngx_str_t model;
+	ngx_http_kvroute_reason_t opinion; /* COST, or why there is none */
+	uint64_t bytes;         /* of the prompt */
+	bool asked;             /* include_usage was put into the request */
+	/* of the choice */
+	ngx_uint_t tries;
+	struct kvr_decision decision;
+	ngx_http_kvroute_reason_t reason;
+	uint64_t lease;
+	uint64_t worker;
+	u_char name[NGX_HTTP_KVROUTE_NAME_LEN];
+	size_t name_len;
+	/* of the answer */
+	struct answer *answer;
+	bool headers;           /* of the engine's answer, below 400 */
+	bool stream;
+	bool strip;             /* usage is taken out again */
+	bool committed;
+	bool started;
+	bool ended;             /* the report is made */
+	struct kvr_report report;
+	ngx_chain_t *free, *busy; /* buffers of ours */
+	ngx_str_t tail;         /* what was held back at the end */
+	/* of the trace: NULL, or ids of the prompt */
+	uint64_t *ids;
+	ngx_uint_t n_ids;
+	int64_t arrived_ms;     /* wall clock */
+	int64_t began;          /* when the request was taken up, ns */
+	uint64_t ns;            /* spent in this module */
+} ngx_http_kvroute_ctx_t;
+
+extern ngx_module_t ngx_http_upstream_kvroute_module;
+
+/* region */
+char *ngx_http_kvroute_zone_add(ngx_conf_t *cf,
+    ngx_http_kvroute_srv_conf_t *up);
+ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle);
+void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
+/* The worker of a peer's name; 0 if there is none and none can be made. */
+uint64_t ngx_http_kvroute_worker(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i,
+    ngx_str_t *name);
+void ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up,
+    uint64_t id);
+
+/* body */
+void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);
+void ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
+/* Into up->prompt, if it is not there already; what it was for is in ctx. */
+bool ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx);
+/* The scope of what was parsed last, as this request's location has it. */
+ngx_int_t ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
+    struct kvr_scope *scope);
+
+/* peer */
+ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+void ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
+void ngx_http_kvroute_late_run(ngx_event_t *event);
+
+/* answer */
+ngx_int_t ngx_http_kvroute_filters_add(ngx_conf_t *cf);
+void ngx_http_kvroute_answer_flush(ngx_http_kvroute_ctx_t *ctx);
+
+/* variables */
+ngx_int_t ngx_http_kvroute_variables_add(ngx_conf_t *cf);
+extern ngx_str_t ngx_http_kvroute_reason_names[NGX_HTTP_KVROUTE_REASONS];
+
+/* trace */
+char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_kvroute_trace_add(ngx_conf_t *cf);
+/* Chosen: if this request is one of the sample, keeps what a line needs. */
+void ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx);
+
+/* status, explain */
+ngx_int_t ngx_http_kvroute_status_handler(ngx_http_request_t *r);
+ngx_int_t ngx_http_kvroute_explain_handler(ngx_http_request_t *r);
+
+/* The request's ctx, if it went to an upstream of ours. */
+#define ngx_http_kvroute_ctx(r) ((ngx_http_kvroute_ctx_t *) \
+	ngx_http_get_module_ctx(r, ngx_http_upstream_kvroute_module))
+
+#endif

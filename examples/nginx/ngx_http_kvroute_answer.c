@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_answer.c - filters of the answer: what it tells is read
+ * while it passes; nothing of it waits.
+ *
+ *   headers, < 400    commit: the request was taken
+ *   first event       first token (headers come before prefill)
+ *   usage             kept in ctx->answer until the end, see peer.c
+ *
+ * If usage was asked for on behalf of a client that did not, the chunk that
+ * carries it is taken out again. Only then may bytes be held back: those of an
+ * event whose end has not come, until it is plain what it is.
+ */
+#include "ngx_http_kvroute.h"
+
+static ngx_http_output_header_filter_pt next_header;
+static ngx_http_output_body_filter_pt next_body;
+
+/* --------------------------------------------------------------- headers --- */
+
+static bool
+type_is(ngx_http_request_t *r, const char *type)
+{
+	ngx_str_t *t = &r->headers_out.content_type;
+	size_t n = ngx_strlen(type);
+
+	return t->len >= n &&
+	    ngx_strncasecmp(t->data, (u_char *)type, n) == 0 &&
+	    (t->len == n || t->data[n] == ';' || t->data[n] == ' ');
+}
+
+static bool
+readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
+{
+	ngx_http_request_t *r = ctx->request;
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	ngx_table_elt_t *coding = r->headers_out.content_encoding;
+
+	return loc->feedback && status >= 200 && status < 300 &&
+	    ctx->endpoint != ENDPOINT_OTHER && !r->header_only &&
+	    (coding == NULL || coding->value.len == 0);
+}
+
+static void
+answer_watch(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_request_t *r = ctx->request;
+
+	ctx->stream = type_is(r, "text/event-stream");
+	if (!ctx->stream && !type_is(r, "application/json"))
+		return;
+	ctx->answer = answer_new();
+	if (ctx->answer == NULL)
+		return;
+	ctx->strip = ctx->asked && ctx->stream;
+	answer_begin(ctx->answer, ctx->stream ? ANSWER_STREAM : ANSWER_JSON,
+	    ctx->strip);
+	r->filter_need_in_memory = 1;
+	if (ctx->strip) {
+		ngx_http_clear_content_length(r);
+	}
+}
+
+static ngx_int_t
+header_filter(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	ngx_uint_t status;
+	int64_t began;
+
+	if (ctx == NULL || r->upstream == NULL || ctx->headers)
+		return next_header(r);
+	status = r->upstream->headers_in.status_n;
+	if (status == 0 || status >= 400 || status != r->headers_out.status)
+		return next_header(r);
+	began = kvr_clock_now();
+	ctx->headers = true;
+	ctx->committed = true;
+	/* Met a taken lock: the end commits what was not. */
+	if (ctx->lease != 0)
+		(void)kvr_commit(ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
+	if (readable(ctx, status))
+		answer_watch(ctx);
+	ctx->ns += (uint64_t)(kvr_clock_now() - began);
+	return next_header(r);
+}
+
+/* ------------------------------------------------------------------ body --- */
+
+static void
+first_token(ngx_http_kvroute_ctx_t *ctx)
+{
+	if (ctx->started || !ctx->stream || !answer_started(ctx->answer))
+		return;
+	/* Met a taken lock: the next piece tries again. */
+	ctx->started = ctx->lease == 0 || kvr_first_token(ctx->up->kvr,
+	    ctx->lease, kvr_clock_now(), KVR_NOWAIT) != KVR_EBUSY;
+}
+
+static void
+chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
+{
+	ngx_buf_t *b;
+
+	for (; in != NULL; in = in->next) {
+		b = in->buf;
+		if (ngx_buf_in_memory(b))
+			answer_data(ctx->answer, b->pos,
+			    (size_t)(b->last - b->pos));
+	}
+	first_token(ctx);
+}
+
+/* ----------------------------------------------------------------- strip --- */
+
+/* Bytes of ours, behind what has been passed on. */
+static ngx_int_t
+out_add(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, const void *bytes,
+    size_t n)
+{
+	ngx_chain_t *cl = ngx_chain_get_free_buf(ctx->request->pool,
+	    &ctx->free);
+	ngx_buf_t *b;
+
+	if (cl == NULL)
+		return NGX_ERROR;
+	b = cl->buf;
+	if (b->start == NULL || (size_t)(b->end - b->start) < n) {
+		b->start = ngx_palloc(ctx->request->pool, n);
+		if (b->start == NULL)
+			return NGX_ERROR;
+		b->end = b->start + n;
+	}
+	b->pos = b->start;
+	b->last = ngx_cpymem(b->start, bytes, n);
+	b->temporary = 1;
+	b->flush = 1;
+	b->tag = (ngx_buf_tag_t)&ngx_http_upstream_kvroute_module;
+	**last = cl;
+	*last = &cl->next;
+	return NGX_OK;
+}
+
+/* Without bytes but those that say that the answer ends. */
+static ngx_buf_t *
+end_make(ngx_http_kvroute_ctx_t *ctx, const ngx_buf_t *of)
+{
+	ngx_buf_t *b = ngx_calloc_buf(ctx->request->pool);
+
+	if (b == NULL)
+		return NULL;
+	b->last_buf = of->last_buf;
+	b->last_in_chain = of->last_in_chain;
+	b->sync = 1;
+	return b;
+}
+
+/*
+ * What nginx has been given stays its own; a link is ours. A buffer whose bytes
+ * were all taken out is not passed, for nobody would know what it is.
+ */
+static ngx_int_t
+out_pass(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
+{
+	bool empty = ngx_buf_in_memory(b) && b->pos == b->last;
+	ngx_chain_t *cl;
+
+	if (empty && !b->last_buf && !b->last_in_chain)
+		return NGX_OK;
+	cl = ngx_alloc_chain_link(ctx->request->pool);
+	if (cl == NULL)
+		return NGX_ERROR;
+	cl->buf = empty ? end_make(ctx, b) : b;
+	if (cl->buf == NULL)
+		return NGX_ERROR;
+	cl->next = NULL;
+	**last = cl;
+	*last = &cl->next;
+	return NGX_OK;
+}
+
+static ngx_int_t
+buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
+{
+	size_t held = answer_held(ctx->answer);
+	size_t n = (size_t)(b->last - b->pos), left;
+	u_char *room = ngx_alloc(held + n, ctx->request->connection->log);
+	ngx_int_t rc = NGX_OK;
+
+	if (room == NULL)
+		return NGX_ERROR;
+	left = answer_strip(ctx->answer, b->pos, n, room);
+	if (held > 0 || left != n) {
+		/* b is read: what is left of it goes on as a copy */
+		b->pos = b->last;
+		if (left > 0)
+			rc = out_add(ctx, last, room, left);
+	}
+	ngx_free(room);
+	return rc;
+}
+
+/* What was held back when the answer ended. */
+static ngx_int_t
+tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
+{
+	ngx_int_t rc = NGX_OK;
+
+	if (ctx->tail.len > 0)
+		rc = out_add(ctx, last, ctx->tail.data, ctx->tail.len);
+	ctx->tail.len = 0;
+	return rc;
+}
+
+static ngx_int_t
+chain_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out)
+{
+	ngx_chain_t **last = out;
+	ngx_buf_t *b;
+
+	*out = NULL;
+	for (; in != NULL; in = in->next) {
+		b = in->buf;
+		if (ngx_buf_in_memory(b) && b->last > b->pos && !ctx->ended &&
+		    buf_strip(ctx, &last, b) != NGX_OK)
+			return NGX_ERROR;
+		if ((b->last_buf || b->last_in_chain) &&
+		    tail_strip(ctx, &last) != NGX_OK)
+			return NGX_ERROR;
+		if (out_pass(ctx, &last, b) != NGX_OK)
+			return NGX_ERROR;
+	}
+	first_token(ctx);
+	return NGX_OK;
+}
+
+static ngx_int_t
+strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
+{
+	ngx_http_request_t *r = ctx->request;
+	int64_t began = kvr_clock_now();
+	ngx_chain_t *out;
+	ngx_int_t rc;
+
+	if (chain_strip(ctx, in, &out) != NGX_OK)
+		return NGX_ERROR;
+	if (out == NULL)
+		return NGX_OK;
+	ctx->ns += (uint64_t)(kvr_clock_now() - began);
+	rc = next_body(r, out);
+	ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
+	    (ngx_buf_tag_t)&ngx_http_upstream_kvroute_module);
+	return rc;
+}
+
+static ngx_int_t
+body_filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	int64_t began;
+
+	if (ctx == NULL || ctx->answer == NULL || in == NULL)
+		return next_body(r, in);
+	if (ctx->strip)
+		return strip(ctx, in);
+	if (!ctx->ended) {
+		began = kvr_clock_now();
+		chain_read(ctx, in);
+		ctx->ns += (uint64_t)(kvr_clock_now() - began);
+	}
+	return next_body(r, in);
+}
+
+/* Called when the answer has ended: what is held goes out with the last. */
+void
+ngx_http_kvroute_answer_flush(ngx_http_kvroute_ctx_t *ctx)
+{
+	size_t held;
+
+	if (!ctx->strip)
+		return;
+	held = answer_held(ctx->answer);
+	ctx->tail.data = ngx_pnalloc(ctx->request->pool, held + 1);
+	if (ctx->tail.data != NULL)
+		ctx->tail.len = answer_flush(ctx->answer, ctx->tail.data);
+}
+
+ngx_int_t
+ngx_http_kvroute_filters_add(ngx_conf_t *cf)
+{
+	next_header = ngx_http_top_header_filter;
+	ngx_http_top_header_filter = header_filter;
+	next_body = ngx_http_top_body_filter;
+	ngx_http_top_body_filter = body_filter;
+	return ngx_http_kvroute_trace_add(cf);
+}

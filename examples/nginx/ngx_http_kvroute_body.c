@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_body.c - the request's body becomes a prompt; and the two
+ * things that are changed of what is sent on.
+ *
+ * The body is there as a whole when the upstream is chosen: in memory up to
+ * client_body_buffer_size, else in a temporary file, which is read in pieces.
+ *
+ * WHAT IS CHANGED, and only in what the proxy module has made already to be
+ * sent, never in what the client sent:
+ *
+ *   Accept-Encoding: gzip     ->  Accept-Encoding:          feedback is on
+ *   {... "stream":true ...}   ->  {... ,"stream_options":{"include_usage":
+ *                                  true}}                   include_usage is
+ *   Content-Length: 99        ->  Content-Length: 138       on and was not
+ *                                                           asked for
+ *
+ * The insertion goes before the closing brace, so that a body in a file stays
+ * there but for its last bytes.
+ */
+#include "ngx_http_kvroute.h"
+
+enum { PIECE = 65536, BYTES_BEHIND = 64 };
+
+static const char USAGE_MEMBER[] =
+    ",\"stream_options\":{\"include_usage\":true}";
+
+/* ------------------------------------------------------------------ read --- */
+
+/* Pieces of a buffer in a file; what could not be read ends the body. */
+static bool
+file_feed(struct body *body, ngx_buf_t *buf, size_t *left)
+{
+	static u_char piece[PIECE];
+	off_t at = buf->file_pos;
+	ssize_t n;
+
+	while (at < buf->file_last && *left > 0) {
+		n = ngx_read_file(buf->file, piece, (size_t)ngx_min(
+		    ngx_min((off_t)PIECE, buf->file_last - at),
+		    (off_t)*left), at);
+		if (n <= 0)
+			return false;
+		body_data(body, piece, (size_t)n);
+		at += n;
+		*left -= (size_t)n;
+	}
+	return at == buf->file_last;
+}
+
+static bool
+buf_feed(struct body *body, ngx_buf_t *buf, size_t *left)
+{
+	size_t n;
+
+	if (!ngx_buf_in_memory(buf))
+		return !buf->in_file || file_feed(body, buf, left);
+	n = ngx_min((size_t)(buf->last - buf->pos), *left);
+	body_data(body, buf->pos, n);
+	*left -= n;
+	return n == (size_t)(buf->last - buf->pos);
+}
+
+static void
+body_feed(struct body *body, ngx_http_request_body_t *rb, size_t most)
+{
+	ngx_chain_t *cl;
+	size_t left = most;
+
+	for (cl = rb->bufs; cl != NULL; cl = cl->next) {
+		if (!buf_feed(body, cl->buf, &left)) {
+			body_cut(body);
+			return;
+		}
+	}
+}
+
+static ngx_http_kvroute_reason_t
+opinion_of(enum body_outcome outcome)
+{
+	switch (outcome) {
+	case BODY_PROMPT:
+		return NGX_HTTP_KVROUTE_COST;
+	case BODY_EMPTY:
+		return NGX_HTTP_KVROUTE_NO_BODY;
+	case BODY_NOT_JSON:
+		return NGX_HTTP_KVROUTE_NOT_JSON;
+	case BODY_TOO_DEEP:
+		return NGX_HTTP_KVROUTE_TOO_DEEP;
+	case BODY_NO_PROMPT:
+		return NGX_HTTP_KVROUTE_NO_PROMPT;
+	default:
+		return NGX_HTTP_KVROUTE_FAILED;
+	}
+}
+
+/* ----------------------------------------------------------------- scope --- */
+
+/* The configured value, or that of the body. */
+static ngx_int_t
+scope_part(ngx_http_request_t *r, struct kvr *k, struct kvr_scope *scope,
+    enum kvr_scope_part part, ngx_http_complex_value_t *configured,
+    ngx_str_t text)
+{
+	if (configured != NULL &&
+	    ngx_http_complex_value(r, configured, &text) != NGX_OK)
+		return NGX_ERROR;
+	return kvr_scope_set(k, scope, part, text.data, text.len) == KVR_OK ?
+	    NGX_OK : NGX_ERROR;
+}
+
+ngx_int_t
+ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
+    struct kvr_scope *scope)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
+	    ctx->request, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_str_t none = ngx_null_string;
+
+	if (kvr_scope_init(scope, sizeof(*scope)) != KVR_OK ||
+	    body_scope(up->body, up->kvr, scope) != KVR_OK)
+		return NGX_ERROR;
+	if (scope_part(ctx->request, up->kvr, scope, KVR_SCOPE_MODEL,
+	    loc->model, ctx->model) != NGX_OK)
+		return NGX_ERROR;
+	return scope_part(ctx->request, up->kvr, scope, KVR_SCOPE_TENANT,
+	    loc->scope, none);
+}
+
+/* ---------------------------------------------------------------- prompt --- */
+
+static ngx_http_kvroute_reason_t
+model_keep(ngx_http_kvroute_ctx_t *ctx)
+{
+	ctx->model.len = ctx->facts.model_length;
+	ctx->model.data = ngx_pnalloc(ctx->request->pool, ctx->model.len + 1);
+	if (ctx->model.data == NULL) {
+		ctx->model.len = 0;
+		return NGX_HTTP_KVROUTE_FAILED;
+	}
+	ngx_memcpy(ctx->model.data, ctx->facts.model, ctx->model.len);
+	ctx->facts.model = NULL;
+	return NGX_HTTP_KVROUTE_COST;
+}
+
+static ngx_http_kvroute_reason_t
+parse(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
+	    ctx->request, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_http_kvroute_reason_t opinion;
+	struct kvr_scope scope;
+
+	up->parsed = NULL;
+	body_begin(up->body, up->prompt, ctx->endpoint);
+	body_feed(up->body, ctx->request->request_body, loc->max_body);
+	opinion = opinion_of(body_end(up->body, &ctx->facts));
+	if (model_keep(ctx) != NGX_HTTP_KVROUTE_COST)
+		return NGX_HTTP_KVROUTE_FAILED;
+	if (opinion != NGX_HTTP_KVROUTE_COST)
+		return opinion;
+	if (ngx_http_kvroute_scope_make(ctx, &scope) != NGX_OK ||
+	    kvr_prompt_end(up->prompt, &scope) != KVR_OK)
+		return NGX_HTTP_KVROUTE_FAILED;
+	up->parsed = ctx;
+	return NGX_HTTP_KVROUTE_COST;
+}
+
+bool
+ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx)
+{
+	return ctx->up->parsed == ctx || parse(ctx) == NGX_HTTP_KVROUTE_COST;
+}
+
+static bool
+bypassed(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+
+	return ngx_http_test_predicates(r, loc->bypass) == NGX_DECLINED;
+}
+
+static ngx_http_kvroute_reason_t
+opinion_form(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_request_t *r = ctx->request;
+
+	if (ctx->up->kvr == NULL)
+		return NGX_HTTP_KVROUTE_FAILED;
+	if (bypassed(r))
+		return NGX_HTTP_KVROUTE_BYPASS;
+	if (ctx->endpoint == ENDPOINT_OTHER)
+		return NGX_HTTP_KVROUTE_ENDPOINT;
+	if (r->request_body_no_buffering)
+		return NGX_HTTP_KVROUTE_UNBUFFERED;
+	if (r->request_body == NULL || r->request_body->bufs == NULL)
+		return NGX_HTTP_KVROUTE_NO_BODY;
+	return parse(ctx);
+}
+
+void
+ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_shared_t *shared = ctx->up->shared;
+	ngx_str_t *uri = &ctx->request->uri;
+
+	if (ctx->endpoint == ENDPOINT_OTHER)
+		ctx->endpoint = endpoint_of((const char *)uri->data, uri->len);
+	ctx->opinion = opinion_form(ctx);
+	ctx->reason = ctx->opinion;
+	if (shared == NULL)
+		return;
+	(void)ngx_atomic_fetch_add(&shared->endpoints[ctx->endpoint], 1);
+	if (ctx->facts.cut)
+		(void)ngx_atomic_fetch_add(&shared->cut, 1);
+}
+
+/* ------------------------------------------------------------------ edit --- */
+
+/* Where the value of a header begins in what is sent; NULL: not there. */
+static u_char *
+header_find(ngx_buf_t *head, const char *name)
+{
+	size_t n = ngx_strlen(name);
+	u_char *p;
+
+	for (p = head->pos; p + n + 3 < head->last; p++) {
+		if (p[0] == '\r' && p[1] == '\n' && p[2 + n] == ':' &&
+		    ngx_strncasecmp(p + 2, (u_char *)name, n) == 0)
+			return p + 3 + n;
+	}
+	return NULL;
+}
+
+static u_char *
+line_end(ngx_buf_t *head, u_char *p)
+{
+	while (p < head->last && *p != '\r' && *p != '\n')
+		p++;
+	return p;
+}
+
+/* An empty value asks for no coding at all: usage cannot be read from gzip. */
+static void
+encoding_blank(ngx_buf_t *head)
+{
+	u_char *value = header_find(head, "Accept-Encoding");
+
+	if (value != NULL)
+		ngx_memset(value, ' ', (size_t)(line_end(head, value) - value));
+}
+
+/* The same head with another length of the body. */
+static ngx_buf_t *
+head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
+{
+	u_char *value = header_find(head, "Content-Length"), *end;
+	ngx_buf_t *b;
+
+	if (value == NULL)
+		return NULL;
+	end = line_end(head, value);
+	b = ngx_create_temp_buf(pool, (size_t)(head->last - head->pos) +
+	    NGX_OFF_T_LEN + 1);
+	if (b == NULL)
+		return NULL;
+	b->last = ngx_cpymem(b->last, head->pos, (size_t)(value - head->pos));
+	b->last = ngx_sprintf(b->last, " %O", length);
+	b->last = ngx_cpymem(b->last, end, (size_t)(head->last - end));
+	return b;
+}
+
+/* What stands behind the offset in this buffer, brace included. */
+static ngx_buf_t *
+tail_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
+{
+	size_t size = (size_t)(ngx_buf_size(buf) - offset);
+	size_t n = sizeof(USAGE_MEMBER) - 1;
+	ngx_buf_t *b;
+
+	if (size > BYTES_BEHIND)
+		return NULL;
+	b = ngx_create_temp_buf(pool, n + size);
+	if (b == NULL)
+		return NULL;
+	b->last = ngx_cpymem(b->last, USAGE_MEMBER, n);
+	if (ngx_buf_in_memory(buf))
+		b->last = ngx_cpymem(b->last, buf->pos + offset, size);
+	else if (ngx_read_file(buf->file, b->last, size, buf->file_pos +
+	    offset) == (ssize_t)size)
+		b->last += size;
+	else
+		return NULL;
+	b->flush = buf->flush;
+	b->last_buf = buf->last_buf;
+	return b;
+}
+
+/* A copy that ends at the offset; the one in the chain is shared. */
+static ngx_buf_t *
+front_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
+{
+	ngx_buf_t *b = ngx_alloc_buf(pool);
+
+	if (b == NULL)
+		return NULL;
+	*b = *buf;
+	if (ngx_buf_in_memory(b))
+		b->last = b->pos + offset;
+	if (b->in_file)
+		b->file_last = b->file_pos + offset;
+	b->flush = 0;
+	b->last_buf = 0;
+	return b;
+}
+
+/* The link in which the byte at *offset lies; *offset becomes its own. */
+static ngx_chain_t *
+link_find(ngx_chain_t *cl, off_t *offset)
+{
+	for (; cl != NULL; cl = cl->next) {
+		if (*offset < ngx_buf_size(cl->buf))
+			return cl;
+		*offset -= ngx_buf_size(cl->buf);
+	}
+	return NULL;
+}
+
+static off_t
+chain_size(ngx_chain_t *cl)
+{
+	off_t size = 0;
+
+	for (; cl != NULL; cl = cl->next)
+		size += ngx_buf_size(cl->buf);
+	return size;
+}
+
+/* Is what will be sent what was parsed? proxy_set_body, say, makes another. */
+static bool
+sent_as_read(ngx_http_request_t *r)
+{
+	ngx_chain_t *sent = r->upstream->request_bufs->next;
+	ngx_chain_t *read = r->request_body->bufs;
+
+	for (; sent != NULL && read != NULL;
+	    sent = sent->next, read = read->next) {
+		if (sent->buf->pos != read->buf->pos ||
+		    ngx_buf_size(sent->buf) != ngx_buf_size(read->buf))
+			return false;
+	}
+	return sent == NULL && read == NULL;
+}
+
+static bool
+usage_ask(ngx_http_request_t *r, off_t end)
+{
+	ngx_chain_t *head = r->upstream->request_bufs, *cl, *behind;
+	off_t length = chain_size(head->next) + (off_t)sizeof(USAGE_MEMBER) - 1;
+	ngx_buf_t *h, *front, *tail;
+
+	cl = link_find(head->next, &end);
+	/* What is not the last link, or is not from the file's start, is rare */
+	if (cl == NULL || cl->next != NULL || !sent_as_read(r) ||
+	    (cl->buf->in_file && cl->buf->file_pos != 0))
+		return false;
+	h = head_make(r->pool, head->buf, length);
+	front = front_make(r->pool, cl->buf, end);
+	tail = tail_make(r->pool, cl->buf, end);
+	behind = ngx_alloc_chain_link(r->pool);
+	if (h == NULL || front == NULL || tail == NULL || behind == NULL)
+		return false;
+	head->buf = h;
+	cl->buf = front;
+	behind->buf = tail;
+	behind->next = NULL;
+	cl->next = behind;
+	return true;
+}
+
+static bool
+wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc)
+{
+	return loc->include_usage && ctx->facts.stream &&
+	    !ctx->facts.stream_options && !ctx->facts.cut &&
+	    ctx->facts.end > 0 && (ctx->endpoint == ENDPOINT_CHAT ||
+	    ctx->endpoint == ENDPOINT_COMPLETIONS);
+}
+
+void
+ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_request_t *r = ctx->request;
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	ngx_chain_t *head = r->upstream->request_bufs;
+
+	if (!loc->feedback || ctx->endpoint == ENDPOINT_OTHER ||
+	    head == NULL || !ngx_buf_in_memory(head->buf) ||
+	    r->upstream->conf->module.len != 5 ||
+	    ngx_strncmp(r->upstream->conf->module.data, "proxy", 5) != 0)
+		return;
+	encoding_blank(head->buf);
+	if (ctx->opinion != NGX_HTTP_KVROUTE_COST || !wants_usage(ctx, loc))
+		return;
+	ctx->asked = usage_ask(r, (off_t)ctx->facts.end);
+	if (ctx->asked)
+		(void)ngx_atomic_fetch_add(&ctx->up->shared->asked, 1);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_trace.c - lines for kvroute-replay(1): one's own traffic
+ * without its text.
+ *
+ *   {"timestamp": 1763760000123, "input_length": 812, "output_length": 64,
+ *    "hash_ids": [1093, 5521], "prompt_tokens": 790, "cached_tokens": 512,
+ *    "worker": "10.0.0.1:8000", "ms": 1520}
+ *
+ * A hash id stands for 512 tokens, estimated at 4 bytes each, and for all that
+ * is ahead of them: it is cut from the sequence hash, which is keyed by the
+ * region's secret. input_length is an estimate in the same way.
+ *
+ * SAMPLE. One request in a hundred, drawn at random, would show a hundredth of
+ * the reuse there is. So whole families of prompts are drawn: those that agree
+ * up to the end of the first message of the user, as the turns of a chat do.
+ *
+ * A line is written when its request ends, by one write, so lines of several
+ * nginx workers do not mix, but they are not in order of time: see the page.
+ */
+#include "ngx_http_kvroute.h"
+
+enum {
+	ID_BYTES = 2048,        /* of the prompt, that one id stands for */
+	IDS_MAX = 1 << 14,      /* what a reader takes */
+	ID_DIGITS = 17,
+	LINE_REST = 320 + KVR_NAME_MAX,
+	ALL = 1000000           /* parts of the sample */
+};
+
+struct ngx_http_kvroute_trace_s {
+	ngx_open_file_t *file;
+	ngx_uint_t sample;      /* parts of ALL */
+};
+
+/* ------------------------------------------------------------- directive --- */
+
+/* sample=1% or sample=0.05% */
+static bool
+sample_parse(ngx_str_t *arg, ngx_uint_t *sample)
+{
+	static const char head[] = "sample=";
+	size_t n = sizeof(head) - 1;
+	ngx_int_t parts;
+
+	if (arg->len < n + 2 || ngx_strncmp(arg->data, head, n) != 0 ||
+	    arg->data[arg->len - 1] != '%')
+		return false;
+	parts = ngx_atofp(arg->data + n, arg->len - n - 1, 4);
+	if (parts == NGX_ERROR || parts < 1 || parts > ALL)
+		return false;
+	*sample = (ngx_uint_t)parts;
+	return true;
+}
+
+char *
+ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+	ngx_http_kvroute_loc_conf_t *loc = conf;
+	ngx_str_t *args = cf->args->elts;
+	ngx_http_kvroute_trace_t *trace;
+
+	if (loc->trace != NGX_CONF_UNSET_PTR)
+		return "is duplicate";
+	loc->trace = NULL;
+	if (args[1].len == 3 && ngx_strncmp(args[1].data, "off", 3) == 0)
+		return cf->args->nelts == 2 ? NGX_CONF_OK :
+		    "is off and has parameters";
+	trace = ngx_pcalloc(cf->pool, sizeof(*trace));
+	if (trace == NULL)
+		return NGX_CONF_ERROR;
+	trace->sample = ALL;
+	if (cf->args->nelts == 3 && !sample_parse(&args[2], &trace->sample)) {
+		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+		    "invalid parameter \"%V\"", &args[2]);
+		return NGX_CONF_ERROR;
+	}
+	/* nginx opens it, and opens it anew when logs are rotated. */
+	trace->file = ngx_conf_open_file(cf->cycle, &args[1]);
+	if (trace->file == NULL)
+		return NGX_CONF_ERROR;
+	loc->trace = trace;
+	return NGX_CONF_OK;
+}
+
+/* ------------------------------------------------------------------ keep --- */
+
+static uint64_t
+sequence_at(struct kvr_prompt *p, size_t block)
+{
+	uint64_t local, sequence;
+
+	return kvr_prompt_hash(p, block, &local, &sequence) == KVR_OK ?
+	    sequence : 0;
+}
+
+/* One of the sample? As good as random by prompt, equal for a family. */
+static bool
+drawn(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t sample)
+{
+	uint32_t size = ctx->up->options.block_size;
+	uint64_t blocks = ctx->facts.bytes / size;
+
+	if (sample == ALL)
+		return true;
+	if (blocks > ctx->decision.prompt_blocks)
+		blocks = ctx->decision.prompt_blocks;
+	return sequence_at(ctx->up->prompt, blocks > 0 ? blocks - 1 : 0) %
+	    ALL < sample;
+}
+
+void
+ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
+	    ctx->request, ngx_http_upstream_kvroute_module);
+	size_t blocks = ctx->decision.prompt_blocks, step, i;
+
+	if (loc->trace == NULL || blocks == 0 || ctx->ids != NULL ||
+	    !drawn(ctx, loc->trace->sample))
+		return;
+	step = ID_BYTES / ctx->up->options.block_size;
+	step += step == 0;
+	ctx->n_ids = ngx_min((blocks + step - 1) / step, (size_t)IDS_MAX);
+	ctx->ids = ngx_palloc(ctx->request->pool,
+	    ctx->n_ids * sizeof(*ctx->ids));
+	if (ctx->ids == NULL)
+		return;
+	for (i = 0; i < ctx->n_ids; i++)
+		ctx->ids[i] = sequence_at(ctx->up->prompt,
+		    ngx_min((i + 1) * step, blocks) - 1);
+	ctx->arrived_ms = (int64_t)ngx_time() * 1000 +
+	    (int64_t)ngx_timeofday()->msec;
+}
+
+/* ----------------------------------------------------------------- write --- */
+
+/* 53 bits: what every reader of JSON can hold. */
+static u_char *
+ids_print(u_char *p, const ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < ctx->n_ids; i++)
+		p = ngx_sprintf(p, "%s%uL", i > 0 ? "," : "",
+		    ctx->ids[i] >> 11);
+	return p;
+}
+
+static u_char *
+line_print(u_char *p, ngx_http_kvroute_ctx_t *ctx)
+{
+	struct kvr_report *report = &ctx->report;
+	int64_t ms = (int64_t)ngx_time() * 1000 +
+	    (int64_t)ngx_timeofday()->msec - ctx->arrived_ms;
+
+	p = ngx_sprintf(p, "{\"timestamp\": %L, \"input_length\": %uL, "
+	    "\"output_length\": %uL, \"hash_ids\": [", ctx->arrived_ms,
+	    ctx->decision.prompt_tokens, report->completion_tokens);
+	p = ids_print(p, ctx);
+	p = ngx_sprintf(p, "]");
+	if (report->kind != KVR_REPORT_NONE)
+		p = ngx_sprintf(p, ", \"prompt_tokens\": %uL",
+		    report->prompt_tokens);
+	if (report->kind == KVR_REPORT_VALUE)
+		p = ngx_sprintf(p, ", \"cached_tokens\": %uL",
+		    report->cached_tokens);
+	/* A peer's name is an address, with nothing to escape. */
+	return ngx_sprintf(p, ", \"worker\": \"%*s\", \"ms\": %L}\n",
+	    ctx->name_len, ctx->name, ms < 0 ? 0 : ms);
+}
+
+static ngx_int_t
+log_handler(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	u_char *line, *end;
+
+	if (ctx == NULL || ctx->ids == NULL || loc->trace == NULL ||
+	    loc->trace->file->fd == NGX_INVALID_FILE)
+		return NGX_OK;
+	line = ngx_alloc(ctx->n_ids * ID_DIGITS + LINE_REST,
+	    r->connection->log);
+	if (line == NULL)
+		return NGX_OK;
+	end = line_print(line, ctx);
+	if (ngx_write_fd(loc->trace->file->fd, line, (size_t)(end - line)) < 0)
+		ngx_log_error(NGX_LOG_ALERT, r->connection->log, ngx_errno,
+		    "write to \"%V\" failed", &loc->trace->file->name);
+	ngx_free(line);
+	ctx->ids = NULL;
+	return NGX_OK;
+}
+
+ngx_int_t
+ngx_http_kvroute_trace_add(ngx_conf_t *cf)
+{
+	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
+	    ngx_http_core_module);
+	ngx_http_handler_pt *handler = ngx_array_push(
+	    &core->phases[NGX_HTTP_LOG_PHASE].handlers);
+
+	if (handler == NULL)
+		return NGX_ERROR;
+	*handler = log_handler;
+	return NGX_OK;
+}

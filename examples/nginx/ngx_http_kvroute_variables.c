@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_variables.c - what logs can say about a request. Nothing of
+ * it reaches a client unless the configuration sends it.
+ */
+#include "ngx_http_kvroute.h"
+
+ngx_str_t ngx_http_kvroute_reason_names[NGX_HTTP_KVROUTE_REASONS] = {
+	ngx_string("cost"),
+	ngx_string("tie"),
+	ngx_string("sampled"),
+	ngx_string("pinned"),
+	ngx_string("load"),
+	ngx_string("overlap"),
+	ngx_string("bypass"),
+	ngx_string("endpoint"),
+	ngx_string("no_body"),
+	ngx_string("unbuffered"),
+	ngx_string("not_json"),
+	ngx_string("too_deep"),
+	ngx_string("no_prompt"),
+	ngx_string("busy"),
+	ngx_string("no_worker"),
+	ngx_string("failed")
+};
+
+static void
+text_is(ngx_http_variable_value_t *v, const u_char *text, size_t n)
+{
+	v->valid = 1;
+	v->no_cacheable = 1;
+	v->not_found = n == 0;
+	v->len = (unsigned)n;
+	v->data = (u_char *)text;
+}
+
+static ngx_int_t
+number_is(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint64_t n)
+{
+	u_char *text = ngx_pnalloc(r->pool, NGX_INT64_LEN);
+
+	if (text == NULL)
+		return NGX_ERROR;
+	text_is(v, text, (size_t)(ngx_sprintf(text, "%uL", n) - text));
+	return NGX_OK;
+}
+
+static ngx_int_t
+worker_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL)
+		text_is(v, NULL, 0);
+	else
+		text_is(v, ctx->name, ctx->name_len);
+	return NGX_OK;
+}
+
+static ngx_int_t
+model_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL)
+		text_is(v, NULL, 0);
+	else
+		text_is(v, ctx->model.data, ctx->model.len);
+	return NGX_OK;
+}
+
+static ngx_int_t
+reason_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	ngx_str_t *name;
+
+	if (ctx == NULL) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	name = &ngx_http_kvroute_reason_names[ctx->reason];
+	text_is(v, name->data, name->len);
+	return NGX_OK;
+}
+
+/* Numbers of the choice: only where there was one. */
+static ngx_int_t
+decision_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t overlap)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL || ctx->worker == 0) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	return number_is(r, v, overlap ? ctx->decision.overlap_blocks :
+	    ctx->decision.prompt_blocks);
+}
+
+static ngx_int_t
+cached_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL || ctx->report.kind != KVR_REPORT_VALUE) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	return number_is(r, v, ctx->report.cached_tokens);
+}
+
+static ngx_int_t
+ns_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	return number_is(r, v, ctx->ns);
+}
+
+static ngx_http_variable_t variables[] = {
+	{ ngx_string("kvroute_worker"), NULL, worker_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_overlap"), NULL, decision_get, 1,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_blocks"), NULL, decision_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_cached"), NULL, cached_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_reason"), NULL, reason_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_model"), NULL, model_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_ns"), NULL, ns_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	ngx_http_null_variable
+};
+
+ngx_int_t
+ngx_http_kvroute_variables_add(ngx_conf_t *cf)
+{
+	ngx_http_variable_t *of, *v;
+
+	for (of = variables; of->name.len > 0; of++) {
+		v = ngx_http_add_variable(cf, &of->name, of->flags);
+		if (v == NULL)
+			return NGX_ERROR;
+		v->get_handler = of->get_handler;
+		v->data = of->data;
+	}
+	return NGX_OK;
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_upstream_kvroute_module.c - directives, and what nginx calls when
+ * it starts, reloads and ends. kvroute-nginx(7) is the contract.
+ *
+ *   configuration read   directives; zones asked for; balancer named
+ *   zones made           region formatted, or found again after a reload
+ *   init module          (master) workers of the region = peers of the
+ *                        upstream; one line says what there is room for
+ *   init process         (each nginx worker) attach; leases that a dead
+ *                        predecessor left in the same process slot are ended
+ */
+#include "ngx_http_kvroute.h"
+
+enum { MAX_BODY = 2 * 1024 * 1024, BLOCK = 256, FILE_SIZE = 8 * 1024 * 1024 };
+
+/* ----------------------------------------------------------- directives --- */
+
+typedef struct {
+	const char *name;
+	uint32_t value;
+} choice_t;
+
+static const choice_t costs[] = {
+	{ "balanced", KVR_COST_BALANCED },
+	{ "dynamo", KVR_COST_DYNAMO },
+	{ "two_tier", KVR_COST_TWO_TIER },
+	{ NULL, 0 }
+};
+
+static const choice_t retains[] = {
+	{ "auto", KVR_RETAIN_AUTO },
+	{ "ttl", KVR_RETAIN_TTL },
+	{ "capacity", KVR_RETAIN_CAPACITY },
+	{ "feedback", KVR_RETAIN_FEEDBACK },
+	{ NULL, 0 }
+};
+
+static const choice_t shadows[] = {
+	{ "least_conn", NGX_HTTP_KVROUTE_LEAST_CONN },
+	{ "round_robin", NGX_HTTP_KVROUTE_ROUND_ROBIN },
+	{ NULL, 0 }
+};
+
+static const choice_t evictions[] = {
+	{ "released", KVR_EVICT_RELEASED },
+	{ "leaf", KVR_EVICT_LEAF },
+	{ NULL, 0 }
+};
+
+static bool
+chosen(const choice_t *choices, ngx_str_t *text, uint32_t *value)
+{
+	const choice_t *c;
+
+	for (c = choices; c->name != NULL; c++) {
+		if (text->len == ngx_strlen(c->name) &&
+		    ngx_strncmp(text->data, c->name, text->len) == 0) {
+			*value = c->value;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Is `arg` NAME=...? Then *value is what follows. */
+static bool
+named(ngx_str_t *arg, const char *name, ngx_str_t *value)
+{
+	size_t n = ngx_strlen(name);
+
+	if (arg->len <= n || ngx_strncmp(arg->data, name, n) != 0 ||
+	    arg->data[n] != '=')
+		return false;
+	value->data = arg->data + n + 1;
+	value->len = arg->len - n - 1;
+	return true;
+}
+
+static bool
+number(ngx_str_t *text, ngx_int_t least, ngx_int_t most, ngx_int_t *value)
+{
+	*value = ngx_atoi(text->data, text->len);
+	return *value != NGX_ERROR && *value >= least && *value <= most;
+}
+
+static char *
+refused(ngx_conf_t *cf, ngx_str_t *arg)
+{
+	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+	    "invalid parameter \"%V\"", arg);
+	return NGX_CONF_ERROR;
+}
+
+/* zone=NAME:SIZE */
+static bool
+zone_named(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *text)
+{
+	u_char *colon = (u_char *)ngx_strlchr(text->data,
+	    text->data + text->len, ':');
+	ngx_str_t size;
+	ssize_t bytes;
+
+	if (colon == NULL || colon == text->data)
+		return false;
+	size.data = colon + 1;
+	size.len = (size_t)(text->data + text->len - size.data);
+	bytes = ngx_parse_size(&size);
+	if (bytes == NGX_ERROR || bytes <= 0)
+		return false;
+	up->zone_name.data = text->data;
+	up->zone_name.len = (size_t)(colon - text->data);
+	up->zone_size = (size_t)bytes;
+	return true;
+}
+
+static bool
+file_named(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *text)
+{
+	up->path = *text;
+	return text->len > 0 && ngx_conf_full_name(cf->cycle, &up->path, 0) ==
+	    NGX_OK;
+}
+
+static bool
+parameter(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
+{
+	ngx_str_t value;
+	ngx_int_t n;
+	uint32_t shadow;
+
+	if (named(arg, "zone", &value))
+		return zone_named(cf, up, &value);
+	if (named(arg, "path", &value))
+		return file_named(cf, up, &value);
+	if (named(arg, "size", &value)) {
+		ssize_t bytes = ngx_parse_size(&value);
+
+		up->options.region_bytes = bytes > 0 ? (uint64_t)bytes : 0;
+		return bytes > 0;
+	}
+	if (named(arg, "block", &value) && number(&value, 16, 1 << 20, &n)) {
+		up->options.block_size = (uint32_t)n;
+		return true;
+	}
+	if (named(arg, "workers", &value) &&
+	    number(&value, 1, KVR_WORKERS_MAX, &n)) {
+		up->options.max_workers = (uint32_t)n;
+		return true;
+	}
+	if (named(arg, "ttl", &value)) {
+		ngx_int_t ms = ngx_parse_time(&value, 0);
+
+		up->options.ttl_ns = (int64_t)ms * 1000000;
+		return ms != NGX_ERROR && ms > 0;
+	}
+	if (named(arg, "policy", &value))
+		return chosen(costs, &value, &up->policy.cost);
+	if (named(arg, "retain", &value))
+		return chosen(retains, &value, &up->retain);
+	if (named(arg, "shadow", &value) && chosen(shadows, &value, &shadow)) {
+		up->shadow = shadow;
+		return true;
+	}
+	return false;
+}
+
+static char *
+kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+	ngx_http_kvroute_srv_conf_t *up = conf;
+	ngx_http_kvroute_main_conf_t *main;
+	ngx_http_kvroute_srv_conf_t **place;
+	ngx_str_t *args = cf->args->elts;
+	ngx_uint_t i;
+
+	if (up->on)
+		return "is duplicate";
+	for (i = 1; i < cf->args->nelts; i++) {
+		if (!parameter(cf, up, &args[i]))
+			return refused(cf, &args[i]);
+	}
+	if ((up->zone_name.len == 0) == (up->path.len == 0))
+		return "needs \"zone=NAME:SIZE\" or \"path=FILE\"";
+	if (up->path.len == 0 && up->options.region_bytes != 0)
+		return "has \"size=\" without \"path=\"";
+	if (up->options.region_bytes == 0)
+		up->options.region_bytes = FILE_SIZE;
+	up->upstream = ngx_http_conf_get_module_srv_conf(cf,
+	    ngx_http_upstream_module);
+	if (up->upstream->peer.init_upstream != NULL)
+		ngx_conf_log_error(NGX_LOG_WARN, cf, 0,
+		    "load balancing method redefined");
+	up->upstream->peer.init_upstream = ngx_http_kvroute_init_upstream;
+	up->upstream->flags = NGX_HTTP_UPSTREAM_CREATE |
+	    NGX_HTTP_UPSTREAM_WEIGHT | NGX_HTTP_UPSTREAM_MAX_CONNS |
+	    NGX_HTTP_UPSTREAM_MAX_FAILS | NGX_HTTP_UPSTREAM_FAIL_TIMEOUT |
+	    NGX_HTTP_UPSTREAM_DOWN | NGX_HTTP_UPSTREAM_BACKUP;
+	up->on = true;
+	main = ngx_http_conf_get_module_main_conf(cf,
+	    ngx_http_upstream_kvroute_module);
+	place = ngx_array_push(&main->upstreams);
+	if (place == NULL)
+		return NGX_CONF_ERROR;
+	*place = up;
+	return ngx_http_kvroute_zone_add(cf, up);
+}
+
+static bool
+fact(struct kvr_worker *facts, ngx_str_t *arg)
+{
+	ngx_str_t value;
+	ngx_int_t n;
+
+	if (named(arg, "eviction", &value))
+		return chosen(evictions, &value, &facts->eviction);
+	if (named(arg, "capacity", &value)) {
+		if (!number(&value, 1, NGX_MAX_INT_T_VALUE, &n))
+			return false;
+		facts->capacity_tokens = (uint64_t)n;
+		return true;
+	}
+	if (named(arg, "max_batched", &value)) {
+		if (!number(&value, 1, NGX_MAX_INT32_VALUE, &n))
+			return false;
+		facts->max_batched_tokens = (uint64_t)n;
+		return true;
+	}
+	if (named(arg, "block_tokens", &value)) {
+		if (!number(&value, 1, 1 << 20, &n))
+			return false;
+		facts->block_tokens = (uint32_t)n;
+		return true;
+	}
+	if (named(arg, "prefill_rate", &value)) {
+		if (!number(&value, 1, NGX_MAX_INT32_VALUE, &n))
+			return false;
+		facts->prefill_rate = (double)n;
+		return true;
+	}
+	return false;
+}
+
+/* ADDRESS[:PORT], as peers are named. */
+static bool
+address(ngx_conf_t *cf, ngx_str_t *text, ngx_str_t *name)
+{
+	ngx_url_t u;
+
+	ngx_memzero(&u, sizeof(u));
+	u.url = *text;
+	u.default_port = 80;
+	if (ngx_parse_url(cf->pool, &u) != NGX_OK) {
+		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s in \"%V\"",
+		    u.err ? u.err : "error", text);
+		return false;
+	}
+	if (u.naddrs != 1) {
+		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+		    "\"%V\" has %ui addresses: name each of them", text,
+		    u.naddrs);
+		return false;
+	}
+	*name = u.addrs[0].name;
+	return true;
+}
+
+static char *
+server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+	ngx_http_kvroute_srv_conf_t *up = conf;
+	ngx_http_kvroute_server_t *server;
+	ngx_str_t *args = cf->args->elts;
+	ngx_uint_t i;
+
+	if (up->servers == NULL)
+		up->servers = ngx_array_create(cf->pool, 4, sizeof(*server));
+	if (up->servers == NULL)
+		return NGX_CONF_ERROR;
+	server = ngx_array_push(up->servers);
+	if (server == NULL)
+		return NGX_CONF_ERROR;
+	ngx_memzero(server, sizeof(*server));
+	(void)kvr_worker_init(&server->facts, sizeof(server->facts));
+	server->line = cf->conf_file->line;
+	if (!address(cf, &args[1], &server->name))
+		return NGX_CONF_ERROR;
+	for (i = 2; i < cf->args->nelts; i++) {
+		if (!fact(&server->facts, &args[i]))
+			return refused(cf, &args[i]);
+	}
+	return NGX_CONF_OK;
+}
+
+static char *
+status_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+	ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf,
+	    ngx_http_core_module);
+	ngx_http_kvroute_loc_conf_t *loc = conf;
+
+	if (loc->status == 1)
+		return "is duplicate";
+	loc->status = 1;
+	core->handler = ngx_http_kvroute_status_handler;
+	return NGX_CONF_OK;
+}
+
+#define ANYWHERE (NGX_HTTP_MAIN_CONF | NGX_HTTP_SRV_CONF | NGX_HTTP_LOC_CONF)
+#define OF_LOCATION(field) NGX_HTTP_LOC_CONF_OFFSET, \
+	offsetof(ngx_http_kvroute_loc_conf_t, field), NULL
+
+static ngx_command_t commands[] = {
+	{ ngx_string("kvroute"), NGX_HTTP_UPS_CONF | NGX_CONF_1MORE,
+	    kvroute_set, NGX_HTTP_SRV_CONF_OFFSET, 0, NULL },
+	{ ngx_string("kvroute_server"), NGX_HTTP_UPS_CONF | NGX_CONF_2MORE,
+	    server_set, NGX_HTTP_SRV_CONF_OFFSET, 0, NULL },
+	{ ngx_string("kvroute_max_body"), ANYWHERE | NGX_CONF_TAKE1,
+	    ngx_conf_set_size_slot, OF_LOCATION(max_body) },
+	{ ngx_string("kvroute_model"), ANYWHERE | NGX_CONF_TAKE1,
+	    ngx_http_set_complex_value_slot, OF_LOCATION(model) },
+	{ ngx_string("kvroute_scope"), ANYWHERE | NGX_CONF_TAKE1,
+	    ngx_http_set_complex_value_slot, OF_LOCATION(scope) },
+	{ ngx_string("kvroute_feedback"), ANYWHERE | NGX_CONF_FLAG,
+	    ngx_conf_set_flag_slot, OF_LOCATION(feedback) },
+	{ ngx_string("kvroute_include_usage"), ANYWHERE | NGX_CONF_FLAG,
+	    ngx_conf_set_flag_slot, OF_LOCATION(include_usage) },
+	{ ngx_string("kvroute_bypass"), ANYWHERE | NGX_CONF_1MORE,
+	    ngx_http_set_predicate_slot, OF_LOCATION(bypass) },
+	{ ngx_string("kvroute_trace"), ANYWHERE | NGX_CONF_TAKE12,
+	    ngx_http_kvroute_trace_set, OF_LOCATION(trace) },
+	{ ngx_string("kvroute_status"), NGX_HTTP_LOC_CONF | NGX_CONF_NOARGS,
+	    status_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+	ngx_null_command
+};
+
+/* -------------------------------------------------------- configuration --- */
+
+static void *
+main_create(ngx_conf_t *cf)
+{
+	ngx_http_kvroute_main_conf_t *main = ngx_pcalloc(cf->pool,
+	    sizeof(*main));
+
+	if (main == NULL ||
+	    ngx_array_init(&main->upstreams, cf->pool, 2, sizeof(void *)) !=
+	    NGX_OK)
+		return NULL;
+	return main;
+}
+
+static void *
+srv_create(ngx_conf_t *cf)
+{
+	ngx_http_kvroute_srv_conf_t *up = ngx_pcalloc(cf->pool, sizeof(*up));
+
+	if (up == NULL)
+		return NULL;
+	(void)kvr_options_init(&up->options, sizeof(up->options));
+	(void)kvr_policy_init(&up->policy, sizeof(up->policy));
+	up->options.unit = KVR_UNIT_BYTES;
+	up->options.block_size = BLOCK;
+	up->options.region_bytes = 0;
+	up->policy.cost = KVR_COST_BALANCED;
+	ngx_queue_init(&up->late);
+	return up;
+}
+
+static void *
+loc_create(ngx_conf_t *cf)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_pcalloc(cf->pool, sizeof(*loc));
+
+	if (loc == NULL)
+		return NULL;
+	loc->max_body = NGX_CONF_UNSET_SIZE;
+	loc->feedback = NGX_CONF_UNSET;
+	loc->include_usage = NGX_CONF_UNSET;
+	loc->bypass = NGX_CONF_UNSET_PTR;
+	loc->trace = NGX_CONF_UNSET_PTR;
+	return loc;
+}
+
+static char *
+loc_merge(ngx_conf_t *cf, void *parent, void *child)
+{
+	ngx_http_kvroute_loc_conf_t *of = parent, *loc = child;
+
+	ngx_conf_merge_size_value(loc->max_body, of->max_body, MAX_BODY);
+	ngx_conf_merge_value(loc->feedback, of->feedback, 1);
+	ngx_conf_merge_value(loc->include_usage, of->include_usage, 0);
+	ngx_conf_merge_ptr_value(loc->bypass, of->bypass, NULL);
+	ngx_conf_merge_ptr_value(loc->trace, of->trace, NULL);
+	if (loc->model == NULL)
+		loc->model = of->model;
+	if (loc->scope == NULL)
+		loc->scope = of->scope;
+	return NGX_CONF_OK;
+}
+
+static ngx_http_module_t context = {
+	ngx_http_kvroute_variables_add,
+	ngx_http_kvroute_filters_add,
+	main_create,
+	NULL,
+	srv_create,
+	NULL,
+	loc_create,
+	loc_merge
+};
+
+ngx_module_t ngx_http_upstream_kvroute_module = {
+	NGX_MODULE_V1,
+	&context,
+	commands,
+	NGX_HTTP_MODULE,
+	NULL,
+	ngx_http_kvroute_regions_prepare,
+	ngx_http_kvroute_regions_attach,
+	NULL,
+	NULL,
+	ngx_http_kvroute_regions_leave,
+	NULL,
+	NGX_MODULE_V1_PADDING
+};
