@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ask.c - see ask.h. ask_prompt.c puts prompts together. */
+#include "ask_in.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { DEPTH_MOST = 128 };
+
+void
+ask_wrong(struct ask *a, int status, const char *what, const char *which)
+{
+	if (a->status != 0)
+		return;
+	a->status = status;
+	snprintf(a->error, sizeof(a->error), "%s%s%s", what,
+	    which == NULL ? "" : ": ", which == NULL ? "" : which);
+}
+
+struct json_object *
+ask_member(struct json_object *o, const char *name)
+{
+	struct json_object *value = NULL;
+
+	if (json_object_is_type(o, json_type_object))
+		json_object_object_get_ex(o, name, &value);
+	return value;
+}
+
+/* ------------------------------------------------------- single members --- */
+
+static bool
+flag(struct ask *a, struct json_object *o, const char *name)
+{
+	struct json_object *value = ask_member(o, name);
+
+	if (value == NULL)
+		return false;
+	if (!json_object_is_type(value, json_type_boolean))
+		ask_wrong(a, 400, "Input should be a valid boolean", name);
+	return json_object_get_boolean(value) != 0;
+}
+
+/* 0: it is not there. */
+static uint32_t
+count(struct ask *a, struct json_object *o, const char *name, uint32_t most)
+{
+	struct json_object *value = ask_member(o, name);
+	int64_t n;
+
+	if (value == NULL)
+		return 0;
+	n = json_object_get_int64(value);
+	if (!json_object_is_type(value, json_type_int) || n < 1 || n > most) {
+		ask_wrong(a, 400, "Input should be a valid integer", name);
+		return 0;
+	}
+	return (uint32_t)n;
+}
+
+/* NULL: it is not there. */
+static const char *
+string(struct ask *a, struct json_object *o, const char *name)
+{
+	struct json_object *value = ask_member(o, name);
+
+	if (value == NULL)
+		return NULL;
+	if (!json_object_is_type(value, json_type_string)) {
+		ask_wrong(a, 400, "Input should be a valid string", name);
+		return NULL;
+	}
+	return json_object_get_string(value);
+}
+
+static void
+read_model(struct ask *a, struct json_object *o, const struct ask_rules *rules)
+{
+	const char *name = string(a, o, "model");
+	bool known = name == NULL || rules->any_model;
+	size_t i;
+
+	for (i = 0; i < rules->n_models && !known; i++)
+		known = strcmp(name, rules->models[i]) == 0;
+	if (!known)
+		ask_wrong(a, 404, "The model does not exist", name);
+	a->model = strdup(name == NULL ? rules->models[0] : name);
+	if (a->model == NULL)
+		ask_wrong(a, 500, "no memory", NULL);
+}
+
+static void
+read_salt(struct ask *a, struct json_object *o)
+{
+	const char *salt = string(a, o, "cache_salt");
+
+	if (a->model != NULL)
+		a->salt = XXH3_64bits(a->model, strlen(a->model));
+	if (salt != NULL)
+		a->salt = XXH3_64bits_withSeed(salt, strlen(salt), a->salt);
+}
+
+static void
+read_length(struct ask *a, struct json_object *o)
+{
+	static const char *const names[] = {
+		"max_completion_tokens", "max_output_tokens", "max_tokens"
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (a->max_tokens == 0)
+			a->max_tokens = count(a, o, names[i], ASK_ANSWER_MOST);
+	a->choices = count(a, o, "n", 128);
+	if (a->choices == 0 || a->kind > ASK_COMPLETIONS)
+		a->choices = 1;
+}
+
+static void
+read_all(struct ask *a, struct json_object *o, const struct ask_rules *rules)
+{
+	struct json_object *options = ask_member(o, "stream_options");
+
+	if (!json_object_is_type(o, json_type_object)) {
+		ask_wrong(a, 400, "Input should be a valid object", NULL);
+		return;
+	}
+	read_model(a, o, rules);
+	read_salt(a, o);
+	read_length(a, o);
+	a->stream = flag(a, o, "stream") && a->kind != ASK_EMBEDDINGS;
+	a->include_usage = flag(a, options, "include_usage");
+	a->continuous_usage = a->include_usage &&
+	    flag(a, options, "continuous_usage_stats");
+	a->compute_all = ask_member(o, "prompt_logprobs") != NULL;
+	if (a->status == 0)
+		ask_prompt(a, o, rules);
+}
+
+void
+ask_read(struct ask *a, int kind, const struct ask_rules *rules,
+    const char *body, size_t n)
+{
+	struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MOST);
+	struct json_object *o = NULL;
+	enum json_tokener_error error = json_tokener_error_size;
+
+	memset(a, 0, sizeof(*a));
+	a->kind = kind;
+	if (tokener == NULL) {
+		ask_wrong(a, 500, "no memory", NULL);
+		return;
+	}
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT |
+	    JSON_TOKENER_VALIDATE_UTF8);
+	if (n < INT32_MAX) {
+		o = json_tokener_parse_ex(tokener, body, (int)n);
+		error = json_tokener_get_error(tokener);
+	}
+	if (error == json_tokener_success)
+		read_all(a, o, rules);
+	else
+		ask_wrong(a, 400, "JSON decode error",
+		    error == json_tokener_continue ? "it is cut" :
+		    json_tokener_error_desc(error));
+	json_object_put(o);
+	json_tokener_free(tokener);
+}
+
+void
+ask_free(struct ask *a)
+{
+	while (a->n_prompts > 0)
+		tokens_free(&a->prompts[--a->n_prompts]);
+	free(a->prompts);
+	a->prompts = NULL;
+	free(a->model);
+	a->model = NULL;
+}

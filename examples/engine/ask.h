@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ask.h - the body of a request: its prompts as tokens, and what else is
+ * asked for.
+ *
+ * Prompts are put together the way a chat template does it:
+ *
+ *   chat         BEGIN, then for each message
+ *                MESSAGE role "\n" content END "\n"
+ *                and at last MESSAGE "assistant" "\n", for what comes
+ *   completions  BEGIN text; token ids are taken as they are
+ *
+ * Tools are a message at the front, as JSON; so is a line with the date, or
+ * with the time of day, if the template has one. Images are IMAGE_TOKENS
+ * tokens that depend on what the part says.
+ */
+#ifndef KVROUTE_ASK_H
+#define KVROUTE_ASK_H
+
+#include "tokenizer.h"
+
+#include <time.h>
+
+enum {
+	ASK_CHAT, ASK_COMPLETIONS, ASK_RESPONSES, ASK_MESSAGES,
+	ASK_EMBEDDINGS, ASK_KINDS
+};
+enum ask_template { TEMPLATE_PLAIN, TEMPLATE_DATE, TEMPLATE_CLOCK };
+enum { IMAGE_TOKENS = 256, ASK_PROMPTS_MOST = 256, ASK_ANSWER_MOST = 65536 };
+
+struct ask_rules {
+	enum ask_template template;
+	const char *const *models; /* known ones; the first if none is named */
+	size_t n_models;
+	bool any_model;            /* all others too */
+	time_t now;
+};
+
+struct ask {
+	int kind;                 /* ASK_CHAT, ... */
+	bool stream;
+	bool include_usage;
+	bool continuous_usage;
+	bool compute_all;         /* the cache is not to be read */
+	char *model;
+	uint64_t salt;            /* of the model and cache_salt */
+	uint32_t choices;         /* of each prompt */
+	uint32_t max_tokens;      /* 0: as the engine likes */
+	struct tokens *prompts;
+	size_t n_prompts;
+	int status;               /* what is wrong: 400, 404, 500; or 0 */
+	char error[160];
+};
+
+/* Reads n bytes of a body; a->status tells how it went. Then ask_free. */
+void ask_read(struct ask *a, int kind, const struct ask_rules *rules,
+    const char *body, size_t n);
+void ask_free(struct ask *a);
+
+#endif

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ask_prompt.c - prompts as tokens; see ask.h. */
+#include "ask_in.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static const char no_text[] = "Input should be a valid string or list";
+
+static void
+add_string(struct tokens *t, const char *text)
+{
+	tokens_add_text(t, text, strlen(text));
+}
+
+/* As the body has it, zero bytes too. */
+static void
+add_text(struct tokens *t, struct json_object *text)
+{
+	tokens_add_text(t, json_object_get_string(text),
+	    (size_t)json_object_get_string_len(text));
+}
+
+static const char *
+as_json(struct json_object *o)
+{
+	const char *text = json_object_to_json_string_ext(o,
+	    JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	return text == NULL ? "" : text;
+}
+
+static void
+begin_message(struct tokens *t, const char *role)
+{
+	tokens_add(t, TOKEN_MESSAGE);
+	add_string(t, role);
+	add_string(t, "\n");
+}
+
+static void
+end_message(struct tokens *t)
+{
+	tokens_add(t, TOKEN_END);
+	add_string(t, "\n");
+}
+
+/* -------------------------------------------------------------- content --- */
+
+static bool
+is_image(const char *type)
+{
+	return strcmp(type, "image_url") == 0 || strcmp(type, "image") == 0 ||
+	    strcmp(type, "input_image") == 0;
+}
+
+static void
+add_image(struct tokens *t, struct json_object *part)
+{
+	const char *text = as_json(part);
+	uint32_t id = XXH32(text, strlen(text), 1);
+	int i;
+
+	tokens_add(t, TOKEN_IMAGE);
+	for (i = 1; i < IMAGE_TOKENS; i++)
+		tokens_add(t, id + (uint32_t)i);
+}
+
+static void add_content(struct ask *a, struct tokens *t,
+    struct json_object *content);
+
+/* Text, an image, what a tool gave back, or anything else as JSON. */
+static void
+add_part(struct ask *a, struct tokens *t, struct json_object *part)
+{
+	struct json_object *type = ask_member(part, "type");
+	struct json_object *text = ask_member(part, "text");
+	const char *name = json_object_is_type(type, json_type_string) ?
+	    json_object_get_string(type) : "";
+
+	if (json_object_is_type(part, json_type_string))
+		add_text(t, part);
+	else if (!json_object_is_type(part, json_type_object))
+		ask_wrong(a, 400, no_text, "content");
+	else if (is_image(name))
+		add_image(t, part);
+	else if (json_object_is_type(text, json_type_string))
+		add_text(t, text);
+	else if (strcmp(name, "tool_result") == 0)
+		add_content(a, t, ask_member(part, "content"));
+	else
+		add_string(t, as_json(part));
+}
+
+/* Parts may have parts; the depth of JSON is the limit. */
+static void
+add_content(struct ask *a, struct tokens *t, struct json_object *content)
+{
+	size_t n, i;
+
+	if (content == NULL)
+		return;
+	if (json_object_is_type(content, json_type_string)) {
+		add_text(t, content);
+		return;
+	}
+	if (!json_object_is_type(content, json_type_array)) {
+		ask_wrong(a, 400, no_text, "content");
+		return;
+	}
+	n = json_object_array_length(content);
+	for (i = 0; i < n; i++)
+		add_part(a, t, json_object_array_get_idx(content, i));
+}
+
+/* ------------------------------------------------------------- messages --- */
+
+/* Items of /v1/responses that are no messages: calls of tools and results. */
+static void
+add_item(struct ask *a, struct tokens *t, struct json_object *item)
+{
+	struct json_object *output = ask_member(item, "output");
+
+	begin_message(t, output == NULL ? "assistant" : "tool");
+	if (output != NULL)
+		add_content(a, t, output);
+	else
+		add_string(t, as_json(item));
+	end_message(t);
+}
+
+static void
+add_message(struct ask *a, struct tokens *t, struct json_object *message)
+{
+	struct json_object *role = ask_member(message, "role");
+	struct json_object *calls = ask_member(message, "tool_calls");
+
+	if (a->kind == ASK_RESPONSES && role == NULL &&
+	    json_object_is_type(message, json_type_object)) {
+		add_item(a, t, message);
+		return;
+	}
+	if (!json_object_is_type(role, json_type_string)) {
+		ask_wrong(a, 400, "Field required", "role");
+		return;
+	}
+	begin_message(t, json_object_get_string(role));
+	add_content(a, t, ask_member(message, "content"));
+	if (calls != NULL)
+		add_string(t, as_json(calls));
+	end_message(t);
+}
+
+static void
+add_messages(struct ask *a, struct tokens *t, struct json_object *list,
+    const char *name)
+{
+	size_t n, i;
+
+	if (!json_object_is_type(list, json_type_array)) {
+		ask_wrong(a, 400, "Input should be a valid list", name);
+		return;
+	}
+	n = json_object_array_length(list);
+	if (n == 0)
+		ask_wrong(a, 400, "List should have at least 1 item", name);
+	for (i = 0; i < n && a->status == 0; i++)
+		add_message(a, t, json_object_array_get_idx(list, i));
+}
+
+/* What the template puts before all messages. */
+static void
+add_front(struct tokens *t, const struct ask_rules *rules)
+{
+	static const char *const forms[] = {
+		[TEMPLATE_DATE] = "Today is %Y-%m-%d.",
+		[TEMPLATE_CLOCK] = "It is %H:%M:%S on %Y-%m-%d."
+	};
+	char text[64] = "";
+	struct tm tm;
+
+	tokens_add(t, TOKEN_BEGIN);
+	if (rules->template == TEMPLATE_PLAIN ||
+	    gmtime_r(&rules->now, &tm) == NULL)
+		return;
+	strftime(text, sizeof(text), forms[rules->template], &tm);
+	begin_message(t, "system");
+	add_string(t, text);
+	end_message(t);
+}
+
+static void
+add_system(struct ask *a, struct tokens *t, struct json_object *content)
+{
+	if (content == NULL)
+		return;
+	begin_message(t, "system");
+	add_content(a, t, content);
+	end_message(t);
+}
+
+static void
+chat_prompt(struct ask *a, struct json_object *o,
+    const struct ask_rules *rules)
+{
+	struct tokens *t = &a->prompts[0];
+	struct json_object *tools = ask_member(o, "tools");
+	struct json_object *input = ask_member(o, "input");
+
+	add_front(t, rules);
+	if (tools != NULL) {
+		begin_message(t, "tools");
+		add_string(t, as_json(tools));
+		end_message(t);
+	}
+	if (a->kind == ASK_RESPONSES)
+		add_system(a, t, ask_member(o, "instructions"));
+	if (a->kind == ASK_MESSAGES)
+		add_system(a, t, ask_member(o, "system"));
+	if (a->kind != ASK_RESPONSES) {
+		add_messages(a, t, ask_member(o, "messages"), "messages");
+	} else if (json_object_is_type(input, json_type_string)) {
+		begin_message(t, "user");
+		add_text(t, input);
+		end_message(t);
+	} else {
+		add_messages(a, t, input, "input");
+	}
+	begin_message(t, "assistant");
+}
+
+/* ---------------------------------------------------------- completions --- */
+
+static bool
+is_ids(struct json_object *o)
+{
+	return json_object_is_type(o, json_type_array) &&
+	    json_object_array_length(o) > 0 &&
+	    json_object_is_type(json_object_array_get_idx(o, 0),
+	    json_type_int);
+}
+
+static void
+add_ids(struct ask *a, struct tokens *t, struct json_object *ids)
+{
+	size_t n = json_object_array_length(ids), i;
+	struct json_object *id;
+	int64_t value;
+
+	for (i = 0; i < n; i++) {
+		id = json_object_array_get_idx(ids, i);
+		value = json_object_get_int64(id);
+		if (!json_object_is_type(id, json_type_int) || value < 0 ||
+		    value > INT32_MAX) {
+			ask_wrong(a, 400, "not the id of a token", "prompt");
+			return;
+		}
+		tokens_add(t, (uint32_t)value);
+	}
+}
+
+static void
+add_prompt(struct ask *a, struct tokens *t, struct json_object *prompt)
+{
+	if (is_ids(prompt)) {
+		add_ids(a, t, prompt);
+	} else if (json_object_is_type(prompt, json_type_string)) {
+		tokens_add(t, TOKEN_BEGIN);
+		add_text(t, prompt);
+	} else {
+		ask_wrong(a, 400, no_text, "prompt");
+	}
+}
+
+/* ------------------------------------------------------------------ all --- */
+
+static bool
+make_prompts(struct ask *a, size_t n)
+{
+	if (n < 1 || n > ASK_PROMPTS_MOST) {
+		ask_wrong(a, 400, "Not a number of prompts to have", NULL);
+		return false;
+	}
+	a->prompts = calloc(n, sizeof(a->prompts[0]));
+	a->n_prompts = a->prompts == NULL ? 0 : n;
+	if (a->prompts == NULL)
+		ask_wrong(a, 500, "no memory", NULL);
+	return a->prompts != NULL;
+}
+
+/* A string, a list of strings, token ids, a list of lists of them. */
+static void
+text_prompts(struct ask *a, struct json_object *prompt)
+{
+	bool several = json_object_is_type(prompt, json_type_array) &&
+	    !is_ids(prompt);
+	size_t n = several ? json_object_array_length(prompt) : 1, i;
+
+	if (!make_prompts(a, n))
+		return;
+	for (i = 0; i < n; i++)
+		add_prompt(a, &a->prompts[i], several ?
+		    json_object_array_get_idx(prompt, i) : prompt);
+}
+
+void
+ask_prompt(struct ask *a, struct json_object *o, const struct ask_rules *rules)
+{
+	size_t i;
+
+	if (a->kind == ASK_COMPLETIONS)
+		text_prompts(a, ask_member(o, "prompt"));
+	else if (a->kind == ASK_EMBEDDINGS)
+		text_prompts(a, ask_member(o, "input"));
+	else if (make_prompts(a, 1))
+		chat_prompt(a, o, rules);
+	for (i = 0; i < a->n_prompts; i++)
+		if (a->prompts[i].failed)
+			ask_wrong(a, 500, "no memory", NULL);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * call.c - a request to one of the endpoints, from its body to its answer.
+ *
+ * Each prompt, as often as choices are asked for, is a sequence of its own;
+ * what they will say is made up before they begin. Usage is the sum.
+ */
+#include "server.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <event2/buffer.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum {
+	ANSWER_LEAST = 16, /* tokens, if the request does not say */
+	ANSWER_MOST = 64,
+	LARGE_BODY = 1 << 20 /* bytes; memory goes back after one of these */
+};
+
+struct choice {
+	struct call *call;
+	struct sequence *sequence; /* NULL: it is over */
+	bool begun;
+};
+
+struct call {
+	struct link *link;
+	struct ask ask;
+	struct reply reply;
+	struct choice *choices; /* [reply.n_choices] */
+	size_t left;            /* choices that are not over */
+	bool headers_sent;
+	bool first_sent;
+	struct evbuffer *out;
+};
+
+static void
+call_free(struct call *c)
+{
+	struct serving *serving = c->link->server->serving;
+	size_t i;
+
+	for (i = 0; i < c->reply.n_choices; i++) {
+		if (c->choices != NULL)
+			serving_drop(serving, c->choices[i].sequence);
+		if (c->reply.choices != NULL)
+			words_free(&c->reply.choices[i].words);
+	}
+	free(c->choices);
+	free(c->reply.choices);
+	ask_free(&c->ask);
+	if (c->out != NULL)
+		evbuffer_free(c->out);
+	c->link->call = NULL;
+	free(c);
+}
+
+void
+call_drop(struct call *c)
+{
+	call_free(c);
+}
+
+/* -------------------------------------------------------------- sending --- */
+
+static void
+send_headers(struct call *c)
+{
+	struct evhttp_request *request = c->link->request;
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
+
+	if (c->headers_sent)
+		return;
+	c->headers_sent = true;
+	evhttp_add_header(headers, "Content-Type",
+	    "text/event-stream; charset=utf-8");
+	evhttp_send_reply_start(request, 200, NULL);
+}
+
+/* What is ready goes out. */
+static void
+flush(struct call *c)
+{
+	if (evbuffer_get_length(c->out) > 0)
+		evhttp_send_reply_chunk(c->link->request, c->out);
+}
+
+/* Something is missing from the answer: better none. */
+static bool
+failed(struct call *c)
+{
+	if (!c->reply.failed)
+		return false;
+	link_shut(c->link);
+	return true;
+}
+
+static void
+say(const struct call *c)
+{
+	if (!c->link->server->facts->verbose)
+		return;
+	fprintf(stderr, "%u: prompt %" PRIu64 ", cached %" PRIu64
+	    ", answer %" PRIu64 " tokens%s\n",
+	    (unsigned)c->link->server->port, c->reply.prompt,
+	    c->reply.cached, c->reply.generated,
+	    c->ask.stream ? ", stream" : "");
+}
+
+static void
+call_end(struct call *c)
+{
+	struct link *l = c->link;
+	struct evhttp_request *request = l->request;
+
+	say(c);
+	if (c->ask.stream)
+		reply_last(&c->reply);
+	else
+		reply_whole(&c->reply);
+	if (failed(c))
+		return;
+	if (c->ask.stream) {
+		flush(c);
+		l->request = NULL;
+		evhttp_send_reply_end(request);
+	} else {
+		server_answer(l, 200, c->out);
+	}
+	call_free(c);
+}
+
+/* ------------------------------------------------------------- progress --- */
+
+static void
+stream_progress(struct call *c, size_t i, const struct sequence_state *state)
+{
+	send_headers(c);
+	if (!c->first_sent)
+		reply_first(&c->reply);
+	c->first_sent = true;
+	reply_text(&c->reply, i, state->generated);
+	if (state->finished)
+		reply_stop(&c->reply, i);
+}
+
+void
+call_progress(struct sequence *q, const struct sequence_state *state)
+{
+	struct choice *choice = state->owner;
+	struct call *c = choice->call;
+	size_t i = (size_t)(choice - c->choices);
+
+	if (!choice->begun)
+		c->reply.cached += state->cached;
+	choice->begun = true;
+	if (c->ask.stream)
+		stream_progress(c, i, state);
+	if (failed(c))
+		return;
+	if (state->finished) {
+		c->reply.generated += state->generated;
+		choice->sequence = NULL;
+		serving_drop(c->link->server->serving, q);
+		c->left--;
+	}
+	if (c->left == 0)
+		call_end(c);
+	else
+		flush(c);
+}
+
+/* ------------------------------------------------------------ beginning --- */
+
+static uint64_t
+answer_tokens(const struct call *c, uint64_t seed)
+{
+	if (c->ask.kind == ASK_EMBEDDINGS)
+		return 1;
+	if (c->ask.max_tokens > 0)
+		return c->ask.max_tokens;
+	return ANSWER_LEAST + seed % (ANSWER_MOST - ANSWER_LEAST + 1);
+}
+
+/* The answer's tokens stand behind the prompt's as long as they are needed. */
+static void
+begin_choice(struct call *c, size_t i)
+{
+	struct server *s = c->link->server;
+	struct tokens *prompt = &c->ask.prompts[i / c->ask.choices];
+	size_t n_prompt = prompt->n;
+	uint64_t seed = XXH3_64bits_withSeed(prompt->ids,
+	    n_prompt * sizeof(prompt->ids[0]), i % c->ask.choices);
+	struct sequence_facts facts = {
+		.n_prompt = n_prompt, .salt = c->ask.salt,
+		.compute_all = c->ask.compute_all, .owner = &c->choices[i]
+	};
+
+	facts.n_answer = (size_t)answer_tokens(c, seed);
+	if (!serving_fits(s->serving, n_prompt, facts.n_answer)) {
+		c->ask.status = 400;
+		snprintf(c->ask.error, sizeof(c->ask.error), "The prompt has "
+		    "%zu tokens, the answer %zu: more than there is memory "
+		    "for", n_prompt, facts.n_answer);
+		return;
+	}
+	if (words_make(&c->reply.choices[i].words, seed, facts.n_answer,
+	    prompt)) {
+		facts.tokens = prompt->ids;
+		c->choices[i].sequence = serving_submit(s->serving, &facts,
+		    server_now(s));
+	}
+	prompt->n = n_prompt;
+	c->reply.prompt += n_prompt;
+	if (c->choices[i].sequence == NULL)
+		c->ask.status = 500;
+}
+
+static void
+begin_choices(struct call *c)
+{
+	size_t n = c->ask.n_prompts * c->ask.choices, i;
+
+	c->out = evbuffer_new();
+	c->reply.out = c->out;
+	c->choices = calloc(n, sizeof(c->choices[0]));
+	c->reply.choices = calloc(n, sizeof(c->reply.choices[0]));
+	if (c->out == NULL || c->choices == NULL || c->reply.choices == NULL) {
+		c->ask.status = 500;
+		return;
+	}
+	c->reply.n_choices = c->left = n;
+	for (i = 0; i < n && c->ask.status == 0; i++) {
+		c->choices[i].call = c;
+		begin_choice(c, i);
+	}
+}
+
+/* Copies nothing that it need not. */
+static void
+read_body(struct call *c, int kind)
+{
+	struct evbuffer *in =
+	    evhttp_request_get_input_buffer(c->link->request);
+	struct ask_rules rules = c->link->server->facts->rules;
+	size_t n = evbuffer_get_length(in);
+	const char *body = n == 0 ? "" :
+	    (const char *)evbuffer_pullup(in, -1);
+
+	rules.now = time(NULL);
+	if (body == NULL)
+		c->ask.status = 500;
+	else
+		ask_read(&c->ask, kind, &rules, body, n);
+	evbuffer_drain(in, n);
+	if (n >= LARGE_BODY)
+		malloc_trim(0);
+}
+
+void
+call_begin(struct link *l, int kind)
+{
+	struct call *c = calloc(1, sizeof(*c));
+
+	if (c == NULL) {
+		server_error(l, kind, 500, "no memory");
+		return;
+	}
+	c->link = l;
+	l->call = c;
+	read_body(c, kind);
+	c->reply.ask = &c->ask;
+	c->reply.usage = l->server->facts->usage;
+	c->reply.number = l->server->requests;
+	c->reply.created = time(NULL);
+	if (c->ask.status == 0)
+		begin_choices(c);
+	if (c->ask.status != 0) {
+		server_error(l, kind, c->ask.status, c->ask.error);
+		call_free(c);
+		return;
+	}
+	if (c->ask.stream && l->server->facts->headers_early) {
+		send_headers(c);
+		reply_early(&c->reply);
+		flush(c);
+	}
+	server_run(l->server);
+}

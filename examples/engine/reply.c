@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* reply.c - see reply.h. */
+#include "reply_in.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <json-c/json.h>
+
+void
+reply_put(struct reply *r, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	if (evbuffer_add_vprintf(r->out, format, list) < 0)
+		r->failed = true;
+	va_end(list);
+}
+
+static bool
+quote(struct evbuffer *out, const char *text, size_t n)
+{
+	struct json_object *o = json_object_new_string_len(text, (int)n);
+	const char *quoted = o == NULL ? NULL :
+	    json_object_to_json_string_ext(o, JSON_C_TO_STRING_NOSLASHESCAPE);
+	bool done = quoted != NULL &&
+	    evbuffer_add(out, quoted, strlen(quoted)) == 0;
+
+	json_object_put(o);
+	return done;
+}
+
+void
+reply_quote(struct reply *r, const char *text, size_t n)
+{
+	if (!quote(r->out, text, n))
+		r->failed = true;
+}
+
+void
+reply_quote_tokens(struct reply *r, size_t choice, size_t first, size_t last)
+{
+	size_t n;
+	const char *text = words_text(&r->choices[choice].words, first, last,
+	    &n);
+
+	reply_quote(r, text, n);
+}
+
+const char *
+reply_reason(const struct reply *r, const char *length, const char *stop)
+{
+	return r->ask->max_tokens > 0 ? length : stop;
+}
+
+bool
+reply_cached_known(const struct reply *r)
+{
+	return r->usage == USAGE_VALUE ||
+	    (r->usage == USAGE_NULL_FOR_0 && r->cached > 0);
+}
+
+/* --------------------------------------------------- by the endpoint --- */
+
+void
+reply_early(struct reply *r)
+{
+	if (r->ask->kind == ASK_RESPONSES)
+		responses_early(r);
+	else if (r->ask->kind == ASK_MESSAGES)
+		messages_early(r);
+	r->early = true;
+}
+
+void
+reply_first(struct reply *r)
+{
+	if (r->ask->kind == ASK_RESPONSES)
+		responses_first(r);
+	else if (r->ask->kind == ASK_MESSAGES)
+		messages_first(r);
+	else
+		openai_first(r);
+}
+
+void
+reply_text(struct reply *r, size_t choice, size_t until)
+{
+	if (r->choices[choice].sent >= until)
+		return;
+	if (r->ask->kind == ASK_RESPONSES)
+		responses_text(r, until);
+	else if (r->ask->kind == ASK_MESSAGES)
+		messages_text(r, until);
+	else
+		openai_text(r, choice, until);
+	r->choices[choice].sent = until;
+}
+
+void
+reply_stop(struct reply *r, size_t choice)
+{
+	if (r->ask->kind == ASK_CHAT || r->ask->kind == ASK_COMPLETIONS)
+		openai_stop(r, choice);
+}
+
+void
+reply_last(struct reply *r)
+{
+	if (r->ask->kind == ASK_RESPONSES)
+		responses_last(r);
+	else if (r->ask->kind == ASK_MESSAGES)
+		messages_last(r);
+	else
+		openai_last(r);
+}
+
+/* Numbers that the prompt decides. */
+static void
+embeddings_whole(struct reply *r)
+{
+	size_t i, n;
+
+	reply_put(r, "{\"id\":\"embd-%" PRIx64 "\",\"object\":\"list\","
+	    "\"created\":%" PRId64 ",\"model\":", r->number, r->created);
+	reply_quote(r, r->ask->model, strlen(r->ask->model));
+	reply_put(r, ",\"data\":[");
+	for (i = 0; i < r->n_choices; i++) {
+		n = r->ask->prompts[i].n;
+		reply_put(r, "%s{\"index\":%zu,\"object\":\"embedding\","
+		    "\"embedding\":[0.%06zu,-0.%06" PRIu32 "]}",
+		    i == 0 ? "" : ",", i, n % 1000000,
+		    r->ask->prompts[i].ids[n - 1] % 1000000);
+	}
+	reply_put(r, "],\"usage\":{\"prompt_tokens\":%" PRIu64
+	    ",\"total_tokens\":%" PRIu64 "}}", r->prompt, r->prompt);
+}
+
+void
+reply_whole(struct reply *r)
+{
+	if (r->ask->kind == ASK_RESPONSES)
+		responses_whole(r);
+	else if (r->ask->kind == ASK_MESSAGES)
+		messages_whole(r);
+	else if (r->ask->kind == ASK_EMBEDDINGS)
+		embeddings_whole(r);
+	else
+		openai_whole(r);
+}
+
+void
+reply_error(struct evbuffer *out, int kind, int status, const char *text)
+{
+	bool client = status < 500, missing = status == 404;
+
+	if (kind == ASK_MESSAGES)
+		evbuffer_add_printf(out, "{\"type\":\"error\",\"error\":"
+		    "{\"type\":\"%s\",\"message\":", missing ?
+		    "not_found_error" : client ? "invalid_request_error" :
+		    "api_error");
+	else
+		evbuffer_add_printf(out, "{\"error\":{\"type\":\"%s\","
+		    "\"param\":null,\"code\":%d,\"message\":", missing ?
+		    "NotFoundError" : client ? "BadRequestError" :
+		    "InternalServerError", status);
+	if (!quote(out, text, strlen(text)))
+		evbuffer_add_printf(out, "\"\"");
+	evbuffer_add_printf(out, "}}");
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reply.h - answers as bytes: JSON or an event stream in the format of each
+ * endpoint, with as much usage as the engine is told to report.
+ *
+ *   stream   reply_early   what some formats send before prefill
+ *            reply_first   with the first token
+ *            reply_text    a token or more of a choice
+ *            reply_stop    a choice is over
+ *            reply_last    all are: usage, if it is asked for, and the end
+ *   JSON     reply_whole
+ */
+#ifndef KVROUTE_REPLY_H
+#define KVROUTE_REPLY_H
+
+#include "ask.h"
+#include "words.h"
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+
+/* How usage tells of cached tokens. */
+enum reply_usage {
+	USAGE_VALUE,      /* always */
+	USAGE_NULL_FOR_0, /* null if there are none */
+	USAGE_NULL,       /* null always */
+	USAGE_NONE        /* there is no usage */
+};
+
+struct choice_text {
+	struct words words;
+	size_t sent;      /* tokens */
+};
+
+struct reply {
+	const struct ask *ask;
+	enum reply_usage usage;
+	bool early;           /* reply_early was sent */
+	uint64_t number;      /* of the request: a part of its id */
+	int64_t created;      /* seconds */
+	uint64_t prompt;      /* tokens */
+	uint64_t cached;
+	uint64_t generated;
+	struct choice_text *choices; /* [n_choices] */
+	size_t n_choices;
+	struct evbuffer *out; /* where it is put */
+	bool failed;          /* no memory: something is missing */
+};
+
+void reply_early(struct reply *r);
+void reply_first(struct reply *r);
+/* Tokens of a choice that are not sent yet, up to `until`. */
+void reply_text(struct reply *r, size_t choice, size_t until);
+void reply_stop(struct reply *r, size_t choice);
+void reply_last(struct reply *r);
+void reply_whole(struct reply *r);
+/* What is wrong, in the way of that endpoint. */
+void reply_error(struct evbuffer *out, int kind, int status,
+    const char *text);
+
+#endif

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* server.c - see server.h. */
+#include "server.h"
+
+#include <arpa/inet.h>
+#include <err.h>
+#include <inttypes.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <utlist.h>
+
+enum {
+	BODY_MOST = 40 << 20, /* bytes of a request */
+	BACKLOG = 1024        /* connections that nobody has accepted yet */
+};
+
+/* ----------------------------------------------------------------- time --- */
+
+static int64_t
+real_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+int64_t
+server_now(const struct server *s)
+{
+	return s->clock.own + (int64_t)((double)(real_now() - s->clock.real) *
+	    s->clock.rate);
+}
+
+void
+server_set_rate(struct server *s, double rate)
+{
+	s->clock.own = server_now(s);
+	s->clock.real = real_now();
+	s->clock.rate = rate;
+}
+
+static void
+wait_for_due(struct server *s)
+{
+	int64_t due = serving_due(s->serving), now = server_now(s);
+	struct timeval t = { 0, 0 };
+	double us;
+
+	if (due == INT64_MAX || s->clock.rate <= 0) {
+		event_del(s->due);
+		return;
+	}
+	us = due <= now ? 0 : (double)(due - now) / s->clock.rate / 1e3 + 1;
+	us = us < 3.6e9 ? us : 3.6e9;
+	t.tv_sec = (time_t)(us / 1e6);
+	t.tv_usec = (suseconds_t)(us - (double)t.tv_sec * 1e6);
+	event_add(s->due, &t);
+}
+
+void
+server_run(struct server *s)
+{
+	struct sequence_state state;
+	struct sequence *q;
+
+	serving_run(s->serving, server_now(s));
+	while ((q = serving_news(s->serving, &state)) != NULL)
+		call_progress(q, &state);
+	wait_for_due(s);
+}
+
+static void
+on_due(evutil_socket_t fd, short what, void *server)
+{
+	(void)fd;
+	(void)what;
+	server_run(server);
+}
+
+/* -------------------------------------------------------------- answers --- */
+
+void
+server_answer(struct link *l, int status, struct evbuffer *body)
+{
+	struct evhttp_request *request = l->request;
+	struct evkeyvalq *headers = evhttp_request_get_output_headers(request);
+
+	if (evhttp_find_header(headers, "Content-Type") == NULL)
+		evhttp_add_header(headers, "Content-Type", "application/json");
+	l->request = NULL;
+	evhttp_send_reply(request, status, NULL, body);
+}
+
+void
+server_error(struct link *l, int kind, int status, const char *text)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (body == NULL) {
+		link_shut(l);
+		return;
+	}
+	reply_error(body, kind, status, text);
+	server_answer(l, status, body);
+	evbuffer_free(body);
+}
+
+static void
+get_health(struct link *l, struct evbuffer *body)
+{
+	server_answer(l, 200, body);
+}
+
+static void
+get_models(struct link *l, struct evbuffer *body)
+{
+	const struct ask_rules *rules = &l->server->facts->rules;
+	size_t i;
+
+	evbuffer_add_printf(body, "{\"object\":\"list\",\"data\":[");
+	for (i = 0; i < rules->n_models; i++)
+		evbuffer_add_printf(body, "%s{\"id\":\"%s\","
+		    "\"object\":\"model\",\"created\":0,"
+		    "\"owned_by\":\"kvroute-engine\"}", i == 0 ? "" : ",",
+		    rules->models[i]);
+	evbuffer_add_printf(body, "]}");
+	server_answer(l, 200, body);
+}
+
+static void
+put_metric(struct server *s, struct evbuffer *body, const char *name,
+    const char *help, double value)
+{
+	bool counter = strstr(name, "_total") != NULL;
+
+	evbuffer_add_printf(body, "# HELP vllm:%s %s\n# TYPE vllm:%s %s\n"
+	    "vllm:%s{engine=\"0\",model_name=\"%s\"} %.17g\n", name, help,
+	    name, counter ? "counter" : "gauge", name,
+	    s->facts->rules.models[0], value);
+}
+
+static void
+get_metrics(struct link *l, struct evbuffer *body)
+{
+	struct server *s = l->server;
+	struct serving_counts n;
+
+	serving_counts(s->serving, &n);
+	put_metric(s, body, "num_requests_running",
+	    "Sequences in prefill or decode.", (double)n.running);
+	put_metric(s, body, "num_requests_waiting",
+	    "Sequences that wait for room.", (double)n.waiting);
+	put_metric(s, body, "kv_cache_usage_perc",
+	    "Blocks in use, 1 is all.", (double)n.held / (double)n.blocks);
+	put_metric(s, body, "prefix_cache_queries_total",
+	    "Tokens looked for in the cache.", (double)n.queried);
+	put_metric(s, body, "prefix_cache_hits_total",
+	    "Tokens found in the cache.", (double)n.hit);
+	put_metric(s, body, "prompt_tokens_total",
+	    "Tokens of prompts after prefill.", (double)n.prompt_tokens);
+	put_metric(s, body, "generation_tokens_total",
+	    "Tokens made.", (double)n.generated);
+	put_metric(s, body, "num_preemptions_total",
+	    "Sequences that had to give their blocks back.",
+	    (double)n.preempted);
+	put_metric(s, body, "request_success_total",
+	    "Sequences that came to their end.", (double)n.finished);
+	evhttp_add_header(evhttp_request_get_output_headers(l->request),
+	    "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+	server_answer(l, 200, body);
+}
+
+/* -------------------------------------------------------------- routing --- */
+
+static const struct {
+	const char *path;
+	int kind;         /* of a call, or */
+	void (*get)(struct link *l, struct evbuffer *body);
+} paths[] = {
+	{ "/v1/chat/completions", ASK_CHAT, NULL },
+	{ "/v1/completions", ASK_COMPLETIONS, NULL },
+	{ "/v1/responses", ASK_RESPONSES, NULL },
+	{ "/v1/messages", ASK_MESSAGES, NULL },
+	{ "/v1/embeddings", ASK_EMBEDDINGS, NULL },
+	{ "/v1/models", 0, get_models },
+	{ "/metrics", 0, get_metrics },
+	{ "/health", 0, get_health }
+};
+
+static void
+answer_get(struct link *l, void (*get)(struct link *, struct evbuffer *))
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (body == NULL) {
+		link_shut(l);
+		return;
+	}
+	get(l, body);
+	evbuffer_free(body);
+}
+
+static void
+route_path(struct link *l, const char *path)
+{
+	bool post = evhttp_request_get_command(l->request) == EVHTTP_REQ_POST;
+	size_t i;
+
+	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (strcmp(path, paths[i].path) != 0)
+			continue;
+		if (post != (paths[i].get == NULL))
+			server_error(l, ASK_CHAT, 405, "Method Not Allowed");
+		else if (paths[i].get != NULL)
+			answer_get(l, paths[i].get);
+		else
+			call_begin(l, paths[i].kind);
+		return;
+	}
+	server_error(l, ASK_CHAT, 404, "Not Found");
+}
+
+/* What faults leave of it. */
+void
+server_route(struct link *l)
+{
+	struct server *s = l->server;
+	const char *path = evhttp_uri_get_path(
+	    evhttp_request_get_evhttp_uri(l->request));
+
+	l->held = false;
+	if (path != NULL && strcmp(path, "/fault") == 0)
+		fault_request(l);
+	else if (s->bound == NULL)
+		link_shut(l);
+	else if (s->fault == FAULT_STALL)
+		l->held = true;
+	else if (s->fault == FAULT_ERROR)
+		server_error(l, ASK_CHAT, s->fault_status, "a fault, as asked");
+	else
+		route_path(l, path == NULL ? "" : path);
+}
+
+/* ---------------------------------------------------------- connections --- */
+
+void
+link_shut(struct link *l)
+{
+	evutil_socket_t fd = bufferevent_getfd(
+	    evhttp_connection_get_bufferevent(l->connection));
+
+	if (l->call != NULL)
+		call_drop(l->call);
+	if (fd >= 0)
+		shutdown(fd, SHUT_RDWR);
+}
+
+/*
+ * libevent has taken a request that is not answered off its connection, and
+ * then it is ours to free; or not, and then it is about to free it itself.
+ */
+static void
+link_closed(struct evhttp_connection *connection, void *link)
+{
+	struct link *l = link;
+	struct evhttp_request *request = l->request;
+
+	(void)connection;
+	if (l->call != NULL)
+		call_drop(l->call);
+	if (request != NULL &&
+	    evhttp_request_get_connection(request) == NULL)
+		evhttp_request_free(request);
+	DL_DELETE(l->server->links, l);
+	free(l);
+}
+
+/* Tokens go out one by one, without waiting for more. */
+static void
+no_delay(struct evhttp_connection *connection)
+{
+	int on = 1;
+
+	setsockopt(bufferevent_getfd(evhttp_connection_get_bufferevent(
+	    connection)), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+static struct link *
+link_of(struct server *s, struct evhttp_connection *connection)
+{
+	struct link *l;
+
+	DL_FOREACH(s->links, l)
+		if (l->connection == connection)
+			return l;
+	l = calloc(1, sizeof(*l));
+	if (l == NULL)
+		return NULL;
+	l->server = s;
+	l->connection = connection;
+	DL_APPEND(s->links, l);
+	evhttp_connection_set_closecb(connection, link_closed, l);
+	no_delay(connection);
+	return l;
+}
+
+/*
+ * While a request is not answered libevent does not read, and would not see
+ * that the client has gone.
+ */
+static void
+watch_end(struct evhttp_connection *connection)
+{
+	struct bufferevent *b = evhttp_connection_get_bufferevent(connection);
+	bufferevent_data_cb write;
+	bufferevent_event_cb event;
+	void *arg;
+
+	bufferevent_getcb(b, NULL, &write, &event, &arg);
+	bufferevent_setcb(b, NULL, write, event, arg);
+	bufferevent_enable(b, EV_READ);
+}
+
+static void
+on_request(struct evhttp_request *request, void *server)
+{
+	struct server *s = server;
+	struct evhttp_connection *connection =
+	    evhttp_request_get_connection(request);
+	struct link *l = link_of(s, connection);
+
+	if (l == NULL) {
+		evhttp_send_error(request, HTTP_INTERNAL, NULL);
+		return;
+	}
+	s->requests++;
+	l->request = request;
+	watch_end(connection);
+	server_route(l);
+}
+
+/* -------------------------------------------------------------- servers --- */
+
+bool
+server_listen(struct server *s)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET };
+	struct evconnlistener *listener;
+	socklen_t n = sizeof(a);
+
+	if (s->bound != NULL)
+		return true;
+	a.sin_port = htons(s->port);
+	if (inet_pton(AF_INET, s->facts->address, &a.sin_addr) != 1)
+		return false;
+	listener = evconnlistener_new_bind(s->base, NULL, NULL,
+	    LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE,
+	    BACKLOG, (struct sockaddr *)&a, (int)sizeof(a));
+	if (listener == NULL)
+		return false;
+	if (getsockname(evconnlistener_get_fd(listener),
+	    (struct sockaddr *)&a, &n) == 0)
+		s->port = ntohs(a.sin_port);
+	s->bound = evhttp_bind_listener(s->http, listener);
+	if (s->bound == NULL)
+		evconnlistener_free(listener);
+	return s->bound != NULL;
+}
+
+/* Something answered has not gone out yet. */
+static bool
+sending(const struct link *l)
+{
+	return evbuffer_get_length(bufferevent_get_output(
+	    evhttp_connection_get_bufferevent(l->connection))) > 0;
+}
+
+/* Whoever is not waiting for an answer is gone, too. */
+void
+server_refuse(struct server *s)
+{
+	struct link *l, *next;
+
+	if (s->bound != NULL)
+		evhttp_del_accept_socket(s->http, s->bound);
+	s->bound = NULL;
+	DL_FOREACH_SAFE(s->links, l, next)
+		if (l->call == NULL && l->request == NULL && !sending(l))
+			link_shut(l);
+}
+
+bool
+server_empty(struct server *s)
+{
+	struct serving_facts facts = s->facts->serving;
+	struct serving *fresh;
+
+	facts.seed = s->seed;
+	fresh = serving_new(&facts);
+	if (fresh == NULL)
+		return false;
+	serving_free(s->serving);
+	s->serving = fresh;
+	return true;
+}
+
+static bool
+make_parts(struct server *s)
+{
+	s->http = evhttp_new(s->base);
+	s->due = evtimer_new(s->base, on_due, s);
+	if (s->http == NULL || s->due == NULL || !server_empty(s)) {
+		warnx("no memory");
+		return false;
+	}
+	evhttp_set_gencb(s->http, on_request, s);
+	evhttp_set_max_body_size(s->http, BODY_MOST);
+	if (!server_listen(s)) {
+		warn("%s:%u", s->facts->address, (unsigned)s->port);
+		return false;
+	}
+	return true;
+}
+
+struct server *
+server_new(struct event_base *base, const struct server_facts *facts,
+    uint16_t port, uint64_t seed)
+{
+	struct server *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	s->base = base;
+	s->facts = facts;
+	s->port = port;
+	s->seed = seed;
+	s->clock.real = real_now();
+	s->clock.rate = 1 / facts->scale;
+	if (!make_parts(s)) {
+		server_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+void
+server_free(struct server *s)
+{
+	if (s == NULL)
+		return;
+	fault_stop(s);
+	if (s->http != NULL)
+		evhttp_free(s->http);
+	if (s->due != NULL)
+		event_free(s->due);
+	serving_free(s->serving);
+	free(s);
+}

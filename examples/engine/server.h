@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * server.h - an engine behind a port of its own; several share one thread.
+ *
+ *   connection -> request -> path -> /v1/...   call.c    runs through serving
+ *                                    /fault    fault.c
+ *                                    others    server.c  answered at once
+ *
+ * A connection is a link from its first request to its end. It has one
+ * request at a time; if that has a call, the call goes when the link does:
+ *
+ *   link ---- call ---- sequences in serving
+ *      `----- request (while it is not answered)
+ *
+ * Connections are only ever ended by shutting their socket down: libevent
+ * then reads their end, as if the client had gone, and link_closed cleans up.
+ * So nothing is freed below whoever is using it.
+ *
+ * The engine has a time of its own (struct engine_clock): it runs so and so
+ * many times as fast as real time, slower while it is to be slow, and stands
+ * still while it is to stall.
+ */
+#ifndef KVROUTE_SERVER_H
+#define KVROUTE_SERVER_H
+
+#include "ask.h"
+#include "reply.h"
+#include "serving.h"
+
+#include <event2/event.h>
+#include <event2/http.h>
+#include <event2/listener.h>
+
+struct engine_clock {
+	int64_t real;  /* ns, when the rate changed */
+	int64_t own;   /* what the engine's was then */
+	double rate;
+};
+
+enum fault_kind {
+	FAULT_NONE, FAULT_REFUSE, FAULT_STALL, FAULT_DIE, FAULT_RESTART,
+	FAULT_SLOW, FAULT_ERROR, FAULT_KINDS
+};
+
+struct server_facts {
+	const char *address;
+	struct serving_facts serving;
+	struct ask_rules rules;
+	enum reply_usage usage;
+	bool headers_early;
+	bool verbose;
+	double scale;
+};
+
+struct call;
+
+struct link {
+	struct server *server;
+	struct evhttp_connection *connection;
+	struct evhttp_request *request; /* not answered yet, or NULL */
+	struct call *call;              /* of it, or NULL */
+	bool held;                      /* the request came in a stall */
+	struct link *prev, *next;
+};
+
+struct server {
+	const struct server_facts *facts;
+	struct event_base *base;
+	struct evhttp *http;
+	struct evhttp_bound_socket *bound; /* NULL: refuses */
+	uint16_t port;
+	struct serving *serving;
+	struct engine_clock clock;
+	struct event *due;       /* something happens in serving */
+	struct event *fault_end;
+	enum fault_kind fault;
+	int fault_status;
+	uint64_t requests;
+	uint64_t seed;
+	struct link *links;
+};
+
+/* Port 0: any that is free. NULL: it failed, and said why. */
+struct server *server_new(struct event_base *base,
+    const struct server_facts *facts, uint16_t port, uint64_t seed);
+void server_free(struct server *s);
+/* False: no memory. */
+bool server_empty(struct server *s);
+bool server_listen(struct server *s);
+void server_refuse(struct server *s);
+/* How many times as fast as real time. */
+void server_set_rate(struct server *s, double rate);
+int64_t server_now(const struct server *s);
+/* Serves what is due, sends what is new, waits for what is next. */
+void server_run(struct server *s);
+void server_route(struct link *l);
+
+/* JSON. */
+void server_answer(struct link *l, int status, struct evbuffer *body);
+void server_error(struct link *l, int kind, int status, const char *text);
+/* The client will see the connection end. */
+void link_shut(struct link *l);
+
+/* call.c: a request to /v1/... of that kind. */
+void call_begin(struct link *l, int kind);
+/* The sequence belongs to a call; it has come so far. */
+void call_progress(struct sequence *q, const struct sequence_state *state);
+void call_drop(struct call *c);
+
+/* fault.c */
+void fault_request(struct link *l);
+void fault_stop(struct server *s);
+
+#endif
