@@ -48,7 +48,8 @@ prepare()
 {
 	# Anew when the files of the module, or how it is built, are others.
 	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
-	    ls examples/nginx/*.c examples/nginx/config examples/proxy/*.c)"
+	    ls examples/nginx/*.c examples/nginx/config examples/proxy/*.c &&
+	    cksum examples/nginx/page.html)"
 	if [ "$(cat "$out/nginx/made-of" 2> /dev/null)" != "$wanted" ]; then
 		prepare
 		echo "$wanted" > "$out/nginx/made-of"
