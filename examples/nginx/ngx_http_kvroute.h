@@ -224,7 +224,8 @@ void ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up,
 
 /* body */
 void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);
-void ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
+/* What is sent on, changed as feedback wants it. */
+ngx_int_t ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
 /* Into up->prompt, if it is not there already; what it was for is in ctx. */
 bool ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx);
 /* The scope of what was parsed last, as this request's location has it. */

@@ -9,7 +9,7 @@
  * WHAT IS CHANGED, and only in what the proxy module has made already to be
  * sent, never in what the client sent:
  *
- *   Accept-Encoding: gzip     ->  Accept-Encoding:          feedback is on
+ *   Accept-Encoding: gzip     ->  Accept-Encoding: identity feedback is on
  *   {... "stream":true ...}   ->  {... ,"stream_options":{"include_usage":
  *                                  true}}                   include_usage is
  *   Content-Length: 99        ->  Content-Length: 138       on and was not
@@ -24,6 +24,7 @@ enum { PIECE = 65536, BYTES_BEHIND = 64 };
 
 static const char USAGE_MEMBER[] =
     ",\"stream_options\":{\"include_usage\":true}";
+static const char IDENTITY[] = "Accept-Encoding: identity\r\n";
 
 /* ------------------------------------------------------------------ read --- */
 
@@ -220,56 +221,50 @@ ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
 
 /* ------------------------------------------------------------------ edit --- */
 
-/* Where the value of a header begins in what is sent; NULL: not there. */
+/* The end of the line that begins at p, its CRLF included. */
 static u_char *
-header_find(ngx_buf_t *head, const char *name)
+line_end(u_char *p, u_char *last)
+{
+	while (p < last && *p != '\n')
+		p++;
+	return p < last ? p + 1 : last;
+}
+
+static bool
+line_is(const u_char *p, const u_char *end, const char *name)
 {
 	size_t n = ngx_strlen(name);
-	u_char *p;
 
-	for (p = head->pos; p + n + 3 < head->last; p++) {
-		if (p[0] == '\r' && p[1] == '\n' && p[2 + n] == ':' &&
-		    ngx_strncasecmp(p + 2, (u_char *)name, n) == 0)
-			return p + 3 + n;
-	}
-	return NULL;
+	return (size_t)(end - p) > n && p[n] == ':' &&
+	    ngx_strncasecmp((u_char *)p, (u_char *)name, n) == 0;
 }
 
-static u_char *
-line_end(ngx_buf_t *head, u_char *p)
-{
-	while (p < head->last && *p != '\r' && *p != '\n')
-		p++;
-	return p;
-}
-
-/* An empty value asks for no coding at all: usage cannot be read from gzip. */
-static void
-encoding_blank(ngx_buf_t *head)
-{
-	u_char *value = header_find(head, "Accept-Encoding");
-
-	if (value != NULL)
-		ngx_memset(value, ' ', (size_t)(line_end(head, value) - value));
-}
-
-/* The same head with another length of the body. */
+/*
+ * The same head, asking for no coding, because usage cannot be read from gzip,
+ * and with another length of the body unless that is negative.
+ */
 static ngx_buf_t *
 head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
 {
-	u_char *value = header_find(head, "Content-Length"), *end;
-	ngx_buf_t *b;
+	u_char *p = head->pos, *end;
+	ngx_buf_t *b = ngx_create_temp_buf(pool, (size_t)(head->last - p) +
+	    sizeof(IDENTITY) + sizeof("Content-Length: \r\n") + NGX_OFF_T_LEN);
 
-	if (value == NULL)
-		return NULL;
-	end = line_end(head, value);
-	b = ngx_create_temp_buf(pool, (size_t)(head->last - head->pos) +
-	    NGX_OFF_T_LEN + 1);
 	if (b == NULL)
 		return NULL;
-	b->last = ngx_cpymem(b->last, head->pos, (size_t)(value - head->pos));
-	b->last = ngx_sprintf(b->last, " %O", length);
-	b->last = ngx_cpymem(b->last, end, (size_t)(head->last - end));
+	for (; p < head->last && *p != '\r'; p = end) {
+		end = line_end(p, head->last);
+		if (line_is(p, end, "Accept-Encoding") ||
+		    (length >= 0 && line_is(p, end, "Content-Length")))
+			continue;
+		b->last = ngx_cpymem(b->last, p, (size_t)(end - p));
+	}
+	b->last = ngx_cpymem(b->last, IDENTITY, sizeof(IDENTITY) - 1);
+	if (length >= 0)
+		b->last = ngx_sprintf(b->last, "Content-Length: %O\r\n",
+		    length);
+	/* The empty line, and what stands behind it. */
+	b->last = ngx_cpymem(b->last, p, (size_t)(head->last - p));
 	return b;
 }
 
@@ -355,30 +350,29 @@ sent_as_read(ngx_http_request_t *r)
 	return sent == NULL && read == NULL;
 }
 
-static bool
+/* The body as it goes on, longer by the member; its length, or -1: as it was. */
+static off_t
 usage_ask(ngx_http_request_t *r, off_t end)
 {
-	ngx_chain_t *head = r->upstream->request_bufs, *cl, *behind;
-	off_t length = chain_size(head->next) + (off_t)sizeof(USAGE_MEMBER) - 1;
-	ngx_buf_t *h, *front, *tail;
+	ngx_chain_t *body = r->upstream->request_bufs->next, *cl, *behind;
+	off_t length = chain_size(body) + (off_t)sizeof(USAGE_MEMBER) - 1;
+	ngx_buf_t *front, *tail;
 
-	cl = link_find(head->next, &end);
+	cl = link_find(body, &end);
 	/* What is not the last link, or is not from the file's start, is rare */
 	if (cl == NULL || cl->next != NULL || !sent_as_read(r) ||
 	    (cl->buf->in_file && cl->buf->file_pos != 0))
-		return false;
-	h = head_make(r->pool, head->buf, length);
+		return -1;
 	front = front_make(r->pool, cl->buf, end);
 	tail = tail_make(r->pool, cl->buf, end);
 	behind = ngx_alloc_chain_link(r->pool);
-	if (h == NULL || front == NULL || tail == NULL || behind == NULL)
-		return false;
-	head->buf = h;
+	if (front == NULL || tail == NULL || behind == NULL)
+		return -1;
 	cl->buf = front;
 	behind->buf = tail;
 	behind->next = NULL;
 	cl->next = behind;
-	return true;
+	return length;
 }
 
 static bool
@@ -390,23 +384,36 @@ wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc)
 	    ctx->endpoint == ENDPOINT_COMPLETIONS);
 }
 
-void
+/* One of nginx's proxy module, all of its head in memory. */
+static bool
+editable(ngx_http_request_t *r)
+{
+	ngx_chain_t *head = r->upstream->request_bufs;
+	ngx_str_t *module = &r->upstream->conf->module;
+
+	return head != NULL && ngx_buf_in_memory(head->buf) &&
+	    module->len == 5 && ngx_strncmp(module->data, "proxy", 5) == 0;
+}
+
+ngx_int_t
 ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
 	    ngx_http_upstream_kvroute_module);
-	ngx_chain_t *head = r->upstream->request_bufs;
+	off_t length = -1;
+	ngx_buf_t *head;
 
-	if (!loc->feedback || ctx->endpoint == ENDPOINT_OTHER ||
-	    head == NULL || !ngx_buf_in_memory(head->buf) ||
-	    r->upstream->conf->module.len != 5 ||
-	    ngx_strncmp(r->upstream->conf->module.data, "proxy", 5) != 0)
-		return;
-	encoding_blank(head->buf);
-	if (ctx->opinion != NGX_HTTP_KVROUTE_COST || !wants_usage(ctx, loc))
-		return;
-	ctx->asked = usage_ask(r, (off_t)ctx->facts.end);
+	if (!loc->feedback || ctx->endpoint == ENDPOINT_OTHER || !editable(r))
+		return NGX_OK;
+	if (ctx->opinion == NGX_HTTP_KVROUTE_COST && wants_usage(ctx, loc))
+		length = usage_ask(r, (off_t)ctx->facts.end);
+	head = head_make(r->pool, r->upstream->request_bufs->buf, length);
+	if (head == NULL)
+		return NGX_ERROR;
+	r->upstream->request_bufs->buf = head;
+	ctx->asked = length >= 0;
 	if (ctx->asked)
 		(void)ngx_atomic_fetch_add(&ctx->up->shared->asked, 1);
+	return NGX_OK;
 }

@@ -634,7 +634,8 @@ peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 	ngx_http_set_ctx(r, ctx, ngx_http_upstream_kvroute_module);
 	ctx->began = began;
 	ngx_http_kvroute_body_read(ctx);
-	ngx_http_kvroute_request_edit(ctx);
+	if (ngx_http_kvroute_request_edit(ctx) != NGX_OK)
+		return NGX_ERROR;
 	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	return NGX_OK;
 }
