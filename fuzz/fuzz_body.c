@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fuzz_body.c - any bytes as the body of a request.
+ *
+ * The first byte is the endpoint (and whether the body is said to go on), the
+ * second says how the pieces are cut, the third which allocation fails (0:
+ * none), the rest is the body. It is read in one piece and in many, and must
+ * come to the same; the prompt must be no larger than the body can be; a
+ * failed allocation is BODY_NO_MEMORY or is not noticed; and the same struct
+ * body reads all of these, one after the other.
+ */
+#include "bodies.h"
+
+#include <stdlib.h>
+
+#include "alloc.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MARKS = 12 }; /* bytes of marks for a byte of JSON, at the most */
+
+static struct kvr *region;
+static struct kvr_prompt *prompt;
+static struct body *body;
+
+static void
+demand(bool condition)
+{
+	if (!condition)
+		abort();
+}
+
+static void
+prepare(void)
+{
+	if (region != NULL)
+		return;
+	region = bodies_region();
+	demand(kvr_prompt_new(region, &prompt) == KVR_OK);
+	body = body_new();
+	demand(body != NULL);
+}
+
+static void
+look(const struct taken *t, const uint8_t *text, size_t n)
+{
+	demand(t->facts.bytes == t->units);
+	demand(t->units <= 64 + (uint64_t)n * MARKS);
+	demand(t->facts.messages <= n);
+	demand(t->facts.cut ? t->facts.end == 0 : t->facts.end < n &&
+	    text[t->facts.end] == '}');
+	demand(t->outcome != BODY_NO_MEMORY);
+	demand((t->outcome == BODY_EMPTY) == (n == 0));
+	if (t->outcome == BODY_PROMPT)
+		demand(t->units > 0);
+}
+
+/* Once with too little memory, as a body of its own and then another. */
+static void
+starve(enum endpoint endpoint, const uint8_t *text, size_t n,
+    const struct pieces *pieces, unsigned long fails, const struct taken *want)
+{
+	struct body *b;
+	struct taken got;
+
+	alloc_fail_at(fails);
+	b = body_new();
+	if (b != NULL) {
+		bodies_take(b, region, prompt, endpoint, text, n, pieces,
+		    &got);
+		demand(got.outcome == BODY_NO_MEMORY ||
+		    bodies_equal(&got, want));
+		alloc_reset();
+		bodies_take(b, region, prompt, endpoint, text, n, pieces,
+		    &got);
+		demand(bodies_equal(&got, want));
+	}
+	alloc_reset();
+	body_free(b);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct pieces whole = { 0 }, many = { 0 };
+	struct taken one, more;
+	enum endpoint endpoint;
+
+	if (size < 3)
+		return 0;
+	prepare();
+	endpoint = 1 + data[0] % (ENDPOINTS - 1);
+	whole.more = many.more = data[0] >= 0x80;
+	if (data[1] < 0x40)
+		many.step = 1u + data[1];
+	else
+		many.random = data[1];
+	bodies_take(body, region, prompt, endpoint, data + 3, size - 3,
+	    &whole, &one);
+	look(&one, data + 3, size - 3);
+	bodies_take(body, region, prompt, endpoint, data + 3, size - 3,
+	    &many, &more);
+	demand(bodies_equal(&one, &more));
+	if (data[2] > 0)
+		starve(endpoint, data + 3, size - 3, &many, data[2], &one);
+	return 0;
+}

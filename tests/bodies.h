@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bodies.h - bodies of requests in pieces, and what came of them in a form
+ * that can be compared: for test_body.c, test_body_bad.c and fuzz_body.c.
+ *
+ * Blocks are one byte long here, so that the sequence hash of block i stands
+ * for the first i + 1 bytes of the prompt: two prompts are equal if count and
+ * last hash are, and one begins another if its last hash is found in it.
+ */
+#ifndef KVR_BODIES_H
+#define KVR_BODIES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "body.h"
+#include "kvroute.h"
+
+/* How a body is cut. */
+struct pieces {
+	size_t first;    /* length of the first piece; 0: like the others */
+	size_t step;     /* of the others; 0: all the rest */
+	uint64_t random; /* other than 0: lengths drawn from it */
+	bool more;       /* body_cut at the end */
+};
+
+struct taken {
+	enum body_outcome outcome;
+	struct body_facts facts; /* model: of `name` */
+	char name[BODY_NAME_MAX];
+	struct kvr_scope scope;  /* salt and adapter */
+	uint64_t units;
+	uint64_t hash;           /* of all of the prompt; 0: it is empty */
+};
+
+/* A region of one-byte blocks; the same secret each time. */
+struct kvr *bodies_region(void);
+
+/* Each piece is a copy of its own: reading beyond it is noticed. */
+void bodies_take(struct body *b, const struct kvr *k, struct kvr_prompt *p,
+    enum endpoint endpoint, const void *text, size_t n,
+    const struct pieces *pieces, struct taken *out);
+
+bool bodies_equal(const struct taken *a, const struct taken *b);
+/* Does the prompt begin with what `other` was? */
+bool bodies_begins(const struct kvr_prompt *p, const struct taken *other);
+
+#endif

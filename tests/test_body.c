@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_body.c - the body of a request becomes a prompt: what each kind of
+ * client sends, the same in whatever pieces; facts; scope; the order of
+ * messages. What is broken, hostile or too large is in test_body_bad.c.
+ *
+ * In what is expected '~' stands for the byte 0xFF.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bodies.h"
+#include "rng.h"
+
+static struct kvr *k;
+static struct kvr_prompt *p;
+static struct body *b;
+
+static void
+setup(void)
+{
+	k = bodies_region();
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	b = body_new();
+	ck_assert_ptr_nonnull(b);
+}
+
+static void
+teardown(void)
+{
+	body_free(b);
+	kvr_prompt_free(p);
+	kvr_free(k);
+}
+
+static struct taken
+take(enum endpoint endpoint, const char *text)
+{
+	static const struct pieces whole;
+	struct taken t;
+
+	bodies_take(b, k, p, endpoint, text, strlen(text), &whole, &t);
+	return t;
+}
+
+/* What a prompt of these bytes would be. */
+static void
+expect_bytes(const struct taken *t, const void *bytes, size_t n,
+    const char *whose)
+{
+	struct taken want = { 0 };
+	uint64_t local;
+
+	ck_assert_int_eq(kvr_prompt_set_bytes(p, NULL, bytes, n), KVR_OK);
+	if (n > 0)
+		ck_assert_int_eq(kvr_prompt_hash(p, n - 1, &local, &want.hash),
+		    KVR_OK);
+	ck_assert_msg(t->units == n && t->hash == want.hash,
+	    "%s: another prompt, of %zu bytes", whose, (size_t)t->units);
+}
+
+static void
+expect(const struct taken *t, const char *text, const char *whose)
+{
+	unsigned char bytes[1024];
+	size_t i, n = strlen(text);
+
+	ck_assert_uint_le(n, sizeof(bytes));
+	for (i = 0; i < n; i++)
+		bytes[i] = text[i] == '~' ? 0xff : (unsigned char)text[i];
+	expect_bytes(t, bytes, n, whose);
+}
+
+/* ------------------------------------------------------------ endpoints --- */
+
+static enum endpoint
+endpoint(const char *path)
+{
+	return endpoint_of(path, strlen(path));
+}
+
+START_TEST(endpoints)
+{
+	enum endpoint e;
+
+	ck_assert_int_eq(endpoint("/v1/chat/completions"), ENDPOINT_CHAT);
+	ck_assert_int_eq(endpoint("/openai/deployments/a/chat/completions"),
+	    ENDPOINT_CHAT);
+	ck_assert_int_eq(endpoint("/v1/completions"), ENDPOINT_COMPLETIONS);
+	ck_assert_int_eq(endpoint("/v1/responses"), ENDPOINT_RESPONSES);
+	ck_assert_int_eq(endpoint("/x/openai/responses"), ENDPOINT_RESPONSES);
+	ck_assert_int_eq(endpoint("/v1/messages"), ENDPOINT_MESSAGES);
+	ck_assert_int_eq(endpoint("/anthropic/v1/messages"),
+	    ENDPOINT_MESSAGES);
+	ck_assert_int_eq(endpoint("/v1/embeddings"), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint("/v1/messages/count_tokens"),
+	    ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint("/v1/threads/t/messages"), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint("/v1/responses/resp_1"), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint("/v1/chat/completions/"), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint("v1/messages"), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint("completions"), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint("/"), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint_of(NULL, 0), ENDPOINT_OTHER);
+	ck_assert_int_eq(endpoint_of("/v1/messages", 11), ENDPOINT_OTHER);
+	for (e = ENDPOINT_OTHER; e < ENDPOINTS; e++)
+		ck_assert_int_eq(strcmp(endpoint_name(e), "other") == 0,
+		    e == ENDPOINT_OTHER);
+	ck_assert_str_eq(endpoint_name(ENDPOINTS), "other");
+}
+END_TEST
+
+/* --------------------------------------------------------------- shapes --- */
+
+static const struct {
+	enum endpoint endpoint;
+	const char *body;
+	const char *prompt;
+} shapes[] = {
+	{ ENDPOINT_CHAT, "{\"messages\":[{\"role\":\"system\",\"content\":"
+	    "\"Be brief.\"},{\"role\":\"user\",\"content\":\"Hello \\u00ff "
+	    "\\\"you\\\"\"}],\"model\":\"m-7b\",\"temperature\":0.2,"
+	    "\"stream\":true}",
+	    "~m~rsystem~(~p~tBe brief.~)~m~ruser~(~p~tHello \303\277 \"you\""
+	    "~)" },
+	/* parts, names, things that are not shown */
+	{ ENDPOINT_CHAT, " {\"model\": \"m\", \"messages\": [\n {\"role\": "
+	    "\"user\", \"name\": \"ann\", \"content\": [{\"type\": \"text\","
+	    " \"text\": \"a\", \"cache_control\": {\"type\": \"ephemeral\"}},"
+	    " {\"text\": \"b\", \"type\": \"text\"}, \"c\"], \"x\": [[{}]]}]}"
+	    "\n",
+	    "~m~ruser~nann~(~p~ta~p~tb~p~tc~)" },
+	/* calls of tools, a thought, a refusal, nothing */
+	{ ENDPOINT_CHAT, "{\"messages\":[{\"content\":null,\"refusal\":null,"
+	    "\"role\":\"assistant\",\"reasoning_content\":\"hm\","
+	    "\"tool_calls\":[{\"id\":\"call_1\",\"type\":\"function\","
+	    "\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"a\\\":1}\"}},"
+	    "{\"function\":{\"name\":\"g\",\"arguments\":{\"a\":[1,true,null,"
+	    "\"s\",false]}}}]},{\"role\":\"tool\",\"tool_call_id\":\"call_1\","
+	    "\"content\":\"42\"},{\"role\":\"assistant\",\"refusal\":\"no\","
+	    "\"function_call\":{\"name\":\"h\",\"arguments\":\"\"}}]}",
+	    "~m~rassistant~hhm~(~c~nf~a{\"a\":1}~c~ng~a~{~ka~[~#1~T~N~ws~F~]~}"
+	    "~)~m~rtool~(~p~t42~)~m~rassistant~fno~nh~a" },
+	{ ENDPOINT_MESSAGES, "{\"max_tokens\":100,\"messages\":[{\"role\":"
+	    "\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":"
+	    "[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"zz\"}"
+	    ",{\"type\":\"tool_use\",\"id\":\"toolu_1\",\"name\":\"f\","
+	    "\"input\":{\"a\":1}}]},{\"role\":\"user\",\"content\":[{\"type\":"
+	    "\"tool_result\",\"tool_use_id\":\"toolu_1\",\"content\":[{"
+	    "\"type\":\"text\",\"text\":\"r\"}]},{\"type\":\"text\",\"text\":"
+	    "\"t\"}]}],\"model\":\"m\",\"system\":[{\"type\":\"text\",\"text\""
+	    ":\"S\",\"cache_control\":{\"type\":\"ephemeral\"}}]}",
+	    "~s~(~p~tS~)~m~ruser~(~p~tq~)~m~rassistant~(~p~hhm~p~nf~a~{~ka~#1"
+	    "~}~)~m~ruser~(~p~(~p~tr~)~p~tt~)" },
+	{ ENDPOINT_MESSAGES, "{\"system\":\"S\",\"messages\":[{\"role\":"
+	    "\"user\",\"content\":{\"type\":\"text\",\"text\":\"q\"}}]}",
+	    "~s~(~p~tS~)~m~ruser~(~p~tq~)" },
+	{ ENDPOINT_RESPONSES, "{\"input\":\"q\",\"instructions\":\"I\","
+	    "\"model\":\"m\"}",
+	    "~s~(~p~tI~)~m~ruser~(~p~tq~)" },
+	{ ENDPOINT_RESPONSES, "{\"input\":[{\"role\":\"user\",\"content\":"
+	    "\"q\"},{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[{"
+	    "\"type\":\"summary_text\",\"text\":\"h\"}]},{\"type\":"
+	    "\"function_call\",\"call_id\":\"c1\",\"name\":\"f\","
+	    "\"arguments\":\"{}\"},{\"type\":\"function_call_output\","
+	    "\"call_id\":\"c1\",\"output\":\"o\"},{\"type\":\"message\","
+	    "\"id\":\"msg_1\",\"role\":\"assistant\",\"content\":[{\"type\":"
+	    "\"output_text\",\"text\":\"x\",\"annotations\":[]}]}],"
+	    "\"instructions\":\"I\"}",
+	    "~s~(~p~tI~)~m~ruser~(~p~tq~)~m~h~(~p~th~)~m~nf~a{}~m~o~(~p~to~)"
+	    "~m~rassistant~(~p~tx~)" },
+	{ ENDPOINT_COMPLETIONS, "{\"model\":\"m\",\"prompt\":\"Once\"}",
+	    "~POnce" },
+	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[\"Once\",\"Twice\",[1]]}",
+	    "~POnce" },
+	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[1145258561,1212630597]}",
+	    "~QABCDEFGH" },
+	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[[1145258561],[1212630597]]}",
+	    "~QABCD" },
+	/* not tokens: they stand for none, and no two prompts become one */
+	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[1145258561,-1,1.5,4294967296,"
+	    "99999999999999999999999999]}",
+	    "~QABCD~~~~~~~~~~~~~~~~" },
+	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[[1145258561,true,null]]}",
+	    "~QABCD~~~~~~~~" },
+	/* of a key that comes twice the last one counts */
+	{ ENDPOINT_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}"
+	    "],\"tools\":[],\"messages\":[{\"role\":\"user\",\"content\":"
+	    "\"b\"}]}",
+	    "~m~ruser~(~p~tb~)" },
+	{ ENDPOINT_MESSAGES, "{\"system\":\"S\",\"messages\":[{\"role\":"
+	    "\"user\",\"content\":\"a\"}],\"messages\":[{\"role\":\"user\","
+	    "\"content\":\"b\"}],\"system\":\"T\"}",
+	    "~s~(~p~tT~)~m~ruser~(~p~tb~)" },
+	{ ENDPOINT_COMPLETIONS, "{\"prompt\":\"a\",\"prompt\":[\"b\"]}",
+	    "~Pb" },
+	/* a NUL, a pair of surrogates, keys with escapes */
+	{ ENDPOINT_CHAT, "{\"mess\\u0061ges\":[{\"role\":\"user\",\"content\""
+	    ":\"\\ud83d\\ude00\\t\"}]}",
+	    "~m~ruser~(~p~t\360\237\230\200\t~)" }
+};
+enum { SHAPES = sizeof(shapes) / sizeof(*shapes) };
+
+START_TEST(shape)
+{
+	struct taken t = take(shapes[_i].endpoint, shapes[_i].body);
+
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert(!t.facts.cut);
+	ck_assert_uint_eq(t.facts.bytes, t.units);
+	ck_assert_int_eq(shapes[_i].body[t.facts.end], '}');
+	ck_assert_ptr_null(strchr(shapes[_i].body + t.facts.end + 1, '}'));
+	expect(&t, shapes[_i].prompt, shapes[_i].body);
+}
+END_TEST
+
+/* Cut at every byte, in steps of every length, at random; and ended early. */
+START_TEST(pieces)
+{
+	const char *text = shapes[_i].body;
+	const enum endpoint e = shapes[_i].endpoint;
+	struct pieces how = { 0 };
+	struct taken whole, t;
+	size_t i, n = strlen(text), length;
+
+	for (length = 0; length <= n; length++) {
+		how.first = how.step = how.random = 0;
+		how.more = length % 2 == 1 && length < n;
+		bodies_take(b, k, p, e, text, length, &how, &whole);
+		how.step = 1;
+		bodies_take(b, k, p, e, text, length, &how, &t);
+		ck_assert_msg(bodies_equal(&whole, &t), "%zu bytes", length);
+	}
+	for (i = 1; i < n; i++) {
+		how.first = i;
+		how.step = 0;
+		bodies_take(b, k, p, e, text, n, &how, &t);
+		ck_assert_msg(bodies_equal(&whole, &t), "cut at %zu", i);
+		how.first = 0;
+		how.step = i;
+		bodies_take(b, k, p, e, text, n, &how, &t);
+		ck_assert_msg(bodies_equal(&whole, &t), "pieces of %zu", i);
+		how.random = i;
+		bodies_take(b, k, p, e, text, n, &how, &t);
+		ck_assert_msg(bodies_equal(&whole, &t), "seed %zu", i);
+		how.random = 0;
+	}
+}
+END_TEST
+
+/* ---------------------------------------------------------------- media --- */
+
+#define USER(parts) "{\"messages\":[{\"role\":\"user\",\"content\":[" parts \
+	"]}]}"
+
+START_TEST(media)
+{
+	static const char url[] = USER("{\"type\":\"image_url\",\"image_url\":"
+	    "{\"url\":\"data:image/png;base64,AAAA\"}}");
+	static const char bare[] = USER("{\"image_url\":"
+	    "\"data:image/png;base64,AAAA\",\"type\":\"input_image\"}");
+	static const char other[] = USER("{\"type\":\"image_url\","
+	    "\"image_url\":{\"url\":\"data:image/png;base64,AAAB\"}}");
+	static const char fine[] = USER("{\"type\":\"image_url\",\"image_url\":"
+	    "{\"url\":\"data:image/png;base64,AAAA\",\"detail\":\"high\"}}");
+	static const char *const more[] = {
+		USER("{\"type\":\"image\",\"source\":{\"type\":\"base64\","
+		    "\"media_type\":\"image/png\",\"data\":\"AAAA\"}}"),
+		USER("{\"input_audio\":{\"data\":\"A\",\"format\":\"wav\"}}"),
+		USER("{\"type\":\"file\",\"file\":{\"file_id\":\"f\"}}"),
+		USER("{\"type\":\"input_file\",\"file_data\":\"f\"}"),
+		"{\"messages\":[{\"role\":\"assistant\",\"audio\":{\"id\":"
+		    "\"a\"}}]}"
+	};
+	struct taken t = take(ENDPOINT_CHAT, url), u;
+	size_t i;
+
+	ck_assert(t.facts.media);
+	/* m, role, list, part, digest, end */
+	ck_assert_uint_eq(t.units, 2 + 6 + 2 + 2 + 18 + 2);
+	u = take(ENDPOINT_CHAT, bare);
+	ck_assert(bodies_equal(&t, &u) || t.hash == u.hash);
+	u = take(ENDPOINT_CHAT, other);
+	ck_assert_uint_eq(t.units, u.units);
+	ck_assert_uint_ne(t.hash, u.hash);
+	u = take(ENDPOINT_CHAT, fine);
+	ck_assert_uint_ne(t.units, u.units);
+	for (i = 0; i < sizeof(more) / sizeof(*more); i++) {
+		u = take(ENDPOINT_CHAT, more[i]);
+		ck_assert_msg(u.facts.media, "%s", more[i]);
+		ck_assert_uint_gt(u.units, 18);
+	}
+	u = take(ENDPOINT_CHAT, USER("{\"text\":\"a\"}"));
+	ck_assert(!u.facts.media);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- facts --- */
+
+#define CHAT(more) "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]" \
+	more "}"
+
+START_TEST(facts)
+{
+	struct body_facts f;
+
+	f = take(ENDPOINT_CHAT, CHAT("")).facts;
+	ck_assert(!f.stream && !f.stream_options && !f.include_usage);
+	ck_assert(!f.several && !f.prompt_logprobs && !f.stored && !f.cut);
+	ck_assert_uint_eq(f.messages, 1);
+	ck_assert_uint_eq(f.model_length, 0);
+	f = take(ENDPOINT_CHAT, CHAT(",\"stream\":true,\"stream_options\":"
+	    "{\"include_usage\":true}")).facts;
+	ck_assert(f.stream && f.stream_options && f.include_usage);
+	f = take(ENDPOINT_CHAT, CHAT(",\"stream\":true,\"stream_options\":"
+	    "{\"x\":{\"include_usage\":true}}")).facts;
+	ck_assert(f.stream && f.stream_options && !f.include_usage);
+	f = take(ENDPOINT_CHAT, CHAT(",\"stream\":false,\"stream_options\":"
+	    "null")).facts;
+	ck_assert(!f.stream && !f.stream_options);
+	f = take(ENDPOINT_CHAT, CHAT(",\"stream_options\":{\"include_usage\":"
+	    "true},\"stream_options\":{},\"stream\":true,\"stream\":false"))
+	    .facts;
+	ck_assert(f.stream_options && !f.include_usage && !f.stream);
+	f = take(ENDPOINT_CHAT, CHAT(",\"x\":{\"stream\":true}")).facts;
+	ck_assert(!f.stream);
+	f = take(ENDPOINT_CHAT, CHAT(",\"prompt_logprobs\":0")).facts;
+	ck_assert(f.prompt_logprobs);
+	f = take(ENDPOINT_CHAT, CHAT(",\"prompt_logprobs\":null")).facts;
+	ck_assert(!f.prompt_logprobs);
+	f = take(ENDPOINT_COMPLETIONS, "{\"prompt\":\"a\",\"echo\":true}")
+	    .facts;
+	ck_assert(!f.prompt_logprobs);
+	f = take(ENDPOINT_COMPLETIONS, "{\"prompt\":\"a\",\"echo\":true,"
+	    "\"logprobs\":0}").facts;
+	ck_assert(f.prompt_logprobs);
+	f = take(ENDPOINT_COMPLETIONS, "{\"prompt\":[\"a\",\"b\"]}").facts;
+	ck_assert(f.several);
+	f = take(ENDPOINT_COMPLETIONS, "{\"prompt\":[[1],[2]]}").facts;
+	ck_assert(f.several);
+	f = take(ENDPOINT_COMPLETIONS, "{\"prompt\":[1,2]}").facts;
+	ck_assert(!f.several);
+	f = take(ENDPOINT_RESPONSES, "{\"input\":\"a\","
+	    "\"previous_response_id\":\"r\"}").facts;
+	ck_assert(f.stored);
+	f = take(ENDPOINT_RESPONSES, "{\"input\":\"a\","
+	    "\"previous_response_id\":null}").facts;
+	ck_assert(!f.stored);
+}
+END_TEST
+
+/* Long ones are cut, but no two become one. */
+START_TEST(models)
+{
+	char text[1400], model[1001];
+	struct taken t, u;
+
+	t = take(ENDPOINT_CHAT, CHAT(",\"model\":\"m-7b\""));
+	ck_assert_uint_eq(t.facts.model_length, 4);
+	ck_assert_int_eq(memcmp(t.name, "m-7b", 4), 0);
+	t = take(ENDPOINT_CHAT, CHAT(",\"model\":\"a\",\"model\":\"bc\""));
+	ck_assert_uint_eq(t.facts.model_length, 2);
+	t = take(ENDPOINT_CHAT, CHAT(",\"model\":\"a\",\"model\":7"));
+	ck_assert_uint_eq(t.facts.model_length, 0);
+	memset(model, 'a', 1000);
+	model[1000] = '\0';
+	memcpy(model + 222, "\303\244", 2);
+	snprintf(text, sizeof(text), CHAT(",\"model\":\"%s\""), model);
+	t = take(ENDPOINT_CHAT, text);
+	ck_assert_uint_eq(t.facts.model_length, BODY_NAME_MAX - 1);
+	ck_assert_int_eq(memcmp(t.name, model, 222), 0);
+	ck_assert_int_eq(t.name[222], '#');
+	model[999] = 'b';
+	snprintf(text, sizeof(text), CHAT(",\"model\":\"%s\""), model);
+	u = take(ENDPOINT_CHAT, text);
+	ck_assert_int_ne(memcmp(t.name, u.name, BODY_NAME_MAX - 1), 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- scope --- */
+
+static bool
+same_scope(const char *one, const char *other)
+{
+	struct taken t = take(ENDPOINT_CHAT, one), u;
+
+	u = take(ENDPOINT_CHAT, other);
+	ck_assert_uint_eq(t.hash, u.hash);
+	return memcmp(&t.scope, &u.scope, sizeof(t.scope)) == 0;
+}
+
+#define TOOL(name, more) ",\"tools\":[{\"type\":\"function\",\"function\":{" \
+	"\"name\":\"" name "\"}" more "}]"
+#define MOVES ",\"cache_control\":{\"type\":\"ephemeral\"}"
+
+START_TEST(scope)
+{
+	ck_assert(same_scope(CHAT(""), CHAT(",\"temperature\":1")));
+	ck_assert(!same_scope(CHAT(""), CHAT(TOOL("f", ""))));
+	ck_assert(!same_scope(CHAT(TOOL("g", "")), CHAT(TOOL("f", ""))));
+	ck_assert(same_scope(CHAT(TOOL("f", MOVES)), CHAT(TOOL("f", ""))));
+	ck_assert(!same_scope(CHAT(TOOL("f", ",\"p\":{\"a\":1" MOVES "}")),
+	    CHAT(TOOL("f", ",\"p\":{\"a\":1}"))));
+	ck_assert(same_scope(CHAT(TOOL("f", "") ",\"reasoning_effort\":"
+	    "\"high\""), CHAT(",\"reasoning_effort\":\"high\"" TOOL("f", ""))));
+	ck_assert(!same_scope(CHAT(",\"reasoning_effort\":\"high\""),
+	    CHAT(",\"reasoning_effort\":\"low\"")));
+	ck_assert(same_scope(CHAT(",\"reasoning_effort\":null"), CHAT("")));
+	ck_assert(same_scope(CHAT(TOOL("g", "") TOOL("f", "")),
+	    CHAT(TOOL("f", ""))));
+	ck_assert(same_scope(CHAT(TOOL("g", "") ",\"tools\":null"),
+	    CHAT("")));
+	/* the same value under another key */
+	ck_assert(!same_scope(CHAT(",\"chat_template\":\"a\""),
+	    CHAT(",\"reasoning_effort\":\"a\"")));
+	ck_assert(!same_scope(CHAT(",\"chat_template_kwargs\":{\"a\":true}"),
+	    CHAT(",\"chat_template_kwargs\":{\"a\":false}")));
+	ck_assert(!same_scope(CHAT(",\"chat_template_kwargs\":{\"a\":\"1\"}"),
+	    CHAT(",\"chat_template_kwargs\":{\"a\":1}")));
+	ck_assert(!same_scope(CHAT(",\"cache_salt\":\"a\""), CHAT("")));
+	ck_assert(!same_scope(CHAT(",\"cache_salt\":\"a\""),
+	    CHAT(",\"cache_salt\":\"b\"")));
+	ck_assert(same_scope(CHAT(",\"cache_salt\":\"\""), CHAT("")));
+	/* the model is the caller's to set */
+	ck_assert(same_scope(CHAT(",\"model\":\"a\""),
+	    CHAT(",\"model\":\"b\"")));
+}
+END_TEST
+
+START_TEST(ahead_is_counted)
+{
+	ck_assert_uint_eq(take(ENDPOINT_CHAT, CHAT("")).facts.ahead, 0);
+	ck_assert_uint_gt(take(ENDPOINT_CHAT, CHAT(TOOL("f", "")))
+	    .facts.ahead, 20);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- order --- */
+
+/*
+ * A message of a conversation, written as a client may write it this time:
+ * text as a string or a list, another id, cache_control here or there.
+ */
+static int
+write_message(char *out, size_t room, uint64_t which, struct rng *how)
+{
+	struct rng what = { which };
+	const unsigned long long kind = rng_between(&what, 0, 3);
+	const unsigned long long word = rng_next(&what);
+	const unsigned long long id = rng_next(how);
+	const char *moves = rng_between(how, 0, 1) == 0 ? "" : MOVES;
+
+	if (kind == 0)
+		return snprintf(out, room, "{\"role\":\"assistant\","
+		    "\"tool_calls\":[{\"id\":\"%llx\",\"function\":{\"name\":"
+		    "\"f\",\"arguments\":\"{\\\"x\\\":%llu}\"}}]%s}", id, word,
+		    moves);
+	if (kind == 1)
+		return snprintf(out, room, "{\"role\":\"tool\",\"content\":"
+		    "\"%llu\",\"tool_call_id\":\"%llx\"}", word, id);
+	if (rng_between(how, 0, 1) == 0)
+		return snprintf(out, room, "{\"role\":\"user\",\"content\":"
+		    "\"say \\n %llu\"}", word);
+	return snprintf(out, room, "{\"role\":\"user\",\"content\": [ "
+	    "{\"type\":\"text\"%s,\"text\":\"say \\u000a %llu\"}]}", moves,
+	    word);
+}
+
+static struct taken
+conversation(enum endpoint e, size_t n, uint64_t which, struct rng *how)
+{
+	static const char *const key[] = { [ENDPOINT_CHAT] = "messages",
+		[ENDPOINT_MESSAGES] = "messages",
+		[ENDPOINT_RESPONSES] = "input" };
+	static char text[65536];
+	size_t i, at = (size_t)sprintf(text, "{\"%s\":[", key[e]);
+
+	for (i = 0; i < n; i++) {
+		if (i > 0)
+			text[at++] = ',';
+		at += (size_t)write_message(text + at, sizeof(text) - at,
+		    which + i, how);
+	}
+	snprintf(text + at, sizeof(text) - at, "],\"%s\":\"Be brief.\","
+	    "\"model\":\"m\"}", e == ENDPOINT_RESPONSES ? "instructions" :
+	    "system");
+	return take(e, text);
+}
+
+/* What a conversation was is the beginning of what it becomes. */
+START_TEST(messages_are_a_prefix)
+{
+	static const enum endpoint of[] = { ENDPOINT_CHAT, ENDPOINT_MESSAGES,
+		ENDPOINT_RESPONSES };
+	struct rng how = { test_seed() };
+	uint64_t seed = how.state, which, round;
+	struct taken early, late;
+	size_t n, m;
+
+	for (round = 0; round < test_amount(600); round++) {
+		which = rng_next(&how);
+		n = rng_between(&how, 1, 30);
+		m = n + rng_between(&how, 0, 30);
+		early = conversation(of[round % 3], n, which, &how);
+		late = conversation(of[round % 3], m, which, &how);
+		ck_assert_msg(bodies_begins(p, &early), "seed %llu, round %llu",
+		    (unsigned long long)seed, (unsigned long long)round);
+		ck_assert_uint_eq(late.facts.messages, m);
+		ck_assert(late.units > early.units || m == n);
+	}
+}
+END_TEST
+
+/* No content makes a prompt that other messages make. */
+START_TEST(marks_cannot_be_forged)
+{
+	struct taken t = take(ENDPOINT_CHAT, "{\"messages\":[{\"role\":"
+	    "\"user\",\"content\":\"a\"},{\"role\":\"user\",\"content\":"
+	    "\"b\"}]}"), u;
+
+	u = take(ENDPOINT_CHAT, CHAT(""));
+	ck_assert_uint_lt(u.units, t.units);
+	u = take(ENDPOINT_CHAT, "{\"messages\":[{\"role\":\"user\","
+	    "\"content\":\"a\\u00ff)\\u00ffm\\u00ffruser\\u00ff(\\u00ffp"
+	    "\\u00fftb\"}]}");
+	ck_assert_uint_ne(u.hash, t.hash);
+	ck_assert_uint_gt(u.units, t.units);
+	/* one message of two parts, or of other cuts */
+	u = take(ENDPOINT_CHAT, USER("\"a\",\"b\""));
+	ck_assert_uint_ne(u.hash, t.hash);
+	t = take(ENDPOINT_CHAT, USER("\"ab\",\"c\""));
+	u = take(ENDPOINT_CHAT, USER("\"a\",\"bc\""));
+	ck_assert_uint_eq(u.units, t.units);
+	ck_assert_uint_ne(u.hash, t.hash);
+	/* what a tool said ends before what the user says */
+	t = take(ENDPOINT_MESSAGES, USER("{\"content\":[\"a\"]},\"b\""));
+	u = take(ENDPOINT_MESSAGES, USER("{\"content\":[\"a\",\"b\"]}"));
+	ck_assert_uint_ne(u.hash, t.hash);
+}
+END_TEST
+
+Suite *suite_body(void);
+
+Suite *
+suite_body(void)
+{
+	Suite *s = suite_create("body");
+	TCase *c = tcase_create("body");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, endpoints);
+	tcase_add_loop_test(c, shape, 0, SHAPES);
+	tcase_add_loop_test(c, pieces, 0, SHAPES);
+	tcase_add_test(c, media);
+	tcase_add_test(c, facts);
+	tcase_add_test(c, models);
+	tcase_add_test(c, scope);
+	tcase_add_test(c, ahead_is_counted);
+	tcase_add_test(c, messages_are_a_prefix);
+	tcase_add_test(c, marks_cannot_be_forged);
+	suite_add_tcase(s, c);
+	return s;
+}

@@ -1,0 +1,558 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_body_bad.c - bodies that are cut, broken, hostile, too large or too
+ * deep, and machines without memory: never an error, always of some outcome,
+ * and what was there before it broke is a prompt.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "bodies.h"
+
+static struct kvr *k;
+static struct kvr_prompt *p;
+static struct body *b;
+
+static void
+setup(void)
+{
+	k = bodies_region();
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	b = body_new();
+	ck_assert_ptr_nonnull(b);
+}
+
+static void
+teardown(void)
+{
+	body_free(b);
+	kvr_prompt_free(p);
+	kvr_free(k);
+}
+
+static struct taken
+take_bytes(enum endpoint endpoint, const void *text, size_t n, size_t step,
+    bool more)
+{
+	struct pieces pieces = { 0 };
+	struct taken t;
+
+	pieces.step = step;
+	pieces.more = more;
+	bodies_take(b, k, p, endpoint, text, n, &pieces, &t);
+	return t;
+}
+
+static struct taken
+take(const char *text)
+{
+	return take_bytes(ENDPOINT_CHAT, text, strlen(text), 0, false);
+}
+
+#define CHAT(content) "{\"messages\":[{\"role\":\"user\",\"content\":" \
+	content "}]}"
+
+/* ------------------------------------------------------------- outcomes --- */
+
+START_TEST(outcomes)
+{
+	static const struct {
+		enum body_outcome outcome;
+		const char *text;
+	} cases[] = {
+		{ BODY_EMPTY, "" },
+		{ BODY_NOT_JSON, " " },
+		{ BODY_NOT_JSON, "{" },
+		{ BODY_NOT_JSON, "[]" },
+		{ BODY_NOT_JSON, "5" },
+		{ BODY_NOT_JSON, "null " },
+		{ BODY_NOT_JSON, "\"messages\"" },
+		{ BODY_NOT_JSON, "hello" },
+		{ BODY_NOT_JSON, "{\"messages\":" },
+		{ BODY_NOT_JSON, "{\"messages\":[" },
+		{ BODY_NOT_JSON, "{\"model\":\"m\"" },
+		{ BODY_NOT_JSON, "{messages:[]}" },
+		{ BODY_NOT_JSON, "\357\273\277{}" },
+		{ BODY_NOT_JSON, "--x\r\nContent-Disposition: form-data\r\n" },
+		{ BODY_NO_PROMPT, "{}" },
+		{ BODY_NO_PROMPT, "{\"messages\":[]}" },
+		{ BODY_NO_PROMPT, "{\"messages\":{}}" },
+		{ BODY_NO_PROMPT, "{\"messages\":7}" },
+		{ BODY_NO_PROMPT, "{\"messages\":\"hello\"}" },
+		{ BODY_NO_PROMPT, "{\"messages\":[1,null,[{}],true]}" },
+		{ BODY_NO_PROMPT, "{\"messages\":[{}],\"messages\":null}" },
+		{ BODY_NO_PROMPT, "{\"x\":{\"messages\":[{\"role\":\"u\"}]}}" },
+		{ BODY_PROMPT, "{\"messages\":[{}]}" },
+		{ BODY_PROMPT, "{\"messages\":[\"hello\"]}" },
+		{ BODY_PROMPT, CHAT("5") },
+		{ BODY_PROMPT, CHAT("[5,[\"a\"],{\"text\":5}]") },
+		{ BODY_PROMPT, CHAT("\"a\"") "x" },
+		{ BODY_PROMPT, CHAT("\"a\"") CHAT("\"a\"") },
+		{ BODY_PROMPT, "{\"messages\":[{\"role\":5,\"tool_calls\":[1,"
+		    "{\"function\":[{\"function\":2}]},[]]}]}" }
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		ck_assert_msg(take(cases[i].text).outcome == cases[i].outcome,
+		    "%s", cases[i].text);
+}
+END_TEST
+
+START_TEST(no_prompts_of_completions)
+{
+	static const char *const texts[] = { "{\"prompt\":\"\"}",
+		"{\"prompt\":[]}", "{\"prompt\":[[]]}", "{\"prompt\":[\"\"]}",
+		"{\"prompt\":null}", "{\"prompt\":5}", "{\"prompt\":{}}",
+		"{\"prompt\":[{\"a\":[1]}]}", "{\"messages\":[{}]}" };
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++)
+		ck_assert_msg(take_bytes(ENDPOINT_COMPLETIONS, texts[i],
+		    strlen(texts[i]), 0, false).outcome == BODY_NO_PROMPT,
+		    "%s", texts[i]);
+}
+END_TEST
+
+/* Nothing is looked for, whatever is there. */
+START_TEST(other_endpoint)
+{
+	static const char text[] = CHAT("\"a\"");
+	struct taken t = take_bytes(ENDPOINT_OTHER, text, strlen(text), 0,
+	    false);
+
+	ck_assert_int_eq(t.outcome, BODY_NO_PROMPT);
+	ck_assert_uint_eq(t.units, 0);
+	t = take_bytes(ENDPOINT_OTHER, text, 0, 0, false);
+	ck_assert_int_eq(t.outcome, BODY_NO_PROMPT);
+}
+END_TEST
+
+START_TEST(single_bytes)
+{
+	unsigned char byte;
+	int i;
+
+	for (i = 0; i < 256; i++) {
+		byte = (unsigned char)i;
+		ck_assert_int_eq(take_bytes(ENDPOINT_CHAT, &byte, 1, 0, false)
+		    .outcome, BODY_NOT_JSON);
+	}
+}
+END_TEST
+
+/* Each byte of a body replaced by each other: some outcome, no crash. */
+START_TEST(flipped_bytes)
+{
+	static const char text[] = "{\"messages\":[{\"role\":\"user\","
+	    "\"content\":[{\"text\":\"a\\u00e4\303\244\"}]}],\"tools\":[{"
+	    "\"a\":-1.5e3}],\"stream\":true}";
+	char copy[sizeof(text)];
+	size_t i, n = strlen(text);
+	struct taken one, many;
+	int byte;
+
+	for (i = 0; i < n; i++)
+		for (byte = 0; byte < 256; byte++) {
+			memcpy(copy, text, sizeof(text));
+			copy[i] = (char)byte;
+			one = take_bytes(ENDPOINT_CHAT, copy, n, 0, false);
+			many = take_bytes(ENDPOINT_CHAT, copy, n, 7, false);
+			ck_assert(bodies_equal(&one, &many));
+			ck_assert_int_ne(one.outcome, BODY_EMPTY);
+			ck_assert_int_ne(one.outcome, BODY_NO_MEMORY);
+		}
+}
+END_TEST
+
+/* ------------------------------------------------------------- broken --- */
+
+/* What was there before a body broke, or ended, is where it goes. */
+START_TEST(broken_later)
+{
+	struct taken whole = take(CHAT("\"a\"")), t;
+
+	t = take("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],"
+	    "\"x\":\"\377\"}");
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert(t.facts.cut && t.facts.end == 0);
+	ck_assert_uint_eq(t.hash, whole.hash);
+	t = take("{\"messages\":[{\"role\":\"user\",\"content\":\"a\"},"
+	    "nonsense");
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert(t.facts.cut);
+	ck_assert_uint_eq(t.hash, whole.hash);
+	t = take(CHAT("\"a\"") "x");
+	ck_assert(t.facts.cut && t.facts.end == 0);
+	ck_assert_uint_eq(t.hash, whole.hash);
+	t = take(CHAT("\"a\"") " \r\n\t");
+	ck_assert(bodies_equal(&t, &whole));
+}
+END_TEST
+
+START_TEST(invalid_characters)
+{
+	static const char *const texts[] = { "\"\200\"", "\"\303\"",
+		"\"\377\"", "\"\376m\"", "\"\360\237\230\"", "\"\303(\"",
+		"\"\\ud8\"", "\"\\x\"", "\"\n\"" };
+	char text[128];
+	struct taken t;
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+		snprintf(text, sizeof(text), CHAT("%s"), texts[i]);
+		t = take(text);
+		/* the message and its role were there */
+		ck_assert_int_eq(t.outcome, BODY_PROMPT);
+		ck_assert(t.facts.cut);
+		ck_assert_uint_eq(t.units, 2 + 6);
+	}
+}
+END_TEST
+
+/* Half a pair is some character, nothing breaks and nothing is a mark. */
+START_TEST(lone_surrogates)
+{
+	struct taken t, u;
+
+	t = take(CHAT("\"\\ud800\""));
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert(!t.facts.cut);
+	u = take(CHAT("\"\\udc00\""));
+	ck_assert(!u.facts.cut);
+	t = take(CHAT("\"\\ud800\\ud800\""));
+	ck_assert(!t.facts.cut);
+	t = take(CHAT("\"\\ud800\\u0041\\\\\""));
+	ck_assert(!t.facts.cut);
+	t = take("{\"model\":\"\\udc00\\ud800\"}");
+	ck_assert_int_eq(t.outcome, BODY_NO_PROMPT);
+	/* a NUL is a character like others */
+	t = take(CHAT("\"\\u0000\""));
+	u = take(CHAT("\"\\u0000\\u0000\""));
+	ck_assert_uint_eq(t.units + 1, u.units);
+}
+END_TEST
+
+/* ----------------------------------------------------------- cut strings --- */
+
+static const char cut_text[] = CHAT("\"plain \\u00e4\\n \\\\\\\\ \\\\n "
+    "\303\244\342\202\254\360\237\230\200 \\ud83d\\ude00 \\\"quoted\\\" "
+    "\\\\\\u20ac end\"");
+
+/*
+ * The text of a string counts as far as it came: at most one character, and
+ * what closes the message, differ from the whole.
+ */
+START_TEST(cut_anywhere)
+{
+	const size_t begin = strlen("{\"messages\":[{\"role\":\"user\","
+	    "\"content\":\""), end = strlen(cut_text) - strlen("\"}]}");
+	struct taken t, last = { 0 };
+	uint64_t local, sequence;
+	size_t n;
+
+	for (n = begin; n <= end; n++) {
+		t = take_bytes(ENDPOINT_CHAT, cut_text, n,
+		    (size_t)_i, true);
+		ck_assert_int_eq(t.outcome, BODY_PROMPT);
+		ck_assert(t.facts.cut);
+		/* marks and role stand around it */
+		ck_assert_msg(t.units >= 16, "%zu: %zu", n, (size_t)t.units);
+		if (n > begin)
+			ck_assert_msg(t.units + 4 >= last.units, "%zu", n);
+		last = t;
+		/* Less what closes it and one character: a beginning. */
+		if (t.units < 16 + 4)
+			continue;
+		ck_assert_int_eq(kvr_prompt_hash(p, t.units - 2 - 5, &local,
+		    &sequence), KVR_OK);
+		last.units = t.units - 2 - 4;
+		last.hash = sequence;
+		take(cut_text);
+		ck_assert_msg(bodies_begins(p, &last), "cut at %zu", n);
+		last = t;
+	}
+	ck_assert_uint_eq(t.units, take(cut_text).units);
+	ck_assert_uint_eq(t.hash, take(cut_text).hash);
+}
+END_TEST
+
+/* Names that are cut are none, numbers that are cut are none. */
+START_TEST(cut_names_and_numbers)
+{
+	static const char text[] = "{\"prompt\":[1145258561,12";
+	struct taken t;
+
+	t = take("{\"messages\":[{}],\"model\":\"m-7");
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert_uint_eq(t.facts.model_length, 0);
+	t = take_bytes(ENDPOINT_COMPLETIONS, text, strlen(text), 0, true);
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert_uint_eq(t.units, 2 + 4);
+	t = take_bytes(ENDPOINT_CHAT, "{\"tools\":[", 10, 0, true);
+	ck_assert_int_eq(t.outcome, BODY_NO_PROMPT);
+}
+END_TEST
+
+/* ------------------------------------------------------- deep and large --- */
+
+static char *
+nested(size_t depth, const char *before, const char *open, const char *after)
+{
+	char *text = malloc(strlen(before) + depth * strlen(open) +
+	    strlen(after) + 1);
+	size_t i;
+
+	ck_assert_ptr_nonnull(text);
+	strcpy(text, before);
+	for (i = 0; i < depth; i++)
+		memcpy(text + strlen(before) + i * strlen(open), open,
+		    strlen(open));
+	strcpy(text + strlen(before) + depth * strlen(open), after);
+	return text;
+}
+
+START_TEST(depth)
+{
+	static const struct {
+		const char *before;
+		const char *open;
+		size_t inside; /* levels around what is nested */
+	} cases[] = {
+		{ "{\"messages\":[{}],\"x\":", "[", 1 },
+		{ "{\"messages\":[{}],\"tools\":", "[", 1 },
+		{ "{\"messages\":[{}],\"x\":", "{\"x\":", 1 },
+		{ "{\"messages\":[{\"content\":", "{\"content\":", 3 },
+		{ "{\"messages\":[{\"tool_calls\":", "[", 3 },
+		{ "{\"messages\":[{}],\"model\":", "[", 1 },
+		{ "{\"messages\":", "[", 1 }
+	};
+	struct taken t;
+	size_t i, n;
+	char *text;
+
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		n = BODY_DEPTH - cases[i].inside;
+		text = nested(n, cases[i].before, cases[i].open, "");
+		ck_assert_int_ne(take(text).outcome, BODY_TOO_DEEP);
+		free(text);
+		text = nested(n + 1, cases[i].before, cases[i].open, "");
+		ck_assert_int_eq(take(text).outcome, BODY_TOO_DEEP);
+		free(text);
+		text = nested(10000, cases[i].before, cases[i].open, "");
+		t = take_bytes(ENDPOINT_CHAT, text, strlen(text), 11, false);
+		ck_assert_int_eq(t.outcome, BODY_TOO_DEEP);
+		free(text);
+	}
+	text = nested(10000, "", "[", "");
+	ck_assert_int_eq(take(text).outcome, BODY_NOT_JSON);
+	free(text);
+	/* and the next body is none the wiser */
+	ck_assert_int_eq(take(CHAT("\"a\"")).outcome, BODY_PROMPT);
+}
+END_TEST
+
+START_TEST(many_messages)
+{
+	const size_t many = test_amount(100000);
+	char *text = nested(many, "{\"messages\":[",
+	    "{\"role\":\"user\",\"content\":\"abc\"},", "{}]}");
+	struct taken t = take(text);
+
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert_uint_eq(t.facts.messages, many + 1);
+	/* m, role, list, part, text, end */
+	ck_assert_uint_eq(t.units, many * (2 + 6 + 2 + 2 + 5 + 2) + 2);
+	free(text);
+}
+END_TEST
+
+/*
+ * A text of many pieces: what YAJL alone would look at again with each piece,
+ * 10^11 bytes here, which no limit of time would allow.
+ */
+START_TEST(long_string_in_small_pieces)
+{
+	const size_t n = test_amount(2000000);
+	char *text = nested(n, "{\"messages\":[{\"content\":\"", "x", "\"}]}");
+	struct taken t = take_bytes(ENDPOINT_CHAT, text, strlen(text), 10,
+	    false), whole = take(text);
+
+	ck_assert(bodies_equal(&t, &whole));
+	ck_assert_uint_eq(t.units, 2 + 2 + 2 + 2 + n + 2);
+	free(text);
+}
+END_TEST
+
+/* Of 32 MB the beginning is looked at, the rest is not even given. */
+START_TEST(large_body)
+{
+	const size_t n = test_amount(32 << 20), most = n / 16;
+	char *text = nested(n, "{\"messages\":[{\"content\":\"", "x", "\"}]}");
+	struct taken t = take_bytes(ENDPOINT_MESSAGES, text, most, 65536,
+	    true);
+
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert(t.facts.cut);
+	ck_assert_uint_eq(t.units, most - strlen("{\"messages\":[{\"content\""
+	    ":\"") + 8 + 2);
+	free(text);
+}
+END_TEST
+
+/* Nothing is looked at behind body_cut. */
+START_TEST(cut_is_the_end)
+{
+	struct body_facts facts;
+
+	body_begin(b, p, ENDPOINT_CHAT);
+	body_data(b, "{\"model\":\"m\",", 13);
+	body_cut(b);
+	body_data(b, "\"messages\":[{}]}", 16);
+	ck_assert_int_eq(body_end(b, &facts), BODY_NO_PROMPT);
+	ck_assert_uint_eq(facts.model_length, 1);
+	ck_assert(facts.cut);
+}
+END_TEST
+
+/* --------------------------------------------------------------- memory --- */
+
+/* Enough of everything that asks for memory. */
+static char *
+hungry(void)
+{
+	return nested(9000, "{\"tools\":[{\"\\u0061\":1}],\"messages\":[{"
+	    "\"content\":[{\"text\":\"\\n", "x", "\"},{\"text\":\"y\"}]}],"
+	    "\"system\":\"s\"}");
+}
+
+static void
+starve(enum endpoint endpoint, const char *text, bool for_ever)
+{
+	const struct pieces many = { .random = 5 };
+	unsigned long fails;
+	struct taken want = take_bytes(endpoint, text, strlen(text), 0, false);
+	struct taken got;
+	bool failed = true;
+
+	for (fails = 1; failed; fails++) {
+		ck_assert_uint_lt(fails, 1000);
+		kvr_prompt_free(p);
+		ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+		if (for_ever)
+			alloc_fail_from(fails);
+		else
+			alloc_fail_at(fails);
+		body_free(b);
+		b = body_new();
+		if (b != NULL)
+			bodies_take(b, k, p, endpoint, text, strlen(text),
+			    &many, &got);
+		failed = alloc_count() >= fails;
+		alloc_reset();
+		if (b == NULL) {
+			b = body_new();
+			ck_assert_ptr_nonnull(b);
+			continue;
+		}
+		if (failed)
+			ck_assert_int_eq(got.outcome, BODY_NO_MEMORY);
+		else
+			ck_assert(bodies_equal(&got, &want));
+		/* The next one finds what it needs. */
+		got = take_bytes(endpoint, text, strlen(text), 0, false);
+		ck_assert(bodies_equal(&got, &want));
+	}
+	ck_assert_uint_gt(fails, 10);
+}
+
+START_TEST(no_memory)
+{
+	char *text = hungry();
+
+	starve(ENDPOINT_CHAT, text, false);
+	starve(ENDPOINT_CHAT, text, true);
+	starve(ENDPOINT_MESSAGES, text, false);
+	starve(ENDPOINT_MESSAGES, text, true);
+	free(text);
+}
+END_TEST
+
+/* What one body needed is there for the next. */
+START_TEST(memory_is_kept)
+{
+	char *text = hungry();
+
+	take_bytes(ENDPOINT_MESSAGES, text, strlen(text), 0, false);
+	alloc_reset();
+	take_bytes(ENDPOINT_MESSAGES, text, strlen(text), 0, false);
+	ck_assert_uint_eq(alloc_count(), 0);
+	free(text);
+}
+END_TEST
+
+/* What was in the last body is not in the next. */
+START_TEST(bodies_are_apart)
+{
+	static const char *const texts[] = {
+		"{\"model\":\"m\",\"cache_salt\":\"s\",\"tools\":[1],\"stream\""
+		    ":true,\"stream_options\":{\"include_usage\":true},"
+		    "\"messages\":[{\"content\":[{\"image_url\":\"u\"}]}],"
+		    "\"system\":\"S\",\"prompt_logprobs\":1}",
+		"{\"messages\":[{\"content\":\"cut", "{\"tools\":[[", "{,",
+		"[", "", CHAT("\"a\""), "{\"model\":\"n\"}"
+	};
+	enum { TEXTS = sizeof(texts) / sizeof(*texts) };
+	struct taken fresh, again;
+	struct body *mine = b;
+	size_t i, j;
+
+	for (i = 0; i < TEXTS; i++)
+		for (j = 0; j < TEXTS; j++) {
+			take_bytes(ENDPOINT_MESSAGES, texts[i],
+			    strlen(texts[i]), 0, i % 2 == 0);
+			again = take(texts[j]);
+			b = body_new();
+			ck_assert_ptr_nonnull(b);
+			fresh = take(texts[j]);
+			body_free(b);
+			b = mine;
+			ck_assert(bodies_equal(&fresh, &again));
+		}
+}
+END_TEST
+
+Suite *suite_body_bad(void);
+
+Suite *
+suite_body_bad(void)
+{
+	Suite *s = suite_create("body_bad");
+	TCase *c = tcase_create("body_bad");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, outcomes);
+	tcase_add_test(c, no_prompts_of_completions);
+	tcase_add_test(c, other_endpoint);
+	tcase_add_test(c, single_bytes);
+	tcase_add_test(c, flipped_bytes);
+	tcase_add_test(c, broken_later);
+	tcase_add_test(c, invalid_characters);
+	tcase_add_test(c, lone_surrogates);
+	tcase_add_loop_test(c, cut_anywhere, 0, 4);
+	tcase_add_test(c, cut_names_and_numbers);
+	tcase_add_test(c, depth);
+	tcase_add_test(c, many_messages);
+	tcase_add_test(c, long_string_in_small_pieces);
+	tcase_add_test(c, large_body);
+	tcase_add_test(c, cut_is_the_end);
+	tcase_add_test(c, no_memory);
+	tcase_add_test(c, memory_is_kept);
+	tcase_add_test(c, bodies_are_apart);
+	suite_add_tcase(s, c);
+	return s;
+}
