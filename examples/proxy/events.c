@@ -89,8 +89,11 @@ read_line(struct events *e, struct events_piece *piece,
 	part->first = !goes_on;
 	part->last = ends;
 	if (ends) {
-		e->after_cr = *stop == '\r';
+		/* Half a mark is something else, too. */
+		if (e->mark > 0 && e->mark < MARK)
+			e->place = REST;
 		e->mark = MARK;
+		e->after_cr = *stop == '\r';
 		if (e->place == SPACE ||
 		    (e->place == NAME && e->matched == FIELD))
 			e->place = VALUE;

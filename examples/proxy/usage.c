@@ -116,7 +116,7 @@ on_key(void *context, const unsigned char *bytes, size_t n)
 
 /* --------------------------------------------------------------- values --- */
 
-/* Any value but null; the place of the next in a list is the same. */
+/* Any value but null. */
 static int
 on_value(struct object *o)
 {
@@ -134,8 +134,9 @@ on_value(struct object *o)
 static int
 on_null(void *context)
 {
-	const struct object *o = context;
+	struct object *o = context;
 
+	o->facts.some_choice |= o->next == CHOICE;
 	return o->depth > 0;
 }
 

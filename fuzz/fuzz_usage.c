@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fuzz_usage.c - any bytes as an engine's answer.
+ *
+ * Four bytes say how it is read: what kind it is, which allocation fails, how
+ * it is cut; the rest is the answer. Whatever comes,
+ *
+ * - cuts change nothing: neither what was found, nor what the client gets;
+ * - the client gets the answer without some whole events, each of which has
+ *   the words choices and usage, or all of it when it is not stripped;
+ * - what is held back stays within its bound, and within the room for it;
+ * - numbers are within theirs;
+ * - without memory less is found, or less is stripped, and no byte is lost.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "answers.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { KIND = 1, STRIP = 2, FOR_EVER = 4, TEXT_MAX = 40000 };
+
+#define MUST(what) \
+	do { \
+		if (!(what)) { \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, \
+			    __LINE__, #what); \
+			abort(); \
+		} \
+	} while (0)
+
+/* ------------------------------------------------------ events, plainly --- */
+
+/* How long the event is that begins here, with the LF of a last CR. */
+static size_t
+event_length(const char *text, size_t n)
+{
+	bool empty = true;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const bool crlf = text[i] == '\r' && i + 1 < n &&
+		    text[i + 1] == '\n';
+
+		if (text[i] != '\r' && text[i] != '\n') {
+			empty = false;
+			continue;
+		}
+		i += crlf;
+		if (empty)
+			return i + 1;
+		empty = true;
+	}
+	return n;
+}
+
+static bool
+has(const char *text, size_t n, const char *word)
+{
+	const size_t length = strlen(word);
+	size_t i;
+
+	for (i = 0; i + length <= n; i++)
+		if (memcmp(text + i, word, length) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Can `out` come of the text by leaving out events? reached[i]: the first i
+ * bytes of it can, of the events so far.
+ */
+static void
+must_be_events(const char *text, size_t n, const char *out, size_t n_out)
+{
+	const bool marked = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0;
+	bool *reached = calloc(n_out + 1, sizeof(*reached));
+	size_t length, i, mark = marked ? 3 : 0;
+
+	MUST(reached != NULL);
+	reached[0] = true;
+	for (; n > 0; text += length, n -= length, mark = 0) {
+		bool may_go;
+
+		length = mark + event_length(text + mark, n - mark);
+		may_go = length <= ANSWER_HELD_MAX + 1 &&
+		    has(text, length, "\"choices\"") &&
+		    has(text, length, "\"usage\"");
+		for (i = n_out + 1; i-- > 0;) {
+			bool stays = i >= length && reached[i - length] &&
+			    memcmp(out + i - length, text, length) == 0;
+
+			reached[i] = stays || (may_go && reached[i]);
+		}
+	}
+	MUST(reached[n_out]);
+	free(reached);
+}
+
+/* -------------------------------------------------------------- results --- */
+
+static void
+look(const struct answers_result *r, bool strip, const char *text, size_t n)
+{
+	const uint64_t most = UINT64_C(1) << 53;
+	const struct kvr_report *t = &r->report;
+
+	MUST(t->prompt_tokens <= 3 * most && t->cached_tokens <= most);
+	MUST(t->completion_tokens <= most);
+	MUST(t->kind <= KVR_REPORT_VALUE);
+	MUST(t->kind == KVR_REPORT_VALUE || t->cached_tokens == 0);
+	MUST(!strip || r->most_held <= ANSWER_HELD_MAX);
+	if (strip)
+		must_be_events(text, n, r->out, r->n);
+}
+
+static void
+compare(const struct answers_result *a, const struct answers_result *b)
+{
+	MUST(memcmp(&a->report, &b->report, sizeof(a->report)) == 0);
+	MUST(a->started == b->started && a->failed == b->failed);
+	MUST(a->n == b->n && memcmp(a->out, b->out, a->n) == 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct cut whole = { 0, 0 }, bytes = { 1, 1 };
+	struct answers_result want, r;
+	enum answer_kind kind;
+	struct answer *a;
+	struct cut cut;
+	const char *text;
+	bool strip;
+
+	if (size < 4 || size > TEXT_MAX)
+		return 0;
+	alloc_reset();
+	a = answer_new();
+	MUST(a != NULL);
+	kind = data[0] & KIND ? ANSWER_JSON : ANSWER_STREAM;
+	strip = data[0] & STRIP;
+	cut = (struct cut){ data[2], data[3] };
+	text = (const char *)data + 4;
+	want = answers_read(a, kind, strip, text, size - 4, whole);
+	look(&want, strip && kind == ANSWER_STREAM, text, size - 4);
+	if (strip && kind == ANSWER_JSON)
+		MUST(want.n == size - 4 && memcmp(want.out, text, want.n) == 0);
+	r = answers_read(a, kind, strip, text, size - 4, bytes);
+	compare(&r, &want);
+	free(r.out);
+	r = answers_read(a, kind, strip, text, size - 4, cut);
+	compare(&r, &want);
+	free(r.out);
+	(data[0] & FOR_EVER ? alloc_fail_from : alloc_fail_at)(data[1]);
+	r = answers_read(a, kind, strip, text, size - 4, cut);
+	alloc_reset();
+	look(&r, strip && kind == ANSWER_STREAM, text, size - 4);
+	MUST(!strip || r.n >= want.n);
+	answer_free(a);
+	free(r.out);
+	free(want.out);
+	return 0;
+}
