@@ -28,6 +28,11 @@ $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(EVENT_LIBS) \
 	    $(TOOL_LIBS) $(LIB_LIBS) $(LDLIBS)
 
+# What of it is without HTTP is tested like the library.
+ENGINE_TESTED := ask ask_prompt serving tokenizer words
+$(BUILD)/check: \
+    $(ENGINE_TESTED:%=$(BUILD)/under-test/examples/engine/%.o)
+
 .PHONY: nginx-module nginx-module-here deps-nginx
 
 deps-nginx: ## the same for the nginx module and what tests it
@@ -38,4 +43,14 @@ nginx-module: deps-nginx ## the nginx module; NGINX_SRC=folder for another nginx
 
 nginx-module-here: $(STATIC) ## the same, with what is installed
 	$(call say,NGINX,$(BUILD)/nginx/ngx_http_upstream_kvroute_module.so)
-	$(Q)CC='$(CC)' SAN='$(SAN)' bash scripts/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
+	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' bash scripts/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
+
+.PHONY: demo-nginx demo-nginx-here
+
+NGINX_TOOLS := $(BUILD)/kvroute-chats $(BUILD)/kvroute-engine
+
+demo-nginx: deps-nginx ## chats through nginx by round robin, hash and kvroute, half a minute
+	@+$(MAKE) --no-print-directory demo-nginx-here
+
+demo-nginx-here: $(NGINX_TOOLS) nginx-module-here ## the same, with what is installed
+	@sh scripts/nginx/demo.sh $(BUILD)

@@ -42,6 +42,7 @@ proxy header yajl/yajl_parse.h libyajl-dev
 nginx command nginx nginx
 nginx command dh_nginx nginx-dev
 nginx command curl curl
+nginx command jq jq
 nginx command make make
 engine header curl/curl.h libcurl4-openssl-dev
 engine header event2/http.h libevent-dev
