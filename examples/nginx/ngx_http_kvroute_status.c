@@ -215,7 +215,7 @@ kvroute_blocked_answer(ngx_http_request_t *r)
 	    "another process has the lock of the index");
 }
 
-/* ------------------------------------------------------------------ JSON --- */
+/* ---------------------------------------------------------------- JSON --- */
 
 static const char *const costs[] = { "dynamo", "two_tier", "balanced" };
 static const char *const states[] = { "up", "draining", "down" };
@@ -406,7 +406,7 @@ json_show(ngx_http_request_t *r)
 	return kvroute_json_send(&o, NGX_HTTP_OK);
 }
 
-/* ---------------------------------------------------------------- orders --- */
+/* -------------------------------------------------------------- orders --- */
 
 static bool
 is_loopback6(const struct sockaddr *address)
@@ -517,7 +517,7 @@ order(ngx_http_request_t *r)
 	return obeyed(r, up, obey(up, &name, &action), &name);
 }
 
-/* -------------------------------------------------------------- dispatch --- */
+/* ------------------------------------------------------------ dispatch --- */
 
 static ngx_int_t
 not_allowed(ngx_http_request_t *r, const char *allowed)
@@ -539,21 +539,26 @@ no_path(ngx_http_request_t *r)
 	    "there is no such path");
 }
 
+static bool
+takes_html(ngx_http_request_t *r)
+{
+	ngx_str_t accept = header_value(r, "Accept");
+
+	return accept.len > 0 && ngx_strlcasestrn(accept.data, accept.data +
+	    accept.len, (u_char *)"text/html", sizeof("text/html") - 2) != NULL;
+}
+
 /* By the path, or by ?format=, or by what a browser accepts. */
 static ngx_int_t
 show(ngx_http_request_t *r, ngx_str_t *rest)
 {
 	ngx_str_t format = kvroute_argument(r, "format");
-	ngx_str_t accept = header_value(r, "Accept");
 
-	if (rest->len > 0) {
+	if (rest->len > 0)
 		format = *rest;
-	} else if (format.len == 0) {
-		if (accept.len > 0 && ngx_strlcasestrn(accept.data, accept.data +
-		    accept.len, (u_char *)"text/html", 9 - 1) != NULL)
-			return kvroute_page_show(r);
-		return kvroute_metrics_show(r);
-	}
+	else if (format.len == 0)
+		return takes_html(r) ? kvroute_page_show(r) :
+		    kvroute_metrics_show(r);
 	if (kvroute_is(&format, "json"))
 		return json_show(r);
 	if (rest->len == 0 && kvroute_is(&format, "html"))
