@@ -175,7 +175,7 @@ void
 ask_free(struct ask *a)
 {
 	while (a->n_prompts > 0)
-		tokens_free(&a->prompts[--a->n_prompts]);
+		token_list_free(&a->prompts[--a->n_prompts]);
 	free(a->prompts);
 	a->prompts = NULL;
 	free(a->model);

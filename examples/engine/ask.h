@@ -46,7 +46,7 @@ struct ask {
 	uint64_t salt;            /* of the model and cache_salt */
 	uint32_t choices;         /* of each prompt */
 	uint32_t max_tokens;      /* 0: as the engine likes */
-	struct tokens *prompts;
+	struct token_list *prompts;
 	size_t n_prompts;
 	int status;               /* what is wrong: 400, 404, 500; or 0 */
 	char error[160];

@@ -11,16 +11,16 @@
 static const char no_text[] = "Input should be a valid string or list";
 
 static void
-add_string(struct tokens *t, const char *text)
+add_string(struct token_list *t, const char *text)
 {
-	tokens_add_text(t, text, strlen(text));
+	token_list_text(t, text, strlen(text));
 }
 
 /* As the body has it, zero bytes too. */
 static void
-add_text(struct tokens *t, struct json_object *text)
+add_text(struct token_list *t, struct json_object *text)
 {
-	tokens_add_text(t, json_object_get_string(text),
+	token_list_text(t, json_object_get_string(text),
 	    (size_t)json_object_get_string_len(text));
 }
 
@@ -34,17 +34,17 @@ as_json(struct json_object *o)
 }
 
 static void
-begin_message(struct tokens *t, const char *role)
+begin_message(struct token_list *t, const char *role)
 {
-	tokens_add(t, TOKEN_MESSAGE);
+	token_list_add(t, TOKEN_MESSAGE);
 	add_string(t, role);
 	add_string(t, "\n");
 }
 
 static void
-end_message(struct tokens *t)
+end_message(struct token_list *t)
 {
-	tokens_add(t, TOKEN_END);
+	token_list_add(t, TOKEN_END);
 	add_string(t, "\n");
 }
 
@@ -58,23 +58,23 @@ is_image(const char *type)
 }
 
 static void
-add_image(struct tokens *t, struct json_object *part)
+add_image(struct token_list *t, struct json_object *part)
 {
 	const char *text = as_json(part);
 	uint32_t id = XXH32(text, strlen(text), 1);
 	int i;
 
-	tokens_add(t, TOKEN_IMAGE);
+	token_list_add(t, TOKEN_IMAGE);
 	for (i = 1; i < IMAGE_TOKENS; i++)
-		tokens_add(t, id + (uint32_t)i);
+		token_list_add(t, id + (uint32_t)i);
 }
 
-static void add_content(struct ask *a, struct tokens *t,
+static void add_content(struct ask *a, struct token_list *t,
     struct json_object *content);
 
 /* Text, an image, what a tool gave back, or anything else as JSON. */
 static void
-add_part(struct ask *a, struct tokens *t, struct json_object *part)
+add_part(struct ask *a, struct token_list *t, struct json_object *part)
 {
 	struct json_object *type = ask_member(part, "type");
 	struct json_object *text = ask_member(part, "text");
@@ -97,7 +97,7 @@ add_part(struct ask *a, struct tokens *t, struct json_object *part)
 
 /* Parts may have parts; the depth of JSON is the limit. */
 static void
-add_content(struct ask *a, struct tokens *t, struct json_object *content)
+add_content(struct ask *a, struct token_list *t, struct json_object *content)
 {
 	size_t n, i;
 
@@ -120,7 +120,7 @@ add_content(struct ask *a, struct tokens *t, struct json_object *content)
 
 /* Items of /v1/responses that are no messages: calls of tools and results. */
 static void
-add_item(struct ask *a, struct tokens *t, struct json_object *item)
+add_item(struct ask *a, struct token_list *t, struct json_object *item)
 {
 	struct json_object *output = ask_member(item, "output");
 
@@ -133,7 +133,7 @@ add_item(struct ask *a, struct tokens *t, struct json_object *item)
 }
 
 static void
-add_message(struct ask *a, struct tokens *t, struct json_object *message)
+add_message(struct ask *a, struct token_list *t, struct json_object *message)
 {
 	struct json_object *role = ask_member(message, "role");
 	struct json_object *calls = ask_member(message, "tool_calls");
@@ -155,7 +155,7 @@ add_message(struct ask *a, struct tokens *t, struct json_object *message)
 }
 
 static void
-add_messages(struct ask *a, struct tokens *t, struct json_object *list,
+add_messages(struct ask *a, struct token_list *t, struct json_object *list,
     const char *name)
 {
 	size_t n, i;
@@ -173,7 +173,7 @@ add_messages(struct ask *a, struct tokens *t, struct json_object *list,
 
 /* What the template puts before all messages. */
 static void
-add_front(struct tokens *t, const struct ask_rules *rules)
+add_front(struct token_list *t, const struct ask_rules *rules)
 {
 	static const char *const forms[] = {
 		[TEMPLATE_DATE] = "Today is %Y-%m-%d.",
@@ -182,7 +182,7 @@ add_front(struct tokens *t, const struct ask_rules *rules)
 	char text[64] = "";
 	struct tm tm;
 
-	tokens_add(t, TOKEN_BEGIN);
+	token_list_add(t, TOKEN_BEGIN);
 	if (rules->template == TEMPLATE_PLAIN ||
 	    gmtime_r(&rules->now, &tm) == NULL)
 		return;
@@ -193,7 +193,7 @@ add_front(struct tokens *t, const struct ask_rules *rules)
 }
 
 static void
-add_system(struct ask *a, struct tokens *t, struct json_object *content)
+add_system(struct ask *a, struct token_list *t, struct json_object *content)
 {
 	if (content == NULL)
 		return;
@@ -206,7 +206,7 @@ static void
 chat_prompt(struct ask *a, struct json_object *o,
     const struct ask_rules *rules)
 {
-	struct tokens *t = &a->prompts[0];
+	struct token_list *t = &a->prompts[0];
 	struct json_object *tools = ask_member(o, "tools");
 	struct json_object *input = ask_member(o, "input");
 
@@ -244,7 +244,7 @@ is_ids(struct json_object *o)
 }
 
 static void
-add_ids(struct ask *a, struct tokens *t, struct json_object *ids)
+add_ids(struct ask *a, struct token_list *t, struct json_object *ids)
 {
 	size_t n = json_object_array_length(ids), i;
 	struct json_object *id;
@@ -258,17 +258,17 @@ add_ids(struct ask *a, struct tokens *t, struct json_object *ids)
 			ask_wrong(a, 400, "not the id of a token", "prompt");
 			return;
 		}
-		tokens_add(t, (uint32_t)value);
+		token_list_add(t, (uint32_t)value);
 	}
 }
 
 static void
-add_prompt(struct ask *a, struct tokens *t, struct json_object *prompt)
+add_prompt(struct ask *a, struct token_list *t, struct json_object *prompt)
 {
 	if (is_ids(prompt)) {
 		add_ids(a, t, prompt);
 	} else if (json_object_is_type(prompt, json_type_string)) {
-		tokens_add(t, TOKEN_BEGIN);
+		token_list_add(t, TOKEN_BEGIN);
 		add_text(t, prompt);
 	} else {
 		ask_wrong(a, 400, no_text, "prompt");

@@ -65,6 +65,8 @@ call_free(struct call *c)
 void
 call_drop(struct call *c)
 {
+	/* Others may have room now. */
+	event_active(c->link->server->due, EV_TIMEOUT, 0);
 	call_free(c);
 }
 
@@ -194,7 +196,7 @@ static void
 begin_choice(struct call *c, size_t i)
 {
 	struct server *s = c->link->server;
-	struct tokens *prompt = &c->ask.prompts[i / c->ask.choices];
+	struct token_list *prompt = &c->ask.prompts[i / c->ask.choices];
 	size_t n_prompt = prompt->n;
 	uint64_t seed = XXH3_64bits_withSeed(prompt->ids,
 	    n_prompt * sizeof(prompt->ids[0]), i % c->ask.choices);

@@ -69,7 +69,7 @@ token_length(const char *text, size_t n)
 }
 
 void
-tokens_free(struct tokens *t)
+token_list_free(struct token_list *t)
 {
 	free(t->ids);
 	t->ids = NULL;
@@ -77,7 +77,7 @@ tokens_free(struct tokens *t)
 }
 
 void
-tokens_add(struct tokens *t, uint32_t id)
+token_list_add(struct token_list *t, uint32_t id)
 {
 	size_t want = t->room == 0 ? 256 : t->room * 2;
 	uint32_t *p;
@@ -95,7 +95,7 @@ tokens_add(struct tokens *t, uint32_t id)
 }
 
 void
-tokens_add_text(struct tokens *t, const char *text, size_t n)
+token_list_text(struct token_list *t, const char *text, size_t n)
 {
 	size_t length;
 	uint32_t id;
@@ -103,6 +103,6 @@ tokens_add_text(struct tokens *t, const char *text, size_t n)
 	for (; n > 0; text += length, n -= length) {
 		length = token_length(text, n);
 		id = XXH32(text, length, 0);
-		tokens_add(t, id < TOKEN_TEXT ? TOKEN_TEXT : id);
+		token_list_add(t, id < TOKEN_TEXT ? TOKEN_TEXT : id);
 	}
 }

@@ -24,16 +24,16 @@
 /* What is in no text. Tokens of text are not below TOKEN_TEXT. */
 enum { TOKEN_BEGIN, TOKEN_MESSAGE, TOKEN_END, TOKEN_IMAGE, TOKEN_TEXT };
 
-struct tokens {
+struct token_list {
 	uint32_t *ids;
 	size_t n;
 	size_t room;
 	bool failed; /* no memory: some are missing */
 };
 
-void tokens_free(struct tokens *t);
-void tokens_add(struct tokens *t, uint32_t id);
-void tokens_add_text(struct tokens *t, const char *text, size_t n);
+void token_list_free(struct token_list *t);
+void token_list_add(struct token_list *t, uint32_t id);
+void token_list_text(struct token_list *t, const char *text, size_t n);
 /* Bytes of the token that n > 0 bytes begin with. */
 size_t token_length(const char *text, size_t n);
 

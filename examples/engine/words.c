@@ -26,14 +26,14 @@ enum { VOCABULARY = sizeof(vocabulary) / sizeof(vocabulary[0]) };
 /* The tokens of one more word, as long as there is room for them. */
 static size_t
 add_word(struct words *w, size_t at, const char *word, size_t most,
-    struct tokens *tokens)
+    struct token_list *tokens)
 {
 	size_t n = strlen(word), i = 0, length;
 
 	while (i < n && w->n < most) {
 		length = token_length(word + i, n - i);
 		memcpy(w->text + at, word + i, length);
-		tokens_add_text(tokens, word + i, length);
+		token_list_text(tokens, word + i, length);
 		i += length;
 		at += length;
 		w->ends[w->n++] = (uint32_t)at;
@@ -42,7 +42,7 @@ add_word(struct words *w, size_t at, const char *word, size_t most,
 }
 
 bool
-words_make(struct words *w, uint64_t seed, size_t n, struct tokens *tokens)
+words_make(struct words *w, uint64_t seed, size_t n, struct token_list *tokens)
 {
 	struct rng rng = { seed };
 	const char *word;

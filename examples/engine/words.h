@@ -16,7 +16,7 @@ struct words {
 
 /* Also adds the tokens to `tokens`. False: no memory. */
 bool words_make(struct words *w, uint64_t seed, size_t n,
-    struct tokens *tokens);
+    struct token_list *tokens);
 void words_free(struct words *w);
 /* Text of the tokens from `first` to before `last`; its length. */
 const char *words_text(const struct words *w, size_t first, size_t last,
