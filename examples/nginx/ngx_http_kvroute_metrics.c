@@ -279,8 +279,7 @@ kvroute_metrics_show(ngx_http_request_t *r)
 	text_t *texts;
 
 	if (all.n == 0 && kvroute_argument(r, "upstream").len > 0)
-		return kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
-		    "there is no such upstream");
+		return kvroute_no_upstream(r);
 	for (i = 0; i < all.n; i++) {
 		if (kvroute_blocked(all.at[i]))
 			return kvroute_blocked_answer(r);

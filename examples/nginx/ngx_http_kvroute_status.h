@@ -2,7 +2,8 @@
 /*
  * ngx_http_kvroute_status.h - what the files behind kvroute_status share.
  *
- *   status   which question is it?          JSON, orders
+ *   status   which question is it?          orders
+ *   state    counters; the state as JSON
  *   metrics  text for Prometheus
  *   explain  what would become of a body?
  *   page     for people
@@ -19,6 +20,7 @@ typedef struct {
 	const char *name;
 	const char *help;
 	size_t offset;
+	size_t less;       /* offset of what is not among them; 0: nothing */
 } kvroute_counter_t;
 
 enum { KVROUTE_COUNTERS = 19 };
@@ -37,6 +39,7 @@ typedef struct {
 	ngx_uint_t n;
 } kvroute_upstreams_t;
 kvroute_upstreams_t kvroute_upstreams(ngx_http_request_t *r);
+ngx_int_t kvroute_no_upstream(ngx_http_request_t *r);
 /* The one that is asked for, or NULL and what to answer. */
 ngx_http_kvroute_srv_conf_t *kvroute_upstream(ngx_http_request_t *r,
     ngx_int_t *answer);
@@ -48,6 +51,8 @@ ngx_http_kvroute_srv_conf_t *kvroute_upstream(ngx_http_request_t *r,
 bool kvroute_blocked(ngx_http_kvroute_srv_conf_t *up);
 ngx_int_t kvroute_blocked_answer(ngx_http_request_t *r);
 
+const char *kvroute_state_name(uint32_t state);
+ngx_int_t kvroute_state_show(ngx_http_request_t *r);
 ngx_int_t kvroute_metrics_show(ngx_http_request_t *r);
 ngx_int_t kvroute_page_show(ngx_http_request_t *r);
 
