@@ -20,6 +20,8 @@
 
 #include "body.h"
 
+#include <string.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 #include <yajl/yajl_parse.h>
@@ -186,11 +188,38 @@ void body_rewind(struct body *b);
 /* System and messages that were held back become the prompt. */
 void body_release(struct body *b);
 
-void body_put(struct body *b, const void *bytes, size_t n);
-void body_mark(struct body *b, enum mark mark);
-void body_text(struct body *b, enum mark mark, const void *text, size_t n);
+/* For what the stage has no room for. */
+void body_put_on(struct body *b, const void *bytes, size_t n);
 void body_media(struct body *b, const void *data, size_t n);
 void body_name(struct body *b, enum name name, const void *text, size_t n);
+
+/* The same few bytes again and again: these three are most of the time. */
+static inline void
+body_put(struct body *b, const void *bytes, size_t n)
+{
+	if (n > STAGE_BYTES - b->staged) {
+		body_put_on(b, bytes, n);
+		return;
+	}
+	memcpy(b->stage + b->staged, bytes, n);
+	b->staged += n;
+}
+
+static inline void
+body_mark(struct body *b, enum mark mark)
+{
+	const unsigned char bytes[2] = { 0xff, (unsigned char)mark };
+
+	body_put(b, bytes, sizeof(bytes));
+}
+
+static inline void
+body_text(struct body *b, enum mark mark, const void *text, size_t n)
+{
+	body_mark(b, mark);
+	if (n > 0)
+		body_put(b, text, n);
+}
 
 bool hold_append(struct hold *h, const void *bytes, size_t n);
 /* Empty; large memory is given back. */

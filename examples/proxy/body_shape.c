@@ -184,9 +184,6 @@ string_rest(struct body *b, const struct level *l, const void *text, size_t n)
 		if (!b->closing)
 			body_name(b, l->mark, text, n);
 		break;
-	case IS_WHOLE:
-		body_text(b, MARK_STRING, text, n);
-		break;
 	case IS_AHEAD:
 		body_open_digest(b, l->mark);
 		body_text(b, MARK_STRING, text, n);
@@ -208,8 +205,13 @@ on_string(void *context, const unsigned char *text, size_t n)
 	const struct level *l = &b->level[b->depth];
 
 	switch (l->value) {
+	case IS_SKIPPED:
+		return !b->stopped;
 	case IS_TEXT:
 		body_text(b, l->mark, text, n);
+		break;
+	case IS_WHOLE:
+		body_text(b, MARK_STRING, text, n);
 		break;
 	case IS_CONTENT:
 		string_content(b, l->mark, text, n);
@@ -336,6 +338,12 @@ on_boolean(void *context, int is_true)
 static int
 on_number(void *context, const char *digits, size_t n)
 {
+	struct body *b = context;
+
+	if (b->level[b->depth].value == IS_TOKEN && !b->closing) {
+		token(b, digits, n);
+		return !b->stopped;
+	}
 	return scalar(context, MARK_NUMBER, digits, n);
 }
 

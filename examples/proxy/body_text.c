@@ -154,34 +154,13 @@ body_release(struct body *b)
 /* ---------------------------------------------------------------- text --- */
 
 void
-body_put(struct body *b, const void *bytes, size_t n)
+body_put_on(struct body *b, const void *bytes, size_t n)
 {
-	if (n > STAGE_BYTES - b->staged) {
-		flush(b);
-		if (n > STAGE_BYTES / 2) {
-			if (!b->stopped)
-				to_sink(b, bytes, n);
-			return;
-		}
-	}
-	memcpy(b->stage + b->staged, bytes, n);
-	b->staged += n;
-}
-
-void
-body_mark(struct body *b, enum mark mark)
-{
-	const unsigned char bytes[2] = { 0xff, (unsigned char)mark };
-
-	body_put(b, bytes, sizeof(bytes));
-}
-
-void
-body_text(struct body *b, enum mark mark, const void *text, size_t n)
-{
-	body_mark(b, mark);
-	if (n > 0)
-		body_put(b, text, n);
+	flush(b);
+	if (n <= STAGE_BYTES / 2)
+		body_put(b, bytes, n);
+	else if (!b->stopped)
+		to_sink(b, bytes, n);
 }
 
 void
