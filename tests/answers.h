@@ -15,6 +15,12 @@
 #include "answer.h"
 #include "kvroute.h"
 
+#define EVENT(json) "data: " json "\n\n"
+#define NAMED(name, json) "event: " name "\ndata: " json "\n\n"
+#define DONE EVENT("[DONE]")
+#define USAGE "'usage':{'prompt_tokens':5,'prompt_tokens_details':{" \
+	"'cached_tokens':4}}"
+
 /*
  * The text with double quotes where it has single ones, and with other ends of
  * lines where it has LF; to be freed.

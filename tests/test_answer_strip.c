@@ -12,10 +12,6 @@
 #include "alloc.h"
 #include "answers.h"
 
-#define EVENT(json) "data: " json "\n\n"
-#define DONE EVENT("[DONE]")
-#define USAGE "'usage':{'prompt_tokens':5,'prompt_tokens_details':{" \
-	"'cached_tokens':4}}"
 #define TOKEN EVENT("{'id':'1','choices':[{'delta':{'content':" \
 	"'say \\'choices\\':[]'}}],'usage':null}")
 #define EXTRA EVENT("{'id':'1','choices':[]," USAGE "}")
@@ -50,6 +46,8 @@ static const struct {
 	{ "cut", TOKEN "data: {'choices':[]," USAGE, "", "" },
 	{ "a list", EVENT("[{'choices':[]," USAGE "}]"), "", "" },
 	{ "a mark", "\xef\xbb\xbf: hi\n\n", EXTRA, DONE },
+	{ "half a mark", "", "\xef\xbb\n" EXTRA, DONE },
+	{ "a mark alone", "\xef\xbb\xbf\n", EXTRA, DONE },
 };
 enum { SAMPLES = sizeof(samples) / sizeof(samples[0]) };
 

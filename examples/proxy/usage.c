@@ -205,7 +205,7 @@ static int
 on_map(void *context)
 {
 	struct object *o = context;
-	enum place place = o->next;
+	const enum place place = o->next;
 
 	if (o->depth == 0)
 		return enter(o, ROOT, NOWHERE);
@@ -213,8 +213,6 @@ on_map(void *context)
 		return 0;
 	if (place == USAGE)
 		o->facts.usage.seen = true;
-	if (place == CHOICES)
-		place = NOWHERE;
 	return enter(o, place, NOWHERE);
 }
 
@@ -227,18 +225,17 @@ on_list(void *context)
 	if (!on_value(o))
 		return 0;
 	o->facts.choices |= choices;
-	return enter(o, choices ? CHOICES : NOWHERE,
-	    choices ? CHOICE : NOWHERE);
+	return enter(o, NOWHERE, choices ? CHOICE : NOWHERE);
 }
 
-/* What follows is a key, or in a list the next element. */
+/* What follows is a key, or an element that is not the first. */
 static int
 on_end(void *context)
 {
 	struct object *o = context;
 
 	o->depth--;
-	o->next = o->depth > 0 && here(o) == CHOICES ? CHOICE : NOWHERE;
+	o->next = NOWHERE;
 	return 1;
 }
 
