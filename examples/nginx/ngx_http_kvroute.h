@@ -91,13 +91,11 @@ typedef struct {
 	bool used;
 } ngx_http_kvroute_server_t;
 
-enum { NGX_HTTP_KVROUTE_NAME_LEN = KVR_NAME_MAX };
-
 /* A peer's worker, as last looked up by this nginx worker. */
 typedef struct {
 	uint64_t id;
 	size_t name_len;
-	u_char name[NGX_HTTP_KVROUTE_NAME_LEN];
+	u_char name[KVR_NAME_MAX];
 } ngx_http_kvroute_known_t;
 
 /* A write that met a taken lock; done later by a timer. */
@@ -187,8 +185,6 @@ typedef struct {
 	ngx_http_kvroute_reason_t reason;
 	uint64_t lease;
 	uint64_t worker;
-	u_char name[NGX_HTTP_KVROUTE_NAME_LEN];
-	size_t name_len;
 	/* of the answer */
 	struct answer *answer;
 	bool headers;           /* of the engine's answer, below 400 */
@@ -219,8 +215,12 @@ void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
 /* The worker of a peer's name; 0 if there is none and none can be made. */
 uint64_t ngx_http_kvroute_worker(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i,
     ngx_str_t *name);
-void ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up,
+/* Everything on record for it is void; its id from now on. */
+uint64_t ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up,
     uint64_t id);
+/* Of the worker that was chosen; name has KVR_NAME_MAX bytes; how many. */
+size_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx,
+    u_char *name);
 
 /* body */
 void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);

@@ -3,7 +3,7 @@
  * ngx_http_kvroute_answer.c - filters of the answer: what it tells is read
  * while it passes; nothing of it waits.
  *
- *   headers, < 400    commit: the request was taken
+ *   headers, < 400    the request was taken; commit, if a stream follows
  *   first event       first token (headers come before prefill)
  *   usage             kept in ctx->answer until the end, see peer.c
  *
@@ -47,7 +47,6 @@ answer_watch(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 
-	ctx->stream = type_is(r, "text/event-stream");
 	if (!ctx->stream && !type_is(r, "application/json"))
 		return;
 	ctx->answer = answer_new();
@@ -77,8 +76,12 @@ header_filter(ngx_http_request_t *r)
 	began = kvr_clock_now();
 	ctx->headers = true;
 	ctx->committed = true;
-	/* Met a taken lock: the end commits what was not. */
-	if (ctx->lease != 0)
+	ctx->stream = type_is(r, "text/event-stream");
+	/*
+	 * Other answers end when they begin, and the end commits what was not
+	 * committed; also what met a taken lock here.
+	 */
+	if (ctx->lease != 0 && ctx->stream)
 		(void)kvr_commit(ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
 	if (readable(ctx, status))
 		answer_watch(ctx);
@@ -91,7 +94,7 @@ header_filter(ngx_http_request_t *r)
 static void
 first_token(ngx_http_kvroute_ctx_t *ctx)
 {
-	if (ctx->started || !ctx->stream || !answer_started(ctx->answer))
+	if (ctx->started || !answer_started(ctx->answer))
 		return;
 	/* Met a taken lock: the next piece tries again. */
 	ctx->started = ctx->lease == 0 || kvr_first_token(ctx->up->kvr,

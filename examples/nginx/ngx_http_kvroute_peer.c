@@ -239,7 +239,7 @@ reason_of(int error)
 
 /* Who is best of those that may be taken; booked unless only asked. */
 static bool
-choose(ngx_http_kvroute_ctx_t *ctx, bool book)
+choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 {
 	struct kvr_prompt *prompt = ctx->up->prompt;
 	struct kvr_request request;
@@ -261,11 +261,9 @@ choose(ngx_http_kvroute_ctx_t *ctx, bool book)
 	d.size = sizeof(d);
 	error = kvr_prompt_allow(prompt, ctx->up->allowed, n);
 	if (error == KVR_OK && book)
-		error = kvr_reserve(ctx->up->kvr, prompt, &request,
-		    kvr_clock_now(), &d);
+		error = kvr_reserve(ctx->up->kvr, prompt, &request, now, &d);
 	else if (error == KVR_OK)
-		error = kvr_route(ctx->up->kvr, prompt, &request,
-		    kvr_clock_now(), &d);
+		error = kvr_route(ctx->up->kvr, prompt, &request, now, &d);
 	if (error != KVR_OK) {
 		ctx->reason = reason_of(error);
 		return false;
@@ -285,12 +283,13 @@ lease_drop(ngx_http_kvroute_ctx_t *ctx)
 }
 
 static ngx_int_t
-take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
+take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+    int64_t now)
 {
 	ngx_http_upstream_rr_peers_t *peers;
 	ngx_int_t i, rc;
 
-	if (!choose(ctx, true))
+	if (!choose(ctx, now, true))
 		return take_least(ctx, pc);
 	i = peer_of(ctx, ctx->worker);
 	peers = ctx->rrp.peers;
@@ -321,7 +320,7 @@ shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *wanted,
 
 /* What went there is learnt as if it had been chosen. */
 static void
-shadow_book(ngx_http_kvroute_ctx_t *ctx)
+shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
 	struct kvr_decision wanted = ctx->decision, d;
 	ngx_http_upstream_rr_peer_t *peer = ctx->rrp.current;
@@ -335,7 +334,7 @@ shadow_book(ngx_http_kvroute_ctx_t *ctx)
 	request_make(ctx, &request);
 	d.size = sizeof(d);
 	error = kvr_reserve_on(ctx->up->kvr, ctx->up->prompt, &request, id,
-	    kvr_clock_now(), &d);
+	    now, &d);
 	if (error != KVR_OK) {
 		ctx->reason = reason_of(error);
 		return;
@@ -347,31 +346,21 @@ shadow_book(ngx_http_kvroute_ctx_t *ctx)
 }
 
 static ngx_int_t
-take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
+take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+    int64_t now)
 {
-	bool sure = ctx->opinion == NGX_HTTP_KVROUTE_COST && choose(ctx, false);
+	bool sure = ctx->opinion == NGX_HTTP_KVROUTE_COST &&
+	    choose(ctx, now, false);
 	ngx_int_t rc = ctx->up->shadow == NGX_HTTP_KVROUTE_ROUND_ROBIN ?
 	    ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp) :
 	    take_least(ctx, pc);
 
 	if (sure && rc == NGX_OK)
-		shadow_book(ctx);
+		shadow_book(ctx, now);
 	return rc;
 }
 
 /* ------------------------------------------------------------ get, free --- */
-
-static void
-name_keep(ngx_http_kvroute_ctx_t *ctx)
-{
-	size_t len = 0;
-
-	if (ctx->up->kvr == NULL || ctx->worker == 0 ||
-	    kvr_worker_name(ctx->up->kvr, ctx->worker, (char *)ctx->name,
-	    sizeof(ctx->name), &len) != KVR_OK)
-		len = 0;
-	ctx->name_len = ngx_min(len, sizeof(ctx->name));
-}
 
 static ngx_int_t
 peer_get(ngx_peer_connection_t *pc, void *data)
@@ -385,12 +374,11 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	if (ctx->tries++ > 0)
 		(void)ngx_atomic_fetch_add(&ctx->up->shared->retries, 1);
 	if (ctx->up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
-		rc = take_shadowed(ctx, pc);
+		rc = take_shadowed(ctx, pc, began);
 	else if (ctx->opinion == NGX_HTTP_KVROUTE_COST)
-		rc = take_best(ctx, pc);
+		rc = take_best(ctx, pc, began);
 	else
 		rc = take_least(ctx, pc);
-	name_keep(ctx);
 	(void)ngx_atomic_fetch_add(&ctx->up->shared->requests[ctx->reason], 1);
 	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	return rc;
@@ -416,7 +404,7 @@ refusal_note(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_rr_peer_t *peer)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	struct kvr_worker_stats s;
-	uint64_t id;
+	uint64_t id, id_new;
 
 	s.size = sizeof(s);
 	if (up->kvr == NULL || kvr_worker_find(up->kvr,
@@ -426,7 +414,9 @@ refusal_note(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_rr_peer_t *peer)
 	ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
 	    "kvroute: worker \"%V\" refuses connections: forgotten what it "
 	    "had", &peer->name);
-	ngx_http_kvroute_worker_reset(up, id);
+	id_new = ngx_http_kvroute_worker_reset(up, id);
+	if (ctx->worker == id)
+		ctx->worker = id_new;
 	(void)ngx_atomic_fetch_add(&up->shared->refused, 1);
 }
 

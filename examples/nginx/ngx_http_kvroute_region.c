@@ -612,11 +612,24 @@ ngx_http_kvroute_worker(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i,
 	return id;
 }
 
-void
+uint64_t
 ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up, uint64_t id)
 {
 	uint64_t now;
 
-	if (kvr_worker_reset(up->kvr, id, &now) == KVR_OK)
-		(void)ngx_atomic_fetch_add(&up->shared->epoch, 1);
+	if (kvr_worker_reset(up->kvr, id, &now) != KVR_OK)
+		return id;
+	(void)ngx_atomic_fetch_add(&up->shared->epoch, 1);
+	return now;
+}
+
+size_t
+ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx, u_char *name)
+{
+	size_t len;
+
+	if (ctx->up->kvr == NULL || kvr_worker_name(ctx->up->kvr, ctx->worker,
+	    (char *)name, KVR_NAME_MAX, &len) != KVR_OK)
+		return 0;
+	return ngx_min(len, KVR_NAME_MAX);
 }

@@ -166,8 +166,9 @@ line_print(u_char *p, ngx_http_kvroute_ctx_t *ctx)
 		p = ngx_sprintf(p, ", \"cached_tokens\": %uL",
 		    report->cached_tokens);
 	/* A peer's name is an address, with nothing to escape. */
-	return ngx_sprintf(p, ", \"worker\": \"%*s\", \"ms\": %L}\n",
-	    ctx->name_len, ctx->name, ms < 0 ? 0 : ms);
+	p = ngx_sprintf(p, ", \"worker\": \"");
+	p += ngx_http_kvroute_worker_name(ctx, p);
+	return ngx_sprintf(p, "\", \"ms\": %L}\n", ms < 0 ? 0 : ms);
 }
 
 static ngx_int_t

@@ -50,10 +50,16 @@ worker_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
 
-	if (ctx == NULL)
+	u_char *name;
+
+	if (ctx == NULL || ctx->worker == 0) {
 		text_is(v, NULL, 0);
-	else
-		text_is(v, ctx->name, ctx->name_len);
+		return NGX_OK;
+	}
+	name = ngx_pnalloc(r->pool, KVR_NAME_MAX);
+	if (name == NULL)
+		return NGX_ERROR;
+	text_is(v, name, ngx_http_kvroute_worker_name(ctx, name));
 	return NGX_OK;
 }
 
