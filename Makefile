@@ -45,7 +45,7 @@ SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 # What each folder may include: the tools see the public header only.
 INCLUDE_lib := -Iinclude
 INCLUDE_examples := -Iinclude
-INCLUDE_bench := -Iinclude -Iexamples
+INCLUDE_bench := -Iinclude -Iexamples -Iexamples/proxy
 INCLUDE_tests := -Iinclude -Ilib -Itests -Iexamples -Iexamples/proxy \
 	-I$(BUILD)/gen
 INCLUDE_fuzz := $(INCLUDE_tests)
@@ -146,7 +146,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 
 include mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk
 
-SOURCES := $(wildcard */*.c examples/engine/*.c) $(PROXY)
+SOURCES := $(wildcard */*.c examples/engine/*.c bench/nginx/*.c) $(PROXY)
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 

@@ -54,3 +54,10 @@ demo-nginx: deps-nginx ## chats through nginx by round robin, hash and kvroute, 
 
 demo-nginx-here: $(NGINX_TOOLS) nginx-module-here ## the same, with what is installed
 	@sh scripts/nginx/demo.sh $(BUILD)
+
+# What reading a body costs, beside the JSON library and the hashing alone.
+$(BUILD)/floor: $(call objects,bench/nginx/floor.c $(PROXY)) $(STATIC) \
+    $(BUILD)/gen/sources
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(PROXY_LIBS) \
+	    $(LIB_LIBS) $(LDLIBS)

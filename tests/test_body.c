@@ -266,14 +266,15 @@ START_TEST(media)
 	    "\"image_url\":{\"url\":\"data:image/png;base64,AAAB\"}}");
 	static const char fine[] = USER("{\"type\":\"image_url\",\"image_url\":"
 	    "{\"url\":\"data:image/png;base64,AAAA\",\"detail\":\"high\"}}");
+	static const char said[] = "{\"messages\":[{\"role\":"
+	    "\"assistant\",\"audio\":{\"id\":\"a\"}}]}";
 	static const char *const more[] = {
 		USER("{\"type\":\"image\",\"source\":{\"type\":\"base64\","
 		    "\"media_type\":\"image/png\",\"data\":\"AAAA\"}}"),
 		USER("{\"input_audio\":{\"data\":\"A\",\"format\":\"wav\"}}"),
 		USER("{\"type\":\"file\",\"file\":{\"file_id\":\"f\"}}"),
 		USER("{\"type\":\"input_file\",\"file_data\":\"f\"}"),
-		"{\"messages\":[{\"role\":\"assistant\",\"audio\":{\"id\":"
-		    "\"a\"}}]}"
+		said
 	};
 	struct taken t = take(ENDPOINT_CHAT, url), u;
 	size_t i;
