@@ -61,3 +61,11 @@ $(BUILD)/floor: $(call objects,bench/nginx/floor.c $(PROXY)) $(STATIC) \
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(PROXY_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
+
+.PHONY: check-nginx check-nginx-here
+
+check-nginx: deps-nginx ## faults of engines, clients, nginx's processes; CHECK_NGINX=quick, T=, VALGRIND=1
+	@+$(MAKE) --no-print-directory check-nginx-here
+
+check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay nginx-module-here ## the same, with what is installed
+	@T='$(T)' sh scripts/nginx/check.sh $(BUILD)

@@ -97,6 +97,7 @@ start_engines()
 {
 	count=$1
 	shift
+	: > "$work/engines"
 	"$build/kvroute-engine" --engines "$count" --port 0 \
 	    --for "${ENGINES_FOR:-900}" "$@" > "$work/engines" \
 	    2> "$work/logs/engines" &

@@ -1,0 +1,235 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_answers.sh - cases of check.sh: users get what engines answered, and
+# engines find in their caches what they should.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2034,SC2154
+
+quick_cases="${quick_cases:-} users_see_what_engines_said
+    bodies_in_files_are_read_too
+    usage_is_asked_for_and_taken_out_again
+    prompts_find_their_beginnings
+    reports_reach_the_index
+    log_tells_each_choice
+    streams_cut_at_some_bytes
+    shadow_chooses_like_the_stock_method
+    bypass_has_no_opinion"
+slow_cases="${slow_cases:-} streams_cut_at_every_byte"
+
+# Directly from one engine, as a measure for all that follows: the checksum is
+# over the texts of all answers.
+checksum_without_nginx()
+{
+	"$build/kvroute-chats" -q --format kv --url \
+	    "http://127.0.0.1:$(nth 1 "$engine_ports")" "$@" \
+	    > "$work/direct"
+	value "$work/direct" checksum
+}
+
+same_answers()
+{
+	set -- --requests 36 --chats 6 --turns 3 --think-ms 1 "$@"
+	wanted=$(checksum_without_nginx "$@")
+	talk "$@"
+	no_errors "$*"
+	is "checksum of answers ($*)" "$(figure checksum)" "$wanted"
+	is "answers with usage ($*)" "$(figure usages)" 36
+}
+
+users_see_what_engines_said()
+{
+	up
+	for endpoint in chat completions responses messages; do
+		same_answers --endpoint $endpoint
+		same_answers --endpoint $endpoint --no-stream
+	done
+	above 'prompt tokens reported' \
+	    "$(json '.upstreams[0].usage.prompt_tokens')" 0
+	is 'requests without opinion' "$(json '.upstreams[0].reasons
+	    | [.bypass, .endpoint, .no_body, .unbuffered, .not_json, .too_deep,
+	    .no_prompt, .no_worker, .failed] | add')" 0
+	settled
+}
+
+bodies_in_files_are_read_too()
+{
+	body_buffer=1k
+	up
+	same_answers
+	is 'bodies without a prompt' "$(json '.upstreams[0].reasons
+	    | [.no_body, .not_json, .no_prompt] | add')" 0
+	above 'hit ratio' "$(figure hit_ratio)" 0
+	settled
+}
+
+# Who did not ask must not see the events that only those get who do.
+usage_is_asked_for_and_taken_out_again()
+{
+	location_lines='kvroute_include_usage on;'
+	up
+	set -- --requests 36 --chats 6 --turns 3 --think-ms 1
+	wanted=$(checksum_without_nginx "$@" --no-usage)
+	talk "$@" --no-usage
+	no_errors 'in all'
+	is 'checksum of answers' "$(figure checksum)" "$wanted"
+	is 'events with usage alone' "$(figure usage_events)" 0
+	is 'answers with usage' "$(figure usages)" 0
+	is 'answers whose usage was read' \
+	    "$(json '.upstreams[0].usage.value')" 36
+	same_answers
+	is 'events with usage alone, asked for' "$(figure usage_events)" 36
+	settled
+}
+
+hit_ratio_of()
+{
+	method=$1
+	up
+	talk --requests 300 --chats 12 --think-ms 2
+	no_errors "with $1"
+	figure hit_ratio > "$work/ratio"
+	[ "$1" != kvroute ] || settled
+	down
+}
+
+prompts_find_their_beginnings()
+{
+	hit_ratio_of round_robin
+	before=$(cat "$work/ratio")
+	hit_ratio_of kvroute
+	above 'hit ratio beside that of round robin' "$(cat "$work/ratio")" \
+	    "$before"
+}
+
+reports_reach_the_index()
+{
+	up
+	talk --requests 120 --chats 6 --think-ms 1
+	is 'reports that the index took, and requests it knew nothing of' \
+	    "$(json '.upstreams[0] | ([.workers[] | .reports + .silent]
+	    | add) + .reasons.busy')" 120
+	is 'cached tokens' "$(json '.upstreams[0].usage.cached_tokens')" \
+	    "$(figure cached_tokens)"
+	is 'prompt tokens' "$(json '.upstreams[0].usage.prompt_tokens')" \
+	    "$(figure prompt_tokens)"
+	above 'tokens predicted' \
+	    "$(json '[.upstreams[0].workers[].predicted_tokens] | add')" 0
+	settled
+}
+
+log_tells_each_choice()
+{
+	log=access
+	up
+	talk --requests 60 --chats 6 --think-ms 1
+	stop_nginx
+	sed -i '/\t-$/d' "$work/logs/access"
+	is 'lines of requests that went to an engine' \
+	    "$(wc -l < "$work/logs/access")" 60
+	# Status, reason, overlap, blocks, cached, ns, worker, address.
+	awk -F '\t' '
+		$1 != 200 { print "status: " $0 }
+		$2 !~ /^(cost|tie|busy)$/ { print "reason: " $0 }
+		$2 != "busy" && ($3 !~ /^[0-9]+$/ || $3 > $4) {
+			print "overlap: " $0
+		}
+		$5 !~ /^[0-9]+$/ { print "cached: " $0 }
+		$6 !~ /^[0-9]+$/ || $6 == 0 { print "ns: " $0 }
+		$2 != "busy" && $7 != $8 { print "worker: " $0 }' \
+	    "$work/logs/access" | head -n 5
+}
+
+# ------------------------------------------------- streams cut anywhere
+
+events()
+{
+	for word in one two three; do
+		printf 'data: {"choices":[{"index":0,"delta":{"content":"%s"}}]}\n\n' $word
+	done
+	[ "$1" = all ] && printf 'data: {"choices":[],"usage":{"prompt_tokens":%s}}\n\n' \
+	    '40,"prompt_tokens_details":{"cached_tokens":16},"completion_tokens":3'
+	printf 'data: [DONE]\n\n'
+}
+
+# cuts STEP LINES - asks for the stream once for each place of a cut.
+cuts()
+{
+	location_lines=$2
+	: > "$work/cut_port"
+	perl "$here/cut.pl" "$work/stream" > "$work/cut_port" &
+	engines_pid=$!
+	until_true 10 test -s "$work/cut_port"
+	upstream_ports=$(cat "$work/cut_port")
+	start_nginx kvroute
+	echo '{"model":"m","stream":true,"prompt":"abc"}' > "$work/body"
+	end=$(wc -c < "$work/stream")
+	for how in piece end broken; do
+		: > "$work/curl"
+		n=0
+		while [ $n -le "$end" ]; do
+			echo "url=http://127.0.0.1:$port/v1/completions?$how=$n"
+			echo "output=$work/out/$how$n"
+			n=$((n + $1))
+		done > "$work/curl"
+		curl -s -m 300 --data-binary @"$work/body" -K "$work/curl"
+	done
+}
+
+streams_are_whole()
+{
+	events all > "$work/stream"
+	events without > "$work/stripped"
+	cuts "$1" ''
+	perl "$here/cut.pl" --compare "$1" "$work/out" "$work/stream" \
+	    "$work/stream"
+	settled
+	down
+	rm -rf "$work/out"
+	mkdir "$work/out"
+	cuts "$1" 'kvroute_include_usage on;'
+	perl "$here/cut.pl" --compare "$1" "$work/out" "$work/stream" \
+	    "$work/stripped"
+	above 'answers with usage' "$(json '.upstreams[0].usage.value')" 0
+	settled
+}
+
+streams_cut_at_some_bytes()
+{
+	streams_are_whole 29
+}
+
+streams_cut_at_every_byte()
+{
+	streams_are_whole 1
+}
+
+# --------------------------------------------------------- having no say
+
+shadow_chooses_like_the_stock_method()
+{
+	kvroute_options='zone=kv:8m shadow=round_robin'
+	processes=1
+	up
+	talk --requests 80 --chats 1 --think-ms 0
+	no_errors 'in all'
+	is 'requests of the workers' "$(json \
+	    '[.upstreams[0].workers[].reserves] | unique | join(" ")')" 20
+	is 'requests compared' "$(json '.upstreams[0].shadowed
+	    | .same + .other')" 80
+	settled
+}
+
+bypass_has_no_opinion()
+{
+	# shellcheck disable=SC2016
+	location_lines='kvroute_bypass $http_x_bypass;'
+	up
+	talk --requests 20 --chats 2 --think-ms 1 --header 'X-Bypass: 1'
+	no_errors 'in all'
+	is 'requests bypassed' "$(json '.upstreams[0].reasons.bypass')" 20
+	is 'blocks on record' "$(json '.upstreams[0].region.held_blocks')" 0
+	talk --requests 20 --chats 2 --think-ms 1 --header 'X-Bypass: 0'
+	is 'requests bypassed' "$(json '.upstreams[0].reasons.bypass')" 20
+	settled
+}

@@ -1,0 +1,246 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_faults.sh - cases of check.sh: engines, clients and processes of nginx
+# that fail under load.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2034,SC2154
+
+quick_cases="${quick_cases:-} engine_refuses engine_stalls
+    engine_dies_in_mid_stream engine_answers_with_errors
+    engines_restart_empty clients_leave_at_every_stage
+    reload_under_load reload_changes_servers process_killed_under_load"
+slow_cases="${slow_cases:-} process_killed_again_and_again
+    process_stopped_for_5_s index_in_a_file_survives"
+
+load='--chats 16 --think-ms 5 --timeout 60'
+
+# Nobody may leave it alone for ten seconds, or its address would be tried once.
+# An engine that goes also closes connections that nginx keeps; what is just
+# being sent on one is tried elsewhere only if nginx may repeat a POST.
+engine_refuses()
+{
+	location_lines='proxy_next_upstream error timeout non_idempotent;'
+	server_options='max_fails=0'
+	up
+	# shellcheck disable=SC2086
+	talk_meanwhile $load --seconds 3
+	sleep 1
+	fault 1 'kind=refuse&seconds=1'
+	talk_over
+	no_errors 'in all'
+	above requests "$(figure requests)" 100
+	above 'workers reset' "$(json '.upstreams[0].refused')" 0
+	settled
+}
+
+engine_stalls()
+{
+	up
+	# shellcheck disable=SC2086
+	talk_meanwhile $load --seconds 3
+	sleep 1
+	fault 1 'kind=stall&seconds=2'
+	talk_over
+	no_errors 'in all'
+	above requests "$(figure requests)" 50
+	settled
+}
+
+# What was under way there breaks off, and nothing else does.
+engine_dies_in_mid_stream()
+{
+	up --scale 0.1
+	# shellcheck disable=SC2086
+	talk_meanwhile $load --seconds 3
+	sleep 1
+	fault 1 'kind=die'
+	talk_over
+	above 'answers that broke off' "$(figure broken)" 0
+	is errors "$(figure errors)" "$(figure broken)"
+	above 'whole answers' "$(figure counted)" "$(figure broken)"
+	settled
+}
+
+# An answer with 500 is passed on, and nothing is learnt from it.
+engine_answers_with_errors()
+{
+	engines=1
+	up
+	fault 1 'kind=error&status=503&seconds=60'
+	talk --requests 20 --chats 2 --think-ms 1
+	is 'errors' "$(figure http_5xx)" 20
+	is 'blocks on record' "$(json '.upstreams[0].region.held_blocks')" 0
+	fault 1 'kind=none'
+	talk --requests 20 --chats 2 --think-ms 1
+	no_errors 'afterwards'
+	above 'blocks afterwards' \
+	    "$(json '.upstreams[0].region.held_blocks')" 0
+	settled
+}
+
+# The same chats before and after all caches are lost, and once more.
+engines_restart_empty()
+{
+	up
+	set -- --requests 96 --chats 8 --think-ms 1 --turns 4
+	talk "$@"
+	talk "$@"
+	before=$(figure hit_ratio)
+	for i in 1 2 3 4; do
+		fault $i 'kind=restart&seconds=0'
+	done
+	talk "$@"
+	above 'hit ratio before beside that after' "$before" \
+	    "$(figure hit_ratio)"
+	talk "$@"
+	above 'hit ratio once recovered' "$(figure hit_ratio)" \
+	    "$(awk -v b="$before" 'BEGIN { print b * 0.9 }')"
+	settled
+}
+
+clients_leave_at_every_stage()
+{
+	location_lines='kvroute_include_usage on;'
+	up --scale 0.05
+	for stage in half-body sent headers first-event bytes; do
+		talk --requests 40 --chats 8 --think-ms 1 --abort $stage \
+		    --abort-percent 50 --abort-bytes 700 --no-usage
+		no_errors "of those who stayed ($stage)"
+		above "those who left ($stage)" "$(figure left)" 0
+	done
+	talk --requests 40 --chats 8 --think-ms 1 --abort sent --no-stream
+	is 'all left' "$(figure left)" 40
+	talk --requests 16 --chats 4 --think-ms 1
+	no_errors 'afterwards'
+	settled
+}
+
+reload_under_load()
+{
+	up --scale 0.05
+	# shellcheck disable=SC2086
+	talk_meanwhile $load --seconds 4
+	for i in 1 2 3; do
+		sleep 0.7
+		blocks=$(json '.upstreams[0].region.held_blocks')
+		reload_nginx kvroute
+	done
+	above 'blocks before the last reload' "$blocks" 0
+	talk_over
+	no_errors 'in all'
+	is 'requests counted' "$(json '.upstreams[0].reasons | add')" \
+	    "$(figure requests)"
+	is 'times the index was emptied' \
+	    "$(json '.upstreams[0].region.emptied')" 0
+	settled
+}
+
+reload_changes_servers()
+{
+	up
+	all=$engine_ports
+	upstream_ports="$(nth 1 "$all") $(nth 2 "$all") $(nth 3 "$all")"
+	reload_nginx kvroute
+	is 'workers, one removed' "$(json '.upstreams[0].workers | length')" 3
+	# shellcheck disable=SC2086
+	talk_meanwhile $load --seconds 4
+	sleep 0.7
+	kept=127.0.0.1:$(nth 2 "$all")
+	blocks=$(state_of "$kept" held_blocks)
+	upstream_ports="$(nth 2 "$all") $(nth 3 "$all") $(nth 4 "$all")"
+	server_options='weight=2'
+	reload_nginx kvroute
+	above 'blocks of a server that stays' \
+	    "$(state_of "$kept" held_blocks)" "$((blocks - 1))"
+	is 'workers afterwards' \
+	    "$(json '[.upstreams[0].workers[].name] | sort | join(" ")')" \
+	    "$(for p in $upstream_ports; do echo "127.0.0.1:$p"; done |
+	    sort | paste -s -d ' ')"
+	talk_over
+	no_errors 'in all'
+	settled
+}
+
+# Those whose connections it had lose them; nobody else notices.
+kill_one_process()
+{
+	kill -9 "$(children "$nginx_pid" | head -n 1)"
+	expected_alert='exited on signal 9'
+}
+
+all_processes()
+{
+	[ "$(children "$nginx_pid" | wc -l)" -eq 2 ]
+}
+
+process_killed_under_load()
+{
+	up --scale 0.05
+	# shellcheck disable=SC2086
+	talk_meanwhile $load --seconds 3
+	sleep 1
+	blocks=$(json '.upstreams[0].region.held_blocks')
+	kill_one_process
+	until_true 20 all_processes
+	sleep 0.3
+	after=$(json '.upstreams[0].region | .held_blocks + 1000000 * .emptied')
+	above 'blocks, or times the index was emptied' "$after" \
+	    "$((blocks / 2))"
+	talk_over
+	is errors "$(figure errors)" "$(figure broken)"
+	above 'whole answers' "$(figure counted)" "$(figure broken)"
+	settled
+}
+
+process_killed_again_and_again()
+{
+	up --scale 0.05
+	# shellcheck disable=SC2086
+	talk_meanwhile $load --seconds 20
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		sleep 1
+		kill_one_process
+		until_true 20 all_processes
+	done
+	talk_over
+	is errors "$(figure errors)" "$(figure broken)"
+	above 'whole answers' "$(figure counted)" "$(figure broken)"
+	talk --requests 60 --chats 6 --think-ms 1
+	no_errors 'afterwards'
+	settled
+}
+
+# The other one goes on: connections made while it is stopped are all its own.
+process_stopped_for_5_s()
+{
+	up
+	talk --requests 60 --chats 6 --think-ms 1
+	stopped=$(children "$nginx_pid" | head -n 1)
+	kill -STOP "$stopped"
+	talk --seconds 5 --chats 6 --think-ms 1
+	no_errors 'meanwhile'
+	above 'requests meanwhile' "$(figure requests)" 50
+	kill -CONT "$stopped"
+	talk --requests 60 --chats 6 --think-ms 1
+	no_errors 'afterwards'
+	settled
+}
+
+index_in_a_file_survives()
+{
+	kvroute_options="path=$work/out/index size=8m"
+	up
+	set -- --requests 96 --chats 8 --think-ms 1 --turns 4
+	talk "$@"
+	until_true 20 no_leases
+	blocks=$(json '.upstreams[0].region.held_blocks')
+	above 'blocks on record' "$blocks" 0
+	stop_nginx
+	start_nginx kvroute
+	is 'blocks after a restart' \
+	    "$(json '.upstreams[0].region.held_blocks')" "$blocks"
+	talk "$@"
+	no_errors 'in all'
+	settled
+}
