@@ -3,10 +3,12 @@
  * ngx_http_kvroute.h - the nginx module from inside.
  *
  *   module     directives; what nginx calls when it starts
- *   region     one region for each upstream, in a zone or in a file; its
- *              workers are the upstream's peers
+ *   zone       one region for each upstream, in a zone or in a file
+ *   workers    its workers are the upstream's peers
+ *   region     nginx starts, reloads, ends
  *   body       the request's body -> prompt; what is changed of the request
  *   peer       the choice; the life of a request as kvr_reserve(3) draws it
+ *   end        finish or abort, also when the lock was taken
  *   answer     headers, first event, usage -> the report
  *   variables  what logs can say
  *   trace      lines for kvroute-replay(1)
@@ -77,8 +79,8 @@ typedef struct {
 	ngx_atomic_t shadow;            /* requests watched */
 	ngx_atomic_t shadow_same;       /* of them, to the same worker */
 	ngx_atomic_t shadow_blocks;     /* of their prompts */
-	ngx_atomic_t shadow_wanted;     /* overlap at the worker it would take */
-	ngx_atomic_t shadow_taken;      /* overlap at the worker that was taken */
+	ngx_atomic_t shadow_wanted;     /* overlap where it would have gone */
+	ngx_atomic_t shadow_taken;      /* overlap where it went */
 	/* set whenever an id of a worker may have changed */
 	ngx_atomic_t epoch;
 } ngx_http_kvroute_shared_t;
@@ -206,13 +208,22 @@ typedef struct {
 
 extern ngx_module_t ngx_http_upstream_kvroute_module;
 
-/* region */
+/* zone */
 char *ngx_http_kvroute_zone_add(ngx_conf_t *cf,
     ngx_http_kvroute_srv_conf_t *up);
-ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
-ngx_int_t ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle);
-void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
-/* The worker of a peer's name; 0 if there is none and none can be made. */
+/* KVR_OK or an error of kvr_attach_at or kvr_open. */
+int ngx_http_kvroute_region_open(ngx_http_kvroute_srv_conf_t *up, bool master,
+    struct kvr **k);
+/* Logs what went wrong; always NGX_ERROR. */
+ngx_int_t ngx_http_kvroute_complain(ngx_log_t *log,
+    ngx_http_kvroute_srv_conf_t *up, const char *what, int error);
+
+/* workers */
+ngx_uint_t ngx_http_kvroute_peers_count(ngx_http_kvroute_srv_conf_t *up);
+/* Workers of the region = peers of the upstream, with configured facts. */
+void ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up,
+    struct kvr *k, ngx_log_t *log);
+/* The worker of peer i of that name; 0 if there is none and none can be. */
 uint64_t ngx_http_kvroute_worker(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i,
     ngx_str_t *name);
 /* Everything on record for it is void; its id from now on. */
@@ -221,6 +232,11 @@ uint64_t ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up,
 /* Of the worker that was chosen; name has KVR_NAME_MAX bytes; how many. */
 size_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx,
     u_char *name);
+
+/* region */
+ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle);
+void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
 
 /* body */
 void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);
@@ -235,6 +251,9 @@ ngx_int_t ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
 /* peer */
 ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
+
+/* end */
+/* The peer took the request and answered below 400, or not. */
 void ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
 void ngx_http_kvroute_late_run(ngx_event_t *event);
 

@@ -16,7 +16,7 @@
 static ngx_http_output_header_filter_pt next_header;
 static ngx_http_output_body_filter_pt next_body;
 
-/* --------------------------------------------------------------- headers --- */
+/* -------------------------------------------------------------- headers --- */
 
 static bool
 type_is(ngx_http_request_t *r, const char *type)
@@ -89,7 +89,7 @@ header_filter(ngx_http_request_t *r)
 	return next_header(r);
 }
 
-/* ------------------------------------------------------------------ body --- */
+/* ----------------------------------------------------------------- body --- */
 
 static void
 first_token(ngx_http_kvroute_ctx_t *ctx)
@@ -115,7 +115,7 @@ chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 	first_token(ctx);
 }
 
-/* ----------------------------------------------------------------- strip --- */
+/* ---------------------------------------------------------------- strip --- */
 
 /* Bytes of ours, behind what has been passed on. */
 static ngx_int_t

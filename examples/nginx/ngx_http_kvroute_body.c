@@ -26,7 +26,7 @@ static const char USAGE_MEMBER[] =
     ",\"stream_options\":{\"include_usage\":true}";
 static const char IDENTITY[] = "Accept-Encoding: identity\r\n";
 
-/* ------------------------------------------------------------------ read --- */
+/* ----------------------------------------------------------------- read --- */
 
 /* Pieces of a buffer in a file; what could not be read ends the body. */
 static bool
@@ -95,7 +95,7 @@ opinion_of(enum body_outcome outcome)
 	}
 }
 
-/* ----------------------------------------------------------------- scope --- */
+/* ---------------------------------------------------------------- scope --- */
 
 /* The configured value, or that of the body. */
 static ngx_int_t
@@ -129,7 +129,7 @@ ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
 	    loc->scope, none);
 }
 
-/* ---------------------------------------------------------------- prompt --- */
+/* --------------------------------------------------------------- prompt --- */
 
 static ngx_http_kvroute_reason_t
 model_keep(ngx_http_kvroute_ctx_t *ctx)
@@ -219,7 +219,7 @@ ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
 		(void)ngx_atomic_fetch_add(&shared->cut, 1);
 }
 
-/* ------------------------------------------------------------------ edit --- */
+/* ----------------------------------------------------------------- edit --- */
 
 /* The end of the line that begins at p, its CRLF included. */
 static u_char *
@@ -350,7 +350,7 @@ sent_as_read(ngx_http_request_t *r)
 	return sent == NULL && read == NULL;
 }
 
-/* The body as it goes on, longer by the member; its length, or -1: as it was. */
+/* The body with the member in it; its length, or -1: it is as it was. */
 static off_t
 usage_ask(ngx_http_request_t *r, off_t end)
 {
@@ -359,7 +359,7 @@ usage_ask(ngx_http_request_t *r, off_t end)
 	ngx_buf_t *front, *tail;
 
 	cl = link_find(body, &end);
-	/* What is not the last link, or is not from the file's start, is rare */
+	/* Not in the last link, or not from the file's start: rare. */
 	if (cl == NULL || cl->next != NULL || !sent_as_read(r) ||
 	    (cl->buf->in_file && cl->buf->file_pos != 0))
 		return -1;

@@ -13,7 +13,7 @@
 static const char *const verdicts[] = { "eligible", "not_allowed",
 	"wrong_role", "not_up", "lacks_taint", "overloaded" };
 
-/* ------------------------------------------------------------- the body --- */
+/* ------------------------------------------------------------ the body --- */
 
 typedef struct {
 	ngx_http_kvroute_srv_conf_t up; /* a copy */
@@ -67,7 +67,7 @@ question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 	return q;
 }
 
-/* ----------------------------------------------------------- the answer --- */
+/* ---------------------------------------------------------- the answer --- */
 
 static void
 put_name(kvroute_reply_t *o, const struct kvr *k, uint64_t id)

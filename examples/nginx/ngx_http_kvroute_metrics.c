@@ -22,7 +22,7 @@ typedef struct {
 
 enum { HEADROOM = 4096, TRIES = 8 };
 
-/* -------------------------------------------------------------- labels --- */
+/* ------------------------------------------------------------- labels --- */
 
 static u_char *
 escape(u_char *to, const ngx_str_t *text)
@@ -54,7 +54,7 @@ label_make(ngx_pool_t *pool, text_t *t)
 	return true;
 }
 
-/* ------------------------------------------------------ of the library --- */
+/* ----------------------------------------------------- of the library --- */
 
 /* Memory of the request until the text fits; it may grow meanwhile. */
 static bool
@@ -153,7 +153,7 @@ texts_merge(kvroute_reply_t *o, text_t *texts, ngx_uint_t n)
 	}
 }
 
-/* ------------------------------------------------------- of the module --- */
+/* ------------------------------------------------------ of the module --- */
 
 static void
 head_put(kvroute_reply_t *o, const char *group, const char *name,
@@ -249,7 +249,7 @@ counters_put(kvroute_reply_t *o, const text_t *t, ngx_uint_t n)
 	}
 }
 
-/* ------------------------------------------------------------ together --- */
+/* ----------------------------------------------------------- together --- */
 
 /* Those without an index have counters all the same, and come last. */
 static bool

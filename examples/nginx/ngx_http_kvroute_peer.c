@@ -17,16 +17,14 @@
  *
  * Requests without an opinion go where the fewest connections are, by weight.
  *
- * Nothing here waits for the region's lock. A choice that meets it taken has
- * no opinion; the end of a request that meets it taken is kept and tried again
- * every few milliseconds, because a lease that is not ended is load that never
- * goes.
+ * Nothing here waits for the region's lock: a choice that meets it taken has no
+ * opinion.
  */
 #include "ngx_http_kvroute.h"
 
-enum { LATE_MS = 5, WORD = 8 * sizeof(uintptr_t) };
+enum { WORD = 8 * sizeof(uintptr_t) };
 
-/* ---------------------------------------------------- who may be taken --- */
+/* --------------------------------------------------- who may be taken --- */
 
 static bool
 bit_of(const uintptr_t *bits, ngx_uint_t i)
@@ -114,7 +112,7 @@ peer_of(ngx_http_kvroute_ctx_t *ctx, uint64_t worker)
 	return found;
 }
 
-/* ------------------------------------------------------------------ take --- */
+/* ----------------------------------------------------------------- take --- */
 
 /* This peer, by the stock method, which sees no other. */
 static ngx_int_t
@@ -164,7 +162,8 @@ least_loaded(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
 	ngx_http_upstream_rr_peer_t *peer, *best = NULL;
-	ngx_uint_t i, first = ctx->up->turn++ % (peers->number + !peers->number);
+	ngx_uint_t i, first = ctx->up->turn++ %
+	    (peers->number + (peers->number == 0));
 	time_t now = ngx_time();
 	ngx_int_t found = -1;
 	bool after = false;
@@ -213,7 +212,7 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	return ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp);
 }
 
-/* ---------------------------------------------------------------- choice --- */
+/* --------------------------------------------------------------- choice --- */
 
 static void
 request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
@@ -302,7 +301,7 @@ take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	return rc == NGX_BUSY ? take_least(ctx, pc) : rc;
 }
 
-/* ---------------------------------------------------------------- shadow --- */
+/* --------------------------------------------------------------- shadow --- */
 
 static void
 shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *wanted,
@@ -360,7 +359,7 @@ take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	return rc;
 }
 
-/* ------------------------------------------------------------ get, free --- */
+/* ----------------------------------------------------------- get, free --- */
 
 static ngx_int_t
 peer_get(ngx_peer_connection_t *pc, void *data)
@@ -443,123 +442,7 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
 }
 
-/* -------------------------------------------------------------- the end --- */
-
-static int
-late_try(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_late_t *late)
-{
-	int64_t now = kvr_clock_now();
-
-	return late->abort ? kvr_abort(up->kvr, late->lease, now, KVR_NOWAIT) :
-	    kvr_finish(up->kvr, late->lease, &late->report, now, KVR_NOWAIT);
-}
-
-static void
-late_keep(ngx_http_kvroute_srv_conf_t *up, const ngx_http_kvroute_late_t *of)
-{
-	ngx_http_kvroute_late_t *late = ngx_alloc(sizeof(*late),
-	    up->timer.log);
-
-	if (late == NULL) {
-		(void)ngx_atomic_fetch_add(&up->shared->lost, 1);
-		return;
-	}
-	*late = *of;
-	ngx_queue_insert_tail(&up->late, &late->queue);
-	(void)ngx_atomic_fetch_add(&up->shared->delayed, 1);
-	if (!up->timer.timer_set)
-		ngx_add_timer(&up->timer, LATE_MS);
-}
-
-void
-ngx_http_kvroute_late_run(ngx_event_t *event)
-{
-	ngx_http_kvroute_srv_conf_t *up = event->data;
-	ngx_http_kvroute_late_t *late;
-	ngx_queue_t *q;
-
-	while (!ngx_queue_empty(&up->late)) {
-		q = ngx_queue_head(&up->late);
-		late = ngx_queue_data(q, ngx_http_kvroute_late_t, queue);
-		if (late_try(up, late) == KVR_EBUSY)
-			break;
-		ngx_queue_remove(q);
-		ngx_free(late);
-	}
-	if (!ngx_queue_empty(&up->late) && !event->timer_set)
-		ngx_add_timer(event, LATE_MS);
-}
-
-/* What an answer with a number of cached tokens says about the prediction. */
-static void
-values_count(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_kvroute_shared_t *s = ctx->up->shared;
-	struct kvr_report *report = &ctx->report;
-	double scale;
-
-	(void)ngx_atomic_fetch_add(&s->values, 1);
-	(void)ngx_atomic_fetch_add(&s->prompt_tokens,
-	    (ngx_atomic_int_t)report->prompt_tokens);
-	(void)ngx_atomic_fetch_add(&s->cached_tokens,
-	    (ngx_atomic_int_t)report->cached_tokens);
-	if (ctx->decision.prompt_tokens == 0)
-		return;
-	/* The index estimates tokens from bytes; the engine has counted. */
-	scale = (double)report->prompt_tokens /
-	    (double)ctx->decision.prompt_tokens;
-	(void)ngx_atomic_fetch_add(&s->foretold_tokens, (ngx_atomic_int_t)
-	    ((double)ctx->decision.overlap_tokens * scale));
-}
-
-static void
-report_make(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_kvroute_shared_t *s = ctx->up->shared;
-	struct kvr_report *report = &ctx->report;
-
-	ngx_memzero(report, sizeof(*report));
-	report->size = sizeof(*report);
-	report->endpoint = (uint32_t)ctx->endpoint;
-	if (ctx->answer != NULL) {
-		ngx_http_kvroute_answer_flush(ctx);
-		answer_end(ctx->answer, report);
-	}
-	if (ctx->tries > 1 || ctx->facts.several || ctx->facts.media ||
-	    ctx->facts.prompt_logprobs || ctx->facts.stored)
-		report->flags |= KVR_REPORT_NO_EVIDENCE;
-	if (report->kind == KVR_REPORT_NONE) {
-		(void)ngx_atomic_fetch_add(&s->missing, 1);
-		return;
-	}
-	(void)ngx_atomic_fetch_add(&s->usages, 1);
-	if (report->kind == KVR_REPORT_VALUE)
-		values_count(ctx);
-}
-
-/* Once for each choice; more often does nothing. */
-void
-ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
-{
-	ngx_http_kvroute_late_t late;
-
-	if (taken && !ctx->ended)
-		report_make(ctx);
-	ctx->ended = ctx->ended || taken;
-	if (ctx->lease == 0)
-		return;
-	ngx_memzero(&late, sizeof(late));
-	late.lease = ctx->lease;
-	late.abort = !taken;
-	late.report = ctx->report;
-	ctx->lease = 0;
-	if (!taken)
-		(void)ngx_atomic_fetch_add(&ctx->up->shared->aborts, 1);
-	if (late_try(ctx->up, &late) == KVR_EBUSY)
-		late_keep(ctx->up, &late);
-}
-
-/* ---------------------------------------------------------------- begin --- */
+/* --------------------------------------------------------------- begin --- */
 
 /* The request is over, however. */
 static void

@@ -11,7 +11,7 @@
 
 enum { PIECE = 4096, ARENA = 4096, ALIGN = 16 };
 
-/* --------------------------------------------------------------- bytes --- */
+/* -------------------------------------------------------------- bytes --- */
 
 void
 kvroute_reply_begin(kvroute_reply_t *o, ngx_http_request_t *r)
@@ -82,7 +82,7 @@ kvroute_reply_share(kvroute_reply_t *o, const void *bytes, size_t n)
 	o->length += n;
 }
 
-/* ------------------------------------------------------------- sending --- */
+/* ------------------------------------------------------------ sending --- */
 
 static ngx_str_t
 borrow(const char *text)
@@ -148,7 +148,7 @@ kvroute_reply_error(ngx_http_request_t *r, ngx_uint_t status,
 	return kvroute_json_send(&o, status);
 }
 
-/* ---------------------------------------------------------------- JSON --- */
+/* --------------------------------------------------------------- JSON --- */
 
 static void *
 arena_alloc(void *ctx, size_t size)

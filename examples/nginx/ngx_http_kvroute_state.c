@@ -5,7 +5,7 @@
  */
 #include "ngx_http_kvroute_status.h"
 
-/* ------------------------------------------------------------ counters --- */
+/* ----------------------------------------------------------- counters --- */
 
 #define IN_SHARED(field) offsetof(ngx_http_kvroute_shared_t, field)
 
@@ -79,7 +79,7 @@ kvroute_reason_occurs(ngx_uint_t reason)
 	return reason != NGX_HTTP_KVROUTE_PINNED;
 }
 
-/* ---------------------------------------------------------------- JSON --- */
+/* --------------------------------------------------------------- JSON --- */
 
 static const char *const costs[] = { "dynamo", "two_tier", "balanced" };
 static const char *const states[] = { "up", "draining", "down" };

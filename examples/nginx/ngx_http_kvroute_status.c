@@ -14,7 +14,7 @@
  */
 #include "ngx_http_kvroute_status.h"
 
-/* --------------------------------------------------------- the question --- */
+/* -------------------------------------------------------- the question --- */
 
 bool
 kvroute_is(const ngx_str_t *text, const char *word)
@@ -153,7 +153,7 @@ kvroute_blocked_answer(ngx_http_request_t *r)
 	    "another process has the lock of the index");
 }
 
-/* -------------------------------------------------------------- orders --- */
+/* ------------------------------------------------------------- orders --- */
 
 static bool
 is_loopback6(const struct sockaddr *address)
@@ -264,7 +264,7 @@ order(ngx_http_request_t *r)
 	return obeyed(r, up, obey(up, &name, &action), &name);
 }
 
-/* ------------------------------------------------------------ dispatch --- */
+/* ----------------------------------------------------------- dispatch --- */
 
 static ngx_int_t
 not_allowed(ngx_http_request_t *r, const char *allowed)

@@ -33,7 +33,7 @@ struct ngx_http_kvroute_trace_s {
 	ngx_uint_t sample;      /* parts of ALL */
 };
 
-/* ------------------------------------------------------------- directive --- */
+/* ------------------------------------------------------------ directive --- */
 
 /* sample=1% or sample=0.05% */
 static bool
@@ -83,7 +83,7 @@ ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	return NGX_CONF_OK;
 }
 
-/* ------------------------------------------------------------------ keep --- */
+/* ----------------------------------------------------------------- keep --- */
 
 static uint64_t
 sequence_at(struct kvr_prompt *p, size_t block)
@@ -133,7 +133,7 @@ ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
 	    (int64_t)ngx_timeofday()->msec;
 }
 
-/* ----------------------------------------------------------------- write --- */
+/* ---------------------------------------------------------------- write --- */
 
 /* 53 bits: what every reader of JSON can hold. */
 static u_char *

@@ -14,7 +14,7 @@
 
 enum { MAX_BODY = 2 * 1024 * 1024, BLOCK = 256, FILE_SIZE = 8 * 1024 * 1024 };
 
-/* ----------------------------------------------------------- directives --- */
+/* ---------------------------------------------------------- directives --- */
 
 typedef struct {
 	const char *name;
@@ -334,7 +334,7 @@ static ngx_command_t commands[] = {
 	ngx_null_command
 };
 
-/* -------------------------------------------------------- configuration --- */
+/* ------------------------------------------------------- configuration --- */
 
 static void *
 main_create(ngx_conf_t *cf)

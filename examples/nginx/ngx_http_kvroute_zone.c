@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_zone.c - where the region of an upstream lies.
+ *
+ *     zone of nginx                        or   zone            file
+ *     [slab | counters | ... region ... ]       [slab|counters] [region]
+ *
+ * The zone is made by the master before the first nginx worker starts and
+ * inherited by all, so it survives a reload as long as its name and size stay.
+ * What was formatted cannot be formatted anew under nginx workers of the old
+ * configuration, that still use it: a block size, say, can be changed only
+ * together with the zone's name. Nothing in a zone points to code.
+ *
+ * A file is made by the master too, and given to the user that nginx workers
+ * run as.
+ */
+#include "ngx_http_kvroute.h"
+
+enum { COUNTERS_PAGES = 16 }; /* of a zone that has no region */
+
+ngx_int_t
+ngx_http_kvroute_complain(ngx_log_t *log, ngx_http_kvroute_srv_conf_t *up,
+    const char *what, int error)
+{
+	ngx_log_error(NGX_LOG_EMERG, log, error == KVR_ESYSTEM ? ngx_errno : 0,
+	    "kvroute of upstream \"%V\": %s: %s", &up->upstream->host, what,
+	    kvr_strerror(error));
+	return NGX_ERROR;
+}
+
+/* The boot that CLOCK_MONOTONIC counts from; zeros if there is no telling. */
+static void
+boot_read(unsigned char id[KVR_BOOT_ID_BYTES])
+{
+	u_char text[64];
+	ngx_fd_t fd;
+	ssize_t n;
+	size_t i, digits = 0;
+
+	ngx_memzero(id, KVR_BOOT_ID_BYTES);
+	fd = ngx_open_file((u_char *)"/proc/sys/kernel/random/boot_id",
+	    NGX_FILE_RDONLY, NGX_FILE_OPEN, 0);
+	if (fd == NGX_INVALID_FILE)
+		return;
+	n = ngx_read_fd(fd, text, sizeof(text));
+	(void)ngx_close_file(fd);
+	for (i = 0; n > 0 && i < (size_t)n &&
+	    digits < 2 * KVR_BOOT_ID_BYTES; i++) {
+		ngx_int_t d = ngx_hextoi(&text[i], 1);
+
+		if (d == NGX_ERROR)
+			continue;
+		id[digits / 2] = (u_char)(id[digits / 2] << 4 | d);
+		digits++;
+	}
+}
+
+/* Made by root, used by nginx workers that are not. */
+static ngx_int_t
+file_hand_over(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	ngx_core_conf_t *core = (ngx_core_conf_t *)ngx_get_conf(
+	    up->cycle->conf_ctx, ngx_core_module);
+
+	if (geteuid() != 0 || core->user == (ngx_uid_t)NGX_CONF_UNSET_UINT)
+		return NGX_OK;
+	if (chown((const char *)up->path.data, core->user, core->group) == 0)
+		return NGX_OK;
+	ngx_log_error(NGX_LOG_EMERG, log, ngx_errno, "chown(\"%V\") failed",
+	    &up->path);
+	return NGX_ERROR;
+}
+
+static int
+file_open(ngx_http_kvroute_srv_conf_t *up, uint32_t flags, struct kvr **k)
+{
+	struct kvr_options options = up->options;
+
+	boot_read(options.boot_id);
+	return kvr_open((const char *)up->path.data, up->path.len, flags,
+	    &options, k);
+}
+
+/*
+ * root may open what belongs to the user of nginx workers: it gave it to him.
+ */
+static int
+file_make(ngx_http_kvroute_srv_conf_t *up, struct kvr **k)
+{
+	return file_open(up, KVR_OPEN_CREATE | KVR_OPEN_ATTACH |
+	    (geteuid() == 0 ? KVR_OPEN_TRUST : 0), k);
+}
+
+static ngx_int_t
+file_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	struct kvr *k;
+	int error;
+
+	if (ngx_test_config)
+		return NGX_OK;
+	error = file_make(up, &k);
+	if (error != KVR_OK)
+		return ngx_http_kvroute_complain(log, up,
+		    (char *)up->path.data, error);
+	kvr_free(k);
+	return file_hand_over(up, log);
+}
+
+/* What is left of the zone becomes the region. */
+static ngx_int_t
+memory_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab,
+    ngx_log_t *log)
+{
+	struct kvr *k;
+	int error;
+
+	up->bytes = slab->pfree * ngx_pagesize;
+	up->memory = up->bytes == 0 ? NULL : ngx_slab_alloc(slab, up->bytes);
+	if (up->memory == NULL)
+		return ngx_http_kvroute_complain(log, up, "zone",
+		    KVR_ETOOSMALL);
+	error = kvr_new_at(&up->options, up->memory, up->bytes, &k);
+	if (error != KVR_OK)
+		return ngx_http_kvroute_complain(log, up, "zone", error);
+	kvr_free(k);
+	return NGX_OK;
+}
+
+static bool
+alike(const ngx_http_kvroute_srv_conf_t *a,
+    const ngx_http_kvroute_srv_conf_t *b)
+{
+	return a->options.block_size == b->options.block_size &&
+	    a->options.ttl_ns == b->options.ttl_ns &&
+	    a->options.max_workers == b->options.max_workers &&
+	    a->path.len == b->path.len &&
+	    ngx_memcmp(a->path.data, b->path.data, a->path.len) == 0;
+}
+
+static ngx_int_t
+zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
+    ngx_log_t *log)
+{
+	if (!alike(up, of)) {
+		ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute zone \"%V\" is "
+		    "in use with another block, ttl, workers or path: give it "
+		    "another name", &up->zone_name);
+		return NGX_ERROR;
+	}
+	up->shared = of->shared;
+	up->memory = of->memory;
+	up->bytes = of->bytes;
+	return NGX_OK;
+}
+
+static ngx_int_t
+zone_init(ngx_shm_zone_t *zone, void *old)
+{
+	ngx_slab_pool_t *slab = (ngx_slab_pool_t *)zone->shm.addr;
+	ngx_http_kvroute_srv_conf_t *up = zone->data;
+	ngx_log_t *log = zone->shm.log;
+
+	if (old != NULL) {
+		if (zone_keep(up, old, log) != NGX_OK)
+			return NGX_ERROR;
+		return up->path.len > 0 ? file_prepare(up, log) : NGX_OK;
+	}
+	up->shared = ngx_slab_calloc(slab, sizeof(*up->shared));
+	if (up->shared == NULL)
+		return ngx_http_kvroute_complain(log, up, "zone",
+		    KVR_ETOOSMALL);
+	if (up->path.len > 0)
+		return file_prepare(up, log);
+	return memory_prepare(up, slab, log);
+}
+
+/* A region file needs a zone too, for what nginx workers count. */
+static bool
+zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_str_t *name = &up->zone_name;
+
+	if (name->len > 0)
+		return true;
+	name->len = sizeof("kvroute ") - 1 + up->upstream->host.len;
+	name->data = ngx_pnalloc(cf->pool, name->len);
+	if (name->data == NULL)
+		return false;
+	ngx_sprintf(name->data, "kvroute %V", &up->upstream->host);
+	up->zone_size = COUNTERS_PAGES * ngx_pagesize;
+	return true;
+}
+
+char *
+ngx_http_kvroute_zone_add(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_http_kvroute_srv_conf_t *other;
+
+	up->cycle = cf->cycle;
+	if (!zone_name_make(cf, up))
+		return NGX_CONF_ERROR;
+	if (up->zone_size < 8 * ngx_pagesize)
+		return "has a zone that is too small";
+	up->zone = ngx_shared_memory_add(cf, &up->zone_name, up->zone_size,
+	    &ngx_http_upstream_kvroute_module);
+	if (up->zone == NULL)
+		return NGX_CONF_ERROR;
+	if (up->zone->data != NULL) {
+		other = up->zone->data;
+		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is the "
+		    "one of upstream \"%V\" already", &up->zone_name,
+		    &other->upstream->host);
+		return NGX_CONF_ERROR;
+	}
+	up->zone->init = zone_init;
+	up->zone->data = up;
+	return NGX_CONF_OK;
+}
+
+int
+ngx_http_kvroute_region_open(ngx_http_kvroute_srv_conf_t *up, bool master,
+    struct kvr **k)
+{
+	if (up->path.len == 0)
+		return kvr_attach_at(NULL, up->memory, up->bytes, k);
+	return master ? file_make(up, k) : file_open(up, KVR_OPEN_ATTACH, k);
+}
