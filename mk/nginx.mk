@@ -33,6 +33,14 @@ ENGINE_TESTED := ask ask_prompt serving tokenizer words
 $(BUILD)/check: \
     $(ENGINE_TESTED:%=$(BUILD)/under-test/examples/engine/%.o)
 
+.PHONY: check-engine check-engine-here
+
+check-engine: deps-engine ## kvroute-engine over HTTP: answers, streams, metrics, faults
+	@+$(MAKE) --no-print-directory check-engine-here
+
+check-engine-here: $(BUILD)/kvroute-engine ## the same, with what is installed
+	@sh tests/engine.sh $(BUILD)
+
 .PHONY: nginx-module nginx-module-here deps-nginx
 
 deps-nginx: ## the same for the nginx module and what tests it

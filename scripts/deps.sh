@@ -47,6 +47,7 @@ nginx command make make
 engine header curl/curl.h libcurl4-openssl-dev
 engine header event2/http.h libevent-dev
 engine command curl curl
+engine command jq jq
 "
 
 # Would clang find what fuzzers and sanitizers link with?

@@ -32,6 +32,12 @@ quote(struct evbuffer *out, const char *text, size_t n)
 	return done;
 }
 
+bool
+reply_quote_to(struct evbuffer *out, const char *text)
+{
+	return quote(out, text, strlen(text));
+}
+
 void
 reply_quote(struct reply *r, const char *text, size_t n)
 {
@@ -166,7 +172,7 @@ reply_error(struct evbuffer *out, int kind, int status, const char *text)
 		    "\"param\":null,\"code\":%d,\"message\":", missing ?
 		    "NotFoundError" : client ? "BadRequestError" :
 		    "InternalServerError", status);
-	if (!quote(out, text, strlen(text)))
+	if (!reply_quote_to(out, text))
 		evbuffer_add_printf(out, "\"\"");
 	evbuffer_add_printf(out, "}}");
 }

@@ -57,5 +57,7 @@ void reply_whole(struct reply *r);
 /* What is wrong, in the way of that endpoint. */
 void reply_error(struct evbuffer *out, int kind, int status,
     const char *text);
+/* A string as JSON, with its quotes. False: no memory. */
+bool reply_quote_to(struct evbuffer *out, const char *text);
 
 #endif

@@ -124,13 +124,28 @@ get_models(struct link *l, struct evbuffer *body)
 	size_t i;
 
 	evbuffer_add_printf(body, "{\"object\":\"list\",\"data\":[");
-	for (i = 0; i < rules->n_models; i++)
-		evbuffer_add_printf(body, "%s{\"id\":\"%s\","
-		    "\"object\":\"model\",\"created\":0,"
-		    "\"owned_by\":\"kvroute-engine\"}", i == 0 ? "" : ",",
-		    rules->models[i]);
+	for (i = 0; i < rules->n_models; i++) {
+		evbuffer_add_printf(body, "%s{\"object\":\"model\","
+		    "\"created\":0,\"owned_by\":\"kvroute-engine\","
+		    "\"id\":", i == 0 ? "" : ",");
+		(void)reply_quote_to(body, rules->models[i]);
+		evbuffer_add_printf(body, "}");
+	}
 	evbuffer_add_printf(body, "]}");
 	server_answer(l, 200, body);
+}
+
+/* As the value of a label. */
+static void
+put_label(struct evbuffer *body, const char *text)
+{
+	for (; *text != '\0'; text++)
+		if (*text == '\n')
+			evbuffer_add_printf(body, "\\n");
+		else if (*text == '"' || *text == '\\')
+			evbuffer_add_printf(body, "\\%c", *text);
+		else
+			evbuffer_add(body, text, 1);
 }
 
 static void
@@ -140,9 +155,10 @@ put_metric(struct server *s, struct evbuffer *body, const char *name,
 	bool counter = strstr(name, "_total") != NULL;
 
 	evbuffer_add_printf(body, "# HELP vllm:%s %s\n# TYPE vllm:%s %s\n"
-	    "vllm:%s{engine=\"0\",model_name=\"%s\"} %.17g\n", name, help,
-	    name, counter ? "counter" : "gauge", name,
-	    s->facts->rules.models[0], value);
+	    "vllm:%s{engine=\"0\",model_name=\"", name, help, name,
+	    counter ? "counter" : "gauge", name);
+	put_label(body, s->facts->rules.models[0]);
+	evbuffer_add_printf(body, "\"} %.17g\n", value);
 }
 
 static void
