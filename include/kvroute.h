@@ -183,6 +183,11 @@ int64_t kvr_clock_now(void);
 
 /* Ends a handle; frees private memory, leaves yours alone. NULL is fine. */
 void kvr_free(struct kvr *k);
+/*
+ * 1: no call on this handle sleeps, as if each had KVR_NOWAIT; what would have
+ * to wait for the lock is KVR_EBUSY. For event loops. 0, as it begins: off.
+ */
+int kvr_set_nowait(struct kvr *k, uint32_t on);
 /* Forgets all prefixes, leases and loads; keeps workers, options, policy. */
 int kvr_clear(struct kvr *k);
 /* The options in force, with every auto resolved; the secret reads as 0. */

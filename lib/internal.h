@@ -422,6 +422,7 @@ struct kvr {
 	size_t mapped_bytes;
 	int fd;             /* of what was mapped; holds its lock; or -1 */
 	bool readonly;      /* the memory cannot be written, nor its lock */
+	_Atomic bool nowait; /* no call sleeps */
 	unsigned char boot_id[KVR_BOOT_ID_BYTES]; /* of the options, or 0 */
 	struct hash_rule rule;
 	uint64_t table_key[12];

@@ -120,6 +120,15 @@ kvr_free(struct kvr *k)
 }
 
 int
+kvr_set_nowait(struct kvr *k, uint32_t on)
+{
+	if (k == NULL || on > 1)
+		return KVR_EINVAL;
+	atomic_store_explicit(&k->nowait, on == 1, memory_order_relaxed);
+	return KVR_OK;
+}
+
+int
 kvr_clear(struct kvr *k)
 {
 	struct call c;

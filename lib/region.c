@@ -476,7 +476,8 @@ region_lock(const struct kvr *k, bool wait)
 			region_pause();
 			continue;
 		}
-		if (!wait)
+		if (!wait || atomic_load_explicit(&k->nowait,
+		    memory_order_relaxed))
 			return KVR_EBUSY;
 		(void)nanosleep(&nap, NULL);
 		if (nap.tv_nsec < NAP_MOST)

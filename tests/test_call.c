@@ -128,6 +128,23 @@ hold_lock(void *nothing)
 	return nothing;
 }
 
+/* The same, in the midst of a change. */
+static void *
+hold_turn(void *mine)
+{
+	struct kvr same = *k;
+
+	same.nowait = false;
+	if (region_lock(&same, true) != KVR_OK)
+		abort();
+	atomic_fetch_add(&k->region->version, 1);
+	(void)pthread_barrier_wait(&meeting);
+	(void)pthread_barrier_wait(&meeting);
+	atomic_fetch_add(&k->region->version, 1);
+	region_unlock(k);
+	return mine;
+}
+
 START_TEST(nowait)
 {
 	struct kvr_decision d = { .size = sizeof(d), .worker = 77 }, was = d;
@@ -210,7 +227,7 @@ END_TEST
 #define COUNT(call) + 1
 enum { CALLS = 0 EVERY_CALL(COUNT), LOOKING = 0 LOOKING_CALLS(COUNT) };
 
-static void
+static int
 make_call(int which)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
@@ -227,8 +244,9 @@ make_call(int which)
 
 #define MAKE(call) \
 	if (at++ == which) \
-		(void)(call);
+		return (call);
 	EVERY_CALL(MAKE)
+	return KVR_OK;
 }
 
 static atomic_int done;
@@ -236,7 +254,7 @@ static atomic_int done;
 static void *
 call_waiting(void *call)
 {
-	make_call(*(const int *)call);
+	(void)make_call(*(const int *)call);
 	atomic_store(&done, 1);
 	return NULL;
 }
@@ -260,12 +278,32 @@ START_TEST(waits)
 }
 END_TEST
 
+/* On a handle of one who must not sleep, every one of them comes back. */
+START_TEST(never_sleeps)
+{
+	pthread_t thread;
+
+	say("abcd");
+	ck_assert_int_eq(kvr_set_nowait(k, 1), KVR_OK);
+	ck_assert_int_eq(pthread_barrier_init(&meeting, NULL, 2), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, hold_turn, NULL), 0);
+	(void)pthread_barrier_wait(&meeting);
+	ck_assert_int_eq(make_call(_i), KVR_EBUSY);
+	(void)pthread_barrier_wait(&meeting);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	ck_assert_int_ne(make_call(_i), KVR_EBUSY);
+	ck_assert_int_eq(kvr_set_nowait(k, 0), KVR_OK);
+	ck_assert_int_eq(kvr_set_nowait(k, 2), KVR_EINVAL);
+	ck_assert_int_eq(kvr_set_nowait(NULL, 0), KVR_EINVAL);
+}
+END_TEST
+
 /* The lock alone holds no reader up, nor do readers each other. */
 START_TEST(looks)
 {
 	say("abcd");
 	ck_assert_int_eq(region_lock(k, true), KVR_OK);
-	make_call(CALLS - LOOKING + _i);
+	(void)make_call(CALLS - LOOKING + _i);
 	region_unlock(k);
 	ck_assert_uint_eq(stats().locked, 0);
 }
@@ -403,6 +441,7 @@ suite_call(void)
 	tcase_add_test(t, calls_without_time);
 	tcase_add_test(t, failing_writes_leave_the_clock);
 	tcase_add_test(t, nowait);
+	tcase_add_loop_test(t, never_sleeps, 0, CALLS);
 	tcase_add_loop_test(t, waits, 0, CALLS);
 	tcase_add_loop_test(t, looks, 0, LOOKING);
 	t = tcase_create("shared");
