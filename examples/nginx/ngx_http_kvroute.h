@@ -134,6 +134,7 @@ typedef struct {
 	struct kvr_prompt *prompt;
 	struct body *body;
 	uint64_t owner;         /* of leases: process slot + 1 */
+	bool reaped;            /* what a predecessor left has ended */
 	void *parsed;           /* ctx that the prompt belongs to */
 	ngx_atomic_uint_t epoch;
 	ngx_http_kvroute_known_t *known; /* by peer, backup ones behind */
@@ -237,6 +238,8 @@ size_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx,
 ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle);
 void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
+/* Ends what a dead predecessor left; false: not yet, the lock is taken. */
+bool ngx_http_kvroute_reap(ngx_http_kvroute_srv_conf_t *up);
 
 /* body */
 void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);

@@ -42,6 +42,10 @@ ngx_http_kvroute_late_run(ngx_event_t *event)
 	ngx_http_kvroute_late_t *late;
 	ngx_queue_t *q;
 
+	if (!up->reaped && !ngx_http_kvroute_reap(up)) {
+		ngx_add_timer(event, LATE_MS);
+		return;
+	}
 	while (!ngx_queue_empty(&up->late)) {
 		q = ngx_queue_head(&up->late);
 		late = ngx_queue_data(q, ngx_http_kvroute_late_t, queue);

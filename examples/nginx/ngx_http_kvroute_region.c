@@ -115,17 +115,22 @@ scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	return up->known != NULL && up->allowed != NULL && up->body != NULL;
 }
 
-static void
-owner_take(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+/* Ends what a dead predecessor left; false: not yet, the lock is taken. */
+bool
+ngx_http_kvroute_reap(ngx_http_kvroute_srv_conf_t *up)
 {
 	uint32_t ended = 0;
+	int error = kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(),
+	    &ended);
 
-	up->owner = (uint64_t)ngx_process_slot + 1;
-	(void)kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(), &ended);
+	if (error == KVR_EBUSY)
+		return false;
+	up->reaped = true;
 	if (ended > 0)
-		ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream "
-		    "\"%V\": ended %uD requests of a process that died",
-		    &up->upstream->host, ended);
+		ngx_log_error(NGX_LOG_NOTICE, up->timer.log, 0, "kvroute of "
+		    "upstream \"%V\": ended %uD requests of a process that "
+		    "died", &up->upstream->host, ended);
+	return true;
 }
 
 static void
@@ -152,7 +157,9 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	up->timer.log = cycle->log;
 	/* A timer that is set does not keep a leaving worker alive. */
 	up->timer.cancelable = 1;
-	owner_take(up, cycle->log);
+	up->owner = (uint64_t)ngx_process_slot + 1;
+	(void)kvr_set_nowait(up->kvr, 1);
+	ngx_http_kvroute_late_run(&up->timer);
 }
 
 ngx_int_t

@@ -240,10 +240,20 @@ ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up, uint64_t id)
 size_t
 ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx, u_char *name)
 {
+	const ngx_http_kvroute_known_t *known = ctx->up->known;
+	ngx_uint_t i;
 	size_t len;
 
-	if (ctx->up->kvr == NULL || kvr_worker_name(ctx->up->kvr, ctx->worker,
-	    (char *)name, KVR_NAME_MAX, &len) != KVR_OK)
+	if (ctx->up->kvr == NULL || ctx->worker == 0)
+		return 0;
+	for (i = 0; i < ctx->up->n_peers; i++) {
+		if (known[i].id != ctx->worker)
+			continue;
+		ngx_memcpy(name, known[i].name, known[i].name_len);
+		return known[i].name_len;
+	}
+	if (kvr_worker_name(ctx->up->kvr, ctx->worker, (char *)name,
+	    KVR_NAME_MAX, &len) != KVR_OK)
 		return 0;
 	return ngx_min(len, KVR_NAME_MAX);
 }
