@@ -182,7 +182,7 @@ static const struct {
 	    "~QABCD" },
 	/* not tokens: they stand for none, and no two prompts become one */
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[1145258561,-1,1.5,4294967296,"
-	    "99999999999999999999999999]}",
+	    "18446744073709551617]}",
 	    "~QABCD~~~~~~~~~~~~~~~~" },
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[[1145258561,true,null]]}",
 	    "~QABCD~~~~~~~~" },
@@ -326,6 +326,8 @@ START_TEST(facts)
 	    "true},\"stream_options\":{},\"stream\":true,\"stream\":false"))
 	    .facts;
 	ck_assert(f.stream_options && !f.include_usage && !f.stream);
+	f = take(ENDPOINT_CHAT, CHAT(",\"stream_options\":[]")).facts;
+	ck_assert(f.stream_options && !f.include_usage);
 	f = take(ENDPOINT_CHAT, CHAT(",\"x\":{\"stream\":true}")).facts;
 	ck_assert(!f.stream);
 	f = take(ENDPOINT_CHAT, CHAT(",\"prompt_logprobs\":0")).facts;

@@ -118,6 +118,18 @@ START_TEST(no_prompts_of_completions)
 }
 END_TEST
 
+START_TEST(system_alone)
+{
+	static const char text[] = "{\"system\":\"S\"}";
+	static const char twice[] = "{\"system\":\"S\",\"system\":null}";
+
+	ck_assert_int_eq(take_bytes(ENDPOINT_MESSAGES, text, strlen(text), 0,
+	    false).outcome, BODY_PROMPT);
+	ck_assert_int_eq(take_bytes(ENDPOINT_MESSAGES, twice, strlen(twice), 0,
+	    false).outcome, BODY_NO_PROMPT);
+}
+END_TEST
+
 /* Nothing is looked for, whatever is there. */
 START_TEST(other_endpoint)
 {
@@ -237,7 +249,7 @@ START_TEST(lone_surrogates)
 }
 END_TEST
 
-/* ----------------------------------------------------------- cut strings --- */
+/* --------------------------------------------------------- cut strings --- */
 
 static const char cut_text[] = CHAT("\"plain \\u00e4\\n \\\\\\\\ \\\\n "
     "\303\244\342\202\254\360\237\230\200 \\ud83d\\ude00 \\\"quoted\\\" "
@@ -281,16 +293,66 @@ START_TEST(cut_anywhere)
 }
 END_TEST
 
+/* A character that is cut is completed, not lost with all before it. */
+START_TEST(cut_characters)
+{
+	static const struct {
+		const char *cut;
+		const char *whole;
+	} cases[] = {
+		{ "a", "a" },
+		{ "a\\", "a\\\\" },
+		{ "a\\\\", "a\\\\" },
+		{ "a\\\\\\", "a\\\\\\\\" },
+		{ "a\\n", "a\\n" },
+		{ "a\\n1", "a\\n1" },
+		{ "a\\n123", "a\\n123" },
+		{ "a\\u", "a\\u0000" },
+		{ "a\\u1", "a\\u1000" },
+		{ "a\\u123", "a\\u1230" },
+		{ "a\\u1234", "a\\u1234" },
+		{ "a\\u12345", "a\\u12345" },
+		{ "a\\\\u", "a\\\\u" },
+		{ "a\\\\u12", "a\\\\u12" },
+		{ "a\\\\\\u12", "a\\\\\\u1200" },
+		{ "a\303", "a\303\200" },
+		{ "a\342", "a\342\200\200" },
+		{ "a\342\202", "a\342\202\200" },
+		{ "a\342\202\254", "a\342\202\254" },
+		{ "a\360\237", "a\360\237\200\200" },
+		{ "a\360\237\230\200", "a\360\237\230\200" }
+	};
+	struct taken cut, whole;
+	char text[128];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		snprintf(text, sizeof(text), "{\"messages\":[{\"content\":"
+		    "\"%s\"", cases[i].whole);
+		whole = take(text);
+		snprintf(text, sizeof(text), "{\"messages\":[{\"content\":"
+		    "\"%s", cases[i].cut);
+		cut = take_bytes(ENDPOINT_CHAT, text, strlen(text),
+		    (size_t)_i, true);
+		ck_assert_msg(cut.hash == whole.hash, "%s", cases[i].cut);
+	}
+}
+END_TEST
+
 /* Names that are cut are none, numbers that are cut are none. */
 START_TEST(cut_names_and_numbers)
 {
 	static const char text[] = "{\"prompt\":[1145258561,12";
+	static const char list[] = "{\"prompt\":[[1145258561,12";
 	struct taken t;
 
 	t = take("{\"messages\":[{}],\"model\":\"m-7");
 	ck_assert_int_eq(t.outcome, BODY_PROMPT);
 	ck_assert_uint_eq(t.facts.model_length, 0);
 	t = take_bytes(ENDPOINT_COMPLETIONS, text, strlen(text), 0, true);
+	ck_assert_int_eq(t.outcome, BODY_PROMPT);
+	ck_assert_uint_eq(t.units, 2 + 4);
+	t = take_bytes(ENDPOINT_COMPLETIONS, list, strlen(list), 0, true);
 	ck_assert_int_eq(t.outcome, BODY_PROMPT);
 	ck_assert_uint_eq(t.units, 2 + 4);
 	t = take_bytes(ENDPOINT_CHAT, "{\"tools\":[", 10, 0, true);
@@ -427,7 +489,7 @@ hungry(void)
 {
 	return nested(9000, "{\"tools\":[{\"\\u0061\":1}],\"messages\":[{"
 	    "\"content\":[{\"text\":\"\\n", "x", "\"},{\"text\":\"y\"}]}],"
-	    "\"system\":\"s\"}");
+	    "\"system\":\"s\"}\n");
 }
 
 static void
@@ -537,6 +599,7 @@ suite_body_bad(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, outcomes);
 	tcase_add_test(c, no_prompts_of_completions);
+	tcase_add_test(c, system_alone);
 	tcase_add_test(c, other_endpoint);
 	tcase_add_test(c, single_bytes);
 	tcase_add_test(c, flipped_bytes);
@@ -544,6 +607,7 @@ suite_body_bad(void)
 	tcase_add_test(c, invalid_characters);
 	tcase_add_test(c, lone_surrogates);
 	tcase_add_loop_test(c, cut_anywhere, 0, 4);
+	tcase_add_loop_test(c, cut_characters, 0, 4);
 	tcase_add_test(c, cut_names_and_numbers);
 	tcase_add_test(c, depth);
 	tcase_add_test(c, many_messages);

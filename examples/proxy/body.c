@@ -204,7 +204,7 @@ escape(const struct body *b)
 {
 	size_t i = b->n_last, run = 0;
 
-	while (i > 0 && b->n_last - i < 5 && b->last[i - 1] != '\\')
+	while (i > 0 && b->n_last - i < 4 && b->last[i - 1] != '\\')
 		i--;
 	if (i == 0 || b->last[i - 1] != '\\')
 		return b->n_last;
@@ -225,7 +225,7 @@ missing(const struct body *b, unsigned char end[8])
 		memset(end, 0x80, n);
 	} else if (has == 1) {
 		end[n++] = '\\';
-	} else if (has > 1 && has < 6) {
+	} else if (has > 1) {
 		for (n = 0; has + n < 6; n++)
 			end[n] = '0';
 	}
@@ -259,7 +259,7 @@ tell(const struct body *b, struct body_facts *facts)
 	facts->cut = !b->whole;
 	facts->stream = flag[FLAG_STREAM];
 	facts->stream_options = flag[FLAG_OPTIONS];
-	facts->include_usage = flag[FLAG_OPTIONS] && flag[FLAG_USAGE];
+	facts->include_usage = flag[FLAG_USAGE];
 	facts->several = b->several;
 	facts->media = b->media;
 	facts->prompt_logprobs = flag[FLAG_PROMPT_LOGPROBS] ||
@@ -289,11 +289,9 @@ body_end(struct body *b, struct body_facts *facts)
 		b->whole = false;
 	else if (!b->whole && b->fed > 0)
 		close_early(b);
-	if (b->why != BODY_NO_MEMORY) {
-		b->stopped = false;
-		body_settle(b);
-		body_release(b);
-	}
+	b->stopped = false;
+	body_settle(b);
+	body_release(b);
 	b->stopped = true;
 	tell(b, facts);
 	return outcome(b);

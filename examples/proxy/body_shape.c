@@ -6,9 +6,10 @@
  * keys are known there, and what the value of each is. What is not known is
  * skipped with all that is in it.
  *
- *   {"messages": [{"role": "user", "content": [{"type": "text", "text": "x"}]}]}
- *    TOP          LIST              PARTS       PART
- *    key: is MESSAGES               is CONTENT           skipped    is TEXT
+ *   {"messages": [{"role": "user", "content": [{"text": "x", "x": 1}]}]}
+ *    TOP          LIST                        PARTS
+ *    is MESSAGES   MESSAGE         is CONTENT  PART        skipped
+ *                   is TEXT                     is TEXT
  *
  *   {"prompt": [[1, 2, 3], ...]}     {"tools": [{"name": ...}, ...]}
  *    TOP       LIST                   TOP      WHOLE, down to the last number
@@ -55,11 +56,6 @@ void_top(struct body *b, const struct level *l)
 		break;
 	case IS_OPTIONS:
 		b->flags[FLAG_USAGE] = false;
-		b->flags[FLAG_OPTIONS] = false;
-		break;
-	case IS_TRUE:
-	case IS_THERE:
-		b->flags[l->mark] = false;
 		break;
 	case IS_AHEAD:
 		b->is_ahead[l->mark] = false;
@@ -435,6 +431,9 @@ enter_list(struct body *b, const struct level *l, struct level *to)
 			break;
 		body_mark(b, MARK_TOKENS);
 		of = IS_TOKEN;
+		break;
+	case IS_OPTIONS:
+		b->flags[FLAG_OPTIONS] = true;
 		break;
 	case IS_BODY:
 		body_stop(b, BODY_NOT_JSON);
