@@ -313,7 +313,7 @@ headers_come_early_or_late()
 {
 	for headers in early late; do
 		start --prefill-rate 0.001 --headers $headers
-		post /v1/chat/completions "$chat,$with_usage}" -m 1 \
+		post /v1/chat/completions "$chat,$with_usage}" -m 2 \
 		    -D "$scratch/headers" > "$scratch/stream" && echo "an end"
 		is "lines, $headers" "$(grep -c 'HTTP/1.1 200\|event-stream' \
 		    "$scratch/headers")" \
@@ -444,7 +444,7 @@ clients_may_leave()
 	start --sequences 2 --prefill-rate 20 --decode-ms 10000
 	for more in '' ",$with_usage"; do
 		for i in 1 2 3 4; do
-			post /v1/chat/completions "$chat$more}" -m 2 \
+			post /v1/chat/completions "$chat$more}" -m 4 \
 			    > "$scratch/left" &
 		done
 		until_true something_runs || echo "nothing runs"
@@ -502,7 +502,7 @@ refusing_lets_answers_end()
 	start --decode-ms 50
 	cached 1 100 > /dev/null
 	begin_stream
-	fault 'kind=refuse&seconds=1'
+	fault 'kind=refuse&seconds=3'
 	refused || echo "it is not refused"
 	wait "$client" || echo "the stream ended with $?"
 	tail -n 2 "$scratch/stream" | grep -q DONE || echo "the stream is cut"
@@ -564,7 +564,7 @@ restarting_empties()
 	cached 1 100 > /dev/null
 	is 'what it had' "$(cached 1 100)" 96
 	begin_stream
-	fault 'kind=restart&seconds=0.5'
+	fault 'kind=restart&seconds=3'
 	refused || echo "it is not refused"
 	wait "$client"
 	is 'the client sees' $? 18

@@ -23,7 +23,7 @@ struct sequence {
 	uint64_t computed;    /* tokens */
 	uint64_t held;        /* blocks, named ones included */
 	size_t named;
-	struct sequence *prev, *next;           /* waiting or admitted */
+	struct sequence *prev, *next; /* waiting, admitted or finished */
 	struct sequence *news_prev, *news_next;
 	struct engine_block **blocks;           /* [named] */
 	uint64_t names[]; /* of all full blocks of prompt and answer */
@@ -37,6 +37,7 @@ struct serving {
 	uint64_t decoding;           /* sequences */
 	struct sequence *waiting;    /* in the order of arrival */
 	struct sequence *admitted;   /* in the order of admission */
+	struct sequence *finished;   /* and not dropped yet */
 	struct sequence *news;
 	struct sequence *prefill;    /* who is in it */
 	uint64_t piece;              /* tokens of it, under way */
@@ -77,8 +78,8 @@ serving_free(struct serving *s)
 		serving_drop(s, s->admitted);
 	while (s->waiting != NULL)
 		serving_drop(s, s->waiting);
-	while (s->news != NULL)
-		serving_drop(s, s->news);
+	while (s->finished != NULL)
+		serving_drop(s, s->finished);
 	cache_free(s->cache);
 	free(s);
 }
@@ -165,8 +166,10 @@ tell(struct serving *s, struct sequence *q)
 static void
 leave(struct serving *s, struct sequence *q)
 {
-	if (q->stage == FINISHED)
+	if (q->stage == FINISHED) {
+		DL_DELETE(s->finished, q);
 		return;
+	}
 	if (q->stage == WAITING) {
 		DL_DELETE(s->waiting, q);
 		s->counts.waiting--;
@@ -342,6 +345,7 @@ finish(struct serving *s, struct sequence *q)
 {
 	leave(s, q);
 	q->stage = FINISHED;
+	DL_APPEND(s->finished, q);
 	q->state.finished = true;
 	s->counts.finished++;
 }
