@@ -377,9 +377,15 @@ connections_are_kept()
 old_clients_are_served()
 {
 	start --scale 0.01
-	post /v1/chat/completions "$chat,$with_usage}" -0 > "$scratch/old"
-	post /v1/chat/completions "$chat,$with_usage}" > "$scratch/new"
-	is lines "$(wc -l < "$scratch/old")" "$(wc -l < "$scratch/new")"
+	for version in --http1.0 --http1.1; do
+		post /v1/chat/completions "$chat,$with_usage}" $version \
+		    > "$scratch/stream" || echo "$version: no end"
+		tail -n 2 "$scratch/stream" | grep -q DONE || echo "it is cut"
+		events | jq -j '.choices[]?.delta.content' \
+		    > "$scratch/text$version"
+	done
+	cmp "$scratch/text--http1.0" "$scratch/text--http1.1"
+	[ -s "$scratch/text--http1.0" ] || echo "no text"
 	stop
 }
 
