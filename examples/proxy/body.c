@@ -10,9 +10,9 @@
  * what it has had:
  *
  *   pieces   |a|b|c|d|e|f|g|h|i|j|k|...
- *   given    |a|b|c|d|e f|g h i|j k l m|...      at least half of all before
+ *   given    |a|b|c d|e f g h|i ...              as much as all before
  *
- * and all looks together are at most a few times n. Pieces that are large
+ * and all looks together are at most two or three times n. Pieces that are large
  * enough by themselves go straight through.
  *
  * Early ends. A body may end in the middle of a long string, which YAJL then
@@ -157,7 +157,7 @@ body_data(struct body *b, const void *data, size_t n)
 	b->given += n;
 	if (b->stopped || b->is_cut || n == 0)
 		return;
-	if (n >= b->fed / 2) {
+	if (n >= b->fed) {
 		feed_gathered(b);
 		if (!b->stopped)
 			feed(b, data, n);
@@ -165,7 +165,7 @@ body_data(struct body *b, const void *data, size_t n)
 	}
 	if (!hold_append(&b->gathered, data, n))
 		body_stop(b, BODY_NO_MEMORY);
-	else if (b->gathered.length >= b->fed / 2)
+	else if (b->gathered.length >= b->fed)
 		feed_gathered(b);
 }
 
