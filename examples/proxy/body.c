@@ -12,8 +12,8 @@
  *   pieces   |a|b|c|d|e|f|g|h|i|j|k|...
  *   given    |a|b|c d|e f g h|i ...              as much as all before
  *
- * and all looks together are at most two or three times n. Pieces that are large
- * enough by themselves go straight through.
+ * and all looks together are at most two or three times n. Pieces that are
+ * large enough by themselves go straight through.
  *
  * Early ends. A body may end in the middle of a long string, which YAJL then
  * never shows. It is given the end that is missing: the rest of a character
