@@ -315,11 +315,13 @@ ended(struct user *u, CURLcode e, int64_t now)
 	u->ready = now + talk_pause_ns(u->talk);
 }
 
-static void
+/* Whether any did end: who waits, and for how long, is another question then. */
+static bool
 collect(struct drive *d, int64_t now)
 {
 	struct CURLMsg *m;
 	struct user *u = NULL;
+	uint64_t before = d->done;
 	CURL *easy;
 	CURLcode e;
 	int more;
@@ -333,6 +335,7 @@ collect(struct drive *d, int64_t now)
 		check_multi(curl_multi_remove_handle(d->multi, easy));
 		ended(u, e, now);
 	}
+	return d->done > before;
 }
 
 /* ------------------------------------------------------------ the round --- */
@@ -397,7 +400,8 @@ run(struct drive *d)
 		warm_up(d, now);
 		wait = begin_due(d, now);
 		check_multi(curl_multi_perform(d->multi, &running));
-		collect(d, clock_ns());
+		if (collect(d, clock_ns()))
+			wait = 0;
 		show(d, now);
 		if (wait > 0 && d->finished < d->o->chats)
 			check_multi(curl_multi_poll(d->multi, NULL, 0, wait,
@@ -436,6 +440,8 @@ begin(struct drive *d)
 	add_header(d, "Expect:");
 	for (i = 0; i < o->n_headers; i++)
 		add_header(d, o->headers[i]);
+	/* Another seed, other numbers. */
+	d->number = (o->seed - 1) * o->requests;
 	d->start = clock_ns();
 	d->stop = o->run_ns == 0 ? INT64_MAX : d->start + o->run_ns;
 	progress_begin(&d->progress, o->quiet, o->requests != 0 ?
