@@ -81,8 +81,8 @@ typedef struct {
 	ngx_atomic_t shadow_blocks;     /* of their prompts */
 	ngx_atomic_t shadow_wanted;     /* overlap where it would have gone */
 	ngx_atomic_t shadow_taken;      /* overlap where it went */
-	/* set whenever an id of a worker may have changed */
-	ngx_atomic_t epoch;
+	ngx_atomic_t epoch;     /* other whenever an id of a worker may be */
+	ngx_atomic_t loads;     /* of the configuration */
 } ngx_http_kvroute_shared_t;
 
 /* kvroute_server: facts about one address. */
@@ -137,6 +137,7 @@ typedef struct {
 	bool reaped;            /* what a predecessor left has ended */
 	void *parsed;           /* ctx that the prompt belongs to */
 	ngx_atomic_uint_t epoch;
+	ngx_atomic_uint_t load; /* of shared->loads: which one this is */
 	ngx_http_kvroute_known_t *known; /* by peer, backup ones behind */
 	ngx_uint_t n_peers;
 	uint64_t *allowed;      /* scratch: ids of peers that may be taken */

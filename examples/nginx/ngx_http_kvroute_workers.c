@@ -181,6 +181,8 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	walk_t w;
 	int error;
 
+	/* From here on nobody adds what the past had; see found. */
+	up->load = ngx_atomic_fetch_add(&up->shared->loads, 1) + 1;
 	for (peer = walk_begin(up, &w); peer != NULL; peer = walk_next(&w)) {
 		error = worker_ensure(up, k, &peer->name,
 		    (ngx_uint_t)peer->weight, &id);
@@ -196,6 +198,21 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 }
 
 /* --------------------------------------------------- workers, while it runs */
+
+/*
+ * A peer that is no worker came while nginx ran, found by its resolver; or has
+ * gone, and this nginx worker lives on with a configuration of the past.
+ */
+static bool
+found(ngx_http_kvroute_srv_conf_t *up, ngx_str_t *name, uint64_t *id)
+{
+	int error = kvr_worker_find(up->kvr, (const char *)name->data,
+	    name->len, 0, id);
+
+	if (error == KVR_EWORKER && up->load == up->shared->loads)
+		error = worker_ensure(up, up->kvr, name, 1, id);
+	return error == KVR_OK;
+}
 
 uint64_t
 ngx_http_kvroute_worker(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i,
@@ -214,9 +231,7 @@ ngx_http_kvroute_worker(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i,
 	if (known != NULL && known->id != 0 &&
 	    same(name, known->name, known->name_len))
 		return known->id;
-	if (kvr_worker_find(up->kvr, (const char *)name->data, name->len, 0,
-	    &id) != KVR_OK && worker_ensure(up, up->kvr, name, 1, &id) !=
-	    KVR_OK)
+	if (!found(up, name, &id))
 		return 0;
 	if (known != NULL) {
 		known->id = id;
