@@ -81,11 +81,12 @@ make_word(struct rng *r, char *out)
 	return n;
 }
 
-/* Text of exactly `bytes` bytes; NULL: no memory. */
+/* Text of exactly `bytes` bytes, and the tail; NULL: no memory. */
 static char *
-make_text(struct rng *r, size_t bytes)
+make_text(struct rng *r, size_t bytes, const char *tail)
 {
-	char *text = malloc(bytes + 1);
+	size_t n_tail = strlen(tail);
+	char *text = malloc(bytes + n_tail + 1);
 	char word[24];
 	size_t n = 0, length;
 
@@ -99,7 +100,7 @@ make_text(struct rng *r, size_t bytes)
 		n += length;
 	}
 	memset(&text[n], '.', bytes - n);
-	text[bytes] = '\0';
+	memcpy(&text[bytes], tail, n_tail + 1);
 	return text;
 }
 
@@ -121,7 +122,7 @@ talk_systems_new(const struct chats_options *o)
 	for (i = 0; i < s->n; i++) {
 		s->weight += 1.0 / (i + 1);
 		r = stream_of(o->seed, UINT64_C(1) << 32 | i, 0);
-		s->text[i] = make_text(&r, o->system_bytes);
+		s->text[i] = make_text(&r, o->system_bytes, "");
 		if (s->text[i] == NULL) {
 			talk_systems_free(s);
 			return NULL;
@@ -318,15 +319,13 @@ put_limit(const struct chats_options *o, struct json_object *body)
 static bool
 make_body(struct talk *t, bool with_number)
 {
-	size_t bytes = t->o->turn_bytes, n = with_number ?
-	    sizeof(place_for_number) - 1 : 0;
-	char *text = make_text(&t->words, bytes + n);
+	char *text = make_text(&t->words, t->o->turn_bytes, with_number ?
+	    place_for_number : "");
 	bool said;
 
 	if (text == NULL)
 		return false;
-	memcpy(&text[bytes], place_for_number, n);
-	said = say(t->messages, "user", text, bytes + n);
+	said = say(t->messages, "user", text, strlen(text));
 	free(text);
 	json_object_put(t->body);
 	t->body = json_object_new_object();
@@ -361,7 +360,7 @@ talk_answered(struct talk *t, const char *text, size_t length)
 bool
 talk_invent_answer(struct talk *t)
 {
-	char *text = make_text(&t->words, t->o->turn_bytes);
+	char *text = make_text(&t->words, t->o->turn_bytes, "");
 	bool said = text != NULL &&
 	    talk_answered(t, text, (size_t)t->o->turn_bytes);
 
