@@ -217,6 +217,51 @@ START_TEST(shape)
 }
 END_TEST
 
+/* What a chat began with has the same length in all its turns. */
+static const struct {
+	enum endpoint endpoint;
+	const char *first, *later;
+} openings[] = {
+	{ ENDPOINT_CHAT,
+	    "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},"
+	    "{\"role\":\"user\",\"content\":\"abc\"}]}",
+	    "{\"messages\":[{\"role\":\"system\",\"content\":\"S\"},"
+	    "{\"role\":\"user\",\"content\":\"abc\"},"
+	    "{\"role\":\"assistant\",\"content\":\"d\"},"
+	    "{\"role\":\"user\",\"content\":\"e\"},"
+	    "{\"role\":\"assistant\",\"content\":\"f\"},"
+	    "{\"role\":\"user\",\"content\":\"g\"}]}" },
+	{ ENDPOINT_MESSAGES,
+	    "{\"messages\":[{\"role\":\"user\",\"content\":\"abc\"}],"
+	    "\"system\":\"S\"}",
+	    "{\"messages\":[{\"role\":\"user\",\"content\":\"abc\"},"
+	    "{\"role\":\"assistant\",\"content\":\"d\"}],"
+	    "\"system\":\"S\"}" },
+	{ ENDPOINT_RESPONSES,
+	    "{\"input\":\"abc\",\"instructions\":\"S\"}",
+	    "{\"input\":[{\"role\":\"user\",\"content\":\"abc\"},"
+	    "{\"role\":\"assistant\",\"content\":\"d\"}],"
+	    "\"instructions\":\"S\"}" },
+	{ ENDPOINT_CHAT,
+	    "{\"messages\":[{\"role\":\"user\",\"content\":\"abc\"}]}",
+	    "{\"messages\":[{\"role\":\"assistant\"}],\"messages\":["
+	    "{\"role\":\"user\",\"content\":\"abc\"},"
+	    "{\"role\":\"assistant\",\"content\":\"d\"}]}" }
+};
+enum { OPENINGS = sizeof(openings) / sizeof(*openings) };
+
+START_TEST(opening)
+{
+	enum endpoint e = openings[_i].endpoint;
+	struct taken first = take(e, openings[_i].first);
+	struct taken later = take(e, openings[_i].later);
+
+	ck_assert_uint_eq(first.facts.opening, first.facts.bytes);
+	ck_assert_uint_eq(later.facts.opening, first.facts.bytes);
+	ck_assert_uint_gt(later.facts.bytes, later.facts.opening);
+}
+END_TEST
+
 /* Cut at every byte, in steps of every length, at random; and ended early. */
 START_TEST(pieces)
 {
@@ -556,6 +601,7 @@ suite_body(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, endpoints);
 	tcase_add_loop_test(c, shape, 0, SHAPES);
+	tcase_add_loop_test(c, opening, 0, OPENINGS);
 	tcase_add_loop_test(c, pieces, 0, SHAPES);
 	tcase_add_test(c, media);
 	tcase_add_test(c, facts);

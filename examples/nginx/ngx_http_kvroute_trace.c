@@ -13,7 +13,7 @@
  *
  * SAMPLE. One request in a hundred, drawn at random, would show a hundredth of
  * the reuse there is. So whole families of prompts are drawn: those that agree
- * up to the end of the first message of the user, as the turns of a chat do.
+ * up to the first answer in them, as the turns of a chat do.
  *
  * A line is written when its request ends, by one write, so lines of several
  * nginx workers do not mix, but they are not in order of time: see the page.
@@ -99,7 +99,7 @@ static bool
 drawn(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t sample)
 {
 	uint32_t size = ctx->up->options.block_size;
-	uint64_t blocks = ctx->facts.bytes / size;
+	uint64_t blocks = ctx->facts.opening / size;
 
 	if (sample == ALL)
 		return true;

@@ -72,6 +72,7 @@ forget(struct body *b)
 	b->why = BODY_PROMPT;
 	body_outside(b);
 	b->messages = b->prompts = 0;
+	b->answered = false;
 	b->by_tokens = b->some = b->several = b->media = false;
 	memset(b->flags, 0, sizeof(b->flags));
 	b->sink = SINK_NONE;
@@ -255,6 +256,8 @@ tell(const struct body *b, struct body_facts *facts)
 	facts->end = b->whole ? b->end : 0;
 	facts->messages = b->messages;
 	facts->bytes = b->written;
+	facts->opening = !b->answered ? b->written : b->opening +
+	    (body_sink(b) == SINK_MESSAGES ? b->system.length : 0);
 	facts->ahead = b->digested;
 	facts->cut = !b->whole;
 	facts->stream = flag[FLAG_STREAM];

@@ -82,6 +82,8 @@ struct body_facts {
 	uint64_t end;        /* offset of the '}' that ends the body; 0: cut */
 	uint64_t messages;   /* in it; 0 for completions */
 	uint64_t bytes;      /* of the prompt, marks counted */
+	uint64_t opening;    /* of them, those ahead of the first answer in */
+	                     /* it: the same in all turns of a chat */
 	uint64_t ahead;      /* bytes that are in the scope by digest: tools */
 	bool cut;            /* not one whole JSON object */
 	bool stream;

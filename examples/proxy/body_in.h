@@ -146,6 +146,9 @@ struct body {
 	struct level level[BODY_DEPTH + 1];
 	size_t depth;
 	uint64_t messages;
+	uint64_t message_at;    /* where the last one begins, among them */
+	uint64_t opening;       /* where the first answer does */
+	bool answered;          /* there is one */
 	uint64_t prompts;       /* begun, of completions */
 	bool by_tokens;         /* the first of them is */
 	bool some;              /* of a prompt is there */

@@ -44,7 +44,7 @@ void_top(struct body *b, const struct level *l)
 	case IS_PROMPTS:
 		b->messages = b->prompts = 0;
 		b->some = b->system.length > 0;
-		b->by_tokens = b->several = b->media = false;
+		b->by_tokens = b->several = b->media = b->answered = false;
 		body_rewind(b);
 		break;
 	case IS_SYSTEM:
@@ -136,9 +136,21 @@ string_content(struct body *b, enum mark mark, const void *text, size_t n)
 static void
 message(struct body *b)
 {
+	b->message_at = (b->sink == SINK_MESSAGES ? b->held.length :
+	    b->written) + b->staged;
 	body_mark(b, MARK_MESSAGE);
 	b->messages++;
 	b->some = true;
+}
+
+static void
+role(struct body *b, const void *text, size_t n)
+{
+	body_text(b, MARK_ROLE, text, n);
+	if (b->answered || n != 9 || memcmp(text, "assistant", n) != 0)
+		return;
+	b->answered = true;
+	b->opening = b->message_at;
 }
 
 static void
@@ -204,7 +216,10 @@ on_string(void *context, const unsigned char *text, size_t n)
 	case IS_SKIPPED:
 		return !b->stopped;
 	case IS_TEXT:
-		body_text(b, l->mark, text, n);
+		if (l->mark == MARK_ROLE)
+			role(b, text, n);
+		else
+			body_text(b, l->mark, text, n);
 		break;
 	case IS_WHOLE:
 		body_text(b, MARK_STRING, text, n);
