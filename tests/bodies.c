@@ -97,6 +97,7 @@ same_facts(const struct body_facts *a, const struct body_facts *b)
 {
 	return a->model_length == b->model_length && a->end == b->end &&
 	    a->messages == b->messages && a->bytes == b->bytes &&
+	    a->opening == b->opening &&
 	    a->ahead == b->ahead && a->cut == b->cut &&
 	    a->stream == b->stream &&
 	    a->stream_options == b->stream_options &&
