@@ -77,3 +77,11 @@ check-nginx: deps-nginx ## faults of engines, clients, nginx's processes; CHECK_
 
 check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay nginx-module-here ## the same, with what is installed
 	@T='$(T)' sh scripts/nginx/check.sh $(BUILD)
+
+.PHONY: bench-nginx bench-nginx-here
+
+bench-nginx: deps-nginx ## gain and cost in nginx, a quarter of an hour; BENCH="hits cpu" parts, BENCH_REQUESTS=, ROUNDS=
+	@+$(MAKE) --no-print-directory bench-nginx-here
+
+bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor nginx-module-here ## the same, with what is installed
+	@sh scripts/nginx/bench.sh $(BUILD)

@@ -4,6 +4,7 @@
 # hash on the beginning of the body, and by kvroute: how much of the prompts the
 # engines found in their caches, and how long users waited for the first token.
 # Half a minute; nothing is left behind.
+# shellcheck disable=SC1091,SC2034,SC2154
 set -u
 
 build=$1

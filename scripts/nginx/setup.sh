@@ -20,6 +20,7 @@ work=
 port=
 nginx_pid=
 engines_pid=
+kept_pids=
 chats_pid=
 engine_ports=
 under=
@@ -57,6 +58,7 @@ setup_end()
 	trap - EXIT
 	end_child "$chats_pid" -TERM
 	stop_nginx
+	stop_kept
 	stop_engines
 	[ -z "$work" ] || rm -rf "$work"
 }
@@ -146,6 +148,7 @@ beginning_map()
 
 server_lines()
 {
+	[ -z "${server_list:-}" ] || { echo "$server_list"; return; }
 	for p in ${upstream_ports:-$engine_ports}; do
 		echo "server 127.0.0.1:$p ${server_options:-};"
 	done
@@ -171,7 +174,7 @@ write_conf()
 {
 	{
 		echo "worker_processes ${processes:-2};"
-		echo "pid $work/nginx.pid;"
+		echo "pid $work/nginx-$port.pid;"
 		echo "error_log $work/logs/error ${log_level:-notice};"
 		[ "$(id -u)" -ne 0 ] || echo "user $(id -un) $(id -gn);"
 		[ "$1" != kvroute ] || echo "load_module $module;"
@@ -254,6 +257,22 @@ stop_nginx()
 {
 	end_child "$nginx_pid" -TERM
 	nginx_pid=
+}
+
+# Lets this nginx run on while others are started; the caller remembers nginx_pid
+# and port.
+keep_nginx()
+{
+	kept_pids="$kept_pids $nginx_pid"
+	nginx_pid=
+}
+
+stop_kept()
+{
+	for pid in $kept_pids; do
+		end_child "$pid" -TERM
+	done
+	kept_pids=
 }
 
 # reload_nginx METHOD - and wait until the processes of before are gone, or go
