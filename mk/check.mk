@@ -93,9 +93,9 @@ check-tsan: deps-slow ## the suites that start threads under ThreadSanitizer
 
 check-valgrind: deps-slow ## the suites under valgrind, shortened
 	$(call variant,valgrind,check-suites,CK_TIMEOUT_MULTIPLIER=60 \
-	    KVR_TEST_PERCENT=$(or $(KVR_TEST_PERCENT),2) KVR_UNDER='$(VALGRIND)')
+	    KVR_TEST_PERCENT=$(or $(KVR_TEST_PERCENT),2) KVR_UNDER='$(UNDER_VALGRIND)')
 
-VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full \
+UNDER_VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full \
 	--errors-for-leak-kinds=definite
 SANITIZER_OPTIONS := ASAN_OPTIONS=allocator_may_return_null=1 \
 	UBSAN_OPTIONS=print_stacktrace=1
@@ -118,7 +118,9 @@ check-model: ## the protocol of lock and version, searched through by spin
 
 check-all: ## everything that is slow too
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
-	    check-model check-foreign fuzz lint; do $(MAKE) --no-print-directory $$target || exit 1; done
+	    check-model check-foreign fuzz lint check-engine check-nginx \
+	    'check-nginx VALGRIND=1'; do \
+	    $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh scripts/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 
 lint: deps ## pages, scripts, lengths of lines and functions
