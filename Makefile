@@ -144,7 +144,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
-include mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk
+include mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk mk/llama.mk
 
 SOURCES := $(wildcard */*.c examples/engine/*.c bench/nginx/*.c) $(PROXY)
 

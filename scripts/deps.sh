@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|plot|model|foreign|proxy|engine ... - what is
-# missing to build, to test, to test pages in a browser, to run the slow checks,
-# to draw, to search the model, to build for other machines, to build what
-# proxies share, the engines' stand-in and its users? Nothing: silent.
+# deps.sh build|test|page|slow|plot|model|foreign|proxy|nginx|engine|llama
+# ... - what is missing to build, to test, to test pages in a browser, to run the
+# slow checks, to draw, to search the model, to build for other machines, to
+# build what proxies share, the nginx module, the engines' stand-in and its
+# users, to run llama.cpp? Nothing: silent.
 # Otherwise, on Debian: installs it as root with one apt-get call, prints that
 # call to anybody else and fails. On other systems: names it and fails.
 set -u
@@ -48,6 +49,8 @@ engine header curl/curl.h libcurl4-openssl-dev
 engine header event2/http.h libevent-dev
 engine command curl curl
 engine command jq jq
+llama command node nodejs
+llama command npm npm
 "
 
 # Would clang find what fuzzers and sanitizers link with?
