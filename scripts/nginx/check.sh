@@ -110,10 +110,28 @@ no_leases()
 	[ "$(json '.upstreams[0].region.leases')" = 0 ]
 }
 
-# json FILTER - of the status.
+# json FILTER - of the status. Under load another process may have the index's
+# lock just then: it is asked again.
 json()
 {
-	status /json | jq -r "$1"
+	asked=0
+	until status_is_whole > /dev/null || [ $asked -eq 100 ]; do
+		asked=$((asked + 1))
+		sleep 0.05
+	done
+	jq -r "$1" "$work/status"
+}
+
+status_is_whole()
+{
+	status /json > "$work/status" &&
+	    jq -e '.upstreams[0].region.bytes > 0' "$work/status"
+}
+
+# Requests without an opinion, because another process had the lock.
+busy()
+{
+	json '.upstreams[0].reasons | .busy + .no_worker'
 }
 
 # Whatever happened: nobody's booking stays, all processes of nginx are there,

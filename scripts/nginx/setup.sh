@@ -259,6 +259,13 @@ stop_nginx()
 	nginx_pid=
 }
 
+# After the end of what is under way, and with all that is to be written.
+finish_nginx()
+{
+	end_child "$nginx_pid" -QUIT
+	nginx_pid=
+}
+
 # Lets this nginx run on while others are started; the caller remembers nginx_pid
 # and port.
 keep_nginx()
