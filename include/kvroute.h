@@ -579,6 +579,12 @@ int kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags);
 /* Ends every lease of a dead owner; *ended (may be NULL) counts them. */
 int kvr_reap_owner(struct kvr *k, uint64_t owner, int64_t now,
     uint32_t *ended);
+/*
+ * Owners of open leases, each once, those with the oldest leases first; at
+ * most `capacity`, *count of them: who may have died? O(leases * *count).
+ */
+int kvr_owners(const struct kvr *k, uint64_t *owners, size_t capacity,
+    size_t *count);
 
 /* ------------------------------------------------------ looking inside --- */
 

@@ -901,6 +901,7 @@ void lease_abort(struct kvr *k, uint32_t lease, int64_t now);
 void lease_reap_old(struct kvr *k, int64_t now, uint32_t budget);
 bool lease_void(struct kvr *k);
 uint32_t lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now);
+size_t lease_owners(const struct kvr *k, uint64_t *owners, size_t capacity);
 
 /* policy.c: what a choice may be asked for, and what is left open */
 int policy_check(const struct kvr_policy *policy);

@@ -551,3 +551,27 @@ lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now)
 	}
 	return ended;
 }
+
+static bool
+among(uint64_t owner, const uint64_t *owners, size_t n)
+{
+	while (n > 0) {
+		if (owners[--n] == owner)
+			return true;
+	}
+	return false;
+}
+
+size_t
+lease_owners(const struct kvr *k, uint64_t *owners, size_t capacity)
+{
+	uint32_t i = k->region->lease_first, limit = k->layout.cells;
+	size_t n = 0;
+
+	for (; i != 0 && limit > 0 && n < capacity; limit--) {
+		if (!among(lease_at(k, i)->owner, owners, n))
+			owners[n++] = lease_at(k, i)->owner;
+		i = lease_at(k, i)->age_next;
+	}
+	return n;
+}

@@ -184,6 +184,24 @@ kvr_check(const struct kvr *k)
 	return call_done(k, &c, check_region(k));
 }
 
+int
+kvr_owners(const struct kvr *k, uint64_t *owners, size_t capacity,
+    size_t *count)
+{
+	struct call c;
+	int error;
+
+	if (k == NULL || owners == NULL || capacity == 0 || count == NULL)
+		return KVR_EINVAL;
+	if (k->readonly)
+		return KVR_EREADONLY;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	*count = lease_owners(k, owners, capacity);
+	return call_done(k, &c, KVR_OK);
+}
+
 /* ----------------------------------------------------------- the walk --- */
 
 /* What one call does at most, whatever its caller has room for. */

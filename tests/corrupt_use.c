@@ -209,8 +209,9 @@ finish(struct corrupt *c, uint64_t lease)
 static void
 go_on(struct corrupt *c)
 {
-	uint64_t lease = some_lease(c);
+	uint64_t lease = some_lease(c), owners[2];
 	uint32_t ended;
+	size_t n;
 
 	switch (ops_pick(c->s, 7)) {
 	case 0:
@@ -233,6 +234,7 @@ go_on(struct corrupt *c)
 		(void)CALL(c, kvr_abort, c->k, lease, c->now, 0);
 		break;
 	default:
+		(void)CALL(c, kvr_owners, c->k, owners, 2, &n);
 		(void)CALL(c, kvr_reap_owner, c->k, ops_pick(c->s, 2), c->now,
 		    &ended);
 	}

@@ -213,6 +213,7 @@ END_TEST
 	X(kvr_finish(k, 99, NULL, 1, 0)) \
 	X(kvr_abort(k, 99, 1, 0)) \
 	X(kvr_reap_owner(k, 99, 1, NULL)) \
+	X(kvr_owners(k, &some, 1, &n)) \
 	X(kvr_stats(k, &all)) \
 	X(kvr_metrics(k, NULL, 0, &n)) \
 	X(kvr_check(k)) \

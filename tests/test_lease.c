@@ -464,6 +464,29 @@ START_TEST(reaped_by_age)
 }
 END_TEST
 
+START_TEST(owners_are_told)
+{
+	uint64_t owners[4] = { 0 }, first = reserve_as(0, 7, "ab", 1);
+	size_t n = 99;
+
+	(void)reserve_as(0, 8, "cd", 2);
+	(void)reserve_as(0, 7, "ef", 3);
+	(void)reserve_as(0, 0, "gh", 4);
+	ck_assert_int_eq(kvr_owners(k, owners, 4, &n), KVR_OK);
+	ck_assert_uint_eq(n, 3);
+	ck_assert_uint_eq(owners[0], 7);
+	ck_assert_uint_eq(owners[1], 8);
+	ck_assert_uint_eq(owners[2], 0);
+	ck_assert_int_eq(kvr_abort(k, first, 5, 0), KVR_OK);
+	ck_assert_int_eq(kvr_owners(k, owners, 1, &n), KVR_OK);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(owners[0], 8);
+	ck_assert_int_eq(kvr_clear(k), KVR_OK);
+	ck_assert_int_eq(kvr_owners(k, owners, 4, &n), KVR_OK);
+	ck_assert_uint_eq(n, 0);
+}
+END_TEST
+
 START_TEST(reaped_by_owner)
 {
 	uint64_t mine = reserve_as(0, 1, "ab", 1), other;
@@ -604,6 +627,7 @@ suite_lease(void)
 	tcase_add_checked_fixture(t, limited_setup, region_end);
 	tcase_add_test(t, reaped_by_age);
 	tcase_add_test(t, reaped_by_owner);
+	tcase_add_test(t, owners_are_told);
 	suite_add_tcase(s, t);
 	return s;
 }

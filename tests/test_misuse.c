@@ -334,6 +334,10 @@ START_TEST(null_handles)
 	ck_assert_int_eq(kvr_finish(NULL, lease, NULL, 1, 0), KVR_EINVAL);
 	ck_assert_int_eq(kvr_abort(NULL, lease, 1, 0), KVR_EINVAL);
 	ck_assert_int_eq(kvr_reap_owner(NULL, 0, 1, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owners(NULL, &cursor, 1, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owners(k, NULL, 1, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owners(k, &cursor, 0, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owners(k, &cursor, 1, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_entries(NULL, &cursor, 1, NULL, 0, 0, &n),
 	    KVR_EINVAL);
 }
