@@ -81,8 +81,7 @@ typedef struct {
 	ngx_atomic_t shadow_blocks;     /* of their prompts */
 	ngx_atomic_t shadow_wanted;     /* overlap where it would have gone */
 	ngx_atomic_t shadow_taken;      /* overlap where it went */
-	ngx_atomic_t epoch;     /* other whenever an id of a worker may be */
-	ngx_atomic_t loads;     /* of the configuration */
+	ngx_atomic_t epoch;     /* another when an id or state may be */
 } ngx_http_kvroute_shared_t;
 
 /* kvroute_server: facts about one address. */
@@ -93,20 +92,30 @@ typedef struct {
 	bool used;
 } ngx_http_kvroute_server_t;
 
-/* A peer's worker, as last looked up by this nginx worker. */
+/*
+ * A peer, backup ones behind the others: who it is, and what it was like when
+ * the choice that is made now began.
+ */
 typedef struct {
-	uint64_t id;
-	size_t name_len;
 	u_char name[KVR_NAME_MAX];
+	size_t name_len;
+	uint64_t id;            /* of its worker; 0: not looked up */
+	bool closed;            /* drained or put down at run time */
+	bool usable;            /* nginx would take it */
+	ngx_uint_t conns, weight;
 } ngx_http_kvroute_known_t;
 
-/* A write that met a taken lock; done later by a timer. */
+typedef enum {
+	NGX_HTTP_KVROUTE_FINISH,
+	NGX_HTTP_KVROUTE_ABORT,
+	NGX_HTTP_KVROUTE_RESET  /* of a worker that refused connections */
+} ngx_http_kvroute_write_t;
+
+/* A write that must be done; later, by a timer, if it meets a taken lock. */
 typedef struct {
 	ngx_queue_t queue;
-	uint64_t lease;
-	uint64_t worker;
-	bool abort;
-	bool commit;
+	ngx_http_kvroute_write_t what;
+	uint64_t id;            /* of the lease, or of the worker */
 	struct kvr_report report;
 } ngx_http_kvroute_late_t;
 
@@ -133,16 +142,16 @@ typedef struct {
 	struct kvr *kvr;        /* NULL: no region; no opinion */
 	struct kvr_prompt *prompt;
 	struct body *body;
-	uint64_t owner;         /* of leases: process slot + 1 */
-	bool reaped;            /* what a predecessor left has ended */
+	uint64_t owner;         /* of leases: this process, see region.c */
+	ngx_event_t watch;      /* for owners that have died */
 	void *parsed;           /* ctx that the prompt belongs to */
 	ngx_atomic_uint_t epoch;
-	ngx_atomic_uint_t load; /* of shared->loads: which one this is */
-	ngx_http_kvroute_known_t *known; /* by peer, backup ones behind */
+	ngx_http_kvroute_known_t *known;
 	ngx_uint_t n_peers;
+	ngx_uint_t n_first;     /* of them, those that are no backups */
 	uint64_t *allowed;      /* scratch: ids of peers that may be taken */
 	ngx_uint_t turn;        /* who is first among equals */
-	ngx_queue_t late;
+	ngx_queue_t late;       /* ngx_http_kvroute_late_t */
 	ngx_event_t timer;
 } ngx_http_kvroute_srv_conf_t;
 
@@ -196,10 +205,11 @@ typedef struct {
 	bool strip;             /* usage is taken out again */
 	bool committed;
 	bool started;
-	bool ended;             /* the report is made */
+	bool last;              /* all of it has passed */
+	bool ending;            /* the engine is done; the rest has to pass */
+	bool reported;          /* the report is made */
 	struct kvr_report report;
 	ngx_chain_t *free, *busy; /* buffers of ours */
-	ngx_str_t tail;         /* what was held back at the end */
 	/* of the trace: NULL, or ids of the prompt */
 	uint64_t *ids;
 	ngx_uint_t n_ids;
@@ -221,26 +231,23 @@ ngx_int_t ngx_http_kvroute_complain(ngx_log_t *log,
     ngx_http_kvroute_srv_conf_t *up, const char *what, int error);
 
 /* workers */
-ngx_uint_t ngx_http_kvroute_peers_count(ngx_http_kvroute_srv_conf_t *up);
+/* Makes up->known; false: no memory. */
+bool ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up,
+    ngx_pool_t *pool);
 /* Workers of the region = peers of the upstream, with configured facts. */
 void ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up,
     struct kvr *k, ngx_log_t *log);
-/* The worker of peer i of that name; 0 if there is none and none can be. */
-uint64_t ngx_http_kvroute_worker(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i,
-    ngx_str_t *name);
-/* Everything on record for it is void; its id from now on. */
-uint64_t ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up,
-    uint64_t id);
-/* Of the worker that was chosen; name has KVR_NAME_MAX bytes; how many. */
-size_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx,
-    u_char *name);
+/* Brings up->known up to date for the choice of this request. */
+void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
+/* An id or a state has changed: all look anew. */
+void ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up);
+/* Of the worker that was chosen; not there: an empty one. */
+ngx_str_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx);
 
 /* region */
 ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle);
 void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
-/* Ends what a dead predecessor left; false: not yet, the lock is taken. */
-bool ngx_http_kvroute_reap(ngx_http_kvroute_srv_conf_t *up);
 
 /* body */
 void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);
@@ -259,11 +266,13 @@ ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
 /* end */
 /* The peer took the request and answered below 400, or not. */
 void ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
+/* Now, or as soon as the lock is free. */
+void ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_kvroute_late_t *write);
 void ngx_http_kvroute_late_run(ngx_event_t *event);
 
 /* answer */
 ngx_int_t ngx_http_kvroute_filters_add(ngx_conf_t *cf);
-void ngx_http_kvroute_answer_flush(ngx_http_kvroute_ctx_t *ctx);
 
 /* variables */
 ngx_int_t ngx_http_kvroute_variables_add(ngx_conf_t *cf);
@@ -279,6 +288,12 @@ void ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx);
 /* status, explain */
 ngx_int_t ngx_http_kvroute_status_handler(ngx_http_request_t *r);
 ngx_int_t ngx_http_kvroute_explain_handler(ngx_http_request_t *r);
+
+#if (NGX_HTTP_CACHE)
+#define ngx_http_kvroute_cached(r) ((r)->cached)
+#else
+#define ngx_http_kvroute_cached(r) 0
+#endif
 
 /* The request's ctx, if it went to an upstream of ours. */
 #define ngx_http_kvroute_ctx(r) ((ngx_http_kvroute_ctx_t *) \

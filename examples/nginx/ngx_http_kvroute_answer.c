@@ -68,7 +68,9 @@ header_filter(ngx_http_request_t *r)
 	ngx_uint_t status;
 	int64_t began;
 
-	if (ctx == NULL || r->upstream == NULL || ctx->headers)
+	/* From the cache, perhaps in place of an answer that failed. */
+	if (ctx == NULL || r->upstream == NULL || ctx->headers ||
+	    ngx_http_kvroute_cached(r))
 		return next_header(r);
 	status = r->upstream->headers_in.status_n;
 	if (status == 0 || status >= 400 || status != r->headers_out.status)
@@ -194,6 +196,8 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 	if (room == NULL)
 		return NGX_ERROR;
 	left = answer_strip(ctx->answer, b->pos, n, room);
+	if (left + answer_held(ctx->answer) < held + n)
+		(void)ngx_atomic_fetch_add(&ctx->up->shared->stripped, 1);
 	if (held > 0 || left != n) {
 		/* b is read: what is left of it goes on as a copy */
 		b->pos = b->last;
@@ -204,15 +208,25 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 	return rc;
 }
 
-/* What was held back when the answer ended. */
+/* What was held back goes out when the answer has ended. */
 static ngx_int_t
 tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
 {
+	size_t held = answer_held(ctx->answer), n;
 	ngx_int_t rc = NGX_OK;
+	u_char *room;
 
-	if (ctx->tail.len > 0)
-		rc = out_add(ctx, last, ctx->tail.data, ctx->tail.len);
-	ctx->tail.len = 0;
+	if (held == 0)
+		return NGX_OK;
+	room = ngx_alloc(held, ctx->request->connection->log);
+	if (room == NULL)
+		return NGX_ERROR;
+	n = answer_flush(ctx->answer, room);
+	if (n < held)
+		(void)ngx_atomic_fetch_add(&ctx->up->shared->stripped, 1);
+	if (n > 0)
+		rc = out_add(ctx, last, room, n);
+	ngx_free(room);
 	return rc;
 }
 
@@ -225,7 +239,7 @@ chain_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out)
 	*out = NULL;
 	for (; in != NULL; in = in->next) {
 		b = in->buf;
-		if (ngx_buf_in_memory(b) && b->last > b->pos && !ctx->ended &&
+		if (ngx_buf_in_memory(b) && b->last > b->pos &&
 		    buf_strip(ctx, &last, b) != NGX_OK)
 			return NGX_ERROR;
 		if ((b->last_buf || b->last_in_chain) &&
@@ -257,36 +271,39 @@ strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 	return rc;
 }
 
+static bool
+has_last(ngx_chain_t *in)
+{
+	for (; in != NULL; in = in->next) {
+		if (in->buf->last_buf || in->buf->last_in_chain)
+			return true;
+	}
+	return false;
+}
+
 static ngx_int_t
 body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	ngx_int_t rc;
 	int64_t began;
+	bool last;
 
-	if (ctx == NULL || ctx->answer == NULL || in == NULL)
+	if (ctx == NULL || ctx->answer == NULL || ctx->last || in == NULL)
 		return next_body(r, in);
-	if (ctx->strip)
-		return strip(ctx, in);
-	if (!ctx->ended) {
+	last = has_last(in);
+	if (ctx->strip) {
+		rc = strip(ctx, in);
+	} else {
 		began = kvr_clock_now();
 		chain_read(ctx, in);
 		ctx->ns += (uint64_t)(kvr_clock_now() - began);
+		rc = next_body(r, in);
 	}
-	return next_body(r, in);
-}
-
-/* Called when the answer has ended: what is held goes out with the last. */
-void
-ngx_http_kvroute_answer_flush(ngx_http_kvroute_ctx_t *ctx)
-{
-	size_t held;
-
-	if (!ctx->strip)
-		return;
-	held = answer_held(ctx->answer);
-	ctx->tail.data = ngx_pnalloc(ctx->request->pool, held + 1);
-	if (ctx->tail.data != NULL)
-		ctx->tail.len = answer_flush(ctx->answer, ctx->tail.data);
+	ctx->last = last;
+	if (last && ctx->ending)
+		ngx_http_kvroute_end(ctx, true);
+	return rc;
 }
 
 ngx_int_t

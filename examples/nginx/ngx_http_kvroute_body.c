@@ -368,6 +368,11 @@ usage_ask(ngx_http_request_t *r, off_t end)
 	behind = ngx_alloc_chain_link(r->pool);
 	if (front == NULL || tail == NULL || behind == NULL)
 		return -1;
+	/* nginx has no word for a buffer without bytes. */
+	if (end == 0) {
+		cl->buf = tail;
+		return length;
+	}
 	cl->buf = front;
 	behind->buf = tail;
 	behind->next = NULL;
@@ -375,10 +380,16 @@ usage_ask(ngx_http_request_t *r, off_t end)
 	return length;
 }
 
+/* A cache would keep the chunk, and give it to those who did not ask. */
 static bool
 wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc)
 {
-	return loc->include_usage && ctx->facts.stream &&
+	bool cached = false;
+
+#if (NGX_HTTP_CACHE)
+	cached = ctx->request->upstream->cacheable;
+#endif
+	return loc->include_usage && ctx->facts.stream && !cached &&
 	    !ctx->facts.stream_options && !ctx->facts.cut &&
 	    ctx->facts.end > 0 && (ctx->endpoint == ENDPOINT_CHAT ||
 	    ctx->endpoint == ENDPOINT_COMPLETIONS);

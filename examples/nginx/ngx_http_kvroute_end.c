@@ -13,9 +13,21 @@ static int
 late_try(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_late_t *late)
 {
 	int64_t now = kvr_clock_now();
+	uint64_t id;
+	int error;
 
-	return late->abort ? kvr_abort(up->kvr, late->lease, now, KVR_NOWAIT) :
-	    kvr_finish(up->kvr, late->lease, &late->report, now, KVR_NOWAIT);
+	switch (late->what) {
+	case NGX_HTTP_KVROUTE_FINISH:
+		return kvr_finish(up->kvr, late->id, &late->report, now,
+		    KVR_NOWAIT);
+	case NGX_HTTP_KVROUTE_ABORT:
+		return kvr_abort(up->kvr, late->id, now, KVR_NOWAIT);
+	default:
+		error = kvr_worker_reset(up->kvr, late->id, &id);
+		if (error == KVR_OK)
+			ngx_http_kvroute_workers_changed(up);
+		return error;
+	}
 }
 
 static void
@@ -36,16 +48,20 @@ late_keep(ngx_http_kvroute_srv_conf_t *up, const ngx_http_kvroute_late_t *of)
 }
 
 void
+ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_kvroute_late_t *write)
+{
+	if (late_try(up, write) == KVR_EBUSY)
+		late_keep(up, write);
+}
+
+void
 ngx_http_kvroute_late_run(ngx_event_t *event)
 {
 	ngx_http_kvroute_srv_conf_t *up = event->data;
 	ngx_http_kvroute_late_t *late;
 	ngx_queue_t *q;
 
-	if (!up->reaped && !ngx_http_kvroute_reap(up)) {
-		ngx_add_timer(event, LATE_MS);
-		return;
-	}
 	while (!ngx_queue_empty(&up->late)) {
 		q = ngx_queue_head(&up->late);
 		late = ngx_queue_data(q, ngx_http_kvroute_late_t, queue);
@@ -80,21 +96,33 @@ values_count(ngx_http_kvroute_ctx_t *ctx)
 	    ((double)ctx->decision.overlap_tokens * scale));
 }
 
+/* The client went, or the engine did, before the answer was whole. */
+static bool
+broken(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_upstream_t *u = ctx->request->upstream;
+
+	return ctx->request->connection->error || (ctx->ending && !ctx->last) ||
+	    (u != NULL && !u->buffering && u->length > 0);
+}
+
 static void
 report_make(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_shared_t *s = ctx->up->shared;
 	struct kvr_report *report = &ctx->report;
 
+	ctx->reported = true;
 	ngx_memzero(report, sizeof(*report));
 	report->size = sizeof(*report);
 	report->endpoint = (uint32_t)ctx->endpoint;
-	if (ctx->answer != NULL) {
-		ngx_http_kvroute_answer_flush(ctx);
+	if (ctx->endpoint == ENDPOINT_OTHER)
+		return;
+	if (ctx->answer != NULL)
 		answer_end(ctx->answer, report);
-	}
 	if (ctx->tries > 1 || ctx->facts.several || ctx->facts.media ||
-	    ctx->facts.prompt_logprobs || ctx->facts.stored)
+	    ctx->facts.prompt_logprobs || ctx->facts.stored ||
+	    ctx->facts.cut || broken(ctx))
 		report->flags |= KVR_REPORT_NO_EVIDENCE;
 	if (report->kind == KVR_REPORT_NONE) {
 		(void)ngx_atomic_fetch_add(&s->missing, 1);
@@ -109,20 +137,18 @@ report_make(ngx_http_kvroute_ctx_t *ctx)
 void
 ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 {
-	ngx_http_kvroute_late_t late;
+	ngx_http_kvroute_late_t write;
 
-	if (taken && !ctx->ended)
+	if (taken && !ctx->reported)
 		report_make(ctx);
-	ctx->ended = ctx->ended || taken;
 	if (ctx->lease == 0)
 		return;
-	ngx_memzero(&late, sizeof(late));
-	late.lease = ctx->lease;
-	late.abort = !taken;
-	late.report = ctx->report;
+	ngx_memzero(&write, sizeof(write));
+	write.what = taken ? NGX_HTTP_KVROUTE_FINISH : NGX_HTTP_KVROUTE_ABORT;
+	write.id = ctx->lease;
+	write.report = ctx->report;
 	ctx->lease = 0;
 	if (!taken)
 		(void)ngx_atomic_fetch_add(&ctx->up->shared->aborts, 1);
-	if (late_try(ctx->up, &late) == KVR_EBUSY)
-		late_keep(ctx->up, &late);
+	ngx_http_kvroute_write(ctx->up, &write);
 }

@@ -5,7 +5,7 @@
  *     peer.init    body -> prompt
  *     peer.get     who may be taken (as nginx says) -> who is best (as kvroute
  *                  says) -> take (as nginx does)
- *     headers      < 400: commit                            | answer.c
+ *     headers      < 400: taken; commit of a stream         | answer.c
  *     first event  first token                              | answer.c
  *     peer.free    finish with what the engine reported; or abort, if the peer
  *                  did not take the request or answered >= 400
@@ -15,7 +15,11 @@
  * for as long as the stock method looks for one. So weights, failures and
  * connections are counted in one place, that of nginx.
  *
+ *     up->known    [ first | first | first | backup ]   looked at once a choice
+ *     rrp.tried      bits of `first`, or, once nobody is left there, `backup`
+ *
  * Requests without an opinion go where the fewest connections are, by weight.
+ * A server that is drained gets them only if there is no other.
  *
  * Nothing here waits for the region's lock: a choice that meets it taken has no
  * opinion.
@@ -24,13 +28,7 @@
 
 enum { WORD = 8 * sizeof(uintptr_t) };
 
-/* --------------------------------------------------- who may be taken --- */
-
-static bool
-bit_of(const uintptr_t *bits, ngx_uint_t i)
-{
-	return (bits[i / WORD] >> (i % WORD) & 1) != 0;
-}
+/* ----------------------------------------------------------------- take --- */
 
 static ngx_uint_t
 words_of(const ngx_http_upstream_rr_peers_t *peers)
@@ -38,90 +36,30 @@ words_of(const ngx_http_upstream_rr_peers_t *peers)
 	return (peers->number + WORD - 1) / WORD;
 }
 
-static bool
-usable(const ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_rr_peer_t *peer,
-    ngx_uint_t i, time_t now)
+/* Backups are looked at when nobody else is left. */
+static void
+backups(ngx_http_kvroute_ctx_t *ctx)
 {
-	return !bit_of(ctx->rrp.tried, i) && !peer->down &&
-	    !(peer->max_fails && peer->fails >= peer->max_fails &&
-	    now - peer->checked <= peer->fail_timeout) &&
-	    !(peer->max_conns && peer->conns >= peer->max_conns);
+	ctx->rrp.peers = ctx->rrp.peers->next;
+	ngx_memzero(ctx->rrp.tried, words_of(ctx->rrp.peers) *
+	    sizeof(uintptr_t));
 }
 
-/* Where peers of the list that is looked at stand in up->known. */
-static ngx_uint_t
-known_from(const ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_upstream_rr_peers_t *first = ctx->up->upstream->peer.data;
-
-	return ctx->rrp.peers == first ? 0 : first->number;
-}
-
-static uint64_t
-worker_of(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_rr_peer_t *peer,
-    ngx_uint_t i)
-{
-	return ngx_http_kvroute_worker(ctx->up, known_from(ctx) + i,
-	    &peer->name);
-}
-
-/* Ids of workers that may be taken, to up->allowed; how many. */
-static ngx_uint_t
-allowed_list(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
-	ngx_http_upstream_rr_peer_t *peer;
-	time_t now = ngx_time();
-	ngx_uint_t i, n = 0;
-	uint64_t id;
-
-	ngx_http_upstream_rr_peers_rlock(peers);
-	for (peer = peers->peer, i = 0; peer != NULL; peer = peer->next, i++) {
-		if (i >= peers->number || n >= ctx->up->n_peers)
-			break;
-		if (!usable(ctx, peer, i, now))
-			continue;
-		id = worker_of(ctx, peer, i);
-		if (id != 0)
-			ctx->up->allowed[n++] = id;
-	}
-	ngx_http_upstream_rr_peers_unlock(peers);
-	return n;
-}
-
-/* Its place among the peers that are looked at; -1: none of them. */
-static ngx_int_t
-peer_of(ngx_http_kvroute_ctx_t *ctx, uint64_t worker)
-{
-	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
-	ngx_http_upstream_rr_peer_t *peer;
-	time_t now = ngx_time();
-	ngx_int_t found = -1;
-	ngx_uint_t i;
-
-	ngx_http_upstream_rr_peers_rlock(peers);
-	for (peer = peers->peer, i = 0; peer != NULL && i < peers->number;
-	    peer = peer->next, i++) {
-		if (usable(ctx, peer, i, now) &&
-		    worker_of(ctx, peer, i) == worker) {
-			found = (ngx_int_t)i;
-			break;
-		}
-	}
-	ngx_http_upstream_rr_peers_unlock(peers);
-	return found;
-}
-
-/* ----------------------------------------------------------------- take --- */
-
-/* This peer, by the stock method, which sees no other. */
+/* Peer i of up->known, by the stock method, which sees no other. */
 static ngx_int_t
 take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 {
-	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
-	size_t bytes = words_of(peers) * sizeof(uintptr_t);
+	ngx_http_upstream_rr_peers_t *peers;
+	size_t bytes;
 	ngx_int_t rc;
 
+	if (i >= ctx->up->n_first) {
+		if (ctx->rrp.peers == ctx->up->upstream->peer.data)
+			backups(ctx);
+		i -= ctx->up->n_first;
+	}
+	peers = ctx->rrp.peers;
+	bytes = words_of(peers) * sizeof(uintptr_t);
 	ngx_memcpy(ctx->tried, ctx->rrp.tried, bytes);
 	ngx_memset(ctx->rrp.tried, 0xff, bytes);
 	ctx->rrp.tried[i / WORD] &= ~((uintptr_t)1 << (i % WORD));
@@ -134,78 +72,55 @@ take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 	return rc;
 }
 
-/* Drained or put down at run time: no request goes there. */
 static bool
-closed(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_rr_peer_t *peer,
-    ngx_uint_t i)
+less_loaded(const ngx_http_kvroute_known_t *a,
+    const ngx_http_kvroute_known_t *b)
 {
-	struct kvr_worker facts;
-
-	if (ctx->up->kvr == NULL)
-		return false;
-	facts.size = sizeof(facts);
-	return kvr_worker_get(ctx->up->kvr, worker_of(ctx, peer, i), &facts) ==
-	    KVR_OK && facts.state != KVR_STATE_UP;
+	return a->conns * b->weight < b->conns * a->weight;
 }
 
-static bool
-less_loaded(const ngx_http_upstream_rr_peer_t *a,
-    const ngx_http_upstream_rr_peer_t *b)
+/* Of peers from..to - 1, equals in turns; `to`: nobody. */
+static ngx_uint_t
+least_of(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t from, ngx_uint_t to,
+    bool closed)
 {
-	return a->conns * (ngx_uint_t)b->weight <
-	    b->conns * (ngx_uint_t)a->weight;
-}
+	ngx_uint_t n = to - from, i, at, best = to;
 
-/* The fewest connections by weight; equals take turns. -1: nobody. */
-static ngx_int_t
-least_loaded(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
-	ngx_http_upstream_rr_peer_t *peer, *best = NULL;
-	ngx_uint_t i, first = ctx->up->turn++ %
-	    (peers->number + (peers->number == 0));
-	time_t now = ngx_time();
-	ngx_int_t found = -1;
-	bool after = false;
-
-	ngx_http_upstream_rr_peers_rlock(peers);
-	for (peer = peers->peer, i = 0; peer != NULL && i < peers->number;
-	    peer = peer->next, i++) {
-		if (!usable(ctx, peer, i, now) || closed(ctx, peer, i))
-			continue;
-		if (best == NULL || less_loaded(peer, best) || (!after &&
-		    i >= first && !less_loaded(best, peer))) {
-			after = i >= first;
-			best = peer;
-			found = (ngx_int_t)i;
-		}
+	for (i = 0; i < n; i++) {
+		at = from + (up->turn + i) % n;
+		if (up->known[at].usable && up->known[at].closed == closed &&
+		    (best == to || less_loaded(&up->known[at],
+		    &up->known[best])))
+			best = at;
 	}
-	ngx_http_upstream_rr_peers_unlock(peers);
-	return found;
+	return best;
 }
 
-/* Backups are looked at when nobody else is left. */
-static bool
-backups(ngx_http_kvroute_ctx_t *ctx)
+/* The fewest connections by weight; n_peers: nobody. */
+static ngx_uint_t
+least_loaded(ngx_http_kvroute_srv_conf_t *up)
 {
-	if (ctx->rrp.peers->next == NULL)
-		return false;
-	ctx->rrp.peers = ctx->rrp.peers->next;
-	ngx_memzero(ctx->rrp.tried, words_of(ctx->rrp.peers) *
-	    sizeof(uintptr_t));
-	return true;
+	ngx_uint_t closed, best;
+
+	up->turn++;
+	for (closed = 0; closed <= 1; closed++) {
+		best = least_of(up, 0, up->n_first, closed == 1);
+		if (best < up->n_first)
+			return best;
+		best = least_of(up, up->n_first, up->n_peers, closed == 1);
+		if (best < up->n_peers)
+			return best;
+	}
+	return up->n_peers;
 }
 
 static ngx_int_t
 take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 {
-	ngx_int_t i;
+	ngx_uint_t i = least_loaded(ctx->up);
 
-	do {
-		i = least_loaded(ctx);
-	} while (i < 0 && backups(ctx));
-	if (i >= 0)
-		return take(ctx, pc, (ngx_uint_t)i);
+	if (i < ctx->up->n_peers)
+		return take(ctx, pc, i);
 	/* Nobody: the stock method knows what to do then. */
 	ngx_memset(ctx->rrp.tried, 0xff, words_of(ctx->rrp.peers) *
 	    sizeof(uintptr_t));
@@ -213,6 +128,21 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 }
 
 /* --------------------------------------------------------------- choice --- */
+
+/* Workers that may be taken, to up->allowed; how many. */
+static ngx_uint_t
+allowed_list(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_uint_t i, n = 0;
+
+	for (i = 0; i < up->n_peers; i++) {
+		if (i == up->n_first && n > 0)
+			break;
+		if (up->known[i].usable && up->known[i].id != 0)
+			up->allowed[n++] = up->known[i].id;
+	}
+	return n;
+}
 
 static void
 request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
@@ -237,76 +167,83 @@ reason_of(int error)
 }
 
 /* Who is best of those that may be taken; booked unless only asked. */
+static int
+ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
+{
+	struct kvr_prompt *prompt = ctx->up->prompt;
+	struct kvr_decision *d = &ctx->decision;
+	ngx_uint_t n = allowed_list(ctx->up);
+	struct kvr_request request;
+	int error;
+
+	if (n == 0)
+		return KVR_ENOWORKER;
+	if (!ngx_http_kvroute_prompt_make(ctx))
+		return KVR_ENOMEM;
+	error = kvr_prompt_allow(prompt, ctx->up->allowed, n);
+	if (error != KVR_OK)
+		return error;
+	request_make(ctx, &request);
+	d->size = sizeof(*d);
+	return book ? kvr_reserve(ctx->up->kvr, prompt, &request, now, d) :
+	    kvr_route(ctx->up->kvr, prompt, &request, now, d);
+}
+
 static bool
 choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 {
-	struct kvr_prompt *prompt = ctx->up->prompt;
-	struct kvr_request request;
-	struct kvr_decision d;
-	ngx_uint_t n;
-	int error;
+	int error = ask(ctx, now, book);
 
-	while ((n = allowed_list(ctx)) == 0) {
-		if (!backups(ctx)) {
-			ctx->reason = NGX_HTTP_KVROUTE_NO_WORKER;
-			return false;
-		}
-	}
-	if (!ngx_http_kvroute_prompt_make(ctx)) {
-		ctx->reason = NGX_HTTP_KVROUTE_FAILED;
-		return false;
-	}
-	request_make(ctx, &request);
-	d.size = sizeof(d);
-	error = kvr_prompt_allow(prompt, ctx->up->allowed, n);
-	if (error == KVR_OK && book)
-		error = kvr_reserve(ctx->up->kvr, prompt, &request, now, &d);
-	else if (error == KVR_OK)
-		error = kvr_route(ctx->up->kvr, prompt, &request, now, &d);
 	if (error != KVR_OK) {
 		ctx->reason = reason_of(error);
 		return false;
 	}
-	ctx->decision = d;
-	ctx->lease = d.lease;
-	ctx->worker = d.worker;
-	ctx->reason = (ngx_http_kvroute_reason_t)d.reason;
+	ctx->lease = ctx->decision.lease;
+	ctx->worker = ctx->decision.worker;
+	ctx->reason = (ngx_http_kvroute_reason_t)ctx->decision.reason;
 	ngx_http_kvroute_trace_keep(ctx);
 	return true;
 }
 
-static void
-lease_drop(ngx_http_kvroute_ctx_t *ctx)
+/* Its place in up->known; n_peers: it has none. */
+static ngx_uint_t
+peer_of(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
 {
-	ngx_http_kvroute_end(ctx, false);
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_peers && up->known[i].id != worker; i++)
+		;
+	return i;
 }
 
 static ngx_int_t
-take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
-    int64_t now)
+take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
-	ngx_http_upstream_rr_peers_t *peers;
-	ngx_int_t i, rc;
+	ngx_http_kvroute_known_t *known = ctx->up->known;
+	ngx_uint_t i;
+	ngx_int_t rc;
 
 	if (!choose(ctx, now, true))
 		return take_least(ctx, pc);
-	i = peer_of(ctx, ctx->worker);
-	peers = ctx->rrp.peers;
-	rc = i < 0 ? NGX_BUSY : take(ctx, pc, (ngx_uint_t)i);
-	if (rc == NGX_OK && ctx->rrp.peers == peers)
+	i = peer_of(ctx->up, ctx->worker);
+	rc = take(ctx, pc, i);
+	if (rc == NGX_OK && ctx->rrp.current->name.len == known[i].name_len &&
+	    ngx_memcmp(ctx->rrp.current->name.data, known[i].name,
+	    known[i].name_len) == 0)
 		return rc;
 	/* It was taken away meanwhile, and perhaps another was found. */
-	lease_drop(ctx);
+	ngx_http_kvroute_end(ctx, false);
+	ctx->worker = 0;
 	ctx->reason = NGX_HTTP_KVROUTE_NO_WORKER;
-	return rc == NGX_BUSY ? take_least(ctx, pc) : rc;
+	return rc;
 }
 
 /* --------------------------------------------------------------- shadow --- */
 
 static void
-shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *wanted,
-    const struct kvr_decision *taken)
+shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *taken)
 {
+	const struct kvr_decision *wanted = &ctx->decision;
 	ngx_http_kvroute_shared_t *s = ctx->up->shared;
 
 	(void)ngx_atomic_fetch_add(&s->shadow, 1);
@@ -317,28 +254,38 @@ shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *wanted,
 	(void)ngx_atomic_fetch_add(&s->shadow_taken, taken->overlap_blocks);
 }
 
+static uint64_t
+taken_worker(ngx_http_kvroute_ctx_t *ctx)
+{
+	const ngx_str_t *name = &ctx->rrp.current->name;
+	ngx_http_kvroute_known_t *known = ctx->up->known;
+	ngx_uint_t i;
+
+	for (i = 0; i < ctx->up->n_peers; i++) {
+		if (known[i].name_len == name->len &&
+		    ngx_memcmp(known[i].name, name->data, name->len) == 0)
+			return known[i].id;
+	}
+	return 0;
+}
+
 /* What went there is learnt as if it had been chosen. */
 static void
 shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
-	struct kvr_decision wanted = ctx->decision, d;
-	ngx_http_upstream_rr_peer_t *peer = ctx->rrp.current;
 	struct kvr_request request;
-	uint64_t id;
+	struct kvr_decision d;
 	int error;
 
-	if (kvr_worker_find(ctx->up->kvr, (const char *)peer->name.data,
-	    peer->name.len, 0, &id) != KVR_OK)
-		return;
 	request_make(ctx, &request);
 	d.size = sizeof(d);
-	error = kvr_reserve_on(ctx->up->kvr, ctx->up->prompt, &request, id,
-	    now, &d);
+	error = kvr_reserve_on(ctx->up->kvr, ctx->up->prompt, &request,
+	    taken_worker(ctx), now, &d);
 	if (error != KVR_OK) {
 		ctx->reason = reason_of(error);
 		return;
 	}
-	shadow_count(ctx, &wanted, &d);
+	shadow_count(ctx, &d);
 	ctx->lease = d.lease;
 	/* The report is compared with what was to be expected there. */
 	ctx->decision.overlap_tokens = d.overlap_tokens;
@@ -359,63 +306,72 @@ take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	return rc;
 }
 
-/* ----------------------------------------------------------- get, free --- */
+/* ------------------------------------------------------------ get, free --- */
 
 static ngx_int_t
 peer_get(ngx_peer_connection_t *pc, void *data)
 {
 	ngx_http_kvroute_ctx_t *ctx = data;
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	int64_t began = kvr_clock_now();
 	ngx_int_t rc;
 
 	ctx->reason = ctx->opinion;
 	ctx->worker = 0;
+	ngx_memzero(&ctx->decision, sizeof(ctx->decision));
 	if (ctx->tries++ > 0)
-		(void)ngx_atomic_fetch_add(&ctx->up->shared->retries, 1);
-	if (ctx->up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
+		(void)ngx_atomic_fetch_add(&up->shared->retries, 1);
+	ngx_http_kvroute_peers_look(ctx);
+	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
 		rc = take_shadowed(ctx, pc, began);
 	else if (ctx->opinion == NGX_HTTP_KVROUTE_COST)
 		rc = take_best(ctx, pc, began);
 	else
 		rc = take_least(ctx, pc);
-	(void)ngx_atomic_fetch_add(&ctx->up->shared->requests[ctx->reason], 1);
+	(void)ngx_atomic_fetch_add(&up->shared->requests[ctx->reason], 1);
 	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	return rc;
 }
 
 /*
  * Nobody listens there: the engine is gone, and with it its cache. A connection
- * kept alive that broke says nothing, nor does one that took too long.
+ * kept alive that broke says nothing, nor does one that took too long, or that
+ * this machine could not begin. With TLS, failures after the connection look
+ * the same.
  */
 static bool
 was_refused(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
-    ngx_uint_t state)
+    ngx_uint_t state, ngx_err_t error)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 
-	return (state & NGX_PEER_FAILED) != 0 && !pc->cached &&
-	    u->state != NULL && u->state->connect_time == (ngx_msec_t)-1 &&
-	    !(pc->connection != NULL && pc->connection->write->timedout);
+	if ((state & NGX_PEER_FAILED) == 0 || pc->cached || u->ssl ||
+	    u->state == NULL || u->state->connect_time != (ngx_msec_t)-1)
+		return false;
+	if (pc->connection == NULL)
+		return error == NGX_ECONNREFUSED || error == NGX_ENOENT;
+	return !pc->connection->write->timedout;
 }
 
 static void
-refusal_note(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_rr_peer_t *peer)
+refusal_note(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_http_kvroute_late_t write;
 	struct kvr_worker_stats s;
-	uint64_t id, id_new;
 
+	ngx_memzero(&write, sizeof(write));
+	write.what = NGX_HTTP_KVROUTE_RESET;
+	write.id = taken_worker(ctx);
 	s.size = sizeof(s);
-	if (up->kvr == NULL || kvr_worker_find(up->kvr,
-	    (const char *)peer->name.data, peer->name.len, 0, &id) != KVR_OK ||
-	    kvr_worker_stats(up->kvr, id, &s) != KVR_OK || s.entries == 0)
+	/* Forgotten before, and not used since: there is nothing to forget. */
+	if (up->kvr == NULL || write.id == 0 || (kvr_worker_stats(up->kvr,
+	    write.id, &s) == KVR_OK && s.entries == 0))
 		return;
 	ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
-	    "kvroute: worker \"%V\" refuses connections: forgotten what it "
-	    "had", &peer->name);
-	id_new = ngx_http_kvroute_worker_reset(up, id);
-	if (ctx->worker == id)
-		ctx->worker = id_new;
+	    "kvroute: worker \"%V\" refuses connections: what it had is "
+	    "forgotten", &ctx->rrp.current->name);
+	ngx_http_kvroute_write(up, &write);
 	(void)ngx_atomic_fetch_add(&up->shared->refused, 1);
 }
 
@@ -425,19 +381,36 @@ was_taken(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t state)
 	ngx_uint_t status = ctx->request->upstream->headers_in.status_n;
 
 	return (state & (NGX_PEER_FAILED | NGX_PEER_NEXT)) == 0 &&
-	    status > 0 && status < 400;
+	    status > 0 && status < 400 &&
+	    !ngx_http_kvroute_cached(ctx->request);
+}
+
+/*
+ * The engine is done. What it sent may not have passed our filter yet: it may
+ * wait in a file for a client that is slow, and the last event of a stream that
+ * is stripped waits for the end. Then the request ends when all has passed.
+ */
+static bool
+to_pass(ngx_http_kvroute_ctx_t *ctx)
+{
+	return ctx->answer != NULL && !ctx->last &&
+	    (ctx->strip || ctx->request->upstream->buffering);
 }
 
 static void
 peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 {
+	ngx_err_t error = ngx_socket_errno;
 	ngx_http_kvroute_ctx_t *ctx = data;
-	ngx_http_upstream_rr_peer_t *peer = ctx->rrp.current;
 	int64_t began = kvr_clock_now();
+	bool taken = was_taken(ctx, state);
 
-	ngx_http_kvroute_end(ctx, was_taken(ctx, state));
-	if (peer != NULL && was_refused(ctx, pc, state))
-		refusal_note(ctx, peer);
+	if (taken && to_pass(ctx))
+		ctx->ending = true;
+	else
+		ngx_http_kvroute_end(ctx, taken);
+	if (ctx->rrp.current != NULL && was_refused(ctx, pc, state, error))
+		refusal_note(ctx);
 	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
 }

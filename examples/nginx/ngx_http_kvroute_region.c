@@ -3,15 +3,19 @@
  * ngx_http_kvroute_region.c - nginx starts, reloads and ends.
  *
  * The master brings the region up to date and says in a line what there is.
- * Every nginx worker attaches for itself. The number of its process slot is
- * the owner of its leases: no two live nginx workers share one, so whoever
- * starts in a slot ends what a dead predecessor left there.
+ * Every nginx worker attaches for itself. Its process is the owner of its
+ * leases; once a second each looks whether an owner has died, and ends what
+ * that one left.
  */
 #include "ngx_http_kvroute.h"
 
 enum {
 	HOLD_BYTES = 6,     /* about what a block held by a worker takes */
-	BYTES_PER_TOKEN = 4
+	BYTES_PER_TOKEN = 4,
+	OWNERS = 64,        /* looked at in one go */
+	WATCH_MS = 1000,
+	LEAVE_TRIES = 100,  /* a millisecond each */
+	PREPARE_TRIES = 100 /* ten each */
 };
 
 /* -------------------------------------------------------- what there is --- */
@@ -66,12 +70,32 @@ main_of(ngx_cycle_t *cycle)
 	    ngx_http_upstream_kvroute_module);
 }
 
+/*
+ * The master must not sleep behind a process that was stopped with the lock:
+ * it would start no nginx worker, nor hear a signal.
+ */
+static int
+region_wait(struct kvr *k)
+{
+	struct kvr_stats s = { .size = sizeof(s) };
+	ngx_uint_t tries = PREPARE_TRIES;
+	int error;
+
+	(void)kvr_set_nowait(k, 1);
+	while ((error = kvr_stats(k, &s)) == KVR_EBUSY && tries-- > 0)
+		ngx_msleep(10);
+	(void)kvr_set_nowait(k, 0);
+	return error;
+}
+
 static void
 region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	struct kvr *k;
 	int error = ngx_http_kvroute_region_open(up, true, &k);
 
+	if (error == KVR_OK && (error = region_wait(k)) != KVR_OK)
+		kvr_free(k);
 	if (error != KVR_OK) {
 		(void)ngx_http_kvroute_complain(log, up, "region", error);
 		return;
@@ -103,63 +127,109 @@ ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle)
 	return NGX_OK;
 }
 
-static bool
-scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
+/* --------------------------------------------------------------- owners --- */
+
+/*
+ * An owner is a process: its number, and above it that of the room its number
+ * is from, for a region file may be shared with another container.
+ */
+static uint64_t
+owner_of(ngx_pid_t pid)
 {
-	up->n_peers = ngx_http_kvroute_peers_count(up);
-	up->known = ngx_pcalloc(cycle->pool,
-	    (up->n_peers + 1) * sizeof(*up->known));
-	up->allowed = ngx_pcalloc(cycle->pool,
-	    (up->n_peers + 1) * sizeof(*up->allowed));
-	up->body = body_new();
-	return up->known != NULL && up->allowed != NULL && up->body != NULL;
+	struct stat room;
+
+	if (stat("/proc/self/ns/pid", &room) != 0)
+		room.st_ino = 0;
+	return (uint64_t)room.st_ino << 32 | (uint32_t)pid;
 }
 
-/* Ends what a dead predecessor left; false: not yet, the lock is taken. */
-bool
-ngx_http_kvroute_reap(ngx_http_kvroute_srv_conf_t *up)
+/* Is it a process of this room that has ended? */
+static bool
+has_died(uint64_t owner, uint64_t mine)
 {
-	uint32_t ended = 0;
-	int error = kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(),
-	    &ended);
+	ngx_pid_t pid = (ngx_pid_t)(owner & 0xffffffff);
 
-	if (error == KVR_EBUSY)
-		return false;
-	up->reaped = true;
-	if (ended > 0)
-		ngx_log_error(NGX_LOG_NOTICE, up->timer.log, 0, "kvroute of "
-		    "upstream \"%V\": ended %uD requests of a process that "
-		    "died", &up->upstream->host, ended);
-	return true;
+	return owner >> 32 == mine >> 32 && pid > 0 && kill(pid, 0) == -1 &&
+	    ngx_errno == ESRCH;
+}
+
+/* Ends the requests of processes that have died; anybody may. */
+static void
+watch(ngx_event_t *event)
+{
+	ngx_http_kvroute_srv_conf_t *up = event->data;
+	uint64_t owners[OWNERS];
+	uint32_t ended;
+	size_t n, i;
+
+	if (kvr_owners(up->kvr, owners, OWNERS, &n) != KVR_OK)
+		n = 0;
+	for (i = 0; i < n; i++) {
+		if (!has_died(owners[i], up->owner) || kvr_reap_owner(up->kvr,
+		    owners[i], kvr_clock_now(), &ended) != KVR_OK)
+			continue;
+		ngx_log_error(NGX_LOG_NOTICE, event->log, 0, "kvroute of "
+		    "upstream \"%V\": ended %uD requests of process %P that "
+		    "died", &up->upstream->host, ended,
+		    (ngx_pid_t)(owners[i] & 0xffffffff));
+	}
+	ngx_add_timer(event, WATCH_MS);
 }
 
 static void
-region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
+timer_make(ngx_http_kvroute_srv_conf_t *up, ngx_event_t *timer,
+    ngx_event_handler_pt handler, ngx_log_t *log)
+{
+	timer->handler = handler;
+	timer->data = up;
+	timer->log = log;
+	/* One that is set does not keep a leaving process alive. */
+	timer->cancelable = 1;
+}
+
+/* ------------------------------------------------- of each nginx worker --- */
+
+static bool
+scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
+{
+	if (!ngx_http_kvroute_peers_list(up, cycle->pool))
+		return false;
+	up->allowed = ngx_pcalloc(cycle->pool,
+	    (up->n_peers + 1) * sizeof(*up->allowed));
+	up->body = body_new();
+	return up->allowed != NULL && up->body != NULL;
+}
+
+static bool
+attach(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	int error = ngx_http_kvroute_region_open(up, false, &up->kvr);
 
-	if (error != KVR_OK) {
-		up->kvr = NULL;
-		(void)ngx_http_kvroute_complain(cycle->log, up, "region",
-		    error);
-		return;
-	}
-	error = kvr_prompt_new(up->kvr, &up->prompt);
-	if (error != KVR_OK || !scratch_make(up, cycle)) {
+	if (error == KVR_OK) {
+		error = kvr_prompt_new(up->kvr, &up->prompt);
+		if (error == KVR_OK)
+			return true;
 		kvr_free(up->kvr);
-		up->kvr = NULL;
-		(void)ngx_http_kvroute_complain(cycle->log, up, "memory",
-		    KVR_ENOMEM);
-		return;
 	}
-	up->timer.handler = ngx_http_kvroute_late_run;
-	up->timer.data = up;
-	up->timer.log = cycle->log;
-	/* A timer that is set does not keep a leaving worker alive. */
-	up->timer.cancelable = 1;
-	up->owner = (uint64_t)ngx_process_slot + 1;
+	up->kvr = NULL;
+	(void)ngx_http_kvroute_complain(log, up, "region", error);
+	return false;
+}
+
+/* Without its region an upstream has no opinions, and goes on. */
+static ngx_int_t
+region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
+{
+	if (!scratch_make(up, cycle))
+		return NGX_ERROR;
+	timer_make(up, &up->timer, ngx_http_kvroute_late_run, cycle->log);
+	timer_make(up, &up->watch, watch, cycle->log);
+	if (!attach(up, cycle->log))
+		return NGX_OK;
 	(void)kvr_set_nowait(up->kvr, 1);
-	ngx_http_kvroute_late_run(&up->timer);
+	up->owner = owner_of(ngx_pid);
+	watch(&up->watch);
+	return NGX_OK;
 }
 
 ngx_int_t
@@ -172,9 +242,26 @@ ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle)
 	if (main == NULL)
 		return NGX_OK;
 	ups = main->upstreams.elts;
-	for (i = 0; i < main->upstreams.nelts; i++)
-		region_join(ups[i], cycle);
+	for (i = 0; i < main->upstreams.nelts; i++) {
+		if (region_join(ups[i], cycle) != NGX_OK)
+			return NGX_ERROR;
+	}
 	return NGX_OK;
+}
+
+/* Requests that are cut off when nginx must end at once end here. */
+static void
+region_leave(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_uint_t tries = LEAVE_TRIES;
+
+	while (kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(), NULL) ==
+	    KVR_EBUSY && tries-- > 0)
+		ngx_msleep(1);
+	kvr_prompt_free(up->prompt);
+	body_free(up->body);
+	kvr_free(up->kvr);
+	up->kvr = NULL;
 }
 
 void
@@ -188,12 +275,7 @@ ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle)
 		return;
 	ups = main->upstreams.elts;
 	for (i = 0; i < main->upstreams.nelts; i++) {
-		if (ups[i]->kvr == NULL)
-			continue;
-		ngx_http_kvroute_late_run(&ups[i]->timer);
-		kvr_prompt_free(ups[i]->prompt);
-		body_free(ups[i]->body);
-		kvr_free(ups[i]->kvr);
-		ups[i]->kvr = NULL;
+		if (ups[i]->kvr != NULL)
+			region_leave(ups[i]);
 	}
 }

@@ -211,11 +211,13 @@ obey(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
 	if (id == 0)
 		return 0;
 	if (kvroute_is(action, "drain"))
-		return state_set(up->kvr, id, KVR_STATE_DRAINING);
-	if (kvroute_is(action, "up"))
-		return state_set(up->kvr, id, KVR_STATE_UP);
-	ngx_http_kvroute_worker_reset(up, id);
-	return find(up, name);
+		id = state_set(up->kvr, id, KVR_STATE_DRAINING);
+	else if (kvroute_is(action, "up"))
+		id = state_set(up->kvr, id, KVR_STATE_UP);
+	else if (kvr_worker_reset(up->kvr, id, &id) != KVR_OK)
+		id = 0;
+	ngx_http_kvroute_workers_changed(up);
+	return id;
 }
 
 static ngx_int_t

@@ -151,6 +151,7 @@ static u_char *
 line_print(u_char *p, ngx_http_kvroute_ctx_t *ctx)
 {
 	struct kvr_report *report = &ctx->report;
+	ngx_str_t name;
 	int64_t ms = (int64_t)ngx_time() * 1000 +
 	    (int64_t)ngx_timeofday()->msec - ctx->arrived_ms;
 
@@ -166,9 +167,9 @@ line_print(u_char *p, ngx_http_kvroute_ctx_t *ctx)
 		p = ngx_sprintf(p, ", \"cached_tokens\": %uL",
 		    report->cached_tokens);
 	/* A peer's name is an address, with nothing to escape. */
-	p = ngx_sprintf(p, ", \"worker\": \"");
-	p += ngx_http_kvroute_worker_name(ctx, p);
-	return ngx_sprintf(p, "\", \"ms\": %L}\n", ms < 0 ? 0 : ms);
+	name = ngx_http_kvroute_worker_name(ctx);
+	return ngx_sprintf(p, ", \"worker\": \"%V\", \"ms\": %L}\n", &name,
+	    ms < 0 ? 0 : ms);
 }
 
 static ngx_int_t

@@ -50,16 +50,11 @@ worker_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
 
-	u_char *name;
+	ngx_str_t name = ngx_null_string;
 
-	if (ctx == NULL || ctx->worker == 0) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	name = ngx_pnalloc(r->pool, KVR_NAME_MAX);
-	if (name == NULL)
-		return NGX_ERROR;
-	text_is(v, name, ngx_http_kvroute_worker_name(ctx, name));
+	if (ctx != NULL)
+		name = ngx_http_kvroute_worker_name(ctx);
+	text_is(v, name.data, name.len);
 	return NGX_OK;
 }
 

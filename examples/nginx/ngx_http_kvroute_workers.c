@@ -44,20 +44,6 @@ walk_next(walk_t *w)
 	return w->peer;
 }
 
-ngx_uint_t
-ngx_http_kvroute_peers_count(ngx_http_kvroute_srv_conf_t *up)
-{
-	ngx_uint_t n = 0;
-	walk_t w;
-
-	if (walk_begin(up, &w) == NULL)
-		return 0;
-	do {
-		n++;
-	} while (walk_next(&w) != NULL);
-	return n;
-}
-
 static bool
 same(const ngx_str_t *a, const void *name, size_t len)
 {
@@ -181,8 +167,6 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	walk_t w;
 	int error;
 
-	/* From here on nobody adds what the past had; see found. */
-	up->load = ngx_atomic_fetch_add(&up->shared->loads, 1) + 1;
 	for (peer = walk_begin(up, &w); peer != NULL; peer = walk_next(&w)) {
 		error = worker_ensure(up, k, &peer->name,
 		    (ngx_uint_t)peer->weight, &id);
@@ -194,81 +178,140 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	}
 	workers_drop(up, k, log);
 	servers_check(up, log);
-	(void)ngx_atomic_fetch_add(&up->shared->epoch, 1);
+	ngx_http_kvroute_workers_changed(up);
 }
 
-/* --------------------------------------------------- workers, while it runs */
+/* ------------------------------------------------ peers, while it runs --- */
+
+bool
+ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
+{
+	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
+	ngx_http_upstream_rr_peer_t *peer;
+	ngx_http_kvroute_known_t *known;
+	walk_t w;
+
+	up->n_first = peers->number;
+	up->n_peers = up->n_first +
+	    (peers->next != NULL ? peers->next->number : 0);
+	up->known = ngx_pcalloc(pool, (up->n_peers + 1) * sizeof(*known));
+	if (up->known == NULL)
+		return false;
+	known = up->known;
+	for (peer = walk_begin(up, &w); peer != NULL &&
+	    known < up->known + up->n_peers; peer = walk_next(&w), known++) {
+		known->name_len = ngx_min(peer->name.len, sizeof(known->name));
+		ngx_memcpy(known->name, peer->name.data, known->name_len);
+	}
+	return true;
+}
+
+static bool
+usable(ngx_http_upstream_rr_peer_t *peer, time_t now)
+{
+	return !peer->down && !(peer->max_fails &&
+	    peer->fails >= peer->max_fails &&
+	    now - peer->checked <= peer->fail_timeout) &&
+	    !(peer->max_conns && peer->conns >= peer->max_conns);
+}
 
 /*
- * A peer that is no worker came while nginx ran, found by its resolver; or has
- * gone, and this nginx worker lives on with a configuration of the past.
+ * nginx never takes back a lock of peers that a process died with, so nothing
+ * is done under it but copying. A peer whose name is another came when nginx
+ * ran: it is not ours to know.
  */
-static bool
-found(ngx_http_kvroute_srv_conf_t *up, ngx_str_t *name, uint64_t *id)
+static void
+list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
+    ngx_http_kvroute_known_t *known, ngx_uint_t n)
 {
-	int error = kvr_worker_find(up->kvr, (const char *)name->data,
-	    name->len, 0, id);
+	const ngx_uint_t word = 8 * sizeof(uintptr_t);
+	ngx_http_upstream_rr_peer_t *peer;
+	time_t now = ngx_time();
+	ngx_uint_t i;
 
-	if (error == KVR_EWORKER && up->load == up->shared->loads)
-		error = worker_ensure(up, up->kvr, name, 1, id);
-	return error == KVR_OK;
+	ngx_http_upstream_rr_peers_rlock(peers);
+	for (peer = peers->peer, i = 0; i < n; i++, known++) {
+		known->usable = peer != NULL && usable(peer, now) &&
+		    same(&peer->name, known->name, known->name_len) &&
+		    (tried == NULL || (tried[i / word] >> i % word & 1) == 0);
+		if (peer == NULL)
+			continue;
+		known->conns = peer->conns;
+		known->weight = (ngx_uint_t)peer->weight;
+		peer = peer->next;
+	}
+	ngx_http_upstream_rr_peers_unlock(peers);
 }
 
-uint64_t
-ngx_http_kvroute_worker(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i,
-    ngx_str_t *name)
+/* What meets the lock taken is looked up for the next request. */
+static void
+ids_look(ngx_http_kvroute_srv_conf_t *up)
 {
-	/* Peers that came after the start have no place there. */
-	ngx_http_kvroute_known_t *known = i < up->n_peers ? &up->known[i]
-	    : NULL;
 	ngx_atomic_uint_t epoch = up->shared->epoch;
+	ngx_http_kvroute_known_t *known = up->known;
+	struct kvr_worker facts;
 	uint64_t id;
 
-	if (up->epoch != epoch) {
-		ngx_memzero(up->known, up->n_peers * sizeof(*up->known));
-		up->epoch = epoch;
-	}
-	if (known != NULL && known->id != 0 &&
-	    same(name, known->name, known->name_len))
-		return known->id;
-	if (!found(up, name, &id))
-		return 0;
-	if (known != NULL) {
-		known->id = id;
-		known->name_len = name->len;
-		ngx_memcpy(known->name, name->data, name->len);
-	}
-	return id;
-}
-
-uint64_t
-ngx_http_kvroute_worker_reset(ngx_http_kvroute_srv_conf_t *up, uint64_t id)
-{
-	uint64_t now;
-
-	if (kvr_worker_reset(up->kvr, id, &now) != KVR_OK)
-		return id;
-	(void)ngx_atomic_fetch_add(&up->shared->epoch, 1);
-	return now;
-}
-
-size_t
-ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx, u_char *name)
-{
-	const ngx_http_kvroute_known_t *known = ctx->up->known;
-	ngx_uint_t i;
-	size_t len;
-
-	if (ctx->up->kvr == NULL || ctx->worker == 0)
-		return 0;
-	for (i = 0; i < ctx->up->n_peers; i++) {
-		if (known[i].id != ctx->worker)
+	for (; known < up->known + up->n_peers; known++) {
+		if (up->epoch != epoch)
+			known->id = 0;
+		if (known->id != 0 || kvr_worker_find(up->kvr,
+		    (const char *)known->name, known->name_len, 0, &id) !=
+		    KVR_OK)
 			continue;
-		ngx_memcpy(name, known[i].name, known[i].name_len);
-		return known[i].name_len;
+		facts.size = sizeof(facts);
+		if (kvr_worker_get(up->kvr, id, &facts) != KVR_OK)
+			continue;
+		known->closed = facts.state != KVR_STATE_UP;
+		known->id = id;
 	}
-	if (kvr_worker_name(ctx->up->kvr, ctx->worker, (char *)name,
-	    KVR_NAME_MAX, &len) != KVR_OK)
-		return 0;
-	return ngx_min(len, KVR_NAME_MAX);
+	up->epoch = epoch;
+}
+
+void
+ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_http_upstream_rr_peers_t *first = up->upstream->peer.data;
+	ngx_http_kvroute_known_t *backup = up->known + up->n_first;
+	bool on_backup = ctx->rrp.peers != first;
+	ngx_uint_t i;
+
+	if (!on_backup)
+		list_look(first, ctx->rrp.tried, up->known, up->n_first);
+	else
+		for (i = 0; i < up->n_first; i++)
+			up->known[i].usable = false;
+	if (up->n_peers > up->n_first)
+		list_look(first->next, on_backup ? ctx->rrp.tried : NULL,
+		    backup, up->n_peers - up->n_first);
+	if (up->kvr != NULL)
+		ids_look(up);
+}
+
+void
+ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up)
+{
+	(void)ngx_atomic_fetch_add(&up->shared->epoch, 1);
+}
+
+/* In shadow mode it is not the one that was taken. */
+ngx_str_t
+ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_known_t *known = ctx->up->known;
+	ngx_str_t name = ngx_null_string;
+	ngx_uint_t i;
+
+	if (ctx->worker == 0)
+		return name;
+	if (ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
+		return ctx->rrp.current->name;
+	for (i = 0; i < ctx->up->n_peers; i++) {
+		if (known[i].id == ctx->worker) {
+			name.data = known[i].name;
+			name.len = known[i].name_len;
+		}
+	}
+	return name;
 }

@@ -55,20 +55,29 @@ boot_read(unsigned char id[KVR_BOOT_ID_BYTES])
 	}
 }
 
-/* Made by root, used by nginx workers that are not. */
+/*
+ * Made by root, used by nginx workers that are not. The folder may be one that
+ * others write to: what is there by now may be a link of theirs.
+ */
 static ngx_int_t
 file_hand_over(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	ngx_core_conf_t *core = (ngx_core_conf_t *)ngx_get_conf(
 	    up->cycle->conf_ctx, ngx_core_module);
+	ngx_int_t rc = NGX_OK;
+	int fd;
 
 	if (geteuid() != 0 || core->user == (ngx_uid_t)NGX_CONF_UNSET_UINT)
 		return NGX_OK;
-	if (chown((const char *)up->path.data, core->user, core->group) == 0)
-		return NGX_OK;
-	ngx_log_error(NGX_LOG_EMERG, log, ngx_errno, "chown(\"%V\") failed",
-	    &up->path);
-	return NGX_ERROR;
+	fd = open((const char *)up->path.data, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd == -1 || fchown(fd, core->user, core->group) != 0) {
+		ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
+		    "chown(\"%V\") failed", &up->path);
+		rc = NGX_ERROR;
+	}
+	if (fd != -1)
+		(void)close(fd);
+	return rc;
 }
 
 static int
@@ -128,23 +137,35 @@ memory_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab,
 }
 
 static bool
+same_path(const ngx_http_kvroute_srv_conf_t *a,
+    const ngx_http_kvroute_srv_conf_t *b)
+{
+	return a->path.len == b->path.len &&
+	    ngx_memcmp(a->path.data, b->path.data, a->path.len) == 0;
+}
+
+static bool
 alike(const ngx_http_kvroute_srv_conf_t *a,
     const ngx_http_kvroute_srv_conf_t *b)
 {
 	return a->options.block_size == b->options.block_size &&
 	    a->options.ttl_ns == b->options.ttl_ns &&
-	    a->options.max_workers == b->options.max_workers &&
-	    a->path.len == b->path.len &&
-	    ngx_memcmp(a->path.data, b->path.data, a->path.len) == 0;
+	    a->options.max_workers == b->options.max_workers;
 }
 
 static ngx_int_t
 zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
     ngx_log_t *log)
 {
+	if (!same_path(up, of)) {
+		ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute of upstream "
+		    "\"%V\" cannot change its path in a reload: restart",
+		    &up->upstream->host);
+		return NGX_ERROR;
+	}
 	if (!alike(up, of)) {
 		ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute zone \"%V\" is "
-		    "in use with another block, ttl, workers or path: give it "
+		    "in use with another block, ttl or workers: give it "
 		    "another name", &up->zone_name);
 		return NGX_ERROR;
 	}
@@ -192,12 +213,30 @@ zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 	return true;
 }
 
+/* Each would throw the other's workers out. */
+static bool
+path_taken(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
+	    cf, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	ngx_uint_t i;
+
+	for (i = 0; i < main->upstreams.nelts; i++) {
+		if (ups[i] != up && up->path.len > 0 && same_path(ups[i], up))
+			return true;
+	}
+	return false;
+}
+
 char *
 ngx_http_kvroute_zone_add(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_http_kvroute_srv_conf_t *other;
 
 	up->cycle = cf->cycle;
+	if (path_taken(cf, up))
+		return "has the path of another upstream";
 	if (!zone_name_make(cf, up))
 		return NGX_CONF_ERROR;
 	if (up->zone_size < 8 * ngx_pagesize)

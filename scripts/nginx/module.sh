@@ -40,7 +40,7 @@ prepare()
 	    KVROUTE_LIBS="$out/libkvroute.a -lbsd" \
 	    $configure "${NGX_CONF_FLAGS[@]}" \
 	    --with-cc="${CC:-cc}" \
-	    --with-cc-opt="-O2 -g -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \
+	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \
 	    --with-ld-opt="${SAN:+-fsanitize=$SAN}" \
 	    --add-dynamic-module="$root/examples/nginx"
 }
@@ -48,8 +48,11 @@ prepare()
 {
 	# Anew when the files of the module, or how it is built, are others.
 	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
-	    ls examples/nginx/*.c examples/nginx/config examples/proxy/*.c &&
-	    cksum examples/nginx/page.html)"
+	    ls examples/nginx/*.c examples/proxy/*.c &&
+	    cksum examples/nginx/page.html examples/nginx/config \
+	        examples/nginx/module.map scripts/nginx/module.sh)
+	    $(cat "$source/conf_flags" "$source/src/core/nginx.h" \
+	        2> /dev/null | cksum)"
 	if [ "$(cat "$out/nginx/made-of" 2> /dev/null)" != "$wanted" ]; then
 		prepare
 		echo "$wanted" > "$out/nginx/made-of"
@@ -64,4 +67,5 @@ prepare()
 	rm -f "$out/nginx/made-of"
 	exit 1
 }
-! grep -n 'warning:' "$log" >&2
+# Those of make are not of the module.
+! grep -nE '\.[ch]:.*warning:' "$log" >&2
