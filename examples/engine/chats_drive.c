@@ -315,7 +315,7 @@ ended(struct user *u, CURLcode e, int64_t now)
 	u->ready = now + talk_pause_ns(u->talk);
 }
 
-/* Whether any did end: who waits, and for how long, is another question then. */
+/* Did any? Who waits, and for how long, is another question then. */
 static bool
 collect(struct drive *d, int64_t now)
 {
