@@ -157,7 +157,7 @@ complaints()
 
 # ------------------------------------------------------------------ running
 
-if [ "${VALGRIND:-}" = 1 ]; then
+if [ -n "${VALGRIND:-}" ]; then
 	command -v valgrind > /dev/null || fail 'no valgrind'
 fi
 
@@ -180,7 +180,7 @@ run()
 }
 
 setup_begin
-[ "${VALGRIND:-}" != 1 ] || under="valgrind -q --leak-check=no \
+[ -z "${VALGRIND:-}" ] || under="valgrind -q --leak-check=no \
     --log-file=$work/logs/valgrind.%p"
 mkdir -p "$work/out" "$build/nginx"
 : > "$tally"
