@@ -84,4 +84,6 @@ bench-nginx: deps-nginx ## gain and cost in nginx, a quarter of an hour; BENCH="
 	@+$(MAKE) --no-print-directory bench-nginx-here
 
 bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor nginx-module-here ## the same, with what is installed
+	$(Q)MAKEFLAGS= CC='$(CC)' bash scripts/nginx/module.sh $(BUILD) \
+	    '$(NGINX_SRC)' bench/nginx/module
 	@sh scripts/nginx/bench.sh $(BUILD)

@@ -74,8 +74,11 @@ put_name(kvroute_reply_t *o, const struct kvr *k, uint64_t id)
 {
 	char name[KVR_NAME_MAX];
 	size_t length;
+	int error;
 
-	if (kvr_worker_name(k, id, name, sizeof(name), &length) == KVR_OK)
+	KVROUTE_PATIENTLY(error, kvr_worker_name(k, id, name, sizeof(name),
+	    &length));
+	if (error == KVR_OK)
 		kvroute_json_text(o, "worker", name, length);
 	else
 		kvroute_json_null(o, "worker");
@@ -133,9 +136,10 @@ static void
 put_decision(kvroute_reply_t *o, const question_t *q)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
-	int error = kvr_route(q->up.kvr, q->up.prompt, NULL, kvr_clock_now(),
-	    &d);
+	int error;
 
+	KVROUTE_PATIENTLY(error, kvr_route(q->up.kvr, q->up.prompt, NULL,
+	    kvr_clock_now(), &d));
 	if (error != KVR_OK) {
 		kvroute_json_null(o, "decision");
 		kvroute_json_name(o, "error", kvr_strerror(error));
@@ -179,13 +183,18 @@ put_candidates(kvroute_reply_t *o, const question_t *q)
 	struct kvr_candidate *all = NULL;
 	size_t i, room = 0, n = 0;
 	int64_t now = kvr_clock_now();
-	int error = kvr_candidates(q->up.kvr, q->up.prompt, NULL, now, NULL,
-	    sizeof(*all), 0, &room);
+	int error;
 
+	KVROUTE_PATIENTLY(error, kvr_candidates(q->up.kvr, q->up.prompt, NULL,
+	    now, NULL, sizeof(*all), 0, &room));
 	if (error == KVR_OK) {
 		all = ngx_pcalloc(o->request->pool, (room + 1) * sizeof(*all));
-		error = all == NULL ? KVR_ENOMEM : kvr_candidates(q->up.kvr,
-		    q->up.prompt, NULL, now, all, sizeof(*all), room, &n);
+		if (all == NULL)
+			error = KVR_ENOMEM;
+		else
+			KVROUTE_PATIENTLY(error, kvr_candidates(q->up.kvr,
+			    q->up.prompt, NULL, now, all, sizeof(*all), room,
+			    &n));
 	}
 	if (error != KVR_OK) {
 		kvroute_json_null(o, "candidates");

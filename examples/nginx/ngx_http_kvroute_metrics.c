@@ -62,10 +62,12 @@ text_read(ngx_pool_t *pool, text_t *t)
 {
 	char *text = NULL;
 	size_t room = 0, length = 0;
-	int tries;
+	int tries, error;
 
 	for (tries = 0; tries < TRIES; tries++) {
-		if (kvr_metrics(t->up->kvr, text, room, &length) != KVR_OK)
+		KVROUTE_PATIENTLY(error, kvr_metrics(t->up->kvr, text, room,
+		    &length));
+		if (error != KVR_OK)
 			return false;
 		if (length <= room) {
 			t->at = text;

@@ -129,17 +129,25 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 
 /* --------------------------------------------------------------- choice --- */
 
-/* Workers that may be taken, to up->allowed; how many. */
+/*
+ * Workers that may be taken, to up->allowed; how many. Who could not be looked
+ * up, because the lock was taken, is not among them.
+ */
 static ngx_uint_t
-allowed_list(ngx_http_kvroute_srv_conf_t *up)
+allowed_list(ngx_http_kvroute_srv_conf_t *up, bool *missing)
 {
 	ngx_uint_t i, n = 0;
 
+	*missing = false;
 	for (i = 0; i < up->n_peers; i++) {
-		if (i == up->n_first && n > 0)
+		if (i == up->n_first && (n > 0 || *missing))
 			break;
-		if (up->known[i].usable && up->known[i].id != 0)
+		if (!up->known[i].usable)
+			continue;
+		if (up->known[i].id != 0)
 			up->allowed[n++] = up->known[i].id;
+		else
+			*missing = true;
 	}
 	return n;
 }
@@ -172,12 +180,13 @@ ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 {
 	struct kvr_prompt *prompt = ctx->up->prompt;
 	struct kvr_decision *d = &ctx->decision;
-	ngx_uint_t n = allowed_list(ctx->up);
 	struct kvr_request request;
+	bool missing;
+	ngx_uint_t n = allowed_list(ctx->up, &missing);
 	int error;
 
 	if (n == 0)
-		return KVR_ENOWORKER;
+		return missing ? KVR_EBUSY : KVR_ENOWORKER;
 	if (!ngx_http_kvroute_prompt_make(ctx))
 		return KVR_ENOMEM;
 	error = kvr_prompt_allow(prompt, ctx->up->allowed, n);

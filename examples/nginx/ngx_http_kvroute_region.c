@@ -162,6 +162,9 @@ watch(ngx_event_t *event)
 	uint32_t ended;
 	size_t n, i;
 
+	/* Another nginx may use the file, whose orders change no epoch here. */
+	if (up->path.len > 0)
+		up->epoch = up->shared->epoch - 1;
 	if (kvr_owners(up->kvr, owners, OWNERS, &n) != KVR_OK)
 		n = 0;
 	for (i = 0; i < n; i++) {

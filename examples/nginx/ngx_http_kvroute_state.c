@@ -191,7 +191,50 @@ put_hits(kvroute_reply_t *o, const struct kvr_worker_stats *s)
 	kvroute_json_whole(o, "learnt_block", s->learnt_block);
 }
 
-/* Nothing, if it has gone meanwhile. */
+/* What has gone meanwhile is left out; what could not be read fails it all. */
+static bool
+went(kvroute_reply_t *o, int error)
+{
+	if (error == KVR_EBUSY)
+		o->failed = true;
+	return error == KVR_OK;
+}
+
+static int
+name_read(const struct kvr *k, uint64_t id, char name[KVR_NAME_MAX],
+    size_t *length)
+{
+	int error;
+
+	KVROUTE_PATIENTLY(error, kvr_worker_name(k, id, name, KVR_NAME_MAX,
+	    length));
+	return error;
+}
+
+static bool
+worker_read(kvroute_reply_t *o, const struct kvr *k, uint64_t id,
+    struct kvr_worker *facts, struct kvr_worker_stats *s)
+{
+	int error;
+
+	KVROUTE_PATIENTLY(error, kvr_worker_get(k, id, facts));
+	if (error == KVR_OK)
+		KVROUTE_PATIENTLY(error, kvr_worker_stats(k, id, s));
+	return went(o, error);
+}
+
+/* The worker behind this one; 0: no more. */
+static uint64_t
+worker_next(kvroute_reply_t *o, const struct kvr *k, uint64_t id)
+{
+	int error;
+
+	if (k == NULL)
+		return 0;
+	KVROUTE_PATIENTLY(error, kvr_worker_next(k, &id));
+	return went(o, error) ? id : 0;
+}
+
 static void
 put_worker(kvroute_reply_t *o, const struct kvr *k, uint64_t id)
 {
@@ -200,9 +243,8 @@ put_worker(kvroute_reply_t *o, const struct kvr *k, uint64_t id)
 	char name[KVR_NAME_MAX];
 	size_t length;
 
-	if (kvr_worker_name(k, id, name, sizeof(name), &length) != KVR_OK ||
-	    kvr_worker_get(k, id, &facts) != KVR_OK ||
-	    kvr_worker_stats(k, id, &s) != KVR_OK)
+	if (!worker_read(o, k, id, &facts, &s) || !went(o, name_read(k, id,
+	    name, &length)))
 		return;
 	kvroute_json_object(o, NULL);
 	kvroute_json_text(o, "name", name, length);
@@ -218,7 +260,7 @@ put_workers(kvroute_reply_t *o, const struct kvr *k)
 	uint64_t id = 0;
 
 	kvroute_json_array(o, "workers");
-	while (k != NULL && kvr_worker_next(k, &id) == KVR_OK && id != 0)
+	while ((id = worker_next(o, k, id)) != 0)
 		put_worker(o, k, id);
 	kvroute_json_array_end(o);
 }
@@ -228,10 +270,11 @@ static void
 put_sums(kvroute_reply_t *o, const struct kvr *k)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
+	struct kvr_worker facts = { .size = sizeof(facts) };
 	uint64_t id = 0, prompt = 0, predicted = 0;
 
-	while (k != NULL && kvr_worker_next(k, &id) == KVR_OK && id != 0) {
-		if (kvr_worker_stats(k, id, &s) != KVR_OK)
+	while ((id = worker_next(o, k, id)) != 0) {
+		if (!worker_read(o, k, id, &facts, &s))
 			continue;
 		prompt += s.prompt_tokens;
 		predicted += s.predicted_tokens;
@@ -243,20 +286,28 @@ put_sums(kvroute_reply_t *o, const struct kvr *k)
 static void
 put_upstream(kvroute_reply_t *o, const ngx_http_kvroute_srv_conf_t *up)
 {
+	struct kvr_options options = up->options;
 	struct kvr_stats s = { .size = sizeof(s) };
 	const char *shadow = NAME_IN(shadows, up->shadow);
 
-	if (up->kvr == NULL || kvr_stats(up->kvr, &s) != KVR_OK) {
-		ngx_memzero(&s, sizeof(s));
-		s.size = sizeof(s);
+	int error;
+
+	ngx_memzero(&s, sizeof(s));
+	s.size = sizeof(s);
+	if (up->kvr != NULL) {
+		KVROUTE_PATIENTLY(error, kvr_stats(up->kvr, &s));
+		(void)went(o, error);
+		/* A file keeps those that it was made with. */
+		KVROUTE_PATIENTLY(error, kvr_get_options(up->kvr, &options));
+		(void)went(o, error);
 	}
 	kvroute_json_object(o, NULL);
 	kvroute_json_text(o, "name", up->upstream->host.data,
 	    up->upstream->host.len);
 	kvroute_json_bool(o, "attached", up->kvr != NULL);
 	kvroute_json_name(o, "policy", NAME_IN(costs, up->policy.cost));
-	kvroute_json_whole(o, "block", up->options.block_size);
-	kvroute_json_real(o, "ttl", (double)up->options.ttl_ns / 1e9);
+	kvroute_json_whole(o, "block", options.block_size);
+	kvroute_json_real(o, "ttl", (double)options.ttl_ns / 1e9);
 	if (shadow == NULL)
 		kvroute_json_null(o, "shadow");
 	else

@@ -142,8 +142,13 @@ kvroute_upstream(ngx_http_request_t *r, ngx_int_t *answer)
 bool
 kvroute_blocked(ngx_http_kvroute_srv_conf_t *up)
 {
-	return up->kvr != NULL && kvr_commit(up->kvr, UINT64_MAX,
-	    kvr_clock_now(), KVR_NOWAIT) == KVR_EBUSY;
+	int error;
+
+	if (up->kvr == NULL)
+		return false;
+	KVROUTE_PATIENTLY(error, kvr_commit(up->kvr, UINT64_MAX,
+	    kvr_clock_now(), KVR_NOWAIT));
+	return error == KVR_EBUSY;
 }
 
 ngx_int_t
@@ -186,20 +191,35 @@ static uint64_t
 state_set(struct kvr *k, uint64_t id, uint32_t state)
 {
 	struct kvr_worker facts = { .size = sizeof(facts) };
+	int error;
 
-	if (kvr_worker_get(k, id, &facts) != KVR_OK)
+	KVROUTE_PATIENTLY(error, kvr_worker_get(k, id, &facts));
+	if (error != KVR_OK)
 		return 0;
 	facts.state = state;
-	return kvr_worker_set(k, id, &facts) == KVR_OK ? id : 0;
+	KVROUTE_PATIENTLY(error, kvr_worker_set(k, id, &facts));
+	return error == KVR_OK ? id : 0;
 }
 
 static uint64_t
 find(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name)
 {
 	uint64_t id;
+	int error;
 
-	return kvr_worker_find(up->kvr, (const char *)name->data, name->len,
-	    0, &id) == KVR_OK ? id : 0;
+	KVROUTE_PATIENTLY(error, kvr_worker_find(up->kvr,
+	    (const char *)name->data, name->len, 0, &id));
+	return error == KVR_OK ? id : 0;
+}
+
+static uint64_t
+reset(struct kvr *k, uint64_t id)
+{
+	uint64_t now;
+	int error;
+
+	KVROUTE_PATIENTLY(error, kvr_worker_reset(k, id, &now));
+	return error == KVR_OK ? now : 0;
 }
 
 static uint64_t
@@ -214,8 +234,8 @@ obey(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
 		id = state_set(up->kvr, id, KVR_STATE_DRAINING);
 	else if (kvroute_is(action, "up"))
 		id = state_set(up->kvr, id, KVR_STATE_UP);
-	else if (kvr_worker_reset(up->kvr, id, &id) != KVR_OK)
-		id = 0;
+	else
+		id = reset(up->kvr, id);
 	ngx_http_kvroute_workers_changed(up);
 	return id;
 }
@@ -226,8 +246,11 @@ obeyed(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up, uint64_t id,
 {
 	struct kvr_worker facts = { .size = sizeof(facts) };
 	kvroute_reply_t o;
+	int error = KVR_EWORKER;
 
-	if (id == 0 || kvr_worker_get(up->kvr, id, &facts) != KVR_OK)
+	if (id != 0)
+		KVROUTE_PATIENTLY(error, kvr_worker_get(up->kvr, id, &facts));
+	if (error != KVR_OK)
 		return kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
 		    "there is no such worker");
 	kvroute_json_begin(&o, r);

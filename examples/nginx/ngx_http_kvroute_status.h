@@ -45,9 +45,18 @@ ngx_http_kvroute_srv_conf_t *kvroute_upstream(ngx_http_request_t *r,
     ngx_int_t *answer);
 
 /*
- * Calls that look inside wait for the lock. Would they wait long, because a
- * process was stopped while it had it?
+ * Asks again while the lock is taken, for a few milliseconds at most: so much
+ * may a question of people cost. The error that remains is the caller's.
  */
+#define KVROUTE_PATIENTLY(error, call) do { \
+	ngx_uint_t tries_ = KVROUTE_TRIES; \
+	do \
+		(error) = (call); \
+	while ((error) == KVR_EBUSY && --tries_ > 0); \
+} while (0)
+enum { KVROUTE_TRIES = 400 };
+
+/* Is that in vain, because a process was stopped while it had the lock? */
 bool kvroute_blocked(ngx_http_kvroute_srv_conf_t *up);
 ngx_int_t kvroute_blocked_answer(ngx_http_request_t *r);
 

@@ -152,13 +152,23 @@ feed_gathered(struct body *b)
 		feed(b, b->gathered.data, n);
 }
 
+/*
+ * What is worth a call of YAJL, which copies a string that pieces cut and looks
+ * through it again: a small body as a whole, of a large one always more.
+ */
+static size_t
+enough(const struct body *b)
+{
+	return b->fed > GATHERED_LEAST ? b->fed : GATHERED_LEAST;
+}
+
 void
 body_data(struct body *b, const void *data, size_t n)
 {
 	b->given += n;
 	if (b->stopped || b->is_cut || n == 0)
 		return;
-	if (n >= b->fed) {
+	if (n >= enough(b)) {
 		feed_gathered(b);
 		if (!b->stopped)
 			feed(b, data, n);
@@ -166,7 +176,7 @@ body_data(struct body *b, const void *data, size_t n)
 	}
 	if (!hold_append(&b->gathered, data, n))
 		body_stop(b, BODY_NO_MEMORY);
-	else if (b->gathered.length >= b->fed)
+	else if (b->gathered.length >= enough(b))
 		feed_gathered(b);
 }
 

@@ -31,7 +31,8 @@
 enum {
 	STAGE_BYTES = 2048,
 	HOLD_KEEP = 1 << 20, /* of a hold, when the next body begins */
-	LAST_BYTES = 16
+	LAST_BYTES = 16,
+	GATHERED_LEAST = 16384
 };
 
 /* The letter behind 0xFF. What stands behind each ends at the next mark. */

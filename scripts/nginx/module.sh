@@ -1,17 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# module.sh BUILD [NGINX_SRC] - the nginx module, against the sources of nginx
-# in NGINX_SRC, or those of Debian's nginx-dev with the options of Debian's
-# nginx. Ends up in BUILD/nginx. SAN=... compiles it with a sanitizer.
+# module.sh BUILD [NGINX_SRC [FOLDER]] - the nginx module of FOLDER, ours if
+# there is none, against the sources of nginx in NGINX_SRC, or those of Debian's
+# nginx-dev with the options of Debian's nginx. Ends up in BUILD/nginx. SAN=...
+# compiles it with a sanitizer.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1/nginx"
 out=$(cd "$1" && pwd)
 source=${2:-}
-objects=$out/nginx/src
-module=ngx_http_upstream_kvroute_module.so
-log=$out/nginx/build.log
+folder=${3:-examples/nginx}
+name=$(sed -n 's/^ngx_addon_name=//p' "$root/$folder/config")
+objects=$out/nginx/$name
+log=$objects.log
+module=$name.so
 
 if [ -z "$source" ]; then
 	source=$(dpkg -L nginx-dev 2> /dev/null | sed -n 's|/configure$||p' |
@@ -42,20 +45,19 @@ prepare()
 	    --with-cc="${CC:-cc}" \
 	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \
 	    --with-ld-opt="${SAN:+-fsanitize=$SAN}" \
-	    --add-dynamic-module="$root/examples/nginx"
+	    --add-dynamic-module="$root/$folder"
 }
 
 {
 	# Anew when the files of the module, or how it is built, are others.
 	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
-	    ls examples/nginx/*.c examples/proxy/*.c &&
-	    cksum examples/nginx/page.html examples/nginx/config \
-	        examples/nginx/module.map scripts/nginx/module.sh)
+	    ls "$folder"/*.c examples/proxy/*.c &&
+	    cksum "$folder"/[!n]* scripts/nginx/module.sh)
 	    $(cat "$source/conf_flags" "$source/src/core/nginx.h" \
 	        2> /dev/null | cksum)"
-	if [ "$(cat "$out/nginx/made-of" 2> /dev/null)" != "$wanted" ]; then
+	if [ "$(cat "$objects.made-of" 2> /dev/null)" != "$wanted" ]; then
 		prepare
-		echo "$wanted" > "$out/nginx/made-of"
+		echo "$wanted" > "$objects.made-of"
 	fi
 	cd "$objects"
 	# nginx does not know that the library is a file it depends on.
@@ -64,7 +66,7 @@ prepare()
 	cp "objs/$module" "$out/nginx/$module"
 } > "$log" 2>&1 < /dev/null || {
 	tail -n 40 "$log" >&2
-	rm -f "$out/nginx/made-of"
+	rm -f "$objects.made-of"
 	exit 1
 }
 # Those of make are not of the module.
