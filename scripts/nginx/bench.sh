@@ -138,13 +138,13 @@ pair()
 	keep_nginx
 }
 
-# The JSON library and the hash alone, over the file that floor_of names. In the
-# same turns: this machine may be half as fast a minute later.
-floor_us()
+# One more, that parses and hashes as kvroute must, and then does least_conn.
+floor()
 {
-	[ -n "${floor_of:-}" ] || return 0
-	"$build/floor" -e chat -r "$floor_rounds" "$floor_of" |
-	    awk '$2 ~ /^[0-9]+$/ { print ($4 + $5) / 1e3 }'
+	start_nginx floor
+	floor_port=$port
+	floor_pids=$(children "$nginx_pid" | paste -s -d ,)
+	keep_nginx
 }
 
 # turns FIGURE option ... - of each method, a line a round: least_conn, kvroute.
@@ -160,8 +160,7 @@ turns()
 		port=$kvroute_port
 		chats -q --format kv --pid "$kvroute_pids" "$@" > "$work/b" ||
 		    echo 'errors with kvroute' >&2
-		echo "$(value "$work/a" "$wanted") $(value "$work/b" "$wanted")" \
-		    "$(floor_us)"
+		echo "$(value "$work/a" "$wanted") $(value "$work/b" "$wanted")"
 		i=$((i + 1))
 	done > "$work/turns"
 	least=$(cut -d ' ' -f 1 "$work/turns" | median)
@@ -179,22 +178,40 @@ make_bodies()
 	    > "$work/body0"
 }
 
-# cost NAME FILE REQUESTS ROUNDS - per request, beside the JSON library and the
-# hash, measured so many times.
+# asked METHOD FILE REQUESTS - CPU time a request, us. One request at a time:
+# a process that is never idle is woken less, and that is most of the cost.
+asked()
+{
+	eval "port=\$$1_port pids=\$$1_pids"
+	chats -q --format kv --pid "$pids" --body "$2" --vary --chats 1 \
+	    --requests "$3" > "$work/a" || echo "errors with $1" >&2
+	value "$work/a" cpu_us
+}
+
+# cost NAME FILE REQUESTS - in turns, many short ones: this machine may be half
+# as fast a minute later. Differences of noisy numbers are summed up, not their
+# ratios.
 cost()
 {
-	floor_of=$2
-	floor_rounds=$4
-	turns cpu_us --body "$2" --vary --chats 16 --requests "$3"
-	floor_of=
-	told "$1: us of CPU time a request, least_conn" "$least"
-	told "$1: kvroute" "$kvroute"
-	told "$1: added, median of differences" "$added"
-	told "$1: JSON library and hash, alone" \
-	    "$(awk '{ print $3 }' "$work/turns" | median)"
-	figure "$1: added / (JSON library + hash), median of ratios" \
-	    "$(awk '{ print ($2 - $1) / $3 }' "$work/turns" | median)" \
-	    1.5 below
+	i=0
+	while [ "$i" -lt $((rounds * 3)) ]; do
+		echo "$(asked least "$2" "$3") $(asked floor "$2" "$3")" \
+		    "$(asked kvroute "$2" "$3")"
+		i=$((i + 1))
+	done > "$work/turns"
+	mean='{ n++; a += $1; b += $2; c += $3 } END { print'
+	told "$1: us of CPU time a request, least_conn" \
+	    "$(awk "$mean a / n }" "$work/turns")"
+	told "$1: and the JSON library and the hash" \
+	    "$(awk "$mean b / n }" "$work/turns")"
+	told "$1: kvroute" "$(awk "$mean c / n }" "$work/turns")"
+	figure "$1: added by kvroute / by the library and the hash" \
+	    "$(awk "$mean (c - a) / (b - a) }" "$work/turns")" 1.5 below
+	loop=$("$build/floor" -e chat -r 500 "$2" |
+	    awk '$2 ~ /^[0-9]+$/ { print ($4 + $5) / 1e3 }')
+	told "$1: the library and the hash in a loop of their own, us" "$loop"
+	told "$1: added by kvroute / that" \
+	    "$(awk "$mean (c - a) / n / $loop }" "$work/turns")"
 }
 
 bench_cpu()
@@ -202,8 +219,9 @@ bench_cpu()
 	heading 'CPU time of the process of nginx'
 	start_answers
 	pair
-	cost '8 kB' "$work/body8" 20000 10000
-	cost '400 kB' "$work/body400" 1000 200
+	floor
+	cost '8 kB' "$work/body8" 3000
+	cost '400 kB' "$work/body400" 300
 	stop_kept
 }
 

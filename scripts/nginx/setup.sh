@@ -129,6 +129,7 @@ method_lines()
 	case $1 in
 	round_robin) ;;
 	least_conn) echo 'least_conn;' ;;
+	floor) echo 'least_conn; floor;' ;;
 	hash) echo "hash \$beginning consistent;" ;;
 	kvroute) echo "kvroute ${kvroute_options:-zone=kv:8m};" ;;
 	*) fail "$1: no such method" ;;
@@ -178,6 +179,8 @@ write_conf()
 		echo "error_log $work/logs/error ${log_level:-notice};"
 		[ "$(id -u)" -ne 0 ] || echo "user $(id -un) $(id -gn);"
 		[ "$1" != kvroute ] || echo "load_module $module;"
+		[ "$1" != floor ] || echo "load_module $(dirname \
+		    "$module")/ngx_http_upstream_floor_module.so;"
 		echo "${top_lines:-}"
 		echo 'events { worker_connections 4096; }'
 		echo 'http {'
