@@ -111,6 +111,8 @@ typedef enum {
 	NGX_HTTP_KVROUTE_RESET  /* of a worker that refused connections */
 } ngx_http_kvroute_write_t;
 
+enum { NGX_HTTP_KVROUTE_SPARES = 32 };
+
 /* A write that must be done; later, by a timer, if it meets a taken lock. */
 typedef struct {
 	ngx_queue_t queue;
@@ -142,6 +144,8 @@ typedef struct {
 	struct kvr *kvr;        /* NULL: no region; no opinion */
 	struct kvr_prompt *prompt;
 	struct body *body;
+	struct answer *spares[NGX_HTTP_KVROUTE_SPARES];
+	ngx_uint_t n_spares;    /* answers that nobody uses */
 	uint64_t owner;         /* of leases: this process, see region.c */
 	ngx_event_t watch;      /* for owners that have died */
 	void *parsed;           /* ctx that the prompt belongs to */
@@ -273,6 +277,8 @@ void ngx_http_kvroute_late_run(ngx_event_t *event);
 
 /* answer */
 ngx_int_t ngx_http_kvroute_filters_add(ngx_conf_t *cf);
+/* Nobody reads this one any more. */
+void ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx);
 
 /* variables */
 ngx_int_t ngx_http_kvroute_variables_add(ngx_conf_t *cf);

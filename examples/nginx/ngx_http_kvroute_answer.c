@@ -42,6 +42,24 @@ readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 	    (coding == NULL || coding->value.len == 0);
 }
 
+static struct answer *
+answer_take(ngx_http_kvroute_srv_conf_t *up)
+{
+	return up->n_spares > 0 ? up->spares[--up->n_spares] : answer_new();
+}
+
+void
+ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+
+	if (ctx->answer != NULL && up->n_spares < NGX_HTTP_KVROUTE_SPARES)
+		up->spares[up->n_spares++] = ctx->answer;
+	else
+		answer_free(ctx->answer);
+	ctx->answer = NULL;
+}
+
 static void
 answer_watch(ngx_http_kvroute_ctx_t *ctx)
 {
@@ -49,7 +67,7 @@ answer_watch(ngx_http_kvroute_ctx_t *ctx)
 
 	if (!ctx->stream && !type_is(r, "application/json"))
 		return;
-	ctx->answer = answer_new();
+	ctx->answer = answer_take(ctx->up);
 	if (ctx->answer == NULL)
 		return;
 	ctx->strip = ctx->asked && ctx->stream;
@@ -75,7 +93,6 @@ header_filter(ngx_http_request_t *r)
 	status = r->upstream->headers_in.status_n;
 	if (status == 0 || status >= 400 || status != r->headers_out.status)
 		return next_header(r);
-	began = kvr_clock_now();
 	ctx->headers = true;
 	ctx->committed = true;
 	ctx->stream = type_is(r, "text/event-stream");
@@ -83,11 +100,13 @@ header_filter(ngx_http_request_t *r)
 	 * Other answers end when they begin, and the end commits what was not
 	 * committed; also what met a taken lock here.
 	 */
-	if (ctx->lease != 0 && ctx->stream)
+	if (ctx->lease != 0 && ctx->stream) {
+		began = kvr_clock_now();
 		(void)kvr_commit(ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
+		ctx->ns += (uint64_t)(kvr_clock_now() - began);
+	}
 	if (readable(ctx, status))
 		answer_watch(ctx);
-	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	return next_header(r);
 }
 
@@ -295,9 +314,11 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 	if (ctx->strip) {
 		rc = strip(ctx, in);
 	} else {
-		began = kvr_clock_now();
+		/* most ends have no bytes */
+		began = ngx_buf_size(in->buf) > 0 ? kvr_clock_now() : 0;
 		chain_read(ctx, in);
-		ctx->ns += (uint64_t)(kvr_clock_now() - began);
+		if (began > 0)
+			ctx->ns += (uint64_t)(kvr_clock_now() - began);
 		rc = next_body(r, in);
 	}
 	ctx->last = last;

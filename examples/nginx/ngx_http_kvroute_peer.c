@@ -436,8 +436,7 @@ cleanup(void *data)
 		ngx_http_kvroute_end(ctx, ctx->committed);
 	if (ctx->up->parsed == ctx)
 		ctx->up->parsed = NULL;
-	answer_free(ctx->answer);
-	ctx->answer = NULL;
+	ngx_http_kvroute_answer_leave(ctx);
 }
 
 static ngx_http_kvroute_ctx_t *

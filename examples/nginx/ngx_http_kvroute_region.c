@@ -261,6 +261,8 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 	while (kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(), NULL) ==
 	    KVR_EBUSY && tries-- > 0)
 		ngx_msleep(1);
+	while (up->n_spares > 0)
+		answer_free(up->spares[--up->n_spares]);
 	kvr_prompt_free(up->prompt);
 	body_free(up->body);
 	kvr_free(up->kvr);

@@ -48,6 +48,7 @@ struct answer {
 	bool lost;               /* no memory to parse it */
 	bool stays;              /* it will not be dropped */
 	struct object *object;   /* while it is being parsed */
+	struct object *spare;    /* of an answer before this one, or NULL */
 	const char *whole;       /* its only line, in this piece, not parsed */
 	size_t n_whole;
 	/* Stripping. */
@@ -76,6 +77,7 @@ answer_free(struct answer *a)
 	if (a == NULL)
 		return;
 	object_free(a->object);
+	object_free(a->spare);
 	free(a->held);
 	free(a);
 }
@@ -83,9 +85,12 @@ answer_free(struct answer *a)
 void
 answer_begin(struct answer *a, enum answer_kind kind, bool strip)
 {
+	struct object *spare = a->spare;
+
 	object_free(a->object);
 	free(a->held);
 	memset(a, 0, sizeof(*a));
+	a->spare = spare;
 	a->kind = kind;
 	a->strip = strip && kind == ANSWER_STREAM;
 }
@@ -93,10 +98,30 @@ answer_begin(struct answer *a, enum answer_kind kind, bool strip)
 /* -------------------------------------------------------------- objects --- */
 
 static void
+object_take(struct answer *a)
+{
+	a->object = a->spare != NULL ? a->spare : object_new();
+	if (a->spare != NULL)
+		object_again(a->spare);
+	a->spare = NULL;
+}
+
+/* Of a stream that goes on nothing is kept, of an answer that ends its object. */
+static void
+object_leave(struct answer *a)
+{
+	if (a->kind == ANSWER_JSON && a->spare == NULL)
+		a->spare = a->object;
+	else
+		object_free(a->object);
+	a->object = NULL;
+}
+
+static void
 parse(struct answer *a, const char *bytes, size_t n)
 {
 	if (a->object == NULL && !a->lost) {
-		a->object = object_new();
+		object_take(a);
 		a->lost = a->object == NULL;
 	}
 	if (!a->lost)
@@ -127,8 +152,7 @@ conclude(struct answer *a)
 		    !f->at_once && (!f->choices || f->some_choice);
 		only_usage = f->usage.seen && f->choices && !f->some_choice;
 	}
-	object_free(a->object);
-	a->object = NULL;
+	object_leave(a);
 	return only_usage;
 }
 

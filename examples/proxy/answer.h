@@ -30,7 +30,8 @@
  * is as if it were not there. Keys written with escapes are not known.
  *
  * An answer's memory is a few hundred bytes while no event is under way, and
- * a few kilobytes else, however long the event. Without memory an event says
+ * a few kilobytes else, however long the event. After a JSON answer it keeps
+ * these for the next one that it is begun for. Without memory an event says
  * nothing, and passes.
  */
 #ifndef KVROUTE_ANSWER_H

@@ -306,11 +306,16 @@ object_new(void)
 {
 	struct object *o = malloc(sizeof(*o));
 
-	if (o == NULL)
-		return NULL;
+	if (o != NULL)
+		object_again(o);
+	return o;
+}
+
+void
+object_again(struct object *o)
+{
 	memset(o, 0, offsetof(struct object, arena));
 	make_parser(o);
-	return o;
 }
 
 void

@@ -70,6 +70,8 @@ struct object_facts {
 struct object; /* one that is being read; about 5 kB */
 
 struct object *object_new(void); /* NULL: no memory */
+/* Begins another in the same memory. */
+void object_again(struct object *o);
 void object_free(struct object *o);
 void object_data(struct object *o, const void *bytes, size_t n);
 /* What is known so far. */

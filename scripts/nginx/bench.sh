@@ -178,12 +178,12 @@ make_bodies()
 	    > "$work/body0"
 }
 
-# asked METHOD FILE REQUESTS - CPU time a request, us. One request at a time:
-# a process that is never idle is woken less, and that is most of the cost.
+# asked METHOD FILE REQUESTS - CPU time a request, us, of a process that is kept
+# busy.
 asked()
 {
 	eval "port=\$$1_port pids=\$$1_pids"
-	chats -q --format kv --pid "$pids" --body "$2" --vary --chats 1 \
+	chats -q --format kv --pid "$pids" --body "$2" --vary --chats 16 \
 	    --requests "$3" > "$work/a" || echo "errors with $1" >&2
 	value "$work/a" cpu_us
 }
@@ -220,7 +220,7 @@ bench_cpu()
 	start_answers
 	pair
 	floor
-	cost '8 kB' "$work/body8" 3000
+	cost '8 kB' "$work/body8" 8000
 	cost '400 kB' "$work/body400" 300
 	stop_kept
 }
