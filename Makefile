@@ -146,7 +146,8 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 
 include mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk mk/llama.mk
 
-SOURCES := $(wildcard */*.c examples/engine/*.c bench/nginx/*.c) $(PROXY)
+SOURCES := $(wildcard */*.c examples/engine/*.c bench/nginx/*.c \
+	tests/nginx/*.c) $(PROXY)
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 

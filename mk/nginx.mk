@@ -70,12 +70,18 @@ $(BUILD)/floor: $(call objects,bench/nginx/floor.c $(PROXY)) $(STATIC) \
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(PROXY_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
 
+# A process that can be stopped while it has the lock of an index.
+$(BUILD)/hold: $(call objects,tests/nginx/hold.c) $(STATIC) \
+    $(BUILD)/gen/sources
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
+
 .PHONY: check-nginx check-nginx-here
 
 check-nginx: deps-nginx ## faults of engines, clients, nginx's processes; CHECK_NGINX=quick, T=, VALGRIND=1
 	@+$(MAKE) --no-print-directory check-nginx-here
 
-check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay nginx-module-here ## the same, with what is installed
+check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold nginx-module-here ## the same, with what is installed
 	@T='$(T)' sh scripts/nginx/check.sh $(BUILD)
 
 .PHONY: bench-nginx bench-nginx-here

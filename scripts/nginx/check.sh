@@ -16,6 +16,10 @@ here=$(dirname "$0")
 . "$here/check_bodies.sh"
 . "$here/check_faults.sh"
 . "$here/check_orders.sh"
+. "$here/check_passing.sh"
+. "$here/check_peers.sh"
+. "$here/check_lines.sh"
+. "$here/check_life.sh"
 
 tally=$build/nginx/tally
 slow=$([ "${CHECK_NGINX:-all}" = quick ] || echo yes)
@@ -43,7 +47,8 @@ down()
 	stop_nginx
 	stop_engines
 	unset engines method log http_lines location_lines server_options \
-	    server_facts kvroute_options body_buffer upstream_ports processes
+	    server_facts kvroute_options body_buffer upstream_ports processes \
+	    server_list top_lines buffering
 }
 
 # is WHAT VALUE EXPECTED
@@ -134,16 +139,24 @@ busy()
 	json '.upstreams[0].reasons | .busy + .no_worker'
 }
 
-# Whatever happened: nobody's booking stays, all processes of nginx are there,
-# and the error log has nothing that must not happen.
+# Whatever happened: nobody's booking stays, and all processes of nginx are
+# there.
 settled()
 {
 	until_true 20 no_leases ||
 	    echo "leases stay: $(json '.upstreams[0].region.leases')"
 	is 'number of worker processes' \
 	    "$(children "$nginx_pid" | wc -l)" "${processes:-2}"
-	grep -E '\[(emerg|alert|crit)\]' "$work/logs/error" |
-	    grep -vF "${expected_alert:-no such text}" | head -n 5
+}
+
+# What the error log has that must not happen, the end of nginx included; a
+# case names, one a line, what it has brought about itself.
+alerts()
+{
+	[ ! -e "$work/logs/error" ] ||
+	    grep -E '\[(emerg|alert|crit)\]|exited on signal' \
+	    "$work/logs/error" | grep -vF "${expected_alert:-no such text}" |
+	    head -n 5
 }
 
 # What valgrind said of the processes that have ended.
@@ -166,8 +179,9 @@ run()
 	total=$((total + 1))
 	expected_alert=
 	"$1" > "$work/problems" 2>&1
+	end_strays
 	down
-	complaints >> "$work/problems"
+	{ alerts; complaints; } >> "$work/problems"
 	if [ -s "$work/problems" ]; then
 		echo 0 1 0 >> "$tally"
 		printf '    FAILED   %s:\n' "$(echo "$1" | tr _ ' ')"

@@ -34,17 +34,33 @@ engine_refuses()
 	settled
 }
 
+# The others take the load, until it goes on.
 engine_stalls()
 {
 	up
 	# shellcheck disable=SC2086
 	talk_meanwhile $load --seconds 3
 	sleep 1
-	fault 1 'kind=stall&seconds=2'
+	fault 1 'kind=stall&seconds=60'
+	others=$(reserves_of_others)
+	until_true 20 others_took 60 || echo 'others take' \
+	    "$(($(reserves_of_others) - others)) requests meanwhile"
+	fault 1 'kind=none'
 	talk_over
 	no_errors 'in all'
-	above requests "$(figure requests)" 50
 	settled
+}
+
+reserves_of_others()
+{
+	json "[.upstreams[0].workers[]
+	    | select(.name != \"127.0.0.1:$(nth 1 "$engine_ports")\")
+	    | .reserves] | add"
+}
+
+others_took()
+{
+	[ $(($(reserves_of_others) - others)) -ge "$1" ]
 }
 
 # What was under way there breaks off, and nothing else does.
@@ -79,16 +95,29 @@ engine_answers_with_errors()
 	settled
 }
 
-# The same chats before and after all caches are lost, and once more.
+# The same chats before and after all caches are lost, and once more. Who finds
+# that an engine is not there forgets what was on record for it.
 engines_restart_empty()
 {
+	server_options='max_fails=0'
 	up
 	set -- --requests 96 --chats 8 --think-ms 1 --turns 4
 	talk "$@"
 	talk "$@"
 	before=$(figure hit_ratio)
+	holders=$(json '[.upstreams[0].workers[] | select(.held_blocks > 0)]
+	    | length')
+	above 'workers with blocks on record' "$holders" 0
 	for i in 1 2 3 4; do
-		fault $i 'kind=restart&seconds=0'
+		fault $i 'kind=restart&seconds=2'
+	done
+	talk --requests 1 --chats 1
+	is 'errors of the one that finds nobody' "$(figure errors)" 1
+	is 'workers that refused' "$(json '.upstreams[0].refused')" \
+	    "$holders"
+	is 'blocks on record' "$(json '.upstreams[0].region.held_blocks')" 0
+	for p in $engine_ports; do
+		until_true 20 engine_answers "$p" || echo 'no restart'
 	done
 	talk "$@"
 	above 'hit ratio before beside that after' "$before" \
@@ -97,6 +126,11 @@ engines_restart_empty()
 	above 'hit ratio once recovered' "$(figure hit_ratio)" \
 	    "$(awk -v b="$before" 'BEGIN { print b * 0.9 }')"
 	settled
+}
+
+engine_answers()
+{
+	curl -sf -m 2 -o /dev/null "http://127.0.0.1:$1/health"
 }
 
 clients_leave_at_every_stage()

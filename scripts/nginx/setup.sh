@@ -170,7 +170,7 @@ kvroute_log()
 
 # write_conf METHOD - what a caller may set before: kvroute_options,
 # server_options, server_facts, upstream_ports, http_lines, location_lines,
-# top_lines, log (a file), processes, body_buffer.
+# top_lines, log (a file), processes, body_buffer, buffering.
 write_conf()
 {
 	{
@@ -218,7 +218,7 @@ server_block()
 			proxy_pass http://engines;
 			proxy_http_version 1.1;
 			proxy_set_header Connection "";
-			proxy_buffering off;
+			proxy_buffering ${buffering:-off};
 			proxy_read_timeout 600s;
 			${location_lines:-}
 		}

@@ -1,0 +1,267 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_life.sh - cases of check.sh: processes of nginx that end, begin anew or
+# stand still while others go on with the same index.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2034,SC2154
+
+quick_cases="${quick_cases:-} terminated_under_load_and_started_again
+    killed_whole_and_started_again leaving_process_is_killed
+    upgrade_ends_no_requests_of_the_old"
+slow_cases="${slow_cases:-} holder_of_the_lock_is_stopped
+    holder_of_the_lock_dies"
+
+holder_pid=
+
+# What is no child of ours, or stopped, so that it hears no other signal.
+end_strays()
+{
+	end_child "$holder_pid" -KILL
+	holder_pid=
+	[ ! -s "$work/orphan" ] || kill -TERM "$(cat "$work/orphan")" 2> /dev/null
+	rm -f "$work/orphan"
+}
+
+# long_streams N - that last; how many of them the index knows is in `streams`.
+long_streams()
+{
+	talk_meanwhile --requests "$1" --chats "$1" --think-ms 1 --timeout 60 \
+	    --answer-tokens 2000
+	until_true 20 streams_begun "$1" || echo "no $1 streams"
+	streams=$(json '.upstreams[0].region.leases')
+	above 'streams with a lease' "$streams" 0
+}
+
+streams_begun()
+{
+	[ "$(json '.upstreams[0] | .region.leases + .reasons.busy
+	    + .reasons.no_worker')" -eq "$1" ]
+}
+
+has_leases()
+{
+	[ "$(json '.upstreams[0].region.leases')" = "$1" ]
+}
+
+reaped()
+{
+	json '.upstreams[0].region.reaped'
+}
+
+give_up_streams()
+{
+	end_child "$chats_pid" -TERM
+	chats_pid=
+}
+
+# ------------------------------------------------------------- begin and end
+
+# start_again SIGNAL - ends all of nginx in the middle of 16 streams, and
+# starts one with fewer processes on the same file.
+start_again()
+{
+	kvroute_options="path=$work/out/index size=8m"
+	processes=4
+	up --scale 1
+	long_streams 16
+	all=$nginx_pid
+	[ "$1" = TERM ] || all="$all $(children "$nginx_pid" | paste -s -d ' ')"
+	# shellcheck disable=SC2086
+	kill "-$1" $all
+	wait "$nginx_pid"
+	nginx_pid=
+	give_up_streams
+	processes=1
+	start_nginx kvroute
+}
+
+# Each ends its own requests before it goes.
+terminated_under_load_and_started_again()
+{
+	start_again TERM
+	is 'leases at once' "$(json '.upstreams[0].region.leases')" 0
+	is 'ended by those who went' "$(reaped)" "$streams"
+	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
+	    "http://127.0.0.1:$port/v1/completions" || echo 'no answer'
+	settled
+}
+
+# Nobody was left to end them but the next ones.
+killed_whole_and_started_again()
+{
+	start_again KILL
+	settled
+	is 'ended for the dead' "$(reaped)" "$streams"
+}
+
+# After a reload one process of before has all the requests.
+leaving_process_is_killed()
+{
+	processes=1
+	up --scale 1
+	long_streams 8
+	leaving=$(children "$nginx_pid")
+	NOWAIT=1
+	reload_nginx kvroute
+	unset NOWAIT
+	is 'leases after the reload' "$(json '.upstreams[0].region.leases')" \
+	    "$streams"
+	kill -9 "$leaving"
+	expected_alert='exited on signal 9'
+	until_true 20 has_leases 0 || echo 'leases of the dead one stay'
+	is 'leases ended for it' "$(reaped)" "$streams"
+	talk_over
+	is 'streams that broke off' "$(figure broken)" 8
+	settled
+}
+
+# nginx obeys USR2 only if who started it has gone.
+orphan_nginx()
+{
+	stop_nginx
+	(
+		"$(command -v "$NGINX")" -p "$work" -c "$work/nginx.conf" \
+		    -e "$work/logs/error" -g 'daemon off;' \
+		    > "$work/logs/out" 2>&1 &
+		nginx_pid=$!
+		echo $nginx_pid > "$work/orphan"
+		until_true 60 is_ready
+	)
+	nginx_pid=$(cat "$work/orphan")
+}
+
+upgraded()
+{
+	[ -e "$work/nginx-$port.pid.oldbin" ] &&
+	    [ -s "$work/nginx-$port.pid" ] &&
+	    [ "$(children "$(cat "$work/nginx-$port.pid")" | wc -l)" -eq 2 ]
+}
+
+# Nobody may be there to hear that it has ended.
+has_ended()
+{
+	[ ! -e "/proc/$1/stat" ] || grep -q ') Z' "/proc/$1/stat"
+}
+
+# upgrade_nginx - the new one is in nginx_pid, and the old one leaves.
+upgrade_nginx()
+{
+	old_pid=$nginx_pid
+	kill -USR2 "$old_pid"
+	until_true 20 upgraded || { echo 'no new nginx'; return 1; }
+	nginx_pid=$(cat "$work/nginx-$port.pid")
+	kill -QUIT "$old_pid"
+}
+
+# The old one ends when its streams do; the new one knows of them.
+upgrade_ends_no_requests_of_the_old()
+{
+	kvroute_options="path=$work/out/index size=8m"
+	up --scale 0.1
+	orphan_nginx
+	long_streams 8
+	upgrade_nginx || return
+	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
+	    "http://127.0.0.1:$port/v1/completions" || echo 'no answer'
+	above 'leases of the old one' \
+	    "$(json '.upstreams[0].region.leases')" 0
+	talk_over
+	no_errors 'in streams of the old one'
+	until_true 20 has_ended "$old_pid" || echo 'the old nginx stays'
+	settled
+	is 'leases ended for others' "$(reaped)" 0
+	is 'times the index was emptied' \
+	    "$(json '.upstreams[0].region.emptied')" 0
+	stop_nginx
+}
+
+# ------------------------------------------------------ the lock of the index
+
+# A process that only writes: it is stopped again and again until it is found to
+# have the lock, which the status says with 503.
+start_holder()
+{
+	: > "$work/holder"
+	"$build/hold" "$work/out/index" > "$work/holder" &
+	holder_pid=$!
+	until_true 20 test -s "$work/holder" || echo 'nobody writes'
+	until_true 20 holder_has_the_lock || echo 'the lock is never taken'
+}
+
+holder_has_the_lock()
+{
+	kill -STOP "$holder_pid"
+	for i in 1 2 3; do
+		is_blocked || { kill -CONT "$holder_pid"; return 1; }
+	done
+}
+
+is_blocked()
+{
+	[ "$(curl -s -m 10 -o /dev/null -w '%{http_code}' \
+	    "http://127.0.0.1:$port/kvroute?format=json")" = 503 ]
+}
+
+# Requests by reason, as the log has them.
+logged()
+{
+	awk -F '\t' -v reason="$1" '$1 == 200 && $2 == reason { n++ }
+	    END { print n + 0 }' "$work/logs/access"
+}
+
+chooses_again()
+{
+	before=$(($(logged cost) + $(logged tie)))
+	curl -s -m 10 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
+	    "http://127.0.0.1:$port/v1/completions"
+	[ $(($(logged cost) + $(logged tie))) -gt "$before" ]
+}
+
+# While somebody who does not move has the lock: all goes on, without opinions.
+blocked_life()
+{
+	kvroute_options="path=$work/out/index size=8m"
+	log=access
+	up
+	talk --requests 60 --chats 6 --think-ms 1
+	start_holder
+	: > "$work/logs/access"
+	talk --requests 60 --chats 6 --think-ms 1
+	no_errors 'while the lock is held'
+	is 'requests that were busy' "$(logged busy)" 60
+	is 'an order' "$(order "127.0.0.1:$(nth 1 "$engine_ports")" drain)" \
+	    503
+	reload_nginx kvroute
+	# The region is there, and cannot be prepared just now.
+	expected_alert='kvroute of upstream "engines": region:'
+	talk --requests 60 --chats 6 --think-ms 1
+	no_errors 'after a reload'
+}
+
+holder_of_the_lock_is_stopped()
+{
+	blocked_life
+	kill -CONT "$holder_pid"
+	end_strays
+	until_true 20 chooses_again || echo 'no choices come back'
+	is 'an order' "$(order "127.0.0.1:$(nth 1 "$engine_ports")" drain)" \
+	    200
+	talk --requests 60 --chats 6 --think-ms 1
+	no_errors 'afterwards'
+	settled
+}
+
+# What it was in the middle of is lost, and nothing else.
+holder_of_the_lock_dies()
+{
+	blocked_life
+	end_strays
+	until_true 20 chooses_again || echo 'no choices come back'
+	settled
+	above 'blocks, or times the index was emptied' \
+	    "$(json '.upstreams[0].region | .held_blocks + .emptied')" 0
+	talk --requests 60 --chats 6 --think-ms 1
+	no_errors 'afterwards'
+	settled
+}

@@ -1,0 +1,306 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_lines.sh - cases of check.sh: what the lines of a configuration do, and
+# what nginx says of those that it cannot obey.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2034,SC2154
+
+quick_cases="${quick_cases:-} wrong_lines_are_named two_upstreams_at_once
+    file_that_is_no_index file_that_others_may_write
+    prompts_are_kept_apart"
+
+# --------------------------------------------------------------- wrong lines
+
+# Of a module in a block upstream, or behind a | in a location; and the words
+# of the error.
+wrong_lines()
+{
+	cat <<-'END'
+	kvroute; # invalid number of arguments in "kvroute" directive
+	kvroute zone=kv; # invalid parameter "zone=kv"
+	kvroute zone=:8m; # invalid parameter "zone=:8m"
+	kvroute zone=kv:; # invalid parameter "zone=kv:"
+	kvroute zone=kv:many; # invalid parameter "zone=kv:many"
+	kvroute zone=kv:8k; # has a zone that is too small
+	kvroute zone=kv:32k; # zone: The region is too small for these options
+	kvroute path=; # invalid parameter "path="
+	kvroute zone=kv:8m path=kv; # needs "zone=NAME:SIZE" or "path=FILE"
+	kvroute block=256; # needs "zone=NAME:SIZE" or "path=FILE"
+	kvroute zone=kv:8m size=8m; # has "size=" without "path="
+	kvroute path=kv size=none; # invalid parameter "size=none"
+	kvroute zone=kv:8m block=15; # invalid parameter "block=15"
+	kvroute zone=kv:8m block=many; # invalid parameter "block=many"
+	kvroute zone=kv:8m workers=0; # invalid parameter "workers=0"
+	kvroute zone=kv:8m workers=4097; # invalid parameter "workers=4097"
+	kvroute zone=kv:8m ttl=0; # invalid parameter "ttl=0"
+	kvroute zone=kv:8m ttl=soon; # invalid parameter "ttl=soon"
+	kvroute zone=kv:8m policy=best; # invalid parameter "policy=best"
+	kvroute zone=kv:8m policy=; # invalid parameter "policy="
+	kvroute zone=kv:8m retain=long; # invalid parameter "retain=long"
+	kvroute zone=kv:8m shadow=hash; # invalid parameter "shadow=hash"
+	kvroute zone=kv:8m colour=red; # invalid parameter "colour=red"
+	kvroute zone=kv:8m; kvroute zone=kw:8m; # is duplicate
+	kvroute zone=engines:8m; # "engines"
+	kvroute_server 127.0.0.1:1; # invalid number of arguments
+	kvroute_server 127.0.0.1:1 capacity=0; # invalid parameter "capacity=0"
+	kvroute_server 127.0.0.1:1 speed=9; # invalid parameter "speed=9"
+	kvroute_server 127.0.0.1:1 eviction=none; # invalid parameter "eviction=none"
+	kvroute_server 127.0.0.1:1 block_tokens=-1; # invalid parameter "block_tokens=-1"
+	kvroute_server 127.0.0.1:1 prefill_rate=fast; # invalid parameter "prefill_rate=fast"
+	kvroute_server 127.0.0.1:1 max_batched=; # invalid parameter "max_batched="
+	kvroute_server 127.0.0.1:port capacity=1; # invalid port in "127.0.0.1:port"
+	|kvroute zone=kv:8m; # "kvroute" directive is not allowed here
+	|kvroute_status on; # invalid number of arguments
+	|kvroute_status; kvroute_status; # is duplicate
+	|kvroute_max_body much; # "kvroute_max_body" directive invalid value
+	|kvroute_feedback yes; # it must be "on" or "off"
+	|kvroute_include_usage 1; # it must be "on" or "off"
+	|kvroute_scope a b; # invalid number of arguments
+	|kvroute_scope $nothing; # unknown "nothing" variable
+	|kvroute_bypass; # invalid number of arguments
+	|kvroute_trace; # invalid number of arguments
+	|kvroute_trace file sample=101%; # sample=101%
+	|kvroute_trace file sample=; # sample=
+	END
+}
+
+# tried_conf UPSTREAM_LINES [LOCATION_LINES] - what nginx -t says.
+tried_conf()
+{
+	cat > "$work/tried.conf" <<-END
+	pid $work/tried.pid;
+	load_module $module;
+	events { }
+	http {
+		access_log off;
+		upstream engines {
+			zone engines 256k;
+			$1
+			server 127.0.0.1:1;
+		}
+		${3:-}
+		server {
+			listen 127.0.0.1:1;
+			location / { proxy_pass http://engines; }
+			location /l { ${2:-} }
+		}
+	}
+	END
+	"$NGINX" -t -p "$work/out" -c "$work/tried.conf" \
+	    -e "$work/out/tried" 2>&1 && echo 'it is taken'
+}
+
+# What stands after the last # is what must be said.
+try_line()
+{
+	lines=${1%%; #*}';'
+	words=${1##*; # }
+	case $lines in
+	'|'*) said=$(tried_conf 'kvroute zone=kv:8m;' "${lines#|}") ;;
+	kvroute_server*) said=$(tried_conf "kvroute zone=kv:8m; $lines") ;;
+	*) said=$(tried_conf "$lines") ;;
+	esac
+	case $said in
+	*"it is taken"*) echo "it is taken: $lines" ;;
+	*"$words"*) ;;
+	*) echo "of '$lines' is said: $said" ;;
+	esac
+}
+
+find_module()
+{
+	module=$(cd "$build" && pwd -P)/nginx/ngx_http_upstream_kvroute_module.so
+}
+
+other_upstream()
+{
+	echo "upstream others { zone others 256k; $1 server 127.0.0.1:2; }"
+}
+
+wrong_lines_are_named()
+{
+	find_module
+	is 'a right line' "$(tried_conf 'kvroute zone=kv:8m;' |
+	    tail -n 1)" 'it is taken'
+	wrong_lines | while read -r line; do
+		try_line "$line"
+	done
+	tried_conf 'kvroute zone=kv:8m;' '' \
+	    "$(other_upstream 'kvroute zone=kv:8m;')" > "$work/said"
+	grep -qF 'zone "kv" is the one of upstream' "$work/said" ||
+	    echo "of one zone for two is said: $(cat "$work/said")"
+	tried_conf 'kvroute path=kv;' '' \
+	    "$(other_upstream 'kvroute path=kv;')" > "$work/said"
+	grep -qF 'has the path of another upstream' "$work/said" ||
+	    echo "of one file for two is said: $(cat "$work/said")"
+	[ ! -e "$work/out/kv" ] || echo 'nginx -t makes files'
+}
+
+# ----------------------------------------------------------------- upstreams
+
+two_upstreams_at_once()
+{
+	start_engines 2 --scale 0.01
+	server_list="server $(address 1);"
+	http_lines="upstream others {
+		zone others 256k;
+		kvroute zone=kw:1m block=128;
+		server $(address 2);
+	}"
+	# shellcheck disable=SC2016
+	location_lines='if ($http_x_other) { proxy_pass http://others; }'
+	start_nginx kvroute
+	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
+	    "http://127.0.0.1:$port/v1/completions"
+	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
+	    -H 'X-Other: 1' "http://127.0.0.1:$port/v1/completions"
+	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
+	    -H 'X-Other: 1' "http://127.0.0.1:$port/v1/completions"
+	until_true 20 no_leases
+	is 'upstreams in JSON' "$(json '[.upstreams[] | .name + " "
+	    + (.block | tostring) + " " + (.reasons | add | tostring)]
+	    | sort | join(", ")')" 'engines 256 1, others 128 2'
+	is 'requests in metrics' "$(status /metrics | awk '
+	    /^kvroute_nginx_requests_total\{/ {
+		match($0, /upstream="[a-z]*"/)
+		n[substr($0, RSTART, RLENGTH)] += $NF
+	    }
+	    END { for (u in n) print u, n[u] }' | sort |
+	    paste -s -d ' ')" 'upstream="engines" 1 upstream="others" 2'
+	is 'one of them' "$(status '/json?upstream=others' |
+	    jq -r '.upstreams[].workers[].name')" "$(address 2)"
+	is 'order to one of two' "$(order "$(address 2)" drain)" 400
+	is 'order with its name' \
+	    "$(order "$(address 2)" 'drain&upstream=others')" 200
+	is 'order with another name' \
+	    "$(order "$(address 2)" 'drain&upstream=engines')" 404
+	settled
+}
+
+# -------------------------------------------------------------- region files
+
+# does_not_start WORDS - nginx ends, and says them.
+does_not_start()
+{
+	write_conf kvroute
+	: > "$work/logs/error"
+	timeout 20 "$NGINX" -p "$work" -c "$work/nginx.conf" \
+	    -e "$work/logs/error" -g 'daemon off;' > "$work/logs/out" 2>&1
+	is 'exit code of nginx' $? 1
+	grep -qF "$1" "$work/logs/error" ||
+	    echo "not said: $1, but $(cat "$work/logs/error")"
+	expected_alert='kvroute of upstream "engines"'
+}
+
+# Each is refused, and stays as it was.
+file_that_is_no_index()
+{
+	kvroute_options="path=$work/out/index size=1m"
+	engines=1
+	up
+	talk --requests 6 --chats 2 --think-ms 1
+	stop_nginx
+	cp "$work/out/index" "$work/out/whole"
+	kvroute_options="path=$work/out/index size=1m block=128"
+	does_not_start "$work/out/index: The region, the prompt or the scope"
+	kvroute_options="path=$work/out/index size=1m"
+	truncate -s 500000 "$work/out/index"
+	does_not_start "$work/out/index: This memory is no region"
+	is 'bytes of a short file' "$(wc -c < "$work/out/index")" 500000
+	cp "$work/out/whole" "$work/out/index"
+	printf 'x' | dd of="$work/out/index" bs=1 seek=2 conv=notrunc \
+	    2> /dev/null
+	does_not_start "$work/out/index: This memory is no region"
+	echo 'shopping list' > "$work/out/index"
+	does_not_start "$work/out/index: This memory is no region"
+	is 'a file of somebody else' "$(cat "$work/out/index")" \
+	    'shopping list'
+	cp "$work/out/whole" "$work/out/index"
+	start_nginx kvroute
+	above 'blocks of the whole one' \
+	    "$(json '.upstreams[0].region.held_blocks')" 0
+	settled
+}
+
+# The processes that would use it do not trust it; requests go on without.
+file_that_others_may_write()
+{
+	kvroute_options="path=$work/out/index size=1m"
+	up
+	stop_nginx
+	chmod 666 "$work/out/index"
+	start_nginx kvroute
+	expected_alert="kvroute of upstream \"engines\": region:
+$work/out/index"
+	is 'the index is used' "$(status /json |
+	    jq .upstreams[0].attached)" false
+	talk --requests 12 --chats 2 --think-ms 1
+	no_errors 'without an index'
+	is 'requests without an index' "$(status /json |
+	    jq .upstreams[0].reasons.failed)" 12
+	is 'an order' "$(order "$(address 1)" drain)" 503
+	grep -q 'region: Others may write the file' "$work/logs/error" ||
+	    echo "said is: $(grep emerg "$work/logs/error")"
+}
+
+# --------------------------------------------------------------------- scope
+
+# overlaps - of the log's requests, in order: 0 none, 1 all of the prompt.
+overlaps()
+{
+	awk -F '\t' '$3 ~ /^[0-9]+$/ {
+		printf "%s", $3 == 0 ? 0 : $3 == $4 ? 1 : "?"
+	}' "$work/logs/access"
+}
+
+# say MODEL [MEMBERS [HEADER]] - the same prompt by somebody else.
+say()
+{
+	curl -s -m 30 -o "$work/out/said" -H "${3:-X-None: 1}" -d '{"model":"'"$1"'",
+	    "max_tokens":1,"prompt":"'"$prompt"'"'"${2:-}"'}' \
+	    "http://127.0.0.1:$port/v1/completions"
+	until_true 20 no_leases
+	is "engine's word on $*" "$(jq '.usage.prompt_tokens_details
+	    | .cached_tokens > 0' "$work/out/said")" "$wanted"
+}
+
+# Each twice: the first of a kind shares nothing, the second all. What the
+# router keeps apart for a tenant, the engine does not.
+prompts_are_kept_apart()
+{
+	processes=1
+	engines=1
+	log=access
+	# shellcheck disable=SC2016
+	http_lines='map $kvroute_model $weights {
+		volatile;
+		default $kvroute_model;
+		~^little- little;
+	}'
+	# shellcheck disable=SC2016
+	location_lines='set $early "$weights";
+	    kvroute_model $weights; kvroute_scope $http_x_tenant;'
+	up
+	for wanted in false true; do
+		say m
+		say n
+		say m ',"cache_salt":"s"'
+		say m ',"cache_salt":"t"'
+		say little-one
+	done
+	wanted=true
+	say m '' 'X-Tenant: a'
+	say m '' 'X-Tenant: b'
+	say m '' 'X-Tenant: a'
+	say m '' 'X-Tenant: b'
+	wanted=false
+	say little-two
+	is 'scopes in the index' "$(json '.upstreams[0].region.blocks')" \
+	    $((7 * $(curl -s -m 10 -d '{"prompt":"'"$prompt"'"}' \
+	    "http://127.0.0.1:$port/kvroute/explain?uri=/v1/completions" |
+	    jq .blocks)))
+	settled
+	finish_nginx
+	is 'overlaps' "$(overlaps)" 000001111100111
+}

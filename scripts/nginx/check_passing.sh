@@ -1,0 +1,246 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_passing.sh - cases of check.sh: what passes between clients and engines
+# is what it should be, byte for byte, however slowly, in however many pieces
+# and tries it comes.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2034,SC2154
+
+quick_cases="${quick_cases:-} slow_client_gets_all_of_a_stream
+    slow_client_gets_a_stream_without_usage
+    last_byte_of_a_body_comes_alone
+    last_byte_of_a_body_in_chunks_comes_alone retry_sends_the_same_body
+    retry_sends_the_same_body_from_a_file"
+slow_cases="${slow_cases:-} stale_answer_is_not_the_engines"
+
+# --------------------------------------------------------- streams, buffered
+
+# many_events WITH - a stream of 2 MB; the last event with usage, or not.
+many_events()
+{
+	awk 'BEGIN {
+		for (i = 0; i < 20000; i++)
+			printf "data: {\"choices\":[{\"index\":0,\"delta\":" \
+			    "{\"content\":\"the word number %05d\"}}]}\n\n", i
+	}'
+	[ "$1" = without ] || printf 'data: {"choices":[],"usage":{%s%s}}\n\n' \
+	    '"prompt_tokens":40,"prompt_tokens_details":{"cached_tokens":16},' \
+	    '"completion_tokens":20000'
+	printf 'data: [DONE]\n\n'
+}
+
+# slow_client BODY EXPECTED - the engine is done long before the client is.
+slow_client()
+{
+	for buffering in on off; do
+		location_lines="limit_rate 1500k; limit_rate_after 256k;
+		    $usage_line"
+		: > "$work/cut_port"
+		perl "$here/cut.pl" "$work/stream" > "$work/cut_port" &
+		engines_pid=$!
+		until_true 10 test -s "$work/cut_port"
+		upstream_ports=$(cat "$work/cut_port")
+		start_nginx kvroute
+		curl -s -m 60 -o "$work/out/got" -d "$1" "http://127.0.0.1:$port/v1/completions?end=99999999"
+		cmp "$work/out/got" "$2"
+		is "cached tokens, buffering $buffering" \
+		    "$(json '.upstreams[0].usage.cached_tokens')" 16
+		is "answers with usage, buffering $buffering" \
+		    "$(json '.upstreams[0].usage.value')" 1
+		settled
+		stop_nginx
+		stop_engines
+	done
+}
+
+slow_client_gets_all_of_a_stream()
+{
+	usage_line=
+	many_events with > "$work/stream"
+	slow_client '{"model":"m","stream":true,"prompt":"abc"}' "$work/stream"
+}
+
+slow_client_gets_a_stream_without_usage()
+{
+	usage_line='kvroute_include_usage on;'
+	many_events with > "$work/stream"
+	many_events without > "$work/stripped"
+	slow_client '{"model":"m","stream":true,"prompt":"abc"}' \
+	    "$work/stripped"
+}
+
+# ---------------------------------------------------------- bodies, in pieces
+
+# start_recorder STATUS ... - engines that write down what they are asked.
+start_recorder()
+{
+	: > "$work/recorder"
+	rm -rf "$work/out/asked"
+	mkdir "$work/out/asked"
+	perl "$here/record.pl" "$work/out/asked" "$@" > "$work/recorder" &
+	engines_pid=$!
+	until_true 10 recorder_told $# || fail 'no recorder'
+	engine_ports=$(paste -s -d ' ' "$work/recorder")
+}
+
+recorder_told()
+{
+	[ "$(wc -l < "$work/recorder")" -eq "$1" ]
+}
+
+usage_member=',"stream_options":{"include_usage":true}'
+
+# send_in_pieces FILE N [chunked] - N bytes together with the head, then the
+# others; the status.
+send_in_pieces()
+{
+	perl -MIO::Socket::INET -e '
+	my ($port, $file, $n, $chunked) = @ARGV;
+	open(my $in, "<:raw", $file) or die;
+	my $body = do { local $/; <$in> };
+	my $s = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$port") or die;
+	my @pieces = (substr($body, 0, $n), substr($body, $n));
+	@pieces = map { length $_ ? sprintf("%x\r\n%s\r\n", length, $_) : "" }
+	    @pieces if $chunked;
+	$pieces[1] .= "0\r\n\r\n" if $chunked;
+	alarm 30;
+	syswrite $s, "POST /v1/completions HTTP/1.1\r\nHost: a\r\n"
+	    . "Connection: close\r\nContent-Type: application/json\r\n"
+	    . ($chunked ? "Transfer-Encoding: chunked"
+	    : "Content-Length: " . length $body) . "\r\n\r\n" . $pieces[0];
+	select undef, undef, undef, 0.02;
+	syswrite $s, $pieces[1];
+	my $answer = join "", <$s>;
+	print $answer =~ /^HTTP\/1.1 (\d+)/ ? $1 : "no answer";
+	' "$port" "$@"
+}
+
+# pieces_at N [chunked] - a body that comes in two pieces arrives in one. What
+# it gets into it stands in front of a brace that may have a buffer of its own.
+pieces_at()
+{
+	rm -f "$work"/out/asked/*
+	is "status, $*" "$(send_in_pieces "$work/body" "$@")" 200
+	cmp "$work"/out/asked/* "$work/expected"
+}
+
+last_byte_of_a_body_comes_alone()
+{
+	location_lines='kvroute_include_usage on;'
+	start_recorder 200
+	start_nginx kvroute
+	front='{"model":"m","stream":true,"prompt":"abc"'
+	printf '%s}' "$front" > "$work/body"
+	end=$(wc -c < "$work/body")
+	printf '200\n%s%s}' "$front" "$usage_member" > "$work/expected"
+	for n in 0 1 $((end - 2)) $((end - 1)) "$end"; do
+		pieces_at "$n"
+	done
+	is 'requests in which usage was asked for' \
+	    "$(json '.upstreams[0].asked')" 5
+	is 'chunks taken out' "$(json '.upstreams[0].stripped')" 5
+	settled
+}
+
+# Nothing is put into these.
+last_byte_of_a_body_in_chunks_comes_alone()
+{
+	start_recorder 200
+	start_nginx kvroute
+	printf '{"model":"m","stream":true,"prompt":"abc"}' > "$work/body"
+	{ echo 200; cat "$work/body"; } > "$work/expected"
+	end=$(wc -c < "$work/body")
+	for n in 0 1 $((end - 1)) "$end"; do
+		pieces_at "$n" chunked
+	done
+	is 'requests with an opinion' "$(json '.upstreams[0].reasons
+	    | .cost + .tie + .busy + .no_worker')" 4
+	settled
+}
+
+# The first engine fails, the second gets what it got.
+retry_sends_the_same_body()
+{
+	location_lines='kvroute_include_usage on;
+	    proxy_next_upstream error http_500 non_idempotent;'
+	start_recorder 500 200
+	server_list="server 127.0.0.1:$(nth 1 "$engine_ports");
+	    server 127.0.0.1:$(nth 2 "$engine_ports") backup;"
+	start_nginx kvroute
+	awk -v member="$usage_member" 'BEGIN {
+		front = "{\"model\":\"m\",\"stream\":true,\"prompt\":\""
+		for (i = 0; i < 2000; i++)
+			front = front i " "
+		printf "%s\"}", front > ARGV[1]
+		printf "%s\"%s}", front, member > ARGV[2]
+	}' "$work/body" "$work/member"
+	is status "$(post "http://127.0.0.1:$port" "$work/body" \
+	    /v1/completions)" 200
+	{ echo 500; cat "$work/member"; } | cmp - "$work/out/asked/1"
+	{ echo 200; cat "$work/member"; } | cmp - "$work/out/asked/2"
+	is 'engines asked' "$(find "$work/out/asked" -type f | wc -l)" 2
+	is 'choices made again' "$(json '.upstreams[0].retries')" 1
+	is 'requests in which usage was asked for' \
+	    "$(json '.upstreams[0].asked')" 1
+	is 'blocks where it failed' "$(state_of \
+	    "127.0.0.1:$(nth 1 "$engine_ports")" held_blocks)" 0
+	above 'blocks where it went' "$(state_of \
+	    "127.0.0.1:$(nth 2 "$engine_ports")" held_blocks)" 0
+	is 'reports believed of a retry' \
+	    "$(json '[.upstreams[0].workers[].reports] | add')" 0
+	settled
+}
+
+retry_sends_the_same_body_from_a_file()
+{
+	body_buffer=1k
+	retry_sends_the_same_body
+}
+
+# ----------------------------------------------------------- nginx's own cache
+
+cached_ask()
+{
+	curl -s -m 30 -D "$work/head" -o "$work/out/$1" -w '%{http_code}' \
+	    -d '{"model":"m","max_tokens":3,"prompt":"abc"}' \
+	    "http://127.0.0.1:$port/v1/completions"
+}
+
+cache_said()
+{
+	sed -n 's/^X-Cache: \([A-Z]*\).*/\1/p' "$work/head"
+}
+
+is_expired()
+{
+	cached_ask probe > /dev/null
+	[ "$(cache_said)" != HIT ]
+}
+
+# What the cache gives out in place of an error was not said by the engine.
+stale_answer_is_not_the_engines()
+{
+	buffering=on
+	http_lines="proxy_cache_path $work/out/cache keys_zone=answers:1m;"
+	# shellcheck disable=SC2016
+	location_lines='proxy_cache answers; proxy_cache_methods POST;
+	    proxy_cache_key $request_body; proxy_cache_valid 200 1s;
+	    proxy_cache_use_stale http_500;
+	    add_header X-Cache $upstream_cache_status always;'
+	engines=1
+	up
+	is 'status of the first' "$(cached_ask first)" 200
+	is 'cache at first' "$(cache_said)" MISS
+	is 'answers with usage' "$(json '.upstreams[0].usage.value')" 1
+	fault 1 'kind=error&status=500&seconds=60'
+	until_true 20 is_expired || echo 'the cache keeps it for ever'
+	is 'cache afterwards' "$(cache_said)" STALE
+	is 'status of the second' "$(cached_ask second)" 200
+	is 'cache for the second' "$(cache_said)" STALE
+	cmp "$work/out/first" "$work/out/second"
+	is 'requests aborted' "$(json '.upstreams[0].aborts')" 2
+	is 'answers with usage' "$(json '.upstreams[0].usage.value')" 1
+	is 'answers without usage' "$(json '.upstreams[0].usage.none')" 0
+	until_true 20 no_leases || echo 'leases stay'
+}

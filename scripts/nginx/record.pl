@@ -1,0 +1,62 @@
+#!/usr/bin/perl
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# record.pl FOLDER STATUS ... - engines that write down what they are asked. For
+# each STATUS there is one, which gives that answer, 200 as an event stream with
+# usage at its end. The bodies of requests are in FOLDER as 1, 2, ... in the
+# order in which they came, each behind a line with the status that it was
+# given. It prints a port for each. It ends with its parent, or after ten
+# minutes.
+use strict;
+use warnings;
+use IO::Select;
+use IO::Socket::INET;
+
+my $stream = join '', map { "data: $_\n\n" }
+    '{"choices":[{"index":0,"delta":{"content":"one"}}]}',
+    '{"choices":[],"usage":{"prompt_tokens":40,"prompt_tokens_details":'
+    . '{"cached_tokens":16},"completion_tokens":1}}', '[DONE]';
+
+sub body_of
+{
+	my ($client) = @_;
+	my ($length, $body) = (0, '');
+	while (defined(my $line = <$client>)) {
+		$length = $1 if $line =~ /^Content-Length: (\d+)/i;
+		last if $line =~ /^\r?\n/;
+	}
+	read($client, $body, $length);
+	return $body;
+}
+
+$SIG{PIPE} = 'IGNORE';
+alarm 600;
+my $folder = shift @ARGV;
+my $select = IO::Select->new;
+my %status;
+$| = 1;
+for my $status (@ARGV) {
+	my $listener = IO::Socket::INET->new(Listen => 64,
+	    LocalAddr => '127.0.0.1', LocalPort => 0) or die "no port: $!\n";
+	$status{$listener->sockport} = $status;
+	$select->add($listener);
+	print $listener->sockport, "\n";
+}
+my $parent = getppid;
+my $n = 0;
+while (getppid == $parent) {
+	for my $listener ($select->can_read(1)) {
+		my $client = $listener->accept or next;
+		my $status = $status{$listener->sockport};
+		my $body = body_of($client);
+		$n++;
+		open(my $out, '>:raw', "$folder/.$n") or die "$folder: $!\n";
+		print $out "$status\n$body";
+		close $out;
+		rename "$folder/.$n", "$folder/$n";
+		print $client "HTTP/1.1 $status So\r\nConnection: close\r\n",
+		    "Content-Type: text/event-stream\r\n\r\n",
+		    $status == 200 ? $stream : '';
+		close $client;
+	}
+}

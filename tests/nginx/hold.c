@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hold.c - a process that has the lock of an index nearly all the time.
+ *
+ *   hold file
+ *
+ * Writes one long prompt after the other on record for a worker of the region
+ * in the file. Whoever stops it from outside stops it with the lock, more
+ * likely than not, and often in the middle of a change. It ends after two
+ * minutes.
+ */
+#include <kvroute.h>
+
+#include <err.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PROMPTS = 32, BYTES = 1 << 18, SECONDS = 120 };
+
+static void
+must(int error, const char *what)
+{
+	if (error != KVR_OK)
+		errx(1, "%s: %s", what, kvr_strerror(error));
+}
+
+/* Hashed beforehand, so that little is done beside the lock. */
+static struct kvr_prompt *
+prompt_make(const struct kvr *k, uint64_t seed)
+{
+	static unsigned char bytes[BYTES];
+	struct kvr_prompt *p;
+	size_t i;
+
+	for (i = 0; i < sizeof(bytes); i++) {
+		seed = seed * 6364136223846793005U + 1442695040888963407U;
+		bytes[i] = (unsigned char)(seed >> 56);
+	}
+	must(kvr_prompt_new(k, &p), "prompt");
+	must(kvr_prompt_set_bytes(p, NULL, bytes, sizeof(bytes)), "prompt");
+	return p;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct kvr_prompt *prompts[PROMPTS];
+	struct kvr *k;
+	uint64_t worker = 0;
+	size_t i;
+
+	if (argc != 2)
+		errx(2, "usage: hold file");
+	(void)alarm(SECONDS);
+	must(kvr_open(argv[1], strlen(argv[1]), KVR_OPEN_ATTACH |
+	    KVR_OPEN_TRUST, NULL, &k), argv[1]);
+	must(kvr_worker_next(k, &worker), "worker");
+	for (i = 0; i < PROMPTS; i++)
+		prompts[i] = prompt_make(k, i + 1);
+	printf("%s\n", argv[1]);
+	fflush(stdout);
+	for (i = 0;; i = (i + 1) % PROMPTS)
+		must(kvr_observe(k, prompts[i], worker, kvr_clock_now(), 0,
+		    NULL), "observe");
+}
