@@ -106,7 +106,7 @@ object_take(struct answer *a)
 	a->spare = NULL;
 }
 
-/* Of a stream that goes on nothing is kept, of an answer that ends its object. */
+/* A stream goes on, and keeps nothing; an answer that ends keeps its object. */
 static void
 object_leave(struct answer *a)
 {

@@ -7,7 +7,7 @@
 #
 # BENCH="hits cpu module rate stream memory" picks parts; ROUNDS=9;
 # BENCH_REQUESTS=1000000 are the requests of the last part.
-# shellcheck disable=SC1091,SC2034,SC2154,SC2317
+# shellcheck disable=SC1091,SC2016,SC2034,SC2154,SC2317
 set -u
 
 build=$1
