@@ -2,7 +2,9 @@
 # Where things go. A page is found under each name that it describes.
 
 INSTALL ?= install
-PAGES := $(sort $(wildcard man/*.[137]))
+# Pages of programs that only tests use stay here with them.
+PAGES := $(filter-out man/kvroute-engine.1 man/kvroute-chats.1,\
+	$(sort $(wildcard man/*.[137])))
 SECTIONS := $(sort $(patsubst .%,%,$(suffix $(PAGES))))
 # PAGE NAME for each further name of a page.
 page_names = awk '/^\.Sh/ { on = ($$2 == "NAME") } on && $$1 == ".Nm" \
