@@ -81,7 +81,10 @@ terminated_under_load_and_started_again()
 {
 	start_again TERM
 	is 'leases at once' "$(json '.upstreams[0].region.leases')" 0
-	is 'ended by those who went' "$(reaped)" "$streams"
+	is 'leases ended' "$(reaped)" "$streams"
+	is 'lines that say others had to do it' \
+	    "$(grep -c 'requests of process .* that died' \
+	    "$work/logs/error")" 0
 	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
 	    "http://127.0.0.1:$port/v1/completions" || echo 'no answer'
 	settled
