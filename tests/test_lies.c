@@ -19,6 +19,13 @@ static struct {
 } at_work[OPEN];
 static int64_t now;
 
+/*
+ * A worker that is reset gets a slot that nothing is left in, and what is left
+ * may differ.
+ */
+static uint64_t ids[2][FLEET];
+#define ID(worker) ids[k == silent][worker]
+
 static void
 both_begin(uint64_t bytes)
 {
@@ -31,10 +38,12 @@ both_begin(uint64_t bytes)
 	ck_assert_int_eq(kvr_new(&o, &told), KVR_OK);
 	k = told;
 	people(FLEET);
+	memcpy(ids[0], id, sizeof(ids[0]));
 	kvr_prompt_free(p);
 	ck_assert_int_eq(kvr_new(&o, &silent), KVR_OK);
 	k = silent;
 	people(FLEET);
+	memcpy(ids[1], id, sizeof(ids[1]));
 	memset(at_work, 0, sizeof(at_work));
 	now = 0;
 }
@@ -137,7 +146,7 @@ own_stats(uint32_t worker, struct kvr_worker_stats *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->size = sizeof(*s);
-	must(kvr_worker_stats(k, id[worker], s) == KVR_OK);
+	must(kvr_worker_stats(k, ID(worker), s) == KVR_OK);
 	/* those are the fleet's too; and how a path is cut, everybody's */
 	s->prefill_rate = s->backlog = 0;
 	s->entries = 0;
@@ -198,7 +207,7 @@ set_facts(uint32_t worker)
 	/* whole leaves go there, and who parts them changes what a leaf is */
 	f.eviction = worker < LIARS ? pick(2) : KVR_EVICT_RELEASED;
 	f.block_tokens = pick(3) == 0 ? 1 + pick(40) : 0;
-	in_both(must(kvr_worker_set(k, id[worker], &f) == KVR_OK));
+	in_both(must(kvr_worker_set(k, ID(worker), &f) == KVR_OK));
 }
 
 static void
@@ -208,7 +217,7 @@ begin(uint32_t i)
 
 	at_work[i].worker = pick(FLEET);
 	at_work[i].tokens = say_something();
-	same_of_both(kvr_reserve_on(k, p, NULL, id[at_work[i].worker], now,
+	same_of_both(kvr_reserve_on(k, p, NULL, ID(at_work[i].worker), now,
 	    &d));
 	at_work[i].lease = d.lease;
 	if (pick(4) != 0)
@@ -247,7 +256,7 @@ one_call(void)
 	}
 	if (lease == 0) {
 		(void)say_something();
-		same_of_both(kvr_observe(k, p, id[worker], now, 0, NULL));
+		same_of_both(kvr_observe(k, p, ID(worker), now, 0, NULL));
 		return;
 	}
 	switch (pick(16)) {
@@ -266,11 +275,9 @@ one_call(void)
 		set_facts(worker);
 		break;
 	case 4:
-		if (pick(10) == 0) /* the same id of both */
-			in_both(must(kvr_worker_reset(k, id[worker], &lease)
-			    == KVR_OK));
-		if (lease != at_work[i].lease)
-			id[worker] = lease;
+		if (pick(10) == 0)
+			in_both(must(kvr_worker_reset(k, ID(worker),
+			    &ID(worker)) == KVR_OK));
 		break;
 	default:
 		end(i);
