@@ -68,14 +68,20 @@ engine_dies_in_mid_stream()
 {
 	up --scale 0.1
 	# shellcheck disable=SC2086
-	talk_meanwhile $load --seconds 3
+	talk_meanwhile $load --seconds 3 --answer-tokens 300
 	sleep 1
+	until_true 20 first_engine_has_work || echo 'nobody asks the first one'
 	fault 1 'kind=die'
 	talk_over
 	above 'answers that broke off' "$(figure broken)" 0
 	is errors "$(figure errors)" "$(figure broken)"
 	above 'whole answers' "$(figure counted)" "$(figure broken)"
 	settled
+}
+
+first_engine_has_work()
+{
+	[ "$(state_of "127.0.0.1:$(nth 1 "$engine_ports")" requests)" -gt 1 ]
 }
 
 # An answer with 500 is passed on, and nothing is learnt from it.
