@@ -186,6 +186,7 @@ void kvr_free(struct kvr *k);
 /*
  * 1: no call on this handle sleeps, as if each had KVR_NOWAIT; what would have
  * to wait for the lock is KVR_EBUSY. For event loops. 0, as it begins: off.
+ * Not while calls on this handle run.
  */
 int kvr_set_nowait(struct kvr *k, uint32_t on);
 /* Forgets all prefixes, leases and loads; keeps workers, options, policy. */

@@ -38,13 +38,15 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 
 /*
  * Can the caller's array be written while it is found? Not if the call may
- * fail yet: a handle to read takes no lock when its patience ends.
+ * fail yet: a handle to read takes no lock when its patience ends, one that must
+ * not sleep perhaps none.
  */
 static bool
 found_directly(const struct kvr *k, const void *array, size_t element,
     size_t capacity)
 {
-	return !k->readonly && element == sizeof(struct kvr_overlap) &&
+	return !k->readonly && !atomic_load_explicit(&k->nowait,
+	    memory_order_relaxed) && element == sizeof(struct kvr_overlap) &&
 	    capacity >= k->layout.names &&
 	    (uintptr_t)array % _Alignof(struct kvr_overlap) == 0;
 }

@@ -148,6 +148,7 @@ typedef struct {
 	ngx_uint_t n_spares;    /* answers that nobody uses */
 	uint64_t owner;         /* of leases: this process, see region.c */
 	ngx_event_t watch;      /* for owners that have died */
+	bool behind;            /* the master could not sync the workers */
 	void *parsed;           /* ctx that the prompt belongs to */
 	ngx_atomic_uint_t epoch;
 	ngx_http_kvroute_known_t *known;

@@ -112,14 +112,28 @@ header_filter(ngx_http_request_t *r)
 
 /* ----------------------------------------------------------------- body --- */
 
+/* The commit may have met a taken lock: then it is made up for. */
+static int
+token_note(ngx_http_kvroute_ctx_t *ctx)
+{
+	struct kvr *k = ctx->up->kvr;
+	int64_t now = kvr_clock_now();
+	int error = kvr_first_token(k, ctx->lease, now, KVR_NOWAIT);
+
+	if (error != KVR_ESTATE)
+		return error;
+	error = kvr_commit(k, ctx->lease, now, KVR_NOWAIT);
+	return error != KVR_OK ? error : kvr_first_token(k, ctx->lease, now,
+	    KVR_NOWAIT);
+}
+
 static void
 first_token(ngx_http_kvroute_ctx_t *ctx)
 {
 	if (ctx->started || !answer_started(ctx->answer))
 		return;
 	/* Met a taken lock: the next piece tries again. */
-	ctx->started = ctx->lease == 0 || kvr_first_token(ctx->up->kvr,
-	    ctx->lease, kvr_clock_now(), KVR_NOWAIT) != KVR_EBUSY;
+	ctx->started = ctx->lease == 0 || token_note(ctx) != KVR_EBUSY;
 }
 
 static void

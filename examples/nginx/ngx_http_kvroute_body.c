@@ -360,7 +360,7 @@ usage_ask(ngx_http_request_t *r, off_t end)
 
 	cl = link_find(body, &end);
 	/* Not in the last link, or not from the file's start: rare. */
-	if (cl == NULL || cl->next != NULL || !sent_as_read(r) ||
+	if (cl == NULL || chain_size(cl->next) > 0 || !sent_as_read(r) ||
 	    (cl->buf->in_file && cl->buf->file_pos != 0))
 		return -1;
 	front = front_make(r->pool, cl->buf, end);

@@ -36,19 +36,27 @@ words_of(const ngx_http_upstream_rr_peers_t *peers)
 	return (peers->number + WORD - 1) / WORD;
 }
 
-/* Backups are looked at when nobody else is left. */
+/* Backups are looked at when nobody else is left; there is no way back. */
 static void
 backups(ngx_http_kvroute_ctx_t *ctx)
 {
+	ngx_uint_t i;
+
+	for (i = 0; i < ctx->up->n_first; i++)
+		ctx->up->known[i].usable = false;
 	ctx->rrp.peers = ctx->rrp.peers->next;
 	ngx_memzero(ctx->rrp.tried, words_of(ctx->rrp.peers) *
 	    sizeof(uintptr_t));
 }
 
-/* Peer i of up->known, by the stock method, which sees no other. */
+/*
+ * Peer i of up->known, by the stock method, which sees no other. NGX_BUSY: it
+ * was taken away meanwhile, and is not usable any more.
+ */
 static ngx_int_t
 take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 {
+	ngx_http_kvroute_known_t *known = &ctx->up->known[i];
 	ngx_http_upstream_rr_peers_t *peers;
 	size_t bytes;
 	ngx_int_t rc;
@@ -64,11 +72,13 @@ take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 	ngx_memset(ctx->rrp.tried, 0xff, bytes);
 	ctx->rrp.tried[i / WORD] &= ~((uintptr_t)1 << (i % WORD));
 	rc = ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp);
-	/* If that one could not be had, it may look at backups now. */
-	if (ctx->rrp.peers != peers)
+	/* If that one could not be had, it may have found a backup. */
+	if (ctx->rrp.peers != peers && rc == NGX_OK)
 		return rc;
+	ctx->rrp.peers = peers;
 	ngx_memcpy(ctx->rrp.tried, ctx->tried, bytes);
 	ctx->rrp.tried[i / WORD] |= (uintptr_t)1 << (i % WORD);
+	known->usable = rc != NGX_BUSY;
 	return rc;
 }
 
@@ -117,10 +127,14 @@ least_loaded(ngx_http_kvroute_srv_conf_t *up)
 static ngx_int_t
 take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 {
-	ngx_uint_t i = least_loaded(ctx->up);
+	ngx_uint_t i;
+	ngx_int_t rc;
 
-	if (i < ctx->up->n_peers)
-		return take(ctx, pc, i);
+	while ((i = least_loaded(ctx->up)) < ctx->up->n_peers) {
+		rc = take(ctx, pc, i);
+		if (rc != NGX_BUSY)
+			return rc;
+	}
 	/* Nobody: the stock method knows what to do then. */
 	ngx_memset(ctx->rrp.tried, 0xff, words_of(ctx->rrp.peers) *
 	    sizeof(uintptr_t));
@@ -220,7 +234,8 @@ peer_of(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
 {
 	ngx_uint_t i;
 
-	for (i = 0; i < up->n_peers && up->known[i].id != worker; i++)
+	for (i = 0; i < up->n_peers && (up->known[i].id != worker ||
+	    !up->known[i].usable); i++)
 		;
 	return i;
 }
@@ -235,16 +250,16 @@ take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	if (!choose(ctx, now, true))
 		return take_least(ctx, pc);
 	i = peer_of(ctx->up, ctx->worker);
-	rc = take(ctx, pc, i);
+	rc = i < ctx->up->n_peers ? take(ctx, pc, i) : NGX_BUSY;
 	if (rc == NGX_OK && ctx->rrp.current->name.len == known[i].name_len &&
 	    ngx_memcmp(ctx->rrp.current->name.data, known[i].name,
 	    known[i].name_len) == 0)
 		return rc;
-	/* It was taken away meanwhile, and perhaps another was found. */
+	/* It was taken away meanwhile; perhaps a backup was found. */
 	ngx_http_kvroute_end(ctx, false);
 	ctx->worker = 0;
 	ctx->reason = NGX_HTTP_KVROUTE_NO_WORKER;
-	return rc;
+	return rc == NGX_BUSY ? take_least(ctx, pc) : rc;
 }
 
 /* --------------------------------------------------------------- shadow --- */

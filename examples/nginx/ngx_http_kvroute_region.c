@@ -88,22 +88,32 @@ region_wait(struct kvr *k)
 	return error;
 }
 
+/* What the configuration says of the region, in the region. */
+static void
+region_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
+{
+	int error = kvr_set_policy(k, &up->policy);
+
+	if (error != KVR_OK)
+		(void)ngx_http_kvroute_complain(log, up, "policy", error);
+	ngx_http_kvroute_workers_sync(up, k, log);
+}
+
 static void
 region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	struct kvr *k;
 	int error = ngx_http_kvroute_region_open(up, true, &k);
 
-	if (error == KVR_OK && (error = region_wait(k)) != KVR_OK)
+	if (error == KVR_OK && (error = region_wait(k)) != KVR_OK) {
+		up->behind = true;
 		kvr_free(k);
+	}
 	if (error != KVR_OK) {
 		(void)ngx_http_kvroute_complain(log, up, "region", error);
 		return;
 	}
-	error = kvr_set_policy(k, &up->policy);
-	if (error != KVR_OK)
-		(void)ngx_http_kvroute_complain(log, up, "policy", error);
-	ngx_http_kvroute_workers_sync(up, k, log);
+	region_sync(up, k, log);
 	announce(up, k, log);
 	kvr_free(k);
 }
@@ -162,6 +172,11 @@ watch(ngx_event_t *event)
 	uint32_t ended;
 	size_t n, i;
 
+	/* What the master could not do; as soon as the lock is free. */
+	if (up->behind && kvr_owners(up->kvr, owners, OWNERS, &n) == KVR_OK) {
+		up->behind = false;
+		region_sync(up, up->kvr, event->log);
+	}
 	/* Another nginx may use the file, whose orders change no epoch here. */
 	if (up->path.len > 0)
 		up->epoch = up->shared->epoch - 1;
@@ -231,6 +246,8 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 		return NGX_OK;
 	(void)kvr_set_nowait(up->kvr, 1);
 	up->owner = owner_of(ngx_pid);
+	/* In a container a process may have the number of a dead one. */
+	(void)kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(), NULL);
 	watch(&up->watch);
 	return NGX_OK;
 }

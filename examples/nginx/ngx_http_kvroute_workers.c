@@ -167,6 +167,8 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	walk_t w;
 	int error;
 
+	/* first, for there may be room for so many only */
+	workers_drop(up, k, log);
 	for (peer = walk_begin(up, &w); peer != NULL; peer = walk_next(&w)) {
 		error = worker_ensure(up, k, &peer->name,
 		    (ngx_uint_t)peer->weight, &id);
@@ -176,7 +178,6 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 			    &up->upstream->host, &peer->name,
 			    kvr_strerror(error));
 	}
-	workers_drop(up, k, log);
 	servers_check(up, log);
 	ngx_http_kvroute_workers_changed(up);
 }

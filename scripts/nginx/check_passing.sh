@@ -143,13 +143,13 @@ last_byte_of_a_body_comes_alone()
 	settled
 }
 
-# Nothing is put into these.
 last_byte_of_a_body_in_chunks_comes_alone()
 {
+	location_lines='kvroute_include_usage on;'
 	start_recorder 200
 	start_nginx kvroute
 	printf '{"model":"m","stream":true,"prompt":"abc"}' > "$work/body"
-	{ echo 200; cat "$work/body"; } > "$work/expected"
+	printf '200\n%s%s}' '{"model":"m","stream":true,"prompt":"abc"' "$usage_member" > "$work/expected"
 	end=$(wc -c < "$work/body")
 	for n in 0 1 $((end - 1)) "$end"; do
 		pieces_at "$n" chunked

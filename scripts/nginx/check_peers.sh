@@ -8,7 +8,7 @@
 
 quick_cases="${quick_cases:-} weights_without_an_opinion
     full_servers_are_left_out down_server_keeps_its_record
-    backup_is_for_when_others_are_gone
+    backup_is_for_when_others_are_gone one_address_twice
     server_on_a_local_socket drained_servers_are_the_last_to_ask
     drain_outlives_a_restart orders_from_pages_are_refused"
 slow_cases="${slow_cases:-} seventy_servers"
@@ -192,6 +192,21 @@ backup_is_for_when_others_are_gone()
 	is 'servers, in order' "$(cut -f 8 "$work/logs/access" |
 	    sed "s/$(address 1)/1/; s/$(address 2)/2/" | paste -s -d ' ')" \
 	    '1 1 1, 2 2 2'
+}
+
+# One engine by two lines: each line has its own limit.
+one_address_twice()
+{
+	processes=1
+	start_engines 1 --scale 0.01
+	server_list="server $(address 1) max_conns=1;
+	    server $(address 1) max_conns=1;"
+	log=access
+	start_nginx kvroute
+	is 'workers' "$(json '.upstreams[0].workers | length')" 1
+	ask_at_once 3
+	answers_are '200:2 502:1'
+	settled
 }
 
 server_on_a_local_socket()

@@ -62,8 +62,8 @@ prepare()
 	cd "$objects"
 	# nginx does not know that the library is a file it depends on.
 	[ "objs/$module" -nt "$out/libkvroute.a" ] || rm -f "objs/$module"
-	make -f objs/Makefile modules
-	cp "objs/$module" "$out/nginx/$module"
+	# What fails here does not end the script: it is looked at below.
+	make -f objs/Makefile modules && cp "objs/$module" "$out/nginx/$module"
 } > "$log" 2>&1 < /dev/null || {
 	tail -n 40 "$log" >&2
 	rm -f "$objects.made-of"
