@@ -38,8 +38,8 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 
 /*
  * Can the caller's array be written while it is found? Not if the call may
- * fail yet: a handle to read takes no lock when its patience ends, one that must
- * not sleep perhaps none.
+ * fail yet: a handle to read takes no lock when its patience ends, and one that
+ * must not sleep perhaps none.
  */
 static bool
 found_directly(const struct kvr *k, const void *array, size_t element,
