@@ -88,7 +88,6 @@ typedef struct {
 typedef struct {
 	ngx_str_t name;
 	struct kvr_worker facts;
-	ngx_uint_t line;
 	bool used;
 } ngx_http_kvroute_server_t;
 
@@ -195,7 +194,6 @@ typedef struct {
 	struct body_facts facts; /* its model is copied: see `model` */
 	ngx_str_t model;
 	ngx_http_kvroute_reason_t opinion; /* COST, or why there is none */
-	uint64_t bytes;         /* of the prompt */
 	bool asked;             /* include_usage was put into the request */
 	/* of the choice */
 	ngx_uint_t tries;
@@ -208,7 +206,6 @@ typedef struct {
 	bool headers;           /* of the engine's answer, below 400 */
 	bool stream;
 	bool strip;             /* usage is taken out again */
-	bool committed;
 	bool started;
 	bool last;              /* all of it has passed */
 	bool ending;            /* the engine is done; the rest has to pass */
@@ -219,7 +216,6 @@ typedef struct {
 	uint64_t *ids;
 	ngx_uint_t n_ids;
 	int64_t arrived_ms;     /* wall clock */
-	int64_t began;          /* when the request was taken up, ns */
 	uint64_t ns;            /* spent in this module */
 } ngx_http_kvroute_ctx_t;
 

@@ -94,7 +94,6 @@ header_filter(ngx_http_request_t *r)
 	if (status == 0 || status >= 400 || status != r->headers_out.status)
 		return next_header(r);
 	ctx->headers = true;
-	ctx->committed = true;
 	ctx->stream = type_is(r, "text/event-stream");
 	/*
 	 * Other answers end when they begin, and the end commits what was not

@@ -448,7 +448,7 @@ cleanup(void *data)
 	ngx_http_kvroute_ctx_t *ctx = data;
 
 	if (ctx->up->kvr != NULL)
-		ngx_http_kvroute_end(ctx, ctx->committed);
+		ngx_http_kvroute_end(ctx, ctx->headers);
 	if (ctx->up->parsed == ctx)
 		ctx->up->parsed = NULL;
 	ngx_http_kvroute_answer_leave(ctx);
@@ -501,7 +501,6 @@ peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 	r->upstream->peer.get = peer_get;
 	r->upstream->peer.free = peer_free;
 	ngx_http_set_ctx(r, ctx, ngx_http_upstream_kvroute_module);
-	ctx->began = began;
 	ngx_http_kvroute_body_read(ctx);
 	if (ngx_http_kvroute_request_edit(ctx) != NGX_OK)
 		return NGX_ERROR;

@@ -7,8 +7,8 @@
  *   zones made           region formatted, or found again after a reload
  *   init module          (master) workers of the region = peers of the
  *                        upstream; one line says what there is room for
- *   init process         (each nginx worker) attach; leases that a dead
- *                        predecessor left in the same process slot are ended
+ *   init process         (each nginx worker) attach; requests that processes
+ *                        left which have died are ended
  */
 #include "ngx_http_kvroute.h"
 
@@ -282,7 +282,6 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		return NGX_CONF_ERROR;
 	ngx_memzero(server, sizeof(*server));
 	(void)kvr_worker_init(&server->facts, sizeof(server->facts));
-	server->line = cf->conf_file->line;
 	if (!address(cf, &args[1], &server->name))
 		return NGX_CONF_ERROR;
 	for (i = 2; i < cf->args->nelts; i++) {
