@@ -251,7 +251,8 @@ obeyed(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up, uint64_t id,
 	if (id != 0)
 		KVROUTE_PATIENTLY(error, kvr_worker_get(up->kvr, id, &facts));
 	if (error != KVR_OK)
-		return kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
+		return kvroute_blocked(up) ? kvroute_blocked_answer(r) :
+		    kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
 		    "there is no such worker");
 	kvroute_json_begin(&o, r);
 	kvroute_json_object(&o, NULL);
