@@ -42,41 +42,59 @@ NEEDED := -std=c11 -ffp-contract=off -fvisibility=hidden -fPIC -fno-lto \
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer)
 
-# What each folder may include: the tools see the public header only.
-INCLUDE_lib := -Iinclude
-INCLUDE_examples := -Iinclude
-INCLUDE_bench := -Iinclude -Iexamples -Iexamples/proxy
-INCLUDE_tests := -Iinclude -Ilib -Itests -Iexamples -Iexamples/proxy \
-	-I$(BUILD)/gen
-INCLUDE_fuzz := $(INCLUDE_tests)
+# ---------------------------------------------------------------- the rooms
 
-folder = $(firstword $(subst /, ,$(1)))
-compile = $(CC) $(INCLUDE_$(call folder,$(1))) -D_DEFAULT_SOURCE \
-	-D_POSIX_C_SOURCE=200809L $(CPPFLAGS) $(WARNINGS) $(CFLAGS) $(NEEDED) \
-	$(SANITIZE)
+# Each room of the library sees itself and those before it in this list, and
+# nothing else: CONTRIBUTING.md says what is in which. -iquote, because names
+# like check.h and file.h are the system's too.
+ROOMS := base hash region index cache choice check api
+TOOL_ROOMS := common simulate page replay
+LIB_DIRS := $(ROOMS:%=lib/%)
+TOOL_DIRS := $(TOOL_ROOMS:%=tools/%)
+BENCH_DIRS := bench/steps bench/threads bench/growth
+TEST_DIRS := tests $(addprefix tests/,lib model torture http tools)
+
+quote = $(addprefix -iquote ,$(1))
+# The words of list $(2) up to and with $(1).
+upto = $(if $(2),$(firstword $(2)) $(if $(filter $(1),$(firstword $(2))),,\
+	$(call upto,$(1),$(wordlist 2,99,$(2)))))
+$(foreach d,$(LIB_DIRS),$(eval SEES_$d := $(call upto,$d,$(LIB_DIRS))))
+$(foreach d,$(TOOL_DIRS),$(eval SEES_$d := $(call upto,$d,$(TOOL_DIRS))))
+$(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
+	$(call upto,$d,$(BENCH_DIRS)) $(TOOL_DIRS)))
+$(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
+	$(TOOL_DIRS) tools/engine ext/http $(BUILD)/gen))
+SEES_tools := $(TOOL_DIRS)
+SEES_tools/engine := tools/engine tools/common tools/simulate
+SEES_tools/chats := tools/chats tools/common
+SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
+SEES_bench/nginx := ext/http
+SEES_ext/http := ext/http
+includes = -Iinclude $(call quote,$(SEES_$(patsubst %/,%,$(dir $(1)))))
+
+compile_with = $(CC) $(1) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L \
+	$(CPPFLAGS) $(WARNINGS) $(CFLAGS) $(NEEDED) $(SANITIZE)
+compile = $(call compile_with,$(call includes,$(1)))
 link = $(CC) $(CFLAGS) -pthread $(SANITIZE) $(LDFLAGS)
 
 LIB_LIBS := -lbsd
 TOOL_LIBS := -ljson-c -lbsd -lm
-PROXY_LIBS := -lyajl
+HTTP_LIBS := -lyajl
 
 # ------------------------------------------------------- what is in the tree
 
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+files_of = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 
-LIB := $(sort $(wildcard lib/*.c))
-# A file of examples/ with a main is a program, others are modules of tools.
-MAINS := $(shell grep -lE '^(int )?main\>' /dev/null examples/*.c)
-MODULES := $(filter-out $(MAINS),$(sort $(wildcard examples/*.c)))
-# What proxies share; no tool needs it.
-PROXY := $(sort $(wildcard examples/proxy/*.c))
-TOOL_MAINS := $(filter examples/replay.c examples/tracegen.c,$(MAINS))
-BENCH := $(sort $(wildcard bench/*.c))
-BENCH_TOOL := $(if $(BENCH),$(BUILD)/kvroute-bench)
-TRACE_TOOLS := $(TOOL_MAINS:examples/%.c=$(BUILD)/kvroute-%)
+LIB := $(call files_of,$(LIB_DIRS))
+MODULES := $(call files_of,$(TOOL_DIRS))
+# What every proxy needs, whatever its name.
+HTTP := $(call files_of,ext/http)
+BENCH := $(call files_of,bench $(BENCH_DIRS))
+BENCH_TOOL := $(BUILD)/kvroute-bench
+TRACE_TOOLS := $(BUILD)/kvroute-replay $(BUILD)/kvroute-tracegen
 TOOLS := $(TRACE_TOOLS) $(BENCH_TOOL)
-EXAMPLES := $(patsubst examples/%.c,$(BUILD)/examples/%,\
-	$(filter-out $(TOOL_MAINS),$(MAINS)))
+EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(call files_of,examples))
 
 STATIC := $(BUILD)/libkvroute.a
 SHARED := $(BUILD)/libkvroute.so.$(VERSION)
@@ -94,8 +112,9 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 
 # Written anew only when it changes, so that other flags rebuild everything
 # and a file that came or went links everything.
-$(BUILD)/gen/flags: TEXT = $(call compile,lib)
-$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(PROXY) $(BENCH) $(TESTS) \
+$(BUILD)/gen/flags: TEXT = $(call compile_with) $(foreach \
+	v,$(sort $(filter SEES_%,$(.VARIABLES))),$v:$($v))
+$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(BENCH) $(TESTS) \
 	$(HELPERS)
 $(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE
 	@mkdir -p $(@D)
@@ -112,19 +131,19 @@ $(STATIC): $(BUILD)/kvroute.o
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $<
 
-$(SHARED): $(call objects,$(LIB)) kvroute.map $(BUILD)/gen/sources
+$(SHARED): $(call objects,$(LIB)) lib/kvroute.map $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) \
-	    -Wl,--version-script=kvroute.map -Wl,--as-needed -Wl,-z,now \
+	    -Wl,--version-script=lib/kvroute.map -Wl,--as-needed -Wl,-z,now \
 	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(filter %.o,$^) $(LIB_LIBS) $(LDLIBS)
 	$(Q)ln -sf $(@F) $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(BUILD)/libkvroute.so
 
-$(PC): kvroute.pc.in $(BUILD)/gen/prefix
+$(PC): lib/kvroute.pc.in $(BUILD)/gen/prefix
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
 	    -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
-	    kvroute.pc.in > $@
+	    lib/kvroute.pc.in > $@
 
 $(BUILD)/gen/prefix: TEXT = $(prefix) $(libdir) $(includedir) $(VERSION)
 $(BUILD)/gen/prefix: FORCE
@@ -133,7 +152,7 @@ $(BUILD)/gen/prefix: FORCE
 
 # Tools and examples use the library as anybody would.
 $(BENCH_TOOL): $(call objects,$(BENCH))
-$(TRACE_TOOLS): $(BUILD)/kvroute-%: $(BUILD)/obj/examples/%.o
+$(TRACE_TOOLS): $(BUILD)/%: $(BUILD)/obj/tools/%.o
 $(TOOLS): $(call objects,$(MODULES)) $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(TOOL_LIBS) $(LIB_LIBS) \
@@ -146,8 +165,9 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 
 include mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk mk/llama.mk
 
-SOURCES := $(wildcard */*.c examples/engine/*.c bench/nginx/*.c \
-	tests/nginx/*.c) $(PROXY)
+SOURCES := $(wildcard tools/*.c tools/*/*.c tests/nginx/*.c bench/nginx/*.c \
+	examples/*.c fuzz/*.c) $(LIB) $(HTTP) $(BENCH) $(TESTS) $(HELPERS) \
+	tests/main.c
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 

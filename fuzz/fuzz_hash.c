@@ -10,6 +10,8 @@
  * closed, its hashes must be those that plain.c computes one by one, and those
  * of a second prompt that got everything at once.
  */
+#include "prompt.h"
+
 #include "alloc.h"
 #include "plain.h"
 

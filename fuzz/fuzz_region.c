@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * fuzz_region.c - a region in which the input has changed what it likes, but
- * for the lock; then every public call. See tests/corrupt.h.
+ * for the lock; then every public call. See tests/torture/corrupt.h.
  *
  * Work is bounded: what the fuzzer's own time limit would find late is a
  * failure here when one call takes a second of processor time, on a region of

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Tests, their variants under checkers, and fuzzing.
 
-TESTS := $(sort $(wildcard tests/test_*.c))
-SUITES := $(TESTS:tests/test_%.c=%)
-HELPERS := $(filter-out $(TESTS) tests/main.c,$(sort $(wildcard tests/*.c)))
+TESTS := $(sort $(wildcard $(addsuffix /test_*.c,$(TEST_DIRS))))
+SUITES := $(sort $(patsubst test_%.c,%,$(notdir $(TESTS))))
+HELPERS := $(filter-out $(TESTS) tests/main.c,$(call files_of,$(TEST_DIRS)))
 # Those that know Check are linked to suites alone.
 FUZZ_HELPERS := $(filter-out $(shell grep -lE '"(simulated|test)\.h"' \
 	/dev/null $(HELPERS)),$(HELPERS))
@@ -12,14 +12,14 @@ REPLAYS := $(HARNESSES:fuzz_%=$(BUILD)/replay_%)
 FUZZERS := $(HARNESSES:%=$(BUILD)/%)
 FUZZ_SECONDS ?= 60
 # Only there can threads meet.
-THREAD_SUITES := $(shell grep -l pthread_create /dev/null tests/test_*.c | \
-	sed 's|tests/test_\(.*\)\.c|\1|')
+THREAD_SUITES := $(patsubst test_%.c,%,$(notdir $(shell \
+	grep -l pthread_create /dev/null $(TESTS))))
 
 empty :=
 comma := ,
 # $(2) if $(T) is empty or speaks of $(1).
 wanted = $(if $(T),$(if $(findstring $(1),$(T)),$(2)),$(2))
-WANTED = $(call wanted,house,all) $(call wanted,fuzz,$(REPLAYS))
+WANTED = $(call wanted,contract,all) $(call wanted,fuzz,$(REPLAYS))
 split = $(subst $(comma), ,$(1))
 
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || echo -lcheck)
@@ -28,7 +28,7 @@ CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || echo -lcheck)
 ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 	strdup mmap
 UNDER_TEST := $(patsubst %.c,$(BUILD)/under-test/%.o,$(LIB) $(MODULES) \
-	$(PROXY))
+	$(HTTP))
 
 $(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
@@ -46,19 +46,19 @@ $(BUILD)/check: $(call objects,tests/main.c $(TESTS) $(HELPERS)) \
     $(UNDER_TEST) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(CHECK_LIBS) $(TOOL_LIBS) \
-	    $(PROXY_LIBS) $(LIB_LIBS) $(LDLIBS)
+	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
-    $(call objects,fuzz/replay.c $(FUZZ_HELPERS)) $(UNDER_TEST)
+    $(call objects,fuzz/replay_corpus.c $(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(TOOL_LIBS) $(PROXY_LIBS) \
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(TOOL_LIBS) $(HTTP_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
 
 $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,$(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(TOOL_LIBS) \
-	    $(PROXY_LIBS) $(LIB_LIBS) $(LDLIBS)
+	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
 	check-valgrind check-model check-all fuzz fuzz-here lint soak
@@ -70,10 +70,10 @@ export CC CXX PKG_CONFIG
 
 # Replays and the checks of the house count beside the suites.
 check-here: $(BUILD)/check $(WANTED) ## the same, with what is installed
-	@+MAKE='$(MAKE)' sh scripts/check.sh $(BUILD) '$(T)' '$(HARNESSES)'
+	@+MAKE='$(MAKE)' sh mk/check.sh $(BUILD) '$(T)' '$(HARNESSES)'
 
 check-suites: $(BUILD)/check $(call wanted,fuzz,$(REPLAYS)) ## the same without header, pages, install
-	@+sh scripts/check.sh $(BUILD) \
+	@+sh mk/check.sh $(BUILD) \
 	    '$(or $(T),$(SUITES) $(HARNESSES))' '$(HARNESSES)'
 
 # Variants build apart. Tests are slower there: more time, less to do.
@@ -105,25 +105,25 @@ fuzz: deps-slow ## each fuzzer for FUZZ_SECONDS=60; T=fuzz_name only these
 	    fuzz-here,$(SANITIZER_OPTIONS))
 
 fuzz-here: $(FUZZERS) ## what fuzz does in its own build folder
-	@sh scripts/fuzz.sh $(BUILD) $(FUZZ_SECONDS) \
+	@sh mk/fuzz.sh $(BUILD) $(FUZZ_SECONDS) \
 	    '$(or $(call split,$(T)),$(HARNESSES))'
 
 soak: deps ## 12,000 deaths, 10^8 operations, stops of 5 s: 15 minutes; T= as in check
 	@+$(MAKE) --no-print-directory $(BUILD)/check
-	@sh scripts/soak.sh $(BUILD) '$(call split,$(T))'
+	@sh mk/soak.sh $(BUILD) '$(call split,$(T))'
 
 check-model: ## the protocol of lock and version, searched through by spin
-	@CC='$(CC)' sh scripts/deps.sh build model
-	@sh scripts/model.sh $(BUILD)
+	@CC='$(CC)' sh mk/deps.sh build model
+	@sh mk/model.sh $(BUILD)
 
 check-all: ## everything that is slow too
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
 	    check-model check-foreign fuzz lint check-engine check-nginx \
 	    'check-nginx VALGRIND=1'; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
-	@sh scripts/tally.sh $(BUILD)/tally $(BUILD)/*/tally
+	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 
 lint: deps ## pages, scripts, lengths of lines and functions
-	@sh scripts/lint.sh
+	@sh mk/lint.sh
 
 include mk/foreign.mk

@@ -40,4 +40,4 @@ uninstall: ## what install put there
 	$(call each_alias,rm -f)
 
 install-check: all ## ten lines compiled and run against an installed copy
-	@+MAKE='$(MAKE)' sh scripts/install-check.sh $(BUILD)
+	@+MAKE='$(MAKE)' sh mk/install-check.sh $(BUILD)

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # nginx end to end: the module, engines to put behind it, and users of them.
 
-# The driver has a main and modules of its own; of examples/ it takes a few.
-CHATS := $(sort $(wildcard examples/engine/chats*.c))
-CHATS_MODULES := examples/args.c examples/progress.c examples/rng.c
+# The users that drive it have a main and modules of their own.
+CHATS := $(call files_of,tools/chats)
+CHATS_MODULES := tools/common/args.c tools/common/progress.c tools/common/rng.c
 CURL_LIBS = $(shell $(PKG_CONFIG) --libs libcurl 2>/dev/null || echo -lcurl)
 
 .PHONY: deps-engine
 
 deps-engine: ## the same for the engines' stand-in and the users that drive it
-	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test engine
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test engine
 
 $(BUILD)/kvroute-chats: $(call objects,$(CHATS) $(CHATS_MODULES)) $(STATIC) \
     $(BUILD)/gen/sources
@@ -17,9 +17,8 @@ $(BUILD)/kvroute-chats: $(call objects,$(CHATS) $(CHATS_MODULES)) $(STATIC) \
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(CURL_LIBS) $(TOOL_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
 
-# Beside the driver's files, all are of the engines' stand-in.
-ENGINE := $(filter-out $(CHATS),$(sort $(wildcard examples/engine/*.c)))
-ENGINE_MODULES := examples/args.c examples/engine_cache.c examples/rng.c
+ENGINE := $(call files_of,tools/engine)
+ENGINE_MODULES := tools/common/args.c tools/simulate/engine_cache.c tools/common/rng.c
 EVENT_LIBS = $(shell $(PKG_CONFIG) --libs libevent 2>/dev/null || echo -levent)
 
 $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
@@ -31,7 +30,7 @@ $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
 # What of it is without HTTP is tested like the library.
 ENGINE_TESTED := ask ask_prompt serving tokenizer words
 $(BUILD)/check: \
-    $(ENGINE_TESTED:%=$(BUILD)/under-test/examples/engine/%.o)
+    $(ENGINE_TESTED:%=$(BUILD)/under-test/tools/engine/%.o)
 
 .PHONY: check-engine check-engine-here
 
@@ -39,19 +38,19 @@ check-engine: deps-engine ## kvroute-engine over HTTP: answers, streams, metrics
 	@+$(MAKE) --no-print-directory check-engine-here
 
 check-engine-here: $(BUILD)/kvroute-engine ## the same, with what is installed
-	@sh tests/engine.sh $(BUILD)
+	@sh tests/tools/engine.sh $(BUILD)
 
 .PHONY: nginx-module nginx-module-here deps-nginx
 
 deps-nginx: ## the same for the nginx module and what tests it
-	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build proxy nginx engine
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build proxy nginx engine
 
 nginx-module: deps-nginx ## the nginx module; NGINX_SRC=folder for another nginx than Debian's
 	@+$(MAKE) --no-print-directory nginx-module-here
 
 nginx-module-here: $(STATIC) ## the same, with what is installed
 	$(call say,NGINX,$(BUILD)/nginx/ngx_http_upstream_kvroute_module.so)
-	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' bash scripts/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
+	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
 
 .PHONY: demo-nginx demo-nginx-here
 
@@ -61,13 +60,13 @@ demo-nginx: deps-nginx ## chats through nginx by round robin, hash and kvroute, 
 	@+$(MAKE) --no-print-directory demo-nginx-here
 
 demo-nginx-here: $(NGINX_TOOLS) nginx-module-here ## the same, with what is installed
-	@sh scripts/nginx/demo.sh $(BUILD)
+	@sh ext/nginx/demo.sh $(BUILD)
 
 # What reading a body costs, beside the JSON library and the hashing alone.
-$(BUILD)/floor: $(call objects,bench/nginx/floor.c $(PROXY)) $(STATIC) \
+$(BUILD)/floor: $(call objects,bench/nginx/body_floor.c $(HTTP)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(PROXY_LIBS) \
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(HTTP_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
 
 # A process that can be stopped while it has the lock of an index.
@@ -82,7 +81,7 @@ check-nginx: deps-nginx ## faults of engines, clients, nginx's processes; CHECK_
 	@+$(MAKE) --no-print-directory check-nginx-here
 
 check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold nginx-module-here ## the same, with what is installed
-	@T='$(T)' sh scripts/nginx/check.sh $(BUILD)
+	@T='$(T)' sh tests/nginx/check.sh $(BUILD)
 
 .PHONY: bench-nginx bench-nginx-here
 
@@ -90,6 +89,6 @@ bench-nginx: deps-nginx ## gain and cost in nginx, a quarter of an hour; BENCH="
 	@+$(MAKE) --no-print-directory bench-nginx-here
 
 bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor nginx-module-here ## the same, with what is installed
-	$(Q)MAKEFLAGS= CC='$(CC)' bash scripts/nginx/module.sh $(BUILD) \
+	$(Q)MAKEFLAGS= CC='$(CC)' bash ext/nginx/module.sh $(BUILD) \
 	    '$(NGINX_SRC)' bench/nginx/module
-	@sh scripts/nginx/bench.sh $(BUILD)
+	@sh bench/nginx/bench.sh $(BUILD)

@@ -5,23 +5,23 @@ SAMPLE := $(BUILD)/sample.jsonl
 REAL_TRACE := $(wildcard ../shared/traces/conversation_trace.jsonl)
 
 CURVES := blocks workers prompt shared chat fan stairs
-# bench/plots has what bench/RESULTS.md shows.
+# bench/growth/plots has what bench/RESULTS.md shows.
 PLOTS ?= $(BUILD)/growth
 
 .PHONY: deps deps-page deps-slow deps-plot demo demo-here bench bench-here \
 	bench-retain bench-retain-here bench-routing bench-routing-here growth growth-here
 
 deps: ## checks for what is needed; as root on Debian, installs what is missing
-	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test
 
 deps-page: ## the same for the test that opens pages in a browser
-	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test page
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test page
 
 deps-slow: ## the same for check-asan, check-tsan, check-valgrind, fuzz
-	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build test slow
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test slow
 
 deps-plot: ## the same for growth
-	@CC='$(CC)' CXX='$(CXX)' sh scripts/deps.sh build plot
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build plot
 
 demo: deps ## the sample trace over 8 workers, beside round robin
 	@+$(MAKE) --no-print-directory demo-here
@@ -56,7 +56,7 @@ bench-routing: deps ## figures of routing on modelled engines, some minutes
 
 # ROUTING="8 1000000 1" is a part: numbers of workers, capacities, seeds.
 bench-routing-here: $(BUILD)/kvroute-replay ## the same, with what is installed
-	@ROUTING='$(ROUTING)' sh bench/routing.sh $< '$(REAL_TRACE)' \
+	@ROUTING='$(ROUTING)' sh bench/routing/routing.sh $< '$(REAL_TRACE)' \
 	    $(BUILD)/routing
 
 growth: deps-plot ## how costs grow: tables and plots; PLOTS=folder of the latter
@@ -66,5 +66,5 @@ growth-here: $(BUILD)/kvroute-bench ## the same, with what is installed
 	@mkdir -p $(BUILD)/growth
 	@for curve in $(CURVES); do \
 	    $< --growth $$curve > $(BUILD)/growth/$$curve.tsv || exit 1; done
-	@sh bench/plot.sh $(BUILD)/growth '$(PLOTS)'
-	@sh bench/tables.sh $(BUILD)/growth
+	@sh bench/growth/plot.sh $(BUILD)/growth '$(PLOTS)'
+	@sh bench/growth/tables.sh $(BUILD)/growth

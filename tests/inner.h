@@ -16,7 +16,13 @@
 #ifndef KVR_INNER_H
 #define KVR_INNER_H
 
-#include "internal.h"
+#include "cell.h"
+#include "entry.h"
+#include "index.h"
+#include "region.h"
+#include "run.h"
+#include "survival.h"
+
 #include "plain.h"
 #include "test.h"
 

@@ -7,7 +7,7 @@
  * Each test runs in a process of its own (CK_FORK=no for a debugger). A skip
  * travels as a failure whose message begins with SKIP, because a message is
  * all that comes back from a test's process. With -t the three counts are
- * added to a file, for scripts/tally.sh.
+ * added to a file, for mk/tally.sh.
  */
 #include "test.h"
 

@@ -3,7 +3,7 @@
  * choices.c - the calls that look and choose. Costs are printed bit for bit;
  * what comes in no order is put in one.
  */
-#include "world.h"
+#include "foreign.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * main.c - foreign [vectors-file]: prints what the library answers in a few
  * worlds, and says on stderr how many hashes of the reference it got right.
  */
-#include "world.h"
+#include "foreign.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * a cut, then go on by variant; few families, cuts and variants, so that paths
  * are split, extended and met again.
  */
-#include "world.h"
+#include "foreign.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  *   range 1 12    1, 2, ... 12       down 9 3     9, 8, 7
  *   repeat 0 64   0, 64 times        list 5,6,7   these
  */
-#include "world.h"
+#include "foreign.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /*
  * writes.c - the calls that change something, and a look at all there is.
  */
-#include "world.h"
+#include "foreign.h"
 
 #include <inttypes.h>
 #include <stdio.h>

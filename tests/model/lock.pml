@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lock.pml - the protocol of lib/region.c and lib/call.c. The index is a list
+ * lock.pml - the protocol of lib/region/region.c and lib/api/txn.c. The index is a list
  * of cells. A writer pushes a cell, or takes the first one off, which at once
  * becomes a cell of another kind whose second word only looks like a link.
  * Whoever writes may die after any step, also while it empties what another
@@ -16,7 +16,7 @@
  * loads before it carried. That one place is read in order is not relied upon.
  * The lock shows all of the log to its owner, also when taken from the dead.
  *
- * WITHOUT takes a piece away: each must lead to an error (scripts/model.sh).
+ * WITHOUT takes a piece away: each must lead to an error (mk/model.sh).
  */
 mtype = { NOTHING, ODD, FENCE, RELEASE, ACQUIRE, EVEN_LOOK, LATE_FENCE,
 	SECOND_LOOK, VERSION_OF_REUSE, HEIRS, HEIRS_FENCE, EMPTYING, BOUND,

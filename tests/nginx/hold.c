@@ -9,6 +9,7 @@
  * likely than not, and often in the middle of a change. It ends after two
  * minutes.
  */
+
 #include <kvroute.h>
 
 #include <err.h>

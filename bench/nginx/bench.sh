@@ -1,0 +1,306 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# bench.sh BUILD - what the module gains and costs, beside least_conn where that
+# is the question: one nginx with each method is there at the same time, and
+# they are asked in turns, so that whatever disturbs the machine disturbs both.
+# Medians of the rounds are shown.
+#
+# BENCH="hits cpu module rate stream memory" picks parts; ROUNDS=9;
+# BENCH_REQUESTS=1000000 are the requests of the last part.
+# shellcheck disable=SC1091,SC2016,SC2034,SC2154,SC2317
+set -u
+
+build=$1
+parts=${BENCH:-hits cpu module rate stream memory}
+rounds=${ROUNDS:-9}
+missed=0
+. "$(dirname "$0")/../../tests/nginx/setup.sh"
+
+# ------------------------------------------------------------------- numbers
+
+calculate()
+{
+	awk "BEGIN { printf \"%.${2:-3}f\", $1 }"
+}
+
+median()
+{
+	sort -g | awk '{ v[NR] = $1 } END {
+		low = v[int((NR + 1) / 2)]
+		high = v[int(NR / 2) + 1]
+		printf "%.3f\n", (low + high) / 2
+	}'
+}
+
+# figure WHAT VALUE LIMIT below|above - a line of what is asked.
+figure()
+{
+	if awk -v a="$2" -v b="$3" -v how="$4" 'BEGIN {
+	    exit !(a != "" && (how == "above" ? a + 0 >= b : a + 0 <= b)) }'
+	then
+		verdict=reached
+	else
+		verdict=MISSED
+		missed=1
+	fi
+	case $4 in above) sign='>=' ;; *) sign='<=' ;; esac
+	printf '%-58s %10s  %s %-8s %s\n' "$1" "$2" "$sign" "$3" "$verdict"
+}
+
+told()
+{
+	printf '%-58s %10s\n' "$1" "$2"
+}
+
+heading()
+{
+	printf '\n%s\n' "$1"
+}
+
+# ----------------------------------------------------------------- hit ratio
+
+# hits NAME METHOD ENGINES CAPACITY RATE - the same requests for each.
+hits()
+{
+	start_engines "$3" --scale 0.2 --capacity "$4" --prefill-rate "$5" \
+	    --sequences $((2048 / $3))
+	start_nginx "$2"
+	chats --chats 64 --requests "${HIT_REQUESTS:-6000}" --systems 64 \
+	    --turns 8 --turn-bytes 800 --think-ms 50 --format kv \
+	    > "$work/$1"
+	printf '%-22s %8s %12s %12s %10s\n' "$1" \
+	    "$(value "$work/$1" hit_ratio)" \
+	    "$(value "$work/$1" first_mean_ms)" \
+	    "$(value "$work/$1" first_p90_ms)" \
+	    "$(value "$work/$1" errors)"
+	stop_nginx
+	stop_engines
+}
+
+bench_hits()
+{
+	heading 'Reported hit ratio, 8 engines of 40,000 tokens, and one of 320,000'
+	printf '%-22s %8s %12s %12s %10s\n' method 'hits' 'TTFT mean' \
+	    'TTFT p90' errors
+	hits round_robin round_robin 8 40000 9000
+	hits least_conn least_conn 8 40000 9000
+	hits hash hash 8 40000 9000
+	hits kvroute kvroute 8 40000 9000
+	server_facts='capacity=40000 prefill_rate=45000'
+	hits kvroute_told kvroute 8 40000 9000
+	server_facts=
+	hits one_engine round_robin 1 320000 72000
+	for name in kvroute kvroute_told; do
+		ratio=$(value "$work/$name" hit_ratio)
+		figure "$name / one engine with all the memory" "$(calculate \
+		    "$ratio / $(value "$work/one_engine" hit_ratio)")" \
+		    0.95 above
+		figure "$name / round robin" "$(calculate \
+		    "$ratio / $(value "$work/round_robin" hit_ratio)")" 2 above
+		first=$(value "$work/$name" first_mean_ms)
+		figure "$name / least_conn, mean until the first token" \
+		    "$(calculate "$first / \
+		    $(value "$work/least_conn" first_mean_ms)")" 1 below
+	done
+}
+
+# ------------------------------------------------- beside least_conn, in turns
+
+# An nginx that answers everything at once, instead of engines.
+start_answers()
+{
+	http_lines='server {
+		listen unix:'$work'/answers;
+		client_max_body_size 64m;
+		keepalive_requests 100000000;
+		default_type application/json;
+		location / { return 200 '\''{"choices":[{"message":{"content":"a"}}],"usage":{"prompt_tokens":2000,"prompt_tokens_details":{"cached_tokens":1000},"completion_tokens":1}}'\''; }
+	}'
+	upstream_ports=1
+	processes=1
+	start_nginx round_robin
+	keep_nginx
+	http_lines=
+	server_list="server unix:$work/answers;"
+}
+
+# pair - starts nginx with each method, and keeps them.
+pair()
+{
+	processes=1
+	start_nginx least_conn
+	least_port=$port
+	least_pids=$(children "$nginx_pid" | paste -s -d ,)
+	keep_nginx
+	start_nginx kvroute
+	kvroute_port=$port
+	kvroute_pids=$(children "$nginx_pid" | paste -s -d ,)
+	keep_nginx
+}
+
+# One more, that parses and hashes as kvroute must, and then does least_conn.
+floor()
+{
+	start_nginx floor
+	floor_port=$port
+	floor_pids=$(children "$nginx_pid" | paste -s -d ,)
+	keep_nginx
+}
+
+# turns FIGURE option ... - of each method, a line a round: least_conn, kvroute.
+turns()
+{
+	wanted=$1
+	shift
+	i=0
+	while [ "$i" -lt "$rounds" ]; do
+		port=$least_port
+		chats -q --format kv --pid "$least_pids" "$@" > "$work/a" ||
+		    echo 'errors with least_conn' >&2
+		port=$kvroute_port
+		chats -q --format kv --pid "$kvroute_pids" "$@" > "$work/b" ||
+		    echo 'errors with kvroute' >&2
+		echo "$(value "$work/a" "$wanted") $(value "$work/b" "$wanted")"
+		i=$((i + 1))
+	done > "$work/turns"
+	least=$(cut -d ' ' -f 1 "$work/turns" | median)
+	kvroute=$(cut -d ' ' -f 2 "$work/turns" | median)
+	added=$(awk '{ print $2 - $1 }' "$work/turns" | median)
+	ratio=$(awk '{ print $2 / $1 }' "$work/turns" | median)
+}
+
+make_bodies()
+{
+	"$build/kvroute-chats" --make-body 8000 > "$work/body8"
+	"$build/kvroute-chats" --make-body 400000 --turn-bytes 2000 \
+	    > "$work/body400"
+	"$build/kvroute-chats" --make-body 600 --turn-bytes 100 \
+	    > "$work/body0"
+}
+
+# asked METHOD FILE REQUESTS - CPU time a request, us, of a process that is kept
+# busy.
+asked()
+{
+	eval "port=\$$1_port pids=\$$1_pids"
+	chats -q --format kv --pid "$pids" --body "$2" --vary --chats 16 \
+	    --requests "$3" > "$work/a" || echo "errors with $1" >&2
+	value "$work/a" cpu_us
+}
+
+# cost NAME FILE REQUESTS - in turns, many short ones: this machine may be half
+# as fast a minute later. Differences of noisy numbers are summed up, not their
+# ratios.
+cost()
+{
+	i=0
+	while [ "$i" -lt $((rounds * 3)) ]; do
+		echo "$(asked least "$2" "$3") $(asked floor "$2" "$3")" \
+		    "$(asked kvroute "$2" "$3")"
+		i=$((i + 1))
+	done > "$work/turns"
+	mean='{ n++; a += $1; b += $2; c += $3 } END { print'
+	told "$1: us of CPU time a request, least_conn" \
+	    "$(awk "$mean a / n }" "$work/turns")"
+	told "$1: and the JSON library and the hash" \
+	    "$(awk "$mean b / n }" "$work/turns")"
+	told "$1: kvroute" "$(awk "$mean c / n }" "$work/turns")"
+	figure "$1: added by kvroute / by the library and the hash" \
+	    "$(awk "$mean (c - a) / (b - a) }" "$work/turns")" 1.5 below
+	loop=$("$build/floor" -e chat -r 500 "$2" |
+	    awk '$2 ~ /^[0-9]+$/ { print ($4 + $5) / 1e3 }')
+	told "$1: the library and the hash in a loop of their own, us" "$loop"
+	told "$1: added by kvroute / that" \
+	    "$(awk "$mean (c - a) / n / $loop }" "$work/turns")"
+}
+
+bench_cpu()
+{
+	heading 'CPU time of the process of nginx'
+	start_answers
+	pair
+	floor
+	cost '8 kB' "$work/body8" 8000
+	cost '400 kB' "$work/body400" 300
+	stop_kept
+}
+
+# By the module's own clock, as the log has it.
+bench_module()
+{
+	heading 'Time in the module, 8 kB'
+	start_answers
+	log=access
+	start_nginx kvroute
+	log=
+	chats -q --format kv --body "$work/body8" --vary --chats 4 \
+	    --requests 50000 > "$work/a" || echo 'errors' >&2
+	stop_nginx
+	awk -F '\t' '$6 ~ /^[0-9]+$/ { print $6 / 1e3 }' \
+	    "$work/logs/access" | sort -g > "$work/us"
+	told 'us, p50' "$(sed -n "$(($(wc -l < "$work/us") / 2))p" "$work/us")"
+	figure 'us, p99' "$(sed -n "$(($(wc -l < "$work/us") * 99 / 100))p" \
+	    "$work/us")" 100 below
+	rm "$work/logs/access"
+	stop_kept
+}
+
+bench_rate()
+{
+	heading 'Requests a second, 32 at a time, 8 kB'
+	start_answers
+	pair
+	turns rate --body "$work/body8" --vary --chats 32 --requests 30000
+	told 'least_conn' "$least"
+	told 'kvroute' "$kvroute"
+	told 'kvroute / least_conn, median of ratios' "$ratio"
+	stop_kept
+}
+
+# One user, so that nobody waits for anybody: what the choice itself takes.
+bench_stream()
+{
+	heading 'First event of a stream, one engine, one user, 8 kB, ms'
+	server_list=
+	upstream_ports=
+	start_engines 1 --scale 0.1
+	pair
+	turns first_p50_ms --body "$work/body8" --chats 1 --requests 100
+	told 'least_conn, p50' "$least"
+	told 'kvroute, p50' "$kvroute"
+	figure 'kvroute - least_conn, median of differences' "$added" \
+	    0.1 below
+	stop_kept
+	stop_engines
+}
+
+# A tenth at a time, so that growth would be seen as growth.
+bench_memory()
+{
+	requests=${BENCH_REQUESTS:-1000000}
+	heading "Memory of two processes of nginx over $requests requests, MB"
+	start_answers
+	processes=2
+	start_nginx kvroute
+	pids=$(children "$nginx_pid" | paste -s -d ,)
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		chats -q --body "$work/body0" --vary --chats 32 --seed "$i" \
+		    --requests $((requests / 10)) --pid "$pids" \
+		    --format kv > "$work/tenth" || echo 'errors' >&2
+		rss=$(calculate "$(value "$work/tenth" rss_after) / 1e6" 2)
+		[ "$i" -ne 1 ] || begin=$rss
+		printf '%s ' "$rss"
+	done
+	echo
+	figure 'growth after the first tenth' "$(calculate "$rss - $begin" 2)" \
+	    0.5 below
+	stop_nginx
+	stop_kept
+}
+
+setup_begin
+make_bodies
+for part in $parts; do
+	"bench_$part"
+done
+exit $missed

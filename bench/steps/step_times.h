@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * step_times.h - one request step by step: measured, and printed.
+ *
+ * How a worker is believed to keep what it was sent changes what the steps
+ * cost: an hour's prompts are on record instead of two minutes', and each one
+ * pushes others out. How much, only one run can tell, because machines drift:
+ * all retentions are measured in turns, trial by trial, and put beside TTL.
+ *
+ *   trial 1                       trial 2                            ...
+ *   ttl | capacity | feedback     feedback | capacity | ttl
+ */
+#ifndef KVROUTE_STEPS_H
+#define KVROUTE_STEPS_H
+
+#include "load.h"
+#include "bench_index.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* all: every retention instead of that in the options. */
+void steps_run(const struct load *l, const struct world_options *options,
+    bool all, uint32_t trials, bool kv);
+
+#endif

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# module.sh BUILD [NGINX_SRC [FOLDER]] - the nginx module of FOLDER, ours if
+# there is none, against the sources of nginx in NGINX_SRC, or those of Debian's
+# nginx-dev with the options of Debian's nginx. Ends up in BUILD/nginx. SAN=...
+# compiles it with a sanitizer.
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$1/nginx"
+out=$(cd "$1" && pwd)
+source=${2:-}
+folder=${3:-ext/nginx}
+name=$(sed -n 's/^ngx_addon_name=//p' "$root/$folder/config")
+objects=$out/nginx/$name
+log=$objects.log
+module=$name.so
+
+if [ -z "$source" ]; then
+	source=$(dpkg -L nginx-dev 2> /dev/null | sed -n 's|/configure$||p' |
+	    head -n 1)
+fi
+if [ ! -e "$source/configure" ] && [ ! -e "$source/auto/configure" ]; then
+	echo "nginx-module: no sources of nginx${source:+ in $source}:" \
+	    "install nginx-dev, or set NGINX_SRC" >&2
+	exit 1
+fi
+
+# configure writes into the folder it is run in, so it is run in a copy.
+prepare()
+{
+	rm -rf "$objects"
+	cp -r "$source" "$objects"
+	cd "$objects"
+	NGX_CONF_FLAGS=(--with-compat)
+	if [ -e conf_flags ]; then
+		# shellcheck disable=SC1091
+		. ./conf_flags
+	fi
+	configure=./configure
+	[ -e $configure ] || configure=auto/configure
+	KVROUTE_INCLUDE=$root/include \
+	    KVROUTE_LIBS="$out/libkvroute.a -lbsd" \
+	    $configure "${NGX_CONF_FLAGS[@]}" \
+	    --with-cc="${CC:-cc}" \
+	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \
+	    --with-ld-opt="${SAN:+-fsanitize=$SAN}" \
+	    --add-dynamic-module="$root/$folder"
+}
+
+{
+	# Anew when the files of the module, or how it is built, are others.
+	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
+	    ls "$folder"/*.c ext/http/*.c &&
+	    cksum "$folder"/config ext/http/page.html ext/nginx/module.sh)
+	    $(cat "$source/conf_flags" "$source/src/core/nginx.h" \
+	        2> /dev/null | cksum)"
+	if [ "$(cat "$objects.made-of" 2> /dev/null)" != "$wanted" ]; then
+		prepare
+		echo "$wanted" > "$objects.made-of"
+	fi
+	cd "$objects"
+	# nginx does not know that the library is a file it depends on.
+	[ "objs/$module" -nt "$out/libkvroute.a" ] || rm -f "objs/$module"
+	# What fails here does not end the script: it is looked at below.
+	make -f objs/Makefile modules && cp "objs/$module" "$out/nginx/$module"
+} > "$log" 2>&1 < /dev/null || {
+	tail -n 40 "$log" >&2
+	rm -f "$objects.made-of"
+	exit 1
+}
+# Those of make are not of the module.
+! grep -nE '\.[ch]:.*warning:' "$log" >&2

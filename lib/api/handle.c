@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * handle.c - public calls on handles and workers: check every argument, take
+ * the lock, call inward. Those on requests are in request.c, those that look
+ * inside in stats.c.
+ */
+#include "file.h"
+#include "lease.h"
+#include "options.h"
+#include "policy.h"
+#include "prompt.h"
+#include "rate.h"
+#include "recover.h"
+#include "txn.h"
+#include "worker.h"
+
+#include <stdlib.h>
+
+/* ------------------------------------------------------------- handles --- */
+
+int
+kvr_new(const struct kvr_options *options, struct kvr **out)
+{
+	struct kvr_options o;
+	struct kvr *k;
+	int error;
+
+	if (out == NULL)
+		return KVR_EINVAL;
+	error = options_get(options, &o);
+	if (error != KVR_OK)
+		return error;
+	if (o.region_bytes > PTRDIFF_MAX - CELL)
+		return KVR_EINVAL;
+	k = calloc(1, sizeof(*k));
+	if (k == NULL)
+		return KVR_ENOMEM;
+	k->owned = malloc((size_t)o.region_bytes + CELL);
+	error = KVR_ENOMEM;
+	if (k->owned != NULL) {
+		size_t over = (uintptr_t)k->owned % CELL;
+
+		error = options_format(&o,
+		    (char *)k->owned + (CELL - over) % CELL, o.region_bytes,
+		    false, k);
+	}
+	if (error != KVR_OK) {
+		free(k->owned);
+		free(k);
+		return error;
+	}
+	*out = k;
+	return KVR_OK;
+}
+
+static int
+memory_check(const void *memory, size_t bytes, struct kvr **out)
+{
+	if (memory == NULL || out == NULL || (uintptr_t)memory % CELL != 0)
+		return KVR_EINVAL;
+	return bytes < sizeof(struct region) ? KVR_ETOOSMALL : KVR_OK;
+}
+
+int
+kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
+    struct kvr **out)
+{
+	struct kvr_options o;
+	struct kvr *k;
+	int error = memory_check(memory, bytes, out);
+
+	if (error == KVR_OK)
+		error = options_get(options, &o);
+	if (error != KVR_OK)
+		return error;
+	k = calloc(1, sizeof(*k));
+	if (k == NULL)
+		return KVR_ENOMEM;
+	error = options_format(&o, memory, bytes, true, k);
+	if (error != KVR_OK) {
+		free(k);
+		return error;
+	}
+	*out = k;
+	return KVR_OK;
+}
+
+int
+kvr_attach_at(const struct kvr_options *options, void *memory, size_t bytes,
+    struct kvr **out)
+{
+	struct kvr_options o;
+	struct kvr *k;
+	int error = memory_check(memory, bytes, out);
+
+	if (error == KVR_ETOOSMALL)
+		return KVR_EFORMAT;
+	if (error == KVR_OK)
+		error = options_get(options, &o);
+	if (error != KVR_OK)
+		return error;
+	k = calloc(1, sizeof(*k));
+	if (k == NULL)
+		return KVR_ENOMEM;
+	error = region_attach(memory, bytes, k);
+	if (error == KVR_OK && options != NULL)
+		error = options_match(&o, k);
+	if (error == KVR_OK)
+		error = recover_shared(k, o.boot_id, false);
+	if (error != KVR_OK) {
+		free(k);
+		return error;
+	}
+	*out = k;
+	return KVR_OK;
+}
+
+void
+kvr_free(struct kvr *k)
+{
+	if (k == NULL)
+		return;
+	if (k->owned != NULL)
+		region_lock_end(k->region);
+	file_close(k);
+	free(k->owned);
+	free(k);
+}
+
+int
+kvr_set_nowait(struct kvr *k, uint32_t on)
+{
+	if (k == NULL || on > 1)
+		return KVR_EINVAL;
+	atomic_store_explicit(&k->nowait, on == 1, memory_order_relaxed);
+	return KVR_OK;
+}
+
+int
+kvr_clear(struct kvr *k)
+{
+	struct call c;
+	int error;
+
+	if (k == NULL)
+		return KVR_EINVAL;
+	error = call_write(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	region_empty(k);
+	rate_mend(k);
+	return call_written(k, NULL, KVR_OK);
+}
+
+int
+kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
+{
+	struct kvr_policy p;
+	struct call c;
+	uint32_t i;
+	int error;
+
+	if (k == NULL || policy == NULL)
+		return KVR_EINVAL;
+	(void)kvr_policy_init(&p, sizeof(p));
+	if (!struct_copy(&p, sizeof(p), policy, policy->size))
+		return KVR_EINVAL;
+	error = policy_check(&p);
+	if (error == KVR_OK)
+		error = call_write(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	policy_write(k, &p);
+	for (i = 0; i < slots_used(k); i++)
+		worker_recount(k, i);
+	return call_written(k, NULL, KVR_OK);
+}
+
+int
+kvr_get_policy(const struct kvr *k, struct kvr_policy *out)
+{
+	struct kvr_policy p;
+	struct call c;
+	int error;
+
+	if (k == NULL || out == NULL)
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	p = k->region->policy;
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK && !struct_copy(out, out->size, &p, sizeof(p)))
+		error = KVR_EINVAL;
+	return error;
+}
+
+/* ------------------------------------------------------------- workers --- */
+
+int
+kvr_worker_init(struct kvr_worker *w, size_t size)
+{
+	struct kvr_worker d;
+
+	memset(&d, 0, sizeof(d));
+	d.weight = 1.0;
+	return struct_init(w, size, &d, sizeof(d));
+}
+
+static int
+facts_get(const struct kvr_worker *from, struct kvr_worker *w)
+{
+	(void)kvr_worker_init(w, sizeof(*w));
+	if (from != NULL && !struct_copy(w, sizeof(*w), from, from->size))
+		return KVR_EINVAL;
+	if (w->role > KVR_ROLE_DECODE || w->state > KVR_STATE_DOWN ||
+	    w->retain > KVR_RETAIN_FEEDBACK || w->eviction > KVR_EVICT_LEAF)
+		return KVR_EINVAL;
+	if (w->retain == KVR_RETAIN_CAPACITY && w->capacity_tokens == 0)
+		return KVR_EINVAL;
+	/* written so that a NaN fails */
+	if (!(w->weight >= 1e-6 && w->weight <= 1e6) ||
+	    !(w->prefill_rate >= 0 && w->prefill_rate <= 1e15))
+		return KVR_EINVAL;
+	return KVR_OK;
+}
+
+static bool
+name_ok(const char *name, size_t length)
+{
+	return name != NULL && length > 0 && length <= KVR_NAME_MAX;
+}
+
+int
+kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
+    const struct kvr_worker *facts, uint64_t *id)
+{
+	struct kvr_worker w;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || !name_ok(name, name_len) || id == NULL)
+		return KVR_EINVAL;
+	error = facts_get(facts, &w);
+	if (error == KVR_OK)
+		error = call_write(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	error = worker_add(k, name, name_len, &w, &slot);
+	if (error == KVR_EFULL && k->region->workers < k->layout.names &&
+	    lease_void(k))
+		error = worker_add(k, name, name_len, &w, &slot);
+	if (error == KVR_OK)
+		*id = worker_id(k, slot);
+	return call_written(k, NULL, error);
+}
+
+int
+kvr_worker_find(const struct kvr *k, const char *name, size_t name_len,
+    uint32_t rank, uint64_t *id)
+{
+	uint64_t found = 0;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || !name_ok(name, name_len) || id == NULL)
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_find(k, name, name_len, rank, &slot))
+		found = worker_id(k, slot);
+	error = call_done(k, &c, found != 0 ? KVR_OK : KVR_EWORKER);
+	if (error == KVR_OK)
+		*id = found;
+	return error;
+}
+
+int
+kvr_worker_get(const struct kvr *k, uint64_t id, struct kvr_worker *out)
+{
+	struct kvr_worker w;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || out == NULL || out->size < sizeof(size_t))
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, id, &slot))
+		worker_get(k, slot, &w);
+	else
+		error = KVR_EWORKER;
+	error = call_done(k, &c, error);
+	if (error == KVR_OK)
+		(void)struct_copy(out, out->size, &w, sizeof(w));
+	return error;
+}
+
+int
+kvr_worker_name(const struct kvr *k, uint64_t id, char *name, size_t capacity,
+    size_t *name_len)
+{
+	char whole[KVR_NAME_MAX];
+	size_t length = 0;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || name_len == NULL || (name == NULL && capacity > 0))
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, id, &slot))
+		length = worker_name(k, slot, whole);
+	error = call_done(k, &c, length > 0 ? KVR_OK : KVR_EWORKER);
+	if (error != KVR_OK)
+		return error;
+	if (capacity > 0)
+		memcpy(name, whole, capacity < length ? capacity : length);
+	*name_len = length;
+	return KVR_OK;
+}
+
+int
+kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts)
+{
+	struct kvr_worker w;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || facts == NULL)
+		return KVR_EINVAL;
+	error = facts_get(facts, &w);
+	if (error == KVR_OK)
+		error = call_write(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, id, &slot))
+		worker_set(k, slot, &w);
+	else
+		error = KVR_EWORKER;
+	return call_written(k, NULL, error);
+}
+
+int
+kvr_worker_set_load(struct kvr *k, uint64_t id, const struct kvr_load *load)
+{
+	struct kvr_load l;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	memset(&l, 0, sizeof(l));
+	if (k == NULL || load == NULL ||
+	    !struct_copy(&l, sizeof(l), load, load->size))
+		return KVR_EINVAL;
+	if (l.requests > INT32_MAX || l.prefill_tokens > INT64_MAX / 2 ||
+	    l.active_blocks > INT64_MAX / 2)
+		return KVR_EINVAL;
+	error = call_write(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, id, &slot))
+		worker_set_load(k, slot, &l);
+	else
+		error = KVR_EWORKER;
+	return call_written(k, NULL, error);
+}
+
+int
+kvr_worker_next(const struct kvr *k, uint64_t *id)
+{
+	uint64_t next;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || id == NULL)
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	/* the low half of an id is the number of the slot after its own */
+	for (slot = (uint32_t)*id; slot < slots_used(k); slot++)
+		if (slot_in_use(k, slot))
+			break;
+	next = slot < slots_used(k) ? worker_id(k, slot) : 0;
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK)
+		*id = next;
+	return error;
+}
+
+int
+kvr_worker_remove(struct kvr *k, uint64_t id)
+{
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL)
+		return KVR_EINVAL;
+	error = call_write(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, id, &slot))
+		worker_remove(k, slot);
+	else
+		error = KVR_EWORKER;
+	return call_written(k, NULL, error);
+}
+
+int
+kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
+{
+	struct call c;
+	uint32_t slot, fresh;
+	int error;
+
+	if (k == NULL || new_id == NULL)
+		return KVR_EINVAL;
+	error = call_write(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (!worker_slot(k, id, &slot))
+		error = KVR_EWORKER;
+	else
+		error = worker_reset(k, slot, &fresh);
+	if (error == KVR_EFULL && lease_void(k))
+		error = worker_reset(k, slot, &fresh);
+	if (error == KVR_OK)
+		*new_id = worker_id(k, fresh);
+	return call_written(k, NULL, error);
+}
+
+/* --------------------------------------------------- scopes and prompts --- */
+
+int
+kvr_scope_set(const struct kvr *k, struct kvr_scope *scope,
+    enum kvr_scope_part part, const void *text, size_t length)
+{
+	if (k == NULL || scope == NULL)
+		return KVR_EINVAL;
+	return hash_scope_set(&k->rule, scope, part, text, length);
+}
+
+int
+kvr_prompt_new(const struct kvr *k, struct kvr_prompt **out)
+{
+	if (k == NULL || out == NULL)
+		return KVR_EINVAL;
+	return prompt_new(&k->rule, out);
+}

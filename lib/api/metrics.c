@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * metrics.c - everything that is counted, as text that Prometheus reads.
+ *
+ *	# HELP kvroute_worker_requests Requests running on the worker.
+ *	# TYPE kvroute_worker_requests gauge
+ *	kvroute_worker_requests{worker="gpu-0",rank="0"} 12
+ *	kvroute_worker_requests{worker="gpu-1",rank="0"} 9
+ *
+ * A NEW METRIC is one row in one of the two tables below. Its name says its
+ * type: what ends in _total is a counter, all else a gauge.
+ *
+ * ONE METRIC AFTER THE OTHER. The format wants all samples of a metric in one
+ * place, so all workers are gone through once for each metric. Nothing is
+ * allocated, so there is no place to keep the numbers of thousands of workers:
+ * each is read when its line is made. That takes the lock for one worker at a
+ * time, and writers pass in between.
+ *
+ * WHO IS SHOWN. Workers come and go meanwhile, and one that is reset moves to
+ * another slot. Met in both, it would give a metric two samples of the same
+ * labels. So the ids are noted first, all at one moment, when no two workers
+ * have the same name and rank; an id keeps both for ever. Who has gone since
+ * is left out, and so is who has come.
+ *
+ * WHOLE LINES. A line is made apart, and then it fits as a whole or nothing is
+ * written any more, so that what is there is always the beginning of the text.
+ */
+#include "text.h"
+#include "txn.h"
+#include "worker.h"
+
+/* Of a reader without the lock, for one number. */
+enum { TRIES_MOST = 100 };
+
+enum kind { UINT64, UINT32, NANOSECONDS, REAL, RETAIN };
+
+struct metric {
+	const char *name;
+	uint32_t kind;   /* enum kind: what the field holds */
+	uint32_t offset; /* of the field */
+	const char *help;
+};
+
+#define FIELD(type, field)                                           \
+	_Generic(((type *)0)->field, uint64_t: UINT64,               \
+	    uint32_t: UINT32, int64_t: NANOSECONDS, double: REAL),   \
+	    offsetof(type, field)
+#define REGION(field) FIELD(struct kvr_stats, field)
+#define WORKER(field) FIELD(struct kvr_worker_stats, field)
+
+static const struct metric of_region[] = {
+	{ "kvroute_region_bytes", REGION(region_bytes),
+	    "Size of the region." },
+	{ "kvroute_cells", REGION(cells),
+	    "Cells of 64 bytes in the region." },
+	{ "kvroute_cells_free", REGION(cells_free),
+	    "Cells that are free." },
+	{ "kvroute_workers", REGION(workers),
+	    "Workers." },
+	{ "kvroute_nodes", REGION(nodes),
+	    "Nodes of the radix tree." },
+	{ "kvroute_entries", REGION(entries),
+	    "Holds of workers on nodes, also those due and not reclaimed." },
+	{ "kvroute_blocks", REGION(blocks),
+	    "Distinct blocks on record." },
+	{ "kvroute_held_blocks", REGION(held_blocks),
+	    "Pairs of a block and a worker that holds it." },
+	{ "kvroute_leases", REGION(leases),
+	    "Requests in flight." },
+	{ "kvroute_clock_seconds", REGION(clock),
+	    "Largest time of a call that wrote, by the caller's clock." },
+	{ "kvroute_observes_total", REGION(observes),
+	    "Prompts observed." },
+	{ "kvroute_reserves_total", REGION(reserves),
+	    "Requests reserved." },
+	{ "kvroute_commits_total", REGION(commits),
+	    "Requests committed." },
+	{ "kvroute_finishes_total", REGION(finishes),
+	    "Requests finished." },
+	{ "kvroute_aborts_total", REGION(aborts),
+	    "Requests aborted." },
+	{ "kvroute_reports_total", REGION(reports),
+	    "Finished requests whose report was evidence." },
+	{ "kvroute_silent_total", REGION(silent),
+	    "Finished requests without evidence." },
+	{ "kvroute_reported_tokens_total", REGION(reported_tokens),
+	    "Tokens that were cached, by the reports." },
+	{ "kvroute_foretold_tokens_total", REGION(foretold_tokens),
+	    "Tokens that the predictions for the same requests gave." },
+	{ "kvroute_over_tokens_total", REGION(over_tokens),
+	    "Tokens predicted to be cached and not reported." },
+	{ "kvroute_under_tokens_total", REGION(under_tokens),
+	    "Tokens reported as cached and not predicted." },
+	{ "kvroute_purges_total", REGION(purges),
+	    "Times that reports made a worker's old blocks be dropped." },
+	{ "kvroute_outgrown_total", REGION(outgrown),
+	    "Entries that left because their worker's cache was full." },
+	{ "kvroute_reaped_total", REGION(reaped),
+	    "Leases ended for their age or their owner." },
+	{ "kvroute_expired_total", REGION(expired),
+	    "Entries reclaimed because they were due." },
+	{ "kvroute_evicted_total", REGION(evicted),
+	    "Entries that left for lack of room in the region." },
+	{ "kvroute_voided_total", REGION(voided),
+	    "Entries reclaimed of workers removed or reset." },
+	{ "kvroute_splits_total", REGION(splits),
+	    "Runs split where prompts part." },
+	{ "kvroute_merges_total", REGION(merges),
+	    "Runs merged." },
+	{ "kvroute_extensions_total", REGION(extensions),
+	    "Runs made longer in place." },
+	{ "kvroute_truncated_total", REGION(truncated),
+	    "Prompts not recorded whole." },
+	{ "kvroute_clock_back_total", REGION(clock_back),
+	    "Calls with a time before that of an earlier call." },
+	{ "kvroute_emptied_total", REGION(emptied),
+	    "Times that the index was lost with a writer." },
+	{ "kvroute_dropped_total", REGION(dropped),
+	    "Writes given up because they were not to wait." },
+	{ "kvroute_retried_total", REGION(retried),
+	    "Reads begun anew because a write came between." },
+	{ "kvroute_locked_total", REGION(locked),
+	    "Reads begun anew so often that they took the lock." },
+	{ "kvroute_most_steps", REGION(most_steps),
+	    "Most links that one writing call has followed." },
+	{ "kvroute_most_cells", REGION(most_cells),
+	    "Most cells that one writing call has taken." },
+	{ "kvroute_most_reclaimed", REGION(most_reclaimed),
+	    "Most entries that one writing call has reclaimed or passed." },
+};
+
+static const struct metric of_worker[] = {
+	{ "kvroute_worker_entries", WORKER(entries),
+	    "Nodes of the radix tree that the worker holds." },
+	{ "kvroute_worker_held_blocks", WORKER(held_blocks),
+	    "Blocks that the worker holds." },
+	{ "kvroute_worker_requests", WORKER(requests),
+	    "Requests running on the worker." },
+	{ "kvroute_worker_prefill_tokens", WORKER(prefill_tokens),
+	    "Tokens that wait to be prefilled." },
+	{ "kvroute_worker_active_blocks", WORKER(active_blocks),
+	    "Blocks of the prompts of running requests." },
+	{ "kvroute_worker_output_blocks", WORKER(output_blocks),
+	    "Blocks of answers, and of prompts not recorded." },
+	{ "kvroute_worker_reserves_total", WORKER(reserves),
+	    "Requests reserved on the worker." },
+	{ "kvroute_worker_prompt_tokens_total", WORKER(prompt_tokens),
+	    "Tokens of the prompts reserved on the worker." },
+	{ "kvroute_worker_predicted_tokens_total", WORKER(predicted_tokens),
+	    "Tokens of these prompts that were predicted to be cached." },
+	{ "kvroute_worker_busy", WORKER(busy),
+	    "1 if the worker is above a threshold of the policy, else 0." },
+	{ "kvroute_worker_retain", RETAIN,
+	    offsetof(struct kvr_worker_stats, retain),
+	    "1 at the retention in force, 0 at the others." },
+	{ "kvroute_worker_reports_total", WORKER(reports),
+	    "Finished requests whose report was evidence." },
+	{ "kvroute_worker_silent_total", WORKER(silent),
+	    "Finished requests without evidence." },
+	{ "kvroute_worker_reported_tokens_total", WORKER(reported_tokens),
+	    "Tokens that were cached, by the reports." },
+	{ "kvroute_worker_foretold_tokens_total", WORKER(foretold_tokens),
+	    "Tokens that the predictions for the same requests gave." },
+	{ "kvroute_worker_over_tokens_total", WORKER(over_tokens),
+	    "Tokens predicted to be cached and not reported." },
+	{ "kvroute_worker_under_tokens_total", WORKER(under_tokens),
+	    "Tokens reported as cached and not predicted." },
+	{ "kvroute_worker_purges_total", WORKER(purges),
+	    "Times that reports made the worker's old blocks be dropped." },
+	{ "kvroute_worker_learnt_capacity_tokens", WORKER(learnt_capacity),
+	    "Capacity of the cache, learnt from reports; 0: not yet." },
+	{ "kvroute_worker_learnt_block_tokens", WORKER(learnt_block),
+	    "Size of the engine's blocks learnt from reports; 0: not yet." },
+	{ "kvroute_worker_prefill_tokens_per_second", WORKER(prefill_rate),
+	    "Prefill rate as now believed." },
+	{ "kvroute_worker_backlog_seconds", WORKER(backlog),
+	    "Time that the prefill booked now will take." },
+};
+
+enum {
+	OF_REGION = sizeof(of_region) / sizeof(of_region[0]),
+	OF_WORKER = sizeof(of_worker) / sizeof(of_worker[0])
+};
+
+/* ------------------------------------------------------------- samples --- */
+
+struct output {
+	char *text;
+	size_t capacity;
+	size_t written;
+	size_t length; /* of the whole text */
+};
+
+/* Once a line had no room, none after it has. */
+static void
+put_line(struct output *o, struct line *l)
+{
+	add_char(l, '\n');
+	if (o->written == o->length &&
+	    l->length <= o->capacity - o->written) {
+		memcpy(o->text + o->written, l->text, l->length);
+		o->written += l->length;
+	}
+	o->length += l->length;
+	l->length = 0;
+}
+
+static bool
+is_counter(const char *name)
+{
+	static const char end[] = "_total";
+	size_t length = strlen(name), n = sizeof(end) - 1;
+
+	return length > n && memcmp(name + length - n, end, n) == 0;
+}
+
+static void
+put_head(struct output *o, const struct metric *m)
+{
+	struct line l;
+
+	l.length = 0;
+	add_text(&l, "# HELP ");
+	add_text(&l, m->name);
+	add_char(&l, ' ');
+	add_text(&l, m->help);
+	put_line(o, &l);
+	add_text(&l, "# TYPE ");
+	add_text(&l, m->name);
+	add_text(&l, is_counter(m->name) ? " counter" : " gauge");
+	put_line(o, &l);
+}
+
+/* The number in the metric's field of a struct. */
+static void
+add_value(struct line *l, const struct metric *m, const void *stats)
+{
+	const char *field = (const char *)stats + m->offset;
+	uint64_t whole = 0;
+	uint32_t small = 0;
+	double real = 0;
+
+	switch (m->kind) {
+	case UINT64:
+		memcpy(&whole, field, sizeof(whole));
+		add_decimal(l, whole, 0);
+		break;
+	case NANOSECONDS: /* the one that may be negative is -1 for none */
+		memcpy(&whole, field, sizeof(whole));
+		add_decimal(l, whole > INT64_MAX ? 0 : whole, 9);
+		break;
+	case REAL:
+		memcpy(&real, field, sizeof(real));
+		add_real(l, real);
+		break;
+	default:
+		memcpy(&small, field, sizeof(small));
+		add_decimal(l, small, 0);
+	}
+}
+
+/* ---------------------------------------------------------- the region --- */
+
+/* A reader without the lock was disturbed; should it look again? */
+static bool
+again(int error, uint32_t *tries)
+{
+	return error == KVR_EBUSY && ++*tries < TRIES_MOST;
+}
+
+static int
+put_region(struct output *o, const struct kvr *k)
+{
+	struct kvr_stats s = { .size = sizeof(s) };
+	uint32_t i, tries = 0;
+	struct line l;
+	int error;
+
+	l.length = 0;
+	do {
+		error = kvr_stats(k, &s);
+	} while (again(error, &tries));
+	for (i = 0; i < OF_REGION && error == KVR_OK; i++) {
+		put_head(o, &of_region[i]);
+		add_text(&l, of_region[i].name);
+		add_char(&l, ' ');
+		add_value(&l, &of_region[i], &s);
+		put_line(o, &l);
+	}
+	return error;
+}
+
+/* --------------------------------------------------------- the workers --- */
+
+/* Who was there at one moment. */
+struct crowd {
+	uint32_t count;
+	uint64_t id[KVR_WORKERS_MAX];
+};
+
+static int
+crowd_note(const struct kvr *k, struct crowd *who)
+{
+	uint32_t slot, tries = 0;
+	struct call c;
+	int error;
+
+	do {
+		who->count = 0;
+		error = call_read(k, &c, 0);
+		if (error != KVR_OK)
+			continue;
+		for (slot = 0; slot < slots_used(k); slot++)
+			if (slot_in_use(k, slot) &&
+			    who->count < KVR_WORKERS_MAX)
+				who->id[who->count++] = worker_id(k, slot);
+		error = call_done(k, &c, KVR_OK);
+	} while (again(error, &tries));
+	return error;
+}
+
+/* What a line needs of a worker. */
+struct shown {
+	struct kvr_worker_stats stats;
+	unsigned char name[KVR_NAME_MAX];
+	size_t name_length;
+	uint32_t rank;
+};
+
+/* Name and rank never change, so this need not be the same moment. */
+static int
+shown_name(const struct kvr *k, uint64_t id, struct shown *w)
+{
+	char name[KVR_NAME_MAX];
+	struct call c;
+	uint32_t slot;
+	int error = call_read(k, &c, 0);
+
+	if (error != KVR_OK)
+		return error;
+	if (!worker_slot(k, id, &slot))
+		return call_done(k, &c, KVR_EWORKER);
+	w->name_length = worker_name(k, slot, name);
+	w->rank = slot_at(k, slot)->rank;
+	memcpy(w->name, name, w->name_length);
+	return call_done(k, &c, KVR_OK);
+}
+
+static int
+shown_read(const struct kvr *k, uint64_t id, struct shown *w)
+{
+	uint32_t tries = 0;
+	int error;
+
+	w->stats.size = sizeof(w->stats);
+	do {
+		error = kvr_worker_stats(k, id, &w->stats);
+		if (error == KVR_OK)
+			error = shown_name(k, id, w);
+	} while (again(error, &tries));
+	return error;
+}
+
+static void
+add_labels(struct line *l, const struct metric *m, const struct shown *w)
+{
+	add_text(l, m->name);
+	add_text(l, "{worker=\"");
+	add_name(l, w->name, w->name_length);
+	add_text(l, "\",rank=\"");
+	add_decimal(l, w->rank, 0);
+	add_char(l, '"');
+}
+
+/* One sample for each way there is, of which one is 1. */
+static void
+put_retain(struct output *o, const struct metric *m, const struct shown *w)
+{
+	static const char *const way[] = { [KVR_RETAIN_TTL] = "ttl",
+		[KVR_RETAIN_CAPACITY] = "capacity",
+		[KVR_RETAIN_FEEDBACK] = "feedback" };
+	struct line l;
+	uint32_t i;
+
+	l.length = 0;
+	for (i = KVR_RETAIN_TTL; i < sizeof(way) / sizeof(way[0]); i++) {
+		add_labels(&l, m, w);
+		add_text(&l, ",retain=\"");
+		add_text(&l, way[i]);
+		add_text(&l, w->stats.retain == i ? "\"} 1" : "\"} 0");
+		put_line(o, &l);
+	}
+}
+
+static void
+put_worker(struct output *o, const struct metric *m, const struct shown *w)
+{
+	struct line l;
+
+	if (m->kind == RETAIN) {
+		put_retain(o, m, w);
+		return;
+	}
+	l.length = 0;
+	add_labels(&l, m, w);
+	add_text(&l, "} ");
+	add_value(&l, m, &w->stats);
+	put_line(o, &l);
+}
+
+/* Who has gone since is left out. */
+static int
+put_metric(struct output *o, const struct kvr *k, const struct metric *m,
+    const struct crowd *who)
+{
+	struct shown w;
+	uint32_t i;
+	int error;
+
+	put_head(o, m);
+	for (i = 0; i < who->count; i++) {
+		error = shown_read(k, who->id[i], &w);
+		if (error == KVR_OK)
+			put_worker(o, m, &w);
+		else if (error != KVR_EWORKER)
+			return error;
+	}
+	return KVR_OK;
+}
+
+/* ------------------------------------------------------------ the text --- */
+
+int
+kvr_metrics(const struct kvr *k, char *text, size_t capacity, size_t *length)
+{
+	struct output o = { .text = text, .capacity = capacity };
+	struct crowd who;
+	uint32_t i;
+	int error;
+
+	if (k == NULL || length == NULL || (text == NULL && capacity > 0))
+		return KVR_EINVAL;
+	error = put_region(&o, k);
+	if (error == KVR_OK)
+		error = crowd_note(k, &who);
+	for (i = 0; i < OF_WORKER && error == KVR_OK; i++)
+		error = put_metric(&o, k, &of_worker[i], &who);
+	if (error != KVR_OK)
+		return error;
+	/* empty lines have no meaning: so all of it is text, cut or not */
+	if (o.written < o.length && o.written < capacity)
+		memset(text + o.written, '\n', capacity - o.written);
+	*length = o.length;
+	return KVR_OK;
+}

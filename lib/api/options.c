@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * options.c - what a region is made by, and what whoever attaches must say the
+ * same of.
+ */
+#include "options.h"
+
+#include "rate.h"
+
+#include <bsd/stdlib.h>
+
+enum {
+	BLOCK_TOKENS_MAX = BLOCK_BYTES_MAX / 4,
+	MODE_LEAST = 0600, /* whoever makes a file works in it */
+	MODE_MOST = 0666
+};
+
+int
+kvr_options_init(struct kvr_options *o, size_t size)
+{
+	struct kvr_options d;
+
+	memset(&d, 0, sizeof(d));
+	d.region_bytes = UINT64_C(64) << 20;
+	d.ttl_ns = INT64_C(120) * 1000000000;
+	d.lease_limit_ns = INT64_C(3600) * 1000000000;
+	d.idle_limit_ns = INT64_C(3600) * 1000000000;
+	d.block_size = KVR_AUTO;
+	d.max_workers = 256;
+	d.max_prompt_blocks = KVR_AUTO;
+	d.file_mode = MODE_LEAST;
+	d.file_group = KVR_AUTO;
+	return struct_init(o, size, &d, sizeof(d));
+}
+
+static int
+options_check(const struct kvr_options *o)
+{
+	uint32_t most = o->unit == KVR_UNIT_BYTES ? BLOCK_BYTES_MAX
+	    : BLOCK_TOKENS_MAX;
+
+	if (o->unit > KVR_UNIT_BYTES || o->hash > KVR_HASH_DYNAMO ||
+	    o->secret_kind > KVR_SECRET_GIVEN || o->eagle > 1 ||
+	    o->reserved != 0)
+		return KVR_EINVAL;
+	if (o->eagle == 1 && o->unit == KVR_UNIT_BYTES)
+		return KVR_EINVAL;
+	if (o->block_size < 1 || o->block_size > most ||
+	    o->max_workers < 1 || o->max_workers > KVR_WORKERS_MAX ||
+	    o->max_prompt_blocks < 1 || o->max_prompt_blocks > KVR_AUTO)
+		return KVR_EINVAL;
+	if (o->ttl_ns < KVR_TTL_ENDLESS || o->lease_limit_ns < 1 ||
+	    o->idle_limit_ns < 1)
+		return KVR_EINVAL;
+	if ((o->file_mode & MODE_LEAST) != MODE_LEAST ||
+	    (o->file_mode & ~(uint32_t)MODE_MOST) != 0 ||
+	    o->file_group == UINT32_MAX)
+		return KVR_EINVAL;
+	return KVR_OK;
+}
+
+/* Zeros are what an unset secret looks like, and XXH3 collides under them. */
+static bool
+secret_ok(const struct kvr_options *o)
+{
+	static const unsigned char zeros[KVR_SECRET_BYTES];
+
+	return o->hash != KVR_HASH_KEYED ||
+	    o->secret_kind != KVR_SECRET_GIVEN ||
+	    memcmp(o->secret, zeros, sizeof(zeros)) != 0;
+}
+
+/* The caller's options over the defaults, checked, block size resolved. */
+int
+options_get(const struct kvr_options *from, struct kvr_options *o)
+{
+	(void)kvr_options_init(o, sizeof(*o));
+	if (from != NULL && !struct_copy(o, sizeof(*o), from, from->size))
+		return KVR_EINVAL;
+	if (o->block_size == KVR_AUTO)
+		o->block_size = o->unit == KVR_UNIT_BYTES ? 256 : 16;
+	return secret_ok(o) ? options_check(o) : KVR_EINVAL;
+}
+
+static void
+rule_of(const struct kvr_options *o, struct hash_rule *rule)
+{
+	memset(rule, 0, sizeof(*rule));
+	rule->unit = o->unit;
+	rule->block_size = o->block_size;
+	rule->kind = o->hash;
+	rule->eagle = o->eagle;
+	if (o->secret_kind == KVR_SECRET_GIVEN)
+		memcpy(rule->secret, o->secret, sizeof(rule->secret));
+	else
+		arc4random_buf(rule->secret, sizeof(rule->secret));
+	hash_rule_seal(rule);
+}
+
+/* Formats memory as a region with keys of its own, and attaches to it. */
+int
+options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
+    bool shared, struct kvr *k)
+{
+	struct hash_rule rule;
+	uint64_t key[12];
+	struct kvr_policy policy;
+	const struct region_begin begin = { o, &rule, key, &policy,
+	    RATE_FIRST_TOKENS, RATE_FIRST_SECONDS };
+	int error;
+
+	rule_of(o, &rule);
+	arc4random_buf(key, sizeof(key));
+	(void)kvr_policy_init(&policy, sizeof(policy));
+	error = region_format(&begin, memory, bytes, shared);
+	return error != KVR_OK ? error : region_attach(memory, bytes, k);
+}
+
+/* Do a caller's options say the same as the region? */
+int
+options_match(const struct kvr_options *o, const struct kvr *k)
+{
+	const struct seal *s = &k->region->seal;
+
+	if (o->unit != s->rule.unit || o->block_size != s->rule.block_size ||
+	    o->hash != s->rule.kind || o->eagle != s->rule.eagle ||
+	    o->max_workers != s->max_workers)
+		return KVR_EMISMATCH;
+	if (o->secret_kind == KVR_SECRET_GIVEN && memcmp(o->secret,
+	    s->rule.secret, sizeof(o->secret)) != 0)
+		return KVR_EMISMATCH;
+	return KVR_OK;
+}
+
+int
+kvr_get_options(const struct kvr *k, struct kvr_options *out)
+{
+	struct kvr_options o;
+	const struct seal *s;
+
+	if (k == NULL || out == NULL)
+		return KVR_EINVAL;
+	s = &k->region->seal;
+	(void)kvr_options_init(&o, sizeof(o));
+	o.region_bytes = s->bytes;
+	o.ttl_ns = s->ttl;
+	o.lease_limit_ns = s->lease_limit;
+	o.idle_limit_ns = s->idle_limit;
+	o.unit = s->rule.unit;
+	o.block_size = s->rule.block_size;
+	o.hash = s->rule.kind;
+	o.eagle = s->rule.eagle;
+	o.max_workers = s->max_workers;
+	o.max_prompt_blocks = s->max_prompt_blocks;
+	o.secret_kind = s->secret_kind;
+	memcpy(o.boot_id, k->boot_id, sizeof(o.boot_id));
+	return struct_copy(out, out->size, &o, sizeof(o)) ? KVR_OK
+	    : KVR_EINVAL;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * options.h - complete and checked options, and a region made by them.
+ */
+#ifndef KVR_OPTIONS_H
+#define KVR_OPTIONS_H
+
+#include "region.h"
+
+int options_get(const struct kvr_options *from, struct kvr_options *o);
+int options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
+    bool shared, struct kvr *k);
+int options_match(const struct kvr_options *o, const struct kvr *k);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * recover.h - what whoever attaches puts in order before anybody uses it.
+ */
+#ifndef KVR_RECOVER_H
+#define KVR_RECOVER_H
+
+#include "region.h"
+
+bool recover_other_boot(const struct kvr *k, const unsigned char *boot_id);
+int recover_alone(struct kvr *k, const unsigned char *boot_id);
+int recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait);
+
+#endif

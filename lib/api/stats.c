@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * stats.c - public calls that look inside: counters, the check, and a walk
+ * over all live entries.
+ */
+#include "cell.h"
+#include "check.h"
+#include "entry.h"
+#include "lease.h"
+#include "rate.h"
+#include "survival.h"
+#include "txn.h"
+#include "worker.h"
+
+#include <stdlib.h>
+
+static void
+stats_counts(const struct counts *c, struct kvr_stats *s)
+{
+	s->nodes = c->nodes;
+	s->entries = c->entries;
+	s->blocks = c->blocks;
+	s->held_blocks = c->held;
+	s->leases = c->leases;
+	s->observes = c->observes;
+	s->reserves = c->reserves;
+	s->commits = c->commits;
+	s->finishes = c->finishes;
+	s->aborts = c->aborts;
+	s->reports = c->seen.reports;
+	s->silent = c->seen.silent;
+	s->reported_tokens = c->seen.reported;
+	s->foretold_tokens = c->seen.foretold;
+	s->over_tokens = c->seen.over;
+	s->under_tokens = c->seen.under;
+	s->purges = c->seen.purges;
+	s->outgrown = c->outgrown;
+	s->reaped = c->reaped;
+	s->expired = c->expired;
+	s->evicted = c->evicted;
+	s->voided = c->voided;
+	s->splits = c->splits;
+	s->merges = c->merges;
+	s->extensions = c->extensions;
+	s->truncated = c->truncated;
+	s->clock_back = c->clock_back;
+	s->emptied = c->emptied;
+	s->most_steps = c->most_steps;
+	s->most_cells = c->most_cells;
+	s->most_reclaimed = c->most_reclaimed;
+}
+
+static uint64_t
+look_counter(const _Atomic uint64_t *counter)
+{
+	return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+int
+kvr_stats(const struct kvr *k, struct kvr_stats *out)
+{
+	struct kvr_stats s;
+	struct call c;
+	int error;
+
+	if (k == NULL || out == NULL || out->size < sizeof(size_t))
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	memset(&s, 0, sizeof(s));
+	s.region_bytes = k->region->seal.bytes;
+	s.cells = k->layout.cells;
+	s.cells_free = k->region->free_cells;
+	s.workers = k->region->workers;
+	s.clock = k->region->clock;
+	stats_counts(&k->region->counts, &s);
+	s.dropped = look_counter(&k->region->dropped);
+	s.retried = look_counter(&k->region->retried);
+	s.locked = look_counter(&k->region->locked);
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK)
+		(void)struct_copy(out, out->size, &s, sizeof(s));
+	return error;
+}
+
+/* What reports and first tokens have said of it. */
+static void
+worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
+{
+	const struct slot *s = slot_at(k, slot);
+	double in_use;
+
+	w->retain = s->mode;
+	w->reports = s->seen.reports;
+	w->silent = s->seen.silent;
+	w->reported_tokens = s->seen.reported;
+	w->foretold_tokens = s->seen.foretold;
+	w->over_tokens = s->seen.over;
+	w->under_tokens = s->seen.under;
+	w->purges = s->seen.purges;
+	w->learnt_block = s->learnt_block;
+	w->learnt_capacity = survival_capacity(k, slot);
+	in_use = (double)(s->active + s->output) *
+	    hash_block_tokens(&k->rule);
+	if (w->learnt_capacity > 0 && in_use < 0x1p63)
+		w->learnt_capacity += (uint64_t)in_use;
+	w->prefill_rate = 1 / k->loads.pace[slot];
+	w->backlog = rate_backlog(k, slot, k->region->clock);
+}
+
+int
+kvr_worker_stats(const struct kvr *k, uint64_t worker,
+    struct kvr_worker_stats *out)
+{
+	struct kvr_worker_stats w;
+	const struct slot *s;
+	struct call c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || out == NULL || out->size < sizeof(size_t))
+		return KVR_EINVAL;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	if (!worker_slot(k, worker, &slot)) {
+		return call_done(k, &c, KVR_EWORKER);
+	}
+	s = slot_at(k, slot);
+	memset(&w, 0, sizeof(w));
+	w.entries = s->entries;
+	w.held_blocks = s->held;
+	w.requests = s->requests;
+	w.prefill_tokens = s->prefill;
+	w.active_blocks = s->active + s->load_blocks;
+	w.output_blocks = s->output;
+	w.reserves = s->reserves;
+	w.prompt_tokens = s->prompt_tokens;
+	w.predicted_tokens = s->predicted_tokens;
+	w.busy = s->busy != 0 || s->latch != 0;
+	worker_learnt(k, slot, &w);
+	error = call_done(k, &c, KVR_OK);
+	if (error == KVR_OK)
+		(void)struct_copy(out, out->size, &w, sizeof(w));
+	return error;
+}
+
+/*
+ * Without the lock the check would follow what changes under its feet, and
+ * it does not read as one must then. So it is done on a copy.
+ */
+static int
+check_copy(const struct kvr *k)
+{
+	struct call c = { 0 };
+	struct kvr copied;
+	void *copy = aligned_alloc(CELL, (size_t)k->layout.end);
+	int error;
+
+	if (copy == NULL)
+		return KVR_ENOMEM;
+	do {
+		error = call_look(k, &c, 0, 0);
+		if (error != KVR_OK) {
+			free(copy);
+			return error;
+		}
+		look_words(copy, k->region, (size_t)k->layout.end);
+	} while (!call_looked(k, &c));
+	memset(&copied, 0, sizeof(copied));
+	error = region_attach(copy, k->region->seal.bytes, &copied);
+	error = error == KVR_OK ? check_region(&copied) : KVR_ECORRUPT;
+	free(copy);
+	return error;
+}
+
+int
+kvr_check(const struct kvr *k)
+{
+	struct call c;
+	int error;
+
+	if (k == NULL)
+		return KVR_EINVAL;
+	if (k->readonly)
+		return check_copy(k);
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	return call_done(k, &c, check_region(k));
+}
+
+int
+kvr_owners(const struct kvr *k, uint64_t *owners, size_t capacity,
+    size_t *count)
+{
+	struct call c;
+	int error;
+
+	if (k == NULL || owners == NULL || capacity == 0 || count == NULL)
+		return KVR_EINVAL;
+	if (k->readonly)
+		return KVR_EREADONLY;
+	error = call_read(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	*count = lease_owners(k, owners, capacity);
+	return call_done(k, &c, KVR_OK);
+}
+
+/* ----------------------------------------------------------- the walk --- */
+
+/* What one call does at most, whatever its caller has room for. */
+enum { BUCKETS_PER_CALL = 4096, STEPS_PER_CALL = 1 << 18 };
+
+/*
+ * A cursor is a bucket of the table of entries and a cell: the next entry is
+ * the one with the next higher cell in that bucket, or the first of the next
+ * bucket. An entry keeps its bucket and its cell as long as it lives, so those
+ * that stay are met exactly once, whatever else comes and goes. What hangs in
+ * a bucket that is not its own is passed over, or a table whose chains have
+ * run together would have as many entries as buckets times cells.
+ */
+static uint32_t
+bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after,
+    uint32_t *steps)
+{
+	uint32_t i = k->entry_buckets[bucket], next = 0;
+	uint32_t cells = k->layout.cells, limit = cells;
+
+	for (; i - 1 < cells - 1 && limit > 0; limit--, (*steps)++) {
+		const struct hold *h = hold_at(k, i);
+
+		if (h->kind == CELL_HOLD && i > after &&
+		    (next == 0 || i < next) &&
+		    bucket_of_hold(k, h->node, h->slot) == bucket)
+			next = i;
+		i = h->next;
+	}
+	return next;
+}
+
+static bool
+hold_live(const struct kvr *k, const struct hold *h, int64_t horizon)
+{
+	return (h->pins > 0 || h->stamp > horizon) &&
+	    slot_in_use(k, h->slot);
+}
+
+/* Stamps are never negative; but in a region that is damaged they may be. */
+static int64_t
+age_at(int64_t now, const struct hold *h)
+{
+	if ((h->flags & HOLD_UNCONFIRMED) != 0 || h->stamp < 0)
+		return -1;
+	return now - h->stamp;
+}
+
+/* Blocks of the prompt before a node. */
+static uint32_t
+blocks_before(const struct kvr *k, const struct node *n, uint32_t *steps)
+{
+	uint32_t blocks = 0, limit = k->layout.cells;
+
+	for (; n->parent != 0 && limit > 0; limit--, (*steps)++) {
+		n = node_at(k, n->parent);
+		blocks += n->length;
+	}
+	return blocks;
+}
+
+static void
+entry_fill(const struct kvr *k, const struct hold *h, int64_t now,
+    struct kvr_entry *e, uint32_t *steps)
+{
+	const struct node *n = node_at(k, h->node);
+
+	memset(e, 0, sizeof(*e));
+	e->worker = worker_id(k, h->slot);
+	e->parent = n->prev;
+	e->sequence = n->end;
+	e->age_ns = age_at(now, h);
+	e->first_block = blocks_before(k, n, steps);
+	e->blocks = hold_blocks(k, h);
+	e->pins = h->pins;
+}
+
+int
+kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
+    struct kvr_entry *out, size_t element, size_t capacity, size_t *count)
+{
+	size_t n = 0, length = element < sizeof(*out) ? element : sizeof(*out);
+	uint32_t bucket, cell, last, steps = 0;
+	struct kvr_entry e;
+	struct call c;
+	int error;
+
+	if (k == NULL || cursor == NULL || count == NULL || out == NULL ||
+	    element < sizeof(uint64_t) || capacity == 0)
+		return KVR_EINVAL;
+	if (k->readonly)
+		return KVR_EREADONLY;
+	error = call_read(k, &c, now);
+	if (error != KVR_OK)
+		return error;
+	bucket = (uint32_t)(*cursor >> 32);
+	last = k->layout.entry_buckets;
+	if (bucket < last && last - bucket > BUCKETS_PER_CALL)
+		last = bucket + BUCKETS_PER_CALL;
+	cell = (uint32_t)*cursor;
+	while (bucket < last && n < capacity && steps < STEPS_PER_CALL) {
+		cell = bucket_next(k, bucket, cell, &steps);
+		if (cell == 0) {
+			bucket++;
+		} else if (hold_live(k, hold_at(k, cell),
+		    horizon_of(k, hold_at(k, cell)->slot, c.now))) {
+			entry_fill(k, hold_at(k, cell), c.now, &e, &steps);
+			memcpy((char *)out + n++ * element, &e, length);
+		}
+	}
+	*cursor = bucket < k->layout.entry_buckets
+	    ? (uint64_t)bucket << 32 | cell : 0;
+	*count = n;
+	return call_done(k, &c, KVR_OK);
+}

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * txn.c - the frame of every public call on a region: the lock or the
+ * version, the clock, and a little housekeeping after each change.
+ *
+ * READING WITHOUT THE LOCK. The version is even while the index is whole, odd
+ * while a writer changes it:
+ *
+ *	reader                          writer
+ *	v = version; odd: wait a little lock
+ *	look at words, in any order     version + 1        (odd)
+ *	fence (acquire)                 fence (release)
+ *	version == v: all words were    put words
+ *	   of one moment                version + 1        (even, release)
+ *	else: again                     unlock
+ *
+ * If any word that was read was put after version v, then the fences order
+ * the writer's odd version before the reader's second look at it, and the two
+ * differ. A reader whose patience ends takes the lock, which bounds what it
+ * costs; it never makes another reader wait. What a reader believes for the
+ * time being may be nonsense: so it bounds every index and every loop, and
+ * writes nothing but its own memory. tests/model/lock.pml says the same to a
+ * model checker.
+ *
+ * THE CLOCK. The time of a call is the larger of the caller's `now` and the
+ * region's clock, which is the largest `now` of any writing call before. So
+ * time never runs backwards, whatever callers say; a `now` three years ahead
+ * is refused, because a caller who mixes up two clocks would put all others
+ * out of business. The first writing call sets the clock.
+ *
+ * A writing call that fails leaves the clock alone too.
+ */
+#include "txn.h"
+
+#include "lease.h"
+#include "rate.h"
+#include "retain.h"
+#include "worker.h"
+
+enum {
+	REAP_PER_CALL = 2,   /* leases over age */
+	EXPIRE_PER_CALL = 8, /* entries that are void or due */
+	LOOKS_MOST = 8,      /* before a reader takes the lock */
+	PAUSES_MOST = 200    /* for a writer to be done: some microseconds */
+};
+
+static int
+call_time(const struct kvr *k, struct call *c, int64_t now)
+{
+	int64_t clock = look(k->region->clock);
+
+	if (clock > CLOCK_MOST) /* no call has set it to that */
+		clock = -1;
+	if (clock >= 0 && now > clock && now - clock > CLOCK_LEAP)
+		return KVR_ECLOCK;
+	c->backward = now < clock;
+	c->now = now < clock ? clock : now;
+	c->budget = EXPIRE_PER_CALL;
+	return KVR_OK;
+}
+
+/* From even to odd, or back; only under the lock, so nobody else writes it. */
+static void
+call_turn(struct region *r, memory_order order)
+{
+	uint64_t version = atomic_load_explicit(&r->version,
+	    memory_order_relaxed);
+
+	atomic_store_explicit(&r->version, version + 1, order);
+}
+
+static bool
+call_odd(const struct kvr *k)
+{
+	return (atomic_load_explicit(&k->region->version,
+	    memory_order_acquire) & 1) != 0;
+}
+
+/*
+ * Somebody died in the middle of a change, or found that the region is damaged
+ * (BROKEN in region.h). What was left is no index any more: it is emptied;
+ * the names and slots of the workers are put in order. The version is odd, and
+ * stays so.
+ */
+void
+call_mend(struct kvr *k)
+{
+	/* who sees any of this must have seen that the version is odd */
+	atomic_thread_fence(memory_order_release);
+	region_empty(k);
+	rate_mend(k);
+	worker_mend(k);
+	if (k->region->clock < -1 || k->region->clock > CLOCK_MOST)
+		put(k->region->clock, -1);
+	k->region->counts.emptied++;
+}
+
+/* The lock, and an index that is whole. */
+static int
+call_lock(const struct kvr *k, bool wait)
+{
+	int error = region_lock(k, wait);
+
+	if (error == KVR_OK && call_odd(k)) {
+		struct kvr mine = *k;
+
+		call_mend(&mine);
+		call_turn(mine.region, memory_order_release);
+	}
+	return error;
+}
+
+static int
+call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
+{
+	int error;
+
+	if (now < 0 || now > CLOCK_MOST)
+		return KVR_ECLOCK;
+	error = call_lock(k, wait);
+	if (error != KVR_OK)
+		return error;
+	error = call_time(k, c, now);
+	if (error != KVR_OK)
+		region_unlock(k);
+	return error;
+}
+
+/* ------------------------------------------------------------- reading --- */
+
+static void
+call_count(_Atomic uint64_t *counter)
+{
+	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* Waits a little for an even version; false: patience is at its end. */
+static bool
+call_await(const struct kvr *k, struct call *c)
+{
+	uint32_t i;
+
+	if (c->looks++ == LOOKS_MOST)
+		return false;
+	for (i = 0; i < PAUSES_MOST; i++) {
+		c->version = atomic_load_explicit(&k->region->version,
+		    memory_order_acquire);
+		if ((c->version & 1) == 0)
+			return true;
+		region_pause();
+	}
+	return false;
+}
+
+int
+call_look(const struct kvr *k, struct call *c, int64_t now, uint32_t flags)
+{
+	int error;
+
+	if (now < 0 || now > CLOCK_MOST)
+		return KVR_ECLOCK;
+	if (call_await(k, c))
+		return call_time(k, c, now);
+	if (k->readonly)
+		return KVR_EBUSY;
+	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
+	if (error != KVR_OK)
+		return error;
+	c->locked = true;
+	call_count(&k->region->locked);
+	return KVR_OK;
+}
+
+/* Was it all of one moment? If not, look again. */
+bool
+call_looked(const struct kvr *k, const struct call *c)
+{
+	if (c->locked) {
+		region_unlock(k);
+		return true;
+	}
+	atomic_thread_fence(memory_order_acquire);
+	if (atomic_load_explicit(&k->region->version, memory_order_relaxed) ==
+	    c->version)
+		return true;
+	if (!k->readonly)
+		call_count(&k->region->retried);
+	return false;
+}
+
+/* For calls that are not worth the care that reading without a lock takes. */
+int
+call_read(const struct kvr *k, struct call *c, int64_t now)
+{
+	memset(c, 0, sizeof(*c));
+	if (k->readonly)
+		return call_look(k, c, now, 0);
+	c->locked = true;
+	return call_begin(k, c, now, true);
+}
+
+/* Comes before any output is written: a reader without the lock may fail. */
+int
+call_done(const struct kvr *k, const struct call *c, int error)
+{
+	return call_looked(k, c) ? error : KVR_EBUSY;
+}
+
+/* ------------------------------------------------------------- writing --- */
+
+int
+call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
+{
+	struct counts *counts = &k->region->counts;
+	int error;
+
+	memset(c, 0, sizeof(*c));
+	if ((flags & ~(uint32_t)KVR_NOWAIT) != 0)
+		return KVR_EINVAL;
+	if (k->readonly)
+		return KVR_EREADONLY;
+	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
+	if (error == KVR_EBUSY)
+		call_count(&k->region->dropped);
+	if (error != KVR_OK)
+		return error;
+	call_turn(k->region, memory_order_relaxed);
+	/* no change is to be seen before that */
+	atomic_thread_fence(memory_order_release);
+	counts->steps = counts->cells = counts->reclaimed = 0;
+	return KVR_OK;
+}
+
+static void
+call_most(uint64_t *most, uint64_t value)
+{
+	if (*most < value)
+		*most = value;
+}
+
+/* c NULL: the call had nothing to do with time. */
+int
+call_written(struct kvr *k, const struct call *c, int error)
+{
+	struct counts *counts = &k->region->counts;
+
+	if (error == KVR_OK && c != NULL) {
+		counts->clock_back += c->backward;
+		put(k->region->clock, c->now);
+		lease_reap_old(k, c->now, REAP_PER_CALL);
+		retain_expire(k, c->now, c->budget);
+	}
+	if (region_broken(k))
+		call_mend(k);
+	call_most(&counts->most_steps, counts->steps);
+	call_most(&counts->most_cells, counts->cells);
+	call_most(&counts->most_reclaimed, counts->reclaimed);
+	call_turn(k->region, memory_order_release);
+	region_unlock(k);
+	return error;
+}
+
+/* Can this prompt be used with this region? */
+int
+call_prompt(const struct kvr *k, const struct kvr_prompt *p)
+{
+	if (k == NULL || p == NULL)
+		return KVR_EINVAL;
+	if (p->rule.id != k->rule.id)
+		return KVR_EMISMATCH;
+	return p->closed != 0 ? KVR_OK : KVR_ESTATE;
+}

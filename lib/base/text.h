@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * text.h - a line of text, made of words, numbers and names; no stdio, no
+ * locale, no memory but its own.
+ */
+#ifndef KVR_LINE_H
+#define KVR_LINE_H
+
+#include <float.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	LINE_MOST = 1024, /* bytes; a name at 5 for each of its, and the rest */
+	DIGITS_MOST = 20  /* of a uint64_t */
+};
+
+struct line {
+	size_t length;
+	char text[LINE_MOST];
+};
+
+static inline void
+add_char(struct line *l, char c)
+{
+	if (l->length < sizeof(l->text))
+		l->text[l->length++] = c;
+}
+
+static inline void
+add_text(struct line *l, const char *text)
+{
+	while (*text != '\0')
+		add_char(l, *text++);
+}
+
+/* value / 10^decimals, with all its digits but noughts at the end. */
+static inline void
+add_decimal(struct line *l, uint64_t value, uint32_t decimals)
+{
+	char digits[DIGITS_MOST];
+	uint32_t n = 0;
+
+	while (decimals > 0 && value % 10 == 0) {
+		value /= 10;
+		decimals--;
+	}
+	for (; value > 0 || n <= decimals; value /= 10)
+		digits[n++] = (char)('0' + value % 10);
+	while (n > 0) {
+		if (n == decimals)
+			add_char(l, '.');
+		add_char(l, digits[--n]);
+	}
+}
+
+/*
+ * To six decimals, or to whole ones, or to 15 digits: never more than a double
+ * has. The library's own numbers are finite and not negative; those in a
+ * damaged region may be any.
+ */
+static inline void
+add_real(struct line *l, double x)
+{
+	uint64_t tens = 0;
+
+	if (x != x || x > DBL_MAX || x < -DBL_MAX) {
+		add_text(l, x != x ? "NaN" : x > 0 ? "+Inf" : "-Inf");
+		return;
+	}
+	if (x < 0) {
+		add_char(l, '-');
+		x = -x;
+	}
+	if (x < 1e9) {
+		add_decimal(l, (uint64_t)(x * 1e6 + 0.5), 6);
+		return;
+	}
+	for (; x >= 1e15; x /= 10)
+		tens++;
+	add_decimal(l, (uint64_t)(x + 0.5), 0);
+	if (tens > 0) {
+		add_char(l, 'e');
+		add_decimal(l, tens, 0);
+	}
+}
+
+/* -------------------------------------------------------------- labels --- */
+
+/* Bytes of the UTF-8 character that begins here; 0: none does. */
+static inline size_t
+utf8_length(const unsigned char *s, size_t left)
+{
+	unsigned char least = 0x80, most = 0xbf;
+	size_t n, i;
+
+	if (s[0] < 0x80)
+		return 1;
+	n = s[0] < 0xc2 || s[0] > 0xf4 ? 0 : s[0] < 0xe0 ? 2
+	    : s[0] < 0xf0 ? 3 : 4;
+	if (n > left)
+		return 0;
+	/* not longer than need be, no surrogate, none beyond the last */
+	if (s[0] == 0xe0)
+		least = 0xa0;
+	else if (s[0] == 0xed)
+		most = 0x9f;
+	else if (s[0] == 0xf0)
+		least = 0x90;
+	else if (s[0] == 0xf4)
+		most = 0x8f;
+	for (i = 1; i < n; i++, least = 0x80, most = 0xbf)
+		if (s[i] < least || s[i] > most)
+			return 0;
+	return n;
+}
+
+static inline void
+add_hex(struct line *l, unsigned char c)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	add_text(l, "\\\\x");
+	add_char(l, digits[c >> 4]);
+	add_char(l, digits[c & 15]);
+}
+
+/* What may stand in a label as it is, or behind a backslash. */
+static inline void
+add_letter(struct line *l, const unsigned char *letter, size_t length)
+{
+	size_t i;
+
+	if (letter[0] == '\\' || letter[0] == '"')
+		add_char(l, '\\');
+	for (i = 0; i < length; i++)
+		add_char(l, (char)letter[i]);
+}
+
+/*
+ * A label is UTF-8. Bytes that are not, and control characters, are shown as
+ * \xHH; and so is a backslash before an x, or two names could look the same.
+ * To the format a backslash is two, a newline a backslash and an n.
+ */
+static inline void
+add_name(struct line *l, const unsigned char *name, size_t length)
+{
+	size_t i, n;
+
+	for (i = 0; i < length; i += n) {
+		const unsigned char *c = name + i;
+		bool before_x = i + 1 < length && c[1] == 'x';
+
+		n = utf8_length(c, length - i);
+		if (*c == '\n') {
+			add_text(l, "\\n");
+		} else if (n == 0 || *c < ' ' || *c == 0x7f ||
+		    (*c == '\\' && before_x)) {
+			add_hex(l, *c);
+			n = 1;
+		} else {
+			add_letter(l, c, n);
+		}
+	}
+}
+
+#endif

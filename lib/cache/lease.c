@@ -1,0 +1,585 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lease.c - requests in flight: what they hold, what load they are.
+ *
+ *             commit            first token
+ *   reserved -------> committed -----------> decoding
+ *      |                  |  finish             |  finish
+ *      `---- abort ----> (gone) <---------------'
+ *
+ * A lease pins the path of its prompt: pinned blocks are live whatever their
+ * stamps, and count as active blocks of the worker once, however many leases
+ * share them. Blocks that could not be recorded, and generated ones that were
+ * only counted, are the lease's private load. Prefill tokens are booked until
+ * the first token. Room that an answer will take, as answers go, and the
+ * prompt's last, partial block are counted ahead where a capacity is known.
+ *
+ * A lease has two cells: what it is, and the claim, what was foretold when it
+ * was opened. At its end the two are compared with the report (report.c). In
+ * the end the blocks of its answer are idle in the engine's cache like all
+ * others, whether their hashes are known (lease_extend) or not.
+ *
+ * A lease ends at the node `node`: a split leaves that number to the lower
+ * part, and a merge never takes a node in which a lease ends. Leases stand on
+ * a list by age, so that those of the dead can be found; and in the table of
+ * entries by their number, which is never given twice.
+ *
+ * When the worker goes, its leases stay valid numbers. Should their slots be
+ * wanted, they let go of them (lease_void), and are nothing but numbers.
+ */
+#include "lease.h"
+
+#include "cell.h"
+#include "entry.h"
+#include "index.h"
+#include "rate.h"
+#include "report.h"
+#include "retain.h"
+#include "worker.h"
+
+/* --------------------------------------------------- finding, ageing --- */
+
+uint32_t
+lease_find(const struct kvr *k, uint64_t number)
+{
+	uint32_t i = k->entry_buckets[bucket_of_lease(k, number)];
+	uint32_t limit = CHAIN_MOST;
+
+	for (; i != 0 && limit > 0; i = lease_at(k, i)->next, limit--) {
+		const struct lease *l = lease_at(k, i);
+
+		if (l->kind == CELL_LEASE && l->number == number)
+			return i;
+	}
+	return 0;
+}
+
+static void
+lease_link(struct kvr *k, uint32_t lease)
+{
+	struct region *r = k->region;
+	struct lease *l = lease_at(k, lease);
+	uint32_t *head = &k->entry_buckets[bucket_of_lease(k, l->number)];
+
+	put(l->next, *head);
+	put(*head, lease);
+	put(l->age_prev, r->lease_last);
+	put(*(r->lease_last != 0 ? &lease_at(k, r->lease_last)->age_next
+	    : &r->lease_first), lease);
+	r->lease_last = lease;
+	r->counts.leases++;
+}
+
+static void
+lease_unlink(struct kvr *k, uint32_t lease)
+{
+	struct region *r = k->region;
+	const struct lease *l = lease_at(k, lease);
+	uint32_t *link = &k->entry_buckets[bucket_of_lease(k, l->number)];
+	uint32_t limit = CHAIN_MOST;
+
+	for (; *link != 0 && *link != lease && limit > 0; limit--) {
+		r->counts.steps++;
+		link = &lease_at(k, *link)->next;
+	}
+	if (*link == lease)
+		put(*link, l->next);
+	put(*(l->age_prev != 0 ? &lease_at(k, l->age_prev)->age_next
+	    : &r->lease_first), l->age_next);
+	put(*(l->age_next != 0 ? &lease_at(k, l->age_next)->age_prev
+	    : &r->lease_last), l->age_prev);
+	r->counts.leases--;
+}
+
+/* ---------------------------------------------------------------- load --- */
+
+static void
+book_private(struct kvr *k, struct lease *l, uint32_t blocks)
+{
+	struct slot *s = slot_at(k, l->slot);
+
+	s->output += blocks - (uint64_t)l->private;
+	s->blocks += blocks - (uint64_t)l->private;
+	put(l->private, blocks);
+}
+
+static void
+book_output(struct kvr *k, struct lease *l, uint32_t blocks)
+{
+	struct slot *s = slot_at(k, l->slot);
+
+	s->output += blocks - (uint64_t)l->output;
+	s->blocks += blocks - (uint64_t)l->output;
+	put(l->output, blocks);
+}
+
+static void
+book_prefill(struct kvr *k, const struct lease *l, uint64_t tokens)
+{
+	struct claim *c = claim_at(k, l->claim);
+
+	slot_at(k, l->slot)->prefill += tokens - c->prefill;
+	put(c->prefill, tokens);
+}
+
+static void
+book_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
+{
+	struct claim *c = claim_at(k, l->claim);
+
+	slot_at(k, l->slot)->ahead += blocks - (uint64_t)c->ahead;
+	put(c->ahead, blocks);
+}
+
+/* Some of what was ahead has come. */
+static void
+book_ahead_less(struct kvr *k, const struct lease *l, uint32_t blocks)
+{
+	const struct claim *c = claim_at(k, l->claim);
+	uint32_t most = c->ahead > c->tail ? c->ahead - c->tail : 0;
+
+	book_ahead(k, l, c->ahead - (blocks < most ? blocks : most));
+}
+
+static uint64_t
+tokens_to_prefill(const struct kvr_prompt *p, const struct booking *b)
+{
+	uint64_t all = prompt_tokens(p);
+
+	if (!b->count_prefill || b->cached >= all)
+		return 0;
+	return all - b->cached;
+}
+
+/* What waits to be prefilled from now on. */
+static void
+prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
+    const struct booking *b, int64_t now)
+{
+	uint64_t tokens = tokens_to_prefill(p, b);
+
+	if (!b->count_prefill)
+		return;
+	book_prefill(k, l, tokens);
+	rate_book(k, l->slot, tokens, now);
+	put(l->flags, l->flags | LEASE_PREFILLING);
+}
+
+/* And from now on does no more. */
+static void
+prefill_end(struct kvr *k, struct lease *l, int64_t now)
+{
+	if ((l->flags & LEASE_PREFILLING) == 0)
+		return;
+	put(l->flags, l->flags & (uint8_t)~LEASE_PREFILLING);
+	book_prefill(k, l, 0);
+	rate_unbook(k, l->slot, now);
+}
+
+/* ------------------------------------------------------------- opening --- */
+
+/* Its worker has gone: the lease is a number that has yet to be ended. */
+static bool
+lease_idle(const struct kvr *k, const struct lease *l)
+{
+	return (l->flags & LEASE_VOID) != 0 ||
+	    slot_at(k, l->slot)->retired != 0;
+}
+
+/* How much of a prompt is recorded, if there is room. */
+uint32_t
+lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
+{
+	uint32_t most = k->region->seal.max_prompt_blocks;
+
+	return p->blocks < most ? p->blocks : most;
+}
+
+static uint32_t
+answer_blocks(const struct kvr *k, uint32_t slot)
+{
+	double blocks = slot_at(k, slot)->answer /
+	    hash_block_tokens(&k->rule) + 0.5;
+
+	return blocks > 0 && blocks < 1e6 ? (uint32_t)blocks : 0;
+}
+
+/* Before anything of the request is recorded. */
+static void
+claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
+    const struct booking *b)
+{
+	struct claim *c = claim_at(k, cell);
+	uint64_t tokens = prompt_tokens(p);
+
+	put_zeros(c, sizeof(*c));
+	put(c->tokens, tokens);
+	put(c->foretold, b->cached < tokens ? b->cached : tokens);
+	put(c->volume, slot_at(k, b->slot)->volume);
+	put(c->overlap, b->record ? b->overlap : 0);
+	put(c->active, b->active);
+	put(c->prompt, p->blocks);
+	put(c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
+}
+
+/*
+ * 0 if there is no room even for a lease: nearly every cell is pinned, and
+ * those that prefixes leave to leases (retain_spare) are taken.
+ */
+uint64_t
+lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
+    int64_t now, uint32_t *recorded)
+{
+	struct insert how = { .want = lease_blocks(k, p) };
+	struct slot *s = slot_at(k, b->slot);
+	struct lease *l;
+	uint32_t i, claim;
+
+	*recorded = 0;
+	retain_make_room(k, now, 2);
+	if (k->region->free_cells < 2)
+		return 0;
+	i = cell_take(k);
+	claim = cell_take(k);
+	claim_make(k, claim, p, b);
+	l = lease_at(k, i);
+	put_zeros(l, sizeof(*l));
+	put(l->kind, CELL_LEASE);
+	put(l->flags, b->record ? 0 : LEASE_UNRECORDED);
+	put(l->slot, (uint16_t)b->slot);
+	put(l->number, ++k->region->lease_number);
+	put(l->owner, b->owner);
+	put(l->opened, now);
+	put(l->claim, claim);
+	if (b->record)
+		put(l->node, retain_insert(k, p, b->slot, &how, now,
+		    recorded));
+	index_pin(k, l->node, b->slot, 0, now);
+	put(l->blocks, *recorded);
+	lease_link(k, i);
+	s->leases++;
+	s->requests++;
+	book_private(k, l, p->blocks - l->blocks);
+	book_ahead(k, l, claim_at(k, claim)->tail +
+	    answer_blocks(k, b->slot));
+	prefill_begin(k, l, p, b, now);
+	retain_outgrown(k, b->slot);
+	worker_recount(k, b->slot);
+	return l->number;
+}
+
+/* -------------------------------------------------------------- living --- */
+
+/* Dispatched: the whole path is confirmed. */
+void
+lease_commit(struct kvr *k, uint32_t lease, int64_t now)
+{
+	struct lease *l = lease_at(k, lease);
+	const struct claim *c = claim_at(k, l->claim);
+	struct slot *s = slot_at(k, l->slot);
+
+	if ((l->flags & LEASE_COMMITTED) == 0) /* it fills the cache now */
+		put(s->volume, s->volume + (c->tokens - c->foretold));
+	put(l->flags, l->flags | LEASE_COMMITTED);
+	if (!lease_idle(k, l))
+		index_stamp(k, l->node, l->slot, now);
+}
+
+int
+lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
+{
+	struct lease *l = lease_at(k, lease);
+
+	if ((l->flags & LEASE_COMMITTED) == 0)
+		return KVR_ESTATE;
+	put(l->flags, l->flags | LEASE_DECODING);
+	if ((l->flags & LEASE_PREFILLING) == 0)
+		return KVR_OK;
+	rate_learn(k, l->slot, claim_at(k, l->claim)->prefill, l->opened, now);
+	prefill_end(k, l, now);
+	worker_recount(k, l->slot);
+	return KVR_OK;
+}
+
+/* Is this the lease's own prompt, with or without more at its end? */
+static bool
+extends(const struct kvr *k, const struct lease *l, const struct kvr_prompt *p)
+{
+	if (p->blocks < l->blocks + l->private)
+		return false;
+	return l->blocks == 0 ||
+	    node_at(k, l->node)->end == p->sequence[l->blocks - 1];
+}
+
+/* New whole blocks join the path, pinned and confirmed. */
+static void
+lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
+    int64_t now)
+{
+	struct insert how = { .want = lease_blocks(k, p), .in_place = true,
+		.lease_end = l->node, .depth = l->blocks };
+	uint32_t recorded, node, had = l->blocks + l->private;
+
+	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > l->blocks) {
+		node = retain_insert(k, p, l->slot, &how, now, &recorded);
+		if (recorded > l->blocks) {
+			index_pin(k, node, l->slot, l->node, now);
+			put(l->node, node);
+			put(l->blocks, recorded);
+		}
+	}
+	book_private(k, l, p->blocks - l->blocks);
+	book_ahead_less(k, l, p->blocks - had);
+	index_stamp(k, l->node, l->slot, now);
+	retain_outgrown(k, l->slot);
+}
+
+int
+lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
+    int64_t now)
+{
+	struct lease *l = lease_at(k, lease);
+
+	if ((l->flags & LEASE_COMMITTED) == 0)
+		return KVR_ESTATE;
+	if (lease_idle(k, l))
+		return KVR_OK;
+	if (!extends(k, l, p))
+		return KVR_EMISMATCH;
+	lease_grow(k, l, p, now);
+	worker_recount(k, l->slot);
+	return KVR_OK;
+}
+
+/* More generated blocks, as a number. */
+void
+lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
+{
+	struct lease *l = lease_at(k, lease);
+
+	if ((l->flags & LEASE_VOID) != 0)
+		return;
+	if (blocks > UINT32_MAX - l->output)
+		blocks = UINT32_MAX - l->output;
+	book_output(k, l, l->output + blocks);
+	book_ahead_less(k, l, blocks);
+	retain_outgrown(k, l->slot);
+	worker_recount(k, l->slot);
+}
+
+/* -------------------------------------------------------------- ending --- */
+
+/* What the lease holds of its worker: pins, load, its place in the slot. */
+static void
+lease_let_go(struct kvr *k, struct lease *l, int64_t now)
+{
+	struct slot *s = slot_at(k, l->slot);
+
+	if ((l->flags & LEASE_VOID) != 0)
+		return;
+	index_unpin(k, l->node, l->slot);
+	prefill_end(k, l, now);
+	book_ahead(k, l, 0);
+	book_private(k, l, 0);
+	book_output(k, l, 0);
+	s->requests--;
+	s->leases--;
+	retain_outgrown(k, l->slot);
+	worker_recount(k, l->slot);
+	region_slot_free(k, l->slot);
+	put(l->flags, l->flags | LEASE_VOID);
+	put(l->node, 0);
+	put(l->blocks, 0);
+}
+
+static void
+lease_end(struct kvr *k, uint32_t lease, int64_t now)
+{
+	lease_let_go(k, lease_at(k, lease), now);
+	lease_unlink(k, lease);
+	put(lease_at(k, lease)->kind, CELL_FREE);
+	cell_give(k, lease_at(k, lease)->claim);
+	cell_give(k, lease);
+}
+
+/*
+ * Leases of retired slots let go of them, so that the slots can be used again;
+ * as numbers the leases stay. True if there was any.
+ */
+bool
+lease_void(struct kvr *k)
+{
+	uint32_t i = k->region->lease_first, limit = k->layout.cells;
+	bool any = false;
+
+	for (; i != 0 && limit > 0 && !region_broken(k); limit--) {
+		struct lease *l = lease_at(k, i);
+
+		k->region->counts.steps++;
+		if ((l->flags & LEASE_VOID) == 0 && lease_idle(k, l)) {
+			lease_let_go(k, l, k->region->clock);
+			any = true;
+		}
+		i = l->age_next;
+	}
+	return any;
+}
+
+/*
+ * Tokens of an answer, if they were told; 0 if not, or if they and the prompt
+ * are more than that engine can have.
+ */
+static uint64_t
+answer_tokens(const struct kvr *k, const struct lease *l,
+    const struct kvr_report *report)
+{
+	uint64_t most = slot_at(k, l->slot)->capacity;
+	uint64_t prompt = claim_at(k, l->claim)->tokens;
+
+	return report != NULL && prompt <= most &&
+	    report->completion_tokens <= most - prompt
+	    ? report->completion_tokens : 0;
+}
+
+/* Blocks of prompt and answer that stay cached; partial ones do not. */
+static uint64_t
+answered_blocks(const struct kvr *k, const struct lease *l,
+    const struct kvr_report *report)
+{
+	const struct claim *c = claim_at(k, l->claim);
+	uint64_t tokens = answer_tokens(k, l, report);
+	uint64_t all = (uint64_t)c->prompt + c->tail + l->output;
+	double told = (double)(c->tokens + tokens) /
+	    hash_block_tokens(&k->rule);
+
+	if (tokens > 0) /* of a capacity of 2^64 it may be as many */
+		return told < 0x1p63 ? (uint64_t)told : UINT64_C(1) << 63;
+	return c->tail + l->output > 0 ? all - 1 : all;
+}
+
+/* How long a worker's answers are, on average of the last hundred or so. */
+static void
+learn_answer(struct kvr *k, const struct lease *l,
+    const struct kvr_report *report)
+{
+	struct slot *s = slot_at(k, l->slot);
+	uint64_t tokens = answer_tokens(k, l, report);
+	double share;
+
+	if (tokens == 0)
+		return;
+	share = 1 / ((double)++s->answers);
+	if (share < 0.01)
+		share = 0.01;
+	s->answer += ((double)tokens - s->answer) * share;
+}
+
+/* Of a worker whose capacity is known, the answer takes room in it. */
+static void
+leave_answer(struct kvr *k, const struct lease *l,
+    const struct kvr_report *report, int64_t now)
+{
+	uint64_t all = answered_blocks(k, l, report);
+
+	if (slot_at(k, l->slot)->mode != KVR_RETAIN_CAPACITY ||
+	    all <= l->blocks)
+		return;
+	all -= l->blocks;
+	retain_make_room(k, now, 1);
+	hold_add_nameless(k, l->slot, all < UINT32_MAX ? (uint32_t)all
+	    : UINT32_MAX, now);
+}
+
+void
+lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
+    int64_t now)
+{
+	const struct lease *l = lease_at(k, lease);
+
+	if (lease_idle(k, l)) {
+		lease_end(k, lease, now);
+		return;
+	}
+	learn_answer(k, l, report);
+	report_take(k, l, claim_at(k, l->claim), report);
+	/* the answer hangs below the path: it is older in both orders */
+	leave_answer(k, l, report, now);
+	lease_commit(k, lease, now);
+	lease_end(k, lease, now);
+}
+
+void
+lease_abort(struct kvr *k, uint32_t lease, int64_t now)
+{
+	lease_end(k, lease, now);
+}
+
+/* Nobody will end it: what was dispatched counts as finished. */
+static void
+lease_reap(struct kvr *k, uint32_t lease, int64_t now)
+{
+	if ((lease_at(k, lease)->flags & LEASE_COMMITTED) == 0)
+		lease_abort(k, lease, now);
+	else
+		lease_finish(k, lease, NULL, now);
+	k->region->counts.reaped++;
+}
+
+/* Ends up to `budget` leases that are older than the limit. */
+void
+lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
+{
+	const struct region *r = k->region;
+	int64_t limit = r->seal.lease_limit;
+
+	for (; budget > 0 && r->lease_first != 0 && limit >= 0; budget--) {
+		uint32_t lease = r->lease_first;
+
+		if (lease_at(k, lease)->opened > now - limit)
+			return;
+		lease_reap(k, lease, now);
+	}
+}
+
+uint32_t
+lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now)
+{
+	uint32_t i = k->region->lease_first, ended = 0;
+	uint32_t limit = k->layout.cells;
+
+	for (; i != 0 && limit > 0 && !region_broken(k); limit--) {
+		uint32_t next = lease_at(k, i)->age_next;
+
+		k->region->counts.steps++;
+		if (lease_at(k, i)->owner == owner) {
+			lease_reap(k, i, now);
+			ended++;
+		}
+		i = next;
+	}
+	return ended;
+}
+
+static bool
+among(uint64_t owner, const uint64_t *owners, size_t n)
+{
+	while (n > 0) {
+		if (owners[--n] == owner)
+			return true;
+	}
+	return false;
+}
+
+size_t
+lease_owners(const struct kvr *k, uint64_t *owners, size_t capacity)
+{
+	uint32_t i = k->region->lease_first, limit = k->layout.cells;
+	size_t n = 0;
+
+	for (; i != 0 && limit > 0 && n < capacity; limit--) {
+		if (!among(lease_at(k, i)->owner, owners, n))
+			owners[n++] = lease_at(k, i)->owner;
+		i = lease_at(k, i)->age_next;
+	}
+	return n;
+}

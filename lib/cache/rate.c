@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * rate.c - how fast workers prefill, and how much of it waits.
+ *
+ * A worker prefills one request after the other, so what has been booked on it
+ * will be done at
+ *
+ *	free_at = max(free_at, now) + new tokens * pace      at each booking
+ *
+ * Real engines are earlier or later; each first token puts it right: what is
+ * not prefilled yet takes no longer than its tokens, and nothing takes nothing.
+ *
+ * The PACE (seconds a token) is learnt from the time between a request, or the
+ * first token before it, and its own first token. A worker that has been seen
+ * prefilling for a few seconds only is believed to be like the others: so many
+ * seconds (the policy's balanced_prior) at the rate it was configured with, or
+ * at the fleet's times its weight, are added to what it has shown itself.
+ *
+ *	rate = (tokens seen + prior * expected rate) / (seconds seen + prior)
+ *
+ * What was seen fades with each new piece of evidence. The rate of the fleet
+ * is learnt alike, from all. See kvr_policy(3), "Prefill rates".
+ */
+#include "rate.h"
+
+#include "exp.h"
+
+#define KEEP_OWN 0.995
+#define KEEP_FLEET 0.999
+#define WINDOW 60.0 /* seconds in which arrivals fade to 1/e */
+#define PACE_LEAST 1e-9
+#define PACE_MOST 1e3
+#define SLOWER_MOST 100 /* times than believed: more is a stall, no rate */
+#define FREE_MOST 1e6 /* seconds ahead of now; more is never */
+enum { EVIDENCE_TOKENS = 256, EVIDENCE_NS = 1000000 };
+
+/* A number that shared memory may have made anything. */
+static double
+sound(double x, double least, double most)
+{
+	return x >= least ? x <= most ? x : most : least;
+}
+
+static bool
+sane(double x)
+{
+	return x >= 0 && x <= 1e300;
+}
+
+/* Can what has been learnt have been learnt? */
+bool
+rate_sane(const struct kvr *k)
+{
+	const struct region *r = k->region;
+	bool good = sane(r->fleet_tokens) && sane(r->fleet_seconds) &&
+	    sane(r->arrivals);
+	uint32_t i;
+
+	for (i = 0; i < k->layout.slots && good; i++)
+		good = sane(k->slots[i].rate_tokens) &&
+		    sane(k->slots[i].rate_seconds) && sane(k->slots[i].answer);
+	return good;
+}
+
+/* After damage: what cannot be is forgotten. */
+void
+rate_mend(struct kvr *k)
+{
+	uint32_t i;
+
+	if (rate_sane(k))
+		return;
+	put_double(&k->region->fleet_tokens, RATE_FIRST_TOKENS);
+	put_double(&k->region->fleet_seconds, RATE_FIRST_SECONDS);
+	put_double(&k->region->arrivals, 0);
+	for (i = 0; i < k->layout.slots; i++)
+		k->slots[i].rate_tokens = k->slots[i].rate_seconds =
+		    k->slots[i].answer = 0;
+}
+
+/* Tokens a second of a worker of weight 1. */
+double
+rate_fleet(const struct kvr *k)
+{
+	double tokens = look_double(&k->region->fleet_tokens);
+
+	return sound(tokens / look_double(&k->region->fleet_seconds),
+	    1 / PACE_MOST, 1 / PACE_LEAST);
+}
+
+/* Seconds a token, as believed now. */
+static double
+rate_pace(const struct kvr *k, const struct slot *s)
+{
+	double prior = k->region->policy.balanced_prior;
+	double rate = s->prefill_rate > 0 ? s->prefill_rate
+	    : s->weight * rate_fleet(k);
+	double tokens = s->rate_tokens + prior * rate;
+	double seconds = s->rate_seconds + prior;
+
+	if (!(seconds > 0) || !(tokens > 0))
+		return sound(1 / rate, PACE_LEAST, PACE_MOST);
+	return sound(seconds / tokens, PACE_LEAST, PACE_MOST);
+}
+
+/* What choices read of a slot. */
+void
+rate_publish(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	if (slot >= k->layout.slots)
+		return;
+	put_double(&k->loads.pace[slot], rate_pace(k, s));
+	put_double(&k->loads.waiting[slot], (double)s->load_prefill);
+	put(k->loads.free_at[slot], s->free_at);
+}
+
+/* Seconds of prefill that leases have booked on a worker. */
+double
+rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
+{
+	int64_t free_at = look(k->loads.free_at[slot]);
+	double pace = look_double(&k->loads.pace[slot]);
+	double outside = look_double(&k->loads.waiting[slot]) * pace;
+
+	/* unsigned, for a damaged clock may be far from any time */
+	return free_at > now ? (double)((uint64_t)free_at - (uint64_t)now) *
+	    1e-9 + outside : outside;
+}
+
+/* ------------------------------------------------------------ arrivals --- */
+
+/* Tokens a second that have arrived lately to be prefilled. */
+double
+rate_arrivals(const struct kvr *k, int64_t now)
+{
+	double tokens = look_double(&k->region->arrivals);
+	int64_t at = look(k->region->arrivals_at);
+	double seconds = now > at && at >= 0 ? (double)(now - at) * 1e-9 : 0;
+
+	return sound(tokens * exp_of(-(seconds / WINDOW)), 0, 1e300) / WINDOW;
+}
+
+static void
+rate_arrived(struct kvr *k, uint64_t tokens, int64_t now)
+{
+	put_double(&k->region->arrivals,
+	    rate_arrivals(k, now) * WINDOW + (double)tokens);
+	put(k->region->arrivals_at, now);
+}
+
+/* ------------------------------------------------------------- backlog --- */
+
+static int64_t
+rate_after(int64_t from, double tokens, double pace)
+{
+	double seconds = sound(tokens * pace, 0, FREE_MOST);
+
+	return from + (int64_t)(seconds * 1e9);
+}
+
+/* So many tokens are to be prefilled for a new request. */
+void
+rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
+{
+	struct slot *s = slot_at(k, slot);
+	int64_t most = now + (int64_t)(FREE_MOST * 1e9);
+	double pace = rate_pace(k, s);
+
+	rate_arrived(k, tokens, now);
+	s->prefilling++;
+	if (s->free_at < now || s->free_at > most)
+		s->free_at = s->free_at < now ? now : most;
+	s->free_at = rate_after(s->free_at, (double)tokens, pace);
+	if (s->free_at > most)
+		s->free_at = most;
+	rate_publish(k, slot);
+}
+
+/* A request's prefill is over, or given up; what is left has been booked. */
+void
+rate_unbook(struct kvr *k, uint32_t slot, int64_t now)
+{
+	struct slot *s = slot_at(k, slot);
+	double left = (double)(s->prefill - s->load_prefill);
+	int64_t most = rate_after(now, left, rate_pace(k, s));
+
+	s->prefilling -= s->prefilling > 0;
+	if (s->prefilling == 0)
+		s->free_at = now;
+	else if (s->free_at > most)
+		s->free_at = most;
+	rate_publish(k, slot);
+}
+
+/* Others' rates have changed too: of each slot, now and then. */
+static void
+rate_in_turn(struct kvr *k)
+{
+	uint32_t slots = slots_used(k), slot = k->region->rate_turn + 1;
+
+	k->region->rate_turn = slot < slots ? slot : 0;
+	if (slots > 0)
+		rate_publish(k, k->region->rate_turn);
+}
+
+/* The first token of a request with so many tokens to prefill. */
+void
+rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
+    int64_t now)
+{
+	struct region *r = k->region;
+	struct slot *s = slot_at(k, slot);
+	int64_t from = opened > s->last_first ? opened : s->last_first;
+	double seconds, most;
+
+	if (from < 0) /* no time that was ever given */
+		from = now;
+	seconds = (double)(now - from) * 1e-9;
+	s->last_first = now;
+	if (tokens < EVIDENCE_TOKENS || now - from <= EVIDENCE_NS)
+		return;
+	most = SLOWER_MOST * (double)tokens * rate_pace(k, s);
+	seconds = seconds < most ? seconds : most;
+	s->rate_tokens = s->rate_tokens * KEEP_OWN + (double)tokens;
+	s->rate_seconds = s->rate_seconds * KEEP_OWN + seconds;
+	put_double(&r->fleet_tokens, r->fleet_tokens * KEEP_FLEET +
+	    (double)tokens);
+	put_double(&r->fleet_seconds, r->fleet_seconds * KEEP_FLEET +
+	    seconds * s->weight);
+	rate_publish(k, slot);
+	rate_in_turn(k);
+}

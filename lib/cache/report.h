@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * report.h - what engines say.
+ */
+#ifndef KVR_REPORT_H
+#define KVR_REPORT_H
+
+#include "region.h"
+
+void report_take(struct kvr *k, const struct lease *l, const struct claim *c,
+    const struct kvr_report *report);
+
+#endif

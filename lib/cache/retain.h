@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * retain.h - who leaves, and when.
+ */
+#ifndef KVR_RETAIN_H
+#define KVR_RETAIN_H
+
+#include "index.h"
+
+void retain_expire(struct kvr *k, int64_t now, uint32_t budget);
+bool retain_due(const struct kvr *k, int64_t now);
+bool retain_void(struct kvr *k);
+uint32_t retain_spare(const struct kvr *k);
+void retain_make_room(struct kvr *k, int64_t now, uint32_t cells);
+void retain_outgrown(struct kvr *k, uint32_t slot);
+void retain_used(struct kvr *k, uint32_t slot, uint64_t held);
+void retain_decide(struct kvr *k, uint32_t slot);
+uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
+    uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * survival.c - how likely an idle block is still cached, by its age.
+ *
+ * A cache of unknown size forgets by use, not by time. So the age of an idle
+ * block is how many tokens have been new on its worker since it became idle,
+ * its worker's volume now less that at its release. What reports say of blocks
+ * that were believed to be there is kept by age, four bins to each doubling:
+ *
+ *   bin     0      1    2    3    4    5        63
+ *   age   < 1024                 2048          48 million tokens
+ *   hit   |||||  |||| |||| ||||  |||  |
+ *   miss                          |   ||||     |
+ *   S      1 ..................  0.8  0.2 ..   0
+ *
+ *	S(bin) = (hit + 4 S(bin - 1) + 5/6) / (hit + miss + 4 + 1)
+ *
+ * A cache that has lost what is young has lost what is older, so a bin of which
+ * little is known is like its younger neighbour. The last part is hope: nobody
+ * would ever look again where nothing is expected. S(-1) = 5/6.
+ *
+ * IN ORDER. Most caches give up what was released first, and one that loses all
+ * loses what is old with what is young. So what was released before something
+ * that was found lost is suspected, until something as old is found there. How
+ * much of the suspected hits, of what would have hit by its age, is seen as
+ * time goes by, for each worker, and what is suspected survives less by that:
+ *
+ *   released  a < b < c < d     b was found lost: a is suspected
+ *                               a is found all the same: nothing is, and
+ *                               suspicion counts for less from now on
+ *
+ * Evidence is counted in pieces of 512 tokens, and each new piece makes the
+ * older ones of its bin fade a little, so a cache that has become smaller is
+ * noticed. See kvr_report(3) for what is evidence and what is not.
+ */
+#include "survival.h"
+
+#include "exp.h"
+
+enum { AGE_LEAST_BITS = 10 };
+#define PIECE_TOKENS 512.0
+#define FADE 0.999
+#define YOUNGER 4.0          /* pieces that the younger bin's S counts as, */
+#define HOPE 1.0             /* and S when nothing is known */
+#define UNKNOWN (5.0 / 6)
+#define LN_FADE -0.0010005003335835335 /* ln FADE */
+#define COUNT_MOST 1001.0F             /* of pieces that fade so, and a bit */
+
+/* floor(4 log2(age / 1024)), from 0 to the last bin. */
+static uint32_t
+age_bin(uint64_t age)
+{
+	uint32_t bits, bin;
+	uint64_t x;
+
+	if (age >> AGE_LEAST_BITS == 0)
+		return 0;
+	bits = 63 - (uint32_t)__builtin_clzll(age);
+	x = bits > 16 ? age >> (bits - 16) : age << (16 - bits);
+	/* 2^(16 + i/4), rounded up */
+	bin = 4 * (bits - AGE_LEAST_BITS) + (x >= 77936) + (x >= 92682) +
+	    (x >= 110218);
+	return bin < AGES - 1 ? bin + 1 : AGES - 1;
+}
+
+/* Of the worker in a slot; if the slot is nobody's, of anybody. */
+static struct survival *
+survival_at(const struct kvr *k, uint32_t slot)
+{
+	uint32_t i = look(slot_at(k, slot)->name) - 1;
+
+	return &k->survival[i < k->layout.names ? i : 0];
+}
+
+/* As a double: sums of floats are wider on some machines than on others. */
+static double
+look_float(const float *place)
+{
+	float value;
+
+	__atomic_load(place, &value, __ATOMIC_RELAXED);
+	return value >= 0 && value <= COUNT_MOST ? value : 0;
+}
+
+static double
+look_likely(const float *place)
+{
+	float value;
+
+	__atomic_load(place, &value, __ATOMIC_RELAXED);
+	return value >= -UNKNOWN && value <= 1 - UNKNOWN ? value : 0;
+}
+
+static void
+put_float(float *place, double value)
+{
+	float x = (float)value;
+
+	__atomic_store(place, &x, __ATOMIC_RELAXED);
+}
+
+static uint64_t
+age_between(uint64_t released, uint64_t volume)
+{
+	return volume > released ? volume - released : 0;
+}
+
+/* Of a block that was released at this volume; above 0 and below 1. */
+double
+survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
+    uint64_t released)
+{
+	const struct survival *s = survival_at(k, slot);
+	uint32_t bin = age_bin(age_between(released, volume));
+	double likely = UNKNOWN + look_likely(&s->likely[bin]), share;
+
+	if (released >= look(slot_at(k, slot)->lost))
+		return likely;
+	share = (look_float(&s->later_hit) + 1) /
+	    (look_float(&s->later_due) + 1);
+	return share < 1 ? likely * share : likely;
+}
+
+/*
+ * So many tokens of it were seen. n pieces at once are n times one:
+ * x -> x FADE^n + (1 - FADE^n) / (1 - FADE).
+ */
+static void
+count(float *seen, double share, double tokens)
+{
+	double keep = exp_of(tokens / PIECE_TOKENS * LN_FADE);
+
+	put_float(seen, look_float(seen) * keep + share * (1 - keep) /
+	    (1 - FADE));
+}
+
+void
+survival_note(struct kvr *k, uint32_t slot, const struct witness *w)
+{
+	struct survival *s = survival_at(k, slot);
+	struct slot *p = slot_at(k, slot);
+	uint32_t bin = age_bin(age_between(w->released, w->volume));
+
+	if (w->released < w->lost) {
+		count(&s->later_hit, w->hit, w->tokens);
+		count(&s->later_due, UNKNOWN + look_likely(&s->likely[bin]),
+		    w->tokens);
+	}
+	count(&s->hit[bin], w->hit, w->tokens);
+	count(&s->miss[bin], !w->hit, w->tokens);
+	if (w->hit ? w->released < p->lost : w->released > p->lost)
+		put(p->lost, w->released);
+}
+
+/*
+ * What each bin has seen, as far as that goes, and its younger neighbour. The
+ * divisions are made before the chain, where none waits for another.
+ */
+void
+survival_conclude(struct kvr *k, uint32_t slot)
+{
+	struct survival *s = survival_at(k, slot);
+	double share[AGES], likely = UNKNOWN, hit;
+	uint32_t bin;
+
+	for (bin = 0; bin < AGES; bin++)
+		share[bin] = 1 / (look_float(&s->hit[bin]) +
+		    look_float(&s->miss[bin]) + (YOUNGER + HOPE));
+	for (bin = 0; bin < AGES; bin++) {
+		hit = look_float(&s->hit[bin]);
+		likely = (hit + HOPE * UNKNOWN) * share[bin] +
+		    likely * (YOUNGER * share[bin]);
+		put_float(&s->likely[bin], likely - UNKNOWN);
+	}
+}
+
+/* A new incarnation has shown nothing. */
+void
+survival_forget(struct kvr *k, uint32_t slot)
+{
+	put_zeros(survival_at(k, slot), sizeof(struct survival));
+}
+
+/* Where bin b begins, in tokens. */
+static uint64_t
+bin_age(uint32_t bin)
+{
+	static const uint32_t quarter[] = { 65536, 77936, 92682, 110218 };
+	uint32_t i = bin - 1;
+
+	return (uint64_t)quarter[i % 4] << (AGE_LEAST_BITS + i / 4) >> 16;
+}
+
+/*
+ * The age at which blocks begin to be gone more often than not, 0 if that has
+ * not been seen: what an idle block outlives is what the cache has room for,
+ * beside what is in use.
+ */
+uint64_t
+survival_capacity(const struct kvr *k, uint32_t slot)
+{
+	const struct survival *s = survival_at(k, slot);
+	double hit = 0, miss = 0;
+	uint32_t bin;
+
+	/* from the oldest: the first bin of which all above have mostly gone */
+	for (bin = AGES; --bin > 0;) {
+		hit += look_float(&s->hit[bin]);
+		miss += look_float(&s->miss[bin]);
+		if (hit > miss)
+			break;
+	}
+	return miss >= 8 && bin < AGES - 1 ? bin_age(bin + 1) : 0;
+}

@@ -1,0 +1,553 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * worker.c - workers: their names, their slots, what is known of them.
+ *
+ *   name "10.0.0.1:8000" rank 0 --> slot 3, generation 5 (odd: in use)
+ *                                   id = 5 << 32 | 3 + 1
+ *
+ * A slot retires when its worker is removed or reset: the generation becomes
+ * even, so that every id given out for it is void, and all its entries join
+ * the dead at once (entry_void_slot). It is free again when the last of them
+ * has been reclaimed and the last lease on it has ended (region_slot_free). A
+ * reset worker goes on in another slot, under the same name. There are twice as
+ * many slots as workers; if all the spare ones are still waiting, the dead are
+ * reclaimed on the spot.
+ */
+#include "worker.h"
+
+#include "entry.h"
+#include "mix.h"
+#include "rate.h"
+#include "retain.h"
+#include "survival.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+/* --------------------------------------------------------------- names --- */
+
+static struct name *
+name_at(const struct kvr *k, uint32_t number)
+{
+	return &k->names[number - 1 < k->layout.names ? number - 1 : 0];
+}
+
+/* Ranks of one name share a bucket. */
+static uint32_t *
+name_bucket(const struct kvr *k, const char *name, size_t length)
+{
+	uint64_t h = XXH3_64bits_withSeed(name, length, k->table_key[11]);
+
+	return &k->name_buckets[h % k->layout.name_buckets];
+}
+
+/* No name is longer, whatever it says. */
+static size_t
+name_length(const struct name *n)
+{
+	return n->length < KVR_NAME_MAX ? n->length : KVR_NAME_MAX;
+}
+
+static bool
+name_is(const struct name *n, const char *name, size_t length)
+{
+	return name_length(n) == length && memcmp(n->text, name, length) == 0;
+}
+
+bool
+worker_find(const struct kvr *k, const char *name, size_t length,
+    uint32_t rank, uint32_t *slot)
+{
+	uint32_t i = *name_bucket(k, name, length);
+	uint32_t limit = k->layout.names;
+
+	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--) {
+		const struct name *n = name_at(k, i);
+
+		if (name_is(n, name, length) &&
+		    slot_at(k, n->slot)->rank == rank) {
+			*slot = n->slot;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* There is one for each worker; the caller has counted them. */
+static uint32_t
+name_add(struct kvr *k, const char *name, size_t length, uint32_t slot)
+{
+	uint32_t number = k->region->name_free;
+	uint32_t *head = name_bucket(k, name, length);
+	struct name *n = name_at(k, number);
+
+	k->region->name_free = n->next;
+	memset(n, 0, sizeof(*n));
+	memcpy(n->text, name, length);
+	n->length = (uint8_t)length;
+	n->used = 1;
+	n->slot = (uint16_t)slot;
+	n->next = *head;
+	*head = number;
+	return number;
+}
+
+static void
+name_remove(struct kvr *k, uint32_t number)
+{
+	struct name *n = name_at(k, number);
+	uint32_t *link = name_bucket(k, n->text, name_length(n));
+	uint32_t limit = k->layout.names;
+
+	for (; *link != 0 && *link != number && limit > 0; limit--)
+		link = &name_at(k, *link)->next;
+	if (*link == number)
+		*link = n->next;
+	n->used = 0;
+	n->next = k->region->name_free;
+	k->region->name_free = number;
+}
+
+/* --------------------------------------------------------------- teams --- */
+
+/*
+ * The ranks of one name are a team. How many of them are calm is kept up to
+ * date, so that nobody has to ask them all.
+ */
+static struct team *
+team_at(const struct kvr *k, uint32_t team)
+{
+	return &k->teams[team - 1 < k->layout.names ? team - 1 : 0];
+}
+
+static bool
+slot_busy(const struct slot *s)
+{
+	return s->busy != 0 || s->latch != 0;
+}
+
+static void
+team_calm(struct kvr *k, uint32_t team, int32_t more)
+{
+	struct team *t = team_at(k, team);
+
+	put(t->calm, t->calm + (uint32_t)more);
+}
+
+static void
+team_join(struct kvr *k, uint32_t slot, uint32_t team)
+{
+	put(slot_at(k, slot)->team, team);
+	team_at(k, team)->ranks++;
+	if (!slot_busy(slot_at(k, slot)))
+		team_calm(k, team, 1);
+}
+
+static void
+team_leave(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	team_at(k, s->team)->ranks--;
+	if (!slot_busy(s))
+		team_calm(k, s->team, -1);
+	put(s->team, 0);
+}
+
+/* That of the other ranks of this name, or one that is free. */
+static uint32_t
+team_of(const struct kvr *k, const char *name, size_t length)
+{
+	uint32_t i = *name_bucket(k, name, length), limit = k->layout.names;
+
+	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--)
+		if (name_is(name_at(k, i), name, length) &&
+		    slot_at(k, name_at(k, i)->slot)->team != 0)
+			return slot_at(k, name_at(k, i)->slot)->team;
+	for (i = 1; i < k->layout.names && team_at(k, i)->ranks > 0; i++)
+		continue;
+	return i;
+}
+
+/* --------------------------------------------------------------- slots --- */
+
+/* A slot that nothing refers to any more, or false. */
+static bool
+slot_take(struct kvr *k, uint32_t *slot)
+{
+	struct region *r = k->region;
+	uint32_t limit = k->layout.cells;
+
+	if (r->slot_free == 0 && r->slots_used < k->layout.slots) {
+		*slot = r->slots_used;
+		put(r->slots_used, r->slots_used + 1);
+		return true;
+	}
+	for (; r->slot_free == 0; limit--)
+		if (limit == 0 || !retain_void(k))
+			return false;
+	*slot = r->slot_free - 1;
+	if (*slot >= k->layout.slots || slot_in_use(k, *slot)) {
+		region_break(k); /* it is not free */
+		return false;
+	}
+	r->slot_free = slot_at(k, *slot)->name;
+	return true;
+}
+
+/* What of a slot belongs to the worker, not to its incarnation. */
+struct incarnation {
+	uint64_t identity;
+	double rate_tokens, rate_seconds; /* it is the same machine */
+	uint32_t name, rank, team;
+};
+
+/* What of a slot is unusual. */
+static uint32_t
+gate_of(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	if (!slot_in_use(k, slot))
+		return GATE_FREE;
+	return s->role | (uint32_t)s->state << 4 |
+	    (slot_busy(s) ? GATE_BUSY : 0u) |
+	    (s->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u) |
+	    (s->weight != 1 ? GATE_WEIGHTED : 0u);
+}
+
+/* Matches ask each worker's life only if some differ from the TTL. */
+static void
+publish_life(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+	uint8_t unlike = slot_in_use(k, slot) && s->life != life_by_ttl(k);
+
+	put(k->loads.life[slot], s->life);
+	put(k->region->unlike, k->region->unlike + unlike - s->unlike);
+	s->unlike = unlike;
+}
+
+/* What a choice reads of the slot becomes what the slot says. */
+static void
+worker_publish(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	publish_life(k, slot);
+	rate_publish(k, slot);
+	put(k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
+	put(k->loads.gate[slot], gate_of(k, slot));
+	put_double(&k->loads.prefill[slot], (double)s->prefill);
+	put_double(&k->loads.blocks[slot], (double)s->blocks);
+	put(k->loads.requests[slot], s->requests);
+}
+
+/*
+ * A worker begins, or goes on, in this slot. Should the
+ * writer die, one store decides: of a new worker, whose name points here
+ * already, the generation; of a reset one, the name.
+ */
+static void
+slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
+    const struct kvr_worker *facts)
+{
+	struct slot *s = slot_at(k, slot);
+
+	put_zeros(s, sizeof(*s));
+	put(s->name, from->name);
+	s->rank = from->rank;
+	s->rate_tokens = from->rate_tokens;
+	s->rate_seconds = from->rate_seconds;
+	survival_forget(k, slot);
+	put(k->loads.identity[slot], from->identity);
+	worker_set(k, slot, facts);
+	team_join(k, slot, from->team);
+	atomic_signal_fence(memory_order_seq_cst);
+	put(k->generations[slot], k->generations[slot] + 1);
+	atomic_signal_fence(memory_order_seq_cst);
+	name_at(k, s->name)->slot = (uint16_t)slot;
+	worker_publish(k, slot);
+}
+
+static void
+slot_retire(struct kvr *k, uint32_t slot)
+{
+	put(k->generations[slot], k->generations[slot] + 1);
+	worker_publish(k, slot);
+	team_leave(k, slot);
+	entry_void_slot(k, slot);
+}
+
+/*
+ * Equal in all replicas that share the secret: the last tie-break must not
+ * depend on the order in which workers were added.
+ */
+static uint64_t
+identity_of(const struct kvr *k, const char *name, size_t length,
+    uint32_t rank)
+{
+	uint64_t seed = 0;
+
+	if (k->rule.kind == KVR_HASH_KEYED)
+		seed = XXH_readLE64(k->rule.secret);
+	/* apart: XXH3 lets a change of the seed undo one of a short name */
+	return mix(XXH3_64bits_withSeed(name, length, seed) ^
+	    mix((uint64_t)rank + 1));
+}
+
+/* ------------------------------------------------------------- workers --- */
+
+int
+worker_add(struct kvr *k, const char *name, size_t length,
+    const struct kvr_worker *facts, uint32_t *slot)
+{
+	struct incarnation from;
+
+	if (worker_find(k, name, length, facts->rank, slot))
+		return KVR_EEXIST;
+	if (k->region->workers >= k->layout.names || !slot_take(k, slot))
+		return KVR_EFULL;
+	from.rank = facts->rank;
+	from.rate_tokens = from.rate_seconds = 0;
+	from.identity = identity_of(k, name, length, facts->rank);
+	from.team = team_of(k, name, length);
+	from.name = name_add(k, name, length, *slot);
+	slot_begin(k, *slot, &from, facts);
+	k->region->workers++;
+	return KVR_OK;
+}
+
+void
+worker_remove(struct kvr *k, uint32_t slot)
+{
+	name_remove(k, slot_at(k, slot)->name);
+	slot_retire(k, slot);
+	k->region->workers--;
+}
+
+int
+worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
+{
+	struct incarnation from;
+	struct kvr_worker facts;
+
+	if (!slot_take(k, fresh))
+		return KVR_EFULL;
+	worker_get(k, slot, &facts);
+	from.rank = slot_at(k, slot)->rank;
+	from.rate_tokens = slot_at(k, slot)->rate_tokens;
+	from.rate_seconds = slot_at(k, slot)->rate_seconds;
+	from.name = slot_at(k, slot)->name;
+	from.team = slot_at(k, slot)->team;
+	from.identity = k->loads.identity[slot];
+	slot_begin(k, *fresh, &from, &facts);
+	slot_retire(k, slot);
+	return KVR_OK;
+}
+
+void
+worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	facts->rank = s->rank;
+	facts->role = s->role;
+	facts->state = s->state;
+	facts->retain = s->retain;
+	facts->eviction = s->eviction;
+	facts->block_tokens = s->block_tokens;
+	facts->capacity_tokens = s->capacity;
+	facts->max_batched_tokens = s->max_batched;
+	facts->taints = s->taints;
+	facts->prefill_rate = s->prefill_rate;
+	facts->weight = s->weight;
+}
+
+/* Gives its length. */
+size_t
+worker_name(const struct kvr *k, uint32_t slot, char name[KVR_NAME_MAX])
+{
+	const struct name *n = name_at(k, slot_at(k, slot)->name);
+	size_t length = name_length(n);
+
+	memcpy(name, n->text, length);
+	return length;
+}
+
+/* All but the rank, which is part of the name. */
+void
+worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
+{
+	struct slot *s = slot_at(k, slot);
+
+	s->role = (uint8_t)facts->role;
+	s->state = (uint8_t)facts->state;
+	s->retain = (uint8_t)facts->retain;
+	s->eviction = (uint8_t)facts->eviction;
+	put(s->block_tokens, facts->block_tokens);
+	s->capacity = facts->capacity_tokens;
+	s->max_batched = facts->max_batched_tokens;
+	put(s->taints, facts->taints);
+	s->prefill_rate = facts->prefill_rate;
+	put_double(&s->weight, facts->weight);
+	retain_decide(k, slot);
+	retain_outgrown(k, slot);
+	worker_recount(k, slot);
+}
+
+/* ---------------------------------------------------------------- load --- */
+
+void
+worker_set_load(struct kvr *k, uint32_t slot, const struct kvr_load *load)
+{
+	struct slot *s = slot_at(k, slot);
+
+	s->prefill += load->prefill_tokens - s->load_prefill;
+	s->blocks += load->active_blocks - s->load_blocks;
+	s->requests += (uint32_t)load->requests - s->load_requests;
+	s->load_prefill = load->prefill_tokens;
+	s->load_blocks = load->active_blocks;
+	s->load_requests = (uint32_t)load->requests;
+	s->load_used = load->used_blocks;
+	worker_recount(k, slot);
+}
+
+/*
+ * The overload thresholds of the policy, as the reference has them: prefill
+ * tokens count as they are; blocks set a latch when the published or the own
+ * number is above the threshold, and only both below clear it.
+ */
+static void
+threshold_check(struct kvr *k, uint32_t slot)
+{
+	const struct kvr_policy *p = &k->region->policy;
+	struct slot *s = slot_at(k, slot);
+	double prefill = (double)s->prefill, used = (double)s->load_used;
+	double own = (double)s->blocks, threshold;
+
+	s->busy = p->busy_prefill_tokens >= 0 &&
+	    prefill > p->busy_prefill_tokens;
+	if (p->busy_prefill_fraction >= 0 && s->max_batched > 0) {
+		threshold = p->busy_prefill_fraction * (double)s->max_batched;
+		if (threshold < 0x1p63 && s->prefill > (uint64_t)threshold)
+			s->busy = 1;
+	}
+	threshold = p->busy_blocks_fraction * ((double)s->capacity /
+	    hash_block_tokens(&k->rule));
+	if (p->busy_blocks_fraction < 0 || s->capacity == 0)
+		s->latch = 0;
+	else if (own > threshold || used > threshold)
+		s->latch = 1;
+	else if (own < threshold && used < threshold)
+		s->latch = 0;
+}
+
+/* To be called after every change of a slot's facts or load. */
+void
+worker_recount(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	bool busy = slot_busy(s);
+
+	if (slot >= k->layout.slots)
+		return;
+	threshold_check(k, slot);
+	if (s->team != 0 && busy != slot_busy(s))
+		team_calm(k, s->team, busy ? 1 : -1);
+	worker_publish(k, slot);
+}
+
+/* Of the engine's blocks, as configured or learnt; else the index's. */
+static uint64_t
+engine_block(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t told = look(s->block_tokens), learnt = look(s->learnt_block);
+
+	if (k->rule.unit == KVR_UNIT_BYTES)
+		return 1; /* tokens are estimates there: nothing to round */
+	return told != 0 ? told : learnt != 0 ? learnt : k->rule.block_size;
+}
+
+/*
+ * Of so many leading tokens of a prompt, those that the engine could use: it
+ * computes one at least, and finds whole blocks.
+ */
+uint64_t
+worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
+    uint64_t tokens)
+{
+	uint64_t block = engine_block(k, slot);
+
+	if (prompt == 0)
+		return 0;
+	if (tokens > prompt - 1)
+		tokens = prompt - 1;
+	return tokens / block * block;
+}
+
+/* A worker counts as overloaded if all ranks of its name are. */
+bool
+worker_overloaded(const struct kvr *k, uint32_t slot)
+{
+	uint32_t team = look(slot_at(k, slot)->team);
+
+	return (look(k->loads.gate[slot]) & GATE_BUSY) != 0 &&
+	    look(team_at(k, team)->calm) == 0;
+}
+
+/* ------------------------------------------------------------ mending --- */
+
+/*
+ * After a writer's death in the middle of a change, when the rest is empty:
+ * a worker is a slot with an odd generation and a name that knows the slot.
+ * Lists, buckets and counts are made anew from that.
+ */
+void
+worker_mend(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i, number, *head;
+
+	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
+	memset(k->teams, 0, k->layout.names * sizeof(struct team));
+	r->workers = r->name_free = r->slot_free = 0;
+	put(r->slots_used, k->layout.slots);
+	put(r->unlike, 0);
+	for (i = 0; i < k->layout.slots; i++) {
+		put(k->slots[i].team, 0);
+		k->slots[i].unlike = 0;
+	}
+	for (number = 1; number <= k->layout.names; number++) {
+		struct name *n = name_at(k, number);
+		struct slot *s = slot_at(k, n->slot);
+
+		n->used = n->used == 1 && n->length > 0 &&
+		    n->length <= KVR_NAME_MAX &&
+		    slot_in_use(k, n->slot) && s->name == number;
+		head = n->used ? name_bucket(k, n->text, n->length)
+		    : &r->name_free;
+		if (n->used)
+			team_join(k, n->slot, team_of(k, n->text, n->length));
+		n->next = *head;
+		*head = number;
+		r->workers += n->used;
+	}
+	for (i = k->layout.slots; i-- > 0;) {
+		struct slot *s = slot_at(k, i);
+		const struct name *n = name_at(k, s->name);
+
+		s->retired = 0;
+		if (slot_in_use(k, i) && n->used && n->slot == i) {
+			retain_decide(k, i);
+			worker_recount(k, i);
+			continue;
+		}
+		put(k->generations[i],
+		    k->generations[i] + (k->generations[i] & 1));
+		worker_publish(k, i);
+		put(s->name, r->slot_free);
+		r->slot_free = i + 1;
+	}
+}

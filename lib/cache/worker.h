@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * worker.h - slots, names, facts, loads.
+ */
+#ifndef KVR_WORKER_H
+#define KVR_WORKER_H
+
+#include "region.h"
+
+bool worker_find(const struct kvr *k, const char *name, size_t length,
+    uint32_t rank, uint32_t *slot);
+int worker_add(struct kvr *k, const char *name, size_t length,
+    const struct kvr_worker *facts, uint32_t *slot);
+void worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts);
+void worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts);
+void worker_set_load(struct kvr *k, uint32_t slot,
+    const struct kvr_load *load);
+size_t worker_name(const struct kvr *k, uint32_t slot,
+    char name[KVR_NAME_MAX]);
+void worker_recount(struct kvr *k, uint32_t slot);
+uint64_t worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
+    uint64_t tokens);
+bool worker_overloaded(const struct kvr *k, uint32_t slot);
+void worker_remove(struct kvr *k, uint32_t slot);
+void worker_mend(struct kvr *k);
+int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
+
+/* Of the worker in a slot, if there is one. */
+static inline uint64_t
+worker_id(const struct kvr *k, uint32_t slot)
+{
+	return slot < k->layout.slots
+	    ? (uint64_t)look(k->generations[slot]) << 32 | (slot + 1) : 0;
+}
+
+/* False if the id is not, or no longer, that of a worker. */
+static inline bool
+worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
+{
+	*slot = (uint32_t)id - 1;
+	return *slot < k->layout.slots && look(k->loads.id[*slot]) == id;
+}
+
+#endif

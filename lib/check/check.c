@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * check.c - every invariant of a region, in O(everything).
+ *
+ * What must be true, in the order of the functions below; nothing is asked
+ * that could be slow, or lead outside, if what was asked before is false:
+ *   cells    each cell is exactly one of: free, a piece of one run, a node, a
+ *            group of one node, a hold, a lease; free_cells counts the free
+ *   nodes    found by their key; as long as their run; end with it; the
+ *            parent is a node that ends where this begins; children counted;
+ *            above each is a root
+ *   holds    found by (node, slot); their pair says what they say; of each
+ *            worker, pins and stamps do not grow from parent to child, and a
+ *            hold on a node means a hold on all of its parent; what is
+ *            trimmed has blocks left or pins; nameless ones are listed
+ *   order    lists by stamp ascend, children stand before parents; what is on
+ *            no list is pinned; what is idle has no pins; the tournament
+ *            knows when the heads are due: check_order.c
+ *   leases   a lease's node is where its blocks end; pins are the leases that
+ *            pass; loads are what the leases and the outside say
+ *   names    each is found by itself, knows its worker's slot, and is known
+ *            there; what is free is on a list of the free, once
+ *   counts   all counters are what a count gives
+ */
+#include "check.h"
+
+#include "cell.h"
+#include "check_in.h"
+#include "entry.h"
+#include "lease.h"
+#include "run.h"
+
+#include <stdlib.h>
+
+/* --------------------------------------------------------------- cells --- */
+
+/* Claims the pieces of bottom numbers [first, last] below a piece. */
+static bool
+claim_pieces(struct sums *s, uint32_t piece, uint32_t level, uint32_t at,
+    uint32_t first, uint32_t last, uint8_t what)
+{
+	uint32_t low = at << (4 * level), i;
+	uint32_t high = low + (UINT32_C(1) << (4 * level)) - 1;
+
+	if (high < first || low > last)
+		return true;
+	if (!claim(s, piece, what))
+		return false;
+	s->free_cells += what == SEEN_FREE;
+	for (i = 0; level > 0 && i < PIECE; i++)
+		if (!claim_pieces(s, cell_at(s->k, piece)->piece[i], level - 1,
+		    at * PIECE + i, first, last, what))
+			return false;
+	return true;
+}
+
+static bool
+check_free(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	const struct region *r = k->region;
+	uint32_t i;
+
+	if (r->magazine_count > MAGAZINE)
+		return false;
+	for (i = 0; i < r->magazine_count; i++, s->free_cells++)
+		if (!claim(s, r->magazine[(r->magazine_first + i) % MAGAZINE],
+		    SEEN_FREE))
+			return false;
+	for (i = r->free_top; i != 0; i = cell_at(k, i)->tree.next) {
+		const struct tree *t = &cell_at(k, i)->tree;
+
+		if (!claim(s, i, SEEN_FREE))
+			return false;
+		s->free_cells++;
+		if (t->kind == CELL_TREE && (t->level >= RUN_LEVELS ||
+		    t->first >= t->last))
+			return false;
+		if (t->kind == CELL_TREE && !claim_pieces(s, t->run, t->level,
+		    0, t->first, t->last - 1, SEEN_FREE))
+			return false;
+	}
+	for (i = r->fresh; i < k->layout.cells; i++, s->free_cells++)
+		if (!claim(s, i, SEEN_FREE))
+			return false;
+	return s->free_cells == r->free_cells;
+}
+
+/* --------------------------------------------------------------- nodes --- */
+
+static bool
+check_groups(struct sums *s, uint32_t node)
+{
+	const struct node *n = node_at(s->k, node);
+	struct groups at = groups_of(n, n->holders);
+	uint32_t last = (n->holders + PAIRS - 1u) / PAIRS - 1, i;
+
+	/* the only holder's hold is no more than named here: see check_hold */
+	if (n->holders < 2)
+		return n->holders == 1 &&
+		    n->holds - 1 < s->k->layout.cells - 1;
+	if (!claim_pieces(s, n->holds, at.level, 0, 0, last, SEEN_GROUP))
+		return false;
+	for (i = 0; i <= last; i++)
+		s->children[links_at(s->k, n->holds, at.level, i)] = node;
+	return true;
+}
+
+static bool
+check_parent(struct sums *s, const struct node *n)
+{
+	const struct node *above = node_at(s->k, n->parent);
+
+	if (n->parent == 0)
+		return true;
+	if (n->parent >= s->k->layout.cells || above->kind != CELL_NODE)
+		return false;
+	s->children[n->parent]++;
+	return above->end == n->prev;
+}
+
+static bool
+check_node(struct sums *s, uint32_t i)
+{
+	const struct kvr *k = s->k;
+	const struct node *n = node_at(k, i);
+	uint32_t last = n->begin + n->length - 1;
+
+	if (!claim(s, i, SEEN_NODE) || n->kind != CELL_NODE ||
+	    n->length == 0 || n->level >= RUN_LEVELS ||
+	    run_level(last + 1) > n->level)
+		return false;
+	if (!claim_pieces(s, n->run, n->level, 0, n->begin / PIECE,
+	    last / PIECE, SEEN_PIECE) || !check_groups(s, i))
+		return false;
+	if (run_get(k, n, 0) != n->first ||
+	    run_get(k, n, n->length - 1) != (uint32_t)n->end)
+		return false;
+	s->counts.nodes++;
+	s->counts.blocks += n->length;
+	return check_parent(s, n);
+}
+
+/*
+ * Whoever climbs from a node comes to a root. Each climb leaves its number
+ * on its way, and ends where another has been; so no node is passed twice.
+ */
+static bool
+check_roots(struct sums *s)
+{
+	uint32_t i, at, cells = s->k->layout.cells, *mark = s->pins;
+	bool good = true;
+
+	for (i = 1; i < cells && good; i++) {
+		if (s->seen[i] != SEEN_NODE || mark[i] != 0)
+			continue;
+		for (at = i; at < cells && s->seen[at] == SEEN_NODE &&
+		    mark[at] == 0; at = node_at(s->k, at)->parent)
+			mark[at] = i;
+		good = at == 0 || (at < cells && mark[at] != 0 &&
+		    mark[at] != i);
+	}
+	memset(mark, 0, cells * sizeof(*mark));
+	return good;
+}
+
+static bool
+check_nodes(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t b, i;
+
+	for (b = 0; b < k->layout.node_buckets; b++)
+		for (i = k->node_buckets[b]; i != 0; i = node_at(k, i)->next)
+			if (!check_node(s, i) || bucket_of_node(k,
+			    node_at(k, i)->prev, node_at(k, i)->first) != b)
+				return false;
+	for (i = 1; i < k->layout.cells; i++)
+		if (s->seen[i] == SEEN_NODE &&
+		    s->children[i] != node_at(k, i)->children)
+			return false;
+	return check_roots(s);
+}
+
+/* --------------------------------------------------------------- holds --- */
+
+/* The pair that a match reads is what the hold says. */
+static bool
+check_pair(const struct sums *s, const struct hold *h)
+{
+	const struct kvr *k = s->k;
+	const struct node *n = node_at(k, h->node);
+	uint16_t word = n->word;
+	int64_t stamp = n->stamp;
+
+	if ((h->group == 0) != (n->holders == 1) ||
+	    (h->group == 0 && h->lane != 0))
+		return false;
+	if (h->group != 0) {
+		const struct group *g = &cell_at(k, h->group)->group;
+
+		if (h->lane >= PAIRS || h->group >= k->layout.cells ||
+		    s->seen[h->group] != SEEN_GROUP ||
+		    s->children[h->group] != h->node)
+			return false;
+		word = g->word[h->lane];
+		stamp = g->stamp[h->lane];
+	}
+	return stamp == h->stamp && (word & WORD_SLOT) == h->slot &&
+	    ((word & WORD_PINNED) != 0) == (h->pins > 0) &&
+	    ((word & WORD_TRIMMED) != 0) == (h->gone > 0 && h->pins == 0);
+}
+
+/* THE invariant: index.c. */
+static bool
+check_above(const struct kvr *k, const struct hold *h)
+{
+	uint32_t parent = node_at(k, h->node)->parent, i;
+	const struct hold *above;
+
+	if (parent == 0)
+		return true;
+	i = hold_find(k, parent, h->slot);
+	above = hold_at(k, i);
+	return i != 0 && above->pins >= h->pins &&
+	    above->stamp >= h->stamp && (above->gone == 0 || above->pins > 0);
+}
+
+/* What is on no list is pinned; idle: not; unconfirmed: pinned, and due. */
+static bool
+check_flags(const struct kvr *k, const struct hold *h)
+{
+	bool pinned = h->pins > 0;
+	bool unconfirmed = (h->flags & HOLD_UNCONFIRMED) != 0;
+
+	if (((h->flags & HOLD_LISTED) == 0 && !pinned) ||
+	    ((h->flags & HOLD_IDLE) != 0 && pinned))
+		return false;
+	if (unconfirmed) /* a life that has become longer leaves them so */
+		return pinned && (h->stamp <= horizon_of(k, h->slot,
+		    k->region->clock) ||
+		    slot_at(k, h->slot)->mode != KVR_RETAIN_TTL);
+	return h->stamp != STAMP_NONE;
+}
+
+static bool
+check_hold(struct sums *s, uint32_t i)
+{
+	const struct kvr *k = s->k;
+	const struct hold *h = hold_at(k, i);
+	uint32_t length = node_at(k, h->node)->length;
+	struct slot *mine;
+
+	if (h->gone > length || (h->gone == length && h->pins == 0))
+		return false;
+	length -= h->pins > 0 ? 0 : h->gone;
+	if (h->slot >= k->layout.slots || h->node >= k->layout.cells ||
+	    s->seen[h->node] != SEEN_NODE ||
+	    hold_find(k, h->node, h->slot) != i)
+		return false;
+	if (!check_pair(s, h) || !check_above(k, h) || !check_flags(k, h))
+		return false;
+	mine = &s->slots[h->slot];
+	mine->entries++;
+	mine->held += length;
+	mine->active += h->pins > 0 ? length : 0;
+	s->holds++;
+	s->listed[1] += (h->flags & HOLD_LISTED) != 0;
+	s->listed[0] += (h->flags & HOLD_IDLE) != 0 &&
+	    slot_at(k, h->slot)->retired == 0;
+	if (slot_at(k, h->slot)->retired == 0) {
+		s->counts.entries++;
+		s->counts.held += length;
+	}
+	return true;
+}
+
+static bool
+check_lease_cell(struct sums *s, uint32_t i)
+{
+	const struct lease *l = lease_at(s->k, i);
+
+	s->counts.leases++;
+	return claim(s, l->claim, SEEN_CLAIM) && l->slot < s->k->layout.slots &&
+	    l->number - 1 < s->k->region->lease_number &&
+	    lease_find(s->k, l->number) == i;
+}
+
+/* Every entry hangs in its own bucket, once: so that finding one is short. */
+static bool
+claim_entries(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t b, i, home;
+	bool hold;
+
+	for (b = 0; b < k->layout.entry_buckets; b++)
+		for (i = k->entry_buckets[b]; i != 0; i = hold_at(k, i)->next) {
+			hold = hold_at(k, i)->kind == CELL_HOLD;
+			if (!hold && hold_at(k, i)->kind != CELL_LEASE)
+				return false;
+			home = hold ? bucket_of_hold(k, hold_at(k, i)->node,
+			    hold_at(k, i)->slot)
+			    : bucket_of_lease(k, lease_at(k, i)->number);
+			if (home != b ||
+			    !claim(s, i, hold ? SEEN_HOLD : SEEN_LEASE))
+				return false;
+		}
+	return true;
+}
+
+static bool
+check_entries(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint64_t pairs = 0;
+	uint32_t i;
+
+	if (!claim_entries(s) || !check_nameless(s))
+		return false;
+	for (i = 1; i < k->layout.cells; i++) {
+		if ((s->seen[i] == SEEN_HOLD && hold_at(k, i)->node != 0 &&
+		    !check_hold(s, i)) ||
+		    (s->seen[i] == SEEN_LEASE && !check_lease_cell(s, i)))
+			return false;
+		if (s->seen[i] == SEEN_NODE)
+			pairs += node_at(k, i)->holders;
+	}
+	return pairs == s->holds;
+}
+
+/* -------------------------------------------------------------- leases --- */
+
+static bool
+check_lease(struct sums *s, uint32_t i)
+{
+	const struct kvr *k = s->k;
+	const struct lease *l = lease_at(k, i);
+	struct slot *mine = &s->slots[l->slot];
+	const struct claim *c = claim_at(k, l->claim);
+	uint32_t node = l->node, blocks = 0, hold, limit = k->layout.cells;
+	bool prefilling = (l->flags & LEASE_PREFILLING) != 0;
+
+	if (c->prefill > 0 && !prefilling)
+		return false;
+	if ((l->flags & LEASE_VOID) != 0)
+		return node == 0 && l->blocks == 0 && !prefilling &&
+		    l->private == 0 && l->output == 0 && c->ahead == 0;
+	for (; node != 0; node = node_at(k, node)->parent) {
+		if (limit-- == 0 || node >= k->layout.cells ||
+		    s->seen[node] != SEEN_NODE ||
+		    (hold = hold_find(k, node, l->slot)) == 0)
+			return false;
+		blocks += node_at(k, node)->length;
+		s->pins[hold]++;
+	}
+	mine->leases++;
+	mine->requests++;
+	mine->prefill += c->prefill;
+	mine->prefilling += prefilling;
+	mine->ahead += c->ahead;
+	mine->output += (uint64_t)l->private + l->output;
+	return blocks == l->blocks;
+}
+
+static bool
+check_leases(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, prev = 0;
+	uint64_t left = s->counts.leases;
+
+	for (i = k->region->lease_first; i != 0;
+	    i = lease_at(k, i)->age_next, left--) {
+		if (left == 0 || i >= k->layout.cells ||
+		    s->seen[i] != SEEN_LEASE ||
+		    lease_at(k, i)->age_prev != prev ||
+		    (prev != 0 && lease_at(k, i)->opened <
+		    lease_at(k, prev)->opened) || !check_lease(s, i))
+			return false;
+		prev = i;
+	}
+	if (left != 0 || k->region->lease_last != prev)
+		return false;
+	for (i = 1; i < k->layout.cells; i++)
+		if (s->seen[i] == SEEN_HOLD &&
+		    s->pins[i] != hold_at(k, i)->pins)
+			return false;
+	return true;
+}
+
+/* -------------------------------------------------------------- counts --- */
+
+static bool
+check_slot(const struct slot *p, const struct slot *sum, bool in_use)
+{
+	if (p->entries != sum->entries || p->held != sum->held ||
+	    p->active != sum->active || p->leases != sum->leases ||
+	    p->output != sum->output || p->nameless != sum->nameless ||
+	    p->ahead != sum->ahead || p->prefilling != sum->prefilling)
+		return false;
+	return p->prefill == sum->prefill + p->load_prefill &&
+	    p->requests == sum->requests + p->load_requests &&
+	    p->blocks == sum->active + sum->output + p->load_blocks &&
+	    (!in_use || p->retired == 0) &&
+	    (in_use || p->retired == (p->entries + p->leases > 0));
+}
+
+static bool
+check_counts(struct sums *s)
+{
+	const struct counts *c = &s->k->region->counts;
+	uint32_t i, workers = 0;
+
+	for (i = 0; i < s->k->layout.slots; i++) {
+		workers += slot_in_use(s->k, i);
+		if (!check_slot(slot_at(s->k, i), &s->slots[i],
+		    slot_in_use(s->k, i)))
+			return false;
+	}
+	/* cells that nobody claimed are lost */
+	for (i = 1; i < s->k->layout.cells; i++)
+		if (s->seen[i] == 0)
+			return false;
+	return workers == s->k->region->workers &&
+	    c->nodes == s->counts.nodes &&
+	    c->entries == s->counts.entries && c->blocks == s->counts.blocks &&
+	    c->held == s->counts.held && c->leases == s->counts.leases;
+}
+
+/* Whatever was stamped was stamped by a clock that is not ahead of this. */
+static bool
+check_clock(const struct kvr *k)
+{
+	return k->region->clock >= -1 && k->region->clock <= CLOCK_MOST;
+}
+
+static bool
+sums_begin(struct sums *s, const struct kvr *k)
+{
+	memset(s, 0, sizeof(*s));
+	s->k = k;
+	s->seen = calloc(k->layout.cells, sizeof(*s->seen));
+	s->children = calloc(k->layout.cells, sizeof(*s->children));
+	s->pins = calloc(k->layout.cells, sizeof(*s->pins));
+	s->slots = calloc(k->layout.slots, sizeof(*s->slots));
+	s->teams = calloc(k->layout.names, sizeof(*s->teams));
+	return s->seen != NULL && s->children != NULL && s->pins != NULL &&
+	    s->slots != NULL && s->teams != NULL;
+}
+
+int
+check_region(const struct kvr *k)
+{
+	struct sums s;
+	int error = KVR_ENOMEM;
+
+	if (sums_begin(&s, k))
+		error = check_clock(k) && check_free(&s) && check_nodes(&s) &&
+		    check_entries(&s) && check_order(&s) &&
+		    check_leases(&s) && check_fleet(k, s.teams) &&
+		    check_counts(&s) ? KVR_OK
+		    : KVR_ECORRUPT;
+	free(s.seen);
+	free(s.children);
+	free(s.pins);
+	free(s.slots);
+	free(s.teams);
+	return error;
+}

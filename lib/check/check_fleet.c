@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * check_fleet.c - the invariants of what is known of workers: names, slots,
+ * teams, and what choices read of their loads. The other half of check.c.
+ */
+#include "check_in.h"
+#include "rate.h"
+#include "worker.h"
+
+/* --------------------------------------------------------------- names --- */
+
+static bool
+check_name(const struct kvr *k, uint32_t number)
+{
+	const struct name *n = &k->names[number - 1];
+	uint32_t slot;
+
+	return n->length > 0 && n->length <= KVR_NAME_MAX &&
+	    slot_in_use(k, n->slot) && slot_at(k, n->slot)->name == number &&
+	    worker_find(k, n->text, n->length, slot_at(k, n->slot)->rank,
+	    &slot) && slot == n->slot;
+}
+
+/* Free slots are linked by their names: slots that no one waits for. */
+static bool
+check_free_slots(const struct kvr *k)
+{
+	uint32_t i, free = 0, used = 0, limit = k->layout.slots;
+
+	for (i = k->region->slot_free; i != 0; i = slot_at(k, i - 1)->name) {
+		if (limit-- == 0 || i > k->region->slots_used ||
+		    slot_in_use(k, i - 1) || slot_at(k, i - 1)->retired != 0)
+			return false;
+		free++;
+	}
+	for (i = 0; i < k->layout.slots; i++)
+		used += slot_in_use(k, i) || slot_at(k, i)->retired != 0;
+	return used + free == k->region->slots_used;
+}
+
+static bool
+check_names(const struct kvr *k)
+{
+	uint32_t i, used = 0, limit = k->layout.names;
+
+	for (i = 1; i <= k->layout.names; i++) {
+		if (k->names[i - 1].used == 0)
+			continue;
+		if (!check_name(k, i))
+			return false;
+		used++;
+	}
+	for (i = k->region->name_free; i != 0; i = k->names[i - 1].next) {
+		if (i > k->layout.names || limit-- == 0 ||
+		    k->names[i - 1].used != 0)
+			return false;
+		used++;
+	}
+	return used == k->layout.names && check_free_slots(k);
+}
+
+/* What choices read of a slot is what the slot says. */
+static bool
+check_load(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *p = slot_at(k, slot);
+	const struct loads *l = &k->loads;
+	bool busy = p->busy != 0 || p->latch != 0;
+
+	return l->prefill[slot] == (double)p->prefill &&
+	    l->blocks[slot] == (double)p->blocks &&
+	    l->requests[slot] == p->requests &&
+	    l->gate[slot] == (p->role | (uint32_t)p->state << 4 |
+	    (busy ? GATE_BUSY : 0u) | (p->weight != 1 ? GATE_WEIGHTED : 0u) |
+	    (p->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u)) &&
+	    l->life[slot] == p->life && l->free_at[slot] == p->free_at &&
+	    l->waiting[slot] == (double)p->load_prefill &&
+	    p->unlike == (p->life != life_by_ttl(k));
+}
+
+/* All ranks of a name are in one team, and no others. */
+static bool
+check_teams(const struct kvr *k, struct team *counted)
+{
+	uint32_t i, teams = k->layout.names, unlike = 0;
+
+	for (i = 0; i < k->layout.slots; i++) {
+		const struct slot *p = slot_at(k, i);
+
+		if (slot_in_use(k, i) != (p->team != 0) || p->team > teams)
+			return false;
+		if (k->loads.id[i] != (slot_in_use(k, i) ? worker_id(k, i) : 0)
+		    || (p->team == 0 && k->loads.gate[i] != GATE_FREE))
+			return false;
+		unlike += p->unlike;
+		if (p->team == 0)
+			continue;
+		if (!check_load(k, i))
+			return false;
+		counted[p->team - 1].ranks++;
+		counted[p->team - 1].calm += p->busy == 0 && p->latch == 0;
+	}
+	for (i = 0; i < teams; i++)
+		if (k->teams[i].ranks != counted[i].ranks ||
+		    k->teams[i].calm != counted[i].calm)
+			return false;
+	return unlike == k->region->unlike;
+}
+
+/* counted: zeros, one for each name. */
+bool
+check_fleet(const struct kvr *k, struct team *counted)
+{
+	return check_names(k) && check_teams(k, counted) && rate_sane(k);
+}

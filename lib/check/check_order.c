@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * check_order.c - the part of check.c that walks the lists of holds.
+ */
+#include "check_in.h"
+#include "entry.h"
+#include "order.h"
+
+/* ------------------------------------------------------------ nameless --- */
+
+static bool
+check_nameless_hold(struct sums *s, uint32_t i)
+{
+	const struct kvr *k = s->k;
+	const struct hold *h = hold_at(k, i);
+
+	if (!claim(s, i, SEEN_HOLD) || h->slot >= k->layout.slots ||
+	    h->pins != 0 || h->gone == 0 || h->stamp == STAMP_NONE ||
+	    h->flags != (HOLD_LISTED | HOLD_IDLE))
+		return false;
+	s->slots[h->slot].entries++;
+	s->slots[h->slot].nameless += h->gone;
+	s->listed[1]++;
+	if (slot_at(k, h->slot)->retired == 0) {
+		s->listed[0]++;
+		s->counts.entries++;
+	}
+	return true;
+}
+
+static bool
+check_nameless_in(struct sums *s, struct list l, uint32_t slot)
+{
+	uint32_t i, limit = s->k->layout.cells;
+
+	for (i = l.head; i != 0; i = hold_at(s->k, i)->stamp_next) {
+		const struct hold *h = hold_at(s->k, i);
+
+		if (limit-- == 0 || h->kind != CELL_HOLD ||
+		    (slot < s->k->layout.slots && h->slot != slot) ||
+		    (h->node == 0 && !check_nameless_hold(s, i)))
+			return false;
+	}
+	return true;
+}
+
+bool
+check_nameless(struct sums *s)
+{
+	uint32_t i;
+
+	if (!check_nameless_in(s, s->k->region->dead, UINT32_MAX))
+		return false;
+	for (i = 0; i < s->k->layout.slots; i++)
+		if (!check_nameless_in(s, slot_at(s->k, i)->by_stamp, i))
+			return false;
+	return true;
+}
+
+/* --------------------------------------------------------------- order --- */
+
+/* Links both ways, flags, the slot; along a list by stamp, stamps ascend. */
+static bool
+check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, prev = 0, limit = k->layout.cells;
+	int64_t stamp = STAMP_NONE;
+
+	for (i = l.head; i != 0; limit--) {
+		const struct hold *h = hold_at(k, i);
+
+		if (limit == 0 || i >= k->layout.cells ||
+		    s->seen[i] != SEEN_HOLD)
+			return false;
+		if ((by_stamp ? h->stamp_prev : h->release_prev) != prev ||
+		    (h->flags & (by_stamp ? HOLD_LISTED : HOLD_IDLE)) == 0)
+			return false;
+		if (slot < k->layout.slots && (h->slot != slot ||
+		    (by_stamp && h->stamp < stamp)))
+			return false;
+		s->listed[by_stamp]--;
+		stamp = h->stamp;
+		prev = i;
+		i = by_stamp ? h->stamp_next : h->release_next;
+	}
+	return l.tail == prev;
+}
+
+/* Walks backwards: by then every parent has been passed. */
+static bool
+check_children_first(struct sums *s, struct list l, bool by_stamp)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, limit = k->layout.cells;
+	uint8_t flag = by_stamp ? HOLD_LISTED : HOLD_IDLE;
+	bool good = true;
+
+	for (i = l.tail; i != 0 && limit > 0; limit--) {
+		const struct hold *h = hold_at(k, i);
+		uint32_t parent = node_at(k, h->node)->parent, above;
+
+		above = parent != 0 ? hold_find(k, parent, h->slot) : 0;
+		if (above != 0 && (hold_at(k, above)->flags & flag) != 0 &&
+		    s->seen[above] == SEEN_HOLD)
+			good = false;
+		s->seen[i] = SEEN_FREE; /* passed */
+		i = by_stamp ? h->stamp_prev : h->release_prev;
+	}
+	for (i = l.head; i != 0; i = by_stamp ? hold_at(k, i)->stamp_next
+	    : hold_at(k, i)->release_next)
+		s->seen[i] = SEEN_HOLD;
+	return good;
+}
+
+static bool
+check_one_order(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
+{
+	return check_list(s, l, slot, by_stamp) &&
+	    check_children_first(s, l, by_stamp);
+}
+
+/* Every match was won by the older of the two who came to it. */
+static bool
+check_matches(const struct kvr *k, const int64_t *when,
+    const uint16_t *winners)
+{
+	uint32_t i, leaves = k->layout.leaves;
+
+	for (i = 1; i < leaves; i++) {
+		uint32_t l = 2 * i, r = l + 1, winner = winners[i];
+
+		l = l >= leaves ? l - leaves : winners[l];
+		r = r >= leaves ? r - leaves : winners[r];
+		if (l >= leaves || r >= leaves ||
+		    (winner != l && winner != r) ||
+		    when[winner] > when[l] || when[winner] > when[r])
+			return false;
+	}
+	return true;
+}
+
+static bool
+check_elders(const struct kvr *k)
+{
+	uint32_t i;
+
+	if (k->region->elders == 0)
+		return true;
+	for (i = 0; i < k->layout.leaves; i++)
+		if (k->eldest[i] != (i < k->layout.slots
+		    ? order_stamped(k, i) : INT64_MAX))
+			return false;
+	return check_matches(k, k->eldest, k->elder);
+}
+
+bool
+check_order(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t i;
+
+	if (!check_one_order(s, k->region->dead, UINT32_MAX, true))
+		return false;
+	for (i = 0; i < k->layout.slots; i++) {
+		const struct slot *p = slot_at(k, i);
+		if (!check_one_order(s, p->by_stamp, i, true) ||
+		    !check_one_order(s, p->by_release, i, false) ||
+		    k->oldest[i] != order_due(k, i))
+			return false;
+	}
+	for (; i < k->layout.leaves; i++)
+		if (k->oldest[i] != INT64_MAX)
+			return false;
+	return s->listed[0] == 0 && s->listed[1] == 0 &&
+	    check_matches(k, k->oldest, k->winner) && check_elders(k);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * best.h - who is the best of some workers.
+ *
+ * The least cost; of equal costs the least load; of equal loads the lot: a
+ * keyed hash of prompt and worker, so that workers without anything to tell
+ * them apart share the prompts, and every replica takes the same one. Lots are
+ * drawn only when there is a tie, for each worker once.
+ *
+ * Inline, because nearly all of what a choice costs is spent here.
+ */
+#ifndef KVR_BID_H
+#define KVR_BID_H
+
+#include "mix.h"
+#include "question.h"
+
+/* Small functions of inner loops, whatever a compiler thinks of their size. */
+#define INLINE static inline __attribute__((always_inline))
+
+/* What a worker would cost, and what else may decide. */
+struct bid {
+	double cost, prefill, blocks;
+	uint32_t requests, slot;
+};
+
+/* The best so far. */
+struct best {
+	struct bid bid;
+	uint64_t lot;  /* its own, once it has had to draw one */
+	bool shared;   /* by several, of the same cost */
+	bool drawn;
+};
+
+static inline struct best
+best_none(void)
+{
+	struct best best = { { 2 * COST_MAX, 0, 0, 0, 0 }, 0, false, false };
+
+	return best;
+}
+
+/* Below 0: a is less loaded; above 0: b is. */
+INLINE int
+compare_load(const struct bid *a, const struct bid *b)
+{
+	if (a->requests != b->requests)
+		return a->requests < b->requests ? -1 : 1;
+	if (a->prefill != b->prefill)
+		return a->prefill < b->prefill ? -1 : 1;
+	return a->blocks < b->blocks ? -1 : a->blocks > b->blocks;
+}
+
+INLINE uint64_t
+lot_of(const struct question *q, uint32_t slot)
+{
+	return mix(q->digest ^ look(q->k->loads.identity[slot]));
+}
+
+/*
+ * Equal costs go to the least loaded, then to whom this prompt's hash falls
+ * to: neither an order of workers nor a number that another router does not
+ * know. The order of asking makes no difference.
+ */
+INLINE void
+consider_equal(const struct question *q, struct best *best, struct bid bid)
+{
+	int order = compare_load(&bid, &best->bid);
+	uint64_t lot;
+
+	best->shared = true;
+	if (order > 0)
+		return;
+	if (order == 0) {
+		if (!best->drawn)
+			best->lot = lot_of(q, best->bid.slot);
+		best->drawn = true;
+		lot = lot_of(q, bid.slot);
+		if (lot >= best->lot)
+			return;
+		best->lot = lot;
+	} else {
+		best->drawn = false;
+	}
+	best->bid = bid;
+}
+
+INLINE void
+consider(const struct question *q, struct best *best, struct bid bid)
+{
+	if (bid.cost < best->bid.cost) {
+		best->bid = bid;
+		best->shared = best->drawn = false;
+	} else if (bid.cost == best->bid.cost) {
+		consider_equal(q, best, bid);
+	}
+}
+
+/* All of a bid but its cost. */
+INLINE struct bid
+bid_of(const struct loads *l, uint32_t slot)
+{
+	struct bid bid = { 0, look_double(&l->prefill[slot]),
+	    look_double(&l->blocks[slot]), look(l->requests[slot]), slot };
+
+	return bid;
+}
+
+static inline void
+take_best(const struct best *best, struct choice *out)
+{
+	out->slot = best->bid.slot;
+	out->cost = best->bid.cost;
+	out->reason = best->shared ? KVR_REASON_TIE : KVR_REASON_COST;
+}
+
+#endif

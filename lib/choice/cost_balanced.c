@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cost_balanced.c - what a worker costs in seconds, to this request and to others.
+ *
+ *	new    = tokens of the prompt that would have to be prefilled there
+ *	dec    = tokens in use there, and those this request adds
+ *	rho    = min(0.99, arrivals / (W * rate of the fleet))
+ *	lambda = 2 / (1 - rho), at most 33
+ *	cost   = backlog + pace * (lambda * new + balanced_decode * dec)
+ *
+ * The backlog delays this request alone. The prefill it brings delays it and
+ * all who come while it lasts, the more the busier the fleet is: as in a queue
+ * near its limit, a second of work more is 1 / (1 - rho) seconds of waiting.
+ * So a busy fleet is careful with prefill and follows overlap, and an idle one
+ * spreads its work. Decoding is slowed by all that decodes beside it.
+ *
+ * backlog and pace (seconds a token) are those of rate.c. W is the number of
+ * workers that share all that arrives, not only of those that this request may
+ * go to: a pinned one would seem to be overrun. kvr_policy(3) says where the
+ * formula comes from.
+ */
+#include "cost_balanced.h"
+
+#include "eligible.h"
+#include "rate.h"
+
+#define RHO_MOST 0.99
+#define LAMBDA_MOST 33.0
+
+/* What is the same for every worker. */
+void
+balanced_begin(struct question *q)
+{
+	uint32_t fleet = eligible_fleet(q);
+	double most = (double)(fleet > 0 ? fleet : 1) * rate_fleet(q->k);
+	double rho = rate_arrivals(q->k, q->now) / most;
+
+	if (!(rho < RHO_MOST))
+		rho = RHO_MOST;
+	q->lambda = 2 / (1 - rho);
+	if (q->lambda > LAMBDA_MOST)
+		q->lambda = LAMBDA_MOST;
+}
+
+/* If so many blocks of the prompt are cached there. */
+double
+balanced_cost(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o, double held)
+{
+	const struct loads *l = &q->k->loads;
+	double pace = look_double(&l->pace[slot]);
+	double dec = look_double(&l->blocks[slot]) +
+	    (double)question_new_blocks(q->p, &q->request, o);
+	double cost = q->policy.balanced_decode * dec * q->block, fresh;
+
+	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0) {
+		fresh = (double)q->tokens - held * q->block;
+		cost += q->lambda * (fresh > 0 ? fresh : 0);
+	}
+	cost *= pace;
+	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0)
+		cost += rate_backlog(q->k, slot, q->now);
+	if (q->request.n_preferences != 0)
+		cost *= question_dislike(&q->request,
+		    look(q->k->slots[slot].taints));
+	return cost <= COST_MAX ? cost : COST_MAX;
+}

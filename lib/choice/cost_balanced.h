@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cost_balanced.h - the cost in seconds.
+ */
+#ifndef KVR_COST_BALANCED_H
+#define KVR_COST_BALANCED_H
+
+#include "question.h"
+
+void balanced_begin(struct question *q);
+double balanced_cost(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o, double held);
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cost_dynamo.c - what a worker costs by the reference's policy.
+ *
+ *   cost = scale * max(0, prefill - credit) + decode + weight * requests
+ *
+ *   prefill   tokens waiting there and this request's, in blocks
+ *   credit    blocks of its prefix that are believed cached there; less when
+ *             the worker has more waiting than others (decayed)
+ *   decode    blocks in use there, and those this request adds
+ *
+ * For a decode stage: max(0, decode - credit). Then more for workers that the
+ * request would rather avoid, and divided by the weight. The formula is
+ * that of NVIDIA Dynamo's cost function; kvr_policy(3) has it in full.
+ *
+ * Nearly all requests need but the plain terms. For them the same sum is made
+ * by fewer steps, and for most workers not at all; see usual_found. The result
+ * is the same to the bit: tests compare the two.
+ */
+#include "cost_dynamo.h"
+
+#include "best.h"
+#include "set.h"
+
+INLINE double
+above_zero(double x)
+{
+	return x > 0 ? x : 0;
+}
+
+static double
+in_blocks(const struct question *q, double tokens)
+{
+	return q->per_token != 0 ? tokens * q->per_token : tokens / q->block;
+}
+
+/*
+ * Overlap is worth less on a worker with more prefill waiting than the least
+ * of the eligible has, measured by the length of this prompt.
+ */
+static double
+decayed(const struct question *q, double prefill)
+{
+	double excess;
+
+	if (!(q->decay > 0) || prefill <= q->least_prefill)
+		return 1;
+	excess = in_blocks(q, prefill - q->least_prefill);
+	return 1 / (1 + q->decay * (excess / q->request_blocks));
+}
+
+/*
+ * Prefill there would be, in blocks, this request's cached ones among them.
+ * An overlap longer than the prompt, if there is one, counts as tokens too.
+ */
+static double
+raw_prefill(const struct question *q, double prefill, uint32_t overlap)
+{
+	double tokens = prefill + (double)(overlap <= q->whole_blocks
+	    ? q->tokens : prompt_blocks_tokens(q->p, overlap));
+
+	return (q->request.flags & KVR_IGNORE_PREFILL) != 0 ? 0
+	    : in_blocks(q, tokens);
+}
+
+double
+dynamo_cost(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o, double held)
+{
+	const struct loads *l = &q->k->loads;
+	const struct kvr_request *r = &q->request;
+	double prefill = look_double(&l->prefill[slot]), weight;
+	double credit, decode, cost;
+
+	credit = r->overlap_credit * decayed(q, prefill) * held;
+	decode = look_double(&l->blocks[slot]) +
+	    (double)question_new_blocks(q->p, r, o);
+	if (r->stage == KVR_STAGE_DECODE)
+		cost = above_zero(decode - credit);
+	else
+		cost = r->prefill_scale * above_zero(raw_prefill(q, prefill,
+		    o->blocks) - credit) + decode;
+	cost += q->policy.request_weight * (double)look(l->requests[slot]);
+	if (r->n_preferences != 0)
+		cost *= question_dislike(r, look(q->k->slots[slot].taints));
+	if (q->weighted) {
+		weight = look_double(&q->k->slots[slot].weight);
+		if (weight != 1)
+			cost /= weight;
+	}
+	return cost <= COST_MAX ? cost : COST_MAX;
+}
+
+/* ------------------------------------------------------ the usual case --- */
+
+/*
+ * The usual case, in which most parts of the sum are absent; what is left is
+ * the same to the bit. Workers with the same overlap differ by their loads
+ * alone, and none of them costs less than one without load would.
+ */
+struct share {
+	double tokens; /* of prefill that the request brings */
+	double credit; /* blocks of prefill that the overlap saves */
+	double decode; /* blocks of decode that the request brings */
+	double own;    /* what its own prefill costs */
+	double least;  /* that a worker can cost */
+};
+
+struct usual {
+	double scale, per_token, per_request;
+};
+
+INLINE double
+usual_sum(struct usual u, struct share s, double prefill, double blocks,
+    double requests)
+{
+	double cost = u.scale * above_zero((prefill + s.tokens) *
+	    u.per_token - s.credit) + (blocks + s.decode);
+
+	cost += u.per_request * requests;
+	return cost < COST_MAX ? cost : COST_MAX;
+}
+
+INLINE struct bid
+usual_bid(const struct loads *l, struct usual u, struct share s,
+    uint32_t slot)
+{
+	struct bid bid = { s.least, 0, 0, 0, slot };
+
+	/* many have no load, in many fleets */
+	if ((look_bits(&l->prefill[slot]) | look_bits(&l->blocks[slot]) |
+	    look(l->requests[slot])) != 0) {
+		bid = bid_of(l, slot);
+		bid.cost = usual_sum(u, s, bid.prefill, bid.blocks,
+		    (double)bid.requests);
+	}
+	return bid;
+}
+
+static struct share
+share_of(const struct question *q, struct usual u, const struct kvr_overlap *o)
+{
+	struct share s;
+
+	s.tokens = (double)(o->blocks <= q->whole_blocks ? q->tokens
+	    : prompt_blocks_tokens(q->p, o->blocks));
+	s.credit = q->request.overlap_credit * (double)o->blocks;
+	s.decode = (double)question_new_blocks(q->p, &q->request, o);
+	s.own = u.scale * above_zero(s.tokens * u.per_token - s.credit);
+	s.least = usual_sum(u, s, 0, 0, 0);
+	return s;
+}
+
+/*
+ * Would he cost more with the blocks he has, had he no prefill waiting? All
+ * steps of the sum only rise with what goes in, so then he does cost more.
+ */
+INLINE bool
+usual_hopeless(const struct loads *l, struct share s, uint32_t slot,
+    const struct best *best)
+{
+	double least = s.own + (look_double(&l->blocks[slot]) + s.decode);
+
+	return (least < COST_MAX ? least : COST_MAX) > best->bid.cost;
+}
+
+/* Those with an overlap. The deepest come first, so most others are passed. */
+INLINE void
+usual_found(const struct question *q, struct usual u, struct best *best)
+{
+	const struct kvr_overlap *o = q->set->found;
+	const uint32_t *places = q->set->places, base = q->set->base;
+	const uint32_t count = q->set->count, slots = q->slots;
+	const struct loads l = q->k->loads;
+	struct share s = { 0, 0, 0, 0, 0 };
+	uint32_t i, slot;
+
+	for (i = 0; i < count; i++, o++) {
+		if (i == 0 || o->blocks != o[-1].blocks ||
+		    o->active_blocks != o[-1].active_blocks)
+			s = share_of(q, u, o);
+		slot = found_slot(o);
+		if (s.least > best->bid.cost || slot >= slots ||
+		    usual_hopeless(&l, s, slot, best))
+			continue;
+		if (set_has(q->take, slot) && places[slot] - base == i)
+			consider(q, best, usual_bid(&l, u, s, slot));
+	}
+}
+
+/*
+ * And those without. Who has an overlap costs hardly ever more with it, so it
+ * is looked for only if he would be the best without.
+ */
+INLINE void
+usual_rest(const struct question *q, struct usual u, struct best *best)
+{
+	static const struct kvr_overlap none;
+	const struct share s = share_of(q, u, &none);
+	const struct loads l = q->k->loads;
+	struct set_walk w = set_walk(q->take, q->words);
+	struct bid bid;
+	uint32_t slot;
+
+	if (s.least > best->bid.cost)
+		return;
+	while (set_next(&w, &slot)) {
+		if (usual_hopeless(&l, s, slot, best))
+			continue;
+		bid = usual_bid(&l, u, s, slot);
+		if (bid.cost <= best->bid.cost && !found_has(q->set, slot))
+			consider(q, best, bid);
+	}
+}
+
+void
+dynamo_take_usual(const struct question *q, struct choice *out)
+{
+	const struct usual u = { q->request.prefill_scale, q->per_token,
+	    q->policy.request_weight };
+	struct best best = best_none();
+
+	usual_found(q, u, &best);
+	usual_rest(q, u, &best);
+	take_best(&best, out);
+}
+
+/* Which parts of a cost there are at all. */
+void
+dynamo_simplify(struct question *q)
+{
+	const uint32_t ignore = KVR_IGNORE_PREFILL | KVR_IGNORE_REUSE;
+	const struct kvr_request *r = &q->request;
+
+	q->decay = (r->flags & KVR_IGNORE_PREFILL) != 0 ? 0
+	    : q->policy.overlap_decay;
+	q->usual = (r->flags & ignore) == 0 && r->n_preferences == 0 &&
+	    r->stage != KVR_STAGE_DECODE && !(q->decay > 0) &&
+	    q->per_token != 0;
+}

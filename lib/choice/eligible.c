@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * eligible.c - who may be taken at all.
+ *
+ *   request   open: all slots, or the allowed ones; less those excluded;
+ *             the pinned one alone, if one is pinned
+ *      |
+ *   worker    take: of the open ones those in use, of the right role, up,
+ *             with the required taints, not overloaded
+ *
+ * Both are sets of bits: so a long list of allowed workers is read once, and
+ * not once for each worker.
+ */
+#include "eligible.h"
+
+#include "set.h"
+#include "worker.h"
+
+static void
+open_all(struct question *q, uint32_t slots)
+{
+	memset(q->open, 0xff, q->words * sizeof(q->open[0]));
+	if (slots % 64 != 0)
+		q->open[q->words - 1] = (UINT64_C(1) << slots % 64) - 1;
+}
+
+/* Ids that are no longer valid are of nobody. */
+static void
+open_allowed(struct question *q)
+{
+	uint32_t slot;
+	size_t i;
+
+	memset(q->open, 0, q->words * sizeof(q->open[0]));
+	for (i = 0; i < q->p->n_allowed; i++)
+		if (worker_slot(q->k, q->p->allowed[i], &slot) &&
+		    slot / 64 < q->words)
+			set_add(q->open, slot);
+}
+
+static void
+close_excluded(struct question *q)
+{
+	uint32_t i, slot;
+
+	for (i = 0; i < q->request.n_excluded; i++)
+		if (worker_slot(q->k, q->request.excluded[i], &slot) &&
+		    slot / 64 < q->words)
+			set_remove(q->open, slot);
+}
+
+static int
+open_pinned(struct question *q)
+{
+	bool open;
+
+	if (!worker_slot(q->k, q->request.pinned, &q->pinned) ||
+	    q->pinned / 64 >= q->words)
+		return KVR_EWORKER;
+	open = set_has(q->open, q->pinned);
+	memset(q->open, 0, q->words * sizeof(q->open[0]));
+	if (open)
+		set_add(q->open, q->pinned);
+	return KVR_OK;
+}
+
+/* A role has the number of the stage it is for; BOTH has that of none. */
+_Static_assert(KVR_ROLE_BOTH == 0 &&
+    (int)KVR_ROLE_PREFILL == (int)KVR_STAGE_PREFILL &&
+    (int)KVR_ROLE_DECODE == (int)KVR_STAGE_DECODE, "roles are stages");
+
+/* What of a gate keeps a usual worker from being taken. */
+static uint32_t
+gate_closed(const struct question *q)
+{
+	return (GATE_ROLE & ~q->request.stage) | GATE_STATE | GATE_BUSY;
+}
+
+enum kvr_verdict
+eligible_verdict(const struct question *q, uint32_t slot)
+{
+	const struct kvr_request *r = &q->request;
+	uint32_t gate = look(q->k->loads.gate[slot]);
+	uint32_t state = (gate & GATE_STATE) / (GATE_STATE & -GATE_STATE);
+
+	if (!set_has(q->open, slot))
+		return KVR_NOT_ALLOWED;
+	if ((gate & GATE_ROLE & ~r->stage) != 0)
+		return KVR_WRONG_ROLE;
+	if (state != KVR_STATE_UP &&
+	    (state != KVR_STATE_DRAINING || r->pinned == 0))
+		return KVR_NOT_UP;
+	if ((look(q->k->slots[slot].taints) & r->required_taints) !=
+	    r->required_taints)
+		return KVR_LACKS_TAINT;
+	if (worker_overloaded(q->k, slot))
+		return KVR_OVERLOADED;
+	return KVR_ELIGIBLE;
+}
+
+/* What is unusual about any of the first `n` workers of a word. */
+static uint32_t
+gates_any(const struct question *q, uint32_t word, uint32_t n)
+{
+	const uint32_t *gate = &q->k->loads.gate[word * 64];
+	const any_word *two = (const any_word *)(const void *)gate;
+	uint64_t any = n % 2 != 0 ? look(gate[n - 1]) : 0;
+	uint32_t i;
+
+	for (i = 0; i < n / 2; i++)
+		any |= look(two[i]);
+	return (uint32_t)(any | any >> 32);
+}
+
+/* One by one: a worker's gate may be closed, or the request wants more. */
+static uint64_t
+sift_singly(struct question *q, uint32_t word, uint64_t left)
+{
+	const uint32_t *gate = &q->k->loads.gate[word * 64];
+	uint32_t closed = gate_closed(q) | GATE_FREE;
+	uint64_t found = 0;
+
+	for (; left != 0; left &= left - 1) {
+		uint32_t bit = (uint32_t)__builtin_ctzll(left);
+		uint32_t g = look(gate[bit]) & closed;
+		enum kvr_verdict v;
+
+		if ((g & GATE_FREE) != 0)
+			continue;
+		v = g == 0 && q->request.required_taints == 0
+		    ? KVR_ELIGIBLE : eligible_verdict(q, word * 64 + bit);
+		found |= (uint64_t)(v == KVR_ELIGIBLE) << bit;
+		q->overloaded += v == KVR_OVERLOADED;
+	}
+	return found;
+}
+
+/* Nearly always there is nothing unusual about any of 64 workers. */
+static uint64_t
+sift_word(struct question *q, uint32_t word)
+{
+	uint32_t n = q->slots - word * 64 < 64 ? q->slots - word * 64 : 64;
+	uint32_t any = gates_any(q, word, n);
+
+	q->weighted |= (any & GATE_WEIGHTED) != 0;
+	q->unsure |= (any & GATE_UNSURE) != 0;
+	if ((any & ~(uint32_t)(GATE_WEIGHTED | GATE_UNSURE)) == 0 &&
+	    q->request.required_taints == 0)
+		return q->open[word];
+	return sift_singly(q, word, q->open[word]);
+}
+
+static void
+sift(struct question *q)
+{
+	struct set_walk w = set_walk(q->take, q->words);
+	uint32_t i, slot;
+	double prefill;
+
+	q->eligible = q->overloaded = 0;
+	q->weighted = q->unsure = false;
+	for (i = 0; i < q->words; i++) {
+		q->take[i] = sift_word(q, i);
+		q->eligible += (uint32_t)__builtin_popcountll(q->take[i]);
+	}
+	q->least_prefill = 2 * COST_MAX;
+	if (!(q->decay > 0))
+		return;
+	while (set_next(&w, &slot)) {
+		prefill = look_double(&q->k->loads.prefill[slot]);
+		if (prefill < q->least_prefill)
+			q->least_prefill = prefill;
+	}
+}
+
+/*
+ * Fills open, take, eligible, overloaded, least_prefill and pinned of a route
+ * whose other parts stand. KVR_EWORKER if the pinned worker does not exist.
+ */
+int
+eligible_find(struct question *q, uint32_t slots)
+{
+	int error = KVR_OK;
+
+	q->pinned = 0;
+	q->slots = slots;
+	q->words = (slots + 63) / 64;
+	if (q->p->n_allowed == 0)
+		open_all(q, slots);
+	else
+		open_allowed(q);
+	close_excluded(q);
+	if (q->request.pinned != 0)
+		error = open_pinned(q);
+	if (error == KVR_OK)
+		sift(q);
+	return error;
+}
+
+/*
+ * Workers that could take requests of this stage: those that share the work,
+ * whomever of them this request is for.
+ */
+uint32_t
+eligible_fleet(const struct question *q)
+{
+	uint32_t closed = gate_closed(q) | GATE_FREE, n = 0, slot;
+
+	for (slot = 0; slot < q->slots; slot++)
+		n += (look(q->k->loads.gate[slot]) & closed) == 0;
+	return n;
+}
+
+/* The error that says why take is empty. */
+int
+eligible_none(const struct question *q)
+{
+	if (q->request.pinned != 0)
+		return q->overloaded != 0 ? KVR_EPINNEDBUSY : KVR_ENOTALLOWED;
+	return q->overloaded != 0 ? KVR_EALLBUSY : KVR_ENOWORKER;
+}

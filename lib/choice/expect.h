@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * expect.h - how much of an overlap an engine can be expected to find.
+ */
+#ifndef KVR_EXPECT_H
+#define KVR_EXPECT_H
+
+#include "question.h"
+
+double expect_usable(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o);
+double expect_surviving(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o);
+
+/* What the caller has found himself is not doubted. */
+static inline bool
+expect_sure(const struct question *q, uint32_t slot)
+{
+	return q->set->path.nodes == 0 ||
+	    (look(q->k->loads.gate[slot]) & GATE_UNSURE) == 0;
+}
+
+/* Blocks of the overlap that the engine could have, however unlikely. */
+static inline double
+expect_most(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	return expect_sure(q, slot) || o->blocks == 0 ? o->blocks
+	    : expect_usable(q, slot, o);
+}
+
+/* May some of those have been lost? */
+static inline bool
+expect_doubtful(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	return !expect_sure(q, slot) && o->active_blocks < o->blocks &&
+	    look(slot_at(q->k, slot)->mode) == KVR_RETAIN_FEEDBACK;
+}
+
+/* Blocks of the overlap that can be expected. */
+static inline double
+expect_blocks(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	return expect_doubtful(q, slot, o) ? expect_surviving(q, slot, o)
+	    : expect_most(q, slot, o);
+}
+
+#endif

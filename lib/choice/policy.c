@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * policy.c - what a caller may ask of a choice, and what he leaves open.
+ *
+ * Two structs say how to choose: the policy, which lives in the region and is
+ * everybody's, and the request, which is one prompt's and may override some of
+ * it. Both are checked at the border, so that whoever computes with them need
+ * not: no NaN, no infinity, no negative weight gets past this file. Then the
+ * request is resolved against the policy; after that nobody asks the policy
+ * for what a request may override.
+ */
+#include "policy.h"
+
+#define BALANCED_MOST 1e15 /* seconds, weights: no more makes sense */
+
+/* Finite, and not below the least. */
+static bool
+number_from(double least, double x)
+{
+	return x >= least && x - x == 0;
+}
+
+static bool
+finite_number(double x)
+{
+	return x - x == 0;
+}
+
+int
+kvr_policy_init(struct kvr_policy *policy, size_t size)
+{
+	struct kvr_policy d;
+
+	memset(&d, 0, sizeof(d));
+	d.cost = KVR_COST_DYNAMO;
+	d.overlap_credit = 1;
+	d.prefill_scale = 1;
+	d.busy_prefill_tokens = -1;
+	d.busy_prefill_fraction = -1;
+	d.busy_blocks_fraction = -1;
+	d.two_tier_overlap = 0.5;
+	d.two_tier_load_gap = 32;
+	d.two_tier_load_ratio = 1.1;
+	d.balanced_decode = 0.1;
+	d.balanced_prior = 10;
+	return struct_init(policy, size, &d, sizeof(d));
+}
+
+int
+kvr_request_init(struct kvr_request *request, size_t size)
+{
+	struct kvr_request d;
+
+	memset(&d, 0, sizeof(d));
+	d.overlap_credit = -1;
+	d.prefill_scale = -1;
+	d.temperature = -1;
+	d.stage = KVR_STAGE_ALL;
+	d.overlap_blocks = KVR_AUTO;
+	return struct_init(request, size, &d, sizeof(d));
+}
+
+int
+policy_check(const struct kvr_policy *policy)
+{
+	bool good = policy->cost <= KVR_COST_BALANCED &&
+	    policy->purge <= 1 &&
+	    number_from(0, policy->overlap_credit) &&
+	    number_from(0, policy->overlap_decay) &&
+	    number_from(0, policy->prefill_scale) &&
+	    number_from(0, policy->request_weight) &&
+	    number_from(0, policy->temperature) &&
+	    finite_number(policy->busy_prefill_tokens) &&
+	    finite_number(policy->busy_prefill_fraction) &&
+	    finite_number(policy->busy_blocks_fraction) &&
+	    number_from(0, policy->two_tier_overlap) &&
+	    policy->two_tier_overlap <= 1 &&
+	    number_from(0, policy->two_tier_load_gap) &&
+	    number_from(1, policy->two_tier_load_ratio) &&
+	    number_from(0, policy->balanced_decode) &&
+	    policy->balanced_decode <= BALANCED_MOST &&
+	    number_from(0, policy->balanced_prior) &&
+	    policy->balanced_prior <= BALANCED_MOST;
+
+	return good ? KVR_OK : KVR_EINVAL;
+}
+
+int
+policy_check_request(const struct kvr_request *r)
+{
+	const uint32_t flags = KVR_NOWAIT | KVR_IGNORE_PREFILL |
+	    KVR_IGNORE_REUSE;
+	uint32_t i;
+
+	if (r->stage > KVR_STAGE_DECODE || (r->flags & ~flags) != 0 ||
+	    r->n_excluded > KVR_EXCLUDED_MAX ||
+	    r->n_preferences > KVR_PREFERENCES_MAX || r->reserved != 0 ||
+	    r->overlap_blocks > KVR_AUTO ||
+	    !finite_number(r->overlap_credit) ||
+	    !finite_number(r->prefill_scale) || !finite_number(r->temperature))
+		return KVR_EINVAL;
+	for (i = 0; i < r->n_preferences; i++)
+		if (!finite_number(r->preferences[i].weight))
+			return KVR_EINVAL;
+	return KVR_OK;
+}
+
+/* As whole words: readers look while a writer puts. */
+_Static_assert(sizeof(struct kvr_policy) % sizeof(uint64_t) == 0,
+    "a policy is whole words");
+
+void
+policy_read(const struct kvr *k, struct kvr_policy *policy)
+{
+	look_words(policy, &k->region->policy, sizeof(*policy));
+}
+
+void
+policy_write(struct kvr *k, const struct kvr_policy *policy)
+{
+	put_words(&k->region->policy, policy, sizeof(*policy));
+}
+
+/*
+ * Makes explicit what the request leaves to the policy and what its stage
+ * implies. A decode stage goes by load alone, unless the request has a credit
+ * of its own: then overlap counts, and still no prefill is to be done there.
+ */
+void
+policy_resolve(const struct kvr_policy *policy, struct kvr_request *r)
+{
+	if (r->stage == KVR_STAGE_DECODE) {
+		r->flags |= KVR_IGNORE_PREFILL;
+		if (r->overlap_credit < 0) {
+			r->flags |= KVR_IGNORE_REUSE;
+			r->overlap_credit = 0;
+		}
+	}
+	if (r->overlap_credit < 0)
+		r->overlap_credit = policy->overlap_credit;
+	if (r->prefill_scale < 0)
+		r->prefill_scale = policy->prefill_scale;
+	if (r->temperature < 0)
+		r->temperature = policy->temperature;
+}

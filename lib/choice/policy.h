@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * policy.h - what a choice may be asked for, and what is left open.
+ */
+#ifndef KVR_POLICY_H
+#define KVR_POLICY_H
+
+#include "region.h"
+
+int policy_check(const struct kvr_policy *policy);
+int policy_check_request(const struct kvr_request *r);
+void policy_resolve(const struct kvr_policy *policy, struct kvr_request *r);
+void policy_read(const struct kvr *k, struct kvr_policy *policy);
+void policy_write(struct kvr *k, const struct kvr_policy *policy);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * route.c - which worker shall have this request.
+ *
+ * First who may be (eligible.c), then what each of those costs, then whom to
+ * take: the least cost, or one drawn. Each is a pass over the slots that
+ * touches the first line of a slot and what was found for it, nothing else.
+ *
+ * A policy is a line of the table `rules`: what a worker costs, and how one is
+ * taken. The reference's has a file of its own, cost_dynamo.c; who is better than
+ * whom, and what breaks ties, is said in best.h.
+ *
+ * Always true:
+ *   - nothing is written but the caller's struct question and struct choice;
+ *   - the answer depends on the region, the prompt, the request and what was
+ *     found, on nothing else: sums are made in one order, in double, by
+ *     operations that are exact to the bit on every machine (exp.h);
+ *   - a cost is a number from 0 to COST_MAX, never NaN, whatever the loads and
+ *     the policy, so that comparing costs orders the workers;
+ *   - what is read from a slot may change between two passes without harm
+ *     other than to the choice itself: no pass relies on another's numbers
+ *     to stay inside its bounds.
+ *
+ * Costs are in blocks or in seconds, as the policy has it. Token counts are
+ * summed as doubles: exact below 2^53.
+ */
+#include "route.h"
+
+#include "best.h"
+#include "cost_balanced.h"
+#include "cost_dynamo.h"
+#include "cost_two_tier.h"
+#include "eligible.h"
+#include "exp.h"
+#include "expect.h"
+#include "mix.h"
+#include "policy.h"
+#include "set.h"
+#include "worker.h"
+
+/* What a worker costs if it has so many blocks of its overlap `o` cached. */
+typedef double cost_fn(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o, double held);
+
+struct rule {
+	cost_fn *cost;
+	void (*take)(const struct question *q, struct choice *out);
+};
+
+/* ------------------------------------------------------- one question --- */
+
+int
+route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
+    const struct kvr_request *r, const struct found_set *set, int64_t now)
+{
+	uint32_t slots = slots_used(k);
+	int error;
+
+	q->k = k;
+	q->p = p;
+	policy_read(k, &q->policy);
+	q->request = *r;
+	policy_resolve(&q->policy, &q->request);
+	q->set = set;
+	q->now = now;
+	q->tokens = prompt_tokens(p);
+	if (q->tokens == 0)
+		return KVR_EEMPTY;
+	question_measure(q);
+	dynamo_simplify(q);
+	error = eligible_find(q, slots);
+	if (error == 0)
+		q->usual = q->usual && !q->weighted &&
+		    (!q->unsure || set->path.nodes == 0);
+	if (q->policy.cost == KVR_COST_BALANCED)
+		balanced_begin(q);
+	return error;
+}
+
+enum kvr_verdict
+route_verdict(const struct question *q, uint32_t slot)
+{
+	return slot / 64 < q->words ? eligible_verdict(q, slot)
+	    : KVR_NOT_ALLOWED;
+}
+
+/* ------------------------------------------------------------- taking --- */
+
+/* If it has what can be expected. */
+static double
+cost_expected(const struct question *q, uint32_t slot, cost_fn *cost)
+{
+	const struct kvr_overlap *o = found_of(q->set, slot);
+
+	return cost(q, slot, o, expect_blocks(q, slot, o));
+}
+
+/*
+ * Looking for all that may have been lost is dear. It only makes a worker cost
+ * more, so it is done for those who would be the best without.
+ */
+INLINE void
+take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
+    struct choice *out)
+{
+	struct set_walk w = set_walk(among, q->words);
+	struct best best = best_none();
+	struct bid bid;
+	uint32_t slot;
+
+	while (set_next(&w, &slot)) {
+		const struct kvr_overlap *o = found_of(q->set, slot);
+
+		bid = bid_of(&q->k->loads, slot);
+		bid.cost = cost(q, slot, o, expect_most(q, slot, o));
+		if (bid.cost <= best.bid.cost && expect_doubtful(q, slot, o))
+			bid.cost = cost(q, slot, o,
+			    expect_blocks(q, slot, o));
+		consider(q, &best, bid);
+	}
+	take_best(&best, out);
+}
+
+/* The likelihoods of some workers' costs: of the least cost it is 1. */
+struct lottery {
+	const struct question *q;
+	cost_fn *cost;
+	double least, scale;
+};
+
+static double
+likelihood(const struct lottery *l, uint32_t slot)
+{
+	double above = cost_expected(l->q, slot, l->cost) - l->least;
+
+	if (!(above > 0))
+		return 1;
+	return l->scale > 0 ? exp_of(-(above / l->scale)) : 0;
+}
+
+static void
+lottery_begin(struct lottery *l)
+{
+	struct set_walk w = set_walk(l->q->take, l->q->words);
+	double cost, most = 0;
+	uint32_t slot;
+
+	l->least = 2 * COST_MAX;
+	while (set_next(&w, &slot)) {
+		cost = cost_expected(l->q, slot, l->cost);
+		l->least = cost < l->least ? cost : l->least;
+		most = cost > most ? cost : most;
+	}
+	l->scale = (most - l->least) * l->q->request.temperature;
+}
+
+/* The worker at a place in the row of a word, the last one beyond its end. */
+static uint32_t
+lottery_find(const struct lottery *l, uint32_t word, double at)
+{
+	struct set_walk w = set_walk(l->q->take, l->q->words);
+	uint32_t slot, last = 0;
+	double width;
+
+	w.word = word;
+	while (set_next(&w, &slot) && slot / 64 == word) {
+		width = likelihood(l, slot);
+		if (width > 0)
+			last = slot;
+		if (at < width)
+			break;
+		at -= width;
+	}
+	return last;
+}
+
+/*
+ * Draws one: each as likely as e^-(its cost above the least, as a share of
+ * the spread of costs, over the temperature). The workers stand in a row, each
+ * as wide as it is likely, and one number says where to look. There is no
+ * memory to keep all widths: those of 64 at a time are summed, and when it is
+ * known in which 64 to look, theirs are computed again.
+ */
+static void
+take_sampled(const struct question *q, cost_fn *cost, struct choice *out)
+{
+	uint64_t bits = mix(mix(q->request.seed) ^ q->digest);
+	struct set_walk w = set_walk(q->take, q->words);
+	struct lottery l = { q, cost, 0, 0 };
+	double width[QUESTION_WORDS], at = 0;
+	uint32_t i, slot, word = 0;
+
+	lottery_begin(&l);
+	memset(width, 0, q->words * sizeof(width[0]));
+	while (set_next(&w, &slot))
+		width[slot / 64] += likelihood(&l, slot);
+	for (i = 0; i < q->words; i++)
+		at += width[i];
+	at *= (double)(bits >> 11) * 0x1p-53;
+	for (i = 0; i < q->words; i++) {
+		if (width[i] > 0)
+			word = i;
+		if (at < width[i])
+			break;
+		at -= width[i];
+	}
+	out->slot = lottery_find(&l, word, at);
+	out->cost = cost_expected(q, out->slot, cost);
+	out->reason = KVR_REASON_SAMPLED;
+}
+
+static void
+dynamo_take(const struct question *q, struct choice *out)
+{
+	if (q->request.temperature > 0)
+		take_sampled(q, dynamo_cost, out);
+	else if (q->usual)
+		dynamo_take_usual(q, out);
+	else
+		take_least(q, q->take, dynamo_cost, out);
+}
+
+static void
+two_tier_take(const struct question *q, struct choice *out)
+{
+	uint32_t longest = two_tier_longest(q);
+	uint64_t among[QUESTION_WORDS];
+
+	if (longest == 0) {
+		take_least(q, q->take, two_tier_cost, out);
+		out->reason = KVR_REASON_LOAD;
+		return;
+	}
+	two_tier_among(q, longest, among);
+	take_least(q, among, two_tier_cost, out);
+	out->reason = KVR_REASON_OVERLAP;
+}
+
+static void
+balanced_take(const struct question *q, struct choice *out)
+{
+	if (q->request.temperature > 0)
+		take_sampled(q, balanced_cost, out);
+	else
+		take_least(q, q->take, balanced_cost, out);
+}
+
+/* ----------------------------------------------------------- policies --- */
+
+static const struct rule rules[] = {
+	[KVR_COST_DYNAMO] = { dynamo_cost, dynamo_take },
+	[KVR_COST_TWO_TIER] = { two_tier_cost, two_tier_take },
+	[KVR_COST_BALANCED] = { balanced_cost, balanced_take }
+};
+
+static const struct rule *
+rule_of(const struct question *q)
+{
+	uint32_t i = q->policy.cost;
+
+	return &rules[i < sizeof(rules) / sizeof(rules[0]) ? i : 0];
+}
+
+double
+route_cost(const struct question *q, uint32_t slot)
+{
+	return cost_expected(q, slot, rule_of(q)->cost);
+}
+
+/* Tokens of the prompt that the worker can be expected to have cached. */
+uint64_t
+route_expected(const struct question *q, uint32_t slot)
+{
+	const struct kvr_overlap *o = found_of(q->set, slot);
+
+	if (expect_sure(q, slot))
+		return prompt_blocks_tokens(q->p, o->blocks);
+	return (uint64_t)(expect_blocks(q, slot, o) * q->block + 0.5);
+}
+
+int
+route_take(const struct question *q, struct choice *out)
+{
+	struct choice c;
+
+	if (q->eligible == 0)
+		return eligible_none(q);
+	if (q->request.pinned != 0) {
+		c.slot = q->pinned;
+		c.cost = route_cost(q, c.slot);
+		c.reason = KVR_REASON_PINNED;
+	} else {
+		rule_of(q)->take(q, &c);
+	}
+	c.eligible = q->eligible;
+	c.worker = worker_id(q->k, c.slot);
+	c.flags = q->request.flags;
+	c.blocks = found_of(q->set, c.slot)->blocks;
+	c.active = found_of(q->set, c.slot)->active_blocks;
+	c.tokens = route_expected(q, c.slot);
+	*out = c;
+	return KVR_OK;
+}
+
+int
+route_choose(const struct kvr *k, const struct kvr_prompt *p,
+    const struct kvr_request *r, const struct found_set *set, int64_t now,
+    struct choice *out)
+{
+	struct question q;
+	int error = route_begin(&q, k, p, r, set, now);
+
+	return error == KVR_OK ? route_take(&q, out) : error;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * route.h - which worker shall have this request.
+ */
+#ifndef KVR_ROUTE_H
+#define KVR_ROUTE_H
+
+#include "question.h"
+
+/* KVR_EEMPTY, or KVR_EWORKER if the pinned worker does not exist. */
+int route_begin(struct question *q, const struct kvr *k,
+    const struct kvr_prompt *p, const struct kvr_request *r,
+    const struct found_set *set, int64_t now);
+/* These two are of a slot in use; the cost also of one not eligible. */
+enum kvr_verdict route_verdict(const struct question *q, uint32_t slot);
+double route_cost(const struct question *q, uint32_t slot);
+int route_take(const struct question *q, struct choice *out);
+/* begin and take. */
+int route_choose(const struct kvr *k, const struct kvr_prompt *p,
+    const struct kvr_request *r, const struct found_set *set, int64_t now,
+    struct choice *out);
+uint64_t route_expected(const struct question *q, uint32_t slot);
+
+#endif

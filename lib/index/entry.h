@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * entry.h - the entries of a node: which workers hold it.
+ */
+#ifndef KVR_ENTRY_H
+#define KVR_ENTRY_H
+
+#include "region.h"
+
+/* How many there are; no more than there are slots, whatever a node says. */
+static inline uint32_t
+node_holders(const struct kvr *k, const struct node *n)
+{
+	uint32_t holders = look(n->holders);
+
+	return holders < k->layout.slots ? holders : k->layout.slots;
+}
+
+uint32_t hold_find(const struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t hold_add(struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t hold_copy(struct kvr *k, uint32_t node, uint32_t from);
+void hold_foresee(const struct kvr *k, const struct hold *h);
+void hold_remove(struct kvr *k, uint32_t hold);
+void hold_stamp(struct kvr *k, uint32_t hold, int64_t now);
+void hold_pin(struct kvr *k, uint32_t hold, int64_t now);
+void hold_whole(struct kvr *k, uint32_t hold);
+void hold_trim(struct kvr *k, uint32_t hold, uint32_t blocks);
+uint32_t hold_blocks(const struct kvr *k, const struct hold *h);
+uint32_t hold_look(const struct kvr *k, uint32_t node, uint32_t slot);
+void hold_add_nameless(struct kvr *k, uint32_t slot, uint32_t blocks,
+    int64_t now);
+void hold_split(struct kvr *k, uint32_t lower, uint32_t upper);
+bool hold_unpin(struct kvr *k, uint32_t hold);
+bool hold_same(const struct kvr *k, uint32_t one, uint32_t other);
+void entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
+void entry_void_slot(struct kvr *k, uint32_t slot);
+
+uint32_t pairs_slot(const struct kvr *k, const struct node *n, uint32_t i);
+uint32_t pairs_cells(uint32_t holders);
+uint32_t pairs_cells_to_add(uint32_t holders);
+
+/*
+ * The groups of a node that has more than one holder, one after the other:
+ *	struct groups at = groups_of(n, look(n->holders));
+ *	while ((n_pairs = groups_next(k, &at, &g)) > 0)
+ *		use(g->word, g->stamp, n_pairs);
+ * All that hang from one piece of links are asked for as it is reached.
+ */
+struct groups {
+	uint32_t top, level, i, left;
+	const uint32_t *links; /* of 16 groups, the i-th among them */
+};
+
+static inline struct groups
+groups_of(const struct node *n, uint32_t holders)
+{
+	struct groups at = { look(n->holds), 0, 0, holders, &n->holds };
+	uint32_t groups = (holders + PAIRS - 1) / PAIRS;
+
+	for (; groups > 1; groups = (groups + PIECE - 1) / PIECE)
+		at.level++;
+	return at;
+}
+
+static inline void
+groups_ahead(const struct kvr *k, struct groups *at)
+{
+	uint32_t i;
+
+	at->links = cell_at(k, links_at(k, at->top, at->level - 1,
+	    at->i / PIECE))->piece;
+	for (i = 0; i < PIECE && i * PAIRS < at->left; i++)
+		__builtin_prefetch(cell_at(k, look(at->links[i])));
+}
+
+static inline uint32_t
+groups_next(const struct kvr *k, struct groups *at, const struct group **g)
+{
+	uint32_t pairs = at->left < PAIRS ? at->left : PAIRS;
+
+	if (pairs > 0 && at->level > 0 && at->i % PIECE == 0)
+		groups_ahead(k, at);
+	if (pairs > 0)
+		*g = &cell_at(k, look(at->links[at->i % PIECE]))->group;
+	at->i++;
+	at->left -= pairs;
+	return pairs;
+}
+
+#endif

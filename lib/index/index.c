@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * index.c - the radix tree over sequence hashes.
+ *
+ * A sequence hash stands for the whole prefix up to its block, so equal hashes
+ * at block i mean equal prefixes up to i. Nodes are runs of blocks; a child is
+ * found through one table by (hash of the block before it, or the scope's
+ * root; low half of its first hash). No node knows its children, only how
+ * many they are.
+ *
+ *   prompt A = h0..h6 to w1                     [h0 .. h6] w1
+ *
+ *   prompt B = h0..h3 g4 g5 to w2: B leaves     [h0 .. h3] w1 w2
+ *   A's run inside; the run is split, the          |-- [h4 .. h6] w1
+ *   lower part keeps its number                    `-- [g4 g5]    w2
+ *
+ *   prompt C = A + h7 h8 to w1: A's end is a    [h0 .. h3] w1 w2
+ *   leaf, w1 is its only holder, nothing pins      |-- [h4 .. h8] w1
+ *   it: extended in place                          `-- [g4 g5]    w2
+ *
+ *   w2's time is over: its holds go, deepest    [h0 .. h3] w1
+ *   first, and nodes that nobody holds             `-- [h4 .. h8] w1
+ *
+ *   C is refreshed: one child, equal holders    [h0 .. h8] w1
+ *   with equal stamps and pins: merged
+ *
+ * THE INVARIANT on which everything rests. An entry (a worker's hold on a
+ * node) is live while it is pinned or its stamp is younger than the time to
+ * live. Every operation that stamps stamps the whole path from the root, and
+ * every operation that pins pins it. Hence, for each worker,
+ *
+ *	pins(parent) >= pins(child),  stamp(parent) >= stamp(child)
+ *
+ * and a worker that is live at some depth is live at every smaller depth. So
+ * the overlap of a worker is where its deepest live hold on the prompt's path
+ * ends; expiry is a comparison at read time; and whoever leaves in order of
+ * stamps leaves children first.
+ *
+ * COST. A match: the nodes on the path, and the holds on them. A run that
+ * matches whole is one comparison, of the 64-bit hash at its end; else the
+ * parting is found by bisection. An insertion: the nodes, the new blocks, and
+ * for a split the holders of the node that is split, and the blocks of its
+ * shorter part, which are no more than the prompt's. Merging a long chain of
+ * short nodes from its end copies the same blocks again and again; so one
+ * refresh copies only so many, and the next ones do the rest. The formulas are
+ * in kvroute(7), and tests/lib/test_bounds.c holds calls to them.
+ */
+#include "index.h"
+
+#include "cell.h"
+#include "entry.h"
+#include "order.h"
+#include "run.h"
+
+enum {
+	MERGE_BLOCKS = 1024, /* at most so many are copied by one merge, */
+	MERGE_STAMP = 16 * MERGE_BLOCKS, /* by all along one path, */
+	MERGE_HOLDERS = 8    /* and so many holders compared */
+};
+
+/* ------------------------------------------------------- table of nodes --- */
+
+static uint32_t
+child_find(const struct kvr *k, uint64_t prev, uint32_t first,
+    uint32_t *steps)
+{
+	uint32_t i = look(k->node_buckets[bucket_of_node(k, prev, first)]);
+	uint32_t limit = CHAIN_MOST;
+
+	for (; i != 0 && limit > 0; limit--) {
+		const struct node *n = node_at(k, i);
+
+		(*steps)++;
+		if (look(n->prev) == prev && look(n->first) == first)
+			return i;
+		i = look(n->next);
+	}
+	return 0;
+}
+
+static void
+child_link(struct kvr *k, uint32_t node)
+{
+	struct node *n = node_at(k, node);
+	uint32_t *head = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
+
+	put(n->next, *head);
+	put(*head, node);
+}
+
+static void
+child_unlink(struct kvr *k, uint32_t node)
+{
+	const struct node *n = node_at(k, node);
+	uint32_t *link = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
+	uint32_t limit = CHAIN_MOST;
+
+	for (; *link != 0 && limit > 0; limit--) {
+		k->region->counts.steps++;
+		if (*link == node) {
+			put(*link, n->next);
+			return;
+		}
+		link = &node_at(k, *link)->next;
+	}
+}
+
+/* ----------------------------------------------------------------- walk --- */
+
+/*
+ * How many blocks of the node are the prompt's next ones. `hashes` are the
+ * prompt's from the node's first block on, of which there are `rest`; the low
+ * half of the first is known to be equal.
+ */
+static uint32_t
+node_common(const struct kvr *k, const struct node *n, uint32_t length,
+    const uint64_t *hashes, uint32_t rest)
+{
+	if (length == 0)
+		return 0;
+	if (rest < length)
+		return run_common(k, n, hashes, rest);
+	if (hashes[length - 1] == look(n->end))
+		return length;
+	return run_common(k, n, hashes, length - 1);
+}
+
+/*
+ * Where the first `want` blocks of the prompt leave the tree. A lease that
+ * grows is walked from its end: the way there is its own, whatever else the
+ * table may find under the same 32 bits. A child of another node that ends
+ * with the same hash is not on the path.
+ */
+void
+index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
+    const struct insert *how, struct path *path)
+{
+	uint64_t prev = p->root;
+
+	memset(path, 0, sizeof(*path));
+	if (how->lease_end != 0) {
+		path->node = how->lease_end;
+		path->inside = node_at(k, path->node)->length;
+		path->depth = how->depth;
+		path->nodes = 1;
+		prev = node_at(k, path->node)->end;
+	}
+	while (path->depth < want && path->nodes < k->layout.cells) {
+		uint32_t i = child_find(k, prev,
+		    (uint32_t)p->sequence[path->depth], &path->steps);
+		const struct node *n = node_at(k, i);
+		uint32_t length = look(n->length), common;
+
+		if (i == 0 || look(n->parent) != path->node)
+			break;
+		__builtin_prefetch(cell_at(k, look(n->holds)));
+		common = node_common(k, n, length, p->sequence + path->depth,
+		    want - path->depth);
+		if (common == 0)
+			break;
+		path->node = i;
+		path->inside = common;
+		path->depth += common;
+		path->nodes++;
+		if (common < length)
+			break;
+		prev = look(n->end);
+	}
+}
+
+/* The node in which a block of the prompt ends, counted from 1; 0: none. */
+uint32_t
+index_find(const struct kvr *k, const struct kvr_prompt *p, uint32_t block)
+{
+	static const struct insert as_it_is;
+	struct path path;
+
+	index_walk(k, p, block, &as_it_is, &path);
+	return path.depth == block ? path.node : 0;
+}
+
+/* Blocks of the prompt from the root to the end of a node. */
+uint32_t
+index_position(const struct kvr *k, uint32_t node)
+{
+	uint32_t blocks = 0, limit = k->layout.cells;
+
+	for (; node != 0 && limit > 0; limit--) {
+		blocks += node_at(k, node)->length;
+		node = node_at(k, node)->parent;
+	}
+	return blocks;
+}
+
+/* -------------------------------------------------------- making nodes --- */
+
+/* Cells that the holds take which the slot has not yet on the path. */
+uint32_t
+index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
+{
+	uint32_t node = path->node, left = path->nodes, cells = 0;
+
+	k->region->counts.steps += left;
+	for (; node != 0 && left > 0 && !region_broken(k); left--) {
+		const struct node *n = node_at(k, node);
+
+		if (hold_find(k, node, slot) == 0)
+			cells += pairs_cells_to_add(n->holders);
+		node = n->parent;
+	}
+	return cells;
+}
+
+/*
+ * Cells that index_insert and holds on all of the path may need at most:
+ * those of the holds that are missing, and what a split and a new leaf take.
+ */
+uint32_t
+index_cells(const struct kvr *k, const struct path *path, uint32_t want,
+    uint32_t missing)
+{
+	const struct node *n = node_at(k, path->node);
+	uint32_t cells = missing;
+
+	if (path->node != 0 && path->inside < n->length)
+		cells += 1 + n->holders + pairs_cells(n->holders) +
+		    HOLD_CELLS_MOST + run_cells_to_split(n, path->inside);
+	if (want > path->depth)
+		cells += 2 + RUN_LEVELS + cell_tree_size(0, want - path->depth,
+		    run_level(want - path->depth));
+	return cells;
+}
+
+/* A node of blocks [from, to) of the prompt, below `parent`. */
+static uint32_t
+node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
+    uint32_t from, uint32_t to)
+{
+	uint32_t i = cell_take(k);
+	struct node *n = node_at(k, i);
+
+	put_zeros(n, sizeof(*n));
+	put(n->kind, CELL_NODE);
+	put(n->prev, from > 0 ? p->sequence[from - 1] : p->root);
+	put(n->first, (uint32_t)p->sequence[from]);
+	put(n->end, p->sequence[to - 1]);
+	put(n->parent, parent);
+	run_append(k, n, p->sequence + from, to - from);
+	child_link(k, i);
+	if (parent != 0)
+		put(node_at(k, parent)->children,
+		    node_at(k, parent)->children + 1);
+	k->region->counts.nodes++;
+	k->region->counts.blocks += to - from;
+	return i;
+}
+
+/* Takes a node away that nobody holds any more. */
+static void
+node_drop(struct kvr *k, uint32_t node)
+{
+	const struct node *n = node_at(k, node);
+
+	child_unlink(k, node);
+	if (n->parent != 0)
+		put(node_at(k, n->parent)->children,
+		    node_at(k, n->parent)->children - 1);
+	k->region->counts.nodes--;
+	k->region->counts.blocks -= n->length;
+	cell_give_tree(k, node);
+}
+
+/*
+ * Splits a node after its first `at` blocks, which end at the prompt's block
+ * `depth`. The lower part keeps the node's number, so leases, holds and
+ * children stay right; the upper part is new.
+ */
+static uint32_t
+node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
+    uint32_t at, uint32_t depth)
+{
+	uint32_t upper = cell_take(k);
+	struct node *u = node_at(k, upper), *l = node_at(k, lower);
+
+	child_unlink(k, lower);
+	put_zeros(u, sizeof(*u));
+	put(u->kind, CELL_NODE);
+	put(u->prev, l->prev);
+	put(u->first, l->first);
+	put(u->end, p->sequence[depth - 1]);
+	put(u->parent, l->parent);
+	put(u->children, 1);
+	run_split(k, l, at, u);
+	put(l->prev, u->end);
+	put(l->first, run_get(k, l, 0));
+	put(l->parent, upper);
+	child_link(k, upper);
+	child_link(k, lower);
+	hold_split(k, lower, upper);
+	k->region->counts.nodes++;
+	k->region->counts.splits++;
+	if (l->holders == 0) /* all had lost it */
+		node_drop(k, lower);
+	return upper;
+}
+
+/*
+ * May new blocks just be appended to this leaf? Its only holder is the slot,
+ * and no more pins are on it than the caller's own.
+ */
+static bool
+node_extendable(const struct kvr *k, uint32_t node, uint32_t slot,
+    uint32_t pins)
+{
+	const struct node *n = node_at(k, node);
+
+	return node != 0 && n->children == 0 && n->holders == 1 &&
+	    (n->word & WORD_SLOT) == slot && hold_at(k, n->holds)->pins == pins;
+}
+
+static void
+node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
+    uint32_t from, uint32_t to)
+{
+	struct node *n = node_at(k, node);
+	struct hold *h = hold_at(k, n->holds);
+	struct slot *s = slot_at(k, h->slot);
+	uint32_t blocks = to - from;
+
+	hold_whole(k, n->holds);
+	put(h->anchor, 0); /* it is of the old end */
+	run_append(k, n, p->sequence + from, blocks);
+	put(n->end, p->sequence[to - 1]);
+	entry_count_blocks(k, h->slot, blocks);
+	if (h->pins > 0) {
+		s->active += blocks;
+		s->blocks += blocks;
+	}
+	k->region->counts.blocks += blocks;
+	k->region->counts.extensions++;
+}
+
+/*
+ * Makes the tree hold the first `want` blocks of the prompt as whole nodes,
+ * and gives the last of them. The caller has made room (index_cells), and
+ * puts holds on the whole path next, before anything else: a new leaf has
+ * none yet.
+ */
+uint32_t
+index_insert(struct kvr *k, const struct kvr_prompt *p,
+    const struct path *path, uint32_t want, uint32_t slot,
+    const struct insert *how)
+{
+	uint32_t node = path->node;
+
+	if (node != 0 && path->inside < node_at(k, node)->length)
+		node = node_split(k, p, node, path->inside, path->depth);
+	if (want <= path->depth)
+		return node;
+	if (how->in_place && (how->lease_end == 0 || how->lease_end == node) &&
+	    node_extendable(k, node, slot, how->lease_end != 0)) {
+		node_extend(k, p, node, path->depth, want);
+		return node;
+	}
+	return node_make(k, p, node, path->depth, want);
+}
+
+/* ---------------------------------------------------- leaving, merging --- */
+
+/*
+ * Asks for what index_drop of this hold will look at. Who was stamped a time to
+ * live ago is in nobody's cache, and every link there waits for the one before.
+ */
+void
+index_foresee(const struct kvr *k, uint32_t hold)
+{
+	const struct hold *h = hold_at(k, hold);
+
+	hold_foresee(k, h);
+	__builtin_prefetch(node_at(k, h->node));
+}
+
+/* Takes a hold away, and its node if it was the last. */
+void
+index_drop(struct kvr *k, uint32_t hold)
+{
+	uint32_t node = hold_at(k, hold)->node;
+
+	hold_remove(k, hold);
+	if (node != 0 && node_at(k, node)->holders == 0)
+		node_drop(k, node);
+}
+
+/*
+ * Is the upper node held exactly as its only child is, and the child short
+ * enough?
+ */
+static bool
+merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
+{
+	const struct node *u = node_at(k, upper), *l = node_at(k, lower);
+	uint32_t i;
+
+	if (u->children != 1 || u->holders != l->holders ||
+	    l->holders > MERGE_HOLDERS || l->length > MERGE_BLOCKS ||
+	    l->length > most ||
+	    k->region->free_cells < run_cells_to_append(u, l->length))
+		return false;
+	k->region->counts.steps += l->holders;
+	for (i = 0; i < l->holders; i++) {
+		uint32_t slot = pairs_slot(k, l, i);
+		uint32_t above = hold_find(k, upper, slot);
+
+		if (above == 0 || !hold_same(k, above,
+		    hold_find(k, lower, slot)))
+			return false;
+	}
+	return true;
+}
+
+/* The upper node's holds go; their blocks are the lower's from now on. */
+static void
+merge_holds(struct kvr *k, uint32_t upper)
+{
+	struct node *u = node_at(k, upper);
+	uint32_t blocks = u->length, limit = u->holders;
+
+	for (; u->holders > 0 && limit > 0; limit--) {
+		uint32_t slot = pairs_slot(k, u, u->holders - 1u);
+
+		hold_remove(k, hold_find(k, upper, slot));
+		entry_count_blocks(k, slot, blocks);
+	}
+}
+
+/*
+ * Joins a node with its only child. The lower keeps its number, for the
+ * leases that end there: none ends at the upper, or its pins would differ.
+ */
+static void
+node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
+{
+	struct node *u = node_at(k, upper), *l = node_at(k, lower);
+	struct node old = *l;
+	uint32_t above;
+
+	merge_holds(k, upper);
+	child_unlink(k, upper);
+	child_unlink(k, lower);
+	above = u->length;
+	run_append_run(k, u, &old, 0, old.length);
+	put(l->prev, u->prev);
+	put(l->first, u->first);
+	put(l->parent, u->parent);
+	put(l->run, u->run);
+	put(l->level, u->level);
+	put(l->begin, u->begin);
+	put(l->length, above + old.length);
+	child_link(k, lower);
+	/* the cell of the upper takes the old run away */
+	put(u->run, old.run);
+	put(u->level, old.level);
+	put(u->begin, old.begin);
+	put(u->length, old.length);
+	cell_give_tree(k, upper);
+	k->region->counts.nodes--;
+	k->region->counts.merges++;
+}
+
+/* --------------------------------------------------- holds along a path --- */
+
+/*
+ * All of these climb from a node to the root, so that of holds that are
+ * listed at one instant the child stands before its parent.
+ */
+
+/* Confirms and stamps the path; makes the holds that are missing. */
+void
+index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
+{
+	uint32_t below = 0, most = MERGE_STAMP;
+
+	while (node != 0 && !region_broken(k)) {
+		uint32_t hold = hold_find(k, node, slot);
+
+		k->region->counts.steps++;
+		if (hold == 0)
+			hold = hold_add(k, node, slot);
+		hold_stamp(k, hold, now);
+		if (below != 0 && merge_fits(k, node, below, most)) {
+			most -= node_at(k, below)->length;
+			node_merge(k, node, below);
+			node = node_at(k, below)->parent;
+			continue;
+		}
+		below = node;
+		node = node_at(k, node)->parent;
+	}
+	order_settle(k, slot);
+}
+
+/* Pins the path up to but without `until`; new holds are unconfirmed. */
+void
+index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
+    int64_t now)
+{
+	while (node != 0 && node != until && !region_broken(k)) {
+		uint32_t hold = hold_find(k, node, slot);
+
+		k->region->counts.steps++;
+		if (hold == 0)
+			hold = hold_add(k, node, slot);
+		hold_pin(k, hold, now);
+		node = node_at(k, node)->parent;
+	}
+}
+
+/* Unpins the path; holds that nothing keeps go, and nodes with them. */
+void
+index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	while (node != 0 && !region_broken(k)) {
+		uint32_t hold = hold_find(k, node, slot);
+		uint32_t above = node_at(k, node)->parent;
+
+		k->region->counts.steps++;
+		if (hold != 0 && hold_unpin(k, hold))
+			index_drop(k, hold);
+		node = above;
+	}
+	order_settle(k, slot);
+}

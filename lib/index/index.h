@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * index.h - the radix tree.
+ */
+#ifndef KVR_INDEX_H
+#define KVR_INDEX_H
+
+#include "prompt.h"
+#include "region.h"
+
+struct path {
+	uint32_t node;   /* the last one reached; 0: none */
+	uint32_t inside; /* blocks matched of it */
+	uint32_t depth;  /* blocks matched in all */
+	uint32_t nodes;  /* met on the way, the last one too */
+	uint32_t steps;  /* links followed to find them */
+};
+
+/* How a path is to be inserted; zero but for `want`: as it is. */
+struct insert {
+	uint32_t want;      /* blocks */
+	bool in_place;      /* a leaf may grow; new blocks are confirmed */
+	uint32_t lease_end; /* where the caller's lease ends, or 0: only this */
+	                    /* leaf may grow, and the walk begins behind it, */
+	uint32_t depth;     /* so many blocks deep */
+};
+void index_walk(const struct kvr *k, const struct kvr_prompt *p,
+    uint32_t want, const struct insert *how, struct path *path);
+uint32_t index_missing(const struct kvr *k, const struct path *path,
+    uint32_t slot);
+uint32_t index_cells(const struct kvr *k, const struct path *path,
+    uint32_t want, uint32_t missing);
+uint32_t index_insert(struct kvr *k, const struct kvr_prompt *p,
+    const struct path *path, uint32_t want, uint32_t slot,
+    const struct insert *how);
+void index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
+void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
+    int64_t now);
+void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
+void index_foresee(const struct kvr *k, uint32_t hold);
+void index_drop(struct kvr *k, uint32_t hold);
+uint32_t index_position(const struct kvr *k, uint32_t node);
+uint32_t index_find(const struct kvr *k, const struct kvr_prompt *p,
+    uint32_t block);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * match.c - what each worker is believed to hold of a prompt.
+ *
+ * Down to where the prompt leaves the tree, and up again: by the invariant of
+ * index.c a worker is live at every depth above its deepest, so its overlap is
+ * where it is met first. Of each hold on the way only the pair is read.
+ *
+ *	[h0 .. h3] w1 w2 w3        3rd: w1 and w2 are known, w3 has 4
+ *	   `-- [h4 .. h6] w1 w2      2nd: w2 has 7
+ *	          `-- [h7] w1          1st: w1 has 8
+ */
+#include "match.h"
+
+#include "entry.h"
+
+static uint32_t
+tokens_fitting(uint64_t tokens)
+{
+	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
+}
+
+/* What one match carries from node to node. */
+struct matching {
+	const struct kvr *k;
+	const struct kvr_prompt *p;
+	struct found_set *set;
+	int64_t now;
+	int64_t horizon;     /* of workers that go by the TTL */
+	const int64_t *life; /* of each, if not all do; else NULL */
+	uint32_t node, here; /* and the blocks of it that are the prompt's */
+	struct kvr_overlap unpinned; /* of whom is met in this node first */
+};
+
+/* A worker that was found deeper is pinned here and was not there. */
+static void
+match_pinned(struct matching *m, uint32_t slot)
+{
+	const struct found_set *set = m->set;
+	struct kvr_overlap *o = &set->rows[set->places[slot] - set->base];
+
+	if (o->active_blocks == 0)
+		o->active_blocks = m->unpinned.blocks;
+}
+
+/* Who has lost the end of this run holds less of it. */
+static void
+match_trimmed(const struct matching *m, uint32_t slot, struct kvr_overlap *o)
+{
+	const struct kvr *k = m->k;
+	uint32_t length = look(node_at(k, m->node)->length);
+	uint32_t gone = look(hold_at(k, hold_look(k, m->node, slot))->gone);
+	uint32_t has = gone < length ? length - gone : 0;
+
+	if (has < m->here)
+		o->blocks -= m->here - has;
+	o->tokens = tokens_fitting(prompt_blocks_tokens(m->p, o->blocks));
+}
+
+/*
+ * The live of some pairs. Who was met before was met deeper. `lives`: whether
+ * workers differ in how long what they hold is live.
+ */
+static inline __attribute__((always_inline)) void
+match_some(struct matching *m, const uint16_t *words, const int64_t *stamps,
+    uint32_t pairs, bool lives)
+{
+	struct found_set *set = m->set;
+	uint32_t count = set->count, *places = set->places, i;
+	const uint32_t slots = m->k->layout.slots, room = set->room;
+	const uint32_t base = set->base;
+	const uint64_t *ids = m->k->loads.id;
+	const struct kvr_overlap unpinned = m->unpinned;
+	const int64_t horizon = m->horizon;
+	struct kvr_overlap *o = &set->rows[count];
+
+	for (i = 0; i < pairs; i++) {
+		uint32_t word = look(words[i]), slot = word & WORD_SLOT;
+		bool pinned = (word & WORD_PINNED) != 0;
+		uint64_t id;
+
+		if (slot >= slots)
+			continue;
+		if (((look(stamps[i]) > (lives ? (int64_t)((uint64_t)m->now -
+		    (uint64_t)look(m->life[slot])) : horizon)) | pinned) == 0)
+			continue;
+		if (places[slot] >= base) {
+			if (pinned)
+				match_pinned(m, slot);
+			continue;
+		}
+		id = look(ids[slot]);
+		if (id == 0 || count == room)
+			continue;
+		places[slot] = base + count++;
+		*o = unpinned;
+		o->worker = id;
+		if (pinned)
+			o->active_blocks = unpinned.blocks;
+		if ((word & WORD_TRIMMED) != 0)
+			match_trimmed(m, slot, o);
+		o++;
+	}
+	set->count = count;
+}
+
+static inline void
+match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
+    uint32_t pairs)
+{
+	if (m->life == NULL)
+		match_some(m, words, stamps, pairs, false);
+	else
+		match_some(m, words, stamps, pairs, true);
+}
+
+static void
+match_node(struct matching *m, const struct node *n)
+{
+	uint32_t holders = node_holders(m->k, n), pairs;
+	struct groups at = groups_of(n, holders);
+	const struct group *g;
+
+	m->set->steps++;
+	if (holders == 1) {
+		match_pairs(m, &n->word, &n->stamp, 1);
+		return;
+	}
+	m->set->steps += holders / PAIRS;
+	while ((pairs = groups_next(m->k, &at, &g)) > 0)
+		match_pairs(m, g->word, g->stamp, pairs);
+}
+
+/*
+ * Overlap of every worker that has any: down to where the prompt leaves the
+ * tree, and up again, because by the invariant a worker's overlap is where it
+ * is met first. May run while a writer writes: then what it finds is worth
+ * nothing, but stays within its bounds.
+ */
+void
+match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
+    struct found_set *set)
+{
+	static const struct insert as_it_is;
+	struct matching m = { k, p, set, now, now - life_by_ttl(k),
+		look(k->region->unlike) == 0 ? NULL : k->loads.life, 0, 0,
+		{ 0 } };
+	uint32_t left;
+
+	found_none(k, set);
+	index_walk(k, p, p->blocks, &as_it_is, &set->path);
+	set->steps = set->path.steps;
+	m.unpinned.blocks = set->path.depth;
+	m.here = set->path.inside;
+	m.node = set->path.node;
+	for (left = set->path.nodes; left > 0; left--) {
+		const struct node *n = node_at(k, m.node);
+
+		m.unpinned.tokens = tokens_fitting(prompt_blocks_tokens(p,
+		    m.unpinned.blocks));
+		match_node(&m, n);
+		m.unpinned.blocks -= m.here;
+		m.node = look(n->parent);
+		m.here = look(node_at(k, m.node)->length);
+	}
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * match.h - which workers hold how much of a prompt.
+ */
+#ifndef KVR_MATCH_H
+#define KVR_MATCH_H
+
+#include "index.h"
+
+/*
+ * What a match finds, or a caller has found: overlaps, each worker's once, and
+ * where in the row each slot's is. Places are counted from `base` on, which
+ * grows from match to match: what is below is old, and nothing is to be wiped.
+ */
+struct found_set {
+	uint32_t count;
+	uint32_t room;                   /* of `rows` */
+	uint32_t steps;                  /* links that were followed */
+	uint32_t base;
+	struct kvr_overlap *rows;        /* where a match writes */
+	const struct kvr_overlap *found; /* the same, or the caller's */
+	uint32_t *places;                /* [slots] */
+	uint32_t *next_base;             /* outlives the set */
+	struct path path;                /* that a match went; nodes 0: none */
+};
+
+/* Nobody is found yet. */
+static inline void
+found_none(const struct kvr *k, struct found_set *set)
+{
+	set->count = 0;
+	memset(&set->path, 0, sizeof(set->path));
+	set->base = *set->next_base;
+	*set->next_base += k->layout.slots;
+}
+
+static inline bool
+found_has(const struct found_set *set, uint32_t slot)
+{
+	return set->places[slot] >= set->base;
+}
+
+void match_overlaps(const struct kvr *k, const struct kvr_prompt *p,
+    int64_t now, struct found_set *set);
+
+/* What was found for a slot; a zero overlap if nothing was. */
+static inline const struct kvr_overlap *
+found_of(const struct found_set *set, uint32_t slot)
+{
+	static const struct kvr_overlap none;
+
+	return found_has(set, slot)
+	    ? &set->found[set->places[slot] - set->base] : &none;
+}
+
+/* The other way round. */
+static inline uint32_t
+found_slot(const struct kvr_overlap *o)
+{
+	return (uint32_t)o->worker - 1;
+}
+
+#endif

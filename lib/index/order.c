@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * order.c - who is oldest.
+ *
+ * Each worker's slot has two lists of holds, oldest first:
+ *
+ *   by_stamp    what a time to live and a lack of room go by. Whoever stamps
+ *               a path appends its holds deepest first, so stamps ascend
+ *               along the list, and of equal stamps the child stands before
+ *               its parent: taking from the head never orphans anything.
+ *               A pinned hold that comes to the head is taken off; once off,
+ *               it comes back when it is stamped, or goes when its last pin
+ *               does. The unconfirmed are off from the beginning.
+ *   by_release  what a capacity goes by: holds without pins, in the order in
+ *               which they lost the last one (or were stamped since). Of a
+ *               cache that goes by last use, in the order of their stamps:
+ *               only who ends without a stamp, given up, has to look for
+ *               its place, and looks for it near the end only.
+ *
+ * Who is due first of all workers wins a tournament over the times at which
+ * the heads are due (stamp plus the worker's life): winner[1] is the final,
+ * the match of leaf s is (leaves + s) / 2, and a changed head replays
+ * log2(slots) matches. Who was stamped longest ago, and leaves a full region,
+ * is the same one while all lives are alike. If they are not, it has to be
+ * found in a tournament of its own (eldest, elder), which is played when it is
+ * asked for, and kept up from then on.
+ *
+ *              winner[1]
+ *             /         \
+ *       winner[2]     winner[3]        leaves = 4
+ *        /    \        /    \
+ *       s0    s1     s2     s3         oldest[s]: INT64_MAX if s has none
+ *
+ * A retired slot's list by stamp becomes part of the list of the dead, in one
+ * step; the list by release is simply abandoned.
+ */
+#include "order.h"
+
+enum { PASSED_MOST = 64 }; /* in looking for a place by last use */
+
+/* Which pair of links of a hold a list goes by. */
+enum links { BY_STAMP, BY_RELEASE };
+
+static uint32_t *
+link_prev(const struct kvr *k, uint32_t hold, enum links by)
+{
+	struct hold *h = hold_at(k, hold);
+
+	return by == BY_STAMP ? &h->stamp_prev : &h->release_prev;
+}
+
+static uint32_t *
+link_next(const struct kvr *k, uint32_t hold, enum links by)
+{
+	struct hold *h = hold_at(k, hold);
+
+	return by == BY_STAMP ? &h->stamp_next : &h->release_next;
+}
+
+/* older 0: at the head. */
+static void
+list_insert_after(struct kvr *k, struct list *l, uint32_t hold,
+    uint32_t older, enum links by)
+{
+	uint32_t younger = older != 0 ? *link_next(k, older, by) : l->head;
+
+	put(*link_prev(k, hold, by), older);
+	put(*link_next(k, hold, by), younger);
+	put(*(older != 0 ? link_next(k, older, by) : &l->head), hold);
+	put(*(younger != 0 ? link_prev(k, younger, by) : &l->tail), hold);
+}
+
+static void
+list_remove(struct kvr *k, struct list *l, uint32_t hold, enum links by)
+{
+	uint32_t older = *link_prev(k, hold, by);
+	uint32_t younger = *link_next(k, hold, by);
+
+	put(*(older != 0 ? link_next(k, older, by) : &l->head), younger);
+	put(*(younger != 0 ? link_prev(k, younger, by) : &l->tail), older);
+}
+
+/* ------------------------------------------------------------ by stamp --- */
+
+static struct list *
+stamp_list(const struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	return s->retired != 0 ? &k->region->dead : &s->by_stamp;
+}
+
+/* As the youngest of its worker. */
+void
+order_append(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct list *l = stamp_list(k, h->slot);
+
+	list_insert_after(k, l, hold, l->tail, BY_STAMP);
+	put(h->flags, h->flags | HOLD_LISTED);
+}
+
+/* Is it the oldest of its worker? Then removing it makes another that. */
+bool
+order_heads(const struct kvr *k, uint32_t hold)
+{
+	const struct hold *h = hold_at(k, hold);
+
+	return h->kind == CELL_HOLD && (h->flags & HOLD_LISTED) != 0 &&
+	    h->stamp_prev == 0 && stamp_list(k, h->slot)->head == hold;
+}
+
+void
+order_remove(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+
+	if ((h->flags & HOLD_LISTED) == 0)
+		return;
+	list_remove(k, stamp_list(k, h->slot), hold, BY_STAMP);
+	put(h->flags, h->flags & (uint8_t)~HOLD_LISTED);
+}
+
+/* ---------------------------------------------------------- by release --- */
+
+/* The idle hold that was used last before this one: it goes behind that. */
+static uint32_t
+order_used_before(const struct kvr *k, const struct slot *s, int64_t stamp)
+{
+	uint32_t hold = s->by_release.tail, passed = 0;
+
+	while (s->eviction == KVR_EVICT_LEAF && hold != 0 &&
+	    hold_at(k, hold)->stamp > stamp && passed++ < PASSED_MOST)
+		hold = hold_at(k, hold)->release_prev;
+	k->region->counts.steps += passed;
+	return hold;
+}
+
+void
+order_release(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct slot *s = slot_at(k, h->slot);
+
+	if (s->retired != 0)
+		return;
+	put(h->released, s->volume);
+	list_insert_after(k, &s->by_release, hold, order_used_before(k, s,
+	    h->stamp), BY_RELEASE);
+	put(h->flags, h->flags | HOLD_IDLE);
+}
+
+void
+order_unrelease(struct kvr *k, uint32_t hold)
+{
+	struct hold *h = hold_at(k, hold);
+	struct slot *s = slot_at(k, h->slot);
+
+	if ((h->flags & HOLD_IDLE) == 0)
+		return;
+	if (s->retired == 0)
+		list_remove(k, &s->by_release, hold, BY_RELEASE);
+	put(h->flags, h->flags & (uint8_t)~HOLD_IDLE);
+}
+
+/* Puts a hold where another of its worker stands, just younger. */
+void
+order_copy(struct kvr *k, uint32_t hold, uint32_t older)
+{
+	struct hold *h = hold_at(k, hold);
+	const struct hold *o = hold_at(k, older);
+	struct slot *s = slot_at(k, h->slot);
+
+	if ((o->flags & HOLD_LISTED) != 0) {
+		list_insert_after(k, stamp_list(k, h->slot), hold, older,
+		    BY_STAMP);
+		put(h->flags, h->flags | HOLD_LISTED);
+	}
+	if ((o->flags & HOLD_IDLE) != 0 && s->retired == 0) {
+		list_insert_after(k, &s->by_release, hold, older, BY_RELEASE);
+		put(h->flags, h->flags | HOLD_IDLE);
+	}
+}
+
+/* ----------------------------------------------------- the tournaments --- */
+
+static uint32_t
+side(const struct kvr *k, const uint16_t *winner, uint32_t i)
+{
+	uint32_t leaves = k->layout.leaves;
+
+	return (i >= leaves ? i - leaves : winner[i]) & (leaves - 1);
+}
+
+static void
+replay(const struct kvr *k, const int64_t *when, uint16_t *winner,
+    uint32_t match)
+{
+	uint32_t a = side(k, winner, 2 * match);
+	uint32_t b = side(k, winner, 2 * match + 1);
+
+	winner[match] = (uint16_t)(when[a] <= when[b] ? a : b);
+}
+
+static void
+enter(const struct kvr *k, int64_t *when, uint16_t *winner, uint32_t slot,
+    int64_t value)
+{
+	uint32_t i;
+
+	slot &= k->layout.leaves - 1;
+	if (when[slot] == value)
+		return;
+	when[slot] = value;
+	for (i = (k->layout.leaves + slot) / 2; i > 0; i /= 2)
+		replay(k, when, winner, i);
+}
+
+/* When the head of a slot's list by stamp was stamped; INT64_MAX: no head. */
+int64_t
+order_stamped(const struct kvr *k, uint32_t slot)
+{
+	uint32_t head = slot_at(k, slot)->by_stamp.head;
+
+	return head == 0 ? INT64_MAX : hold_at(k, head)->stamp;
+}
+
+/* And when it is due. */
+int64_t
+order_due(const struct kvr *k, uint32_t slot)
+{
+	int64_t stamp = order_stamped(k, slot), life = slot_at(k, slot)->life;
+
+	if (stamp == INT64_MAX)
+		return INT64_MAX;
+	if ((uint64_t)life > LIFE_ENDLESS || /* damaged */
+	    stamp >= INT64_MAX - 1 - life)
+		return INT64_MAX - 1;
+	return stamp + life;
+}
+
+/* Says what the head of a slot's list by stamp has become, or its life. */
+void
+order_settle(struct kvr *k, uint32_t slot)
+{
+	struct region *r = k->region;
+
+	enter(k, k->oldest, k->winner, slot, order_due(k, slot));
+	r->elders = r->elders != 0 && r->unlike != 0;
+	if (r->elders != 0)
+		enter(k, k->eldest, k->elder, slot, order_stamped(k, slot));
+}
+
+/* The slot that is due first; it may be due never, INT64_MAX. */
+uint32_t
+order_oldest_slot(const struct kvr *k)
+{
+	return side(k, k->winner, 1);
+}
+
+/* The slot with the oldest stamp; it may have none. */
+uint32_t
+order_eldest_slot(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i;
+
+	if (r->unlike == 0)
+		return order_oldest_slot(k);
+	if (r->elders == 0) {
+		for (i = 0; i < k->layout.leaves; i++)
+			k->eldest[i] = i < k->layout.slots
+			    ? order_stamped(k, i) : INT64_MAX;
+		for (i = k->layout.leaves; --i > 0;)
+			replay(k, k->eldest, k->elder, i);
+		r->elders = 1;
+	}
+	return side(k, k->elder, 1);
+}
+
+/* A slot retires: its holds join the dead. */
+void
+order_bury(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+	struct list *dead = &k->region->dead;
+
+	if (s->by_stamp.head != 0) {
+		put(*link_prev(k, s->by_stamp.head, BY_STAMP), dead->tail);
+		put(*(dead->tail != 0 ? link_next(k, dead->tail, BY_STAMP)
+		    : &dead->head), s->by_stamp.head);
+		dead->tail = s->by_stamp.tail;
+	}
+	memset(&s->by_stamp, 0, sizeof(s->by_stamp));
+	memset(&s->by_release, 0, sizeof(s->by_release));
+	s->retired = 1;
+	order_settle(k, slot);
+}

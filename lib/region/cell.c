@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cell.c - the cells of a region: who gets which, and the buckets they hang in.
+ *
+ * FREE CELLS. Dropping a run of a thousand blocks must not cost a walk over
+ * its pieces: when a node goes, its cell becomes the record of a whole free
+ * tree, and the tree is broken up only when cells are wanted again, sixteen
+ * bottom pieces at a time:
+ *
+ *   free_top -> [tree | root, first..last] -> [single] -> [tree ...] -> 0
+ *                       |
+ *                    [16 links]                 magazine: a queue of cells;
+ *                    /   |    \                 those that have waited longest
+ *              [links] [links] [links]          are handed out next
+ *               / | \               \
+ *            16 pieces              the last 16 are taken first, then the
+ *                                   piece of links above them
+ *
+ * A cell that was free for a time to live is in nobody's cache. So the magazine
+ * is filled up long before it is empty, and each cell is asked for when it
+ * comes in: when it goes out it has arrived, and writing a long prompt waits
+ * for no memory but the first.
+ *
+ * Cells that were never used are taken last, so a small working set stays in
+ * few cache lines and untouched pages stay untouched.
+ */
+#include "cell.h"
+
+static void
+magazine_put(struct kvr *k, uint32_t i)
+{
+	struct region *r = k->region;
+
+	__builtin_prefetch(cell_at(k, i), 1);
+	r->magazine[(r->magazine_first + r->magazine_count++) % MAGAZINE] = i;
+}
+
+static void
+magazine_put_row(struct kvr *k, const uint32_t *links, uint32_t from,
+    uint32_t to)
+{
+	for (; from <= to; from++)
+		magazine_put(k, links[from]);
+}
+
+/*
+ * A piece of links, by how high above the bottom pieces it stands and its
+ * number among those of its height.
+ */
+static uint32_t
+tree_links(const struct kvr *k, const struct tree *t, uint32_t height,
+    uint32_t number)
+{
+	return links_at(k, t->run, t->level % RUN_LEVELS - height, number);
+}
+
+/*
+ * Takes the last bottom pieces of the tree on top, those under one piece of
+ * links (number `group` of its height); with them the pieces of links above
+ * that they leave empty, and with the tree's last its own cell.
+ */
+static void
+magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
+{
+	uint32_t level = t->level % RUN_LEVELS, last = t->last, height;
+	uint32_t group = (last - 1) / PIECE, number = group;
+	bool done = group <= t->first / PIECE;
+	uint32_t from = done ? t->first : group * PIECE;
+
+	if (level == 0)
+		magazine_put(k, t->run);
+	else
+		magazine_put_row(k, cell_at(k, tree_links(k, t, 1, group))->
+		    piece, from % PIECE, (last - 1) % PIECE);
+	for (height = 1; height <= level; height++) {
+		magazine_put(k, tree_links(k, t, height, number));
+		if (!done && number % PIECE != 0)
+			break;
+		number /= PIECE;
+	}
+	put(t->last, from);
+	if (done) {
+		k->region->free_top = t->next;
+		magazine_put(k, top);
+	}
+}
+
+/* Asks for what breaking up the tree on top will have to read. */
+void
+cell_foresee(const struct kvr *k)
+{
+	uint32_t top = k->region->free_top;
+	const struct tree *t = &cell_at(k, top)->tree;
+
+	__builtin_prefetch(cell_at(k, t->next));
+	if (t->kind == CELL_TREE && t->level % RUN_LEVELS > 0)
+		__builtin_prefetch(cell_at(k, tree_links(k, t, 1,
+		    (t->last - 1) / PIECE)));
+}
+
+static void
+magazine_add(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t top = r->free_top;
+	struct tree *t = &cell_at(k, top)->tree;
+
+	if (top == 0) {
+		if (r->fresh < k->layout.cells)
+			magazine_put(k, r->fresh++);
+	} else if (t->kind == CELL_TREE) {
+		magazine_from_tree(k, top, t);
+	} else {
+		r->free_top = t->next;
+		magazine_put(k, top);
+	}
+	cell_foresee(k);
+}
+
+/* Before cells are taken, when few are at hand. */
+void
+cell_fetch(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t tries;
+
+	for (tries = 0; tries < MAGAZINE_LOW; tries++)
+		if (r->magazine_count < MAGAZINE_LOW)
+			magazine_add(k);
+}
+
+void
+cell_give(struct kvr *k, uint32_t i)
+{
+	struct region *r = k->region;
+	struct tree *t = &cell_at(k, i)->tree;
+
+	r->free_cells++;
+	if (r->magazine_count < MAGAZINE) {
+		magazine_put(k, i);
+		return;
+	}
+	put(t->kind, CELL_FREE);
+	put(t->next, r->free_top);
+	r->free_top = i;
+}
+
+/* Cells of the run [begin, end) in a tree of this level; begin < end. */
+uint32_t
+cell_tree_size(uint32_t begin, uint32_t end, uint32_t level)
+{
+	uint32_t first = begin / PIECE, last = (end - 1) / PIECE, cells = 0;
+	uint32_t i;
+
+	for (i = 0; i <= level; i++) {
+		cells += last - first + 1;
+		first /= PIECE;
+		last /= PIECE;
+	}
+	return cells;
+}
+
+/* Gives back a node's cell and all its pieces, touching only the cell. */
+void
+cell_give_tree(struct kvr *k, uint32_t i)
+{
+	struct region *r = k->region;
+	const struct node *n = node_at(k, i);
+	struct tree t;
+
+	memset(&t, 0, sizeof(t));
+	t.next = r->free_top;
+	t.kind = CELL_TREE;
+	t.level = n->level;
+	t.run = n->run;
+	t.first = n->begin / PIECE;
+	t.last = (n->begin + n->length - 1) / PIECE + 1;
+	r->free_cells +=
+	    1 + cell_tree_size(n->begin, n->begin + n->length, n->level);
+	r->free_top = i;
+	__builtin_prefetch(cell_at(k, t.run));
+	put_words(&cell_at(k, i)->tree, &t, sizeof(t));
+}
+
+/* ------------------------------------------------------------- buckets --- */
+
+/*
+ * Multilinear hashing under a key that never leaves the region (Lemire and
+ * Kaser, "Strongly universal string hashing is fast", 2014): two different
+ * keys meet in a bucket with the chance of a fair draw, whoever chose them.
+ */
+static uint32_t
+bucket(const uint64_t *key, uint64_t a, uint32_t b, uint32_t buckets)
+{
+	uint64_t h = key[0] + key[1] * (uint32_t)a + key[2] * (a >> 32) +
+	    key[3] * b;
+	uint32_t x = (uint32_t)(h >> 32);
+
+	/* keys at even distances would crowd; one to one, so no less fair */
+	x = (x ^ x >> 16) * UINT32_C(0x9e3779b1);
+	return (uint32_t)(((uint64_t)x * buckets) >> 32);
+}
+
+uint32_t
+bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first)
+{
+	return bucket(k->table_key, prev, first, k->layout.node_buckets);
+}
+
+uint32_t
+bucket_of_hold(const struct kvr *k, uint32_t node, uint32_t slot)
+{
+	return bucket(k->table_key + 4, node, slot, k->layout.entry_buckets);
+}
+
+uint32_t
+bucket_of_lease(const struct kvr *k, uint64_t number)
+{
+	return bucket(k->table_key + 8, number, 0, k->layout.entry_buckets);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cell.h - the cells of a region: who gets which, and the buckets they hang in.
+ */
+#ifndef KVR_CELL_H
+#define KVR_CELL_H
+
+#include "region.h"
+
+void cell_fetch(struct kvr *k);
+void cell_give(struct kvr *k, uint32_t i);
+void cell_give_tree(struct kvr *k, uint32_t node);
+void cell_foresee(const struct kvr *k);
+
+uint32_t cell_tree_size(uint32_t begin, uint32_t end, uint32_t level);
+uint32_t bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first);
+uint32_t bucket_of_hold(const struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
+
+/* 0 if there is none; callers make room before they begin a change. */
+static inline uint32_t
+cell_take(struct kvr *k)
+{
+	struct region *r = k->region;
+
+	if (r->magazine_count - MAGAZINE_LOW > MAGAZINE - MAGAZINE_LOW)
+		cell_fetch(k);
+	if (r->magazine_count - 1 >= MAGAZINE)
+		return 0;
+	r->free_cells--;
+	r->counts.cells++;
+	r->magazine_count--;
+	return r->magazine[r->magazine_first++ % MAGAZINE];
+}
+
+/* The same of several, at most MAGAZINE_LOW, or none, into a row of links. */
+static inline void
+cell_take_row(struct kvr *k, uint32_t *links, uint32_t count)
+{
+	struct region *r = k->region;
+	uint32_t first, i;
+
+	if (r->magazine_count - MAGAZINE_LOW > MAGAZINE - MAGAZINE_LOW)
+		cell_fetch(k);
+	if (r->magazine_count - count > MAGAZINE - count) {
+		region_break(k);
+		for (i = 0; i < count; i++)
+			put(links[i], 0);
+		return;
+	}
+	first = r->magazine_first;
+	for (i = 0; i < count; i++)
+		put(links[i], r->magazine[(first + i) % MAGAZINE]);
+	r->magazine_first = first + count;
+	r->magazine_count -= count;
+	r->free_cells -= count;
+	r->counts.cells += count;
+}
+
+#endif

@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * region.c - the memory an index lives in: its layout, its seal, its lock.
+ *
+ * THE VERSION is a number that is even while the index is whole and odd while a
+ * writer changes it. It tells two stories:
+ *
+ *   a writer died    Its lock is taken over (it is robust where processes
+ *                    share it). Even: it had not begun, or was done. Odd: what
+ *                    it left is no index any more; it is emptied.
+ *   a reader reads   without the lock, and believes what it read if the
+ *                    version was even before and is the same after: txn.c.
+ */
+#define _POSIX_C_SOURCE 200809L /* robust mutexes */
+#include "region.h"
+
+#include <errno.h>
+#include <time.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
+#define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
+enum { FORMAT_VERSION = 3, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
+enum { SPINS = 200, NAP_LEAST = 20000, NAP_MOST = 1000000 }; /* ns */
+
+/* ------------------------------------------------------------- layout --- */
+
+/* Bytes of struct loads for one slot. */
+enum { LOAD = 4 * sizeof(double) + 4 * sizeof(uint64_t) +
+    2 * sizeof(uint32_t) };
+
+static uint64_t
+align_line(uint64_t at)
+{
+	return (at + (CELL - 1)) & ~(uint64_t)(CELL - 1);
+}
+
+/* Places everything that does not depend on the number of cells. */
+static uint64_t
+layout_fixed(struct layout *l, uint32_t max_workers)
+{
+	l->slots = max_workers * SLOTS_PER_WORKER;
+	l->names = max_workers;
+	l->name_buckets = max_workers;
+	for (l->leaves = 2; l->leaves < l->slots; l->leaves *= 2)
+		continue;
+	l->slots_at = align_line(sizeof(struct region));
+	l->generations_at =
+	    l->slots_at + (uint64_t)l->slots * sizeof(struct slot);
+	l->names_at = align_line(
+	    l->generations_at + (uint64_t)l->slots * sizeof(uint32_t));
+	l->name_buckets_at =
+	    l->names_at + (uint64_t)l->names * sizeof(struct name);
+	l->teams_at = align_line(
+	    l->name_buckets_at + (uint64_t)l->name_buckets * sizeof(uint32_t));
+	l->loads_at = align_line(
+	    l->teams_at + (uint64_t)l->names * sizeof(struct team));
+	l->survival_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
+	l->oldest_at = l->survival_at +
+	    (uint64_t)l->names * sizeof(struct survival);
+	l->eldest_at = l->oldest_at + (uint64_t)l->leaves * sizeof(int64_t);
+	l->winner_at = l->eldest_at + (uint64_t)l->leaves * sizeof(int64_t);
+	l->elder_at = l->winner_at + (uint64_t)l->leaves * sizeof(uint16_t);
+	return align_line(
+	    l->elder_at + (uint64_t)l->leaves * sizeof(uint16_t));
+}
+
+/*
+ * A bucket for every 8 cells, in each of the two tables: in the worst case,
+ * every run one block long, that is less than 3 nodes a bucket.
+ */
+int
+region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
+{
+	struct layout l;
+	uint64_t at, cells, buckets;
+
+	memset(&l, 0, sizeof(l));
+	at = layout_fixed(&l, o->max_workers);
+	if (bytes < at + 2 * CELL)
+		return KVR_ETOOSMALL;
+	cells = (bytes - at - 2 * CELL) / (CELL + 1);
+	if (cells > INT32_MAX)
+		cells = INT32_MAX;
+	if (cells < LEAST_CELLS)
+		return KVR_ETOOSMALL;
+	buckets = (cells + 7) / 8;
+	l.cells = (uint32_t)cells;
+	l.node_buckets = l.entry_buckets = (uint32_t)buckets;
+	l.node_buckets_at = at;
+	l.entry_buckets_at = align_line(at + buckets * sizeof(uint32_t));
+	l.cells_at = align_line(
+	    l.entry_buckets_at + buckets * sizeof(uint32_t));
+	l.end = l.cells_at + cells * CELL;
+	if (l.end > bytes) { /* lost to alignment */
+		uint64_t over = (l.end - bytes + CELL - 1) / CELL;
+
+		l.cells -= (uint32_t)over;
+		l.end -= over * CELL;
+	}
+	*out = l;
+	return KVR_OK;
+}
+
+/* ------------------------------------------------------ format, attach --- */
+
+int
+region_lock_init(struct region *r)
+{
+	pthread_mutexattr_t attr;
+	int error = 0;
+
+	if (pthread_mutexattr_init(&attr) != 0)
+		return KVR_ENOMEM;
+	if (r->shared != 0) {
+		error = pthread_mutexattr_setpshared(&attr,
+		    PTHREAD_PROCESS_SHARED);
+		error |= pthread_mutexattr_setrobust(&attr,
+		    PTHREAD_MUTEX_ROBUST);
+	}
+	error |= pthread_mutex_init(&r->lock, &attr);
+	(void)pthread_mutexattr_destroy(&attr);
+	return error != 0 ? KVR_ENOMEM : KVR_OK;
+}
+
+/* Of a region that nobody uses any more. */
+void
+region_lock_end(struct region *r)
+{
+	(void)pthread_mutex_destroy(&r->lock);
+}
+
+static uint64_t
+seal_checksum(const struct seal *s)
+{
+	return XXH3_64bits(s, sizeof(*s));
+}
+
+static void
+loads_open(struct loads *l, char *at, uint32_t slots)
+{
+	l->prefill = (double *)(void *)at;
+	l->blocks = l->prefill + slots;
+	l->id = (uint64_t *)(void *)(l->blocks + slots);
+	l->identity = l->id + slots;
+	l->requests = (uint32_t *)(void *)(l->identity + slots);
+	l->gate = l->requests + slots;
+	l->life = (int64_t *)(void *)(l->gate + slots);
+	l->free_at = l->life + slots;
+	l->waiting = (double *)(void *)(l->free_at + slots);
+	l->pace = l->waiting + slots;
+}
+
+static void
+handle_open(struct kvr *k, struct region *r)
+{
+	char *base = (char *)r;
+	const struct layout *l = &r->seal.layout;
+
+	k->region = r;
+	k->layout = *l;
+	k->slots = (struct slot *)(void *)(base + l->slots_at);
+	k->generations = (uint32_t *)(void *)(base + l->generations_at);
+	k->names = (struct name *)(void *)(base + l->names_at);
+	k->teams = (struct team *)(void *)(base + l->teams_at);
+	loads_open(&k->loads, base + l->loads_at, l->slots);
+	k->survival = (struct survival *)(void *)(base + l->survival_at);
+	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
+	k->oldest = (int64_t *)(void *)(base + l->oldest_at);
+	k->winner = (uint16_t *)(void *)(base + l->winner_at);
+	k->eldest = (int64_t *)(void *)(base + l->eldest_at);
+	k->elder = (uint16_t *)(void *)(base + l->elder_at);
+	k->node_buckets = (uint32_t *)(void *)(base + l->node_buckets_at);
+	k->entry_buckets = (uint32_t *)(void *)(base + l->entry_buckets_at);
+	k->cells = (union cell *)(void *)(base + l->cells_at);
+	k->ttl = r->seal.ttl;
+	k->rule = r->seal.rule;
+	memcpy(k->table_key, r->seal.table_key, sizeof(k->table_key));
+}
+
+/* Names are handed out from a list; it is the durable part's only state. */
+static void
+names_init(struct kvr *k)
+{
+	uint32_t i, n = k->layout.names;
+
+	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
+	memset(k->names, 0, n * sizeof(struct name));
+	for (i = 0; i < n; i++)
+		k->names[i].next = i + 1 < n ? i + 2 : 0;
+	k->region->name_free = 1;
+}
+
+static void
+seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
+{
+	s->version = FORMAT_VERSION;
+	s->byte_order = BYTE_ORDER_MARK;
+	s->ttl = o->ttl_ns;
+	s->lease_limit = o->lease_limit_ns;
+	s->idle_limit = o->idle_limit_ns;
+	s->max_workers = o->max_workers;
+	s->max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
+	    ? s->layout.cells / 8 * PIECE : o->max_prompt_blocks;
+	if (s->max_prompt_blocks > RECORD_MOST)
+		s->max_prompt_blocks = RECORD_MOST;
+	s->secret_kind = o->secret_kind;
+	memcpy(s->table_key, key, sizeof(s->table_key));
+}
+
+/*
+ * The magic number is written last, after everything else: whoever dies before
+ * that leaves memory that is known not to be a region yet.
+ */
+static void
+seal_close(struct region *r)
+{
+	struct seal seal = r->seal;
+
+	seal.magic = MAGIC;
+	r->checksum = seal_checksum(&seal);
+	atomic_thread_fence(memory_order_seq_cst);
+	*(volatile uint64_t *)&r->seal.magic = MAGIC;
+}
+
+int
+region_format(const struct region_begin *b, void *memory, uint64_t bytes,
+    bool shared)
+{
+	struct region *r = memory;
+	struct layout layout;
+	struct kvr k;
+	uint32_t i;
+	int error = region_layout(b->options, bytes, &layout);
+
+	if (error != KVR_OK)
+		return error;
+	*(volatile uint64_t *)&r->seal.magic = UNMADE;
+	atomic_thread_fence(memory_order_seq_cst);
+	memset((char *)r + sizeof(r->seal.magic), 0,
+	    sizeof(*r) - sizeof(r->seal.magic));
+	r->shared = shared;
+	if ((error = region_lock_init(r)) != KVR_OK)
+		return error;
+	r->seal.bytes = bytes;
+	r->seal.rule = *b->rule;
+	r->seal.layout = layout;
+	seal_fill(&r->seal, b->options, b->table_key);
+	memcpy(r->boot_id, b->options->boot_id, sizeof(r->boot_id));
+	r->clock = -1;
+	r->policy = *b->policy;
+	r->fleet_tokens = b->fleet_tokens;
+	r->fleet_seconds = b->fleet_seconds;
+	memset(&k, 0, sizeof(k));
+	handle_open(&k, r);
+	memset(k.slots, 0, layout.slots * sizeof(struct slot));
+	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
+	memset(k.teams, 0, layout.names * sizeof(struct team));
+	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
+	memset(k.survival, 0, layout.names * sizeof(struct survival));
+	for (i = 0; i < layout.slots; i++)
+		k.loads.gate[i] = GATE_FREE;
+	names_init(&k);
+	region_empty(&k);
+	seal_close(r);
+	return KVR_OK;
+}
+
+/*
+ * Is this, the beginning of a file, nothing yet: empty, all zero, or what
+ * somebody left who died while formatting it?
+ */
+bool
+region_blank(const void *head, size_t bytes)
+{
+	const unsigned char *at = head;
+	uint64_t magic = 0;
+	size_t i;
+
+	if (bytes >= sizeof(magic))
+		memcpy(&magic, head, sizeof(magic));
+	for (i = 0; i < bytes && at[i] == 0; i++)
+		continue;
+	return i == bytes || magic == UNMADE;
+}
+
+/* What it says of hashing and of times is what options can say. */
+static bool
+seal_sound(const struct seal *s)
+{
+	struct hash_rule rule = s->rule;
+
+	hash_rule_seal(&rule);
+	return rule.id == s->rule.id && rule.unit <= KVR_UNIT_BYTES &&
+	    rule.kind <= KVR_HASH_DYNAMO && rule.eagle <= 1 &&
+	    rule.block_size >= 1 && rule.block_size <= BLOCK_BYTES_MAX &&
+	    hash_stride(&rule) <= BLOCK_BYTES_MAX &&
+	    s->secret_kind <= KVR_SECRET_GIVEN &&
+	    s->max_prompt_blocks >= 1 && s->max_prompt_blocks <= RECORD_MOST &&
+	    s->ttl >= KVR_TTL_ENDLESS && s->lease_limit >= 1 &&
+	    s->idle_limit >= 1;
+}
+
+/* Nothing of the seal is believed before its checksum is right. */
+int
+region_attach(void *memory, uint64_t bytes, struct kvr *k)
+{
+	struct region *r = memory;
+	struct kvr_options o;
+	struct layout layout;
+
+	if (bytes < sizeof(*r) || r->seal.magic != MAGIC)
+		return KVR_EFORMAT;
+	if (r->seal.version != FORMAT_VERSION)
+		return KVR_EVERSION;
+	if (r->seal.byte_order != BYTE_ORDER_MARK || r->seal.bytes > bytes ||
+	    r->checksum != seal_checksum(&r->seal))
+		return KVR_EFORMAT;
+	if (r->seal.max_workers < 1 ||
+	    r->seal.max_workers > KVR_WORKERS_MAX || !seal_sound(&r->seal))
+		return KVR_EFORMAT;
+	memset(&o, 0, sizeof(o));
+	o.max_workers = r->seal.max_workers;
+	if (region_layout(&o, r->seal.bytes, &layout) != KVR_OK ||
+	    memcmp(&layout, &r->seal.layout, sizeof(layout)) != 0)
+		return KVR_EFORMAT;
+	handle_open(k, r);
+	return KVR_OK;
+}
+
+/* --------------------------------------------------------------- empty --- */
+
+/* The last reference to a retired slot has gone: it can be used again. */
+void
+region_slot_free(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	if (slot >= k->layout.slots || s->retired == 0 || s->entries > 0 ||
+	    s->leases > 0)
+		return;
+	s->retired = 0;
+	put(s->name, k->region->slot_free);
+	k->region->slot_free = slot + 1;
+}
+
+static void
+slot_empty(struct slot *s)
+{
+	memset(&s->by_stamp, 0, sizeof(s->by_stamp));
+	memset(&s->by_release, 0, sizeof(s->by_release));
+	s->entries = s->leases = s->requests = s->load_requests = 0;
+	s->prefill = s->blocks = s->held = s->active = s->output = 0;
+	s->ahead = s->nameless = s->purge = s->suspect = 0;
+	s->free_at = s->last_first = 0;
+	s->prefilling = 0;
+	s->load_prefill = s->load_blocks = s->load_used = 0;
+	s->busy = s->latch = 0;
+}
+
+/* What choices read of a slot, when it is empty. */
+static void
+load_empty(struct kvr *k, uint32_t slot)
+{
+	put_double(&k->loads.prefill[slot], 0);
+	put_double(&k->loads.blocks[slot], 0);
+	put_double(&k->loads.waiting[slot], 0);
+	put(k->loads.free_at[slot], INT64_C(0));
+	put(k->loads.requests[slot], 0);
+	put(k->loads.gate[slot],
+	    k->loads.gate[slot] & ~(uint32_t)GATE_BUSY);
+}
+
+/* Buckets end where a line begins, so a word more does no harm. */
+static void
+buckets_empty(uint32_t *buckets, uint32_t n)
+{
+	put_zeros(buckets, ((size_t)n + 1) / 2 * sizeof(uint64_t));
+}
+
+/* Nobody has an oldest stamp; each match is won by its first leaf: order.c. */
+static void
+tournament_empty(struct kvr *k)
+{
+	uint32_t i, leaves = k->layout.leaves;
+
+	k->region->elders = 0;
+	for (i = 0; i < leaves; i++)
+		k->oldest[i] = INT64_MAX;
+	for (i = leaves; --i > 0;)
+		k->winner[i] = 2 * i >= leaves ? (uint16_t)(2 * i - leaves)
+		    : k->winner[2 * i];
+}
+
+/*
+ * Forgets the disposable part: prefixes, leases, loads. Workers stay, and so
+ * do the clock and the number of the next lease, which no lease had before.
+ */
+void
+region_empty(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i;
+
+	buckets_empty(k->node_buckets, k->layout.node_buckets);
+	buckets_empty(k->entry_buckets, k->layout.entry_buckets);
+	put_zeros(k->cells, sizeof(union cell));
+	memset(&r->dead, 0, sizeof(r->dead));
+	r->lease_first = r->lease_last = 0;
+	r->free_top = r->magazine_first = r->magazine_count = 0;
+	r->fresh = 1;
+	r->free_cells = k->layout.cells - 1;
+	r->counts.nodes = r->counts.entries = r->counts.blocks = 0;
+	r->counts.held = r->counts.leases = 0;
+	for (i = 0; i < k->layout.slots; i++) {
+		slot_empty(&k->slots[i]);
+		load_empty(k, i);
+		region_slot_free(k, i);
+	}
+	for (i = 0; i < k->layout.names; i++)
+		put(k->teams[i].calm, k->teams[i].ranks);
+	tournament_empty(k);
+}
+
+/* ---------------------------------------------------------------- lock --- */
+
+/*
+ * A lock whose owner died is taken over. What the owner left, if it was in
+ * the middle of a change, the version tells: txn.c.
+ */
+static int
+lock_try(struct region *r)
+{
+	int error = pthread_mutex_trylock(&r->lock);
+
+	if (error == 0)
+		return KVR_OK;
+	if (error != EOWNERDEAD)
+		return KVR_EBUSY;
+	if (pthread_mutex_consistent(&r->lock) == 0)
+		return KVR_OK;
+	(void)pthread_mutex_unlock(&r->lock);
+	return KVR_EBUSY;
+}
+
+/* Somebody else's turn, for the time that a few loads take. */
+void
+region_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
+/*
+ * Waiting is asking again: soon at first, because a change takes less than a
+ * microsecond, then after naps of up to a millisecond. Those who must not wait
+ * ask for these microseconds too, or two busy processes would turn each other
+ * away. Nobody sleeps until he is woken: of a robust lock whose owner died one
+ * sleeper is woken, and should that one be killed before it has the lock, the
+ * others would sleep for ever.
+ */
+int
+region_lock(const struct kvr *k, bool wait)
+{
+	struct timespec nap = { 0, NAP_LEAST };
+	uint32_t tries = 0;
+
+	while (lock_try(k->region) != KVR_OK) {
+		if (tries++ < SPINS) {
+			region_pause();
+			continue;
+		}
+		if (!wait || atomic_load_explicit(&k->nowait,
+		    memory_order_relaxed))
+			return KVR_EBUSY;
+		(void)nanosleep(&nap, NULL);
+		if (nap.tv_nsec < NAP_MOST)
+			nap.tv_nsec *= 2;
+	}
+	return KVR_OK;
+}
+
+void
+region_unlock(const struct kvr *k)
+{
+	(void)pthread_mutex_unlock(&k->region->lock);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * region.h - a handle: where this process sees a region, and its lock.
+ */
+#ifndef KVR_REGION_H
+#define KVR_REGION_H
+
+#include "format.h"
+#include "word.h"
+
+/*
+ * What a choice reads of every worker, each in a row of its own, so that
+ * choosing among thousands runs through as little memory as can be. Copies of
+ * what the slots say, made by worker_publish.
+ */
+struct loads {
+	double *prefill;    /* tokens */
+	double *blocks;
+	uint64_t *id;       /* of the worker; 0: the slot is nobody's */
+	uint64_t *identity; /* keyed hash of name and rank: ends ties */
+	uint32_t *requests;
+	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
+	int64_t *life;      /* of a hold after its stamp */
+	int64_t *free_at;
+	double *waiting;    /* of prefill, tokens that no lease booked */
+	double *pace;       /* seconds to prefill a token */
+};
+
+/* A handle: where this process sees the region. */
+struct kvr {
+	struct region *region;
+	struct slot *slots;
+	struct loads loads;
+	struct team *teams;
+	struct survival *survival; /* of names */
+	uint32_t *generations; /* of slots; odd: in use */
+	struct name *names;
+	uint32_t *name_buckets;
+	int64_t *oldest, *eldest; /* the tournaments: order.c */
+	uint16_t *winner, *elder;
+	uint32_t *node_buckets, *entry_buckets;
+	union cell *cells;
+	struct layout layout;
+	int64_t ttl;
+	void *owned;        /* memory to free with the handle, or NULL */
+	void *mapped;       /* the same of what was mapped: file.c */
+	size_t mapped_bytes;
+	int fd;             /* of what was mapped; holds its lock; or -1 */
+	bool readonly;      /* the memory cannot be written, nor its lock */
+	_Atomic bool nowait; /* no call sleeps */
+	unsigned char boot_id[KVR_BOOT_ID_BYTES]; /* of the options, or 0 */
+	struct hash_rule rule;
+	uint64_t table_key[12];
+};
+
+/* A link read from the region is used once, through here. */
+static inline union cell *
+cell_at(const struct kvr *k, uint32_t i)
+{
+	return &k->cells[i < k->layout.cells ? i : 0];
+}
+
+static inline struct node *
+node_at(const struct kvr *k, uint32_t i)
+{
+	return &cell_at(k, i)->node;
+}
+
+static inline struct hold *
+hold_at(const struct kvr *k, uint32_t i)
+{
+	return &cell_at(k, i)->hold;
+}
+
+static inline struct lease *
+lease_at(const struct kvr *k, uint32_t i)
+{
+	return &cell_at(k, i)->lease;
+}
+
+static inline struct claim *
+claim_at(const struct kvr *k, uint32_t i)
+{
+	return &cell_at(k, i)->claim;
+}
+
+static inline struct slot *
+slot_at(const struct kvr *k, uint32_t i)
+{
+	return &k->slots[i < k->layout.slots ? i : 0];
+}
+
+static inline bool
+slot_in_use(const struct kvr *k, uint32_t i)
+{
+	return i < k->layout.slots && (look(k->generations[i]) & 1) != 0;
+}
+
+/* Slots beyond this were never in use. */
+static inline uint32_t
+slots_used(const struct kvr *k)
+{
+	uint32_t used = look(k->region->slots_used);
+
+	return used < k->layout.slots ? used : k->layout.slots;
+}
+
+/*
+ * BROKEN. A region may be damaged, by a stray write or by whoever can write to
+ * it. Nobody then finds his way, but nobody must walk for ever either: a
+ * writing call that has followed so many links that in a whole index there
+ * would be nothing left to follow, or that found what cannot be in one, stops
+ * where it is, and all is emptied when it ends: txn.c.
+ */
+#define STEPS_BROKEN (UINT64_MAX / 2)
+
+static inline void
+region_break(const struct kvr *k)
+{
+	k->region->counts.steps = STEPS_BROKEN;
+}
+
+static inline bool
+region_broken(const struct kvr *k)
+{
+	return k->region->counts.steps >
+	    STEPS_LEAST + STEPS_PER_CELL * (uint64_t)k->layout.cells;
+}
+
+/*
+ * Stamps up to and including the horizon are due at `now`: an entry is live
+ * while it is pinned or its stamp is above. Exact for every life: 0 makes all
+ * due, an endless one none but the unconfirmed. A life that is none, in a
+ * region that is damaged, gives some horizon or other.
+ */
+static inline int64_t
+horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
+{
+	return (int64_t)((uint64_t)now - (uint64_t)slot_at(k, slot)->life);
+}
+
+/* Of workers that go by the region's TTL. */
+static inline int64_t
+life_by_ttl(const struct kvr *k)
+{
+	return k->ttl < 0 ? LIFE_ENDLESS : k->ttl;
+}
+
+/*
+ * Many cells under one: pieces of 16 links, `level` of them one above the
+ * other. The number of the i-th cell at the bottom.
+ */
+static inline uint32_t
+links_at(const struct kvr *k, uint32_t top, uint32_t level, uint32_t i)
+{
+	for (; level > 0; level--)
+		top = look(cell_at(k, top)->piece[(i >> (4 * (level - 1))) %
+		    PIECE]);
+	return top;
+}
+
+int region_layout(const struct kvr_options *o, uint64_t bytes,
+    struct layout *out);
+/*
+ * What a new region begins with; everything in it is complete and checked:
+ * see options.c. rule: with its secret.
+ */
+struct region_begin {
+	const struct kvr_options *options;
+	const struct hash_rule *rule;
+	const uint64_t *table_key; /* 12 of them */
+	const struct kvr_policy *policy;
+	double fleet_tokens, fleet_seconds; /* of prefill: rate.h */
+};
+int region_format(const struct region_begin *b, void *memory, uint64_t bytes,
+    bool shared);
+int region_attach(void *memory, uint64_t bytes, struct kvr *k);
+bool region_blank(const void *head, size_t bytes);
+int region_lock_init(struct region *r);
+void region_lock_end(struct region *r);
+void region_empty(struct kvr *k);
+void region_slot_free(struct kvr *k, uint32_t slot);
+int region_lock(const struct kvr *k, bool wait);
+void region_unlock(const struct kvr *k);
+void region_pause(void);
+
+#endif

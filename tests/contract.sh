@@ -1,0 +1,307 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# contract.sh build tally - what the project promises about itself: header, map,
+# pages and libraries name the same things; nothing else is exported; nothing
+# is imported that a library like this must not touch; the README tells the
+# truth; what is installed works. A check is a function that fails or prints.
+set -u
+export LC_ALL=C
+
+build=$1
+tally=$2
+scratch=$build/contract
+header=include/kvroute.h
+mkdir -p "$scratch"
+
+CC=${CC:-cc}
+CXX=${CXX:-c++}
+strict='-Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only'
+
+differ()
+{
+	diff "$1" "$2" | sed -n -e "s|^<|only in ${1##*/}:|p" \
+	    -e "s|^>|only in ${2##*/}:|p"
+}
+
+# Sorted names from each place; each is made once, below.
+header_names()
+{
+	$CC -E -P "$header" | grep -oE '\bkvr_[a-z0-9_]+ *\(' | tr -d ' (' | sort
+}
+
+map_names()
+{
+	sed -n 's/^[[:space:]]*\(kvr_[a-z0-9_]*\);.*/\1/p' lib/kvroute.map | sort
+}
+
+shared_names()
+{
+	nm -D --defined-only "$build/libkvroute.so" |
+	    awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort
+}
+
+static_names()
+{
+	nm -g --defined-only "$build/libkvroute.a" |
+	    awk 'NF == 3 { print $3 }' | sort
+}
+
+# Names that pages of section 3 describe.
+page_names()
+{
+	awk '/^\.Sh/ { on = ($2 == "NAME") }
+	    on && $1 == ".Nm" && $2 ~ /^kvr_/ { print $2 }' man/*.3 | sort
+}
+
+# Functions that their synopses show.
+synopsis_names()
+{
+	awk '/^\.Sh/ { on = ($2 == "SYNOPSIS") }
+	    on && ($1 == ".Fn" || $1 == ".Fo") { print $2 }' man/*.3 | sort
+}
+
+map_has_what_the_header_declares()
+{
+	differ "$scratch/header" "$scratch/map"
+	uniq -d "$scratch/map"
+}
+
+shared_library_exports_the_map()
+{
+	differ "$scratch/map" "$scratch/shared"
+}
+
+static_library_exports_the_map()
+{
+	differ "$scratch/map" "$scratch/static"
+}
+
+# Memory, strings, threads, randomness, what maps and locks a file, one clock
+# beside the core, and what compilers put in.
+shared_library_imports_little()
+{
+	nm -D --undefined-only "$build/libkvroute.so" |
+	    awk '{ sub(/@.*/, "", $2); print $2 }' | grep -vxE "$(tr -d ' \n\t' <<-'END'
+		(malloc|calloc|realloc|reallocarray|free|aligned_alloc|
+		posix_memalign|mmap|munmap|
+		(__)?(mem(cpy|move|set|cmp|chr)|str(len|nlen|cmp|lcpy))(_chk)?|
+		pthread_[a-z_]+|arc4random_buf|__errno_location|
+		open|close|unlink|pread|fstat|__fxstat|fcntl|fcntl64|ftruncate|
+		posix_fallocate|fchmod|fchown|geteuid|clock_gettime|nanosleep|
+		__cxa_finalize|__gmon_start__|_ITM_[A-Za-z]+|__stack_chk_fail)
+	END
+	)"
+}
+
+# The clock and files are beside the core: no other file may touch them.
+only_file_c_touches_files()
+{
+	for object in "$build"/obj/lib/*/*.o; do
+		[ "${object##*/}" = file.o ] || nm -u "$object" |
+		    grep -wE 'open|fcntl|mmap|unlink|clock_gettime|geteuid' |
+		    sed "s|^|${object##*/}:|"
+	done
+}
+
+shared_library_has_its_soname()
+{
+	major=$(sed -n 's/^#define KVR_VERSION_MAJOR //p' "$header")
+	objdump -p "$build/libkvroute.so" |
+	    grep -q "SONAME *libkvroute.so.$major\$" ||
+	    echo "the soname is not libkvroute.so.$major"
+}
+
+version_is_one()
+{
+	numbers=$(sed -n 's/^#define KVR_VERSION_\(M[AI][A-Z]*\|PATCH\) //p' \
+	    "$header" | paste -s -d .)
+	grep -q "^#define KVR_VERSION_STRING \"$numbers\"" "$header" ||
+	    echo "$header: version text and numbers differ"
+	grep -q "^## $numbers" CHANGELOG.md ||
+	    echo "CHANGELOG.md has no section $numbers"
+	grep -q "^KVROUTE_${numbers%.*} {" lib/kvroute.map ||
+	    echo "lib/kvroute.map has no node KVROUTE_${numbers%.*}"
+	[ -e "$build/libkvroute.so.$numbers" ] ||
+	    echo "no libkvroute.so.$numbers was built"
+}
+
+header_compiles_alone_as_c()
+{
+	# shellcheck disable=SC2086
+	$CC -std=c11 $strict -Wstrict-prototypes -x c "$header"
+}
+
+header_compiles_alone_as_cxx()
+{
+	for standard in c++11 c++17; do
+		# shellcheck disable=SC2086
+		echo '#include "kvroute.h"' |
+		    $CXX -std=$standard $strict -Iinclude -x c++ -
+	done
+}
+
+# Other languages cannot see macros.
+header_has_only_version_macros()
+{
+	grep -n '^#define' "$header" | grep -v 'KVR_VERSION_\|KVROUTE_H$'
+}
+
+every_name_has_one_page()
+{
+	differ "$scratch/map" "$scratch/pages"
+	uniq -d "$scratch/pages" | sed 's/$/: in more than one page/'
+}
+
+every_name_has_a_synopsis()
+{
+	differ "$scratch/map" "$scratch/synopses"
+}
+
+every_error_is_in_a_page()
+{
+	grep -oE '\bKVR_E[A-Z]+\b' "$header" | sort -u | while read -r name; do
+		grep -q "\\b$name\\b" man/*.3 || echo "$name"
+	done
+}
+
+every_constant_is_in_a_page()
+{
+	$CC -E -P "$header" | grep -oE '\bKVR_[A-Z0-9_]+\b' | sort -u |
+	while read -r name; do
+		grep -q "\\b$name\\b" man/*.[37] || echo "$name"
+	done
+}
+
+pages_are_clean()
+{
+	sh mk/pages.sh
+}
+
+examples_of_pages_work()
+{
+	sh mk/page-examples.sh "$build"
+}
+
+# By file here; what is installed is found by each of its names too.
+pages_refer_to_pages_that_exist()
+{
+	grep -ohE '^\.Xr kv[a-z_-]+ [0-9]' man/*.[137] | sort -u |
+	while read -r _ name section; do
+		[ -e "man/$name.$section" ] ||
+		    page_names | grep -qx "$name" || echo "$name($section)"
+	done
+}
+
+# Every tool that is installed has its page.
+tools_have_pages()
+{
+	for tool in "$build"/kvroute-*; do
+		[ -x "$tool" ] || continue
+		[ -e "man/${tool##*/}.1" ] || echo "no man/${tool##*/}.1"
+	done
+}
+
+readme_shows_the_example()
+{
+	awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md \
+	    > "$scratch/readme.c"
+	diff "$scratch/readme.c" examples/route.c
+	lines=$(grep -c . examples/route.c)
+	[ "$lines" -le 36 ] || echo "examples/route.c has $lines lines"
+}
+
+example_routes()
+{
+	"$build/examples/route" > "$scratch/route.out" ||
+	    echo "examples/route failed"
+	# The same worker in both lines, whichever it is.
+	paste -s -d ' ' "$scratch/route.out" | grep -qxE \
+	    '512 tokens to (gpu-[01]), 0 of them cached there '\
+'768 tokens to \1, 512 of them cached there' || cat "$scratch/route.out"
+}
+
+examples_run()
+{
+	for program in "$build"/examples/*; do
+		case $program in *.d|*/\*) continue ;; esac
+		"$program" > "$scratch/example.out" 2>&1 < /dev/null || {
+			echo "${program##*/}: exit $?"
+			cat "$scratch/example.out"
+		}
+	done
+}
+
+readme_opens_with_two_commands()
+{
+	[ "$(grep -m 2 -E '^    ' README.md | tr -s ' ' | cut -d ' ' -f 2,3 |
+	    paste -s -d ,)" = "make demo,make check" ] ||
+	    echo "README.md does not begin with make demo, make check"
+}
+
+readme_has_all_figures()
+{
+	grep -n '| @ |' README.md
+}
+
+help_lists_every_target()
+{
+	"$MAKE" -s help > "$scratch/help"
+	sed -e ':a' -e '/\\$/{N;s/\\\n//;ba' -e '}' Makefile mk/*.mk |
+	    sed -n 's/^\.PHONY: //p' | tr -s ' \t' '\n' |
+	    grep -vx FORCE | while read -r target; do
+		grep -q "^  $target " "$scratch/help" || echo "$target"
+	done
+}
+
+every_file_names_its_licence()
+{
+	find Makefile mk lib include ext tools tests fuzz bench examples man \
+	    .ci .github .clang-format .editorconfig \
+	    .gitignore -type f ! -path 'fuzz/corpus/*' ! -name '*.tsv' \
+	    ! -name '*.md' -exec grep -L \
+	    'SPDX-License-Identifier: BSD-2-Clause' {} +
+}
+
+# Not a word about the machine that something was written on.
+no_file_names_a_machine()
+{
+	top=$(dirname "$PWD")
+	[ "$top" = / ] || grep -rnF "$top/" Makefile mk lib include ext \
+	    tools tests fuzz/*.c bench examples man .ci ./*.md
+}
+
+installed_copy_works()
+{
+	sh mk/install-check.sh "$build" > "$scratch/install.log" 2>&1 ||
+	    cat "$scratch/install.log"
+}
+
+run()
+{
+	total=$((total + 1))
+	output=$("$1" 2>&1 < /dev/null)
+	if [ -z "$output" ]; then
+		echo 1 0 0 >> "$tally"
+	else
+		echo 0 1 0 >> "$tally"
+		printf '    FAILED   %s:\n' "$(echo "$1" | tr _ ' ')"
+		printf '%s\n' "$output" | head -n 30 | sed 's/^/             /'
+	fi
+}
+
+header_names > "$scratch/header"
+map_names > "$scratch/map"
+shared_names > "$scratch/shared"
+static_names > "$scratch/static"
+page_names > "$scratch/pages"
+synopsis_names > "$scratch/synopses"
+
+total=0
+before=$(wc -l < "$tally")
+checks=$(sed -n '/^differ/,/^run()/s/^\([a-z_]*\)()$/\1/p' "$0" |
+    grep -vxE 'differ|[a-z]+_names|run')
+for check in $checks; do
+	run "$check"
+done
+printf '  %-14s %4d tests\n' contract "$total"
+[ "$total" -eq $(($(wc -l < "$tally") - before)) ]

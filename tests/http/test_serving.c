@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_serving.c - what kvroute-engine does with its requests, in times that
+ * are made up: what hits, what is forgotten, who waits, who is preempted.
+ */
+#include "test.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "serving.h"
+#include "alloc.h"
+#include "rng.h"
+
+#define SECOND INT64_C(1000000000)
+
+static uint64_t seed; /* of the test that runs */
+
+#define must(that) do { \
+	if (!(that)) \
+		ck_abort_msg("%s (KVR_SEED=%" PRIu64 ")", #that, seed); \
+} while (0)
+
+enum { TOKENS_MOST = 1 << 14 };
+
+static uint32_t tokens[TOKENS_MOST];
+
+/* Tokens of a text: the first n of it; each text has its own. */
+static void
+write_text(size_t from, size_t until, uint32_t text)
+{
+	size_t i;
+
+	ck_assert_uint_le(until, TOKENS_MOST);
+	for (i = from; i < until; i++)
+		tokens[i] = text * 100003 + (uint32_t)i;
+}
+
+static struct serving_facts
+facts_of(uint32_t block, uint64_t blocks)
+{
+	struct serving_facts f = {
+		.blocks = blocks, .block_tokens = block, .sequences = 256,
+		.eviction = ENGINE_EVICT_RELEASED, .seed = 1,
+		.prefill_rate = 1000, .decode_ns = SECOND / 100
+	};
+
+	return f;
+}
+
+static struct serving *
+make(const struct serving_facts *f)
+{
+	struct serving *s = serving_new(f);
+
+	ck_assert_ptr_nonnull(s);
+	return s;
+}
+
+static struct sequence *
+submit(struct serving *s, size_t n_prompt, size_t n_answer, int64_t now)
+{
+	struct sequence_facts f = {
+		.tokens = tokens, .n_prompt = n_prompt, .n_answer = n_answer
+	};
+	struct sequence *q;
+
+	ck_assert(serving_fits(s, n_prompt, n_answer));
+	q = serving_submit(s, &f, now);
+	ck_assert_ptr_nonnull(q);
+	return q;
+}
+
+/* Until nothing happens any more; what finishes is dropped. When that was. */
+static int64_t
+run_all(struct serving *s, struct sequence_state *last)
+{
+	struct sequence_state state;
+	struct sequence *q;
+	int64_t now = 0, due;
+
+	serving_run(s, 0);
+	while ((due = serving_due(s)) != INT64_MAX) {
+		ck_assert_int_ge(due, now);
+		now = due;
+		serving_run(s, now);
+		ck_assert(serving_check(s));
+		while ((q = serving_news(s, &state)) != NULL) {
+			*last = state;
+			if (state.finished)
+				serving_drop(s, q);
+		}
+	}
+	return now;
+}
+
+/* What the tokens written hit, from the first to the n-th. */
+static uint64_t
+cached(struct serving *s, size_t n)
+{
+	struct sequence_state last = { .cached = UINT64_MAX };
+
+	submit(s, n, 1, 0);
+	run_all(s, &last);
+	ck_assert(last.finished && last.generated == 1);
+	return last.cached;
+}
+
+/* -------------------------------------------------------------- caching --- */
+
+static const uint32_t block_sizes[] = { 1, 16, 32, 2176 };
+
+START_TEST(whole_blocks)
+{
+	uint32_t block = block_sizes[_i];
+	size_t n = (size_t)block * 3 + block / 2;
+	struct serving_facts f = facts_of(block, 100);
+	struct serving *s = make(&f);
+
+	write_text(0, TOKENS_MOST, 1);
+	ck_assert_uint_eq(cached(s, n), 0);
+	ck_assert_uint_eq(cached(s, n), (n - 1) / block * block);
+	ck_assert_uint_eq(cached(s, n + block), 3 * block);
+	write_text(block + block / 2, TOKENS_MOST, 2);
+	ck_assert_uint_eq(cached(s, n), block);
+	serving_free(s);
+}
+END_TEST
+
+/* The last token is always computed. */
+START_TEST(at_most_prompt_less_one)
+{
+	struct serving_facts f = facts_of(16, 100);
+	struct serving *s = make(&f);
+
+	write_text(0, 64, 1);
+	ck_assert_uint_eq(cached(s, 64), 0);
+	ck_assert_uint_eq(cached(s, 64), 48);
+	ck_assert_uint_eq(cached(s, 65), 64);
+	ck_assert_uint_eq(cached(s, 1), 0);
+	ck_assert_uint_eq(cached(s, 16), 0);
+	ck_assert_uint_eq(cached(s, 17), 16);
+	serving_free(s);
+}
+END_TEST
+
+/* All of an answer but its last token is computed, so it can be hit. */
+START_TEST(answers_too)
+{
+	struct serving_facts f = facts_of(16, 100);
+	struct serving *s = make(&f);
+	struct sequence_state last;
+
+	write_text(0, 200, 1);
+	submit(s, 40, 24, 0);
+	run_all(s, &last);
+	ck_assert_uint_eq(last.generated, 24);
+	ck_assert_uint_eq(cached(s, 200), 48);
+	write_text(0, 200, 2);
+	submit(s, 40, 25, 0);
+	run_all(s, &last);
+	ck_assert_uint_eq(cached(s, 200), 64);
+	serving_free(s);
+}
+END_TEST
+
+START_TEST(apart_by_salt)
+{
+	struct serving_facts f = facts_of(16, 100);
+	struct serving *s = make(&f);
+	struct sequence_facts q = {
+		.tokens = tokens, .n_prompt = 100, .n_answer = 1, .salt = 5
+	};
+	struct sequence_state last;
+
+	write_text(0, 100, 1);
+	ck_assert_uint_eq(cached(s, 100), 0);
+	ck_assert_ptr_nonnull(serving_submit(s, &q, 0));
+	run_all(s, &last);
+	ck_assert_uint_eq(last.cached, 0);
+	ck_assert_ptr_nonnull(serving_submit(s, &q, 0));
+	run_all(s, &last);
+	ck_assert_uint_eq(last.cached, 96);
+	serving_free(s);
+}
+END_TEST
+
+/* Some requests never read the cache; what they compute others may hit. */
+START_TEST(computes_all)
+{
+	struct serving_facts f = facts_of(16, 100);
+	struct serving *s = make(&f);
+	struct sequence_facts q = {
+		.tokens = tokens, .n_prompt = 100, .n_answer = 1,
+		.compute_all = true
+	};
+	struct serving_counts counts;
+	struct sequence_state last;
+	int i;
+
+	write_text(0, 100, 1);
+	for (i = 0; i < 2; i++) {
+		ck_assert_ptr_nonnull(serving_submit(s, &q, 0));
+		run_all(s, &last);
+		ck_assert_uint_eq(last.cached, 0);
+	}
+	ck_assert_uint_eq(cached(s, 100), 96);
+	serving_counts(s, &counts);
+	ck_assert_uint_eq(counts.queried, 100);
+	ck_assert_uint_eq(counts.hit, 96);
+	ck_assert_uint_eq(counts.prompt_tokens, 300);
+	serving_free(s);
+}
+END_TEST
+
+/* There is room for three texts: the one that was not used leaves. */
+START_TEST(forgets)
+{
+	struct serving_facts f = facts_of(16, 32);
+	struct serving *s = make(&f);
+	struct serving_counts counts;
+	uint32_t text;
+
+	for (text = 0; text < 3; text++) {
+		write_text(0, 160, text);
+		ck_assert_uint_eq(cached(s, 160), 0);
+	}
+	write_text(0, 160, 0);
+	ck_assert_uint_eq(cached(s, 160), 144);
+	write_text(0, 160, 3);
+	ck_assert_uint_eq(cached(s, 160), 0);
+	write_text(0, 160, 0);
+	ck_assert_uint_eq(cached(s, 160), 144);
+	write_text(0, 160, 1);
+	ck_assert_uint_lt(cached(s, 160), 144);
+	serving_counts(s, &counts);
+	ck_assert_uint_eq(counts.held, 0);
+	ck_assert_uint_le(counts.idle, 32);
+	serving_free(s);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- times --- */
+
+/* 1000 tokens a second; then one each 10 ms, the first at once. */
+START_TEST(prefill_and_decode)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct serving *s = make(&f);
+	struct sequence_state last;
+
+	write_text(0, 9000, 1);
+	submit(s, 8000, 11, 0);
+	ck_assert_int_eq(run_all(s, &last), 8 * SECOND + SECOND / 10);
+	submit(s, 8160, 1, 0);
+	serving_run(s, 20 * SECOND);
+	submit(s, 8320, 1, 20 * SECOND);
+	run_all(s, &last);
+	ck_assert_uint_eq(last.cached, 8160);
+	serving_free(s);
+}
+END_TEST
+
+/* One prefill after the other: the second one's is over after both. */
+START_TEST(prefill_in_turns)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct serving *s = make(&f);
+	struct sequence_state state;
+	struct sequence *a, *b;
+
+	write_text(0, 4000, 1);
+	a = submit(s, 3000, 2, 0);
+	write_text(0, 4000, 2);
+	b = submit(s, 2000, 2, 0);
+	serving_run(s, 3 * SECOND - 1);
+	ck_assert_ptr_null(serving_news(s, &state));
+	serving_run(s, 3 * SECOND);
+	ck_assert_ptr_eq(serving_news(s, &state), a);
+	ck_assert_uint_eq(state.generated, 1);
+	serving_run(s, 5 * SECOND - 1);
+	ck_assert_ptr_eq(serving_news(s, &state), a);
+	ck_assert(state.finished);
+	ck_assert_ptr_null(serving_news(s, &state));
+	serving_run(s, 5 * SECOND);
+	ck_assert_ptr_eq(serving_news(s, &state), b);
+	serving_free(s);
+}
+END_TEST
+
+/* Who comes while another computes the same waits, and then hits it. */
+START_TEST(waiting_hits)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct serving *s = make(&f);
+	struct sequence_state last;
+
+	write_text(0, 4000, 1);
+	submit(s, 3000, 1, 0);
+	submit(s, 4000, 1, 0);
+	ck_assert_int_eq(run_all(s, &last), 3 * SECOND + (4000 - 2992) *
+	    (SECOND / 1000));
+	ck_assert_uint_eq(last.cached, 2992);
+	serving_free(s);
+}
+END_TEST
+
+/* What a client that left had computed stays. */
+START_TEST(dropped_in_prefill)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct serving *s = make(&f);
+	struct sequence *q;
+
+	write_text(0, 8000, 1);
+	q = submit(s, 8000, 1, 0);
+	serving_run(s, 0);
+	serving_run(s, 5 * SECOND);
+	serving_drop(s, q);
+	ck_assert(serving_check(s));
+	ck_assert_int_eq(serving_due(s), INT64_MAX);
+	ck_assert_uint_eq(cached(s, 8000), 2 * PREFILL_PIECE);
+	serving_free(s);
+}
+END_TEST
+
+/* Ticks that must not be short make more tokens each. */
+START_TEST(long_ticks)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct sequence_state state = { .finished = false };
+	struct sequence *q;
+	struct serving *s;
+	int told = 0;
+
+	f.tick_ns = SECOND / 20 - 1;
+	s = make(&f);
+	write_text(0, 100, 1);
+	q = submit(s, 100, 22, 0);
+	serving_run(s, 0);
+	while (!state.finished) {
+		serving_run(s, serving_due(s));
+		while (serving_news(s, &state) == q)
+			told++;
+	}
+	ck_assert_uint_eq(state.generated, 22);
+	ck_assert_int_eq(told, 1 + 5);
+	serving_free(s);
+}
+END_TEST
+
+/* --------------------------------------------------------------- memory --- */
+
+/* What cannot ever fit is known before. */
+START_TEST(fits)
+{
+	struct serving_facts f = facts_of(16, 10);
+	struct serving *s = make(&f);
+
+	ck_assert(serving_fits(s, 159, 1));
+	ck_assert(!serving_fits(s, 160, 1));
+	ck_assert(!serving_fits(s, SIZE_MAX, 2));
+	serving_free(s);
+}
+END_TEST
+
+/* Answers grow into all there is: one gives way, and both come to an end. */
+START_TEST(preemption)
+{
+	struct serving_facts f = facts_of(16, 10);
+	struct serving *s = make(&f);
+	struct serving_counts counts;
+	struct sequence_state last;
+
+	write_text(0, 160, 1);
+	submit(s, 60, 60, 0);
+	write_text(0, 160, 2);
+	submit(s, 60, 60, 0);
+	run_all(s, &last);
+	ck_assert(last.finished);
+	serving_counts(s, &counts);
+	ck_assert_uint_eq(counts.finished, 2);
+	ck_assert_uint_eq(counts.generated, 120);
+	ck_assert_uint_eq(counts.prompt_tokens, 120);
+	ck_assert_uint_gt(counts.preempted, 0);
+	ck_assert_uint_eq(counts.queried, 120);
+	ck_assert_uint_eq(counts.hit, 0);
+	ck_assert_uint_eq(counts.held, 0);
+	ck_assert_uint_eq(last.cached, 0);
+	serving_free(s);
+}
+END_TEST
+
+/* Who has no room waits; who has room behind it waits too. */
+START_TEST(room)
+{
+	struct serving_facts f = facts_of(16, 10);
+	struct serving *s = make(&f);
+	struct serving_counts counts;
+	struct sequence *a;
+
+	write_text(0, 160, 1);
+	a = submit(s, 100, 60, 0);
+	write_text(0, 160, 2);
+	submit(s, 60, 1, 0);
+	write_text(0, 160, 3);
+	submit(s, 16, 1, 0);
+	serving_run(s, 0);
+	serving_run(s, SECOND / 5);
+	serving_counts(s, &counts);
+	ck_assert_uint_eq(counts.running, 1);
+	ck_assert_uint_eq(counts.waiting, 2);
+	serving_drop(s, a);
+	serving_run(s, SECOND / 5);
+	serving_run(s, SECOND);
+	serving_counts(s, &counts);
+	ck_assert_uint_eq(counts.waiting, 0);
+	ck_assert_uint_eq(counts.finished, 2);
+	serving_free(s);
+}
+END_TEST
+
+START_TEST(sequences_at_once)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct serving_counts counts;
+	struct serving *s;
+	uint32_t i;
+
+	f.sequences = 3;
+	s = make(&f);
+	for (i = 0; i < 5; i++) {
+		write_text(0, 20, i);
+		submit(s, 20, 1000, 0);
+	}
+	serving_run(s, 0);
+	serving_run(s, SECOND);
+	serving_counts(s, &counts);
+	ck_assert_uint_eq(counts.running, 3);
+	ck_assert_uint_eq(counts.waiting, 2);
+	serving_free(s);
+}
+END_TEST
+
+/* --------------------------------------------------------------- chance --- */
+
+enum { SLOTS = 12 };
+
+struct life {
+	struct serving *s;
+	struct sequence *slots[SLOTS];
+	struct rng rng;
+	int64_t now;
+	uint64_t told;
+};
+
+static void
+take_news(struct life *l)
+{
+	struct sequence_state state;
+	struct sequence *q;
+	size_t i;
+
+	while ((q = serving_news(l->s, &state)) != NULL) {
+		i = (size_t)((struct sequence **)state.owner - l->slots);
+		must(i < SLOTS && l->slots[i] == q);
+		must(state.generated > 0);
+		l->told++;
+		if (!state.finished)
+			continue;
+		serving_drop(l->s, q);
+		l->slots[i] = NULL;
+	}
+}
+
+static void
+begin(struct life *l, size_t i)
+{
+	struct sequence_facts f = { .tokens = tokens };
+	size_t shared = rng_between(&l->rng, 0, 200);
+
+	f.n_prompt = rng_between(&l->rng, 1, 300);
+	f.n_answer = rng_between(&l->rng, 1, 200);
+	f.compute_all = rng_between(&l->rng, 0, 19) == 0;
+	f.salt = rng_between(&l->rng, 0, 1);
+	f.owner = &l->slots[i];
+	write_text(0, shared, 0);
+	write_text(shared, 500, (uint32_t)rng_between(&l->rng, 0, 30));
+	if (!serving_fits(l->s, f.n_prompt, f.n_answer))
+		return;
+	l->slots[i] = serving_submit(l->s, &f, l->now);
+	must(l->slots[i] != NULL);
+}
+
+static void
+step(struct life *l)
+{
+	size_t i = rng_between(&l->rng, 0, SLOTS - 1);
+	int64_t due;
+
+	switch (rng_between(&l->rng, 0, 9)) {
+	case 0:
+		serving_drop(l->s, l->slots[i]);
+		l->slots[i] = NULL;
+		break;
+	case 1:
+	case 2:
+		if (l->slots[i] == NULL)
+			begin(l, i);
+		break;
+	case 3:
+		l->now += (int64_t)rng_between(&l->rng, 0, SECOND / 4);
+		serving_run(l->s, l->now);
+		break;
+	default:
+		due = serving_due(l->s);
+		l->now = due == INT64_MAX || due < l->now ? l->now : due;
+		serving_run(l->s, l->now);
+	}
+	take_news(l);
+	must(serving_check(l->s));
+}
+
+START_TEST(anything)
+{
+	static const enum engine_eviction evictions[] = {
+		ENGINE_EVICT_RELEASED, ENGINE_EVICT_LEAF, ENGINE_EVICT_RANDOM
+	};
+	struct serving_facts f = facts_of(16, 40);
+	struct life l = { .now = 0 };
+	struct serving_counts counts;
+	uint64_t n, steps = test_amount(40000);
+	size_t i;
+
+	seed = test_seed();
+	l.rng.state = seed;
+	f.eviction = evictions[_i];
+	l.s = make(&f);
+	for (n = 0; n < steps; n++)
+		step(&l);
+	serving_counts(l.s, &counts);
+	must(steps < 10000 || (counts.preempted > 0 && counts.hit > 0));
+	must(l.told <= counts.generated);
+	for (i = 0; i < SLOTS; i++)
+		serving_drop(l.s, l.slots[i]);
+	serving_counts(l.s, &counts);
+	must(counts.held == 0 && counts.running == 0 && counts.waiting == 0);
+	must(serving_check(l.s));
+	serving_free(l.s);
+}
+END_TEST
+
+/* Without memory a block has no name: it is computed, and never hit. */
+START_TEST(no_memory)
+{
+	struct serving_facts f = facts_of(16, 40);
+	struct sequence_facts facts = {
+		.tokens = tokens, .n_prompt = 100, .n_answer = 30
+	};
+	struct sequence_state last;
+	unsigned long n, asked = 0;
+	struct serving *s;
+
+	write_text(0, 200, 1);
+	for (n = 1; asked >= n - 1; n++) {
+		alloc_fail_at(n);
+		s = serving_new(&f);
+		last.generated = 0;
+		if (s != NULL && serving_submit(s, &facts, 0) != NULL) {
+			run_all(s, &last);
+			ck_assert_uint_eq(last.generated, 30);
+			ck_assert_uint_eq(last.cached, 0);
+		}
+		asked = alloc_count();
+		alloc_reset();
+		serving_free(s);
+		ck_assert_uint_lt(n, 1000);
+	}
+	ck_assert_uint_gt(n, 8);
+	ck_assert_uint_eq(last.generated, 30);
+}
+END_TEST
+
+Suite *suite_serving(void);
+
+Suite *
+suite_serving(void)
+{
+	Suite *s = suite_create("serving");
+	TCase *c = tcase_create("serving");
+
+	tcase_set_timeout(c, 60);
+	tcase_add_loop_test(c, whole_blocks, 0, 4);
+	tcase_add_test(c, at_most_prompt_less_one);
+	tcase_add_test(c, answers_too);
+	tcase_add_test(c, apart_by_salt);
+	tcase_add_test(c, computes_all);
+	tcase_add_test(c, forgets);
+	tcase_add_test(c, prefill_and_decode);
+	tcase_add_test(c, prefill_in_turns);
+	tcase_add_test(c, waiting_hits);
+	tcase_add_test(c, dropped_in_prefill);
+	tcase_add_test(c, long_ticks);
+	tcase_add_test(c, fits);
+	tcase_add_test(c, preemption);
+	tcase_add_test(c, room);
+	tcase_add_test(c, sequences_at_once);
+	tcase_add_loop_test(c, anything, 0, 3);
+	tcase_add_test(c, no_memory);
+	suite_add_tcase(s, c);
+	return s;
+}

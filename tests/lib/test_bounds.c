@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_bounds.c - no call does more than kvroute(7) says.
+ *
+ * Every writing call here is made by a function that looks at its sizes
+ * first, sets the three counters of kvr_stats to 0, makes the call, and holds
+ * the counters against the formulas of the page:
+ *
+ *   cells     <= (b + c) / 15 + 6n + 5h / 4 + 3m + 64
+ *   reclaimed <= 8 + what room needed: twice the cells, 3 x 1024 pinned ones
+ *   steps     <= 16 (n + a) + 48m + c / 8 + h + b / 4 + w / 6 + 8r + l + 512
+ *
+ *   n  nodes on the path of the prompt or the lease, before the call
+ *   b  blocks that are new, and those of the shorter part of a split
+ *   h  workers that hold the node that is split
+ *   w  pairs of a worker and a node on the path (kvr_reserve)
+ *   a  nodes on the paths of the leases over age that the call ends, most 2
+ *   m  nodes merged; c: blocks copied by that, at most 16384 for each path
+ *   r  entries reclaimed or passed over
+ *   l  leases looked at (kvr_reap_owner)
+ *
+ * The formulas leave room for the chains of the tables, which chance makes.
+ * What they must not leave room for is one size too many: so each scene makes
+ * one size very large that must not matter. A region's key can be unlucky (see
+ * test_flood.c); here it is always the same.
+ */
+#include "lease.h"
+#include "retain.h"
+
+#include "inner.h"
+
+#include <stdio.h>
+
+struct sizes {
+	uint64_t nodes, blocks, holders, pairs, aged, leases, budget, room;
+	uint64_t paths; /* that are stamped */
+	struct kvr_stats before;
+};
+
+enum { EXPIRE = 8, REAP = 2, PASSED = 3 * 1024, LEASES_MOST = 64 };
+
+static const uint64_t no_lease;
+static int64_t lease_limit;
+
+/* --------------------------------------------------------------- sizes --- */
+
+static uint64_t
+nodes_above(uint32_t node)
+{
+	uint64_t nodes = 0;
+
+	for (; node != 0; node = node_at(k, node)->parent)
+		nodes++;
+	return nodes;
+}
+
+/* The two oldest leases are ended if they are over age. */
+static void
+size_aged(struct sizes *s, int64_t now)
+{
+	uint32_t i = k->region->lease_first, left = REAP;
+
+	if (now < k->region->clock)
+		now = k->region->clock;
+	for (; i != 0 && left > 0; i = lease_at(k, i)->age_next, left--) {
+		if (lease_at(k, i)->opened > now - lease_limit)
+			return;
+		s->aged += nodes_above(lease_at(k, i)->node);
+		s->paths++;
+	}
+}
+
+static void
+size_lease(struct sizes *s, uint64_t lease)
+{
+	uint32_t i = lease_find(k, lease);
+
+	if (i != 0)
+		s->nodes += nodes_above(lease_at(k, i)->node);
+}
+
+static uint64_t
+bound_cells(const struct sizes *s, uint64_t merges, uint64_t copied)
+{
+	return (s->blocks + copied) / 15 + 6 * s->nodes + 5 * s->holders / 4 +
+	    3 * merges + 64;
+}
+
+/* If room is lacking, the path itself may go, and all of it be new. */
+static void
+size_room(struct sizes *s)
+{
+	if (k->region->free_cells >= bound_cells(s, 0, 0) + retain_spare(k))
+		return;
+	s->blocks = p->blocks;
+	s->room = 2 * bound_cells(s, 0, 0) + PASSED;
+}
+
+static void
+size_prompt(struct sizes *s)
+{
+	struct path path;
+	const struct node *n;
+	uint32_t want = lease_blocks(k, p), node, rest;
+
+	index_walk(k, p, want, &plainly, &path);
+	n = node_at(k, path.node);
+	rest = n->length - path.inside;
+	s->nodes += path.nodes;
+	s->blocks += want - path.depth;
+	if (path.node != 0 && rest > 0) {
+		s->blocks += rest < path.inside ? rest : path.inside;
+		s->holders = n->holders;
+	}
+	for (node = path.node; node != 0; node = node_at(k, node)->parent)
+		s->pairs += node_at(k, node)->holders;
+	size_room(s);
+}
+
+/* ------------------------------------------------- before and after it --- */
+
+static struct sizes
+sizes_at(int64_t now)
+{
+	struct sizes s;
+
+	memset(&s, 0, sizeof(s));
+	s.budget = EXPIRE;
+	s.paths = 1;
+	size_aged(&s, now);
+	s.before = stats();
+	return s;
+}
+
+static void
+counters_reset(void)
+{
+	struct counts *c = &k->region->counts;
+
+	c->most_steps = c->most_cells = c->most_reclaimed = 0;
+}
+
+static void
+at_most(const char *what, uint64_t did, uint64_t bound)
+{
+	if (did > bound)
+		ck_abort_msg("%s: %" PRIu64 ", not at most %" PRIu64
+		    " (KVR_SEED=%" PRIu64 ")", what, did, bound, seed);
+}
+
+/* Gives the counters, for scenes that know more than the formulas. */
+static struct kvr_stats
+within(const struct sizes *s)
+{
+	struct kvr_stats did = stats();
+	uint64_t merges = did.merges - s->before.merges;
+	uint64_t copied = 1024 * merges;
+
+	if (copied > 16384 * s->paths)
+		copied = 16384 * s->paths;
+	at_most("merges", merges, s->nodes + s->aged + 2);
+	at_most("splits", did.splits - s->before.splits, 1);
+	at_most("reaped", did.reaped - s->before.reaped, REAP + s->leases);
+	at_most("cells", did.most_cells, bound_cells(s, merges, copied));
+	at_most("reclaimed", did.most_reclaimed, s->budget + s->room);
+	at_most("steps", did.most_steps, 16 * (s->nodes + s->aged) +
+	    48 * merges + copied / 8 + s->holders + s->blocks / 4 +
+	    s->pairs / 6 + 8 * did.most_reclaimed + s->leases + 512);
+	return did;
+}
+
+/* --------------------------------------------------------------- calls --- */
+
+static struct kvr_stats
+do_observe(uint64_t worker, int64_t now)
+{
+	struct sizes s = sizes_at(now);
+
+	size_prompt(&s);
+	counters_reset();
+	ck_assert_int_eq(kvr_observe(k, p, worker, now, 0, NULL), KVR_OK);
+	return within(&s);
+}
+
+/* On this worker, or on one that is chosen: 0. */
+static uint64_t
+do_reserve(uint64_t worker, uint64_t owner, int64_t now)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct sizes s = sizes_at(now);
+	struct kvr_request r;
+
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	r.owner = owner;
+	size_prompt(&s);
+	counters_reset();
+	ck_assert_int_eq(worker != 0
+	    ? kvr_reserve_on(k, p, &r, worker, now, &d)
+	    : kvr_reserve(k, p, &r, now, &d), KVR_OK);
+	(void)within(&s);
+	return d.lease;
+}
+
+enum on_lease { COMMIT, FIRST_TOKEN, EXTEND, OUTPUT, FINISH, ABORT, ON_LEASE };
+
+static int
+call_on_lease(enum on_lease what, uint64_t lease, int64_t now)
+{
+	switch (what) {
+	case COMMIT:      return kvr_commit(k, lease, now, 0);
+	case FIRST_TOKEN: return kvr_first_token(k, lease, now, 0);
+	case EXTEND:      return kvr_extend(k, lease, p, now, 0);
+	case OUTPUT:      return kvr_output_blocks(k, lease, 3, now, 0);
+	case FINISH:      return kvr_finish(k, lease, NULL, now, 0);
+	default:          return kvr_abort(k, lease, now, 0);
+	}
+}
+
+static int
+do_on_lease(enum on_lease what, uint64_t lease, int64_t now)
+{
+	struct sizes s = sizes_at(now);
+	int error;
+
+	size_lease(&s, lease);
+	if (what == EXTEND)
+		size_prompt(&s);
+	counters_reset();
+	error = call_on_lease(what, lease, now);
+	(void)within(&s);
+	return error;
+}
+
+static struct kvr_stats
+do_expire(uint32_t budget, int64_t now)
+{
+	struct sizes s = sizes_at(now);
+
+	s.budget = budget;
+	counters_reset();
+	(void)expire(now, budget);
+	return within(&s);
+}
+
+/* Ends some leases, looks at all. */
+static uint32_t
+do_reap_owner(uint64_t owner, int64_t now)
+{
+	struct sizes s = sizes_at(now);
+	uint32_t i = k->region->lease_first, ended;
+
+	for (; i != 0; i = lease_at(k, i)->age_next) {
+		s.leases++;
+		if (lease_at(k, i)->owner != owner)
+			continue;
+		s.aged += nodes_above(lease_at(k, i)->node);
+		s.paths++;
+	}
+	counters_reset();
+	ck_assert_int_eq(kvr_reap_owner(k, owner, now, &ended), KVR_OK);
+	(void)within(&s);
+	return ended;
+}
+
+/* Not one link is followed, whatever the worker holds. */
+static void
+ck_nothing_done(void)
+{
+	struct kvr_stats did = stats();
+
+	ck_assert_uint_eq(did.most_steps, 0);
+	ck_assert_uint_eq(did.most_cells, 0);
+	ck_assert_uint_eq(did.most_reclaimed, 0);
+}
+
+static void
+do_remove(uint64_t worker)
+{
+	counters_reset();
+	ck_assert_int_eq(kvr_worker_remove(k, worker), KVR_OK);
+	ck_nothing_done();
+}
+
+/* ------------------------------------------------------------- regions --- */
+
+static uint64_t worker[KVR_WORKERS_MAX];
+
+/* While the tables are empty; the last word is the names'. */
+static void
+fix_key(void)
+{
+	uint64_t random = 1;
+	size_t i;
+
+	for (i = 0; i < 11; i++)
+		k->table_key[i] = plain_random(&random);
+}
+
+static void
+big_region(uint64_t bytes, uint32_t workers, int64_t ttl)
+{
+	struct kvr_options o = small_options();
+	char name[16];
+	uint32_t i;
+
+	o.region_bytes = bytes;
+	o.max_workers = workers;
+	o.max_prompt_blocks = 1 << 20;
+	o.ttl_ns = ttl;
+	lease_limit = o.lease_limit_ns;
+	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
+	fix_key();
+	people(0);
+	for (i = 0; i < workers; i++) {
+		snprintf(name, sizeof(name), "%u", (unsigned)i);
+		ck_assert_int_eq(kvr_worker_add(k, name, strlen(name), NULL,
+		    &worker[i]), KVR_OK);
+	}
+}
+
+/* One prompt of one block for each number. */
+static void
+say_one(uint32_t n)
+{
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, &n, 1), KVR_OK);
+}
+
+/* -------------------------------------------------------------- scenes --- */
+
+/* Each prompt parts inside a run that everybody holds. */
+START_TEST(split_of_what_all_hold)
+{
+	uint32_t fleet = (uint32_t)test_amount(KVR_WORKERS_MAX), i;
+	struct kvr_stats s;
+	uint64_t lease;
+
+	big_region(64 << 20, fleet, TTL);
+	say_long(100, 100, 0);
+	for (i = 0; i < fleet; i++)
+		(void)do_observe(worker[i], 1);
+	for (i = 99; i < 100; i -= 7) { /* until it wraps */
+		say_long(100, i, 1);
+		s = do_observe(worker[i % fleet], 1);
+		ck_assert_uint_ge(s.most_cells, fleet);
+		ck_assert_uint_ge(s.most_steps, fleet);
+		say_long(100, i, 2);
+		lease = do_reserve(i % 2 != 0 ? worker[0] : 0, 0, 1);
+		ck_assert_int_eq(do_on_lease(COMMIT, lease, 1), KVR_OK);
+		ck_assert_int_eq(do_on_lease(i % 3 != 0 ? FINISH : ABORT,
+		    lease, 1), KVR_OK);
+	}
+	ck_assert_uint_eq(s.splits, 15);
+	region_end();
+}
+END_TEST
+
+/* What is there already costs nothing; a split the shorter part. */
+START_TEST(huge_prompts)
+{
+	uint32_t n = (uint32_t)test_amount(100000), i;
+	struct kvr_stats s;
+	uint64_t lease;
+
+	big_region(64 << 20, 2, TTL);
+	say_long(n, n, 0);
+	(void)do_observe(worker[0], 1);
+	s = do_observe(worker[0], 1);
+	ck_assert_uint_eq(s.most_cells, 0);
+	for (i = 1; i < n; i += 1 + i / 2) {
+		say_long(n, i, 1);
+		(void)do_observe(worker[1], 2);
+		say_long(n + 50, n - i, 2);
+		lease = do_reserve(worker[0], 0, 2);
+		ck_assert_int_eq(do_on_lease(COMMIT, lease, 2), KVR_OK);
+		say_long(n + 90, n - i, 2);
+		ck_assert_int_eq(do_on_lease(EXTEND, lease, 2), KVR_OK);
+		ck_assert_int_eq(do_on_lease(FINISH, lease, 2), KVR_OK);
+	}
+	say_long(2 * n, n, 3);
+	(void)do_observe(worker[1], 3);
+	region_end();
+}
+END_TEST
+
+/* A full region: short prompts leave for long ones, and the other way. */
+START_TEST(room_made)
+{
+	uint32_t n, i, round;
+
+	big_region(1 << 20, 2, KVR_TTL_ENDLESS);
+	for (round = 0; round < 3; round++) {
+		for (n = 0; n < 6000; n++) {
+			say_one(n + round * 10000);
+			(void)do_observe(worker[n % 2], 1);
+		}
+		for (i = 0; i < 20; i++) {
+			say_long(20000 + i, i * 100, i);
+			(void)do_observe(worker[i % 2], 1);
+			give_up(do_reserve(worker[i % 2], 0, 1), 1);
+		}
+	}
+	ck_assert_uint_gt(stats().evicted, 10000);
+	region_end();
+}
+END_TEST
+
+/* All that is oldest is pinned: whoever wants room passes over some of it. */
+START_TEST(room_behind_the_pinned)
+{
+	uint32_t n = 0, i, most = 0;
+	struct kvr_stats s;
+
+	big_region(4 << 20, 1, KVR_TTL_ENDLESS);
+	while (k->region->free_cells > k->layout.cells / 4) {
+		say_one(n++);
+		ck_assert_int_eq(do_on_lease(COMMIT,
+		    do_reserve(worker[0], 0, 1), 1), KVR_OK);
+	}
+	ck_assert_uint_gt(n, 2 * PASSED);
+	for (i = 0; i < 2 * n; i++) {
+		say_one(1000000 + i);
+		s = do_observe(worker[0], 2);
+		if (s.most_reclaimed > most)
+			most = (uint32_t)s.most_reclaimed;
+	}
+	/* it has passed over, and then found what may go */
+	ck_assert_uint_ge(most, 1024);
+	ck_assert_uint_gt(s.evicted, n / 2);
+	ck_assert_uint_lt(s.truncated, n / 500);
+	ck_assert_uint_eq(s.leases, n);
+	region_end();
+}
+END_TEST
+
+static uint32_t
+fill(uint32_t n, uint64_t who)
+{
+	uint32_t i;
+
+	for (i = 0; i < n; i++) {
+		say_one(i);
+		ck_assert_int_eq(kvr_observe(k, p, who, 1, 0, NULL), KVR_OK);
+	}
+	return n;
+}
+
+/* All is due at one instant; each call takes its share. */
+START_TEST(all_due_at_once)
+{
+	uint32_t n, left;
+	uint64_t lease;
+
+	big_region(64 << 20, 2, TTL);
+	left = n = fill((uint32_t)test_amount(100000), worker[0]);
+	say_one(UINT32_MAX);
+	ck_assert_uint_eq(do_observe(worker[1], 1 + TTL).most_reclaimed,
+	    left < EXPIRE ? left : EXPIRE);
+	for (left -= EXPIRE; left > n / 2; left -= 4 * EXPIRE) {
+		(void)do_observe(worker[1], 1 + TTL);
+		lease = do_reserve(0, 0, 1 + TTL);
+		ck_assert_int_eq(do_on_lease(COMMIT, lease, 1 + TTL), KVR_OK);
+		ck_assert_int_eq(do_on_lease(FINISH, lease, 1 + TTL), KVR_OK);
+	}
+	ck_assert_uint_eq(stats().expired, n - left);
+	ck_assert_uint_eq(do_expire(500, 1 + TTL).most_reclaimed, 500);
+	(void)do_expire(n, 1 + TTL);
+	ck_assert_uint_eq(stats().entries, 1);
+	region_end();
+}
+END_TEST
+
+/* A worker goes at once, what it held a little at a time. */
+START_TEST(worker_that_held_much)
+{
+	uint32_t n, i;
+	uint64_t fresh;
+
+	big_region(64 << 20, 3, KVR_TTL_ENDLESS);
+	n = fill((uint32_t)test_amount(100000), worker[0]);
+	(void)fill(n, worker[1]);
+	do_remove(worker[0]);
+	counters_reset();
+	ck_assert_int_eq(kvr_worker_reset(k, worker[1], &fresh), KVR_OK);
+	ck_nothing_done();
+	ck_assert_uint_eq(stats().entries, 0);
+	for (i = 0; i < 2 * n; i += EXPIRE) {
+		say_one(UINT32_MAX);
+		ck_assert_uint_eq(do_observe(worker[2], 2).most_reclaimed,
+		    EXPIRE);
+	}
+	ck_assert_uint_eq(stats().voided, 2 * n);
+	region_end();
+}
+END_TEST
+
+/*
+ * If every spare slot waits for what its worker held, whoever needs one
+ * reclaims that of the one that went first, and not the others'.
+ */
+START_TEST(no_slot_is_spare)
+{
+	struct sizes s;
+	uint32_t n = 0, i;
+
+	big_region(8 << 20, 3, KVR_TTL_ENDLESS);
+	for (i = 0; i < 3; i++)
+		n = fill((uint32_t)test_amount(5000), worker[i]);
+	for (i = 0; i < 3; i++) {
+		counters_reset();
+		ck_assert_int_eq(kvr_worker_reset(k, worker[i], &worker[i]),
+		    KVR_OK);
+		ck_nothing_done();
+	}
+	s = sizes_at(1);
+	s.budget = n;
+	counters_reset();
+	ck_assert_int_eq(kvr_worker_reset(k, worker[0], &worker[0]), KVR_OK);
+	ck_assert_uint_eq(within(&s).most_reclaimed, n);
+	/* the slot it left held nothing, and is spare */
+	counters_reset();
+	ck_assert_int_eq(kvr_worker_reset(k, worker[0], &worker[0]), KVR_OK);
+	ck_nothing_done();
+	region_end();
+}
+END_TEST
+
+/* Nobody ends the requests of a night; two go with each call. */
+START_TEST(leases_over_age)
+{
+	uint32_t n = (uint32_t)test_amount(10000), i;
+	uint64_t lease, reaped;
+
+	big_region(64 << 20, 2, TTL);
+	for (i = 0; i < n; i++) {
+		say_long(2 + i % 30, i % 20, i);
+		lease = do_reserve(worker[i % 2], i % 3, 1);
+		if (i % 4 != 0)
+			ck_assert_int_eq(do_on_lease(COMMIT, lease, 1),
+			    KVR_OK);
+	}
+	say_one(UINT32_MAX);
+	for (i = 0; i < n / 4; i++) {
+		reaped = stats().reaped;
+		ck_assert_uint_eq(do_observe(worker[0],
+		    1 + lease_limit).reaped, reaped + REAP);
+	}
+	ck_assert_uint_gt(do_reap_owner(1, 1 + lease_limit), n / 10);
+	ck_assert_uint_gt(stats().leases, n / 5);
+	region_end();
+}
+END_TEST
+
+/*
+ * A prompt from which others parted at each of its blocks. They go; its nodes
+ * are merged again, from the end, and not all in one call.
+ */
+START_TEST(chain_to_be_merged)
+{
+	uint32_t n = (uint32_t)test_amount(3000), i;
+	uint64_t most = 0;
+	struct kvr_stats s;
+
+	big_region(64 << 20, 2, TTL);
+	for (i = 1; i < n; i++) {
+		say_long(i + 1, i, 1);
+		ck_assert_int_eq(kvr_observe(k, p, worker[0], 1, 0, NULL),
+		    KVR_OK);
+	}
+	say_long(n, n, 0);
+	(void)do_observe(worker[0], 2);
+	(void)do_expire(UINT32_MAX, 1 + TTL);
+	ck_assert_uint_eq(stats().nodes, n);
+	/* requests that come and go on that path, here and elsewhere */
+	for (i = 0; i < 2; i++)
+		ck_assert_int_eq(do_on_lease(ABORT,
+		    do_reserve(worker[i], 0, 1 + TTL), 1 + TTL), KVR_OK);
+	for (i = 0; i < n; i++) {
+		s = do_observe(worker[0], 1 + TTL);
+		if (s.most_cells > most)
+			most = s.most_cells;
+	}
+	at_most("cells", most, (16384 / 15) * 2);
+	/* few nodes are left, and it costs little now */
+	ck_assert_uint_lt(stats().nodes, 3 + n / 500);
+	ck_assert_uint_lt(s.most_steps, 64);
+	region_end();
+}
+END_TEST
+
+/* ----------------------------------------------------------- by chance --- */
+
+static uint64_t lease_of[LEASES_MOST];
+
+static void
+any_lease_call(int64_t now)
+{
+	uint32_t i = pick(LEASES_MOST);
+	enum on_lease what = (enum on_lease)pick(ON_LEASE);
+
+	if (lease_of[i] == no_lease) {
+		lease_of[i] = do_reserve(pick(2) != 0 ? worker[pick(4)] : 0,
+		    pick(5), now);
+		return;
+	}
+	(void)do_on_lease(what, lease_of[i], now);
+	if (what == FINISH || what == ABORT)
+		lease_of[i] = no_lease;
+}
+
+static void
+any_worker_call(void)
+{
+	uint32_t i = pick(4);
+	struct sizes s = sizes_at(0);
+
+	s.budget = stats().cells; /* if no slot is spare */
+	s.leases = stats().leases;
+	s.aged = s.leases * 100;
+	counters_reset();
+	ck_assert_int_eq(kvr_worker_reset(k, worker[i], &worker[i]), KVR_OK);
+	(void)within(&s);
+}
+
+static void
+any_call(int64_t now)
+{
+	uint32_t what = pick(100);
+
+	say_by_chance();
+	if (what < 50)
+		(void)do_observe(worker[pick(4)], now);
+	else if (what < 95)
+		any_lease_call(now);
+	else if (what < 97)
+		(void)do_expire(pick(50), now);
+	else if (what < 98)
+		(void)do_reap_owner(pick(5), now);
+	else
+		any_worker_call();
+}
+
+/* In a region that is large enough, and in one that is not. */
+START_TEST(any_calls)
+{
+	uint64_t calls = test_amount(40000);
+	struct kvr_options o = small_options();
+	int64_t now = 1;
+	uint32_t i;
+
+	by_chance();
+	o.region_bytes = _i != 0 ? 4 << 20 : 96 << 10;
+	o.lease_limit_ns = lease_limit = 20 * TTL;
+	o.max_prompt_blocks = 3000;
+	region_of(&o);
+	fix_key();
+	memcpy(worker, id, WORKERS * sizeof(id[0]));
+	memset(lease_of, 0, sizeof(lease_of));
+	for (; calls > 0; calls--) {
+		any_call(now);
+		now += pick(1000) == 0 ? 30 * TTL : pick(20);
+	}
+	for (i = 0; i < 4; i++)
+		do_remove(worker[i]);
+	region_end();
+}
+END_TEST
+
+/* --------------------------------------------------------------- suite --- */
+
+Suite *suite_bounds(void);
+
+Suite *
+suite_bounds(void)
+{
+	Suite *s = suite_create("bounds");
+	TCase *t = tcase_create("bounds");
+
+	tcase_add_test(t, split_of_what_all_hold);
+	tcase_add_test(t, huge_prompts);
+	tcase_add_test(t, room_made);
+	tcase_add_test(t, room_behind_the_pinned);
+	tcase_add_test(t, all_due_at_once);
+	tcase_add_test(t, worker_that_held_much);
+	tcase_add_test(t, no_slot_is_spare);
+	tcase_add_test(t, leases_over_age);
+	tcase_add_test(t, chain_to_be_merged);
+	tcase_add_loop_test(t, any_calls, 0, 2);
+	suite_add_tcase(s, t);
+	return s;
+}

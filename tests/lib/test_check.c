@@ -1,0 +1,713 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_check.c - kvr_check finds damage.
+ *
+ * One good region that has a bit of everything; in each test one thing in it
+ * is made wrong, and made good again. The classes are those at the top of
+ * lib/check/check.c. Last, junk is written anywhere: then the check may find
+ * something or not, but it ends, and touches nothing outside.
+ */
+#include "lease.h"
+
+#include "inner.h"
+
+enum { FLEET = 8, BYTES = 48 << 10 };
+
+static void *memory, *good;
+static uint64_t one, two;       /* leases */
+static uint32_t stem, fork, leaf, wide; /* nodes: see setup */
+
+/* A tree of free pieces on the stack. */
+static struct tree *
+free_tree(void)
+{
+	uint32_t i = k->region->free_top;
+
+	while (i != 0 && cell_at(k, i)->tree.kind != CELL_TREE)
+		i = cell_at(k, i)->tree.next;
+	ck_assert_uint_ne(i, 0);
+	return &cell_at(k, i)->tree;
+}
+
+static void
+fill(void)
+{
+	struct kvr_load load = { .size = sizeof(load), .prefill_tokens = 5,
+	    .active_blocks = 6, .requests = 7 };
+	uint32_t i;
+
+	observe(0, "abcdef", 1);
+	observe(1, "abcdxy", 2);
+	observe(2, "abcd", 3);
+	for (i = 3; i < FLEET; i++)
+		observe(i, "ab", 4);
+	one = reserve(0, "abcdefgh", 5);
+	commit(one, 5);
+	two = reserve(1, "abcdxyz", 6);
+	ck_assert_int_eq(kvr_output_blocks(k, two, 3, 6, 0), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &load), KVR_OK);
+	say_long(300, 300, 0);
+	must(observed(2, 7) == 300);
+	observe(2, "mn", 8);
+	observe(2, "op", 9);
+	/* a long run that is free again, as a whole */
+	say_long(600, 0, 1);
+	must(observed(6, 10) == 600);
+	ck_assert_int_eq(kvr_worker_reset(k, id[6], &id[6]), KVR_OK);
+	ck_assert_uint_eq(expire(10, 100), 0);
+	/* and a retired worker with holds */
+	observe(7, "qr", 11);
+	ck_assert_int_eq(kvr_worker_remove(k, id[7]), KVR_OK);
+}
+
+/*
+ *	stem [ab]   held by many, in two groups
+ *	fork [cd]   held by three, in one group
+ *	leaf [efgh] held by worker 0 alone, pinned by lease one
+ *	wide        a run of 300 blocks
+ */
+static void
+setup(void)
+{
+	struct kvr_options o = small_options();
+
+	o.max_workers = FLEET;
+	memory = aligned_alloc(CELL, BYTES);
+	good = malloc(BYTES);
+	ck_assert(memory != NULL && good != NULL);
+	memset(memory, 0, BYTES);
+	ck_assert_int_eq(kvr_new_at(&o, memory, BYTES, &k), KVR_OK);
+	people(FLEET);
+	fill();
+	ck_tree("?:2 ab:0!1!2345-(cd:0!1!2(efgh:0! xy:1!(z:1!))) mn:2 op:2 "
+	    "qr:-");
+	stem = child_of(0, 'a');
+	fork = child_of(stem, 'c');
+	leaf = child_of(fork, 'e');
+	wide = child_of(0, '?');
+	memcpy(good, memory, BYTES);
+}
+
+static void
+teardown(void)
+{
+	region_end();
+	free(memory);
+	free(good);
+}
+
+#define FOUND(change) do { \
+	int error_; \
+	change; \
+	error_ = kvr_check(k); \
+	memcpy(memory, good, BYTES); \
+	ck_assert_msg(error_ == KVR_ECORRUPT, "not found: %s", #change); \
+} while (0)
+
+static struct node *
+N(uint32_t node)
+{
+	return node_at(k, node);
+}
+
+/* The hold of a worker's slot on a node. */
+static struct hold *
+H(uint32_t node, uint32_t slot)
+{
+	return hold_at(k, hold_find(k, node, slot));
+}
+
+static struct lease *
+L(uint64_t lease)
+{
+	return lease_at(k, lease_find(k, lease));
+}
+
+static struct group *
+G(uint32_t node)
+{
+	return &cell_at(k, node_at(k, node)->holds)->group;
+}
+
+START_TEST(good_is_good)
+{
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+	ck_assert_mem_eq(memory, good, BYTES);
+}
+END_TEST
+
+/* --------------------------------------------------------------- cells --- */
+
+START_TEST(damaged_free)
+{
+	struct region *r = k->region;
+
+	ck_assert_uint_gt(r->magazine_count, 1);
+	FOUND(r->free_cells++);
+	FOUND(r->free_cells--);
+	FOUND(r->fresh++);
+	FOUND(r->fresh--);
+	FOUND(r->fresh = 0);
+	FOUND(r->fresh = UINT32_MAX);
+	FOUND(r->magazine[0] = r->magazine[1]);
+	FOUND(r->magazine[0] = 0);
+	FOUND(r->magazine[0] = k->layout.cells);
+	FOUND(r->magazine[0] = leaf);
+	FOUND(r->magazine_count--);
+	FOUND((r->magazine_count--, r->free_cells--)); /* a lost cell */
+	FOUND(r->magazine_count = MAGAZINE + 1);
+	FOUND(r->magazine_count = UINT32_MAX);
+	FOUND(r->free_top = 0);
+	FOUND(r->free_top = leaf);
+	FOUND(r->free_top = k->layout.cells);
+}
+END_TEST
+
+START_TEST(damaged_free_tree)
+{
+	struct tree *t = free_tree();
+
+	ck_assert_uint_gt(t->level, 0);
+	FOUND(t->run = N(wide)->run);
+	FOUND(t->run = 0);
+	FOUND(t->run = UINT32_MAX);
+	FOUND(t->first++);
+	FOUND(t->last--);
+	FOUND(t->last = 0);
+	FOUND(t->last = UINT32_MAX);
+	FOUND(t->level--);
+	FOUND(t->level = RUN_LEVELS);
+	FOUND(t->level = 255);
+	FOUND(t->kind = CELL_FREE);
+	FOUND(t->next = k->region->free_top);
+	FOUND(cell_at(k, t->run)->piece[0] = 0);
+	FOUND(cell_at(k, t->run)->piece[0] = UINT32_MAX);
+}
+END_TEST
+
+/* --------------------------------------------------------------- nodes --- */
+
+START_TEST(damaged_node)
+{
+	FOUND(N(fork)->first ^= 1);
+	FOUND(N(fork)->end ^= 1);
+	FOUND(N(fork)->end ^= UINT64_C(1) << 63);
+	FOUND(N(fork)->prev ^= UINT64_C(1) << 63);
+	FOUND(N(fork)->parent = 0);
+	FOUND(N(fork)->parent = fork);
+	FOUND(N(fork)->parent = wide);
+	FOUND(N(fork)->parent = k->layout.cells);
+	FOUND(N(fork)->parent = UINT32_MAX);
+	FOUND(N(fork)->children--);
+	FOUND(N(leaf)->children++);
+	FOUND(N(fork)->kind = CELL_FREE);
+	FOUND(N(fork)->holders--);
+	FOUND(N(fork)->holders++);
+	FOUND(N(fork)->holders = 0);
+	FOUND(N(fork)->holders = UINT16_MAX);
+	FOUND(N(fork)->holds = N(stem)->holds);
+	FOUND(N(fork)->holds = 0);
+	FOUND(N(fork)->holds = UINT32_MAX);
+	FOUND(N(leaf)->holds = 0);
+	FOUND(N(stem)->next = stem);
+	FOUND(N(stem)->next = UINT32_MAX);
+}
+END_TEST
+
+START_TEST(damaged_run)
+{
+	ck_assert_uint_eq(N(wide)->level, 2);
+	FOUND(N(leaf)->length++);
+	FOUND(N(leaf)->length--);
+	FOUND(N(leaf)->length = 0);
+	FOUND(N(leaf)->length = UINT32_MAX);
+	FOUND(N(leaf)->begin++);
+	FOUND(N(leaf)->begin = UINT32_MAX);
+	FOUND(N(leaf)->level++);
+	FOUND(N(wide)->level--);
+	FOUND(N(wide)->level = 255);
+	FOUND(N(leaf)->run = N(fork)->run);
+	FOUND(N(leaf)->run = 0);
+	FOUND(N(leaf)->run = UINT32_MAX);
+	FOUND(cell_at(k, N(leaf)->run)->piece[N(leaf)->begin] ^= 1);
+	FOUND(cell_at(k, N(wide)->run)->piece[1] = 0);
+	FOUND(cell_at(k, N(wide)->run)->piece[1] = N(wide)->run);
+	FOUND(cell_at(k, N(wide)->run)->piece[1] = UINT32_MAX);
+}
+END_TEST
+
+/* A node that is not where it is looked for. */
+START_TEST(damaged_node_table)
+{
+	uint32_t b = bucket_of_node(k, N(leaf)->prev, N(leaf)->first);
+	uint32_t other = (b + 1) % k->layout.node_buckets;
+
+	FOUND(k->node_buckets[b] = 0);
+	FOUND(k->node_buckets[b] = UINT32_MAX);
+	FOUND(k->node_buckets[b] = k->region->free_top);
+	FOUND((k->node_buckets[other] = leaf, k->node_buckets[b] =
+	    N(leaf)->next));
+}
+END_TEST
+
+/* --------------------------------------------------------------- holds --- */
+
+START_TEST(damaged_hold)
+{
+	FOUND(H(leaf, 0)->lane = 1);
+	FOUND(H(fork, 0)->slot = 5);
+	FOUND(H(fork, 0)->slot = UINT16_MAX);
+	FOUND(H(fork, 0)->node = leaf);
+	FOUND(H(fork, 0)->node = 0);
+	FOUND(H(fork, 0)->node = UINT32_MAX);
+	FOUND(H(fork, 0)->kind = CELL_LEASE);
+	FOUND(H(fork, 0)->kind = CELL_FREE);
+	FOUND(H(fork, 0)->group = 0);
+	FOUND(H(fork, 0)->group = UINT32_MAX);
+	FOUND(H(fork, 0)->lane = H(fork, 1)->lane);
+	FOUND(H(fork, 0)->lane = PAIRS);
+	FOUND(H(leaf, 0)->group = N(fork)->holds);
+	/* in its lane the same */
+	FOUND(H(fork, 1)->group = links_at(k, N(stem)->holds, 1, 0));
+	FOUND(H(fork, 0)->pins++);
+	FOUND(H(fork, 0)->pins = 0);
+	FOUND(H(fork, 2)->pins++);
+	FOUND(H(fork, 0)->stamp++);
+	FOUND(H(fork, 0)->next = hold_find(k, fork, 0));
+	FOUND(k->entry_buckets[bucket_of_hold(k, leaf, 0)] = 0);
+	FOUND(k->entry_buckets[bucket_of_hold(k, leaf, 0)] = UINT32_MAX);
+}
+END_TEST
+
+/* Of a node that has so many holders that links to groups stand above. */
+#define link_of(node, i) cell_at(k, N(node)->holds)->piece[i]
+
+/* What a match reads is a copy: it must be one. */
+START_TEST(damaged_pair)
+{
+	uint32_t lane = H(fork, 2)->lane;
+
+	FOUND(G(fork)->stamp[lane]++);
+	FOUND(G(fork)->word[lane] ^= 1);
+	FOUND(G(fork)->word[lane] ^= WORD_PINNED);
+	FOUND(N(leaf)->stamp++);
+	FOUND(N(leaf)->word ^= 1);
+	FOUND(N(leaf)->word ^= WORD_PINNED);
+	FOUND(link_of(stem, 1) = 0);
+	FOUND(link_of(stem, 1) = link_of(stem, 0));
+	FOUND(link_of(stem, 0) = N(fork)->holds);
+	FOUND(link_of(stem, 0) = UINT32_MAX);
+	FOUND(N(stem)->holds = link_of(stem, 0));
+}
+END_TEST
+
+/* A hold's stamp, and the copy of it. */
+static void
+stamp_both(uint32_t node, uint32_t slot, int64_t stamp)
+{
+	struct hold *h = H(node, slot);
+
+	h->stamp = stamp;
+	if (h->group == 0)
+		N(node)->stamp = stamp;
+	else
+		cell_at(k, h->group)->group.stamp[h->lane] = stamp;
+}
+
+/* THE invariant: nobody is younger than its parent. */
+START_TEST(damaged_ages)
+{
+	FOUND(stamp_both(fork, 1, H(stem, 1)->stamp + 1));
+	FOUND(stamp_both(leaf, 0, H(fork, 0)->stamp + 1));
+	FOUND(stamp_both(stem, 2, H(fork, 2)->stamp - 1));
+}
+END_TEST
+
+/* --------------------------------------------------------------- order --- */
+
+START_TEST(damaged_list)
+{
+	struct slot *s = slot_at(k, 2);
+	struct hold *h = hold_at(k, s->by_stamp.head);
+
+	FOUND(s->by_stamp.head = 0);
+	FOUND(s->by_stamp.head = h->stamp_next);
+	FOUND(s->by_stamp.head = UINT32_MAX);
+	FOUND(s->by_stamp.tail = s->by_stamp.head);
+	FOUND(s->by_stamp.tail = 0);
+	FOUND(h->stamp_next = 0);
+	FOUND(h->stamp_next = s->by_stamp.head);
+	FOUND(h->stamp_next = UINT32_MAX);
+	FOUND(h->stamp_prev = s->by_stamp.tail);
+	FOUND(h->flags ^= HOLD_LISTED);
+	FOUND(s->by_release.head = 0);
+	FOUND(s->by_release.tail = s->by_release.head);
+	FOUND(hold_at(k, s->by_release.head)->release_next = 0);
+	FOUND(hold_at(k, s->by_release.tail)->release_prev = 0);
+	FOUND(h->flags ^= HOLD_IDLE);
+	FOUND(slot_at(k, 3)->by_stamp = s->by_stamp);
+	FOUND(k->region->dead.head = 0);
+	FOUND(k->region->dead.tail = 0);
+	FOUND(hold_at(k, k->region->dead.head)->stamp_prev = 1);
+}
+END_TEST
+
+/* Who is pinned is not idle, who is on no list is pinned. */
+START_TEST(damaged_flags)
+{
+	ck_assert_uint_eq(H(leaf, 0)->flags, HOLD_LISTED);
+	FOUND(H(leaf, 0)->flags |= HOLD_IDLE);
+	FOUND(H(leaf, 0)->flags = 0);
+	FOUND(H(fork, 2)->flags |= HOLD_UNCONFIRMED);
+	FOUND(H(child_of(child_of(fork, 'x'), 'z'), 1)->flags |=
+	    HOLD_LISTED);
+}
+END_TEST
+
+/* Neighbours in a list that have changed places. */
+static void
+swap(struct list *l)
+{
+	uint32_t a = l->head, b = hold_at(k, a)->stamp_next;
+	uint32_t c = hold_at(k, b)->stamp_next;
+
+	l->head = b;
+	hold_at(k, b)->stamp_prev = 0;
+	hold_at(k, b)->stamp_next = a;
+	hold_at(k, a)->stamp_prev = b;
+	hold_at(k, a)->stamp_next = c;
+	hold_at(k, c)->stamp_prev = a;
+}
+
+START_TEST(damaged_order)
+{
+	struct slot *s = slot_at(k, 2);
+
+	/* by age */
+	FOUND((swap(&s->by_stamp),
+	    k->oldest[2] = hold_at(k, s->by_stamp.head)->stamp));
+	/* of one age, the parent before its child */
+	FOUND((stamp_both(stem, 2, 3), stamp_both(fork, 2, 3),
+	    swap(&s->by_stamp)));
+}
+END_TEST
+
+START_TEST(damaged_tournament)
+{
+	FOUND(k->oldest[2]++);
+	FOUND(k->oldest[5] = INT64_MAX);
+	FOUND(k->oldest[12] = 0);
+	FOUND(k->winner[1] = 3);
+	FOUND(k->winner[1] = UINT16_MAX);
+	FOUND(k->winner[2] = 3);
+}
+END_TEST
+
+/* -------------------------------------------------------------- leases --- */
+
+START_TEST(damaged_lease)
+{
+	struct region *r = k->region;
+
+	FOUND(L(one)->node = fork);
+	FOUND(L(one)->node = 0);
+	FOUND(L(one)->node = wide);
+	FOUND(L(one)->node = r->free_top);
+	FOUND(L(one)->blocks++);
+	FOUND(L(one)->blocks--);
+	FOUND(L(one)->private++);
+	FOUND(L(two)->output--);
+	FOUND(claim_at(k, L(one)->claim)->prefill++);
+	FOUND(claim_at(k, L(one)->claim)->ahead++);
+	FOUND(L(one)->claim = L(two)->claim);
+	FOUND(L(one)->claim = 0);
+	FOUND(L(one)->number += 1000);
+	FOUND(L(one)->number = L(two)->number);
+	FOUND(L(one)->slot = 1);
+	FOUND(L(one)->slot = UINT16_MAX);
+	FOUND(L(one)->kind = CELL_HOLD);
+	FOUND(L(one)->flags |= LEASE_VOID);
+	FOUND(L(one)->opened = L(two)->opened + 1);
+	FOUND(L(one)->age_next = 0);
+	FOUND(L(one)->age_next = r->lease_first);
+	FOUND(L(one)->age_next = UINT32_MAX);
+	FOUND(L(two)->age_prev = 0);
+	FOUND(r->lease_first = r->lease_last);
+	FOUND(r->lease_first = 0);
+	FOUND(r->lease_last = 0);
+}
+END_TEST
+
+/* -------------------------------------------------------------- counts --- */
+
+START_TEST(damaged_counts)
+{
+	struct region *r = k->region;
+
+	FOUND(r->counts.nodes++);
+	FOUND(r->counts.entries--);
+	FOUND(r->counts.blocks++);
+	FOUND(r->counts.held--);
+	FOUND(r->counts.leases++);
+	FOUND(r->workers++);
+	FOUND(r->workers--);
+	FOUND(k->generations[0]++);
+	FOUND(k->generations[7]++);
+}
+END_TEST
+
+START_TEST(damaged_slot)
+{
+	struct slot *s = slot_at(k, 0);
+
+	FOUND(s->entries++);
+	FOUND(s->held--);
+	FOUND(s->active++);
+	FOUND(s->output++);
+	FOUND(s->blocks++);
+	FOUND(s->prefill--);
+	FOUND(s->requests++);
+	FOUND(s->leases--);
+	FOUND(s->load_prefill++);
+	FOUND(s->load_blocks--);
+	FOUND(s->load_requests++);
+	FOUND(s->retired = 1);
+	FOUND(slot_at(k, 7)->retired = 0); /* removed, and its holds wait */
+	FOUND(slot_at(k, 7)->entries--);
+	FOUND(slot_at(k, 15)->retired = 1);
+	FOUND(slot_at(k, 15)->held++);
+}
+END_TEST
+
+/* ------------------------------------------------------------- caches --- */
+
+/*
+ * Worker 4 goes by capacity. Of "stuvwxyz" the end has gone, since then
+ * an answer is left, of which the tokens are not known, and a request runs.
+ */
+static uint64_t three;
+
+static void
+cache_setup(void)
+{
+	struct kvr_report r = { .size = sizeof(r), .completion_tokens = 5 };
+	struct kvr_worker f;
+	uint64_t lease;
+
+	setup();
+	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+	f.capacity_tokens = 25;
+	ck_assert_int_eq(kvr_worker_set(k, id[4], &f), KVR_OK);
+	observe(4, "stuvwxyz", 20);
+	lease = reserve(4, "mnop", 21);
+	ck_assert_int_eq(kvr_finish(k, lease, &r, 21, 0), KVR_OK);
+	three = reserve(4, "qr", 22);
+	commit(three, 22);
+	f.capacity_tokens = 23;
+	ck_assert_int_eq(kvr_worker_set(k, id[4], &f), KVR_OK);
+	region_sound();
+	memcpy(good, memory, BYTES);
+}
+
+/* The first idle hold of worker 4 that is, or is not, nameless. */
+static struct hold *
+idle_hold(bool nameless)
+{
+	uint32_t i = slot_at(k, 4)->by_release.head;
+
+	while (i != 0 && (hold_at(k, i)->node == 0) != nameless)
+		i = hold_at(k, i)->release_next;
+	ck_assert_uint_ne(i, 0);
+	return hold_at(k, i);
+}
+
+/* Two neighbours in the order of release have changed places. */
+static void
+swap_released(struct slot *s, uint32_t a)
+{
+	uint32_t b = hold_at(k, a)->release_next;
+	uint32_t before = hold_at(k, a)->release_prev;
+	uint32_t after = hold_at(k, b)->release_next;
+
+	*(before != 0 ? &hold_at(k, before)->release_next
+	    : &s->by_release.head) = b;
+	*(after != 0 ? &hold_at(k, after)->release_prev
+	    : &s->by_release.tail) = a;
+	hold_at(k, b)->release_prev = before;
+	hold_at(k, b)->release_next = a;
+	hold_at(k, a)->release_prev = b;
+	hold_at(k, a)->release_next = after;
+}
+
+START_TEST(damaged_trim)
+{
+	struct hold *h = idle_hold(false);
+	uint32_t length = N(h->node)->length;
+
+	ck_assert_uint_gt(h->gone, 0);
+	ck_assert_uint_lt(h->gone, length);
+	FOUND(h->gone++);
+	FOUND(h->gone--);
+	FOUND(h->gone = 0);
+	FOUND(h->gone = length);
+	FOUND(h->gone = length + 1);
+	FOUND(h->gone = UINT32_MAX);
+	FOUND(N(h->node)->word &= (uint16_t)~WORD_TRIMMED);
+	FOUND(N(leaf)->word |= WORD_TRIMMED);
+	/* below what has lost its end its worker holds nothing */
+	FOUND((H(fork, 2)->gone = 1, G(fork)->word[H(fork, 2)->lane] |=
+	    WORD_TRIMMED));
+}
+END_TEST
+
+START_TEST(damaged_answer)
+{
+	struct hold *h = idle_hold(true);
+	struct slot *s = slot_at(k, 4);
+
+	ck_assert_uint_gt(s->nameless, 0);
+	FOUND(h->gone++);
+	FOUND(h->gone = 0);
+	FOUND(s->nameless--);
+	FOUND(s->nameless = 0);
+	FOUND(h->pins++);
+	FOUND(h->flags = HOLD_LISTED);
+	FOUND(h->flags = HOLD_IDLE);
+	FOUND(h->flags |= HOLD_UNCONFIRMED);
+	FOUND(h->stamp = STAMP_NONE);
+	FOUND(h->slot = 3);
+	FOUND(h->slot = UINT16_MAX);
+	FOUND(h->kind = CELL_FREE);
+	FOUND(h->node = UINT32_MAX);
+}
+END_TEST
+
+START_TEST(damaged_release)
+{
+	struct slot *s = slot_at(k, 2);
+
+	FOUND(s->by_release.head = hold_at(k, s->by_release.head)
+	    ->release_next);
+	FOUND(s->by_release.head = s->by_stamp.tail + 1);
+	FOUND(hold_at(k, s->by_release.head)->release_next =
+	    s->by_release.head);
+	FOUND(hold_at(k, s->by_release.head)->release_next = UINT32_MAX);
+	FOUND(slot_at(k, 3)->by_release = s->by_release);
+	/* the parent before its child */
+	ck_assert_uint_eq(hold_find(k, fork, 2), s->by_release.head);
+	FOUND(swap_released(s, s->by_release.head));
+}
+END_TEST
+
+/* What is still to come of a request, and what was foretold. */
+START_TEST(damaged_claim)
+{
+	struct claim *c = claim_at(k, L(three)->claim);
+	struct slot *s = slot_at(k, 4);
+
+	ck_assert_uint_gt(s->ahead, 0);
+	FOUND(c->ahead++);
+	FOUND(c->ahead = 0);
+	FOUND(s->ahead--);
+	FOUND(s->ahead = 0);
+	FOUND(c->prefill++);
+	FOUND(c->prefill = 0);
+	FOUND(L(three)->claim = k->layout.cells);
+	FOUND(L(three)->claim = k->region->free_top);
+	FOUND(L(three)->claim = hold_find(k, leaf, 0));
+	FOUND(L(three)->flags ^= LEASE_PREFILLING);
+	FOUND(s->prefilling++);
+	FOUND(s->prefilling = 0);
+}
+END_TEST
+
+/* How long what it holds is live, and what choices know of it. */
+START_TEST(damaged_life)
+{
+	struct slot *s = slot_at(k, 4);
+
+	ck_assert_uint_eq(s->unlike, 1);
+	FOUND(s->unlike = 0);
+	FOUND(slot_at(k, 3)->unlike = 1);
+	FOUND(k->region->unlike = 0);
+	FOUND(k->region->unlike++);
+	FOUND(s->life++);
+	FOUND(s->life = TTL);
+	FOUND(k->loads.life[4] = TTL);
+	FOUND(k->loads.life[3]++);
+	FOUND(s->mode = KVR_RETAIN_TTL);
+	FOUND(slot_at(k, 3)->mode = KVR_RETAIN_FEEDBACK);
+	FOUND(k->loads.gate[4] ^= GATE_UNSURE);
+	FOUND(s->free_at++);
+	FOUND(k->loads.free_at[4]--);
+	FOUND(k->loads.waiting[4] = 1);
+	FOUND(k->loads.waiting[0] = 0);
+}
+END_TEST
+
+/* ---------------------------------------------------------------- junk --- */
+
+/* Behind the header everything may be anything. */
+START_TEST(junk_anywhere)
+{
+	uint64_t rounds = test_amount(20000), found = 0;
+	uint32_t *words = memory, word, i;
+	const uint32_t from = offsetof(struct region, workers) / 4;
+	int error;
+
+	by_chance();
+	for (; rounds > 0; rounds--) {
+		for (i = 1 + pick(3); i > 0; i--) {
+			word = from + pick(BYTES / 4 - from);
+			words[word] = pick(4) == 0 ? UINT32_MAX
+			    : pick(3) == 0 ? words[word] ^ 1U << pick(32)
+			    : pick(k->layout.cells);
+		}
+		error = kvr_check(k);
+		must(error == KVR_OK || error == KVR_ECORRUPT);
+		found += error == KVR_ECORRUPT;
+		memcpy(memory, good, BYTES);
+	}
+	ck_assert_uint_gt(found, 0);
+}
+END_TEST
+
+Suite *suite_check(void);
+
+Suite *
+suite_check(void)
+{
+	Suite *s = suite_create("check");
+	TCase *t = tcase_create("damage");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, good_is_good);
+	tcase_add_test(t, damaged_free);
+	tcase_add_test(t, damaged_free_tree);
+	tcase_add_test(t, damaged_node);
+	tcase_add_test(t, damaged_run);
+	tcase_add_test(t, damaged_node_table);
+	tcase_add_test(t, damaged_hold);
+	tcase_add_test(t, damaged_pair);
+	tcase_add_test(t, damaged_ages);
+	tcase_add_test(t, damaged_list);
+	tcase_add_test(t, damaged_flags);
+	tcase_add_test(t, damaged_order);
+	tcase_add_test(t, damaged_tournament);
+	tcase_add_test(t, damaged_lease);
+	tcase_add_test(t, damaged_counts);
+	tcase_add_test(t, damaged_slot);
+	tcase_add_test(t, junk_anywhere);
+	suite_add_tcase(s, t);
+	t = tcase_create("caches");
+	tcase_add_checked_fixture(t, cache_setup, teardown);
+	tcase_add_test(t, good_is_good);
+	tcase_add_test(t, damaged_trim);
+	tcase_add_test(t, damaged_answer);
+	tcase_add_test(t, damaged_release);
+	tcase_add_test(t, damaged_claim);
+	tcase_add_test(t, damaged_life);
+	tcase_add_test(t, junk_anywhere);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_expect.c - how much of an overlap an engine can be expected to find.
+ *
+ * What is usable is a matter of a few numbers. What survives is compared with
+ * the sum that defines it, block by block from the root, on trees, ages and
+ * likelihoods made by chance: S may well rise along a path, and the sum must
+ * not.
+ */
+#include "expect.h"
+#include "route.h"
+#include "worker.h"
+
+#include "inner.h"
+
+#include <math.h>
+
+enum { BLOCK_OF = 16 };
+
+/* One question about the prompt at hand. */
+static struct question t;
+static struct found_set set;
+static struct kvr_overlap rows[2 * WORKERS];
+static uint32_t places[2 * WORKERS], base;
+
+static void
+region_with(uint32_t unit, uint32_t block)
+{
+	struct kvr_options o = small_options();
+
+	o.region_bytes = 1 << 20;
+	o.unit = unit;
+	o.block_size = block;
+	o.ttl_ns = 1000000;
+	region_of(&o);
+}
+
+static void
+setup(void)
+{
+	region_with(KVR_UNIT_TOKENS, BLOCK_OF);
+}
+
+static void
+set_facts(uint32_t worker, uint32_t retain, uint64_t capacity,
+    uint32_t block_tokens)
+{
+	struct kvr_worker f;
+
+	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+	f.retain = retain;
+	f.capacity_tokens = capacity;
+	f.block_tokens = block_tokens;
+	ck_assert_int_eq(kvr_worker_set(k, id[worker], &f), KVR_OK);
+}
+
+static void
+ask_at(int64_t now)
+{
+	struct kvr_request r;
+
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	if (base == 0) {
+		memset(places, 0, sizeof(places));
+		base = 1;
+	}
+	set.room = 2 * WORKERS;
+	set.rows = rows;
+	set.found = rows;
+	set.places = places;
+	set.next_base = &base;
+	match_overlaps(k, p, now, &set);
+	ck_assert_int_eq(route_begin(&t, k, p, &r, &set, now), KVR_OK);
+}
+
+static const struct kvr_overlap *
+found(uint32_t worker)
+{
+	return found_of(&set, (uint32_t)id[worker] - 1);
+}
+
+static double
+most(uint32_t worker)
+{
+	ask_at(k->region->clock);
+	return expect_most(&t, (uint32_t)id[worker] - 1, found(worker)) *
+	    t.block;
+}
+
+static double
+expected(uint32_t worker)
+{
+	ask_at(k->region->clock);
+	return expect_blocks(&t, (uint32_t)id[worker] - 1, found(worker)) *
+	    t.block;
+}
+
+/* ------------------------------------------------------------- usable --- */
+
+/* By the TTL all that is on record is taken for cached, as it always was. */
+START_TEST(by_the_ttl)
+{
+	set_facts(0, KVR_RETAIN_TTL, 0, 2176);
+	say_long(100 * BLOCK_OF, 0, 1);
+	(void)observed(0, 1);
+	ck_assert(expected(0) == 100 * BLOCK_OF && most(0) == 100 * BLOCK_OF);
+	ck_assert(expected(1) == 0 && most(1) == 0);
+	ck_assert(!expect_doubtful(&t, 0, found(0)));
+	ck_assert(expect_blocks(&t, 0, found(0)) == 100);
+}
+END_TEST
+
+/* One token is computed at least, and whole blocks of the engine are found. */
+START_TEST(whole_engine_blocks)
+{
+	static const struct {
+		uint32_t told, recorded, length, usable;
+	} known[] = {
+		{ 0, 160, 160, 144 }, /* of the index's size */
+		{ 0, 160, 161, 160 },
+		{ 0, 160, 400, 160 },
+		{ 16, 160, 160, 144 },
+		{ 1, 160, 160, 159 }, /* parts of blocks too */
+		{ 1, 160, 161, 160 },
+		{ 32, 160, 160, 128 },
+		{ 32, 160, 161, 160 },
+		{ 32, 176, 400, 160 },
+		{ 100, 320, 320, 300 },
+		{ 100, 320, 301, 200 }, /* only 288 are whole blocks */
+		{ 2176, 2160, 2160, 0 },
+		{ 2176, 2176, 2176, 0 },
+		{ 2176, 2176, 2177, 2176 },
+		{ 2176, 6000, 6500, 4352 },
+		{ 100000, 6000, 6500, 0 },
+		{ 0, 16, 16, 0 }
+	};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		ck_assert_int_eq(kvr_clear(k), KVR_OK);
+		set_facts(0, KVR_RETAIN_AUTO, 1000000, known[i].told);
+		say_long(known[i].recorded, 0, 1);
+		(void)observed(0, 1);
+		say_long(known[i].length, 0, 1);
+		ck_assert_msg(expected(0) == known[i].usable, "row %u: %g", i,
+		    expected(0));
+		ck_assert(most(0) == expected(0));
+		ck_assert(!expect_doubtful(&t, 0, found(0)));
+		ck_assert(expect_blocks(&t, 0, found(0)) ==
+		    (double)known[i].usable / BLOCK_OF);
+		ck_assert_uint_eq(route_expected(&t, 0), known[i].usable);
+	}
+}
+END_TEST
+
+/* Told is better than learnt, learnt is better than the index's own. */
+START_TEST(told_and_learnt)
+{
+	set_facts(0, KVR_RETAIN_AUTO, 1000000, 0);
+	say_long(500, 0, 1);
+	(void)observed(0, 1);
+	ck_assert(expected(0) == 496);
+	slot_at(k, 0)->learnt_block = 64;
+	ck_assert(expected(0) == 448);
+	set_facts(0, KVR_RETAIN_AUTO, 1000000, 100);
+	ck_assert(expected(0) == 400);
+	set_facts(0, KVR_RETAIN_AUTO, 1000000, 0);
+	ck_assert(expected(0) == 448);
+}
+END_TEST
+
+/* Bytes: tokens are an estimate, so nothing is rounded to blocks. */
+START_TEST(bytes)
+{
+	char text[1024];
+
+	region_end();
+	region_with(KVR_UNIT_BYTES, 64);
+	set_facts(0, KVR_RETAIN_AUTO, 1000000, 48);
+	memset(text, 'x', sizeof(text));
+	ck_assert_int_eq(kvr_prompt_set_bytes(p, NULL, text, 640), KVR_OK);
+	(void)observed(0, 1);
+	ck_assert(expected(0) == 159);
+	ck_assert_int_eq(kvr_prompt_set_bytes(p, NULL, text, 645), KVR_OK);
+	ck_assert(expected(0) == 160);
+}
+END_TEST
+
+/* ---------------------------------------------------------- surviving --- */
+
+START_TEST(nothing_is_known)
+{
+	set_facts(0, KVR_RETAIN_FEEDBACK, 0, 0);
+	say_long(1600, 0, 1);
+	(void)observed(0, 1);
+	ck_assert(most(0) == 1584);
+	ck_assert(fabs(expected(0) - 1584 * 5 / 6.0) < 1e-9);
+	ck_assert(expect_doubtful(&t, 0, found(0)));
+	ck_assert_uint_eq(route_expected(&t, 0), 1320);
+	/* what is on record stays what it is */
+	ck_assert_uint_eq(found(0)->blocks, 100);
+}
+END_TEST
+
+/* What running requests use is there, and what hangs below it is not sure. */
+START_TEST(in_use)
+{
+	uint64_t lease;
+
+	set_facts(0, KVR_RETAIN_FEEDBACK, 0, 0);
+	say_long(1600, 800, 1);
+	finish(reserved(0, 1), 1);
+	note_age(0, 0, false, 1e6);
+	ck_assert(expected(0) < 10);
+	say_long(800, 800, 0);
+	lease = reserved(0, 2);
+	ck_assert(expected(0) == 784);
+	say_long(1600, 800, 1);
+	ck_assert(expected(0) >= 800 && expected(0) < 810);
+	(void)reserved(0, 2);
+	ck_assert(expected(0) == 1584);
+	give_up(lease, 3);
+	ck_assert(expected(0) == 1584);
+}
+END_TEST
+
+/* The worker's own likelihoods, and its own pins. */
+START_TEST(each_its_own)
+{
+	uint32_t i;
+
+	say_long(1600, 0, 1);
+	for (i = 0; i < 3; i++) {
+		set_facts(i, KVR_RETAIN_FEEDBACK, 0, 0);
+		finish(reserved(i, 1), 1);
+	}
+	note_age(0, 0, true, 1e9);
+	note_age(1, 0, false, 1e9);
+	(void)reserved(2, 1);
+	ck_assert(expected(0) > 1580 && expected(0) < 1584);
+	ck_assert(expected(1) < 10);
+	ck_assert(expected(2) == 1584);
+}
+END_TEST
+
+/* Overlaps that the caller gives are his own business. */
+START_TEST(given_is_not_doubted)
+{
+	struct kvr_overlap o = { .blocks = 10, .tokens = 160 };
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	set_facts(0, KVR_RETAIN_FEEDBACK, 0, 0);
+	set_facts(1, KVR_RETAIN_AUTO, 1000000, 2176);
+	set_facts(2, KVR_RETAIN_TTL, 0, 0);
+	set_facts(3, KVR_RETAIN_TTL, 0, 0);
+	for (o.worker = id[0]; o.worker < id[3]; o.worker++) {
+		say_long(160, 0, 1);
+		ck_assert_int_eq(kvr_choose(k, p, NULL, &o, sizeof(o), 1, 1,
+		    &d), KVR_OK);
+		ck_assert_uint_eq(d.worker, o.worker);
+		ck_assert_uint_eq(d.overlap_tokens, 160);
+		ck_assert_uint_eq(d.overlap_blocks, 10);
+	}
+}
+END_TEST
+
+/* ----------------------------------------------------------- by chance --- */
+
+/* How likely block i (from 0) of the prompt is there, by its own age. */
+static double
+likely(uint32_t worker, uint32_t i)
+{
+	uint32_t slot = (uint32_t)id[worker] - 1;
+	const struct hold *h = hold_at(k, hold_find(k, index_find(k, p, i + 1),
+	    slot));
+	uint64_t volume = slot_at(k, slot)->volume;
+
+	must(h->kind == CELL_HOLD);
+	if (h->pins > 0)
+		return 1;
+	must(volume >= h->released);
+	return survival_of(k, slot, volume, h->released);
+}
+
+/* The sum that is meant, over all that is usable. */
+static double
+sum_of(uint32_t worker)
+{
+	uint32_t i, blocks = found(worker)->blocks;
+	uint64_t usable = worker_usable(k, (uint32_t)id[worker] - 1, p->units,
+	    (uint64_t)blocks * BLOCK_OF);
+	double sum = 0, least = 1, s, share;
+
+	for (i = 0; i < blocks; i++) {
+		s = likely(worker, i);
+		least = s < least ? s : least;
+		share = (double)usable / BLOCK_OF - i;
+		sum += least * (share < 0 ? 0 : share < 1 ? share : 1);
+	}
+	return sum * BLOCK_OF;
+}
+
+/* A few stems that part anywhere, so that paths have many nodes. */
+static void
+say_branch(void)
+{
+	static uint32_t token[200 * BLOCK_OF];
+	uint32_t blocks = 1 + pick(120), i, kind = 0;
+
+	for (i = 0; i < blocks * BLOCK_OF; i++) {
+		if (i % BLOCK_OF == 0 && pick(12) == 0)
+			kind = kind * 3 + 1 + pick(2);
+		token[i] = kind;
+	}
+	must(kvr_prompt_set_tokens(p, NULL, token, i - pick(BLOCK_OF)) ==
+	    KVR_OK);
+}
+
+static uint64_t open_leases[8];
+
+static void
+one_call(int64_t now)
+{
+	uint32_t worker = pick(WORKERS), i = pick(8);
+
+	say_branch();
+	if (pick(2) == 0) {
+		must(kvr_observe(k, p, id[worker], now, 0, NULL) == KVR_OK);
+	} else if (open_leases[i] == 0) {
+		open_leases[i] = reserved(worker, now);
+	} else {
+		if (pick(2) == 0)
+			finish(open_leases[i], now);
+		else
+			give_up(open_leases[i], now);
+		open_leases[i] = 0;
+	}
+	/* others' work; and what reports say, as they please */
+	slot_at(k, worker)->volume += (uint64_t)pick(1000) << pick(14);
+	if (pick(3) == 0)
+		note_age(worker, (uint64_t)pick(2000) << pick(15),
+		    pick(2) == 0, (double)pick(100000));
+}
+
+static void
+ck_sums(uint64_t *rising)
+{
+	uint32_t worker, i;
+	double sum, real;
+
+	for (worker = 0; worker < WORKERS; worker++) {
+		real = expected(worker);
+		sum = sum_of(worker);
+		if (!(fabs(real - sum) <= 1e-9 * (1 + sum)))
+			ck_abort_msg("%u blocks: %.12g, must be %.12g "
+			    "(KVR_SEED=%" PRIu64 ")", found(worker)->blocks,
+			    real, sum, seed);
+		must(real <= most(worker));
+		for (i = 1; i < found(worker)->blocks; i++)
+			*rising += likely(worker, i) > likely(worker, i - 1);
+	}
+}
+
+START_TEST(as_the_sum_says)
+{
+	static const uint32_t blocks[] = { 0, 1, 16, 48, 100 };
+	uint64_t i, n = test_amount(3000), rising = 0;
+
+	by_chance();
+	memset(open_leases, 0, sizeof(open_leases));
+	for (i = 0; i < WORKERS; i++)
+		set_facts((uint32_t)i, KVR_RETAIN_FEEDBACK, 0, 0);
+	for (i = 0; i < n; i++) {
+		if (i % 100 == 0)
+			set_facts((uint32_t)(i / 100) % WORKERS,
+			    KVR_RETAIN_FEEDBACK, 0, blocks[pick(5)]);
+		one_call((int64_t)i);
+		say_branch();
+		ck_sums(&rising);
+	}
+	if (n > 1000)
+		ck_assert_uint_gt(rising, 100);
+}
+END_TEST
+
+/* More bins in one path than there are: each block of another age. */
+START_TEST(a_path_of_all_ages)
+{
+	uint32_t i, kind;
+
+	for (kind = 0; kind < 3; kind++) {
+		ck_assert_int_eq(kvr_clear(k), KVR_OK);
+		set_facts(0, KVR_RETAIN_FEEDBACK, 0, 0);
+		survival_forget(k, 0);
+		for (i = 0; i < AGES; i++)
+			note_age(0, (uint64_t)(1100 *
+			    exp2(i / 4.0)), kind == 0 || (kind == 1 &&
+			    i % 3 != 0), 512.0 * (1 + i * 7 % 50));
+		for (i = 90; i > 0; i--) {
+			say_long(i * BLOCK_OF, 200 * BLOCK_OF, 0);
+			(void)observed(0, 1);
+			slot_at(k, 0)->volume += i < 80 ? UINT64_C(1000)
+			    << (i / 4) : 0;
+		}
+		/* parted where somebody else ended */
+		for (i = 1; i < 90; i++) {
+			say_long(i * BLOCK_OF + BLOCK_OF, i * BLOCK_OF, 9);
+			(void)observed(1, 2);
+		}
+		say_long(91 * BLOCK_OF, 200 * BLOCK_OF, 0);
+		ck_assert(fabs(expected(0) - sum_of(0)) < 1e-6);
+		ck_assert_uint_eq(found(0)->blocks, 90);
+		ck_assert_uint_gt(t.set->path.nodes, 80);
+	}
+}
+END_TEST
+
+Suite *suite_expect(void);
+
+Suite *
+suite_expect(void)
+{
+	Suite *s = suite_create("expect");
+	TCase *c = tcase_create("expect");
+
+	tcase_add_checked_fixture(c, setup, region_end);
+	suite_add_tcase(s, c);
+	tcase_add_test(c, by_the_ttl);
+	tcase_add_test(c, whole_engine_blocks);
+	tcase_add_test(c, told_and_learnt);
+	tcase_add_test(c, bytes);
+	tcase_add_test(c, nothing_is_known);
+	tcase_add_test(c, in_use);
+	tcase_add_test(c, each_its_own);
+	tcase_add_test(c, given_is_not_doubted);
+	tcase_add_test(c, as_the_sum_says);
+	tcase_add_test(c, a_path_of_all_ages);
+	return s;
+}

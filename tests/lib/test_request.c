@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_request.c - public calls on requests that went wrong once: overlaps in
+ * any order, ties of short prompts and of names that are alike, blocks that
+ * share half of a hash, regions without a free cell, and what a prompt keeps
+ * from one call to the next. Their ordinary ways are the model's and the
+ * border's suites.
+ */
+#include "retain.h"
+
+#include "inner.h"
+
+#include <stdio.h>
+
+static struct kvr_decision
+chosen(const struct kvr_overlap *overlaps, size_t n)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	ck_assert_int_eq(kvr_choose(k, p, NULL, overlaps, sizeof(*overlaps), n,
+	    1, &d), KVR_OK);
+	return d;
+}
+
+/* Whatever the order, each overlap is its own worker's. */
+START_TEST(overlaps_in_any_order)
+{
+	struct kvr_overlap two[2] = { { .blocks = 2 }, { .blocks = 15 } };
+	uint32_t a, b, i;
+
+	for (a = 0; a < WORKERS; a++)
+		for (b = 0; b < WORKERS; b++)
+			for (i = 0; a != b && i < 2; i++) {
+				say("abcdefghijklmnop");
+				two[i] = (struct kvr_overlap){
+				    .worker = id[a], .blocks = 2 };
+				two[1 - i] = (struct kvr_overlap){
+				    .worker = id[b], .blocks = 15 };
+				ck_assert_uint_eq(chosen(two, 2).worker, id[b]);
+				ck_assert_uint_eq(
+				    chosen(two, 2).overlap_blocks, 15);
+			}
+}
+END_TEST
+
+/* Prompts that differ in their last, incomplete block only. */
+START_TEST(ties_see_the_tail)
+{
+	struct kvr_options o = small_options();
+	uint32_t tokens[31] = { 1 }, i, n, taken[WORKERS] = { 0 };
+
+	o.block_size = 16;
+	region_of(&o);
+	for (i = 0; i < 400; i++) {
+		tokens[30] = i;
+		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 31),
+		    KVR_OK);
+		for (n = 0; n < WORKERS; n++)
+			taken[n] += chosen(NULL, 0).worker == id[n];
+	}
+	for (n = 0; n < WORKERS; n++)
+		ck_assert_uint_gt(taken[n], 50); /* 100 are fair: 5 sigma */
+	region_end();
+}
+END_TEST
+
+static void
+say_hashes(const uint64_t *local, size_t n)
+{
+	ck_assert_int_eq(kvr_prompt_begin(p, NULL), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_locals(p, local, n), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_end(p, NULL), KVR_OK);
+}
+
+/*
+ * Two first blocks with the same low half: the table finds the later one. A
+ * lease on the earlier grows all the same, and leaves nothing behind.
+ */
+START_TEST(extend_behind_a_collision)
+{
+	const uint64_t mine[] = { UINT64_C(0x100000005), 7, 8 };
+	const uint64_t other[] = { UINT64_C(0x200000005), 9 };
+	struct kvr_options o = small_options();
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	o.hash = KVR_HASH_DYNAMO;
+	region_of(&o);
+	say_hashes(mine, 1);
+	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_commit(k, d.lease, 1, 0), KVR_OK);
+	say_hashes(other, 2);
+	ck_assert_int_eq(kvr_observe(k, p, id[1], 2, 0, NULL), KVR_OK);
+	say_hashes(mine, 3);
+	ck_assert_int_eq(kvr_extend(k, d.lease, p, 3, 0), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(worker_stats(0).active_blocks, 3);
+	ck_assert_int_eq(kvr_finish(k, d.lease, NULL, 4, 0), KVR_OK);
+	region_sound();
+	ck_assert_int_eq(kvr_expire(k, 5 + TTL, UINT32_MAX, NULL), KVR_OK);
+	ck_assert_uint_eq(stats().entries, 0);
+	ck_assert_uint_eq(k->region->free_cells, k->layout.cells - 1);
+	region_sound();
+	region_end();
+}
+END_TEST
+
+/* Who holds all of a prompt needs no room to be given it again. */
+START_TEST(shares_without_free_cells)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t chain;
+
+	say_long(200, 200, 0);
+	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	chain = hoard_all_but(2);
+	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 2, &d), KVR_OK);
+	ck_assert_uint_eq(d.recorded_blocks, 200);
+	ck_assert_uint_eq(worker_stats(0).active_blocks, 200);
+	ck_assert_uint_eq(worker_stats(0).output_blocks, 0);
+	give_back(chain);
+	region_sound();
+}
+END_TEST
+
+/* Load is booked when no prefix has room: there are cells for that. */
+START_TEST(leases_when_full)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t chain = hoard_all_but(retain_spare(k)), i;
+
+	ck_assert_uint_gt(retain_spare(k), 2);
+	for (i = 0; i < retain_spare(k) / 2; i++) {
+		say_long(200, 200, i);
+		ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d),
+		    KVR_OK);
+		ck_assert_uint_ne(d.lease, 0);
+		ck_assert_uint_eq(d.recorded_blocks, 0);
+	}
+	ck_assert_uint_eq(worker_stats(0).output_blocks,
+	    retain_spare(k) / 2 * UINT64_C(200));
+	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_uint_eq(d.lease, 0);
+	give_back(chain);
+	region_sound();
+}
+END_TEST
+
+/* -------------------------------------- what is left from call to call --- */
+
+static size_t
+matched(struct kvr *from)
+{
+	static struct kvr_overlap found[WORKERS_MOST];
+	size_t n;
+
+	ck_assert_int_eq(kvr_match(from, p, 1, found, sizeof(found[0]),
+	    WORKERS_MOST, &n), KVR_OK);
+	return n;
+}
+
+static void
+hold_by_all(void)
+{
+	uint32_t i;
+
+	say_long(200, 200, 1);
+	for (i = 0; i < WORKERS; i++)
+		ck_assert_int_eq(kvr_observe(k, p, id[i], 1, 0, NULL), KVR_OK);
+}
+
+/* The scratch memory of a prompt is laid out anew for each size of region. */
+START_TEST(one_prompt_in_two_regions)
+{
+	struct kvr_options o = small_options();
+	uint64_t other;
+	struct kvr *large;
+	char name[] = "00";
+	uint32_t i;
+
+	o.max_workers = 60;
+	ck_assert_int_eq(kvr_new(&o, &large), KVR_OK);
+	hold_by_all();
+	ck_assert_uint_eq(matched(k), WORKERS);
+	for (i = 0; i < 60; i++) {
+		name[0] = (char)('0' + i / 10);
+		name[1] = (char)('0' + i % 10);
+		ck_assert_int_eq(kvr_worker_add(large, name, 2, NULL, &other),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_observe(large, p, other, 1, 0, NULL),
+		    KVR_OK);
+	}
+	/* wrong sizes, so that it works in the scratch memory */
+	for (i = 0; i < 3; i++) {
+		struct kvr_overlap few[1];
+		size_t n;
+
+		ck_assert_int_eq(kvr_match(large, p, 1, few, sizeof(few[0]), 1,
+		    &n), KVR_OK);
+		ck_assert_uint_eq(n, 60);
+		ck_assert_uint_eq(matched(k), WORKERS);
+	}
+	kvr_free(large);
+}
+END_TEST
+
+START_TEST(places_begin_again)
+{
+	uint32_t i;
+
+	hold_by_all();
+	ck_assert_uint_eq(matched(k), WORKERS);
+	p->found_base = UINT32_MAX - 5;
+	for (i = 0; i < 4; i++)
+		ck_assert_uint_eq(matched(k), WORKERS);
+	ck_assert_uint_lt(p->found_base, 1000);
+}
+END_TEST
+
+/* More overlaps than there can be workers, and what follows. */
+START_TEST(overlaps_without_number)
+{
+	struct kvr_overlap many[64];
+	uint32_t i;
+
+	ck_assert_uint_lt(k->layout.slots, 64);
+	for (i = 0; i < 64; i++)
+		many[i] = (struct kvr_overlap){ .worker = id[i % WORKERS],
+		    .blocks = i < 60 ? 1 : i - 58 };
+	say_long(16, 16, 1);
+	ck_assert_uint_eq(chosen(many, 64).worker, id[3]);
+	ck_assert_uint_eq(chosen(many, 64).overlap_blocks, 5);
+	ck_assert_uint_eq(chosen(NULL, 0).overlap_blocks, 0);
+	ck_assert_uint_eq(matched(k), 0);
+}
+END_TEST
+
+/* ------------------------------------------------- the order of workers --- */
+
+enum { FLEET = 20 };
+
+static struct kvr *
+fleet_of(bool upwards, uint64_t *ids)
+{
+	struct kvr_options o = small_options();
+	struct kvr_worker facts;
+	struct kvr *fleet;
+	char name[8];
+	uint32_t n, i;
+
+	o.max_workers = 2 * FLEET;
+	ck_assert_int_eq(kvr_new(&o, &fleet), KVR_OK);
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	for (n = 0; n < 2 * FLEET; n++) {
+		i = upwards ? n : 2 * FLEET - 1 - n;
+		facts.rank = i % 2;
+		ck_assert_int_eq(kvr_worker_add(fleet, name,
+		    (size_t)snprintf(name, sizeof(name), "w%u", i / 2), &facts,
+		    &ids[i]), KVR_OK);
+	}
+	return fleet;
+}
+
+/* Idle workers all tie; who is taken depends on nothing but their names. */
+START_TEST(order_of_adding)
+{
+	uint64_t up[2 * FLEET], down[2 * FLEET];
+	struct kvr *a = fleet_of(true, up), *b = fleet_of(false, down);
+	struct kvr_decision x = { .size = sizeof(x) };
+	struct kvr_decision y = { .size = sizeof(y) };
+	uint32_t i, n, taken[2 * FLEET] = { 0 };
+
+	for (i = 0; i < 4000; i++) {
+		say_long(16, 0, i);
+		ck_assert_int_eq(kvr_route(a, p, NULL, 1, &x), KVR_OK);
+		ck_assert_int_eq(kvr_route(b, p, NULL, 1, &y), KVR_OK);
+		for (n = 0; n < 2 * FLEET && up[n] != x.worker;)
+			n++;
+		ck_assert_uint_lt(n, 2 * FLEET);
+		ck_assert_uint_eq(y.worker, down[n]);
+		taken[n]++;
+	}
+	for (n = 0; n < 2 * FLEET; n++)
+		ck_assert_uint_gt(taken[n], 40); /* 100 are fair: 6 sigma */
+	kvr_free(a);
+	kvr_free(b);
+}
+END_TEST
+
+Suite *suite_request(void);
+
+Suite *
+suite_request(void)
+{
+	Suite *s = suite_create("request");
+	TCase *t = small_case(s, "small");
+
+	tcase_add_test(t, overlaps_in_any_order);
+	tcase_add_test(t, shares_without_free_cells);
+	tcase_add_test(t, leases_when_full);
+	tcase_add_test(t, one_prompt_in_two_regions);
+	tcase_add_test(t, places_begin_again);
+	tcase_add_test(t, overlaps_without_number);
+	tcase_add_test(t, order_of_adding);
+	t = tcase_create("own region");
+	tcase_add_test(t, ties_see_the_tail);
+	tcase_add_test(t, extend_behind_a_collision);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * shadow.h - what engines hold, block by block, the slow and obvious way.
+ *
+ * What retain.c, entry.c and lease.c are held against where a worker goes by
+ * capacity or feedback. There is no tree, no run, no list: each worker has
+ * one flat array of blocks. A block is the text up to its end; it knows how
+ * many leases pin it, when it was stamped, and the when-th of all it was
+ * released. Who must go is looked for among all.
+ */
+#ifndef TESTS_SHADOW_H
+#define TESTS_SHADOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kvroute.h"
+
+enum {
+	SHADOW_TEXT = 64,     /* tokens of a prompt, at most; one letter each */
+	SHADOW_BLOCKS = 1024, /* of one worker */
+	SHADOW_WORKERS = 4,
+	SHADOW_LEASES = 8
+};
+
+struct shadow_block {
+	char text[SHADOW_TEXT];
+	uint32_t length;   /* of the text; 0: blocks of an answer */
+	uint32_t nameless; /* how many of those */
+	uint32_t pins;
+	bool listed;       /* confirmed, and its time has not come */
+	int64_t stamp;
+	uint64_t released; /* the how-manieth of all; of who is idle */
+};
+
+struct shadow_worker {
+	struct shadow_block block[SHADOW_BLOCKS];
+	uint32_t blocks;
+	uint32_t retain, eviction;
+	uint64_t capacity; /* tokens */
+	uint64_t output, ahead;
+	double answer;     /* tokens of one, on average */
+	uint64_t answers;
+	uint32_t life_of;  /* which incarnation */
+};
+
+struct shadow_lease {
+	bool open, committed;
+	uint32_t worker, life_of;
+	uint64_t owner;
+	uint64_t opened;   /* the how-manieth of all */
+	char text[SHADOW_TEXT];
+	uint32_t length;   /* of the text now, */
+	uint32_t asked;    /* and when it was opened */
+	uint32_t output, ahead;
+};
+
+struct shadow {
+	uint32_t block_size;
+	int64_t ttl, idle_limit, now;
+	uint64_t turn;
+	struct shadow_worker worker[SHADOW_WORKERS];
+	struct shadow_lease lease[SHADOW_LEASES];
+};
+
+void shadow_begin(struct shadow *s, uint32_t block_size, int64_t ttl,
+    int64_t idle_limit);
+/* To be called first of all at each time: who is due goes. */
+void shadow_expire(struct shadow *s, int64_t now);
+void shadow_facts(struct shadow *s, uint32_t worker, uint32_t retain,
+    uint64_t capacity, uint32_t eviction);
+void shadow_reset(struct shadow *s, uint32_t worker);
+void shadow_observe(struct shadow *s, uint32_t worker, const char *text);
+void shadow_reserve(struct shadow *s, uint32_t lease, uint32_t worker,
+    const char *text, uint64_t owner);
+void shadow_commit(struct shadow *s, uint32_t lease);
+/* The text with more at its end. */
+void shadow_extend(struct shadow *s, uint32_t lease, const char *text);
+void shadow_output(struct shadow *s, uint32_t lease, uint32_t blocks);
+/* completion: tokens of the answer, 0: not told */
+void shadow_finish(struct shadow *s, uint32_t lease, uint64_t completion);
+void shadow_abort(struct shadow *s, uint32_t lease);
+/* How many it ended. */
+uint32_t shadow_reap(struct shadow *s, uint64_t owner);
+
+/* Leading blocks of the text that are there. */
+uint32_t shadow_overlap(const struct shadow *s, uint32_t worker,
+    const char *text);
+uint64_t shadow_held(const struct shadow *s, uint32_t worker);
+uint64_t shadow_active(const struct shadow *s, uint32_t worker);
+uint64_t shadow_nameless(const struct shadow *s, uint32_t worker);
+
+/*
+ * Of a cache that gives up whole leaves the shadow does not know which blocks
+ * make a leaf. It is told who has left, in the order of its array, and judges:
+ * only if there was too much, and until there was not; nobody in use, and
+ * nobody before those who were used earlier.
+ */
+bool shadow_leaves(struct shadow *s, uint32_t worker, const bool *left);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * corrupt.h - regions in which anything may have become anything.
+ *
+ *   a whole region --> damage --> attach --> refused, or every public call
+ *   (one of a few,     by the     is it          none of them may crash, read
+ *   made once)         source     refused?       outside, hang, or be slow
+ *
+ *   corrupt.c         the regions, and one run of all this
+ *   corrupt_damage.c  what happens to them
+ *   corrupt_use.c     the calls
+ *
+ * A run is decoded from a source, so the random tests and the fuzzer are one.
+ */
+#ifndef TESTS_CORRUPT_H
+#define TESTS_CORRUPT_H
+
+#include "prompt.h"
+#include "region.h"
+
+#include "ops.h"
+
+enum { CORRUPT_WORLDS = 4, CORRUPT_WORKERS = 16 };
+
+/* How a region is damaged: corrupt_damage.c. */
+enum corrupt_mode {
+	CORRUPT_NONE,  /* not at all */
+	CORRUPT_RAW,   /* bytes anywhere */
+	CORRUPT_SEAL,  /* what attach checks, under a checksum that is right */
+	CORRUPT_FIELD, /* single fields, by values that matter */
+	CORRUPT_BULK,  /* one field in all cells of a kind */
+	CORRUPT_RING,  /* what should end goes round */
+	CORRUPT_MODES
+};
+
+/* A whole region to begin with; `image` is what it is each time. */
+struct corrupt_world {
+	unsigned char *memory, *image;
+	size_t bytes;
+	struct kvr_prompt *p; /* of this region's rule */
+	uint64_t leases;      /* were given */
+	int64_t now;          /* of the last call that made it */
+	/* the cells in use, by kind: numbers of cells of enum cell_kind */
+	uint32_t *cells[CELL_LEASE + 1];
+	uint32_t n[CELL_LEASE + 1];
+};
+
+/* What came of all runs. */
+struct corrupt_totals {
+	uint64_t runs, refused, calls;
+	uint64_t unseen;  /* kvr_check found nothing amiss before the calls */
+	uint64_t emptied; /* regions that a call emptied */
+	int64_t slowest;  /* call, in ns of processor time */
+	const char *slow; /* its name */
+};
+
+struct corrupt {
+	struct ops_source *s;
+	struct corrupt_world *w;
+	enum corrupt_mode mode;
+	struct kvr *k;
+	struct kvr_prompt *p; /* of the region as it was attached */
+	int64_t now;
+	int64_t start;        /* of the call under way, in processor time */
+	struct corrupt_totals *totals;
+	char *why;            /* what was wrong; empty: nothing */
+	size_t room;
+};
+
+/*
+ * One run: a region, damage, calls. False if the library did what it must
+ * not; then `why` says what. mode CORRUPT_MODES: the source chooses.
+ */
+bool corrupt_run(struct ops_source *s, enum corrupt_mode mode,
+    struct corrupt_totals *totals, char *why, size_t room);
+
+/* corrupt_damage.c */
+void corrupt_damage(struct corrupt *c);
+
+/* corrupt_use.c */
+bool corrupt_use(struct corrupt *c);
+bool corrupt_fail(struct corrupt *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* corrupt.c */
+/* Any number below n, of more bytes than one. */
+uint32_t corrupt_pick(struct ops_source *s, uint32_t n);
+uint64_t corrupt_word(struct ops_source *s);
+/* One of the prompts that the regions were made of, or one like them. */
+int corrupt_say(struct ops_source *s, struct kvr_prompt *p);
+
+#endif

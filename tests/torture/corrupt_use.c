@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * corrupt_use.c - every public call, on a region in which anything is wrong.
+ *
+ * Answers may be as wrong as the region. What must hold: a call gives success
+ * or an error that exists; it writes no more than it was given room for; it
+ * ends, and soon; loops that callers are told to make end too (workers,
+ * entries, expire while something is left); the lock is free afterwards; and
+ * a region that was cleared can be used as before.
+ */
+#include "worker.h"
+
+#include "corrupt.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { CALLS = 40, SOME = 8 };
+
+bool
+corrupt_fail(struct corrupt *c, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(c->why, c->room, format, list);
+	va_end(list);
+	return false;
+}
+
+static int64_t
+processor_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Notes how long a call took, and that what it gave is an error or none. */
+static int
+took(struct corrupt *c, const char *name, int error)
+{
+	int64_t time = processor_time() - c->start;
+
+	c->totals->calls++;
+	if (time > c->totals->slowest) {
+		c->totals->slowest = time;
+		c->totals->slow = name;
+	}
+	if (error > KVR_OK || error < KVR_EREADONLY)
+		corrupt_fail(c, "%s gave %d", name, error);
+	return error;
+}
+
+#define CALL(c, name, ...) \
+	((c)->start = processor_time(), took(c, #name, name(__VA_ARGS__)))
+
+/* ---------------------------------------------------------------- loops --- */
+
+/* Some worker's id, by the walk that callers are told to make. */
+static uint64_t
+some_worker(struct corrupt *c)
+{
+	uint32_t left = ops_pick(c->s, CORRUPT_WORKERS), most;
+	uint64_t id = 0, last = 0;
+
+	for (most = 2 * KVR_WORKERS_MAX; most > 0; most--) {
+		if (CALL(c, kvr_worker_next, c->k, &id) != KVR_OK || id == 0)
+			return last;
+		last = id;
+		if (left-- == 0)
+			return id;
+	}
+	corrupt_fail(c, "workers without end");
+	return last;
+}
+
+static uint64_t
+some_lease(struct corrupt *c)
+{
+	if (ops_pick(c->s, 16) == 0)
+		return corrupt_word(c->s);
+	return c->w->leases - ops_pick(c->s, 64);
+}
+
+static void
+walk_entries(struct corrupt *c)
+{
+	struct kvr_entry entry[SOME];
+	uint64_t cursor = 0, before, most = 4 * c->k->layout.cells + 64;
+	size_t n;
+
+	do {
+		before = cursor;
+		if (CALL(c, kvr_entries, c->k, &cursor, c->now, entry,
+		    sizeof(entry[0]), SOME, &n) != KVR_OK)
+			return;
+		if (n > SOME || (cursor != 0 && cursor <= before) ||
+		    most-- == 0) {
+			corrupt_fail(c, "entries: %zu, %llx after %llx", n,
+			    (unsigned long long)cursor,
+			    (unsigned long long)before);
+			return;
+		}
+	} while (cursor != 0);
+}
+
+static void
+expire_all(struct corrupt *c)
+{
+	uint32_t left, most = c->k->layout.cells + 16;
+	uint32_t budget = ops_pick(c->s, 4) == 0 ? UINT32_MAX : 64;
+
+	do {
+		if (CALL(c, kvr_expire, c->k, c->now, budget, &left) != KVR_OK)
+			return;
+		if (most-- == 0) {
+			corrupt_fail(c, "more is due for ever");
+			return;
+		}
+	} while (left != 0);
+}
+
+/* ---------------------------------------------------------------- calls --- */
+
+static void
+look_at(struct corrupt *c)
+{
+	struct kvr_overlap overlap[SOME];
+	struct kvr_candidate candidate[SOME];
+	struct kvr_decision d = { .size = sizeof(d) };
+	size_t n;
+
+	switch (ops_pick(c->s, 4)) {
+	case 0:
+		(void)CALL(c, kvr_candidates, c->k, c->p, NULL, c->now,
+		    candidate, sizeof(candidate[0]), SOME, &n);
+		break;
+	case 1:
+		(void)CALL(c, kvr_route, c->k, c->p, NULL, c->now, &d);
+		break;
+	case 2:
+		if (CALL(c, kvr_match, c->k, c->p, c->now, overlap,
+		    sizeof(overlap[0]), SOME, &n) == KVR_OK)
+			(void)CALL(c, kvr_choose, c->k, c->p, NULL, overlap,
+			    sizeof(overlap[0]), n < SOME ? n : SOME, c->now,
+			    &d);
+		break;
+	default:
+		(void)CALL(c, kvr_match, c->k, c->p, c->now, overlap,
+		    sizeof(overlap[0]), SOME, &n);
+	}
+}
+
+/* A request that asks for everything there is to ask. */
+static void
+route_oddly(struct corrupt *c)
+{
+	struct kvr_request r;
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	(void)kvr_request_init(&r, sizeof(r));
+	r.stage = ops_pick(c->s, 3);
+	r.temperature = ops_pick(c->s, 2);
+	r.overlap_credit = (double)ops_pick(c->s, 4) - 1;
+	r.pinned = ops_pick(c->s, 4) == 0 ? some_worker(c) : 0;
+	r.n_preferences = ops_pick(c->s, 2);
+	r.preferences[0].taints = 1;
+	r.preferences[0].weight = 0.7;
+	r.n_excluded = 1;
+	r.excluded[0] = some_worker(c);
+	(void)CALL(c, kvr_route, c->k, c->p, &r, c->now, &d);
+}
+
+static void
+record(struct corrupt *c)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t recorded;
+	int error;
+
+	if (ops_pick(c->s, 2) == 0) {
+		(void)CALL(c, kvr_observe, c->k, c->p, some_worker(c), c->now,
+		    0, &recorded);
+		return;
+	}
+	error = ops_pick(c->s, 2) == 0
+	    ? CALL(c, kvr_reserve, c->k, c->p, NULL, c->now, &d)
+	    : CALL(c, kvr_reserve_on, c->k, c->p, NULL, some_worker(c), c->now,
+	    &d);
+	if (error == KVR_OK && d.lease != 0)
+		(void)CALL(c, kvr_commit, c->k, d.lease, c->now, 0);
+}
+
+static void
+finish(struct corrupt *c, uint64_t lease)
+{
+	struct kvr_report r = { .size = sizeof(r) };
+
+	r.kind = ops_pick(c->s, 3);
+	r.flags = ops_pick(c->s, 2);
+	r.endpoint = ops_pick(c->s, 2);
+	r.cached_tokens = ops_pick(c->s, 4) * 16;
+	r.prompt_tokens = r.cached_tokens + ops_pick(c->s, 256);
+	r.completion_tokens = ops_pick(c->s, 64);
+	(void)CALL(c, kvr_finish, c->k, lease, &r, c->now, 0);
+}
+
+static void
+go_on(struct corrupt *c)
+{
+	uint64_t lease = some_lease(c), owners[2];
+	uint32_t ended;
+	size_t n;
+
+	switch (ops_pick(c->s, 7)) {
+	case 0:
+		(void)CALL(c, kvr_commit, c->k, lease, c->now, 0);
+		break;
+	case 1:
+		(void)CALL(c, kvr_first_token, c->k, lease, c->now, 0);
+		break;
+	case 2:
+		(void)CALL(c, kvr_extend, c->k, lease, c->p, c->now, 0);
+		break;
+	case 3:
+		(void)CALL(c, kvr_output_blocks, c->k, lease,
+		    ops_pick(c->s, 256) << 24, c->now, 0);
+		break;
+	case 4:
+		finish(c, lease);
+		break;
+	case 5:
+		(void)CALL(c, kvr_abort, c->k, lease, c->now, 0);
+		break;
+	default:
+		(void)CALL(c, kvr_owners, c->k, owners, 2, &n);
+		(void)CALL(c, kvr_reap_owner, c->k, ops_pick(c->s, 2), c->now,
+		    &ended);
+	}
+}
+
+static void
+ask_worker(struct corrupt *c, uint64_t id)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+	struct kvr_load load = { .size = sizeof(load) };
+	char name[KVR_NAME_MAX];
+	size_t length = 1;
+
+	(void)CALL(c, kvr_worker_stats, c->k, id, &stats);
+	if (CALL(c, kvr_worker_name, c->k, id, name, sizeof(name), &length)
+	    == KVR_OK && length > sizeof(name))
+		corrupt_fail(c, "a name of %zu bytes", length);
+	else if (length > 0)
+		(void)CALL(c, kvr_worker_find, c->k, name, length, 0, &id);
+	if (CALL(c, kvr_worker_get, c->k, id, &facts) == KVR_OK) {
+		facts.retain = ops_pick(c->s, KVR_RETAIN_FEEDBACK + 1);
+		facts.eviction = ops_pick(c->s, 2);
+		(void)CALL(c, kvr_worker_set, c->k, id, &facts);
+	}
+	(void)CALL(c, kvr_worker_set_load, c->k, id, &load);
+}
+
+static void
+change_worker(struct corrupt *c)
+{
+	char name = (char)('A' + ops_pick(c->s, 26));
+	uint64_t id = some_worker(c);
+
+	switch (ops_pick(c->s, 4)) {
+	case 0:
+		(void)CALL(c, kvr_worker_remove, c->k, id);
+		break;
+	case 1:
+		(void)CALL(c, kvr_worker_reset, c->k, id, &id);
+		break;
+	case 2:
+		(void)CALL(c, kvr_worker_add, c->k, &name, 1, NULL, &id);
+		break;
+	default:
+		ask_worker(c, id);
+	}
+}
+
+/* Text of lines, in the room for it and nowhere else. */
+static void
+read_metrics(struct corrupt *c)
+{
+	char text[2048];
+	size_t room = ops_pick(c->s, 256) * 7, length = 0, end;
+
+	memset(text, '?', sizeof(text));
+	if (CALL(c, kvr_metrics, c->k, text, room, &length) != KVR_OK)
+		return;
+	end = length < room ? length : room;
+	if (length == 0 || text[room] != '?' ||
+	    (end > 0 && text[end - 1] != '\n'))
+		corrupt_fail(c, "metrics: %zu bytes in %zu", length, room);
+}
+
+static void
+ask_region(struct corrupt *c)
+{
+	struct kvr_stats stats = { .size = sizeof(stats) };
+	struct kvr_policy policy = { .size = sizeof(policy) };
+	struct kvr_options options = { .size = sizeof(options) };
+	int64_t due;
+
+	(void)CALL(c, kvr_stats, c->k, &stats);
+	read_metrics(c);
+	(void)CALL(c, kvr_next_expiry, c->k, &due);
+	(void)CALL(c, kvr_get_options, c->k, &options);
+	if (CALL(c, kvr_get_policy, c->k, &policy) == KVR_OK)
+		(void)CALL(c, kvr_set_policy, c->k, &policy);
+	(void)kvr_policy_init(&policy, sizeof(policy));
+	policy.cost = ops_pick(c->s, KVR_COST_BALANCED + 1);
+	policy.purge = ops_pick(c->s, 2);
+	policy.busy_blocks_fraction = policy.busy_prefill_fraction = 0.5;
+	(void)CALL(c, kvr_set_policy, c->k, &policy);
+}
+
+static bool
+check(struct corrupt *c)
+{
+	int error = CALL(c, kvr_check, c->k);
+
+	if (error != KVR_OK && error != KVR_ECORRUPT && error != KVR_ECLOCK)
+		return corrupt_fail(c, "check: %s", kvr_errname(error));
+	return error == KVR_OK;
+}
+
+/* --------------------------------------------------------- all of these --- */
+
+static void
+any_call(struct corrupt *c)
+{
+	static void (*const calls[])(struct corrupt *) = {
+		look_at, look_at, look_at, route_oddly,
+		record, record, record, record,
+		go_on, go_on, go_on, go_on,
+		change_worker, ask_region, walk_entries, expire_all
+	};
+
+	if (ops_pick(c->s, 2) == 0)
+		(void)corrupt_say(c->s, c->p);
+	c->now += ops_pick(c->s, 200);
+	calls[ops_pick(c->s, sizeof(calls) / sizeof(calls[0]))](c);
+}
+
+/* Nobody holds the lock, no change is under way. */
+static bool
+at_rest(struct corrupt *c)
+{
+	struct region *r = c->k->region;
+
+	if (pthread_mutex_trylock(&r->lock) != 0)
+		return corrupt_fail(c, "the lock is held");
+	(void)pthread_mutex_unlock(&r->lock);
+	if ((atomic_load(&r->version) & 1) != 0)
+		return corrupt_fail(c, "a change is under way");
+	return true;
+}
+
+/* Cleared, there is a path to be recorded again for whoever is there. */
+static void
+begin_anew(struct corrupt *c)
+{
+	struct kvr_stats s = { .size = sizeof(s) };
+
+	(void)CALL(c, kvr_clear, c->k);
+	(void)CALL(c, kvr_stats, c->k, &s);
+	if (s.nodes != 0 || s.entries != 0 || s.leases != 0 ||
+	    s.cells_free + 1 != s.cells)
+		corrupt_fail(c, "cleared, and not empty");
+	walk_entries(c);
+	record(c);
+	walk_entries(c);
+}
+
+/* Two workers of one name: whose it was nobody can tell. */
+static bool
+twins(const struct kvr *k)
+{
+	uint32_t i, slot;
+
+	for (i = 0; i < k->layout.names; i++) {
+		const struct name *n = &k->names[i];
+
+		if (n->used != 0 && worker_find(k, n->text, n->length,
+		    slot_at(k, n->slot)->rank, &slot) && slot != n->slot)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * What is whole is found to be; and what a writer left who died in the middle
+ * of a change is whole again as soon as somebody calls.
+ */
+static void
+check_first(struct corrupt *c)
+{
+	bool odd = (atomic_load(&c->k->region->version) & 1) != 0, sound;
+
+	if (!odd && c->mode != CORRUPT_NONE && ops_pick(c->s, 4) != 0)
+		return;
+	sound = check(c);
+	c->totals->unseen += sound;
+	if (!sound && c->mode == CORRUPT_NONE)
+		corrupt_fail(c, "whole, and found not to be");
+	else if (!sound && odd && !twins(c->k))
+		corrupt_fail(c, "not mended after a death");
+}
+
+bool
+corrupt_use(struct corrupt *c)
+{
+	uint32_t calls = 1 + ops_pick(c->s, CALLS);
+	uint64_t emptied = c->k->region->counts.emptied;
+
+	(void)corrupt_say(c->s, c->p);
+	check_first(c);
+	for (; calls > 0 && c->why[0] == '\0'; calls--)
+		any_call(c);
+	if (c->why[0] == '\0')
+		walk_entries(c);
+	if (c->why[0] == '\0')
+		expire_all(c);
+	if (c->why[0] == '\0' && !check(c) && c->mode == CORRUPT_NONE)
+		corrupt_fail(c, "not whole any more");
+	if (c->why[0] == '\0')
+		begin_anew(c);
+	c->totals->emptied += c->k->region->counts.emptied != emptied;
+	return c->why[0] == '\0' && at_rest(c);
+}

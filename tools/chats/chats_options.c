@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* chats_options.c - the command line of kvroute-chats. */
+#include "chats.h"
+
+#include "args.h"
+
+#include <kvroute.h>
+
+#include <err.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const chats_endpoint_names[CHATS_ENDPOINTS] = {
+	[CHATS_CHAT] = "chat",
+	[CHATS_COMPLETIONS] = "completions",
+	[CHATS_RESPONSES] = "responses",
+	[CHATS_MESSAGES] = "messages"
+};
+
+const char *const chats_endpoint_paths[CHATS_ENDPOINTS] = {
+	[CHATS_CHAT] = "/v1/chat/completions",
+	[CHATS_COMPLETIONS] = "/v1/completions",
+	[CHATS_RESPONSES] = "/v1/responses",
+	[CHATS_MESSAGES] = "/v1/messages"
+};
+
+const char *const chats_stage_names[CHATS_STAGES] = {
+	[CHATS_STAY] = "never",
+	[CHATS_HALF_BODY] = "half-body",
+	[CHATS_SENT] = "sent",
+	[CHATS_HEADERS] = "headers",
+	[CHATS_FIRST_EVENT] = "first-event",
+	[CHATS_BYTES] = "bytes"
+};
+
+const char *const chats_format_names[CHATS_FORMATS] = {
+	[CHATS_TEXT] = "text",
+	[CHATS_KV] = "kv",
+	[CHATS_JSON] = "json",
+	[CHATS_TSV] = "tsv"
+};
+
+enum {
+	O_URL = 256, O_ENDPOINT, O_PATH, O_MODEL, O_HEADER, O_NO_STREAM,
+	O_NO_USAGE, O_CHATS, O_REQUESTS, O_SECONDS, O_WARM_UP, O_TIMEOUT,
+	O_SEED, O_SYSTEMS, O_SYSTEM_BYTES, O_TURNS, O_TURN_BYTES,
+	O_ANSWER_TOKENS, O_THINK_MS, O_BODY, O_MAKE_BODY, O_VARY, O_ABORT,
+	O_ABORT_PERCENT, O_ABORT_BYTES, O_PID, O_FORMAT, O_HELP, O_VERSION
+};
+enum {
+	CHATS_MAX = 10000, REQUESTS_MAX = 1000000000, TEXT_MAX = 64 << 20,
+	SYSTEMS_MAX = 100000, TURNS_MAX = 100000, TOKENS_MAX = 1000000,
+	MS_MAX = 3600000
+};
+
+static const char usage_text[] =
+"usage: kvroute-chats --url URL [--endpoint NAME] [--path PATH]\n"
+"           [--model NAME] [--header LINE] [--no-stream] [--no-usage]\n"
+"           [--chats N] [--requests N] [--seconds S] [--warm-up S]\n"
+"           [--timeout S] [--seed N] [--systems N] [--system-bytes N]\n"
+"           [--turns N] [--turn-bytes N] [--answer-tokens N] [--think-ms N]\n"
+"           [--body FILE] [--vary] [--abort STAGE] [--abort-percent N]\n"
+"           [--abort-bytes N] [--pid PID,...] [--format FORMAT] [-q]\n"
+"       kvroute-chats --make-body BYTES [--endpoint NAME] [--model NAME] ...\n"
+"       kvroute-chats --help | --version\n";
+
+static const char help_text[] =
+"\nPlays many users who chat with an OpenAI-compatible server, and tells how\n"
+"it went. Users go through chats of several turns that begin with system\n"
+"prompts they share; each turn sends the whole chat.\n\n"
+"  --url URL              http://127.0.0.1:8080\n"
+"  --endpoint NAME        chat, completions, responses, messages (chat)\n"
+"  --path PATH            instead of the endpoint's, such as /v1/completions\n"
+"  --model NAME           named in requests (kvroute)\n"
+"  --header LINE          a header more, 'Name: value'; at most 8\n"
+"  --no-stream            answers in one piece\n"
+"  --no-usage             streams without include_usage\n"
+"  --chats N              users, or requests, at a time (16)\n"
+"  --requests N           in all; the same ones each time\n"
+"  --seconds S            begin no request later (10, or until --requests)\n"
+"  --warm-up S            do not count requests begun before (0)\n"
+"  --timeout S            of a request (60)\n"
+"  --seed N               other texts (1)\n"
+"  --systems N            system prompts, the first ones most used (8)\n"
+"  --system-bytes N       length of each (6000)\n"
+"  --turns N              of a chat (6)\n"
+"  --turn-bytes N         length of what a user says (400)\n"
+"  --answer-tokens N      max_tokens (as the server likes)\n"
+"  --think-ms N           pause between turns, half to one and a half (100)\n"
+"  --body FILE            send this again and again instead, without pauses\n"
+"  --vary                 with a number over its last 0000000000\n"
+"  --make-body BYTES      write such a file\n"
+"  --abort STAGE          go away: half-body, sent, headers, first-event,\n"
+"                         bytes (never)\n"
+"  --abort-percent N      of the requests (100)\n"
+"  --abort-bytes N        after so many bytes of the answer (bytes: 1)\n"
+"  --pid PID,...          tell CPU time and memory of these processes\n"
+"  --format FORMAT        text, kv, json, tsv (text)\n"
+"  -q                     no progress on the terminal\n";
+
+static const struct option long_options[] = {
+	{ "url", required_argument, NULL, O_URL },
+	{ "endpoint", required_argument, NULL, O_ENDPOINT },
+	{ "path", required_argument, NULL, O_PATH },
+	{ "model", required_argument, NULL, O_MODEL },
+	{ "header", required_argument, NULL, O_HEADER },
+	{ "no-stream", no_argument, NULL, O_NO_STREAM },
+	{ "no-usage", no_argument, NULL, O_NO_USAGE },
+	{ "chats", required_argument, NULL, O_CHATS },
+	{ "requests", required_argument, NULL, O_REQUESTS },
+	{ "seconds", required_argument, NULL, O_SECONDS },
+	{ "warm-up", required_argument, NULL, O_WARM_UP },
+	{ "timeout", required_argument, NULL, O_TIMEOUT },
+	{ "seed", required_argument, NULL, O_SEED },
+	{ "systems", required_argument, NULL, O_SYSTEMS },
+	{ "system-bytes", required_argument, NULL, O_SYSTEM_BYTES },
+	{ "turns", required_argument, NULL, O_TURNS },
+	{ "turn-bytes", required_argument, NULL, O_TURN_BYTES },
+	{ "answer-tokens", required_argument, NULL, O_ANSWER_TOKENS },
+	{ "think-ms", required_argument, NULL, O_THINK_MS },
+	{ "body", required_argument, NULL, O_BODY },
+	{ "make-body", required_argument, NULL, O_MAKE_BODY },
+	{ "vary", no_argument, NULL, O_VARY },
+	{ "abort", required_argument, NULL, O_ABORT },
+	{ "abort-percent", required_argument, NULL, O_ABORT_PERCENT },
+	{ "abort-bytes", required_argument, NULL, O_ABORT_BYTES },
+	{ "pid", required_argument, NULL, O_PID },
+	{ "format", required_argument, NULL, O_FORMAT },
+	{ "help", no_argument, NULL, O_HELP },
+	{ "version", no_argument, NULL, O_VERSION },
+	{ NULL, 0, NULL, 0 }
+};
+
+static void
+defaults(struct chats_options *o)
+{
+	memset(o, 0, sizeof(*o));
+	o->model = "kvroute";
+	o->stream = o->usage = true;
+	o->chats = 16;
+	o->timeout_ns = INT64_C(60000000000);
+	o->seed = 1;
+	o->systems = 8;
+	o->system_bytes = 6000;
+	o->turns = 6;
+	o->turn_bytes = 400;
+	o->think_ns = 100000000;
+	o->abort_percent = 100;
+	o->abort_bytes = 1;
+}
+
+static _Noreturn void
+usage(void)
+{
+	fputs(usage_text, stderr);
+	exit(ARGS_USAGE);
+}
+
+static void
+add_header(struct chats_options *o, const char *line)
+{
+	if (o->n_headers == CHATS_HEADERS_MAX)
+		errx(ARGS_USAGE, "--header: more than %d", CHATS_HEADERS_MAX);
+	if (strchr(line, ':') == NULL)
+		errx(ARGS_USAGE, "--header %s: not 'Name: value'", line);
+	o->headers[o->n_headers++] = line;
+}
+
+static void
+set_pids(struct chats_options *o, char *list)
+{
+	char *rest = NULL, *pid;
+
+	for (pid = strtok_r(list, ",", &rest); pid != NULL;
+	    pid = strtok_r(NULL, ",", &rest)) {
+		if (o->n_pids == CHATS_PIDS_MAX)
+			errx(ARGS_USAGE, "--pid: more than %d", CHATS_PIDS_MAX);
+		o->pids[o->n_pids++] = (int)args_number("pid", pid, 1,
+		    INT32_MAX);
+	}
+}
+
+/* Whom, and how much in all. */
+static bool
+set_request(struct chats_options *o, int option, char *text)
+{
+	switch (option) {
+	case O_URL:
+		o->url = text;
+		return true;
+	case O_ENDPOINT:
+		o->endpoint = (enum chats_endpoint)args_word("endpoint", text,
+		    chats_endpoint_names, CHATS_ENDPOINTS);
+		return true;
+	case O_PATH:
+		o->path = text;
+		return true;
+	case O_MODEL:
+		o->model = text;
+		return true;
+	case O_HEADER:
+		add_header(o, text);
+		return true;
+	case O_NO_STREAM:
+		o->stream = false;
+		return true;
+	case O_NO_USAGE:
+		o->usage = false;
+		return true;
+	case O_CHATS:
+		o->chats = (uint32_t)args_number("chats", text, 1, CHATS_MAX);
+		return true;
+	case O_REQUESTS:
+		o->requests = args_number("requests", text, 1, REQUESTS_MAX);
+		return true;
+	case O_SECONDS:
+		o->run_ns = (int64_t)(args_factor("seconds", text) * 1e9);
+		return true;
+	case O_WARM_UP:
+		o->warm_up_ns = (int64_t)(args_factor("warm-up", text) * 1e9);
+		return true;
+	case O_TIMEOUT:
+		o->timeout_ns = (int64_t)(args_factor("timeout", text) * 1e9);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What is said. */
+static bool
+set_text(struct chats_options *o, int option, const char *text)
+{
+	switch (option) {
+	case O_SEED:
+		o->seed = args_number("seed", text, 0, INT64_MAX);
+		return true;
+	case O_SYSTEMS:
+		o->systems = (uint32_t)args_number("systems", text, 1,
+		    SYSTEMS_MAX);
+		return true;
+	case O_SYSTEM_BYTES:
+		o->system_bytes = args_number("system-bytes", text, 0,
+		    TEXT_MAX);
+		return true;
+	case O_TURNS:
+		o->turns = (uint32_t)args_number("turns", text, 1, TURNS_MAX);
+		return true;
+	case O_TURN_BYTES:
+		o->turn_bytes = args_number("turn-bytes", text, 0, TEXT_MAX);
+		return true;
+	case O_ANSWER_TOKENS:
+		o->answer_tokens = (uint32_t)args_number("answer-tokens", text,
+		    1, TOKENS_MAX);
+		return true;
+	case O_THINK_MS:
+		o->think_ns = (int64_t)args_number("think-ms", text, 0,
+		    MS_MAX) * 1000000;
+		return true;
+	case O_BODY:
+		o->body = text;
+		return true;
+	case O_MAKE_BODY:
+		o->make_body = args_number("make-body", text, 1, TEXT_MAX);
+		return true;
+	case O_VARY:
+		o->vary = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void
+set_option(struct chats_options *o, int option, char *text)
+{
+	if (set_request(o, option, text) || set_text(o, option, text))
+		return;
+	switch (option) {
+	case O_ABORT:
+		o->abort = (enum chats_stage)args_word("abort", text,
+		    chats_stage_names, CHATS_STAGES);
+		break;
+	case O_ABORT_PERCENT:
+		o->abort_percent = (uint32_t)args_number("abort-percent", text,
+		    0, 100);
+		break;
+	case O_ABORT_BYTES:
+		o->abort_bytes = args_number("abort-bytes", text, 1, INT64_MAX);
+		break;
+	case O_PID:
+		set_pids(o, text);
+		break;
+	case O_FORMAT:
+		o->format = (enum chats_format)args_word("format", text,
+		    chats_format_names, CHATS_FORMATS);
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case O_HELP:
+		printf("%s%s", usage_text, help_text);
+		exit(0);
+	case O_VERSION:
+		printf("kvroute-chats %s\n", kvr_version_string());
+		exit(0);
+	default:
+		usage();
+	}
+}
+
+void
+chats_options(struct chats_options *o, int argc, char **argv)
+{
+	int option;
+
+	defaults(o);
+	while ((option = getopt_long(argc, argv, "q", long_options, NULL)) !=
+	    -1)
+		set_option(o, option, optarg);
+	if (optind != argc || (o->url == NULL && o->make_body == 0))
+		usage();
+	if (o->vary && o->body == NULL)
+		errx(ARGS_USAGE, "--vary needs --body");
+	if (o->requests == 0 && o->run_ns == 0)
+		o->run_ns = INT64_C(10000000000);
+	if (o->path == NULL)
+		o->path = chats_endpoint_paths[o->endpoint];
+	if (o->body != NULL)
+		o->think_ns = 0;
+	if (o->requests != 0 && o->requests < o->chats)
+		o->chats = (uint32_t)o->requests;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * kvroute-engine - a stand-in for inference engines, to try routers with.
+ *
+ * It answers as vLLM does and computes nothing. What a router guesses about
+ * its cache it does differently on purpose: it has tokens where the router has
+ * bytes, a template that the router does not see, blocks of another size, and
+ * it forgets by its own rule (tokenizer.h, ask.h, serving.h).
+ */
+#include "server.h"
+
+#include "args.h"
+
+#include <kvroute.h>
+
+#include <err.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum {
+	O_PORT = 256, O_ENGINES, O_ADDRESS, O_MODEL, O_BLOCK, O_CAPACITY,
+	O_EVICT, O_SEQUENCES, O_PREFILL_RATE, O_DECODE_MS, O_SCALE,
+	O_TEMPLATE, O_USAGE, O_HEADERS, O_SEED, O_FOR, O_VERBOSE, O_HELP,
+	O_VERSION
+};
+enum {
+	ENGINES_MOST = 256, MODELS_MOST = 8, BLOCK_MOST = 1 << 20,
+	TICK_NS = 2000000 /* of real time: no more often are tokens sent */
+};
+
+static const char usage_text[] =
+"usage: kvroute-engine [--port N] [--engines N] [--address IP]\n"
+"           [--model NAME ...] [--block TOKENS] [--capacity TOKENS]\n"
+"           [--evict lru|leaf|random] [--sequences N] [--prefill-rate N]\n"
+"           [--decode-ms MS] [--scale F] [--template plain|date|clock]\n"
+"           [--usage value|null-for-0|null|none] [--headers early|late]\n"
+"           [--seed N] [--for SECONDS] [--verbose]\n"
+"       kvroute-engine --help | --version\n";
+
+static const char help_text[] =
+"\nAnswers like an inference engine, with a prefix cache but no model.\n\n"
+"  --port N          to listen on; 0: a free one, printed (0)\n"
+"  --engines N       so many, each with a port and a cache of its own (1)\n"
+"  --address IP      to listen on (127.0.0.1)\n"
+"  --model NAME      is known, others are not; may be repeated (all are)\n"
+"  --block TOKENS    of a block of the cache (16)\n"
+"  --capacity TOKENS that there is memory for (400000)\n"
+"  --evict WHICH     lru, leaf or random (lru)\n"
+"  --sequences N     at most in prefill and decode at a time (256)\n"
+"  --prefill-rate N  tokens a second (9000)\n"
+"  --decode-ms MS    for a token (15)\n"
+"  --scale F         times all times: 0.02 is 50 times as fast (1)\n"
+"  --template WHICH  plain, date or clock at the front of prompts (plain)\n"
+"  --usage WHICH     value, null-for-0, null or none (value)\n"
+"  --headers WHEN    of streams: early, or late: after prefill (early)\n"
+"  --seed N          of random eviction (1)\n"
+"  --for SECONDS     then it ends by itself\n"
+"  --verbose         a line on standard error for each answer\n";
+
+static const struct option long_options[] = {
+	{ "port", required_argument, NULL, O_PORT },
+	{ "engines", required_argument, NULL, O_ENGINES },
+	{ "address", required_argument, NULL, O_ADDRESS },
+	{ "model", required_argument, NULL, O_MODEL },
+	{ "block", required_argument, NULL, O_BLOCK },
+	{ "capacity", required_argument, NULL, O_CAPACITY },
+	{ "evict", required_argument, NULL, O_EVICT },
+	{ "sequences", required_argument, NULL, O_SEQUENCES },
+	{ "prefill-rate", required_argument, NULL, O_PREFILL_RATE },
+	{ "decode-ms", required_argument, NULL, O_DECODE_MS },
+	{ "scale", required_argument, NULL, O_SCALE },
+	{ "template", required_argument, NULL, O_TEMPLATE },
+	{ "usage", required_argument, NULL, O_USAGE },
+	{ "headers", required_argument, NULL, O_HEADERS },
+	{ "seed", required_argument, NULL, O_SEED },
+	{ "for", required_argument, NULL, O_FOR },
+	{ "verbose", no_argument, NULL, O_VERBOSE },
+	{ "help", no_argument, NULL, O_HELP },
+	{ "version", no_argument, NULL, O_VERSION },
+	{ NULL, 0, NULL, 0 }
+};
+
+struct options {
+	struct server_facts facts;
+	const char *models[MODELS_MOST];
+	uint64_t capacity;
+	uint64_t seed;
+	uint32_t engines;
+	uint16_t port;
+	int64_t for_ns; /* 0: endless */
+};
+
+static void
+defaults(struct options *o)
+{
+	static const struct options none;
+
+	*o = none;
+	o->facts.address = "127.0.0.1";
+	o->facts.scale = 1;
+	o->facts.headers_early = true;
+	o->facts.serving.block_tokens = 16;
+	o->facts.serving.sequences = 256;
+	o->facts.serving.prefill_rate = 9000;
+	o->facts.serving.decode_ns = 15000000;
+	o->capacity = 400000;
+	o->engines = 1;
+	o->seed = 1;
+}
+
+static void
+add_model(struct options *o, const char *name)
+{
+	struct ask_rules *rules = &o->facts.rules;
+
+	if (rules->n_models == MODELS_MOST)
+		errx(ARGS_USAGE, "--model: more than %d", MODELS_MOST);
+	o->models[rules->n_models++] = name;
+}
+
+static _Noreturn void
+usage(void)
+{
+	fputs(usage_text, stderr);
+	exit(ARGS_USAGE);
+}
+
+static void
+set_words(struct options *o, int option, const char *text)
+{
+	static const char *const evictions[] = { "lru", "leaf", "random" };
+	static const char *const templates[] = { "plain", "date", "clock" };
+	static const char *const usages[] = {
+		"value", "null-for-0", "null", "none"
+	};
+	static const char *const when[] = { "early", "late" };
+
+	switch (option) {
+	case O_EVICT:
+		o->facts.serving.eviction = (enum engine_eviction)args_word(
+		    "evict", text, evictions, 3);
+		break;
+	case O_TEMPLATE:
+		o->facts.rules.template = (enum ask_template)args_word(
+		    "template", text, templates, 3);
+		break;
+	case O_USAGE:
+		o->facts.usage = (enum reply_usage)args_word("usage", text,
+		    usages, 4);
+		break;
+	case O_HEADERS:
+		o->facts.headers_early = args_word("headers", text, when,
+		    2) == 0;
+		break;
+	case O_HELP:
+		printf("%s%s", usage_text, help_text);
+		exit(0);
+	case O_VERSION:
+		printf("kvroute-engine %s\n", kvr_version_string());
+		exit(0);
+	default:
+		usage();
+	}
+}
+
+static void
+set_option(struct options *o, int option, const char *text)
+{
+	struct serving_facts *s = &o->facts.serving;
+
+	switch (option) {
+	case O_PORT:
+		o->port = (uint16_t)args_number("port", text, 0, UINT16_MAX);
+		break;
+	case O_ENGINES:
+		o->engines = (uint32_t)args_number("engines", text, 1,
+		    ENGINES_MOST);
+		break;
+	case O_ADDRESS:
+		o->facts.address = text;
+		break;
+	case O_MODEL:
+		add_model(o, text);
+		break;
+	case O_BLOCK:
+		s->block_tokens = (uint32_t)args_number("block", text, 1,
+		    BLOCK_MOST);
+		break;
+	case O_CAPACITY:
+		o->capacity = args_number("capacity", text, 1,
+		    UINT64_C(1) << 32);
+		break;
+	case O_SEQUENCES:
+		s->sequences = (uint32_t)args_number("sequences", text, 1,
+		    65536);
+		break;
+	case O_PREFILL_RATE:
+		s->prefill_rate = args_factor("prefill-rate", text);
+		break;
+	case O_DECODE_MS:
+		s->decode_ns = (int64_t)(args_factor("decode-ms", text) * 1e6);
+		break;
+	case O_SCALE:
+		o->facts.scale = args_factor("scale", text);
+		break;
+	case O_SEED:
+		o->seed = args_number("seed", text, 0, INT64_MAX);
+		break;
+	case O_FOR:
+		o->for_ns = args_ttl("for", text);
+		break;
+	case O_VERBOSE:
+		o->facts.verbose = true;
+		break;
+	default:
+		set_words(o, option, text);
+	}
+}
+
+/* What follows from options together. */
+static void
+complete(struct options *o)
+{
+	struct serving_facts *s = &o->facts.serving;
+	struct ask_rules *rules = &o->facts.rules;
+
+	if (o->port > 0 && o->port + o->engines - 1 > UINT16_MAX)
+		errx(ARGS_USAGE, "--port and --engines: no such ports");
+	s->blocks = o->capacity / s->block_tokens;
+	if (s->blocks == 0)
+		errx(ARGS_USAGE, "--capacity and --block: not one block");
+	s->tick_ns = (int64_t)(TICK_NS / o->facts.scale);
+	s->decode_ns += s->decode_ns == 0;
+	rules->models = o->models;
+	rules->any_model = rules->n_models == 0;
+	if (rules->any_model)
+		add_model(o, "kvroute-engine");
+}
+
+/* -------------------------------------------------------------- running --- */
+
+static void
+leave(evutil_socket_t fd, short what, void *base)
+{
+	(void)fd;
+	(void)what;
+	event_base_loopbreak(base);
+}
+
+/* Timers finer than a millisecond. NULL: no memory. */
+static struct event_base *
+make_base(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base = NULL;
+
+	if (config != NULL && event_config_set_flag(config,
+	    EVENT_BASE_FLAG_PRECISE_TIMER | EVENT_BASE_FLAG_NOLOCK) == 0)
+		base = event_base_new_with_config(config);
+	if (config != NULL)
+		event_config_free(config);
+	return base;
+}
+
+static void
+more_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static bool
+make_servers(struct event_base *base, const struct options *o,
+    struct server **servers)
+{
+	uint32_t i;
+
+	for (i = 0; i < o->engines; i++) {
+		servers[i] = server_new(base, &o->facts,
+		    (uint16_t)(o->port == 0 ? 0 : o->port + i), o->seed + i);
+		if (servers[i] == NULL)
+			return false;
+		if (o->port == 0)
+			printf("%u\n", (unsigned)servers[i]->port);
+	}
+	return fflush(stdout) == 0;
+}
+
+static int
+serve(struct event_base *base, const struct options *o)
+{
+	struct timeval end = { (time_t)(o->for_ns / 1000000000),
+	    (suseconds_t)(o->for_ns % 1000000000 / 1000) };
+	struct event *term = evsignal_new(base, SIGTERM, leave, base);
+	struct event *interrupt = evsignal_new(base, SIGINT, leave, base);
+	struct server *servers[ENGINES_MOST] = { NULL };
+	bool ready = term != NULL && interrupt != NULL &&
+	    make_servers(base, o, servers);
+	uint32_t i;
+
+	if (ready) {
+		event_add(term, NULL);
+		event_add(interrupt, NULL);
+		if (o->for_ns > 0)
+			event_base_once(base, -1, EV_TIMEOUT, leave, base,
+			    &end);
+		event_base_dispatch(base);
+	}
+	for (i = 0; i < o->engines; i++)
+		server_free(servers[i]);
+	if (term != NULL)
+		event_free(term);
+	if (interrupt != NULL)
+		event_free(interrupt);
+	return ready ? 0 : ARGS_FAILED;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct event_base *base;
+	struct options o;
+	int option, status;
+
+	defaults(&o);
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+		set_option(&o, option, optarg);
+	if (optind != argc)
+		usage();
+	complete(&o);
+	signal(SIGPIPE, SIG_IGN);
+	more_files();
+	base = make_base();
+	if (base == NULL)
+		errx(ARGS_FAILED, "no memory");
+	status = serve(base, &o);
+	event_base_free(base);
+	libevent_global_shutdown();
+	return status;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * kvroute-replay - a trace, replayed through the router.
+ *
+ * Reads requests one by one, makes their tokens, hashes them once, and gives
+ * the same prompt to every policy named, each on a region of its own.
+ * kvroute-replay(1) says what the options mean and what is modelled.
+ */
+#include "args.h"
+#include "progress.h"
+#include "table.h"
+#include "policy_run.h"
+#include "simulate_run.h"
+#include "tokens.h"
+#include "trace.h"
+
+#include <bsd/string.h>
+#include <err.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_MEMORY (UINT64_C(256) << 20)
+enum {
+	DEFAULT_WORKERS = 8,
+	DEFAULT_PREFILL_RATE = 10000,
+	DEFAULT_DECODE_RATE = 50,
+	DEFAULT_SEED = 1
+};
+#define RATE_MAX UINT64_C(1000000000000)
+
+struct settings {
+	struct kvr_options region;
+	enum pass_policy policies[PASS_POLICIES];
+	size_t n_policies;
+	uint32_t workers;
+	uint64_t prefill_rate;
+	uint64_t decode_rate;
+	double speed;
+	enum report_format format;
+	const char *trace; /* NULL: standard input */
+	const char *decisions;
+	const char *file; /* of the region; NULL: private memory */
+	bool quiet;
+};
+
+struct replay {
+	const struct settings *settings;
+	FILE *input;
+	const char *name;
+	struct trace *trace;
+	struct tokens tokens;
+	struct kvr_prompt *prompt;
+	struct pass *passes[PASS_POLICIES];
+	struct kvr_options region; /* in force */
+	FILE *decisions; /* NULL: not wanted */
+	uint64_t requests;
+	uint64_t n_tokens;
+	int64_t last_ms;
+	int64_t hash_ns;
+};
+
+static const char usage_text[] =
+"usage: kvroute-replay [-q] [--policy dynamo|two-tier|half|round-robin]...\n"
+"           [--workers N] [--block TOKENS] [--ttl SEC|endless]\n"
+"           [--hash keyed|dynamo] [--seed N] [--memory SIZE]\n"
+"           [--region FILE] [--speed X] [--prefill-rate N] [--decode-rate N]\n"
+"           [--decisions FILE] [--format text|kv|json] [trace]\n"
+"       kvroute-replay --simulate [option]... [trace]\n"
+"       kvroute-replay --help | --version\n";
+
+static const char help_text[] =
+"\nReplays a Mooncake-format trace (a file, or standard input) through\n"
+"kvroute and reports how much of the prompts would have been cached.\n\n"
+"  --policy NAME      how workers are chosen; again to compare (dynamo)\n"
+"  --workers N        how many workers there are (8)\n"
+"  --block TOKENS     tokens of an index block (16)\n"
+"  --ttl SEC          how long a prefix is believed cached (120); endless\n"
+"  --hash KIND        keyed, or dynamo for the reference's hashes (keyed)\n"
+"  --seed N           of the secret and so of ties (1)\n"
+"  --memory SIZE      of the index, for each policy (256M)\n"
+"  --region FILE      keep the index there, and begin with what it knows\n"
+"  --speed X          X times as many requests in the same time (1)\n"
+"  --prefill-rate N   tokens/s of a modelled worker (10000); 0: no load\n"
+"  --decode-rate N    tokens/s of a running request (50)\n"
+"  --decisions FILE   one line a decision; - is standard output\n"
+"  --format KIND      text, kv (name=value) or json (text)\n"
+"  -q, --quiet        no progress bar\n"
+"\nWith --simulate engines are modelled in full and caches are real; it has\n"
+"options of its own: kvroute-replay --simulate --help.\n";
+
+/* -------------------------------------------------------------- options --- */
+
+enum {
+	O_POLICY = 256, O_WORKERS, O_BLOCK, O_TTL, O_HASH, O_SEED, O_MEMORY,
+	O_REGION, O_SPEED, O_PREFILL_RATE, O_DECODE_RATE, O_DECISIONS, O_FORMAT,
+	O_HELP, O_VERSION
+};
+
+static const struct option long_options[] = {
+	{ "policy", required_argument, NULL, O_POLICY },
+	{ "workers", required_argument, NULL, O_WORKERS },
+	{ "block", required_argument, NULL, O_BLOCK },
+	{ "ttl", required_argument, NULL, O_TTL },
+	{ "hash", required_argument, NULL, O_HASH },
+	{ "seed", required_argument, NULL, O_SEED },
+	{ "memory", required_argument, NULL, O_MEMORY },
+	{ "region", required_argument, NULL, O_REGION },
+	{ "speed", required_argument, NULL, O_SPEED },
+	{ "prefill-rate", required_argument, NULL, O_PREFILL_RATE },
+	{ "decode-rate", required_argument, NULL, O_DECODE_RATE },
+	{ "decisions", required_argument, NULL, O_DECISIONS },
+	{ "format", required_argument, NULL, O_FORMAT },
+	{ "quiet", no_argument, NULL, 'q' },
+	{ "help", no_argument, NULL, O_HELP },
+	{ "version", no_argument, NULL, O_VERSION },
+	{ NULL, 0, NULL, 0 }
+};
+
+static _Noreturn void
+usage(void)
+{
+	fputs(usage_text, stderr);
+	exit(ARGS_USAGE);
+}
+
+static void
+set_defaults(struct settings *s)
+{
+	memset(s, 0, sizeof(*s));
+	kvr_options_init(&s->region, sizeof(s->region));
+	s->region.region_bytes = DEFAULT_MEMORY;
+	s->region.block_size = 16;
+	args_secret(&s->region, DEFAULT_SEED);
+	s->workers = DEFAULT_WORKERS;
+	s->prefill_rate = DEFAULT_PREFILL_RATE;
+	s->decode_rate = DEFAULT_DECODE_RATE;
+	s->speed = 1;
+	s->format = REPORT_TEXT;
+}
+
+static void
+add_policy(struct settings *s, const char *text)
+{
+	enum pass_policy policy = (enum pass_policy)args_word("policy", text,
+	    pass_policy_names, PASS_POLICIES);
+	size_t i;
+
+	for (i = 0; i < s->n_policies; i++)
+		if (s->policies[i] == policy)
+			errx(ARGS_USAGE, "--policy %s: given twice", text);
+	s->policies[s->n_policies++] = policy;
+}
+
+/* The options that describe the region. */
+static bool
+set_region(struct settings *s, int option, const char *text)
+{
+	static const char *const hashes[] = { "keyed", "dynamo" };
+
+	switch (option) {
+	case O_BLOCK:
+		s->region.block_size = (uint32_t)args_number("block", text, 1,
+		    INT32_MAX);
+		return true;
+	case O_TTL:
+		s->region.ttl_ns = args_ttl("ttl", text);
+		return true;
+	case O_HASH:
+		s->region.hash = args_word("hash", text, hashes, 2) == 0 ?
+		    KVR_HASH_KEYED : KVR_HASH_DYNAMO;
+		return true;
+	case O_SEED:
+		args_secret(&s->region, args_number("seed", text, 0,
+		    INT64_MAX));
+		return true;
+	case O_MEMORY:
+		s->region.region_bytes = args_size("memory", text);
+		return true;
+	case O_REGION:
+		s->file = text;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void
+set_option(struct settings *s, int option, const char *text)
+{
+	if (set_region(s, option, text))
+		return;
+	switch (option) {
+	case O_POLICY:
+		add_policy(s, text);
+		break;
+	case O_WORKERS:
+		s->workers = (uint32_t)args_number("workers", text, 1,
+		    KVR_WORKERS_MAX);
+		break;
+	case O_SPEED:
+		s->speed = args_factor("speed", text);
+		break;
+	case O_PREFILL_RATE:
+		s->prefill_rate = args_number("prefill-rate", text, 0,
+		    RATE_MAX);
+		break;
+	case O_DECODE_RATE:
+		s->decode_rate = args_number("decode-rate", text, 1, RATE_MAX);
+		break;
+	case O_DECISIONS:
+		s->decisions = text;
+		break;
+	case O_FORMAT:
+		s->format = (enum report_format)args_word("format", text,
+		    report_format_names, REPORT_FORMATS);
+		break;
+	case 'q':
+		s->quiet = true;
+		break;
+	case O_HELP:
+		printf("%s%s", usage_text, help_text);
+		exit(0);
+	case O_VERSION:
+		printf("kvroute-replay %s\n", kvr_version_string());
+		exit(0);
+	default:
+		usage();
+	}
+}
+
+static void
+read_options(struct settings *s, int argc, char **argv)
+{
+	int option;
+
+	set_defaults(s);
+	while ((option = getopt_long(argc, argv, "q", long_options, NULL)) !=
+	    -1)
+		set_option(s, option, optarg);
+	if (argc - optind > 1)
+		usage();
+	if (optind < argc && strcmp(argv[optind], "-") != 0)
+		s->trace = argv[optind];
+	if (s->n_policies == 0)
+		s->policies[s->n_policies++] = PASS_DYNAMO;
+	if (s->decisions != NULL && s->n_policies > 1)
+		errx(ARGS_USAGE, "--decisions: for one policy at a time");
+	if (s->file != NULL && s->n_policies > 1)
+		errx(ARGS_USAGE, "--region: for one policy at a time");
+	s->region.max_workers = s->workers;
+}
+
+/* ------------------------------------------------------------ replaying --- */
+
+static void
+must(int e, const char *what)
+{
+	if (e == KVR_ESYSTEM)
+		err(ARGS_FAILED, "%s", what);
+	if (e != KVR_OK)
+		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
+}
+
+static void
+open_files(struct replay *r)
+{
+	const struct settings *s = r->settings;
+
+	r->input = args_input(s->trace, &r->name);
+	r->trace = trace_new(r->input, s->trace == NULL ? r->name : s->trace);
+	if (r->trace == NULL)
+		errx(ARGS_FAILED, "out of memory");
+	if (s->decisions == NULL)
+		return;
+	r->decisions = strcmp(s->decisions, "-") == 0 ? stdout :
+	    fopen(s->decisions, "w");
+	if (r->decisions == NULL)
+		err(ARGS_FAILED, "%s", s->decisions);
+	fprintf(r->decisions, "#request\tns\tworker\toverlap_blocks\t"
+	    "prompt_blocks\n");
+}
+
+static void
+make_passes(struct replay *r)
+{
+	const struct settings *s = r->settings;
+	size_t i;
+
+	for (i = 0; i < s->n_policies; i++) {
+		struct pass_options o = { s->policies[i], s->workers,
+		    s->prefill_rate, s->decode_rate };
+
+		must(pass_new_in(s->file, &o, &s->region, &r->passes[i]),
+		    s->file != NULL ? s->file : "making the index");
+	}
+	r->region.size = sizeof(r->region);
+	must(kvr_get_options(pass_region(r->passes[0]), &r->region), "options");
+	must(kvr_prompt_new(pass_region(r->passes[0]), &r->prompt), "a prompt");
+}
+
+/* When it arrives, in nanoseconds, --speed times as fast as recorded. */
+static int64_t
+arrival(const struct settings *s, int64_t ms)
+{
+	double fast;
+
+	if (s->speed >= 1 && s->speed <= 1)
+		return ms * 1000000;
+	fast = (double)ms * 1e6 / s->speed;
+	if (!(fast < 9e18))
+		errx(ARGS_FAILED, "--speed %g: the trace would last for ever",
+		    s->speed);
+	return (int64_t)fast;
+}
+
+static void
+replay_request(struct replay *r, const struct trace_request *q)
+{
+	int64_t now = arrival(r->settings, q->arrival_ms), start;
+	struct pass_choice c;
+	size_t i;
+
+	if (tokens_make(&r->tokens, q) != 0)
+		errx(ARGS_FAILED, "out of memory");
+	start = pass_clock();
+	if (q->tokens > 0)
+		must(kvr_prompt_set_tokens(r->prompt, NULL, r->tokens.tokens,
+		    q->tokens), "hashing");
+	r->hash_ns += pass_clock() - start;
+	for (i = 0; i < r->settings->n_policies; i++)
+		must(pass_request(r->passes[i], r->prompt, q, now, &c),
+		    pass_policy_names[r->settings->policies[i]]);
+	if (r->decisions != NULL && c.worker != UINT32_MAX)
+		fprintf(r->decisions, "%" PRIu64 "\t%" PRId64 "\t%" PRIu32 "\t%"
+		    PRIu32 "\t%" PRIu32 "\n", q->number, now, c.worker,
+		    c.overlap_blocks, c.prompt_blocks);
+	r->requests++;
+	r->n_tokens += q->tokens;
+	r->last_ms = now / 1000000;
+}
+
+static void
+replay_all(struct replay *r)
+{
+	struct progress progress;
+	struct trace_request q;
+	int result;
+
+	progress_begin(&progress, r->settings->quiet, progress_bytes(r->input));
+	while ((result = trace_next(r->trace, &q)) == 1) {
+		replay_request(r, &q);
+		progress_show(&progress, trace_bytes(r->trace), r->requests);
+	}
+	progress_end(&progress);
+	if (result != 0)
+		errx(ARGS_FAILED, "%s", trace_error(r->trace));
+	if (r->requests == 0)
+		errx(ARGS_FAILED, "%s: no requests", r->name);
+}
+
+static void
+tell(struct replay *r)
+{
+	const struct settings *s = r->settings;
+	struct report about = { r->name, &r->region, r->requests, r->n_tokens,
+	    r->last_ms, (double)r->hash_ns / (double)r->requests,
+	    s->prefill_rate, s->decode_rate };
+
+	if (r->decisions != NULL && (fflush(r->decisions) != 0 ||
+	    ferror(r->decisions) || (r->decisions != stdout &&
+	    fclose(r->decisions) != 0)))
+		err(ARGS_FAILED, "%s", s->decisions);
+	must(report_print(stdout, s->format, &about, r->passes, s->n_policies),
+	    "reporting");
+	if (fflush(stdout) != 0)
+		err(ARGS_FAILED, "standard output");
+}
+
+int
+main(int argc, char **argv)
+{
+	struct settings settings;
+	struct replay r = { .settings = &settings };
+	size_t i;
+
+	if (simulate_wanted(argc, argv))
+		return simulate_run(argc, argv);
+	read_options(&settings, argc, argv);
+	open_files(&r);
+	make_passes(&r);
+	replay_all(&r);
+	tell(&r);
+	for (i = 0; i < settings.n_policies; i++)
+		pass_free(r.passes[i]);
+	kvr_prompt_free(r.prompt);
+	tokens_free(&r.tokens);
+	trace_free(r.trace);
+	if (r.input != stdin)
+		fclose(r.input);
+	return 0;
+}

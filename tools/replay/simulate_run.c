@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * simulate_run.c - see simulate_run.h.
+ *
+ * Every policy named on the command line is a simulation of its own; the trace
+ * is read once, each prompt is hashed once, and all simulations get it.
+ */
+#include "simulate_run.h"
+
+#include "args.h"
+#include "progress.h"
+#include "simulate.h"
+#include "simulate_args.h"
+#include "page_document.h"
+#include "simulate_report.h"
+#include "tokens.h"
+#include "trace.h"
+
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct run {
+	struct settings set;
+	FILE *input;
+	FILE *page; /* NULL: none */
+	const char *name;
+	struct trace *trace;
+	struct tokens tokens;
+	struct kvr *k; /* for the prompt alone */
+	struct kvr_prompt *prompt;
+	struct simulation *simulations[POLICIES_MAX];
+	uint64_t requests;
+	int64_t last; /* arrival */
+};
+
+bool
+simulate_wanted(int argc, char **argv)
+{
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "--simulate") == 0)
+			return true;
+	return false;
+}
+
+/* ----------------------------------------------------------- simulating --- */
+
+static void
+must(int e, const char *what)
+{
+	if (e != KVR_OK)
+		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
+}
+
+static void
+open_trace(struct run *r)
+{
+	const char *path = r->set.path;
+
+	r->input = args_input(path, &r->name);
+	r->trace = trace_new(r->input, path == NULL ? r->name : path);
+	if (r->trace == NULL)
+		errx(ARGS_FAILED, "out of memory");
+}
+
+static void
+make_simulations(struct run *r)
+{
+	const struct settings *s = &r->set;
+	struct kvr_options region = s->region;
+	size_t i;
+
+	for (i = 0; i < s->n; i++) {
+		const struct wanted *w = &s->wanted[i];
+		struct simulate_options o = s->simulate;
+
+		o.policy = w->policy;
+		o.index = w->index;
+		region.ttl_ns = w->ttl_ns;
+		must(simulate_new(&o, &region, &r->simulations[i]), w->name);
+	}
+	must(kvr_new(&region, &r->k), "making an index");
+	must(kvr_prompt_new(r->k, &r->prompt), "a prompt");
+}
+
+static int64_t
+arrival(const struct settings *s, const struct trace_request *q,
+    int64_t first_ms)
+{
+	int64_t ms = s->spread ? q->arrival_ms : q->timestamp_ms - first_ms;
+	double ns = (double)ms * 1e6 / s->speed;
+
+	if (!(ns < 4e18))
+		errx(ARGS_FAILED, "--speed %g: the trace would last for ever",
+		    s->speed);
+	return (int64_t)ns;
+}
+
+static void
+give(struct run *r, const struct trace_request *q, int64_t now)
+{
+	size_t i;
+
+	if (tokens_make(&r->tokens, q) != 0)
+		errx(ARGS_FAILED, "out of memory");
+	if (q->tokens > 0)
+		must(kvr_prompt_set_tokens(r->prompt, NULL, r->tokens.tokens,
+		    q->tokens), "hashing");
+	for (i = 0; i < r->set.n; i++)
+		must(simulate_request(r->simulations[i], r->prompt, q, now),
+		    r->set.wanted[i].name);
+}
+
+static void
+simulate_all(struct run *r)
+{
+	struct progress bar;
+	struct trace_request q;
+	int64_t first_ms = 0;
+	size_t i;
+	int result;
+
+	progress_begin(&bar, r->set.quiet, progress_bytes(r->input));
+	while ((result = trace_next(r->trace, &q)) == 1) {
+		first_ms = r->requests == 0 ? q.timestamp_ms : first_ms;
+		r->last = arrival(&r->set, &q, first_ms);
+		give(r, &q, r->last);
+		progress_show(&bar, trace_bytes(r->trace), ++r->requests);
+	}
+	for (i = 0; result == 0 && i < r->set.n; i++)
+		must(simulate_drain(r->simulations[i]), r->set.wanted[i].name);
+	progress_end(&bar);
+	if (result != 0)
+		errx(ARGS_FAILED, "%s", trace_error(r->trace));
+	if (r->requests == 0)
+		errx(ARGS_FAILED, "%s: no requests", r->name);
+}
+
+/* Before hours of work: a file that cannot be written. */
+static void
+open_report(struct run *r)
+{
+	const char *path = r->set.report;
+
+	if (path == NULL)
+		return;
+	r->page = fopen(path, "w");
+	if (r->page == NULL)
+		err(ARGS_FAILED, "%s", path);
+}
+
+static void
+report_page(const struct run *r, const struct simulate_about *about,
+    const struct simulate_row *rows)
+{
+	if (r->page == NULL)
+		return;
+	must(simulate_page(r->page, about, rows, r->set.n), "reporting");
+	if (ferror(r->page) || fclose(r->page) != 0)
+		err(ARGS_FAILED, "%s", r->set.report);
+}
+
+static void
+report(const struct run *r)
+{
+	struct simulate_about about = { r->name, r->set.speed, r->requests,
+	    r->last };
+	struct simulate_row rows[POLICIES_MAX];
+	size_t i;
+
+	for (i = 0; i < r->set.n; i++)
+		rows[i] = (struct simulate_row){ r->set.wanted[i].name,
+		    r->simulations[i] };
+	must(r->set.kv ? simulate_kv(stdout, rows, r->set.n) :
+	    simulate_table(stdout, &about, rows, r->set.n), "reporting");
+	if (fflush(stdout) != 0)
+		err(ARGS_FAILED, "standard output");
+	report_page(r, &about, rows);
+}
+
+int
+simulate_run(int argc, char **argv)
+{
+	static struct run r;
+	size_t i;
+
+	simulate_args(&r.set, argc, argv);
+	open_report(&r);
+	open_trace(&r);
+	make_simulations(&r);
+	simulate_all(&r);
+	report(&r);
+	for (i = 0; i < r.set.n; i++)
+		simulate_free(r.simulations[i]);
+	kvr_prompt_free(r.prompt);
+	kvr_free(r.k);
+	tokens_free(&r.tokens);
+	trace_free(r.trace);
+	if (r.input != stdin)
+		fclose(r.input);
+	return 0;
+}
