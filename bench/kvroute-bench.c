@@ -160,7 +160,7 @@ set_option(struct settings *s, int option, const char *text)
 		break;
 	case O_THREADS:
 		s->threads = (uint32_t)args_number("threads", text, 2,
-		    CREW_MOST);
+		    CREW_MAX);
 		break;
 	case O_RETAIN:
 		set_retain(s, text);

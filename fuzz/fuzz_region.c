@@ -13,7 +13,7 @@
 
 #include "corrupt.h"
 
-#define CALL_MOST INT64_C(1000000000)
+#define CALL_MAX INT64_C(1000000000)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -29,7 +29,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fprintf(stderr, "%s\n", why);
 		abort();
 	}
-	if (totals.slowest > CALL_MOST) {
+	if (totals.slowest > CALL_MAX) {
 		fprintf(stderr, "%s took %" PRId64 " ms\n", totals.slow,
 		    totals.slowest / 1000000);
 		abort();

@@ -218,7 +218,7 @@ static inline void
 change_it(void)
 {
 	lock_it();
-	atomic_fetch_add(&k->region->version, 1);
+	atomic_fetch_add(&k->region->seq, 1);
 	memset(k->node_buckets, 0xff, k->layout.node_buckets * 4);
 	memset(&k->cells[1], 0xff, 20 * CELL);
 	k->region->fresh = k->region->free_top = k->region->free_cells = 9;

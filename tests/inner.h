@@ -29,11 +29,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { TTL = 1000, WORKERS = 4, WORKERS_MOST = 64, LETTERS = 1024 };
+enum { TTL = 1000, WORKERS = 4, WORKERS_MAX = 64, LETTERS = 1024 };
 
 static struct kvr *k;
 static struct kvr_prompt *p;
-static uint64_t id[WORKERS_MOST]; /* of the workers; slots as numbered */
+static uint64_t id[WORKERS_MAX]; /* of the workers; slots as numbered */
 
 /* Which letter a block's hash stands for, by its low half. */
 static struct {
@@ -101,7 +101,7 @@ people(uint32_t workers)
 
 	letters_known = 0;
 	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
-	for (i = 0; i < workers && i < WORKERS_MOST; i++)
+	for (i = 0; i < workers && i < WORKERS_MAX; i++)
 		id[i] = worker_of((char)('0' + i));
 }
 
@@ -255,11 +255,11 @@ say_by_chance(void)
 static inline uint32_t
 overlap(uint32_t worker, int64_t now)
 {
-	struct kvr_overlap found[WORKERS_MOST];
+	struct kvr_overlap found[WORKERS_MAX];
 	size_t i, n;
 
 	ck_assert_int_eq(kvr_match(k, p, now, found, sizeof(found[0]),
-	    WORKERS_MOST, &n), KVR_OK);
+	    WORKERS_MAX, &n), KVR_OK);
 	for (i = 0; i < n; i++)
 		if (found[i].worker == id[worker])
 			return found[i].blocks;
@@ -391,12 +391,12 @@ draw_holders(struct drawing *d, uint32_t node)
 
 	draw_letter(d, ':');
 	for (slot = 0; slot < k->layout.slots; slot++) {
-		hold = hold_find(k, node, slot);
+		hold = entry_find(k, node, slot);
 		if (hold == 0)
 			continue;
 		draw_letter(d, slot_in_use(k, slot) ? (char)('0' + slot)
 		    : '-');
-		if (hold_at(k, hold)->pins > 0)
+		if (entry_at(k, hold)->pins > 0)
 			draw_letter(d, '!');
 	}
 }

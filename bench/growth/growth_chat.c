@@ -26,8 +26,8 @@ enum {
 	CHATS = 15,
 	TURNS = 500,
 	WORKERS = 64,
-	LEAST_TOKENS = 200, /* of a turn */
-	MOST_TOKENS = 600,
+	MIN_TOKENS = 200, /* of a turn */
+	MAX_TOKENS = 600,
 	NEAR = 2            /* turns on either side of a point */
 };
 
@@ -60,8 +60,8 @@ make_lengths(struct chats *c)
 
 	for (chat = 0; chat < CHATS; chat++) {
 		for (turn = 1; turn <= TURNS; turn++) {
-			uint32_t more = (uint32_t)rng_between(&r, LEAST_TOKENS,
-			    MOST_TOKENS);
+			uint32_t more = (uint32_t)rng_between(&r, MIN_TOKENS,
+			    MAX_TOKENS);
 			uint32_t said = c->answer[chat][turn - 1];
 
 			c->length[chat][turn] = said + more / 2;
@@ -210,10 +210,10 @@ static void
 chat_curve(struct growth *g, struct chats *c, enum mode mode)
 {
 	const struct bed_size size = { WORKERS,
-		(uint64_t)CHATS * TURNS * MOST_TOKENS / GROWTH_BLOCK * 2,
+		(uint64_t)CHATS * TURNS * MAX_TOKENS / GROWTH_BLOCK * 2,
 		(uint64_t)CHATS * TURNS * 4,
-		CHATS + (size_t)TURNS * MOST_TOKENS,
-		TURNS * MOST_TOKENS / GROWTH_BLOCK };
+		CHATS + (size_t)TURNS * MAX_TOKENS,
+		TURNS * MAX_TOKENS / GROWTH_BLOCK };
 	uint32_t i;
 
 	memset(c, 0, sizeof(*c));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bench_index.h - a region, its workers and the policy `half`: what is measured.
+ * bench_index.h - a region, its workers and the policy `half`: what is
+ * measured.
  *
  * Every replay of a load makes the same decisions, whatever its region, as
  * long as nothing has to be evicted.

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define LEAST_BYTES UINT64_C(4096)
-#define MOST_BYTES (UINT64_C(1) << 40)
+#define MIN_BYTES UINT64_C(4096)
+#define MAX_BYTES (UINT64_C(1) << 40)
 
 /* What is wrong with this region after one more request; counts the peak. */
 static bool
@@ -72,7 +72,7 @@ fit_find(const struct load *l, const struct world_options *options,
 {
 	struct world_options o = *options;
 	struct lives *lives = lives_new(l);
-	uint64_t low = LEAST_BYTES, high = o.region.region_bytes, middle;
+	uint64_t low = MIN_BYTES, high = o.region.region_bytes, middle;
 	uint64_t live = 0;
 
 	/* Not "an eighth of the region": only room may be lacking. */
@@ -83,7 +83,7 @@ fit_find(const struct load *l, const struct world_options *options,
 	while (!fits(l, lives, &o, high, &out->live_max)) {
 		low = high;
 		high *= 2;
-		if (high > MOST_BYTES)
+		if (high > MAX_BYTES)
 			errx(ARGS_FAILED, "no region is large enough");
 	}
 	while (high - low > high / 50) {

@@ -12,7 +12,7 @@
 #define FIRST_NS INT64_C(100000000)
 #define PREFILL_NS INT64_C(50000)
 #define DECODE_NS INT64_C(25000000)
-#define MOST_NS INT64_C(600000000000)
+#define MAX_NS INT64_C(600000000000)
 enum { HALVED = 4 }; /* one report in so many */
 
 struct event {
@@ -70,9 +70,9 @@ schedule(struct lives *s)
 
 		e[0].request = e[1].request = i;
 		e[0].at = load_arrival(r) + FIRST_NS + times_most(r->tokens,
-		    PREFILL_NS, MOST_NS / 2);
+		    PREFILL_NS, MAX_NS / 2);
 		e[1].at = e[0].at + times_most(r->output_length, DECODE_NS,
-		    MOST_NS / 2);
+		    MAX_NS / 2);
 		e[1].end = true;
 	}
 	qsort(s->events, 2 * s->load->n, sizeof(*s->events), compare);

@@ -10,8 +10,8 @@
 #include <string.h>
 
 enum { MODES = 3 };
-#define INDEX_RATIO_MOST 1.5 /* of TTL's */
-#define BYTES_MOST 8.0       /* a live pair, where TTL is not all */
+#define INDEX_RATIO_MAX 1.5 /* of TTL's */
+#define BYTES_MAX 8.0       /* a live pair, where TTL is not all */
 
 static const struct mode {
 	const char *name;
@@ -248,10 +248,10 @@ print_beside(const struct result *r)
 	printf("\n");
 	for (i = 1; i < MODES; i++)
 		print_verdict("index over ttl's", r[i].name,
-		    over_ttl(index, i), INDEX_RATIO_MOST);
+		    over_ttl(index, i), INDEX_RATIO_MAX);
 	for (i = 1; i < MODES; i++)
 		print_verdict("bytes a live pair", r[i].name, bytes[i],
-		    BYTES_MOST);
+		    BYTES_MAX);
 	for (i = 0; i < MODES; i++)
 		print_losses(&r[i]);
 }

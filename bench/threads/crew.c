@@ -15,7 +15,7 @@
 
 enum {
 	LINE = 64,            /* bytes that caches share or do not */
-	REQUESTS_MOST = 1 << 16, /* of the load, replayed over and over */
+	REQUESTS_MAX = 1 << 16, /* of the load, replayed over and over */
 	PROMPTS = 256,        /* that a thread matches; they fit in its cache */
 	BATCH_REQUESTS = 16,  /* of FLOOR and ALL, taken at once */
 	BATCH_MATCHES = 256
@@ -49,7 +49,7 @@ struct crew {
 	uint64_t position;    /* requests replayed so far */
 	uint64_t found[PROMPTS];
 	uint32_t threads;
-	struct member *members[CREW_MOST];
+	struct member *members[CREW_MAX];
 };
 
 static void
@@ -229,7 +229,7 @@ crew_new(const struct load *l, const struct world_options *options,
 
 	floor_prepare();
 	c->load = l;
-	c->n = l->n < REQUESTS_MOST ? l->n : REQUESTS_MOST;
+	c->n = l->n < REQUESTS_MAX ? l->n : REQUESTS_MAX;
 	c->threads = threads;
 	fill(c, options);
 	for (i = 0; i < threads; i++) {

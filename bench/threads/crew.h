@@ -39,7 +39,7 @@
 
 #include <stdint.h>
 
-enum { CREW_MOST = 64 }; /* threads */
+enum { CREW_MAX = 64 }; /* threads */
 
 enum crew_work { CREW_FLOOR, CREW_MATCH, CREW_ALL, CREW_WORKS };
 

@@ -305,7 +305,7 @@ file_read(struct file *f, struct kvr *k)
 		return error;
 	k->readonly = true;
 	if (recover_other_boot(k, f->options->boot_id) ||
-	    (f->alone && (atomic_load(&k->region->version) & 1) != 0))
+	    (f->alone && (atomic_load(&k->region->seq) & 1) != 0))
 		return KVR_ESTATE;
 	return KVR_OK;
 }

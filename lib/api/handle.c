@@ -139,24 +139,24 @@ kvr_set_nowait(struct kvr *k, uint32_t on)
 int
 kvr_clear(struct kvr *k)
 {
-	struct call c;
+	struct txn c;
 	int error;
 
 	if (k == NULL)
 		return KVR_EINVAL;
-	error = call_write(k, &c, 0, 0);
+	error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
 	region_empty(k);
-	rate_mend(k);
-	return call_written(k, NULL, KVR_OK);
+	rate_recover(k);
+	return txn_write_end(k, NULL, KVR_OK);
 }
 
 int
 kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
 {
 	struct kvr_policy p;
-	struct call c;
+	struct txn c;
 	uint32_t i;
 	int error;
 
@@ -167,29 +167,29 @@ kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
 		return KVR_EINVAL;
 	error = policy_check(&p);
 	if (error == KVR_OK)
-		error = call_write(k, &c, 0, 0);
+		error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
 	policy_write(k, &p);
 	for (i = 0; i < slots_used(k); i++)
 		worker_recount(k, i);
-	return call_written(k, NULL, KVR_OK);
+	return txn_write_end(k, NULL, KVR_OK);
 }
 
 int
 kvr_get_policy(const struct kvr *k, struct kvr_policy *out)
 {
 	struct kvr_policy p;
-	struct call c;
+	struct txn c;
 	int error;
 
 	if (k == NULL || out == NULL)
 		return KVR_EINVAL;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	p = k->region->policy;
-	error = call_done(k, &c, KVR_OK);
+	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK && !struct_copy(out, out->size, &p, sizeof(p)))
 		error = KVR_EINVAL;
 	return error;
@@ -236,7 +236,7 @@ kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
     const struct kvr_worker *facts, uint64_t *id)
 {
 	struct kvr_worker w;
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
@@ -244,7 +244,7 @@ kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
 		return KVR_EINVAL;
 	error = facts_get(facts, &w);
 	if (error == KVR_OK)
-		error = call_write(k, &c, 0, 0);
+		error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
 	error = worker_add(k, name, name_len, &w, &slot);
@@ -253,7 +253,7 @@ kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
 		error = worker_add(k, name, name_len, &w, &slot);
 	if (error == KVR_OK)
 		*id = worker_id(k, slot);
-	return call_written(k, NULL, error);
+	return txn_write_end(k, NULL, error);
 }
 
 int
@@ -261,18 +261,18 @@ kvr_worker_find(const struct kvr *k, const char *name, size_t name_len,
     uint32_t rank, uint64_t *id)
 {
 	uint64_t found = 0;
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
 	if (k == NULL || !name_ok(name, name_len) || id == NULL)
 		return KVR_EINVAL;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	if (worker_find(k, name, name_len, rank, &slot))
 		found = worker_id(k, slot);
-	error = call_done(k, &c, found != 0 ? KVR_OK : KVR_EWORKER);
+	error = txn_read_end(k, &c, found != 0 ? KVR_OK : KVR_EWORKER);
 	if (error == KVR_OK)
 		*id = found;
 	return error;
@@ -282,20 +282,20 @@ int
 kvr_worker_get(const struct kvr *k, uint64_t id, struct kvr_worker *out)
 {
 	struct kvr_worker w;
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
 	if (k == NULL || out == NULL || out->size < sizeof(size_t))
 		return KVR_EINVAL;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	if (worker_slot(k, id, &slot))
 		worker_get(k, slot, &w);
 	else
 		error = KVR_EWORKER;
-	error = call_done(k, &c, error);
+	error = txn_read_end(k, &c, error);
 	if (error == KVR_OK)
 		(void)struct_copy(out, out->size, &w, sizeof(w));
 	return error;
@@ -307,18 +307,18 @@ kvr_worker_name(const struct kvr *k, uint64_t id, char *name, size_t capacity,
 {
 	char whole[KVR_NAME_MAX];
 	size_t length = 0;
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
 	if (k == NULL || name_len == NULL || (name == NULL && capacity > 0))
 		return KVR_EINVAL;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	if (worker_slot(k, id, &slot))
 		length = worker_name(k, slot, whole);
-	error = call_done(k, &c, length > 0 ? KVR_OK : KVR_EWORKER);
+	error = txn_read_end(k, &c, length > 0 ? KVR_OK : KVR_EWORKER);
 	if (error != KVR_OK)
 		return error;
 	if (capacity > 0)
@@ -331,7 +331,7 @@ int
 kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts)
 {
 	struct kvr_worker w;
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
@@ -339,21 +339,21 @@ kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts)
 		return KVR_EINVAL;
 	error = facts_get(facts, &w);
 	if (error == KVR_OK)
-		error = call_write(k, &c, 0, 0);
+		error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
 	if (worker_slot(k, id, &slot))
 		worker_set(k, slot, &w);
 	else
 		error = KVR_EWORKER;
-	return call_written(k, NULL, error);
+	return txn_write_end(k, NULL, error);
 }
 
 int
 kvr_worker_set_load(struct kvr *k, uint64_t id, const struct kvr_load *load)
 {
 	struct kvr_load l;
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
@@ -364,27 +364,27 @@ kvr_worker_set_load(struct kvr *k, uint64_t id, const struct kvr_load *load)
 	if (l.requests > INT32_MAX || l.prefill_tokens > INT64_MAX / 2 ||
 	    l.active_blocks > INT64_MAX / 2)
 		return KVR_EINVAL;
-	error = call_write(k, &c, 0, 0);
+	error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
 	if (worker_slot(k, id, &slot))
 		worker_set_load(k, slot, &l);
 	else
 		error = KVR_EWORKER;
-	return call_written(k, NULL, error);
+	return txn_write_end(k, NULL, error);
 }
 
 int
 kvr_worker_next(const struct kvr *k, uint64_t *id)
 {
 	uint64_t next;
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
 	if (k == NULL || id == NULL)
 		return KVR_EINVAL;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	/* the low half of an id is the number of the slot after its own */
@@ -392,7 +392,7 @@ kvr_worker_next(const struct kvr *k, uint64_t *id)
 		if (slot_in_use(k, slot))
 			break;
 	next = slot < slots_used(k) ? worker_id(k, slot) : 0;
-	error = call_done(k, &c, KVR_OK);
+	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		*id = next;
 	return error;
@@ -401,32 +401,32 @@ kvr_worker_next(const struct kvr *k, uint64_t *id)
 int
 kvr_worker_remove(struct kvr *k, uint64_t id)
 {
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
 	if (k == NULL)
 		return KVR_EINVAL;
-	error = call_write(k, &c, 0, 0);
+	error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
 	if (worker_slot(k, id, &slot))
 		worker_remove(k, slot);
 	else
 		error = KVR_EWORKER;
-	return call_written(k, NULL, error);
+	return txn_write_end(k, NULL, error);
 }
 
 int
 kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
 {
-	struct call c;
+	struct txn c;
 	uint32_t slot, fresh;
 	int error;
 
 	if (k == NULL || new_id == NULL)
 		return KVR_EINVAL;
-	error = call_write(k, &c, 0, 0);
+	error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
 	if (!worker_slot(k, id, &slot))
@@ -437,7 +437,7 @@ kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
 		error = worker_reset(k, slot, &fresh);
 	if (error == KVR_OK)
 		*new_id = worker_id(k, fresh);
-	return call_written(k, NULL, error);
+	return txn_write_end(k, NULL, error);
 }
 
 /* --------------------------------------------------- scopes and prompts --- */

@@ -30,7 +30,7 @@
 #include "worker.h"
 
 /* Of a reader without the lock, for one number. */
-enum { TRIES_MOST = 100 };
+enum { TRIES_MAX = 100 };
 
 enum kind { UINT64, UINT32, NANOSECONDS, REAL, RETAIN };
 
@@ -265,7 +265,7 @@ add_value(struct line *l, const struct metric *m, const void *stats)
 static bool
 again(int error, uint32_t *tries)
 {
-	return error == KVR_EBUSY && ++*tries < TRIES_MOST;
+	return error == KVR_EBUSY && ++*tries < TRIES_MAX;
 }
 
 static int
@@ -302,19 +302,19 @@ static int
 crowd_note(const struct kvr *k, struct crowd *who)
 {
 	uint32_t slot, tries = 0;
-	struct call c;
+	struct txn c;
 	int error;
 
 	do {
 		who->count = 0;
-		error = call_read(k, &c, 0);
+		error = txn_read_locked(k, &c, 0);
 		if (error != KVR_OK)
 			continue;
 		for (slot = 0; slot < slots_used(k); slot++)
 			if (slot_in_use(k, slot) &&
 			    who->count < KVR_WORKERS_MAX)
 				who->id[who->count++] = worker_id(k, slot);
-		error = call_done(k, &c, KVR_OK);
+		error = txn_read_end(k, &c, KVR_OK);
 	} while (again(error, &tries));
 	return error;
 }
@@ -332,18 +332,18 @@ static int
 shown_name(const struct kvr *k, uint64_t id, struct shown *w)
 {
 	char name[KVR_NAME_MAX];
-	struct call c;
+	struct txn c;
 	uint32_t slot;
-	int error = call_read(k, &c, 0);
+	int error = txn_read_locked(k, &c, 0);
 
 	if (error != KVR_OK)
 		return error;
 	if (!worker_slot(k, id, &slot))
-		return call_done(k, &c, KVR_EWORKER);
+		return txn_read_end(k, &c, KVR_EWORKER);
 	w->name_length = worker_name(k, slot, name);
 	w->rank = slot_at(k, slot)->rank;
 	memcpy(w->name, name, w->name_length);
-	return call_done(k, &c, KVR_OK);
+	return txn_read_end(k, &c, KVR_OK);
 }
 
 static int

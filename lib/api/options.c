@@ -11,8 +11,8 @@
 
 enum {
 	BLOCK_TOKENS_MAX = BLOCK_BYTES_MAX / 4,
-	MODE_LEAST = 0600, /* whoever makes a file works in it */
-	MODE_MOST = 0666
+	MODE_MIN = 0600, /* whoever makes a file works in it */
+	MODE_MAX = 0666
 };
 
 int
@@ -28,7 +28,7 @@ kvr_options_init(struct kvr_options *o, size_t size)
 	d.block_size = KVR_AUTO;
 	d.max_workers = 256;
 	d.max_prompt_blocks = KVR_AUTO;
-	d.file_mode = MODE_LEAST;
+	d.file_mode = MODE_MIN;
 	d.file_group = KVR_AUTO;
 	return struct_init(o, size, &d, sizeof(d));
 }
@@ -52,8 +52,8 @@ options_check(const struct kvr_options *o)
 	if (o->ttl_ns < KVR_TTL_ENDLESS || o->lease_limit_ns < 1 ||
 	    o->idle_limit_ns < 1)
 		return KVR_EINVAL;
-	if ((o->file_mode & MODE_LEAST) != MODE_LEAST ||
-	    (o->file_mode & ~(uint32_t)MODE_MOST) != 0 ||
+	if ((o->file_mode & MODE_MIN) != MODE_MIN ||
+	    (o->file_mode & ~(uint32_t)MODE_MAX) != 0 ||
 	    o->file_group == UINT32_MAX)
 		return KVR_EINVAL;
 	return KVR_OK;

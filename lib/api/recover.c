@@ -44,20 +44,20 @@ same_boot(const unsigned char *a, const unsigned char *b)
 static void
 change_begin(struct region *r)
 {
-	uint64_t version = atomic_load_explicit(&r->version,
+	uint64_t version = atomic_load_explicit(&r->seq,
 	    memory_order_relaxed);
 
-	atomic_store_explicit(&r->version, version | 1, memory_order_relaxed);
+	atomic_store_explicit(&r->seq, version | 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 }
 
 static void
 change_end(struct region *r)
 {
-	uint64_t version = atomic_load_explicit(&r->version,
+	uint64_t version = atomic_load_explicit(&r->seq,
 	    memory_order_relaxed);
 
-	atomic_store_explicit(&r->version, version + 1, memory_order_release);
+	atomic_store_explicit(&r->seq, version + 1, memory_order_release);
 }
 
 /* Was the region last used under another boot of the system? */
@@ -75,8 +75,8 @@ adopt_boot(struct kvr *k, const unsigned char *boot_id)
 {
 	if (recover_other_boot(k, boot_id)) {
 		region_empty(k);
-		rate_mend(k);
-		put(k->region->clock, -1);
+		rate_recover(k);
+		write_once(k->region->clock, -1);
 	}
 	if (!same_boot(boot_id, no_boot))
 		memcpy(k->region->boot_id, boot_id, KVR_BOOT_ID_BYTES);
@@ -89,11 +89,11 @@ forget_workers(struct kvr *k)
 	uint32_t i;
 
 	for (i = 0; i < k->layout.slots; i++)
-		put(k->generations[i],
+		write_once(k->generations[i],
 		    k->generations[i] + (k->generations[i] & 1));
 	region_empty(k);
-	rate_mend(k);
-	worker_mend(k);
+	rate_recover(k);
+	worker_recover(k);
 }
 
 /* What check_region does not look at. */
@@ -101,7 +101,7 @@ static bool
 durables_sound(const struct region *r)
 {
 	return policy_check(&r->policy) == KVR_OK && r->clock >= -1 &&
-	    r->clock <= CLOCK_MOST;
+	    r->clock <= CLOCK_MAX;
 }
 
 /* Empties what is no index; a change is under way. */
@@ -116,9 +116,9 @@ recover_index(struct kvr *k)
 		(void)kvr_policy_init(&policy, sizeof(policy));
 		policy_write(k, &policy);
 	}
-	if (r->clock < -1 || r->clock > CLOCK_MOST)
-		put(r->clock, -1);
-	call_mend(k);
+	if (r->clock < -1 || r->clock > CLOCK_MAX)
+		write_once(r->clock, -1);
+	txn_recover(k);
 	error = check_region(k);
 	if (error == KVR_ECORRUPT) {
 		forget_workers(k);
@@ -138,7 +138,7 @@ recover_alone(struct kvr *k, const unsigned char *boot_id)
 	error = region_lock_init(r);
 	if (error != KVR_OK)
 		return error;
-	if ((atomic_load(&r->version) & 1) != 0 || !durables_sound(r))
+	if ((atomic_load(&r->seq) & 1) != 0 || !durables_sound(r))
 		error = KVR_ECORRUPT;
 	else
 		error = check_region(k);
@@ -170,8 +170,8 @@ recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait)
 	error = region_lock(k, wait);
 	if (error != KVR_OK)
 		return error;
-	if ((atomic_load(&r->version) & 1) != 0)
-		call_mend(k); /* a lock was inherited */
+	if ((atomic_load(&r->seq) & 1) != 0)
+		txn_recover(k); /* a lock was inherited */
 	change_begin(r);
 	adopt_boot(k, boot_id);
 	change_end(r);

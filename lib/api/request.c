@@ -14,7 +14,7 @@
 #include "txn.h"
 #include "worker.h"
 
-enum { FOUND_BASE_MOST = 1 << 30 }; /* leaves more than a call can use */
+enum { FOUND_BASE_MAX = 1 << 30 }; /* leaves more than a call can use */
 
 /* -------------------------------------------------------- match, route --- */
 
@@ -32,7 +32,7 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 
 	if (memory == NULL)
 		return KVR_ENOMEM;
-	if (p->found_slots != slots || p->found_base > FOUND_BASE_MOST) {
+	if (p->found_slots != slots || p->found_base > FOUND_BASE_MAX) {
 		memset(memory + row, 0, places);
 		p->found_slots = slots;
 		p->found_base = 1;
@@ -76,10 +76,10 @@ int
 kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
     struct kvr_overlap *out, size_t element, size_t capacity, size_t *count)
 {
-	struct call c = { 0 };
+	struct txn c = { 0 };
 	struct found_set set;
 	bool directly;
-	int error = call_prompt(k, p);
+	int error = txn_check_prompt(k, p);
 
 	if (error == KVR_OK && (count == NULL || (capacity > 0 &&
 	    (out == NULL || element < sizeof(uint64_t)))))
@@ -94,11 +94,11 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 		set.room = k->layout.names;
 	}
 	do {
-		error = call_look(k, &c, now, 0);
+		error = txn_read_begin(k, &c, now, 0);
 		if (error != KVR_OK)
 			return error;
 		match_overlaps(k, p, c.now, &set);
-	} while (!call_looked(k, &c));
+	} while (!txn_read_valid(k, &c));
 	*count = set.count;
 	if (!directly)
 		overlaps_write(&set, out, element, capacity);
@@ -141,7 +141,7 @@ ask(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, struct kvr_request *r,
     struct found_set *set)
 {
-	int error = call_prompt(k, p);
+	int error = txn_check_prompt(k, p);
 
 	if (error == KVR_OK)
 		error = request_get(request, r);
@@ -160,7 +160,7 @@ int
 kvr_route(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, int64_t now, struct kvr_decision *out)
 {
-	struct call c = { 0 };
+	struct txn c = { 0 };
 	struct found_set set;
 	struct kvr_request r;
 	struct choice choice;
@@ -171,12 +171,12 @@ kvr_route(const struct kvr *k, struct kvr_prompt *p,
 	if (error != KVR_OK)
 		return error;
 	do {
-		looked = call_look(k, &c, now, r.flags & KVR_NOWAIT);
+		looked = txn_read_begin(k, &c, now, r.flags & KVR_NOWAIT);
 		if (looked != KVR_OK)
 			return looked;
 		match_overlaps(k, p, c.now, &set);
 		error = route_choose(k, p, &r, &set, c.now, &choice);
-	} while (!call_looked(k, &c));
+	} while (!txn_read_valid(k, &c));
 	if (error == KVR_OK)
 		decision_write(p, &choice, 0, 0, out);
 	return error;
@@ -232,7 +232,7 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, const struct kvr_overlap *overlaps,
     size_t element, size_t n, int64_t now, struct kvr_decision *out)
 {
-	struct call c = { 0 };
+	struct txn c = { 0 };
 	struct found_set set;
 	struct kvr_request r;
 	struct choice choice;
@@ -244,12 +244,12 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 	if (error != KVR_OK)
 		return error;
 	do {
-		looked = call_look(k, &c, now, r.flags & KVR_NOWAIT);
+		looked = txn_read_begin(k, &c, now, r.flags & KVR_NOWAIT);
 		if (looked != KVR_OK)
 			return looked;
 		found_given(k, overlaps, element, n, &set);
 		error = route_choose(k, p, &r, &set, c.now, &choice);
-	} while (!call_looked(k, &c));
+	} while (!txn_read_valid(k, &c));
 	if (error == KVR_OK)
 		decision_write(p, &choice, 0, 0, out);
 	return error;
@@ -260,16 +260,16 @@ static int64_t
 age_of(const struct question *q, const struct kvr_overlap *o, uint32_t slot,
     int64_t now)
 {
-	uint32_t hold;
+	uint32_t entry;
 
 	if (o->blocks == 0)
 		return -1;
 	if (o->active_blocks == o->blocks)
 		return 0;
-	hold = hold_find(q->k, index_find(q->k, q->p, o->blocks), slot);
-	if (hold == 0 || hold_at(q->k, hold)->stamp < 0)
+	entry = entry_find(q->k, index_find(q->k, q->p, o->blocks), slot);
+	if (entry == 0 || entry_at(q->k, entry)->stamp < 0)
 		return -1;
-	return now - hold_at(q->k, hold)->stamp;
+	return now - entry_at(q->k, entry)->stamp;
 }
 
 static void
@@ -321,7 +321,7 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 	struct found_set set;
 	struct kvr_request r;
 	struct question q;
-	struct call c;
+	struct txn c;
 	int error = ask(k, p, request, &r, &set);
 
 	if (error == KVR_OK && (count == NULL || (capacity > 0 &&
@@ -330,7 +330,7 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 	if (error == KVR_OK && k->readonly)
 		error = KVR_EREADONLY;
 	if (error == KVR_OK)
-		error = call_read(k, &c, now);
+		error = txn_read_locked(k, &c, now);
 	if (error != KVR_OK)
 		return error;
 	match_overlaps(k, p, c.now, &set);
@@ -338,7 +338,7 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 	if (error == KVR_OK)
 		*count = candidates_write(&q, c.now, (char *)out, element,
 		    capacity);
-	return call_done(k, &c, error);
+	return txn_read_end(k, &c, error);
 }
 
 /* ---------------------------------------------------- observe, expire --- */
@@ -348,17 +348,17 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
     uint32_t flags, uint32_t *recorded_blocks)
 {
 	struct insert how = { .in_place = true };
-	struct call c;
+	struct txn c;
 	uint32_t slot, node, recorded;
 	uint64_t held;
-	int error = call_prompt(k, p);
+	int error = txn_check_prompt(k, p);
 
 	if (error == KVR_OK)
-		error = call_write(k, &c, now, flags);
+		error = txn_write_begin(k, &c, now, flags);
 	if (error != KVR_OK)
 		return error;
 	if (!worker_slot(k, worker, &slot))
-		return call_written(k, &c, KVR_EWORKER);
+		return txn_write_end(k, &c, KVR_EWORKER);
 	how.want = lease_blocks(k, p);
 	held = slot_at(k, slot)->held;
 	node = retain_insert(k, p, slot, &how, c.now, &recorded);
@@ -367,43 +367,43 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	k->region->counts.observes++;
 	if (recorded_blocks != NULL)
 		*recorded_blocks = recorded;
-	return call_written(k, &c, KVR_OK);
+	return txn_write_end(k, &c, KVR_OK);
 }
 
 int
 kvr_expire(struct kvr *k, int64_t now, uint32_t budget, uint32_t *left)
 {
-	struct call c;
+	struct txn c;
 	int error;
 
 	if (k == NULL)
 		return KVR_EINVAL;
-	error = call_write(k, &c, now, 0);
+	error = txn_write_begin(k, &c, now, 0);
 	if (error != KVR_OK)
 		return error;
 	c.budget = 0;
 	retain_expire(k, c.now, budget);
 	if (left != NULL)
 		*left = retain_due(k, c.now);
-	return call_written(k, &c, KVR_OK);
+	return txn_write_end(k, &c, KVR_OK);
 }
 
 int
 kvr_next_expiry(const struct kvr *k, int64_t *due)
 {
-	struct call c;
+	struct txn c;
 	int64_t oldest;
 	int error;
 
 	if (k == NULL || due == NULL)
 		return KVR_EINVAL;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
-	oldest = k->oldest[order_oldest_slot(k)];
-	error = call_done(k, &c, KVR_OK);
+	oldest = k->due[order_due_slot(k)];
+	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
-		*due = oldest <= CLOCK_MOST ? oldest : INT64_MAX;
+		*due = oldest <= CLOCK_MAX ? oldest : INT64_MAX;
 	return error;
 }
 
@@ -472,13 +472,13 @@ reserve(struct kvr *k, struct kvr_prompt *p,
 	struct found_set set;
 	struct kvr_request r;
 	struct choice choice;
-	struct call c;
+	struct txn c;
 	int error = ask(k, p, request, &r, &set);
 
 	if (error == KVR_OK && !decision_ok(out))
 		error = KVR_EINVAL;
 	if (error == KVR_OK)
-		error = call_write(k, &c, now, r.flags & KVR_NOWAIT);
+		error = txn_write_begin(k, &c, now, r.flags & KVR_NOWAIT);
 	if (error != KVR_OK)
 		return error;
 	match_overlaps(k, p, c.now, &set);
@@ -490,7 +490,7 @@ reserve(struct kvr *k, struct kvr_prompt *p,
 		k->region->counts.steps += set.steps;
 		book(k, p, &r, &choice, c.now, out);
 	}
-	return call_written(k, &c, error);
+	return txn_write_end(k, &c, error);
 }
 
 int
@@ -510,24 +510,24 @@ kvr_reserve_on(struct kvr *k, struct kvr_prompt *p,
 
 /* Begins a writing call on a lease; KVR_OK: the lock is held. */
 static int
-lease_begin(struct kvr *k, struct call *c, uint64_t lease, int64_t now,
+lease_begin(struct kvr *k, struct txn *c, uint64_t lease, int64_t now,
     uint32_t flags, uint32_t *found)
 {
 	int error;
 
 	if (k == NULL)
 		return KVR_EINVAL;
-	error = call_write(k, c, now, flags);
+	error = txn_write_begin(k, c, now, flags);
 	if (error != KVR_OK)
 		return error;
 	*found = lease_find(k, lease);
-	return *found != 0 ? KVR_OK : call_written(k, c, KVR_ELEASE);
+	return *found != 0 ? KVR_OK : txn_write_end(k, c, KVR_ELEASE);
 }
 
 int
 kvr_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 {
-	struct call c;
+	struct txn c;
 	uint32_t l;
 	int error = lease_begin(k, &c, lease, now, flags, &l);
 
@@ -535,48 +535,48 @@ kvr_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 		return error;
 	lease_commit(k, l, c.now);
 	k->region->counts.commits++;
-	return call_written(k, &c, KVR_OK);
+	return txn_write_end(k, &c, KVR_OK);
 }
 
 int
 kvr_first_token(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 {
-	struct call c;
+	struct txn c;
 	uint32_t l;
 	int error = lease_begin(k, &c, lease, now, flags, &l);
 
 	if (error != KVR_OK)
 		return error;
-	return call_written(k, &c, lease_first_token(k, l, c.now));
+	return txn_write_end(k, &c, lease_first_token(k, l, c.now));
 }
 
 int
 kvr_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p, int64_t now,
     uint32_t flags)
 {
-	struct call c;
+	struct txn c;
 	uint32_t l;
-	int error = call_prompt(k, p);
+	int error = txn_check_prompt(k, p);
 
 	if (error == KVR_OK)
 		error = lease_begin(k, &c, lease, now, flags, &l);
 	if (error != KVR_OK)
 		return error;
-	return call_written(k, &c, lease_extend(k, l, p, c.now));
+	return txn_write_end(k, &c, lease_extend(k, l, p, c.now));
 }
 
 int
 kvr_output_blocks(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
     uint32_t flags)
 {
-	struct call c;
+	struct txn c;
 	uint32_t l;
 	int error = lease_begin(k, &c, lease, now, flags, &l);
 
 	if (error != KVR_OK)
 		return error;
 	lease_output(k, l, blocks);
-	return call_written(k, &c, KVR_OK);
+	return txn_write_end(k, &c, KVR_OK);
 }
 
 /* The caller's report, NULL for none, over an empty one; checked. */
@@ -596,7 +596,7 @@ kvr_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
     int64_t now, uint32_t flags)
 {
 	struct kvr_report r;
-	struct call c;
+	struct txn c;
 	uint32_t l;
 	int error = report_get(report, &r) ? KVR_OK : KVR_EINVAL;
 
@@ -606,13 +606,13 @@ kvr_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
 		return error;
 	lease_finish(k, l, &r, c.now);
 	k->region->counts.finishes++;
-	return call_written(k, &c, KVR_OK);
+	return txn_write_end(k, &c, KVR_OK);
 }
 
 int
 kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 {
-	struct call c;
+	struct txn c;
 	uint32_t l;
 	int error = lease_begin(k, &c, lease, now, flags, &l);
 
@@ -620,23 +620,23 @@ kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 		return error;
 	lease_abort(k, l, c.now);
 	k->region->counts.aborts++;
-	return call_written(k, &c, KVR_OK);
+	return txn_write_end(k, &c, KVR_OK);
 }
 
 int
 kvr_reap_owner(struct kvr *k, uint64_t owner, int64_t now, uint32_t *ended)
 {
-	struct call c;
+	struct txn c;
 	uint32_t n;
 	int error;
 
 	if (k == NULL)
 		return KVR_EINVAL;
-	error = call_write(k, &c, now, 0);
+	error = txn_write_begin(k, &c, now, 0);
 	if (error != KVR_OK)
 		return error;
 	n = lease_reap_owner(k, owner, c.now);
 	if (ended != NULL)
 		*ended = n;
-	return call_written(k, &c, KVR_OK);
+	return txn_write_end(k, &c, KVR_OK);
 }

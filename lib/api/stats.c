@@ -28,9 +28,9 @@ stats_counts(const struct counts *c, struct kvr_stats *s)
 	s->finishes = c->finishes;
 	s->aborts = c->aborts;
 	s->reports = c->seen.reports;
-	s->silent = c->seen.silent;
+	s->silent = c->seen.unreported;
 	s->reported_tokens = c->seen.reported;
-	s->foretold_tokens = c->seen.foretold;
+	s->foretold_tokens = c->seen.predicted;
 	s->over_tokens = c->seen.over;
 	s->under_tokens = c->seen.under;
 	s->purges = c->seen.purges;
@@ -51,7 +51,7 @@ stats_counts(const struct counts *c, struct kvr_stats *s)
 }
 
 static uint64_t
-look_counter(const _Atomic uint64_t *counter)
+counter_read(const _Atomic uint64_t *counter)
 {
 	return atomic_load_explicit(counter, memory_order_relaxed);
 }
@@ -60,12 +60,12 @@ int
 kvr_stats(const struct kvr *k, struct kvr_stats *out)
 {
 	struct kvr_stats s;
-	struct call c;
+	struct txn c;
 	int error;
 
 	if (k == NULL || out == NULL || out->size < sizeof(size_t))
 		return KVR_EINVAL;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	memset(&s, 0, sizeof(s));
@@ -75,10 +75,10 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	s.workers = k->region->workers;
 	s.clock = k->region->clock;
 	stats_counts(&k->region->counts, &s);
-	s.dropped = look_counter(&k->region->dropped);
-	s.retried = look_counter(&k->region->retried);
-	s.locked = look_counter(&k->region->locked);
-	error = call_done(k, &c, KVR_OK);
+	s.dropped = counter_read(&k->region->dropped);
+	s.retried = counter_read(&k->region->retried);
+	s.locked = counter_read(&k->region->locked);
+	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		(void)struct_copy(out, out->size, &s, sizeof(s));
 	return error;
@@ -93,9 +93,9 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 
 	w->retain = s->mode;
 	w->reports = s->seen.reports;
-	w->silent = s->seen.silent;
+	w->silent = s->seen.unreported;
 	w->reported_tokens = s->seen.reported;
-	w->foretold_tokens = s->seen.foretold;
+	w->foretold_tokens = s->seen.predicted;
 	w->over_tokens = s->seen.over;
 	w->under_tokens = s->seen.under;
 	w->purges = s->seen.purges;
@@ -115,17 +115,17 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 {
 	struct kvr_worker_stats w;
 	const struct slot *s;
-	struct call c;
+	struct txn c;
 	uint32_t slot;
 	int error;
 
 	if (k == NULL || out == NULL || out->size < sizeof(size_t))
 		return KVR_EINVAL;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	if (!worker_slot(k, worker, &slot)) {
-		return call_done(k, &c, KVR_EWORKER);
+		return txn_read_end(k, &c, KVR_EWORKER);
 	}
 	s = slot_at(k, slot);
 	memset(&w, 0, sizeof(w));
@@ -138,9 +138,9 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	w.reserves = s->reserves;
 	w.prompt_tokens = s->prompt_tokens;
 	w.predicted_tokens = s->predicted_tokens;
-	w.busy = s->busy != 0 || s->latch != 0;
+	w.busy = s->over_prefill != 0 || s->over_blocks != 0;
 	worker_learnt(k, slot, &w);
-	error = call_done(k, &c, KVR_OK);
+	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		(void)struct_copy(out, out->size, &w, sizeof(w));
 	return error;
@@ -153,7 +153,7 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 static int
 check_copy(const struct kvr *k)
 {
-	struct call c = { 0 };
+	struct txn c = { 0 };
 	struct kvr copied;
 	void *copy = aligned_alloc(CELL, (size_t)k->layout.end);
 	int error;
@@ -161,13 +161,13 @@ check_copy(const struct kvr *k)
 	if (copy == NULL)
 		return KVR_ENOMEM;
 	do {
-		error = call_look(k, &c, 0, 0);
+		error = txn_read_begin(k, &c, 0, 0);
 		if (error != KVR_OK) {
 			free(copy);
 			return error;
 		}
-		look_words(copy, k->region, (size_t)k->layout.end);
-	} while (!call_looked(k, &c));
+		read_once_words(copy, k->region, (size_t)k->layout.end);
+	} while (!txn_read_valid(k, &c));
 	memset(&copied, 0, sizeof(copied));
 	error = region_attach(copy, k->region->seal.bytes, &copied);
 	error = error == KVR_OK ? check_region(&copied) : KVR_ECORRUPT;
@@ -178,35 +178,35 @@ check_copy(const struct kvr *k)
 int
 kvr_check(const struct kvr *k)
 {
-	struct call c;
+	struct txn c;
 	int error;
 
 	if (k == NULL)
 		return KVR_EINVAL;
 	if (k->readonly)
 		return check_copy(k);
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
-	return call_done(k, &c, check_region(k));
+	return txn_read_end(k, &c, check_region(k));
 }
 
 int
 kvr_owners(const struct kvr *k, uint64_t *owners, size_t capacity,
     size_t *count)
 {
-	struct call c;
+	struct txn c;
 	int error;
 
 	if (k == NULL || owners == NULL || capacity == 0 || count == NULL)
 		return KVR_EINVAL;
 	if (k->readonly)
 		return KVR_EREADONLY;
-	error = call_read(k, &c, 0);
+	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	*count = lease_owners(k, owners, capacity);
-	return call_done(k, &c, KVR_OK);
+	return txn_read_end(k, &c, KVR_OK);
 }
 
 /* ----------------------------------------------------------- the walk --- */
@@ -230,11 +230,11 @@ bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after,
 	uint32_t cells = k->layout.cells, limit = cells;
 
 	for (; i - 1 < cells - 1 && limit > 0; limit--, (*steps)++) {
-		const struct hold *h = hold_at(k, i);
+		const struct entry *h = entry_at(k, i);
 
-		if (h->kind == CELL_HOLD && i > after &&
+		if (h->kind == CELL_ENTRY && i > after &&
 		    (next == 0 || i < next) &&
-		    bucket_of_hold(k, h->node, h->slot) == bucket)
+		    bucket_of_entry(k, h->node, h->slot) == bucket)
 			next = i;
 		i = h->next;
 	}
@@ -242,7 +242,7 @@ bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after,
 }
 
 static bool
-hold_live(const struct kvr *k, const struct hold *h, int64_t horizon)
+entry_live(const struct kvr *k, const struct entry *h, int64_t horizon)
 {
 	return (h->pins > 0 || h->stamp > horizon) &&
 	    slot_in_use(k, h->slot);
@@ -250,9 +250,9 @@ hold_live(const struct kvr *k, const struct hold *h, int64_t horizon)
 
 /* Stamps are never negative; but in a region that is damaged they may be. */
 static int64_t
-age_at(int64_t now, const struct hold *h)
+age_at(int64_t now, const struct entry *h)
 {
-	if ((h->flags & HOLD_UNCONFIRMED) != 0 || h->stamp < 0)
+	if ((h->flags & ENTRY_UNCONFIRMED) != 0 || h->stamp < 0)
 		return -1;
 	return now - h->stamp;
 }
@@ -271,7 +271,7 @@ blocks_before(const struct kvr *k, const struct node *n, uint32_t *steps)
 }
 
 static void
-entry_fill(const struct kvr *k, const struct hold *h, int64_t now,
+entry_fill(const struct kvr *k, const struct entry *h, int64_t now,
     struct kvr_entry *e, uint32_t *steps)
 {
 	const struct node *n = node_at(k, h->node);
@@ -282,7 +282,7 @@ entry_fill(const struct kvr *k, const struct hold *h, int64_t now,
 	e->sequence = n->end;
 	e->age_ns = age_at(now, h);
 	e->first_block = blocks_before(k, n, steps);
-	e->blocks = hold_blocks(k, h);
+	e->blocks = entry_blocks(k, h);
 	e->pins = h->pins;
 }
 
@@ -293,7 +293,7 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 	size_t n = 0, length = element < sizeof(*out) ? element : sizeof(*out);
 	uint32_t bucket, cell, last, steps = 0;
 	struct kvr_entry e;
-	struct call c;
+	struct txn c;
 	int error;
 
 	if (k == NULL || cursor == NULL || count == NULL || out == NULL ||
@@ -301,7 +301,7 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 		return KVR_EINVAL;
 	if (k->readonly)
 		return KVR_EREADONLY;
-	error = call_read(k, &c, now);
+	error = txn_read_locked(k, &c, now);
 	if (error != KVR_OK)
 		return error;
 	bucket = (uint32_t)(*cursor >> 32);
@@ -313,14 +313,14 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 		cell = bucket_next(k, bucket, cell, &steps);
 		if (cell == 0) {
 			bucket++;
-		} else if (hold_live(k, hold_at(k, cell),
-		    horizon_of(k, hold_at(k, cell)->slot, c.now))) {
-			entry_fill(k, hold_at(k, cell), c.now, &e, &steps);
+		} else if (entry_live(k, entry_at(k, cell),
+		    horizon_of(k, entry_at(k, cell)->slot, c.now))) {
+			entry_fill(k, entry_at(k, cell), c.now, &e, &steps);
 			memcpy((char *)out + n++ * element, &e, length);
 		}
 	}
 	*cursor = bucket < k->layout.entry_buckets
 	    ? (uint64_t)bucket << 32 | cell : 0;
 	*count = n;
-	return call_done(k, &c, KVR_OK);
+	return txn_read_end(k, &c, KVR_OK);
 }

@@ -40,16 +40,16 @@
 enum {
 	REAP_PER_CALL = 2,   /* leases over age */
 	EXPIRE_PER_CALL = 8, /* entries that are void or due */
-	LOOKS_MOST = 8,      /* before a reader takes the lock */
-	PAUSES_MOST = 200    /* for a writer to be done: some microseconds */
+	LOOKS_MAX = 8,      /* before a reader takes the lock */
+	PAUSES_MAX = 200    /* for a writer to be done: some microseconds */
 };
 
 static int
-call_time(const struct kvr *k, struct call *c, int64_t now)
+txn_time(const struct kvr *k, struct txn *c, int64_t now)
 {
-	int64_t clock = look(k->region->clock);
+	int64_t clock = read_once(k->region->clock);
 
-	if (clock > CLOCK_MOST) /* no call has set it to that */
+	if (clock > CLOCK_MAX) /* no call has set it to that */
 		clock = -1;
 	if (clock >= 0 && now > clock && now - clock > CLOCK_LEAP)
 		return KVR_ECLOCK;
@@ -61,18 +61,18 @@ call_time(const struct kvr *k, struct call *c, int64_t now)
 
 /* From even to odd, or back; only under the lock, so nobody else writes it. */
 static void
-call_turn(struct region *r, memory_order order)
+txn_seq_advance(struct region *r, memory_order order)
 {
-	uint64_t version = atomic_load_explicit(&r->version,
+	uint64_t version = atomic_load_explicit(&r->seq,
 	    memory_order_relaxed);
 
-	atomic_store_explicit(&r->version, version + 1, order);
+	atomic_store_explicit(&r->seq, version + 1, order);
 }
 
 static bool
-call_odd(const struct kvr *k)
+txn_seq_odd(const struct kvr *k)
 {
-	return (atomic_load_explicit(&k->region->version,
+	return (atomic_load_explicit(&k->region->seq,
 	    memory_order_acquire) & 1) != 0;
 }
 
@@ -83,44 +83,44 @@ call_odd(const struct kvr *k)
  * stays so.
  */
 void
-call_mend(struct kvr *k)
+txn_recover(struct kvr *k)
 {
 	/* who sees any of this must have seen that the version is odd */
 	atomic_thread_fence(memory_order_release);
 	region_empty(k);
-	rate_mend(k);
-	worker_mend(k);
-	if (k->region->clock < -1 || k->region->clock > CLOCK_MOST)
-		put(k->region->clock, -1);
+	rate_recover(k);
+	worker_recover(k);
+	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
+		write_once(k->region->clock, -1);
 	k->region->counts.emptied++;
 }
 
 /* The lock, and an index that is whole. */
 static int
-call_lock(const struct kvr *k, bool wait)
+txn_lock(const struct kvr *k, bool wait)
 {
 	int error = region_lock(k, wait);
 
-	if (error == KVR_OK && call_odd(k)) {
+	if (error == KVR_OK && txn_seq_odd(k)) {
 		struct kvr mine = *k;
 
-		call_mend(&mine);
-		call_turn(mine.region, memory_order_release);
+		txn_recover(&mine);
+		txn_seq_advance(mine.region, memory_order_release);
 	}
 	return error;
 }
 
 static int
-call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
+txn_begin(const struct kvr *k, struct txn *c, int64_t now, bool wait)
 {
 	int error;
 
-	if (now < 0 || now > CLOCK_MOST)
+	if (now < 0 || now > CLOCK_MAX)
 		return KVR_ECLOCK;
-	error = call_lock(k, wait);
+	error = txn_lock(k, wait);
 	if (error != KVR_OK)
 		return error;
-	error = call_time(k, c, now);
+	error = txn_time(k, c, now);
 	if (error != KVR_OK)
 		region_unlock(k);
 	return error;
@@ -129,23 +129,23 @@ call_begin(const struct kvr *k, struct call *c, int64_t now, bool wait)
 /* ------------------------------------------------------------- reading --- */
 
 static void
-call_count(_Atomic uint64_t *counter)
+txn_count(_Atomic uint64_t *counter)
 {
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
 /* Waits a little for an even version; false: patience is at its end. */
 static bool
-call_await(const struct kvr *k, struct call *c)
+txn_await(const struct kvr *k, struct txn *c)
 {
 	uint32_t i;
 
-	if (c->looks++ == LOOKS_MOST)
+	if (c->tries++ == LOOKS_MAX)
 		return false;
-	for (i = 0; i < PAUSES_MOST; i++) {
-		c->version = atomic_load_explicit(&k->region->version,
+	for (i = 0; i < PAUSES_MAX; i++) {
+		c->seq = atomic_load_explicit(&k->region->seq,
 		    memory_order_acquire);
-		if ((c->version & 1) == 0)
+		if ((c->seq & 1) == 0)
 			return true;
 		region_pause();
 	}
@@ -153,63 +153,63 @@ call_await(const struct kvr *k, struct call *c)
 }
 
 int
-call_look(const struct kvr *k, struct call *c, int64_t now, uint32_t flags)
+txn_read_begin(const struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 {
 	int error;
 
-	if (now < 0 || now > CLOCK_MOST)
+	if (now < 0 || now > CLOCK_MAX)
 		return KVR_ECLOCK;
-	if (call_await(k, c))
-		return call_time(k, c, now);
+	if (txn_await(k, c))
+		return txn_time(k, c, now);
 	if (k->readonly)
 		return KVR_EBUSY;
-	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
+	error = txn_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
 	if (error != KVR_OK)
 		return error;
 	c->locked = true;
-	call_count(&k->region->locked);
+	txn_count(&k->region->locked);
 	return KVR_OK;
 }
 
 /* Was it all of one moment? If not, look again. */
 bool
-call_looked(const struct kvr *k, const struct call *c)
+txn_read_valid(const struct kvr *k, const struct txn *c)
 {
 	if (c->locked) {
 		region_unlock(k);
 		return true;
 	}
 	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&k->region->version, memory_order_relaxed) ==
-	    c->version)
+	if (atomic_load_explicit(&k->region->seq, memory_order_relaxed) ==
+	    c->seq)
 		return true;
 	if (!k->readonly)
-		call_count(&k->region->retried);
+		txn_count(&k->region->retried);
 	return false;
 }
 
 /* For calls that are not worth the care that reading without a lock takes. */
 int
-call_read(const struct kvr *k, struct call *c, int64_t now)
+txn_read_locked(const struct kvr *k, struct txn *c, int64_t now)
 {
 	memset(c, 0, sizeof(*c));
 	if (k->readonly)
-		return call_look(k, c, now, 0);
+		return txn_read_begin(k, c, now, 0);
 	c->locked = true;
-	return call_begin(k, c, now, true);
+	return txn_begin(k, c, now, true);
 }
 
 /* Comes before any output is written: a reader without the lock may fail. */
 int
-call_done(const struct kvr *k, const struct call *c, int error)
+txn_read_end(const struct kvr *k, const struct txn *c, int error)
 {
-	return call_looked(k, c) ? error : KVR_EBUSY;
+	return txn_read_valid(k, c) ? error : KVR_EBUSY;
 }
 
 /* ------------------------------------------------------------- writing --- */
 
 int
-call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
+txn_write_begin(struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 {
 	struct counts *counts = &k->region->counts;
 	int error;
@@ -219,12 +219,12 @@ call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
 		return KVR_EINVAL;
 	if (k->readonly)
 		return KVR_EREADONLY;
-	error = call_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
+	error = txn_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
 	if (error == KVR_EBUSY)
-		call_count(&k->region->dropped);
+		txn_count(&k->region->dropped);
 	if (error != KVR_OK)
 		return error;
-	call_turn(k->region, memory_order_relaxed);
+	txn_seq_advance(k->region, memory_order_relaxed);
 	/* no change is to be seen before that */
 	atomic_thread_fence(memory_order_release);
 	counts->steps = counts->cells = counts->reclaimed = 0;
@@ -232,7 +232,7 @@ call_write(struct kvr *k, struct call *c, int64_t now, uint32_t flags)
 }
 
 static void
-call_most(uint64_t *most, uint64_t value)
+txn_max(uint64_t *most, uint64_t value)
 {
 	if (*most < value)
 		*most = value;
@@ -240,29 +240,29 @@ call_most(uint64_t *most, uint64_t value)
 
 /* c NULL: the call had nothing to do with time. */
 int
-call_written(struct kvr *k, const struct call *c, int error)
+txn_write_end(struct kvr *k, const struct txn *c, int error)
 {
 	struct counts *counts = &k->region->counts;
 
 	if (error == KVR_OK && c != NULL) {
 		counts->clock_back += c->backward;
-		put(k->region->clock, c->now);
+		write_once(k->region->clock, c->now);
 		lease_reap_old(k, c->now, REAP_PER_CALL);
 		retain_expire(k, c->now, c->budget);
 	}
 	if (region_broken(k))
-		call_mend(k);
-	call_most(&counts->most_steps, counts->steps);
-	call_most(&counts->most_cells, counts->cells);
-	call_most(&counts->most_reclaimed, counts->reclaimed);
-	call_turn(k->region, memory_order_release);
+		txn_recover(k);
+	txn_max(&counts->most_steps, counts->steps);
+	txn_max(&counts->most_cells, counts->cells);
+	txn_max(&counts->most_reclaimed, counts->reclaimed);
+	txn_seq_advance(k->region, memory_order_release);
 	region_unlock(k);
 	return error;
 }
 
 /* Can this prompt be used with this region? */
 int
-call_prompt(const struct kvr *k, const struct kvr_prompt *p)
+txn_check_prompt(const struct kvr *k, const struct kvr_prompt *p)
 {
 	if (k == NULL || p == NULL)
 		return KVR_EINVAL;

@@ -3,8 +3,8 @@
  * text.h - a line of text, made of words, numbers and names; no stdio, no
  * locale, no memory but its own.
  */
-#ifndef KVR_LINE_H
-#define KVR_LINE_H
+#ifndef KVR_TEXT_H
+#define KVR_TEXT_H
 
 #include <float.h>
 #include <stdbool.h>
@@ -12,13 +12,13 @@
 #include <stdint.h>
 
 enum {
-	LINE_MOST = 1024, /* bytes; a name at 5 for each of its, and the rest */
-	DIGITS_MOST = 20  /* of a uint64_t */
+	LINE_MAX = 1024, /* bytes; a name at 5 for each of its, and the rest */
+	DIGITS_MAX = 20  /* of a uint64_t */
 };
 
 struct line {
 	size_t length;
-	char text[LINE_MOST];
+	char text[LINE_MAX];
 };
 
 static inline void
@@ -39,7 +39,7 @@ add_text(struct line *l, const char *text)
 static inline void
 add_decimal(struct line *l, uint64_t value, uint32_t decimals)
 {
-	char digits[DIGITS_MOST];
+	char digits[DIGITS_MAX];
 	uint32_t n = 0;
 
 	while (decimals > 0 && value % 10 == 0) {

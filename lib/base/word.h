@@ -6,29 +6,31 @@
  * a change, or long after it has become something else. It throws away what
  * it read then; but the reading itself must be no data race. So what such
  * readers can reach (the cells, the buckets, what choices read of workers) is
- * written by put() alone, and by them read by look(): single loads and stores
- * of a word, atomic and relaxed in the sense of C11, and on common machines
- * the same instructions as plain ones. Order comes from the region's version.
+ * written by write_once() alone, and by them read by read_once(): single loads
+ * and stores of a word, atomic and relaxed in the sense of C11, and on common
+ * machines the same instructions as plain ones. Order comes from the region's
+ * version.
  *
  * Whoever holds the lock is the only writer and may read plainly. That is why
  * these are the compilers' builtins, and not _Atomic objects.
  */
-#ifndef KVR_SHARED_H
-#define KVR_SHARED_H
+#ifndef KVR_WORD_H
+#define KVR_WORD_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#define look(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
-#define put(place, value) __atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
+#define read_once(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
+#define write_once(place, value) \
+	__atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
 
 /* A word of whatever type. */
 typedef uint64_t __attribute__((may_alias)) any_word;
 
 /* The same of a double. */
 static inline double
-look_double(const double *place)
+read_once_double(const double *place)
 {
 	double value;
 
@@ -38,20 +40,20 @@ look_double(const double *place)
 
 /* Its bits: 0 for +0.0 alone. */
 static inline uint64_t
-look_bits(const double *place)
+read_once_bits(const double *place)
 {
-	return look(*(const any_word *)(const void *)place);
+	return read_once(*(const any_word *)(const void *)place);
 }
 
 static inline void
-put_double(double *place, double value)
+write_once_double(double *place, double value)
 {
 	__atomic_store(place, &value, __ATOMIC_RELAXED);
 }
 
 /* The same of whole words in a row; `to` and `from` are 8-byte aligned. */
 static inline void
-put_words(void *to, const void *from, size_t bytes)
+write_once_words(void *to, const void *from, size_t bytes)
 {
 	any_word *words = to;
 	uint64_t word;
@@ -60,31 +62,31 @@ put_words(void *to, const void *from, size_t bytes)
 	for (i = 0; i < bytes / sizeof(word); i++) {
 		memcpy(&word, (const char *)from + i * sizeof(word),
 		    sizeof(word));
-		put(words[i], word);
+		write_once(words[i], word);
 	}
 }
 
 static inline void
-look_words(void *to, const void *from, size_t bytes)
+read_once_words(void *to, const void *from, size_t bytes)
 {
 	const any_word *words = from;
 	uint64_t word;
 	size_t i;
 
 	for (i = 0; i < bytes / sizeof(word); i++) {
-		word = look(words[i]);
+		word = read_once(words[i]);
 		memcpy((char *)to + i * sizeof(word), &word, sizeof(word));
 	}
 }
 
 static inline void
-put_zeros(void *to, size_t bytes)
+write_once_zeros(void *to, size_t bytes)
 {
 	any_word *words = to;
 	size_t i;
 
 	for (i = 0; i < bytes / sizeof(*words); i++)
-		put(words[i], UINT64_C(0));
+		write_once(words[i], UINT64_C(0));
 }
 
 #endif

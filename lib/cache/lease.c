@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lease.c - requests in flight: what they hold, what load they are.
+ * lease.c - requests in flight: what they entry, what load they are.
  *
  *             commit            first token
  *   reserved -------> committed -----------> decoding
@@ -14,7 +14,7 @@
  * the first token. Room that an answer will take, as answers go, and the
  * prompt's last, partial block are counted ahead where a capacity is known.
  *
- * A lease has two cells: what it is, and the claim, what was foretold when it
+ * A lease has two cells: what it is, and the claim, what was predicted when it
  * was opened. At its end the two are compared with the report (report.c). In
  * the end the blocks of its answer are idle in the engine's cache like all
  * others, whether their hashes are known (lease_extend) or not.
@@ -43,7 +43,7 @@ uint32_t
 lease_find(const struct kvr *k, uint64_t number)
 {
 	uint32_t i = k->entry_buckets[bucket_of_lease(k, number)];
-	uint32_t limit = CHAIN_MOST;
+	uint32_t limit = CHAIN_MAX;
 
 	for (; i != 0 && limit > 0; i = lease_at(k, i)->next, limit--) {
 		const struct lease *l = lease_at(k, i);
@@ -61,10 +61,10 @@ lease_link(struct kvr *k, uint32_t lease)
 	struct lease *l = lease_at(k, lease);
 	uint32_t *head = &k->entry_buckets[bucket_of_lease(k, l->number)];
 
-	put(l->next, *head);
-	put(*head, lease);
-	put(l->age_prev, r->lease_last);
-	put(*(r->lease_last != 0 ? &lease_at(k, r->lease_last)->age_next
+	write_once(l->next, *head);
+	write_once(*head, lease);
+	write_once(l->age_prev, r->lease_last);
+	write_once(*(r->lease_last != 0 ? &lease_at(k, r->lease_last)->age_next
 	    : &r->lease_first), lease);
 	r->lease_last = lease;
 	r->counts.leases++;
@@ -76,17 +76,17 @@ lease_unlink(struct kvr *k, uint32_t lease)
 	struct region *r = k->region;
 	const struct lease *l = lease_at(k, lease);
 	uint32_t *link = &k->entry_buckets[bucket_of_lease(k, l->number)];
-	uint32_t limit = CHAIN_MOST;
+	uint32_t limit = CHAIN_MAX;
 
 	for (; *link != 0 && *link != lease && limit > 0; limit--) {
 		r->counts.steps++;
 		link = &lease_at(k, *link)->next;
 	}
 	if (*link == lease)
-		put(*link, l->next);
-	put(*(l->age_prev != 0 ? &lease_at(k, l->age_prev)->age_next
+		write_once(*link, l->next);
+	write_once(*(l->age_prev != 0 ? &lease_at(k, l->age_prev)->age_next
 	    : &r->lease_first), l->age_next);
-	put(*(l->age_next != 0 ? &lease_at(k, l->age_next)->age_prev
+	write_once(*(l->age_next != 0 ? &lease_at(k, l->age_next)->age_prev
 	    : &r->lease_last), l->age_prev);
 	r->counts.leases--;
 }
@@ -100,7 +100,7 @@ book_private(struct kvr *k, struct lease *l, uint32_t blocks)
 
 	s->output += blocks - (uint64_t)l->private;
 	s->blocks += blocks - (uint64_t)l->private;
-	put(l->private, blocks);
+	write_once(l->private, blocks);
 }
 
 static void
@@ -110,7 +110,7 @@ book_output(struct kvr *k, struct lease *l, uint32_t blocks)
 
 	s->output += blocks - (uint64_t)l->output;
 	s->blocks += blocks - (uint64_t)l->output;
-	put(l->output, blocks);
+	write_once(l->output, blocks);
 }
 
 static void
@@ -119,7 +119,7 @@ book_prefill(struct kvr *k, const struct lease *l, uint64_t tokens)
 	struct claim *c = claim_at(k, l->claim);
 
 	slot_at(k, l->slot)->prefill += tokens - c->prefill;
-	put(c->prefill, tokens);
+	write_once(c->prefill, tokens);
 }
 
 static void
@@ -128,7 +128,7 @@ book_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
 	struct claim *c = claim_at(k, l->claim);
 
 	slot_at(k, l->slot)->ahead += blocks - (uint64_t)c->ahead;
-	put(c->ahead, blocks);
+	write_once(c->ahead, blocks);
 }
 
 /* Some of what was ahead has come. */
@@ -162,7 +162,7 @@ prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 		return;
 	book_prefill(k, l, tokens);
 	rate_book(k, l->slot, tokens, now);
-	put(l->flags, l->flags | LEASE_PREFILLING);
+	write_once(l->flags, l->flags | LEASE_PREFILLING);
 }
 
 /* And from now on does no more. */
@@ -171,7 +171,7 @@ prefill_end(struct kvr *k, struct lease *l, int64_t now)
 {
 	if ((l->flags & LEASE_PREFILLING) == 0)
 		return;
-	put(l->flags, l->flags & (uint8_t)~LEASE_PREFILLING);
+	write_once(l->flags, l->flags & (uint8_t)~LEASE_PREFILLING);
 	book_prefill(k, l, 0);
 	rate_unbook(k, l->slot, now);
 }
@@ -196,9 +196,9 @@ lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 }
 
 static uint32_t
-answer_blocks(const struct kvr *k, uint32_t slot)
+completion_blocks(const struct kvr *k, uint32_t slot)
 {
-	double blocks = slot_at(k, slot)->answer /
+	double blocks = slot_at(k, slot)->completion /
 	    hash_block_tokens(&k->rule) + 0.5;
 
 	return blocks > 0 && blocks < 1e6 ? (uint32_t)blocks : 0;
@@ -212,14 +212,15 @@ claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
 	struct claim *c = claim_at(k, cell);
 	uint64_t tokens = prompt_tokens(p);
 
-	put_zeros(c, sizeof(*c));
-	put(c->tokens, tokens);
-	put(c->foretold, b->cached < tokens ? b->cached : tokens);
-	put(c->volume, slot_at(k, b->slot)->volume);
-	put(c->overlap, b->record ? b->overlap : 0);
-	put(c->active, b->active);
-	put(c->prompt, p->blocks);
-	put(c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
+	write_once_zeros(c, sizeof(*c));
+	write_once(c->tokens, tokens);
+	write_once(c->predicted, b->cached < tokens ? b->cached : tokens);
+	write_once(c->volume, slot_at(k, b->slot)->volume);
+	write_once(c->overlap, b->record ? b->overlap : 0);
+	write_once(c->active, b->active);
+	write_once(c->prompt, p->blocks);
+	write_once(
+	    c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
 }
 
 /*
@@ -243,25 +244,25 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	claim = cell_take(k);
 	claim_make(k, claim, p, b);
 	l = lease_at(k, i);
-	put_zeros(l, sizeof(*l));
-	put(l->kind, CELL_LEASE);
-	put(l->flags, b->record ? 0 : LEASE_UNRECORDED);
-	put(l->slot, (uint16_t)b->slot);
-	put(l->number, ++k->region->lease_number);
-	put(l->owner, b->owner);
-	put(l->opened, now);
-	put(l->claim, claim);
+	write_once_zeros(l, sizeof(*l));
+	write_once(l->kind, CELL_LEASE);
+	write_once(l->flags, b->record ? 0 : LEASE_UNRECORDED);
+	write_once(l->slot, (uint16_t)b->slot);
+	write_once(l->number, ++k->region->lease_number);
+	write_once(l->owner, b->owner);
+	write_once(l->opened, now);
+	write_once(l->claim, claim);
 	if (b->record)
-		put(l->node, retain_insert(k, p, b->slot, &how, now,
+		write_once(l->node, retain_insert(k, p, b->slot, &how, now,
 		    recorded));
 	index_pin(k, l->node, b->slot, 0, now);
-	put(l->blocks, *recorded);
+	write_once(l->blocks, *recorded);
 	lease_link(k, i);
 	s->leases++;
 	s->requests++;
 	book_private(k, l, p->blocks - l->blocks);
 	book_ahead(k, l, claim_at(k, claim)->tail +
-	    answer_blocks(k, b->slot));
+	    completion_blocks(k, b->slot));
 	prefill_begin(k, l, p, b, now);
 	retain_outgrown(k, b->slot);
 	worker_recount(k, b->slot);
@@ -279,8 +280,8 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	struct slot *s = slot_at(k, l->slot);
 
 	if ((l->flags & LEASE_COMMITTED) == 0) /* it fills the cache now */
-		put(s->volume, s->volume + (c->tokens - c->foretold));
-	put(l->flags, l->flags | LEASE_COMMITTED);
+		write_once(s->volume, s->volume + (c->tokens - c->predicted));
+	write_once(l->flags, l->flags | LEASE_COMMITTED);
 	if (!lease_idle(k, l))
 		index_stamp(k, l->node, l->slot, now);
 }
@@ -292,7 +293,7 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 
 	if ((l->flags & LEASE_COMMITTED) == 0)
 		return KVR_ESTATE;
-	put(l->flags, l->flags | LEASE_DECODING);
+	write_once(l->flags, l->flags | LEASE_DECODING);
 	if ((l->flags & LEASE_PREFILLING) == 0)
 		return KVR_OK;
 	rate_learn(k, l->slot, claim_at(k, l->claim)->prefill, l->opened, now);
@@ -324,8 +325,8 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 		node = retain_insert(k, p, l->slot, &how, now, &recorded);
 		if (recorded > l->blocks) {
 			index_pin(k, node, l->slot, l->node, now);
-			put(l->node, node);
-			put(l->blocks, recorded);
+			write_once(l->node, node);
+			write_once(l->blocks, recorded);
 		}
 	}
 	book_private(k, l, p->blocks - l->blocks);
@@ -369,7 +370,7 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 
 /* -------------------------------------------------------------- ending --- */
 
-/* What the lease holds of its worker: pins, load, its place in the slot. */
+/* What the lease entries of its worker: pins, load, its place in the slot. */
 static void
 lease_let_go(struct kvr *k, struct lease *l, int64_t now)
 {
@@ -387,9 +388,9 @@ lease_let_go(struct kvr *k, struct lease *l, int64_t now)
 	retain_outgrown(k, l->slot);
 	worker_recount(k, l->slot);
 	region_slot_free(k, l->slot);
-	put(l->flags, l->flags | LEASE_VOID);
-	put(l->node, 0);
-	put(l->blocks, 0);
+	write_once(l->flags, l->flags | LEASE_VOID);
+	write_once(l->node, 0);
+	write_once(l->blocks, 0);
 }
 
 static void
@@ -397,7 +398,7 @@ lease_end(struct kvr *k, uint32_t lease, int64_t now)
 {
 	lease_let_go(k, lease_at(k, lease), now);
 	lease_unlink(k, lease);
-	put(lease_at(k, lease)->kind, CELL_FREE);
+	write_once(lease_at(k, lease)->kind, CELL_FREE);
 	cell_give(k, lease_at(k, lease)->claim);
 	cell_give(k, lease);
 }
@@ -430,7 +431,7 @@ lease_void(struct kvr *k)
  * are more than that engine can have.
  */
 static uint64_t
-answer_tokens(const struct kvr *k, const struct lease *l,
+completion_tokens(const struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
 {
 	uint64_t most = slot_at(k, l->slot)->capacity;
@@ -443,11 +444,11 @@ answer_tokens(const struct kvr *k, const struct lease *l,
 
 /* Blocks of prompt and answer that stay cached; partial ones do not. */
 static uint64_t
-answered_blocks(const struct kvr *k, const struct lease *l,
+completed_blocks(const struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
 {
 	const struct claim *c = claim_at(k, l->claim);
-	uint64_t tokens = answer_tokens(k, l, report);
+	uint64_t tokens = completion_tokens(k, l, report);
 	uint64_t all = (uint64_t)c->prompt + c->tail + l->output;
 	double told = (double)(c->tokens + tokens) /
 	    hash_block_tokens(&k->rule);
@@ -459,34 +460,34 @@ answered_blocks(const struct kvr *k, const struct lease *l,
 
 /* How long a worker's answers are, on average of the last hundred or so. */
 static void
-learn_answer(struct kvr *k, const struct lease *l,
+learn_completion(struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
 {
 	struct slot *s = slot_at(k, l->slot);
-	uint64_t tokens = answer_tokens(k, l, report);
+	uint64_t tokens = completion_tokens(k, l, report);
 	double share;
 
 	if (tokens == 0)
 		return;
-	share = 1 / ((double)++s->answers);
+	share = 1 / ((double)++s->completions);
 	if (share < 0.01)
 		share = 0.01;
-	s->answer += ((double)tokens - s->answer) * share;
+	s->completion += ((double)tokens - s->completion) * share;
 }
 
 /* Of a worker whose capacity is known, the answer takes room in it. */
 static void
-leave_answer(struct kvr *k, const struct lease *l,
+leave_completion(struct kvr *k, const struct lease *l,
     const struct kvr_report *report, int64_t now)
 {
-	uint64_t all = answered_blocks(k, l, report);
+	uint64_t all = completed_blocks(k, l, report);
 
 	if (slot_at(k, l->slot)->mode != KVR_RETAIN_CAPACITY ||
 	    all <= l->blocks)
 		return;
 	all -= l->blocks;
 	retain_make_room(k, now, 1);
-	hold_add_nameless(k, l->slot, all < UINT32_MAX ? (uint32_t)all
+	entry_add_anonymous(k, l->slot, all < UINT32_MAX ? (uint32_t)all
 	    : UINT32_MAX, now);
 }
 
@@ -500,10 +501,10 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 		lease_end(k, lease, now);
 		return;
 	}
-	learn_answer(k, l, report);
+	learn_completion(k, l, report);
 	report_take(k, l, claim_at(k, l->claim), report);
 	/* the answer hangs below the path: it is older in both orders */
-	leave_answer(k, l, report, now);
+	leave_completion(k, l, report, now);
 	lease_commit(k, lease, now);
 	lease_end(k, lease, now);
 }

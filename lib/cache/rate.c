@@ -28,10 +28,10 @@
 #define KEEP_OWN 0.995
 #define KEEP_FLEET 0.999
 #define WINDOW 60.0 /* seconds in which arrivals fade to 1/e */
-#define PACE_LEAST 1e-9
-#define PACE_MOST 1e3
-#define SLOWER_MOST 100 /* times than believed: more is a stall, no rate */
-#define FREE_MOST 1e6 /* seconds ahead of now; more is never */
+#define PACE_MIN 1e-9
+#define PACE_MAX 1e3
+#define SLOWER_MAX 100 /* times than believed: more is a stall, no rate */
+#define FREE_MAX 1e6 /* seconds ahead of now; more is never */
 enum { EVIDENCE_TOKENS = 256, EVIDENCE_NS = 1000000 };
 
 /* A number that shared memory may have made anything. */
@@ -58,34 +58,35 @@ rate_sane(const struct kvr *k)
 
 	for (i = 0; i < k->layout.slots && good; i++)
 		good = sane(k->slots[i].rate_tokens) &&
-		    sane(k->slots[i].rate_seconds) && sane(k->slots[i].answer);
+		    sane(k->slots[i].rate_seconds) &&
+		    sane(k->slots[i].completion);
 	return good;
 }
 
 /* After damage: what cannot be is forgotten. */
 void
-rate_mend(struct kvr *k)
+rate_recover(struct kvr *k)
 {
 	uint32_t i;
 
 	if (rate_sane(k))
 		return;
-	put_double(&k->region->fleet_tokens, RATE_FIRST_TOKENS);
-	put_double(&k->region->fleet_seconds, RATE_FIRST_SECONDS);
-	put_double(&k->region->arrivals, 0);
+	write_once_double(&k->region->fleet_tokens, RATE_FIRST_TOKENS);
+	write_once_double(&k->region->fleet_seconds, RATE_FIRST_SECONDS);
+	write_once_double(&k->region->arrivals, 0);
 	for (i = 0; i < k->layout.slots; i++)
 		k->slots[i].rate_tokens = k->slots[i].rate_seconds =
-		    k->slots[i].answer = 0;
+		    k->slots[i].completion = 0;
 }
 
 /* Tokens a second of a worker of weight 1. */
 double
 rate_fleet(const struct kvr *k)
 {
-	double tokens = look_double(&k->region->fleet_tokens);
+	double tokens = read_once_double(&k->region->fleet_tokens);
 
-	return sound(tokens / look_double(&k->region->fleet_seconds),
-	    1 / PACE_MOST, 1 / PACE_LEAST);
+	return sound(tokens / read_once_double(&k->region->fleet_seconds),
+	    1 / PACE_MAX, 1 / PACE_MIN);
 }
 
 /* Seconds a token, as believed now. */
@@ -99,8 +100,8 @@ rate_pace(const struct kvr *k, const struct slot *s)
 	double seconds = s->rate_seconds + prior;
 
 	if (!(seconds > 0) || !(tokens > 0))
-		return sound(1 / rate, PACE_LEAST, PACE_MOST);
-	return sound(seconds / tokens, PACE_LEAST, PACE_MOST);
+		return sound(1 / rate, PACE_MIN, PACE_MAX);
+	return sound(seconds / tokens, PACE_MIN, PACE_MAX);
 }
 
 /* What choices read of a slot. */
@@ -111,18 +112,18 @@ rate_publish(struct kvr *k, uint32_t slot)
 
 	if (slot >= k->layout.slots)
 		return;
-	put_double(&k->loads.pace[slot], rate_pace(k, s));
-	put_double(&k->loads.waiting[slot], (double)s->load_prefill);
-	put(k->loads.free_at[slot], s->free_at);
+	write_once_double(&k->loads.pace[slot], rate_pace(k, s));
+	write_once_double(&k->loads.waiting[slot], (double)s->load_prefill);
+	write_once(k->loads.free_at[slot], s->free_at);
 }
 
 /* Seconds of prefill that leases have booked on a worker. */
 double
 rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
 {
-	int64_t free_at = look(k->loads.free_at[slot]);
-	double pace = look_double(&k->loads.pace[slot]);
-	double outside = look_double(&k->loads.waiting[slot]) * pace;
+	int64_t free_at = read_once(k->loads.free_at[slot]);
+	double pace = read_once_double(&k->loads.pace[slot]);
+	double outside = read_once_double(&k->loads.waiting[slot]) * pace;
 
 	/* unsigned, for a damaged clock may be far from any time */
 	return free_at > now ? (double)((uint64_t)free_at - (uint64_t)now) *
@@ -135,8 +136,8 @@ rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
 double
 rate_arrivals(const struct kvr *k, int64_t now)
 {
-	double tokens = look_double(&k->region->arrivals);
-	int64_t at = look(k->region->arrivals_at);
+	double tokens = read_once_double(&k->region->arrivals);
+	int64_t at = read_once(k->region->arrivals_at);
 	double seconds = now > at && at >= 0 ? (double)(now - at) * 1e-9 : 0;
 
 	return sound(tokens * exp_of(-(seconds / WINDOW)), 0, 1e300) / WINDOW;
@@ -145,9 +146,9 @@ rate_arrivals(const struct kvr *k, int64_t now)
 static void
 rate_arrived(struct kvr *k, uint64_t tokens, int64_t now)
 {
-	put_double(&k->region->arrivals,
+	write_once_double(&k->region->arrivals,
 	    rate_arrivals(k, now) * WINDOW + (double)tokens);
-	put(k->region->arrivals_at, now);
+	write_once(k->region->arrivals_at, now);
 }
 
 /* ------------------------------------------------------------- backlog --- */
@@ -155,7 +156,7 @@ rate_arrived(struct kvr *k, uint64_t tokens, int64_t now)
 static int64_t
 rate_after(int64_t from, double tokens, double pace)
 {
-	double seconds = sound(tokens * pace, 0, FREE_MOST);
+	double seconds = sound(tokens * pace, 0, FREE_MAX);
 
 	return from + (int64_t)(seconds * 1e9);
 }
@@ -165,7 +166,7 @@ void
 rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
 {
 	struct slot *s = slot_at(k, slot);
-	int64_t most = now + (int64_t)(FREE_MOST * 1e9);
+	int64_t most = now + (int64_t)(FREE_MAX * 1e9);
 	double pace = rate_pace(k, s);
 
 	rate_arrived(k, tokens, now);
@@ -221,13 +222,13 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	s->last_first = now;
 	if (tokens < EVIDENCE_TOKENS || now - from <= EVIDENCE_NS)
 		return;
-	most = SLOWER_MOST * (double)tokens * rate_pace(k, s);
+	most = SLOWER_MAX * (double)tokens * rate_pace(k, s);
 	seconds = seconds < most ? seconds : most;
 	s->rate_tokens = s->rate_tokens * KEEP_OWN + (double)tokens;
 	s->rate_seconds = s->rate_seconds * KEEP_OWN + seconds;
-	put_double(&r->fleet_tokens, r->fleet_tokens * KEEP_FLEET +
+	write_once_double(&r->fleet_tokens, r->fleet_tokens * KEEP_FLEET +
 	    (double)tokens);
-	put_double(&r->fleet_seconds, r->fleet_seconds * KEEP_FLEET +
+	write_once_double(&r->fleet_seconds, r->fleet_seconds * KEEP_FLEET +
 	    seconds * s->weight);
 	rate_publish(k, slot);
 	rate_in_turn(k);

@@ -11,7 +11,7 @@
 #define RATE_FIRST_SECONDS 2.0
 #define RATE_FIRST_TOKENS (17000.0 * RATE_FIRST_SECONDS)
 
-void rate_mend(struct kvr *k);
+void rate_recover(struct kvr *k);
 bool rate_sane(const struct kvr *k);
 double rate_fleet(const struct kvr *k);
 void rate_publish(struct kvr *k, uint32_t slot);

@@ -2,7 +2,7 @@
 /*
  * report.c - what an engine says it found cached, and what follows from it.
  *
- *   reserve   foretold: overlap = 9 blocks, of which 2 are in use by others
+ *   reserve   predicted: overlap = 9 blocks, of which 2 are in use by others
  *   report    cached = 6 blocks
  *
  *             0 1 | 2 3 4 5 | 6 7 8 | 9 10 11
@@ -27,9 +27,9 @@
  *
  * BYTES. An engine counts tokens, the index bytes, and no ratio maps a prefix:
  * text differs. But where an earlier prompt ended, its length in tokens is
- * known (the anchor of a hold), and to there the two can be compared: what lies
- * between two anchors has hit if the engine found all its tokens, missed if it
- * found none, and is no evidence else.
+ * known (the anchor of an entry), and to there the two can be compared: what
+ * lies between two anchors has hit if the engine found all its tokens, missed
+ * if it found none, and is no evidence else.
  *
  * PURGE, if the policy wants it. One report that is too low, wrongly believed,
  * would delete most of what is known. So two must be far too low (by more than
@@ -48,7 +48,7 @@
 
 enum {
 	WINDOW_REPORTS = 16, /* whose common divisor is the engine's block, */
-	KINDS_LEAST = 4,     /* if there were so many different numbers */
+	KINDS_MIN = 4,     /* if there were so many different numbers */
 	ANCHOR_SLACK = 16,   /* tokens of templates at the end of a prompt */
 	ENDPOINT_BITS = 32
 };
@@ -141,13 +141,13 @@ learn_block(struct slot *s, uint64_t cached)
 	if (cached == 0 || cached > UINT32_MAX)
 		return;
 	if (s->learnt_block != 0 && cached % s->learnt_block != 0)
-		put(s->learnt_block, 0);
+		write_once(s->learnt_block, 0);
 	s->common = common_divisor((uint32_t)cached, s->common);
 	s->common_kinds |= UINT64_C(1) << (mix(cached) % 64);
 	if (++s->common_of < WINDOW_REPORTS)
 		return;
-	if (__builtin_popcountll(s->common_kinds) >= KINDS_LEAST) {
-		put(s->learnt_block, s->common);
+	if (__builtin_popcountll(s->common_kinds) >= KINDS_MIN) {
+		write_once(s->learnt_block, s->common);
 		s->common = s->common_of = 0;
 		s->common_kinds = 0;
 	}
@@ -155,12 +155,12 @@ learn_block(struct slot *s, uint64_t cached)
 
 /* ----------------------------------------------------- hits and misses --- */
 
-/* Blocks [low, high) of a hold have hit, or not. */
+/* Blocks [low, high) of an entry have hit, or not. */
 static void
 note(struct evidence *e, uint32_t node, uint32_t low, uint32_t high, bool hit)
 {
-	const struct hold *h = hold_at(e->k,
-	    hold_find(e->k, node, e->l->slot));
+	const struct entry *h = entry_at(e->k,
+	    entry_find(e->k, node, e->l->slot));
 	struct witness w = { e->c->volume, e->lost, h->released, e->weight *
 		(hit ? 1 : e->right) * hash_block_tokens(&e->k->rule), hit };
 
@@ -195,7 +195,7 @@ static double
 likely_missing(const struct evidence *e, uint64_t block)
 {
 	uint32_t node = e->l->node, depth = e->l->blocks;
-	const struct hold *h;
+	const struct entry *h;
 	double lost;
 
 	if (block >= e->to)
@@ -206,7 +206,7 @@ likely_missing(const struct evidence *e, uint64_t block)
 			node = node_at(e->k, node)->parent;
 		e->k->region->counts.steps++;
 	}
-	h = hold_at(e->k, hold_find(e->k, node, e->l->slot));
+	h = entry_at(e->k, entry_find(e->k, node, e->l->slot));
 	lost = 1 - survival_of(e->k, e->l->slot, e->c->volume, h->released);
 	return lost / (lost + WRONG);
 }
@@ -271,8 +271,8 @@ compare_anchors(struct evidence *e)
 		0 };
 
 	while (here.node != 0 && !region_broken(e->k)) {
-		const struct hold *h = hold_at(e->k,
-		    hold_find(e->k, here.node, e->l->slot));
+		const struct entry *h = entry_at(e->k,
+		    entry_find(e->k, here.node, e->l->slot));
 
 		here.tokens = h->anchor;
 		if (h->anchor != 0 && here.depth <= e->c->overlap) {
@@ -294,11 +294,12 @@ static void
 set_anchor(const struct evidence *e, uint64_t prompt_tokens)
 {
 	const struct lease *l = e->l;
-	uint32_t hold = hold_find(e->k, l->node, l->slot);
+	uint32_t entry = entry_find(e->k, l->node, l->slot);
 
-	if (hold != 0 && l->blocks == e->c->prompt && prompt_tokens > 0 &&
+	if (entry != 0 && l->blocks == e->c->prompt && prompt_tokens > 0 &&
 	    prompt_tokens <= UINT32_MAX)
-		put(hold_at(e->k, hold)->anchor, (uint32_t)prompt_tokens);
+		write_once(
+		    entry_at(e->k, entry)->anchor, (uint32_t)prompt_tokens);
 }
 
 /* --------------------------------------------------------------- purge --- */
@@ -306,14 +307,14 @@ set_anchor(const struct evidence *e, uint64_t prompt_tokens)
 static bool
 contradicts(const struct evidence *e)
 {
-	double foretold = (double)e->c->foretold, two;
+	double predicted = (double)e->c->predicted, two;
 
 	two = 2 * hash_block_tokens(&e->k->rule);
-	if (two < foretold / 4)
-		two = foretold / 4;
+	if (two < predicted / 4)
+		two = predicted / 4;
 	return e->weight == 1 && e->missed &&
 	    e->k->rule.unit == KVR_UNIT_TOKENS &&
-	    foretold - (double)e->cached > two;
+	    predicted - (double)e->cached > two;
 }
 
 static void
@@ -335,7 +336,7 @@ consider_purge(struct evidence *e)
 	s->suspect = 0;
 	/* what is released from now on, this very path too, comes after that */
 	if (s->volume < s->purge)
-		put(s->volume, s->purge);
+		write_once(s->volume, s->purge);
 	s->seen.purges++;
 	e->k->region->counts.seen.purges++;
 }
@@ -345,15 +346,15 @@ consider_purge(struct evidence *e)
 static void
 calibrate(struct calibration *c, const struct evidence *e)
 {
-	uint64_t foretold = e->c->foretold, cached = e->cached;
+	uint64_t predicted = e->c->predicted, cached = e->cached;
 
 	c->reports++;
 	c->reported += cached;
-	c->foretold += foretold;
-	if (foretold > cached)
-		c->over += foretold - cached;
+	c->predicted += predicted;
+	if (predicted > cached)
+		c->over += predicted - cached;
 	else
-		c->under += cached - foretold;
+		c->under += cached - predicted;
 }
 
 /*
@@ -371,8 +372,8 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	double blocks;
 
 	if (report == NULL || !believed(&e, report)) {
-		e.s->seen.silent++;
-		k->region->counts.seen.silent++;
+		e.s->seen.unreported++;
+		k->region->counts.seen.unreported++;
 		return;
 	}
 	usable = worker_usable(k, l->slot, c->tokens, c->tokens);

@@ -17,7 +17,7 @@
  *
  *             idle [ a2 a1 a0 | x | b3 b2 b1 b0 ] + pinned + ahead > capacity
  *                     ^ goes first: tails stand before what they hang on;
- *                                x: an answer, nameless, takes room too
+ *                                x: an answer, anonymous, takes room too
  *
  *             Of the first hold only as many blocks go as are too many: it is
  *             trimmed, from the end of its run; from a cache that gives up
@@ -29,8 +29,8 @@
  * (its mode): the region's TTL if nothing is, else the idle limit, because then
  * something better than time says what is gone.
  *
- * A pinned hold whose turn comes is taken off its list and left; it goes with
- * its last pin, unless it is stamped before. Each step takes one hold off a
+ * A pinned entry whose turn comes is taken off its list and left; it goes with
+ * its last pin, unless it is stamped before. Each step takes one entry off a
  * list, so what one call reclaims was paid for by those that listed it.
  *
  * But no call pays for all. What is void or due goes a few at a time, and who
@@ -48,19 +48,19 @@
 #include "run.h"
 
 enum {
-	PASSED_MOST = 1024, /* pinned ones, in looking for room once */
-	OUTGROWN_MOST = 1024, /* that one call takes of one worker */
+	PASSED_MAX = 1024, /* pinned ones, in looking for room once */
+	OUTGROWN_MAX = 1024, /* that one call takes of one worker */
 	LEASE_CELLS = 128,  /* that prefixes leave to leases, */
 	LEASE_SHARE = 32    /* at most one in so many */
 };
 
 /* The next to leave a full region; 0: nothing is there. */
 static uint32_t
-retain_eldest(struct kvr *k)
+retain_stamped(struct kvr *k)
 {
 	if (k->region->dead.head != 0)
 		return k->region->dead.head;
-	return slot_at(k, order_eldest_slot(k))->by_stamp.head;
+	return slot_at(k, order_stamped_slot(k))->by_stamp.head;
 }
 
 /* The next to leave, if it is void or due up to `until`; else 0. */
@@ -71,16 +71,16 @@ retain_next(const struct kvr *k, int64_t until)
 
 	if (k->region->dead.head != 0)
 		return k->region->dead.head;
-	slot = order_oldest_slot(k);
-	if (k->oldest[slot] > until || k->oldest[slot] == INT64_MAX)
+	slot = order_due_slot(k);
+	if (k->due[slot] > until || k->due[slot] == INT64_MAX)
 		return 0;
 	return slot_at(k, slot)->by_stamp.head;
 }
 
 static void
-retain_take(struct kvr *k, uint32_t hold, int64_t now)
+retain_take(struct kvr *k, uint32_t entry, int64_t now)
 {
-	const struct hold *h = hold_at(k, hold);
+	const struct entry *h = entry_at(k, entry);
 	struct counts *c = &k->region->counts;
 	uint32_t slot = h->slot;
 	bool dead = slot_at(k, slot)->retired != 0;
@@ -88,7 +88,7 @@ retain_take(struct kvr *k, uint32_t hold, int64_t now)
 	c->steps++;
 	c->reclaimed++;
 	if (h->pins > 0) {
-		order_remove(k, hold);
+		order_remove(k, entry);
 	} else {
 		if (dead)
 			c->voided++;
@@ -96,7 +96,7 @@ retain_take(struct kvr *k, uint32_t hold, int64_t now)
 			c->expired++;
 		else
 			c->evicted++;
-		index_drop(k, hold);
+		index_drop(k, entry);
 	}
 	if (!dead)
 		order_settle(k, slot);
@@ -104,15 +104,15 @@ retain_take(struct kvr *k, uint32_t hold, int64_t now)
 
 /* This one goes; false: it is none. */
 static bool
-retain_one(struct kvr *k, uint32_t hold, int64_t now)
+retain_one(struct kvr *k, uint32_t entry, int64_t now)
 {
-	if (hold == 0 || region_broken(k))
+	if (entry == 0 || region_broken(k))
 		return false;
-	if (!order_heads(k, hold)) {
+	if (!order_heads(k, entry)) {
 		region_break(k);
 		return false;
 	}
-	retain_take(k, hold, now);
+	retain_take(k, entry, now);
 	return true;
 }
 
@@ -123,7 +123,7 @@ retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 	for (; budget > 0 && retain_one(k, retain_next(k, now), now);
 	    budget--)
 		continue;
-	__builtin_prefetch(hold_at(k, retain_eldest(k)));
+	__builtin_prefetch(entry_at(k, retain_stamped(k)));
 }
 
 bool
@@ -147,8 +147,8 @@ retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 	const struct region *r = k->region;
 	uint32_t passed = 0, before = r->free_cells;
 
-	while (before < cells && passed < PASSED_MOST &&
-	    retain_one(k, retain_eldest(k), now)) {
+	while (before < cells && passed < PASSED_MAX &&
+	    retain_one(k, retain_stamped(k), now)) {
 		passed += r->free_cells == before;
 		before = r->free_cells;
 	}
@@ -166,8 +166,8 @@ retain_decide(struct kvr *k, uint32_t slot)
 	if (mode == KVR_RETAIN_AUTO)
 		mode = s->capacity > 0 ? KVR_RETAIN_CAPACITY
 		    : s->shown != 0 ? KVR_RETAIN_FEEDBACK : KVR_RETAIN_TTL;
-	put(s->mode, mode);
-	s->life = mode == KVR_RETAIN_TTL ? life_by_ttl(k)
+	write_once(s->mode, mode);
+	s->ttl = mode == KVR_RETAIN_TTL ? region_ttl(k)
 	    : k->region->seal.idle_limit;
 	order_settle(k, slot);
 }
@@ -177,27 +177,27 @@ static uint64_t
 retain_excess(const struct kvr *k, const struct slot *s)
 {
 	double blocks = (double)s->capacity / hash_block_tokens(&k->rule);
-	uint64_t used = s->held + s->nameless + s->output + s->ahead;
+	uint64_t used = s->held + s->anonymous + s->output + s->ahead;
 
 	if (s->mode != KVR_RETAIN_CAPACITY || (double)used <= blocks)
 		return 0;
 	return used - (uint64_t)blocks;
 }
 
-/* Takes so many blocks of a hold, the last ones, or all of it. */
+/* Takes so many blocks of an entry, the last ones, or all of it. */
 static void
-retain_shrink(struct kvr *k, uint32_t hold, uint64_t blocks)
+retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 {
-	const struct hold *h = hold_at(k, hold);
-	uint32_t has = h->node != 0 ? hold_blocks(k, h) : h->gone;
+	const struct entry *h = entry_at(k, entry);
+	uint32_t has = h->node != 0 ? entry_blocks(k, h) : h->trimmed;
 
 	if (blocks < has) {
-		hold_trim(k, hold, (uint32_t)blocks);
+		entry_trim(k, entry, (uint32_t)blocks);
 		return;
 	}
 	k->region->counts.reclaimed++;
 	k->region->counts.outgrown++;
-	index_drop(k, hold);
+	index_drop(k, entry);
 }
 
 /* Was this released up to where a purge goes? */
@@ -205,7 +205,7 @@ static bool
 retain_purged(const struct kvr *k, const struct slot *s)
 {
 	return s->purge > 0 && s->by_release.head != 0 &&
-	    hold_at(k, s->by_release.head)->released < s->purge;
+	    entry_at(k, s->by_release.head)->released < s->purge;
 }
 
 /* What a worker's cache has lost goes; what is too much for one call later. */
@@ -217,7 +217,7 @@ retain_outgrown(struct kvr *k, uint32_t slot)
 	bool whole;
 	uint32_t i;
 
-	for (i = 0; i < OUTGROWN_MOST && !region_broken(k); i++) {
+	for (i = 0; i < OUTGROWN_MAX && !region_broken(k); i++) {
 		whole = s->eviction == KVR_EVICT_LEAF || retain_purged(k, s);
 		excess = retain_excess(k, s);
 		if (s->by_release.head == 0 ||
@@ -225,7 +225,8 @@ retain_outgrown(struct kvr *k, uint32_t slot)
 			break;
 		k->region->counts.steps++;
 		/* nobody's cache has what has been idle longest */
-		index_foresee(k, hold_at(k, s->by_release.head)->release_next);
+		index_prefetch(
+		    k, entry_at(k, s->by_release.head)->release_next);
 		retain_shrink(k, s->by_release.head,
 		    whole ? UINT64_MAX : excess);
 	}
@@ -242,7 +243,8 @@ retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 	    hash_block_tokens(&k->rule) : 0;
 
 	/* more: a damaged region */
-	put(s->volume, s->volume + (fresh < 0x1p63 ? (uint64_t)fresh : 0));
+	write_once(
+	    s->volume, s->volume + (fresh < 0x1p63 ? (uint64_t)fresh : 0));
 	retain_outgrown(k, slot);
 }
 
@@ -255,7 +257,7 @@ struct fitting {
 	const struct insert *how;
 	uint32_t slot;
 	struct path path;
-	uint32_t missing; /* cells of holds on it */
+	uint32_t missing; /* cells of entries on it */
 };
 
 /*
@@ -285,7 +287,7 @@ fit_walk(struct fitting *f, uint32_t want)
 	index_walk(f->k, f->p, want, f->how, &f->path);
 	f->k->region->counts.steps += f->path.steps;
 	/* at most; enough if cells abound */
-	f->missing = f->path.nodes * HOLD_CELLS_MOST;
+	f->missing = f->path.nodes * HOLD_CELLS_MAX;
 	if (fit_cells(f, want) <= f->k->region->free_cells)
 		return true;
 	f->missing = index_missing(f->k, &f->path, f->slot);
@@ -300,7 +302,7 @@ fit_less(const struct fitting *f, uint32_t want)
 	uint32_t low = path->depth, high = want - 1;
 
 	if (low >= want || fit_cells(f, low) > f->k->region->free_cells) {
-		/* not even a split or the holds: stop before this node */
+		/* not even a split or the entries: stop before this node */
 		if (path->inside < node_at(f->k, path->node)->length)
 			return path->depth - path->inside;
 		return 0;
@@ -351,16 +353,16 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	uint32_t want;
 
 	memset(&f, 0, sizeof(f));
-	cell_foresee(k);
-	index_foresee(k, retain_eldest(k));
-	__builtin_prefetch(hold_at(k, slot_at(k, slot)->by_release.head));
+	cell_prefetch(k);
+	index_prefetch(k, retain_stamped(k));
+	__builtin_prefetch(entry_at(k, slot_at(k, slot)->by_release.head));
 	f.k = k;
 	f.p = p;
 	f.how = how;
 	f.slot = slot;
 	want = retain_fit(&f, now);
 	if (slot_at(k, slot)->mode == KVR_RETAIN_CAPACITY)
-		index_foresee(k, slot_at(k, slot)->by_release.head);
+		index_prefetch(k, slot_at(k, slot)->by_release.head);
 	*recorded = want;
 	if (want < p->blocks)
 		k->region->counts.truncated++;

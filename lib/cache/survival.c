@@ -37,14 +37,14 @@
 
 #include "exp.h"
 
-enum { AGE_LEAST_BITS = 10 };
+enum { AGE_MIN_BITS = 10 };
 #define PIECE_TOKENS 512.0
 #define FADE 0.999
 #define YOUNGER 4.0          /* pieces that the younger bin's S counts as, */
 #define HOPE 1.0             /* and S when nothing is known */
 #define UNKNOWN (5.0 / 6)
 #define LN_FADE -0.0010005003335835335 /* ln FADE */
-#define COUNT_MOST 1001.0F             /* of pieces that fade so, and a bit */
+#define COUNT_MAX 1001.0F             /* of pieces that fade so, and a bit */
 
 /* floor(4 log2(age / 1024)), from 0 to the last bin. */
 static uint32_t
@@ -53,12 +53,12 @@ age_bin(uint64_t age)
 	uint32_t bits, bin;
 	uint64_t x;
 
-	if (age >> AGE_LEAST_BITS == 0)
+	if (age >> AGE_MIN_BITS == 0)
 		return 0;
 	bits = 63 - (uint32_t)__builtin_clzll(age);
 	x = bits > 16 ? age >> (bits - 16) : age << (16 - bits);
 	/* 2^(16 + i/4), rounded up */
-	bin = 4 * (bits - AGE_LEAST_BITS) + (x >= 77936) + (x >= 92682) +
+	bin = 4 * (bits - AGE_MIN_BITS) + (x >= 77936) + (x >= 92682) +
 	    (x >= 110218);
 	return bin < AGES - 1 ? bin + 1 : AGES - 1;
 }
@@ -67,23 +67,23 @@ age_bin(uint64_t age)
 static struct survival *
 survival_at(const struct kvr *k, uint32_t slot)
 {
-	uint32_t i = look(slot_at(k, slot)->name) - 1;
+	uint32_t i = read_once(slot_at(k, slot)->name) - 1;
 
 	return &k->survival[i < k->layout.names ? i : 0];
 }
 
 /* As a double: sums of floats are wider on some machines than on others. */
 static double
-look_float(const float *place)
+read_once_float(const float *place)
 {
 	float value;
 
 	__atomic_load(place, &value, __ATOMIC_RELAXED);
-	return value >= 0 && value <= COUNT_MOST ? value : 0;
+	return value >= 0 && value <= COUNT_MAX ? value : 0;
 }
 
 static double
-look_likely(const float *place)
+read_likely(const float *place)
 {
 	float value;
 
@@ -92,7 +92,7 @@ look_likely(const float *place)
 }
 
 static void
-put_float(float *place, double value)
+write_once_float(float *place, double value)
 {
 	float x = (float)value;
 
@@ -112,12 +112,12 @@ survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
 {
 	const struct survival *s = survival_at(k, slot);
 	uint32_t bin = age_bin(age_between(released, volume));
-	double likely = UNKNOWN + look_likely(&s->likely[bin]), share;
+	double likely = UNKNOWN + read_likely(&s->likely[bin]), share;
 
-	if (released >= look(slot_at(k, slot)->lost))
+	if (released >= read_once(slot_at(k, slot)->lost))
 		return likely;
-	share = (look_float(&s->later_hit) + 1) /
-	    (look_float(&s->later_due) + 1);
+	share = (read_once_float(&s->later_hit) + 1) /
+	    (read_once_float(&s->later_due) + 1);
 	return share < 1 ? likely * share : likely;
 }
 
@@ -130,8 +130,8 @@ count(float *seen, double share, double tokens)
 {
 	double keep = exp_of(tokens / PIECE_TOKENS * LN_FADE);
 
-	put_float(seen, look_float(seen) * keep + share * (1 - keep) /
-	    (1 - FADE));
+	write_once_float(seen,
+	    read_once_float(seen) * keep + share * (1 - keep) / (1 - FADE));
 }
 
 void
@@ -143,13 +143,13 @@ survival_note(struct kvr *k, uint32_t slot, const struct witness *w)
 
 	if (w->released < w->lost) {
 		count(&s->later_hit, w->hit, w->tokens);
-		count(&s->later_due, UNKNOWN + look_likely(&s->likely[bin]),
+		count(&s->later_due, UNKNOWN + read_likely(&s->likely[bin]),
 		    w->tokens);
 	}
 	count(&s->hit[bin], w->hit, w->tokens);
 	count(&s->miss[bin], !w->hit, w->tokens);
 	if (w->hit ? w->released < p->lost : w->released > p->lost)
-		put(p->lost, w->released);
+		write_once(p->lost, w->released);
 }
 
 /*
@@ -164,13 +164,13 @@ survival_conclude(struct kvr *k, uint32_t slot)
 	uint32_t bin;
 
 	for (bin = 0; bin < AGES; bin++)
-		share[bin] = 1 / (look_float(&s->hit[bin]) +
-		    look_float(&s->miss[bin]) + (YOUNGER + HOPE));
+		share[bin] = 1 / (read_once_float(&s->hit[bin]) +
+		    read_once_float(&s->miss[bin]) + (YOUNGER + HOPE));
 	for (bin = 0; bin < AGES; bin++) {
-		hit = look_float(&s->hit[bin]);
+		hit = read_once_float(&s->hit[bin]);
 		likely = (hit + HOPE * UNKNOWN) * share[bin] +
 		    likely * (YOUNGER * share[bin]);
-		put_float(&s->likely[bin], likely - UNKNOWN);
+		write_once_float(&s->likely[bin], likely - UNKNOWN);
 	}
 }
 
@@ -178,7 +178,7 @@ survival_conclude(struct kvr *k, uint32_t slot)
 void
 survival_forget(struct kvr *k, uint32_t slot)
 {
-	put_zeros(survival_at(k, slot), sizeof(struct survival));
+	write_once_zeros(survival_at(k, slot), sizeof(struct survival));
 }
 
 /* Where bin b begins, in tokens. */
@@ -188,7 +188,7 @@ bin_age(uint32_t bin)
 	static const uint32_t quarter[] = { 65536, 77936, 92682, 110218 };
 	uint32_t i = bin - 1;
 
-	return (uint64_t)quarter[i % 4] << (AGE_LEAST_BITS + i / 4) >> 16;
+	return (uint64_t)quarter[i % 4] << (AGE_MIN_BITS + i / 4) >> 16;
 }
 
 /*
@@ -205,8 +205,8 @@ survival_capacity(const struct kvr *k, uint32_t slot)
 
 	/* from the oldest: the first bin of which all above have mostly gone */
 	for (bin = AGES; --bin > 0;) {
-		hit += look_float(&s->hit[bin]);
-		miss += look_float(&s->miss[bin]);
+		hit += read_once_float(&s->hit[bin]);
+		miss += read_once_float(&s->miss[bin]);
 		if (hit > miss)
 			break;
 	}

@@ -108,63 +108,63 @@ name_remove(struct kvr *k, uint32_t number)
 	k->region->name_free = number;
 }
 
-/* --------------------------------------------------------------- teams --- */
+/* --------------------------------------------------------------- groups --- */
 
 /*
- * The ranks of one name are a team. How many of them are calm is kept up to
- * date, so that nobody has to ask them all.
+ * The ranks of one name are a data-parallel group. How many of them are not
+ * overloaded is kept up to date, so that nobody has to ask them all.
  */
-static struct team *
-team_at(const struct kvr *k, uint32_t team)
+static struct dp_group *
+dp_group_at(const struct kvr *k, uint32_t dp_group)
 {
-	return &k->teams[team - 1 < k->layout.names ? team - 1 : 0];
+	return &k->dp_groups[dp_group - 1 < k->layout.names ? dp_group - 1 : 0];
 }
 
 static bool
-slot_busy(const struct slot *s)
+slot_overloaded(const struct slot *s)
 {
-	return s->busy != 0 || s->latch != 0;
+	return s->over_prefill != 0 || s->over_blocks != 0;
 }
 
 static void
-team_calm(struct kvr *k, uint32_t team, int32_t more)
+dp_group_not_overloaded(struct kvr *k, uint32_t dp_group, int32_t more)
 {
-	struct team *t = team_at(k, team);
+	struct dp_group *t = dp_group_at(k, dp_group);
 
-	put(t->calm, t->calm + (uint32_t)more);
+	write_once(t->not_overloaded, t->not_overloaded + (uint32_t)more);
 }
 
 static void
-team_join(struct kvr *k, uint32_t slot, uint32_t team)
+dp_group_join(struct kvr *k, uint32_t slot, uint32_t dp_group)
 {
-	put(slot_at(k, slot)->team, team);
-	team_at(k, team)->ranks++;
-	if (!slot_busy(slot_at(k, slot)))
-		team_calm(k, team, 1);
+	write_once(slot_at(k, slot)->dp_group, dp_group);
+	dp_group_at(k, dp_group)->ranks++;
+	if (!slot_overloaded(slot_at(k, slot)))
+		dp_group_not_overloaded(k, dp_group, 1);
 }
 
 static void
-team_leave(struct kvr *k, uint32_t slot)
+dp_group_leave(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
 
-	team_at(k, s->team)->ranks--;
-	if (!slot_busy(s))
-		team_calm(k, s->team, -1);
-	put(s->team, 0);
+	dp_group_at(k, s->dp_group)->ranks--;
+	if (!slot_overloaded(s))
+		dp_group_not_overloaded(k, s->dp_group, -1);
+	write_once(s->dp_group, 0);
 }
 
 /* That of the other ranks of this name, or one that is free. */
 static uint32_t
-team_of(const struct kvr *k, const char *name, size_t length)
+dp_group_of(const struct kvr *k, const char *name, size_t length)
 {
 	uint32_t i = *name_bucket(k, name, length), limit = k->layout.names;
 
 	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--)
 		if (name_is(name_at(k, i), name, length) &&
-		    slot_at(k, name_at(k, i)->slot)->team != 0)
-			return slot_at(k, name_at(k, i)->slot)->team;
-	for (i = 1; i < k->layout.names && team_at(k, i)->ranks > 0; i++)
+		    slot_at(k, name_at(k, i)->slot)->dp_group != 0)
+			return slot_at(k, name_at(k, i)->slot)->dp_group;
+	for (i = 1; i < k->layout.names && dp_group_at(k, i)->ranks > 0; i++)
 		continue;
 	return i;
 }
@@ -180,7 +180,7 @@ slot_take(struct kvr *k, uint32_t *slot)
 
 	if (r->slot_free == 0 && r->slots_used < k->layout.slots) {
 		*slot = r->slots_used;
-		put(r->slots_used, r->slots_used + 1);
+		write_once(r->slots_used, r->slots_used + 1);
 		return true;
 	}
 	for (; r->slot_free == 0; limit--)
@@ -199,7 +199,7 @@ slot_take(struct kvr *k, uint32_t *slot)
 struct incarnation {
 	uint64_t identity;
 	double rate_tokens, rate_seconds; /* it is the same machine */
-	uint32_t name, rank, team;
+	uint32_t name, rank, dp_group;
 };
 
 /* What of a slot is unusual. */
@@ -211,21 +211,22 @@ gate_of(const struct kvr *k, uint32_t slot)
 	if (!slot_in_use(k, slot))
 		return GATE_FREE;
 	return s->role | (uint32_t)s->state << 4 |
-	    (slot_busy(s) ? GATE_BUSY : 0u) |
+	    (slot_overloaded(s) ? GATE_OVERLOADED : 0u) |
 	    (s->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u) |
 	    (s->weight != 1 ? GATE_WEIGHTED : 0u);
 }
 
 /* Matches ask each worker's life only if some differ from the TTL. */
 static void
-publish_life(struct kvr *k, uint32_t slot)
+publish_ttl(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
-	uint8_t unlike = slot_in_use(k, slot) && s->life != life_by_ttl(k);
+	uint8_t unlike = slot_in_use(k, slot) && s->ttl != region_ttl(k);
 
-	put(k->loads.life[slot], s->life);
-	put(k->region->unlike, k->region->unlike + unlike - s->unlike);
-	s->unlike = unlike;
+	write_once(k->loads.ttl[slot], s->ttl);
+	write_once(
+	    k->region->own_ttl, k->region->own_ttl + unlike - s->own_ttl);
+	s->own_ttl = unlike;
 }
 
 /* What a choice reads of the slot becomes what the slot says. */
@@ -234,13 +235,14 @@ worker_publish(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 
-	publish_life(k, slot);
+	publish_ttl(k, slot);
 	rate_publish(k, slot);
-	put(k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
-	put(k->loads.gate[slot], gate_of(k, slot));
-	put_double(&k->loads.prefill[slot], (double)s->prefill);
-	put_double(&k->loads.blocks[slot], (double)s->blocks);
-	put(k->loads.requests[slot], s->requests);
+	write_once(
+	    k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
+	write_once(k->loads.gate[slot], gate_of(k, slot));
+	write_once_double(&k->loads.prefill[slot], (double)s->prefill);
+	write_once_double(&k->loads.blocks[slot], (double)s->blocks);
+	write_once(k->loads.requests[slot], s->requests);
 }
 
 /*
@@ -254,17 +256,17 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 {
 	struct slot *s = slot_at(k, slot);
 
-	put_zeros(s, sizeof(*s));
-	put(s->name, from->name);
+	write_once_zeros(s, sizeof(*s));
+	write_once(s->name, from->name);
 	s->rank = from->rank;
 	s->rate_tokens = from->rate_tokens;
 	s->rate_seconds = from->rate_seconds;
 	survival_forget(k, slot);
-	put(k->loads.identity[slot], from->identity);
+	write_once(k->loads.identity[slot], from->identity);
 	worker_set(k, slot, facts);
-	team_join(k, slot, from->team);
+	dp_group_join(k, slot, from->dp_group);
 	atomic_signal_fence(memory_order_seq_cst);
-	put(k->generations[slot], k->generations[slot] + 1);
+	write_once(k->generations[slot], k->generations[slot] + 1);
 	atomic_signal_fence(memory_order_seq_cst);
 	name_at(k, s->name)->slot = (uint16_t)slot;
 	worker_publish(k, slot);
@@ -273,9 +275,9 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 static void
 slot_retire(struct kvr *k, uint32_t slot)
 {
-	put(k->generations[slot], k->generations[slot] + 1);
+	write_once(k->generations[slot], k->generations[slot] + 1);
 	worker_publish(k, slot);
-	team_leave(k, slot);
+	dp_group_leave(k, slot);
 	entry_void_slot(k, slot);
 }
 
@@ -311,7 +313,7 @@ worker_add(struct kvr *k, const char *name, size_t length,
 	from.rank = facts->rank;
 	from.rate_tokens = from.rate_seconds = 0;
 	from.identity = identity_of(k, name, length, facts->rank);
-	from.team = team_of(k, name, length);
+	from.dp_group = dp_group_of(k, name, length);
 	from.name = name_add(k, name, length, *slot);
 	slot_begin(k, *slot, &from, facts);
 	k->region->workers++;
@@ -339,7 +341,7 @@ worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
 	from.rate_tokens = slot_at(k, slot)->rate_tokens;
 	from.rate_seconds = slot_at(k, slot)->rate_seconds;
 	from.name = slot_at(k, slot)->name;
-	from.team = slot_at(k, slot)->team;
+	from.dp_group = slot_at(k, slot)->dp_group;
 	from.identity = k->loads.identity[slot];
 	slot_begin(k, *fresh, &from, &facts);
 	slot_retire(k, slot);
@@ -385,12 +387,12 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	s->state = (uint8_t)facts->state;
 	s->retain = (uint8_t)facts->retain;
 	s->eviction = (uint8_t)facts->eviction;
-	put(s->block_tokens, facts->block_tokens);
+	write_once(s->block_tokens, facts->block_tokens);
 	s->capacity = facts->capacity_tokens;
 	s->max_batched = facts->max_batched_tokens;
-	put(s->taints, facts->taints);
+	write_once(s->taints, facts->taints);
 	s->prefill_rate = facts->prefill_rate;
-	put_double(&s->weight, facts->weight);
+	write_once_double(&s->weight, facts->weight);
 	retain_decide(k, slot);
 	retain_outgrown(k, slot);
 	worker_recount(k, slot);
@@ -415,8 +417,8 @@ worker_set_load(struct kvr *k, uint32_t slot, const struct kvr_load *load)
 
 /*
  * The overload thresholds of the policy, as the reference has them: prefill
- * tokens count as they are; blocks set a latch when the published or the own
- * number is above the threshold, and only both below clear it.
+ * tokens count as they are; blocks set a over_blocks when the published or the
+ * own number is above the threshold, and only both below clear it.
  */
 static void
 threshold_check(struct kvr *k, uint32_t slot)
@@ -426,21 +428,21 @@ threshold_check(struct kvr *k, uint32_t slot)
 	double prefill = (double)s->prefill, used = (double)s->load_used;
 	double own = (double)s->blocks, threshold;
 
-	s->busy = p->busy_prefill_tokens >= 0 &&
+	s->over_prefill = p->busy_prefill_tokens >= 0 &&
 	    prefill > p->busy_prefill_tokens;
 	if (p->busy_prefill_fraction >= 0 && s->max_batched > 0) {
 		threshold = p->busy_prefill_fraction * (double)s->max_batched;
 		if (threshold < 0x1p63 && s->prefill > (uint64_t)threshold)
-			s->busy = 1;
+			s->over_prefill = 1;
 	}
 	threshold = p->busy_blocks_fraction * ((double)s->capacity /
 	    hash_block_tokens(&k->rule));
 	if (p->busy_blocks_fraction < 0 || s->capacity == 0)
-		s->latch = 0;
+		s->over_blocks = 0;
 	else if (own > threshold || used > threshold)
-		s->latch = 1;
+		s->over_blocks = 1;
 	else if (own < threshold && used < threshold)
-		s->latch = 0;
+		s->over_blocks = 0;
 }
 
 /* To be called after every change of a slot's facts or load. */
@@ -448,13 +450,13 @@ void
 worker_recount(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
-	bool busy = slot_busy(s);
+	bool busy = slot_overloaded(s);
 
 	if (slot >= k->layout.slots)
 		return;
 	threshold_check(k, slot);
-	if (s->team != 0 && busy != slot_busy(s))
-		team_calm(k, s->team, busy ? 1 : -1);
+	if (s->dp_group != 0 && busy != slot_overloaded(s))
+		dp_group_not_overloaded(k, s->dp_group, busy ? 1 : -1);
 	worker_publish(k, slot);
 }
 
@@ -463,7 +465,8 @@ static uint64_t
 engine_block(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
-	uint32_t told = look(s->block_tokens), learnt = look(s->learnt_block);
+	uint32_t told = read_once(s->block_tokens),
+		 learnt = read_once(s->learnt_block);
 
 	if (k->rule.unit == KVR_UNIT_BYTES)
 		return 1; /* tokens are estimates there: nothing to round */
@@ -491,10 +494,10 @@ worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
 bool
 worker_overloaded(const struct kvr *k, uint32_t slot)
 {
-	uint32_t team = look(slot_at(k, slot)->team);
+	uint32_t dp_group = read_once(slot_at(k, slot)->dp_group);
 
-	return (look(k->loads.gate[slot]) & GATE_BUSY) != 0 &&
-	    look(team_at(k, team)->calm) == 0;
+	return (read_once(k->loads.gate[slot]) & GATE_OVERLOADED) != 0 &&
+	    read_once(dp_group_at(k, dp_group)->not_overloaded) == 0;
 }
 
 /* ------------------------------------------------------------ mending --- */
@@ -505,19 +508,19 @@ worker_overloaded(const struct kvr *k, uint32_t slot)
  * Lists, buckets and counts are made anew from that.
  */
 void
-worker_mend(struct kvr *k)
+worker_recover(struct kvr *k)
 {
 	struct region *r = k->region;
 	uint32_t i, number, *head;
 
 	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
-	memset(k->teams, 0, k->layout.names * sizeof(struct team));
+	memset(k->dp_groups, 0, k->layout.names * sizeof(struct dp_group));
 	r->workers = r->name_free = r->slot_free = 0;
-	put(r->slots_used, k->layout.slots);
-	put(r->unlike, 0);
+	write_once(r->slots_used, k->layout.slots);
+	write_once(r->own_ttl, 0);
 	for (i = 0; i < k->layout.slots; i++) {
-		put(k->slots[i].team, 0);
-		k->slots[i].unlike = 0;
+		write_once(k->slots[i].dp_group, 0);
+		k->slots[i].own_ttl = 0;
 	}
 	for (number = 1; number <= k->layout.names; number++) {
 		struct name *n = name_at(k, number);
@@ -529,7 +532,8 @@ worker_mend(struct kvr *k)
 		head = n->used ? name_bucket(k, n->text, n->length)
 		    : &r->name_free;
 		if (n->used)
-			team_join(k, n->slot, team_of(k, n->text, n->length));
+			dp_group_join(
+			    k, n->slot, dp_group_of(k, n->text, n->length));
 		n->next = *head;
 		*head = number;
 		r->workers += n->used;
@@ -544,10 +548,10 @@ worker_mend(struct kvr *k)
 			worker_recount(k, i);
 			continue;
 		}
-		put(k->generations[i],
+		write_once(k->generations[i],
 		    k->generations[i] + (k->generations[i] & 1));
 		worker_publish(k, i);
-		put(s->name, r->slot_free);
+		write_once(s->name, r->slot_free);
 		r->slot_free = i + 1;
 	}
 }

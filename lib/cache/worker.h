@@ -22,7 +22,7 @@ uint64_t worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
     uint64_t tokens);
 bool worker_overloaded(const struct kvr *k, uint32_t slot);
 void worker_remove(struct kvr *k, uint32_t slot);
-void worker_mend(struct kvr *k);
+void worker_recover(struct kvr *k);
 int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
 
 /* Of the worker in a slot, if there is one. */
@@ -30,7 +30,7 @@ static inline uint64_t
 worker_id(const struct kvr *k, uint32_t slot)
 {
 	return slot < k->layout.slots
-	    ? (uint64_t)look(k->generations[slot]) << 32 | (slot + 1) : 0;
+	    ? (uint64_t)read_once(k->generations[slot]) << 32 | (slot + 1) : 0;
 }
 
 /* False if the id is not, or no longer, that of a worker. */
@@ -38,7 +38,7 @@ static inline bool
 worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
 {
 	*slot = (uint32_t)id - 1;
-	return *slot < k->layout.slots && look(k->loads.id[*slot]) == id;
+	return *slot < k->layout.slots && read_once(k->loads.id[*slot]) == id;
 }
 
 #endif

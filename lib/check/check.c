@@ -5,14 +5,14 @@
  * What must be true, in the order of the functions below; nothing is asked
  * that could be slow, or lead outside, if what was asked before is false:
  *   cells    each cell is exactly one of: free, a piece of one run, a node, a
- *            group of one node, a hold, a lease; free_cells counts the free
+ *            group of one node, an entry, a lease; free_cells counts the free
  *   nodes    found by their key; as long as their run; end with it; the
  *            parent is a node that ends where this begins; children counted;
  *            above each is a root
  *   holds    found by (node, slot); their pair says what they say; of each
  *            worker, pins and stamps do not grow from parent to child, and a
- *            hold on a node means a hold on all of its parent; what is
- *            trimmed has blocks left or pins; nameless ones are listed
+ *            hold on a node means an entry on all of its parent; what is
+ *            trimmed has blocks left or pins; anonymous ones are listed
  *   order    lists by stamp ascend, children stand before parents; what is on
  *            no list is pinned; what is idle has no pins; the tournament
  *            knows when the heads are due: check_order.c
@@ -95,14 +95,14 @@ check_groups(struct sums *s, uint32_t node)
 	struct groups at = groups_of(n, n->holders);
 	uint32_t last = (n->holders + PAIRS - 1u) / PAIRS - 1, i;
 
-	/* the only holder's hold is no more than named here: see check_hold */
+	/* the only holder's hold is no more than named here: see check_entry */
 	if (n->holders < 2)
 		return n->holders == 1 &&
-		    n->holds - 1 < s->k->layout.cells - 1;
-	if (!claim_pieces(s, n->holds, at.level, 0, 0, last, SEEN_GROUP))
+		    n->entries - 1 < s->k->layout.cells - 1;
+	if (!claim_pieces(s, n->entries, at.level, 0, 0, last, SEEN_GROUP))
 		return false;
 	for (i = 0; i <= last; i++)
-		s->children[links_at(s->k, n->holds, at.level, i)] = node;
+		s->children[links_at(s->k, n->entries, at.level, i)] = node;
 	return true;
 }
 
@@ -184,9 +184,9 @@ check_nodes(struct sums *s)
 
 /* --------------------------------------------------------------- holds --- */
 
-/* The pair that a match reads is what the hold says. */
+/* The pair that a match reads is what the entry says. */
 static bool
-check_pair(const struct sums *s, const struct hold *h)
+check_pair(const struct sums *s, const struct entry *h)
 {
 	const struct kvr *k = s->k;
 	const struct node *n = node_at(k, h->node);
@@ -208,33 +208,33 @@ check_pair(const struct sums *s, const struct hold *h)
 	}
 	return stamp == h->stamp && (word & WORD_SLOT) == h->slot &&
 	    ((word & WORD_PINNED) != 0) == (h->pins > 0) &&
-	    ((word & WORD_TRIMMED) != 0) == (h->gone > 0 && h->pins == 0);
+	    ((word & WORD_TRIMMED) != 0) == (h->trimmed > 0 && h->pins == 0);
 }
 
 /* THE invariant: index.c. */
 static bool
-check_above(const struct kvr *k, const struct hold *h)
+check_above(const struct kvr *k, const struct entry *h)
 {
 	uint32_t parent = node_at(k, h->node)->parent, i;
-	const struct hold *above;
+	const struct entry *above;
 
 	if (parent == 0)
 		return true;
-	i = hold_find(k, parent, h->slot);
-	above = hold_at(k, i);
-	return i != 0 && above->pins >= h->pins &&
-	    above->stamp >= h->stamp && (above->gone == 0 || above->pins > 0);
+	i = entry_find(k, parent, h->slot);
+	above = entry_at(k, i);
+	return i != 0 && above->pins >= h->pins && above->stamp >= h->stamp &&
+	    (above->trimmed == 0 || above->pins > 0);
 }
 
 /* What is on no list is pinned; idle: not; unconfirmed: pinned, and due. */
 static bool
-check_flags(const struct kvr *k, const struct hold *h)
+check_flags(const struct kvr *k, const struct entry *h)
 {
 	bool pinned = h->pins > 0;
-	bool unconfirmed = (h->flags & HOLD_UNCONFIRMED) != 0;
+	bool unconfirmed = (h->flags & ENTRY_UNCONFIRMED) != 0;
 
-	if (((h->flags & HOLD_LISTED) == 0 && !pinned) ||
-	    ((h->flags & HOLD_IDLE) != 0 && pinned))
+	if (((h->flags & ENTRY_LISTED) == 0 && !pinned) ||
+	    ((h->flags & ENTRY_IDLE) != 0 && pinned))
 		return false;
 	if (unconfirmed) /* a life that has become longer leaves them so */
 		return pinned && (h->stamp <= horizon_of(k, h->slot,
@@ -244,19 +244,19 @@ check_flags(const struct kvr *k, const struct hold *h)
 }
 
 static bool
-check_hold(struct sums *s, uint32_t i)
+check_entry(struct sums *s, uint32_t i)
 {
 	const struct kvr *k = s->k;
-	const struct hold *h = hold_at(k, i);
+	const struct entry *h = entry_at(k, i);
 	uint32_t length = node_at(k, h->node)->length;
 	struct slot *mine;
 
-	if (h->gone > length || (h->gone == length && h->pins == 0))
+	if (h->trimmed > length || (h->trimmed == length && h->pins == 0))
 		return false;
-	length -= h->pins > 0 ? 0 : h->gone;
+	length -= h->pins > 0 ? 0 : h->trimmed;
 	if (h->slot >= k->layout.slots || h->node >= k->layout.cells ||
 	    s->seen[h->node] != SEEN_NODE ||
-	    hold_find(k, h->node, h->slot) != i)
+	    entry_find(k, h->node, h->slot) != i)
 		return false;
 	if (!check_pair(s, h) || !check_above(k, h) || !check_flags(k, h))
 		return false;
@@ -264,9 +264,9 @@ check_hold(struct sums *s, uint32_t i)
 	mine->entries++;
 	mine->held += length;
 	mine->active += h->pins > 0 ? length : 0;
-	s->holds++;
-	s->listed[1] += (h->flags & HOLD_LISTED) != 0;
-	s->listed[0] += (h->flags & HOLD_IDLE) != 0 &&
+	s->entries++;
+	s->listed[1] += (h->flags & ENTRY_LISTED) != 0;
+	s->listed[0] += (h->flags & ENTRY_IDLE) != 0 &&
 	    slot_at(k, h->slot)->retired == 0;
 	if (slot_at(k, h->slot)->retired == 0) {
 		s->counts.entries++;
@@ -292,18 +292,19 @@ claim_entries(struct sums *s)
 {
 	const struct kvr *k = s->k;
 	uint32_t b, i, home;
-	bool hold;
+	bool entry;
 
 	for (b = 0; b < k->layout.entry_buckets; b++)
-		for (i = k->entry_buckets[b]; i != 0; i = hold_at(k, i)->next) {
-			hold = hold_at(k, i)->kind == CELL_HOLD;
-			if (!hold && hold_at(k, i)->kind != CELL_LEASE)
+		for (i = k->entry_buckets[b]; i != 0;
+		     i = entry_at(k, i)->next) {
+			entry = entry_at(k, i)->kind == CELL_ENTRY;
+			if (!entry && entry_at(k, i)->kind != CELL_LEASE)
 				return false;
-			home = hold ? bucket_of_hold(k, hold_at(k, i)->node,
-			    hold_at(k, i)->slot)
+			home = entry ? bucket_of_entry(k, entry_at(k, i)->node,
+			    entry_at(k, i)->slot)
 			    : bucket_of_lease(k, lease_at(k, i)->number);
 			if (home != b ||
-			    !claim(s, i, hold ? SEEN_HOLD : SEEN_LEASE))
+			    !claim(s, i, entry ? SEEN_ENTRY : SEEN_LEASE))
 				return false;
 		}
 	return true;
@@ -316,17 +317,17 @@ check_entries(struct sums *s)
 	uint64_t pairs = 0;
 	uint32_t i;
 
-	if (!claim_entries(s) || !check_nameless(s))
+	if (!claim_entries(s) || !check_anonymous(s))
 		return false;
 	for (i = 1; i < k->layout.cells; i++) {
-		if ((s->seen[i] == SEEN_HOLD && hold_at(k, i)->node != 0 &&
-		    !check_hold(s, i)) ||
+		if ((s->seen[i] == SEEN_ENTRY && entry_at(k, i)->node != 0 &&
+		    !check_entry(s, i)) ||
 		    (s->seen[i] == SEEN_LEASE && !check_lease_cell(s, i)))
 			return false;
 		if (s->seen[i] == SEEN_NODE)
 			pairs += node_at(k, i)->holders;
 	}
-	return pairs == s->holds;
+	return pairs == s->entries;
 }
 
 /* -------------------------------------------------------------- leases --- */
@@ -338,7 +339,7 @@ check_lease(struct sums *s, uint32_t i)
 	const struct lease *l = lease_at(k, i);
 	struct slot *mine = &s->slots[l->slot];
 	const struct claim *c = claim_at(k, l->claim);
-	uint32_t node = l->node, blocks = 0, hold, limit = k->layout.cells;
+	uint32_t node = l->node, blocks = 0, entry, limit = k->layout.cells;
 	bool prefilling = (l->flags & LEASE_PREFILLING) != 0;
 
 	if (c->prefill > 0 && !prefilling)
@@ -349,10 +350,10 @@ check_lease(struct sums *s, uint32_t i)
 	for (; node != 0; node = node_at(k, node)->parent) {
 		if (limit-- == 0 || node >= k->layout.cells ||
 		    s->seen[node] != SEEN_NODE ||
-		    (hold = hold_find(k, node, l->slot)) == 0)
+		    (entry = entry_find(k, node, l->slot)) == 0)
 			return false;
 		blocks += node_at(k, node)->length;
-		s->pins[hold]++;
+		s->pins[entry]++;
 	}
 	mine->leases++;
 	mine->requests++;
@@ -383,8 +384,8 @@ check_leases(struct sums *s)
 	if (left != 0 || k->region->lease_last != prev)
 		return false;
 	for (i = 1; i < k->layout.cells; i++)
-		if (s->seen[i] == SEEN_HOLD &&
-		    s->pins[i] != hold_at(k, i)->pins)
+		if (s->seen[i] == SEEN_ENTRY &&
+		    s->pins[i] != entry_at(k, i)->pins)
 			return false;
 	return true;
 }
@@ -396,7 +397,7 @@ check_slot(const struct slot *p, const struct slot *sum, bool in_use)
 {
 	if (p->entries != sum->entries || p->held != sum->held ||
 	    p->active != sum->active || p->leases != sum->leases ||
-	    p->output != sum->output || p->nameless != sum->nameless ||
+	    p->output != sum->output || p->anonymous != sum->anonymous ||
 	    p->ahead != sum->ahead || p->prefilling != sum->prefilling)
 		return false;
 	return p->prefill == sum->prefill + p->load_prefill &&
@@ -432,7 +433,7 @@ check_counts(struct sums *s)
 static bool
 check_clock(const struct kvr *k)
 {
-	return k->region->clock >= -1 && k->region->clock <= CLOCK_MOST;
+	return k->region->clock >= -1 && k->region->clock <= CLOCK_MAX;
 }
 
 static bool
@@ -444,9 +445,9 @@ sums_begin(struct sums *s, const struct kvr *k)
 	s->children = calloc(k->layout.cells, sizeof(*s->children));
 	s->pins = calloc(k->layout.cells, sizeof(*s->pins));
 	s->slots = calloc(k->layout.slots, sizeof(*s->slots));
-	s->teams = calloc(k->layout.names, sizeof(*s->teams));
+	s->dp_groups = calloc(k->layout.names, sizeof(*s->dp_groups));
 	return s->seen != NULL && s->children != NULL && s->pins != NULL &&
-	    s->slots != NULL && s->teams != NULL;
+	    s->slots != NULL && s->dp_groups != NULL;
 }
 
 int
@@ -458,13 +459,13 @@ check_region(const struct kvr *k)
 	if (sums_begin(&s, k))
 		error = check_clock(k) && check_free(&s) && check_nodes(&s) &&
 		    check_entries(&s) && check_order(&s) &&
-		    check_leases(&s) && check_fleet(k, s.teams) &&
+		    check_leases(&s) && check_fleet(k, s.dp_groups) &&
 		    check_counts(&s) ? KVR_OK
 		    : KVR_ECORRUPT;
 	free(s.seen);
 	free(s.children);
 	free(s.pins);
 	free(s.slots);
-	free(s.teams);
+	free(s.dp_groups);
 	return error;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * check_fleet.c - the invariants of what is known of workers: names, slots,
- * teams, and what choices read of their loads. The other half of check.c.
+ * dp_group, and what choices read of their loads. The other half of check.c.
  */
 #include "check_in.h"
 #include "rate.h"
@@ -65,51 +65,54 @@ check_load(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *p = slot_at(k, slot);
 	const struct loads *l = &k->loads;
-	bool busy = p->busy != 0 || p->latch != 0;
+	bool busy = p->over_prefill != 0 || p->over_blocks != 0;
 
 	return l->prefill[slot] == (double)p->prefill &&
 	    l->blocks[slot] == (double)p->blocks &&
 	    l->requests[slot] == p->requests &&
-	    l->gate[slot] == (p->role | (uint32_t)p->state << 4 |
-	    (busy ? GATE_BUSY : 0u) | (p->weight != 1 ? GATE_WEIGHTED : 0u) |
-	    (p->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u)) &&
-	    l->life[slot] == p->life && l->free_at[slot] == p->free_at &&
+	    l->gate[slot] ==
+	    (p->role | (uint32_t)p->state << 4 | (busy ? GATE_OVERLOADED : 0u) |
+		(p->weight != 1 ? GATE_WEIGHTED : 0u) |
+		(p->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u)) &&
+	    l->ttl[slot] == p->ttl && l->free_at[slot] == p->free_at &&
 	    l->waiting[slot] == (double)p->load_prefill &&
-	    p->unlike == (p->life != life_by_ttl(k));
+	    p->own_ttl == (p->ttl != region_ttl(k));
 }
 
-/* All ranks of a name are in one team, and no others. */
+/* All ranks of a name are in one dp_group, and no others. */
 static bool
-check_teams(const struct kvr *k, struct team *counted)
+check_dp_groups(const struct kvr *k, struct dp_group *counted)
 {
-	uint32_t i, teams = k->layout.names, unlike = 0;
+	uint32_t i, dp_group = k->layout.names, unlike = 0;
 
 	for (i = 0; i < k->layout.slots; i++) {
 		const struct slot *p = slot_at(k, i);
 
-		if (slot_in_use(k, i) != (p->team != 0) || p->team > teams)
+		if (slot_in_use(k, i) != (p->dp_group != 0) ||
+		    p->dp_group > dp_group)
 			return false;
 		if (k->loads.id[i] != (slot_in_use(k, i) ? worker_id(k, i) : 0)
-		    || (p->team == 0 && k->loads.gate[i] != GATE_FREE))
+		    || (p->dp_group == 0 && k->loads.gate[i] != GATE_FREE))
 			return false;
-		unlike += p->unlike;
-		if (p->team == 0)
+		unlike += p->own_ttl;
+		if (p->dp_group == 0)
 			continue;
 		if (!check_load(k, i))
 			return false;
-		counted[p->team - 1].ranks++;
-		counted[p->team - 1].calm += p->busy == 0 && p->latch == 0;
+		counted[p->dp_group - 1].ranks++;
+		counted[p->dp_group - 1].not_overloaded +=
+		    p->over_prefill == 0 && p->over_blocks == 0;
 	}
-	for (i = 0; i < teams; i++)
-		if (k->teams[i].ranks != counted[i].ranks ||
-		    k->teams[i].calm != counted[i].calm)
+	for (i = 0; i < dp_group; i++)
+		if (k->dp_groups[i].ranks != counted[i].ranks ||
+		    k->dp_groups[i].not_overloaded != counted[i].not_overloaded)
 			return false;
-	return unlike == k->region->unlike;
+	return unlike == k->region->own_ttl;
 }
 
 /* counted: zeros, one for each name. */
 bool
-check_fleet(const struct kvr *k, struct team *counted)
+check_fleet(const struct kvr *k, struct dp_group *counted)
 {
-	return check_names(k) && check_teams(k, counted) && rate_sane(k);
+	return check_names(k) && check_dp_groups(k, counted) && rate_sane(k);
 }

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check_order.c - the part of check.c that walks the lists of holds.
+ * check_order.c - the part of check.c that walks the lists of entries.
  */
 #include "check_in.h"
 #include "entry.h"
 #include "order.h"
 
-/* ------------------------------------------------------------ nameless --- */
+/* ------------------------------------------------------------ anonymous --- */
 
 static bool
-check_nameless_hold(struct sums *s, uint32_t i)
+check_anonymous_entry(struct sums *s, uint32_t i)
 {
 	const struct kvr *k = s->k;
-	const struct hold *h = hold_at(k, i);
+	const struct entry *h = entry_at(k, i);
 
-	if (!claim(s, i, SEEN_HOLD) || h->slot >= k->layout.slots ||
-	    h->pins != 0 || h->gone == 0 || h->stamp == STAMP_NONE ||
-	    h->flags != (HOLD_LISTED | HOLD_IDLE))
+	if (!claim(s, i, SEEN_ENTRY) || h->slot >= k->layout.slots ||
+	    h->pins != 0 || h->trimmed == 0 || h->stamp == STAMP_NONE ||
+	    h->flags != (ENTRY_LISTED | ENTRY_IDLE))
 		return false;
 	s->slots[h->slot].entries++;
-	s->slots[h->slot].nameless += h->gone;
+	s->slots[h->slot].anonymous += h->trimmed;
 	s->listed[1]++;
 	if (slot_at(k, h->slot)->retired == 0) {
 		s->listed[0]++;
@@ -29,30 +29,30 @@ check_nameless_hold(struct sums *s, uint32_t i)
 }
 
 static bool
-check_nameless_in(struct sums *s, struct list l, uint32_t slot)
+check_anonymous_in(struct sums *s, struct list l, uint32_t slot)
 {
 	uint32_t i, limit = s->k->layout.cells;
 
-	for (i = l.head; i != 0; i = hold_at(s->k, i)->stamp_next) {
-		const struct hold *h = hold_at(s->k, i);
+	for (i = l.head; i != 0; i = entry_at(s->k, i)->stamp_next) {
+		const struct entry *h = entry_at(s->k, i);
 
-		if (limit-- == 0 || h->kind != CELL_HOLD ||
+		if (limit-- == 0 || h->kind != CELL_ENTRY ||
 		    (slot < s->k->layout.slots && h->slot != slot) ||
-		    (h->node == 0 && !check_nameless_hold(s, i)))
+		    (h->node == 0 && !check_anonymous_entry(s, i)))
 			return false;
 	}
 	return true;
 }
 
 bool
-check_nameless(struct sums *s)
+check_anonymous(struct sums *s)
 {
 	uint32_t i;
 
-	if (!check_nameless_in(s, s->k->region->dead, UINT32_MAX))
+	if (!check_anonymous_in(s, s->k->region->dead, UINT32_MAX))
 		return false;
 	for (i = 0; i < s->k->layout.slots; i++)
-		if (!check_nameless_in(s, slot_at(s->k, i)->by_stamp, i))
+		if (!check_anonymous_in(s, slot_at(s->k, i)->by_stamp, i))
 			return false;
 	return true;
 }
@@ -68,13 +68,13 @@ check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 	int64_t stamp = STAMP_NONE;
 
 	for (i = l.head; i != 0; limit--) {
-		const struct hold *h = hold_at(k, i);
+		const struct entry *h = entry_at(k, i);
 
 		if (limit == 0 || i >= k->layout.cells ||
-		    s->seen[i] != SEEN_HOLD)
+		    s->seen[i] != SEEN_ENTRY)
 			return false;
 		if ((by_stamp ? h->stamp_prev : h->release_prev) != prev ||
-		    (h->flags & (by_stamp ? HOLD_LISTED : HOLD_IDLE)) == 0)
+		    (h->flags & (by_stamp ? ENTRY_LISTED : ENTRY_IDLE)) == 0)
 			return false;
 		if (slot < k->layout.slots && (h->slot != slot ||
 		    (by_stamp && h->stamp < stamp)))
@@ -93,23 +93,23 @@ check_children_first(struct sums *s, struct list l, bool by_stamp)
 {
 	const struct kvr *k = s->k;
 	uint32_t i, limit = k->layout.cells;
-	uint8_t flag = by_stamp ? HOLD_LISTED : HOLD_IDLE;
+	uint8_t flag = by_stamp ? ENTRY_LISTED : ENTRY_IDLE;
 	bool good = true;
 
 	for (i = l.tail; i != 0 && limit > 0; limit--) {
-		const struct hold *h = hold_at(k, i);
+		const struct entry *h = entry_at(k, i);
 		uint32_t parent = node_at(k, h->node)->parent, above;
 
-		above = parent != 0 ? hold_find(k, parent, h->slot) : 0;
-		if (above != 0 && (hold_at(k, above)->flags & flag) != 0 &&
-		    s->seen[above] == SEEN_HOLD)
+		above = parent != 0 ? entry_find(k, parent, h->slot) : 0;
+		if (above != 0 && (entry_at(k, above)->flags & flag) != 0 &&
+		    s->seen[above] == SEEN_ENTRY)
 			good = false;
 		s->seen[i] = SEEN_FREE; /* passed */
 		i = by_stamp ? h->stamp_prev : h->release_prev;
 	}
-	for (i = l.head; i != 0; i = by_stamp ? hold_at(k, i)->stamp_next
-	    : hold_at(k, i)->release_next)
-		s->seen[i] = SEEN_HOLD;
+	for (i = l.head; i != 0; i = by_stamp ? entry_at(k, i)->stamp_next
+	    : entry_at(k, i)->release_next)
+		s->seen[i] = SEEN_ENTRY;
 	return good;
 }
 
@@ -141,17 +141,17 @@ check_matches(const struct kvr *k, const int64_t *when,
 }
 
 static bool
-check_elders(const struct kvr *k)
+check_stamped(const struct kvr *k)
 {
 	uint32_t i;
 
-	if (k->region->elders == 0)
+	if (k->region->stamped_kept == 0)
 		return true;
 	for (i = 0; i < k->layout.leaves; i++)
-		if (k->eldest[i] != (i < k->layout.slots
+		if (k->stamped[i] != (i < k->layout.slots
 		    ? order_stamped(k, i) : INT64_MAX))
 			return false;
-	return check_matches(k, k->eldest, k->elder);
+	return check_matches(k, k->stamped, k->stamped_winner);
 }
 
 bool
@@ -166,12 +166,12 @@ check_order(struct sums *s)
 		const struct slot *p = slot_at(k, i);
 		if (!check_one_order(s, p->by_stamp, i, true) ||
 		    !check_one_order(s, p->by_release, i, false) ||
-		    k->oldest[i] != order_due(k, i))
+		    k->due[i] != order_due(k, i))
 			return false;
 	}
 	for (; i < k->layout.leaves; i++)
-		if (k->oldest[i] != INT64_MAX)
+		if (k->due[i] != INT64_MAX)
 			return false;
 	return s->listed[0] == 0 && s->listed[1] == 0 &&
-	    check_matches(k, k->oldest, k->winner) && check_elders(k);
+	    check_matches(k, k->due, k->due_winner) && check_stamped(k);
 }

@@ -9,8 +9,8 @@
  *
  * Inline, because nearly all of what a choice costs is spent here.
  */
-#ifndef KVR_BID_H
-#define KVR_BID_H
+#ifndef KVR_BEST_H
+#define KVR_BEST_H
 
 #include "mix.h"
 #include "question.h"
@@ -54,7 +54,7 @@ compare_load(const struct bid *a, const struct bid *b)
 INLINE uint64_t
 lot_of(const struct question *q, uint32_t slot)
 {
-	return mix(q->digest ^ look(q->k->loads.identity[slot]));
+	return mix(q->digest ^ read_once(q->k->loads.identity[slot]));
 }
 
 /*
@@ -100,8 +100,9 @@ consider(const struct question *q, struct best *best, struct bid bid)
 INLINE struct bid
 bid_of(const struct loads *l, uint32_t slot)
 {
-	struct bid bid = { 0, look_double(&l->prefill[slot]),
-	    look_double(&l->blocks[slot]), look(l->requests[slot]), slot };
+	struct bid bid = { 0, read_once_double(&l->prefill[slot]),
+		read_once_double(&l->blocks[slot]),
+		read_once(l->requests[slot]), slot };
 
 	return bid;
 }

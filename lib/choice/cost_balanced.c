@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cost_balanced.c - what a worker costs in seconds, to this request and to others.
+ * cost_balanced.c - what a worker costs in seconds, to this request and to
+ * others.
  *
  *	new    = tokens of the prompt that would have to be prefilled there
  *	dec    = tokens in use there, and those this request adds
@@ -24,8 +25,8 @@
 #include "eligible.h"
 #include "rate.h"
 
-#define RHO_MOST 0.99
-#define LAMBDA_MOST 33.0
+#define RHO_MAX 0.99
+#define LAMBDA_MAX 33.0
 
 /* What is the same for every worker. */
 void
@@ -35,11 +36,11 @@ balanced_begin(struct question *q)
 	double most = (double)(fleet > 0 ? fleet : 1) * rate_fleet(q->k);
 	double rho = rate_arrivals(q->k, q->now) / most;
 
-	if (!(rho < RHO_MOST))
-		rho = RHO_MOST;
+	if (!(rho < RHO_MAX))
+		rho = RHO_MAX;
 	q->lambda = 2 / (1 - rho);
-	if (q->lambda > LAMBDA_MOST)
-		q->lambda = LAMBDA_MOST;
+	if (q->lambda > LAMBDA_MAX)
+		q->lambda = LAMBDA_MAX;
 }
 
 /* If so many blocks of the prompt are cached there. */
@@ -48,8 +49,8 @@ balanced_cost(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double held)
 {
 	const struct loads *l = &q->k->loads;
-	double pace = look_double(&l->pace[slot]);
-	double dec = look_double(&l->blocks[slot]) +
+	double pace = read_once_double(&l->pace[slot]);
+	double dec = read_once_double(&l->blocks[slot]) +
 	    (double)question_new_blocks(q->p, &q->request, o);
 	double cost = q->policy.balanced_decode * dec * q->block, fresh;
 
@@ -62,6 +63,6 @@ balanced_cost(const struct question *q, uint32_t slot,
 		cost += rate_backlog(q->k, slot, q->now);
 	if (q->request.n_preferences != 0)
 		cost *= question_dislike(&q->request,
-		    look(q->k->slots[slot].taints));
+		    read_once(q->k->slots[slot].taints));
 	return cost <= COST_MAX ? cost : COST_MAX;
 }

@@ -69,22 +69,23 @@ dynamo_cost(const struct question *q, uint32_t slot,
 {
 	const struct loads *l = &q->k->loads;
 	const struct kvr_request *r = &q->request;
-	double prefill = look_double(&l->prefill[slot]), weight;
+	double prefill = read_once_double(&l->prefill[slot]), weight;
 	double credit, decode, cost;
 
 	credit = r->overlap_credit * decayed(q, prefill) * held;
-	decode = look_double(&l->blocks[slot]) +
+	decode = read_once_double(&l->blocks[slot]) +
 	    (double)question_new_blocks(q->p, r, o);
 	if (r->stage == KVR_STAGE_DECODE)
 		cost = above_zero(decode - credit);
 	else
 		cost = r->prefill_scale * above_zero(raw_prefill(q, prefill,
 		    o->blocks) - credit) + decode;
-	cost += q->policy.request_weight * (double)look(l->requests[slot]);
+	cost += q->policy.request_weight * (double)read_once(l->requests[slot]);
 	if (r->n_preferences != 0)
-		cost *= question_dislike(r, look(q->k->slots[slot].taints));
+		cost *=
+		    question_dislike(r, read_once(q->k->slots[slot].taints));
 	if (q->weighted) {
-		weight = look_double(&q->k->slots[slot].weight);
+		weight = read_once_double(&q->k->slots[slot].weight);
 		if (weight != 1)
 			cost /= weight;
 	}
@@ -128,8 +129,9 @@ usual_bid(const struct loads *l, struct usual u, struct share s,
 	struct bid bid = { s.least, 0, 0, 0, slot };
 
 	/* many have no load, in many fleets */
-	if ((look_bits(&l->prefill[slot]) | look_bits(&l->blocks[slot]) |
-	    look(l->requests[slot])) != 0) {
+	if ((read_once_bits(&l->prefill[slot]) |
+		read_once_bits(&l->blocks[slot]) |
+		read_once(l->requests[slot])) != 0) {
 		bid = bid_of(l, slot);
 		bid.cost = usual_sum(u, s, bid.prefill, bid.blocks,
 		    (double)bid.requests);
@@ -159,7 +161,7 @@ INLINE bool
 usual_hopeless(const struct loads *l, struct share s, uint32_t slot,
     const struct best *best)
 {
-	double least = s.own + (look_double(&l->blocks[slot]) + s.decode);
+	double least = s.own + (read_once_double(&l->blocks[slot]) + s.decode);
 
 	return (least < COST_MAX ? least : COST_MAX) > best->bid.cost;
 }

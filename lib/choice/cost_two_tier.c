@@ -15,10 +15,10 @@
 static inline double
 two_tier_load(const struct question *q, uint32_t slot)
 {
-	double load = (double)look(q->k->loads.requests[slot]);
+	double load = (double)read_once(q->k->loads.requests[slot]);
 
 	if (q->weighted)
-		load /= look_double(&q->k->slots[slot].weight);
+		load /= read_once_double(&q->k->slots[slot].weight);
 
 	return load <= COST_MAX ? load : COST_MAX;
 }

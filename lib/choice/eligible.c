@@ -73,14 +73,14 @@ _Static_assert(KVR_ROLE_BOTH == 0 &&
 static uint32_t
 gate_closed(const struct question *q)
 {
-	return (GATE_ROLE & ~q->request.stage) | GATE_STATE | GATE_BUSY;
+	return (GATE_ROLE & ~q->request.stage) | GATE_STATE | GATE_OVERLOADED;
 }
 
 enum kvr_verdict
 eligible_verdict(const struct question *q, uint32_t slot)
 {
 	const struct kvr_request *r = &q->request;
-	uint32_t gate = look(q->k->loads.gate[slot]);
+	uint32_t gate = read_once(q->k->loads.gate[slot]);
 	uint32_t state = (gate & GATE_STATE) / (GATE_STATE & -GATE_STATE);
 
 	if (!set_has(q->open, slot))
@@ -90,7 +90,7 @@ eligible_verdict(const struct question *q, uint32_t slot)
 	if (state != KVR_STATE_UP &&
 	    (state != KVR_STATE_DRAINING || r->pinned == 0))
 		return KVR_NOT_UP;
-	if ((look(q->k->slots[slot].taints) & r->required_taints) !=
+	if ((read_once(q->k->slots[slot].taints) & r->required_taints) !=
 	    r->required_taints)
 		return KVR_LACKS_TAINT;
 	if (worker_overloaded(q->k, slot))
@@ -104,17 +104,17 @@ gates_any(const struct question *q, uint32_t word, uint32_t n)
 {
 	const uint32_t *gate = &q->k->loads.gate[word * 64];
 	const any_word *two = (const any_word *)(const void *)gate;
-	uint64_t any = n % 2 != 0 ? look(gate[n - 1]) : 0;
+	uint64_t any = n % 2 != 0 ? read_once(gate[n - 1]) : 0;
 	uint32_t i;
 
 	for (i = 0; i < n / 2; i++)
-		any |= look(two[i]);
+		any |= read_once(two[i]);
 	return (uint32_t)(any | any >> 32);
 }
 
 /* One by one: a worker's gate may be closed, or the request wants more. */
 static uint64_t
-sift_singly(struct question *q, uint32_t word, uint64_t left)
+filter_singly(struct question *q, uint32_t word, uint64_t left)
 {
 	const uint32_t *gate = &q->k->loads.gate[word * 64];
 	uint32_t closed = gate_closed(q) | GATE_FREE;
@@ -122,7 +122,7 @@ sift_singly(struct question *q, uint32_t word, uint64_t left)
 
 	for (; left != 0; left &= left - 1) {
 		uint32_t bit = (uint32_t)__builtin_ctzll(left);
-		uint32_t g = look(gate[bit]) & closed;
+		uint32_t g = read_once(gate[bit]) & closed;
 		enum kvr_verdict v;
 
 		if ((g & GATE_FREE) != 0)
@@ -137,7 +137,7 @@ sift_singly(struct question *q, uint32_t word, uint64_t left)
 
 /* Nearly always there is nothing unusual about any of 64 workers. */
 static uint64_t
-sift_word(struct question *q, uint32_t word)
+filter_word(struct question *q, uint32_t word)
 {
 	uint32_t n = q->slots - word * 64 < 64 ? q->slots - word * 64 : 64;
 	uint32_t any = gates_any(q, word, n);
@@ -147,11 +147,11 @@ sift_word(struct question *q, uint32_t word)
 	if ((any & ~(uint32_t)(GATE_WEIGHTED | GATE_UNSURE)) == 0 &&
 	    q->request.required_taints == 0)
 		return q->open[word];
-	return sift_singly(q, word, q->open[word]);
+	return filter_singly(q, word, q->open[word]);
 }
 
 static void
-sift(struct question *q)
+filter(struct question *q)
 {
 	struct set_walk w = set_walk(q->take, q->words);
 	uint32_t i, slot;
@@ -160,14 +160,14 @@ sift(struct question *q)
 	q->eligible = q->overloaded = 0;
 	q->weighted = q->unsure = false;
 	for (i = 0; i < q->words; i++) {
-		q->take[i] = sift_word(q, i);
+		q->take[i] = filter_word(q, i);
 		q->eligible += (uint32_t)__builtin_popcountll(q->take[i]);
 	}
 	q->least_prefill = 2 * COST_MAX;
 	if (!(q->decay > 0))
 		return;
 	while (set_next(&w, &slot)) {
-		prefill = look_double(&q->k->loads.prefill[slot]);
+		prefill = read_once_double(&q->k->loads.prefill[slot]);
 		if (prefill < q->least_prefill)
 			q->least_prefill = prefill;
 	}
@@ -193,7 +193,7 @@ eligible_find(struct question *q, uint32_t slots)
 	if (q->request.pinned != 0)
 		error = open_pinned(q);
 	if (error == KVR_OK)
-		sift(q);
+		filter(q);
 	return error;
 }
 
@@ -207,7 +207,7 @@ eligible_fleet(const struct question *q)
 	uint32_t closed = gate_closed(q) | GATE_FREE, n = 0, slot;
 
 	for (slot = 0; slot < q->slots; slot++)
-		n += (look(q->k->loads.gate[slot]) & closed) == 0;
+		n += (read_once(q->k->loads.gate[slot]) & closed) == 0;
 	return n;
 }
 

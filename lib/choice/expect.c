@@ -24,16 +24,16 @@
 #include "survival.h"
 #include "worker.h"
 
-/* How likely is what this hold stands for? */
+/* How likely is what this entry stands for? */
 static double
 survives(const struct kvr *k, uint32_t slot, uint32_t node)
 {
-	const struct hold *h = hold_at(k, hold_look(k, node, slot));
+	const struct entry *h = entry_at(k, entry_read(k, node, slot));
 
-	if (look(h->pins) > 0)
+	if (read_once(h->pins) > 0)
 		return 1;
-	return survival_of(k, slot, look(slot_at(k, slot)->volume),
-	    look(h->released));
+	return survival_of(k, slot, read_once(slot_at(k, slot)->volume),
+	    read_once(h->released));
 }
 
 /*
@@ -83,8 +83,8 @@ surviving(const struct kvr *k, uint32_t slot, const struct path *path,
 		if (some > 0)
 			pile_add(&pile, survives(k, slot, node), some);
 		depth = above;
-		node = look(node_at(k, node)->parent);
-		here = look(node_at(k, node)->length);
+		node = read_once(node_at(k, node)->parent);
+		here = read_once(node_at(k, node)->length);
 	}
 	return pile_sum(&pile, blocks);
 }

@@ -17,7 +17,7 @@ static inline bool
 expect_sure(const struct question *q, uint32_t slot)
 {
 	return q->set->path.nodes == 0 ||
-	    (look(q->k->loads.gate[slot]) & GATE_UNSURE) == 0;
+	    (read_once(q->k->loads.gate[slot]) & GATE_UNSURE) == 0;
 }
 
 /* Blocks of the overlap that the engine could have, however unlikely. */
@@ -35,7 +35,7 @@ expect_doubtful(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
 	return !expect_sure(q, slot) && o->active_blocks < o->blocks &&
-	    look(slot_at(q->k, slot)->mode) == KVR_RETAIN_FEEDBACK;
+	    read_once(slot_at(q->k, slot)->mode) == KVR_RETAIN_FEEDBACK;
 }
 
 /* Blocks of the overlap that can be expected. */

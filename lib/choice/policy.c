@@ -11,7 +11,7 @@
  */
 #include "policy.h"
 
-#define BALANCED_MOST 1e15 /* seconds, weights: no more makes sense */
+#define BALANCED_MAX 1e15 /* seconds, weights: no more makes sense */
 
 /* Finite, and not below the least. */
 static bool
@@ -78,9 +78,9 @@ policy_check(const struct kvr_policy *policy)
 	    number_from(0, policy->two_tier_load_gap) &&
 	    number_from(1, policy->two_tier_load_ratio) &&
 	    number_from(0, policy->balanced_decode) &&
-	    policy->balanced_decode <= BALANCED_MOST &&
+	    policy->balanced_decode <= BALANCED_MAX &&
 	    number_from(0, policy->balanced_prior) &&
-	    policy->balanced_prior <= BALANCED_MOST;
+	    policy->balanced_prior <= BALANCED_MAX;
 
 	return good ? KVR_OK : KVR_EINVAL;
 }
@@ -112,13 +112,13 @@ _Static_assert(sizeof(struct kvr_policy) % sizeof(uint64_t) == 0,
 void
 policy_read(const struct kvr *k, struct kvr_policy *policy)
 {
-	look_words(policy, &k->region->policy, sizeof(*policy));
+	read_once_words(policy, &k->region->policy, sizeof(*policy));
 }
 
 void
 policy_write(struct kvr *k, const struct kvr_policy *policy)
 {
-	put_words(&k->region->policy, policy, sizeof(*policy));
+	write_once_words(&k->region->policy, policy, sizeof(*policy));
 }
 
 /*

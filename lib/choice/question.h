@@ -28,7 +28,7 @@ struct question {
 	double per_token;             /* 1 / block where that is exact, or 0 */
 	double request_blocks;        /* tokens in blocks, rounded up */
 	double decay;                 /* of overlap credit; 0: none */
-	double lambda;                /* weight of new prefill: cost_balanced.c */
+	double lambda; /* weight of new prefill: cost_balanced.c */
 	int64_t now;
 	bool usual;                   /* only the usual parts of a cost */
 	bool weighted;                /* somebody's weight is not 1 */

@@ -7,8 +7,8 @@
  * touches the first line of a slot and what was found for it, nothing else.
  *
  * A policy is a line of the table `rules`: what a worker costs, and how one is
- * taken. The reference's has a file of its own, cost_dynamo.c; who is better than
- * whom, and what breaks ties, is said in best.h.
+ * taken. The reference's has a file of its own, cost_dynamo.c; who is better
+ * than whom, and what breaks ties, is said in best.h.
  *
  * Always true:
  *   - nothing is written but the caller's struct question and struct choice;

@@ -29,7 +29,7 @@
  *   - units - blocks * block_size is what stands in the tail, in units (in
  *     the one case of EAGLE with blocks given by their hashes, the token that
  *     the tail should hold is counted and not known);
- *   - local[0..blocks) and sequence[0..chain.blocks) hold, under `scope`;
+ *   - local[0..blocks) and sequence[0..chain.blocks) entry, under `scope`;
  *     closed says that the two counts are equal;
  *   - memory is taken before anything is changed: a call that fails leaves
  *     the prompt as its user saw it, and may be made again. end takes none;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * entry.c - the holds of a node: which workers have it, since when.
+ * entry.c - the entries of a node: which workers have it, since when.
  *
- * A match reads, of each hold on its way, a stamp and a word (the slot, and
+ * A match reads, of each entry on its way, a stamp and a word (the slot, and
  * whether it is pinned), and nothing else. So these pairs stand together,
  * apart from the links and counts that only writers need. A node's only pair
  * stands in the node itself; two and more stand in groups of six, all full but
@@ -13,19 +13,20 @@
  *                                   /    \
  *                [ 0 1 2 3 4 5 ]         [ 6 7 . . . . ]
  *
- * A hold may be TRIMMED: a cache that needs room gives up the last blocks of a
- * run before the first, so `gone` of the run's last blocks may be missing. Who
- * has more of the path has all of the run, so below a trimmed hold its worker
- * holds nothing. While it is pinned it counts as whole, for a request brings
- * the rest; should none of them be dispatched, what was gone is gone again.
+ * An entry may be TRIMMED: a cache that needs room gives up the last blocks of
+ * a run before the first, so `gone` of the run's last blocks may be missing.
+ * Who has more of the path has all of the run, so below a trimmed entry its
+ * worker holds nothing. While it is pinned it counts as whole, for a request
+ * brings the rest; should none of them be dispatched, what was gone is gone
+ * again.
  *
- * A hold without a node (0) is NAMELESS: blocks of an answer, which fill an
+ * An entry without a node (0) is NAMELESS: blocks of an answer, which fill an
  * engine's cache as any other, but nobody told their tokens, so nothing can
  * match them. It stands in the lists alone, and `gone` is how many they are.
  *
- * Removing a pair moves the last one into its place. A hold knows where its
+ * Removing a pair moves the last one into its place. An entry knows where its
  * pair is (group and lane); the way back is the table of entries, which finds
- * the hold of (node, slot) in one step however many holders a node has.
+ * the entry of (node, slot) in one step however many holders a node has.
  */
 #include "entry.h"
 
@@ -37,91 +38,92 @@
 static uint32_t *
 table_head(struct kvr *k, uint32_t node, uint32_t slot)
 {
-	return &k->entry_buckets[bucket_of_hold(k, node, slot)];
+	return &k->entry_buckets[bucket_of_entry(k, node, slot)];
 }
 
 /* Steps are counted where they are many: see BROKEN in region.h. */
 static uint32_t
 table_find(const struct kvr *k, uint32_t node, uint32_t slot)
 {
-	uint32_t i = k->entry_buckets[bucket_of_hold(k, node, slot)];
-	uint32_t limit = CHAIN_MOST;
+	uint32_t i = k->entry_buckets[bucket_of_entry(k, node, slot)];
+	uint32_t limit = CHAIN_MAX;
 
-	for (; i != 0 && limit > 0; i = hold_at(k, i)->next, limit--) {
-		const struct hold *h = hold_at(k, i);
+	for (; i != 0 && limit > 0; i = entry_at(k, i)->next, limit--) {
+		const struct entry *h = entry_at(k, i);
 
-		if (h->kind == CELL_HOLD && h->node == node && h->slot == slot)
+		if (h->kind == CELL_ENTRY && h->node == node && h->slot == slot)
 			break;
 	}
-	if (limit < CHAIN_MOST - CHAIN_USUAL)
-		k->region->counts.steps += CHAIN_MOST - limit;
+	if (limit < CHAIN_MAX - CHAIN_USUAL)
+		k->region->counts.steps += CHAIN_MAX - limit;
 	return limit > 0 ? i : 0;
 }
 
 static void
-table_remove(struct kvr *k, uint32_t hold)
+table_remove(struct kvr *k, uint32_t entry)
 {
-	const struct hold *h = hold_at(k, hold);
+	const struct entry *h = entry_at(k, entry);
 	uint32_t *link = table_head(k, h->node, h->slot);
-	uint32_t limit = CHAIN_MOST;
+	uint32_t limit = CHAIN_MAX;
 
 	for (; *link != 0 && limit > 0; limit--) {
 		k->region->counts.steps++;
-		if (*link == hold) {
-			put(*link, h->next);
+		if (*link == entry) {
+			write_once(*link, h->next);
 			return;
 		}
-		link = &hold_at(k, *link)->next;
+		link = &entry_at(k, *link)->next;
 	}
 }
 
-/* The same without the lock: 0, or any hold, if a writer is at work. */
+/* The same without the lock: 0, or any entry, if a writer is at work. */
 uint32_t
-hold_look(const struct kvr *k, uint32_t node, uint32_t slot)
+entry_read(const struct kvr *k, uint32_t node, uint32_t slot)
 {
-	uint32_t i, limit = CHAIN_MOST;
+	uint32_t i, limit = CHAIN_MAX;
 
-	i = look(k->entry_buckets[bucket_of_hold(k, node, slot)]);
-	for (; i != 0 && limit > 0; i = look(hold_at(k, i)->next), limit--) {
-		const struct hold *h = hold_at(k, i);
+	i = read_once(k->entry_buckets[bucket_of_entry(k, node, slot)]);
+	for (; i != 0 && limit > 0;
+	     i = read_once(entry_at(k, i)->next), limit--) {
+		const struct entry *h = entry_at(k, i);
 
-		if (look(h->node) == node && look(h->slot) == slot &&
-		    look(h->kind) == CELL_HOLD)
+		if (read_once(h->node) == node && read_once(h->slot) == slot &&
+		    read_once(h->kind) == CELL_ENTRY)
 			return i;
 	}
 	return 0;
 }
 
-/* 0 if the slot has no hold on the node. */
+/* 0 if the slot has no entry on the node. */
 uint32_t
-hold_find(const struct kvr *k, uint32_t node, uint32_t slot)
+entry_find(const struct kvr *k, uint32_t node, uint32_t slot)
 {
 	const struct node *n = node_at(k, node);
 
 	if (n->holders == 1)
-		return (n->word & WORD_SLOT) == slot ? n->holds : 0;
+		return (n->word & WORD_SLOT) == slot ? n->entries : 0;
 	return table_find(k, node, slot);
 }
 
 /* --------------------------------------------------------------- pairs --- */
 
 static void
-pair_write(struct kvr *k, const struct hold *h)
+pair_write(struct kvr *k, const struct entry *h)
 {
 	uint16_t word = h->slot;
 
 	if (h->pins > 0)
 		word |= WORD_PINNED;
-	else if (h->gone > 0)
+	else if (h->trimmed > 0)
 		word |= WORD_TRIMMED;
 	if (h->group == 0) {
-		put(node_at(k, h->node)->word, word);
-		put(node_at(k, h->node)->stamp, h->stamp);
+		write_once(node_at(k, h->node)->word, word);
+		write_once(node_at(k, h->node)->stamp, h->stamp);
 	} else {
 		struct group *g = &cell_at(k, h->group)->group;
 
-		put(g->word[h->lane % PAIRS], word);
-		put(g->stamp[h->lane % PAIRS], h->stamp);
+		write_once(g->word[h->lane % PAIRS], word);
+		write_once(g->stamp[h->lane % PAIRS], h->stamp);
 	}
 }
 
@@ -149,7 +151,7 @@ pairs_cells(uint32_t holders)
 	return cells;
 }
 
-/* Cells that one holder more takes, the hold itself among them. */
+/* Cells that one holder more takes, the entry itself among them. */
 uint32_t
 pairs_cells_to_add(uint32_t holders)
 {
@@ -167,7 +169,7 @@ static uint32_t
 group_at(const struct kvr *k, const struct node *n, uint32_t holders,
     uint32_t i)
 {
-	return links_at(k, n->holds,
+	return links_at(k, n->entries,
 	    links_level((holders + PAIRS - 1) / PAIRS), i / PAIRS);
 }
 
@@ -187,23 +189,23 @@ group_add(struct kvr *k, struct node *n, uint32_t i)
 	uint32_t level = links_level(i + 1), group = cell_take(k), piece;
 
 	if (i == 0) {
-		put(n->holds, group);
+		write_once(n->entries, group);
 		return group;
 	}
 	if (level > links_level(i)) {
 		piece = cell_take(k);
-		put(cell_at(k, piece)->piece[0], n->holds);
-		put(n->holds, piece);
+		write_once(cell_at(k, piece)->piece[0], n->entries);
+		write_once(n->entries, piece);
 	}
-	for (piece = n->holds; level > 1; level--) {
+	for (piece = n->entries; level > 1; level--) {
 		uint32_t *link = &cell_at(k, piece)->piece[(i >>
 		    (4 * (level - 1))) % PIECE];
 
 		if ((i & ((UINT32_C(1) << (4 * (level - 1))) - 1)) == 0)
-			put(*link, cell_take(k));
+			write_once(*link, cell_take(k));
 		piece = *link;
 	}
-	put(cell_at(k, piece)->piece[i % PIECE], group);
+	write_once(cell_at(k, piece)->piece[i % PIECE], group);
 	return group;
 }
 
@@ -211,11 +213,11 @@ group_add(struct kvr *k, struct node *n, uint32_t i)
 static void
 group_remove(struct kvr *k, struct node *n, uint32_t i)
 {
-	uint32_t level = links_level(i + 1), at = n->holds, next;
+	uint32_t level = links_level(i + 1), at = n->entries, next;
 	bool lower = level > links_level(i);
 
 	if (lower && level > 0)
-		put(n->holds, cell_at(k, at)->piece[0]);
+		write_once(n->entries, cell_at(k, at)->piece[0]);
 	for (; level > 0; level--) {
 		next = cell_at(k, at)->piece[(i >> (4 * (level - 1))) % PIECE];
 		if (lower || (i & ((UINT32_C(1) << (4 * level)) - 1)) == 0)
@@ -226,29 +228,29 @@ group_remove(struct kvr *k, struct node *n, uint32_t i)
 	cell_give(k, at);
 }
 
-/* Gives a hold the next free place. */
+/* Gives an entry the next free place. */
 static void
-pair_add(struct kvr *k, struct node *n, uint32_t hold)
+pair_add(struct kvr *k, struct node *n, uint32_t entry)
 {
-	struct hold *h = hold_at(k, hold), *only;
+	struct entry *h = entry_at(k, entry), *only;
 	uint32_t place = n->holders;
 
-	put(h->group, 0);
-	put(h->lane, 0);
+	write_once(h->group, 0);
+	write_once(h->lane, 0);
 	if (place == 0) {
-		put(n->holds, hold);
+		write_once(n->entries, entry);
 	} else {
 		if (place == 1) { /* the first one's pair leaves the node */
-			only = hold_at(k, n->holds);
-			put(only->group, group_add(k, n, 0));
+			only = entry_at(k, n->entries);
+			write_once(only->group, group_add(k, n, 0));
 			pair_write(k, only);
 		}
-		put(h->lane, place % PAIRS);
-		put(h->group, place % PAIRS != 0
+		write_once(h->lane, place % PAIRS);
+		write_once(h->group, place % PAIRS != 0
 		    ? group_at(k, n, place, place)
 		    : group_add(k, n, place / PAIRS));
 	}
-	put(n->holders, (uint16_t)(place + 1));
+	write_once(n->holders, (uint16_t)(place + 1));
 	pair_write(k, h);
 }
 
@@ -257,40 +259,40 @@ static void
 pairs_gather(struct kvr *k, uint32_t node)
 {
 	struct node *n = node_at(k, node);
-	uint32_t group = n->holds;
+	uint32_t group = n->entries;
 	uint32_t only = table_find(k, node, pairs_slot_of(k, group, 0));
 
-	put(n->holds, only);
-	put(hold_at(k, only)->group, 0);
-	put(hold_at(k, only)->lane, 0);
-	pair_write(k, hold_at(k, only));
+	write_once(n->entries, only);
+	write_once(entry_at(k, only)->group, 0);
+	write_once(entry_at(k, only)->lane, 0);
+	pair_write(k, entry_at(k, only));
 	cell_give(k, group);
 }
 
-/* Takes a hold's pair away; the last pair fills the gap. */
+/* Takes an entry's pair away; the last pair fills the gap. */
 static void
-pair_remove(struct kvr *k, const struct hold *h)
+pair_remove(struct kvr *k, const struct entry *h)
 {
 	struct node *n = node_at(k, h->node);
 	uint32_t last = n->holders - 1u, group, lane = last % PAIRS;
 
 	if (last == 0) {
-		put(n->holders, 0);
-		put(n->holds, 0);
+		write_once(n->holders, 0);
+		write_once(n->entries, 0);
 		return;
 	}
 	group = group_at(k, n, last + 1, last);
 	if (h->group != group || h->lane != lane) {
-		struct hold *moved = hold_at(k,
+		struct entry *moved = entry_at(k,
 		    table_find(k, h->node, pairs_slot_of(k, group, lane)));
 
-		put(moved->group, h->group);
-		put(moved->lane, h->lane);
+		write_once(moved->group, h->group);
+		write_once(moved->lane, h->lane);
 		pair_write(k, moved);
 	}
 	if (lane == 0)
 		group_remove(k, n, last / PAIRS);
-	put(n->holders, (uint16_t)last);
+	write_once(n->holders, (uint16_t)last);
 	if (last == 1)
 		pairs_gather(k, h->node);
 }
@@ -302,7 +304,7 @@ pair_remove(struct kvr *k, const struct hold *h)
  * its own affair: it left the totals when the slot retired (entry_void_slot).
  */
 static void
-hold_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
+entry_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 {
 	struct slot *s = slot_at(k, slot);
 
@@ -316,16 +318,16 @@ hold_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 
 /* Blocks that the worker has of the node. */
 uint32_t
-hold_blocks(const struct kvr *k, const struct hold *h)
+entry_blocks(const struct kvr *k, const struct entry *h)
 {
-	return node_at(k, h->node)->length - (h->pins > 0 ? 0 : h->gone);
+	return node_at(k, h->node)->length - (h->pins > 0 ? 0 : h->trimmed);
 }
 
-/* Blocks that holds of the slot have gained, or lost. */
+/* Blocks that entries of the slot have gained, or lost. */
 void
 entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks)
 {
-	hold_count(k, slot, 0, blocks);
+	entry_count(k, slot, 0, blocks);
 }
 
 /* A slot retires: its counts are taken from the totals. */
@@ -336,187 +338,187 @@ entry_void_slot(struct kvr *k, uint32_t slot)
 
 	k->region->counts.entries -= s->entries;
 	k->region->counts.held -= s->held;
-	order_bury(k, slot);
+	order_retire(k, slot);
 	region_slot_free(k, slot);
 }
 
-/* Makes a hold that is neither listed nor counted. */
+/* Makes an entry that is neither listed nor counted. */
 static uint32_t
-hold_make(struct kvr *k, uint32_t node, uint32_t slot)
+entry_make(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	uint32_t i = cell_take(k), *head = table_head(k, node, slot);
-	struct hold *h = hold_at(k, i);
+	struct entry *h = entry_at(k, i);
 
-	put_zeros(h, sizeof(*h));
-	put(h->kind, CELL_HOLD);
-	put(h->flags, HOLD_UNCONFIRMED);
-	put(h->slot, (uint16_t)slot);
-	put(h->node, node);
-	put(h->stamp, STAMP_NONE);
-	put(h->next, *head);
-	put(*head, i);
+	write_once_zeros(h, sizeof(*h));
+	write_once(h->kind, CELL_ENTRY);
+	write_once(h->flags, ENTRY_UNCONFIRMED);
+	write_once(h->slot, (uint16_t)slot);
+	write_once(h->node, node);
+	write_once(h->stamp, STAMP_NONE);
+	write_once(h->next, *head);
+	write_once(*head, i);
 	return i;
 }
 
-/* A new hold: unconfirmed, without pins, on no list. Needs up to 2 cells. */
+/* A new entry: unconfirmed, without pins, on no list. Needs up to 2 cells. */
 uint32_t
-hold_add(struct kvr *k, uint32_t node, uint32_t slot)
+entry_add(struct kvr *k, uint32_t node, uint32_t slot)
 {
-	uint32_t i = hold_make(k, node, slot);
+	uint32_t i = entry_make(k, node, slot);
 
 	pair_add(k, node_at(k, node), i);
-	hold_count(k, slot, 1, node_at(k, node)->length);
+	entry_count(k, slot, 1, node_at(k, node)->length);
 	return i;
 }
 
 /*
- * A split gives `node`, the upper part, a hold like that on the lower part:
+ * A split gives `node`, the upper part, an entry like that on the lower part:
  * same stamp, same pins, just younger in every list. The blocks of both parts
  * have been counted before.
  */
 uint32_t
-hold_copy(struct kvr *k, uint32_t node, uint32_t from)
+entry_copy(struct kvr *k, uint32_t node, uint32_t from)
 {
-	const struct hold *o = hold_at(k, from);
-	uint32_t i = hold_make(k, node, o->slot);
-	struct hold *h = hold_at(k, i);
+	const struct entry *o = entry_at(k, from);
+	uint32_t i = entry_make(k, node, o->slot);
+	struct entry *h = entry_at(k, i);
 
-	put(h->stamp, o->stamp);
-	put(h->pins, o->pins);
-	put(h->flags, o->flags & HOLD_UNCONFIRMED);
-	put(h->released, o->released);
+	write_once(h->stamp, o->stamp);
+	write_once(h->pins, o->pins);
+	write_once(h->flags, o->flags & ENTRY_UNCONFIRMED);
+	write_once(h->released, o->released);
 	pair_add(k, node_at(k, node), i);
 	order_copy(k, i, from);
-	hold_count(k, h->slot, 1, 0);
+	entry_count(k, h->slot, 1, 0);
 	return i;
 }
 
 /*
  * A node that has been split is the lower part now. Who held it holds both
  * parts; who had lost the lower part holds the upper one alone. Backwards,
- * because a hold that leaves is replaced by the last one.
+ * because an entry that leaves is replaced by the last one.
  */
 void
-hold_split(struct kvr *k, uint32_t lower, uint32_t upper)
+entry_split(struct kvr *k, uint32_t lower, uint32_t upper)
 {
 	const struct node *l = node_at(k, lower);
 	uint32_t i = node_holders(k, l);
 
 	k->region->counts.steps += i;
 	while (i-- > 0 && !region_broken(k)) {
-		uint32_t from = hold_find(k, lower, pairs_slot(k, l, i));
-		uint32_t above = hold_copy(k, upper, from);
-		struct hold *h = hold_at(k, from), *u = hold_at(k, above);
+		uint32_t from = entry_find(k, lower, pairs_slot(k, l, i));
+		uint32_t above = entry_copy(k, upper, from);
+		struct entry *h = entry_at(k, from), *u = entry_at(k, above);
 
-		if (h->gone < l->length)
+		if (h->trimmed < l->length)
 			continue;
-		put(u->gone, h->gone - l->length);
-		put(h->gone, l->length);
+		write_once(u->trimmed, h->trimmed - l->length);
+		write_once(h->trimmed, l->length);
 		pair_write(k, u);
 		if (h->pins == 0)
-			hold_remove(k, from);
+			entry_remove(k, from);
 	}
 }
 
 /* All of the run again. */
 void
-hold_whole(struct kvr *k, uint32_t hold)
+entry_whole(struct kvr *k, uint32_t entry)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 
-	if (h->gone == 0)
+	if (h->trimmed == 0)
 		return;
 	if (h->pins == 0)
-		hold_count(k, h->slot, 0, h->gone);
-	put(h->gone, 0);
+		entry_count(k, h->slot, 0, h->trimmed);
+	write_once(h->trimmed, 0);
 	pair_write(k, h);
 }
 
 /* So many of the blocks that are left go; fewer than all. */
 void
-hold_trim(struct kvr *k, uint32_t hold, uint32_t blocks)
+entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 
 	if (h->node == 0) {
-		slot_at(k, h->slot)->nameless -= blocks;
-		put(h->gone, h->gone - blocks);
+		slot_at(k, h->slot)->anonymous -= blocks;
+		write_once(h->trimmed, h->trimmed - blocks);
 		return;
 	}
-	hold_count(k, h->slot, 0, -(uint64_t)blocks);
-	put(h->gone, h->gone + blocks);
+	entry_count(k, h->slot, 0, -(uint64_t)blocks);
+	write_once(h->trimmed, h->trimmed + blocks);
 	pair_write(k, h);
 }
 
 /* Blocks of an answer become idle: a cell in the lists, if there is one. */
 void
-hold_add_nameless(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
+entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
 {
 	uint32_t i = cell_take(k);
-	struct hold *h = hold_at(k, i);
+	struct entry *h = entry_at(k, i);
 
 	if (i == 0)
 		return;
-	put_zeros(h, sizeof(*h));
-	put(h->kind, CELL_HOLD);
-	put(h->slot, (uint16_t)slot);
-	put(h->stamp, now);
-	put(h->gone, blocks);
-	slot_at(k, slot)->nameless += blocks;
-	hold_count(k, slot, 1, 0);
+	write_once_zeros(h, sizeof(*h));
+	write_once(h->kind, CELL_ENTRY);
+	write_once(h->slot, (uint16_t)slot);
+	write_once(h->stamp, now);
+	write_once(h->trimmed, blocks);
+	slot_at(k, slot)->anonymous += blocks;
+	entry_count(k, slot, 1, 0);
 	order_append(k, i);
 	order_release(k, i);
 	order_settle(k, slot);
 }
 
-/* Asks for what taking this hold away will look at. */
+/* Asks for what taking this entry away will look at. */
 void
-hold_foresee(const struct kvr *k, const struct hold *h)
+entry_prefetch(const struct kvr *k, const struct entry *h)
 {
-	__builtin_prefetch(&k->entry_buckets[bucket_of_hold(k, h->node,
+	__builtin_prefetch(&k->entry_buckets[bucket_of_entry(k, h->node,
 	    h->slot)]);
 	__builtin_prefetch(cell_at(k, h->stamp_next));
 	__builtin_prefetch(cell_at(k, h->release_next));
 	__builtin_prefetch(cell_at(k, h->group));
 }
 
-/* Takes a hold away from everything but its node's existence: index.c. */
+/* Takes an entry away from everything but its node's existence: index.c. */
 void
-hold_remove(struct kvr *k, uint32_t hold)
+entry_remove(struct kvr *k, uint32_t entry)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 	uint32_t slot = h->slot;
 
-	order_remove(k, hold);
-	order_unrelease(k, hold);
+	order_remove(k, entry);
+	order_unrelease(k, entry);
 	if (h->node != 0) {
-		hold_count(k, slot, -1, -(uint64_t)hold_blocks(k, h));
-		table_remove(k, hold);
+		entry_count(k, slot, -1, -(uint64_t)entry_blocks(k, h));
+		table_remove(k, entry);
 		pair_remove(k, h);
 	} else {
-		hold_count(k, slot, -1, 0);
-		slot_at(k, slot)->nameless -= h->gone;
+		entry_count(k, slot, -1, 0);
+		slot_at(k, slot)->anonymous -= h->trimmed;
 	}
-	put(h->kind, CELL_FREE);
-	cell_give(k, hold);
+	write_once(h->kind, CELL_FREE);
+	cell_give(k, entry);
 	region_slot_free(k, slot);
 }
 
 /* The youngest of its worker now, and confirmed. */
 void
-hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
+entry_stamp(struct kvr *k, uint32_t entry, int64_t now)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 
-	put(h->stamp, now);
-	put(h->flags, h->flags & (uint8_t)~HOLD_UNCONFIRMED);
-	hold_whole(k, hold);
+	write_once(h->stamp, now);
+	write_once(h->flags, h->flags & (uint8_t)~ENTRY_UNCONFIRMED);
+	entry_whole(k, entry);
 	pair_write(k, h);
-	order_remove(k, hold);
-	order_append(k, hold);
+	order_remove(k, entry);
+	order_append(k, entry);
 	if (h->pins == 0) {
-		order_unrelease(k, hold);
-		order_release(k, hold);
+		order_unrelease(k, entry);
+		order_release(k, entry);
 	}
 }
 
@@ -526,66 +528,66 @@ hold_stamp(struct kvr *k, uint32_t hold, int64_t now)
  * have been reclaimed either, and must go first.
  */
 void
-hold_pin(struct kvr *k, uint32_t hold, int64_t now)
+entry_pin(struct kvr *k, uint32_t entry, int64_t now)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 	struct slot *s = slot_at(k, h->slot);
 
-	put(h->pins, h->pins + 1);
+	write_once(h->pins, h->pins + 1);
 	if (h->pins > 1)
 		return;
-	order_unrelease(k, hold);
-	hold_count(k, h->slot, 0, h->gone);
+	order_unrelease(k, entry);
+	entry_count(k, h->slot, 0, h->trimmed);
 	if (h->stamp <= horizon_of(k, h->slot, now))
-		put(h->flags, h->flags | HOLD_UNCONFIRMED);
+		write_once(h->flags, h->flags | ENTRY_UNCONFIRMED);
 	pair_write(k, h);
 	s->active += node_at(k, h->node)->length;
 	s->blocks += node_at(k, h->node)->length;
 }
 
 /*
- * True if the hold must go now: nothing holds it, and it is on no list,
+ * True if the entry must go now: nothing holds it, and it is on no list,
  * because it was never confirmed or its time came while it was pinned; or all
  * of it was gone, and has not come back.
  */
 bool
-hold_unpin(struct kvr *k, uint32_t hold)
+entry_unpin(struct kvr *k, uint32_t entry)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 	struct slot *s = slot_at(k, h->slot);
 
 	if (h->pins == 0)
 		return false;
-	put(h->pins, h->pins - 1);
+	write_once(h->pins, h->pins - 1);
 	if (h->pins > 0)
 		return false;
 	pair_write(k, h);
 	s->active -= node_at(k, h->node)->length;
 	s->blocks -= node_at(k, h->node)->length;
-	hold_count(k, h->slot, 0, -(uint64_t)h->gone);
-	if ((h->flags & HOLD_LISTED) == 0 ||
-	    h->gone == node_at(k, h->node)->length)
+	entry_count(k, h->slot, 0, -(uint64_t)h->trimmed);
+	if ((h->flags & ENTRY_LISTED) == 0 ||
+	    h->trimmed == node_at(k, h->node)->length)
 		return true;
-	put(h->flags, h->flags & (uint8_t)~HOLD_UNCONFIRMED);
-	order_release(k, hold);
+	write_once(h->flags, h->flags & (uint8_t)~ENTRY_UNCONFIRMED);
+	order_release(k, entry);
 	return false;
 }
 
 /*
- * Two holds of one worker that nothing but their node tells apart, of a node
+ * Two entries of one worker that nothing but their node tells apart, of a node
  * and of its child. What is in use keeps the moment of its release, for
  * reports are evidence of that age; where time is all that counts, nobody
  * asks. What is idle must stand side by side, or joining them would put what
  * was given up since behind what was released long before.
  */
 bool
-hold_same(const struct kvr *k, uint32_t one, uint32_t other)
+entry_same(const struct kvr *k, uint32_t one, uint32_t other)
 {
-	const struct hold *a = hold_at(k, one), *b = hold_at(k, other);
+	const struct entry *a = entry_at(k, one), *b = entry_at(k, other);
 
 	return a->stamp == b->stamp && a->pins == b->pins &&
-	    a->flags == b->flags && (a->gone | b->gone) == 0 &&
-	    ((a->flags & HOLD_IDLE) == 0 || a->release_prev == other) &&
+	    a->flags == b->flags && (a->trimmed | b->trimmed) == 0 &&
+	    ((a->flags & ENTRY_IDLE) == 0 || a->release_prev == other) &&
 	    (a->released == b->released ||
 	    slot_at(k, a->slot)->mode == KVR_RETAIN_TTL);
 }

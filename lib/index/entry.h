@@ -11,27 +11,27 @@
 static inline uint32_t
 node_holders(const struct kvr *k, const struct node *n)
 {
-	uint32_t holders = look(n->holders);
+	uint32_t holders = read_once(n->holders);
 
 	return holders < k->layout.slots ? holders : k->layout.slots;
 }
 
-uint32_t hold_find(const struct kvr *k, uint32_t node, uint32_t slot);
-uint32_t hold_add(struct kvr *k, uint32_t node, uint32_t slot);
-uint32_t hold_copy(struct kvr *k, uint32_t node, uint32_t from);
-void hold_foresee(const struct kvr *k, const struct hold *h);
-void hold_remove(struct kvr *k, uint32_t hold);
-void hold_stamp(struct kvr *k, uint32_t hold, int64_t now);
-void hold_pin(struct kvr *k, uint32_t hold, int64_t now);
-void hold_whole(struct kvr *k, uint32_t hold);
-void hold_trim(struct kvr *k, uint32_t hold, uint32_t blocks);
-uint32_t hold_blocks(const struct kvr *k, const struct hold *h);
-uint32_t hold_look(const struct kvr *k, uint32_t node, uint32_t slot);
-void hold_add_nameless(struct kvr *k, uint32_t slot, uint32_t blocks,
+uint32_t entry_find(const struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t entry_add(struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t entry_copy(struct kvr *k, uint32_t node, uint32_t from);
+void entry_prefetch(const struct kvr *k, const struct entry *h);
+void entry_remove(struct kvr *k, uint32_t entry);
+void entry_stamp(struct kvr *k, uint32_t entry, int64_t now);
+void entry_pin(struct kvr *k, uint32_t entry, int64_t now);
+void entry_whole(struct kvr *k, uint32_t entry);
+void entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks);
+uint32_t entry_blocks(const struct kvr *k, const struct entry *h);
+uint32_t entry_read(const struct kvr *k, uint32_t node, uint32_t slot);
+void entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks,
     int64_t now);
-void hold_split(struct kvr *k, uint32_t lower, uint32_t upper);
-bool hold_unpin(struct kvr *k, uint32_t hold);
-bool hold_same(const struct kvr *k, uint32_t one, uint32_t other);
+void entry_split(struct kvr *k, uint32_t lower, uint32_t upper);
+bool entry_unpin(struct kvr *k, uint32_t entry);
+bool entry_same(const struct kvr *k, uint32_t one, uint32_t other);
 void entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
 void entry_void_slot(struct kvr *k, uint32_t slot);
 
@@ -41,7 +41,7 @@ uint32_t pairs_cells_to_add(uint32_t holders);
 
 /*
  * The groups of a node that has more than one holder, one after the other:
- *	struct groups at = groups_of(n, look(n->holders));
+ *	struct groups at = groups_of(n, read_once(n->holders));
  *	while ((n_pairs = groups_next(k, &at, &g)) > 0)
  *		use(g->word, g->stamp, n_pairs);
  * All that hang from one piece of links are asked for as it is reached.
@@ -54,7 +54,8 @@ struct groups {
 static inline struct groups
 groups_of(const struct node *n, uint32_t holders)
 {
-	struct groups at = { look(n->holds), 0, 0, holders, &n->holds };
+	struct groups at = { read_once(n->entries), 0, 0, holders,
+		&n->entries };
 	uint32_t groups = (holders + PAIRS - 1) / PAIRS;
 
 	for (; groups > 1; groups = (groups + PIECE - 1) / PIECE)
@@ -70,7 +71,7 @@ groups_ahead(const struct kvr *k, struct groups *at)
 	at->links = cell_at(k, links_at(k, at->top, at->level - 1,
 	    at->i / PIECE))->piece;
 	for (i = 0; i < PIECE && i * PAIRS < at->left; i++)
-		__builtin_prefetch(cell_at(k, look(at->links[i])));
+		__builtin_prefetch(cell_at(k, read_once(at->links[i])));
 }
 
 static inline uint32_t
@@ -81,7 +82,7 @@ groups_next(const struct kvr *k, struct groups *at, const struct group **g)
 	if (pairs > 0 && at->level > 0 && at->i % PIECE == 0)
 		groups_ahead(k, at);
 	if (pairs > 0)
-		*g = &cell_at(k, look(at->links[at->i % PIECE]))->group;
+		*g = &cell_at(k, read_once(at->links[at->i % PIECE]))->group;
 	at->i++;
 	at->left -= pairs;
 	return pairs;

@@ -18,7 +18,7 @@
  *   leaf, w1 is its only holder, nothing pins      |-- [h4 .. h8] w1
  *   it: extended in place                          `-- [g4 g5]    w2
  *
- *   w2's time is over: its holds go, deepest    [h0 .. h3] w1
+ *   w2's time is over: its entries go, deepest    [h0 .. h3] w1
  *   first, and nodes that nobody holds             `-- [h4 .. h8] w1
  *
  *   C is refreshed: one child, equal holders    [h0 .. h8] w1
@@ -36,7 +36,7 @@
  * ends; expiry is a comparison at read time; and whoever leaves in order of
  * stamps leaves children first.
  *
- * COST. A match: the nodes on the path, and the holds on them. A run that
+ * COST. A match: the nodes on the path, and the entries on them. A run that
  * matches whole is one comparison, of the 64-bit hash at its end; else the
  * parting is found by bisection. An insertion: the nodes, the new blocks, and
  * for a split the holders of the node that is split, and the blocks of its
@@ -64,16 +64,16 @@ static uint32_t
 child_find(const struct kvr *k, uint64_t prev, uint32_t first,
     uint32_t *steps)
 {
-	uint32_t i = look(k->node_buckets[bucket_of_node(k, prev, first)]);
-	uint32_t limit = CHAIN_MOST;
+	uint32_t i = read_once(k->node_buckets[bucket_of_node(k, prev, first)]);
+	uint32_t limit = CHAIN_MAX;
 
 	for (; i != 0 && limit > 0; limit--) {
 		const struct node *n = node_at(k, i);
 
 		(*steps)++;
-		if (look(n->prev) == prev && look(n->first) == first)
+		if (read_once(n->prev) == prev && read_once(n->first) == first)
 			return i;
-		i = look(n->next);
+		i = read_once(n->next);
 	}
 	return 0;
 }
@@ -84,8 +84,8 @@ child_link(struct kvr *k, uint32_t node)
 	struct node *n = node_at(k, node);
 	uint32_t *head = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
 
-	put(n->next, *head);
-	put(*head, node);
+	write_once(n->next, *head);
+	write_once(*head, node);
 }
 
 static void
@@ -93,12 +93,12 @@ child_unlink(struct kvr *k, uint32_t node)
 {
 	const struct node *n = node_at(k, node);
 	uint32_t *link = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
-	uint32_t limit = CHAIN_MOST;
+	uint32_t limit = CHAIN_MAX;
 
 	for (; *link != 0 && limit > 0; limit--) {
 		k->region->counts.steps++;
 		if (*link == node) {
-			put(*link, n->next);
+			write_once(*link, n->next);
 			return;
 		}
 		link = &node_at(k, *link)->next;
@@ -120,7 +120,7 @@ node_common(const struct kvr *k, const struct node *n, uint32_t length,
 		return 0;
 	if (rest < length)
 		return run_common(k, n, hashes, rest);
-	if (hashes[length - 1] == look(n->end))
+	if (hashes[length - 1] == read_once(n->end))
 		return length;
 	return run_common(k, n, hashes, length - 1);
 }
@@ -149,11 +149,11 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 		uint32_t i = child_find(k, prev,
 		    (uint32_t)p->sequence[path->depth], &path->steps);
 		const struct node *n = node_at(k, i);
-		uint32_t length = look(n->length), common;
+		uint32_t length = read_once(n->length), common;
 
-		if (i == 0 || look(n->parent) != path->node)
+		if (i == 0 || read_once(n->parent) != path->node)
 			break;
-		__builtin_prefetch(cell_at(k, look(n->holds)));
+		__builtin_prefetch(cell_at(k, read_once(n->entries)));
 		common = node_common(k, n, length, p->sequence + path->depth,
 		    want - path->depth);
 		if (common == 0)
@@ -164,7 +164,7 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 		path->nodes++;
 		if (common < length)
 			break;
-		prev = look(n->end);
+		prev = read_once(n->end);
 	}
 }
 
@@ -194,7 +194,7 @@ index_position(const struct kvr *k, uint32_t node)
 
 /* -------------------------------------------------------- making nodes --- */
 
-/* Cells that the holds take which the slot has not yet on the path. */
+/* Cells that the entries take which the slot has not yet on the path. */
 uint32_t
 index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 {
@@ -204,7 +204,7 @@ index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 	for (; node != 0 && left > 0 && !region_broken(k); left--) {
 		const struct node *n = node_at(k, node);
 
-		if (hold_find(k, node, slot) == 0)
+		if (entry_find(k, node, slot) == 0)
 			cells += pairs_cells_to_add(n->holders);
 		node = n->parent;
 	}
@@ -213,7 +213,7 @@ index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 
 /*
  * Cells that index_insert and holds on all of the path may need at most:
- * those of the holds that are missing, and what a split and a new leaf take.
+ * those of the entries that are missing, and what a split and a new leaf take.
  */
 uint32_t
 index_cells(const struct kvr *k, const struct path *path, uint32_t want,
@@ -224,7 +224,7 @@ index_cells(const struct kvr *k, const struct path *path, uint32_t want,
 
 	if (path->node != 0 && path->inside < n->length)
 		cells += 1 + n->holders + pairs_cells(n->holders) +
-		    HOLD_CELLS_MOST + run_cells_to_split(n, path->inside);
+		    HOLD_CELLS_MAX + run_cells_to_split(n, path->inside);
 	if (want > path->depth)
 		cells += 2 + RUN_LEVELS + cell_tree_size(0, want - path->depth,
 		    run_level(want - path->depth));
@@ -239,16 +239,16 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 	uint32_t i = cell_take(k);
 	struct node *n = node_at(k, i);
 
-	put_zeros(n, sizeof(*n));
-	put(n->kind, CELL_NODE);
-	put(n->prev, from > 0 ? p->sequence[from - 1] : p->root);
-	put(n->first, (uint32_t)p->sequence[from]);
-	put(n->end, p->sequence[to - 1]);
-	put(n->parent, parent);
+	write_once_zeros(n, sizeof(*n));
+	write_once(n->kind, CELL_NODE);
+	write_once(n->prev, from > 0 ? p->sequence[from - 1] : p->root);
+	write_once(n->first, (uint32_t)p->sequence[from]);
+	write_once(n->end, p->sequence[to - 1]);
+	write_once(n->parent, parent);
 	run_append(k, n, p->sequence + from, to - from);
 	child_link(k, i);
 	if (parent != 0)
-		put(node_at(k, parent)->children,
+		write_once(node_at(k, parent)->children,
 		    node_at(k, parent)->children + 1);
 	k->region->counts.nodes++;
 	k->region->counts.blocks += to - from;
@@ -263,7 +263,7 @@ node_drop(struct kvr *k, uint32_t node)
 
 	child_unlink(k, node);
 	if (n->parent != 0)
-		put(node_at(k, n->parent)->children,
+		write_once(node_at(k, n->parent)->children,
 		    node_at(k, n->parent)->children - 1);
 	k->region->counts.nodes--;
 	k->region->counts.blocks -= n->length;
@@ -283,20 +283,20 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	struct node *u = node_at(k, upper), *l = node_at(k, lower);
 
 	child_unlink(k, lower);
-	put_zeros(u, sizeof(*u));
-	put(u->kind, CELL_NODE);
-	put(u->prev, l->prev);
-	put(u->first, l->first);
-	put(u->end, p->sequence[depth - 1]);
-	put(u->parent, l->parent);
-	put(u->children, 1);
+	write_once_zeros(u, sizeof(*u));
+	write_once(u->kind, CELL_NODE);
+	write_once(u->prev, l->prev);
+	write_once(u->first, l->first);
+	write_once(u->end, p->sequence[depth - 1]);
+	write_once(u->parent, l->parent);
+	write_once(u->children, 1);
 	run_split(k, l, at, u);
-	put(l->prev, u->end);
-	put(l->first, run_get(k, l, 0));
-	put(l->parent, upper);
+	write_once(l->prev, u->end);
+	write_once(l->first, run_get(k, l, 0));
+	write_once(l->parent, upper);
 	child_link(k, upper);
 	child_link(k, lower);
-	hold_split(k, lower, upper);
+	entry_split(k, lower, upper);
 	k->region->counts.nodes++;
 	k->region->counts.splits++;
 	if (l->holders == 0) /* all had lost it */
@@ -315,7 +315,8 @@ node_extendable(const struct kvr *k, uint32_t node, uint32_t slot,
 	const struct node *n = node_at(k, node);
 
 	return node != 0 && n->children == 0 && n->holders == 1 &&
-	    (n->word & WORD_SLOT) == slot && hold_at(k, n->holds)->pins == pins;
+	    (n->word & WORD_SLOT) == slot &&
+	    entry_at(k, n->entries)->pins == pins;
 }
 
 static void
@@ -323,14 +324,14 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
     uint32_t from, uint32_t to)
 {
 	struct node *n = node_at(k, node);
-	struct hold *h = hold_at(k, n->holds);
+	struct entry *h = entry_at(k, n->entries);
 	struct slot *s = slot_at(k, h->slot);
 	uint32_t blocks = to - from;
 
-	hold_whole(k, n->holds);
-	put(h->anchor, 0); /* it is of the old end */
+	entry_whole(k, n->entries);
+	write_once(h->anchor, 0); /* it is of the old end */
 	run_append(k, n, p->sequence + from, blocks);
-	put(n->end, p->sequence[to - 1]);
+	write_once(n->end, p->sequence[to - 1]);
 	entry_count_blocks(k, h->slot, blocks);
 	if (h->pins > 0) {
 		s->active += blocks;
@@ -368,25 +369,26 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 /* ---------------------------------------------------- leaving, merging --- */
 
 /*
- * Asks for what index_drop of this hold will look at. Who was stamped a time to
- * live ago is in nobody's cache, and every link there waits for the one before.
+ * Asks for what index_drop of this entry will look at. Who was stamped a time
+ * to live ago is in nobody's cache, and every link there waits for the one
+ * before.
  */
 void
-index_foresee(const struct kvr *k, uint32_t hold)
+index_prefetch(const struct kvr *k, uint32_t entry)
 {
-	const struct hold *h = hold_at(k, hold);
+	const struct entry *h = entry_at(k, entry);
 
-	hold_foresee(k, h);
+	entry_prefetch(k, h);
 	__builtin_prefetch(node_at(k, h->node));
 }
 
-/* Takes a hold away, and its node if it was the last. */
+/* Takes an entry away, and its node if it was the last. */
 void
-index_drop(struct kvr *k, uint32_t hold)
+index_drop(struct kvr *k, uint32_t entry)
 {
-	uint32_t node = hold_at(k, hold)->node;
+	uint32_t node = entry_at(k, entry)->node;
 
-	hold_remove(k, hold);
+	entry_remove(k, entry);
 	if (node != 0 && node_at(k, node)->holders == 0)
 		node_drop(k, node);
 }
@@ -409,10 +411,10 @@ merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
 	k->region->counts.steps += l->holders;
 	for (i = 0; i < l->holders; i++) {
 		uint32_t slot = pairs_slot(k, l, i);
-		uint32_t above = hold_find(k, upper, slot);
+		uint32_t above = entry_find(k, upper, slot);
 
-		if (above == 0 || !hold_same(k, above,
-		    hold_find(k, lower, slot)))
+		if (above == 0 || !entry_same(k, above,
+		    entry_find(k, lower, slot)))
 			return false;
 	}
 	return true;
@@ -420,7 +422,7 @@ merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
 
 /* The upper node's holds go; their blocks are the lower's from now on. */
 static void
-merge_holds(struct kvr *k, uint32_t upper)
+merge_entries(struct kvr *k, uint32_t upper)
 {
 	struct node *u = node_at(k, upper);
 	uint32_t blocks = u->length, limit = u->holders;
@@ -428,7 +430,7 @@ merge_holds(struct kvr *k, uint32_t upper)
 	for (; u->holders > 0 && limit > 0; limit--) {
 		uint32_t slot = pairs_slot(k, u, u->holders - 1u);
 
-		hold_remove(k, hold_find(k, upper, slot));
+		entry_remove(k, entry_find(k, upper, slot));
 		entry_count_blocks(k, slot, blocks);
 	}
 }
@@ -444,24 +446,24 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 	struct node old = *l;
 	uint32_t above;
 
-	merge_holds(k, upper);
+	merge_entries(k, upper);
 	child_unlink(k, upper);
 	child_unlink(k, lower);
 	above = u->length;
 	run_append_run(k, u, &old, 0, old.length);
-	put(l->prev, u->prev);
-	put(l->first, u->first);
-	put(l->parent, u->parent);
-	put(l->run, u->run);
-	put(l->level, u->level);
-	put(l->begin, u->begin);
-	put(l->length, above + old.length);
+	write_once(l->prev, u->prev);
+	write_once(l->first, u->first);
+	write_once(l->parent, u->parent);
+	write_once(l->run, u->run);
+	write_once(l->level, u->level);
+	write_once(l->begin, u->begin);
+	write_once(l->length, above + old.length);
 	child_link(k, lower);
 	/* the cell of the upper takes the old run away */
-	put(u->run, old.run);
-	put(u->level, old.level);
-	put(u->begin, old.begin);
-	put(u->length, old.length);
+	write_once(u->run, old.run);
+	write_once(u->level, old.level);
+	write_once(u->begin, old.begin);
+	write_once(u->length, old.length);
 	cell_give_tree(k, upper);
 	k->region->counts.nodes--;
 	k->region->counts.merges++;
@@ -470,23 +472,23 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 /* --------------------------------------------------- holds along a path --- */
 
 /*
- * All of these climb from a node to the root, so that of holds that are
+ * All of these climb from a node to the root, so that of entries that are
  * listed at one instant the child stands before its parent.
  */
 
-/* Confirms and stamps the path; makes the holds that are missing. */
+/* Confirms and stamps the path; makes the entries that are missing. */
 void
 index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 {
 	uint32_t below = 0, most = MERGE_STAMP;
 
 	while (node != 0 && !region_broken(k)) {
-		uint32_t hold = hold_find(k, node, slot);
+		uint32_t entry = entry_find(k, node, slot);
 
 		k->region->counts.steps++;
-		if (hold == 0)
-			hold = hold_add(k, node, slot);
-		hold_stamp(k, hold, now);
+		if (entry == 0)
+			entry = entry_add(k, node, slot);
+		entry_stamp(k, entry, now);
 		if (below != 0 && merge_fits(k, node, below, most)) {
 			most -= node_at(k, below)->length;
 			node_merge(k, node, below);
@@ -499,18 +501,18 @@ index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 	order_settle(k, slot);
 }
 
-/* Pins the path up to but without `until`; new holds are unconfirmed. */
+/* Pins the path up to but without `until`; new entries are unconfirmed. */
 void
 index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now)
 {
 	while (node != 0 && node != until && !region_broken(k)) {
-		uint32_t hold = hold_find(k, node, slot);
+		uint32_t entry = entry_find(k, node, slot);
 
 		k->region->counts.steps++;
-		if (hold == 0)
-			hold = hold_add(k, node, slot);
-		hold_pin(k, hold, now);
+		if (entry == 0)
+			entry = entry_add(k, node, slot);
+		entry_pin(k, entry, now);
 		node = node_at(k, node)->parent;
 	}
 }
@@ -520,12 +522,12 @@ void
 index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	while (node != 0 && !region_broken(k)) {
-		uint32_t hold = hold_find(k, node, slot);
+		uint32_t entry = entry_find(k, node, slot);
 		uint32_t above = node_at(k, node)->parent;
 
 		k->region->counts.steps++;
-		if (hold != 0 && hold_unpin(k, hold))
-			index_drop(k, hold);
+		if (entry != 0 && entry_unpin(k, entry))
+			index_drop(k, entry);
 		node = above;
 	}
 	order_settle(k, slot);

@@ -4,7 +4,7 @@
  *
  * Down to where the prompt leaves the tree, and up again: by the invariant of
  * index.c a worker is live at every depth above its deepest, so its overlap is
- * where it is met first. Of each hold on the way only the pair is read.
+ * where it is met first. Of each entry on the way only the pair is read.
  *
  *	[h0 .. h3] w1 w2 w3        3rd: w1 and w2 are known, w3 has 4
  *	   `-- [h4 .. h6] w1 w2      2nd: w2 has 7
@@ -27,7 +27,7 @@ struct matching {
 	struct found_set *set;
 	int64_t now;
 	int64_t horizon;     /* of workers that go by the TTL */
-	const int64_t *life; /* of each, if not all do; else NULL */
+	const int64_t *ttl;  /* of each, if not all do; else NULL */
 	uint32_t node, here; /* and the blocks of it that are the prompt's */
 	struct kvr_overlap unpinned; /* of whom is met in this node first */
 };
@@ -48,8 +48,9 @@ static void
 match_trimmed(const struct matching *m, uint32_t slot, struct kvr_overlap *o)
 {
 	const struct kvr *k = m->k;
-	uint32_t length = look(node_at(k, m->node)->length);
-	uint32_t gone = look(hold_at(k, hold_look(k, m->node, slot))->gone);
+	uint32_t length = read_once(node_at(k, m->node)->length);
+	uint32_t gone =
+	    read_once(entry_at(k, entry_read(k, m->node, slot))->trimmed);
 	uint32_t has = gone < length ? length - gone : 0;
 
 	if (has < m->here)
@@ -75,21 +76,24 @@ match_some(struct matching *m, const uint16_t *words, const int64_t *stamps,
 	struct kvr_overlap *o = &set->rows[count];
 
 	for (i = 0; i < pairs; i++) {
-		uint32_t word = look(words[i]), slot = word & WORD_SLOT;
+		uint32_t word = read_once(words[i]), slot = word & WORD_SLOT;
 		bool pinned = (word & WORD_PINNED) != 0;
 		uint64_t id;
 
 		if (slot >= slots)
 			continue;
-		if (((look(stamps[i]) > (lives ? (int64_t)((uint64_t)m->now -
-		    (uint64_t)look(m->life[slot])) : horizon)) | pinned) == 0)
+		if (((read_once(stamps[i]) >
+			 (lives ? (int64_t)((uint64_t)m->now -
+				      (uint64_t)read_once(m->ttl[slot]))
+				: horizon)) |
+			pinned) == 0)
 			continue;
 		if (places[slot] >= base) {
 			if (pinned)
 				match_pinned(m, slot);
 			continue;
 		}
-		id = look(ids[slot]);
+		id = read_once(ids[slot]);
 		if (id == 0 || count == room)
 			continue;
 		places[slot] = base + count++;
@@ -108,7 +112,7 @@ static inline void
 match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
     uint32_t pairs)
 {
-	if (m->life == NULL)
+	if (m->ttl == NULL)
 		match_some(m, words, stamps, pairs, false);
 	else
 		match_some(m, words, stamps, pairs, true);
@@ -142,8 +146,8 @@ match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
     struct found_set *set)
 {
 	static const struct insert as_it_is;
-	struct matching m = { k, p, set, now, now - life_by_ttl(k),
-		look(k->region->unlike) == 0 ? NULL : k->loads.life, 0, 0,
+	struct matching m = { k, p, set, now, now - region_ttl(k),
+		read_once(k->region->own_ttl) == 0 ? NULL : k->loads.ttl, 0, 0,
 		{ 0 } };
 	uint32_t left;
 
@@ -160,7 +164,7 @@ match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
 		    m.unpinned.blocks));
 		match_node(&m, n);
 		m.unpinned.blocks -= m.here;
-		m.node = look(n->parent);
-		m.here = look(node_at(k, m.node)->length);
+		m.node = read_once(n->parent);
+		m.here = read_once(node_at(k, m.node)->length);
 	}
 }

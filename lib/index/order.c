@@ -2,13 +2,13 @@
 /*
  * order.c - who is oldest.
  *
- * Each worker's slot has two lists of holds, oldest first:
+ * Each worker's slot has two lists of entries, oldest first:
  *
  *   by_stamp    what a time to live and a lack of room go by. Whoever stamps
- *               a path appends its holds deepest first, so stamps ascend
+ *               a path appends its entries deepest first, so stamps ascend
  *               along the list, and of equal stamps the child stands before
  *               its parent: taking from the head never orphans anything.
- *               A pinned hold that comes to the head is taken off; once off,
+ *               A pinned entry that comes to the head is taken off; once off,
  *               it comes back when it is stamped, or goes when its last pin
  *               does. The unconfirmed are off from the beginning.
  *   by_release  what a capacity goes by: holds without pins, in the order in
@@ -36,48 +36,50 @@
  */
 #include "order.h"
 
-enum { PASSED_MOST = 64 }; /* in looking for a place by last use */
+enum { PASSED_MAX = 64 }; /* in looking for a place by last use */
 
-/* Which pair of links of a hold a list goes by. */
+/* Which pair of links of an entry a list goes by. */
 enum links { BY_STAMP, BY_RELEASE };
 
 static uint32_t *
-link_prev(const struct kvr *k, uint32_t hold, enum links by)
+link_prev(const struct kvr *k, uint32_t entry, enum links by)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 
 	return by == BY_STAMP ? &h->stamp_prev : &h->release_prev;
 }
 
 static uint32_t *
-link_next(const struct kvr *k, uint32_t hold, enum links by)
+link_next(const struct kvr *k, uint32_t entry, enum links by)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 
 	return by == BY_STAMP ? &h->stamp_next : &h->release_next;
 }
 
 /* older 0: at the head. */
 static void
-list_insert_after(struct kvr *k, struct list *l, uint32_t hold,
+list_insert_after(struct kvr *k, struct list *l, uint32_t entry,
     uint32_t older, enum links by)
 {
 	uint32_t younger = older != 0 ? *link_next(k, older, by) : l->head;
 
-	put(*link_prev(k, hold, by), older);
-	put(*link_next(k, hold, by), younger);
-	put(*(older != 0 ? link_next(k, older, by) : &l->head), hold);
-	put(*(younger != 0 ? link_prev(k, younger, by) : &l->tail), hold);
+	write_once(*link_prev(k, entry, by), older);
+	write_once(*link_next(k, entry, by), younger);
+	write_once(*(older != 0 ? link_next(k, older, by) : &l->head), entry);
+	write_once(
+	    *(younger != 0 ? link_prev(k, younger, by) : &l->tail), entry);
 }
 
 static void
-list_remove(struct kvr *k, struct list *l, uint32_t hold, enum links by)
+list_remove(struct kvr *k, struct list *l, uint32_t entry, enum links by)
 {
-	uint32_t older = *link_prev(k, hold, by);
-	uint32_t younger = *link_next(k, hold, by);
+	uint32_t older = *link_prev(k, entry, by);
+	uint32_t younger = *link_next(k, entry, by);
 
-	put(*(older != 0 ? link_next(k, older, by) : &l->head), younger);
-	put(*(younger != 0 ? link_prev(k, younger, by) : &l->tail), older);
+	write_once(*(older != 0 ? link_next(k, older, by) : &l->head), younger);
+	write_once(
+	    *(younger != 0 ? link_prev(k, younger, by) : &l->tail), older);
 }
 
 /* ------------------------------------------------------------ by stamp --- */
@@ -92,94 +94,94 @@ stamp_list(const struct kvr *k, uint32_t slot)
 
 /* As the youngest of its worker. */
 void
-order_append(struct kvr *k, uint32_t hold)
+order_append(struct kvr *k, uint32_t entry)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 	struct list *l = stamp_list(k, h->slot);
 
-	list_insert_after(k, l, hold, l->tail, BY_STAMP);
-	put(h->flags, h->flags | HOLD_LISTED);
+	list_insert_after(k, l, entry, l->tail, BY_STAMP);
+	write_once(h->flags, h->flags | ENTRY_LISTED);
 }
 
 /* Is it the oldest of its worker? Then removing it makes another that. */
 bool
-order_heads(const struct kvr *k, uint32_t hold)
+order_heads(const struct kvr *k, uint32_t entry)
 {
-	const struct hold *h = hold_at(k, hold);
+	const struct entry *h = entry_at(k, entry);
 
-	return h->kind == CELL_HOLD && (h->flags & HOLD_LISTED) != 0 &&
-	    h->stamp_prev == 0 && stamp_list(k, h->slot)->head == hold;
+	return h->kind == CELL_ENTRY && (h->flags & ENTRY_LISTED) != 0 &&
+	    h->stamp_prev == 0 && stamp_list(k, h->slot)->head == entry;
 }
 
 void
-order_remove(struct kvr *k, uint32_t hold)
+order_remove(struct kvr *k, uint32_t entry)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 
-	if ((h->flags & HOLD_LISTED) == 0)
+	if ((h->flags & ENTRY_LISTED) == 0)
 		return;
-	list_remove(k, stamp_list(k, h->slot), hold, BY_STAMP);
-	put(h->flags, h->flags & (uint8_t)~HOLD_LISTED);
+	list_remove(k, stamp_list(k, h->slot), entry, BY_STAMP);
+	write_once(h->flags, h->flags & (uint8_t)~ENTRY_LISTED);
 }
 
 /* ---------------------------------------------------------- by release --- */
 
-/* The idle hold that was used last before this one: it goes behind that. */
+/* The idle entry that was used last before this one: it goes behind that. */
 static uint32_t
 order_used_before(const struct kvr *k, const struct slot *s, int64_t stamp)
 {
-	uint32_t hold = s->by_release.tail, passed = 0;
+	uint32_t entry = s->by_release.tail, passed = 0;
 
-	while (s->eviction == KVR_EVICT_LEAF && hold != 0 &&
-	    hold_at(k, hold)->stamp > stamp && passed++ < PASSED_MOST)
-		hold = hold_at(k, hold)->release_prev;
+	while (s->eviction == KVR_EVICT_LEAF && entry != 0 &&
+	    entry_at(k, entry)->stamp > stamp && passed++ < PASSED_MAX)
+		entry = entry_at(k, entry)->release_prev;
 	k->region->counts.steps += passed;
-	return hold;
+	return entry;
 }
 
 void
-order_release(struct kvr *k, uint32_t hold)
+order_release(struct kvr *k, uint32_t entry)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 	struct slot *s = slot_at(k, h->slot);
 
 	if (s->retired != 0)
 		return;
-	put(h->released, s->volume);
-	list_insert_after(k, &s->by_release, hold, order_used_before(k, s,
+	write_once(h->released, s->volume);
+	list_insert_after(k, &s->by_release, entry, order_used_before(k, s,
 	    h->stamp), BY_RELEASE);
-	put(h->flags, h->flags | HOLD_IDLE);
+	write_once(h->flags, h->flags | ENTRY_IDLE);
 }
 
 void
-order_unrelease(struct kvr *k, uint32_t hold)
+order_unrelease(struct kvr *k, uint32_t entry)
 {
-	struct hold *h = hold_at(k, hold);
+	struct entry *h = entry_at(k, entry);
 	struct slot *s = slot_at(k, h->slot);
 
-	if ((h->flags & HOLD_IDLE) == 0)
+	if ((h->flags & ENTRY_IDLE) == 0)
 		return;
 	if (s->retired == 0)
-		list_remove(k, &s->by_release, hold, BY_RELEASE);
-	put(h->flags, h->flags & (uint8_t)~HOLD_IDLE);
+		list_remove(k, &s->by_release, entry, BY_RELEASE);
+	write_once(h->flags, h->flags & (uint8_t)~ENTRY_IDLE);
 }
 
-/* Puts a hold where another of its worker stands, just younger. */
+/* Puts an entry where another of its worker stands, just younger. */
 void
-order_copy(struct kvr *k, uint32_t hold, uint32_t older)
+order_copy(struct kvr *k, uint32_t entry, uint32_t older)
 {
-	struct hold *h = hold_at(k, hold);
-	const struct hold *o = hold_at(k, older);
+	struct entry *h = entry_at(k, entry);
+	const struct entry *o = entry_at(k, older);
 	struct slot *s = slot_at(k, h->slot);
 
-	if ((o->flags & HOLD_LISTED) != 0) {
-		list_insert_after(k, stamp_list(k, h->slot), hold, older,
+	if ((o->flags & ENTRY_LISTED) != 0) {
+		list_insert_after(k, stamp_list(k, h->slot), entry, older,
 		    BY_STAMP);
-		put(h->flags, h->flags | HOLD_LISTED);
+		write_once(h->flags, h->flags | ENTRY_LISTED);
 	}
-	if ((o->flags & HOLD_IDLE) != 0 && s->retired == 0) {
-		list_insert_after(k, &s->by_release, hold, older, BY_RELEASE);
-		put(h->flags, h->flags | HOLD_IDLE);
+	if ((o->flags & ENTRY_IDLE) != 0 && s->retired == 0) {
+		list_insert_after(k, &s->by_release, entry, older, BY_RELEASE);
+		write_once(h->flags, h->flags | ENTRY_IDLE);
 	}
 }
 
@@ -223,18 +225,18 @@ order_stamped(const struct kvr *k, uint32_t slot)
 {
 	uint32_t head = slot_at(k, slot)->by_stamp.head;
 
-	return head == 0 ? INT64_MAX : hold_at(k, head)->stamp;
+	return head == 0 ? INT64_MAX : entry_at(k, head)->stamp;
 }
 
 /* And when it is due. */
 int64_t
 order_due(const struct kvr *k, uint32_t slot)
 {
-	int64_t stamp = order_stamped(k, slot), life = slot_at(k, slot)->life;
+	int64_t stamp = order_stamped(k, slot), life = slot_at(k, slot)->ttl;
 
 	if (stamp == INT64_MAX)
 		return INT64_MAX;
-	if ((uint64_t)life > LIFE_ENDLESS || /* damaged */
+	if ((uint64_t)life > TTL_NEVER || /* damaged */
 	    stamp >= INT64_MAX - 1 - life)
 		return INT64_MAX - 1;
 	return stamp + life;
@@ -246,50 +248,54 @@ order_settle(struct kvr *k, uint32_t slot)
 {
 	struct region *r = k->region;
 
-	enter(k, k->oldest, k->winner, slot, order_due(k, slot));
-	r->elders = r->elders != 0 && r->unlike != 0;
-	if (r->elders != 0)
-		enter(k, k->eldest, k->elder, slot, order_stamped(k, slot));
+	enter(k, k->due, k->due_winner, slot, order_due(k, slot));
+	r->stamped_kept = r->stamped_kept != 0 && r->own_ttl != 0;
+	if (r->stamped_kept != 0)
+		enter(k, k->stamped, k->stamped_winner, slot,
+		    order_stamped(k, slot));
 }
 
 /* The slot that is due first; it may be due never, INT64_MAX. */
 uint32_t
-order_oldest_slot(const struct kvr *k)
+order_due_slot(const struct kvr *k)
 {
-	return side(k, k->winner, 1);
+	return side(k, k->due_winner, 1);
 }
 
 /* The slot with the oldest stamp; it may have none. */
 uint32_t
-order_eldest_slot(struct kvr *k)
+order_stamped_slot(struct kvr *k)
 {
 	struct region *r = k->region;
 	uint32_t i;
 
-	if (r->unlike == 0)
-		return order_oldest_slot(k);
-	if (r->elders == 0) {
+	if (r->own_ttl == 0)
+		return order_due_slot(k);
+	if (r->stamped_kept == 0) {
 		for (i = 0; i < k->layout.leaves; i++)
-			k->eldest[i] = i < k->layout.slots
+			k->stamped[i] = i < k->layout.slots
 			    ? order_stamped(k, i) : INT64_MAX;
 		for (i = k->layout.leaves; --i > 0;)
-			replay(k, k->eldest, k->elder, i);
-		r->elders = 1;
+			replay(k, k->stamped, k->stamped_winner, i);
+		r->stamped_kept = 1;
 	}
-	return side(k, k->elder, 1);
+	return side(k, k->stamped_winner, 1);
 }
 
-/* A slot retires: its holds join the dead. */
+/* A slot retires: its entries join the dead. */
 void
-order_bury(struct kvr *k, uint32_t slot)
+order_retire(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
 	struct list *dead = &k->region->dead;
 
 	if (s->by_stamp.head != 0) {
-		put(*link_prev(k, s->by_stamp.head, BY_STAMP), dead->tail);
-		put(*(dead->tail != 0 ? link_next(k, dead->tail, BY_STAMP)
-		    : &dead->head), s->by_stamp.head);
+		write_once(
+		    *link_prev(k, s->by_stamp.head, BY_STAMP), dead->tail);
+		write_once(
+		    *(dead->tail != 0 ? link_next(k, dead->tail, BY_STAMP)
+				      : &dead->head),
+		    s->by_stamp.head);
 		dead->tail = s->by_stamp.tail;
 	}
 	memset(&s->by_stamp, 0, sizeof(s->by_stamp));

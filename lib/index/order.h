@@ -7,17 +7,17 @@
 
 #include "region.h"
 
-void order_append(struct kvr *k, uint32_t hold);
-bool order_heads(const struct kvr *k, uint32_t hold);
-void order_remove(struct kvr *k, uint32_t hold);
-void order_release(struct kvr *k, uint32_t hold);
-void order_unrelease(struct kvr *k, uint32_t hold);
-void order_copy(struct kvr *k, uint32_t hold, uint32_t older);
+void order_append(struct kvr *k, uint32_t entry);
+bool order_heads(const struct kvr *k, uint32_t entry);
+void order_remove(struct kvr *k, uint32_t entry);
+void order_release(struct kvr *k, uint32_t entry);
+void order_unrelease(struct kvr *k, uint32_t entry);
+void order_copy(struct kvr *k, uint32_t entry, uint32_t older);
 void order_settle(struct kvr *k, uint32_t slot);
 int64_t order_due(const struct kvr *k, uint32_t slot);
-uint32_t order_oldest_slot(const struct kvr *k);
-uint32_t order_eldest_slot(struct kvr *k);
+uint32_t order_due_slot(const struct kvr *k);
+uint32_t order_stamped_slot(struct kvr *k);
 int64_t order_stamped(const struct kvr *k, uint32_t slot);
-void order_bury(struct kvr *k, uint32_t slot);
+void order_retire(struct kvr *k, uint32_t slot);
 
 #endif

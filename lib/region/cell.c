@@ -78,7 +78,7 @@ magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 			break;
 		number /= PIECE;
 	}
-	put(t->last, from);
+	write_once(t->last, from);
 	if (done) {
 		k->region->free_top = t->next;
 		magazine_put(k, top);
@@ -87,7 +87,7 @@ magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 
 /* Asks for what breaking up the tree on top will have to read. */
 void
-cell_foresee(const struct kvr *k)
+cell_prefetch(const struct kvr *k)
 {
 	uint32_t top = k->region->free_top;
 	const struct tree *t = &cell_at(k, top)->tree;
@@ -114,7 +114,7 @@ magazine_add(struct kvr *k)
 		r->free_top = t->next;
 		magazine_put(k, top);
 	}
-	cell_foresee(k);
+	cell_prefetch(k);
 }
 
 /* Before cells are taken, when few are at hand. */
@@ -140,8 +140,8 @@ cell_give(struct kvr *k, uint32_t i)
 		magazine_put(k, i);
 		return;
 	}
-	put(t->kind, CELL_FREE);
-	put(t->next, r->free_top);
+	write_once(t->kind, CELL_FREE);
+	write_once(t->next, r->free_top);
 	r->free_top = i;
 }
 
@@ -179,7 +179,7 @@ cell_give_tree(struct kvr *k, uint32_t i)
 	    1 + cell_tree_size(n->begin, n->begin + n->length, n->level);
 	r->free_top = i;
 	__builtin_prefetch(cell_at(k, t.run));
-	put_words(&cell_at(k, i)->tree, &t, sizeof(t));
+	write_once_words(&cell_at(k, i)->tree, &t, sizeof(t));
 }
 
 /* ------------------------------------------------------------- buckets --- */
@@ -208,7 +208,7 @@ bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first)
 }
 
 uint32_t
-bucket_of_hold(const struct kvr *k, uint32_t node, uint32_t slot)
+bucket_of_entry(const struct kvr *k, uint32_t node, uint32_t slot)
 {
 	return bucket(k->table_key + 4, node, slot, k->layout.entry_buckets);
 }

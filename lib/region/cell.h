@@ -10,11 +10,11 @@
 void cell_fetch(struct kvr *k);
 void cell_give(struct kvr *k, uint32_t i);
 void cell_give_tree(struct kvr *k, uint32_t node);
-void cell_foresee(const struct kvr *k);
+void cell_prefetch(const struct kvr *k);
 
 uint32_t cell_tree_size(uint32_t begin, uint32_t end, uint32_t level);
 uint32_t bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first);
-uint32_t bucket_of_hold(const struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t bucket_of_entry(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
 
 /* 0 if there is none; callers make room before they begin a change. */
@@ -45,12 +45,12 @@ cell_take_row(struct kvr *k, uint32_t *links, uint32_t count)
 	if (r->magazine_count - count > MAGAZINE - count) {
 		region_break(k);
 		for (i = 0; i < count; i++)
-			put(links[i], 0);
+			write_once(links[i], 0);
 		return;
 	}
 	first = r->magazine_first;
 	for (i = 0; i < count; i++)
-		put(links[i], r->magazine[(first + i) % MAGAZINE]);
+		write_once(links[i], r->magazine[(first + i) % MAGAZINE]);
 	r->magazine_first = first + count;
 	r->magazine_count -= count;
 	r->free_cells -= count;

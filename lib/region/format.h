@@ -43,15 +43,15 @@ enum {
 	BLOCK_BYTES_MAX = 256 * 1024, /* of a block, in bytes or in tokens */
 	PIECE = 16,          /* hashes, or links, in a piece of a run */
 	PAIRS = 6,           /* (stamp, word) pairs in a group */
-	HOLD_CELLS_MOST = 6, /* of one hold: a group, and links to it */
+	HOLD_CELLS_MAX = 6, /* of one entry: a group, and links to it */
 	RUN_LEVELS = 7,      /* of a run's tree: 16^7 hashes */
-	RECORD_MOST = 1 << 27, /* blocks of a prompt: half of such a tree */
+	RECORD_MAX = 1 << 27, /* blocks of a prompt: half of such a tree */
 	MAGAZINE = 64,       /* cells at hand for the next allocations, */
 	MAGAZINE_LOW = 32,   /* and when to fetch more */
-	STEPS_LEAST = 1 << 18,  /* and for each cell so many: see BROKEN */
+	STEPS_MIN = 1 << 18,  /* and for each cell so many: see BROKEN */
 	STEPS_PER_CELL = 512,
 	CHAIN_USUAL = 64,    /* of a bucket; hardly any is longer */
-	CHAIN_MOST = 4096,   /* of a bucket; a keyed hash makes no such chain */
+	CHAIN_MAX = 4096,   /* of a bucket; a keyed hash makes no such chain */
 	SLOTS_PER_WORKER = 2
 };
 
@@ -60,19 +60,19 @@ enum {
 /* How far ahead of the clock a `now` may be: about three years. */
 #define CLOCK_LEAP INT64_C(100000000000000000)
 /* No clock shows more: 146 years. Leaves room for sums, and for "none". */
-#define CLOCK_MOST (INT64_MAX / 2)
-/* A life that no clock outlasts. */
-#define LIFE_ENDLESS (CLOCK_MOST + 1)
+#define CLOCK_MAX (INT64_MAX / 2)
+/* A TTL that no clock outlasts. */
+#define TTL_NEVER (CLOCK_MAX + 1)
 
-enum cell_kind { CELL_FREE, CELL_TREE, CELL_NODE, CELL_HOLD, CELL_LEASE };
+enum cell_kind { CELL_FREE, CELL_TREE, CELL_NODE, CELL_ENTRY, CELL_LEASE };
 
 /*
- * What a match needs of a hold. word: the slot, and two flags. The pair of a
- * node's only hold stands in the node; pairs of several stand in groups.
+ * What a match needs of an entry. word: the slot, and two flags. The pair of a
+ * node's only entry stands in the node; pairs of several stand in groups.
  */
 enum {
 	WORD_SLOT = 0x1fff,  /* KVR_WORKERS_MAX * SLOTS_PER_WORKER - 1 */
-	WORD_TRIMMED = 0x4000, /* not all of the run: see struct hold */
+	WORD_TRIMMED = 0x4000, /* not all of the run: see struct entry */
 	WORD_PINNED = 0x8000 /* live whatever the stamp */
 };
 
@@ -80,7 +80,7 @@ struct node {
 	uint32_t next;     /* in the bucket */
 	uint8_t kind;
 	uint8_t level;     /* of the run's tree of pieces; 0: one piece */
-	uint16_t holders;  /* holds on this node, dead ones too */
+	uint16_t holders;  /* entries of this node, dead ones too */
 	uint64_t end;      /* sequence hash of the last block, all 64 bits */
 	uint64_t prev;     /* sequence hash before the first, or the root */
 	uint32_t first;    /* low half of the first block's hash */
@@ -89,34 +89,34 @@ struct node {
 	uint32_t run;      /* topmost piece */
 	uint32_t begin;    /* the run is [begin, begin + length) of the tree */
 	uint32_t length;   /* blocks; at least 1 */
-	uint32_t holds;    /* one holder: its hold; more: the groups' topmost */
+	uint32_t entries; /* one holder: its entry; more: the groups' topmost */
 	uint16_t word;     /* one holder: its pair */
-	uint16_t spare;
+	uint16_t reserved;
 	int64_t stamp;
 };
 
 struct group {
 	int64_t stamp[PAIRS];
 	uint16_t word[PAIRS];
-	uint32_t spare;
+	uint32_t reserved;
 };
 
-enum hold_flags { HOLD_LISTED = 1, HOLD_IDLE = 2, HOLD_UNCONFIRMED = 4 };
+enum entry_flags { ENTRY_LISTED = 1, ENTRY_IDLE = 2, ENTRY_UNCONFIRMED = 4 };
 
-struct hold {
+struct entry {
 	uint32_t next;     /* in the bucket */
 	uint8_t kind;
-	uint8_t flags;     /* enum hold_flags */
+	uint8_t flags;     /* enum entry_flags */
 	uint16_t slot;
 	uint32_t node;
 	uint32_t group;    /* where the pair is; 0: in the node */
 	uint32_t lane;     /* which of the group */
 	uint32_t pins;     /* leases that hold it */
 	int64_t stamp;     /* the pair's is a copy */
-	uint32_t stamp_prev, stamp_next;     /* HOLD_LISTED */
-	uint32_t release_prev, release_next; /* HOLD_IDLE */
-	uint32_t gone;     /* of the run's last blocks, given up before the */
-	                   /* rest; of node 0: see hold_add_nameless */
+	uint32_t stamp_prev, stamp_next;     /* ENTRY_LISTED */
+	uint32_t release_prev, release_next; /* ENTRY_IDLE */
+	uint32_t trimmed;  /* of the run's last blocks, given up before the */
+	                   /* rest; of node 0: see entry_add_anonymous */
 	uint32_t anchor;   /* tokens of a prompt that ended here; or 0 */
 	uint64_t released; /* volume of the worker when it became idle */
 };
@@ -138,7 +138,7 @@ struct lease {
 	uint64_t owner;
 	int64_t opened;
 	uint32_t claim;    /* its second cell */
-	uint32_t spare;
+	uint32_t reserved;
 	uint32_t node;     /* end of the recorded path; 0: nothing recorded */
 	uint32_t blocks;   /* recorded */
 	uint32_t private;  /* blocks booked as load though not recorded */
@@ -146,19 +146,19 @@ struct lease {
 	uint32_t age_prev, age_next;
 };
 
-/* The second cell of a lease: what was foretold when it was opened. */
+/* The second cell of a lease: what was predicted when it was opened. */
 struct claim {
 	uint64_t head;     /* nothing; the kind of a cell stands here */
 	uint64_t tokens;   /* of the prompt */
-	uint64_t foretold; /* of them, to be cached */
+	uint64_t predicted; /* of them, to be cached */
 	uint64_t prefill;  /* the others, booked and not yet prefilled */
 	uint64_t volume;   /* of the worker, before this request */
-	uint32_t overlap;  /* blocks that the worker was believed to hold, */
+	uint32_t overlap;  /* blocks that the worker was believed to entry, */
 	uint32_t active;   /* of them, in use by others already */
 	uint32_t ahead;    /* blocks that it will need yet, booked, */
 	uint32_t tail;     /* of them, begun by the end of the prompt */
 	uint32_t prompt;   /* whole blocks of the prompt */
-	uint32_t spare;
+	uint32_t reserved;
 };
 
 /* A free cell, or a whole run of pieces under what was its node. */
@@ -166,7 +166,7 @@ struct tree {
 	uint32_t next;     /* on the stack of the free */
 	uint8_t kind;
 	uint8_t level;
-	uint16_t spare;
+	uint16_t reserved;
 	uint32_t run;
 	uint32_t first;    /* lowest bottom piece that is left */
 	uint32_t last;     /* one past the highest that is left */
@@ -176,7 +176,7 @@ struct tree {
 union cell {
 	struct node node;
 	struct group group;
-	struct hold hold;
+	struct entry entry;
 	struct lease lease;
 	struct claim claim;
 	struct tree tree;
@@ -188,24 +188,24 @@ _Static_assert(sizeof(struct group) == CELL, "a group fills a cell");
 _Static_assert(sizeof(struct node) == CELL, "a node fills a cell");
 _Static_assert(sizeof(struct tree) % 8 == 0, "a tree is whole words");
 
-/* A doubly linked list of holds, oldest first. */
+/* A doubly linked list of entries, oldest first. */
 struct list {
 	uint32_t head, tail;
 };
 
-/* What reports said, and had been foretold. */
+/* What reports said, and had been predicted. */
 struct calibration {
-	uint64_t reports, silent;
-	uint64_t reported, foretold, over, under; /* tokens */
+	uint64_t reports, unreported;
+	uint64_t reported, predicted, over, under; /* tokens */
 	uint64_t purges;
 };
 
 /* One worker's place: what those who hold the lock know of it. */
 struct slot {
 	uint8_t role, state;
-	uint8_t busy;        /* above a threshold of prefill tokens */
-	uint8_t latch;       /* above the threshold of blocks; see worker.c */
-	uint32_t team;       /* of the ranks of one name: its number */
+	uint8_t over_prefill; /* above a threshold of prefill tokens */
+	uint8_t over_blocks;  /* above the threshold of blocks; see worker.c */
+	uint32_t dp_group;   /* of the ranks of one name: its number */
 	uint64_t taints;     /* readers look at them too */
 	uint64_t prefill;    /* tokens: of leases and from outside */
 	uint64_t blocks;     /* active, output and private, and outside's */
@@ -229,14 +229,14 @@ struct slot {
 	uint32_t load_requests;
 	uint8_t retain, eviction;
 	uint8_t mode;        /* enum kvr_retain in force; readers look too */
-	uint8_t unlike;      /* its life is not the TTL; counted */
+	uint8_t own_ttl;     /* its TTL is not the region's; counted */
 	uint64_t reserves;
 
 	/* how long blocks stay: retain.c */
-	int64_t life;        /* of a hold after its stamp: LIFE_ENDLESS */
+	int64_t ttl;         /* of an entry after its stamp: TTL_NEVER */
 	uint64_t volume;     /* tokens that were new here, so far */
 	uint64_t ahead;      /* blocks that running requests will need yet */
-	uint64_t nameless;   /* blocks of answers, believed to be cached */
+	uint64_t anonymous;   /* blocks of answers, believed to be cached */
 	uint64_t purge;      /* what was released up to this volume goes */
 	uint64_t suspect;    /* the same, if another report says so */
 	uint64_t lost;       /* released before this: older than that */
@@ -250,12 +250,12 @@ struct slot {
 	uint32_t prefilling; /* leases before their first token */
 	uint32_t common;     /* divisor of the last cached tokens reported, */
 	uint32_t common_of;  /* and how many they were */
-	uint32_t spare_too;
+	uint32_t reserved;
 	uint64_t prompt_tokens, predicted_tokens;
 
 	struct calibration seen;
-	double answer;       /* tokens of an answer, on average of the last */
-	uint64_t answers;    /* that were told */
+	double completion;   /* tokens of one, mean of the latest */
+	uint64_t completions; /* that were reported */
 	uint64_t common_kinds; /* a bit for each of them, by its hash */
 
 };
@@ -276,16 +276,16 @@ struct survival {
 enum gate {
 	GATE_ROLE = 0x3,      /* enum kvr_role */
 	GATE_STATE = 0x30,    /* enum kvr_state << 4 */
-	GATE_BUSY = 0x100,    /* above a threshold */
+	GATE_OVERLOADED = 0x100,    /* above a threshold */
 	GATE_WEIGHTED = 0x200, /* its weight is not 1 */
 	GATE_FREE = 0x400,    /* the slot is nobody's */
 	GATE_UNSURE = 0x800   /* not all that it holds will hit: expect.c */
 };
 
 /* The ranks of one name: a worker is overloaded if all of them are busy. */
-struct team {
+struct dp_group {
 	uint32_t ranks; /* 0: the number is free */
-	uint32_t calm;  /* of them, not busy; readers look at it too */
+	uint32_t not_overloaded; /* of them; read without the lock too */
 };
 
 struct name {
@@ -300,8 +300,8 @@ _Static_assert(sizeof(struct name) == 2 * CELL, "a name is two lines");
 /* Sizes and places of everything, made from the options alone. */
 struct layout {
 	uint64_t slots_at, generations_at, names_at, name_buckets_at;
-	uint64_t loads_at, teams_at, survival_at;
-	uint64_t oldest_at, eldest_at, winner_at, elder_at;
+	uint64_t loads_at, dp_groups_at, survival_at;
+	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
 	uint32_t node_buckets, entry_buckets, cells, pad;
@@ -338,10 +338,11 @@ struct region {
 	uint32_t shared;     /* the lock is for processes, and robust */
 
 	/* What readers look at without the lock, in lines of their own. */
-	_Alignas(CELL) _Atomic uint64_t version; /* odd: a change goes on */
+	_Alignas(CELL) _Atomic uint64_t
+	    seq;             /* of the seqlock; odd: a change goes on */
 	int64_t clock;       /* largest now of a writing call; -1: none yet */
 	uint32_t slots_used; /* slots beyond this were never in use */
-	uint32_t unlike;     /* slots in use whose life is not the TTL */
+	uint32_t own_ttl;    /* slots in use whose TTL is their own */
 	double arrivals;     /* tokens to prefill, lately: rate.c */
 	int64_t arrivals_at;
 	double fleet_tokens, fleet_seconds; /* of prefill, of all workers */
@@ -362,12 +363,12 @@ struct region {
 	uint32_t slot_free;  /* list of slots by their `name`, slot + 1 */
 
 	/* disposable */
-	uint32_t spare;
+	uint32_t reserved;
 	uint64_t lease_number;
-	uint64_t spare_three;
+	uint64_t reserved_2;
 	uint32_t rate_turn;  /* slot whose pace is looked at next */
-	uint32_t elders;     /* 1: the second tournament is kept up */
-	struct list dead;    /* holds of retired slots, by stamp links */
+	uint32_t stamped_kept;     /* 1: the second tournament is kept up */
+	struct list dead;    /* entries of retired slots, by stamp links */
 	uint32_t lease_first, lease_last; /* by age */
 	uint32_t free_top;   /* stack of struct tree */
 	uint32_t fresh;      /* cells from here on were never used */

@@ -21,8 +21,8 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 3, BYTE_ORDER_MARK = 0x01020304, LEAST_CELLS = 64 };
-enum { SPINS = 200, NAP_LEAST = 20000, NAP_MOST = 1000000 }; /* ns */
+enum { FORMAT_VERSION = 3, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { SPINS = 200, NAP_MIN = 20000, NAP_MAX = 1000000 }; /* ns */
 
 /* ------------------------------------------------------------- layout --- */
 
@@ -52,18 +52,20 @@ layout_fixed(struct layout *l, uint32_t max_workers)
 	    l->generations_at + (uint64_t)l->slots * sizeof(uint32_t));
 	l->name_buckets_at =
 	    l->names_at + (uint64_t)l->names * sizeof(struct name);
-	l->teams_at = align_line(
+	l->dp_groups_at = align_line(
 	    l->name_buckets_at + (uint64_t)l->name_buckets * sizeof(uint32_t));
 	l->loads_at = align_line(
-	    l->teams_at + (uint64_t)l->names * sizeof(struct team));
+	    l->dp_groups_at + (uint64_t)l->names * sizeof(struct dp_group));
 	l->survival_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
-	l->oldest_at = l->survival_at +
+	l->due_at = l->survival_at +
 	    (uint64_t)l->names * sizeof(struct survival);
-	l->eldest_at = l->oldest_at + (uint64_t)l->leaves * sizeof(int64_t);
-	l->winner_at = l->eldest_at + (uint64_t)l->leaves * sizeof(int64_t);
-	l->elder_at = l->winner_at + (uint64_t)l->leaves * sizeof(uint16_t);
+	l->stamped_at = l->due_at + (uint64_t)l->leaves * sizeof(int64_t);
+	l->due_winner_at =
+	    l->stamped_at + (uint64_t)l->leaves * sizeof(int64_t);
+	l->stamped_winner_at =
+	    l->due_winner_at + (uint64_t)l->leaves * sizeof(uint16_t);
 	return align_line(
-	    l->elder_at + (uint64_t)l->leaves * sizeof(uint16_t));
+	    l->stamped_winner_at + (uint64_t)l->leaves * sizeof(uint16_t));
 }
 
 /*
@@ -83,7 +85,7 @@ region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 	cells = (bytes - at - 2 * CELL) / (CELL + 1);
 	if (cells > INT32_MAX)
 		cells = INT32_MAX;
-	if (cells < LEAST_CELLS)
+	if (cells < MIN_CELLS)
 		return KVR_ETOOSMALL;
 	buckets = (cells + 7) / 8;
 	l.cells = (uint32_t)cells;
@@ -146,8 +148,8 @@ loads_open(struct loads *l, char *at, uint32_t slots)
 	l->identity = l->id + slots;
 	l->requests = (uint32_t *)(void *)(l->identity + slots);
 	l->gate = l->requests + slots;
-	l->life = (int64_t *)(void *)(l->gate + slots);
-	l->free_at = l->life + slots;
+	l->ttl = (int64_t *)(void *)(l->gate + slots);
+	l->free_at = l->ttl + slots;
 	l->waiting = (double *)(void *)(l->free_at + slots);
 	l->pace = l->waiting + slots;
 }
@@ -163,14 +165,14 @@ handle_open(struct kvr *k, struct region *r)
 	k->slots = (struct slot *)(void *)(base + l->slots_at);
 	k->generations = (uint32_t *)(void *)(base + l->generations_at);
 	k->names = (struct name *)(void *)(base + l->names_at);
-	k->teams = (struct team *)(void *)(base + l->teams_at);
+	k->dp_groups = (struct dp_group *)(void *)(base + l->dp_groups_at);
 	loads_open(&k->loads, base + l->loads_at, l->slots);
 	k->survival = (struct survival *)(void *)(base + l->survival_at);
 	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
-	k->oldest = (int64_t *)(void *)(base + l->oldest_at);
-	k->winner = (uint16_t *)(void *)(base + l->winner_at);
-	k->eldest = (int64_t *)(void *)(base + l->eldest_at);
-	k->elder = (uint16_t *)(void *)(base + l->elder_at);
+	k->due = (int64_t *)(void *)(base + l->due_at);
+	k->due_winner = (uint16_t *)(void *)(base + l->due_winner_at);
+	k->stamped = (int64_t *)(void *)(base + l->stamped_at);
+	k->stamped_winner = (uint16_t *)(void *)(base + l->stamped_winner_at);
 	k->node_buckets = (uint32_t *)(void *)(base + l->node_buckets_at);
 	k->entry_buckets = (uint32_t *)(void *)(base + l->entry_buckets_at);
 	k->cells = (union cell *)(void *)(base + l->cells_at);
@@ -203,8 +205,8 @@ seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
 	s->max_workers = o->max_workers;
 	s->max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
 	    ? s->layout.cells / 8 * PIECE : o->max_prompt_blocks;
-	if (s->max_prompt_blocks > RECORD_MOST)
-		s->max_prompt_blocks = RECORD_MOST;
+	if (s->max_prompt_blocks > RECORD_MAX)
+		s->max_prompt_blocks = RECORD_MAX;
 	s->secret_kind = o->secret_kind;
 	memcpy(s->table_key, key, sizeof(s->table_key));
 }
@@ -256,7 +258,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	handle_open(&k, r);
 	memset(k.slots, 0, layout.slots * sizeof(struct slot));
 	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
-	memset(k.teams, 0, layout.names * sizeof(struct team));
+	memset(k.dp_groups, 0, layout.names * sizeof(struct dp_group));
 	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
 	memset(k.survival, 0, layout.names * sizeof(struct survival));
 	for (i = 0; i < layout.slots; i++)
@@ -297,7 +299,7 @@ seal_sound(const struct seal *s)
 	    rule.block_size >= 1 && rule.block_size <= BLOCK_BYTES_MAX &&
 	    hash_stride(&rule) <= BLOCK_BYTES_MAX &&
 	    s->secret_kind <= KVR_SECRET_GIVEN &&
-	    s->max_prompt_blocks >= 1 && s->max_prompt_blocks <= RECORD_MOST &&
+	    s->max_prompt_blocks >= 1 && s->max_prompt_blocks <= RECORD_MAX &&
 	    s->ttl >= KVR_TTL_ENDLESS && s->lease_limit >= 1 &&
 	    s->idle_limit >= 1;
 }
@@ -341,7 +343,7 @@ region_slot_free(struct kvr *k, uint32_t slot)
 	    s->leases > 0)
 		return;
 	s->retired = 0;
-	put(s->name, k->region->slot_free);
+	write_once(s->name, k->region->slot_free);
 	k->region->slot_free = slot + 1;
 }
 
@@ -352,31 +354,31 @@ slot_empty(struct slot *s)
 	memset(&s->by_release, 0, sizeof(s->by_release));
 	s->entries = s->leases = s->requests = s->load_requests = 0;
 	s->prefill = s->blocks = s->held = s->active = s->output = 0;
-	s->ahead = s->nameless = s->purge = s->suspect = 0;
+	s->ahead = s->anonymous = s->purge = s->suspect = 0;
 	s->free_at = s->last_first = 0;
 	s->prefilling = 0;
 	s->load_prefill = s->load_blocks = s->load_used = 0;
-	s->busy = s->latch = 0;
+	s->over_prefill = s->over_blocks = 0;
 }
 
 /* What choices read of a slot, when it is empty. */
 static void
 load_empty(struct kvr *k, uint32_t slot)
 {
-	put_double(&k->loads.prefill[slot], 0);
-	put_double(&k->loads.blocks[slot], 0);
-	put_double(&k->loads.waiting[slot], 0);
-	put(k->loads.free_at[slot], INT64_C(0));
-	put(k->loads.requests[slot], 0);
-	put(k->loads.gate[slot],
-	    k->loads.gate[slot] & ~(uint32_t)GATE_BUSY);
+	write_once_double(&k->loads.prefill[slot], 0);
+	write_once_double(&k->loads.blocks[slot], 0);
+	write_once_double(&k->loads.waiting[slot], 0);
+	write_once(k->loads.free_at[slot], INT64_C(0));
+	write_once(k->loads.requests[slot], 0);
+	write_once(k->loads.gate[slot],
+	    k->loads.gate[slot] & ~(uint32_t)GATE_OVERLOADED);
 }
 
 /* Buckets end where a line begins, so a word more does no harm. */
 static void
 buckets_empty(uint32_t *buckets, uint32_t n)
 {
-	put_zeros(buckets, ((size_t)n + 1) / 2 * sizeof(uint64_t));
+	write_once_zeros(buckets, ((size_t)n + 1) / 2 * sizeof(uint64_t));
 }
 
 /* Nobody has an oldest stamp; each match is won by its first leaf: order.c. */
@@ -385,12 +387,12 @@ tournament_empty(struct kvr *k)
 {
 	uint32_t i, leaves = k->layout.leaves;
 
-	k->region->elders = 0;
+	k->region->stamped_kept = 0;
 	for (i = 0; i < leaves; i++)
-		k->oldest[i] = INT64_MAX;
+		k->due[i] = INT64_MAX;
 	for (i = leaves; --i > 0;)
-		k->winner[i] = 2 * i >= leaves ? (uint16_t)(2 * i - leaves)
-		    : k->winner[2 * i];
+		k->due_winner[i] = 2 * i >= leaves ? (uint16_t)(2 * i - leaves)
+		    : k->due_winner[2 * i];
 }
 
 /*
@@ -405,7 +407,7 @@ region_empty(struct kvr *k)
 
 	buckets_empty(k->node_buckets, k->layout.node_buckets);
 	buckets_empty(k->entry_buckets, k->layout.entry_buckets);
-	put_zeros(k->cells, sizeof(union cell));
+	write_once_zeros(k->cells, sizeof(union cell));
 	memset(&r->dead, 0, sizeof(r->dead));
 	r->lease_first = r->lease_last = 0;
 	r->free_top = r->magazine_first = r->magazine_count = 0;
@@ -419,7 +421,8 @@ region_empty(struct kvr *k)
 		region_slot_free(k, i);
 	}
 	for (i = 0; i < k->layout.names; i++)
-		put(k->teams[i].calm, k->teams[i].ranks);
+		write_once(
+		    k->dp_groups[i].not_overloaded, k->dp_groups[i].ranks);
 	tournament_empty(k);
 }
 
@@ -466,7 +469,7 @@ region_pause(void)
 int
 region_lock(const struct kvr *k, bool wait)
 {
-	struct timespec nap = { 0, NAP_LEAST };
+	struct timespec nap = { 0, NAP_MIN };
 	uint32_t tries = 0;
 
 	while (lock_try(k->region) != KVR_OK) {
@@ -478,7 +481,7 @@ region_lock(const struct kvr *k, bool wait)
 		    memory_order_relaxed))
 			return KVR_EBUSY;
 		(void)nanosleep(&nap, NULL);
-		if (nap.tv_nsec < NAP_MOST)
+		if (nap.tv_nsec < NAP_MAX)
 			nap.tv_nsec *= 2;
 	}
 	return KVR_OK;

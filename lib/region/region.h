@@ -20,7 +20,7 @@ struct loads {
 	uint64_t *identity; /* keyed hash of name and rank: ends ties */
 	uint32_t *requests;
 	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
-	int64_t *life;      /* of a hold after its stamp */
+	int64_t *ttl;       /* of an entry after its stamp */
 	int64_t *free_at;
 	double *waiting;    /* of prefill, tokens that no lease booked */
 	double *pace;       /* seconds to prefill a token */
@@ -31,13 +31,13 @@ struct kvr {
 	struct region *region;
 	struct slot *slots;
 	struct loads loads;
-	struct team *teams;
+	struct dp_group *dp_groups;
 	struct survival *survival; /* of names */
 	uint32_t *generations; /* of slots; odd: in use */
 	struct name *names;
 	uint32_t *name_buckets;
-	int64_t *oldest, *eldest; /* the tournaments: order.c */
-	uint16_t *winner, *elder;
+	int64_t *due, *stamped; /* the tournaments: order.c */
+	uint16_t *due_winner, *stamped_winner;
 	uint32_t *node_buckets, *entry_buckets;
 	union cell *cells;
 	struct layout layout;
@@ -66,10 +66,10 @@ node_at(const struct kvr *k, uint32_t i)
 	return &cell_at(k, i)->node;
 }
 
-static inline struct hold *
-hold_at(const struct kvr *k, uint32_t i)
+static inline struct entry *
+entry_at(const struct kvr *k, uint32_t i)
 {
-	return &cell_at(k, i)->hold;
+	return &cell_at(k, i)->entry;
 }
 
 static inline struct lease *
@@ -93,14 +93,14 @@ slot_at(const struct kvr *k, uint32_t i)
 static inline bool
 slot_in_use(const struct kvr *k, uint32_t i)
 {
-	return i < k->layout.slots && (look(k->generations[i]) & 1) != 0;
+	return i < k->layout.slots && (read_once(k->generations[i]) & 1) != 0;
 }
 
 /* Slots beyond this were never in use. */
 static inline uint32_t
 slots_used(const struct kvr *k)
 {
-	uint32_t used = look(k->region->slots_used);
+	uint32_t used = read_once(k->region->slots_used);
 
 	return used < k->layout.slots ? used : k->layout.slots;
 }
@@ -124,7 +124,7 @@ static inline bool
 region_broken(const struct kvr *k)
 {
 	return k->region->counts.steps >
-	    STEPS_LEAST + STEPS_PER_CELL * (uint64_t)k->layout.cells;
+	    STEPS_MIN + STEPS_PER_CELL * (uint64_t)k->layout.cells;
 }
 
 /*
@@ -136,14 +136,14 @@ region_broken(const struct kvr *k)
 static inline int64_t
 horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
 {
-	return (int64_t)((uint64_t)now - (uint64_t)slot_at(k, slot)->life);
+	return (int64_t)((uint64_t)now - (uint64_t)slot_at(k, slot)->ttl);
 }
 
 /* Of workers that go by the region's TTL. */
 static inline int64_t
-life_by_ttl(const struct kvr *k)
+region_ttl(const struct kvr *k)
 {
-	return k->ttl < 0 ? LIFE_ENDLESS : k->ttl;
+	return k->ttl < 0 ? TTL_NEVER : k->ttl;
 }
 
 /*
@@ -154,8 +154,8 @@ static inline uint32_t
 links_at(const struct kvr *k, uint32_t top, uint32_t level, uint32_t i)
 {
 	for (; level > 0; level--)
-		top = look(cell_at(k, top)->piece[(i >> (4 * (level - 1))) %
-		    PIECE]);
+		top = read_once(
+		    cell_at(k, top)->piece[(i >> (4 * (level - 1))) % PIECE]);
 	return top;
 }
 

@@ -65,16 +65,16 @@ run_cells_to_split(const struct node *n, uint32_t at)
 static const uint32_t *
 run_bottom(const struct kvr *k, const struct node *n, uint32_t position)
 {
-	return cell_at(k, links_at(k, look(n->run),
-	    look(n->level) % RUN_LEVELS, position / PIECE))->piece;
+	return cell_at(k, links_at(k, read_once(n->run),
+	    read_once(n->level) % RUN_LEVELS, position / PIECE))->piece;
 }
 
 uint32_t
 run_get(const struct kvr *k, const struct node *n, uint32_t i)
 {
-	uint32_t position = look(n->begin) + i;
+	uint32_t position = read_once(n->begin) + i;
 
-	return look(run_bottom(k, n, position)[position % PIECE]);
+	return read_once(run_bottom(k, n, position)[position % PIECE]);
 }
 
 /*
@@ -108,17 +108,17 @@ run_raise(struct kvr *k, struct node *n, uint32_t end)
 	uint32_t level = run_level(end);
 
 	if (n->length == 0) {
-		put(n->begin, 0);
-		put(n->level, (uint8_t)level);
-		put(n->run, cell_take(k));
+		write_once(n->begin, 0);
+		write_once(n->level, (uint8_t)level);
+		write_once(n->run, cell_take(k));
 		return;
 	}
 	while (n->level < level) {
 		uint32_t top = cell_take(k);
 
-		put(cell_at(k, top)->piece[0], n->run);
-		put(n->run, top);
-		put(n->level, (uint8_t)(n->level + 1));
+		write_once(cell_at(k, top)->piece[0], n->run);
+		write_once(n->run, top);
+		write_once(n->level, (uint8_t)(n->level + 1));
 	}
 }
 
@@ -139,7 +139,7 @@ run_room(struct kvr *k, const struct node *n, uint32_t position,
 
 		*link = &cell_at(k, piece)->piece[below % PIECE];
 		if ((position & ((UINT32_C(1) << (4 * level)) - 1)) == 0)
-			put(**link, cell_take(k));
+			write_once(**link, cell_take(k));
 		piece = **link;
 	}
 	*room = PIECE - position % PIECE;
@@ -148,11 +148,11 @@ run_room(struct kvr *k, const struct node *n, uint32_t position,
 
 /* The low halves of two hashes, in one store. */
 static inline void
-put_two(uint32_t *to, const uint64_t *hashes)
+write_two(uint32_t *to, const uint64_t *hashes)
 {
 	uint32_t two[2] = { (uint32_t)hashes[0], (uint32_t)hashes[1] };
 
-	put_words(to, two, sizeof(two));
+	write_once_words(to, two, sizeof(two));
 }
 
 /*
@@ -169,7 +169,7 @@ append_pieces(struct kvr *k, uint32_t *link, uint32_t pieces,
 	for (done = 0; done < pieces; done++) {
 		to = cell_at(k, *++link)->piece;
 		for (i = 0; i < PIECE; i += 2, hashes += 2)
-			put_two(to + i, hashes);
+			write_two(to + i, hashes);
 	}
 	return done * PIECE;
 }
@@ -188,8 +188,8 @@ run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
 
 		part = room < count ? room : count;
 		for (i = 0; i < part; i++)
-			put(to[i], (uint32_t)hashes[i]);
-		put(n->length, n->length + part);
+			write_once(to[i], (uint32_t)hashes[i]);
+		write_once(n->length, n->length + part);
 		hashes += part;
 		count -= part;
 		if (link == NULL || count < PIECE)
@@ -198,7 +198,7 @@ run_append(struct kvr *k, struct node *n, const uint64_t *hashes,
 		if (i > count / PIECE)
 			i = count / PIECE;
 		part = append_pieces(k, link, i, hashes);
-		put(n->length, n->length + part);
+		write_once(n->length, n->length + part);
 		hashes += part;
 		count -= part;
 	}
@@ -224,10 +224,10 @@ run_append_run(struct kvr *k, struct node *n, const struct node *from,
 		if (part > count)
 			part = count;
 		for (i = 0; i < part; i++)
-			put(to[i], source[position % PIECE + i]);
+			write_once(to[i], source[position % PIECE + i]);
 		position += part;
 		count -= part;
-		put(n->length, n->length + part);
+		write_once(n->length, n->length + part);
 	}
 }
 
@@ -276,8 +276,8 @@ run_narrow(struct kvr *k, struct node *n, uint32_t begin, uint32_t length)
 	had.last = (n->begin + n->length - 1) / PIECE;
 	keep.first = begin / PIECE;
 	keep.last = (begin + length - 1) / PIECE;
-	put(n->begin, begin);
-	put(n->length, length);
+	write_once(n->begin, begin);
+	write_once(n->length, length);
 	run_prune(k, n->run, n->level % RUN_LEVELS, 0, had, keep);
 }
 
@@ -291,7 +291,7 @@ run_split(struct kvr *k, struct node *lower, uint32_t at, struct node *upper)
 	uint32_t rest = lower->length - at;
 	struct node tail;
 
-	put(upper->length, 0);
+	write_once(upper->length, 0);
 	if (at <= rest) {
 		run_append_run(k, upper, lower, 0, at);
 		run_narrow(k, lower, lower->begin + at, rest);
@@ -299,13 +299,13 @@ run_split(struct kvr *k, struct node *lower, uint32_t at, struct node *upper)
 	}
 	memset(&tail, 0, sizeof(tail));
 	run_append_run(k, &tail, lower, at, rest);
-	put(upper->run, lower->run);
-	put(upper->level, lower->level);
-	put(upper->begin, lower->begin);
-	put(upper->length, lower->length);
+	write_once(upper->run, lower->run);
+	write_once(upper->level, lower->level);
+	write_once(upper->begin, lower->begin);
+	write_once(upper->length, lower->length);
 	run_narrow(k, upper, upper->begin, at);
-	put(lower->run, tail.run);
-	put(lower->level, tail.level);
-	put(lower->begin, tail.begin);
-	put(lower->length, tail.length);
+	write_once(lower->run, tail.run);
+	write_once(lower->level, tail.level);
+	write_once(lower->begin, tail.begin);
+	write_once(lower->length, tail.length);
 }

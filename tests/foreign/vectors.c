@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TOKENS = 1024, FIELDS = 8 };
+enum { MAX_TOKENS = 1024, FIELDS = 8 };
 
 static size_t
 read_list(const char *text, uint32_t *tokens)
@@ -21,7 +21,7 @@ read_list(const char *text, uint32_t *tokens)
 	char *end;
 	size_t n = 0;
 
-	for (; n < MOST_TOKENS; text = end + 1) {
+	for (; n < MAX_TOKENS; text = end + 1) {
 		tokens[n++] = (uint32_t)strtoul(text, &end, 10);
 		if (*end != ',')
 			break;
@@ -46,7 +46,7 @@ read_tokens(const char *text, uint32_t *tokens)
 		step = 0;
 	else
 		step = UINT32_MAX;
-	for (i = 0; i < n && i < MOST_TOKENS; i++)
+	for (i = 0; i < n && i < MAX_TOKENS; i++)
 		tokens[i] = a + i * step;
 	return i;
 }
@@ -63,7 +63,7 @@ part(const struct kvr *k, struct kvr_scope *scope, enum kvr_scope_part which,
 static void
 hash(char *const *field, uint64_t *local, uint64_t *sequence)
 {
-	uint32_t tokens[MOST_TOKENS];
+	uint32_t tokens[MAX_TOKENS];
 	struct kvr_options o;
 	struct kvr_scope scope;
 	struct kvr_prompt *p;

@@ -22,9 +22,9 @@ static uint64_t seed; /* of the test that runs */
 		ck_abort_msg("%s (KVR_SEED=%" PRIu64 ")", #that, seed); \
 } while (0)
 
-enum { TOKENS_MOST = 1 << 14 };
+enum { TOKENS_MAX = 1 << 14 };
 
-static uint32_t tokens[TOKENS_MOST];
+static uint32_t tokens[TOKENS_MAX];
 
 /* Tokens of a text: the first n of it; each text has its own. */
 static void
@@ -32,7 +32,7 @@ write_text(size_t from, size_t until, uint32_t text)
 {
 	size_t i;
 
-	ck_assert_uint_le(until, TOKENS_MOST);
+	ck_assert_uint_le(until, TOKENS_MAX);
 	for (i = from; i < until; i++)
 		tokens[i] = text * 100003 + (uint32_t)i;
 }
@@ -118,11 +118,11 @@ START_TEST(whole_blocks)
 	struct serving_facts f = facts_of(block, 100);
 	struct serving *s = make(&f);
 
-	write_text(0, TOKENS_MOST, 1);
+	write_text(0, TOKENS_MAX, 1);
 	ck_assert_uint_eq(cached(s, n), 0);
 	ck_assert_uint_eq(cached(s, n), (n - 1) / block * block);
 	ck_assert_uint_eq(cached(s, n + block), 3 * block);
-	write_text(block + block / 2, TOKENS_MOST, 2);
+	write_text(block + block / 2, TOKENS_MAX, 2);
 	ck_assert_uint_eq(cached(s, n), block);
 	serving_free(s);
 }

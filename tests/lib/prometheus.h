@@ -26,13 +26,13 @@ struct sample {
 	struct span metric, worker, rank, retain, value;
 };
 
-enum { METRICS_MOST = 128, SAMPLES_MOST = 128 << 10, BYTES_MOST = 16 << 20 };
+enum { METRICS_MAX = 128, SAMPLES_MAX = 128 << 10, BYTES_MAX = 16 << 20 };
 
 /* The last text taken, and what was found in it. */
-static char text[BYTES_MOST + 1];
+static char text[BYTES_MAX + 1];
 static size_t length;
-static struct sample sample[SAMPLES_MOST], sorted[SAMPLES_MOST];
-static struct span metric[METRICS_MOST];
+static struct sample sample[SAMPLES_MAX], sorted[SAMPLES_MAX];
+static struct span metric[METRICS_MAX];
 static size_t samples, metrics;
 static const char *at; /* in the text, which has a NUL at its end */
 
@@ -126,7 +126,7 @@ read_sample(void)
 {
 	struct sample *s = &sample[samples++];
 
-	here(samples < SAMPLES_MOST && metrics > 0);
+	here(samples < SAMPLES_MAX && metrics > 0);
 	memset(s, 0, sizeof(*s));
 	s->metric = read_name();
 	here(same(s->metric, metric[metrics - 1]));
@@ -169,7 +169,7 @@ read_head(void)
 	    memcmp(name.at + name.length - 6, "_total", 6) == 0));
 	for (i = 0; i < metrics; i++)
 		here(!same(metric[i], name));
-	here(metrics < METRICS_MOST);
+	here(metrics < METRICS_MAX);
 	metric[metrics++] = name;
 }
 
@@ -239,10 +239,10 @@ read_text(void)
 static inline int
 take(const struct kvr *from)
 {
-	int error = kvr_metrics(from, text, BYTES_MOST, &length);
+	int error = kvr_metrics(from, text, BYTES_MAX, &length);
 
 	if (error == KVR_OK) {
-		must(length <= BYTES_MOST);
+		must(length <= BYTES_MAX);
 		text[length] = '\0';
 		read_text();
 	}

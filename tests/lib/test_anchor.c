@@ -8,7 +8,7 @@
  */
 #include "reports.h"
 
-enum { BLOCK_OF = 64, TEXT_MOST = 64 * 1024 };
+enum { BLOCK_OF = 64, TEXT_MAX = 64 * 1024 };
 
 static void
 setup(void)
@@ -27,9 +27,9 @@ setup(void)
 static void
 say_bytes(uint32_t blocks, uint32_t common, int kind)
 {
-	static char text[TEXT_MOST];
+	static char text[TEXT_MAX];
 
-	ck_assert_uint_le(blocks, TEXT_MOST / BLOCK_OF);
+	ck_assert_uint_le(blocks, TEXT_MAX / BLOCK_OF);
 	memset(text, 'c', (size_t)common * BLOCK_OF);
 	memset(text + (size_t)common * BLOCK_OF, kind,
 	    (size_t)(blocks - common) * BLOCK_OF);

@@ -37,7 +37,7 @@ struct sizes {
 	struct kvr_stats before;
 };
 
-enum { EXPIRE = 8, REAP = 2, PASSED = 3 * 1024, LEASES_MOST = 64 };
+enum { EXPIRE = 8, REAP = 2, PASSED = 3 * 1024, LEASES_MAX = 64 };
 
 static const uint64_t no_lease;
 static int64_t lease_limit;
@@ -589,12 +589,12 @@ END_TEST
 
 /* ----------------------------------------------------------- by chance --- */
 
-static uint64_t lease_of[LEASES_MOST];
+static uint64_t lease_of[LEASES_MAX];
 
 static void
 any_lease_call(int64_t now)
 {
-	uint32_t i = pick(LEASES_MOST);
+	uint32_t i = pick(LEASES_MAX);
 	enum on_lease what = (enum on_lease)pick(ON_LEASE);
 
 	if (lease_of[i] == no_lease) {

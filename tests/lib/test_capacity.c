@@ -42,9 +42,9 @@ ck_has(uint32_t worker, const char *text, uint32_t blocks)
 }
 
 static uint64_t
-nameless(uint32_t worker)
+anonymous(uint32_t worker)
 {
-	return slot_at(k, worker)->nameless;
+	return slot_at(k, worker)->anonymous;
 }
 
 /* Done, with so many tokens of an answer. */
@@ -279,13 +279,13 @@ START_TEST(answers_take_room)
 		ck_assert_int_eq(kvr_clear(k), KVR_OK);
 		set_facts(0, KVR_RETAIN_AUTO, 6, leaf);
 		answered(reserve(0, "abcd", 1), 2, 2);
-		ck_assert_uint_eq(nameless(0), 2);
+		ck_assert_uint_eq(anonymous(0), 2);
 		observe(0, "x", 3);
 		ck_has(0, "abcd", 4);
-		ck_assert_uint_eq(nameless(0), leaf == 1 ? 0 : 1);
+		ck_assert_uint_eq(anonymous(0), leaf == 1 ? 0 : 1);
 		observe(0, "y", 4);
 		ck_has(0, "abcd", 4);
-		ck_assert_uint_eq(nameless(0), 0);
+		ck_assert_uint_eq(anonymous(0), 0);
 		observe(0, "z", 5);
 		ck_has(0, "abcd", leaf == 1 ? 0 : 3);
 	}
@@ -324,7 +324,7 @@ START_TEST(absurd_capacity)
 	ck_has(0, "mnop", 4);
 	answered(reserve(0, "m", 3), UINT64_MAX - 1, 4);
 	ck_has(0, "mnop", 4);
-	ck_assert_uint_eq(nameless(1), 0);
+	ck_assert_uint_eq(anonymous(1), 0);
 }
 END_TEST
 

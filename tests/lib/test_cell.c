@@ -10,9 +10,9 @@
 
 /* --------------------------------------------------------------- cells --- */
 
-enum { CELLS_MOST = 40000 };
+enum { CELLS_MAX = 40000 };
 
-static uint8_t taken[CELLS_MOST];
+static uint8_t taken[CELLS_MAX];
 static uint32_t all_cells, in_use;
 
 static void
@@ -24,7 +24,7 @@ cells_setup(void)
 	o.max_workers = 1;
 	region_of(&o);
 	all_cells = k->layout.cells - 1;
-	ck_assert_uint_lt(all_cells, CELLS_MOST);
+	ck_assert_uint_lt(all_cells, CELLS_MAX);
 	memset(taken, 0, sizeof(taken));
 	in_use = 0;
 }
@@ -360,8 +360,8 @@ bucket_of(enum shape shape, uint32_t i)
 	case BY_LOW:   return bucket_of_node(k, i, 7);
 	case BY_HIGH:  return bucket_of_node(k, (uint64_t)i << 32, 7);
 	case BY_BOTH:  return bucket_of_node(k, (uint64_t)i << 20, i);
-	case BY_SLOT:  return bucket_of_hold(k, 1000 + i / 100, i % 100);
-	case BY_NODE:  return bucket_of_hold(k, i * 16, 3);
+	case BY_SLOT:  return bucket_of_entry(k, 1000 + i / 100, i % 100);
+	case BY_NODE:  return bucket_of_entry(k, i * 16, 3);
 	default:       return bucket_of_lease(k, i);
 	}
 }

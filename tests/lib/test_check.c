@@ -111,10 +111,10 @@ N(uint32_t node)
 }
 
 /* The hold of a worker's slot on a node. */
-static struct hold *
+static struct entry *
 H(uint32_t node, uint32_t slot)
 {
-	return hold_at(k, hold_find(k, node, slot));
+	return entry_at(k, entry_find(k, node, slot));
 }
 
 static struct lease *
@@ -126,7 +126,7 @@ L(uint64_t lease)
 static struct group *
 G(uint32_t node)
 {
-	return &cell_at(k, node_at(k, node)->holds)->group;
+	return &cell_at(k, node_at(k, node)->entries)->group;
 }
 
 START_TEST(good_is_good)
@@ -205,10 +205,10 @@ START_TEST(damaged_node)
 	FOUND(N(fork)->holders++);
 	FOUND(N(fork)->holders = 0);
 	FOUND(N(fork)->holders = UINT16_MAX);
-	FOUND(N(fork)->holds = N(stem)->holds);
-	FOUND(N(fork)->holds = 0);
-	FOUND(N(fork)->holds = UINT32_MAX);
-	FOUND(N(leaf)->holds = 0);
+	FOUND(N(fork)->entries = N(stem)->entries);
+	FOUND(N(fork)->entries = 0);
+	FOUND(N(fork)->entries = UINT32_MAX);
+	FOUND(N(leaf)->entries = 0);
 	FOUND(N(stem)->next = stem);
 	FOUND(N(stem)->next = UINT32_MAX);
 }
@@ -266,21 +266,21 @@ START_TEST(damaged_hold)
 	FOUND(H(fork, 0)->group = UINT32_MAX);
 	FOUND(H(fork, 0)->lane = H(fork, 1)->lane);
 	FOUND(H(fork, 0)->lane = PAIRS);
-	FOUND(H(leaf, 0)->group = N(fork)->holds);
+	FOUND(H(leaf, 0)->group = N(fork)->entries);
 	/* in its lane the same */
-	FOUND(H(fork, 1)->group = links_at(k, N(stem)->holds, 1, 0));
+	FOUND(H(fork, 1)->group = links_at(k, N(stem)->entries, 1, 0));
 	FOUND(H(fork, 0)->pins++);
 	FOUND(H(fork, 0)->pins = 0);
 	FOUND(H(fork, 2)->pins++);
 	FOUND(H(fork, 0)->stamp++);
-	FOUND(H(fork, 0)->next = hold_find(k, fork, 0));
-	FOUND(k->entry_buckets[bucket_of_hold(k, leaf, 0)] = 0);
-	FOUND(k->entry_buckets[bucket_of_hold(k, leaf, 0)] = UINT32_MAX);
+	FOUND(H(fork, 0)->next = entry_find(k, fork, 0));
+	FOUND(k->entry_buckets[bucket_of_entry(k, leaf, 0)] = 0);
+	FOUND(k->entry_buckets[bucket_of_entry(k, leaf, 0)] = UINT32_MAX);
 }
 END_TEST
 
 /* Of a node that has so many holders that links to groups stand above. */
-#define link_of(node, i) cell_at(k, N(node)->holds)->piece[i]
+#define link_of(node, i) cell_at(k, N(node)->entries)->piece[i]
 
 /* What a match reads is a copy: it must be one. */
 START_TEST(damaged_pair)
@@ -295,9 +295,9 @@ START_TEST(damaged_pair)
 	FOUND(N(leaf)->word ^= WORD_PINNED);
 	FOUND(link_of(stem, 1) = 0);
 	FOUND(link_of(stem, 1) = link_of(stem, 0));
-	FOUND(link_of(stem, 0) = N(fork)->holds);
+	FOUND(link_of(stem, 0) = N(fork)->entries);
 	FOUND(link_of(stem, 0) = UINT32_MAX);
-	FOUND(N(stem)->holds = link_of(stem, 0));
+	FOUND(N(stem)->entries = link_of(stem, 0));
 }
 END_TEST
 
@@ -305,7 +305,7 @@ END_TEST
 static void
 stamp_both(uint32_t node, uint32_t slot, int64_t stamp)
 {
-	struct hold *h = H(node, slot);
+	struct entry *h = H(node, slot);
 
 	h->stamp = stamp;
 	if (h->group == 0)
@@ -328,7 +328,7 @@ END_TEST
 START_TEST(damaged_list)
 {
 	struct slot *s = slot_at(k, 2);
-	struct hold *h = hold_at(k, s->by_stamp.head);
+	struct entry *h = entry_at(k, s->by_stamp.head);
 
 	FOUND(s->by_stamp.head = 0);
 	FOUND(s->by_stamp.head = h->stamp_next);
@@ -339,28 +339,28 @@ START_TEST(damaged_list)
 	FOUND(h->stamp_next = s->by_stamp.head);
 	FOUND(h->stamp_next = UINT32_MAX);
 	FOUND(h->stamp_prev = s->by_stamp.tail);
-	FOUND(h->flags ^= HOLD_LISTED);
+	FOUND(h->flags ^= ENTRY_LISTED);
 	FOUND(s->by_release.head = 0);
 	FOUND(s->by_release.tail = s->by_release.head);
-	FOUND(hold_at(k, s->by_release.head)->release_next = 0);
-	FOUND(hold_at(k, s->by_release.tail)->release_prev = 0);
-	FOUND(h->flags ^= HOLD_IDLE);
+	FOUND(entry_at(k, s->by_release.head)->release_next = 0);
+	FOUND(entry_at(k, s->by_release.tail)->release_prev = 0);
+	FOUND(h->flags ^= ENTRY_IDLE);
 	FOUND(slot_at(k, 3)->by_stamp = s->by_stamp);
 	FOUND(k->region->dead.head = 0);
 	FOUND(k->region->dead.tail = 0);
-	FOUND(hold_at(k, k->region->dead.head)->stamp_prev = 1);
+	FOUND(entry_at(k, k->region->dead.head)->stamp_prev = 1);
 }
 END_TEST
 
 /* Who is pinned is not idle, who is on no list is pinned. */
 START_TEST(damaged_flags)
 {
-	ck_assert_uint_eq(H(leaf, 0)->flags, HOLD_LISTED);
-	FOUND(H(leaf, 0)->flags |= HOLD_IDLE);
+	ck_assert_uint_eq(H(leaf, 0)->flags, ENTRY_LISTED);
+	FOUND(H(leaf, 0)->flags |= ENTRY_IDLE);
 	FOUND(H(leaf, 0)->flags = 0);
-	FOUND(H(fork, 2)->flags |= HOLD_UNCONFIRMED);
+	FOUND(H(fork, 2)->flags |= ENTRY_UNCONFIRMED);
 	FOUND(H(child_of(child_of(fork, 'x'), 'z'), 1)->flags |=
-	    HOLD_LISTED);
+	    ENTRY_LISTED);
 }
 END_TEST
 
@@ -368,15 +368,15 @@ END_TEST
 static void
 swap(struct list *l)
 {
-	uint32_t a = l->head, b = hold_at(k, a)->stamp_next;
-	uint32_t c = hold_at(k, b)->stamp_next;
+	uint32_t a = l->head, b = entry_at(k, a)->stamp_next;
+	uint32_t c = entry_at(k, b)->stamp_next;
 
 	l->head = b;
-	hold_at(k, b)->stamp_prev = 0;
-	hold_at(k, b)->stamp_next = a;
-	hold_at(k, a)->stamp_prev = b;
-	hold_at(k, a)->stamp_next = c;
-	hold_at(k, c)->stamp_prev = a;
+	entry_at(k, b)->stamp_prev = 0;
+	entry_at(k, b)->stamp_next = a;
+	entry_at(k, a)->stamp_prev = b;
+	entry_at(k, a)->stamp_next = c;
+	entry_at(k, c)->stamp_prev = a;
 }
 
 START_TEST(damaged_order)
@@ -385,7 +385,7 @@ START_TEST(damaged_order)
 
 	/* by age */
 	FOUND((swap(&s->by_stamp),
-	    k->oldest[2] = hold_at(k, s->by_stamp.head)->stamp));
+	    k->due[2] = entry_at(k, s->by_stamp.head)->stamp));
 	/* of one age, the parent before its child */
 	FOUND((stamp_both(stem, 2, 3), stamp_both(fork, 2, 3),
 	    swap(&s->by_stamp)));
@@ -394,12 +394,12 @@ END_TEST
 
 START_TEST(damaged_tournament)
 {
-	FOUND(k->oldest[2]++);
-	FOUND(k->oldest[5] = INT64_MAX);
-	FOUND(k->oldest[12] = 0);
-	FOUND(k->winner[1] = 3);
-	FOUND(k->winner[1] = UINT16_MAX);
-	FOUND(k->winner[2] = 3);
+	FOUND(k->due[2]++);
+	FOUND(k->due[5] = INT64_MAX);
+	FOUND(k->due[12] = 0);
+	FOUND(k->due_winner[1] = 3);
+	FOUND(k->due_winner[1] = UINT16_MAX);
+	FOUND(k->due_winner[2] = 3);
 }
 END_TEST
 
@@ -425,7 +425,7 @@ START_TEST(damaged_lease)
 	FOUND(L(one)->number = L(two)->number);
 	FOUND(L(one)->slot = 1);
 	FOUND(L(one)->slot = UINT16_MAX);
-	FOUND(L(one)->kind = CELL_HOLD);
+	FOUND(L(one)->kind = CELL_ENTRY);
 	FOUND(L(one)->flags |= LEASE_VOID);
 	FOUND(L(one)->opened = L(two)->opened + 1);
 	FOUND(L(one)->age_next = 0);
@@ -509,71 +509,71 @@ cache_setup(void)
 	memcpy(good, memory, BYTES);
 }
 
-/* The first idle hold of worker 4 that is, or is not, nameless. */
-static struct hold *
-idle_hold(bool nameless)
+/* The first idle hold of worker 4 that is, or is not, anonymous. */
+static struct entry *
+idle_hold(bool anonymous)
 {
 	uint32_t i = slot_at(k, 4)->by_release.head;
 
-	while (i != 0 && (hold_at(k, i)->node == 0) != nameless)
-		i = hold_at(k, i)->release_next;
+	while (i != 0 && (entry_at(k, i)->node == 0) != anonymous)
+		i = entry_at(k, i)->release_next;
 	ck_assert_uint_ne(i, 0);
-	return hold_at(k, i);
+	return entry_at(k, i);
 }
 
 /* Two neighbours in the order of release have changed places. */
 static void
 swap_released(struct slot *s, uint32_t a)
 {
-	uint32_t b = hold_at(k, a)->release_next;
-	uint32_t before = hold_at(k, a)->release_prev;
-	uint32_t after = hold_at(k, b)->release_next;
+	uint32_t b = entry_at(k, a)->release_next;
+	uint32_t before = entry_at(k, a)->release_prev;
+	uint32_t after = entry_at(k, b)->release_next;
 
-	*(before != 0 ? &hold_at(k, before)->release_next
+	*(before != 0 ? &entry_at(k, before)->release_next
 	    : &s->by_release.head) = b;
-	*(after != 0 ? &hold_at(k, after)->release_prev
+	*(after != 0 ? &entry_at(k, after)->release_prev
 	    : &s->by_release.tail) = a;
-	hold_at(k, b)->release_prev = before;
-	hold_at(k, b)->release_next = a;
-	hold_at(k, a)->release_prev = b;
-	hold_at(k, a)->release_next = after;
+	entry_at(k, b)->release_prev = before;
+	entry_at(k, b)->release_next = a;
+	entry_at(k, a)->release_prev = b;
+	entry_at(k, a)->release_next = after;
 }
 
 START_TEST(damaged_trim)
 {
-	struct hold *h = idle_hold(false);
+	struct entry *h = idle_hold(false);
 	uint32_t length = N(h->node)->length;
 
-	ck_assert_uint_gt(h->gone, 0);
-	ck_assert_uint_lt(h->gone, length);
-	FOUND(h->gone++);
-	FOUND(h->gone--);
-	FOUND(h->gone = 0);
-	FOUND(h->gone = length);
-	FOUND(h->gone = length + 1);
-	FOUND(h->gone = UINT32_MAX);
+	ck_assert_uint_gt(h->trimmed, 0);
+	ck_assert_uint_lt(h->trimmed, length);
+	FOUND(h->trimmed++);
+	FOUND(h->trimmed--);
+	FOUND(h->trimmed = 0);
+	FOUND(h->trimmed = length);
+	FOUND(h->trimmed = length + 1);
+	FOUND(h->trimmed = UINT32_MAX);
 	FOUND(N(h->node)->word &= (uint16_t)~WORD_TRIMMED);
 	FOUND(N(leaf)->word |= WORD_TRIMMED);
 	/* below what has lost its end its worker holds nothing */
-	FOUND((H(fork, 2)->gone = 1, G(fork)->word[H(fork, 2)->lane] |=
+	FOUND((H(fork, 2)->trimmed = 1, G(fork)->word[H(fork, 2)->lane] |=
 	    WORD_TRIMMED));
 }
 END_TEST
 
 START_TEST(damaged_answer)
 {
-	struct hold *h = idle_hold(true);
+	struct entry *h = idle_hold(true);
 	struct slot *s = slot_at(k, 4);
 
-	ck_assert_uint_gt(s->nameless, 0);
-	FOUND(h->gone++);
-	FOUND(h->gone = 0);
-	FOUND(s->nameless--);
-	FOUND(s->nameless = 0);
+	ck_assert_uint_gt(s->anonymous, 0);
+	FOUND(h->trimmed++);
+	FOUND(h->trimmed = 0);
+	FOUND(s->anonymous--);
+	FOUND(s->anonymous = 0);
 	FOUND(h->pins++);
-	FOUND(h->flags = HOLD_LISTED);
-	FOUND(h->flags = HOLD_IDLE);
-	FOUND(h->flags |= HOLD_UNCONFIRMED);
+	FOUND(h->flags = ENTRY_LISTED);
+	FOUND(h->flags = ENTRY_IDLE);
+	FOUND(h->flags |= ENTRY_UNCONFIRMED);
 	FOUND(h->stamp = STAMP_NONE);
 	FOUND(h->slot = 3);
 	FOUND(h->slot = UINT16_MAX);
@@ -586,20 +586,20 @@ START_TEST(damaged_release)
 {
 	struct slot *s = slot_at(k, 2);
 
-	FOUND(s->by_release.head = hold_at(k, s->by_release.head)
+	FOUND(s->by_release.head = entry_at(k, s->by_release.head)
 	    ->release_next);
 	FOUND(s->by_release.head = s->by_stamp.tail + 1);
-	FOUND(hold_at(k, s->by_release.head)->release_next =
+	FOUND(entry_at(k, s->by_release.head)->release_next =
 	    s->by_release.head);
-	FOUND(hold_at(k, s->by_release.head)->release_next = UINT32_MAX);
+	FOUND(entry_at(k, s->by_release.head)->release_next = UINT32_MAX);
 	FOUND(slot_at(k, 3)->by_release = s->by_release);
 	/* the parent before its child */
-	ck_assert_uint_eq(hold_find(k, fork, 2), s->by_release.head);
+	ck_assert_uint_eq(entry_find(k, fork, 2), s->by_release.head);
 	FOUND(swap_released(s, s->by_release.head));
 }
 END_TEST
 
-/* What is still to come of a request, and what was foretold. */
+/* What is still to come of a request, and what was predicted. */
 START_TEST(damaged_claim)
 {
 	struct claim *c = claim_at(k, L(three)->claim);
@@ -614,7 +614,7 @@ START_TEST(damaged_claim)
 	FOUND(c->prefill = 0);
 	FOUND(L(three)->claim = k->layout.cells);
 	FOUND(L(three)->claim = k->region->free_top);
-	FOUND(L(three)->claim = hold_find(k, leaf, 0));
+	FOUND(L(three)->claim = entry_find(k, leaf, 0));
 	FOUND(L(three)->flags ^= LEASE_PREFILLING);
 	FOUND(s->prefilling++);
 	FOUND(s->prefilling = 0);
@@ -626,15 +626,15 @@ START_TEST(damaged_life)
 {
 	struct slot *s = slot_at(k, 4);
 
-	ck_assert_uint_eq(s->unlike, 1);
-	FOUND(s->unlike = 0);
-	FOUND(slot_at(k, 3)->unlike = 1);
-	FOUND(k->region->unlike = 0);
-	FOUND(k->region->unlike++);
-	FOUND(s->life++);
-	FOUND(s->life = TTL);
-	FOUND(k->loads.life[4] = TTL);
-	FOUND(k->loads.life[3]++);
+	ck_assert_uint_eq(s->own_ttl, 1);
+	FOUND(s->own_ttl = 0);
+	FOUND(slot_at(k, 3)->own_ttl = 1);
+	FOUND(k->region->own_ttl = 0);
+	FOUND(k->region->own_ttl++);
+	FOUND(s->ttl++);
+	FOUND(s->ttl = TTL);
+	FOUND(k->loads.ttl[4] = TTL);
+	FOUND(k->loads.ttl[3]++);
 	FOUND(s->mode = KVR_RETAIN_TTL);
 	FOUND(slot_at(k, 3)->mode = KVR_RETAIN_FEEDBACK);
 	FOUND(k->loads.gate[4] ^= GATE_UNSURE);

@@ -30,7 +30,7 @@
 #include <string.h>
 
 enum { WRITERS = 2, READERS = 2, WORKERS = 4, LINES = 4, LENGTHS = 6 };
-enum { LONGEST = 70, TTL = 3000, CHANGES = 15000, MOST_STATES = CHANGES + 2 };
+enum { LONGEST = 70, TTL = 3000, CHANGES = 15000, MAX_STATES = CHANGES + 2 };
 
 /*
  * Lines of prompts, and where each leaves the first. A worker's state: of each
@@ -317,7 +317,7 @@ room_for_more(const struct party *t)
 	uint32_t i;
 
 	for (i = t->number; i < WORKERS; i += WRITERS)
-		if (atomic_load(&history[i].done) + 3 > MOST_STATES)
+		if (atomic_load(&history[i].done) + 3 > MAX_STATES)
 			return false;
 	return true;
 }
@@ -562,7 +562,7 @@ open_region(void)
 		name = (char)('0' + i);
 		ck_assert_int_eq(kvr_worker_add(k, &name, 1, NULL, &id),
 		    KVR_OK);
-		history[i].states = malloc(MOST_STATES *
+		history[i].states = malloc(MAX_STATES *
 		    sizeof(*history[i].states));
 		ck_assert_ptr_nonnull(history[i].states);
 		forget(&history[i].states[0], id);

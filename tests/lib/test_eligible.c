@@ -105,14 +105,14 @@ END_TEST
 START_TEST(overloaded)
 {
 	scene_of(3);
-	scene.slots[0].busy = 1;
-	scene.slots[1].latch = 1;
+	scene.slots[0].over_prefill = 1;
+	scene.slots[1].over_blocks = 1;
 	scene_load(2, 0, 100, 0);
 	ck_assert_uint_eq(scene_verdict(0), KVR_OVERLOADED);
 	ck_assert_uint_eq(scene_verdict(1), KVR_OVERLOADED);
 	ck_assert_uint_eq(scene_chosen(), 2);
 	ck_assert_uint_eq(scene.c.eligible, 1);
-	scene.slots[2].busy = 1;
+	scene.slots[2].over_prefill = 1;
 	ck_assert_int_eq(scene_choose(), KVR_EALLBUSY);
 	/* busy, but not eligible anyway: that is no overload */
 	scene.r.required_taints = 1;
@@ -129,12 +129,12 @@ START_TEST(overloaded_ranks)
 	memcpy(scene.names[1].text, scene.names[0].text,
 	    sizeof(scene.names[0].text));
 	scene.slots[1].rank = 1;
-	scene.slots[0].busy = 1;
+	scene.slots[0].over_prefill = 1;
 	scene_load(2, 0, 100, 0);
 	scene_load(1, 0, 50, 0);
 	ck_assert_uint_eq(scene_verdict(0), KVR_ELIGIBLE);
 	ck_assert_uint_eq(scene_chosen(), 0);
-	scene.slots[1].latch = 1;
+	scene.slots[1].over_blocks = 1;
 	ck_assert_uint_eq(scene_verdict(0), KVR_OVERLOADED);
 	ck_assert_uint_eq(scene_verdict(1), KVR_OVERLOADED);
 	ck_assert_uint_eq(scene_chosen(), 2);
@@ -168,12 +168,12 @@ START_TEST(pinned_and_not_eligible)
 {
 	scene_of(3);
 	scene.r.pinned = scene_id(1);
-	scene.slots[1].busy = 1;
+	scene.slots[1].over_prefill = 1;
 	ck_assert_int_eq(scene_choose(), KVR_EPINNEDBUSY);
 	scene.slots[1].role = KVR_ROLE_DECODE;
 	ck_assert_int_eq(scene_choose(), KVR_ENOTALLOWED);
 	scene.slots[1].role = KVR_ROLE_BOTH;
-	scene.slots[1].busy = 0;
+	scene.slots[1].over_prefill = 0;
 	scene.r.required_taints = 1;
 	ck_assert_int_eq(scene_choose(), KVR_ENOTALLOWED);
 	scene.r.required_taints = 0;
@@ -228,7 +228,7 @@ START_TEST(failure_writes_nothing)
 	struct choice before;
 
 	scene_of(1);
-	scene.slots[0].busy = 1;
+	scene.slots[0].over_prefill = 1;
 	memset(&scene.c, 0x5a, sizeof(scene.c));
 	before = scene.c;
 	ck_assert_int_eq(scene_choose(), KVR_EALLBUSY);

@@ -14,7 +14,7 @@ enum { NODES = 3, HOLDERS = 40 };
 
 /* One worker's hold on one node, as it should be. */
 struct have {
-	uint32_t hold;  /* 0: none */
+	uint32_t entry;  /* 0: none */
 	uint32_t pins;
 	int64_t stamp;
 	bool listed;
@@ -58,7 +58,7 @@ holders_of(uint32_t n)
 	uint32_t slot, holders = 0;
 
 	for (slot = 0; slot < HOLDERS; slot++)
-		holders += have[n][slot].hold != 0;
+		holders += have[n][slot].entry != 0;
 	return holders;
 }
 
@@ -99,7 +99,7 @@ ck_pairs(uint32_t n)
 		at = pair_at(node, count);
 		slot = at.word & WORD_SLOT;
 		must(slot < HOLDERS && !met[slot]);
-		must(have[n][slot].hold != 0);
+		must(have[n][slot].entry != 0);
 		must(at.stamp == have[n][slot].stamp);
 		must(((at.word & WORD_PINNED) != 0) ==
 		    (have[n][slot].pins > 0));
@@ -118,20 +118,20 @@ ck_found(uint32_t n)
 	uint32_t slot, hold;
 
 	for (slot = 0; slot < k->layout.slots; slot++) {
-		const struct hold *h;
+		const struct entry *h;
 
-		hold = hold_find(k, nodes[n], slot);
-		must(hold == (slot < HOLDERS ? have[n][slot].hold : 0));
+		hold = entry_find(k, nodes[n], slot);
+		must(hold == (slot < HOLDERS ? have[n][slot].entry : 0));
 		if (hold == 0)
 			continue;
-		h = hold_at(k, hold);
+		h = entry_at(k, hold);
 		must(h->pins == have[n][slot].pins);
 		must(h->stamp == have[n][slot].stamp);
-		must(((h->flags & HOLD_LISTED) != 0) == have[n][slot].listed);
+		must(((h->flags & ENTRY_LISTED) != 0) == have[n][slot].listed);
 		must((h->group == 0) == (node->holders == 1));
 		must(h->group == 0 || (cell_at(k, h->group)->group.word[
 		    h->lane] & WORD_SLOT) == slot);
-		must(node->holders != 1 || node->holds == hold);
+		must(node->holders != 1 || node->entries == hold);
 	}
 }
 
@@ -170,8 +170,8 @@ ck_counts(void)
 			const struct have *h = &have[n][slot];
 			uint32_t length = node_at(k, nodes[n])->length;
 
-			entries += h->hold != 0;
-			held += h->hold != 0 ? length : 0;
+			entries += h->entry != 0;
+			held += h->entry != 0 ? length : 0;
 			active += h->pins > 0 ? length : 0;
 		}
 		must(s->entries == entries && s->held == held);
@@ -203,7 +203,7 @@ add(uint32_t n, uint32_t slot)
 {
 	struct have *h = &have[n][slot];
 
-	h->hold = hold_add(k, nodes[n], slot);
+	h->entry = entry_add(k, nodes[n], slot);
 	h->pins = 0;
 	h->stamp = STAMP_NONE;
 	h->listed = false;
@@ -212,7 +212,7 @@ add(uint32_t n, uint32_t slot)
 static void
 stamp(uint32_t n, uint32_t slot)
 {
-	hold_stamp(k, have[n][slot].hold, now);
+	entry_stamp(k, have[n][slot].entry, now);
 	have[n][slot].stamp = now;
 	have[n][slot].listed = true;
 }
@@ -222,17 +222,17 @@ take(uint32_t n, uint32_t slot)
 {
 	/* nothing that is pinned is ever taken away */
 	while (have[n][slot].pins > 0) {
-		(void)hold_unpin(k, have[n][slot].hold);
+		(void)entry_unpin(k, have[n][slot].entry);
 		have[n][slot].pins--;
 	}
-	hold_remove(k, have[n][slot].hold);
+	entry_remove(k, have[n][slot].entry);
 	memset(&have[n][slot], 0, sizeof(have[n][slot]));
 }
 
 static void
 pin(uint32_t n, uint32_t slot)
 {
-	hold_pin(k, have[n][slot].hold, STAMP_NONE);
+	entry_pin(k, have[n][slot].entry, STAMP_NONE);
 	have[n][slot].pins++;
 }
 
@@ -241,7 +241,7 @@ static void
 unpin(uint32_t n, uint32_t slot)
 {
 	struct have *h = &have[n][slot];
-	bool last = h->pins == 1, gone = hold_unpin(k, h->hold);
+	bool last = h->pins == 1, gone = entry_unpin(k, h->entry);
 
 	must(gone == (last && !h->listed));
 	if (h->pins > 0)
@@ -258,8 +258,8 @@ copy(uint32_t n, uint32_t to, uint32_t slot)
 	uint32_t blocks = node_at(k, nodes[to])->length;
 
 	have[to][slot] = have[n][slot];
-	have[to][slot].hold = hold_copy(k, nodes[to], have[n][slot].hold);
-	must(hold_same(k, have[to][slot].hold, have[n][slot].hold));
+	have[to][slot].entry = entry_copy(k, nodes[to], have[n][slot].entry);
+	must(entry_same(k, have[to][slot].entry, have[n][slot].entry));
 	entry_count_blocks(k, slot, blocks);
 	if (have[n][slot].pins > 0) {
 		s->active += blocks;
@@ -281,7 +281,7 @@ START_TEST(random_holders)
 		n = pick(NODES);
 		slot = pick(most[_i]);
 		now += pick(2);
-		if (have[n][slot].hold == 0)
+		if (have[n][slot].entry == 0)
 			add(n, slot);
 		else if (pick(3) == 0)
 			take(n, slot);
@@ -291,7 +291,7 @@ START_TEST(random_holders)
 			pin(n, slot);
 		else if (have[n][slot].pins > 0)
 			unpin(n, slot);
-		else if (have[(n + 1) % NODES][slot].hold == 0)
+		else if (have[(n + 1) % NODES][slot].entry == 0)
 			copy(n, (n + 1) % NODES, slot);
 		ck_all();
 	}
@@ -330,20 +330,20 @@ START_TEST(spread_and_gather)
 		now++;
 		add(0, 5);
 		stamp(0, 5);
-		ck_assert_uint_eq(n->holds, have[0][5].hold);
+		ck_assert_uint_eq(n->entries, have[0][5].entry);
 		ck_assert_uint_eq(n->word, 5);
 		ck_assert_int_eq(n->stamp, now);
 		pin(0, 5);
 		ck_assert_uint_eq(n->word, 5 | WORD_PINNED);
 		add(0, 6);
 		ck_all();
-		ck_assert_uint_ne(n->holds, have[0][5].hold);
-		ck_assert_uint_ne(n->holds, have[0][6].hold);
+		ck_assert_uint_ne(n->entries, have[0][5].entry);
+		ck_assert_uint_ne(n->entries, have[0][6].entry);
 		take(0, slot);
 		ck_all();
 		ck_assert_uint_eq(n->word & WORD_SLOT, slot == 5 ? 6 : 5);
 		take(0, slot == 5 ? 6 : 5);
-		ck_assert_uint_eq(n->holds, 0);
+		ck_assert_uint_eq(n->entries, 0);
 	}
 }
 END_TEST
@@ -355,26 +355,26 @@ START_TEST(sameness)
 	/* 1 is the child, which is stamped and released first */
 	add(0, slot);
 	add(1, slot);
-	ck_assert(hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	ck_assert(entry_same(k, have[0][slot].entry, have[1][slot].entry));
 	stamp(1, slot);
-	ck_assert(!hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
 	stamp(0, slot);
-	ck_assert(hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	ck_assert(entry_same(k, have[0][slot].entry, have[1][slot].entry));
 	/* something else was released between the two */
 	add(2, slot);
 	stamp(2, slot);
 	pin(0, slot);
 	unpin(0, slot);
-	ck_assert(!hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
 	take(2, slot);
-	ck_assert(hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	ck_assert(entry_same(k, have[0][slot].entry, have[1][slot].entry));
 	pin(0, slot);
-	ck_assert(!hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
 	pin(1, slot);
-	ck_assert(hold_same(k, have[0][slot].hold, have[1][slot].hold));
-	order_remove(k, have[0][slot].hold);
+	ck_assert(entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	order_remove(k, have[0][slot].entry);
 	have[0][slot].listed = false;
-	ck_assert(!hold_same(k, have[0][slot].hold, have[1][slot].hold));
+	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
 	ck_all();
 }
 END_TEST
@@ -389,21 +389,21 @@ START_TEST(released_in_order)
 		add(n, 0);
 		stamp(n, 0);
 	}
-	ck_assert_uint_eq(idle->head, have[0][0].hold);
+	ck_assert_uint_eq(idle->head, have[0][0].entry);
 	pin(0, 0);
 	pin(0, 0);
-	ck_assert_uint_eq(idle->head, have[1][0].hold);
+	ck_assert_uint_eq(idle->head, have[1][0].entry);
 	pin(1, 0);
-	ck_assert_uint_eq(idle->head, have[2][0].hold);
+	ck_assert_uint_eq(idle->head, have[2][0].entry);
 	unpin(0, 0);
-	ck_assert_uint_eq(idle->tail, have[2][0].hold);
+	ck_assert_uint_eq(idle->tail, have[2][0].entry);
 	unpin(1, 0);
-	ck_assert_uint_eq(idle->tail, have[1][0].hold);
+	ck_assert_uint_eq(idle->tail, have[1][0].entry);
 	unpin(0, 0);
-	ck_assert_uint_eq(idle->tail, have[0][0].hold);
+	ck_assert_uint_eq(idle->tail, have[0][0].entry);
 	stamp(2, 0);
-	ck_assert_uint_eq(idle->head, have[1][0].hold);
-	ck_assert_uint_eq(idle->tail, have[2][0].hold);
+	ck_assert_uint_eq(idle->head, have[1][0].entry);
+	ck_assert_uint_eq(idle->tail, have[2][0].entry);
 	ck_all();
 }
 END_TEST
@@ -412,15 +412,15 @@ END_TEST
 START_TEST(unconfirmed)
 {
 	add(0, 9);
-	ck_assert(!hold_unpin(k, have[0][9].hold));
+	ck_assert(!entry_unpin(k, have[0][9].entry));
 	pin(0, 9);
 	pin(0, 9);
 	unpin(0, 9);
 	ck_all();
-	ck_assert_uint_ne(have[0][9].hold, 0);
+	ck_assert_uint_ne(have[0][9].entry, 0);
 	unpin(0, 9);
 	ck_all();
-	ck_assert_uint_eq(have[0][9].hold, 0);
+	ck_assert_uint_eq(have[0][9].entry, 0);
 }
 END_TEST
 

@@ -271,11 +271,11 @@ static double
 likely(uint32_t worker, uint32_t i)
 {
 	uint32_t slot = (uint32_t)id[worker] - 1;
-	const struct hold *h = hold_at(k, hold_find(k, index_find(k, p, i + 1),
-	    slot));
+	const struct entry *h =
+	    entry_at(k, entry_find(k, index_find(k, p, i + 1), slot));
 	uint64_t volume = slot_at(k, slot)->volume;
 
-	must(h->kind == CELL_HOLD);
+	must(h->kind == CELL_ENTRY);
 	if (h->pins > 0)
 		return 1;
 	must(volume >= h->released);

@@ -61,7 +61,7 @@ poke(struct slot *s)
 	s->reserves = plain_random(&chance) >> pick(60);
 	s->prompt_tokens = plain_random(&chance) >> pick(60);
 	s->predicted_tokens = plain_random(&chance);
-	s->busy = (uint8_t)pick(2);
+	s->over_prefill = (uint8_t)pick(2);
 	s->mode = (uint8_t)(KVR_RETAIN_TTL + pick(3));
 	s->learnt_block = pick(UINT32_MAX);
 	s->seen = (struct calibration){ plain_random(&chance),
@@ -355,11 +355,11 @@ START_TEST(read_only)
 	ck_all(writing, 2);
 	ck_whole(value_of("kvroute_worker_held_blocks", "0", 0, ""), 4);
 	/* in the middle of a change there is nothing to read */
-	atomic_fetch_add(&writing->region->version, 1);
-	ck_assert_int_eq(kvr_metrics(k, text, BYTES_MOST, &n), KVR_EBUSY);
+	atomic_fetch_add(&writing->region->seq, 1);
+	ck_assert_int_eq(kvr_metrics(k, text, BYTES_MAX, &n), KVR_EBUSY);
 	ck_assert_uint_eq(n, 99);
-	atomic_fetch_add(&writing->region->version, 1);
-	ck_assert_int_eq(kvr_metrics(k, text, BYTES_MOST, &n), KVR_OK);
+	atomic_fetch_add(&writing->region->seq, 1);
+	ck_assert_int_eq(kvr_metrics(k, text, BYTES_MAX, &n), KVR_OK);
 	ck_assert_uint_ne(n, 99);
 	kvr_free(k);
 	k = writing;

@@ -14,7 +14,7 @@ enum { SLOTS = 64, HOLDS = 200 };
 
 /* What a list must be, oldest first. */
 struct row {
-	uint32_t hold[HOLDS];
+	uint32_t entry[HOLDS];
 	uint32_t n;
 };
 static struct row by_stamp[SLOTS], by_release[SLOTS], dead;
@@ -37,7 +37,7 @@ begin(uint32_t workers)
 	memset(&dead, 0, sizeof(dead));
 	now = 0;
 	for (i = 0; i < slots; i++) /* nobody's have none */
-		k->slots[i].life = life_by_ttl(k);
+		k->slots[i].ttl = region_ttl(k);
 }
 
 /* Bare holds are no index: no check of the region. */
@@ -51,41 +51,41 @@ end(void)
 /* ---------------------------------------------------------------- rows --- */
 
 static uint32_t
-row_find(const struct row *r, uint32_t hold)
+row_find(const struct row *r, uint32_t entry)
 {
 	uint32_t i;
 
-	for (i = 0; i < r->n && r->hold[i] != hold; i++)
+	for (i = 0; i < r->n && r->entry[i] != entry; i++)
 		continue;
 	return i;
 }
 
 static void
-row_insert(struct row *r, uint32_t at, uint32_t hold)
+row_insert(struct row *r, uint32_t at, uint32_t entry)
 {
 	must(r->n < HOLDS);
-	memmove(r->hold + at + 1, r->hold + at,
-	    (r->n - at) * sizeof(r->hold[0]));
-	r->hold[at] = hold;
+	memmove(r->entry + at + 1, r->entry + at,
+	    (r->n - at) * sizeof(r->entry[0]));
+	r->entry[at] = entry;
 	r->n++;
 }
 
 static void
-row_remove(struct row *r, uint32_t hold)
+row_remove(struct row *r, uint32_t entry)
 {
-	uint32_t at = row_find(r, hold);
+	uint32_t at = row_find(r, entry);
 
 	if (at == r->n)
 		return;
 	r->n--;
-	memmove(r->hold + at, r->hold + at + 1,
-	    (r->n - at) * sizeof(r->hold[0]));
+	memmove(r->entry + at, r->entry + at + 1,
+	    (r->n - at) * sizeof(r->entry[0]));
 }
 
 static struct row *
-stamp_row(uint32_t hold)
+stamp_row(uint32_t entry)
 {
-	uint32_t slot = hold_at(k, hold)->slot;
+	uint32_t slot = entry_at(k, entry)->slot;
 
 	return slot_at(k, slot)->retired != 0 ? &dead : &by_stamp[slot];
 }
@@ -93,33 +93,33 @@ stamp_row(uint32_t hold)
 /* ----------------------------------------------------------- comparing --- */
 
 static uint32_t
-next_of(uint32_t hold, bool stamp)
+next_of(uint32_t entry, bool stamp)
 {
-	return stamp ? hold_at(k, hold)->stamp_next
-	    : hold_at(k, hold)->release_next;
+	return stamp ? entry_at(k, entry)->stamp_next
+	    : entry_at(k, entry)->release_next;
 }
 
 static uint32_t
-prev_of(uint32_t hold, bool stamp)
+prev_of(uint32_t entry, bool stamp)
 {
-	return stamp ? hold_at(k, hold)->stamp_prev
-	    : hold_at(k, hold)->release_prev;
+	return stamp ? entry_at(k, entry)->stamp_prev
+	    : entry_at(k, entry)->release_prev;
 }
 
 /* Forwards and backwards. */
 static void
 ck_list(struct list l, const struct row *r, bool stamp)
 {
-	uint32_t flag = stamp ? HOLD_LISTED : HOLD_IDLE, i, hold = l.head;
+	uint32_t flag = stamp ? ENTRY_LISTED : ENTRY_IDLE, i, entry = l.head;
 
-	for (i = 0; i < r->n; i++, hold = next_of(hold, stamp)) {
-		must(hold == r->hold[i]);
-		must((hold_at(k, hold)->flags & flag) != 0);
+	for (i = 0; i < r->n; i++, entry = next_of(entry, stamp)) {
+		must(entry == r->entry[i]);
+		must((entry_at(k, entry)->flags & flag) != 0);
 	}
-	must(hold == 0);
-	for (i = r->n, hold = l.tail; i-- > 0; hold = prev_of(hold, stamp))
-		must(hold == r->hold[i]);
-	must(hold == 0);
+	must(entry == 0);
+	for (i = r->n, entry = l.tail; i-- > 0; entry = prev_of(entry, stamp))
+		must(entry == r->entry[i]);
+	must(entry == 0);
 }
 
 static int64_t
@@ -127,8 +127,8 @@ oldest_of(uint32_t slot)
 {
 	const struct row *r = &by_stamp[slot];
 
-	return r->n > 0 ? hold_at(k, r->hold[0])->stamp +
-	    slot_at(k, slot)->life : INT64_MAX;
+	return r->n > 0 ? entry_at(k, r->entry[0])->stamp +
+	    slot_at(k, slot)->ttl : INT64_MAX;
 }
 
 /* Of equal stamps the lowest slot wins, so that replicas agree. */
@@ -138,11 +138,11 @@ ck_winner(void)
 	uint32_t slot, best = 0;
 
 	for (slot = 0; slot < slots; slot++) {
-		must(k->oldest[slot] == oldest_of(slot));
+		must(k->due[slot] == oldest_of(slot));
 		if (oldest_of(slot) < oldest_of(best))
 			best = slot;
 	}
-	must(order_oldest_slot(k) == best);
+	must(order_due_slot(k) == best);
 }
 
 static void
@@ -164,67 +164,67 @@ ck_all(void)
 static uint32_t
 make(uint32_t slot)
 {
-	uint32_t hold = cell_take(k);
-	struct hold *h = hold_at(k, hold);
+	uint32_t entry = cell_take(k);
+	struct entry *h = entry_at(k, entry);
 
 	memset(h, 0, sizeof(*h));
-	h->kind = CELL_HOLD;
+	h->kind = CELL_ENTRY;
 	h->slot = (uint16_t)slot;
 	h->stamp = now;
-	return hold;
+	return entry;
 }
 
 static void
-append(uint32_t hold)
+append(uint32_t entry)
 {
-	struct row *r = stamp_row(hold);
+	struct row *r = stamp_row(entry);
 
-	order_append(k, hold);
-	row_insert(r, r->n, hold);
+	order_append(k, entry);
+	row_insert(r, r->n, entry);
 }
 
 static void
-release(uint32_t hold)
+release(uint32_t entry)
 {
-	const struct hold *h = hold_at(k, hold);
+	const struct entry *h = entry_at(k, entry);
 	struct row *r = &by_release[h->slot];
 
-	order_release(k, hold);
+	order_release(k, entry);
 	if (slot_at(k, h->slot)->retired == 0)
-		row_insert(r, r->n, hold);
+		row_insert(r, r->n, entry);
 }
 
 static void
-unrelease(uint32_t hold)
+unrelease(uint32_t entry)
 {
-	order_unrelease(k, hold);
-	row_remove(&by_release[hold_at(k, hold)->slot], hold);
-	must((hold_at(k, hold)->flags & HOLD_IDLE) == 0);
+	order_unrelease(k, entry);
+	row_remove(&by_release[entry_at(k, entry)->slot], entry);
+	must((entry_at(k, entry)->flags & ENTRY_IDLE) == 0);
 }
 
 static void
-take_off(uint32_t hold)
+take_off(uint32_t entry)
 {
-	row_remove(stamp_row(hold), hold);
-	order_remove(k, hold);
-	must((hold_at(k, hold)->flags & HOLD_LISTED) == 0);
+	row_remove(stamp_row(entry), entry);
+	order_remove(k, entry);
+	must((entry_at(k, entry)->flags & ENTRY_LISTED) == 0);
 }
 
 /* A hold beside an older one, wherever that is listed. */
 static uint32_t
 copy(uint32_t older)
 {
-	uint32_t slot = hold_at(k, older)->slot, hold = make(slot);
+	uint32_t slot = entry_at(k, older)->slot, entry = make(slot);
 	struct row *r = stamp_row(older);
 
-	hold_at(k, hold)->stamp = hold_at(k, older)->stamp;
-	order_copy(k, hold, older);
+	entry_at(k, entry)->stamp = entry_at(k, older)->stamp;
+	order_copy(k, entry, older);
 	if (row_find(r, older) < r->n)
-		row_insert(r, row_find(r, older) + 1, hold);
+		row_insert(r, row_find(r, older) + 1, entry);
 	r = &by_release[slot];
 	if (row_find(r, older) < r->n)
-		row_insert(r, row_find(r, older) + 1, hold);
-	return hold;
+		row_insert(r, row_find(r, older) + 1, entry);
+	return entry;
 }
 
 static void
@@ -232,9 +232,9 @@ bury(uint32_t slot)
 {
 	uint32_t i;
 
-	order_bury(k, slot);
+	order_retire(k, slot);
 	for (i = 0; i < by_stamp[slot].n; i++)
-		row_insert(&dead, dead.n, by_stamp[slot].hold[i]);
+		row_insert(&dead, dead.n, by_stamp[slot].entry[i]);
 	by_stamp[slot].n = by_release[slot].n = 0;
 	must(slot_at(k, slot)->retired != 0);
 }
@@ -246,7 +246,7 @@ static uint32_t holds[HOLDS], n_holds;
 static void
 forget(uint32_t at)
 {
-	uint32_t slot = hold_at(k, holds[at])->slot, i;
+	uint32_t slot = entry_at(k, holds[at])->slot, i;
 
 	take_off(holds[at]);
 	unrelease(holds[at]);
@@ -255,7 +255,7 @@ forget(uint32_t at)
 	order_settle(k, slot);
 	/* the last reference to a retired slot makes it usable again */
 	for (i = 0; i < n_holds; i++)
-		if (hold_at(k, holds[i])->slot == slot)
+		if (entry_at(k, holds[i])->slot == slot)
 			return;
 	slot_at(k, slot)->retired = 0;
 }
@@ -263,33 +263,33 @@ forget(uint32_t at)
 static void
 change(uint32_t at)
 {
-	uint32_t hold = holds[at];
+	uint32_t entry = holds[at];
 
 	switch (pick(6)) {
 	case 0:
-		take_off(hold);
+		take_off(entry);
 		break;
 	case 1: /* stamped again */
-		hold_at(k, hold)->stamp = now;
-		take_off(hold);
-		append(hold);
+		entry_at(k, entry)->stamp = now;
+		take_off(entry);
+		append(entry);
 		break;
 	case 2:
-		unrelease(hold);
+		unrelease(entry);
 		break;
 	case 3:
-		unrelease(hold);
-		release(hold);
+		unrelease(entry);
+		release(entry);
 		break;
 	case 4:
 		if (n_holds < HOLDS)
-			holds[n_holds++] = copy(hold);
+			holds[n_holds++] = copy(entry);
 		break;
 	default:
 		forget(at);
 		return;
 	}
-	order_settle(k, hold_at(k, hold)->slot);
+	order_settle(k, entry_at(k, entry)->slot);
 }
 
 static const uint32_t fleets[] = { 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32 };
@@ -341,12 +341,12 @@ START_TEST(everybody_wins_once)
 	}
 	for (place = 0; place < slots; place++) {
 		slot = place * 37 % slots;
-		must(order_oldest_slot(k) == slot);
-		take_off(by_stamp[slot].hold[0]);
+		must(order_due_slot(k) == slot);
+		take_off(by_stamp[slot].entry[0]);
 		order_settle(k, slot);
 		ck_winner();
 	}
-	must(k->oldest[order_oldest_slot(k)] == INT64_MAX);
+	must(k->due[order_due_slot(k)] == INT64_MAX);
 	end();
 }
 END_TEST
@@ -368,11 +368,11 @@ START_TEST(buried)
 	bury(0);
 	ck_all();
 	must(dead.n == 10);
-	take_off(dead.hold[0]);
-	take_off(dead.hold[8]);
-	take_off(dead.hold[4]);
+	take_off(dead.entry[0]);
+	take_off(dead.entry[8]);
+	take_off(dead.entry[4]);
 	ck_all();
-	must(order_oldest_slot(k) == 1);
+	must(order_due_slot(k) == 1);
 	end();
 }
 END_TEST

@@ -152,7 +152,7 @@ START_TEST(too_little)
 	struct kvr_report absent = said(KVR_REPORT_ABSENT, 0);
 	uint32_t i;
 
-	/* 7 of 8 are usable, and 5.8 foretold */
+	/* 7 of 8 are usable, and 5.8 predicted */
 	for (i = 0; i < 4; i++)
 		told(i, 4);
 	ck_assert_uint_eq(slot_at(k, 0)->suspect, 0);

@@ -105,7 +105,7 @@ ck_emptied(uint64_t times)
 	ck_tree("");
 	ck_assert_uint_eq(stats().emptied, times);
 	ck_assert_uint_eq(stats().workers, 2);
-	ck_assert_uint_eq(atomic_load(&k->region->version) & 1, 0);
+	ck_assert_uint_eq(atomic_load(&k->region->seq) & 1, 0);
 	observe(0, "abcd", 30);
 	observe(1, "abxy", 40);
 	ck_tree(TREE);
@@ -191,7 +191,7 @@ START_TEST(broken_index)
 	DAMAGED(memset(in->cells, 0, 10 * CELL));
 	DAMAGED(memset(in->entry_buckets, 1, in->layout.entry_buckets * 4));
 	DAMAGED(in->slots[1].held++);
-	DAMAGED(in->winner[1] ^= 1);
+	DAMAGED(in->due_winner[1] ^= 1);
 	DAMAGED(r->clock = -2);
 	DAMAGED(r->clock = INT64_MAX);
 	DAMAGED(r->policy.temperature = (double)NAN);
@@ -199,7 +199,7 @@ START_TEST(broken_index)
 	DAMAGED(r->name_free = 1);
 	DAMAGED(r->workers = 9);
 	DAMAGED(memset(in->name_buckets, 0xff, in->layout.name_buckets * 4));
-	DAMAGED(r->shared = 0; atomic_store(&r->version, 1));
+	DAMAGED(r->shared = 0; atomic_store(&r->seq, 1));
 }
 END_TEST
 
@@ -521,9 +521,9 @@ START_TEST(reader_reads)
 	ck_assert_int_eq(kvr_worker_add(k, "z", 1, NULL, &found),
 	    KVR_EREADONLY);
 	/* in the middle of a change there is nothing to read */
-	atomic_fetch_add(&writing->region->version, 1);
+	atomic_fetch_add(&writing->region->seq, 1);
 	ck_assert_int_eq(kvr_route(k, p, NULL, 30, &d), KVR_EBUSY);
-	atomic_fetch_add(&writing->region->version, 1);
+	atomic_fetch_add(&writing->region->seq, 1);
 	ck_assert_int_eq(kvr_route(k, p, NULL, 30, &d), KVR_OK);
 	kvr_free(k);
 	k = writing;
@@ -543,9 +543,9 @@ START_TEST(reader_of_an_unfinished_change)
 	/* while somebody is attached it may be his, and nearly done */
 	again();
 	lock_it();
-	atomic_fetch_add(&k->region->version, 1);
+	atomic_fetch_add(&k->region->seq, 1);
 	ck_assert_int_eq(open_as(READONLY, &reading), KVR_OK);
-	atomic_fetch_add(&k->region->version, 1);
+	atomic_fetch_add(&k->region->seq, 1);
 	region_unlock(k);
 	kvr_free(reading);
 	closed();

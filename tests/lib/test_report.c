@@ -38,7 +38,7 @@ START_TEST(overlap_as_given)
 	static const uint32_t given[] = { 0, 3, 8, 9, KVR_AUTO - 1 };
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct kvr_request r;
-	uint64_t foretold = 0;
+	uint64_t predicted = 0;
 	uint32_t i;
 
 	set_mode(0, KVR_RETAIN_FEEDBACK);
@@ -50,8 +50,8 @@ START_TEST(overlap_as_given)
 		    KVR_OK);
 		ck_assert_uint_eq(d.overlap_tokens, given[i] < 8 ? given[i]
 		    : 8);
-		foretold += d.overlap_tokens;
-		ck_assert_uint_eq(worker_stats(0).predicted_tokens, foretold);
+		predicted += d.overlap_tokens;
+		ck_assert_uint_eq(worker_stats(0).predicted_tokens, predicted);
 		ck_assert_uint_eq(worker_stats(0).prefill_tokens,
 		    8 - d.overlap_tokens);
 		give_up(d.lease, 1);
@@ -288,7 +288,7 @@ doubted(double misses_said)
 	return misses_said * (1 - 5 / 6.0) / (1 - 5 / 6.0 + 0.05);
 }
 
-/* Idle ones that were foretold; the rest was new, or could not be used. */
+/* Idle ones that were predicted; the rest was new, or could not be used. */
 START_TEST(what_was_idle)
 {
 	set_mode(0, KVR_RETAIN_FEEDBACK);
@@ -451,7 +451,7 @@ suite_report(void)
 	tcase_add_checked_fixture(t, big_setup, region_end);
 	suite_add_tcase(s, t);
 	tcase_add_test(t, ages_outlive_a_merge);
-	t = small_case(s, "foretold");
+	t = small_case(s, "predicted");
 	tcase_add_test(t, overlap_as_given);
 	t = small_case(s, "believed");
 	tcase_add_test(t, zeros_of_those_who_report);

@@ -150,16 +150,16 @@ END_TEST
 static size_t
 matched(struct kvr *from)
 {
-	static struct kvr_overlap found[WORKERS_MOST];
+	static struct kvr_overlap found[WORKERS_MAX];
 	size_t n;
 
 	ck_assert_int_eq(kvr_match(from, p, 1, found, sizeof(found[0]),
-	    WORKERS_MOST, &n), KVR_OK);
+	    WORKERS_MAX, &n), KVR_OK);
 	return n;
 }
 
 static void
-hold_by_all(void)
+entry_by_all(void)
 {
 	uint32_t i;
 
@@ -179,7 +179,7 @@ START_TEST(one_prompt_in_two_regions)
 
 	o.max_workers = 60;
 	ck_assert_int_eq(kvr_new(&o, &large), KVR_OK);
-	hold_by_all();
+	entry_by_all();
 	ck_assert_uint_eq(matched(k), WORKERS);
 	for (i = 0; i < 60; i++) {
 		name[0] = (char)('0' + i / 10);
@@ -207,7 +207,7 @@ START_TEST(places_begin_again)
 {
 	uint32_t i;
 
-	hold_by_all();
+	entry_by_all();
 	ck_assert_uint_eq(matched(k), WORKERS);
 	p->found_base = UINT32_MAX - 5;
 	for (i = 0; i < 4; i++)

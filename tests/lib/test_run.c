@@ -57,7 +57,7 @@ cells_of(const struct node *n)
 	return cell_tree_size(n->begin, n->begin + n->length, n->level);
 }
 
-/* Appends from the array; the cells it takes are those foretold. */
+/* Appends from the array; the cells it takes are those predicted. */
 static void
 append(struct node *n, uint32_t from, uint32_t count)
 {
@@ -68,7 +68,7 @@ append(struct node *n, uint32_t from, uint32_t count)
 	must(before - k->region->free_cells == cells);
 }
 
-/* Splits; what was foretold is what the copy of the shorter side holds. */
+/* Splits; what was predicted is what the copy of the shorter side holds. */
 static void
 split(struct node *lower, uint32_t at, struct node *upper)
 {
@@ -313,7 +313,7 @@ END_TEST
 
 /* ------------------------------------------------------------- joining --- */
 
-/* Appends a part of one run to another, as foretold. */
+/* Appends a part of one run to another, as predicted. */
 static void
 join(struct node *n, const struct node *from, uint32_t first, uint32_t count)
 {

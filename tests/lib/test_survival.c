@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-enum { PIECE_OF = 512, AGE_MOST = 1 << 26 };
+enum { PIECE_OF = 512, AGE_MAX = 1 << 26 };
 
 /* What was said of worker 0, as the formula wants it. */
 static double hit[AGES], miss[AGES];
@@ -114,7 +114,7 @@ START_TEST(borders)
 		ck_assert_uint_eq(bin_of(at - 1), bin - 1);
 		ck_assert_uint_eq(bin_of(at), bin);
 	}
-	for (at = AGE_MOST; at > 0; at <<= 1)
+	for (at = AGE_MAX; at > 0; at <<= 1)
 		ck_assert_uint_eq(bin_of(at), AGES - 1);
 	ck_assert_uint_eq(bin_of(UINT64_MAX), AGES - 1);
 }

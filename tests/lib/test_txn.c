@@ -120,7 +120,7 @@ static pthread_barrier_t meeting;
 
 /* Holds the lock from one meeting to the next. */
 static void *
-hold_lock(void *nothing)
+entry_lock(void *nothing)
 {
 	if (region_lock(k, true) != KVR_OK)
 		abort();
@@ -132,17 +132,17 @@ hold_lock(void *nothing)
 
 /* The same, in the midst of a change. */
 static void *
-hold_turn(void *mine)
+entry_turn(void *mine)
 {
 	struct kvr same = *k;
 
 	same.nowait = false;
 	if (region_lock(&same, true) != KVR_OK)
 		abort();
-	atomic_fetch_add(&k->region->version, 1);
+	atomic_fetch_add(&k->region->seq, 1);
 	(void)pthread_barrier_wait(&meeting);
 	(void)pthread_barrier_wait(&meeting);
-	atomic_fetch_add(&k->region->version, 1);
+	atomic_fetch_add(&k->region->seq, 1);
 	region_unlock(k);
 	return mine;
 }
@@ -159,7 +159,7 @@ START_TEST(nowait)
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	r.flags = KVR_NOWAIT;
 	ck_assert_int_eq(pthread_barrier_init(&meeting, NULL, 2), 0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, hold_lock, NULL), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, entry_lock, NULL), 0);
 	(void)pthread_barrier_wait(&meeting);
 #define BUSY(call) ck_assert_int_eq((call), KVR_EBUSY)
 	BUSY(kvr_observe(k, p, id[1], 9, KVR_NOWAIT, &recorded));
@@ -270,12 +270,12 @@ START_TEST(waits)
 
 	say("abcd");
 	ck_assert_int_eq(region_lock(k, true), KVR_OK);
-	atomic_fetch_add(&k->region->version, 1);
+	atomic_fetch_add(&k->region->seq, 1);
 	ck_assert_int_eq(pthread_create(&thread, NULL, call_waiting, &call),
 	    0);
 	usleep(4000);
 	ck_assert_int_eq(atomic_load(&done), 0);
-	atomic_fetch_add(&k->region->version, 1);
+	atomic_fetch_add(&k->region->seq, 1);
 	region_unlock(k);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 }
@@ -289,7 +289,7 @@ START_TEST(never_sleeps)
 	say("abcd");
 	ck_assert_int_eq(kvr_set_nowait(k, 1), KVR_OK);
 	ck_assert_int_eq(pthread_barrier_init(&meeting, NULL, 2), 0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, hold_turn, NULL), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, entry_turn, NULL), 0);
 	(void)pthread_barrier_wait(&meeting);
 	ck_assert_int_eq(make_call(_i), KVR_EBUSY);
 	(void)pthread_barrier_wait(&meeting);
@@ -341,14 +341,14 @@ shared_end(void)
 static void
 die_with_the_lock(bool in_a_change)
 {
-	struct call c;
+	struct txn c;
 	int status;
 	pid_t child = fork();
 
 	ck_assert_int_ge(child, 0);
 	if (child == 0) {
 		if (in_a_change) {
-			if (call_write(k, &c, 50, 0) != KVR_OK)
+			if (txn_write_begin(k, &c, 50, 0) != KVR_OK)
 				_exit(1);
 			memset(&k->cells[1], 0xff, 40 * CELL);
 			memset(k->node_buckets, 0xff, 64);

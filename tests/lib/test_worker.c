@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_worker.c - names, slots, generations, loads, the overload latch.
+ * test_worker.c - names, slots, generations, loads, the overload over_blocks.
  *
  * What a call refuses is test_border.c's. A slot is looked at through the id
  * it is in: generation << 32 | slot + 1.
@@ -460,7 +460,7 @@ START_TEST(busy_above_a_fraction)
 END_TEST
 
 /*
- * Own or published blocks above 60 of 100 set the latch; only both below
+ * Own or published blocks above 60 of 100 set the over_blocks; only both below
  * clear it; at the threshold it stays as it is.
  */
 START_TEST(busy_latch)
@@ -486,7 +486,7 @@ START_TEST(busy_latch)
 }
 END_TEST
 
-/* No capacity, no threshold: no latch, also where one was. */
+/* No capacity, no threshold: no over_blocks, also where one was. */
 START_TEST(latch_is_let_go)
 {
 	thresholds(-1, -1, 0.6);

@@ -50,7 +50,7 @@ scene_of(uint32_t workers)
 	s->k.region = &s->region;
 	s->k.slots = s->slots;
 	s->k.generations = s->generations;
-	s->k.teams = s->teams;
+	s->k.dp_groups = s->dp_groups;
 	s->k.loads.prefill = s->prefill;
 	s->k.loads.blocks = s->load_blocks;
 	s->k.loads.id = s->id;
@@ -124,9 +124,10 @@ publish_team(uint32_t i)
 	for (j = 0; j < i; j++)
 		if (strcmp(s->names[j].text, s->names[i].text) == 0)
 			break;
-	s->slots[i].team = j + 1;
-	s->teams[j].ranks++;
-	s->teams[j].calm += s->slots[i].busy == 0 && s->slots[i].latch == 0;
+	s->slots[i].dp_group = j + 1;
+	s->dp_groups[j].ranks++;
+	s->dp_groups[j].not_overloaded +=
+	    s->slots[i].over_prefill == 0 && s->slots[i].over_blocks == 0;
 }
 
 static void
@@ -135,17 +136,17 @@ publish(void)
 	struct scene *s = &scene;
 	uint32_t i;
 
-	memset(s->teams, 0, sizeof(s->teams));
+	memset(s->dp_groups, 0, sizeof(s->dp_groups));
 	for (i = 0; i < SCENE_SLOTS; i++) {
 		const struct slot *p = &s->slots[i];
-		bool busy = p->busy != 0 || p->latch != 0;
+		bool busy = p->over_prefill != 0 || p->over_blocks != 0;
 
 		s->prefill[i] = (double)p->prefill;
 		s->load_blocks[i] = (double)p->blocks;
 		s->requests[i] = p->requests;
 		s->id[i] = s->generations[i] % 2 == 0 ? 0 : scene_id(i);
 		s->gate[i] = p->role | (uint32_t)p->state << 4 |
-		    (busy ? GATE_BUSY : 0u) |
+		    (busy ? GATE_OVERLOADED : 0u) |
 		    (p->weight != 1 ? GATE_WEIGHTED : 0u) |
 		    (s->generations[i] % 2 == 0 ? GATE_FREE : 0u);
 		if (i < s->region.slots_used)

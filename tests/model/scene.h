@@ -20,7 +20,7 @@ struct scene {
 	uint64_t id[SCENE_SLOTS], identity[SCENE_SLOTS];
 	uint32_t requests[SCENE_SLOTS];
 	_Alignas(8) uint32_t gate[SCENE_SLOTS];
-	struct team teams[SCENE_SLOTS];
+	struct dp_group dp_groups[SCENE_SLOTS];
 	uint32_t generations[SCENE_SLOTS];
 	struct name names[SCENE_SLOTS];
 	uint32_t name_buckets[1];
@@ -31,7 +31,7 @@ struct scene {
 	struct kvr_overlap found[SCENE_SLOTS];
 	uint32_t places[SCENE_SLOTS];
 	struct found_set set;
-	struct question t;              /* by scene_begin */
+	struct question t;           /* by scene_begin */
 	struct choice c;             /* by scene_choose */
 };
 extern struct scene scene;

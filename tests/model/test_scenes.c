@@ -73,11 +73,12 @@ plain_busy(uint32_t i)
 {
 	uint32_t j;
 
-	if (scene.slots[i].busy == 0 && scene.slots[i].latch == 0)
+	if (scene.slots[i].over_prefill == 0 && scene.slots[i].over_blocks == 0)
 		return false;
 	for (j = 0; j < scene.region.slots_used; j++)
 		if (strcmp(scene.names[j].text, scene.names[i].text) == 0 &&
-		    scene.slots[j].busy == 0 && scene.slots[j].latch == 0)
+		    scene.slots[j].over_prefill == 0 &&
+		    scene.slots[j].over_blocks == 0)
 			return false;
 	return true;
 }
@@ -184,8 +185,8 @@ random_worker(uint32_t i)
 	s->role = (uint8_t)(one_of(3) == 0 ? one_of(3) : 0);
 	s->state = (uint8_t)(one_of(4) == 0 ? one_of(3) : 0);
 	s->taints = one_of(3) == 0 ? 0 : scene_random() & 15;
-	s->busy = one_of(4) == 0;
-	s->latch = one_of(4) == 0;
+	s->over_prefill = one_of(4) == 0;
+	s->over_blocks = one_of(4) == 0;
 	s->weight = one_of(5) > 0 ? 1 : 0.5 + one_of(3);
 	scene.identity[i] = scene_random();
 	if (i > 0 && one_of(4) == 0)

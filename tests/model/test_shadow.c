@@ -134,7 +134,7 @@ compare(uint32_t workers, const char *text)
 		equal("blocks held", i, s->held, shadow_held(&shadow, i));
 		equal("blocks in use", i, s->active, shadow_active(&shadow,
 		    i));
-		equal("nameless", i, s->nameless, shadow_nameless(&shadow,
+		equal("anonymous", i, s->anonymous, shadow_nameless(&shadow,
 		    i));
 		equal("ahead", i, s->ahead, shadow.worker[i].ahead);
 		equal("output", i, s->output, shadow.worker[i].output);
@@ -413,7 +413,7 @@ static void
 any_call(bool leaves)
 {
 	uint32_t i = pick(SHADOW_LEASES), worker = pick(WORKERS);
-	/* whole blocks: an engine's last one is a nameless one */
+	/* whole blocks: an engine's last one is a anonymous one */
 	uint32_t most = leaves ? 20 : 40;
 
 	if (pick(60) == 0) {

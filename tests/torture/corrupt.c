@@ -249,8 +249,8 @@ take_stock(const struct kvr *k, struct corrupt_world *w)
 			w->cells[CELL_NODE][w->n[CELL_NODE]++] = i;
 	for (b = 0; b < k->layout.entry_buckets; b++)
 		for (i = k->entry_buckets[b]; i != 0;
-		    i = hold_at(k, i)->next) {
-			kind = hold_at(k, i)->kind;
+		    i = entry_at(k, i)->next) {
+			kind = entry_at(k, i)->kind;
 			w->cells[kind][w->n[kind]++] = i;
 		}
 	for (i = r->free_top; i != 0; i = cell_at(k, i)->tree.next) {

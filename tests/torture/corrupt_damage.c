@@ -25,15 +25,15 @@ static const struct field node_fields[] = {
 	FIELD(node, holders), FIELD(node, end), FIELD(node, prev),
 	FIELD(node, first), FIELD(node, parent), FIELD(node, children),
 	FIELD(node, run), FIELD(node, begin), FIELD(node, length),
-	FIELD(node, holds), FIELD(node, word), FIELD(node, stamp)
+	FIELD(node, entries), FIELD(node, word), FIELD(node, stamp)
 };
-static const struct field hold_fields[] = {
-	FIELD(hold, next), FIELD(hold, kind), FIELD(hold, flags),
-	FIELD(hold, slot), FIELD(hold, node), FIELD(hold, group),
-	FIELD(hold, lane), FIELD(hold, pins), FIELD(hold, stamp),
-	FIELD(hold, stamp_prev), FIELD(hold, stamp_next),
-	FIELD(hold, release_prev), FIELD(hold, release_next),
-	FIELD(hold, gone), FIELD(hold, anchor), FIELD(hold, released)
+static const struct field entry_fields[] = {
+	FIELD(entry, next), FIELD(entry, kind), FIELD(entry, flags),
+	FIELD(entry, slot), FIELD(entry, node), FIELD(entry, group),
+	FIELD(entry, lane), FIELD(entry, pins), FIELD(entry, stamp),
+	FIELD(entry, stamp_prev), FIELD(entry, stamp_next),
+	FIELD(entry, release_prev), FIELD(entry, release_next),
+	FIELD(entry, trimmed), FIELD(entry, anchor), FIELD(entry, released)
 };
 static const struct field lease_fields[] = {
 	FIELD(lease, next), FIELD(lease, kind),
@@ -44,7 +44,7 @@ static const struct field lease_fields[] = {
 	FIELD(lease, age_prev), FIELD(lease, age_next)
 };
 static const struct field claim_fields[] = {
-	FIELD(claim, head), FIELD(claim, tokens), FIELD(claim, foretold),
+	FIELD(claim, head), FIELD(claim, tokens), FIELD(claim, predicted),
 	FIELD(claim, prefill), FIELD(claim, volume), FIELD(claim, overlap),
 	FIELD(claim, active), FIELD(claim, ahead), FIELD(claim, tail),
 	FIELD(claim, prompt)
@@ -53,27 +53,28 @@ static const struct field slot_fields[] = {
 	FIELD(slot, by_stamp.head), FIELD(slot, by_stamp.tail),
 	FIELD(slot, by_release.head), FIELD(slot, by_release.tail),
 	FIELD(slot, held), FIELD(slot, active), FIELD(slot, output),
-	FIELD(slot, ahead), FIELD(slot, nameless), FIELD(slot, capacity),
+	FIELD(slot, ahead), FIELD(slot, anonymous), FIELD(slot, capacity),
 	FIELD(slot, retain), FIELD(slot, eviction), FIELD(slot, mode),
-	FIELD(slot, unlike), FIELD(slot, life), FIELD(slot, volume),
+	FIELD(slot, own_ttl), FIELD(slot, ttl), FIELD(slot, volume),
 	FIELD(slot, purge), FIELD(slot, suspect), FIELD(slot, lost),
 	FIELD(slot, shown), FIELD(slot, block_tokens),
 	FIELD(slot, learnt_block), FIELD(slot, common),
 	FIELD(slot, common_of), FIELD(slot, free_at),
 	FIELD(slot, last_first), FIELD(slot, prefilling),
-	FIELD(slot, answers), FIELD(slot, name), FIELD(slot, team)
+	FIELD(slot, completions), FIELD(slot, name),
+	FIELD(slot, dp_group)
 };
 static const struct field slot_doubles[] = {
 	FIELD(slot, weight), FIELD(slot, prefill_rate),
 	FIELD(slot, rate_tokens), FIELD(slot, rate_seconds),
-	FIELD(slot, answer)
+	FIELD(slot, completion)
 };
 static const struct field tree_fields[] = {
 	FIELD(tree, next), FIELD(tree, kind), FIELD(tree, level),
 	FIELD(tree, run), FIELD(tree, first), FIELD(tree, last)
 };
 static const struct field header_fields[] = {
-	FIELD(region, version), FIELD(region, workers),
+	FIELD(region, seq), FIELD(region, workers),
 	FIELD(region, name_free), FIELD(region, slot_free),
 	FIELD(region, slots_used), FIELD(region, clock),
 	FIELD(region, lease_number), FIELD(region, dead.head),
@@ -82,7 +83,7 @@ static const struct field header_fields[] = {
 	FIELD(region, fresh), FIELD(region, free_cells),
 	FIELD(region, magazine_count), FIELD(region, magazine[0]),
 	FIELD(region, magazine[3]), FIELD(region, counts.leases),
-	FIELD(region, unlike), FIELD(region, arrivals),
+	FIELD(region, own_ttl), FIELD(region, arrivals),
 	FIELD(region, arrivals_at), FIELD(region, fleet_tokens),
 	FIELD(region, fleet_seconds), FIELD(region, rate_turn),
 	FIELD(region, policy.purge), FIELD(region, policy.balanced_decode),
@@ -277,7 +278,7 @@ fields_of(uint32_t kind)
 		[CELL_FREE] = { tree_fields, COUNT(tree_fields) },
 		[CELL_TREE] = { tree_fields, COUNT(tree_fields) },
 		[CELL_NODE] = { node_fields, COUNT(node_fields) },
-		[CELL_HOLD] = { hold_fields, COUNT(hold_fields) },
+		[CELL_ENTRY] = { entry_fields, COUNT(entry_fields) },
 		[CELL_LEASE] = { lease_fields, COUNT(lease_fields) }
 	};
 
@@ -319,7 +320,7 @@ damage_cell(struct corrupt *c)
 	    any_value(c, cell), ops_pick(c->s, 4) == 0);
 }
 
-/* What was foretold when a lease was opened. */
+/* What was predicted when a lease was opened. */
 static void
 damage_claim(struct corrupt *c)
 {
@@ -449,9 +450,9 @@ damage_ring(struct corrupt *c)
 	} rings[] = {
 		{ CELL_NODE, FIELD(node, next) },
 		{ CELL_NODE, FIELD(node, parent) },
-		{ CELL_HOLD, FIELD(hold, next) },
-		{ CELL_HOLD, FIELD(hold, stamp_next) },
-		{ CELL_HOLD, FIELD(hold, release_next) },
+		{ CELL_ENTRY, FIELD(entry, next) },
+		{ CELL_ENTRY, FIELD(entry, stamp_next) },
+		{ CELL_ENTRY, FIELD(entry, release_next) },
 		{ CELL_LEASE, FIELD(lease, next) },
 		{ CELL_LEASE, FIELD(lease, age_next) },
 		{ CELL_TREE, FIELD(tree, next) },
@@ -496,7 +497,7 @@ corrupt_damage(struct corrupt *c)
 
 	modes[c->mode](c);
 	if (c->mode != CORRUPT_NONE && ops_pick(c->s, 8) == 7)
-		atomic_fetch_or(&region_of(c)->version, 1);
+		atomic_fetch_or(&region_of(c)->seq, 1);
 	/* nearly always deeper code is to see it */
 	if (ops_pick(c->s, 16) != 15)
 		seal_again(c);

@@ -360,7 +360,7 @@ at_rest(struct corrupt *c)
 	if (pthread_mutex_trylock(&r->lock) != 0)
 		return corrupt_fail(c, "the lock is held");
 	(void)pthread_mutex_unlock(&r->lock);
-	if ((atomic_load(&r->version) & 1) != 0)
+	if ((atomic_load(&r->seq) & 1) != 0)
 		return corrupt_fail(c, "a change is under way");
 	return true;
 }
@@ -404,7 +404,7 @@ twins(const struct kvr *k)
 static void
 check_first(struct corrupt *c)
 {
-	bool odd = (atomic_load(&c->k->region->version) & 1) != 0, sound;
+	bool odd = (atomic_load(&c->k->region->seq) & 1) != 0, sound;
 
 	if (!odd && c->mode != CORRUPT_NONE && ops_pick(c->s, 4) != 0)
 		return;

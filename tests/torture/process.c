@@ -506,7 +506,7 @@ lock_owner(const struct kvr *k)
 uint64_t
 process_version(const struct kvr *k)
 {
-	return atomic_load(&k->region->version);
+	return atomic_load(&k->region->seq);
 }
 
 int

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BYTES = 24 << 10, STEPS_MOST = 1000000, NAMES = 6 };
+enum { BYTES = 24 << 10, STEPS_MAX = 1000000, NAMES = 6 };
 
 static void *shared, *last, *copy;
 static pthread_mutex_t unlocked;
@@ -126,17 +126,17 @@ mended(void)
 	must(kvr_attach_at(NULL, copy, BYTES, &next) == KVR_OK);
 	region_empty(next); /* as does whoever takes over a lock */
 	must(kvr_check(next) == KVR_OK);
-	must((atomic_load(&r->version) & 1) == 0);
+	must((atomic_load(&r->seq) & 1) == 0);
 	f = fleet_of(next);
 	ck_fresh_ids(next);
 	kvr_free(next);
 	return f;
 }
 
-enum { CHANGES_MOST = 16 };
+enum { CHANGES_MAX = 16 };
 
 /* What was found after one death and the next, without repetitions. */
-static struct fleet found[CHANGES_MOST];
+static struct fleet found[CHANGES_MAX];
 static uint32_t n_found;
 
 static void
@@ -145,14 +145,14 @@ inspect(void)
 	const struct region *r = shared;
 	struct fleet f;
 
-	if ((atomic_load(&r->version) & 1) == 0 ||
+	if ((atomic_load(&r->seq) & 1) == 0 ||
 	    memcmp(shared, last, BYTES) == 0)
 		return;
 	memcpy(last, shared, BYTES);
 	f = mended();
 	if (n_found > 0 && same(&f, &found[n_found - 1]))
 		return;
-	must(n_found < CHANGES_MOST);
+	must(n_found < CHANGES_MAX);
 	found[n_found++] = f;
 }
 
@@ -173,7 +173,7 @@ step_through(void (*call)(void))
 		_exit(0);
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
-	for (steps = 0; WIFSTOPPED(status) && steps < STEPS_MOST; steps++) {
+	for (steps = 0; WIFSTOPPED(status) && steps < STEPS_MAX; steps++) {
 		inspect();
 		ck_assert_int_eq(ptrace(PTRACE_SINGLESTEP, child, NULL, NULL),
 		    0);

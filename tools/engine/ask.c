@@ -9,7 +9,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { DEPTH_MOST = 128 };
+enum { DEPTH_MAX = 128 };
 
 void
 ask_wrong(struct ask *a, int status, const char *what, const char *which)
@@ -114,7 +114,7 @@ read_length(struct ask *a, struct json_object *o)
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (a->max_tokens == 0)
-			a->max_tokens = count(a, o, names[i], ASK_ANSWER_MOST);
+			a->max_tokens = count(a, o, names[i], ASK_ANSWER_MAX);
 	a->choices = count(a, o, "n", 128);
 	if (a->choices == 0 || a->kind > ASK_COMPLETIONS)
 		a->choices = 1;
@@ -145,7 +145,7 @@ void
 ask_read(struct ask *a, int kind, const struct ask_rules *rules,
     const char *body, size_t n)
 {
-	struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MOST);
+	struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
 	struct json_object *o = NULL;
 	enum json_tokener_error error = json_tokener_error_size;
 

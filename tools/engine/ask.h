@@ -26,7 +26,7 @@ enum {
 	ASK_EMBEDDINGS, ASK_KINDS
 };
 enum ask_template { TEMPLATE_PLAIN, TEMPLATE_DATE, TEMPLATE_CLOCK };
-enum { IMAGE_TOKENS = 256, ASK_PROMPTS_MOST = 256, ASK_ANSWER_MOST = 65536 };
+enum { IMAGE_TOKENS = 256, ASK_PROMPTS_MAX = 256, ASK_ANSWER_MAX = 65536 };
 
 struct ask_rules {
 	enum ask_template template;

@@ -280,7 +280,7 @@ add_prompt(struct ask *a, struct token_list *t, struct json_object *prompt)
 static bool
 make_prompts(struct ask *a, size_t n)
 {
-	if (n < 1 || n > ASK_PROMPTS_MOST) {
+	if (n < 1 || n > ASK_PROMPTS_MAX) {
 		ask_wrong(a, 400, "Not a number of prompts to have", NULL);
 		return false;
 	}

@@ -19,8 +19,8 @@
 #include <xxhash.h>
 
 enum {
-	ANSWER_LEAST = 16, /* tokens, if the request does not say */
-	ANSWER_MOST = 64,
+	ANSWER_MIN = 16, /* tokens, if the request does not say */
+	ANSWER_MAX = 64,
 	LARGE_BODY = 1 << 20 /* bytes; memory goes back after one of these */
 };
 
@@ -188,7 +188,7 @@ answer_tokens(const struct call *c, uint64_t seed)
 		return 1;
 	if (c->ask.max_tokens > 0)
 		return c->ask.max_tokens;
-	return ANSWER_LEAST + seed % (ANSWER_MOST - ANSWER_LEAST + 1);
+	return ANSWER_MIN + seed % (ANSWER_MAX - ANSWER_MIN + 1);
 }
 
 /* The answer's tokens stand behind the prompt's as long as they are needed. */

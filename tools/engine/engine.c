@@ -26,7 +26,7 @@ enum {
 	O_VERSION
 };
 enum {
-	ENGINES_MOST = 256, MODELS_MOST = 8, BLOCK_MOST = 1 << 20,
+	ENGINES_MAX = 256, MODELS_MAX = 8, BLOCK_MAX = 1 << 20,
 	TICK_NS = 2000000 /* of real time: no more often are tokens sent */
 };
 
@@ -84,7 +84,7 @@ static const struct option long_options[] = {
 
 struct options {
 	struct server_facts facts;
-	const char *models[MODELS_MOST];
+	const char *models[MODELS_MAX];
 	uint64_t capacity;
 	uint64_t seed;
 	uint32_t engines;
@@ -115,8 +115,8 @@ add_model(struct options *o, const char *name)
 {
 	struct ask_rules *rules = &o->facts.rules;
 
-	if (rules->n_models == MODELS_MOST)
-		errx(ARGS_USAGE, "--model: more than %d", MODELS_MOST);
+	if (rules->n_models == MODELS_MAX)
+		errx(ARGS_USAGE, "--model: more than %d", MODELS_MAX);
 	o->models[rules->n_models++] = name;
 }
 
@@ -176,7 +176,7 @@ set_option(struct options *o, int option, const char *text)
 		break;
 	case O_ENGINES:
 		o->engines = (uint32_t)args_number("engines", text, 1,
-		    ENGINES_MOST);
+		    ENGINES_MAX);
 		break;
 	case O_ADDRESS:
 		o->facts.address = text;
@@ -186,7 +186,7 @@ set_option(struct options *o, int option, const char *text)
 		break;
 	case O_BLOCK:
 		s->block_tokens = (uint32_t)args_number("block", text, 1,
-		    BLOCK_MOST);
+		    BLOCK_MAX);
 		break;
 	case O_CAPACITY:
 		o->capacity = args_number("capacity", text, 1,
@@ -299,7 +299,7 @@ serve(struct event_base *base, const struct options *o)
 	    (suseconds_t)(o->for_ns % 1000000000 / 1000) };
 	struct event *term = evsignal_new(base, SIGTERM, leave, base);
 	struct event *interrupt = evsignal_new(base, SIGINT, leave, base);
-	struct server *servers[ENGINES_MOST] = { NULL };
+	struct server *servers[ENGINES_MAX] = { NULL };
 	bool ready = term != NULL && interrupt != NULL &&
 	    make_servers(base, o, servers);
 	uint32_t i;

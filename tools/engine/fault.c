@@ -21,7 +21,7 @@
 #include <event2/keyvalq_struct.h>
 #include <utlist.h>
 
-enum { SECONDS_MOST = 3600, SLOWER = 10 };
+enum { SECONDS_MAX = 3600, SLOWER = 10 };
 
 static const char *const kinds[FAULT_KINDS] = {
 	"none", "refuse", "stall", "die", "restart", "slow", "error"
@@ -133,7 +133,7 @@ length(struct evkeyvalq *query, struct timeval *out)
 	double s = text == NULL ? 1 : strtod(text, &end);
 
 	if ((end != NULL && (*end != '\0' || end == text)) ||
-	    !(s >= 0 && s <= SECONDS_MOST))
+	    !(s >= 0 && s <= SECONDS_MAX))
 		return false;
 	out->tv_sec = (time_t)s;
 	out->tv_usec = (suseconds_t)((s - (double)out->tv_sec) * 1e6);

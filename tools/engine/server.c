@@ -15,7 +15,7 @@
 #include <utlist.h>
 
 enum {
-	BODY_MOST = 40 << 20, /* bytes of a request */
+	BODY_MAX = 40 << 20, /* bytes of a request */
 	BACKLOG = 1024        /* connections that nobody has accepted yet */
 };
 
@@ -436,7 +436,7 @@ make_parts(struct server *s)
 		return false;
 	}
 	evhttp_set_gencb(s->http, on_request, s);
-	evhttp_set_max_body_size(s->http, BODY_MOST);
+	evhttp_set_max_body_size(s->http, BODY_MAX);
 	if (!server_listen(s)) {
 		warn("%s:%u", s->facts->address, (unsigned)s->port);
 		return false;

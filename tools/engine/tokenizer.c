@@ -7,7 +7,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { WORD_MOST = 5, BLANKS_MOST = 8, SIGNS_MOST = 2, CHARACTER_MOST = 4 };
+enum { WORD_MAX = 5, BLANKS_MAX = 8, SIGNS_MAX = 2, CHARACTER_MAX = 4 };
 
 enum kind { LETTER, DIGIT, BLANK, SIGN, LEAD, CONTINUATION };
 
@@ -41,7 +41,7 @@ same_blanks(const char *text, size_t n)
 {
 	size_t i = 1;
 
-	while (i < n && i < BLANKS_MOST && text[i] == text[0])
+	while (i < n && i < BLANKS_MAX && text[i] == text[0])
 		i++;
 	return i;
 }
@@ -51,16 +51,16 @@ token_length(const char *text, size_t n)
 {
 	switch (kind_of(text[0])) {
 	case LETTER:
-		return run(text, n, LETTER, WORD_MOST);
+		return run(text, n, LETTER, WORD_MAX);
 	case BLANK:
 		if (text[0] == ' ' && n > 1 && kind_of(text[1]) == LETTER)
-			return 1 + run(text + 1, n - 1, LETTER, WORD_MOST);
+			return 1 + run(text + 1, n - 1, LETTER, WORD_MAX);
 		return same_blanks(text, n);
 	case SIGN:
-		return run(text, n, SIGN, SIGNS_MOST);
+		return run(text, n, SIGN, SIGNS_MAX);
 	case LEAD:
 		return 1 + run(text + 1, n - 1, CONTINUATION,
-		    CHARACTER_MOST - 1);
+		    CHARACTER_MAX - 1);
 	case DIGIT:
 	case CONTINUATION:
 	default:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * plain_engine.h - how long requests take on engines that a replay does not have.
+ * plain_engine.h - how long requests take on engines that a replay does not
+ * have.
  *
  * A router weighs overlap against load, so a replay needs load: requests have
  * to be running somewhere for a while. The model is deliberately plain:
