@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * counters.h - what a proxy counts for an upstream, and how it is shown.
+ *
+ *   proxy's atomics --> struct counters --> counter_value --> JSON, metrics
+ *                       (a copy)            counter_list
+ *
+ * A proxy keeps one number for each reason, endpoint and enum count, wherever
+ * its processes can all add to it. For a status report it copies them into
+ * struct counters. counter_list names what is shown, in order: a count, or the
+ * difference of two ("absent" = responses with usage - those with a value).
+ */
+#ifndef KVROUTE_COUNTERS_H
+#define KVROUTE_COUNTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "endpoint.h"
+#include "reason.h"
+
+enum count {
+	COUNT_CUT,              /* bodies longer than the proxy reads */
+	COUNT_RETRIES,          /* choices after the first of a request */
+	COUNT_ABORTS,           /* not taken, or status >= 400 */
+	COUNT_REFUSED,          /* workers reset: connection refused */
+	COUNT_DELAYED,          /* writes delayed: the lock was held */
+	COUNT_LOST,             /* leases left to their age limit */
+	COUNT_ASKED,            /* requests that include_usage was put into */
+	COUNT_STRIPPED,         /* usage chunks removed again */
+	COUNT_USAGES,           /* responses with usage */
+	COUNT_VALUES,           /* of them, with a number of cached tokens */
+	COUNT_MISSING,          /* complete responses without usage */
+	COUNT_PROMPT_TOKENS,    /* reported, of responses with a number */
+	COUNT_CACHED_TOKENS,    /* reported */
+	COUNT_FORETOLD_TOKENS,  /* predicted for them, in engine's tokens */
+	/* shadow mode: what would have been chosen, and what was */
+	COUNT_SHADOW,           /* requests watched */
+	COUNT_SHADOW_SAME,      /* of them, to the same worker */
+	COUNT_SHADOW_BLOCKS,    /* of their prompts */
+	COUNT_SHADOW_WANTED,    /* overlap at the worker it would have taken */
+	COUNT_SHADOW_TAKEN,     /* overlap at the worker that was taken */
+	COUNTS                  /* how many there are */
+};
+
+struct counters {
+	uint64_t reason[REASONS];
+	uint64_t endpoint[ENDPOINTS];
+	uint64_t count[COUNTS];
+};
+
+struct counter {
+	const char *group; /* object in the JSON; NULL: the upstream itself */
+	const char *name;
+	const char *help;
+	enum count of;
+	enum count less;   /* to be subtracted; COUNTS: nothing */
+};
+
+/* Counters of a group follow each other; a group is one pointer. */
+enum { COUNTERS_SHOWN = 19 };
+extern const struct counter counter_list[COUNTERS_SHOWN];
+
+/* Of counter_list[i]; 0 if `all` is NULL. */
+uint64_t counter_value(const struct counters *all, size_t i);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * json_writer.h - JSON into a writer, by yajl_gen.
+ *
+ *   struct json j;                          {
+ *   json_begin(&j, writer);
+ *   json_map(&j, NULL);
+ *   json_whole(&j, "leases", 3);              "leases": 3,
+ *   json_list(&j, "workers");                 "workers": [
+ *   json_text(&j, NULL, "a");                   "a"
+ *   json_list_end(&j);                        ]
+ *   json_map_end(&j);
+ *   json_end(&j);                           }\n
+ *
+ * In an object each value has a key, in an array the key is NULL. A missing
+ * key, and a text that is not complete at the end, fail the writer, as a failed
+ * write does. yajl_gen does not survive a failed allocation, so its own struct
+ * comes from an arena inside struct json, and nothing is left to free.
+ */
+#ifndef KVROUTE_JSON_WRITER_H
+#define KVROUTE_JSON_WRITER_H
+
+#include <stdalign.h>
+#include <yajl/yajl_gen.h>
+
+#include "text_writer.h"
+
+enum { JSON_ARENA = 2048 };
+
+struct json {
+	struct writer *to;
+	yajl_gen gen;
+	size_t used;
+	alignas(16) unsigned char arena[JSON_ARENA];
+};
+
+void json_begin(struct json *j, struct writer *to);
+/* The text is complete: writes the newline. */
+void json_end(struct json *j);
+
+void json_map(struct json *j, const char *key);
+void json_map_end(struct json *j);
+void json_list(struct json *j, const char *key);
+void json_list_end(struct json *j);
+void json_null(struct json *j, const char *key);
+void json_bool(struct json *j, const char *key, bool value);
+void json_whole(struct json *j, const char *key, uint64_t value);
+/* Six decimals; null for what JSON has no number for, and from 1e18. */
+void json_real(struct json *j, const char *key, double value);
+void json_text(struct json *j, const char *key, const char *text);
+/* Any bytes; if they are not UTF-8, each that is not ASCII becomes '?'. */
+void json_bytes(struct json *j, const char *key, const void *bytes, size_t n);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* reason.c - see reason.h. */
+#include "reason.h"
+
+static const char *const names[REASONS] = {
+	[REASON_COST] = "cost",
+	[REASON_TIE] = "tie",
+	[REASON_SAMPLED] = "sampled",
+	[REASON_PINNED] = "pinned",
+	[REASON_LOAD] = "load",
+	[REASON_OVERLAP] = "overlap",
+	[REASON_BYPASS] = "bypass",
+	[REASON_ENDPOINT] = "endpoint",
+	[REASON_NO_BODY] = "no_body",
+	[REASON_UNBUFFERED] = "unbuffered",
+	[REASON_NOT_JSON] = "not_json",
+	[REASON_TOO_DEEP] = "too_deep",
+	[REASON_NO_PROMPT] = "no_prompt",
+	[REASON_BUSY] = "busy",
+	[REASON_NO_WORKER] = "no_worker",
+	[REASON_FAILED] = "failed"
+};
+
+const char *
+reason_name(uint32_t reason)
+{
+	return reason < REASONS ? names[reason] : "?";
+}
+
+bool
+reason_occurs(uint32_t reason)
+{
+	return reason < REASONS && reason != REASON_PINNED;
+}

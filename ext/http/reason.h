@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reason.h - why a request went to the worker it went to.
+ *
+ * The first reasons are the library's: a worker was chosen by its cost, its
+ * load, and so on. The others say why the library was not asked or gave no
+ * worker; the proxy then takes the least loaded one. A reason is a number in
+ * counters and a word in logs, JSON and metrics.
+ */
+#ifndef KVROUTE_REASON_H
+#define KVROUTE_REASON_H
+
+#include "kvroute.h"
+
+#include <stdbool.h>
+
+enum reason {
+	/* the library's, as enum kvr_reason has them */
+	REASON_COST = KVR_REASON_COST,
+	REASON_TIE = KVR_REASON_TIE,
+	REASON_SAMPLED = KVR_REASON_SAMPLED,
+	REASON_PINNED = KVR_REASON_PINNED,
+	REASON_LOAD = KVR_REASON_LOAD,
+	REASON_OVERLAP = KVR_REASON_OVERLAP,
+	/* the proxy's */
+	REASON_BYPASS,
+	REASON_ENDPOINT,
+	REASON_NO_BODY,
+	REASON_UNBUFFERED,
+	REASON_NOT_JSON,
+	REASON_TOO_DEEP,
+	REASON_NO_PROMPT,
+	REASON_BUSY,
+	REASON_NO_WORKER,
+	REASON_FAILED,
+	REASONS /* how many there are */
+};
+
+/* "cost", "tie" ...; "?" for unknown numbers. */
+const char *reason_name(uint32_t reason);
+/* Pinned requests do not occur in a proxy and are not shown. */
+bool reason_occurs(uint32_t reason);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * status_json.c - the state as JSON, see status.h. kvroute-nginx(7) defines
+ * every member.
+ */
+#include "status.h"
+
+#include <string.h>
+
+#include "json_writer.h"
+
+static const char *const costs[] = { "dynamo", "two_tier", "balanced" };
+static const char *const states[] = { "up", "draining", "down" };
+static const char *const retains[] = { "auto", "ttl", "capacity", "feedback" };
+
+#define NAME_IN(names, i) \
+	((i) < sizeof(names) / sizeof((names)[0]) ? (names)[i] : "?")
+
+const char *
+status_state_name(uint32_t state)
+{
+	return NAME_IN(states, state);
+}
+
+/* No lease has this number; the lock is taken before that is noticed. */
+bool
+status_blocked(struct kvr *k)
+{
+	int error;
+
+	if (k == NULL)
+		return false;
+	STATUS_RETRY(error, kvr_commit(k, UINT64_MAX, kvr_clock_now(),
+	    KVR_NOWAIT));
+	return error == KVR_EBUSY;
+}
+
+/* ------------------------------------------------------- an upstream --- */
+
+static void
+region_put(struct json *j, const struct kvr_stats *s)
+{
+	json_map(j, "region");
+	json_whole(j, "bytes", s->region_bytes);
+	json_whole(j, "cells", s->cells);
+	json_whole(j, "cells_free", s->cells_free);
+	json_whole(j, "blocks", s->blocks);
+	json_whole(j, "held_blocks", s->held_blocks);
+	json_whole(j, "leases", s->leases);
+	json_whole(j, "evicted", s->evicted);
+	json_whole(j, "truncated", s->truncated);
+	json_whole(j, "emptied", s->emptied);
+	json_whole(j, "dropped", s->dropped);
+	json_whole(j, "reaped", s->reaped);
+	json_map_end(j);
+}
+
+static void
+requests_put(struct json *j, const struct counters *c)
+{
+	uint32_t i;
+
+	json_map(j, "reasons");
+	for (i = 0; i < REASONS; i++) {
+		if (reason_occurs(i))
+			json_whole(j, reason_name(i),
+			    c == NULL ? 0 : c->reason[i]);
+	}
+	json_map_end(j);
+	json_map(j, "endpoints");
+	for (i = 0; i < ENDPOINTS; i++)
+		json_whole(j, endpoint_name((enum endpoint)i),
+		    c == NULL ? 0 : c->endpoint[i]);
+	json_map_end(j);
+}
+
+static void
+counters_put(struct json *j, const struct counters *all)
+{
+	const char *group = NULL;
+	size_t i;
+
+	for (i = 0; i < COUNTERS_SHOWN; i++) {
+		const struct counter *c = &counter_list[i];
+
+		if (c->group != group && group != NULL)
+			json_map_end(j);
+		if (c->group != group)
+			json_map(j, c->group);
+		group = c->group;
+		json_whole(j, c->name, counter_value(all, i));
+	}
+	json_map_end(j);
+}
+
+/* --------------------------------------------------------- a worker --- */
+
+struct worker {
+	struct kvr_worker facts;
+	struct kvr_worker_stats stats;
+	char name[KVR_NAME_MAX];
+	size_t name_length;
+};
+
+static void
+load_put(struct json *j, const struct kvr_worker_stats *s)
+{
+	json_bool(j, "busy", s->busy != 0);
+	json_whole(j, "requests", s->requests);
+	json_whole(j, "prefill_tokens", s->prefill_tokens);
+	json_real(j, "backlog", s->backlog);
+	json_real(j, "prefill_rate", s->prefill_rate);
+	json_whole(j, "held_blocks", s->held_blocks);
+}
+
+static void
+hits_put(struct json *j, const struct kvr_worker_stats *s)
+{
+	json_text(j, "retain", NAME_IN(retains, s->retain));
+	json_whole(j, "reserves", s->reserves);
+	json_whole(j, "prompt_tokens", s->prompt_tokens);
+	json_whole(j, "predicted_tokens", s->predicted_tokens);
+	json_whole(j, "reports", s->reports);
+	json_whole(j, "silent", s->silent);
+	json_whole(j, "reported_tokens", s->reported_tokens);
+	json_whole(j, "foretold_tokens", s->foretold_tokens);
+	json_whole(j, "learnt_capacity", s->learnt_capacity);
+	json_whole(j, "learnt_block", s->learnt_block);
+}
+
+static void
+worker_put(struct json *j, const struct worker *w)
+{
+	json_map(j, NULL);
+	json_bytes(j, "name", w->name, w->name_length);
+	json_text(j, "state", status_state_name(w->facts.state));
+	json_real(j, "weight", w->facts.weight);
+	json_whole(j, "capacity", w->facts.capacity_tokens);
+	load_put(j, &w->stats);
+	hits_put(j, &w->stats);
+	json_map_end(j);
+}
+
+/* Without the lock the report fails; other errors say that it is gone. */
+static bool
+was_read(struct json *j, int error)
+{
+	if (error == KVR_EBUSY)
+		j->to->failed = true;
+	return error == KVR_OK;
+}
+
+static bool
+worker_read(struct json *j, const struct kvr *k, uint64_t id, struct worker *w)
+{
+	int error;
+
+	w->facts.size = sizeof(w->facts);
+	w->stats.size = sizeof(w->stats);
+	STATUS_RETRY(error, kvr_worker_get(k, id, &w->facts));
+	if (error == KVR_OK)
+		STATUS_RETRY(error, kvr_worker_stats(k, id, &w->stats));
+	if (error == KVR_OK)
+		STATUS_RETRY(error, kvr_worker_name(k, id, w->name,
+		    sizeof(w->name), &w->name_length));
+	return was_read(j, error);
+}
+
+/* The worker after this one; 0: no more. */
+static uint64_t
+worker_next(struct json *j, const struct kvr *k, uint64_t id)
+{
+	int error;
+
+	if (k == NULL)
+		return 0;
+	STATUS_RETRY(error, kvr_worker_next(k, &id));
+	return was_read(j, error) ? id : 0;
+}
+
+static void
+workers_put(struct json *j, const struct kvr *k)
+{
+	struct worker w;
+	uint64_t id = 0;
+
+	json_list(j, "workers");
+	while ((id = worker_next(j, k, id)) != 0) {
+		if (worker_read(j, k, id, &w))
+			worker_put(j, &w);
+	}
+	json_list_end(j);
+}
+
+/* Of the workers there are, estimated. */
+static void
+sums_put(struct json *j, const struct kvr *k)
+{
+	uint64_t id = 0, prompt = 0, predicted = 0;
+	struct worker w;
+
+	while ((id = worker_next(j, k, id)) != 0) {
+		if (!worker_read(j, k, id, &w))
+			continue;
+		prompt += w.stats.prompt_tokens;
+		predicted += w.stats.predicted_tokens;
+	}
+	json_whole(j, "prompt_tokens", prompt);
+	json_whole(j, "predicted_tokens", predicted);
+}
+
+/* --------------------------------------------------------- together --- */
+
+/* An index in a file keeps the options it was made with. */
+static void
+index_read(struct json *j, const struct kvr *k, struct kvr_stats *s,
+    struct kvr_options *options)
+{
+	int error;
+
+	memset(s, 0, sizeof(*s));
+	s->size = sizeof(*s);
+	if (k == NULL)
+		return;
+	STATUS_RETRY(error, kvr_stats(k, s));
+	(void)was_read(j, error);
+	STATUS_RETRY(error, kvr_get_options(k, options));
+	(void)was_read(j, error);
+}
+
+static void
+upstream_put(struct json *j, const struct status_upstream *up)
+{
+	struct kvr_options options = up->options;
+	struct kvr_stats s;
+
+	index_read(j, up->kvr, &s, &options);
+	json_map(j, NULL);
+	json_bytes(j, "name", up->name, up->name_length);
+	json_bool(j, "attached", up->kvr != NULL);
+	json_text(j, "policy", NAME_IN(costs, up->cost));
+	json_whole(j, "block", options.block_size);
+	json_real(j, "ttl", (double)options.ttl_ns / 1e9);
+	if (up->shadow == NULL)
+		json_null(j, "shadow");
+	else
+		json_text(j, "shadow", up->shadow);
+	region_put(j, &s);
+	sums_put(j, up->kvr);
+	requests_put(j, up->counters);
+	counters_put(j, up->counters);
+	workers_put(j, up->kvr);
+	json_map_end(j);
+}
+
+void
+status_json(const struct status *s, struct writer *to)
+{
+	struct json j;
+	size_t i;
+
+	json_begin(&j, to);
+	json_map(&j, NULL);
+	json_text(&j, "version", kvr_version_string());
+	json_whole(&j, "time", s->time);
+	json_list(&j, "upstreams");
+	for (i = 0; i < s->upstreams; i++)
+		upstream_put(&j, &s->upstream[i]);
+	json_list_end(&j);
+	json_map_end(&j);
+	json_end(&j);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * status_metrics.c - text for Prometheus, see status.h.
+ *
+ * kvr_metrics(3) writes of one index, and the format wants all samples of a
+ * metric together. The texts of several indexes have the same metrics in the
+ * same order, so they are merged like sorted lists, and each sample gets its
+ * upstream as a label:
+ *
+ *   # TYPE kvroute_leases gauge            # TYPE kvroute_leases gauge
+ *   kvroute_leases 3                  -->  kvroute_leases{upstream="a"} 3
+ *   # TYPE kvroute_leases gauge            kvroute_leases{upstream="b"} 5
+ *   kvroute_leases 5
+ *
+ * The proxy's counters follow. Upstreams without an index have only those.
+ */
+#include "status.h"
+
+#include <string.h>
+
+struct text {
+	const struct status_upstream *up;
+	char *memory;
+	const char *at, *end; /* what is not copied yet */
+};
+
+/* What is merged. */
+struct merge {
+	struct writer *to;
+	const char *proxy;
+	struct text *text;    /* those with an index come first */
+	size_t n, with_index;
+};
+
+enum { HEADROOM = 4096, TRIES = 8 };
+
+/* ------------------------------------------------ metrics of the index --- */
+
+/* Scratch memory until the text fits; it may grow meanwhile. */
+static bool
+text_read(struct writer *to, struct text *t)
+{
+	size_t room = 0, length = 0;
+	int tries, error;
+
+	for (tries = 0; tries < TRIES; tries++) {
+		STATUS_RETRY(error, kvr_metrics(t->up->kvr, t->memory, room,
+		    &length));
+		if (error != KVR_OK)
+			return false;
+		if (length <= room) {
+			t->at = t->memory;
+			t->end = t->at + length;
+			return true;
+		}
+		writer_free(to, t->memory);
+		room = length + HEADROOM;
+		t->memory = writer_alloc(to, room);
+		if (t->memory == NULL)
+			return false;
+	}
+	return false;
+}
+
+static const char *
+line_end(const struct text *t)
+{
+	const char *lf = memchr(t->at, '\n', (size_t)(t->end - t->at));
+
+	return lf == NULL ? t->end : lf + 1;
+}
+
+static bool
+at_head(const struct text *t)
+{
+	return t->at < t->end && *t->at == '#';
+}
+
+/* The lines about a metric; all texts have them, one is enough. */
+static void
+heads_pass(struct writer *to, struct text *t, bool put)
+{
+	const char *end;
+
+	for (; at_head(t); t->at = end) {
+		end = line_end(t);
+		if (put)
+			writer_put(to, t->at, (size_t)(end - t->at));
+	}
+}
+
+static void
+label_put(struct writer *to, const struct status_upstream *up)
+{
+	const char *at = up->name, *end = at + up->name_length, *from;
+
+	writer_text(to, "upstream=\"");
+	for (from = at; at < end; at++) {
+		if (*at != '"' && *at != '\\')
+			continue;
+		writer_put(to, from, (size_t)(at - from));
+		writer_put(to, "\\", 1);
+		from = at;
+	}
+	writer_put(to, from, (size_t)(at - from));
+	writer_text(to, "\"");
+}
+
+/* NAME{a="b"} 1 or NAME 1, with the label as the first. */
+static void
+sample_put(struct writer *to, const struct text *t, const char *end)
+{
+	const char *p = t->at;
+	bool labels;
+
+	while (p < end && *p != '{' && *p != ' ' && *p != '\n')
+		p++;
+	labels = p < end && *p == '{';
+	writer_put(to, t->at, (size_t)(p - t->at));
+	writer_text(to, "{");
+	label_put(to, t->up);
+	if (labels)
+		p++;
+	writer_text(to, labels ? "," : "}");
+	writer_put(to, p, (size_t)(end - p));
+}
+
+static void
+samples_pass(struct writer *to, struct text *t)
+{
+	const char *end;
+
+	for (; t->at < t->end && !at_head(t); t->at = end) {
+		end = line_end(t);
+		if (end - t->at > 1)
+			sample_put(to, t, end);
+	}
+}
+
+static void
+texts_merge(const struct merge *m)
+{
+	struct text *text = m->text;
+	size_t i, n = m->with_index;
+
+	while (n > 0 && text[0].at < text[0].end) {
+		for (i = 0; i < n; i++)
+			heads_pass(m->to, &text[i], i == 0);
+		for (i = 0; i < n; i++)
+			samples_pass(m->to, &text[i]);
+	}
+}
+
+/* -------------------------------------------- counters of the proxy --- */
+
+static void
+name_put(const struct merge *m, const char *group, const char *name)
+{
+	writer_text(m->to, "kvroute_");
+	writer_text(m->to, m->proxy);
+	writer_text(m->to, "_");
+	if (group != NULL) {
+		writer_text(m->to, group);
+		writer_text(m->to, "_");
+	}
+	writer_text(m->to, name);
+	writer_text(m->to, "_total");
+}
+
+static void
+head_put(const struct merge *m, const char *group, const char *name,
+    const char *help)
+{
+	writer_text(m->to, "# HELP ");
+	name_put(m, group, name);
+	writer_text(m->to, " ");
+	writer_text(m->to, help);
+	writer_text(m->to, "\n# TYPE ");
+	name_put(m, group, name);
+	writer_text(m->to, " counter\n");
+}
+
+static void
+value_put(const struct merge *m, uint64_t n)
+{
+	writer_text(m->to, "} ");
+	writer_number(m->to, n);
+	writer_text(m->to, "\n");
+}
+
+/* Named after what it counts: requests of a reason, of an endpoint. */
+static void
+kind_put(const struct merge *m, const struct text *t, const char *name,
+    const char *key, const char *kind, uint64_t n)
+{
+	name_put(m, NULL, name);
+	writer_text(m->to, "{");
+	label_put(m->to, t->up);
+	writer_text(m->to, ",");
+	writer_text(m->to, key);
+	writer_text(m->to, "=\"");
+	writer_text(m->to, kind);
+	writer_text(m->to, "\"");
+	value_put(m, n);
+}
+
+static void
+reasons_put(const struct merge *m)
+{
+	const struct counters *c;
+	uint32_t reason;
+	size_t i;
+
+	head_put(m, NULL, "requests", "Choices of a server, by reason.");
+	for (i = 0; i < m->n; i++) {
+		c = m->text[i].up->counters;
+		for (reason = 0; c != NULL && reason < REASONS; reason++)
+			if (reason_occurs(reason))
+				kind_put(m, &m->text[i], "requests", "reason",
+				    reason_name(reason), c->reason[reason]);
+	}
+}
+
+static void
+endpoints_put(const struct merge *m)
+{
+	const struct counters *c;
+	size_t i, kind;
+
+	head_put(m, NULL, "endpoints", "Requests, by kind of endpoint.");
+	for (i = 0; i < m->n; i++) {
+		c = m->text[i].up->counters;
+		for (kind = 0; c != NULL && kind < ENDPOINTS; kind++)
+			kind_put(m, &m->text[i], "endpoints", "endpoint",
+			    endpoint_name((enum endpoint)kind),
+			    c->endpoint[kind]);
+	}
+}
+
+static void
+counters_put(const struct merge *m)
+{
+	const struct counter *c;
+	size_t i, j;
+
+	for (j = 0; j < COUNTERS_SHOWN; j++) {
+		c = &counter_list[j];
+		head_put(m, c->group, c->name, c->help);
+		for (i = 0; i < m->n; i++) {
+			name_put(m, c->group, c->name);
+			writer_text(m->to, "{");
+			label_put(m->to, m->text[i].up);
+			value_put(m, counter_value(m->text[i].up->counters,
+			    j));
+		}
+	}
+}
+
+/* ----------------------------------------------------------- together --- */
+
+static bool
+texts_make(struct merge *m, const struct status *s)
+{
+	size_t i, last = m->n;
+
+	for (i = 0; i < m->n; i++) {
+		bool indexed = s->upstream[i].kvr != NULL;
+		struct text *t = &m->text[indexed ? m->with_index++ : --last];
+
+		t->up = &s->upstream[i];
+		if (indexed && !text_read(m->to, t))
+			return false;
+	}
+	return true;
+}
+
+void
+status_metrics(const struct status *s, struct writer *to)
+{
+	struct merge m = { .to = to, .proxy = s->proxy, .n = s->upstreams };
+	size_t i;
+
+	m.text = writer_alloc(to, (m.n + 1) * sizeof(*m.text));
+	if (m.text == NULL)
+		return;
+	memset(m.text, 0, (m.n + 1) * sizeof(*m.text));
+	if (texts_make(&m, s)) {
+		texts_merge(&m);
+		reasons_put(&m);
+		endpoints_put(&m);
+		counters_put(&m);
+	} else {
+		to->failed = true;
+	}
+	for (i = 0; i < m.n; i++)
+		writer_free(to, m.text[i].memory);
+	writer_free(to, m.text);
+}

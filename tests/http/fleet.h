@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fleet.h - two upstreams with an index and one without, for suites of what
+ * status_*.c writes. Names hold what JSON and Prometheus must escape.
+ *
+ *   a"b\    workers "up" (4 blocks of "abcd"), "draining", "\xff"
+ *   c       no worker
+ *   none    no index
+ */
+#ifndef KVR_FLEET_H
+#define KVR_FLEET_H
+
+#include "test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sink.h"
+#include "status.h"
+
+enum { FLEET = 3, FLEET_NOW = 1000000 };
+
+static struct sink sink;
+static struct status_upstream fleet[FLEET];
+static struct counters counted;
+static struct status fleet_status;
+static struct kvr_prompt *prompt;
+
+static inline struct kvr *
+fleet_index(struct kvr_options *o)
+{
+	struct kvr *k = NULL;
+
+	ck_assert_int_eq(kvr_options_init(o, sizeof(*o)), KVR_OK);
+	o->region_bytes = 1 << 20;
+	o->unit = KVR_UNIT_BYTES;
+	o->block_size = 1;
+	o->max_workers = 4;
+	o->secret_kind = KVR_SECRET_GIVEN;
+	memset(o->secret, 's', sizeof(o->secret));
+	ck_assert_int_eq(kvr_new(o, &k), KVR_OK);
+	return k;
+}
+
+static inline uint64_t
+fleet_worker(struct kvr *k, const char *name, uint32_t state)
+{
+	struct kvr_worker facts;
+	uint64_t id;
+
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.state = state;
+	ck_assert_int_eq(kvr_worker_add(k, name, strlen(name), &facts, &id),
+	    KVR_OK);
+	return id;
+}
+
+static inline void
+fleet_prompt(const char *text)
+{
+	ck_assert_int_eq(kvr_prompt_set_bytes(prompt, NULL, text,
+	    strlen(text)), KVR_OK);
+}
+
+static inline void
+upstream_set(struct status_upstream *up, const char *name)
+{
+	up->name = name;
+	up->name_length = strlen(name);
+	up->cost = KVR_COST_BALANCED;
+}
+
+/* Each counter is another number. */
+static inline void
+fleet_setup(void)
+{
+	uint64_t id;
+	size_t i;
+
+	memset(fleet, 0, sizeof(fleet));
+	upstream_set(&fleet[0], "a\"b\\");
+	upstream_set(&fleet[1], "none");
+	upstream_set(&fleet[2], "c");
+	fleet[0].kvr = fleet_index(&fleet[0].options);
+	fleet[2].kvr = fleet_index(&fleet[2].options);
+	fleet[0].shadow = "least_conn";
+	fleet[0].counters = &counted;
+	for (i = 0; i < COUNTS; i++)
+		counted.count[i] = 100 + i;
+	for (i = 0; i < REASONS; i++)
+		counted.reason[i] = 200 + i;
+	for (i = 0; i < ENDPOINTS; i++)
+		counted.endpoint[i] = 300 + i;
+	id = fleet_worker(fleet[0].kvr, "up", KVR_STATE_UP);
+	(void)fleet_worker(fleet[0].kvr, "draining", KVR_STATE_DRAINING);
+	(void)fleet_worker(fleet[0].kvr, "\xff", KVR_STATE_UP);
+	ck_assert_int_eq(kvr_prompt_new(fleet[0].kvr, &prompt), KVR_OK);
+	fleet_prompt("abcd");
+	ck_assert_int_eq(kvr_observe(fleet[0].kvr, prompt, id, FLEET_NOW,
+	    0, NULL), KVR_OK);
+	fleet_status = (struct status){ .proxy = "proxy", .time = 1234,
+	    .upstream = fleet, .upstreams = FLEET };
+}
+
+static inline void
+fleet_teardown(void)
+{
+	size_t i;
+
+	kvr_prompt_free(prompt);
+	for (i = 0; i < FLEET; i++)
+		kvr_free(fleet[i].kvr);
+}
+
+/* A report that fails by each write and each allocation there is. */
+static inline void
+fails_everywhere(void (*report)(void))
+{
+	static char whole[SINK_BYTES + 1];
+	size_t length, room, n;
+
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	report();
+	ck_assert(!sink.writer.failed);
+	ck_assert_uint_eq(sink.held, 0);
+	length = sink.length;
+	memcpy(whole, sink.text, length + 1);
+	for (room = 0; room < length; room += 1 + room / 64) {
+		sink_begin(&sink, room, SIZE_MAX);
+		report();
+		ck_assert(sink.writer.failed);
+		ck_assert_uint_eq(sink.held, 0);
+		ck_assert_int_eq(memcmp(sink.text, whole, sink.length), 0);
+	}
+	for (n = 0;; n++) {
+		sink_begin(&sink, SINK_BYTES, n);
+		report();
+		ck_assert_uint_eq(sink.held, 0);
+		if (!sink.writer.failed)
+			break;
+	}
+	ck_assert_uint_gt(n, 0);
+	ck_assert_str_eq(sink.text, whole);
+}
+
+#endif

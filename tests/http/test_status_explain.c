@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_status_explain.c - what would happen to a body: with a prompt, without,
+ * where no worker can be chosen.
+ */
+#include "test.h"
+
+#include <json-c/json.h>
+
+#include "fleet.h"
+#include "status_explain.h"
+
+static struct explain explained;
+
+static void
+report(void)
+{
+	status_explain(&explained, &sink.writer);
+}
+
+static void
+setup(void)
+{
+	static struct body_facts facts;
+
+	fleet_setup();
+	fleet_prompt("abcdef");
+	memset(&facts, 0, sizeof(facts));
+	facts.stream = true;
+	facts.messages = 3;
+	memset(&explained, 0, sizeof(explained));
+	explained.upstream = fleet[0].name;
+	explained.upstream_length = fleet[0].name_length;
+	explained.endpoint = ENDPOINT_CHAT;
+	explained.facts = &facts;
+	explained.model = "m\xff";
+	explained.model_length = 2;
+	explained.kvr = fleet[0].kvr;
+	explained.prompt = prompt;
+	explained.info.size = sizeof(explained.info);
+	ck_assert_int_eq(kvr_prompt_info(prompt, &explained.info), KVR_OK);
+	explained.scope.digest[0] = 0x1fULL << 56;
+	explained.scope.digest[3] = 0xabc;
+	explained.now = FLEET_NOW;
+}
+
+/* The text must begin with this, single quotes for double ones. */
+static void
+ck_begins(const char *want)
+{
+	char text[1024];
+	size_t i;
+
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	report();
+	ck_assert(!sink.writer.failed);
+	ck_assert_uint_eq(sink.held, 0);
+	for (i = 0; want[i] != '\0'; i++)
+		text[i] = want[i] == '\'' ? '"' : want[i];
+	text[i] = '\0';
+	ck_assert_msg(strncmp(sink.text, text, i) == 0, "%s", sink.text);
+}
+
+#define FACTS(outcome) "{'upstream':'a\\'b\\\\','endpoint':'chat'," \
+	"'outcome':'" outcome "','model':'m?','stream':true,'cut':false," \
+	"'messages':3,"
+#define NO_DIGEST "0000000000000000"
+
+START_TEST(a_prompt)
+{
+	struct json_object *all, *list, *first, *value;
+
+	ck_begins(FACTS("prompt") "'scope':'1f00000000000000" NO_DIGEST
+	    NO_DIGEST "0000000000000abc','bytes':6,'blocks':6,'tokens':2,"
+	    "'decision':{'worker':'up','reason':'");
+	all = json_tokener_parse(sink.text);
+	ck_assert_ptr_nonnull(all);
+	ck_assert(json_object_object_get_ex(all, "candidates", &list));
+	ck_assert_uint_eq(json_object_array_length(list), 3);
+	first = json_object_array_get_idx(list, 0);
+	ck_assert(json_object_object_get_ex(first, "verdict", &value));
+	ck_assert_str_eq(json_object_get_string(value), "eligible");
+	ck_assert(json_object_object_get_ex(first, "overlap_blocks", &value));
+	ck_assert_int_eq(json_object_get_int(value), 4);
+	first = json_object_array_get_idx(list, 1);
+	ck_assert(json_object_object_get_ex(first, "verdict", &value));
+	ck_assert_str_eq(json_object_get_string(value), "not_up");
+	ck_assert(json_object_object_get_ex(first, "age", &value));
+	ck_assert_ptr_null(value);
+	json_object_put(all);
+}
+END_TEST
+
+START_TEST(no_prompt)
+{
+	explained.outcome = REASON_NOT_JSON;
+	explained.kvr = NULL;
+	explained.prompt = NULL;
+	ck_begins(FACTS("not_json") "'scope':null,'bytes':null,'blocks':null,"
+	    "'tokens':null,'decision':null,'candidates':null}\n");
+}
+END_TEST
+
+START_TEST(no_worker)
+{
+	explained.kvr = fleet[2].kvr;
+	ck_begins(FACTS("prompt"));
+	ck_assert_ptr_nonnull(strstr(sink.text,
+	    "\"decision\":null,\"error\":\""));
+	ck_assert_ptr_nonnull(strstr(sink.text, "\"candidates\":[]}\n"));
+}
+END_TEST
+
+START_TEST(no_room_and_no_memory)
+{
+	fails_everywhere(report);
+}
+END_TEST
+
+Suite *suite_status_explain(void);
+
+Suite *
+suite_status_explain(void)
+{
+	Suite *s = suite_create("status_explain");
+	TCase *c = tcase_create("status_explain");
+
+	tcase_add_checked_fixture(c, setup, fleet_teardown);
+	tcase_add_test(c, a_prompt);
+	tcase_add_test(c, no_prompt);
+	tcase_add_test(c, no_worker);
+	tcase_add_test(c, no_room_and_no_memory);
+	suite_add_tcase(s, c);
+	return s;
+}

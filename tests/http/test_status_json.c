@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_status_json.c - the state as JSON, read back by another parser.
+ */
+#include "test.h"
+
+#include <json-c/json.h>
+
+#include "fleet.h"
+
+static struct json_object *state;
+
+static void
+report(void)
+{
+	status_json(&fleet_status, &sink.writer);
+}
+
+static void
+take(void)
+{
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	report();
+	ck_assert(!sink.writer.failed);
+	ck_assert_uint_eq(sink.held, 0);
+	state = json_tokener_parse(sink.text);
+	ck_assert_ptr_nonnull(state);
+}
+
+static struct json_object *
+member(struct json_object *of, const char *key)
+{
+	struct json_object *value = NULL;
+
+	ck_assert_msg(json_object_object_get_ex(of, key, &value), "no %s",
+	    key);
+	return value;
+}
+
+static struct json_object *
+item(struct json_object *of, const char *key, size_t i)
+{
+	struct json_object *array = member(of, key);
+
+	ck_assert_uint_lt(i, json_object_array_length(array));
+	return json_object_array_get_idx(array, i);
+}
+
+static void
+ck_text(struct json_object *of, const char *key, const char *want)
+{
+	ck_assert_str_eq(json_object_get_string(member(of, key)), want);
+}
+
+static void
+ck_number(struct json_object *of, const char *key, uint64_t want)
+{
+	ck_assert_int_eq(json_object_get_int64(member(of, key)),
+	    (int64_t)want);
+}
+
+START_TEST(upstreams)
+{
+	struct json_object *up;
+
+	take();
+	ck_text(state, "version", kvr_version_string());
+	ck_number(state, "time", 1234);
+	ck_assert_uint_eq(json_object_array_length(member(state,
+	    "upstreams")), FLEET);
+	up = item(state, "upstreams", 0);
+	ck_text(up, "name", "a\"b\\");
+	ck_assert(json_object_get_boolean(member(up, "attached")));
+	ck_text(up, "policy", "balanced");
+	ck_text(up, "shadow", "least_conn");
+	ck_number(up, "block", 1);
+	ck_number(member(up, "region"), "blocks", 4);
+	up = item(state, "upstreams", 1);
+	ck_text(up, "name", "none");
+	ck_assert(!json_object_get_boolean(member(up, "attached")));
+	ck_assert_ptr_null(member(up, "shadow"));
+	ck_number(member(up, "region"), "bytes", 0);
+	ck_assert_uint_eq(json_object_array_length(member(up, "workers")), 0);
+	json_object_put(state);
+}
+END_TEST
+
+START_TEST(workers)
+{
+	struct json_object *up, *worker;
+
+	take();
+	up = item(state, "upstreams", 0);
+	ck_assert_uint_eq(json_object_array_length(member(up, "workers")), 3);
+	worker = item(up, "workers", 0);
+	ck_text(worker, "name", "up");
+	ck_text(worker, "state", "up");
+	ck_number(worker, "held_blocks", 4);
+	ck_text(item(up, "workers", 1), "state", "draining");
+	ck_text(item(up, "workers", 2), "name", "?");
+	json_object_put(state);
+}
+END_TEST
+
+/* Every counter, reason and endpoint, once; without counters, as 0. */
+static void
+ck_counted(struct json_object *up, const struct counters *counts)
+{
+	struct json_object *group;
+	uint32_t i;
+
+	for (i = 0; i < COUNTERS_SHOWN; i++) {
+		const struct counter *c = &counter_list[i];
+
+		group = c->group == NULL ? up : member(up, c->group);
+		ck_number(group, c->name, counter_value(counts, i));
+	}
+	group = member(up, "reasons");
+	ck_assert_int_eq(json_object_object_length(group), REASONS - 1);
+	for (i = 0; i < REASONS; i++)
+		if (reason_occurs(i))
+			ck_number(group, reason_name(i),
+			    counts == NULL ? 0 : counts->reason[i]);
+	group = member(up, "endpoints");
+	ck_assert_int_eq(json_object_object_length(group), ENDPOINTS);
+	for (i = 0; i < ENDPOINTS; i++)
+		ck_number(group, endpoint_name((enum endpoint)i),
+		    counts == NULL ? 0 : counts->endpoint[i]);
+}
+
+START_TEST(counters_are_shown)
+{
+	take();
+	ck_counted(item(state, "upstreams", 0), &counted);
+	ck_counted(item(state, "upstreams", 1), NULL);
+	json_object_put(state);
+}
+END_TEST
+
+START_TEST(no_upstream)
+{
+	fleet_status.upstreams = 0;
+	take();
+	ck_assert_uint_eq(json_object_array_length(member(state,
+	    "upstreams")), 0);
+	json_object_put(state);
+}
+END_TEST
+
+START_TEST(numbers_without_a_name)
+{
+	fleet[0].cost = 77;
+	take();
+	ck_text(item(state, "upstreams", 0), "policy", "?");
+	ck_assert_str_eq(status_state_name(KVR_STATE_DOWN), "down");
+	ck_assert_str_eq(status_state_name(3), "?");
+	json_object_put(state);
+}
+END_TEST
+
+START_TEST(no_room_and_no_memory)
+{
+	fails_everywhere(report);
+}
+END_TEST
+
+START_TEST(the_lock_is_free)
+{
+	ck_assert(!status_blocked(NULL));
+	ck_assert(!status_blocked(fleet[0].kvr));
+}
+END_TEST
+
+Suite *suite_status_json(void);
+
+Suite *
+suite_status_json(void)
+{
+	Suite *s = suite_create("status_json");
+	TCase *c = tcase_create("status_json");
+
+	tcase_add_checked_fixture(c, fleet_setup, fleet_teardown);
+	tcase_add_test(c, upstreams);
+	tcase_add_test(c, workers);
+	tcase_add_test(c, counters_are_shown);
+	tcase_add_test(c, no_upstream);
+	tcase_add_test(c, numbers_without_a_name);
+	tcase_add_test(c, no_room_and_no_memory);
+	tcase_add_test(c, the_lock_is_free);
+	suite_add_tcase(s, c);
+	return s;
+}

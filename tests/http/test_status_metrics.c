@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_status_metrics.c - text for Prometheus: the rules of the format, the
+ * samples of several upstreams together, labels, counters.
+ */
+#include "test.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "fleet.h"
+
+static void
+report(void)
+{
+	status_metrics(&fleet_status, &sink.writer);
+}
+
+static void
+take(void)
+{
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	report();
+	ck_assert(!sink.writer.failed);
+	ck_assert_uint_eq(sink.held, 0);
+}
+
+/* How often this stands at the beginning of a line. */
+static size_t
+lines_with(const char *text)
+{
+	const char *at = sink.text;
+	size_t n = 0;
+
+	for (; *at != '\0'; at += strcspn(at, "\n") + 1)
+		n += strncmp(at, text, strlen(text)) == 0;
+	return n;
+}
+
+static void
+ck_line(const char *line)
+{
+	ck_assert_msg(lines_with(line) == 1, "no line: %s", line);
+}
+
+#define A "{upstream=\"a\\\"b\\\\\""
+
+/* --------------------------------------------------------- the format --- */
+
+enum { NAME = 128, SAMPLE = 512 };
+
+/* HELP and TYPE once, before all samples; each with an upstream, then more. */
+static void
+ck_metric(const char **at)
+{
+	char head[2 * NAME], name[NAME], kind[16];
+	int read = 0;
+
+	ck_assert_int_eq(sscanf(*at, "# HELP %127[a-z_] %*[^\n]\n%n", name,
+	    &read), 1);
+	ck_assert_int_gt(read, 0);
+	*at += read;
+	snprintf(head, sizeof(head), "# HELP %s ", name);
+	ck_line(head);
+	snprintf(head, sizeof(head), "# TYPE %s %%15[a-z]\n%%n", name);
+	ck_assert_int_eq(sscanf(*at, head, kind, &read), 1);
+	*at += read;
+	ck_assert_int_eq(strcmp(kind, "counter") == 0,
+	    strcmp(name + strlen(name) - 6, "_total") == 0);
+	snprintf(head, sizeof(head), "%s{upstream=\"", name);
+	while (**at != '\0' && **at != '#') {
+		ck_assert_msg(strncmp(*at, head, strlen(head)) == 0,
+		    "%s before: %.80s", head, *at);
+		*at += strcspn(*at, "\n") + 1;
+	}
+}
+
+START_TEST(samples_of_a_metric_are_together)
+{
+	const char *at = sink.text;
+	size_t metrics = 0;
+
+	take();
+	for (; *at != '\0'; metrics++)
+		ck_metric(&at);
+	ck_assert_uint_gt(metrics, COUNTERS_SHOWN + 2 + 50);
+}
+END_TEST
+
+START_TEST(no_sample_twice)
+{
+	const char *at = sink.text;
+	char sample[SAMPLE];
+	size_t n;
+
+	take();
+	for (; *at != '\0'; at += strcspn(at, "\n") + 1) {
+		n = strcspn(at, " ") + 1;
+		ck_assert_uint_lt(n, SAMPLE);
+		memcpy(sample, at, n);
+		sample[n] = '\0';
+		if (*at != '#')
+			ck_line(sample);
+	}
+}
+END_TEST
+
+/* ------------------------------------------------------ what is in it --- */
+
+START_TEST(samples_of_each_index)
+{
+	take();
+	ck_line("kvroute_held_blocks" A "} 4\n");
+	ck_line("kvroute_held_blocks{upstream=\"c\"} 0\n");
+	ck_assert_uint_eq(lines_with("kvroute_held_blocks{"), 2);
+	ck_line("kvroute_worker_held_blocks" A ",worker=\"up\",rank=\"0\"} 4");
+	ck_assert_uint_eq(lines_with("kvroute_worker_held_blocks{"), 3);
+}
+END_TEST
+
+START_TEST(samples_of_the_proxy)
+{
+	char line[SAMPLE];
+	uint32_t i;
+
+	take();
+	for (i = 0; i < COUNTERS_SHOWN; i++) {
+		const struct counter *c = &counter_list[i];
+
+		snprintf(line, sizeof(line), "kvroute_proxy_%s%s%s_total" A
+		    "} %" PRIu64 "\n", c->group == NULL ? "" : c->group,
+		    c->group == NULL ? "" : "_", c->name,
+		    counter_value(&counted, i));
+		ck_line(line);
+	}
+	for (i = 0; i < REASONS; i++) {
+		snprintf(line, sizeof(line), "kvroute_proxy_requests_total" A
+		    ",reason=\"%s\"} %u\n", reason_name(i), 200 + i);
+		ck_assert_uint_eq(lines_with(line), reason_occurs(i));
+	}
+	ck_line("kvroute_proxy_endpoints_total" A ",endpoint=\"chat\"} 301");
+}
+END_TEST
+
+/* Nothing is counted where there are no counters; 0 is shown, as a sum. */
+START_TEST(upstream_without_counters)
+{
+	take();
+	ck_line("kvroute_proxy_retries_total{upstream=\"none\"} 0\n");
+	ck_assert_uint_eq(lines_with(
+	    "kvroute_proxy_requests_total{upstream=\"none\""), 0);
+	ck_assert_uint_eq(lines_with("kvroute_leases{upstream=\"none\""), 0);
+}
+END_TEST
+
+START_TEST(no_upstream)
+{
+	fleet_status.upstreams = 0;
+	take();
+	ck_assert_uint_eq(lines_with("kvroute_"), 0);
+	ck_assert_uint_eq(lines_with("# HELP"), COUNTERS_SHOWN + 2);
+}
+END_TEST
+
+START_TEST(no_room_and_no_memory)
+{
+	fails_everywhere(report);
+}
+END_TEST
+
+Suite *suite_status_metrics(void);
+
+Suite *
+suite_status_metrics(void)
+{
+	Suite *s = suite_create("status_metrics");
+	TCase *c = tcase_create("status_metrics");
+
+	tcase_add_checked_fixture(c, fleet_setup, fleet_teardown);
+	tcase_add_test(c, samples_of_a_metric_are_together);
+	tcase_add_test(c, no_sample_twice);
+	tcase_add_test(c, samples_of_each_index);
+	tcase_add_test(c, samples_of_the_proxy);
+	tcase_add_test(c, upstream_without_counters);
+	tcase_add_test(c, no_upstream);
+	tcase_add_test(c, no_room_and_no_memory);
+	suite_add_tcase(s, c);
+	return s;
+}
