@@ -12,7 +12,7 @@
  *   answer     headers, first event, usage -> the report
  *   variables  what logs can say
  *   trace      lines for kvroute-replay(1)
- *   status     what people and Prometheus can see; control; explain
+ *   status     what operators and Prometheus can see; orders; explain
  *
  * A request has one struct here, ngx_http_kvroute_ctx_t, made when its
  * upstream is chosen. Bodies are read and parsed in one go, so one prompt and
@@ -31,56 +31,15 @@
 
 #include "answer.h"
 #include "body.h"
+#include "counters.h"
 #include "endpoint.h"
-
-/* Why a request went where it went: $kvroute_reason, and what is counted. */
-typedef enum {
-	/* the library's, as enum kvr_reason has them */
-	NGX_HTTP_KVROUTE_COST = KVR_REASON_COST,
-	NGX_HTTP_KVROUTE_TIE = KVR_REASON_TIE,
-	NGX_HTTP_KVROUTE_SAMPLED = KVR_REASON_SAMPLED,
-	NGX_HTTP_KVROUTE_PINNED = KVR_REASON_PINNED,
-	NGX_HTTP_KVROUTE_LOAD = KVR_REASON_LOAD,
-	NGX_HTTP_KVROUTE_OVERLAP = KVR_REASON_OVERLAP,
-	/* no opinion: the least loaded peer */
-	NGX_HTTP_KVROUTE_BYPASS,
-	NGX_HTTP_KVROUTE_ENDPOINT,
-	NGX_HTTP_KVROUTE_NO_BODY,
-	NGX_HTTP_KVROUTE_UNBUFFERED,
-	NGX_HTTP_KVROUTE_NOT_JSON,
-	NGX_HTTP_KVROUTE_TOO_DEEP,
-	NGX_HTTP_KVROUTE_NO_PROMPT,
-	NGX_HTTP_KVROUTE_BUSY,
-	NGX_HTTP_KVROUTE_NO_WORKER,
-	NGX_HTTP_KVROUTE_FAILED,
-	NGX_HTTP_KVROUTE_REASONS
-} ngx_http_kvroute_reason_t;
+#include "reason.h"
 
 /* What all nginx workers count together; lies in the zone, has no pointer. */
 typedef struct {
-	ngx_atomic_t requests[NGX_HTTP_KVROUTE_REASONS];
+	ngx_atomic_t reasons[REASONS];
 	ngx_atomic_t endpoints[ENDPOINTS];
-	ngx_atomic_t cut;       /* bodies longer than kvroute_max_body */
-	ngx_atomic_t retries;   /* choices after the first of a request */
-	ngx_atomic_t aborts;    /* not taken, or answered >= 400 */
-	ngx_atomic_t refused;   /* workers reset because they refused */
-	ngx_atomic_t delayed;   /* writes put off: the lock was taken */
-	ngx_atomic_t lost;      /* leases left to their age limit */
-	ngx_atomic_t usages;    /* answers with usage, with or without number */
-	ngx_atomic_t values;    /* with a number of cached tokens */
-	ngx_atomic_t missing;   /* taken to the end, without usage */
-	ngx_atomic_t asked;     /* requests that include_usage was put into */
-	ngx_atomic_t stripped;  /* chunks taken out again */
-	ngx_atomic_t prompt_tokens;     /* reported, of answers with a number */
-	ngx_atomic_t cached_tokens;     /* reported */
-	ngx_atomic_t foretold_tokens;   /* predicted for them, scaled to */
-	                                /* tokens of the engine */
-	/* shadow mode: what would have been chosen, and what was */
-	ngx_atomic_t shadow;            /* requests watched */
-	ngx_atomic_t shadow_same;       /* of them, to the same worker */
-	ngx_atomic_t shadow_blocks;     /* of their prompts */
-	ngx_atomic_t shadow_wanted;     /* overlap where it would have gone */
-	ngx_atomic_t shadow_taken;      /* overlap where it went */
+	ngx_atomic_t counts[COUNTS];
 	ngx_atomic_t epoch;     /* another when an id or state may be */
 } ngx_http_kvroute_shared_t;
 
@@ -193,12 +152,12 @@ typedef struct {
 	enum endpoint endpoint;
 	struct body_facts facts; /* its model is copied: see `model` */
 	ngx_str_t model;
-	ngx_http_kvroute_reason_t opinion; /* COST, or why there is none */
+	enum reason opinion; /* COST, or why there is none */
 	bool asked;             /* include_usage was put into the request */
 	/* of the choice */
 	ngx_uint_t tries;
 	struct kvr_decision decision;
-	ngx_http_kvroute_reason_t reason;
+	enum reason reason;
 	uint64_t lease;
 	uint64_t worker;
 	/* of the answer */
@@ -279,7 +238,6 @@ void ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx);
 
 /* variables */
 ngx_int_t ngx_http_kvroute_variables_add(ngx_conf_t *cf);
-extern ngx_str_t ngx_http_kvroute_reason_names[NGX_HTTP_KVROUTE_REASONS];
 
 /* trace */
 char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -297,6 +255,10 @@ ngx_int_t ngx_http_kvroute_explain_handler(ngx_http_request_t *r);
 #else
 #define ngx_http_kvroute_cached(r) 0
 #endif
+
+#define ngx_http_kvroute_count(up, of, n) \
+	((void)ngx_atomic_fetch_add(&(up)->shared->counts[of], \
+	    (ngx_atomic_int_t)(n)))
 
 /* The request's ctx, if it went to an upstream of ours. */
 #define ngx_http_kvroute_ctx(r) ((ngx_http_kvroute_ctx_t *) \

@@ -229,7 +229,7 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 		return NGX_ERROR;
 	left = answer_strip(ctx->answer, b->pos, n, room);
 	if (left + answer_held(ctx->answer) < held + n)
-		(void)ngx_atomic_fetch_add(&ctx->up->shared->stripped, 1);
+		ngx_http_kvroute_count(ctx->up, COUNT_STRIPPED, 1);
 	if (held > 0 || left != n) {
 		/* b is read: what is left of it goes on as a copy */
 		b->pos = b->last;
@@ -255,7 +255,7 @@ tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
 		return NGX_ERROR;
 	n = answer_flush(ctx->answer, room);
 	if (n < held)
-		(void)ngx_atomic_fetch_add(&ctx->up->shared->stripped, 1);
+		ngx_http_kvroute_count(ctx->up, COUNT_STRIPPED, 1);
 	if (n > 0)
 		rc = out_add(ctx, last, room, n);
 	ngx_free(room);

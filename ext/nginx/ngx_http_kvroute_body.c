@@ -76,22 +76,22 @@ body_feed(struct body *body, ngx_http_request_body_t *rb, size_t most)
 	}
 }
 
-static ngx_http_kvroute_reason_t
+static enum reason
 opinion_of(enum body_outcome outcome)
 {
 	switch (outcome) {
 	case BODY_PROMPT:
-		return NGX_HTTP_KVROUTE_COST;
+		return REASON_COST;
 	case BODY_EMPTY:
-		return NGX_HTTP_KVROUTE_NO_BODY;
+		return REASON_NO_BODY;
 	case BODY_NOT_JSON:
-		return NGX_HTTP_KVROUTE_NOT_JSON;
+		return REASON_NOT_JSON;
 	case BODY_TOO_DEEP:
-		return NGX_HTTP_KVROUTE_TOO_DEEP;
+		return REASON_TOO_DEEP;
 	case BODY_NO_PROMPT:
-		return NGX_HTTP_KVROUTE_NO_PROMPT;
+		return REASON_NO_PROMPT;
 	default:
-		return NGX_HTTP_KVROUTE_FAILED;
+		return REASON_FAILED;
 	}
 }
 
@@ -131,48 +131,48 @@ ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
 
 /* --------------------------------------------------------------- prompt --- */
 
-static ngx_http_kvroute_reason_t
+static enum reason
 model_keep(ngx_http_kvroute_ctx_t *ctx)
 {
 	ctx->model.len = ctx->facts.model_length;
 	ctx->model.data = ngx_pnalloc(ctx->request->pool, ctx->model.len + 1);
 	if (ctx->model.data == NULL) {
 		ctx->model.len = 0;
-		return NGX_HTTP_KVROUTE_FAILED;
+		return REASON_FAILED;
 	}
 	ngx_memcpy(ctx->model.data, ctx->facts.model, ctx->model.len);
 	ctx->facts.model = NULL;
-	return NGX_HTTP_KVROUTE_COST;
+	return REASON_COST;
 }
 
-static ngx_http_kvroute_reason_t
+static enum reason
 parse(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
 	    ctx->request, ngx_http_upstream_kvroute_module);
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	ngx_http_kvroute_reason_t opinion;
+	enum reason opinion;
 	struct kvr_scope scope;
 
 	up->parsed = NULL;
 	body_begin(up->body, up->prompt, ctx->endpoint);
 	body_feed(up->body, ctx->request->request_body, loc->max_body);
 	opinion = opinion_of(body_end(up->body, &ctx->facts));
-	if (model_keep(ctx) != NGX_HTTP_KVROUTE_COST)
-		return NGX_HTTP_KVROUTE_FAILED;
-	if (opinion != NGX_HTTP_KVROUTE_COST)
+	if (model_keep(ctx) != REASON_COST)
+		return REASON_FAILED;
+	if (opinion != REASON_COST)
 		return opinion;
 	if (ngx_http_kvroute_scope_make(ctx, &scope) != NGX_OK ||
 	    kvr_prompt_end(up->prompt, &scope) != KVR_OK)
-		return NGX_HTTP_KVROUTE_FAILED;
+		return REASON_FAILED;
 	up->parsed = ctx;
-	return NGX_HTTP_KVROUTE_COST;
+	return REASON_COST;
 }
 
 bool
 ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx)
 {
-	return ctx->up->parsed == ctx || parse(ctx) == NGX_HTTP_KVROUTE_COST;
+	return ctx->up->parsed == ctx || parse(ctx) == REASON_COST;
 }
 
 static bool
@@ -184,21 +184,21 @@ bypassed(ngx_http_request_t *r)
 	return ngx_http_test_predicates(r, loc->bypass) == NGX_DECLINED;
 }
 
-static ngx_http_kvroute_reason_t
+static enum reason
 opinion_form(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 
 	if (ctx->up->kvr == NULL)
-		return NGX_HTTP_KVROUTE_FAILED;
+		return REASON_FAILED;
 	if (bypassed(r))
-		return NGX_HTTP_KVROUTE_BYPASS;
+		return REASON_BYPASS;
 	if (ctx->endpoint == ENDPOINT_OTHER)
-		return NGX_HTTP_KVROUTE_ENDPOINT;
+		return REASON_ENDPOINT;
 	if (r->request_body_no_buffering)
-		return NGX_HTTP_KVROUTE_UNBUFFERED;
+		return REASON_UNBUFFERED;
 	if (r->request_body == NULL || r->request_body->bufs == NULL)
-		return NGX_HTTP_KVROUTE_NO_BODY;
+		return REASON_NO_BODY;
 	return parse(ctx);
 }
 
@@ -216,7 +216,7 @@ ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	(void)ngx_atomic_fetch_add(&shared->endpoints[ctx->endpoint], 1);
 	if (ctx->facts.cut)
-		(void)ngx_atomic_fetch_add(&shared->cut, 1);
+		ngx_http_kvroute_count(ctx->up, COUNT_CUT, 1);
 }
 
 /* ----------------------------------------------------------------- edit --- */
@@ -417,7 +417,7 @@ ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
 
 	if (!loc->feedback || ctx->endpoint == ENDPOINT_OTHER || !editable(r))
 		return NGX_OK;
-	if (ctx->opinion == NGX_HTTP_KVROUTE_COST && wants_usage(ctx, loc))
+	if (ctx->opinion == REASON_COST && wants_usage(ctx, loc))
 		length = usage_ask(r, (off_t)ctx->facts.end);
 	head = head_make(r->pool, r->upstream->request_bufs->buf, length);
 	if (head == NULL)
@@ -425,6 +425,6 @@ ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
 	r->upstream->request_bufs->buf = head;
 	ctx->asked = length >= 0;
 	if (ctx->asked)
-		(void)ngx_atomic_fetch_add(&ctx->up->shared->asked, 1);
+		ngx_http_kvroute_count(ctx->up, COUNT_ASKED, 1);
 	return NGX_OK;
 }

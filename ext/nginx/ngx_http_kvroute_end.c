@@ -37,12 +37,12 @@ late_keep(ngx_http_kvroute_srv_conf_t *up, const ngx_http_kvroute_late_t *of)
 	    up->timer.log);
 
 	if (late == NULL) {
-		(void)ngx_atomic_fetch_add(&up->shared->lost, 1);
+		ngx_http_kvroute_count(up, COUNT_LOST, 1);
 		return;
 	}
 	*late = *of;
 	ngx_queue_insert_tail(&up->late, &late->queue);
-	(void)ngx_atomic_fetch_add(&up->shared->delayed, 1);
+	ngx_http_kvroute_count(up, COUNT_DELAYED, 1);
 	if (!up->timer.timer_set)
 		ngx_add_timer(&up->timer, LATE_MS);
 }
@@ -78,22 +78,20 @@ ngx_http_kvroute_late_run(ngx_event_t *event)
 static void
 values_count(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_shared_t *s = ctx->up->shared;
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	struct kvr_report *report = &ctx->report;
 	double scale;
 
-	(void)ngx_atomic_fetch_add(&s->values, 1);
-	(void)ngx_atomic_fetch_add(&s->prompt_tokens,
-	    (ngx_atomic_int_t)report->prompt_tokens);
-	(void)ngx_atomic_fetch_add(&s->cached_tokens,
-	    (ngx_atomic_int_t)report->cached_tokens);
+	ngx_http_kvroute_count(up, COUNT_VALUES, 1);
+	ngx_http_kvroute_count(up, COUNT_PROMPT_TOKENS, report->prompt_tokens);
+	ngx_http_kvroute_count(up, COUNT_CACHED_TOKENS, report->cached_tokens);
 	if (ctx->decision.prompt_tokens == 0)
 		return;
 	/* The index estimates tokens from bytes; the engine has counted. */
 	scale = (double)report->prompt_tokens /
 	    (double)ctx->decision.prompt_tokens;
-	(void)ngx_atomic_fetch_add(&s->foretold_tokens, (ngx_atomic_int_t)
-	    ((double)ctx->decision.overlap_tokens * scale));
+	ngx_http_kvroute_count(up, COUNT_FORETOLD_TOKENS,
+	    (double)ctx->decision.overlap_tokens * scale);
 }
 
 /* The client went, or the engine did, before the answer was whole. */
@@ -109,7 +107,6 @@ broken(ngx_http_kvroute_ctx_t *ctx)
 static void
 report_make(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_shared_t *s = ctx->up->shared;
 	struct kvr_report *report = &ctx->report;
 
 	ctx->reported = true;
@@ -125,10 +122,10 @@ report_make(ngx_http_kvroute_ctx_t *ctx)
 	    ctx->facts.cut || broken(ctx))
 		report->flags |= KVR_REPORT_NO_EVIDENCE;
 	if (report->kind == KVR_REPORT_NONE) {
-		(void)ngx_atomic_fetch_add(&s->missing, 1);
+		ngx_http_kvroute_count(ctx->up, COUNT_MISSING, 1);
 		return;
 	}
-	(void)ngx_atomic_fetch_add(&s->usages, 1);
+	ngx_http_kvroute_count(ctx->up, COUNT_USAGES, 1);
 	if (report->kind == KVR_REPORT_VALUE)
 		values_count(ctx);
 }
@@ -149,6 +146,6 @@ ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 	write.report = ctx->report;
 	ctx->lease = 0;
 	if (!taken)
-		(void)ngx_atomic_fetch_add(&ctx->up->shared->aborts, 1);
+		ngx_http_kvroute_count(ctx->up, COUNT_ABORTS, 1);
 	ngx_http_kvroute_write(ctx->up, &write);
 }

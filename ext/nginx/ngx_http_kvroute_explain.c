@@ -10,8 +10,7 @@
  */
 #include "ngx_http_kvroute_status.h"
 
-static const char *const verdicts[] = { "eligible", "not_allowed",
-	"wrong_role", "not_up", "lacks_taint", "overloaded" };
+#include "status_explain.h"
 
 /* ------------------------------------------------------------ the body --- */
 
@@ -32,14 +31,14 @@ body_look(question_t *q)
 
 	ngx_http_kvroute_body_read(&q->ctx);
 	q->model = q->ctx.model;
-	if (q->ctx.opinion != NGX_HTTP_KVROUTE_COST)
+	if (q->ctx.opinion != REASON_COST)
 		return;
 	q->info.size = sizeof(q->info);
 	if ((loc->model != NULL && ngx_http_complex_value(q->ctx.request,
 	    loc->model, &q->model) != NGX_OK) ||
 	    ngx_http_kvroute_scope_make(&q->ctx, &q->scope) != NGX_OK ||
 	    kvr_prompt_info(q->up.prompt, &q->info) != KVR_OK)
-		q->ctx.opinion = NGX_HTTP_KVROUTE_FAILED;
+		q->ctx.opinion = REASON_FAILED;
 }
 
 /* Filters must not take the answer of this location for an engine's. */
@@ -67,143 +66,28 @@ question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 	return q;
 }
 
-/* ---------------------------------------------------------- the answer --- */
+/* -------------------------------------------------------- the response --- */
 
-static void
-put_name(kvroute_reply_t *o, const struct kvr *k, uint64_t id)
+static struct explain
+explain_of(question_t *q)
 {
-	char name[KVR_NAME_MAX];
-	size_t length;
-	int error;
+	const ngx_str_t *host = &q->up.upstream->host;
+	struct explain e = {
+		.upstream = (const char *)host->data,
+		.upstream_length = host->len,
+		.endpoint = q->ctx.endpoint,
+		.facts = &q->ctx.facts,
+		.model = (const char *)q->model.data,
+		.model_length = q->model.len,
+		.outcome = q->ctx.opinion,
+		.kvr = q->up.kvr,
+		.prompt = q->up.prompt,
+		.info = q->info,
+		.scope = q->scope,
+		.now = kvr_clock_now()
+	};
 
-	KVROUTE_PATIENTLY(error, kvr_worker_name(k, id, name, sizeof(name),
-	    &length));
-	if (error == KVR_OK)
-		kvroute_json_text(o, "worker", name, length);
-	else
-		kvroute_json_null(o, "worker");
-}
-
-static void
-put_scope(kvroute_reply_t *o, const struct kvr_scope *scope)
-{
-	u_char digits[4 * 16], *end = digits;
-	size_t i;
-
-	for (i = 0; i < 4; i++)
-		end = ngx_sprintf(end, "%016xL", scope->digest[i]);
-	kvroute_json_text(o, "scope", digits, (size_t)(end - digits));
-}
-
-static void
-put_facts(kvroute_reply_t *o, const question_t *q)
-{
-	const struct body_facts *facts = &q->ctx.facts;
-	bool prompt = q->ctx.opinion == NGX_HTTP_KVROUTE_COST;
-
-	kvroute_json_text(o, "upstream", q->up.upstream->host.data,
-	    q->up.upstream->host.len);
-	kvroute_json_name(o, "endpoint", endpoint_name(q->ctx.endpoint));
-	kvroute_json_name(o, "outcome", prompt ? "prompt" : (const char *)
-	    ngx_http_kvroute_reason_names[q->ctx.opinion].data);
-	kvroute_json_text(o, "model", q->model.data, q->model.len);
-	kvroute_json_bool(o, "stream", facts->stream);
-	kvroute_json_bool(o, "cut", facts->cut);
-	kvroute_json_whole(o, "messages", facts->messages);
-}
-
-static void
-put_prompt(kvroute_reply_t *o, const question_t *q)
-{
-	put_scope(o, &q->scope);
-	kvroute_json_whole(o, "bytes", q->info.units);
-	kvroute_json_whole(o, "blocks", q->info.blocks);
-	kvroute_json_whole(o, "tokens", q->info.tokens);
-}
-
-static void
-put_nothing(kvroute_reply_t *o)
-{
-	static const char *const keys[] = { "scope", "bytes", "blocks",
-	    "tokens", "decision", "candidates" };
-	size_t i;
-
-	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		kvroute_json_null(o, keys[i]);
-}
-
-static void
-put_decision(kvroute_reply_t *o, const question_t *q)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-	int error;
-
-	KVROUTE_PATIENTLY(error, kvr_route(q->up.kvr, q->up.prompt, NULL,
-	    kvr_clock_now(), &d));
-	if (error != KVR_OK) {
-		kvroute_json_null(o, "decision");
-		kvroute_json_name(o, "error", kvr_strerror(error));
-		return;
-	}
-	kvroute_json_object(o, "decision");
-	put_name(o, q->up.kvr, d.worker);
-	kvroute_json_name(o, "reason", d.reason < NGX_HTTP_KVROUTE_REASONS ?
-	    (const char *)ngx_http_kvroute_reason_names[d.reason].data : "?");
-	kvroute_json_real(o, "cost", d.cost);
-	kvroute_json_whole(o, "overlap_blocks", d.overlap_blocks);
-	kvroute_json_whole(o, "overlap_tokens", d.overlap_tokens);
-	kvroute_json_object_end(o);
-}
-
-static void
-put_candidate(kvroute_reply_t *o, const struct kvr *k,
-    const struct kvr_candidate *c)
-{
-	kvroute_json_object(o, NULL);
-	put_name(o, k, c->worker);
-	kvroute_json_name(o, "verdict", c->verdict < sizeof(verdicts) /
-	    sizeof(verdicts[0]) ? verdicts[c->verdict] : "?");
-	kvroute_json_whole(o, "overlap_blocks", c->overlap_blocks);
-	kvroute_json_whole(o, "overlap_tokens", c->overlap_tokens);
-	if (c->age_ns < 0)
-		kvroute_json_null(o, "age");
-	else
-		kvroute_json_real(o, "age", (double)c->age_ns / 1e9);
-	kvroute_json_whole(o, "requests", c->requests);
-	kvroute_json_whole(o, "prefill_tokens", c->prefill_tokens);
-	kvroute_json_real(o, "backlog", c->backlog);
-	kvroute_json_real(o, "cost", c->cost);
-	kvroute_json_object_end(o);
-}
-
-/* Workers that come meanwhile are left out. */
-static void
-put_candidates(kvroute_reply_t *o, const question_t *q)
-{
-	struct kvr_candidate *all = NULL;
-	size_t i, room = 0, n = 0;
-	int64_t now = kvr_clock_now();
-	int error;
-
-	KVROUTE_PATIENTLY(error, kvr_candidates(q->up.kvr, q->up.prompt, NULL,
-	    now, NULL, sizeof(*all), 0, &room));
-	if (error == KVR_OK) {
-		all = ngx_pcalloc(o->request->pool, (room + 1) * sizeof(*all));
-		if (all == NULL)
-			error = KVR_ENOMEM;
-		else
-			KVROUTE_PATIENTLY(error, kvr_candidates(q->up.kvr,
-			    q->up.prompt, NULL, now, all, sizeof(*all), room,
-			    &n));
-	}
-	if (error != KVR_OK) {
-		kvroute_json_null(o, "candidates");
-		return;
-	}
-	kvroute_json_array(o, "candidates");
-	for (i = 0; i < ngx_min(n, room); i++)
-		put_candidate(o, q->up.kvr, &all[i]);
-	kvroute_json_array_end(o);
+	return e;
 }
 
 static ngx_int_t
@@ -211,6 +95,7 @@ explain(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_srv_conf_t *up;
 	kvroute_reply_t o;
+	struct explain e;
 	question_t *q;
 	ngx_int_t answer;
 
@@ -220,18 +105,10 @@ explain(ngx_http_request_t *r)
 	q = question_make(r, up);
 	if (q == NULL)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
-	kvroute_json_begin(&o, r);
-	kvroute_json_object(&o, NULL);
-	put_facts(&o, q);
-	if (q->ctx.opinion == NGX_HTTP_KVROUTE_COST) {
-		put_prompt(&o, q);
-		put_decision(&o, q);
-		put_candidates(&o, q);
-	} else {
-		put_nothing(&o);
-	}
-	kvroute_json_object_end(&o);
-	return kvroute_json_send(&o, NGX_HTTP_OK);
+	kvroute_reply_begin(&o, r);
+	e = explain_of(q);
+	status_explain(&e, &o.writer);
+	return kvroute_reply_send_json(&o, NGX_HTTP_OK);
 }
 
 static void

@@ -174,17 +174,17 @@ request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
 	request->flags = KVR_NOWAIT;
 }
 
-static ngx_http_kvroute_reason_t
+static enum reason
 reason_of(int error)
 {
 	switch (error) {
 	case KVR_EBUSY:
-		return NGX_HTTP_KVROUTE_BUSY;
+		return REASON_BUSY;
 	case KVR_ENOWORKER:
 	case KVR_EALLBUSY:
-		return NGX_HTTP_KVROUTE_NO_WORKER;
+		return REASON_NO_WORKER;
 	default:
-		return NGX_HTTP_KVROUTE_FAILED;
+		return REASON_FAILED;
 	}
 }
 
@@ -223,7 +223,7 @@ choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 	}
 	ctx->lease = ctx->decision.lease;
 	ctx->worker = ctx->decision.worker;
-	ctx->reason = (ngx_http_kvroute_reason_t)ctx->decision.reason;
+	ctx->reason = (enum reason)ctx->decision.reason;
 	ngx_http_kvroute_trace_keep(ctx);
 	return true;
 }
@@ -258,7 +258,7 @@ take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	/* It was taken away meanwhile; perhaps a backup was found. */
 	ngx_http_kvroute_end(ctx, false);
 	ctx->worker = 0;
-	ctx->reason = NGX_HTTP_KVROUTE_NO_WORKER;
+	ctx->reason = REASON_NO_WORKER;
 	return rc == NGX_BUSY ? take_least(ctx, pc) : rc;
 }
 
@@ -268,14 +268,14 @@ static void
 shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *taken)
 {
 	const struct kvr_decision *wanted = &ctx->decision;
-	ngx_http_kvroute_shared_t *s = ctx->up->shared;
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 
-	(void)ngx_atomic_fetch_add(&s->shadow, 1);
+	ngx_http_kvroute_count(up, COUNT_SHADOW, 1);
 	if (wanted->worker == taken->worker)
-		(void)ngx_atomic_fetch_add(&s->shadow_same, 1);
-	(void)ngx_atomic_fetch_add(&s->shadow_blocks, wanted->prompt_blocks);
-	(void)ngx_atomic_fetch_add(&s->shadow_wanted, wanted->overlap_blocks);
-	(void)ngx_atomic_fetch_add(&s->shadow_taken, taken->overlap_blocks);
+		ngx_http_kvroute_count(up, COUNT_SHADOW_SAME, 1);
+	ngx_http_kvroute_count(up, COUNT_SHADOW_BLOCKS, wanted->prompt_blocks);
+	ngx_http_kvroute_count(up, COUNT_SHADOW_WANTED, wanted->overlap_blocks);
+	ngx_http_kvroute_count(up, COUNT_SHADOW_TAKEN, taken->overlap_blocks);
 }
 
 static uint64_t
@@ -319,7 +319,7 @@ static ngx_int_t
 take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     int64_t now)
 {
-	bool sure = ctx->opinion == NGX_HTTP_KVROUTE_COST &&
+	bool sure = ctx->opinion == REASON_COST &&
 	    choose(ctx, now, false);
 	ngx_int_t rc = ctx->up->shadow == NGX_HTTP_KVROUTE_ROUND_ROBIN ?
 	    ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp) :
@@ -344,15 +344,15 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	ctx->worker = 0;
 	ngx_memzero(&ctx->decision, sizeof(ctx->decision));
 	if (ctx->tries++ > 0)
-		(void)ngx_atomic_fetch_add(&up->shared->retries, 1);
+		ngx_http_kvroute_count(up, COUNT_RETRIES, 1);
 	ngx_http_kvroute_peers_look(ctx);
 	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
 		rc = take_shadowed(ctx, pc, began);
-	else if (ctx->opinion == NGX_HTTP_KVROUTE_COST)
+	else if (ctx->opinion == REASON_COST)
 		rc = take_best(ctx, pc, began);
 	else
 		rc = take_least(ctx, pc);
-	(void)ngx_atomic_fetch_add(&up->shared->requests[ctx->reason], 1);
+	(void)ngx_atomic_fetch_add(&up->shared->reasons[ctx->reason], 1);
 	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	return rc;
 }
@@ -396,7 +396,7 @@ refusal_note(ngx_http_kvroute_ctx_t *ctx)
 	    "kvroute: worker \"%V\" refuses connections: what it had is "
 	    "forgotten", &ctx->rrp.current->name);
 	ngx_http_kvroute_write(up, &write);
-	(void)ngx_atomic_fetch_add(&up->shared->refused, 1);
+	ngx_http_kvroute_count(up, COUNT_REFUSED, 1);
 }
 
 static bool

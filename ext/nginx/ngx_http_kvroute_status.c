@@ -131,24 +131,11 @@ kvroute_upstream(ngx_http_request_t *r, ngx_int_t *answer)
 		*answer = kvroute_reply_error(r,
 		    NGX_HTTP_SERVICE_UNAVAILABLE,
 		    "this upstream has no index: see the error log");
-	else if (kvroute_blocked(all.at[0]))
+	else if (status_blocked(all.at[0]->kvr))
 		*answer = kvroute_blocked_answer(r);
 	else
 		return all.at[0];
 	return NULL;
-}
-
-/* No lease has this number; whether the lock could be had is seen first. */
-bool
-kvroute_blocked(ngx_http_kvroute_srv_conf_t *up)
-{
-	int error;
-
-	if (up->kvr == NULL)
-		return false;
-	KVROUTE_PATIENTLY(error, kvr_commit(up->kvr, UINT64_MAX,
-	    kvr_clock_now(), KVR_NOWAIT));
-	return error == KVR_EBUSY;
 }
 
 ngx_int_t
@@ -193,11 +180,11 @@ state_set(struct kvr *k, uint64_t id, uint32_t state)
 	struct kvr_worker facts = { .size = sizeof(facts) };
 	int error;
 
-	KVROUTE_PATIENTLY(error, kvr_worker_get(k, id, &facts));
+	STATUS_RETRY(error, kvr_worker_get(k, id, &facts));
 	if (error != KVR_OK)
 		return 0;
 	facts.state = state;
-	KVROUTE_PATIENTLY(error, kvr_worker_set(k, id, &facts));
+	STATUS_RETRY(error, kvr_worker_set(k, id, &facts));
 	return error == KVR_OK ? id : 0;
 }
 
@@ -207,7 +194,7 @@ find(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name)
 	uint64_t id;
 	int error;
 
-	KVROUTE_PATIENTLY(error, kvr_worker_find(up->kvr,
+	STATUS_RETRY(error, kvr_worker_find(up->kvr,
 	    (const char *)name->data, name->len, 0, &id));
 	return error == KVR_OK ? id : 0;
 }
@@ -218,7 +205,7 @@ reset(struct kvr *k, uint64_t id)
 	uint64_t now;
 	int error;
 
-	KVROUTE_PATIENTLY(error, kvr_worker_reset(k, id, &now));
+	STATUS_RETRY(error, kvr_worker_reset(k, id, &now));
 	return error == KVR_OK ? now : 0;
 }
 
@@ -246,20 +233,23 @@ obeyed(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up, uint64_t id,
 {
 	struct kvr_worker facts = { .size = sizeof(facts) };
 	kvroute_reply_t o;
+	struct json j;
 	int error = KVR_EWORKER;
 
 	if (id != 0)
-		KVROUTE_PATIENTLY(error, kvr_worker_get(up->kvr, id, &facts));
+		STATUS_RETRY(error, kvr_worker_get(up->kvr, id, &facts));
 	if (error != KVR_OK)
-		return kvroute_blocked(up) ? kvroute_blocked_answer(r) :
+		return status_blocked(up->kvr) ? kvroute_blocked_answer(r) :
 		    kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
 		    "there is no such worker");
-	kvroute_json_begin(&o, r);
-	kvroute_json_object(&o, NULL);
-	kvroute_json_text(&o, "name", name->data, name->len);
-	kvroute_json_name(&o, "state", kvroute_state_name(facts.state));
-	kvroute_json_object_end(&o);
-	return kvroute_json_send(&o, NGX_HTTP_OK);
+	kvroute_reply_begin(&o, r);
+	json_begin(&j, &o.writer);
+	json_map(&j, NULL);
+	json_bytes(&j, "name", name->data, name->len);
+	json_text(&j, "state", status_state_name(facts.state));
+	json_map_end(&j);
+	json_end(&j);
+	return kvroute_reply_send_json(&o, NGX_HTTP_OK);
 }
 
 static ngx_int_t
@@ -297,12 +287,10 @@ not_allowed(ngx_http_request_t *r, const char *allowed)
 {
 	kvroute_reply_t o;
 
-	kvroute_json_begin(&o, r);
+	kvroute_reply_begin(&o, r);
 	kvroute_reply_header(&o, "Allow", allowed);
-	kvroute_json_object(&o, NULL);
-	kvroute_json_name(&o, "error", "this method has no meaning here");
-	kvroute_json_object_end(&o);
-	return kvroute_json_send(&o, NGX_HTTP_NOT_ALLOWED);
+	return kvroute_reply_refuse(&o, NGX_HTTP_NOT_ALLOWED,
+	    "this method has no meaning here");
 }
 
 static ngx_int_t

@@ -5,25 +5,6 @@
  */
 #include "ngx_http_kvroute.h"
 
-ngx_str_t ngx_http_kvroute_reason_names[NGX_HTTP_KVROUTE_REASONS] = {
-	ngx_string("cost"),
-	ngx_string("tie"),
-	ngx_string("sampled"),
-	ngx_string("pinned"),
-	ngx_string("load"),
-	ngx_string("overlap"),
-	ngx_string("bypass"),
-	ngx_string("endpoint"),
-	ngx_string("no_body"),
-	ngx_string("unbuffered"),
-	ngx_string("not_json"),
-	ngx_string("too_deep"),
-	ngx_string("no_prompt"),
-	ngx_string("busy"),
-	ngx_string("no_worker"),
-	ngx_string("failed")
-};
-
 static void
 text_is(ngx_http_variable_value_t *v, const u_char *text, size_t n)
 {
@@ -74,14 +55,14 @@ static ngx_int_t
 reason_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-	ngx_str_t *name;
+	const char *name;
 
 	if (ctx == NULL) {
 		text_is(v, NULL, 0);
 		return NGX_OK;
 	}
-	name = &ngx_http_kvroute_reason_names[ctx->reason];
-	text_is(v, name->data, name->len);
+	name = reason_name(ctx->reason);
+	text_is(v, (const u_char *)name, strlen(name));
 	return NGX_OK;
 }
 

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_show.c - what a GET shows: the state of the upstreams, as
+ * JSON or for Prometheus, written by ext/http; and the page, whose bytes are
+ * put here when the module is built.
+ */
+#include "ngx_http_kvroute_status.h"
+
+#include "page.h"
+
+static const unsigned char page[] = {
+#include "kvroute_page.h"
+};
+
+/* ---------------------------------------------------------- the facts --- */
+
+static void
+counters_copy(struct counters *to, const ngx_http_kvroute_shared_t *from)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < REASONS; i++)
+		to->reason[i] = from->reasons[i];
+	for (i = 0; i < ENDPOINTS; i++)
+		to->endpoint[i] = from->endpoints[i];
+	for (i = 0; i < COUNTS; i++)
+		to->count[i] = from->counts[i];
+}
+
+static void
+upstream_describe(struct status_upstream *to, struct counters *counters,
+    const ngx_http_kvroute_srv_conf_t *up)
+{
+	static const char *const shadows[] = {
+		[NGX_HTTP_KVROUTE_CHOOSE] = NULL,
+		[NGX_HTTP_KVROUTE_LEAST_CONN] = "least_conn",
+		[NGX_HTTP_KVROUTE_ROUND_ROBIN] = "round_robin"
+	};
+
+	to->name = (const char *)up->upstream->host.data;
+	to->name_length = up->upstream->host.len;
+	to->kvr = up->kvr;
+	to->options = up->options;
+	to->cost = up->policy.cost;
+	to->shadow = shadows[up->shadow];
+	if (up->shared == NULL)
+		return;
+	counters_copy(counters, up->shared);
+	to->counters = counters;
+}
+
+/* false: no memory. */
+static bool
+status_make(ngx_pool_t *pool, const kvroute_upstreams_t *all, struct status *s)
+{
+	struct status_upstream *upstream = ngx_pcalloc(pool,
+	    (all->n + 1) * sizeof(*upstream));
+	struct counters *counters = ngx_palloc(pool,
+	    (all->n + 1) * sizeof(*counters));
+	ngx_uint_t i;
+
+	if (upstream == NULL || counters == NULL)
+		return false;
+	for (i = 0; i < all->n; i++)
+		upstream_describe(&upstream[i], &counters[i], all->at[i]);
+	s->proxy = "nginx";
+	s->time = (uint64_t)ngx_time();
+	s->upstream = upstream;
+	s->upstreams = all->n;
+	return true;
+}
+
+/* ------------------------------------------------------- the response --- */
+
+static ngx_int_t
+show(ngx_http_request_t *r, void (*write)(const struct status *,
+    struct writer *), const char *type)
+{
+	kvroute_upstreams_t all = kvroute_upstreams(r);
+	struct status s;
+	kvroute_reply_t o;
+	ngx_uint_t i;
+
+	if (all.n == 0 && kvroute_argument(r, "upstream").len > 0)
+		return kvroute_no_upstream(r);
+	for (i = 0; i < all.n; i++) {
+		if (status_blocked(all.at[i]->kvr))
+			return kvroute_blocked_answer(r);
+	}
+	if (!status_make(r->pool, &all, &s))
+		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	kvroute_reply_begin(&o, r);
+	write(&s, &o.writer);
+	return kvroute_reply_send(&o, NGX_HTTP_OK, type);
+}
+
+ngx_int_t
+kvroute_state_show(ngx_http_request_t *r)
+{
+	return show(r, status_json, "application/json");
+}
+
+ngx_int_t
+kvroute_metrics_show(ngx_http_request_t *r)
+{
+	return show(r, status_metrics,
+	    "text/plain; version=0.0.4; charset=utf-8");
+}
+
+ngx_int_t
+kvroute_page_show(ngx_http_request_t *r)
+{
+	kvroute_reply_t o;
+
+	kvroute_reply_begin(&o, r);
+	kvroute_reply_header(&o, "Content-Security-Policy",
+	    PAGE_SECURITY_POLICY);
+	kvroute_reply_share(&o, page, sizeof(page));
+	return kvroute_reply_send(&o, NGX_HTTP_OK, PAGE_TYPE);
+}
