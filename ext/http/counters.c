@@ -5,43 +5,44 @@
 static const char usage[] = "usage", shadowed[] = "shadowed";
 
 const struct counter counter_list[COUNTERS_SHOWN] = {
-	{ NULL, "cut", "Bodies of which only the beginning was a prompt.",
-	    COUNT_CUT, COUNTS },
+	{ NULL, "bodies_truncated", "Bodies read in part, or broken.",
+	    COUNT_TRUNCATED, COUNTS },
 	{ NULL, "retries", "Choices after the first of a request.",
 	    COUNT_RETRIES, COUNTS },
-	{ NULL, "aborts", "Requests not taken, or answered with 400 or more.",
+	{ NULL, "aborts", "Requests not accepted, or with status 400 or more.",
 	    COUNT_ABORTS, COUNTS },
 	{ NULL, "refused", "Workers reset because they refused connections.",
 	    COUNT_REFUSED, COUNTS },
-	{ NULL, "delayed", "Writes put off because the lock was taken.",
+	{ NULL, "delayed_writes", "Writes delayed because the lock was held.",
 	    COUNT_DELAYED, COUNTS },
-	{ NULL, "lost", "Leases left to their age limit.",
+	{ NULL, "lost_leases", "Leases left to their age limit.",
 	    COUNT_LOST, COUNTS },
-	{ NULL, "asked", "Requests in which usage was asked for.",
-	    COUNT_ASKED, COUNTS },
-	{ NULL, "stripped", "Usage chunks taken out again.",
+	{ usage, "requested", "Requests to which include_usage was added.",
+	    COUNT_REQUESTED, COUNTS },
+	{ usage, "stripped", "Usage chunks removed from responses.",
 	    COUNT_STRIPPED, COUNTS },
-	{ usage, "value", "Answers with a number of cached tokens.",
+	{ usage, "value", "Responses with a number of cached tokens.",
 	    COUNT_VALUES, COUNTS },
-	{ usage, "absent", "Answers with usage that has no such number.",
+	{ usage, "absent", "Responses with usage but without that number.",
 	    COUNT_USAGES, COUNT_VALUES },
-	{ usage, "none", "Answers without usage.", COUNT_MISSING, COUNTS },
-	{ usage, "prompt_tokens", "Prompt tokens of answers with a number of "
-	    "cached ones.", COUNT_PROMPT_TOKENS, COUNTS },
-	{ usage, "cached_tokens", "Of them, cached by report.",
+	{ usage, "none", "Responses without usage.", COUNT_MISSING, COUNTS },
+	{ usage, "prompt_tokens", "Prompt tokens of responses with a number "
+	    "of cached tokens.", COUNT_PROMPT_TOKENS, COUNTS },
+	{ usage, "cached_tokens", "Of these, cached as reported.",
 	    COUNT_CACHED_TOKENS, COUNTS },
-	{ usage, "foretold_tokens", "Of them, cached by prediction.",
-	    COUNT_FORETOLD_TOKENS, COUNTS },
-	{ shadowed, "same", "Requests to the worker that kvroute would have "
-	    "taken.", COUNT_SHADOW_SAME, COUNTS },
-	{ shadowed, "other", "Requests to another worker than kvroute would "
-	    "have taken.", COUNT_SHADOW, COUNT_SHADOW_SAME },
+	{ usage, "predicted_tokens", "Of these, cached as predicted.",
+	    COUNT_PREDICTED_TOKENS, COUNTS },
+	{ shadowed, "same", "Requests sent to the worker that kvroute would "
+	    "have chosen.", COUNT_SHADOW_SAME, COUNTS },
+	{ shadowed, "other", "Requests sent to another worker than kvroute "
+	    "would have chosen.", COUNT_SHADOW, COUNT_SHADOW_SAME },
 	{ shadowed, "blocks", "Blocks of their prompts.",
 	    COUNT_SHADOW_BLOCKS, COUNTS },
-	{ shadowed, "wanted_blocks", "Of them, predicted to be cached where "
-	    "kvroute would have sent them.", COUNT_SHADOW_WANTED, COUNTS },
-	{ shadowed, "taken_blocks", "Of them, predicted to be cached where "
-	    "they went.", COUNT_SHADOW_TAKEN, COUNTS }
+	{ shadowed, "wanted_blocks", "Of these, predicted to be cached on the "
+	    "worker that kvroute would have chosen.", COUNT_SHADOW_WANTED,
+	    COUNTS },
+	{ shadowed, "taken_blocks", "Of these, predicted to be cached on the "
+	    "worker that was used.", COUNT_SHADOW_TAKEN, COUNTS }
 };
 
 /* The copy is not atomic: a part may have outgrown the whole meanwhile. */

@@ -20,20 +20,20 @@
 #include "reason.h"
 
 enum count {
-	COUNT_CUT,              /* bodies longer than the proxy reads */
+	COUNT_TRUNCATED,        /* bodies read in part, or broken */
 	COUNT_RETRIES,          /* choices after the first of a request */
-	COUNT_ABORTS,           /* not taken, or status >= 400 */
+	COUNT_ABORTS,           /* not accepted, or status >= 400 */
 	COUNT_REFUSED,          /* workers reset: connection refused */
 	COUNT_DELAYED,          /* writes delayed: the lock was held */
 	COUNT_LOST,             /* leases left to their age limit */
-	COUNT_ASKED,            /* requests that include_usage was put into */
-	COUNT_STRIPPED,         /* usage chunks removed again */
+	COUNT_REQUESTED,        /* include_usage was added to the request */
+	COUNT_STRIPPED,         /* usage chunks removed from a response */
 	COUNT_USAGES,           /* responses with usage */
 	COUNT_VALUES,           /* of them, with a number of cached tokens */
 	COUNT_MISSING,          /* complete responses without usage */
 	COUNT_PROMPT_TOKENS,    /* reported, of responses with a number */
 	COUNT_CACHED_TOKENS,    /* reported */
-	COUNT_FORETOLD_TOKENS,  /* predicted for them, in engine's tokens */
+	COUNT_PREDICTED_TOKENS, /* predicted for them, in engine tokens */
 	/* shadow mode: what would have been chosen, and what was */
 	COUNT_SHADOW,           /* requests watched */
 	COUNT_SHADOW_SAME,      /* of them, to the same worker */

@@ -21,7 +21,7 @@ facts_put(struct json *j, const struct explain *e)
 	    reason_name(e->outcome));
 	json_bytes(j, "model", e->model, e->model_length);
 	json_bool(j, "stream", e->facts->stream);
-	json_bool(j, "cut", e->facts->cut);
+	json_bool(j, "truncated", e->facts->cut);
 	json_whole(j, "messages", e->facts->messages);
 }
 

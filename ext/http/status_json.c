@@ -49,9 +49,9 @@ region_put(struct json *j, const struct kvr_stats *s)
 	json_whole(j, "leases", s->leases);
 	json_whole(j, "evicted", s->evicted);
 	json_whole(j, "truncated", s->truncated);
-	json_whole(j, "emptied", s->emptied);
-	json_whole(j, "dropped", s->dropped);
-	json_whole(j, "reaped", s->reaped);
+	json_whole(j, "recoveries", s->emptied);
+	json_whole(j, "busy_writes", s->dropped);
+	json_whole(j, "leases_ended", s->reaped);
 	json_map_end(j);
 }
 
@@ -105,7 +105,7 @@ struct worker {
 static void
 load_put(struct json *j, const struct kvr_worker_stats *s)
 {
-	json_bool(j, "busy", s->busy != 0);
+	json_bool(j, "overloaded", s->busy != 0);
 	json_whole(j, "requests", s->requests);
 	json_whole(j, "prefill_tokens", s->prefill_tokens);
 	json_real(j, "backlog", s->backlog);
@@ -121,9 +121,9 @@ hits_put(struct json *j, const struct kvr_worker_stats *s)
 	json_whole(j, "prompt_tokens", s->prompt_tokens);
 	json_whole(j, "predicted_tokens", s->predicted_tokens);
 	json_whole(j, "reports", s->reports);
-	json_whole(j, "silent", s->silent);
+	json_whole(j, "unreported", s->silent);
 	json_whole(j, "reported_tokens", s->reported_tokens);
-	json_whole(j, "foretold_tokens", s->foretold_tokens);
+	json_whole(j, "report_predicted_tokens", s->foretold_tokens);
 	json_whole(j, "learnt_capacity", s->learnt_capacity);
 	json_whole(j, "learnt_block", s->learnt_block);
 }
@@ -240,7 +240,8 @@ upstream_put(struct json *j, const struct status_upstream *up)
 	json_bool(j, "attached", up->kvr != NULL);
 	json_text(j, "policy", NAME_IN(costs, up->cost));
 	json_whole(j, "block", options.block_size);
-	json_real(j, "ttl", (double)options.ttl_ns / 1e9);
+	json_real(j, "ttl", options.ttl_ns < 0 ? -1 :
+	    (double)options.ttl_ns / 1e9);
 	if (up->shadow == NULL)
 		json_null(j, "shadow");
 	else

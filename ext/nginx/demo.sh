@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# demo.sh BUILD - the same chats through nginx, by round robin, by nginx's own
-# hash on the beginning of the body, and by kvroute: how much of the prompts the
-# engines found in their caches, and how long users waited for the first token.
-# Half a minute; nothing is left behind.
+# demo.sh BUILD - runs the same chats through nginx by round robin, by nginx's
+# hash of the beginning of the body, and by kvroute, and prints cache hits and
+# the time to the first token. Takes half a minute and leaves nothing behind.
 # shellcheck disable=SC1091,SC2034,SC2154
 set -u
 
@@ -12,8 +11,8 @@ users=${DEMO_USERS:-64}
 seconds=${DEMO_SECONDS:-8}
 . "$(dirname "$0")/../../tests/nginx/setup.sh"
 
-# Three times as fast as real ones. A cache holds about fifteen chats, so that
-# four have room for all who chat, if nothing is in two of them.
+# Three times as fast as real engines. A cache holds about fifteen chats, so
+# four caches hold all chats if none is stored twice.
 engines()
 {
 	start_engines 4 --scale 0.3 --prefill-rate 9000 --capacity 40000
@@ -57,6 +56,6 @@ run kvroute kvroute
 cat <<'END'
 
 hit ratio: prompt tokens that the engines found in their caches, as they report.
-TTFT: from sending a request to the first text of the answer. The engines are
+TTFT: from sending a request to the first text of the response. The engines are
 stand-ins with service times like those of real ones, scaled down.
 END

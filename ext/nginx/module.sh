@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# module.sh BUILD [NGINX_SRC [FOLDER]] - the nginx module of FOLDER, ours if
-# there is none, against the sources of nginx in NGINX_SRC, or those of Debian's
-# nginx-dev with the options of Debian's nginx. Ends up in BUILD/nginx. SAN=...
+# module.sh BUILD [NGINX_SRC [FOLDER]] - builds the nginx module of FOLDER
+# (default: ext/nginx) against the nginx sources in NGINX_SRC (default: Debian's
+# nginx-dev, with the options of Debian's nginx) into BUILD/nginx. SAN=...
 # compiles it with a sanitizer.
 set -euo pipefail
 
@@ -26,7 +26,7 @@ if [ ! -e "$source/configure" ] && [ ! -e "$source/auto/configure" ]; then
 	exit 1
 fi
 
-# configure writes into the folder it is run in, so it is run in a copy.
+# configure writes into its working folder, so it runs in a copy.
 prepare()
 {
 	rm -rf "$objects"
@@ -49,7 +49,7 @@ prepare()
 }
 
 {
-	# Anew when the files of the module, or how it is built, are others.
+	# Again when the list of files, or the way it is built, has changed.
 	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
 	    ls "$folder"/*.c ext/http/*.c &&
 	    cksum "$folder"/config ext/http/page.html ext/nginx/module.sh)
@@ -60,14 +60,14 @@ prepare()
 		echo "$wanted" > "$objects.made-of"
 	fi
 	cd "$objects"
-	# nginx does not know that the library is a file it depends on.
+	# nginx's makefile does not know the dependency on the library.
 	[ "objs/$module" -nt "$out/libkvroute.a" ] || rm -f "objs/$module"
-	# What fails here does not end the script: it is looked at below.
+	# A failure here does not end the script: it is handled below.
 	make -f objs/Makefile modules && cp "objs/$module" "$out/nginx/$module"
 } > "$log" 2>&1 < /dev/null || {
 	tail -n 40 "$log" >&2
 	rm -f "$objects.made-of"
 	exit 1
 }
-# Those of make are not of the module.
+# Warnings of make itself are not the module's.
 ! grep -nE '\.[ch]:.*warning:' "$log" >&2

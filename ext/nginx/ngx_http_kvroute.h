@@ -2,21 +2,21 @@
 /*
  * ngx_http_kvroute.h - the nginx module from inside.
  *
- *   module     directives; what nginx calls when it starts
+ *   module     directives; calls of nginx at start
  *   zone       one region for each upstream, in a zone or in a file
- *   workers    its workers are the upstream's peers
+ *   workers    workers of the region = peers of the upstream
  *   region     nginx starts, reloads, ends
- *   body       the request's body -> prompt; what is changed of the request
+ *   body       the request body -> prompt; edits of the request
  *   peer       the choice; the life of a request as kvr_reserve(3) draws it
- *   end        finish or abort, also when the lock was taken
+ *   end        finish or abort, also while the lock is held
  *   answer     headers, first event, usage -> the report
- *   variables  what logs can say
+ *   variables  for logs
  *   trace      lines for kvroute-replay(1)
  *   status     what operators and Prometheus can see; orders; explain
  *
  * A request has one struct here, ngx_http_kvroute_ctx_t, made when its
- * upstream is chosen. Bodies are read and parsed in one go, so one prompt and
- * one parser for each nginx worker and upstream are enough: a retry parses
+ * upstream is chosen. A body is read and parsed in one call, so one prompt and
+ * one parser for each nginx worker and upstream are enough; a retry parses
  * again. All time is CLOCK_MONOTONIC.
  */
 #ifndef NGX_HTTP_KVROUTE_H
@@ -35,12 +35,12 @@
 #include "endpoint.h"
 #include "reason.h"
 
-/* What all nginx workers count together; lies in the zone, has no pointer. */
+/* What all nginx workers count together; in the zone, without pointers. */
 typedef struct {
 	ngx_atomic_t reasons[REASONS];
 	ngx_atomic_t endpoints[ENDPOINTS];
 	ngx_atomic_t counts[COUNTS];
-	ngx_atomic_t epoch;     /* another when an id or state may be */
+	ngx_atomic_t epoch;     /* changes when ids or states change */
 } ngx_http_kvroute_shared_t;
 
 /* kvroute_server: facts about one address. */
@@ -50,16 +50,13 @@ typedef struct {
 	bool used;
 } ngx_http_kvroute_server_t;
 
-/*
- * A peer, backup ones behind the others: who it is, and what it was like when
- * the choice that is made now began.
- */
+/* A peer as it was when the current choice began; backups come last. */
 typedef struct {
 	u_char name[KVR_NAME_MAX];
 	size_t name_len;
 	uint64_t id;            /* of its worker; 0: not looked up */
-	bool closed;            /* drained or put down at run time */
-	bool usable;            /* nginx would take it */
+	bool closed;            /* drained or set down at run time */
+	bool usable;            /* by nginx's rules */
 	ngx_uint_t conns, weight;
 } ngx_http_kvroute_known_t;
 
@@ -71,7 +68,7 @@ typedef enum {
 
 enum { NGX_HTTP_KVROUTE_SPARES = 32 };
 
-/* A write that must be done; later, by a timer, if it meets a taken lock. */
+/* A write that must be done: by a timer, if the lock is held. */
 typedef struct {
 	ngx_queue_t queue;
 	ngx_http_kvroute_write_t what;
@@ -99,11 +96,11 @@ typedef struct {
 	void *memory;           /* the region, if not a file */
 	size_t bytes;
 	/* of this process */
-	struct kvr *kvr;        /* NULL: no region; no opinion */
+	struct kvr *kvr;        /* NULL: no region; no prediction */
 	struct kvr_prompt *prompt;
 	struct body *body;
 	struct answer *spares[NGX_HTTP_KVROUTE_SPARES];
-	ngx_uint_t n_spares;    /* answers that nobody uses */
+	ngx_uint_t n_spares;    /* unused parsers */
 	uint64_t owner;         /* of leases: this process, see region.c */
 	ngx_event_t watch;      /* for owners that have died */
 	bool behind;            /* the master could not sync the workers */
@@ -111,9 +108,9 @@ typedef struct {
 	ngx_atomic_uint_t epoch;
 	ngx_http_kvroute_known_t *known;
 	ngx_uint_t n_peers;
-	ngx_uint_t n_first;     /* of them, those that are no backups */
-	uint64_t *allowed;      /* scratch: ids of peers that may be taken */
-	ngx_uint_t turn;        /* who is first among equals */
+	ngx_uint_t n_first;     /* of them, not backups */
+	uint64_t *allowed;      /* scratch: ids of usable peers */
+	ngx_uint_t turn;        /* which of equals is first */
 	ngx_queue_t late;       /* ngx_http_kvroute_late_t */
 	ngx_event_t timer;
 } ngx_http_kvroute_srv_conf_t;
@@ -143,7 +140,7 @@ typedef struct {
 
 /* One request. */
 typedef struct {
-	/* what the stock balancer keeps must come first */
+	/* must come first: state of the stock balancer */
 	ngx_http_upstream_rr_peer_data_t rrp;
 	uintptr_t *tried;       /* scratch, as long as rrp.tried */
 	ngx_http_request_t *request;
@@ -152,22 +149,22 @@ typedef struct {
 	enum endpoint endpoint;
 	struct body_facts facts; /* its model is copied: see `model` */
 	ngx_str_t model;
-	enum reason opinion; /* COST, or why there is none */
-	bool asked;             /* include_usage was put into the request */
+	enum reason opinion; /* COST: a prompt; or why none */
+	bool asked;             /* include_usage was added to the request */
 	/* of the choice */
 	ngx_uint_t tries;
 	struct kvr_decision decision;
 	enum reason reason;
 	uint64_t lease;
 	uint64_t worker;
-	/* of the answer */
+	/* of the response */
 	struct answer *answer;
-	bool headers;           /* of the engine's answer, below 400 */
+	bool headers;           /* of the engine, status below 400 */
 	bool stream;
-	bool strip;             /* usage is taken out again */
+	bool strip;             /* usage is removed from the response */
 	bool started;
 	bool last;              /* all of it has passed */
-	bool ending;            /* the engine is done; the rest has to pass */
+	bool ending;            /* the engine is done; the rest must pass */
 	bool reported;          /* the report is made */
 	struct kvr_report report;
 	ngx_chain_t *free, *busy; /* buffers of ours */
@@ -186,7 +183,7 @@ char *ngx_http_kvroute_zone_add(ngx_conf_t *cf,
 /* KVR_OK or an error of kvr_attach_at or kvr_open. */
 int ngx_http_kvroute_region_open(ngx_http_kvroute_srv_conf_t *up, bool master,
     struct kvr **k);
-/* Logs what went wrong; always NGX_ERROR. */
+/* Logs the error; always NGX_ERROR. */
 ngx_int_t ngx_http_kvroute_complain(ngx_log_t *log,
     ngx_http_kvroute_srv_conf_t *up, const char *what, int error);
 
@@ -197,11 +194,11 @@ bool ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up,
 /* Workers of the region = peers of the upstream, with configured facts. */
 void ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up,
     struct kvr *k, ngx_log_t *log);
-/* Brings up->known up to date for the choice of this request. */
+/* Updates up->known for the choice of this request. */
 void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
-/* An id or a state has changed: all look anew. */
+/* An id or a state has changed: all processes look them up again. */
 void ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up);
-/* Of the worker that was chosen; not there: an empty one. */
+/* Of the chosen worker; empty if it is gone. */
 ngx_str_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx);
 
 /* region */
@@ -211,11 +208,11 @@ void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
 
 /* body */
 void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);
-/* What is sent on, changed as feedback wants it. */
+/* Edits what is sent to the engine, as feedback requires. */
 ngx_int_t ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
-/* Into up->prompt, if it is not there already; what it was for is in ctx. */
+/* Fills up->prompt unless it is filled already; facts are in ctx. */
 bool ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx);
-/* The scope of what was parsed last, as this request's location has it. */
+/* The scope of what was parsed last, by this request's location. */
 ngx_int_t ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
     struct kvr_scope *scope);
 
@@ -224,16 +221,16 @@ ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 
 /* end */
-/* The peer took the request and answered below 400, or not. */
+/* `taken`: the peer accepted the request with a status below 400. */
 void ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
-/* Now, or as soon as the lock is free. */
+/* Now, or once the lock is free. */
 void ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
     ngx_http_kvroute_late_t *write);
 void ngx_http_kvroute_late_run(ngx_event_t *event);
 
 /* answer */
 ngx_int_t ngx_http_kvroute_filters_add(ngx_conf_t *cf);
-/* Nobody reads this one any more. */
+/* ctx->answer is no longer needed. */
 void ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx);
 
 /* variables */
@@ -243,7 +240,7 @@ ngx_int_t ngx_http_kvroute_variables_add(ngx_conf_t *cf);
 char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 ngx_int_t ngx_http_kvroute_trace_add(ngx_conf_t *cf);
-/* Chosen: if this request is one of the sample, keeps what a line needs. */
+/* If this request is in the sample, keeps what its line needs. */
 void ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx);
 
 /* status, explain */
@@ -260,7 +257,7 @@ ngx_int_t ngx_http_kvroute_explain_handler(ngx_http_request_t *r);
 	((void)ngx_atomic_fetch_add(&(up)->shared->counts[of], \
 	    (ngx_atomic_int_t)(n)))
 
-/* The request's ctx, if it went to an upstream of ours. */
+/* The request's ctx, if it went to one of our upstreams. */
 #define ngx_http_kvroute_ctx(r) ((ngx_http_kvroute_ctx_t *) \
 	ngx_http_get_module_ctx(r, ngx_http_upstream_kvroute_module))
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_answer.c - filters of the answer: what it tells is read
- * while it passes; nothing of it waits.
+ * ngx_http_kvroute_answer.c - response filters. They read a response while it
+ * passes and delay nothing.
  *
- *   headers, < 400    the request was taken; commit, if a stream follows
+ *   headers, < 400    the request was accepted; commit, if a stream follows
  *   first event       first token (headers come before prefill)
  *   usage             kept in ctx->answer until the end, see peer.c
  *
- * If usage was asked for on behalf of a client that did not, the chunk that
- * carries it is taken out again. Only then may bytes be held back: those of an
- * event whose end has not come, until it is plain what it is.
+ * If usage was requested on behalf of the client, the chunk that carries it is
+ * removed. Only then are bytes held back: those of an incomplete event, until
+ * it is clear what the event is.
  */
 #include "ngx_http_kvroute.h"
 
@@ -86,7 +86,7 @@ header_filter(ngx_http_request_t *r)
 	ngx_uint_t status;
 	int64_t began;
 
-	/* From the cache, perhaps in place of an answer that failed. */
+	/* From nginx's cache, perhaps instead of a failed response. */
 	if (ctx == NULL || r->upstream == NULL || ctx->headers ||
 	    ngx_http_kvroute_cached(r))
 		return next_header(r);
@@ -96,8 +96,8 @@ header_filter(ngx_http_request_t *r)
 	ctx->headers = true;
 	ctx->stream = type_is(r, "text/event-stream");
 	/*
-	 * Other answers end when they begin, and the end commits what was not
-	 * committed; also what met a taken lock here.
+	 * Other responses are committed by their end, as is a commit that found
+	 * the lock held here.
 	 */
 	if (ctx->lease != 0 && ctx->stream) {
 		began = kvr_clock_now();
@@ -111,7 +111,7 @@ header_filter(ngx_http_request_t *r)
 
 /* ----------------------------------------------------------------- body --- */
 
-/* The commit may have met a taken lock: then it is made up for. */
+/* Repeats a commit that found the lock held. */
 static int
 token_note(ngx_http_kvroute_ctx_t *ctx)
 {
@@ -131,7 +131,7 @@ first_token(ngx_http_kvroute_ctx_t *ctx)
 {
 	if (ctx->started || !answer_started(ctx->answer))
 		return;
-	/* Met a taken lock: the next piece tries again. */
+		/* The lock was held: the next piece tries again. */
 	ctx->started = ctx->lease == 0 || token_note(ctx) != KVR_EBUSY;
 }
 
@@ -151,7 +151,7 @@ chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 
 /* ---------------------------------------------------------------- strip --- */
 
-/* Bytes of ours, behind what has been passed on. */
+/* Appends bytes of ours to what has been passed on. */
 static ngx_int_t
 out_add(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, const void *bytes,
     size_t n)
@@ -179,7 +179,7 @@ out_add(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, const void *bytes,
 	return NGX_OK;
 }
 
-/* Without bytes but those that say that the answer ends. */
+/* Drops all buffers but those that mark the end of the response. */
 static ngx_buf_t *
 end_make(ngx_http_kvroute_ctx_t *ctx, const ngx_buf_t *of)
 {
@@ -194,8 +194,8 @@ end_make(ngx_http_kvroute_ctx_t *ctx, const ngx_buf_t *of)
 }
 
 /*
- * What nginx has been given stays its own; a link is ours. A buffer whose bytes
- * were all taken out is not passed, for nobody would know what it is.
+ * Buffers that nginx was given stay its own; a link is ours. A buffer that was
+ * stripped of all its bytes is not passed: an empty one is an error to nginx.
  */
 static ngx_int_t
 out_pass(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
@@ -231,7 +231,7 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 	if (left + answer_held(ctx->answer) < held + n)
 		ngx_http_kvroute_count(ctx->up, COUNT_STRIPPED, 1);
 	if (held > 0 || left != n) {
-		/* b is read: what is left of it goes on as a copy */
+		/* b is consumed: what is left of it is passed as a copy */
 		b->pos = b->last;
 		if (left > 0)
 			rc = out_add(ctx, last, room, left);
@@ -240,7 +240,7 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 	return rc;
 }
 
-/* What was held back goes out when the answer has ended. */
+/* At the end of the response, passes what was held back. */
 static ngx_int_t
 tail_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last)
 {
@@ -327,7 +327,7 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 	if (ctx->strip) {
 		rc = strip(ctx, in);
 	} else {
-		/* most ends have no bytes */
+		/* most last buffers are empty */
 		began = ngx_buf_size(in->buf) > 0 ? kvr_clock_now() : 0;
 		chain_read(ctx, in);
 		if (began > 0)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_body.c - the request's body becomes a prompt; and the two
- * things that are changed of what is sent on.
+ * ngx_http_kvroute_body.c - turns the request body into a prompt, and makes the
+ * two changes to what is sent to the engine.
  *
- * The body is there as a whole when the upstream is chosen: in memory up to
+ * The body is complete when the upstream is chosen: in memory up to
  * client_body_buffer_size, else in a temporary file, which is read in pieces.
  *
- * WHAT IS CHANGED, and only in what the proxy module has made already to be
- * sent, never in what the client sent:
+ * WHAT IS CHANGED, and only in the proxy module's own copy, never in what the
+ * client sent:
  *
  *   Accept-Encoding: gzip     ->  Accept-Encoding: identity feedback is on
  *   {... "stream":true ...}   ->  {... ,"stream_options":{"include_usage":
  *                                  true}}                   include_usage is
  *   Content-Length: 99        ->  Content-Length: 138       on and was not
- *                                                           asked for
+ *                                                           requested
  *
- * The insertion goes before the closing brace, so that a body in a file stays
- * there but for its last bytes.
+ * The insertion goes before the closing brace, so all but the last bytes of a
+ * body in a file stay in the file.
  */
 #include "ngx_http_kvroute.h"
 
@@ -28,7 +28,7 @@ static const char IDENTITY[] = "Accept-Encoding: identity\r\n";
 
 /* ----------------------------------------------------------------- read --- */
 
-/* Pieces of a buffer in a file; what could not be read ends the body. */
+/* Reads a file buffer in pieces; a read error ends the body. */
 static bool
 file_feed(struct body *body, ngx_buf_t *buf, size_t *left)
 {
@@ -97,7 +97,7 @@ opinion_of(enum body_outcome outcome)
 
 /* ---------------------------------------------------------------- scope --- */
 
-/* The configured value, or that of the body. */
+/* The configured value, else the one in the body. */
 static ngx_int_t
 scope_part(ngx_http_request_t *r, struct kvr *k, struct kvr_scope *scope,
     enum kvr_scope_part part, ngx_http_complex_value_t *configured,
@@ -216,12 +216,12 @@ ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	(void)ngx_atomic_fetch_add(&shared->endpoints[ctx->endpoint], 1);
 	if (ctx->facts.cut)
-		ngx_http_kvroute_count(ctx->up, COUNT_CUT, 1);
+		ngx_http_kvroute_count(ctx->up, COUNT_TRUNCATED, 1);
 }
 
 /* ----------------------------------------------------------------- edit --- */
 
-/* The end of the line that begins at p, its CRLF included. */
+/* The end of the line at p, including its CRLF. */
 static u_char *
 line_end(u_char *p, u_char *last)
 {
@@ -240,8 +240,8 @@ line_is(const u_char *p, const u_char *end, const char *name)
 }
 
 /*
- * The same head, asking for no coding, because usage cannot be read from gzip,
- * and with another length of the body unless that is negative.
+ * A copy of the head with Accept-Encoding: identity, because usage cannot be
+ * read from gzip, and with another Content-Length unless that is negative.
  */
 static ngx_buf_t *
 head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
@@ -263,12 +263,12 @@ head_make(ngx_pool_t *pool, ngx_buf_t *head, off_t length)
 	if (length >= 0)
 		b->last = ngx_sprintf(b->last, "Content-Length: %O\r\n",
 		    length);
-	/* The empty line, and what stands behind it. */
+	/* The empty line, and what follows it. */
 	b->last = ngx_cpymem(b->last, p, (size_t)(head->last - p));
 	return b;
 }
 
-/* What stands behind the offset in this buffer, brace included. */
+/* The bytes of this buffer from the offset on, including the brace. */
 static ngx_buf_t *
 tail_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
 {
@@ -294,7 +294,7 @@ tail_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
 	return b;
 }
 
-/* A copy that ends at the offset; the one in the chain is shared. */
+/* A copy that ends at the offset; the buffer in the chain is shared. */
 static ngx_buf_t *
 front_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
 {
@@ -312,7 +312,7 @@ front_make(ngx_pool_t *pool, ngx_buf_t *buf, off_t offset)
 	return b;
 }
 
-/* The link in which the byte at *offset lies; *offset becomes its own. */
+/* The link that holds byte *offset; *offset becomes relative to it. */
 static ngx_chain_t *
 link_find(ngx_chain_t *cl, off_t *offset)
 {
@@ -334,7 +334,7 @@ chain_size(ngx_chain_t *cl)
 	return size;
 }
 
-/* Is what will be sent what was parsed? proxy_set_body, say, makes another. */
+/* Is the body to be sent the one parsed? proxy_set_body replaces it. */
 static bool
 sent_as_read(ngx_http_request_t *r)
 {
@@ -350,7 +350,7 @@ sent_as_read(ngx_http_request_t *r)
 	return sent == NULL && read == NULL;
 }
 
-/* The body with the member in it; its length, or -1: it is as it was. */
+/* Inserts the member; the new length, or -1: the body is unchanged. */
 static off_t
 usage_ask(ngx_http_request_t *r, off_t end)
 {
@@ -359,7 +359,7 @@ usage_ask(ngx_http_request_t *r, off_t end)
 	ngx_buf_t *front, *tail;
 
 	cl = link_find(body, &end);
-	/* Not in the last link, or not from the file's start: rare. */
+	/* Not in the last link, or not from the start of the file: rare. */
 	if (cl == NULL || chain_size(cl->next) > 0 || !sent_as_read(r) ||
 	    (cl->buf->in_file && cl->buf->file_pos != 0))
 		return -1;
@@ -368,7 +368,7 @@ usage_ask(ngx_http_request_t *r, off_t end)
 	behind = ngx_alloc_chain_link(r->pool);
 	if (front == NULL || tail == NULL || behind == NULL)
 		return -1;
-	/* nginx has no word for a buffer without bytes. */
+	/* nginx does not accept empty buffers. */
 	if (end == 0) {
 		cl->buf = tail;
 		return length;
@@ -380,7 +380,7 @@ usage_ask(ngx_http_request_t *r, off_t end)
 	return length;
 }
 
-/* A cache would keep the chunk, and give it to those who did not ask. */
+/* A cache would store the chunk and send it to clients without usage. */
 static bool
 wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc)
 {
@@ -395,7 +395,7 @@ wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc)
 	    ctx->endpoint == ENDPOINT_COMPLETIONS);
 }
 
-/* One of nginx's proxy module, all of its head in memory. */
+/* Of nginx's proxy module, with the whole head in memory. */
 static bool
 editable(ngx_http_request_t *r)
 {
@@ -425,6 +425,6 @@ ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
 	r->upstream->request_bufs->buf = head;
 	ctx->asked = length >= 0;
 	if (ctx->asked)
-		ngx_http_kvroute_count(ctx->up, COUNT_ASKED, 1);
+		ngx_http_kvroute_count(ctx->up, COUNT_REQUESTED, 1);
 	return NGX_OK;
 }

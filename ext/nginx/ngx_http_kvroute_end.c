@@ -2,8 +2,8 @@
 /*
  * ngx_http_kvroute_end.c - how a request ended, and what the engine reported.
  *
- * An end that meets the region's lock taken is kept and tried again every few
- * milliseconds, because a lease that is not ended is load that never goes.
+ * If the region's lock is held, the write is queued and retried every few
+ * milliseconds: a lease that is not ended would count as load until it expires.
  */
 #include "ngx_http_kvroute.h"
 
@@ -74,7 +74,7 @@ ngx_http_kvroute_late_run(ngx_event_t *event)
 		ngx_add_timer(event, LATE_MS);
 }
 
-/* What an answer with a number of cached tokens says about the prediction. */
+/* Compares the reported number of cached tokens with the prediction. */
 static void
 values_count(ngx_http_kvroute_ctx_t *ctx)
 {
@@ -87,14 +87,14 @@ values_count(ngx_http_kvroute_ctx_t *ctx)
 	ngx_http_kvroute_count(up, COUNT_CACHED_TOKENS, report->cached_tokens);
 	if (ctx->decision.prompt_tokens == 0)
 		return;
-	/* The index estimates tokens from bytes; the engine has counted. */
+	/* The index estimates tokens from bytes; the engine counts them. */
 	scale = (double)report->prompt_tokens /
 	    (double)ctx->decision.prompt_tokens;
-	ngx_http_kvroute_count(up, COUNT_FORETOLD_TOKENS,
+	ngx_http_kvroute_count(up, COUNT_PREDICTED_TOKENS,
 	    (double)ctx->decision.overlap_tokens * scale);
 }
 
-/* The client went, or the engine did, before the answer was whole. */
+/* The client or the engine closed before the response was complete. */
 static bool
 broken(ngx_http_kvroute_ctx_t *ctx)
 {
@@ -130,7 +130,7 @@ report_make(ngx_http_kvroute_ctx_t *ctx)
 		values_count(ctx);
 }
 
-/* Once for each choice; more often does nothing. */
+/* Ends the current lease; without one it does nothing. */
 void
 ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 {

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_explain.c - what would become of a body: what is found in
- * it, who would be chosen, and everything that the choice is made of.
+ * ngx_http_kvroute_explain.c - reads the body that status_explain describes.
  *
- * The body goes the way of any other, through ngx_http_kvroute_body_read, for
- * the path in ?uri=; but with a copy of the upstream that counts nothing, and
- * kvr_route and kvr_candidates book nothing. kvroute_model and kvroute_scope
- * are those of the status location.
+ * It is read as any other body, by ngx_http_kvroute_body_read, for the path in
+ * ?uri=, but with a copy of the upstream that counts nothing. kvroute_model and
+ * kvroute_scope are those of the status location.
  */
 #include "ngx_http_kvroute_status.h"
 
@@ -22,7 +20,7 @@ typedef struct {
 	struct kvr_prompt_info info;
 } question_t;
 
-/* What needs the request to look as if it went to the upstream. */
+/* Needs a request with a ctx, as if it went to the upstream. */
 static void
 body_look(question_t *q)
 {
@@ -41,7 +39,7 @@ body_look(question_t *q)
 		q->ctx.opinion = REASON_FAILED;
 }
 
-/* Filters must not take the answer of this location for an engine's. */
+/* The ctx is removed again: this response is not an engine's. */
 static question_t *
 question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 {
@@ -58,7 +56,7 @@ question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 		ngx_str_set(&uri, "/v1/chat/completions");
 	}
 	q->ctx.endpoint = endpoint_of((const char *)uri.data, uri.len);
-	/* Prompt and parser are the upstream's own: whose was in them? */
+	/* Prompt and parser are the upstream's: their content is replaced. */
 	up->parsed = NULL;
 	ngx_http_set_ctx(r, &q->ctx, ngx_http_upstream_kvroute_module);
 	body_look(q);

@@ -3,26 +3,25 @@
  * ngx_http_kvroute_peer.c - the choice, and the life of a request.
  *
  *     peer.init    body -> prompt
- *     peer.get     who may be taken (as nginx says) -> who is best (as kvroute
- *                  says) -> take (as nginx does)
- *     headers      < 400: taken; commit of a stream         | answer.c
+ *     peer.get     usable peers (nginx) -> best peer (kvroute) -> take (nginx)
+ *     headers      < 400: accepted; commit of a stream      | answer.c
  *     first event  first token                              | answer.c
- *     peer.free    finish with what the engine reported; or abort, if the peer
- *                  did not take the request or answered >= 400
+ *     peer.free    finish with the engine's report; or abort, if the peer did
+ *                  not accept the request or the status was >= 400
  *
- * Who may be taken is nginx's to say (down, backup, max_fails, max_conns, tried
- * before), and so is taking: all peers but the chosen one are marked as tried
- * for as long as the stock method looks for one. So weights, failures and
- * connections are counted in one place, that of nginx.
+ * nginx decides which peers are usable (down, backup, max_fails, max_conns,
+ * already tried) and takes the chosen one: all other peers are marked as tried
+ * while the stock method looks for one. So weights, failures and connections
+ * are counted only by nginx.
  *
- *     up->known    [ first | first | first | backup ]   looked at once a choice
- *     rrp.tried      bits of `first`, or, once nobody is left there, `backup`
+ *     up->known    [ first | first | first | backup ]   updated for a choice
+ *     rrp.tried      bits of `first`, or, once none is left there, `backup`
  *
- * Requests without an opinion go where the fewest connections are, by weight.
- * A server that is drained gets them only if there is no other.
+ * Requests without a prediction go to the peer with the fewest connections by
+ * weight. A drained server gets them only if there is no other.
  *
- * Nothing here waits for the region's lock: a choice that meets it taken has no
- * opinion.
+ * Nothing here waits for the region's lock: if it is held, the request is
+ * routed without a prediction.
  */
 #include "ngx_http_kvroute.h"
 
@@ -36,7 +35,7 @@ words_of(const ngx_http_upstream_rr_peers_t *peers)
 	return (peers->number + WORD - 1) / WORD;
 }
 
-/* Backups are looked at when nobody else is left; there is no way back. */
+/* Switches to the backups when no first peer is left; never back. */
 static void
 backups(ngx_http_kvroute_ctx_t *ctx)
 {
@@ -50,8 +49,8 @@ backups(ngx_http_kvroute_ctx_t *ctx)
 }
 
 /*
- * Peer i of up->known, by the stock method, which sees no other. NGX_BUSY: it
- * was taken away meanwhile, and is not usable any more.
+ * Takes peer i of up->known by the stock method, which sees no other. NGX_BUSY:
+ * it became unusable meanwhile.
  */
 static ngx_int_t
 take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
@@ -72,7 +71,7 @@ take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 	ngx_memset(ctx->rrp.tried, 0xff, bytes);
 	ctx->rrp.tried[i / WORD] &= ~((uintptr_t)1 << (i % WORD));
 	rc = ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp);
-	/* If that one could not be had, it may have found a backup. */
+	/* If that peer was not available, a backup may have been found. */
 	if (ctx->rrp.peers != peers && rc == NGX_OK)
 		return rc;
 	ctx->rrp.peers = peers;
@@ -89,7 +88,7 @@ less_loaded(const ngx_http_kvroute_known_t *a,
 	return a->conns * b->weight < b->conns * a->weight;
 }
 
-/* Of peers from..to - 1, equals in turns; `to`: nobody. */
+/* Of peers from..to - 1, ties in rotation; `to`: none. */
 static ngx_uint_t
 least_of(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t from, ngx_uint_t to,
     bool closed)
@@ -106,7 +105,7 @@ least_of(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t from, ngx_uint_t to,
 	return best;
 }
 
-/* The fewest connections by weight; n_peers: nobody. */
+/* The fewest connections by weight; n_peers: none. */
 static ngx_uint_t
 least_loaded(ngx_http_kvroute_srv_conf_t *up)
 {
@@ -135,7 +134,7 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 		if (rc != NGX_BUSY)
 			return rc;
 	}
-	/* Nobody: the stock method knows what to do then. */
+	/* None: the stock method handles that. */
 	ngx_memset(ctx->rrp.tried, 0xff, words_of(ctx->rrp.peers) *
 	    sizeof(uintptr_t));
 	return ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp);
@@ -144,8 +143,8 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 /* --------------------------------------------------------------- choice --- */
 
 /*
- * Workers that may be taken, to up->allowed; how many. Who could not be looked
- * up, because the lock was taken, is not among them.
+ * Collects the usable workers in up->allowed and returns their number. A worker
+ * is left out if its lookup found the lock held.
  */
 static ngx_uint_t
 allowed_list(ngx_http_kvroute_srv_conf_t *up, bool *missing)
@@ -188,7 +187,7 @@ reason_of(int error)
 	}
 }
 
-/* Who is best of those that may be taken; booked unless only asked. */
+/* The best usable worker; booked unless this is only a query. */
 static int
 ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 {
@@ -228,7 +227,7 @@ choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 	return true;
 }
 
-/* Its place in up->known; n_peers: it has none. */
+/* Its position in up->known; n_peers: none. */
 static ngx_uint_t
 peer_of(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
 {
@@ -255,7 +254,7 @@ take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	    ngx_memcmp(ctx->rrp.current->name.data, known[i].name,
 	    known[i].name_len) == 0)
 		return rc;
-	/* It was taken away meanwhile; perhaps a backup was found. */
+	/* It became unusable meanwhile; a backup may have been found. */
 	ngx_http_kvroute_end(ctx, false);
 	ctx->worker = 0;
 	ctx->reason = REASON_NO_WORKER;
@@ -293,7 +292,7 @@ taken_worker(ngx_http_kvroute_ctx_t *ctx)
 	return 0;
 }
 
-/* What went there is learnt as if it had been chosen. */
+/* Records the request on the worker that was used, as if chosen. */
 static void
 shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
@@ -311,7 +310,7 @@ shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	}
 	shadow_count(ctx, &d);
 	ctx->lease = d.lease;
-	/* The report is compared with what was to be expected there. */
+	/* The report is compared with the prediction for that worker. */
 	ctx->decision.overlap_tokens = d.overlap_tokens;
 }
 
@@ -358,10 +357,9 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 }
 
 /*
- * Nobody listens there: the engine is gone, and with it its cache. A connection
- * kept alive that broke says nothing, nor does one that took too long, or that
- * this machine could not begin. With TLS, failures after the connection look
- * the same.
+ * Was the connection refused? Then the engine is gone, and its cache with it. A
+ * broken keepalive connection is no evidence, nor is a timeout, nor a local
+ * failure to connect. With TLS, failures after the connection look the same.
  */
 static bool
 was_refused(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
@@ -388,13 +386,13 @@ refusal_note(ngx_http_kvroute_ctx_t *ctx)
 	write.what = NGX_HTTP_KVROUTE_RESET;
 	write.id = taken_worker(ctx);
 	s.size = sizeof(s);
-	/* Forgotten before, and not used since: there is nothing to forget. */
+	/* Reset before and not used since: there is nothing to reset. */
 	if (up->kvr == NULL || write.id == 0 || (kvr_worker_stats(up->kvr,
 	    write.id, &s) == KVR_OK && s.entries == 0))
 		return;
 	ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
-	    "kvroute: worker \"%V\" refuses connections: what it had is "
-	    "forgotten", &ctx->rrp.current->name);
+	    "kvroute: worker \"%V\" refuses connections: its record "
+	    "is reset", &ctx->rrp.current->name);
 	ngx_http_kvroute_write(up, &write);
 	ngx_http_kvroute_count(up, COUNT_REFUSED, 1);
 }
@@ -410,9 +408,9 @@ was_taken(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t state)
 }
 
 /*
- * The engine is done. What it sent may not have passed our filter yet: it may
- * wait in a file for a client that is slow, and the last event of a stream that
- * is stripped waits for the end. Then the request ends when all has passed.
+ * The engine is done. Its response may not have passed our filter yet: it may
+ * be in a file for a slow client, and the last event of a stripped stream waits
+ * for the end. Then the request ends when all of it has passed.
  */
 static bool
 to_pass(ngx_http_kvroute_ctx_t *ctx)
@@ -441,7 +439,7 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 
 /* --------------------------------------------------------------- begin --- */
 
-/* The request is over, however. */
+/* The request is over, in any way. */
 static void
 cleanup(void *data)
 {

@@ -2,10 +2,9 @@
 /*
  * ngx_http_kvroute_region.c - nginx starts, reloads and ends.
  *
- * The master brings the region up to date and says in a line what there is.
- * Every nginx worker attaches for itself. Its process is the owner of its
- * leases; once a second each looks whether an owner has died, and ends what
- * that one left.
+ * The master updates the region and logs one line about it. Each nginx worker
+ * attaches on its own; its process owns its leases. Once a second each worker
+ * checks whether an owner has died and ends the leases of dead owners.
  */
 #include "ngx_http_kvroute.h"
 
@@ -36,7 +35,7 @@ fleet_capacity(struct kvr *k)
 	return sum;
 }
 
-/* One line: what is on record, what there is room for, is that enough? */
+/* Logs blocks on record, capacity, and capacity relative to the fleet. */
 static void
 announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 {
@@ -71,8 +70,8 @@ main_of(ngx_cycle_t *cycle)
 }
 
 /*
- * The master must not sleep behind a process that was stopped with the lock:
- * it would start no nginx worker, nor hear a signal.
+ * The master must not sleep behind a stopped process that holds the lock: it
+ * would start no nginx workers and handle no signals.
  */
 static int
 region_wait(struct kvr *k)
@@ -88,7 +87,7 @@ region_wait(struct kvr *k)
 	return error;
 }
 
-/* What the configuration says of the region, in the region. */
+/* Writes the configured facts to the region. */
 static void
 region_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 {
@@ -119,8 +118,8 @@ region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 }
 
 /*
- * A failure here ends the master, also at a reload, so there is none: without
- * its region an upstream has no opinions.
+ * An error here would end the master, also at a reload, so none is returned:
+ * an upstream without its region routes without predictions.
  */
 ngx_int_t
 ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle)
@@ -140,8 +139,8 @@ ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle)
 /* --------------------------------------------------------------- owners --- */
 
 /*
- * An owner is a process: its number, and above it that of the room its number
- * is from, for a region file may be shared with another container.
+ * An owner is a process: its pid, and above it the pid namespace, because a
+ * region file may be shared with another container.
  */
 static uint64_t
 owner_of(ngx_pid_t pid)
@@ -153,7 +152,7 @@ owner_of(ngx_pid_t pid)
 	return (uint64_t)room.st_ino << 32 | (uint32_t)pid;
 }
 
-/* Is it a process of this room that has ended? */
+/* Is it a process of this namespace that has ended? */
 static bool
 has_died(uint64_t owner, uint64_t mine)
 {
@@ -163,7 +162,7 @@ has_died(uint64_t owner, uint64_t mine)
 	    ngx_errno == ESRCH;
 }
 
-/* Ends the requests of processes that have died; anybody may. */
+/* Ends the requests of processes that have died; any process may. */
 static void
 watch(ngx_event_t *event)
 {
@@ -172,12 +171,12 @@ watch(ngx_event_t *event)
 	uint32_t ended;
 	size_t n, i;
 
-	/* What the master could not do; as soon as the lock is free. */
+	/* What the master could not do, once the lock is free. */
 	if (up->behind && kvr_owners(up->kvr, owners, OWNERS, &n) == KVR_OK) {
 		up->behind = false;
 		region_sync(up, up->kvr, event->log);
 	}
-	/* Another nginx may use the file, whose orders change no epoch here. */
+	/* Orders of another nginx on the same file change no epoch here. */
 	if (up->path.len > 0)
 		up->epoch = up->shared->epoch - 1;
 	if (kvr_owners(up->kvr, owners, OWNERS, &n) != KVR_OK)
@@ -201,7 +200,7 @@ timer_make(ngx_http_kvroute_srv_conf_t *up, ngx_event_t *timer,
 	timer->handler = handler;
 	timer->data = up;
 	timer->log = log;
-	/* One that is set does not keep a leaving process alive. */
+	/* A pending timer does not keep an exiting process alive. */
 	timer->cancelable = 1;
 }
 
@@ -234,7 +233,7 @@ attach(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	return false;
 }
 
-/* Without its region an upstream has no opinions, and goes on. */
+/* Without its region an upstream routes without predictions. */
 static ngx_int_t
 region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
@@ -246,7 +245,7 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 		return NGX_OK;
 	(void)kvr_set_nowait(up->kvr, 1);
 	up->owner = owner_of(ngx_pid);
-	/* In a container a process may have the number of a dead one. */
+	/* In a container a process may have the pid of a dead one. */
 	(void)kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(), NULL);
 	watch(&up->watch);
 	return NGX_OK;
@@ -269,7 +268,7 @@ ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle)
 	return NGX_OK;
 }
 
-/* Requests that are cut off when nginx must end at once end here. */
+/* Ends requests that are cut off when nginx must terminate at once. */
 static void
 region_leave(ngx_http_kvroute_srv_conf_t *up)
 {

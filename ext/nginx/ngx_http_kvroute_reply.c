@@ -61,7 +61,7 @@ reply_alloc(void *context, size_t size)
 	return ngx_palloc(o->request->pool, size);
 }
 
-/* Small pieces stay until the request ends. */
+/* Small allocations stay until the request ends. */
 static void
 reply_free(void *context, void *memory)
 {

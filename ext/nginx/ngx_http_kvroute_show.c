@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_show.c - what a GET shows: the state of the upstreams, as
- * JSON or for Prometheus, written by ext/http; and the page, whose bytes are
- * put here when the module is built.
+ * ngx_http_kvroute_show.c - responses to GET: the state of the upstreams as
+ * JSON or for Prometheus, written by ext/http, and the page, embedded here when
+ * the module is built.
  */
 #include "ngx_http_kvroute_status.h"
 

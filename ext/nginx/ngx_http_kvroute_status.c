@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_status.c - a location with kvroute_status: which question
- * is it; and orders.
+ * ngx_http_kvroute_status.c - a location with kvroute_status: dispatches
+ * requests and carries out orders.
  *
- *   GET   /kvroute            page or Prometheus, as Accept and ?format= say
+ *   GET   /kvroute            page or Prometheus, by Accept and ?format=
  *         /kvroute/json, /kvroute/metrics
  *   POST  /kvroute?worker=...&action=...     from this machine only
  *         /kvroute/explain                   ngx_http_kvroute_explain.c
  *
- * Who may look is up to allow and deny. An order is taken from a loopback
- * address or a local socket, whatever they say, and never with an Origin: a
- * page that somebody on this machine looks at must not be able to give it.
+ * Read access is controlled by allow and deny. An order is accepted only from a
+ * loopback address or a local socket, and never with an Origin: a page in a
+ * browser on this machine must not be able to give orders.
  */
 #include "ngx_http_kvroute_status.h"
 
@@ -64,7 +64,7 @@ header_value(ngx_http_request_t *r, const char *name)
 	return none;
 }
 
-/* What stands behind the location in the path, or behind the last '/'. */
+/* What follows the location in the path, or the last '/'. */
 static ngx_str_t
 rest_of_path(ngx_http_request_t *r)
 {
@@ -142,7 +142,7 @@ ngx_int_t
 kvroute_blocked_answer(ngx_http_request_t *r)
 {
 	return kvroute_reply_error(r, NGX_HTTP_SERVICE_UNAVAILABLE,
-	    "another process has the lock of the index");
+	    "another process holds the lock of the index");
 }
 
 /* ------------------------------------------------------------- orders --- */
@@ -173,7 +173,7 @@ is_local(const struct sockaddr *address)
 	return ntohl(sin.sin_addr.s_addr) >> 24 == 127;
 }
 
-/* Returns the worker's new id, 0 if there is no such worker (any more). */
+/* Returns the worker's new id; 0 if there is no such worker. */
 static uint64_t
 state_set(struct kvr *k, uint64_t id, uint32_t state)
 {
@@ -263,11 +263,11 @@ order(ngx_http_request_t *r)
 	if (!is_local(r->connection->sockaddr) ||
 	    header_value(r, "Origin").data != NULL)
 		return kvroute_reply_error(r, NGX_HTTP_FORBIDDEN,
-		    "orders are taken from this machine only, from no page");
+		    "orders are accepted from this machine only, from no page");
 	if (!kvroute_is(&action, "drain") && !kvroute_is(&action, "up") &&
 	    !kvroute_is(&action, "reset"))
 		return kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
-		    "action= is drain, up or reset");
+		    "action= must be drain, up or reset");
 	if (name.len == 0)
 		return kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
 		    "worker= is missing");
@@ -290,7 +290,7 @@ not_allowed(ngx_http_request_t *r, const char *allowed)
 	kvroute_reply_begin(&o, r);
 	kvroute_reply_header(&o, "Allow", allowed);
 	return kvroute_reply_refuse(&o, NGX_HTTP_NOT_ALLOWED,
-	    "this method has no meaning here");
+	    "method not allowed");
 }
 
 static ngx_int_t
@@ -309,7 +309,7 @@ takes_html(ngx_http_request_t *r)
 	    accept.len, (u_char *)"text/html", sizeof("text/html") - 2) != NULL;
 }
 
-/* By the path, or by ?format=, or by what a browser accepts. */
+/* By the path, else by ?format=, else by Accept. */
 static ngx_int_t
 show(ngx_http_request_t *r, ngx_str_t *rest)
 {
@@ -327,7 +327,7 @@ show(ngx_http_request_t *r, ngx_str_t *rest)
 	if (kvroute_is(&format, rest->len > 0 ? "metrics" : "prometheus"))
 		return kvroute_metrics_show(r);
 	return rest->len > 0 ? no_path(r) : kvroute_reply_error(r,
-	    NGX_HTTP_BAD_REQUEST, "format= is html, json or prometheus");
+	    NGX_HTTP_BAD_REQUEST, "format= must be html, json or prometheus");
 }
 
 ngx_int_t

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_status.h - what the files behind kvroute_status share.
+ * ngx_http_kvroute_status.h - shared by the files behind kvroute_status.
  *
- *   status   which question is it?  orders
+ *   status   dispatch; orders
  *   show     upstreams -> struct status -> JSON, Prometheus; the page
- *   explain  what would happen to a body?
+ *   explain  body -> struct explain -> JSON
  *   reply    the response, while it is written
  *
- * The texts themselves are written by status_*.c of ext/http.
+ * ext/http writes the texts.
  */
 #ifndef NGX_HTTP_KVROUTE_STATUS_H
 #define NGX_HTTP_KVROUTE_STATUS_H
@@ -16,22 +16,22 @@
 
 #include "status.h"
 
-/* An argument of the request, decoded; empty if it is not there. */
+/* A decoded argument of the request; empty if it is missing. */
 ngx_str_t kvroute_argument(ngx_http_request_t *r, const char *name);
 bool kvroute_is(const ngx_str_t *text, const char *word);
 
-/* The upstreams that are asked for; n == 0: there is none of that name. */
+/* The requested upstreams; n == 0: there is none of that name. */
 typedef struct {
 	ngx_http_kvroute_srv_conf_t **at;
 	ngx_uint_t n;
 } kvroute_upstreams_t;
 kvroute_upstreams_t kvroute_upstreams(ngx_http_request_t *r);
 ngx_int_t kvroute_no_upstream(ngx_http_request_t *r);
-/* The one that is asked for, or NULL and what to answer. */
+/* The requested one; NULL: *answer is the response. */
 ngx_http_kvroute_srv_conf_t *kvroute_upstream(ngx_http_request_t *r,
     ngx_int_t *answer);
 
-/* For status_blocked. */
+/* The response when status_blocked. */
 ngx_int_t kvroute_blocked_answer(ngx_http_request_t *r);
 
 ngx_int_t kvroute_state_show(ngx_http_request_t *r);

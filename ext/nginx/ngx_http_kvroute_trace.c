@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_trace.c - lines for kvroute-replay(1): one's own traffic
- * without its text.
+ * ngx_http_kvroute_trace.c - lines for kvroute-replay(1): traffic without its
+ * text.
  *
  *   {"timestamp": 1763760000123, "input_length": 812, "output_length": 64,
  *    "hash_ids": [1093, 5521], "prompt_tokens": 790, "cached_tokens": 512,
  *    "worker": "10.0.0.1:8000", "ms": 1520}
  *
  * A hash id stands for 512 tokens, estimated at 4 bytes each, and for all that
- * is ahead of them: it is cut from the sequence hash, which is keyed by the
- * region's secret. input_length is an estimate in the same way.
+ * precede them. It is taken from the sequence hash, which is keyed by the
+ * region's secret. input_length is estimated in the same way.
  *
  * SAMPLE. One request in a hundred, drawn at random, would show a hundredth of
- * the reuse there is. So whole families of prompts are drawn: those that agree
- * up to the first answer in them, as the turns of a chat do.
+ * the reuse. So whole families of prompts are drawn: those that agree up to the
+ * first model response in them, as the turns of a chat do.
  *
- * A line is written when its request ends, by one write, so lines of several
- * nginx workers do not mix, but they are not in order of time: see the page.
+ * A line is written when its request ends, by one write. So lines of several
+ * nginx workers do not mix, but they are not in order of time.
  */
 #include "ngx_http_kvroute.h"
 
@@ -75,7 +75,7 @@ ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		    "invalid parameter \"%V\"", &args[2]);
 		return NGX_CONF_ERROR;
 	}
-	/* nginx opens it, and opens it anew when logs are rotated. */
+	/* nginx opens it, and reopens it when logs are rotated. */
 	trace->file = ngx_conf_open_file(cf->cycle, &args[1]);
 	if (trace->file == NULL)
 		return NGX_CONF_ERROR;
@@ -94,7 +94,7 @@ sequence_at(struct kvr_prompt *p, size_t block)
 	    sequence : 0;
 }
 
-/* One of the sample? As good as random by prompt, equal for a family. */
+/* In the sample? Pseudorandom by prompt, equal within a family. */
 static bool
 drawn(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t sample)
 {
@@ -135,7 +135,7 @@ ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
 
 /* ---------------------------------------------------------------- write --- */
 
-/* 53 bits: what every reader of JSON can hold. */
+/* 53 bits: exact in every JSON reader. */
 static u_char *
 ids_print(u_char *p, const ngx_http_kvroute_ctx_t *ctx)
 {
@@ -166,7 +166,7 @@ line_print(u_char *p, ngx_http_kvroute_ctx_t *ctx)
 	if (report->kind == KVR_REPORT_VALUE)
 		p = ngx_sprintf(p, ", \"cached_tokens\": %uL",
 		    report->cached_tokens);
-	/* A peer's name is an address, with nothing to escape. */
+	/* A peer's name is an address: nothing to escape. */
 	name = ngx_http_kvroute_worker_name(ctx);
 	return ngx_sprintf(p, ", \"worker\": \"%V\", \"ms\": %L}\n", &name,
 	    ms < 0 ? 0 : ms);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_variables.c - what logs can say about a request. Nothing of
- * it reaches a client unless the configuration sends it.
+ * ngx_http_kvroute_variables.c - variables for logs. None of them reaches a
+ * client unless the configuration sends it.
  */
 #include "ngx_http_kvroute.h"
 
@@ -66,7 +66,7 @@ reason_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 	return NGX_OK;
 }
 
-/* Numbers of the choice: only where there was one. */
+/* Numbers of the choice, if there was one. */
 static ngx_int_t
 decision_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t overlap)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_workers.c - workers of the region are the upstream's peers,
- * by name, "address:port".
+ * ngx_http_kvroute_workers.c - the workers of the region are the peers of the
+ * upstream, by name, "address:port".
  *
- * The master makes them equal after each start and reload; what is on record
- * for those that stay, stays, and so does a state set at run time. An nginx
- * worker looks up the ids of its peers once, and again when a worker was
- * reset, added or removed anywhere, which the zone's epoch tells.
+ * The master makes them equal after each start and reload. A worker that stays
+ * keeps its record and a state set at run time. An nginx worker looks up the
+ * ids of its peers once, and again when the zone's epoch says that a worker was
+ * reset, added or removed.
  */
 #include "ngx_http_kvroute.h"
 
@@ -26,7 +26,7 @@ walk_settle(walk_t *w)
 	}
 }
 
-/* All peers of an upstream, backup ones behind the others. */
+/* All peers of an upstream, backups last. */
 static ngx_http_upstream_rr_peer_t *
 walk_begin(ngx_http_kvroute_srv_conf_t *up, walk_t *w)
 {
@@ -84,7 +84,7 @@ facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
 	facts->retain = up->retain;
 }
 
-/* There, with the facts of the configuration; a state set by hand stays. */
+/* It exists: sets the configured facts, keeps a state set by order. */
 static int
 worker_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
     const ngx_str_t *name, ngx_uint_t weight, uint64_t *id)
@@ -97,7 +97,7 @@ worker_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	error = kvr_worker_find(k, text, name->len, 0, id);
 	if (error != KVR_OK) {
 		error = kvr_worker_add(k, text, name->len, &facts, id);
-		/* Another process was quicker. */
+		/* Another process was faster. */
 		if (error == KVR_EEXIST)
 			error = kvr_worker_find(k, text, name->len, 0, id);
 		return error;
@@ -135,7 +135,7 @@ workers_drop(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 		    KVR_OK || is_peer(up, name, len))
 			continue;
 		ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream "
-		    "\"%V\": worker %*s has gone", &up->upstream->host, len,
+		    "\"%V\": worker %*s removed", &up->upstream->host, len,
 		    name);
 		(void)kvr_worker_remove(k, id);
 	}
@@ -153,7 +153,7 @@ servers_check(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	for (i = 0; i < up->servers->nelts; i++) {
 		if (!servers[i].used)
 			ngx_log_error(NGX_LOG_WARN, log, 0, "kvroute_server "
-			    "\"%V\" in upstream \"%V\" is no server of it",
+			    "\"%V\" in upstream \"%V\" is not a server of it",
 			    &servers[i].name, &up->upstream->host);
 	}
 }
@@ -167,7 +167,7 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	walk_t w;
 	int error;
 
-	/* first, for there may be room for so many only */
+	/* first, because the table of workers may be full */
 	workers_drop(up, k, log);
 	for (peer = walk_begin(up, &w); peer != NULL; peer = walk_next(&w)) {
 		error = worker_ensure(up, k, &peer->name,
@@ -217,9 +217,9 @@ usable(ngx_http_upstream_rr_peer_t *peer, time_t now)
 }
 
 /*
- * nginx never takes back a lock of peers that a process died with, so nothing
- * is done under it but copying. A peer whose name is another came when nginx
- * ran: it is not ours to know.
+ * If a process dies with nginx's lock of the peers, the lock stays held, so
+ * only copying is done under it. A peer with another name was added while nginx
+ * ran and is ignored.
  */
 static void
 list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
@@ -244,7 +244,7 @@ list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
 	ngx_http_upstream_rr_peers_unlock(peers);
 }
 
-/* What meets the lock taken is looked up for the next request. */
+/* If the lock is held, the lookup is left to the next request. */
 static void
 ids_look(ngx_http_kvroute_srv_conf_t *up)
 {
@@ -296,7 +296,7 @@ ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up)
 	(void)ngx_atomic_fetch_add(&up->shared->epoch, 1);
 }
 
-/* In shadow mode it is not the one that was taken. */
+/* In shadow mode this is not the worker that was used. */
 ngx_str_t
 ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
 {

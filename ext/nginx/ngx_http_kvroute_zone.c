@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_kvroute_zone.c - where the region of an upstream lies.
+ * ngx_http_kvroute_zone.c - where the region of an upstream is stored.
  *
  *     zone of nginx                        or   zone            file
  *     [slab | counters | ... region ... ]       [slab|counters] [region]
  *
- * The zone is made by the master before the first nginx worker starts and
- * inherited by all, so it survives a reload as long as its name and size stay.
- * What was formatted cannot be formatted anew under nginx workers of the old
- * configuration, that still use it: a block size, say, can be changed only
- * together with the zone's name. Nothing in a zone points to code.
+ * The master makes the zone before the first nginx worker starts; all inherit
+ * it, so it survives a reload while its name and size stay the same. A region
+ * cannot be formatted again while nginx workers of the old configuration use
+ * it: a new block size, for instance, needs a new zone name. A zone holds no
+ * pointers to code.
  *
- * A file is made by the master too, and given to the user that nginx workers
- * run as.
+ * The master also makes the file and gives it to the user of the nginx workers.
  */
 #include "ngx_http_kvroute.h"
 
@@ -28,7 +27,7 @@ ngx_http_kvroute_complain(ngx_log_t *log, ngx_http_kvroute_srv_conf_t *up,
 	return NGX_ERROR;
 }
 
-/* The boot that CLOCK_MONOTONIC counts from; zeros if there is no telling. */
+/* The boot that CLOCK_MONOTONIC counts from; zeros if unknown. */
 static void
 boot_read(unsigned char id[KVR_BOOT_ID_BYTES])
 {
@@ -56,8 +55,8 @@ boot_read(unsigned char id[KVR_BOOT_ID_BYTES])
 }
 
 /*
- * Made by root, used by nginx workers that are not. The folder may be one that
- * others write to: what is there by now may be a link of theirs.
+ * Made by root, used by nginx workers that are not root. Others may be able to
+ * write to the folder: by now the path may be a link of theirs.
  */
 static ngx_int_t
 file_hand_over(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
@@ -90,9 +89,7 @@ file_open(ngx_http_kvroute_srv_conf_t *up, uint32_t flags, struct kvr **k)
 	    &options, k);
 }
 
-/*
- * root may open what belongs to the user of nginx workers: it gave it to him.
- */
+/* root may open a file of the user of nginx workers: root made it. */
 static int
 file_make(ngx_http_kvroute_srv_conf_t *up, struct kvr **k)
 {
@@ -116,7 +113,7 @@ file_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	return file_hand_over(up, log);
 }
 
-/* What is left of the zone becomes the region. */
+/* The rest of the zone becomes the region. */
 static ngx_int_t
 memory_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab,
     ngx_log_t *log)
@@ -196,7 +193,7 @@ zone_init(ngx_shm_zone_t *zone, void *old)
 	return memory_prepare(up, slab, log);
 }
 
-/* A region file needs a zone too, for what nginx workers count. */
+/* A region file needs a zone too, for the counters. */
 static bool
 zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 {
@@ -213,7 +210,7 @@ zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 	return true;
 }
 
-/* Each would throw the other's workers out. */
+/* Each upstream would remove the other's workers. */
 static bool
 path_taken(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 {
@@ -247,8 +244,8 @@ ngx_http_kvroute_zone_add(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 		return NGX_CONF_ERROR;
 	if (up->zone->data != NULL) {
 		other = up->zone->data;
-		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is the "
-		    "one of upstream \"%V\" already", &up->zone_name,
+		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is "
+		    "already used by upstream \"%V\"", &up->zone_name,
 		    &other->upstream->host);
 		return NGX_CONF_ERROR;
 	}

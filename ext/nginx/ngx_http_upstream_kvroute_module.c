@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_upstream_kvroute_module.c - directives, and what nginx calls when
- * it starts, reloads and ends. kvroute-nginx(7) is the contract.
+ * ngx_http_upstream_kvroute_module.c - directives, and the calls of nginx at
+ * start, reload and end. kvroute-nginx(7) is the contract.
  *
- *   configuration read   directives; zones asked for; balancer named
+ *   configuration read   directives; zones requested; balancer set
  *   zones made           region formatted, or found again after a reload
  *   init module          (master) workers of the region = peers of the
- *                        upstream; one line says what there is room for
- *   init process         (each nginx worker) attach; requests that processes
- *                        left which have died are ended
+ *                        upstream; one line about its capacity
+ *   init process         (each nginx worker) attach; end the requests of
+ *                        processes that have died
  */
 #include "ngx_http_kvroute.h"
 
@@ -63,7 +63,7 @@ chosen(const choice_t *choices, ngx_str_t *text, uint32_t *value)
 	return false;
 }
 
-/* Is `arg` NAME=...? Then *value is what follows. */
+/* Is `arg` NAME=...? Then *value is the rest. */
 static bool
 named(ngx_str_t *arg, const char *name, ngx_str_t *value)
 {

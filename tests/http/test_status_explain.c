@@ -62,8 +62,8 @@ ck_begins(const char *want)
 }
 
 #define FACTS(outcome) "{'upstream':'a\\'b\\\\','endpoint':'chat'," \
-	"'outcome':'" outcome "','model':'m?','stream':true,'cut':false," \
-	"'messages':3,"
+	"'outcome':'" outcome "','model':'m?','stream':true," \
+	"'truncated':false,'messages':3,"
 #define NO_DIGEST "0000000000000000"
 
 START_TEST(a_prompt)

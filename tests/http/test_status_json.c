@@ -137,6 +137,16 @@ START_TEST(counters_are_shown)
 }
 END_TEST
 
+START_TEST(endless_ttl)
+{
+	fleet[1].options.ttl_ns = KVR_TTL_ENDLESS;
+	take();
+	ck_number(item(state, "upstreams", 0), "ttl", 120);
+	ck_text(item(state, "upstreams", 1), "ttl", "-1.000000");
+	json_object_put(state);
+}
+END_TEST
+
 START_TEST(no_upstream)
 {
 	fleet_status.upstreams = 0;
@@ -183,6 +193,7 @@ suite_status_json(void)
 	tcase_add_test(c, upstreams);
 	tcase_add_test(c, workers);
 	tcase_add_test(c, counters_are_shown);
+	tcase_add_test(c, endless_ttl);
 	tcase_add_test(c, no_upstream);
 	tcase_add_test(c, numbers_without_a_name);
 	tcase_add_test(c, no_room_and_no_memory);

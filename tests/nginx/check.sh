@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check.sh BUILD - nginx with the module, engines and users, and what goes wrong
-# among them. A case is a function that prints what it found to be wrong; each
-# has an nginx and engines of its own. Nothing is asserted about time.
+# check.sh BUILD - end-to-end cases and faults of nginx with the module, engines
+# and users. A case is a function that prints its failures; each has its own
+# nginx and engines. Nothing is asserted about time.
 #
-# CHECK_NGINX=quick leaves out what is slow; T=name,name picks cases;
-# VALGRIND=1 runs nginx under valgrind, whose complaints fail the case.
+# CHECK_NGINX=quick skips slow cases; T=name,name picks cases; VALGRIND=1 runs
+# nginx under valgrind, and its reports fail the case.
 # shellcheck disable=SC1091,SC2034,SC2154
 set -u
 
@@ -35,7 +35,7 @@ exec 3>&1
 
 # ------------------------------------------------------------ what cases use
 
-# up [engine option ...] - four engines, fast ones, and nginx before them.
+# up [engine option ...] - starts four fast engines and nginx before them.
 up()
 {
 	start_engines "${engines:-4}" --scale 0.01 --capacity 100000 "$@"
@@ -69,7 +69,7 @@ figure()
 	value "$work/figures" "$1"
 }
 
-# no_errors WHAT - and which there are, if any.
+# no_errors WHAT - fails and lists them, if there are any.
 no_errors()
 {
 	[ "$(figure errors)" = 0 ] ||
@@ -77,13 +77,13 @@ no_errors()
 	    "$work/figures" | grep -v '=0$' | paste -s -d ' ')"
 }
 
-# Users; what came of it is in figures.
+# Runs users; the results are in figures.
 talk()
 {
 	chats -q --format kv "$@" > "$work/figures"
 }
 
-# The same in the background, for as long as something else is done to nginx.
+# The same in the background, while something else is done to nginx.
 talk_meanwhile()
 {
 	"$build/kvroute-chats" --url "http://127.0.0.1:$port" -q --format kv \
@@ -115,8 +115,8 @@ no_leases()
 	[ "$(json '.upstreams[0].region.leases')" = 0 ]
 }
 
-# json FILTER - of the status. Under load another process may have the index's
-# lock just then: it is asked again.
+# json FILTER - of the status. Under load another process may hold the index's
+# lock: then it is requested again.
 json()
 {
 	asked=0
@@ -133,14 +133,13 @@ status_is_whole()
 	    jq -e '.upstreams[0].region.bytes > 0' "$work/status"
 }
 
-# Requests without an opinion, because another process had the lock.
+# Requests without a prediction, because another process held the lock.
 busy()
 {
 	json '.upstreams[0].reasons | .busy + .no_worker'
 }
 
-# Whatever happened: nobody's booking stays, and all processes of nginx are
-# there.
+# After every case: no booking is left, and all nginx processes run.
 settled()
 {
 	until_true 20 no_leases ||
@@ -149,8 +148,8 @@ settled()
 	    "$(children "$nginx_pid" | wc -l)" "${processes:-2}"
 }
 
-# What the error log has that must not happen, the end of nginx included; a
-# case names, one a line, what it has brought about itself.
+# Unexpected lines of the error log, the end of nginx included; a case names
+# those that it causes, one a line.
 alerts()
 {
 	[ ! -e "$work/logs/error" ] ||
@@ -159,7 +158,7 @@ alerts()
 	    head -n 5
 }
 
-# What valgrind said of the processes that have ended.
+# What valgrind reported of the processes that have ended.
 complaints()
 {
 	for file in "$work"/logs/valgrind.*; do
@@ -179,7 +178,7 @@ run()
 	total=$((total + 1))
 	expected_alert=
 	"$1" > "$work/problems" 2>&1
-	# The shell may say so of a child that was to be killed.
+	# The shell may report a child that was killed on purpose.
 	sed -i '/^\(Killed\|Terminated\)$/d' "$work/problems"
 	end_strays
 	down

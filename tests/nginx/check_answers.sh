@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_answers.sh - cases of check.sh: users get what engines answered, and
-# engines find in their caches what they should.
+# check_answers.sh - cases of check.sh: users get the responses of the engines,
+# and engines have the expected cache hits.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -17,8 +17,8 @@ quick_cases="${quick_cases:-} users_see_what_engines_said
     bypass_has_no_opinion"
 slow_cases="${slow_cases:-} streams_cut_at_every_byte"
 
-# Directly from one engine, as a measure for all that follows: the checksum is
-# over the texts of all answers.
+# Directly from one engine, as the reference: the checksum is over the texts of
+# all responses.
 checksum_without_nginx()
 {
 	"$build/kvroute-chats" -q --format kv --url \
@@ -63,7 +63,7 @@ bodies_in_files_are_read_too()
 	settled
 }
 
-# Who did not ask must not see the events that only those get who do.
+# Clients that did not request usage must not see its events.
 usage_is_asked_for_and_taken_out_again()
 {
 	location_lines='kvroute_include_usage on;'
@@ -75,7 +75,7 @@ usage_is_asked_for_and_taken_out_again()
 	is 'checksum of answers' "$(figure checksum)" "$wanted"
 	is 'events with usage alone' "$(figure usage_events)" 0
 	is 'answers with usage' "$(figure usages)" 0
-	is 'answers whose usage was read' \
+	is 'responses with usage' \
 	    "$(json '.upstreams[0].usage.value')" 36
 	same_answers
 	is 'events with usage alone, asked for' "$(figure usage_events)" 36
@@ -151,7 +151,7 @@ events()
 	printf 'data: [DONE]\n\n'
 }
 
-# cuts STEP LINES - asks for the stream once for each place of a cut.
+# cuts STEP LINES - requests the stream once for each place of a cut.
 cuts()
 {
 	location_lines=$2
@@ -203,7 +203,7 @@ streams_cut_at_every_byte()
 	streams_are_whole 1
 }
 
-# --------------------------------------------------------- having no say
+# ---------------------------------------------------------- no prediction
 
 shadow_chooses_like_the_stock_method()
 {

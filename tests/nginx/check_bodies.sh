@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_bodies.sh - cases of check.sh: bodies that nobody should send. nginx
-# passes on what the engine says of them, and goes on.
+# check_bodies.sh - cases of check.sh: invalid bodies. nginx passes on the
+# engine's response and keeps running.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -11,14 +11,14 @@ quick_cases="${quick_cases:-} bodies_of_every_kind bodies_cut_at_some_bytes
 slow_cases="${slow_cases:-} bodies_cut_at_every_byte
     bodies_of_every_kind_from_files"
 
-# post BASE FILE [path] - the status of the answer.
+# post BASE FILE [path] - prints the status of the response.
 post()
 {
 	curl -s -m 60 -o /dev/null -w '%{http_code}' -H 'Expect:' \
 	    --data-binary @"$2" "$1${3:-/v1/chat/completions}"
 }
 
-# What nobody would write by hand.
+# Generated bodies.
 made_body()
 {
 	perl -e '
@@ -94,7 +94,7 @@ bodies_of_every_kind()
 		    echo "no explanation of ${file##*/}"
 	done
 	is 'requests counted' "$(json '.upstreams[0].reasons | add')" $sent
-	above 'bodies cut' "$(json '.upstreams[0].cut')" 1
+	above 'bodies cut' "$(json '.upstreams[0].bodies_truncated')" 1
 	talk --requests 12 --chats 2 --think-ms 1
 	no_errors 'afterwards'
 	settled
@@ -106,7 +106,7 @@ bodies_of_every_kind_from_files()
 	bodies_of_every_kind
 }
 
-# cut_bodies STEP - the first bytes of a good body, as all that comes.
+# cut_bodies STEP - sends only the first bytes of a valid body.
 cut_bodies()
 {
 	up

@@ -15,9 +15,9 @@ slow_cases="${slow_cases:-} process_killed_again_and_again
 
 load='--chats 16 --think-ms 5 --timeout 60'
 
-# Nobody may leave it alone for ten seconds, or its address would be tried once.
-# An engine that goes also closes connections that nginx keeps; what is just
-# being sent on one is tried elsewhere only if nginx may repeat a POST.
+# Without max_fails=0 nginx would skip the address for ten seconds. An engine
+# that exits also closes nginx's keepalive connections; a request on one of them
+# is retried elsewhere only if nginx may repeat a POST.
 engine_refuses()
 {
 	location_lines='proxy_next_upstream error timeout non_idempotent;'
@@ -34,7 +34,7 @@ engine_refuses()
 	settled
 }
 
-# The others take the load, until it goes on.
+# The others take the load until it continues.
 engine_stalls()
 {
 	up
@@ -63,14 +63,14 @@ others_took()
 	[ $(($(reserves_of_others) - others)) -ge "$1" ]
 }
 
-# What was under way there breaks off, and nothing else does.
+# Its requests in flight fail, and no others.
 engine_dies_in_mid_stream()
 {
 	up --scale 0.1
 	# shellcheck disable=SC2086
 	talk_meanwhile $load --seconds 3 --answer-tokens 300
 	sleep 1
-	until_true 20 first_engine_has_work || echo 'nobody asks the first one'
+	until_true 20 first_engine_has_work || echo 'the first one gets no request'
 	fault 1 'kind=die'
 	talk_over
 	above 'answers that broke off' "$(figure broken)" 0
@@ -84,7 +84,7 @@ first_engine_has_work()
 	[ "$(state_of "127.0.0.1:$(nth 1 "$engine_ports")" requests)" -gt 1 ]
 }
 
-# An answer with 500 is passed on, and nothing is learnt from it.
+# A response with status 500 is passed on, and nothing is learned from it.
 engine_answers_with_errors()
 {
 	engines=1
@@ -101,8 +101,8 @@ engine_answers_with_errors()
 	settled
 }
 
-# The same chats before and after all caches are lost, and once more. Who finds
-# that an engine is not there forgets what was on record for it.
+# The same chats before and after all caches are lost, and once more. A refused
+# connection resets the record of the engine.
 engines_restart_empty()
 {
 	server_options='max_fails=0'
@@ -118,7 +118,7 @@ engines_restart_empty()
 		fault $i 'kind=restart&seconds=2'
 	done
 	talk --requests 1 --chats 1
-	is 'errors of the one that finds nobody' "$(figure errors)" 1
+	is 'errors of the one without an engine' "$(figure errors)" 1
 	is 'workers that refused' "$(json '.upstreams[0].refused')" \
 	    "$holders"
 	is 'blocks on record' "$(json '.upstreams[0].region.held_blocks')" 0
@@ -146,8 +146,8 @@ clients_leave_at_every_stage()
 	for stage in half-body sent headers first-event bytes; do
 		talk --requests 40 --chats 8 --think-ms 1 --abort $stage \
 		    --abort-percent 50 --abort-bytes 700 --no-usage
-		no_errors "of those who stayed ($stage)"
-		above "those who left ($stage)" "$(figure left)" 0
+		no_errors "of those that stayed ($stage)"
+		above "those that left ($stage)" "$(figure left)" 0
 	done
 	talk --requests 40 --chats 8 --think-ms 1 --abort sent --no-stream
 	is 'all left' "$(figure left)" 40
@@ -171,8 +171,8 @@ reload_under_load()
 	no_errors 'in all'
 	is 'requests counted' "$(json '.upstreams[0].reasons | add')" \
 	    "$(figure requests)"
-	is 'times the index was emptied' \
-	    "$(json '.upstreams[0].region.emptied')" 0
+	is 'index recoveries' \
+	    "$(json '.upstreams[0].region.recoveries')" 0
 	settled
 }
 
@@ -202,7 +202,7 @@ reload_changes_servers()
 	settled
 }
 
-# Those whose connections it had lose them; nobody else notices.
+# Only its own connections are lost.
 kill_one_process()
 {
 	kill -9 "$(children "$nginx_pid" | head -n 1)"
@@ -224,8 +224,8 @@ process_killed_under_load()
 	kill_one_process
 	until_true 20 all_processes
 	sleep 0.3
-	after=$(json '.upstreams[0].region | .held_blocks + 1000000 * .emptied')
-	above 'blocks, or times the index was emptied' "$after" \
+	after=$(json '.upstreams[0].region | .held_blocks + 1000000 * .recoveries')
+	above 'blocks, or index recoveries' "$after" \
 	    "$((blocks / 2))"
 	talk_over
 	is errors "$(figure errors)" "$(figure broken)"
@@ -251,7 +251,7 @@ process_killed_again_and_again()
 	settled
 }
 
-# The other one goes on: connections made while it is stopped are all its own.
+# The other one continues and takes all new connections.
 process_stopped_for_5_s()
 {
 	up

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_life.sh - cases of check.sh: processes of nginx that end, begin anew or
-# stand still while others go on with the same index.
+# check_life.sh - cases of check.sh: processes of nginx that end, restart or are
+# stopped while others use the same index.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -14,7 +14,7 @@ slow_cases="${slow_cases:-} holder_of_the_lock_is_stopped
 
 holder_pid=
 
-# What is no child of ours, or stopped, so that it hears no other signal.
+# Kills what is not our child, or is stopped and handles no other signal.
 end_strays()
 {
 	end_child "$holder_pid" -KILL
@@ -23,7 +23,7 @@ end_strays()
 	rm -f "$work/orphan"
 }
 
-# long_streams N - that last; how many of them the index knows is in `streams`.
+# long_streams N - starts them; the number in the index is in `streams`.
 long_streams()
 {
 	talk_meanwhile --requests "$1" --chats "$1" --think-ms 1 --timeout 60 \
@@ -44,9 +44,9 @@ has_leases()
 	[ "$(json '.upstreams[0].region.leases')" = "$1" ]
 }
 
-reaped()
+leases_ended()
 {
-	json '.upstreams[0].region.reaped'
+	json '.upstreams[0].region.leases_ended'
 }
 
 give_up_streams()
@@ -57,8 +57,8 @@ give_up_streams()
 
 # ------------------------------------------------------------- begin and end
 
-# start_again SIGNAL - ends all of nginx in the middle of 16 streams, and
-# starts one with fewer processes on the same file.
+# start_again SIGNAL - ends nginx during 16 streams and starts one with fewer
+# processes on the same file.
 start_again()
 {
 	kvroute_options="path=$work/out/index size=8m"
@@ -76,12 +76,12 @@ start_again()
 	start_nginx kvroute
 }
 
-# Each ends its own requests before it goes.
+# Each process ends its own requests before it exits.
 terminated_under_load_and_started_again()
 {
 	start_again TERM
 	is 'leases at once' "$(json '.upstreams[0].region.leases')" 0
-	is 'leases ended' "$(reaped)" "$streams"
+	is 'leases ended' "$(leases_ended)" "$streams"
 	is 'lines that say others had to do it' \
 	    "$(grep -c 'requests of process .* that died' \
 	    "$work/logs/error")" 0
@@ -90,15 +90,15 @@ terminated_under_load_and_started_again()
 	settled
 }
 
-# Nobody was left to end them but the next ones.
+# No process is left to end them but the new ones.
 killed_whole_and_started_again()
 {
 	start_again KILL
 	settled
-	is 'ended for the dead' "$(reaped)" "$streams"
+	is 'ended for the dead' "$(leases_ended)" "$streams"
 }
 
-# After a reload one process of before has all the requests.
+# After a reload one old process has all the requests.
 leaving_process_is_killed()
 {
 	processes=1
@@ -113,13 +113,13 @@ leaving_process_is_killed()
 	kill -9 "$leaving"
 	expected_alert='exited on signal 9'
 	until_true 20 has_leases 0 || echo 'leases of the dead one stay'
-	is 'leases ended for it' "$(reaped)" "$streams"
+	is 'leases ended for it' "$(leases_ended)" "$streams"
 	talk_over
 	is 'streams that broke off' "$(figure broken)" 8
 	settled
 }
 
-# nginx obeys USR2 only if who started it has gone.
+# nginx obeys USR2 only if its parent has exited.
 orphan_nginx()
 {
 	stop_nginx
@@ -141,13 +141,13 @@ upgraded()
 	    [ "$(children "$(cat "$work/nginx-$port.pid")" | wc -l)" -eq 2 ]
 }
 
-# Nobody may be there to hear that it has ended.
+# There may be no process to wait for it.
 has_ended()
 {
 	[ ! -e "/proc/$1/stat" ] || grep -q ') Z' "/proc/$1/stat"
 }
 
-# upgrade_nginx - the new one is in nginx_pid, and the old one leaves.
+# upgrade_nginx - the new one is in nginx_pid, and the old one exits.
 upgrade_nginx()
 {
 	old_pid=$nginx_pid
@@ -157,7 +157,7 @@ upgrade_nginx()
 	kill -QUIT "$old_pid"
 }
 
-# The old one ends when its streams do; the new one knows of them.
+# The old one ends with its streams; the new one sees them.
 upgrade_ends_no_requests_of_the_old()
 {
 	kvroute_options="path=$work/out/index size=8m"
@@ -173,22 +173,22 @@ upgrade_ends_no_requests_of_the_old()
 	no_errors 'in streams of the old one'
 	until_true 20 has_ended "$old_pid" || echo 'the old nginx stays'
 	settled
-	is 'leases ended for others' "$(reaped)" 0
-	is 'times the index was emptied' \
-	    "$(json '.upstreams[0].region.emptied')" 0
+	is 'leases ended for others' "$(leases_ended)" 0
+	is 'index recoveries' \
+	    "$(json '.upstreams[0].region.recoveries')" 0
 	stop_nginx
 }
 
 # ------------------------------------------------------ the lock of the index
 
-# A process that only writes: it is stopped again and again until it is found to
-# have the lock, which the status says with 503.
+# A process that only writes: it is stopped repeatedly until it holds the lock;
+# then the status is 503.
 start_holder()
 {
 	: > "$work/holder"
 	"$build/hold" "$work/out/index" > "$work/holder" &
 	holder_pid=$!
-	until_true 20 test -s "$work/holder" || echo 'nobody writes'
+	until_true 20 test -s "$work/holder" || echo 'there is no writer'
 	until_true 20 holder_has_the_lock || echo 'the lock is never taken'
 }
 
@@ -206,7 +206,7 @@ is_blocked()
 	    "http://127.0.0.1:$port/kvroute?format=json")" = 503 ]
 }
 
-# Requests by reason, as the log has them.
+# Requests by reason, from the log.
 logged()
 {
 	awk -F '\t' -v reason="$1" '$1 == 200 && $2 == reason { n++ }
@@ -221,7 +221,7 @@ chooses_again()
 	[ $(($(logged cost) + $(logged tie))) -gt "$before" ]
 }
 
-# While somebody who does not move has the lock: all goes on, without opinions.
+# While a stopped process holds the lock, requests go on without predictions.
 blocked_life()
 {
 	kvroute_options="path=$work/out/index size=8m"
@@ -236,7 +236,7 @@ blocked_life()
 	is 'an order' "$(order "127.0.0.1:$(nth 1 "$engine_ports")" drain)" \
 	    503
 	reload_nginx kvroute
-	# The region is there, and cannot be prepared just now.
+	# The region exists but cannot be prepared now.
 	expected_alert='kvroute of upstream "engines": region:'
 	talk --requests 60 --chats 6 --think-ms 1
 	no_errors 'after a reload'
@@ -255,15 +255,15 @@ holder_of_the_lock_is_stopped()
 	settled
 }
 
-# What it was in the middle of is lost, and nothing else.
+# Only the change that it was making is lost.
 holder_of_the_lock_dies()
 {
 	blocked_life
 	end_strays
 	until_true 20 chooses_again || echo 'no choices come back'
 	settled
-	above 'blocks, or times the index was emptied' \
-	    "$(json '.upstreams[0].region | .held_blocks + .emptied')" 0
+	above 'blocks, or index recoveries' \
+	    "$(json '.upstreams[0].region | .held_blocks + .recoveries')" 0
 	talk --requests 60 --chats 6 --think-ms 1
 	no_errors 'afterwards'
 	settled

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_lines.sh - cases of check.sh: what the lines of a configuration do, and
-# what nginx says of those that it cannot obey.
+# check_lines.sh - cases of check.sh: directives of the configuration, and
+# nginx's errors for invalid ones.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -12,8 +12,7 @@ quick_cases="${quick_cases:-} wrong_lines_are_named two_upstreams_at_once
 
 # --------------------------------------------------------------- wrong lines
 
-# Of a module in a block upstream, or behind a | in a location; and the words
-# of the error.
+# Lines of an upstream block, or after a | of a location; then the error.
 wrong_lines()
 {
 	cat <<-'END'
@@ -65,7 +64,7 @@ wrong_lines()
 	END
 }
 
-# tried_conf UPSTREAM_LINES [LOCATION_LINES] - what nginx -t says.
+# tried_conf UPSTREAM_LINES [LOCATION_LINES] - the output of nginx -t.
 tried_conf()
 {
 	cat > "$work/tried.conf" <<-END
@@ -91,7 +90,7 @@ tried_conf()
 	    -e "$work/out/tried" 2>&1 && echo 'it is taken'
 }
 
-# What stands after the last # is what must be said.
+# The text after the last # must be in the output.
 try_line()
 {
 	lines=${1%%; #*}';'
@@ -128,7 +127,7 @@ wrong_lines_are_named()
 	done
 	tried_conf 'kvroute zone=kv:8m;' '' \
 	    "$(other_upstream 'kvroute zone=kv:8m;')" > "$work/said"
-	grep -qF 'zone "kv" is the one of upstream' "$work/said" ||
+	grep -qF 'zone "kv" is already used by upstream' "$work/said" ||
 	    echo "of one zone for two is said: $(cat "$work/said")"
 	tried_conf 'kvroute path=kv;' '' \
 	    "$(other_upstream 'kvroute path=kv;')" > "$work/said"
@@ -180,7 +179,7 @@ two_upstreams_at_once()
 
 # -------------------------------------------------------------- region files
 
-# does_not_start WORDS - nginx ends, and says them.
+# does_not_start WORDS - nginx exits with these words in its log.
 does_not_start()
 {
 	write_conf kvroute
@@ -193,7 +192,7 @@ does_not_start()
 	expected_alert='kvroute of upstream "engines"'
 }
 
-# Each is refused, and stays as it was.
+# Each is refused and left unchanged.
 file_that_is_no_index()
 {
 	kvroute_options="path=$work/out/index size=1m"
@@ -214,7 +213,7 @@ file_that_is_no_index()
 	does_not_start "$work/out/index: This memory is no region"
 	echo 'shopping list' > "$work/out/index"
 	does_not_start "$work/out/index: This memory is no region"
-	is 'a file of somebody else' "$(cat "$work/out/index")" \
+	is 'a file of another owner' "$(cat "$work/out/index")" \
 	    'shopping list'
 	cp "$work/out/whole" "$work/out/index"
 	start_nginx kvroute
@@ -223,7 +222,7 @@ file_that_is_no_index()
 	settled
 }
 
-# The processes that would use it do not trust it; requests go on without.
+# The worker processes do not trust it; requests go on without it.
 file_that_others_may_write()
 {
 	kvroute_options="path=$work/out/index size=1m"
@@ -246,7 +245,7 @@ $work/out/index"
 
 # --------------------------------------------------------------------- scope
 
-# overlaps - of the log's requests, in order: 0 none, 1 all of the prompt.
+# overlaps - of the requests in the log, in order: 0 none, 1 all of the prompt.
 overlaps()
 {
 	awk -F '\t' '$3 ~ /^[0-9]+$/ {
@@ -254,7 +253,7 @@ overlaps()
 	}' "$work/logs/access"
 }
 
-# say MODEL [MEMBERS [HEADER]] - the same prompt by somebody else.
+# say MODEL [MEMBERS [HEADER]] - the same prompt in another scope.
 say()
 {
 	curl -s -m 30 -o "$work/out/said" -H "${3:-X-None: 1}" -d '{"model":"'"$1"'",
@@ -265,8 +264,8 @@ say()
 	    | .cached_tokens > 0' "$work/out/said")" "$wanted"
 }
 
-# Each twice: the first of a kind shares nothing, the second all. What the
-# router keeps apart for a tenant, the engine does not.
+# Each twice: the first of a kind shares nothing, the second all. The router
+# separates tenants, the engine does not.
 prompts_are_kept_apart()
 {
 	processes=1

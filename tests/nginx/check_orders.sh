@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_orders.sh - cases of check.sh: what the status location shows, explains
-# and obeys.
+# check_orders.sh - cases of check.sh: the status location: reports, explain and
+# orders.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154

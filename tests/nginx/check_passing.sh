@@ -1,8 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_passing.sh - cases of check.sh: what passes between clients and engines
-# is what it should be, byte for byte, however slowly, in however many pieces
-# and tries it comes.
+# check_passing.sh - cases of check.sh: requests and responses pass byte for
+# byte, at any speed, in any pieces, after any number of tries.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -16,7 +15,7 @@ slow_cases="${slow_cases:-} stale_answer_is_not_the_engines"
 
 # --------------------------------------------------------- streams, buffered
 
-# many_events WITH - a stream of 2 MB; the last event with usage, or not.
+# many_events WITH - a stream of 2 MB; its last event has usage, or not.
 many_events()
 {
 	awk 'BEGIN {
@@ -30,7 +29,7 @@ many_events()
 	printf 'data: [DONE]\n\n'
 }
 
-# slow_client BODY EXPECTED - the engine is done long before the client is.
+# slow_client BODY EXPECTED - the engine is done long before the client.
 slow_client()
 {
 	for buffering in on off; do
@@ -72,7 +71,7 @@ slow_client_gets_a_stream_without_usage()
 
 # ---------------------------------------------------------- bodies, in pieces
 
-# start_recorder STATUS ... - engines that write down what they are asked.
+# start_recorder STATUS ... - engines that record requests.
 start_recorder()
 {
 	: > "$work/recorder"
@@ -91,8 +90,8 @@ recorder_told()
 
 usage_member=',"stream_options":{"include_usage":true}'
 
-# send_in_pieces FILE N [chunked] - N bytes together with the head, then the
-# others; the status.
+# send_in_pieces FILE N [chunked] - sends N bytes with the head, then the
+# others; prints the status.
 send_in_pieces()
 {
 	perl -MIO::Socket::INET -e '
@@ -116,8 +115,8 @@ send_in_pieces()
 	' "$port" "$@"
 }
 
-# pieces_at N [chunked] - a body that comes in two pieces arrives in one. What
-# it gets into it stands in front of a brace that may have a buffer of its own.
+# pieces_at N [chunked] - a body sent in two pieces arrives in one. The
+# insertion goes before a brace that may be alone in its buffer.
 pieces_at()
 {
 	rm -f "$work"/out/asked/*
@@ -137,9 +136,9 @@ last_byte_of_a_body_comes_alone()
 	for n in 0 1 $((end - 2)) $((end - 1)) "$end"; do
 		pieces_at "$n"
 	done
-	is 'requests in which usage was asked for' \
-	    "$(json '.upstreams[0].asked')" 5
-	is 'chunks taken out' "$(json '.upstreams[0].stripped')" 5
+	is 'requests with include_usage added' \
+	    "$(json '.upstreams[0].usage.requested')" 5
+	is 'chunks removed' "$(json '.upstreams[0].usage.stripped')" 5
 	settled
 }
 
@@ -159,7 +158,7 @@ last_byte_of_a_body_in_chunks_comes_alone()
 	settled
 }
 
-# The first engine fails, the second gets what it got.
+# The first engine fails; the second gets the same request.
 retry_sends_the_same_body()
 {
 	location_lines='kvroute_include_usage on;
@@ -181,8 +180,8 @@ retry_sends_the_same_body()
 	{ echo 200; cat "$work/member"; } | cmp - "$work/out/asked/2"
 	is 'engines asked' "$(find "$work/out/asked" -type f | wc -l)" 2
 	is 'choices made again' "$(json '.upstreams[0].retries')" 1
-	is 'requests in which usage was asked for' \
-	    "$(json '.upstreams[0].asked')" 1
+	is 'requests with include_usage added' \
+	    "$(json '.upstreams[0].usage.requested')" 1
 	is 'blocks where it failed' "$(state_of \
 	    "127.0.0.1:$(nth 1 "$engine_ports")" held_blocks)" 0
 	above 'blocks where it went' "$(state_of \
@@ -218,7 +217,7 @@ is_expired()
 	[ "$(cache_said)" != HIT ]
 }
 
-# What the cache gives out in place of an error was not said by the engine.
+# A cached response that replaces an error is not the engine's.
 stale_answer_is_not_the_engines()
 {
 	buffering=on

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_peers.sh - cases of check.sh: which servers may be taken, as nginx's own
-# parameters and orders at run time say.
+# check_peers.sh - cases of check.sh: usable servers, by nginx's parameters and
+# by orders at run time.
 #
 # Variables of check.sh and setup.sh:
 # shellcheck disable=SC2034,SC2154
@@ -13,8 +13,8 @@ quick_cases="${quick_cases:-} weights_without_an_opinion
     drain_outlives_a_restart orders_from_pages_are_refused"
 slow_cases="${slow_cases:-} seventy_servers"
 
-# servers_up N LINE ... - engines, and a line of the upstream for each of the
-# first ones: its parameters. What they get is in the log.
+# servers_up N LINE ... - engines, with server parameters for the first ones,
+# one line each. Their requests are in the log.
 servers_up()
 {
 	start_engines "$1" --scale 0.01 --capacity 100000
@@ -30,13 +30,13 @@ servers_up()
 	start_nginx kvroute
 }
 
-# address I - of an engine.
+# address I - prints that of an engine.
 address()
 {
 	echo "127.0.0.1:$(nth "$1" "$engine_ports")"
 }
 
-# One prompt, always the same; the status.
+# Sends the same prompt each time; prints the status.
 ask()
 {
 	curl -s -m 30 -o /dev/null -w '%{http_code}\n' \
@@ -47,7 +47,7 @@ ask()
 # A thousand bytes: some blocks.
 prompt=$(awk 'BEGIN { for (i = 0; i < 250; i++) printf "%03d ", i }')
 
-# ask_at_once N - which are not answered for as long as engines stall.
+# ask_at_once N - sends requests that get no response while engines stall.
 ask_at_once()
 {
 	faults "$engine_ports" 'kind=stall&seconds=60'
@@ -73,7 +73,7 @@ all_asked()
 	[ "$(json '.upstreams[0].reasons | add')" -ge "$1" ]
 }
 
-# answers_are '200:N ...' - once the engines go on: statuses, how often each.
+# answers_are '200:N ...' - once the engines go on: statuses and their numbers.
 answers_are()
 {
 	faults "$engine_ports" kind=none
@@ -92,14 +92,14 @@ faults()
 	done
 }
 
-# Ends nginx, and leaves in the log what went to an engine, one line each.
+# Ends nginx and keeps in the log the requests to engines, one line each.
 finish_log()
 {
 	finish_nginx
 	sed -i '/\t-$/d' "$work/logs/access"
 }
 
-# Requests by the engine that answered, in the order of engines.
+# Requests by responding engine, in the order of engines.
 requests_by_engine()
 {
 	for p in $engine_ports; do
@@ -123,7 +123,7 @@ weights_without_an_opinion()
 	    "$(requests_by_engine)" '2 4 6 1 0'
 }
 
-# Wherever the prompt is cached.
+# Regardless of where the prompt is cached.
 full_servers_are_left_out()
 {
 	processes=1
@@ -137,7 +137,7 @@ full_servers_are_left_out()
 	is 'requests of each' "$(requests_by_engine)" '1 1 1 1'
 }
 
-# explained ADDRESS - blocks of the prompt that are thought to be there.
+# explained ADDRESS - blocks of the prompt predicted to be there.
 explained()
 {
 	curl -s -m 10 -d '{"model":"m","max_tokens":1,"prompt":"'"$prompt"'"}' \
@@ -169,7 +169,7 @@ down_server_keeps_its_record()
 	    print ($3 > 0 && $7 == $8) }' "$work/logs/access")" 1
 }
 
-# The first one fails once, and rests for as long as it is told to.
+# The first one fails once and is skipped for fail_timeout.
 backup_is_for_when_others_are_gone()
 {
 	processes=1
@@ -194,7 +194,7 @@ backup_is_for_when_others_are_gone()
 	    '1 1 1, 2 2 2'
 }
 
-# One engine by two lines: each line has its own limit.
+# Two lines for one engine: each has its own limit.
 one_address_twice()
 {
 	processes=1
@@ -235,8 +235,8 @@ server_on_a_local_socket()
 	    "$(sed -n 2p "$work/logs/access" | cut -f 3)" 0
 }
 
-# Fourscore less ten: more than a word has bits. Each takes one request; then
-# all but the last refuse, and it is found.
+# Seventy servers: more than a word has bits. Each takes one request; then all
+# but the last refuse, and it is found.
 seventy_servers()
 {
 	processes=1
@@ -266,7 +266,7 @@ seventy_servers()
 
 # ----------------------------------------------------------- orders at run time
 
-# Being drained is better than nothing.
+# A drained server is used if there is no other.
 drained_servers_are_the_last_to_ask()
 {
 	processes=1

@@ -1,16 +1,16 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# cut.pl FILE - an engine whose answer is FILE, an event stream, cut where the
-# request's path says:
+# cut.pl FILE - an engine that responds with FILE, an event stream, cut where
+# the path of the request says:
 #   ?piece=N   N bytes, a little later the rest
-#   ?end=N     N bytes, and the answer is over
-#   ?broken=N  N bytes of a body in chunks that promised more
+#   ?end=N     N bytes, and the response ends
+#   ?broken=N  N bytes of a chunked body that should be longer
 # It prints its port. It ends with its parent, or after ten minutes.
 #
-# cut.pl --compare STEP FOLDER SENT EXPECTED - whether what clients got of these
-# is what they should: EXPECTED, or of an answer that is not whole a beginning
-# of it that is missing no event that came whole.
+# cut.pl --compare STEP FOLDER SENT EXPECTED - compares what clients got:
+# EXPECTED, or after an incomplete response a prefix of it with every complete
+# event.
 use strict;
 use warnings;
 use IO::Socket::INET;
@@ -40,9 +40,9 @@ sub compare
 	}
 }
 
-# Events that came whole are what the client must have: up to the last empty
-# line among the first n bytes. What is taken out it must not have, unless it
-# never came whole: then nobody could tell what it was.
+# The client must have all complete events: up to the last empty line in the
+# first n bytes. It must not have stripped events, unless they are incomplete
+# and therefore unknown.
 sub judge
 {
 	my ($how, $n, $got, $all, $want) = @_;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * hold.c - a process that has the lock of an index nearly all the time.
+ * hold.c - a process that holds the lock of an index nearly all the time.
  *
  *   hold file
  *
- * Writes one long prompt after the other on record for a worker of the region
- * in the file. Whoever stops it from outside stops it with the lock, more
- * likely than not, and often in the middle of a change. It ends after two
- * minutes.
+ * It records one long prompt after another for a worker of the region in the
+ * file. When it is stopped it probably holds the lock, often in the middle of a
+ * change. It ends after two minutes.
  */
 
 #include <kvroute.h>
@@ -28,7 +27,7 @@ must(int error, const char *what)
 		errx(1, "%s: %s", what, kvr_strerror(error));
 }
 
-/* Hashed beforehand, so that little is done beside the lock. */
+/* Hashed in advance, so that little time is spent without the lock. */
 static struct kvr_prompt *
 prompt_make(const struct kvr *k, uint64_t seed)
 {

@@ -1,12 +1,11 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# record.pl FOLDER STATUS ... - engines that write down what they are asked. For
-# each STATUS there is one, which gives that answer, 200 as an event stream with
-# usage at its end. The bodies of requests are in FOLDER as 1, 2, ... in the
-# order in which they came, each behind a line with the status that it was
-# given. It prints a port for each. It ends with its parent, or after ten
-# minutes.
+# record.pl FOLDER STATUS ... - engines that record requests. For each STATUS
+# there is one that responds with it, 200 as an event stream with usage at its
+# end. The bodies of requests are in FOLDER as 1, 2, ... in order of arrival,
+# each after a line with the status of its response. It prints a port for each
+# engine. It ends with its parent, or after ten minutes.
 use strict;
 use warnings;
 use IO::Select;

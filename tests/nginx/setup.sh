@@ -1,17 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# setup.sh - to be read by the scripts beside it: an nginx and engines of its
-# own on free ports of loopback, in a folder that is removed again, and users
-# who drive them.
+# setup.sh - sourced by the scripts beside it: an nginx, engines and users on
+# free loopback ports, in a scratch folder.
 #
 #	users (kvroute-chats) --> nginx, two processes --> engines (one process)
 #
-# Everything is a child of the shell that reads this, and ends with it, also
-# when that is interrupted: users are waited for in the background, because a
-# shell obeys signals only then. Nothing listens beside 127.0.0.1.
+# Every process is a child of the sourcing shell and ends with it, also when
+# that is interrupted: users run in the background, because a shell handles
+# signals only while it waits. Nothing listens except on 127.0.0.1.
 #
-# Set before: build (the folder of what was built). Set here: work (the scratch folder), port,
-# engine_ports, nginx_pid, engines_pid.
+# Set before: build (the build folder). Set here: work (the scratch folder),
+# port, engine_ports, nginx_pid, engines_pid.
 
 NGINX=${NGINX:-nginx}
 build=${build:?}
@@ -63,7 +62,7 @@ setup_end()
 	[ -z "$work" ] || rm -rf "$work"
 }
 
-# until_true SECONDS command ... - asks again until it says yes.
+# until_true SECONDS command ... - repeats it until it succeeds.
 until_true()
 {
 	tries=$(($1 * 20))
@@ -75,7 +74,7 @@ until_true()
 	done
 }
 
-# One that the kernel has just given away.
+# A port that the kernel has just assigned and released.
 free_port()
 {
 	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
@@ -136,7 +135,7 @@ method_lines()
 	esac
 }
 
-# By the first 4096 bytes of the body, as operators do without a module.
+# By the first 4096 bytes of the body, as is usual without a module.
 beginning_map()
 {
 	cat <<-'END'
@@ -168,7 +167,7 @@ kvroute_log()
 '$upstream_addr'
 }
 
-# write_conf METHOD - what a caller may set before: kvroute_options,
+# write_conf METHOD - a caller may set before: kvroute_options,
 # server_options, server_facts, upstream_ports, http_lines, location_lines,
 # top_lines, log (a file), processes, body_buffer, buffering.
 write_conf()
@@ -249,7 +248,7 @@ start_nginx()
 		until_true 60 is_ready && return 0
 		end_child "$nginx_pid" -TERM
 		nginx_pid=
-		# Somebody else may have taken the port.
+		# Another process may have taken the port.
 		grep -q 'Address already in use' "$work/logs/error" || break
 	done
 	fail "nginx does not start (attempt $attempt):" \
@@ -262,14 +261,14 @@ stop_nginx()
 	nginx_pid=
 }
 
-# After the end of what is under way, and with all that is to be written.
+# A graceful stop: requests in flight end and logs are complete.
 finish_nginx()
 {
 	end_child "$nginx_pid" -QUIT
 	nginx_pid=
 }
 
-# Lets this nginx run on while others are started; the caller remembers nginx_pid
+# Keeps this nginx running while others are started; the caller saves nginx_pid
 # and port.
 keep_nginx()
 {
@@ -285,8 +284,8 @@ stop_kept()
 	kept_pids=
 }
 
-# reload_nginx METHOD - and wait until the processes of before are gone, or go
-# on alone when NOWAIT is set: those that serve long streams stay.
+# reload_nginx METHOD - waits until the old processes have exited, unless NOWAIT
+# is set: those with long streams stay.
 reload_nginx()
 {
 	old=$(children "$nginx_pid")
@@ -313,7 +312,7 @@ old_gone()
 
 # ------------------------------------------------------------------- users
 
-# chats option ... - waits for them; their exit code.
+# chats option ... - waits for them; returns their exit code.
 chats()
 {
 	"$build/kvroute-chats" --url "http://127.0.0.1:$port" "$@" &
