@@ -2,29 +2,28 @@
 /*
  * answer.c - see answer.h.
  *
- * Most events of a stream carry one token and nothing else, and most come
- * whole in one piece. Those are looked through for the few words that matter,
- * and not parsed:
+ * Most events of a stream carry one token and nothing else, and most lie whole
+ * in one piece. Those are searched for the few words that matter and are not
+ * parsed:
  *
  *   piece  | data: {...}   data: {...}   data: {..|
  *              \_________/   \_________/   \____/
- *               whole: look for "usage",   cut: parse what there is, and
- *               "timings", "error", ...    the rest when it comes
+ *               whole: search for "usage", cut: parse this part, and the rest
+ *               "timings", "error", ...    when it arrives
  *
- * All are parsed until the answer has started, so that it does not depend on
- * how the stream was cut what is found. What looks through may find too much,
- * never too little: of a name that stands there with an escape, parsing knows
- * nothing either.
+ * Until the response has started all events are parsed, so that the result does
+ * not depend on how the stream was cut. The search may find too much, but never
+ * too little: the parser ignores names written with escapes, too.
  *
  * When stripping, the bytes of an event have one of four fates:
  *
  *   undecided --+-- at the end of the piece --> held
- *               +-- its first choice, no object, too long --> given out
+ *               +-- its first choice, no object, too long --> passed
  *               +-- its end: usage and no choice --> dropped
- *               '-- its end, otherwise --> given out
+ *               '-- its end, otherwise --> passed
  *
- * Bytes are held of one event at most, and that event comes before all else in
- * a piece, so what is held is given out, if at all, before anything else is.
+ * At most one event is held. It precedes everything else in a piece, so held
+ * bytes are passed, if at all, before any others.
  */
 #include "answer.h"
 
@@ -43,26 +42,26 @@ struct answer {
 	bool started, failed;
 	struct events events;
 	struct usage usage;
-	/* The event under way, or the whole of a JSON answer. */
+	/* The current event, or the whole of a JSON response. */
 	bool has_data;
 	bool lost;               /* no memory to parse it */
 	bool stays;              /* it will not be dropped */
 	struct object *object;   /* while it is being parsed */
-	struct object *spare;    /* of an answer before this one, or NULL */
+	struct object *spare;    /* of an earlier response, or NULL */
 	const char *whole;       /* its only line, in this piece, not parsed */
 	size_t n_whole;
 	/* Stripping. */
-	bool dropped;            /* the event before */
+	bool dropped;            /* the previous event */
 	char *held;
 	size_t n_held, held_room;
 };
 
-/* What may go to the client. NULL in its place: nothing is asked for. */
+/* Output to the client. NULL instead: nothing is stripped. */
 struct sink {
 	char *out;
 	size_t n;
-	const char *from;  /* of the piece: everything before is done with */
-	const char *begin; /* of the event under way, in this piece */
+	const char *from;  /* of the piece: all before is processed */
+	const char *begin; /* of the current event, in this piece */
 };
 
 struct answer *
@@ -106,7 +105,7 @@ object_take(struct answer *a)
 	a->spare = NULL;
 }
 
-/* A stream goes on, and keeps nothing; an answer that ends keeps its object. */
+/* A stream keeps nothing; a response that ends keeps its object. */
 static void
 object_leave(struct answer *a)
 {
@@ -128,7 +127,7 @@ parse(struct answer *a, const char *bytes, size_t n)
 		object_data(a->object, bytes, n);
 }
 
-/* What the line that waits says has to be known now. */
+/* Parses the deferred line, because its content is needed now. */
 static void
 parse_whole(struct answer *a)
 {
@@ -171,7 +170,7 @@ is_null(const char *at, const char *end)
 	return colon && end - at >= 4 && memcmp(at, "null", 4) == 0;
 }
 
-/* Does a whole line hold what only parsing can understand? */
+/* Does a whole line hold what must be parsed? */
 static bool
 needs_parsing(const char *at, size_t n)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * answer.h - what an engine's answer tells, read while it passes by.
+ * answer.h - usage and first token of an engine's response, read in passing.
  *
  *   engine --> | piece | piece | piece | --> client
  *                  |       |       |
  *                  +-- answer_data ---> started? failed? tokens cached?
  *
- * An answer is one JSON object, or a stream of events with one each. Pieces
- * may be cut anywhere and say the same as the whole would. Nothing is kept of
- * what was read but numbers; nothing waits, unless events are to be taken out.
+ * A response is one JSON object, or a stream of events with one each. It may be
+ * cut into pieces anywhere; the result is the same. Only numbers are kept, and
+ * nothing is delayed unless events are to be stripped.
  *
- * What counts, of whole and valid JSON objects only:
+ * What counts, in whole and valid JSON objects only:
  *
  *   chat/completions,    usage.prompt_tokens, .completion_tokens,
  *   completions              .prompt_tokens_details.cached_tokens
@@ -25,14 +25,13 @@
  *   llama.cpp            timings.cache_n, .prompt_n, .predicted_n, each
  *                        where usage has no such number
  *
- * The last number seen of each kind counts. A number of tokens is a whole
- * number from 0 to 2^53, written without fraction or exponent; anything else
- * is as if it were not there. Keys written with escapes are not known.
+ * The last number of each kind counts. A number of tokens is a whole number
+ * from 0 to 2^53, without fraction or exponent; anything else is ignored. Keys
+ * written with escapes are ignored, too.
  *
- * An answer's memory is a few hundred bytes while no event is under way, and
- * a few kilobytes else, however long the event. After a JSON answer it keeps
- * these for the next one that it is begun for. Without memory an event says
- * nothing, and passes.
+ * Memory: a few hundred bytes between events, a few kilobytes during one,
+ * however long it is. After a JSON response these are kept for the next one.
+ * Without memory an event is ignored and passed on.
  */
 #ifndef KVROUTE_ANSWER_H
 #define KVROUTE_ANSWER_H
@@ -56,7 +55,7 @@ struct answer *answer_new(void);
 void answer_free(struct answer *a);
 
 /*
- * Begins an answer and forgets the one before. strip: its stream will be
+ * Begins a response and forgets the previous one. strip: the stream will be
  * given to answer_strip instead of answer_data.
  */
 void answer_begin(struct answer *a, enum answer_kind kind, bool strip);
@@ -65,47 +64,46 @@ void answer_begin(struct answer *a, enum answer_kind kind, bool strip);
 void answer_data(struct answer *a, const void *bytes, size_t n);
 
 /*
- * Has the first token come? True from the end of the first event on that
- * engines send after prefill only: a JSON object that is not an error, has no
- * empty list of choices and no prompt_progress, and whose type, if any, is not
- * one of those that come at once: message_start, ping, response.created,
- * response.queued, response.in_progress. Comments and [DONE] are no such
- * event. Never true of ANSWER_JSON.
+ * Has the first token arrived? True from the end of the first event that
+ * engines send only after prefill: a JSON object that is not an error, has no
+ * empty list of choices, no prompt_progress, and no type that is sent at once:
+ * message_start, ping, response.created, response.queued,
+ * response.in_progress. Comments and [DONE] do not count. Always false for
+ * ANSWER_JSON.
  */
 bool answer_started(const struct answer *a);
 
 /*
- * Did the engine say that it failed? An object with an `error` that is not
- * null, of type (or object) "error", or of type "response.failed".
+ * Did the engine report a failure? An object with an `error` that is not null,
+ * of type (or object) "error", or of type "response.failed".
  */
 bool answer_failed(const struct answer *a);
 
 /*
- * The answer has ended, whole or not; what it told is written to kind,
- * prompt_tokens, cached_tokens and completion_tokens of the report, and of its
- * flags KVR_REPORT_STREAM and, if it failed, KVR_REPORT_NO_EVIDENCE are added.
- * All else in the report, `size` too, is yours. When stripping, call
+ * The response has ended, whole or not. Writes kind, prompt_tokens,
+ * cached_tokens and completion_tokens of the report, and adds the flags
+ * KVR_REPORT_STREAM and, after a failure, KVR_REPORT_NO_EVIDENCE. The rest of
+ * the report, including `size`, is the caller's. When stripping, call
  * answer_flush before.
  */
 void answer_end(struct answer *a, struct kvr_report *report);
 
 /*
- * For clients that did not ask for usage in a stream when the proxy did: as
- * answer_data, and writes to `out` what may go on to the client, which is all
- * but whole events that have usage and an empty list of choices. `out` has
- * room for answer_held(a) + n bytes and does not overlap `bytes`; returns how
- * many were written.
+ * As answer_data, for streams whose usage was requested by the proxy only:
+ * writes to `out` all but whole events that have usage and an empty list of
+ * choices. `out` has room for answer_held(a) + n bytes and does not overlap
+ * `bytes`; returns the number of bytes written.
  *
- * Only the event under way is held back, at most ANSWER_HELD_MAX bytes of it,
- * and only until it is plain that it stays: at the latest when its first
- * choice begins. Longer events pass, as do all when memory is short.
+ * Only the current event is held back, at most ANSWER_HELD_MAX bytes of it,
+ * and only until it is certain to stay: at the latest when its first choice
+ * begins. Longer events pass, as do all when memory is short.
  */
 size_t answer_strip(struct answer *a, const void *bytes, size_t n, void *out);
 /* How many bytes are held back now. */
 size_t answer_held(const struct answer *a);
 /*
- * No more bytes will come: writes what is held, unless it is such an event
- * whose empty line is missing. Room for answer_held(a); returns how many.
+ * The stream has ended: writes what is held, unless it is such an event without
+ * its empty line. Room for answer_held(a); returns the number written.
  */
 size_t answer_flush(struct answer *a, void *out);
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body.c - pieces of a body to YAJL, and what came of them.
+ * body.c - gives a body to YAJL in pieces and returns the outcome.
  *
- * Two things YAJL does not do well are done for it here.
+ * It works around two weaknesses of YAJL.
  *
  * Small pieces. YAJL copies the beginning of a string that a piece cuts, and
- * looks through all of it again with each piece that follows: a string of n
- * bytes in pieces of one costs n * n / 2 looks. So what it is given grows with
- * what it has had:
+ * scans all of it again with each further piece: a string of n bytes in pieces
+ * of one byte costs n * n / 2 steps. So the amount given grows with what was
+ * given before:
  *
  *   pieces   |a|b|c|d|e|f|g|h|i|j|k|...
  *   given    |a|b|c d|e f g h|i ...              as much as all before
  *
- * and all looks together are at most two or three times n. Pieces that are
- * large enough by themselves go straight through.
+ * and the total is at most two or three times n. Pieces that are large enough
+ * are given directly.
  *
- * Early ends. A body may end in the middle of a long string, which YAJL then
- * never shows. It is given the end that is missing: the rest of a character
- * or of an escape, and a quote.
+ * Early ends. A body may end within a long string, which YAJL then never
+ * reports. It is given the missing end: the rest of a character or of an
+ * escape, and a quote.
  */
 #include "body_in.h"
 
@@ -130,7 +130,7 @@ parse(struct body *b)
 	remember(b, b->piece, b->piece_length);
 }
 
-/* YAJL comes back, or the pool jumps out of it. */
+/* Returns from YAJL, or by a jump of the pool. */
 static void
 feed(struct body *b, const unsigned char *bytes, size_t n)
 {
@@ -153,8 +153,8 @@ feed_gathered(struct body *b)
 }
 
 /*
- * What is worth a call of YAJL, which copies a string that pieces cut and looks
- * through it again: a small body as a whole, of a large one always more.
+ * How much is worth a call of YAJL, which scans a cut string again: a small
+ * body as a whole, of a large one more each time.
  */
 static size_t
 enough(const struct body *b)
@@ -188,7 +188,7 @@ body_cut(struct body *b)
 
 /* --------------------------------------------------------------- early --- */
 
-/* How many bytes the last character lacks. */
+/* The number of bytes missing from the last character. */
 static size_t
 lacking(const struct body *b)
 {
@@ -207,8 +207,8 @@ lacking(const struct body *b)
 }
 
 /*
- * Where the last escape begins, if the last bytes may be within one: behind
- * it is nothing, or 'u' and less than four digits. n_last: none.
+ * Where the last escape begins, if the last bytes may be within one: nothing
+ * follows it, or 'u' and less than four digits. n_last: none.
  */
 static size_t
 escape(const struct body *b)
@@ -226,7 +226,7 @@ escape(const struct body *b)
 	return run % 2 == 1 ? i - 1 : b->n_last;
 }
 
-/* What a string that ends here would end in. */
+/* The bytes that complete a string that ends here. */
 static size_t
 missing(const struct body *b, unsigned char end[8])
 {

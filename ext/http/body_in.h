@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_in.h - what the files of the body share.
+ * body_in.h - shared by the files of the body.
  *
  *   body.c         pieces of the body to YAJL; begin, end, cut
- *   body_shape.c   what YAJL meets -> what it is
- *   body_keys.c    the keys that are known
- *   body_text.c    text, marks, digests -> where they belong
+ *   body_shape.c   YAJL's callbacks -> their meaning
+ *   body_keys.c    the known keys
+ *   body_text.c    text, marks, digests -> their sinks
  *
  *   body_data --> yajl --> callbacks --> put --> stage --> sink
  *
- * Sinks: the prompt itself, where everything comes in its order (Chat,
- * Completions); two holds for Responses and Messages, whose clients send the
- * system's text after the messages; a digest for what belongs in the scope.
- * There is one sink at a time, chosen by the key at the top of the body, and
- * the stage before it makes few pieces of many.
+ * Sinks: the prompt itself, where the body is in order (Chat, Completions); two
+ * holds for Responses and Messages, because their clients send the system text
+ * after the messages; a digest for what belongs in the scope. There is one sink
+ * at a time, chosen by the key at the top of the body. The stage before it
+ * joins many pieces into few.
  */
 #ifndef KVROUTE_BODY_IN_H
 #define KVROUTE_BODY_IN_H
@@ -35,7 +35,7 @@ enum {
 	GATHERED_LEAST = 16384
 };
 
-/* The letter behind 0xFF. What stands behind each ends at the next mark. */
+/* The letter after 0xFF. What follows it ends at the next mark. */
 enum mark {
 	MARK_NONE = 0,
 	MARK_MESSAGE = 'm',
@@ -52,11 +52,11 @@ enum mark {
 	MARK_ARGUMENTS = 'a',
 	MARK_OUTPUT = 'o',
 	MARK_DETAIL = 'd',    /* of an image or a file: how to show it */
-	MARK_SEALED = 'x',    /* a thought that only the engine can read */
+	MARK_SEALED = 'x',    /* encrypted reasoning */
 	MARK_MEDIA = 'i',     /* 16 bytes of digest */
 	MARK_PROMPT = 'P',    /* completions: text */
 	MARK_TOKENS = 'Q',    /* or 4 bytes for each token, least first */
-	/* of JSON that counts as a whole */
+	/* of JSON that is taken as a whole */
 	MARK_MAP = '{',
 	MARK_MAP_END = '}',
 	MARK_LIST = '[',
@@ -77,7 +77,7 @@ enum sink {
 	SINK_DIGEST
 };
 
-/* What enters the scope, each by its own digest, whatever their order. */
+/* What enters the scope, each as its own digest, in any order. */
 enum ahead {
 	AHEAD_TOOLS = 0,
 	AHEAD_FUNCTIONS,
@@ -129,7 +129,7 @@ struct body {
 	/* feeding */
 	struct pool pool;
 	yajl_handle json;       /* NULL: not begun */
-	const unsigned char *piece; /* that YAJL is looking at */
+	const unsigned char *piece; /* that YAJL is reading */
 	size_t piece_length;
 	struct hold gathered;   /* small pieces */
 	uint64_t given;         /* bytes that came */
@@ -137,8 +137,8 @@ struct body {
 	uint64_t end;           /* offset of the last brace */
 	unsigned char last[LAST_BYTES]; /* bytes of those YAJL has seen */
 	size_t n_last;
-	bool stopped;           /* nothing more is looked at */
-	bool closing;           /* YAJL is given what nobody sent */
+	bool stopped;           /* nothing more is read */
+	bool closing;           /* YAJL is given a made-up end */
 	bool whole;
 	bool is_cut;
 	enum body_outcome why;  /* it stopped */
@@ -148,7 +148,7 @@ struct body {
 	size_t depth;
 	uint64_t messages;
 	uint64_t message_at;    /* where the last one begins, among them */
-	uint64_t opening;       /* where the first answer does */
+	uint64_t opening;       /* where the first response does */
 	bool answered;          /* there is one */
 	uint64_t prompts;       /* begun, of completions */
 	bool by_tokens;         /* the first of them is */
@@ -174,30 +174,30 @@ struct body {
 
 extern const yajl_callbacks body_callbacks;
 
-/* Nothing is open; what comes is the body. */
+/* No object is open; the body is next. */
 void body_outside(struct body *b);
 
-/* Ends the looking, for the first reason given. */
+/* Stops reading; the first reason counts. */
 void body_stop(struct body *b, enum body_outcome why);
 
-/* Where the messages of this endpoint go, and may be taken back from. */
+/* The sink of this endpoint's messages; they may be undone. */
 enum sink body_sink(const struct body *b);
-/* The text before is settled; from here it goes there. */
+/* Settles the text so far and switches to this sink. */
 void body_open_sink(struct body *b, enum sink sink);
 void body_open_digest(struct body *b, enum ahead ahead);
-/* All of it is where it belongs. */
+/* Writes the stage to its sink. */
 void body_settle(struct body *b);
-/* Behind the settled messages: forgets what was written of them. */
+/* Discards what was written after the settled messages. */
 void body_rewind(struct body *b);
-/* System and messages that were held back become the prompt. */
+/* Appends the held system text and messages to the prompt. */
 void body_release(struct body *b);
 
-/* For what the stage has no room for. */
+/* For text larger than the room in the stage. */
 void body_put_on(struct body *b, const void *bytes, size_t n);
 void body_media(struct body *b, const void *data, size_t n);
 void body_name(struct body *b, enum name name, const void *text, size_t n);
 
-/* The same few bytes again and again: these three are most of the time. */
+/* The hot path: few bytes at a time. */
 static inline void
 body_put(struct body *b, const void *bytes, size_t n)
 {
@@ -226,7 +226,7 @@ body_text(struct body *b, enum mark mark, const void *text, size_t n)
 }
 
 bool hold_append(struct hold *h, const void *bytes, size_t n);
-/* Empty; large memory is given back. */
+/* Empties it and frees large memory. */
 void hold_begin(struct hold *h);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_keys.c - tables of keys; see body_keys.h.
- *
- * Those that come often stand first: the search is from the top.
+ * body_keys.c - tables of keys; see body_keys.h. The search is linear, so
+ * frequent keys come first.
  */
 #include "body_keys.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_keys.h - which keys are known where, and what their values are.
+ * body_keys.h - the known keys, by place, and the kinds of their values.
  *
- * A room is an object or list that is open, a value is what may come next in
- * it; body_shape.c says how the two go together. A key may be known at some
- * endpoints only: `input` is the conversation of Responses and the arguments
- * of a call in Messages.
+ * A room is an open object or list, a value is what may come next in it;
+ * body_shape.c combines them. A key may be known at some endpoints only:
+ * `input` is the conversation in Responses and the arguments of a call in
+ * Messages.
  */
 #ifndef KVROUTE_BODY_KEYS_H
 #define KVROUTE_BODY_KEYS_H
@@ -60,7 +60,7 @@ struct key {
 	const char *name;
 };
 
-/* What this name is as a key of this room, or NULL. */
+/* This key of this room, or NULL. */
 const struct key *body_key(enum room room, enum endpoint endpoint,
     const void *name, size_t n);
 

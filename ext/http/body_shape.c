@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_shape.c - what YAJL meets in a body, and what it means there.
+ * body_shape.c - gives meaning to what YAJL finds in a body.
  *
- * Every object or list that is open is a level, and a level is a room: which
- * keys are known there, and what the value of each is. What is not known is
- * skipped with all that is in it.
+ * Every open object or list is a level, and a level is a room: the keys known
+ * there, and the kind of each value. Unknown values are skipped as a whole.
  *
  *   {"messages": [{"role": "user", "content": [{"text": "x", "x": 1}]}]}
  *    TOP          LIST                        PARTS
@@ -14,10 +13,10 @@
  *   {"prompt": [[1, 2, 3], ...]}     {"tools": [{"name": ...}, ...]}
  *    TOP       LIST                   TOP      WHOLE, down to the last number
  *
- * A level knows its room and what its next value is (`value`, with the mark
- * that goes ahead of it, or a number of it): a key sets that in objects, in
- * lists it stays. So a callback of YAJL is one step: what is the value that
- * begins here, and what does a string (a number, an object ...) mean as that?
+ * A level knows its room and the kind of its next value (`value`, with its mark
+ * or number): in objects a key sets it, in lists it stays. So a callback of
+ * YAJL is one step: the kind of value that begins here decides what a string,
+ * a number or an object means.
  *
  * A message as it is written:
  *
@@ -25,7 +24,7 @@
  *   m  r assistant  (  c  n look_up  a {"word": "x"}  )
  *   m  r tool  (  p  t forty-two  )
  *
- * A string in the place of a list of parts is written like a list of one.
+ * A string instead of a list of parts is written like a list of one.
  */
 #include "body_in.h"
 
@@ -35,7 +34,7 @@
 
 /* ---------------------------------------------------------------- keys --- */
 
-/* A key at the top comes, perhaps again: what it said before is void. */
+/* A key at the top, perhaps repeated: its earlier value is void. */
 static void
 void_top(struct body *b, const struct level *l)
 {
@@ -66,8 +65,8 @@ void_top(struct body *b, const struct level *l)
 }
 
 /*
- * In tools cache_control moves about as it does in messages: it stands in the
- * objects of the list at the top, and only there it is no name of a parameter.
+ * cache_control moves about in tools as it does in messages. It is skipped in
+ * the objects of the top list only; deeper it may be a parameter's name.
  */
 static void
 whole_key(struct body *b, struct level *l, const void *name, size_t n)
@@ -106,7 +105,7 @@ on_key(void *context, const unsigned char *name, size_t n)
 
 /* -------------------------------------------------------------- values --- */
 
-/* What a value at the top leads to ends with it. */
+/* Ends what a value at the top has begun. */
 static int
 done(struct body *b)
 {
@@ -115,7 +114,7 @@ done(struct body *b)
 	return !b->stopped;
 }
 
-/* A text without a part around it, as the part that it stands for. */
+/* Writes a bare text like the part that it stands for. */
 static void
 bare_text(struct body *b, const void *text, size_t n)
 {
@@ -161,7 +160,7 @@ string_message(struct body *b, const void *text, size_t n)
 	string_content(b, MARK_NONE, text, n);
 }
 
-/* Of several prompts the first one is taken. */
+/* Of several prompts the first one is used. */
 static bool
 is_first(struct body *b)
 {
@@ -180,7 +179,7 @@ string_prompt(struct body *b, const void *text, size_t n)
 	b->some = true;
 }
 
-/* What only strings can be: names, and images by their address or data. */
+/* Values that must be strings: names, addresses or data of images. */
 static void
 string_rest(struct body *b, const struct level *l, const void *text, size_t n)
 {
@@ -258,7 +257,7 @@ on_string(void *context, const unsigned char *text, size_t n)
 	return done(b);
 }
 
-/* A token is a number of 32 bits; whatever else stands there is no token. */
+/* A token is a 32-bit number; anything else is not a token. */
 static void
 token(struct body *b, const char *digits, size_t n)
 {
@@ -280,7 +279,7 @@ token(struct body *b, const char *digits, size_t n)
 	b->some = true;
 }
 
-/* In a list of prompts: the first one is that list, or this is one too many. */
+/* A list of prompts: the first one, or one too many. */
 static void
 bare_token(struct body *b, const char *digits, size_t n)
 {
@@ -459,7 +458,7 @@ enter_list(struct body *b, const struct level *l, struct level *to)
 	enter(to, of == IS_SKIPPED ? ROOM_SKIP : ROOM_LIST, of, shut);
 }
 
-/* What may be an object or a list. */
+/* May be an object or a list. */
 static bool
 enter_either(struct body *b, const struct level *l, struct level *to,
     bool is_map)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_text.c - text on its way from the body to where it belongs.
+ * body_text.c - moves text from the body to its sink.
  *
  *   mark, text, digest --put--> stage [ \xFF r user \xFF ( \xFF p ... ]
- *                                 |  full, or the sink ends
+ *                                 |  full, or the sink changes
  *   text of more than a stage ----+----> prompt | system | held | digest
  *
- * A prompt takes pieces of any length, but each costs a call and a look at
- * its unfinished block: marks and short texts go in one piece, long texts
- * straight from where YAJL has them.
+ * A prompt takes pieces of any length, but each costs a call and a look at its
+ * unfinished block: marks and short texts are joined, long texts go directly
+ * from YAJL's memory.
  */
 #include "body_in.h"
 
@@ -174,8 +174,8 @@ body_media(struct body *b, const void *data, size_t n)
 }
 
 /*
- * Names that are too long to be kept whole end in '#' and their digest, and
- * are cut where a character begins.
+ * Names that are too long are cut at the start of a character and end in '#'
+ * and their digest.
  */
 void
 body_name(struct body *b, enum name name, const void *text, size_t n)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The first that fits counts: a longer end stands before a shorter one. */
+/* The first match counts: a longer end precedes a shorter one. */
 static const struct {
 	enum endpoint endpoint;
 	const char *end;

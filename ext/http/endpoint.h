@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * endpoint.h - which of the engines' endpoints a path names.
+ * endpoint.h - the engine's endpoint, by its path.
  *
- * Gateways put things ahead of the path (/openai/v1/..., a deployment, a
- * tenant), so what counts is how it ends:
+ * Gateways prepend to the path (/openai/v1/..., a deployment, a tenant), so
+ * only its end counts:
  *
  *   .../chat/completions      chat          OpenAI
  *   .../completions           completions   OpenAI, the older one
@@ -11,7 +11,7 @@
  *   .../openai/responses      responses
  *   .../v1/messages           messages      Anthropic
  *
- * Everything else is ENDPOINT_OTHER: no prompt is looked for.
+ * Everything else is ENDPOINT_OTHER: the body is not read.
  */
 #ifndef KVROUTE_ENDPOINT_H
 #define KVROUTE_ENDPOINT_H

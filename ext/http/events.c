@@ -18,7 +18,7 @@ static const char field[] = "data";
 static const unsigned char byte_order_mark[] = { 0xef, 0xbb, 0xbf };
 enum { FIELD = sizeof(field) - 1, MARK = sizeof(byte_order_mark) };
 
-/* The end of the line at hand, or of the piece. */
+/* The end of the current line, or of the piece. */
 static const char *
 line_end(struct events_piece *piece)
 {
@@ -33,7 +33,7 @@ line_end(struct events_piece *piece)
 	return cr != NULL ? cr : piece->lf;
 }
 
-/* True: it was a byte of the mark, which is as if it had not come. */
+/* True: the byte belongs to the byte order mark and is skipped. */
 static bool
 is_mark(struct events *e, const char *at)
 {
@@ -43,14 +43,14 @@ is_mark(struct events *e, const char *at)
 		e->mark++;
 		return true;
 	}
-	/* Of half a mark the line has begun with something else. */
+	/* Half a mark: the line has begun with something else. */
 	if (e->mark > 0)
 		e->place = REST;
 	e->mark = MARK;
 	return false;
 }
 
-/* Reads the field's name, up to where its value begins. */
+/* Reads the field's name, up to its value. */
 static const char *
 read_name(struct events *e, const char *at, const char *stop)
 {
@@ -74,7 +74,7 @@ read_name(struct events *e, const char *at, const char *stop)
 	return at;
 }
 
-/* Reads a line, or what there is of it; false: it holds no value. */
+/* Reads a line, or the part at hand; false: it holds no value. */
 static bool
 read_line(struct events *e, struct events_piece *piece,
     struct events_part *part)
@@ -126,7 +126,7 @@ events_next(struct events *e, struct events_piece *piece,
 		}
 		has_value = read_line(e, piece, part);
 		empty = e->place == START;
-		/* A mark alone makes no line. */
+		/* A mark alone is not a line. */
 		if (empty && !part->last)
 			continue;
 		e->in_event = !empty;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * events.h - where the events of a text/event-stream begin and end.
+ * events.h - splits a text/event-stream into events.
  *
  *   : a comment                  nothing
  *   event: message_delta         nothing
@@ -9,10 +9,10 @@
  *                                EVENTS_END
  *
  * Lines end with CR, LF or CRLF; a byte order mark may come first. A line may
- * come in any pieces: each piece of a value is a part of its own, and between
- * two pieces nothing is kept but in which part of a line the first one ended.
- * So an event's last CR is its end, whatever follows; the LF that may is told
- * apart, because it belongs to that event nevertheless.
+ * be cut anywhere: each piece of a value is a part of its own, and between two
+ * pieces only the position within the line is kept. So the last CR of an event
+ * ends it at once; an LF that follows is reported apart, because it still
+ * belongs to that event.
  */
 #ifndef KVROUTE_EVENTS_H
 #define KVROUTE_EVENTS_H
@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All 0: nothing has come yet. */
+/* All 0: nothing has been read. */
 struct events {
 	unsigned char place;   /* in a line */
 	unsigned char matched; /* of the field's name */
@@ -47,7 +47,7 @@ struct events_part {
 	bool first, last; /* of this line's value */
 };
 
-/* What comes next; piece->at is then behind it. */
+/* The next part; piece->at is then behind it. */
 enum events_what events_next(struct events *e, struct events_piece *piece,
     struct events_part *part);
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* YAJL's strings begin with this much and grow: best in the largest block. */
+/* YAJL's strings begin with this size and grow: use the largest block. */
 enum { GROWS = 2048 };
 
 static _Noreturn void
@@ -14,7 +14,7 @@ give_up(struct pool *pool)
 	longjmp(pool->full, 1);
 }
 
-/* The free block that suits best, or POOL_BLOCKS. */
+/* The best free block, or POOL_BLOCKS. */
 static size_t
 suitable(const struct pool *pool, size_t size)
 {
@@ -30,7 +30,7 @@ suitable(const struct pool *pool, size_t size)
 	return best;
 }
 
-/* A block of that size in a place that is free, best in an empty one. */
+/* Allocates a block in a free place, preferably an empty one. */
 static size_t
 fresh(struct pool *pool, size_t size)
 {

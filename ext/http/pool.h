@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pool.h - memory for a YAJL parser that is needed again and again.
+ * pool.h - memory for YAJL parsers, reused from one text to the next.
  *
- * YAJL cannot begin anew: every text takes a new handle, which asks for half
- * a dozen pieces of memory, two of which then grow with the longest string.
- * And it does not look whether it got any. So it asks here:
+ * YAJL cannot restart: every text takes a new handle, which allocates half a
+ * dozen pieces of memory, two of which grow with the longest string. And it
+ * does not check its allocations. So it allocates here:
  *
- *   - what it had for one text stays for the next, without being given back
- *     piece by piece: pool_begin takes all of it back, and yajl_free is never
- *     called;
- *   - where there is no memory, the pool jumps out of YAJL to where its user
- *     said (`full`, set by setjmp before each call of YAJL). What YAJL was
- *     about then is undone by pool_begin too. The handle must not be used
- *     again.
+ *   - memory of one text is kept for the next. It is not freed piece by piece:
+ *     pool_begin takes back all of it, and yajl_free is never called;
+ *   - when an allocation fails, the pool jumps out of YAJL to `full`, which its
+ *     user sets by setjmp before each call of YAJL. pool_begin undoes what was
+ *     under way. The handle must not be used again.
  *
  *   pool        [ 112 u | 56 u | 24 u | 128 u | 524288 u | 4096 | - - ]
  *                 handle  lexer  ...            strings    of the last text
@@ -29,7 +27,7 @@
 
 enum {
 	POOL_BLOCKS = 16,  /* YAJL has at most 7 at a time */
-	POOL_KEEP = 1 << 20 /* larger blocks go when the next text begins */
+	POOL_KEEP = 1 << 20 /* larger blocks are freed by pool_begin */
 };
 
 struct pool {
@@ -43,7 +41,7 @@ struct pool {
 };
 
 void pool_init(struct pool *pool);
-/* Everything that was given out is free. */
+/* Takes back all memory that was handed out. */
 void pool_begin(struct pool *pool);
 void pool_end(struct pool *pool);
 

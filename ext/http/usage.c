@@ -2,8 +2,8 @@
 /*
  * usage.c - see usage.h.
  *
- * Names mean something in their place only: `usage` in the answer, in its
- * `message` or `response`, and nowhere else.
+ * Names count in their place only: `usage` at the top of the object, in its
+ * `message` or in its `response`.
  *
  *   ROOT --+-- usage ----> USAGE ----+-- prompt_tokens, ...     numbers
  *          |                 ^       +-- prompt_tokens_details,
@@ -33,7 +33,7 @@ enum place {
 	TYPE, PROGRESS, NUMBER
 };
 
-/* Where thinning is: outside of strings, in what stays of one, or behind. */
+/* State of thinning: outside strings, in a kept part, or past it. */
 enum thin { OUTSIDE, KEEPING, SKIPPING, ESCAPED };
 
 struct object {
@@ -89,7 +89,7 @@ is_text(const void *bytes, size_t n, const char *text)
 	return n == strlen(text) && memcmp(bytes, text, n) == 0;
 }
 
-/* What the map that we are in is. */
+/* The kind of the current map. */
 static enum place
 here(const struct object *o)
 {
@@ -147,7 +147,7 @@ on_boolean(void *context, int value)
 	return on_value(context);
 }
 
-/* A number of tokens, or not: then it is as if it were not there. */
+/* A number of tokens; if it is not one, it is ignored. */
 static int
 on_number(void *context, const char *digits, size_t n)
 {
@@ -228,7 +228,7 @@ on_list(void *context)
 	return enter(o, NOWHERE, choices ? CHOICE : NOWHERE);
 }
 
-/* What follows is a key, or an element that is not the first. */
+/* A key follows, or an element that is not the first. */
 static int
 on_end(void *context)
 {
@@ -241,7 +241,7 @@ on_end(void *context)
 
 /* -------------------------------------------------------------- YAJL --- */
 
-/* Each piece of the arena knows its length: that is what realloc needs. */
+/* Each allocation records its length: realloc needs it. */
 static void *
 take(void *context, size_t n)
 {
@@ -270,7 +270,7 @@ take_more(void *context, void *old, size_t n)
 	return p;
 }
 
-/* The arena goes as a whole. */
+/* The arena is released as a whole. */
 static void
 take_back(void *context, void *p)
 {
@@ -286,7 +286,7 @@ static const yajl_callbacks callbacks = {
 	.yajl_end_array = on_end
 };
 
-/* Sets dead if the arena is not enough. */
+/* Sets dead if the arena is exhausted. */
 static void
 make_parser(struct object *o)
 {
@@ -356,7 +356,7 @@ ends_token(char c)
 	}
 }
 
-/* The first byte that does not go on as those before. */
+/* The first byte that is not like those before. */
 static const char *
 outside(struct object *o, const char *at, const char *end)
 {
@@ -391,7 +391,7 @@ keeping(struct object *o, const char *at, const char *end)
 	return at;
 }
 
-/* The quote that ends the string, or end. */
+/* The closing quote, or end. */
 static const char *
 skipping(struct object *o, const char *at, const char *end)
 {
@@ -417,8 +417,8 @@ skipping(struct object *o, const char *at, const char *end)
 }
 
 /*
- * Hands on all but the rest of long strings. In the place of what is left out
- * stands a question mark, so that nothing becomes a name by being cut.
+ * Passes on all but the rest of long strings, which becomes a question mark, so
+ * that cutting never makes a name.
  */
 void
 object_data(struct object *o, const void *bytes, size_t n)
@@ -487,7 +487,7 @@ knows(const struct usage *u, enum usage_number which)
 	return u->known >> which & 1;
 }
 
-/* Only Anthropic's numbers leave out of the input what was cached. */
+/* Only Anthropic's input numbers exclude cached tokens. */
 static uint64_t
 prompt_tokens(const struct usage *u)
 {
