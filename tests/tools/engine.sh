@@ -415,7 +415,7 @@ large_bodies_are_read()
 	} > "$scratch/large"
 	is status "$(curl -s -m 60 -o "$scratch/answer" -w '%{http_code}' \
 	    --data-binary "@$scratch/large" "$url/v1/completions")" 400
-	grep -q 'more than there is memory for' "$scratch/answer" ||
+	grep -q 'more than the cache holds' "$scratch/answer" ||
 	    cat "$scratch/answer"
 	cat "$scratch/large" >> "$scratch/large.two"
 	cat "$scratch/large" >> "$scratch/large.two"

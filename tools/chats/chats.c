@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute-chats - plays many users who chat with an OpenAI-compatible server.
+ * kvroute-chats - simulates many users of an OpenAI-compatible server.
  */
 #include "chats.h"
 
@@ -15,7 +15,7 @@
 
 enum { BODY_MAX = 1 << 30 };
 
-/* The turns that it takes to make a body of that size. NULL: no memory. */
+/* Adds turns until the body has that size. NULL: no memory. */
 static const char *
 grow(struct talk *t, uint64_t bytes, size_t *length)
 {

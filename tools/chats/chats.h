@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chats.h - what kvroute-chats was told to do.
+ * chats.h - the options of kvroute-chats.
  */
 #ifndef KVROUTE_CHATS_H
 #define KVROUTE_CHATS_H
@@ -16,14 +16,14 @@ enum chats_endpoint {
 extern const char *const chats_endpoint_names[CHATS_ENDPOINTS];
 extern const char *const chats_endpoint_paths[CHATS_ENDPOINTS];
 
-/* Where a client that loses patience goes away. */
+/* When an aborting client closes the connection. */
 enum chats_stage {
-	CHATS_STAY,        /* it does not */
+	CHATS_STAY,        /* never */
 	CHATS_HALF_BODY,   /* half of the request's body is sent */
-	CHATS_SENT,        /* the request is sent, no answer yet */
-	CHATS_HEADERS,     /* the answer's headers are here */
+	CHATS_SENT,        /* the request is sent, no response yet */
+	CHATS_HEADERS,     /* the headers of the response arrived */
 	CHATS_FIRST_EVENT, /* and the first event, or the first bytes */
-	CHATS_BYTES,       /* and so many bytes of the answer */
+	CHATS_BYTES,       /* and a number of bytes of the response */
 	CHATS_STAGES
 };
 extern const char *const chats_stage_names[CHATS_STAGES];
@@ -41,12 +41,12 @@ struct chats_options {
 	const char *model;
 	enum chats_endpoint endpoint;
 	bool stream;
-	bool usage;            /* ask for it in streams */
+	bool usage;            /* request it in streams */
 
 	uint32_t chats;        /* at a time */
-	uint64_t requests;     /* in all; 0: until the time is over */
+	uint64_t requests;     /* in total; 0: until the time is over */
 	int64_t run_ns;        /* 0: until all requests are done */
-	int64_t warm_up_ns;    /* what begins earlier is not counted */
+	int64_t warm_up_ns;    /* earlier requests are not counted */
 	int64_t timeout_ns;    /* of a request */
 	uint64_t seed;
 
@@ -54,26 +54,26 @@ struct chats_options {
 	uint64_t system_bytes;
 	uint32_t turns;        /* of a chat */
 	uint64_t turn_bytes;
-	uint32_t answer_tokens; /* 0: as the engine likes */
+	uint32_t answer_tokens; /* 0: the engine's default */
 	int64_t think_ns;      /* mean pause between turns */
 
-	const char *body;      /* a file to send again and again; NULL */
-	uint64_t make_body;    /* write a body of so many bytes; 0 */
+	const char *body;      /* a file to send repeatedly; NULL */
+	uint64_t make_body;    /* write a body of this size; 0 */
 	bool vary;
 
-	enum chats_stage abort; /* where those who go away do so */
+	enum chats_stage abort; /* the stage of aborts */
 	uint32_t abort_percent;
 	uint64_t abort_bytes;
 
 	const char *headers[CHATS_HEADERS_MAX];
 	size_t n_headers;
-	int pids[CHATS_PIDS_MAX]; /* processes whose CPU time and RSS to tell */
+	int pids[CHATS_PIDS_MAX]; /* processes to report CPU time and RSS of */
 	size_t n_pids;
 	enum chats_format format;
 	bool quiet;
 };
 
-/* Reads the command line; ends the program if it is wrong. */
+/* Reads the command line; exits on errors. */
 void chats_options(struct chats_options *o, int argc, char **argv);
 
 #endif

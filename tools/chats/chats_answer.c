@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MAX = 64 << 20 }; /* bytes of a line, or of a JSON answer */
+enum { ANSWER_MAX = 64 << 20 }; /* bytes of a line, or of a JSON response */
 
 bool
 answer_new(struct chats_answer *a)
@@ -87,7 +87,7 @@ item(struct json_object *array, size_t i)
 	    json_object_array_get_idx(array, i) : NULL;
 }
 
-/* A number of tokens. False: there is none. */
+/* A number of tokens. False: none. */
 static bool
 tokens(struct json_object *object, const char *key, uint64_t *out)
 {
@@ -240,7 +240,7 @@ parse(struct chats_answer *a, const char *text, size_t n)
 	return NULL;
 }
 
-/* What follows `data:`. */
+/* The value of `data:`. */
 static void
 read_event(struct chats_answer *a, const char *text, size_t n, int64_t now)
 {

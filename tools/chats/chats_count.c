@@ -130,7 +130,7 @@ compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The value that a share of all do not exceed, of sorted times. */
+/* A quantile of sorted times. */
 static double
 quantile_ms(const struct chats_times *t, double share)
 {
@@ -186,7 +186,7 @@ work_out(struct chats_count *c, double *f)
 	f[RSS_AFTER] = (double)c->after.rss_bytes;
 }
 
-/* Figures of processes only when there are some. */
+/* Figures of processes only with --pid. */
 static bool
 shown(const struct chats_count *c, int i)
 {
@@ -250,13 +250,13 @@ print_text(FILE *out, const struct chats_options *o,
 	if (f[LEFT] > 0)
 		fprintf(out, "\nleft early   %10.0f", f[LEFT]);
 	fprintf(out, "\nhit ratio    %10.2f %%  (%.0f of %.0f prompt tokens "
-	    "cached; told by %.0f answers)\n", f[HIT_RATIO] * 100,
+	    "cached; reported by %.0f responses)\n", f[HIT_RATIO] * 100,
 	    f[CACHED_TOKENS], f[PROMPT_TOKENS], f[CACHED_KNOWN]);
 	fprintf(out, "%-12s %10s %10s %10s %10s ms\n", "", "mean", "p50",
 	    "p90", "p99");
 	fprintf(out, "%-12s %10.2f %10.2f %10.2f %10.2f\n", "first token",
 	    f[FIRST_MEAN], f[FIRST_P50], f[FIRST_P90], f[FIRST_P99]);
-	fprintf(out, "%-12s %10.2f %10.2f %10.2f %10.2f\n", "whole answer",
+	fprintf(out, "%-12s %10.2f %10.2f %10.2f %10.2f\n", "response",
 	    f[WHOLE_MEAN], f[WHOLE_P50], f[WHOLE_P90], f[WHOLE_P99]);
 	if (c->processes)
 		fprintf(out, "processes    %10.1f us of CPU time a request, "

@@ -2,18 +2,17 @@
 /*
  * chats_drive.c - see chats_drive.h.
  *
- * Every user is one handle of libcurl's multi interface and goes round:
+ * A user is one handle of libcurl's multi interface with three states:
  *
- *   waiting --(its pause is over)--> asking --(the answer ended)--> waiting
+ *   waiting --(the pause is over)--> asking --(the response ended)--> waiting
  *      `--(no more requests, or time is over)--> finished
  *
- * The requests are shared out to the users beforehand, so that which requests
- * are made does not depend on who is faster: a run to a number of requests
- * says the same texts in each run, and its checksum tells whether the same
- * answers came back.
+ * Requests are assigned to users in advance, so that the set of requests does
+ * not depend on timing: a run with a number of requests has the same texts each
+ * time, and its checksum shows whether the responses are the same.
  *
- * A user that goes away does so inside libcurl's callbacks: what they refuse
- * ends the transfer and closes the connection on the spot.
+ * A user aborts inside libcurl's callbacks: an error there ends the transfer
+ * and closes the connection at once.
  */
 #include "chats_drive.h"
 
@@ -37,18 +36,18 @@ enum phase { WAITING, ASKING, FINISHED };
 struct user {
 	struct drive *drive;
 	CURL *easy;
-	struct talk *talk; /* NULL: the same body again and again */
+	struct talk *talk; /* NULL: the same body each time */
 	struct chats_answer answer;
 	enum phase phase;
 	uint64_t left;     /* requests to make */
 	int64_t ready;     /* WAITING until then */
 	int64_t sent;
 	const char *body;
-	char *own;         /* a copy of the body that varies */
+	char *own;         /* a copy of a varying body */
 	size_t length;
 	size_t given;      /* of the half that is sent */
 	size_t place;      /* in `own`, where the number ends; 0: not known */
-	enum chats_stage leave; /* CHATS_STAY: stays to the end */
+	enum chats_stage leave; /* CHATS_STAY: no abort */
 	bool gone;
 	bool counted;
 };
@@ -100,7 +99,7 @@ check_multi(CURLMcode e)
 
 /* ------------------------------------------------------------ callbacks --- */
 
-/* Ends the transfer if this is where the user goes away. */
+/* Ends the transfer if the user aborts here. */
 static size_t
 taken(struct user *u, enum chats_stage stage, size_t n)
 {
@@ -110,7 +109,7 @@ taken(struct user *u, enum chats_stage stage, size_t n)
 	return 0;
 }
 
-/* A line of the answer's headers; an interim answer's do not count. */
+/* A header line of the response; those of interim ones do not count. */
 static size_t
 on_header(char *data, size_t one, size_t n, void *context)
 {
@@ -177,7 +176,7 @@ on_progress(void *context, curl_off_t total, curl_off_t now,
 
 /* --------------------------------------------------------------- asking --- */
 
-/* What is the same in all requests of a user. */
+/* Options common to all requests of a user. */
 static void
 set_up(struct user *u)
 {
@@ -218,7 +217,7 @@ set_body(struct user *u)
 	    u->leave == CHATS_SENT ? 0L : 1L));
 }
 
-/* Finds the last run of ten zeros: numbers will stand there. */
+/* Finds the last run of ten zeros, the place for numbers. */
 static void
 find_place(struct user *u)
 {
@@ -292,7 +291,7 @@ outcome_of(struct user *u, CURLcode e)
 	return a->ended ? CHATS_OK : CHATS_BROKEN;
 }
 
-/* A chat goes on after an answer; after anything else another one begins. */
+/* After a complete response the chat continues, else another begins. */
 static void
 ended(struct user *u, CURLcode e, int64_t now)
 {
@@ -315,7 +314,7 @@ ended(struct user *u, CURLcode e, int64_t now)
 	u->ready = now + talk_pause_ns(u->talk);
 }
 
-/* Did any? Who waits, and for how long, is another question then. */
+/* True if a transfer ended: then the wait must be computed again. */
 static bool
 collect(struct drive *d, int64_t now)
 {
@@ -340,7 +339,7 @@ collect(struct drive *d, int64_t now)
 
 /* ------------------------------------------------------------ the round --- */
 
-/* Begins what is due; how long nothing else is, in milliseconds. */
+/* Begins due requests; returns the milliseconds until the next. */
 static int
 begin_due(struct drive *d, int64_t now)
 {
@@ -440,7 +439,7 @@ begin(struct drive *d)
 	add_header(d, "Expect:");
 	for (i = 0; i < o->n_headers; i++)
 		add_header(d, o->headers[i]);
-	/* Another seed, other numbers. */
+	/* Each seed has its own numbers. */
 	d->number = (o->seed - 1) * o->requests;
 	d->start = clock_ns();
 	d->stop = o->run_ns == 0 ? INT64_MAX : d->start + o->run_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chats_drive.h - many users at a time, against one URL.
+ * chats_drive.h - many concurrent users of one URL.
  */
 #ifndef KVROUTE_CHATS_DRIVE_H
 #define KVROUTE_CHATS_DRIVE_H
@@ -9,8 +9,8 @@
 #include "chats_count.h"
 
 /*
- * Runs until all is done. With a file to send, `body` are its bytes; they are
- * changed when they are to vary. Ends the program when there is no memory.
+ * Runs to the end. With a file to send, `body` are its bytes; with --vary they
+ * are changed. Exits without memory.
  */
 void chats_drive(const struct chats_options *o, char *body, size_t length,
     struct chats_count *count);

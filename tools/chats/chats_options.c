@@ -67,36 +67,36 @@ static const char usage_text[] =
 "       kvroute-chats --help | --version\n";
 
 static const char help_text[] =
-"\nPlays many users who chat with an OpenAI-compatible server, and tells how\n"
-"it went. Users go through chats of several turns that begin with system\n"
-"prompts they share; each turn sends the whole chat.\n\n"
+"\nSimulates many users of an OpenAI-compatible server and prints statistics.\n"
+"Users have chats of several turns that begin with shared system prompts;\n"
+"each turn sends the whole chat.\n\n"
 "  --url URL              http://127.0.0.1:8080\n"
 "  --endpoint NAME        chat, completions, responses, messages (chat)\n"
 "  --path PATH            instead of the endpoint's, such as /v1/completions\n"
 "  --model NAME           named in requests (kvroute)\n"
-"  --header LINE          a header more, 'Name: value'; at most 8\n"
-"  --no-stream            answers in one piece\n"
+"  --header LINE          additional header, 'Name: value'; at most 8\n"
+"  --no-stream            no event streams\n"
 "  --no-usage             streams without include_usage\n"
 "  --chats N              users, or requests, at a time (16)\n"
-"  --requests N           in all; the same ones each time\n"
+"  --requests N           in total; the same ones each time\n"
 "  --seconds S            begin no request later (10, or until --requests)\n"
 "  --warm-up S            do not count requests begun before (0)\n"
 "  --timeout S            of a request (60)\n"
-"  --seed N               other texts (1)\n"
+"  --seed N               of the texts (1)\n"
 "  --systems N            system prompts, the first ones most used (8)\n"
 "  --system-bytes N       length of each (6000)\n"
 "  --turns N              of a chat (6)\n"
-"  --turn-bytes N         length of what a user says (400)\n"
-"  --answer-tokens N      max_tokens (as the server likes)\n"
+"  --turn-bytes N         length of a user's message (400)\n"
+"  --answer-tokens N      max_tokens (the server's default)\n"
 "  --think-ms N           pause between turns, half to one and a half (100)\n"
-"  --body FILE            send this again and again instead, without pauses\n"
+"  --body FILE            send this repeatedly instead, without pauses\n"
 "  --vary                 with a number over its last 0000000000\n"
 "  --make-body BYTES      write such a file\n"
-"  --abort STAGE          go away: half-body, sent, headers, first-event,\n"
-"                         bytes (never)\n"
+"  --abort STAGE          close the connection: half-body, sent, headers,\n"
+"                         first-event, bytes (never)\n"
 "  --abort-percent N      of the requests (100)\n"
-"  --abort-bytes N        after so many bytes of the answer (bytes: 1)\n"
-"  --pid PID,...          tell CPU time and memory of these processes\n"
+"  --abort-bytes N        after this many bytes of the response (1)\n"
+"  --pid PID,...          report CPU time and memory of these processes\n"
 "  --format FORMAT        text, kv, json, tsv (text)\n"
 "  -q                     no progress on the terminal\n";
 
@@ -182,7 +182,7 @@ set_pids(struct chats_options *o, char *list)
 	}
 }
 
-/* Whom, and how much in all. */
+/* The server, and the amount of requests. */
 static bool
 set_request(struct chats_options *o, int option, char *text)
 {
@@ -229,7 +229,7 @@ set_request(struct chats_options *o, int option, char *text)
 	}
 }
 
-/* What is said. */
+/* The texts. */
 static bool
 set_text(struct chats_options *o, int option, const char *text)
 {

@@ -31,7 +31,7 @@ read_file(int pid, const char *name, char *out, size_t capacity)
 	return n > 0;
 }
 
-/* Of all threads, in ticks. The name in parentheses may hold anything. */
+/* Of all threads, in ticks. The name in parentheses may have any bytes. */
 static bool
 ticks_ns(int pid, uint64_t *out)
 {
@@ -51,7 +51,7 @@ ticks_ns(int pid, uint64_t *out)
 	return true;
 }
 
-/* The threads that there are; one that ended takes its time along. */
+/* Of running threads; the time of ended ones is lost. */
 static uint64_t
 scheduled_ns(int pid)
 {

@@ -11,10 +11,10 @@
 
 struct process_use {
 	uint64_t cpu_ns;    /* user and system, of all processes together */
-	uint64_t rss_bytes; /* the same */
+	uint64_t rss_bytes; /* of all, too */
 };
 
-/* False: one of them is gone. */
+/* False: one of them has exited. */
 bool process_use(const int *pids, size_t n, struct process_use *out);
 
 #endif

@@ -2,10 +2,10 @@
 /*
  * chats_talk.c - see chats_talk.h.
  *
- * The texts are made-up words, so that no two users say the same by chance,
- * with numbers and letters outside ASCII among them, for engines and routers
- * that treat those in another way. The first system prompts are the most
- * used: the i-th is taken with weight 1/i, as popular things are.
+ * The texts are generated words, so that no two users send the same by chance.
+ * They include numbers and letters outside ASCII, which engines and routers may
+ * treat differently. The first system prompts are the most used: the i-th has
+ * weight 1/i (Zipf).
  */
 #include "chats_talk.h"
 
@@ -18,11 +18,11 @@
 #include <string.h>
 
 enum {
-	TURN_SEED = 1, /* streams of random numbers that must not meet */
+	TURN_SEED = 1, /* independent streams of random numbers */
 	LEAVE_SEED = 2
 };
 
-/* What a body is varied by: chats_drive.c writes a number over it. */
+/* The varying part of a body: chats_drive.c writes a number over it. */
 static const char place_for_number[] = " 0000000000";
 
 struct talk_systems {
@@ -36,8 +36,8 @@ struct talk {
 	const struct talk_systems *systems;
 	struct rng words;
 	struct rng leaves;
-	struct json_object *messages; /* of this chat; NULL: begins anew */
-	struct json_object *body;     /* owns what talk_body gave */
+	struct json_object *messages; /* of this chat; NULL: a new one begins */
+	struct json_object *body;     /* owns the result of talk_body */
 	uint32_t system;
 	uint32_t turn;
 };
@@ -246,7 +246,7 @@ begin_chat(struct talk *t)
 	    say(t->messages, "system", text, strlen(text));
 }
 
-/* The conversation as one text, as programs that know no chats send it. */
+/* The conversation as one text, as programs without chats send it. */
 static struct json_object *
 as_text(struct json_object *messages)
 {
@@ -303,7 +303,7 @@ put_stream(const struct chats_options *o, struct json_object *body)
 	    put(options, "include_usage", json_object_new_boolean(true));
 }
 
-/* Anthropic's endpoint insists on a number of tokens. */
+/* Anthropic's endpoint requires a number of tokens. */
 static bool
 put_limit(const struct chats_options *o, struct json_object *body)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chats_talk.h - what one user says: chats of several turns, one after the
- * other, each request the whole conversation so far.
+ * chats_talk.h - the requests of one user: chats of several turns, one after
+ * another; each request has the whole conversation so far.
  *
- * The same seed and the same answers give the same requests, byte for byte.
+ * The same seed and the same responses give the same requests, byte for byte.
  */
 #ifndef KVROUTE_CHATS_TALK_H
 #define KVROUTE_CHATS_TALK_H
@@ -27,19 +27,19 @@ struct talk *talk_new(const struct chats_options *o,
 void talk_free(struct talk *t);
 
 /*
- * The body of the next request: another user's text is said. It is the
- * talk's own until the next call. NULL: no memory.
+ * The body of the next request, with another user message. The talk owns it,
+ * until the next call. NULL: no memory.
  */
 const char *talk_body(struct talk *t, size_t *length);
-/* The answer that came; it is part of the next body. False: no memory. */
+/* Adds the response to the next body. False: no memory. */
 bool talk_answered(struct talk *t, const char *text, size_t length);
-/* The same with a made-up answer as long as a turn. */
+/* The same with a generated response as long as a turn. */
 bool talk_invent_answer(struct talk *t);
-/* The chat is over, as it is after the last turn: another one begins. */
+/* Ends the chat, as after its last turn; another one begins. */
 void talk_abandon(struct talk *t);
-/* A pause before the next turn, around the mean that was asked for. */
+/* A pause before the next turn, around the configured mean. */
 int64_t talk_pause_ns(struct talk *t);
-/* Does the user go away in the middle of the coming request? */
+/* Does the user abort the next request? */
 bool talk_leaves(struct talk *t);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ask.c - see ask.h. ask_prompt.c puts prompts together. */
+/* ask.c - see ask.h. ask_prompt.c assembles prompts. */
 #include "ask_in.h"
 
 #include <stdio.h>
@@ -45,7 +45,7 @@ flag(struct ask *a, struct json_object *o, const char *name)
 	return json_object_get_boolean(value) != 0;
 }
 
-/* 0: it is not there. */
+/* 0: missing. */
 static uint32_t
 count(struct ask *a, struct json_object *o, const char *name, uint32_t most)
 {
@@ -62,7 +62,7 @@ count(struct ask *a, struct json_object *o, const char *name, uint32_t most)
 	return (uint32_t)n;
 }
 
-/* NULL: it is not there. */
+/* NULL: missing. */
 static const char *
 string(struct ask *a, struct json_object *o, const char *name)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ask.h - the body of a request: its prompts as tokens, and what else is
- * asked for.
+ * ask.h - the body of a request: its prompts as tokens, and its options.
  *
- * Prompts are put together the way a chat template does it:
+ * Prompts are assembled as by a chat template:
  *
  *   chat         BEGIN, then for each message
  *                MESSAGE role "\n" content END "\n"
- *                and at last MESSAGE "assistant" "\n", for what comes
+ *                and last MESSAGE "assistant" "\n", for the response
  *   completions  BEGIN text; token ids are taken as they are
  *
  * Tools are a message at the front, as JSON; so is a line with the date, or
- * with the time of day, if the template has one. Images are IMAGE_TOKENS
- * tokens that depend on what the part says.
+ * with the time of day, if the template has one. An image is IMAGE_TOKENS
+ * tokens, determined by its part.
  */
 #ifndef KVROUTE_ASK_H
 #define KVROUTE_ASK_H
@@ -32,7 +31,7 @@ struct ask_rules {
 	enum ask_template template;
 	const char *const *models; /* known ones; the first if none is named */
 	size_t n_models;
-	bool any_model;            /* all others too */
+	bool any_model;            /* others are accepted */
 	time_t now;
 };
 
@@ -41,18 +40,18 @@ struct ask {
 	bool stream;
 	bool include_usage;
 	bool continuous_usage;
-	bool compute_all;         /* the cache is not to be read */
+	bool compute_all;         /* the cache must not be read */
 	char *model;
 	uint64_t salt;            /* of the model and cache_salt */
 	uint32_t choices;         /* of each prompt */
-	uint32_t max_tokens;      /* 0: as the engine likes */
+	uint32_t max_tokens;      /* 0: the engine's default */
 	struct token_list *prompts;
 	size_t n_prompts;
-	int status;               /* what is wrong: 400, 404, 500; or 0 */
+	int status;               /* of an error: 400, 404, 500; or 0 */
 	char error[160];
 };
 
-/* Reads n bytes of a body; a->status tells how it went. Then ask_free. */
+/* Reads n bytes of a body; the result is a->status. Then ask_free. */
 void ask_read(struct ask *a, int kind, const struct ask_rules *rules,
     const char *body, size_t n);
 void ask_free(struct ask *a);

@@ -16,7 +16,7 @@ add_string(struct token_list *t, const char *text)
 	token_list_text(t, text, strlen(text));
 }
 
-/* As the body has it, zero bytes too. */
+/* As in the body, including zero bytes. */
 static void
 add_text(struct token_list *t, struct json_object *text)
 {
@@ -72,7 +72,7 @@ add_image(struct token_list *t, struct json_object *part)
 static void add_content(struct ask *a, struct token_list *t,
     struct json_object *content);
 
-/* Text, an image, what a tool gave back, or anything else as JSON. */
+/* Text, an image, the result of a tool, or anything else as JSON. */
 static void
 add_part(struct ask *a, struct token_list *t, struct json_object *part)
 {
@@ -118,7 +118,7 @@ add_content(struct ask *a, struct token_list *t, struct json_object *content)
 
 /* ------------------------------------------------------------- messages --- */
 
-/* Items of /v1/responses that are no messages: calls of tools and results. */
+/* Items of /v1/responses other than messages: calls of tools and results. */
 static void
 add_item(struct ask *a, struct token_list *t, struct json_object *item)
 {
@@ -171,7 +171,7 @@ add_messages(struct ask *a, struct token_list *t, struct json_object *list,
 		add_message(a, t, json_object_array_get_idx(list, i));
 }
 
-/* What the template puts before all messages. */
+/* The part of the template before all messages. */
 static void
 add_front(struct token_list *t, const struct ask_rules *rules)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * call.c - a request to one of the endpoints, from its body to its answer.
+ * call.c - a request to one of the endpoints, from its body to its response.
  *
- * Each prompt, as often as choices are asked for, is a sequence of its own;
- * what they will say is made up before they begin. Usage is the sum.
+ * Each choice of each prompt is a sequence. Its output is generated before it
+ * begins. Usage is the sum.
  */
 #include "server.h"
 
@@ -19,14 +19,14 @@
 #include <xxhash.h>
 
 enum {
-	ANSWER_MIN = 16, /* tokens, if the request does not say */
+	ANSWER_MIN = 16, /* tokens, by default */
 	ANSWER_MAX = 64,
-	LARGE_BODY = 1 << 20 /* bytes; memory goes back after one of these */
+	LARGE_BODY = 1 << 20 /* bytes; memory is returned after such a body */
 };
 
 struct choice {
 	struct call *call;
-	struct sequence *sequence; /* NULL: it is over */
+	struct sequence *sequence; /* NULL: finished */
 	bool begun;
 };
 
@@ -35,7 +35,7 @@ struct call {
 	struct ask ask;
 	struct reply reply;
 	struct choice *choices; /* [reply.n_choices] */
-	size_t left;            /* choices that are not over */
+	size_t left;            /* unfinished choices */
 	bool headers_sent;
 	bool first_sent;
 	struct evbuffer *out;
@@ -86,7 +86,7 @@ send_headers(struct call *c)
 	evhttp_send_reply_start(request, 200, NULL);
 }
 
-/* What is ready goes out. */
+/* Sends what is ready. */
 static void
 flush(struct call *c)
 {
@@ -94,7 +94,7 @@ flush(struct call *c)
 		evhttp_send_reply_chunk(c->link->request, c->out);
 }
 
-/* Something is missing from the answer: better none. */
+/* The response is incomplete: drop it. */
 static bool
 failed(struct call *c)
 {
@@ -110,7 +110,7 @@ say(const struct call *c)
 	if (!c->link->server->facts->verbose)
 		return;
 	fprintf(stderr, "%u: prompt %" PRIu64 ", cached %" PRIu64
-	    ", answer %" PRIu64 " tokens%s\n",
+	    ", response %" PRIu64 " tokens%s\n",
 	    (unsigned)c->link->server->port, c->reply.prompt,
 	    c->reply.cached, c->reply.generated,
 	    c->ask.stream ? ", stream" : "");
@@ -191,7 +191,7 @@ answer_tokens(const struct call *c, uint64_t seed)
 	return ANSWER_MIN + seed % (ANSWER_MAX - ANSWER_MIN + 1);
 }
 
-/* The answer's tokens stand behind the prompt's as long as they are needed. */
+/* Response tokens follow the prompt's as long as they are needed. */
 static void
 begin_choice(struct call *c, size_t i)
 {
@@ -209,8 +209,8 @@ begin_choice(struct call *c, size_t i)
 	if (!serving_fits(s->serving, n_prompt, facts.n_answer)) {
 		c->ask.status = 400;
 		snprintf(c->ask.error, sizeof(c->ask.error), "The prompt has "
-		    "%zu tokens, the answer %zu: more than there is memory "
-		    "for", n_prompt, facts.n_answer);
+		    "%zu tokens, the response %zu: more than the cache holds",
+		    n_prompt, facts.n_answer);
 		return;
 	}
 	if (words_make(&c->reply.choices[i].words, seed, facts.n_answer,
@@ -245,7 +245,7 @@ begin_choices(struct call *c)
 	}
 }
 
-/* Copies nothing that it need not. */
+/* Avoids copies. */
 static void
 read_body(struct call *c, int kind)
 {

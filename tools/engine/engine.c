@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute-engine - a stand-in for inference engines, to try routers with.
+ * kvroute-engine - simulates inference engines over HTTP, to test routers.
  *
- * It answers as vLLM does and computes nothing. What a router guesses about
- * its cache it does differently on purpose: it has tokens where the router has
- * bytes, a template that the router does not see, blocks of another size, and
- * it forgets by its own rule (tokenizer.h, ask.h, serving.h).
+ * It responds as vLLM does and computes nothing. Its cache differs on purpose
+ * from a router's model: it has tokens instead of bytes, a template that the
+ * router does not see, another block size, and its own eviction order
+ * (tokenizer.h, ask.h, serving.h).
  */
 #include "server.h"
 
@@ -27,7 +27,7 @@ enum {
 };
 enum {
 	ENGINES_MAX = 256, MODELS_MAX = 8, BLOCK_MAX = 1 << 20,
-	TICK_NS = 2000000 /* of real time: no more often are tokens sent */
+	TICK_NS = 2000000 /* of real time between sends of tokens, at least */
 };
 
 static const char usage_text[] =
@@ -42,22 +42,22 @@ static const char usage_text[] =
 static const char help_text[] =
 "\nAnswers like an inference engine, with a prefix cache but no model.\n\n"
 "  --port N          to listen on; 0: a free one, printed (0)\n"
-"  --engines N       so many, each with a port and a cache of its own (1)\n"
+"  --engines N       number of engines, each with its own port and cache (1)\n"
 "  --address IP      to listen on (127.0.0.1)\n"
-"  --model NAME      is known, others are not; may be repeated (all are)\n"
-"  --block TOKENS    of a block of the cache (16)\n"
-"  --capacity TOKENS that there is memory for (400000)\n"
+"  --model NAME      served model; may be repeated (all are served)\n"
+"  --block TOKENS    in a block of the cache (16)\n"
+"  --capacity TOKENS in the cache (400000)\n"
 "  --evict WHICH     lru, leaf or random (lru)\n"
-"  --sequences N     at most in prefill and decode at a time (256)\n"
+"  --sequences N     in prefill and decode at a time, at most (256)\n"
 "  --prefill-rate N  tokens a second (9000)\n"
 "  --decode-ms MS    for a token (15)\n"
-"  --scale F         times all times: 0.02 is 50 times as fast (1)\n"
+"  --scale F         factor of all times: 0.02 is 50 times as fast (1)\n"
 "  --template WHICH  plain, date or clock at the front of prompts (plain)\n"
 "  --usage WHICH     value, null-for-0, null or none (value)\n"
 "  --headers WHEN    of streams: early, or late: after prefill (early)\n"
 "  --seed N          of random eviction (1)\n"
-"  --for SECONDS     then it ends by itself\n"
-"  --verbose         a line on standard error for each answer\n";
+"  --for SECONDS     exit after this time\n"
+"  --verbose         a line on standard error for each response\n";
 
 static const struct option long_options[] = {
 	{ "port", required_argument, NULL, O_PORT },
@@ -89,7 +89,7 @@ struct options {
 	uint64_t seed;
 	uint32_t engines;
 	uint16_t port;
-	int64_t for_ns; /* 0: endless */
+	int64_t for_ns; /* 0: unlimited */
 };
 
 static void
@@ -219,7 +219,7 @@ set_option(struct options *o, int option, const char *text)
 	}
 }
 
-/* What follows from options together. */
+/* Derived from several options. */
 static void
 complete(struct options *o)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fault.c - what goes wrong on request: POST /fault?kind=KIND&seconds=N.
+ * fault.c - injected faults: POST /fault?kind=KIND&seconds=N.
  *
- *   refuse    the socket that listens is closed; connections that wait for
- *             nothing are ended; answers under way go on
- *   stall     connections are accepted, and nothing is said on any of them
- *   die       all answers under way break off, at once
- *   restart   both, and the cache is empty when it listens again
+ *   refuse    the listening socket and idle connections are closed; responses
+ *             in flight continue
+ *   stall     connections are accepted, but nothing is sent
+ *   die       all responses in flight are cut off
+ *   restart   refuse and die; the cache is empty afterwards
  *   slow      everything takes `factor` times as long
- *   error     `status` is the answer to everything
- *   none      an end to that
+ *   error     every response has this `status`
+ *   none      ends the fault
  */
 #include "server.h"
 
@@ -37,7 +37,7 @@ break_answers(struct server *s)
 			link_shut(l);
 }
 
-/* Requests that came in the meantime. */
+/* Serves the requests that arrived in the meantime. */
 static void
 take_held(struct server *s)
 {
@@ -111,7 +111,7 @@ begin(struct server *s, const struct fault *f)
 	server_run(s);
 }
 
-/* The value of a number in the query, `otherwise` if it is not there. */
+/* A number in the query, or `otherwise`. */
 static bool
 number(struct evkeyvalq *query, const char *name, long long otherwise,
     long long least, long long most, long long *out)
@@ -124,7 +124,7 @@ number(struct evkeyvalq *query, const char *name, long long otherwise,
 	return problem == NULL;
 }
 
-/* Seconds, perhaps with a fraction. */
+/* Seconds, with an optional fraction. */
 static bool
 length(struct evkeyvalq *query, struct timeval *out)
 {
@@ -188,7 +188,8 @@ fault_request(struct link *l)
 	    read_fault(&query, &f);
 	evhttp_clear_headers(&query);
 	if (!right) {
-		server_error(l, ASK_CHAT, 400, "Not a fault to have");
+		server_error(l, ASK_CHAT, 400,
+		    "unknown fault or invalid value");
 		return;
 	}
 	evhttp_add_header(evhttp_request_get_output_headers(l->request),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reply.h - answers as bytes: JSON or an event stream in the format of each
- * endpoint, with as much usage as the engine is told to report.
+ * reply.h - responses as bytes: JSON or an event stream in the format of each
+ * endpoint, with usage as configured.
  *
- *   stream   reply_early   what some formats send before prefill
+ *   stream   reply_early   sent before prefill, in some formats
  *            reply_first   with the first token
- *            reply_text    a token or more of a choice
- *            reply_stop    a choice is over
- *            reply_last    all are: usage, if it is asked for, and the end
+ *            reply_text    one or more tokens of a choice
+ *            reply_stop    the end of a choice
+ *            reply_last    the end of all: usage, if requested
  *   JSON     reply_whole
  */
 #ifndef KVROUTE_REPLY_H
@@ -19,12 +19,12 @@
 #include <event2/buffer.h>
 #include <event2/event.h>
 
-/* How usage tells of cached tokens. */
+/* How usage reports cached tokens. */
 enum reply_usage {
 	USAGE_VALUE,      /* always */
 	USAGE_NULL_FOR_0, /* null if there are none */
 	USAGE_NULL,       /* null always */
-	USAGE_NONE        /* there is no usage */
+	USAGE_NONE        /* no usage */
 };
 
 struct choice_text {
@@ -43,18 +43,18 @@ struct reply {
 	uint64_t generated;
 	struct choice_text *choices; /* [n_choices] */
 	size_t n_choices;
-	struct evbuffer *out; /* where it is put */
-	bool failed;          /* no memory: something is missing */
+	struct evbuffer *out; /* the output */
+	bool failed;          /* no memory: incomplete */
 };
 
 void reply_early(struct reply *r);
 void reply_first(struct reply *r);
-/* Tokens of a choice that are not sent yet, up to `until`. */
+/* Unsent tokens of a choice, up to `until`. */
 void reply_text(struct reply *r, size_t choice, size_t until);
 void reply_stop(struct reply *r, size_t choice);
 void reply_last(struct reply *r);
 void reply_whole(struct reply *r);
-/* What is wrong, in the way of that endpoint. */
+/* An error in the format of that endpoint. */
 void reply_error(struct evbuffer *out, int kind, int status,
     const char *text);
 /* A string as JSON, with its quotes. False: no memory. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* reply_in.h - what the files of reply.h share. */
+/* reply_in.h - shared by the files of reply.h. */
 #ifndef KVROUTE_REPLY_IN_H
 #define KVROUTE_REPLY_IN_H
 
 #include "reply.h"
 
-/* Formatted, to the answer. */
+/* Formatted, to the response. */
 void reply_put(struct reply *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* A string as JSON, with its quotes. */

@@ -2,8 +2,8 @@
 /*
  * reply_messages.c - /v1/messages; see reply.h.
  *
- * Cached tokens are not among the input tokens here. A message that starts
- * before prefill does not know of them; the delta at the end does.
+ * Input tokens exclude cached ones here. The message starts before prefill and
+ * cannot report them; the delta at the end does.
  */
 #include "reply_in.h"
 

@@ -23,7 +23,7 @@ put_head(struct reply *r, const char *event)
 	reply_put(r, ",\"choices\":[");
 }
 
-/* Details: a number, null, or in a chunk of continuous usage not there. */
+/* Details: a number, null, or in a chunk of continuous usage missing. */
 static void
 put_usage(struct reply *r, uint64_t generated, bool details)
 {

@@ -84,7 +84,7 @@ put_event_of_response(struct reply *r, const char *type, bool complete)
 	end_event(r);
 }
 
-/* Engines send these at once: they tell nothing of the prefill. */
+/* Engines send these at once, before prefill. */
 void
 responses_early(struct reply *r)
 {

@@ -16,7 +16,7 @@
 
 enum {
 	BODY_MAX = 40 << 20, /* bytes of a request */
-	BACKLOG = 1024        /* connections that nobody has accepted yet */
+	BACKLOG = 1024        /* connections not accepted yet */
 };
 
 /* ----------------------------------------------------------------- time --- */
@@ -83,7 +83,7 @@ on_due(evutil_socket_t fd, short what, void *server)
 	server_run(server);
 }
 
-/* -------------------------------------------------------------- answers --- */
+/* ------------------------------------------------------------ responses --- */
 
 void
 server_answer(struct link *l, int status, struct evbuffer *body)
@@ -242,7 +242,7 @@ route_path(struct link *l, const char *path)
 	server_error(l, ASK_CHAT, 404, "Not Found");
 }
 
-/* What faults leave of it. */
+/* The response, as faults allow. */
 void
 server_route(struct link *l)
 {
@@ -258,7 +258,7 @@ server_route(struct link *l)
 	else if (s->fault == FAULT_STALL)
 		l->held = true;
 	else if (s->fault == FAULT_ERROR)
-		server_error(l, ASK_CHAT, s->fault_status, "a fault, as asked");
+		server_error(l, ASK_CHAT, s->fault_status, "injected fault");
 	else
 		route_path(l, path == NULL ? "" : path);
 }
@@ -278,8 +278,8 @@ link_shut(struct link *l)
 }
 
 /*
- * libevent has taken a request that is not answered off its connection, and
- * then it is ours to free; or not, and then it is about to free it itself.
+ * If libevent has detached the unanswered request from its connection, we must
+ * free it; otherwise libevent is about to do so.
  */
 static void
 link_closed(struct evhttp_connection *connection, void *link)
@@ -297,7 +297,7 @@ link_closed(struct evhttp_connection *connection, void *link)
 	free(l);
 }
 
-/* Tokens go out one by one, without waiting for more. */
+/* Disables Nagle's algorithm: tokens are sent one by one. */
 static void
 no_delay(struct evhttp_connection *connection)
 {
@@ -327,8 +327,8 @@ link_of(struct server *s, struct evhttp_connection *connection)
 }
 
 /*
- * While a request is not answered libevent does not read, and would not see
- * that the client has gone.
+ * While a request is unanswered, libevent does not read and would not notice
+ * that the client has closed.
  */
 static void
 watch_end(struct evhttp_connection *connection)
@@ -389,7 +389,7 @@ server_listen(struct server *s)
 	return s->bound != NULL;
 }
 
-/* Something answered has not gone out yet. */
+/* A response is not flushed yet. */
 static bool
 sending(const struct link *l)
 {
@@ -397,7 +397,7 @@ sending(const struct link *l)
 	    evhttp_connection_get_bufferevent(l->connection))) > 0;
 }
 
-/* Whoever is not waiting for an answer is gone, too. */
+/* Idle connections are closed, too. */
 void
 server_refuse(struct server *s)
 {

@@ -4,21 +4,20 @@
  *
  *   connection -> request -> path -> /v1/...   call.c    runs through serving
  *                                    /fault    fault.c
- *                                    others    server.c  answered at once
+ *                                    others    server.c  response at once
  *
- * A connection is a link from its first request to its end. It has one
- * request at a time; if that has a call, the call goes when the link does:
+ * A link is a connection from its first request to its end. It has one request
+ * at a time; a call of that request ends with the link:
  *
  *   link ---- call ---- sequences in serving
- *      `----- request (while it is not answered)
+ *      `----- request (until its response)
  *
- * Connections are only ever ended by shutting their socket down: libevent
- * then reads their end, as if the client had gone, and link_closed cleans up.
- * So nothing is freed below whoever is using it.
+ * Connections are only ended by shutting down their socket: libevent then reads
+ * the end, as if the client had closed, and link_closed cleans up. So nothing
+ * is freed while it is in use.
  *
- * The engine has a time of its own (struct engine_clock): it runs so and so
- * many times as fast as real time, slower while it is to be slow, and stands
- * still while it is to stall.
+ * The engine has its own time (struct engine_clock): it runs at a configured
+ * multiple of real time, slower during the fault slow, and stops during stall.
  */
 #ifndef KVROUTE_SERVER_H
 #define KVROUTE_SERVER_H
@@ -32,8 +31,8 @@
 #include <event2/listener.h>
 
 struct engine_clock {
-	int64_t real;  /* ns, when the rate changed */
-	int64_t own;   /* what the engine's was then */
+	int64_t real;  /* ns, at the last change of rate */
+	int64_t own;   /* the engine's time then */
 	double rate;
 };
 
@@ -57,9 +56,9 @@ struct call;
 struct link {
 	struct server *server;
 	struct evhttp_connection *connection;
-	struct evhttp_request *request; /* not answered yet, or NULL */
+	struct evhttp_request *request; /* unanswered, or NULL */
 	struct call *call;              /* of it, or NULL */
-	bool held;                      /* the request came in a stall */
+	bool held;                      /* the request arrived during a stall */
 	struct link *prev, *next;
 };
 
@@ -71,7 +70,7 @@ struct server {
 	uint16_t port;
 	struct serving *serving;
 	struct engine_clock clock;
-	struct event *due;       /* something happens in serving */
+	struct event *due;       /* the next event in serving */
 	struct event *fault_end;
 	enum fault_kind fault;
 	int fault_status;
@@ -80,7 +79,7 @@ struct server {
 	struct link *links;
 };
 
-/* Port 0: any that is free. NULL: it failed, and said why. */
+/* Port 0: any free one. NULL: it failed and printed the reason. */
 struct server *server_new(struct event_base *base,
     const struct server_facts *facts, uint16_t port, uint64_t seed);
 void server_free(struct server *s);
@@ -88,22 +87,22 @@ void server_free(struct server *s);
 bool server_empty(struct server *s);
 bool server_listen(struct server *s);
 void server_refuse(struct server *s);
-/* How many times as fast as real time. */
+/* Sets its rate relative to real time. */
 void server_set_rate(struct server *s, double rate);
 int64_t server_now(const struct server *s);
-/* Serves what is due, sends what is new, waits for what is next. */
+/* Runs what is due, sends new tokens, sets the timer. */
 void server_run(struct server *s);
 void server_route(struct link *l);
 
 /* JSON. */
 void server_answer(struct link *l, int status, struct evbuffer *body);
 void server_error(struct link *l, int kind, int status, const char *text);
-/* The client will see the connection end. */
+/* Ends the connection. */
 void link_shut(struct link *l);
 
 /* call.c: a request to /v1/... of that kind. */
 void call_begin(struct link *l, int kind);
-/* The sequence belongs to a call; it has come so far. */
+/* A sequence of a call has made progress. */
 void call_progress(struct sequence *q, const struct sequence_state *state);
 void call_drop(struct call *c);
 

@@ -15,7 +15,7 @@ struct sequence {
 	struct sequence_state state;
 	enum stage stage;
 	bool compute_all;
-	bool admitted;        /* once at least */
+	bool admitted;        /* at least once */
 	bool is_news;
 	bool nameless;        /* no memory: no more names for its blocks */
 	uint64_t n_prompt;
@@ -26,7 +26,7 @@ struct sequence {
 	struct sequence *prev, *next; /* waiting, admitted or finished */
 	struct sequence *news_prev, *news_next;
 	struct engine_block **blocks;           /* [named] */
-	uint64_t names[]; /* of all full blocks of prompt and answer */
+	uint64_t names[]; /* of all full blocks of prompt and response */
 };
 
 struct serving {
@@ -37,14 +37,14 @@ struct serving {
 	uint64_t decoding;           /* sequences */
 	struct sequence *waiting;    /* in the order of arrival */
 	struct sequence *admitted;   /* in the order of admission */
-	struct sequence *finished;   /* and not dropped yet */
+	struct sequence *finished;   /* not dropped yet */
 	struct sequence *news;
-	struct sequence *prefill;    /* who is in it */
-	uint64_t piece;              /* tokens of it, under way */
+	struct sequence *prefill;    /* the one in prefill */
+	uint64_t piece;              /* tokens of it, in progress */
 	int64_t piece_end;
-	uint64_t tick_tokens;        /* of each that decodes */
+	uint64_t tick_tokens;        /* of each decoding sequence */
 	int64_t tick_ns;
-	int64_t tick;                /* when the next one is */
+	int64_t tick;                /* time of the next one */
 	int64_t now;
 };
 
@@ -102,7 +102,7 @@ in_use(const struct serving *s)
 	return counts.pinned + s->own;
 }
 
-/* More is held: idle blocks make room. */
+/* Evicts idle blocks for more held ones. */
 static void
 fit(struct serving *s)
 {
@@ -128,7 +128,7 @@ pin(struct serving *s, struct sequence *q)
 	return b != NULL;
 }
 
-/* Full blocks of what is computed get their names. */
+/* Names the full computed blocks. */
 static void
 name_computed(struct serving *s, struct sequence *q)
 {
@@ -139,7 +139,7 @@ name_computed(struct serving *s, struct sequence *q)
 	fit(s);
 }
 
-/* Tail first: what hangs on nothing leaves before what it hung on. */
+/* Tail first: a block leaves before its predecessor. */
 static void
 release(struct serving *s, struct sequence *q)
 {
@@ -162,7 +162,7 @@ tell(struct serving *s, struct sequence *q)
 	DL_APPEND2(s->news, q, news_prev, news_next);
 }
 
-/* Out of whatever it is in. */
+/* Removes it from its list. */
 static void
 leave(struct serving *s, struct sequence *q)
 {
@@ -256,7 +256,7 @@ serving_submit(struct serving *s, const struct sequence_facts *facts,
 
 /* ------------------------------------------------------------ admission --- */
 
-/* Tokens before it can decode. */
+/* Tokens to compute before it can decode. */
 static uint64_t
 to_prefill(const struct sequence *q)
 {
@@ -272,7 +272,7 @@ hits(const struct serving *s, const struct sequence *q)
 	    (size_t)((to_prefill(q) - 1) / s->facts.block_tokens));
 }
 
-/* What others hold already costs no room. */
+/* Blocks held by others already need no room. */
 static bool
 has_room(const struct serving *s, const struct sequence *q, size_t hit)
 {
@@ -325,7 +325,7 @@ admit(struct serving *s, struct sequence *q, size_t hit)
 	begin_piece(s);
 }
 
-/* In the order of arrival: who has no room holds up all behind it. */
+/* FIFO: a sequence without room blocks all behind it. */
 static void
 admit_next(struct serving *s)
 {
@@ -391,7 +391,7 @@ preempt(struct serving *s, struct sequence *q)
 	s->counts.preempted++;
 }
 
-/* One more block for q; false: q itself had to go. */
+/* One more block for q; false: q itself was preempted. */
 static bool
 hold_more(struct serving *s, struct sequence *q)
 {
@@ -410,9 +410,9 @@ hold_more(struct serving *s, struct sequence *q)
 }
 
 /*
- * Computes the token made last and makes the next, a few times. Tells who is
- * next: those preempted stand behind q, or are q, so that is asked for once
- * there is room.
+ * Computes the last token and makes the next, a few times. Returns the next
+ * sequence, read only after room was made: the preempted ones are behind q, or
+ * q itself.
  */
 static struct sequence *
 decode(struct serving *s, struct sequence *q)

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * serving.h - what an engine does with its requests, in its own time.
+ * serving.h - schedules an engine's requests, in simulated time.
  *
  *   submit -> waiting --room for its tokens--> prefill -> decode -> finished
  *               ^  FIFO, one at a time in prefill            |
  *               +--------------- preempted ------------------+
  *
- * Prefill takes one sequence at a time, in pieces of PREFILL_PIECE tokens that
- * take as long as the rate says. Whoever decodes gets a token each tick. Both
- * go on beside each other.
+ * Prefill takes one sequence at a time, in pieces of PREFILL_PIECE tokens at
+ * the prefill rate. Each decoding sequence gets a token per tick. Both run
+ * concurrently.
  *
- * The cache is of whole blocks; engine_cache.h has them, and says which leave.
- * A block's name is a hash of all tokens up to its end and of the salt. What a
- * sequence holds is its leading blocks that have names, pinned in the cache,
- * and then blocks of its own that are not computed or not full yet:
+ * The cache has whole blocks; engine_cache.h stores and evicts them. A block's
+ * name is a hash of all tokens up to its end and of the salt. A sequence holds
+ * its leading named blocks, pinned in the cache, and then its own blocks, which
+ * are not computed or not full yet:
  *
  *   tokens      0 ............ computed ......... prompt ......... end
  *   blocks      [n0] [n1] [n2] [own] [own] [own]
@@ -22,19 +22,18 @@
  *   named pinned + own <= blocks of the engine, always; idle ones of the
  *   cache leave as these grow
  *
- * On admission leading blocks that the cache has are hit, of a prompt of L
- * tokens at most (L - 1) / block: the last token is always computed. A block
- * gets its name when its last token is computed and can be hit from then on,
- * by others too. Tokens of the answer are computed one tick after they are
- * made, so the last one never is.
+ * On admission a sequence hits the leading blocks in the cache, of a prompt of
+ * L tokens at most (L - 1) / block: the last token is always computed. A block
+ * gets its name when its last token is computed; from then on all sequences can
+ * hit it. Response tokens are computed one tick after they are made, so the
+ * last one never is.
  *
- * When a sequence that decodes needs a block and all are held, the one that
- * was admitted last gives back all of its own and waits, before all others.
- * Its blocks are idle then, and leave as they are needed; what it made of its
- * answer is kept and is part of its prompt when it comes back.
+ * When a decoding sequence needs a block and all are held, the one admitted
+ * last is preempted: it releases all its blocks and waits, before all others.
+ * Its blocks are idle then and are evicted as needed; its generated tokens are
+ * kept and become part of its prompt.
  *
- * Times are nanoseconds on whatever clock the caller has; it is told to submit
- * and run.
+ * Times are nanoseconds of the caller's clock, given to submit and run.
  */
 #ifndef KVROUTE_SERVING_H
 #define KVROUTE_SERVING_H
@@ -51,9 +50,9 @@ struct serving;
 struct sequence;
 
 struct serving_facts {
-	uint64_t blocks;         /* that there is memory for */
+	uint64_t blocks;         /* in memory */
 	uint32_t block_tokens;
-	uint32_t sequences;      /* admitted at once */
+	uint32_t sequences;      /* admitted at a time */
 	enum engine_eviction eviction;
 	uint64_t seed;           /* of random eviction */
 	double prefill_rate;     /* tokens a second */
@@ -62,40 +61,40 @@ struct serving_facts {
 };
 /* NULL: no memory. */
 struct serving *serving_new(const struct serving_facts *facts);
-/* All sequences are dropped with it. */
+/* Drops all sequences, too. */
 void serving_free(struct serving *s);
 
 struct sequence_facts {
-	const uint32_t *tokens; /* of the prompt, then what it will say */
+	const uint32_t *tokens; /* of the prompt, then of the response */
 	size_t n_prompt;    /* above 0 */
 	size_t n_answer;    /* above 0 */
-	uint64_t salt;      /* only equal ones share blocks */
+	uint64_t salt;      /* sequences share blocks only if equal */
 	bool compute_all;   /* never reads the cache */
 	void *owner;        /* yours */
 };
-/* Would it ever have room? */
+/* Can it ever have room? */
 bool serving_fits(const struct serving *s, size_t n_prompt, size_t n_answer);
 /*
- * For one that fits; it may be admitted when serving_run is called next. The
- * tokens are not needed any more. NULL: no memory.
+ * Adds one that fits; the next serving_run may admit it. The tokens may be
+ * freed afterwards. NULL: no memory.
  */
 struct sequence *serving_submit(struct serving *s,
     const struct sequence_facts *facts, int64_t now);
-/* Finished or not: it is no more. NULL: nothing. */
+/* Frees it, finished or not. NULL: nothing. */
 void serving_drop(struct serving *s, struct sequence *q);
 
-/* When something happens next; INT64_MAX: nothing will. */
+/* Time of the next event; INT64_MAX: none. */
 int64_t serving_due(const struct serving *s);
-/* All that happens until now. */
+/* Runs all events until now. */
 void serving_run(struct serving *s, int64_t now);
 
 struct sequence_state {
 	void *owner;
 	uint64_t cached;    /* tokens it hit when it was first admitted */
-	uint64_t generated; /* tokens of the answer */
+	uint64_t generated; /* tokens of the response */
 	bool finished;
 };
-/* The next one whose state is new since it was told; NULL: no more. */
+/* The next one with an unreported change of state; NULL: no more. */
 struct sequence *serving_news(struct serving *s, struct sequence_state *out);
 
 struct serving_counts {
@@ -103,16 +102,16 @@ struct serving_counts {
 	uint64_t waiting;
 	uint64_t preempted;
 	uint64_t finished;
-	uint64_t queried; /* tokens of prompts looked for in the cache */
-	uint64_t hit;     /* and found */
-	uint64_t prompt_tokens; /* of prefills that are over */
+	uint64_t queried; /* prompt tokens looked up in the cache */
+	uint64_t hit;     /* of them found */
+	uint64_t prompt_tokens; /* of finished prefills */
 	uint64_t generated;     /* tokens */
 	uint64_t blocks;
 	uint64_t held;    /* blocks in use */
-	uint64_t idle;    /* cached, in nobody's use */
+	uint64_t idle;    /* cached, not in use */
 };
 void serving_counts(const struct serving *s, struct serving_counts *out);
-/* Counts everything again; false: something is not conserved. */
+/* Recounts everything; false: the counts are inconsistent. */
 bool serving_check(const struct serving *s);
 
 #endif

@@ -25,7 +25,7 @@ kind_of(char c)
 	return u <= ' ' ? BLANK : SIGN;
 }
 
-/* How many of at most `most` bytes are of that kind. */
+/* The number of leading bytes of that kind, at most `most`. */
 static size_t
 run(const char *text, size_t n, enum kind kind, size_t most)
 {

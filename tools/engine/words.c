@@ -23,7 +23,7 @@ static const char *const vocabulary[] = {
 };
 enum { VOCABULARY = sizeof(vocabulary) / sizeof(vocabulary[0]) };
 
-/* The tokens of one more word, as long as there is room for them. */
+/* Adds the tokens of a word, as far as there is room. */
 static size_t
 add_word(struct words *w, size_t at, const char *word, size_t most,
     struct token_list *tokens)

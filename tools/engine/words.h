@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * words.h - what kvroute-engine says: text of so many tokens that a seed
- * decides, with quotes, ends of lines and characters beyond ASCII in it.
+ * words.h - kvroute-engine's output: pseudorandom text of a given number of
+ * tokens, with quotes, newlines and characters outside ASCII.
  */
 #ifndef KVROUTE_WORDS_H
 #define KVROUTE_WORDS_H
