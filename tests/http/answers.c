@@ -30,7 +30,7 @@ answers_text(const char *text, const char *line_end)
 	return copy;
 }
 
-/* Room for n bytes more, exactly; then what was written is appended. */
+/* Exactly n bytes of room; then the output is appended. */
 static void
 give(struct answer *a, const char *piece, size_t n, bool end,
     struct answers_result *r)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * answers.h - gives an answer to the reader of answers in pieces.
+ * answers.h - feeds a response to answer.c in pieces.
  *
- * Each piece lies in memory of its own, exactly as long, that is gone after
- * the call; so does each piece of output. A reader that looks beyond a piece,
- * or back at one, is seen by AddressSanitizer and valgrind.
+ * Each piece, and each piece of output, is an allocation of exactly its length,
+ * freed after the call. AddressSanitizer and valgrind detect reads beyond a
+ * piece, or of an earlier one.
  */
 #ifndef TESTS_ANSWERS_H
 #define TESTS_ANSWERS_H
@@ -21,13 +21,10 @@
 #define USAGE "'usage':{'prompt_tokens':5,'prompt_tokens_details':{" \
 	"'cached_tokens':4}}"
 
-/*
- * The text with double quotes where it has single ones, and with other ends of
- * lines where it has LF; to be freed.
- */
+/* The text with " for ' and another line end for LF; to be freed. */
 char *answers_text(const char *text, const char *line_end);
 
-/* The first piece, and all that follow; 0: all that is left. */
+/* Lengths of the first piece and of the others; 0: all the rest. */
 struct cut {
 	size_t first, then;
 };
@@ -35,13 +32,13 @@ struct cut {
 struct answers_result {
 	struct kvr_report report;
 	bool started, failed;
-	size_t started_at;       /* bytes given when it had started, or 0 */
+	size_t started_at;       /* bytes given until it had started, or 0 */
 	size_t most_held;        /* after any piece */
 	size_t n;
-	char *out;               /* what went to the client; to be freed */
+	char *out;               /* output to the client; to be freed */
 };
 
-/* Reads n bytes of text with a reader that was used before, or not. */
+/* Reads n bytes of text with a new or used reader. */
 struct answers_result answers_read(struct answer *a, enum answer_kind kind,
     bool strip, const char *text, size_t n, struct cut cut);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * bodies.h - bodies of requests in pieces, and what came of them in a form
- * that can be compared: for test_body.c, test_body_bad.c and fuzz_body.c.
+ * bodies.h - feeds bodies in pieces and returns comparable results: for
+ * test_body.c, test_body_bad.c and fuzz_body.c.
  *
  * Blocks are one byte long here, so that the sequence hash of block i stands
  * for the first i + 1 bytes of the prompt: two prompts are equal if count and
@@ -31,13 +31,13 @@ struct taken {
 	char name[BODY_NAME_MAX];
 	struct kvr_scope scope;  /* salt and adapter */
 	uint64_t units;
-	uint64_t hash;           /* of all of the prompt; 0: it is empty */
+	uint64_t hash;           /* of the whole prompt; 0: empty */
 };
 
 /* A region of one-byte blocks; the same secret each time. */
 struct kvr *bodies_region(void);
 
-/* Each piece is a copy of its own: reading beyond it is noticed. */
+/* Each piece is a separate copy: reads beyond it are detected. */
 void bodies_take(struct body *b, const struct kvr *k, struct kvr_prompt *p,
     enum endpoint endpoint, const void *text, size_t n,
     const struct pieces *pieces, struct taken *out);

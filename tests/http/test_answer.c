@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_answer.c - what is found in the answers of engines, in every cut.
+ * test_answer.c - responses of engines, cut anywhere.
  *
- * The answers look as those of the engines do, shortened; every one is read
- * whole, in two pieces cut at each byte, and in pieces of 1 to 17 bytes, and
- * each time the same must be found. Single quotes stand for double ones.
- * tests/http/test_answer_strip.c takes events out.
+ * The responses are shortened ones of real engines. Each is read whole, in two
+ * pieces cut at each byte, and in pieces of 1 to 17 bytes, always with the same
+ * result. Single quotes stand for double ones. test_answer_strip.c tests
+ * stripping.
  */
 #include "test.h"
 
@@ -380,7 +380,7 @@ read_nested(struct answer *a, size_t depth)
 	return r;
 }
 
-/* Deep is given up, but does no harm to what comes after. */
+/* Deep nesting is abandoned; the next events are read. */
 START_TEST(depth)
 {
 	static const size_t depths[] = { 99, 100, 10000, 99, 1000000 };
@@ -433,7 +433,7 @@ END_TEST
 /* -------------------------------------------------------------- started --- */
 
 static const struct {
-	const char *before, *event; /* the answer starts with its last byte */
+	const char *before, *event; /* the response starts with its last byte */
 } starts[] = {
 	{ "", CHUNK("'role':'assistant','content':''", "null") },
 	{ ": ping\n\n: ping\n\ndata:\n\ndata: x\n\n" DONE,
@@ -474,7 +474,7 @@ START_TEST(first_token)
 		    (struct cut){ i, i });
 		ck_assert_uint_eq(r.started_at, n);
 		free(r.out);
-		/* The event's last byte is missing: not yet, or at the end. */
+		/* Without its last byte: not started, or only at the end. */
 		r = answers_read(a, ANSWER_STREAM, false, text, n - 1,
 		    (struct cut){ i, i });
 		ck_assert_uint_eq(r.started_at, 0);
@@ -491,7 +491,7 @@ END_TEST
 
 /* ------------------------------------------------------------- the rest --- */
 
-/* Whichever allocation fails: what was there is found, or nothing is. */
+/* Whichever allocation fails: the whole result, or none. */
 START_TEST(no_memory)
 {
 	const struct sample *s = &samples[_i];
@@ -518,7 +518,7 @@ START_TEST(no_memory)
 }
 END_TEST
 
-/* An event that is lost for lack of memory is the only one. */
+/* Only the event without memory is lost. */
 START_TEST(lost)
 {
 	char *text = answers_text(EVENT("{" USAGE "}") EVENT("{'usage':{"
@@ -538,7 +538,7 @@ START_TEST(lost)
 }
 END_TEST
 
-/* The caller's fields stay; a second end and a new begin do no harm. */
+/* The caller's fields are kept; a second end and a new begin are safe. */
 START_TEST(reports)
 {
 	struct kvr_report report = { .size = sizeof(report), .endpoint = 3,

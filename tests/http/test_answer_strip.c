@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_answer_strip.c - usage that the client did not ask for is taken out,
- * and nothing else, however the stream is cut; little is held back meanwhile.
- * In texts single quotes stand for double ones.
+ * test_answer_strip.c - exactly the usage that the client did not request is
+ * stripped, however the stream is cut, and little is held back. In texts single
+ * quotes stand for double ones.
  */
 #include "test.h"
 
@@ -18,7 +18,7 @@
 
 static const struct {
 	const char *name, *before;
-	const char *extra; /* what is taken out; may be nothing */
+	const char *extra; /* what is stripped; may be empty */
 	const char *after;
 } samples[] = {
 	{ "vLLM", TOKEN TOKEN, EXTRA, DONE },
@@ -102,7 +102,7 @@ START_TEST(whole_events)
 }
 END_TEST
 
-/* What was taken out has been read. */
+/* Stripped events are read. */
 START_TEST(is_read)
 {
 	char *text = answers_text(TOKEN EXTRA DONE, "\n");
@@ -119,7 +119,7 @@ START_TEST(is_read)
 }
 END_TEST
 
-/* Not asked to strip, or not a stream: nothing is held. */
+/* Without stripping, or without a stream, nothing is held. */
 START_TEST(not_asked)
 {
 	char *text = answers_text(TOKEN EXTRA DONE, "\n");
@@ -142,7 +142,7 @@ END_TEST
 
 /* ----------------------------------------------------------------- held --- */
 
-/* Byte by byte: a token waits for its first choice and no longer. */
+/* Byte by byte: a token is held until its first choice. */
 START_TEST(held_until_a_choice)
 {
 	char *text = answers_text(TOKEN, "\n"), out[sizeof(TOKEN)];
@@ -157,7 +157,7 @@ START_TEST(held_until_a_choice)
 		ck_assert_uint_eq(n, i + 1 < choice ? 0 : i + 1 == choice ?
 		    choice : 1);
 	}
-	/* Nor does what can be no object. */
+	/* Nor is what cannot be an object. */
 	ck_assert_uint_eq(answer_strip(a, "data: [", 7, out), 7);
 	ck_assert_uint_eq(answer_strip(a, "\n\ndata: {\"a\":1,", 15, out), 2);
 	ck_assert_uint_eq(answer_held(a), 13);
@@ -167,7 +167,7 @@ START_TEST(held_until_a_choice)
 }
 END_TEST
 
-/* One event with usage and no choice, this long in all. */
+/* One event of this length with usage and no choice. */
 static char *
 long_event(size_t n)
 {
@@ -183,7 +183,7 @@ long_event(size_t n)
 	return text;
 }
 
-/* As much as may be held, and one more, in every kind of pieces. */
+/* The maximum that is held, and one byte more, in all kinds of pieces. */
 START_TEST(held_bound)
 {
 	static const struct cut cuts[] = { { 0, 0 }, { 1, 0 }, { 1, 1 },
@@ -215,7 +215,7 @@ is(const struct answers_result *r, const char *text)
 	return r->n == strlen(text) && memcmp(r->out, text, r->n) == 0;
 }
 
-/* Whichever allocation fails: all is there, or all but the extra event. */
+/* Whichever allocation fails: everything passes, or all but the extra event. */
 START_TEST(no_memory)
 {
 	char *text = answers_text(TOKEN EXTRA TOKEN DONE, "\n");

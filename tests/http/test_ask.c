@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_ask.c - bodies as kvroute-engine reads them: tokens, answers that come
- * back in the next prompt, and what is wrong with a body.
+ * test_ask.c - bodies as kvroute-engine reads them: tokens, responses that are
+ * part of the next prompt, errors.
  */
 #include "test.h"
 
@@ -34,7 +34,7 @@ read_body(struct ask *a, int kind, const char *body)
 	read_n(a, kind, body, strlen(body));
 }
 
-/* A body that is right. */
+/* A valid body. */
 static struct ask
 good(int kind, const char *body)
 {
@@ -111,7 +111,7 @@ START_TEST(two_to_five_bytes)
 }
 END_TEST
 
-/* Cut where a token ends, any bytes have the tokens that they had. */
+/* Bytes cut at the end of a token have the same tokens. */
 START_TEST(cut_at_tokens)
 {
 	uint64_t seed = test_seed(), n, rounds = test_amount(3000);
@@ -143,7 +143,7 @@ START_TEST(cut_at_tokens)
 }
 END_TEST
 
-/* What is said, read again, is the same tokens, however long it is. */
+/* Output of any length, read again, has the same tokens. */
 START_TEST(words_are_their_tokens)
 {
 	struct token_list said, read;
@@ -176,7 +176,7 @@ END_TEST
 
 /* -------------------------------------------------------------- prompts --- */
 
-/* An answer that comes back as the assistant's message is where it was. */
+/* A response sent back as the assistant's message has the same place. */
 START_TEST(next_turn_begins_with_this_one)
 {
 	struct ask a = good(ASK_CHAT, "{\"messages\":["
@@ -197,7 +197,7 @@ START_TEST(next_turn_begins_with_this_one)
 }
 END_TEST
 
-/* Text cannot pretend to be the template. */
+/* Text cannot imitate the template. */
 START_TEST(no_forgery)
 {
 	struct ask a = good(ASK_CHAT, "{\"messages\":["
@@ -398,7 +398,7 @@ START_TEST(wrong)
 }
 END_TEST
 
-/* As files and scripts have them. */
+/* With blanks and newlines. */
 START_TEST(blanks_around)
 {
 	ck_assert_int_eq(status(ASK_COMPLETIONS,
@@ -453,7 +453,7 @@ START_TEST(large)
 }
 END_TEST
 
-/* Each allocation of ours fails once: told, and nothing is lost. */
+/* Each of our allocations fails once: reported, nothing is leaked. */
 START_TEST(no_memory)
 {
 	static const char body[] = "{\"prompt\":[\"a\",\"b\"]}";

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_body.c - the body of a request becomes a prompt: what each kind of
- * client sends, the same in whatever pieces; facts; scope; the order of
- * messages. What is broken, hostile or too large is in test_body_bad.c.
+ * test_body.c - bodies become prompts: all kinds of clients, in any pieces;
+ * facts; scope; the order of messages. test_body_bad.c has broken, hostile and
+ * large bodies.
  *
- * In what is expected '~' stands for the byte 0xFF.
+ * In expected prompts '~' stands for the byte 0xFF.
  */
 #include "test.h"
 
@@ -46,10 +46,10 @@ take(enum endpoint endpoint, const char *text)
 	return t;
 }
 
-/* What a prompt of these bytes would be. */
+/* Compares with a prompt of these bytes. */
 static void
 expect_bytes(const struct taken *t, const void *bytes, size_t n,
-    const char *whose)
+    const char *which)
 {
 	struct taken want = { 0 };
 	uint64_t local;
@@ -59,11 +59,11 @@ expect_bytes(const struct taken *t, const void *bytes, size_t n,
 		ck_assert_int_eq(kvr_prompt_hash(p, n - 1, &local, &want.hash),
 		    KVR_OK);
 	ck_assert_msg(t->units == n && t->hash == want.hash,
-	    "%s: another prompt, of %zu bytes", whose, (size_t)t->units);
+	    "%s: another prompt, of %zu bytes", which, (size_t)t->units);
 }
 
 static void
-expect(const struct taken *t, const char *text, const char *whose)
+expect(const struct taken *t, const char *text, const char *which)
 {
 	unsigned char bytes[1024];
 	size_t i, n = strlen(text);
@@ -71,7 +71,7 @@ expect(const struct taken *t, const char *text, const char *whose)
 	ck_assert_uint_le(n, sizeof(bytes));
 	for (i = 0; i < n; i++)
 		bytes[i] = text[i] == '~' ? 0xff : (unsigned char)text[i];
-	expect_bytes(t, bytes, n, whose);
+	expect_bytes(t, bytes, n, which);
 }
 
 /* ------------------------------------------------------------ endpoints --- */
@@ -126,14 +126,14 @@ static const struct {
 	    "\"stream\":true}",
 	    "~m~rsystem~(~p~tBe brief.~)~m~ruser~(~p~tHello \303\277 \"you\""
 	    "~)" },
-	/* parts, names, things that are not shown */
+	/* parts, names, members that are not shown */
 	{ ENDPOINT_CHAT, " {\"model\": \"m\", \"messages\": [\n {\"role\": "
 	    "\"user\", \"name\": \"ann\", \"content\": [{\"type\": \"text\","
 	    " \"text\": \"a\", \"cache_control\": {\"type\": \"ephemeral\"}},"
 	    " {\"text\": \"b\", \"type\": \"text\"}, \"c\"], \"x\": [[{}]]}]}"
 	    "\n",
 	    "~m~ruser~nann~(~p~ta~p~tb~p~tc~)" },
-	/* calls of tools, a thought, a refusal, nothing */
+	/* calls of tools, reasoning, a refusal, nothing */
 	{ ENDPOINT_CHAT, "{\"messages\":[{\"content\":null,\"refusal\":null,"
 	    "\"role\":\"assistant\",\"reasoning_content\":\"hm\","
 	    "\"tool_calls\":[{\"id\":\"call_1\",\"type\":\"function\","
@@ -180,13 +180,13 @@ static const struct {
 	    "~QABCDEFGH" },
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[[1145258561],[1212630597]]}",
 	    "~QABCD" },
-	/* not tokens: they stand for none, and no two prompts become one */
+	/* not tokens: ignored, without joining two prompts */
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[1145258561,-1,1.5,4294967296,"
 	    "18446744073709551617]}",
 	    "~QABCD~~~~~~~~~~~~~~~~" },
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[[1145258561,true,null]]}",
 	    "~QABCD~~~~~~~~" },
-	/* of a key that comes twice the last one counts */
+	/* of a repeated key the last one counts */
 	{ ENDPOINT_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}"
 	    "],\"tools\":[],\"messages\":[{\"role\":\"user\",\"content\":"
 	    "\"b\"}]}",
@@ -217,7 +217,7 @@ START_TEST(shape)
 }
 END_TEST
 
-/* What a chat began with has the same length in all its turns. */
+/* The opening of a chat has the same length in all its turns. */
 static const struct {
 	enum endpoint endpoint;
 	const char *first, *later;
@@ -400,7 +400,7 @@ START_TEST(facts)
 }
 END_TEST
 
-/* Long ones are cut, but no two become one. */
+/* Long ones are cut but stay distinct. */
 START_TEST(models)
 {
 	char text[1400], model[1001];
@@ -472,7 +472,7 @@ START_TEST(scope)
 	ck_assert(!same_scope(CHAT(",\"cache_salt\":\"a\""),
 	    CHAT(",\"cache_salt\":\"b\"")));
 	ck_assert(same_scope(CHAT(",\"cache_salt\":\"\""), CHAT("")));
-	/* the model is the caller's to set */
+	/* the caller sets the model */
 	ck_assert(same_scope(CHAT(",\"model\":\"a\""),
 	    CHAT(",\"model\":\"b\"")));
 }
@@ -489,8 +489,8 @@ END_TEST
 /* ---------------------------------------------------------------- order --- */
 
 /*
- * A message of a conversation, written as a client may write it this time:
- * text as a string or a list, another id, cache_control here or there.
+ * A message of a conversation in a random notation: text as a string or a list,
+ * another id, cache_control in another place.
  */
 static int
 write_message(char *out, size_t room, uint64_t which, struct rng *how)
@@ -538,7 +538,7 @@ conversation(enum endpoint e, size_t n, uint64_t which, struct rng *how)
 	return take(e, text);
 }
 
-/* What a conversation was is the beginning of what it becomes. */
+/* A conversation is a prefix of its continuation. */
 START_TEST(messages_are_a_prefix)
 {
 	static const enum endpoint of[] = { ENDPOINT_CHAT, ENDPOINT_MESSAGES,
@@ -562,7 +562,7 @@ START_TEST(messages_are_a_prefix)
 }
 END_TEST
 
-/* No content makes a prompt that other messages make. */
+/* No content imitates other messages. */
 START_TEST(marks_cannot_be_forged)
 {
 	struct taken t = take(ENDPOINT_CHAT, "{\"messages\":[{\"role\":"
@@ -583,7 +583,7 @@ START_TEST(marks_cannot_be_forged)
 	u = take(ENDPOINT_CHAT, USER("\"a\",\"bc\""));
 	ck_assert_uint_eq(u.units, t.units);
 	ck_assert_uint_ne(u.hash, t.hash);
-	/* what a tool said ends before what the user says */
+	/* a tool's result ends before the user's text */
 	t = take(ENDPOINT_MESSAGES, USER("{\"content\":[\"a\"]},\"b\""));
 	u = take(ENDPOINT_MESSAGES, USER("{\"content\":[\"a\",\"b\"]}"));
 	ck_assert_uint_ne(u.hash, t.hash);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_body_bad.c - bodies that are cut, broken, hostile, too large or too
- * deep, and machines without memory: never an error, always of some outcome,
- * and what was there before it broke is a prompt.
+ * deep, and failing allocations: always an outcome, never an error, and the
+ * part before the damage is a prompt.
  */
 #include "test.h"
 
@@ -130,7 +130,7 @@ START_TEST(system_alone)
 }
 END_TEST
 
-/* Nothing is looked for, whatever is there. */
+/* Nothing is read, whatever the body. */
 START_TEST(other_endpoint)
 {
 	static const char text[] = CHAT("\"a\"");
@@ -157,7 +157,7 @@ START_TEST(single_bytes)
 }
 END_TEST
 
-/* Each byte of a body replaced by each other: some outcome, no crash. */
+/* Each byte replaced by each other one: some outcome, no crash. */
 START_TEST(flipped_bytes)
 {
 	static const char text[] = "{\"messages\":[{\"role\":\"user\","
@@ -183,7 +183,7 @@ END_TEST
 
 /* ------------------------------------------------------------- broken --- */
 
-/* What was there before a body broke, or ended, is where it goes. */
+/* The part before the damage, or the end, is the prompt. */
 START_TEST(broken_later)
 {
 	struct taken whole = take(CHAT("\"a\"")), t;
@@ -218,7 +218,7 @@ START_TEST(invalid_characters)
 	for (i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
 		snprintf(text, sizeof(text), CHAT("%s"), texts[i]);
 		t = take(text);
-		/* the message and its role were there */
+		/* with message and role */
 		ck_assert_int_eq(t.outcome, BODY_PROMPT);
 		ck_assert(t.facts.cut);
 		ck_assert_uint_eq(t.units, 2 + 6);
@@ -226,7 +226,7 @@ START_TEST(invalid_characters)
 }
 END_TEST
 
-/* Half a pair is some character, nothing breaks and nothing is a mark. */
+/* Half a surrogate pair is a character and never a mark. */
 START_TEST(lone_surrogates)
 {
 	struct taken t, u;
@@ -242,7 +242,7 @@ START_TEST(lone_surrogates)
 	ck_assert(!t.facts.cut);
 	t = take("{\"model\":\"\\udc00\\ud800\"}");
 	ck_assert_int_eq(t.outcome, BODY_NO_PROMPT);
-	/* a NUL is a character like others */
+	/* NUL is an ordinary character */
 	t = take(CHAT("\"\\u0000\""));
 	u = take(CHAT("\"\\u0000\\u0000\""));
 	ck_assert_uint_eq(t.units + 1, u.units);
@@ -256,8 +256,8 @@ static const char cut_text[] = CHAT("\"plain \\u00e4\\n \\\\\\\\ \\\\n "
     "\\\\\\u20ac end\"");
 
 /*
- * The text of a string counts as far as it came: at most one character, and
- * what closes the message, differ from the whole.
+ * A cut string counts up to the cut: only one character and the end of the
+ * message may differ from the whole.
  */
 START_TEST(cut_anywhere)
 {
@@ -272,12 +272,12 @@ START_TEST(cut_anywhere)
 		    (size_t)_i, true);
 		ck_assert_int_eq(t.outcome, BODY_PROMPT);
 		ck_assert(t.facts.cut);
-		/* marks and role stand around it */
+		/* marks and role enclose it */
 		ck_assert_msg(t.units >= 16, "%zu: %zu", n, (size_t)t.units);
 		if (n > begin)
 			ck_assert_msg(t.units + 4 >= last.units, "%zu", n);
 		last = t;
-		/* Less what closes it and one character: a beginning. */
+		/* Without its end and one character: a prefix. */
 		if (t.units < 16 + 4)
 			continue;
 		ck_assert_int_eq(kvr_prompt_hash(p, t.units - 2 - 5, &local,
@@ -293,7 +293,7 @@ START_TEST(cut_anywhere)
 }
 END_TEST
 
-/* A character that is cut is completed, not lost with all before it. */
+/* A cut character is completed; the text before it is kept. */
 START_TEST(cut_characters)
 {
 	static const struct {
@@ -339,7 +339,7 @@ START_TEST(cut_characters)
 }
 END_TEST
 
-/* Names that are cut are none, numbers that are cut are none. */
+/* Cut names and numbers are ignored. */
 START_TEST(cut_names_and_numbers)
 {
 	static const char text[] = "{\"prompt\":[1145258561,12";
@@ -383,7 +383,7 @@ START_TEST(depth)
 	static const struct {
 		const char *before;
 		const char *open;
-		size_t inside; /* levels around what is nested */
+		size_t inside; /* levels around the nesting */
 	} cases[] = {
 		{ "{\"messages\":[{}],\"x\":", "[", 1 },
 		{ "{\"messages\":[{}],\"tools\":", "[", 1 },
@@ -413,7 +413,7 @@ START_TEST(depth)
 	text = nested(10000, "", "[", "");
 	ck_assert_int_eq(take(text).outcome, BODY_NOT_JSON);
 	free(text);
-	/* and the next body is none the wiser */
+	/* and the next body is not affected */
 	ck_assert_int_eq(take(CHAT("\"a\"")).outcome, BODY_PROMPT);
 }
 END_TEST
@@ -434,8 +434,8 @@ START_TEST(many_messages)
 END_TEST
 
 /*
- * A text of many pieces: what YAJL alone would look at again with each piece,
- * 10^11 bytes here, which no limit of time would allow.
+ * A text in many pieces. YAJL alone would scan it again with each piece, 10^11
+ * bytes in total, and exceed any time limit.
  */
 START_TEST(long_string_in_small_pieces)
 {
@@ -450,7 +450,7 @@ START_TEST(long_string_in_small_pieces)
 }
 END_TEST
 
-/* Of 32 MB the beginning is looked at, the rest is not even given. */
+/* Of 32 MB only the beginning is given. */
 START_TEST(large_body)
 {
 	const size_t n = test_amount(32 << 20), most = n / 16;
@@ -466,7 +466,7 @@ START_TEST(large_body)
 }
 END_TEST
 
-/* Nothing is looked at behind body_cut. */
+/* Nothing is read after body_cut. */
 START_TEST(cut_is_the_end)
 {
 	struct body_facts facts;
@@ -483,7 +483,7 @@ END_TEST
 
 /* --------------------------------------------------------------- memory --- */
 
-/* Enough of everything that asks for memory. */
+/* A body that needs every kind of allocation. */
 static char *
 hungry(void)
 {
@@ -525,7 +525,7 @@ starve(enum endpoint endpoint, const char *text, bool for_ever)
 			ck_assert_int_eq(got.outcome, BODY_NO_MEMORY);
 		else
 			ck_assert(bodies_equal(&got, &want));
-		/* The next one finds what it needs. */
+		/* The next one succeeds. */
 		got = take_bytes(endpoint, text, strlen(text), 0, false);
 		ck_assert(bodies_equal(&got, &want));
 	}
@@ -544,7 +544,7 @@ START_TEST(no_memory)
 }
 END_TEST
 
-/* What one body needed is there for the next. */
+/* Memory of one body is reused for the next. */
 START_TEST(memory_is_kept)
 {
 	char *text = hungry();
@@ -557,7 +557,7 @@ START_TEST(memory_is_kept)
 }
 END_TEST
 
-/* What was in the last body is not in the next. */
+/* The last body does not affect the next. */
 START_TEST(bodies_are_apart)
 {
 	static const char *const texts[] = {

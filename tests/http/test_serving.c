@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_serving.c - what kvroute-engine does with its requests, in times that
- * are made up: what hits, what is forgotten, who waits, who is preempted.
+ * test_serving.c - kvroute-engine's scheduling in simulated time: hits,
+ * evictions, waiting, preemption.
  */
 #include "test.h"
 
@@ -15,7 +15,7 @@
 
 #define SECOND INT64_C(1000000000)
 
-static uint64_t seed; /* of the test that runs */
+static uint64_t seed; /* of the running test */
 
 #define must(that) do { \
 	if (!(that)) \
@@ -26,7 +26,7 @@ enum { TOKENS_MAX = 1 << 14 };
 
 static uint32_t tokens[TOKENS_MAX];
 
-/* Tokens of a text: the first n of it; each text has its own. */
+/* Tokens `from` to `until` of a text; each text has its own. */
 static void
 write_text(size_t from, size_t until, uint32_t text)
 {
@@ -72,7 +72,7 @@ submit(struct serving *s, size_t n_prompt, size_t n_answer, int64_t now)
 	return q;
 }
 
-/* Until nothing happens any more; what finishes is dropped. When that was. */
+/* Runs all events and drops finished sequences; returns the time. */
 static int64_t
 run_all(struct serving *s, struct sequence_state *last)
 {
@@ -95,7 +95,7 @@ run_all(struct serving *s, struct sequence_state *last)
 	return now;
 }
 
-/* What the tokens written hit, from the first to the n-th. */
+/* The hits of the first n written tokens. */
 static uint64_t
 cached(struct serving *s, size_t n)
 {
@@ -145,7 +145,7 @@ START_TEST(at_most_prompt_less_one)
 }
 END_TEST
 
-/* All of an answer but its last token is computed, so it can be hit. */
+/* All but the last token of a response is computed and can be hit. */
 START_TEST(answers_too)
 {
 	struct serving_facts f = facts_of(16, 100);
@@ -186,7 +186,7 @@ START_TEST(apart_by_salt)
 }
 END_TEST
 
-/* Some requests never read the cache; what they compute others may hit. */
+/* Some requests never read the cache; others may hit their blocks. */
 START_TEST(computes_all)
 {
 	struct serving_facts f = facts_of(16, 100);
@@ -214,7 +214,7 @@ START_TEST(computes_all)
 }
 END_TEST
 
-/* There is room for three texts: the one that was not used leaves. */
+/* There is room for three texts: the unused one is evicted. */
 START_TEST(forgets)
 {
 	struct serving_facts f = facts_of(16, 32);
@@ -262,7 +262,7 @@ START_TEST(prefill_and_decode)
 }
 END_TEST
 
-/* One prefill after the other: the second one's is over after both. */
+/* Prefill is sequential: the second ends after both. */
 START_TEST(prefill_in_turns)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -289,7 +289,7 @@ START_TEST(prefill_in_turns)
 }
 END_TEST
 
-/* Who comes while another computes the same waits, and then hits it. */
+/* A request with the same prompt waits for the first and hits it. */
 START_TEST(waiting_hits)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -306,7 +306,7 @@ START_TEST(waiting_hits)
 }
 END_TEST
 
-/* What a client that left had computed stays. */
+/* Blocks of an aborted request stay. */
 START_TEST(dropped_in_prefill)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -325,7 +325,7 @@ START_TEST(dropped_in_prefill)
 }
 END_TEST
 
-/* Ticks that must not be short make more tokens each. */
+/* Long ticks make several tokens each. */
 START_TEST(long_ticks)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -352,7 +352,7 @@ END_TEST
 
 /* --------------------------------------------------------------- memory --- */
 
-/* What cannot ever fit is known before. */
+/* A sequence that can never fit is known in advance. */
 START_TEST(fits)
 {
 	struct serving_facts f = facts_of(16, 10);
@@ -365,7 +365,7 @@ START_TEST(fits)
 }
 END_TEST
 
-/* Answers grow into all there is: one gives way, and both come to an end. */
+/* Responses fill the cache: one is preempted, and both finish. */
 START_TEST(preemption)
 {
 	struct serving_facts f = facts_of(16, 10);
@@ -392,7 +392,7 @@ START_TEST(preemption)
 }
 END_TEST
 
-/* Who has no room waits; who has room behind it waits too. */
+/* A sequence without room waits, and so do all behind it. */
 START_TEST(room)
 {
 	struct serving_facts f = facts_of(16, 10);
@@ -551,7 +551,7 @@ START_TEST(anything)
 }
 END_TEST
 
-/* Without memory a block has no name: it is computed, and never hit. */
+/* Without memory a block has no name: computed, but never hit. */
 START_TEST(no_memory)
 {
 	struct serving_facts f = facts_of(16, 40);

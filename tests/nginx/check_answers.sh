@@ -34,7 +34,7 @@ same_answers()
 	talk "$@"
 	no_errors "$*"
 	is "checksum of answers ($*)" "$(figure checksum)" "$wanted"
-	is "answers with usage ($*)" "$(figure usages)" 36
+	is "responses with usage ($*)" "$(figure usages)" 36
 }
 
 users_see_what_engines_said()
@@ -74,7 +74,7 @@ usage_is_asked_for_and_taken_out_again()
 	no_errors 'in all'
 	is 'checksum of answers' "$(figure checksum)" "$wanted"
 	is 'events with usage alone' "$(figure usage_events)" 0
-	is 'answers with usage' "$(figure usages)" 0
+	is 'responses with usage' "$(figure usages)" 0
 	is 'responses with usage' \
 	    "$(json '.upstreams[0].usage.value')" 36
 	same_answers
@@ -189,7 +189,7 @@ streams_are_whole()
 	cuts "$1" 'kvroute_include_usage on;'
 	perl "$here/cut.pl" --compare "$1" "$work/out" "$work/stream" \
 	    "$work/stripped"
-	above 'answers with usage' "$(json '.upstreams[0].usage.value')" 0
+	above 'responses with usage' "$(json '.upstreams[0].usage.value')" 0
 	settled
 }
 

@@ -73,9 +73,9 @@ engine_dies_in_mid_stream()
 	until_true 20 first_engine_has_work || echo 'the first one gets no request'
 	fault 1 'kind=die'
 	talk_over
-	above 'answers that broke off' "$(figure broken)" 0
+	above 'incomplete responses' "$(figure broken)" 0
 	is errors "$(figure errors)" "$(figure broken)"
-	above 'whole answers' "$(figure counted)" "$(figure broken)"
+	above 'complete responses' "$(figure counted)" "$(figure broken)"
 	settled
 }
 
@@ -229,7 +229,7 @@ process_killed_under_load()
 	    "$((blocks / 2))"
 	talk_over
 	is errors "$(figure errors)" "$(figure broken)"
-	above 'whole answers' "$(figure counted)" "$(figure broken)"
+	above 'complete responses' "$(figure counted)" "$(figure broken)"
 	settled
 }
 
@@ -245,7 +245,7 @@ process_killed_again_and_again()
 	done
 	talk_over
 	is errors "$(figure errors)" "$(figure broken)"
-	above 'whole answers' "$(figure counted)" "$(figure broken)"
+	above 'complete responses' "$(figure counted)" "$(figure broken)"
 	talk --requests 60 --chats 6 --think-ms 1
 	no_errors 'afterwards'
 	settled

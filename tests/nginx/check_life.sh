@@ -86,7 +86,7 @@ terminated_under_load_and_started_again()
 	    "$(grep -c 'requests of process .* that died' \
 	    "$work/logs/error")" 0
 	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
-	    "http://127.0.0.1:$port/v1/completions" || echo 'no answer'
+	    "http://127.0.0.1:$port/v1/completions" || echo 'no response'
 	settled
 }
 
@@ -166,7 +166,7 @@ upgrade_ends_no_requests_of_the_old()
 	long_streams 8
 	upgrade_nginx || return
 	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
-	    "http://127.0.0.1:$port/v1/completions" || echo 'no answer'
+	    "http://127.0.0.1:$port/v1/completions" || echo 'no response'
 	above 'leases of the old one' \
 	    "$(json '.upstreams[0].region.leases')" 0
 	talk_over

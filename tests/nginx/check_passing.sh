@@ -45,7 +45,7 @@ slow_client()
 		cmp "$work/out/got" "$2"
 		is "cached tokens, buffering $buffering" \
 		    "$(json '.upstreams[0].usage.cached_tokens')" 16
-		is "answers with usage, buffering $buffering" \
+		is "responses with usage, buffering $buffering" \
 		    "$(json '.upstreams[0].usage.value')" 1
 		settled
 		stop_nginx
@@ -231,7 +231,7 @@ stale_answer_is_not_the_engines()
 	up
 	is 'status of the first' "$(cached_ask first)" 200
 	is 'cache at first' "$(cache_said)" MISS
-	is 'answers with usage' "$(json '.upstreams[0].usage.value')" 1
+	is 'responses with usage' "$(json '.upstreams[0].usage.value')" 1
 	fault 1 'kind=error&status=500&seconds=60'
 	until_true 20 is_expired || echo 'the cache keeps it for ever'
 	is 'cache afterwards' "$(cache_said)" STALE
@@ -239,7 +239,7 @@ stale_answer_is_not_the_engines()
 	is 'cache for the second' "$(cache_said)" STALE
 	cmp "$work/out/first" "$work/out/second"
 	is 'requests aborted' "$(json '.upstreams[0].aborts')" 2
-	is 'answers with usage' "$(json '.upstreams[0].usage.value')" 1
-	is 'answers without usage' "$(json '.upstreams[0].usage.none')" 0
+	is 'responses with usage' "$(json '.upstreams[0].usage.value')" 1
+	is 'responses without usage' "$(json '.upstreams[0].usage.none')" 0
 	until_true 20 no_leases || echo 'leases stay'
 }

@@ -312,7 +312,7 @@ orders_from_pages_are_refused()
 	    -w '%{http_code}' -H 'Origin: http://127.0.0.1' \
 	    "http://127.0.0.1:$port/kvroute?worker=$(address 1)&action=drain")" \
 	    403
-	is 'member of the answer' "$(jq -r 'keys[]' "$work/ordered")" error
+	is 'member of the response' "$(jq -r 'keys[]' "$work/ordered")" error
 	is 'state' "$(state_of "$(address 1)" state)" up
 	is 'without one' "$(order "$(address 1)" drain)" 200
 	is 'state' "$(state_of "$(address 1)" state)" draining
