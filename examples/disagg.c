@@ -72,7 +72,7 @@ make_index(void)
 	struct kvr *k;
 
 	must(kvr_options_init(&options, sizeof(options)), "kvr_options_init");
-	options.secret_kind = KVR_SECRET_GIVEN;
+	options.secret_bytes = KVR_SECRET_MIN;
 	memset(options.secret, 42, sizeof(options.secret));
 	must(kvr_new(&options, &k), "kvr_new");
 	return k;
@@ -119,8 +119,8 @@ reserve(struct kvr *k, struct turn *t, uint32_t stage, struct kvr_decision *d)
 	must(kvr_request_init(&request, sizeof(request)), "kvr_request_init");
 	request.stage = stage;
 	d->size = sizeof(*d);
-	must(kvr_reserve(k, t->p, &request, t->next, d), "kvr_reserve");
-	must(kvr_commit(k, d->lease, t->next, 0), "kvr_commit");
+	must(kvr_lease_open(k, t->p, &request, t->next, d), "kvr_lease_open");
+	must(kvr_lease_commit(k, d->lease, t->next, 0), "kvr_lease_commit");
 	t->lease = d->lease;
 }
 
@@ -161,8 +161,10 @@ first_token(struct kvr *k, struct turn *t)
 {
 	struct kvr_decision d;
 
-	must(kvr_first_token(k, t->lease, t->next, 0), "kvr_first_token");
-	must(kvr_finish(k, t->lease, NULL, t->next, 0), "kvr_finish");
+	must(kvr_lease_first_token(k, t->lease, t->next, 0),
+	    "kvr_lease_first_token");
+	must(kvr_lease_finish(k, t->lease, NULL, t->next, 0),
+	    "kvr_lease_finish");
 	reserve(k, t, KVR_STAGE_DECODE, &d);
 	tell(k, t, "decode", &d);
 	t->next += t->decoding * SECOND;
@@ -172,7 +174,8 @@ first_token(struct kvr *k, struct turn *t)
 static void
 end(struct kvr *k, struct turn *t)
 {
-	must(kvr_finish(k, t->lease, NULL, t->next, 0), "kvr_finish");
+	must(kvr_lease_finish(k, t->lease, NULL, t->next, 0),
+	    "kvr_lease_finish");
 	kvr_prompt_free(t->p);
 	t->event = OVER;
 }

@@ -158,9 +158,9 @@ reserve(uint32_t i)
 	f.length[i] = text(f.token[i], 0);
 	say(f.token[i], f.length[i]);
 	if (pick(3) == 0)
-		rc = kvr_reserve(f.k, f.p, &r, f.now, &d);
+		rc = kvr_lease_open(f.k, f.p, &r, f.now, &d);
 	else
-		rc = kvr_reserve_on(f.k, f.p, &r, f.worker[pick(WORKERS)],
+		rc = kvr_lease_open_on(f.k, f.p, &r, f.worker[pick(WORKERS)],
 		    f.now, &d);
 	if (rc != KVR_OK)
 		return;
@@ -179,7 +179,8 @@ finish(uint32_t i)
 	r.cached_tokens = number();
 	r.prompt_tokens = pick(2) == 0 ? f.length[i] : number();
 	r.completion_tokens = pick(2) == 0 ? 0 : number();
-	(void)kvr_finish(f.k, f.lease[i], pick(8) == 7 ? NULL : &r, f.now, 0);
+	(void)kvr_lease_finish(
+	    f.k, f.lease[i], pick(8) == 7 ? NULL : &r, f.now, 0);
 	f.lease[i] = 0;
 }
 
@@ -188,23 +189,23 @@ go_on(uint32_t i)
 {
 	switch (pick(8)) {
 	case 0:
-		(void)kvr_commit(f.k, f.lease[i], f.now, 0);
+		(void)kvr_lease_commit(f.k, f.lease[i], f.now, 0);
 		break;
 	case 1:
-		(void)kvr_commit(f.k, f.lease[i], f.now, 0);
-		(void)kvr_first_token(f.k, f.lease[i], f.now, 0);
+		(void)kvr_lease_commit(f.k, f.lease[i], f.now, 0);
+		(void)kvr_lease_first_token(f.k, f.lease[i], f.now, 0);
 		break;
 	case 2:
 		f.length[i] = text(f.token[i], f.length[i]);
 		say(f.token[i], f.length[i]);
-		(void)kvr_extend(f.k, f.lease[i], f.p, f.now, 0);
+		(void)kvr_lease_extend(f.k, f.lease[i], f.p, f.now, 0);
 		break;
 	case 3:
-		(void)kvr_output_blocks(f.k, f.lease[i], (uint32_t)number(),
+		(void)kvr_lease_output(f.k, f.lease[i], (uint32_t)number(),
 		    f.now, 0);
 		break;
 	case 4:
-		(void)kvr_abort(f.k, f.lease[i], f.now, 0);
+		(void)kvr_lease_abort(f.k, f.lease[i], f.now, 0);
 		f.lease[i] = 0;
 		break;
 	default:
@@ -241,7 +242,7 @@ policy(void)
 	y.balanced_decode = real(1e15);
 	y.balanced_prior = real(1e15);
 	y.temperature = pick(4) == 0 ? real(1e308) : 0;
-	must(kvr_set_policy(f.k, &y) == KVR_OK);
+	must(kvr_policy_set(f.k, &y) == KVR_OK);
 }
 
 static void
@@ -253,7 +254,7 @@ load(void)
 	l.active_blocks = number();
 	l.requests = pick(9);
 	l.used_blocks = number();
-	(void)kvr_worker_set_load(f.k, f.worker[pick(WORKERS)], &l);
+	(void)kvr_worker_set_load(f.k, f.worker[pick(WORKERS)], 0, &l);
 }
 
 static void
@@ -276,7 +277,7 @@ rest(void)
 	case 1: policy(); break;
 	case 2: load(); break;
 	case 3: metrics(); break;
-	case 4: (void)kvr_reap_owner(f.k, pick(3), f.now, NULL); break;
+	case 4: (void)kvr_owner_reap(f.k, pick(3), f.now, NULL); break;
 	case 5: (void)kvr_expire(f.k, f.now, pick(9), NULL); break;
 	case 6:
 		if (pick(4) == 0)
@@ -327,7 +328,7 @@ begin(void)
 	o.ttl_ns = 1000000;
 	o.idle_limit_ns = 100000000;
 	o.max_workers = WORKERS;
-	o.secret_kind = KVR_SECRET_GIVEN;
+	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 's', sizeof(o.secret));
 	must(kvr_new(&o, &f.k) == KVR_OK);
 	must(kvr_prompt_new(f.k, &f.p) == KVR_OK);
@@ -347,15 +348,15 @@ end(void)
 
 	for (i = 0; i < LEASES; i++)
 		if (f.lease[i] != 0)
-			(void)kvr_abort(f.k, f.lease[i], f.now, 0);
+			(void)kvr_lease_abort(f.k, f.lease[i], f.now, 0);
 	for (i = 0; i < 3; i++)
-		(void)kvr_reap_owner(f.k, i, f.now, NULL);
+		(void)kvr_owner_reap(f.k, i, f.now, NULL);
 	must(kvr_check(f.k) == KVR_OK);
 	must(kvr_expire(f.k, f.now + INT64_C(1000000000), UINT32_MAX, NULL) ==
 	    KVR_OK);
 	must(kvr_stats(f.k, &s) == KVR_OK);
 	must(s.leases == 0 && s.entries == 0 && s.held_blocks == 0 &&
-	    s.nodes == 0 && s.emptied == 0);
+	    s.nodes == 0 && s.recoveries == 0);
 	must(kvr_check(f.k) == KVR_OK);
 	kvr_prompt_free(f.p);
 	kvr_free(f.k);

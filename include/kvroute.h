@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute.h - which LLM worker most likely still holds the KV cache of this
- * prompt's prefix, and is it worth sending the request there?
+ * kvroute.h - sends each LLM request to the worker that most likely still
+ * holds its prefix in KV cache.
  *
- * The manual is kvroute(7) and the pages of section 3; this file is the
+ * The manual is kvroute(7) and the pages of section 3. This file is the
  * contract in short.
  *
  * For the whole file, unless a line says otherwise:
  *   errors    functions returning int give KVR_OK (0) or a negative
- *             enum kvr_error; after an error nothing has changed and no
+ *             enum kvr_error. After an error nothing has changed and no
  *             output has been written.
  *   time      `now` is nanoseconds of a clock of yours that does not jump
  *             (CLOCK_MONOTONIC). The time of a call is the larger of `now`
@@ -16,10 +16,15 @@
  *   structs   those you fill or receive begin with `size_t size`: set it to
  *             sizeof the struct, or let kvr_*_init(&s, sizeof(s)) do so with
  *             all defaults. Fields beyond your size take their defaults (in)
- *             or are not written (out). No struct holds a pointer.
+ *             or are not written (out). A struct of a newer header is
+ *             accepted while the fields that this library does not know are
+ *             zero; else KVR_ENEWER. `reserved` is 0. No struct holds a
+ *             pointer.
  *   arrays    of structs come with the size of one element.
  *   strings   are (pointer, length), need no NUL and may be any bytes.
- *   threads   any call on a struct kvr from any thread, no lock outside; a
+ *   ids       of workers and of leases are never 0, never used again, and
+ *             of different kinds: one is never valid as the other.
+ *   threads   any call on a struct kvr from any thread, no lock outside. A
  *             struct kvr_prompt belongs to one thread at a time.
  *   memory    the library keeps no pointer of yours after a call returns,
  *             except the region memory of kvr_new_at and kvr_attach_at.
@@ -43,8 +48,6 @@ extern "C" {
 uint32_t kvr_version(void);
 const char *kvr_version_string(void);
 
-/* ------------------------------------------------------------- errors --- */
-
 enum kvr_error {
 	KVR_OK = 0,
 	KVR_EINVAL = -1,      /* an argument is NULL, out of range or absurd */
@@ -62,13 +65,14 @@ enum kvr_error {
 	KVR_EEMPTY = -13,     /* the prompt has no tokens */
 	KVR_ENOWORKER = -14,  /* no worker is eligible */
 	KVR_ENOTALLOWED = -15,/* the pinned worker is not eligible */
-	KVR_EPINNEDBUSY = -16,/* the pinned worker is overloaded */
-	KVR_EALLBUSY = -17,   /* every eligible worker is overloaded */
-	KVR_EBUSY = -18,      /* the lock is taken: KVR_NOWAIT, read-only */
+	KVR_EPINNEDOVERLOADED = -16, /* the pinned worker is overloaded */
+	KVR_EALLOVERLOADED = -17, /* every eligible worker is overloaded */
+	KVR_EBUSY = -18,      /* the lock is held: KVR_NOWAIT, read-only */
 	KVR_ECORRUPT = -19,   /* kvr_check found a broken invariant */
 	KVR_ESYSTEM = -20,    /* a call to the system failed: see errno */
 	KVR_EPERM = -21,      /* others may write the file, or own it */
-	KVR_EREADONLY = -22   /* the handle was opened for reading only */
+	KVR_EREADONLY = -22,  /* the handle was opened for reading only */
+	KVR_ENEWER = -23      /* a struct sets fields unknown to this library */
 };
 
 /* One sentence about an error; never NULL, also for unknown numbers. */
@@ -76,13 +80,13 @@ const char *kvr_strerror(int error);
 /* The name of an error: "KVR_EINVAL"; "KVR_E?" for unknown numbers. */
 const char *kvr_errname(int error);
 
-/* ------------------------------------------------------------ options --- */
-
 enum {
-	KVR_SECRET_BYTES = 192,
+	KVR_SECRET_MIN = 32,        /* bytes of a key of yours */
+	KVR_SECRET_MAX = 256,
 	KVR_BOOT_ID_BYTES = 16,
-	KVR_NAME_MAX = 119,         /* bytes of a worker's name; at least 1 */
+	KVR_NAME_MAX = 253,         /* bytes of a worker's name; at least 1 */
 	KVR_WORKERS_MAX = 4096,     /* limit of kvr_options.max_workers */
+	KVR_LOAD_SOURCES = 4,       /* of kvr_worker_set_load */
 	KVR_PREFERENCES_MAX = 8,
 	KVR_EXCLUDED_MAX = 16
 };
@@ -92,16 +96,76 @@ enum {
 	KVR_AUTO = 0x7fffffff /* "what suits", where a comment says auto */
 };
 
+/* ---------------------------------------------- routing in eight calls --- */
+
+struct kvr;         /* a handle on one region; process-local */
+struct kvr_prompt;  /* the hashes of one request */
+struct kvr_options;
+struct kvr_worker;
+struct kvr_scope;
+struct kvr_request;
+
+enum kvr_reason {
+	KVR_REASON_COST = 0,   /* least cost */
+	KVR_REASON_TIE = 1,    /* least cost, shared by several */
+	KVR_REASON_SAMPLED = 2,/* drawn by temperature */
+	KVR_REASON_PINNED = 3, /* as the request said */
+	KVR_REASON_LOAD = 4,   /* two-tier: least load */
+	KVR_REASON_OVERLAP = 5 /* two-tier: least load among longest overlaps */
+};
+
+struct kvr_decision {
+	size_t size;
+	uint64_t worker;
+	uint64_t lease;           /* kvr_lease_open; else 0 */
+	uint64_t prompt_tokens;
+	uint64_t overlap_tokens;  /* predicted to be cached: those of */
+	                          /* overlap_blocks, less what the engine */
+	                          /* cannot use or has likely lost */
+	double cost;              /* of the chosen worker; unit: policy's */
+	uint32_t prompt_blocks;
+	uint32_t overlap_blocks;
+	uint32_t recorded_blocks; /* kvr_lease_open; else 0 */
+	uint32_t reason;          /* enum kvr_reason */
+	uint32_t eligible;        /* workers that could have been chosen */
+	uint32_t reserved;
+};
+
+/* Makes a region in private memory. options may be NULL: all defaults. */
+int kvr_new(const struct kvr_options *options, struct kvr **out);
+/* Ends a handle; frees private memory, leaves yours alone. NULL is fine. */
+void kvr_free(struct kvr *k);
+/* facts may be NULL: all defaults. *id is the new worker's. */
+int kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
+    const struct kvr_worker *facts, uint64_t *id);
+/*
+ * A prompt holds the hashes of one request, its partial last block, the
+ * workers that it may go to, and scratch memory. It can be used again; it
+ * copies what it needs of the region and may outlive the handle.
+ */
+int kvr_prompt_new(const struct kvr *k, struct kvr_prompt **out);
+void kvr_prompt_free(struct kvr_prompt *p);
+/* Replaces the content of a prompt. scope may be NULL: the empty scope. */
+int kvr_prompt_set_tokens(struct kvr_prompt *p, const struct kvr_scope *scope,
+    const uint32_t *tokens, size_t n);
+/* Chooses; changes nothing. request may be NULL: the defaults. */
+int kvr_route(const struct kvr *k, struct kvr_prompt *p,
+    const struct kvr_request *request, int64_t now, struct kvr_decision *out);
+/*
+ * The prompt was sent to this worker: its path is refreshed and extended.
+ * The same as lease_open_on, commit and finish at one instant.
+ * *recorded_blocks (may be NULL): how much of the prompt there was room for.
+ */
+int kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker,
+    int64_t now, uint32_t flags, uint32_t *recorded_blocks);
+
+/* ------------------------------------------------- options and handles --- */
+
 enum kvr_unit { KVR_UNIT_TOKENS = 0, KVR_UNIT_BYTES = 1 };
 
 enum kvr_hash_kind {
 	KVR_HASH_KEYED = 0,  /* XXH3 under the region's secret; the default */
 	KVR_HASH_DYNAMO = 1  /* bit for bit NVIDIA Dynamo's; public seed 1337 */
-};
-
-enum kvr_secret_kind {
-	KVR_SECRET_RANDOM = 0, /* drawn when the region is made */
-	KVR_SECRET_GIVEN = 1   /* kvr_options.secret; shared by replicas */
 };
 
 struct kvr_options {
@@ -114,12 +178,18 @@ struct kvr_options {
 	uint32_t unit;              /* enum kvr_unit; tokens */
 	uint32_t block_size;        /* units; auto: 16 tokens, 256 bytes */
 	uint32_t hash;              /* enum kvr_hash_kind; keyed */
-	uint32_t eagle;             /* 1: windows of block_size + 1 tokens */
+	uint32_t eagle;             /* experimental. 1: windows of */
+	                            /* block_size + 1 tokens */
 	uint32_t max_workers;       /* 1 to KVR_WORKERS_MAX; 256 */
 	uint32_t max_prompt_blocks; /* recorded of a prompt; auto: 1/8 region */
-	uint32_t secret_kind;       /* enum kvr_secret_kind; random */
-	uint32_t reserved;          /* 0 */
-	unsigned char secret[KVR_SECRET_BYTES];
+	/*
+	 * The key of the hashes: its first secret_bytes bytes. 0: a random one
+	 * is drawn. Replicas that compare hashes share a key of 32 bytes or
+	 * more; it should be random. The length is part of the key.
+	 */
+	uint32_t secret_bytes;      /* 0, or KVR_SECRET_MIN to _MAX */
+	uint32_t reserved;
+	unsigned char secret[KVR_SECRET_MAX];
 	/*
 	 * Identifies the boot of this system, as the reader of `now` knows it;
 	 * all 0: not compared. A region that another boot wrote is emptied when
@@ -133,75 +203,25 @@ struct kvr_options {
 
 /* Writes every default, and `size`, which is sizeof your struct. */
 int kvr_options_init(struct kvr_options *options, size_t size);
-
-/* ------------------------------------------------------------- region --- */
-
-struct kvr; /* a handle on one region; process-local */
-
-/* Makes a region in private memory. options may be NULL: all defaults. */
-int kvr_new(const struct kvr_options *options, struct kvr **out);
-/*
- * Formats `bytes` bytes at `memory` (64-byte aligned, yours, outlives every
- * handle; options->region_bytes is ignored). May be shared by processes.
- */
-int kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
-    struct kvr **out);
-/*
- * Attaches to memory that kvr_new_at formatted, here or in another process,
- * at any address. If options is not NULL, unit, block size, hash, eagle,
- * worker limit and a given secret must match: KVR_EMISMATCH.
- */
-int kvr_attach_at(const struct kvr_options *options, void *memory,
-    size_t bytes, struct kvr **out);
-
-enum kvr_open_flags {
-	KVR_OPEN_CREATE = 1,   /* makes the region if there is none */
-	KVR_OPEN_ATTACH = 2,   /* takes the one that is there */
-	KVR_OPEN_READONLY = 4, /* to read only; without the two above */
-	KVR_OPEN_TRUST = 8     /* even if others may write or own the file */
-};
-/*
- * A region in a file, for any number of processes at once; it outlives them.
- * CREATE alone: KVR_EEXIST if the file is there; ATTACH alone: KVR_ESYSTEM
- * (ENOENT) if it is not; both: whichever is the case. options: as kvr_new
- * and kvr_attach_at take them. A file that is no region, or is damaged, is
- * KVR_EFORMAT and stays as it is. The first to attach after all others are
- * gone checks the index and empties it if a dead writer left it broken.
- */
-int kvr_open(const char *path, size_t path_len, uint32_t flags,
-    const struct kvr_options *options, struct kvr **out);
-/*
- * The same on a descriptor of yours, say of a memfd sealed against shrinking;
- * it may be closed afterwards. Owner and mode are not looked at. Nothing is
- * locked: who creates must be done before others attach. A file that is not
- * empty keeps its size.
- */
-int kvr_open_fd(int fd, uint32_t flags, const struct kvr_options *options,
-    struct kvr **out);
-/* CLOCK_MONOTONIC in nanoseconds: a `now` for whoever has no clock. */
-int64_t kvr_clock_now(void);
-
-/* Ends a handle; frees private memory, leaves yours alone. NULL is fine. */
-void kvr_free(struct kvr *k);
+/* The options in force, with every auto resolved, without the secret. */
+int kvr_options_get(const struct kvr *k, struct kvr_options *out);
 /*
  * 1: no call on this handle sleeps, as if each had KVR_NOWAIT; what would have
- * to wait for the lock is KVR_EBUSY. For event loops. 0, as it begins: off.
+ * to wait for the lock is KVR_EBUSY. For event loops. 0, the default: off.
  * Not while calls on this handle run.
  */
-int kvr_set_nowait(struct kvr *k, uint32_t on);
+int kvr_nowait_set(struct kvr *k, uint32_t on);
 /* Forgets all prefixes, leases and loads; keeps workers, options, policy. */
 int kvr_clear(struct kvr *k);
-/* The options in force, with every auto resolved; the secret reads as 0. */
-int kvr_get_options(const struct kvr *k, struct kvr_options *out);
 
-/* ------------------------------------------------------------ workers --- */
+/* ------------------------------------------------------------- workers --- */
 
 enum kvr_role { KVR_ROLE_BOTH = 0, KVR_ROLE_PREFILL = 1, KVR_ROLE_DECODE = 2 };
 
 enum kvr_state {
 	KVR_STATE_UP = 0,
-	KVR_STATE_DRAINING = 1, /* takes only requests pinned to it */
-	KVR_STATE_DOWN = 2      /* takes none; what it holds stays on record */
+	KVR_STATE_DRAINING = 1, /* accepts only requests pinned to it */
+	KVR_STATE_DOWN = 2 /* accepts none; what it holds stays on record */
 };
 
 /*
@@ -216,17 +236,14 @@ enum kvr_retain {
 	KVR_RETAIN_FEEDBACK = 3  /* as likely as its reports have shown */
 };
 
-/* Which blocks an engine's cache gives up first, of those not in use. */
+/* Which blocks an engine's cache evicts first, of those not in use. */
 enum kvr_eviction {
 	KVR_EVICT_RELEASED = 0, /* longest released, tails first: vLLM */
-	KVR_EVICT_LEAF = 1      /* longest unused, a whole leaf of the tree */
-	                        /* at a time: SGLang */
+	KVR_EVICT_LEAF = 1      /* least recently used, a whole leaf of the */
+	                        /* tree at a time: SGLang */
 };
 
-/*
- * A worker is one engine, or one data-parallel rank of one. Its id is a slot
- * and a generation: never 0, never used again after remove or reset.
- */
+/* A worker is one engine, or one data-parallel rank of one. */
 struct kvr_worker {
 	size_t size;
 	uint32_t rank;               /* data-parallel rank; fixed by add */
@@ -242,10 +259,7 @@ struct kvr_worker {
 	uint32_t block_tokens;       /* of the engine's blocks; 0: learnt */
 };
 
-/*
- * What is running on a worker that no lease of this region knows of; it is
- * added to what the leases book.
- */
+/* What runs on a worker that no lease of this region knows of. */
 struct kvr_load {
 	size_t size;
 	uint64_t prefill_tokens; /* not yet prefilled */
@@ -255,8 +269,6 @@ struct kvr_load {
 };
 
 int kvr_worker_init(struct kvr_worker *facts, size_t size);
-int kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
-    const struct kvr_worker *facts, uint64_t *id);
 int kvr_worker_find(const struct kvr *k, const char *name, size_t name_len,
     uint32_t rank, uint64_t *id);
 int kvr_worker_get(const struct kvr *k, uint64_t id, struct kvr_worker *out);
@@ -264,11 +276,16 @@ int kvr_worker_get(const struct kvr *k, uint64_t id, struct kvr_worker *out);
 int kvr_worker_name(const struct kvr *k, uint64_t id, char *name,
     size_t capacity, size_t *name_len);
 int kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts);
-int kvr_worker_set_load(struct kvr *k, uint64_t id,
+/*
+ * Replaces what one source said before. A source is a number of yours below
+ * KVR_LOAD_SOURCES. Sources add up, with each other and with the leases; of
+ * used_blocks the largest counts.
+ */
+int kvr_worker_set_load(struct kvr *k, uint64_t id, uint32_t source,
     const struct kvr_load *load);
 /* *id = the worker after *id in order of slots; 0 begins, 0 is the end. */
 int kvr_worker_next(const struct kvr *k, uint64_t *id);
-/* O(1). Leases still open on it stay valid numbers. */
+/* O(1). Leases still open on it stay valid ids. */
 int kvr_worker_remove(struct kvr *k, uint64_t id);
 /*
  * O(1). The engine restarted or dropped its cache: everything recorded for it
@@ -276,7 +293,9 @@ int kvr_worker_remove(struct kvr *k, uint64_t id);
  */
 int kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id);
 
-/* ------------------------------------------------------------- prompts --- */
+/*
+ * ---------------------------------------------------- scopes and prompts ---
+ */
 
 /*
  * Scope: what must match before two prompts may share anything. Begin with
@@ -292,26 +311,18 @@ enum kvr_scope_part {
 };
 struct kvr_scope {
 	size_t size;
-	uint64_t digest[4];
+	uint64_t digest[4]; /* by enum kvr_scope_part */
 };
 int kvr_scope_init(struct kvr_scope *scope, size_t size);
+/* KVR_EINVAL if the struct has no room for this part. */
 int kvr_scope_set(const struct kvr *k, struct kvr_scope *scope,
     enum kvr_scope_part part, const void *text, size_t length);
-
-/*
- * A prompt holds the hashes of one request, its partial last block, the
- * workers it may not go to, and scratch memory. Reuse it: begin forgets.
- * It copies what it needs of the region and may outlive the handle.
- */
-struct kvr_prompt;
-int kvr_prompt_new(const struct kvr *k, struct kvr_prompt **out);
-void kvr_prompt_free(struct kvr_prompt *p);
 
 /*
  * begin, then tokens or bytes in pieces of any length, then end. The scope
  * (NULL: empty) is given at begin, or, with KVR_HASH_KEYED, at end if it is
  * known only then. After end the prompt can be used; giving it more tokens
- * reopens it, and end closes it again (for kvr_extend).
+ * reopens it, and end closes it again (for kvr_lease_extend).
  */
 int kvr_prompt_begin(struct kvr_prompt *p, const struct kvr_scope *scope);
 int kvr_prompt_tokens(struct kvr_prompt *p, const uint32_t *tokens, size_t n);
@@ -322,13 +333,8 @@ int kvr_prompt_bytes(struct kvr_prompt *p, const void *bytes, size_t n);
  */
 int kvr_prompt_media(struct kvr_prompt *p, size_t block,
     const uint64_t *hashes, size_t n);
-/* n whole blocks by their local hashes, instead of their tokens or bytes. */
-int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
 int kvr_prompt_end(struct kvr_prompt *p, const struct kvr_scope *scope);
-
-/* begin + tokens (bytes) + end. */
-int kvr_prompt_set_tokens(struct kvr_prompt *p, const struct kvr_scope *scope,
-    const uint32_t *tokens, size_t n);
+/* begin + bytes + end. */
 int kvr_prompt_set_bytes(struct kvr_prompt *p, const struct kvr_scope *scope,
     const void *bytes, size_t n);
 
@@ -350,7 +356,9 @@ int kvr_prompt_info(const struct kvr_prompt *p, struct kvr_prompt_info *out);
 int kvr_prompt_hash(const struct kvr_prompt *p, size_t i, uint64_t *local,
     uint64_t *sequence);
 
-/* ------------------------------------------------------ match and route --- */
+/*
+ * -------------------------------------------------- match and candidates ---
+ */
 
 /* What one worker is believed to hold of a prompt: leading index blocks. */
 struct kvr_overlap {
@@ -358,7 +366,7 @@ struct kvr_overlap {
 	uint32_t blocks;
 	uint32_t active_blocks; /* of them, in use by running requests */
 	uint32_t tokens;        /* blocks in tokens; in byte mode an estimate */
-	uint32_t reserved;      /* 0 */
+	uint32_t reserved;
 };
 
 /*
@@ -391,7 +399,7 @@ struct kvr_preference {
 /* A request beside its prompt. kvr_request_init writes the defaults. */
 struct kvr_request {
 	size_t size;
-	uint64_t owner;           /* of the lease, for kvr_reap_owner; 0 */
+	uint64_t owner;           /* of the lease, for kvr_owner_reap; 0 */
 	uint64_t pinned;          /* a worker's id: no choice; 0 */
 	uint64_t seed;            /* of a choice with temperature */
 	uint64_t required_taints; /* only workers that carry all of these */
@@ -402,50 +410,13 @@ struct kvr_request {
 	uint32_t flags;           /* enum kvr_flags */
 	uint32_t n_excluded;
 	uint32_t n_preferences;
-	uint32_t overlap_blocks;  /* kvr_reserve_on: believed to be cached */
+	uint32_t overlap_blocks;  /* kvr_lease_open_on: believed to be cached */
 	                          /* there, whatever the index says; auto */
-	uint32_t reserved;        /* 0 */
-	uint64_t excluded[KVR_EXCLUDED_MAX]; /* workers not to take: retries */
+	uint32_t reserved;
+	uint64_t excluded[KVR_EXCLUDED_MAX]; /* workers not to use: retries */
 	struct kvr_preference preferences[KVR_PREFERENCES_MAX];
 };
 int kvr_request_init(struct kvr_request *request, size_t size);
-
-enum kvr_reason {
-	KVR_REASON_COST = 0,   /* least cost */
-	KVR_REASON_TIE = 1,    /* least cost, shared by several */
-	KVR_REASON_SAMPLED = 2,/* drawn by temperature */
-	KVR_REASON_PINNED = 3, /* as the request said */
-	KVR_REASON_LOAD = 4,   /* two-tier: least load */
-	KVR_REASON_OVERLAP = 5 /* two-tier: least load among longest overlaps */
-};
-
-struct kvr_decision {
-	size_t size;
-	uint64_t worker;
-	uint64_t lease;           /* kvr_reserve; else 0 */
-	uint64_t prompt_tokens;
-	uint64_t overlap_tokens;  /* predicted to be cached: those of */
-	                          /* overlap_blocks, less what the engine */
-	                          /* cannot use or has likely lost */
-	double cost;              /* of the worker taken; unit: policy's */
-	uint32_t prompt_blocks;
-	uint32_t overlap_blocks;
-	uint32_t recorded_blocks; /* kvr_reserve, kvr_observe; else 0 */
-	uint32_t reason;          /* enum kvr_reason */
-	uint32_t eligible;        /* workers that could have been taken */
-	uint32_t reserved;
-};
-
-/* Chooses; changes nothing. request may be NULL: the defaults. */
-int kvr_route(const struct kvr *k, struct kvr_prompt *p,
-    const struct kvr_request *request, int64_t now, struct kvr_decision *out);
-/*
- * The same with overlaps given (an oracle, engine events, a table of yours)
- * instead of those of the index. Workers not named have none.
- */
-int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
-    const struct kvr_request *request, const struct kvr_overlap *overlaps,
-    size_t element, size_t n, int64_t now, struct kvr_decision *out);
 
 enum kvr_verdict {
 	KVR_ELIGIBLE = 0,
@@ -456,7 +427,7 @@ enum kvr_verdict {
 	KVR_OVERLOADED = 5
 };
 
-/* Everything a decision is made of, for one worker. */
+/* Everything that a decision is made of, for one worker. */
 struct kvr_candidate {
 	uint64_t worker;
 	uint64_t overlap_tokens;
@@ -483,23 +454,24 @@ enum kvr_cost {
 	KVR_COST_DYNAMO = 0,  /* the reference's cost function */
 	KVR_COST_TWO_TIER = 1,/* longest overlap unless loads differ much */
 	KVR_COST_BALANCED = 2 /* seconds until the first token, and the delay */
-	                      /* of those who come after */
+	                      /* of those that come after */
 };
 
 /* How workers are chosen; lives in the region. See kvr_policy(3). */
 struct kvr_policy {
 	size_t size;
 	uint32_t cost;                /* enum kvr_cost */
-	uint32_t purge;               /* 1: what two reports contradict is */
-	                              /* dropped; 0. See kvr_report(3) */
+	uint32_t purge;               /* experimental. 1: what two reports */
+	                              /* contradict is dropped; 0 */
 	double overlap_credit;        /* 1.0 */
 	double overlap_decay;         /* 0 */
 	double prefill_scale;         /* 1.0 */
 	double request_weight;        /* blocks a running request counts; 0 */
 	double temperature;           /* 0: least cost */
-	double busy_prefill_tokens;   /* overloaded above; below 0: never; -1 */
-	double busy_prefill_fraction; /* ... of max_batched_tokens; -1 */
-	double busy_blocks_fraction;  /* ... of the capacity's blocks; -1 */
+	double overload_prefill_tokens; /* overloaded above; below 0: */
+	                              /* never; -1 */
+	double overload_prefill_fraction; /* ... of max_batched_tokens; -1 */
+	double overload_blocks_fraction; /* ... of the capacity's blocks; -1 */
 	double two_tier_overlap;      /* share of the prompt, 0.5 */
 	double two_tier_load_gap;     /* requests, 32 */
 	double two_tier_load_ratio;   /* 1.1 */
@@ -508,48 +480,34 @@ struct kvr_policy {
 	                              /* after so many seconds of it; 10 */
 };
 int kvr_policy_init(struct kvr_policy *policy, size_t size);
-int kvr_get_policy(const struct kvr *k, struct kvr_policy *out);
-int kvr_set_policy(struct kvr *k, const struct kvr_policy *policy);
-
-/* ------------------------------------------------- observe and expire --- */
+int kvr_policy_get(const struct kvr *k, struct kvr_policy *out);
+int kvr_policy_set(struct kvr *k, const struct kvr_policy *policy);
 
 /*
- * The prompt was sent to this worker: its path is refreshed and extended.
- * The same as reserve_on, commit and finish at one instant.
- * *recorded_blocks (may be NULL): how much of the prompt there was room for.
+ * -------------------------------------------- leases: one request's life ---
  */
-int kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker,
-    int64_t now, uint32_t flags, uint32_t *recorded_blocks);
-/*
- * Reclaims what is due, at most `budget` entries; *left (may be NULL) is 1 if
- * more is due. Never needed for correct answers.
- */
-int kvr_expire(struct kvr *k, int64_t now, uint32_t budget, uint32_t *left);
-/* *due = when the next entry is due; INT64_MAX if none ever is. */
-int kvr_next_expiry(const struct kvr *k, int64_t *due);
-
-/* -------------------------------------------------- one request's life --- */
 
 /* Chooses and pins the path; a decision also when the region is full. */
-int kvr_reserve(struct kvr *k, struct kvr_prompt *p,
+int kvr_lease_open(struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, int64_t now, struct kvr_decision *out);
 /* The same on a worker that you chose; no eligibility but that it exists. */
-int kvr_reserve_on(struct kvr *k, struct kvr_prompt *p,
+int kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, uint64_t worker, int64_t now,
     struct kvr_decision *out);
 /* Dispatched. */
-int kvr_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags);
+int kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now,
+    uint32_t flags);
 /* The first token came: prefill is over. */
-int kvr_first_token(struct kvr *k, uint64_t lease, int64_t now,
+int kvr_lease_first_token(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);
 /*
- * The answer grew: p is the lease's prompt with the generated tokens appended
+ * The output grew: p is the lease's prompt with the generated tokens appended
  * (kvr_prompt_tokens, kvr_prompt_end). New whole blocks join the path.
  */
-int kvr_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
+int kvr_lease_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
     int64_t now, uint32_t flags);
 /* Counts generated blocks as load without recording them. */
-int kvr_output_blocks(struct kvr *k, uint64_t lease, uint32_t blocks,
+int kvr_lease_output(struct kvr *k, uint64_t lease, uint32_t blocks,
     int64_t now, uint32_t flags);
 
 enum kvr_report_kind {
@@ -558,7 +516,7 @@ enum kvr_report_kind {
 	KVR_REPORT_VALUE = 2
 };
 enum kvr_report_flags {
-	KVR_REPORT_STREAM = 1,     /* the answer was an event stream */
+	KVR_REPORT_STREAM = 1,     /* the response was an event stream */
 	KVR_REPORT_NO_EVIDENCE = 2 /* a retry, an error, logprobs, images */
 };
 /* What the engine said about the request, as kvr_report(3) tells. */
@@ -566,28 +524,85 @@ struct kvr_report {
 	size_t size;
 	uint64_t prompt_tokens; /* 0: not said */
 	uint64_t cached_tokens; /* with KVR_REPORT_VALUE */
-	uint64_t completion_tokens; /* of the answer; 0: not said */
+	uint64_t completion_tokens; /* generated; 0: not said */
 	uint32_t kind;          /* enum kvr_report_kind */
 	uint32_t flags;         /* enum kvr_report_flags */
 	uint32_t endpoint;      /* a number of yours for the kind of endpoint */
 	uint32_t reserved;
 };
 /* Done. report may be NULL: none. */
-int kvr_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
-    int64_t now, uint32_t flags);
+int kvr_lease_finish(struct kvr *k, uint64_t lease,
+    const struct kvr_report *report, int64_t now, uint32_t flags);
 /* Never dispatched, or failed: as if it had not been. */
-int kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags);
-/* Ends every lease of a dead owner; *ended (may be NULL) counts them. */
-int kvr_reap_owner(struct kvr *k, uint64_t owner, int64_t now,
-    uint32_t *ended);
-/*
- * Owners of open leases, each once, those with the oldest leases first; at
- * most `capacity`, *count of them: who may have died? O(leases * *count).
- */
-int kvr_owners(const struct kvr *k, uint64_t *owners, size_t capacity,
-    size_t *count);
+int kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now,
+    uint32_t flags);
 
-/* ------------------------------------------------------ looking inside --- */
+/* -------------------------------------------------------------- expiry --- */
+
+/*
+ * Reclaims what is due, at most `budget` entries; *left (may be NULL) is 1 if
+ * more is due. Never needed for correct answers.
+ */
+int kvr_expire(struct kvr *k, int64_t now, uint32_t budget, uint32_t *left);
+/* *due = when the next entry is due; INT64_MAX if none ever is. */
+int kvr_next_expiry(const struct kvr *k, int64_t *due);
+
+/* ------------------------------------------------------ shared regions --- */
+
+/*
+ * Formats `bytes` bytes at `memory` (64-byte aligned, yours, outlives every
+ * handle; options->region_bytes is ignored). May be shared by processes.
+ */
+int kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
+    struct kvr **out);
+/*
+ * Attaches to memory that kvr_new_at formatted, here or in another process,
+ * at any address. If options is not NULL, unit, block size, hash, eagle,
+ * worker limit and a given secret must match: KVR_EMISMATCH.
+ */
+int kvr_attach_at(const struct kvr_options *options, void *memory,
+    size_t bytes, struct kvr **out);
+
+enum kvr_open_flags {
+	KVR_OPEN_CREATE = 1,   /* makes the region if there is none */
+	KVR_OPEN_ATTACH = 2,   /* attaches to one that exists */
+	KVR_OPEN_READONLY = 4, /* to read only; without the two above */
+	KVR_OPEN_TRUST = 8     /* even if others may write or own the file */
+};
+/*
+ * A region in a file, for any number of processes at once; it outlives them.
+ * CREATE alone: KVR_EEXIST if the file is there; ATTACH alone: KVR_ESYSTEM
+ * (ENOENT) if it is not; both: whichever is the case. options: as for kvr_new
+ * and kvr_attach_at. A file that is no region, or is damaged, is KVR_EFORMAT
+ * and stays as it is. The first to attach after all others are gone checks
+ * the index and empties it if a dead writer left it broken.
+ */
+int kvr_open(const char *path, size_t path_len, uint32_t flags,
+    const struct kvr_options *options, struct kvr **out);
+/*
+ * The same on a descriptor of yours, say of a memfd sealed against shrinking;
+ * it may be closed afterwards. Owner and mode are not examined. Nothing is
+ * locked: creation must be complete before others attach. A file that is not
+ * empty keeps its size.
+ */
+int kvr_open_fd(int fd, uint32_t flags, const struct kvr_options *options,
+    struct kvr **out);
+/* CLOCK_MONOTONIC in nanoseconds: a `now` for callers without a clock. */
+int64_t kvr_clock_now(void);
+
+/* --------------------------------------------------- stats and metrics --- */
+
+/* What reports said, beside the predictions for the same requests. */
+struct kvr_calibration {
+	uint64_t reports;           /* that were evidence */
+	uint64_t unreported;        /* finished requests without evidence */
+	uint64_t reported_tokens;   /* cached, by the reports */
+	uint64_t predicted_tokens;  /* cached, by the predictions for them */
+	uint64_t over_tokens;       /* predicted and not reported */
+	uint64_t under_tokens;      /* reported and not predicted */
+	uint64_t purges;            /* see kvr_report(3) */
+	uint64_t reserved;
+};
 
 struct kvr_stats {
 	size_t size;
@@ -603,40 +618,34 @@ struct kvr_stats {
 	int64_t clock;              /* largest `now` of a writing call; or -1 */
 	/* from here on: counted since the region was made */
 	uint64_t observes;
-	uint64_t reserves;
-	uint64_t commits;
-	uint64_t finishes;
-	uint64_t aborts;
-	/* of all workers, also of those that have gone: see kvr_worker_stats */
-	uint64_t reports;
-	uint64_t silent;
-	uint64_t reported_tokens;
-	uint64_t foretold_tokens;
-	uint64_t over_tokens;
-	uint64_t under_tokens;
-	uint64_t purges;
-	uint64_t outgrown;          /* entries that left a full engine */
-	uint64_t reaped;            /* leases ended by age or by owner */
-	uint64_t expired;           /* entries reclaimed because due */
-	uint64_t evicted;           /* entries that left for lack of room */
-	uint64_t voided;            /* entries of removed or reset workers */
+	uint64_t lease_opens;
+	uint64_t lease_commits;
+	uint64_t lease_finishes;
+	uint64_t lease_aborts;
+	uint64_t lease_reaps;       /* leases ended by age or by owner */
+	struct kvr_calibration calibration; /* also of removed workers */
+	/* entries that left, by cause */
+	uint64_t expired;           /* due */
+	uint64_t evicted_capacity;  /* their worker's cache was full */
+	uint64_t evicted_region;    /* the region was full */
+	uint64_t orphaned;          /* their worker was removed or reset */
 	uint64_t splits;
 	uint64_t merges;
 	uint64_t extensions;        /* in place */
 	uint64_t truncated;         /* prompts not recorded whole */
 	uint64_t clock_back;        /* calls with `now` before an earlier one */
-	uint64_t emptied;           /* times the index was lost with a writer */
-	uint64_t dropped;           /* writes that KVR_NOWAIT gave up */
-	uint64_t retried;           /* reads begun anew: a write came between */
-	uint64_t locked;            /* reads that took the lock in the end */
+	uint64_t recoveries;        /* times the index was lost with a writer */
+	uint64_t busy_writes;       /* writes that KVR_NOWAIT dropped */
+	uint64_t read_retries;      /* a write came between */
+	uint64_t read_locks;        /* reads that took the lock in the end */
 	/*
 	 * The most that one writing call ever did. Bounds, in terms of the
-	 * call's own sizes alone, are in kvroute(7), "What a call costs".
+	 * call's own sizes alone, are in kvroute-cost(7).
 	 */
-	uint64_t most_steps;        /* links followed from cell to cell */
-	uint64_t most_cells;        /* taken */
-	uint64_t most_reclaimed;    /* entries expired, evicted or voided, */
-	                            /* and pinned ones that were passed over */
+	uint64_t max_steps;         /* links followed from cell to cell */
+	uint64_t max_cells;         /* allocated */
+	uint64_t max_reclaimed; /* entries that left, and pinned ones that */
+				/* were passed over */
 };
 int kvr_stats(const struct kvr *k, struct kvr_stats *out);
 
@@ -648,20 +657,13 @@ struct kvr_worker_stats {
 	uint64_t prefill_tokens;
 	uint64_t active_blocks;     /* prompt blocks, shared ones once */
 	uint64_t output_blocks;     /* generated; prompt blocks not recorded */
-	uint64_t reserves;          /* requests reserved here, so far */
+	uint64_t lease_opens;       /* requests routed here, so far */
 	uint64_t prompt_tokens;     /* of them */
 	uint64_t predicted_tokens;  /* of them, predicted to be cached */
-	uint32_t busy;              /* 1: above a threshold of the policy */
+	uint32_t overloaded;        /* 1: above a threshold of the policy */
 	uint32_t retain;            /* enum kvr_retain in force; never auto */
-	/* what its reports said, so far; see kvr_report(3) */
-	uint64_t reports;           /* that were evidence */
-	uint64_t silent;            /* finished requests without evidence */
-	uint64_t reported_tokens;   /* cached, by the reports */
-	uint64_t foretold_tokens;   /* cached, by the predictions for them */
-	uint64_t over_tokens;       /* predicted and not reported */
-	uint64_t under_tokens;      /* reported and not predicted */
-	uint64_t purges;
-	/* what was learnt from them; 0: nothing yet */
+	struct kvr_calibration calibration;
+	/* what was learnt from reports; 0: nothing yet */
 	uint64_t learnt_capacity;   /* tokens */
 	uint32_t learnt_block;      /* tokens of the engine's blocks */
 	uint32_t reserved;
@@ -685,7 +687,35 @@ int kvr_metrics(const struct kvr *k, char *text, size_t capacity,
 /* Verifies every invariant, O(everything), under the lock: KVR_ECORRUPT. */
 int kvr_check(const struct kvr *k);
 
-/* One entry of the index: a worker's hold on a run of blocks. */
+/* -------------------------------------------------------- experimental --- */
+
+/*
+ * What follows may change in any release, and so may kvr_options.eagle and
+ * kvr_policy.purge. The symbols have a version node of their own.
+ */
+
+/*
+ * kvr_route with overlaps given (an oracle, engine events, a table of yours)
+ * instead of those of the index. Workers not named have none.
+ */
+int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
+    const struct kvr_request *request, const struct kvr_overlap *overlaps,
+    size_t element, size_t n, int64_t now, struct kvr_decision *out);
+
+/* n whole blocks by their local hashes, instead of their tokens or bytes. */
+int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
+
+/*
+ * Owners of open leases, each once, those with the oldest leases first; at
+ * most `capacity`, *count of them: which may have died? O(leases * *count).
+ */
+int kvr_owner_list(const struct kvr *k, uint64_t *owners, size_t capacity,
+    size_t *count);
+/* Ends every lease of a dead owner; *ended (may be NULL) counts them. */
+int kvr_owner_reap(struct kvr *k, uint64_t owner, int64_t now,
+    uint32_t *ended);
+
+/* One entry of the index: one worker, one run of blocks. */
 struct kvr_entry {
 	uint64_t worker;
 	uint64_t parent;      /* sequence hash before the run, or the root */

@@ -76,7 +76,7 @@ small_options(void)
 	o.ttl_ns = TTL;
 	o.block_size = 1;
 	o.max_workers = WORKERS;
-	o.secret_kind = KVR_SECRET_GIVEN;
+	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 's', sizeof(o.secret));
 	return o;
 }
@@ -290,7 +290,7 @@ reserved(uint32_t worker, int64_t now)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[worker], now, &d),
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[worker], now, &d),
 	    KVR_OK);
 	return d.lease;
 }
@@ -305,19 +305,19 @@ reserve(uint32_t worker, const char *text, int64_t now)
 static inline void
 commit(uint64_t lease, int64_t now)
 {
-	ck_assert_int_eq(kvr_commit(k, lease, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, lease, now, 0), KVR_OK);
 }
 
 static inline void
 finish(uint64_t lease, int64_t now)
 {
-	ck_assert_int_eq(kvr_finish(k, lease, NULL, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, NULL, now, 0), KVR_OK);
 }
 
 static inline void
 give_up(uint64_t lease, int64_t now)
 {
-	ck_assert_int_eq(kvr_abort(k, lease, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, lease, now, 0), KVR_OK);
 }
 
 /* Reclaims up to `budget` entries; is more due? */

@@ -6,6 +6,7 @@
 #ifndef KVR_REPORTS_H
 #define KVR_REPORTS_H
 
+#include "id.h"
 #include "inner.h"
 
 #include <math.h>
@@ -36,7 +37,7 @@ set_purge(void)
 
 	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
 	y.purge = 1;
-	ck_assert_int_eq(kvr_set_policy(k, &y), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 }
 
 static inline void
@@ -46,7 +47,7 @@ reported(uint64_t lease, uint64_t cached, int64_t now)
 	    .kind = KVR_REPORT_VALUE };
 
 	r.cached_tokens = cached;
-	ck_assert_int_eq(kvr_finish(k, lease, &r, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, &r, now, 0), KVR_OK);
 	region_sound();
 }
 
@@ -93,7 +94,7 @@ tell(uint32_t worker, const struct kvr_report *r)
 	uint64_t lease = reserved(worker, k->region->clock + 1);
 
 	commit(lease, k->region->clock + 1);
-	ck_assert_int_eq(kvr_finish(k, lease, r, k->region->clock + 1, 0),
+	ck_assert_int_eq(kvr_lease_finish(k, lease, r, k->region->clock + 1, 0),
 	    KVR_OK);
 	region_sound();
 }
@@ -119,7 +120,7 @@ ck_seen(uint32_t worker, double hit, double miss)
 	if (!(fabs(h - hit) <= hit / 100 && fabs(m - miss) <= miss / 100))
 		ck_abort_msg("hits %g, must be %g; misses %g, must be %g", h,
 		    hit, m, miss);
-	survival_forget(k, (uint32_t)id[worker] - 1);
+	survival_forget(k, id_slot(id[worker]));
 }
 
 #endif

@@ -297,7 +297,7 @@ make_passes(struct replay *r)
 		    s->file != NULL ? s->file : "making the index");
 	}
 	r->region.size = sizeof(r->region);
-	must(kvr_get_options(pass_region(r->passes[0]), &r->region), "options");
+	must(kvr_options_get(pass_region(r->passes[0]), &r->region), "options");
 	must(kvr_prompt_new(pass_region(r->passes[0]), &r->prompt), "a prompt");
 }
 

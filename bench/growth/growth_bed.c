@@ -208,9 +208,11 @@ bed_close(struct bed *b)
 {
 	struct kvr_stats s = bed_stats(b);
 
-	if (s.evicted > 0 || s.truncated > 0)
-		errx(ARGS_FAILED, "the region was too small: %" PRIu64
-		    " evicted, %" PRIu64 " truncated", s.evicted, s.truncated);
+	if (s.evicted_region > 0 || s.truncated > 0)
+		errx(ARGS_FAILED,
+		    "the region was too small: %" PRIu64 " evicted, %" PRIu64
+		    " truncated",
+		    s.evicted_region, s.truncated);
 	if (b->wrong > b->matches / 10000)
 		errx(ARGS_FAILED, "%" PRIu64 " of %" PRIu64 " overlaps were "
 		    "not as they should be", b->wrong, b->matches);

@@ -88,10 +88,11 @@ lease(struct chats *c, uint32_t chat, uint32_t turn)
 
 	d.size = sizeof(d);
 	start = bed_clock();
-	bed_must(kvr_reserve_on(b->k, b->prompt, NULL, id, now, &d),
-	    "kvr_reserve_on");
-	bed_must(kvr_commit(b->k, d.lease, now, 0), "kvr_commit");
-	bed_must(kvr_first_token(b->k, d.lease, now, 0), "kvr_first_token");
+	bed_must(kvr_lease_open_on(b->k, b->prompt, NULL, id, now, &d),
+	    "kvr_lease_open_on");
+	bed_must(kvr_lease_commit(b->k, d.lease, now, 0), "kvr_lease_commit");
+	bed_must(kvr_lease_first_token(b->k, d.lease, now, 0),
+	    "kvr_lease_first_token");
 	ns = bed_since(b, start);
 	if (c->mode == EXTEND) {
 		bed_must(kvr_prompt_tokens(b->prompt, b->tokens + chat + length,
@@ -101,9 +102,10 @@ lease(struct chats *c, uint32_t chat, uint32_t turn)
 	now = bed_tick(b);
 	start = bed_clock();
 	if (c->mode == EXTEND)
-		bed_must(kvr_extend(b->k, d.lease, b->prompt, now, 0),
-		    "kvr_extend");
-	bed_must(kvr_finish(b->k, d.lease, NULL, now, 0), "kvr_finish");
+		bed_must(kvr_lease_extend(b->k, d.lease, b->prompt, now, 0),
+		    "kvr_lease_extend");
+	bed_must(
+	    kvr_lease_finish(b->k, d.lease, NULL, now, 0), "kvr_lease_finish");
 	return ns + bed_since(b, start);
 }
 

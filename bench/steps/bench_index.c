@@ -27,9 +27,9 @@ furnish(struct world *w, const struct world_options *o)
 	uint32_t i;
 
 	policy.size = sizeof(policy);
-	must(kvr_get_policy(w->k, &policy), "kvr_get_policy");
+	must(kvr_policy_get(w->k, &policy), "kvr_policy_get");
 	policy.cost = o->cost;
-	must(kvr_set_policy(w->k, &policy), "kvr_set_policy");
+	must(kvr_policy_set(w->k, &policy), "kvr_policy_set");
 	facts.size = sizeof(facts);
 	for (i = 0; i < w->workers; i++) {
 		must(kvr_worker_get(w->k, fleet_id(w->fleet, i), &facts),
@@ -117,7 +117,7 @@ world_load(struct world *w, bool loaded)
 			load.active_blocks = rng_between(&random, 1, 20000);
 			load.requests = rng_between(&random, 1, 64);
 		}
-		must(kvr_worker_set_load(w->k, fleet_id(w->fleet, i), &load),
+		must(kvr_worker_set_load(w->k, fleet_id(w->fleet, i), 0, &load),
 		    "kvr_worker_set_load");
 	}
 }

@@ -24,7 +24,7 @@ look(const struct world *w, uint64_t *live_max)
 		errx(ARGS_FAILED, "kvr_stats");
 	if (s.held_blocks > *live_max)
 		*live_max = s.held_blocks;
-	return s.evicted == 0 && s.truncated == 0;
+	return s.evicted_region == 0 && s.truncated == 0;
 }
 
 /* Workers that do not go by time hold what was there before. */

@@ -158,7 +158,7 @@ flood_measure(const struct world_options *options, uint32_t trials,
 	int64_t clock_ns = measure_clock_ns();
 	uint32_t i;
 
-	o.region.secret_kind = KVR_SECRET_GIVEN;
+	o.region.secret_bytes = KVR_SECRET_MIN;
 	for (i = 0; i < sizeof(o.region.secret); i++)
 		o.region.secret[i] = (unsigned char)token_of(1, i);
 	side_open(&flood, &o, true);

@@ -151,11 +151,13 @@ happen(struct lives *s, const struct event *e)
 	report.completion_tokens = r->output_length;
 	start = pass_clock();
 	if (e->end)
-		must(kvr_finish(s->world->k, s->lease[e->request], &report,
-		    now, 0), "kvr_finish");
+		must(kvr_lease_finish(
+			 s->world->k, s->lease[e->request], &report, now, 0),
+		    "kvr_lease_finish");
 	else
-		must(kvr_first_token(s->world->k, s->lease[e->request], now,
-		    0), "kvr_first_token");
+		must(kvr_lease_first_token(
+			 s->world->k, s->lease[e->request], now, 0),
+		    "kvr_lease_first_token");
 	took(s, life_of(s), e->request, start);
 }
 
@@ -179,9 +181,9 @@ reserve(struct lives *s, size_t i, uint64_t worker, int64_t now)
 	memset(&d, 0, sizeof(d));
 	d.size = sizeof(d);
 	start = pass_clock();
-	must(kvr_reserve_on(k, s->world->prompt, NULL, worker, now, &d),
-	    "kvr_reserve_on");
-	must(kvr_commit(k, d.lease, now, 0), "kvr_commit");
+	must(kvr_lease_open_on(k, s->world->prompt, NULL, worker, now, &d),
+	    "kvr_lease_open_on");
+	must(kvr_lease_commit(k, d.lease, now, 0), "kvr_lease_commit");
 	took(s, life_of(s), i, start);
 	cached = (uint64_t)d.overlap_blocks * s->world->options.block_size;
 	if (cached >= r->tokens)

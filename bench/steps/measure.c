@@ -126,10 +126,10 @@ time_steps(struct measuring *s)
 	for (i = 0; i < s->load->n; i++)
 		time_request(s, i);
 	read_stats(s, &s->lost);
-	s->lost.evicted -= before.evicted;
+	s->lost.evicted_region -= before.evicted_region;
 	s->lost.truncated -= before.truncated;
 	s->lost.expired -= before.expired;
-	s->lost.outgrown -= before.outgrown;
+	s->lost.evicted_capacity -= before.evicted_capacity;
 }
 
 /* The floor is no floor if it hashes something else than the library. */
@@ -294,10 +294,10 @@ measure_end(struct measuring *s, struct measure *out)
 	out->index_ns = out->expire_ns + out->match_ns + out->observe_ns;
 	measure_ranks(s->least[TOTAL], s->load->n, out->total);
 	measure_ranks(s->least[INDEX], s->load->n, out->index);
-	out->evicted = s->lost.evicted;
+	out->evicted_region = s->lost.evicted_region;
 	out->truncated = s->lost.truncated;
 	out->expired = s->lost.expired;
-	out->outgrown = s->lost.outgrown;
+	out->evicted_capacity = s->lost.evicted_capacity;
 	world_close(&s->world);
 	lives_free(s->lives);
 	free(s->times.decide);

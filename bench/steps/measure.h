@@ -54,10 +54,10 @@ struct measure {
 	double total[MEASURE_RANKS];
 	double index[MEASURE_RANKS]; /* without hashing */
 	/* In one replay, step by step: */
-	uint64_t evicted;   /* for lack of room */
+	uint64_t evicted_region; /* for lack of room */
 	uint64_t truncated;
 	uint64_t expired;
-	uint64_t outgrown;
+	uint64_t evicted_capacity;
 };
 
 struct measuring;

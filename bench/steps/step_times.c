@@ -73,10 +73,10 @@ print_kv(const struct result *r, const char *prefix)
 		uint64_t n;
 	} counts[] = {
 		{ "region_min_bytes", r->fit.bytes },
-		{ "evicted", m->evicted },
+		{ "evicted_region", m->evicted_region },
 		{ "truncated", m->truncated },
 		{ "expired", m->expired },
-		{ "outgrown", m->outgrown }
+		{ "evicted_capacity", m->evicted_capacity }
 	};
 	size_t i;
 
@@ -132,11 +132,12 @@ print_losses(const struct result *r)
 {
 	const struct measure *m = &r->measure;
 
-	if (m->evicted > 0 || m->truncated > 0)
+	if (m->evicted_region > 0 || m->truncated > 0)
 		printf("the timed region was full (%" PRIu64 " entries "
 		    "evicted, %" PRIu64 " prompts cut): more --memory?\n",
-		    m->evicted, m->truncated);
-	if (r->options.retain == KVR_RETAIN_CAPACITY && m->outgrown == 0)
+		    m->evicted_region, m->truncated);
+	if (r->options.retain == KVR_RETAIN_CAPACITY &&
+	    m->evicted_capacity == 0)
 		printf("no worker was ever full: less --capacity?\n");
 }
 

@@ -247,8 +247,9 @@ threads_print_kv(const struct threads *t)
 			kv(work_names[work], "_of_two", t->of_two[work]);
 	}
 	printf("retried=%" PRIu64 "\nlocked=%" PRIu64 "\ndropped=%" PRIu64
-	    "\nevicted=%" PRIu64 "\n", t->stats.retried, t->stats.locked,
-	    t->stats.dropped, t->stats.evicted);
+	       "\nevicted_region=%" PRIu64 "\n",
+	    t->stats.read_retries, t->stats.read_locks, t->stats.busy_writes,
+	    t->stats.evicted_region);
 }
 
 static void
@@ -301,11 +302,11 @@ threads_print_text(const struct threads *t)
 		print_figure("all of it", t->of_two[CREW_ALL]);
 	}
 	printf("\nreads begun anew: %" PRIu64 "; reads that took the lock: %"
-	    PRIu64 "; writes dropped: %" PRIu64 "\n", t->stats.retried,
-	    t->stats.locked, t->stats.dropped);
-	if (t->stats.evicted > 0)
+	    PRIu64 "; writes dropped: %" PRIu64 "\n", t->stats.read_retries,
+	    t->stats.read_locks, t->stats.busy_writes);
+	if (t->stats.evicted_region > 0)
 		printf("the region was full (%" PRIu64 " entries evicted): "
-		    "more --memory?\n", t->stats.evicted);
+		    "more --memory?\n", t->stats.evicted_region);
 	if (!t->valid)
 		printf("\nNot valid: threads that only hash reached %.2f "
 		    "times one, and %.2f is the least\nat which the rest "

@@ -30,7 +30,7 @@ status_blocked(struct kvr *k)
 
 	if (k == NULL)
 		return false;
-	STATUS_RETRY(error, kvr_commit(k, UINT64_MAX, kvr_clock_now(),
+	STATUS_RETRY(error, kvr_lease_commit(k, UINT64_MAX, kvr_clock_now(),
 	    KVR_NOWAIT));
 	return error == KVR_EBUSY;
 }
@@ -47,11 +47,11 @@ region_put(struct json *j, const struct kvr_stats *s)
 	json_whole(j, "blocks", s->blocks);
 	json_whole(j, "held_blocks", s->held_blocks);
 	json_whole(j, "leases", s->leases);
-	json_whole(j, "evicted", s->evicted);
+	json_whole(j, "evicted_region", s->evicted_region);
 	json_whole(j, "truncated", s->truncated);
-	json_whole(j, "recoveries", s->emptied);
-	json_whole(j, "busy_writes", s->dropped);
-	json_whole(j, "leases_ended", s->reaped);
+	json_whole(j, "recoveries", s->recoveries);
+	json_whole(j, "busy_writes", s->busy_writes);
+	json_whole(j, "lease_reaps", s->lease_reaps);
 	json_map_end(j);
 }
 
@@ -105,7 +105,7 @@ struct worker {
 static void
 load_put(struct json *j, const struct kvr_worker_stats *s)
 {
-	json_bool(j, "overloaded", s->busy != 0);
+	json_bool(j, "overloaded", s->overloaded != 0);
 	json_whole(j, "requests", s->requests);
 	json_whole(j, "prefill_tokens", s->prefill_tokens);
 	json_real(j, "backlog", s->backlog);
@@ -117,13 +117,14 @@ static void
 hits_put(struct json *j, const struct kvr_worker_stats *s)
 {
 	json_text(j, "retain", NAME_IN(retains, s->retain));
-	json_whole(j, "reserves", s->reserves);
+	json_whole(j, "lease_opens", s->lease_opens);
 	json_whole(j, "prompt_tokens", s->prompt_tokens);
 	json_whole(j, "predicted_tokens", s->predicted_tokens);
-	json_whole(j, "reports", s->reports);
-	json_whole(j, "unreported", s->silent);
-	json_whole(j, "reported_tokens", s->reported_tokens);
-	json_whole(j, "report_predicted_tokens", s->foretold_tokens);
+	json_whole(j, "reports", s->calibration.reports);
+	json_whole(j, "unreported", s->calibration.unreported);
+	json_whole(j, "reported_tokens", s->calibration.reported_tokens);
+	json_whole(j, "report_predicted_tokens",
+	    s->calibration.predicted_tokens);
 	json_whole(j, "learnt_capacity", s->learnt_capacity);
 	json_whole(j, "learnt_block", s->learnt_block);
 }
@@ -224,7 +225,7 @@ index_read(struct json *j, const struct kvr *k, struct kvr_stats *s,
 		return;
 	STATUS_RETRY(error, kvr_stats(k, s));
 	(void)was_read(j, error);
-	STATUS_RETRY(error, kvr_get_options(k, options));
+	STATUS_RETRY(error, kvr_options_get(k, options));
 	(void)was_read(j, error);
 }
 

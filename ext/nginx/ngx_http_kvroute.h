@@ -7,7 +7,7 @@
  *   workers    workers of the region = peers of the upstream
  *   region     nginx starts, reloads, ends
  *   body       the request body -> prompt; edits of the request
- *   peer       the choice; the life of a request as kvr_reserve(3) draws it
+ *   peer       the choice; the life of a request as kvr_lease(3) draws it
  *   end        finish or abort, also while the lock is held
  *   answer     headers, first event, usage -> the report
  *   variables  for logs

@@ -101,7 +101,7 @@ header_filter(ngx_http_request_t *r)
 	 */
 	if (ctx->lease != 0 && ctx->stream) {
 		began = kvr_clock_now();
-		(void)kvr_commit(ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
+		(void)kvr_lease_commit(ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
 		ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	}
 	if (readable(ctx, status))
@@ -117,12 +117,12 @@ token_note(ngx_http_kvroute_ctx_t *ctx)
 {
 	struct kvr *k = ctx->up->kvr;
 	int64_t now = kvr_clock_now();
-	int error = kvr_first_token(k, ctx->lease, now, KVR_NOWAIT);
+	int error = kvr_lease_first_token(k, ctx->lease, now, KVR_NOWAIT);
 
 	if (error != KVR_ESTATE)
 		return error;
-	error = kvr_commit(k, ctx->lease, now, KVR_NOWAIT);
-	return error != KVR_OK ? error : kvr_first_token(k, ctx->lease, now,
+	error = kvr_lease_commit(k, ctx->lease, now, KVR_NOWAIT);
+	return error != KVR_OK ? error : kvr_lease_first_token(k, ctx->lease, now,
 	    KVR_NOWAIT);
 }
 

@@ -18,10 +18,10 @@ late_try(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_late_t *late)
 
 	switch (late->what) {
 	case NGX_HTTP_KVROUTE_FINISH:
-		return kvr_finish(up->kvr, late->id, &late->report, now,
+		return kvr_lease_finish(up->kvr, late->id, &late->report, now,
 		    KVR_NOWAIT);
 	case NGX_HTTP_KVROUTE_ABORT:
-		return kvr_abort(up->kvr, late->id, now, KVR_NOWAIT);
+		return kvr_lease_abort(up->kvr, late->id, now, KVR_NOWAIT);
 	default:
 		error = kvr_worker_reset(up->kvr, late->id, &id);
 		if (error == KVR_OK)

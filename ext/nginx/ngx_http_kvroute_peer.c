@@ -180,7 +180,7 @@ reason_of(int error)
 	case KVR_EBUSY:
 		return REASON_BUSY;
 	case KVR_ENOWORKER:
-	case KVR_EALLBUSY:
+	case KVR_EALLOVERLOADED:
 		return REASON_NO_WORKER;
 	default:
 		return REASON_FAILED;
@@ -207,7 +207,7 @@ ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 		return error;
 	request_make(ctx, &request);
 	d->size = sizeof(*d);
-	return book ? kvr_reserve(ctx->up->kvr, prompt, &request, now, d) :
+	return book ? kvr_lease_open(ctx->up->kvr, prompt, &request, now, d) :
 	    kvr_route(ctx->up->kvr, prompt, &request, now, d);
 }
 
@@ -302,7 +302,7 @@ shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 
 	request_make(ctx, &request);
 	d.size = sizeof(d);
-	error = kvr_reserve_on(ctx->up->kvr, ctx->up->prompt, &request,
+	error = kvr_lease_open_on(ctx->up->kvr, ctx->up->prompt, &request,
 	    taken_worker(ctx), now, &d);
 	if (error != KVR_OK) {
 		ctx->reason = reason_of(error);

@@ -80,10 +80,10 @@ region_wait(struct kvr *k)
 	ngx_uint_t tries = PREPARE_TRIES;
 	int error;
 
-	(void)kvr_set_nowait(k, 1);
+	(void)kvr_nowait_set(k, 1);
 	while ((error = kvr_stats(k, &s)) == KVR_EBUSY && tries-- > 0)
 		ngx_msleep(10);
-	(void)kvr_set_nowait(k, 0);
+	(void)kvr_nowait_set(k, 0);
 	return error;
 }
 
@@ -91,7 +91,7 @@ region_wait(struct kvr *k)
 static void
 region_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 {
-	int error = kvr_set_policy(k, &up->policy);
+	int error = kvr_policy_set(k, &up->policy);
 
 	if (error != KVR_OK)
 		(void)ngx_http_kvroute_complain(log, up, "policy", error);
@@ -172,17 +172,17 @@ watch(ngx_event_t *event)
 	size_t n, i;
 
 	/* What the master could not do, once the lock is free. */
-	if (up->behind && kvr_owners(up->kvr, owners, OWNERS, &n) == KVR_OK) {
+	if (up->behind && kvr_owner_list(up->kvr, owners, OWNERS, &n) == KVR_OK) {
 		up->behind = false;
 		region_sync(up, up->kvr, event->log);
 	}
 	/* Orders of another nginx on the same file change no epoch here. */
 	if (up->path.len > 0)
 		up->epoch = up->shared->epoch - 1;
-	if (kvr_owners(up->kvr, owners, OWNERS, &n) != KVR_OK)
+	if (kvr_owner_list(up->kvr, owners, OWNERS, &n) != KVR_OK)
 		n = 0;
 	for (i = 0; i < n; i++) {
-		if (!has_died(owners[i], up->owner) || kvr_reap_owner(up->kvr,
+		if (!has_died(owners[i], up->owner) || kvr_owner_reap(up->kvr,
 		    owners[i], kvr_clock_now(), &ended) != KVR_OK)
 			continue;
 		ngx_log_error(NGX_LOG_NOTICE, event->log, 0, "kvroute of "
@@ -243,10 +243,10 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	timer_make(up, &up->watch, watch, cycle->log);
 	if (!attach(up, cycle->log))
 		return NGX_OK;
-	(void)kvr_set_nowait(up->kvr, 1);
+	(void)kvr_nowait_set(up->kvr, 1);
 	up->owner = owner_of(ngx_pid);
 	/* In a container a process may have the pid of a dead one. */
-	(void)kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(), NULL);
+	(void)kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(), NULL);
 	watch(&up->watch);
 	return NGX_OK;
 }
@@ -274,7 +274,7 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_uint_t tries = LEAVE_TRIES;
 
-	while (kvr_reap_owner(up->kvr, up->owner, kvr_clock_now(), NULL) ==
+	while (kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(), NULL) ==
 	    KVR_EBUSY && tries-- > 0)
 		ngx_msleep(1);
 	while (up->n_spares > 0)

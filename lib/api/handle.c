@@ -5,6 +5,7 @@
  * inside in stats.c.
  */
 #include "file.h"
+#include "id.h"
 #include "lease.h"
 #include "options.h"
 #include "policy.h"
@@ -128,7 +129,7 @@ kvr_free(struct kvr *k)
 }
 
 int
-kvr_set_nowait(struct kvr *k, uint32_t on)
+kvr_nowait_set(struct kvr *k, uint32_t on)
 {
 	if (k == NULL || on > 1)
 		return KVR_EINVAL;
@@ -153,7 +154,7 @@ kvr_clear(struct kvr *k)
 }
 
 int
-kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
+kvr_policy_set(struct kvr *k, const struct kvr_policy *policy)
 {
 	struct kvr_policy p;
 	struct txn c;
@@ -163,9 +164,9 @@ kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
 	if (k == NULL || policy == NULL)
 		return KVR_EINVAL;
 	(void)kvr_policy_init(&p, sizeof(p));
-	if (!struct_copy(&p, sizeof(p), policy, policy->size))
-		return KVR_EINVAL;
-	error = policy_check(&p);
+	error = struct_get(&p, sizeof(p), policy);
+	if (error == KVR_OK)
+		error = policy_check(&p);
 	if (error == KVR_OK)
 		error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
@@ -177,21 +178,21 @@ kvr_set_policy(struct kvr *k, const struct kvr_policy *policy)
 }
 
 int
-kvr_get_policy(const struct kvr *k, struct kvr_policy *out)
+kvr_policy_get(const struct kvr *k, struct kvr_policy *out)
 {
 	struct kvr_policy p;
 	struct txn c;
 	int error;
 
-	if (k == NULL || out == NULL)
+	if (k == NULL || out == NULL || !struct_has_size(out->size))
 		return KVR_EINVAL;
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
 	p = k->region->policy;
 	error = txn_read_end(k, &c, KVR_OK);
-	if (error == KVR_OK && !struct_copy(out, out->size, &p, sizeof(p)))
-		error = KVR_EINVAL;
+	if (error == KVR_OK)
+		struct_put(out, out->size, &p, sizeof(p));
 	return error;
 }
 
@@ -210,9 +211,13 @@ kvr_worker_init(struct kvr_worker *w, size_t size)
 static int
 facts_get(const struct kvr_worker *from, struct kvr_worker *w)
 {
+	int error = KVR_OK;
+
 	(void)kvr_worker_init(w, sizeof(*w));
-	if (from != NULL && !struct_copy(w, sizeof(*w), from, from->size))
-		return KVR_EINVAL;
+	if (from != NULL)
+		error = struct_get(w, sizeof(*w), from);
+	if (error != KVR_OK)
+		return error;
 	if (w->role > KVR_ROLE_DECODE || w->state > KVR_STATE_DOWN ||
 	    w->retain > KVR_RETAIN_FEEDBACK || w->eviction > KVR_EVICT_LEAF)
 		return KVR_EINVAL;
@@ -286,7 +291,7 @@ kvr_worker_get(const struct kvr *k, uint64_t id, struct kvr_worker *out)
 	uint32_t slot;
 	int error;
 
-	if (k == NULL || out == NULL || out->size < sizeof(size_t))
+	if (k == NULL || out == NULL || !struct_has_size(out->size))
 		return KVR_EINVAL;
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
@@ -297,7 +302,7 @@ kvr_worker_get(const struct kvr *k, uint64_t id, struct kvr_worker *out)
 		error = KVR_EWORKER;
 	error = txn_read_end(k, &c, error);
 	if (error == KVR_OK)
-		(void)struct_copy(out, out->size, &w, sizeof(w));
+		struct_put(out, out->size, &w, sizeof(w));
 	return error;
 }
 
@@ -349,8 +354,18 @@ kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts)
 	return txn_write_end(k, NULL, error);
 }
 
+/* So that the sum of all sources and of the leases cannot overflow. */
+static bool
+load_ok(const struct kvr_load *l)
+{
+	return l->requests <= INT32_MAX / KVR_LOAD_SOURCES &&
+	    l->prefill_tokens <= INT64_MAX / 2 / KVR_LOAD_SOURCES &&
+	    l->active_blocks <= INT64_MAX / 2 / KVR_LOAD_SOURCES;
+}
+
 int
-kvr_worker_set_load(struct kvr *k, uint64_t id, const struct kvr_load *load)
+kvr_worker_set_load(struct kvr *k, uint64_t id, uint32_t source,
+    const struct kvr_load *load)
 {
 	struct kvr_load l;
 	struct txn c;
@@ -358,17 +373,17 @@ kvr_worker_set_load(struct kvr *k, uint64_t id, const struct kvr_load *load)
 	int error;
 
 	memset(&l, 0, sizeof(l));
-	if (k == NULL || load == NULL ||
-	    !struct_copy(&l, sizeof(l), load, load->size))
+	if (k == NULL || load == NULL || source >= KVR_LOAD_SOURCES)
 		return KVR_EINVAL;
-	if (l.requests > INT32_MAX || l.prefill_tokens > INT64_MAX / 2 ||
-	    l.active_blocks > INT64_MAX / 2)
-		return KVR_EINVAL;
-	error = txn_write_begin(k, &c, 0, 0);
+	error = struct_get(&l, sizeof(l), load);
+	if (error == KVR_OK && !load_ok(&l))
+		error = KVR_EINVAL;
+	if (error == KVR_OK)
+		error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
 	if (worker_slot(k, id, &slot))
-		worker_set_load(k, slot, &l);
+		worker_set_load(k, slot, source, &l);
 	else
 		error = KVR_EWORKER;
 	return txn_write_end(k, NULL, error);
@@ -384,11 +399,13 @@ kvr_worker_next(const struct kvr *k, uint64_t *id)
 
 	if (k == NULL || id == NULL)
 		return KVR_EINVAL;
+	if (*id != 0 && !id_is_worker(*id))
+		return KVR_EWORKER;
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
-	/* the low half of an id is the number of the slot after its own */
-	for (slot = (uint32_t)*id; slot < slots_used(k); slot++)
+	for (slot = *id == 0 ? 0 : id_slot(*id) + 1; slot < slots_used(k);
+	     slot++)
 		if (slot_in_use(k, slot))
 			break;
 	next = slot < slots_used(k) ? worker_id(k, slot) : 0;

@@ -40,8 +40,7 @@ options_check(const struct kvr_options *o)
 	    : BLOCK_TOKENS_MAX;
 
 	if (o->unit > KVR_UNIT_BYTES || o->hash > KVR_HASH_DYNAMO ||
-	    o->secret_kind > KVR_SECRET_GIVEN || o->eagle > 1 ||
-	    o->reserved != 0)
+	    o->eagle > 1 || o->reserved != 0)
 		return KVR_EINVAL;
 	if (o->eagle == 1 && o->unit == KVR_UNIT_BYTES)
 		return KVR_EINVAL;
@@ -59,27 +58,37 @@ options_check(const struct kvr_options *o)
 	return KVR_OK;
 }
 
-/* Zeros are what an unset secret looks like, and XXH3 collides under them. */
+/* Zeros are what a forgotten key looks like. */
 static bool
-secret_ok(const struct kvr_options *o)
+key_ok(const struct kvr_options *o)
 {
-	static const unsigned char zeros[KVR_SECRET_BYTES];
+	uint32_t i;
 
-	return o->hash != KVR_HASH_KEYED ||
-	    o->secret_kind != KVR_SECRET_GIVEN ||
-	    memcmp(o->secret, zeros, sizeof(zeros)) != 0;
+	if (o->secret_bytes == 0)
+		return true;
+	if (o->secret_bytes < KVR_SECRET_MIN ||
+	    o->secret_bytes > KVR_SECRET_MAX)
+		return false;
+	for (i = 0; i < o->secret_bytes; i++)
+		if (o->secret[i] != 0)
+			return true;
+	return false;
 }
 
 /* The caller's options over the defaults, checked, block size resolved. */
 int
 options_get(const struct kvr_options *from, struct kvr_options *o)
 {
+	int error = KVR_OK;
+
 	(void)kvr_options_init(o, sizeof(*o));
-	if (from != NULL && !struct_copy(o, sizeof(*o), from, from->size))
-		return KVR_EINVAL;
+	if (from != NULL)
+		error = struct_get(o, sizeof(*o), from);
+	if (error != KVR_OK)
+		return error;
 	if (o->block_size == KVR_AUTO)
 		o->block_size = o->unit == KVR_UNIT_BYTES ? 256 : 16;
-	return secret_ok(o) ? options_check(o) : KVR_EINVAL;
+	return key_ok(o) ? options_check(o) : KVR_EINVAL;
 }
 
 static void
@@ -90,8 +99,8 @@ rule_of(const struct kvr_options *o, struct hash_rule *rule)
 	rule->block_size = o->block_size;
 	rule->kind = o->hash;
 	rule->eagle = o->eagle;
-	if (o->secret_kind == KVR_SECRET_GIVEN)
-		memcpy(rule->secret, o->secret, sizeof(rule->secret));
+	if (o->secret_bytes > 0)
+		hash_rule_key(rule, o->secret, o->secret_bytes);
 	else
 		arc4random_buf(rule->secret, sizeof(rule->secret));
 	hash_rule_seal(rule);
@@ -121,24 +130,26 @@ int
 options_match(const struct kvr_options *o, const struct kvr *k)
 {
 	const struct seal *s = &k->region->seal;
+	struct hash_rule given;
 
 	if (o->unit != s->rule.unit || o->block_size != s->rule.block_size ||
 	    o->hash != s->rule.kind || o->eagle != s->rule.eagle ||
 	    o->max_workers != s->max_workers)
 		return KVR_EMISMATCH;
-	if (o->secret_kind == KVR_SECRET_GIVEN && memcmp(o->secret,
-	    s->rule.secret, sizeof(o->secret)) != 0)
-		return KVR_EMISMATCH;
-	return KVR_OK;
+	if (o->secret_bytes == 0)
+		return KVR_OK;
+	hash_rule_key(&given, o->secret, o->secret_bytes);
+	return memcmp(given.secret, s->rule.secret, sizeof(given.secret)) == 0
+	    ? KVR_OK : KVR_EMISMATCH;
 }
 
 int
-kvr_get_options(const struct kvr *k, struct kvr_options *out)
+kvr_options_get(const struct kvr *k, struct kvr_options *out)
 {
 	struct kvr_options o;
 	const struct seal *s;
 
-	if (k == NULL || out == NULL)
+	if (k == NULL || out == NULL || !struct_has_size(out->size))
 		return KVR_EINVAL;
 	s = &k->region->seal;
 	(void)kvr_options_init(&o, sizeof(o));
@@ -152,8 +163,7 @@ kvr_get_options(const struct kvr *k, struct kvr_options *out)
 	o.eagle = s->rule.eagle;
 	o.max_workers = s->max_workers;
 	o.max_prompt_blocks = s->max_prompt_blocks;
-	o.secret_kind = s->secret_kind;
 	memcpy(o.boot_id, k->boot_id, sizeof(o.boot_id));
-	return struct_copy(out, out->size, &o, sizeof(o)) ? KVR_OK
-	    : KVR_EINVAL;
+	struct_put(out, out->size, &o, sizeof(o));
+	return KVR_OK;
 }

@@ -109,10 +109,12 @@ kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
 static int
 request_get(const struct kvr_request *from, struct kvr_request *r)
 {
+	int error = KVR_OK;
+
 	(void)kvr_request_init(r, sizeof(*r));
-	if (from != NULL && !struct_copy(r, sizeof(*r), from, from->size))
-		return KVR_EINVAL;
-	return policy_check_request(r);
+	if (from != NULL)
+		error = struct_get(r, sizeof(*r), from);
+	return error == KVR_OK ? policy_check_request(r) : error;
 }
 
 static void
@@ -132,7 +134,7 @@ decision_write(const struct kvr_prompt *p, const struct choice *c,
 	d.recorded_blocks = recorded;
 	d.reason = c->reason;
 	d.eligible = c->eligible;
-	(void)struct_copy(out, out->size, &d, sizeof(d));
+	struct_put(out, out->size, &d, sizeof(d));
 }
 
 /* What route, choose, candidates and the reserves have in common. */
@@ -153,7 +155,7 @@ ask(const struct kvr *k, struct kvr_prompt *p,
 static bool
 decision_ok(const struct kvr_decision *out)
 {
-	return out != NULL && out->size >= sizeof(size_t);
+	return out != NULL && struct_has_size(out->size);
 }
 
 int
@@ -180,6 +182,27 @@ kvr_route(const struct kvr *k, struct kvr_prompt *p,
 	if (error == KVR_OK)
 		decision_write(p, &choice, 0, 0, out);
 	return error;
+}
+
+/* Nothing in the caller's array may be meant for a newer library. */
+static int
+overlaps_check(const char *overlaps, size_t element, size_t n)
+{
+	struct kvr_overlap o;
+	size_t i, length = element < sizeof(o) ? element : sizeof(o);
+
+	if (n > 0 && (overlaps == NULL || element < sizeof(o.worker) ||
+	    element > STRUCT_BYTES_MAX))
+		return KVR_EINVAL;
+	memset(&o, 0, sizeof(o));
+	for (i = 0; i < n; i++, overlaps += element) {
+		memcpy(&o, overlaps, length);
+		if (o.reserved != 0)
+			return KVR_EINVAL;
+		if (!struct_known(overlaps, element, sizeof(o)))
+			return KVR_ENEWER;
+	}
+	return KVR_OK;
 }
 
 /* Copies the caller's overlaps, each as far as both sides know it. */
@@ -238,9 +261,10 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 	struct choice choice;
 	int error = ask(k, p, request, &r, &set), looked;
 
-	if (error == KVR_OK && (!decision_ok(out) || (n > 0 &&
-	    (overlaps == NULL || element < sizeof(uint64_t)))))
+	if (error == KVR_OK && !decision_ok(out))
 		error = KVR_EINVAL;
+	if (error == KVR_OK)
+		error = overlaps_check((const char *)overlaps, element, n);
 	if (error != KVR_OK)
 		return error;
 	do {
@@ -427,8 +451,8 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 	b.count_prefill = (choice->flags & KVR_IGNORE_PREFILL) == 0;
 	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
 	lease = lease_open(k, p, &b, now, &recorded);
-	k->region->counts.reserves++;
-	s->reserves++;
+	k->region->counts.lease_opens++;
+	s->lease_opens++;
 	s->prompt_tokens += prompt_tokens(p);
 	s->predicted_tokens += b.cached;
 	decision_write(p, choice, lease, recorded, out);
@@ -494,14 +518,14 @@ reserve(struct kvr *k, struct kvr_prompt *p,
 }
 
 int
-kvr_reserve(struct kvr *k, struct kvr_prompt *p,
+kvr_lease_open(struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, int64_t now, struct kvr_decision *out)
 {
 	return reserve(k, p, request, NULL, now, out);
 }
 
 int
-kvr_reserve_on(struct kvr *k, struct kvr_prompt *p,
+kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, uint64_t worker, int64_t now,
     struct kvr_decision *out)
 {
@@ -525,7 +549,7 @@ lease_begin(struct kvr *k, struct txn *c, uint64_t lease, int64_t now,
 }
 
 int
-kvr_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
+kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 {
 	struct txn c;
 	uint32_t l;
@@ -534,12 +558,13 @@ kvr_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	lease_commit(k, l, c.now);
-	k->region->counts.commits++;
+	k->region->counts.lease_commits++;
 	return txn_write_end(k, &c, KVR_OK);
 }
 
 int
-kvr_first_token(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
+kvr_lease_first_token(
+    struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 {
 	struct txn c;
 	uint32_t l;
@@ -551,8 +576,8 @@ kvr_first_token(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 }
 
 int
-kvr_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p, int64_t now,
-    uint32_t flags)
+kvr_lease_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
+    int64_t now, uint32_t flags)
 {
 	struct txn c;
 	uint32_t l;
@@ -566,7 +591,7 @@ kvr_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p, int64_t now,
 }
 
 int
-kvr_output_blocks(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
+kvr_lease_output(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
     uint32_t flags)
 {
 	struct txn c;
@@ -580,37 +605,41 @@ kvr_output_blocks(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
 }
 
 /* The caller's report, NULL for none, over an empty one; checked. */
-static bool
+static int
 report_get(const struct kvr_report *from, struct kvr_report *r)
 {
+	int error = KVR_OK;
+
 	memset(r, 0, sizeof(*r));
-	if (from == NULL)
-		return true;
-	return struct_copy(r, sizeof(*r), from, from->size) &&
-	    r->kind <= KVR_REPORT_VALUE && r->reserved == 0 &&
-	    r->flags <= (KVR_REPORT_STREAM | KVR_REPORT_NO_EVIDENCE);
+	if (from != NULL)
+		error = struct_get(r, sizeof(*r), from);
+	if (error == KVR_OK && (r->kind > KVR_REPORT_VALUE ||
+	    r->reserved != 0 ||
+	    r->flags > (KVR_REPORT_STREAM | KVR_REPORT_NO_EVIDENCE)))
+		error = KVR_EINVAL;
+	return error;
 }
 
 int
-kvr_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
+kvr_lease_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
     int64_t now, uint32_t flags)
 {
 	struct kvr_report r;
 	struct txn c;
 	uint32_t l;
-	int error = report_get(report, &r) ? KVR_OK : KVR_EINVAL;
+	int error = report_get(report, &r);
 
 	if (error == KVR_OK)
 		error = lease_begin(k, &c, lease, now, flags, &l);
 	if (error != KVR_OK)
 		return error;
 	lease_finish(k, l, &r, c.now);
-	k->region->counts.finishes++;
+	k->region->counts.lease_finishes++;
 	return txn_write_end(k, &c, KVR_OK);
 }
 
 int
-kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
+kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 {
 	struct txn c;
 	uint32_t l;
@@ -619,12 +648,12 @@ kvr_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	lease_abort(k, l, c.now);
-	k->region->counts.aborts++;
+	k->region->counts.lease_aborts++;
 	return txn_write_end(k, &c, KVR_OK);
 }
 
 int
-kvr_reap_owner(struct kvr *k, uint64_t owner, int64_t now, uint32_t *ended)
+kvr_owner_reap(struct kvr *k, uint64_t owner, int64_t now, uint32_t *ended)
 {
 	struct txn c;
 	uint32_t n;

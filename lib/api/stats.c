@@ -15,6 +15,18 @@
 #include <stdlib.h>
 
 static void
+calibration_read(const struct calibration *seen, struct kvr_calibration *c)
+{
+	c->reports = seen->reports;
+	c->unreported = seen->unreported;
+	c->reported_tokens = seen->reported;
+	c->predicted_tokens = seen->predicted;
+	c->over_tokens = seen->over;
+	c->under_tokens = seen->under;
+	c->purges = seen->purges;
+}
+
+static void
 stats_counts(const struct counts *c, struct kvr_stats *s)
 {
 	s->nodes = c->nodes;
@@ -23,31 +35,25 @@ stats_counts(const struct counts *c, struct kvr_stats *s)
 	s->held_blocks = c->held;
 	s->leases = c->leases;
 	s->observes = c->observes;
-	s->reserves = c->reserves;
-	s->commits = c->commits;
-	s->finishes = c->finishes;
-	s->aborts = c->aborts;
-	s->reports = c->seen.reports;
-	s->silent = c->seen.unreported;
-	s->reported_tokens = c->seen.reported;
-	s->foretold_tokens = c->seen.predicted;
-	s->over_tokens = c->seen.over;
-	s->under_tokens = c->seen.under;
-	s->purges = c->seen.purges;
-	s->outgrown = c->outgrown;
-	s->reaped = c->reaped;
+	s->lease_opens = c->lease_opens;
+	s->lease_commits = c->lease_commits;
+	s->lease_finishes = c->lease_finishes;
+	s->lease_aborts = c->lease_aborts;
+	calibration_read(&c->seen, &s->calibration);
+	s->evicted_capacity = c->evicted_capacity;
+	s->lease_reaps = c->lease_reaps;
 	s->expired = c->expired;
-	s->evicted = c->evicted;
-	s->voided = c->voided;
+	s->evicted_region = c->evicted_region;
+	s->orphaned = c->orphaned;
 	s->splits = c->splits;
 	s->merges = c->merges;
 	s->extensions = c->extensions;
 	s->truncated = c->truncated;
 	s->clock_back = c->clock_back;
-	s->emptied = c->emptied;
-	s->most_steps = c->most_steps;
-	s->most_cells = c->most_cells;
-	s->most_reclaimed = c->most_reclaimed;
+	s->recoveries = c->recoveries;
+	s->max_steps = c->max_steps;
+	s->max_cells = c->max_cells;
+	s->max_reclaimed = c->max_reclaimed;
 }
 
 static uint64_t
@@ -63,7 +69,7 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	struct txn c;
 	int error;
 
-	if (k == NULL || out == NULL || out->size < sizeof(size_t))
+	if (k == NULL || out == NULL || !struct_has_size(out->size))
 		return KVR_EINVAL;
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
@@ -75,12 +81,12 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	s.workers = k->region->workers;
 	s.clock = k->region->clock;
 	stats_counts(&k->region->counts, &s);
-	s.dropped = counter_read(&k->region->dropped);
-	s.retried = counter_read(&k->region->retried);
-	s.locked = counter_read(&k->region->locked);
+	s.busy_writes = counter_read(&k->region->busy_writes);
+	s.read_retries = counter_read(&k->region->read_retries);
+	s.read_locks = counter_read(&k->region->read_locks);
 	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
-		(void)struct_copy(out, out->size, &s, sizeof(s));
+		struct_put(out, out->size, &s, sizeof(s));
 	return error;
 }
 
@@ -92,13 +98,7 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	double in_use;
 
 	w->retain = s->mode;
-	w->reports = s->seen.reports;
-	w->silent = s->seen.unreported;
-	w->reported_tokens = s->seen.reported;
-	w->foretold_tokens = s->seen.predicted;
-	w->over_tokens = s->seen.over;
-	w->under_tokens = s->seen.under;
-	w->purges = s->seen.purges;
+	calibration_read(&s->seen, &w->calibration);
 	w->learnt_block = s->learnt_block;
 	w->learnt_capacity = survival_capacity(k, slot);
 	in_use = (double)(s->active + s->output) *
@@ -119,7 +119,7 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	uint32_t slot;
 	int error;
 
-	if (k == NULL || out == NULL || out->size < sizeof(size_t))
+	if (k == NULL || out == NULL || !struct_has_size(out->size))
 		return KVR_EINVAL;
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
@@ -135,14 +135,14 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	w.prefill_tokens = s->prefill;
 	w.active_blocks = s->active + s->load_blocks;
 	w.output_blocks = s->output;
-	w.reserves = s->reserves;
+	w.lease_opens = s->lease_opens;
 	w.prompt_tokens = s->prompt_tokens;
 	w.predicted_tokens = s->predicted_tokens;
-	w.busy = s->over_prefill != 0 || s->over_blocks != 0;
+	w.overloaded = s->over_prefill != 0 || s->over_blocks != 0;
 	worker_learnt(k, slot, &w);
 	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
-		(void)struct_copy(out, out->size, &w, sizeof(w));
+		struct_put(out, out->size, &w, sizeof(w));
 	return error;
 }
 
@@ -192,7 +192,7 @@ kvr_check(const struct kvr *k)
 }
 
 int
-kvr_owners(const struct kvr *k, uint64_t *owners, size_t capacity,
+kvr_owner_list(const struct kvr *k, uint64_t *owners, size_t capacity,
     size_t *count)
 {
 	struct txn c;

@@ -92,7 +92,7 @@ txn_recover(struct kvr *k)
 	worker_recover(k);
 	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
 		write_once(k->region->clock, -1);
-	k->region->counts.emptied++;
+	k->region->counts.recoveries++;
 }
 
 /* The lock, and an index that is whole. */
@@ -167,7 +167,7 @@ txn_read_begin(const struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	c->locked = true;
-	txn_count(&k->region->locked);
+	txn_count(&k->region->read_locks);
 	return KVR_OK;
 }
 
@@ -184,7 +184,7 @@ txn_read_valid(const struct kvr *k, const struct txn *c)
 	    c->seq)
 		return true;
 	if (!k->readonly)
-		txn_count(&k->region->retried);
+		txn_count(&k->region->read_retries);
 	return false;
 }
 
@@ -221,7 +221,7 @@ txn_write_begin(struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 		return KVR_EREADONLY;
 	error = txn_begin(k, c, now, (flags & KVR_NOWAIT) == 0);
 	if (error == KVR_EBUSY)
-		txn_count(&k->region->dropped);
+		txn_count(&k->region->busy_writes);
 	if (error != KVR_OK)
 		return error;
 	txn_seq_advance(k->region, memory_order_relaxed);
@@ -252,9 +252,9 @@ txn_write_end(struct kvr *k, const struct txn *c, int error)
 	}
 	if (region_broken(k))
 		txn_recover(k);
-	txn_max(&counts->most_steps, counts->steps);
-	txn_max(&counts->most_cells, counts->cells);
-	txn_max(&counts->most_reclaimed, counts->reclaimed);
+	txn_max(&counts->max_steps, counts->steps);
+	txn_max(&counts->max_cells, counts->cells);
+	txn_max(&counts->max_reclaimed, counts->reclaimed);
 	txn_seq_advance(k->region, memory_order_release);
 	region_unlock(k);
 	return error;

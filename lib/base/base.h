@@ -16,21 +16,60 @@
 #include <string.h>
 
 /*
- * Structs of the public border grow at their end; both sides say how large
- * theirs is, in a size_t that comes first. Copies what both know except the
- * size itself. In: over defaults that `to` already holds. Out: into a
- * caller's struct. False if the given size cannot even hold a size.
+ * Structs of the public border grow at their end. Both sides say how large
+ * theirs is, in a size_t that comes first.
  */
+enum { STRUCT_BYTES_MAX = 4096 }; /* a larger size is garbage */
+
+/* Is everything in a caller's struct zero that this library does not know? */
 static inline bool
-struct_copy(void *to, size_t to_size, const void *from, size_t from_size)
+struct_known(const void *from, size_t length, size_t known)
+{
+	const unsigned char *at = from;
+	size_t i;
+
+	for (i = known; i < length; i++)
+		if (at[i] != 0)
+			return false;
+	return true;
+}
+
+/*
+ * Copies a caller's struct over the defaults that `to` holds: what both sides
+ * know, except the size itself. KVR_ENEWER if the caller sets more than that:
+ * it was made for a newer library, and what it asks for would be ignored.
+ */
+static inline int
+struct_get(void *to, size_t to_size, const void *from)
+{
+	size_t n, size;
+
+	memcpy(&size, from, sizeof(size));
+	if (size < sizeof(size) || size > STRUCT_BYTES_MAX)
+		return KVR_EINVAL;
+	if (!struct_known(from, size, to_size))
+		return KVR_ENEWER;
+	n = size < to_size ? size : to_size;
+	memcpy((char *)to + sizeof(size), (const char *)from + sizeof(size),
+	    n - sizeof(size));
+	return KVR_OK;
+}
+
+/* Can a result be written to a caller's struct of this size? */
+static inline bool
+struct_has_size(size_t size)
+{
+	return size >= sizeof(size_t);
+}
+
+/* Copies a result to a caller's struct, as far as that reaches. */
+static inline void
+struct_put(void *to, size_t to_size, const void *from, size_t from_size)
 {
 	size_t n = from_size < to_size ? from_size : to_size;
 
-	if (n < sizeof(size_t))
-		return false;
 	memcpy((char *)to + sizeof(size_t), (const char *)from + sizeof(size_t),
 	    n - sizeof(size_t));
-	return true;
 }
 
 /*
@@ -44,7 +83,7 @@ struct_init(void *to, size_t size, const void *defaults, size_t length)
 		return KVR_EINVAL;
 	memset(to, 0, size);
 	memcpy(to, &size, sizeof(size));
-	(void)struct_copy(to, size, defaults, length);
+	struct_put(to, size, defaults, length);
 	return KVR_OK;
 }
 

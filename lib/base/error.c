@@ -24,13 +24,15 @@ static const struct {
 	{ "KVR_EEMPTY", "The prompt has no tokens." },
 	{ "KVR_ENOWORKER", "No worker is eligible." },
 	{ "KVR_ENOTALLOWED", "The pinned worker is not eligible." },
-	{ "KVR_EPINNEDBUSY", "The pinned worker is overloaded." },
-	{ "KVR_EALLBUSY", "Every eligible worker is overloaded." },
-	{ "KVR_EBUSY", "Somebody else is changing the region." },
+	{ "KVR_EPINNEDOVERLOADED", "The pinned worker is overloaded." },
+	{ "KVR_EALLOVERLOADED", "Every eligible worker is overloaded." },
+	{ "KVR_EBUSY", "The region lock is held." },
 	{ "KVR_ECORRUPT", "The region breaks an invariant." },
 	{ "KVR_ESYSTEM", "A call to the system failed." },
 	{ "KVR_EPERM", "Others may write the file, or own it." },
 	{ "KVR_EREADONLY", "The region was opened for reading only." },
+	{ "KVR_ENEWER",
+	    "A struct sets fields that this library does not know." },
 };
 
 static size_t

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 enum {
-	LINE_MAX = 1024, /* bytes; a name at 5 for each of its, and the rest */
+	LINE_MAX = 2048, /* bytes: 5 for each of a name, and the rest */
 	DIGITS_MAX = 20  /* of a uint64_t */
 };
 

@@ -31,6 +31,7 @@
 
 #include "cell.h"
 #include "entry.h"
+#include "id.h"
 #include "index.h"
 #include "rate.h"
 #include "report.h"
@@ -40,11 +41,14 @@
 /* --------------------------------------------------- finding, ageing --- */
 
 uint32_t
-lease_find(const struct kvr *k, uint64_t number)
+lease_find(const struct kvr *k, uint64_t id)
 {
-	uint32_t i = k->entry_buckets[bucket_of_lease(k, number)];
-	uint32_t limit = CHAIN_MAX;
+	uint32_t limit = CHAIN_MAX, i;
+	uint64_t number;
 
+	if (!id_lease_number(id, &number))
+		return 0;
+	i = k->entry_buckets[bucket_of_lease(k, number)];
 	for (; i != 0 && limit > 0; i = lease_at(k, i)->next, limit--) {
 		const struct lease *l = lease_at(k, i);
 
@@ -266,7 +270,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	prefill_begin(k, l, p, b, now);
 	retain_outgrown(k, b->slot);
 	worker_recount(k, b->slot);
-	return l->number;
+	return id_of_lease(l->number);
 }
 
 /* -------------------------------------------------------------- living --- */
@@ -523,7 +527,7 @@ lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 		lease_abort(k, lease, now);
 	else
 		lease_finish(k, lease, NULL, now);
-	k->region->counts.reaped++;
+	k->region->counts.lease_reaps++;
 }
 
 /* Ends up to `budget` leases that are older than the limit. */

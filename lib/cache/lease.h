@@ -8,7 +8,8 @@
 #include "prompt.h"
 #include "region.h"
 
-uint32_t lease_find(const struct kvr *k, uint64_t number);
+/* By its id; 0 if there is none. */
+uint32_t lease_find(const struct kvr *k, uint64_t id);
 struct booking {
 	uint64_t owner;
 	uint32_t slot;

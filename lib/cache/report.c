@@ -380,7 +380,8 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	blocks = (double)usable / hash_block_tokens(&k->rule);
 	e.to = blocks < c->overlap ? (uint32_t)blocks : c->overlap;
 	if (k->rule.unit == KVR_UNIT_TOKENS) {
-		learn_block(e.s, report->cached_tokens);
+		if (report->kind == KVR_REPORT_VALUE)
+			learn_block(e.s, report->cached_tokens);
 		compare_tokens(&e);
 	} else {
 		compare_anchors(&e);

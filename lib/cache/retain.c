@@ -91,11 +91,11 @@ retain_take(struct kvr *k, uint32_t entry, int64_t now)
 		order_remove(k, entry);
 	} else {
 		if (dead)
-			c->voided++;
+			c->orphaned++;
 		else if (h->stamp <= horizon_of(k, slot, now))
 			c->expired++;
 		else
-			c->evicted++;
+			c->evicted_region++;
 		index_drop(k, entry);
 	}
 	if (!dead)
@@ -196,7 +196,7 @@ retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 		return;
 	}
 	k->region->counts.reclaimed++;
-	k->region->counts.outgrown++;
+	k->region->counts.evicted_capacity++;
 	index_drop(k, entry);
 }
 

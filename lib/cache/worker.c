@@ -3,7 +3,7 @@
  * worker.c - workers: their names, their slots, what is known of them.
  *
  *   name "10.0.0.1:8000" rank 0 --> slot 3, generation 5 (odd: in use)
- *                                   id = 5 << 32 | 3 + 1
+ *                                   id of both: id.h
  *
  * A slot retires when its worker is removed or reset: the generation becomes
  * even, so that every id given out for it is void, and all its entries join
@@ -262,6 +262,7 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	s->rate_tokens = from->rate_tokens;
 	s->rate_seconds = from->rate_seconds;
 	survival_forget(k, slot);
+	memset(outside_at(k, from->name), 0, sizeof(struct outside));
 	write_once(k->loads.identity[slot], from->identity);
 	worker_set(k, slot, facts);
 	dp_group_join(k, slot, from->dp_group);
@@ -400,24 +401,47 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 
 /* ---------------------------------------------------------------- load --- */
 
+/* What all sources say together: sums, and the largest of `used`. */
+static void
+outside_sum(const struct outside *o, struct slot *s)
+{
+	uint32_t i;
+
+	s->load_prefill = s->load_blocks = s->load_used = 0;
+	s->load_requests = 0;
+	for (i = 0; i < KVR_LOAD_SOURCES; i++) {
+		s->load_prefill += o->source[i].prefill;
+		s->load_blocks += o->source[i].blocks;
+		s->load_requests += (uint32_t)o->source[i].requests;
+		if (s->load_used < o->source[i].used)
+			s->load_used = o->source[i].used;
+	}
+}
+
 void
-worker_set_load(struct kvr *k, uint32_t slot, const struct kvr_load *load)
+worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
+    const struct kvr_load *load)
 {
 	struct slot *s = slot_at(k, slot);
+	struct outside *o = outside_at(k, s->name);
 
-	s->prefill += load->prefill_tokens - s->load_prefill;
-	s->blocks += load->active_blocks - s->load_blocks;
-	s->requests += (uint32_t)load->requests - s->load_requests;
-	s->load_prefill = load->prefill_tokens;
-	s->load_blocks = load->active_blocks;
-	s->load_requests = (uint32_t)load->requests;
-	s->load_used = load->used_blocks;
+	o->source[source].prefill = load->prefill_tokens;
+	o->source[source].blocks = load->active_blocks;
+	o->source[source].requests = load->requests;
+	o->source[source].used = load->used_blocks;
+	s->prefill -= s->load_prefill;
+	s->blocks -= s->load_blocks;
+	s->requests -= s->load_requests;
+	outside_sum(o, s);
+	s->prefill += s->load_prefill;
+	s->blocks += s->load_blocks;
+	s->requests += s->load_requests;
 	worker_recount(k, slot);
 }
 
 /*
  * The overload thresholds of the policy, as the reference has them: prefill
- * tokens count as they are; blocks set a over_blocks when the published or the
+ * tokens count as they are; blocks set over_blocks when the published or the
  * own number is above the threshold, and only both below clear it.
  */
 static void
@@ -428,16 +452,17 @@ threshold_check(struct kvr *k, uint32_t slot)
 	double prefill = (double)s->prefill, used = (double)s->load_used;
 	double own = (double)s->blocks, threshold;
 
-	s->over_prefill = p->busy_prefill_tokens >= 0 &&
-	    prefill > p->busy_prefill_tokens;
-	if (p->busy_prefill_fraction >= 0 && s->max_batched > 0) {
-		threshold = p->busy_prefill_fraction * (double)s->max_batched;
+	s->over_prefill = p->overload_prefill_tokens >= 0 &&
+	    prefill > p->overload_prefill_tokens;
+	if (p->overload_prefill_fraction >= 0 && s->max_batched > 0) {
+		threshold =
+		    p->overload_prefill_fraction * (double)s->max_batched;
 		if (threshold < 0x1p63 && s->prefill > (uint64_t)threshold)
 			s->over_prefill = 1;
 	}
-	threshold = p->busy_blocks_fraction * ((double)s->capacity /
+	threshold = p->overload_blocks_fraction * ((double)s->capacity /
 	    hash_block_tokens(&k->rule));
-	if (p->busy_blocks_fraction < 0 || s->capacity == 0)
+	if (p->overload_blocks_fraction < 0 || s->capacity == 0)
 		s->over_blocks = 0;
 	else if (own > threshold || used > threshold)
 		s->over_blocks = 1;

@@ -5,6 +5,7 @@
 #ifndef KVR_WORKER_H
 #define KVR_WORKER_H
 
+#include "id.h"
 #include "region.h"
 
 bool worker_find(const struct kvr *k, const char *name, size_t length,
@@ -13,7 +14,7 @@ int worker_add(struct kvr *k, const char *name, size_t length,
     const struct kvr_worker *facts, uint32_t *slot);
 void worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts);
 void worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts);
-void worker_set_load(struct kvr *k, uint32_t slot,
+void worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
     const struct kvr_load *load);
 size_t worker_name(const struct kvr *k, uint32_t slot,
     char name[KVR_NAME_MAX]);
@@ -30,14 +31,14 @@ static inline uint64_t
 worker_id(const struct kvr *k, uint32_t slot)
 {
 	return slot < k->layout.slots
-	    ? (uint64_t)read_once(k->generations[slot]) << 32 | (slot + 1) : 0;
+	    ? id_of_worker(read_once(k->generations[slot]), slot) : 0;
 }
 
 /* False if the id is not, or no longer, that of a worker. */
 static inline bool
 worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
 {
-	*slot = (uint32_t)id - 1;
+	*slot = id_slot(id);
 	return *slot < k->layout.slots && read_once(k->loads.id[*slot]) == id;
 }
 

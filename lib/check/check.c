@@ -27,6 +27,7 @@
 #include "cell.h"
 #include "check_in.h"
 #include "entry.h"
+#include "id.h"
 #include "lease.h"
 #include "run.h"
 
@@ -283,7 +284,7 @@ check_lease_cell(struct sums *s, uint32_t i)
 	s->counts.leases++;
 	return claim(s, l->claim, SEEN_CLAIM) && l->slot < s->k->layout.slots &&
 	    l->number - 1 < s->k->region->lease_number &&
-	    lease_find(s->k, l->number) == i;
+	    lease_find(s->k, id_of_lease(l->number)) == i;
 }
 
 /* Every entry hangs in its own bucket, once: so that finding one is short. */

@@ -59,6 +59,24 @@ check_names(const struct kvr *k)
 	return used == k->layout.names && check_free_slots(k);
 }
 
+/* What runs beside the leases is what all sources say together. */
+static bool
+check_outside(const struct kvr *k, const struct slot *p)
+{
+	const struct outside *o = outside_at(k, p->name);
+	uint64_t prefill = 0, blocks = 0, used = 0;
+	uint32_t requests = 0, i;
+
+	for (i = 0; i < KVR_LOAD_SOURCES; i++) {
+		prefill += o->source[i].prefill;
+		blocks += o->source[i].blocks;
+		requests += (uint32_t)o->source[i].requests;
+		used = used > o->source[i].used ? used : o->source[i].used;
+	}
+	return p->load_prefill == prefill && p->load_blocks == blocks &&
+	    p->load_requests == requests && p->load_used == used;
+}
+
 /* What choices read of a slot is what the slot says. */
 static bool
 check_load(const struct kvr *k, uint32_t slot)
@@ -97,7 +115,7 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 		unlike += p->own_ttl;
 		if (p->dp_group == 0)
 			continue;
-		if (!check_load(k, i))
+		if (!check_load(k, i) || !check_outside(k, p))
 			return false;
 		counted[p->dp_group - 1].ranks++;
 		counted[p->dp_group - 1].not_overloaded +=

@@ -216,6 +216,7 @@ int
 eligible_none(const struct question *q)
 {
 	if (q->request.pinned != 0)
-		return q->overloaded != 0 ? KVR_EPINNEDBUSY : KVR_ENOTALLOWED;
-	return q->overloaded != 0 ? KVR_EALLBUSY : KVR_ENOWORKER;
+		return q->overloaded != 0 ? KVR_EPINNEDOVERLOADED
+					  : KVR_ENOTALLOWED;
+	return q->overloaded != 0 ? KVR_EALLOVERLOADED : KVR_ENOWORKER;
 }

@@ -35,9 +35,9 @@ kvr_policy_init(struct kvr_policy *policy, size_t size)
 	d.cost = KVR_COST_DYNAMO;
 	d.overlap_credit = 1;
 	d.prefill_scale = 1;
-	d.busy_prefill_tokens = -1;
-	d.busy_prefill_fraction = -1;
-	d.busy_blocks_fraction = -1;
+	d.overload_prefill_tokens = -1;
+	d.overload_prefill_fraction = -1;
+	d.overload_blocks_fraction = -1;
 	d.two_tier_overlap = 0.5;
 	d.two_tier_load_gap = 32;
 	d.two_tier_load_ratio = 1.1;
@@ -70,9 +70,9 @@ policy_check(const struct kvr_policy *policy)
 	    number_from(0, policy->prefill_scale) &&
 	    number_from(0, policy->request_weight) &&
 	    number_from(0, policy->temperature) &&
-	    finite_number(policy->busy_prefill_tokens) &&
-	    finite_number(policy->busy_prefill_fraction) &&
-	    finite_number(policy->busy_blocks_fraction) &&
+	    finite_number(policy->overload_prefill_tokens) &&
+	    finite_number(policy->overload_prefill_fraction) &&
+	    finite_number(policy->overload_blocks_fraction) &&
 	    number_from(0, policy->two_tier_overlap) &&
 	    policy->two_tier_overlap <= 1 &&
 	    number_from(0, policy->two_tier_load_gap) &&

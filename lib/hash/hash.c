@@ -121,6 +121,23 @@ hash_window(const struct hash_rule *rule)
 	return hash_stride(rule) + (rule->eagle ? unit : 0);
 }
 
+/*
+ * A key padded with zeros would leave most of XXH3's secret known, so every
+ * word of the secret is a hash of all of the key. The length counts: XXH3
+ * takes it in.
+ */
+void
+hash_rule_key(struct hash_rule *rule, const void *key, size_t length)
+{
+	uint64_t word, i;
+
+	for (i = 0; i < HASH_SECRET_BYTES / sizeof(word); i++) {
+		word = little(XXH3_64bits_withSeed(key, length,
+		    (i + 1) * UINT64_C(0x9e3779b97f4a7c15)));
+		memcpy(rule->secret + i * sizeof(word), &word, sizeof(word));
+	}
+}
+
 void
 hash_rule_seal(struct hash_rule *rule)
 {
@@ -167,10 +184,16 @@ hash_scope_set(const struct hash_rule *rule, struct kvr_scope *scope,
 {
 	const unsigned i = (unsigned)part;
 	const bool keyed = rule->kind == KVR_HASH_KEYED;
+	struct kvr_scope whole;
+	int error;
 
 	if (scope == NULL || i >= SCOPE_PARTS || (text == NULL && length > 0))
 		return KVR_EINVAL;
-	if (scope->size < sizeof(*scope))
+	error = struct_get(&whole, sizeof(whole), scope);
+	if (error != KVR_OK)
+		return error;
+	if (scope->size < offsetof(struct kvr_scope, digest) +
+	    (i + 1) * sizeof(scope->digest[0]))
 		return KVR_EINVAL;
 	if (length == 0)
 		scope->digest[i] = 0;
@@ -190,11 +213,13 @@ hash_scope_get(const struct hash_rule *rule, const struct kvr_scope *from,
     struct kvr_scope *to)
 {
 	struct kvr_scope scope;
+	int error;
 
 	kvr_scope_init(&scope, sizeof(scope));
-	if (from != NULL &&
-	    !struct_copy(&scope, sizeof(scope), from, from->size))
-		return KVR_EINVAL;
+	error = from == NULL ? KVR_OK
+	    : struct_get(&scope, sizeof(scope), from);
+	if (error != KVR_OK)
+		return error;
 	if (rule->kind == KVR_HASH_DYNAMO && (scope.digest[KVR_SCOPE_MODEL] |
 	    scope.digest[KVR_SCOPE_TENANT]) != 0)
 		return KVR_EMISMATCH;
@@ -319,10 +344,10 @@ block_hash(uint32_t kind, const unsigned char *secret, uint64_t seed,
 {
 	if (kind == KVR_HASH_KEYED)
 		return XXH3_64bits_withSecret(block, length, secret,
-		    KVR_SECRET_BYTES);
+		    HASH_SECRET_BYTES);
 	if (length > LONG_BLOCK)
 		return XXH3_64bits_withSecretandSeed(block, length, secret,
-		    KVR_SECRET_BYTES, seed);
+		    HASH_SECRET_BYTES, seed);
 	return XXH3_64bits_withSeed(block, length, seed);
 }
 
@@ -528,5 +553,5 @@ hash_tail(const struct hash_rule *rule, const void *tail, size_t n)
 	if (rule->kind == KVR_HASH_DYNAMO)
 		return XXH3_64bits_withSeed(tail, n, SEED);
 	return XXH3_64bits_withSecret(tail, n, rule->secret,
-	    KVR_SECRET_BYTES);
+	    HASH_SECRET_BYTES);
 }

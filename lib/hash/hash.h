@@ -10,15 +10,20 @@
 
 #include "base.h"
 
+/* What XXH3 needs. */
+enum { HASH_SECRET_BYTES = 192 };
+
 struct hash_rule {
 	uint32_t unit;       /* enum kvr_unit */
 	uint32_t block_size;
 	uint32_t kind;       /* enum kvr_hash_kind */
 	uint32_t eagle;
 	uint64_t id;         /* digest of all else: equal ids, equal hashes */
-	unsigned char secret[KVR_SECRET_BYTES];
+	unsigned char secret[HASH_SECRET_BYTES];
 };
 
+/* The secret that a key of the caller's stands for; any length. */
+void hash_rule_key(struct hash_rule *rule, const void *key, size_t length);
 /*
  * Sets rule->id from the other fields. The secret counts in keyed mode only:
  * reference hashes are the same in every region.
@@ -48,7 +53,7 @@ struct hash_chain {
 	uint64_t state;      /* behind the last block chained */
 	uint64_t key[2];     /* of the chain; keyed */
 	uint32_t blocks;     /* chained so far */
-	unsigned char secret[KVR_SECRET_BYTES]; /* of long blocks; dynamo */
+	unsigned char secret[HASH_SECRET_BYTES]; /* of long blocks; dynamo */
 };
 
 /* Of what is no whole block; tells prompts apart that end in one. */

@@ -572,7 +572,7 @@ kvr_prompt_info(const struct kvr_prompt *p, struct kvr_prompt_info *out)
 {
 	struct kvr_prompt_info info;
 
-	if (p == NULL || out == NULL)
+	if (p == NULL || out == NULL || !struct_has_size(out->size))
 		return KVR_EINVAL;
 	info.size = sizeof(info);
 	info.units = p->units;
@@ -580,8 +580,8 @@ kvr_prompt_info(const struct kvr_prompt *p, struct kvr_prompt_info *out)
 	info.blocks = p->blocks;
 	info.tail = (uint32_t)(p->units -
 	    (uint64_t)p->blocks * p->rule.block_size);
-	return struct_copy(out, out->size, &info, sizeof(info))
-	    ? KVR_OK : KVR_EINVAL;
+	struct_put(out, out->size, &info, sizeof(info));
+	return KVR_OK;
 }
 
 int

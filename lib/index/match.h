@@ -5,6 +5,7 @@
 #ifndef KVR_MATCH_H
 #define KVR_MATCH_H
 
+#include "id.h"
 #include "index.h"
 
 /*
@@ -57,7 +58,7 @@ found_of(const struct found_set *set, uint32_t slot)
 static inline uint32_t
 found_slot(const struct kvr_overlap *o)
 {
-	return (uint32_t)o->worker - 1;
+	return id_slot(o->worker);
 }
 
 #endif

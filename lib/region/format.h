@@ -225,12 +225,13 @@ struct slot {
 
 	uint64_t capacity, max_batched;
 	double prefill_rate;
-	uint64_t load_prefill, load_blocks, load_used; /* from outside */
+	uint64_t load_prefill, load_blocks,
+	    load_used; /* sums of struct outside */
 	uint32_t load_requests;
 	uint8_t retain, eviction;
 	uint8_t mode;        /* enum kvr_retain in force; readers look too */
 	uint8_t own_ttl;     /* its TTL is not the region's; counted */
-	uint64_t reserves;
+	uint64_t lease_opens;
 
 	/* how long blocks stay: retain.c */
 	int64_t ttl;         /* of an entry after its stamp: TTL_NEVER */
@@ -295,12 +296,20 @@ struct name {
 	uint8_t length;
 	char text[KVR_NAME_MAX + 1];
 };
-_Static_assert(sizeof(struct name) == 2 * CELL, "a name is two lines");
+_Static_assert(sizeof(struct name) % 8 == 0, "names are followed by words");
+
+/* What runs on a worker beside its leases, by who said so. */
+struct outside {
+	struct {
+		uint64_t prefill; /* tokens */
+		uint64_t blocks, requests, used;
+	} source[KVR_LOAD_SOURCES];
+};
 
 /* Sizes and places of everything, made from the options alone. */
 struct layout {
 	uint64_t slots_at, generations_at, names_at, name_buckets_at;
-	uint64_t loads_at, dp_groups_at, survival_at;
+	uint64_t loads_at, dp_groups_at, outside_at, survival_at;
 	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
@@ -315,7 +324,6 @@ struct seal {
 	uint64_t bytes;
 	int64_t ttl, lease_limit, idle_limit;
 	uint32_t max_workers, max_prompt_blocks;
-	uint32_t secret_kind, pad;
 	struct hash_rule rule;
 	uint64_t table_key[12]; /* never leaves the region */
 	struct layout layout;
@@ -324,11 +332,11 @@ struct seal {
 struct counts {
 	uint64_t nodes, entries, blocks, held, leases;
 	struct calibration seen;
-	uint64_t outgrown;
-	uint64_t observes, reserves, commits, finishes, aborts, reaped;
-	uint64_t expired, evicted, voided;
-	uint64_t splits, merges, extensions, truncated, clock_back, emptied;
-	uint64_t most_steps, most_cells, most_reclaimed;
+	uint64_t observes, lease_opens, lease_commits, lease_finishes;
+	uint64_t lease_aborts, lease_reaps;
+	uint64_t expired, evicted_capacity, evicted_region, orphaned;
+	uint64_t splits, merges, extensions, truncated, clock_back, recoveries;
+	uint64_t max_steps, max_cells, max_reclaimed;
 	uint64_t steps, cells, reclaimed; /* of the writing call under way */
 };
 
@@ -350,10 +358,10 @@ struct region {
 
 	/* A line each: locks differ in size, and layouts must not. */
 	_Alignas(CELL) pthread_mutex_t lock;
-	_Alignas(CELL) _Atomic uint64_t dropped; /* without the lock, */
+	_Alignas(CELL) _Atomic uint64_t busy_writes; /* without the lock, */
 	                                         /* as the next two */
-	_Atomic uint64_t retried;
-	_Atomic uint64_t locked;
+	_Atomic uint64_t read_retries;
+	_Atomic uint64_t read_locks;
 
 	/* durable, changed by writers */
 	/* the boot of the system under which it was last used, or 0 */

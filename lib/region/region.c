@@ -21,7 +21,7 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 3, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { FORMAT_VERSION = 4, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 enum { SPINS = 200, NAP_MIN = 20000, NAP_MAX = 1000000 }; /* ns */
 
 /* ------------------------------------------------------------- layout --- */
@@ -54,8 +54,10 @@ layout_fixed(struct layout *l, uint32_t max_workers)
 	    l->names_at + (uint64_t)l->names * sizeof(struct name);
 	l->dp_groups_at = align_line(
 	    l->name_buckets_at + (uint64_t)l->name_buckets * sizeof(uint32_t));
-	l->loads_at = align_line(
+	l->outside_at = align_line(
 	    l->dp_groups_at + (uint64_t)l->names * sizeof(struct dp_group));
+	l->loads_at = align_line(
+	    l->outside_at + (uint64_t)l->names * sizeof(struct outside));
 	l->survival_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
 	l->due_at = l->survival_at +
 	    (uint64_t)l->names * sizeof(struct survival);
@@ -166,6 +168,7 @@ handle_open(struct kvr *k, struct region *r)
 	k->generations = (uint32_t *)(void *)(base + l->generations_at);
 	k->names = (struct name *)(void *)(base + l->names_at);
 	k->dp_groups = (struct dp_group *)(void *)(base + l->dp_groups_at);
+	k->outside = (struct outside *)(void *)(base + l->outside_at);
 	loads_open(&k->loads, base + l->loads_at, l->slots);
 	k->survival = (struct survival *)(void *)(base + l->survival_at);
 	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
@@ -207,7 +210,6 @@ seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
 	    ? s->layout.cells / 8 * PIECE : o->max_prompt_blocks;
 	if (s->max_prompt_blocks > RECORD_MAX)
 		s->max_prompt_blocks = RECORD_MAX;
-	s->secret_kind = o->secret_kind;
 	memcpy(s->table_key, key, sizeof(s->table_key));
 }
 
@@ -298,7 +300,6 @@ seal_sound(const struct seal *s)
 	    rule.kind <= KVR_HASH_DYNAMO && rule.eagle <= 1 &&
 	    rule.block_size >= 1 && rule.block_size <= BLOCK_BYTES_MAX &&
 	    hash_stride(&rule) <= BLOCK_BYTES_MAX &&
-	    s->secret_kind <= KVR_SECRET_GIVEN &&
 	    s->max_prompt_blocks >= 1 && s->max_prompt_blocks <= RECORD_MAX &&
 	    s->ttl >= KVR_TTL_ENDLESS && s->lease_limit >= 1 &&
 	    s->idle_limit >= 1;
@@ -420,6 +421,7 @@ region_empty(struct kvr *k)
 		load_empty(k, i);
 		region_slot_free(k, i);
 	}
+	memset(k->outside, 0, k->layout.names * sizeof(*k->outside));
 	for (i = 0; i < k->layout.names; i++)
 		write_once(
 		    k->dp_groups[i].not_overloaded, k->dp_groups[i].ranks);

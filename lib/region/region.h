@@ -32,6 +32,7 @@ struct kvr {
 	struct slot *slots;
 	struct loads loads;
 	struct dp_group *dp_groups;
+	struct outside *outside;   /* of names */
 	struct survival *survival; /* of names */
 	uint32_t *generations; /* of slots; odd: in use */
 	struct name *names;
@@ -88,6 +89,13 @@ static inline struct slot *
 slot_at(const struct kvr *k, uint32_t i)
 {
 	return &k->slots[i < k->layout.slots ? i : 0];
+}
+
+/* By the number of a name, which a slot has; from 1. */
+static inline struct outside *
+outside_at(const struct kvr *k, uint32_t name)
+{
+	return &k->outside[name - 1 < k->layout.names ? name - 1 : 0];
 }
 
 static inline bool

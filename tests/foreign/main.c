@@ -94,8 +94,8 @@ make(struct world *w, const struct setting *s)
 	o.eagle = s->eagle;
 	o.max_workers = WORKERS;
 	o.max_prompt_blocks = s->max_prompt_blocks;
-	o.secret_kind = KVR_SECRET_GIVEN;
-	for (i = 0; i < KVR_SECRET_BYTES; i++)
+	o.secret_bytes = KVR_SECRET_MIN;
+	for (i = 0; i < KVR_SECRET_MIN; i++)
 		o.secret[i] = (unsigned char)rng_next(&w->rng);
 	must("kvr_new", kvr_new(&o, &w->k));
 	must("kvr_prompt_new", kvr_prompt_new(w->k, &w->p));

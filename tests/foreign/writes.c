@@ -57,18 +57,18 @@ write_policy(struct world *w, uint32_t kind)
 	} else if (kind == 2) {
 		p.overlap_decay = 0.7;
 		p.request_weight = 0.25;
-		p.busy_prefill_tokens = 9000;
-		p.busy_blocks_fraction = 0.6;
+		p.overload_prefill_tokens = 9000;
+		p.overload_blocks_fraction = 0.6;
 	} else if (kind == 3) {
 		p.temperature = 0.8;
 		p.overlap_credit = 1.3;
 		p.prefill_scale = 0.6;
-		p.busy_prefill_fraction = 3;
+		p.overload_prefill_fraction = 3;
 	} else if (kind == 4) {
 		p.cost = KVR_COST_BALANCED;
 		p.purge = 1;
 	}
-	must("kvr_set_policy", kvr_set_policy(w->k, &p));
+	must("kvr_policy_set", kvr_policy_set(w->k, &p));
 }
 
 static void
@@ -80,7 +80,7 @@ worker_load(struct world *w, uint64_t id)
 	l.active_blocks = pick(w, 200);
 	l.requests = pick(w, 9);
 	l.used_blocks = pick(w, 1500);
-	printf("load %s\n", kvr_errname(kvr_worker_set_load(w->k, id, &l)));
+	printf("load %s\n", kvr_errname(kvr_worker_set_load(w->k, id, 0, &l)));
 }
 
 void
@@ -132,7 +132,8 @@ remember(struct world *w, int error, const struct kvr_decision *d)
 	if (error != KVR_OK)
 		return;
 	if (w->lease[i].number != 0)
-		(void)kvr_finish(w->k, w->lease[i].number, NULL, w->now, 0);
+		(void)kvr_lease_finish(
+		    w->k, w->lease[i].number, NULL, w->now, 0);
 	w->lease[i] = w->at;
 	w->lease[i].number = d->lease;
 }
@@ -146,7 +147,7 @@ write_reserve(struct world *w)
 
 	prompt_draw(w);
 	choice_request(w, &r);
-	error = kvr_reserve(w->k, w->p, &r, w->now, &d);
+	error = kvr_lease_open(w->k, w->p, &r, w->now, &d);
 	choice_print(w, "reserve", error, &d);
 	remember(w, error, &d);
 }
@@ -161,7 +162,7 @@ write_reserve_on(struct world *w)
 	prompt_draw(w);
 	choice_request(w, &r);
 	r.pinned = 0;
-	error = kvr_reserve_on(w->k, w->p, &r, pick_worker(w), w->now, &d);
+	error = kvr_lease_open_on(w->k, w->p, &r, pick_worker(w), w->now, &d);
 	choice_print(w, "reserve_on", error, &d);
 	remember(w, error, &d);
 }
@@ -174,7 +175,7 @@ finish(struct world *w, uint64_t lease)
 	r.prompt_tokens = pick(w, 5000);
 	r.cached_tokens = pick(w, 2) ? r.prompt_tokens / 2 : 0;
 	r.kind = pick(w, 3);
-	return kvr_finish(w->k, lease, pick(w, 2) ? &r : NULL, w->now, 0);
+	return kvr_lease_finish(w->k, lease, pick(w, 2) ? &r : NULL, w->now, 0);
 }
 
 /* One of its steps, in any order. */
@@ -188,18 +189,18 @@ write_lease(struct world *w)
 	if (n == 0)
 		return;
 	if (what < 2)
-		error = kvr_commit(w->k, n, w->now, 0);
+		error = kvr_lease_commit(w->k, n, w->now, 0);
 	else if (what == 2)
-		error = kvr_first_token(w->k, n, w->now, KVR_NOWAIT);
+		error = kvr_lease_first_token(w->k, n, w->now, KVR_NOWAIT);
 	else if (what == 3)
-		error = kvr_output_blocks(w->k, n, pick(w, 9), w->now, 0);
+		error = kvr_lease_output(w->k, n, pick(w, 9), w->now, 0);
 	else if (what < 6) {
 		prompt_of_lease(w, i);
-		error = kvr_extend(w->k, n, w->p, w->now, 0);
+		error = kvr_lease_extend(w->k, n, w->p, w->now, 0);
 	} else if (what == 6)
 		error = finish(w, n);
 	else
-		error = kvr_abort(w->k, n, w->now, 0);
+		error = kvr_lease_abort(w->k, n, w->now, 0);
 	printf("lease %" PRIu64 " %u %s\n", n, what, kvr_errname(error));
 }
 
@@ -233,7 +234,7 @@ write_rest(struct world *w)
 	} else if (what < 10) {
 		write_policy(w, pick(w, 5));
 	} else if (what < 60) {
-		error = kvr_reap_owner(w->k, pick(w, 6), w->now, &number);
+		error = kvr_owner_reap(w->k, pick(w, 6), w->now, &number);
 		printf("reap %s %u\n", kvr_errname(error), number);
 	} else {
 		error = kvr_expire(w->k, w->now, pick(w, 100), &number);

@@ -25,7 +25,7 @@ bodies_region(void)
 	o.unit = KVR_UNIT_BYTES;
 	o.block_size = 1;
 	o.max_workers = 4;
-	o.secret_kind = KVR_SECRET_GIVEN;
+	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 0x5a, sizeof(o.secret) / 2);
 	demand(kvr_new(&o, &k) == KVR_OK);
 	return k;

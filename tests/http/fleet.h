@@ -36,7 +36,7 @@ fleet_index(struct kvr_options *o)
 	o->unit = KVR_UNIT_BYTES;
 	o->block_size = 1;
 	o->max_workers = 4;
-	o->secret_kind = KVR_SECRET_GIVEN;
+	o->secret_bytes = KVR_SECRET_MIN;
 	memset(o->secret, 's', sizeof(o->secret));
 	ck_assert_int_eq(kvr_new(o, &k), KVR_OK);
 	return k;

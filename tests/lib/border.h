@@ -35,7 +35,7 @@ reserve_another(void)
 
 	ck_assert_int_eq(kvr_prompt_new(k, &q), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_set_tokens(q, NULL, other, 16), KVR_OK);
-	ck_assert_int_eq(kvr_reserve(k, q, NULL, 100, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open(k, q, NULL, 100, &d), KVR_OK);
 	lease = d.lease;
 	kvr_prompt_free(q);
 }

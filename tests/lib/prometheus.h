@@ -23,7 +23,7 @@ struct span {
 };
 
 struct sample {
-	struct span metric, worker, rank, retain, value;
+	struct span metric, worker, rank, way, value;
 };
 
 enum { METRICS_MAX = 128, SAMPLES_MAX = 128 << 10, BYTES_MAX = 16 << 20 };
@@ -138,8 +138,13 @@ read_sample(void)
 		expect("\"");
 		if (*at == ',') {
 			expect(",retain=\"");
-			s->retain = read_label();
+			s->way = read_label();
 		}
+		expect("}");
+	}
+	if (is(s->metric, "kvroute_entries_removed_total")) {
+		expect("{reason=\"");
+		s->way = read_label();
 		expect("}");
 	}
 	expect(" ");
@@ -289,7 +294,7 @@ name_shown(struct span label, char name[KVR_NAME_MAX + 1])
 /* Of one worker, or of none; there has to be exactly one. */
 static inline struct span
 value_of(const char *name, const char *worker, uint32_t rank,
-    const char *retain)
+    const char *way)
 {
 	char shown[KVR_NAME_MAX + 1];
 	struct span value = { NULL, 0 };
@@ -298,7 +303,7 @@ value_of(const char *name, const char *worker, uint32_t rank,
 	for (i = 0; i < samples; i++) {
 		const struct sample *s = &sample[i];
 
-		if (!is(s->metric, name) || !is(s->retain, retain))
+		if (!is(s->metric, name) || !is(s->way, way))
 			continue;
 		n = name_shown(s->worker, shown);
 		if (n != strlen(worker) || memcmp(shown, worker, n) != 0 ||
@@ -311,53 +316,73 @@ value_of(const char *name, const char *worker, uint32_t rank,
 	return value;
 }
 
-enum holds { WHOLE, SMALL, CLOCK, NUMBER, WAY, UNUSED };
+enum holds { WHOLE, SMALL, CLOCK, NUMBER, WAY, UNUSED, UNUSED_WORDS };
 
 struct field {
 	const char *name; /* of the metric without its prefix */
+	const char *reason; /* its label, or "" */
 	size_t offset;
 	enum holds holds;
 };
 
 #define AT(type, field) offsetof(struct type, field)
-#define R(field) { #field, AT(kvr_stats, field), WHOLE }
-#define RC(field) { #field "_total", AT(kvr_stats, field), WHOLE }
-#define W(field) { #field, AT(kvr_worker_stats, field), WHOLE }
-#define WC(field) { #field "_total", AT(kvr_worker_stats, field), WHOLE }
+#define R(field) { #field, "", AT(kvr_stats, field), WHOLE }
+#define RC(field) { #field "_total", "", AT(kvr_stats, field), WHOLE }
+#define REMOVED(reason, field) \
+	{ "entries_removed_total", reason, AT(kvr_stats, field), WHOLE }
+#define W(field) { #field, "", AT(kvr_worker_stats, field), WHOLE }
+#define WC(field) { #field "_total", "", AT(kvr_worker_stats, field), WHOLE }
+#define CALIBRATION(s) \
+	{ "reports_total", "", AT(s, calibration.reports), WHOLE }, \
+	{ "unreported_total", "", AT(s, calibration.unreported), WHOLE }, \
+	{ "reported_tokens_total", "", \
+	    AT(s, calibration.reported_tokens), WHOLE }, \
+	{ "report_predicted_tokens_total", "", \
+	    AT(s, calibration.predicted_tokens), WHOLE }, \
+	{ "over_tokens_total", "", AT(s, calibration.over_tokens), WHOLE }, \
+	{ "under_tokens_total", "", AT(s, calibration.under_tokens), WHOLE }, \
+	{ "purges_total", "", AT(s, calibration.purges), WHOLE }, \
+	{ "", "", AT(s, calibration.reserved), UNUSED_WORDS }
 
 static const struct field region_fields[] = {
 	R(region_bytes), R(cells), R(cells_free), R(workers), R(nodes),
 	R(entries), R(blocks), R(held_blocks), R(leases),
-	{ "clock_seconds", AT(kvr_stats, clock), CLOCK },
-	RC(observes), RC(reserves), RC(commits), RC(finishes), RC(aborts),
-	RC(reports), RC(silent), RC(reported_tokens), RC(foretold_tokens),
-	RC(over_tokens), RC(under_tokens), RC(purges), RC(outgrown),
-	RC(reaped), RC(expired), RC(evicted), RC(voided), RC(splits),
-	RC(merges), RC(extensions), RC(truncated), RC(clock_back),
-	RC(emptied), RC(dropped), RC(retried), RC(locked), R(most_steps),
-	R(most_cells), R(most_reclaimed)
+	{ "clock_seconds", "", AT(kvr_stats, clock), CLOCK },
+	RC(observes), RC(lease_opens), RC(lease_commits), RC(lease_finishes),
+	RC(lease_aborts), RC(lease_reaps), CALIBRATION(kvr_stats),
+	REMOVED("expired", expired), REMOVED("capacity", evicted_capacity),
+	REMOVED("region", evicted_region), REMOVED("orphaned", orphaned),
+	RC(splits), RC(merges), RC(extensions), RC(truncated), RC(clock_back),
+	RC(recoveries), RC(busy_writes), RC(read_retries), RC(read_locks),
+	R(max_steps), R(max_cells), R(max_reclaimed)
 };
 
 static const struct field worker_fields[] = {
 	W(entries), W(held_blocks), W(requests), W(prefill_tokens),
-	W(active_blocks), W(output_blocks), WC(reserves), WC(prompt_tokens),
-	WC(predicted_tokens),
-	{ "busy", AT(kvr_worker_stats, busy), SMALL },
-	{ "retain", AT(kvr_worker_stats, retain), WAY },
-	WC(reports), WC(silent), WC(reported_tokens), WC(foretold_tokens),
-	WC(over_tokens), WC(under_tokens), WC(purges),
-	{ "learnt_capacity_tokens", AT(kvr_worker_stats, learnt_capacity),
-	    WHOLE },
-	{ "learnt_block_tokens", AT(kvr_worker_stats, learnt_block), SMALL },
-	{ "", AT(kvr_worker_stats, reserved), UNUSED },
-	{ "prefill_tokens_per_second", AT(kvr_worker_stats, prefill_rate),
-	    NUMBER },
-	{ "backlog_seconds", AT(kvr_worker_stats, backlog), NUMBER }
+	W(active_blocks), W(output_blocks), WC(lease_opens),
+	WC(prompt_tokens), WC(predicted_tokens),
+	{ "overloaded", "", AT(kvr_worker_stats, overloaded), SMALL },
+	{ "retain", "", AT(kvr_worker_stats, retain), WAY },
+	CALIBRATION(kvr_worker_stats),
+	{ "learnt_capacity_tokens", "",
+	    AT(kvr_worker_stats, learnt_capacity), WHOLE },
+	{ "learnt_block_tokens", "", AT(kvr_worker_stats, learnt_block),
+	    SMALL },
+	{ "", "", AT(kvr_worker_stats, reserved), UNUSED },
+	{ "prefill_tokens_per_second", "",
+	    AT(kvr_worker_stats, prefill_rate), NUMBER },
+	{ "backlog_seconds", "", AT(kvr_worker_stats, backlog), NUMBER }
 };
 
 enum {
 	REGION_FIELDS = sizeof(region_fields) / sizeof(region_fields[0]),
-	WORKER_FIELDS = sizeof(worker_fields) / sizeof(worker_fields[0])
+	WORKER_FIELDS = sizeof(worker_fields) / sizeof(worker_fields[0]),
+	/* what is reserved is not shown; the four reasons are one metric, and
+	   the three ways of retention samples of one field */
+	REGION_SAMPLES = REGION_FIELDS - 1,
+	REGION_METRICS = REGION_SAMPLES - 3,
+	WORKER_METRICS = WORKER_FIELDS - 2,
+	WORKER_SAMPLES = WORKER_METRICS + 2
 };
 
 static inline bool
@@ -425,9 +450,9 @@ ck_field(const char *prefix, const struct field *f, const void *stats,
 		memcpy(&whole, field, sizeof(whole));
 	memcpy(&number, &whole, sizeof(number));
 	if (f->holds == WHOLE)
-		ck_whole(value_of(name, worker, rank, ""), whole);
+		ck_whole(value_of(name, worker, rank, f->reason), whole);
 	else if (f->holds == SMALL)
-		ck_whole(value_of(name, worker, rank, ""), small);
+		ck_whole(value_of(name, worker, rank, f->reason), small);
 	else if (f->holds == CLOCK)
 		ck_near(value_of(name, worker, rank, ""),
 		    (int64_t)whole < 0 ? 0 : (double)whole / 1e9);
@@ -448,9 +473,9 @@ ck_all(const struct kvr *of, uint32_t workers)
 	uint64_t worker = 0;
 	size_t i, n, met = 0;
 
-	ck_assert_uint_eq(metrics, REGION_FIELDS + WORKER_FIELDS - 1);
-	ck_assert_uint_eq(samples, REGION_FIELDS +
-	    workers * (WORKER_FIELDS + 1));
+	ck_assert_uint_eq(metrics, REGION_METRICS + WORKER_METRICS);
+	ck_assert_uint_eq(samples, REGION_SAMPLES +
+	    workers * WORKER_SAMPLES);
 	ck_assert_int_eq(kvr_stats(of, &s), KVR_OK);
 	for (i = 0; i < REGION_FIELDS; i++)
 		ck_field("kvroute_", &region_fields[i], &s, "", 0);

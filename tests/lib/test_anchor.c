@@ -61,7 +61,7 @@ begin(uint32_t worker)
 	say_bytes(100, 100, 0);
 	ask_of(worker, 2000, 0);
 	ask_of(worker, 2000, 1);
-	survival_forget(k, (uint32_t)id[worker] - 1);
+	survival_forget(k, id_slot(id[worker]));
 }
 
 START_TEST(found_all)
@@ -201,7 +201,7 @@ START_TEST(no_purge)
 		say_bytes(150, 100, kind);
 		ask_of(0, 3000, 0);
 	}
-	ck_assert_uint_eq(worker_stats(0).purges, 0);
+	ck_assert_uint_eq(worker_stats(0).calibration.purges, 0);
 	ck_assert_uint_eq(slot_at(k, 0)->suspect, 0);
 }
 END_TEST
@@ -224,7 +224,7 @@ START_TEST(any_lengths)
 		if (pick(2) == 0)
 			(void)observed(pick(2), (int64_t)i);
 		lease = reserved(pick(2), (int64_t)i);
-		must(kvr_finish(k, lease, &r, (int64_t)i, 0) == KVR_OK);
+		must(kvr_lease_finish(k, lease, &r, (int64_t)i, 0) == KVR_OK);
 	}
 }
 END_TEST

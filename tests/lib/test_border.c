@@ -59,7 +59,8 @@ START_TEST(absurd_options)
 	BAD_OPTION(max_workers, KVR_WORKERS_MAX + 1);
 	BAD_OPTION(max_workers, UINT32_MAX);
 	BAD_OPTION(max_prompt_blocks, 0);
-	BAD_OPTION(secret_kind, 2);
+	BAD_OPTION(secret_bytes, 1);
+	BAD_OPTION(secret_bytes, KVR_SECRET_MIN); /* zeros */
 	BAD_OPTION(reserved, 1);
 	BAD_OPTION(idle_limit_ns, 0);
 }
@@ -122,7 +123,7 @@ START_TEST(struct_sizes)
 	o.region_bytes = 1 << 20;
 	ck_assert_int_eq(kvr_new(&o, &small), KVR_OK);
 	o.size = sizeof(o);
-	ck_assert_int_eq(kvr_get_options(small, &o), KVR_OK);
+	ck_assert_int_eq(kvr_options_get(small, &o), KVR_OK);
 	ck_assert_int_eq(o.ttl_ns, INT64_C(120000000000));
 	ck_assert_uint_eq(o.block_size, 16);
 	kvr_free(small);
@@ -234,7 +235,7 @@ START_TEST(attach_with_other_options)
 
 	kvr_options_init(&o, sizeof(o));
 	o.max_workers = 4;
-	o.secret_kind = KVR_SECRET_GIVEN;
+	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 2, sizeof(o.secret));
 	memory = formatted(&o, SMALL);
 	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);
@@ -244,7 +245,8 @@ START_TEST(attach_with_other_options)
 	MISMATCH(eagle, 1);
 	MISMATCH(max_workers, 5);
 	MISMATCH(secret[0], 1);
-	MISMATCH(secret[KVR_SECRET_BYTES - 1], 1);
+	MISMATCH(secret[KVR_SECRET_MIN - 1], 1);
+	MISMATCH(secret_bytes, KVR_SECRET_MIN + 1);
 	/* TTL lives in the region; what is asked for is not looked at. */
 	o.ttl_ns = 1;
 	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);
@@ -333,12 +335,12 @@ refuses_worker(uint64_t id)
 	ck_assert_int_eq(kvr_worker_name(k, id, &c, 1, &n), KVR_EWORKER);
 	kvr_worker_init(&facts, sizeof(facts));
 	ck_assert_int_eq(kvr_worker_set(k, id, &facts), KVR_EWORKER);
-	ck_assert_int_eq(kvr_worker_set_load(k, id, &load), KVR_EWORKER);
+	ck_assert_int_eq(kvr_worker_set_load(k, id, 0, &load), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_remove(k, id), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_reset(k, id, &other), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_stats(k, id, &s), KVR_EWORKER);
 	ck_assert_int_eq(kvr_observe(k, p, id, 200, 0, NULL), KVR_EWORKER);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id, 200, &d),
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id, 200, &d),
 	    KVR_EWORKER);
 	ck_assert_uint_eq(other, 99);
 	ck_assert_uint_eq(n, 99);
@@ -359,7 +361,7 @@ START_TEST(unknown_workers)
 	refuses_worker(UINT64_MAX);
 	refuses_worker(gone);
 	refuses_worker(w ^ 1);
-	refuses_worker(w ^ UINT64_C(1) << 32);
+	refuses_worker(w ^ UINT64_C(1) << 16);
 	/* A slot that is used again must not honour its older ids. */
 	kvr_worker_init(&facts, sizeof(facts));
 	for (i = 0; i < 20; i++) {
@@ -375,12 +377,64 @@ START_TEST(unknown_workers)
 	}
 	ck_assert_int_eq(kvr_worker_reset(k, w, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_set(k, w, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_worker_set_load(k, w, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_worker_set_load(k, w, &load), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_set_load(k, w, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_set_load(k, w, 0, &load), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_get(k, w, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_next(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_next(NULL, &other), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_remove(NULL, w), KVR_EINVAL);
+}
+END_TEST
+
+/* An id of the other kind, whatever else its bits say. */
+START_TEST(ids_of_another_kind)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint64_t next;
+	uint32_t slot;
+
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, w, 200, &d), KVR_OK);
+	take_stock();
+	refuses_worker(d.lease);
+	ck_assert_int_eq(kvr_lease_commit(k, w, 200, 0), KVR_ELEASE);
+	ck_assert_int_eq(kvr_lease_finish(k, w, NULL, 200, 0), KVR_ELEASE);
+	for (slot = 0; slot < 4; slot++) {
+		refuses_worker((w & ~UINT64_C(3)) | (slot == (w & 3) ? 0
+		    : slot));
+		ck_assert_int_eq(kvr_lease_abort(k, (d.lease &
+		    ~UINT64_C(3)) | (slot == (d.lease & 3) ? 0 : slot), 200,
+		    0), KVR_ELEASE);
+	}
+	next = d.lease;
+	ck_assert_int_eq(kvr_worker_next(k, &next), KVR_EWORKER);
+	ck_assert_uint_eq(next, d.lease);
+	ck_assert_int_eq(kvr_lease_abort(k, d.lease, 200, 0), KVR_OK);
+	take_stock();
+}
+END_TEST
+
+/* Overlaps of a caller: of any length that says nothing unknown. */
+START_TEST(overlaps_of_any_length)
+{
+	struct {
+		struct kvr_overlap o;
+		uint64_t more;
+	} longer[2] = { { { .worker = w, .blocks = 1 }, 0 },
+		{ { .worker = w, .blocks = 1 }, 0 } };
+	struct kvr_decision d = { .size = sizeof(d) };
+
+#define CHOOSE(element, n) kvr_choose(k, p, NULL, &longer[0].o, element, n, \
+    200, &d)
+	ck_assert_int_eq(CHOOSE(sizeof(longer[0]), 2), KVR_OK);
+	ck_assert_int_eq(CHOOSE(sizeof(uint64_t), 1), KVR_OK);
+	longer[1].more = 1;
+	ck_assert_int_eq(CHOOSE(sizeof(longer[0]), 2), KVR_ENEWER);
+	ck_assert_int_eq(CHOOSE(sizeof(longer[0]), 1), KVR_OK);
+	longer[0].o.reserved = 1;
+	ck_assert_int_eq(CHOOSE(sizeof(longer[0].o), 1), KVR_EINVAL);
+	ck_assert_int_eq(CHOOSE(sizeof(uint64_t) - 1, 1), KVR_EINVAL);
+	ck_assert_int_eq(CHOOSE(4097, 1), KVR_EINVAL);
+#undef CHOOSE
 }
 END_TEST
 
@@ -488,8 +542,8 @@ refuses_prompt(struct kvr_prompt *q, int error)
 	ck_assert_int_eq(kvr_candidates(k, q, NULL, 200, &c, sizeof(c), 1,
 	    &n), error);
 	ck_assert_int_eq(kvr_observe(k, q, w, 200, 0, NULL), error);
-	ck_assert_int_eq(kvr_reserve(k, q, NULL, 200, &d), error);
-	ck_assert_int_eq(kvr_reserve_on(k, q, NULL, w, 200, &d), error);
+	ck_assert_int_eq(kvr_lease_open(k, q, NULL, 200, &d), error);
+	ck_assert_int_eq(kvr_lease_open_on(k, q, NULL, w, 200, &d), error);
 	ck_assert_uint_eq(n, 99);
 	unharmed();
 }
@@ -508,8 +562,8 @@ refuses_nothing(struct kvr_prompt *q)
 	    KVR_EEMPTY);
 	ck_assert_int_eq(kvr_candidates(k, q, NULL, 200, &c, sizeof(c), 1,
 	    &n), KVR_EEMPTY);
-	ck_assert_int_eq(kvr_reserve(k, q, NULL, 200, &d), KVR_EEMPTY);
-	ck_assert_int_eq(kvr_reserve_on(k, q, NULL, w, 200, &d), KVR_EEMPTY);
+	ck_assert_int_eq(kvr_lease_open(k, q, NULL, 200, &d), KVR_EEMPTY);
+	ck_assert_int_eq(kvr_lease_open_on(k, q, NULL, w, 200, &d), KVR_EEMPTY);
 	ck_assert_uint_eq(n, 99);
 	unharmed();
 	ck_assert_int_eq(kvr_match(k, q, 100, NULL, sizeof(struct
@@ -569,6 +623,8 @@ suite_border(void)
 	tcase_add_test(t, absurd_facts);
 	tcase_add_test(t, names_of_workers);
 	tcase_add_test(t, unknown_workers);
+	tcase_add_test(t, ids_of_another_kind);
+	tcase_add_test(t, overlaps_of_any_length);
 	tcase_add_test(t, too_many_workers);
 	tcase_add_test(t, absurd_prompts);
 	tcase_add_test(t, absurd_scopes);

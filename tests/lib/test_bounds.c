@@ -13,11 +13,11 @@
  *   n  nodes on the path of the prompt or the lease, before the call
  *   b  blocks that are new, and those of the shorter part of a split
  *   h  workers that hold the node that is split
- *   w  pairs of a worker and a node on the path (kvr_reserve)
+ *   w  pairs of a worker and a node on the path (kvr_lease_open)
  *   a  nodes on the paths of the leases over age that the call ends, most 2
  *   m  nodes merged; c: blocks copied by that, at most 16384 for each path
  *   r  entries reclaimed or passed over
- *   l  leases looked at (kvr_reap_owner)
+ *   l  leases looked at (kvr_owner_reap)
  *
  * The formulas leave room for the chains of the tables, which chance makes.
  * What they must not leave room for is one size too many: so each scene makes
@@ -137,7 +137,7 @@ counters_reset(void)
 {
 	struct counts *c = &k->region->counts;
 
-	c->most_steps = c->most_cells = c->most_reclaimed = 0;
+	c->max_steps = c->max_cells = c->max_reclaimed = 0;
 }
 
 static void
@@ -160,12 +160,13 @@ within(const struct sizes *s)
 		copied = 16384 * s->paths;
 	at_most("merges", merges, s->nodes + s->aged + 2);
 	at_most("splits", did.splits - s->before.splits, 1);
-	at_most("reaped", did.reaped - s->before.reaped, REAP + s->leases);
-	at_most("cells", did.most_cells, bound_cells(s, merges, copied));
-	at_most("reclaimed", did.most_reclaimed, s->budget + s->room);
-	at_most("steps", did.most_steps, 16 * (s->nodes + s->aged) +
+	at_most("reaped", did.lease_reaps - s->before.lease_reaps,
+	    REAP + s->leases);
+	at_most("cells", did.max_cells, bound_cells(s, merges, copied));
+	at_most("reclaimed", did.max_reclaimed, s->budget + s->room);
+	at_most("steps", did.max_steps, 16 * (s->nodes + s->aged) +
 	    48 * merges + copied / 8 + s->holders + s->blocks / 4 +
-	    s->pairs / 6 + 8 * did.most_reclaimed + s->leases + 512);
+	    s->pairs / 6 + 8 * did.max_reclaimed + s->leases + 512);
 	return did;
 }
 
@@ -195,8 +196,8 @@ do_reserve(uint64_t worker, uint64_t owner, int64_t now)
 	size_prompt(&s);
 	counters_reset();
 	ck_assert_int_eq(worker != 0
-	    ? kvr_reserve_on(k, p, &r, worker, now, &d)
-	    : kvr_reserve(k, p, &r, now, &d), KVR_OK);
+	    ? kvr_lease_open_on(k, p, &r, worker, now, &d)
+	    : kvr_lease_open(k, p, &r, now, &d), KVR_OK);
 	(void)within(&s);
 	return d.lease;
 }
@@ -207,12 +208,12 @@ static int
 call_on_lease(enum on_lease what, uint64_t lease, int64_t now)
 {
 	switch (what) {
-	case COMMIT:      return kvr_commit(k, lease, now, 0);
-	case FIRST_TOKEN: return kvr_first_token(k, lease, now, 0);
-	case EXTEND:      return kvr_extend(k, lease, p, now, 0);
-	case OUTPUT:      return kvr_output_blocks(k, lease, 3, now, 0);
-	case FINISH:      return kvr_finish(k, lease, NULL, now, 0);
-	default:          return kvr_abort(k, lease, now, 0);
+	case COMMIT:      return kvr_lease_commit(k, lease, now, 0);
+	case FIRST_TOKEN: return kvr_lease_first_token(k, lease, now, 0);
+	case EXTEND:      return kvr_lease_extend(k, lease, p, now, 0);
+	case OUTPUT:      return kvr_lease_output(k, lease, 3, now, 0);
+	case FINISH:      return kvr_lease_finish(k, lease, NULL, now, 0);
+	default:          return kvr_lease_abort(k, lease, now, 0);
 	}
 }
 
@@ -257,7 +258,7 @@ do_reap_owner(uint64_t owner, int64_t now)
 		s.paths++;
 	}
 	counters_reset();
-	ck_assert_int_eq(kvr_reap_owner(k, owner, now, &ended), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, owner, now, &ended), KVR_OK);
 	(void)within(&s);
 	return ended;
 }
@@ -268,9 +269,9 @@ ck_nothing_done(void)
 {
 	struct kvr_stats did = stats();
 
-	ck_assert_uint_eq(did.most_steps, 0);
-	ck_assert_uint_eq(did.most_cells, 0);
-	ck_assert_uint_eq(did.most_reclaimed, 0);
+	ck_assert_uint_eq(did.max_steps, 0);
+	ck_assert_uint_eq(did.max_cells, 0);
+	ck_assert_uint_eq(did.max_reclaimed, 0);
 }
 
 static void
@@ -341,8 +342,8 @@ START_TEST(split_of_what_all_hold)
 	for (i = 99; i < 100; i -= 7) { /* until it wraps */
 		say_long(100, i, 1);
 		s = do_observe(worker[i % fleet], 1);
-		ck_assert_uint_ge(s.most_cells, fleet);
-		ck_assert_uint_ge(s.most_steps, fleet);
+		ck_assert_uint_ge(s.max_cells, fleet);
+		ck_assert_uint_ge(s.max_steps, fleet);
 		say_long(100, i, 2);
 		lease = do_reserve(i % 2 != 0 ? worker[0] : 0, 0, 1);
 		ck_assert_int_eq(do_on_lease(COMMIT, lease, 1), KVR_OK);
@@ -365,7 +366,7 @@ START_TEST(huge_prompts)
 	say_long(n, n, 0);
 	(void)do_observe(worker[0], 1);
 	s = do_observe(worker[0], 1);
-	ck_assert_uint_eq(s.most_cells, 0);
+	ck_assert_uint_eq(s.max_cells, 0);
 	for (i = 1; i < n; i += 1 + i / 2) {
 		say_long(n, i, 1);
 		(void)do_observe(worker[1], 2);
@@ -399,7 +400,7 @@ START_TEST(room_made)
 			give_up(do_reserve(worker[i % 2], 0, 1), 1);
 		}
 	}
-	ck_assert_uint_gt(stats().evicted, 10000);
+	ck_assert_uint_gt(stats().evicted_region, 10000);
 	region_end();
 }
 END_TEST
@@ -420,12 +421,12 @@ START_TEST(room_behind_the_pinned)
 	for (i = 0; i < 2 * n; i++) {
 		say_one(1000000 + i);
 		s = do_observe(worker[0], 2);
-		if (s.most_reclaimed > most)
-			most = (uint32_t)s.most_reclaimed;
+		if (s.max_reclaimed > most)
+			most = (uint32_t)s.max_reclaimed;
 	}
 	/* it has passed over, and then found what may go */
 	ck_assert_uint_ge(most, 1024);
-	ck_assert_uint_gt(s.evicted, n / 2);
+	ck_assert_uint_gt(s.evicted_region, n / 2);
 	ck_assert_uint_lt(s.truncated, n / 500);
 	ck_assert_uint_eq(s.leases, n);
 	region_end();
@@ -453,7 +454,7 @@ START_TEST(all_due_at_once)
 	big_region(64 << 20, 2, TTL);
 	left = n = fill((uint32_t)test_amount(100000), worker[0]);
 	say_one(UINT32_MAX);
-	ck_assert_uint_eq(do_observe(worker[1], 1 + TTL).most_reclaimed,
+	ck_assert_uint_eq(do_observe(worker[1], 1 + TTL).max_reclaimed,
 	    left < EXPIRE ? left : EXPIRE);
 	for (left -= EXPIRE; left > n / 2; left -= 4 * EXPIRE) {
 		(void)do_observe(worker[1], 1 + TTL);
@@ -462,7 +463,7 @@ START_TEST(all_due_at_once)
 		ck_assert_int_eq(do_on_lease(FINISH, lease, 1 + TTL), KVR_OK);
 	}
 	ck_assert_uint_eq(stats().expired, n - left);
-	ck_assert_uint_eq(do_expire(500, 1 + TTL).most_reclaimed, 500);
+	ck_assert_uint_eq(do_expire(500, 1 + TTL).max_reclaimed, 500);
 	(void)do_expire(n, 1 + TTL);
 	ck_assert_uint_eq(stats().entries, 1);
 	region_end();
@@ -485,10 +486,10 @@ START_TEST(worker_that_held_much)
 	ck_assert_uint_eq(stats().entries, 0);
 	for (i = 0; i < 2 * n; i += EXPIRE) {
 		say_one(UINT32_MAX);
-		ck_assert_uint_eq(do_observe(worker[2], 2).most_reclaimed,
+		ck_assert_uint_eq(do_observe(worker[2], 2).max_reclaimed,
 		    EXPIRE);
 	}
-	ck_assert_uint_eq(stats().voided, 2 * n);
+	ck_assert_uint_eq(stats().orphaned, 2 * n);
 	region_end();
 }
 END_TEST
@@ -515,7 +516,7 @@ START_TEST(no_slot_is_spare)
 	s.budget = n;
 	counters_reset();
 	ck_assert_int_eq(kvr_worker_reset(k, worker[0], &worker[0]), KVR_OK);
-	ck_assert_uint_eq(within(&s).most_reclaimed, n);
+	ck_assert_uint_eq(within(&s).max_reclaimed, n);
 	/* the slot it left held nothing, and is spare */
 	counters_reset();
 	ck_assert_int_eq(kvr_worker_reset(k, worker[0], &worker[0]), KVR_OK);
@@ -540,9 +541,9 @@ START_TEST(leases_over_age)
 	}
 	say_one(UINT32_MAX);
 	for (i = 0; i < n / 4; i++) {
-		reaped = stats().reaped;
+		reaped = stats().lease_reaps;
 		ck_assert_uint_eq(do_observe(worker[0],
-		    1 + lease_limit).reaped, reaped + REAP);
+		    1 + lease_limit).lease_reaps, reaped + REAP);
 	}
 	ck_assert_uint_gt(do_reap_owner(1, 1 + lease_limit), n / 10);
 	ck_assert_uint_gt(stats().leases, n / 5);
@@ -576,13 +577,13 @@ START_TEST(chain_to_be_merged)
 		    do_reserve(worker[i], 0, 1 + TTL), 1 + TTL), KVR_OK);
 	for (i = 0; i < n; i++) {
 		s = do_observe(worker[0], 1 + TTL);
-		if (s.most_cells > most)
-			most = s.most_cells;
+		if (s.max_cells > most)
+			most = s.max_cells;
 	}
 	at_most("cells", most, (16384 / 15) * 2);
 	/* few nodes are left, and it costs little now */
 	ck_assert_uint_lt(stats().nodes, 3 + n / 500);
-	ck_assert_uint_lt(s.most_steps, 64);
+	ck_assert_uint_lt(s.max_steps, 64);
 	region_end();
 }
 END_TEST

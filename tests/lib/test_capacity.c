@@ -54,7 +54,7 @@ answered(uint64_t lease, uint64_t tokens, int64_t now)
 	struct kvr_report r = { .size = sizeof(r) };
 
 	r.completion_tokens = tokens;
-	ck_assert_int_eq(kvr_finish(k, lease, &r, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, &r, now, 0), KVR_OK);
 }
 
 /* --------------------------------------------------- who leaves, whole --- */
@@ -76,7 +76,7 @@ START_TEST(oldest_leaves_from_its_end)
 	ck_has(0, "abcd", 0);
 	ck_has(0, "xy", 1);
 	ck_assert_uint_eq(worker_stats(0).held_blocks, 6);
-	ck_assert_uint_eq(stats().outgrown, 1);
+	ck_assert_uint_eq(stats().evicted_capacity, 1);
 }
 END_TEST
 
@@ -335,9 +335,9 @@ START_TEST(absurd_output)
 	roomy(0, 20);
 	observe(1, "abcdef", 1);
 	lease = reserve(0, "mnop", 2);
-	ck_assert_int_eq(kvr_output_blocks(k, lease, UINT32_MAX, 3, 0),
+	ck_assert_int_eq(kvr_lease_output(k, lease, UINT32_MAX, 3, 0),
 	    KVR_OK);
-	ck_assert_int_eq(kvr_output_blocks(k, lease, UINT32_MAX, 3, 0),
+	ck_assert_int_eq(kvr_lease_output(k, lease, UINT32_MAX, 3, 0),
 	    KVR_OK);
 	region_sound();
 	finish(lease, 4);

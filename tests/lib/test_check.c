@@ -44,8 +44,8 @@ fill(void)
 	one = reserve(0, "abcdefgh", 5);
 	commit(one, 5);
 	two = reserve(1, "abcdxyz", 6);
-	ck_assert_int_eq(kvr_output_blocks(k, two, 3, 6, 0), KVR_OK);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &load), KVR_OK);
+	ck_assert_int_eq(kvr_lease_output(k, two, 3, 6, 0), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	say_long(300, 300, 0);
 	must(observed(2, 7) == 300);
 	observe(2, "mn", 8);
@@ -500,7 +500,7 @@ cache_setup(void)
 	ck_assert_int_eq(kvr_worker_set(k, id[4], &f), KVR_OK);
 	observe(4, "stuvwxyz", 20);
 	lease = reserve(4, "mnop", 21);
-	ck_assert_int_eq(kvr_finish(k, lease, &r, 21, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, &r, 21, 0), KVR_OK);
 	three = reserve(4, "qr", 22);
 	commit(three, 22);
 	f.capacity_tokens = 23;

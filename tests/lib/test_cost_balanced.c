@@ -9,11 +9,10 @@
  * of the costs that kvr_candidates tells, whatever short cuts are taken to it.
  */
 #include "expect.h"
+#include "inner.h"
 #include "mix.h"
 #include "rate.h"
 #include "route.h"
-
-#include "inner.h"
 
 #include <math.h>
 
@@ -53,7 +52,7 @@ set_policy(double decode, double prior, double temperature)
 	y.balanced_decode = decode;
 	y.balanced_prior = prior;
 	y.temperature = temperature;
-	ck_assert_int_eq(kvr_set_policy(k, &y), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 }
 
 /* ------------------------------------------- the formula, once more --- */
@@ -113,7 +112,7 @@ cached_on(uint64_t worker)
 	static struct kvr_overlap rows[2 * FLEET];
 	struct found_set set = { .room = 2 * FLEET, .rows = rows,
 	    .found = rows, .places = places, .next_base = &base };
-	uint32_t slot = (uint32_t)worker - 1;
+	uint32_t slot = id_slot(worker);
 	struct question t;
 
 	match_overlaps(k, p, now, &set);
@@ -180,7 +179,7 @@ lot_of(uint64_t worker)
 	uint64_t end = p->blocks > 0 ? p->sequence[p->blocks - 1] : p->root;
 
 	return mix(mix(end ^ mix(p->units ^ p->tail_digest)) ^
-	    k->loads.identity[(uint32_t)worker - 1]);
+	    k->loads.identity[id_slot(worker)]);
 }
 
 /* Is a before b, of those with the least cost? */
@@ -325,7 +324,7 @@ START_TEST(busy)
 
 	set_policy(0.1, 1e12, 0);
 	set_facts(0, 1000, KVR_RETAIN_TTL);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &load), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	say_long(1600, 0, 1);
 	ck_assert(near(cost_on(0), 0.5 + 3.2 + 0.1 * 1.76));
 	/* a third of what the fleet can do comes in: lambda = 3 */
@@ -394,7 +393,7 @@ any_load(uint32_t worker)
 		load.active_blocks = pick(300);
 		load.requests = pick(5);
 	}
-	must(kvr_worker_set_load(k, id[worker], &load) == KVR_OK);
+	must(kvr_worker_set_load(k, id[worker], 0, &load) == KVR_OK);
 }
 
 /* Few stems, many ends. */
@@ -442,7 +441,7 @@ any_reserve(uint64_t *lease)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 
-	if (kvr_reserve(k, p, &r, now, &d) != KVR_OK)
+	if (kvr_lease_open(k, p, &r, now, &d) != KVR_OK)
 		return;
 	count_arrival(&d);
 	*lease = d.lease;
@@ -460,8 +459,8 @@ any_end(uint64_t *lease)
 	report.kind = pick(3);
 	report.cached_tokens = pick(2) == 0 ? pick(700) : pick(5) * BLOCK_OF;
 	report.completion_tokens = pick(300);
-	rc = pick(4) == 0 ? kvr_abort(k, *lease, now, 0)
-	    : kvr_finish(k, *lease, &report, now, 0);
+	rc = pick(4) == 0 ? kvr_lease_abort(k, *lease, now, 0)
+	    : kvr_lease_finish(k, *lease, &report, now, 0);
 	must(rc == KVR_OK || rc == KVR_ELEASE); /* of age */
 	*lease = 0;
 }
@@ -493,7 +492,7 @@ any_call(void)
 		if (*lease == 0)
 			any_reserve(lease);
 		else if (pick(3) == 0)
-			(void)kvr_first_token(k, *lease, now, 0);
+			(void)kvr_lease_first_token(k, *lease, now, 0);
 		else
 			any_end(lease);
 	}
@@ -542,7 +541,7 @@ START_TEST(ties)
 		for (worker = 0; worker < FLEET; worker++) {
 			load.active_blocks = pick(3);
 			load.requests = 1 + pick(2);
-			must(kvr_worker_set_load(k, id[worker], &load) ==
+			must(kvr_worker_set_load(k, id[worker], 0, &load) ==
 			    KVR_OK);
 		}
 		any_prompt();
@@ -568,7 +567,7 @@ static void
 odd_worker(uint32_t worker)
 {
 	static const uint64_t tokens[] = { 0, 1, UINT64_C(1) << 53,
-	    INT64_MAX / 2 };
+	    INT64_MAX / 2 / KVR_LOAD_SOURCES };
 	struct kvr_load load = { .size = sizeof(load) };
 	struct kvr_worker f;
 
@@ -580,8 +579,9 @@ odd_worker(uint32_t worker)
 	must(kvr_worker_set(k, id[worker], &f) == KVR_OK);
 	load.prefill_tokens = tokens[pick(4)];
 	load.active_blocks = tokens[pick(4)];
-	load.requests = pick(2) * INT32_MAX;
-	must(kvr_worker_set_load(k, id[worker], &load) == KVR_OK);
+	load.requests = pick(2) * (INT32_MAX / KVR_LOAD_SOURCES);
+	must(kvr_worker_set_load(
+		 k, id[worker], pick(KVR_LOAD_SOURCES), &load) == KVR_OK);
 }
 
 static void
@@ -628,7 +628,8 @@ START_TEST(always_a_number)
 		else
 			any_reserve(&leases[i % LEASES]);
 		if (leases[i % LEASES] != 0 && pick(2) == 0)
-			(void)kvr_first_token(k, leases[i % LEASES], now, 0);
+			(void)kvr_lease_first_token(
+			    k, leases[i % LEASES], now, 0);
 		ck_finite();
 	}
 }

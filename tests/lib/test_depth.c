@@ -198,8 +198,8 @@ reserve(struct change *c)
 		return;
 	c->s->pins[c->line][c->length]++;
 	announce(c);
-	rc = kvr_reserve_on(k, c->t->p, NULL, c->s->id, c->now, &d);
-	end_change(c, rc, "kvr_reserve_on");
+	rc = kvr_lease_open_on(k, c->t->p, NULL, c->s->id, c->now, &d);
+	end_change(c, rc, "kvr_lease_open_on");
 	*c->l = (struct open_lease){ d.lease, c->line, c->length, false };
 }
 
@@ -209,7 +209,8 @@ commit(struct change *c)
 	c->s->stamp[c->l->line][c->l->length] = c->now;
 	c->l->committed = true;
 	announce(c);
-	end_change(c, kvr_commit(k, c->l->number, c->now, 0), "kvr_commit");
+	end_change(c, kvr_lease_commit(k, c->l->number, c->now, 0),
+	    "kvr_lease_commit");
 }
 
 /* The prompt of the lease grows to the next length of its line. */
@@ -226,8 +227,8 @@ extend(struct change *c)
 	c->s->pins[l->line][l->length]++;
 	c->s->stamp[l->line][l->length] = c->now;
 	announce(c);
-	end_change(c, kvr_extend(k, l->number, c->t->p, c->now, 0),
-	    "kvr_extend");
+	end_change(c, kvr_lease_extend(k, l->number, c->t->p, c->now, 0),
+	    "kvr_lease_extend");
 }
 
 /* Finished only what was committed: that stamps its path once more. */
@@ -241,8 +242,8 @@ end_lease(struct change *c)
 	if (finish)
 		c->s->stamp[l.line][l.length] = c->now;
 	announce(c);
-	end_change(c, finish ? kvr_finish(k, l.number, NULL, c->now, 0)
-	    : kvr_abort(k, l.number, c->now, 0), "the end of a lease");
+	end_change(c, finish ? kvr_lease_finish(k, l.number, NULL, c->now, 0)
+	    : kvr_lease_abort(k, l.number, c->now, 0), "the end of a lease");
 	c->l->number = 0;
 }
 
@@ -273,8 +274,8 @@ reset(struct change *c)
 	forget(c->s, id);
 	announce(c);
 	if (c->l->number != 0)
-		rc = kvr_abort(k, c->l->number, c->now, 0);
-	end_change(c, rc, "kvr_abort of a void lease");
+		rc = kvr_lease_abort(k, c->l->number, c->now, 0);
+	end_change(c, rc, "kvr_lease_abort of a void lease");
 	c->l->number = 0;
 }
 
@@ -606,7 +607,7 @@ one_region(uint64_t seed, uint64_t *checked, uint64_t *raced)
 	}
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
-	ck_assert_uint_eq(s.evicted + s.truncated, 0);
+	ck_assert_uint_eq(s.evicted_region + s.truncated, 0);
 	ck_assert_uint_gt(s.expired, 0);
 	ck_assert_uint_gt(s.splits, 0);
 	ck_assert_int_eq(pthread_barrier_destroy(&all_here), 0);

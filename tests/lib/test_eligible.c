@@ -48,7 +48,8 @@ START_TEST(allowed)
 	scene.allowed[0] = scene_id(3);
 	scene.allowed[1] = scene_id(1);
 	scene.allowed[2] = scene_id(3);
-	scene.allowed[3] = scene_id(2) + (UINT64_C(2) << 32); /* of the past */
+	scene.allowed[3] =
+	    scene_id(2) + id_of_worker(2, 0) - ID_WORKER; /* of the past */
 	scene.allowed[4] = 0;
 	scene.allowed[5] = UINT64_MAX;
 	scene.p.n_allowed = 6;
@@ -70,7 +71,7 @@ START_TEST(excluded)
 	scene_of(3);
 	scene.r.n_excluded = 4;
 	scene.r.excluded[0] = scene_id(0);
-	scene.r.excluded[1] = scene_id(2) + (UINT64_C(2) << 32);
+	scene.r.excluded[1] = scene_id(2) + id_of_worker(2, 0) - ID_WORKER;
 	scene.r.excluded[2] = UINT64_MAX;
 	scene.r.excluded[3] = 0;
 	scene_load(1, 0, 9, 0);
@@ -113,12 +114,12 @@ START_TEST(overloaded)
 	ck_assert_uint_eq(scene_chosen(), 2);
 	ck_assert_uint_eq(scene.c.eligible, 1);
 	scene.slots[2].over_prefill = 1;
-	ck_assert_int_eq(scene_choose(), KVR_EALLBUSY);
+	ck_assert_int_eq(scene_choose(), KVR_EALLOVERLOADED);
 	/* busy, but not eligible anyway: that is no overload */
 	scene.r.required_taints = 1;
 	ck_assert_int_eq(scene_choose(), KVR_ENOWORKER);
 	scene.slots[1].taints = 1;
-	ck_assert_int_eq(scene_choose(), KVR_EALLBUSY);
+	ck_assert_int_eq(scene_choose(), KVR_EALLOVERLOADED);
 }
 END_TEST
 
@@ -169,7 +170,7 @@ START_TEST(pinned_and_not_eligible)
 	scene_of(3);
 	scene.r.pinned = scene_id(1);
 	scene.slots[1].over_prefill = 1;
-	ck_assert_int_eq(scene_choose(), KVR_EPINNEDBUSY);
+	ck_assert_int_eq(scene_choose(), KVR_EPINNEDOVERLOADED);
 	scene.slots[1].role = KVR_ROLE_DECODE;
 	ck_assert_int_eq(scene_choose(), KVR_ENOTALLOWED);
 	scene.slots[1].role = KVR_ROLE_BOTH;
@@ -189,11 +190,12 @@ END_TEST
 
 START_TEST(pinned_to_nobody)
 {
-	static const uint64_t nobody[] = {
+	const uint64_t nobody[] = {
 		4, UINT64_C(1) << 32, UINT64_MAX, UINT32_MAX,
-		UINT64_C(1) << 32 | 2, /* another generation of slot 1 */
-		UINT64_C(2) << 32 | 1, /* the end of slot 0 */
-		UINT64_C(1) << 32 | 150
+		id_of_lease(scene_id(1) >> 2), /* of another kind */
+		id_of_worker(1, 1), /* another generation of slot 1 */
+		id_of_worker(2, 0), /* the end of slot 0 */
+		id_of_worker(1, 149)
 	};
 	size_t i;
 
@@ -204,7 +206,7 @@ START_TEST(pinned_to_nobody)
 		ck_assert_int_eq(scene_choose(), KVR_EWORKER);
 	}
 	scene.generations[1] = 4;
-	scene.r.pinned = UINT64_C(4) << 32 | 2;
+	scene.r.pinned = id_of_worker(4, 1);
 	ck_assert_int_eq(scene_choose(), KVR_EWORKER);
 }
 END_TEST
@@ -231,7 +233,7 @@ START_TEST(failure_writes_nothing)
 	scene.slots[0].over_prefill = 1;
 	memset(&scene.c, 0x5a, sizeof(scene.c));
 	before = scene.c;
-	ck_assert_int_eq(scene_choose(), KVR_EALLBUSY);
+	ck_assert_int_eq(scene_choose(), KVR_EALLOVERLOADED);
 	ck_assert_mem_eq(&before, &scene.c, sizeof(before));
 }
 END_TEST

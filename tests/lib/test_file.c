@@ -406,7 +406,7 @@ START_TEST(no_memory)
 	ck_assert_uint_eq(n, 3);
 	again();
 	ck_tree(TREE);
-	ck_assert_uint_eq(stats().emptied, 0);
+	ck_assert_uint_eq(stats().recoveries, 0);
 	closed();
 }
 END_TEST

@@ -28,7 +28,7 @@ in_force(const struct kvr_options *o)
 	memset(&got, 0x5a, sizeof(got));
 	got.size = sizeof(got);
 	ck_assert_int_eq(kvr_new(o, &made), KVR_OK);
-	ck_assert_int_eq(kvr_get_options(made, &got), KVR_OK);
+	ck_assert_int_eq(kvr_options_get(made, &got), KVR_OK);
 	kvr_free(made);
 	return got;
 }
@@ -47,15 +47,15 @@ ck_same_options(const struct kvr_options *got, const struct kvr_options *want)
 	ck_assert_uint_eq(got->eagle, want->eagle);
 	ck_assert_uint_eq(got->max_workers, want->max_workers);
 	ck_assert_uint_eq(got->max_prompt_blocks, want->max_prompt_blocks);
-	ck_assert_uint_eq(got->secret_kind, want->secret_kind);
+	ck_assert_uint_eq(got->secret_bytes, want->secret_bytes);
 	ck_assert_uint_eq(got->reserved, want->reserved);
-	ck_assert_mem_eq(got->secret, want->secret, KVR_SECRET_BYTES);
+	ck_assert_mem_eq(got->secret, want->secret, sizeof(got->secret));
 }
 
 START_TEST(default_options)
 {
 	struct kvr_options o = defaults(), got = in_force(NULL);
-	static const unsigned char zeros[KVR_SECRET_BYTES];
+	static const unsigned char zeros[KVR_SECRET_MAX];
 
 	ck_assert_uint_eq(o.region_bytes, 64 << 20);
 	ck_assert_int_eq(o.ttl_ns, INT64_C(120000000000));
@@ -66,7 +66,7 @@ START_TEST(default_options)
 	ck_assert_uint_eq(o.eagle, 0);
 	ck_assert_uint_eq(o.max_workers, 256);
 	ck_assert_uint_eq(o.max_prompt_blocks, KVR_AUTO);
-	ck_assert_uint_eq(o.secret_kind, KVR_SECRET_RANDOM);
+	ck_assert_uint_eq(o.secret_bytes, 0);
 	ck_assert_uint_eq(o.reserved, 0);
 	ck_assert_mem_eq(o.secret, zeros, sizeof(zeros));
 	/* every auto is resolved, and no options are these */
@@ -156,10 +156,12 @@ START_TEST(too_extreme_options)
 	REFUSED(o.lease_limit_ns = 0);
 	REFUSED(o.max_prompt_blocks = (uint32_t)KVR_AUTO + 1);
 	REFUSED((o.eagle = 1, o.unit = KVR_UNIT_BYTES));
-	REFUSED(o.secret_kind = KVR_SECRET_GIVEN); /* of zeros */
+	REFUSED(o.secret_bytes = KVR_SECRET_MIN); /* of zeros */
+	REFUSED((o.secret_bytes = KVR_SECRET_MIN - 1, o.secret[0] = 1));
+	REFUSED((o.secret_bytes = KVR_SECRET_MAX + 1, o.secret[0] = 1));
+	REFUSED((o.secret_bytes = KVR_SECRET_MIN,
+	    o.secret[KVR_SECRET_MIN] = 1)); /* behind the key */
 #undef REFUSED
-	o.hash = KVR_HASH_DYNAMO; /* whose secret is known anyway */
-	ck_assert_uint_eq(in_force(&o).secret_kind, KVR_SECRET_GIVEN);
 }
 END_TEST
 
@@ -203,15 +205,21 @@ START_TEST(secrets)
 {
 	struct kvr_options o = small_options();
 	struct kvr_options got = in_force(&o);
-	static const unsigned char zeros[KVR_SECRET_BYTES];
+	static const unsigned char zeros[KVR_SECRET_MAX];
 	uint64_t hash = hash_under(&o);
 
-	ck_assert_uint_eq(got.secret_kind, KVR_SECRET_GIVEN);
+	ck_assert_uint_eq(got.secret_bytes, 0);
 	ck_assert_mem_eq(got.secret, zeros, sizeof(zeros)); /* not told */
 	ck_assert_uint_eq(hash_under(&o), hash);
-	o.secret[KVR_SECRET_BYTES - 1]++;
+	o.secret[KVR_SECRET_MIN]++; /* behind the key */
+	ck_assert_uint_eq(hash_under(&o), hash);
+	o.secret[KVR_SECRET_MIN - 1]++;
 	ck_assert_uint_ne(hash_under(&o), hash);
-	o.secret_kind = KVR_SECRET_RANDOM; /* then the field says nothing */
+	o.secret[KVR_SECRET_MIN - 1]--;
+	o.secret[KVR_SECRET_MIN] = 0; /* a zero more is another key */
+	o.secret_bytes = KVR_SECRET_MIN + 1;
+	ck_assert_uint_ne(hash_under(&o), hash);
+	o.secret_bytes = 0; /* then the field says nothing */
 	ck_assert_uint_ne(hash_under(&o), hash_under(&o));
 }
 END_TEST
@@ -247,13 +255,13 @@ ck_written(int (*get)(void *), const void *want, size_t known)
 static int
 get_options(void *out)
 {
-	return kvr_get_options(k, out);
+	return kvr_options_get(k, out);
 }
 
 static int
 get_policy(void *out)
 {
-	return kvr_get_policy(k, out);
+	return kvr_policy_get(k, out);
 }
 
 static int
@@ -306,8 +314,9 @@ START_TEST(structs_written)
 END_TEST
 
 /*
- * Of a shorter struct the rest takes its defaults, of a longer one it is left
- * out: junk behind the caller's size, or behind ours, is nobody's.
+ * In a shorter struct the rest takes its defaults; junk behind the caller's
+ * size is not read. A longer one is refused if it says more than this library
+ * knows.
  */
 static void
 ck_read(int (*set)(const void *), int (*get)(void *), const void *given,
@@ -320,6 +329,7 @@ ck_read(int (*set)(const void *), int (*get)(void *), const void *given,
 		memset(in, 0xff, sizeof(in));
 		n = size < known ? size : known;
 		memcpy(in, given, n);
+		memset(in + n, 0, size - n);
 		memcpy(in, &size, sizeof(size));
 		must(set(in) == KVR_OK);
 		memcpy(want, unset, known);
@@ -329,13 +339,23 @@ ck_read(int (*set)(const void *), int (*get)(void *), const void *given,
 		must(get(out) == KVR_OK);
 		must(memcmp(out + sizeof(size), want + sizeof(size),
 		    known - sizeof(size)) == 0);
+		if (size <= known)
+			continue;
+		for (n = known; n < size; n++) {
+			in[n] = 1;
+			must(set(in) == KVR_ENEWER);
+			in[n] = 0;
+		}
 	}
+	size = 4097; /* no struct is as long as that */
+	memcpy(in, &size, sizeof(size));
+	must(set(in) == KVR_EINVAL);
 }
 
 static int
 set_policy(const void *in)
 {
-	return kvr_set_policy(k, in);
+	return kvr_policy_set(k, in);
 }
 
 static int
@@ -347,7 +367,7 @@ set_worker(const void *in)
 static int
 set_load(const void *in)
 {
-	return kvr_worker_set_load(k, id[0], in);
+	return kvr_worker_set_load(k, id[0], 0, in);
 }
 
 /* Loads cannot be read back as they are: from the slot. */
@@ -404,10 +424,10 @@ START_TEST(options_read)
 		size_t n = size < sizeof(given) ? size : sizeof(given);
 
 		/* a secret is whole, or not given */
-		if (size > offsetof(struct kvr_options, secret_kind) &&
-		    size < sizeof(given))
+		if (size > offsetof(struct kvr_options, secret_bytes) &&
+		    size < offsetof(struct kvr_options, boot_id))
 			continue;
-		memset(in, 0xff, sizeof(in));
+		memset(in, 0, sizeof(in));
 		memcpy(in, &given, n);
 		memcpy(in, &size, sizeof(size));
 		got = in_force((const struct kvr_options *)(void *)in);
@@ -461,7 +481,7 @@ START_TEST(memory_is_kept_to)
 		say_long(400, (uint32_t)i * 5, (uint32_t)i);
 		(void)observed((uint32_t)i % WORKERS, (int64_t)i);
 	}
-	ck_assert_uint_gt(stats().evicted, 0);
+	ck_assert_uint_gt(stats().evicted_region, 0);
 	region_end();
 	for (i = bytes; i < room; i++)
 		must(memory[i] == 0x5a);
@@ -485,13 +505,13 @@ START_TEST(handles_share)
 	k = first;
 	people(2);
 	observe(0, "abcd", 1);
-	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
 	policy.temperature = 2;
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_OK);
 	k = second;
 	ck_assert_uint_eq(overlap(0, TTL), 4);
 	policy.temperature = 0;
-	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
 	ck_assert_double_eq(policy.temperature, 2);
 	kvr_free(first); /* the memory is the caller's, and so it stays */
 	ck_assert_uint_eq(overlap(0, TTL), 4);

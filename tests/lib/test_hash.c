@@ -5,6 +5,9 @@
 #include "plain.h"
 #include "test.h"
 
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 enum { UNITS_MAX = 1024 };
 
 /* What a prompt made by `rule` hashes to; all of it in one call. */
@@ -509,9 +512,88 @@ START_TEST(scope_errors)
 	ck_assert_mem_eq(&s, &before, sizeof(s));
 	ck_assert_int_eq(hash_scope_set(&dynamo, &s, KVR_SCOPE_MODEL, "", 0),
 	    KVR_OK);
-	s.size = sizeof(s) - 1;
+	s.size = sizeof(size_t) - 1;
 	ck_assert_int_eq(hash_scope_set(&keyed, &s, KVR_SCOPE_MODEL, "m", 1),
 	    KVR_EINVAL);
+}
+END_TEST
+
+/* A caller older than a part cannot set it, and sets all others. */
+START_TEST(shorter_scopes)
+{
+	const struct hash_rule keyed = plain_rule(KVR_HASH_KEYED,
+	    KVR_UNIT_TOKENS, 4, 0, 1);
+	struct kvr_scope s, whole;
+	size_t parts, part;
+
+	for (parts = 0; parts <= 4; parts++) {
+		memset(&s, 0xaa, sizeof(s));
+		s.size = offsetof(struct kvr_scope, digest) + parts * 8;
+		for (part = 0; part < 4; part++) {
+			kvr_scope_init(&whole, sizeof(whole));
+			ck_assert_int_eq(hash_scope_set(&keyed, &whole,
+			    (enum kvr_scope_part)part, "m", 1), KVR_OK);
+			ck_assert_int_eq(hash_scope_set(&keyed, &s,
+			    (enum kvr_scope_part)part, "m", 1),
+			    part < parts ? KVR_OK : KVR_EINVAL);
+			if (part < parts)
+				ck_assert_uint_eq(s.digest[part],
+				    whole.digest[part]);
+			else
+				ck_assert_uint_eq(s.digest[part],
+				    UINT64_C(0xaaaaaaaaaaaaaaaa));
+		}
+	}
+}
+END_TEST
+
+/* A newer caller's, as long as it says nothing that we do not know. */
+START_TEST(longer_scopes)
+{
+	const struct hash_rule keyed = plain_rule(KVR_HASH_KEYED,
+	    KVR_UNIT_TOKENS, 4, 0, 1);
+	struct {
+		struct kvr_scope scope;
+		uint64_t more;
+	} longer;
+
+	kvr_scope_init(&longer.scope, sizeof(longer));
+	ck_assert_int_eq(hash_scope_set(&keyed, &longer.scope,
+	    KVR_SCOPE_SALT, "m", 1), KVR_OK);
+	longer.more = 1;
+	ck_assert_int_eq(hash_scope_set(&keyed, &longer.scope,
+	    KVR_SCOPE_SALT, "n", 1), KVR_ENEWER);
+}
+END_TEST
+
+/* Each word of the secret is XXH3 of the whole key under a seed of its own. */
+START_TEST(keys)
+{
+	static const unsigned char zeros[KVR_SECRET_MAX];
+	unsigned char key[KVR_SECRET_MAX], want[8];
+	struct hash_rule rule, other;
+	uint64_t word, seed = 0;
+	size_t length, i, j;
+
+	for (i = 0; i < sizeof(key); i++)
+		key[i] = (unsigned char)(i * 7 + 1);
+	for (length = KVR_SECRET_MIN; length <= KVR_SECRET_MAX; length++) {
+		hash_rule_key(&rule, key, length);
+		seed = 0;
+		for (i = 0; i < HASH_SECRET_BYTES; i += 8) {
+			seed += UINT64_C(0x9e3779b97f4a7c15);
+			word = XXH3_64bits_withSeed(key, length, seed);
+			for (j = 0; j < 8; j++)
+				want[j] = (unsigned char)(word >> 8 * j);
+			ck_assert_mem_eq(rule.secret + i, want, 8);
+		}
+	}
+	/* padding makes another key, and no weak one */
+	hash_rule_key(&rule, zeros, KVR_SECRET_MIN);
+	hash_rule_key(&other, zeros, KVR_SECRET_MIN + 1);
+	ck_assert_mem_ne(rule.secret, other.secret, HASH_SECRET_BYTES);
+	for (i = 0; i < HASH_SECRET_BYTES; i += 8)
+		ck_assert_mem_ne(rule.secret + i, zeros, 8);
 }
 END_TEST
 
@@ -538,6 +620,9 @@ suite_hash(void)
 	tcase_add_loop_test(keyed, scopes_are_apart, 0, 2);
 	tcase_add_test(keyed, scope_parts);
 	tcase_add_test(keyed, scope_errors);
+	tcase_add_test(keyed, shorter_scopes);
+	tcase_add_test(keyed, longer_scopes);
+	tcase_add_test(keyed, keys);
 	suite_add_tcase(s, facts);
 	suite_add_tcase(s, keyed);
 	return s;

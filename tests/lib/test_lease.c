@@ -25,7 +25,7 @@ ck_load(uint32_t worker, uint64_t prefill, uint64_t active, uint64_t output,
 static int
 extend(uint64_t lease, const char *text, int64_t now)
 {
-	return kvr_extend(k, lease, say(text), now, 0);
+	return kvr_lease_extend(k, lease, say(text), now, 0);
 }
 
 static void
@@ -44,7 +44,7 @@ reserve_as(uint32_t flags, uint64_t owner, const char *text, int64_t now)
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	r.flags = flags;
 	r.owner = owner;
-	ck_assert_int_eq(kvr_reserve_on(k, say(text), &r, id[0], now, &d),
+	ck_assert_int_eq(kvr_lease_open_on(k, say(text), &r, id[0], now, &d),
 	    KVR_OK);
 	return d.lease;
 }
@@ -91,17 +91,17 @@ make_call(int call, uint64_t lease, int64_t now)
 {
 	switch (call) {
 	case COMMIT:
-		return kvr_commit(k, lease, now, 0);
+		return kvr_lease_commit(k, lease, now, 0);
 	case FIRST_TOKEN:
-		return kvr_first_token(k, lease, now, 0);
+		return kvr_lease_first_token(k, lease, now, 0);
 	case EXTEND:
 		return extend(lease, "abcdef", now);
 	case OUTPUT:
-		return kvr_output_blocks(k, lease, 3, now, 0);
+		return kvr_lease_output(k, lease, 3, now, 0);
 	case FINISH:
-		return kvr_finish(k, lease, NULL, now, 0);
+		return kvr_lease_finish(k, lease, NULL, now, 0);
 	default:
-		return kvr_abort(k, lease, now, 0);
+		return kvr_lease_abort(k, lease, now, 0);
 	}
 }
 
@@ -260,7 +260,7 @@ extend_to(uint64_t lease, size_t tokens, uint32_t blocks, int64_t now)
 	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, answer, tokens),
 	    KVR_OK);
 	ck_assert_uint_eq(p->blocks, blocks);
-	ck_assert_int_eq(kvr_extend(k, lease, p, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_extend(k, lease, p, now, 0), KVR_OK);
 	ck_load(0, 6, blocks, 0, 1);
 	ck_assert_uint_eq(stats().nodes, blocks > 0);
 	ck_assert_uint_eq(overlap(0, now), blocks);
@@ -289,7 +289,7 @@ START_TEST(no_whole_block)
 	ck_load(0, 3, 0, 0, 1);
 	commit(lease, 2);
 	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, answer, 9), KVR_OK);
-	ck_assert_int_eq(kvr_extend(k, lease, p, 3, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_extend(k, lease, p, 3, 0), KVR_OK);
 	ck_load(0, 3, 2, 0, 1);
 	finish(lease, 4);
 	ck_load(0, 0, 0, 0, 0);
@@ -447,21 +447,22 @@ START_TEST(reaped_by_age)
 	}
 	ck_tree("a:0!(A:0! B:0! C:0! D:0! E:0! F:0!)");
 	(void)expire(599, 0);
-	ck_assert_uint_eq(stats().reaped, 0);
+	ck_assert_uint_eq(stats().lease_reaps, 0);
 	(void)expire(600, 0);
-	ck_assert_uint_eq(stats().reaped, 1);
+	ck_assert_uint_eq(stats().lease_reaps, 1);
 	ck_tree("a:0!(A:0 B:0! C:0! D:0! E:0! F:0!)");
 	(void)expire(605, 0);
-	ck_assert_uint_eq(stats().reaped, 3);
+	ck_assert_uint_eq(stats().lease_reaps, 3);
 	ck_tree("a:0!(A:0 C:0 D:0! E:0! F:0!)"); /* never confirmed: gone */
 	ck_load(0, 1 + 1 + 1, 1 + 3, 0, 3);
 	/* of age, and still its owner's until somebody writes */
 	finish(lease[5], 605);
-	ck_assert_uint_eq(stats().reaped, 5);
-	ck_assert_uint_eq(stats().finishes, 1);
+	ck_assert_uint_eq(stats().lease_reaps, 5);
+	ck_assert_uint_eq(stats().lease_finishes, 1);
 	ck_tree("a:0(A:0 C:0 E:0 F:0)");
 	for (i = 0; i < 6; i++)
-		ck_assert_int_eq(kvr_commit(k, lease[i], 605, 0), KVR_ELEASE);
+		ck_assert_int_eq(
+		    kvr_lease_commit(k, lease[i], 605, 0), KVR_ELEASE);
 	ck_load(0, 0, 0, 0, 0);
 }
 END_TEST
@@ -474,17 +475,17 @@ START_TEST(owners_are_told)
 	(void)reserve_as(0, 8, "cd", 2);
 	(void)reserve_as(0, 7, "ef", 3);
 	(void)reserve_as(0, 0, "gh", 4);
-	ck_assert_int_eq(kvr_owners(k, owners, 4, &n), KVR_OK);
+	ck_assert_int_eq(kvr_owner_list(k, owners, 4, &n), KVR_OK);
 	ck_assert_uint_eq(n, 3);
 	ck_assert_uint_eq(owners[0], 7);
 	ck_assert_uint_eq(owners[1], 8);
 	ck_assert_uint_eq(owners[2], 0);
-	ck_assert_int_eq(kvr_abort(k, first, 5, 0), KVR_OK);
-	ck_assert_int_eq(kvr_owners(k, owners, 1, &n), KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, first, 5, 0), KVR_OK);
+	ck_assert_int_eq(kvr_owner_list(k, owners, 1, &n), KVR_OK);
 	ck_assert_uint_eq(n, 1);
 	ck_assert_uint_eq(owners[0], 8);
 	ck_assert_int_eq(kvr_clear(k), KVR_OK);
-	ck_assert_int_eq(kvr_owners(k, owners, 4, &n), KVR_OK);
+	ck_assert_int_eq(kvr_owner_list(k, owners, 4, &n), KVR_OK);
 	ck_assert_uint_eq(n, 0);
 }
 END_TEST
@@ -498,17 +499,17 @@ START_TEST(reaped_by_owner)
 	(void)reserve_as(0, 1, "cd", 2);
 	other = reserve_as(0, 2, "ef", 3);
 	(void)reserve_as(0, 1, "gh", 4);
-	ck_assert_int_eq(kvr_reap_owner(k, 3, 5, &ended), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 3, 5, &ended), KVR_OK);
 	ck_assert_uint_eq(ended, 0);
 	ck_tree("ab:0! cd:0! ef:0! gh:0!");
-	ck_assert_int_eq(kvr_reap_owner(k, 1, 6, &ended), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 1, 6, &ended), KVR_OK);
 	ck_assert_uint_eq(ended, 3);
 	ck_tree("ab:0 ef:0!");
 	ck_load(0, 2, 2, 0, 1);
-	ck_assert_uint_eq(stats().reaped, 3);
-	ck_assert_uint_eq(stats().aborts + stats().finishes, 0);
-	ck_assert_int_eq(kvr_reap_owner(k, 2, 7, NULL), KVR_OK);
-	ck_assert_int_eq(kvr_abort(k, other, 8, 0), KVR_ELEASE);
+	ck_assert_uint_eq(stats().lease_reaps, 3);
+	ck_assert_uint_eq(stats().lease_aborts + stats().lease_finishes, 0);
+	ck_assert_int_eq(kvr_owner_reap(k, 2, 7, NULL), KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, other, 8, 0), KVR_ELEASE);
 	ck_tree("ab:0");
 }
 END_TEST
@@ -584,10 +585,10 @@ START_TEST(survives_its_worker)
 	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
 	ck_tree("abcd:-!");
 	ck_load(0, 0, 0, 0, 0);
-	ck_assert_int_eq(kvr_commit(k, lease, 2, 0), KVR_OK);
-	ck_assert_int_eq(kvr_first_token(k, lease, 3, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, lease, 2, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_first_token(k, lease, 3, 0), KVR_OK);
 	extended(lease, "abcdef", 4);
-	ck_assert_int_eq(kvr_output_blocks(k, lease, 2, 4, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_output(k, lease, 2, 4, 0), KVR_OK);
 	ck_tree("abcd:-!");
 	ck_assert_uint_eq(overlap(0, 4), 0);
 	observe(0, "abcdef", 5);

@@ -58,7 +58,7 @@ poke(struct slot *s)
 	s->active = plain_random(&chance) >> 1;
 	s->load_blocks = plain_random(&chance) >> 1;
 	s->output = plain_random(&chance);
-	s->reserves = plain_random(&chance) >> pick(60);
+	s->lease_opens = plain_random(&chance) >> pick(60);
 	s->prompt_tokens = plain_random(&chance) >> pick(60);
 	s->predicted_tokens = plain_random(&chance);
 	s->over_prefill = (uint8_t)pick(2);
@@ -118,7 +118,7 @@ ck_label(const char *name, size_t n, const char *label)
 	taken(k);
 	for (i = 0; i < samples; i++)
 		met += is(sample[i].worker, label);
-	ck_assert_msg(met == WORKER_FIELDS + 1, "%zu of %s", met, label);
+	ck_assert_msg(met == WORKER_SAMPLES, "%zu of %s", met, label);
 }
 
 #define LABEL(name, label) ck_label(name, sizeof(name) - 1, label)
@@ -188,8 +188,8 @@ START_TEST(any_names)
 			n = strange_name(name);
 		id[i] = worker;
 		taken(k);
-		must(samples == REGION_FIELDS + WORKERS * (WORKER_FIELDS + 1));
-		for (i = REGION_FIELDS; i < REGION_FIELDS + WORKERS; i++) {
+		must(samples == REGION_SAMPLES + WORKERS * WORKER_SAMPLES);
+		for (i = REGION_SAMPLES; i < REGION_SAMPLES + WORKERS; i++) {
 			n = name_shown(sample[i].worker, name);
 			must(kvr_worker_find(k, name, n, 0, &found) == KVR_OK);
 		}
@@ -280,15 +280,15 @@ START_TEST(most_workers)
 		    KVR_NAME_MAX : 1, &facts, &worker), KVR_OK);
 	}
 	taken(many);
-	ck_assert_uint_eq(metrics, REGION_FIELDS + WORKER_FIELDS - 1);
-	ck_assert_uint_eq(samples, REGION_FIELDS +
-	    (size_t)workers * (WORKER_FIELDS + 1));
-	for (i = 0, j = REGION_FIELDS; j < samples; j++) {
+	ck_assert_uint_eq(metrics, REGION_METRICS + WORKER_METRICS);
+	ck_assert_uint_eq(samples, REGION_SAMPLES +
+	    (size_t)workers * WORKER_SAMPLES);
+	for (i = 0, j = REGION_SAMPLES; j < samples; j++) {
 		must(strtoul(sample[j].rank.at, NULL, 10) == UINT32_MAX - i);
 		must(sample[j].worker.length == (i == 0 ? KVR_NAME_MAX : 1) *
 		    strlen("\\\\xff"));
-		if (sample[j].retain.length == 0 ||
-		    is(sample[j].retain, "feedback"))
+		if (sample[j].way.length == 0 ||
+		    is(sample[j].way, "feedback"))
 			i = i + 1 < workers ? i + 1 : 0;
 	}
 	ck_assert_uint_eq(i, 0);
@@ -330,10 +330,10 @@ START_TEST(while_workers_come_and_go)
 	ck_assert_int_eq(pthread_create(&thread, NULL, come_and_go, NULL), 0);
 	while (rounds-- > 0) {
 		taken(k);
-		must(metrics == REGION_FIELDS + WORKER_FIELDS - 1);
+		must(metrics == REGION_METRICS + WORKER_METRICS);
 		for (i = met = 0; i < samples; i++)
 			met += is(sample[i].worker, "0");
-		must(met == WORKER_FIELDS + 1);
+		must(met == WORKER_SAMPLES);
 	}
 	atomic_store(&stop, 1);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
@@ -407,7 +407,7 @@ START_TEST(read_only_beside_a_writer)
 			continue;
 		read++;
 		no_sample_twice();
-		must(samples == REGION_FIELDS + 2 * (WORKER_FIELDS + 1));
+		must(samples == REGION_SAMPLES + 2 * WORKER_SAMPLES);
 	}
 	atomic_store(stopped, 1);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -447,7 +447,7 @@ START_TEST(damaged)
 			torn->slots[i].name = pick(9);
 		}
 		must(take(torn) == KVR_OK);
-		must(samples == REGION_FIELDS + WORKERS * (WORKER_FIELDS + 1));
+		must(samples == REGION_SAMPLES + WORKERS * WORKER_SAMPLES);
 	}
 	kvr_free(torn);
 }

@@ -16,9 +16,9 @@
 	bad_.field = (value);                                        \
 	ck_assert_msg(kvr_route(k, p, &bad_, 100, &d_) ==            \
 	    KVR_EINVAL, "route: " #field " = " #value);              \
-	ck_assert_msg(kvr_reserve(k, p, &bad_, 100, &d_) ==          \
+	ck_assert_msg(kvr_lease_open(k, p, &bad_, 100, &d_) ==          \
 	    KVR_EINVAL, "reserve: " #field " = " #value);            \
-	ck_assert_msg(kvr_reserve_on(k, p, &bad_, w, 100, &d_) ==    \
+	ck_assert_msg(kvr_lease_open_on(k, p, &bad_, w, 100, &d_) ==    \
 	    KVR_EINVAL, "reserve_on: " #field " = " #value);         \
 } while (0)
 
@@ -48,7 +48,7 @@ END_TEST
 	struct kvr_policy bad_;                                      \
 	kvr_policy_init(&bad_, sizeof(bad_));                        \
 	bad_.field = (value);                                        \
-	ck_assert_msg(kvr_set_policy(k, &bad_) == KVR_EINVAL,        \
+	ck_assert_msg(kvr_policy_set(k, &bad_) == KVR_EINVAL,        \
 	    #field " = " #value);                                    \
 } while (0)
 
@@ -58,8 +58,8 @@ START_TEST(absurd_policies)
 
 	ck_assert_int_eq(kvr_policy_init(NULL, sizeof(struct kvr_policy)),
 	    KVR_EINVAL);
-	ck_assert_int_eq(kvr_set_policy(k, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_get_policy(k, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_set(k, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_get(k, NULL), KVR_EINVAL);
 	BAD_POLICY(size, 0);
 	BAD_POLICY(cost, 3);
 	BAD_POLICY(purge, 2);
@@ -73,9 +73,9 @@ START_TEST(absurd_policies)
 	BAD_POLICY(request_weight, (double)NAN);
 	BAD_POLICY(temperature, -1);
 	BAD_POLICY(temperature, (double)INFINITY);
-	BAD_POLICY(busy_prefill_tokens, (double)NAN);
-	BAD_POLICY(busy_prefill_fraction, (double)NAN);
-	BAD_POLICY(busy_blocks_fraction, (double)NAN);
+	BAD_POLICY(overload_prefill_tokens, (double)NAN);
+	BAD_POLICY(overload_prefill_fraction, (double)NAN);
+	BAD_POLICY(overload_blocks_fraction, (double)NAN);
 	BAD_POLICY(two_tier_overlap, -0.5);
 	BAD_POLICY(two_tier_overlap, 1.5);
 	BAD_POLICY(two_tier_overlap, (double)NAN);
@@ -84,7 +84,7 @@ START_TEST(absurd_policies)
 	BAD_POLICY(two_tier_load_ratio, 0.5);
 	BAD_POLICY(two_tier_load_ratio, (double)NAN);
 	kvr_policy_init(&usual, sizeof(usual));
-	ck_assert_int_eq(kvr_get_policy(k, &kept), KVR_OK);
+	ck_assert_int_eq(kvr_policy_get(k, &kept), KVR_OK);
 	ck_assert_mem_eq(&kept, &usual, sizeof(kept));
 }
 END_TEST
@@ -157,12 +157,12 @@ END_TEST
 static void
 refuses_lease(uint64_t number)
 {
-	ck_assert_int_eq(kvr_commit(k, number, 200, 0), KVR_ELEASE);
-	ck_assert_int_eq(kvr_first_token(k, number, 200, 0), KVR_ELEASE);
-	ck_assert_int_eq(kvr_extend(k, number, p, 200, 0), KVR_ELEASE);
-	ck_assert_int_eq(kvr_output_blocks(k, number, 1, 200, 0), KVR_ELEASE);
-	ck_assert_int_eq(kvr_finish(k, number, NULL, 200, 0), KVR_ELEASE);
-	ck_assert_int_eq(kvr_abort(k, number, 200, 0), KVR_ELEASE);
+	ck_assert_int_eq(kvr_lease_commit(k, number, 200, 0), KVR_ELEASE);
+	ck_assert_int_eq(kvr_lease_first_token(k, number, 200, 0), KVR_ELEASE);
+	ck_assert_int_eq(kvr_lease_extend(k, number, p, 200, 0), KVR_ELEASE);
+	ck_assert_int_eq(kvr_lease_output(k, number, 1, 200, 0), KVR_ELEASE);
+	ck_assert_int_eq(kvr_lease_finish(k, number, NULL, 200, 0), KVR_ELEASE);
+	ck_assert_int_eq(kvr_lease_abort(k, number, 200, 0), KVR_ELEASE);
 	unharmed();
 }
 
@@ -177,27 +177,28 @@ START_TEST(dead_leases)
 			refuses_lease(lease ^ bit);
 	refuses_lease(0);
 	refuses_lease(UINT64_MAX);
-	ck_assert_int_eq(kvr_first_token(k, lease, 200, 0), KVR_ESTATE);
-	ck_assert_int_eq(kvr_extend(k, lease, p, 200, 0), KVR_ESTATE);
-	ck_assert_int_eq(kvr_finish(k, lease, &r, 200, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_first_token(k, lease, 200, 0), KVR_ESTATE);
+	ck_assert_int_eq(kvr_lease_extend(k, lease, p, 200, 0), KVR_ESTATE);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, &r, 200, 0), KVR_EINVAL);
 	r.size = sizeof(r);
 	r.kind = 3;
-	ck_assert_int_eq(kvr_finish(k, lease, &r, 200, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, &r, 200, 0), KVR_EINVAL);
 	r.kind = 0;
 	r.flags = 4;
-	ck_assert_int_eq(kvr_finish(k, lease, &r, 200, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_commit(k, lease, 100, 2), KVR_EINVAL);
-	ck_assert_int_eq(kvr_abort(k, lease, 100, UINT32_MAX), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, &r, 200, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_commit(k, lease, 100, 2), KVR_EINVAL);
+	ck_assert_int_eq(
+	    kvr_lease_abort(k, lease, 100, UINT32_MAX), KVR_EINVAL);
 	ck_assert_int_eq(kvr_observe(k, p, w, 100, 2, NULL), KVR_EINVAL);
 	unharmed();
-	ck_assert_int_eq(kvr_commit(k, lease, 100, 0), KVR_OK);
-	ck_assert_int_eq(kvr_extend(k, lease, NULL, 100, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_extend(k, lease, p, 100, 0), KVR_EMISMATCH);
-	ck_assert_int_eq(kvr_finish(k, lease, NULL, 100, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, lease, 100, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_extend(k, lease, NULL, 100, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_extend(k, lease, p, 100, 0), KVR_EMISMATCH);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, NULL, 100, 0), KVR_OK);
 	take_stock();
 	refuses_lease(lease); /* twice is once */
-	ck_assert_int_eq(kvr_reserve(k, p, NULL, 100, &d), KVR_OK);
-	ck_assert_int_eq(kvr_abort(k, d.lease, 100, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open(k, p, NULL, 100, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, d.lease, 100, 0), KVR_OK);
 	take_stock();
 	refuses_lease(d.lease);
 }
@@ -211,14 +212,14 @@ START_TEST(output_overflow)
 	int i, rc;
 
 	for (i = 0; i < 5; i++) {
-		rc = kvr_output_blocks(k, lease, UINT32_MAX, 100, 0);
+		rc = kvr_lease_output(k, lease, UINT32_MAX, 100, 0);
 		ck_assert(rc == KVR_OK || rc == KVR_EINVAL);
 		ck_assert_int_eq(kvr_worker_stats(k, w, &s), KVR_OK);
 		ck_assert_uint_ge(s.output_blocks, last);
 		last = s.output_blocks;
 		ck_assert_int_eq(kvr_check(k), KVR_OK);
 	}
-	ck_assert_int_eq(kvr_abort(k, lease, 100, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, lease, 100, 0), KVR_OK);
 	ck_assert_int_eq(kvr_worker_stats(k, w, &s), KVR_OK);
 	ck_assert_uint_eq(s.output_blocks, 0);
 	take_stock();
@@ -243,14 +244,14 @@ refuses_time(int64_t now)
 	    KVR_ECLOCK);
 	ck_assert_int_eq(kvr_observe(k, p, w, now, 0, NULL), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_expire(k, now, 1, NULL), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_reserve(k, p, NULL, now, &d), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, w, now, &d), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_commit(k, lease, now, 0), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_first_token(k, lease, now, 0), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_output_blocks(k, lease, 1, now, 0), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_finish(k, lease, NULL, now, 0), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_abort(k, lease, now, 0), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_reap_owner(k, 0, now, NULL), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_lease_open(k, p, NULL, now, &d), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, w, now, &d), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_lease_commit(k, lease, now, 0), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_lease_first_token(k, lease, now, 0), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_lease_output(k, lease, 1, now, 0), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, NULL, now, 0), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_lease_abort(k, lease, now, 0), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_owner_reap(k, 0, now, NULL), KVR_ECLOCK);
 	unharmed();
 }
 
@@ -267,7 +268,7 @@ START_TEST(clock_jumps)
 	ck_assert_int_eq(kvr_next_expiry(NULL, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_expire(NULL, 100, 1, &left), KVR_EINVAL);
 	/* As far as may be, and what was there is due, not lost by overflow. */
-	ck_assert_int_eq(kvr_commit(k, lease, 100 + leap, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, lease, 100 + leap, 0), KVR_OK);
 	ck_assert_int_eq(kvr_observe(k, p, w, 0, 0, NULL), KVR_OK);
 	take_stock();
 	ck_assert_int_eq(before.clock, 100 + leap);
@@ -311,8 +312,8 @@ START_TEST(null_handles)
 
 	ck_assert_int_eq(kvr_clear(NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_check(NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_get_options(NULL, &o), KVR_EINVAL);
-	ck_assert_int_eq(kvr_get_options(k, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_options_get(NULL, &o), KVR_EINVAL);
+	ck_assert_int_eq(kvr_options_get(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_stats(NULL, &before), KVR_EINVAL);
 	ck_assert_int_eq(kvr_stats(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_stats(k, w, NULL), KVR_EINVAL);
@@ -320,24 +321,24 @@ START_TEST(null_handles)
 	ck_assert_int_eq(kvr_metrics(k, NULL, 0, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_metrics(k, NULL, 1, &n), KVR_EINVAL);
 	kvr_policy_init(&policy, sizeof(policy));
-	ck_assert_int_eq(kvr_set_policy(NULL, &policy), KVR_EINVAL);
-	ck_assert_int_eq(kvr_get_policy(NULL, &policy), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_set(NULL, &policy), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_get(NULL, &policy), KVR_EINVAL);
 	ck_assert_int_eq(kvr_observe(NULL, p, w, 1, 0, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_reserve(NULL, p, NULL, 1, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_reserve(k, p, NULL, 100, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, w, 100, NULL),
+	ck_assert_int_eq(kvr_lease_open(NULL, p, NULL, 1, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_open(k, p, NULL, 100, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, w, 100, NULL),
 	    KVR_EINVAL);
-	ck_assert_int_eq(kvr_commit(NULL, lease, 1, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_first_token(NULL, lease, 1, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_extend(NULL, lease, p, 1, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_output_blocks(NULL, lease, 1, 1, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_finish(NULL, lease, NULL, 1, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_abort(NULL, lease, 1, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_reap_owner(NULL, 0, 1, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owners(NULL, &cursor, 1, &n), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owners(k, NULL, 1, &n), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owners(k, &cursor, 0, &n), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owners(k, &cursor, 1, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_commit(NULL, lease, 1, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_first_token(NULL, lease, 1, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_extend(NULL, lease, p, 1, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_output(NULL, lease, 1, 1, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_finish(NULL, lease, NULL, 1, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_abort(NULL, lease, 1, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_reap(NULL, 0, 1, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(NULL, &cursor, 1, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(k, NULL, 1, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(k, &cursor, 0, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(k, &cursor, 1, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_entries(NULL, &cursor, 1, NULL, 0, 0, &n),
 	    KVR_EINVAL);
 }

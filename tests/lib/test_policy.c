@@ -28,8 +28,9 @@ START_TEST(policy_defaults)
 	ck_assert(p.overlap_credit == 1 && p.overlap_decay == 0);
 	ck_assert(p.prefill_scale == 1 && p.request_weight == 0);
 	ck_assert(p.temperature == 0);
-	ck_assert(p.busy_prefill_tokens < 0 && p.busy_prefill_fraction < 0);
-	ck_assert(p.busy_blocks_fraction < 0);
+	ck_assert(
+	    p.overload_prefill_tokens < 0 && p.overload_prefill_fraction < 0);
+	ck_assert(p.overload_blocks_fraction < 0);
 	ck_assert(p.two_tier_overlap == 0.5 && p.two_tier_load_gap == 32);
 	ck_assert(p.two_tier_load_ratio == 1.1);
 	ck_assert_int_eq(policy_check(&p), KVR_OK);
@@ -48,9 +49,9 @@ static const struct {
 	NUMBER(prefill_scale, 0, 1e308),
 	NUMBER(request_weight, 0, 1e308),
 	NUMBER(temperature, 0, 1e308),
-	NUMBER(busy_prefill_tokens, -1e308, 1e308),
-	NUMBER(busy_prefill_fraction, -1e308, 1e308),
-	NUMBER(busy_blocks_fraction, -1e308, 1e308),
+	NUMBER(overload_prefill_tokens, -1e308, 1e308),
+	NUMBER(overload_prefill_fraction, -1e308, 1e308),
+	NUMBER(overload_blocks_fraction, -1e308, 1e308),
 	NUMBER(two_tier_overlap, 0, 1),
 	NUMBER(two_tier_load_gap, 0, 1e308),
 	NUMBER(two_tier_load_ratio, 1, 1e308),
@@ -232,7 +233,7 @@ fleet_make(uint32_t n, const uint32_t *order)
 
 	(void)kvr_options_init(&o, sizeof(o));
 	o.region_bytes = UINT64_C(1) << 20;
-	o.secret_kind = KVR_SECRET_GIVEN;
+	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 0x5a, sizeof(o.secret));
 	o.block_size = 4;
 	o.max_workers = FLEET;
@@ -299,7 +300,7 @@ START_TEST(public_potential_blocks)
 
 	fleet_make(1, NULL);
 	say("1245", 0);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 0, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 0, &d), KVR_OK);
 	say("1235", 0);
 	c = candidate(id[0], NULL, 0);
 	ck_assert_uint_eq(c.decode_blocks, 4);
@@ -333,7 +334,7 @@ START_TEST(public_choice_of_three)
 		/* 10 blocks active at the least: all of them this prompt's */
 		o[i].active_blocks = device[i];
 		l.active_blocks = decode[i] - (10 - device[i]);
-		ck_assert_int_eq(kvr_worker_set_load(k, id[i], &l), KVR_OK);
+		ck_assert_int_eq(kvr_worker_set_load(k, id[i], 0, &l), KVR_OK);
 	}
 	ck_assert_int_eq(kvr_choose(k, p, NULL, o, sizeof(o[0]), 3, 0, &d),
 	    KVR_OK);
@@ -426,21 +427,21 @@ START_TEST(public_overload)
 
 	fleet_make(2, NULL);
 	say("ab", 0);
-	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
-	policy.busy_prefill_tokens = 1000;
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
+	policy.overload_prefill_tokens = 1000;
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_OK);
 	l.prefill_tokens = 1001;
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &l), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &l), KVR_OK);
 	ck_assert_int_eq(route(NULL, 0, &d), KVR_OK);
 	ck_assert_uint_eq(d.eligible, 1);
 	ck_assert_uint_eq(candidate(id[0], NULL, 0).verdict, KVR_OVERLOADED);
 	(void)kvr_request_init(&r, sizeof(r));
 	r.pinned = id[0];
-	ck_assert_int_eq(route(&r, 0, &d), KVR_EPINNEDBUSY);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[1], &l), KVR_OK);
-	ck_assert_int_eq(route(NULL, 0, &d), KVR_EALLBUSY);
-	policy.busy_prefill_tokens = 1001;
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(route(&r, 0, &d), KVR_EPINNEDOVERLOADED);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[1], 0, &l), KVR_OK);
+	ck_assert_int_eq(route(NULL, 0, &d), KVR_EALLOVERLOADED);
+	policy.overload_prefill_tokens = 1001;
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_OK);
 	ck_assert_int_eq(route(NULL, 0, &d), KVR_OK);
 	ck_assert_uint_eq(d.eligible, 2);
 	fleet_free();
@@ -453,17 +454,17 @@ START_TEST(public_policy_is_checked)
 	struct kvr_policy now = { .size = sizeof(now) };
 
 	fleet_make(1, NULL);
-	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
 	policy.temperature = 3;
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_OK);
 	policy.temperature = NAN;
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_EINVAL);
 	policy.temperature = -1;
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_EINVAL);
 	policy.temperature = 1;
 	policy.cost = 3;
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_EINVAL);
-	ck_assert_int_eq(kvr_get_policy(k, &now), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_EINVAL);
+	ck_assert_int_eq(kvr_policy_get(k, &now), KVR_OK);
 	ck_assert(now.temperature == 3 && now.cost == KVR_COST_DYNAMO);
 	fleet_free();
 }

@@ -316,6 +316,9 @@ START_TEST(scopes_of_any_size)
 	shorter.digest[3] = 77; /* beyond its size */
 	tiny.size = sizeof(size_t) - 1;
 	ck_assert_int_eq(kvr_prompt_set_tokens(p, &longer.scope, tokens,
+	    UNITS), KVR_ENEWER);
+	longer.more = 0;
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, &longer.scope, tokens,
 	    UNITS), KVR_OK);
 	ck_same(p, in_a);
 	ck_assert_int_eq(kvr_prompt_set_tokens(p, &shorter, tokens, UNITS),

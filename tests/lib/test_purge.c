@@ -57,9 +57,9 @@ ck_left(uint32_t worker, uint32_t first, uint32_t second, uint32_t third,
 static void
 ck_purges(uint32_t purges)
 {
-	ck_assert_uint_eq(worker_stats(0).purges, purges);
-	ck_assert_uint_eq(stats().purges, purges);
-	ck_assert_uint_eq(worker_stats(1).purges, 0);
+	ck_assert_uint_eq(worker_stats(0).calibration.purges, purges);
+	ck_assert_uint_eq(stats().calibration.purges, purges);
+	ck_assert_uint_eq(worker_stats(1).calibration.purges, 0);
 	ck_left(1, 8, 8, 8, 8);
 }
 
@@ -102,7 +102,7 @@ START_TEST(not_unless_wanted)
 	struct kvr_policy y;
 
 	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
-	ck_assert_int_eq(kvr_set_policy(k, &y), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 	told(SECOND, 0);
 	told(THIRD, 0);
 	told(FOURTH, 0);
@@ -271,14 +271,14 @@ START_TEST(many)
 	ask(0, 0, 2);
 	say_long(10, 0, n - 2);
 	ask(0, 0, 2);
-	ck_assert_uint_eq(worker_stats(0).purges, 1);
-	gone = stats().outgrown;
+	ck_assert_uint_eq(worker_stats(0).calibration.purges, 1);
+	gone = stats().evicted_capacity;
 	ck_assert_uint_eq(gone, 1024);
 	for (i = 0; i < 3; i++) {
 		say("zz");
 		finish(reserved(0, 3), 3);
 	}
-	ck_assert_uint_eq(stats().outgrown, n - 2);
+	ck_assert_uint_eq(stats().evicted_capacity, n - 2);
 	say_long(10, 0, n - 1);
 	ck_assert_uint_eq(overlap(0, 3), 10);
 	say_long(10, 0, n - 3);

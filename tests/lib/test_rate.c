@@ -53,7 +53,7 @@ set_prior(double prior)
 
 	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
 	y.balanced_prior = prior;
-	ck_assert_int_eq(kvr_set_policy(k, &y), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 }
 
 /* A worker that prefills 1000 tokens a second, whatever is seen. */
@@ -78,7 +78,8 @@ ask(uint32_t worker, uint32_t tokens, double seconds)
 static void
 first(uint64_t lease, double seconds)
 {
-	ck_assert_int_eq(kvr_first_token(k, lease, at(seconds), 0), KVR_OK);
+	ck_assert_int_eq(
+	    kvr_lease_first_token(k, lease, at(seconds), 0), KVR_OK);
 }
 
 static bool
@@ -229,7 +230,7 @@ START_TEST(no_evidence)
 	kvr_request_init(&r, sizeof(r));
 	r.flags = KVR_IGNORE_PREFILL;
 	say_long(1000, 0, kinds++);
-	ck_assert_int_eq(kvr_reserve_on(k, p, &r, id[1], at(5), &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[1], at(5), &d), KVR_OK);
 	commit(d.lease, at(5));
 	ck_near(backlog(1, 5), 0);
 	first(d.lease, 6);
@@ -246,7 +247,7 @@ START_TEST(first_tokens_once)
 	set_prior(0);
 	say_long(1000, 0, kinds++);
 	lease = reserved(0, at(1));
-	ck_assert_int_eq(kvr_first_token(k, lease, at(2), 0), KVR_ESTATE);
+	ck_assert_int_eq(kvr_lease_first_token(k, lease, at(2), 0), KVR_ESTATE);
 	commit(lease, at(3));
 	first(lease, 3);
 	ck_near(rate_now(0), 500);
@@ -351,7 +352,7 @@ START_TEST(given_up)
 	ck_near(backlog(0, 0.25), 0);
 	/* the same if nobody ever ends them */
 	(void)ask(0, 4000, 1);
-	ck_assert_int_eq(kvr_reap_owner(k, 0, at(1), NULL), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 0, at(1), NULL), KVR_OK);
 	ck_near(backlog(0, 1), 0);
 	ck_assert_uint_eq(slot_at(k, 0)->prefilling, 0);
 }
@@ -364,7 +365,7 @@ START_TEST(from_outside)
 
 	steady(0);
 	load.prefill_tokens = 3000;
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &load), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	ck_near(backlog(0, 0), 3);
 	a = ask(0, 1000, 0);
 	ck_near(backlog(0, 0), 4);
@@ -373,7 +374,7 @@ START_TEST(from_outside)
 	/* that of the outside is not ours to end */
 	ck_near(backlog(0, 0.5), 3);
 	load.prefill_tokens = 0;
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &load), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	ck_near(backlog(0, 0.5), 0);
 }
 END_TEST
@@ -388,7 +389,7 @@ START_TEST(overlap_is_not_booked)
 	kvr_request_init(&r, sizeof(r));
 	r.overlap_blocks = 10;
 	say_long(1000, 0, kinds++);
-	ck_assert_int_eq(kvr_reserve_on(k, p, &r, id[0], 0, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], 0, &d), KVR_OK);
 	ck_near(backlog(0, 0), 0.36);
 	ck_near(rate_arrivals(k, 0) * 60, 360);
 }

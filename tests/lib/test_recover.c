@@ -23,7 +23,7 @@ START_TEST(warm)
 	ck_tree(TREE);
 	ck_assert_uint_eq(stats().workers, 2);
 	ck_assert_int_eq(stats().clock, 20);
-	ck_assert_uint_eq(stats().emptied, 0);
+	ck_assert_uint_eq(stats().recoveries, 0);
 	ck_assert_uint_eq(stats().observes, 2);
 	say("abcd");
 	ck_assert_uint_eq(overlap(0, 10 + TTL - 1), 4);
@@ -48,14 +48,14 @@ START_TEST(durable)
 	struct kvr_options got = { .size = sizeof(got) };
 	uint64_t sequence, local, before;
 
-	options.secret_kind = KVR_SECRET_RANDOM;
+	options.secret_bytes = 0;
 	opened(CREATE);
 	two_workers();
 	say("abcd");
 	ck_assert_int_eq(kvr_prompt_hash(p, 3, &local, &before), KVR_OK);
-	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
 	policy.temperature = 0.5;
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_OK);
 	kvr_free(k);
 	options.ttl_ns = 5;
 	again();
@@ -64,9 +64,9 @@ START_TEST(durable)
 	say("abcd");
 	ck_assert_int_eq(kvr_prompt_hash(p, 3, &local, &sequence), KVR_OK);
 	ck_assert_uint_eq(sequence, before);
-	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
 	ck_assert(policy.temperature > 0.4 && policy.temperature < 0.6);
-	ck_assert_int_eq(kvr_get_options(k, &got), KVR_OK);
+	ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
 	ck_assert_int_eq(got.ttl_ns, TTL);
 	ck_assert_uint_eq(got.region_bytes, BYTES);
 	closed();
@@ -103,7 +103,7 @@ static void
 ck_emptied(uint64_t times)
 {
 	ck_tree("");
-	ck_assert_uint_eq(stats().emptied, times);
+	ck_assert_uint_eq(stats().recoveries, times);
 	ck_assert_uint_eq(stats().workers, 2);
 	ck_assert_uint_eq(atomic_load(&k->region->seq) & 1, 0);
 	observe(0, "abcd", 30);
@@ -127,7 +127,7 @@ START_TEST(died_between_changes)
 	die_after(lock_it);
 	again();
 	ck_tree(TREE);
-	ck_assert_uint_eq(stats().emptied, 0);
+	ck_assert_uint_eq(stats().recoveries, 0);
 	closed();
 }
 END_TEST
@@ -172,7 +172,7 @@ END_TEST
 #define DAMAGED(change) do { \
 	struct kvr *in = in_image(); \
 	struct region *r = in->region; \
-	const uint64_t emptied = r->counts.emptied; \
+	const uint64_t emptied = r->counts.recoveries; \
 	change; \
 	file_write(image, BYTES); \
 	again(); \
@@ -254,7 +254,7 @@ START_TEST(broken_workers)
 	file_write(image, BYTES);
 	again();
 	ck_tree("");
-	ck_assert_uint_eq(stats().emptied, 1);
+	ck_assert_uint_eq(stats().recoveries, 1);
 	ck_assert_uint_eq(stats().workers, 0);
 	ck_assert_int_eq(kvr_worker_reset(k, id[0], &gone), KVR_EWORKER);
 	now[0] = worker_of('0');
@@ -383,8 +383,8 @@ ck_boot(char name, const char *tree, int64_t clock)
 	ck_tree(tree);
 	ck_assert_int_eq(stats().clock, clock);
 	ck_assert_uint_eq(stats().workers, 2);
-	ck_assert_uint_eq(stats().emptied, 0);
-	ck_assert_int_eq(kvr_get_options(k, &got), KVR_OK);
+	ck_assert_uint_eq(stats().recoveries, 0);
+	ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
 	ck_assert_mem_eq(got.boot_id, options.boot_id, KVR_BOOT_ID_BYTES);
 	closed();
 }
@@ -479,7 +479,7 @@ START_TEST(reader)
 	ck_assert(!held(GATE) && !held(ATTACHED));
 	file_same();
 	DAMAGED(r->counts.nodes++);
-	ck_assert_uint_eq(reading->region->counts.emptied, 1);
+	ck_assert_uint_eq(reading->region->counts.recoveries, 1);
 	ck_assert_uint_eq(reading->region->counts.observes, 4);
 	kvr_free(reading);
 	ck_assert_int_eq(chmod(path, 0400), 0);
@@ -509,12 +509,12 @@ START_TEST(reader_reads)
 	ck_assert_uint_eq(found, id[0]);
 	ck_assert_int_eq(kvr_worker_find(k, "1", 1, 0, &found), KVR_OK);
 	ck_assert_uint_eq(found, id[1]);
-	ck_assert_int_eq(kvr_get_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_EREADONLY);
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_observe(k, p, id[0], 30, 0, NULL),
 	    KVR_EREADONLY);
-	ck_assert_int_eq(kvr_reserve(k, p, NULL, 30, &d), KVR_EREADONLY);
+	ck_assert_int_eq(kvr_lease_open(k, p, NULL, 30, &d), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_expire(k, 30, 1, NULL), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_clear(k), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_worker_remove(k, id[0]), KVR_EREADONLY);

@@ -252,7 +252,7 @@ START_TEST(empty_keeps_what_is_durable)
 	observe(0, "abcd", 10);
 	observe(1, "abxy", 20);
 	lease = reserve(2, "abc", 30);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[2], &load), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[2], 0, &load), KVR_OK);
 	ck_assert_int_eq(kvr_clear(k), KVR_OK);
 	ck_tree("");
 	ck_assert_uint_eq(stats().cells_free, cells);
@@ -263,8 +263,8 @@ START_TEST(empty_keeps_what_is_durable)
 	w = worker_stats(2);
 	ck_assert_uint_eq(w.requests + w.prefill_tokens + w.active_blocks +
 	    w.output_blocks + w.entries + w.held_blocks, 0);
-	ck_assert_uint_eq(w.reserves, 1);
-	ck_assert_int_eq(kvr_commit(k, lease, 30, 0), KVR_ELEASE);
+	ck_assert_uint_eq(w.lease_opens, 1);
+	ck_assert_int_eq(kvr_lease_commit(k, lease, 30, 0), KVR_ELEASE);
 	ck_assert_uint_gt(reserve(2, "abc", 30), lease);
 	ck_tree("abc:2!");
 }

@@ -46,7 +46,7 @@ START_TEST(overlap_as_given)
 	say("abcdefgh");
 	for (i = 0; i < 5; i++) {
 		r.overlap_blocks = given[i];
-		ck_assert_int_eq(kvr_reserve_on(k, p, &r, id[0], 1, &d),
+		ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], 1, &d),
 		    KVR_OK);
 		ck_assert_uint_eq(d.overlap_tokens, given[i] < 8 ? given[i]
 		    : 8);
@@ -57,7 +57,7 @@ START_TEST(overlap_as_given)
 		give_up(d.lease, 1);
 	}
 	r.overlap_blocks = (uint32_t)KVR_AUTO + 1;
-	ck_assert_int_eq(kvr_reserve_on(k, p, &r, id[0], 1, &d), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], 1, &d), KVR_EINVAL);
 }
 END_TEST
 
@@ -80,12 +80,13 @@ START_TEST(own_path_is_never_purged)
 		kvr_request_init(&r, sizeof(r));
 		r.overlap_blocks = 8;
 		for (i = 0; i < 2; i++) {
-			ck_assert_int_eq(kvr_reserve_on(k, p, &r, id[mode], 3,
-			    &d), KVR_OK);
+			ck_assert_int_eq(
+			    kvr_lease_open_on(k, p, &r, id[mode], 3, &d),
+			    KVR_OK);
 			commit(d.lease, 3);
 			reported(d.lease, 0, 3);
 		}
-		ck_assert_uint_eq(worker_stats(mode).purges, 1);
+		ck_assert_uint_eq(worker_stats(mode).calibration.purges, 1);
 		ck_assert_uint_eq(overlap(mode, 3), 8);
 		say("ij");
 		ask(mode, 0, 4);
@@ -102,16 +103,16 @@ ck_reports(uint32_t worker, uint64_t reports, uint64_t silent)
 {
 	struct kvr_worker_stats s = worker_stats(worker);
 
-	ck_assert_uint_eq(s.reports, reports);
-	ck_assert_uint_eq(s.silent, silent);
+	ck_assert_uint_eq(s.calibration.reports, reports);
+	ck_assert_uint_eq(s.calibration.unreported, silent);
 }
 
 #define ck_told(worker, report, is_evidence) do { \
 	struct kvr_worker_stats was_ = worker_stats(worker); \
 	struct kvr_report r_ = (report); \
 	tell(worker, &r_); \
-	ck_reports(worker, was_.reports + ((is_evidence) ? 1 : 0), \
-	    was_.silent + ((is_evidence) ? 0 : 1)); \
+	ck_reports(worker, was_.calibration.reports + ((is_evidence) ? 1 : 0), \
+	    was_.calibration.unreported + ((is_evidence) ? 0 : 1)); \
 } while (0)
 
 /* A 0 is one only from those who have said more. */
@@ -142,7 +143,7 @@ START_TEST(absent_is_zero)
 	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
 	ck_told(0, said(KVR_REPORT_VALUE, 5), true);
 	ck_told(0, said(KVR_REPORT_ABSENT, 5), true);
-	ck_assert_uint_eq(worker_stats(0).reported_tokens, 5);
+	ck_assert_uint_eq(worker_stats(0).calibration.reported_tokens, 5);
 }
 END_TEST
 
@@ -196,12 +197,12 @@ START_TEST(no_evidence)
 	r.flags |= KVR_REPORT_STREAM;
 	ck_told(0, r, false);
 	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
-	ck_assert_uint_eq(worker_stats(0).reported_tokens, 0);
+	ck_assert_uint_eq(worker_stats(0).calibration.reported_tokens, 0);
 	/* it has not shown the endpoint either */
 	ck_told(0, said(KVR_REPORT_VALUE, 0), false);
 	tell(0, NULL);
 	ck_reports(0, 0, 4);
-	ck_assert_uint_eq(stats().silent, 4);
+	ck_assert_uint_eq(stats().calibration.unreported, 4);
 }
 END_TEST
 
@@ -227,7 +228,7 @@ START_TEST(more_than_the_prompt)
 	r.prompt_tokens = 12;
 	ck_told(0, r, true);
 	/* of what lies behind this prompt nothing is known */
-	ck_assert_uint_eq(worker_stats(0).reported_tokens, 6 + 8);
+	ck_assert_uint_eq(worker_stats(0).calibration.reported_tokens, 6 + 8);
 	ck_told(0, said(KVR_REPORT_VALUE, 8), true);
 }
 END_TEST
@@ -249,7 +250,7 @@ START_TEST(after_a_reset)
 	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
 	ck_told(0, said(KVR_REPORT_VALUE, 0), false);
 	ck_told(0, said(KVR_REPORT_VALUE, 1), true);
-	ck_assert_uint_eq(stats().reports, 2);
+	ck_assert_uint_eq(stats().calibration.reports, 2);
 }
 END_TEST
 

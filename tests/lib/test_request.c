@@ -86,15 +86,15 @@ START_TEST(extend_behind_a_collision)
 	o.hash = KVR_HASH_DYNAMO;
 	region_of(&o);
 	say_hashes(mine, 1);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d), KVR_OK);
-	ck_assert_int_eq(kvr_commit(k, d.lease, 1, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
 	say_hashes(other, 2);
 	ck_assert_int_eq(kvr_observe(k, p, id[1], 2, 0, NULL), KVR_OK);
 	say_hashes(mine, 3);
-	ck_assert_int_eq(kvr_extend(k, d.lease, p, 3, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_extend(k, d.lease, p, 3, 0), KVR_OK);
 	region_sound();
 	ck_assert_uint_eq(worker_stats(0).active_blocks, 3);
-	ck_assert_int_eq(kvr_finish(k, d.lease, NULL, 4, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, 4, 0), KVR_OK);
 	region_sound();
 	ck_assert_int_eq(kvr_expire(k, 5 + TTL, UINT32_MAX, NULL), KVR_OK);
 	ck_assert_uint_eq(stats().entries, 0);
@@ -111,9 +111,9 @@ START_TEST(shares_without_free_cells)
 	uint32_t chain;
 
 	say_long(200, 200, 0);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
 	chain = hoard_all_but(2);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 2, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 2, &d), KVR_OK);
 	ck_assert_uint_eq(d.recorded_blocks, 200);
 	ck_assert_uint_eq(worker_stats(0).active_blocks, 200);
 	ck_assert_uint_eq(worker_stats(0).output_blocks, 0);
@@ -131,14 +131,14 @@ START_TEST(leases_when_full)
 	ck_assert_uint_gt(retain_spare(k), 2);
 	for (i = 0; i < retain_spare(k) / 2; i++) {
 		say_long(200, 200, i);
-		ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d),
+		ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d),
 		    KVR_OK);
 		ck_assert_uint_ne(d.lease, 0);
 		ck_assert_uint_eq(d.recorded_blocks, 0);
 	}
 	ck_assert_uint_eq(worker_stats(0).output_blocks,
 	    retain_spare(k) / 2 * UINT64_C(200));
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
 	ck_assert_uint_eq(d.lease, 0);
 	give_back(chain);
 	region_sound();

@@ -15,9 +15,9 @@ ck_left(uint64_t voided, uint64_t expired, uint64_t evicted)
 {
 	struct kvr_stats s = stats();
 
-	ck_assert_uint_eq(s.voided, voided);
+	ck_assert_uint_eq(s.orphaned, voided);
 	ck_assert_uint_eq(s.expired, expired);
-	ck_assert_uint_eq(s.evicted, evicted);
+	ck_assert_uint_eq(s.evicted_region, evicted);
 }
 
 static int64_t
@@ -379,7 +379,7 @@ START_TEST(always_full)
 		must(kvr_check(k) == KVR_OK);
 		must(cell_0_is_blank());
 	}
-	ck_assert_uint_gt(stats().evicted, 0);
+	ck_assert_uint_gt(stats().evicted_region, 0);
 	ck_assert_uint_gt(stats().truncated, 0);
 	region_end();
 }
@@ -402,7 +402,7 @@ START_TEST(nobody_starves)
 		say_long(100, 0, i);
 		(void)observed(i % 2, 1 + i);
 	}
-	ck_assert_uint_gt(stats().evicted, 1000);
+	ck_assert_uint_gt(stats().evicted_region, 1000);
 	ck_assert_uint_eq(stats().expired, 0);
 	one = worker_stats(0).entries;
 	other = worker_stats(1).entries;

@@ -20,10 +20,11 @@ START_TEST(counted_from_the_start)
 	/* all between the workers and the clock, and all behind it */
 	ck_assert_uint_eq(s.nodes + s.entries + s.blocks + s.held_blocks +
 	    s.leases, 0);
-	ck_assert_uint_eq(s.observes + s.reserves + s.commits + s.finishes +
-	    s.aborts + s.reaped + s.expired + s.evicted + s.voided +
-	    s.splits + s.merges + s.extensions + s.truncated +
-	    s.clock_back + s.emptied, 0);
+	ck_assert_uint_eq(s.observes + s.lease_opens + s.lease_commits +
+		s.lease_finishes + s.lease_aborts + s.lease_reaps + s.expired +
+		s.evicted_region + s.orphaned + s.splits + s.merges +
+		s.extensions + s.truncated + s.clock_back + s.recoveries,
+	    0);
 }
 END_TEST
 
@@ -45,10 +46,10 @@ START_TEST(counted_by_calls)
 	give_up(two, 10);
 	s = stats();
 	ck_assert_uint_eq(s.observes, 3);
-	ck_assert_uint_eq(s.reserves, 3);
-	ck_assert_uint_eq(s.commits, 3);
-	ck_assert_uint_eq(s.finishes, 1);
-	ck_assert_uint_eq(s.aborts, 1);
+	ck_assert_uint_eq(s.lease_opens, 3);
+	ck_assert_uint_eq(s.lease_commits, 3);
+	ck_assert_uint_eq(s.lease_finishes, 1);
+	ck_assert_uint_eq(s.lease_aborts, 1);
 	ck_assert_uint_eq(s.leases, 1);
 	ck_assert_uint_eq(s.splits, 1);
 	ck_assert_uint_eq(s.extensions, 1);
@@ -63,7 +64,7 @@ START_TEST(counted_by_calls)
 	/* one piece a node, a cell a hold, one group, a lease of two */
 	ck_assert_uint_eq(s.cells - 1 - s.cells_free, 5 + 5 + 7 + 1 + 2);
 	give_up(three, 11);
-	ck_assert_uint_eq(stats().aborts, 2);
+	ck_assert_uint_eq(stats().lease_aborts, 2);
 }
 END_TEST
 
@@ -77,8 +78,8 @@ START_TEST(counted_by_worker)
 	observe(0, "ab", 1);
 	lease = reserve(0, "abcdef", 2);
 	(void)reserve(0, "abcdef", 3);
-	ck_assert_int_eq(kvr_output_blocks(k, lease, 9, 4, 0), KVR_OK);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &load), KVR_OK);
+	ck_assert_int_eq(kvr_lease_output(k, lease, 9, 4, 0), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	s = worker_stats(0);
 	ck_assert_uint_eq(s.entries, 2);
 	ck_assert_uint_eq(s.held_blocks, 6);
@@ -86,12 +87,12 @@ START_TEST(counted_by_worker)
 	ck_assert_uint_eq(s.prefill_tokens, 4 + 0 + 100);
 	ck_assert_uint_eq(s.active_blocks, 206);
 	ck_assert_uint_eq(s.output_blocks, 9);
-	ck_assert_uint_eq(s.reserves, 2);
+	ck_assert_uint_eq(s.lease_opens, 2);
 	ck_assert_uint_eq(s.prompt_tokens, 12);
 	ck_assert_uint_eq(s.predicted_tokens, 2 + 6);
-	ck_assert_uint_eq(s.busy, 0);
+	ck_assert_uint_eq(s.overloaded, 0);
 	finish(lease, 5);
-	ck_assert_uint_eq(worker_stats(0).reserves, 2); /* so far */
+	ck_assert_uint_eq(worker_stats(0).lease_opens, 2); /* so far */
 	ck_assert_uint_eq(worker_stats(1).entries, 0);
 }
 END_TEST

@@ -67,12 +67,12 @@ START_TEST(calls_without_time)
 	struct kvr_policy policy;
 
 	observe(0, "ab", 100);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &load), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	ck_assert_int_eq(kvr_worker_reset(k, id[1], &id[1]), KVR_OK);
 	ck_assert_int_eq(kvr_worker_remove(k, id[2]), KVR_OK);
 	id[2] = worker_of('2');
 	ck_assert_int_eq(kvr_policy_init(&policy, sizeof(policy)), KVR_OK);
-	ck_assert_int_eq(kvr_set_policy(k, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_OK);
 	ck_clock(100, 0);
 	ck_assert_int_eq(kvr_clear(k), KVR_OK);
 	ck_clock(100, 0);
@@ -94,21 +94,23 @@ START_TEST(failing_writes_leave_the_clock)
 	for (now = 50; now <= 500; now += 450) {
 		ck_assert_int_eq(kvr_observe(k, p, 99, now, 0, NULL),
 		    KVR_EWORKER);
-		ck_assert_int_eq(kvr_reserve(k, p, &r, now, &d),
+		ck_assert_int_eq(kvr_lease_open(k, p, &r, now, &d),
 		    KVR_ENOWORKER);
-		ck_assert_int_eq(kvr_reserve_on(k, p, NULL, 99, now, &d),
+		ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, 99, now, &d),
 		    KVR_EWORKER);
-		ck_assert_int_eq(kvr_commit(k, 99, now, 0), KVR_ELEASE);
-		ck_assert_int_eq(kvr_first_token(k, lease, now, 0),
+		ck_assert_int_eq(kvr_lease_commit(k, 99, now, 0), KVR_ELEASE);
+		ck_assert_int_eq(kvr_lease_first_token(k, lease, now, 0),
 		    KVR_ESTATE);
-		ck_assert_int_eq(kvr_extend(k, lease, p, now, 0), KVR_ESTATE);
-		ck_assert_int_eq(kvr_output_blocks(k, 99, 1, now, 0),
+		ck_assert_int_eq(
+		    kvr_lease_extend(k, lease, p, now, 0), KVR_ESTATE);
+		ck_assert_int_eq(kvr_lease_output(k, 99, 1, now, 0),
 		    KVR_ELEASE);
-		ck_assert_int_eq(kvr_finish(k, 99, NULL, now, 0), KVR_ELEASE);
-		ck_assert_int_eq(kvr_finish(k, lease, &report, now, 0),
+		ck_assert_int_eq(
+		    kvr_lease_finish(k, 99, NULL, now, 0), KVR_ELEASE);
+		ck_assert_int_eq(kvr_lease_finish(k, lease, &report, now, 0),
 		    KVR_EINVAL);
-		ck_assert_int_eq(kvr_abort(k, 99, now, 0), KVR_ELEASE);
-		ck_assert_int_eq(kvr_abort(k, lease, now, 2), KVR_EINVAL);
+		ck_assert_int_eq(kvr_lease_abort(k, 99, now, 0), KVR_ELEASE);
+		ck_assert_int_eq(kvr_lease_abort(k, lease, now, 2), KVR_EINVAL);
 		ck_clock(100, 0);
 	}
 }
@@ -163,26 +165,27 @@ START_TEST(nowait)
 	(void)pthread_barrier_wait(&meeting);
 #define BUSY(call) ck_assert_int_eq((call), KVR_EBUSY)
 	BUSY(kvr_observe(k, p, id[1], 9, KVR_NOWAIT, &recorded));
-	BUSY(kvr_reserve(k, p, &r, 9, &d));
-	BUSY(kvr_reserve_on(k, p, &r, id[1], 9, &d));
-	BUSY(kvr_commit(k, lease, 9, KVR_NOWAIT));
-	BUSY(kvr_first_token(k, lease, 9, KVR_NOWAIT));
-	BUSY(kvr_extend(k, lease, p, 9, KVR_NOWAIT));
-	BUSY(kvr_output_blocks(k, lease, 1, 9, KVR_NOWAIT));
-	BUSY(kvr_finish(k, lease, NULL, 9, KVR_NOWAIT));
-	BUSY(kvr_abort(k, lease, 9, KVR_NOWAIT));
+	BUSY(kvr_lease_open(k, p, &r, 9, &d));
+	BUSY(kvr_lease_open_on(k, p, &r, id[1], 9, &d));
+	BUSY(kvr_lease_commit(k, lease, 9, KVR_NOWAIT));
+	BUSY(kvr_lease_first_token(k, lease, 9, KVR_NOWAIT));
+	BUSY(kvr_lease_extend(k, lease, p, 9, KVR_NOWAIT));
+	BUSY(kvr_lease_output(k, lease, 1, 9, KVR_NOWAIT));
+	BUSY(kvr_lease_finish(k, lease, NULL, 9, KVR_NOWAIT));
+	BUSY(kvr_lease_abort(k, lease, 9, KVR_NOWAIT));
 #undef BUSY
 	(void)pthread_barrier_wait(&meeting);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	after = stats();
-	ck_assert_uint_eq(after.dropped, before.dropped + 9);
-	after.dropped = before.dropped;
+	ck_assert_uint_eq(after.busy_writes, before.busy_writes + 9);
+	after.busy_writes = before.busy_writes;
 	ck_assert_mem_eq(&after, &before, sizeof(after));
 	ck_assert_mem_eq(&d, &was, sizeof(d));
 	ck_assert_uint_eq(recorded, 77);
 	/* the same calls, when nobody is there */
-	ck_assert_int_eq(kvr_reserve_on(k, p, &r, id[1], 9, &d), KVR_OK);
-	ck_assert_int_eq(kvr_finish(k, lease, NULL, 9, KVR_NOWAIT), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[1], 9, &d), KVR_OK);
+	ck_assert_int_eq(
+	    kvr_lease_finish(k, lease, NULL, 9, KVR_NOWAIT), KVR_OK);
 	ck_tree("abcd:01!");
 }
 END_TEST
@@ -190,14 +193,14 @@ END_TEST
 /* Every call on a region that may wait; what it gives does not matter. */
 #define EVERY_CALL(X) \
 	X(kvr_clear(k)) \
-	X(kvr_get_policy(k, &policy)) \
-	X(kvr_set_policy(k, &k->region->policy)) \
+	X(kvr_policy_get(k, &policy)) \
+	X(kvr_policy_set(k, &k->region->policy)) \
 	X(kvr_worker_add(k, "x", 1, NULL, &some)) \
 	X(kvr_worker_find(k, "x", 1, 0, &some)) \
 	X(kvr_worker_get(k, 99, &facts)) \
 	X(kvr_worker_name(k, 99, NULL, 0, &n)) \
 	X(kvr_worker_set(k, 99, &facts)) \
-	X(kvr_worker_set_load(k, 99, &load)) \
+	X(kvr_worker_set_load(k, 99, 0, &load)) \
 	X(kvr_worker_next(k, &some)) \
 	X(kvr_worker_remove(k, 99)) \
 	X(kvr_worker_reset(k, 99, &some)) \
@@ -206,16 +209,16 @@ END_TEST
 	X(kvr_observe(k, p, 99, 1, 0, NULL)) \
 	X(kvr_expire(k, 1, 1, NULL)) \
 	X(kvr_next_expiry(k, &due)) \
-	X(kvr_reserve(k, p, NULL, 1, &d)) \
-	X(kvr_reserve_on(k, p, NULL, 99, 1, &d)) \
-	X(kvr_commit(k, 99, 1, 0)) \
-	X(kvr_first_token(k, 99, 1, 0)) \
-	X(kvr_extend(k, 99, p, 1, 0)) \
-	X(kvr_output_blocks(k, 99, 1, 1, 0)) \
-	X(kvr_finish(k, 99, NULL, 1, 0)) \
-	X(kvr_abort(k, 99, 1, 0)) \
-	X(kvr_reap_owner(k, 99, 1, NULL)) \
-	X(kvr_owners(k, &some, 1, &n)) \
+	X(kvr_lease_open(k, p, NULL, 1, &d)) \
+	X(kvr_lease_open_on(k, p, NULL, 99, 1, &d)) \
+	X(kvr_lease_commit(k, 99, 1, 0)) \
+	X(kvr_lease_first_token(k, 99, 1, 0)) \
+	X(kvr_lease_extend(k, 99, p, 1, 0)) \
+	X(kvr_lease_output(k, 99, 1, 1, 0)) \
+	X(kvr_lease_finish(k, 99, NULL, 1, 0)) \
+	X(kvr_lease_abort(k, 99, 1, 0)) \
+	X(kvr_owner_reap(k, 99, 1, NULL)) \
+	X(kvr_owner_list(k, &some, 1, &n)) \
 	X(kvr_stats(k, &all)) \
 	X(kvr_metrics(k, NULL, 0, &n)) \
 	X(kvr_check(k)) \
@@ -287,7 +290,7 @@ START_TEST(never_sleeps)
 	pthread_t thread;
 
 	say("abcd");
-	ck_assert_int_eq(kvr_set_nowait(k, 1), KVR_OK);
+	ck_assert_int_eq(kvr_nowait_set(k, 1), KVR_OK);
 	ck_assert_int_eq(pthread_barrier_init(&meeting, NULL, 2), 0);
 	ck_assert_int_eq(pthread_create(&thread, NULL, entry_turn, NULL), 0);
 	(void)pthread_barrier_wait(&meeting);
@@ -295,9 +298,9 @@ START_TEST(never_sleeps)
 	(void)pthread_barrier_wait(&meeting);
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_int_ne(make_call(_i), KVR_EBUSY);
-	ck_assert_int_eq(kvr_set_nowait(k, 0), KVR_OK);
-	ck_assert_int_eq(kvr_set_nowait(k, 2), KVR_EINVAL);
-	ck_assert_int_eq(kvr_set_nowait(NULL, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_nowait_set(k, 0), KVR_OK);
+	ck_assert_int_eq(kvr_nowait_set(k, 2), KVR_EINVAL);
+	ck_assert_int_eq(kvr_nowait_set(NULL, 0), KVR_EINVAL);
 }
 END_TEST
 
@@ -308,7 +311,7 @@ START_TEST(looks)
 	ck_assert_int_eq(region_lock(k, true), KVR_OK);
 	(void)make_call(CALLS - LOOKING + _i);
 	region_unlock(k);
-	ck_assert_uint_eq(stats().locked, 0);
+	ck_assert_uint_eq(stats().read_locks, 0);
 }
 END_TEST
 
@@ -372,7 +375,7 @@ START_TEST(died_between_changes)
 	for (i = 0; i < 3; i++) {
 		die_with_the_lock(false);
 		ck_tree("ab:01!(cd:0 xy:1!)");
-		ck_assert_uint_eq(stats().emptied, 0);
+		ck_assert_uint_eq(stats().recoveries, 0);
 	}
 	finish(lease, 3);
 }
@@ -390,11 +393,11 @@ START_TEST(died_in_a_change)
 		ck_assert_int_eq(kvr_worker_reset(k, id[2], &id[2]), KVR_OK);
 		die_with_the_lock(true);
 		ck_tree("");
-		ck_assert_uint_eq(stats().emptied, i);
+		ck_assert_uint_eq(stats().recoveries, i);
 		ck_assert_uint_eq(stats().workers, WORKERS);
 		ck_assert_uint_eq(stats().cells_free, stats().cells - 1);
 		ck_assert_int_eq(stats().clock, 20);
-		ck_assert_int_eq(kvr_finish(k, lease, NULL, 30, 0),
+		ck_assert_int_eq(kvr_lease_finish(k, lease, NULL, 30, 0),
 		    KVR_ELEASE);
 		ck_assert_uint_eq(worker_stats(1).requests, 0);
 	}
@@ -413,7 +416,7 @@ START_TEST(anybody_inherits)
 	ck_assert_uint_eq(overlap(0, 1), 0);
 	die_with_the_lock(false); /* what was lost is not lost again */
 	ck_assert_uint_eq(overlap(0, 1), 0);
-	ck_assert_uint_eq(stats().emptied, 1);
+	ck_assert_uint_eq(stats().recoveries, 1);
 	observe(0, "abcd", 1);
 	die_with_the_lock(true);
 	ck_assert_int_eq(kvr_observe(k, p, id[1], 1, KVR_NOWAIT, NULL),
@@ -427,7 +430,7 @@ START_TEST(anybody_inherits)
 	ck_assert_int_eq(kvr_next_expiry(other, &due), KVR_OK);
 	ck_assert_int_eq(due, INT64_MAX);
 	kvr_free(other);
-	ck_assert_uint_eq(stats().emptied, 4);
+	ck_assert_uint_eq(stats().recoveries, 4);
 }
 END_TEST
 

@@ -111,7 +111,7 @@ scene_overlap(uint32_t slot, uint32_t blocks, uint32_t active)
 uint64_t
 scene_id(uint32_t slot)
 {
-	return (uint64_t)scene.generations[slot] << 32 | (slot + 1);
+	return id_of_worker(scene.generations[slot], slot);
 }
 
 /* The team of a slot is the first slot of the same name, counted from 1. */

@@ -250,7 +250,7 @@ book(struct world *w, const struct op *o, const struct kvr_request *r,
 	struct model_booking b = { 0 };
 
 	if (d->lease == 0)
-		return w->c->full ? step_wrote(w, &w->counts.reserves)
+		return w->c->full ? step_wrote(w, &w->counts.lease_opens)
 		    : world_fail(w, "no lease was given");
 	if (model_lease_open(w->m, d->lease))
 		return world_fail(w, "a lease's number was given twice");
@@ -270,7 +270,7 @@ book(struct world *w, const struct op *o, const struct kvr_request *r,
 	model_reserve(w->m, d->worker, &w->path, &b, w->time);
 	if (remember(w, o, d->lease) != 0)
 		return -1;
-	return step_wrote(w, &w->counts.reserves);
+	return step_wrote(w, &w->counts.lease_opens);
 }
 
 int
@@ -291,8 +291,8 @@ step_reserve(struct world *w, const struct op *o)
 		return -1;
 	memset(&got, 0x5a, sizeof(got));
 	got.size = sizeof(got);
-	WORLD_CALL(rc, o->fail, kvr_reserve(w->k, w->p, r, w->call, &got));
-	if (step_same(w, "kvr_reserve", rc, wanted) != 0)
+	WORLD_CALL(rc, o->fail, kvr_lease_open(w->k, w->p, r, w->call, &got));
+	if (step_same(w, "kvr_lease_open", rc, wanted) != 0)
 		return -1;
 	if (rc != KVR_OK)
 		return unwritten(w, &got) != 0 ? -1 : world_glance(w);
@@ -319,9 +319,9 @@ step_reserve_on(struct world *w, const struct op *o)
 		return -1;
 	memset(&got, 0x5a, sizeof(got));
 	got.size = sizeof(got);
-	WORLD_CALL(rc, o->fail, kvr_reserve_on(w->k, w->p, r, id, w->call,
+	WORLD_CALL(rc, o->fail, kvr_lease_open_on(w->k, w->p, r, id, w->call,
 	    &got));
-	if (step_same(w, "kvr_reserve_on", rc, want) != 0)
+	if (step_same(w, "kvr_lease_open_on", rc, want) != 0)
 		return -1;
 	if (rc != KVR_OK)
 		return unwritten(w, &got) != 0 ? -1 : world_glance(w);
@@ -346,10 +346,10 @@ step_commit(struct world *w, const struct op *o)
 	uint64_t lease = w->slots[o->slot].lease;
 	int rc, want = model_commit(w->m, lease, w->time);
 
-	WORLD_CALL(rc, o->fail, kvr_commit(w->k, lease, w->call, 0));
-	if (step_same(w, "kvr_commit", rc, want) != 0)
+	WORLD_CALL(rc, o->fail, kvr_lease_commit(w->k, lease, w->call, 0));
+	if (step_same(w, "kvr_lease_commit", rc, want) != 0)
 		return -1;
-	return outcome(w, rc, &w->counts.commits);
+	return outcome(w, rc, &w->counts.lease_commits);
 }
 
 int
@@ -358,9 +358,9 @@ step_first_token(struct world *w, const struct op *o)
 	uint64_t lease = w->slots[o->slot].lease;
 	int rc, want = model_first_token(w->m, lease);
 
-	WORLD_CALL(rc, o->fail, kvr_first_token(w->k, lease, w->call,
+	WORLD_CALL(rc, o->fail, kvr_lease_first_token(w->k, lease, w->call,
 	    KVR_NOWAIT));
-	if (step_same(w, "kvr_first_token", rc, want) != 0)
+	if (step_same(w, "kvr_lease_first_token", rc, want) != 0)
 		return -1;
 	return outcome(w, rc, NULL);
 }
@@ -390,8 +390,9 @@ step_extend(struct world *w, const struct op *o)
 		return 0;
 	grows = model_lease_grows(w->m, s->lease, recordable(w));
 	want = model_extend(w->m, s->lease, &w->path, room_of(w), w->time);
-	WORLD_CALL(rc, o->fail, kvr_extend(w->k, s->lease, w->p, w->call, 0));
-	if (step_same(w, "kvr_extend", rc, want) != 0)
+	WORLD_CALL(
+	    rc, o->fail, kvr_lease_extend(w->k, s->lease, w->p, w->call, 0));
+	if (step_same(w, "kvr_lease_extend", rc, want) != 0)
 		return -1;
 	if (rc != KVR_OK)
 		return world_glance(w);
@@ -409,9 +410,9 @@ step_output(struct world *w, const struct op *o)
 	uint32_t blocks = o->arg % 8;
 	int rc, want = model_output(w->m, lease, blocks);
 
-	WORLD_CALL(rc, o->fail, kvr_output_blocks(w->k, lease, blocks,
+	WORLD_CALL(rc, o->fail, kvr_lease_output(w->k, lease, blocks,
 	    w->call, 0));
-	if (step_same(w, "kvr_output_blocks", rc, want) != 0)
+	if (step_same(w, "kvr_lease_output", rc, want) != 0)
 		return -1;
 	return outcome(w, rc, NULL);
 }
@@ -432,11 +433,11 @@ step_finish(struct world *w, const struct op *o)
 	    : o->arg / 2;
 	report.completion_tokens = o->arg % 32 == 31 ? UINT64_MAX
 	    : o->arg / 16;
-	WORLD_CALL(rc, o->fail, kvr_finish(w->k, lease,
+	WORLD_CALL(rc, o->fail, kvr_lease_finish(w->k, lease,
 	    o->arg % 4 == 0 ? NULL : &report, w->call, 0));
-	if (step_same(w, "kvr_finish", rc, want) != 0)
+	if (step_same(w, "kvr_lease_finish", rc, want) != 0)
 		return -1;
-	return outcome(w, rc, &w->counts.finishes);
+	return outcome(w, rc, &w->counts.lease_finishes);
 }
 
 int
@@ -445,10 +446,10 @@ step_abort(struct world *w, const struct op *o)
 	uint64_t lease = w->slots[o->slot].lease;
 	int rc, want = model_abort(w->m, lease);
 
-	WORLD_CALL(rc, o->fail, kvr_abort(w->k, lease, w->call, 0));
-	if (step_same(w, "kvr_abort", rc, want) != 0)
+	WORLD_CALL(rc, o->fail, kvr_lease_abort(w->k, lease, w->call, 0));
+	if (step_same(w, "kvr_lease_abort", rc, want) != 0)
 		return -1;
-	return outcome(w, rc, &w->counts.aborts);
+	return outcome(w, rc, &w->counts.lease_aborts);
 }
 
 int
@@ -459,10 +460,10 @@ step_reap(struct world *w, const struct op *o)
 	int rc;
 
 	want = model_reap_owner(w->m, owner, w->time);
-	rc = kvr_reap_owner(w->k, owner, w->call, &ended);
+	rc = kvr_owner_reap(w->k, owner, w->call, &ended);
 	if (rc != KVR_OK || ended != want)
-		return world_fail(w, "kvr_reap_owner: %s, %u ended, must %u",
+		return world_fail(w, "kvr_owner_reap: %s, %u ended, must %u",
 		    kvr_errname(rc), ended, want);
-	w->counts.reaped += ended;
+	w->counts.lease_reaps += ended;
 	return step_wrote(w, NULL);
 }

@@ -13,7 +13,7 @@ do_expire(struct world *w, const struct op *o)
 {
 	uint32_t left = 2, budget = o->arg % 2 == 0 ? UINT32_MAX
 	    : o->arg / 2 % 8;
-	uint64_t reaped = w->counts.reaped;
+	uint64_t reaped = w->counts.lease_reaps;
 	int rc;
 
 	WORLD_CALL(rc, o->fail, kvr_expire(w->k, w->call, budget, &left));
@@ -25,7 +25,7 @@ do_expire(struct world *w, const struct op *o)
 	if (step_wrote(w, NULL) != 0)
 		return -1;
 	/* A lease that this very call ended may have left something due. */
-	return left == 0 && w->counts.reaped == reaped
+	return left == 0 && w->counts.lease_reaps == reaped
 	    ? world_check_expired(w) : 0;
 }
 
@@ -129,7 +129,7 @@ do_load(struct world *w, const struct op *o)
 	load.active_blocks = o->arg / 4 % 8;
 	load.requests = o->arg / 32;
 	load.used_blocks = o->arg / 8;
-	WORLD_CALL(rc, o->fail, kvr_worker_set_load(w->k, id, &load));
+	WORLD_CALL(rc, o->fail, kvr_worker_set_load(w->k, id, 0, &load));
 	if (step_same(w, "kvr_worker_set_load", rc, want) != 0)
 		return -1;
 	model_set_load(w->m, id, &load);
@@ -173,11 +173,11 @@ do_bad_clock(struct world *w, const struct op *o)
 	    NULL); break;
 	case 1: rc = kvr_match(w->k, w->p, now, NULL, sizeof(struct
 	    kvr_overlap), 0, &n); break;
-	case 2: rc = kvr_reserve_on(w->k, w->p, NULL,
+	case 2: rc = kvr_lease_open_on(w->k, w->p, NULL,
 	    w->names[o->worker].id, now, &d); break;
 	case 3: rc = kvr_expire(w->k, now, 5, NULL); break;
 	case 4: rc = kvr_route(w->k, w->p, NULL, now, &d); break;
-	default: rc = kvr_reap_owner(w->k, 1, now, NULL); break;
+	default: rc = kvr_owner_reap(w->k, 1, now, NULL); break;
 	}
 	if (step_same(w, "a call out of time", rc, KVR_ECLOCK) != 0)
 		return -1;

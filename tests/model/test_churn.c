@@ -177,9 +177,9 @@ reserve(uint32_t i)
 	lease_blocks[i] = draw_length();
 	say(lease_kind[i], lease_blocks[i]);
 	if (pick(2) == 0)
-		must(kvr_reserve(k, p, NULL, now, &d) == KVR_OK);
+		must(kvr_lease_open(k, p, NULL, now, &d) == KVR_OK);
 	else
-		must(kvr_reserve_on(k, p, NULL, worker[pick(NAMES)], now,
+		must(kvr_lease_open_on(k, p, NULL, worker[pick(NAMES)], now,
 		    &d) == KVR_OK);
 	lease[i] = d.lease;
 }
@@ -194,7 +194,7 @@ extend(uint32_t i)
 		return;
 	lease_blocks[i] = n;
 	say(lease_kind[i], n);
-	rc = kvr_extend(k, lease[i], p, now, 0);
+	rc = kvr_lease_extend(k, lease[i], p, now, 0);
 	must(rc == KVR_OK || rc == KVR_ESTATE);
 }
 
@@ -210,26 +210,26 @@ lease_step(void)
 	}
 	switch (pick(6)) {
 	case 0:
-		rc = kvr_commit(k, lease[i], now, 0);
+		rc = kvr_lease_commit(k, lease[i], now, 0);
 		must(rc == KVR_OK || rc == KVR_ESTATE);
 		break;
 	case 1:
-		rc = kvr_first_token(k, lease[i], now, 0);
+		rc = kvr_lease_first_token(k, lease[i], now, 0);
 		must(rc == KVR_OK || rc == KVR_ESTATE);
 		break;
 	case 2:
 		extend(i);
 		break;
 	case 3:
-		must(kvr_output_blocks(k, lease[i], pick(9), now, 0) ==
+		must(kvr_lease_output(k, lease[i], pick(9), now, 0) ==
 		    KVR_OK);
 		break;
 	case 4:
-		must(kvr_finish(k, lease[i], NULL, now, 0) == KVR_OK);
+		must(kvr_lease_finish(k, lease[i], NULL, now, 0) == KVR_OK);
 		lease[i] = 0;
 		break;
 	default:
-		must(kvr_abort(k, lease[i], now, 0) == KVR_OK);
+		must(kvr_lease_abort(k, lease[i], now, 0) == KVR_OK);
 		lease[i] = 0;
 	}
 }
@@ -348,7 +348,7 @@ end_leases(void)
 
 	for (i = 0; i < LEASES; i++)
 		if (lease[i] != 0)
-			must(kvr_abort(k, lease[i], now, 0) == KVR_OK);
+			must(kvr_lease_abort(k, lease[i], now, 0) == KVR_OK);
 }
 
 /* The prompts carry the secret of the region that they were made for. */
@@ -373,7 +373,8 @@ ck_as_good_as_new(struct kvr *fresh, const uint64_t *workers,
 		old = fill(k, worker, i);
 		now = stats(k).clock;
 		must(kvr_check(k) == KVR_OK);
-		must(stats(k).evicted > 0 && stats(fresh).evicted > 0);
+		must(stats(k).evicted_region > 0 &&
+		    stats(fresh).evicted_region > 0);
 		ck_assert_msg(old.blocks * 100 >= new.blocks * 95 &&
 		    old.used * 100 >= new.used * 95, "%s, prompts of %u: %"
 		    PRIu64 " blocks in %" PRIu64 " cells, fresh %" PRIu64
@@ -398,8 +399,8 @@ START_TEST(as_good_as_new)
 	open_fenced();
 	blank = stats(k).cells_free;
 	churn(ops);
-	must(stats(k).evicted > 0 && stats(k).expired > 0 &&
-	    stats(k).voided > 0 && stats(k).merges > 0 &&
+	must(stats(k).evicted_region > 0 && stats(k).expired > 0 &&
+	    stats(k).orphaned > 0 && stats(k).merges > 0 &&
 	    stats(k).splits > 0 && stats(k).extensions > 0);
 	end_leases();
 	set_options(&o);

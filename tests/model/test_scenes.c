@@ -332,8 +332,8 @@ plain_error(const struct plain *w)
 	if (w->eligible > 0)
 		return KVR_OK;
 	if (scene.r.pinned != 0)
-		return w->busy > 0 ? KVR_EPINNEDBUSY : KVR_ENOTALLOWED;
-	return w->busy > 0 ? KVR_EALLBUSY : KVR_ENOWORKER;
+		return w->busy > 0 ? KVR_EPINNEDOVERLOADED : KVR_ENOTALLOWED;
+	return w->busy > 0 ? KVR_EALLOVERLOADED : KVR_ENOWORKER;
 }
 
 /* Is each cost and each verdict the plain one? Takes over the costs. */

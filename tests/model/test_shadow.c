@@ -7,6 +7,7 @@
  * beginnings; after each call the overlaps of prompts, what is held, in use
  * and ahead of each worker are equal, to the block.
  */
+#include "id.h"
 #include "inner.h"
 #include "shadow.h"
 
@@ -130,7 +131,7 @@ compare(uint32_t workers, const char *text)
 	for (i = 0; i < workers; i++) {
 		if (shadow.worker[i].eviction == KVR_EVICT_LEAF)
 			compare_leaves(i);
-		s = slot_at(k, (uint32_t)id[i] - 1);
+		s = slot_at(k, id_slot(id[i]));
 		equal("blocks held", i, s->held, shadow_held(&shadow, i));
 		equal("blocks in use", i, s->active, shadow_active(&shadow,
 		    i));
@@ -188,7 +189,7 @@ do_reserve(uint32_t i, uint32_t worker, const char *text, uint64_t owner)
 	must(kvr_request_init(&r, sizeof(r)) == KVR_OK);
 	r.owner = owner;
 	speak(text);
-	must(kvr_reserve_on(k, p, &r, id[worker], shadow.now, &d) == KVR_OK);
+	must(kvr_lease_open_on(k, p, &r, id[worker], shadow.now, &d) == KVR_OK);
 	must(d.recorded_blocks == p->blocks && d.lease != 0);
 	lease[i] = d.lease;
 	shadow_reserve(&shadow, i, worker, text, owner);
@@ -198,7 +199,7 @@ static void
 do_commit(uint32_t i)
 {
 	tell(" commit(%u)", i);
-	must(kvr_commit(k, lease[i], shadow.now, 0) == KVR_OK);
+	must(kvr_lease_commit(k, lease[i], shadow.now, 0) == KVR_OK);
 	shadow_commit(&shadow, i);
 }
 
@@ -212,7 +213,7 @@ do_extend(uint32_t i, const char *more)
 	    shadow.lease[i].text, more);
 	tell(" extend(%u, %s)", i, text);
 	speak(text);
-	rc = kvr_extend(k, lease[i], p, shadow.now, 0);
+	rc = kvr_lease_extend(k, lease[i], p, shadow.now, 0);
 	must(rc == (shadow.lease[i].committed ? KVR_OK : KVR_ESTATE));
 	if (rc == KVR_OK)
 		shadow_extend(&shadow, i, text);
@@ -222,7 +223,7 @@ static void
 do_output(uint32_t i, uint32_t blocks)
 {
 	tell(" output(%u, %u)", i, blocks);
-	must(kvr_output_blocks(k, lease[i], blocks, shadow.now, 0) == KVR_OK);
+	must(kvr_lease_output(k, lease[i], blocks, shadow.now, 0) == KVR_OK);
 	shadow_output(&shadow, i, blocks);
 }
 
@@ -233,7 +234,7 @@ do_finish(uint32_t i, uint64_t completion)
 
 	tell(" finish(%u, %u)", i, (unsigned)completion);
 	r.completion_tokens = completion;
-	must(kvr_finish(k, lease[i], &r, shadow.now, 0) == KVR_OK);
+	must(kvr_lease_finish(k, lease[i], &r, shadow.now, 0) == KVR_OK);
 	shadow_finish(&shadow, i, completion);
 }
 
@@ -241,7 +242,7 @@ static void
 do_abort(uint32_t i)
 {
 	tell(" abort(%u)", i);
-	must(kvr_abort(k, lease[i], shadow.now, 0) == KVR_OK);
+	must(kvr_lease_abort(k, lease[i], shadow.now, 0) == KVR_OK);
 	shadow_abort(&shadow, i);
 }
 
@@ -262,7 +263,7 @@ do_reap(uint64_t owner)
 	uint32_t ended;
 
 	tell(" reap(%u)", (unsigned)owner);
-	must(kvr_reap_owner(k, owner, shadow.now, &ended) == KVR_OK);
+	must(kvr_owner_reap(k, owner, shadow.now, &ended) == KVR_OK);
 	equal("reaped", 0, ended, shadow_reap(&shadow, owner));
 }
 
@@ -448,7 +449,7 @@ by_chance_with(uint32_t block_size, int64_t ttl, int64_t idle_limit,
 		if (n % 32 == 0)
 			must(kvr_check(k) == KVR_OK);
 	}
-	ck_assert(stats().evicted == 0);
+	ck_assert(stats().evicted_region == 0);
 	region_end();
 }
 

@@ -62,8 +62,8 @@ make_options(const struct ops_config *c, struct kvr_options *o)
 	o->eagle = c->eagle;
 	o->max_workers = c->workers;
 	o->max_prompt_blocks = c->max_prompt_blocks;
-	o->secret_kind = KVR_SECRET_GIVEN;
-	for (i = 0; i < KVR_SECRET_BYTES; i++)
+	o->secret_bytes = KVR_SECRET_MIN;
+	for (i = 0; i < KVR_SECRET_MIN; i++)
 		o->secret[i] = (unsigned char)(i * 151 + 7);
 }
 
@@ -79,10 +79,10 @@ make_policy(struct world *w)
 	} else if (w->c->policy == 2) {
 		p.overlap_decay = 0.5;
 		p.request_weight = 0.25;
-		p.busy_prefill_tokens = 40;
-		p.busy_blocks_fraction = 0.5;
+		p.overload_prefill_tokens = 40;
+		p.overload_blocks_fraction = 0.5;
 	}
-	return kvr_set_policy(w->k, &p);
+	return kvr_policy_set(w->k, &p);
 }
 
 static int
@@ -146,7 +146,7 @@ world_make(struct world *w, const struct ops_config *c,
 	if (rc != KVR_OK)
 		return world_fail(w, "kvr_new: %s", kvr_errname(rc));
 	if (kvr_prompt_new(w->k, &w->p) != KVR_OK ||
-	    kvr_get_options(w->k, &w->options) != KVR_OK ||
+	    kvr_options_get(w->k, &w->options) != KVR_OK ||
 	    make_policy(w) != KVR_OK || make_workers(w) != 0 ||
 	    make_scopes(w) != 0 || kvr_stats(w->k, &s) != KVR_OK)
 		return world_fail(w, "no world can be made");

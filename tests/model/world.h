@@ -29,7 +29,8 @@ struct world_slot {
 
 /* What kvr_stats has to have counted. */
 struct world_counts {
-	uint64_t observes, reserves, commits, finishes, aborts, reaped;
+	uint64_t observes, lease_opens, lease_commits, lease_finishes;
+	uint64_t lease_aborts, lease_reaps;
 	uint64_t truncated;
 };
 

@@ -13,13 +13,14 @@ world_reap(struct world *w)
 	struct kvr_stats s = { .size = sizeof(s) };
 	uint64_t n;
 
-	if (kvr_stats(w->k, &s) != KVR_OK || s.reaped < w->counts.reaped)
+	if (kvr_stats(w->k, &s) != KVR_OK ||
+	    s.lease_reaps < w->counts.lease_reaps)
 		return world_fail(w, "kvr_stats failed");
-	n = s.reaped - w->counts.reaped;
+	n = s.lease_reaps - w->counts.lease_reaps;
 	if (!model_reap_old(w->m, n, w->options.lease_limit_ns, w->time))
 		return world_fail(w, "%" PRIu64 " leases ended for their age",
 		    n);
-	w->counts.reaped = s.reaped;
+	w->counts.lease_reaps = s.lease_reaps;
 	ops_totals.reaped += n;
 	return 0;
 }
@@ -44,20 +45,26 @@ world_glance(struct world *w)
 	if (s.region_bytes > w->options.region_bytes ||
 	    s.cells_free > s.cells)
 		return world_fail(w, "the region is too large");
-	if (s.observes != n->observes || s.reserves != n->reserves ||
-	    s.commits != n->commits || s.finishes != n->finishes ||
-	    s.aborts != n->aborts || s.reaped != n->reaped)
-		return world_fail(w, "counted %" PRIu64 " %" PRIu64 " %" PRIu64
-		    " %" PRIu64 " %" PRIu64 " %" PRIu64 " (observes to"
-		    " reaped), must %" PRIu64 " %" PRIu64 " %" PRIu64 " %"
-		    PRIu64 " %" PRIu64 " %" PRIu64, s.observes, s.reserves,
-		    s.commits, s.finishes, s.aborts, s.reaped, n->observes,
-		    n->reserves, n->commits, n->finishes, n->aborts,
-		    n->reaped);
-	if (!w->c->full && (s.evicted > 0 || s.truncated != n->truncated))
-		return world_fail(w, "%" PRIu64 " evicted, %" PRIu64
-		    " truncated, must 0 and %" PRIu64, s.evicted, s.truncated,
-		    n->truncated);
+	if (s.observes != n->observes || s.lease_opens != n->lease_opens ||
+	    s.lease_commits != n->lease_commits ||
+	    s.lease_finishes != n->lease_finishes ||
+	    s.lease_aborts != n->lease_aborts ||
+	    s.lease_reaps != n->lease_reaps)
+		return world_fail(w,
+		    "counted %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+		    " %" PRIu64 " %" PRIu64 " (observes to"
+		    " reaped), must %" PRIu64 " %" PRIu64 " %" PRIu64
+		    " %" PRIu64 " %" PRIu64 " %" PRIu64,
+		    s.observes, s.lease_opens, s.lease_commits,
+		    s.lease_finishes, s.lease_aborts, s.lease_reaps,
+		    n->observes, n->lease_opens, n->lease_commits,
+		    n->lease_finishes, n->lease_aborts, n->lease_reaps);
+	if (!w->c->full &&
+	    (s.evicted_region > 0 || s.truncated != n->truncated))
+		return world_fail(w,
+		    "%" PRIu64 " evicted, %" PRIu64
+		    " truncated, must 0 and %" PRIu64,
+		    s.evicted_region, s.truncated, n->truncated);
 	return 0;
 }
 
@@ -183,7 +190,8 @@ world_check_empty(struct world *w)
 	for (i = 0; i < OPS_SLOTS; i++) {
 		if (!model_lease_open(w->m, w->slots[i].lease))
 			continue;
-		if (kvr_abort(w->k, w->slots[i].lease, w->call, 0) != KVR_OK)
+		if (kvr_lease_abort(w->k, w->slots[i].lease, w->call, 0) !=
+		    KVR_OK)
 			return world_fail(w, "a lease cannot be aborted");
 		(void)model_abort(w->m, w->slots[i].lease);
 		if (world_reap(w) != 0)
@@ -204,8 +212,8 @@ world_check_empty(struct world *w)
 	ops_totals.merges += s.merges;
 	ops_totals.extensions += s.extensions;
 	ops_totals.expired += s.expired;
-	ops_totals.voided += s.voided;
-	ops_totals.evicted += s.evicted;
+	ops_totals.voided += s.orphaned;
+	ops_totals.evicted += s.evicted_region;
 	if (s.leases > 0 || s.entries > 0 || s.nodes > 0 || s.blocks > 0 ||
 	    s.held_blocks > 0 || s.cells_free != w->cells_free)
 		return world_fail(w, "the end: %" PRIu64 " leases, %" PRIu64

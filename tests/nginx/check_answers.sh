@@ -213,7 +213,7 @@ shadow_chooses_like_the_stock_method()
 	talk --requests 80 --chats 1 --think-ms 0
 	no_errors 'in all'
 	is 'requests of the workers' "$(json \
-	    '[.upstreams[0].workers[].reserves] | unique | join(" ")')" 20
+	    '[.upstreams[0].workers[].lease_opens] | unique | join(" ")')" 20
 	is 'requests compared' "$(json '.upstreams[0].shadowed
 	    | .same + .other')" 80
 	settled

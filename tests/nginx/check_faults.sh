@@ -42,25 +42,25 @@ engine_stalls()
 	talk_meanwhile $load --seconds 3
 	sleep 1
 	fault 1 'kind=stall&seconds=60'
-	others=$(reserves_of_others)
+	others=$(requests_of_others)
 	until_true 20 others_took 60 || echo 'others take' \
-	    "$(($(reserves_of_others) - others)) requests meanwhile"
+	    "$(($(requests_of_others) - others)) requests meanwhile"
 	fault 1 'kind=none'
 	talk_over
 	no_errors 'in all'
 	settled
 }
 
-reserves_of_others()
+requests_of_others()
 {
 	json "[.upstreams[0].workers[]
 	    | select(.name != \"127.0.0.1:$(nth 1 "$engine_ports")\")
-	    | .reserves] | add"
+	    | .lease_opens] | add"
 }
 
 others_took()
 {
-	[ $(($(reserves_of_others) - others)) -ge "$1" ]
+	[ $(($(requests_of_others) - others)) -ge "$1" ]
 }
 
 # Its requests in flight fail, and no others.

@@ -46,7 +46,7 @@ has_leases()
 
 leases_ended()
 {
-	json '.upstreams[0].region.leases_ended'
+	json '.upstreams[0].region.lease_reaps'
 }
 
 give_up_streams()

@@ -39,11 +39,11 @@ explaining_books_nothing()
 	curl -s -m 10 -o /dev/null --data-binary @"$work/body" \
 	    "http://127.0.0.1:$port/v1/chat/completions"
 	until_true 20 no_leases
-	json '.upstreams[0] | [.region, .reasons, [.workers[].reserves]]
+	json '.upstreams[0] | [.region, .reasons, [.workers[].lease_opens]]
 	    | tostring' > "$work/before"
 	curl -s -m 10 --data-binary @"$work/body" \
 	    "http://127.0.0.1:$port/kvroute/explain" > "$work/explained"
-	json '.upstreams[0] | [.region, .reasons, [.workers[].reserves]]
+	json '.upstreams[0] | [.region, .reasons, [.workers[].lease_opens]]
 	    | tostring' > "$work/after"
 	cmp -s "$work/before" "$work/after" ||
 	    diff "$work/before" "$work/after"
@@ -78,10 +78,10 @@ draining_and_resetting()
 	one=127.0.0.1:$(nth 1 "$engine_ports")
 	is 'status of drain' "$(order "$one" drain)" 200
 	is state "$(state_of "$one" state)" draining
-	before=$(state_of "$one" reserves)
+	before=$(state_of "$one" lease_opens)
 	talk --requests 48 --chats 8 --think-ms 1 --seed 2
 	no_errors 'while one is drained'
-	is 'requests of the drained one' "$(state_of "$one" reserves)" \
+	is 'requests of the drained one' "$(state_of "$one" lease_opens)" \
 	    "$before"
 	reload_nginx kvroute
 	is 'state after a reload' "$(state_of "$one" state)" draining

@@ -252,7 +252,7 @@ seventy_servers()
 	    uniq -c | awk '{ print $1 "x" $2 }')" 70x1
 	start_nginx kvroute
 	is 'status of the first' "$(ask)" 200
-	last=$(json '[.upstreams[0].workers[] | select(.reserves == 0)
+	last=$(json '[.upstreams[0].workers[] | select(.lease_opens == 0)
 	    | .name][0]')
 	faults "$(echo " $engine_ports " | sed "s/ ${last#*:} / /")" \
 	    'kind=refuse&seconds=20'
@@ -301,7 +301,7 @@ drain_outlives_a_restart()
 	is 'state after a reload' "$(state_of "$(address 1)" state)" draining
 	is 'status' "$(ask)" 200
 	is 'requests of the drained one' \
-	    "$(state_of "$(address 1)" reserves)" 0
+	    "$(state_of "$(address 1)" lease_opens)" 0
 	settled
 }
 

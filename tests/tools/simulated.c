@@ -48,7 +48,7 @@ region_of(struct kvr_options *region, uint32_t workers, uint32_t block)
 	region->block_size = block;
 	region->max_workers = workers;
 	region->lease_limit_ns = INT64_C(86400000000000) * 365;
-	region->secret_kind = KVR_SECRET_GIVEN;
+	region->secret_bytes = KVR_SECRET_MIN;
 	rng_fill(&r, region->secret, sizeof(region->secret));
 }
 

@@ -131,7 +131,7 @@ setup(void)
 	ck_assert_int_eq(kvr_options_init(&region, sizeof(region)), KVR_OK);
 	region.region_bytes = UINT64_C(2) << 20;
 	region.block_size = 512;
-	region.secret_kind = KVR_SECRET_GIVEN;
+	region.secret_bytes = KVR_SECRET_MIN;
 	memset(region.secret, 7, sizeof(region.secret));
 }
 

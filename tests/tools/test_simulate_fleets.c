@@ -118,9 +118,10 @@ START_TEST(reports)
 		begin(&u, &o, 512);
 		simulate_sample(&u, 400, 1);
 		ck_assert_int_eq(simulate_index_stats(u.s, &t), KVR_OK);
-		ck_assert_uint_ge(t.reports, said[i].least);
-		ck_assert_uint_le(t.reports, said[i].most);
-		ck_assert_uint_eq(t.reports + t.silent, 400);
+		ck_assert_uint_ge(t.calibration.reports, said[i].least);
+		ck_assert_uint_le(t.calibration.reports, said[i].most);
+		ck_assert_uint_eq(
+		    t.calibration.reports + t.calibration.unreported, 400);
 		end(&u);
 	}
 }

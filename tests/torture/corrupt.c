@@ -115,7 +115,7 @@ make(const struct kind *kind, struct corrupt_world *w)
 	o.eagle = kind->eagle;
 	o.ttl_ns = kind->ttl;
 	o.max_workers = kind->workers;
-	o.secret_kind = KVR_SECRET_GIVEN;
+	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 's', sizeof(o.secret));
 	w->bytes = kind->bytes;
 	w->memory = aligned_alloc(CELL, kind->bytes);
@@ -145,11 +145,11 @@ set_policy(struct kvr *k, uint32_t policy)
 		p.overlap_decay = 0.5;
 		p.request_weight = 1.5;
 		p.temperature = 0.1;
-		p.busy_prefill_tokens = 3000;
-		p.busy_prefill_fraction = 0.75;
-		p.busy_blocks_fraction = 0.5;
+		p.overload_prefill_tokens = 3000;
+		p.overload_prefill_fraction = 0.75;
+		p.overload_blocks_fraction = 0.5;
 	}
-	demand(kvr_set_policy(k, &p) == KVR_OK);
+	demand(kvr_policy_set(k, &p) == KVR_OK);
 }
 
 static void
@@ -174,7 +174,7 @@ add_workers(struct kvr *k, uint32_t n, uint64_t *id)
 		facts.taints = i % 3;
 		demand(kvr_worker_add(k, name, 2, &facts, &id[i]) == KVR_OK);
 	}
-	demand(kvr_worker_set_load(k, id[0], &load) == KVR_OK);
+	demand(kvr_worker_set_load(k, id[0], 0, &load) == KVR_OK);
 }
 
 /* What happens to a lease that may exist or not. */
@@ -188,22 +188,22 @@ go_on(struct kvr *k, struct ops_source *s, uint64_t lease, int64_t now,
 
 	switch (ops_pick(s, 6)) {
 	case 0:
-		(void)kvr_commit(k, lease, now, 0);
+		(void)kvr_lease_commit(k, lease, now, 0);
 		break;
 	case 1:
-		(void)kvr_first_token(k, lease, now, 0);
+		(void)kvr_lease_first_token(k, lease, now, 0);
 		break;
 	case 2:
-		(void)kvr_extend(k, lease, p, now, 0);
+		(void)kvr_lease_extend(k, lease, p, now, 0);
 		break;
 	case 3:
-		(void)kvr_output_blocks(k, lease, 3, now, 0);
+		(void)kvr_lease_output(k, lease, 3, now, 0);
 		break;
 	case 4:
-		(void)kvr_finish(k, lease, &r, now, 0);
+		(void)kvr_lease_finish(k, lease, &r, now, 0);
 		break;
 	default:
-		(void)kvr_abort(k, lease, now, 0);
+		(void)kvr_lease_abort(k, lease, now, 0);
 	}
 }
 
@@ -219,7 +219,7 @@ live(struct kvr *k, struct corrupt_world *w, struct ops_source *s,
 	switch (ops_pick(s, 8)) {
 	case 0:
 	case 1:
-		if (kvr_reserve(k, w->p, NULL, w->now, &d) == KVR_OK)
+		if (kvr_lease_open(k, w->p, NULL, w->now, &d) == KVR_OK)
 			w->leases = d.lease > w->leases ? d.lease : w->leases;
 		break;
 	case 2:

@@ -187,11 +187,11 @@ record(struct corrupt *c)
 		return;
 	}
 	error = ops_pick(c->s, 2) == 0
-	    ? CALL(c, kvr_reserve, c->k, c->p, NULL, c->now, &d)
-	    : CALL(c, kvr_reserve_on, c->k, c->p, NULL, some_worker(c), c->now,
-	    &d);
+	    ? CALL(c, kvr_lease_open, c->k, c->p, NULL, c->now, &d)
+	    : CALL(c, kvr_lease_open_on, c->k, c->p, NULL, some_worker(c),
+		  c->now, &d);
 	if (error == KVR_OK && d.lease != 0)
-		(void)CALL(c, kvr_commit, c->k, d.lease, c->now, 0);
+		(void)CALL(c, kvr_lease_commit, c->k, d.lease, c->now, 0);
 }
 
 static void
@@ -205,7 +205,7 @@ finish(struct corrupt *c, uint64_t lease)
 	r.cached_tokens = ops_pick(c->s, 4) * 16;
 	r.prompt_tokens = r.cached_tokens + ops_pick(c->s, 256);
 	r.completion_tokens = ops_pick(c->s, 64);
-	(void)CALL(c, kvr_finish, c->k, lease, &r, c->now, 0);
+	(void)CALL(c, kvr_lease_finish, c->k, lease, &r, c->now, 0);
 }
 
 static void
@@ -217,27 +217,27 @@ go_on(struct corrupt *c)
 
 	switch (ops_pick(c->s, 7)) {
 	case 0:
-		(void)CALL(c, kvr_commit, c->k, lease, c->now, 0);
+		(void)CALL(c, kvr_lease_commit, c->k, lease, c->now, 0);
 		break;
 	case 1:
-		(void)CALL(c, kvr_first_token, c->k, lease, c->now, 0);
+		(void)CALL(c, kvr_lease_first_token, c->k, lease, c->now, 0);
 		break;
 	case 2:
-		(void)CALL(c, kvr_extend, c->k, lease, c->p, c->now, 0);
+		(void)CALL(c, kvr_lease_extend, c->k, lease, c->p, c->now, 0);
 		break;
 	case 3:
-		(void)CALL(c, kvr_output_blocks, c->k, lease,
+		(void)CALL(c, kvr_lease_output, c->k, lease,
 		    ops_pick(c->s, 256) << 24, c->now, 0);
 		break;
 	case 4:
 		finish(c, lease);
 		break;
 	case 5:
-		(void)CALL(c, kvr_abort, c->k, lease, c->now, 0);
+		(void)CALL(c, kvr_lease_abort, c->k, lease, c->now, 0);
 		break;
 	default:
-		(void)CALL(c, kvr_owners, c->k, owners, 2, &n);
-		(void)CALL(c, kvr_reap_owner, c->k, ops_pick(c->s, 2), c->now,
+		(void)CALL(c, kvr_owner_list, c->k, owners, 2, &n);
+		(void)CALL(c, kvr_owner_reap, c->k, ops_pick(c->s, 2), c->now,
 		    &ended);
 	}
 }
@@ -262,7 +262,7 @@ ask_worker(struct corrupt *c, uint64_t id)
 		facts.eviction = ops_pick(c->s, 2);
 		(void)CALL(c, kvr_worker_set, c->k, id, &facts);
 	}
-	(void)CALL(c, kvr_worker_set_load, c->k, id, &load);
+	(void)CALL(c, kvr_worker_set_load, c->k, id, 0, &load);
 }
 
 static void
@@ -313,14 +313,15 @@ ask_region(struct corrupt *c)
 	(void)CALL(c, kvr_stats, c->k, &stats);
 	read_metrics(c);
 	(void)CALL(c, kvr_next_expiry, c->k, &due);
-	(void)CALL(c, kvr_get_options, c->k, &options);
-	if (CALL(c, kvr_get_policy, c->k, &policy) == KVR_OK)
-		(void)CALL(c, kvr_set_policy, c->k, &policy);
+	(void)CALL(c, kvr_options_get, c->k, &options);
+	if (CALL(c, kvr_policy_get, c->k, &policy) == KVR_OK)
+		(void)CALL(c, kvr_policy_set, c->k, &policy);
 	(void)kvr_policy_init(&policy, sizeof(policy));
 	policy.cost = ops_pick(c->s, KVR_COST_BALANCED + 1);
 	policy.purge = ops_pick(c->s, 2);
-	policy.busy_blocks_fraction = policy.busy_prefill_fraction = 0.5;
-	(void)CALL(c, kvr_set_policy, c->k, &policy);
+	policy.overload_blocks_fraction = policy.overload_prefill_fraction =
+	    0.5;
+	(void)CALL(c, kvr_policy_set, c->k, &policy);
 }
 
 static bool
@@ -420,7 +421,7 @@ bool
 corrupt_use(struct corrupt *c)
 {
 	uint32_t calls = 1 + ops_pick(c->s, CALLS);
-	uint64_t emptied = c->k->region->counts.emptied;
+	uint64_t emptied = c->k->region->counts.recoveries;
 
 	(void)corrupt_say(c->s, c->p);
 	check_first(c);
@@ -434,6 +435,6 @@ corrupt_use(struct corrupt *c)
 		corrupt_fail(c, "not whole any more");
 	if (c->why[0] == '\0')
 		begin_anew(c);
-	c->totals->emptied += c->k->region->counts.emptied != emptied;
+	c->totals->emptied += c->k->region->counts.recoveries != emptied;
 	return c->why[0] == '\0' && at_rest(c);
 }

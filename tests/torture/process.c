@@ -288,7 +288,7 @@ emptied(struct work *w)
 
 	if (rc != KVR_OK)
 		give_up(w, "kvr_stats", rc);
-	return s.emptied;
+	return s.recoveries;
 }
 
 static void
@@ -321,14 +321,14 @@ reserve(struct work *w, struct open_lease *l)
 		return;
 	l->emptied = emptied(w);
 	if (w->n == process_length[0])
-		rc = kvr_reserve(w->k, w->p, &r, tick(w), &d);
+		rc = kvr_lease_open(w->k, w->p, &r, tick(w), &d);
 	else
-		rc = kvr_reserve_on(w->k, w->p, &r, id, tick(w), &d);
+		rc = kvr_lease_open_on(w->k, w->p, &r, id, tick(w), &d);
 	if (rc == KVR_EWORKER || rc == KVR_ENOWORKER)
 		return;
 	if (rc != KVR_OK || (d.lease == 0 && w->whole) ||
 	    d.overlap_blocks > w->n)
-		give_up(w, "kvr_reserve", rc);
+		give_up(w, "kvr_lease_open", rc);
 	l->number = d.lease;
 	l->name = w->name;
 	l->family = w->family;
@@ -351,7 +351,7 @@ extend(struct work *w, struct open_lease *l)
 	l->length = process_length[i + 1];
 	if (process_prompt(w->p, l->family, l->length) != KVR_OK)
 		give_up(w, "a prompt", KVR_ENOMEM);
-	return kvr_extend(w->k, l->number, w->p, tick(w), 0);
+	return kvr_lease_extend(w->k, l->number, w->p, tick(w), 0);
 }
 
 /* What comes next in a lease's life. Only an emptied index forgets one. */
@@ -364,16 +364,16 @@ go_on(struct work *w, struct open_lease *l)
 
 	if (pick(w, 8) == 0) {
 		l->number = 0;
-		rc = kvr_abort(w->k, number, tick(w), 0);
+		rc = kvr_lease_abort(w->k, number, tick(w), 0);
 	} else if (state == 0) {
-		rc = kvr_commit(w->k, number, tick(w), 0);
+		rc = kvr_lease_commit(w->k, number, tick(w), 0);
 	} else if (state == 1) {
-		rc = kvr_first_token(w->k, number, tick(w), 0);
+		rc = kvr_lease_first_token(w->k, number, tick(w), 0);
 	} else if (state == 2) {
 		rc = extend(w, l);
 	} else {
 		l->number = 0;
-		rc = kvr_finish(w->k, number, NULL, tick(w), 0);
+		rc = kvr_lease_finish(w->k, number, NULL, tick(w), 0);
 	}
 	if (rc == KVR_ELEASE && emptied(w) > l->emptied)
 		l->number = 0;

@@ -76,7 +76,7 @@ START_TEST(processes)
 		all_leave(child, CHILDREN);
 		again();
 		ck_assert_uint_eq(stats().workers, CHILDREN);
-		ck_assert_uint_eq(stats().emptied, 0);
+		ck_assert_uint_eq(stats().recoveries, 0);
 		closed();
 		ck_assert_int_eq(unlink(path), 0);
 	}

@@ -53,7 +53,7 @@ setup(void)
 	o.region_bytes = REGION;
 	o.block_size = 1;
 	o.max_workers = 2;
-	o.secret_kind = KVR_SECRET_GIVEN;
+	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 'x', sizeof(o.secret));
 	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);

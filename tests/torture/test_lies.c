@@ -181,7 +181,7 @@ ck_costs(void)
 	kvr_policy_init(&y, sizeof(y));
 	y.purge = 1;
 	y.cost = pick(3);
-	in_both(must(kvr_set_policy(k, &y) == KVR_OK));
+	in_both(must(kvr_policy_set(k, &y) == KVR_OK));
 	k = told;
 	must(kvr_candidates(k, p, NULL, now, c, sizeof(c[0]), FLEET, &n) ==
 	    KVR_OK && n == FLEET);
@@ -217,11 +217,11 @@ begin(uint32_t i)
 
 	at_work[i].worker = pick(FLEET);
 	at_work[i].tokens = say_something();
-	same_of_both(kvr_reserve_on(k, p, NULL, ID(at_work[i].worker), now,
+	same_of_both(kvr_lease_open_on(k, p, NULL, ID(at_work[i].worker), now,
 	    &d));
 	at_work[i].lease = d.lease;
 	if (pick(4) != 0)
-		same_of_both(kvr_commit(k, d.lease, now, 0));
+		same_of_both(kvr_lease_commit(k, d.lease, now, 0));
 }
 
 static void
@@ -233,12 +233,14 @@ end(uint32_t i)
 	if (worker < LIARS) {
 		lie(&r, worker, at_work[i].tokens);
 		k = told;
-		must(kvr_finish(k, at_work[i].lease, &r, now, 0) == KVR_OK);
+		must(kvr_lease_finish(k, at_work[i].lease, &r, now, 0) ==
+		    KVR_OK);
 		k = silent;
-		must(kvr_finish(k, at_work[i].lease, NULL, now, 0) == KVR_OK);
+		must(kvr_lease_finish(k, at_work[i].lease, NULL, now, 0) ==
+		    KVR_OK);
 	} else {
 		truth(&r, at_work[i].tokens);
-		same_of_both(kvr_finish(k, at_work[i].lease, &r, now, 0));
+		same_of_both(kvr_lease_finish(k, at_work[i].lease, &r, now, 0));
 	}
 	at_work[i].lease = 0;
 }
@@ -261,15 +263,15 @@ one_call(void)
 	}
 	switch (pick(16)) {
 	case 0:
-		same_of_both(kvr_abort(k, lease, now, 0));
+		same_of_both(kvr_lease_abort(k, lease, now, 0));
 		at_work[i].lease = 0;
 		break;
 	case 1:
-		same_of_both(kvr_first_token(k, lease, now, 0));
+		same_of_both(kvr_lease_first_token(k, lease, now, 0));
 		break;
 	case 2:
 		blocks = pick(9);
-		same_of_both(kvr_output_blocks(k, lease, blocks, now, 0));
+		same_of_both(kvr_lease_output(k, lease, blocks, now, 0));
 		break;
 	case 3:
 		set_facts(worker);
@@ -311,9 +313,9 @@ START_TEST(others_lose_nothing)
 	both_begin(8 << 20);
 	storm(test_amount(12000), true);
 	k = told;
-	ck_assert(stats().evicted == 0);
+	ck_assert(stats().evicted_region == 0);
 	if (stats().observes > 100)
-		ck_assert_uint_gt(stats().purges, 0);
+		ck_assert_uint_gt(stats().calibration.purges, 0);
 	both_end();
 }
 END_TEST

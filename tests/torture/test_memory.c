@@ -78,7 +78,7 @@ START_TEST(smallest_region)
 		ck_assert_uint_eq(overlap(k, p, i), 1 + i % 7);
 		ck_assert_int_eq(kvr_check(k), KVR_OK);
 	}
-	ck_assert_uint_gt(stats_of(k).evicted, 0);
+	ck_assert_uint_gt(stats_of(k).evicted_region, 0);
 	ck_assert_uint_le(stats_of(k).region_bytes, bytes);
 	kvr_prompt_free(p);
 	kvr_free(k);
@@ -105,16 +105,16 @@ START_TEST(prompt_larger_than_region)
 		ck_assert_int_eq(kvr_check(k), KVR_OK);
 		ck_assert_uint_eq(stats_of(k).truncated, now);
 	}
-	ck_assert_int_eq(kvr_reserve(k, p, NULL, now, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open(k, p, NULL, now, &d), KVR_OK);
 	ck_assert_uint_eq(d.worker, w);
 	ck_assert_uint_eq(d.prompt_blocks, 100000);
 	ck_assert_uint_ne(d.lease, 0);
 	ck_assert_uint_lt(d.recorded_blocks, 100000);
-	ck_assert_int_eq(kvr_commit(k, d.lease, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, d.lease, now, 0), KVR_OK);
 	set(p, 1, 200000);
-	ck_assert_int_eq(kvr_extend(k, d.lease, p, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_extend(k, d.lease, p, now, 0), KVR_OK);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
-	ck_assert_int_eq(kvr_finish(k, d.lease, NULL, now, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, now, 0), KVR_OK);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	kvr_prompt_free(p);
 	kvr_free(k);
@@ -147,7 +147,7 @@ START_TEST(full_region)
 		}
 		set(p, 0, 20);
 		ck_assert_uint_eq(overlap(k, p, n), 0);
-		ck_assert_uint_gt(stats_of(k).evicted, 1000);
+		ck_assert_uint_gt(stats_of(k).evicted_region, 1000);
 	}
 	s = stats_of(k);
 	ck_assert_uint_le(s.region_bytes, 64 << 10);
@@ -168,7 +168,7 @@ pin_all(struct kvr *k, struct kvr_prompt *p, uint64_t *leases)
 
 	for (i = 0; i < PINNED; i++) {
 		set(p, i, 12);
-		ck_assert_int_eq(kvr_reserve(k, p, NULL, 1000, &d), KVR_OK);
+		ck_assert_int_eq(kvr_lease_open(k, p, NULL, 1000, &d), KVR_OK);
 		ck_assert_uint_ne(d.worker, 0);
 		ck_assert_uint_le(d.recorded_blocks, 12);
 		leases[i] = d.lease;
@@ -206,8 +206,8 @@ START_TEST(full_of_pinned_leases)
 	for (i = 0; i < PINNED; i++)
 		if (leases[i] != 0)
 			ck_assert_int_eq(i % 2 == 0
-			    ? kvr_finish(k, leases[i], NULL, 1001, 0)
-			    : kvr_abort(k, leases[i], 1001, 0), KVR_OK);
+			    ? kvr_lease_finish(k, leases[i], NULL, 1001, 0)
+			    : kvr_lease_abort(k, leases[i], 1001, 0), KVR_OK);
 	ck_assert_uint_eq(stats_of(k).leases, 0);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	for (i = 0; i < 2; i++) {
@@ -236,17 +236,17 @@ START_TEST(pins_before_idle)
 
 	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
 	set(p, 7, 40);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, w, 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, w, 1, &d), KVR_OK);
 	ck_assert_uint_eq(d.recorded_blocks, 40);
 	for (i = 0; i < 3000; i++) {
 		set(p, 100 + i, 30);
 		ck_assert_int_eq(kvr_observe(k, p, w, 2 + i, 0, NULL),
 		    KVR_OK);
 	}
-	ck_assert_uint_gt(stats_of(k).evicted, 0);
+	ck_assert_uint_gt(stats_of(k).evicted_region, 0);
 	set(p, 7, 40);
 	ck_assert_uint_eq(overlap(k, p, 4000), 40);
-	ck_assert_int_eq(kvr_abort(k, d.lease, 4000, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, d.lease, 4000, 0), KVR_OK);
 	ck_assert_uint_eq(overlap(k, p, 4000), 0);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	kvr_prompt_free(p);

@@ -37,7 +37,7 @@ struct bench {
 	struct kvr_overlap v[4];
 	void *memory;
 };
-enum { MEMORY = 512 << 10 };
+enum { MEMORY = 640 << 10 };
 
 static int
 call_new(struct bench *b)
@@ -140,13 +140,13 @@ call_observe(struct bench *b)
 static int
 call_reserve(struct bench *b)
 {
-	return kvr_reserve(b->k, b->p, NULL, 5, &b->d);
+	return kvr_lease_open(b->k, b->p, NULL, 5, &b->d);
 }
 
 static int
 call_reserve_on(struct bench *b)
 {
-	return kvr_reserve_on(b->k, b->p, NULL, b->worker, 5, &b->d);
+	return kvr_lease_open_on(b->k, b->p, NULL, b->worker, 5, &b->d);
 }
 
 static int
@@ -190,8 +190,8 @@ static const struct {
 	{ "kvr_choose", call_choose, false, false },
 	{ "kvr_candidates", call_candidates, false, false },
 	{ "kvr_observe", call_observe, false, false },
-	{ "kvr_reserve", call_reserve, false, false },
-	{ "kvr_reserve_on", call_reserve_on, false, false },
+	{ "kvr_lease_open", call_reserve, false, false },
+	{ "kvr_lease_open_on", call_reserve_on, false, false },
 	{ "kvr_expire", call_expire, false, false },
 	{ "kvr_check", call_check, false, false },
 	{ "kvr_worker_add", call_add, false, false },
@@ -293,15 +293,15 @@ START_TEST(endings_need_none)
 	fill_numbers();
 	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, numbers, 900), KVR_OK);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, w, 5, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, w, 5, &d), KVR_OK);
 	alloc_fail_from(1);
-	ck_assert_int_eq(kvr_commit(k, d.lease, 5, 0), KVR_OK);
-	ck_assert_int_eq(kvr_first_token(k, d.lease, 5, 0), KVR_OK);
-	ck_assert_int_eq(kvr_extend(k, d.lease, p, 5, 0), KVR_OK);
-	ck_assert_int_eq(kvr_output_blocks(k, d.lease, 1, 5, 0), KVR_OK);
-	ck_assert_int_eq(kvr_finish(k, d.lease, NULL, 5, 0), KVR_OK);
-	ck_assert_int_eq(kvr_reserve_on(k, p, NULL, w, 6, &d), KVR_OK);
-	ck_assert_int_eq(kvr_abort(k, d.lease, 6, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 5, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_first_token(k, d.lease, 5, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_extend(k, d.lease, p, 5, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_output(k, d.lease, 1, 5, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, 5, 0), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, w, 6, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, d.lease, 6, 0), KVR_OK);
 	ck_assert_int_eq(kvr_observe(k, p, w, 7, 0, NULL), KVR_OK);
 	ck_assert_int_eq(kvr_expire(k, INT64_C(1) << 40, 9, NULL), KVR_OK);
 	ck_assert_int_eq(kvr_worker_reset(k, w, &next), KVR_OK);

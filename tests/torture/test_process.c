@@ -14,6 +14,7 @@
  * victim is let go and stopped again until it is in the middle of a change.
  * Some die two at a time, so that the heir of an index may die over it too.
  */
+#include "id.h"
 #include "plain.h"
 #include "process.h"
 #include "soak.h"
@@ -120,7 +121,7 @@ bury(uint32_t seat)
 {
 	uint32_t ended = PROCESS_LEASES + 1;
 
-	ck_assert_int_eq(kvr_reap_owner(k, atomic_load(
+	ck_assert_int_eq(kvr_owner_reap(k, atomic_load(
 	    &board->seat[seat].owner), atomic_load(&board->clock), &ended),
 	    KVR_OK);
 	ck_assert_uint_le(ended, PROCESS_LEASES);
@@ -190,7 +191,7 @@ leave(void)
 		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 			say_wrong(i, status);
 		checked += atomic_load(&board->seat[i].checked);
-		ck_assert_int_eq(kvr_reap_owner(k, atomic_load(
+		ck_assert_int_eq(kvr_owner_reap(k, atomic_load(
 		    &board->seat[i].owner), atomic_load(&board->clock), NULL),
 		    KVR_OK);
 	}
@@ -227,14 +228,15 @@ verify(const char *how)
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	s = stats();
 	ck_assert_uint_gt(checked, deaths);
-	ck_assert_uint_gt(s.observes + s.commits + s.finishes, deaths);
+	ck_assert_uint_gt(
+	    s.observes + s.lease_commits + s.lease_finishes, deaths);
 	ck_assert_uint_ge(inside, deaths / 4);
-	ck_assert_uint_ge(s.emptied, losses);
-	ck_assert_uint_le(s.emptied, inside);
+	ck_assert_uint_ge(s.recoveries, losses);
+	ck_assert_uint_le(s.recoveries, inside);
 	nothing_is_left();
 	soak_row("killed %s: %" PRIu64 " deaths, %" PRIu64 " inside"
 	    " a change, emptied %" PRIu64 " times, %" PRIu64 " overlaps seen",
-	    how, deaths, inside, s.emptied, checked);
+	    how, deaths, inside, s.recoveries, checked);
 	kvr_prompt_free(p);
 	process_board_end(board, k);
 }
@@ -255,7 +257,7 @@ START_TEST(killed_one_at_a_time)
 		if (pick(2) == 0) /* one of them inherits, or this process */
 			others_alive(seat);
 		bury(seat);
-		ck_assert_uint_eq(stats().emptied, losses);
+		ck_assert_uint_eq(stats().recoveries, losses);
 		if (i % CHECK_EVERY == 0) {
 			look();
 			others_alive(PROCESS_SEATS);
@@ -312,8 +314,8 @@ remember(void)
 		    KVR_OK);
 		ck_assert_int_eq(kvr_match(k, p, atomic_load(&board->clock),
 		    v, sizeof(v[0]), PROCESS_NAMES + 2, &n), KVR_OK);
-		for (i = 0; i < n; i++) /* by slot: the low half of an id */
-			known.blocks[family][(uint32_t)v[i].worker - 1] =
+		for (i = 0; i < n; i++) /* by slot */
+			known.blocks[family][id_slot(v[i].worker)] =
 			    v[i].blocks;
 	}
 	known.held = stats().held_blocks;
@@ -355,7 +357,7 @@ reopen(bool in)
 	if (!in) {
 		kill_all(); /* one of them may have had the lock */
 		before = remember();
-		emptied = stats().emptied;
+		emptied = stats().recoveries;
 		kvr_free(k);
 	} else {
 		kvr_free(k);
@@ -366,7 +368,7 @@ reopen(bool in)
 	after = remember();
 	ck_assert_mem_eq(&before, &after, sizeof(before));
 	losses += in;
-	ck_assert_uint_eq(stats().emptied, losses);
+	ck_assert_uint_eq(stats().recoveries, losses);
 	ck_assert(in || emptied == losses);
 	ck_assert_uint_gt(stats().workers, 0);
 }

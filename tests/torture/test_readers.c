@@ -64,10 +64,10 @@ one_more(uint32_t i, int64_t now)
 
 	must(some_prompt(p, pick(PROMPTS)));
 	lease = reserved(i % WORKERS, now);
-	must(kvr_commit(k, lease, now, 0) == KVR_OK);
-	must(kvr_first_token(k, lease, now + 2000000, 0) == KVR_OK);
+	must(kvr_lease_commit(k, lease, now, 0) == KVR_OK);
+	must(kvr_lease_first_token(k, lease, now + 2000000, 0) == KVR_OK);
 	r.cached_tokens = pick(3) == 0 ? 0 : pick(LENGTH / 16) * 16;
-	must(kvr_finish(k, lease, &r, now + 2000000, 0) == KVR_OK);
+	must(kvr_lease_finish(k, lease, &r, now + 2000000, 0) == KVR_OK);
 	if (pick(8) == 0)
 		must(kvr_observe(k, p, id[pick(WORKERS)], now, 0, NULL) ==
 		    KVR_OK);
@@ -94,7 +94,7 @@ START_TEST(reports_while_others_choose)
 	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
 	y.cost = KVR_COST_BALANCED;
 	y.purge = 1;
-	ck_assert_int_eq(kvr_set_policy(k, &y), KVR_OK);
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 	for (i = 0; i < WORKERS; i++)
 		set_mode(i, KVR_RETAIN_FEEDBACK);
 	atomic_store(&over, false);
@@ -105,7 +105,7 @@ START_TEST(reports_while_others_choose)
 	atomic_store(&over, true);
 	ck_assert_int_eq(pthread_join(reader, &wrong), 0);
 	ck_assert_msg(wrong == NULL, "%s", (const char *)wrong);
-	ck_assert_uint_gt(stats().purges, 0);
+	ck_assert_uint_gt(stats().calibration.purges, 0);
 	region_end();
 }
 END_TEST

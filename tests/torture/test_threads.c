@@ -147,9 +147,9 @@ reserve(struct party *t, uint64_t *lease, uint64_t worker)
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct model_booking b = { 0 };
 
-	if (kvr_reserve_on(t->k, t->p, NULL, worker, NOW, &d) != KVR_OK ||
+	if (kvr_lease_open_on(t->k, t->p, NULL, worker, NOW, &d) != KVR_OK ||
 	    d.recorded_blocks != t->path.blocks)
-		return wrong(t, "kvr_reserve_on");
+		return wrong(t, "kvr_lease_open_on");
 	b.lease = *lease = d.lease;
 	b.recorded = d.recorded_blocks;
 	model_reserve(t->m, worker, &t->path, &b, NOW);
@@ -160,8 +160,8 @@ static bool
 end_lease(struct party *t, uint64_t *lease)
 {
 	bool finish = ops_pick(&t->random, 2) == 0;
-	int rc = finish ? kvr_finish(t->k, *lease, NULL, NOW, 0)
-	    : kvr_abort(t->k, *lease, NOW, 0);
+	int rc = finish ? kvr_lease_finish(t->k, *lease, NULL, NOW, 0)
+	    : kvr_lease_abort(t->k, *lease, NOW, 0);
 
 	if (rc != KVR_OK)
 		return wrong(t, "a lease could not be ended");
@@ -203,8 +203,8 @@ step(struct party *t)
 	case 5:
 		if (*lease == 0)
 			return true;
-		if (kvr_commit(t->k, *lease, NOW, 0) != KVR_OK)
-			return wrong(t, "kvr_commit");
+		if (kvr_lease_commit(t->k, *lease, NOW, 0) != KVR_OK)
+			return wrong(t, "kvr_lease_commit");
 		model_commit(t->m, *lease, NOW);
 		return true;
 	default:
@@ -501,21 +501,21 @@ START_TEST(dead_owner_is_reaped)
 	if (child == 0) {
 		r.owner = 77;
 		for (i = 0; i < 5; i++)
-			if (kvr_reserve(k, t.p, &r, NOW, &d) != KVR_OK)
+			if (kvr_lease_open(k, t.p, &r, NOW, &d) != KVR_OK)
 				_exit(1);
-		_exit(kvr_commit(k, d.lease, NOW, 0) == KVR_OK ? 0 : 1);
+		_exit(kvr_lease_commit(k, d.lease, NOW, 0) == KVR_OK ? 0 : 1);
 	}
 	expect_exit(child, 0);
 	r.owner = 78;
-	ck_assert_int_eq(kvr_reserve(k, t.p, &r, NOW, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_open(k, t.p, &r, NOW, &d), KVR_OK);
 	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
 	ck_assert_uint_eq(s.leases, 6);
-	ck_assert_int_eq(kvr_reap_owner(k, 77, NOW, &ended), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 77, NOW, &ended), KVR_OK);
 	ck_assert_uint_eq(ended, 5);
 	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
 	ck_assert_uint_eq(s.leases, 1);
-	ck_assert_uint_eq(s.reaped, 5);
-	ck_assert_int_eq(kvr_finish(k, d.lease, NULL, NOW, 0), KVR_OK);
+	ck_assert_uint_eq(s.lease_reaps, 5);
+	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, NOW, 0), KVR_OK);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	party_close(&t);
 	kvr_free(k);

@@ -115,6 +115,6 @@ args_secret(struct kvr_options *options, uint64_t seed)
 {
 	struct rng r = { seed };
 
-	options->secret_kind = KVR_SECRET_GIVEN;
-	rng_fill(&r, options->secret, KVR_SECRET_BYTES);
+	options->secret_bytes = KVR_SECRET_MIN;
+	rng_fill(&r, options->secret, KVR_SECRET_MIN);
 }

@@ -75,7 +75,7 @@ set_policy(struct pass *r)
 	kvr_policy_init(&policy, sizeof(policy));
 	if (r->options.policy == PASS_TWO_TIER)
 		policy.cost = KVR_COST_TWO_TIER;
-	return kvr_set_policy(r->k, &policy);
+	return kvr_policy_set(r->k, &policy);
 }
 
 static int
@@ -109,7 +109,7 @@ take_over(struct pass *r)
 	if (e != KVR_OK || s.clock < 0)
 		return e;
 	r->since = s.clock;
-	return kvr_reap_owner(r->k, 0, r->since, NULL);
+	return kvr_owner_reap(r->k, 0, r->since, NULL);
 }
 
 static int
@@ -276,16 +276,16 @@ decide_leased(struct pass *r, struct kvr_prompt *p, int64_t now,
 
 	d.size = sizeof(d);
 	if (r->options.policy == PASS_ROUND_ROBIN)
-		e = kvr_reserve_on(r->k, p, NULL, fleet_id(r->fleet, t->worker),
-		    now, &d);
+		e = kvr_lease_open_on(
+		    r->k, p, NULL, fleet_id(r->fleet, t->worker), now, &d);
 	else
-		e = kvr_reserve(r->k, p, NULL, now, &d);
+		e = kvr_lease_open(r->k, p, NULL, now, &d);
 	if (e != KVR_OK)
 		return e;
 	t->worker = fleet_number(r->fleet, d.worker);
 	t->overlap_blocks = d.overlap_blocks;
 	t->lease = d.lease;
-	return d.lease == 0 ? KVR_OK : kvr_commit(r->k, d.lease, now, 0);
+	return d.lease == 0 ? KVR_OK : kvr_lease_commit(r->k, d.lease, now, 0);
 }
 
 /* Decides, and counts what that alone took. */
@@ -323,9 +323,11 @@ catch_up(struct pass *r, int64_t now)
 
 	while (r->engines != NULL && engines_due(r->engines, now, &event)) {
 		if (event.kind == ENGINES_FIRST_TOKEN)
-			e = kvr_first_token(r->k, event.lease, event.at, 0);
+			e = kvr_lease_first_token(
+			    r->k, event.lease, event.at, 0);
 		else
-			e = kvr_finish(r->k, event.lease, NULL, event.at, 0);
+			e = kvr_lease_finish(
+			    r->k, event.lease, NULL, event.at, 0);
 		if (e == KVR_ELEASE)
 			r->totals.overdue += event.kind == ENGINES_FINISH;
 		else if (e != KVR_OK)

@@ -46,7 +46,7 @@ static const struct {
 	[REGION_BYTES] = { "region_bytes", 0 },
 	[HELD_BLOCKS] = { "held_blocks", 0 },
 	[EXPIRED] = { "expired", 0 },
-	[EVICTED] = { "evicted", 0 },
+	[EVICTED] = { "evicted_region", 0 },
 	[TRUNCATED] = { "truncated", 0 },
 	[OVERDUE] = { "overdue_leases", 0 }
 };
@@ -107,7 +107,7 @@ work_out(const struct report *about, const struct pass *r, double *f)
 	f[REGION_BYTES] = (double)s.region_bytes;
 	f[HELD_BLOCKS] = (double)s.held_blocks;
 	f[EXPIRED] = (double)s.expired;
-	f[EVICTED] = (double)s.evicted;
+	f[EVICTED] = (double)s.evicted_region;
 	f[TRUNCATED] = (double)s.truncated;
 	f[OVERDUE] = (double)t->overdue;
 	work_out_spread(r, f);

@@ -122,7 +122,7 @@ place_by_oracle(struct simulation *s, const struct router *router,
 		return e;
 	kvr_request_init(&request, sizeof(request));
 	request.overlap_blocks = chosen.overlap_blocks;
-	return kvr_reserve_on(router->k, p, &request, chosen.worker, s->now,
+	return kvr_lease_open_on(router->k, p, &request, chosen.worker, s->now,
 	    d);
 }
 
@@ -140,7 +140,7 @@ place_request(struct simulation *s, struct kvr_prompt *p,
 	}
 	e = s->options.index == SIMULATE_ORACLE ?
 	    place_by_oracle(s, router, p, q, &d) :
-	    kvr_reserve(router->k, p, NULL, s->now, &d);
+	    kvr_lease_open(router->k, p, NULL, s->now, &d);
 	if (e != KVR_OK)
 		return e;
 	r->worker = fleet_number(router->fleet, d.worker);

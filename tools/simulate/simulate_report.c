@@ -14,11 +14,37 @@
 
 /* In the order in which they are printed. */
 enum figure {
-	WORKERS, CAPACITY, BLOCK, REPLICAS, SEED, REQUESTS, REFUSED, EMPTY,
-	WAITED, PROMPT_TOKENS, HIT_RATIO, PREDICTED_RATIO, ERROR_BLOCKS,
-	OVER_BLOCKS, UNDER_BLOCKS, MEAN, P50, P90, P99, TOKEN_MS, MAKESPAN,
-	STEPS, RESETS, REPORTS, SILENT, PURGES, EXPIRED, OUTGROWN, EVICTED,
-	TRUNCATED, FIGURES
+	WORKERS,
+	CAPACITY,
+	BLOCK,
+	REPLICAS,
+	SEED,
+	REQUESTS,
+	REFUSED,
+	EMPTY,
+	WAITED,
+	PROMPT_TOKENS,
+	HIT_RATIO,
+	PREDICTED_RATIO,
+	ERROR_BLOCKS,
+	OVER_BLOCKS,
+	UNDER_BLOCKS,
+	MEAN,
+	P50,
+	P90,
+	P99,
+	TOKEN_MS,
+	MAKESPAN,
+	STEPS,
+	RESETS,
+	REPORTS,
+	UNREPORTED,
+	PURGES,
+	EXPIRED,
+	EVICTED_CAPACITY,
+	EVICTED_REGION,
+	TRUNCATED,
+	FIGURES
 };
 static const struct {
 	const char *name;
@@ -48,11 +74,11 @@ static const struct {
 	[STEPS] = { "steps", 0 },
 	[RESETS] = { "resets", 0 },
 	[REPORTS] = { "reports", 0 },
-	[SILENT] = { "silent", 0 },
+	[UNREPORTED] = { "unreported", 0 },
 	[PURGES] = { "purges", 0 },
 	[EXPIRED] = { "expired", 0 },
-	[OUTGROWN] = { "outgrown", 0 },
-	[EVICTED] = { "evicted", 0 },
+	[EVICTED_CAPACITY] = { "evicted_capacity", 0 },
+	[EVICTED_REGION] = { "evicted_region", 0 },
 	[TRUNCATED] = { "truncated", 0 }
 };
 
@@ -99,12 +125,12 @@ work_out_index(const struct simulation *s, double *f)
 
 	if (e != KVR_OK)
 		return e;
-	f[REPORTS] = (double)t.reports;
-	f[SILENT] = (double)t.silent;
-	f[PURGES] = (double)t.purges;
+	f[REPORTS] = (double)t.calibration.reports;
+	f[UNREPORTED] = (double)t.calibration.unreported;
+	f[PURGES] = (double)t.calibration.purges;
 	f[EXPIRED] = (double)t.expired;
-	f[OUTGROWN] = (double)t.outgrown;
-	f[EVICTED] = (double)t.evicted;
+	f[EVICTED_CAPACITY] = (double)t.evicted_capacity;
+	f[EVICTED_REGION] = (double)t.evicted_region;
 	f[TRUNCATED] = (double)t.truncated;
 	return KVR_OK;
 }
@@ -253,7 +279,7 @@ print_warnings(FILE *out, const char *name, const double *f)
 	if (f[EMPTY] > 0)
 		fprintf(out, "%s: %.0f requests without tokens were given to "
 		    "nobody\n", name, f[EMPTY]);
-	if (f[EVICTED] > 0 || f[TRUNCATED] > 0)
+	if (f[EVICTED_REGION] > 0 || f[TRUNCATED] > 0)
 		fprintf(out, "%s: the index was too small: --memory\n", name);
 }
 

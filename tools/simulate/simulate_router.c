@@ -67,7 +67,7 @@ set_policy(const struct simulate_options *o, struct kvr *k)
 	policy.cost = costs[o->policy];
 	if (o->common_rate)
 		policy.balanced_prior = 1e9; /* seconds: the fleet's, always */
-	return kvr_set_policy(k, &policy);
+	return kvr_policy_set(k, &policy);
 }
 
 static int
@@ -132,12 +132,12 @@ add_stats(struct kvr_stats *sum, const struct kvr_stats *t)
 	sum->cells_free += t->cells_free;
 	sum->entries += t->entries;
 	sum->held_blocks += t->held_blocks;
-	sum->reports += t->reports;
-	sum->silent += t->silent;
-	sum->purges += t->purges;
+	sum->calibration.reports += t->calibration.reports;
+	sum->calibration.unreported += t->calibration.unreported;
+	sum->calibration.purges += t->calibration.purges;
 	sum->expired += t->expired;
-	sum->outgrown += t->outgrown;
-	sum->evicted += t->evicted;
+	sum->evicted_capacity += t->evicted_capacity;
+	sum->evicted_region += t->evicted_region;
 	sum->truncated += t->truncated;
 }
 
@@ -195,7 +195,7 @@ follow(const struct simulation *s, uint32_t router, struct kvr_prompt *p,
 	if (s->options.index == SIMULATE_ORACLE)
 		request.overlap_blocks = (uint32_t)(r->predicted /
 		    s->block_size);
-	e = kvr_reserve_on(told->k, p, &request, fleet_id(told->fleet,
+	e = kvr_lease_open_on(told->k, p, &request, fleet_id(told->fleet,
 	    r->worker), s->now, &own);
 	if (e == KVR_OK)
 		*lease_of(s, router, r) = own.lease;
@@ -219,8 +219,9 @@ book(struct simulation *s, uint32_t router, struct kvr_prompt *p,
 		*lease_of(s, router, r) = d->lease;
 	else
 		e = follow(s, router, p, r);
-	return e == KVR_OK ? kvr_commit(k, *lease_of(s, router, r), s->now,
-	    0) : e;
+	return e == KVR_OK
+	    ? kvr_lease_commit(k, *lease_of(s, router, r), s->now, 0)
+	    : e;
 }
 
 int
@@ -247,7 +248,7 @@ routers_first_token(struct simulation *s, const struct ride *r)
 			continue;
 		booking(s, i, r)->prefill_tokens -= r->tokens - r->predicted;
 		if (s->routers[i].k != NULL)
-			e = kvr_first_token(s->routers[i].k,
+			e = kvr_lease_first_token(s->routers[i].k,
 			    *lease_of(s, i, r), s->now, 0);
 	}
 	return e;
@@ -262,7 +263,7 @@ routers_generated(struct simulation *s, const struct ride *r,
 
 	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
 		if (s->routers[i].k != NULL && router_knows(s, i, r))
-			e = kvr_output_blocks(s->routers[i].k,
+			e = kvr_lease_output(s->routers[i].k,
 			    *lease_of(s, i, r), blocks, s->now, 0);
 	return e;
 }
@@ -279,8 +280,8 @@ routers_finished(struct simulation *s, const struct ride *r,
 			continue;
 		booking(s, i, r)->requests--;
 		if (s->routers[i].k != NULL)
-			e = kvr_finish(s->routers[i].k, *lease_of(s, i, r),
-			    report, s->now, 0);
+			e = kvr_lease_finish(s->routers[i].k,
+			    *lease_of(s, i, r), report, s->now, 0);
 	}
 	return e;
 }
@@ -297,7 +298,7 @@ routers_refused(struct simulation *s, const struct ride *r)
 		booking(s, i, r)->requests--;
 		booking(s, i, r)->prefill_tokens -= r->tokens - r->predicted;
 		if (s->routers[i].k != NULL)
-			e = kvr_abort(s->routers[i].k, *lease_of(s, i, r),
+			e = kvr_lease_abort(s->routers[i].k, *lease_of(s, i, r),
 			    s->now, 0);
 	}
 	return e;
