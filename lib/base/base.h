@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * base.h - what every file of the library may use.
+ * base.h - shared by every file of the library.
  *
- * Objects are compiled with hidden visibility; what kvroute.h declares is
- * visible.
+ * Objects are compiled with hidden visibility; only the declarations of
+ * kvroute.h are exported.
  */
 #ifndef KVR_BASE_H
 #define KVR_BASE_H
@@ -73,8 +73,8 @@ struct_put(void *to, size_t to_size, const void *from, size_t from_size)
 }
 
 /*
- * The defaults for a struct of the caller's that is `size` long, and that
- * length in its first field. What it has beyond ours is zero.
+ * Fills a caller's struct of `size` bytes with the defaults and stores its size
+ * in the first field. Bytes beyond our own struct are zero.
  */
 static inline int
 struct_init(void *to, size_t size, const void *defaults, size_t length)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * error.c - the words for errors, and the version.
+ * error.c - error names, error messages and the version.
  */
 #include "base.h"
 
@@ -8,17 +8,17 @@ static const struct {
 	const char *name, *sentence;
 } errors[] = {
 	{ "KVR_OK", "No error." },
-	{ "KVR_EINVAL", "An argument is NULL, out of range or absurd." },
-	{ "KVR_ENOMEM", "The system gave no memory." },
+	{ "KVR_EINVAL", "An argument is NULL or out of range." },
+	{ "KVR_ENOMEM", "Out of memory." },
 	{ "KVR_ETOOSMALL", "The region is too small for these options." },
-	{ "KVR_EFORMAT", "This memory is no region, or it is damaged." },
+	{ "KVR_EFORMAT", "The memory is not a region, or it is damaged." },
 	{ "KVR_EVERSION", "The region has another format version." },
 	{ "KVR_EMISMATCH",
 	    "The region, the prompt or the scope was made for other options." },
 	{ "KVR_ECLOCK", "The time is negative or three years ahead." },
 	{ "KVR_EWORKER", "There is no such worker." },
 	{ "KVR_EEXIST", "A worker of this name and rank exists." },
-	{ "KVR_EFULL", "There is no place for another worker." },
+	{ "KVR_EFULL", "The region has no room for another worker." },
 	{ "KVR_ELEASE", "There is no such lease." },
 	{ "KVR_ESTATE", "The call does not fit the state of the object." },
 	{ "KVR_EEMPTY", "The prompt has no tokens." },
@@ -27,9 +27,9 @@ static const struct {
 	{ "KVR_EPINNEDOVERLOADED", "The pinned worker is overloaded." },
 	{ "KVR_EALLOVERLOADED", "Every eligible worker is overloaded." },
 	{ "KVR_EBUSY", "The region lock is held." },
-	{ "KVR_ECORRUPT", "The region breaks an invariant." },
-	{ "KVR_ESYSTEM", "A call to the system failed." },
-	{ "KVR_EPERM", "Others may write the file, or own it." },
+	{ "KVR_ECORRUPT", "An invariant of the region is broken." },
+	{ "KVR_ESYSTEM", "A system call failed." },
+	{ "KVR_EPERM", "Another user owns the file or may write to it." },
 	{ "KVR_EREADONLY", "The region was opened for reading only." },
 	{ "KVR_ENEWER",
 	    "A struct sets fields that this library does not know." },

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exp.h - exp and tanh that are the same on every machine.
+ * exp.h - exp and tanh with the same result on every machine.
  *
- * Replicas must take the same decision from the same facts, and the exp of
- * one libm differs from another's in the last bit. These use addition,
- * multiplication, division and conversion of IEEE doubles only, which are
- * exact to the bit everywhere, as long as the compiler neither contracts
- * (-ffp-contract=off) nor reorders (-ffast-math) nor computes wider than
- * double (x87). The last two it can be asked about:
+ * Replicas must make the same decision from the same facts, but exp differs
+ * between libms in the last bit. The functions here use only addition,
+ * multiplication, division and conversion of IEEE doubles, which are exact to
+ * the bit everywhere unless the compiler contracts (-ffp-contract=off prevents
+ * it), reorders (-ffast-math) or evaluates in a type wider than double (x87).
+ * The last two can be checked here:
  */
 #ifndef KVR_EXP_H
 #define KVR_EXP_H
@@ -19,19 +19,19 @@
 #ifdef __FAST_MATH__
 #error "decisions must be the same everywhere: build without -ffast-math"
 #endif
-/* 1 computes floats, which are kept but never added, as doubles: s390x. */
+/* 1: floats, which are never added, are evaluated as doubles (s390x). */
 #if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 1
 #error "decisions must be the same everywhere: build with -msse2 -mfpmath=sse"
 #endif
 
 /*
- * e^x with a relative error below 2^-51, for x up to 700; above that, e^700.
+ * e^x with a relative error below 2^-51 for x up to 700; above that, e^700.
  * Below -700, and for NaN: 0. The value at 0 is exactly 1.
  *
  *   x = k ln 2 + r, |r| <= ln 2 / 2      e^x = 2^k e^r
  *
- * k is at most 1010, so k times the 29 upper bits of ln 2 is exact. The
- * series of e^r breaks off at r^13 / 13!: what is cut off is below 2^-57.
+ * k is at most 1010, so k times the upper 29 bits of ln 2 is exact. The series
+ * of e^r is cut after r^13 / 13!; the remainder is below 2^-57.
  */
 static inline double
 exp_of(double x)
@@ -64,8 +64,8 @@ exp_of(double x)
 }
 
 /*
- * tanh(x) with an absolute error below 2^-51; the relative error grows as x
- * nears 0, which does not matter to e^-tanh. Exactly 0 at 0.
+ * tanh(x) with an absolute error below 2^-51. The relative error grows near 0,
+ * which is harmless in e^-tanh. Exactly 0 at 0.
  */
 static inline double
 exp_tanh(double x)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * mix.h - a word whose bits are all mixed.
+ * mix.h - a 64-bit mixing function.
  */
 #ifndef KVR_MIX_H
 #define KVR_MIX_H
 
 #include <stdint.h>
 
-/* Every bit of x goes into every bit of the result; one to one. */
+/* Bijective; every bit of x affects every bit of the result. */
 static inline uint64_t
 mix(uint64_t x)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * set.h - sets of slots: one bit a slot, 64 in a word.
+ * set.h - sets of slots as bitmaps: one bit per slot, 64 per word.
  */
 #ifndef KVR_SET_H
 #define KVR_SET_H
@@ -27,14 +27,14 @@ set_remove(uint64_t *set, uint32_t slot)
 }
 
 /*
- * The slots of a set, upwards:
- *	struct set_walk w = set_walk(set, words);
- *	while (set_next(&w, &slot))
- *		use(slot);
+ * Iterates over the slots of a set in ascending order:
+ * 	struct set_walk w = set_walk(set, words);
+ * 	while (set_next(&w, &slot))
+ * 		use(slot);
  */
 struct set_walk {
 	const uint64_t *set;
-	uint64_t left; /* of the word before `word` */
+	uint64_t left; /* bits left in the word before `word` */
 	uint32_t word, words;
 };
 

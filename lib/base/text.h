@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * text.h - a line of text, made of words, numbers and names; no stdio, no
- * locale, no memory but its own.
+ * text.h - builds one line of text from words, numbers and names. No stdio, no
+ * locale, no allocation.
  */
 #ifndef KVR_TEXT_H
 #define KVR_TEXT_H
@@ -35,7 +35,7 @@ add_text(struct line *l, const char *text)
 		add_char(l, *text++);
 }
 
-/* value / 10^decimals, with all its digits but noughts at the end. */
+/* value / 10^decimals, without trailing zeros in the fraction. */
 static inline void
 add_decimal(struct line *l, uint64_t value, uint32_t decimals)
 {
@@ -56,9 +56,9 @@ add_decimal(struct line *l, uint64_t value, uint32_t decimals)
 }
 
 /*
- * To six decimals, or to whole ones, or to 15 digits: never more than a double
- * has. The library's own numbers are finite and not negative; those in a
- * damaged region may be any.
+ * Below 1e9 to six decimals, below 1e15 to an integer, above to 15 digits:
+ * never more digits than a double has. The library's own numbers are finite and
+ * not negative; a damaged region may contain any.
  */
 static inline void
 add_real(struct line *l, double x)
@@ -88,7 +88,7 @@ add_real(struct line *l, double x)
 
 /* -------------------------------------------------------------- labels --- */
 
-/* Bytes of the UTF-8 character that begins here; 0: none does. */
+/* Length of the UTF-8 character that begins here; 0 if it is invalid. */
 static inline size_t
 utf8_length(const unsigned char *s, size_t left)
 {
@@ -101,7 +101,7 @@ utf8_length(const unsigned char *s, size_t left)
 	    : s[0] < 0xf0 ? 3 : 4;
 	if (n > left)
 		return 0;
-	/* not longer than need be, no surrogate, none beyond the last */
+	/* no overlong form, no surrogate, nothing above U+10FFFF */
 	if (s[0] == 0xe0)
 		least = 0xa0;
 	else if (s[0] == 0xed)
@@ -126,7 +126,7 @@ add_hex(struct line *l, unsigned char c)
 	add_char(l, digits[c & 15]);
 }
 
-/* What may stand in a label as it is, or behind a backslash. */
+/* A character that needs no escape other than a backslash. */
 static inline void
 add_letter(struct line *l, const unsigned char *letter, size_t length)
 {
@@ -139,9 +139,9 @@ add_letter(struct line *l, const unsigned char *letter, size_t length)
 }
 
 /*
- * A label is UTF-8. Bytes that are not, and control characters, are shown as
- * \xHH; and so is a backslash before an x, or two names could look the same.
- * To the format a backslash is two, a newline a backslash and an n.
+ * Label values are UTF-8. Invalid bytes and control characters are shown as
+ * \xHH, and so is a backslash before an x, or two names could look the same.
+ * The format escapes a backslash as \\ and a newline as \n.
  */
 static inline void
 add_name(struct line *l, const unsigned char *name, size_t length)

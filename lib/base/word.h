@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * word.h - words that one thread reads while another writes.
+ * word.h - words that one thread reads while another writes them.
  *
- * Whoever reads without the lock (txn.c) may meet any cell in the middle of
- * a change, or long after it has become something else. It throws away what
- * it read then; but the reading itself must be no data race. So what such
- * readers can reach (the cells, the buckets, what choices read of workers) is
- * written by write_once() alone, and by them read by read_once(): single loads
- * and stores of a word, atomic and relaxed in the sense of C11, and on common
- * machines the same instructions as plain ones. Order comes from the region's
- * version.
+ * A reader without the lock (txn.c) may see any cell in the middle of a change,
+ * or long after it has been reused. It then discards what it read, but the read
+ * itself must not be a data race. Everything such readers can reach (cells,
+ * buckets, what a choice reads of workers) is therefore written only by
+ * write_once() and read by them only by read_once(): single-word loads and
+ * stores, atomic and relaxed in the sense of C11, which compile to plain
+ * instructions on common machines. The seqlock of the region provides the
+ * order.
  *
- * Whoever holds the lock is the only writer and may read plainly. That is why
- * these are the compilers' builtins, and not _Atomic objects.
+ * The lock holder is the only writer and may use plain reads. That is why these
+ * are compiler builtins and not _Atomic objects.
  */
 #ifndef KVR_WORD_H
 #define KVR_WORD_H
@@ -25,10 +25,10 @@
 #define write_once(place, value) \
 	__atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
 
-/* A word of whatever type. */
+/* A word of any type. */
 typedef uint64_t __attribute__((may_alias)) any_word;
 
-/* The same of a double. */
+/* The same for a double. */
 static inline double
 read_once_double(const double *place)
 {
@@ -38,7 +38,7 @@ read_once_double(const double *place)
 	return value;
 }
 
-/* Its bits: 0 for +0.0 alone. */
+/* The bits of a double; 0 for +0.0 alone. */
 static inline uint64_t
 read_once_bits(const double *place)
 {
@@ -51,7 +51,7 @@ write_once_double(double *place, double value)
 	__atomic_store(place, &value, __ATOMIC_RELAXED);
 }
 
-/* The same of whole words in a row; `to` and `from` are 8-byte aligned. */
+/* The same for consecutive words; `to` and `from` are 8-byte aligned. */
 static inline void
 write_once_words(void *to, const void *from, size_t bytes)
 {

@@ -8,18 +8,18 @@
  *                               |             |
  *   scope -> root = state ---> x0 ---------> x1 ---> ...  one after another
  *                               |             |
- *   sequence                   s0            s1           what all else sees
+ *   sequence                   s0            s1           what the index sees
  *
- * A local hash says what is in one block, wherever it stands. A sequence hash
- * stands for everything up to and including its block, scope included, so two
+ * A local hash covers the content of one block, wherever it stands. A sequence
+ * hash covers everything up to and including its block, scope included, so two
  * prompts share a prefix of i blocks exactly if their s[i-1] are equal. The
- * sequence hash before the first block is the root: all that prompts of one
- * scope have in common, and nothing that another scope has.
+ * sequence hash before the first block is the root: the same for all prompts
+ * of one scope, and different in any other scope.
  *
- * KVR_HASH_DYNAMO is another's arithmetic, bit for bit: XXH3 with a public
- * seed, the scope mixed into the seed of every block, a chain of XXH3 over
- * pairs that begins with the bare l0. The root is ours; it only must differ
- * when seeds differ, and l0 differs then too.
+ * KVR_HASH_DYNAMO is the arithmetic of NVIDIA Dynamo, bit for bit: XXH3 with a
+ * public seed, the scope mixed into the seed of every block, a chain of XXH3
+ * over pairs that begins with the bare l0. The root is ours; it must only
+ * differ when seeds differ, and then l0 differs too.
  *
  * KVR_HASH_KEYED:
  *
@@ -28,59 +28,58 @@
  *   s[i] = finish(x[i])
  *
  * fold is the 128-bit product, upper half xor lower half; finish is a shift,
- * an odd multiplication and a shift. Why not XXH3 for the chain as well: the
- * chain is the one part of hashing where a block must wait for the block
- * before, so its cost is latency. XXH3 of 16 bytes is a product, a byte swap,
- * two sums, and then shift, product, shift, all of which the next block waits
- * for; here it waits for one product and two xors, and the finish, which costs
- * as much again, is beside the way. 1.6 ns a block instead of 3.6, and in one
- * loop with the local hashes most of what is left hides behind those.
+ * an odd multiplication and a shift. The chain does not use XXH3 because it is
+ * the one part of hashing where a block must wait for the previous one, so its
+ * cost is latency. XXH3 of 16 bytes is a product, a byte swap, two sums, then
+ * shift, product, shift, and the next block waits for all of it. Here it waits
+ * for one product and two xors; the finish, which costs as much again, is off
+ * the critical path. That is 1.6 ns per block instead of 3.6, and in one loop
+ * with the local hashes most of the rest is hidden behind those.
  *
- * Why that is enough of a hash:
- *   - both operands have been through XXH3 already, and the words k0 and k1
- *     of the secret keep them from being anything that a client can aim at.
- *     A product forgets an operand only if the other is 0: one block in 2^64,
- *     and nobody without the secret knows which;
- *   - the two operands are keyed apart, so (x, l) and (l, x) are unlike;
- *   - fold is not one to one in x, nor is XXH3 of 16 bytes: two prefixes run
- *     together in a later block with chance 2^-64, as in any chain of 64 bits;
- *   - the bare product is not good in each bit: behind a prefix that stays
- *     the same, flipping the top bit of a local hash flips the top bit of the
- *     product always or never. The index keeps no more than 32 bits of most
- *     hashes, so finish spreads each bit over all. It is one to one: it costs
- *     no collision, and the state can be had back from it.
+ * Why this hash is strong enough:
+ *   - both operands are outputs of XXH3, and the words k0 and k1 of the secret
+ *     keep a client from steering them. A product loses an operand only if the
+ *     other is 0: one block in 2^64, which cannot be found without the secret;
+ *   - the two operands have different keys, so (x, l) and (l, x) differ;
+ *   - fold is not injective in x, nor is XXH3 of 16 bytes: two prefixes merge
+ *     in a later block with probability 2^-64, as in any 64-bit chain;
+ *   - the bare product is weak in single bits: behind a fixed prefix, flipping
+ *     the top bit of a local hash flips the top bit of the product always or
+ *     never. The index keeps only 32 bits of most hashes, so finish spreads
+ *     each bit over all. It is bijective: it adds no collision, and the state
+ *     can be recovered from it.
  * test_quality.c measures this: avalanche for each pair of bits, and
- * collisions of truncated sequence hashes of prompts that are alike. With 10^6
+ * collisions of truncated sequence hashes of similar prompts. With 10^6
  * samples the worst pair is 0.002 from one half; of 10^7 hashes cut to 40 bits
- * 33 to 55 pairs are equal, where 45.5 are expected, deviation 6.7.
+ * 33 to 55 pairs are equal, where 45.5 are expected, standard deviation 6.7.
  *
  * Invariants:
- *   - what is hashed is little-endian everywhere: tokens (prompt.c sees to
- *     it), media, and words given to XXH3. Equal prompts under one secret have
- *     equal hashes on every machine, for replicas compare them;
- *   - the digest of an absent part of a scope is 0, of a part with text never
- *     (keyed); the part's number is hashed with it, and each digest has a
- *     place of its own in the root, so no part can pass for another;
- *   - sequence hashes depend on nothing but rule, scope and local hashes: how
- *     a prompt was cut into calls, or when its scope became known, is lost.
+ *   - hash input is little-endian everywhere: tokens (converted by prompt.c),
+ *     media, and words given to XXH3. Equal prompts under one secret have
+ *     equal hashes on every machine, since replicas compare them;
+ *   - the digest of an absent part of a scope is 0, and never 0 for a part
+ *     with text (keyed); the part's number is hashed with it, and each digest
+ *     has its own place in the root, so no part can pass for another;
+ *   - sequence hashes depend only on rule, scope and local hashes, not on how
+ *     a prompt was cut into calls or when its scope became known.
  */
 #include "hash.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* Every loop over blocks wants its own copy of everything it calls. */
+/* Every loop over blocks gets its own inlined copy of all it calls. */
 #define INLINE static inline __attribute__((always_inline))
 #define FLATTEN static __attribute__((flatten, noinline))
 
 enum {
 	SEED = 1337,       /* of blocks without a scope, and of the chain */
 	SCOPE_PARTS = 4,
-	LONG_BLOCK = 240,  /* bytes above which XXH3 makes a secret of a seed */
-	CHAIN_KEY = 176    /* where in the secret the chain's words are */
+	LONG_BLOCK = 240,  /* bytes; above, XXH3 expands the seed to a secret */
+	CHAIN_KEY = 176    /* offset of the chain's keys in the secret */
 };
 
-/* First words of what is hashed beside blocks: nothing passes for another. */
+/* Domain tags: the first words of hash inputs that are not blocks. */
 #define TAG_ROOT UINT64_C(0x746f6f722d72766b)
 #define TAG_RULE UINT64_C(0x656c75722d72766b)
 
@@ -227,7 +226,7 @@ hash_scope_get(const struct hash_rule *rule, const struct kvr_scope *from,
 	return KVR_OK;
 }
 
-/* Sums commute: which of the two came first makes no difference. */
+/* Sums commute: the order of the two parts does not matter. */
 static uint64_t
 dynamo_seed(const struct kvr_scope *s)
 {
@@ -280,7 +279,7 @@ finish(uint64_t state)
 	return state ^ state >> 32;
 }
 
-/* One step; the state is the caller's so that it stays in a register. */
+/* One step. The caller owns the state, so it stays in a register. */
 INLINE uint64_t
 link_block(uint32_t kind, const uint64_t key[2], uint64_t *state,
     uint64_t local)
@@ -297,7 +296,7 @@ link_block(uint32_t kind, const uint64_t key[2], uint64_t *state,
 	return *state;
 }
 
-/* The reference begins with the first local hash as it is. */
+/* The chain of the reference begins with the bare first local hash. */
 INLINE bool
 begins_bare(uint32_t kind, const struct hash_chain *chain, size_t n)
 {
@@ -335,8 +334,8 @@ hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
 /* ---------------------------------------------------------- the blocks --- */
 
 /*
- * One block of `length` bytes. XXH3 makes a secret out of the seed for each
- * long input; hash_start has made it once.
+ * Hashes one block of `length` bytes. XXH3 would expand the seed to a secret
+ * for each long input; hash_start has done it once.
  */
 INLINE uint64_t
 block_hash(uint32_t kind, const unsigned char *secret, uint64_t seed,
@@ -372,8 +371,8 @@ local_loop(uint32_t kind, size_t stride, size_t length,
 }
 
 /*
- * Local hash and chain side by side: while the chain waits for its product
- * there is work to do on the next block, which waits for nothing.
+ * Computes local hashes and chain together: while the chain waits for its
+ * product, the next block can be hashed, which depends on nothing.
  */
 INLINE void
 both_loop(uint32_t kind, size_t stride, size_t length,
@@ -402,8 +401,8 @@ both_loop(uint32_t kind, size_t stride, size_t length,
 }
 
 /*
- * A loop of its own for each length that is common (16, 32, 64 tokens; 256
- * bytes): XXH3 of a constant length is a straight line, half the time.
+ * A separate loop for each common length (16, 32, 64 tokens; 256 bytes): XXH3
+ * of a constant length is straight-line code and takes half the time.
  */
 #define LOOPS(name, kind, stride, length) \
 FLATTEN void \
@@ -429,7 +428,7 @@ LOOPS(dynamo_128, KVR_HASH_DYNAMO, 128, 128)
 LOOPS(dynamo_256, KVR_HASH_DYNAMO, 256, 256)
 LOOPS(dynamo_any, KVR_HASH_DYNAMO, hash_stride(rule), hash_window(rule))
 
-/* Which of the loops; windows that overlap are never common. */
+/* The index of the loop; overlapping windows are never common. */
 static unsigned
 loop_of(const struct hash_rule *rule)
 {
@@ -488,7 +487,7 @@ media_before(const struct hash_media *a, const struct hash_media *b)
 	    (a->block == b->block && a->hash < b->hash);
 }
 
-/* Lets media[at] sink in the heap media[0..n). */
+/* Sifts media[at] down in the heap media[0..n). */
 static void
 media_sink(struct hash_media *media, size_t at, size_t n)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * prompt.c - the object that turns a request into hashes, in any pieces.
+ * prompt.c - the object that hashes a prompt given in arbitrary pieces.
  *
  *   given so far     | block 0 | block 1 | block 2 | ...tail |
  *   local            |   l0    |   l1    |   l2    |
  *   chained          |   s0    |   s1    |  (at end, if the scope may still
  *                                            come; else at once)
  *
- * Whole blocks are hashed straight from the caller's memory; only the block
- * that a call leaves unfinished passes through the tail, and the first bytes
- * of the next call complete it there. With EAGLE a block's hash covers one
- * token more than its length, which is the next block's first:
+ * Whole blocks are hashed directly from the caller's memory. Only a block that
+ * a call leaves incomplete passes through the tail, where the first bytes of
+ * the next call complete it. With EAGLE a block's hash covers one token more
+ * than its length, the first token of the next block:
  *
  *   tokens           t0 t1 t2 t3 t4 t5 t6 t7 t8      block_size 4
  *   window 0         [------------]
@@ -19,20 +19,20 @@
  *
  * so the tail keeps that token, and blocks = (tokens - 1) / block_size.
  *
- * When to chain. A caller who gives a scope at begin, or everything in one
- * call, has the chain made together with the local hashes. One who begins
- * with none may still name it at end; chaining before would be thrown away.
- * With KVR_HASH_DYNAMO the scope is in every local hash, comes first, and the
- * chain is made at once.
+ * When to chain. If the scope is given at begin, or everything in one call, the
+ * chain is computed together with the local hashes. If begin has no scope, end
+ * may still give one, and a chain computed earlier would be discarded. With
+ * KVR_HASH_DYNAMO the scope is part of every local hash and must come first,
+ * so the chain is computed at once.
  *
  * Invariants:
- *   - units - blocks * block_size is what stands in the tail, in units (in
- *     the one case of EAGLE with blocks given by their hashes, the token that
- *     the tail should hold is counted and not known);
- *   - local[0..blocks) and sequence[0..chain.blocks) entry, under `scope`;
- *     closed says that the two counts are equal;
- *   - memory is taken before anything is changed: a call that fails leaves
- *     the prompt as its user saw it, and may be made again. end takes none;
+ *   - units - blocks * block_size is the content of the tail, in units (only
+ *     with EAGLE and blocks given as hashes, the token that should be in the
+ *     tail is counted but not known);
+ *   - local[0..blocks) and sequence[0..chain.blocks) are valid under `scope`;
+ *     closed means that the two counts are equal;
+ *   - memory is allocated before anything changes: a call that fails leaves
+ *     the prompt as its user saw it and may be repeated. end allocates none;
  *   - media[next_media..n_media) are of blocks not yet complete.
  */
 #include "prompt.h"
@@ -40,11 +40,11 @@
 #include <stdlib.h>
 
 enum {
-	FIRST_BLOCKS = 64,  /* room that the first growth makes */
-	SWAP_TOKENS = 256   /* at a time, on big-endian machines */
+	FIRST_BLOCKS = 64,  /* smallest allocation */
+	SWAP_TOKENS = 256   /* per pass, on big-endian machines */
 };
 
-/* The index counts in 32 bits, one value of which is not a number. */
+/* The index counts blocks in 32 bits; one value is reserved. */
 #define BLOCKS_MAX (UINT32_MAX - 1)
 
 /* ----------------------------------------------------------- new, free --- */
@@ -89,7 +89,7 @@ kvr_prompt_free(struct kvr_prompt *p)
 
 /* -------------------------------------------------------------- memory --- */
 
-/* How many elements to make room for when `need` are needed; 0: too many. */
+/* The new capacity when `need` elements are needed; 0: too many. */
 static size_t
 room_for(size_t capacity, size_t need, size_t element)
 {
@@ -102,7 +102,7 @@ room_for(size_t capacity, size_t need, size_t element)
 	return room > SIZE_MAX / 2 / element ? 0 : room;
 }
 
-/* Room for the hashes of n more blocks. */
+/* Makes room for the hashes of n more blocks. */
 static int
 reserve_blocks(struct kvr_prompt *p, uint32_t already, uint64_t n)
 {
@@ -171,7 +171,7 @@ prompt_scratch(struct kvr_prompt *p, size_t bytes)
 
 /* ------------------------------------------------------- begin and end --- */
 
-/* From here on the chain is made in this scope, from the first block on. */
+/* Sets the scope and restarts the chain at the first block. */
 static void
 enter(struct kvr_prompt *p, const struct kvr_scope *scope)
 {
@@ -209,7 +209,7 @@ kvr_prompt_begin(struct kvr_prompt *p, const struct kvr_scope *scope)
 	return KVR_OK;
 }
 
-/* Chains what is not chained yet. */
+/* Chains the blocks that are not chained yet. */
 static void
 end(struct kvr_prompt *p)
 {
@@ -273,7 +273,7 @@ kvr_prompt_media(struct kvr_prompt *p, size_t block, const uint64_t *hashes,
 	return KVR_OK;
 }
 
-/* Have any of the next n blocks media? They may be unsorted. */
+/* Whether any of the next n blocks has media. They may be unsorted. */
 static bool
 has_media(const struct kvr_prompt *p, size_t n)
 {
@@ -285,7 +285,7 @@ has_media(const struct kvr_prompt *p, size_t n)
 	return false;
 }
 
-/* How many of the next n blocks come before one that has media. */
+/* How many of the next n blocks precede the first one with media. */
 static size_t
 without_media(const struct kvr_prompt *p, size_t n)
 {
@@ -305,7 +305,7 @@ chains_at_once(const struct kvr_prompt *p)
 	return !p->deferred && p->chain.blocks == p->blocks;
 }
 
-/* n whole blocks without media. */
+/* Hashes n whole blocks without media. */
 static void
 plain_blocks(struct kvr_prompt *p, const unsigned char *from, size_t n)
 {
@@ -319,7 +319,7 @@ plain_blocks(struct kvr_prompt *p, const unsigned char *from, size_t n)
 	p->blocks += (uint32_t)n;
 }
 
-/* One whole block, whose media are the next ones. */
+/* Hashes one whole block with the next media. */
 static void
 media_block(struct kvr_prompt *p, const unsigned char *from)
 {
@@ -353,7 +353,7 @@ whole_blocks(struct kvr_prompt *p, const unsigned char *from, size_t n)
 		plain_blocks(p, from, n);
 }
 
-/* Takes what the caller gave, for which there is room. bytes is not 0. */
+/* Consumes the caller's data; room has been made. bytes is not 0. */
 static void
 absorb(struct kvr_prompt *p, const unsigned char *from, size_t bytes)
 {
@@ -367,7 +367,7 @@ absorb(struct kvr_prompt *p, const unsigned char *from, size_t bytes)
 		if (p->tail_bytes < p->window)
 			return;
 		whole_blocks(p, p->tail, 1);
-		/* What two windows share is the end of what was just taken. */
+		/* The overlap of two windows is the end of this copy. */
 		n -= p->window - p->stride;
 		from += n;
 		bytes -= n;
@@ -418,11 +418,11 @@ absorb_units(struct kvr_prompt *p, const void *units, size_t n)
 	p->closed = 0;
 }
 
-/* -------------------------------------------------------------- giving --- */
+/* --------------------------------------------------------------- input --- */
 
 /*
- * Room for the blocks that n more units complete, of which `tail` are there
- * of the block after `blocks`.
+ * Makes room for the blocks that n more units complete, when `tail` units of
+ * the block after `blocks` are already there.
  */
 static int
 reserve_units(struct kvr_prompt *p, uint32_t blocks, uint64_t tail, size_t n)
@@ -465,7 +465,7 @@ kvr_prompt_bytes(struct kvr_prompt *p, const void *bytes, size_t n)
 	return give(p, KVR_UNIT_BYTES, bytes, n);
 }
 
-/* All that may fail comes before begin, which forgets. */
+/* All that may fail comes before begin, which discards the old content. */
 static int
 set(struct kvr_prompt *p, const struct kvr_scope *scope, uint32_t unit,
     const void *units, size_t n)
@@ -500,10 +500,10 @@ kvr_prompt_set_bytes(struct kvr_prompt *p, const struct kvr_scope *scope,
 }
 
 /*
- * Only at the border of two blocks, and not over blocks whose media were
- * given: a local hash has its media in it. EAGLE windows overlap, so there is
- * no border to cross from tokens to hashes or back: with EAGLE a prompt is all
- * local hashes or none, and one token more than their blocks is counted.
+ * Allowed only at a block boundary, and not over blocks whose media were given,
+ * since a local hash includes its media. EAGLE windows overlap, so there is no
+ * boundary at which to switch between tokens and hashes: with EAGLE a prompt is
+ * all local hashes or none, and one token more than their blocks is counted.
  */
 int
 kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n)
@@ -551,7 +551,7 @@ kvr_prompt_allow(struct kvr_prompt *p, const uint64_t *workers, size_t n)
 	return KVR_OK;
 }
 
-/* ------------------------------------------------------------- looking --- */
+/* ------------------------------------------------------------- queries --- */
 
 uint64_t
 prompt_tokens(const struct kvr_prompt *p)

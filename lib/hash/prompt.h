@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * prompt.h - the prompt object. It copies the rule it was made with.
+ * prompt.h - the prompt object. It copies the rule it is made with.
  */
 #ifndef KVR_PROMPT_H
 #define KVR_PROMPT_H
@@ -8,8 +8,8 @@
 #include "hash.h"
 
 /*
- * What the rest of the library reads of a prompt. `closed` is set between end
- * and the next change; only then are root and sequence[0..blocks) valid.
+ * The first fields are read by the rest of the library. `closed` is set between
+ * end and the next change; only then are root and sequence[0..blocks) valid.
  */
 struct kvr_prompt {
 	struct hash_rule rule;
@@ -17,40 +17,40 @@ struct kvr_prompt {
 	uint64_t *sequence;      /* [blocks] */
 	uint32_t blocks;         /* complete blocks */
 	uint32_t closed;
-	uint64_t units;          /* tokens or bytes given in all */
+	uint64_t units;          /* tokens or bytes given so far */
 	uint64_t tail_digest;    /* of what follows the last block */
 	uint64_t *allowed;       /* [n_allowed] worker ids; n 0: all */
 	size_t n_allowed;
 	void *scratch;           /* see prompt_scratch */
 	size_t scratch_bytes;
-	uint32_t found_slots;    /* of the region for which it was used last */
-	uint32_t found_base;     /* of what is found next; see found_set */
+	uint32_t found_slots;    /* of the region it was last used with */
+	uint32_t found_base;     /* of the next match; see found_set */
 	/* hash.c and prompt.c only: */
 	uint64_t *local;         /* [blocks] */
 	size_t capacity;         /* of local and of sequence */
 	size_t allowed_capacity;
 	size_t stride, window;   /* bytes; see hash_stride */
 	uint32_t begun;
-	uint32_t deferred;       /* the scope may come with end: chain then */
-	uint32_t by_locals;      /* some blocks were given by their hashes */
+	uint32_t deferred;       /* scope may come at end: chain then */
+	uint32_t by_locals;      /* some blocks were given as hashes */
 	uint32_t media_sorted;
 	struct kvr_scope scope;
 	struct hash_chain chain;
 	unsigned char *tail;     /* [window] of the next block */
 	size_t tail_bytes;
-	struct hash_media *media; /* [n_media]; those before next are used */
+	struct hash_media *media; /* [n_media]; below next_media: used */
 	size_t n_media, next_media, media_capacity;
 };
 
 int prompt_new(const struct hash_rule *rule, struct kvr_prompt **out);
 /*
- * Scratch of at least `bytes` bytes that lives until the next call; NULL when
- * there is no memory. New memory reads as zero; old content is kept.
+ * Scratch of at least `bytes` bytes, valid until the next call; NULL if out of
+ * memory. New memory reads as zero; old content is kept.
  */
 void *prompt_scratch(struct kvr_prompt *p, size_t bytes);
 /* The prompt's length in tokens (in byte mode an estimate: 4 bytes each). */
 uint64_t prompt_tokens(const struct kvr_prompt *p);
-/* The first blocks of this prompt in tokens; in byte mode an estimate. */
+/* Tokens in the first `blocks` blocks; in byte mode an estimate. */
 uint64_t prompt_blocks_tokens(const struct kvr_prompt *p, uint32_t blocks);
 
 #endif
