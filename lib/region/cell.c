@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cell.c - the cells of a region: who gets which, and the buckets they hang in.
+ * cell.c - allocation of cells, and the hash buckets they are chained in.
  *
- * FREE CELLS. Dropping a run of a thousand blocks must not cost a walk over
- * its pieces: when a node goes, its cell becomes the record of a whole free
- * tree, and the tree is broken up only when cells are wanted again, sixteen
- * bottom pieces at a time:
+ * FREE CELLS. Freeing a run of a thousand blocks must not walk its pieces. When
+ * a node is freed, its cell becomes the record of a whole free tree, and the
+ * tree is broken up only when cells are needed again, sixteen bottom pieces at
+ * a time:
  *
  *   free_top -> [tree | root, first..last] -> [single] -> [tree ...] -> 0
  *                       |
- *                    [16 links]                 magazine: a queue of cells;
+ *                    [16 links]                 magazine: a FIFO of cells;
  *                    /   |    \                 those that have waited longest
  *              [links] [links] [links]          are handed out next
  *               / | \               \
  *            16 pieces              the last 16 are taken first, then the
  *                                   piece of links above them
  *
- * A cell that was free for a time to live is in nobody's cache. So the magazine
- * is filled up long before it is empty, and each cell is asked for when it
- * comes in: when it goes out it has arrived, and writing a long prompt waits
+ * A cell that was free for a whole TTL is in no CPU cache. So the magazine is
+ * refilled long before it is empty, and each cell is prefetched when it enters:
+ * by the time it is handed out it has arrived, and writing a long prompt waits
  * for no memory but the first.
  *
  * Cells that were never used are taken last, so a small working set stays in
@@ -44,8 +44,8 @@ magazine_put_row(struct kvr *k, const uint32_t *links, uint32_t from,
 }
 
 /*
- * A piece of links, by how high above the bottom pieces it stands and its
- * number among those of its height.
+ * The piece of links at this height above the bottom pieces, by its number
+ * among those of its height.
  */
 static uint32_t
 tree_links(const struct kvr *k, const struct tree *t, uint32_t height,
@@ -56,8 +56,8 @@ tree_links(const struct kvr *k, const struct tree *t, uint32_t height,
 
 /*
  * Takes the last bottom pieces of the tree on top, those under one piece of
- * links (number `group` of its height); with them the pieces of links above
- * that they leave empty, and with the tree's last its own cell.
+ * links (number `group` of its height). Also takes the pieces of links above
+ * that this leaves empty and, with the tree's last pieces, its own cell.
  */
 static void
 magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
@@ -85,7 +85,7 @@ magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 	}
 }
 
-/* Asks for what breaking up the tree on top will have to read. */
+/* Prefetches what breaking up the tree on top will read. */
 void
 cell_prefetch(const struct kvr *k)
 {
@@ -117,7 +117,7 @@ magazine_add(struct kvr *k)
 	cell_prefetch(k);
 }
 
-/* Before cells are taken, when few are at hand. */
+/* Refills the magazine; called before cells are taken when it is low. */
 void
 cell_fetch(struct kvr *k)
 {
@@ -160,7 +160,7 @@ cell_tree_size(uint32_t begin, uint32_t end, uint32_t level)
 	return cells;
 }
 
-/* Gives back a node's cell and all its pieces, touching only the cell. */
+/* Frees a node's cell and all its pieces; touches only the cell. */
 void
 cell_give_tree(struct kvr *k, uint32_t i)
 {
@@ -185,9 +185,10 @@ cell_give_tree(struct kvr *k, uint32_t i)
 /* ------------------------------------------------------------- buckets --- */
 
 /*
- * Multilinear hashing under a key that never leaves the region (Lemire and
- * Kaser, "Strongly universal string hashing is fast", 2014): two different
- * keys meet in a bucket with the chance of a fair draw, whoever chose them.
+ * Multilinear hashing with a key that never leaves the region (Lemire and
+ * Kaser, "Strongly universal string hashing is fast", 2014): two different keys
+ * share a bucket with the probability of a uniform draw, even if a client chose
+ * them.
  */
 static uint32_t
 bucket(const uint64_t *key, uint64_t a, uint32_t b, uint32_t buckets)
@@ -196,7 +197,7 @@ bucket(const uint64_t *key, uint64_t a, uint32_t b, uint32_t buckets)
 	    key[3] * b;
 	uint32_t x = (uint32_t)(h >> 32);
 
-	/* keys at even distances would crowd; one to one, so no less fair */
+	/* evenly spaced keys would cluster; bijective, so as uniform */
 	x = (x ^ x >> 16) * UINT32_C(0x9e3779b1);
 	return (uint32_t)(((uint64_t)x * buckets) >> 32);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cell.h - the cells of a region: who gets which, and the buckets they hang in.
+ * cell.h - allocation of cells, and the hash buckets.
  */
 #ifndef KVR_CELL_H
 #define KVR_CELL_H
@@ -17,7 +17,7 @@ uint32_t bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first);
 uint32_t bucket_of_entry(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
 
-/* 0 if there is none; callers make room before they begin a change. */
+/* Returns 0 if none is free; callers make room before they begin a change. */
 static inline uint32_t
 cell_take(struct kvr *k)
 {
@@ -33,7 +33,10 @@ cell_take(struct kvr *k)
 	return r->magazine[r->magazine_first++ % MAGAZINE];
 }
 
-/* The same of several, at most MAGAZINE_LOW, or none, into a row of links. */
+/*
+ * Takes `count` cells, at most MAGAZINE_LOW, into a row of links. If there are
+ * not so many, the region is broken and the links are 0.
+ */
 static inline void
 cell_take_row(struct kvr *k, uint32_t *links, uint32_t count)
 {

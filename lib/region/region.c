@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * region.c - the memory an index lives in: its layout, its seal, its lock.
+ * region.c - the memory of an index: its layout, its seal, its lock.
  *
- * THE VERSION is a number that is even while the index is whole and odd while a
- * writer changes it. It tells two stories:
+ * THE SEQLOCK is a number that is even while the index is consistent and odd
+ * while a writer changes it. It serves two purposes:
  *
  *   a writer died    Its lock is taken over (it is robust where processes
  *                    share it). Even: it had not begun, or was done. Odd: what
- *                    it left is no index any more; it is emptied.
- *   a reader reads   without the lock, and believes what it read if the
- *                    version was even before and is the same after: txn.c.
+ *                    it left is not a valid index; it is emptied.
+ *   a reader reads   without the lock, and accepts what it read if the number
+ *                    was even before and is unchanged after: txn.c.
  */
 #define _POSIX_C_SOURCE 200809L /* robust mutexes */
 #include "region.h"
@@ -26,7 +26,7 @@ enum { SPINS = 200, NAP_MIN = 20000, NAP_MAX = 1000000 }; /* ns */
 
 /* ------------------------------------------------------------- layout --- */
 
-/* Bytes of struct loads for one slot. */
+/* Bytes of struct loads per slot. */
 enum { LOAD = 4 * sizeof(double) + 4 * sizeof(uint64_t) +
     2 * sizeof(uint32_t) };
 
@@ -36,7 +36,7 @@ align_line(uint64_t at)
 	return (at + (CELL - 1)) & ~(uint64_t)(CELL - 1);
 }
 
-/* Places everything that does not depend on the number of cells. */
+/* Lays out all that does not depend on the number of cells; returns its end. */
 static uint64_t
 layout_fixed(struct layout *l, uint32_t max_workers)
 {
@@ -71,8 +71,8 @@ layout_fixed(struct layout *l, uint32_t max_workers)
 }
 
 /*
- * A bucket for every 8 cells, in each of the two tables: in the worst case,
- * every run one block long, that is less than 3 nodes a bucket.
+ * One bucket per 8 cells in each of the two tables: in the worst case, every
+ * run one block long, that is less than 3 nodes per bucket.
  */
 int
 region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
@@ -128,7 +128,7 @@ region_lock_init(struct region *r)
 	return error != 0 ? KVR_ENOMEM : KVR_OK;
 }
 
-/* Of a region that nobody uses any more. */
+/* For a region that is no longer in use. */
 void
 region_lock_end(struct region *r)
 {
@@ -184,7 +184,7 @@ handle_open(struct kvr *k, struct region *r)
 	memcpy(k->table_key, r->seal.table_key, sizeof(k->table_key));
 }
 
-/* Names are handed out from a list; it is the durable part's only state. */
+/* Names are allocated from a free list, the only state of the durable part. */
 static void
 names_init(struct kvr *k)
 {
@@ -214,8 +214,8 @@ seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
 }
 
 /*
- * The magic number is written last, after everything else: whoever dies before
- * that leaves memory that is known not to be a region yet.
+ * The magic number is written last: if the process dies before that, the memory
+ * is known not to be a region yet.
  */
 static void
 seal_close(struct region *r)
@@ -272,8 +272,8 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 }
 
 /*
- * Is this, the beginning of a file, nothing yet: empty, all zero, or what
- * somebody left who died while formatting it?
+ * Whether a file that begins like this is not a region yet: empty, all zero, or
+ * left by a process that died while formatting it.
  */
 bool
 region_blank(const void *head, size_t bytes)
@@ -289,7 +289,7 @@ region_blank(const void *head, size_t bytes)
 	return i == bytes || magic == UNMADE;
 }
 
-/* What it says of hashing and of times is what options can say. */
+/* Whether the hash rule and the times are ones that options can express. */
 static bool
 seal_sound(const struct seal *s)
 {
@@ -305,7 +305,7 @@ seal_sound(const struct seal *s)
 	    s->idle_limit >= 1;
 }
 
-/* Nothing of the seal is believed before its checksum is right. */
+/* The seal is not trusted before its checksum is verified. */
 int
 region_attach(void *memory, uint64_t bytes, struct kvr *k)
 {
@@ -334,7 +334,7 @@ region_attach(void *memory, uint64_t bytes, struct kvr *k)
 
 /* --------------------------------------------------------------- empty --- */
 
-/* The last reference to a retired slot has gone: it can be used again. */
+/* Frees a retired slot once nothing refers to it. */
 void
 region_slot_free(struct kvr *k, uint32_t slot)
 {
@@ -362,7 +362,7 @@ slot_empty(struct slot *s)
 	s->over_prefill = s->over_blocks = 0;
 }
 
-/* What choices read of a slot, when it is empty. */
+/* Resets what choices read of a slot. */
 static void
 load_empty(struct kvr *k, uint32_t slot)
 {
@@ -375,14 +375,14 @@ load_empty(struct kvr *k, uint32_t slot)
 	    k->loads.gate[slot] & ~(uint32_t)GATE_OVERLOADED);
 }
 
-/* Buckets end where a line begins, so a word more does no harm. */
+/* Tables are padded to a line, so clearing one word more is safe. */
 static void
 buckets_empty(uint32_t *buckets, uint32_t n)
 {
 	write_once_zeros(buckets, ((size_t)n + 1) / 2 * sizeof(uint64_t));
 }
 
-/* Nobody has an oldest stamp; each match is won by its first leaf: order.c. */
+/* No slot is due; every match is won by its first leaf: order.c. */
 static void
 tournament_empty(struct kvr *k)
 {
@@ -397,8 +397,8 @@ tournament_empty(struct kvr *k)
 }
 
 /*
- * Forgets the disposable part: prefixes, leases, loads. Workers stay, and so
- * do the clock and the number of the next lease, which no lease had before.
+ * Empties the disposable part: prefixes, leases, loads. Workers stay, and so do
+ * the clock and the next lease number, so that no number is ever reused.
  */
 void
 region_empty(struct kvr *k)
@@ -431,8 +431,8 @@ region_empty(struct kvr *k)
 /* ---------------------------------------------------------------- lock --- */
 
 /*
- * A lock whose owner died is taken over. What the owner left, if it was in
- * the middle of a change, the version tells: txn.c.
+ * Takes over a lock whose owner died. The seqlock tells whether the owner was
+ * in the middle of a change: txn.c.
  */
 static int
 lock_try(struct region *r)
@@ -449,7 +449,7 @@ lock_try(struct region *r)
 	return KVR_EBUSY;
 }
 
-/* Somebody else's turn, for the time that a few loads take. */
+/* Spin hint: pauses for about the time of a few loads. */
 void
 region_pause(void)
 {
@@ -461,12 +461,12 @@ region_pause(void)
 }
 
 /*
- * Waiting is asking again: soon at first, because a change takes less than a
- * microsecond, then after naps of up to a millisecond. Those who must not wait
- * ask for these microseconds too, or two busy processes would turn each other
- * away. Nobody sleeps until he is woken: of a robust lock whose owner died one
- * sleeper is woken, and should that one be killed before it has the lock, the
- * others would sleep for ever.
+ * Waiting is polling: at first in a spin, because a change takes less than a
+ * microsecond, then with sleeps of up to a millisecond. Callers that must not
+ * wait spin too, or two busy processes would turn each other away. No caller
+ * sleeps until it is woken: when the owner of a robust lock dies, one sleeper
+ * is woken, and if that one is killed before it has the lock, the others would
+ * sleep forever.
  */
 int
 region_lock(const struct kvr *k, bool wait)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * region.h - a handle: where this process sees a region, and its lock.
+ * region.h - a handle: this process's view of a region, and its lock.
  */
 #ifndef KVR_REGION_H
 #define KVR_REGION_H
@@ -9,32 +9,32 @@
 #include "word.h"
 
 /*
- * What a choice reads of every worker, each in a row of its own, so that
- * choosing among thousands runs through as little memory as can be. Copies of
- * what the slots say, made by worker_publish.
+ * What a choice reads of every worker, one array per quantity, so that choosing
+ * among thousands touches as little memory as possible. Copies of slot fields,
+ * made by worker_publish.
  */
 struct loads {
 	double *prefill;    /* tokens */
 	double *blocks;
-	uint64_t *id;       /* of the worker; 0: the slot is nobody's */
-	uint64_t *identity; /* keyed hash of name and rank: ends ties */
+	uint64_t *id;       /* of the worker; 0: the slot has none */
+	uint64_t *identity; /* keyed hash of name and rank: breaks ties */
 	uint32_t *requests;
 	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
 	int64_t *ttl;       /* of an entry after its stamp */
 	int64_t *free_at;
-	double *waiting;    /* of prefill, tokens that no lease booked */
-	double *pace;       /* seconds to prefill a token */
+	double *waiting;    /* prefill tokens that no lease booked */
+	double *pace;       /* seconds per token of prefill */
 };
 
-/* A handle: where this process sees the region. */
+/* A handle: this process's view of the region. */
 struct kvr {
 	struct region *region;
 	struct slot *slots;
 	struct loads loads;
 	struct dp_group *dp_groups;
-	struct outside *outside;   /* of names */
-	struct survival *survival; /* of names */
-	uint32_t *generations; /* of slots; odd: in use */
+	struct outside *outside;   /* [names] */
+	struct survival *survival; /* [names] */
+	uint32_t *generations; /* [slots]; odd: in use */
 	struct name *names;
 	uint32_t *name_buckets;
 	int64_t *due, *stamped; /* the tournaments: order.c */
@@ -44,17 +44,17 @@ struct kvr {
 	struct layout layout;
 	int64_t ttl;
 	void *owned;        /* memory to free with the handle, or NULL */
-	void *mapped;       /* the same of what was mapped: file.c */
+	void *mapped;       /* mapping to unmap with it, or NULL: file.c */
 	size_t mapped_bytes;
-	int fd;             /* of what was mapped; holds its lock; or -1 */
-	bool readonly;      /* the memory cannot be written, nor its lock */
-	_Atomic bool nowait; /* no call sleeps */
+	int fd;             /* of the mapping, holds its file lock; or -1 */
+	bool readonly;      /* neither memory nor lock can be written */
+	_Atomic bool nowait; /* no call may sleep */
 	unsigned char boot_id[KVR_BOOT_ID_BYTES]; /* of the options, or 0 */
 	struct hash_rule rule;
 	uint64_t table_key[12];
 };
 
-/* A link read from the region is used once, through here. */
+/* Every link read from the region is used once, through here. */
 static inline union cell *
 cell_at(const struct kvr *k, uint32_t i)
 {
@@ -114,11 +114,11 @@ slots_used(const struct kvr *k)
 }
 
 /*
- * BROKEN. A region may be damaged, by a stray write or by whoever can write to
- * it. Nobody then finds his way, but nobody must walk for ever either: a
- * writing call that has followed so many links that in a whole index there
- * would be nothing left to follow, or that found what cannot be in one, stops
- * where it is, and all is emptied when it ends: txn.c.
+ * BROKEN. A region may be damaged, by a stray write or by a process with write
+ * access to it. Traversal of a damaged region is bounded: a writing call that
+ * has followed more links than a whole index contains, or has found something
+ * that cannot be in one, stops where it is, and the region is emptied when the
+ * call ends: txn.c.
  */
 #define STEPS_BROKEN (UINT64_MAX / 2)
 
@@ -137,9 +137,9 @@ region_broken(const struct kvr *k)
 
 /*
  * Stamps up to and including the horizon are due at `now`: an entry is live
- * while it is pinned or its stamp is above. Exact for every life: 0 makes all
- * due, an endless one none but the unconfirmed. A life that is none, in a
- * region that is damaged, gives some horizon or other.
+ * while it is pinned or its stamp is above. Exact for every TTL: with 0 all are
+ * due, with an endless one only the unconfirmed. An invalid TTL, in a damaged
+ * region, gives an arbitrary horizon.
  */
 static inline int64_t
 horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
@@ -147,7 +147,7 @@ horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
 	return (int64_t)((uint64_t)now - (uint64_t)slot_at(k, slot)->ttl);
 }
 
-/* Of workers that go by the region's TTL. */
+/* The TTL of workers without one of their own. */
 static inline int64_t
 region_ttl(const struct kvr *k)
 {
@@ -155,8 +155,8 @@ region_ttl(const struct kvr *k)
 }
 
 /*
- * Many cells under one: pieces of 16 links, `level` of them one above the
- * other. The number of the i-th cell at the bottom.
+ * Follows a tree of links: `level` levels of pieces of 16 links below `top`.
+ * Returns the number of the i-th cell at the bottom.
  */
 static inline uint32_t
 links_at(const struct kvr *k, uint32_t top, uint32_t level, uint32_t i)
@@ -170,13 +170,13 @@ links_at(const struct kvr *k, uint32_t top, uint32_t level, uint32_t i)
 int region_layout(const struct kvr_options *o, uint64_t bytes,
     struct layout *out);
 /*
- * What a new region begins with; everything in it is complete and checked:
- * see options.c. rule: with its secret.
+ * The contents of a new region, complete and checked: see options.c. rule: with
+ * its secret.
  */
 struct region_begin {
 	const struct kvr_options *options;
 	const struct hash_rule *rule;
-	const uint64_t *table_key; /* 12 of them */
+	const uint64_t *table_key; /* [12] */
 	const struct kvr_policy *policy;
 	double fleet_tokens, fleet_seconds; /* of prefill: rate.h */
 };

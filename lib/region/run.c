@@ -2,8 +2,8 @@
 /*
  * run.c - the hashes of a node: a shallow tree of cells.
  *
- * Of each block's sequence hash a run keeps the low 32 bits, 16 in a bottom
- * piece; pieces of links, 16 in each, stand above:
+ * A run keeps the low 32 bits of each block's sequence hash, 16 per bottom
+ * piece; above are pieces of 16 links each:
  *
  *   level 2                     [ . . . ]
  *   level 1          [ . . . . ]  [ . . . . ]  ...
@@ -11,11 +11,11 @@
  *
  * A node's run is the part [begin, begin + length) of such a tree. A piece is
  * allocated if and only if that part needs it, so the number of cells follows
- * from (begin, end, level) alone: cell_tree_size. A fresh run begins at 0;
- * begin moves up when a split takes the head of a run away.
+ * from (begin, end, level) alone: cell_tree_size. A new run begins at 0; begin
+ * moves up when a split takes away the head of a run.
  *
- * A split copies the shorter side, so that however a run is cut up, each of
- * its hashes is copied at most log2(length) times:
+ * A split copies the shorter side, so however a run is cut up, each of its
+ * hashes is copied at most log2(length) times:
  *
  *   [h0 .. h4|h5 .. h99]   upper short: h0..h4 are copied to a new tree, the
  *                          lower keeps the old one with begin = 5
@@ -26,7 +26,7 @@
 
 #include "cell.h"
 
-/* Least level whose tree has room for [0, end). */
+/* The lowest level whose tree has room for [0, end). */
 uint32_t
 run_level(uint32_t end)
 {
@@ -78,9 +78,9 @@ run_get(const struct kvr *k, const struct node *n, uint32_t i)
 }
 
 /*
- * How many leading hashes of the run are the prompt's, of the first `limit`;
- * the first is known to be. Chained hashes that have parted never meet again,
- * so the parting point can be found by bisection.
+ * How many leading hashes of the run equal the prompt's, of the first `limit`;
+ * the first is known to be equal. Chained hashes that have diverged never meet
+ * again, so the point of divergence is found by bisection.
  */
 uint32_t
 run_common(const struct kvr *k, const struct node *n, const uint64_t *hashes,
@@ -123,9 +123,9 @@ run_raise(struct kvr *k, struct node *n, uint32_t end)
 }
 
 /*
- * Where the hashes from `position` on go, and how many have room there. Pieces
- * of which `position` is the first are made on the way down. *link is where
- * the bottom piece hangs, NULL if it is the whole tree.
+ * Returns where the hashes from `position` on go; *room is how many fit there.
+ * Pieces that begin at `position` are allocated on the way down. *link is the
+ * link to the bottom piece, NULL if that piece is the whole tree.
  */
 static uint32_t *
 run_room(struct kvr *k, const struct node *n, uint32_t position,
@@ -146,7 +146,7 @@ run_room(struct kvr *k, const struct node *n, uint32_t position,
 	return &cell_at(k, piece)->piece[position % PIECE];
 }
 
-/* The low halves of two hashes, in one store. */
+/* Writes the low halves of two hashes in one store. */
 static inline void
 write_two(uint32_t *to, const uint64_t *hashes)
 {
@@ -156,8 +156,8 @@ write_two(uint32_t *to, const uint64_t *hashes)
 }
 
 /*
- * Whole pieces under one piece of links, after the one that hangs at `link`:
- * what most of a long run is made of. Gives how many hashes were taken.
+ * Appends whole pieces under one piece of links, after the one at `link`; most
+ * of a long run is written here. Returns how many hashes were consumed.
  */
 static uint32_t
 append_pieces(struct kvr *k, uint32_t *link, uint32_t pieces,
@@ -245,8 +245,8 @@ span_meets(struct span s, uint32_t first, uint32_t last)
 }
 
 /*
- * Frees what lies under a piece (number `at` of its level), and the piece,
- * as far as it served `had` and does not serve `keep`.
+ * Frees a piece (number `at` of its level) and what is below it, as far as they
+ * served `had` and do not serve `keep`.
  */
 static void
 run_prune(struct kvr *k, uint32_t piece, uint32_t level, uint32_t at,
@@ -282,8 +282,8 @@ run_narrow(struct kvr *k, struct node *n, uint32_t begin, uint32_t length)
 }
 
 /*
- * Gives the first `at` hashes of `lower` to `upper`, which has no run yet.
- * The caller has made room: run_cells_to_split.
+ * Moves the first `at` hashes of `lower` to `upper`, which has no run yet. The
+ * caller has made room: run_cells_to_split.
  */
 void
 run_split(struct kvr *k, struct node *lower, uint32_t at, struct node *upper)
