@@ -3,26 +3,27 @@
  * entry.c - the entries of a node: which workers have it, since when.
  *
  * A match reads, of each entry on its way, a stamp and a word (the slot, and
- * whether it is pinned), and nothing else. So these pairs stand together,
- * apart from the links and counts that only writers need. A node's only pair
- * stands in the node itself; two and more stand in groups of six, all full but
- * the last; above more than one group stand pieces of 16 links, so that they
- * can all be fetched at once and none waits for the one before:
+ * whether it is pinned or trimmed), and hardly anything else. So these pairs
+ * are stored together, apart from the links and counts that only writers need.
+ * A node's only pair is stored in the node itself; two or more are stored in
+ * groups of six, all full but the last. Above more than one group are pieces of
+ * 16 links, so that all groups can be prefetched at once and none waits for the
+ * previous one:
  *
- *   node { holders = 8, holds } -> [ . . ]
- *                                   /    \
- *                [ 0 1 2 3 4 5 ]         [ 6 7 . . . . ]
+ *   node { holders = 8, entries } -> [ . . ]
+ *                                     /    \
+ *                  [ 0 1 2 3 4 5 ]         [ 6 7 . . . . ]
  *
- * An entry may be TRIMMED: a cache that needs room gives up the last blocks of
- * a run before the first, so `gone` of the run's last blocks may be missing.
- * Who has more of the path has all of the run, so below a trimmed entry its
- * worker holds nothing. While it is pinned it counts as whole, for a request
- * brings the rest; should none of them be dispatched, what was gone is gone
- * again.
+ * An entry may be TRIMMED: a cache that needs room evicts the last blocks of a
+ * run before the first, so the last `trimmed` blocks of the run may be missing.
+ * A worker that has more of the path has all of the run, so a worker has no
+ * entry below a trimmed one. While it is pinned, an entry counts as whole,
+ * since a request brings the rest; if no such request is dispatched, the
+ * trimmed blocks are missing again.
  *
- * An entry without a node (0) is NAMELESS: blocks of an answer, which fill an
- * engine's cache as any other, but nobody told their tokens, so nothing can
- * match them. It stands in the lists alone, and `gone` is how many they are.
+ * An entry without a node (0) is ANONYMOUS: output blocks, which fill an
+ * engine's cache like any others, but whose tokens are unknown, so nothing can
+ * match them. It is in the lists only, and `trimmed` is the number of blocks.
  *
  * Removing a pair moves the last one into its place. An entry knows where its
  * pair is (group and lane); the way back is the table of entries, which finds
@@ -41,7 +42,7 @@ table_head(struct kvr *k, uint32_t node, uint32_t slot)
 	return &k->entry_buckets[bucket_of_entry(k, node, slot)];
 }
 
-/* Steps are counted where they are many: see BROKEN in region.h. */
+/* Only long chains are counted as steps: see BROKEN in region.h. */
 static uint32_t
 table_find(const struct kvr *k, uint32_t node, uint32_t slot)
 {
@@ -76,7 +77,7 @@ table_remove(struct kvr *k, uint32_t entry)
 	}
 }
 
-/* The same without the lock: 0, or any entry, if a writer is at work. */
+/* The same without the lock; 0 or any entry while a writer is active. */
 uint32_t
 entry_read(const struct kvr *k, uint32_t node, uint32_t slot)
 {
@@ -127,7 +128,7 @@ pair_write(struct kvr *k, const struct entry *h)
 	}
 }
 
-/* Pieces of links are these many levels high above so many groups. */
+/* Levels of pieces of links above so many groups. */
 static uint32_t
 links_level(uint32_t groups)
 {
@@ -138,7 +139,7 @@ links_level(uint32_t groups)
 	return level;
 }
 
-/* Cells of the pairs of so many holders: the groups, and links to them. */
+/* Cells of the pairs of so many holders: groups and links to them. */
 uint32_t
 pairs_cells(uint32_t holders)
 {
@@ -151,7 +152,7 @@ pairs_cells(uint32_t holders)
 	return cells;
 }
 
-/* Cells that one holder more takes, the entry itself among them. */
+/* Cells that one more holder takes, including its entry. */
 uint32_t
 pairs_cells_to_add(uint32_t holders)
 {
@@ -164,7 +165,7 @@ pairs_slot_of(const struct kvr *k, uint32_t group, uint32_t lane)
 	return cell_at(k, group)->group.word[lane % PAIRS] & WORD_SLOT;
 }
 
-/* The group of a pair, by its place among all `holders`. */
+/* The group of the i-th pair of `holders`. */
 static uint32_t
 group_at(const struct kvr *k, const struct node *n, uint32_t holders,
     uint32_t i)
@@ -173,7 +174,7 @@ group_at(const struct kvr *k, const struct node *n, uint32_t holders,
 	    links_level((holders + PAIRS - 1) / PAIRS), i / PAIRS);
 }
 
-/* Whose pair is the i-th. */
+/* The slot of the i-th pair. */
 uint32_t
 pairs_slot(const struct kvr *k, const struct node *n, uint32_t i)
 {
@@ -182,7 +183,7 @@ pairs_slot(const struct kvr *k, const struct node *n, uint32_t i)
 	return pairs_slot_of(k, group_at(k, n, n->holders, i), i % PAIRS);
 }
 
-/* Hangs a new group behind the `i` there are. */
+/* Appends a new group to the `i` that exist. */
 static uint32_t
 group_add(struct kvr *k, struct node *n, uint32_t i)
 {
@@ -209,7 +210,7 @@ group_add(struct kvr *k, struct node *n, uint32_t i)
 	return group;
 }
 
-/* Takes away the last group, which is the i-th, and links to it alone. */
+/* Removes the last group, which is the i-th, and links to it alone. */
 static void
 group_remove(struct kvr *k, struct node *n, uint32_t i)
 {
@@ -228,7 +229,7 @@ group_remove(struct kvr *k, struct node *n, uint32_t i)
 	cell_give(k, at);
 }
 
-/* Gives an entry the next free place. */
+/* Stores the pair of an entry in the next free place. */
 static void
 pair_add(struct kvr *k, struct node *n, uint32_t entry)
 {
@@ -254,7 +255,7 @@ pair_add(struct kvr *k, struct node *n, uint32_t entry)
 	pair_write(k, h);
 }
 
-/* One of two holders has gone: the other's pair moves into the node. */
+/* One of two holders is gone: the other's pair moves into the node. */
 static void
 pairs_gather(struct kvr *k, uint32_t node)
 {
@@ -269,7 +270,7 @@ pairs_gather(struct kvr *k, uint32_t node)
 	cell_give(k, group);
 }
 
-/* Takes an entry's pair away; the last pair fills the gap. */
+/* Removes an entry's pair; the last pair fills the gap. */
 static void
 pair_remove(struct kvr *k, const struct entry *h)
 {
@@ -297,11 +298,11 @@ pair_remove(struct kvr *k, const struct entry *h)
 		pairs_gather(k, h->node);
 }
 
-/* --------------------------------------------------------------- holds --- */
+/* ------------------------------------------------------------- entries --- */
 
 /*
- * One entry more, or less, and its blocks. What a retired slot still has is
- * its own affair: it left the totals when the slot retired (entry_void_slot).
+ * Adds to the counts of entries and of held blocks. A retired slot only counts
+ * for itself: it left the totals when it retired (entry_void_slot).
  */
 static void
 entry_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
@@ -316,21 +317,21 @@ entry_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 	k->region->counts.held += blocks;
 }
 
-/* Blocks that the worker has of the node. */
+/* Blocks of the node that the worker has. */
 uint32_t
 entry_blocks(const struct kvr *k, const struct entry *h)
 {
 	return node_at(k, h->node)->length - (h->pins > 0 ? 0 : h->trimmed);
 }
 
-/* Blocks that entries of the slot have gained, or lost. */
+/* Counts blocks that entries of the slot have gained or lost. */
 void
 entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks)
 {
 	entry_count(k, slot, 0, blocks);
 }
 
-/* A slot retires: its counts are taken from the totals. */
+/* Retires a slot and takes its counts from the totals. */
 void
 entry_void_slot(struct kvr *k, uint32_t slot)
 {
@@ -360,7 +361,10 @@ entry_make(struct kvr *k, uint32_t node, uint32_t slot)
 	return i;
 }
 
-/* A new entry: unconfirmed, without pins, on no list. Needs up to 2 cells. */
+/*
+ * A new entry: unconfirmed, without pins, on no list. Needs pairs_cells_to_add
+ * cells.
+ */
 uint32_t
 entry_add(struct kvr *k, uint32_t node, uint32_t slot)
 {
@@ -372,9 +376,9 @@ entry_add(struct kvr *k, uint32_t node, uint32_t slot)
 }
 
 /*
- * A split gives `node`, the upper part, an entry like that on the lower part:
- * same stamp, same pins, just younger in every list. The blocks of both parts
- * have been counted before.
+ * After a split `node`, the upper part, gets an entry like that on the lower
+ * part: same stamp, same pins, just younger in every list. The blocks of both
+ * parts are already counted.
  */
 uint32_t
 entry_copy(struct kvr *k, uint32_t node, uint32_t from)
@@ -394,9 +398,9 @@ entry_copy(struct kvr *k, uint32_t node, uint32_t from)
 }
 
 /*
- * A node that has been split is the lower part now. Who held it holds both
- * parts; who had lost the lower part holds the upper one alone. Backwards,
- * because an entry that leaves is replaced by the last one.
+ * After a split the node is the lower part. A worker has both parts, unless its
+ * trimmed blocks cover the lower part: then it has the upper one alone.
+ * Iterates backwards, because a removed entry is replaced by the last one.
  */
 void
 entry_split(struct kvr *k, uint32_t lower, uint32_t upper)
@@ -420,7 +424,7 @@ entry_split(struct kvr *k, uint32_t lower, uint32_t upper)
 	}
 }
 
-/* All of the run again. */
+/* Makes a trimmed entry whole again. */
 void
 entry_whole(struct kvr *k, uint32_t entry)
 {
@@ -434,7 +438,7 @@ entry_whole(struct kvr *k, uint32_t entry)
 	pair_write(k, h);
 }
 
-/* So many of the blocks that are left go; fewer than all. */
+/* Trims so many more blocks; fewer than are left. */
 void
 entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks)
 {
@@ -450,7 +454,7 @@ entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks)
 	pair_write(k, h);
 }
 
-/* Blocks of an answer become idle: a cell in the lists, if there is one. */
+/* Records idle output blocks: one cell in the lists, if one is free. */
 void
 entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
 {
@@ -471,7 +475,7 @@ entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
 	order_settle(k, slot);
 }
 
-/* Asks for what taking this entry away will look at. */
+/* Prefetches what removing this entry will read. */
 void
 entry_prefetch(const struct kvr *k, const struct entry *h)
 {
@@ -482,7 +486,7 @@ entry_prefetch(const struct kvr *k, const struct entry *h)
 	__builtin_prefetch(cell_at(k, h->group));
 }
 
-/* Takes an entry away from everything but its node's existence: index.c. */
+/* Removes an entry, but not its node, even if it was the last: index.c. */
 void
 entry_remove(struct kvr *k, uint32_t entry)
 {
@@ -504,7 +508,7 @@ entry_remove(struct kvr *k, uint32_t entry)
 	region_slot_free(k, slot);
 }
 
-/* The youngest of its worker now, and confirmed. */
+/* Confirms an entry and makes it the youngest of its worker. */
 void
 entry_stamp(struct kvr *k, uint32_t entry, int64_t now)
 {
@@ -523,9 +527,9 @@ entry_stamp(struct kvr *k, uint32_t entry, int64_t now)
 }
 
 /*
- * What was due, and merely not reclaimed yet, is not made live by a pin: it is
- * unconfirmed again. It stays where it is listed: what hangs below may not
- * have been reclaimed either, and must go first.
+ * An entry that is due but not reclaimed yet is not revived by a pin: it
+ * becomes unconfirmed again. It keeps its place in the list: entries below it
+ * may not have been reclaimed either, and must go first.
  */
 void
 entry_pin(struct kvr *k, uint32_t entry, int64_t now)
@@ -546,9 +550,9 @@ entry_pin(struct kvr *k, uint32_t entry, int64_t now)
 }
 
 /*
- * True if the entry must go now: nothing holds it, and it is on no list,
- * because it was never confirmed or its time came while it was pinned; or all
- * of it was gone, and has not come back.
+ * True if the entry must be removed now: nothing pins it, and it is on no list,
+ * because it was never confirmed or came due while pinned; or all of it was
+ * trimmed and has not come back.
  */
 bool
 entry_unpin(struct kvr *k, uint32_t entry)
@@ -574,11 +578,11 @@ entry_unpin(struct kvr *k, uint32_t entry)
 }
 
 /*
- * Two entries of one worker that nothing but their node tells apart, of a node
- * and of its child. What is in use keeps the moment of its release, for
- * reports are evidence of that age; where time is all that counts, nobody
- * asks. What is idle must stand side by side, or joining them would put what
- * was given up since behind what was released long before.
+ * Whether two entries of one worker, on a node (one) and on its child (other),
+ * differ only in their node. Entries in use must also agree in the time of
+ * release, since reports are evidence about that age, unless retention goes by
+ * time alone. Idle entries must be adjacent in the list by release, or joining
+ * them would move blocks past others that were released in between.
  */
 bool
 entry_same(const struct kvr *k, uint32_t one, uint32_t other)

@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-/* How many there are; no more than there are slots, whatever a node says. */
+/* The number of holders; never more than slots, whatever a node says. */
 static inline uint32_t
 node_holders(const struct kvr *k, const struct node *n)
 {
@@ -40,15 +40,15 @@ uint32_t pairs_cells(uint32_t holders);
 uint32_t pairs_cells_to_add(uint32_t holders);
 
 /*
- * The groups of a node that has more than one holder, one after the other:
- *	struct groups at = groups_of(n, read_once(n->holders));
- *	while ((n_pairs = groups_next(k, &at, &g)) > 0)
- *		use(g->word, g->stamp, n_pairs);
- * All that hang from one piece of links are asked for as it is reached.
+ * Iterates over the groups of a node with more than one holder:
+ * 	struct groups at = groups_of(n, read_once(n->holders));
+ * 	while ((n_pairs = groups_next(k, &at, &g)) > 0)
+ * 		use(g->word, g->stamp, n_pairs);
+ * All groups under one piece of links are prefetched when it is reached.
  */
 struct groups {
 	uint32_t top, level, i, left;
-	const uint32_t *links; /* of 16 groups, the i-th among them */
+	const uint32_t *links; /* to 16 groups, the i-th among them */
 };
 
 static inline struct groups

@@ -2,11 +2,11 @@
 /*
  * index.c - the radix tree over sequence hashes.
  *
- * A sequence hash stands for the whole prefix up to its block, so equal hashes
- * at block i mean equal prefixes up to i. Nodes are runs of blocks; a child is
- * found through one table by (hash of the block before it, or the scope's
- * root; low half of its first hash). No node knows its children, only how
- * many they are.
+ * A sequence hash covers the whole prefix up to its block, so equal hashes at
+ * block i mean equal prefixes up to i. Nodes are runs of blocks; a child is
+ * found in one table by (hash of the block before it, or the scope's root; low
+ * half of its first hash). A node does not know its children, only their
+ * number.
  *
  *   prompt A = h0..h6 to w1                     [h0 .. h6] w1
  *
@@ -18,32 +18,33 @@
  *   leaf, w1 is its only holder, nothing pins      |-- [h4 .. h8] w1
  *   it: extended in place                          `-- [g4 g5]    w2
  *
- *   w2's time is over: its entries go, deepest    [h0 .. h3] w1
- *   first, and nodes that nobody holds             `-- [h4 .. h8] w1
+ *   w2 expires: its entries go, deepest         [h0 .. h3] w1
+ *   first, and nodes without holders               `-- [h4 .. h8] w1
  *
  *   C is refreshed: one child, equal holders    [h0 .. h8] w1
  *   with equal stamps and pins: merged
  *
- * THE INVARIANT on which everything rests. An entry (a worker's hold on a
- * node) is live while it is pinned or its stamp is younger than the time to
- * live. Every operation that stamps stamps the whole path from the root, and
- * every operation that pins pins it. Hence, for each worker,
+ * THE INVARIANT on which everything rests. An entry (one worker on one node) is
+ * live while it is pinned or its stamp is younger than the TTL. Every operation
+ * that stamps, stamps the whole path from the root; every operation that pins,
+ * pins it. Hence, for each worker,
  *
  *	pins(parent) >= pins(child),  stamp(parent) >= stamp(child)
  *
  * and a worker that is live at some depth is live at every smaller depth. So
- * the overlap of a worker is where its deepest live hold on the prompt's path
- * ends; expiry is a comparison at read time; and whoever leaves in order of
- * stamps leaves children first.
+ * the overlap of a worker ends where its deepest live entry on the prompt's
+ * path ends; expiry is a comparison at read time; and eviction in order of
+ * stamps removes children first.
  *
- * COST. A match: the nodes on the path, and the entries on them. A run that
- * matches whole is one comparison, of the 64-bit hash at its end; else the
- * parting is found by bisection. An insertion: the nodes, the new blocks, and
- * for a split the holders of the node that is split, and the blocks of its
- * shorter part, which are no more than the prompt's. Merging a long chain of
- * short nodes from its end copies the same blocks again and again; so one
- * refresh copies only so many, and the next ones do the rest. The formulas are
- * in kvroute(7), and tests/lib/test_bounds.c holds calls to them.
+ * COST. A match visits the nodes on the path and the entries on them. A run
+ * that matches whole is one comparison, of the 64-bit hash at its end; else the
+ * point of divergence is found by bisection. An insertion visits the nodes, the
+ * new blocks and, for a split, the holders of the node that is split and the
+ * blocks of its shorter part, which are no more than the prompt's. Merging a
+ * long chain of short nodes from its end would copy the same blocks repeatedly,
+ * so one refresh copies a limited number and the next ones do the rest. The
+ * formulas are in kvroute(7); tests/lib/test_bounds.c checks calls against
+ * them.
  */
 #include "index.h"
 
@@ -53,9 +54,9 @@
 #include "run.h"
 
 enum {
-	MERGE_BLOCKS = 1024, /* at most so many are copied by one merge, */
-	MERGE_STAMP = 16 * MERGE_BLOCKS, /* by all along one path, */
-	MERGE_HOLDERS = 8    /* and so many holders compared */
+	MERGE_BLOCKS = 1024, /* blocks copied by one merge, at most, */
+	MERGE_STAMP = 16 * MERGE_BLOCKS, /* by all merges along one path, */
+	MERGE_HOLDERS = 8    /* and holders compared */
 };
 
 /* ------------------------------------------------------- table of nodes --- */
@@ -108,9 +109,9 @@ child_unlink(struct kvr *k, uint32_t node)
 /* ----------------------------------------------------------------- walk --- */
 
 /*
- * How many blocks of the node are the prompt's next ones. `hashes` are the
- * prompt's from the node's first block on, of which there are `rest`; the low
- * half of the first is known to be equal.
+ * How many blocks of the node match the prompt's next ones. `hashes` are the
+ * prompt's from the node's first block on, `rest` of them; the low half of the
+ * first is known to be equal.
  */
 static uint32_t
 node_common(const struct kvr *k, const struct node *n, uint32_t length,
@@ -126,10 +127,10 @@ node_common(const struct kvr *k, const struct node *n, uint32_t length,
 }
 
 /*
- * Where the first `want` blocks of the prompt leave the tree. A lease that
- * grows is walked from its end: the way there is its own, whatever else the
- * table may find under the same 32 bits. A child of another node that ends
- * with the same hash is not on the path.
+ * Finds where the first `want` blocks of the prompt leave the tree. For a lease
+ * that grows, the walk begins at its end: the path up to there is its own,
+ * whatever else the table may find under the same 32 bits. A child of another
+ * node that ends with the same hash is not on the path.
  */
 void
 index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
@@ -168,7 +169,7 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 	}
 }
 
-/* The node in which a block of the prompt ends, counted from 1; 0: none. */
+/* The node that contains a block of the prompt, counted from 1; 0: none. */
 uint32_t
 index_find(const struct kvr *k, const struct kvr_prompt *p, uint32_t block)
 {
@@ -194,7 +195,7 @@ index_position(const struct kvr *k, uint32_t node)
 
 /* -------------------------------------------------------- making nodes --- */
 
-/* Cells that the entries take which the slot has not yet on the path. */
+/* Cells for the entries that the slot does not have on the path yet. */
 uint32_t
 index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 {
@@ -212,8 +213,8 @@ index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 }
 
 /*
- * Cells that index_insert and holds on all of the path may need at most:
- * those of the entries that are missing, and what a split and a new leaf take.
+ * At most so many cells are needed by index_insert and by entries on all of the
+ * path: for the missing entries, a split and a new leaf.
  */
 uint32_t
 index_cells(const struct kvr *k, const struct path *path, uint32_t want,
@@ -231,7 +232,7 @@ index_cells(const struct kvr *k, const struct path *path, uint32_t want,
 	return cells;
 }
 
-/* A node of blocks [from, to) of the prompt, below `parent`. */
+/* Makes a node of blocks [from, to) of the prompt, below `parent`. */
 static uint32_t
 node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
     uint32_t from, uint32_t to)
@@ -255,7 +256,7 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 	return i;
 }
 
-/* Takes a node away that nobody holds any more. */
+/* Frees a node without holders. */
 static void
 node_drop(struct kvr *k, uint32_t node)
 {
@@ -272,7 +273,7 @@ node_drop(struct kvr *k, uint32_t node)
 
 /*
  * Splits a node after its first `at` blocks, which end at the prompt's block
- * `depth`. The lower part keeps the node's number, so leases, holds and
+ * `depth`. The lower part keeps the node's number, so leases, entries and
  * children stay right; the upper part is new.
  */
 static uint32_t
@@ -299,14 +300,14 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	entry_split(k, lower, upper);
 	k->region->counts.nodes++;
 	k->region->counts.splits++;
-	if (l->holders == 0) /* all had lost it */
+	if (l->holders == 0) /* trimmed by all holders */
 		node_drop(k, lower);
 	return upper;
 }
 
 /*
- * May new blocks just be appended to this leaf? Its only holder is the slot,
- * and no more pins are on it than the caller's own.
+ * Whether new blocks may be appended to this leaf: its only holder is the slot,
+ * and it has no pins but the caller's own.
  */
 static bool
 node_extendable(const struct kvr *k, uint32_t node, uint32_t slot,
@@ -329,7 +330,7 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 	uint32_t blocks = to - from;
 
 	entry_whole(k, n->entries);
-	write_once(h->anchor, 0); /* it is of the old end */
+	write_once(h->anchor, 0); /* it belongs to the old end */
 	run_append(k, n, p->sequence + from, blocks);
 	write_once(n->end, p->sequence[to - 1]);
 	entry_count_blocks(k, h->slot, blocks);
@@ -342,10 +343,9 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 }
 
 /*
- * Makes the tree hold the first `want` blocks of the prompt as whole nodes,
- * and gives the last of them. The caller has made room (index_cells), and
- * puts holds on the whole path next, before anything else: a new leaf has
- * none yet.
+ * Inserts the first `want` blocks of the prompt as whole nodes and returns the
+ * last of them. The caller has made room (index_cells) and must put entries on
+ * the whole path next: a new leaf has none yet.
  */
 uint32_t
 index_insert(struct kvr *k, const struct kvr_prompt *p,
@@ -366,12 +366,11 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 	return node_make(k, p, node, path->depth, want);
 }
 
-/* ---------------------------------------------------- leaving, merging --- */
+/* ---------------------------------------------------- removal, merging --- */
 
 /*
- * Asks for what index_drop of this entry will look at. Who was stamped a time
- * to live ago is in nobody's cache, and every link there waits for the one
- * before.
+ * Prefetches what index_drop of this entry will read. An entry stamped a TTL
+ * ago is in no CPU cache, and every link there waits for the previous one.
  */
 void
 index_prefetch(const struct kvr *k, uint32_t entry)
@@ -382,7 +381,7 @@ index_prefetch(const struct kvr *k, uint32_t entry)
 	__builtin_prefetch(node_at(k, h->node));
 }
 
-/* Takes an entry away, and its node if it was the last. */
+/* Removes an entry, and its node if it was the last. */
 void
 index_drop(struct kvr *k, uint32_t entry)
 {
@@ -394,8 +393,8 @@ index_drop(struct kvr *k, uint32_t entry)
 }
 
 /*
- * Is the upper node held exactly as its only child is, and the child short
- * enough?
+ * Whether the upper node has the same entries as its only child, and the child
+ * is short enough.
  */
 static bool
 merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
@@ -420,7 +419,7 @@ merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
 	return true;
 }
 
-/* The upper node's holds go; their blocks are the lower's from now on. */
+/* Removes the upper node's entries; their blocks now belong to the lower's. */
 static void
 merge_entries(struct kvr *k, uint32_t upper)
 {
@@ -436,8 +435,8 @@ merge_entries(struct kvr *k, uint32_t upper)
 }
 
 /*
- * Joins a node with its only child. The lower keeps its number, for the
- * leases that end there: none ends at the upper, or its pins would differ.
+ * Merges a node with its only child. The lower keeps its number for the leases
+ * that end there: none ends at the upper, or its pins would differ.
  */
 static void
 node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
@@ -459,7 +458,7 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 	write_once(l->begin, u->begin);
 	write_once(l->length, above + old.length);
 	child_link(k, lower);
-	/* the cell of the upper takes the old run away */
+	/* the cell of the upper now frees the old run */
 	write_once(u->run, old.run);
 	write_once(u->level, old.level);
 	write_once(u->begin, old.begin);
@@ -469,14 +468,14 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 	k->region->counts.merges++;
 }
 
-/* --------------------------------------------------- holds along a path --- */
+/* ------------------------------------------------- entries along a path --- */
 
 /*
- * All of these climb from a node to the root, so that of entries that are
- * listed at one instant the child stands before its parent.
+ * These all climb from a node to the root, so among entries listed at the same
+ * time the child precedes its parent.
  */
 
-/* Confirms and stamps the path; makes the entries that are missing. */
+/* Confirms and stamps the path; adds missing entries. */
 void
 index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 {
@@ -501,7 +500,7 @@ index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 	order_settle(k, slot);
 }
 
-/* Pins the path up to but without `until`; new entries are unconfirmed. */
+/* Pins the path up to, but excluding, `until`; new entries are unconfirmed. */
 void
 index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now)
@@ -517,7 +516,7 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
 	}
 }
 
-/* Unpins the path; holds that nothing keeps go, and nodes with them. */
+/* Unpins the path; removes entries that nothing keeps, and their nodes. */
 void
 index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
 {

@@ -10,19 +10,21 @@
 
 struct path {
 	uint32_t node;   /* the last one reached; 0: none */
-	uint32_t inside; /* blocks matched of it */
-	uint32_t depth;  /* blocks matched in all */
-	uint32_t nodes;  /* met on the way, the last one too */
+	uint32_t inside; /* blocks of it that match */
+	uint32_t depth;  /* blocks that match in total */
+	uint32_t nodes;  /* on the path, including the last */
 	uint32_t steps;  /* links followed to find them */
 };
 
-/* How a path is to be inserted; zero but for `want`: as it is. */
+/*
+ * How to insert a path. Zero but for `want`: from the root, extending nothing.
+ */
 struct insert {
 	uint32_t want;      /* blocks */
 	bool in_place;      /* a leaf may grow; new blocks are confirmed */
-	uint32_t lease_end; /* where the caller's lease ends, or 0: only this */
-	                    /* leaf may grow, and the walk begins behind it, */
-	uint32_t depth;     /* so many blocks deep */
+	uint32_t lease_end; /* end of the caller's lease, or 0: only this */
+	                    /* leaf may grow, and the walk begins below it, */
+	uint32_t depth;     /* at this depth in blocks */
 };
 void index_walk(const struct kvr *k, const struct kvr_prompt *p,
     uint32_t want, const struct insert *how, struct path *path);

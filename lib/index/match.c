@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * match.c - what each worker is believed to hold of a prompt.
+ * match.c - how much of a prompt each worker is believed to have cached.
  *
- * Down to where the prompt leaves the tree, and up again: by the invariant of
- * index.c a worker is live at every depth above its deepest, so its overlap is
- * where it is met first. Of each entry on the way only the pair is read.
+ * Walks down to where the prompt leaves the tree, then up again: by the
+ * invariant of index.c a worker is live at every depth above its deepest, so
+ * its overlap is where it is met first. Of each entry only the pair is read,
+ * unless it is trimmed.
  *
  *	[h0 .. h3] w1 w2 w3        3rd: w1 and w2 are known, w3 has 4
  *	   `-- [h4 .. h6] w1 w2      2nd: w2 has 7
@@ -26,13 +27,13 @@ struct matching {
 	const struct kvr_prompt *p;
 	struct found_set *set;
 	int64_t now;
-	int64_t horizon;     /* of workers that go by the TTL */
-	const int64_t *ttl;  /* of each, if not all do; else NULL */
-	uint32_t node, here; /* and the blocks of it that are the prompt's */
-	struct kvr_overlap unpinned; /* of whom is met in this node first */
+	int64_t horizon;     /* of workers with the region's TTL */
+	const int64_t *ttl;  /* of each worker, if they differ; else NULL */
+	uint32_t node, here; /* and the number of its blocks that match */
+	struct kvr_overlap unpinned; /* of a worker first met in this node */
 };
 
-/* A worker that was found deeper is pinned here and was not there. */
+/* A worker found deeper is pinned here but was not pinned there. */
 static void
 match_pinned(struct matching *m, uint32_t slot)
 {
@@ -43,7 +44,7 @@ match_pinned(struct matching *m, uint32_t slot)
 		o->active_blocks = m->unpinned.blocks;
 }
 
-/* Who has lost the end of this run holds less of it. */
+/* A trimmed entry covers less of this run. */
 static void
 match_trimmed(const struct matching *m, uint32_t slot, struct kvr_overlap *o)
 {
@@ -59,8 +60,8 @@ match_trimmed(const struct matching *m, uint32_t slot, struct kvr_overlap *o)
 }
 
 /*
- * The live of some pairs. Who was met before was met deeper. `lives`: whether
- * workers differ in how long what they hold is live.
+ * Adds the workers that are live among some pairs; one met before was met
+ * deeper. `lives`: whether workers differ in their TTL.
  */
 static inline __attribute__((always_inline)) void
 match_some(struct matching *m, const uint16_t *words, const int64_t *stamps,
@@ -136,10 +137,9 @@ match_node(struct matching *m, const struct node *n)
 }
 
 /*
- * Overlap of every worker that has any: down to where the prompt leaves the
- * tree, and up again, because by the invariant a worker's overlap is where it
- * is met first. May run while a writer writes: then what it finds is worth
- * nothing, but stays within its bounds.
+ * Finds the overlap of every worker that has any; see above. May run while a
+ * writer changes the index: the result is then worthless, but stays within
+ * bounds.
  */
 void
 match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,

@@ -9,23 +9,23 @@
 #include "index.h"
 
 /*
- * What a match finds, or a caller has found: overlaps, each worker's once, and
- * where in the row each slot's is. Places are counted from `base` on, which
- * grows from match to match: what is below is old, and nothing is to be wiped.
+ * What a match found, or the caller supplied: overlaps, one per worker, and the
+ * place of each slot's among them. Places are counted from `base`, which grows
+ * from match to match: lower values are stale, so nothing has to be cleared.
  */
 struct found_set {
 	uint32_t count;
 	uint32_t room;                   /* of `rows` */
-	uint32_t steps;                  /* links that were followed */
+	uint32_t steps;                  /* links followed */
 	uint32_t base;
 	struct kvr_overlap *rows;        /* where a match writes */
 	const struct kvr_overlap *found; /* the same, or the caller's */
 	uint32_t *places;                /* [slots] */
 	uint32_t *next_base;             /* outlives the set */
-	struct path path;                /* that a match went; nodes 0: none */
+	struct path path;                /* of a match; nodes 0: none */
 };
 
-/* Nobody is found yet. */
+/* Empties the set. */
 static inline void
 found_none(const struct kvr *k, struct found_set *set)
 {
@@ -54,7 +54,7 @@ found_of(const struct found_set *set, uint32_t slot)
 	    ? &set->found[set->places[slot] - set->base] : &none;
 }
 
-/* The other way round. */
+/* The slot of an overlap. */
 static inline uint32_t
 found_slot(const struct kvr_overlap *o)
 {

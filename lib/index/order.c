@@ -1,44 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * order.c - who is oldest.
+ * order.c - the order in which entries expire and are evicted.
  *
- * Each worker's slot has two lists of entries, oldest first:
+ * Each slot has two lists of entries, oldest first:
  *
- *   by_stamp    what a time to live and a lack of room go by. Whoever stamps
- *               a path appends its entries deepest first, so stamps ascend
- *               along the list, and of equal stamps the child stands before
- *               its parent: taking from the head never orphans anything.
- *               A pinned entry that comes to the head is taken off; once off,
- *               it comes back when it is stamped, or goes when its last pin
- *               does. The unconfirmed are off from the beginning.
- *   by_release  what a capacity goes by: holds without pins, in the order in
- *               which they lost the last one (or were stamped since). Of a
- *               cache that goes by last use, in the order of their stamps:
- *               only who ends without a stamp, given up, has to look for
- *               its place, and looks for it near the end only.
+ *   by_stamp    for expiry, and for eviction from a full region. Stamping a
+ *               path appends its entries deepest first, so stamps ascend along
+ *               the list, and of equal stamps the child precedes its parent:
+ *               taking from the head never orphans anything. A pinned entry
+ *               that reaches the head is taken off; it comes back when it is
+ *               stamped, or goes when its last pin does. Unconfirmed entries
+ *               are off from the beginning.
+ *   by_release  for the capacity of a worker: entries without pins, in the
+ *               order in which they lost the last one (or were stamped since).
+ *               For a cache that evicts by recency of use (LRU), in the order
+ *               of their stamps: only an entry released without a stamp, as
+ *               by an abort, has to search for its place, and only near the
+ *               end.
  *
- * Who is due first of all workers wins a tournament over the times at which
- * the heads are due (stamp plus the worker's life): winner[1] is the final,
- * the match of leaf s is (leaves + s) / 2, and a changed head replays
- * log2(slots) matches. Who was stamped longest ago, and leaves a full region,
- * is the same one while all lives are alike. If they are not, it has to be
- * found in a tournament of its own (eldest, elder), which is played when it is
- * asked for, and kept up from then on.
+ * The slot that is due first wins a tournament over the times at which the
+ * heads are due (stamp plus the worker's TTL): due_winner[1] is the final, the
+ * match of leaf s is (leaves + s) / 2, and a changed head replays log2(slots)
+ * matches. The slot stamped longest ago, which is evicted from when the region
+ * is full, is the same one while all TTLs are equal. If they are not, it has to
+ * be found in a second tournament (stamped, stamped_winner), which is played on
+ * first use and kept up from then on.
  *
- *              winner[1]
+ *            due_winner[1]
  *             /         \
- *       winner[2]     winner[3]        leaves = 4
+ *    due_winner[2]  due_winner[3]      leaves = 4
  *        /    \        /    \
- *       s0    s1     s2     s3         oldest[s]: INT64_MAX if s has none
+ *       s0    s1     s2     s3         due[s]: INT64_MAX if s has none
  *
- * A retired slot's list by stamp becomes part of the list of the dead, in one
- * step; the list by release is simply abandoned.
+ * A retired slot's list by stamp is appended to the list of dead entries in one
+ * step; its list by release is simply abandoned.
  */
 #include "order.h"
 
-enum { PASSED_MAX = 64 }; /* in looking for a place by last use */
+enum { PASSED_MAX = 64 }; /* in searching a place by last use */
 
-/* Which pair of links of an entry a list goes by. */
+/* Which of an entry's pairs of links a list uses. */
 enum links { BY_STAMP, BY_RELEASE };
 
 static uint32_t *
@@ -92,7 +93,7 @@ stamp_list(const struct kvr *k, uint32_t slot)
 	return s->retired != 0 ? &k->region->dead : &s->by_stamp;
 }
 
-/* As the youngest of its worker. */
+/* Appends an entry as the youngest of its worker. */
 void
 order_append(struct kvr *k, uint32_t entry)
 {
@@ -103,7 +104,7 @@ order_append(struct kvr *k, uint32_t entry)
 	write_once(h->flags, h->flags | ENTRY_LISTED);
 }
 
-/* Is it the oldest of its worker? Then removing it makes another that. */
+/* Whether it is the oldest of its worker; then removing it changes the head. */
 bool
 order_heads(const struct kvr *k, uint32_t entry)
 {
@@ -126,7 +127,7 @@ order_remove(struct kvr *k, uint32_t entry)
 
 /* ---------------------------------------------------------- by release --- */
 
-/* The idle entry that was used last before this one: it goes behind that. */
+/* The idle entry last used before this one, which goes behind it. */
 static uint32_t
 order_used_before(const struct kvr *k, const struct slot *s, int64_t stamp)
 {
@@ -166,7 +167,7 @@ order_unrelease(struct kvr *k, uint32_t entry)
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_IDLE);
 }
 
-/* Puts an entry where another of its worker stands, just younger. */
+/* Inserts an entry next to another of its worker, just younger. */
 void
 order_copy(struct kvr *k, uint32_t entry, uint32_t older)
 {
@@ -219,7 +220,7 @@ enter(const struct kvr *k, int64_t *when, uint16_t *winner, uint32_t slot,
 		replay(k, when, winner, i);
 }
 
-/* When the head of a slot's list by stamp was stamped; INT64_MAX: no head. */
+/* The stamp of the head of a slot's list by stamp; INT64_MAX: no head. */
 int64_t
 order_stamped(const struct kvr *k, uint32_t slot)
 {
@@ -228,7 +229,7 @@ order_stamped(const struct kvr *k, uint32_t slot)
 	return head == 0 ? INT64_MAX : entry_at(k, head)->stamp;
 }
 
-/* And when it is due. */
+/* When that head is due. */
 int64_t
 order_due(const struct kvr *k, uint32_t slot)
 {
@@ -242,7 +243,7 @@ order_due(const struct kvr *k, uint32_t slot)
 	return stamp + life;
 }
 
-/* Says what the head of a slot's list by stamp has become, or its life. */
+/* Updates the tournaments after the head or the TTL of a slot has changed. */
 void
 order_settle(struct kvr *k, uint32_t slot)
 {
@@ -255,7 +256,7 @@ order_settle(struct kvr *k, uint32_t slot)
 		    order_stamped(k, slot));
 }
 
-/* The slot that is due first; it may be due never, INT64_MAX. */
+/* The slot that is due first; its time is INT64_MAX if none is ever due. */
 uint32_t
 order_due_slot(const struct kvr *k)
 {
@@ -282,7 +283,7 @@ order_stamped_slot(struct kvr *k)
 	return side(k, k->stamped_winner, 1);
 }
 
-/* A slot retires: its entries join the dead. */
+/* Retires a slot: its entries join the dead. */
 void
 order_retire(struct kvr *k, uint32_t slot)
 {
