@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check.c - every invariant of a region, in O(everything).
+ * check.c - checks every invariant of a region, in O(everything).
  *
- * What must be true, in the order of the functions below; nothing is asked
- * that could be slow, or lead outside, if what was asked before is false:
+ * The invariants, in the order of the functions below. A check runs only if the
+ * earlier ones have passed, so none can be slow or leave the region:
  *   cells    each cell is exactly one of: free, a piece of one run, a node, a
- *            group of one node, an entry, a lease; free_cells counts the free
+ *            group of one node, an entry, a lease, the claim of a lease;
+ *            free_cells counts the free ones
  *   nodes    found by their key; as long as their run; end with it; the
- *            parent is a node that ends where this begins; children counted;
- *            above each is a root
- *   holds    found by (node, slot); their pair says what they say; of each
- *            worker, pins and stamps do not grow from parent to child, and a
- *            hold on a node means an entry on all of its parent; what is
- *            trimmed has blocks left or pins; anonymous ones are listed
- *   order    lists by stamp ascend, children stand before parents; what is on
- *            no list is pinned; what is idle has no pins; the tournament
- *            knows when the heads are due: check_order.c
- *   leases   a lease's node is where its blocks end; pins are the leases that
- *            pass; loads are what the leases and the outside say
+ *            parent is a node that ends where this one begins; children are
+ *            counted; the way up ends at a root
+ *   entries  found by (node, slot); their pair equals them; for each worker,
+ *            pins and stamps do not grow from parent to child, and an entry
+ *            on a node implies an entry on all of its parent; trimmed ones
+ *            have blocks left or pins; anonymous ones are listed
+ *   order    stamps ascend along lists by stamp, children precede parents;
+ *            entries on no list are pinned; idle ones have no pins; the
+ *            tournaments know when the heads are due: check_order.c
+ *   leases   a lease's node is where its blocks end; the pins of an entry are
+ *            the leases through it; loads are those of leases and external
  *   names    each is found by itself, knows its worker's slot, and is known
- *            there; what is free is on a list of the free, once
- *   counts   all counters are what a count gives
+ *            there; free names are on the free list, once
+ *   counts   all counters equal a recount
  */
 #include "check.h"
 
@@ -35,7 +36,7 @@
 
 /* --------------------------------------------------------------- cells --- */
 
-/* Claims the pieces of bottom numbers [first, last] below a piece. */
+/* Claims the pieces below one that lead to bottom pieces [first, last]. */
 static bool
 claim_pieces(struct sums *s, uint32_t piece, uint32_t level, uint32_t at,
     uint32_t first, uint32_t last, uint8_t what)
@@ -96,7 +97,7 @@ check_groups(struct sums *s, uint32_t node)
 	struct groups at = groups_of(n, n->holders);
 	uint32_t last = (n->holders + PAIRS - 1u) / PAIRS - 1, i;
 
-	/* the only holder's hold is no more than named here: see check_entry */
+	/* a single entry is only bounds-checked here: see check_entry */
 	if (n->holders < 2)
 		return n->holders == 1 &&
 		    n->entries - 1 < s->k->layout.cells - 1;
@@ -143,8 +144,8 @@ check_node(struct sums *s, uint32_t i)
 }
 
 /*
- * Whoever climbs from a node comes to a root. Each climb leaves its number
- * on its way, and ends where another has been; so no node is passed twice.
+ * Every climb from a node ends at a root. Each climb marks its way with its
+ * number and ends where another has been, so no node is passed twice.
  */
 static bool
 check_roots(struct sums *s)
@@ -183,9 +184,9 @@ check_nodes(struct sums *s)
 	return check_roots(s);
 }
 
-/* --------------------------------------------------------------- holds --- */
+/* ------------------------------------------------------------- entries --- */
 
-/* The pair that a match reads is what the entry says. */
+/* The pair that a match reads equals the entry. */
 static bool
 check_pair(const struct sums *s, const struct entry *h)
 {
@@ -227,7 +228,7 @@ check_above(const struct kvr *k, const struct entry *h)
 	    (above->trimmed == 0 || above->pins > 0);
 }
 
-/* What is on no list is pinned; idle: not; unconfirmed: pinned, and due. */
+/* Entries on no list are pinned; idle ones not; unconfirmed: pinned and due. */
 static bool
 check_flags(const struct kvr *k, const struct entry *h)
 {
@@ -237,7 +238,7 @@ check_flags(const struct kvr *k, const struct entry *h)
 	if (((h->flags & ENTRY_LISTED) == 0 && !pinned) ||
 	    ((h->flags & ENTRY_IDLE) != 0 && pinned))
 		return false;
-	if (unconfirmed) /* a life that has become longer leaves them so */
+	if (unconfirmed) /* a TTL that was raised leaves them so */
 		return pinned && (h->stamp <= horizon_of(k, h->slot,
 		    k->region->clock) ||
 		    slot_at(k, h->slot)->mode != KVR_RETAIN_TTL);
@@ -287,7 +288,7 @@ check_lease_cell(struct sums *s, uint32_t i)
 	    lease_find(s->k, id_of_lease(l->number)) == i;
 }
 
-/* Every entry hangs in its own bucket, once: so that finding one is short. */
+/* Every entry is in its own bucket, once, so that lookups are short. */
 static bool
 claim_entries(struct sums *s)
 {
@@ -420,7 +421,7 @@ check_counts(struct sums *s)
 		    slot_in_use(s->k, i)))
 			return false;
 	}
-	/* cells that nobody claimed are lost */
+	/* unclaimed cells are lost */
 	for (i = 1; i < s->k->layout.cells; i++)
 		if (s->seen[i] == 0)
 			return false;
@@ -430,7 +431,7 @@ check_counts(struct sums *s)
 	    c->held == s->counts.held && c->leases == s->counts.leases;
 }
 
-/* Whatever was stamped was stamped by a clock that is not ahead of this. */
+/* The clock is in its range; stamps come from it. */
 static bool
 check_clock(const struct kvr *k)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check.h - every invariant of a region.
+ * check.h - checks every invariant of a region.
  */
 #ifndef KVR_CHECK_H
 #define KVR_CHECK_H

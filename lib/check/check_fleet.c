@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check_fleet.c - the invariants of what is known of workers: names, slots,
- * dp_group, and what choices read of their loads. The other half of check.c.
+ * check_fleet.c - the invariants of workers: names, slots, data-parallel groups
+ * and what choices read of their loads. Another part of check.c.
  */
 #include "check_in.h"
 #include "rate.h"
@@ -21,7 +21,7 @@ check_name(const struct kvr *k, uint32_t number)
 	    &slot) && slot == n->slot;
 }
 
-/* Free slots are linked by their names: slots that no one waits for. */
+/* The list of free slots has all used ones not in use or retired. */
 static bool
 check_free_slots(const struct kvr *k)
 {
@@ -59,7 +59,7 @@ check_names(const struct kvr *k)
 	return used == k->layout.names && check_free_slots(k);
 }
 
-/* What runs beside the leases is what all sources say together. */
+/* The external load of a slot is the sum of what all sources said. */
 static bool
 check_outside(const struct kvr *k, const struct slot *p)
 {
@@ -77,7 +77,7 @@ check_outside(const struct kvr *k, const struct slot *p)
 	    p->load_requests == requests && p->load_used == used;
 }
 
-/* What choices read of a slot is what the slot says. */
+/* What choices read of a slot equals what the slot says. */
 static bool
 check_load(const struct kvr *k, uint32_t slot)
 {
@@ -97,7 +97,7 @@ check_load(const struct kvr *k, uint32_t slot)
 	    p->own_ttl == (p->ttl != region_ttl(k));
 }
 
-/* All ranks of a name are in one dp_group, and no others. */
+/* The dp_group of a name has all of its ranks and no others. */
 static bool
 check_dp_groups(const struct kvr *k, struct dp_group *counted)
 {
@@ -128,7 +128,7 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 	return unlike == k->region->own_ttl;
 }
 
-/* counted: zeros, one for each name. */
+/* counted: zeroed, one per name. */
 bool
 check_fleet(const struct kvr *k, struct dp_group *counted)
 {

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check_in.h - what the files that check a region share: check.c (cells, nodes,
- * holds, leases, counts) and check_order.c (lists, the tournament).
+ * check_in.h - shared by the files that check a region: check.c (cells, nodes,
+ * entries, leases, counts), check_order.c (lists, tournaments) and
+ * check_fleet.c (names, slots, loads).
  */
 #ifndef KVR_CHECK_IN_H
 #define KVR_CHECK_IN_H
 
 #include "region.h"
 
-/* Sums made on the way, to be compared with the counters. */
+/* Sums made on the way, to be compared with the counters at the end. */
 struct sums {
 	const struct kvr *k;
 	uint8_t *seen;      /* [cells] what a cell was found to be */
-	uint32_t *children; /* [cells] of a node, as its children say; of a */
+	uint32_t *children; /* of a node, counted by its children; of a */
 	                    /* group, the node it belongs to */
-	uint32_t *pins;     /* [cells] of an entry, as the leases say */
+	uint32_t *pins;     /* of an entry, according to the leases */
 	struct slot *slots; /* [slots] counters only */
 	struct dp_group *dp_groups; /* [names] */
 	struct counts counts;
 	uint32_t free_cells;
 	uint64_t entries;   /* of retired slots too */
-	uint64_t listed[2]; /* holds that say so, less those met on a list: */
+	uint64_t listed[2]; /* entries flagged as on a list, less those met: */
 	                    /* by release, by stamp */
 };
 
@@ -37,7 +38,7 @@ claim(struct sums *s, uint32_t i, uint8_t what)
 	return true;
 }
 
-/* Finds the entries that no node knows of: they stand in lists alone. */
+/* Claims the entries without a node, which are in the lists only. */
 bool check_anonymous(struct sums *s);
 bool check_order(struct sums *s);
 bool check_fleet(const struct kvr *k, struct dp_group *counted);

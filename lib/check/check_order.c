@@ -59,7 +59,7 @@ check_anonymous(struct sums *s)
 
 /* --------------------------------------------------------------- order --- */
 
-/* Links both ways, flags, the slot; along a list by stamp, stamps ascend. */
+/* Links both ways, flags and slot; along a list by stamp, stamps ascend. */
 static bool
 check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 {
@@ -120,7 +120,7 @@ check_one_order(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 	    check_children_first(s, l, by_stamp);
 }
 
-/* Every match was won by the older of the two who came to it. */
+/* Every match was won by the older of its two sides. */
 static bool
 check_matches(const struct kvr *k, const int64_t *when,
     const uint16_t *winners)

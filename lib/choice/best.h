@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * best.h - who is the best of some workers.
+ * best.h - finds the best of some workers.
  *
- * The least cost; of equal costs the least load; of equal loads the lot: a
- * keyed hash of prompt and worker, so that workers without anything to tell
- * them apart share the prompts, and every replica takes the same one. Lots are
- * drawn only when there is a tie, for each worker once.
+ * The lowest cost wins; of equal costs the lowest load; of equal loads the
+ * lowest lot: a keyed hash of prompt and worker, so that workers that do not
+ * differ otherwise share the prompts, and every replica chooses the same one.
+ * Lots are drawn only on a tie, once per worker.
  *
- * Inline, because nearly all of what a choice costs is spent here.
+ * Inline, because a choice spends nearly all of its time here.
  */
 #ifndef KVR_BEST_H
 #define KVR_BEST_H
@@ -15,10 +15,10 @@
 #include "mix.h"
 #include "question.h"
 
-/* Small functions of inner loops, whatever a compiler thinks of their size. */
+/* For small functions in inner loops, whatever their size to the compiler. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* What a worker would cost, and what else may decide. */
+/* The cost of a worker, and the loads that break ties. */
 struct bid {
 	double cost, prefill, blocks;
 	uint32_t requests, slot;
@@ -27,8 +27,8 @@ struct bid {
 /* The best so far. */
 struct best {
 	struct bid bid;
-	uint64_t lot;  /* its own, once it has had to draw one */
-	bool shared;   /* by several, of the same cost */
+	uint64_t lot;  /* of bid, if drawn */
+	bool shared;   /* several have this cost */
 	bool drawn;
 };
 
@@ -58,9 +58,9 @@ lot_of(const struct question *q, uint32_t slot)
 }
 
 /*
- * Equal costs go to the least loaded, then to whom this prompt's hash falls
- * to: neither an order of workers nor a number that another router does not
- * know. The order of asking makes no difference.
+ * Equal costs go to the lowest load, then to the lowest lot, which depends
+ * neither on the order of workers nor on a number that another router does not
+ * know. The order of calls makes no difference.
  */
 INLINE void
 consider_equal(const struct question *q, struct best *best, struct bid bid)
@@ -96,7 +96,7 @@ consider(const struct question *q, struct best *best, struct bid bid)
 	}
 }
 
-/* All of a bid but its cost. */
+/* A bid without its cost. */
 INLINE struct bid
 bid_of(const struct loads *l, uint32_t slot)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cost_balanced.c - what a worker costs in seconds, to this request and to
+ * cost_balanced.c - the cost of a worker in seconds, to this request and to
  * others.
  *
  *	new    = tokens of the prompt that would have to be prefilled there
@@ -10,15 +10,15 @@
  *	cost   = backlog + pace * (lambda * new + balanced_decode * dec)
  *
  * The backlog delays this request alone. The prefill it brings delays it and
- * all who come while it lasts, the more the busier the fleet is: as in a queue
- * near its limit, a second of work more is 1 / (1 - rho) seconds of waiting.
+ * all that arrive meanwhile, the more the busier the fleet is: as in a queue
+ * near its limit, one more second of work is 1 / (1 - rho) seconds of waiting.
  * So a busy fleet is careful with prefill and follows overlap, and an idle one
- * spreads its work. Decoding is slowed by all that decodes beside it.
+ * spreads its work. Decoding is slowed by everything decoded beside it.
  *
- * backlog and pace (seconds a token) are those of rate.c. W is the number of
- * workers that share all that arrives, not only of those that this request may
- * go to: a pinned one would seem to be overrun. kvr_policy(3) says where the
- * formula comes from.
+ * backlog and pace (seconds per token) are those of rate.c. W is the number of
+ * workers that share all arrivals, not only of those eligible for this request:
+ * a pinned worker would seem saturated. kvr_policy(3) gives the source of the
+ * formula.
  */
 #include "cost_balanced.h"
 
@@ -28,7 +28,7 @@
 #define RHO_MAX 0.99
 #define LAMBDA_MAX 33.0
 
-/* What is the same for every worker. */
+/* Computes what is the same for every worker. */
 void
 balanced_begin(struct question *q)
 {
@@ -43,7 +43,7 @@ balanced_begin(struct question *q)
 		q->lambda = LAMBDA_MAX;
 }
 
-/* If so many blocks of the prompt are cached there. */
+/* The cost if `held` blocks of the prompt are cached there. */
 double
 balanced_cost(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double held)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cost_dynamo.c - what a worker costs by the reference's policy.
+ * cost_dynamo.c - the cost of a worker under the reference's policy.
  *
  *   cost = scale * max(0, prefill - credit) + decode + weight * requests
  *
  *   prefill   tokens waiting there and this request's, in blocks
- *   credit    blocks of its prefix that are believed cached there; less when
+ *   credit    blocks of its prefix believed to be cached there; less when
  *             the worker has more waiting than others (decayed)
  *   decode    blocks in use there, and those this request adds
  *
- * For a decode stage: max(0, decode - credit). Then more for workers that the
- * request would rather avoid, and divided by the weight. The formula is
- * that of NVIDIA Dynamo's cost function; kvr_policy(3) has it in full.
+ * For a decode stage: max(0, decode - credit). The result is multiplied by the
+ * factor of the request's preferences (question_dislike) and divided by the
+ * weight of the worker. The formula is that of NVIDIA Dynamo's cost function;
+ * kvr_policy(3) has it in full.
  *
- * Nearly all requests need but the plain terms. For them the same sum is made
- * by fewer steps, and for most workers not at all; see usual_found. The result
- * is the same to the bit: tests compare the two.
+ * Nearly all requests need only the plain terms. For them the same sum takes
+ * fewer steps, and for most workers none; see usual_found. The result is the
+ * same to the bit: tests compare the two.
  */
 #include "cost_dynamo.h"
 
@@ -35,8 +36,8 @@ in_blocks(const struct question *q, double tokens)
 }
 
 /*
- * Overlap is worth less on a worker with more prefill waiting than the least
- * of the eligible has, measured by the length of this prompt.
+ * Overlap is worth less on a worker with more prefill waiting than the eligible
+ * worker with the least, relative to the length of this prompt.
  */
 static double
 decayed(const struct question *q, double prefill)
@@ -50,8 +51,8 @@ decayed(const struct question *q, double prefill)
 }
 
 /*
- * Prefill there would be, in blocks, this request's cached ones among them.
- * An overlap longer than the prompt, if there is one, counts as tokens too.
+ * The total prefill in blocks, including the cached blocks of this request. An
+ * overlap longer than the prompt counts as tokens too.
  */
 static double
 raw_prefill(const struct question *q, double prefill, uint32_t overlap)
@@ -95,16 +96,16 @@ dynamo_cost(const struct question *q, uint32_t slot,
 /* ------------------------------------------------------ the usual case --- */
 
 /*
- * The usual case, in which most parts of the sum are absent; what is left is
- * the same to the bit. Workers with the same overlap differ by their loads
- * alone, and none of them costs less than one without load would.
+ * The usual case, in which most terms are absent; the rest is the same to the
+ * bit. Workers with the same overlap differ only in their loads, and none of
+ * them costs less than an idle one would.
  */
 struct share {
-	double tokens; /* of prefill that the request brings */
-	double credit; /* blocks of prefill that the overlap saves */
-	double decode; /* blocks of decode that the request brings */
-	double own;    /* what its own prefill costs */
-	double least;  /* that a worker can cost */
+	double tokens; /* prefill tokens that the request brings */
+	double credit; /* prefill blocks that the overlap saves */
+	double decode; /* decode blocks that the request brings */
+	double own;    /* the cost of its own prefill */
+	double least;  /* the lowest cost of a worker */
 };
 
 struct usual {
@@ -128,7 +129,7 @@ usual_bid(const struct loads *l, struct usual u, struct share s,
 {
 	struct bid bid = { s.least, 0, 0, 0, slot };
 
-	/* many have no load, in many fleets */
+	/* idle workers are common */
 	if ((read_once_bits(&l->prefill[slot]) |
 		read_once_bits(&l->blocks[slot]) |
 		read_once(l->requests[slot])) != 0) {
@@ -154,8 +155,8 @@ share_of(const struct question *q, struct usual u, const struct kvr_overlap *o)
 }
 
 /*
- * Would he cost more with the blocks he has, had he no prefill waiting? All
- * steps of the sum only rise with what goes in, so then he does cost more.
+ * Whether a worker would cost more than the best even if no prefill were
+ * waiting there. Every step of the sum is monotonic, so then it does cost more.
  */
 INLINE bool
 usual_hopeless(const struct loads *l, struct share s, uint32_t slot,
@@ -166,7 +167,7 @@ usual_hopeless(const struct loads *l, struct share s, uint32_t slot,
 	return (least < COST_MAX ? least : COST_MAX) > best->bid.cost;
 }
 
-/* Those with an overlap. The deepest come first, so most others are passed. */
+/* Workers with an overlap. The deepest come first, so most are skipped. */
 INLINE void
 usual_found(const struct question *q, struct usual u, struct best *best)
 {
@@ -191,8 +192,9 @@ usual_found(const struct question *q, struct usual u, struct best *best)
 }
 
 /*
- * And those without. Who has an overlap costs hardly ever more with it, so it
- * is looked for only if he would be the best without.
+ * Workers without an overlap. A worker with one hardly ever costs more because
+ * of it, so the overlap is looked up only if the worker would be the best
+ * without.
  */
 INLINE void
 usual_rest(const struct question *q, struct usual u, struct best *best)
@@ -227,7 +229,7 @@ dynamo_take_usual(const struct question *q, struct choice *out)
 	take_best(&best, out);
 }
 
-/* Which parts of a cost there are at all. */
+/* Determines which terms of the cost are present. */
 void
 dynamo_simplify(struct question *q)
 {

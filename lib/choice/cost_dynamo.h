@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cost_dynamo.h - the reference's cost: of one worker, and the least of all.
+ * cost_dynamo.h - the reference's cost: of one worker, and the lowest of all.
  */
 #ifndef KVR_COST_DYNAMO_H
 #define KVR_COST_DYNAMO_H

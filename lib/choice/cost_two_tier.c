@@ -2,10 +2,9 @@
 /*
  * cost_two_tier.c - the longest overlap, unless loads differ much.
  *
- * A worker costs the requests that run on it, divided by its weight. Those
- * with the longest overlap are asked first; they are passed over if that is
- * too short, or if the loads of the eligible are too unequal. See
- * kvr_policy(3).
+ * A worker costs the requests that run on it, divided by its weight. Workers
+ * with the longest overlap are preferred, unless that overlap is too short or
+ * the loads of the eligible are too unequal. See kvr_policy(3).
  */
 #include "cost_two_tier.h"
 
@@ -32,7 +31,7 @@ two_tier_cost(const struct question *q, uint32_t slot,
 	return two_tier_load(q, slot);
 }
 
-/* Without credit for overlap there is none. */
+/* 0 if the request gives no credit for overlap. */
 static inline uint32_t
 two_tier_overlap(const struct question *q, uint32_t slot)
 {

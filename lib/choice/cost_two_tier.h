@@ -11,7 +11,7 @@ double two_tier_cost(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double held);
 /* The longest overlap; 0 if it is too short, or the loads too unequal. */
 uint32_t two_tier_longest(const struct question *q);
-/* Of those that are eligible, the ones with this overlap. */
+/* The eligible workers with this overlap. */
 void two_tier_among(const struct question *q, uint32_t longest,
     uint64_t *among);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * eligible.c - who may be taken at all.
+ * eligible.c - which workers may be chosen.
  *
  *   request   open: all slots, or the allowed ones; less those excluded;
  *             the pinned one alone, if one is pinned
@@ -8,8 +8,8 @@
  *   worker    take: of the open ones those in use, of the right role, up,
  *             with the required taints, not overloaded
  *
- * Both are sets of bits: so a long list of allowed workers is read once, and
- * not once for each worker.
+ * Both are bitmaps, so a long list of allowed workers is read once, and not
+ * once per worker.
  */
 #include "eligible.h"
 
@@ -24,7 +24,7 @@ open_all(struct question *q, uint32_t slots)
 		q->open[q->words - 1] = (UINT64_C(1) << slots % 64) - 1;
 }
 
-/* Ids that are no longer valid are of nobody. */
+/* Ignores ids that are no longer valid. */
 static void
 open_allowed(struct question *q)
 {
@@ -64,12 +64,12 @@ open_pinned(struct question *q)
 	return KVR_OK;
 }
 
-/* A role has the number of the stage it is for; BOTH has that of none. */
+/* A role has the number of its stage; BOTH has that of no stage. */
 _Static_assert(KVR_ROLE_BOTH == 0 &&
     (int)KVR_ROLE_PREFILL == (int)KVR_STAGE_PREFILL &&
     (int)KVR_ROLE_DECODE == (int)KVR_STAGE_DECODE, "roles are stages");
 
-/* What of a gate keeps a usual worker from being taken. */
+/* The bits of a gate that normally exclude a worker. */
 static uint32_t
 gate_closed(const struct question *q)
 {
@@ -98,7 +98,7 @@ eligible_verdict(const struct question *q, uint32_t slot)
 	return KVR_ELIGIBLE;
 }
 
-/* What is unusual about any of the first `n` workers of a word. */
+/* The union of the gates of the first `n` workers of a word. */
 static uint32_t
 gates_any(const struct question *q, uint32_t word, uint32_t n)
 {
@@ -112,7 +112,7 @@ gates_any(const struct question *q, uint32_t word, uint32_t n)
 	return (uint32_t)(any | any >> 32);
 }
 
-/* One by one: a worker's gate may be closed, or the request wants more. */
+/* Checks workers one by one: a gate may be closed, or taints are required. */
 static uint64_t
 filter_singly(struct question *q, uint32_t word, uint64_t left)
 {
@@ -135,7 +135,7 @@ filter_singly(struct question *q, uint32_t word, uint64_t left)
 	return found;
 }
 
-/* Nearly always there is nothing unusual about any of 64 workers. */
+/* Nearly always none of 64 workers needs a check of its own. */
 static uint64_t
 filter_word(struct question *q, uint32_t word)
 {
@@ -174,8 +174,9 @@ filter(struct question *q)
 }
 
 /*
- * Fills open, take, eligible, overloaded, least_prefill and pinned of a route
- * whose other parts stand. KVR_EWORKER if the pinned worker does not exist.
+ * Fills open, take, eligible, overloaded, least_prefill and pinned; the other
+ * fields of the question are set. KVR_EWORKER if the pinned worker does not
+ * exist.
  */
 int
 eligible_find(struct question *q, uint32_t slots)
@@ -198,8 +199,8 @@ eligible_find(struct question *q, uint32_t slots)
 }
 
 /*
- * Workers that could take requests of this stage: those that share the work,
- * whomever of them this request is for.
+ * Workers that could take requests of this stage and so share the work, even if
+ * this request may not go to them.
  */
 uint32_t
 eligible_fleet(const struct question *q)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * eligible.h - who may be taken at all.
+ * eligible.h - which workers may be chosen.
  */
 #ifndef KVR_ELIGIBLE_H
 #define KVR_ELIGIBLE_H

@@ -2,21 +2,21 @@
 /*
  * expect.c - how much of an overlap an engine can be expected to find cached.
  *
- * What is recorded is what was sent to a worker. Of a worker that goes by the
- * TTL that is taken as it is, as the reference does. Of others more is known:
+ * The index records what was sent to a worker. For a worker with TTL retention
+ * that is used as it is, as the reference does. For others more is known:
  *
  *   usable     an engine computes at least one token of each prompt, and finds
  *              whole blocks of its own size: of L tokens and blocks of b at
  *              most floor((L - 1) / b) * b, and no part of a block
- *   surviving  where reports are all there is to go by: each block as likely
- *              as blocks of its age have been, and none likelier than the one
- *              before it, for engines find leading blocks only
+ *   surviving  where reports are the only evidence: each block is as likely as
+ *              blocks of its age have been, and no likelier than the one
+ *              before it, since engines find leading blocks only
  *
  *	E = sum over blocks i of min over j <= i of S(age of j)
  *
- * Ages grow along a path, so mostly S falls and the least is the last; the sum
- * is made from the end of the path, where the walk of the match has ended.
- * This is read without the lock, as a match is.
+ * Ages grow along a path, so S mostly falls and the minimum is the last; the
+ * sum is made from the end of the path, where the walk of the match ended.
+ * The entries are read without the lock, as in a match.
  */
 #include "expect.h"
 
@@ -24,7 +24,7 @@
 #include "survival.h"
 #include "worker.h"
 
-/* How likely is what this entry stands for? */
+/* The probability that the blocks of an entry are still cached. */
 static double
 survives(const struct kvr *k, uint32_t slot, uint32_t node)
 {
@@ -37,10 +37,10 @@ survives(const struct kvr *k, uint32_t slot, uint32_t node)
 }
 
 /*
- * Blocks by the least S that was met above them so far. Climbing to one with a
- * lesser S makes all who have more have that: so those with most are on top.
+ * Blocks by the lowest S met above them so far. Climbing to a lower S lowers
+ * all larger ones to it, so the largest are on top.
  */
-enum { PILE = 2 * AGES + 2 }; /* values of S: of each bin, and suspected */
+enum { PILE = 2 * AGES + 2 }; /* values of S: each bin, and suspected */
 
 struct pile {
 	double s[PILE], blocks[PILE];
@@ -56,7 +56,7 @@ pile_add(struct pile *p, double s, double blocks)
 	p->blocks[p->n++] = blocks;
 }
 
-/* No more than `most`, even if a writer has come between. */
+/* At most `most`, even if a writer has interfered. */
 static double
 pile_sum(const struct pile *p, double most)
 {
@@ -68,7 +68,9 @@ pile_sum(const struct pile *p, double most)
 	return sum < most ? sum : most;
 }
 
-/* Of the first `blocks` of the path, a part of one perhaps, those expected. */
+/*
+ * Expected blocks of the first `blocks` of the path; the last may be partial.
+ */
 static double
 surviving(const struct kvr *k, uint32_t slot, const struct path *path,
     double blocks)
@@ -89,7 +91,7 @@ surviving(const struct kvr *k, uint32_t slot, const struct path *path,
 	return pile_sum(&pile, blocks);
 }
 
-/* Blocks of the overlap that the engine could use, whole tokens of them. */
+/* Blocks of the overlap that the engine can use, from whole tokens. */
 double
 expect_usable(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
@@ -98,7 +100,7 @@ expect_usable(const struct question *q, uint32_t slot,
 	    prompt_blocks_tokens(q->p, o->blocks)) / q->block;
 }
 
-/* Of those, the ones that have survived, as likely as not. */
+/* The expected number of those that have survived. */
 double
 expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)

@@ -12,7 +12,7 @@ double expect_usable(const struct question *q, uint32_t slot,
 double expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
 
-/* What the caller has found himself is not doubted. */
+/* Overlaps that the caller supplied are not doubted. */
 static inline bool
 expect_sure(const struct question *q, uint32_t slot)
 {
@@ -20,7 +20,7 @@ expect_sure(const struct question *q, uint32_t slot)
 	    (read_once(q->k->loads.gate[slot]) & GATE_UNSURE) == 0;
 }
 
-/* Blocks of the overlap that the engine could have, however unlikely. */
+/* Blocks of the overlap that the engine could have at most. */
 static inline double
 expect_most(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
@@ -29,7 +29,7 @@ expect_most(const struct question *q, uint32_t slot,
 	    : expect_usable(q, slot, o);
 }
 
-/* May some of those have been lost? */
+/* Whether some of those may have been lost. */
 static inline bool
 expect_doubtful(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)

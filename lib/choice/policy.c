@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * policy.c - what a caller may ask of a choice, and what he leaves open.
+ * policy.c - checks the parameters of a choice and resolves the defaults.
  *
- * Two structs say how to choose: the policy, which lives in the region and is
- * everybody's, and the request, which is one prompt's and may override some of
- * it. Both are checked at the border, so that whoever computes with them need
- * not: no NaN, no infinity, no negative weight gets past this file. Then the
- * request is resolved against the policy; after that nobody asks the policy
- * for what a request may override.
+ * Two structs say how to choose: the policy, which is part of the region and
+ * shared, and the request, which belongs to one prompt and may override parts
+ * of the policy. Both are checked at the API, so that code that computes with
+ * them need not: no NaN, no infinity and no number out of range gets past this
+ * file. Then the request is resolved against the policy; what a request may
+ * override is not read from the policy after that.
  */
 #include "policy.h"
 
-#define BALANCED_MAX 1e15 /* seconds, weights: no more makes sense */
+#define BALANCED_MAX 1e15 /* seconds, weights: larger ones make no sense */
 
-/* Finite, and not below the least. */
+/* Finite and at least `least`. */
 static bool
 number_from(double least, double x)
 {
@@ -105,7 +105,7 @@ policy_check_request(const struct kvr_request *r)
 	return KVR_OK;
 }
 
-/* As whole words: readers look while a writer puts. */
+/* Copied as whole words: readers may read while a writer writes. */
 _Static_assert(sizeof(struct kvr_policy) % sizeof(uint64_t) == 0,
     "a policy is whole words");
 
@@ -123,8 +123,8 @@ policy_write(struct kvr *k, const struct kvr_policy *policy)
 
 /*
  * Makes explicit what the request leaves to the policy and what its stage
- * implies. A decode stage goes by load alone, unless the request has a credit
- * of its own: then overlap counts, and still no prefill is to be done there.
+ * implies. A decode stage goes by load alone, unless the request has its own
+ * credit: then overlap counts, and there is still no prefill to do.
  */
 void
 policy_resolve(const struct kvr_policy *policy, struct kvr_request *r)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * policy.h - what a choice may be asked for, and what is left open.
+ * policy.h - checks and resolves policies and requests.
  */
 #ifndef KVR_POLICY_H
 #define KVR_POLICY_H

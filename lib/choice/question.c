@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * question.c - what every cost may ask about a question.
+ * question.c - what all costs need to know of a question.
  */
 #include "question.h"
 
 #include "exp.h"
 #include "mix.h"
 
-/* Units a token is estimated at. */
+/* Units per token; in byte mode an estimate. */
 static uint32_t
 token_units(const struct kvr_prompt *p)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * question.h - one choice to be made: what is asked, and what is answered.
+ * question.h - one choice: its input and its result.
  */
 #ifndef KVR_QUESTION_H
 #define KVR_QUESTION_H
 
 #include "match.h"
 
-/* No cost is more. */
+/* The largest cost. */
 #define COST_MAX 1e300
 enum { QUESTION_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
 /*
- * One question being answered: what is the same for every worker, and the set
- * of those that may be taken. Lives on the stack of one call, under the lock.
+ * One question: what is the same for every worker, and the set of eligible
+ * workers. Lives on the stack of one call.
  */
 struct question {
 	const struct kvr *k;
@@ -30,13 +30,13 @@ struct question {
 	double decay;                 /* of overlap credit; 0: none */
 	double lambda; /* weight of new prefill: cost_balanced.c */
 	int64_t now;
-	bool usual;                   /* only the usual parts of a cost */
-	bool weighted;                /* somebody's weight is not 1 */
-	bool unsure;                  /* somebody's overlap is not certain */
+	bool usual;                   /* only the usual terms of a cost */
+	bool weighted;                /* some weight is not 1 */
+	bool unsure;                  /* some overlap is not certain */
 	uint32_t eligible;
 	uint32_t overloaded;          /* eligible but for their load */
 	uint32_t pinned;              /* slot, if the request pins one */
-	uint32_t slots;               /* that were ever in use */
+	uint32_t slots;               /* slots that were ever in use */
 	uint32_t words;               /* of the sets below */
 	uint64_t open[QUESTION_WORDS]; /* slots the request does not rule out */
 	uint64_t take[QUESTION_WORDS]; /* slots that are eligible */
@@ -45,20 +45,20 @@ struct choice {
 	uint64_t worker;
 	uint32_t slot;
 	uint32_t reason;   /* enum kvr_reason */
-	uint32_t eligible; /* how many could have been taken */
-	uint32_t blocks;   /* overlap of the worker taken, */
+	uint32_t eligible; /* number of eligible workers */
+	uint32_t blocks;   /* overlap of the chosen worker, */
 	uint32_t active;   /* of it, in use there */
 	uint64_t tokens;   /* of it, expected to be cached */
 	uint32_t flags;    /* of the request, resolved */
 	double cost;
 };
 
-/* What the question itself says: sizes, the digest of the prompt. */
+/* Computes sizes and the digest of the prompt. */
 void question_measure(struct question *q);
 /* Blocks that the request would add to the load of a worker. */
 uint32_t question_new_blocks(const struct kvr_prompt *p,
     const struct kvr_request *r, const struct kvr_overlap *o);
-/* What the request's preferences make of a cost. Above 1: to be avoided. */
+/* The factor of the request's preferences on a cost. Above 1: to be avoided. */
 double question_dislike(const struct kvr_request *r, uint64_t taints);
 
 #endif

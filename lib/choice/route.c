@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * route.c - which worker shall have this request.
+ * route.c - chooses the worker for a request.
  *
- * First who may be (eligible.c), then what each of those costs, then whom to
- * take: the least cost, or one drawn. Each is a pass over the slots that
- * touches the first line of a slot and what was found for it, nothing else.
+ * First the eligible workers (eligible.c), then the cost of each, then the
+ * choice: the lowest cost, or one sampled. Each is a pass over the slots that
+ * reads the rows of struct loads and what was found for a slot; only the less
+ * usual terms of a cost read the slot itself.
  *
  * A policy is a line of the table `rules`: what a worker costs, and how one is
- * taken. The reference's has a file of its own, cost_dynamo.c; who is better
- * than whom, and what breaks ties, is said in best.h.
+ * chosen. The cost of the reference is in cost_dynamo.c; the order of workers
+ * and the breaking of ties are in best.h.
  *
- * Always true:
- *   - nothing is written but the caller's struct question and struct choice;
- *   - the answer depends on the region, the prompt, the request and what was
- *     found, on nothing else: sums are made in one order, in double, by
- *     operations that are exact to the bit on every machine (exp.h);
+ * Guarantees:
+ *   - only the caller's struct question and struct choice are written;
+ *   - the result depends only on the region, the prompt, the request and what
+ *     was found: sums are made in one order, in double, by operations that are
+ *     exact to the bit on every machine (exp.h);
  *   - a cost is a number from 0 to COST_MAX, never NaN, whatever the loads and
  *     the policy, so that comparing costs orders the workers;
- *   - what is read from a slot may change between two passes without harm
- *     other than to the choice itself: no pass relies on another's numbers
- *     to stay inside its bounds.
+ *   - what is read from a slot may change between two passes and affect only
+ *     the choice itself: no pass relies on another's numbers to stay within
+ *     its bounds.
  *
- * Costs are in blocks or in seconds, as the policy has it. Token counts are
+ * Costs are in blocks or in seconds, depending on the policy. Token counts are
  * summed as doubles: exact below 2^53.
  */
 #include "route.h"
@@ -38,7 +39,7 @@
 #include "set.h"
 #include "worker.h"
 
-/* What a worker costs if it has so many blocks of its overlap `o` cached. */
+/* The cost of a worker that has `held` blocks of its overlap `o` cached. */
 typedef double cost_fn(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double held);
 
@@ -84,9 +85,9 @@ route_verdict(const struct question *q, uint32_t slot)
 	    : KVR_NOT_ALLOWED;
 }
 
-/* ------------------------------------------------------------- taking --- */
+/* ----------------------------------------------------------- choosing --- */
 
-/* If it has what can be expected. */
+/* The cost with the part of the overlap that can be expected. */
 static double
 cost_expected(const struct question *q, uint32_t slot, cost_fn *cost)
 {
@@ -96,8 +97,8 @@ cost_expected(const struct question *q, uint32_t slot, cost_fn *cost)
 }
 
 /*
- * Looking for all that may have been lost is dear. It only makes a worker cost
- * more, so it is done for those who would be the best without.
+ * Computing what may have been lost is expensive. It only raises the cost of a
+ * worker, so it is done for workers that would be the best without.
  */
 INLINE void
 take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
@@ -121,7 +122,7 @@ take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
 	take_best(&best, out);
 }
 
-/* The likelihoods of some workers' costs: of the least cost it is 1. */
+/* The likelihoods of workers by their costs: for the lowest cost it is 1. */
 struct lottery {
 	const struct question *q;
 	cost_fn *cost;
@@ -154,7 +155,7 @@ lottery_begin(struct lottery *l)
 	l->scale = (most - l->least) * l->q->request.temperature;
 }
 
-/* The worker at a place in the row of a word, the last one beyond its end. */
+/* The worker at a position in the row of a word, or its last one. */
 static uint32_t
 lottery_find(const struct lottery *l, uint32_t word, double at)
 {
@@ -175,11 +176,11 @@ lottery_find(const struct lottery *l, uint32_t word, double at)
 }
 
 /*
- * Draws one: each as likely as e^-(its cost above the least, as a share of
- * the spread of costs, over the temperature). The workers stand in a row, each
- * as wide as it is likely, and one number says where to look. There is no
- * memory to keep all widths: those of 64 at a time are summed, and when it is
- * known in which 64 to look, theirs are computed again.
+ * Samples one worker: each as likely as e^-(its cost above the lowest, as a
+ * share of the spread of costs, over the temperature). The workers form a row,
+ * each as wide as it is likely, and one number gives a position in it. There is
+ * no memory to keep all widths: they are summed for 64 workers at a time, and
+ * those of the 64 at the position are computed again.
  */
 static void
 take_sampled(const struct question *q, cost_fn *cost, struct choice *out)
@@ -267,7 +268,7 @@ route_cost(const struct question *q, uint32_t slot)
 	return cost_expected(q, slot, rule_of(q)->cost);
 }
 
-/* Tokens of the prompt that the worker can be expected to have cached. */
+/* Tokens of the prompt that the worker is expected to have cached. */
 uint64_t
 route_expected(const struct question *q, uint32_t slot)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * route.h - which worker shall have this request.
+ * route.h - chooses the worker for a request.
  */
 #ifndef KVR_ROUTE_H
 #define KVR_ROUTE_H
@@ -11,7 +11,7 @@
 int route_begin(struct question *q, const struct kvr *k,
     const struct kvr_prompt *p, const struct kvr_request *r,
     const struct found_set *set, int64_t now);
-/* These two are of a slot in use; the cost also of one not eligible. */
+/* For a slot in use; the cost also for one that is not eligible. */
 enum kvr_verdict route_verdict(const struct question *q, uint32_t slot);
 double route_cost(const struct question *q, uint32_t slot);
 int route_take(const struct question *q, struct choice *out);

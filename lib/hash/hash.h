@@ -70,7 +70,7 @@ void hash_blocks(const struct hash_rule *rule, const struct hash_chain *chain,
 void hash_blocks_chained(const struct hash_rule *rule,
     struct hash_chain *chain, const void *from, size_t n, uint64_t *local,
     uint64_t *sequence);
-/* Extends the chain over n blocks whose local hashes are known. */
+/* Extends the chain over n blocks of known local hashes. */
 void hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
     const uint64_t *local, size_t n, uint64_t *sequence);
 
@@ -78,9 +78,7 @@ struct hash_media {
 	uint64_t hash;
 	uint32_t block;
 };
-/*
- * Sorts by block, then by hash. In place: completing a block allocates nothing.
- */
+/* Sorts by block, then by hash. In place: completing a block cannot fail. */
 void hash_media_sort(struct hash_media *media, size_t n);
 /* Local hash of one block and its media, which must be sorted. */
 uint64_t hash_block_media(const struct hash_rule *rule,

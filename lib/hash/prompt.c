@@ -500,10 +500,10 @@ kvr_prompt_set_bytes(struct kvr_prompt *p, const struct kvr_scope *scope,
 }
 
 /*
- * Allowed only at a block boundary, and not over blocks whose media were given,
- * since a local hash includes its media. EAGLE windows overlap, so there is no
- * boundary at which to switch between tokens and hashes: with EAGLE a prompt is
- * all local hashes or none, and one token more than their blocks is counted.
+ * Allowed only at a block boundary, and not over blocks with media, since a
+ * local hash includes its media. EAGLE windows overlap, so there is no boundary
+ * at which to switch between tokens and hashes: with EAGLE a prompt is all
+ * local hashes or none, and one token more than their blocks is counted.
  */
 int
 kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n)

@@ -2,8 +2,8 @@
 /*
  * format.h - the region: one flat piece of memory that holds an index.
  *
- * THE IDEA. Everything an index knows lies in one contiguous region whose size
- * is fixed when it is created. Internal links are 32-bit cell numbers, never
+ * THE IDEA. Everything an index knows lies in one contiguous region; its size is
+ * fixed when it is created. Internal links are 32-bit cell numbers, never
  * pointers, so the region may be private, shared, or mapped at another address
  * in every process; a stale link still points inside.
  *
@@ -380,7 +380,7 @@ struct region {
 	uint32_t reserved;
 	uint64_t lease_number;
 	uint64_t reserved_2;
-	uint32_t rate_turn;  /* slot whose pace is published next */
+	uint32_t rate_turn;  /* the last slot to publish its pace */
 	uint32_t stamped_kept;     /* 1: the second tournament is current */
 	struct list dead;    /* entries of retired slots, linked by stamp */
 	uint32_t lease_first, lease_last; /* by age */

@@ -431,8 +431,8 @@ region_empty(struct kvr *k)
 /* ---------------------------------------------------------------- lock --- */
 
 /*
- * Takes over a lock whose owner died. The seqlock tells whether the owner was
- * in the middle of a change: txn.c.
+ * Takes over the lock if its owner died. The seqlock tells whether the owner
+ * was in the middle of a change: txn.c.
  */
 static int
 lock_try(struct region *r)

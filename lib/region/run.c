@@ -26,7 +26,7 @@
 
 #include "cell.h"
 
-/* The lowest level whose tree has room for [0, end). */
+/* The lowest level of a tree with room for [0, end). */
 uint32_t
 run_level(uint32_t end)
 {

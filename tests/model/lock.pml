@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lock.pml - the protocol of lib/region/region.c and lib/api/txn.c. The index is a list
- * of cells. A writer pushes a cell, or takes the first one off, which at once
- * becomes a cell of another kind whose second word only looks like a link.
- * Whoever writes may die after any step, also while it empties what another
+ * lock.pml - the protocol of lib/region/region.c and lib/api/txn.c. The index
+ * is a list of cells. A writer pushes a cell, or removes the first one, which
+ * at once becomes a cell of another kind; its second word then only looks like
+ * a link. A writer may die after any step, also while it recovers what a dead
  * one left.
  *
- * MEMORY is C11's, not sequential consistency. There is one writer at a time,
- * so all stores have one order: the log. A load may take any entry of its
- * place but those older than one that the reader is known to have been shown,
- * `base`: loads happen in any order between acquire and fence, stores are seen
- * in any order. What orders them is what a store carries: the log up to where
- * its writer last made a release fence, or up to itself if it is a release. An
- * acquire load takes over what its entry carries, an acquire fence what the
- * loads before it carried. That one place is read in order is not relied upon.
- * The lock shows all of the log to its owner, also when taken from the dead.
+ * MEMORY is C11's, not sequentially consistent. There is one writer at a time,
+ * so all stores have one order: the log. A load may return any log entry of its
+ * place except those older than one the reader is known to have been shown,
+ * `base`: loads happen in any order between acquire and fence, stores become
+ * visible in any order. What orders them is what a store carries: the log up to
+ * the last release fence of its writer, or up to itself if it is a release. An
+ * acquire load takes over what its log entry carries, an acquire fence what the
+ * loads before it carried. The model does not rely on one place being read in
+ * order. The lock shows all of the log to its owner, also when taken over from
+ * a dead one.
  *
- * WITHOUT takes a piece away: each must lead to an error (mk/model.sh).
+ * WITHOUT removes a piece: each must lead to an error (mk/model.sh).
  */
 mtype = { NOTHING, ODD, FENCE, RELEASE, ACQUIRE, EVEN_LOOK, LATE_FENCE,
 	SECOND_LOOK, VERSION_OF_REUSE, HEIRS, HEIRS_FENCE, EMPTYING, BOUND,
@@ -27,7 +28,7 @@ mtype = { NOTHING, ODD, FENCE, RELEASE, ACQUIRE, EVEN_LOOK, LATE_FENCE,
 #define KIND(c) (2 * (c))
 #define NEXT(c) (2 * (c) + 1)
 #define TRIES 2    /* then a reader takes the lock */
-#define FIRST 6    /* entries before anything happens: one of each place */
+#define FIRST 6    /* log entries before anything happens: one per place */
 #define newest(l) val[last[l]]
 #define odd(x) ((x) % 2 == 1)
 #define max(a, b) ((a) > (b) -> (a) : (b))
@@ -99,7 +100,7 @@ inline load(l) {
 	do :: place[i] != l || i > base -> i-- :: place[i] == l -> break od;
 	carried = max(carried, carries[i])
 }
-inline look(p) {   /* at a word of the index: is it that of version v? */
+inline look(p) {   /* a word of the index: does it belong to version v? */
 	atomic {
 		load(p); x = v;
 		do :: place[x] != p -> x-- :: place[x] == p -> break od;
