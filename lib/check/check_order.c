@@ -87,7 +87,7 @@ check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 	return l.tail == prev;
 }
 
-/* Walks backwards: by then every parent has been passed. */
+/* Walks backwards, so every parent must be passed before its children. */
 static bool
 check_children_first(struct sums *s, struct list l, bool by_stamp)
 {

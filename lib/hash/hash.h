@@ -78,7 +78,7 @@ struct hash_media {
 	uint64_t hash;
 	uint32_t block;
 };
-/* Sorts by block, then by hash. In place: completing a block cannot fail. */
+/* Sorts by block, then hash. In place: completing a block allocates nothing. */
 void hash_media_sort(struct hash_media *media, size_t n);
 /* Local hash of one block and its media, which must be sorted. */
 uint64_t hash_block_media(const struct hash_rule *rule,

@@ -2,10 +2,10 @@
 /*
  * format.h - the region: one flat piece of memory that holds an index.
  *
- * THE IDEA. Everything an index knows lies in one contiguous region; its size is
- * fixed when it is created. Internal links are 32-bit cell numbers, never
- * pointers, so the region may be private, shared, or mapped at another address
- * in every process; a stale link still points inside.
+ * THE IDEA. All that an index knows is in one contiguous region of fixed size.
+ * Internal links are 32-bit cell numbers, never pointers, so the region may be
+ * private, shared, or mapped at another address in every process; a stale link
+ * still points inside.
  *
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *   | region | slots | names | tournament | nodes'  | entries'| cells     |
