@@ -46,11 +46,17 @@ static_names()
 	    awk 'NF == 3 { print $3 }' | sort
 }
 
-# Names that pages of section 3 describe.
+# Functions that pages of section 3 describe. A page may also be named after a
+# struct.
 page_names()
 {
 	awk '/^\.Sh/ { on = ($2 == "NAME") }
-	    on && $1 == ".Nm" && $2 ~ /^kvr_/ { print $2 }' man/*.3 | sort
+	    on && $1 == ".Nm" && $2 ~ /^kvr_/ { print $2 }' man/*.3 | sort |
+	while read -r name; do
+		! grep -q "^struct $name {" "$header" ||
+		    grep -qx "$name" "$scratch/header" || continue
+		echo "$name"
+	done
 }
 
 # Functions that their synopses show.
