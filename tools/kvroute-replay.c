@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute-replay - a trace, replayed through the router.
+ * kvroute-replay - replay a trace through the router.
  *
- * Reads requests one by one, makes their tokens, hashes them once, and gives
- * the same prompt to every policy named, each on a region of its own.
- * kvroute-replay(1) says what the options mean and what is modelled.
+ * Reads one request at a time, generates and hashes its tokens once, and
+ * passes the same prompt to every policy, each with its own region.
+ * kvroute-replay(1) describes the options and the model.
  */
 #include "args.h"
 #include "progress.h"
@@ -42,7 +42,7 @@ struct settings {
 	enum report_format format;
 	const char *trace; /* NULL: standard input */
 	const char *decisions;
-	const char *file; /* of the region; NULL: private memory */
+	const char *file; /* holds the region; NULL: private memory */
 	bool quiet;
 };
 
@@ -55,7 +55,7 @@ struct replay {
 	struct kvr_prompt *prompt;
 	struct pass *passes[PASS_POLICIES];
 	struct kvr_options region; /* in force */
-	FILE *decisions; /* NULL: not wanted */
+	FILE *decisions; /* NULL: not requested */
 	uint64_t requests;
 	uint64_t n_tokens;
 	int64_t last_ms;
@@ -74,22 +74,22 @@ static const char usage_text[] =
 static const char help_text[] =
 "\nReplays a Mooncake-format trace (a file, or standard input) through\n"
 "kvroute and reports how much of the prompts would have been cached.\n\n"
-"  --policy NAME      how workers are chosen; again to compare (dynamo)\n"
-"  --workers N        how many workers there are (8)\n"
-"  --block TOKENS     tokens of an index block (16)\n"
-"  --ttl SEC          how long a prefix is believed cached (120); endless\n"
+"  --policy NAME      routing policy; repeat to compare (dynamo)\n"
+"  --workers N        number of workers (8)\n"
+"  --block TOKENS     index block size in tokens (16)\n"
+"  --ttl SEC          how long a prefix counts as cached (120); endless\n"
 "  --hash KIND        keyed, or dynamo for the reference's hashes (keyed)\n"
-"  --seed N           of the secret and so of ties (1)\n"
-"  --memory SIZE      of the index, for each policy (256M)\n"
-"  --region FILE      keep the index there, and begin with what it knows\n"
-"  --speed X          X times as many requests in the same time (1)\n"
+"  --seed N           seeds the secret, which also breaks ties (1)\n"
+"  --memory SIZE      index size for each policy (256M)\n"
+"  --region FILE      keep the index in FILE; start from its contents\n"
+"  --speed X          replay X times as fast as recorded (1)\n"
 "  --prefill-rate N   tokens/s of a modelled worker (10000); 0: no load\n"
 "  --decode-rate N    tokens/s of a running request (50)\n"
-"  --decisions FILE   one line a decision; - is standard output\n"
+"  --decisions FILE   write one line per decision; - is standard output\n"
 "  --format KIND      text, kv (name=value) or json (text)\n"
 "  -q, --quiet        no progress bar\n"
-"\nWith --simulate engines are modelled in full and caches are real; it has\n"
-"options of its own: kvroute-replay --simulate --help.\n";
+"\n--simulate models engines and their caches in full. It has its own\n"
+"options: kvroute-replay --simulate --help.\n";
 
 /* -------------------------------------------------------------- options --- */
 
@@ -154,7 +154,7 @@ add_policy(struct settings *s, const char *text)
 	s->policies[s->n_policies++] = policy;
 }
 
-/* The options that describe the region. */
+/* Options of the region. */
 static bool
 set_region(struct settings *s, int option, const char *text)
 {
@@ -247,9 +247,9 @@ read_options(struct settings *s, int argc, char **argv)
 	if (s->n_policies == 0)
 		s->policies[s->n_policies++] = PASS_DYNAMO;
 	if (s->decisions != NULL && s->n_policies > 1)
-		errx(ARGS_USAGE, "--decisions: for one policy at a time");
+		errx(ARGS_USAGE, "--decisions: needs a single policy");
 	if (s->file != NULL && s->n_policies > 1)
-		errx(ARGS_USAGE, "--region: for one policy at a time");
+		errx(ARGS_USAGE, "--region: needs a single policy");
 	s->region.max_workers = s->workers;
 }
 
@@ -294,14 +294,14 @@ make_passes(struct replay *r)
 		    s->prefill_rate, s->decode_rate };
 
 		must(pass_new_in(s->file, &o, &s->region, &r->passes[i]),
-		    s->file != NULL ? s->file : "making the index");
+		    s->file != NULL ? s->file : "creating the index");
 	}
 	r->region.size = sizeof(r->region);
 	must(kvr_options_get(pass_region(r->passes[0]), &r->region), "options");
-	must(kvr_prompt_new(pass_region(r->passes[0]), &r->prompt), "a prompt");
+	must(kvr_prompt_new(pass_region(r->passes[0]), &r->prompt), "prompt");
 }
 
-/* When it arrives, in nanoseconds, --speed times as fast as recorded. */
+/* Arrival in nanoseconds, --speed times as fast as recorded. */
 static int64_t
 arrival(const struct settings *s, int64_t ms)
 {
@@ -311,7 +311,7 @@ arrival(const struct settings *s, int64_t ms)
 		return ms * 1000000;
 	fast = (double)ms * 1e6 / s->speed;
 	if (!(fast < 9e18))
-		errx(ARGS_FAILED, "--speed %g: the trace would last for ever",
+		errx(ARGS_FAILED, "--speed %g: the replay would take too long",
 		    s->speed);
 	return (int64_t)fast;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute-tracegen - a made-up trace on standard output, for kvroute-replay.
+ * kvroute-tracegen - write a synthetic trace for kvroute-replay.
  */
 #include "args.h"
 #include "sample.h"
@@ -23,13 +23,13 @@ static const char usage_text[] =
 "       kvroute-tracegen --help | --version\n";
 
 static const char help_text[] =
-"\nWrites a trace of made-up conversations that share system prompts.\n\n"
+"\nWrites a trace of synthetic conversations that share system prompts.\n\n"
 "  --seed N               same seed, same trace (1)\n"
-"  --requests N           how many requests (3000)\n"
-"  --duration SEC         about how long they take to arrive (600)\n"
-"  --tool-loops PERCENT   of the conversations; programs using tools (25)\n"
-"  --documents PERCENT    of the conversations; about a long text (10)\n"
-"  --systems N            different system prompts of each kind (20)\n";
+"  --requests N           number of requests (3000)\n"
+"  --duration SEC         approximate length of the trace (600)\n"
+"  --tool-loops PERCENT   share of conversations by programs with tools (25)\n"
+"  --documents PERCENT    share of conversations about a long text (10)\n"
+"  --systems N            system prompts of each kind (20)\n";
 
 static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, O_SEED },
@@ -96,8 +96,8 @@ main(int argc, char **argv)
 	if (optind != argc)
 		usage();
 	if (o.tool_loops + o.documents > 100)
-		errx(ARGS_USAGE, "--tool-loops and --documents: more than 100 "
-		    "percent together");
+		errx(ARGS_USAGE, "--tool-loops and --documents add up to more "
+		    "than 100 percent");
 	if (sample_write(stdout, &o) != 0)
 		err(ARGS_FAILED, "standard output");
 	return 0;

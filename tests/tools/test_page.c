@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_page.c - the page that simulations are shown on: by its text, by a
- * parser that forgives nothing, and by a browser.
+ * test_page.c - the page of kvroute-replay --report: its text, parsed by an XML
+ * parser, and rendered by a browser.
  *
  * The browser loads the page into frames as wide as a phone, a tablet and a
- * desk, and a script beside them looks: is anything wider than its frame, does
- * text leave its drawing or lie on other text, does a press on a key do what
- * it should. One more frame has all of these faults, so that a look that finds
- * nothing has not looked.
+ * desktop. A script checks that nothing is wider than its frame, that no text
+ * leaves its drawing or overlaps other text, and that clicking a legend key
+ * works. Another frame has all of these faults, to show that the script
+ * detects them.
  */
 #include "alloc.h"
 #include "page.h"
@@ -29,7 +29,7 @@
 
 enum { ROWS_MAX = 64 };
 
-/* A dozen that differ, in turn. */
+/* Different policies, used in turn. */
 static const struct {
 	const char *name;
 	enum simulate_policy policy;
@@ -100,7 +100,7 @@ give(struct trace *t)
 		ck_assert_int_eq(simulate_drain(rows[i].simulation), KVR_OK);
 }
 
-/* A made-up trace of so many requests goes to all that were added. */
+/* Feeds a generated trace to all simulations that were added. */
 static void
 simulate(uint64_t requests)
 {
@@ -147,7 +147,7 @@ teardown(void)
 	tokens_free(&tokens);
 }
 
-/* Ten policies, of 8 workers each. */
+/* Ten policies with 8 workers each. */
 static void
 simulate_ten(uint64_t requests)
 {
@@ -160,7 +160,7 @@ simulate_ten(uint64_t requests)
 
 /* ------------------------------------------------------------ the text --- */
 
-/* To be freed. */
+/* The page, to be freed. */
 static char *
 page_text(void)
 {
@@ -190,7 +190,7 @@ times_in(const char *text, const char *what)
 #define ck_hasnt(text, what) \
 	ck_assert_msg(times_in((text), (what)) == 0, "has %s", (what))
 
-/* The table has each policy's numbers, the same as --format kv. */
+/* The table has each policy's numbers as in --format kv. */
 static void
 ck_numbers(const char *text)
 {
@@ -222,10 +222,10 @@ START_TEST(complete)
 	simulate_ten(400);
 	text = page_text();
 	ck_numbers(text);
-	ck_has(text, "Load of the workers");
-	ck_has(text, "Predicted and real overlap");
-	ck_has(text, "Size of the index");
-	/* bars, curves, sizes; loads of all; overlaps but of two */
+	ck_has(text, "Worker load");
+	ck_has(text, "Predicted and actual overlap");
+	ck_has(text, "Index size");
+	/* bars, curves and sizes; 10 loads; overlaps of 8 that predict */
 	ck_assert_uint_eq(times_in(text, "role=\"img\""), 4 + 2 + 10 + 8);
 	ck_assert_uint_eq(times_in(text, "<title id="), 4 + 2 + 10 + 8);
 	ck_assert_uint_eq(times_in(text, "<desc id="), 4 + 2 + 10 + 8);
@@ -238,7 +238,7 @@ START_TEST(complete)
 }
 END_TEST
 
-/* Nothing is fetched from anywhere. */
+/* The page fetches nothing. */
 START_TEST(alone)
 {
 	static const char *const references[] = { "http:", "https:", "//",
@@ -255,7 +255,7 @@ START_TEST(alone)
 }
 END_TEST
 
-/* As many requests as a published trace has, of 40 minutes. */
+/* As many requests as 40 minutes of a published trace. */
 START_TEST(small)
 {
 	char *text;
@@ -276,15 +276,15 @@ START_TEST(without_samples)
 	simulate(50);
 	text = page_text();
 	ck_numbers(text);
-	ck_hasnt(text, "Load of the workers");
-	ck_hasnt(text, "Size of the index");
-	ck_has(text, "Predicted and real overlap");
+	ck_hasnt(text, "Worker load");
+	ck_hasnt(text, "Index size");
+	ck_has(text, "Predicted and actual overlap");
 	ck_has(text, "1 routing policy");
 	free(text);
 }
 END_TEST
 
-/* No prompt fits: nothing was measured, and the page says so. */
+/* No prompt fits: the page reports that nothing was measured. */
 START_TEST(nothing_answered)
 {
 	char *text;
@@ -294,7 +294,7 @@ START_TEST(nothing_answered)
 	simulate(50);
 	ck_assert_uint_eq(simulate_totals(rows[0].simulation)->finished, 0);
 	text = page_text();
-	ck_has(text, "No request was answered.");
+	ck_has(text, "No request finished.");
 	ck_hasnt(text, ">nan");
 	ck_hasnt(text, "inf");
 	free(text);
@@ -302,7 +302,7 @@ START_TEST(nothing_answered)
 }
 END_TEST
 
-/* How engines and routers differ is said at the top. */
+/* Options that differ from the defaults are listed at the top. */
 START_TEST(what_was_simulated)
 {
 	struct simulate_options o;
@@ -329,18 +329,18 @@ START_TEST(what_was_simulated)
 	text = page_text();
 	ck_has(text, "<dd>123,000; endless</dd>");
 	ck_has(text, "<dd>1; 2.5</dd>");
-	ck_has(text, "<dd>leaf used longest ago</dd>");
+	ck_has(text, "<dd>least recently used leaf</dd>");
 	ck_has(text, "every</dt><dd>120" MARKUP_BLANK "s</dd>");
-	ck_has(text, "ago</dt><dd>50" MARKUP_BLANK "ms</dd>");
+	ck_has(text, "delay</dt><dd>50" MARKUP_BLANK "ms</dd>");
 	ck_has(text, "<dd>everything</dd>");
 	ck_has(text, "one for all workers");
-	ck_hasnt(text, "capacity of each");
+	ck_hasnt(text, "capacity per worker");
 	ck_has(text, "<dt>trace</dt><dd><bdi>sample</bdi>");
 	free(text);
 }
 END_TEST
 
-/* Names from outside are text, wherever they stand. */
+/* Untrusted names are escaped everywhere. */
 START_TEST(hostile_names)
 {
 	char *text;
@@ -360,7 +360,7 @@ START_TEST(hostile_names)
 }
 END_TEST
 
-/* Who answered soonest, by how much, and how near to an oracle. */
+/* The fastest policy, by how much, and how close to an oracle. */
 START_TEST(sentence)
 {
 	const int64_t *sorted;
@@ -378,14 +378,14 @@ START_TEST(sentence)
 	}
 	text = page_text();
 	i = p90[1] < p90[ROUND_ROBIN];
-	snprintf(want, sizeof(want), "<b>%s</b> answered soonest: 90"
-	    MARKUP_BLANK "%% of its requests had the first token within %s",
+	snprintf(want, sizeof(want), "<b>%s</b> was fastest: 90"
+	    MARKUP_BLANK "%% of its requests had their first token within %s",
 	    rows[i].name, number_seconds(p90[i]).text);
 	ck_has(text, want);
-	snprintf(want, sizeof(want), "sooner than <b>%s</b> (%s)",
+	snprintf(want, sizeof(want), "less than <b>%s</b> (%s)",
 	    rows[!i].name, number_seconds(p90[!i]).text);
 	ck_has(text, want);
-	snprintf(want, sizeof(want), "<b>dynamo:oracle</b> needed %s",
+	snprintf(want, sizeof(want), "<b>dynamo:oracle</b> took %s",
 	    number_seconds(p90[ORACLE]).text);
 	if (p90[ORACLE] < p90[i])
 		ck_has(text, want);
@@ -395,7 +395,7 @@ START_TEST(sentence)
 }
 END_TEST
 
-/* Hundreds of workers share the rows; sixty-four policies have looks. */
+/* Many workers share rows; 64 policies have distinct styles. */
 START_TEST(many)
 {
 	struct page_class a, b;
@@ -405,13 +405,13 @@ START_TEST(many)
 	add(1, 100, 100000, INT64_C(1000000000));
 	simulate(100);
 	text = page_text();
-	ck_has(text, "A row for every 4 workers: their mean requests");
+	ck_has(text, "One row per 4 workers: their mean requests");
 	free(text);
 	for (i = 0; i < ROWS_MAX; i++)
 		for (j = 0; j < i; j++) {
 			a = page_class("", i);
 			b = page_class("", j);
-			/* after the number: colour and dashes */
+			/* from " c" on: colour and dashes */
 			ck_assert_str_ne(strstr(a.text, " c"),
 			    strstr(b.text, " c"));
 		}
@@ -446,7 +446,7 @@ START_TEST(memory)
 }
 END_TEST
 
-/* ------------------------------------------------- by other programs --- */
+/* ---------------------------------------------------- external programs --- */
 
 static char folder[PATH_MAX];
 
@@ -494,7 +494,7 @@ is_there(const char *program)
 	return system(command) == 0;
 }
 
-/* What a command wrote; to be freed. *status as of pclose. */
+/* A command's output, to be freed; *status is that of pclose. */
 static char *
 output_of(const char *command, int *status)
 {
@@ -522,7 +522,7 @@ write_page(void)
 	free(text);
 }
 
-/* Well-formed, as a parser of XML sees it. */
+/* xmllint accepts the page. */
 START_TEST(parsed)
 {
 	char command[2 * PATH_MAX], *said;
@@ -537,7 +537,7 @@ START_TEST(parsed)
 	said = output_of(command, &status);
 	ck_assert_msg(status == 0 && said[0] == '\0', "%s", said);
 	free(said);
-	/* and it finds what is not */
+	/* and rejects what is not well-formed */
 	write_file("page.html", "<html><p>&amp; < b</p></html>");
 	said = output_of(command, &status);
 	ck_assert_int_ne(status, 0);
@@ -545,16 +545,16 @@ START_TEST(parsed)
 }
 END_TEST
 
-/* Every fault that the look is for, and something for the console. */
+/* Has every fault that the script detects, and a console message. */
 static const char faulty[] =
 "<!DOCTYPE html><html><body style='margin:0'><div style='width:500px'>x</div>"
 "<svg viewBox='0 0 100 50' width='100'><text x='5' y='20'>one</text>"
 "<text x='8' y='20'>on it</text><text x='90' y='40'>far too long</text></svg>"
-"<script>console.error('a fault that was asked for')</script></body></html>";
+"<script>console.error('an intended fault')</script></body></html>";
 
 /*
- * Each frame says name=number. Sizes are compared to a pixel: letters are
- * drawn to parts of it.
+ * Prints name=number for each frame. Sizes have a tolerance of one pixel
+ * because text has fractional positions.
  */
 static const char look[] =
 "<!DOCTYPE html><html><body><pre id='said'></pre>\n"
@@ -584,7 +584,7 @@ static const char look[] =
 "			    Math.max(a.left, b.left);\n"
 "			var high = Math.min(a.bottom, b.bottom) -\n"
 "			    Math.max(a.top, b.top);\n"
-"			/* lines of text may come near each other */\n"
+"			/* lines of text may be close to each other */\n"
 "			if (!(wide > 1 && high > 4)) return;\n"
 "			n++;\n"
 "			say('text on text: ' + texts[i].textContent);\n"
@@ -631,7 +631,7 @@ said_number(const char *said, const char *frame, const char *what)
 
 	snprintf(name, sizeof(name), "%s-%s=", frame, what);
 	at = strstr(said, name);
-	ck_assert_msg(at != NULL, "nothing was said of %s", name);
+	ck_assert_msg(at != NULL, "%s was not printed", name);
 	return strtol(at + strlen(name), NULL, 10);
 }
 
@@ -647,7 +647,7 @@ ck_frame(const char *said, const char *frame, long width)
 	ck_assert_int_eq(said_number(said, frame, "again"), 0);
 }
 
-/* Its sandbox does not work for root, and is not needed for our own page. */
+/* The sandbox does not work as root and is not needed for our own page. */
 static char *
 browse(void)
 {
@@ -676,8 +676,8 @@ START_TEST(browsed)
 	write_file("faulty.html", faulty);
 	write_file("look.html", look);
 	said = browse();
-	/* of all frames only the faulty one */
-	ck_has(said, "a fault that was asked for");
+	/* only from the faulty frame */
+	ck_has(said, "an intended fault");
 	ck_assert_uint_eq(times_in(said, "CONSOLE"), 1);
 	ck_assert_int_gt(said_number(said, "faulty", "wide"), 360);
 	ck_assert_int_eq(said_number(said, "faulty", "outside"), 1);

@@ -122,9 +122,9 @@ static const struct {
 	{ "{\"timestamp\": 1", "t:1: not JSON: no complete object" },
 	{ "{} {}\n", "t:1: not JSON" },
 	{ "{}\n", "t:1: timestamp is missing" },
-	{ LINE("-1", "1", "1"), "t:1: timestamp is not a whole number" },
-	{ LINE("1.5", "1", "1"), "t:1: timestamp is not a whole number" },
-	{ LINE("\"1\"", "1", "1"), "t:1: timestamp is not a whole number" },
+	{ LINE("-1", "1", "1"), "t:1: timestamp is not an integer" },
+	{ LINE("1.5", "1", "1"), "t:1: timestamp is not an integer" },
+	{ LINE("\"1\"", "1", "1"), "t:1: timestamp is not an integer" },
 	{ LINE("9223372036854775808", "1", "1"), "t:1: timestamp is not" },
 	{ LINE("1e300", "1", "1"), "t:1: timestamp is not" },
 	{ LINE("1", "true", "1"), "t:1: input_length is not" },
@@ -138,7 +138,7 @@ static const struct {
 	{ LINE("1", "1", "null"), "t:1: hash_ids[0] is not" },
 	{ LINE("1", "1", "18446744073709551616"), "t:1: hash_ids[0] is not" },
 	{ LINE("5", "1", "1") LINE("5", "1", "1") "\n" LINE("4", "1", "1"),
-	    "t:4: timestamp 4 is before the last one" },
+	    "t:4: timestamp 4 precedes the last one" },
 	{ LINE("7", "1", "1") LINE("100000000008", "1", "1"),
 	    "t:2: timestamp is three years after" }
 };

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nanoseconds that a TTL may have at most: 10^9 seconds, thirty years. */
+/* Longest TTL: 10^9 seconds, thirty years. */
 #define SECONDS_MAX 1e9
 
 uint64_t
@@ -29,7 +29,7 @@ args_number(const char *option, const char *text, uint64_t min, uint64_t max)
 	return (uint64_t)n;
 }
 
-/* A plain decimal number: strtod also knows nan, inf and 0x. */
+/* A plain decimal number; strtod also accepts nan, inf and 0x. */
 static double
 decimal(const char *option, const char *text)
 {
@@ -74,7 +74,7 @@ args_ttl(const char *option, const char *text)
 		return KVR_TTL_ENDLESS;
 	d = decimal(option, text);
 	if (!(d >= 0 && d <= SECONDS_MAX))
-		errx(ARGS_USAGE, "--%s %s: not seconds, and not endless",
+		errx(ARGS_USAGE, "--%s %s: not seconds or \"endless\"",
 		    option, text);
 	return (int64_t)(d * 1e9 + 0.5);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * args.h - the values of a tool's options.
+ * args.h - parsing of option values.
  *
- * Each function reads `text`, the value given to the option `option`, and
- * ends the program with a message and ARGS_USAGE if it is not one.
+ * Each function parses `text`, the value of `option`. If it is invalid, the
+ * program exits with a message and ARGS_USAGE.
  */
 #ifndef KVROUTE_ARGS_H
 #define KVROUTE_ARGS_H
@@ -16,27 +16,25 @@
 
 enum { ARGS_FAILED = 1, ARGS_USAGE = 2 }; /* exit codes of every tool */
 
-/* A whole number from min to max. */
+/* An integer from min to max. */
 uint64_t args_number(const char *option, const char *text, uint64_t min,
     uint64_t max);
-/* A number above 0, with a decimal point if need be. */
+/* A decimal number from 1e-6 to 1e6. */
 double args_factor(const char *option, const char *text);
-/* Bytes: 64M, 1G, 4096; the letters count by 1024. */
+/* Bytes: 64M, 1G, 4096; suffixes are powers of 1024. */
 uint64_t args_size(const char *option, const char *text);
 /* Seconds as nanoseconds: 120, 0.5; "endless" and -1 are KVR_TTL_ENDLESS. */
 int64_t args_ttl(const char *option, const char *text);
-/* The place of text among n words. */
+/* The index of text among n words. */
 size_t args_word(const char *option, const char *text,
     const char *const *words, size_t n);
 
 /*
- * The file to read; path NULL: standard input. *name is what to call it in
- * reports. Ends the program if it cannot be read.
+ * Opens a file; path NULL: standard input. *name is its name for reports.
+ * Exits if it cannot be opened.
  */
 FILE *args_input(const char *path, const char **name);
-/*
- * What is run with a seed is the same each time, the secret of its index too.
- */
+/* Derives the secret from the seed, so that runs are reproducible. */
 void args_secret(struct kvr_options *options, uint64_t seed);
 
 #endif

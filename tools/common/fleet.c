@@ -13,7 +13,7 @@
 struct member {
 	uint64_t id;
 	uint32_t number;
-	int lost; /* no memory to enter it in the table */
+	int lost; /* not in the table: out of memory */
 	UT_hash_handle hh;
 };
 
@@ -34,7 +34,7 @@ add(struct fleet *f, struct kvr *k, uint32_t number)
 
 	kvr_worker_init(&facts, sizeof(facts));
 	e = kvr_worker_add(k, name, (size_t)length, &facts, &m->id);
-	if (e == KVR_EEXIST) /* a region of before */
+	if (e == KVR_EEXIST) /* an existing region */
 		e = kvr_worker_find(k, name, (size_t)length, 0, &m->id);
 	if (e != KVR_OK)
 		return e;

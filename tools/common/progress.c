@@ -10,7 +10,7 @@
 
 enum {
 	WIDTH = 40,    /* of the bar */
-	STEP = 1000    /* counts between two lines when there is no total */
+	STEP = 1000    /* counts between updates when there is no total */
 };
 
 uint64_t

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * progress.h - a bar on the terminal, for as long as somebody waits.
+ * progress.h - a progress bar on standard error.
  *
- * Only where standard error is a terminal, and never when asked to be quiet;
- * gone without a trace when the work is done.
+ * Shown only if standard error is a terminal and `quiet` is false; erased at
+ * the end.
  */
 #ifndef KVROUTE_PROGRESS_H
 #define KVROUTE_PROGRESS_H
@@ -14,14 +14,14 @@
 
 struct progress {
 	bool on;
-	uint64_t total; /* 0: not known, the count alone is shown */
-	uint64_t shown; /* permille, or steps without a total */
+	uint64_t total; /* 0: unknown, only the count is shown */
+	uint64_t shown; /* permille; without a total: steps */
 };
 
-/* A total: the size of a file; 0 if its end is not known. */
+/* The size of a file, to be used as total; 0 if it is not a regular file. */
 uint64_t progress_bytes(FILE *f);
 void progress_begin(struct progress *p, bool quiet, uint64_t total);
-/* `done` of the total, in its unit; `count` is what the text counts. */
+/* `done` is in units of the total; `count` is the number of requests. */
 void progress_show(struct progress *p, uint64_t done, uint64_t count);
 void progress_end(struct progress *p);
 

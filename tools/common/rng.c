@@ -15,8 +15,8 @@ rng_next(struct rng *r)
 }
 
 /*
- * The remainder favours small numbers by less than (high - low) / 2^64: for
- * making up a trace that is nothing.
+ * The remainder favours small numbers by less than (high - low) / 2^64, which
+ * is negligible here.
  */
 uint64_t
 rng_between(struct rng *r, uint64_t low, uint64_t high)

@@ -2,26 +2,26 @@
 /*
  * sample.c - see sample.h.
  *
- * Conversations begin at random times; each is of one kind and goes on by
- * itself until its last turn:
+ * Conversations begin at random times and are independent of each other. There
+ * are three kinds:
  *
  *   chat       a short question, an answer, a pause to read and think, ...
- *   tool loop  a program's turns: a long system prompt with tools, results
- *              of tools as questions, short answers, hardly a pause
+ *   tool loop  a program's turns: a long system prompt with tools, tool
+ *              results as questions, short answers, short pauses
  *   document   a long text, then a few questions about it
  *
- * The prompt of a turn is everything so far:
+ * The prompt of a turn is the whole conversation so far:
  *
  *   | system prompt | q1 | a1 | q2 | a2 | q3 |        turn 3
  *   '--shared by many--'                              in blocks of 512 tokens
  *
- * A hash id stands for a whole block, so a prompt takes over the ids of all
- * blocks that its predecessor had whole, and needs new ids from there on: the
- * last, incomplete block looks different once there is more in it. System
- * prompts keep the ids of their whole blocks for ever.
+ * A hash id stands for a whole block. A prompt repeats the ids of all complete
+ * blocks of its predecessor and takes new ids from there on, because the last,
+ * partial block changes when tokens are added to it. The ids of a system
+ * prompt's complete blocks never change.
  *
- * Conversations wait in a heap by the time of their next turn. Where a run of
- * requests has several at one millisecond, the order is that of their making.
+ * Conversations are kept in a heap ordered by the time of their next turn, and
+ * within one millisecond by the order of insertion.
  */
 #include "sample.h"
 
@@ -35,7 +35,7 @@
 
 enum kind { CHAT, TOOL_LOOP, DOCUMENT, KINDS };
 
-/* Tokens and milliseconds, each from the first number to the second. */
+/* Inclusive ranges of tokens or milliseconds. */
 struct range {
 	uint64_t low;
 	uint64_t high;
@@ -45,7 +45,7 @@ static const struct {
 	struct range question;
 	struct range answer;
 	struct range pause;
-	struct range opening; /* before the first question: a document */
+	struct range opening; /* the document, before the first question */
 } kinds[KINDS] = {
 	[CHAT] = { { 1, 12 }, { 15, 600 }, { 40, 700 }, { 4000, 60000 },
 	    { 0, 0 } },
@@ -60,19 +60,19 @@ static const struct range tool_system = { 2000, 9000 };
 enum { TOKENS_MAX = TRACE_IDS_MAX * TRACE_BLOCK / 2 };
 
 struct conversation {
-	uint64_t at;      /* ms: its next turn */
+	uint64_t at;      /* next turn, in ms */
 	uint64_t order;
 	enum kind kind;
-	uint64_t turns;   /* still to come */
-	uint64_t tokens;  /* of everything said so far */
+	uint64_t turns;   /* remaining */
+	uint64_t tokens;  /* so far */
 	uint64_t *ids;
-	size_t n_ids;     /* of whole blocks */
+	size_t n_ids;     /* of complete blocks */
 	size_t capacity;
 };
 
 struct system_prompt {
 	uint64_t tokens;
-	uint64_t first_id; /* its whole blocks are numbered from here */
+	uint64_t first_id; /* of its complete blocks; the others follow */
 };
 
 struct sample {
@@ -85,8 +85,8 @@ struct sample {
 	size_t capacity;
 	uint64_t next_id;
 	uint64_t order;
-	uint64_t next_start; /* ms: the next conversation begins */
-	uint64_t gap;        /* ms between beginnings, on average, at least 1 */
+	uint64_t next_start; /* of a conversation, in ms */
+	uint64_t gap;        /* mean ms between starts, at least 1 */
 	uint64_t written;
 };
 
@@ -107,7 +107,7 @@ draw(struct sample *s, struct range r)
 	return rng_between(&s->rng, r.low, r.high);
 }
 
-/* The smaller of two draws: small values are likelier, as in life. */
+/* The smaller of two draws: small values are more likely, as in practice. */
 static uint64_t
 draw_low(struct sample *s, struct range r)
 {
@@ -127,7 +127,7 @@ end_conversation(struct conversation *c)
 	free(c);
 }
 
-/* n tokens more; the ids of blocks that became whole. */
+/* Appends n tokens, and ids for the blocks they complete. */
 static int
 append(struct sample *s, struct conversation *c, uint64_t n)
 {
@@ -150,7 +150,7 @@ append(struct sample *s, struct conversation *c, uint64_t n)
 	return 0;
 }
 
-/* Begins with the system prompt's blocks, under the ids that all share. */
+/* Appends the system prompt under its shared ids. */
 static int
 open_with(struct sample *s, struct conversation *c,
     const struct system_prompt *prompt)
@@ -186,7 +186,7 @@ begin_conversation(struct sample *s)
 	c->kind = draw_kind(s);
 	c->at = s->next_start;
 	c->turns = draw_low(s, kinds[c->kind].turns);
-	/* The first system prompts are the popular ones. */
+	/* The first system prompts are the most popular. */
 	if (open_with(s, c, &s->systems[c->kind][draw_low(s, any)]) != 0 ||
 	    append(s, c, draw_low(s, kinds[c->kind].opening)) != 0) {
 		end_conversation(c);
@@ -265,7 +265,7 @@ write_request(struct sample *s, const struct conversation *c, uint64_t answer)
 	s->written++;
 }
 
-/* One question and its answer. The conversation waits again, or is over. */
+/* One question and its answer. Requeues or ends the conversation. */
 static int
 take_turn(struct sample *s, struct conversation *c)
 {
@@ -281,7 +281,7 @@ take_turn(struct sample *s, struct conversation *c)
 		end_conversation(c);
 		return 0;
 	}
-	/* Nobody answers before having read: 50 tokens are written a second. */
+	/* The next turn follows the answer, generated at 50 tokens/s. */
 	c->at += answer * 20 + pause;
 	if (append(s, c, answer) != 0 || push(s, c) != 0) {
 		end_conversation(c);
@@ -317,8 +317,8 @@ make_systems(struct sample *s)
 }
 
 /*
- * Conversations begin so often that their turns make up `requests` in the
- * time asked for. The smaller of two draws lies a third of the way up.
+ * The mean interval between conversations that yields `requests` turns within
+ * the duration. The mean of draw_low is a third of the way up its range.
  */
 static uint64_t
 find_gap(const struct sample_options *o)

@@ -2,18 +2,18 @@
 /*
  * trace.c - see trace.h.
  *
- * One pool holds the hash ids of the tick being handed out, and behind them
- * those of the one request that was read too far, the first of the next tick:
+ * One pool holds the hash ids of the current tick, followed by those of the
+ * lookahead, which is the first request of the next tick:
  *
  *   held   [ t=0 | t=0 | t=0 | t=3000 ]      n_held 4, the last one is ahead
  *   pool   [ ids . ids . ids . ids    ]
  *
- * When the tick is used up, the one ahead moves to the front and lines are
- * read until a later timestamp (or the end) is met. Both arrays keep their
- * memory; it grows to the largest tick of the trace and no further.
+ * When the tick is consumed, the lookahead moves to the front, and lines are
+ * read up to a later timestamp or the end. Both arrays keep their memory,
+ * which grows to the largest tick of the trace and no further.
  *
- * json-c parses, a line at a time, because it keeps 64-bit integers whole:
- * hash ids use all of them.
+ * Lines are parsed by json-c because it preserves 64-bit integers; hash ids
+ * use the full range.
  */
 #include "trace.h"
 
@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The largest integer that doubles, and readers working in them, keep whole. */
+/* Up to here every integer is exact as a double. */
 #define WHOLE_DOUBLE_MAX 9007199254740992.0
 
 struct held {
@@ -49,13 +49,13 @@ struct trace {
 	struct held *held;
 	size_t n_held;
 	size_t held_capacity;
-	size_t n_tick; /* of held: the tick being handed out */
-	size_t n_out;  /* of them: handed out */
+	size_t n_tick; /* of held: in the current tick */
+	size_t n_out;  /* of them: returned */
 	uint64_t *pool;
 	size_t n_pool;
 	size_t pool_capacity;
 	uint64_t number;
-	int64_t first; /* timestamp of the trace */
+	int64_t first; /* timestamp */
 	bool at_end;
 	bool failed;
 	char error[512];
@@ -123,7 +123,7 @@ trace_bytes(const struct trace *t)
 	return t->bytes;
 }
 
-/* Room for one more; doubles, and never asks for more than `most`. */
+/* Makes room for one more by doubling, up to `most`. */
 static bool
 grow(void **array, size_t *capacity, size_t n, size_t most, size_t element)
 {
@@ -144,7 +144,7 @@ grow(void **array, size_t *capacity, size_t n, size_t most, size_t element)
 
 /* -------------------------------------------------------------- lines --- */
 
-/* 1: t->line is the next line that is not blank; 0: the end; -1: failed. */
+/* 1: t->line is the next nonblank line; 0: end; -1: failed. */
 static int
 read_line(struct trace *t)
 {
@@ -190,7 +190,7 @@ parse_line(struct trace *t)
 	if (line == NULL) {
 		enum json_tokener_error e = json_tokener_get_error(t->json);
 
-		/* Also null and bare numbers: they might have gone on. */
+		/* Also null and bare numbers, which could continue. */
 		fail(t, "not JSON: %s", e == json_tokener_success ||
 		    e == json_tokener_continue ? "no complete object" :
 		    json_tokener_error_desc(e));
@@ -212,8 +212,8 @@ parse_line(struct trace *t)
 /* ------------------------------------------------------------- fields --- */
 
 /*
- * Whole numbers, also when a tool wrote them as 27482.0. What is too large for
- * 64 bits comes as the largest number there is, which therefore is none.
+ * Integers, also when written as 27482.0. UINT64_MAX is rejected because
+ * json-c returns it for everything larger.
  */
 static bool
 number(const struct json_object *value, uint64_t *out)
@@ -244,7 +244,7 @@ read_number(struct trace *t, const struct json_object *line, const char *field,
 	if (!json_object_object_get_ex(line, field, &value))
 		return fail(t, "%s is missing", field);
 	if (!number(value, out) || *out > INT64_MAX)
-		return fail(t, "%s is not a whole number from 0 to 2^63 - 1",
+		return fail(t, "%s is not an integer from 0 to 2^63 - 1",
 		    field);
 	return 0;
 }
@@ -260,10 +260,10 @@ read_timestamp(struct trace *t, const struct json_object *line, int64_t *out)
 	if (t->number == 0 && t->n_held == 0)
 		t->first = *out;
 	else if (*out < t->held[t->n_held - 1].timestamp)
-		return fail(t, "timestamp %" PRId64 " is before the last one",
+		return fail(t, "timestamp %" PRId64 " precedes the last one",
 		    *out);
 	if (*out - t->first > TRACE_SPAN_MAX_MS)
-		return fail(t, "timestamp is three years after the first one");
+		return fail(t, "timestamp is three years after the first");
 	return 0;
 }
 
@@ -292,8 +292,8 @@ read_ids(struct trace *t, const struct json_object *line, struct held *out)
 		t->pool = pool;
 		if (!number(json_object_array_get_idx(ids, i),
 		    &t->pool[t->n_pool + i]))
-			return fail(t, "hash_ids[%zu] is not a whole number "
-			    "from 0 to 2^64 - 2", i);
+			return fail(t, "hash_ids[%zu] is not an integer from "
+			    "0 to 2^64 - 2", i);
 	}
 	return 0;
 }
@@ -310,7 +310,7 @@ read_fields(struct trace *t, const struct json_object *line, struct held *out)
 
 /* -------------------------------------------------------------- ticks --- */
 
-/* Reads one request behind those held. 1: read; 0: the end; -1: failed. */
+/* Appends one request to those held. 1: read; 0: end; -1: failed. */
 static int
 read_request(struct trace *t)
 {
@@ -340,7 +340,7 @@ read_request(struct trace *t)
 	return 1;
 }
 
-/* Moves the request that was read too far to the front. */
+/* Moves the lookahead to the front. */
 static void
 keep_ahead(struct trace *t)
 {
@@ -358,7 +358,7 @@ keep_ahead(struct trace *t)
 	t->held[0].first_id = 0;
 }
 
-/* The next tick. 1: there is one; 0: the end; -1: failed. */
+/* Reads the next tick. 1: read; 0: end; -1: failed. */
 static int
 read_tick(struct trace *t)
 {

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trace.h - reads Mooncake-format traces as a stream, in constant memory.
+ * trace.h - a streaming reader of Mooncake-format traces, in bounded memory.
  *
- * A trace is one JSON object a line:
+ * A trace has one JSON object per line:
  *
  *   {"timestamp": 27482, "input_length": 6955, "output_length": 52,
  *    "hash_ids": [46, 47, 48, 2353]}
  *
- * timestamp is in milliseconds and never goes back; the lengths are in tokens;
- * each hash id stands for 512 tokens of the prompt, and equal ids stand for
- * equal tokens at that place, so equal leading ids are a shared prefix. The
- * last id may stand for fewer.
+ * timestamp is in milliseconds and never decreases; lengths are in tokens.
+ * Each hash id stands for 512 tokens of the prompt, the last id for possibly
+ * fewer. Equal ids at the same position stand for equal tokens, so equal
+ * leading ids are a shared prefix.
  *
  * Timestamps of published traces are coarse: ten requests may share a tick of
  * three seconds. The reader spreads the n requests of a tick t evenly up to
- * the next tick t': request k arrives at t + (t' - t) * k / n. So it has to
- * hold one tick at a time; how much that may be is bounded below, as is
- * everything else that a line could make large.
+ * the next tick t': request k arrives at t + (t' - t) * k / n. It therefore
+ * holds one tick at a time. The size of a tick and of a line is limited as
+ * follows.
  */
 #ifndef KVROUTE_TRACE_H
 #define KVROUTE_TRACE_H
@@ -26,10 +26,10 @@
 #include <stdio.h>
 
 enum {
-	TRACE_BLOCK = 512,        /* tokens that one hash id stands for */
+	TRACE_BLOCK = 512,        /* tokens per hash id */
 	TRACE_LINE_MAX = 1 << 20, /* bytes of one line */
 	TRACE_IDS_MAX = 1 << 14,  /* hash ids of one request */
-	/* Held at once, one timestamp and the first request of the next: */
+	/* Held at once: one tick and the first request of the next. */
 	TRACE_TICK_REQUESTS_MAX = 1 << 16,
 	TRACE_TICK_IDS_MAX = 1 << 22,
 	TRACE_LAST_TICK_MS = 3000 /* assumed length of the last tick */
@@ -39,7 +39,7 @@ enum {
 struct trace_request {
 	uint64_t number;       /* from 0 */
 	int64_t timestamp_ms;  /* as written */
-	int64_t arrival_ms;    /* spread; counted from the first timestamp */
+	int64_t arrival_ms;    /* spread; since the first timestamp */
 	uint64_t input_length; /* as written */
 	uint64_t output_length;
 	size_t tokens;         /* min(input_length, 512 * n_ids) */
@@ -50,14 +50,14 @@ struct trace_request {
 struct trace;
 
 /*
- * Reads from `file`, which stays the caller's; `name` appears in errors.
- * NULL: no memory.
+ * Reads from `file`, which the caller closes; `name` appears in errors.
+ * NULL: out of memory.
  */
 struct trace *trace_new(FILE *file, const char *name);
 void trace_free(struct trace *t);
-/* 1: *out is the next request; 0: the trace has ended; -1: trace_error. */
+/* 1: *out is the next request; 0: end of trace; -1: see trace_error. */
 int trace_next(struct trace *t, struct trace_request *out);
-/* What is wrong, as "name:line: what". */
+/* "name:line: message" */
 const char *trace_error(const struct trace *t);
 /* Bytes read so far. */
 uint64_t trace_bytes(const struct trace *t);

@@ -14,7 +14,7 @@ enum { PRINTED_BYTES = 512, DECIMALS_MAX = 6 };
 
 /* ---------------------------------------------------------------- text --- */
 
-/* What the first byte of a sequence in UTF-8 says of its length; 0: none. */
+/* The length of a UTF-8 sequence, by its first byte; 0: invalid. */
 static size_t
 sequence_length(unsigned char first)
 {
@@ -27,7 +27,7 @@ sequence_length(unsigned char first)
 	return first >= 0xf0 && first <= 0xf4 ? 4 : 0;
 }
 
-/* The character that begins here, and its bytes; false if it is none. */
+/* Decodes one character; false: invalid. */
 static bool
 decode(const char *text, uint32_t *character, size_t *length)
 {
@@ -51,7 +51,7 @@ decode(const char *text, uint32_t *character, size_t *length)
 	return c >= least[n];
 }
 
-/* May it stand in XML, and does it show what is there? */
+/* Allowed in XML, and neither a control nor a direction override. */
 static bool
 is_plain(uint32_t c)
 {
@@ -60,7 +60,7 @@ is_plain(uint32_t c)
 	if (c >= 0x7f && c < 0xa0)
 		return false;
 	if ((c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069))
-		return false; /* turns the direction of what follows */
+		return false; /* changes the direction of text */
 	return (c < 0xd800 || c > 0xdfff) && c <= 0x10ffff &&
 	    (c & 0xfffe) != 0xfffe;
 }
@@ -106,7 +106,7 @@ markup_printf(FILE *f, const char *format, ...)
 
 /* ------------------------------------------------------------- numbers --- */
 
-/* Three digits that say something, and no zeros after the point. */
+/* Three significant digits, without trailing zeros. */
 static void
 round_off(char *to, size_t size, double value)
 {
@@ -173,7 +173,7 @@ number_full(double value, int decimals)
 
 	if (decimals > DECIMALS_MAX)
 		decimals = DECIMALS_MAX;
-	if (!(fabs(value) < 1e15)) { /* neither does it fit, nor is it read */
+	if (!(fabs(value) < 1e15)) { /* does not fit */
 		(void)snprintf(n.text, sizeof(n.text), "%.6g", value);
 		return n;
 	}

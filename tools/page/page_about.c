@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * page_about.c - what was simulated: the trace, what all policies have in
- * common, and how engines and routers differ from what they are by default.
+ * page_about.c - what was simulated: the trace, the figures common to all
+ * policies, and options that differ from the defaults.
  */
 #include "page.h"
 
@@ -10,9 +10,9 @@
 #include <string.h>
 
 static const char *const eviction_names[] = {
-	[ENGINE_EVICT_RELEASED] = "released longest ago",
+	[ENGINE_EVICT_RELEASED] = "least recently released",
 	[ENGINE_EVICT_RANDOM] = "random",
-	[ENGINE_EVICT_LEAF] = "leaf used longest ago"
+	[ENGINE_EVICT_LEAF] = "least recently used leaf"
 };
 
 static void
@@ -68,7 +68,7 @@ page_is_common(const struct page *p, size_t k)
 	    figures_constant(p->figures, k);
 }
 
-/* Words have no unit. */
+/* The unit of a number; words have none. */
 static const char *
 unit_beside(const struct page *p, size_t k, const char *text)
 {
@@ -85,7 +85,7 @@ print_common(const struct page *p, const struct simulate_options *o)
 	for (k = 0; k < figures_count(p->figures); k++) {
 		if (!page_is_common(p, k) || (o->n_capacities > 0 &&
 		    strcmp(figures_name(p->figures, k), "capacity_tokens") ==
-		    0)) /* it is no worker's */
+		    0)) /* print_mixed lists them */
 			continue;
 		n = figures_text(p->figures, 0, k);
 		print_item(p, figures_heading(p->figures, k), n.text,
@@ -108,7 +108,7 @@ print_mixed(const struct page *p, const struct simulate_options *o)
 	uint32_t i;
 
 	if (o->n_capacities > 0) {
-		begin_item(p, "", "capacities in turn, tokens");
+		begin_item(p, "", "capacities in rotation, tokens");
 		for (i = 0; i < o->n_capacities; i++)
 			markup_printf(p->f, "%s%s", i > 0 ? "; " : "",
 			    o->capacities[i] == 0 ? "endless" :
@@ -116,7 +116,7 @@ print_mixed(const struct page *p, const struct simulate_options *o)
 		end_item(p);
 	}
 	if (o->n_speeds > 0) {
-		begin_item(p, "", "speeds in turn");
+		begin_item(p, "", "speeds in rotation");
 		for (i = 0; i < o->n_speeds; i++)
 			markup_printf(p->f, "%s%g", i > 0 ? "; " : "",
 			    o->speeds[i]);
@@ -128,12 +128,12 @@ static void
 print_options(const struct page *p, const struct simulate_options *o)
 {
 	print_mixed(p, o);
-	print_item(p, "block to leave a full worker",
-	    eviction_names[o->eviction], o->told ? "(told)" : "");
-	print_seconds(p, "each loses its cache every", o->reset_ns);
-	print_seconds(p, "oracles see what was ago", o->event_delay_ns);
+	print_item(p, "evicted first", eviction_names[o->eviction],
+	    o->told ? "(told to routers)" : "");
+	print_seconds(p, "caches reset every", o->reset_ns);
+	print_seconds(p, "oracle delay", o->event_delay_ns);
 	if (o->replicas > 1)
-		print_item(p, "routers tell each other",
+		print_item(p, "routers exchange",
 		    o->exchange ? "everything" : "nothing", "");
 	if (o->common_rate)
 		print_item(p, "prefill rate", "one for all workers", "");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * page_bars.c - hits and times to the first token, by policy.
+ * page_bars.c - hits and times to first token, by policy.
  *
- * A policy's name stands above its bars, not beside them: names are long and
- * phones are narrow.
+ * A policy's name is above its bars, because names are long and phones are
+ * narrow.
  */
 #include "page.h"
 
@@ -16,7 +16,7 @@ enum {
 	NAME_HEIGHT = 17, /* a name above its bars */
 	BAR_HEIGHT = 14,
 	ROW_GAP = 7,
-	NUMBER_WIDTH = 62, /* behind the longest bar */
+	NUMBER_WIDTH = 62, /* after the longest bar */
 	STEPS = 150        /* of a curve */
 };
 
@@ -131,9 +131,8 @@ draw_hits(struct page *p)
 static void
 draw_times(struct page *p)
 {
-	page_chart(p, row_height(TIMES) * (double)p->n,
-	    "Time to the first token");
-	fputs("Ninetieth percentile: ", p->f);
+	page_chart(p, row_height(TIMES) * (double)p->n, "Time to first token");
+	fputs("90th percentile: ", p->f);
 	describe(p, &times[1], seconds_label);
 	svg_described(p->f);
 	draw_rows(p, times, TIMES, seconds_label);
@@ -142,7 +141,7 @@ draw_times(struct page *p)
 
 /* -------------------------------------------------------------- curves --- */
 
-/* Shortest and longest time of all policies in seconds; INFINITY: none. */
+/* Shortest and longest time over all policies, in s; INFINITY: none. */
 static int
 reach(const struct page *p, double *from, double *to)
 {
@@ -172,7 +171,7 @@ has_times(const struct page *p, size_t row)
 	return simulate_totals(p->rows[row].simulation)->finished > 0;
 }
 
-/* For each place on the axis: how many of 100 took no longer, or did? */
+/* Percent of requests that took at most x, or longer than x. */
 static int
 draw_curve(struct page *p, size_t row, bool longer, const struct svg_axis *x,
     const struct svg_axis *y)
@@ -211,11 +210,11 @@ draw_curves(struct page *p, bool longer, const char *title, const char *what)
 	fprintf(p->f, "<figure>\n<figcaption><b>%s.</b> %s</figcaption>\n",
 	    title, what);
 	page_chart(p, 284, title);
-	fputs("A curve for each policy over a logarithmic axis; the table "
-	    "has its percentiles.", p->f);
+	fputs("One curve per policy over a logarithmic time axis; the table "
+	    "lists percentiles.", p->f);
 	svg_described(p->f);
 	svg_axis_y(p->f, &x, &y);
-	svg_axis_x(p->f, &x, &y, "time to the first token");
+	svg_axis_x(p->f, &x, &y, "time to first token");
 	for (row = 0; e == KVR_OK && row < p->n; row++)
 		if (has_times(p, row))
 			e = draw_curve(p, row, longer, &x, &y);
@@ -230,22 +229,21 @@ page_bars(struct page *p)
 {
 	int e;
 
-	fputs("<section>\n<h2>Hits and waiting</h2>\n<div class=\"grid\">\n"
-	    "<figure>\n<figcaption><b>Cache hits.</b> Prompt tokens that the "
-	    "worker did not have to compute. More is better."
+	fputs("<section>\n<h2>Hits and latency</h2>\n<div class=\"grid\">\n"
+	    "<figure>\n<figcaption><b>Cache hits.</b> Share of prompt tokens "
+	    "that the worker did not have to compute. Higher is better."
 	    "</figcaption>\n", p->f);
 	draw_hits(p);
-	fputs("</figure>\n<figure>\n<figcaption><b>Time to the first token."
-	    "</b> Half of the requests, 90&#160;% and 99&#160;% of them had "
-	    "it within this time. Less is better.</figcaption>\n", p->f);
+	fputs("</figure>\n<figure>\n<figcaption><b>Time to first token."
+	    "</b> 50th, 90th and 99th percentile. Lower is better."
+	    "</figcaption>\n", p->f);
 	draw_times(p);
 	fputs("</figure>\n<div class=\"stack\">\n", p->f);
-	e = draw_curves(p, false, "Answered by then", "The share of requests "
-	    "that had their first token after so long. Further left is "
-	    "better.");
+	e = draw_curves(p, false, "Distribution", "Share of requests that had "
+	    "their first token within this time. Further left is better.");
 	if (e == KVR_OK)
-		e = draw_curves(p, true, "Still waiting", "The rest, on a "
-		    "scale that shows the slowest. Lower is better.");
+		e = draw_curves(p, true, "Tail", "Share of requests still "
+		    "waiting, on a logarithmic scale. Lower is better.");
 	fputs("</div>\n</div>\n</section>\n", p->f);
 	return e;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* page_document.c - see page_document.h: the document and its tables. */
+/* page_document.c - see page_document.h: summary and tables. */
 #include "page_document.h"
 
 #include "page.h"
@@ -61,7 +61,7 @@ page_keys(struct page *p, bool (*drawn)(const struct page *p, size_t row))
 	fputs("</p>\n", p->f);
 }
 
-/* ------------------------------------------------------- the sentence --- */
+/* ------------------------------------------------------------ summary --- */
 
 static double
 p90(const struct page *p, size_t row)
@@ -82,7 +82,7 @@ has_p90(const struct page *p, size_t row)
 	    !isnan(p90(p, row));
 }
 
-/* Of the lowest or highest 90th percentile; n: none. */
+/* The row with the lowest or highest p90; p->n: none. */
 static size_t
 extreme(const struct page *p, bool lowest, bool oracles)
 {
@@ -113,7 +113,7 @@ compare(const struct page *p, size_t best, size_t worst)
 
 	if (!(p90(p, worst) > p90(p, best)))
 		return;
-	fprintf(p->f, ", %.*f" MARKUP_BLANK "%% sooner than ", less < 10 ? 1 :
+	fprintf(p->f, ", %.*f" MARKUP_BLANK "%% less than ", less < 10 ? 1 :
 	    0, less);
 	name(p, worst);
 	fprintf(p->f, " (%s); %.1f" MARKUP_BLANK "%% of the prompt tokens "
@@ -122,7 +122,7 @@ compare(const struct page *p, size_t best, size_t worst)
 	    hits(p, worst));
 }
 
-/* What perfect knowledge of the caches would have brought. */
+/* What exact knowledge of the caches would have gained. */
 static void
 compare_oracle(const struct page *p, size_t best)
 {
@@ -130,9 +130,9 @@ compare_oracle(const struct page *p, size_t best)
 
 	if (row == best || !page_is_oracle(p, row))
 		return;
-	fputs(" With a view into the caches, ", p->f);
+	fputs(" With exact knowledge of the caches, ", p->f);
 	name(p, row);
-	fprintf(p->f, " needed %s and hit %.1f" MARKUP_BLANK "%%.",
+	fprintf(p->f, " took %s and hit %.1f" MARKUP_BLANK "%%.",
 	    number_seconds(p90(p, row)).text, hits(p, row));
 }
 
@@ -141,17 +141,17 @@ print_sentence(const struct page *p)
 {
 	size_t best = extreme(p, true, false), worst;
 
-	if (best == p->n) /* nobody can have an oracle */
+	if (best == p->n) /* oracles only if there is nothing else */
 		best = extreme(p, true, true);
 	if (best == p->n) {
-		fputs("<p class=\"sum\">No request was answered.</p>\n", p->f);
+		fputs("<p class=\"sum\">No request finished.</p>\n", p->f);
 		return;
 	}
 	worst = extreme(p, false, page_is_oracle(p, best));
 	fputs("<p class=\"sum\">", p->f);
 	name(p, best);
-	fprintf(p->f, "%s: 90" MARKUP_BLANK "%% of its requests had the first "
-	    "token within %s", p->n == 1 ? "" : " answered soonest",
+	fprintf(p->f, "%s: 90" MARKUP_BLANK "%% of its requests had their "
+	    "first token within %s", p->n == 1 ? "" : " was fastest",
 	    number_seconds(p90(p, best)).text);
 	if (worst == best)
 		fprintf(p->f, "; %.1f" MARKUP_BLANK "%% of the prompt tokens "
@@ -229,16 +229,16 @@ static void
 print_tables(const struct page *p)
 {
 	fputs("<section>\n<h2>All numbers</h2>\n<p>TTFT is the time from a "
-	    "request's arrival to its first token; p90 is the time within "
-	    "which 90 % of the requests had it.</p>\n", p->f);
-	print_table(p, FIGURE_RESULT, "Hits and times");
+	    "request's arrival to its first token; p90 is its 90th "
+	    "percentile.</p>\n", p->f);
+	print_table(p, FIGURE_RESULT, "Hits and latency");
 	print_table(p, FIGURE_PREDICTION, "Prediction");
-	print_table(p, FIGURE_INDEX, "The index");
-	print_table(p, FIGURE_RUN, "The runs");
+	print_table(p, FIGURE_INDEX, "Index");
+	print_table(p, FIGURE_RUN, "Runs");
 	fputs("</section>\n", p->f);
 }
 
-/* ---------------------------------------------------------- the whole --- */
+/* ----------------------------------------------------------- document --- */
 
 static void
 print_begin(const struct page *p)
@@ -249,11 +249,11 @@ print_begin(const struct page *p)
 	    "initial-scale=1\"/>\n"
 	    "<meta http-equiv=\"Content-Security-Policy\" content=\""
 	    "default-src 'none'; style-src 'unsafe-inline'; "
-	    "script-src 'unsafe-inline'\"/>\n<title>Routing simulated: ",
+	    "script-src 'unsafe-inline'\"/>\n<title>Routing simulation: ",
 	    p->f);
 	markup_text(p->f, p->about->trace);
 	fprintf(p->f, "</title>\n<style>\n%s</style>\n</head>\n<body>\n"
-	    "<header>\n<h1>%zu routing %s before simulated engines</h1>\n",
+	    "<header>\n<h1>%zu routing %s on simulated engines</h1>\n",
 	    page_style, p->n, p->n == 1 ? "policy" : "policies");
 	print_sentence(p);
 	page_about(p);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * page_document.h - what simulations found, as one page for a browser.
+ * page_document.h - the results of simulations as an HTML page.
  *
- * The page is whole: it refers to nothing outside, and forbids itself to. It
- * shows the numbers of simulate_kv and draws what no number says: how times to
- * the first token are distributed, the load of each worker and the size of the
- * index over time, what was predicted against what was hit. It is complete
- * without scripts; one of its own helps to tell curves apart.
+ * The page is self-contained: it refers to nothing outside, and its security
+ * policy forbids it. It shows the numbers of simulate_kv and charts of the
+ * distribution of times to first token, the load of each worker and the size
+ * of the index over time, and predicted against actual overlap. It is complete
+ * without scripts; its own script highlights one policy.
  */
 #ifndef KVROUTE_SIMULATE_PAGE_H
 #define KVROUTE_SIMULATE_PAGE_H
@@ -17,8 +17,8 @@
 #include <stdio.h>
 
 /*
- * An enum kvr_error; whether writing failed is for the caller to ask `out`.
- * What happens over time is shown if the simulations took samples.
+ * Returns an enum kvr_error; the caller checks `out` for write errors. Charts
+ * over time are included if the simulations took samples.
  */
 int simulate_page(FILE *out, const struct simulate_about *about,
     const struct simulate_row *rows, size_t n);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * page_figures.c - every number of the page, from where --format kv has them.
+ * page_figures.c - the numbers of the page, parsed from --format kv.
  *
- * The names of that format stay, so they are what this relies on; a name that
- * it does not know is shown as it is. So the page has every number that the
- * other reports have, the very same ones, and no way of its own to get one.
+ * The names of that format do not change. An unknown name is shown as it is.
+ * So the page has exactly the numbers of the other reports.
  */
 #include "page.h"
 
@@ -28,18 +27,19 @@ static const struct known {
 	{ "ttft_p90", "TTFT, p90", "s", 1, 3, FIGURE_RESULT },
 	{ "ttft_p99", "TTFT, p99", "s", 1, 3, FIGURE_RESULT },
 	{ "token_ms", "time per output token", "ms", 1, 2, FIGURE_RESULT },
-	{ "makespan", "all done after", "s", 1, 1, FIGURE_RESULT },
+	{ "makespan", "makespan", "s", 1, 1, FIGURE_RESULT },
 	{ "predicted_ratio", "predicted hits", "% of tokens", 100, 2,
 	    FIGURE_PREDICTION },
-	{ "error_blocks", "prediction error, mean", "blocks a request", 1, 3,
+	{ "error_blocks", "prediction error, mean", "blocks per request", 1,
+	    3, FIGURE_PREDICTION },
+	{ "over_blocks", "overpredicted", "blocks per request", 1, 3,
 	    FIGURE_PREDICTION },
-	{ "over_blocks", "predicted too much", "blocks a request", 1, 3,
-	    FIGURE_PREDICTION },
-	{ "under_blocks", "predicted too little", "blocks a request", 1, 3,
+	{ "under_blocks", "underpredicted", "blocks per request", 1, 3,
 	    FIGURE_PREDICTION },
 	{ "workers", "workers", "", 1, 0, FIGURE_RUN },
-	{ "capacity_tokens", "capacity of each", "tokens", 1, 0, FIGURE_RUN },
-	{ "engine_block", "blocks of workers", "tokens", 1, 0, FIGURE_RUN },
+	{ "capacity_tokens", "capacity per worker", "tokens", 1, 0,
+	    FIGURE_RUN },
+	{ "engine_block", "engine block", "tokens", 1, 0, FIGURE_RUN },
 	{ "replicas", "routers", "", 1, 0, FIGURE_RUN },
 	{ "seed", "seed", "", 1, 0, FIGURE_RUN },
 	{ "requests", "requests", "", 1, 0, FIGURE_RUN },
@@ -47,20 +47,20 @@ static const struct known {
 	{ "empty", "without tokens", "requests", 1, 0, FIGURE_RUN },
 	{ "waited", "waited for memory", "requests", 1, 0, FIGURE_RUN },
 	{ "prompt_tokens", "prompts", "tokens", 1, 0, FIGURE_RUN },
-	{ "steps", "steps of all engines", "", 1, 0, FIGURE_RUN },
-	{ "resets", "caches lost", "resets", 1, 0, FIGURE_RUN },
+	{ "steps", "engine steps", "", 1, 0, FIGURE_RUN },
+	{ "resets", "cache resets", "", 1, 0, FIGURE_RUN },
 	{ "reports", "reports of cached tokens", "requests", 1, 0,
 	    FIGURE_INDEX },
 	{ "silent", "without evidence", "requests", 1, 0, FIGURE_INDEX },
 	{ "purges", "purges", "", 1, 0, FIGURE_INDEX },
-	{ "expired", "left by age", "entries", 1, 0, FIGURE_INDEX },
-	{ "outgrown", "left a full worker", "entries", 1, 0, FIGURE_INDEX },
-	{ "evicted", "left a full index", "entries", 1, 0, FIGURE_INDEX },
-	{ "truncated", "recorded in part", "requests", 1, 0, FIGURE_INDEX }
+	{ "expired", "expired", "entries", 1, 0, FIGURE_INDEX },
+	{ "outgrown", "evicted, worker full", "entries", 1, 0, FIGURE_INDEX },
+	{ "evicted", "evicted, index full", "entries", 1, 0, FIGURE_INDEX },
+	{ "truncated", "truncated", "requests", 1, 0, FIGURE_INDEX }
 };
 
 struct figures {
-	char *text; /* what simulate_kv wrote, cut to strings */
+	char *text; /* output of simulate_kv, split into strings */
 	size_t rows;
 	size_t n;
 	const char *name[FIGURES_MAX];
@@ -81,7 +81,7 @@ find_known(const char *name)
 	return NULL;
 }
 
-/* The number of a name, a new one if need be; FIGURES_MAX: too many. */
+/* The index of a name, which is added if new; FIGURES_MAX: too many. */
 static size_t
 number_of(struct figures *x, const char *name)
 {
@@ -98,7 +98,7 @@ number_of(struct figures *x, const char *name)
 	return k;
 }
 
-/* Lines name=value; a row begins with its policy. */
+/* Splits lines name=value; a row begins with its policy. */
 static void
 cut(struct figures *x)
 {
@@ -164,7 +164,7 @@ figures_free(struct figures *x)
 	free(x);
 }
 
-/* -------------------------------------------------------------- asking --- */
+/* ------------------------------------------------------------- access --- */
 
 size_t
 figures_count(const struct figures *x)
@@ -209,7 +209,7 @@ figures_constant(const struct figures *x, size_t k)
 	return first != NULL;
 }
 
-/* The number that a text is, or NAN. */
+/* NAN if the text is not a number. */
 static double
 number_in(const char *text)
 {

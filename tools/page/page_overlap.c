@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * page_overlap.c - what was predicted against what was hit.
+ * page_overlap.c - predicted and actual overlap.
  *
- * Overlaps are from nothing to the longest prompt, and most are short, so the
- * axes are logarithmic, with a place of its own for nothing:
+ * Overlaps range from 0 to the longest prompt, and most are short, so the axes
+ * are logarithmic, with a separate cell for 0:
  *
  *   hit |        .:#     on the diagonal: as predicted
- *       |      .:#.      above it: more was there
- *       |    .:#.        below it: it was gone
- *     0 |#  ..  ..  .    in the lowest row: all of it was gone
+ *       |      .:#.      above: more was cached
+ *       |    .:#.        below: less was cached
+ *     0 |#  ..  ..  .    lowest row: nothing was cached
  *       +--------------
  *        0       predicted
  */
@@ -24,10 +24,10 @@ enum {
 	CELLS = 24, /* of the logarithmic axis */
 	SIDE = 1 + CELLS,
 	HEIGHT = 250,
-	GAP = 5 /* between nothing and the rest */
+	GAP = 5 /* between 0 and the rest */
 };
 
-/* Of one policy. */
+/* One policy's requests. */
 struct pairs {
 	uint64_t counts[SIDE][SIDE]; /* [hit][predicted] */
 	uint64_t requests;
@@ -36,7 +36,7 @@ struct pairs {
 	uint64_t under; /* tokens hit and not predicted */
 };
 
-/* Least and greatest overlap above 0 of all policies. */
+/* Smallest and largest overlap above 0 over all policies. */
 static int
 reach(const struct page *p, double *from, double *to)
 {
@@ -105,7 +105,7 @@ count(const struct page *p, size_t row, const struct svg_axis *x,
 
 /* ------------------------------------------------------------- drawing --- */
 
-/* 1, up to 10, up to 100, more requests: levels 2, 4, 6, 8. */
+/* Levels 2, 4, 6, 8 stand for 1, up to 10, up to 100, more requests. */
 static uint8_t
 level_of(uint64_t requests)
 {
@@ -133,7 +133,7 @@ draw_part(struct page *p, const struct pairs *c, const struct svg_axis *x,
 	    height * (double)rows, levels, rows, columns);
 }
 
-/* The axes' names of nothing. */
+/* The cells for 0, and their label. */
 static void
 draw_zero(struct page *p, const struct svg_axis *x, const struct svg_axis *y)
 {
@@ -179,8 +179,8 @@ print_caption(struct page *p, size_t row, const struct pairs *c)
 
 	fputs("<figcaption><b>", p->f);
 	markup_text(p->f, p->rows[row].name);
-	fprintf(p->f, "</b> Exact in %.4g" MARKUP_BLANK "%% of the requests. "
-	    "On average %s tokens too many were predicted, and %s too few."
+	fprintf(p->f, "</b> Exact for %.4g" MARKUP_BLANK "%% of requests. "
+	    "On average, %s tokens too many and %s too few were predicted."
 	    "</figcaption>\n", 100 * (double)c->exact / n,
 	    number_full((double)c->over / n, 0).text,
 	    number_full((double)c->under / n, 0).text);
@@ -197,9 +197,9 @@ draw_pairs(struct page *p, size_t row, const struct svg_axis *x,
 		return e;
 	fputs("<figure>\n", p->f);
 	print_caption(p, row, &c);
-	page_chart(p, HEIGHT + 52, "Predicted and real overlap");
-	markup_printf(p->f, "%s: how often which prediction met which hit; on "
-	    "the diagonal they are equal.", p->rows[row].name);
+	page_chart(p, HEIGHT + 52, "Predicted and actual overlap");
+	markup_printf(p->f, "%s: requests by predicted and hit tokens, which "
+	    "are equal on the diagonal.", p->rows[row].name);
 	svg_described(p->f);
 	draw_zero(p, x, y);
 	draw_ticks(p, x, y);
@@ -219,7 +219,7 @@ print_scale(struct page *p)
 	static const char *const upto[] = { "1", "10", "100", "more" };
 	size_t i;
 
-	fputs("<p class=\"scale\">Requests in a cell, up to:", p->f);
+	fputs("<p class=\"scale\">Requests per cell, up to:", p->f);
 	for (i = 0; i < 4; i++)
 		fprintf(p->f, " <span><svg viewBox=\"0 0 14 14\" "
 		    "aria-hidden=\"true\"><rect class=\"l%zu\" width=\"14\" "
@@ -227,7 +227,7 @@ print_scale(struct page *p)
 	fputs("</p>\n", p->f);
 }
 
-/* A policy that knows of no prefix predicts nothing. */
+/* A policy without an index predicts nothing. */
 static bool
 predicts(const struct page *p, size_t row)
 {
@@ -251,10 +251,10 @@ page_overlap(struct page *p)
 	e = reach(p, &x.from, &x.to);
 	y.from = x.from;
 	y.to = x.to;
-	fputs("<section>\n<h2>Predicted and real overlap</h2>\n<p>Each "
-	    "request by the tokens that its decision expected in the worker's "
-	    "cache and those that were there. On the diagonal both are equal; "
-	    "below it, what was expected had left.</p>\n", p->f);
+	fputs("<section>\n<h2>Predicted and actual overlap</h2>\n<p>Requests "
+	    "by the tokens predicted to be cached on the chosen worker and "
+	    "the tokens hit. On the diagonal both are equal; below it, less "
+	    "was cached than predicted.</p>\n", p->f);
 	print_scale(p);
 	fputs("<div class=\"grid\">\n", p->f);
 	for (row = 0; e == KVR_OK && row < p->n; row++)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * page_style.c - how the page looks, and its script.
+ * page_style.c - style and script of the page.
  *
- * Eight colours that people with any colour vision tell apart (after Okabe and
- * Ito; yellow is darker where paper is white), and eight kinds of dashes that
- * need no colour at all. Cells differ by darkness alone. Paper is always
- * light. Neither text may hold < or &: the page is well-formed XML, too.
+ * Eight colours that can be distinguished with any colour vision (after Okabe
+ * and Ito; yellow is darker on white), and eight dash patterns that need no
+ * colour. Cells differ in darkness alone. Printing is always in the light
+ * scheme. Neither text may contain < or &, because the page is also
+ * well-formed XML.
  */
 #include "page.h"
 
@@ -89,7 +90,7 @@ const char page_style[] =
 "table{font-size:8pt}}\n"
 "@page{margin:14mm}\n";
 
-/* A press on a key shows its policy and makes the others faint. */
+/* Clicking a legend key highlights its policy and fades the others. */
 const char page_script[] =
 "(function () {\n"
 "	'use strict';\n"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * page_time.c - load of workers and size of indexes, over time.
+ * page_time.c - worker load and index size over time.
  *
- * Samples are put into bins of equal time, the same ones for all policies, so
- * that drawings side by side can be compared and none becomes large:
+ * Samples are averaged in bins of equal time, the same for all policies, so
+ * that charts are comparable and small:
  *
  *   samples  . . . | . . . | . . . |       of thousands
  *   bins       4.3     5.0     7.7         their means; 96 at most
  *
- * Load: a row for each worker (for several where there are many), a cell for
- * each bin, as dark as the requests there were, by one scale for all.
+ * Load has one row per worker (or group of workers) and one cell per bin,
+ * darker for more requests, on one scale for all charts.
  */
 #include "page.h"
 
@@ -49,7 +49,7 @@ bin_of(const struct page *p, int64_t at)
 	return bin < BINS ? bin : BINS - 1;
 }
 
-/* Sums become means; a bin without samples is as the one before. */
+/* Turns sums into means; a bin without samples repeats the previous one. */
 static void
 make_means(double *sums, const size_t *counts)
 {
@@ -64,12 +64,12 @@ make_means(double *sums, const size_t *counts)
 
 /* ---------------------------------------------------------------- load --- */
 
-/* Requests at workers. */
+/* Requests per worker. */
 struct load {
-	size_t rows;            /* one worker each, or several */
-	uint32_t each;          /* workers of a row */
-	double (*cells)[BINS];  /* [policies * rows], a worker's mean */
-	double most;            /* of all cells */
+	size_t rows;
+	uint32_t each;          /* workers per row */
+	double (*cells)[BINS];  /* [policies * rows], mean per worker */
+	double most;            /* over all cells */
 };
 
 static void
@@ -86,7 +86,6 @@ sum_sample(const struct load *l, const struct simulate_sample *s,
 	}
 }
 
-/* One policy. */
 static void
 fill_load(const struct page *p, size_t row, struct load *l)
 {
@@ -128,7 +127,7 @@ make_load(const struct page *p)
 	return l;
 }
 
-/* Requests from one level to the next: a round number. */
+/* Requests per level: a round number. */
 static double
 level_step(const struct load *l)
 {
@@ -144,7 +143,7 @@ level_step(const struct load *l)
 	return round[i] * power;
 }
 
-/* How many levels there are; the last of them is always as dark as can be. */
+/* The number of levels; the last one is always the darkest. */
 static double
 levels_used(const struct load *l)
 {
@@ -158,7 +157,7 @@ darkness(const struct load *l, double level)
 	    SVG_LEVELS);
 }
 
-/* How many requests the busiest worker had, and how many the mean one. */
+/* Mean requests per worker, and those of the busiest row. */
 static void
 weigh(const struct load *l, size_t row, double *mean, double *busiest)
 {
@@ -182,7 +181,7 @@ row_height(const struct load *l)
 	return l->rows <= 8 ? 15 : l->rows <= 16 ? 9 : 6;
 }
 
-/* Each worker's name where there is room for it, else some of them. */
+/* Worker numbers, as many as fit. */
 static void
 draw_names(struct page *p, const struct load *l, const struct svg_axis *y)
 {
@@ -230,13 +229,12 @@ draw_load(struct page *p, size_t row, const struct load *l)
 	weigh(l, row, &mean, &busiest);
 	fputs("<figure>\n<figcaption><b>", p->f);
 	markup_text(p->f, p->rows[row].name);
-	fprintf(p->f, "</b> On average %.2f requests at a worker, %.2f %s."
+	fprintf(p->f, "</b> On average %.2f requests per worker, %.2f %s."
 	    "</figcaption>\n", mean, busiest, l->each == 1 ?
 	    "at the busiest" : "in the busiest row");
-	page_chart(p, y.begin + 34, "Load of each worker over time");
-	markup_printf(p->f, "%s: a row for each %s, darker where it had more "
-	    "requests.", p->rows[row].name, l->each == 1 ? "worker" :
-	    "group of workers");
+	page_chart(p, y.begin + 34, "Worker load over time");
+	markup_printf(p->f, "%s: one row per %s, darker for more requests.",
+	    p->rows[row].name, l->each == 1 ? "worker" : "group of workers");
 	svg_described(p->f);
 	svg_axis_x(p->f, &x, &y, name);
 	e = draw_cells(p, row, l, &x, &y);
@@ -246,13 +244,13 @@ draw_load(struct page *p, size_t row, const struct load *l)
 	return e;
 }
 
-/* What the levels stand for. */
+/* A legend of the levels. */
 static void
 print_scale(struct page *p, const struct load *l)
 {
 	unsigned i, levels = (unsigned)levels_used(l);
 
-	fputs("<p class=\"scale\">Requests at a worker, up to:", p->f);
+	fputs("<p class=\"scale\">Requests per worker, up to:", p->f);
 	for (i = 1; i <= levels; i++)
 		fprintf(p->f, " <span><svg viewBox=\"0 0 14 14\" "
 		    "aria-hidden=\"true\"><rect class=\"l%u\" width=\"14\" "
@@ -286,13 +284,13 @@ page_load(struct page *p)
 	l = make_load(p);
 	if (l.cells == NULL)
 		return KVR_ENOMEM;
-	fputs("<section>\n<h2>Load of the workers</h2>\n<p>", p->f);
+	fputs("<section>\n<h2>Worker load</h2>\n<p>", p->f);
 	if (l.each == 1)
-		fputs("A row for each worker: its", p->f);
+		fputs("One row per worker: its", p->f);
 	else
-		fprintf(p->f, "A row for every %u workers: their mean", l.each);
-	fputs(" requests, running and waiting. Rows that look alike share the "
-	    "work.</p>\n", p->f);
+		fprintf(p->f, "One row per %u workers: their mean", l.each);
+	fputs(" requests, running and waiting. Similar rows mean balanced "
+	    "load.</p>\n", p->f);
 	print_scale(p, &l);
 	fputs("<div class=\"grid\">\n", p->f);
 	for (row = 0; e == KVR_OK && row < p->n; row++)
@@ -302,7 +300,7 @@ page_load(struct page *p)
 	return e;
 }
 
-/* ----------------------------------------------------- size of indexes --- */
+/* ---------------------------------------------------------- index size --- */
 
 typedef double (*measure)(const struct simulate_sample *s);
 
@@ -318,7 +316,7 @@ kilobytes_of(const struct simulate_sample *s)
 	return (double)s->index_bytes / 1024;
 }
 
-/* An oracle's holds what is running, to count it, and nothing else. */
+/* An oracle's index holds only running requests, so it does not count. */
 static bool
 has_index(const struct page *p, size_t row)
 {
@@ -332,7 +330,7 @@ has_index(const struct page *p, size_t row)
 	return false;
 }
 
-/* The greatest mean of the bins; means [BINS]. */
+/* Fills means[BINS] and returns the greatest. */
 static double
 fill_means(const struct page *p, size_t row, measure m, double *means)
 {
@@ -370,8 +368,8 @@ draw_size(struct page *p, measure m, const char *title, const char *what,
 	markup_text(p->f, title);
 	fprintf(p->f, "</b> %s</figcaption>\n", what);
 	page_chart(p, 234, title);
-	markup_printf(p->f, "A line for each policy that has an index; at "
-	    "most %s.", number_short(most).text);
+	markup_printf(p->f, "One line per policy with an index; maximum %s.",
+	    number_short(most).text);
 	svg_described(p->f);
 	svg_axis_y(p->f, &x, &y);
 	svg_axis_x(p->f, &x, &y, name);
@@ -398,13 +396,12 @@ page_index(struct page *p)
 	}
 	if (!(blocks > 0))
 		return KVR_OK;
-	fputs("<section>\n<h2>Size of the index</h2>\n<div class=\"grid\">\n",
+	fputs("<section>\n<h2>Index size</h2>\n<div class=\"grid\">\n",
 	    p->f);
-	draw_size(p, blocks_of, "Blocks remembered.", "What workers are "
-	    "believed to hold, counted for each worker that holds it.",
-	    blocks);
-	draw_size(p, kilobytes_of, "Memory in use, in KiB.", "Of the index's "
-	    "region, in which all of it lies.", kilobytes);
+	draw_size(p, blocks_of, "Blocks recorded.", "Predicted cache "
+	    "contents; a block counts once per worker.", blocks);
+	draw_size(p, kilobytes_of, "Memory in use, in KiB.", "Of the region "
+	    "that holds the index.", kilobytes);
 	fputs("</div>\n", p->f);
 	page_keys(p, has_index);
 	fputs("</section>\n", p->f);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * svg.c - see svg.h. Classes that a page gives a look:
+ * svg.c - see svg.h. Classes to be styled by the page:
  *
  *   grid    lines across the drawing          axis    the line at its edge
- *   start, middle, end                        text, by what is at its x
+ *   start, middle, end                        text, by its anchor at x
  *   l1 ... l8                                 cells, by level
  */
 #include "svg.h"
@@ -60,7 +60,7 @@ linear_ticks(const struct svg_axis *a, size_t most, double *ticks)
 	return n;
 }
 
-/* Powers of ten; where they are few, 2 and 5 between them; many, not each. */
+/* Powers of ten; with 2 and 5 between if they are few, not all if many. */
 static size_t
 log_ticks(const struct svg_axis *a, size_t most, double *ticks)
 {
@@ -146,7 +146,7 @@ svg_line(FILE *f, const char *class, double x1, double y1, double x2,
 	    "y2=\"%.1f\"/>\n", class, x1, y1, x2, y2);
 }
 
-/* Where 1 and 2 stand close on a logarithmic axis, powers of ten have them. */
+/* If 1 and 2 are close on a logarithmic axis, only powers of ten do. */
 static bool
 has_label(const struct svg_axis *a, double tick)
 {
@@ -218,7 +218,7 @@ has_level(const uint8_t *levels, size_t n, unsigned level)
 	return false;
 }
 
-/* Neighbours of one level in a row are one rectangle. */
+/* Adjacent cells of one level in a row become one rectangle. */
 static void
 print_level(FILE *f, const uint8_t *levels, size_t rows, size_t columns,
     unsigned level)

@@ -2,9 +2,9 @@
 /*
  * half.c - see half.h.
  *
- * All workers stand in a ring in the order of their last assignment, behind a
- * sentinel (number n): sentinel.next is the least recent. `turn` orders any
- * two of them without a walk.
+ * Workers form a ring in the order of their last assignment. Number n is the
+ * sentinel; sentinel.next is the least recently assigned. `turn` compares two
+ * workers without a traversal.
  */
 #include "half.h"
 

@@ -2,15 +2,15 @@
 /*
  * plain_engine.c - see plain_engine.h.
  *
- * Events wait in a binary heap, ordered by time and, at one time, by the order
- * in which they were made: nothing depends on the heap's own whims.
+ * Events are in a binary heap, ordered by time, then by insertion, so the
+ * result does not depend on the heap's layout.
  */
 #include "plain_engine.h"
 
 #include <stdlib.h>
 
 #define SECOND INT64_C(1000000000)
-/* Sums of times stay far from overflow: a request takes at most a year. */
+/* A request takes at most a year, so sums of times do not overflow. */
 #define LONGEST (SECOND * 86400 * 365)
 
 struct waiting {
@@ -25,7 +25,7 @@ struct engines {
 	struct waiting *heap;
 	size_t n;
 	size_t capacity;
-	int64_t free_at[]; /* by worker: its prefill queue is empty */
+	int64_t free_at[]; /* by worker: when its prefill queue is empty */
 };
 
 struct engines *

@@ -2,17 +2,17 @@
 /*
  * policy_run.c - see policy_run.h.
  *
- * Three ways to decide, by what the policy needs and what is modelled:
+ * The calls depend on the policy and on what is modelled:
  *
- *   engines modelled   reserve, commit; first token and finish follow when
- *                      the engine says so: load is real, leases are open
- *   no engines         route, observe: the two plain calls
- *   half               match, the policy's own choice, observe; never a lease
+ *   engines modelled   lease open and commit; first token and finish when the
+ *                      engine model says so, so that load builds up
+ *   no engines         route, observe
+ *   half               match, the policy's own choice, observe; no lease
  *
- * The longest overlap of any worker is wanted of every policy, but asking for
- * it before a decision would warm the index that is being timed. So it is
- * asked afterwards: only the worker taken has changed, and what it had before
- * the decision itself tells.
+ * The longest overlap of any worker is reported for every policy. Looking it
+ * up before a decision would warm the cache for the code being timed, so it is
+ * looked up afterwards. By then only the chosen worker has changed, and its
+ * overlap is known from the decision.
  */
 #include "policy_run.h"
 
@@ -45,10 +45,10 @@ struct pass {
 	size_t n_overlaps;
 	uint32_t block_size;
 	uint32_t turn; /* of round robin */
-	int64_t since; /* the region's time when the trace began */
+	int64_t since; /* the region's clock when the trace began */
 };
 
-/* What one decision came to. */
+/* The result of one decision. */
 struct taken {
 	uint32_t worker;
 	uint32_t overlap_blocks;
@@ -97,7 +97,10 @@ make_tables(struct pass *r)
 	return KVR_OK;
 }
 
-/* No engine of the pass before works on; the clock of the trace does. */
+/*
+ * Continues a region: the clock goes on, and leases left open by the previous
+ * pass are reaped.
+ */
 static int
 take_over(struct pass *r)
 {
@@ -182,7 +185,7 @@ match(struct pass *r, struct kvr_prompt *p, int64_t now)
 	    r->options.workers, &r->n_overlaps);
 }
 
-/* The longest overlap there was, now that the one taken has changed. */
+/* The longest overlap before the decision; see the head of this file. */
 static int
 find_longest(struct pass *r, struct kvr_prompt *p, int64_t now,
     struct taken *t)
@@ -232,7 +235,7 @@ decide_half(struct pass *r, struct kvr_prompt *p, uint64_t tokens, int64_t now,
 	    NULL);
 }
 
-/* Round robin without engines: the overlap has to be asked for. */
+/* Round robin without engines: the overlap needs a match of its own. */
 static int
 decide_in_turn(struct pass *r, struct kvr_prompt *p, int64_t now,
     struct taken *t)
@@ -288,7 +291,7 @@ decide_leased(struct pass *r, struct kvr_prompt *p, int64_t now,
 	return d.lease == 0 ? KVR_OK : kvr_lease_commit(r->k, d.lease, now, 0);
 }
 
-/* Decides, and counts what that alone took. */
+/* Decides, and adds up the time of that alone. */
 static int
 decide(struct pass *r, struct kvr_prompt *p, uint64_t tokens, int64_t now,
     struct taken *t)
@@ -312,9 +315,9 @@ decide(struct pass *r, struct kvr_prompt *p, uint64_t tokens, int64_t now,
 	return e;
 }
 
-/* ------------------------------------------------------ what follows it --- */
+/* ------------------------------------------------------------ following --- */
 
-/* Tells the region what the modelled engines did until now. */
+/* Passes the engine events up to now to the region. */
 static int
 catch_up(struct pass *r, int64_t now)
 {
@@ -368,10 +371,7 @@ account(struct pass *r, const struct trace_request *q, const struct taken *t)
 	return q->tokens - hit;
 }
 
-/*
- * A prompt without tokens has no prefix. Half is defined for it, and round
- * robin is; the library has nothing to route by.
- */
+/* Only half and round robin can place a prompt without tokens. */
 static int
 pass_empty(struct pass *r, const struct trace_request *q, struct taken *t)
 {
@@ -411,7 +411,7 @@ pass_request(struct pass *r, struct kvr_prompt *p,
 	return KVR_OK;
 }
 
-/* -------------------------------------------------------- looking at it --- */
+/* ------------------------------------------------------------ accessors --- */
 
 const struct pass_options *
 pass_options(const struct pass *r)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * policy_run.h - one policy on its own region, fed a trace request by request.
+ * policy_run.h - a pass: one policy on its own region, replaying a trace.
  *
- * Several passes can be fed the same prompts side by side: they share nothing.
- * What a decision costs is measured here, around the library's calls and
- * nothing else.
+ * Passes share nothing, so several can be given the same prompts. The cost of
+ * a decision is measured here, around the library calls alone.
  */
 #ifndef KVROUTE_PASS_H
 #define KVROUTE_PASS_H
@@ -19,7 +18,7 @@ enum pass_policy {
 	PASS_DYNAMO,      /* KVR_COST_DYNAMO */
 	PASS_TWO_TIER,    /* KVR_COST_TWO_TIER */
 	PASS_HALF,        /* half.h */
-	PASS_ROUND_ROBIN, /* worker after worker */
+	PASS_ROUND_ROBIN,
 	PASS_POLICIES
 };
 extern const char *const pass_policy_names[PASS_POLICIES];
@@ -39,31 +38,31 @@ struct pass_choice {
 
 struct pass_worker {
 	uint64_t requests;
-	uint64_t computed_tokens; /* of prompts, not predicted to be cached */
+	uint64_t computed_tokens; /* prompt tokens not predicted as cached */
 };
 
 struct pass_totals {
 	uint64_t requests;
-	uint64_t unrouted;       /* of them: without tokens, given to nobody */
+	uint64_t unrouted;       /* of them: without tokens, not routed */
 	uint64_t tokens;
 	uint64_t blocks;
 	uint64_t longest_tokens; /* of the longest overlap of any worker */
-	uint64_t hit_tokens;     /* of the overlap of the worker taken */
+	uint64_t hit_tokens;     /* of the overlap of the chosen worker */
 	uint64_t checksum;
-	uint64_t overdue;        /* leases that the region had ended by age */
+	uint64_t overdue;        /* leases that had expired in the region */
 	int64_t decision_ns;
 	double first_token_ns;   /* sum over requests, as modelled */
 };
 
 struct pass;
 
-/* All of these give an enum kvr_error. */
+/* Functions that return int return an enum kvr_error. */
 int pass_new(const struct pass_options *options,
     const struct kvr_options *region, struct pass **out);
 /*
- * The same with the region in a file, which is made if it is not there. If it
- * is, the pass goes on where the one before ended: at its time, after ending
- * what still ran.
+ * The same with the region in a file, which is created if it does not exist.
+ * If it exists, the pass continues from its clock, after reaping the leases
+ * left open.
  */
 int pass_new_in(const char *file, const struct pass_options *options,
     const struct kvr_options *region, struct pass **out);

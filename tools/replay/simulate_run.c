@@ -2,8 +2,8 @@
 /*
  * simulate_run.c - see simulate_run.h.
  *
- * Every policy named on the command line is a simulation of its own; the trace
- * is read once, each prompt is hashed once, and all simulations get it.
+ * Each policy of the command line is a separate simulation. The trace is read
+ * and each prompt is hashed once, for all of them.
  */
 #include "simulate_run.h"
 
@@ -28,7 +28,7 @@ struct run {
 	const char *name;
 	struct trace *trace;
 	struct tokens tokens;
-	struct kvr *k; /* for the prompt alone */
+	struct kvr *k; /* for the prompt only */
 	struct kvr_prompt *prompt;
 	struct simulation *simulations[POLICIES_MAX];
 	uint64_t requests;
@@ -82,8 +82,8 @@ make_simulations(struct run *r)
 		region.ttl_ns = w->ttl_ns;
 		must(simulate_new(&o, &region, &r->simulations[i]), w->name);
 	}
-	must(kvr_new(&region, &r->k), "making an index");
-	must(kvr_prompt_new(r->k, &r->prompt), "a prompt");
+	must(kvr_new(&region, &r->k), "creating an index");
+	must(kvr_prompt_new(r->k, &r->prompt), "prompt");
 }
 
 static int64_t
@@ -94,7 +94,7 @@ arrival(const struct settings *s, const struct trace_request *q,
 	double ns = (double)ms * 1e6 / s->speed;
 
 	if (!(ns < 4e18))
-		errx(ARGS_FAILED, "--speed %g: the trace would last for ever",
+		errx(ARGS_FAILED, "--speed %g: the replay would take too long",
 		    s->speed);
 	return (int64_t)ns;
 }
@@ -139,7 +139,7 @@ simulate_all(struct run *r)
 		errx(ARGS_FAILED, "%s: no requests", r->name);
 }
 
-/* Before hours of work: a file that cannot be written. */
+/* Opened first, so that an unwritable file fails before hours of work. */
 static void
 open_report(struct run *r)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_run.h - kvroute-replay --simulate, from its options to its table.
+ * simulate_run.h - kvroute-replay --simulate.
  */
 #ifndef KVROUTE_SIMULATE_RUN_H
 #define KVROUTE_SIMULATE_RUN_H
 
 #include <stdbool.h>
 
-/* Is this command line of that mode? */
+/* Does the command line contain --simulate? */
 bool simulate_wanted(int argc, char **argv);
-/* The whole program; what main returns. */
+/* Runs the program; returns its exit status. */
 int simulate_run(int argc, char **argv);
 
 #endif

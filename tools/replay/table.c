@@ -2,8 +2,8 @@
 /*
  * table.c - see table.h.
  *
- * Every number is worked out once, into `struct figures`; kv and JSON print
- * it by one table of names, so they cannot drift apart.
+ * Every number is computed once, into an array by enum figure. kv and JSON
+ * share one table of names.
  */
 #include "table.h"
 
@@ -17,7 +17,7 @@ const char *const report_format_names[REPORT_FORMATS] = {
 	[REPORT_JSON] = "json"
 };
 
-/* In the order in which they are printed. */
+/* In output order. */
 enum figure {
 	WORKERS, BLOCK, TTL, REQUESTS, UNROUTED, PROMPT_TOKENS, PROMPT_BLOCKS,
 	HIT_RATIO, LONGEST_RATIO, CHECKSUM, HASH_NS, DECISION_NS,
@@ -57,7 +57,7 @@ ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-/* The busiest worker against the mean, in requests and in tokens computed. */
+/* The busiest worker relative to the mean, by requests and by tokens. */
 static void
 work_out_spread(const struct pass *r, double *f)
 {
@@ -178,7 +178,8 @@ print_heading(FILE *out, const struct report *about, uint32_t workers)
 	if (about->prefill_rate != 0)
 		fprintf(out, "; prefill %" PRIu64 ", decode %" PRIu64
 		    " tokens/s", about->prefill_rate, about->decode_rate);
-	fprintf(out, "\nhashing %.2f us a request\n\n", about->hash_ns / 1e3);
+	fprintf(out, "\nhashing %.2f us per request\n\n",
+	    about->hash_ns / 1e3);
 	fprintf(out, "%-12s %10s %10s %12s %12s%s\n", "policy", "hit ratio",
 	    "best", "decision", "busiest", about->prefill_rate == 0 ? "" :
 	    "  first token");
@@ -198,13 +199,13 @@ print_row(FILE *out, const struct pass *r, const double *f)
 static void
 print_legend(FILE *out)
 {
-	fprintf(out, "\nhit ratio: prompt tokens predicted to be cached on the "
-	    "worker taken; best: on any.\ndecision: mean time, without "
-	    "hashing. busiest: most prompt tokens to compute on\none worker, "
-	    "against the mean of all.\n");
+	fprintf(out, "\nhit ratio: share of prompt tokens predicted to be "
+	    "cached on the chosen worker;\nbest: on any worker. decision: "
+	    "mean time, without hashing. busiest: prompt tokens\nto compute "
+	    "on the busiest worker, relative to the mean.\n");
 }
 
-/* What makes the figures say less than they seem to. */
+/* Conditions that distort the figures. */
 static void
 print_warnings(FILE *out, const struct pass *r, const double *f)
 {
@@ -212,14 +213,14 @@ print_warnings(FILE *out, const struct pass *r, const double *f)
 
 	if (f[EVICTED] > 0 || f[TRUNCATED] > 0)
 		fprintf(out, "%s: the region was full (%.0f entries evicted, "
-		    "%.0f prompts cut): more --memory?\n", policy, f[EVICTED],
-		    f[TRUNCATED]);
+		    "%.0f prompts truncated); try a larger --memory\n",
+		    policy, f[EVICTED], f[TRUNCATED]);
 	if (f[OVERDUE] > 0)
-		fprintf(out, "%s: %.0f leases ended by age: the modelled "
-		    "engines cannot keep up\n", policy, f[OVERDUE]);
+		fprintf(out, "%s: %.0f leases expired: the modelled engines "
+		    "are overloaded\n", policy, f[OVERDUE]);
 	if (f[UNROUTED] > 0)
-		fprintf(out, "%s: %.0f requests without tokens given to "
-		    "nobody\n", policy, f[UNROUTED]);
+		fprintf(out, "%s: %.0f requests without tokens were not "
+		    "routed\n", policy, f[UNROUTED]);
 }
 
 int

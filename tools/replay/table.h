@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * table.h - what a replay found: a table to read, or name=value lines or
- * JSON to process. The names of the last two are the same and stay.
+ * table.h - results of a replay as a text table, name=value lines or JSON.
+ * The last two use the same names, which do not change.
  */
 #ifndef KVROUTE_REPORT_H
 #define KVROUTE_REPORT_H
@@ -16,19 +16,19 @@ struct pass;
 enum report_format { REPORT_TEXT, REPORT_KV, REPORT_JSON, REPORT_FORMATS };
 extern const char *const report_format_names[REPORT_FORMATS];
 
-/* What all passes of a replay have in common. */
+/* What all passes of a replay share. */
 struct report {
 	const char *trace;
 	const struct kvr_options *region;
 	uint64_t requests;
 	uint64_t tokens;
 	int64_t span_ms;   /* from the first arrival to the last */
-	double hash_ns;    /* mean of a request */
+	double hash_ns;    /* mean per request */
 	uint64_t prefill_rate; /* 0: no engines modelled */
 	uint64_t decode_rate;
 };
 
-/* 0, or a kvr_error. */
+/* Returns an enum kvr_error. */
 int report_print(FILE *f, enum report_format format, const struct report *about,
     struct pass *const *passes, size_t n);
 
