@@ -2,14 +2,14 @@
 /*
  * engine_cache.c - see engine_cache.h.
  *
- * A block with a name stands in the table; one that nobody uses is idle and
- * stands on the list as well, or in the array where blocks are drawn. An idle
- * block of an answer has no name and stands there alone.
+ * A named block is in the table. An unused block is idle and also on the list
+ * or, for random eviction, in the array. An idle block of an output has no
+ * name and is only there.
  *
  *   pinned   table, pins > 0
  *   idle     table or nameless; list or array, pins = 0
  *
- * The array has room for every block, so that a release cannot fail.
+ * The array has room for every block, so a release cannot fail.
  */
 #include "engine_cache.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names are mixed already: their low bits do. */
+/* Names are hashes already; their low bits suffice. */
 static unsigned
 low_bits(const void *name)
 {
@@ -38,7 +38,7 @@ struct engine_block {
 	uint64_t name;
 	uint32_t pins;
 	bool nameless;
-	bool lost;    /* no memory to enter it in the table */
+	bool lost;    /* not in the table: out of memory */
 	uint64_t place; /* in the array */
 	struct engine_block *prev, *next;
 	UT_hash_handle hh;
@@ -49,8 +49,8 @@ struct engine_cache {
 	struct rng rng;
 	struct engine_cache_counts counts;
 	struct engine_block *table;
-	struct engine_block *list;   /* idle; its head leaves first */
-	struct engine_block **array; /* [counts.idle], if blocks are drawn */
+	struct engine_block *list;   /* idle; the head is evicted first */
+	struct engine_block **array; /* [counts.idle], for RANDOM */
 	size_t capacity;             /* of the array; at least all blocks */
 };
 
@@ -162,7 +162,7 @@ array_room(struct engine_cache *c)
 	return true;
 }
 
-/* Neither pinned nor idle yet. NULL: no memory. */
+/* Neither pinned nor idle yet. NULL: out of memory. */
 static struct engine_block *
 block_new(struct engine_cache *c, bool nameless, uint64_t name)
 {
@@ -237,7 +237,7 @@ cache_leading(const struct engine_cache *c, const uint64_t *names, size_t n)
 	return i;
 }
 
-/* Who pins a block pins its prefix, so the border can be searched for. */
+/* Pinning a block pins its prefix, so a binary search is correct. */
 size_t
 cache_pinned_leading(const struct engine_cache *c, const uint64_t *names,
     size_t n)
@@ -272,7 +272,7 @@ cache_use(struct engine_cache *c, const uint64_t *names, size_t n)
 	}
 }
 
-/* -------------------------------------------------------- looking at it --- */
+/* --------------------------------------------------------------- state --- */
 
 void
 cache_counts(const struct engine_cache *c, struct engine_cache_counts *out)
@@ -292,7 +292,7 @@ idle_right(const struct engine_cache *c, const struct engine_block *b)
 	return b->pins == 0 && (b->nameless || find(c, b->name) == b);
 }
 
-/* Those that stand where idle blocks do; false: one of them is not idle. */
+/* Counts the list or array; false: it has a block that is not idle. */
 static bool
 idle_count(const struct engine_cache *c, uint64_t *n, uint64_t *named)
 {

@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * engine_cache.h - the prefix cache of a modelled engine: which blocks are
- * there, who uses them, and which leaves next.
+ * engine_cache.h - the prefix cache of a modelled engine: its blocks, their
+ * users and their order of eviction.
  *
- * A block has a name that stands for its whole prefix. Those that sequences
- * use are pinned, once for each; all others are idle, and when room is needed
- * one of these leaves:
+ * A block has a name that stands for its whole prefix. Blocks in use are
+ * pinned, once per sequence. All others are idle, and one of these is evicted
+ * when room is needed:
  *
- *   RELEASED   the one released longest ago. A sequence releases its tail
- *              first, so a tail leaves before what it hangs on.
+ *   RELEASED   the least recently released. A sequence releases its tail
+ *              first, so children are evicted before their parent.
  *
- *   LEAF       of those on which no other block hangs, the one whose last use
- *              is longest ago. Uses of a block are the arrival, the admission
- *              and the end of a request that finds it there.
+ *   LEAF       the least recently used block without children. A block is
+ *              used by the arrival, the admission and the end of a request
+ *              that finds it cached.
  *
- *   RANDOM     any of them, each as likely. One whose prefix has left cannot
- *              be hit; it takes room until it is drawn, or until a request
- *              computes its prefix again.
+ *   RANDOM     any idle block, with equal probability. A block whose prefix
+ *              was evicted cannot be hit; it takes room until it is evicted
+ *              or a request computes its prefix again.
  *
- * The first two have one list, and its head leaves. For LEAF that needs a
- * reason: whoever uses a block uses its whole prefix, so no block was used
- * later than the one that it hangs on; and a use puts blocks at the end of the
- * list from the last to the first. So what hangs on a block always stands
- * before it, and the head has nothing that hangs on it.
+ * The first two use one list and evict its head. This is correct for LEAF too:
+ * a use of a block is a use of its whole prefix, so no block was used later
+ * than its parent, and a use moves blocks to the end of the list from the last
+ * to the first. So children always precede their parent in the list, and the
+ * head has no children.
  *
  *   used:  a0 a1 a2, then b0 b1, then a0 a1      b0's child is b1, ...
- *   list:  a2 | b1 b0 | a1 a0                    a2 leaves, then b1, b0, a1
+ *   list:  a2 | b1 b0 | a1 a0                    evicts a2, then b1, b0, a1
  *
- * The two differ only by requests that wait: admission pins, and the end of a
- * request is when its blocks are released; but who arrives and waits has used
- * what it found and not pinned it.
+ * RELEASED and LEAF differ only because of requests that wait. Admission pins
+ * blocks and the end of a request releases them, but a request that arrives
+ * and waits uses the blocks that it finds without pinning them.
  *
- * Every call costs O(1) for a block, whatever the order.
+ * The cost is O(1) per block in every case.
  */
 #ifndef KVROUTE_ENGINE_CACHE_H
 #define KVROUTE_ENGINE_CACHE_H
@@ -49,31 +49,30 @@ enum engine_eviction {
 struct engine_block;
 struct engine_cache;
 
-/* `seed` is of RANDOM. NULL: no memory. */
+/* `seed` is for RANDOM. NULL: out of memory. */
 struct engine_cache *cache_new(enum engine_eviction eviction, uint64_t seed);
 void cache_free(struct engine_cache *c);
 
-/* Is it there? */
 bool cache_has(const struct engine_cache *c, uint64_t name);
-/* How many leading ones of n names are there. */
+/* How many leading ones of n names are cached. */
 size_t cache_leading(const struct engine_cache *c, const uint64_t *names,
     size_t n);
-/* How many of n names that are one path are pinned: always leading ones. */
+/* How many of the n names of a path are pinned: always leading ones. */
 size_t cache_pinned_leading(const struct engine_cache *c,
     const uint64_t *names, size_t n);
-/* The first n names of a path, all there, were used. */
+/* Records a use of the first n names of a path, which are all cached. */
 void cache_use(struct engine_cache *c, const uint64_t *names, size_t n);
 
-/* Makes it if it is not there. NULL: no memory. */
+/* Creates the block if it is not cached. NULL: out of memory. */
 struct engine_block *cache_pin(struct engine_cache *c, uint64_t name);
-/* The last one to unpin a block releases it: it is idle from then on. */
+/* The last unpin releases the block, which is then idle. */
 void cache_unpin(struct engine_cache *c, struct engine_block *b);
-/* A block that is idle and nothing can ever hit. False: no memory. */
+/* Adds an idle block that nothing can hit. False: out of memory. */
 bool cache_add_nameless(struct engine_cache *c);
 
-/* The next one leaves; there must be an idle one. */
+/* Evicts the next block; there must be an idle one. */
 void cache_evict(struct engine_cache *c);
-/* All idle ones leave. */
+/* Evicts all idle blocks. */
 void cache_reset(struct engine_cache *c);
 
 struct engine_cache_counts {
@@ -84,7 +83,7 @@ struct engine_cache_counts {
 void cache_counts(const struct engine_cache *c,
     struct engine_cache_counts *out);
 uint64_t cache_block_name(const struct engine_block *b);
-/* Counts everything again; false: something is not conserved. */
+/* Recounts everything; false: inconsistent. */
 bool cache_check(const struct engine_cache *c);
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * engine_model.c - see engine_model.h.
  *
- * Whole blocks of prompts have a name and are the cache's: pinned while in
- * use, idle after. Blocks in use that have no name yet - partial ends of
- * prompts, room for answers - are only counted, as the engine's own.
+ * Complete blocks of prompts have a name and belong to the cache, which pins
+ * them while in use; then they are idle. Blocks in use without a name (partial
+ * ends of prompts, room for output) are only counted, as the engine's own.
  *
- * pinned + own + idle <= blocks, always; after each request ended pinned and
- * own are what those that run hold.
+ * Invariants: pinned + own + idle <= blocks; pinned and own are the blocks of
+ * running requests.
  */
 #include "engine_model.h"
 
@@ -17,7 +17,7 @@
 
 struct sequence {
 	struct engine_request request;
-	size_t n_blocks;        /* whole ones of the prompt */
+	size_t n_blocks;        /* complete ones of the prompt */
 	uint64_t own;           /* blocks beyond those */
 	uint64_t prefill_left;  /* tokens */
 	uint64_t chunk;         /* of them, computed in this step */
@@ -33,8 +33,8 @@ struct engine {
 	uint64_t own;             /* blocks */
 	uint64_t n_waiting;
 	uint64_t n_running;
-	struct sequence *waiting; /* in the order of arrival */
-	struct sequence *running; /* in the order of admission */
+	struct sequence *waiting; /* in order of arrival */
+	struct sequence *running; /* in order of admission */
 	struct engine_event *events;
 	size_t n_events;
 	size_t next_event;
@@ -133,7 +133,7 @@ mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-/* Block `i` by the name of the one before it and the ids that it covers. */
+/* The name of block `i`: a hash of the previous name and the ids it covers. */
 static uint64_t
 name_after(const struct engine *e, uint64_t before, const uint64_t *ids,
     uint64_t i)
@@ -184,7 +184,7 @@ engine_reset(struct engine *e)
 
 /* ------------------------------------------------------------ admission --- */
 
-/* One token at least is always computed. */
+/* At least one token is always computed. */
 static size_t
 may_hit(const struct engine *e, const struct engine_request *r)
 {
@@ -204,7 +204,7 @@ engine_cached(const struct engine *e, const struct engine_request *r)
 	return n * e->idea.block_tokens;
 }
 
-/* Its blocks that are in use already cost no room, all others do. */
+/* All of its blocks need room, except those already in use. */
 static bool
 has_room(const struct engine *e, const struct sequence *q)
 {
@@ -239,7 +239,7 @@ admit(struct engine *e, struct sequence *q)
 	tell(e, ENGINE_ADMITTED, q, hit);
 }
 
-/* In the order of arrival: who has no room holds up all behind it. */
+/* In order of arrival: a request without room blocks those behind it. */
 static void
 admit_all(struct engine *e)
 {
@@ -295,7 +295,7 @@ engine_submit(struct engine *e, const struct engine_request *r)
 
 /* ---------------------------------------------------------------- steps --- */
 
-/* A step of an hour is never worth telling from a longer one. */
+/* Clamps a step to one hour. */
 static int64_t
 at_speed(const struct engine *e, int64_t ns)
 {
@@ -327,7 +327,7 @@ engine_begin(struct engine *e, int64_t now)
 	    (int64_t)(ENGINE_CHUNK - left) * ENGINE_TOKEN_NS);
 }
 
-/* Tail first: what hangs on nothing any more leaves before what it hung on. */
+/* Releases the tail first, so that children are evicted before parents. */
 static void
 finish(struct engine *e, struct sequence *q)
 {
@@ -346,7 +346,7 @@ finish(struct engine *e, struct sequence *q)
 	sequence_free(q);
 }
 
-/* One sequence's part of the step that ends. */
+/* One sequence's progress in the step that ends. */
 static void
 progress(struct engine *e, struct sequence *q)
 {
@@ -377,7 +377,7 @@ engine_end(struct engine *e)
 	return e->failed ? ENGINE_NO_MEMORY : ENGINE_OK;
 }
 
-/* -------------------------------------------------------- looking at it --- */
+/* --------------------------------------------------------------- state --- */
 
 void
 engine_state(const struct engine *e, struct engine_state *out)
@@ -392,7 +392,7 @@ engine_state(const struct engine *e, struct engine_state *out)
 	out->idle = counts.idle;
 }
 
-/* Does it hold the blocks of its own prompt, each still there? */
+/* Are its blocks those of its prompt, and all cached? */
 static bool
 holds_its_own(const struct engine *e, const struct sequence *q)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ----------------------------------------------------------- the words --- */
+/* ------------------------------------------------------------- parsing --- */
 
 enum argument { NOTHING, SHARE, MAYBE_SHARE, TOKENS };
 static const struct {
@@ -24,7 +24,7 @@ static const struct {
 	[ENGINE_FAULT_LYING] = { "lying", MAYBE_SHARE }
 };
 
-/* A number from 0 to 1, and nothing behind it. */
+/* A number from 0 to 1. */
 static bool
 read_share(const char *text, double *out)
 {
@@ -47,7 +47,7 @@ read_tokens(const char *text, uint64_t *out)
 	return *out > 0;
 }
 
-/* `value` is what stands behind "="; or NULL. */
+/* `value` follows "="; NULL: none. */
 static const char *
 read_fault(const char *word, const char *value, struct engine_fault *out)
 {
@@ -56,14 +56,14 @@ read_fault(const char *word, const char *value, struct engine_fault *out)
 	while (i < ENGINE_FAULT_KINDS && strcmp(word, words[i].word) != 0)
 		i++;
 	if (i == ENGINE_FAULT_KINDS)
-		return "no such word";
+		return "unknown name";
 	out->kind = (enum engine_fault_kind)i;
 	out->share = 1;
 	out->tokens = 1;
 	if (words[i].argument == NOTHING && value != NULL)
 		return "null takes no value";
 	if (words[i].argument == TOKENS && !read_tokens(value, &out->tokens))
-		return "not a number of tokens above 0";
+		return "not a positive number of tokens";
 	if ((words[i].argument == SHARE || (value != NULL &&
 	    words[i].argument == MAYBE_SHARE)) &&
 	    !read_share(value, &out->share))
@@ -82,7 +82,7 @@ engine_report_parse(const char *text, struct engine_report_idea *out)
 	for (;; text += length + 1) {
 		length = strcspn(text, "+");
 		if (length >= sizeof(word))
-			return "too long a word";
+			return "name too long";
 		memcpy(word, text, length);
 		word[length] = '\0';
 		value = strchr(word, '=');
@@ -90,7 +90,7 @@ engine_report_parse(const char *text, struct engine_report_idea *out)
 			*value++ = '\0';
 		if (strcmp(word, "exact") != 0 || value != NULL) {
 			if (idea.n == ENGINE_FAULTS_MAX)
-				return "too many words";
+				return "too many names";
 			wrong = read_fault(word, value,
 			    &idea.faults[idea.n++]);
 		}
@@ -103,9 +103,9 @@ engine_report_parse(const char *text, struct engine_report_idea *out)
 	return NULL;
 }
 
-/* ---------------------------------------------------------- the faults --- */
+/* -------------------------------------------------------------- faults --- */
 
-/* From 0 to below 1, 53 bits of it. */
+/* In [0, 1), with 53 bits. */
 static double
 fraction(struct rng *rng)
 {
@@ -127,7 +127,7 @@ with_noise(uint64_t value, uint64_t most, double share, struct rng *rng)
 	return noisy < (double)most ? (uint64_t)noisy : most;
 }
 
-/* A number where n would be right, or anything up to n. */
+/* A number in place of n: plausible or not. */
 static uint64_t
 lie(uint64_t n, struct rng *rng)
 {
@@ -140,7 +140,7 @@ lie(uint64_t n, struct rng *rng)
 		return rng_between(rng, 0, n);
 	case 3:
 		return n + 1 + rng_between(rng, 0, n);
-	case 4: /* it was negative */
+	case 4: /* negative */
 		return 0 - rng_between(rng, 1, n + 1);
 	default: /* of any length */
 		return rng_next(rng) >> rng_between(rng, 0, 63);
@@ -165,7 +165,7 @@ tell_lies(const struct engine_answer *truth, struct rng *rng,
 		r->completion_tokens = lie(truth->completion_tokens, rng);
 }
 
-/* To a report with a value. */
+/* Applies a fault to a report with a value. */
 static void
 apply(const struct engine_fault *f, const struct engine_answer *truth,
     struct rng *rng, struct kvr_report *r)

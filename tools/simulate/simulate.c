@@ -2,19 +2,18 @@
 /*
  * simulate.c - see simulate.h.
  *
- * The only events are ends of steps, one to come for each engine that works,
- * and resets:
+ * The only events are resets and ends of steps, at most one per engine:
  *
  *   next    [ 17.2 | never | 9.4 | 12.0 ]     by worker: see simulate_times.h
  *   ready   [ 1 ]                             have no step, but may have work
  *
- * At one time steps end first, then caches are reset, then requests arrive,
- * then steps begin: time goes on only after every ready engine has begun, so
- * all that arrives in one instant is in the same step.
+ * At one time, steps end first, then caches are reset, then requests arrive,
+ * then steps begin. Time advances only after every ready engine has begun a
+ * step, so requests that arrive at the same time are in the same step.
  *
- * The library hears of a request what a router in front of engines could tell
- * it: reserve and commit at arrival, first token, growing answer, end with
- * what the engine says of its cache.
+ * The library is told what a real router could tell it: lease open and commit
+ * at arrival, first token, growing output, and the end with the engine's
+ * report.
  */
 #include "simulate_in.h"
 #include "trace.h"
@@ -22,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------ what engines did, to the routers --- */
+/* ------------------------------------------- engine events, to routers --- */
 
 static int
 on_admitted(struct simulation *s, struct ride *r, uint64_t hit)
@@ -55,7 +54,7 @@ index_blocks(const struct simulation *s, uint64_t tokens)
 	return (tokens + s->block_size - 1) / s->block_size;
 }
 
-/* Blocks of the answer, beyond those that the prompt began. */
+/* Blocks of the output, beyond those that the prompt began. */
 static int
 on_generated(struct simulation *s, struct ride *r, uint64_t generated)
 {
@@ -84,7 +83,7 @@ on_finished(struct simulation *s, struct ride *r, uint64_t generated)
 	return routers_finished(s, r, &report);
 }
 
-/* All that an engine has to say. */
+/* Handles all events of an engine. */
 static int
 listen(struct simulation *s, uint32_t worker)
 {
@@ -143,7 +142,7 @@ end_step(struct simulation *s, uint32_t worker)
 	return e == KVR_OK && s->options.check ? simulate_check(s) : e;
 }
 
-/* Nobody but the engine knows of it. */
+/* Routers are not told. */
 static int
 reset(struct simulation *s, uint32_t worker)
 {
@@ -165,7 +164,7 @@ do_due(struct simulation *s)
 	return e;
 }
 
-/* TIMES_NEVER: until nothing is left to do; resets go on for ever. */
+/* TIMES_NEVER: until no step is left; resets never end. */
 static int
 advance(struct simulation *s, int64_t to)
 {
@@ -218,7 +217,7 @@ grow(struct simulation *s)
 	return KVR_OK;
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static struct ride *
 ride_new(struct simulation *s)
 {
@@ -287,7 +286,7 @@ simulate_request(struct simulation *s, struct kvr_prompt *p,
 	return KVR_OK;
 }
 
-/* ------------------------------------------------------- looking at it --- */
+/* ----------------------------------------------------------- accessors --- */
 
 const struct simulate_options *
 simulate_options(const struct simulation *s)

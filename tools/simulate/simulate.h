@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate.h - one policy before a fleet of modelled engines.
+ * simulate.h - one policy in front of a fleet of modelled engines.
  *
- * Requests are given one by one in the order of their arrival; before each,
- * everything that the engines do until then happens. What the policy may know
- * is what a router knows: its own decisions, that a first token came, that the
- * answer grew, that it ended and what the engine then said of its cache. Only
- * the oracle sees into the engines.
+ * Requests are given one by one in order of arrival; each advances the engines
+ * to its time. The policy knows what a router knows: its own decisions, first
+ * tokens, growing output, and the engine's report at the end. Only the oracle
+ * sees the engines' caches.
  *
  *   requests --> routers --> engines     one router, or several that each get
  *                  ^  decisions   |      a share of the requests
  *                  `---- events --'
  *
- * Several simulations can be fed the same prompts side by side.
+ * Several simulations can share the same prompts.
  */
 #ifndef KVROUTE_SIMULATE_H
 #define KVROUTE_SIMULATE_H
@@ -29,10 +28,10 @@
 struct trace_request;
 
 enum simulate_policy {
-	SIMULATE_ROUND_ROBIN,  /* worker after worker */
+	SIMULATE_ROUND_ROBIN,
 	SIMULATE_RANDOM,
 	SIMULATE_LEAST_LOADED, /* fewest requests, then least to prefill */
-	/* from here on the library's */
+	/* the library's policies */
 	SIMULATE_DYNAMO,       /* KVR_COST_DYNAMO */
 	SIMULATE_TWO_TIER,     /* KVR_COST_TWO_TIER */
 	SIMULATE_BALANCED,     /* KVR_COST_BALANCED */
@@ -40,12 +39,12 @@ enum simulate_policy {
 };
 extern const char *const simulate_policy_names[SIMULATE_POLICIES];
 
-/* What the library's know of prefixes: its own index, but for the last. */
+/* How the library's policies predict overlap. */
 enum simulate_index {
-	SIMULATE_TTL,      /* with the region's TTL */
-	SIMULATE_CAPACITY, /* told the engines' capacities */
-	SIMULATE_FEEDBACK, /* told nothing: by TTL until reports come */
-	SIMULATE_ORACLE,   /* what the engines hold, or held a while ago */
+	SIMULATE_TTL,      /* by the region's TTL */
+	SIMULATE_CAPACITY, /* the index is told the engines' capacities */
+	SIMULATE_FEEDBACK, /* it is told nothing: by TTL until reports arrive */
+	SIMULATE_ORACLE,   /* from the engines' caches, possibly delayed */
 	SIMULATE_INDEXES
 };
 extern const char *const simulate_index_names[SIMULATE_INDEXES];
@@ -57,24 +56,24 @@ struct simulate_options {
 	enum simulate_policy policy;
 	enum simulate_index index;
 	uint32_t workers;
-	uint64_t capacity_tokens; /* of each; 0: endless */
+	uint64_t capacity_tokens; /* per worker; 0: endless */
 	uint32_t n_capacities;    /* above 0: these instead */
 	uint64_t capacities[SIMULATE_KINDS];
-	uint32_t n_speeds;        /* above 0: how fast engines are; else 1 */
+	uint32_t n_speeds;        /* above 0: engine speeds; otherwise 1 */
 	double speeds[SIMULATE_KINDS];
-	uint32_t engine_block;    /* tokens of theirs; 0: ENGINE_BLOCK */
+	uint32_t engine_block;    /* tokens; 0: ENGINE_BLOCK */
 	enum engine_eviction eviction;
 	bool told;                /* the index is told these two */
 	bool common_rate;         /* balanced: one prefill rate for all */
-	int64_t reset_ns;         /* each loses its cache so often; 0: never */
-	struct engine_report_idea reports; /* what engines say at the end */
-	const char *reports_text; /* the same to read; NULL: the truth */
+	int64_t reset_ns;         /* interval of cache resets; 0: never */
+	struct engine_report_idea reports; /* faults of engine reports */
+	const char *reports_text; /* the same as text; NULL: exact */
 	int64_t event_delay_ns;   /* the oracle sees the past */
 	uint32_t replicas;        /* routers that share the requests; 0: 1 */
 	bool exchange;            /* ... and tell each other at once */
-	uint64_t seed;            /* of whatever falls by lot */
-	int64_t sample_ns;        /* between samples, at least; 0: none */
-	bool check;               /* after each step: KVR_ECORRUPT */
+	uint64_t seed;            /* of all randomness */
+	int64_t sample_ns;        /* minimum between samples; 0: none */
+	bool check;               /* after each step; fails: KVR_ECORRUPT */
 };
 void simulate_defaults(struct simulate_options *o);
 uint64_t simulate_capacity(const struct simulate_options *o, uint32_t worker);
@@ -83,70 +82,70 @@ double simulate_speed(const struct simulate_options *o, uint32_t worker);
 struct simulate_totals {
 	uint64_t requests;
 	uint64_t refused;          /* of them: too large for an engine */
-	uint64_t empty;            /* of them: without tokens, no engine's */
+	uint64_t empty;            /* of them: without tokens, not served */
 	uint64_t tokens;           /* of the prompts that were served */
-	uint64_t hit_tokens;       /* of them, really */
-	uint64_t predicted_tokens; /* of them, as the decisions said */
+	uint64_t hit_tokens;       /* of them: actual hits */
+	uint64_t predicted_tokens; /* of them: predicted hits */
 	uint64_t over_tokens;      /* predicted and not hit, ... */
 	uint64_t under_tokens;     /* ... hit and not predicted, by request */
 	uint64_t finished;
-	uint64_t waited;           /* for memory, after they arrived */
+	uint64_t waited;           /* for memory after arrival */
 	uint64_t steps;            /* of all engines */
 	uint64_t resets;           /* of all engines */
 	uint64_t token_ns;         /* from the first token to the last, ... */
-	uint64_t later_tokens;     /* ... and the tokens made in that time */
-	int64_t end;               /* when the last one finished */
+	uint64_t later_tokens;     /* ... and the tokens generated after it */
+	int64_t end;               /* of the last request */
 };
 
 struct simulation;
 
-/* All of these give an enum kvr_error. */
+/* Functions that return int return an enum kvr_error. */
 int simulate_new(const struct simulate_options *options,
     const struct kvr_options *region, struct simulation **out);
 void simulate_free(struct simulation *s);
-/* `p` is the prompt of `q` already; `now` never goes back. */
+/* `p` is already set to the prompt of `q`; `now` never decreases. */
 int simulate_request(struct simulation *s, struct kvr_prompt *p,
     const struct trace_request *q, int64_t now);
-/* No more requests: until the engines have nothing to do. */
+/* Runs until the engines are idle. */
 int simulate_drain(struct simulation *s);
-/* Nothing is lost: engines, requests, leases and loads say the same. */
+/* Are engines, requests, leases and loads consistent? */
 int simulate_check(const struct simulation *s);
 
 const struct simulate_options *simulate_options(const struct simulation *s);
 const struct simulate_totals *simulate_totals(const struct simulation *s);
-/* Sums over the regions of all routers; all 0 if the policy needs none. */
+/* Sums over the regions of all routers; all 0 without regions. */
 int simulate_index_stats(const struct simulation *s, struct kvr_stats *sum);
 /*
- * Times to the first token in nanoseconds, ascending, of the totals' finished
- * requests; valid until the next call. NULL: no memory, or there are none.
+ * Times to first token in nanoseconds, ascending, of all finished requests;
+ * valid until the next call. NULL: out of memory, or there are none.
  */
 const int64_t *simulate_first_tokens(struct simulation *s);
 
 enum { SIMULATE_SAMPLES_MAX = 4096 }; /* then the interval doubles */
 
-/* A moment of the simulation. */
+/* The state at one time. */
 struct simulate_sample {
 	int64_t at;
 	const uint32_t *running; /* [workers] requests */
 	const uint32_t *waiting; /* [workers] for memory */
-	uint64_t index_entries;  /* of all routers, as all of these */
+	uint64_t index_entries;  /* these three: sums over all routers */
 	uint64_t index_blocks;   /* (block, worker) pairs */
-	uint64_t index_bytes;    /* in use, of the region's */
+	uint64_t index_bytes;    /* of the region, in use */
 };
-/* In the order of time; valid until more time passes. */
+/* In order of time; valid until time advances. */
 const struct simulate_sample *simulate_samples(const struct simulation *s,
     size_t *n);
 
-/* A request that was served, in the order of arrival. */
+/* A request that was served. */
 struct simulate_ride {
 	int64_t arrival;
 	int64_t first; /* token; -1: not yet */
 	uint64_t tokens;
-	uint64_t predicted; /* of them, to be cached */
-	uint64_t hit;       /* of them, really */
+	uint64_t predicted; /* of them: predicted hits */
+	uint64_t hit;       /* of them: actual hits */
 	uint32_t worker;
 };
-/* Valid until the next call; NULL: no memory. */
+/* In order of arrival; valid until the next call. NULL: out of memory. */
 const struct simulate_ride *simulate_rides(struct simulation *s, size_t *n);
 
 #endif

@@ -15,7 +15,7 @@
 #define DEFAULT_MEMORY (UINT64_C(64) << 20)
 #define SAMPLE_NS INT64_C(1000000000)
 #define TTL_NS INT64_C(120000000000)
-/* No lease is ended by age: the engines end all, however late. */
+/* Leases do not expire: the engines end all of them. */
 #define LEASE_LIMIT_NS (INT64_C(86400000000000) * 365)
 
 enum { REPLICAS_MAX = 64 };
@@ -35,33 +35,33 @@ static const char help_text[] =
 "\nReplays a Mooncake-format trace (a file, or standard input) on modelled\n"
 "engines and reports what their caches hit and how long requests took.\n\n"
 "  --policy NAME      round-robin, random, least-loaded, dynamo, two-tier or\n"
-"                     balanced; again to compare (round-robin and dynamo);\n"
+"                     balanced; repeat to compare (round-robin and dynamo);\n"
 "                     the last three with :ttl=SEC (120), :ttl=endless,\n"
 "                     :capacity, :feedback or :oracle\n"
-"  --workers N        how many engines there are (8)\n"
-"  --block TOKENS     tokens of an index block (512)\n"
-"  --seed N           of all that falls by lot, and of the secret (1)\n"
-"  --memory SIZE      of the index, for each policy (64M)\n"
-"  --speed X          X times as many requests in the same time (1)\n"
-"  --arrivals HOW     ticks, as recorded, or spread over them (ticks)\n"
+"  --workers N        number of engines (8)\n"
+"  --block TOKENS     index block size in tokens (512)\n"
+"  --seed N           seeds all randomness and the secret (1)\n"
+"  --memory SIZE      index size for each policy (64M)\n"
+"  --speed X          replay X times as fast as recorded (1)\n"
+"  --arrivals HOW     ticks, as recorded, or spread evenly (ticks)\n"
 "  --format KIND      text or kv (name=value) (text)\n"
-"  --report FILE      writes a page with pictures for a browser, too\n"
+"  --report FILE      also write an HTML page with charts\n"
 "  -q, --quiet        no progress bar\n"
-"\nThe engines; a list is repeated over them:\n"
-"  --capacity TOKENS  of the cache of each (1000000); endless; a list\n"
-"  --speeds X         how fast they are (1); a list\n"
-"  --engine-block TOKENS  of their blocks (512)\n"
+"\nEngines (a list is repeated over them):\n"
+"  --capacity TOKENS  cache size per engine (1000000); endless; a list\n"
+"  --speeds X         relative speed (1); a list\n"
+"  --engine-block TOKENS  cache block size (512)\n"
 "  --eviction KIND    released, random or leaf (released)\n"
 "  --resets SEC       each loses its cache every SEC seconds\n"
-"  --reports LIST     what they say of their caches (exact): low=SHARE,\n"
+"  --reports LIST     how they report cached tokens (exact): low=SHARE,\n"
 "                     noisy=SHARE, zeros=SHARE, null, reported=SHARE,\n"
 "                     rounded=TOKENS, lying; several joined by +\n"
-"\nThe routers:\n"
-"  --told             they are told --engine-block and --eviction\n"
-"  --event-delay SEC  the oracle sees the engines as they were\n"
+"\nRouters:\n"
+"  --told             tell the index --engine-block and --eviction\n"
+"  --event-delay SEC  the oracle sees the engines' caches late\n"
 "  --common-rate      balanced: one prefill rate for all engines\n"
-"  --replicas N       so many share the requests (1)\n"
-"  --exchange on|off  they tell each other what they do, at once (off)\n";
+"  --replicas N       number of routers that share the requests (1)\n"
+"  --exchange on|off  routers tell each other what they do, at once (off)\n";
 
 enum {
 	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
@@ -107,7 +107,7 @@ usage(void)
 
 /* ------------------------------------------------------------- policies --- */
 
-/* What stands behind the colon. */
+/* `text` follows the colon. */
 static void
 set_index(struct wanted *w, const char *text)
 {
@@ -120,7 +120,7 @@ set_index(struct wanted *w, const char *text)
 	i = args_word("policy", text, simulate_index_names, SIMULATE_INDEXES);
 	w->index = (enum simulate_index)i;
 	if (i == SIMULATE_TTL)
-		errx(ARGS_USAGE, "--policy: ttl: how long? ttl=SEC");
+		errx(ARGS_USAGE, "--policy: ttl needs a value: ttl=SEC");
 }
 
 static void
@@ -151,7 +151,7 @@ add_policy(struct settings *s, const char *text)
 
 /* --------------------------------------------------------------- values --- */
 
-/* The parts of a list, each handed on; how many there are. */
+/* Calls `take` for each part of a list; returns their number. */
 static uint32_t
 each_of(const char *option, const char *text, struct simulate_options *o,
     void (*take)(struct simulate_options *, uint32_t, const char *))
@@ -217,7 +217,7 @@ set_defaults(struct settings *s)
 	s->speed = 1;
 }
 
-/* What the engines are like. false: it is another option. */
+/* Options of engines. False: another option. */
 static bool
 set_engines(struct simulate_options *o, int option, const char *text)
 {
@@ -253,7 +253,7 @@ set_engines(struct simulate_options *o, int option, const char *text)
 	}
 }
 
-/* What the routers know, and how many there are. */
+/* Options of routers. False: another option. */
 static bool
 set_routers(struct simulate_options *o, int option, const char *text)
 {
@@ -281,7 +281,7 @@ set_routers(struct simulate_options *o, int option, const char *text)
 	}
 }
 
-/* What is read, and what is written. */
+/* Options of input and output. */
 static void
 set_files(struct settings *s, int option, const char *text)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_args.h - what the command line of kvroute-replay --simulate asks
- * for.
+ * simulate_args.h - the command line of kvroute-replay --simulate.
  */
 #ifndef KVROUTE_SIMULATE_ARGS_H
 #define KVROUTE_SIMULATE_ARGS_H
@@ -21,8 +20,8 @@ struct wanted {
 };
 
 struct settings {
-	struct kvr_options region;        /* but for the TTL */
-	struct simulate_options simulate; /* but for the policy */
+	struct kvr_options region;        /* except the TTL */
+	struct simulate_options simulate; /* except policy and index */
 	struct wanted wanted[POLICIES_MAX];
 	size_t n;
 	double speed;
@@ -33,7 +32,7 @@ struct settings {
 	const char *path; /* NULL: standard input */
 };
 
-/* Ends the program if they are wrong, or ask for help. */
+/* Exits on errors, --help and --version. */
 void simulate_args(struct settings *s, int argc, char **argv);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_check.c - is anything lost?
+ * simulate_check.c - consistency checks, for tests.
  *
- * A request is known in four places: its ride, the engine that has it, what
- * its router booked, and the library's lease. Each is counted apart, and all
- * must say the same. Costs as much as there were requests, so it is for tests.
+ * A request is recorded in four places: its ride, its engine, its router's
+ * bookings, and the library's lease. Each is counted separately, and all must
+ * agree. The cost is linear in the number of requests so far.
  */
 #include "simulate_in.h"
 
-/* What must be on a worker, by the requests alone. */
+/* What the requests imply for a worker. */
 struct expected {
 	uint64_t waiting;
 	uint64_t running;
@@ -16,7 +16,7 @@ struct expected {
 	uint64_t output_blocks;
 };
 
-/* Of all requests, or of those that a router knows. */
+/* For all requests, or for those that a router knows. */
 static struct expected
 expect(const struct simulation *s, uint32_t worker, const uint32_t *router)
 {
@@ -39,8 +39,8 @@ expect(const struct simulation *s, uint32_t worker, const uint32_t *router)
 }
 
 /*
- * Where index blocks are the engine's and a router knows of everything, both
- * know the same ones in use.
+ * If index and engine blocks have the same size and the router knows all
+ * requests, both have the same blocks in use.
  */
 static bool
 same_in_use(const struct simulation *s, const struct expected *x,

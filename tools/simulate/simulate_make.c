@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* simulate_make.c - making a simulation, and ending it: see simulate.h. */
+/* simulate_make.c - creation and destruction: see simulate.h. */
 #include "simulate_in.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ make_engine(struct simulation *s, uint32_t worker)
 {
 	struct engine *twin;
 
-	/* Not all at once: one after the other within the time. */
+	/* Resets are staggered over the interval. */
 	if (s->options.reset_ns > 0)
 		times_set(&s->next_reset, worker, (int64_t)((double)
 		    s->options.reset_ns * (worker + 1) / s->options.workers));

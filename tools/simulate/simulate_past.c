@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_past.c - what an engine held a while ago.
+ * simulate_past.c - the state of an engine some time ago.
  *
- * Events that tell what a cache holds arrive late. Rather than keep what was
- * there, the past is lived again: a twin of the engine is given the same
- * requests and resets, later. Engines do the same thing each time, so the twin
- * at a time is the engine as it was then.
+ * Cache events of real engines arrive late. Past states are not stored but
+ * replayed: a twin of the engine is given the same requests and resets later.
+ * Engines are deterministic, so the twin at a given time has the state that
+ * the engine had then.
  *
  *   engine   ----a-----b--R-------c--->|  now
  *   twin     ----a-----b--R-->|        .
  *                             to       inputs after `to` wait
  *
- * At one instant a step ends first, then inputs take effect in their order,
- * then a step begins: as in simulate.c.
+ * At one time, a step ends first, then inputs take effect in order, then a
+ * step begins, as in simulate.c.
  */
 #include "simulate_in.h"
 
@@ -30,9 +30,9 @@ struct input {
 
 struct past {
 	struct engine *twin;
-	struct input *inputs; /* the earliest first */
+	struct input *inputs; /* earliest first */
 	int64_t now;
-	int64_t end; /* of its step */
+	int64_t end; /* of the twin's step */
 };
 
 struct past *
@@ -94,7 +94,7 @@ past_reset(struct past *p, int64_t now)
 	return add(p, NULL, now);
 }
 
-/* The engine took this input, so its twin does. */
+/* The engine accepted this input, so the twin does. */
 static bool
 take(struct past *p)
 {
@@ -110,7 +110,7 @@ take(struct past *p)
 	return ok;
 }
 
-/* Everything at the instant p->now but the beginning of a step. */
+/* Everything at p->now except the beginning of a step. */
 static bool
 live(struct past *p)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_place.c - who gets a request: see simulate.h.
+ * simulate_place.c - the choice of a worker: see simulate.h.
  *
- *   round-robin, random  nothing is known
- *   least-loaded         what its router booked: requests, prefill
+ *   round-robin, random  use nothing
+ *   least-loaded         uses its router's bookings: requests, prefill
  *   the library's :ttl :capacity :feedback
- *                        its index of what was sent where
+ *                        use its index of what was sent where
  *   the library's :oracle
- *                        its cost, with what the engines hold
+ *                        uses its cost and the engines' caches
  *
- * The oracle's region has a TTL of 0. It remembers what is running and nothing
- * else, so its matches are the blocks in use by running requests, which the
- * costs count. How much of a prompt is cached is asked of the engines, or of
- * their past, and told to the lease, so the library books prefill by it.
+ * The oracle's region has a TTL of 0, so it records only running requests, and
+ * a match finds their blocks, which the costs count as active. The overlap
+ * comes from the engines, or from their past, and is passed to the lease, so
+ * that the library books prefill by it.
  */
 #include "simulate_in.h"
 
@@ -33,7 +33,7 @@ const char *const simulate_index_names[SIMULATE_INDEXES] = {
 	[SIMULATE_ORACLE] = "oracle"
 };
 
-/* Fewer requests, then less to prefill, then by lot. */
+/* Fewest requests, then least to prefill, then at random. */
 static uint32_t
 least_loaded(struct simulation *s, const struct booked *b)
 {
@@ -65,7 +65,7 @@ place_plain(struct simulation *s, const struct router *router)
 	return least_loaded(s, router->booked);
 }
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 static const struct engine *
 engine_seen(const struct simulation *s, uint32_t worker)
 {
@@ -73,10 +73,7 @@ engine_seen(const struct simulation *s, uint32_t worker)
 	    past_at(s->past[worker], s->now - s->options.event_delay_ns);
 }
 
-/*
- * What the engines hold, and what of it is in use: of the oracle's region a
- * match finds nothing else.
- */
+/* Fills s->seen: overlap from the engines, active blocks from the region. */
 static int
 see(struct simulation *s, const struct router *router, struct kvr_prompt *p,
     const struct engine_request *q)

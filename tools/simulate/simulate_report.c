@@ -2,8 +2,7 @@
 /*
  * simulate_report.c - see simulate_report.h.
  *
- * Every number is worked out once, into an array of figures, by one table of
- * names.
+ * Every number is computed once, into an array by enum figure.
  */
 #include "simulate_report.h"
 
@@ -12,39 +11,13 @@
 
 #include <inttypes.h>
 
-/* In the order in which they are printed. */
+/* In output order. */
 enum figure {
-	WORKERS,
-	CAPACITY,
-	BLOCK,
-	REPLICAS,
-	SEED,
-	REQUESTS,
-	REFUSED,
-	EMPTY,
-	WAITED,
-	PROMPT_TOKENS,
-	HIT_RATIO,
-	PREDICTED_RATIO,
-	ERROR_BLOCKS,
-	OVER_BLOCKS,
-	UNDER_BLOCKS,
-	MEAN,
-	P50,
-	P90,
-	P99,
-	TOKEN_MS,
-	MAKESPAN,
-	STEPS,
-	RESETS,
-	REPORTS,
-	UNREPORTED,
-	PURGES,
-	EXPIRED,
-	EVICTED_CAPACITY,
-	EVICTED_REGION,
-	TRUNCATED,
-	FIGURES
+	WORKERS, CAPACITY, BLOCK, REPLICAS, SEED, REQUESTS, REFUSED, EMPTY,
+	WAITED, PROMPT_TOKENS, HIT_RATIO, PREDICTED_RATIO, ERROR_BLOCKS,
+	OVER_BLOCKS, UNDER_BLOCKS, MEAN, P50, P90, P99, TOKEN_MS, MAKESPAN,
+	STEPS, RESETS, REPORTS, UNREPORTED, PURGES, EXPIRED, EVICTED_CAPACITY,
+	EVICTED_REGION, TRUNCATED, FIGURES
 };
 static const struct {
 	const char *name;
@@ -88,7 +61,7 @@ ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-/* The least value that at least `percent` of n sorted ones do not exceed. */
+/* The least of n sorted values that `percent` of them do not exceed. */
 static double
 percentile(const int64_t *sorted, uint64_t n, uint64_t percent)
 {
@@ -116,7 +89,7 @@ work_out_first_tokens(struct simulation *s, double *f)
 	return KVR_OK;
 }
 
-/* What the library counted, in all regions. */
+/* The library's counters, summed over all regions. */
 static int
 work_out_index(const struct simulation *s, double *f)
 {
@@ -208,7 +181,7 @@ print_capacities(FILE *out, const struct simulate_options *o)
 	}
 }
 
-/* What is not as it usually is. */
+/* Options that differ from the defaults. */
 static void
 print_unusual(FILE *out, const struct simulate_options *o)
 {
@@ -220,7 +193,7 @@ print_unusual(FILE *out, const struct simulate_options *o)
 
 	if (o->eviction != ENGINE_EVICT_RELEASED)
 		fprintf(out, "%s%s\n", evictions[o->eviction], o->told ?
-		    ", which the routers know" : "");
+		    ", known to routers" : "");
 	for (i = 0; i < o->n_speeds; i++)
 		fprintf(out, "%s%g%s", i == 0 ? "engines of speed " : ", ",
 		    o->speeds[i], i + 1 == o->n_speeds ? "\n" : "");
@@ -230,13 +203,13 @@ print_unusual(FILE *out, const struct simulate_options *o)
 	if (o->reports_text != NULL)
 		fprintf(out, "engines report %s\n", o->reports_text);
 	if (o->event_delay_ns > 0)
-		fprintf(out, "the oracle sees what was %g s ago\n",
+		fprintf(out, "the oracle sees caches as of %g s ago\n",
 		    (double)o->event_delay_ns / 1e9);
 	if (o->common_rate)
-		fputs("balanced takes one prefill rate for all engines\n",
+		fputs("balanced uses one prefill rate for all engines\n",
 		    out);
 	if (o->replicas > 1)
-		fprintf(out, "%" PRIu32 " routers that tell each other %s\n",
+		fprintf(out, "%" PRIu32 " routers that exchange %s\n",
 		    o->replicas, o->exchange ? "everything" : "nothing");
 }
 
@@ -257,7 +230,7 @@ print_heading(FILE *out, const struct simulate_about *about,
 	    "hits", "mean", "p50", "p90", "p99", "token", "error", "over",
 	    "under");
 	fprintf(out, "%-18s %5s %27s %6s %20s\n", "", "%",
-	    "s to the first token", "ms", "blocks a request");
+	    "s to first token", "ms", "blocks per request");
 }
 
 static void
@@ -269,18 +242,19 @@ print_row(FILE *out, const char *name, const double *f)
 	    f[UNDER_BLOCKS]);
 }
 
-/* What makes the figures say less than they seem to. */
+/* Conditions that distort the figures. */
 static void
 print_warnings(FILE *out, const char *name, const double *f)
 {
 	if (f[REFUSED] > 0)
-		fprintf(out, "%s: %.0f requests were larger than an engine's "
-		    "memory, and are in no figure\n", name, f[REFUSED]);
+		fprintf(out, "%s: %.0f requests exceeded an engine's memory "
+		    "and are not counted\n", name, f[REFUSED]);
 	if (f[EMPTY] > 0)
-		fprintf(out, "%s: %.0f requests without tokens were given to "
-		    "nobody\n", name, f[EMPTY]);
+		fprintf(out, "%s: %.0f requests without tokens were not "
+		    "routed\n", name, f[EMPTY]);
 	if (f[EVICTED_REGION] > 0 || f[TRUNCATED] > 0)
-		fprintf(out, "%s: the index was too small: --memory\n", name);
+		fprintf(out, "%s: the index was full; try a larger --memory\n",
+		    name);
 }
 
 int

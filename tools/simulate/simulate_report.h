@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_report.h - what simulations found: a table to read, or name=value
- * lines to process, whose names stay.
+ * simulate_report.h - results of simulations as a text table or name=value
+ * lines, whose names do not change.
  */
 #ifndef KVROUTE_SIMULATE_REPORT_H
 #define KVROUTE_SIMULATE_REPORT_H
@@ -13,12 +13,12 @@
 
 struct simulation;
 
-/* One policy, under the name it was asked for. */
+/* One policy, by its name on the command line. */
 struct simulate_row {
 	const char *name;
 	struct simulation *simulation; /* drained */
 };
-/* What all rows have in common. */
+/* What all rows share. */
 struct simulate_about {
 	const char *trace;
 	double speed;
@@ -26,7 +26,7 @@ struct simulate_about {
 	int64_t span_ns; /* from the first arrival to the last */
 };
 
-/* Give an enum kvr_error. */
+/* Return an enum kvr_error. */
 int simulate_table(FILE *out, const struct simulate_about *about,
     const struct simulate_row *rows, size_t n);
 int simulate_kv(FILE *out, const struct simulate_row *rows, size_t n);

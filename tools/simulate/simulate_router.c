@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_router.c - routers in front of the engines, and what they are told.
+ * simulate_router.c - the routers and their leases.
  *
- * Requests are dealt to the routers in turn. A router knows its own requests;
- * routers that exchange know those of all, as if each had decided about all:
+ * Requests are distributed to the routers in turn. A router knows its own
+ * requests; routers that exchange know all requests:
  *
  *   request     0    1    2    3         alone:     A knows 0, 2
  *   router      A    B    A    B                    B knows 1, 3
  *                                        exchange:  both know 0, 1, 2, 3
  *
- * What is exchanged is which worker got which prompt, then whatever a lease is
- * told. It arrives at once. How much was believed to be cached there goes along
- * only where no index can tell: with the oracle. All regions have one secret
- * and the same workers in the same order.
+ * They exchange which worker got which prompt, then every lease call, without
+ * delay. The predicted overlap is included only with the oracle, because its
+ * index cannot predict. All regions have the same secret and the same workers
+ * in the same order.
  */
 #include "simulate_in.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* More than any trace has, for an index that is told of an endless cache. */
+/* More than any trace has: the capacity of an endless cache. */
 #define ENDLESS_TOKENS (UINT64_C(1) << 50)
 
 /* --------------------------------------------------------------- making --- */
@@ -31,7 +31,7 @@ eviction_told(const struct simulate_options *o)
 	    KVR_EVICT_RELEASED;
 }
 
-/* What the router is told of a worker, by the kind of its index. */
+/* Sets a worker's facts, by the kind of index. */
 static int
 tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 {
@@ -66,7 +66,7 @@ set_policy(const struct simulate_options *o, struct kvr *k)
 	kvr_policy_init(&policy, sizeof(policy));
 	policy.cost = costs[o->policy];
 	if (o->common_rate)
-		policy.balanced_prior = 1e9; /* seconds: the fleet's, always */
+		policy.balanced_prior = 1e9; /* s: always the fleet's rate */
 	return kvr_policy_set(k, &policy);
 }
 
@@ -123,7 +123,7 @@ routers_free(struct simulation *s)
 	free(s->routers);
 }
 
-/* All but sizes of cells and clocks, which have no sum. */
+/* Adds what simulate_index_stats reports. */
 static void
 add_stats(struct kvr_stats *sum, const struct kvr_stats *t)
 {
@@ -181,7 +181,7 @@ booking(const struct simulation *s, uint32_t router, const struct ride *r)
 	return &s->routers[router].booked[r->worker];
 }
 
-/* The same as another router's decision, by one that was told. */
+/* Repeats another router's decision. */
 static int
 follow(const struct simulation *s, uint32_t router, struct kvr_prompt *p,
     const struct ride *r)

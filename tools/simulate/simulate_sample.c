@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_sample.c - what is kept of a simulation to draw it later: its
- * requests, and its state at even intervals.
+ * simulate_sample.c - requests and periodic samples of the state, for charts.
  *
- * Nothing changes between two events, so a sample of a moment in between is
- * taken when time is about to pass it. Nobody knows how long a trace will be:
- * when there are as many samples as a picture can show, every other one is
- * dropped, and the interval is twice what it was.
+ * The state does not change between events, so a sample is taken when time is
+ * about to pass it. The length of a trace is unknown in advance: when the
+ * maximum number of samples is reached, every other one is dropped and the
+ * interval doubles.
  */
 #include "simulate_in.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Every other one stays: those of twice the interval. */
+/* Keeps every other sample. */
 static void
 thin_out(struct simulation *s)
 {
@@ -28,7 +27,7 @@ thin_out(struct simulation *s)
 	s->sample_ns *= 2;
 }
 
-/* Room for one more, in both tables. */
+/* Makes room for one more in both tables. */
 static int
 grow(struct simulation *s)
 {
@@ -95,7 +94,7 @@ sample_until(struct simulation *s, int64_t to)
 	return e;
 }
 
-/* The table of loads has moved while it grew: where it lies now. */
+/* Pointers are set here because s->loads moves when it grows. */
 const struct simulate_sample *
 simulate_samples(const struct simulation *s, size_t *n)
 {

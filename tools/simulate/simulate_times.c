@@ -27,7 +27,7 @@ times_free(struct times *t)
 	t->least = NULL;
 }
 
-/* Up to where nothing changes any more. */
+/* Updates ancestors up to the first that does not change. */
 void
 times_set(struct times *t, uint32_t i, int64_t at)
 {
