@@ -57,7 +57,7 @@ begin(struct setup *u, const struct simulate_options *o, uint32_t block)
 {
 	memset(u, 0, sizeof(*u));
 	region_of(&u->region, o->workers, block);
-	if (o->check) /* which looks at every cell */
+	if (o->check) /* reads every cell */
 		u->region.region_bytes = 512 << 10;
 	ck_assert_int_eq(kvr_new(&u->region, &u->k), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_new(u->k, &u->prompt), KVR_OK);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulated.h - what the suites of simulations share: every policy with every
- * index, fleets of every sort, and the way through a trace.
+ * simulated.h - shared by the suites of simulations: all policies and indexes,
+ * various fleets, and helpers to run a trace.
  */
 #ifndef KVR_SIMULATED_H
 #define KVR_SIMULATED_H
@@ -18,11 +18,11 @@ struct kind {
 	enum simulate_index index;
 };
 enum { KINDS = 15, ORACLES = KINDS - 3, FLEETS = 6 };
-/* Oracles last. */
+/* Oracles are last. */
 extern const struct kind kinds[KINDS];
 struct simulate_options options_of(int kind, uint32_t workers,
     uint64_t capacity);
-/* What engines and routers may be like, beside how a policy thinks of them. */
+/* Variants of engines and routers. */
 extern void (*const fleets[FLEETS])(struct simulate_options *);
 
 void region_of(struct kvr_options *region, uint32_t workers, uint32_t block);
@@ -40,10 +40,10 @@ void give_simple(struct setup *u, uint64_t tokens, uint64_t output,
     const uint64_t *ids, int64_t now);
 void end(struct setup *u);
 
-/* Through the whole trace in `f`, arrivals `speed` times as fast. */
+/* Runs the whole trace in `f`, with arrivals `speed` times as fast. */
 void simulate_file(struct setup *u, FILE *f, bool ticks, int64_t speed);
 void simulate_sample(struct setup *u, uint64_t requests, int64_t speed);
-/* Of 400 requests of the sample, and one of their times to first token. */
+/* Totals of 400 requests of the sample, and one of their TTFTs. */
 struct simulate_totals totals_of(const struct simulate_options *o,
     int64_t *first);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_engine_cache.c - a modelled engine's cache against plain ones: a list
- * in the order of release, and a tree that is searched for its leaves.
+ * test_engine_cache.c - a modelled engine's cache against two simple models: a
+ * list in order of release, and a tree that is searched for its leaves.
  *
- * Both live in one table of all blocks there can be. Block n hangs on block
- * parent[n] < n, or on nothing; who uses n uses all above it.
+ * Both models share one table of all possible blocks. The parent of block n is
+ * parent[n] < n, or none; a use of n is a use of all its ancestors.
  */
 #include "test.h"
 
@@ -14,9 +14,9 @@
 #include "engine_cache.h"
 #include "rng.h"
 
-static uint64_t seed; /* of the test that runs */
+static uint64_t seed; /* of the current test */
 
-/* Where chance is at work, a failure tells the seed. */
+/* An assertion that prints the seed. */
 #define must(that) do { \
 	if (!(that)) \
 		ck_abort_msg("%s (KVR_SEED=%" PRIu64 ")", #that, seed); \
@@ -38,18 +38,18 @@ name_of(int node)
 struct plain_block {
 	bool there;
 	uint64_t pins;
-	uint64_t used;     /* when last */
-	uint64_t released; /* when last; each at a time of its own */
+	uint64_t used;     /* time of last use */
+	uint64_t released; /* time of last release, unique */
 };
 
 struct plain {
 	enum engine_eviction eviction;
 	int parent[NODES];
 	struct plain_block blocks[NODES];
-	uint64_t answers[1000]; /* when the nameless idle ones came */
+	uint64_t answers[1000]; /* when nameless idle blocks were added */
 	size_t n_answers;
 	uint64_t clock;
-	int running[RUNNING];   /* the last block of each path; or NOTHING */
+	int running[RUNNING];   /* the last block of each path, or NOTHING */
 };
 
 static void
@@ -68,7 +68,7 @@ plain_make(struct plain *p, enum engine_eviction eviction, struct rng *rng)
 		p->running[i] = NOTHING;
 }
 
-/* The path to a block, its first block first; how long it is. */
+/* The path from the root to a block; returns its length. */
 static size_t
 path_to(const struct plain *p, int node, int *path)
 {
@@ -102,7 +102,7 @@ has_child(const struct plain *p, int node)
 	return false;
 }
 
-/* Which block leaves next; NODES: the oldest answer. */
+/* The block to be evicted next; NODES: the oldest nameless one. */
 static int
 plain_next(const struct plain *p)
 {
@@ -149,7 +149,7 @@ plain_idle(const struct plain *p)
 	return n;
 }
 
-/* ---------------------------------------------- both do the same thing --- */
+/* --------------------------------------------------- model and cache --- */
 
 struct pair {
 	struct plain plain;
@@ -205,7 +205,7 @@ end(struct pair *t, int slot)
 	}
 }
 
-/* A request arrives and uses what is there. */
+/* A request arrives and uses what is cached. */
 static void
 use(struct pair *t, int node)
 {
@@ -245,7 +245,7 @@ reset(struct pair *t)
 	t->plain.n_answers = 0;
 }
 
-/* Nobody can tell what random eviction draws, but that it is one idle one. */
+/* Random eviction must have evicted exactly one idle block: finds it. */
 static void
 learn_which(struct pair *t)
 {
@@ -364,7 +364,7 @@ END_TEST
 
 /* ------------------------------------------------------ worked by hand --- */
 
-/* 10 <- 11 and 20 <- 21, released in this order. */
+/* Paths 10 <- 11 and 20 <- 21, released in this order. */
 static struct engine_cache *
 two_paths(enum engine_eviction eviction, uint64_t start)
 {
@@ -383,7 +383,7 @@ two_paths(enum engine_eviction eviction, uint64_t start)
 	return c;
 }
 
-/* Who waits has used what it found: only leaf eviction minds. */
+/* A waiting request counts as a use, for leaf eviction only. */
 START_TEST(waiting_is_a_use)
 {
 	static const uint64_t path[] = { 10, 11 };
@@ -406,7 +406,7 @@ END_TEST
 
 /* -------------------------------------------------------------- random --- */
 
-/* Which of four blocks left, by its place in two_paths. */
+/* Which of four blocks was evicted, by its position in two_paths. */
 static int
 drawn(struct engine_cache *c)
 {
@@ -425,7 +425,7 @@ drawn(struct engine_cache *c)
 	return gone;
 }
 
-/* Each as likely: of 4000 draws about 1000, by seeds that never change. */
+/* Equal probability: each about 1000 of 4000 times, with fixed seeds. */
 START_TEST(all_as_likely)
 {
 	int counts[4] = { 0, 0, 0, 0 }, i;
@@ -444,7 +444,7 @@ START_TEST(all_as_likely)
 }
 END_TEST
 
-/* The order in which 32 blocks leave, as far as their names go into a hash. */
+/* A hash of the order in which 32 blocks are evicted. */
 static uint64_t
 order_of_leaving(uint64_t start)
 {
@@ -481,7 +481,7 @@ END_TEST
 
 /* -------------------------------------------------------------- limits --- */
 
-/* Each allocation fails once: an error, and all memory is given back. */
+/* Each allocation fails once: an error, and no leak. */
 START_TEST(memory)
 {
 	unsigned long n, count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_engine_kinds.c - modelled engines of every kind: blocks of other sizes,
- * other speeds, other orders of leaving; and nothing lost under random work.
+ * test_engine_kinds.c - modelled engines with other block sizes, speeds and
+ * orders of eviction, and consistency under random load.
  */
 #include "test.h"
 
@@ -20,7 +20,7 @@ sized(uint64_t tokens, uint32_t block, enum engine_eviction eviction,
 	return engine_new(&idea);
 }
 
-/* 300: the tokens of A, of A and B, of B, of B and C. */
+/* Blocks of 300 cover A, A and B, B, B and C. */
 START_TEST(blocks_across_ids)
 {
 	static const uint64_t abc[] = { 1, 2, 3 }, abd[] = { 1, 2, 4 };
@@ -41,7 +41,7 @@ START_TEST(blocks_across_ids)
 }
 END_TEST
 
-/* Memory in use costs by the token, other things not by blocks at all. */
+/* The cost of memory is per token, and no other cost depends on blocks. */
 START_TEST(same_steps_in_any_block)
 {
 	uint64_t ids[5] = { 1, 2, 3, 4, 5 };
@@ -50,7 +50,7 @@ START_TEST(same_steps_in_any_block)
 	for (i = 0; i < SIZES; i++) {
 		struct engine *e = sized(ENGINE_ENDLESS, sizes[i],
 		    ENGINE_EVICT_RELEASED, 1);
-		/* of 2101 tokens, rounded up to whole blocks */
+		/* 2101 tokens, rounded up to whole blocks */
 		int64_t memory = (2101 + sizes[i] - 1) / sizes[i] * sizes[i];
 
 		submit(e, 0, 2100, 1, ids);
@@ -80,7 +80,7 @@ START_TEST(speeds)
 }
 END_TEST
 
-/* The answer is told of by 512 tokens, whatever the blocks. */
+/* Output events are per 512 tokens with any block size. */
 START_TEST(answers_grow_the_same)
 {
 	static const uint64_t ids[] = { 1 };
@@ -109,7 +109,7 @@ START_TEST(answers_grow_the_same)
 }
 END_TEST
 
-/* What runs goes on and stays; what is idle is gone. */
+/* A reset evicts idle blocks; running requests continue. */
 START_TEST(reset)
 {
 	static const uint64_t a[] = { 1, 2, 3 }, b[] = { 1, 5 };
@@ -141,7 +141,7 @@ START_TEST(reset)
 }
 END_TEST
 
-/* Steps until the request is admitted; what it hits. */
+/* Runs until the request is admitted; returns its hits. */
 static uint64_t
 hits_of(struct engine *e, uint64_t request)
 {
@@ -158,8 +158,8 @@ hits_of(struct engine *e, uint64_t request)
 }
 
 /*
- * A's prompt comes again and waits behind one that takes the room of two
- * blocks. If waiting is a use, B was used before A, else A was.
+ * A's prompt arrives again and waits behind a request that needs the room of
+ * two blocks. If waiting is a use, B is less recently used, otherwise A is.
  */
 static uint64_t
 hits_of_who_waits(enum engine_eviction eviction)
@@ -173,7 +173,7 @@ hits_of_who_waits(enum engine_eviction eviction)
 	run(e, 0);
 	submit(e, 1, 1024, 1, b);
 	run(e, 0);
-	for (i = 2; i < 7; i++) /* one block each, that leaves nothing */
+	for (i = 2; i < 7; i++) /* one block each, which is not cached */
 		submit(e, i, 1, 100, c);
 	submit(e, 7, 3583, 1, c); /* 7 */
 	submit(e, 8, 1024, 1, a);
@@ -189,7 +189,7 @@ START_TEST(waiting)
 }
 END_TEST
 
-/* A head is drawn as soon as a tail: that one cannot be hit, and takes room. */
+/* Random eviction of a head: the tail takes room but cannot be hit. */
 START_TEST(heads_leave_too)
 {
 	static const uint64_t a[] = { 1, 2, 3, 4, 5 }, b[] = { 9 };
@@ -201,9 +201,9 @@ START_TEST(heads_leave_too)
 		struct engine *e = engine_new(&idea);
 		struct engine_state s;
 
-		submit(e, 0, 2100, 1, a); /* 4 stay */
+		submit(e, 0, 2100, 1, a); /* 4 stay cached */
 		run(e, 0);
-		submit(e, 1, 1000, 1, b); /* 2: one leaves */
+		submit(e, 1, 1000, 1, b); /* 2: one is evicted */
 		engine_state(e, &s);
 		ck_assert_uint_eq(s.idle, 3);
 		lost[cached(e, 2560, a) / 512]++;
@@ -219,7 +219,7 @@ END_TEST
 
 /* -------------------------------------------------------------- random --- */
 
-/* A hash of all that an engine says; each request is served, in order. */
+/* A hash of all events; each request is served, in order. */
 static uint64_t
 serve(struct engine *e, uint64_t seed, uint64_t n)
 {
@@ -256,7 +256,7 @@ serve(struct engine *e, uint64_t seed, uint64_t n)
 	return hash * 31 + (uint64_t)now;
 }
 
-/* By the kind of eviction. */
+/* For each kind of eviction. */
 START_TEST(nothing_is_lost)
 {
 	uint64_t seed = test_seed();
@@ -286,7 +286,7 @@ START_TEST(same_seed_same_result)
 		engine_free(e);
 		if (n_ == 0)
 			first = hash;
-		/* the third has another seed, which only chance minds */
+		/* the third has another seed: matters only for RANDOM */
 		ck_assert_msg((hash == first) == (n_ < 2 ||
 		    _i != ENGINE_EVICT_RANDOM), "KVR_SEED=%llu",
 		    (unsigned long long)seed);
@@ -294,7 +294,7 @@ START_TEST(same_seed_same_result)
 }
 END_TEST
 
-/* Where nothing leaves, what hits is what was equal of any prompt before. */
+/* Without eviction, hits are the longest prefix of any earlier prompt. */
 START_TEST(longest_common_prefix)
 {
 	enum { PROMPTS = 60, IDS = 24 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_engine_model.c - the modelled engine: schedules and caches worked out
- * by hand. Engines of other kinds are in test_engine_kinds.c.
+ * test_engine_model.c - the modelled engine against schedules and caches
+ * computed by hand. See test_engine_kinds.c for other kinds of engines.
  */
 #include "test.h"
 
@@ -10,7 +10,7 @@
 
 /* ----------------------------------------------------------- schedules --- */
 
-/* 700 tokens are one block with a name and one without, to the end. */
+/* 700 tokens are one named block and one without a name. */
 START_TEST(one_request)
 {
 	static const uint64_t ids[] = { 1, 2 };
@@ -40,7 +40,7 @@ START_TEST(one_request)
 }
 END_TEST
 
-/* A long prompt takes its chunks, an answer of nothing is of one token. */
+/* A long prompt takes several chunks; output 0 counts as one token. */
 START_TEST(chunks)
 {
 	uint64_t ids[10];
@@ -52,13 +52,13 @@ START_TEST(chunks)
 		ids[i] = i;
 	submit(e, 0, 5000, 0, ids);
 	now = run(e, 0);
-	/* 9 blocks, and one for 392 tokens and the answer */
+	/* 9 blocks, and one for 392 tokens and the output */
 	ck_assert_int_eq(now, 2 * step(1, 10, 2048) + step(1, 10, 904));
 	engine_free(e);
 }
 END_TEST
 
-/* What the first one leaves of a chunk is the second one's. */
+/* The second request gets the rest of the first one's chunk. */
 START_TEST(two_share_a_step)
 {
 	static const uint64_t a[] = { 1, 2, 3 }, b[] = { 4, 5 };
@@ -84,7 +84,7 @@ START_TEST(two_share_a_step)
 }
 END_TEST
 
-/* Whoever waits for prefill is not in the step; nor who came during it. */
+/* Requests that wait for prefill or arrive during a step are not in it. */
 START_TEST(not_in_the_step)
 {
 	static const uint64_t a[] = { 1, 2, 3, 4 }, b[] = { 5 };
@@ -132,7 +132,7 @@ END_TEST
 
 /* -------------------------------------------------------------- caches --- */
 
-/* One token is always computed; equal ids after others are other blocks. */
+/* One token is always computed; equal ids after a different prefix miss. */
 START_TEST(what_hits)
 {
 	static const uint64_t ids[] = { 1, 2, 3 }, other[] = { 9, 2, 3 };
@@ -152,7 +152,7 @@ START_TEST(what_hits)
 }
 END_TEST
 
-/* What is admitted is cached for those behind it, and computed once. */
+/* An admitted prompt is cached for later ones and computed once. */
 START_TEST(hits_what_runs)
 {
 	static const uint64_t ids[] = { 1, 2, 3 };
@@ -171,7 +171,7 @@ START_TEST(hits_what_runs)
 }
 END_TEST
 
-/* Six blocks: a2 leaves first, then a1 and a0, b0 only after all of A. */
+/* Six blocks: a2 is evicted first, then a1 and a0, b0 only after all of A. */
 START_TEST(tail_before_head)
 {
 	static const uint64_t a[] = { 1, 2, 3, 4 }, b[] = { 9, 9 };
@@ -197,7 +197,7 @@ START_TEST(tail_before_head)
 }
 END_TEST
 
-/* What a request hits is pinned before room is made for the rest of it. */
+/* Hits are pinned before room is made for the rest of the request. */
 START_TEST(hits_stay)
 {
 	static const uint64_t a[] = { 1, 2 }, b[] = { 1, 3, 4 };
@@ -213,19 +213,19 @@ START_TEST(hits_stay)
 }
 END_TEST
 
-/* Answers stay and take room, though nothing can ever hit them. */
+/* Outputs stay and take room, though they are never hit. */
 START_TEST(answers_stay)
 {
 	static const uint64_t a[] = { 1 }, b[] = { 2 };
 	struct engine *e = plain(4);
 	struct engine_state s;
 
-	submit(e, 0, 512, 1100, a); /* 1, 2 whole ones and a part */
+	submit(e, 0, 512, 1100, a); /* 1, 2 complete ones and a part */
 	run(e, 0);
 	engine_state(e, &s);
 	ck_assert_uint_eq(s.idle, 3);
 	ck_assert_uint_eq(s.own + s.pinned, 0);
-	submit(e, 1, 512, 600, b); /* 3 in all: two of the answer leave */
+	submit(e, 1, 512, 600, b); /* 3: evicts two of the output */
 	ck_assert_uint_eq(cached(e, 513, a), 512);
 	run(e, 0);
 	engine_free(e);
@@ -234,7 +234,7 @@ END_TEST
 
 /* ----------------------------------------------------------- admission --- */
 
-/* First come, first served: who would fit waits behind who does not. */
+/* A request that fits waits behind one that does not. */
 START_TEST(waits_for_memory)
 {
 	static const uint64_t a[] = { 1, 2 }, b[] = { 3, 4 }, c[] = { 5 };
@@ -300,7 +300,7 @@ END_TEST
 
 /* -------------------------------------------------------------- memory --- */
 
-/* Each allocation fails once: an error, and all memory is given back. */
+/* Each allocation fails once: an error, and no leak. */
 START_TEST(memory)
 {
 	unsigned long n, count = 0;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_engine_report.c - each way of reporting does what its words say, and
- * can be told from the truth.
+ * test_engine_report.c - each fault of reports has its documented effect.
  */
 #include "test.h"
 
@@ -34,11 +33,11 @@ report(const struct engine_report_idea *idea, const struct engine_answer *a,
 	engine_report(idea, a, rng, &r);
 	if (r.size != sizeof(r) || r.flags != KVR_REPORT_STREAM ||
 	    r.endpoint != 0 || r.reserved != 0)
-		ck_abort_msg("a field that no word is about");
+		ck_abort_msg("a field that no fault changes");
 	return r;
 }
 
-/* One without chance. */
+/* One report, for faults without randomness. */
 static struct kvr_report
 once(const char *text, uint64_t cached)
 {
@@ -67,7 +66,7 @@ is_true(const struct kvr_report *r)
 	    r->completion_tokens == truth.completion_tokens;
 }
 
-/* How many of REPORTS are not true; all of those have this kind and number. */
+/* The number of untrue reports; all of them have this kind and number. */
 static int
 untrue(const char *text, uint32_t kind, uint64_t cached)
 {
@@ -86,7 +85,7 @@ untrue(const char *text, uint32_t kind, uint64_t cached)
 	return n;
 }
 
-/* A share of REPORTS, give or take five times what chance does. */
+/* A share of REPORTS, within five standard deviations. */
 #define ck_assert_share(n, share) do { \
 	ck_assert_int_ge((n), (int)((share) * REPORTS) - 250); \
 	ck_assert_int_le((n), (int)((share) * REPORTS) + 250); \
@@ -112,7 +111,7 @@ START_TEST(low)
 }
 END_TEST
 
-/* From a tenth less to a tenth more, and each tenth of that as often. */
+/* The error is uniform from a tenth less to a tenth more. */
 START_TEST(noisy)
 {
 	struct engine_report_idea idea = idea_of("noisy=0.1");
@@ -130,7 +129,7 @@ START_TEST(noisy)
 	}
 	for (i = 0; i < 10; i++)
 		ck_assert_share(tenths[i], 0.1);
-	/* never above the prompt; and of nothing, nothing */
+	/* never above the prompt; 0 stays 0 */
 	a.prompt_tokens = 100001;
 	for (i = 0; i < 1000; i++)
 		ck_assert_uint_le(report(&idea, &a, &rng).cached_tokens,
@@ -179,7 +178,7 @@ START_TEST(rounded)
 }
 END_TEST
 
-/* All that is hard on whoever believes it does come. */
+/* Every kind of wrong number occurs. */
 START_TEST(lying)
 {
 	struct engine_report_idea idea = idea_of("lying");
@@ -244,7 +243,7 @@ START_TEST(in_order)
 	r = once("reported=0+lying", 1024);
 	ck_assert_uint_eq(r.kind, KVR_REPORT_NONE);
 	ck_assert_uint_eq(r.cached_tokens, 0);
-	/* noise on a lie stays a number */
+	/* noise applied to a lie stays in range */
 	for (seed = 0; seed < 1000; seed++) {
 		struct engine_report_idea idea = idea_of("lying+noisy=1");
 		struct rng rng = { seed };
@@ -273,7 +272,7 @@ START_TEST(same_seed_same_reports)
 }
 END_TEST
 
-/* ----------------------------------------------------------- the words --- */
+/* ------------------------------------------------------------- parsing --- */
 
 START_TEST(words)
 {
@@ -309,7 +308,7 @@ START_TEST(not_words)
 
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		ck_assert_msg(engine_report_parse(bad[i], &idea) != NULL,
-		    "\"%s\" was taken", bad[i]);
+		    "\"%s\" was accepted", bad[i]);
 		ck_assert_int_eq(memcmp(&idea, &before, sizeof(idea)), 0);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_markup.c - text that no parser takes for markup, numbers that people
- * read, and the parts that charts are made of (tools/page/svg.h).
+ * test_markup.c - escaping, number formats, and the primitives of charts
+ * (tools/page/svg.h).
  */
 #include "test.h"
 
@@ -25,7 +25,7 @@ begin(void)
 	ck_assert_ptr_nonnull(f);
 }
 
-/* What was written since begin() is this and nothing else. */
+/* Checks everything written since begin(). */
 static void
 ck_written(const char *expected)
 {
@@ -47,25 +47,25 @@ static const struct {
 	    "&lt;script&gt;a&amp;&amp;b&lt;/script&gt;" },
 	{ "\"'><b x=", "&quot;&#39;&gt;&lt;b x=" },
 	{ "]]>", "]]&gt;" },
-	/* two, three and four bytes */
+	/* of two, three and four bytes */
 	{ "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80",
 	    "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80" },
-	/* tab and line stay, controls go */
+	/* tab and newline stay, other controls do not */
 	{ "a\tb\nc\x01\x1b\x7f", "a\tb\nc" GONE GONE GONE },
 	{ "\xc2\x85", GONE },
-	/* no beginning, no end */
+	/* invalid first bytes, truncated sequences */
 	{ "\x80z\xffz\xc3", GONE "z" GONE "z" GONE },
 	{ "\xe2\x82", GONE GONE },
 	{ "\xe2\x82z", GONE GONE "z" },
-	/* a slash and a bracket in more bytes than they need */
+	/* overlong encodings */
 	{ "\xc0\xaf\xe0\x80\xbc", GONE GONE GONE GONE GONE },
 	{ "\xf0\x80\x80\xbc", GONE GONE GONE GONE },
-	/* half a pair, no characters, beyond the last */
+	/* a surrogate, noncharacters, beyond the last */
 	{ "\xed\xa0\x80", GONE },
 	{ "\xef\xbf\xbe\xef\xbf\xbf\xf0\x9f\xbf\xbf", GONE GONE GONE },
 	{ "\xf4\x90\x80\x80", GONE },
 	{ "\xf5\x80", GONE GONE },
-	/* gpj.exe turned around */
+	/* right-to-left override: shows exe.jpg reversed */
 	{ "exe\xe2\x80\xaegpj", "exe" GONE "gpj" },
 	{ "\xe2\x81\xa6x", GONE "x" }
 };
@@ -157,7 +157,7 @@ START_TEST(places)
 	ck_assert_double_eq_tol(svg_place(&decades, 0), 0, 1e-9);
 	ck_assert_double_eq_tol(svg_place(&decades, -1), 0, 1e-9);
 	ck_assert_double_eq_tol(svg_place(&none, 5), 40, 1e-9);
-	/* what is no number has a place, too */
+	/* NaN is placed at the beginning */
 	ck_assert_double_eq_tol(svg_place(&linear, strtod("nan", NULL)), 100,
 	    1e-9);
 }
@@ -200,12 +200,12 @@ START_TEST(ticks_of_axes)
 	ck_ticks(&linear, 4, 3, fives);
 	ck_ticks(&decades, 6, 5, tens);
 	ck_ticks(&part, 6, 4, some);
-	/* both ends are among them */
+	/* including both ends */
 	ck_assert_uint_eq(svg_ticks(&to_thirty, 7, ticks), 7);
 	ck_assert_double_eq_tol(ticks[6], 30, 1e-9);
 	ck_assert_uint_le(svg_ticks(&wide, 6, ticks), 6);
 	ck_assert_uint_ge(svg_ticks(&wide, 6, ticks), 3);
-	/* nothing to tick */
+	/* no ticks */
 	ck_assert_uint_eq(svg_ticks(&linear, 1, ticks), 0);
 	ck_assert_uint_eq(svg_ticks(&linear, SVG_TICKS + 1, ticks), 0);
 }

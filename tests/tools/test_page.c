@@ -411,7 +411,7 @@ START_TEST(many)
 		for (j = 0; j < i; j++) {
 			a = page_class("", i);
 			b = page_class("", j);
-			/* from " c" on: colour and dashes */
+			/* after the number: colour and dashes */
 			ck_assert_str_ne(strstr(a.text, " c"),
 			    strstr(b.text, " c"));
 		}

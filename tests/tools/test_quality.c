@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_quality.c - is the keyed chain a good enough hash?
+ * test_quality.c - the statistical quality of the keyed chain.
  *
- * What hash.c says of it, measured: how many output bits a flipped input
- * bit changes, and how often parts of the sequence hashes of prompts that are
- * alike are equal. Secrets are fixed, so a run that passes once always does.
- * KVR_HASH_SAMPLES=10000000 measures at the size that is promised, takes a
- * minute, and prints what it finds.
+ * Measures the claims of hash.c: how many output bits a flipped input bit
+ * changes, and how often parts of the sequence hashes of similar prompts
+ * collide. Secrets are fixed, so results are reproducible.
+ * KVR_HASH_SAMPLES=10000000 measures at the size claimed, takes a minute, and
+ * prints the results.
  */
 #include "prompt.h"
 
@@ -26,7 +26,7 @@ prompt_of(const struct hash_rule *rule)
 	return p;
 }
 
-/* As many as the environment says, but never too few to judge. */
+/* The number set by the environment, but enough for the test to be valid. */
 static size_t
 samples(size_t usual)
 {
@@ -42,7 +42,7 @@ struct flips {
 	size_t n;
 };
 
-/* With a million, chance alone moves no pair of bits by 0.003. */
+/* With a million, random deviations of a pair of bits stay below 0.003. */
 static size_t
 flip_samples(void)
 {
@@ -59,8 +59,9 @@ count_flips(struct flips *f, unsigned in, uint64_t changed)
 }
 
 /*
- * Each output bit changes half of the times when an input bit does: a pair
- * of bits within 6 deviations of the sampling, bits taken singly within 0.01.
+ * Each output bit changes in half of the cases in which an input bit does:
+ * within 6 standard deviations for a pair of bits, within 0.01 for the mean of
+ * an input or output bit.
  */
 static void
 judge_flips(const struct flips *f, const char *of)
@@ -89,7 +90,7 @@ judge_flips(const struct flips *f, const char *of)
 	}
 }
 
-/* One link of the chain: the sequence hash after `state` and `local`. */
+/* One link: the sequence hash after `state` and `local`. */
 static uint64_t
 link_of(const struct hash_rule *rule, const struct hash_chain *from,
     uint64_t state, uint64_t local)
@@ -104,7 +105,7 @@ link_of(const struct hash_rule *rule, const struct hash_chain *from,
 
 /*
  * 0: a local hash after the root; 1: the state before a block; 2: a local
- * hash after anything.
+ * hash after any state.
  */
 START_TEST(chain_avalanche)
 {
@@ -182,7 +183,7 @@ ascending(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Pairs that are equal in `bits` bits from bit `shift` on. */
+/* The number of pairs equal in `bits` bits from bit `shift` on. */
 static double
 equal_pairs(const uint64_t *hashes, size_t n, unsigned shift, unsigned bits)
 {
@@ -202,7 +203,7 @@ equal_pairs(const uint64_t *hashes, size_t n, unsigned shift, unsigned bits)
 	return pairs;
 }
 
-/* Low, middle and high bits, as many as make 40 to 80 collisions expected. */
+/* Low, middle and high bits, so many that 40 to 80 collisions are expected. */
 static void
 judge_collisions(const uint64_t *hashes, size_t n, const char *of)
 {
@@ -241,7 +242,7 @@ count_in_tokens(const struct hash_rule *rule, size_t at, uint64_t *out,
 	kvr_prompt_free(p);
 }
 
-/* All the sequence hashes of one prompt, whose local hashes i * step are. */
+/* The sequence hashes of one prompt whose local hashes are i * step. */
 static void
 count_in_locals(const struct hash_rule *rule, uint64_t step, uint64_t *out,
     size_t n)
@@ -258,7 +259,7 @@ count_in_locals(const struct hash_rule *rule, uint64_t step, uint64_t *out,
 	}
 }
 
-/* One block after each of many prefixes that count: the scopes' digests. */
+/* One block after each of many scopes, whose digests are counters. */
 static void
 count_in_scopes(const struct hash_rule *rule, uint64_t *out, size_t n)
 {
@@ -274,7 +275,7 @@ count_in_scopes(const struct hash_rule *rule, uint64_t *out, size_t n)
 	}
 }
 
-/* A first block whose local hash counts: as bad as an input can be. */
+/* A first block whose local hash is a counter: the worst case. */
 static void
 count_in_first(const struct hash_rule *rule, uint64_t *out, size_t n)
 {

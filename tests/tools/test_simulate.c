@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_simulate.c - policies before modelled engines: what must come out of
- * any simulation, and what is known of a published trace.
+ * test_simulate.c - policies on modelled engines: invariants of every
+ * simulation, and known results for a published trace.
  */
 #include "simulated.h"
 
@@ -11,7 +11,7 @@
 
 /* ------------------------------------------------------------- by hand --- */
 
-/* 15.1 ms, 2 blocks, 700 tokens; then two steps more: with every policy. */
+/* 15.1 ms, 2 blocks, 700 tokens, then two more steps; with every policy. */
 START_TEST(one_request)
 {
 	static const uint64_t ids[] = { 1, 2 };
@@ -35,8 +35,8 @@ START_TEST(one_request)
 END_TEST
 
 /*
- * Two at one instant share a step; a third, which comes when that step ends,
- * is in the next one; a fourth finds the engine idle and its prefix cached.
+ * Two requests that arrive together share a step. A third arrives when it ends
+ * and is in the next one. A fourth finds the engine idle and its prefix cached.
  */
 START_TEST(instants)
 {
@@ -67,7 +67,7 @@ START_TEST(instants)
 }
 END_TEST
 
-/* What no engine could hold is refused, and leaves nothing behind. */
+/* A request that cannot fit is refused without side effects. */
 START_TEST(refused_and_empty)
 {
 	static const uint64_t ids[] = { 1, 2, 3, 4 };
@@ -95,7 +95,7 @@ END_TEST
 
 /* ---------------------------------------------------------- the sample --- */
 
-/* Engines, requests, leases, loads: counted anew after every step. */
+/* Recounts engines, requests, leases and loads after every step. */
 START_TEST(conserved)
 {
 	static const uint32_t blocks[] = { 512, 16, 700, 512, 512, 64 };
@@ -175,7 +175,7 @@ START_TEST(samples)
 }
 END_TEST
 
-/* Twice the interval, once or twice: as many as before, evenly. */
+/* The interval doubles; samples stay evenly spaced. */
 START_TEST(samples_thin_out)
 {
 	static const uint64_t ids[] = { 1, 2 };
@@ -223,7 +223,7 @@ START_TEST(memory)
 }
 END_TEST
 
-/* Three requests, samples, and everything to look at; the first failure. */
+/* Three requests, samples and all accessors; returns the first error. */
 static int
 short_run(struct simulation *s, struct kvr_prompt *p)
 {
@@ -244,7 +244,7 @@ short_run(struct simulation *s, struct kvr_prompt *p)
 	return e;
 }
 
-/* Each allocation of a run fails once: said, and nothing is lost. */
+/* Each allocation of a run fails once: an error, and no leak. */
 START_TEST(memory_of_a_run)
 {
 	static const int some[] = { 0, 8, 11, 14 };
@@ -298,7 +298,7 @@ conversation(struct simulate_options o, int64_t ttl_ns, double *p90)
 	return t;
 }
 
-/* One endless cache hits all that was ever there, whoever routes to it. */
+/* One endless cache hits everything seen before, with any policy. */
 START_TEST(endless)
 {
 	FILE *f = fopen(test_shared("traces/conversation_trace.jsonl"), "r");
@@ -344,7 +344,7 @@ START_TEST(endless)
 }
 END_TEST
 
-/* Figures of another simulator of this model: a point of hits, 5 % of time. */
+/* From another simulator; tolerances: 1 point of hits, 5 % of TTFT. */
 static const struct {
 	int kind;
 	double hits;
@@ -371,7 +371,7 @@ START_TEST(known_points)
 }
 END_TEST
 
-/* Where nobody waits for memory the oracle sees what will be hit. */
+/* The oracle predicts hits exactly if no request waits for memory. */
 START_TEST(oracle_is_right)
 {
 	double p90;

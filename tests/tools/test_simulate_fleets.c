@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_simulate_fleets.c - fleets and routers that are not as they usually are:
- * what each difference changes, and what it must not.
+ * test_simulate_fleets.c - fleets and routers with options that differ from the
+ * defaults: what each option changes, and what it must not change.
  */
 #include "simulated.h"
 
@@ -10,9 +10,9 @@
 #include "rng.h"
 #include "simulate_times.h"
 
-/* --------------------------------------------- unlike the usual engine --- */
+/* ------------------------------------------------------ other engines --- */
 
-/* Engines alike, however it is said. */
+/* Equal engines, specified in different ways. */
 START_TEST(lists_of_one_kind)
 {
 	struct simulate_options o = options_of(_i, 4, 100000);
@@ -43,7 +43,7 @@ START_TEST(faster_engines)
 }
 END_TEST
 
-/* Each engine in its turn; nothing is hit that was there before. */
+/* Engines are reset in turn, and nothing older is hit. */
 START_TEST(resets)
 {
 	struct simulate_options o = options_of(_i, 4, 0);
@@ -59,7 +59,7 @@ START_TEST(resets)
 }
 END_TEST
 
-/* What the engines hit are their blocks, whatever the index counts in. */
+/* Hits are in engine blocks, whatever the index block size. */
 START_TEST(other_blocks)
 {
 	static const uint32_t blocks[] = { 16, 32, 2176 };
@@ -95,7 +95,7 @@ START_TEST(random_eviction)
 }
 END_TEST
 
-/* What reaches the library is what the engines say. */
+/* The library receives the engines' reports. */
 START_TEST(reports)
 {
 	static const struct {
@@ -103,7 +103,7 @@ START_TEST(reports)
 		uint64_t least;
 		uint64_t most;
 	} said[] = {
-		{ "exact", 350, 400 }, /* none of a prompt without a block */
+		{ "exact", 350, 400 }, /* prompts below a block have none */
 		{ "reported=0", 0, 0 },
 		{ "reported=0.25", 50, 150 }
 	};
@@ -129,7 +129,7 @@ END_TEST
 
 /* ------------------------------------------------------------- the past --- */
 
-/* Requests a second and a bit apart, so that no two share an instant. */
+/* Requests more than a second apart, so that no two arrive together. */
 static struct simulate_totals
 apart(const struct simulate_options *o)
 {
@@ -153,7 +153,7 @@ apart(const struct simulate_options *o)
 	return t;
 }
 
-/* The twin of an engine is the engine, a nanosecond ago. */
+/* The twin equals the engine a nanosecond ago. */
 START_TEST(just_past)
 {
 	struct simulate_options o = options_of(_i % 3 + ORACLES, 3, 30000);
@@ -170,7 +170,7 @@ START_TEST(just_past)
 }
 END_TEST
 
-/* Later events, worse predictions; events that never come predict nothing. */
+/* The later the events, the worse the predictions. */
 START_TEST(long_past)
 {
 	struct simulate_options o = options_of(_i, 3, 30000);
@@ -190,8 +190,8 @@ END_TEST
 /* ------------------------------------------------------------- replicas --- */
 
 /*
- * Routers that tell each other everything decide as one: what one of them
- * predicts and books, all book.
+ * Routers that exchange everything decide like one router: each books what the
+ * others predict.
  */
 START_TEST(exchange_makes_one)
 {
@@ -208,7 +208,7 @@ START_TEST(exchange_makes_one)
 }
 END_TEST
 
-/* Alone each knows a third of what was sent, and hits less. */
+/* Without exchange each router knows a third of the requests and hits less. */
 START_TEST(no_exchange)
 {
 	struct simulate_options o = options_of(_i, 4, 0);
@@ -225,7 +225,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- times --- */
 
-/* Against looking at all of them. */
+/* Against a linear search. */
 START_TEST(times_like_a_list)
 {
 	uint32_t n = (uint32_t)_i + 1, i, w, first;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_trace.c - what the tools share: the reader of traces, the tokens made
- * of hash ids, the policy half, the sample, the modelled engines, and the
- * whole chain on a published trace.
+ * test_trace.c - what the tools share: the trace reader, tokens from hash ids,
+ * the policy half, the sample generator, the simple engine model, and all of
+ * them on a published trace.
  */
 #include "alloc.h"
 #include "half.h"
@@ -88,7 +88,7 @@ START_TEST(reader_without_tokens)
 }
 END_TEST
 
-/* Four at 100, three at 107, one at 5000: spread; then 3000 ms for the last. */
+/* Requests at 100, 107 and 5000 are spread; the last tick has 3000 ms. */
 START_TEST(reader_spreads)
 {
 	static const int64_t expected[] = { 0, 1, 3, 5, 7, 1638, 3269, 4900,
@@ -158,7 +158,7 @@ START_TEST(reader_refuses)
 }
 END_TEST
 
-/* Files too large to write down: each limit, and what is just inside. */
+/* Generated files at and beyond each limit. */
 static int
 read_generated(size_t requests, size_t ids, size_t spaces, char *error)
 {
@@ -209,7 +209,7 @@ START_TEST(reader_limits)
 }
 END_TEST
 
-/* Every allocation fails once: an error, and all requests before it right. */
+/* Each allocation fails once: an error after correct requests. */
 START_TEST(reader_memory)
 {
 	unsigned long n, count;
@@ -248,12 +248,12 @@ START_TEST(tokens_formula)
 	struct tokens b = { NULL, 0 };
 	size_t i;
 
-	/* Worked out apart, in arithmetic without limits. */
+	/* Computed separately with unlimited integers. */
 	ck_assert_uint_eq(token_of(0, 0), 41772);
 	ck_assert_uint_eq(token_of(0, 1), 107911);
 	ck_assert_uint_eq(token_of(46, 511), 62105);
 	ck_assert_uint_eq(token_of(1, 0), token_of(0, 512));
-	/* id * 512 wraps around: 2^55 more is the same id. */
+	/* id * 512 wraps: ids modulo 2^55 are equal. */
 	ck_assert_uint_eq(token_of(7 + (UINT64_C(1) << 55), 9), token_of(7, 9));
 	ck_assert_uint_eq(token_of(UINT64_MAX, 511), token_of(0, UINT64_MAX));
 	ck_assert_int_eq(tokens_make(&b, &r), 0);
@@ -300,7 +300,7 @@ START_TEST(half_by_hand)
 	/* A tie goes to the least recent of the longest, which is 1. */
 	ck_assert_uint_eq(choose(h, two, 3, 100, 5, 5), 1);   /* 0 2 3 1 */
 	ck_assert_uint_eq(choose(h, two, 3, 100, 5, 5), 3);   /* 0 2 1 3 */
-	/* Too short: the least recent of all, with the overlap it has. */
+	/* Too short: the least recent of all, with its own overlap. */
 	ck_assert_uint_eq(choose(h, two, 3, 1000, 5, 4), 0);  /* 2 1 3 0 */
 	ck_assert_uint_eq(choose(h, little, 2, 1000, 2, 0), 2);
 	ck_assert_uint_eq(choose(h, little, 2, 1000, 2, 1), 1);
@@ -340,7 +340,7 @@ sample_digest(const struct sample_options *o, uint64_t *bytes)
 	return digest;
 }
 
-/* The same bytes on every platform: this digest is one that was seen. */
+/* The same bytes on every platform. */
 START_TEST(sample_same_everywhere)
 {
 	struct sample_options o;
@@ -358,12 +358,12 @@ END_TEST
 
 struct shape {
 	uint64_t requests;
-	uint64_t shared; /* leading ids that an earlier request had there */
+	uint64_t shared; /* leading ids that an earlier request also had */
 	uint64_t ids;
 	int64_t last_ms;
 };
 
-/* Ids are numbered on, so an id that is not new was seen: at this place? */
+/* Ids are consecutive, so a known id must be at its first position. */
 static struct shape
 read_sample(const struct sample_options *o)
 {
@@ -472,7 +472,7 @@ START_TEST(engines_by_hand)
 }
 END_TEST
 
-/* Events come out in order, whatever order they were made in. */
+/* Events are ordered by time, whatever their order of insertion. */
 START_TEST(engines_order)
 {
 	enum { MANY = 1000 };
@@ -534,7 +534,7 @@ START_TEST(conversation_facts)
 }
 END_TEST
 
-/* The reference's own index, decision for decision. */
+/* Results of the reference's own index. */
 static const struct {
 	uint32_t workers;
 	uint32_t block;
