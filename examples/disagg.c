@@ -6,18 +6,18 @@
  *   request -> router -+               +-------------->+-- decode-1 --+-> reply
  *                      +-- prefill-1 --+  is handed on +-- decode-2 --+
  *
- * All workers stand in one index, with their role. A request is reserved
- * twice, and each stage has a lease of its own:
+ * All workers are in one index, each with its role. A request is routed twice,
+ * and each stage has its own lease:
  *
- *   prefill   among prefill workers, as always: overlap against load. The
- *             lease ends at the first token: the prefill worker is free, and
- *             what it computed stays in its cache.
+ *   prefill   among prefill workers, by overlap and load. The lease ends at
+ *             the first token: the prefill worker is free, and what it
+ *             computed stays in its cache.
  *   decode    among decode workers, by load alone: no overlap is credited, no
- *             blocks are taken as shared, no prefill is counted. The lease
- *             ends with the answer.
+ *             blocks count as shared, no prefill is counted. The lease ends
+ *             with the output.
  *
- * Three chats with one system prompt talk, at a time that the program makes
- * up; each turn goes through three events, and every decision is printed.
+ * The program simulates three chats with a common system prompt, with a clock
+ * of its own. Each turn has three events, and every decision is printed.
  */
 #include <kvroute.h>
 
@@ -29,19 +29,18 @@
 #define SECOND INT64_C(1000000000)
 
 enum { SYSTEM = 1024, PREFILLS = 2, DECODES = 3, TURNS = 9, MOST = 4096 };
-enum { PREFILL_RATE = 4000 }; /* tokens a second, of this made-up engine */
+enum { PREFILL_RATE = 4000 }; /* tokens per second of the simulated engine */
 
 enum event { ARRIVES, FIRST_TOKEN, ENDS, OVER };
 
-/* A turn: a prompt of so many tokens, an answer that takes so long. */
 struct turn {
-	int64_t next;      /* when the next event happens, nanoseconds */
+	int64_t next;      /* time of the next event, in nanoseconds */
 	uint32_t chat;
-	uint32_t tokens;   /* with system prompt and all that was said before */
+	uint32_t tokens;   /* of the prompt: the whole conversation so far */
 	int64_t decoding;  /* seconds from the first token to the end */
 	enum event event;  /* the next one */
 	struct kvr_prompt *p;
-	uint64_t lease;    /* of the stage it is in */
+	uint64_t lease;    /* of the current stage */
 };
 static struct turn turns[TURNS] = {
 	{ .next = 0 * SECOND, .chat = 1, .tokens = 1100, .decoding = 5 },
@@ -64,7 +63,7 @@ must(int e, const char *what)
 	exit(1);
 }
 
-/* The secret is fixed, so that ties fall the same way in every run. */
+/* The secret is fixed, so that ties are broken the same way in every run. */
 static struct kvr *
 make_index(void)
 {
@@ -96,7 +95,7 @@ add_workers(struct kvr *k, const char *kind, uint32_t role, int n)
 	}
 }
 
-/* Chats differ after the system prompt; a turn repeats what was said before. */
+/* Chats differ after the system prompt; a turn repeats the previous ones. */
 static void
 make_prompt(const struct kvr *k, struct turn *t)
 {
@@ -110,7 +109,7 @@ make_prompt(const struct kvr *k, struct turn *t)
 	    "kvr_prompt_set_tokens");
 }
 
-/* One stage: choose, pin, and say that the request is on its way. */
+/* One stage: chooses a worker, opens a lease and commits it. */
 static void
 reserve(struct kvr *k, struct turn *t, uint32_t stage, struct kvr_decision *d)
 {
@@ -180,7 +179,7 @@ end(struct kvr *k, struct turn *t)
 	t->event = OVER;
 }
 
-/* The turn with the earliest event; NULL: all are over. */
+/* The turn with the earliest event; NULL: none is left. */
 static struct turn *
 next_turn(void)
 {

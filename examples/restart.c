@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * restart.c - an index that outlives the program.
+ * restart.c - an index that survives a restart of the program.
  *
  *   restart [file]
  *
- * Sends one prompt; says how much of it was known from the run before. With a
- * file, run it twice within two minutes; without one it starts twice itself.
+ * Routes one prompt and prints how much of it was known from the previous run.
+ * With a file, run it twice within two minutes; without one, the program opens
+ * a temporary file twice.
  */
 #include <kvroute.h>
 
@@ -15,8 +16,8 @@
 #include <unistd.h>
 
 /*
- * The 16 bytes of the kernel's boot id, which is text such as
- * 0f1e2d3c-.... False: there is none, and boots are not told apart.
+ * Parses the kernel's boot id, text such as 0f1e2d3c-..., into 16 bytes.
+ * False: there is none, and reboots are not detected.
  */
 static int
 boot_id(unsigned char *id)
@@ -35,7 +36,7 @@ boot_id(unsigned char *id)
 	return n == KVR_BOOT_ID_BYTES;
 }
 
-/* Workers are in the region still, if it is not new. */
+/* In an existing region the workers are already registered. */
 static int
 enrol(struct kvr *k, const char *name)
 {
@@ -61,7 +62,7 @@ send(struct kvr *k)
 	if (e == KVR_OK)
 		e = kvr_observe(k, p, d.worker, kvr_clock_now(), 0, NULL);
 	if (e == KVR_OK)
-		printf("512 tokens, %d of them known from before\n",
+		printf("512 tokens, %d of them known from the last run\n",
 		    (int)d.overlap_tokens);
 	kvr_prompt_free(p);
 	return e;

@@ -256,7 +256,7 @@ read_options(struct settings *s, int argc, char **argv)
 /* ------------------------------------------------------------ replaying --- */
 
 static void
-must(int e, const char *what)
+replay_must(int e, const char *what)
 {
 	if (e == KVR_ESYSTEM)
 		err(ARGS_FAILED, "%s", what);
@@ -293,17 +293,19 @@ make_passes(struct replay *r)
 		struct pass_options o = { s->policies[i], s->workers,
 		    s->prefill_rate, s->decode_rate };
 
-		must(pass_new_in(s->file, &o, &s->region, &r->passes[i]),
+		replay_must(pass_new_in(s->file, &o, &s->region, &r->passes[i]),
 		    s->file != NULL ? s->file : "creating the index");
 	}
 	r->region.size = sizeof(r->region);
-	must(kvr_options_get(pass_region(r->passes[0]), &r->region), "options");
-	must(kvr_prompt_new(pass_region(r->passes[0]), &r->prompt), "prompt");
+	replay_must(kvr_options_get(pass_region(r->passes[0]), &r->region),
+	    "options");
+	replay_must(kvr_prompt_new(pass_region(r->passes[0]), &r->prompt),
+	    "prompt");
 }
 
 /* Arrival in nanoseconds, --speed times as fast as recorded. */
 static int64_t
-arrival(const struct settings *s, int64_t ms)
+replay_arrival(const struct settings *s, int64_t ms)
 {
 	double fast;
 
@@ -319,7 +321,7 @@ arrival(const struct settings *s, int64_t ms)
 static void
 replay_request(struct replay *r, const struct trace_request *q)
 {
-	int64_t now = arrival(r->settings, q->arrival_ms), start;
+	int64_t now = replay_arrival(r->settings, q->arrival_ms), start;
 	struct pass_choice c;
 	size_t i;
 
@@ -327,11 +329,11 @@ replay_request(struct replay *r, const struct trace_request *q)
 		errx(ARGS_FAILED, "out of memory");
 	start = pass_clock();
 	if (q->tokens > 0)
-		must(kvr_prompt_set_tokens(r->prompt, NULL, r->tokens.tokens,
-		    q->tokens), "hashing");
+		replay_must(kvr_prompt_set_tokens(r->prompt, NULL,
+		    r->tokens.tokens, q->tokens), "hashing");
 	r->hash_ns += pass_clock() - start;
 	for (i = 0; i < r->settings->n_policies; i++)
-		must(pass_request(r->passes[i], r->prompt, q, now, &c),
+		replay_must(pass_request(r->passes[i], r->prompt, q, now, &c),
 		    pass_policy_names[r->settings->policies[i]]);
 	if (r->decisions != NULL && c.worker != UINT32_MAX)
 		fprintf(r->decisions, "%" PRIu64 "\t%" PRId64 "\t%" PRIu32 "\t%"
@@ -362,7 +364,7 @@ replay_all(struct replay *r)
 }
 
 static void
-tell(struct replay *r)
+replay_report(struct replay *r)
 {
 	const struct settings *s = r->settings;
 	struct report about = { r->name, &r->region, r->requests, r->n_tokens,
@@ -373,8 +375,8 @@ tell(struct replay *r)
 	    ferror(r->decisions) || (r->decisions != stdout &&
 	    fclose(r->decisions) != 0)))
 		err(ARGS_FAILED, "%s", s->decisions);
-	must(report_print(stdout, s->format, &about, r->passes, s->n_policies),
-	    "reporting");
+	replay_must(report_print(stdout, s->format, &about, r->passes,
+	    s->n_policies), "reporting");
 	if (fflush(stdout) != 0)
 		err(ARGS_FAILED, "standard output");
 }
@@ -392,7 +394,7 @@ main(int argc, char **argv)
 	open_files(&r);
 	make_passes(&r);
 	replay_all(&r);
-	tell(&r);
+	replay_report(&r);
 	for (i = 0; i < settings.n_policies; i++)
 		pass_free(r.passes[i]);
 	kvr_prompt_free(r.prompt);

@@ -24,7 +24,7 @@ struct fleet {
 };
 
 static int
-add(struct fleet *f, struct kvr *k, uint32_t number)
+fleet_add(struct fleet *f, struct kvr *k, uint32_t number)
 {
 	struct member *m = &f->members[number];
 	struct kvr_worker facts;
@@ -57,7 +57,7 @@ fleet_new(struct kvr *k, uint32_t n, struct fleet **out)
 	if (f->members == NULL)
 		e = KVR_ENOMEM;
 	for (i = 0; i < n && e == KVR_OK; i++)
-		e = add(f, k, i);
+		e = fleet_add(f, k, i);
 	if (e != KVR_OK) {
 		fleet_free(f);
 		return e;

@@ -129,7 +129,7 @@ end_conversation(struct conversation *c)
 
 /* Appends n tokens, and ids for the blocks they complete. */
 static int
-append(struct sample *s, struct conversation *c, uint64_t n)
+sample_append(struct sample *s, struct conversation *c, uint64_t n)
 {
 	size_t whole;
 
@@ -159,7 +159,7 @@ open_with(struct sample *s, struct conversation *c,
 	int result;
 
 	s->next_id = prompt->first_id;
-	result = append(s, c, prompt->tokens);
+	result = sample_append(s, c, prompt->tokens);
 	s->next_id = next_id;
 	return result;
 }
@@ -188,7 +188,7 @@ begin_conversation(struct sample *s)
 	c->turns = draw_low(s, kinds[c->kind].turns);
 	/* The first system prompts are the most popular. */
 	if (open_with(s, c, &s->systems[c->kind][draw_low(s, any)]) != 0 ||
-	    append(s, c, draw_low(s, kinds[c->kind].opening)) != 0) {
+	    sample_append(s, c, draw_low(s, kinds[c->kind].opening)) != 0) {
 		end_conversation(c);
 		return NULL;
 	}
@@ -196,13 +196,13 @@ begin_conversation(struct sample *s)
 }
 
 static bool
-before(const struct conversation *a, const struct conversation *b)
+sample_before(const struct conversation *a, const struct conversation *b)
 {
 	return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
 static int
-push(struct sample *s, struct conversation *c)
+sample_push(struct sample *s, struct conversation *c)
 {
 	size_t i, up;
 
@@ -218,7 +218,7 @@ push(struct sample *s, struct conversation *c)
 	c->order = s->order++;
 	for (i = s->n++; i > 0; i = up) {
 		up = (i - 1) / 2;
-		if (!before(c, s->heap[up]))
+		if (!sample_before(c, s->heap[up]))
 			break;
 		s->heap[i] = s->heap[up];
 	}
@@ -227,7 +227,7 @@ push(struct sample *s, struct conversation *c)
 }
 
 static struct conversation *
-pop(struct sample *s)
+sample_pop(struct sample *s)
 {
 	struct conversation *first = s->heap[0], *last = s->heap[--s->n];
 	size_t i = 0, child;
@@ -237,9 +237,9 @@ pop(struct sample *s)
 		if (child >= s->n)
 			break;
 		if (child + 1 < s->n &&
-		    before(s->heap[child + 1], s->heap[child]))
+		    sample_before(s->heap[child + 1], s->heap[child]))
 			child++;
-		if (before(last, s->heap[child]))
+		if (sample_before(last, s->heap[child]))
 			break;
 		s->heap[i] = s->heap[child];
 	}
@@ -267,12 +267,12 @@ write_request(struct sample *s, const struct conversation *c, uint64_t answer)
 
 /* One question and its answer. Requeues or ends the conversation. */
 static int
-take_turn(struct sample *s, struct conversation *c)
+sample_take_turn(struct sample *s, struct conversation *c)
 {
 	uint64_t answer = draw_low(s, kinds[c->kind].answer);
 	uint64_t pause = draw_low(s, kinds[c->kind].pause);
 
-	if (append(s, c, draw_low(s, kinds[c->kind].question)) != 0) {
+	if (sample_append(s, c, draw_low(s, kinds[c->kind].question)) != 0) {
 		end_conversation(c);
 		return -1;
 	}
@@ -283,7 +283,7 @@ take_turn(struct sample *s, struct conversation *c)
 	}
 	/* The next turn follows the answer, generated at 50 tokens/s. */
 	c->at += answer * 20 + pause;
-	if (append(s, c, answer) != 0 || push(s, c) != 0) {
+	if (sample_append(s, c, answer) != 0 || sample_push(s, c) != 0) {
 		end_conversation(c);
 		return -1;
 	}
@@ -347,11 +347,11 @@ write_all(struct sample *s)
 			if (c == NULL)
 				return -1;
 			s->next_start += rng_between(&s->rng, 0, 2 * s->gap);
-			if (push(s, c) != 0) {
+			if (sample_push(s, c) != 0) {
 				end_conversation(c);
 				return -1;
 			}
-		} else if (take_turn(s, pop(s)) != 0) {
+		} else if (sample_take_turn(s, sample_pop(s)) != 0) {
 			return -1;
 		}
 		if (ferror(s->out))

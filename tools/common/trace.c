@@ -125,7 +125,8 @@ trace_bytes(const struct trace *t)
 
 /* Makes room for one more by doubling, up to `most`. */
 static bool
-grow(void **array, size_t *capacity, size_t n, size_t most, size_t element)
+trace_grow(void **array, size_t *capacity, size_t n, size_t most,
+    size_t element)
 {
 	size_t want = *capacity == 0 ? 256 : *capacity * 2;
 	void *p;
@@ -146,7 +147,7 @@ grow(void **array, size_t *capacity, size_t n, size_t most, size_t element)
 
 /* 1: t->line is the next nonblank line; 0: end; -1: failed. */
 static int
-read_line(struct trace *t)
+trace_read_line(struct trace *t)
 {
 	void *line = t->line;
 	bool blank = true;
@@ -166,7 +167,7 @@ read_line(struct trace *t)
 		if (t->line_length == TRACE_LINE_MAX)
 			return fail(t, "the line is longer than %d bytes",
 			    TRACE_LINE_MAX);
-		if (!grow(&line, &t->line_capacity, t->line_length,
+		if (!trace_grow(&line, &t->line_capacity, t->line_length,
 		    TRACE_LINE_MAX, 1))
 			return fail(t, "out of memory");
 		t->line = line;
@@ -216,7 +217,7 @@ parse_line(struct trace *t)
  * json-c returns it for everything larger.
  */
 static bool
-number(const struct json_object *value, uint64_t *out)
+trace_number(const struct json_object *value, uint64_t *out)
 {
 	double d;
 
@@ -243,7 +244,7 @@ read_number(struct trace *t, const struct json_object *line, const char *field,
 
 	if (!json_object_object_get_ex(line, field, &value))
 		return fail(t, "%s is missing", field);
-	if (!number(value, out) || *out > INT64_MAX)
+	if (!trace_number(value, out) || *out > INT64_MAX)
 		return fail(t, "%s is not an integer from 0 to 2^63 - 1",
 		    field);
 	return 0;
@@ -286,11 +287,11 @@ read_ids(struct trace *t, const struct json_object *line, struct held *out)
 		return fail(t, "more than %d hash_ids at one timestamp",
 		    TRACE_TICK_IDS_MAX);
 	for (i = 0; i < out->n_ids; i++) {
-		if (!grow(&pool, &t->pool_capacity, t->n_pool + i,
+		if (!trace_grow(&pool, &t->pool_capacity, t->n_pool + i,
 		    TRACE_TICK_IDS_MAX, sizeof(*t->pool)))
 			return fail(t, "out of memory");
 		t->pool = pool;
-		if (!number(json_object_array_get_idx(ids, i),
+		if (!trace_number(json_object_array_get_idx(ids, i),
 		    &t->pool[t->n_pool + i]))
 			return fail(t, "hash_ids[%zu] is not an integer from "
 			    "0 to 2^64 - 2", i);
@@ -317,15 +318,15 @@ read_request(struct trace *t)
 	void *held = t->held;
 	struct json_object *line;
 	struct held r;
-	int result = read_line(t);
+	int result = trace_read_line(t);
 
 	if (result != 1)
 		return result;
 	if (t->n_held == TRACE_TICK_REQUESTS_MAX)
 		return fail(t, "more than %d requests at one timestamp",
 		    TRACE_TICK_REQUESTS_MAX - 1);
-	if (!grow(&held, &t->held_capacity, t->n_held, TRACE_TICK_REQUESTS_MAX,
-	    sizeof(*t->held)))
+	if (!trace_grow(&held, &t->held_capacity, t->n_held,
+	    TRACE_TICK_REQUESTS_MAX, sizeof(*t->held)))
 		return fail(t, "out of memory");
 	t->held = held;
 	line = parse_line(t);

@@ -29,7 +29,7 @@ sequence_length(unsigned char first)
 
 /* Decodes one character; false: invalid. */
 static bool
-decode(const char *text, uint32_t *character, size_t *length)
+markup_decode(const char *text, uint32_t *character, size_t *length)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
 	size_t n = sequence_length((unsigned char)text[0]), i;
@@ -72,7 +72,7 @@ markup_text(FILE *f, const char *text)
 	size_t n;
 
 	for (; *text != '\0'; text += n) {
-		if (!decode(text, &c, &n)) {
+		if (!markup_decode(text, &c, &n)) {
 			fputs("\xef\xbf\xbd", f);
 			n = 1;
 		} else if (c == '&')

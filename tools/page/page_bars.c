@@ -45,7 +45,7 @@ greatest(const struct page *p, const struct bar *bars, size_t n)
 }
 
 static double
-row_height(size_t bars)
+bars_row_height(size_t bars)
 {
 	return NAME_HEIGHT + BAR_HEIGHT * (double)bars + ROW_GAP;
 }
@@ -78,7 +78,7 @@ draw_rows(struct page *p, const struct bar *bars, size_t n,
 	double y;
 
 	for (row = 0; row < p->n; row++) {
-		y = row_height(n) * (double)row;
+		y = bars_row_height(n) * (double)row;
 		svg_text(p->f, page_class("start name", row).text, 0, y + 12,
 		    "%s", p->rows[row].name);
 		for (i = 0; i < n; i++)
@@ -121,7 +121,7 @@ describe(struct page *p, const struct bar *b, struct number (*label)(double))
 static void
 draw_hits(struct page *p)
 {
-	page_chart(p, row_height(HITS) * (double)p->n, "Cache hits");
+	page_chart(p, bars_row_height(HITS) * (double)p->n, "Cache hits");
 	describe(p, &hits[0], ratio_label);
 	svg_described(p->f);
 	draw_rows(p, hits, HITS, ratio_label);
@@ -131,7 +131,8 @@ draw_hits(struct page *p)
 static void
 draw_times(struct page *p)
 {
-	page_chart(p, row_height(TIMES) * (double)p->n, "Time to first token");
+	page_chart(p, bars_row_height(TIMES) * (double)p->n,
+	    "Time to first token");
 	fputs("90th percentile: ", p->f);
 	describe(p, &times[1], seconds_label);
 	svg_described(p->f);
@@ -143,7 +144,7 @@ draw_times(struct page *p)
 
 /* Shortest and longest time over all policies, in s; INFINITY: none. */
 static int
-reach(const struct page *p, double *from, double *to)
+bars_reach(const struct page *p, double *from, double *to)
 {
 	const int64_t *sorted;
 	size_t row, n;
@@ -203,7 +204,7 @@ draw_curves(struct page *p, bool longer, const char *title, const char *what)
 	struct svg_axis y = { longer ? 0.1 : 0, 100, 250, PAGE_TOP, longer,
 	    number_percent };
 	size_t row;
-	int e = reach(p, &x.from, &x.to);
+	int e = bars_reach(p, &x.from, &x.to);
 
 	if (e != KVR_OK || isinf(x.from))
 		return e;

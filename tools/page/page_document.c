@@ -70,7 +70,7 @@ p90(const struct page *p, size_t row)
 }
 
 static double
-hits(const struct page *p, size_t row)
+document_hits(const struct page *p, size_t row)
 {
 	return 100 * figures_value(p->figures, row, "hit_ratio");
 }
@@ -107,7 +107,7 @@ name(const struct page *p, size_t row)
 }
 
 static void
-compare(const struct page *p, size_t best, size_t worst)
+document_compare(const struct page *p, size_t best, size_t worst)
 {
 	double less = 100 * (1 - p90(p, best) / p90(p, worst));
 
@@ -118,8 +118,8 @@ compare(const struct page *p, size_t best, size_t worst)
 	name(p, worst);
 	fprintf(p->f, " (%s); %.1f" MARKUP_BLANK "%% of the prompt tokens "
 	    "were cached, against %.1f" MARKUP_BLANK "%%",
-	    number_seconds(p90(p, worst)).text, hits(p, best),
-	    hits(p, worst));
+	    number_seconds(p90(p, worst)).text, document_hits(p, best),
+	    document_hits(p, worst));
 }
 
 /* What exact knowledge of the caches would have gained. */
@@ -133,7 +133,7 @@ compare_oracle(const struct page *p, size_t best)
 	fputs(" With exact knowledge of the caches, ", p->f);
 	name(p, row);
 	fprintf(p->f, " took %s and hit %.1f" MARKUP_BLANK "%%.",
-	    number_seconds(p90(p, row)).text, hits(p, row));
+	    number_seconds(p90(p, row)).text, document_hits(p, row));
 }
 
 static void
@@ -155,9 +155,9 @@ print_sentence(const struct page *p)
 	    number_seconds(p90(p, best)).text);
 	if (worst == best)
 		fprintf(p->f, "; %.1f" MARKUP_BLANK "%% of the prompt tokens "
-		    "were cached", hits(p, best));
+		    "were cached", document_hits(p, best));
 	else
-		compare(p, best, worst);
+		document_compare(p, best, worst);
 	fputs(".", p->f);
 	compare_oracle(p, best);
 	fputs("</p>\n", p->f);
@@ -172,7 +172,7 @@ in_table(const struct page *p, enum figure_group group, size_t k)
 }
 
 static void
-print_head(const struct page *p, enum figure_group group)
+document_print_head(const struct page *p, enum figure_group group)
 {
 	size_t k;
 
@@ -189,7 +189,7 @@ print_head(const struct page *p, enum figure_group group)
 }
 
 static void
-print_row(const struct page *p, enum figure_group group, size_t row)
+document_print_row(const struct page *p, enum figure_group group, size_t row)
 {
 	size_t k;
 
@@ -218,10 +218,10 @@ print_table(const struct page *p, enum figure_group group, const char *caption)
 	fprintf(p->f, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
 	    "aria-label=\"%s\">\n<table>\n<caption>%s</caption>\n", caption,
 	    caption);
-	print_head(p, group);
+	document_print_head(p, group);
 	fputs("<tbody>\n", p->f);
 	for (row = 0; row < p->n; row++)
-		print_row(p, group, row);
+		document_print_row(p, group, row);
 	fputs("</tbody>\n</table>\n</div>\n", p->f);
 }
 

@@ -38,7 +38,7 @@ struct pairs {
 
 /* Smallest and largest overlap above 0 over all policies. */
 static int
-reach(const struct page *p, double *from, double *to)
+overlap_reach(const struct page *p, double *from, double *to)
 {
 	const struct simulate_ride *rides;
 	size_t row, n, i, k;
@@ -79,7 +79,7 @@ cell_of(const struct svg_axis *x, uint64_t tokens)
 }
 
 static int
-count(const struct page *p, size_t row, const struct svg_axis *x,
+overlap_count(const struct page *p, size_t row, const struct svg_axis *x,
     struct pairs *c)
 {
 	const struct simulate_ride *rides;
@@ -191,7 +191,7 @@ draw_pairs(struct page *p, size_t row, const struct svg_axis *x,
     const struct svg_axis *y)
 {
 	struct pairs c;
-	int e = count(p, row, x, &c);
+	int e = overlap_count(p, row, x, &c);
 
 	if (e != KVR_OK)
 		return e;
@@ -214,7 +214,7 @@ draw_pairs(struct page *p, size_t row, const struct svg_axis *x,
 }
 
 static void
-print_scale(struct page *p)
+overlap_print_scale(struct page *p)
 {
 	static const char *const upto[] = { "1", "10", "100", "more" };
 	size_t i;
@@ -248,14 +248,14 @@ page_overlap(struct page *p)
 		last = predicts(p, row) ? row : last;
 	if (last == p->n)
 		return KVR_OK;
-	e = reach(p, &x.from, &x.to);
+	e = overlap_reach(p, &x.from, &x.to);
 	y.from = x.from;
 	y.to = x.to;
 	fputs("<section>\n<h2>Predicted and actual overlap</h2>\n<p>Requests "
 	    "by the tokens predicted to be cached on the chosen worker and "
 	    "the tokens hit. On the diagonal both are equal; below it, less "
 	    "was cached than predicted.</p>\n", p->f);
-	print_scale(p);
+	overlap_print_scale(p);
 	fputs("<div class=\"grid\">\n", p->f);
 	for (row = 0; e == KVR_OK && row < p->n; row++)
 		if (predicts(p, row))

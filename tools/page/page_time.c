@@ -176,7 +176,7 @@ weigh(const struct load *l, size_t row, double *mean, double *busiest)
 }
 
 static double
-row_height(const struct load *l)
+load_row_height(const struct load *l)
 {
 	return l->rows <= 8 ? 15 : l->rows <= 16 ? 9 : 6;
 }
@@ -187,11 +187,11 @@ draw_names(struct page *p, const struct load *l, const struct svg_axis *y)
 {
 	size_t step = 1, i;
 
-	while (row_height(l) * (double)step < 13)
+	while (load_row_height(l) * (double)step < 13)
 		step *= 2;
 	for (i = 0; i < l->rows; i += step)
 		svg_text(p->f, "end", PAGE_LEFT - 5, y->end +
-		    row_height(l) * ((double)i + 0.5) + 4, "%zu",
+		    load_row_height(l) * ((double)i + 0.5) + 4, "%zu",
 		    i * l->each + 1);
 }
 
@@ -219,7 +219,7 @@ draw_cells(struct page *p, size_t row, const struct load *l,
 static int
 draw_load(struct page *p, size_t row, const struct load *l)
 {
-	struct svg_axis y = { 0, 1, PAGE_TOP + row_height(l) *
+	struct svg_axis y = { 0, 1, PAGE_TOP + load_row_height(l) *
 	    (double)l->rows, PAGE_TOP, false, number_short };
 	const char *name;
 	struct svg_axis x = time_axis(p, &name);
@@ -246,7 +246,7 @@ draw_load(struct page *p, size_t row, const struct load *l)
 
 /* A legend of the levels. */
 static void
-print_scale(struct page *p, const struct load *l)
+load_print_scale(struct page *p, const struct load *l)
 {
 	unsigned i, levels = (unsigned)levels_used(l);
 
@@ -291,7 +291,7 @@ page_load(struct page *p)
 		fprintf(p->f, "One row per %u workers: their mean", l.each);
 	fputs(" requests, running and waiting. Similar rows mean balanced "
 	    "load.</p>\n", p->f);
-	print_scale(p, &l);
+	load_print_scale(p, &l);
 	fputs("<div class=\"grid\">\n", p->f);
 	for (row = 0; e == KVR_OK && row < p->n; row++)
 		e = draw_load(p, row, &l);
@@ -302,16 +302,16 @@ page_load(struct page *p)
 
 /* ---------------------------------------------------------- index size --- */
 
-typedef double (*measure)(const struct simulate_sample *s);
+typedef double (*time_measure)(const struct simulate_sample *s);
 
 static double
-blocks_of(const struct simulate_sample *s)
+time_blocks(const struct simulate_sample *s)
 {
 	return (double)s->index_blocks;
 }
 
 static double
-kilobytes_of(const struct simulate_sample *s)
+time_kilobytes(const struct simulate_sample *s)
 {
 	return (double)s->index_bytes / 1024;
 }
@@ -332,7 +332,7 @@ has_index(const struct page *p, size_t row)
 
 /* Fills means[BINS] and returns the greatest. */
 static double
-fill_means(const struct page *p, size_t row, measure m, double *means)
+fill_means(const struct page *p, size_t row, time_measure m, double *means)
 {
 	const struct simulate_sample *samples;
 	size_t counts[BINS] = { 0 }, n, i;
@@ -353,7 +353,7 @@ fill_means(const struct page *p, size_t row, measure m, double *means)
 }
 
 static void
-draw_size(struct page *p, measure m, const char *title, const char *what,
+draw_size(struct page *p, time_measure m, const char *title, const char *what,
     double most)
 {
 	const char *name;
@@ -390,17 +390,17 @@ page_index(struct page *p)
 	for (row = 0; row < p->n; row++) {
 		if (!has_index(p, row))
 			continue;
-		blocks = fmax(blocks, fill_means(p, row, blocks_of, means));
-		kilobytes = fmax(kilobytes, fill_means(p, row, kilobytes_of,
+		blocks = fmax(blocks, fill_means(p, row, time_blocks, means));
+		kilobytes = fmax(kilobytes, fill_means(p, row, time_kilobytes,
 		    means));
 	}
 	if (!(blocks > 0))
 		return KVR_OK;
 	fputs("<section>\n<h2>Index size</h2>\n<div class=\"grid\">\n",
 	    p->f);
-	draw_size(p, blocks_of, "Blocks recorded.", "Predicted cache "
+	draw_size(p, time_blocks, "Blocks recorded.", "Predicted cache "
 	    "contents; a block counts once per worker.", blocks);
-	draw_size(p, kilobytes_of, "Memory in use, in KiB.", "Of the region "
+	draw_size(p, time_kilobytes, "Memory in use, in KiB.", "Of the region "
 	    "that holds the index.", kilobytes);
 	fputs("</div>\n", p->f);
 	page_keys(p, has_index);

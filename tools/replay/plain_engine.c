@@ -75,7 +75,7 @@ engines_start(struct engines *e, uint32_t worker, int64_t now,
 }
 
 static bool
-before(const struct waiting *a, const struct waiting *b)
+engines_before(const struct waiting *a, const struct waiting *b)
 {
 	if (a->event.at != b->event.at)
 		return a->event.at < b->event.at;
@@ -83,7 +83,7 @@ before(const struct waiting *a, const struct waiting *b)
 }
 
 static int
-push(struct engines *e, struct engines_event event)
+engines_push(struct engines *e, struct engines_event event)
 {
 	struct waiting w = { event, e->order };
 	size_t i = e->n, up;
@@ -99,7 +99,7 @@ push(struct engines *e, struct engines_event event)
 	}
 	for (; i > 0; i = up) {
 		up = (i - 1) / 2;
-		if (!before(&w, &e->heap[up]))
+		if (!engines_before(&w, &e->heap[up]))
 			break;
 		e->heap[i] = e->heap[up];
 	}
@@ -115,12 +115,12 @@ engines_follow(struct engines *e, uint64_t lease, int64_t first,
 {
 	struct engines_event event = { first, lease, ENGINES_FIRST_TOKEN };
 
-	if (push(e, event) != 0)
+	if (engines_push(e, event) != 0)
 		return -1;
 	event.kind = ENGINES_FINISH;
 	if (event.at < INT64_MAX - LONGEST)
 		event.at += duration(output_tokens, e->decode_rate);
-	return push(e, event);
+	return engines_push(e, event);
 }
 
 bool
@@ -138,9 +138,9 @@ engines_due(struct engines *e, int64_t now, struct engines_event *out)
 		if (child >= e->n)
 			break;
 		if (child + 1 < e->n &&
-		    before(&e->heap[child + 1], &e->heap[child]))
+		    engines_before(&e->heap[child + 1], &e->heap[child]))
 			child++;
-		if (before(&last, &e->heap[child]))
+		if (engines_before(&last, &e->heap[child]))
 			break;
 		e->heap[i] = e->heap[child];
 	}

@@ -68,7 +68,7 @@ pass_clock(void)
 /* ------------------------------------------------------- making a pass --- */
 
 static int
-set_policy(struct pass *r)
+pass_set_policy(struct pass *r)
 {
 	struct kvr_policy policy;
 
@@ -79,7 +79,7 @@ set_policy(struct pass *r)
 }
 
 static int
-make_tables(struct pass *r)
+pass_make_tables(struct pass *r)
 {
 	uint32_t n = r->options.workers;
 
@@ -116,7 +116,8 @@ take_over(struct pass *r)
 }
 
 static int
-make_region(struct pass *r, const char *file, const struct kvr_options *region)
+pass_make_region(struct pass *r, const char *file,
+    const struct kvr_options *region)
 {
 	int e;
 
@@ -146,13 +147,13 @@ pass_new_in(const char *file, const struct pass_options *options,
 	r->options = *options;
 	r->totals.checksum = HALF_CHECKSUM;
 	r->block_size = region->block_size;
-	e = make_tables(r);
+	e = pass_make_tables(r);
 	if (e == KVR_OK)
-		e = make_region(r, file, region);
+		e = pass_make_region(r, file, region);
 	if (e == KVR_OK)
 		e = fleet_new(r->k, options->workers, &r->fleet);
 	if (e == KVR_OK)
-		e = set_policy(r);
+		e = pass_set_policy(r);
 	if (e != KVR_OK) {
 		pass_free(r);
 		return e;
@@ -179,7 +180,7 @@ pass_free(struct pass *r)
 /* ------------------------------------------------------------- deciding --- */
 
 static int
-match(struct pass *r, struct kvr_prompt *p, int64_t now)
+pass_match(struct pass *r, struct kvr_prompt *p, int64_t now)
 {
 	return kvr_match(r->k, p, now, r->overlaps, sizeof(*r->overlaps),
 	    r->options.workers, &r->n_overlaps);
@@ -192,7 +193,7 @@ find_longest(struct pass *r, struct kvr_prompt *p, int64_t now,
 {
 	uint64_t taken = fleet_id(r->fleet, t->worker);
 	size_t i;
-	int e = match(r, p, now);
+	int e = pass_match(r, p, now);
 
 	if (e != KVR_OK)
 		return e;
@@ -223,7 +224,7 @@ decide_half(struct pass *r, struct kvr_prompt *p, uint64_t tokens, int64_t now,
     struct taken *t)
 {
 	struct half_choice c;
-	int e = match(r, p, now);
+	int e = pass_match(r, p, now);
 
 	if (e != KVR_OK)
 		return e;
@@ -242,7 +243,7 @@ decide_in_turn(struct pass *r, struct kvr_prompt *p, int64_t now,
 {
 	uint64_t id = fleet_id(r->fleet, t->worker);
 	size_t i;
-	int e = match(r, p, now);
+	int e = pass_match(r, p, now);
 
 	if (e != KVR_OK)
 		return e;

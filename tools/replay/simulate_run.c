@@ -49,7 +49,7 @@ simulate_wanted(int argc, char **argv)
 /* ----------------------------------------------------------- simulating --- */
 
 static void
-must(int e, const char *what)
+run_must(int e, const char *what)
 {
 	if (e != KVR_OK)
 		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
@@ -80,14 +80,15 @@ make_simulations(struct run *r)
 		o.policy = w->policy;
 		o.index = w->index;
 		region.ttl_ns = w->ttl_ns;
-		must(simulate_new(&o, &region, &r->simulations[i]), w->name);
+		run_must(simulate_new(&o, &region, &r->simulations[i]),
+		    w->name);
 	}
-	must(kvr_new(&region, &r->k), "creating an index");
-	must(kvr_prompt_new(r->k, &r->prompt), "prompt");
+	run_must(kvr_new(&region, &r->k), "creating an index");
+	run_must(kvr_prompt_new(r->k, &r->prompt), "prompt");
 }
 
 static int64_t
-arrival(const struct settings *s, const struct trace_request *q,
+run_arrival(const struct settings *s, const struct trace_request *q,
     int64_t first_ms)
 {
 	int64_t ms = s->spread ? q->arrival_ms : q->timestamp_ms - first_ms;
@@ -107,10 +108,10 @@ give(struct run *r, const struct trace_request *q, int64_t now)
 	if (tokens_make(&r->tokens, q) != 0)
 		errx(ARGS_FAILED, "out of memory");
 	if (q->tokens > 0)
-		must(kvr_prompt_set_tokens(r->prompt, NULL, r->tokens.tokens,
-		    q->tokens), "hashing");
+		run_must(kvr_prompt_set_tokens(r->prompt, NULL,
+		    r->tokens.tokens, q->tokens), "hashing");
 	for (i = 0; i < r->set.n; i++)
-		must(simulate_request(r->simulations[i], r->prompt, q, now),
+		run_must(simulate_request(r->simulations[i], r->prompt, q, now),
 		    r->set.wanted[i].name);
 }
 
@@ -126,12 +127,13 @@ simulate_all(struct run *r)
 	progress_begin(&bar, r->set.quiet, progress_bytes(r->input));
 	while ((result = trace_next(r->trace, &q)) == 1) {
 		first_ms = r->requests == 0 ? q.timestamp_ms : first_ms;
-		r->last = arrival(&r->set, &q, first_ms);
+		r->last = run_arrival(&r->set, &q, first_ms);
 		give(r, &q, r->last);
 		progress_show(&bar, trace_bytes(r->trace), ++r->requests);
 	}
 	for (i = 0; result == 0 && i < r->set.n; i++)
-		must(simulate_drain(r->simulations[i]), r->set.wanted[i].name);
+		run_must(simulate_drain(r->simulations[i]),
+		    r->set.wanted[i].name);
 	progress_end(&bar);
 	if (result != 0)
 		errx(ARGS_FAILED, "%s", trace_error(r->trace));
@@ -158,7 +160,7 @@ report_page(const struct run *r, const struct simulate_about *about,
 {
 	if (r->page == NULL)
 		return;
-	must(simulate_page(r->page, about, rows, r->set.n), "reporting");
+	run_must(simulate_page(r->page, about, rows, r->set.n), "reporting");
 	if (ferror(r->page) || fclose(r->page) != 0)
 		err(ARGS_FAILED, "%s", r->set.report);
 }
@@ -174,7 +176,7 @@ report(const struct run *r)
 	for (i = 0; i < r->set.n; i++)
 		rows[i] = (struct simulate_row){ r->set.wanted[i].name,
 		    r->simulations[i] };
-	must(r->set.kv ? simulate_kv(stdout, rows, r->set.n) :
+	run_must(r->set.kv ? simulate_kv(stdout, rows, r->set.n) :
 	    simulate_table(stdout, &about, rows, r->set.n), "reporting");
 	if (fflush(stdout) != 0)
 		err(ARGS_FAILED, "standard output");

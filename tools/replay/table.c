@@ -79,7 +79,7 @@ work_out_spread(const struct pass *r, double *f)
 }
 
 static int
-work_out(const struct report *about, const struct pass *r, double *f)
+table_work_out(const struct report *about, const struct pass *r, double *f)
 {
 	const struct pass_totals *t = pass_totals(r);
 	double requests = (double)t->requests, tokens = (double)t->tokens;
@@ -115,7 +115,7 @@ work_out(const struct report *about, const struct pass *r, double *f)
 }
 
 static void
-print_kv(FILE *out, const struct pass *r, const double *f)
+table_print_kv(FILE *out, const struct pass *r, const double *f)
 {
 	int i;
 
@@ -130,7 +130,7 @@ print_kv(FILE *out, const struct pass *r, const double *f)
 }
 
 static void
-print_json(FILE *out, const struct pass *r, const double *f)
+table_print_json(FILE *out, const struct pass *r, const double *f)
 {
 	int i;
 
@@ -161,7 +161,7 @@ print_grouped(FILE *out, uint64_t n)
 }
 
 static void
-print_heading(FILE *out, const struct report *about, uint32_t workers)
+table_print_heading(FILE *out, const struct report *about, uint32_t workers)
 {
 	const struct kvr_options *o = about->region;
 
@@ -186,7 +186,7 @@ print_heading(FILE *out, const struct report *about, uint32_t workers)
 }
 
 static void
-print_row(FILE *out, const struct pass *r, const double *f)
+table_print_row(FILE *out, const struct pass *r, const double *f)
 {
 	fprintf(out, "%-12s %8.2f %% %8.2f %% %9.2f us %10.2f x",
 	    pass_policy_names[pass_options(r)->policy], f[HIT_RATIO] * 100,
@@ -207,7 +207,7 @@ print_legend(FILE *out)
 
 /* Conditions that distort the figures. */
 static void
-print_warnings(FILE *out, const struct pass *r, const double *f)
+table_print_warnings(FILE *out, const struct pass *r, const double *f)
 {
 	const char *policy = pass_policy_names[pass_options(r)->policy];
 
@@ -232,25 +232,26 @@ report_print(FILE *out, enum report_format format, const struct report *about,
 	int e;
 
 	if (format == REPORT_TEXT)
-		print_heading(out, about, pass_options(passes[0])->workers);
+		table_print_heading(out, about,
+		    pass_options(passes[0])->workers);
 	for (i = 0; i < n; i++) {
-		e = work_out(about, passes[i], f);
+		e = table_work_out(about, passes[i], f);
 		if (e != KVR_OK)
 			return e;
 		if (format == REPORT_KV && i > 0)
 			putc('\n', out);
 		if (format == REPORT_KV)
-			print_kv(out, passes[i], f);
+			table_print_kv(out, passes[i], f);
 		else if (format == REPORT_JSON)
-			print_json(out, passes[i], f);
+			table_print_json(out, passes[i], f);
 		else
-			print_row(out, passes[i], f);
+			table_print_row(out, passes[i], f);
 	}
 	if (format != REPORT_TEXT)
 		return KVR_OK;
 	print_legend(out);
 	for (i = 0; i < n; i++)
-		if (work_out(about, passes[i], f) == KVR_OK)
-			print_warnings(out, passes[i], f);
+		if (table_work_out(about, passes[i], f) == KVR_OK)
+			table_print_warnings(out, passes[i], f);
 	return KVR_OK;
 }

@@ -92,7 +92,7 @@ engine_free(struct engine *e)
 /* --------------------------------------------------------------- events --- */
 
 static void
-tell(struct engine *e, enum engine_kind kind, const struct sequence *q,
+model_tell(struct engine *e, enum engine_kind kind, const struct sequence *q,
     uint64_t tokens)
 {
 	struct engine_event event = { kind, q->request.number, tokens };
@@ -147,14 +147,14 @@ name_after(const struct engine *e, uint64_t before, const uint64_t *ids,
 }
 
 static uint64_t
-blocks_of(const struct engine *e, uint64_t tokens)
+model_blocks_of(const struct engine *e, uint64_t tokens)
 {
 	return tokens / e->idea.block_tokens +
 	    (tokens % e->idea.block_tokens > 0);
 }
 
 static uint64_t
-in_use(const struct engine *e)
+model_in_use(const struct engine *e)
 {
 	struct engine_cache_counts counts;
 
@@ -163,7 +163,7 @@ in_use(const struct engine *e)
 }
 
 static void
-fit(struct engine *e)
+model_fit(struct engine *e)
 {
 	struct engine_cache_counts counts;
 
@@ -206,9 +206,9 @@ engine_cached(const struct engine *e, const struct engine_request *r)
 
 /* All of its blocks need room, except those already in use. */
 static bool
-has_room(const struct engine *e, const struct sequence *q)
+model_has_room(const struct engine *e, const struct sequence *q)
 {
-	uint64_t need = in_use(e) + q->own;
+	uint64_t need = model_in_use(e) + q->own;
 
 	if (need > e->idea.blocks)
 		return false;
@@ -218,7 +218,7 @@ has_room(const struct engine *e, const struct sequence *q)
 }
 
 static void
-admit(struct engine *e, struct sequence *q)
+model_admit(struct engine *e, struct sequence *q)
 {
 	uint64_t hit = e->idea.block_tokens *
 	    (uint64_t)cache_leading(e->cache, q->names,
@@ -230,13 +230,13 @@ admit(struct engine *e, struct sequence *q)
 		e->failed = q->blocks[i] == NULL;
 	}
 	e->own += q->own;
-	fit(e);
+	model_fit(e);
 	q->prefill_left = q->request.tokens - hit;
 	DL_DELETE(e->waiting, q);
 	DL_APPEND(e->running, q);
 	e->n_waiting--;
 	e->n_running++;
-	tell(e, ENGINE_ADMITTED, q, hit);
+	model_tell(e, ENGINE_ADMITTED, q, hit);
 }
 
 /* In order of arrival: a request without room blocks those behind it. */
@@ -244,8 +244,8 @@ static void
 admit_all(struct engine *e)
 {
 	while (!e->failed && e->waiting != NULL &&
-	    e->n_running < ENGINE_SEQUENCES && has_room(e, e->waiting))
-		admit(e, e->waiting);
+	    e->n_running < ENGINE_SEQUENCES && model_has_room(e, e->waiting))
+		model_admit(e, e->waiting);
 }
 
 static struct sequence *
@@ -265,7 +265,7 @@ sequence_new(const struct engine *e, const struct engine_request *r)
 	q->request.ids = NULL;
 	q->request.output += r->output == 0;
 	q->n_blocks = n;
-	q->own = blocks_of(e, r->tokens + q->request.output) - n;
+	q->own = model_blocks_of(e, r->tokens + q->request.output) - n;
 	for (i = 0; i < n; i++)
 		q->names[i] = name_after(e, i == 0 ? 0 : q->names[i - 1],
 		    r->ids, i);
@@ -278,7 +278,7 @@ engine_submit(struct engine *e, const struct engine_request *r)
 	struct sequence *q;
 
 	if (r->output > ENGINE_OUTPUT_MAX ||
-	    blocks_of(e, r->tokens + r->output + (r->output == 0)) >
+	    model_blocks_of(e, r->tokens + r->output + (r->output == 0)) >
 	    e->idea.blocks)
 		return ENGINE_TOO_LARGE;
 	q = sequence_new(e, r);
@@ -320,7 +320,7 @@ engine_begin(struct engine *e, int64_t now)
 		sequences += q->chunk > 0 || q->prefill_left == 0;
 	}
 	e->stepping = true;
-	memory = in_use(e) * e->idea.block_tokens;
+	memory = model_in_use(e) * e->idea.block_tokens;
 	return now + at_speed(e, ENGINE_STEP_NS +
 	    (int64_t)sequences * ENGINE_SEQUENCE_NS +
 	    (int64_t)(memory * ENGINE_BLOCK_NS / ENGINE_BLOCK) +
@@ -329,7 +329,7 @@ engine_begin(struct engine *e, int64_t now)
 
 /* Releases the tail first, so that children are evicted before parents. */
 static void
-finish(struct engine *e, struct sequence *q)
+model_finish(struct engine *e, struct sequence *q)
 {
 	uint64_t total = q->request.tokens + q->request.output;
 	uint64_t answers = total / e->idea.block_tokens - q->n_blocks;
@@ -340,7 +340,7 @@ finish(struct engine *e, struct sequence *q)
 		e->failed = !cache_add_nameless(e->cache);
 	for (i = q->n_blocks; i-- > 0;)
 		cache_unpin(e->cache, q->blocks[i]);
-	tell(e, ENGINE_FINISHED, q, q->generated);
+	model_tell(e, ENGINE_FINISHED, q, q->generated);
 	DL_DELETE(e->running, q);
 	e->n_running--;
 	sequence_free(q);
@@ -358,11 +358,11 @@ progress(struct engine *e, struct sequence *q)
 	q->chunk = 0;
 	q->generated++;
 	if (q->generated == 1)
-		tell(e, ENGINE_FIRST_TOKEN, q, 1);
+		model_tell(e, ENGINE_FIRST_TOKEN, q, 1);
 	if (q->generated >= q->request.output)
-		finish(e, q);
+		model_finish(e, q);
 	else if ((q->request.tokens + q->generated - 1) % ENGINE_BLOCK == 0)
-		tell(e, ENGINE_GENERATED, q, q->generated);
+		model_tell(e, ENGINE_GENERATED, q, q->generated);
 }
 
 enum engine_result

@@ -49,7 +49,7 @@ read_tokens(const char *text, uint64_t *out)
 
 /* `value` follows "="; NULL: none. */
 static const char *
-read_fault(const char *word, const char *value, struct engine_fault *out)
+report_read_fault(const char *word, const char *value, struct engine_fault *out)
 {
 	size_t i = 0;
 
@@ -91,7 +91,7 @@ engine_report_parse(const char *text, struct engine_report_idea *out)
 		if (strcmp(word, "exact") != 0 || value != NULL) {
 			if (idea.n == ENGINE_FAULTS_MAX)
 				return "too many names";
-			wrong = read_fault(word, value,
+			wrong = report_read_fault(word, value,
 			    &idea.faults[idea.n++]);
 		}
 		if (wrong != NULL)

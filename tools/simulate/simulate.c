@@ -196,7 +196,7 @@ simulate_drain(struct simulation *s)
 /* ------------------------------------------------------------ requests --- */
 
 static int
-grow(struct simulation *s)
+rides_grow(struct simulation *s)
 {
 	size_t want = s->ride_capacity == 0 ? 1024 : s->ride_capacity * 2;
 	struct ride *rides;
@@ -223,7 +223,7 @@ ride_new(struct simulation *s)
 {
 	struct ride *r;
 
-	if (grow(s) != KVR_OK)
+	if (rides_grow(s) != KVR_OK)
 		return NULL;
 	r = &s->rides[s->n_rides];
 	memset(r, 0, sizeof(*r));
@@ -244,7 +244,7 @@ refuse(struct simulation *s, const struct ride *r)
 }
 
 static int
-serve(struct simulation *s, struct kvr_prompt *p,
+simulate_serve(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q)
 {
 	struct ride *r = ride_new(s);
@@ -281,7 +281,7 @@ simulate_request(struct simulation *s, struct kvr_prompt *p,
 		return e;
 	s->totals.requests++;
 	if (q->tokens > 0)
-		return serve(s, p, &request);
+		return simulate_serve(s, p, &request);
 	s->totals.empty++;
 	return KVR_OK;
 }

@@ -195,7 +195,7 @@ set_reports(struct simulate_options *o, const char *text)
 }
 
 static int64_t
-seconds(const char *option, const char *text)
+read_seconds(const char *option, const char *text)
 {
 	int64_t ns = args_ttl(option, text);
 
@@ -243,7 +243,7 @@ set_engines(struct simulate_options *o, int option, const char *text)
 		    evictions, sizeof(evictions) / sizeof(evictions[0]));
 		return true;
 	case O_RESETS:
-		o->reset_ns = seconds("resets", text);
+		o->reset_ns = read_seconds("resets", text);
 		return true;
 	case O_REPORTS:
 		set_reports(o, text);
@@ -264,7 +264,7 @@ set_routers(struct simulate_options *o, int option, const char *text)
 		o->told = true;
 		return true;
 	case O_DELAY:
-		o->event_delay_ns = seconds("event-delay", text);
+		o->event_delay_ns = read_seconds("event-delay", text);
 		return true;
 	case O_COMMON_RATE:
 		o->common_rate = true;

@@ -62,7 +62,7 @@ make_engine(struct simulation *s, uint32_t worker)
 }
 
 static int
-make_tables(struct simulation *s)
+simulate_make_tables(struct simulation *s)
 {
 	uint32_t n = s->options.workers;
 
@@ -101,7 +101,7 @@ simulate_new(const struct simulate_options *options,
 	s->lots.state = options->seed;
 	s->sample_ns = options->sample_ns;
 	s->reports.state = ~options->seed;
-	e = make_tables(s);
+	e = simulate_make_tables(s);
 	for (i = 0; e == KVR_OK && i < options->workers; i++)
 		e = make_engine(s, i);
 	if (e == KVR_OK)

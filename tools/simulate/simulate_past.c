@@ -63,7 +63,7 @@ past_free(struct past *p)
 }
 
 static int
-add(struct past *p, const struct engine_request *q, int64_t now)
+past_add(struct past *p, const struct engine_request *q, int64_t now)
 {
 	size_t n = q == NULL ? 0 : (size_t)((q->tokens + ENGINE_BLOCK - 1) /
 	    ENGINE_BLOCK);
@@ -85,13 +85,13 @@ add(struct past *p, const struct engine_request *q, int64_t now)
 int
 past_submit(struct past *p, const struct engine_request *q, int64_t now)
 {
-	return add(p, q, now);
+	return past_add(p, q, now);
 }
 
 int
 past_reset(struct past *p, int64_t now)
 {
-	return add(p, NULL, now);
+	return past_add(p, NULL, now);
 }
 
 /* The engine accepted this input, so the twin does. */

@@ -109,13 +109,13 @@ work_out_index(const struct simulation *s, double *f)
 }
 
 static double
-mean_blocks(uint64_t tokens, uint64_t requests)
+simulate_mean_blocks(uint64_t tokens, uint64_t requests)
 {
 	return ratio((double)tokens / ENGINE_BLOCK, (double)requests);
 }
 
 static int
-work_out(struct simulation *s, double f[FIGURES])
+simulate_work_out(struct simulation *s, double f[FIGURES])
 {
 	const struct simulate_options *o = simulate_options(s);
 	const struct simulate_totals *t = simulate_totals(s);
@@ -134,10 +134,10 @@ work_out(struct simulation *s, double f[FIGURES])
 	f[HIT_RATIO] = ratio((double)t->hit_tokens, (double)t->tokens);
 	f[PREDICTED_RATIO] = ratio((double)t->predicted_tokens,
 	    (double)t->tokens);
-	f[ERROR_BLOCKS] = mean_blocks(t->over_tokens + t->under_tokens,
+	f[ERROR_BLOCKS] = simulate_mean_blocks(t->over_tokens + t->under_tokens,
 	    t->finished);
-	f[OVER_BLOCKS] = mean_blocks(t->over_tokens, t->finished);
-	f[UNDER_BLOCKS] = mean_blocks(t->under_tokens, t->finished);
+	f[OVER_BLOCKS] = simulate_mean_blocks(t->over_tokens, t->finished);
+	f[UNDER_BLOCKS] = simulate_mean_blocks(t->under_tokens, t->finished);
 	f[TOKEN_MS] = ratio((double)t->token_ns, (double)t->later_tokens) /
 	    1e6;
 	f[MAKESPAN] = (double)t->end / 1e9;
@@ -155,7 +155,7 @@ simulate_kv(FILE *out, const struct simulate_row *rows, size_t n)
 	int e, k;
 
 	for (i = 0; i < n; i++) {
-		e = work_out(rows[i].simulation, f);
+		e = simulate_work_out(rows[i].simulation, f);
 		if (e != KVR_OK)
 			return e;
 		fprintf(out, "%spolicy=%s\n", i > 0 ? "\n" : "", rows[i].name);
@@ -214,7 +214,7 @@ print_unusual(FILE *out, const struct simulate_options *o)
 }
 
 static void
-print_heading(FILE *out, const struct simulate_about *about,
+simulate_print_heading(FILE *out, const struct simulate_about *about,
     const struct simulate_options *o)
 {
 	fprintf(out, "%s: %" PRIu64 " requests in %.0f s", about->trace,
@@ -234,7 +234,7 @@ print_heading(FILE *out, const struct simulate_about *about,
 }
 
 static void
-print_row(FILE *out, const char *name, const double *f)
+simulate_print_row(FILE *out, const char *name, const double *f)
 {
 	fprintf(out, "%-18s %5.2f %6.3f %6.3f %6.3f %6.3f %6.2f %6.3f %6.3f "
 	    "%6.3f\n", name, f[HIT_RATIO] * 100, f[MEAN], f[P50], f[P90],
@@ -244,7 +244,7 @@ print_row(FILE *out, const char *name, const double *f)
 
 /* Conditions that distort the figures. */
 static void
-print_warnings(FILE *out, const char *name, const double *f)
+simulate_print_warnings(FILE *out, const char *name, const double *f)
 {
 	if (f[REFUSED] > 0)
 		fprintf(out, "%s: %.0f requests exceeded an engine's memory "
@@ -265,15 +265,16 @@ simulate_table(FILE *out, const struct simulate_about *about,
 	size_t i;
 	int e;
 
-	print_heading(out, about, simulate_options(rows[0].simulation));
+	simulate_print_heading(out, about,
+	    simulate_options(rows[0].simulation));
 	for (i = 0; i < n; i++) {
-		e = work_out(rows[i].simulation, f);
+		e = simulate_work_out(rows[i].simulation, f);
 		if (e != KVR_OK)
 			return e;
-		print_row(out, rows[i].name, f);
+		simulate_print_row(out, rows[i].name, f);
 	}
 	for (i = 0; i < n; i++)
-		if (work_out(rows[i].simulation, f) == KVR_OK)
-			print_warnings(out, rows[i].name, f);
+		if (simulate_work_out(rows[i].simulation, f) == KVR_OK)
+			simulate_print_warnings(out, rows[i].name, f);
 	return KVR_OK;
 }

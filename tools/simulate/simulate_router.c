@@ -54,7 +54,7 @@ tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 }
 
 static int
-set_policy(const struct simulate_options *o, struct kvr *k)
+router_set_policy(const struct simulate_options *o, struct kvr *k)
 {
 	static const uint32_t costs[SIMULATE_POLICIES] = {
 		[SIMULATE_DYNAMO] = KVR_COST_DYNAMO,
@@ -71,7 +71,7 @@ set_policy(const struct simulate_options *o, struct kvr *k)
 }
 
 static int
-make_region(struct simulation *s, const struct kvr_options *region,
+router_make_region(struct simulation *s, const struct kvr_options *region,
     struct router *router)
 {
 	struct kvr_options o = *region;
@@ -85,7 +85,7 @@ make_region(struct simulation *s, const struct kvr_options *region,
 		e = fleet_new(router->k, s->options.workers, &router->fleet);
 	for (w = 0; e == KVR_OK && w < s->options.workers; w++)
 		e = tell_facts(s, router, w);
-	return e == KVR_OK ? set_policy(&s->options, router->k) : e;
+	return e == KVR_OK ? router_set_policy(&s->options, router->k) : e;
 }
 
 int
@@ -105,7 +105,7 @@ routers_make(struct simulation *s, const struct kvr_options *region)
 		if (router->booked == NULL)
 			e = KVR_ENOMEM;
 		else if (s->options.policy >= SIMULATE_DYNAMO)
-			e = make_region(s, region, router);
+			e = router_make_region(s, region, router);
 	}
 	return e;
 }

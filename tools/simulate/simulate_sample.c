@@ -29,7 +29,7 @@ thin_out(struct simulation *s)
 
 /* Makes room for one more in both tables. */
 static int
-grow(struct simulation *s)
+samples_grow(struct simulation *s)
 {
 	size_t want = s->sample_capacity == 0 ? 256 : s->sample_capacity * 2;
 	struct simulate_sample *p;
@@ -57,7 +57,7 @@ sample(struct simulation *s, int64_t at)
 	struct engine_state state;
 	struct kvr_stats t;
 	uint32_t w, n = s->options.workers, *loads;
-	int e = grow(s);
+	int e = samples_grow(s);
 
 	if (e != KVR_OK)
 		return e;
