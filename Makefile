@@ -2,9 +2,9 @@
 #
 # kvroute: GNU make, no configure. `make help` lists the targets.
 #
-# Yours to set: CC, CXX, CFLAGS, CPPFLAGS, LDFLAGS, LDLIBS, prefix (and the
-# folders below it), DESTDIR, BUILD. V=1 shows the commands, WERROR=1 makes
-# warnings errors. What the library itself needs is added apart from yours.
+# Variables to set: CC, CXX, CFLAGS, CPPFLAGS, LDFLAGS, LDLIBS, prefix (and the
+# directories below it), DESTDIR, BUILD. V=1 shows commands, WERROR=1 turns
+# warnings into errors. Flags that the library needs are added separately.
 
 MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
@@ -27,26 +27,26 @@ mandir ?= $(prefix)/share/man
 Q := $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-8s %s\n' '$(1)' '$(2)')
 
-# The version stands in the header and nowhere else.
+# The header is the only place with the version.
 VERSION := $(shell sed -n 's/^.define KVR_VERSION_STRING "\(.*\)"/\1/p' \
 	include/kvroute.h)
 SONAME := libkvroute.so.$(firstword $(subst ., ,$(VERSION)))
 
 WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow \
 	-Wcast-qual -Wstrict-prototypes -Wvla $(if $(WERROR),-Werror)
-# These come after yours: decisions must be the same everywhere, names must
-# not leak, and the one object of the static library is made by ld -r.
+# These follow CFLAGS: decisions must be the same on every platform, names must
+# not leak, and ld -r creates the single object of the static library.
 NEEDED := -std=c11 -ffp-contract=off -fvisibility=hidden -fPIC -fno-lto \
 	-fno-semantic-interposition -pthread
-# A variant's sanitizers, e.g. SAN=address,undefined.
+# Sanitizers, e.g. SAN=address,undefined.
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer)
 
-# ---------------------------------------------------------------- the rooms
+# -------------------------------------------------------------- directories
 
-# Each room of the library sees itself and those before it in this list, and
-# nothing else: CONTRIBUTING.md says what is in which. -iquote, because names
-# like check.h and file.h are the system's too.
+# Each directory of the library sees itself and those before it in this list;
+# CONTRIBUTING.md describes them. -iquote, because system headers have names
+# such as check.h and file.h too.
 ROOMS := base hash region index cache choice check api
 TOOL_ROOMS := common simulate page replay
 LIB_DIRS := $(ROOMS:%=lib/%)
@@ -55,7 +55,7 @@ BENCH_DIRS := bench/steps bench/threads bench/growth
 TEST_DIRS := tests $(addprefix tests/,lib model torture http tools)
 
 quote = $(addprefix -iquote ,$(1))
-# The words of list $(2) up to and with $(1).
+# The words of list $(2) up to and including $(1).
 upto = $(if $(2),$(firstword $(2)) $(if $(filter $(1),$(firstword $(2))),,\
 	$(call upto,$(1),$(wordlist 2,99,$(2)))))
 $(foreach d,$(LIB_DIRS),$(eval SEES_$d := $(call upto,$d,$(LIB_DIRS))))
@@ -88,7 +88,7 @@ files_of = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 
 LIB := $(call files_of,$(LIB_DIRS))
 MODULES := $(call files_of,$(TOOL_DIRS))
-# What every proxy needs, whatever its name.
+# What every proxy needs.
 HTTP := $(call files_of,ext/http)
 BENCH := $(call files_of,bench $(BENCH_DIRS))
 BENCH_TOOL := $(BUILD)/kvroute-bench
@@ -103,15 +103,15 @@ PC := $(BUILD)/kvroute.pc
 # ------------------------------------------------------------------ building
 
 .PHONY: all clean help FORCE
-all: $(STATIC) $(SHARED) $(PC) $(TOOLS) $(EXAMPLES) ## build everything but tests
+all: $(STATIC) $(SHARED) $(PC) $(TOOLS) $(EXAMPLES) ## build the library, tools and examples
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(call compile,$<) -MMD -MP -c -o $@ $<
 
-# Written anew only when it changes, so that other flags rebuild everything
-# and a file that came or went links everything.
+# Rewritten only when they change: new flags rebuild everything, and added or
+# removed files relink everything.
 $(BUILD)/gen/flags: TEXT = $(call compile_with) $(foreach \
 	v,$(sort $(filter SEES_%,$(.VARIABLES))),$v:$($v))
 $(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(BENCH) $(TESTS) \
@@ -120,7 +120,7 @@ $(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
 
-# One object whose hidden names have become local: nothing else to collide.
+# One object in which hidden names are local, so that they cannot collide.
 $(BUILD)/kvroute.o: $(call objects,$(LIB)) $(BUILD)/gen/sources
 	$(call say,LD,$@)
 	$(Q)$(LD) -r -o $@ $(filter %.o,$^)
@@ -150,7 +150,7 @@ $(BUILD)/gen/prefix: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
 
-# Tools and examples use the library as anybody would.
+# Tools and examples use only the public interface of the library.
 $(BENCH_TOOL): $(call objects,$(BENCH))
 $(TRACE_TOOLS): $(BUILD)/%: $(BUILD)/obj/tools/%.o
 $(TOOLS): $(call objects,$(MODULES)) $(STATIC) $(BUILD)/gen/sources
@@ -171,19 +171,19 @@ SOURCES := $(wildcard tools/*.c tools/*/*.c tests/nginx/*.c bench/nginx/*.c \
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 
-# ---------------------------------------------------------------- the others
+# --------------------------------------------------------------------- other
 
-compile_commands.json: $(BUILD)/gen/flags $(BUILD)/gen/sources ## for editors
+compile_commands.json: $(BUILD)/gen/flags $(BUILD)/gen/sources ## compilation database for editors
 	$(call say,GEN,$@)
 	@{ echo '['; \
 	$(foreach c,$(SOURCES),printf '%s{"directory":"%s","file":"%s",\
 	"command":"%s -c %s"}' "$$comma" '$(CURDIR)' '$(c)' \
 	'$(call compile,$(c))' '$(c)'; comma=,; ) echo ']'; } > $@
 
-clean: ## remove everything that was built
+clean: ## remove all build results
 	rm -rf $(BUILD) compile_commands.json
 
-help: ## this list
+help: ## list targets
 	@awk -F ':|## ' '/^[a-z][a-z_.-]*:.*## / \
 	    { printf "  %-22s %s\n", $$1, $$NF }' $(filter-out %.d,$(MAKEFILE_LIST))
-	@echo 'T=name[,name] picks suites; V=1 shows commands; BUILD=folder.'
+	@echo 'T=name[,name] selects suites; V=1 shows commands; BUILD=directory.'

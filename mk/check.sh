@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check.sh build "names" "harnesses" - runs suites, replays of fuzz corpora
-# and the checks of the contract: all of them, or those named (suites, "fuzz",
-# single harnesses, "contract"). $KVR_UNDER, if set, is a checker to run under.
+# check.sh build "names" "harnesses" - runs suites, replays of fuzz corpora and
+# the contract checks: all, or those named (suites, "fuzz", single harnesses,
+# "contract"). $KVR_UNDER is an optional command to run them under.
 set -u
 
 build=$1
@@ -38,7 +38,7 @@ run_suites()
 	# shellcheck disable=SC2086
 	${KVR_UNDER:-} "$build/check" -t "$tally" $suites
 	if [ "$(wc -l < "$tally")" -eq "$before" ]; then
-		echo "    FAILED   the runner itself ended early"
+		echo "    FAILED   the test runner exited early"
 		echo 0 1 0 >> "$tally"
 	fi
 }

@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|plot|model|foreign|proxy|nginx|engine|llama
-# ... - what is missing to build, to test, to test pages in a browser, to run the
-# slow checks, to draw, to search the model, to build for other machines, to
-# build what proxies share, the nginx module, the engines' stand-in and its
-# users, to run llama.cpp? Nothing: silent.
-# Otherwise, on Debian: installs it as root with one apt-get call, prints that
-# call to anybody else and fails. On other systems: names it and fails.
+# deps.sh build|test|page|slow|plot|model|foreign|proxy|nginx|engine|llama ...
+# - checks the dependencies of these groups: building, tests, tests in a
+# browser, slow checks, plots, the spin model, other CPUs, ext/http, the nginx
+# module, the test engine and its client, llama.cpp. Silent if nothing is
+# missing. Otherwise, on Debian, root installs it with one apt-get call; other
+# users get that call printed, and the script fails. On other systems it lists
+# what is missing and fails.
 set -u
 
 CC=${CC:-cc}
@@ -53,7 +53,7 @@ llama command node nodejs
 llama command npm npm
 "
 
-# Would clang find what fuzzers and sanitizers link with?
+# Can clang link fuzzers and sanitizers?
 has_runtime()
 {
 	object=$(mktemp) || return 1
@@ -81,7 +81,7 @@ has()
 	esac
 }
 
-# Sets things and packages.
+# Sets $things and $packages to what is missing.
 probe()
 {
 	things=''
@@ -119,7 +119,7 @@ if ! command -v apt-get > /dev/null 2>&1; then
 	exit 1
 fi
 if [ "$(id -u)" -ne 0 ]; then
-	echo "missing:$things; please type" >&2
+	echo "missing:$things; install with" >&2
 	echo "    sudo apt-get install --no-install-recommends $packages" >&2
 	exit 1
 fi

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# The same decisions by every compiler, on every machine.
+# Decisions must be equal with every compiler and CPU.
 
 .PHONY: check-foreign deps-foreign
 
-deps-foreign: ## compilers for other machines and qemu, for check-foreign
+deps-foreign: ## check for cross compilers and qemu; as root, install them
 	@sh mk/deps.sh build foreign
 
 FOREIGN_FLAGS = -Iinclude $(call quote,$(LIB_DIRS) tests/model tools/common) \
 	-D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L $(WARNINGS) $(NEEDED)
 
-check-foreign: deps-foreign ## decisions must be equal on aarch64, s390x, for gcc and clang
+check-foreign: deps-foreign ## compare decisions of gcc, clang, aarch64 and s390x builds
 	@FLAGS='$(FOREIGN_FLAGS)' sh mk/foreign.sh $(BUILD)

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# foreign.sh build - the same answers everywhere? Builds tests/foreign for this
-# machine, by two compilers, with and without optimisation, and for machines
-# of other kinds, which qemu plays: what they print must be equal to the byte.
-# $FLAGS: what the library is compiled with.
+# foreign.sh build - compares results across platforms. Builds tests/foreign
+# with two compilers, with and without optimization, and for other CPUs under
+# qemu. All outputs must be identical. $FLAGS are the library's compiler flags.
 set -u
 
 scratch=$1/foreign
@@ -27,9 +26,9 @@ report()
 	fi
 }
 
-# Other machines' names and libraries stand apart from ours, but for headers
-# that are the same for all: xxhash, and libbsd's, whose one function that we
-# need their C library has too.
+# Cross builds use their own headers and libraries, except for headers that are
+# the same on all platforms: xxhash and libbsd. The one function needed of
+# libbsd is also in their C library.
 build()
 {
 	machine=$1
@@ -54,7 +53,7 @@ run()
 	    > "$scratch/$name.out" 2> "$scratch/log"
 }
 
-# The first line that differs, and which.
+# Compares with the first variant; logs the lines that differ.
 equal()
 {
 	cmp "$scratch/$first.out" "$scratch/$name.out" > "$scratch/log" 2>&1 &&
@@ -69,8 +68,8 @@ variant()
 {
 	name=$1 machine=$2
 	shift 2
-	build "$machine" "$@" || { report 1 "$name is not built"; return; }
-	run "$machine" || { report 1 "$name ends badly"; return; }
+	build "$machine" "$@" || { report 1 "$name does not build"; return; }
+	run "$machine" || { report 1 "$name fails"; return; }
 	hashes=$(cat "$scratch/log")
 	if [ -z "$first" ]; then
 		first=$name

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# fuzz.sh build seconds "harnesses" - runs each fuzzer for so long. What it
-# finds stays below build: new inputs in corpus/, those that fail in crash/.
+# fuzz.sh build seconds "harnesses" - runs each fuzzer for so many seconds. New
+# inputs go to build/corpus/, failing ones to build/crash/.
 set -u
 
 build=$1

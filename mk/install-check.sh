@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# install-check.sh build - installs below build/, compiles ten lines against
-# what was installed as anybody would (pkg-config; C and C++; shared and
-# static), runs them and the tools, and uninstalls: nothing may be left.
+# install-check.sh build - installs below build/, compiles a small program
+# against the installed files (pkg-config; C and C++; shared and static), runs
+# it and the tools, and uninstalls. No file may be left.
 set -eu
 
 build=$1
@@ -58,7 +58,7 @@ LD_LIBRARY_PATH=$lib try "$root/cxx"
 try "$root/c-static"
 try "$root/cxx-static"
 
-# A program of the shared library needs the soname, not the file's name.
+# A program linked to the shared library needs its soname, not its file name.
 objdump -p "$root/c" | grep -q 'NEEDED *libkvroute\.so\.[0-9]*$'
 
 for tool in "$root"/opt/kvroute/bin/*; do
@@ -76,4 +76,4 @@ if [ -n "$left" ]; then
 	echo "$left"
 	exit 1
 fi
-echo "what was installed works"
+echo "the installed files work"

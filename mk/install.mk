@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Where things go. A page is found under each name that it describes.
+# Installation. A page has an alias for each further name that it documents.
 
 INSTALL ?= install
-# Pages of programs that only tests use stay here with them.
+# Programs used only by tests are not installed; neither are their pages.
 PAGES := $(filter-out man/kvroute-engine.1 man/kvroute-chats.1,\
 	$(sort $(wildcard man/*.[137])))
 SECTIONS := $(sort $(patsubst .%,%,$(suffix $(PAGES))))
@@ -16,7 +16,7 @@ each_alias = @$(page_names) | while read -r page name; do \
 
 .PHONY: install uninstall install-check
 
-install: all ## to prefix=/usr/local, staged below DESTDIR
+install: all ## install to prefix=/usr/local, below DESTDIR
 	$(INSTALL) -d $(DESTDIR)$(includedir) $(DESTDIR)$(libdir)/pkgconfig \
 	    $(DESTDIR)$(bindir) $(SECTIONS:%=$(DESTDIR)$(mandir)/man%)
 	$(INSTALL) -m 644 include/kvroute.h $(DESTDIR)$(includedir)
@@ -30,7 +30,7 @@ install: all ## to prefix=/usr/local, staged below DESTDIR
 	    $(DESTDIR)$(mandir)/man$(s) &&) :
 	$(call each_alias,ln -sf "$$page")
 
-uninstall: ## what install put there
+uninstall: ## remove what install installed
 	rm -f $(DESTDIR)$(includedir)/kvroute.h \
 	    $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(STATIC) $(SHARED)) \
 	        $(SONAME) libkvroute.so pkgconfig/kvroute.pc) \
@@ -39,5 +39,5 @@ uninstall: ## what install put there
 	        $(p)))/$(notdir $(p)))
 	$(call each_alias,rm -f)
 
-install-check: all ## ten lines compiled and run against an installed copy
+install-check: all ## compile and run a program against an installed copy
 	@+MAKE='$(MAKE)' sh mk/install-check.sh $(BUILD)

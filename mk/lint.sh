@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# lint.sh - what a machine can see of the house: pages; columns; lengths of
-# files and functions; walls between rooms; a test file for each module;
-# scripts, where shellcheck is installed.
+# lint.sh - style checks: pages; line, function and file lengths; includes
+# between directories; a test file for each module; scripts, if shellcheck is
+# installed.
 set -u
 bad=0
 
@@ -32,7 +32,7 @@ lengths()
 				}
 				start = 0
 			}
-			/[ \t]$/ { print file ":" NR ": blanks at the end"; bad = 1 }
+			/[ \t]$/ { print file ":" NR ": trailing blanks"; bad = 1 }
 			END { exit bad }' || bad=1
 	done
 	for file in lib/*/*.[ch]; do
@@ -41,9 +41,9 @@ lengths()
 	done
 }
 
-# A room includes its own files and those of rooms before it. The compiler
-# holds it to that; here is said which include is wrong, and that no name
-# stands for two headers and no include climbs out of its folder.
+# A directory includes its own headers and those of the directories before it.
+# The compiler enforces it; this reports the include that is wrong. Header names
+# are unique, and includes do not contain a path.
 walls()
 {
 	seen=
@@ -58,22 +58,21 @@ walls()
 				[ ! -e "lib/$before/$header" ] || found=yes
 			done
 			[ -n "$found" ] ||
-			    fail "lib/$room includes $header, which is not before it"
+			    fail "lib/$room includes $header of a later directory"
 		done
 	done
 	# shellcheck disable=SC2086
 	grep -nE '^#include "[^"]*/' $sources | grep -v '^tests/foreign' &&
-	    fail 'an include says a folder: -iquote of the room does'
+	    fail 'an include contains a path; use the name alone'
 	find lib -name '*.h' | sed 's|.*/||' | sort | uniq -d |
 	while read -r name; do
-		echo "lib: $name stands in two rooms"
+		echo "lib: $name exists in two directories"
 	done | grep . && bad=1
 	[ -z "$(find lib -maxdepth 1 -name '*.[ch]')" ] ||
-	    fail 'lib: a file stands in no room'
+	    fail 'lib: a file is not in a directory'
 }
 
-# Headers that include each other would stand in one another's way: tsort
-# says so.
+# tsort reports headers that include each other.
 circles()
 {
 	for file in lib/*/*.h; do
@@ -82,7 +81,7 @@ circles()
 	done | tsort > /dev/null || bad=1
 }
 
-# Each module of the library has its suite.
+# Each module of the library has a suite.
 suites()
 {
 	for file in lib/*/*.c; do

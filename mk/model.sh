@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# model.sh build - searches every run of tests/model/lock.pml with spin: no
-# broken promise, no deadlock, no endless run. Then takes one piece after the
-# other away from the protocol: each time the search must find out.
+# model.sh build - verifies tests/model/lock.pml with spin: no violated
+# assertion, no deadlock, no endless run. Then removes one piece of the protocol
+# at a time; each time, the search must find an error.
 set -u
 
 scratch=$1/model
@@ -11,8 +11,8 @@ mkdir -p "$scratch"
 cp tests/model/lock.pml "$scratch" || exit 1
 : > "$tally"
 
-# search readers piece kind [option] - into $scratch/log. The code that spin
-# makes has warnings; they are not ours.
+# search readers piece kind [option] - writes $scratch/log. Warnings are off
+# because spin generates the code.
 search()
 {(
 	cd "$scratch" && rm -f pan pan.* && {
@@ -39,14 +39,14 @@ report()
 	fi
 }
 
-# Nothing was found although everything was looked at.
+# The search was complete and found no error.
 is_clean()
 {
 	said '^Full statespace search for:' && said 'errors: 0$' &&
 	    ! said 'not completed|depth too small|out of memory|MEMLIM|trunc'
 }
 
-# Nothing in it is there for show.
+# No statement is unreachable.
 is_reached()
 {
 	for process in writer reader; do
@@ -63,7 +63,7 @@ holds()
 	    "$scratch/log") states, 0 errors"
 }
 
-# breaks what-pan-must-say piece ... - each on its own.
+# breaks expected-message piece ... - removes each piece on its own.
 breaks()
 {
 	found=$1

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# page-examples.sh build - the EXAMPLES of the pages: whole programs compile
-# without a warning, run, and exit with 0. Silent if all do.
+# page-examples.sh build - compiles and runs the programs in the EXAMPLES of all
+# pages. They must compile without warnings and exit with 0. Silent on success.
 #
-# A program begins with #include or #define; what does not is a fragment, or
-# output, and has neither in it. Each page of section 3 has a program.
+# A display that begins with #include or #define is a program. Others are
+# fragments or output and contain neither. Each page of section 3 has a program.
 set -u
 
 build=$1
@@ -51,7 +51,7 @@ for display in "$scratch"/*-[0-9]*; do
 	if head -n 1 "$display" | grep -qE '^#(include|define) '; then
 		try "$display"
 	elif grep -qE '^#|\<main\>' "$display"; then
-		echo "${display##*/}: neither a program nor a fragment"
+		echo "${display##*/}: neither a whole program nor a fragment"
 	fi
 done
 for page in man/*.3; do

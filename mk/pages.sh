@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# pages.sh - mandoc's strictest check of all pages; silent if they are clean.
-# mandoc looks for the pages that others refer to in a tree of manuals, so it
-# is shown one of these pages; other people's pages may be missing here.
+# pages.sh - runs mandoc's strictest lint on all pages; silent if they are
+# clean. mandoc checks cross references against a tree of installed pages, so
+# these pages are copied to one. References to other projects' pages may be
+# missing.
 set -u
 
 command -v mandoc > /dev/null || { echo "mandoc is missing"; exit 1; }
@@ -13,6 +14,6 @@ for page in man/*.[137]; do
 	mkdir -p "$section"
 	cp "$page" "$section"
 done
-# Its other output is that the tree has no database.
+# On stderr it only complains that the tree has no database.
 ! MANPATH=$tree: mandoc -T lint -W style man/*.[137] 2> /dev/null |
     grep -v 'STYLE: referenced manual not found: Xr [^k]'

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Setting up, and running what was built.
+# Dependencies, demos and benchmarks.
 
 SAMPLE := $(BUILD)/sample.jsonl
 REAL_TRACE := $(wildcard ../shared/traces/conversation_trace.jsonl)
 
 CURVES := blocks workers prompt shared chat fan stairs
-# bench/growth/plots has what bench/RESULTS.md shows.
+# bench/growth/plots has the plots of bench/RESULTS.md.
 PLOTS ?= $(BUILD)/growth
 
 .PHONY: deps deps-page deps-slow deps-plot demo demo-here bench bench-here \
 	bench-retain bench-retain-here bench-routing bench-routing-here growth growth-here
 
-deps: ## checks for what is needed; as root on Debian, installs what is missing
+deps: ## check for dependencies; as root on Debian, install what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test
 
-deps-page: ## the same for the test that opens pages in a browser
+deps-page: ## the same for the browser test of HTML pages
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test page
 
 deps-slow: ## the same for check-asan, check-tsan, check-valgrind, fuzz
@@ -23,46 +23,46 @@ deps-slow: ## the same for check-asan, check-tsan, check-valgrind, fuzz
 deps-plot: ## the same for growth
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build plot
 
-demo: deps ## the sample trace over 8 workers, beside round robin
+demo: deps ## replay the sample trace on 8 workers, compared with round robin
 	@+$(MAKE) --no-print-directory demo-here
 
 $(SAMPLE): $(BUILD)/kvroute-tracegen
 	$(call say,GEN,$@)
 	$(Q)$< --seed 1 > $@
 
-demo-here: $(BUILD)/kvroute-replay $(SAMPLE) ## the same, with what is installed
+demo-here: $(BUILD)/kvroute-replay $(SAMPLE) ## the same without installing dependencies
 	@$< --workers 8 --policy dynamo --policy round-robin $(SAMPLE)
-	@echo; echo 'The same on modelled engines with small caches:'; echo
+	@echo; echo 'On modelled engines with small caches:'; echo
 	@$< --simulate -q --capacity 100000 --policy round-robin \
 	    --policy dynamo --policy balanced --policy balanced:feedback \
 	    --policy balanced:capacity --report $(BUILD)/demo.html $(SAMPLE)
-	@echo; echo 'As a page to look at: $(BUILD)/demo.html'
+	@echo; echo 'As an HTML page: $(BUILD)/demo.html'
 
-bench: deps ## cost of each step on the sample trace, and on ../shared's
+bench: deps ## measure the cost of each step on the sample trace and that of ../shared
 	@+$(MAKE) --no-print-directory bench-here
 
-bench-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same, with what is installed
+bench-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same without installing dependencies
 	@for trace in $(SAMPLE) $(REAL_TRACE); do \
 	    echo; echo "$${trace##*/}"; $< $$trace || exit 1; done
 
-bench-retain: deps ## the same by TTL, by capacity, by feedback, in turns
+bench-retain: deps ## compare the cost of retention by TTL, capacity and feedback
 	@+$(MAKE) --no-print-directory bench-retain-here
 
-bench-retain-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same, with what is installed
+bench-retain-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same without installing dependencies
 	@$< --retain all $(or $(REAL_TRACE),$(SAMPLE))
 
-bench-routing: deps ## figures of routing on modelled engines, some minutes
+bench-routing: deps ## measure routing on modelled engines (some minutes)
 	@+$(MAKE) --no-print-directory bench-routing-here
 
 # ROUTING="8 1000000 1" is a part: numbers of workers, capacities, seeds.
-bench-routing-here: $(BUILD)/kvroute-replay ## the same, with what is installed
+bench-routing-here: $(BUILD)/kvroute-replay ## the same without installing dependencies
 	@ROUTING='$(ROUTING)' sh bench/routing/routing.sh $< '$(REAL_TRACE)' \
 	    $(BUILD)/routing
 
-growth: deps-plot ## how costs grow: tables and plots; PLOTS=folder of the latter
+growth: deps-plot ## write tables and plots of how costs grow; PLOTS=directory for plots
 	@+$(MAKE) --no-print-directory growth-here
 
-growth-here: $(BUILD)/kvroute-bench ## the same, with what is installed
+growth-here: $(BUILD)/kvroute-bench ## the same without installing dependencies
 	@mkdir -p $(BUILD)/growth
 	@for curve in $(CURVES); do \
 	    $< --growth $$curve > $(BUILD)/growth/$$curve.tsv || exit 1; done

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# soak.sh build "names" - runs the suites that can go on for long at their full
-# length, and ends with a table of what they verified. About 15 minutes.
+# soak.sh build "names" - runs the scalable suites at full length, about 15
+# minutes, and prints a table of what they verified.
 set -u
 
 build=$1
@@ -11,11 +11,11 @@ tally=$build/tally
 
 : > "$table"
 : > "$tally"
-# Each test has minutes in `make check`; here they are hours.
+# Timeouts are minutes in `make check` and hours here.
 KVR_SOAK=$table CK_TIMEOUT_MULTIPLIER=100 "$build/check" -t "$tally" \
     "$(echo "$names" | tr ' ' ',')" || echo 0 1 0 >> "$tally"
 echo
-echo 'What this soak has verified:'
+echo 'Verified by this soak:'
 sed 's/^/  /' "$table"
 echo
 sh mk/tally.sh "$tally"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # tally.sh file ... - adds up lines of "passed failed skipped" and prints the
-# sum. Fails if a test failed, or if none passed.
+# total. Fails if a test failed or if none passed.
 exec awk '
 	{ passed += $1; failed += $2; skipped += $3 }
 	END {
