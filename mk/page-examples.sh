@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# page-examples.sh build - compiles and runs the programs in the EXAMPLES of all
+# page-examples.sh build - compiles and runs the programs in the EXAMPLES of the
 # pages. They must compile without warnings and exit with 0. Silent on success.
 #
 # A display that begins with #include or #define is a program. Others are
