@@ -153,7 +153,7 @@ trial(struct chats *c)
 /* ------------------------------------------------------------- printing --- */
 
 static double
-mean(const struct chats *c, enum kind kind, uint32_t turn)
+chat_mean(const struct chats *c, enum kind kind, uint32_t turn)
 {
 	uint32_t near = turn > NEAR ? NEAR : 0;
 	uint32_t last = turn + near < TURNS ? turn + near : TURNS;
@@ -169,8 +169,8 @@ mean(const struct chats *c, enum kind kind, uint32_t turn)
 static double
 decision(const struct chats *c, uint32_t turn)
 {
-	return mean(c, MATCH, turn) + mean(c, CHOOSE, turn) +
-	    mean(c, RECORD, turn);
+	return chat_mean(c, MATCH, turn) + chat_mean(c, CHOOSE, turn) +
+	    chat_mean(c, RECORD, turn);
 }
 
 static double
@@ -185,7 +185,7 @@ mean_blocks(const struct chats *c, uint32_t turn)
 }
 
 static void
-print(const struct chats *c, const struct growth *g)
+chat_print(const struct chats *c, const struct growth *g)
 {
 	double early, late;
 	size_t i;
@@ -193,14 +193,14 @@ print(const struct chats *c, const struct growth *g)
 	for (i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
 		uint32_t turn = points[i];
 		const double values[] = { turn, mean_blocks(c, turn),
-			mean(c, HASH, turn), mean(c, MATCH, turn),
-			mean(c, CHOOSE, turn), mean(c, RECORD, turn),
+			chat_mean(c, HASH, turn), chat_mean(c, MATCH, turn),
+			chat_mean(c, CHOOSE, turn), chat_mean(c, RECORD, turn),
 			decision(c, turn), c->nodes[turn] };
 
 		growth_line(g, columns, values);
 	}
-	early = mean(c, MATCH, 5) + mean(c, RECORD, 5);
-	late = mean(c, MATCH, TURNS) + mean(c, RECORD, TURNS);
+	early = chat_mean(c, MATCH, 5) + chat_mean(c, RECORD, 5);
+	late = chat_mean(c, MATCH, TURNS) + chat_mean(c, RECORD, TURNS);
 	growth_ratio(g, "decision_500_over_5", decision(c, TURNS) /
 	    decision(c, 5));
 	growth_ratio(g, "without_choose_500_over_5", late / early);
@@ -229,7 +229,7 @@ chat_curve(struct growth *g, struct chats *c, enum mode mode)
 		growth_step(g);
 	}
 	growth_table(g, mode_names[mode], columns);
-	print(c, g);
+	chat_print(c, g);
 	for (i = 0; i < KINDS; i++)
 		series_free(&c->series[i]);
 	bed_close(&c->bed);

@@ -67,7 +67,7 @@ shuffled(const struct crowd *c, uint32_t i)
 }
 
 static void
-fill(const struct crowd *c, struct bed *b, struct series *s)
+cycle_fill(const struct crowd *c, struct bed *b, struct series *s)
 {
 	uint32_t i, untimed = c->prompts > TIMED ? c->prompts - TIMED : 0;
 	int64_t ns;
@@ -113,7 +113,7 @@ leave(struct bed *b, struct series *s)
 }
 
 static void
-print(const struct growth *g, double size, const struct kvr_stats *before,
+cycle_print(const struct growth *g, double size, const struct kvr_stats *before,
     const struct kvr_stats *full, double bytes, struct series *s)
 {
 	const double values[] = { size,
@@ -134,7 +134,7 @@ print(const struct growth *g, double size, const struct kvr_stats *before,
 
 /* One point: all trials of one crowd. */
 static void
-measure(struct growth *g, const struct crowd *c, double size)
+cycle_measure(struct growth *g, const struct crowd *c, double size)
 {
 	struct kvr_stats before, full;
 	struct series s[KINDS];
@@ -148,7 +148,7 @@ measure(struct growth *g, const struct crowd *c, double size)
 		series_new(&s[k], TIMED);
 	for (i = 0; i < c->trials; i++) {
 		before = bed_stats(&b);
-		fill(c, &b, s);
+		cycle_fill(c, &b, s);
 		full = bed_stats(&b);
 		bytes = bed_bytes(&b);
 		come_again(c, &b, s);
@@ -156,7 +156,7 @@ measure(struct growth *g, const struct crowd *c, double size)
 		growth_step(g);
 	}
 	g->steps += g->trials - c->trials;
-	print(g, size, &before, &full, bytes, s);
+	cycle_print(g, size, &before, &full, bytes, s);
 	for (k = 0; k < KINDS; k++)
 		series_free(&s[k]);
 	bed_close(&b);
@@ -202,7 +202,7 @@ measure_strangers(struct growth *g, uint32_t prompts, uint32_t workers,
 	c.size.holds = prompts;
 	c.size.tokens = prompts + STRANGER_BLOCKS * GROWTH_BLOCK;
 	c.size.most_blocks = STRANGER_BLOCKS;
-	measure(g, &c, size);
+	cycle_measure(g, &c, size);
 	free(c.order);
 }
 
@@ -258,7 +258,7 @@ growth_fan(struct growth *g)
 		c.size.tokens = sizes[i] + 1 +
 		    (FAN_SHARED + FAN_OWN) * GROWTH_BLOCK;
 		c.size.most_blocks = FAN_SHARED + FAN_OWN;
-		measure(g, &c, sizes[i]);
+		cycle_measure(g, &c, sizes[i]);
 		free(c.order);
 	}
 }
@@ -311,7 +311,7 @@ stairs(struct growth *g, const char *curve, enum climb how, uint32_t workers)
 		c.size.holds = (uint64_t)sizes[i] * (workers + 1);
 		c.size.tokens = (size_t)sizes[i] * GROWTH_BLOCK;
 		c.size.most_blocks = sizes[i];
-		measure(g, &c, sizes[i]);
+		cycle_measure(g, &c, sizes[i]);
 		free(c.order);
 	}
 }

@@ -134,7 +134,7 @@ do_whole(struct bed *d)
 /* -------------------------------------------------------------- timing --- */
 
 static int
-compare(const void *a, const void *b)
+floor_compare(const void *a, const void *b)
 {
 	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
 
@@ -144,12 +144,12 @@ compare(const void *a, const void *b)
 static int64_t
 median(int64_t *times, size_t n)
 {
-	qsort(times, n, sizeof(*times), compare);
+	qsort(times, n, sizeof(*times), floor_compare);
 	return times[n / 2];
 }
 
 static void
-measure(struct bed *d, size_t rounds, int64_t result[3])
+floor_measure(struct bed *d, size_t rounds, int64_t result[3])
 {
 	static void (*const steps[3])(struct bed *) = { do_json, do_hash,
 		do_whole };
@@ -223,7 +223,7 @@ make_chat(size_t bytes)
 }
 
 static void
-show(struct bed *d, const char *name, size_t rounds)
+floor_show(struct bed *d, const char *name, size_t rounds)
 {
 	int64_t ns[3];
 	enum body_outcome outcome;
@@ -234,7 +234,7 @@ show(struct bed *d, const char *name, size_t rounds)
 	if (outcome != BODY_PROMPT || d->facts.cut ||
 	    d->facts.bytes > d->body.length)
 		errx(1, "%s: no body to measure with", name);
-	measure(d, rounds, ns);
+	floor_measure(d, rounds, ns);
 	printf("%s\t%zu\t%llu\t%lld\t%lld\t%lld\t%.2f\n", name,
 	    d->body.length, (unsigned long long)d->facts.bytes,
 	    (long long)ns[0], (long long)ns[1], (long long)ns[2],
@@ -255,7 +255,7 @@ endpoint_named(const char *name)
 }
 
 static void
-set_up(struct bed *d)
+floor_set_up(struct bed *d)
 {
 	struct kvr_options o;
 
@@ -278,7 +278,7 @@ main(int argc, char **argv)
 	char *end;
 	int c;
 
-	set_up(&d);
+	floor_set_up(&d);
 	while ((c = getopt(argc, argv, "e:r:")) != -1) {
 		if (c == 'e')
 			d.endpoint = endpoint_named(optarg);
@@ -293,7 +293,7 @@ main(int argc, char **argv)
 		number = strtoull(argv[optind], &end, 10);
 		d.body = *end == '\0' && number <= BODY_MAX ?
 		    make_chat((size_t)number) : read_file(argv[optind]);
-		show(&d, argv[optind], rounds);
+		floor_show(&d, argv[optind], rounds);
 		free(d.body.data);
 	}
 	body_free(d.b);

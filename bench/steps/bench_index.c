@@ -12,7 +12,7 @@
 enum { ROUND_BIT = 40 }; /* from here on, ids say which replay they are of */
 
 static void
-must(int e, const char *what)
+bench_must(int e, const char *what)
 {
 	if (e != KVR_OK)
 		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
@@ -27,16 +27,16 @@ furnish(struct world *w, const struct world_options *o)
 	uint32_t i;
 
 	policy.size = sizeof(policy);
-	must(kvr_policy_get(w->k, &policy), "kvr_policy_get");
+	bench_must(kvr_policy_get(w->k, &policy), "kvr_policy_get");
 	policy.cost = o->cost;
-	must(kvr_policy_set(w->k, &policy), "kvr_policy_set");
+	bench_must(kvr_policy_set(w->k, &policy), "kvr_policy_set");
 	facts.size = sizeof(facts);
 	for (i = 0; i < w->workers; i++) {
-		must(kvr_worker_get(w->k, fleet_id(w->fleet, i), &facts),
+		bench_must(kvr_worker_get(w->k, fleet_id(w->fleet, i), &facts),
 		    "kvr_worker_get");
 		facts.retain = o->retain;
 		facts.capacity_tokens = o->capacity_tokens;
-		must(kvr_worker_set(w->k, fleet_id(w->fleet, i), &facts),
+		bench_must(kvr_worker_set(w->k, fleet_id(w->fleet, i), &facts),
 		    "kvr_worker_set");
 	}
 }
@@ -54,10 +54,10 @@ world_open(struct world *w, const struct world_options *options)
 	e = kvr_new(&w->options, &w->k);
 	if (e == KVR_ETOOSMALL)
 		return e;
-	must(e, "kvr_new");
-	must(fleet_new(w->k, workers, &w->fleet), "kvr_worker_add");
+	bench_must(e, "kvr_new");
+	bench_must(fleet_new(w->k, workers, &w->fleet), "kvr_worker_add");
 	furnish(w, options);
-	must(kvr_prompt_new(w->k, &w->prompt), "kvr_prompt_new");
+	bench_must(kvr_prompt_new(w->k, &w->prompt), "kvr_prompt_new");
 	w->half = half_new(workers);
 	w->overlaps = calloc(workers, sizeof(*w->overlaps));
 	w->numbered = calloc(workers, sizeof(*w->numbered));
@@ -97,7 +97,7 @@ world_go_on(struct world *w, int64_t span_ns)
 void
 world_restart(struct world *w, int64_t span_ns)
 {
-	must(kvr_clear(w->k), "kvr_clear");
+	bench_must(kvr_clear(w->k), "kvr_clear");
 	world_go_on(w, span_ns);
 	w->round = 0;
 }
@@ -117,8 +117,8 @@ world_load(struct world *w, bool loaded)
 			load.active_blocks = rng_between(&random, 1, 20000);
 			load.requests = rng_between(&random, 1, 64);
 		}
-		must(kvr_worker_set_load(w->k, fleet_id(w->fleet, i), 0, &load),
-		    "kvr_worker_set_load");
+		bench_must(kvr_worker_set_load(w->k, fleet_id(w->fleet, i),
+		    &load), "kvr_worker_set_load");
 	}
 }
 
@@ -140,20 +140,20 @@ world_make(struct world *w, const struct trace_request *r)
 void
 world_expire(struct world *w, int64_t now)
 {
-	must(kvr_expire(w->k, now, UINT32_MAX, NULL), "kvr_expire");
+	bench_must(kvr_expire(w->k, now, UINT32_MAX, NULL), "kvr_expire");
 }
 
 void
 world_hash(struct world *w, const struct trace_request *r)
 {
-	must(kvr_prompt_set_tokens(w->prompt, NULL, w->tokens.tokens,
+	bench_must(kvr_prompt_set_tokens(w->prompt, NULL, w->tokens.tokens,
 	    r->tokens), "kvr_prompt_set_tokens");
 }
 
 void
 world_match(struct world *w, int64_t now)
 {
-	must(kvr_match(w->k, w->prompt, now, w->overlaps,
+	bench_must(kvr_match(w->k, w->prompt, now, w->overlaps,
 	    sizeof(*w->overlaps), w->workers, &w->n_overlaps), "kvr_match");
 }
 
@@ -176,6 +176,6 @@ world_choose(struct world *w, const struct trace_request *r)
 void
 world_observe(struct world *w, uint64_t worker, int64_t now)
 {
-	must(kvr_observe(w->k, w->prompt, worker, now, 0, NULL),
+	bench_must(kvr_observe(w->k, w->prompt, worker, now, 0, NULL),
 	    "kvr_observe");
 }

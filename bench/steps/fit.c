@@ -29,7 +29,7 @@ look(const struct world *w, uint64_t *live_max)
 
 /* Workers that do not go by time hold what was there before. */
 static void
-fill(struct lives *lives, struct world *w, const struct world_options *o)
+fit_fill(struct lives *lives, struct world *w, const struct world_options *o)
 {
 	if (o->retain == KVR_RETAIN_TTL)
 		return;
@@ -50,7 +50,7 @@ fits(const struct load *l, struct lives *lives, struct world_options *options,
 	if (world_open(&w, options) != KVR_OK)
 		return false;
 	*live_max = 0;
-	fill(lives, &w, options);
+	fit_fill(lives, &w, options);
 	for (i = 0; i < l->n && good; i++) {
 		const struct trace_request *r = &l->requests[i];
 		int64_t now = w.base + load_arrival(r);

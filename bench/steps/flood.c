@@ -24,7 +24,7 @@ struct side {
 };
 
 static void
-must(int e, const char *what)
+flood_must(int e, const char *what)
 {
 	if (e != KVR_OK)
 		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
@@ -39,9 +39,9 @@ first_hash(struct world *w, uint32_t number)
 	uint64_t local = 0, sequence = 0;
 
 	w->tokens.tokens[0] = number;
-	must(kvr_prompt_set_tokens(w->prompt, NULL, w->tokens.tokens,
+	flood_must(kvr_prompt_set_tokens(w->prompt, NULL, w->tokens.tokens,
 	    w->options.block_size), "kvr_prompt_set_tokens");
-	must(kvr_prompt_hash(w->prompt, 0, &local, &sequence),
+	flood_must(kvr_prompt_hash(w->prompt, 0, &local, &sequence),
 	    "kvr_prompt_hash");
 	return sequence;
 }
@@ -71,10 +71,11 @@ prompt_sent(struct world *w, uint32_t i)
 	uint32_t recorded = 0;
 	struct kvr_prompt *p;
 
-	must(kvr_prompt_new(w->k, &p), "kvr_prompt_new");
-	must(kvr_prompt_set_tokens(p, NULL, w->tokens.tokens, tokens),
+	flood_must(kvr_prompt_new(w->k, &p), "kvr_prompt_new");
+	flood_must(kvr_prompt_set_tokens(p, NULL, w->tokens.tokens, tokens),
 	    "kvr_prompt_set_tokens");
-	must(kvr_observe(w->k, p, worker, NOW, 0, &recorded), "kvr_observe");
+	flood_must(kvr_observe(w->k, p, worker, NOW, 0, &recorded),
+	    "kvr_observe");
 	if (recorded != FLOOD_BLOCKS)
 		errx(ARGS_FAILED, "the region is too small for a flood");
 	return p;
@@ -117,7 +118,7 @@ side_close(struct side *s)
 /* -------------------------------------------------------------- measure --- */
 
 static void
-match(struct side *s, size_t i, int64_t clock_ns)
+flood_match(struct side *s, size_t i, int64_t clock_ns)
 {
 	struct world *w = &s->world;
 	int64_t start, ns;
@@ -128,7 +129,7 @@ match(struct side *s, size_t i, int64_t clock_ns)
 	e = kvr_match(w->k, s->prompts[i], NOW, w->overlaps,
 	    sizeof(*w->overlaps), w->workers, &count);
 	ns = pass_clock() - start - clock_ns;
-	must(e, "kvr_match");
+	flood_must(e, "kvr_match");
 	if (count != 1 || w->overlaps[0].blocks != FLOOD_BLOCKS)
 		errx(ARGS_FAILED, "a prompt was not found");
 	ns = ns < 0 ? 0 : ns;
@@ -143,8 +144,8 @@ time_trial(struct side *sides[2], uint32_t trial, int64_t clock_ns)
 	size_t i;
 
 	for (i = 0; i < FLOOD_PROMPTS; i++) {
-		match(sides[(trial + i) % 2], i, clock_ns);
-		match(sides[(trial + i + 1) % 2], i, clock_ns);
+		flood_match(sides[(trial + i) % 2], i, clock_ns);
+		flood_match(sides[(trial + i + 1) % 2], i, clock_ns);
 	}
 }
 

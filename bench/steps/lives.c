@@ -32,7 +32,7 @@ struct lives {
 };
 
 static void
-must(int e, const char *what)
+lives_must(int e, const char *what)
 {
 	if (e != KVR_OK)
 		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
@@ -41,7 +41,7 @@ must(int e, const char *what)
 /* ------------------------------------------------------------- schedule --- */
 
 static int
-compare(const void *a, const void *b)
+lives_compare(const void *a, const void *b)
 {
 	const struct event *x = a, *y = b;
 
@@ -75,7 +75,7 @@ schedule(struct lives *s)
 		    MAX_NS / 2);
 		e[1].end = true;
 	}
-	qsort(s->events, 2 * s->load->n, sizeof(*s->events), compare);
+	qsort(s->events, 2 * s->load->n, sizeof(*s->events), lives_compare);
 }
 
 struct lives *
@@ -151,11 +151,11 @@ happen(struct lives *s, const struct event *e)
 	report.completion_tokens = r->output_length;
 	start = pass_clock();
 	if (e->end)
-		must(kvr_lease_finish(
+		lives_must(kvr_lease_finish(
 			 s->world->k, s->lease[e->request], &report, now, 0),
 		    "kvr_lease_finish");
 	else
-		must(kvr_lease_first_token(
+		lives_must(kvr_lease_first_token(
 			 s->world->k, s->lease[e->request], now, 0),
 		    "kvr_lease_first_token");
 	took(s, life_of(s), e->request, start);
@@ -181,9 +181,9 @@ reserve(struct lives *s, size_t i, uint64_t worker, int64_t now)
 	memset(&d, 0, sizeof(d));
 	d.size = sizeof(d);
 	start = pass_clock();
-	must(kvr_lease_open_on(k, s->world->prompt, NULL, worker, now, &d),
-	    "kvr_lease_open_on");
-	must(kvr_lease_commit(k, d.lease, now, 0), "kvr_lease_commit");
+	lives_must(kvr_lease_open_on(k, s->world->prompt, NULL, worker, now,
+	    &d), "kvr_lease_open_on");
+	lives_must(kvr_lease_commit(k, d.lease, now, 0), "kvr_lease_commit");
 	took(s, life_of(s), i, start);
 	cached = (uint64_t)d.overlap_blocks * s->world->options.block_size;
 	if (cached >= r->tokens)
@@ -206,7 +206,7 @@ arrive(struct lives *s, size_t i)
 	world_expire(w, now);
 	world_hash(w, r);
 	start = pass_clock();
-	must(kvr_route(w->k, w->prompt, NULL, now, &d), "kvr_route");
+	lives_must(kvr_route(w->k, w->prompt, NULL, now, &d), "kvr_route");
 	took(s, decide_of(s), i, start);
 	world_match(w, now);
 	reserve(s, i, world_choose(w, r), now);

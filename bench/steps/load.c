@@ -17,7 +17,7 @@ load_arrival(const struct trace_request *r)
 
 /* Room for n more elements; doubles. */
 static void *
-room(void *array, size_t *capacity, size_t used, size_t n, size_t element)
+load_room(void *array, size_t *capacity, size_t used, size_t n, size_t element)
 {
 	if (used + n <= *capacity)
 		return array;
@@ -54,8 +54,9 @@ load_read(struct load *l, FILE *file, const char *name)
 	while ((result = trace_next(t, &r)) == 1) {
 		if (r.tokens == 0)
 			continue;
-		l->requests = room(l->requests, &requests, l->n, 1, sizeof(r));
-		l->ids = room(l->ids, &ids, l->n_ids, r.n_ids,
+		l->requests = load_room(l->requests, &requests, l->n, 1,
+		    sizeof(r));
+		l->ids = load_room(l->ids, &ids, l->n_ids, r.n_ids,
 		    sizeof(*l->ids));
 		l->requests[l->n++] = r;
 		memcpy(l->ids + l->n_ids, r.ids, r.n_ids * sizeof(*l->ids));

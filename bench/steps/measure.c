@@ -213,7 +213,7 @@ mean(const struct measuring *s, enum step step)
 }
 
 static void *
-room(size_t n, size_t element)
+measure_room(size_t n, size_t element)
 {
 	void *p = calloc(n, element);
 
@@ -225,20 +225,20 @@ room(size_t n, size_t element)
 struct measuring *
 measure_new(const struct load *l, const struct world_options *options)
 {
-	struct measuring *s = room(1, sizeof(*s));
+	struct measuring *s = measure_room(1, sizeof(*s));
 	enum step k;
 
 	floor_prepare();
 	s->load = l;
 	s->clock_ns = measure_clock_ns();
 	for (k = 0; k < STEPS; k++) {
-		s->least[k] = room(l->n, sizeof(*s->least[k]));
+		s->least[k] = measure_room(l->n, sizeof(*s->least[k]));
 		memset(s->least[k], 0xff, l->n * sizeof(*s->least[k]));
 	}
 	s->lives = lives_new(l);
 	s->times.clock_ns = s->clock_ns;
-	s->times.decide = room(l->n, sizeof(*s->times.decide));
-	s->times.life = room(l->n, sizeof(*s->times.life));
+	s->times.decide = measure_room(l->n, sizeof(*s->times.decide));
+	s->times.life = measure_room(l->n, sizeof(*s->times.life));
 	s->company = options->retain != KVR_RETAIN_TTL;
 	if (world_open(&s->world, options) != KVR_OK)
 		errx(ARGS_FAILED, "the region is too small for %u workers",

@@ -43,7 +43,7 @@ bytes_per_live(const struct result *r)
 /* ------------------------------------------------------------- as lines --- */
 
 static void
-print_kv(const struct result *r, const char *prefix)
+steps_print_kv(const struct result *r, const char *prefix)
 {
 	const struct measure *m = &r->measure;
 	const struct {
@@ -94,7 +94,7 @@ print_kv(const struct result *r, const char *prefix)
 /* -------------------------------------------------------------- as text --- */
 
 static void
-print_head(const struct result *r)
+steps_print_head(const struct result *r)
 {
 	const struct world_options *o = &r->options;
 
@@ -142,11 +142,11 @@ print_losses(const struct result *r)
 }
 
 static void
-print_text(const struct result *r)
+steps_print_text(const struct result *r)
 {
 	const struct measure *m = &r->measure;
 
-	print_head(r);
+	steps_print_head(r);
 	printf("\nmean of a request\n");
 	print_step("floor: hashes alone", m->floor_ns, m->floor_ns);
 	print_step("hash", m->hash_ns, m->floor_ns);
@@ -202,7 +202,7 @@ fill_rows(const struct result *r, double rows[ROWS][MODES])
 }
 
 static void
-print_row(const char *name, const double *value, double scale)
+steps_print_row(const char *name, const double *value, double scale)
 {
 	size_t i;
 
@@ -236,16 +236,16 @@ print_beside(const struct result *r)
 
 	fill_rows(r, rows);
 	for (i = 0; i < MODES; i++) {
-		print_head(&r[i]);
+		steps_print_head(&r[i]);
 		bytes[i] = bytes_per_live(&r[i]);
 	}
 	printf("\n%-24s %9s %9s %9s\n", "mean of a request, us", r[0].name,
 	    r[1].name, r[2].name);
 	for (row = 0; row < ROWS; row++)
-		print_row(row_names[row], rows[row], 1e3);
-	print_row("index, over ttl's", index, index[0]);
-	print_row("lease, over ttl's", lease, lease[0]);
-	print_row("bytes a live pair", bytes, 1);
+		steps_print_row(row_names[row], rows[row], 1e3);
+	steps_print_row("index, over ttl's", index, index[0]);
+	steps_print_row("lease, over ttl's", lease, lease[0]);
+	steps_print_row("bytes a live pair", bytes, 1);
 	printf("\n");
 	for (i = 1; i < MODES; i++)
 		print_verdict("index over ttl's", r[i].name,
@@ -267,7 +267,7 @@ print_beside_kv(const struct result *r)
 	fill_rows(r, rows);
 	for (i = 0; i < MODES; i++) {
 		(void)snprintf(prefix, sizeof(prefix), "%s.", r[i].name);
-		print_kv(&r[i], prefix);
+		steps_print_kv(&r[i], prefix);
 		printf("%sindex_ratio=%.3f\n%slease_ratio=%.3f\n", prefix,
 		    over_ttl(rows[ROW_INDEX], i), prefix,
 		    over_ttl(rows[ROW_LEASE], i));
@@ -277,7 +277,7 @@ print_beside_kv(const struct result *r)
 /* -------------------------------------------------------------- measure --- */
 
 static void
-begin(struct result *r, const struct mode *mode, const struct load *l,
+steps_begin(struct result *r, const struct mode *mode, const struct load *l,
     const struct world_options *options, uint32_t trials)
 {
 	size_t i;
@@ -295,7 +295,7 @@ begin(struct result *r, const struct mode *mode, const struct load *l,
 }
 
 static void
-end(struct result *r)
+steps_end(struct result *r)
 {
 	measure_end(r->measuring, &r->measure);
 	fit_find(r->load, &r->options, &r->fit);
@@ -309,13 +309,13 @@ run_all(const struct load *l, const struct world_options *options,
 	uint32_t i, trial;
 
 	for (i = 0; i < MODES; i++)
-		begin(&r[i], &modes[i], l, options, trials);
+		steps_begin(&r[i], &modes[i], l, options, trials);
 	for (trial = 0; trial < trials; trial++)
 		for (i = 0; i < MODES; i++)
 			measure_trial(r[trial % 2 == 0 ? i : MODES - 1 - i]
 			    .measuring);
 	for (i = 0; i < MODES; i++)
-		end(&r[i]);
+		steps_end(&r[i]);
 	if (kv)
 		print_beside_kv(r);
 	else
@@ -332,14 +332,14 @@ run_one(const struct load *l, const struct world_options *options,
 
 	while (mode->retain != options->retain)
 		mode++;
-	begin(&r, mode, l, options, trials);
+	steps_begin(&r, mode, l, options, trials);
 	for (trial = 0; trial < trials; trial++)
 		measure_trial(r.measuring);
-	end(&r);
+	steps_end(&r);
 	if (kv)
-		print_kv(&r, "");
+		steps_print_kv(&r, "");
 	else
-		print_text(&r);
+		steps_print_text(&r);
 }
 
 void

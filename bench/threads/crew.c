@@ -53,7 +53,7 @@ struct crew {
 };
 
 static void
-must(int e, const char *what)
+crew_must(int e, const char *what)
 {
 	if (e != KVR_OK)
 		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
@@ -141,7 +141,7 @@ fill_request(struct crew *c)
  * the trace.
  */
 static void
-fill(struct crew *c, const struct world_options *options)
+crew_fill(struct crew *c, const struct world_options *options)
 {
 	uint64_t middle = 2 * (uint64_t)c->n + c->n / 2;
 
@@ -178,13 +178,13 @@ member_prepare(void *of)
 	m->overlaps = calloc(c->world.workers, sizeof(*m->overlaps));
 	if (m->overlaps == NULL)
 		err(ARGS_FAILED, NULL);
-	must(kvr_prompt_new(k, &m->prompt), "kvr_prompt_new");
+	crew_must(kvr_prompt_new(k, &m->prompt), "kvr_prompt_new");
 	for (i = 0; i < PROMPTS; i++) {
 		const struct trace_request *r = request_at(c, c->position + i);
 
 		tokens_set(m->tokens, r);
-		must(kvr_prompt_new(k, &m->prompts[i]), "kvr_prompt_new");
-		must(kvr_prompt_set_tokens(m->prompts[i], NULL, m->tokens,
+		crew_must(kvr_prompt_new(k, &m->prompts[i]), "kvr_prompt_new");
+		crew_must(kvr_prompt_set_tokens(m->prompts[i], NULL, m->tokens,
 		    r->tokens), "kvr_prompt_set_tokens");
 	}
 	return NULL;
@@ -205,7 +205,7 @@ member_free(struct member *m)
 
 /* Threads that begin at once. */
 static void
-run(struct crew *c, uint32_t threads, void *(*what)(void *))
+crew_run(struct crew *c, uint32_t threads, void *(*what)(void *))
 {
 	uint32_t i;
 	int e = pthread_barrier_init(&c->start, NULL, threads);
@@ -231,13 +231,13 @@ crew_new(const struct load *l, const struct world_options *options,
 	c->load = l;
 	c->n = l->n < REQUESTS_MAX ? l->n : REQUESTS_MAX;
 	c->threads = threads;
-	fill(c, options);
+	crew_fill(c, options);
 	for (i = 0; i < threads; i++) {
 		c->members[i] = aligned(sizeof(*c->members[i]));
 		c->members[i]->crew = c;
 		c->members[i]->number = i;
 	}
-	run(c, threads, member_prepare);
+	crew_run(c, threads, member_prepare);
 	return c;
 }
 
@@ -273,12 +273,12 @@ work_floor(struct member *m, uint64_t at, uint64_t end)
 
 /* How many workers have how much of the m's i-th prompt, as one number. */
 static uint64_t
-match(struct member *m, size_t i, int64_t now)
+crew_match(struct member *m, size_t i, int64_t now)
 {
 	const struct world *w = &m->crew->world;
 	size_t count = 0;
 
-	must(kvr_match(w->k, m->prompts[i], now, m->overlaps,
+	crew_must(kvr_match(w->k, m->prompts[i], now, m->overlaps,
 	    sizeof(*m->overlaps), w->workers, &count), "kvr_match");
 	return count == 0 ? 0 : count + m->overlaps[0].blocks;
 }
@@ -290,7 +290,7 @@ work_match(struct member *m, uint64_t at, uint64_t end)
 	size_t i = (m->first + m->done) % PROMPTS;
 
 	for (; at < end; at++) {
-		m->found += match(m, i, now);
+		m->found += crew_match(m, i, now);
 		i = (i + 1) % PROMPTS;
 	}
 }
@@ -307,13 +307,13 @@ work_all(struct member *m, uint64_t at, uint64_t end)
 		int64_t now = time_at(c, at);
 
 		tokens_set(m->tokens, r);
-		must(kvr_expire(k, now, UINT32_MAX, NULL), "kvr_expire");
-		must(kvr_prompt_set_tokens(m->prompt, NULL, m->tokens,
+		crew_must(kvr_expire(k, now, UINT32_MAX, NULL), "kvr_expire");
+		crew_must(kvr_prompt_set_tokens(m->prompt, NULL, m->tokens,
 		    r->tokens), "kvr_prompt_set_tokens");
-		must(kvr_match(k, m->prompt, now, m->overlaps,
+		crew_must(kvr_match(k, m->prompt, now, m->overlaps,
 		    sizeof(*m->overlaps), c->world.workers, &count),
 		    "kvr_match");
-		must(kvr_observe(k, m->prompt, c->taken[at % c->n], now, 0,
+		crew_must(kvr_observe(k, m->prompt, c->taken[at % c->n], now, 0,
 		    NULL), "kvr_observe");
 	}
 }
@@ -350,7 +350,7 @@ find_alone(struct crew *c)
 	size_t i;
 
 	for (i = 0; i < PROMPTS; i++)
-		c->found[i] = match(c->members[0], i, now);
+		c->found[i] = crew_match(c->members[0], i, now);
 }
 
 static void
@@ -399,7 +399,7 @@ crew_shift(struct crew *c, enum crew_work work, uint32_t threads,
 	c->end = c->position + units;
 	for (i = 0; i < threads; i++)
 		c->members[i]->done = c->members[i]->found = 0;
-	run(c, threads, member_work);
+	crew_run(c, threads, member_work);
 	for (i = 0; i < threads && work == CREW_MATCH; i++)
 		compare_found(c, c->members[i]);
 	if (work == CREW_ALL)
@@ -412,7 +412,7 @@ crew_stats(const struct crew *c, struct kvr_stats *out)
 {
 	memset(out, 0, sizeof(*out));
 	out->size = sizeof(*out);
-	must(kvr_stats(c->world.k, out), "kvr_stats");
+	crew_must(kvr_stats(c->world.k, out), "kvr_stats");
 	if (kvr_check(c->world.k) != KVR_OK)
 		errx(ARGS_FAILED, "the index is not whole any more");
 }

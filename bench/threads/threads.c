@@ -95,7 +95,7 @@ measure_pair(struct run *r, uint32_t pair)
 /* -------------------------------------------------------------- figures --- */
 
 static int
-compare(const void *a, const void *b)
+threads_compare(const void *a, const void *b)
 {
 	const double *x = a, *y = b;
 
@@ -108,7 +108,7 @@ figure(double *values, uint32_t n)
 {
 	struct threads_figure f;
 
-	qsort(values, n, sizeof(*values), compare);
+	qsort(values, n, sizeof(*values), threads_compare);
 	f.least = values[0];
 	f.most = values[n - 1];
 	f.median = (values[(n - 1) / 2] + values[n / 2]) / 2;
