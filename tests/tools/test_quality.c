@@ -242,7 +242,7 @@ count_in_tokens(const struct hash_rule *rule, size_t at, uint64_t *out,
 	kvr_prompt_free(p);
 }
 
-/* The sequence hashes of one prompt whose local hashes are i * step. */
+/* The sequence hashes of one prompt with local hashes i * step. */
 static void
 count_in_locals(const struct hash_rule *rule, uint64_t step, uint64_t *out,
     size_t n)
@@ -259,7 +259,7 @@ count_in_locals(const struct hash_rule *rule, uint64_t step, uint64_t *out,
 	}
 }
 
-/* One block after each of many scopes, whose digests are counters. */
+/* One block after each of many scopes with consecutive digests. */
 static void
 count_in_scopes(const struct hash_rule *rule, uint64_t *out, size_t n)
 {
@@ -275,7 +275,7 @@ count_in_scopes(const struct hash_rule *rule, uint64_t *out, size_t n)
 	}
 }
 
-/* A first block whose local hash is a counter: the worst case. */
+/* A first block with consecutive local hashes: the worst case. */
 static void
 count_in_first(const struct hash_rule *rule, uint64_t *out, size_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * simulate_report.h - results of simulations as a text table or name=value
- * lines, whose names do not change.
+ * lines. The names do not change.
  */
 #ifndef KVROUTE_SIMULATE_REPORT_H
 #define KVROUTE_SIMULATE_REPORT_H
