@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The second turn of a chat is routed to the worker of the first. */
+/* The second turn of a chat goes where the first went. */
 #include <kvroute.h>
 #include <stdio.h>
 
