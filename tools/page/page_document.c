@@ -122,7 +122,7 @@ document_compare(const struct page *p, size_t best, size_t worst)
 	    document_hits(p, worst));
 }
 
-/* What exact knowledge of the caches would have gained. */
+/* What knowledge of the engines' caches would have gained. */
 static void
 compare_oracle(const struct page *p, size_t best)
 {
@@ -130,7 +130,7 @@ compare_oracle(const struct page *p, size_t best)
 
 	if (row == best || !page_is_oracle(p, row))
 		return;
-	fputs(" With exact knowledge of the caches, ", p->f);
+	fputs(" With knowledge of the engines' caches, ", p->f);
 	name(p, row);
 	fprintf(p->f, " took %s and hit %.1f" MARKUP_BLANK "%%.",
 	    number_seconds(p90(p, row)).text, document_hits(p, row));

@@ -201,7 +201,7 @@ print_legend(FILE *out)
 {
 	fprintf(out, "\nhit ratio: share of prompt tokens predicted to be "
 	    "cached on the chosen worker;\nbest: on any worker. decision: "
-	    "mean time, without hashing. busiest: prompt tokens\nto compute "
+	    "mean time, without hashing. busiest: prompt\ntokens to compute "
 	    "on the busiest worker, relative to the mean.\n");
 }
 
