@@ -117,7 +117,7 @@ world_load(struct world *w, bool loaded)
 			load.active_blocks = rng_between(&random, 1, 20000);
 			load.requests = rng_between(&random, 1, 64);
 		}
-		bench_must(kvr_worker_set_load(w->k, fleet_id(w->fleet, i),
+		bench_must(kvr_worker_set_load(w->k, fleet_id(w->fleet, i), 0,
 		    &load), "kvr_worker_set_load");
 	}
 }

@@ -11,8 +11,8 @@
  * it can match, each has prompts of its own: the hash ids of replay n are the
  * trace's with n in bits that the trace does not use.
  */
-#ifndef KVROUTE_WORLD_H
-#define KVROUTE_WORLD_H
+#ifndef KVROUTE_BENCH_INDEX_H
+#define KVROUTE_BENCH_INDEX_H
 
 #include "fleet.h"
 #include "half.h"

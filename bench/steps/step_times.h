@@ -10,8 +10,8 @@
  *   trial 1                       trial 2                            ...
  *   ttl | capacity | feedback     feedback | capacity | ttl
  */
-#ifndef KVROUTE_STEPS_H
-#define KVROUTE_STEPS_H
+#ifndef KVROUTE_STEP_TIMES_H
+#define KVROUTE_STEP_TIMES_H
 
 #include "load.h"
 #include "bench_index.h"

@@ -12,8 +12,8 @@
  * every compiler, or a replica would send requests elsewhere. The key of the
  * region's tables is drawn at random and must not be seen in anything.
  */
-#ifndef FOREIGN_WORLD_H
-#define FOREIGN_WORLD_H
+#ifndef FOREIGN_FOREIGN_H
+#define FOREIGN_FOREIGN_H
 
 #include "kvroute.h"
 #include "rng.h"

@@ -8,8 +8,8 @@
  * of the index over time, and predicted against actual overlap. It is complete
  * without scripts; its own script highlights one policy.
  */
-#ifndef KVROUTE_SIMULATE_PAGE_H
-#define KVROUTE_SIMULATE_PAGE_H
+#ifndef KVROUTE_PAGE_DOCUMENT_H
+#define KVROUTE_PAGE_DOCUMENT_H
 
 #include "simulate_report.h"
 

@@ -17,8 +17,8 @@
  * batching, memory limit or interference. The model distinguishes policies; it
  * does not predict the behaviour of a real engine.
  */
-#ifndef KVROUTE_ENGINES_H
-#define KVROUTE_ENGINES_H
+#ifndef KVROUTE_PLAIN_ENGINE_H
+#define KVROUTE_PLAIN_ENGINE_H
 
 #include <stdbool.h>
 #include <stdint.h>

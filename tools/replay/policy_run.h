@@ -5,8 +5,8 @@
  * Passes share nothing, so several can be given the same prompts. The cost of
  * a decision is measured here, around the library calls alone.
  */
-#ifndef KVROUTE_PASS_H
-#define KVROUTE_PASS_H
+#ifndef KVROUTE_POLICY_RUN_H
+#define KVROUTE_POLICY_RUN_H
 
 #include <kvroute.h>
 

@@ -3,8 +3,8 @@
  * table.h - results of a replay as a text table, name=value lines or JSON.
  * The last two use the same names, which do not change.
  */
-#ifndef KVROUTE_REPORT_H
-#define KVROUTE_REPORT_H
+#ifndef KVROUTE_TABLE_H
+#define KVROUTE_TABLE_H
 
 #include <kvroute.h>
 
