@@ -184,6 +184,6 @@ clean: ## remove all build results
 	rm -rf $(BUILD) compile_commands.json
 
 help: ## list targets
-	@awk -F ':|## ' '/^[a-z][a-z_.-]*:.*## / \
-	    { printf "  %-22s %s\n", $$1, $$NF }' $(filter-out %.d,$(MAKEFILE_LIST))
+	@awk -F '## ' '/^[a-z][a-z_.-]*:.*## / { sub(/:.*/, "", $$1); \
+	    printf "  %-22s %s\n", $$1, $$2 }' $(filter-out %.d,$(MAKEFILE_LIST))
 	@echo 'T=name[,name] selects suites; V=1 shows commands; BUILD=directory.'

@@ -101,7 +101,8 @@ header_filter(ngx_http_request_t *r)
 	 */
 	if (ctx->lease != 0 && ctx->stream) {
 		began = kvr_clock_now();
-		(void)kvr_lease_commit(ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
+		(void)kvr_lease_commit(
+		    ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
 		ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	}
 	if (readable(ctx, status))
@@ -122,8 +123,9 @@ token_note(ngx_http_kvroute_ctx_t *ctx)
 	if (error != KVR_ESTATE)
 		return error;
 	error = kvr_lease_commit(k, ctx->lease, now, KVR_NOWAIT);
-	return error != KVR_OK ? error : kvr_lease_first_token(k, ctx->lease, now,
-	    KVR_NOWAIT);
+	return error != KVR_OK
+	    ? error
+	    : kvr_lease_first_token(k, ctx->lease, now, KVR_NOWAIT);
 }
 
 static void

@@ -172,7 +172,8 @@ watch(ngx_event_t *event)
 	size_t n, i;
 
 	/* What the master could not do, once the lock is free. */
-	if (up->behind && kvr_owner_list(up->kvr, owners, OWNERS, &n) == KVR_OK) {
+	if (up->behind &&
+	    kvr_owner_list(up->kvr, owners, OWNERS, &n) == KVR_OK) {
 		up->behind = false;
 		region_sync(up, up->kvr, event->log);
 	}
