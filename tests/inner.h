@@ -139,11 +139,11 @@ small_setup(void)
 static inline void
 note_age(uint32_t slot, uint64_t age, bool was_hit, double tokens)
 {
-	struct witness w = { UINT64_MAX, 0, UINT64_MAX - age, tokens,
-		was_hit };
+	struct survival_sample sample = { UINT64_MAX, 0, UINT64_MAX - age,
+		tokens, was_hit };
 
-	survival_note(k, slot, &w);
-	survival_conclude(k, slot);
+	survival_note(k, slot, &sample);
+	survival_update(k, slot);
 	slot_at(k, slot)->lost = 0;
 }
 

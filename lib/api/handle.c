@@ -254,7 +254,7 @@ kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
 		return error;
 	error = worker_add(k, name, name_len, &w, &slot);
 	if (error == KVR_EFULL && k->region->workers < k->layout.names &&
-	    lease_void(k))
+	    lease_detach_retired(k))
 		error = worker_add(k, name, name_len, &w, &slot);
 	if (error == KVR_OK)
 		*id = worker_id(k, slot);
@@ -450,7 +450,7 @@ kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
 		error = KVR_EWORKER;
 	else
 		error = worker_reset(k, slot, &fresh);
-	if (error == KVR_EFULL && lease_void(k))
+	if (error == KVR_EFULL && lease_detach_retired(k))
 		error = worker_reset(k, slot, &fresh);
 	if (error == KVR_OK)
 		*new_id = worker_id(k, fresh);

@@ -25,7 +25,7 @@
  * entries by their number, which is never given twice.
  *
  * When the worker goes, its leases stay valid numbers. Should their slots be
- * wanted, they let go of them (lease_void), and are nothing but numbers.
+ * wanted, they let go of them (lease_detach_retired), and are numbers only.
  */
 #include "lease.h"
 
@@ -137,12 +137,12 @@ book_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
 
 /* Some of what was ahead has come. */
 static void
-book_ahead_less(struct kvr *k, const struct lease *l, uint32_t blocks)
+unbook_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
 {
 	const struct claim *c = claim_at(k, l->claim);
-	uint32_t most = c->ahead > c->tail ? c->ahead - c->tail : 0;
+	uint32_t max = c->ahead > c->tail ? c->ahead - c->tail : 0;
 
-	book_ahead(k, l, c->ahead - (blocks < most ? blocks : most));
+	book_ahead(k, l, c->ahead - (blocks < max ? blocks : max));
 }
 
 static uint64_t
@@ -184,9 +184,9 @@ prefill_end(struct kvr *k, struct lease *l, int64_t now)
 
 /* Its worker has gone: the lease is a number that has yet to be ended. */
 static bool
-lease_idle(const struct kvr *k, const struct lease *l)
+lease_orphaned(const struct kvr *k, const struct lease *l)
 {
-	return (l->flags & LEASE_VOID) != 0 ||
+	return (l->flags & LEASE_DETACHED) != 0 ||
 	    slot_at(k, l->slot)->retired != 0;
 }
 
@@ -194,9 +194,9 @@ lease_idle(const struct kvr *k, const struct lease *l)
 uint32_t
 lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 {
-	uint32_t most = k->region->seal.max_prompt_blocks;
+	uint32_t max = k->region->seal.max_prompt_blocks;
 
-	return p->blocks < most ? p->blocks : most;
+	return p->blocks < max ? p->blocks : max;
 }
 
 static uint32_t
@@ -268,7 +268,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	book_ahead(k, l, claim_at(k, claim)->tail +
 	    completion_blocks(k, b->slot));
 	prefill_begin(k, l, p, b, now);
-	retain_outgrown(k, b->slot);
+	retain_evict_lost(k, b->slot);
 	worker_recount(k, b->slot);
 	return id_of_lease(l->number);
 }
@@ -286,7 +286,7 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	if ((l->flags & LEASE_COMMITTED) == 0) /* it fills the cache now */
 		write_once(s->volume, s->volume + (c->tokens - c->predicted));
 	write_once(l->flags, l->flags | LEASE_COMMITTED);
-	if (!lease_idle(k, l))
+	if (!lease_orphaned(k, l))
 		index_stamp(k, l->node, l->slot, now);
 }
 
@@ -334,9 +334,9 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 		}
 	}
 	book_private(k, l, p->blocks - l->blocks);
-	book_ahead_less(k, l, p->blocks - had);
+	unbook_ahead(k, l, p->blocks - had);
 	index_stamp(k, l->node, l->slot, now);
-	retain_outgrown(k, l->slot);
+	retain_evict_lost(k, l->slot);
 }
 
 int
@@ -347,7 +347,7 @@ lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
 
 	if ((l->flags & LEASE_COMMITTED) == 0)
 		return KVR_ESTATE;
-	if (lease_idle(k, l))
+	if (lease_orphaned(k, l))
 		return KVR_OK;
 	if (!extends(k, l, p))
 		return KVR_EMISMATCH;
@@ -362,13 +362,13 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 {
 	struct lease *l = lease_at(k, lease);
 
-	if ((l->flags & LEASE_VOID) != 0)
+	if ((l->flags & LEASE_DETACHED) != 0)
 		return;
 	if (blocks > UINT32_MAX - l->output)
 		blocks = UINT32_MAX - l->output;
 	book_output(k, l, l->output + blocks);
-	book_ahead_less(k, l, blocks);
-	retain_outgrown(k, l->slot);
+	unbook_ahead(k, l, blocks);
+	retain_evict_lost(k, l->slot);
 	worker_recount(k, l->slot);
 }
 
@@ -376,11 +376,11 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 
 /* What the lease entries of its worker: pins, load, its place in the slot. */
 static void
-lease_let_go(struct kvr *k, struct lease *l, int64_t now)
+lease_detach(struct kvr *k, struct lease *l, int64_t now)
 {
 	struct slot *s = slot_at(k, l->slot);
 
-	if ((l->flags & LEASE_VOID) != 0)
+	if ((l->flags & LEASE_DETACHED) != 0)
 		return;
 	index_unpin(k, l->node, l->slot);
 	prefill_end(k, l, now);
@@ -389,10 +389,10 @@ lease_let_go(struct kvr *k, struct lease *l, int64_t now)
 	book_output(k, l, 0);
 	s->requests--;
 	s->leases--;
-	retain_outgrown(k, l->slot);
+	retain_evict_lost(k, l->slot);
 	worker_recount(k, l->slot);
 	region_slot_free(k, l->slot);
-	write_once(l->flags, l->flags | LEASE_VOID);
+	write_once(l->flags, l->flags | LEASE_DETACHED);
 	write_once(l->node, 0);
 	write_once(l->blocks, 0);
 }
@@ -400,7 +400,7 @@ lease_let_go(struct kvr *k, struct lease *l, int64_t now)
 static void
 lease_end(struct kvr *k, uint32_t lease, int64_t now)
 {
-	lease_let_go(k, lease_at(k, lease), now);
+	lease_detach(k, lease_at(k, lease), now);
 	lease_unlink(k, lease);
 	write_once(lease_at(k, lease)->kind, CELL_FREE);
 	cell_give(k, lease_at(k, lease)->claim);
@@ -412,7 +412,7 @@ lease_end(struct kvr *k, uint32_t lease, int64_t now)
  * as numbers the leases stay. True if there was any.
  */
 bool
-lease_void(struct kvr *k)
+lease_detach_retired(struct kvr *k)
 {
 	uint32_t i = k->region->lease_first, limit = k->layout.cells;
 	bool any = false;
@@ -421,8 +421,8 @@ lease_void(struct kvr *k)
 		struct lease *l = lease_at(k, i);
 
 		k->region->counts.steps++;
-		if ((l->flags & LEASE_VOID) == 0 && lease_idle(k, l)) {
-			lease_let_go(k, l, k->region->clock);
+		if ((l->flags & LEASE_DETACHED) == 0 && lease_orphaned(k, l)) {
+			lease_detach(k, l, k->region->clock);
 			any = true;
 		}
 		i = l->age_next;
@@ -431,18 +431,18 @@ lease_void(struct kvr *k)
 }
 
 /*
- * Tokens of an answer, if they were told; 0 if not, or if they and the prompt
- * are more than that engine can have.
+ * Tokens of the output, if reported; 0 if not, or if they and the prompt are
+ * more than that engine can have.
  */
 static uint64_t
 completion_tokens(const struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
 {
-	uint64_t most = slot_at(k, l->slot)->capacity;
+	uint64_t capacity = slot_at(k, l->slot)->capacity;
 	uint64_t prompt = claim_at(k, l->claim)->tokens;
 
-	return report != NULL && prompt <= most &&
-	    report->completion_tokens <= most - prompt
+	return report != NULL && prompt <= capacity &&
+	    report->completion_tokens <= capacity - prompt
 	    ? report->completion_tokens : 0;
 }
 
@@ -454,11 +454,11 @@ completed_blocks(const struct kvr *k, const struct lease *l,
 	const struct claim *c = claim_at(k, l->claim);
 	uint64_t tokens = completion_tokens(k, l, report);
 	uint64_t all = (uint64_t)c->prompt + c->tail + l->output;
-	double told = (double)(c->tokens + tokens) /
+	double blocks = (double)(c->tokens + tokens) /
 	    hash_block_tokens(&k->rule);
 
 	if (tokens > 0) /* of a capacity of 2^64 it may be as many */
-		return told < 0x1p63 ? (uint64_t)told : UINT64_C(1) << 63;
+		return blocks < 0x1p63 ? (uint64_t)blocks : UINT64_C(1) << 63;
 	return c->tail + l->output > 0 ? all - 1 : all;
 }
 
@@ -481,7 +481,7 @@ learn_completion(struct kvr *k, const struct lease *l,
 
 /* Of a worker whose capacity is known, the answer takes room in it. */
 static void
-leave_completion(struct kvr *k, const struct lease *l,
+cache_completion(struct kvr *k, const struct lease *l,
     const struct kvr_report *report, int64_t now)
 {
 	uint64_t all = completed_blocks(k, l, report);
@@ -501,14 +501,14 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 {
 	const struct lease *l = lease_at(k, lease);
 
-	if (lease_idle(k, l)) {
+	if (lease_orphaned(k, l)) {
 		lease_end(k, lease, now);
 		return;
 	}
 	learn_completion(k, l, report);
 	report_take(k, l, claim_at(k, l->claim), report);
 	/* the answer hangs below the path: it is older in both orders */
-	leave_completion(k, l, report, now);
+	cache_completion(k, l, report, now);
 	lease_commit(k, lease, now);
 	lease_end(k, lease, now);
 }

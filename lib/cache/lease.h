@@ -30,7 +30,7 @@ void lease_finish(struct kvr *k, uint32_t lease,
     const struct kvr_report *report, int64_t now);
 void lease_abort(struct kvr *k, uint32_t lease, int64_t now);
 void lease_reap_old(struct kvr *k, int64_t now, uint32_t budget);
-bool lease_void(struct kvr *k);
+bool lease_detach_retired(struct kvr *k);
 uint32_t lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now);
 size_t lease_owners(const struct kvr *k, uint64_t *owners, size_t capacity);
 

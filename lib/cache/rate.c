@@ -36,9 +36,9 @@ enum { EVIDENCE_TOKENS = 256, EVIDENCE_NS = 1000000 };
 
 /* A number that shared memory may have made anything. */
 static double
-sound(double x, double least, double most)
+clamp(double x, double min, double max)
 {
-	return x >= least ? x <= most ? x : most : least;
+	return x >= min ? x <= max ? x : max : min;
 }
 
 static bool
@@ -85,7 +85,7 @@ rate_fleet(const struct kvr *k)
 {
 	double tokens = read_once_double(&k->region->fleet_tokens);
 
-	return sound(tokens / read_once_double(&k->region->fleet_seconds),
+	return clamp(tokens / read_once_double(&k->region->fleet_seconds),
 	    1 / PACE_MAX, 1 / PACE_MIN);
 }
 
@@ -100,8 +100,8 @@ rate_pace(const struct kvr *k, const struct slot *s)
 	double seconds = s->rate_seconds + prior;
 
 	if (!(seconds > 0) || !(tokens > 0))
-		return sound(1 / rate, PACE_MIN, PACE_MAX);
-	return sound(seconds / tokens, PACE_MIN, PACE_MAX);
+		return clamp(1 / rate, PACE_MIN, PACE_MAX);
+	return clamp(seconds / tokens, PACE_MIN, PACE_MAX);
 }
 
 /* What choices read of a slot. */
@@ -140,7 +140,7 @@ rate_arrivals(const struct kvr *k, int64_t now)
 	int64_t at = read_once(k->region->arrivals_at);
 	double seconds = now > at && at >= 0 ? (double)(now - at) * 1e-9 : 0;
 
-	return sound(tokens * exp_of(-(seconds / WINDOW)), 0, 1e300) / WINDOW;
+	return clamp(tokens * exp_of(-(seconds / WINDOW)), 0, 1e300) / WINDOW;
 }
 
 static void
@@ -156,7 +156,7 @@ rate_arrived(struct kvr *k, uint64_t tokens, int64_t now)
 static int64_t
 rate_after(int64_t from, double tokens, double pace)
 {
-	double seconds = sound(tokens * pace, 0, FREE_MAX);
+	double seconds = clamp(tokens * pace, 0, FREE_MAX);
 
 	return from + (int64_t)(seconds * 1e9);
 }
@@ -166,16 +166,16 @@ void
 rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
 {
 	struct slot *s = slot_at(k, slot);
-	int64_t most = now + (int64_t)(FREE_MAX * 1e9);
+	int64_t max = now + (int64_t)(FREE_MAX * 1e9);
 	double pace = rate_pace(k, s);
 
 	rate_arrived(k, tokens, now);
 	s->prefilling++;
-	if (s->free_at < now || s->free_at > most)
-		s->free_at = s->free_at < now ? now : most;
+	if (s->free_at < now || s->free_at > max)
+		s->free_at = s->free_at < now ? now : max;
 	s->free_at = rate_after(s->free_at, (double)tokens, pace);
-	if (s->free_at > most)
-		s->free_at = most;
+	if (s->free_at > max)
+		s->free_at = max;
 	rate_publish(k, slot);
 }
 
@@ -185,19 +185,19 @@ rate_unbook(struct kvr *k, uint32_t slot, int64_t now)
 {
 	struct slot *s = slot_at(k, slot);
 	double left = (double)(s->prefill - s->load_prefill);
-	int64_t most = rate_after(now, left, rate_pace(k, s));
+	int64_t max = rate_after(now, left, rate_pace(k, s));
 
 	s->prefilling -= s->prefilling > 0;
 	if (s->prefilling == 0)
 		s->free_at = now;
-	else if (s->free_at > most)
-		s->free_at = most;
+	else if (s->free_at > max)
+		s->free_at = max;
 	rate_publish(k, slot);
 }
 
 /* Others' rates have changed too: of each slot, now and then. */
 static void
-rate_in_turn(struct kvr *k)
+rate_publish_next(struct kvr *k)
 {
 	uint32_t slots = slots_used(k), slot = k->region->rate_turn + 1;
 
@@ -214,7 +214,7 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	struct region *r = k->region;
 	struct slot *s = slot_at(k, slot);
 	int64_t from = opened > s->last_first ? opened : s->last_first;
-	double seconds, most;
+	double seconds, max;
 
 	if (from < 0) /* no time that was ever given */
 		from = now;
@@ -222,8 +222,8 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	s->last_first = now;
 	if (tokens < EVIDENCE_TOKENS || now - from <= EVIDENCE_NS)
 		return;
-	most = SLOWER_MAX * (double)tokens * rate_pace(k, s);
-	seconds = seconds < most ? seconds : most;
+	max = SLOWER_MAX * (double)tokens * rate_pace(k, s);
+	seconds = seconds < max ? seconds : max;
 	s->rate_tokens = s->rate_tokens * KEEP_OWN + (double)tokens;
 	s->rate_seconds = s->rate_seconds * KEEP_OWN + seconds;
 	write_once_double(&r->fleet_tokens, r->fleet_tokens * KEEP_FLEET +
@@ -231,5 +231,5 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	write_once_double(&r->fleet_seconds, r->fleet_seconds * KEEP_FLEET +
 	    seconds * s->weight);
 	rate_publish(k, slot);
-	rate_in_turn(k);
+	rate_publish_next(k);
 }

@@ -64,7 +64,7 @@ struct evidence {
 	uint64_t cached;     /* tokens */
 	double weight;
 	uint64_t lost;       /* of the slot, before this report */
-	double right;        /* how likely, that what it misses is missing */
+	double confidence;   /* how likely, that what it misses is missing */
 	uint32_t from, to;   /* blocks that were idle, and could have hit */
 	bool missed, hit;    /* any of them */
 	uint64_t missed_at;  /* volume at the release of the first missed, */
@@ -82,7 +82,7 @@ endpoint_bit(const struct kvr_report *r)
 
 /* It has shown that it reports: from now on that is believed. */
 static void
-shown(struct kvr *k, uint32_t slot, const struct kvr_report *r)
+mark_reporting(struct kvr *k, uint32_t slot, const struct kvr_report *r)
 {
 	struct slot *s = slot_at(k, slot);
 	bool first = s->shown == 0;
@@ -96,9 +96,9 @@ shown(struct kvr *k, uint32_t slot, const struct kvr_report *r)
 
 /* Is it evidence? Then of how many tokens, and how much is it worth? */
 static bool
-believed(struct evidence *e, const struct kvr_report *r)
+evidence_read(struct evidence *e, const struct kvr_report *r)
 {
-	uint64_t most = r->prompt_tokens != 0 ? r->prompt_tokens : e->c->tokens;
+	uint64_t max = r->prompt_tokens != 0 ? r->prompt_tokens : e->c->tokens;
 	bool value = r->kind == KVR_REPORT_VALUE;
 
 	if (r->kind == KVR_REPORT_NONE ||
@@ -106,13 +106,13 @@ believed(struct evidence *e, const struct kvr_report *r)
 		return false;
 	e->cached = value ? r->cached_tokens : 0;
 	e->weight = value ? 1 : WEAK;
-	e->right = 1;
-	if (e->cached > most || most > UINT32_MAX)
+	e->confidence = 1;
+	if (e->cached > max || max > UINT32_MAX)
 		return false;
 	if (e->cached > e->c->tokens && e->k->rule.unit == KVR_UNIT_TOKENS)
 		e->cached = e->c->tokens; /* of the others nothing is known */
 	if (e->cached > 0)
-		shown(e->k, e->l->slot, r);
+		mark_reporting(e->k, e->l->slot, r);
 	return (e->s->shown & endpoint_bit(r)) != 0;
 }
 
@@ -157,17 +157,19 @@ learn_block(struct slot *s, uint64_t cached)
 
 /* Blocks [low, high) of an entry have hit, or not. */
 static void
-note(struct evidence *e, uint32_t node, uint32_t low, uint32_t high, bool hit)
+note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
+    bool hit)
 {
 	const struct entry *h = entry_at(e->k,
 	    entry_find(e->k, node, e->l->slot));
-	struct witness w = { e->c->volume, e->lost, h->released, e->weight *
-		(hit ? 1 : e->right) * hash_block_tokens(&e->k->rule), hit };
+	struct survival_sample sample = { e->c->volume, e->lost, h->released,
+		e->weight * (hit ? 1 : e->confidence) *
+		hash_block_tokens(&e->k->rule), hit };
 
 	if (low >= high)
 		return;
-	w.tokens *= high - low;
-	survival_note(e->k, e->l->slot, &w);
+	sample.tokens *= high - low;
+	survival_note(e->k, e->l->slot, &sample);
 	if (hit) {
 		if (!e->hit || h->released < e->hit_at)
 			e->hit_at = h->released;
@@ -218,7 +220,7 @@ compare_tokens(struct evidence *e)
 	uint64_t hits = e->cached / e->k->rule.block_size;
 	uint32_t node = e->l->node, depth = e->l->blocks;
 
-	e->right = likely_missing(e, hits < e->from ? e->from : hits);
+	e->confidence = likely_missing(e, hits < e->from ? e->from : hits);
 	while (node != 0 && depth > e->from && !region_broken(e->k)) {
 		const struct node *n = node_at(e->k, node);
 		uint32_t low = depth - n->length, high = depth, middle;
@@ -227,8 +229,8 @@ compare_tokens(struct evidence *e)
 		clip(e, &low, &high);
 		middle = hits <= low ? low : hits < high ? (uint32_t)hits
 		    : high;
-		note(e, node, middle, high, false);
-		note(e, node, low, middle, true);
+		note_blocks(e, node, middle, high, false);
+		note_blocks(e, node, low, middle, true);
 		node = n->parent;
 		e->k->region->counts.steps++;
 	}
@@ -258,7 +260,7 @@ compare_between(struct evidence *e, struct anchor above, struct anchor below)
 
 		depth = low;
 		clip(e, &low, &high);
-		note(e, node, low, high, hit);
+		note_blocks(e, node, low, high, hit);
 		node = n->parent;
 		e->k->region->counts.steps++;
 	}
@@ -307,14 +309,14 @@ set_anchor(const struct evidence *e, uint64_t prompt_tokens)
 static bool
 contradicts(const struct evidence *e)
 {
-	double predicted = (double)e->c->predicted, two;
+	double predicted = (double)e->c->predicted, min;
 
-	two = 2 * hash_block_tokens(&e->k->rule);
-	if (two < predicted / 4)
-		two = predicted / 4;
+	min = 2 * hash_block_tokens(&e->k->rule);
+	if (min < predicted / 4)
+		min = predicted / 4;
 	return e->weight == 1 && e->missed &&
 	    e->k->rule.unit == KVR_UNIT_TOKENS &&
-	    predicted - (double)e->cached > two;
+	    predicted - (double)e->cached > min;
 }
 
 static void
@@ -371,7 +373,7 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	uint64_t usable;
 	double blocks;
 
-	if (report == NULL || !believed(&e, report)) {
+	if (report == NULL || !evidence_read(&e, report)) {
 		e.s->seen.unreported++;
 		k->region->counts.seen.unreported++;
 		return;
@@ -387,7 +389,7 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 		compare_anchors(&e);
 		set_anchor(&e, report->prompt_tokens);
 	}
-	survival_conclude(k, l->slot);
+	survival_update(k, l->slot);
 	consider_purge(&e);
 	calibrate(&e.s->seen, &e);
 	calibrate(&k->region->counts.seen, &e);

@@ -49,7 +49,7 @@
 
 enum {
 	PASSED_MAX = 1024, /* pinned ones, in looking for room once */
-	OUTGROWN_MAX = 1024, /* that one call takes of one worker */
+	EVICTIONS_MAX = 1024, /* that one call takes of one worker */
 	LEASE_CELLS = 128,  /* that prefixes leave to leases, */
 	LEASE_SHARE = 32    /* at most one in so many */
 };
@@ -78,19 +78,19 @@ retain_next(const struct kvr *k, int64_t until)
 }
 
 static void
-retain_take(struct kvr *k, uint32_t entry, int64_t now)
+retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 {
 	const struct entry *h = entry_at(k, entry);
 	struct counts *c = &k->region->counts;
 	uint32_t slot = h->slot;
-	bool dead = slot_at(k, slot)->retired != 0;
+	bool orphan = slot_at(k, slot)->retired != 0;
 
 	c->steps++;
 	c->reclaimed++;
 	if (h->pins > 0) {
 		order_remove(k, entry);
 	} else {
-		if (dead)
+		if (orphan)
 			c->orphaned++;
 		else if (h->stamp <= horizon_of(k, slot, now))
 			c->expired++;
@@ -98,13 +98,13 @@ retain_take(struct kvr *k, uint32_t entry, int64_t now)
 			c->evicted_region++;
 		index_drop(k, entry);
 	}
-	if (!dead)
+	if (!orphan)
 		order_settle(k, slot);
 }
 
 /* This one goes; false: it is none. */
 static bool
-retain_one(struct kvr *k, uint32_t entry, int64_t now)
+retain_reclaim(struct kvr *k, uint32_t entry, int64_t now)
 {
 	if (entry == 0 || region_broken(k))
 		return false;
@@ -112,7 +112,7 @@ retain_one(struct kvr *k, uint32_t entry, int64_t now)
 		region_break(k);
 		return false;
 	}
-	retain_take(k, entry, now);
+	retain_reclaim_head(k, entry, now);
 	return true;
 }
 
@@ -120,7 +120,7 @@ retain_one(struct kvr *k, uint32_t entry, int64_t now)
 void
 retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 {
-	for (; budget > 0 && retain_one(k, retain_next(k, now), now);
+	for (; budget > 0 && retain_reclaim(k, retain_next(k, now), now);
 	    budget--)
 		continue;
 	__builtin_prefetch(entry_at(k, retain_stamped(k)));
@@ -134,10 +134,10 @@ retain_due(const struct kvr *k, int64_t now)
 
 /* Reclaims one entry of a retired slot. */
 bool
-retain_void(struct kvr *k)
+retain_reclaim_orphan(struct kvr *k)
 {
 	return k->region->dead.head != 0 &&
-	    retain_one(k, k->region->dead.head, 0);
+	    retain_reclaim(k, k->region->dead.head, 0);
 }
 
 /* Tries to have so many cells free; who is pinned stays. */
@@ -148,7 +148,7 @@ retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 	uint32_t passed = 0, before = r->free_cells;
 
 	while (before < cells && passed < PASSED_MAX &&
-	    retain_one(k, retain_stamped(k), now)) {
+	    retain_reclaim(k, retain_stamped(k), now)) {
 		passed += r->free_cells == before;
 		before = r->free_cells;
 	}
@@ -210,14 +210,14 @@ retain_purged(const struct kvr *k, const struct slot *s)
 
 /* What a worker's cache has lost goes; what is too much for one call later. */
 void
-retain_outgrown(struct kvr *k, uint32_t slot)
+retain_evict_lost(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 	uint64_t excess;
 	bool whole;
 	uint32_t i;
 
-	for (i = 0; i < OUTGROWN_MAX && !region_broken(k); i++) {
+	for (i = 0; i < EVICTIONS_MAX && !region_broken(k); i++) {
 		whole = s->eviction == KVR_EVICT_LEAF || retain_purged(k, s);
 		excess = retain_excess(k, s);
 		if (s->by_release.head == 0 ||
@@ -245,7 +245,7 @@ retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 	/* more: a damaged region */
 	write_once(
 	    s->volume, s->volume + (fresh < 0x1p63 ? (uint64_t)fresh : 0));
-	retain_outgrown(k, slot);
+	retain_evict_lost(k, slot);
 }
 
 /* ------------------------------------------------------- making room --- */
@@ -287,7 +287,7 @@ fit_walk(struct fitting *f, uint32_t want)
 	index_walk(f->k, f->p, want, f->how, &f->path);
 	f->k->region->counts.steps += f->path.steps;
 	/* at most; enough if cells abound */
-	f->missing = f->path.nodes * HOLD_CELLS_MAX;
+	f->missing = f->path.nodes * ENTRY_CELLS_MAX;
 	if (fit_cells(f, want) <= f->k->region->free_cells)
 		return true;
 	f->missing = index_missing(f->k, &f->path, f->slot);

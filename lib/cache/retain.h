@@ -9,10 +9,10 @@
 
 void retain_expire(struct kvr *k, int64_t now, uint32_t budget);
 bool retain_due(const struct kvr *k, int64_t now);
-bool retain_void(struct kvr *k);
+bool retain_reclaim_orphan(struct kvr *k);
 uint32_t retain_spare(const struct kvr *k);
 void retain_make_room(struct kvr *k, int64_t now, uint32_t cells);
-void retain_outgrown(struct kvr *k, uint32_t slot);
+void retain_evict_lost(struct kvr *k, uint32_t slot);
 void retain_used(struct kvr *k, uint32_t slot, uint64_t held);
 void retain_decide(struct kvr *k, uint32_t slot);
 uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,

@@ -41,7 +41,7 @@ enum { AGE_MIN_BITS = 10 };
 #define PIECE_TOKENS 512.0
 #define FADE 0.999
 #define YOUNGER 4.0          /* pieces that the younger bin's S counts as, */
-#define HOPE 1.0             /* and S when nothing is known */
+#define PRIOR 1.0            /* and S when nothing is known */
 #define UNKNOWN (5.0 / 6)
 #define LN_FADE -0.0010005003335835335 /* ln FADE */
 #define COUNT_MAX 1001.0F             /* of pieces that fade so, and a bit */
@@ -135,21 +135,23 @@ count(float *seen, double share, double tokens)
 }
 
 void
-survival_note(struct kvr *k, uint32_t slot, const struct witness *w)
+survival_note(struct kvr *k, uint32_t slot,
+    const struct survival_sample *sample)
 {
 	struct survival *s = survival_at(k, slot);
 	struct slot *p = slot_at(k, slot);
-	uint32_t bin = age_bin(age_between(w->released, w->volume));
+	uint32_t bin = age_bin(age_between(sample->released, sample->volume));
 
-	if (w->released < w->lost) {
-		count(&s->later_hit, w->hit, w->tokens);
+	if (sample->released < sample->lost) {
+		count(&s->later_hit, sample->hit, sample->tokens);
 		count(&s->later_due, UNKNOWN + read_likely(&s->likely[bin]),
-		    w->tokens);
+		    sample->tokens);
 	}
-	count(&s->hit[bin], w->hit, w->tokens);
-	count(&s->miss[bin], !w->hit, w->tokens);
-	if (w->hit ? w->released < p->lost : w->released > p->lost)
-		write_once(p->lost, w->released);
+	count(&s->hit[bin], sample->hit, sample->tokens);
+	count(&s->miss[bin], !sample->hit, sample->tokens);
+	if (sample->hit ? sample->released < p->lost
+			: sample->released > p->lost)
+		write_once(p->lost, sample->released);
 }
 
 /*
@@ -157,7 +159,7 @@ survival_note(struct kvr *k, uint32_t slot, const struct witness *w)
  * divisions are made before the chain, where none waits for another.
  */
 void
-survival_conclude(struct kvr *k, uint32_t slot)
+survival_update(struct kvr *k, uint32_t slot)
 {
 	struct survival *s = survival_at(k, slot);
 	double share[AGES], likely = UNKNOWN, hit;
@@ -165,10 +167,10 @@ survival_conclude(struct kvr *k, uint32_t slot)
 
 	for (bin = 0; bin < AGES; bin++)
 		share[bin] = 1 / (read_once_float(&s->hit[bin]) +
-		    read_once_float(&s->miss[bin]) + (YOUNGER + HOPE));
+		    read_once_float(&s->miss[bin]) + (YOUNGER + PRIOR));
 	for (bin = 0; bin < AGES; bin++) {
 		hit = read_once_float(&s->hit[bin]);
-		likely = (hit + HOPE * UNKNOWN) * share[bin] +
+		likely = (hit + PRIOR * UNKNOWN) * share[bin] +
 		    likely * (YOUNGER * share[bin]);
 		write_once_float(&s->likely[bin], likely - UNKNOWN);
 	}

@@ -7,7 +7,7 @@
  *
  * A slot retires when its worker is removed or reset: the generation becomes
  * even, so that every id given out for it is void, and all its entries join
- * the dead at once (entry_void_slot). It is free again when the last of them
+ * the dead at once (entry_retire_slot). It is free again when the last of them
  * has been reclaimed and the last lease on it has ended (region_slot_free). A
  * reset worker goes on in another slot, under the same name. There are twice as
  * many slots as workers; if all the spare ones are still waiting, the dead are
@@ -184,7 +184,7 @@ slot_take(struct kvr *k, uint32_t *slot)
 		return true;
 	}
 	for (; r->slot_free == 0; limit--)
-		if (limit == 0 || !retain_void(k))
+		if (limit == 0 || !retain_reclaim_orphan(k))
 			return false;
 	*slot = r->slot_free - 1;
 	if (*slot >= k->layout.slots || slot_in_use(k, *slot)) {
@@ -221,12 +221,12 @@ static void
 publish_ttl(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
-	uint8_t unlike = slot_in_use(k, slot) && s->ttl != region_ttl(k);
+	uint8_t own_ttl = slot_in_use(k, slot) && s->ttl != region_ttl(k);
 
 	write_once(k->loads.ttl[slot], s->ttl);
 	write_once(
-	    k->region->own_ttl, k->region->own_ttl + unlike - s->own_ttl);
-	s->own_ttl = unlike;
+	    k->region->own_ttl, k->region->own_ttl + own_ttl - s->own_ttl);
+	s->own_ttl = own_ttl;
 }
 
 /* What a choice reads of the slot becomes what the slot says. */
@@ -279,7 +279,7 @@ slot_retire(struct kvr *k, uint32_t slot)
 	write_once(k->generations[slot], k->generations[slot] + 1);
 	worker_publish(k, slot);
 	dp_group_leave(k, slot);
-	entry_void_slot(k, slot);
+	entry_retire_slot(k, slot);
 }
 
 /*
@@ -395,7 +395,7 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	s->prefill_rate = facts->prefill_rate;
 	write_once_double(&s->weight, facts->weight);
 	retain_decide(k, slot);
-	retain_outgrown(k, slot);
+	retain_evict_lost(k, slot);
 	worker_recount(k, slot);
 }
 
@@ -475,13 +475,13 @@ void
 worker_recount(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
-	bool busy = slot_overloaded(s);
+	bool before = slot_overloaded(s);
 
 	if (slot >= k->layout.slots)
 		return;
 	threshold_check(k, slot);
-	if (s->dp_group != 0 && busy != slot_overloaded(s))
-		dp_group_not_overloaded(k, s->dp_group, busy ? 1 : -1);
+	if (s->dp_group != 0 && before != slot_overloaded(s))
+		dp_group_not_overloaded(k, s->dp_group, before ? 1 : -1);
 	worker_publish(k, slot);
 }
 
@@ -490,12 +490,13 @@ static uint64_t
 engine_block(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
-	uint32_t told = read_once(s->block_tokens),
+	uint32_t configured = read_once(s->block_tokens),
 		 learnt = read_once(s->learnt_block);
 
 	if (k->rule.unit == KVR_UNIT_BYTES)
 		return 1; /* tokens are estimates there: nothing to round */
-	return told != 0 ? told : learnt != 0 ? learnt : k->rule.block_size;
+	return configured != 0 ? configured
+	    : learnt != 0 ? learnt : k->rule.block_size;
 }
 
 /*

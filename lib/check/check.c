@@ -346,7 +346,7 @@ check_lease(struct sums *s, uint32_t i)
 
 	if (c->prefill > 0 && !prefilling)
 		return false;
-	if ((l->flags & LEASE_VOID) != 0)
+	if ((l->flags & LEASE_DETACHED) != 0)
 		return node == 0 && l->blocks == 0 && !prefilling &&
 		    l->private == 0 && l->output == 0 && c->ahead == 0;
 	for (; node != 0; node = node_at(k, node)->parent) {

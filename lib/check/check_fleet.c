@@ -83,13 +83,14 @@ check_load(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *p = slot_at(k, slot);
 	const struct loads *l = &k->loads;
-	bool busy = p->over_prefill != 0 || p->over_blocks != 0;
+	bool overloaded = p->over_prefill != 0 || p->over_blocks != 0;
 
 	return l->prefill[slot] == (double)p->prefill &&
 	    l->blocks[slot] == (double)p->blocks &&
 	    l->requests[slot] == p->requests &&
 	    l->gate[slot] ==
-	    (p->role | (uint32_t)p->state << 4 | (busy ? GATE_OVERLOADED : 0u) |
+	    (p->role | (uint32_t)p->state << 4 |
+		(overloaded ? GATE_OVERLOADED : 0u) |
 		(p->weight != 1 ? GATE_WEIGHTED : 0u) |
 		(p->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u)) &&
 	    l->ttl[slot] == p->ttl && l->free_at[slot] == p->free_at &&
@@ -101,7 +102,7 @@ check_load(const struct kvr *k, uint32_t slot)
 static bool
 check_dp_groups(const struct kvr *k, struct dp_group *counted)
 {
-	uint32_t i, dp_group = k->layout.names, unlike = 0;
+	uint32_t i, dp_group = k->layout.names, own_ttl = 0;
 
 	for (i = 0; i < k->layout.slots; i++) {
 		const struct slot *p = slot_at(k, i);
@@ -112,7 +113,7 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 		if (k->loads.id[i] != (slot_in_use(k, i) ? worker_id(k, i) : 0)
 		    || (p->dp_group == 0 && k->loads.gate[i] != GATE_FREE))
 			return false;
-		unlike += p->own_ttl;
+		own_ttl += p->own_ttl;
 		if (p->dp_group == 0)
 			continue;
 		if (!check_load(k, i) || !check_outside(k, p))
@@ -125,7 +126,7 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 		if (k->dp_groups[i].ranks != counted[i].ranks ||
 		    k->dp_groups[i].not_overloaded != counted[i].not_overloaded)
 			return false;
-	return unlike == k->region->own_ttl;
+	return own_ttl == k->region->own_ttl;
 }
 
 /* counted: zeroed, one per name. */

@@ -302,7 +302,7 @@ pair_remove(struct kvr *k, const struct entry *h)
 
 /*
  * Adds to the counts of entries and of held blocks. A retired slot only counts
- * for itself: it left the totals when it retired (entry_void_slot).
+ * for itself: it left the totals when it retired (entry_retire_slot).
  */
 static void
 entry_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
@@ -333,7 +333,7 @@ entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks)
 
 /* Retires a slot and takes its counts from the totals. */
 void
-entry_void_slot(struct kvr *k, uint32_t slot)
+entry_retire_slot(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 

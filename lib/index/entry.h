@@ -33,7 +33,7 @@ void entry_split(struct kvr *k, uint32_t lower, uint32_t upper);
 bool entry_unpin(struct kvr *k, uint32_t entry);
 bool entry_same(const struct kvr *k, uint32_t one, uint32_t other);
 void entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
-void entry_void_slot(struct kvr *k, uint32_t slot);
+void entry_retire_slot(struct kvr *k, uint32_t slot);
 
 uint32_t pairs_slot(const struct kvr *k, const struct node *n, uint32_t i);
 uint32_t pairs_cells(uint32_t holders);

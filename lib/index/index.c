@@ -225,7 +225,7 @@ index_cells(const struct kvr *k, const struct path *path, uint32_t want,
 
 	if (path->node != 0 && path->inside < n->length)
 		cells += 1 + n->holders + pairs_cells(n->holders) +
-		    HOLD_CELLS_MAX + run_cells_to_split(n, path->inside);
+		    ENTRY_CELLS_MAX + run_cells_to_split(n, path->inside);
 	if (want > path->depth)
 		cells += 2 + RUN_LEVELS + cell_tree_size(0, want - path->depth,
 		    run_level(want - path->depth));

@@ -50,9 +50,9 @@ match_trimmed(const struct matching *m, uint32_t slot, struct kvr_overlap *o)
 {
 	const struct kvr *k = m->k;
 	uint32_t length = read_once(node_at(k, m->node)->length);
-	uint32_t gone =
+	uint32_t trimmed =
 	    read_once(entry_at(k, entry_read(k, m->node, slot))->trimmed);
-	uint32_t has = gone < length ? length - gone : 0;
+	uint32_t has = trimmed < length ? length - trimmed : 0;
 
 	if (has < m->here)
 		o->blocks -= m->here - has;
@@ -61,11 +61,11 @@ match_trimmed(const struct matching *m, uint32_t slot, struct kvr_overlap *o)
 
 /*
  * Adds the workers that are live among some pairs; one met before was met
- * deeper. `lives`: whether workers differ in their TTL.
+ * deeper. `own_ttl`: whether workers differ in their TTL.
  */
 static inline __attribute__((always_inline)) void
 match_some(struct matching *m, const uint16_t *words, const int64_t *stamps,
-    uint32_t pairs, bool lives)
+    uint32_t pairs, bool own_ttl)
 {
 	struct found_set *set = m->set;
 	uint32_t count = set->count, *places = set->places, i;
@@ -84,9 +84,9 @@ match_some(struct matching *m, const uint16_t *words, const int64_t *stamps,
 		if (slot >= slots)
 			continue;
 		if (((read_once(stamps[i]) >
-			 (lives ? (int64_t)((uint64_t)m->now -
-				      (uint64_t)read_once(m->ttl[slot]))
-				: horizon)) |
+			 (own_ttl ? (int64_t)((uint64_t)m->now -
+					(uint64_t)read_once(m->ttl[slot]))
+				  : horizon)) |
 			pinned) == 0)
 			continue;
 		if (places[slot] >= base) {

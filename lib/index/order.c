@@ -233,14 +233,14 @@ order_stamped(const struct kvr *k, uint32_t slot)
 int64_t
 order_due(const struct kvr *k, uint32_t slot)
 {
-	int64_t stamp = order_stamped(k, slot), life = slot_at(k, slot)->ttl;
+	int64_t stamp = order_stamped(k, slot), ttl = slot_at(k, slot)->ttl;
 
 	if (stamp == INT64_MAX)
 		return INT64_MAX;
-	if ((uint64_t)life > TTL_NEVER || /* damaged */
-	    stamp >= INT64_MAX - 1 - life)
+	if ((uint64_t)ttl > TTL_NEVER || /* damaged */
+	    stamp >= INT64_MAX - 1 - ttl)
 		return INT64_MAX - 1;
-	return stamp + life;
+	return stamp + ttl;
 }
 
 /* Updates the tournaments after the head or the TTL of a slot has changed. */

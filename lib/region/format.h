@@ -48,7 +48,7 @@ enum {
 	BLOCK_BYTES_MAX = 256 * 1024, /* of a block; also its limit in tokens */
 	PIECE = 16,          /* hashes or links per piece of a run */
 	PAIRS = 6,           /* (stamp, word) pairs per group */
-	HOLD_CELLS_MAX = 6, /* per entry: a group, and links to it */
+	ENTRY_CELLS_MAX = 6, /* per entry: a group, and links to it */
 	RUN_LEVELS = 7,      /* of a run's tree: 16^7 hashes */
 	RECORD_MAX = 1 << 27, /* blocks per prompt: half of such a tree */
 	MAGAZINE = 64,       /* cells at hand for the next allocations, */
@@ -130,7 +130,7 @@ enum lease_flags {
 	LEASE_COMMITTED = 1,  /* dispatched; else only opened */
 	LEASE_DECODING = 2,   /* its first token has come */
 	LEASE_UNRECORDED = 4, /* its prefix must not be recorded */
-	LEASE_VOID = 8,       /* orphaned: its worker is gone */
+	LEASE_DETACHED = 8,   /* from its slot: its worker is gone */
 	LEASE_PREFILLING = 16 /* its prefill is booked: rate.c */
 };
 

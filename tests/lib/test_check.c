@@ -426,7 +426,7 @@ START_TEST(damaged_lease)
 	FOUND(L(one)->slot = 1);
 	FOUND(L(one)->slot = UINT16_MAX);
 	FOUND(L(one)->kind = CELL_ENTRY);
-	FOUND(L(one)->flags |= LEASE_VOID);
+	FOUND(L(one)->flags |= LEASE_DETACHED);
 	FOUND(L(one)->opened = L(two)->opened + 1);
 	FOUND(L(one)->age_next = 0);
 	FOUND(L(one)->age_next = r->lease_first);

@@ -388,11 +388,11 @@ END_TEST
 static void
 note_released(uint64_t released, bool was_hit)
 {
-	struct witness w = { 10000, slot_at(k, 0)->lost, released, PIECE_OF,
-		was_hit };
+	struct survival_sample sample = { 10000, slot_at(k, 0)->lost, released,
+		PIECE_OF, was_hit };
 
-	survival_note(k, 0, &w);
-	survival_conclude(k, 0);
+	survival_note(k, 0, &sample);
+	survival_update(k, 0);
 }
 
 static double
