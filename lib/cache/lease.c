@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lease.c - requests in flight: what they entry, what load they are.
+ * lease.c - requests in flight: what they pin and the load they are.
  *
  *             commit            first token
- *   reserved -------> committed -----------> decoding
+ *   opened ---------> committed -----------> decoding
  *      |                  |  finish             |  finish
- *      `---- abort ----> (gone) <---------------'
+ *      `---- abort ----> (ended) <--------------'
  *
- * A lease pins the path of its prompt: pinned blocks are live whatever their
- * stamps, and count as active blocks of the worker once, however many leases
- * share them. Blocks that could not be recorded, and generated ones that were
- * only counted, are the lease's private load. Prefill tokens are booked until
- * the first token. Room that an answer will take, as answers go, and the
- * prompt's last, partial block are counted ahead where a capacity is known.
+ * A lease pins the path of its prompt. Pinned blocks are live regardless of
+ * their stamps, and count as active blocks of the worker once, however many
+ * leases share them. Blocks that could not be recorded, and output blocks that
+ * were only counted, are the lease's private load. Prefill tokens are booked
+ * until the first token. Blocks booked ahead are the expected output, by the
+ * worker's average, and the last, partial block of the prompt; they count where
+ * a capacity is known.
  *
- * A lease has two cells: what it is, and the claim, what was predicted when it
- * was opened. At its end the two are compared with the report (report.c). In
- * the end the blocks of its answer are idle in the engine's cache like all
+ * A lease has two cells: its state, and the claim, which is what was predicted
+ * when it was opened. When it finishes, the claim is compared with the report
+ * (report.c). Its output blocks are then idle in the engine's cache like all
  * others, whether their hashes are known (lease_extend) or not.
  *
  * A lease ends at the node `node`: a split leaves that number to the lower
- * part, and a merge never takes a node in which a lease ends. Leases stand on
- * a list by age, so that those of the dead can be found; and in the table of
- * entries by their number, which is never given twice.
+ * part, and a merge never takes a node in which a lease ends. Leases are linked
+ * in a list by age, to find overdue ones, and hashed in the table of entries by
+ * number. A number is never reused.
  *
- * When the worker goes, its leases stay valid numbers. Should their slots be
- * wanted, they let go of them (lease_detach_retired), and are numbers only.
+ * When a worker is removed or reset, its leases are orphaned and stay valid.
+ * When the slot is reclaimed, they are detached from it (lease_detach_retired);
+ * only their ids stay valid.
  */
 #include "lease.h"
 
@@ -38,7 +40,7 @@
 #include "retain.h"
 #include "worker.h"
 
-/* --------------------------------------------------- finding, ageing --- */
+/* ---------------------------------------------------- table and list --- */
 
 uint32_t
 lease_find(const struct kvr *k, uint64_t id)
@@ -135,7 +137,7 @@ book_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
 	write_once(c->ahead, blocks);
 }
 
-/* Some of what was ahead has come. */
+/* Blocks that were booked ahead now exist. */
 static void
 unbook_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
 {
@@ -155,7 +157,6 @@ tokens_to_prefill(const struct kvr_prompt *p, const struct booking *b)
 	return all - b->cached;
 }
 
-/* What waits to be prefilled from now on. */
 static void
 prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
     const struct booking *b, int64_t now)
@@ -169,7 +170,6 @@ prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	write_once(l->flags, l->flags | LEASE_PREFILLING);
 }
 
-/* And from now on does no more. */
 static void
 prefill_end(struct kvr *k, struct lease *l, int64_t now)
 {
@@ -182,7 +182,7 @@ prefill_end(struct kvr *k, struct lease *l, int64_t now)
 
 /* ------------------------------------------------------------- opening --- */
 
-/* Its worker has gone: the lease is a number that has yet to be ended. */
+/* Its worker was removed or reset: all that is left is to end it. */
 static bool
 lease_orphaned(const struct kvr *k, const struct lease *l)
 {
@@ -190,7 +190,7 @@ lease_orphaned(const struct kvr *k, const struct lease *l)
 	    slot_at(k, l->slot)->retired != 0;
 }
 
-/* How much of a prompt is recorded, if there is room. */
+/* Blocks of a prompt to record, if there is room. */
 uint32_t
 lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 {
@@ -199,6 +199,7 @@ lease_blocks(const struct kvr *k, const struct kvr_prompt *p)
 	return p->blocks < max ? p->blocks : max;
 }
 
+/* Expected output. */
 static uint32_t
 completion_blocks(const struct kvr *k, uint32_t slot)
 {
@@ -208,7 +209,7 @@ completion_blocks(const struct kvr *k, uint32_t slot)
 	return blocks > 0 && blocks < 1e6 ? (uint32_t)blocks : 0;
 }
 
-/* Before anything of the request is recorded. */
+/* Called before anything of the request is recorded. */
 static void
 claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
     const struct booking *b)
@@ -228,8 +229,8 @@ claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
 }
 
 /*
- * 0 if there is no room even for a lease: nearly every cell is pinned, and
- * those that prefixes leave to leases (retain_spare) are taken.
+ * Returns 0 if there is no room even for a lease: nearly every cell is pinned,
+ * and those spared for leases (retain_spare) are in use.
  */
 uint64_t
 lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
@@ -273,7 +274,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	return id_of_lease(l->number);
 }
 
-/* -------------------------------------------------------------- living --- */
+/* ----------------------------------------------------------- in flight --- */
 
 /* Dispatched: the whole path is confirmed. */
 void
@@ -283,7 +284,7 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	const struct claim *c = claim_at(k, l->claim);
 	struct slot *s = slot_at(k, l->slot);
 
-	if ((l->flags & LEASE_COMMITTED) == 0) /* it fills the cache now */
+	if ((l->flags & LEASE_COMMITTED) == 0) /* now it fills the cache */
 		write_once(s->volume, s->volume + (c->tokens - c->predicted));
 	write_once(l->flags, l->flags | LEASE_COMMITTED);
 	if (!lease_orphaned(k, l))
@@ -306,7 +307,7 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 	return KVR_OK;
 }
 
-/* Is this the lease's own prompt, with or without more at its end? */
+/* Whether p is the lease's prompt, possibly with more at its end. */
 static bool
 extends(const struct kvr *k, const struct lease *l, const struct kvr_prompt *p)
 {
@@ -316,7 +317,7 @@ extends(const struct kvr *k, const struct lease *l, const struct kvr_prompt *p)
 	    node_at(k, l->node)->end == p->sequence[l->blocks - 1];
 }
 
-/* New whole blocks join the path, pinned and confirmed. */
+/* Appends new whole blocks to the path, pinned and confirmed. */
 static void
 lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
     int64_t now)
@@ -356,7 +357,7 @@ lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
 	return KVR_OK;
 }
 
-/* More generated blocks, as a number. */
+/* More output blocks, without their hashes. */
 void
 lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 {
@@ -374,7 +375,7 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 
 /* -------------------------------------------------------------- ending --- */
 
-/* What the lease entries of its worker: pins, load, its place in the slot. */
+/* Gives up pins, load and the slot, if the lease still has them. */
 static void
 lease_detach(struct kvr *k, struct lease *l, int64_t now)
 {
@@ -408,8 +409,8 @@ lease_end(struct kvr *k, uint32_t lease, int64_t now)
 }
 
 /*
- * Leases of retired slots let go of them, so that the slots can be used again;
- * as numbers the leases stay. True if there was any.
+ * Detaches leases from retired slots, so that these can be reused; the leases
+ * keep their ids. Returns whether there were any.
  */
 bool
 lease_detach_retired(struct kvr *k)
@@ -431,8 +432,8 @@ lease_detach_retired(struct kvr *k)
 }
 
 /*
- * Tokens of the output, if reported; 0 if not, or if they and the prompt are
- * more than that engine can have.
+ * Output tokens as reported; 0 if not reported, or if prompt and output exceed
+ * the worker's capacity.
  */
 static uint64_t
 completion_tokens(const struct kvr *k, const struct lease *l,
@@ -446,7 +447,7 @@ completion_tokens(const struct kvr *k, const struct lease *l,
 	    ? report->completion_tokens : 0;
 }
 
-/* Blocks of prompt and answer that stay cached; partial ones do not. */
+/* Whole blocks of prompt and output, which stay cached. */
 static uint64_t
 completed_blocks(const struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
@@ -457,12 +458,12 @@ completed_blocks(const struct kvr *k, const struct lease *l,
 	double blocks = (double)(c->tokens + tokens) /
 	    hash_block_tokens(&k->rule);
 
-	if (tokens > 0) /* of a capacity of 2^64 it may be as many */
+	if (tokens > 0) /* up to 2^64, if the capacity is */
 		return blocks < 0x1p63 ? (uint64_t)blocks : UINT64_C(1) << 63;
 	return c->tail + l->output > 0 ? all - 1 : all;
 }
 
-/* How long a worker's answers are, on average of the last hundred or so. */
+/* The average output of a worker, over the last hundred or so. */
 static void
 learn_completion(struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
@@ -479,7 +480,7 @@ learn_completion(struct kvr *k, const struct lease *l,
 	s->completion += ((double)tokens - s->completion) * share;
 }
 
-/* Of a worker whose capacity is known, the answer takes room in it. */
+/* Where a capacity is known, the output takes room in it. */
 static void
 cache_completion(struct kvr *k, const struct lease *l,
     const struct kvr_report *report, int64_t now)
@@ -507,7 +508,7 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 	}
 	learn_completion(k, l, report);
 	report_take(k, l, claim_at(k, l->claim), report);
-	/* the answer hangs below the path: it is older in both orders */
+	/* the output is below the path: it comes first in both orders */
 	cache_completion(k, l, report, now);
 	lease_commit(k, lease, now);
 	lease_end(k, lease, now);
@@ -519,7 +520,7 @@ lease_abort(struct kvr *k, uint32_t lease, int64_t now)
 	lease_end(k, lease, now);
 }
 
-/* Nobody will end it: what was dispatched counts as finished. */
+/* Its owner will not end it: if dispatched, it counts as finished. */
 static void
 lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 {
@@ -530,7 +531,7 @@ lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 	k->region->counts.lease_reaps++;
 }
 
-/* Ends up to `budget` leases that are older than the limit. */
+/* Ends up to `budget` leases older than the lease limit. */
 void
 lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
 {

@@ -8,8 +8,10 @@
 #include "prompt.h"
 #include "region.h"
 
-/* By its id; 0 if there is none. */
+/* Returns the lease with this id, or 0. */
 uint32_t lease_find(const struct kvr *k, uint64_t id);
+
+/* What lease_open needs to know about a request. */
 struct booking {
 	uint64_t owner;
 	uint32_t slot;
@@ -18,6 +20,7 @@ struct booking {
 	bool count_prefill;
 	bool record;       /* the prefix, and share its blocks with others */
 };
+
 uint32_t lease_blocks(const struct kvr *k, const struct kvr_prompt *p);
 uint64_t lease_open(struct kvr *k, const struct kvr_prompt *p,
     const struct booking *b, int64_t now, uint32_t *recorded);

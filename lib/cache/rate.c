@@ -1,40 +1,41 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rate.c - how fast workers prefill, and how much of it waits.
+ * rate.c - prefill rates of workers, and their backlogs.
  *
- * A worker prefills one request after the other, so what has been booked on it
- * will be done at
+ * A worker is modelled as prefilling one request after the other, so all that
+ * is booked on it will be done at
  *
  *	free_at = max(free_at, now) + new tokens * pace      at each booking
  *
- * Real engines are earlier or later; each first token puts it right: what is
- * not prefilled yet takes no longer than its tokens, and nothing takes nothing.
+ * Real engines are earlier or later. Each first token corrects free_at: the
+ * tokens still waiting take no longer than their number times the pace, and if
+ * none wait it is now.
  *
- * The PACE (seconds a token) is learnt from the time between a request, or the
- * first token before it, and its own first token. A worker that has been seen
- * prefilling for a few seconds only is believed to be like the others: so many
- * seconds (the policy's balanced_prior) at the rate it was configured with, or
- * at the fleet's times its weight, are added to what it has shown itself.
+ * The PACE (seconds per token) is learnt from the time between a request, or
+ * the first token before it, and its own first token. Until a worker has been
+ * seen prefilling for long, a prior is mixed in: balanced_prior seconds (of the
+ * policy) at the rate it was configured with, or else at the fleet's rate times
+ * its weight.
  *
  *	rate = (tokens seen + prior * expected rate) / (seconds seen + prior)
  *
- * What was seen fades with each new piece of evidence. The rate of the fleet
- * is learnt alike, from all. See kvr_policy(3), "Prefill rates".
+ * Older evidence fades with each new piece. The rate of the fleet is learnt in
+ * the same way, from all workers. See kvr_policy(3), "Prefill rates".
  */
 #include "rate.h"
 
 #include "exp.h"
 
-#define KEEP_OWN 0.995
+#define KEEP_OWN 0.995 /* of older evidence, per new piece */
 #define KEEP_FLEET 0.999
 #define WINDOW 60.0 /* seconds in which arrivals fade to 1/e */
 #define PACE_MIN 1e-9
 #define PACE_MAX 1e3
-#define SLOWER_MAX 100 /* times than believed: more is a stall, no rate */
-#define FREE_MAX 1e6 /* seconds ahead of now; more is never */
+#define SLOWER_MAX 100 /* times the pace; more is a stall, not a rate */
+#define FREE_MAX 1e6 /* how far free_at may be ahead of now, in seconds */
 enum { EVIDENCE_TOKENS = 256, EVIDENCE_NS = 1000000 };
 
-/* A number that shared memory may have made anything. */
+/* x is from shared memory and may be anything, also NaN. */
 static double
 clamp(double x, double min, double max)
 {
@@ -47,7 +48,7 @@ sane(double x)
 	return x >= 0 && x <= 1e300;
 }
 
-/* Can what has been learnt have been learnt? */
+/* Whether all learnt values are possible ones. */
 bool
 rate_sane(const struct kvr *k)
 {
@@ -63,7 +64,7 @@ rate_sane(const struct kvr *k)
 	return good;
 }
 
-/* After damage: what cannot be is forgotten. */
+/* Resets the learnt values if damage made any of them impossible. */
 void
 rate_recover(struct kvr *k)
 {
@@ -79,7 +80,7 @@ rate_recover(struct kvr *k)
 		    k->slots[i].completion = 0;
 }
 
-/* Tokens a second of a worker of weight 1. */
+/* Tokens per second of a worker of weight 1. */
 double
 rate_fleet(const struct kvr *k)
 {
@@ -89,7 +90,7 @@ rate_fleet(const struct kvr *k)
 	    1 / PACE_MAX, 1 / PACE_MIN);
 }
 
-/* Seconds a token, as believed now. */
+/* The current estimate, in seconds per token. */
 static double
 rate_pace(const struct kvr *k, const struct slot *s)
 {
@@ -104,7 +105,7 @@ rate_pace(const struct kvr *k, const struct slot *s)
 	return clamp(seconds / tokens, PACE_MIN, PACE_MAX);
 }
 
-/* What choices read of a slot. */
+/* Copies to the loads what choices read of a slot. */
 void
 rate_publish(struct kvr *k, uint32_t slot)
 {
@@ -117,7 +118,7 @@ rate_publish(struct kvr *k, uint32_t slot)
 	write_once(k->loads.free_at[slot], s->free_at);
 }
 
-/* Seconds of prefill that leases have booked on a worker. */
+/* Seconds of prefill that wait on a worker: booked by leases, and external. */
 double
 rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
 {
@@ -125,14 +126,14 @@ rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
 	double pace = read_once_double(&k->loads.pace[slot]);
 	double outside = read_once_double(&k->loads.waiting[slot]) * pace;
 
-	/* unsigned, for a damaged clock may be far from any time */
+	/* unsigned: damaged times must not overflow */
 	return free_at > now ? (double)((uint64_t)free_at - (uint64_t)now) *
 	    1e-9 + outside : outside;
 }
 
 /* ------------------------------------------------------------ arrivals --- */
 
-/* Tokens a second that have arrived lately to be prefilled. */
+/* Recent arrivals, in tokens to prefill per second. */
 double
 rate_arrivals(const struct kvr *k, int64_t now)
 {
@@ -161,7 +162,7 @@ rate_after(int64_t from, double tokens, double pace)
 	return from + (int64_t)(seconds * 1e9);
 }
 
-/* So many tokens are to be prefilled for a new request. */
+/* Books the prefill of a new request. */
 void
 rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
 {
@@ -179,7 +180,10 @@ rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
 	rate_publish(k, slot);
 }
 
-/* A request's prefill is over, or given up; what is left has been booked. */
+/*
+ * The prefill of a request has ended, or was given up. s->prefill is already
+ * without it.
+ */
 void
 rate_unbook(struct kvr *k, uint32_t slot, int64_t now)
 {
@@ -195,7 +199,10 @@ rate_unbook(struct kvr *k, uint32_t slot, int64_t now)
 	rate_publish(k, slot);
 }
 
-/* Others' rates have changed too: of each slot, now and then. */
+/*
+ * A change of the fleet's rate changes the pace of other workers: publishes the
+ * next one, in turn.
+ */
 static void
 rate_publish_next(struct kvr *k)
 {
@@ -206,7 +213,7 @@ rate_publish_next(struct kvr *k)
 		rate_publish(k, k->region->rate_turn);
 }
 
-/* The first token of a request with so many tokens to prefill. */
+/* The first token has come of a request with `tokens` to prefill. */
 void
 rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
     int64_t now)
@@ -216,7 +223,7 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	int64_t from = opened > s->last_first ? opened : s->last_first;
 	double seconds, max;
 
-	if (from < 0) /* no time that was ever given */
+	if (from < 0) /* damaged */
 		from = now;
 	seconds = (double)(now - from) * 1e-9;
 	s->last_first = now;

@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-/* What is known when nothing is: a middling GPU with a middling model. */
+/* Initial rate of the fleet: a mid-range GPU with a mid-size model. */
 #define RATE_FIRST_SECONDS 2.0
 #define RATE_FIRST_TOKENS (17000.0 * RATE_FIRST_SECONDS)
 

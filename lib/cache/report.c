@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * report.c - what an engine says it found cached, and what follows from it.
+ * report.c - learns from the number of cached tokens an engine reports.
  *
- *   reserve   predicted: overlap = 9 blocks, of which 2 are in use by others
+ *   open      predicted: overlap = 9 blocks, of which 2 are in use by others
  *   report    cached = 6 blocks
  *
  *             0 1 | 2 3 4 5 | 6 7 8 | 9 10 11
  *             in    hit       miss    was new: no evidence
  *             use
  *
- * Only what was idle when the request was placed is evidence: it hit or missed
- * at its age then (survival.c). What was in use was there anyhow.
+ * Only blocks that were idle when the lease was opened are evidence: each hit
+ * or missed at the age it had then (survival.c). Blocks in use were cached
+ * anyway.
  *
- * WHO IS BELIEVED. Many numbers say nothing (spec: kvr_report(3)): retries,
- * errors, several prompts in one; a 0 where nobody has ever seen more, because
- * the engine may not report at all; more tokens than the prompt has. A number
- * that is missing stands for 0 in some engines; it counts as a weak 0 where
- * numbers above 0 were seen, in the same kind of answer. And a report that
- * says the unlikely is likelier wrong than right: if blocks like the first it
- * misses survive with S, and one report in twenty is wrong, it is right with
+ * WHICH REPORTS ARE EVIDENCE. Many numbers say nothing (see kvr_report(3)):
+ * those of retries, of errors, of several prompts in one request; a 0 from an
+ * engine that never reported more, since it may not report at all; more tokens
+ * than the prompt has. A missing number stands for 0 in some engines; it counts
+ * as a weak 0 if numbers above 0 were seen in the same kind of response. And an
+ * unlikely report is more likely wrong than right: if blocks like the first one
+ * it misses survive with likelihood S, and one report in twenty is wrong, it is
+ * right with likelihood
  *
  *	(1 - S) / (1 - S + 1/20)
  *
- * and so much its misses count. An engine that has lost everything says so
- * again and again, S falls, and it is believed.
+ * and its misses are weighted by that. An engine that has lost everything
+ * reports that again and again, S falls, and the reports are believed.
  *
- * BYTES. An engine counts tokens, the index bytes, and no ratio maps a prefix:
- * text differs. But where an earlier prompt ended, its length in tokens is
- * known (the anchor of an entry), and to there the two can be compared: what
- * lies between two anchors has hit if the engine found all its tokens, missed
- * if it found none, and is no evidence else.
+ * BYTES. An engine counts tokens, the index bytes, and no ratio converts a
+ * prefix, because text differs. But where an earlier prompt ended, its length
+ * in tokens is known (the anchor of an entry), so the two can be compared
+ * there: the blocks between two anchors have hit if the engine found all their
+ * tokens, missed if it found none, and are no evidence otherwise.
  *
- * PURGE, if the policy wants it. One report that is too low, wrongly believed,
- * would delete most of what is known. So two must be far too low (by more than
- * two blocks and a quarter), with no hit between them on anything as old. Then
- * what was released up to the older of the two moments goes, of this worker
- * alone. What a request has just used was released later and stays. Where
- * tokens are but estimated there is no purge.
+ * PURGE, if the policy enables it. One report that is wrongly believed to be
+ * too low would delete most of what is known. So two reports must be far too
+ * low (by more than two blocks and by more than a quarter), without a hit
+ * between them on anything as old. Then all entries of this worker are deleted
+ * that were released up to the older of the two first misses. What a request
+ * has just used is released later, and stays. In byte mode, where tokens are
+ * only estimated, there is no purge.
  */
 #include "report.h"
 
@@ -47,15 +50,15 @@
 #include "worker.h"
 
 enum {
-	WINDOW_REPORTS = 16, /* whose common divisor is the engine's block, */
-	KINDS_MIN = 4,     /* if there were so many different numbers */
+	WINDOW_REPORTS = 16, /* their common divisor is the engine's block, */
+	KINDS_MIN = 4,       /* if they had so many different numbers */
 	ANCHOR_SLACK = 16,   /* tokens of templates at the end of a prompt */
 	ENDPOINT_BITS = 32
 };
-#define WEAK 0.25  /* of a 0 that was not said */
-#define WRONG 0.05 /* of all reports, as far as anybody knows */
+#define WEAK 0.25  /* weight of a missing number, taken as 0 */
+#define WRONG 0.05 /* share of all reports, by assumption */
 
-/* What one report says of one request. */
+/* What one report says about one request. */
 struct evidence {
 	struct kvr *k;
 	const struct lease *l;
@@ -64,14 +67,14 @@ struct evidence {
 	uint64_t cached;     /* tokens */
 	double weight;
 	uint64_t lost;       /* of the slot, before this report */
-	double confidence;   /* how likely, that what it misses is missing */
+	double confidence;   /* likelihood that its misses are real */
 	uint32_t from, to;   /* blocks that were idle, and could have hit */
 	bool missed, hit;    /* any of them */
-	uint64_t missed_at;  /* volume at the release of the first missed, */
+	uint64_t missed_at;  /* volume at the release of the first missed */
 	uint64_t hit_at;     /* and of the oldest hit */
 };
 
-/* -------------------------------------------------- who is believed --- */
+/* ----------------------------------------- which reports are evidence --- */
 
 static uint64_t
 endpoint_bit(const struct kvr_report *r)
@@ -80,7 +83,7 @@ endpoint_bit(const struct kvr_report *r)
 	    (r->flags & KVR_REPORT_STREAM));
 }
 
-/* It has shown that it reports: from now on that is believed. */
+/* The engine reports cached tokens: from now on its zeros are evidence. */
 static void
 mark_reporting(struct kvr *k, uint32_t slot, const struct kvr_report *r)
 {
@@ -94,7 +97,7 @@ mark_reporting(struct kvr *k, uint32_t slot, const struct kvr_report *r)
 	worker_recount(k, slot);
 }
 
-/* Is it evidence? Then of how many tokens, and how much is it worth? */
+/* Returns whether the report is evidence; sets tokens, weight, confidence. */
 static bool
 evidence_read(struct evidence *e, const struct kvr_report *r)
 {
@@ -110,13 +113,13 @@ evidence_read(struct evidence *e, const struct kvr_report *r)
 	if (e->cached > max || max > UINT32_MAX)
 		return false;
 	if (e->cached > e->c->tokens && e->k->rule.unit == KVR_UNIT_TOKENS)
-		e->cached = e->c->tokens; /* of the others nothing is known */
+		e->cached = e->c->tokens; /* about others nothing is known */
 	if (e->cached > 0)
 		mark_reporting(e->k, e->l->slot, r);
 	return (e->s->shown & endpoint_bit(r)) != 0;
 }
 
-/* ------------------------------------------- the size of its blocks --- */
+/* ---------------------------------------------- engine's block size --- */
 
 static uint32_t
 common_divisor(uint32_t a, uint32_t b)
@@ -131,9 +134,9 @@ common_divisor(uint32_t a, uint32_t b)
 }
 
 /*
- * What divides all of many numbers of cached tokens, of which some are unlike,
- * is the engine's block, or a multiple by chance: the first number that it does
- * not divide says so.
+ * The common divisor of many numbers of cached tokens, several of them
+ * different, is the engine's block size, or by chance a multiple of it: the
+ * first number that it does not divide refutes it.
  */
 static void
 learn_block(struct slot *s, uint64_t cached)
@@ -155,7 +158,7 @@ learn_block(struct slot *s, uint64_t cached)
 
 /* ----------------------------------------------------- hits and misses --- */
 
-/* Blocks [low, high) of an entry have hit, or not. */
+/* Notes a hit, or a miss, of blocks [low, high) of the path, all in `node`. */
 static void
 note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
     bool hit)
@@ -175,12 +178,12 @@ note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
 			e->hit_at = h->released;
 		e->hit = true;
 	} else {
-		e->missed_at = h->released; /* the walk ends at the first */
+		e->missed_at = h->released; /* the first one comes last */
 		e->missed = true;
 	}
 }
 
-/* What of the blocks [low, high) is evidence. */
+/* Restricts [low, high) to blocks that are evidence. */
 static void
 clip(const struct evidence *e, uint32_t *low, uint32_t *high)
 {
@@ -192,7 +195,7 @@ clip(const struct evidence *e, uint32_t *low, uint32_t *high)
 		*high = *low;
 }
 
-/* Is it likely that this block, the first that is said to be, is missing? */
+/* Likelihood that `block`, the first one reported missing, is missing. */
 static double
 likely_missing(const struct evidence *e, uint64_t block)
 {
@@ -213,7 +216,7 @@ likely_missing(const struct evidence *e, uint64_t block)
 	return lost / (lost + WRONG);
 }
 
-/* By tokens: the first `hits` blocks of the path were there. */
+/* Token mode: the first `hits` blocks of the path were cached. */
 static void
 compare_tokens(struct evidence *e)
 {
@@ -236,13 +239,13 @@ compare_tokens(struct evidence *e)
 	}
 }
 
-/* A place on the path whose distance from the root is known in tokens. */
+/* A place on the path whose distance from the root in tokens is known. */
 struct anchor {
 	uint32_t node, depth;
 	uint64_t tokens;
 };
 
-/* What lies between two anchors hit, or missed, or neither can be said. */
+/* Blocks between two anchors have hit, or missed, or are no evidence. */
 static void
 compare_between(struct evidence *e, struct anchor above, struct anchor below)
 {
@@ -291,7 +294,7 @@ compare_anchors(struct evidence *e)
 		compare_between(e, here, below);
 }
 
-/* Where the prompt ended, its length in tokens is known from now on. */
+/* Keeps the prompt's length in tokens, on the entry where it ended. */
 static void
 set_anchor(const struct evidence *e, uint64_t prompt_tokens)
 {
@@ -324,7 +327,7 @@ consider_purge(struct evidence *e)
 {
 	struct slot *s = e->s;
 
-	/* older than what is suspected, not just released with it */
+	/* the hit must be older than the suspect, not released with it */
 	if (e->hit && s->suspect > 0 && e->hit_at + 1 < s->suspect)
 		s->suspect = 0;
 	if (!contradicts(e) || e->k->region->policy.purge == 0)
@@ -336,7 +339,7 @@ consider_purge(struct evidence *e)
 	s->purge = e->missed_at + 1 < s->suspect ? e->missed_at + 1
 	    : s->suspect;
 	s->suspect = 0;
-	/* what is released from now on, this very path too, comes after that */
+	/* what is released from now on, also this path, must come later */
 	if (s->volume < s->purge)
 		write_once(s->volume, s->purge);
 	s->seen.purges++;
@@ -360,8 +363,8 @@ calibrate(struct calibration *c, const struct evidence *e)
 }
 
 /*
- * The report of a request that ends now, while its path is pinned and nothing
- * of it has been stamped or released yet. report NULL: none.
+ * Learns from the report of a request that finishes. Its path must be pinned
+ * still, and not yet stamped. report: NULL if there is none.
  */
 void
 report_take(struct kvr *k, const struct lease *l, const struct claim *c,

@@ -1,44 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * retain.c - who leaves, and when; and how room is made for who comes.
+ * retain.c - which entries are removed, and when; and room for new ones.
  *
- * Nothing here is needed for a correct answer: what is due is not live, and
- * what is not live does not match. This is about memory. Three reasons to go,
- * in the order in which entries are taken:
+ * None of this is needed for correct results: an entry that is due is not live,
+ * and only live entries match. It is about memory. Entries are removed for
+ * three reasons, in this order:
  *
- *   voided    their worker was removed or reset
- *   expired   their life is over
- *   evicted   the region is full; who was stamped longest ago goes first
+ *   orphaned  their worker was removed or reset
+ *   expired   their TTL is over
+ *   evicted   the region is full; the one stamped longest ago goes first
  *
- * And two that are a worker's own, because they say what its cache has lost:
+ * And for two that concern one worker, because its cache has lost something:
  *
- *   outgrown  Its capacity is known. What runs there and what is idle would be
- *             more than fits, so the longest released goes, as in the engine:
+ *   capacity  Its capacity is known. What runs there and what is idle would
+ *             exceed it, so the longest released goes first, as in the engine:
  *
  *             idle [ a2 a1 a0 | x | b3 b2 b1 b0 ] + pinned + ahead > capacity
- *                     ^ goes first: tails stand before what they hang on;
- *                                x: an answer, anonymous, takes room too
+ *                     ^ goes first: a child precedes its parent;
+ *                                x: output, anonymous, takes room too
  *
- *             Of the first hold only as many blocks go as are too many: it is
- *             trimmed, from the end of its run; from a cache that gives up
- *             whole leaves, the longest unused first, all of it goes.
- *   purged    Reports have said, and fenced evidence confirmed, that what was
- *             released up to a moment is gone: report.c.
+ *             The first entry is trimmed by the excess, from the end of its
+ *             run. If the cache evicts whole leaves, least recently used first,
+ *             all of the entry goes.
+ *   purged    Two reports agree that what was released up to some moment is
+ *             lost: report.c.
  *
- * HOW LONG A HOLD LIVES after its stamp depends on what is known of the worker
- * (its mode): the region's TTL if nothing is, else the idle limit, because then
- * something better than time says what is gone.
+ * THE TTL OF AN ENTRY depends on what is known of its worker (the mode): the
+ * region's TTL if nothing is; else the idle limit, because something better
+ * than time tells what is lost.
  *
- * A pinned entry whose turn comes is taken off its list and left; it goes with
+ * A pinned entry that reaches the head of its list is taken off; it goes with
  * its last pin, unless it is stamped before. Each step takes one entry off a
- * list, so what one call reclaims was paid for by those that listed it.
+ * list, so the cost of reclaiming is paid for by the calls that listed entries.
  *
- * But no call pays for all. What is void or due goes a few at a time, and who
- * needs room takes one entry, at most, for each cell it needs: each gives at
- * least one. The pinned give none. Should they be the oldest, and many, then
- * one call passes over some of them and makes do with the room there is; the
- * next call goes on from there. Meanwhile leases live on cells that prefixes
- * have left to them.
+ * The work of one call is bounded. Orphaned and due entries are reclaimed a few
+ * at a time. A call that needs room takes at most one entry per cell it needs,
+ * since each gives at least one cell. Pinned entries give none: if many of the
+ * oldest are pinned, a call passes over a limited number and makes do with the
+ * room there is, and the next call continues from there. Until then, leases use
+ * the cells that prefixes leave to them.
  */
 #include "retain.h"
 
@@ -48,13 +48,13 @@
 #include "run.h"
 
 enum {
-	PASSED_MAX = 1024, /* pinned ones, in looking for room once */
-	EVICTIONS_MAX = 1024, /* that one call takes of one worker */
-	LEASE_CELLS = 128,  /* that prefixes leave to leases, */
-	LEASE_SHARE = 32    /* at most one in so many */
+	PASSED_MAX = 1024,    /* pinned entries, when making room once */
+	EVICTIONS_MAX = 1024, /* by one call from one worker */
+	LEASE_CELLS = 128,    /* that prefixes leave to leases, */
+	LEASE_SHARE = 32      /* at most one in so many */
 };
 
-/* The next to leave a full region; 0: nothing is there. */
+/* The next to evict from a full region; 0: there is none. */
 static uint32_t
 retain_stamped(struct kvr *k)
 {
@@ -63,7 +63,7 @@ retain_stamped(struct kvr *k)
 	return slot_at(k, order_stamped_slot(k))->by_stamp.head;
 }
 
-/* The next to leave, if it is void or due up to `until`; else 0. */
+/* The next entry that is orphaned, or due by `until`; else 0. */
 static uint32_t
 retain_next(const struct kvr *k, int64_t until)
 {
@@ -77,6 +77,7 @@ retain_next(const struct kvr *k, int64_t until)
 	return slot_at(k, slot)->by_stamp.head;
 }
 
+/* The entry heads its list. */
 static void
 retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 {
@@ -102,7 +103,7 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 		order_settle(k, slot);
 }
 
-/* This one goes; false: it is none. */
+/* Reclaims the head of a list; false if there is none, or it is damaged. */
 static bool
 retain_reclaim(struct kvr *k, uint32_t entry, int64_t now)
 {
@@ -116,7 +117,7 @@ retain_reclaim(struct kvr *k, uint32_t entry, int64_t now)
 	return true;
 }
 
-/* Reclaims up to `budget` entries that are void or due. */
+/* Reclaims up to `budget` entries that are orphaned or due. */
 void
 retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 {
@@ -140,7 +141,7 @@ retain_reclaim_orphan(struct kvr *k)
 	    retain_reclaim(k, k->region->dead.head, 0);
 }
 
-/* Tries to have so many cells free; who is pinned stays. */
+/* Tries to have `cells` free; pinned entries stay. */
 void
 retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 {
@@ -156,7 +157,7 @@ retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
 
 /* ----------------------------------------------- what a cache has lost --- */
 
-/* By what is known of a worker: how long it is believed to hold anything. */
+/* Sets a worker's mode and TTL by what is known of it. */
 void
 retain_decide(struct kvr *k, uint32_t slot)
 {
@@ -172,7 +173,7 @@ retain_decide(struct kvr *k, uint32_t slot)
 	order_settle(k, slot);
 }
 
-/* Blocks that a worker is believed to have in its cache beyond its capacity. */
+/* Blocks that a worker would have to cache beyond its capacity. */
 static uint64_t
 retain_excess(const struct kvr *k, const struct slot *s)
 {
@@ -184,7 +185,7 @@ retain_excess(const struct kvr *k, const struct slot *s)
 	return used - (uint64_t)blocks;
 }
 
-/* Takes so many blocks of an entry, the last ones, or all of it. */
+/* Trims an entry by `blocks`, or drops it if it has no more. */
 static void
 retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 {
@@ -200,7 +201,7 @@ retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 	index_drop(k, entry);
 }
 
-/* Was this released up to where a purge goes? */
+/* Whether the longest released entry is to be purged. */
 static bool
 retain_purged(const struct kvr *k, const struct slot *s)
 {
@@ -208,7 +209,10 @@ retain_purged(const struct kvr *k, const struct slot *s)
 	    entry_at(k, s->by_release.head)->released < s->purge;
 }
 
-/* What a worker's cache has lost goes; what is too much for one call later. */
+/*
+ * Evicts what a worker's cache has lost, up to a limit; later calls evict the
+ * rest.
+ */
 void
 retain_evict_lost(struct kvr *k, uint32_t slot)
 {
@@ -224,7 +228,7 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		    (excess == 0 && !retain_purged(k, s)))
 			break;
 		k->region->counts.steps++;
-		/* nobody's cache has what has been idle longest */
+		/* what has been idle longest is in no CPU cache */
 		index_prefetch(
 		    k, entry_at(k, s->by_release.head)->release_next);
 		retain_shrink(k, s->by_release.head,
@@ -234,7 +238,7 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		order_settle(k, slot);
 }
 
-/* A prompt has been observed; the worker held so many blocks before. */
+/* A prompt was observed; held: the worker's blocks before. */
 void
 retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 {
@@ -242,7 +246,7 @@ retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 	double fresh = s->held > held ? (double)(s->held - held) *
 	    hash_block_tokens(&k->rule) : 0;
 
-	/* more: a damaged region */
+	/* 2^63 or more: damaged */
 	write_once(
 	    s->volume, s->volume + (fresh < 0x1p63 ? (uint64_t)fresh : 0));
 	retain_evict_lost(k, slot);
@@ -261,8 +265,8 @@ struct fitting {
 };
 
 /*
- * Cells that prefixes leave to leases: a request whose prefix finds no room
- * still counts as load.
+ * Cells that prefixes leave to leases, so that a request still counts as load
+ * if there is no room for its prefix.
  */
 uint32_t
 retain_spare(const struct kvr *k)
@@ -280,13 +284,13 @@ fit_cells(const struct fitting *f, uint32_t want)
 	return cells == 0 ? 0 : cells + retain_spare(f->k);
 }
 
-/* Walks, and says whether the first `want` blocks have room. */
+/* Walks the path; returns whether there is room for its first `want` blocks. */
 static bool
 fit_walk(struct fitting *f, uint32_t want)
 {
 	index_walk(f->k, f->p, want, f->how, &f->path);
 	f->k->region->counts.steps += f->path.steps;
-	/* at most; enough if cells abound */
+	/* an upper bound, which will do if cells abound */
 	f->missing = f->path.nodes * ENTRY_CELLS_MAX;
 	if (fit_cells(f, want) <= f->k->region->free_cells)
 		return true;
@@ -294,7 +298,7 @@ fit_walk(struct fitting *f, uint32_t want)
 	return fit_cells(f, want) <= f->k->region->free_cells;
 }
 
-/* The most blocks below `want`, for which there is no room, that have some. */
+/* There is no room for `want` blocks: returns for how many there is. */
 static uint32_t
 fit_less(const struct fitting *f, uint32_t want)
 {
@@ -302,7 +306,7 @@ fit_less(const struct fitting *f, uint32_t want)
 	uint32_t low = path->depth, high = want - 1;
 
 	if (low >= want || fit_cells(f, low) > f->k->region->free_cells) {
-		/* not even a split or the entries: stop before this node */
+		/* no room for a split or the entries: end above this node */
 		if (path->inside < node_at(f->k, path->node)->length)
 			return path->depth - path->inside;
 		return 0;
@@ -319,9 +323,10 @@ fit_less(const struct fitting *f, uint32_t want)
 }
 
 /*
- * Making room may take nodes of the very path. So what is lacking is asked for
- * first, and only if the path has become shorter as much as the whole prompt
- * could need; then less of it is recorded.
+ * Making room may remove nodes of the very path. So first only the missing
+ * cells are requested. If there still is no room, because the path has become
+ * shorter, as many are requested as the whole prompt could need. If that fails
+ * too, less of the prompt is recorded.
  */
 static uint32_t
 retain_fit(struct fitting *f, int64_t now)
@@ -342,8 +347,8 @@ retain_fit(struct fitting *f, int64_t now)
 }
 
 /*
- * index_insert with room made for it: records up to `want` blocks, says how
- * many, and gives the node where they end (0: no more than there was).
+ * Makes room and calls index_insert. Sets *recorded to the blocks recorded, up
+ * to how->want; returns the node where they end (0: no more than there were).
  */
 uint32_t
 retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * retain.h - who leaves, and when.
+ * retain.h - which entries are removed, and when.
  */
 #ifndef KVR_RETAIN_H
 #define KVR_RETAIN_H

@@ -2,10 +2,11 @@
 /*
  * survival.c - how likely an idle block is still cached, by its age.
  *
- * A cache of unknown size forgets by use, not by time. So the age of an idle
- * block is how many tokens have been new on its worker since it became idle,
- * its worker's volume now less that at its release. What reports say of blocks
- * that were believed to be there is kept by age, four bins to each doubling:
+ * A cache of unknown size evicts by use, not by time. So the age of an idle
+ * block is the number of tokens that have been new on its worker since it
+ * became idle: the worker's volume now less that at the block's release.
+ * Reported hits and misses of blocks that were believed to be cached are
+ * counted by age, four bins per doubling:
  *
  *   bin     0      1    2    3    4    5        63
  *   age   < 1024                 2048          48 million tokens
@@ -15,23 +16,23 @@
  *
  *	S(bin) = (hit + 4 S(bin - 1) + 5/6) / (hit + miss + 4 + 1)
  *
- * A cache that has lost what is young has lost what is older, so a bin of which
- * little is known is like its younger neighbour. The last part is hope: nobody
- * would ever look again where nothing is expected. S(-1) = 5/6.
+ * A cache that has lost young blocks has lost older ones, so a bin with little
+ * evidence is like its younger neighbour. The last part is a prior: a bin in
+ * which nothing is expected would never be tried again. S(-1) = 5/6.
  *
- * IN ORDER. Most caches give up what was released first, and one that loses all
- * loses what is old with what is young. So what was released before something
- * that was found lost is suspected, until something as old is found there. How
- * much of the suspected hits, of what would have hit by its age, is seen as
- * time goes by, for each worker, and what is suspected survives less by that:
+ * IN ORDER. Most caches evict first what was released first, and one that loses
+ * all loses old blocks with young ones. So blocks released before one that was
+ * found lost are suspected, until one as old is found cached. For each worker,
+ * suspected hits are counted against those expected by age alone, and the
+ * survival of suspected blocks is multiplied by that share:
  *
  *   released  a < b < c < d     b was found lost: a is suspected
- *                               a is found all the same: nothing is, and
- *                               suspicion counts for less from now on
+ *                               a is found nevertheless: nothing is suspected,
+ *                               and suspicion weighs less from now on
  *
- * Evidence is counted in pieces of 512 tokens, and each new piece makes the
- * older ones of its bin fade a little, so a cache that has become smaller is
- * noticed. See kvr_report(3) for what is evidence and what is not.
+ * Evidence is counted in pieces of 512 tokens. Each new piece makes the older
+ * ones of its bin fade a little, so a cache that has shrunk is noticed. See
+ * kvr_report(3) for what is evidence and what is not.
  */
 #include "survival.h"
 
@@ -40,11 +41,11 @@
 enum { AGE_MIN_BITS = 10 };
 #define PIECE_TOKENS 512.0
 #define FADE 0.999
-#define YOUNGER 4.0          /* pieces that the younger bin's S counts as, */
-#define PRIOR 1.0            /* and S when nothing is known */
-#define UNKNOWN (5.0 / 6)
+#define YOUNGER 4.0          /* weight of the younger bin's S, in pieces */
+#define PRIOR 1.0            /* weight of UNKNOWN, in pieces */
+#define UNKNOWN (5.0 / 6)    /* S without evidence */
 #define LN_FADE -0.0010005003335835335 /* ln FADE */
-#define COUNT_MAX 1001.0F             /* of pieces that fade so, and a bit */
+#define COUNT_MAX 1001.0F    /* 1 / (1 - FADE) pieces, and a bit */
 
 /* floor(4 log2(age / 1024)), from 0 to the last bin. */
 static uint32_t
@@ -63,7 +64,7 @@ age_bin(uint64_t age)
 	return bin < AGES - 1 ? bin + 1 : AGES - 1;
 }
 
-/* Of the worker in a slot; if the slot is nobody's, of anybody. */
+/* Of the worker in a slot; of any worker if the slot has none. */
 static struct survival *
 survival_at(const struct kvr *k, uint32_t slot)
 {
@@ -72,7 +73,7 @@ survival_at(const struct kvr *k, uint32_t slot)
 	return &k->survival[i < k->layout.names ? i : 0];
 }
 
-/* As a double: sums of floats are wider on some machines than on others. */
+/* As a double: some machines add floats at a higher precision. */
 static double
 read_once_float(const float *place)
 {
@@ -82,6 +83,7 @@ read_once_float(const float *place)
 	return value >= 0 && value <= COUNT_MAX ? value : 0;
 }
 
+/* S less UNKNOWN. */
 static double
 read_likely(const float *place)
 {
@@ -105,7 +107,7 @@ age_between(uint64_t released, uint64_t volume)
 	return volume > released ? volume - released : 0;
 }
 
-/* Of a block that was released at this volume; above 0 and below 1. */
+/* S of a block that was released at this volume; above 0 and below 1. */
 double
 survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
     uint64_t released)
@@ -122,8 +124,8 @@ survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
 }
 
 /*
- * So many tokens of it were seen. n pieces at once are n times one:
- * x -> x FADE^n + (1 - FADE^n) / (1 - FADE).
+ * Counts `tokens`, of which `share` counts in `seen`. n pieces at once are n
+ * times one: x -> x FADE^n + share (1 - FADE^n) / (1 - FADE).
  */
 static void
 count(float *seen, double share, double tokens)
@@ -155,8 +157,9 @@ survival_note(struct kvr *k, uint32_t slot,
 }
 
 /*
- * What each bin has seen, as far as that goes, and its younger neighbour. The
- * divisions are made before the chain, where none waits for another.
+ * Computes S of each bin from its counts and its younger neighbour. All
+ * divisions are made before the loop that chains the bins, so that none waits
+ * for another.
  */
 void
 survival_update(struct kvr *k, uint32_t slot)
@@ -176,14 +179,14 @@ survival_update(struct kvr *k, uint32_t slot)
 	}
 }
 
-/* A new incarnation has shown nothing. */
+/* For a new incarnation, of which nothing is known. */
 void
 survival_forget(struct kvr *k, uint32_t slot)
 {
 	write_once_zeros(survival_at(k, slot), sizeof(struct survival));
 }
 
-/* Where bin b begins, in tokens. */
+/* Where a bin begins, in tokens. */
 static uint64_t
 bin_age(uint32_t bin)
 {
@@ -194,9 +197,8 @@ bin_age(uint32_t bin)
 }
 
 /*
- * The age at which blocks begin to be gone more often than not, 0 if that has
- * not been seen: what an idle block outlives is what the cache has room for,
- * beside what is in use.
+ * The age from which blocks are lost more often than not; 0 if not yet seen.
+ * It estimates the room that the cache has beside the blocks in use.
  */
 uint64_t
 survival_capacity(const struct kvr *k, uint32_t slot)
@@ -205,7 +207,7 @@ survival_capacity(const struct kvr *k, uint32_t slot)
 	double hit = 0, miss = 0;
 	uint32_t bin;
 
-	/* from the oldest: the first bin of which all above have mostly gone */
+	/* from the oldest bin down, while what is above is mostly lost */
 	for (bin = AGES; --bin > 0;) {
 		hit += read_once_float(&s->hit[bin]);
 		miss += read_once_float(&s->miss[bin]);

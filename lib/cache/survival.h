@@ -9,17 +9,18 @@
 
 double survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
     uint64_t released);
-/* What a report says of some blocks of one age. */
+
+/* What a report says about some blocks of one age. */
 struct survival_sample {
 	uint64_t volume;   /* of the worker when the request came */
 	uint64_t lost;     /* of the slot, before the report */
 	uint64_t released; /* when the blocks became idle */
-	double tokens;     /* of them, weighed */
+	double tokens;     /* in them, weighted */
 	bool hit;
 };
 void survival_note(struct kvr *k, uint32_t slot,
     const struct survival_sample *sample);
-/* To be called when all of a report has been noted. */
+/* Call it when all samples of a report have been noted. */
 void survival_update(struct kvr *k, uint32_t slot);
 void survival_forget(struct kvr *k, uint32_t slot);
 uint64_t survival_capacity(const struct kvr *k, uint32_t slot);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * worker.c - workers: their names, their slots, what is known of them.
+ * worker.c - workers: their names, slots, facts and loads.
  *
  *   name "10.0.0.1:8000" rank 0 --> slot 3, generation 5 (odd: in use)
  *                                   id of both: id.h
  *
  * A slot retires when its worker is removed or reset: the generation becomes
- * even, so that every id given out for it is void, and all its entries join
- * the dead at once (entry_retire_slot). It is free again when the last of them
- * has been reclaimed and the last lease on it has ended (region_slot_free). A
- * reset worker goes on in another slot, under the same name. There are twice as
- * many slots as workers; if all the spare ones are still waiting, the dead are
- * reclaimed on the spot.
+ * even, so every id given out for it is invalid, and all its entries join the
+ * list of dead entries at once (entry_retire_slot). It is free again when the
+ * last of them has been reclaimed and the last lease on it has ended or was
+ * detached (region_slot_free). A worker that is reset continues in another
+ * slot, under the same name. There are twice as many slots as workers; if all
+ * spare ones are still retired, dead entries are reclaimed until one is free.
  */
 #include "worker.h"
 
@@ -41,7 +41,7 @@ name_bucket(const struct kvr *k, const char *name, size_t length)
 	return &k->name_buckets[h % k->layout.name_buckets];
 }
 
-/* No name is longer, whatever it says. */
+/* Bounded, whatever a damaged name says. */
 static size_t
 name_length(const struct name *n)
 {
@@ -73,7 +73,7 @@ worker_find(const struct kvr *k, const char *name, size_t length,
 	return false;
 }
 
-/* There is one for each worker; the caller has counted them. */
+/* There are as many names as workers; the caller has checked the limit. */
 static uint32_t
 name_add(struct kvr *k, const char *name, size_t length, uint32_t slot)
 {
@@ -111,8 +111,8 @@ name_remove(struct kvr *k, uint32_t number)
 /* --------------------------------------------------------------- groups --- */
 
 /*
- * The ranks of one name are a data-parallel group. How many of them are not
- * overloaded is kept up to date, so that nobody has to ask them all.
+ * The ranks of one name are a data-parallel group. The number of those that are
+ * not overloaded is kept up to date, so that no reader has to count them.
  */
 static struct dp_group *
 dp_group_at(const struct kvr *k, uint32_t dp_group)
@@ -154,7 +154,7 @@ dp_group_leave(struct kvr *k, uint32_t slot)
 	write_once(s->dp_group, 0);
 }
 
-/* That of the other ranks of this name, or one that is free. */
+/* The group of the other ranks of this name, or a free one. */
 static uint32_t
 dp_group_of(const struct kvr *k, const char *name, size_t length)
 {
@@ -171,7 +171,7 @@ dp_group_of(const struct kvr *k, const char *name, size_t length)
 
 /* --------------------------------------------------------------- slots --- */
 
-/* A slot that nothing refers to any more, or false. */
+/* Takes a slot that nothing refers to any more; false if there is none. */
 static bool
 slot_take(struct kvr *k, uint32_t *slot)
 {
@@ -195,14 +195,14 @@ slot_take(struct kvr *k, uint32_t *slot)
 	return true;
 }
 
-/* What of a slot belongs to the worker, not to its incarnation. */
+/* What a worker keeps across resets. */
 struct incarnation {
 	uint64_t identity;
-	double rate_tokens, rate_seconds; /* it is the same machine */
+	double rate_tokens, rate_seconds; /* the machine is the same */
 	uint32_t name, rank, dp_group;
 };
 
-/* What of a slot is unusual. */
+/* See enum gate. */
 static uint32_t
 gate_of(const struct kvr *k, uint32_t slot)
 {
@@ -216,7 +216,7 @@ gate_of(const struct kvr *k, uint32_t slot)
 	    (s->weight != 1 ? GATE_WEIGHTED : 0u);
 }
 
-/* Matches ask each worker's life only if some differ from the TTL. */
+/* Matches read each worker's TTL only if some differ from the region's. */
 static void
 publish_ttl(struct kvr *k, uint32_t slot)
 {
@@ -229,7 +229,7 @@ publish_ttl(struct kvr *k, uint32_t slot)
 	s->own_ttl = own_ttl;
 }
 
-/* What a choice reads of the slot becomes what the slot says. */
+/* Copies to the loads what choices read of a slot. */
 static void
 worker_publish(struct kvr *k, uint32_t slot)
 {
@@ -246,9 +246,10 @@ worker_publish(struct kvr *k, uint32_t slot)
 }
 
 /*
- * A worker begins, or goes on, in this slot. Should the
- * writer die, one store decides: of a new worker, whose name points here
- * already, the generation; of a reset one, the name.
+ * Starts a new worker in this slot, or continues one that is reset. If the
+ * writer dies, a single store decides whether it has happened: for a new
+ * worker, the generation (the name already points here); for one that is reset,
+ * the name.
  */
 static void
 slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
@@ -294,7 +295,7 @@ identity_of(const struct kvr *k, const char *name, size_t length,
 
 	if (k->rule.kind == KVR_HASH_KEYED)
 		seed = XXH_readLE64(k->rule.secret);
-	/* apart: XXH3 lets a change of the seed undo one of a short name */
+	/* not in the seed: in XXH3 it can undo a change of a short name */
 	return mix(XXH3_64bits_withSeed(name, length, seed) ^
 	    mix((uint64_t)rank + 1));
 }
@@ -367,7 +368,7 @@ worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 	facts->weight = s->weight;
 }
 
-/* Gives its length. */
+/* Returns its length. */
 size_t
 worker_name(const struct kvr *k, uint32_t slot, char name[KVR_NAME_MAX])
 {
@@ -378,7 +379,7 @@ worker_name(const struct kvr *k, uint32_t slot, char name[KVR_NAME_MAX])
 	return length;
 }
 
-/* All but the rank, which is part of the name. */
+/* Sets all facts but the rank, which is part of the name. */
 void
 worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 {
@@ -401,7 +402,7 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 
 /* ---------------------------------------------------------------- load --- */
 
-/* What all sources say together: sums, and the largest of `used`. */
+/* Sums over all sources; of `used`, the largest. */
 static void
 outside_sum(const struct outside *o, struct slot *s)
 {
@@ -440,9 +441,10 @@ worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
 }
 
 /*
- * The overload thresholds of the policy, as the reference has them: prefill
- * tokens count as they are; blocks set over_blocks when the published or the
- * own number is above the threshold, and only both below clear it.
+ * The overload thresholds of the policy, as in the reference. Prefill tokens
+ * are compared as they are. over_blocks is set when the slot's own number of
+ * blocks or the reported one is above the threshold, and cleared only when both
+ * are below.
  */
 static void
 threshold_check(struct kvr *k, uint32_t slot)
@@ -470,7 +472,7 @@ threshold_check(struct kvr *k, uint32_t slot)
 		s->over_blocks = 0;
 }
 
-/* To be called after every change of a slot's facts or load. */
+/* Call it after every change of a slot's facts or load. */
 void
 worker_recount(struct kvr *k, uint32_t slot)
 {
@@ -485,7 +487,7 @@ worker_recount(struct kvr *k, uint32_t slot)
 	worker_publish(k, slot);
 }
 
-/* Of the engine's blocks, as configured or learnt; else the index's. */
+/* Tokens per block of the engine, configured or learnt; else the index's. */
 static uint64_t
 engine_block(const struct kvr *k, uint32_t slot)
 {
@@ -500,8 +502,8 @@ engine_block(const struct kvr *k, uint32_t slot)
 }
 
 /*
- * Of so many leading tokens of a prompt, those that the engine could use: it
- * computes one at least, and finds whole blocks.
+ * Of the first `tokens` of a prompt, how many the engine could take from its
+ * cache: it finds whole blocks, and computes at least one token.
  */
 uint64_t
 worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
@@ -516,7 +518,7 @@ worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
 	return tokens / block * block;
 }
 
-/* A worker counts as overloaded if all ranks of its name are. */
+/* A worker is overloaded if all ranks of its name are. */
 bool
 worker_overloaded(const struct kvr *k, uint32_t slot)
 {
@@ -526,12 +528,12 @@ worker_overloaded(const struct kvr *k, uint32_t slot)
 	    read_once(dp_group_at(k, dp_group)->not_overloaded) == 0;
 }
 
-/* ------------------------------------------------------------ mending --- */
+/* ------------------------------------------------------------- recover --- */
 
 /*
- * After a writer's death in the middle of a change, when the rest is empty:
- * a worker is a slot with an odd generation and a name that knows the slot.
- * Lists, buckets and counts are made anew from that.
+ * After a writer died in the middle of a change, and the rest was emptied. A
+ * worker is a slot with an odd generation and a name that points back to it;
+ * lists, buckets and counts are rebuilt from these.
  */
 void
 worker_recover(struct kvr *k)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * worker.h - slots, names, facts, loads.
+ * worker.h - workers: slots, names, facts, loads.
  */
 #ifndef KVR_WORKER_H
 #define KVR_WORKER_H
@@ -26,7 +26,7 @@ void worker_remove(struct kvr *k, uint32_t slot);
 void worker_recover(struct kvr *k);
 int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
 
-/* Of the worker in a slot, if there is one. */
+/* The id of the worker in a slot, if it has one; 0: no such slot. */
 static inline uint64_t
 worker_id(const struct kvr *k, uint32_t slot)
 {
@@ -34,7 +34,7 @@ worker_id(const struct kvr *k, uint32_t slot)
 	    ? id_of_worker(read_once(k->generations[slot]), slot) : 0;
 }
 
-/* False if the id is not, or no longer, that of a worker. */
+/* False if the id is not, or is no longer, that of a worker. */
 static inline bool
 worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
 {
