@@ -283,12 +283,14 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	struct lease *l = lease_at(k, lease);
 	const struct claim *c = claim_at(k, l->claim);
 	struct slot *s = slot_at(k, l->slot);
+	bool first = (l->flags & LEASE_COMMITTED) == 0;
 
-	if ((l->flags & LEASE_COMMITTED) == 0) /* now it fills the cache */
-		write_once(s->volume, s->volume + (c->tokens - c->predicted));
 	write_once(l->flags, l->flags | LEASE_COMMITTED);
-	if (!lease_orphaned(k, l))
-		index_stamp(k, l->node, l->slot, now);
+	if (lease_orphaned(k, l))
+		return; /* its slot may have become another worker's */
+	if (first) /* now it fills the cache */
+		write_once(s->volume, s->volume + (c->tokens - c->predicted));
+	index_stamp(k, l->node, l->slot, now);
 }
 
 int

@@ -51,11 +51,11 @@ static const struct known {
 	{ "resets", "cache resets", "", 1, 0, FIGURE_RUN },
 	{ "reports", "reports of cached tokens", "requests", 1, 0,
 	    FIGURE_INDEX },
-	{ "silent", "without evidence", "requests", 1, 0, FIGURE_INDEX },
+	{ "unreported", "without evidence", "requests", 1, 0, FIGURE_INDEX },
 	{ "purges", "purges", "", 1, 0, FIGURE_INDEX },
 	{ "expired", "expired", "entries", 1, 0, FIGURE_INDEX },
-	{ "outgrown", "evicted, worker full", "entries", 1, 0, FIGURE_INDEX },
-	{ "evicted", "evicted, index full", "entries", 1, 0, FIGURE_INDEX },
+	{ "evicted_capacity", "evicted, worker full", "entries", 1, 0, FIGURE_INDEX },
+	{ "evicted_region", "evicted, index full", "entries", 1, 0, FIGURE_INDEX },
 	{ "truncated", "truncated", "requests", 1, 0, FIGURE_INDEX }
 };
 
