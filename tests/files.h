@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * files.h - a folder for each test, and a region in a file of it.
+ * files.h - a temporary folder for each test, and a region in a file of it.
  *
- * `k` and `p` are inner.h's. A process that ended is played by a copy of the
- * file as it would have left it, or is one.
+ * `k` and `p` are inner.h's. A process that has died is simulated by a copy of
+ * the file as it would have left it, or by a child that is killed.
  */
 #ifndef KVR_FILES_H
 #define KVR_FILES_H
@@ -26,7 +26,7 @@ enum {
 	EITHER = KVR_OPEN_CREATE | KVR_OPEN_ATTACH,
 	READONLY = KVR_OPEN_READONLY,
 	TRUST = KVR_OPEN_TRUST,
-	STRANGER = 12345, /* a user and a group that nobody is */
+	STRANGER = 12345, /* no existing user or group */
 	GATE = 0, ATTACHED = 1
 };
 
@@ -84,7 +84,7 @@ opened(uint32_t flags)
 	ck_assert_int_eq(open_as(flags, &k), KVR_OK);
 }
 
-/* And the prompt of this test, which the teardown frees. */
+/* Also makes this test's prompt, which teardown frees. */
 static inline void
 two_workers(void)
 {
@@ -92,7 +92,7 @@ two_workers(void)
 	people(2);
 }
 
-/* A region with two workers and a tree of two prompts, nobody attached. */
+/* A region with two workers, a tree of two prompts, and no one attached. */
 #define TREE "ab:01(cd:0 xy:1)"
 static inline void
 made(void)
@@ -141,7 +141,7 @@ file_fd(void)
 	return fd;
 }
 
-/* The whole file; what is beyond `bytes` is left as it is. */
+/* The whole file; what is beyond `bytes` is not touched. */
 static inline void
 file_read(void *to, size_t bytes)
 {
@@ -169,7 +169,7 @@ file_cut(off_t bytes)
 	close(fd);
 }
 
-/* The file is as `image` says. */
+/* The file still equals `image`. */
 static inline void
 file_same(void)
 {
@@ -177,7 +177,7 @@ file_same(void)
 	ck_assert_mem_eq(image, image_then, BYTES);
 }
 
-/* Does any handle of any process hold this byte of the file? */
+/* Does any handle of any process lock this byte of the file? */
 static inline bool
 held(off_t byte)
 {
@@ -189,7 +189,7 @@ held(off_t byte)
 	close(fd);
 	return l.l_type != F_UNLCK;
 }
-/* A child does this to a handle of its own and is gone the next moment. */
+/* A child does this to a handle of its own and is killed at once. */
 static inline void
 die_after(void (*deed)(void))
 {
@@ -213,7 +213,7 @@ lock_it(void)
 	must(region_lock(k, true) == KVR_OK);
 }
 
-/* In the middle of a change that has spoilt what it could. */
+/* In the middle of a change, with everything it could damage damaged. */
 static inline void
 change_it(void)
 {
@@ -225,7 +225,7 @@ change_it(void)
 	k->region->name_free = 77;
 }
 
-/* What the file holds is changed while nobody is attached. */
+/* For changing what the file holds while no handle is attached. */
 static inline struct kvr *
 in_image(void)
 {

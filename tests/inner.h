@@ -3,15 +3,15 @@
  * inner.h - one small region, its workers, and prompts made of letters.
  *
  * For suites of the inner files of the library. A block is one token and a
- * token is one letter, so "abcd" is a prompt of four blocks, and the tree can
+ * token is one letter, so "abcd" is a prompt of four blocks, and a tree can
  * be written down:
  *
  *	abcd:01(efg:0 hi:1)     [abcd] held by the workers 0 and 1
  *	                           |-- [efg] held by 0
  *	                           `-- [hi]  held by 1
  *
- * A pinned hold is followed by "!", one of a retired worker is "-"; children
- * and trees stand in the order of their letters, holders in that of slots.
+ * A pinned entry is followed by "!", one of a retired worker is "-". Siblings
+ * and trees are sorted by letter, holders by slot.
  */
 #ifndef KVR_INNER_H
 #define KVR_INNER_H
@@ -35,20 +35,20 @@ static struct kvr *k;
 static struct kvr_prompt *p;
 static uint64_t id[WORKERS_MAX]; /* of the workers; slots as numbered */
 
-/* Which letter a block's hash stands for, by its low half. */
+/* The letter for a block's hash, keyed by the low half of the hash. */
 static struct {
 	uint32_t hash;
 	char letter;
 } letters[LETTERS];
 static uint32_t letters_known;
 
-/* For inner loops: Check writes down every assertion of its own. */
+/* For inner loops: Check records every assertion of its own. */
 #define must(that) do { \
 	if (!(that)) \
 		ck_abort_msg("%s (KVR_SEED=%" PRIu64 ")", #that, seed); \
 } while (0)
 
-/* ----------------------------------------------------------- by chance --- */
+/* -------------------------------------------------------------- random --- */
 
 static uint64_t seed, chance; /* of this test, if it began with by_chance */
 
@@ -81,7 +81,7 @@ small_options(void)
 	return o;
 }
 
-/* As it is: from the root, nothing grows in place. */
+/* Plain insertion: from the root, nothing grows in place. */
 static const struct insert plainly;
 
 static inline uint64_t
@@ -93,7 +93,7 @@ worker_of(char name)
 	return worker;
 }
 
-/* The prompt, and as many workers, for a region that is there. */
+/* The prompt, and this many workers, for a region that exists. */
 static inline void
 people(uint32_t workers)
 {
@@ -105,7 +105,7 @@ people(uint32_t workers)
 		id[i] = worker_of((char)('0' + i));
 }
 
-/* A region with all the workers it has room for. */
+/* A region with as many workers as it has room for. */
 static inline void
 region_of(const struct kvr_options *o)
 {
@@ -153,7 +153,7 @@ of_age(uint32_t slot, uint64_t age)
 	return survival_of(k, slot, UINT64_MAX, UINT64_MAX - age);
 }
 
-/* A case whose every test begins with a small region, and ends it sound. */
+/* A case in which each test gets a small region and ends with it sound. */
 static inline TCase *
 small_case(Suite *s, const char *name)
 {
@@ -219,7 +219,7 @@ say(const char *text)
 	return p;
 }
 
-/* n blocks, of which the first `common` are those of every other `kind`. */
+/* n blocks, the first `common` of which are shared by every `kind`. */
 static inline struct kvr_prompt *
 say_long(uint32_t n, uint32_t common, uint32_t kind)
 {
@@ -233,7 +233,7 @@ say_long(uint32_t n, uint32_t common, uint32_t kind)
 	return p;
 }
 
-/* Prompts of few letters run together for long, and part anywhere. */
+/* Prompts of few letters: long common prefixes, forks anywhere. */
 static inline void
 say_by_chance(void)
 {
@@ -251,7 +251,7 @@ say_by_chance(void)
 	say(text);
 }
 
-/* Blocks of the prompt at hand that the worker is believed to hold. */
+/* Blocks of the current prompt that the worker is believed to hold. */
 static inline uint32_t
 overlap(uint32_t worker, int64_t now)
 {
@@ -266,7 +266,7 @@ overlap(uint32_t worker, int64_t now)
 	return 0;
 }
 
-/* What was recorded of the prompt at hand. */
+/* Blocks recorded of the current prompt. */
 static inline uint32_t
 observed(uint32_t worker, int64_t now)
 {
@@ -284,7 +284,7 @@ observe(uint32_t worker, const char *text, int64_t now)
 	ck_assert_uint_eq(observed(worker, now), strlen(text));
 }
 
-/* A lease on the prompt at hand. */
+/* A lease on the current prompt. */
 static inline uint64_t
 reserved(uint32_t worker, int64_t now)
 {
@@ -320,7 +320,7 @@ give_up(uint64_t lease, int64_t now)
 	ck_assert_int_eq(kvr_lease_abort(k, lease, now, 0), KVR_OK);
 }
 
-/* Reclaims up to `budget` entries; is more due? */
+/* Reclaims up to `budget` entries; returns whether more is due. */
 static inline uint32_t
 expire(int64_t now, uint32_t budget)
 {
@@ -330,9 +330,9 @@ expire(int64_t now, uint32_t budget)
 	return left;
 }
 
-/* ------------------------------------------------------------ the room --- */
+/* ---------------------------------------------------------------- room --- */
 
-/* Takes cells out of the region until so many are left; gives their chain. */
+/* Takes cells until only this many are free; returns them as a chain. */
 static inline uint32_t
 hoard_all_but(uint32_t left)
 {
@@ -358,8 +358,8 @@ give_back(uint32_t chain)
 }
 
 /*
- * Cell 0 is what cell_take gives when there is none: whoever writes to it
- * has not made room.
+ * Cell 0 is what cell_take returns when there is none: a write to it means
+ * that room was not made.
  */
 static inline bool
 cell_0_is_blank(void)
@@ -369,7 +369,7 @@ cell_0_is_blank(void)
 	return memcmp(cell_at(k, 0), &blank, CELL) == 0;
 }
 
-/* --------------------------------------------------------- the drawing --- */
+/* ------------------------------------------------------------- drawing --- */
 
 struct drawing {
 	char text[2048];
@@ -401,7 +401,7 @@ draw_holders(struct drawing *d, uint32_t node)
 	}
 }
 
-/* The child whose first letter it is; 0: none. parent 0: of the roots. */
+/* The child whose first letter this is; 0: none. parent 0: the roots. */
 static inline uint32_t
 child_of(uint32_t parent, char letter)
 {
@@ -415,7 +415,7 @@ child_of(uint32_t parent, char letter)
 	return 0;
 }
 
-/* A run of no letters is drawn as one "?". */
+/* A run without known letters is drawn as one "?". */
 static inline void
 draw_run(struct drawing *d, const struct node *n)
 {
@@ -447,7 +447,7 @@ draw_below(struct drawing *d, uint32_t parent)
 	}
 }
 
-/* All trees; the text stays until the next call. */
+/* All trees; the text is valid until the next call. */
 static inline const char *
 drawn(void)
 {

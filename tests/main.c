@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * main.c - runs the suites, all or those named, and counts.
+ * main.c - runs all suites or the named ones, and counts.
  *
  *   check [-t file] [suite[,suite ...] ...]
  *
  * Each test runs in a process of its own (CK_FORK=no for a debugger). A skip
- * travels as a failure whose message begins with SKIP, because a message is
- * all that comes back from a test's process. With -t the three counts are
- * added to a file, for mk/tally.sh.
+ * is reported as a failure whose message begins with SKIP, because a message
+ * is all that a test's process can return. With -t the three counts are added
+ * to a file, for mk/tally.sh.
  */
 #include "test.h"
 
@@ -21,7 +21,7 @@
 
 #define SKIP "SKIP "
 
-/* The list of suites; the build writes it from the names of the files. */
+/* The list of suites, which the build generates from the file names. */
 #define SUITE(name) Suite *suite_##name(void);
 #include "suites.h"
 #undef SUITE
@@ -47,7 +47,7 @@ test_skip_in(const char *test, const char *why)
 {
 	size_t length = strlen(test);
 
-	/* Check makes of the test NAME a function NAME_fn. */
+	/* Check turns the test NAME into a function NAME_fn. */
 	if (length > 3 && strcmp(test + length - 3, "_fn") == 0)
 		length -= 3;
 	ck_abort_msg(SKIP "%.*s: %s", (int)length, test, why);
@@ -210,7 +210,7 @@ main(int argc, char **argv)
 			return 2;
 		tally = optarg;
 	}
-	/* Check's own limit of 4 s suits no random test. */
+	/* Check's default of 4 s is too short for random tests. */
 	setenv("CK_DEFAULT_TIMEOUT", "120", 0);
 	if (optind == argc)
 		run_all(&n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * reports.h - requests that end with a report, and what was learnt from them,
+ * reports.h - requests that end with a report, and what was learned from them,
  * for the suites of report.c. Regions and workers are those of inner.h.
  */
 #ifndef KVR_REPORTS_H
@@ -51,7 +51,7 @@ reported(uint64_t lease, uint64_t cached, int64_t now)
 	region_sound();
 }
 
-/* A whole request on the prompt at hand. */
+/* A whole request on the current prompt. */
 static inline void
 ask(uint32_t worker, uint64_t cached, int64_t now)
 {
@@ -77,7 +77,7 @@ hits(uint32_t worker, uint32_t from, uint32_t to)
 	return sum;
 }
 
-/* What an engine says; of a kind, with a number. */
+/* A report of an engine, of this kind and with this number. */
 static inline struct kvr_report
 said(uint32_t kind, uint64_t cached)
 {
@@ -87,7 +87,7 @@ said(uint32_t kind, uint64_t cached)
 	return r;
 }
 
-/* A whole request on the prompt at hand that ends with this report. */
+/* A whole request on the current prompt that ends with this report. */
 static inline void
 tell(uint32_t worker, const struct kvr_report *r)
 {
@@ -116,7 +116,7 @@ ck_seen(uint32_t worker, double hit, double miss)
 	double h = hits(worker, 0, AGES) * 512, m = misses(worker, 0, AGES) *
 	    512;
 
-	/* fading makes less than a hundredth of so little */
+	/* so little fades by less than a hundredth */
 	if (!(fabs(h - hit) <= hit / 100 && fabs(m - miss) <= miss / 100))
 		ck_abort_msg("hits %g, must be %g; misses %g, must be %g", h,
 		    hit, m, miss);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test.h - what every suite may use beside Check.
+ * test.h - what every suite may use besides Check.
  *
- * A file tests/test_NAME.c defines `Suite *suite_NAME(void)` and is found by
- * its name. Other files of tests/ are linked to every suite and to the fuzz
+ * A file tests/.../test_NAME.c defines `Suite *suite_NAME(void)` and is found
+ * by its name. Other files of tests/ are linked to every suite and to the fuzz
  * harnesses, which have no Check: only suites include this header.
  */
 #ifndef KVR_TEST_H
@@ -27,12 +27,12 @@ _Noreturn void test_skip_in(const char *test, const char *why);
 const char *test_shared_in(const char *test, const char *name);
 
 /*
- * How much of a long test to do: `full`, or a share of it where a checker
- * makes everything slow ($KVR_TEST_PERCENT); never 0 of something.
+ * How much of a long test to run: `full`, or a share of it where a checker
+ * makes everything slow ($KVR_TEST_PERCENT); never rounded down to 0.
  */
 uint64_t test_amount(uint64_t full);
 
-/* $KVR_SEED, or a new one at each run; print it when the test fails. */
+/* $KVR_SEED, or a new seed on each run; print it when the test fails. */
 uint64_t test_seed(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * border.h - what test_border.c and test_misuse.c stand on: an index with one
- * prompt on record and one lease open, which no bad input may harm.
+ * border.h - the fixture of test_border.c and test_misuse.c: an index with one
+ * recorded prompt and one open lease, which no bad input may harm.
  */
 #ifndef TESTS_BORDER_H
 #define TESTS_BORDER_H
@@ -13,7 +13,7 @@
 #include <string.h>
 
 static struct kvr *k;
-static struct kvr_prompt *p;      /* 5 blocks, on record for w */
+static struct kvr_prompt *p;      /* 5 blocks, recorded for w */
 static uint64_t w, gone, lease;   /* lease: open, on another prompt */
 static struct kvr_stats before;
 static const uint32_t tokens[80];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * prometheus.h - a reader of kvr_metrics' text that takes the format at its
- * word: HELP and TYPE before the samples of each metric, once; all samples of
- * a metric together; no two of the same labels; UTF-8 throughout. Then what was
- * read is compared with kvr_stats and kvr_worker_stats, field by field.
+ * prometheus.h - a strict parser for the text of kvr_metrics: HELP and TYPE
+ * before the samples of each metric, once; all samples of a metric together;
+ * no two with the same labels; UTF-8 throughout. What was parsed is then
+ * compared with kvr_stats and kvr_worker_stats, field by field.
  */
 #ifndef KVR_PROMETHEUS_H
 #define KVR_PROMETHEUS_H
@@ -28,7 +28,7 @@ struct sample {
 
 enum { METRICS_MAX = 128, SAMPLES_MAX = 128 << 10, BYTES_MAX = 16 << 20 };
 
-/* The last text taken, and what was found in it. */
+/* The last text parsed, and what was found in it. */
 static char text[BYTES_MAX + 1];
 static size_t length;
 static struct sample sample[SAMPLES_MAX], sorted[SAMPLES_MAX];
@@ -36,7 +36,7 @@ static struct span metric[METRICS_MAX];
 static size_t samples, metrics;
 static const char *at; /* in the text, which has a NUL at its end */
 
-/* Says where, if not. */
+/* On failure, reports the position. */
 #define here(that) do { \
 	if (!(that)) \
 		ck_abort_msg("%s (KVR_SEED=%" PRIu64 ") before: %.80s", \
@@ -83,7 +83,7 @@ read_name(void)
 	return s;
 }
 
-/* Up to the quote that ends it; escapes are the three there are. */
+/* Up to the closing quote; only the three defined escapes are accepted. */
 static inline struct span
 read_label(void)
 {
@@ -152,7 +152,7 @@ read_sample(void)
 	expect("\n");
 }
 
-/* A metric begins, for the first and only time. */
+/* A metric begins, and must not have begun before. */
 static inline void
 read_head(void)
 {
@@ -186,7 +186,7 @@ by_labels(const void *one, const void *two)
 
 	if (a->metric.at != b->metric.at && !same(a->metric, b->metric))
 		return a->metric.at < b->metric.at ? -1 : 1;
-	/* names do not end before the quote that ends them */
+	/* a quote inside a name does not end it */
 	n = (size_t)(a->value.at - a->metric.at);
 	m = (size_t)(b->value.at - b->metric.at);
 	return n != m ? n < m ? -1 : 1 : memcmp(a->metric.at, b->metric.at, n);
@@ -205,7 +205,7 @@ no_sample_twice(void)
 	}
 }
 
-/* Somebody else's opinion on what is UTF-8. */
+/* iconv's opinion on whether it is UTF-8. */
 static inline void
 utf8_throughout(void)
 {
@@ -240,7 +240,7 @@ read_text(void)
 		here((unsigned char)*at >= ' ' || *at == '\n');
 }
 
-/* All of it. */
+/* Parses the whole text. */
 static inline int
 take(const struct kvr *from)
 {
@@ -291,7 +291,7 @@ name_shown(struct span label, char name[KVR_NAME_MAX + 1])
 
 /* ------------------------------------------- what the structs say --- */
 
-/* Of one worker, or of none; there has to be exactly one. */
+/* Of one worker, or of none; exactly one sample must match. */
 static inline struct span
 value_of(const char *name, const char *worker, uint32_t rank,
     const char *way)
@@ -391,7 +391,7 @@ in_word(const struct field *f)
 	return f->holds == SMALL || f->holds == WAY || f->holds == UNUSED;
 }
 
-/* A struct that has grown has a metric that is missing. */
+/* A struct that has grown lacks a metric here. */
 static inline void
 no_gap(const struct field *f, size_t fields, size_t bytes)
 {
@@ -462,7 +462,7 @@ ck_field(const char *prefix, const struct field *f, const void *stats,
 		ck_way(name, worker, rank, small);
 }
 
-/* The text at hand says what the structs say. */
+/* The parsed text says what the structs say. */
 static inline void
 ck_all(const struct kvr *of, uint32_t workers)
 {

@@ -2,9 +2,9 @@
 /*
  * test_anchor.c - reports in tokens on an index of bytes.
  *
- * A block is 64 bytes, estimated at 16 tokens. What a text has really is what
- * the engine says of whole prompts; where these ended, and nowhere else, can
- * bytes and tokens be compared.
+ * A block is 64 bytes, estimated at 16 tokens. The real token count of a text
+ * is what the engine reports for whole prompts. Bytes and tokens can be
+ * compared only where such prompts ended.
  */
 #include "reports.h"
 
@@ -23,7 +23,7 @@ setup(void)
 	set_mode(1, KVR_RETAIN_FEEDBACK);
 }
 
-/* So many blocks, of which the first `common` are those of every kind. */
+/* This many blocks, the first `common` of which are shared by all kinds. */
 static void
 say_bytes(uint32_t blocks, uint32_t common, int kind)
 {
@@ -37,7 +37,7 @@ say_bytes(uint32_t blocks, uint32_t common, int kind)
 	    (size_t)blocks * BLOCK_OF), KVR_OK);
 }
 
-/* A request on the prompt at hand, of so many tokens, as the engine says. */
+/* A request on the current prompt, with the token counts of the engine. */
 static void
 ask_of(uint32_t worker, uint64_t tokens, uint64_t cached)
 {
@@ -47,7 +47,7 @@ ask_of(uint32_t worker, uint64_t tokens, uint64_t cached)
 	tell(worker, &r);
 }
 
-/* Blocks that were hits, and misses, since the last time. */
+/* Blocks that were hits, and misses, since the last check. */
 static void
 ck_blocks(uint32_t worker, uint32_t hit, uint32_t miss)
 {
@@ -89,14 +89,14 @@ START_TEST(found_nothing)
 	say_bytes(150, 100, 'y');
 	ask_of(0, 3000, 32);
 	ck_blocks(0, 0, 100);
-	/* some of it: of which blocks cannot be said */
+	/* a partial hit: which blocks, cannot be determined */
 	say_bytes(150, 100, 'z');
 	ask_of(0, 3000, 33);
 	ck_blocks(0, 0, 0);
 }
 END_TEST
 
-/* 25 tokens to a block of the first, 40 to one of the second. */
+/* 25 tokens per block of the first, 40 per block of the second. */
 START_TEST(between_two_anchors)
 {
 	begin(0);
@@ -105,7 +105,7 @@ START_TEST(between_two_anchors)
 	survival_forget(k, 0);
 	say_bytes(200, 100, 'x');
 	ask_of(0, 6000, 6000);
-	/* 199 and a half blocks of 16 can be used of the 12,800 bytes */
+	/* 199.5 blocks of 16 are usable of the 12,800 bytes */
 	ck_assert(hits(0, 0, AGES) * 512 > 199 * 16 - 32);
 	survival_forget(k, 0);
 	begin(0);
@@ -121,7 +121,7 @@ START_TEST(between_two_anchors)
 }
 END_TEST
 
-/* Nobody has ended there yet: no ratio maps the one to the other. */
+/* No prompt has ended there yet: no ratio maps bytes to tokens. */
 START_TEST(no_anchor_no_evidence)
 {
 	begin(0);
@@ -131,7 +131,7 @@ START_TEST(no_anchor_no_evidence)
 	say_bytes(400, 50, 'y');
 	ask_of(0, 8000, 0);
 	ck_blocks(0, 0, 0);
-	/* it was said by another worker */
+	/* the anchor is another worker's */
 	begin(1);
 	say_bytes(60, 60, 'x');
 	ask_of(1, 1200, 0);
@@ -144,7 +144,7 @@ START_TEST(no_anchor_no_evidence)
 }
 END_TEST
 
-/* No length was said, or an absurd one: no anchor. */
+/* No length reported, or an absurd one: no anchor. */
 START_TEST(lengths_not_said)
 {
 	begin(0);
@@ -160,8 +160,8 @@ START_TEST(lengths_not_said)
 END_TEST
 
 /*
- * A leaf that grows in place ends elsewhere now: what was known of its end is
- * not known of the new one.
+ * A leaf that grows in place ends elsewhere now: what was known of the old end
+ * does not hold for the new one.
  */
 START_TEST(grown_leaf_has_no_anchor)
 {
@@ -174,7 +174,7 @@ START_TEST(grown_leaf_has_no_anchor)
 }
 END_TEST
 
-/* Where a node was parted, only the lower part ends where it ended. */
+/* After a split only the lower part ends where the node ended. */
 START_TEST(parted_node)
 {
 	begin(0);
@@ -190,7 +190,7 @@ START_TEST(parted_node)
 }
 END_TEST
 
-/* Estimates are no evidence against anybody: nothing is purged. */
+/* Estimates are not evidence: nothing is purged. */
 START_TEST(no_purge)
 {
 	int kind;
@@ -206,7 +206,7 @@ START_TEST(no_purge)
 }
 END_TEST
 
-/* Whatever is said, in whatever order. */
+/* Any reports in any order. */
 START_TEST(any_lengths)
 {
 	static const uint64_t odd[] = { 0, 1, 15, 16, 17, 64, 2000, 4000,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_border.c - bad input at the public border: what an index is made of
- * and from, workers, scopes, prompts. Requests and leases: test_misuse.c.
+ * test_border.c - bad input at the public border: options, regions, workers,
+ * scopes, prompts. Requests and leases: test_misuse.c.
  *
- * Every call gets what it must refuse: NULL, zero, huge, absurd, what was
- * removed, what is damaged. The answer is a defined error, and afterwards
- * everything is as it was: `unharmed` compares all counts, the overlap of a
- * prompt that is on record, and asks kvr_check.
+ * Every call gets what it must refuse: NULL, zero, huge, absurd, removed,
+ * damaged. The result is a defined error, and afterwards everything is as it
+ * was: `unharmed` compares all counts and the overlap of a recorded prompt,
+ * and calls kvr_check.
  */
 #include <math.h>
 
@@ -88,7 +88,7 @@ START_TEST(region_sizes)
 }
 END_TEST
 
-/* An init writes no more than the caller's struct, and not nothing. */
+/* An init writes at most the caller's struct, and refuses size 0. */
 START_TEST(sizes_of_inits)
 {
 	struct kvr_options o;
@@ -111,7 +111,7 @@ START_TEST(sizes_of_inits)
 }
 END_TEST
 
-/* Whoever compiled against a smaller struct gets defaults for the rest. */
+/* A caller compiled against a smaller struct gets defaults for the rest. */
 START_TEST(struct_sizes)
 {
 	struct kvr_options o;
@@ -195,7 +195,7 @@ START_TEST(memory_of_yours)
 }
 END_TEST
 
-/* Every bit of what is sealed, one at a time. */
+/* Every bit of the sealed header, one at a time. */
 START_TEST(damaged_header)
 {
 	struct kvr_options o;
@@ -276,7 +276,7 @@ START_TEST(absurd_facts)
 	BAD_FACT(state, 3);
 	BAD_FACT(state, UINT32_MAX);
 	BAD_FACT(retain, 4);
-	BAD_FACT(retain, KVR_RETAIN_CAPACITY); /* of which nobody knows */
+	BAD_FACT(retain, KVR_RETAIN_CAPACITY); /* the capacity is unknown */
 	BAD_FACT(eviction, 2);
 	BAD_FACT(prefill_rate, -1);
 	BAD_FACT(prefill_rate, (double)NAN);
@@ -319,7 +319,7 @@ START_TEST(names_of_workers)
 }
 END_TEST
 
-/* Every call that names a worker, with an id that names none. */
+/* Every call that takes a worker id, with an id that names none. */
 static void
 refuses_worker(uint64_t id)
 {
@@ -452,7 +452,7 @@ START_TEST(too_many_workers)
 	ck_assert_int_eq(kvr_worker_add(k, "more", 4, &facts, &id),
 	    KVR_EFULL);
 	ck_assert_uint_eq(id, 99);
-	/* One out, one in, again and again: a slot is not used up. */
+	/* One out, one in, repeatedly: a slot does not wear out. */
 	for (i = 0; i < 100; i++) {
 		ck_assert_int_eq(kvr_worker_remove(k, ids[1]), KVR_OK);
 		ck_assert_int_eq(kvr_worker_add(k, "b", 1, &facts, &ids[1]),
@@ -527,7 +527,7 @@ START_TEST(absurd_scopes)
 }
 END_TEST
 
-/* Every call that takes a prompt, with one that it must not take. */
+/* Every call that takes a prompt, with one that it must refuse. */
 static void
 refuses_prompt(struct kvr_prompt *q, int error)
 {
@@ -592,7 +592,7 @@ START_TEST(prompts_in_a_wrong_state)
 	ck_assert_int_eq(kvr_prompt_set_tokens(q, NULL, NULL, 0), KVR_OK);
 	refuses_nothing(q);
 	kvr_prompt_free(q);
-	/* Another region's secret makes other hashes: they say nothing here. */
+	/* Another region's secret makes other hashes, useless here. */
 	kvr_options_init(&o, sizeof(o));
 	o.region_bytes = 1 << 20;
 	ck_assert_int_eq(kvr_new(&o, &other), KVR_OK);

@@ -2,8 +2,8 @@
 /*
  * test_bounds.c - no call does more than kvroute(7) says.
  *
- * Every writing call here is made by a function that looks at its sizes
- * first, sets the three counters of kvr_stats to 0, makes the call, and holds
+ * Every writing call here is made by a function that first determines its
+ * sizes, sets the three counters of kvr_stats to 0, makes the call, and checks
  * the counters against the formulas of the page:
  *
  *   cells     <= (b + c) / 15 + 6n + 5h / 4 + 3m + 64
@@ -14,15 +14,15 @@
  *   b  blocks that are new, and those of the shorter part of a split
  *   h  workers that hold the node that is split
  *   w  pairs of a worker and a node on the path (kvr_lease_open)
- *   a  nodes on the paths of the leases over age that the call ends, most 2
+ *   a  nodes on the paths of the leases over age that the call ends, at most 2
  *   m  nodes merged; c: blocks copied by that, at most 16384 for each path
  *   r  entries reclaimed or passed over
- *   l  leases looked at (kvr_owner_reap)
+ *   l  leases examined (kvr_owner_reap)
  *
- * The formulas leave room for the chains of the tables, which chance makes.
- * What they must not leave room for is one size too many: so each scene makes
- * one size very large that must not matter. A region's key can be unlucky (see
- * test_flood.c); here it is always the same.
+ * The formulas leave room for the chains of the hash tables, whose length is
+ * random. They leave no room for dependence on another size, so each scene
+ * makes one size very large that must not matter. A region's key can be unlucky
+ * (see test_flood.c); here it is always the same.
  */
 #include "lease.h"
 #include "retain.h"
@@ -86,7 +86,7 @@ bound_cells(const struct sizes *s, uint64_t merges, uint64_t copied)
 	    3 * merges + 64;
 }
 
-/* If room is lacking, the path itself may go, and all of it be new. */
+/* If room is lacking, the path itself may be evicted and all be new. */
 static void
 size_room(struct sizes *s)
 {
@@ -148,7 +148,7 @@ at_most(const char *what, uint64_t did, uint64_t bound)
 		    " (KVR_SEED=%" PRIu64 ")", what, did, bound, seed);
 }
 
-/* Gives the counters, for scenes that know more than the formulas. */
+/* Returns the counters, for scenes that know more than the formulas. */
 static struct kvr_stats
 within(const struct sizes *s)
 {
@@ -183,7 +183,7 @@ do_observe(uint64_t worker, int64_t now)
 	return within(&s);
 }
 
-/* On this worker, or on one that is chosen: 0. */
+/* On this worker; 0: on one that is chosen. */
 static uint64_t
 do_reserve(uint64_t worker, uint64_t owner, int64_t now)
 {
@@ -243,7 +243,7 @@ do_expire(uint32_t budget, int64_t now)
 	return within(&s);
 }
 
-/* Ends some leases, looks at all. */
+/* Ends some leases, examines all. */
 static uint32_t
 do_reap_owner(uint64_t owner, int64_t now)
 {
@@ -263,7 +263,7 @@ do_reap_owner(uint64_t owner, int64_t now)
 	return ended;
 }
 
-/* Not one link is followed, whatever the worker holds. */
+/* No link is followed, however much the worker holds. */
 static void
 ck_nothing_done(void)
 {
@@ -328,7 +328,7 @@ say_one(uint32_t n)
 
 /* -------------------------------------------------------------- scenes --- */
 
-/* Each prompt parts inside a run that everybody holds. */
+/* Each prompt forks inside a run that all workers hold. */
 START_TEST(split_of_what_all_hold)
 {
 	uint32_t fleet = (uint32_t)test_amount(KVR_WORKERS_MAX), i;
@@ -355,7 +355,7 @@ START_TEST(split_of_what_all_hold)
 }
 END_TEST
 
-/* What is there already costs nothing; a split the shorter part. */
+/* Blocks already recorded cost nothing; a split costs the shorter part. */
 START_TEST(huge_prompts)
 {
 	uint32_t n = (uint32_t)test_amount(100000), i;
@@ -383,7 +383,7 @@ START_TEST(huge_prompts)
 }
 END_TEST
 
-/* A full region: short prompts leave for long ones, and the other way. */
+/* A full region: long prompts evict short ones, and the other way round. */
 START_TEST(room_made)
 {
 	uint32_t n, i, round;
@@ -405,7 +405,7 @@ START_TEST(room_made)
 }
 END_TEST
 
-/* All that is oldest is pinned: whoever wants room passes over some of it. */
+/* All of the oldest is pinned: making room passes over some of it. */
 START_TEST(room_behind_the_pinned)
 {
 	uint32_t n = 0, i, most = 0;
@@ -424,7 +424,7 @@ START_TEST(room_behind_the_pinned)
 		if (s.max_reclaimed > most)
 			most = (uint32_t)s.max_reclaimed;
 	}
-	/* it has passed over, and then found what may go */
+	/* it has passed over, and then found what can be evicted */
 	ck_assert_uint_ge(most, 1024);
 	ck_assert_uint_gt(s.evicted_region, n / 2);
 	ck_assert_uint_lt(s.truncated, n / 500);
@@ -445,7 +445,7 @@ fill(uint32_t n, uint64_t who)
 	return n;
 }
 
-/* All is due at one instant; each call takes its share. */
+/* All is due at once; each call reclaims its share. */
 START_TEST(all_due_at_once)
 {
 	uint32_t n, left;
@@ -470,7 +470,7 @@ START_TEST(all_due_at_once)
 }
 END_TEST
 
-/* A worker goes at once, what it held a little at a time. */
+/* A worker is removed at once, its entries a few at a time. */
 START_TEST(worker_that_held_much)
 {
 	uint32_t n, i;
@@ -495,8 +495,8 @@ START_TEST(worker_that_held_much)
 END_TEST
 
 /*
- * If every spare slot waits for what its worker held, whoever needs one
- * reclaims that of the one that went first, and not the others'.
+ * If every spare slot still has entries to reclaim, a call that needs a slot
+ * reclaims those of the worker removed first, and not the others'.
  */
 START_TEST(no_slot_is_spare)
 {
@@ -525,7 +525,7 @@ START_TEST(no_slot_is_spare)
 }
 END_TEST
 
-/* Nobody ends the requests of a night; two go with each call. */
+/* A night's requests are never ended; each call ends two. */
 START_TEST(leases_over_age)
 {
 	uint32_t n = (uint32_t)test_amount(10000), i;
@@ -552,8 +552,8 @@ START_TEST(leases_over_age)
 END_TEST
 
 /*
- * A prompt from which others parted at each of its blocks. They go; its nodes
- * are merged again, from the end, and not all in one call.
+ * A prompt from which others forked at each of its blocks. They are evicted;
+ * its nodes are merged again, from the end, over several calls.
  */
 START_TEST(chain_to_be_merged)
 {
@@ -581,14 +581,14 @@ START_TEST(chain_to_be_merged)
 			most = s.max_cells;
 	}
 	at_most("cells", most, (16384 / 15) * 2);
-	/* few nodes are left, and it costs little now */
+	/* few nodes are left, and calls cost little now */
 	ck_assert_uint_lt(stats().nodes, 3 + n / 500);
 	ck_assert_uint_lt(s.max_steps, 64);
 	region_end();
 }
 END_TEST
 
-/* ----------------------------------------------------------- by chance --- */
+/* -------------------------------------------------------------- random --- */
 
 static uint64_t lease_of[LEASES_MAX];
 

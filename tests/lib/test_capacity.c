@@ -2,9 +2,9 @@
 /*
  * test_capacity.c - the shadow of an engine's cache, one step at a time.
  *
- * A block is one token, so a capacity of 6 tokens has room for "abcdef". What
- * is left of a run that was trimmed is seen in the overlap, for the drawing
- * shows whole runs. The same against a model, in any order, is test_model.c's.
+ * A block is one token, so a capacity of 6 tokens has room for "abcdef". The
+ * drawing shows whole runs; what is left of a trimmed run shows in the overlap.
+ * The comparison with a model, in any order, is test_model.c's.
  */
 #include "inner.h"
 
@@ -47,7 +47,7 @@ anonymous(uint32_t worker)
 	return slot_at(k, worker)->anonymous;
 }
 
-/* Done, with so many tokens of an answer. */
+/* Finishes the lease with this many output tokens. */
 static void
 answered(uint64_t lease, uint64_t tokens, int64_t now)
 {
@@ -57,7 +57,7 @@ answered(uint64_t lease, uint64_t tokens, int64_t now)
 	ck_assert_int_eq(kvr_lease_finish(k, lease, &r, now, 0), KVR_OK);
 }
 
-/* --------------------------------------------------- who leaves, whole --- */
+/* ----------------------------------------------- whole entries evicted --- */
 
 START_TEST(oldest_leaves_from_its_end)
 {
@@ -80,7 +80,7 @@ START_TEST(oldest_leaves_from_its_end)
 }
 END_TEST
 
-/* What is used again is the last to go. */
+/* A prompt used again is evicted last. */
 START_TEST(used_again_is_young)
 {
 	roomy(0, 6);
@@ -96,7 +96,7 @@ START_TEST(used_again_is_young)
 }
 END_TEST
 
-/* A prompt alone may be more than there is room for. */
+/* A single prompt may exceed the capacity. */
 START_TEST(more_than_fits)
 {
 	roomy(0, 3);
@@ -132,7 +132,7 @@ START_TEST(others_keep_theirs)
 }
 END_TEST
 
-/* Minutes and hours do not matter here; the idle limit does. */
+/* The TTL does not matter here; the idle limit does. */
 START_TEST(lives_longer_than_the_ttl)
 {
 	const int64_t limit = INT64_C(3600) * 1000000000;
@@ -166,8 +166,10 @@ END_TEST
 
 /* ------------------------------------------------------------ trimmed --- */
 
-/* What was given up and is asked for again has never been computed if that
-   request comes to nothing. */
+/*
+ * What was evicted and is requested again has never been computed if that
+ * request comes to nothing.
+ */
 START_TEST(trimmed_and_given_up)
 {
 	uint64_t lease;
@@ -229,7 +231,7 @@ START_TEST(trimmed_and_shared)
 }
 END_TEST
 
-/* Parted where it was trimmed, above, and below, by who has lost its end. */
+/* Split where it was trimmed, above, below, by the worker that lost its end. */
 START_TEST(trimmed_and_split)
 {
 	static const char *const with[] = { "abcdefxx", "abcxx", "abxx",
@@ -253,7 +255,7 @@ START_TEST(trimmed_and_split)
 }
 END_TEST
 
-/* A leaf that had lost its end grows: the prompt that does so has it all. */
+/* A leaf that lost its end grows: the prompt extending it has all of it. */
 START_TEST(trimmed_and_extended)
 {
 	roomy(0, 6);
@@ -268,9 +270,9 @@ START_TEST(trimmed_and_extended)
 }
 END_TEST
 
-/* ------------------------------------------------------------- answers --- */
+/* ------------------------------------------------------------- outputs --- */
 
-/* They take room, and go before what they hang on. */
+/* Outputs take room, and are evicted before the prompt they extend. */
 START_TEST(answers_take_room)
 {
 	uint32_t leaf;
@@ -292,7 +294,7 @@ START_TEST(answers_take_room)
 }
 END_TEST
 
-/* What one engine says of its answers is no reason to forget another's. */
+/* What one engine reports of its outputs evicts nothing of another's. */
 START_TEST(absurd_answers)
 {
 	static const uint64_t tokens[] = { 1000, 1000000, UINT32_MAX - 1,
@@ -316,7 +318,7 @@ START_TEST(absurd_answers)
 }
 END_TEST
 
-/* An engine of all the tokens there are, and an answer of as many. */
+/* The largest capacity, and an output just as large. */
 START_TEST(absurd_capacity)
 {
 	roomy(0, UINT64_MAX);
@@ -348,7 +350,7 @@ END_TEST
 
 /* -------------------------------------------------------------- leaves --- */
 
-/* By last use, not by last release: a request in flight since long ago. */
+/* By last use, not by last release: a request in flight for a long time. */
 START_TEST(leaves_by_last_use)
 {
 	uint64_t lease;

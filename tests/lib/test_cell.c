@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_cell.c - who gets which cell, and the buckets they hang in.
+ * test_cell.c - allocation of cells, and the buckets of the hash tables.
  *
- * Cells are held against a plain set: a cell is taken or free, never twice,
- * never lost, and the number of the free is right after every step. Where the
- * free ones stand meanwhile is cell.c's own affair, and nobody looks.
+ * Cells are compared with a plain set: a cell is taken or free, never twice,
+ * never lost, and the count of free cells is right after every step. Where
+ * free cells are kept meanwhile is internal to cell.c and not examined.
  */
 #include "inner.h"
 
@@ -43,7 +43,7 @@ ck_count(void)
 	must(k->region->free_cells == all_cells - in_use);
 }
 
-/* Nothing stands in the cells but junk: no check of the region. */
+/* The cells hold only junk: the region is not checked. */
 static void
 cells_teardown(void)
 {
@@ -64,12 +64,12 @@ take(void)
 	in_use++;
 	ck_count();
 	must(k->region->counts.cells == counted + 1);
-	/* what somebody keeps in a cell must not matter */
+	/* the contents of a cell must not matter */
 	memset(cell_at(k, i), 0xa5, CELL);
 	return i;
 }
 
-/* Everything that is free, each cell once, and then nothing. */
+/* Every free cell, each once, and then none. */
 static void
 drain(void)
 {
@@ -155,7 +155,7 @@ give_tree(uint32_t i)
 
 /*
  * A node whose run is [begin, end) of a tree; its cells are marked taken. Its
- * head goes in pieces that are never the longer side, so it keeps the tree.
+ * head is cut in pieces that are never the longer side, so it keeps the tree.
  */
 static uint32_t
 node_of(uint32_t begin, uint32_t end)
@@ -182,7 +182,7 @@ node_of(uint32_t begin, uint32_t end)
 	return i;
 }
 
-/* Sizes of runs that end just before, at and behind each border of a piece. */
+/* Lengths just below, at and just above each boundary of a piece. */
 static const uint32_t ends[] = { 1, 15, 16, 17, 33, 255, 256, 257, 272, 273,
 	600, 4095, 4096, 4097, 4352, 9000, 65535, 65536, 65537, 65793, 70000 };
 enum { ENDS = sizeof(ends) / sizeof(ends[0]) };
@@ -245,7 +245,7 @@ START_TEST(cells_in_random_order)
 }
 END_TEST
 
-/* A region is emptied whatever it is doing; then all of it is free. */
+/* A region can be emptied in any state; then all of it is free. */
 START_TEST(emptied_at_any_point)
 {
 	uint32_t round, i, n;
@@ -270,7 +270,7 @@ START_TEST(emptied_at_any_point)
 }
 END_TEST
 
-/* A run of any length is freed through one cell; none of its pieces is. */
+/* A run of any length is freed through one cell; no piece is written. */
 START_TEST(trees_are_given_untouched)
 {
 	size_t bytes = (size_t)k->layout.cells * CELL;
@@ -278,7 +278,7 @@ START_TEST(trees_are_given_untouched)
 	uint32_t end = ends[_i] < 30000 ? ends[_i] : 30000, i, cell;
 
 	ck_assert_ptr_nonnull(before);
-	drain(); /* something is written into each cell */
+	drain(); /* writes into each cell */
 	for (i = 1; i <= all_cells; i++)
 		give(i);
 	i = node_of(end / 3, end);
@@ -292,7 +292,7 @@ START_TEST(trees_are_given_untouched)
 }
 END_TEST
 
-/* Who needs few cells again and again gets the same ones, or nearly. */
+/* Taking few cells repeatedly returns the same ones, or nearly. */
 START_TEST(small_work_stays_small)
 {
 	uint32_t single[100], round, i, highest = 0;
@@ -311,7 +311,7 @@ START_TEST(small_work_stays_small)
 }
 END_TEST
 
-/* What is free stands in the region: another handle goes on from there. */
+/* Free cells are kept in the region: another handle can take them. */
 START_TEST(handles_share_the_cells)
 {
 	const size_t bytes = 1 << 20;
@@ -351,7 +351,7 @@ enum { KEYS = 4000, DRAWS = 100 };
 enum shape { BY_FIRST, BY_LOW, BY_HIGH, BY_BOTH, BY_SLOT, BY_NODE, BY_LEASE,
 	SHAPES };
 
-/* The bucket of the i-th key of a kind that is anything but random. */
+/* The bucket of the i-th key of a kind that is far from random. */
 static uint32_t
 bucket_of(enum shape shape, uint32_t i)
 {
@@ -384,9 +384,9 @@ chi_square(enum shape shape, uint32_t buckets)
 }
 
 /*
- * A single key can be unlucky for one shape; the promise is that over the
- * draw of the key two keys meet as seldom as by chance. Drawn from a fixed
- * seed: this passes always or never.
+ * A single key can be unlucky for one shape. The promise is that over the draw
+ * of the key, two keys collide no more often than by chance. The seed is
+ * fixed: this passes always or never.
  */
 START_TEST(buckets_are_even)
 {
@@ -408,7 +408,7 @@ START_TEST(buckets_are_even)
 }
 END_TEST
 
-/* Secrets may be shared, table keys are each region's own. */
+/* Secrets may be shared; table keys are each region's own. */
 START_TEST(regions_place_keys_differently)
 {
 	struct kvr_options o = small_options();

@@ -2,10 +2,10 @@
 /*
  * test_check.c - kvr_check finds damage.
  *
- * One good region that has a bit of everything; in each test one thing in it
- * is made wrong, and made good again. The classes are those at the top of
- * lib/check/check.c. Last, junk is written anywhere: then the check may find
- * something or not, but it ends, and touches nothing outside.
+ * One good region that has a bit of everything. Each test damages one thing in
+ * it and repairs it again. The classes are those at the top of
+ * lib/check/check.c. Last, junk is written anywhere: the check may or may not
+ * find something, but it ends, and accesses nothing outside.
  */
 #include "lease.h"
 
@@ -55,7 +55,7 @@ fill(void)
 	must(observed(6, 10) == 600);
 	ck_assert_int_eq(kvr_worker_reset(k, id[6], &id[6]), KVR_OK);
 	ck_assert_uint_eq(expire(10, 100), 0);
-	/* and a retired worker with holds */
+	/* and a retired worker with entries */
 	observe(7, "qr", 11);
 	ck_assert_int_eq(kvr_worker_remove(k, id[7]), KVR_OK);
 }
@@ -110,7 +110,7 @@ N(uint32_t node)
 	return node_at(k, node);
 }
 
-/* The hold of a worker's slot on a node. */
+/* The entry of a worker's slot on a node. */
 static struct entry *
 H(uint32_t node, uint32_t slot)
 {
@@ -236,7 +236,7 @@ START_TEST(damaged_run)
 }
 END_TEST
 
-/* A node that is not where it is looked for. */
+/* A node that cannot be found by its key. */
 START_TEST(damaged_node_table)
 {
 	uint32_t b = bucket_of_node(k, N(leaf)->prev, N(leaf)->first);
@@ -250,7 +250,7 @@ START_TEST(damaged_node_table)
 }
 END_TEST
 
-/* --------------------------------------------------------------- holds --- */
+/* ------------------------------------------------------------- entries --- */
 
 START_TEST(damaged_hold)
 {
@@ -279,10 +279,10 @@ START_TEST(damaged_hold)
 }
 END_TEST
 
-/* Of a node that has so many holders that links to groups stand above. */
+/* For a node with enough holders to have links to its groups. */
 #define link_of(node, i) cell_at(k, N(node)->entries)->piece[i]
 
-/* What a match reads is a copy: it must be one. */
+/* What a match reads is a copy: it must be equal. */
 START_TEST(damaged_pair)
 {
 	uint32_t lane = H(fork, 2)->lane;
@@ -301,7 +301,7 @@ START_TEST(damaged_pair)
 }
 END_TEST
 
-/* A hold's stamp, and the copy of it. */
+/* An entry's stamp, and the copy of it. */
 static void
 stamp_both(uint32_t node, uint32_t slot, int64_t stamp)
 {
@@ -314,7 +314,7 @@ stamp_both(uint32_t node, uint32_t slot, int64_t stamp)
 		cell_at(k, h->group)->group.stamp[h->lane] = stamp;
 }
 
-/* THE invariant: nobody is younger than its parent. */
+/* THE invariant: no entry is younger than its parent. */
 START_TEST(damaged_ages)
 {
 	FOUND(stamp_both(fork, 1, H(stem, 1)->stamp + 1));
@@ -352,7 +352,7 @@ START_TEST(damaged_list)
 }
 END_TEST
 
-/* Who is pinned is not idle, who is on no list is pinned. */
+/* A pinned entry is not idle; an entry on no list is pinned. */
 START_TEST(damaged_flags)
 {
 	ck_assert_uint_eq(H(leaf, 0)->flags, ENTRY_LISTED);
@@ -364,7 +364,7 @@ START_TEST(damaged_flags)
 }
 END_TEST
 
-/* Neighbours in a list that have changed places. */
+/* Swaps neighbours in a list. */
 static void
 swap(struct list *l)
 {
@@ -472,7 +472,7 @@ START_TEST(damaged_slot)
 	FOUND(s->load_blocks--);
 	FOUND(s->load_requests++);
 	FOUND(s->retired = 1);
-	FOUND(slot_at(k, 7)->retired = 0); /* removed, and its holds wait */
+	FOUND(slot_at(k, 7)->retired = 0); /* removed, its entries remain */
 	FOUND(slot_at(k, 7)->entries--);
 	FOUND(slot_at(k, 15)->retired = 1);
 	FOUND(slot_at(k, 15)->held++);
@@ -482,8 +482,8 @@ END_TEST
 /* ------------------------------------------------------------- caches --- */
 
 /*
- * Worker 4 goes by capacity. Of "stuvwxyz" the end has gone, since then
- * an answer is left, of which the tokens are not known, and a request runs.
+ * Worker 4 goes by capacity. The end of "stuvwxyz" was evicted; since then an
+ * output of unknown tokens was left, and a request is running.
  */
 static uint64_t three;
 
@@ -509,7 +509,7 @@ cache_setup(void)
 	memcpy(good, memory, BYTES);
 }
 
-/* The first idle hold of worker 4 that is, or is not, anonymous. */
+/* The first idle entry of worker 4 that is, or is not, anonymous. */
 static struct entry *
 idle_hold(bool anonymous)
 {
@@ -521,7 +521,7 @@ idle_hold(bool anonymous)
 	return entry_at(k, i);
 }
 
-/* Two neighbours in the order of release have changed places. */
+/* Swaps two neighbours in the order of release. */
 static void
 swap_released(struct slot *s, uint32_t a)
 {
@@ -599,7 +599,7 @@ START_TEST(damaged_release)
 }
 END_TEST
 
-/* What is still to come of a request, and what was predicted. */
+/* What is still expected of a request, and what was predicted. */
 START_TEST(damaged_claim)
 {
 	struct claim *c = claim_at(k, L(three)->claim);
@@ -621,7 +621,7 @@ START_TEST(damaged_claim)
 }
 END_TEST
 
-/* How long what it holds is live, and what choices know of it. */
+/* The TTL of its entries, and the copy that choices read. */
 START_TEST(damaged_life)
 {
 	struct slot *s = slot_at(k, 4);
@@ -647,7 +647,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- junk --- */
 
-/* Behind the header everything may be anything. */
+/* Behind the header any bytes may stand. */
 START_TEST(junk_anywhere)
 {
 	uint64_t rounds = test_amount(20000), found = 0;

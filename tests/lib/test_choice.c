@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_choice.c - whom to take among the eligible: ties, sampling, two-tier,
- * and the exp and tanh that sampling and preferences need.
+ * test_choice.c - choosing among the eligible: ties, sampling, two-tier, and
+ * the exp and tanh that sampling and preferences need.
  */
 #include "exp.h"
 
@@ -58,7 +58,7 @@ START_TEST(exp_at_the_ends)
 }
 END_TEST
 
-/* These very bits, on every machine. */
+/* The same bits on every machine. */
 START_TEST(exp_is_the_same_everywhere)
 {
 	static const struct {
@@ -112,7 +112,7 @@ START_TEST(ties_go_to_the_least_loaded)
 }
 END_TEST
 
-/* A tie above the least cost is none. */
+/* Equal costs above the least are no tie. */
 START_TEST(ties_are_at_the_least)
 {
 	scene_of(3);
@@ -144,7 +144,7 @@ START_TEST(ties_spread)
 }
 END_TEST
 
-/* Same name, same prompt, same winner, in whatever slot it stands. */
+/* Same name, same prompt, same winner, in whatever slot it is. */
 START_TEST(ties_do_not_know_the_order)
 {
 	uint32_t round, i, j;
@@ -252,7 +252,7 @@ START_TEST(sample_frequencies)
 }
 END_TEST
 
-/* More than fit in a word of a set, some of them not eligible: 134 degrees. */
+/* More than fit in a word of a set, some not eligible: 134 degrees. */
 START_TEST(sample_of_many)
 {
 	double square;
@@ -308,7 +308,7 @@ START_TEST(sample_is_repeatable)
 		scene.set.count = 0;
 		ck_assert_uint_eq(scene_chosen(), first);
 	}
-	/* the request's temperature outdoes the policy's, 0 too */
+	/* the request's temperature overrides the policy's, also when 0 */
 	scene.r.temperature = 0;
 	ck_assert_uint_eq(scene_chosen(), 0);
 	ck_assert_uint_eq(scene.c.reason, KVR_REASON_COST);
@@ -446,7 +446,7 @@ START_TEST(two_tier_least_of_the_longest)
 	scene_load(4, 10, 4, 7);
 	ck_assert_uint_eq(scene_chosen(), 2);
 	ck_assert_uint_eq(scene.c.reason, KVR_REASON_OVERLAP);
-	/* the longest overlap of one who cannot be taken does not count */
+	/* the longest overlap does not count where it is not eligible */
 	scene_overlap(0, 10, 0);
 	scene.slots[0].state = KVR_STATE_DOWN;
 	ck_assert_uint_eq(scene_chosen(), 2);

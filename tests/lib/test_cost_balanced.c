@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_cost_balanced.c - the cost in seconds, and who is taken by it.
+ * test_cost_balanced.c - the cost in seconds, and the worker chosen by it.
  *
- * The cost is written here a second time, in the words of those who found it:
- * what is queued, what is new, what is being decoded, each in seconds of the
- * worker. Its ingredients come from the public calls where they can be seen
- * there, and arrivals are counted here. The choice is compared with the least
- * of the costs that kvr_candidates tells, whatever short cuts are taken to it.
+ * The cost is implemented here a second time, straight from its definition:
+ * queued, new and decoding work, each in seconds of the worker. Its inputs come
+ * from the public calls where they are visible there; arrivals are counted
+ * here. The choice is compared with the least of the costs that kvr_candidates
+ * returns, whatever short cuts lead to it.
  */
 #include "expect.h"
 #include "inner.h"
@@ -18,7 +18,7 @@
 
 enum { FLEET = 12, BLOCK_OF = 16, LEASES = 48, BRANCH = 40 };
 
-/* Arrivals, as all requests say that were reserved. */
+/* Arrivals, as all opened leases add up to. */
 static double arrived;
 static int64_t arrived_at;
 
@@ -55,7 +55,7 @@ set_policy(double decode, double prior, double temperature)
 	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 }
 
-/* ------------------------------------------- the formula, once more --- */
+/* ----------------------------------------------- the formula, again --- */
 
 static double
 seconds_since(int64_t then)
@@ -76,7 +76,7 @@ count_arrival(const struct kvr_decision *d)
 	arrived_at = now;
 }
 
-/* Those who take such requests, if not this one. */
+/* Workers that accept such requests, if not this one. */
 static uint32_t
 takers(void)
 {
@@ -104,7 +104,7 @@ lambda_of(void)
 	return fmin(33, 2 / (1 - rho));
 }
 
-/* Tokens that can be expected to be there: test_expect.c's subject. */
+/* Tokens that can be expected to be cached: test_expect.c's subject. */
 static double
 cached_on(uint64_t worker)
 {
@@ -152,7 +152,7 @@ cost_of(const struct kvr_candidate *c, double decode)
 	return cost * preferred(c->worker);
 }
 
-/* Blocks of the prompt that nobody uses there already. */
+/* Blocks of the prompt that no running request uses there. */
 static void
 ck_new_blocks(const struct kvr_candidate *c)
 {
@@ -171,7 +171,7 @@ ck_new_blocks(const struct kvr_candidate *c)
 	must(c->new_decode_blocks == p->blocks - active);
 }
 
-/* ------------------------------------------------------- who is taken --- */
+/* -------------------------------------------------- the worker chosen --- */
 
 static uint64_t
 lot_of(uint64_t worker)
@@ -182,7 +182,7 @@ lot_of(uint64_t worker)
 	    k->loads.identity[id_slot(worker)]);
 }
 
-/* Is a before b, of those with the least cost? */
+/* Is a before b among those with the least cost? */
 static bool
 goes_before(const struct kvr_candidate *a, const struct kvr_candidate *b)
 {
@@ -241,7 +241,7 @@ ck_choice(const struct kvr_candidate *c, size_t n, uint32_t w)
 	counted.ties += shared > 1;
 }
 
-/* All about the prompt at hand and the request. */
+/* All about the current prompt and request. */
 static void
 ck_question(double decode)
 {
@@ -254,7 +254,7 @@ ck_question(double decode)
 		w += c[i].verdict == KVR_ELIGIBLE;
 	for (i = 0; i < n; i++) {
 		ck_new_blocks(&c[i]);
-		/* if nobody can be taken it is asked of one all the same */
+		/* if none can be chosen, one is still asked */
 		want = cost_of(&c[i], decode);
 		if (!(fabs(c[i].cost - want) <= 1e-9 * want))
 			ck_abort_msg("cost %.15g, must be %.15g (KVR_SEED=%"
@@ -309,7 +309,7 @@ START_TEST(idle)
 	r.flags = KVR_IGNORE_PREFILL;
 	ck_assert(near(cost_on(0), 0.16));
 	r.flags = 0;
-	/* what is not a whole block is prefilled too */
+	/* an incomplete block is prefilled too */
 	say_long(1615, 0, 1);
 	ck_assert(near(cost_on(0), 3.23 + 0.16));
 	(void)observed(0, 0);
@@ -327,7 +327,7 @@ START_TEST(busy)
 	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	say_long(1600, 0, 1);
 	ck_assert(near(cost_on(0), 0.5 + 3.2 + 0.1 * 1.76));
-	/* a third of what the fleet can do comes in: lambda = 3 */
+	/* a third of the fleet's rate arrives: lambda = 3 */
 	k->region->arrivals = 60 * FLEET * rate_fleet(k) / 3;
 	k->region->arrivals_at = 0;
 	ck_assert(near(cost_on(0), 0.5 + 4.8 + 0.1 * 1.76));
@@ -340,7 +340,7 @@ START_TEST(busy)
 }
 END_TEST
 
-/* One who likely has lost it costs what he will cost. */
+/* A worker that has probably evicted it costs what it will cost. */
 START_TEST(doubt_decides)
 {
 	set_policy(0, 1e12, 0);
@@ -361,7 +361,7 @@ START_TEST(doubt_decides)
 }
 END_TEST
 
-/* ----------------------------------------------------------- by chance --- */
+/* -------------------------------------------------------------- random --- */
 
 static void
 any_facts(uint32_t worker)
@@ -449,7 +449,7 @@ any_reserve(uint64_t *lease)
 		commit(*lease, now);
 }
 
-/* Reports that teach and that lie. */
+/* Reports that teach and reports that lie. */
 static void
 any_end(uint64_t *lease)
 {
@@ -461,7 +461,7 @@ any_end(uint64_t *lease)
 	report.completion_tokens = pick(300);
 	rc = pick(4) == 0 ? kvr_lease_abort(k, *lease, now, 0)
 	    : kvr_lease_finish(k, *lease, &report, now, 0);
-	must(rc == KVR_OK || rc == KVR_ELEASE); /* of age */
+	must(rc == KVR_OK || rc == KVR_ELEASE); /* over age */
 	*lease = 0;
 }
 
@@ -527,7 +527,7 @@ START_TEST(as_the_formula_says)
 }
 END_TEST
 
-/* Nothing tells workers apart but what a tie is broken by. */
+/* Workers are equal in everything but what breaks a tie. */
 START_TEST(ties)
 {
 	uint64_t n = test_amount(400), i;
@@ -635,7 +635,7 @@ START_TEST(always_a_number)
 }
 END_TEST
 
-/* Whatever stands in the rows that a choice reads. */
+/* Any bits in the rows that a choice reads. */
 START_TEST(any_bits)
 {
 	uint64_t n = test_amount(3000), i, bits;
@@ -665,7 +665,7 @@ END_TEST
 
 /* ------------------------------------------------------------- drawing --- */
 
-/* By temperature: each as likely as the costs say; the cost is the taken's. */
+/* By temperature: drawn as likely as the costs say; the chosen one's cost. */
 START_TEST(drawn_by_cost)
 {
 	uint32_t count[3] = { 0 }, i, n = 3000;
@@ -695,7 +695,7 @@ START_TEST(drawn_by_cost)
 	for (i = 0; i < 3; i++) {
 		share = exp(-(cost[i] - cost[2]) / (cost[0] - cost[2]) / 0.5) /
 		    sum;
-		/* five deviations */
+		/* five standard deviations */
 		ck_assert(fabs(count[i] - n * share) <
 		    5 * sqrt(n * share * (1 - share)));
 	}

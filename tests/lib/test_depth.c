@@ -3,22 +3,22 @@
  * test_depth.c - what a reader may be told while writers write.
  *
  * Under concurrent writes the depth of each worker lies between its smallest
- * and its largest true depth during the call. Writers know the truth: each
- * change of a worker is written down as the state that it leads to, before the
- * call is made (begun) and again when it is over (done).
+ * and its largest true depth during the call. The writers provide the truth:
+ * each change of a worker is recorded as the state that it leads to, before
+ * the call is made (begun) and again when it has returned (done).
  *
  *   states of a worker      s3    s4    s5    s6
  *   reader begins: done = 3  |                 |
  *                            |  match          |  reader ends: begun = 6
  *                            '---- window -----'
  *
- * One of these states was true whenever the reader looked. Time moves in
- * the same way: the reader says 0, so its time is the region's, which lies
- * between the last that was over at its begin and the last begun at its end.
+ * One of these states was true whenever the reader read. Time moves likewise:
+ * the reader passes 0, so its time is the region's, which lies between the
+ * last that was done at its begin and the last begun at its end.
  *
- * Writers take turns, so that the order of their changes is known; besides
- * them there is noise: somebody who splits and merges the same prefixes for a
- * worker of his own and takes no turns.
+ * Writers take turns, so the order of their changes is known. Besides them a
+ * noise thread, which takes no turns, splits and merges the same prefixes for
+ * a worker of its own.
  */
 #include "kvroute.h"
 #include "plain.h"
@@ -33,8 +33,8 @@ enum { WRITERS = 2, READERS = 2, WORKERS = 4, LINES = 4, LENGTHS = 6 };
 enum { LONGEST = 70, TTL = 3000, CHANGES = 15000, MAX_STATES = CHANGES + 2 };
 
 /*
- * Lines of prompts, and where each leaves the first. A worker's state: of each
- * line and length when it was last recorded, and how many leases pin it.
+ * Lines of prompts, and where each diverges from the first. A worker's state:
+ * when each line and length was last recorded, and how many leases pin it.
  */
 static const uint32_t length_of[LENGTHS] = { 3, 16, 17, 33, 48, LONGEST };
 static const uint32_t parting[LINES] = { LONGEST, 5, 16, 40 };
@@ -57,7 +57,7 @@ static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int writing;
 static pthread_barrier_t all_here;
 
-/* ----------------------------------------------------------- the truth --- */
+/* --------------------------------------------------------------- truth --- */
 
 static uint32_t
 common(uint32_t line, uint32_t other)
@@ -74,7 +74,7 @@ least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* True depth of the first n blocks of a line; and of them, the active. */
+/* True depth of the first n blocks of a line, or the active part of it. */
 static uint32_t
 depth(const struct state *s, uint32_t line, uint32_t n, int64_t time,
     bool active)
@@ -133,7 +133,7 @@ say(struct party *t, uint32_t line, uint32_t n)
 	return false;
 }
 
-/* A change of one worker, while it is this writer's turn. */
+/* A change of one worker, during this writer's turn. */
 struct change {
 	struct party *t;
 	struct history *h;
@@ -231,7 +231,7 @@ extend(struct change *c)
 	    "kvr_lease_extend");
 }
 
-/* Finished only what was committed: that stamps its path once more. */
+/* Finishing what was only committed stamps its path once more. */
 static void
 end_lease(struct change *c)
 {
@@ -256,8 +256,8 @@ forget(struct state *s, uint64_t id)
 }
 
 /*
- * Nobody knows the new id before; then the state is the same with it. The call
- * is told no time, so it moves none.
+ * The new id is not known before the call; then the same state gets it. The
+ * call takes no time, so it moves none.
  */
 static void
 reset(struct change *c)
@@ -341,7 +341,7 @@ writer(void *argument)
 	return NULL;
 }
 
-/* Splits and merges what the others share; time stands still for it. */
+/* Splits and merges what the others share; passes time 0, moves no clock. */
 static void *
 noise(void *argument)
 {
@@ -368,7 +368,7 @@ struct window {
 	int64_t since, until;  /* time */
 };
 
-/* What an incarnation of a worker may be told to have. */
+/* What an incarnation of a worker may be reported to have. */
 struct range {
 	uint32_t low, high;
 	bool known;  /* there was such an incarnation */
@@ -434,7 +434,7 @@ ck_worker(struct party *t, const struct history *h, const struct window *w,
 	    "active depth");
 }
 
-/* Somebody must know each of them. */
+/* Every reported id must be known. */
 static void
 ck_known(struct party *t, const struct window *w, uint64_t noisy, uint64_t id)
 {
@@ -446,7 +446,7 @@ ck_known(struct party *t, const struct window *w, uint64_t noisy, uint64_t id)
 		for (s = w[i].first; s <= w[i].last; s++)
 			if (history[i].states[s].id == id)
 				return;
-	t->wrong = "an overlap of nobody";
+	t->wrong = "an overlap of an unknown worker";
 }
 
 static void
@@ -498,7 +498,7 @@ look_once(struct party *t, uint64_t noisy)
 		ck_known(t, w, noisy, v[i].worker);
 }
 
-/* What a route tells of the worker that it takes. */
+/* What a route reports of the worker that it chooses. */
 static void
 route_once(struct party *t)
 {

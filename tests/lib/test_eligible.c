@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_eligible.c - who may be taken, and what is said when nobody may.
+ * test_eligible.c - which workers may be chosen, and the error when none may.
  */
 #include "test.h"
 
@@ -59,7 +59,7 @@ START_TEST(allowed)
 	ck_assert_uint_eq(scene_verdict(2), KVR_NOT_ALLOWED);
 	ck_assert_uint_eq(scene_verdict(0), KVR_NOT_ALLOWED);
 	ck_assert_uint_eq(scene_verdict(3), KVR_ELIGIBLE);
-	/* a set of nobody is not everybody */
+	/* an empty set does not mean all workers */
 	scene.allowed[0] = UINT64_MAX;
 	scene.p.n_allowed = 1;
 	ck_assert_int_eq(scene_choose(), KVR_ENOWORKER);
@@ -81,7 +81,7 @@ START_TEST(excluded)
 	ck_assert_uint_eq(scene_chosen(), 1);
 	scene.r.excluded[3] = scene_id(1);
 	ck_assert_int_eq(scene_choose(), KVR_ENOWORKER);
-	/* excluded outdoes allowed */
+	/* excluded overrides allowed */
 	scene.allowed[0] = scene_id(1);
 	scene.p.n_allowed = 1;
 	ck_assert_int_eq(scene_choose(), KVR_ENOWORKER);
@@ -115,7 +115,7 @@ START_TEST(overloaded)
 	ck_assert_uint_eq(scene.c.eligible, 1);
 	scene.slots[2].over_prefill = 1;
 	ck_assert_int_eq(scene_choose(), KVR_EALLOVERLOADED);
-	/* busy, but not eligible anyway: that is no overload */
+	/* overloaded, but not eligible anyway: that is no overload */
 	scene.r.required_taints = 1;
 	ck_assert_int_eq(scene_choose(), KVR_ENOWORKER);
 	scene.slots[1].taints = 1;
@@ -123,7 +123,7 @@ START_TEST(overloaded)
 }
 END_TEST
 
-/* Two ranks of one engine: excluded only if both are busy. */
+/* Two ranks of one engine: excluded only if both are overloaded. */
 START_TEST(overloaded_ranks)
 {
 	scene_of(3);
@@ -155,7 +155,7 @@ START_TEST(pinned)
 	ck_assert(scene.c.cost == (5 - 3) + 102);
 	ck_assert_uint_eq(scene_verdict(0), KVR_NOT_ALLOWED);
 	ck_assert_uint_eq(scene_verdict(1), KVR_ELIGIBLE);
-	/* a temperature or another policy changes nothing */
+	/* temperature and policy change nothing */
 	scene.r.temperature = 100;
 	ck_assert_uint_eq(scene_chosen(), 1);
 	ck_assert_uint_eq(scene.c.reason, KVR_REASON_PINNED);
@@ -200,7 +200,7 @@ START_TEST(pinned_to_nobody)
 	size_t i;
 
 	scene_of(3);
-	scene.generations[149] = 1; /* in use, they say, but never given */
+	scene.generations[149] = 1; /* marked in use, but never given out */
 	for (i = 0; i < sizeof(nobody) / sizeof(nobody[0]); i++) {
 		scene.r.pinned = nobody[i];
 		ck_assert_int_eq(scene_choose(), KVR_EWORKER);
@@ -211,7 +211,7 @@ START_TEST(pinned_to_nobody)
 }
 END_TEST
 
-/* The prompt's own fault comes before anybody else's. */
+/* The prompt's own error precedes all others. */
 START_TEST(empty_prompt)
 {
 	scene_of(1);
@@ -263,7 +263,7 @@ START_TEST(every_number_of_workers)
 }
 END_TEST
 
-/* A damaged count of slots reads nothing beyond them. */
+/* With a damaged slot count nothing beyond the slots is read. */
 START_TEST(slots_used_is_bounded)
 {
 	scene_of(3);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_entry.c - the holds of a few nodes against a table of who has what.
+ * test_entry.c - the entries of a few nodes against a plain table.
  *
- * The nodes are bare: they have a length and holds, no run and no place in
+ * The nodes are bare: they have a length and entries, no run and no place in
  * the tree. What a match would read (the pairs), what a writer finds (the
- * table of entries) and what is counted must all say the same.
+ * table of entries) and the counters must all agree.
  */
 #include "order.h"
 
@@ -12,7 +12,7 @@
 
 enum { NODES = 3, HOLDERS = 40 };
 
-/* One worker's hold on one node, as it should be. */
+/* One worker's entry on one node, as it should be. */
 struct have {
 	uint32_t entry;  /* 0: none */
 	uint32_t pins;
@@ -42,7 +42,7 @@ setup(void)
 	now = 0;
 }
 
-/* Bare nodes are no index: no check of the region. */
+/* Bare nodes are no index: the region is not checked. */
 static void
 teardown(void)
 {
@@ -110,7 +110,7 @@ ck_pairs(uint32_t n)
 	must(count == node_at(k, nodes[n])->holders);
 }
 
-/* Each hold is found, and knows where its pair is. */
+/* Each entry is found, and knows where its pair is. */
 static void
 ck_found(uint32_t n)
 {
@@ -136,8 +136,8 @@ ck_found(uint32_t n)
 }
 
 /*
- * A cell for each hold, for each group of six where there are two holds, and
- * for each sixteen links to them where there are two groups.
+ * A cell for each entry, for each group of six where there are two entries,
+ * and for each sixteen links to groups where there are two groups.
  */
 static void
 ck_cells(void)
@@ -220,7 +220,7 @@ stamp(uint32_t n, uint32_t slot)
 static void
 take(uint32_t n, uint32_t slot)
 {
-	/* nothing that is pinned is ever taken away */
+	/* what is pinned is never removed */
 	while (have[n][slot].pins > 0) {
 		(void)entry_unpin(k, have[n][slot].entry);
 		have[n][slot].pins--;
@@ -236,7 +236,7 @@ pin(uint32_t n, uint32_t slot)
 	have[n][slot].pins++;
 }
 
-/* It says that the hold must go if no list has it. */
+/* It returns whether the entry, being on no list, must go. */
 static void
 unpin(uint32_t n, uint32_t slot)
 {
@@ -250,7 +250,7 @@ unpin(uint32_t n, uint32_t slot)
 		take(n, slot);
 }
 
-/* As a split does, which has counted the blocks of both parts before. */
+/* As a split does, after counting the blocks of both parts. */
 static void
 copy(uint32_t n, uint32_t to, uint32_t slot)
 {
@@ -269,7 +269,7 @@ copy(uint32_t n, uint32_t to, uint32_t slot)
 
 /* --------------------------------------------------------------- tests --- */
 
-/* Up to as many holders, coming and going in any order. */
+/* Up to this many holders, coming and going in any order. */
 START_TEST(random_holders)
 {
 	static const uint32_t most[] = { 1, 2, 3, 6, 7, 12, 13, 40 };
@@ -320,7 +320,7 @@ START_TEST(everybody_comes_and_goes)
 }
 END_TEST
 
-/* One pair stands in the node, two stand in a group, and back. */
+/* One pair is kept in the node, two in a group, and back. */
 START_TEST(spread_and_gather)
 {
 	const struct node *n = node_at(k, nodes[0]);
@@ -379,7 +379,7 @@ START_TEST(sameness)
 }
 END_TEST
 
-/* While pinned it is not idle; idle ones stand in order of release. */
+/* While pinned it is not idle; idle entries are in order of release. */
 START_TEST(released_in_order)
 {
 	const struct list *idle = &slot_at(k, 0)->by_release;
@@ -408,7 +408,7 @@ START_TEST(released_in_order)
 }
 END_TEST
 
-/* What was never confirmed goes with its last pin; unpinning is harmless. */
+/* An unconfirmed entry goes with its last pin; unpinning is harmless. */
 START_TEST(unconfirmed)
 {
 	add(0, 9);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_error.c - each error has the name it has in the header, and a sentence
- * of its own. Numbers that are no errors are test_misuse.c's.
+ * test_error.c - each error has its name in the header, and a sentence of its
+ * own. Numbers that are no errors are test_misuse.c's.
  */
 #include "test.h"
 

@@ -2,10 +2,9 @@
 /*
  * test_expect.c - how much of an overlap an engine can be expected to find.
  *
- * What is usable is a matter of a few numbers. What survives is compared with
- * the sum that defines it, block by block from the root, on trees, ages and
- * likelihoods made by chance: S may well rise along a path, and the sum must
- * not.
+ * What is usable depends on a few numbers. What survives is compared with the
+ * sum that defines it, block by block from the root, on random trees, ages and
+ * likelihoods: S may well rise along a path, and the sum must not.
  */
 #include "expect.h"
 #include "route.h"
@@ -17,7 +16,7 @@
 
 enum { BLOCK_OF = 16 };
 
-/* One question about the prompt at hand. */
+/* One question about the current prompt. */
 static struct question t;
 static struct found_set set;
 static struct kvr_overlap rows[2 * WORKERS];
@@ -97,7 +96,7 @@ expected(uint32_t worker)
 
 /* ------------------------------------------------------------- usable --- */
 
-/* By the TTL all that is on record is taken for cached, as it always was. */
+/* By TTL, all that is recorded counts as cached. */
 START_TEST(by_the_ttl)
 {
 	set_facts(0, KVR_RETAIN_TTL, 0, 2176);
@@ -110,23 +109,23 @@ START_TEST(by_the_ttl)
 }
 END_TEST
 
-/* One token is computed at least, and whole blocks of the engine are found. */
+/* At least one token is computed, and only whole engine blocks are found. */
 START_TEST(whole_engine_blocks)
 {
 	static const struct {
 		uint32_t told, recorded, length, usable;
 	} known[] = {
-		{ 0, 160, 160, 144 }, /* of the index's size */
+		{ 0, 160, 160, 144 }, /* blocks of the index's size */
 		{ 0, 160, 161, 160 },
 		{ 0, 160, 400, 160 },
 		{ 16, 160, 160, 144 },
-		{ 1, 160, 160, 159 }, /* parts of blocks too */
+		{ 1, 160, 160, 159 }, /* partial blocks too */
 		{ 1, 160, 161, 160 },
 		{ 32, 160, 160, 128 },
 		{ 32, 160, 161, 160 },
 		{ 32, 176, 400, 160 },
 		{ 100, 320, 320, 300 },
-		{ 100, 320, 301, 200 }, /* only 288 are whole blocks */
+		{ 100, 320, 301, 200 }, /* only 288 tokens are whole blocks */
 		{ 2176, 2160, 2160, 0 },
 		{ 2176, 2176, 2176, 0 },
 		{ 2176, 2176, 2177, 2176 },
@@ -153,7 +152,7 @@ START_TEST(whole_engine_blocks)
 }
 END_TEST
 
-/* Told is better than learnt, learnt is better than the index's own. */
+/* A told block size precedes a learned one, which precedes the index's. */
 START_TEST(told_and_learnt)
 {
 	set_facts(0, KVR_RETAIN_AUTO, 1000000, 0);
@@ -197,12 +196,12 @@ START_TEST(nothing_is_known)
 	ck_assert(fabs(expected(0) - 1584 * 5 / 6.0) < 1e-9);
 	ck_assert(expect_doubtful(&t, 0, found(0)));
 	ck_assert_uint_eq(route_expected(&t, 0), 1320);
-	/* what is on record stays what it is */
+	/* what is recorded stays as it is */
 	ck_assert_uint_eq(found(0)->blocks, 100);
 }
 END_TEST
 
-/* What running requests use is there, and what hangs below it is not sure. */
+/* What running requests use is there; what hangs below it is not certain. */
 START_TEST(in_use)
 {
 	uint64_t lease;
@@ -224,7 +223,7 @@ START_TEST(in_use)
 }
 END_TEST
 
-/* The worker's own likelihoods, and its own pins. */
+/* Each worker has its own likelihoods and its own pins. */
 START_TEST(each_its_own)
 {
 	uint32_t i;
@@ -243,7 +242,7 @@ START_TEST(each_its_own)
 }
 END_TEST
 
-/* Overlaps that the caller gives are his own business. */
+/* Overlaps given by the caller are not doubted. */
 START_TEST(given_is_not_doubted)
 {
 	struct kvr_overlap o = { .blocks = 10, .tokens = 160 };
@@ -266,7 +265,7 @@ START_TEST(given_is_not_doubted)
 }
 END_TEST
 
-/* ----------------------------------------------------------- by chance --- */
+/* -------------------------------------------------------------- random --- */
 
 /* How likely block i (from 0) of the prompt is there, by its own age. */
 static double
@@ -284,7 +283,7 @@ likely(uint32_t worker, uint32_t i)
 	return survival_of(k, slot, volume, h->released);
 }
 
-/* The sum that is meant, over all that is usable. */
+/* The defining sum, over all that is usable. */
 static double
 sum_of(uint32_t worker)
 {
@@ -302,7 +301,7 @@ sum_of(uint32_t worker)
 	return sum * BLOCK_OF;
 }
 
-/* A few stems that part anywhere, so that paths have many nodes. */
+/* A few stems that fork anywhere, so that paths have many nodes. */
 static void
 say_branch(void)
 {
@@ -337,7 +336,7 @@ one_call(int64_t now)
 			give_up(open_leases[i], now);
 		open_leases[i] = 0;
 	}
-	/* others' work; and what reports say, as they please */
+	/* other workers' volume, and arbitrary reports */
 	slot_at(k, worker)->volume += (uint64_t)pick(1000) << pick(14);
 	if (pick(3) == 0)
 		note_age(worker, (uint64_t)pick(2000) << pick(15),
@@ -385,7 +384,7 @@ START_TEST(as_the_sum_says)
 }
 END_TEST
 
-/* More bins in one path than there are: each block of another age. */
+/* More ages in one path than there are bins: one for each block. */
 START_TEST(a_path_of_all_ages)
 {
 	uint32_t i, kind;
@@ -404,7 +403,7 @@ START_TEST(a_path_of_all_ages)
 			slot_at(k, 0)->volume += i < 80 ? UINT64_C(1000)
 			    << (i / 4) : 0;
 		}
-		/* parted where somebody else ended */
+		/* split where another prompt ended */
 		for (i = 1; i < 90; i++) {
 			say_long(i * BLOCK_OF + BLOCK_OF, i * BLOCK_OF, 9);
 			(void)observed(1, 2);

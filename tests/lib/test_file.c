@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_file.c - who may open what, what is made, and what is left behind when
- * that fails.
+ * test_file.c - which files may be opened, what is created, and what is left
+ * behind when that fails.
  */
 #define _GNU_SOURCE
 #include "files.h"
@@ -12,7 +12,7 @@
 
 #include "alloc.h"
 
-/* ------------------------------------------------- the file is, or is not */
+/* ------------------------------------------------------ create and attach */
 
 START_TEST(create)
 {
@@ -48,7 +48,7 @@ START_TEST(absent)
 }
 END_TEST
 
-/* Whichever is the case; the size is the file's. */
+/* In either case; an existing file's size is kept. */
 START_TEST(create_or_attach)
 {
 	opened(EITHER);
@@ -110,8 +110,10 @@ START_TEST(nonsense)
 }
 END_TEST
 
-/* The path need not end in NUL, and an options struct of before has neither
- * of the new fields. */
+/*
+ * The path need not end in NUL, and an older options struct has neither of
+ * the new fields.
+ */
 START_TEST(border)
 {
 	size_t length = strlen(path);
@@ -129,7 +131,7 @@ START_TEST(border)
 }
 END_TEST
 
-/* ------------------------------------------------------ who may open what */
+/* ------------------------------------------------------------ permissions */
 
 START_TEST(modes)
 {
@@ -148,7 +150,7 @@ START_TEST(modes)
 }
 END_TEST
 
-/* A file that may not be opened again is not made either. */
+/* A file that could not be opened again is not created either. */
 START_TEST(modes_of_trust)
 {
 	static const uint32_t mode[] = { 0660, 0602, 0666 };
@@ -188,7 +190,7 @@ START_TEST(groups)
 	ck_assert_int_eq(try(CREATE), KVR_OK);
 	ck_assert_uint_eq(file_stat().st_gid, group);
 	ck_assert_uint_eq(file_stat().st_mode, S_IFREG | 0640);
-	/* nothing of a file that was there is changed */
+	/* nothing of an existing file is changed */
 	options.file_group = (uint32_t)getegid();
 	options.file_mode = 0600;
 	ck_assert_int_eq(try(EITHER), KVR_OK);
@@ -212,14 +214,14 @@ START_TEST(foreign_owner)
 }
 END_TEST
 
-/* Not allowed to: the system's word, and nothing is left. */
+/* Not permitted: the system's error, and nothing is left. */
 START_TEST(not_allowed)
 {
 	int status;
 	pid_t child;
 
 	if (geteuid() != 0)
-		test_skip("only root can become somebody else");
+		test_skip("only root can become another user");
 	ck_assert_int_eq(chmod(folder, 0755), 0);
 	made();
 	child = fork();
@@ -253,7 +255,7 @@ START_TEST(no_plain_file)
 		ck_assert_int_eq(errno, flags[i] == CREATE ? EEXIST : ELOOP);
 		ck_assert(!file_there(other));
 		ck_assert_int_eq(unlink(path), 0);
-		/* nobody is at the other end, and nobody waits for him */
+		/* there is no peer, and the open does not wait for one */
 		ck_assert_int_eq(mkfifo(path, 0600), 0);
 		ck_assert_int_eq(try(flags[i]), flags[i] == CREATE
 		    ? KVR_EEXIST : KVR_EINVAL);
@@ -289,7 +291,7 @@ ck_makes_it(void)
 	ck_assert_int_eq(unlink(path), 0);
 }
 
-/* What a creator leaves who dies: nothing, zeros, or the mark "unmade??". */
+/* What a killed creator leaves: nothing, zeros, or the mark "unmade??". */
 START_TEST(half_made)
 {
 	static const off_t sizes[] = { 0, 1, 8, 100, BYTES - 1, BYTES,
@@ -323,7 +325,7 @@ limit_files(rlim_t bytes)
 	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* The signal of a limit kills the creator where it asks for memory. */
+/* The signal of a limit kills the creator where it allocates the file. */
 START_TEST(creator_killed)
 {
 	int status;
@@ -342,7 +344,7 @@ START_TEST(creator_killed)
 }
 END_TEST
 
-/* An error now, and no file; one that was there is empty still. */
+/* An error, and no file; an existing one is still empty. */
 START_TEST(no_space)
 {
 	(void)signal(SIGXFSZ, SIG_IGN);
@@ -368,13 +370,13 @@ START_TEST(too_small)
 	options.region_bytes = UINT64_MAX;
 	ck_assert_int_eq(try(EITHER), KVR_EINVAL);
 	ck_assert(!file_there(path));
-	options.region_bytes = INT64_MAX - 64; /* what no disk has */
+	options.region_bytes = INT64_MAX - 64; /* more than any disk has */
 	ck_assert_int_eq(try(EITHER), KVR_ESYSTEM);
 	ck_assert(!file_there(path));
 }
 END_TEST
 
-/* Opens with the n-th allocation failing; false when that did not come. */
+/* Opens with the n-th allocation failing; false if there is none. */
 static bool
 starved(uint32_t flags, unsigned long n)
 {
@@ -395,7 +397,7 @@ START_TEST(no_memory)
 
 	for (n = 1; starved(CREATE, n); n++)
 		ck_assert(!file_there(path));
-	ck_assert_uint_eq(n, 3); /* the handle, and the mapping */
+	ck_assert_uint_eq(n, 3); /* the handle and the mapping */
 	ck_assert_int_eq(unlink(path), 0);
 	made();
 	for (n = 1; starved(ATTACH, n); n++)
@@ -470,12 +472,12 @@ START_TEST(any_descriptor)
 	ck_assert_int_eq(pipe(pipes), 0);
 	ck_assert_int_eq(kvr_open_fd(pipes[0], EITHER, &options, &k),
 	    KVR_EINVAL);
-	/* a file of its own size that cannot be one */
+	/* a sealed file of the wrong size */
 	fd = memory_file(100, F_SEAL_SHRINK | F_SEAL_GROW);
 	ck_assert_int_eq(kvr_open_fd(fd, CREATE, &options, &k),
 	    KVR_ETOOSMALL);
 	close(fd);
-	/* an empty one that must stay so */
+	/* an empty one that cannot grow */
 	fd = memory_file(0, F_SEAL_GROW);
 	ck_assert_int_eq(kvr_open_fd(fd, CREATE, &options, &k), KVR_ESYSTEM);
 	ck_assert_int_eq(errno, EPERM);
@@ -483,7 +485,7 @@ START_TEST(any_descriptor)
 }
 END_TEST
 
-/* May be read, and nothing else. */
+/* Opened for reading only. */
 START_TEST(descriptor_to_read)
 {
 	int fd;

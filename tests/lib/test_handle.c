@@ -2,8 +2,7 @@
 /*
  * test_handle.c - options and their defaults, structs of any size, handles.
  *
- * What is refused is test_border.c's; here is what is taken, and what becomes
- * of it.
+ * What is refused is test_border.c's; here is what is accepted, and its effect.
  */
 #include "inner.h"
 
@@ -18,7 +17,7 @@ defaults(void)
 	return o;
 }
 
-/* The options in force in a region made of these. */
+/* The options in force in a region made with these. */
 static struct kvr_options
 in_force(const struct kvr_options *o)
 {
@@ -69,7 +68,7 @@ START_TEST(default_options)
 	ck_assert_uint_eq(o.secret_bytes, 0);
 	ck_assert_uint_eq(o.reserved, 0);
 	ck_assert_mem_eq(o.secret, zeros, sizeof(zeros));
-	/* every auto is resolved, and no options are these */
+	/* every auto is resolved, and these are the defaults of no options */
 	o.block_size = 16;
 	ck_assert_uint_ne(got.max_prompt_blocks, KVR_AUTO);
 	o.max_prompt_blocks = got.max_prompt_blocks;
@@ -105,7 +104,7 @@ START_TEST(auto_block_size)
 }
 END_TEST
 
-/* The least and the most of everything, kept as given. */
+/* The minimum and maximum of every option, kept as given. */
 START_TEST(extreme_options)
 {
 	struct kvr_options low = defaults(), high = defaults(), got;
@@ -137,7 +136,7 @@ START_TEST(extreme_options)
 }
 END_TEST
 
-/* One beyond what is taken, and what does not go together. */
+/* One beyond the range, and options that contradict each other. */
 START_TEST(too_extreme_options)
 {
 	static const uint32_t most[] = { 65536, 262144 };
@@ -228,7 +227,7 @@ END_TEST
 
 enum { LARGEST = 1024 };
 
-/* A struct as large as `size` says, all else untouched. */
+/* A struct as large as `size` says; all else is untouched. */
 static void
 ck_written(int (*get)(void *), const void *want, size_t known)
 {
@@ -370,7 +369,7 @@ set_load(const void *in)
 	return kvr_worker_set_load(k, id[0], 0, in);
 }
 
-/* Loads cannot be read back as they are: from the slot. */
+/* Loads have no call that returns them: read from the slot. */
 static int
 get_load(void *out)
 {
@@ -409,7 +408,7 @@ START_TEST(structs_read)
 }
 END_TEST
 
-/* The same of options: the region is made by those that were given. */
+/* The same for options: the region is made with those that were given. */
 START_TEST(options_read)
 {
 	struct kvr_options given = small_options(), got, want;
@@ -441,7 +440,7 @@ END_TEST
 
 /* ------------------------------------------------------------- handles --- */
 
-/* Wherever the system's memory lies, cells are whole cache lines. */
+/* Wherever the system's memory is, cells are whole cache lines. */
 START_TEST(private_memory_is_aligned)
 {
 	struct kvr_options o = small_options();
@@ -465,7 +464,7 @@ START_TEST(private_memory_is_aligned)
 }
 END_TEST
 
-/* No byte behind the memory that was given is touched. */
+/* No byte behind the given memory is touched. */
 START_TEST(memory_is_kept_to)
 {
 	const size_t bytes = 40000, room = 40960;
@@ -499,7 +498,7 @@ START_TEST(handles_share)
 
 	ck_assert_ptr_nonnull(memory);
 	ck_assert_int_eq(kvr_new_at(&o, memory, 64 << 10, &first), KVR_OK);
-	o.ttl_ns = 5; /* the region's counts */
+	o.ttl_ns = 5; /* the region's value holds */
 	ck_assert_int_eq(kvr_attach_at(&o, memory, 64 << 10, &second),
 	    KVR_OK);
 	k = first;
@@ -513,7 +512,7 @@ START_TEST(handles_share)
 	policy.temperature = 0;
 	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
 	ck_assert_double_eq(policy.temperature, 2);
-	kvr_free(first); /* the memory is the caller's, and so it stays */
+	kvr_free(first); /* the memory is the caller's, and stays */
 	ck_assert_uint_eq(overlap(0, TTL), 4);
 	region_end();
 	free(memory);

@@ -10,7 +10,7 @@
 
 enum { UNITS_MAX = 1024 };
 
-/* What a prompt made by `rule` hashes to; all of it in one call. */
+/* What a prompt made by `rule` hashes to, all in one call. */
 struct hashed {
 	uint64_t local[UNITS_MAX];
 	uint64_t sequence[UNITS_MAX];
@@ -275,8 +275,8 @@ END_TEST
 /* --------------------------------------------------------------- keyed --- */
 
 /*
- * Replicas compare hashes, so no release may change these, nor may a machine
- * of the other byte order: rule 42, tokens 0 to 31, 16 a block.
+ * Replicas compare hashes, so neither a release nor a machine of the other
+ * byte order may change these: rule 42, tokens 0 to 31, 16 a block.
  */
 START_TEST(keyed_facts)
 {
@@ -307,7 +307,7 @@ START_TEST(keyed_facts)
 }
 END_TEST
 
-/* Each loop there is, against hashes computed one by one. */
+/* Each implemented loop, against hashes computed one by one. */
 static void
 against_plain(const struct hash_rule *rule, size_t units)
 {
@@ -424,7 +424,7 @@ END_TEST
 
 /* -------------------------------------------------------------- scopes --- */
 
-/* Every way to have or not have each part, one text or another, is apart. */
+/* Each part absent, or one text, or another: all scopes differ. */
 START_TEST(scopes_are_apart)
 {
 	const struct hash_rule rule = plain_rule((uint32_t)_i,

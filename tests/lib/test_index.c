@@ -3,8 +3,8 @@
  * test_index.c - the radix tree, drawn after every step.
  *
  * The drawings are inner.h's; each is taken of a region that kvr_check finds
- * sound. Prompts whose hashes collide are made by hand: a hash that is wrong
- * by chance may cost hits, never more.
+ * sound. Prompts whose hashes collide are made by hand: a false match may
+ * cost hits, never more.
  */
 #include "retain.h"
 
@@ -49,7 +49,7 @@ START_TEST(drawing_step_by_step)
 	ck_tree("abcd:01(efghi:0 xy:1)");
 	ck_sizes(3, 11, 4, 15);
 	ck_changes(1, 0, 1);
-	/* at 200 + TTL what worker 1 has is due, what 0 has is not */
+	/* at 200 + TTL worker 1's entries are due, worker 0's are not */
 	ck_assert_uint_eq(expire(200 + TTL, 100), 0);
 	ck_tree("abcd:0(efghi:0)");
 	ck_sizes(2, 9, 2, 9);
@@ -127,7 +127,7 @@ END_TEST
 
 /* ----------------------------------------------------------- extension --- */
 
-/* In place only where nobody can tell: a leaf, one holder, no foreign pin. */
+/* In place only for a leaf with one holder and no pin of another lease. */
 START_TEST(extended_or_not)
 {
 	uint64_t lease;
@@ -136,7 +136,7 @@ START_TEST(extended_or_not)
 	observe(0, "abc", 2);
 	ck_tree("abc:0");
 	ck_changes(0, 0, 1);
-	observe(1, "abcd", 3); /* another's leaf */
+	observe(1, "abcd", 3); /* another worker's leaf */
 	ck_tree("abc:01(d:1)");
 	observe(1, "abcde", 4);
 	ck_tree("abc:01(de:1)");
@@ -149,7 +149,7 @@ START_TEST(extended_or_not)
 	ck_changes(0, 0, 2);
 	lease = reserve(0, "mn", 8);
 	ck_tree("abc:01(de:01(f:0) x:0) mn:0!");
-	observe(0, "mno", 9); /* somebody's lease ends there */
+	observe(0, "mno", 9); /* another lease ends there */
 	ck_tree("abc:01(de:01(f:0) x:0) mn:0!(o:0)");
 	finish(lease, 10);
 	observe(0, "mno", 11);
@@ -158,7 +158,7 @@ START_TEST(extended_or_not)
 }
 END_TEST
 
-/* A reserved prompt never lengthens what is confirmed. */
+/* An uncommitted prompt never extends what is confirmed. */
 START_TEST(reserved_is_apart)
 {
 	uint64_t lease;
@@ -202,7 +202,7 @@ END_TEST
 
 /* ------------------------------------------------------------- merging --- */
 
-/* A fork that has withered: the stem and its one branch are worker 0's. */
+/* A fork with one branch left; stem and branch are worker 0's. */
 static void
 withered_fork(void)
 {
@@ -222,13 +222,13 @@ START_TEST(merged_or_not)
 	observe(0, "abcd", 3); /* holders differ */
 	ck_tree("ab:01(cd:0)");
 	observe(0, "ab", 4);
-	observe(1, "abcd", 5); /* stamps of another differ */
+	observe(1, "abcd", 5); /* another's stamps differ */
 	ck_tree("ab:01(cd:01)");
 	lease = reserve(0, "ab", 6);
 	observe(1, "abcd", 7);
 	observe(0, "abcd", 7); /* pins differ */
 	ck_tree("ab:0!1(cd:01)");
-	finish(lease, 7); /* alike now, but it goes by parents, not children */
+	finish(lease, 7); /* alike now, but merging starts at a parent */
 	ck_tree("ab:01(cd:01)");
 	observe(1, "abcd", 7);
 	ck_tree("abcd:01");
@@ -236,7 +236,7 @@ START_TEST(merged_or_not)
 }
 END_TEST
 
-/* Leases that pin both alike are no hindrance. */
+/* Leases that pin both alike do not prevent a merge. */
 START_TEST(merged_under_leases)
 {
 	uint64_t one, two;
@@ -256,7 +256,7 @@ START_TEST(merged_under_leases)
 }
 END_TEST
 
-/* Worker 0 has all of it, in two parts that are alike but for one stamp. */
+/* Worker 0 has all of it, in two parts that differ only in a stamp. */
 static void
 two_parts(uint32_t upper, uint32_t lower)
 {
@@ -281,7 +281,7 @@ ck_merged(uint32_t upper, uint32_t lower, uint64_t nodes)
 	region_sound();
 }
 
-/* What a merge may copy is bounded; the upper part stays where it is. */
+/* What a merge may copy is bounded; the upper part stays in place. */
 START_TEST(merge_copies_little)
 {
 	ck_merged(1, 1024, 1);
@@ -353,7 +353,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- room --- */
 
-/* What an insertion and the holds on its path take, against the estimate. */
+/* Cells used by an insertion and the entries on its path, and the estimate. */
 static void
 insert_measured(uint32_t slot, int64_t now)
 {
@@ -397,7 +397,7 @@ END_TEST
 
 /* ------------------------------------------------- hashes that collide --- */
 
-/* A prompt with just these hashes. */
+/* A prompt with exactly these hashes. */
 static void
 by_hand(const uint64_t *sequence, uint32_t n)
 {
@@ -405,7 +405,7 @@ by_hand(const uint64_t *sequence, uint32_t n)
 	memcpy(p->sequence, sequence, n * sizeof(*sequence));
 }
 
-/* Equal low halves of the first hash: one hides the other, that is all. */
+/* Equal low halves of the first hash: one hides the other, no more. */
 START_TEST(first_hashes_collide)
 {
 	static const uint64_t one[] = { UINT64_C(0x100000007) };
@@ -428,7 +428,7 @@ START_TEST(first_hashes_collide)
 }
 END_TEST
 
-/* Equal low halves inside a run: too much is believed, nothing is broken. */
+/* Equal low halves inside a run: the overlap is too long, nothing breaks. */
 START_TEST(inner_hashes_collide)
 {
 	static const uint64_t one[] = { UINT64_C(0x100000001),

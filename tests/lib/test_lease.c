@@ -3,7 +3,7 @@
  * test_lease.c - every call on a lease in every state, and what it books.
  *
  * The prompt of most tests is "abcd": four blocks, four tokens. What a lease
- * is to the tree is seen in the drawing: "!" is a pin.
+ * pins is marked "!" in the drawing.
  */
 #include "lease.h"
 
@@ -34,7 +34,7 @@ extended(uint64_t lease, const char *text, int64_t now)
 	ck_assert_int_eq(extend(lease, text, now), KVR_OK);
 }
 
-/* A request that is not the usual one. */
+/* A request with options other than the defaults. */
 static uint64_t
 reserve_as(uint32_t flags, uint64_t owner, const char *text, int64_t now)
 {
@@ -105,7 +105,7 @@ make_call(int call, uint64_t lease, int64_t now)
 	}
 }
 
-/* A lease on "abcd" brought so far. */
+/* A lease on "abcd" in this state. */
 static uint64_t
 lease_in(int state)
 {
@@ -146,7 +146,7 @@ START_TEST(every_call_in_every_state)
 	ck_assert_uint_eq(stats().leases, steps[_i].then != ENDED);
 	if (steps[_i].then == ENDED)
 		return;
-	/* and whatever it was, it can be ended */
+	/* whatever the state, it can be ended */
 	give_up(lease, 11);
 	ck_load(0, 0, 0, 0, 0);
 }
@@ -161,7 +161,7 @@ START_TEST(shared_blocks_count_once)
 	one = reserve(0, "abcd", 1);
 	two = reserve(0, "abxy", 2);
 	ck_tree("ab:0!(cd:0! xy:0!)");
-	/* two of the second's four tokens are thought to be cached */
+	/* two of the second's four tokens are predicted as cached */
 	ck_load(0, 4 + 2, 6, 0, 2);
 	three = reserve(0, "abcd", 3);
 	ck_load(0, 4 + 2 + 0, 6, 0, 3);
@@ -253,7 +253,7 @@ reserve_in_fours(size_t tokens)
 	return reserved(0, 1);
 }
 
-/* Tokens of a prompt in blocks of four, of which so many are whole. */
+/* Extends to this many tokens in blocks of four; `blocks` are whole. */
 static void
 extend_to(uint64_t lease, size_t tokens, uint32_t blocks, int64_t now)
 {
@@ -266,7 +266,7 @@ extend_to(uint64_t lease, size_t tokens, uint32_t blocks, int64_t now)
 	ck_assert_uint_eq(overlap(0, now), blocks);
 }
 
-/* Token by token: a block joins the path when it is whole. */
+/* Token by token: a block joins the path when it is complete. */
 START_TEST(partial_blocks)
 {
 	uint64_t lease = reserve_in_fours(6);
@@ -281,7 +281,7 @@ START_TEST(partial_blocks)
 }
 END_TEST
 
-/* Less than a block: nothing to hold, yet a request with tokens to prefill. */
+/* Less than a block: nothing to record, but a request with a prefill. */
 START_TEST(no_whole_block)
 {
 	uint64_t lease = reserve_in_fours(3);
@@ -323,7 +323,7 @@ START_TEST(extend_where_others_are)
 }
 END_TEST
 
-/* Two leases end at one node: it is not lengthened under the other's feet. */
+/* Two leases end at one node: it is not extended under the other one. */
 START_TEST(extend_beside_a_twin)
 {
 	uint64_t one = reserve(0, "abcd", 1), two = reserve(0, "abcd", 1);
@@ -345,7 +345,7 @@ END_TEST
 
 /* -------------------------------------------------------------- stamps --- */
 
-/* A reservation is not evidence: nothing is younger for it. */
+/* Opening a lease is not evidence: it stamps nothing. */
 START_TEST(reserve_stamps_nothing)
 {
 	uint64_t lease;
@@ -368,9 +368,9 @@ START_TEST(reserve_stamps_nothing)
 END_TEST
 
 /*
- * Of a tree that is due as a whole, and too large to be reclaimed in a few
- * calls, one branch is pinned: that revives nothing, and when the pin goes,
- * the stem stays for as long as there are branches.
+ * A whole tree is due, and too large to be reclaimed in a few calls. Pinning
+ * one branch revives nothing else, and once it is unpinned, the stem stays as
+ * long as there are branches.
  */
 static void
 overdue_tree(void)
@@ -398,7 +398,7 @@ START_TEST(pinned_among_the_due)
 	ck_assert_uint_gt(stats().nodes, 1);
 	say("abcd");
 	ck_assert_uint_eq(overlap(0, 1 + TTL), 0);
-	(void)reserve(1, "mnop", 1 + TTL); /* cells are used again */
+	(void)reserve(1, "mnop", 1 + TTL); /* cells are reused */
 	region_sound();
 	ck_assert_uint_eq(expire(1 + TTL, 100), 0);
 	ck_tree("mnop:1!");
@@ -420,7 +420,7 @@ START_TEST(confirmed_among_the_due)
 }
 END_TEST
 
-/* ------------------------------------------------------------- reaping --- */
+/* ----------------------------------------------------- leases over age --- */
 
 static void
 limited_setup(void)
@@ -432,7 +432,7 @@ limited_setup(void)
 	region_of(&o);
 }
 
-/* Two in each call, the oldest first, as soon as they are of that age. */
+/* Two in each call, the oldest first, as soon as they are over age. */
 START_TEST(reaped_by_age)
 {
 	uint64_t lease[6];
@@ -455,7 +455,7 @@ START_TEST(reaped_by_age)
 	ck_assert_uint_eq(stats().lease_reaps, 3);
 	ck_tree("a:0!(A:0 C:0 D:0! E:0! F:0!)"); /* never confirmed: gone */
 	ck_load(0, 1 + 1 + 1, 1 + 3, 0, 3);
-	/* of age, and still its owner's until somebody writes */
+	/* over age, and still its owner's until the next write */
 	finish(lease[5], 605);
 	ck_assert_uint_eq(stats().lease_reaps, 5);
 	ck_assert_uint_eq(stats().lease_finishes, 1);
@@ -514,9 +514,9 @@ START_TEST(reaped_by_owner)
 }
 END_TEST
 
-/* -------------------------------------------- what others do meanwhile --- */
+/* -------------------------------------------------- concurrent changes --- */
 
-/* Others part from the path, or end on it, at each block of it. */
+/* Others fork from the path, or end on it, at each of its blocks. */
 START_TEST(survives_splits)
 {
 	static const char whole[] = "abcdefgh";
@@ -549,7 +549,7 @@ START_TEST(survives_splits)
 }
 END_TEST
 
-/* What parted the path goes again, and the path grows together. */
+/* The fork is reclaimed again, and the path is merged. */
 START_TEST(survives_merges)
 {
 	uint64_t one, two;
@@ -576,7 +576,7 @@ START_TEST(survives_merges)
 }
 END_TEST
 
-/* The worker goes: the lease stays a valid number, and records no more. */
+/* The worker is removed: the lease keeps its id, and records no more. */
 START_TEST(survives_its_worker)
 {
 	uint64_t lease = reserve(0, "abcd", 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_metrics.c - the text of kvr_metrics: compared with kvr_stats and
- * kvr_worker_stats; cut at every length; while workers come and go; of names
- * that are any bytes.
+ * kvr_worker_stats; truncated at every length; while workers come and go; with
+ * names that are any bytes.
  */
 #define _GNU_SOURCE
 #include "files.h"
@@ -47,7 +47,7 @@ START_TEST(says_what_the_structs_say)
 }
 END_TEST
 
-/* Numbers of any size, each another. */
+/* Numbers of any size, all different. */
 static void
 poke(struct slot *s)
 {
@@ -144,7 +144,7 @@ START_TEST(labels)
 	LABEL("\xe2\x82", "\\\\xe2\\\\x82");
 	LABEL("\xf0\x9f\x98", "\\\\xf0\\\\x9f\\\\x98");
 	LABEL("\xc3\xc3\xa9", "\\\\xc3\xc3\xa9");
-	/* written too long, surrogates, beyond the last */
+	/* overlong, surrogates, beyond the last */
 	LABEL("\xc0\xaf", "\\\\xc0\\\\xaf");
 	LABEL("\xe0\x9f\xbf", "\\\\xe0\\\\x9f\\\\xbf");
 	LABEL("\xe0\xa0\x80", "\xe0\xa0\x80");
@@ -157,7 +157,7 @@ START_TEST(labels)
 }
 END_TEST
 
-/* Mostly of what is hard, or of anything. */
+/* Mostly difficult bytes, or any. */
 static size_t
 strange_name(char name[KVR_NAME_MAX])
 {
@@ -172,7 +172,7 @@ strange_name(char name[KVR_NAME_MAX])
 	return n;
 }
 
-/* Each label is a name that exists: all are shown, none looks like another. */
+/* Each label is an existing name: all are shown, no two look alike. */
 START_TEST(any_names)
 {
 	uint64_t rounds = test_amount(3000), worker, found;
@@ -199,7 +199,7 @@ END_TEST
 
 /* -------------------------------------------------------------- lengths --- */
 
-/* Bytes of the lines that fit whole. */
+/* Bytes of the lines that fit completely. */
 static size_t
 lines_within(const char *of, size_t capacity)
 {
@@ -233,7 +233,7 @@ START_TEST(every_capacity)
 	n = 99;
 	ck_assert_int_eq(kvr_metrics(k, NULL, 0, &n), KVR_OK);
 	ck_assert_uint_eq(n, full);
-	/* no room is too large */
+	/* no capacity is too large */
 	n = 99;
 	ck_assert_int_eq(kvr_metrics(k, out, SIZE_MAX, &n), KVR_OK);
 	ck_assert_uint_eq(n, full);
@@ -256,7 +256,7 @@ START_TEST(misuse)
 }
 END_TEST
 
-/* ------------------------------------------------------------ who is shown */
+/* ----------------------------------------------------------- workers shown */
 
 /* A long name, many ranks: each worker in each metric, in order. */
 START_TEST(most_workers)
@@ -298,7 +298,7 @@ END_TEST
 
 static atomic_int stop;
 
-/* All but worker 0 restart, leave and come back, and get other slots so. */
+/* All but worker 0 restart, leave and return, and so get other slots. */
 static void *
 come_and_go(void *unused)
 {
@@ -320,7 +320,7 @@ come_and_go(void *unused)
 	return NULL;
 }
 
-/* Nobody is shown twice, and who stays is always shown. */
+/* No worker is shown twice, and one that stays is always shown. */
 START_TEST(while_workers_come_and_go)
 {
 	uint64_t rounds = test_amount(1000);
@@ -340,7 +340,7 @@ START_TEST(while_workers_come_and_go)
 }
 END_TEST
 
-/* ----------------------------------------------------- reading, damages --- */
+/* ------------------------------------------------------ reading, damage --- */
 
 START_TEST(read_only)
 {
@@ -386,7 +386,7 @@ writer(const atomic_int *stopped)
 	_exit(0);
 }
 
-/* Readers without the lock are not put off by it, or not always. */
+/* Readers without the lock get through, at least sometimes. */
 START_TEST(read_only_beside_a_writer)
 {
 	uint64_t rounds = test_amount(300), read = 0, i;
@@ -419,7 +419,7 @@ START_TEST(read_only_beside_a_writer)
 }
 END_TEST
 
-/* Whatever stands where names and numbers were, the text is one. */
+/* Whatever bytes replace names and numbers, the text stays valid. */
 START_TEST(damaged)
 {
 	uint64_t rounds = test_amount(2000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_misuse.c - bad input at the public border: requests, policies, arrays,
- * leases, time. In the manner of test_border.c.
+ * leases, time. Done as in test_border.c.
  */
 #include "border.h"
 
@@ -196,7 +196,7 @@ START_TEST(dead_leases)
 	ck_assert_int_eq(kvr_lease_extend(k, lease, p, 100, 0), KVR_EMISMATCH);
 	ck_assert_int_eq(kvr_lease_finish(k, lease, NULL, 100, 0), KVR_OK);
 	take_stock();
-	refuses_lease(lease); /* twice is once */
+	refuses_lease(lease); /* the second time fails */
 	ck_assert_int_eq(kvr_lease_open(k, p, NULL, 100, &d), KVR_OK);
 	ck_assert_int_eq(kvr_lease_abort(k, d.lease, 100, 0), KVR_OK);
 	take_stock();
@@ -204,7 +204,7 @@ START_TEST(dead_leases)
 }
 END_TEST
 
-/* Generated blocks by the billion: a count that ends, not one that wraps. */
+/* Generated blocks by the billion: the counter saturates, never wraps. */
 START_TEST(output_overflow)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
@@ -267,7 +267,7 @@ START_TEST(clock_jumps)
 	ck_assert_int_eq(kvr_next_expiry(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_next_expiry(NULL, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_expire(NULL, 100, 1, &left), KVR_EINVAL);
-	/* As far as may be, and what was there is due, not lost by overflow. */
+	/* The maximum leap: the rest is due, not lost by overflow. */
 	ck_assert_int_eq(kvr_lease_commit(k, lease, 100 + leap, 0), KVR_OK);
 	ck_assert_int_eq(kvr_observe(k, p, w, 0, 0, NULL), KVR_OK);
 	take_stock();
@@ -344,7 +344,7 @@ START_TEST(null_handles)
 }
 END_TEST
 
-/* A message and a name for every error and for what is none. */
+/* A message and a name for every error, and for numbers that are none. */
 START_TEST(messages)
 {
 	int e, f;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_order.c - both lists of every slot against plain arrays, and the
- * tournament against a look at all slots.
+ * tournaments against a scan of all slots.
  *
- * The holds are bare cells with a slot and a stamp: order.c asks for nothing
+ * The entries are bare cells with a slot and a stamp: order.c reads nothing
  * else of them.
  */
 #include "order.h"
@@ -21,7 +21,7 @@ static struct row by_stamp[SLOTS], by_release[SLOTS], dead;
 static uint32_t slots;
 static int64_t now;
 
-/* Slots of as many workers, all in use, nothing on any list. */
+/* Slots of this many workers, all in use, all lists empty. */
 static void
 begin(uint32_t workers)
 {
@@ -36,11 +36,11 @@ begin(uint32_t workers)
 	memset(by_release, 0, sizeof(by_release));
 	memset(&dead, 0, sizeof(dead));
 	now = 0;
-	for (i = 0; i < slots; i++) /* nobody's have none */
+	for (i = 0; i < slots; i++) /* free slots have none */
 		k->slots[i].ttl = region_ttl(k);
 }
 
-/* Bare holds are no index: no check of the region. */
+/* Bare entries are no index: the region is not checked. */
 static void
 end(void)
 {
@@ -210,7 +210,7 @@ take_off(uint32_t entry)
 	must((entry_at(k, entry)->flags & ENTRY_LISTED) == 0);
 }
 
-/* A hold beside an older one, wherever that is listed. */
+/* An entry beside an older one, wherever that is listed. */
 static uint32_t
 copy(uint32_t older)
 {
@@ -253,7 +253,7 @@ forget(uint32_t at)
 	cell_give(k, holds[at]);
 	holds[at] = holds[--n_holds];
 	order_settle(k, slot);
-	/* the last reference to a retired slot makes it usable again */
+	/* the last reference to a retired slot makes it reusable */
 	for (i = 0; i < n_holds; i++)
 		if (entry_at(k, holds[i])->slot == slot)
 			return;
@@ -325,14 +325,14 @@ START_TEST(random_changes)
 }
 END_TEST
 
-/* Every slot in turn is the oldest, and then none is. */
+/* Every slot in turn is due first, and then none is. */
 START_TEST(everybody_wins_once)
 {
 	uint32_t slot, place;
 
 	begin(fleets[_i]);
 	for (place = 0; place < slots; place++) {
-		/* 37 is prime to all of these sizes */
+		/* 37 is coprime to all of these sizes */
 		slot = place * 37 % slots;
 		now = place;
 		append(make(slot));
@@ -377,7 +377,7 @@ START_TEST(buried)
 }
 END_TEST
 
-/* Each match of the tournament has a winner of its own side from the start. */
+/* From the start each match has a winner from its own side. */
 START_TEST(emptied)
 {
 	uint32_t slot;

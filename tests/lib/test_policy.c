@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_policy.c - what a policy and a request may say, what is left open, and
- * how both arrive through the public calls.
+ * test_policy.c - the ranges of policies and requests, what they leave unset,
+ * and how both take effect through the public calls.
  */
 #include "policy.h"
 #include "prompt.h"
@@ -158,7 +158,7 @@ START_TEST(request_ranges)
 		REFUSED(r.preferences[7].weight = values[i]);
 	}
 #undef REFUSED
-	/* what is not counted is not looked at */
+	/* fields beyond the count are not read */
 	good.preferences[7].weight = NAN;
 	good.n_preferences = 7;
 	ck_assert_int_eq(policy_check_request(&good), KVR_OK);
@@ -223,7 +223,7 @@ static struct kvr *k;
 static struct kvr_prompt *p;
 static uint64_t id[FLEET];
 
-/* n workers w0, w1, ... in the order given; id[i] is that of wi. */
+/* n workers w0, w1, ... added in this order; id[i] is that of wi. */
 static void
 fleet_make(uint32_t n, const uint32_t *order)
 {
@@ -254,7 +254,7 @@ fleet_free(void)
 	kvr_free(k);
 }
 
-/* A prompt whose blocks are these letters, and a tail of as many tokens. */
+/* A prompt of these letters as blocks, and a tail of this many tokens. */
 static void
 say(const char *blocks, size_t tail)
 {
@@ -331,7 +331,7 @@ START_TEST(public_choice_of_three)
 	for (i = 0; i < 3; i++) {
 		o[i].worker = id[i];
 		o[i].blocks = device[i];
-		/* 10 blocks active at the least: all of them this prompt's */
+		/* at least 10 blocks active: all of them this prompt's */
 		o[i].active_blocks = device[i];
 		l.active_blocks = decode[i] - (10 - device[i]);
 		ck_assert_int_eq(kvr_worker_set_load(k, id[i], 0, &l), KVR_OK);
@@ -353,7 +353,7 @@ START_TEST(public_choice_of_three)
 }
 END_TEST
 
-/* Replicas that met the workers in another order agree on every tie. */
+/* Replicas that added the workers in another order agree on every tie. */
 START_TEST(public_replicas_agree)
 {
 	static const uint32_t step[] = { 1, 5, 7, 11 };

@@ -5,7 +5,7 @@
 static const uint64_t media_of_1[] = { 7, 3, 9 };
 static const uint64_t media_of_3[] = { 5 };
 
-/* What hashing one by one says of all units in this scope. */
+/* What hashing one by one gives for all units in this scope. */
 static inline void
 ck_plain(const struct kvr_prompt *p, const struct kvr_scope *scope, size_t n,
     const struct hash_media *media, size_t n_media)
@@ -79,7 +79,7 @@ START_TEST(unit_by_unit)
 }
 END_TEST
 
-/* Closed and reopened at every cut: what stands is not chained again. */
+/* Closed and reopened at every cut: finished blocks are not chained again. */
 START_TEST(reopened)
 {
 	const struct hash_rule rule = rule_of(_i);
@@ -105,7 +105,7 @@ END_TEST
 
 /*
  * The chain is made at once where the scope is known, at end where it may
- * still come, and never twice over the same blocks in the same scope.
+ * still change, and never twice over the same blocks in the same scope.
  */
 START_TEST(chained_once)
 {
@@ -123,7 +123,7 @@ START_TEST(chained_once)
 	ck_assert_uint_eq(p->chain.blocks, keyed ? 0 : p->blocks);
 	end(p, keyed ? &scope : NULL);
 	ck_assert_uint_eq(p->chain.blocks, p->blocks);
-	/* What is broken behind its back shows only where it is read again. */
+	/* Damage shows only where it is read again. */
 	last = p->sequence[p->blocks - 1];
 	p->local[0]++;
 	give_units(p, UNITS - 9, 9);
@@ -183,7 +183,7 @@ START_TEST(media_at_every_cut)
 }
 END_TEST
 
-/* Many, the last block first: sorted where they lie, duplicates kept. */
+/* Many, the last block first: sorted in place, duplicates kept. */
 START_TEST(many_media)
 {
 	const struct hash_rule rule = rule_of(_i);
@@ -215,7 +215,7 @@ END_TEST
 
 /* --------------------------------------------------------------- scopes --- */
 
-/* At begin, at end, or both: the last one said is the scope. */
+/* At begin, at end, or both: the last one given is the scope. */
 START_TEST(scope_now_or_later)
 {
 	const struct hash_rule rule = rule_of(_i & ~1);
@@ -378,7 +378,7 @@ START_TEST(locals_only_at_borders)
 		ck_assert_uint_eq(info_of(p).tail, border ? rule.eagle
 		    : rule.eagle ? (n - 1) % BLOCK + 1 : n % BLOCK);
 	}
-	/* Their media are in them. */
+	/* Their media are part of them. */
 	begin(p, NULL);
 	ck_assert_int_eq(kvr_prompt_media(p, 1, media_of_1, 1), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_locals(p, local, 2), KVR_ESTATE);

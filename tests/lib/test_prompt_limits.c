@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* test_prompt_limits.c - prompts: bad input, failing memory, looking inside. */
+/* test_prompt_limits.c - prompts: bad input, failing memory, introspection. */
 #include "alloc.h"
 #include "units.h"
 
@@ -213,7 +213,7 @@ step(struct kvr_prompt *p, unsigned i)
 
 /*
  * Each allocation fails, once or from there on: the step that asked for it
- * says so and changes nothing, and succeeds when it is tried again.
+ * returns an error and changes nothing, and succeeds when it is retried.
  */
 START_TEST(allocations_fail)
 {
@@ -269,7 +269,7 @@ START_TEST(allocations_of_new)
 }
 END_TEST
 
-/* The old prompt is there until the new one cannot fail any more. */
+/* The old prompt stays until the new one cannot fail any more. */
 START_TEST(allocations_of_set)
 {
 	const struct hash_rule rule = rule_of(_i);
@@ -293,7 +293,7 @@ START_TEST(allocations_of_set)
 }
 END_TEST
 
-/* A prompt that is used again for no more takes no memory. */
+/* Reusing a prompt for no more than before allocates nothing. */
 START_TEST(reuse_is_free)
 {
 	const struct hash_rule rule = rule_of(_i);
@@ -333,7 +333,7 @@ START_TEST(scratch_grows)
 }
 END_TEST
 
-/* -------------------------------------------------------------- looking --- */
+/* -------------------------------------------------------- introspection --- */
 
 START_TEST(info_says)
 {
@@ -387,7 +387,7 @@ START_TEST(allowed_workers)
 	ck_assert_int_eq(kvr_prompt_allow(p, ids + 1, 1), KVR_OK);
 	ck_assert_uint_eq(p->n_allowed, 1);
 	ck_assert_uint_eq(p->allowed[0], 8);
-	/* More tokens do not forget it, begin does. */
+	/* More tokens do not forget it; begin does. */
 	give_units(p, 0, 5);
 	ck_assert_uint_eq(p->n_allowed, 1);
 	ck_assert_int_eq(kvr_prompt_allow(p, NULL, 0), KVR_OK);

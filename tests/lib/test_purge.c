@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_purge.c - what two reports together may take away, and who may not.
+ * test_purge.c - what two reports together may purge, and what they may not.
  *
- * A block is one token. Of four prompts each is released later than the one
- * before:
+ * A block is one token. Four prompts are released in this order:
  *
  *	first "01234567", second "abcdefgh", third "ijklmnop", fourth "qrstuvwx"
  *
- * A request that is told 0 for the second, and another that is told 0 for the
- * third, contradict: what was released no later than the second goes, but not
- * what they themselves have used.
+ * A request reported with 0 for the second, and another with 0 for the third,
+ * contradict the record: what was released no later than the second is purged,
+ * except what these requests have used themselves.
  */
 #include "reports.h"
 
@@ -74,7 +73,7 @@ START_TEST(two_contradict)
 }
 END_TEST
 
-/* The older of the two is where it ends, whichever came first. */
+/* The purge ends at the older of the two, whichever came first. */
 START_TEST(the_older_one_counts)
 {
 	told(THIRD, 0);
@@ -87,7 +86,7 @@ START_TEST(the_older_one_counts)
 }
 END_TEST
 
-/* What was released after the older one and before the younger. */
+/* What was released after the older one and before the younger stays. */
 START_TEST(between_the_two_stays)
 {
 	told(_i == 0 ? FIRST : FOURTH, 0);
@@ -119,7 +118,7 @@ START_TEST(a_hit_on_older_forgets)
 	told(THIRD, 0);
 	ck_purges(0);
 	ck_left(0, 8, 8, 8, 8);
-	/* that was one again; the next one counts */
+	/* that was a first one again; the next one counts */
 	told(FOURTH, 0);
 	ck_purges(1);
 }
@@ -146,7 +145,7 @@ START_TEST(a_hit_in_the_second)
 }
 END_TEST
 
-/* Two blocks and a quarter are noise; so is a number that was not said. */
+/* Two blocks and a quarter are noise; so is a missing number. */
 START_TEST(too_little)
 {
 	struct kvr_report absent = said(KVR_REPORT_ABSENT, 0);
@@ -192,7 +191,7 @@ START_TEST(a_quarter)
 }
 END_TEST
 
-/* Running requests keep what they use, also what is older. */
+/* What running requests use is kept, even if it is older. */
 START_TEST(pinned_stays)
 {
 	uint64_t lease;
@@ -225,7 +224,7 @@ START_TEST(after_a_reset)
 }
 END_TEST
 
-/* By capacity and by the TTL too: a purge belongs to no mode. */
+/* By capacity and by TTL too: a purge belongs to no mode. */
 START_TEST(in_any_mode)
 {
 	struct kvr_worker f;
@@ -249,7 +248,7 @@ START_TEST(in_any_mode)
 }
 END_TEST
 
-/* Thousands go, some at each call; nothing that was used meanwhile. */
+/* Thousands are purged, some at each call; nothing used meanwhile is. */
 START_TEST(many)
 {
 	struct kvr_policy y;

@@ -2,9 +2,9 @@
 /*
  * test_rate.c - prefill rates, backlogs and arrivals.
  *
- * The formulas of rate.c, by hand on short sequences of calls, and then on
- * long ones by chance, against a second copy of them that knows of nothing
- * else: a few numbers for each worker, and a list of requests.
+ * The formulas of rate.c, by hand on short sequences of calls, then on long
+ * random ones, against an independent second implementation: a few numbers for
+ * each worker, and a list of requests.
  */
 #include "rate.h"
 
@@ -15,7 +15,7 @@
 #define SECOND 1000000000.0
 enum { REQUESTS = 40 };
 
-/* Nothing is ever the same prefix: what is given is what is to be prefilled. */
+/* No prompts share a prefix: every token given is to be prefilled. */
 static uint32_t kinds;
 
 static void
@@ -56,7 +56,7 @@ set_prior(double prior)
 	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 }
 
-/* A worker that prefills 1000 tokens a second, whatever is seen. */
+/* A worker that prefills 1000 tokens a second, whatever is observed. */
 static void
 steady(uint32_t worker)
 {
@@ -131,7 +131,7 @@ START_TEST(one_request)
 }
 END_TEST
 
-/* A configured rate is a prior; what is seen fades, the prior does not. */
+/* A configured rate is a prior; observations fade, the prior does not. */
 START_TEST(configured)
 {
 	uint64_t lease;
@@ -174,7 +174,7 @@ START_TEST(weights)
 }
 END_TEST
 
-/* One after the other: the second takes from the first one's first token. */
+/* One after the other: the second starts at the first one's first token. */
 START_TEST(one_after_the_other)
 {
 	uint64_t a, b;
@@ -188,7 +188,7 @@ START_TEST(one_after_the_other)
 }
 END_TEST
 
-/* And the other way round, if that is how they come. */
+/* And the other way round, if that is the order in which they arrive. */
 START_TEST(out_of_order)
 {
 	uint64_t a, b, c;
@@ -201,14 +201,14 @@ START_TEST(out_of_order)
 	c = ask(1, 500, 0.9);
 	first(a, 1);
 	ck_near(rate_now(0), (300 * 0.995 + 1000) / (0.3 * 0.995 + 0.6));
-	/* others' first tokens are others' */
+	/* other workers' first tokens do not count */
 	first(ask(0, 300, 1), 1.5);
 	first(c, 1.6);
 	ck_near(rate_now(1), 500 / 0.7);
 }
 END_TEST
 
-/* Too little, or at once: no evidence, but a first token all the same. */
+/* Too few tokens, or no time: no evidence, but still a first token. */
 START_TEST(no_evidence)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
@@ -239,7 +239,7 @@ START_TEST(no_evidence)
 }
 END_TEST
 
-/* A first token comes once; and of what was merely reserved, never. */
+/* A first token counts once; without a commit it is refused. */
 START_TEST(first_tokens_once)
 {
 	uint64_t lease;
@@ -270,7 +270,7 @@ START_TEST(a_reset_keeps_the_rate)
 }
 END_TEST
 
-/* Those of whom nobody asks hear of the fleet too, each in its turn. */
+/* Workers without requests learn of the fleet's rate too, in turn. */
 START_TEST(everybody_in_turn)
 {
 	uint32_t i;
@@ -294,7 +294,7 @@ START_TEST(booked_one_behind_the_other)
 	ck_near(backlog(0, 0.25), 1.25);
 	ck_near(backlog(0, 1.5), 0);
 	ck_near(backlog(0, 20), 0);
-	/* nothing was heard of them, but by now they would be done */
+	/* no first token was reported, but by now they would be done */
 	(void)ask(0, 500, 20);
 	ck_near(backlog(0, 20), 0.5);
 	ck_near(backlog(1, 20), 0);
@@ -311,7 +311,7 @@ START_TEST(first_tokens_put_it_right)
 	b = ask(0, 500, 0);
 	c = ask(0, 200, 0);
 	ck_near(backlog(0, 0), 1.7);
-	/* early: what is left takes no longer than its tokens */
+	/* early: what remains takes no longer than its tokens */
 	first(a, 0.1);
 	ck_near(backlog(0, 0.1), 0.7);
 	/* late: it is not made longer */
@@ -322,7 +322,7 @@ START_TEST(first_tokens_put_it_right)
 }
 END_TEST
 
-/* The last one's end is the end, however much was thought to be left. */
+/* The end of the last one is the end, however much was estimated to remain. */
 START_TEST(nothing_takes_nothing)
 {
 	uint64_t a;
@@ -350,7 +350,7 @@ START_TEST(given_up)
 	ck_near(backlog(0, 0.25), 0.5);
 	give_up(b, at(0.25));
 	ck_near(backlog(0, 0.25), 0);
-	/* the same if nobody ever ends them */
+	/* the same if they are never ended */
 	(void)ask(0, 4000, 1);
 	ck_assert_int_eq(kvr_owner_reap(k, 0, at(1), NULL), KVR_OK);
 	ck_near(backlog(0, 1), 0);
@@ -371,7 +371,7 @@ START_TEST(from_outside)
 	ck_near(backlog(0, 0), 4);
 	ck_near(backlog(0, 0.5), 3.5);
 	first(a, 0.5);
-	/* that of the outside is not ours to end */
+	/* load set from outside is not removed */
 	ck_near(backlog(0, 0.5), 3);
 	load.prefill_tokens = 0;
 	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
@@ -395,7 +395,7 @@ START_TEST(overlap_is_not_booked)
 }
 END_TEST
 
-/* A slow worker and a long queue: a time, and no overflow. */
+/* A slow worker and a long queue: a finite time, and no overflow. */
 START_TEST(never_is_far_enough)
 {
 	uint32_t i;
@@ -423,7 +423,7 @@ START_TEST(arrivals_fade)
 	ck_near(rate_arrivals(k, at(30)), 100 * exp(-0.5) + 50);
 	ck_near(rate_arrivals(k, at(150)), (100 * exp(-0.5) + 50) * exp(-2));
 	ck_near(rate_arrivals(k, at(1e6)), 0);
-	/* asked about the past: as it was when it was last known */
+	/* a time in the past: the value when it was last known */
 	ck_near(rate_arrivals(k, 0), 100 * exp(-0.5) + 50);
 }
 END_TEST
@@ -439,7 +439,7 @@ START_TEST(steady_arrivals)
 }
 END_TEST
 
-/* ----------------------------------------------------------- by chance --- */
+/* -------------------------------------------------------------- random --- */
 
 /* The formulas again. Times in seconds. */
 static struct other {
@@ -581,7 +581,7 @@ some_calls(uint64_t calls)
 	double now = 0;
 
 	for (; calls > 0; calls--) {
-		/* whole microseconds, so that both mean the same */
+		/* whole microseconds, so that both use the same time */
 		now = round((now + (pick(4) == 0 ? 0 : pick(8) == 0
 		    ? pick(100) : pick(1000) * 1e-3)) * 1e6) * 1e-6;
 		w = &waiting[pick(REQUESTS)];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_recover.c - what a region in a file is to whoever comes next: a warm
- * start after an orderly end, order after a death or damage, nothing after a
- * boot.
+ * test_recover.c - opening an existing region file: a warm start after an
+ * orderly end, recovery after a crash or damage, an empty region after a
+ * reboot.
  */
 #define _GNU_SOURCE
 #include "files.h"
@@ -41,7 +41,7 @@ START_TEST(warm)
 }
 END_TEST
 
-/* Options in force are the region's, secret and policy too. */
+/* The region's options are in force, secret and policy too. */
 START_TEST(durable)
 {
 	struct kvr_policy policy = { .size = sizeof(policy) };
@@ -97,7 +97,7 @@ START_TEST(other_options)
 }
 END_TEST
 
-/* -------------------------------------------------- deaths and other damage */
+/* ------------------------------------------------- crashes and other damage */
 
 static void
 ck_emptied(uint64_t times)
@@ -132,10 +132,10 @@ START_TEST(died_between_changes)
 }
 END_TEST
 
-/* Somebody else is attached all the time: the lock itself tells. */
+/* Another handle is attached all the time: the lock itself tells. */
 START_TEST(died_in_company)
 {
-	static struct kvr *first; /* a checker finds it in the child, too */
+	static struct kvr *first; /* so that leak checkers find it */
 
 	made();
 	again();
@@ -152,7 +152,7 @@ START_TEST(died_in_company)
 }
 END_TEST
 
-/* Power was lost: the lock is held by nobody who could ever die. */
+/* After a power loss the lock has an owner that no longer exists. */
 START_TEST(lock_of_nobody)
 {
 	made();
@@ -203,7 +203,7 @@ START_TEST(broken_index)
 }
 END_TEST
 
-/* Bytes anywhere but in the seal; the lock among them. */
+/* Damages any bytes but the seal's; the lock may be among them. */
 static void
 damage(size_t from, uint32_t bytes)
 {
@@ -212,7 +212,7 @@ damage(size_t from, uint32_t bytes)
 		    ? (unsigned char)pick(256) : (unsigned char)(pick(2) * 255);
 }
 
-/* Whatever it is, somebody opens it, and then it is a region. */
+/* Whatever the damage, opening it yields a sound region. */
 START_TEST(damaged_anywhere)
 {
 	const size_t sealed = offsetof(struct region, checksum) + 8;
@@ -231,7 +231,7 @@ START_TEST(damaged_anywhere)
 		must(open_as(EITHER, &k) == KVR_OK);
 		region_sound();
 		say("abcd");
-		/* a name may have become another, and all places be taken */
+		/* a name may have changed, and all slots be in use */
 		id[0] = 0;
 		if (kvr_worker_find(k, "0", 1, 0, &id[0]) != KVR_OK &&
 		    kvr_worker_add(k, "0", 1, NULL, &id[0]) != KVR_OK)
@@ -242,7 +242,7 @@ START_TEST(damaged_anywhere)
 }
 END_TEST
 
-/* Two workers of one name cannot be told apart: both go, with their ids. */
+/* Two workers of one name are ambiguous: both are removed, with their ids. */
 START_TEST(broken_workers)
 {
 	uint64_t now[2], gone;
@@ -265,7 +265,7 @@ START_TEST(broken_workers)
 }
 END_TEST
 
-/* Each byte of what is sealed: an error, and the file is as it was. */
+/* Each byte of what is sealed: an error, and the file is unchanged. */
 START_TEST(damaged_seal)
 {
 	const size_t version = offsetof(struct seal, version);
@@ -323,7 +323,7 @@ START_TEST(other_formats)
 	reseal(r);
 	ck_refused(KVR_EVERSION);
 	r->seal.version--;
-	/* of a machine that writes its bytes the other way round */
+	/* of a machine of the other byte order */
 	magic = r->seal.magic;
 	for (i = 0; i < 8; i++)
 		image[i] = (unsigned char)(magic >> (8 * (7 - i)));
@@ -339,7 +339,7 @@ START_TEST(other_formats)
 	r->seal.byte_order = 0x01020304;
 	reseal(r);
 	ck_assert_int_eq(try(ATTACH), KVR_OK);
-	memset(image, 'x', BYTES); /* somebody's letters */
+	memset(image, 'x', BYTES); /* a text file */
 	file_write(image, BYTES);
 	ck_refused(KVR_EFORMAT);
 	file_cut(1);
@@ -393,13 +393,13 @@ START_TEST(boots)
 {
 	made();
 	ck_boot('\0', TREE, 20);
-	ck_boot('x', TREE, 20); /* nothing was known of the boot before */
+	ck_boot('x', TREE, 20); /* the previous boot was not known */
 	ck_boot('x', TREE, 20);
 	ck_boot('\0', TREE, 20); /* not compared, and not forgotten */
 	ck_boot('x', TREE, 20);
 	ck_boot('y', "", -1);
 	again();
-	observe(0, "abcd", 3); /* the clock began anew */
+	observe(0, "abcd", 3); /* the clock restarted */
 	ck_assert_int_eq(stats().clock, 3);
 	closed();
 	ck_boot('y', "abcd:0", 3);
@@ -416,7 +416,7 @@ START_TEST(boots)
 }
 END_TEST
 
-/* Those before had no id to tell it by. */
+/* The handles attached before had no boot id. */
 START_TEST(boot_in_company)
 {
 	struct kvr *first;
@@ -434,7 +434,7 @@ START_TEST(boot_in_company)
 }
 END_TEST
 
-/* Memory of the caller's: nobody knows who is alone, so only with the lock. */
+/* In the caller's memory other handles are not visible: lock needed. */
 START_TEST(boot_in_memory)
 {
 	void *memory = aligned_alloc(CELL, BYTES);
@@ -467,7 +467,7 @@ END_TEST
 
 /* ------------------------------------------------------------------ reading */
 
-/* Reading leaves no trace, and nobody is kept from being alone by it. */
+/* Reading leaves no trace, and does not make others attached. */
 START_TEST(reader)
 {
 	struct kvr *reading;
@@ -540,7 +540,7 @@ START_TEST(reader_of_an_unfinished_change)
 	file_read(image, BYTES);
 	ck_assert_int_eq(try(READONLY), KVR_ESTATE);
 	file_same();
-	/* while somebody is attached it may be his, and nearly done */
+	/* with a writer attached the change may be its own, and nearly done */
 	again();
 	lock_it();
 	atomic_fetch_add(&k->region->seq, 1);

@@ -3,7 +3,7 @@
  * test_region.c - layout, seal, emptying.
  *
  * Damage to every single bit of the sealed header is test_border.c's; here
- * the seal is good and what it says is not.
+ * the seal is valid and its contents are not.
  */
 #include "inner.h"
 
@@ -73,7 +73,7 @@ least_bytes(uint32_t workers)
 	return high;
 }
 
-/* No byte to spare for as much as three cells and their buckets. */
+/* Less than three cells and their buckets are left unused. */
 START_TEST(layout_at_every_size)
 {
 	uint32_t workers = fleets[_i], cells = 0;
@@ -113,7 +113,7 @@ START_TEST(layout_too_small)
 }
 END_TEST
 
-/* Links have 32 bits, so there is a most of cells; the rest is left alone. */
+/* Links have 32 bits, which limits the cells; the rest is unused. */
 START_TEST(layout_beyond_links)
 {
 	static const uint64_t sizes[] = { UINT64_C(1) << 38, UINT64_C(1) << 50,
@@ -164,7 +164,7 @@ reseal(struct region *r)
 	r->checksum = XXH3_64bits(&r->seal, sizeof(r->seal));
 }
 
-/* A change that somebody sealed: only what it says can give it away. */
+/* A change that is sealed: only the contents can reveal it. */
 #define SEALED(change, error) do { \
 	const struct seal good_ = r->seal; \
 	change; \
@@ -199,7 +199,7 @@ START_TEST(sealed_nonsense)
 }
 END_TEST
 
-/* Cut short anywhere it is no region; more memory than it needs is fine. */
+/* Truncated anywhere it is refused; more memory than needed is accepted. */
 START_TEST(truncated)
 {
 	struct region *r = formatted();

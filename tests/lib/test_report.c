@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_report.c - what reports are believed, and what they teach.
+ * test_report.c - which reports are believed, and what they teach.
  *
- * A block is one token. Ages below 1024 are all one, so prompts here are
- * thousands of blocks long: "say_long(n, common, kind)".
+ * A block is one token. All ages below 1024 are one bin, so prompts here have
+ * thousands of blocks: "say_long(n, common, kind)".
  */
 #include "reports.h"
 
 enum { AT_ONCE = 0 }; /* the bin of what was released just now */
 
-/* -------------------------------------------------------- at which age --- */
+/* ---------------------------------------------------------------- ages --- */
 
-/* Committing joins the path's nodes into one: their ages must not be lost. */
+/* Committing merges the path's nodes: their ages must not be lost. */
 START_TEST(ages_outlive_a_merge)
 {
 	set_mode(0, KVR_RETAIN_FEEDBACK);
@@ -30,9 +30,9 @@ START_TEST(ages_outlive_a_merge)
 }
 END_TEST
 
-/* ------------------------------------------------------- who foretells --- */
+/* --------------------------------------------------------- predictions --- */
 
-/* A caller's own number; no more of a prompt is cached than it has. */
+/* The caller's own number, limited to the length of the prompt. */
 START_TEST(overlap_as_given)
 {
 	static const uint32_t given[] = { 0, 3, 8, 9, KVR_AUTO - 1 };
@@ -95,9 +95,9 @@ START_TEST(own_path_is_never_purged)
 }
 END_TEST
 
-/* -------------------------------------------------- who is believed --- */
+/* ------------------------------------------------- reports believed --- */
 
-/* How many were evidence so far, and how many not; here, and of all. */
+/* How many reports were evidence, and how many not; of the worker. */
 static void
 ck_reports(uint32_t worker, uint64_t reports, uint64_t silent)
 {
@@ -115,7 +115,7 @@ ck_reports(uint32_t worker, uint64_t reports, uint64_t silent)
 	    was_.calibration.unreported + ((is_evidence) ? 0 : 1)); \
 } while (0)
 
-/* A 0 is one only from those who have said more. */
+/* A 0 counts only from workers that have reported more than 0. */
 START_TEST(zeros_of_those_who_report)
 {
 	say("abcdefgh");
@@ -124,7 +124,7 @@ START_TEST(zeros_of_those_who_report)
 	ck_told(0, said(KVR_REPORT_ABSENT, 0), false);
 	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
 	ck_told(0, said(KVR_REPORT_VALUE, 1), true);
-	/* at the first number above 0 it goes by feedback */
+	/* the first number above 0 switches it to feedback */
 	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_FEEDBACK);
 	ck_told(0, said(KVR_REPORT_VALUE, 0), true);
 	ck_told(0, said(KVR_REPORT_ABSENT, 0), true);
@@ -134,7 +134,7 @@ START_TEST(zeros_of_those_who_report)
 }
 END_TEST
 
-/* ABSENT has no number, whatever stands there; NONE still less. */
+/* ABSENT has no number, whatever the field holds; nor has NONE. */
 START_TEST(absent_is_zero)
 {
 	say("abcdefgh");
@@ -147,7 +147,7 @@ START_TEST(absent_is_zero)
 }
 END_TEST
 
-/* Each endpoint, streamed or not, has to have shown itself. */
+/* Each endpoint, streamed or not, must report a number first. */
 START_TEST(endpoints_and_streams)
 {
 	struct kvr_report none = said(KVR_REPORT_VALUE, 0), r;
@@ -169,7 +169,7 @@ START_TEST(endpoints_and_streams)
 		ck_told(0, r, false);
 		shown++;
 	}
-	/* those that differ by a multiple of 32 are one */
+	/* endpoints equal modulo 32 are one */
 	r = none;
 	r.endpoint = 32 * 100000;
 	r.flags = KVR_REPORT_STREAM;
@@ -206,7 +206,7 @@ START_TEST(no_evidence)
 }
 END_TEST
 
-/* More cached than there was to be: that is no number of this prompt. */
+/* More cached than the prompt has: the number is not about this prompt. */
 START_TEST(more_than_the_prompt)
 {
 	static const uint64_t absurd[] = { 9, 1000, UINT32_MAX, UINT64_MAX,
@@ -218,7 +218,7 @@ START_TEST(more_than_the_prompt)
 	for (i = 0; i < 5; i++)
 		ck_told(0, said(KVR_REPORT_VALUE, absurd[i]), false);
 	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
-	/* the engine's own length counts, if it is said */
+	/* the engine's own length counts, if reported */
 	r = said(KVR_REPORT_VALUE, 6);
 	r.prompt_tokens = 5;
 	ck_told(0, r, false);
@@ -233,7 +233,7 @@ START_TEST(more_than_the_prompt)
 }
 END_TEST
 
-/* A new incarnation has shown nothing; nor has whoever has gone. */
+/* A new incarnation has shown nothing; a removed one is not believed. */
 START_TEST(after_a_reset)
 {
 	uint64_t lease;
@@ -244,7 +244,7 @@ START_TEST(after_a_reset)
 	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
 	ck_reports(0, 0, 0);
 	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
-	/* of the old one, nobody reads it */
+	/* a report for the old one is ignored */
 	reported(lease, 5, 2);
 	ck_reports(0, 0, 0);
 	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
@@ -280,16 +280,16 @@ START_TEST(told_modes_stay)
 }
 END_TEST
 
-/* -------------------------------------------------- what is evidence --- */
+/* ---------------------------------------------------------- evidence --- */
 
-/* Of misses where nothing is known yet: S is 5/6, and of twenty one lies. */
+/* Misses with nothing known yet: S is 5/6, and one in twenty is wrong. */
 static double
 doubted(double misses_said)
 {
 	return misses_said * (1 - 5 / 6.0) / (1 - 5 / 6.0 + 0.05);
 }
 
-/* Idle ones that were predicted; the rest was new, or could not be used. */
+/* Only what was idle and predicted; the rest was new, or not usable. */
 START_TEST(what_was_idle)
 {
 	set_mode(0, KVR_RETAIN_FEEDBACK);
@@ -307,7 +307,7 @@ START_TEST(what_was_idle)
 	ck_seen(0, 299, 0);
 	ask(0, 0, 6);
 	ck_seen(0, 0, doubted(299));
-	/* more than was on record is no hit */
+	/* more than was recorded is no hit */
 	say_long(400, 100, 2);
 	ask(0, 250, 7);
 	ck_seen(0, 100, 0);
@@ -329,7 +329,7 @@ START_TEST(weak_zero)
 }
 END_TEST
 
-/* What runs there is there: before it was asked about, that is. */
+/* What was in use when the lease was opened is no evidence. */
 START_TEST(in_use_is_no_evidence)
 {
 	uint64_t one, two, three;
@@ -348,7 +348,7 @@ START_TEST(in_use_is_no_evidence)
 	ck_seen(0, 0, doubted(79));
 	reported(two, 150, 4);
 	ck_seen(0, 70, doubted(49));
-	/* all of it was in use when this one came, and is idle no more */
+	/* all of it was in use when this one was opened, and is idle now */
 	reported(three, 0, 5);
 	ck_seen(0, 0, 0);
 	reported(reserved(0, 6), 100, 7);
@@ -356,7 +356,7 @@ START_TEST(in_use_is_no_evidence)
 }
 END_TEST
 
-/* As old as it was when the request came, whatever came since. */
+/* The age when the lease was opened counts, whatever came since. */
 START_TEST(age_of_the_asking)
 {
 	uint64_t lease;
@@ -379,7 +379,7 @@ START_TEST(age_of_the_asking)
 }
 END_TEST
 
-/* What was given up is what the engine may have had: no report, no news. */
+/* An aborted request may have been cached or not: no report, no evidence. */
 START_TEST(aborted_says_nothing)
 {
 	set_mode(0, KVR_RETAIN_FEEDBACK);
@@ -411,13 +411,13 @@ START_TEST(block_of_the_engine)
 	ck_assert_uint_eq(learnt(0), 0);
 	ask(0, 480, 1);
 	ck_assert_uint_eq(learnt(0), 48);
-	/* zeros, and numbers that repeat, change nothing */
+	/* zeros, and repeated numbers, change nothing */
 	for (i = 0; i < 100; i++) {
 		ask(0, 0, 2);
 		ask(0, 960, 2);
 	}
 	ck_assert_uint_eq(learnt(0), 48);
-	/* what does not divide says that it was a multiple by chance */
+	/* what does not divide shows that it was a multiple by chance */
 	ask(0, 16, 3);
 	ck_assert_uint_eq(learnt(0), 0);
 	for (i = 0; i < 32; i++)
@@ -429,7 +429,7 @@ START_TEST(block_of_the_engine)
 }
 END_TEST
 
-/* A prefix that all send, again and again, is no size. */
+/* A prefix that all requests share, again and again, is no block size. */
 START_TEST(one_number_is_no_block)
 {
 	uint32_t i;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_request.c - public calls on requests that went wrong once: overlaps in
- * any order, ties of short prompts and of names that are alike, blocks that
- * share half of a hash, regions without a free cell, and what a prompt keeps
- * from one call to the next. Their ordinary ways are the model's and the
- * border's suites.
+ * test_request.c - regressions in public calls on requests: overlaps in any
+ * order, ties of short prompts and of similar names, blocks that share half of
+ * a hash, regions without a free cell, and what a prompt keeps from one call to
+ * the next. Ordinary use is covered by the model and the border suites.
  */
 #include "retain.h"
 
@@ -43,7 +42,7 @@ START_TEST(overlaps_in_any_order)
 }
 END_TEST
 
-/* Prompts that differ in their last, incomplete block only. */
+/* Prompts that differ only in their last, incomplete block. */
 START_TEST(ties_see_the_tail)
 {
 	struct kvr_options o = small_options();
@@ -104,7 +103,7 @@ START_TEST(extend_behind_a_collision)
 }
 END_TEST
 
-/* Who holds all of a prompt needs no room to be given it again. */
+/* A worker that holds all of a prompt needs no cells to get it again. */
 START_TEST(shares_without_free_cells)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
@@ -145,7 +144,7 @@ START_TEST(leases_when_full)
 }
 END_TEST
 
-/* -------------------------------------- what is left from call to call --- */
+/* -------------------------------------------- state kept between calls --- */
 
 static size_t
 matched(struct kvr *from)
@@ -168,7 +167,7 @@ entry_by_all(void)
 		ck_assert_int_eq(kvr_observe(k, p, id[i], 1, 0, NULL), KVR_OK);
 }
 
-/* The scratch memory of a prompt is laid out anew for each size of region. */
+/* The scratch memory of a prompt is laid out anew for each region size. */
 START_TEST(one_prompt_in_two_regions)
 {
 	struct kvr_options o = small_options();
@@ -189,7 +188,7 @@ START_TEST(one_prompt_in_two_regions)
 		ck_assert_int_eq(kvr_observe(large, p, other, 1, 0, NULL),
 		    KVR_OK);
 	}
-	/* wrong sizes, so that it works in the scratch memory */
+	/* element sizes that force it to work in the scratch memory */
 	for (i = 0; i < 3; i++) {
 		struct kvr_overlap few[1];
 		size_t n;
@@ -216,7 +215,7 @@ START_TEST(places_begin_again)
 }
 END_TEST
 
-/* More overlaps than there can be workers, and what follows. */
+/* More overlaps than there can be workers, and the calls after it. */
 START_TEST(overlaps_without_number)
 {
 	struct kvr_overlap many[64];
@@ -260,7 +259,7 @@ fleet_of(bool upwards, uint64_t *ids)
 	return fleet;
 }
 
-/* Idle workers all tie; who is taken depends on nothing but their names. */
+/* Idle workers all tie; the choice depends only on their names. */
 START_TEST(order_of_adding)
 {
 	uint64_t up[2 * FLEET], down[2 * FLEET];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_retain.c - who leaves and when, and how room is made.
+ * test_retain.c - what is evicted and when, and how room is made.
  *
- * A full region as a whole is test_memory.c's; here one entry leaves at a
+ * A full region as a whole is test_memory.c's. Here one entry is evicted at a
  * time, and cells are counted out: `hoard_all_but` leaves as many free as a
  * test wants.
  */
@@ -29,7 +29,7 @@ next_expiry(void)
 	return due;
 }
 
-/* Room for one cell more than is free: one entry must leave. */
+/* Room for one cell more than is free: one entry must be evicted. */
 static void
 evict_one(int64_t now)
 {
@@ -39,7 +39,7 @@ evict_one(int64_t now)
 	ck_assert_uint_eq(k->region->counts.entries, entries - 1);
 }
 
-/* --------------------------------------------------------- who is next --- */
+/* --------------------------------------------------- order of eviction --- */
 
 START_TEST(void_then_due_then_oldest)
 {
@@ -64,7 +64,7 @@ START_TEST(void_then_due_then_oldest)
 	evict_one(20 + TTL);
 	ck_tree("dd:0");
 	ck_left(1, 2, 1);
-	/* what is due anyway did not leave for lack of room */
+	/* what is due anyway was not evicted for lack of room */
 	evict_one(40 + TTL);
 	ck_tree("");
 	ck_left(1, 3, 1);
@@ -80,7 +80,7 @@ START_TEST(refreshed_is_younger)
 	observe(1, "bbx", 5);
 	evict_one(5);
 	ck_tree("aa:0 bbx:1");
-	(void)reserve(0, "dd", 6); /* pins make nobody younger, or older */
+	(void)reserve(0, "dd", 6); /* pins do not change an age */
 	evict_one(6);
 	ck_tree("bbx:1 dd:0!");
 	evict_one(6);
@@ -88,7 +88,7 @@ START_TEST(refreshed_is_younger)
 }
 END_TEST
 
-/* At one instant, and one at a time: nobody is left without a parent. */
+/* At one instant, one at a time: no entry is left without its parent. */
 START_TEST(children_before_parents)
 {
 	observe(0, "abcdef", 1);
@@ -154,7 +154,7 @@ START_TEST(budget_is_kept)
 }
 END_TEST
 
-/* Other calls clear up too, a little each. */
+/* Other calls reclaim too, a little each. */
 START_TEST(housekeeping)
 {
 	observe_many(30, 1);
@@ -162,7 +162,7 @@ START_TEST(housekeeping)
 	ck_assert_uint_eq(stats().entries, 30 + 1 - 8);
 	observe(0, "z", 1 + TTL);
 	ck_assert_uint_eq(stats().entries, 30 + 1 - 16);
-	(void)overlap(0, 1 + TTL); /* who only reads changes nothing */
+	(void)overlap(0, 1 + TTL); /* reading changes nothing */
 	ck_assert_uint_eq(stats().entries, 30 + 1 - 16);
 	ck_left(0, 16, 0);
 }
@@ -170,7 +170,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- pins --- */
 
-/* Its turn came while it was pinned: it goes with the pin. */
+/* Due while it was pinned: it goes with the pin. */
 START_TEST(turn_came_while_pinned)
 {
 	uint64_t lease = reserve(0, "abcd", 1);
@@ -186,7 +186,7 @@ START_TEST(turn_came_while_pinned)
 }
 END_TEST
 
-/* ... unless it is stamped before: then it is as young as anybody. */
+/* ... unless it is stamped before: then it is as young as any. */
 START_TEST(stamped_after_its_turn)
 {
 	uint64_t lease = reserve(0, "abcd", 1);
@@ -226,7 +226,7 @@ START_TEST(pins_stay_when_room_is_short)
 }
 END_TEST
 
-/* A retired worker's pins stay too; each hold goes with its last. */
+/* A retired worker's pins stay too; each entry goes with its last pin. */
 START_TEST(void_and_pinned)
 {
 	uint64_t lease = reserve(0, "abcd", 1);
@@ -245,7 +245,7 @@ END_TEST
 
 /* ---------------------------------------------------------------- room --- */
 
-/* What slot 0 would need for so many blocks of the prompt at hand. */
+/* What slot 0 would need for this many blocks of the current prompt. */
 static uint32_t
 cells_for(uint32_t want)
 {
@@ -257,7 +257,7 @@ cells_for(uint32_t want)
 	return cells == 0 ? 0 : cells + retain_spare(k);
 }
 
-/* Records of the prompt what there is room for; puts holds on it. */
+/* Records as much of the prompt as fits, with its entries. */
 static uint32_t
 insert(uint32_t slot, int64_t now)
 {
@@ -295,7 +295,7 @@ START_TEST(records_what_fits)
 }
 END_TEST
 
-/* The path there is pinned; what cannot be split ends the record before. */
+/* The existing path is pinned; where no split fits, the record ends. */
 START_TEST(records_up_to_a_split)
 {
 	uint32_t left, recorded, last = 0, chain, met = 0;
@@ -320,7 +320,7 @@ START_TEST(records_up_to_a_split)
 }
 END_TEST
 
-/* What must leave may be the very prefix of what comes. */
+/* What is evicted may be the prefix of the new prompt itself. */
 START_TEST(own_prefix_leaves)
 {
 	uint32_t left, chain, recorded, last = 0;
@@ -347,7 +347,7 @@ END_TEST
 
 enum { STEPS = 4000, OPEN = 12 };
 
-/* Everything at once where there is never room. */
+/* The same at every step of a region that is always full. */
 START_TEST(always_full)
 {
 	uint64_t steps = test_amount(STEPS), lease[OPEN] = { 0 };
@@ -385,7 +385,7 @@ START_TEST(always_full)
 }
 END_TEST
 
-/* Who leaves a full region was stamped longest ago, however long it lives. */
+/* A full region evicts what was stamped first, whatever its TTL. */
 START_TEST(nobody_starves)
 {
 	struct kvr_options o = small_options();
@@ -407,7 +407,7 @@ START_TEST(nobody_starves)
 	one = worker_stats(0).entries;
 	other = worker_stats(1).entries;
 	ck_assert(one <= other + 1 && other <= one + 1 && one > 10);
-	/* and back: all lives alike, then not */
+	/* and back: equal TTLs, then not */
 	facts.retain = KVR_RETAIN_TTL;
 	ck_assert_int_eq(kvr_worker_set(k, id[1], &facts), KVR_OK);
 	for (; i < 6000; i++) {

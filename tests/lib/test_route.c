@@ -78,14 +78,14 @@ START_TEST(reference_potential_blocks)
 	all.flags = KVR_IGNORE_REUSE;
 	ck_assert_uint_eq(question_new_blocks(&scene.p, &all,
 	    found_of(&scene.set, 0)), 4);
-	/* nonsense from outside must not wrap */
+	/* absurd numbers from outside must not wrap */
 	scene.found[0].active_blocks = 5;
 	ck_assert_uint_eq(question_new_blocks(&scene.p, &scene.t.request,
 	    found_of(&scene.set, 0)), 0);
 }
 END_TEST
 
-/* Overlap beyond the worker's whole prefill makes nothing cheaper. */
+/* Overlap beyond the worker's whole prefill gives no further credit. */
 START_TEST(credit_stops_at_zero)
 {
 	scene_of(2);
@@ -95,7 +95,7 @@ START_TEST(credit_stops_at_zero)
 	ck_assert(scene_cost(0) == 4);
 	ck_assert(scene_cost(1) == 4);
 	scene.slots[0].prefill = 160;
-	/* and a credit above 1 pays for the prefill of others */
+	/* a credit above 1 also pays for the prefill of others */
 	ck_assert(scene_cost(0) == (14 - 12) + 4);
 }
 END_TEST
@@ -126,7 +126,7 @@ START_TEST(decay_by_hand)
 	ck_assert(scene_cost(0) == (20 - 5) + 10);
 	/* 1 / (1 + 2 * (20 / 10)) = 0.2 of 10 blocks */
 	ck_assert_double_eq_tol(scene_cost(1), (40 - 2) + 10, 1e-12);
-	/* one who is not eligible has no more credit than the others */
+	/* a worker that is not eligible has no more credit than the others */
 	ck_assert(scene_cost(2) == (15 - 5) + 10);
 	scene.slots[0].state = KVR_STATE_DOWN;
 	ck_assert(scene_cost(1) == (40 - 10) + 10);
@@ -254,7 +254,7 @@ START_TEST(preferences)
 	f[1].weight = -1e308;
 	ck_assert_double_eq_tol(scene_cost(3), 8 * exp(1), 1e-13);
 	ck_assert_uint_eq(scene_chosen(), 0);
-	/* only those that are counted */
+	/* only those within the count */
 	scene.r.n_preferences = 0;
 	ck_assert(scene_cost(3) == 8);
 }
@@ -386,7 +386,7 @@ START_TEST(extremes)
 }
 END_TEST
 
-/* What no check lets in, but a damaged region may hold. */
+/* Values that no check accepts, but that a damaged region may hold. */
 START_TEST(damaged_slots)
 {
 	uint32_t i;

@@ -2,16 +2,16 @@
 /*
  * test_run.c - runs of hashes against a plain array.
  *
- * hashes[i] is what stands at place i of every run, so a run is right if it
- * holds a contiguous part of the array; and it must hold exactly the cells
- * that run_cells says, no more and no less.
+ * hashes[i] is what belongs at place i of every run, so a run is right if it
+ * holds a contiguous part of the array. It must hold exactly the cells that
+ * run_cells says, no more and no less.
  */
 #include "inner.h"
 
 enum { LONGEST = 70000, PIECES = 64 };
 
 static uint64_t hashes[LONGEST];
-static uint32_t all; /* cells free when no run is there */
+static uint32_t all; /* cells free when there is no run */
 
 static void
 setup(void)
@@ -38,7 +38,7 @@ teardown(void)
 
 /* ------------------------------------------------------------- helpers --- */
 
-/* The run is hashes[from ...], and its cells are as many as they must be. */
+/* The run is hashes[from ...], and has as many cells as it must. */
 static void
 ck_run(const struct node *n, uint32_t from, uint32_t length)
 {
@@ -68,7 +68,7 @@ append(struct node *n, uint32_t from, uint32_t count)
 	must(before - k->region->free_cells == cells);
 }
 
-/* Splits; what was predicted is what the copy of the shorter side holds. */
+/* Splits; the prediction is what the copy of the shorter side holds. */
 static void
 split(struct node *lower, uint32_t at, struct node *upper)
 {
@@ -165,7 +165,7 @@ START_TEST(append_in_two_parts)
 }
 END_TEST
 
-/* Over each border with as little, and as much, as may be. */
+/* Over each boundary with as little, and as much, as possible. */
 START_TEST(append_over_borders)
 {
 	static const uint32_t counts[] = { 1, 2, 15, 16, 17, 240, 256, 260,
@@ -243,7 +243,7 @@ START_TEST(split_at_borders)
 }
 END_TEST
 
-/* A part of a run that was cut at both sides goes on as if it were whole. */
+/* A run cut at both ends can be appended to as if it were whole. */
 static void
 cut_and_append(uint32_t length, uint32_t begin, uint32_t end, uint32_t more)
 {
@@ -324,7 +324,7 @@ join(struct node *n, const struct node *from, uint32_t first, uint32_t count)
 	must(before - k->region->free_cells == cells);
 }
 
-/* [0, head) [head, at) [at, length): the last two are one again. */
+/* [0, head) [head, at) [at, length): the last two are joined again. */
 static void
 cut_and_join(uint32_t head, uint32_t at, uint32_t length)
 {
@@ -387,7 +387,7 @@ END_TEST
 
 static uint64_t prompt[LONGEST];
 
-/* A prompt that is the run's up to `parting` and another from there on. */
+/* A prompt equal to the run up to `parting` and different from there on. */
 static void
 prompt_of(uint32_t from, uint32_t length, uint32_t parting)
 {

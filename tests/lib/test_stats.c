@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_stats.c - counters after known sequences, and the walk over what is
- * live: complete, each entry once, whatever else comes and goes.
+ * test_stats.c - counters after known sequences, and the walk over the live
+ * entries: complete, each entry once, whatever else comes and goes.
  */
 #include "inner.h"
 
@@ -14,7 +14,7 @@ START_TEST(counted_from_the_start)
 	ck_assert_uint_eq(s.size, sizeof(s));
 	ck_assert_uint_eq(s.region_bytes, 256 << 10);
 	ck_assert_uint_gt(s.cells, 3000);
-	ck_assert_uint_eq(s.cells_free, s.cells - 1); /* cell 0 is nobody's */
+	ck_assert_uint_eq(s.cells_free, s.cells - 1); /* cell 0 is never used */
 	ck_assert_uint_eq(s.workers, WORKERS);
 	ck_assert_int_eq(s.clock, -1);
 	/* all between the workers and the clock, and all behind it */
@@ -61,7 +61,7 @@ START_TEST(counted_by_calls)
 	ck_assert_uint_eq(s.blocks, 4 + 4 + 2 + 2 + 2);
 	ck_assert_uint_eq(s.entries, 7);
 	ck_assert_uint_eq(s.held_blocks, 3 * 4 + 4 + 2 + 2 + 2);
-	/* one piece a node, a cell a hold, one group, a lease of two */
+	/* one piece a node, a cell an entry, one group, a lease of two */
 	ck_assert_uint_eq(s.cells - 1 - s.cells_free, 5 + 5 + 7 + 1 + 2);
 	give_up(three, 11);
 	ck_assert_uint_eq(stats().lease_aborts, 2);
@@ -168,7 +168,7 @@ live(int64_t now)
 	return n;
 }
 
-/* What is due, or of a worker that is gone, is there and is not shown. */
+/* Entries that are due, or of a removed worker, exist and are not shown. */
 START_TEST(only_the_live)
 {
 	uint64_t lease;
@@ -192,7 +192,7 @@ END_TEST
 
 enum { STAY = 60, COME = 30 };
 
-/* One prompt of its own for each number. */
+/* A separate prompt for each number. */
 static void
 say_number(uint32_t n)
 {
@@ -219,7 +219,7 @@ disturb(void)
 	}
 }
 
-/* How often each prompt that stays is met, `capacity` entries a call. */
+/* How often each remaining prompt is met, `capacity` entries a call. */
 static void
 walk_disturbed(const uint64_t *sequence, size_t capacity)
 {
@@ -261,7 +261,7 @@ START_TEST(walk_meets_each_once)
 }
 END_TEST
 
-/* An element of any length gets as much of an entry as fits in it. */
+/* An element of any size gets as much of an entry as fits in it. */
 START_TEST(walk_with_other_elements)
 {
 	_Alignas(struct kvr_entry) unsigned char out[4 * 128];
@@ -285,7 +285,7 @@ START_TEST(walk_with_other_elements)
 }
 END_TEST
 
-/* A cursor that nobody gave is the end, or anywhere; never outside. */
+/* A made-up cursor is the end, or anywhere; never outside. */
 START_TEST(strange_cursors)
 {
 	struct kvr_entry e[4];

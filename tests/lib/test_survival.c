@@ -2,9 +2,9 @@
 /*
  * test_survival.c - hits and misses by age, and what follows from them.
  *
- * What is expected is made here from the formula alone, in double, piece by
- * piece; the region keeps floats, so the two agree to a few in a hundred
- * thousand.
+ * Expected values are computed here from the formula alone, in double, piece
+ * by piece. The region keeps floats, so the two agree to a few parts in a
+ * hundred thousand.
  */
 #include "inner.h"
 
@@ -12,7 +12,7 @@
 
 enum { PIECE_OF = 512, AGE_MAX = 1 << 26 };
 
-/* What was said of worker 0, as the formula wants it. */
+/* The evidence of worker 0, as the formula takes it. */
 static double hit[AGES], miss[AGES];
 
 static void
@@ -29,7 +29,7 @@ seen_of(uint32_t worker)
 	return &k->survival[slot_at(k, worker)->name - 1];
 }
 
-/* The bin into which an age of worker 3 falls; it is forgotten again. */
+/* The bin of an age, found through worker 3, which then forgets it. */
 static uint32_t
 bin_of(uint64_t age)
 {
@@ -54,14 +54,14 @@ border(uint32_t bin)
 	return 1024 * exp2((bin - 1) / 4.0);
 }
 
-/* An age that is surely in the bin. */
+/* An age that is certainly in the bin. */
 static uint64_t
 inside(uint32_t bin)
 {
 	return bin == 0 ? 0 : (uint64_t)(border(bin) * 1.05);
 }
 
-/* The same said to the region and to the formula. */
+/* Tells the region and the formula the same. */
 static void
 say_pieces(uint32_t bin, bool was_hit, uint32_t pieces)
 {
@@ -163,7 +163,7 @@ START_TEST(by_hand)
 }
 END_TEST
 
-/* What is seen at one age says nothing about younger ones. */
+/* Evidence at one age says nothing about younger ones. */
 START_TEST(younger_bins_stay)
 {
 	uint32_t bin;
@@ -177,7 +177,7 @@ START_TEST(younger_bins_stay)
 }
 END_TEST
 
-/* Older ones of which nothing is known are like this one, less and less. */
+/* Older bins without evidence follow this one, less and less. */
 START_TEST(older_bins_follow)
 {
 	double before, now;
@@ -189,7 +189,7 @@ START_TEST(older_bins_follow)
 	ck_assert(before < 0.05);
 	for (bin = 11; bin < AGES; bin++) {
 		now = of_age(0, inside(bin));
-		/* each hopes for a fifth of what is missing to 5/6 */
+		/* each regains a fifth of what is missing to 5/6 */
 		ck_assert(fabs((5.0 / 6 - now) - 0.8 * (5.0 / 6 - before)) <
 		    1e-5);
 		before = now;
@@ -197,7 +197,7 @@ START_TEST(older_bins_follow)
 }
 END_TEST
 
-/* However much was missed, or hit, S is neither 0 nor 1. */
+/* However many misses, or hits, S is neither 0 nor 1. */
 START_TEST(hope_and_doubt)
 {
 	uint32_t bin, i;
@@ -251,7 +251,7 @@ START_TEST(pieces_at_once)
 }
 END_TEST
 
-/* A cache that has become smaller is noticed, whatever it has been. */
+/* A cache that has become smaller is noticed, whatever its past. */
 START_TEST(news_outweigh)
 {
 	uint32_t i;
@@ -284,7 +284,7 @@ START_TEST(what_does_not_fade)
 }
 END_TEST
 
-/* ----------------------------------------------------------- of whom --- */
+/* -------------------------------------------------------- per worker --- */
 
 START_TEST(each_its_own)
 {
@@ -299,9 +299,9 @@ START_TEST(each_its_own)
 }
 END_TEST
 
-/* ------------------------------------------------------ learnt capacity --- */
+/* ----------------------------------------------------- learned capacity --- */
 
-/* The age at which a bin begins was learnt, within a token in 2^16. */
+/* The learned age is where a bin begins, within a token in 2^16. */
 static void
 ck_learnt(uint32_t bin)
 {
@@ -331,7 +331,7 @@ START_TEST(capacity_is_where_misses_begin)
 		upto(bin, 2000, 1);
 		ck_learnt(bin + 1);
 	}
-	/* all there ever was is gone at once */
+	/* everything is evicted at once */
 	upto(0, 0, 3);
 	ck_assert_uint_eq(survival_capacity(k, 0), 1024);
 }
@@ -347,7 +347,7 @@ START_TEST(capacity_needs_misses)
 	ck_assert_uint_eq(survival_capacity(k, 0), 0);
 	note_age(0, inside(30), false, 2 * PIECE_OF);
 	ck_learnt(21);
-	/* where the oldest hit, no end has been seen */
+	/* from the oldest hit on, no end has been seen */
 	note_age(0, inside(40), true, 5 * PIECE_OF);
 	ck_assert_uint_eq(survival_capacity(k, 0), 0);
 	note_age(0, inside(40), false, 6 * PIECE_OF);
@@ -357,7 +357,7 @@ END_TEST
 
 /* ----------------------------------------------------------- any bytes --- */
 
-/* Shared memory may hold anything; S is above 0 and below 1, or it is 5/6. */
+/* Shared memory may hold anything; S is above 0 and below 1, or 5/6. */
 START_TEST(anything_may_stand_there)
 {
 	static const float odd[] = { NAN, INFINITY, -INFINITY, -1, 1e30F, 2,
@@ -383,7 +383,7 @@ START_TEST(anything_may_stand_there)
 }
 END_TEST
 
-/* ------------------------------------------------------------ in order --- */
+/* ----------------------------------------------------------- suspicion --- */
 
 static void
 note_released(uint64_t released, bool was_hit)
@@ -401,12 +401,12 @@ released_at(uint64_t released)
 	return survival_of(k, 0, 10000, released);
 }
 
-/* A loss casts suspicion on what is older; a hit as old takes it away. */
+/* A loss makes what is older suspect; a hit as old clears it. */
 START_TEST(suspects)
 {
 	note_released(9000, false);
 	ck_assert_uint_eq(slot_at(k, 0)->lost, 9000);
-	/* it has not been right or wrong yet */
+	/* the suspicion has not been right or wrong yet */
 	ck_assert(released_at(8999) == of_age(0, 1001));
 	note_released(8000, false);
 	ck_assert_uint_eq(slot_at(k, 0)->lost, 9000);
@@ -420,7 +420,7 @@ START_TEST(suspects)
 }
 END_TEST
 
-/* Where the suspected hit as others of their age do, nothing is less likely. */
+/* Suspects that hit as often as others of their age are no less likely. */
 START_TEST(suspects_in_vain)
 {
 	uint32_t i;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_text.c - the numbers that text.h writes; its names: test_metrics.c.
+ * test_text.c - the numbers that text.h writes. Names: test_metrics.c.
  */
 #include "text.h"
 
@@ -66,7 +66,7 @@ START_TEST(numbers)
 }
 END_TEST
 
-/* What is read again is the number, as near as was said. */
+/* Parsed again it is the number, to the promised precision. */
 START_TEST(near)
 {
 	uint64_t seed = test_seed(), rounds = test_amount(200000), chance;
@@ -83,7 +83,7 @@ START_TEST(near)
 }
 END_TEST
 
-/* A line has an end, whatever goes into it. */
+/* A line never overflows, whatever goes into it. */
 START_TEST(no_line_too_long)
 {
 	static struct line l;

@@ -2,8 +2,8 @@
 /*
  * test_txn.c - the frame of every call: the clock, the lock, a dead owner.
  *
- * Times that no call takes are test_misuse.c's; many threads at work are
- * test_threads.c's. Here the lock is held, or left, on purpose.
+ * Times that no call accepts are test_misuse.c's; many threads are
+ * test_threads.c's. Here the lock is held, or abandoned, on purpose.
  */
 #include "txn.h"
 
@@ -32,23 +32,23 @@ START_TEST(time_never_runs_backwards)
 	ck_assert_uint_eq(overlap(0, 0), 4);
 	ck_assert_uint_eq(overlap(0, 1000 + TTL - 1), 4);
 	ck_assert_uint_eq(overlap(0, 1000 + TTL), 0);
-	ck_assert_uint_eq(overlap(0, 0), 4); /* who reads moves nothing */
+	ck_assert_uint_eq(overlap(0, 0), 4); /* reading moves nothing */
 	ck_clock(1000, 0);
-	observe(1, "mn", 10); /* happened at 1000 */
+	observe(1, "mn", 10); /* takes effect at 1000 */
 	ck_clock(1000, 1);
 	(void)expire(999 + TTL, 100);
 	ck_assert_uint_eq(overlap(1, 0), 2);
 	(void)expire(1000 + TTL, 0);
 	ck_assert_uint_eq(overlap(1, 0), 0);
 	ck_clock(1000 + TTL, 1);
-	(void)reserve(0, "xy", 1000 + TTL); /* as late as: not behind */
+	(void)reserve(0, "xy", 1000 + TTL); /* equal to the clock: not behind */
 	ck_clock(1000 + TTL, 1);
 	(void)expire(999 + TTL, 0);
 	ck_clock(1000 + TTL, 2);
 }
 END_TEST
 
-/* Before the first writing call any time will do, and is forgotten. */
+/* Before the first writing call any time is accepted, and not kept. */
 START_TEST(no_clock_yet)
 {
 	say("ab");
@@ -79,7 +79,7 @@ START_TEST(calls_without_time)
 }
 END_TEST
 
-/* A call that fails, early or late, has not been. */
+/* A call that fails, early or late, leaves no trace. */
 START_TEST(failing_writes_leave_the_clock)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
@@ -120,7 +120,7 @@ END_TEST
 
 static pthread_barrier_t meeting;
 
-/* Holds the lock from one meeting to the next. */
+/* Holds the lock from one barrier to the next. */
 static void *
 entry_lock(void *nothing)
 {
@@ -132,7 +132,7 @@ entry_lock(void *nothing)
 	return nothing;
 }
 
-/* The same, in the midst of a change. */
+/* The same, in the middle of a change. */
 static void *
 entry_turn(void *mine)
 {
@@ -182,7 +182,7 @@ START_TEST(nowait)
 	ck_assert_mem_eq(&after, &before, sizeof(after));
 	ck_assert_mem_eq(&d, &was, sizeof(d));
 	ck_assert_uint_eq(recorded, 77);
-	/* the same calls, when nobody is there */
+	/* the same calls once the lock is free */
 	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[1], 9, &d), KVR_OK);
 	ck_assert_int_eq(
 	    kvr_lease_finish(k, lease, NULL, 9, KVR_NOWAIT), KVR_OK);
@@ -190,7 +190,7 @@ START_TEST(nowait)
 }
 END_TEST
 
-/* Every call on a region that may wait; what it gives does not matter. */
+/* Every call on a region that may wait; its result does not matter. */
 #define EVERY_CALL(X) \
 	X(kvr_clear(k)) \
 	X(kvr_policy_get(k, &policy)) \
@@ -224,7 +224,7 @@ END_TEST
 	X(kvr_check(k)) \
 	X(kvr_entries(k, &some, 1, &e, sizeof(e), 1, &n)) \
 	LOOKING_CALLS(X)
-/* Of them, those that do without the lock as long as nobody writes. */
+/* Those of them that need no lock while there is no writer. */
 #define LOOKING_CALLS(X) \
 	X(kvr_match(k, p, 1, NULL, 0, 0, &n)) \
 	X(kvr_route(k, p, NULL, 1, &d)) \
@@ -265,7 +265,7 @@ call_waiting(void *call)
 	return NULL;
 }
 
-/* No call comes back, nor reads or writes, while somebody else writes. */
+/* No call returns, reads or writes while another thread writes. */
 START_TEST(waits)
 {
 	pthread_t thread;
@@ -284,7 +284,7 @@ START_TEST(waits)
 }
 END_TEST
 
-/* On a handle of one who must not sleep, every one of them comes back. */
+/* On a handle that must not sleep every one of them returns. */
 START_TEST(never_sleeps)
 {
 	pthread_t thread;
@@ -304,7 +304,7 @@ START_TEST(never_sleeps)
 }
 END_TEST
 
-/* The lock alone holds no reader up, nor do readers each other. */
+/* The lock alone delays no reader, nor do readers delay each other. */
 START_TEST(looks)
 {
 	say("abcd");
@@ -340,7 +340,7 @@ shared_end(void)
 	ck_assert_int_eq(munmap(shared, BYTES), 0);
 }
 
-/* Another process takes the lock, and ends: perhaps in the midst of things. */
+/* Another process takes the lock and exits, perhaps during a change. */
 static void
 die_with_the_lock(bool in_a_change)
 {
@@ -381,7 +381,7 @@ START_TEST(died_between_changes)
 }
 END_TEST
 
-/* The index is lost, workers and clock are not. */
+/* The index is lost; workers and clock are not. */
 START_TEST(died_in_a_change)
 {
 	uint64_t lease, i;
@@ -404,7 +404,7 @@ START_TEST(died_in_a_change)
 }
 END_TEST
 
-/* Whoever comes next inherits: a reader, one who would not wait, or any. */
+/* The next caller recovers: a reader, one that does not wait, or any. */
 START_TEST(anybody_inherits)
 {
 	struct kvr *other;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_worker.c - names, slots, generations, loads, the overload over_blocks.
+ * test_worker.c - names, slots, generations, loads, the overload latch.
  *
  * What a call refuses is test_border.c's. A slot is looked at through the id
  * it is in: see id.h.
@@ -42,7 +42,7 @@ drop(uint64_t worker)
 	ck_assert_int_eq(kvr_worker_remove(k, worker), KVR_OK);
 }
 
-/* Workers there are, by walking over them; each slot is after the last. */
+/* Counts the workers by walking over them; slots ascend. */
 static uint32_t
 walk(void)
 {
@@ -82,7 +82,7 @@ START_TEST(ranks_are_workers)
 }
 END_TEST
 
-/* Any bytes, of any length there may be; one is not the other's beginning. */
+/* Any bytes, of any valid length; a prefix of a name is another name. */
 START_TEST(names_are_bytes)
 {
 	char name[KVR_NAME_MAX], back[KVR_NAME_MAX + 1];
@@ -109,7 +109,7 @@ START_TEST(names_are_bytes)
 }
 END_TEST
 
-/* Of a name that is longer than the place for it, as much as fits. */
+/* Of a name longer than its buffer, as much as fits. */
 START_TEST(name_cut_short)
 {
 	char back[8] = "#######";
@@ -128,7 +128,7 @@ END_TEST
 
 enum { FLEET = 1000 };
 
-/* A large fleet whose members come and go, against a list of who is there. */
+/* A large fleet whose members come and go, against a plain list. */
 START_TEST(large_fleet)
 {
 	static uint64_t fleet[FLEET];
@@ -177,7 +177,7 @@ START_TEST(walk_goes_by_slots)
 	ck_assert_uint_eq(worker, id[0]);
 	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
 	ck_assert_uint_eq(worker, id[2]);
-	drop(id[2]); /* while somebody stands on it */
+	drop(id[2]); /* the walk's own position is removed */
 	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
 	ck_assert_uint_eq(worker, id[3]);
 	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
@@ -187,7 +187,7 @@ END_TEST
 
 enum { INCARNATIONS = 3000 };
 
-/* However often workers come back: an id of a slot is above all before it. */
+/* However often workers return, an id of a slot is above all before it. */
 START_TEST(ids_are_never_given_twice)
 {
 	uint64_t last[2 * WORKERS] = { 0 };
@@ -239,7 +239,7 @@ START_TEST(reset_keeps_name_and_facts)
 	ck_assert_uint_eq(find("n", 3), worker);
 	ck_assert_int_eq(kvr_worker_get(k, old, &got), KVR_EWORKER);
 	ck_assert_uint_eq(stats().workers, WORKERS);
-	/* what ran there before it restarted does not run any more */
+	/* what ran there before the restart no longer runs */
 	id[0] = worker;
 	ck_assert_uint_eq(worker_stats(0).requests, 0);
 	ck_assert_uint_eq(worker_stats(0).prefill_tokens, 0);
@@ -247,7 +247,7 @@ START_TEST(reset_keeps_name_and_facts)
 }
 END_TEST
 
-/* The least and the most that may be said of a worker, kept as it is. */
+/* The minimum and maximum of every fact, kept as given. */
 START_TEST(extreme_facts)
 {
 	struct kvr_worker facts, got = { .size = sizeof(got) };
@@ -286,8 +286,8 @@ START_TEST(set_leaves_the_rank)
 END_TEST
 
 /*
- * As many resets as one likes, with leases open on every incarnation: when
- * slots are wanted, leases of the gone let go of theirs, and stay numbers.
+ * Any number of resets, with leases open on every incarnation: when a slot is
+ * reclaimed, its leases are detached; only their ids stay valid.
  */
 START_TEST(leases_let_go_of_slots)
 {
@@ -326,7 +326,7 @@ START_TEST(leases_let_go_of_slots)
 }
 END_TEST
 
-/* Retired slots with thousands of holds between them and being free. */
+/* Retired slots have thousands of entries to reclaim before reuse. */
 START_TEST(spare_slots_are_cleared)
 {
 	uint32_t i, j;
@@ -383,7 +383,7 @@ ck_load(uint32_t worker, uint64_t prefill, uint64_t active, uint64_t output,
 	ck_assert_uint_eq(s.requests, requests);
 }
 
-/* What is set from outside is added to what leases book, and replaced. */
+/* A load set from outside adds to what leases book; setting replaces it. */
 START_TEST(loads_from_outside)
 {
 	uint64_t lease = reserve(0, "abcd", 1);
@@ -508,7 +508,7 @@ START_TEST(busy_above_tokens)
 }
 END_TEST
 
-/* Of a fraction of the batch, rounded down. */
+/* A fraction of the batch, rounded down. */
 START_TEST(busy_above_a_fraction)
 {
 	thresholds(-1, 0.5, -1);
@@ -531,8 +531,8 @@ START_TEST(busy_above_a_fraction)
 END_TEST
 
 /*
- * Own or published blocks above 60 of 100 set the over_blocks; only both below
- * clear it; at the threshold it stays as it is.
+ * Own or published blocks above 60 of 100 set the latch; only both below clear
+ * it; at the threshold it stays as it is.
  */
 START_TEST(busy_latch)
 {
@@ -557,7 +557,7 @@ START_TEST(busy_latch)
 }
 END_TEST
 
-/* No capacity, no threshold: no over_blocks, also where one was. */
+/* Without capacity or threshold the latch is clear, even if it was set. */
 START_TEST(latch_is_let_go)
 {
 	thresholds(-1, -1, 0.6);
