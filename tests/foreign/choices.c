@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * choices.c - the calls that look and choose. Costs are printed bit for bit;
- * what comes in no order is put in one.
+ * choices.c - the calls that read and choose. Costs are printed bit for bit;
+ * results without an order are sorted.
  */
 #include "foreign.h"
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * foreign.h - drives the library by its public calls and prints every answer.
+ * foreign.h - drives the library by its public calls and prints every result.
  *
- *   main.c     which worlds there are, and how often what is called
+ *   main.c     the worlds, and how often each call is made
  *   prompts.c  prompts that share prefixes, by tokens, bytes and hashes
- *   choices.c  calls that look and choose
+ *   choices.c  calls that read and choose
  *   writes.c   calls that change something
  *   vectors.c  the reference's hashes, from a file
  *
- * What is printed depends on the seed alone: the same on every machine and for
+ * The output depends on the seed alone: the same on every machine and for
  * every compiler, or a replica would send requests elsewhere. The key of the
- * region's tables is drawn at random and must not be seen in anything.
+ * region's tables is drawn at random and must not show anywhere.
  */
 #ifndef FOREIGN_FOREIGN_H
 #define FOREIGN_FOREIGN_H
@@ -47,7 +47,7 @@ struct world {
 	struct {
 		uint64_t number;
 		uint32_t family, cut, variant, length, scope;
-	} lease[LEASES], at; /* and the prompt at hand */
+	} lease[LEASES], at; /* and the current prompt */
 	uint32_t tokens[PROMPT_UNITS];
 	unsigned char bytes[PROMPT_UNITS];
 };
@@ -55,14 +55,14 @@ struct world {
 uint32_t pick(struct world *w, uint32_t n); /* a number below n */
 double pick_of(struct world *w, const double *values, uint32_t n);
 uint64_t pick_worker(struct world *w);
-/* Ends the program: not an answer that a correct library gives. */
+/* Ends the program: not a result that a correct library returns. */
 _Noreturn void fail(const char *what, int error);
 void must(const char *what, int error);
 
 void prompt_scopes(struct world *w);
 /* A prompt is made, given and printed. */
 void prompt_draw(struct world *w);
-/* That of a lease, some blocks longer. */
+/* The prompt of a lease, some blocks longer. */
 void prompt_of_lease(struct world *w, uint32_t lease);
 
 void choice_request(struct world *w, struct kvr_request *r);
@@ -85,7 +85,7 @@ void write_rest(struct world *w);
 
 void look_at_all(struct world *w);
 
-/* Compares with the reference's; how many hashes were, or -1. */
+/* Compares with the reference's; the number of hashes, or -1. */
 int vectors_check(const char *file);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * main.c - foreign [vectors-file]: prints what the library answers in a few
- * worlds, and says on stderr how many hashes of the reference it got right.
+ * main.c - foreign [vectors-file]: prints the library's results in a few
+ * worlds, and on stderr how many hashes of the reference it got right.
  */
 #include "foreign.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * prompts.c - prompts that share prefixes. Those of one family are equal up to
- * a cut, then go on by variant; few families, cuts and variants, so that paths
- * are split, extended and met again.
+ * a cut, then continue by variant; few families, cuts and variants, so that
+ * paths are split, extended and met again.
  */
 #include "foreign.h"
 
@@ -30,7 +30,7 @@ prompt_scopes(struct world *w)
 	}
 }
 
-/* A word that stands at `i` in the prompt at hand. */
+/* A word at place `i` of the current prompt. */
 static uint32_t
 word_at(const struct world *w, uint32_t i)
 {
@@ -60,7 +60,7 @@ give_units(struct world *w, uint32_t from, uint32_t n)
 	    : kvr_prompt_tokens(w->p, w->tokens + from, n);
 }
 
-/* In pieces, the scope late where that can be, an image now and then. */
+/* In pieces, the scope late where possible, an image now and then. */
 static int
 give_pieces(struct world *w, const struct kvr_scope *scope)
 {
@@ -80,7 +80,7 @@ give_pieces(struct world *w, const struct kvr_scope *scope)
 	    : kvr_prompt_end(w->p, late ? scope : NULL);
 }
 
-/* Blocks by hashes of their own. */
+/* Blocks given by their hashes. */
 static int
 give_locals(struct world *w, const struct kvr_scope *scope)
 {

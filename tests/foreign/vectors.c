@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * vectors.c - the reference's hashes, as a file of ../shared has them: a line
- * for each block, fields apart by tabs. How tokens are written:
+ * for each block, fields separated by tabs. Notation of tokens:
  *
  *   range 1 12    1, 2, ... 12       down 9 3     9, 8, 7
  *   repeat 0 64   0, 64 times        list 5,6,7   these

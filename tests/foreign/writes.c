@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * writes.c - the calls that change something, and a look at all there is.
+ * writes.c - the calls that change something, and a dump of all state.
  */
 #include "foreign.h"
 
@@ -108,7 +108,7 @@ write_worker(struct world *w)
 	}
 }
 
-/* ------------------------------------------------------------- requests --- */
+/* --------------------------------------------------------------- leases --- */
 
 void
 write_observe(struct world *w)
@@ -204,9 +204,9 @@ write_lease(struct world *w)
 	printf("lease %" PRIu64 " %u %s\n", n, what, kvr_errname(error));
 }
 
-/* ----------------------------------------------------------- the others --- */
+/* ---------------------------------------------------------- other calls --- */
 
-/* Mostly onwards a little; a jump beyond the time to live; a step back. */
+/* Mostly a small step on; a jump beyond the TTL; a step back. */
 void
 write_time(struct world *w)
 {
@@ -251,8 +251,8 @@ order(uint64_t x, uint64_t y)
 }
 
 /*
- * Blocks that are given by hashes may be chosen so that the index holds one
- * of them twice; then it is age that differs.
+ * Blocks given by hashes may be chosen so that the index holds one of them
+ * twice; then the age differs.
  */
 static int
 by_place(const void *a, const void *b)
@@ -267,7 +267,7 @@ by_place(const void *a, const void *b)
 	return c != 0 ? c : order(x->pins, y->pins);
 }
 
-/* In what order they come depends on the key of the tables. */
+/* Their order depends on the key of the tables. */
 static void
 look_at_entries(struct world *w)
 {

@@ -2,8 +2,8 @@
 /*
  * model.c - an index that is obviously right; the idea is in model.h.
  *
- * Slow where that is simpler. The only count it keeps beside the records is
- * the number of records with pins of each worker.
+ * Slow where that is simpler. The only count it keeps besides the records is
+ * each worker's number of pinned records.
  */
 #include "model_in.h"
 
@@ -288,7 +288,7 @@ pin(struct model *m, struct record *r, int64_t time)
 		w->pinned++;
 }
 
-/* An unconfirmed record that nothing pins goes. */
+/* An unconfirmed record goes with its last pin. */
 static void
 unpin(struct model *m, struct record *r)
 {
@@ -360,7 +360,7 @@ model_reserve(struct model *m, uint64_t worker, const struct model_path *path,
 	w->private += b->private;
 }
 
-/* The worker of a lease, or NULL if it was removed or reset since. */
+/* Does nothing if the lease's worker was removed or reset since. */
 static void
 stamp_lease(struct model *m, struct lease *l, int64_t time)
 {
@@ -383,7 +383,7 @@ release_prefill(struct model *m, struct lease *l)
 	l->prefill = 0;
 }
 
-/* Takes a lease's load away, unpins its path, and ends it. */
+/* Removes a lease's load, unpins its path, and ends it. */
 static void
 end(struct model *m, struct lease *l)
 {
@@ -520,7 +520,7 @@ model_reap_owner(struct model *m, uint64_t owner, int64_t time)
 	return n;
 }
 
-/* Leases stand in the table in the order in which they were opened. */
+/* Leases are in the table in the order in which they were opened. */
 bool
 model_reap_old(struct model *m, uint64_t n, int64_t limit, int64_t time)
 {

@@ -12,14 +12,14 @@
  *   (w1, AB)   stamp 5            (w2, AB)   no stamp, 1 pin
  *   (w1, ABC)  stamp 5            (w2, ABD)  no stamp, 1 pin
  *
- * A record is live while it is pinned, or confirmed and younger than the time
- * to live. A worker's overlap is the number of leading blocks whose records
- * are all live. What the library says is held against this.
+ * A record is live while it is pinned, or confirmed and younger than the TTL.
+ * A worker's overlap is the number of leading blocks whose records are all
+ * live. The library's results are compared with this.
  *
- * A prefix is named by a digest of its own tokens that the model makes; the
- * library's sequence hash is carried along only to recognise the library's
- * entries by. The model never calls the library, and ends the program when
- * there is no memory: it is no part of what is tested.
+ * A prefix is named by a digest of its own tokens that the model makes. The
+ * library's sequence hash is carried along only to identify the library's
+ * entries. The model never calls the library, and exits when there is no
+ * memory: it is not part of what is tested.
  */
 #ifndef TESTS_MODEL_H
 #define TESTS_MODEL_H
@@ -35,20 +35,20 @@ struct model_path {
 	uint32_t blocks;
 };
 
-/* What a request books beside its path. */
+/* What a request books besides its path. */
 struct model_booking {
 	uint64_t lease;
 	uint64_t owner;
 	uint64_t prefill;  /* tokens */
 	uint32_t recorded; /* leading blocks of the path that are pinned */
 	uint32_t private;  /* blocks that are load and nothing else */
-	bool unrecorded;   /* nothing is to be recorded, later either */
+	bool unrecorded;   /* nothing is recorded, now or later */
 };
 
 struct model_load {
 	uint64_t requests;
 	uint64_t prefill_tokens;
-	uint64_t active_blocks; /* blocks with pins */
+	uint64_t active_blocks; /* pinned blocks */
 	uint64_t output_blocks; /* and private ones */
 };
 
@@ -67,7 +67,7 @@ int64_t model_clock(const struct model *m);
 uint64_t model_clock_back(const struct model *m);
 
 void model_worker_add(struct model *m, uint64_t id);
-/* Removed or reset: all that was recorded for it is void. */
+/* Removed or reset: all its records are void. */
 void model_worker_void(struct model *m, uint64_t id);
 bool model_worker_known(const struct model *m, uint64_t id);
 void model_set_load(struct model *m, uint64_t id, const struct kvr_load *load);
@@ -97,32 +97,32 @@ int model_extend(struct model *m, uint64_t lease,
 int model_output(struct model *m, uint64_t lease, uint32_t blocks);
 int model_finish(struct model *m, uint64_t lease, int64_t time);
 int model_abort(struct model *m, uint64_t lease);
-/* Ends all of an owner's leases; how many there were. */
+/* Ends all of an owner's leases; returns how many there were. */
 uint32_t model_reap_owner(struct model *m, uint64_t owner, int64_t time);
 /*
- * Ends the n oldest leases, which must be as old as the limit; true if they
+ * Ends the n oldest leases, which must be as old as the limit. True if they
  * were, and if some were ended or none was that old.
  */
 bool model_reap_old(struct model *m, uint64_t n, int64_t limit, int64_t time);
 bool model_lease_open(const struct model *m, uint64_t lease);
-/* Would an extension to so many blocks record more than it has? */
+/* Would an extension to this many blocks record more than it has? */
 bool model_lease_grows(const struct model *m, uint64_t lease, uint32_t upto);
 uint64_t model_leases(const struct model *m);
-/* Open ones whose worker was removed or reset. */
+/* Open leases whose worker was removed or reset. */
 uint64_t model_void_leases(const struct model *m);
 
 /* Forgets the records that are not live. */
 void model_sweep(struct model *m, int64_t time);
 /* Live (block, worker) pairs, of one worker or (0) of all. */
 uint64_t model_held(const struct model *m, uint64_t worker, int64_t time);
-/* Distinct prefixes that are live somewhere. */
+/* Distinct prefixes that are live on some worker. */
 uint64_t model_blocks(struct model *m, int64_t time);
-/* When the first record that can become due does; INT64_MAX: never. */
+/* When the next record becomes due; INT64_MAX: never. */
 int64_t model_next_due(const struct model *m);
 bool model_any_pin(const struct model *m);
 
 /*
- * Holds a walk over the library's entries against the records: begin, each
+ * Compares a walk over the library's entries with the records: begin, each
  * entry, end. NULL while all is equal, else what differs.
  */
 void model_entries_begin(struct model *m, int64_t time);

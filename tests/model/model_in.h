@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * model_in.h - what the model is made of, for model.c and model_look.c.
+ * model_in.h - the model's internals, for model.c and model_look.c.
  */
 #ifndef TESTS_MODEL_IN_H
 #define TESTS_MODEL_IN_H

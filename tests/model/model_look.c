@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * model_look.c - looking at the model: counts, and a walk over the library's
- * entries that is held against the records.
+ * model_look.c - reads the model: counts, and a walk over the library's entries
+ * that is compared with the records.
  */
 #include "model_in.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ops.c - sequences of operations: where they come from, how they look, how
- * a failing one is shortened. What they do is in world.c.
+ * ops.c - sequences of operations: generated, printed, and shrunk when they
+ * fail. What they do is in world.c.
  *
  * One decoder serves the random tests and the fuzzer: it asks a source for
- * small numbers, and the source makes them from a seed or from bytes.
+ * small numbers, which the source makes from a seed or from bytes.
  */
 #include "ops.h"
 
@@ -53,7 +53,7 @@ ops_pick(struct ops_source *s, uint32_t n)
 
 /* -------------------------------------------------------------- draw --- */
 
-/* How often of 256. What is not named here: OP_OBSERVE. */
+/* Out of 256. What is not named here: OP_OBSERVE. */
 static const uint8_t weight[OP_KINDS] = {
 	[OP_MATCH] = 24, [OP_ROUTE] = 20, [OP_CANDIDATES] = 8,
 	[OP_RESERVE] = 28, [OP_RESERVE_ON] = 18, [OP_COMMIT] = 20,
@@ -100,7 +100,7 @@ draw_time(struct ops_source *s, bool calm)
 }
 
 /*
- * Lengths crowd around the places where a run changes its shape: a piece
+ * Lengths cluster around the sizes at which a run changes its shape: a piece
  * holds 16 blocks, a tree of them 16 times as many on each level.
  */
 static uint16_t
@@ -279,12 +279,12 @@ ops_config_print(FILE *to, const struct ops_config *c)
 
 /* ------------------------------------------------------------ shrink --- */
 
-/* Runs left; a sequence may be long and each attempt costs a world. */
+/* Runs left; a sequence may be long and each attempt builds a world. */
 struct attempts {
 	const struct ops_config *c;
 	struct ops_failure *failure;
 	long left;
-	clock_t end; /* of the time that may be spent, too */
+	clock_t end; /* a limit in processor time, too */
 };
 
 static bool
@@ -299,7 +299,7 @@ still_fails(struct attempts *a, const struct op *ops, size_t n)
 	return true;
 }
 
-/* Takes out pieces of `size` operations wherever the rest still fails. */
+/* Removes pieces of `size` operations wherever the rest still fails. */
 static size_t
 take_out(struct attempts *a, struct op *ops, size_t n, size_t size)
 {
@@ -320,7 +320,7 @@ take_out(struct attempts *a, struct op *ops, size_t n, size_t size)
 	return n;
 }
 
-/* The ways to make one operation simpler; false when there are no more. */
+/* The ways to simplify one operation; false when there are no more. */
 static bool
 simpler(struct op *o, unsigned way)
 {

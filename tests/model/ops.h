@@ -3,9 +3,8 @@
  * ops.h - sequences of operations, run on the library and on the model.
  *
  * An operation is a small struct of numbers that means something in every
- * state (a lease is "the one in slot 3", whatever that is by now), so any
- * sequence can be cut anywhere and still runs: that is what makes it possible
- * to shrink a failing one.
+ * state (a lease is "the one in slot 3", whatever that is by now). Any
+ * sequence can be cut anywhere and still runs, so a failing one can be shrunk.
  *
  *   bytes of a fuzzer --.
  *                        >-- ops_draw --> struct op [n] -- ops_run --> equal?
@@ -41,7 +40,7 @@ enum op_kind {
 enum op_time {
 	TIME_STANDS, TIME_TICK, TIME_QUARTER, TIME_JUST_BEFORE, TIME_TTL,
 	TIME_JUST_AFTER, TIME_LONG, TIME_LEAP,
-	TIME_BACK,       /* this call only: half a ttl back */
+	TIME_BACK,       /* this call only: half a TTL back */
 	TIME_ZERO,       /* this call only: at 0 */
 	TIME_STAYS_BACK, /* this call and those after */
 	TIME_KINDS
@@ -66,7 +65,7 @@ struct op {
 	struct op_segment segment[OPS_SEGMENTS];
 };
 
-/* A world to run in: the region's options, and what prompts are made of. */
+/* Where operations run: the region's options, and what prompts are made of. */
 struct ops_config {
 	const char *name;
 	uint32_t block_size;
@@ -80,10 +79,10 @@ struct ops_config {
 	uint32_t scopes;
 	uint32_t longest;  /* 0: runs of a few blocks; 1: > 16; 2: > 256; 3 */
 	uint32_t policy;   /* 0: default, 1: two-tier, 2: with thresholds */
-	bool full;         /* the region is too small: less may be held */
+	bool full;         /* the region is too small: it may hold less */
 	bool no_removal;   /* workers stay as they are */
 	bool calm;         /* long jumps of time are rare */
-	int64_t skew;      /* makes the model wrong: its ttl is longer */
+	int64_t skew;      /* makes the model wrong: its TTL is longer */
 };
 
 struct ops_source {
@@ -116,14 +115,14 @@ struct ops_failure {
  */
 int ops_run(const struct ops_config *c, const struct op *ops, size_t n,
     size_t every, struct ops_failure *failure);
-/* Shortens a failing sequence in place; its new length. */
+/* Shortens a failing sequence in place; returns its new length. */
 size_t ops_shrink(const struct ops_config *c, struct op *ops, size_t n,
     struct ops_failure *failure);
-/* Shrinks and prints to stderr. Ends with the failure of the shortest. */
+/* Shrinks, prints to stderr, and ends with the failure of the shortest. */
 void ops_report(const struct ops_config *c, struct op *ops, size_t n,
     struct ops_failure *failure);
 
-/* Operations run and decisions and overlaps compared, since the start. */
+/* Operations run, decisions and overlaps compared, since the start. */
 struct ops_totals {
 	uint64_t ops, matches, decisions, walks, failed_allocations;
 	uint64_t splits, merges, extensions, expired, voided, evicted, reaped;

@@ -2,8 +2,8 @@
 /*
  * plain.h - block hashes the slow and obvious way.
  *
- * What hash.c and prompt.c are held against: everything is there at once,
- * each hash is computed on its own, nothing is kept.
+ * The reference for hash.c and prompt.c: all input is there at once, each hash
+ * is computed on its own, nothing is cached.
  */
 #ifndef KVR_PLAIN_H
 #define KVR_PLAIN_H
@@ -26,13 +26,13 @@ uint64_t plain_root(const struct hash_rule *rule,
 void plain_chain(const struct hash_rule *rule, const struct kvr_scope *scope,
     const uint64_t *local, size_t n, uint64_t *sequence);
 
-/* The word least-significant byte first, whatever the machine does. */
+/* The word least-significant byte first, on any machine. */
 void plain_put(unsigned char *to, uint64_t word, size_t bytes);
 
-/* A sealed rule with a secret made of `seed`. */
+/* A sealed rule with a secret derived from `seed`. */
 struct hash_rule plain_rule(uint32_t kind, uint32_t unit, uint32_t block_size,
     uint32_t eagle, uint64_t seed);
-/* Numbers without a visible pattern; the same for the same state. */
+/* Numbers without a visible pattern, determined by the state. */
 uint64_t plain_random(uint64_t *state);
 
 #endif

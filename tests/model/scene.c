@@ -66,7 +66,7 @@ scene_of(uint32_t workers)
 	(void)kvr_request_init(&s->r, sizeof(s->r));
 	for (i = 0; i < workers; i++)
 		worker_make(i);
-	/* old places of slots without overlap must not matter */
+	/* stale places of slots without overlap must not matter */
 	for (i = 0; i < SCENE_SLOTS; i++)
 		s->places[i] = i % 3 == 0 ? 0 : 600 + i;
 	s->set.found = s->found;
@@ -114,7 +114,7 @@ scene_id(uint32_t slot)
 	return id_of_worker(scene.generations[slot], slot);
 }
 
-/* The team of a slot is the first slot of the same name, counted from 1. */
+/* The dp_group of a slot is the first slot of the same name, from 1. */
 static void
 publish_team(uint32_t i)
 {

@@ -2,8 +2,8 @@
 /*
  * scene.h - a struct kvr made by hand, for tests of the choice.
  *
- * There is one scene; scene_of clears it. Slots, loads and what was found are
- * set at will, also to values that no public call would let in.
+ * There is one scene; scene_of clears it. Slots, loads and overlaps are set at
+ * will, also to values that no public call would accept.
  */
 #ifndef KVR_SCENE_H
 #define KVR_SCENE_H
@@ -47,7 +47,7 @@ uint64_t scene_id(uint32_t slot);
 /* Publishes what slots and names say, and prepares t. */
 int scene_begin(void);
 int scene_choose(void);
-/* The slot taken; UINT32_MAX after an error. */
+/* The slot chosen; UINT32_MAX after an error. */
 uint32_t scene_chosen(void);
 /* NAN after an error. */
 double scene_cost(uint32_t slot);

@@ -51,7 +51,7 @@ block_remove(struct shadow_worker *w, uint32_t i)
 	w->block[i] = w->block[--w->blocks];
 }
 
-/* Which one ends with the text's first `length` tokens; w->blocks: none. */
+/* The block that ends with the first `length` tokens; w->blocks: none. */
 static uint32_t
 block_number(const struct shadow_worker *w, const char *text, uint32_t length)
 {
@@ -100,7 +100,7 @@ excess(const struct shadow *s, uint32_t worker)
 	return has - room;
 }
 
-/* The idle one that was released first. */
+/* The idle block that was released first. */
 static uint32_t
 longest_released(const struct shadow_worker *w)
 {
@@ -113,7 +113,7 @@ longest_released(const struct shadow_worker *w)
 	return first;
 }
 
-/* One block after the other goes, until the rest fits. */
+/* Evicts one block after another until the rest fits. */
 static void
 fit(struct shadow *s, uint32_t worker)
 {
@@ -166,7 +166,7 @@ path_stamp(struct shadow *s, uint32_t worker, const char *text,
 	struct shadow_worker *w = &s->worker[worker];
 	uint32_t end = length / s->block_size * s->block_size;
 
-	/* last to first: so ends go before beginnings */
+	/* last to first: ends are evicted before beginnings */
 	for (; end > 0; end -= s->block_size) {
 		struct shadow_block *b = block_of(w, text, end);
 
@@ -270,7 +270,7 @@ shadow_reserve(struct shadow *s, uint32_t lease, uint32_t worker,
 	l->asked = l->length = (uint32_t)strlen(text);
 	memcpy(l->text, text, l->length);
 	path_pin(s, worker, text, 0, l->length);
-	/* what the engine will need yet */
+	/* what the engine will still need */
 	l->ahead = tail_of(s, l) + (uint32_t)(w->answer / s->block_size + 0.5);
 	w->ahead += l->ahead;
 	fit(s, worker);
@@ -341,7 +341,7 @@ let_go(struct shadow *s, struct shadow_lease *l)
 	fit(s, l->worker);
 }
 
-/* The answer stays, as far as it is whole blocks; nobody knows its text. */
+/* The output stays, as far as it is whole blocks; its text is unknown. */
 static void
 leave_answer(struct shadow *s, const struct shadow_lease *l,
     uint64_t completion)
@@ -352,7 +352,7 @@ leave_answer(struct shadow *s, const struct shadow_lease *l,
 
 	all = l->asked / s->block_size + tail_of(s, l) + l->output;
 	if (tail_of(s, l) + l->output > 0)
-		all--; /* the last one is not full, most likely */
+		all--; /* the last one is probably not full */
 	if (completion > 0 && l->asked + completion <= room) {
 		w->answers++;
 		w->answer += ((double)completion - w->answer) *
@@ -467,7 +467,7 @@ shadow_nameless(const struct shadow *s, uint32_t worker)
 
 /* --------------------------------------------------------- whole leaves --- */
 
-/* The latest use of any that left; of idle ones that stay the earliest. */
+/* Nothing evicted was used later than any idle block that stays. */
 static bool
 by_last_use(const struct shadow_worker *w, const bool *left)
 {

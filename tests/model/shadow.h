@@ -2,11 +2,11 @@
 /*
  * shadow.h - what engines hold, block by block, the slow and obvious way.
  *
- * What retain.c, entry.c and lease.c are held against where a worker goes by
+ * The reference for retain.c, entry.c and lease.c where a worker goes by
  * capacity or feedback. There is no tree, no run, no list: each worker has
- * one flat array of blocks. A block is the text up to its end; it knows how
- * many leases pin it, when it was stamped, and the when-th of all it was
- * released. Who must go is looked for among all.
+ * one flat array of blocks. A block is the text up to its end, with its number
+ * of pins, its stamp, and its place in the order of all releases. Eviction
+ * searches all of them.
  */
 #ifndef TESTS_SHADOW_H
 #define TESTS_SHADOW_H
@@ -25,12 +25,12 @@ enum {
 
 struct shadow_block {
 	char text[SHADOW_TEXT];
-	uint32_t length;   /* of the text; 0: blocks of an answer */
+	uint32_t length;   /* of the text; 0: blocks of an output */
 	uint32_t nameless; /* how many of those */
 	uint32_t pins;
-	bool listed;       /* confirmed, and its time has not come */
+	bool listed;       /* confirmed, and not due yet */
 	int64_t stamp;
-	uint64_t released; /* the how-manieth of all; of who is idle */
+	uint64_t released; /* place in the order of releases; if idle */
 };
 
 struct shadow_worker {
@@ -39,7 +39,7 @@ struct shadow_worker {
 	uint32_t retain, eviction;
 	uint64_t capacity; /* tokens */
 	uint64_t output, ahead;
-	double answer;     /* tokens of one, on average */
+	double answer;     /* mean tokens of one output */
 	uint64_t answers;
 	uint32_t life_of;  /* which incarnation */
 };
@@ -48,7 +48,7 @@ struct shadow_lease {
 	bool open, committed;
 	uint32_t worker, life_of;
 	uint64_t owner;
-	uint64_t opened;   /* the how-manieth of all */
+	uint64_t opened;   /* place in the order of openings */
 	char text[SHADOW_TEXT];
 	uint32_t length;   /* of the text now, */
 	uint32_t asked;    /* and when it was opened */
@@ -65,7 +65,7 @@ struct shadow {
 
 void shadow_begin(struct shadow *s, uint32_t block_size, int64_t ttl,
     int64_t idle_limit);
-/* To be called first of all at each time: who is due goes. */
+/* To be called first at each time: reclaims what is due. */
 void shadow_expire(struct shadow *s, int64_t now);
 void shadow_facts(struct shadow *s, uint32_t worker, uint32_t retain,
     uint64_t capacity, uint32_t eviction);
@@ -77,10 +77,10 @@ void shadow_commit(struct shadow *s, uint32_t lease);
 /* The text with more at its end. */
 void shadow_extend(struct shadow *s, uint32_t lease, const char *text);
 void shadow_output(struct shadow *s, uint32_t lease, uint32_t blocks);
-/* completion: tokens of the answer, 0: not told */
+/* completion: tokens of the output, 0: not reported */
 void shadow_finish(struct shadow *s, uint32_t lease, uint64_t completion);
 void shadow_abort(struct shadow *s, uint32_t lease);
-/* How many it ended. */
+/* Returns how many it ended. */
 uint32_t shadow_reap(struct shadow *s, uint64_t owner);
 
 /* Leading blocks of the text that are there. */
@@ -91,10 +91,10 @@ uint64_t shadow_active(const struct shadow *s, uint32_t worker);
 uint64_t shadow_nameless(const struct shadow *s, uint32_t worker);
 
 /*
- * Of a cache that gives up whole leaves the shadow does not know which blocks
- * make a leaf. It is told who has left, in the order of its array, and judges:
- * only if there was too much, and until there was not; nobody in use, and
- * nobody before those who were used earlier.
+ * For a cache that evicts whole leaves the shadow does not know which blocks
+ * make a leaf. It is told what was evicted, by index in its array, and checks:
+ * only if the worker was over capacity, and until it was not; no pinned block,
+ * and none used later than an idle one that stayed.
  */
 bool shadow_leaves(struct shadow *s, uint32_t worker, const bool *left);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * steps.c - one function for each kind of operation on prompts and leases:
- * what the model says must come, what the library gives, what both are
+ * what the model expects, what the library returns, and what both are
  * afterwards.
  *
  * A call that fails must have changed nothing: the model is not told of it,
- * outputs are looked at, and all that follows is compared as if it had not
+ * outputs are examined, and all that follows is compared as if it had not
  * been made.
  */
 #include "world.h"
@@ -23,7 +23,7 @@ step_same(struct world *w, const char *call, int got, int want)
 	    kvr_errname(want));
 }
 
-/* What a call with this worker has to give; a stale id now and then. */
+/* What a call with this worker must return; a stale id now and then. */
 uint64_t
 step_worker(const struct world *w, const struct op *o, int *want)
 {
@@ -35,7 +35,7 @@ step_worker(const struct world *w, const struct op *o, int *want)
 	return id;
 }
 
-/* A prompt without any token is nothing to choose a worker for. */
+/* A prompt without tokens is refused wherever a worker is to be chosen. */
 static int
 for_prompt(const struct world *w, int otherwise)
 {
@@ -66,7 +66,7 @@ step_wrote(struct world *w, uint64_t *counter)
 	return world_glance(w);
 }
 
-/* ------------------------------------------------ looking and choosing --- */
+/* ---------------------------------------------------- match and choose --- */
 
 int
 step_match(struct world *w, const struct op *o)
@@ -166,7 +166,7 @@ step_candidates(struct world *w, const struct op *o)
 		return -1;
 	WORLD_CALL(rc, o->fail, kvr_candidates(w->k, w->p, r, w->call, got,
 	    sizeof(got[0]), OPS_NAMES, &n));
-	/* A request that is wrong in itself fails everywhere alike. */
+	/* An invalid request fails in every call alike. */
 	if (rc != KVR_OK)
 		return step_same(w, "kvr_candidates", rc, chosen);
 	for (i = 0; i < w->c->workers; i++)
@@ -240,7 +240,7 @@ remember(struct world *w, const struct op *o, uint64_t lease)
 	return 0;
 }
 
-/* The library reserved; the model does what must have been done. */
+/* The library opened a lease; the model does what must have been done. */
 static int
 book(struct world *w, const struct op *o, const struct kvr_request *r,
     const struct kvr_decision *d)
@@ -366,8 +366,8 @@ step_first_token(struct world *w, const struct op *o)
 }
 
 /*
- * Mostly the lease's prompt and more tokens; now and then another prompt, or
- * another scope, which must be found out.
+ * Mostly the lease's prompt and more tokens; now and then another prompt or
+ * another scope, which must be refused.
  */
 int
 step_extend(struct world *w, const struct op *o)
@@ -424,7 +424,7 @@ step_finish(struct world *w, const struct op *o)
 	uint64_t lease = w->slots[o->slot].lease;
 	int rc, want = model_finish(w->m, lease, w->time);
 
-	/* by the TTL no report changes anything, be it true or not */
+	/* by TTL no report changes anything, true or not */
 	report.kind = o->arg % 3;
 	report.flags = o->arg / 3 % 4;
 	report.endpoint = o->arg / 64;

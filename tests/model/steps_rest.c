@@ -184,7 +184,7 @@ do_bad_clock(struct world *w, const struct op *o)
 	return world_glance(w);
 }
 
-/* Everything that has to be equal when all that is due is reclaimed. */
+/* Everything that must be equal when all that is due is reclaimed. */
 static int
 do_check(struct world *w, const struct op *o)
 {

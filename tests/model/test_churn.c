@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_churn.c - a region that has seen everything holds as much as a new one.
+ * test_churn.c - a well-used region holds as much as a new one.
  *
- * A region that is always full lives through many random operations of all
- * kinds. Then it is given what a fresh region of the same size is given, until
- * both have evicted for long: the old one must hold at least 95 % of what the
- * fresh one holds. With everything gone all of its cells must be free.
+ * A region that is always full goes through many random operations of all
+ * kinds. Then it gets the same as a fresh region of the same size, until both
+ * have evicted a lot: the old one must hold at least 95 % of what the fresh one
+ * holds. With everything removed all of its cells must be free.
  *
  *   [ no access | region            canary | no access ]
- *                 ^ as small as it gets  ^ both held against what was there
+ *                 ^ the minimum size       ^ both compared with their content
  */
 #include "kvroute.h"
 #include "plain.h"
@@ -51,7 +51,7 @@ fenced_bytes(void)
 	return (REGION + CANARY + page - 1) / page * page;
 }
 
-/* Ends, with its canary, right before a page that nobody may touch. */
+/* Ends, with its canary, right before a page without access. */
 static unsigned char *
 region_at(void)
 {
@@ -125,7 +125,7 @@ stats(const struct kvr *of)
 /* ------------------------------------------------------------- prompts --- */
 
 /*
- * Kinds share their first blocks with others of their group, and part from
+ * Kinds share their first blocks with others of their group, and fork from
  * them one by one: kind 13 shares 260 blocks with kind 12 and 20 with kind 1.
  */
 static void
@@ -138,7 +138,7 @@ say(uint32_t kind, uint32_t n)
 	must(kvr_prompt_set_tokens(p, NULL, tokens, n) == KVR_OK);
 }
 
-/* Mostly short, now and then as long as it gets; ends lie everywhere. */
+/* Mostly short, now and then of maximum length; all lengths occur. */
 static uint32_t
 draw_length(void)
 {
@@ -246,7 +246,7 @@ replace(void)
 		return;
 	}
 	must(kvr_worker_remove(k, worker[i]) == KVR_OK);
-	/* until a slot is free of what refers to it, if need be */
+	/* until a slot has nothing left that refers to it, if need be */
 	for (rc = KVR_EFULL; rc == KVR_EFULL;) {
 		char text = (char)('a' + i);
 
@@ -310,7 +310,7 @@ churn(uint64_t ops)
 
 /* ---------------------------------------------------------- comparison --- */
 
-/* What a region holds when more than it can hold has gone through it. */
+/* What a region holds after more than it can hold has gone through it. */
 struct full {
 	uint64_t blocks, used;
 };
@@ -351,7 +351,7 @@ end_leases(void)
 			must(kvr_lease_abort(k, lease[i], now, 0) == KVR_OK);
 }
 
-/* The prompts carry the secret of the region that they were made for. */
+/* A prompt carries the secret of the region that it was made for. */
 static void
 take_prompt(struct kvr *of)
 {

@@ -2,9 +2,9 @@
 /*
  * test_model.c - the library against an index that is obviously right.
  *
- * Random operations in many kinds of worlds, all sequences of a few
- * operations in a tiny one, and the ending of old leases, which the random
- * worlds leave out. KVR_SEED=n repeats a run.
+ * Random operations in many kinds of worlds, all sequences of a few operations
+ * in a tiny one, and the ending of old leases, which the random worlds leave
+ * out. KVR_SEED=n repeats a run.
  */
 #include "test.h"
 
@@ -99,7 +99,7 @@ fail_with(const struct ops_config *c, struct op *ops, size_t n,
 	    f->text);
 }
 
-/* What a world of this kind is there for must have happened in it. */
+/* What a world of this kind exists for must have happened in it. */
 static void
 must_have_met(const struct ops_config *c)
 {
@@ -185,7 +185,7 @@ static const struct op lease_ops[] = {
 	{ .kind = OP_RESET },
 };
 
-/* What is asked of every world when the sequence is over. */
+/* Queries on every world when the sequence is over. */
 static const struct op probes[] = {
 	{ .kind = OP_MATCH, P(0, 3, 1, 1) },
 	{ .kind = OP_MATCH, P(0, 2, 1, 1) },
@@ -210,7 +210,7 @@ all_sequences(const struct op *alphabet, size_t letters)
 	for (i = 0; i < length; i++)
 		count *= letters;
 	memcpy(ops + length, probes, sizeof(probes));
-	/* The shorter ones are the beginnings of these; all are checked. */
+	/* The shorter ones are prefixes of these; all are checked. */
 	for (i = 0; i < count; i++) {
 		for (j = 0, rest = i; j < length; j++, rest /= letters)
 			ops[j] = alphabet[rest % letters];
@@ -233,7 +233,7 @@ END_TEST
 
 /* ---------------------------------------------------------- the harness --- */
 
-/* A model that is wrong by one nanosecond must be found out, and shortly. */
+/* A model that is wrong by one nanosecond must be detected, and shrunk. */
 START_TEST(difference_is_found)
 {
 	static struct op ops[WORLD_OPS];
@@ -284,8 +284,10 @@ START_TEST(old_leases_end)
 	ck_assert_uint_eq(ops_totals.reaped, 0);
 	ops[n++] = (struct op){ .kind = OP_MATCH, P(0, 2, 0, 0),
 	    .time = TIME_LONG };
-	/* Nobody's business: a reader ends nothing. The check at the end is a
-	   writing call, and ends some. */
+	/*
+	 * A reader ends nothing. The check at the end is a writing call, and
+	 * ends some.
+	 */
 	ck_assert_int_eq(ops_run(&c, ops, n, 1, &f), 0);
 	ck_assert_uint_gt(ops_totals.reaped, 0);
 	ck_assert_uint_lt(ops_totals.reaped, OPS_SLOTS);

@@ -2,10 +2,10 @@
 /*
  * test_scenes.c - random scenes, decided twice.
  *
- * The formulas stand here a second time, as plain as they can be: from the
- * request as it was given, worker by worker, with divisions and with libm.
- * Costs must be equal to the bit, unless a preference went through exp; and
- * nobody may be better than the one taken.
+ * The formulas are implemented a second time, as plainly as possible: from the
+ * request as given, worker by worker, with divisions and with libm. Costs must
+ * be equal to the bit, unless a preference went through exp; and no worker may
+ * be better than the one chosen.
  */
 #include "route.h"
 
@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-/* -------------------------------------------------- the second writing --- */
+/* ------------------------------------------- the second implementation --- */
 
 static double
 plain_credit(void)
@@ -43,7 +43,7 @@ listed(const uint64_t *ids, size_t n, uint64_t id)
 	return false;
 }
 
-/* Eligible, its load left aside. */
+/* Eligible, not counting its load. */
 static bool
 plain_fits(uint32_t i)
 {
@@ -293,7 +293,7 @@ plain_look(struct plain *w)
 		w->cost[i] = plain_cost(i, w->least_prefill);
 }
 
-/* With two tiers, only the longest overlaps may stay to be taken. */
+/* With two tiers, only the longest overlaps remain. */
 static void
 plain_two_tier(struct plain *w)
 {
@@ -357,7 +357,7 @@ same_candidates(struct plain *w)
 	return true;
 }
 
-/* Is nobody better than the one taken? */
+/* Is none better than the one chosen? */
 static bool
 good_choice(const struct plain *w)
 {

@@ -2,10 +2,10 @@
 /*
  * test_shadow.c - the same calls on a region and on a plain model of caches.
  *
- * All short sequences of some calls, and long ones of all calls by chance. One
+ * All short sequences of some calls, and long random ones of all calls. One
  * region has workers by TTL, by capacity and by feedback, whose prompts share
- * beginnings; after each call the overlaps of prompts, what is held, in use
- * and ahead of each worker are equal, to the block.
+ * prefixes. After each call the overlaps of prompts and the blocks held, in use
+ * and ahead of each worker must be equal.
  */
 #include "id.h"
 #include "inner.h"
@@ -36,7 +36,7 @@ begin(uint32_t block_size, int64_t ttl, int64_t idle_limit)
 	told = 0;
 }
 
-/* What was done, for whoever reads of a failure. */
+/* Records what was done, to be printed on a failure. */
 static void __attribute__((format(printf, 1, 2)))
 tell(const char *format, ...)
 {
@@ -63,7 +63,7 @@ tell(const char *format, ...)
 		    is_, must_be_, seed, (int)told, history); \
 } while (0)
 
-/* The prompt at hand; no drawing is to be made of it. */
+/* The current prompt, for which no drawing is to be made. */
 static void
 speak(const char *text)
 {
@@ -83,7 +83,7 @@ overlap_of(uint32_t worker, const char *text)
 	return overlap(worker, shadow.now);
 }
 
-/* What left a cache of whole leaves, and whether it might. */
+/* What was evicted as whole leaves, and whether that was right. */
 static void
 compare_leaves(uint32_t worker)
 {
@@ -104,7 +104,7 @@ compare_leaves(uint32_t worker)
 	    left), true);
 }
 
-/* As many are held, and all of these: so they are the same. */
+/* The same number, and all of these: the sets are equal. */
 static void
 compare_blocks(uint32_t worker)
 {
@@ -167,7 +167,7 @@ do_facts(uint32_t worker, uint32_t retain, uint64_t capacity,
 	f.eviction = eviction;
 	must(kvr_worker_set(k, id[worker], &f) == KVR_OK);
 	shadow_facts(&shadow, worker, retain, capacity, eviction);
-	at(shadow.now); /* by another life */
+	at(shadow.now); /* with another TTL */
 }
 
 static void
@@ -275,7 +275,7 @@ is_open(uint32_t i)
 
 /* -------------------------------------------------- all short sequences --- */
 
-/* Each call means something in any state, or nothing; one worker, room 3. */
+/* Each call is valid in any state, or does nothing; one worker, room 3. */
 static void
 short_call(uint32_t which)
 {
@@ -360,7 +360,7 @@ START_TEST(all_of_four)
 }
 END_TEST
 
-/* ----------------------------------------------------------- by chance --- */
+/* -------------------------------------------------------------- random --- */
 
 static const char *
 some_text(uint32_t most)
@@ -374,7 +374,7 @@ some_text(uint32_t most)
 	return text;
 }
 
-/* Of leaves: no answers, no change of order, and one end at a time. */
+/* With leaves: no outputs, no change of order, one lease end at a time. */
 static void
 any_facts(uint32_t worker, bool leaves)
 {
@@ -414,7 +414,7 @@ static void
 any_call(bool leaves)
 {
 	uint32_t i = pick(SHADOW_LEASES), worker = pick(WORKERS);
-	/* whole blocks: an engine's last one is a anonymous one */
+	/* whole blocks: an engine's incomplete last one is anonymous */
 	uint32_t most = leaves ? 20 : 40;
 
 	if (pick(60) == 0) {

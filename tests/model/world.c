@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * world.c - a library index and a model side by side: how one is made, how
- * an operation's prompt comes into both, and what must be equal.
+ * an operation's prompt gets into both, and what must be equal.
  *
  * In a world whose region is too small (config.full) the library may hold
- * less than the model. There the model bounds, and what the library itself
- * matches is what its decisions and bookings must follow from.
+ * less than the model. There the model is an upper bound, and the library's
+ * own match determines its decisions and bookings.
  */
 #include "world.h"
 
@@ -257,8 +257,8 @@ give_bytes(struct world *w, const struct kvr_scope *s)
 }
 
 /*
- * One call, or (cut > 0) pieces. Then the scope comes at the beginning or,
- * where the hash allows it, at the end.
+ * In one call, or (cut > 0) in pieces. Then the scope is given at the beginning
+ * or, where the hash allows it, at the end.
  */
 static int
 give(struct world *w, size_t cut)
@@ -304,7 +304,7 @@ make_path(struct world *w)
 	return 0;
 }
 
-/* One that has no memory yet, so that there is something to fail. */
+/* A prompt without memory yet, so that an allocation can fail. */
 static int
 fresh_prompt(struct world *w, unsigned fail)
 {
@@ -345,7 +345,7 @@ world_prompt(struct world *w, const struct op *o, uint32_t scope, size_t n)
 	return 0;
 }
 
-/* In byte mode a token is thought to be 4 bytes; to the nearest. */
+/* In byte mode a token is estimated at 4 bytes; rounded to nearest. */
 uint64_t
 world_tokens_of(const struct world *w, uint64_t blocks)
 {

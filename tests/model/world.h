@@ -3,8 +3,8 @@
  * world.h - a library index and a model side by side.
  *
  *   world.c         makes one; turns an operation's prompt into a prompt of
- *                   the library and a path of the model; compares answers
- *   world_check.c   compares everything that can be looked at
+ *                   the library and a path of the model; compares results
+ *   world_check.c   compares everything that can be read
  *   steps.c         does the operations on prompts and leases
  *   steps_rest.c    does those on workers, time and the whole; runs them all
  */
@@ -15,7 +15,7 @@
 #include "ops.h"
 
 struct world_name {
-	uint64_t id;     /* the newest incarnation; may be gone */
+	uint64_t id;     /* the newest incarnation; may be removed */
 	uint64_t old;    /* the one before; 0: none */
 	char text[8];
 };
@@ -27,7 +27,7 @@ struct world_slot {
 	uint32_t scope;
 };
 
-/* What kvr_stats has to have counted. */
+/* What kvr_stats must have counted. */
 struct world_counts {
 	uint64_t observes, lease_opens, lease_commits, lease_finishes;
 	uint64_t lease_aborts, lease_reaps;
@@ -41,20 +41,20 @@ struct world {
 	struct kvr_prompt *p;
 	struct kvr_options options; /* in force */
 	struct model *m;
-	int64_t unit;         /* of time: the ttl, or 100 */
+	int64_t unit;         /* of time: the TTL, or 100 */
 	int64_t now;
-	int64_t call;         /* `now` of the call at hand */
-	int64_t time;         /* and what it means by the clock rule */
+	int64_t call;         /* `now` of the current call */
+	int64_t time;         /* and its time by the clock rule */
 	struct world_name names[OPS_NAMES];
 	struct world_slot slots[OPS_SLOTS];
 	struct kvr_scope scopes[OPS_SCOPES];
-	uint32_t *tokens;     /* of the prompt at hand */
+	uint32_t *tokens;     /* of the current prompt */
 	size_t n_tokens;
 	uint32_t scope;
 	uint64_t *prefix, *sequence;
 	size_t room;          /* in tokens and in each of those two */
 	struct model_path path;
-	struct kvr_overlap found[OPS_NAMES]; /* what a match must give */
+	struct kvr_overlap found[OPS_NAMES]; /* what a match must return */
 	size_t n_found;
 	struct kvr_request request;
 	struct world_counts counts;
@@ -71,9 +71,9 @@ int world_fail(struct world *w, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * What a library call gave, in `rc`; where `fail` names an allocation, that
- * one fails, and if the call reported it, it is made again in peace: nothing
- * may have changed.
+ * Makes a library call; `rc` is its result. If `fail` names an allocation, that
+ * one fails. If the call reports it, it is made again without failures:
+ * nothing may have changed.
  */
 #define WORLD_CALL(rc, fail, call) do {                              \
 	world_arm(fail);                                             \
@@ -90,9 +90,9 @@ bool world_disarm(unsigned fail);
 void world_move_time(struct world *w, const struct op *o);
 /* A call at `now`: sets call and time. */
 void world_look_at_clock(struct world *w, int64_t now);
-/* Room for n tokens; what is there stays. */
+/* Room for n tokens; existing ones are kept. */
 int world_room(struct world *w, size_t n);
-/* The prompt at hand: the operation's, after `n` tokens that are there. */
+/* The current prompt: the operation's, after the first `n` tokens. */
 int world_prompt(struct world *w, const struct op *o, uint32_t scope,
     size_t n);
 const struct kvr_request *world_request(struct world *w,
@@ -100,29 +100,29 @@ const struct kvr_request *world_request(struct world *w,
 uint64_t world_tokens_of(const struct world *w, uint64_t blocks);
 uint64_t world_prompt_tokens(const struct world *w);
 
-/* Matches and compares; found is then what any match must give. */
+/* Matches and compares; found is then what any match must return. */
 int world_match(struct world *w, const struct op *o);
-/* found and a choice from it; what the choice gave. */
+/* found and a choice from it; returns the choice's result. */
 int world_choose(struct world *w, const struct op *o,
     const struct kvr_request *r, struct kvr_decision *out);
 int world_same_decision(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want);
 const struct kvr_overlap *world_found(const struct world *w, uint64_t id);
 
-/* A writing call may have ended old leases: those, and in their order. */
+/* A writing call may have ended old leases: only those, and in order. */
 int world_reap(struct world *w);
 /* After every writing call: O(1). */
 int world_glance(struct world *w);
 /* kvr_check, loads and a walk over all entries; changes nothing. */
 int world_check(struct world *w);
-/* After an expire that left nothing: counts, next expiry. */
+/* After an expire that left nothing due: counts, next expiry. */
 int world_check_expired(struct world *w);
-/* All leases and workers go: all cells must be free again. */
+/* Ends all leases, removes all workers: all cells must be free again. */
 int world_check_empty(struct world *w);
 
 /* steps.c, for steps_rest.c: one operation, 0 if all was equal. */
 int step_same(struct world *w, const char *call, int got, int want);
-/* The operation's worker, and what a call on it has to give. */
+/* The operation's worker, and what a call on it must return. */
 uint64_t step_worker(const struct world *w, const struct op *o, int *want);
 /* A writing call succeeded; counter may be NULL. */
 int step_wrote(struct world *w, uint64_t *counter);

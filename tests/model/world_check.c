@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * world_check.c - what must be equal between library and model at any time,
- * after all that is due has been reclaimed, and when everything has gone.
+ * after all that is due has been reclaimed, and when everything is removed.
  */
 #include "world.h"
 
@@ -105,7 +105,7 @@ check_loads(struct world *w)
 	return 0;
 }
 
-/* In a full region the walk may meet less, but nothing that is not there. */
+/* In a full region the walk may meet fewer entries, but no others. */
 static int
 check_entries(struct world *w)
 {
@@ -166,7 +166,7 @@ world_check_expired(struct world *w)
 	if (w->c->full ? s.held_blocks > held : s.held_blocks != held)
 		return world_fail(w, "%" PRIu64 " held blocks, must %" PRIu64,
 		    s.held_blocks, held);
-	/* What leases of a worker that is gone still pin stays in the tree. */
+	/* What leases of a removed worker still pin stays in the tree. */
 	if (model_void_leases(w->m) > 0 ? !w->c->full && s.blocks < blocks
 	    : w->c->full ? s.blocks > blocks : s.blocks != blocks)
 		return world_fail(w, "%" PRIu64 " blocks, must %" PRIu64,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * corrupt.c - whole regions of a few kinds, and one run on one of them.
+ * corrupt.c - sound regions of a few kinds, and one run on one of them.
  *
- * The regions have everything in them: prefixes that are shared, runs that
- * were split and long ones, leases in all states and of workers that are
- * gone, holds without confirmation, retired slots, free trees. Two of them are
- * full. They are made by public calls, from fixed seeds and with a table key
- * that is always the same, so that a run means the same in every process.
+ * The regions have everything in them: shared prefixes, split and long runs,
+ * leases in all states and of removed workers, unconfirmed entries, retired
+ * slots, free trees. Two of them are full. They are made by public calls, from
+ * fixed seeds and with a fixed table key, so a run means the same in every
+ * process.
  */
 #include "corrupt.h"
 #include "plain.h"
@@ -60,8 +60,8 @@ corrupt_pick(struct ops_source *s, uint32_t n)
 /* ------------------------------------------------------------- prompts --- */
 
 /*
- * A family shares its first tokens as far as it goes; then one of a few ends
- * follows. So prompts meet, part inside runs, and grow out of one another.
+ * The prompts of a family share their first tokens, then one of a few ends
+ * follows. So prompts meet, fork inside runs, and extend one another.
  */
 int
 corrupt_say(struct ops_source *s, struct kvr_prompt *p)
@@ -89,7 +89,7 @@ demand(bool condition)
 		abort();
 }
 
-/* What is made of chance in a region; only while nothing is in it. */
+/* What is random in a region; only while nothing is in it. */
 static void
 fix_table_key(struct kvr *k)
 {
@@ -164,7 +164,7 @@ add_workers(struct kvr *k, uint32_t n, uint64_t *id)
 	demand(kvr_worker_init(&facts, sizeof(facts)) == KVR_OK);
 	facts.max_batched_tokens = 512;
 	for (i = 0; i < n; i++) {
-		/* some overflow, some do not, some go by other things */
+		/* some overflow, some do not, some have other modes */
 		facts.capacity_tokens = i % 4 == 1 ? 300 : 4096;
 		facts.retain = i % 4 == 3 ? KVR_RETAIN_FEEDBACK
 		    : i % 4 == 2 ? KVR_RETAIN_TTL : KVR_RETAIN_AUTO;
@@ -177,7 +177,7 @@ add_workers(struct kvr *k, uint32_t n, uint64_t *id)
 	demand(kvr_worker_set_load(k, id[0], 0, &load) == KVR_OK);
 }
 
-/* What happens to a lease that may exist or not. */
+/* What happens to a lease that may or may not exist. */
 static void
 go_on(struct kvr *k, struct ops_source *s, uint64_t lease, int64_t now,
     struct kvr_prompt *p)
@@ -232,7 +232,7 @@ live(struct kvr *k, struct corrupt_world *w, struct ops_source *s,
 	}
 }
 
-/* The cells that are something, by what they are. */
+/* The cells in use, by kind. */
 static void
 take_stock(const struct kvr *k, struct corrupt_world *w)
 {
@@ -293,7 +293,7 @@ world_of(uint32_t number)
 
 /* ----------------------------------------------------------------- run --- */
 
-/* What attach may say of a region that is not as it was. */
+/* What attach may return for a damaged region. */
 static bool
 refusal(int error)
 {

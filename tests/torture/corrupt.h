@@ -2,7 +2,7 @@
 /*
  * corrupt.h - regions in which anything may have become anything.
  *
- *   a whole region --> damage --> attach --> refused, or every public call
+ *   a sound region --> damage --> attach --> refused, or every public call
  *   (one of a few,     by the     is it          none of them may crash, read
  *   made once)         source     refused?       outside, hang, or be slow
  *
@@ -10,7 +10,7 @@
  *   corrupt_damage.c  what happens to them
  *   corrupt_use.c     the calls
  *
- * A run is decoded from a source, so the random tests and the fuzzer are one.
+ * A run is decoded from a source, so random tests and the fuzzer share it.
  */
 #ifndef TESTS_CORRUPT_H
 #define TESTS_CORRUPT_H
@@ -24,31 +24,31 @@ enum { CORRUPT_WORLDS = 4, CORRUPT_WORKERS = 16 };
 
 /* How a region is damaged: corrupt_damage.c. */
 enum corrupt_mode {
-	CORRUPT_NONE,  /* not at all */
+	CORRUPT_NONE,  /* none */
 	CORRUPT_RAW,   /* bytes anywhere */
-	CORRUPT_SEAL,  /* what attach checks, under a checksum that is right */
+	CORRUPT_SEAL,  /* what attach checks, under a valid checksum */
 	CORRUPT_FIELD, /* single fields, by values that matter */
 	CORRUPT_BULK,  /* one field in all cells of a kind */
-	CORRUPT_RING,  /* what should end goes round */
+	CORRUPT_RING,  /* lists that should end become rings */
 	CORRUPT_MODES
 };
 
-/* A whole region to begin with; `image` is what it is each time. */
+/* A sound region to begin with; `image` is its content each time. */
 struct corrupt_world {
 	unsigned char *memory, *image;
 	size_t bytes;
 	struct kvr_prompt *p; /* of this region's rule */
-	uint64_t leases;      /* were given */
+	uint64_t leases;      /* given out so far */
 	int64_t now;          /* of the last call that made it */
 	/* the cells in use, by kind: numbers of cells of enum cell_kind */
 	uint32_t *cells[CELL_LEASE + 1];
 	uint32_t n[CELL_LEASE + 1];
 };
 
-/* What came of all runs. */
+/* Results of all runs. */
 struct corrupt_totals {
 	uint64_t runs, refused, calls;
-	uint64_t unseen;  /* kvr_check found nothing amiss before the calls */
+	uint64_t unseen;  /* kvr_check found no damage before the calls */
 	uint64_t emptied; /* regions that a call emptied */
 	int64_t slowest;  /* call, in ns of processor time */
 	const char *slow; /* its name */
@@ -61,7 +61,7 @@ struct corrupt {
 	struct kvr *k;
 	struct kvr_prompt *p; /* of the region as it was attached */
 	int64_t now;
-	int64_t start;        /* of the call under way, in processor time */
+	int64_t start;        /* of the current call, in processor time */
 	struct corrupt_totals *totals;
 	char *why;            /* what was wrong; empty: nothing */
 	size_t room;
@@ -83,10 +83,10 @@ bool corrupt_fail(struct corrupt *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* corrupt.c */
-/* Any number below n, of more bytes than one. */
+/* Any number below n, from more than one byte. */
 uint32_t corrupt_pick(struct ops_source *s, uint32_t n);
 uint64_t corrupt_word(struct ops_source *s);
-/* One of the prompts that the regions were made of, or one like them. */
+/* One of the prompts that the regions were made of, or a similar one. */
 int corrupt_say(struct ops_source *s, struct kvr_prompt *p);
 
 #endif

@@ -2,18 +2,18 @@
 /*
  * corrupt_damage.c - what happens to a region before it is attached.
  *
- * Random bytes rarely meet a link, and a link that is random is out of bounds
- * nearly always. So most damage is aimed: a field of a cell that is in use
- * takes a value that means something (none, the first, the last, one beyond,
- * another cell of some kind, itself), or all cells of a kind take it at once.
- * What nobody touches is the lock, and the word that says its kind.
+ * Random bytes rarely hit a link, and a random link is nearly always out of
+ * bounds. So most damage is aimed: a field of a cell in use gets a value that
+ * means something (none, the first, the last, one beyond, another cell of some
+ * kind, itself), or all cells of a kind get it at once. Only the lock, and the
+ * word that says its kind, are never damaged.
  */
 #include "corrupt.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* A field: how far into a cell, or into the header, and how wide. */
+/* A field: its offset in a cell, or in the header, and its width. */
 struct field {
 	uint16_t at, width;
 };
@@ -119,7 +119,7 @@ region_of(const struct corrupt *c)
 	return (struct region *)(void *)c->w->memory;
 }
 
-/* As it was when the region was whole. */
+/* The layout of the region before any damage. */
 static const struct layout *
 layout_of(const struct corrupt *c)
 {
@@ -150,7 +150,7 @@ write_at(struct corrupt *c, size_t at, const void *from, size_t n)
 			c->w->memory[at + i] = bytes[i];
 }
 
-/* A value in as many bytes as the field has, its low ones. */
+/* The low bytes of a value, as many as the field has. */
 static void
 put_number(struct corrupt *c, size_t at, uint64_t value, size_t width)
 {
@@ -192,7 +192,7 @@ bits_of(double x)
 	return bits;
 }
 
-/* What a link, a count or a length may be to do harm. */
+/* Values of a link, a count or a length that may do harm. */
 static uint64_t
 any_value(struct corrupt *c, uint32_t self)
 {
@@ -335,7 +335,7 @@ damage_claim(struct corrupt *c)
 	    COUNT(claim_fields))], any_value(c, l->claim), false);
 }
 
-/* What is known of a worker. */
+/* What is stored of a worker. */
 static void
 damage_slot(struct corrupt *c)
 {
@@ -498,7 +498,7 @@ corrupt_damage(struct corrupt *c)
 	modes[c->mode](c);
 	if (c->mode != CORRUPT_NONE && ops_pick(c->s, 8) == 7)
 		atomic_fetch_or(&region_of(c)->seq, 1);
-	/* nearly always deeper code is to see it */
+	/* nearly always let deeper code see it */
 	if (ops_pick(c->s, 16) != 15)
 		seal_again(c);
 }

@@ -2,11 +2,11 @@
 /*
  * corrupt_use.c - every public call, on a region in which anything is wrong.
  *
- * Answers may be as wrong as the region. What must hold: a call gives success
- * or an error that exists; it writes no more than it was given room for; it
- * ends, and soon; loops that callers are told to make end too (workers,
- * entries, expire while something is left); the lock is free afterwards; and
- * a region that was cleared can be used as before.
+ * Results may be as wrong as the region. What must hold: a call returns success
+ * or a defined error; it writes no more than it was given room for; it ends,
+ * and soon; loops that callers are told to make end too (workers, entries,
+ * expire while something is left); the lock is free afterwards; and a region
+ * that was cleared can be used as before.
  */
 #include "worker.h"
 
@@ -38,7 +38,7 @@ processor_time(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Notes how long a call took, and that what it gave is an error or none. */
+/* Records how long a call took; its result must be a defined error or 0. */
 static int
 took(struct corrupt *c, const char *name, int error)
 {
@@ -154,7 +154,7 @@ look_at(struct corrupt *c)
 	}
 }
 
-/* A request that asks for everything there is to ask. */
+/* A request that uses every field. */
 static void
 route_oddly(struct corrupt *c)
 {
@@ -286,7 +286,7 @@ change_worker(struct corrupt *c)
 	}
 }
 
-/* Text of lines, in the room for it and nowhere else. */
+/* The text has whole lines, and stays within its buffer. */
 static void
 read_metrics(struct corrupt *c)
 {
@@ -352,7 +352,7 @@ any_call(struct corrupt *c)
 	calls[ops_pick(c->s, sizeof(calls) / sizeof(calls[0]))](c);
 }
 
-/* Nobody holds the lock, no change is under way. */
+/* The lock is free, no change is under way. */
 static bool
 at_rest(struct corrupt *c)
 {
@@ -366,7 +366,7 @@ at_rest(struct corrupt *c)
 	return true;
 }
 
-/* Cleared, there is a path to be recorded again for whoever is there. */
+/* Cleared, it records a path again for whichever workers exist. */
 static void
 begin_anew(struct corrupt *c)
 {
@@ -382,7 +382,7 @@ begin_anew(struct corrupt *c)
 	walk_entries(c);
 }
 
-/* Two workers of one name: whose it was nobody can tell. */
+/* Two workers of one name: they are ambiguous. */
 static bool
 twins(const struct kvr *k)
 {
@@ -399,8 +399,8 @@ twins(const struct kvr *k)
 }
 
 /*
- * What is whole is found to be; and what a writer left who died in the middle
- * of a change is whole again as soon as somebody calls.
+ * A sound region is found to be sound; and what a writer left that died in the
+ * middle of a change is sound again after the next call.
  */
 static void
 check_first(struct corrupt *c)

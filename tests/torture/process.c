@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Nobody is stopped for so long: a call that takes it hangs. */
+/* No process is stopped for this long: a call that takes it hangs. */
 enum { HANGS_SECONDS = 30, CALLS_PER_ALARM = 64, AIMS = 2000 };
 
 const uint32_t process_length[PROCESS_LENGTHS] =
@@ -109,7 +109,7 @@ process_find(const struct kvr *k, uint32_t name, uint64_t *id)
 	return kvr_worker_find(k, text, sizeof(text), 0, id);
 }
 
-/* The shortest is for everyone, whoever chooses the worker. */
+/* Every worker may have the shortest length, which any caller can use. */
 uint32_t
 process_limit(uint32_t name, uint32_t family)
 {
@@ -137,7 +137,7 @@ process_prompt(struct kvr_prompt *p, uint32_t family, uint32_t n)
 
 /* --------------------------------------------------------------- match --- */
 
-/* The deepest that a worker can be known for, whatever was recorded. */
+/* The greatest depth that a worker can be known for, whatever was recorded. */
 static uint32_t
 deepest(uint32_t name, uint32_t family, uint32_t n)
 {
@@ -176,13 +176,13 @@ overlap_wrong(const struct kvr *k, const struct kvr_overlap *v,
 		return "an absurd overlap";
 	if (whole && (!in_table(v->blocks) || (v->active_blocks != 0 &&
 	    !in_table(v->active_blocks))))
-		return "a depth that nobody ever recorded";
+		return "a depth that was never recorded";
 	rc = kvr_worker_name(k, v->worker, text, sizeof(text), &length);
 	if (rc == KVR_EWORKER)
-		return NULL; /* gone since */
+		return NULL; /* removed since */
 	if (rc != KVR_OK || length != sizeof(text) || text[0] != 'w' ||
 	    text[1] < '0' || text[1] >= '0' + PROCESS_NAMES)
-		return "a worker that nobody added";
+		return "a worker that was never added";
 	if (v->blocks > deepest((uint32_t)(text[1] - '0'), family, n))
 		return "more than was ever recorded";
 	return NULL;
@@ -215,7 +215,7 @@ process_match(const struct kvr *k, struct kvr_prompt *p, uint32_t family,
 
 struct open_lease {
 	uint64_t number;      /* 0: none */
-	uint64_t emptied;     /* how often the index had been, before */
+	uint64_t emptied;     /* how often the index had been emptied, before */
 	uint32_t name, family, length;
 	uint32_t state;
 };
@@ -227,7 +227,7 @@ struct work {
 	struct kvr_prompt *p;
 	uint64_t chance;
 	bool whole;
-	uint32_t name, family, n; /* of the prompt at hand */
+	uint32_t name, family, n; /* of the current prompt */
 	struct open_lease lease[PROCESS_LEASES];
 };
 
@@ -267,7 +267,7 @@ draw(struct work *w)
 		give_up(w, "a prompt", KVR_ENOMEM);
 }
 
-/* The worker of the prompt; somebody may be in the middle of replacing it. */
+/* The prompt's worker; another process may be replacing it right now. */
 static bool
 find(struct work *w, uint64_t *id)
 {
@@ -336,7 +336,7 @@ reserve(struct work *w, struct open_lease *l)
 	l->state = 0;
 }
 
-/* The prompt of the lease has grown, if the worker may have more of it. */
+/* The prompt of the lease grows, if the worker may have more of it. */
 static int
 extend(struct work *w, struct open_lease *l)
 {
@@ -354,7 +354,7 @@ extend(struct work *w, struct open_lease *l)
 	return kvr_lease_extend(w->k, l->number, w->p, tick(w), 0);
 }
 
-/* What comes next in a lease's life. Only an emptied index forgets one. */
+/* The next step of a lease. Only an emptied index loses one. */
 static void
 go_on(struct work *w, struct open_lease *l)
 {
@@ -491,8 +491,8 @@ process_start(struct board *b, uint32_t seat, uint64_t owner, uint64_t seed,
 /* --------------------------------------------------------- a stop sign --- */
 
 /*
- * Who holds the lock: the kernel reads it in the same place, and in these
- * bits, when the holder dies (robust futexes).
+ * The owner of the lock: the kernel reads it in the same place, and in these
+ * bits, when the owner dies (robust futexes).
  */
 static pid_t
 lock_owner(const struct kvr *k)

@@ -3,18 +3,18 @@
  * process.h - processes at work on one region, to be stopped and killed.
  *
  *   board       shared memory: the clock, a seat for each process, the region
- *   a process   observes, reserves, commits, finishes, resets workers, ...;
- *               looks at each answer; ends itself with what was wrong
+ *   a process   observes, opens and ends leases, resets workers, ...; checks
+ *               each result; exits with what was wrong
  *
- * No process knows what the others record, yet each can tell what nobody can
- * have recorded. Prompts are few: families share a beginning, all lengths
- * stand in one table, families part at lengths of that table, and a worker
- * takes of a family so much and no more (process_limit). So a match may give
+ * No process knows what the others record, yet each can tell what cannot have
+ * been recorded. Prompts are few: families share a beginning, all lengths
+ * are in one table, families fork at lengths of that table, and a worker
+ * takes only a limited part of a family (process_limit). So a match may return
  * no depth that is not in the table, and none beyond what the limits allow.
  *
  *   trunk    0 ... 7 | 8 ... 23 | 24 ... 47 | 48 ...    process_length
- *   families     0, 1 part here     4, 5 part here
- *                        2, 3 part here
+ *   families     0, 1 fork here     4, 5 fork here
+ *                        2, 3 fork here
  */
 #ifndef TESTS_PROCESS_H
 #define TESTS_PROCESS_H
@@ -36,15 +36,15 @@ enum {
 };
 
 struct seat {
-	_Atomic uint64_t owner;  /* of the leases of who sits here */
+	_Atomic uint64_t owner;  /* of the leases of the process on this seat */
 	_Atomic uint64_t calls;
-	_Atomic uint64_t checked; /* overlaps looked at */
+	_Atomic uint64_t checked; /* overlaps checked */
 	char wrong[160];
 };
 
 struct board {
 	_Atomic int64_t clock;   /* a tick for each call */
-	_Atomic int leave;       /* all may go home */
+	_Atomic int leave;       /* all shall end */
 	size_t bytes;            /* of the region */
 	char path[64];           /* of the region's file; "": it is below */
 	struct seat seat[PROCESS_SEATS];
@@ -54,8 +54,8 @@ struct board {
 extern const uint32_t process_length[PROCESS_LENGTHS];
 
 /*
- * A board with a new region and all workers, in a file that is not there yet
- * or (NULL) on the board; NULL if that cannot be had.
+ * A board with a new region and all workers, in a file that does not exist yet
+ * or (NULL) on the board; NULL if that fails.
  */
 struct board *process_board(size_t region_bytes, const char *path,
     struct kvr **k);
@@ -65,30 +65,30 @@ int process_attach(struct board *b, struct kvr **k);
 /* Adds a worker of process_limit's by its number. */
 int process_add(struct kvr *k, uint32_t name, uint64_t *id);
 int process_find(const struct kvr *k, uint32_t name, uint64_t *id);
-/* So many blocks of a family may be recorded for this worker. */
+/* Blocks of a family that may be recorded for this worker. */
 uint32_t process_limit(uint32_t name, uint32_t family);
 /* Leading blocks that prompts of two families share. */
 uint32_t process_common(uint32_t family, uint32_t other);
 /* Makes the prompt; n <= PROCESS_LONGEST. */
 int process_prompt(struct kvr_prompt *p, uint32_t family, uint32_t n);
 /*
- * Matches the prompt of so many blocks of a family, which p holds, and looks
- * at each overlap. `whole`: nothing was ever cut short, so each depth is one
- * of the table. NULL, or what is wrong. *checked grows.
+ * Matches the prompt of this many blocks of a family, which p holds, and checks
+ * each overlap. `whole`: nothing was ever truncated, so each depth is one of
+ * the table. NULL, or what is wrong. *checked grows.
  */
 const char *process_match(const struct kvr *k, struct kvr_prompt *p,
     uint32_t family, uint32_t n, int64_t now, bool whole, uint64_t *checked);
-/* A process takes a seat and works until it is killed or all may leave. */
+/* A process takes a seat and works until it is killed or all shall end. */
 pid_t process_start(struct board *b, uint32_t seat, uint64_t owner,
     uint64_t seed, bool whole);
 /*
  * Stops a process where it is: 1 in the middle of a change, 0 elsewhere; -1
- * if it ended by itself, as *status tells. Aimed: until it is in the middle,
- * if that can be had.
+ * if it ended by itself, as *status tells. Aimed: tries until it is in the
+ * middle of a change.
  */
 int process_stop(const struct kvr *k, pid_t child, int *status);
 int process_aim(const struct kvr *k, pid_t child, int *status);
-/* Of the region: odd while somebody is, or was, in the middle of a change. */
+/* Of the region: odd while a change is under way, or was broken off. */
 uint64_t process_version(const struct kvr *k);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * small.h - a region of so many bytes for four workers, for the suites that
- * run out of memory of one kind or the other.
+ * small.h - a region of a given size for four workers, for the suites that run
+ * out of memory of one kind or the other.
  */
 #ifndef KVR_SMALL_H
 #define KVR_SMALL_H

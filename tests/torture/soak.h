@@ -21,14 +21,14 @@ soaking(void)
 	return getenv("KVR_SOAK") != NULL;
 }
 
-/* How much to do: in a check (or a share of it under a checker), in a soak. */
+/* Amounts for a check (or a share of it under a checker), and for a soak. */
 static inline uint64_t
 soak_amount(uint64_t check, uint64_t soak)
 {
 	return soaking() ? test_amount(soak) : test_amount(check);
 }
 
-/* A soak says now and then how far it is. */
+/* A soak reports its progress now and then. */
 static inline void
 soak_progress(const char *what, uint64_t done, uint64_t all)
 {

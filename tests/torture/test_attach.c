@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_attach.c - several processes and one file: who makes it, who waits, who
- * is killed on the way.
+ * test_attach.c - several processes and one file: one creates it, others wait,
+ * some are killed on the way.
  */
 #define _GNU_SOURCE
 #include "files.h"
@@ -50,7 +50,7 @@ all_leave(pid_t *child, int n)
 	}
 }
 
-/* All find one region, whoever of them makes it. */
+/* All find one region, whichever of them creates it. */
 START_TEST(processes)
 {
 	uint64_t round, rounds = test_amount(ROUNDS);
@@ -83,7 +83,7 @@ START_TEST(processes)
 }
 END_TEST
 
-/* One makes it; to all others it is there, and whole. */
+/* One creates it; all others find it, complete. */
 START_TEST(one_creates)
 {
 	uint64_t round, rounds = test_amount(ROUNDS);
@@ -114,7 +114,7 @@ START_TEST(one_creates)
 }
 END_TEST
 
-/* A child has the handle too, and is attached as long as it lives. */
+/* A child has the handle too, and is attached until it ends. */
 START_TEST(forked)
 {
 	int out[2], back[2], status;
@@ -154,7 +154,7 @@ START_TEST(forked)
 }
 END_TEST
 
-/* Who waited at the gate of a file that was removed meanwhile makes another. */
+/* A file removed while a process waited at its gate is created anew. */
 START_TEST(removed_while_waiting)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
@@ -182,7 +182,7 @@ END_TEST
 
 /*
  * Opens, writes a little and closes, until it is killed. It asserts nothing:
- * killed while it tells Check so, it would leave half a message.
+ * killed while it writes to Check's pipe, it would leave half a message.
  */
 static void
 come_and_go(void)
@@ -193,7 +193,7 @@ come_and_go(void)
 	int error;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)alarm(100); /* nothing takes so long */
+	(void)alarm(100); /* nothing takes this long */
 	for (;;) {
 		if (open_as(EITHER, &k) != KVR_OK)
 			_exit(1);
@@ -211,8 +211,8 @@ come_and_go(void)
 }
 
 /*
- * Killed anywhere: before there is a file, while it is made, inside the gate,
- * in a change. Nobody hangs, and what is there is a region.
+ * Killed anywhere: before there is a file, while it is created, inside the
+ * gate, in a change. Nothing hangs, and what remains is a region.
  */
 START_TEST(killed_anywhere)
 {

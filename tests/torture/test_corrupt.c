@@ -2,7 +2,7 @@
 /*
  * test_corrupt.c - regions with seeded random damage, then every public call.
  *
- * The same as fuzz/fuzz_region.c does, for machines without a fuzzer. See
+ * The same as fuzz/fuzz_region.c, for machines without a fuzzer. See
  * tests/torture/corrupt.h.
  */
 #include "corrupt.h"
@@ -25,7 +25,7 @@ runs_of(enum corrupt_mode mode, uint64_t runs, struct corrupt_totals *totals)
 	}
 }
 
-/* Or what the others find would say nothing. */
+/* Without damage nothing is found; else the other tests would mean nothing. */
 START_TEST(no_damage)
 {
 	struct corrupt_totals t;

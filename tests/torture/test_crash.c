@@ -4,13 +4,13 @@
  *
  * A child makes one call that changes workers, one machine instruction at a
  * time. Whenever memory has changed, and the region is marked dirty, a copy of
- * it is what whoever comes next would find if the child were dead by now. In
+ * it is what the next process would find if the child were dead by now. In
  * each such copy the workers must be those from before the call or those from
  * after it, and all else sound.
  *
  *   child   . . . store . . store . . . . store . . .  one step at a time
  *                   |         |             |
- *   copies        mended    mended        mended       before or after?
+ *   copies      recovered recovered     recovered      before or after?
  */
 #include "inner.h"
 
@@ -43,7 +43,7 @@ setup(void)
 	observe(0, "abcd", 1);
 	observe(1, "abxy", 2);
 	(void)reserve(2, "mn", 3);
-	/* a slot that waits, and a free one */
+	/* a retired slot, and a free one */
 	ck_assert_int_eq(kvr_worker_reset(k, id[2], &id[2]), KVR_OK);
 	ck_assert_int_eq(kvr_worker_reset(k, id[1], &id[1]), KVR_OK);
 	(void)expire(3, 100);
@@ -59,9 +59,9 @@ teardown(void)
 	ck_assert_int_eq(munmap(shared, BYTES), 0);
 }
 
-/* ------------------------------------------------------- what is there --- */
+/* --------------------------------------------------------------- state --- */
 
-/* Of each name its id, or 0; what of the facts is changed by a test. */
+/* Each name's id, or 0; and the fact that a test changes. */
 struct fleet {
 	uint64_t id[NAMES];
 	uint64_t capacity[NAMES];
@@ -96,7 +96,7 @@ same(const struct fleet *a, const struct fleet *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* Who is added now has an id that nobody had. */
+/* A worker added now gets an id that was never given out. */
 static void
 ck_fresh_ids(struct kvr *of)
 {
@@ -113,7 +113,7 @@ ck_fresh_ids(struct kvr *of)
 
 /* --------------------------------------------------------------- dying --- */
 
-/* What the next to come finds in the copy, after a death at this point. */
+/* What the next process finds in the copy, after a death at this point. */
 static struct fleet
 mended(void)
 {
@@ -124,7 +124,7 @@ mended(void)
 	memcpy(copy, shared, BYTES);
 	r->lock = unlocked;
 	must(kvr_attach_at(NULL, copy, BYTES, &next) == KVR_OK);
-	region_empty(next); /* as does whoever takes over a lock */
+	region_empty(next); /* as does recovery of the lock */
 	must(kvr_check(next) == KVR_OK);
 	must((atomic_load(&r->seq) & 1) == 0);
 	f = fleet_of(next);
@@ -156,7 +156,7 @@ inspect(void)
 	found[n_found++] = f;
 }
 
-/* The child makes the call; false where nothing can be watched like that. */
+/* The child makes the call; false where single steps are not possible. */
 static bool
 step_through(void (*call)(void))
 {
@@ -179,7 +179,7 @@ step_through(void (*call)(void))
 		    0);
 		ck_assert_int_eq(waitpid(child, &status, 0), child);
 	}
-	if (WIFSTOPPED(status)) { /* a locked instruction that never gets by */
+	if (WIFSTOPPED(status)) { /* a locked instruction that never succeeds */
 		(void)kill(child, SIGKILL);
 		(void)waitpid(child, &status, 0);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_flood.c - somebody who knows the secret chooses what to hash.
+ * test_flood.c - a client that knows the secret chooses what to hash.
  *
- * The secret is shared by replicas, so a client may have it, and with it find
+ * The secret is shared by replicas, so a client may have it, and use it to find
  * prompts whose hashes are alike. The key of the table never leaves a region.
  * Here are the floods of such a client; none may pile up one bucket:
  *
@@ -11,13 +11,14 @@
  *   guess   blocks that meet in one bucket under a key that was guessed
  *
  * HOW MUCH IS TOO MUCH. Of n nodes in b buckets, n (n - 1) / 2b pairs are
- * expected to share one, whoever chose the nodes, if any two meet with chance
- * 1/b. Eight times as many have a chance of at most 1/8 (Markov), and nothing
- * better can be said: under an unlucky key whole floods meet. So each flood
- * meets 51 keys, and most of these must be lucky. That 26 are not has a chance
- * below 2^51 / 8^26 < 10^-8. A chain of length c makes c (c - 1) / 2 pairs: for
- * these numbers the longest under a lucky key is at most 18, with two blocks
- * 36, and on the mean way to a node 0.4 and 0.8 others are met.
+ * expected to share one, however the nodes were chosen, if any two meet with
+ * probability 1/b. Eight times as many have a probability of at most 1/8
+ * (Markov), and nothing better can be said: under an unlucky key whole floods
+ * meet. So each flood meets 51 keys, and most of these must be lucky. That 26
+ * are not has a probability below 2^51 / 8^26 < 10^-8. A chain of length c
+ * makes c (c - 1) / 2 pairs: for these numbers the longest under a lucky key is
+ * at most 18, with two blocks 36, and on the mean way to a node 0.4 and 0.8
+ * others are met.
  */
 #include "prompt.h"
 #include "region.h"
@@ -31,7 +32,7 @@ enum { REGION = 2 << 20 };
 static struct kvr *k;
 static struct kvr_prompt *p;
 static uint64_t worker[2];
-static uint64_t low; /* the bits that are alike: 16, under a checker 8 */
+static uint64_t low; /* bits that are alike: 16, under a checker 8 */
 static uint64_t guessed[4]; /* for the table of nodes */
 
 /* Prompts of a flood: of one block, or of two. */
@@ -74,7 +75,7 @@ teardown(void)
 
 /* ---------------------------------------------------------- the client --- */
 
-/* What stands before a client's next block. */
+/* What precedes a client's next block. */
 struct stand {
 	struct hash_chain chain;
 	uint64_t prev;
@@ -104,7 +105,7 @@ step(struct stand *s, uint32_t token)
 	return s->prev;
 }
 
-/* The bucket under the guessed key: what the library does, done again. */
+/* The bucket under the guessed key: the library's function, again. */
 static uint32_t
 guess_bucket(uint64_t prev, uint64_t hash)
 {
@@ -146,7 +147,7 @@ anything(uint64_t prev, uint64_t hash)
 typedef bool alike(uint64_t prev, uint64_t hash);
 
 /*
- * Of a hash the table knows the low half only: with the same 16 bits chosen
+ * The table knows only the low half of a hash: with the same 16 bits chosen
  * again and again, some of 400 first blocks would be one to it.
  */
 static bool
@@ -203,7 +204,7 @@ observe(const uint32_t *tokens, size_t n, uint64_t to)
 	ck_assert_int_eq(kvr_observe(k, p, to, 1, 0, NULL), KVR_OK);
 }
 
-/* One node for each block: the first blocks have a holder more. */
+/* One node for each block: the first blocks have one more holder. */
 static void
 flood(const struct flood *f)
 {
@@ -257,7 +258,7 @@ static const struct {
 };
 enum { FLOODS = sizeof(floods) / sizeof(floods[0]), GUESS = 4 };
 
-/* Each prompt of it is found where it is, and has the hashes it is to have. */
+/* Each of its prompts is found where it is, with the hashes intended. */
 static void
 ck_found(const struct flood *f, alike *suits)
 {
@@ -299,7 +300,7 @@ START_TEST(no_flood_piles_up)
 }
 END_TEST
 
-/* The measure would tell: whoever does have the key has all in one bucket. */
+/* The measure works: with the real key all meet in one bucket. */
 START_TEST(known_key_piles_up)
 {
 	static struct flood f;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_lies.c - engines that report whatever comes to their mind.
+ * test_lies.c - engines that report arbitrary numbers.
  *
- * Two regions see the same calls in the same order. In the one, half of the
- * workers lie about what they had cached, how long prompts and answers were,
- * and where; in the other these say nothing. Whatever they say concerns them
- * alone: of the honest ones all is equal in both, after each call. And both
- * stay sound, and every cost a number.
+ * Two regions see the same calls in the same order. In one, half of the workers
+ * lie about what they had cached, how long prompts and outputs were, and where;
+ * in the other these report nothing. Lies affect only the workers that report
+ * them: all about the honest ones is equal in both, after each call. Both
+ * regions stay sound, and every cost a number.
  */
 #include "inner.h"
 
@@ -20,8 +20,8 @@ static struct {
 static int64_t now;
 
 /*
- * A worker that is reset gets a slot that nothing is left in, and what is left
- * may differ.
+ * A worker that is reset gets a slot with nothing left to reclaim, and what is
+ * left may differ.
  */
 static uint64_t ids[2][FLEET];
 #define ID(worker) ids[k == silent][worker]
@@ -85,7 +85,7 @@ any_number(uint32_t tokens)
 	case 1: return tokens;
 	case 2: return tokens + 1;
 	case 3: return tokens > 0 ? tokens - 1 : 0;
-	case 4: return UINT64_MAX - pick(100); /* a negative number once */
+	case 4: return UINT64_MAX - pick(100); /* negative when signed */
 	case 5: return (uint64_t)UINT32_MAX + pick(3) - 1;
 	case 6: return plain_random(&chance);
 	case 7: return UINT64_C(1) << pick(64);
@@ -93,7 +93,7 @@ any_number(uint32_t tokens)
 	}
 }
 
-/* Each liar has a way of its own, and changes it now and then. */
+/* Each liar has its own way, and changes it now and then. */
 static uint32_t way[LIARS];
 
 static void
@@ -140,14 +140,14 @@ say_something(void)
 	return n;
 }
 
-/* What of a worker must not depend on what others say. */
+/* What must not depend on what others report about themselves. */
 static void
 own_stats(uint32_t worker, struct kvr_worker_stats *s)
 {
 	memset(s, 0, sizeof(*s));
 	s->size = sizeof(*s);
 	must(kvr_worker_stats(k, ID(worker), s) == KVR_OK);
-	/* those are the fleet's too; and how a path is cut, everybody's */
+	/* those are the fleet's too; and how a path is split, all workers' */
 	s->prefill_rate = s->backlog = 0;
 	s->entries = 0;
 }
@@ -200,11 +200,11 @@ set_facts(uint32_t worker)
 	struct kvr_worker f;
 
 	must(kvr_worker_init(&f, sizeof(f)) == KVR_OK);
-	/* by the TTL runs are joined whatever their ages: nobody asks there */
+	/* by TTL, runs are merged whatever their ages: none depends on them */
 	f.retain = worker < LIARS ? pick(4) : KVR_RETAIN_CAPACITY + pick(2);
 	f.capacity_tokens = pick(2) == 0 || f.retain == KVR_RETAIN_CAPACITY
 	    ? 100 + pick(4000) : 0;
-	/* whole leaves go there, and who parts them changes what a leaf is */
+	/* whole leaves are evicted, and splits change what a leaf is */
 	f.eviction = worker < LIARS ? pick(2) : KVR_EVICT_RELEASED;
 	f.block_tokens = pick(3) == 0 ? 1 + pick(40) : 0;
 	in_both(must(kvr_worker_set(k, ID(worker), &f) == KVR_OK));
@@ -307,7 +307,7 @@ storm(uint64_t calls, bool compare)
 	}
 }
 
-/* Room for all: nobody gives way to anybody. */
+/* Room for all: nothing is evicted for another. */
 START_TEST(others_lose_nothing)
 {
 	both_begin(8 << 20);
@@ -320,7 +320,7 @@ START_TEST(others_lose_nothing)
 }
 END_TEST
 
-/* No room: then lies may cost others some, but nothing breaks. */
+/* No room: lies may cost others some hits, but nothing breaks. */
 START_TEST(nothing_breaks_when_full)
 {
 	both_begin(40 << 10);

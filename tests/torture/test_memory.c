@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_memory.c - a region that is too small: to be made, for one prompt, for
- * all that comes, and for all the leases that may not be thrown out. Nothing
- * but its making ever fails.
+ * test_memory.c - a region that is too small: to be created, for one prompt,
+ * for all prompts, and for all the leases that must not be evicted. Only its
+ * creation ever fails.
  */
 #include "kvroute.h"
 #include "small.h"
@@ -58,7 +58,7 @@ set(struct kvr_prompt *p, uint32_t kind, size_t n)
 	free(t);
 }
 
-/* The smallest region that can be made can be used. */
+/* The smallest region that can be created can be used. */
 START_TEST(smallest_region)
 {
 	uint64_t bytes = smallest(4);
@@ -85,7 +85,7 @@ START_TEST(smallest_region)
 }
 END_TEST
 
-/* One prompt is larger than the region: its beginning is what is kept. */
+/* One prompt is larger than the region: its beginning is kept. */
 START_TEST(prompt_larger_than_region)
 {
 	struct kvr *k = make(48 << 10, 1);
@@ -121,7 +121,7 @@ START_TEST(prompt_larger_than_region)
 }
 END_TEST
 
-/* Full: the oldest go, the newest stay, nothing fails. */
+/* Full: the oldest are evicted, the newest stay, nothing fails. */
 START_TEST(full_region)
 {
 	struct kvr *k = make(64 << 10, 1);
@@ -159,7 +159,7 @@ END_TEST
 
 enum { PINNED = 4000 };
 
-/* Reserves until nothing can be recorded any more, and then some. */
+/* Opens leases until nothing more can be recorded, and some more. */
 static uint32_t
 pin_all(struct kvr *k, struct kvr_prompt *p, uint64_t *leases)
 {
@@ -183,8 +183,8 @@ pin_all(struct kvr *k, struct kvr_prompt *p, uint64_t *leases)
 }
 
 /*
- * Full of leases that may not be thrown out: each reserve still decides, and
- * when they end, all is as if they had never been.
+ * Full of leases that must not be evicted: each open still chooses, and when
+ * they have ended, no trace of them is left.
  */
 START_TEST(full_of_pinned_leases)
 {
@@ -198,7 +198,7 @@ START_TEST(full_of_pinned_leases)
 
 	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
 	ck_assert_uint_gt(pin_all(k, p, leases), 100);
-	/* What is pinned stays: the first lease's prompt is still there. */
+	/* Pinned blocks stay: the first lease's prompt is still there. */
 	set(p, 0, 12);
 	ck_assert_uint_eq(overlap(k, p, 1000), 12);
 	set(p, 9999999, 12);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_nomem.c - the system gives no memory.
+ * test_nomem.c - allocations fail.
  *
  * Each call is made with its first allocation failing, then its second, and
- * so on, once and for ever, until it needs no more; each failure must have
- * changed nothing, and when there is memory again the call must succeed. What
- * ends or frees must need none.
+ * so on, once and permanently, until it needs no more. Each failure must have
+ * changed nothing, and with memory again the call must succeed. Calls that end
+ * or free something must need none.
  */
 #include "alloc.h"
 #include "kvroute.h"
@@ -174,8 +174,8 @@ call_add(struct bench *b)
 static const struct {
 	const char *name;
 	int (*make)(struct bench *);
-	bool needs; /* it is known to need memory of the system */
-	bool blank; /* wants a prompt that is only begun */
+	bool needs; /* known to need memory of the system */
+	bool blank; /* needs a prompt that is only begun */
 } calls[] = {
 	{ "kvr_new", call_new, true, false },
 	{ "kvr_new_at", call_new_at, true, false },
@@ -259,7 +259,7 @@ attempt(int call, unsigned long n, bool for_ever)
 	ck_assert_ptr_null(b.made);
 	after = stats_of(b.k);
 	ck_assert_mem_eq(&before, &after, sizeof(after));
-	/* And when there is memory again, it is as if nothing had been. */
+	/* with memory again, it is as if nothing had failed */
 	rc = calls[call].make(&b);
 	ck_assert_msg(rc == KVR_OK, "%s again: %s", calls[call].name,
 	    kvr_errname(rc));
@@ -282,7 +282,7 @@ START_TEST(each_allocation_fails)
 }
 END_TEST
 
-/* Ends and frees must not need memory. */
+/* Calls that end or free something must not allocate. */
 START_TEST(endings_need_none)
 {
 	struct kvr *k = make(1 << 20, 16);

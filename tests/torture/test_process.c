@@ -3,16 +3,16 @@
  * test_process.c - processes that are killed in the middle of their work.
  *
  * Four processes work on one region (process.h). One after the other is
- * stopped, looked at, and killed; a new one takes its seat.
+ * stopped, examined, and killed; a new one takes its seat.
  *
  *   stopped    version even, or another's      nothing is lost
- *              version odd, the lock is its    the next to come empties the
+ *              version odd, the lock is its    the next call empties the
  *                                              index, and counts it
  *
- * Once stopped a process stays where it is, so what its death will mean is
- * known before it dies. Half of all deaths come blindly; for the others the
- * victim is let go and stopped again until it is in the middle of a change.
- * Some die two at a time, so that the heir of an index may die over it too.
+ * A stopped process stays where it is, so the effect of its death is known
+ * before it dies. Half of all deaths are untimed; for the others the victim is
+ * continued and stopped again until it is in the middle of a change. Some die
+ * two at a time, so that a process may die while it recovers the index, too.
  */
 #include "id.h"
 #include "plain.h"
@@ -44,7 +44,7 @@ pick(uint32_t n)
 	return (uint32_t)(plain_random(&chance) % n);
 }
 
-/* A process ended by itself: it met something wrong, or its alarm rang. */
+/* A process ended by itself: it found something wrong, or its alarm rang. */
 static _Noreturn void
 say_wrong(uint32_t seat, int status)
 {
@@ -95,8 +95,8 @@ aim(uint32_t seat)
 }
 
 /*
- * A change that is broken off is one loss, although whoever inherits it may
- * die over it, and over that another: the version tells.
+ * A change that is broken off is one loss, even if the process that recovers it
+ * dies doing so, and the next one too: the version tells.
  */
 static void
 murder(uint32_t seat, bool aimed)
@@ -115,7 +115,7 @@ murder(uint32_t seat, bool aimed)
 	deaths++;
 }
 
-/* What the dead had in flight is ended by whoever knows that it is dead. */
+/* Ends what the dead process had in flight, as its supervisor would. */
 static void
 bury(uint32_t seat)
 {
@@ -144,7 +144,7 @@ look(void)
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 }
 
-/* All but one go on: nobody waits for the dead. */
+/* All but one go on: none of them waits for the dead. */
 static void
 others_alive(uint32_t dead)
 {
@@ -178,7 +178,7 @@ begin(size_t bytes, const char *path)
 		sit(i);
 }
 
-/* All go home; gives the leases that they leave open. */
+/* All end; returns the number of leases they leave open. */
 static void
 leave(void)
 {
@@ -197,7 +197,7 @@ leave(void)
 	}
 }
 
-/* With all gone and all due nothing is left: no cell, no load, no lease. */
+/* All ended and all due reclaimed: no cell, no load, no lease is left. */
 static void
 nothing_is_left(void)
 {
@@ -254,7 +254,7 @@ START_TEST(killed_one_at_a_time)
 		(void)usleep(pick(3000));
 		seat = pick(PROCESS_SEATS);
 		murder(seat, i % 2 == 0);
-		if (pick(2) == 0) /* one of them inherits, or this process */
+		if (pick(2) == 0) /* one of them recovers, or this process */
 			others_alive(seat);
 		bury(seat);
 		ck_assert_uint_eq(stats().recoveries, losses);
@@ -269,7 +269,7 @@ START_TEST(killed_one_at_a_time)
 }
 END_TEST
 
-/* Two at a time: who inherits may be the next to die. */
+/* Two at a time: the process that recovers may be the next to die. */
 START_TEST(killed_with_the_heir)
 {
 	uint64_t i, n = soak_amount(KILLS, KILLS_SOAK) / 8;
@@ -346,7 +346,7 @@ kill_all(void)
 	}
 }
 
-/* Nobody is left; who opens the file next finds what was live, or nothing. */
+/* All are dead; the next open finds what was live, or an empty index. */
 static void
 reopen(bool in)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_readers.c - choices without the lock, while reports change what can be
- * expected: volumes, survival, lives, paces, engine blocks.
+ * expected: volumes, survival, TTLs, rates, engine blocks.
  *
- * What a reader meets half changed he throws away, so no answer may be out of
- * bounds; and ThreadSanitizer sees every word that is read by look() and not
- * written by put().
+ * A reader discards what it met half changed, so no result may be out of
+ * bounds; and ThreadSanitizer sees every word that is read without read_once()
+ * or written without write_once().
  */
 #include "reports.h"
 
@@ -15,7 +15,7 @@
 enum { LENGTH = 600, PROMPTS = 7, CALLS = 4000, CHOICES = 4000 };
 
 static atomic_bool over;
-static atomic_uint chosen; /* by somebody's overlap */
+static atomic_uint chosen; /* by expected overlap */
 
 static bool
 some_prompt(struct kvr_prompt *of, uint32_t which)
@@ -27,7 +27,7 @@ some_prompt(struct kvr_prompt *of, uint32_t which)
 	return kvr_prompt_set_tokens(of, NULL, token, LENGTH) == KVR_OK;
 }
 
-/* Gives the first thing that was wrong, or NULL. */
+/* Returns the first thing that was wrong, or NULL. */
 static void *
 choose_on(void *arg)
 {
@@ -49,7 +49,7 @@ choose_on(void *arg)
 		atomic_fetch_add(&chosen, d.overlap_tokens > 0);
 	}
 	kvr_prompt_free(own);
-	atomic_fetch_add(&chosen, CHOICES); /* nobody waits for more */
+	atomic_fetch_add(&chosen, CHOICES); /* let no thread wait for more */
 	return wrong;
 }
 

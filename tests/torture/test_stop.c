@@ -4,9 +4,9 @@
  *
  * While one process is stopped, often in the middle of a change, two others
  * make calls with KVR_NOWAIT. This process is one of them and the only one
- * who can wake the writer: if a call of its own waited, that would be for
- * ever. So what is asserted of each stop is that calls were made, and how they
- * ended; how long they took is told, and asserted only in a soak.
+ * that can continue the writer: if one of its calls waited, it would wait
+ * forever. So what is asserted of each stop is that calls were made, and how
+ * they ended. How long they took is printed, and asserted only in a soak.
  */
 #include "plain.h"
 #include "process.h"
@@ -23,7 +23,7 @@
 enum { STOPS = 8, STOP_MS = 300, STOPS_SOAK = 40, STOP_SOAK_MS = 5000 };
 enum { REGION = 1 << 20, MICROSECONDS = 4096, ROUNDS = 64 };
 
-/* One who never waits, and what happened to it; in shared memory. */
+/* A process that never waits, and its results; in shared memory. */
 struct router {
 	_Atomic uint64_t rounds;
 	uint64_t done;         /* calls that write */
@@ -59,7 +59,7 @@ took(struct router *r, uint64_t since)
 	r->most_ns = ns > r->most_ns ? ns : r->most_ns;
 }
 
-/* A call that writes is over; was it made? */
+/* A writing call has returned; did it take effect? */
 static bool
 wrote(struct router *r, int rc, uint64_t since)
 {
@@ -71,7 +71,7 @@ wrote(struct router *r, int rc, uint64_t since)
 	return rc == KVR_OK;
 }
 
-/* reserve, commit, first token, finish or abort: each until it is made. */
+/* open, commit, first token, finish or abort: each until it takes effect. */
 static void
 request(struct router *r, struct kvr_prompt *p, const struct kvr_request *q)
 {
@@ -181,7 +181,7 @@ leave(pid_t child)
 	ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* One stop: what happened in it to this process, and did the other go on? */
+/* One stop: what this process did in it, and did the other go on? */
 static void
 one_stop(pid_t writer, struct kvr_prompt *p, uint64_t worker, bool aimed,
     uint64_t ms)
@@ -247,7 +247,7 @@ START_TEST(writer_stands_still)
 		if (soaking())
 			ck_assert_uint_le(us, 1000);
 		else
-			printf("    beside a writer who stands still: p99 of"
+			printf("    beside a stopped writer: p99 of"
 			    " KVR_NOWAIT below %" PRIu64 " us\n", us);
 		soak_row("stopped %" PRIu64 " times for %" PRIu64 " ms: calls"
 		    " of other %" PRIu64 ": p99 below %" PRIu64 " us, most %"

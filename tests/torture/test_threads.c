@@ -3,8 +3,8 @@
  * test_threads.c - four threads, and two processes, over one region.
  *
  * Each party writes only to workers of its own, over prompts that all share,
- * so the index is one tree that everybody splits, extends and merges, while
- * what a party's workers hold is known to it exactly: it has a model of its
+ * so the index is one tree that all parties split, extend and merge, while
+ * each party knows exactly what its own workers hold: it has a model of its
  * own. Time stands still where parties must agree on what is live.
  */
 #include "kvroute.h"
@@ -86,7 +86,7 @@ wrong(struct party *t, const char *what)
 	return false;
 }
 
-/* Two symbols, mostly the first: prompts run together for long and part. */
+/* Two symbols, mostly the first: long common prefixes, then forks. */
 static bool
 draw_prompt(struct party *t)
 {
@@ -233,7 +233,7 @@ thread_main(void *argument)
 	return NULL;
 }
 
-/* What all hold in the end is the sum of what each knows it holds. */
+/* What all hold in the end is the sum of what each party knows it holds. */
 static void
 compare_ends(struct party *t, size_t n)
 {
@@ -290,7 +290,7 @@ END_TEST
 
 static atomic_int stop;
 
-/* Adds, resets and removes a worker; what was recorded for it is void. */
+/* Adds, resets and removes a worker; its records become void. */
 static void *
 churn(void *argument)
 {
@@ -323,7 +323,7 @@ churn(void *argument)
 	return NULL;
 }
 
-/* Readers and lookers, while workers change under them. */
+/* Reads and chooses while workers change. */
 static void *
 look(void *argument)
 {
@@ -400,7 +400,7 @@ map_shared(void)
 	return at;
 }
 
-/* In a child: nothing of Check, the exit status tells. */
+/* In a child: Check is not used, the exit status tells. */
 static int
 child_main(uint32_t number, uint64_t seed, void *not_here)
 {
@@ -478,7 +478,7 @@ START_TEST(two_processes)
 }
 END_TEST
 
-/* A process is gone with leases open: whoever is left reaps them. */
+/* A process died with leases open: another one reaps them. */
 START_TEST(dead_owner_is_reaped)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
@@ -524,7 +524,7 @@ END_TEST
 
 /*
  * A process is killed at any point, perhaps holding the lock in the middle of
- * a change. Whoever comes next must neither hang nor meet a broken index.
+ * a change. The next call must neither hang nor find a broken index.
  */
 START_TEST(killed_process)
 {
@@ -559,7 +559,7 @@ START_TEST(killed_process)
 }
 END_TEST
 
-/* With KVR_NOWAIT nobody waits for a lock that another holds. */
+/* With KVR_NOWAIT no call waits for a lock that another holds. */
 START_TEST(nowait_while_others_work)
 {
 	static struct party t[2];
