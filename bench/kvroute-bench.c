@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute-bench - what a request costs, step by step, beside the floor.
+ * kvroute-bench - the cost of a request, step by step, beside the floor.
  *
  * kvroute-bench(1) says what each number means.
  */
@@ -33,7 +33,7 @@ enum format { TEXT, KV };
 struct settings {
 	struct world_options world;
 	bool all;         /* every retention, in turns */
-	uint32_t trials;  /* 0: as many as the measurement likes */
+	uint32_t trials;  /* 0: the measurement's default */
 	uint32_t threads; /* 0: measure one request, step by step */
 	bool flood;       /* measure a flood */
 	bool growth;      /* measure curves, of which this one */
@@ -64,10 +64,10 @@ static const char help_text[] =
 "  --retain MODE     how workers are believed to keep what they were sent:\n"
 "                    ttl, capacity, feedback (ttl); all: each, in turns\n"
 "  --capacity TOKENS of each worker that goes by capacity (1000000)\n"
-"  --policy NAME     whose cost function: dynamo, two-tier, balanced (dynamo)\n"
+"  --policy NAME     cost function: dynamo, two-tier, balanced (dynamo)\n"
 "  --trials N        replays; the best counts (5)\n"
 "  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
-"  --flood           prompts whose hashes agree in low bits, beside others\n"
+"  --flood           prompts with hashes equal in low bits, beside others\n"
 "  --growth CURVE    how costs grow: blocks, workers, prompt, shared, chat,\n"
 "                    fan, stairs, or all\n"
 "  --format KIND     text, or kv (name=value) (text)\n";
@@ -217,7 +217,7 @@ read_options(struct settings *s, int argc, char **argv)
 		s->trace = argv[optind];
 }
 
-/* ------------------------------------------------------------- the load --- */
+/* ----------------------------------------------------------------- load --- */
 
 static void
 read_trace(const struct settings *s, struct load *l)

@@ -2,12 +2,12 @@
 /*
  * fuzz_body.c - any bytes as the body of a request.
  *
- * The first byte is the endpoint (and whether the body is said to go on), the
- * second says how the pieces are cut, the third which allocation fails (0:
- * none), the rest is the body. It is read in one piece and in many, and must
- * come to the same; the prompt must be no larger than the body can be; a
- * failed allocation is BODY_NO_MEMORY or is not noticed; and the same struct
- * body reads all of these, one after the other.
+ * The first byte is the endpoint (and whether the body is marked incomplete),
+ * the second says how the pieces are cut, the third which allocation fails (0:
+ * none), the rest is the body. It is read in one piece and in many, with the
+ * same result; the prompt must be no larger than the body allows; a failed
+ * allocation is BODY_NO_MEMORY or has no effect; and one struct body reads all
+ * of these, one after the other.
  */
 #include "bodies.h"
 
@@ -17,7 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MARKS = 12 }; /* bytes of marks for a byte of JSON, at the most */
+enum { MARKS = 12 }; /* bytes of marks for a byte of JSON, at most */
 
 static struct kvr *region;
 static struct kvr_prompt *prompt;
@@ -55,7 +55,7 @@ look(const struct taken *t, const uint8_t *text, size_t n)
 		demand(t->units > 0);
 }
 
-/* Once with too little memory, as a body of its own and then another. */
+/* With too little memory, as a body of its own and then another. */
 static void
 starve(enum endpoint endpoint, const uint8_t *text, size_t n,
     const struct pieces *pieces, unsigned long fails, const struct taken *want)

@@ -5,10 +5,10 @@
  * The input begins with a rule (kind, unit, EAGLE, block size); then each
  * byte is a step, followed by the bytes that the step needs: begin, units in
  * one piece or one by one, media, local hashes, end, all in one call, allowed
- * workers, scratch, a wrong unit, an allocation that is to fail. A list of
- * what was given says what each step must answer. Whenever the prompt is
- * closed, its hashes must be those that plain.c computes one by one, and those
- * of a second prompt that got everything at once.
+ * workers, scratch, a wrong unit, a failing allocation. A list of what was
+ * given determines the result of each step. Whenever the prompt is closed, its
+ * hashes must be those that plain.c computes one by one, and those of a second
+ * prompt that got everything at once.
  */
 #include "prompt.h"
 
@@ -36,7 +36,7 @@ struct input {
 	size_t left;
 };
 
-/* What was given, and so what must be. */
+/* What was given, and so what must come out. */
 struct given {
 	struct hash_rule rule;
 	struct kvr_scope scopes[SCOPES]; /* the first is empty */
@@ -53,7 +53,7 @@ struct given {
 	bool armed;
 };
 
-/* One step as it will be taken, and perhaps taken again. */
+/* One step, so that it can be repeated. */
 struct step {
 	unsigned what;
 	size_t n, block;
@@ -91,7 +91,7 @@ setup(struct given *g, struct input *in)
 	}
 }
 
-/* ------------------------------------------------------------ the whole --- */
+/* -------------------------------------------------------- whole prompts --- */
 
 static void
 put_units(struct given *g, const struct step *s)
@@ -174,14 +174,14 @@ compare(const struct given *g, const struct kvr_prompt *p)
 		MUST(kvr_prompt_hash(p, 0, &l, &s) == KVR_ESTATE);
 }
 
-/* ------------------------------------------------------------ the steps --- */
+/* ---------------------------------------------------------------- steps --- */
 
 enum {
 	BEGIN, UNITS, ONE_BY_ONE, MEDIA, LOCALS, END, SET, ALLOW, SCRATCH,
 	FAIL, WHATS
 };
 
-/* Units that come next, in place; few different ones, so that some repeat. */
+/* The next units, in place; few different ones, so that some repeat. */
 static size_t
 draw_units(struct given *g, size_t from, size_t n)
 {
@@ -249,7 +249,7 @@ set(struct kvr_prompt *p, struct given *g, const struct step *s)
 	unsigned char bytes[UNITS_MAX];
 	size_t i;
 
-	/* Units are drawn afresh, but the same when the step is tried again. */
+	/* Units are drawn anew, but the same when the step is repeated. */
 	fresh.rule = g->rule;
 	fresh.random = s->n;
 	draw_units(&fresh, 0, s->n);
@@ -297,7 +297,7 @@ media_ahead(const struct given *g, size_t n)
 	return false;
 }
 
-/* What the header says of a step. */
+/* What the header says a step returns. */
 static int
 due(const struct given *g, const struct step *s)
 {
@@ -349,7 +349,7 @@ note_locals(struct given *g, const struct step *s)
 	g->closed = false;
 }
 
-/* The step was taken: what is given now. */
+/* The step succeeded: updates what was given. */
 static void
 note(struct given *g, const struct step *s)
 {
@@ -381,8 +381,8 @@ note(struct given *g, const struct step *s)
 }
 
 /*
- * Takes the step; when memory failed, nothing has changed, and it is taken
- * again with memory. Without need the hashes are not compared: it is slow.
+ * Takes the step; if memory failed, nothing has changed, and it is repeated
+ * with memory. Hashes are compared only where needed: it is slow.
  */
 static void
 carry_out(struct kvr_prompt *p, struct given *g, const struct step *s)

@@ -3,7 +3,7 @@
  * fuzz_ops.c - operations decoded from the input, library against model.
  *
  * The input first says what world to run in, then which operations, and for
- * each operation which of its allocations fails. Out of memory, hostile
+ * each operation which of its allocations fails. Failing memory, hostile
  * sequences and plain use are one target.
  */
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz_region.c - a region in which the input has changed what it likes, but
- * for the lock; then every public call. See tests/torture/corrupt.h.
+ * fuzz_region.c - a region in which the input has changed anything but the
+ * lock; then every public call. See tests/torture/corrupt.h.
  *
- * Work is bounded: what the fuzzer's own time limit would find late is a
- * failure here when one call takes a second of processor time, on a region of
- * 256 KiB at most.
+ * Work is bounded: one call that takes a second of processor time is a failure
+ * here, on a region of at most 256 KiB. The fuzzer's own time limit would find
+ * it late.
  */
 #include <inttypes.h>
 #include <stdio.h>

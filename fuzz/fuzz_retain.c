@@ -2,10 +2,10 @@
 /*
  * fuzz_retain.c - retention, reports and costs, decoded from the input.
  *
- * fuzz_ops compares with a model where workers go by the TTL. Here they go by
- * anything, change it at any time, and report whatever the input says; nothing
- * is compared, but the region stays sound, costs are numbers, predictions are
- * no longer than the prompt, and all that was held is gone in the end.
+ * fuzz_ops compares with a model where workers go by TTL. Here they go by any
+ * mode, change it at any time, and report whatever the input says. Nothing is
+ * compared, but the region stays sound, costs are numbers, predictions are no
+ * longer than the prompt, and everything is reclaimed in the end.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -48,7 +48,7 @@ pick(uint32_t n)
 	return used_up() ? 0 : f.data[f.at++] % n;
 }
 
-/* Small, at a border, or anything at all. */
+/* Small, at a boundary, or anything. */
 static uint64_t
 number(void)
 {

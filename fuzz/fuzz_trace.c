@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz_trace.c - any bytes through the reader of traces.
+ * fuzz_trace.c - any bytes through the trace reader.
  *
  * The first byte says which allocation fails (0: none), the rest is the file.
- * Whatever comes: no crash, an error or an end that stays, and requests that
- * keep their promises: arrivals never go back and stay within the limits, ids
- * can be read, tokens are what ids and length allow.
+ * Whatever the input: no crash, an error or a final end, and requests that keep
+ * their promises: arrivals never go back and stay within the limits, ids can be
+ * read, tokens are what ids and length allow.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -58,7 +58,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	/* Reading from memory wants memory that may be written to. */
+	/* Reading from memory requires writable memory. */
 	copy = malloc(size - 1);
 	demand(copy != NULL);
 	memcpy(copy, data + 1, size - 1);

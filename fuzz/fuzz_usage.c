@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * fuzz_usage.c - any bytes as an engine's answer.
+ * fuzz_usage.c - any bytes as an engine's response.
  *
- * Four bytes say how it is read: what kind it is, which allocation fails, how
- * it is cut; the rest is the answer. Whatever comes,
+ * Four bytes say how it is read: its kind, which allocation fails, how it is
+ * cut; the rest is the response. Whatever the input,
  *
- * - cuts change nothing: neither what was found, nor what the client gets;
- * - the client gets the answer without some whole events, each of which has
+ * - cuts change neither what was found, nor what the client gets;
+ * - the client gets the response without some whole events, each of which has
  *   the words choices and usage, or all of it when it is not stripped;
  * - what is held back stays within its bound, and within the room for it;
  * - numbers are within theirs;
@@ -34,9 +34,9 @@ enum { KIND = 1, STRIP = 2, FOR_EVER = 4, TEXT_MAX = 40000 };
 		} \
 	} while (0)
 
-/* ------------------------------------------------------ events, plainly --- */
+/* ------------------------------------------------ events, the plain way --- */
 
-/* How long the event is that begins here, with the LF of a last CR. */
+/* Length of the event that begins here, with the LF of a last CR. */
 static size_t
 event_length(const char *text, size_t n)
 {
@@ -72,8 +72,8 @@ has(const char *text, size_t n, const char *word)
 }
 
 /*
- * Can `out` come of the text by leaving out events? reached[i]: the first i
- * bytes of it can, of the events so far.
+ * Can `out` result from the text by omitting events? reached[i]: the first i
+ * bytes of it can, from the events so far.
  */
 static void
 must_be_events(const char *text, size_t n, const char *out, size_t n_out)

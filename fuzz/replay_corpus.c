@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * replay_corpus.c - gives files to a fuzz harness without a fuzzer.
+ * replay_corpus.c - feeds files to a fuzz harness without a fuzzer.
  *
  *   replay_NAME folder|file ...
  *
- * Names each file before it is tried, so that the last line tells which one a
- * crash belongs to. No file at all is a failure: nothing was tested.
+ * Prints each file name before it is tried, so the last line tells which one
+ * crashed. No file at all is a failure: nothing was tested.
  */
 #include <dirent.h>
 #include <stdbool.h>
@@ -31,7 +31,7 @@ static bool
 try_file(const char *path, size_t size)
 {
 	FILE *f = fopen(path, "rb");
-	/* Exactly as long as the file: reading past it is noticed. */
+	/* Exactly as long as the file: reading past it is detected. */
 	uint8_t *data = malloc(size + (size == 0));
 	bool good = f != NULL && data != NULL &&
 	    fread(data, 1, size, f) == size;

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # contract.sh build tally - what the project promises about itself: header, map,
 # pages and libraries name the same things; nothing else is exported; nothing
-# is imported that a library like this must not touch; the README tells the
-# truth; what is installed works. A check is a function that fails or prints.
+# is imported that such a library must not use; the README is correct; what is
+# installed works. A check is a function that fails or prints.
 set -u
 export LC_ALL=C
 
@@ -23,7 +23,7 @@ differ()
 	    -e "s|^>|only in ${2##*/}:|p"
 }
 
-# Sorted names from each place; each is made once, below.
+# Sorted names from each place; each list is made once, below.
 header_names()
 {
 	$CC -E -P "$header" | grep -oE '\bkvr_[a-z0-9_]+ *\(' | tr -d ' (' | sort
@@ -82,8 +82,8 @@ static_library_exports_the_map()
 	differ "$scratch/map" "$scratch/static"
 }
 
-# Memory, strings, threads, randomness, what maps and locks a file, one clock
-# beside the core, and what compilers put in.
+# Memory, strings, threads, randomness, mapping and locking files, one clock
+# outside the core, and what compilers add.
 shared_library_imports_little()
 {
 	nm -D --undefined-only "$build/libkvroute.so" |
@@ -99,7 +99,7 @@ shared_library_imports_little()
 	)"
 }
 
-# The clock and files are beside the core: no other file may touch them.
+# The clock and files are not the core's: no other file may use them.
 only_file_c_touches_files()
 {
 	for object in "$build"/obj/lib/*/*.o; do
@@ -188,7 +188,7 @@ examples_of_pages_work()
 	sh mk/page-examples.sh "$build"
 }
 
-# By file here; what is installed is found by each of its names too.
+# Here by file; installed pages are also found by each of their names.
 pages_refer_to_pages_that_exist()
 {
 	grep -ohE '^\.Xr kv[a-z_-]+ [0-9]' man/*.[137] | sort -u |
@@ -198,7 +198,7 @@ pages_refer_to_pages_that_exist()
 	done
 }
 
-# Every tool that is installed has its page.
+# Every installed tool has its page.
 tools_have_pages()
 {
 	for tool in "$build"/kvroute-*; do
@@ -344,7 +344,7 @@ every_file_names_its_licence()
 	    'SPDX-License-Identifier: BSD-2-Clause' {} +
 }
 
-# Not a word about the machine that something was written on.
+# No text refers to the machine that it was written on.
 no_file_names_a_machine()
 {
 	top=$(dirname "$PWD")

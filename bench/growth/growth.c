@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* growth.c - see growth.h. Which curves there are, and how they are printed. */
+/* growth.c - see growth.h. The list of curves, and how they are printed. */
 #include "growth.h"
 
 #include "growth_bed.h"
@@ -53,7 +53,7 @@ growth_step(struct growth *g)
 
 /* ------------------------------------------------------------- printing --- */
 
-/* The bar and the table may be on one terminal. */
+/* The bar and the table may share one terminal. */
 static void
 clear_bar(const struct growth *g)
 {

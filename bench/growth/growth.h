@@ -2,8 +2,8 @@
 /*
  * growth.h - how the cost of a call grows with what it works on.
  *
- * A trace says what a request costs on average. These curves say what the
- * worst shapes cost: each makes one quantity grow, holds all others still and
+ * A trace shows the average cost of a request. These curves show the cost of
+ * the worst shapes: each lets one quantity grow, keeps all others constant and
  * prints a table, one line for each size. kvroute-bench(1) says what the
  * columns mean.
  */

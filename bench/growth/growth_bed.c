@@ -66,7 +66,7 @@ series_put(struct series *s, size_t i, int64_t ns)
 		s->least[i] = (uint32_t)ns;
 }
 
-/* Sorts; how many calls were made. */
+/* Sorts; returns how many calls were made. */
 static size_t
 series_sort(const struct series *s)
 {

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * growth_bed.h - what all curves of growth.h are measured on.
+ * growth_bed.h - the common base of all curves of growth.h.
  *
  * PROMPTS are windows of one long row of random tokens: the prompt that
  * begins at token i shares no block with the one that begins at token i + 1,
  * so a million different prompts need no memory of their own and no time to
- * be made.
+ * generate.
  *
- * TIME of the library is the bed's own: a microsecond passes with each write,
- * and whole times to live when something is to be due.
+ * TIME of the library is simulated: a microsecond passes with each write, and a
+ * whole TTL when something is to become due.
  *
- * NOISE. Every trial does exactly the same, so of each single call the least
+ * NOISE. Every trial does exactly the same, so for each single call the least
  * of all trials counts; a point of a curve is the mean of the middle half of
- * those, or a rank. What reading the clock costs is taken off. Overlaps are
- * compared with what they must be: a bench that measured something else ends
- * with a message.
+ * those, or a percentile. The cost of reading the clock is subtracted. Overlaps
+ * are compared with what they must be: a bench that measured something else
+ * ends with a message.
  */
 #ifndef KVROUTE_GROWTH_BED_H
 #define KVROUTE_GROWTH_BED_H
@@ -29,13 +29,13 @@
 
 enum { GROWTH_BLOCK = 16 }; /* tokens */
 
-/* ------------------------------------------------------------ a running --- */
+/* ---------------------------------------------------------------- a run --- */
 
-/* One run of the tool: how often, in which form, how far it is. */
+/* One run of the tool: trials, format, progress. */
 struct growth {
 	uint32_t trials;
 	bool kv;
-	const char *curve; /* the name of the table that is being printed */
+	const char *curve; /* the name of the table being printed */
 	bool first;        /* no table was printed yet */
 	struct progress progress;
 	uint64_t steps;    /* done, for the bar: one a trial of a point */
@@ -46,8 +46,8 @@ struct growth {
 void growth_step(struct growth *g);
 
 /*
- * A table. `columns` is the header, tab separated. Of the values of a line
- * the first is the size; negative ones are printed as a dash.
+ * A table. `columns` is the header, tab separated. The first value of a line
+ * is the size; negative ones are printed as a dash.
  */
 void growth_table(struct growth *g, const char *curve, const char *columns);
 void growth_line(const struct growth *g, const char *columns,
@@ -57,20 +57,20 @@ void growth_ratio(const struct growth *g, const char *what, double ratio);
 
 /* --------------------------------------------------------------- series --- */
 
-/* What the calls of one kind took: the least of all trials of each. */
+/* Times of the calls of one kind: the least of all trials of each. */
 struct series {
 	uint32_t *least;
-	size_t n;        /* calls; those not made are left out of the ranks */
+	size_t n;        /* calls; those not made have no percentile */
 };
 
 void series_new(struct series *s, size_t n);
 void series_free(struct series *s);
 void series_put(struct series *s, size_t i, int64_t ns);
-/* The value that this share of the calls do not exceed; -1 without calls. */
+/* The value not exceeded by this share of the calls; -1 without calls. */
 double series_rank(const struct series *s, double share);
 /*
  * The mean of the middle half: as steady as the median, and finer than one
- * step of the clock.
+ * tick of the clock.
  */
 double series_middle(const struct series *s);
 
@@ -84,16 +84,16 @@ struct bed {
 	struct kvr_overlap *overlaps; /* [workers] */
 	size_t n_overlaps;            /* of the latest match */
 	uint64_t matches;
-	uint64_t wrong;               /* of them, with another overlap */
+	uint64_t wrong;               /* matches with another overlap */
 	uint32_t workers;
 	uint32_t *tokens;             /* [n_tokens], random */
 	size_t n_tokens;
 	int64_t now;
 	int64_t ttl_ns;
-	int64_t clock_ns;             /* that reading the clock takes */
+	int64_t clock_ns;             /* of reading the clock */
 };
 
-/* How large a region has to be. */
+/* Determines the size of the region. */
 struct bed_size {
 	uint32_t workers;
 	uint64_t blocks;      /* different ones */
@@ -112,15 +112,15 @@ struct kvr_stats bed_stats(const struct bed *b);
 double bed_bytes(const struct bed *b);
 
 /*
- * The steps of a request; each gives the nanoseconds it took. A prompt is
+ * The steps of a request; each returns the nanoseconds it took. A prompt is
  * `blocks` blocks that begin at token `from` of the row; bed_hash_two appends
- * as many as wanted from another place.
+ * more from another place.
  */
 int64_t bed_hash(struct bed *b, size_t from, uint32_t blocks);
 int64_t bed_hash_two(struct bed *b, size_t from, uint32_t blocks,
     size_t then, uint32_t more);
 /*
- * The longest overlap should be `want` blocks; bed_close looks. One in 10^5
+ * The longest overlap should be `want` blocks; bed_close checks. One in 10^5
  * may be less: of 10^5 children of one node two may share 32 bits of a hash.
  */
 int64_t bed_match(struct bed *b, uint32_t want);
@@ -129,7 +129,7 @@ int64_t bed_choose(struct bed *b);
 int64_t bed_observe(struct bed *b, uint32_t worker);
 /* The worker restarted: nothing that it held counts any more. */
 int64_t bed_reset(struct bed *b, uint32_t worker);
-/* One due entry is reclaimed; *left: are there more? */
+/* Reclaims one due entry; *left: are there more? */
 int64_t bed_expire(struct bed *b, bool *left);
 /* All that is recorded becomes due. */
 void bed_age(struct bed *b);

@@ -2,16 +2,16 @@
 /*
  * growth_chat.c - the curve of a chat: is turn 500 as cheap as turn 5?
  *
- * Each turn's prompt is the whole chat so far: what was said before, the
- * answer to it and the next question, 200 to 600 tokens more. All chats take
+ * Each turn's prompt is the whole chat so far: the earlier turns, the output of
+ * the last one and the next question, 200 to 600 tokens more. All chats take
  * their first turn, then all their second, and so on: between two turns of one
- * chat others come. A point is the mean over the chats and over the turns
- * next to it, because what merging costs comes and goes from turn to turn.
+ * chat come all others. A point is the mean over the chats and over the turns
+ * next to it, because the cost of merging varies from turn to turn.
  *
  *   one      each chat stays with its worker; observe
  *   two      turns alternate between two workers; observe
- *   lease    one worker; reserve, commit, first token, finish
- *   extend   the same, and the answer joins the path before the finish
+ *   lease    one worker; open, commit, first token, finish
+ *   extend   the same, and the output joins the path before the finish
  */
 #include "growth_bed.h"
 
@@ -47,7 +47,7 @@ struct chats {
 	struct bed bed;
 	enum mode mode;
 	uint32_t length[CHATS][TURNS + 1]; /* tokens of the prompt */
-	uint32_t answer[CHATS][TURNS + 1]; /* tokens with the answer */
+	uint32_t answer[CHATS][TURNS + 1]; /* tokens with the output */
 	struct series series[KINDS];       /* [turn * CHATS + chat] */
 	double nodes[TURNS + 1];           /* of a chat */
 };
@@ -76,7 +76,7 @@ worker_of(const struct chats *c, uint32_t chat, uint32_t turn)
 	return (2 * chat + (c->mode == TWO ? turn % 2 : 0)) % WORKERS;
 }
 
-/* A request's whole life; the prompt's hashes are made. Gives the time. */
+/* A request from open to end, with its hashes made. Returns the time. */
 static int64_t
 lease(struct chats *c, uint32_t chat, uint32_t turn)
 {
@@ -109,7 +109,7 @@ lease(struct chats *c, uint32_t chat, uint32_t turn)
 	return ns + bed_since(b, start);
 }
 
-/* Blocks that the chat's worker of this turn must be found to hold. */
+/* Blocks that the chat's worker of this turn must hold by the match. */
 static uint32_t
 overlap(const struct chats *c, uint32_t chat, uint32_t turn)
 {

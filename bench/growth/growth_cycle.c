@@ -9,8 +9,9 @@
  *   hash, new | ... | hash, new    hash, match, choose, again | ...   reset,
  *   `- the last are timed -'       `----- some, all timed -----'      expire
  *
- * What differs is the shape of the crowd (struct crowd): strangers, prompts
- * that part at one block, or stairs, each a block longer than another.
+ * The curves differ in the shape of the crowd (struct crowd): unrelated
+ * prompts, prompts that fork at one block, or stairs, each a block longer than
+ * another.
  */
 #include "growth_bed.h"
 
@@ -25,7 +26,7 @@
 enum {
 	TIMED = 10000,       /* calls of one kind, at most */
 	STRANGER_BLOCKS = 128,
-	FAN_SHARED = 64,     /* blocks before the parting */
+	FAN_SHARED = 64,     /* blocks before the fork */
 	FAN_OWN = 16,
 	FAN_WORKERS = 64,
 	STAIRS_TIMED = 500,  /* each costs as much as there are stairs */
@@ -40,10 +41,10 @@ enum kind { HASH, NEW, MATCH, CHOOSE, AGAIN, RESET, EXPIRE, KINDS };
 struct crowd {
 	uint32_t prompts;
 	uint32_t workers;
-	uint32_t timed;      /* of the prompts, when they come again */
+	uint32_t timed;      /* of the prompts, when they are repeated */
 	uint32_t trials;
-	uint32_t *order;     /* in which they come first */
-	/* Hashes prompt i; gives its blocks. */
+	uint32_t *order;     /* in which they are first sent */
+	/* Hashes prompt i; returns its blocks. */
 	uint32_t (*hash)(struct bed *b, uint32_t i, int64_t *ns);
 	struct bed_size size;
 };
@@ -52,14 +53,14 @@ static const char columns[] = "size\thash\tmatch\tmatch_p99\tchoose\tnew\t"
     "new_p99\tnew_max\tagain\tagain_p99\treset\texpire\texpire_p99\tnodes\t"
     "splits\tmerges\tbytes";
 
-/* Who holds prompt i. */
+/* The worker that holds prompt i. */
 static uint32_t
 holder(const struct crowd *c, uint32_t i)
 {
 	return i % c->workers;
 }
 
-/* Every prompt once, or as many as are wanted, in an order of no meaning. */
+/* Every prompt once, or as many as are wanted, in random order. */
 static uint32_t
 shuffled(const struct crowd *c, uint32_t i)
 {

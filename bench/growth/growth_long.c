@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * growth_long.c - the curves of one prompt that grows, and of one prefix that
- * more and more workers hold.
+ * growth_long.c - the curves of one growing prompt, and of one prefix held by
+ * more and more workers.
  */
 #include "growth_bed.h"
 
@@ -10,10 +10,9 @@
 /* --------------------------------------------------------------- prompt --- */
 
 /*
- * What is done to prompts of one length; each is a stranger to the others.
- * part parts from it after three quarters, miss at the first block, split ends
- * at its middle, grow is one block longer, reuse is new in the memory of what
- * has expired.
+ * What is done to unrelated prompts of one length. part diverges from it after
+ * three quarters, miss at the first block, split ends at its middle, grow is
+ * one block longer, reuse is new in the memory of what has expired.
  */
 enum prompt_kind {
 	P_HASH, P_NEW, P_MATCH, P_PART, P_MISS, P_AGAIN, P_GROW, P_SPLIT,
@@ -105,9 +104,9 @@ growth_prompt(struct growth *g)
 /* --------------------------------------------------------------- shared --- */
 
 /*
- * A prefix held by the first n of 4,096 workers. join: the last of them came
- * to hold it; extend: one of them goes on with blocks of its own; split: one
- * of them parts in the middle.
+ * A prefix held by the first n of 4,096 workers. join: the last of them became
+ * a holder; extend: one of them continues with blocks of its own; split: one
+ * of them diverges in the middle.
  */
 enum shared_kind {
 	S_HASH, S_JOIN, S_MATCH, S_CHOOSE, S_AGAIN, S_EXTEND, S_SPLIT,

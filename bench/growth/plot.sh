@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # plot.sh TABLES PLOTS [svg|png] - draws the curves of kvroute-bench --growth.
 #
-# TABLES is a folder of tables, one file for each curve (blocks.tsv, ...);
-# for each there is a picture in PLOTS. What has no table is left out.
+# TABLES is a folder of tables, one file for each curve (blocks.tsv, ...); each
+# becomes a picture in PLOTS. Curves without a table are left out.
 set -eu
 
 tables=$1
@@ -17,8 +17,7 @@ png) terminal="pngcairo size 560,340 font 'sans,9'" ;;
 esac
 mkdir -p "$plots"
 
-# plot CURVE TITLE XLABEL < what else gnuplot is told; it may say T for the
-# file and a, b, ... for colours that can be told apart.
+# plot CURVE TITLE XLABEL < further gnuplot commands, in which T is the file.
 plot()
 {
 	[ -f "$tables/$1.tsv" ] || return 0

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# tables.sh TABLES - what bench/RESULTS.md shows of the tables that
-# kvroute-bench --growth printed into the folder TABLES, as Markdown, beside
-# the pictures that plot.sh drew into bench/growth/plots.
+# tables.sh TABLES - prints, as Markdown, what bench/RESULTS.md shows of the
+# tables that kvroute-bench --growth printed into the folder TABLES, beside the
+# pictures that plot.sh drew into bench/growth/plots.
 set -eu
 
 tables=$1

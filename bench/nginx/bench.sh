@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# bench.sh BUILD - what the module gains and costs, beside least_conn where that
-# is the question: one nginx with each method is there at the same time, and
-# they are asked in turns, so that whatever disturbs the machine disturbs both.
-# Medians of the rounds are shown.
+# bench.sh BUILD - what the module gains and costs, compared with least_conn
+# where that applies: one nginx with each method runs at the same time, and they
+# are queried in turns, so that disturbances of the machine affect both. Medians
+# of the rounds are shown.
 #
-# BENCH="hits cpu module rate stream memory" picks parts; ROUNDS=9;
-# BENCH_REQUESTS=1000000 are the requests of the last part.
+# BENCH="hits cpu module rate stream memory" selects parts; ROUNDS=9;
+# BENCH_REQUESTS=1000000 is the number of requests of the last part.
 # shellcheck disable=SC1091,SC2016,SC2034,SC2154,SC2317
 set -u
 
@@ -32,7 +32,7 @@ median()
 	}'
 }
 
-# figure WHAT VALUE LIMIT below|above - a line of what is asked.
+# figure WHAT VALUE LIMIT below|above - prints a figure and checks its limit.
 figure()
 {
 	if awk -v a="$2" -v b="$3" -v how="$4" 'BEGIN {
@@ -106,7 +106,7 @@ bench_hits()
 
 # ------------------------------------------------- beside least_conn, in turns
 
-# An nginx that answers everything at once, instead of engines.
+# An nginx that responds to everything at once, instead of engines.
 start_answers()
 {
 	http_lines='server {
@@ -124,7 +124,7 @@ start_answers()
 	server_list="server unix:$work/answers;"
 }
 
-# pair - starts nginx with each method, and keeps them.
+# pair - starts an nginx with each method, and keeps them.
 pair()
 {
 	processes=1
@@ -138,7 +138,7 @@ pair()
 	keep_nginx
 }
 
-# One more, that parses and hashes as kvroute must, and then does least_conn.
+# A third one, which parses and hashes as kvroute must, then uses least_conn.
 floor()
 {
 	start_nginx floor
@@ -147,7 +147,7 @@ floor()
 	keep_nginx
 }
 
-# turns FIGURE option ... - of each method, a line a round: least_conn, kvroute.
+# turns FIGURE option ... - a line a round, of each method: least_conn, kvroute.
 turns()
 {
 	wanted=$1
@@ -188,9 +188,8 @@ asked()
 	value "$work/a" cpu_us
 }
 
-# cost NAME FILE REQUESTS - in turns, many short ones: this machine may be half
-# as fast a minute later. Differences of noisy numbers are summed up, not their
-# ratios.
+# cost NAME FILE REQUESTS - in many short turns: the machine may be half as fast
+# a minute later. Differences of noisy numbers are summed, not their ratios.
 cost()
 {
 	i=0
@@ -225,7 +224,7 @@ bench_cpu()
 	stop_kept
 }
 
-# By the module's own clock, as the log has it.
+# By the module's own clock, from the log.
 bench_module()
 {
 	heading 'Time in the module, 8 kB'
@@ -257,7 +256,7 @@ bench_rate()
 	stop_kept
 }
 
-# One user, so that nobody waits for anybody: what the choice itself takes.
+# One user, so that no request waits for another: the cost of the choice itself.
 bench_stream()
 {
 	heading 'First event of a stream, one engine, one user, 8 kB, ms'
@@ -274,7 +273,7 @@ bench_stream()
 	stop_engines
 }
 
-# A tenth at a time, so that growth would be seen as growth.
+# A tenth at a time, so that growth is visible as growth.
 bench_memory()
 {
 	requests=${BENCH_REQUESTS:-1000000}

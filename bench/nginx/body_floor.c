@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_floor.c - what reading a body costs beside what it must cost.
+ * body_floor.c - the cost of reading a body, beside the least it can cost.
  *
  *   floor [-e endpoint] [-r rounds] file|bytes ...
  *
  * The floor is two things that cannot be left out: the JSON library over the
  * same body with callbacks that do nothing, its strings validated and decoded,
  * and the hashing of as many bytes as the prompt has, in one piece. Beside it
- * stands the whole of what a proxy does between having the body and having
- * the prompt: parse, prompt, scope. All are timed in turns, so that whatever
- * disturbs the machine disturbs all; medians are shown, in nanoseconds, and
- * one line for each body, which machines can read too:
+ * is all that a proxy does between having the body and having the prompt:
+ * parse, prompt, scope. All are timed in turns, so that disturbances affect
+ * all. Medians are shown, in nanoseconds, in one machine-readable line for
+ * each body:
  *
  *   body  bytes  prompt  json_ns  hash_ns  whole_ns  ratio
  *
- * A number instead of a file is a chat of about so many bytes, made up.
+ * A number instead of a file is a generated chat of about that many bytes.
  */
 #include <err.h>
 #include <stdbool.h>
@@ -43,10 +43,10 @@ struct bed {
 	enum endpoint endpoint;
 	struct text body;
 	struct body_facts facts;
-	volatile int seen; /* so that nothing is left out */
+	volatile int seen; /* so that nothing is optimized away */
 };
 
-/* -------------------------------------------------- the parser alone --- */
+/* ------------------------------------------------------ parser alone --- */
 
 static int
 nothing(void *context)
@@ -108,7 +108,7 @@ do_json(struct bed *d)
 
 /* --------------------------------------------------- the other two --- */
 
-/* As many bytes as the prompt has; which ones they are costs nothing. */
+/* As many bytes as the prompt has; their values do not matter. */
 static void
 do_hash(struct bed *d)
 {
@@ -192,7 +192,7 @@ read_file(const char *path)
 	return t;
 }
 
-/* Messages of some lines each, with quotes and ends of lines escaped. */
+/* Messages of some lines each, with quotes and line ends escaped. */
 static struct text
 make_chat(size_t bytes)
 {

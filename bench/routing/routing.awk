@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# routing.awk - reads what routing.sh ran, in files named
+# routing.awk - reads the output of routing.sh's runs, in files named
 # WORKERS-TOKENS-SEED-VARIANT.kv, and prints the figures as Markdown. Exits with
 # 1 when one is missed.
 #
 # at[run, variant, policy, figure] is all that was measured. A configuration
-# (workers, capacity) has a run for each seed; what seeds decide is noise, so a
-# figure of a configuration is the mean of its runs.
+# (workers, capacity) has a run for each seed. Differences between seeds are
+# noise, so a figure of a configuration is the mean of its runs.
 
 BEGIN { FS = "=" }
 
@@ -26,8 +26,8 @@ FNR == 1 {
 $1 == "policy" { policy = substr($0, 8); next }
 NF == 2 { at[run, variant, policy, $1] = $2 }
 
-# What follows works out a figure: its mean over all runs, and the least and
-# the most of the configurations. missing: a run lacks it.
+# The next functions compute a figure: its mean over all runs, and the minimum
+# and maximum of the configurations. missing: a run lacks it.
 
 function begin(    i)
 {
@@ -93,7 +93,7 @@ function line(text, value, sign, threshold,    good)
 	numbers(good ? "reached" : missing ? "MISSED: not run" : "MISSED")
 }
 
-# What is no figure to reach, but says what can be.
+# A figure without a threshold, for comparison.
 function also(text)
 {
 	printf "| %s | |", text

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # routing.sh REPLAY TRACE FOLDER - how good routing without events is, on
-# modelled engines: runs kvroute-replay --simulate on TRACE, keeps what it
-# printed in FOLDER, and prints the figures to reach as Markdown, each reached
-# or MISSED. Fails when one is missed.
+# modelled engines: runs kvroute-replay --simulate on TRACE, keeps its output in
+# FOLDER, and prints the figures to reach as Markdown, each reached or MISSED.
+# Fails when one is missed.
 #
-# ROUTING="8,16 500000,1000000,2000000 1,2,3" says what is run: numbers of
+# ROUTING="8,16 500000,1000000,2000000 1,2,3" selects the runs: numbers of
 # workers, tokens of each cache, seeds. JOBS: how many at a time.
 set -eu
 
@@ -26,8 +26,8 @@ policies()
 	printf ' --policy %s' "$@"
 }
 
-# What is run in each configuration: a name, and options. Each engine loses its
-# cache in its turn: one of them every 120 s, or all of them every 120 s.
+# The runs of each configuration: a name, and options. Engines lose their caches
+# in turn: one of them every 120 s, or all of them every 120 s.
 variants()
 {
 	known=$(policies balanced:capacity balanced:feedback)
@@ -64,7 +64,7 @@ runs()
 	done
 }
 
-# A run that fails says why, and its figures are missing below.
+# A run that fails prints why, and its figures are missing below.
 # shellcheck disable=SC2016
 runs "$@" | xargs -P "$jobs" -L 1 sh -c 'replay=$0 trace=$1 file=$2/$3.kv
 	shift 3

@@ -18,7 +18,7 @@ bench_must(int e, const char *what)
 		errx(ARGS_FAILED, "%s: %s", what, kvr_strerror(e));
 }
 
-/* What is known of each worker, and how one is chosen. */
+/* The facts of each worker, and the policy. */
 static void
 furnish(struct world *w, const struct world_options *o)
 {

@@ -13,7 +13,7 @@
 #define MIN_BYTES UINT64_C(4096)
 #define MAX_BYTES (UINT64_C(1) << 40)
 
-/* What is wrong with this region after one more request; counts the peak. */
+/* True unless this region has lost anything so far; updates the peak. */
 static bool
 look(const struct world *w, uint64_t *live_max)
 {
@@ -27,7 +27,7 @@ look(const struct world *w, uint64_t *live_max)
 	return s.evicted_region == 0 && s.truncated == 0;
 }
 
-/* Workers that do not go by time hold what was there before. */
+/* Workers that do not go by TTL hold what was there before. */
 static void
 fit_fill(struct lives *lives, struct world *w, const struct world_options *o)
 {

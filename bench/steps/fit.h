@@ -2,12 +2,12 @@
 /*
  * fit.h - how many bytes a live (block, worker) pair takes.
  *
- * The only honest figure is that of a whole region: tables, worker slots and
- * slack included. So a load is replayed in regions of different sizes to find
- * the smallest that evicts nothing and records every prompt whole, to within
- * 2 %, and that size is divided by the most pairs that were live at once.
- * Where workers go by capacity or by feedback a replay of leases and reports
- * comes before, in the same region: it must fit too.
+ * The figure is that of a whole region: tables, worker slots and slack
+ * included. A load is replayed in regions of different sizes to find the
+ * smallest that evicts nothing and records every prompt whole, to within 2 %,
+ * and that size is divided by the peak of live pairs. Where workers go by
+ * capacity or by feedback a replay of leases and reports comes before, in the
+ * same region: it must fit too.
  */
 #ifndef KVROUTE_FIT_H
 #define KVROUTE_FIT_H

@@ -16,7 +16,7 @@
 
 enum { NOW = 1 };
 
-/* The prompts of one kind, and the region they stand in. */
+/* The prompts of one kind, and their region. */
 struct side {
 	struct world world;
 	struct kvr_prompt *prompts[FLOOD_PROMPTS];
@@ -46,7 +46,7 @@ first_hash(struct world *w, uint32_t number)
 	return sequence;
 }
 
-/* The least number from this one on whose hash is wanted, and new. */
+/* The least number from this one on with a wanted, new hash. */
 static uint32_t
 search(struct world *w, unsigned char *seen, uint32_t number)
 {
@@ -137,7 +137,7 @@ flood_match(struct side *s, size_t i, int64_t clock_ns)
 		s->least[i] = (uint32_t)ns;
 }
 
-/* One of the flood, one of the others; who is first takes turns. */
+/* One of the flood, one of the others, in alternating order. */
 static void
 time_trial(struct side *sides[2], uint32_t trial, int64_t clock_ns)
 {
@@ -188,7 +188,7 @@ flood_print_kv(const struct flood *f)
 void
 flood_print_text(const struct flood *f)
 {
-	printf("match of %d prompts whose first hashes agree in %d low bits, "
+	printf("match of %d prompts with first hashes equal in %d low bits, "
 	    "and of others\n\n%-24s %9s %9s ns\n", FLOOD_PROMPTS, FLOOD_BITS,
 	    "percentiles", "50", "99");
 	printf("  %-22s %9.0f %9.0f\n", "flood", f->flood[MEASURE_P50],

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * flood.h - what somebody who knows the secret can do to the index's table.
+ * flood.h - what a client that knows the secret can do to the index's table.
  *
- * Who knows the secret can compute sequence hashes, and so choose prompts
- * whose first blocks have hashes with equal low bits: here 1024 prompts, 16
- * bits, found by trying a number in the first block. In a table that used
- * those bits as they are, all of them would stand in a bucket or two, and
- * each match would walk past hundreds of others. The region's table has a key
- * of its own that never leaves it; so a flood must cost what random prompts
+ * The secret allows a client to compute sequence hashes, and so to choose
+ * prompts whose first blocks have hashes with equal low bits: here 1024
+ * prompts, 16 bits, found by varying a number in the first block. In a table
+ * that used those bits as they are, all of them would be in a bucket or two,
+ * and each match would walk past hundreds of others. The region's table has a
+ * key of its own that never leaves it; so a flood must cost what random prompts
  * cost.
  *
  *   flood    [n0 ...] [...] ... 64 blocks    hash of the first: ....beef
  *            [n1 ...] [...] ...                                 ....beef
  *   random   the same with any n0, n1, ...   hash of the first: anything
  *
- * Both have a region of their own, made alike. No two prompts of a flood agree
- * in the low 32 bits: the index takes those for the same first block, which
- * costs the attacker's own hits and lengthens no bucket.
+ * Each has a region of its own, made alike. No two prompts of a flood agree in
+ * the low 32 bits: the index takes those for the same first block, which costs
+ * the attacker's own hits and lengthens no bucket.
  */
 #ifndef KVROUTE_FLOOD_H
 #define KVROUTE_FLOOD_H

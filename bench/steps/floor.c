@@ -2,11 +2,10 @@
 /*
  * floor.c - see floor.h.
  *
- * The compiler sees the length of a block as a constant, as a program written
- * for one block size would have it, and the seed too. No check, no array of
- * hashes: each is used for the next and forgotten. Blocks of more than 240
- * bytes need a secret that follows from the seed: it is derived once, not for
- * each block.
+ * The compiler sees the length of a block as a constant, as in a program for
+ * one block size, and the seed too. No check, no array of hashes: each is used
+ * for the next and dropped. Blocks of more than 240 bytes need a secret derived
+ * from the seed: it is derived once, not for each block.
  */
 #include "floor.h"
 

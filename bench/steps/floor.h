@@ -13,8 +13,8 @@
 void floor_prepare(void);
 
 /*
- * The sequence hash of the last complete block, as KVR_HASH_DYNAMO has it; 0
- * if there is none.
+ * The sequence hash of the last complete block, as in KVR_HASH_DYNAMO; 0 if
+ * there is none.
  */
 uint64_t floor_hash(const uint32_t *tokens, size_t n, uint32_t block_size);
 

@@ -13,7 +13,7 @@
 #define PREFILL_NS INT64_C(50000)
 #define DECODE_NS INT64_C(25000000)
 #define MAX_NS INT64_C(600000000000)
-enum { HALVED = 4 }; /* one report in so many */
+enum { HALVED = 4 }; /* one report in this many */
 
 struct event {
 	int64_t at; /* since the replay began */
@@ -112,7 +112,7 @@ lives_span(const struct lives *s)
 
 /* --------------------------------------------------------------- replay --- */
 
-/* Adds what a step took that began at `start` and has just ended. */
+/* Adds the time of a step that began at `start` and has just ended. */
 static void
 took(const struct lives *s, int64_t *of, size_t request, int64_t start)
 {
@@ -161,7 +161,7 @@ happen(struct lives *s, const struct event *e)
 	took(s, life_of(s), e->request, start);
 }
 
-/* What has come about by now. */
+/* Processes the events that are due by now. */
 static void
 happen_until(struct lives *s, int64_t at)
 {

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lives.h - a replay in which requests live as they do before engines.
+ * lives.h - a replay in which requests stay in flight as they do with engines.
  *
- * A request is asked about and reserved when it arrives; its first token comes
- * a while later, and its end after that, when others have come and gone and
- * its cells have left the caches:
+ * A request is routed and its lease opened when it arrives; its first token
+ * comes later, and its end after that, when others have come and gone and its
+ * cells have left the caches:
  *
- *   request 1   ask reserve commit ...... first ................ finish
- *   request 2           ask reserve commit ....... first ............
+ *   request 1   route open commit ....... first ................ finish
+ *   request 2           route open commit ........ first ............
  *               `decide'`-----------'     `---'                 `----'
  *                              `- life --------------------------'
  *
- * The times at which this happens follow from the trace alone: a tenth of a
- * second and 50 us a token of the prompt, then 25 ms a token of the answer,
- * all of it at most ten minutes. So every replay does the same.
+ * The times of these events follow from the trace alone: a tenth of a second
+ * and 50 us a token of the prompt, then 25 ms a token of the output, all of it
+ * at most ten minutes. So every replay does the same.
  *
- * Every request ends with a report, which says how long the answer was and how
- * many tokens were cached: all that were on record, less the last token of a
- * prompt; half of them in every fourth request, so that survival has both hits
- * and misses at every age.
+ * Every request ends with a report of the output's length and of how many
+ * tokens were cached: all that were recorded, less the last token of a prompt;
+ * half of them in every fourth request, so that survival has both hits and
+ * misses at every age.
  */
 #ifndef KVROUTE_LIVES_H
 #define KVROUTE_LIVES_H
@@ -28,11 +28,11 @@
 
 #include <stdint.h>
 
-/* What each request took in the last replay, in nanoseconds. */
+/* Times of each request in the last replay, in nanoseconds. */
 struct lives_times {
-	int64_t clock_ns; /* that reading the clock takes */
+	int64_t clock_ns; /* of reading the clock */
 	int64_t *decide;  /* [load->n] kvr_route */
-	int64_t *life;    /* [load->n] reserve_on to finish, all four */
+	int64_t *life;    /* [load->n] open_on to finish, all four */
 };
 
 struct lives;

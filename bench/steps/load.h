@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * load.h - a trace held in memory, to be replayed again and again.
+ * load.h - a trace held in memory, to be replayed repeatedly.
  *
  * Only hash ids are held: the tokens of a request are made when its turn
- * comes, outside of what is timed, because all of them together would be
- * several hundred megabytes.
+ * comes, outside of what is timed, because together they would be several
+ * hundred megabytes.
  */
 #ifndef KVROUTE_LOAD_H
 #define KVROUTE_LOAD_H

@@ -26,9 +26,9 @@ struct measuring {
 	struct lives_times times; /* of the last replay by leases */
 	bool company;             /* workers hold what was there before */
 	struct kvr_stats lost;    /* in the last replay step by step */
-	int64_t clock_ns;         /* that reading the clock takes */
+	int64_t clock_ns;         /* of reading the clock */
 	uint32_t *least[STEPS];   /* [load->n] nanoseconds, of all trials */
-	uint64_t result;          /* keeps the floor from being left out */
+	uint64_t result;          /* keeps the floor from being dropped */
 };
 
 static int
@@ -132,7 +132,7 @@ time_steps(struct measuring *s)
 	s->lost.evicted_capacity -= before.evicted_capacity;
 }
 
-/* The floor is no floor if it hashes something else than the library. */
+/* It is no floor if it hashes something other than the library. */
 static void
 check_floor(const struct world *w, const struct trace_request *r)
 {
@@ -147,7 +147,7 @@ check_floor(const struct world *w, const struct trace_request *r)
 		errx(ARGS_FAILED, "the floor and the library disagree");
 }
 
-/* The same replay, with the cost function timed and nothing else. */
+/* The same replay, with only the cost function timed. */
 static void
 time_route(struct measuring *s, enum step step)
 {
@@ -177,7 +177,7 @@ time_route(struct measuring *s, enum step step)
 	}
 }
 
-/* The life of each request by its lease. */
+/* Each request from open to end, by its lease. */
 static void
 time_lives(struct measuring *s)
 {
@@ -246,7 +246,7 @@ measure_new(const struct load *l, const struct world_options *options)
 	return s;
 }
 
-/* Another replay: with the company of the last, or in an empty region. */
+/* Another replay: in the region of the last, or in an empty one. */
 static void
 next(struct measuring *s)
 {

@@ -11,7 +11,7 @@
 
 enum { MODES = 3 };
 #define INDEX_RATIO_MAX 1.5 /* of TTL's */
-#define BYTES_MAX 8.0       /* a live pair, where TTL is not all */
+#define BYTES_MAX 8.0       /* a live pair, with modes other than TTL */
 
 static const struct mode {
 	const char *name;
@@ -126,7 +126,7 @@ print_ranks(const char *name, const double *ranks)
 	    ranks[1] / 1e3, ranks[2] / 1e3);
 }
 
-/* What left the timed region, if it should not have, or should have. */
+/* What was evicted or truncated in the timed region, expected or not. */
 static void
 print_losses(const struct result *r)
 {
@@ -168,7 +168,7 @@ steps_print_text(const struct result *r)
 	print_losses(r);
 }
 
-/* ------------------------------------------------- beside each other --- */
+/* ------------------------------------------------------ side by side --- */
 
 enum row {
 	ROW_FLOOR, ROW_HASH, ROW_MATCH, ROW_OBSERVE, ROW_EXPIRE, ROW_INDEX,

@@ -2,10 +2,10 @@
 /*
  * step_times.h - one request step by step: measured, and printed.
  *
- * How a worker is believed to keep what it was sent changes what the steps
- * cost: an hour's prompts are on record instead of two minutes', and each one
- * pushes others out. How much, only one run can tell, because machines drift:
- * all retentions are measured in turns, trial by trial, and put beside TTL.
+ * How a worker is believed to retain prompts changes what the steps cost: an
+ * hour's prompts are recorded instead of two minutes', and each one evicts
+ * others. By how much can be told only within one run, because machines drift:
+ * all retentions are measured in turns, trial by trial, and compared with TTL.
  *
  *   trial 1                       trial 2                            ...
  *   ttl | capacity | feedback     feedback | capacity | ttl

@@ -14,14 +14,14 @@
 #include <string.h>
 
 enum {
-	LINE = 64,            /* bytes that caches share or do not */
+	LINE = 64,            /* bytes of a cache line */
 	REQUESTS_MAX = 1 << 16, /* of the load, replayed over and over */
 	PROMPTS = 256,        /* that a thread matches; they fit in its cache */
 	BATCH_REQUESTS = 16,  /* of FLOOR and ALL, taken at once */
 	BATCH_MATCHES = 256
 };
 
-/* One thread's things; what it writes, no other thread reads meanwhile. */
+/* One thread's state; no other thread reads it while it is written. */
 struct member {
 	_Alignas(LINE) struct crew *crew;
 	pthread_t thread;
@@ -31,7 +31,7 @@ struct member {
 	struct kvr_prompt *prompt;
 	struct kvr_prompt *prompts[PROMPTS];
 	struct kvr_overlap *overlaps;
-	uint64_t hash;        /* keeps the floor from being left out */
+	uint64_t hash;        /* keeps the floor from being optimized away */
 	uint64_t done;        /* of the last shift */
 	uint64_t found;       /* in its matches */
 	int64_t began, ended;
@@ -91,7 +91,7 @@ time_at(const struct crew *c, uint64_t position)
 	return (int64_t)(round * span) + load_arrival(request_at(c, position));
 }
 
-/* A buffer for any request, whose tokens are those of hash id 0. */
+/* A buffer for any request, filled with the tokens of hash id 0. */
 static uint32_t *
 tokens_new(const struct load *l)
 {
@@ -115,7 +115,7 @@ tokens_set(uint32_t *tokens, const struct trace_request *r)
 	}
 }
 
-/* ----------------------------------------------------------- the region --- */
+/* --------------------------------------------------------------- region --- */
 
 /* One request in one thread, with its choice. */
 static void
@@ -136,8 +136,8 @@ fill_request(struct crew *c)
 }
 
 /*
- * Two replays, of which the second finds the index as all later ones will;
- * its choices are kept. Half a replay more: each shift begins in the middle of
+ * Two replays, the second of which finds the index as all later ones will; its
+ * choices are kept. Then half a replay more: each shift begins in the middle of
  * the trace.
  */
 static void
@@ -161,8 +161,8 @@ crew_fill(struct crew *c, const struct world_options *options)
 /* -------------------------------------------------------------- members --- */
 
 /*
- * Each thread allocates what it will use, so that no two threads' memory lies
- * in one line: malloc gives threads that run at once areas of their own.
+ * Each thread allocates its own memory, so that no two threads share a cache
+ * line: malloc gives concurrent threads separate arenas.
  */
 static void *
 member_prepare(void *of)
@@ -203,7 +203,7 @@ member_free(struct member *m)
 	free(m);
 }
 
-/* Threads that begin at once. */
+/* Starts all threads at once. */
 static void
 crew_run(struct crew *c, uint32_t threads, void *(*what)(void *))
 {
@@ -342,7 +342,7 @@ member_work(void *of)
 
 /* --------------------------------------------------------------- shifts --- */
 
-/* What one thread finds, before the others look too. */
+/* What one thread finds, before the others match too. */
 static void
 find_alone(struct crew *c)
 {

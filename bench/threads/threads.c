@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define SHIFT_SECONDS 0.35 /* of one thread; others take about as long */
-#define FLOOR_SHARE 0.9    /* of the processors, that the floor must reach */
+#define FLOOR_SHARE 0.9    /* of the processors, which the floor must reach */
 
 enum { TRY_REQUESTS = 1 << 14, TRY_MATCHES = 1 << 17 };
 
@@ -45,7 +45,7 @@ shift(struct run *r, enum crew_work work, enum threads_column column)
 	return crew_shift(r->crew, work, threads, r->units[work] * at_once);
 }
 
-/* How much work makes a shift; all threads have their first ones here. */
+/* Finds how much work makes a shift; all threads run it once first. */
 static void
 find_units(struct run *r)
 {
@@ -73,7 +73,7 @@ measure_work(struct run *r, uint32_t pair, enum crew_work work)
 		enum threads_column column = (enum threads_column)(back ?
 		    THREADS_COLUMNS - 1 - i : i);
 
-		/* Two threads are two threads. */
+		/* With two threads this column equals the last one. */
 		if (column != THREADS_TWO || r->threads > 2)
 			r->rate[work][column][pair] = shift(r, work, column);
 	}

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * threads.h - what several threads on one region reach beside one.
+ * threads.h - what several threads on one region reach, compared with one.
  *
- * The measure of it is not the number of threads but the floor: as many
- * threads that only hash, in the same run, tell what the machine and its
- * neighbours give at that time. It is the loop of floor.h and not the
- * library's own hashing, so that nothing the library does can excuse it.
+ * The measure is not the number of threads but the floor: as many threads that
+ * only hash, in the same run, show what the machine and its neighbours give at
+ * that time. It is the loop of floor.h and not the library's own hashing, so
+ * that no cost of the library is hidden in it.
  *
  * One pair is a shift of one thread and a shift of N, of each work; all of
  * them follow each other within seconds, in the other direction in every
- * second pair, so that what disturbs one disturbs all alike:
+ * second pair, so that disturbances affect all alike:
  *
  *   floor 1 N | match 1 N | all 1 N || all N 1 | match N 1 | floor N 1 || ...
  *
@@ -24,7 +24,7 @@
 
 enum { THREADS_PAIRS = 9 };
 
-/* Median, least and most of the pairs. */
+/* Median, minimum and maximum of the pairs. */
 struct threads_figure {
 	double median, least, most;
 };

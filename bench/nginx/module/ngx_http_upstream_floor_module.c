@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_upstream_floor_module.c - what a balancer that reads bodies cannot
- * do without, in nginx itself, and nothing else: the JSON library over the
- * body, with callbacks that do nothing, and the hashing of as many bytes.
- * Then least_conn chooses.
+ * ngx_http_upstream_floor_module.c - the least that a balancer that reads
+ * bodies must do, in nginx itself: the JSON library over the body, with
+ * callbacks that do nothing, and the hashing of as many bytes. Then least_conn
+ * chooses.
  *
  *   upstream engines { least_conn; floor; server ...; }
  *
- * The same thing in a loop of its own is up to twice as fast, because there
- * caches and branch predictors know it by heart; here it meets what it meets
- * in every nginx. For bench.sh only.
+ * The same in a loop of its own is up to twice as fast, because caches and
+ * branch predictors are warm there; here it runs as it would in any nginx. For
+ * bench.sh only.
  */
 #include <ngx_config.h>
 #include <ngx_core.h>
@@ -54,7 +54,7 @@ static const yajl_callbacks callbacks = {
 	nothing_of_text, nothing, nothing_of_text, nothing, nothing, nothing
 };
 
-/* In one piece: a string that pieces cut is looked through twice. */
+/* In one piece: a string cut by pieces is scanned twice. */
 static size_t
 gather(ngx_chain_t *cl, u_char **body)
 {
@@ -111,7 +111,7 @@ init(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us)
 	return NGX_OK;
 }
 
-/* After "least_conn;", whose place it takes. */
+/* After "least_conn;", which it replaces. */
 static char *
 floor_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
