@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_route.c - what a worker costs: the reference's formula and figures, the
- * stages of a request, numbers at their limits.
+ * test_route.c - which worker is chosen: ties, sampling, the stages of a
+ * request, numbers at their limits.
  */
 #include "route.h"
 
@@ -10,307 +10,247 @@
 
 #include <math.h>
 
-/* ------------------------------------------------ the reference's cost --- */
+/* ---------------------------------------------------------------- ties --- */
 
-/* 64 tokens, 6 blocks cached, 16 tokens waiting, 2 + 3 blocks decoding. */
-static void
-reference_scene(void)
+START_TEST(ties_go_to_the_least_loaded)
 {
-	scene_of(1);
-	scene.region.policy.prefill_scale = 2;
-	scene_load(0, 16, 2, 0);
-	scene_overlap(0, 6, 1);
-}
-
-START_TEST(reference_cost)
-{
-	reference_scene();
+	scene_of(4);
+	scene.region.policy.prefill_scale = 0;
+	/* cost = blocks + 4 - active */
+	scene_load(0, 10, 5, 3);
+	scene_load(1, 90, 5, 2);
+	scene_load(2, 20, 5, 2);
+	scene_load(3, 20, 4, 2);
+	scene_overlap(0, 4, 4);
+	scene_overlap(1, 4, 4);
+	scene_overlap(2, 4, 4);
+	scene_overlap(3, 4, 3);
+	ck_assert(scene_cost(0) == 5 && scene_cost(1) == 5);
+	ck_assert(scene_cost(2) == 5 && scene_cost(3) == 5);
+	ck_assert_uint_eq(scene_chosen(), 3);
+	ck_assert_uint_eq(scene.c.reason, KVR_REASON_TIE);
+	scene.slots[3].state = KVR_STATE_DOWN;
+	ck_assert_uint_eq(scene_chosen(), 2);
+	scene.slots[2].state = KVR_STATE_DOWN;
+	ck_assert_uint_eq(scene_chosen(), 1);
+	scene.slots[1].state = KVR_STATE_DOWN;
 	ck_assert_uint_eq(scene_chosen(), 0);
-	ck_assert(scene.c.cost == 7.0);
-	ck_assert(scene_cost(0) == 7.0);
-	ck_assert_uint_eq(scene.c.blocks, 6);
-	ck_assert_uint_eq(scene.c.eligible, 1);
 	ck_assert_uint_eq(scene.c.reason, KVR_REASON_COST);
 }
 END_TEST
 
-START_TEST(reference_cost_without_prefill)
-{
-	reference_scene();
-	scene.r.flags = KVR_IGNORE_PREFILL;
-	ck_assert_uint_eq(scene_chosen(), 0);
-	ck_assert(scene.c.cost == 5.0);
-}
-END_TEST
-
-START_TEST(reference_three_workers)
+/* Equal costs above the least are no tie. */
+START_TEST(ties_are_at_the_least)
 {
 	scene_of(3);
-	scene_length(10, 0);
-	scene_load(0, 0, 10, 1);
-	scene_load(1, 0, 5, 1);
-	scene_load(2, 0, 9, 1);
-	scene_overlap(0, 2, 10);
-	scene_overlap(1, 5, 10);
-	scene_overlap(2, 8, 10);
-	ck_assert(scene_cost(0) == 18);
-	ck_assert(scene_cost(1) == 10);
-	ck_assert(scene_cost(2) == 11);
-	ck_assert_uint_eq(scene_chosen(), 1);
-	ck_assert(scene.c.cost == 10);
-	ck_assert_uint_eq(scene.c.eligible, 3);
+	scene_load(0, 0, 2, 0);
+	scene_load(1, 0, 2, 0);
+	scene_load(2, 0, 1, 0);
+	ck_assert_uint_eq(scene_chosen(), 2);
+	ck_assert_uint_eq(scene.c.reason, KVR_REASON_COST);
+	scene_load(2, 0, 3, 0);
+	ck_assert_uint_ne(scene_chosen(), 2);
+	ck_assert_uint_eq(scene.c.reason, KVR_REASON_TIE);
 }
 END_TEST
 
-/* Active prompt 1 2 4 5, this one 1 2 3 5: 5 is not shared. */
-START_TEST(reference_potential_blocks)
+/* Idle workers: prompts spread evenly; 8 of them, chi square of 7. */
+START_TEST(ties_spread)
 {
-	struct kvr_request all;
+	uint32_t i, n = 16000, count[8] = { 0 };
+	double square = 0;
 
-	scene_of(1);
-	scene_load(0, 0, 4, 1);
-	scene_overlap(0, 2, 2);
-	scene_begin();
-	ck_assert_uint_eq(question_new_blocks(&scene.p, &scene.t.request,
-	    found_of(&scene.set, 0)), 2);
-	ck_assert(scene_cost(0) == (4 - 2) + 6);
-	all = scene.t.request;
-	all.flags = KVR_IGNORE_REUSE;
-	ck_assert_uint_eq(question_new_blocks(&scene.p, &all,
-	    found_of(&scene.set, 0)), 4);
-	/* absurd numbers from outside must not wrap */
-	scene.found[0].active_blocks = 5;
-	ck_assert_uint_eq(question_new_blocks(&scene.p, &scene.t.request,
-	    found_of(&scene.set, 0)), 0);
+	scene_of(8);
+	for (i = 0; i < n; i++) {
+		scene.sequence[3] = i;
+		count[scene_chosen()]++;
+	}
+	for (i = 0; i < 8; i++)
+		square += pow(count[i] - n / 8.0, 2) / (n / 8.0);
+	ck_assert_msg(square < 29.9, "chi square %f", square);
 }
 END_TEST
 
-/* Overlap beyond the worker's whole prefill gives no further credit. */
-START_TEST(credit_stops_at_zero)
+/* Same name, same prompt, same winner, in whatever slot it is. */
+START_TEST(ties_do_not_know_the_order)
 {
-	scene_of(2);
-	scene.region.policy.overlap_credit = 3;
-	scene_overlap(0, 4, 0);
-	scene_overlap(1, 2, 0);
-	ck_assert(scene_cost(0) == 4);
-	ck_assert(scene_cost(1) == 4);
-	scene.slots[0].prefill = 160;
-	/* a credit above 1 also pays for the prefill of others */
-	ck_assert(scene_cost(0) == (14 - 12) + 4);
-}
-END_TEST
+	uint32_t round, i, j;
+	uint64_t winner, was;
 
-START_TEST(partial_tail_counts_as_prefill)
-{
-	scene_of(1);
-	scene_length(4, 8);
-	ck_assert(scene_cost(0) == 4.5 + 4);
-	scene_length(0, 1);
-	ck_assert(scene_cost(0) == 1.0 / 16);
-}
-END_TEST
-
-/* 10 blocks; worker 1 has 20 blocks of prefill more than worker 0. */
-START_TEST(decay_by_hand)
-{
-	scene_of(3);
-	scene_length(10, 0);
-	scene.region.policy.overlap_decay = 2;
-	scene_load(0, 160, 0, 0);
-	scene_load(1, 480, 0, 0);
-	scene_load(2, 80, 0, 0);
-	scene.slots[2].state = KVR_STATE_DOWN; /* its prefill is no measure */
-	scene_overlap(0, 5, 0);
-	scene_overlap(1, 10, 0);
-	scene_overlap(2, 5, 0);
-	ck_assert(scene_cost(0) == (20 - 5) + 10);
-	/* 1 / (1 + 2 * (20 / 10)) = 0.2 of 10 blocks */
-	ck_assert_double_eq_tol(scene_cost(1), (40 - 2) + 10, 1e-12);
-	/* a worker that is not eligible has no more credit than the others */
-	ck_assert(scene_cost(2) == (15 - 5) + 10);
-	scene.slots[0].state = KVR_STATE_DOWN;
-	ck_assert(scene_cost(1) == (40 - 10) + 10);
-	scene.slots[0].state = KVR_STATE_UP;
-	scene.r.flags = KVR_IGNORE_PREFILL;
-	ck_assert(scene_cost(1) == 10);
-}
-END_TEST
-
-START_TEST(decay_rounds_the_prompt_up)
-{
-	scene_of(2);
-	scene_length(3, 1); /* 49 tokens are 4 blocks */
-	scene.region.policy.overlap_decay = 1;
-	scene.slots[1].prefill = 64;
-	scene_overlap(1, 2, 0);
-	/* 1 / (1 + 4 / 4) = half of 2 blocks */
-	ck_assert(scene_cost(1) == (113.0 / 16 - 1) + 3);
-}
-END_TEST
-
-START_TEST(weights_of_the_policy)
-{
-	scene_of(1);
-	scene_load(0, 32, 7, 3);
-	scene_overlap(0, 2, 1);
-	ck_assert(scene_cost(0) == (6 - 2) + 10);
-	scene.region.policy.request_weight = 1.5;
-	ck_assert(scene_cost(0) == (6 - 2) + 10 + 4.5);
-	scene.region.policy.prefill_scale = 0;
-	ck_assert(scene_cost(0) == 10 + 4.5);
-	scene.region.policy.prefill_scale = 3;
-	scene.region.policy.overlap_credit = 0.5;
-	ck_assert(scene_cost(0) == 3 * (6 - 1) + 10 + 4.5);
-	scene.r.overlap_credit = 0;
-	ck_assert(scene_cost(0) == 3 * 6 + 10 + 4.5);
-	scene.r.prefill_scale = 0.25;
-	ck_assert(scene_cost(0) == 1.5 + 10 + 4.5);
-	scene.r.flags = KVR_IGNORE_REUSE;
-	ck_assert(scene_cost(0) == 1.5 + 11 + 4.5);
-}
-END_TEST
-
-START_TEST(block_sizes_that_are_no_power_of_two)
-{
-	uint32_t size;
-
-	for (size = 1; size < 70; size++) {
-		scene_of(1);
-		scene.p.rule.block_size = size;
-		scene_length(7, size / 2);
-		scene_load(0, 1000003, 1, 0);
-		ck_assert(scene_cost(0) ==
-		    (1000003.0 + 7 * size + size / 2) / size + 8);
+	scene_of(60);
+	for (round = 0; round < 300; round++) {
+		scene.sequence[3] = round / 2;
+		winner = scene.identity[scene_chosen()];
+		for (i = 59; i > 0; i--) {
+			j = (uint32_t)(scene_random() % (i + 1));
+			was = scene.identity[i];
+			scene.identity[i] = scene.identity[j];
+			scene.identity[j] = was;
+		}
+		ck_assert_uint_eq(scene.identity[scene_chosen()], winner);
 	}
 }
 END_TEST
 
-/* 4 bytes are a token: 256 bytes are 64 tokens, 10 are 2.5. */
-START_TEST(byte_mode)
+/* ------------------------------------------------------------ sampling --- */
+
+/* Chi square of n draws, by seeds 0 to n - 1, against the softmax. */
+static double
+sample(uint32_t workers, double temperature, uint32_t n)
 {
-	scene_of(1);
-	scene.p.rule.unit = KVR_UNIT_BYTES;
-	scene.p.rule.block_size = 256;
-	scene_length(3, 128);
-	scene_load(0, 32, 0, 0);
-	ck_assert(scene_cost(0) == 4 + 3);
-	ck_assert_uint_eq(prompt_blocks_tokens(&scene.p, 3), 192);
-	scene.p.rule.block_size = 10;
-	scene_length(4, 0);
-	scene_load(0, 5, 0, 0);
-	ck_assert(scene_cost(0) == 6 + 4);
-	ck_assert_uint_eq(prompt_blocks_tokens(&scene.p, 3), 8);
-	ck_assert_uint_eq(prompt_blocks_tokens(&scene.p, 4), 10);
+	double p[SCENE_SLOTS], sum = 0, square = 0, least, most;
+	uint32_t count[SCENE_SLOTS] = { 0 }, i;
+
+	least = INFINITY;
+	most = 0;
+	for (i = 0; i < workers; i++) {
+		p[i] = scene_verdict(i) == KVR_ELIGIBLE;
+		least = p[i] > 0 ? fmin(least, scene_cost(i)) : least;
+		most = p[i] > 0 ? fmax(most, scene_cost(i)) : most;
+	}
+	for (i = 0; i < workers; i++) {
+		if (most > least)
+			p[i] *= exp(-(scene_cost(i) - least) /
+			    ((most - least) * temperature));
+		sum += p[i];
+	}
+	scene.r.temperature = temperature;
+	for (i = 0; i < n; i++) {
+		scene.r.seed = i;
+		count[scene_chosen()]++;
+		if (scene.c.reason != KVR_REASON_SAMPLED ||
+		    scene.c.cost != scene_cost(scene.c.slot))
+			ck_abort_msg("seed %u", i);
+	}
+	for (i = 0; i < workers; i++)
+		if (p[i] > 0)
+			square += pow(count[i] - n * p[i] / sum, 2) /
+			    (n * p[i] / sum);
+		else
+			ck_assert_uint_eq(count[i], 0);
+	return square;
+}
+
+/* Limits: one in ten thousand for 4, 7 degrees; the seeds are fixed. */
+START_TEST(sample_frequencies)
+{
+	double square;
+	uint32_t i;
+
+	scene_of(5);
+	for (i = 0; i < 5; i++)
+		scene_load(i, 0, 3 * i * i, 0);
+	square = sample(5, 0.5, 30000);
+	ck_assert_msg(square < 23.5, "chi square %f", square);
+	square = sample(5, 2, 30000);
+	ck_assert_msg(square < 23.5, "chi square %f", square);
+	/* the scale is the spread: the same at a thousandth of it */
+	for (i = 0; i < 5; i++)
+		scene_load(i, 0, 3000 * i * i, 0);
+	square = sample(5, 0.5, 30000);
+	ck_assert_msg(square < 23.5, "chi square %f", square);
 }
 END_TEST
 
-START_TEST(token_counts_do_not_wrap)
+/* More than fit in a word of a set, some not eligible: 134 degrees. */
+START_TEST(sample_of_many)
 {
-	scene_of(1);
-	scene.p.rule.block_size = 65536;
-	ck_assert_uint_eq(prompt_blocks_tokens(&scene.p, UINT32_MAX),
-	    UINT64_C(65536) * UINT32_MAX);
-	scene_length(1, 0);
-	scene_overlap(0, UINT32_MAX, 0);
-	ck_assert(scene_cost(0) == 1);
+	double square;
+	uint32_t i;
+
+	scene_of(150);
+	for (i = 0; i < 150; i++) {
+		scene_load(i, 0, i * 7 % 150, 0);
+		if (i % 10 == 0)
+			scene.slots[i].state = KVR_STATE_DOWN;
+	}
+	square = sample(150, 1, 60000);
+	ck_assert_msg(square < 205, "chi square %f", square);
 }
 END_TEST
 
-START_TEST(worker_weight_divides)
+START_TEST(sample_of_equals)
 {
+	double square;
+
+	scene_of(8);
+	square = sample(8, 0.01, 30000);
+	ck_assert_msg(square < 29.9, "chi square %f", square);
+}
+END_TEST
+
+START_TEST(sample_over_prompts)
+{
+	uint32_t count[2] = { 0 }, i;
+
 	scene_of(2);
-	scene_load(0, 0, 8, 0);
-	scene_load(1, 0, 8, 0);
-	scene.slots[0].weight = 2;
-	ck_assert(scene_cost(0) == 8);
-	ck_assert(scene_cost(1) == 16);
+	scene.r.temperature = 1;
+	for (i = 0; i < 4000; i++) {
+		scene.sequence[3] = i;
+		count[scene_chosen()]++;
+	}
+	ck_assert_uint_gt(count[0], 1870);
+	ck_assert_uint_gt(count[1], 1870);
+}
+END_TEST
+
+START_TEST(sample_is_repeatable)
+{
+	uint32_t i, first;
+
+	scene_of(50);
+	for (i = 0; i < 50; i++)
+		scene_load(i, 0, i, 0);
+	scene.region.policy.temperature = 3;
+	for (i = 0; i < 200; i++) {
+		scene.r.seed = i * 977;
+		first = scene_chosen();
+		scene.set.count = 0;
+		ck_assert_uint_eq(scene_chosen(), first);
+	}
+	/* the request's temperature overrides the policy's, also when 0 */
+	scene.r.temperature = 0;
 	ck_assert_uint_eq(scene_chosen(), 0);
-	scene.slots[0].weight = 0.5;
-	ck_assert(scene_cost(0) == 32);
-	ck_assert_uint_eq(scene_chosen(), 1);
+	ck_assert_uint_eq(scene.c.reason, KVR_REASON_COST);
 }
 END_TEST
 
-START_TEST(preferences)
+START_TEST(sample_cold)
 {
-	struct kvr_preference *f = scene.r.preferences;
+	uint32_t i;
 
-	scene_of(4);
-	scene.slots[1].taints = 1;
-	scene.slots[2].taints = 2;
-	scene.slots[3].taints = 3;
-	ck_assert(scene_cost(3) == 8);
-	scene.r.n_preferences = 2;
-	f[0].taints = 1;
-	f[0].weight = 0.75;
-	f[1].taints = 2 | 4;
-	f[1].weight = -0.5;
-	ck_assert(scene_cost(0) == 8);
-	ck_assert_double_eq_tol(scene_cost(1), 8 * exp(-tanh(0.75)), 1e-14);
-	ck_assert_double_eq_tol(scene_cost(2), 8 * exp(tanh(0.5)), 1e-14);
-	ck_assert_double_eq_tol(scene_cost(3), 8 * exp(-tanh(0.25)), 1e-14);
-	ck_assert_uint_eq(scene_chosen(), 1);
-	f[0].weight = -1e308;
-	f[1].weight = -1e308;
-	ck_assert_double_eq_tol(scene_cost(3), 8 * exp(1), 1e-13);
-	ck_assert_uint_eq(scene_chosen(), 0);
-	/* only those within the count */
-	scene.r.n_preferences = 0;
-	ck_assert(scene_cost(3) == 8);
+	scene_of(3);
+	scene_load(0, 0, 2, 0);
+	scene_load(1, 0, 1, 0);
+	scene_load(2, 0, 2, 0);
+	for (i = 0; i < 1000; i++) {
+		scene.r.seed = i;
+		scene.r.temperature = i % 2 == 0 ? 1e-3 : 5e-324;
+		ck_assert_uint_eq(scene_chosen(), 1);
+	}
 }
 END_TEST
 
-/* Preferred and weighted: the multiplier comes first, the division last. */
-START_TEST(preference_and_weight)
+START_TEST(sample_skips_the_ineligible)
 {
-	scene_of(1);
-	scene.slots[0].taints = 8;
-	scene.slots[0].weight = 3;
-	scene.r.n_preferences = 1;
-	scene.r.preferences[0].taints = 8;
-	scene.r.preferences[0].weight = 2;
-	ck_assert_double_eq_tol(scene_cost(0), 8 * exp(-tanh(2)) / 3, 1e-14);
+	uint32_t i;
+
+	scene_of(6);
+	scene.slots[0].state = KVR_STATE_DOWN;
+	scene.slots[5].state = KVR_STATE_DRAINING;
+	scene.slots[3].role = KVR_ROLE_DECODE;
+	scene.r.temperature = 1e9;
+	for (i = 0; i < 2000; i++) {
+		uint32_t slot;
+
+		scene.r.seed = i;
+		slot = scene_chosen();
+		ck_assert(slot == 1 || slot == 2 || slot == 4);
+	}
 }
 END_TEST
 
-/* ------------------------------------------------ stages of a request --- */
-
-START_TEST(decode_goes_by_load)
-{
-	scene_of(2);
-	scene.r.stage = KVR_STAGE_DECODE;
-	scene.region.policy.request_weight = 2;
-	scene_load(0, 99999, 5, 2);
-	scene_load(1, 0, 4, 3);
-	scene_overlap(1, 4, 4);
-	/* no credit, no prefill, no shared blocks */
-	ck_assert(scene_cost(0) == 5 + 4 + 4);
-	ck_assert(scene_cost(1) == 4 + 4 + 6);
-	ck_assert_uint_eq(scene_chosen(), 0);
-}
-END_TEST
-
-START_TEST(decode_with_a_credit_of_its_own)
-{
-	scene_of(2);
-	scene.r.stage = KVR_STAGE_DECODE;
-	scene.r.overlap_credit = 0.5;
-	scene.region.policy.request_weight = 2;
-	scene.region.policy.overlap_decay = 9;
-	scene_load(0, 99999, 5, 2);
-	scene_load(1, 0, 4, 3);
-	scene_overlap(0, 3, 1);
-	scene_overlap(1, 4, 4);
-	ck_assert(scene_cost(0) == (5 + 3 - 1.5) + 4);
-	ck_assert(scene_cost(1) == (4 + 0 - 2) + 6);
-	ck_assert_uint_eq(scene_chosen(), 1);
-	scene.r.overlap_credit = 50;
-	ck_assert(scene_cost(1) == 6);
-	/* a credit of 0: as the plain formula, shared blocks still counted */
-	scene.r.overlap_credit = 0;
-	ck_assert(scene_cost(1) == 4 + 6);
-}
-END_TEST
+/* ------------------------------------------------- stages of a request --- */
 
 START_TEST(stages_take_their_roles)
 {
@@ -343,7 +283,7 @@ START_TEST(stages_take_their_roles)
 }
 END_TEST
 
-/* ------------------------------------------------------------- extremes --- */
+/* ------------------------------------------------------------ extremes --- */
 
 static void
 check_extreme(void)
@@ -410,7 +350,7 @@ START_TEST(damaged_slots)
 }
 END_TEST
 
-/* --------------------------------------------------------------- suite --- */
+Suite *suite_route(void);
 
 Suite *
 suite_route(void)
@@ -418,26 +358,22 @@ suite_route(void)
 	Suite *s = suite_create("route");
 	TCase *t;
 
-	t = tcase_create("cost");
-	tcase_add_test(t, reference_cost);
-	tcase_add_test(t, reference_cost_without_prefill);
-	tcase_add_test(t, reference_three_workers);
-	tcase_add_test(t, reference_potential_blocks);
-	tcase_add_test(t, credit_stops_at_zero);
-	tcase_add_test(t, partial_tail_counts_as_prefill);
-	tcase_add_test(t, decay_by_hand);
-	tcase_add_test(t, decay_rounds_the_prompt_up);
-	tcase_add_test(t, weights_of_the_policy);
-	tcase_add_test(t, block_sizes_that_are_no_power_of_two);
-	tcase_add_test(t, byte_mode);
-	tcase_add_test(t, token_counts_do_not_wrap);
-	tcase_add_test(t, worker_weight_divides);
-	tcase_add_test(t, preferences);
-	tcase_add_test(t, preference_and_weight);
+	t = tcase_create("ties");
+	tcase_add_test(t, ties_go_to_the_least_loaded);
+	tcase_add_test(t, ties_are_at_the_least);
+	tcase_add_test(t, ties_spread);
+	tcase_add_test(t, ties_do_not_know_the_order);
+	suite_add_tcase(s, t);
+	t = tcase_create("sampling");
+	tcase_add_test(t, sample_frequencies);
+	tcase_add_test(t, sample_of_many);
+	tcase_add_test(t, sample_of_equals);
+	tcase_add_test(t, sample_over_prompts);
+	tcase_add_test(t, sample_is_repeatable);
+	tcase_add_test(t, sample_cold);
+	tcase_add_test(t, sample_skips_the_ineligible);
 	suite_add_tcase(s, t);
 	t = tcase_create("stages");
-	tcase_add_test(t, decode_goes_by_load);
-	tcase_add_test(t, decode_with_a_credit_of_its_own);
 	tcase_add_test(t, stages_take_their_roles);
 	suite_add_tcase(s, t);
 	t = tcase_create("extremes");
