@@ -221,41 +221,6 @@ START_TEST(damaged_header)
 }
 END_TEST
 
-#define MISMATCH(field, value) do {                                  \
-	struct kvr_options other_ = o;                               \
-	other_.field = (value);                                      \
-	ck_assert_msg(try_attach(&other_, memory, SMALL) ==          \
-	    KVR_EMISMATCH, "another " #field);                       \
-} while (0)
-
-START_TEST(attach_with_other_options)
-{
-	struct kvr_options o;
-	void *memory;
-
-	kvr_options_init(&o, sizeof(o));
-	o.max_workers = 4;
-	o.secret_bytes = KVR_SECRET_MIN;
-	memset(o.secret, 2, sizeof(o.secret));
-	memory = formatted(&o, SMALL);
-	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);
-	MISMATCH(unit, KVR_UNIT_BYTES);
-	MISMATCH(block_size, 32);
-	MISMATCH(hash, KVR_HASH_DYNAMO);
-	MISMATCH(eagle, 1);
-	MISMATCH(max_workers, 5);
-	MISMATCH(secret[0], 1);
-	MISMATCH(secret[KVR_SECRET_MIN - 1], 1);
-	MISMATCH(secret_bytes, KVR_SECRET_MIN + 1);
-	/* TTL lives in the region; what is asked for is not looked at. */
-	o.ttl_ns = 1;
-	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);
-	o.block_size = 0;
-	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_EINVAL);
-	free(memory);
-}
-END_TEST
-
 /* -------------------------------------------------------------- workers --- */
 
 #define BAD_FACT(field, value) do {                                  \
@@ -619,7 +584,6 @@ suite_border(void)
 	tcase_add_test(t, struct_sizes);
 	tcase_add_test(t, memory_of_yours);
 	tcase_add_test(t, damaged_header);
-	tcase_add_test(t, attach_with_other_options);
 	tcase_add_test(t, absurd_facts);
 	tcase_add_test(t, names_of_workers);
 	tcase_add_test(t, unknown_workers);

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_options.c - options and their defaults, in force and over a region that
+ * exists.
+ *
+ * What is refused is test_border.c's; here is what is accepted, and its effect.
+ */
+#include "options.h"
+
+#include "inner.h"
+
+static struct kvr_options
+defaults(void)
+{
+	struct kvr_options o;
+
+	ck_assert_int_eq(kvr_options_init(&o, sizeof(o)), KVR_OK);
+	return o;
+}
+
+/* The options in force in a region made with these. */
+static struct kvr_options
+in_force(const struct kvr_options *o)
+{
+	struct kvr_options got;
+	struct kvr *made;
+
+	memset(&got, 0x5a, sizeof(got));
+	got.size = sizeof(got);
+	ck_assert_int_eq(kvr_new(o, &made), KVR_OK);
+	ck_assert_int_eq(kvr_options_get(made, &got), KVR_OK);
+	kvr_free(made);
+	return got;
+}
+
+static void
+ck_same_options(const struct kvr_options *got, const struct kvr_options *want)
+{
+	ck_assert_uint_eq(got->size, want->size);
+	ck_assert_uint_eq(got->region_bytes, want->region_bytes);
+	ck_assert_int_eq(got->ttl_ns, want->ttl_ns);
+	ck_assert_int_eq(got->lease_limit_ns, want->lease_limit_ns);
+	ck_assert_int_eq(got->idle_limit_ns, want->idle_limit_ns);
+	ck_assert_uint_eq(got->unit, want->unit);
+	ck_assert_uint_eq(got->block_size, want->block_size);
+	ck_assert_uint_eq(got->hash, want->hash);
+	ck_assert_uint_eq(got->eagle, want->eagle);
+	ck_assert_uint_eq(got->max_workers, want->max_workers);
+	ck_assert_uint_eq(got->max_prompt_blocks, want->max_prompt_blocks);
+	ck_assert_uint_eq(got->secret_kind, want->secret_kind);
+	ck_assert_uint_eq(got->reserved, want->reserved);
+	ck_assert_mem_eq(got->secret, want->secret, KVR_SECRET_BYTES);
+}
+
+START_TEST(default_options)
+{
+	struct kvr_options o = defaults(), got = in_force(NULL);
+	static const unsigned char zeros[KVR_SECRET_BYTES];
+
+	ck_assert_uint_eq(o.region_bytes, 64 << 20);
+	ck_assert_int_eq(o.ttl_ns, INT64_C(120000000000));
+	ck_assert_int_eq(o.lease_limit_ns, INT64_C(3600000000000));
+	ck_assert_uint_eq(o.unit, KVR_UNIT_TOKENS);
+	ck_assert_uint_eq(o.block_size, KVR_AUTO);
+	ck_assert_uint_eq(o.hash, KVR_HASH_KEYED);
+	ck_assert_uint_eq(o.eagle, 0);
+	ck_assert_uint_eq(o.max_workers, 256);
+	ck_assert_uint_eq(o.max_prompt_blocks, KVR_AUTO);
+	ck_assert_uint_eq(o.secret_kind, KVR_SECRET_RANDOM);
+	ck_assert_uint_eq(o.reserved, 0);
+	ck_assert_mem_eq(o.secret, zeros, sizeof(zeros));
+	/* every auto is resolved, and these are the defaults of no options */
+	o.block_size = 16;
+	ck_assert_uint_ne(got.max_prompt_blocks, KVR_AUTO);
+	o.max_prompt_blocks = got.max_prompt_blocks;
+	ck_same_options(&got, &o);
+}
+END_TEST
+
+/* An eighth of the region: 16 blocks a cell. */
+START_TEST(auto_prompt_blocks)
+{
+	struct kvr_options o = defaults();
+	uint64_t bytes, most;
+
+	for (bytes = 4 << 20; bytes <= 64 << 20; bytes *= 2) {
+		o.region_bytes = bytes;
+		most = in_force(&o).max_prompt_blocks;
+		ck_assert_uint_gt(most * 4, bytes / 8 * 7 / 10);
+		ck_assert_uint_le(most * 4, bytes / 8);
+	}
+}
+END_TEST
+
+START_TEST(auto_block_size)
+{
+	struct kvr_options o = defaults();
+
+	o.region_bytes = 2 << 20;
+	ck_assert_uint_eq(in_force(&o).block_size, 16);
+	o.hash = KVR_HASH_DYNAMO;
+	ck_assert_uint_eq(in_force(&o).block_size, 16);
+	o.unit = KVR_UNIT_BYTES;
+	ck_assert_uint_eq(in_force(&o).block_size, 256);
+}
+END_TEST
+
+/* The minimum and maximum of every option, kept as given. */
+START_TEST(extreme_options)
+{
+	struct kvr_options low = defaults(), high = defaults(), got;
+
+	low.region_bytes = 2 << 20;
+	low.ttl_ns = KVR_TTL_ENDLESS;
+	low.lease_limit_ns = 1;
+	low.block_size = 1;
+	low.max_workers = 1;
+	low.max_prompt_blocks = 1;
+	got = in_force(&low);
+	ck_same_options(&got, &low);
+	high.region_bytes = (32 << 20) + 1;
+	high.ttl_ns = INT64_MAX;
+	high.lease_limit_ns = INT64_MAX;
+	high.block_size = 65536;
+	high.eagle = 1;
+	high.max_workers = KVR_WORKERS_MAX;
+	high.max_prompt_blocks = 1 << 27;
+	got = in_force(&high);
+	ck_same_options(&got, &high);
+	high.eagle = 0;
+	high.unit = KVR_UNIT_BYTES;
+	high.block_size = 262144;
+	high.hash = KVR_HASH_DYNAMO;
+	high.ttl_ns = 0;
+	got = in_force(&high);
+	ck_same_options(&got, &high);
+}
+END_TEST
+
+/* One beyond the range, and options that contradict each other. */
+START_TEST(too_extreme_options)
+{
+	static const uint32_t most[] = { 65536, 262144 };
+	struct kvr_options o, good = defaults();
+	struct kvr *made;
+	uint32_t unit;
+
+#define REFUSED(change) do { \
+	o = good; \
+	change; \
+	ck_assert_msg(kvr_new(&o, &made) == KVR_EINVAL, #change); \
+} while (0)
+	good.region_bytes = 2 << 20;
+	for (unit = 0; unit < 2; unit++)
+		REFUSED((o.unit = unit, o.block_size = most[unit] + 1));
+	REFUSED(o.lease_limit_ns = 0);
+	REFUSED(o.max_prompt_blocks = (uint32_t)KVR_AUTO + 1);
+	REFUSED((o.eagle = 1, o.unit = KVR_UNIT_BYTES));
+	REFUSED(o.secret_kind = KVR_SECRET_GIVEN); /* all zeros */
+#undef REFUSED
+	o.hash = KVR_HASH_DYNAMO; /* its secret is public anyway */
+	ck_assert_uint_eq(in_force(&o).secret_kind, KVR_SECRET_GIVEN);
+}
+END_TEST
+
+START_TEST(extreme_times)
+{
+	struct kvr_options o = small_options();
+
+	o.ttl_ns = INT64_MAX;
+	o.lease_limit_ns = INT64_MAX;
+	region_of(&o);
+	observe(0, "ab", 0);
+	(void)reserve(1, "cd", INT64_C(100000000000000000));
+	ck_assert_uint_eq(expire(INT64_C(200000000000000000), 100), 0);
+	ck_tree("ab:0 cd:1!");
+	say("ab");
+	ck_assert_uint_eq(overlap(0, INT64_C(300000000000000000)), 2);
+	region_end();
+}
+END_TEST
+
+/* A file's mode must let its creator read and write it, and sets no more. */
+START_TEST(file_options)
+{
+	static const struct {
+		uint32_t mode, group;
+		int error;
+	} cases[] = {
+		{ 0600, KVR_AUTO, KVR_OK }, { 0666, 0, KVR_OK },
+		{ 0640, UINT32_MAX - 1, KVR_OK }, { 0400, 0, KVR_EINVAL },
+		{ 0200, 0, KVR_EINVAL }, { 0066, 0, KVR_EINVAL },
+		{ 0700, 0, KVR_EINVAL }, { 01600, 0, KVR_EINVAL },
+		{ 0600, UINT32_MAX, KVR_EINVAL }
+	};
+	struct kvr_options o = defaults(), got;
+	size_t i;
+
+	ck_assert_uint_eq(o.file_mode, 0600);
+	ck_assert_uint_eq(o.file_group, KVR_AUTO);
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		o.file_mode = cases[i].mode;
+		o.file_group = cases[i].group;
+		ck_assert_msg(options_get(&o, &got) == cases[i].error,
+		    "mode %o, group %u", o.file_mode, o.file_group);
+	}
+}
+END_TEST
+
+/* ------------------------------------------------------------- secrets --- */
+
+static uint64_t
+hash_under(const struct kvr_options *o)
+{
+	uint64_t sequence, local;
+	struct kvr_prompt *q;
+	struct kvr *made;
+	const uint32_t token[1] = { 5 };
+
+	ck_assert_int_eq(kvr_new(o, &made), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_new(made, &q), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_tokens(q, NULL, token, 1), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_hash(q, 0, &local, &sequence), KVR_OK);
+	kvr_prompt_free(q);
+	kvr_free(made);
+	return sequence;
+}
+
+START_TEST(secrets)
+{
+	struct kvr_options o = small_options();
+	struct kvr_options got = in_force(&o);
+	static const unsigned char zeros[KVR_SECRET_BYTES];
+	uint64_t hash = hash_under(&o);
+
+	ck_assert_uint_eq(got.secret_kind, KVR_SECRET_GIVEN);
+	ck_assert_mem_eq(got.secret, zeros, sizeof(zeros)); /* never returned */
+	ck_assert_uint_eq(hash_under(&o), hash);
+	o.secret[KVR_SECRET_BYTES - 1]++;
+	ck_assert_uint_ne(hash_under(&o), hash);
+	o.secret_kind = KVR_SECRET_RANDOM; /* then the field is ignored */
+	ck_assert_uint_ne(hash_under(&o), hash_under(&o));
+}
+END_TEST
+
+/* ---------------------------------------------------- sizes of structs --- */
+
+enum { LARGEST = 1024 };
+
+/* The same for options: the region is made with those that were given. */
+START_TEST(options_read)
+{
+	struct kvr_options given = small_options(), got, want;
+	_Alignas(8) unsigned char in[LARGEST];
+	size_t size;
+
+	given.region_bytes = 1 << 20;
+	given.lease_limit_ns = 77;
+	given.unit = KVR_UNIT_BYTES;
+	for (size = 16; size <= sizeof(given) + 64; size += 8) {
+		struct kvr_options o = defaults();
+		size_t n = size < sizeof(given) ? size : sizeof(given);
+
+		/* a secret is whole, or not given */
+		if (size > offsetof(struct kvr_options, secret_kind) &&
+		    size < sizeof(given))
+			continue;
+		memset(in, 0xff, sizeof(in));
+		memcpy(in, &given, n);
+		memcpy(in, &size, sizeof(size));
+		got = in_force((const struct kvr_options *)(void *)in);
+		memcpy(&o, &given, n);
+		o.size = sizeof(o);
+		want = in_force(&o);
+		ck_same_options(&got, &want);
+	}
+}
+END_TEST
+
+/* ----------------------------------------------------------- attaching --- */
+
+enum { SMALL = 256 << 10 };
+
+static int
+try_attach(const struct kvr_options *o, void *memory, size_t bytes)
+{
+	struct kvr *untouched = (struct kvr *)memory, *made = untouched;
+	int rc = kvr_attach_at(o, memory, bytes, &made);
+
+	if (rc == KVR_OK)
+		kvr_free(made);
+	else
+		ck_assert_ptr_eq(made, untouched);
+	return rc;
+}
+
+static void *
+formatted(const struct kvr_options *o, size_t bytes)
+{
+	void *memory = aligned_alloc(CELL, bytes);
+	struct kvr *made;
+
+	ck_assert_ptr_nonnull(memory);
+	ck_assert_int_eq(kvr_new_at(o, memory, bytes, &made), KVR_OK);
+	kvr_free(made);
+	return memory;
+}
+
+#define MISMATCH(field, value) do {                                  \
+	struct kvr_options other_ = o;                               \
+	other_.field = (value);                                      \
+	ck_assert_msg(try_attach(&other_, memory, SMALL) ==          \
+	    KVR_EMISMATCH, "another " #field);                       \
+} while (0)
+
+START_TEST(attach_with_other_options)
+{
+	struct kvr_options o;
+	void *memory;
+
+	kvr_options_init(&o, sizeof(o));
+	o.max_workers = 4;
+	o.secret_kind = KVR_SECRET_GIVEN;
+	memset(o.secret, 2, sizeof(o.secret));
+	memory = formatted(&o, SMALL);
+	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);
+	MISMATCH(unit, KVR_UNIT_BYTES);
+	o.block_size = 16; /* as it is by default, but not of bytes */
+	MISMATCH(unit, KVR_UNIT_BYTES);
+	MISMATCH(block_size, 32);
+	MISMATCH(hash, KVR_HASH_DYNAMO);
+	MISMATCH(eagle, 1);
+	MISMATCH(max_workers, 5);
+	MISMATCH(secret[0], 1);
+	MISMATCH(secret[KVR_SECRET_BYTES - 1], 1);
+	/* the TTL is the region's; the requested one is not read */
+	o.ttl_ns = 1;
+	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);
+	o.block_size = 0;
+	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_EINVAL);
+	free(memory);
+}
+END_TEST
+
+Suite *suite_options(void);
+
+Suite *
+suite_options(void)
+{
+	Suite *s = suite_create("options");
+	TCase *t = tcase_create("options");
+
+	tcase_add_test(t, default_options);
+	tcase_add_test(t, auto_prompt_blocks);
+	tcase_add_test(t, auto_block_size);
+	tcase_add_test(t, extreme_options);
+	tcase_add_test(t, too_extreme_options);
+	tcase_add_test(t, extreme_times);
+	tcase_add_test(t, file_options);
+	tcase_add_test(t, secrets);
+	tcase_add_test(t, options_read);
+	tcase_add_test(t, attach_with_other_options);
+	suite_add_tcase(s, t);
+	return s;
+}
