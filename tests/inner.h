@@ -266,6 +266,18 @@ overlap(uint32_t worker, int64_t now)
 	return 0;
 }
 
+/* How many workers have any of the current prompt. */
+static inline size_t
+matched(struct kvr *from)
+{
+	static struct kvr_overlap found[WORKERS_MAX];
+	size_t n;
+
+	ck_assert_int_eq(kvr_match(from, p, 1, found, sizeof(found[0]),
+	    WORKERS_MAX, &n), KVR_OK);
+	return n;
+}
+
 /* Blocks recorded of the current prompt. */
 static inline uint32_t
 observed(uint32_t worker, int64_t now)

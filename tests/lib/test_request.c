@@ -2,8 +2,8 @@
 /*
  * test_request.c - regressions in public calls on requests: overlaps in any
  * order, ties of short prompts and of similar names, blocks that share half of
- * a hash, regions without a free cell, and what a prompt keeps from one call to
- * the next. Ordinary use is covered by the model and the border suites.
+ * a hash, regions without a free cell. Ordinary use is covered by the model and
+ * the border suites.
  */
 #include "retain.h"
 
@@ -144,77 +144,6 @@ START_TEST(leases_when_full)
 }
 END_TEST
 
-/* -------------------------------------------- state kept between calls --- */
-
-static size_t
-matched(struct kvr *from)
-{
-	static struct kvr_overlap found[WORKERS_MAX];
-	size_t n;
-
-	ck_assert_int_eq(kvr_match(from, p, 1, found, sizeof(found[0]),
-	    WORKERS_MAX, &n), KVR_OK);
-	return n;
-}
-
-static void
-entry_by_all(void)
-{
-	uint32_t i;
-
-	say_long(200, 200, 1);
-	for (i = 0; i < WORKERS; i++)
-		ck_assert_int_eq(kvr_observe(k, p, id[i], 1, 0, NULL), KVR_OK);
-}
-
-/* The scratch memory of a prompt is laid out anew for each region size. */
-START_TEST(one_prompt_in_two_regions)
-{
-	struct kvr_options o = small_options();
-	uint64_t other;
-	struct kvr *large;
-	char name[] = "00";
-	uint32_t i;
-
-	o.max_workers = 60;
-	ck_assert_int_eq(kvr_new(&o, &large), KVR_OK);
-	entry_by_all();
-	ck_assert_uint_eq(matched(k), WORKERS);
-	for (i = 0; i < 60; i++) {
-		name[0] = (char)('0' + i / 10);
-		name[1] = (char)('0' + i % 10);
-		ck_assert_int_eq(kvr_worker_add(large, name, 2, NULL, &other),
-		    KVR_OK);
-		ck_assert_int_eq(kvr_observe(large, p, other, 1, 0, NULL),
-		    KVR_OK);
-	}
-	/* element sizes that force it to work in the scratch memory */
-	for (i = 0; i < 3; i++) {
-		struct kvr_overlap few[1];
-		size_t n;
-
-		ck_assert_int_eq(kvr_match(large, p, 1, few, sizeof(few[0]), 1,
-		    &n), KVR_OK);
-		ck_assert_uint_eq(n, 60);
-		ck_assert_uint_eq(matched(k), WORKERS);
-	}
-	kvr_free(large);
-}
-END_TEST
-
-START_TEST(places_begin_again)
-{
-	uint32_t i;
-
-	entry_by_all();
-	ck_assert_uint_eq(matched(k), WORKERS);
-	p->found_base = UINT32_MAX - 5;
-	for (i = 0; i < 4; i++)
-		ck_assert_uint_eq(matched(k), WORKERS);
-	ck_assert_uint_lt(p->found_base, 1000);
-}
-END_TEST
-
 /* More overlaps than there can be workers, and the calls after it. */
 START_TEST(overlaps_without_number)
 {
@@ -296,8 +225,6 @@ suite_request(void)
 	tcase_add_test(t, overlaps_in_any_order);
 	tcase_add_test(t, shares_without_free_cells);
 	tcase_add_test(t, leases_when_full);
-	tcase_add_test(t, one_prompt_in_two_regions);
-	tcase_add_test(t, places_begin_again);
 	tcase_add_test(t, overlaps_without_number);
 	tcase_add_test(t, order_of_adding);
 	t = tcase_create("own region");
