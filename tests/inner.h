@@ -413,7 +413,7 @@ draw_holders(struct drawing *d, uint32_t node)
 	}
 }
 
-/* The child whose first letter this is; 0: none. parent 0: the roots. */
+/* The child with this first letter; 0: none. parent 0: the roots. */
 static inline uint32_t
 child_of(uint32_t parent, char letter)
 {

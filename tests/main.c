@@ -5,7 +5,7 @@
  *   check [-t file] [suite[,suite ...] ...]
  *
  * Each test runs in a process of its own (CK_FORK=no for a debugger). A skip
- * is reported as a failure whose message begins with SKIP, because a message
+ * is reported as a failure with a message that begins with SKIP: a message
  * is all that a test's process can return. With -t the three counts are added
  * to a file, for mk/tally.sh.
  */

@@ -3,7 +3,7 @@
  * test_index.c - the radix tree, drawn after every step.
  *
  * The drawings are inner.h's; each is taken of a region that kvr_check finds
- * sound. Prompts whose hashes collide are made by hand: a false match may
+ * sound. Prompts with colliding hashes are made by hand: a false match may
  * cost hits, never more.
  */
 #include "retain.h"

@@ -353,7 +353,7 @@ START_TEST(info_says)
 		ck_assert_uint_eq(info.blocks, plain_blocks(&rule, n));
 		ck_assert_uint_eq(info.tail, n - info.blocks * stride);
 	}
-	/* A caller whose struct is older. */
+	/* A caller with an older struct. */
 	info.size = offsetof(struct kvr_prompt_info, tokens);
 	info.units = info.tokens = 99;
 	ck_assert_int_eq(kvr_prompt_info(p, &info), KVR_OK);

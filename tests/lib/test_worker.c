@@ -128,7 +128,7 @@ END_TEST
 
 enum { FLEET = 1000 };
 
-/* A large fleet whose members come and go, against a plain list. */
+/* Members of a large fleet come and go, against a plain list. */
 START_TEST(large_fleet)
 {
 	static uint64_t fleet[FLEET];

@@ -108,7 +108,7 @@ bool model_lease_open(const struct model *m, uint64_t lease);
 /* Would an extension to this many blocks record more than it has? */
 bool model_lease_grows(const struct model *m, uint64_t lease, uint32_t upto);
 uint64_t model_leases(const struct model *m);
-/* Open leases whose worker was removed or reset. */
+/* Open leases of workers that were removed or reset. */
 uint64_t model_void_leases(const struct model *m);
 
 /* Forgets the records that are not live. */

@@ -3,7 +3,7 @@
  * world.c - a library index and a model side by side: how one is made, how
  * an operation's prompt gets into both, and what must be equal.
  *
- * In a world whose region is too small (config.full) the library may hold
+ * In a world with a region that is too small (config.full) the library may hold
  * less than the model. There the model is an upper bound, and the library's
  * own match determines its decisions and bookings.
  */
