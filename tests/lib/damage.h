@@ -32,7 +32,7 @@ fill(void)
 	commit(one, 5);
 	two = reserve(1, "abcdxyz", 6);
 	ck_assert_int_eq(kvr_lease_output(k, two, 3, 6, 0), KVR_OK);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], &load), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	say_long(300, 300, 0);
 	must(observed(2, 7) == 300);
 	observe(2, "mn", 8);

@@ -6,6 +6,7 @@
  * a second rank here; names and slots are free, and slots are retired.
  */
 #include "check_in.h"
+#include "id.h"
 
 #include "damage.h"
 
@@ -26,7 +27,7 @@ fleet_setup(void)
 	f.rank = 1;
 	f.weight = 2;
 	ck_assert_int_eq(kvr_worker_add(k, "0", 1, &f, &added), KVR_OK);
-	twin = (uint32_t)added - 1;
+	twin = id_slot(added);
 	ck_assert_int_eq(kvr_worker_remove(k, id[3]), KVR_OK);
 	region_sound();
 	memcpy(good, memory, BYTES);
@@ -66,6 +67,22 @@ name_of(uint32_t slot)
 	return &k->names[slot_at(k, slot)->name - 1];
 }
 
+/* Another name belongs in another bucket, unless the key has it otherwise. */
+START_TEST(changed_name)
+{
+	struct name *n = name_of(0);
+	uint32_t found = 0;
+	char letter;
+
+	for (letter = 'a'; letter <= 'z'; letter++) {
+		n->text[0] = letter;
+		found += !fleet_sound();
+		memcpy(memory, good, BYTES);
+	}
+	ck_assert_uint_gt(found, 0);
+}
+END_TEST
+
 START_TEST(damaged_name)
 {
 	struct name *n = name_of(0), *other = name_of(1);
@@ -76,8 +93,6 @@ START_TEST(damaged_name)
 		    k->name_buckets[b] = number));
 	HERE(n->length = 0);
 	HERE(n->length = KVR_NAME_MAX + 1);
-	HERE(n->length++);
-	HERE(n->text[0] = 'x');
 	HERE(n->used = 0);
 	HERE(n->slot = other->slot);
 	HERE(n->slot = 3); /* retired */
@@ -173,8 +188,8 @@ START_TEST(damaged_loads)
 	HERE(s->load_prefill = 0);
 	HERE((s->own_ttl = 1, k->region->own_ttl++));
 	HERE(l->id[0] = 0);
-	HERE(l->id[0] += UINT64_C(1) << 32);
-	HERE(l->id[3] = 3 + 1); /* of a slot that is not in use */
+	HERE(l->id[0] += UINT64_C(1) << 16);
+	HERE(l->id[3] = id_of_worker(1, 3)); /* of a slot that is not in use */
 	HERE(l->gate[3] = 0);
 	HERE(l->gate[15] = 0);
 }
@@ -265,6 +280,7 @@ suite_check_fleet(void)
 
 	tcase_add_checked_fixture(t, fleet_setup, teardown);
 	tcase_add_test(t, good_fleet);
+	tcase_add_test(t, changed_name);
 	tcase_add_test(t, damaged_name);
 	tcase_add_test(t, damaged_free_names);
 	tcase_add_test(t, damaged_free_slots);

@@ -47,15 +47,15 @@ ck_same_options(const struct kvr_options *got, const struct kvr_options *want)
 	ck_assert_uint_eq(got->eagle, want->eagle);
 	ck_assert_uint_eq(got->max_workers, want->max_workers);
 	ck_assert_uint_eq(got->max_prompt_blocks, want->max_prompt_blocks);
-	ck_assert_uint_eq(got->secret_kind, want->secret_kind);
+	ck_assert_uint_eq(got->secret_bytes, want->secret_bytes);
 	ck_assert_uint_eq(got->reserved, want->reserved);
-	ck_assert_mem_eq(got->secret, want->secret, KVR_SECRET_BYTES);
+	ck_assert_mem_eq(got->secret, want->secret, sizeof(got->secret));
 }
 
 START_TEST(default_options)
 {
 	struct kvr_options o = defaults(), got = in_force(NULL);
-	static const unsigned char zeros[KVR_SECRET_BYTES];
+	static const unsigned char zeros[KVR_SECRET_MAX];
 
 	ck_assert_uint_eq(o.region_bytes, 64 << 20);
 	ck_assert_int_eq(o.ttl_ns, INT64_C(120000000000));
@@ -66,7 +66,7 @@ START_TEST(default_options)
 	ck_assert_uint_eq(o.eagle, 0);
 	ck_assert_uint_eq(o.max_workers, 256);
 	ck_assert_uint_eq(o.max_prompt_blocks, KVR_AUTO);
-	ck_assert_uint_eq(o.secret_kind, KVR_SECRET_RANDOM);
+	ck_assert_uint_eq(o.secret_bytes, 0);
 	ck_assert_uint_eq(o.reserved, 0);
 	ck_assert_mem_eq(o.secret, zeros, sizeof(zeros));
 	/* every auto is resolved, and these are the defaults of no options */
@@ -156,10 +156,12 @@ START_TEST(too_extreme_options)
 	REFUSED(o.lease_limit_ns = 0);
 	REFUSED(o.max_prompt_blocks = (uint32_t)KVR_AUTO + 1);
 	REFUSED((o.eagle = 1, o.unit = KVR_UNIT_BYTES));
-	REFUSED(o.secret_kind = KVR_SECRET_GIVEN); /* all zeros */
+	REFUSED(o.secret_bytes = KVR_SECRET_MIN); /* all zeros */
+	REFUSED((o.secret_bytes = KVR_SECRET_MIN - 1, o.secret[0] = 1));
+	REFUSED((o.secret_bytes = KVR_SECRET_MAX + 1, o.secret[0] = 1));
+	REFUSED((o.secret_bytes = KVR_SECRET_MIN,
+	    o.secret[KVR_SECRET_MIN] = 1)); /* beyond the key */
 #undef REFUSED
-	o.hash = KVR_HASH_DYNAMO; /* its secret is public anyway */
-	ck_assert_uint_eq(in_force(&o).secret_kind, KVR_SECRET_GIVEN);
 }
 END_TEST
 
@@ -230,15 +232,21 @@ START_TEST(secrets)
 {
 	struct kvr_options o = small_options();
 	struct kvr_options got = in_force(&o);
-	static const unsigned char zeros[KVR_SECRET_BYTES];
+	static const unsigned char zeros[KVR_SECRET_MAX];
 	uint64_t hash = hash_under(&o);
 
-	ck_assert_uint_eq(got.secret_kind, KVR_SECRET_GIVEN);
+	ck_assert_uint_eq(got.secret_bytes, 0);
 	ck_assert_mem_eq(got.secret, zeros, sizeof(zeros)); /* never returned */
 	ck_assert_uint_eq(hash_under(&o), hash);
-	o.secret[KVR_SECRET_BYTES - 1]++;
+	o.secret[KVR_SECRET_MIN]++; /* beyond the key */
+	ck_assert_uint_eq(hash_under(&o), hash);
+	o.secret[KVR_SECRET_MIN - 1]++;
 	ck_assert_uint_ne(hash_under(&o), hash);
-	o.secret_kind = KVR_SECRET_RANDOM; /* then the field is ignored */
+	o.secret[KVR_SECRET_MIN - 1]--;
+	o.secret[KVR_SECRET_MIN] = 0; /* one more zero is another key */
+	o.secret_bytes = KVR_SECRET_MIN + 1;
+	ck_assert_uint_ne(hash_under(&o), hash);
+	o.secret_bytes = 0; /* then the field is ignored */
 	ck_assert_uint_ne(hash_under(&o), hash_under(&o));
 }
 END_TEST
@@ -262,10 +270,10 @@ START_TEST(options_read)
 		size_t n = size < sizeof(given) ? size : sizeof(given);
 
 		/* a secret is whole, or not given */
-		if (size > offsetof(struct kvr_options, secret_kind) &&
-		    size < sizeof(given))
+		if (size > offsetof(struct kvr_options, secret_bytes) &&
+		    size < offsetof(struct kvr_options, boot_id))
 			continue;
-		memset(in, 0xff, sizeof(in));
+		memset(in, 0, sizeof(in));
 		memcpy(in, &given, n);
 		memcpy(in, &size, sizeof(size));
 		got = in_force((const struct kvr_options *)(void *)in);
@@ -320,7 +328,7 @@ START_TEST(attach_with_other_options)
 
 	kvr_options_init(&o, sizeof(o));
 	o.max_workers = 4;
-	o.secret_kind = KVR_SECRET_GIVEN;
+	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 2, sizeof(o.secret));
 	memory = formatted(&o, SMALL);
 	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);
@@ -332,7 +340,8 @@ START_TEST(attach_with_other_options)
 	MISMATCH(eagle, 1);
 	MISMATCH(max_workers, 5);
 	MISMATCH(secret[0], 1);
-	MISMATCH(secret[KVR_SECRET_BYTES - 1], 1);
+	MISMATCH(secret[KVR_SECRET_MIN - 1], 1);
+	MISMATCH(secret_bytes, KVR_SECRET_MIN + 1);
 	/* the TTL is the region's; the requested one is not read */
 	o.ttl_ns = 1;
 	ck_assert_int_eq(try_attach(&o, memory, SMALL), KVR_OK);

@@ -20,8 +20,8 @@ static const struct known {
 	double factor;
 	int decimals;
 	enum figure_group group;
-} known[] = {
-	{ "hit_ratio", "cache hits", "% of tokens", 100, 2, FIGURE_RESULT },
+} known[] = { { "hit_ratio", "cache hits", "% of tokens", 100, 2,
+		  FIGURE_RESULT },
 	{ "ttft_mean", "TTFT, mean", "s", 1, 3, FIGURE_RESULT },
 	{ "ttft_p50", "TTFT, p50", "s", 1, 3, FIGURE_RESULT },
 	{ "ttft_p90", "TTFT, p90", "s", 1, 3, FIGURE_RESULT },
@@ -30,8 +30,8 @@ static const struct known {
 	{ "makespan", "makespan", "s", 1, 1, FIGURE_RESULT },
 	{ "predicted_ratio", "predicted hits", "% of tokens", 100, 2,
 	    FIGURE_PREDICTION },
-	{ "error_blocks", "prediction error, mean", "blocks per request", 1,
-	    3, FIGURE_PREDICTION },
+	{ "error_blocks", "prediction error, mean", "blocks per request", 1, 3,
+	    FIGURE_PREDICTION },
 	{ "over_blocks", "overpredicted", "blocks per request", 1, 3,
 	    FIGURE_PREDICTION },
 	{ "under_blocks", "underpredicted", "blocks per request", 1, 3,
@@ -54,10 +54,11 @@ static const struct known {
 	{ "unreported", "without evidence", "requests", 1, 0, FIGURE_INDEX },
 	{ "purges", "purges", "", 1, 0, FIGURE_INDEX },
 	{ "expired", "expired", "entries", 1, 0, FIGURE_INDEX },
-	{ "evicted_capacity", "evicted, worker full", "entries", 1, 0, FIGURE_INDEX },
-	{ "evicted_region", "evicted, index full", "entries", 1, 0, FIGURE_INDEX },
-	{ "truncated", "truncated", "requests", 1, 0, FIGURE_INDEX }
-};
+	{ "evicted_capacity", "evicted, worker full", "entries", 1, 0,
+	    FIGURE_INDEX },
+	{ "evicted_region", "evicted, index full", "entries", 1, 0,
+	    FIGURE_INDEX },
+	{ "truncated", "truncated", "requests", 1, 0, FIGURE_INDEX } };
 
 struct figures {
 	char *text; /* output of simulate_kv, split into strings */
