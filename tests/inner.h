@@ -182,6 +182,20 @@ worker_stats(uint32_t worker)
 	return s;
 }
 
+/* The load of a worker, in a region that is sound. */
+static inline void
+ck_load(uint32_t worker, uint64_t prefill, uint64_t active, uint64_t output,
+    uint64_t requests)
+{
+	struct kvr_worker_stats s = worker_stats(worker);
+
+	region_sound();
+	ck_assert_uint_eq(s.prefill_tokens, prefill);
+	ck_assert_uint_eq(s.active_blocks, active);
+	ck_assert_uint_eq(s.output_blocks, output);
+	ck_assert_uint_eq(s.requests, requests);
+}
+
 /* --------------------------------------------------------- the prompts --- */
 
 static inline char

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * request.c - public calls on requests: match, route, observe, expire, and
- * the life of a lease. Check every argument, take the lock, call inward.
+ * request.c - public calls on requests: match, route, choose, candidates,
+ * observe, expire. Each checks its arguments, enters the transaction and calls
+ * inward. Calls on leases are in lease_api.c.
  */
+#include "request.h"
+
 #include "entry.h"
 #include "lease.h"
-#include "match.h"
 #include "order.h"
 #include "policy.h"
 #include "rate.h"
@@ -117,7 +119,7 @@ request_get(const struct kvr_request *from, struct kvr_request *r)
 	return error == KVR_OK ? policy_check_request(r) : error;
 }
 
-static void
+void
 decision_write(const struct kvr_prompt *p, const struct choice *c,
     uint64_t lease, uint32_t recorded, struct kvr_decision *out)
 {
@@ -137,9 +139,8 @@ decision_write(const struct kvr_prompt *p, const struct choice *c,
 	struct_put(out, out->size, &d, sizeof(d));
 }
 
-/* What route, choose, candidates and the reserves have in common. */
-static int
-ask(const struct kvr *k, struct kvr_prompt *p,
+int
+request_begin(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, struct kvr_request *r,
     struct found_set *set)
 {
@@ -152,7 +153,7 @@ ask(const struct kvr *k, struct kvr_prompt *p,
 	return error;
 }
 
-static bool
+bool
 decision_ok(const struct kvr_decision *out)
 {
 	return out != NULL && struct_has_size(out->size);
@@ -166,7 +167,7 @@ kvr_route(const struct kvr *k, struct kvr_prompt *p,
 	struct found_set set;
 	struct kvr_request r;
 	struct choice choice;
-	int error = ask(k, p, request, &r, &set), looked;
+	int error = request_begin(k, p, request, &r, &set), looked;
 
 	if (error == KVR_OK && !decision_ok(out))
 		error = KVR_EINVAL;
@@ -259,7 +260,7 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 	struct found_set set;
 	struct kvr_request r;
 	struct choice choice;
-	int error = ask(k, p, request, &r, &set), looked;
+	int error = request_begin(k, p, request, &r, &set), looked;
 
 	if (error == KVR_OK && !decision_ok(out))
 		error = KVR_EINVAL;
@@ -346,7 +347,7 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 	struct kvr_request r;
 	struct question q;
 	struct txn c;
-	int error = ask(k, p, request, &r, &set);
+	int error = request_begin(k, p, request, &r, &set);
 
 	if (error == KVR_OK && (count == NULL || (capacity > 0 &&
 	    (out == NULL || element < sizeof(uint64_t)))))
@@ -429,243 +430,4 @@ kvr_next_expiry(const struct kvr *k, int64_t *due)
 	if (error == KVR_OK)
 		*due = oldest <= CLOCK_MAX ? oldest : INT64_MAX;
 	return error;
-}
-
-/* -------------------------------------------------------------- leases --- */
-
-/* Books a choice that has been made. */
-static void
-book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
-    const struct choice *choice, int64_t now, struct kvr_decision *out)
-{
-	struct slot *s = slot_at(k, choice->slot);
-	struct booking b;
-	uint32_t recorded;
-	uint64_t lease;
-
-	b.owner = r->owner;
-	b.slot = choice->slot;
-	b.cached = choice->tokens;
-	b.overlap = choice->blocks;
-	b.active = choice->active;
-	b.count_prefill = (choice->flags & KVR_IGNORE_PREFILL) == 0;
-	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
-	lease = lease_open(k, p, &b, now, &recorded);
-	k->region->counts.lease_opens++;
-	s->lease_opens++;
-	s->prompt_tokens += prompt_tokens(p);
-	s->predicted_tokens += b.cached;
-	decision_write(p, choice, lease, recorded, out);
-}
-
-/* No choice: the worker that the caller took, be it eligible or not. */
-static int
-take_given(const struct kvr *k, const struct kvr_prompt *p,
-    struct kvr_request *r, const struct found_set *set, uint64_t worker,
-    int64_t now, struct choice *out)
-{
-	struct question q;
-	int error;
-
-	r->pinned = worker;
-	if (!worker_slot(k, worker, &out->slot))
-		return KVR_EWORKER;
-	error = route_begin(&q, k, p, r, set, now);
-	if (error != KVR_OK)
-		return error;
-	out->worker = worker;
-	out->flags = q.request.flags;
-	out->cost = route_cost(&q, out->slot);
-	out->reason = KVR_REASON_PINNED;
-	out->eligible = q.eligible;
-	out->blocks = found_of(set, out->slot)->blocks;
-	out->active = found_of(set, out->slot)->active_blocks;
-	out->tokens = r->overlap_blocks == KVR_AUTO
-	    ? route_expected(&q, out->slot)
-	    : prompt_blocks_tokens(p, r->overlap_blocks);
-	if (out->tokens > prompt_tokens(p))
-		out->tokens = prompt_tokens(p);
-	return KVR_OK;
-}
-
-static int
-reserve(struct kvr *k, struct kvr_prompt *p,
-    const struct kvr_request *request, const uint64_t *worker, int64_t now,
-    struct kvr_decision *out)
-{
-	struct found_set set;
-	struct kvr_request r;
-	struct choice choice;
-	struct txn c;
-	int error = ask(k, p, request, &r, &set);
-
-	if (error == KVR_OK && !decision_ok(out))
-		error = KVR_EINVAL;
-	if (error == KVR_OK)
-		error = txn_write_begin(k, &c, now, r.flags & KVR_NOWAIT);
-	if (error != KVR_OK)
-		return error;
-	match_overlaps(k, p, c.now, &set);
-	if (worker != NULL)
-		error = take_given(k, p, &r, &set, *worker, c.now, &choice);
-	else
-		error = route_choose(k, p, &r, &set, c.now, &choice);
-	if (error == KVR_OK) {
-		k->region->counts.steps += set.steps;
-		book(k, p, &r, &choice, c.now, out);
-	}
-	return txn_write_end(k, &c, error);
-}
-
-int
-kvr_lease_open(struct kvr *k, struct kvr_prompt *p,
-    const struct kvr_request *request, int64_t now, struct kvr_decision *out)
-{
-	return reserve(k, p, request, NULL, now, out);
-}
-
-int
-kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
-    const struct kvr_request *request, uint64_t worker, int64_t now,
-    struct kvr_decision *out)
-{
-	return reserve(k, p, request, &worker, now, out);
-}
-
-/* Begins a writing call on a lease; KVR_OK: the lock is held. */
-static int
-lease_begin(struct kvr *k, struct txn *c, uint64_t lease, int64_t now,
-    uint32_t flags, uint32_t *found)
-{
-	int error;
-
-	if (k == NULL)
-		return KVR_EINVAL;
-	error = txn_write_begin(k, c, now, flags);
-	if (error != KVR_OK)
-		return error;
-	*found = lease_find(k, lease);
-	return *found != 0 ? KVR_OK : txn_write_end(k, c, KVR_ELEASE);
-}
-
-int
-kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
-{
-	struct txn c;
-	uint32_t l;
-	int error = lease_begin(k, &c, lease, now, flags, &l);
-
-	if (error != KVR_OK)
-		return error;
-	lease_commit(k, l, c.now);
-	k->region->counts.lease_commits++;
-	return txn_write_end(k, &c, KVR_OK);
-}
-
-int
-kvr_lease_first_token(
-    struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
-{
-	struct txn c;
-	uint32_t l;
-	int error = lease_begin(k, &c, lease, now, flags, &l);
-
-	if (error != KVR_OK)
-		return error;
-	return txn_write_end(k, &c, lease_first_token(k, l, c.now));
-}
-
-int
-kvr_lease_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
-    int64_t now, uint32_t flags)
-{
-	struct txn c;
-	uint32_t l;
-	int error = txn_check_prompt(k, p);
-
-	if (error == KVR_OK)
-		error = lease_begin(k, &c, lease, now, flags, &l);
-	if (error != KVR_OK)
-		return error;
-	return txn_write_end(k, &c, lease_extend(k, l, p, c.now));
-}
-
-int
-kvr_lease_output(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
-    uint32_t flags)
-{
-	struct txn c;
-	uint32_t l;
-	int error = lease_begin(k, &c, lease, now, flags, &l);
-
-	if (error != KVR_OK)
-		return error;
-	lease_output(k, l, blocks);
-	return txn_write_end(k, &c, KVR_OK);
-}
-
-/* The caller's report, NULL for none, over an empty one; checked. */
-static int
-report_get(const struct kvr_report *from, struct kvr_report *r)
-{
-	int error = KVR_OK;
-
-	memset(r, 0, sizeof(*r));
-	if (from != NULL)
-		error = struct_get(r, sizeof(*r), from);
-	if (error == KVR_OK && (r->kind > KVR_REPORT_VALUE ||
-	    r->reserved != 0 ||
-	    r->flags > (KVR_REPORT_STREAM | KVR_REPORT_NO_EVIDENCE)))
-		error = KVR_EINVAL;
-	return error;
-}
-
-int
-kvr_lease_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
-    int64_t now, uint32_t flags)
-{
-	struct kvr_report r;
-	struct txn c;
-	uint32_t l;
-	int error = report_get(report, &r);
-
-	if (error == KVR_OK)
-		error = lease_begin(k, &c, lease, now, flags, &l);
-	if (error != KVR_OK)
-		return error;
-	lease_finish(k, l, &r, c.now);
-	k->region->counts.lease_finishes++;
-	return txn_write_end(k, &c, KVR_OK);
-}
-
-int
-kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
-{
-	struct txn c;
-	uint32_t l;
-	int error = lease_begin(k, &c, lease, now, flags, &l);
-
-	if (error != KVR_OK)
-		return error;
-	lease_abort(k, l, c.now);
-	k->region->counts.lease_aborts++;
-	return txn_write_end(k, &c, KVR_OK);
-}
-
-int
-kvr_owner_reap(struct kvr *k, uint64_t owner, int64_t now, uint32_t *ended)
-{
-	struct txn c;
-	uint32_t n;
-	int error;
-
-	if (k == NULL)
-		return KVR_EINVAL;
-	error = txn_write_begin(k, &c, now, 0);
-	if (error != KVR_OK)
-		return error;
-	n = lease_reap_owner(k, owner, c.now);
-	if (ended != NULL)
-		*ended = n;
-	return txn_write_end(k, &c, KVR_OK);
 }

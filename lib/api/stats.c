@@ -6,7 +6,6 @@
 #include "cell.h"
 #include "check.h"
 #include "entry.h"
-#include "lease.h"
 #include "rate.h"
 #include "survival.h"
 #include "txn.h"
@@ -189,24 +188,6 @@ kvr_check(const struct kvr *k)
 	if (error != KVR_OK)
 		return error;
 	return txn_read_end(k, &c, check_region(k));
-}
-
-int
-kvr_owner_list(const struct kvr *k, uint64_t *owners, size_t capacity,
-    size_t *count)
-{
-	struct txn c;
-	int error;
-
-	if (k == NULL || owners == NULL || capacity == 0 || count == NULL)
-		return KVR_EINVAL;
-	if (k->readonly)
-		return KVR_EREADONLY;
-	error = txn_read_locked(k, &c, 0);
-	if (error != KVR_OK)
-		return error;
-	*count = lease_owners(k, owners, capacity);
-	return txn_read_end(k, &c, KVR_OK);
 }
 
 /* ----------------------------------------------------------- the walk --- */

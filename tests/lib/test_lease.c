@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_lease.c - every call on a lease in every state, and what it books.
+ * test_lease.c - what leases book and pin, and what else happens meanwhile.
  *
  * The prompt of most tests is "abcd": four blocks, four tokens. What a lease
  * pins is marked "!" in the drawing.
@@ -8,19 +8,6 @@
 #include "lease.h"
 
 #include "inner.h"
-
-static void
-ck_load(uint32_t worker, uint64_t prefill, uint64_t active, uint64_t output,
-    uint64_t requests)
-{
-	struct kvr_worker_stats s = worker_stats(worker);
-
-	region_sound();
-	ck_assert_uint_eq(s.prefill_tokens, prefill);
-	ck_assert_uint_eq(s.active_blocks, active);
-	ck_assert_uint_eq(s.output_blocks, output);
-	ck_assert_uint_eq(s.requests, requests);
-}
 
 static int
 extend(uint64_t lease, const char *text, int64_t now)
@@ -48,109 +35,6 @@ reserve_as(uint32_t flags, uint64_t owner, const char *text, int64_t now)
 	    KVR_OK);
 	return d.lease;
 }
-
-/* ------------------------------------------------------ state by state --- */
-
-enum { RESERVED, COMMITTED, DECODING, ENDED };
-enum { COMMIT, FIRST_TOKEN, EXTEND, OUTPUT, FINISH, ABORT };
-
-static const struct {
-	int state, call, error;
-	int then;
-	uint64_t prefill, active, output;
-	const char *tree;
-} steps[] = {
-	{ RESERVED, COMMIT, KVR_OK, COMMITTED, 4, 4, 0, "abcd:0!" },
-	{ RESERVED, FIRST_TOKEN, KVR_ESTATE, RESERVED, 4, 4, 0, "abcd:0!" },
-	{ RESERVED, EXTEND, KVR_ESTATE, RESERVED, 4, 4, 0, "abcd:0!" },
-	{ RESERVED, OUTPUT, KVR_OK, RESERVED, 4, 4, 3, "abcd:0!" },
-	{ RESERVED, FINISH, KVR_OK, ENDED, 0, 0, 0, "abcd:0" },
-	{ RESERVED, ABORT, KVR_OK, ENDED, 0, 0, 0, "" },
-	{ COMMITTED, COMMIT, KVR_OK, COMMITTED, 4, 4, 0, "abcd:0!" },
-	{ COMMITTED, FIRST_TOKEN, KVR_OK, DECODING, 0, 4, 0, "abcd:0!" },
-	{ COMMITTED, EXTEND, KVR_OK, COMMITTED, 4, 6, 0, "abcdef:0!" },
-	{ COMMITTED, OUTPUT, KVR_OK, COMMITTED, 4, 4, 3, "abcd:0!" },
-	{ COMMITTED, FINISH, KVR_OK, ENDED, 0, 0, 0, "abcd:0" },
-	{ COMMITTED, ABORT, KVR_OK, ENDED, 0, 0, 0, "abcd:0" },
-	{ DECODING, COMMIT, KVR_OK, DECODING, 0, 4, 0, "abcd:0!" },
-	{ DECODING, FIRST_TOKEN, KVR_OK, DECODING, 0, 4, 0, "abcd:0!" },
-	{ DECODING, EXTEND, KVR_OK, DECODING, 0, 6, 0, "abcdef:0!" },
-	{ DECODING, OUTPUT, KVR_OK, DECODING, 0, 4, 3, "abcd:0!" },
-	{ DECODING, FINISH, KVR_OK, ENDED, 0, 0, 0, "abcd:0" },
-	{ DECODING, ABORT, KVR_OK, ENDED, 0, 0, 0, "abcd:0" },
-	{ ENDED, COMMIT, KVR_ELEASE, ENDED, 0, 0, 0, "abcd:0" },
-	{ ENDED, FIRST_TOKEN, KVR_ELEASE, ENDED, 0, 0, 0, "abcd:0" },
-	{ ENDED, EXTEND, KVR_ELEASE, ENDED, 0, 0, 0, "abcd:0" },
-	{ ENDED, OUTPUT, KVR_ELEASE, ENDED, 0, 0, 0, "abcd:0" },
-	{ ENDED, FINISH, KVR_ELEASE, ENDED, 0, 0, 0, "abcd:0" },
-	{ ENDED, ABORT, KVR_ELEASE, ENDED, 0, 0, 0, "abcd:0" }
-};
-
-static int
-make_call(int call, uint64_t lease, int64_t now)
-{
-	switch (call) {
-	case COMMIT:
-		return kvr_lease_commit(k, lease, now, 0);
-	case FIRST_TOKEN:
-		return kvr_lease_first_token(k, lease, now, 0);
-	case EXTEND:
-		return extend(lease, "abcdef", now);
-	case OUTPUT:
-		return kvr_lease_output(k, lease, 3, now, 0);
-	case FINISH:
-		return kvr_lease_finish(k, lease, NULL, now, 0);
-	default:
-		return kvr_lease_abort(k, lease, now, 0);
-	}
-}
-
-/* A lease on "abcd" in this state. */
-static uint64_t
-lease_in(int state)
-{
-	static const int way[] = { COMMIT, FIRST_TOKEN, FINISH };
-	uint64_t lease = reserve(0, "abcd", 1);
-	int i;
-
-	for (i = 0; i < state; i++)
-		ck_assert_int_eq(make_call(way[i], lease, 2 + i), KVR_OK);
-	return lease;
-}
-
-static int
-state_of(uint64_t lease)
-{
-	uint32_t l = lease_find(k, lease);
-
-	uint32_t flags = l == 0 ? 0 : lease_at(k, l)->flags;
-
-	if (l == 0)
-		return ENDED;
-	if ((flags & LEASE_DECODING) != 0)
-		return DECODING;
-	return (flags & LEASE_COMMITTED) != 0 ? COMMITTED : RESERVED;
-}
-
-START_TEST(every_call_in_every_state)
-{
-	uint64_t lease = lease_in(steps[_i].state);
-
-	ck_assert_int_eq(state_of(lease), steps[_i].state);
-	ck_assert_int_eq(make_call(steps[_i].call, lease, 10),
-	    steps[_i].error);
-	ck_assert_int_eq(state_of(lease), steps[_i].then);
-	ck_tree(steps[_i].tree);
-	ck_load(0, steps[_i].prefill, steps[_i].active, steps[_i].output,
-	    steps[_i].then != ENDED);
-	ck_assert_uint_eq(stats().leases, steps[_i].then != ENDED);
-	if (steps[_i].then == ENDED)
-		return;
-	/* whatever the state, it can be ended */
-	give_up(lease, 11);
-	ck_load(0, 0, 0, 0, 0);
-}
-END_TEST
 
 /* ------------------------------------------------------------- booking --- */
 
@@ -608,8 +492,6 @@ suite_lease(void)
 	Suite *s = suite_create("lease");
 	TCase *t = small_case(s, "life");
 
-	tcase_add_loop_test(t, every_call_in_every_state, 0,
-	    sizeof(steps) / sizeof(steps[0]));
 	tcase_add_test(t, shared_blocks_count_once);
 	tcase_add_test(t, request_flags);
 	tcase_add_test(t, extend_where_others_are);

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_request.c - regressions in public calls on requests: overlaps in any
- * order, ties of short prompts and of similar names, blocks that share half of
- * a hash, regions without a free cell. Ordinary use is covered by the model and
- * the border suites.
+ * order, ties of short prompts and of similar names. The suites model and
+ * border cover ordinary use.
  */
-#include "retain.h"
-
 #include "inner.h"
 
 #include <stdio.h>
@@ -63,88 +60,7 @@ START_TEST(ties_see_the_tail)
 }
 END_TEST
 
-static void
-say_hashes(const uint64_t *local, size_t n)
-{
-	ck_assert_int_eq(kvr_prompt_begin(p, NULL), KVR_OK);
-	ck_assert_int_eq(kvr_prompt_locals(p, local, n), KVR_OK);
-	ck_assert_int_eq(kvr_prompt_end(p, NULL), KVR_OK);
-}
-
-/*
- * Two first blocks with the same low half: the table finds the later one. A
- * lease on the earlier grows all the same, and leaves nothing behind.
- */
-START_TEST(extend_behind_a_collision)
-{
-	const uint64_t mine[] = { UINT64_C(0x100000005), 7, 8 };
-	const uint64_t other[] = { UINT64_C(0x200000005), 9 };
-	struct kvr_options o = small_options();
-	struct kvr_decision d = { .size = sizeof(d) };
-
-	o.hash = KVR_HASH_DYNAMO;
-	region_of(&o);
-	say_hashes(mine, 1);
-	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
-	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
-	say_hashes(other, 2);
-	ck_assert_int_eq(kvr_observe(k, p, id[1], 2, 0, NULL), KVR_OK);
-	say_hashes(mine, 3);
-	ck_assert_int_eq(kvr_lease_extend(k, d.lease, p, 3, 0), KVR_OK);
-	region_sound();
-	ck_assert_uint_eq(worker_stats(0).active_blocks, 3);
-	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, 4, 0), KVR_OK);
-	region_sound();
-	ck_assert_int_eq(kvr_expire(k, 5 + TTL, UINT32_MAX, NULL), KVR_OK);
-	ck_assert_uint_eq(stats().entries, 0);
-	ck_assert_uint_eq(k->region->free_cells, k->layout.cells - 1);
-	region_sound();
-	region_end();
-}
-END_TEST
-
-/* A worker that holds all of a prompt needs no cells to get it again. */
-START_TEST(shares_without_free_cells)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-	uint32_t chain;
-
-	say_long(200, 200, 0);
-	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
-	chain = hoard_all_but(2);
-	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 2, &d), KVR_OK);
-	ck_assert_uint_eq(d.recorded_blocks, 200);
-	ck_assert_uint_eq(worker_stats(0).active_blocks, 200);
-	ck_assert_uint_eq(worker_stats(0).output_blocks, 0);
-	give_back(chain);
-	region_sound();
-}
-END_TEST
-
-/* Load is booked when no prefix has room: there are cells for that. */
-START_TEST(leases_when_full)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-	uint32_t chain = hoard_all_but(retain_spare(k)), i;
-
-	ck_assert_uint_gt(retain_spare(k), 2);
-	for (i = 0; i < retain_spare(k) / 2; i++) {
-		say_long(200, 200, i);
-		ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d),
-		    KVR_OK);
-		ck_assert_uint_ne(d.lease, 0);
-		ck_assert_uint_eq(d.recorded_blocks, 0);
-	}
-	ck_assert_uint_eq(worker_stats(0).output_blocks,
-	    retain_spare(k) / 2 * UINT64_C(200));
-	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
-	ck_assert_uint_eq(d.lease, 0);
-	give_back(chain);
-	region_sound();
-}
-END_TEST
-
-/* More overlaps than there can be workers, and the calls after it. */
+/* More overlaps than there can be workers, and what follows. */
 START_TEST(overlaps_without_number)
 {
 	struct kvr_overlap many[64];
@@ -223,13 +139,10 @@ suite_request(void)
 	TCase *t = small_case(s, "small");
 
 	tcase_add_test(t, overlaps_in_any_order);
-	tcase_add_test(t, shares_without_free_cells);
-	tcase_add_test(t, leases_when_full);
 	tcase_add_test(t, overlaps_without_number);
 	tcase_add_test(t, order_of_adding);
 	t = tcase_create("own region");
 	tcase_add_test(t, ties_see_the_tail);
-	tcase_add_test(t, extend_behind_a_collision);
 	suite_add_tcase(s, t);
 	return s;
 }

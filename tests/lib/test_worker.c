@@ -371,19 +371,7 @@ set_load(uint32_t worker, uint64_t prefill, uint64_t blocks,
 	region_sound();
 }
 
-static void
-ck_load(uint32_t worker, uint64_t prefill, uint64_t active, uint64_t output,
-    uint64_t requests)
-{
-	struct kvr_worker_stats s = worker_stats(worker);
-
-	ck_assert_uint_eq(s.prefill_tokens, prefill);
-	ck_assert_uint_eq(s.active_blocks, active);
-	ck_assert_uint_eq(s.output_blocks, output);
-	ck_assert_uint_eq(s.requests, requests);
-}
-
-/* A load set from outside adds to what leases book; setting replaces it. */
+/* What is set from outside is added to what leases book, and replaced. */
 START_TEST(loads_from_outside)
 {
 	uint64_t lease = reserve(0, "abcd", 1);
