@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * file.c - regions in files; the only file that maps and locks them.
+ * file.c - regions in files; the only code that opens, maps and locks files.
  *
- * THE LOCKS ON THE FILE are not the one in the region: they say who is there.
- * They belong to an open file (F_OFD_SETLK), so the kernel ends them with the
- * last process that has the handle, however that ends. Of the file's bytes
+ * FILE LOCKS are separate from the lock in the region: they tell whether any
+ * handle is attached. They are open file description locks (F_OFD_SETLK), so the
+ * kernel drops them with the last process that has the handle, however that
+ * process ends. Two bytes of the file are locked:
  *
- *   byte 0  the gate       whoever opens holds it until that is done: for
- *                          writing alone, for reading with other readers
- *   byte 1  the attached   a read lock of every handle that writes, as long
- *                          as it lives
+ *   byte 0  GATE       held while a handle is being opened: exclusive for
+ *                      writers, shared for readers
+ *   byte 1  ATTACHED   shared; held by every writing handle until it is closed
  *
- *   open --> gate --> is anybody attached?
- *                      | no: alone --> make it, or put it in order (recover.c)
- *                      | yes: it is in order
- *                      `--> attached --> leave the gate
+ *   open --> GATE --> is any handle attached?
+ *                      | no: alone --> create, or recover (recover.c)
+ *                      | yes: the region is in order
+ *                      `--> ATTACHED --> release GATE
  *
- * Who dies inside the gate is not attached, so the next one is alone again and
- * does all of it. Handles that only read are not attached: they change nothing
- * and depend on no lock, so they need not keep a writer from being alone.
+ * A process that dies while it holds GATE is not attached, so the next one is
+ * alone again and repeats all of it. Read-only handles are not attached: they
+ * change nothing and take no lock in the region, so a writer can be alone
+ * beside them.
  *
- * A file that nobody can see any more, because who made it failed and removed
- * it while others waited at the gate, is opened again.
+ * If the creator fails, it removes the file; openers that waited at the gate
+ * then have an unlinked file and open the path again.
  *
- * MAKING. Memory for all of the file is asked for at once, so that a full disk
- * is an error now and not a signal later. The magic number comes last. So what
- * is found of a file whose maker died is nothing, zeros, or a mark of its own
- * (region_blank), and no file of somebody else's is ever taken for that.
+ * CREATION. All blocks of the file are allocated at once, so a full disk is an
+ * error now and not a signal later. The magic number is written last. A
+ * creator that dies leaves an empty file, zeros, or a mark of its own
+ * (region_blank); a file of any other kind is never mistaken for that.
  */
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "file.h"
@@ -45,22 +46,22 @@
 
 enum {
 	TRIES = 100,
-	AGAIN = 1, /* not an enum kvr_error: open the file once more */
-	GATE = 0, ATTACHED = 1, /* bytes of the file, as locks */
+	AGAIN = 1, /* not an enum kvr_error: open the path again */
+	GATE = 0, ATTACHED = 1, /* locked bytes of the file */
 	KINDS = KVR_OPEN_CREATE | KVR_OPEN_ATTACH | KVR_OPEN_READONLY,
 	OTHERS_WRITE = S_IWGRP | S_IWOTH
 };
 
-/* What a caller wants, and how far it has come. */
+/* One call of kvr_open: its arguments and its progress. */
 struct file {
-	const char *path;   /* NULL: a descriptor of the caller's */
+	const char *path;   /* NULL: the caller's descriptor */
 	uint32_t flags;     /* enum kvr_open_flags */
 	const struct kvr_options *options; /* complete */
-	bool given;         /* they are the caller's, and must match */
+	bool given;         /* the caller gave options: they must match */
 	int fd;
-	bool fresh;         /* the file was not there before */
-	bool blank;         /* there is nothing in it, for all we know */
-	bool alone;         /* nobody is attached */
+	bool fresh;         /* this call created the file */
+	bool blank;         /* no region in it, or not examined yet */
+	bool alone;         /* no writing handle is attached */
 	uint64_t bytes;     /* of the file */
 };
 
@@ -78,7 +79,7 @@ failed(void)
 
 /* ----------------------------------------------------------- the locks --- */
 
-/* Waits for the gate; nobody waits for the other byte. */
+/* Waits for the lock; only GATE is ever contended. */
 static int
 lock_set(const struct file *f, off_t byte, short type)
 {
@@ -92,7 +93,7 @@ lock_set(const struct file *f, off_t byte, short type)
 	return result == 0 ? KVR_OK : KVR_ESYSTEM;
 }
 
-/* Enters the gate and looks who is there. */
+/* Takes GATE and finds out whether a handle is attached. */
 static int
 lock_enter(struct file *f)
 {
@@ -111,7 +112,10 @@ lock_enter(struct file *f)
 
 /* --------------------------------------------------- what is in a file --- */
 
-/* A plain file that is there, and that nobody else could have written. */
+/*
+ * The file must be regular and, unless trusted, neither owned nor writable by
+ * other users.
+ */
 static int
 file_look(struct file *f)
 {
@@ -196,7 +200,7 @@ file_allocate(struct file *f, uint64_t bytes)
 	return KVR_OK;
 }
 
-/* Group before mode: nobody is let in who will not be let in for good. */
+/* Group before mode: the mode must never apply to the old group. */
 static int
 file_dress(const struct file *f)
 {
@@ -239,7 +243,7 @@ file_make(struct file *f, struct kvr *k)
 		bytes = f->options->region_bytes;
 	if (f->path != NULL && !may(f, KVR_OPEN_TRUST) &&
 	    (f->options->file_mode & OTHERS_WRITE) != 0)
-		return KVR_EPERM; /* it could not be opened a second time */
+		return KVR_EPERM; /* the next open would refuse it */
 	error = file_fill(f, bytes, k);
 	if (error == KVR_OK)
 		return KVR_OK;
@@ -263,7 +267,7 @@ file_attach(const struct file *f, struct kvr *k)
 	return error;
 }
 
-/* The region that is in the file, in order. */
+/* Attaches to an existing region and recovers it if needed. */
 static int
 file_join(const struct file *f, struct kvr *k)
 {
@@ -291,7 +295,7 @@ file_write(struct file *f, struct kvr *k)
 	return may(f, KVR_OPEN_CREATE) ? file_make(f, k) : KVR_EFORMAT;
 }
 
-/* What a writer would put in order first is not for reading. */
+/* A region that a writer would recover first is KVR_ESTATE. */
 static int
 file_read(struct file *f, struct kvr *k)
 {
@@ -354,7 +358,7 @@ file_close(struct kvr *k)
 	k->mapped = NULL;
 }
 
-/* Closing is not enough: a child forked meanwhile has the same open file. */
+/* Unlocks first: a child forked meanwhile shares the open file description. */
 static void
 leave(const struct file *f)
 {
@@ -363,7 +367,7 @@ leave(const struct file *f)
 	(void)close(f->fd);
 }
 
-/* After an error nothing is left of this, and errno is as it was. */
+/* Undoes the open after an error; keeps errno. */
 static void
 give_up(const struct file *f, struct kvr *k)
 {
@@ -378,7 +382,7 @@ give_up(const struct file *f, struct kvr *k)
 	errno = saved;
 }
 
-/* Inside the gate. */
+/* GATE is held. */
 static int
 try_inside(struct file *f, struct kvr *k)
 {
@@ -392,7 +396,7 @@ try_inside(struct file *f, struct kvr *k)
 	return error == KVR_OK ? lock_set(f, ATTACHED, F_RDLCK) : error;
 }
 
-/* A writer keeps the file open for its lock. */
+/* A writing handle keeps the file open, and ATTACHED with it. */
 static int
 try_file(struct file *f, struct kvr *k)
 {
@@ -427,7 +431,10 @@ try_files(struct file *f, struct kvr *k)
 	return error == AGAIN ? KVR_EBUSY : error;
 }
 
-/* No lock: those who have the descriptor may have one open file among them. */
+/*
+ * Takes no file lock: processes that inherited the descriptor share one open
+ * file description, which owns its locks.
+ */
 static int
 try_descriptor(struct file *f, struct kvr *k)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * handle.c - public calls on handles and workers: check every argument, take
- * the lock, call inward. Those on requests are in request.c, those that look
- * inside in stats.c.
+ * handle.c - public calls on handles, policy and workers. Each checks its
+ * arguments, enters the transaction and calls inward.
  */
 #include "file.h"
 #include "id.h"
@@ -354,7 +353,7 @@ kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts)
 	return txn_write_end(k, NULL, error);
 }
 
-/* So that the sum of all sources and of the leases cannot overflow. */
+/* The sum of all sources and leases must not overflow. */
 static bool
 load_ok(const struct kvr_load *l)
 {

@@ -12,7 +12,7 @@
 
 /* ------------------------------------------------------------- opening --- */
 
-/* Books a choice that has been made. */
+/* Opens a lease on the chosen worker and counts it. */
 static void
 book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
     const struct choice *choice, int64_t now, struct kvr_decision *out)
@@ -111,9 +111,9 @@ kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
 	return open_lease(k, p, request, &worker, now, out);
 }
 
-/* ------------------------------------------------- from open to its end --- */
+/* -------------------------------------------------------- after opening --- */
 
-/* Begins a writing call on a lease; KVR_OK: the lock is held. */
+/* Begins a writing call on a lease. The lock is held if it gives KVR_OK. */
 static int
 lease_begin(struct kvr *k, struct txn *c, uint64_t lease, int64_t now,
     uint32_t flags, uint32_t *found)
@@ -185,7 +185,7 @@ kvr_lease_output(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
 	return txn_write_end(k, &c, KVR_OK);
 }
 
-/* The caller's report, NULL for none, over an empty one; checked. */
+/* The caller's report over an empty one, checked. */
 static int
 report_get(const struct kvr_report *from, struct kvr_report *r)
 {

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * metrics.c - everything that is counted, as text that Prometheus reads.
+ * metrics.c - all counters and gauges as text for Prometheus.
  *
  *	# HELP kvroute_worker_requests Requests running on the worker.
  *	# TYPE kvroute_worker_requests gauge
  *	kvroute_worker_requests{worker="gpu-0",rank="0"} 12
  *	kvroute_worker_requests{worker="gpu-1",rank="0"} 9
  *
- * A NEW METRIC is one row in one of the two tables below. Its name says its
- * type: what ends in _total is a counter, all else a gauge.
+ * A NEW METRIC is one row in one of the two tables below. A name that ends in
+ * _total is a counter; all others are gauges.
  *
- * ONE METRIC AFTER THE OTHER. The format wants all samples of a metric in one
- * place, so all workers are gone through once for each metric. Nothing is
- * allocated, so there is no place to keep the numbers of thousands of workers:
- * each is read when its line is made. That takes the lock for one worker at a
- * time, and writers pass in between.
+ * ONE METRIC AT A TIME. The format requires all samples of a metric together,
+ * so there is one pass over the workers per metric. Nothing is allocated, so
+ * the numbers of thousands of workers cannot be kept: each is read when its
+ * line is built. That takes the lock for one worker at a time, and writers
+ * proceed in between.
  *
- * WHO IS SHOWN. Workers come and go meanwhile, and one that is reset moves to
- * another slot. Met in both, it would give a metric two samples of the same
- * labels. So the ids are noted first, all at one moment, when no two workers
- * have the same name and rank; an id keeps both for ever. Who has gone since
- * is left out, and so is who has come.
+ * WHICH WORKERS. Workers come and go meanwhile, and one that is reset moves to
+ * another slot. If it were read in both slots, a metric would have two samples
+ * with equal labels. So the ids are taken first, in one snapshot, where no two
+ * workers have the same name and rank; an id keeps both for ever. Workers
+ * removed or added after the snapshot are left out.
  *
- * WHOLE LINES. A line is made apart, and then it fits as a whole or nothing is
- * written any more, so that what is there is always the beginning of the text.
+ * WHOLE LINES. Each line is built separately. It is written whole, or it and
+ * all lines after it are not, so the output is always a prefix of the text.
  */
 #include "text.h"
 #include "txn.h"
 #include "worker.h"
 
-/* Of a reader without the lock, for one number. */
+/* Of a lock-free read, for one number. */
 enum { TRIES_MAX = 100 };
 
 enum kind { UINT64, UINT32, NANOSECONDS, REAL, RETAIN };
@@ -39,7 +39,7 @@ struct metric {
 	uint32_t kind;   /* enum kind: what the field holds */
 	uint32_t offset; /* of the field */
 	const char *help;
-	const char *reason; /* a label; rows of one name stand together */
+	const char *reason; /* label, or NULL; rows of one name are adjacent */
 };
 
 #define FIELD(type, field)                                           \
@@ -195,7 +195,7 @@ struct output {
 	size_t length; /* of the whole text */
 };
 
-/* Once a line had no room, none after it has. */
+/* After the first line that does not fit, none is written. */
 static void
 put_line(struct output *o, struct line *l)
 {
@@ -235,7 +235,7 @@ put_head(struct output *o, const struct metric *m)
 	put_line(o, &l);
 }
 
-/* The number in the metric's field of a struct. */
+/* The value of the metric's field in `stats`. */
 static void
 add_value(struct line *l, const struct metric *m, const void *stats)
 {
@@ -249,7 +249,7 @@ add_value(struct line *l, const struct metric *m, const void *stats)
 		memcpy(&whole, field, sizeof(whole));
 		add_decimal(l, whole, 0);
 		break;
-	case NANOSECONDS: /* the one that may be negative is -1 for none */
+	case NANOSECONDS: /* -1: none; others are never negative */
 		memcpy(&whole, field, sizeof(whole));
 		add_decimal(l, whole > INT64_MAX ? 0 : whole, 9);
 		break;
@@ -265,7 +265,7 @@ add_value(struct line *l, const struct metric *m, const void *stats)
 
 /* ---------------------------------------------------------- the region --- */
 
-/* A reader without the lock was disturbed; should it look again? */
+/* Did a lock-free read fail because of a writer, and are tries left? */
 static bool
 again(int error, uint32_t *tries)
 {
@@ -309,7 +309,7 @@ put_region(struct output *o, const struct kvr *k)
 
 /* --------------------------------------------------------- the workers --- */
 
-/* Who was there at one moment. */
+/* The workers at one moment. */
 struct crowd {
 	uint32_t count;
 	uint64_t id[KVR_WORKERS_MAX];
@@ -336,7 +336,7 @@ crowd_note(const struct kvr *k, struct crowd *who)
 	return error;
 }
 
-/* What a line needs of a worker. */
+/* What a line shows of a worker. */
 struct shown {
 	struct kvr_worker_stats stats;
 	unsigned char name[KVR_NAME_MAX];
@@ -344,7 +344,7 @@ struct shown {
 	uint32_t rank;
 };
 
-/* Name and rank never change, so this need not be the same moment. */
+/* Name and rank never change, so a separate read is consistent. */
 static int
 shown_name(const struct kvr *k, uint64_t id, struct shown *w)
 {
@@ -389,7 +389,7 @@ add_labels(struct line *l, const struct metric *m, const struct shown *w)
 	add_char(l, '"');
 }
 
-/* One sample for each way there is, of which one is 1. */
+/* One sample per retention; the one in force is 1. */
 static void
 put_retain(struct output *o, const struct metric *m, const struct shown *w)
 {
@@ -425,7 +425,7 @@ put_worker(struct output *o, const struct metric *m, const struct shown *w)
 	put_line(o, &l);
 }
 
-/* Who has gone since is left out. */
+/* Skips workers removed meanwhile. */
 static int
 put_metric(struct output *o, const struct kvr *k, const struct metric *m,
     const struct crowd *who)
@@ -464,7 +464,7 @@ kvr_metrics(const struct kvr *k, char *text, size_t capacity, size_t *length)
 		error = put_metric(&o, k, &of_worker[i], &who);
 	if (error != KVR_OK)
 		return error;
-	/* empty lines have no meaning: so all of it is text, cut or not */
+	/* a truncated text is still valid: empty lines are ignored */
 	if (o.written < o.length && o.written < capacity)
 		memset(text + o.written, '\n', capacity - o.written);
 	*length = o.length;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * options.c - what a region is made by, and what whoever attaches must say the
- * same of.
+ * options.c - checks options, formats a region by them, and compares them with
+ * a region to attach to.
  */
 #include "options.h"
 
@@ -11,7 +11,7 @@
 
 enum {
 	BLOCK_TOKENS_MAX = BLOCK_BYTES_MAX / 4,
-	MODE_MIN = 0600, /* whoever makes a file works in it */
+	MODE_MIN = 0600, /* the creator reads and writes the file */
 	MODE_MAX = 0666
 };
 
@@ -58,7 +58,7 @@ options_check(const struct kvr_options *o)
 	return KVR_OK;
 }
 
-/* Zeros are what a forgotten key looks like. */
+/* A key of zeros is one that was never set. */
 static bool
 key_ok(const struct kvr_options *o)
 {
@@ -106,7 +106,7 @@ rule_of(const struct kvr_options *o, struct hash_rule *rule)
 	hash_rule_seal(rule);
 }
 
-/* Formats memory as a region with keys of its own, and attaches to it. */
+/* Formats memory as a region with fresh random keys, and attaches to it. */
 int
 options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
     bool shared, struct kvr *k)
@@ -125,7 +125,7 @@ options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
 	return error != KVR_OK ? error : region_attach(memory, bytes, k);
 }
 
-/* Do a caller's options say the same as the region? */
+/* Do the caller's options match the region? The secret only if given. */
 int
 options_match(const struct kvr_options *o, const struct kvr *k)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * options.h - complete and checked options, and a region made by them.
+ * options.h - checked options, and a region formatted by them.
  */
 #ifndef KVR_OPTIONS_H
 #define KVR_OPTIONS_H

@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * recover.c - whoever attaches puts the region in order before using it.
+ * recover.c - recovers a region when a handle attaches to it.
  *
- * A region outlives those who wrote it, and they may have ended at any point:
+ * A region outlives its writers, and they may have died at any point:
  *
- *   what is found                  left by                what is done
+ *   found                          cause                  action
  *   ------------------------------ ---------------------- -------------------
- *   version odd                    a death in a change    emptied, counted
+ *   seq is odd                     a writer died in a     emptied, counted
+ *                                  transaction
  *   an invariant is broken         a loss of power, or    emptied, counted;
  *                                  a stray write          see below
- *   the lock is held by nobody     a loss of power        made anew
- *   another boot's id              the clock began anew   emptied, clock unset
+ *   the lock has a stale owner     a loss of power        initialized again
+ *   the id of another boot         the clock restarted    emptied, clock unset
  *
- * Only somebody who is alone with the region can tell a broken invariant from
- * a change under way, or may touch the lock. file.c knows who is alone; for
- * memory of the caller's nobody does, so all that is done there is what can
- * be done under the lock.
+ * Only a process that is alone with the region can tell a broken invariant
+ * from a change in progress, or may reinitialize the lock. file.c knows whether
+ * it is alone. With memory supplied by the caller it is never known, so
+ * recovery does only what can be done under the lock.
  *
- * EMPTYING is always right: what is lost are hints. If the workers themselves
- * are damaged beyond mending, they go too, and their ids with them: an id is
- * never given twice, so generations are kept.
+ * EMPTYING is always safe: only hints are lost. If the workers themselves are
+ * damaged beyond repair, they are removed too and their ids become invalid. An
+ * id is never used twice, so generations are kept.
  *
- * Readers without a lock may be at work all the time. To them all of this is
- * one change of the index. Who dies in the middle of it leaves the version odd.
+ * Lock-free readers may run all the time. For them recovery is one change of
+ * the index. A process that dies during recovery leaves seq odd.
  */
 #include "recover.h"
 
@@ -40,7 +41,7 @@ same_boot(const unsigned char *a, const unsigned char *b)
 	return memcmp(a, b, KVR_BOOT_ID_BYTES) == 0;
 }
 
-/* After this, and until change_end, nobody believes what he reads. */
+/* Lock-free readers retry from here to change_end. */
 static void
 change_begin(struct region *r)
 {
@@ -69,7 +70,7 @@ recover_other_boot(const struct kvr *k, const unsigned char *boot_id)
 	    !same_boot(k->region->boot_id, boot_id);
 }
 
-/* A change is under way. */
+/* Between change_begin and change_end. */
 static void
 adopt_boot(struct kvr *k, const unsigned char *boot_id)
 {
@@ -82,7 +83,7 @@ adopt_boot(struct kvr *k, const unsigned char *boot_id)
 		memcpy(k->region->boot_id, boot_id, KVR_BOOT_ID_BYTES);
 }
 
-/* No worker is left, and no id that was given will be given again. */
+/* Removes all workers. Generations are kept: no id is used again. */
 static void
 forget_workers(struct kvr *k)
 {
@@ -96,7 +97,7 @@ forget_workers(struct kvr *k)
 	worker_recover(k);
 }
 
-/* What check_region does not look at. */
+/* What check_region does not examine. */
 static bool
 durables_sound(const struct region *r)
 {
@@ -104,7 +105,7 @@ durables_sound(const struct region *r)
 	    r->clock <= CLOCK_MAX;
 }
 
-/* Empties what is no index; a change is under way. */
+/* Repairs and empties a damaged region, between change_begin and change_end. */
 static int
 recover_index(struct kvr *k)
 {
@@ -127,7 +128,7 @@ recover_index(struct kvr *k)
 	return error == KVR_ECORRUPT ? KVR_EFORMAT : error;
 }
 
-/* Nobody else is attached, but to read without the lock. */
+/* No other handle is attached, except read-only ones. */
 int
 recover_alone(struct kvr *k, const unsigned char *boot_id)
 {
@@ -148,16 +149,16 @@ recover_alone(struct kvr *k, const unsigned char *boot_id)
 	if (error == KVR_ECORRUPT)
 		error = recover_index(k);
 	if (error != KVR_OK)
-		return error; /* and odd: whoever comes next does it again */
+		return error; /* seq stays odd: the next to attach repeats this */
 	adopt_boot(k, boot_id);
 	change_end(r);
 	return KVR_OK;
 }
 
 /*
- * Others may be attached. They are of this boot, unless the caller says the
- * wrong one; so there is somebody to do this only where nobody knows who is
- * alone, or where those before had no id.
+ * Other handles may be attached. They are of this boot, unless the caller gave
+ * a wrong id. So there is work to do only where it is unknown whether a process
+ * is alone, or where earlier handles gave no boot id.
  */
 int
 recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait)
@@ -171,7 +172,7 @@ recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait)
 	if (error != KVR_OK)
 		return error;
 	if ((atomic_load(&r->seq) & 1) != 0)
-		txn_recover(k); /* a lock was inherited */
+		txn_recover(k); /* the previous owner died */
 	change_begin(r);
 	adopt_boot(k, boot_id);
 	change_end(r);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * recover.h - what whoever attaches puts in order before anybody uses it.
+ * recover.h - recovery of a region before it is used.
  */
 #ifndef KVR_RECOVER_H
 #define KVR_RECOVER_H

@@ -16,14 +16,11 @@
 #include "txn.h"
 #include "worker.h"
 
-enum { FOUND_BASE_MAX = 1 << 30 }; /* leaves more than a call can use */
+enum { FOUND_BASE_MAX = 1 << 30 }; /* one call cannot overflow beyond it */
 
 /* -------------------------------------------------------- match, route --- */
 
-/*
- * Scratch of the prompt for what a match finds: a row of overlaps, and where
- * in it each slot's is.
- */
+/* Places the arrays of a found_set in the prompt's scratch memory. */
 static int
 found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 {
@@ -48,9 +45,9 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 }
 
 /*
- * Can the caller's array be written while it is found? Not if the call may
- * fail yet: a handle to read takes no lock when its patience ends, and one that
- * must not sleep perhaps none.
+ * Can the match write to the caller's array directly? Not if the call may still
+ * fail after that: a lock-free read that runs out of tries takes the lock, but
+ * a read-only handle cannot, and one that must not sleep may not get it.
  */
 static bool
 found_directly(const struct kvr *k, const void *array, size_t element,
@@ -185,7 +182,7 @@ kvr_route(const struct kvr *k, struct kvr_prompt *p,
 	return error;
 }
 
-/* Nothing in the caller's array may be meant for a newer library. */
+/* Refuses overlaps that set fields unknown to this library. */
 static int
 overlaps_check(const char *overlaps, size_t element, size_t n)
 {
@@ -206,7 +203,7 @@ overlaps_check(const char *overlaps, size_t element, size_t n)
 	return KVR_OK;
 }
 
-/* Copies the caller's overlaps, each as far as both sides know it. */
+/* Copies the caller's overlaps: of each, the bytes that both sides know. */
 static void
 found_copy(const struct kvr *k, const char *overlaps, size_t element,
     size_t n, struct found_set *set)
@@ -228,8 +225,9 @@ found_copy(const struct kvr *k, const char *overlaps, size_t element,
 }
 
 /*
- * The caller's overlaps; those of workers that are gone are in no place, and
- * of two of one worker the later counts.
+ * Makes a set of the caller's overlaps, without a copy where possible. Overlaps
+ * of workers that do not exist are ignored; of two of one worker the later
+ * counts.
  */
 static void
 found_given(const struct kvr *k, const struct kvr_overlap *overlaps,
@@ -280,7 +278,7 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 	return error;
 }
 
-/* Since when is the overlap known: 0 while pinned, -1 without any. */
+/* Age of the deepest overlap: 0 while pinned, -1 without overlap. */
 static int64_t
 age_of(const struct question *q, const struct kvr_overlap *o, uint32_t slot,
     int64_t now)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * stats.c - public calls that look inside: counters, the check, and a walk
+ * stats.c - public calls for inspection: counters, the check, and the walk
  * over all live entries.
  */
 #include "cell.h"
@@ -89,7 +89,7 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	return error;
 }
 
-/* What reports and first tokens have said of it. */
+/* What reports and first tokens have shown. */
 static void
 worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 {
@@ -146,8 +146,8 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 }
 
 /*
- * Without the lock the check would follow what changes under its feet, and
- * it does not read as one must then. So it is done on a copy.
+ * check_region does not tolerate concurrent writes, and a read-only handle has
+ * no lock. So it checks a validated copy.
  */
 static int
 check_copy(const struct kvr *k)
@@ -192,16 +192,16 @@ kvr_check(const struct kvr *k)
 
 /* ----------------------------------------------------------- the walk --- */
 
-/* What one call does at most, whatever its caller has room for. */
+/* Limits of one call, whatever its capacity. */
 enum { BUCKETS_PER_CALL = 4096, STEPS_PER_CALL = 1 << 18 };
 
 /*
- * A cursor is a bucket of the table of entries and a cell: the next entry is
- * the one with the next higher cell in that bucket, or the first of the next
- * bucket. An entry keeps its bucket and its cell as long as it lives, so those
- * that stay are met exactly once, whatever else comes and goes. What hangs in
- * a bucket that is not its own is passed over, or a table whose chains have
- * run together would have as many entries as buckets times cells.
+ * A cursor is a bucket of the entry table and a cell: the next entry is the one
+ * with the next higher cell in that bucket, or the first of the next bucket. An
+ * entry keeps its bucket and its cell as long as it exists, so entries that
+ * stay are visited exactly once, whatever else comes and goes. Entries chained
+ * into a foreign bucket are skipped: else a damaged table whose chains have
+ * merged would yield up to buckets times cells entries.
  */
 static uint32_t
 bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after,
@@ -229,7 +229,7 @@ entry_live(const struct kvr *k, const struct entry *h, int64_t horizon)
 	    slot_in_use(k, h->slot);
 }
 
-/* Stamps are never negative; but in a region that is damaged they may be. */
+/* A negative stamp occurs only in a damaged region. */
 static int64_t
 age_at(int64_t now, const struct entry *h)
 {

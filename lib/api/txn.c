@@ -1,34 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * txn.c - the frame of every public call on a region: the lock or the
- * version, the clock, and a little housekeeping after each change.
+ * txn.c - the transaction around every public call on a region: the lock or
+ * the seqlock, the clock, and some housekeeping after each change.
  *
- * READING WITHOUT THE LOCK. The version is even while the index is whole, odd
- * while a writer changes it:
+ * READING WITHOUT THE LOCK. The region is a seqlock: `seq` is even while the
+ * index is consistent and odd while a writer changes it.
  *
  *	reader                          writer
- *	v = version; odd: wait a little lock
- *	look at words, in any order     version + 1        (odd)
+ *	s = seq; odd: wait a little     lock
+ *	read_once() words, any order    seq + 1            (odd)
  *	fence (acquire)                 fence (release)
- *	version == v: all words were    put words
- *	   of one moment                version + 1        (even, release)
- *	else: again                     unlock
+ *	seq == s: the words are a       write_once() words
+ *	   consistent snapshot          seq + 1            (even, release)
+ *	else: retry                     unlock
  *
- * If any word that was read was put after version v, then the fences order
- * the writer's odd version before the reader's second look at it, and the two
- * differ. A reader whose patience ends takes the lock, which bounds what it
- * costs; it never makes another reader wait. What a reader believes for the
- * time being may be nonsense: so it bounds every index and every loop, and
- * writes nothing but its own memory. tests/model/lock.pml says the same to a
- * model checker.
+ * If any word that was read had been written after s, the fences order the
+ * writer's odd seq before the reader's second load of seq, and the two differ.
+ * After LOOKS_MAX tries a reader takes the lock, which bounds its cost; it
+ * leaves seq even, so it holds up no lock-free reader. Until it has validated,
+ * a reader may see garbage: it bounds every index and every loop, and writes
+ * only to its own memory. tests/model/lock.pml is this protocol for a model
+ * checker.
  *
  * THE CLOCK. The time of a call is the larger of the caller's `now` and the
- * region's clock, which is the largest `now` of any writing call before. So
- * time never runs backwards, whatever callers say; a `now` three years ahead
- * is refused, because a caller who mixes up two clocks would put all others
- * out of business. The first writing call sets the clock.
- *
- * A writing call that fails leaves the clock alone too.
+ * region's clock, which is the largest `now` of any earlier writing call. So
+ * time never runs backwards, whatever callers pass. A `now` three years ahead
+ * is refused: a caller that mixes up two clocks would otherwise stop time for
+ * all others. The first writing call sets the clock. A writing call that fails
+ * does not advance it.
  */
 #include "txn.h"
 
@@ -38,10 +37,10 @@
 #include "worker.h"
 
 enum {
-	REAP_PER_CALL = 2,   /* leases over age */
+	REAP_PER_CALL = 2,   /* leases beyond their age limit */
 	EXPIRE_PER_CALL = 8, /* entries that are void or due */
 	LOOKS_MAX = 8,      /* before a reader takes the lock */
-	PAUSES_MAX = 200    /* for a writer to be done: some microseconds */
+	PAUSES_MAX = 200    /* per try, for a writer: some microseconds */
 };
 
 static int
@@ -49,7 +48,7 @@ txn_time(const struct kvr *k, struct txn *c, int64_t now)
 {
 	int64_t clock = read_once(k->region->clock);
 
-	if (clock > CLOCK_MAX) /* no call has set it to that */
+	if (clock > CLOCK_MAX) /* damage: no call sets it to that */
 		clock = -1;
 	if (clock >= 0 && now > clock && now - clock > CLOCK_LEAP)
 		return KVR_ECLOCK;
@@ -59,7 +58,7 @@ txn_time(const struct kvr *k, struct txn *c, int64_t now)
 	return KVR_OK;
 }
 
-/* From even to odd, or back; only under the lock, so nobody else writes it. */
+/* Even to odd, or back. Written only under the lock. */
 static void
 txn_seq_advance(struct region *r, memory_order order)
 {
@@ -77,15 +76,14 @@ txn_seq_odd(const struct kvr *k)
 }
 
 /*
- * Somebody died in the middle of a change, or found that the region is damaged
- * (BROKEN in region.h). What was left is no index any more: it is emptied;
- * the names and slots of the workers are put in order. The version is odd, and
- * stays so.
+ * A writer died in the middle of a change, or found the region damaged (BROKEN
+ * in region.h). The index is not consistent any more: it is emptied, and the
+ * names and slots of the workers are repaired. seq is odd and stays odd.
  */
 void
 txn_recover(struct kvr *k)
 {
-	/* who sees any of this must have seen that the version is odd */
+	/* a reader that sees any of this must find that seq is odd */
 	atomic_thread_fence(memory_order_release);
 	region_empty(k);
 	rate_recover(k);
@@ -95,7 +93,7 @@ txn_recover(struct kvr *k)
 	k->region->counts.recoveries++;
 }
 
-/* The lock, and an index that is whole. */
+/* Takes the lock; recovers the index if its last owner died. */
 static int
 txn_lock(const struct kvr *k, bool wait)
 {
@@ -134,7 +132,7 @@ txn_count(_Atomic uint64_t *counter)
 	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
-/* Waits a little for an even version; false: patience is at its end. */
+/* Waits a little for an even seq; false: the reader shall take the lock. */
 static bool
 txn_await(const struct kvr *k, struct txn *c)
 {
@@ -171,7 +169,7 @@ txn_read_begin(const struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 	return KVR_OK;
 }
 
-/* Was it all of one moment? If not, look again. */
+/* Was what was read a consistent snapshot? If not, read again. */
 bool
 txn_read_valid(const struct kvr *k, const struct txn *c)
 {
@@ -188,7 +186,10 @@ txn_read_valid(const struct kvr *k, const struct txn *c)
 	return false;
 }
 
-/* For calls that are not worth the care that reading without a lock takes. */
+/*
+ * Takes the lock: simpler, for calls that need not scale. A read-only handle
+ * reads without it, once: then txn_read_end may fail.
+ */
 int
 txn_read_locked(const struct kvr *k, struct txn *c, int64_t now)
 {
@@ -199,7 +200,7 @@ txn_read_locked(const struct kvr *k, struct txn *c, int64_t now)
 	return txn_begin(k, c, now, true);
 }
 
-/* Comes before any output is written: a reader without the lock may fail. */
+/* Comes before any output is written: a lock-free read may fail. */
 int
 txn_read_end(const struct kvr *k, const struct txn *c, int error)
 {
@@ -225,7 +226,7 @@ txn_write_begin(struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	txn_seq_advance(k->region, memory_order_relaxed);
-	/* no change is to be seen before that */
+	/* no change may become visible before that */
 	atomic_thread_fence(memory_order_release);
 	counts->steps = counts->cells = counts->reclaimed = 0;
 	return KVR_OK;
@@ -238,7 +239,7 @@ txn_max(uint64_t *most, uint64_t value)
 		*most = value;
 }
 
-/* c NULL: the call had nothing to do with time. */
+/* c NULL: the call does not depend on time; no housekeeping. */
 int
 txn_write_end(struct kvr *k, const struct txn *c, int error)
 {
@@ -260,7 +261,7 @@ txn_write_end(struct kvr *k, const struct txn *c, int error)
 	return error;
 }
 
-/* Can this prompt be used with this region? */
+/* Was the prompt made by this region's hash rule, and is it closed? */
 int
 txn_check_prompt(const struct kvr *k, const struct kvr_prompt *p)
 {

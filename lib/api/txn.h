@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * txn.h - what every public call on a region does first and last.
+ * txn.h - the transaction around every public call on a region.
  *
- *	error = txn_write_begin(k, &call, now, flags);
+ * Writing:
+ *
+ *	error = txn_write_begin(k, &c, now, flags);
  *	if (error != KVR_OK)
  *		return error;
- *	... look, check, change; with call.now as the time ...
- *	return txn_write_end(k, &call, error);
+ *	... read, check, change; the time is c.now ...
+ *	return txn_write_end(k, &c, error);
  *
- * Without the lock; what is done between the two may be done again, and may
- * meet words of different moments:
+ * Reading without the lock. The body may run more than once, and may see an
+ * inconsistent region:
  *
- *	struct txn call = { 0 };
+ *	struct txn c = { 0 };
  *	do {
- *		error = txn_read_begin(k, &call, now, flags);
+ *		error = txn_read_begin(k, &c, now, flags);
  *		if (error != KVR_OK)
  *			return error;
  *		... read with read_once() ...
- *	} while (!txn_read_valid(k, &call));
+ *	} while (!txn_read_valid(k, &c));
  *
- * And with it: txn_read_locked, then error = txn_read_end(k, &call, error).
+ * Reading with the lock: txn_read_locked, then error = txn_read_end(k, &c,
+ * error).
  */
 #ifndef KVR_TXN_H
 #define KVR_TXN_H
@@ -28,12 +31,12 @@
 #include "region.h"
 
 struct txn {
-	int64_t now;      /* the time of the call */
-	uint64_t seq;     /* of the region, when a reader began */
-	uint32_t tries;   /* a reader's, so far */
+	int64_t now;      /* time of the call */
+	uint64_t seq;     /* of the region when the read began */
+	uint32_t tries;   /* of a lock-free read, so far */
 	uint32_t budget;  /* entries to reclaim at the end */
 	bool locked;
-	bool backward;    /* the caller's was before an earlier one */
+	bool backward;    /* the caller's `now` was below the clock */
 };
 int txn_read_begin(const struct kvr *k, struct txn *c, int64_t now,
     uint32_t flags);

@@ -2,8 +2,8 @@
 /*
  * base.h - shared by every file of the library.
  *
- * Objects are compiled with hidden visibility; only the declarations of
- * kvroute.h are exported.
+ * Objects are compiled with hidden visibility; only what kvroute.h declares is
+ * exported.
  */
 #ifndef KVR_BASE_H
 #define KVR_BASE_H
@@ -16,12 +16,12 @@
 #include <string.h>
 
 /*
- * Structs of the public border grow at their end. Both sides say how large
- * theirs is, in a size_t that comes first.
+ * Structs of the public API grow at their end. Their first field is a size_t
+ * with the size that the caller was compiled with.
  */
 enum { STRUCT_BYTES_MAX = 4096 }; /* a larger size is garbage */
 
-/* Is everything in a caller's struct zero that this library does not know? */
+/* Are the bytes of a caller's struct beyond `known` all zero? */
 static inline bool
 struct_known(const void *from, size_t length, size_t known)
 {
@@ -35,9 +35,9 @@ struct_known(const void *from, size_t length, size_t known)
 }
 
 /*
- * Copies a caller's struct over the defaults that `to` holds: what both sides
- * know, except the size itself. KVR_ENEWER if the caller sets more than that:
- * it was made for a newer library, and what it asks for would be ignored.
+ * Copies a caller's struct over the defaults in `to`: the fields that both sides
+ * know, except the size itself. KVR_ENEWER if the caller sets others: it was
+ * built for a newer library, and they would be ignored.
  */
 static inline int
 struct_get(void *to, size_t to_size, const void *from)
@@ -62,7 +62,7 @@ struct_has_size(size_t size)
 	return size >= sizeof(size_t);
 }
 
-/* Copies a result to a caller's struct, as far as that reaches. */
+/* Copies a result to a caller's struct, as much as fits. */
 static inline void
 struct_put(void *to, size_t to_size, const void *from, size_t from_size)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * id.h - the ids of the public border, which say what they are.
+ * id.h - public ids, which encode their kind.
  *
  *	worker   generation (32) | slot (14) | 01
  *	lease    number (62)                 | 10
  *
- * The kind is in the low bits, so ids stay small numbers. A worker's is below
- * 2^48, a lease's below 2^53 for the first 2^51 leases: JSON shows both
- * exactly. 0 is of no kind.
+ * The kind is in the low bits, so ids stay small. Worker ids are below 2^48,
+ * the first 2^51 lease ids below 2^53: JSON numbers represent both exactly. 0 is
+ * of no kind.
  */
 #ifndef KVR_ID_H
 #define KVR_ID_H
@@ -29,7 +29,7 @@ id_is_worker(uint64_t id)
 	return (id & ID_KIND) == ID_WORKER;
 }
 
-/* Of a worker's id. */
+/* The slot in a worker's id. */
 static inline uint32_t
 id_slot(uint64_t id)
 {
@@ -42,7 +42,7 @@ id_of_lease(uint64_t number)
 	return number << 2 | ID_LEASE;
 }
 
-/* False if the id is not of a lease. */
+/* False if the id is not a lease's. */
 static inline bool
 id_lease_number(uint64_t id, uint64_t *number)
 {
