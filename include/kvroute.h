@@ -6,26 +6,27 @@
  * The manual is kvroute(7) and the pages of section 3. This file is the
  * contract in short.
  *
- * For the whole file, unless a line says otherwise:
+ * Unless a comment says otherwise:
  *   errors    functions returning int give KVR_OK (0) or a negative
  *             enum kvr_error. After an error nothing has changed and no
  *             output has been written.
- *   time      `now` is nanoseconds of a clock of yours that does not jump
+ *   time      `now` is in nanoseconds, of a clock that does not jump
  *             (CLOCK_MONOTONIC). The time of a call is the larger of `now`
  *             and the largest `now` of any earlier writing call.
- *   structs   those you fill or receive begin with `size_t size`: set it to
- *             sizeof the struct, or let kvr_*_init(&s, sizeof(s)) do so with
+ *   structs   that you fill or receive begin with `size_t size`: set it to
+ *             sizeof the struct, or let kvr_*_init(&s, sizeof(s)) set it and
  *             all defaults. Fields beyond your size take their defaults (in)
  *             or are not written (out). A struct of a newer header is
  *             accepted while the fields that this library does not know are
- *             zero; else KVR_ENEWER. `reserved` is 0. No struct holds a
+ *             zero; else KVR_ENEWER. `reserved` must be 0. No struct holds a
  *             pointer.
- *   arrays    of structs come with the size of one element.
- *   strings   are (pointer, length), need no NUL and may be any bytes.
- *   ids       of workers and of leases are never 0, never used again, and
- *             of different kinds: one is never valid as the other.
- *   threads   any call on a struct kvr from any thread, no lock outside. A
- *             struct kvr_prompt belongs to one thread at a time.
+ *   arrays    of structs are passed with the size of one element.
+ *   strings   are (pointer, length), need no NUL and may hold any bytes.
+ *   ids       of workers and leases are never 0 and never reused. They are of
+ *             different kinds: a worker's is never valid as a lease's.
+ *   threads   any thread may call any function on a struct kvr, without
+ *             external locking. A struct kvr_prompt is used by one thread at
+ *             a time.
  *   memory    the library keeps no pointer of yours after a call returns,
  *             except the region memory of kvr_new_at and kvr_attach_at.
  */
@@ -44,23 +45,23 @@ extern "C" {
 #define KVR_VERSION_PATCH 0
 #define KVR_VERSION_STRING "0.1.0"
 
-/* The version of the library that runs: major << 16 | minor << 8 | patch. */
+/* Version of the linked library: major << 16 | minor << 8 | patch. */
 uint32_t kvr_version(void);
 const char *kvr_version_string(void);
 
 enum kvr_error {
 	KVR_OK = 0,
-	KVR_EINVAL = -1,      /* an argument is NULL, out of range or absurd */
-	KVR_ENOMEM = -2,      /* the system gave no memory */
+	KVR_EINVAL = -1,      /* an argument is NULL, out of range or invalid */
+	KVR_ENOMEM = -2,      /* out of memory */
 	KVR_ETOOSMALL = -3,   /* region memory is too small for these options */
-	KVR_EFORMAT = -4,     /* this memory is no region, or it is damaged */
+	KVR_EFORMAT = -4,     /* not a region, or a damaged one */
 	KVR_EVERSION = -5,    /* a region of another format version */
-	KVR_EMISMATCH = -6,   /* region or prompt was made with other options */
+	KVR_EMISMATCH = -6,   /* region or prompt has other options */
 	KVR_ECLOCK = -7,      /* `now` is negative, or three years ahead */
 	KVR_EWORKER = -8,     /* no such worker: unknown, removed or reset */
 	KVR_EEXIST = -9,      /* a worker of this name and rank exists */
 	KVR_EFULL = -10,      /* the table of workers or the region is full */
-	KVR_ELEASE = -11,     /* no such lease: never given, or ended */
+	KVR_ELEASE = -11,     /* no such lease: never opened, or ended */
 	KVR_ESTATE = -12,     /* the call does not fit the object's state */
 	KVR_EEMPTY = -13,     /* the prompt has no tokens */
 	KVR_ENOWORKER = -14,  /* no worker is eligible */
@@ -69,19 +70,19 @@ enum kvr_error {
 	KVR_EALLOVERLOADED = -17, /* every eligible worker is overloaded */
 	KVR_EBUSY = -18,      /* the lock is held: KVR_NOWAIT, read-only */
 	KVR_ECORRUPT = -19,   /* kvr_check found a broken invariant */
-	KVR_ESYSTEM = -20,    /* a call to the system failed: see errno */
-	KVR_EPERM = -21,      /* others may write the file, or own it */
-	KVR_EREADONLY = -22,  /* the handle was opened for reading only */
+	KVR_ESYSTEM = -20,    /* a system call failed: see errno */
+	KVR_EPERM = -21,      /* other users own the file or may write it */
+	KVR_EREADONLY = -22,  /* the handle is read-only */
 	KVR_ENEWER = -23      /* a struct sets fields unknown to this library */
 };
 
-/* One sentence about an error; never NULL, also for unknown numbers. */
+/* One sentence about an error; never NULL, even for unknown numbers. */
 const char *kvr_strerror(int error);
 /* The name of an error: "KVR_EINVAL"; "KVR_E?" for unknown numbers. */
 const char *kvr_errname(int error);
 
 enum {
-	KVR_SECRET_MIN = 32,        /* bytes of a key of yours */
+	KVR_SECRET_MIN = 32,        /* of kvr_options.secret_bytes */
 	KVR_SECRET_MAX = 256,
 	KVR_BOOT_ID_BYTES = 16,
 	KVR_NAME_MAX = 253,         /* bytes of a worker's name; at least 1 */
@@ -93,7 +94,7 @@ enum {
 
 enum {
 	KVR_TTL_ENDLESS = -1, /* a ttl_ns that never expires */
-	KVR_AUTO = 0x7fffffff /* "what suits", where a comment says auto */
+	KVR_AUTO = 0x7fffffff /* "auto" in comments: the library chooses */
 };
 
 /* ---------------------------------------------- routing in eight calls --- */
@@ -109,7 +110,7 @@ enum kvr_reason {
 	KVR_REASON_COST = 0,   /* least cost */
 	KVR_REASON_TIE = 1,    /* least cost, shared by several */
 	KVR_REASON_SAMPLED = 2,/* drawn by temperature */
-	KVR_REASON_PINNED = 3, /* as the request said */
+	KVR_REASON_PINNED = 3, /* given by the caller */
 	KVR_REASON_LOAD = 4,   /* two-tier: least load */
 	KVR_REASON_OVERLAP = 5 /* two-tier: least load among longest overlaps */
 };
@@ -133,27 +134,27 @@ struct kvr_decision {
 
 /* Makes a region in private memory. options may be NULL: all defaults. */
 int kvr_new(const struct kvr_options *options, struct kvr **out);
-/* Ends a handle; frees private memory, leaves yours alone. NULL is fine. */
+/* Closes a handle; frees private memory, not yours. NULL is allowed. */
 void kvr_free(struct kvr *k);
-/* facts may be NULL: all defaults. *id is the new worker's. */
+/* facts may be NULL: all defaults. *id is the id of the new worker. */
 int kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
     const struct kvr_worker *facts, uint64_t *id);
 /*
  * A prompt holds the hashes of one request, its partial last block, the
- * workers that it may go to, and scratch memory. It can be used again; it
- * copies what it needs of the region and may outlive the handle.
+ * workers that it may go to, and scratch memory. It can be reused; it copies
+ * what it needs from the region and may outlive the handle.
  */
 int kvr_prompt_new(const struct kvr *k, struct kvr_prompt **out);
 void kvr_prompt_free(struct kvr_prompt *p);
 /* Replaces the content of a prompt. scope may be NULL: the empty scope. */
 int kvr_prompt_set_tokens(struct kvr_prompt *p, const struct kvr_scope *scope,
     const uint32_t *tokens, size_t n);
-/* Chooses; changes nothing. request may be NULL: the defaults. */
+/* Chooses a worker; changes nothing. request may be NULL: the defaults. */
 int kvr_route(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, int64_t now, struct kvr_decision *out);
 /*
- * The prompt was sent to this worker: its path is refreshed and extended.
- * The same as lease_open_on, commit and finish at one instant.
+ * Records that the prompt was sent to this worker: refreshes and extends its
+ * path, as lease_open_on, commit and finish at one instant would.
  * *recorded_blocks (may be NULL): how much of the prompt there was room for.
  */
 int kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker,
@@ -173,7 +174,7 @@ struct kvr_options {
 	uint64_t region_bytes;      /* all memory of the index; 64 MiB */
 	int64_t ttl_ns;             /* 120 s; 0 remembers nothing; -1 endless */
 	int64_t lease_limit_ns;     /* a lease this old is ended; 3600 s */
-	int64_t idle_limit_ns;      /* instead of the TTL, of workers whose */
+	int64_t idle_limit_ns;      /* in place of the TTL for workers whose */
 	                            /* retention is not by TTL; 3600 s */
 	uint32_t unit;              /* enum kvr_unit; tokens */
 	uint32_t block_size;        /* units; auto: 16 tokens, 256 bytes */
@@ -206,12 +207,12 @@ int kvr_options_init(struct kvr_options *options, size_t size);
 /* The options in force, with every auto resolved, without the secret. */
 int kvr_options_get(const struct kvr *k, struct kvr_options *out);
 /*
- * 1: no call on this handle sleeps, as if each had KVR_NOWAIT; what would have
- * to wait for the lock is KVR_EBUSY. For event loops. 0, the default: off.
- * Not while calls on this handle run.
+ * 1: no call on this handle sleeps, as if each had KVR_NOWAIT; a call that
+ * would have to wait for the lock is KVR_EBUSY. For event loops. 0, the
+ * default: off. Do not change it while calls on this handle run.
  */
 int kvr_nowait_set(struct kvr *k, uint32_t on);
-/* Forgets all prefixes, leases and loads; keeps workers, options, policy. */
+/* Drops all prefixes, leases and loads; keeps workers, options, policy. */
 int kvr_clear(struct kvr *k);
 
 /* ------------------------------------------------------------- workers --- */
@@ -221,17 +222,17 @@ enum kvr_role { KVR_ROLE_BOTH = 0, KVR_ROLE_PREFILL = 1, KVR_ROLE_DECODE = 2 };
 enum kvr_state {
 	KVR_STATE_UP = 0,
 	KVR_STATE_DRAINING = 1, /* accepts only requests pinned to it */
-	KVR_STATE_DOWN = 2 /* accepts none; what it holds stays on record */
+	KVR_STATE_DOWN = 2 /* accepts none; its entries are kept */
 };
 
 /*
  * How long a worker is believed to hold what it was sent. Auto: by capacity if
- * that is known, else by feedback once the engine has reported cached tokens,
- * else by TTL; kvr_worker_stats says which.
+ * it is known, else by feedback once the engine has reported cached tokens,
+ * else by TTL; kvr_worker_stats gives the one in force.
  */
 enum kvr_retain {
 	KVR_RETAIN_AUTO = 0,
-	KVR_RETAIN_TTL = 1,      /* until the region's TTL is over */
+	KVR_RETAIN_TTL = 1,      /* until the region's TTL has passed */
 	KVR_RETAIN_CAPACITY = 2, /* until its cache needs the room */
 	KVR_RETAIN_FEEDBACK = 3  /* as likely as its reports have shown */
 };
@@ -252,14 +253,14 @@ struct kvr_worker {
 	uint32_t retain;             /* enum kvr_retain; auto */
 	uint64_t capacity_tokens;    /* of KV cache; 0: not known */
 	uint64_t max_batched_tokens; /* of one engine step; 0: not known */
-	uint64_t taints;             /* a set of 64 labels, yours to name */
+	uint64_t taints;             /* a set of 64 labels, defined by you */
 	double prefill_rate;         /* tokens a second; 0: not known */
 	double weight;               /* share of the load; 1.0; above 0 */
 	uint32_t eviction;           /* enum kvr_eviction; released */
 	uint32_t block_tokens;       /* of the engine's blocks; 0: learnt */
 };
 
-/* What runs on a worker that no lease of this region knows of. */
+/* Load of a worker that no lease of this region accounts for. */
 struct kvr_load {
 	size_t size;
 	uint64_t prefill_tokens; /* not yet prefilled */
@@ -277,9 +278,9 @@ int kvr_worker_name(const struct kvr *k, uint64_t id, char *name,
     size_t capacity, size_t *name_len);
 int kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts);
 /*
- * Replaces what one source said before. A source is a number of yours below
- * KVR_LOAD_SOURCES. Sources add up, with each other and with the leases; of
- * used_blocks the largest counts.
+ * Replaces the earlier load of one source. A source is a number below
+ * KVR_LOAD_SOURCES that you assign. Sources add up with each other and with the
+ * leases; of used_blocks the largest counts.
  */
 int kvr_worker_set_load(struct kvr *k, uint64_t id, uint32_t source,
     const struct kvr_load *load);
@@ -288,8 +289,8 @@ int kvr_worker_next(const struct kvr *k, uint64_t *id);
 /* O(1). Leases still open on it stay valid ids. */
 int kvr_worker_remove(struct kvr *k, uint64_t id);
 /*
- * O(1). The engine restarted or dropped its cache: everything recorded for it
- * is void, name and facts stay, *new_id is the new incarnation.
+ * O(1). The engine restarted or dropped its cache: all its entries are void,
+ * name and facts stay, *new_id is the id of the new incarnation.
  */
 int kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id);
 
@@ -298,9 +299,9 @@ int kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id);
  */
 
 /*
- * Scope: what must match before two prompts may share anything. Begin with
- * kvr_scope_init (the empty scope), set parts in any order; an empty text is
- * an absent part. The digests depend on the region's secret. With
+ * Scope: what must match before two prompts may share blocks. Begin with
+ * kvr_scope_init (the empty scope) and set parts in any order; an empty text
+ * is an absent part. The digests depend on the region's secret. With
  * KVR_HASH_DYNAMO only adapter and salt exist, others are KVR_EMISMATCH.
  */
 enum kvr_scope_part {
@@ -320,16 +321,16 @@ int kvr_scope_set(const struct kvr *k, struct kvr_scope *scope,
 
 /*
  * begin, then tokens or bytes in pieces of any length, then end. The scope
- * (NULL: empty) is given at begin, or, with KVR_HASH_KEYED, at end if it is
- * known only then. After end the prompt can be used; giving it more tokens
- * reopens it, and end closes it again (for kvr_lease_extend).
+ * (NULL: empty) is given at begin or, with KVR_HASH_KEYED, at end if it is
+ * known only then. After end the prompt can be used; more tokens reopen it, and
+ * end closes it again (for kvr_lease_extend).
  */
 int kvr_prompt_begin(struct kvr_prompt *p, const struct kvr_scope *scope);
 int kvr_prompt_tokens(struct kvr_prompt *p, const uint32_t *tokens, size_t n);
 int kvr_prompt_bytes(struct kvr_prompt *p, const void *bytes, size_t n);
 /*
- * Hashes of the images (or other media) that lie in block `block`; any order;
- * before the block is complete. May be called more than once for a block.
+ * Hashes of the images (or other media) in block `block`, in any order, before
+ * the block is complete. May be called more than once for a block.
  */
 int kvr_prompt_media(struct kvr_prompt *p, size_t block,
     const uint64_t *hashes, size_t n);
@@ -339,8 +340,8 @@ int kvr_prompt_set_bytes(struct kvr_prompt *p, const struct kvr_scope *scope,
     const void *bytes, size_t n);
 
 /*
- * Only these workers (all, if never called or n is 0), until the next begin.
- * Ids that are no longer valid are skipped.
+ * Restricts the choice to these workers until the next begin (all, if never
+ * called or n is 0). Ids that are no longer valid are skipped.
  */
 int kvr_prompt_allow(struct kvr_prompt *p, const uint64_t *workers, size_t n);
 
@@ -370,10 +371,10 @@ struct kvr_overlap {
 };
 
 /*
- * Overlap of every worker that has any, in no order. Writes the first
- * `capacity` of them, *count is how many there are: never more than
- * max_workers. What stands in `out` beyond that has no meaning. Changes
- * nothing in the index, refreshes nothing.
+ * Overlap of every worker that has any, in no particular order. Writes the
+ * first `capacity` of them; *count is how many there are, never more than
+ * max_workers. Elements of `out` beyond those are unspecified. Changes and
+ * refreshes nothing in the index.
  */
 int kvr_match(const struct kvr *k, struct kvr_prompt *p, int64_t now,
     struct kvr_overlap *out, size_t element, size_t capacity, size_t *count);
@@ -396,14 +397,14 @@ struct kvr_preference {
 	double weight;   /* ... is preferred (above 0) or avoided (below 0) */
 };
 
-/* A request beside its prompt. kvr_request_init writes the defaults. */
+/* A request, without its prompt. kvr_request_init writes the defaults. */
 struct kvr_request {
 	size_t size;
 	uint64_t owner;           /* of the lease, for kvr_owner_reap; 0 */
-	uint64_t pinned;          /* a worker's id: no choice; 0 */
+	uint64_t pinned;          /* id of the worker to use; 0: any */
 	uint64_t seed;            /* of a choice with temperature */
 	uint64_t required_taints; /* only workers that carry all of these */
-	double overlap_credit;    /* instead of the policy's; below 0: not */
+	double overlap_credit;    /* overrides the policy's; below 0: not */
 	double prefill_scale;     /* the same */
 	double temperature;       /* the same */
 	uint32_t stage;           /* enum kvr_stage */
@@ -411,7 +412,7 @@ struct kvr_request {
 	uint32_t n_excluded;
 	uint32_t n_preferences;
 	uint32_t overlap_blocks;  /* kvr_lease_open_on: believed to be cached */
-	                          /* there, whatever the index says; auto */
+	                          /* there, in place of the index; auto */
 	uint32_t reserved;
 	uint64_t excluded[KVR_EXCLUDED_MAX]; /* workers not to use: retries */
 	struct kvr_preference preferences[KVR_PREFERENCES_MAX];
@@ -427,7 +428,7 @@ enum kvr_verdict {
 	KVR_OVERLOADED = 5
 };
 
-/* Everything that a decision is made of, for one worker. */
+/* All inputs of a decision, for one worker. */
 struct kvr_candidate {
 	uint64_t worker;
 	uint64_t overlap_tokens;
@@ -452,17 +453,17 @@ int kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 
 enum kvr_cost {
 	KVR_COST_DYNAMO = 0,  /* the reference's cost function */
-	KVR_COST_TWO_TIER = 1,/* longest overlap unless loads differ much */
+	KVR_COST_TWO_TIER = 1,/* longest overlap, unless loads differ a lot */
 	KVR_COST_BALANCED = 2 /* seconds until the first token, and the delay */
-	                      /* of those that come after */
+	                      /* to later requests */
 };
 
 /* How workers are chosen; lives in the region. See kvr_policy(3). */
 struct kvr_policy {
 	size_t size;
 	uint32_t cost;                /* enum kvr_cost */
-	uint32_t purge;               /* experimental. 1: what two reports */
-	                              /* contradict is dropped; 0 */
+	uint32_t purge;               /* experimental. 1: entries that two */
+	                              /* reports contradict are dropped; 0 */
 	double overlap_credit;        /* 1.0 */
 	double overlap_decay;         /* 0 */
 	double prefill_scale;         /* 1.0 */
@@ -476,28 +477,26 @@ struct kvr_policy {
 	double two_tier_load_gap;     /* requests, 32 */
 	double two_tier_load_ratio;   /* 1.1 */
 	double balanced_decode;       /* weight of a token in decode; 0.1 */
-	double balanced_prior;        /* a worker's prefill rate is its own */
-	                              /* after so many seconds of it; 10 */
+	double balanced_prior;        /* weight of the expected prefill rate, */
+	                              /* in seconds of measured prefill; 10 */
 };
 int kvr_policy_init(struct kvr_policy *policy, size_t size);
 int kvr_policy_get(const struct kvr *k, struct kvr_policy *out);
 int kvr_policy_set(struct kvr *k, const struct kvr_policy *policy);
 
-/*
- * -------------------------------------------- leases: one request's life ---
- */
+/* -------------------------------------------------------------- leases --- */
 
-/* Chooses and pins the path; a decision also when the region is full. */
+/* Chooses, and pins the path. Also decides when the region is full. */
 int kvr_lease_open(struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, int64_t now, struct kvr_decision *out);
-/* The same on a worker that you chose; no eligibility but that it exists. */
+/* The same on a given worker, which must exist but need not be eligible. */
 int kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, uint64_t worker, int64_t now,
     struct kvr_decision *out);
-/* Dispatched. */
+/* The request was dispatched. */
 int kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);
-/* The first token came: prefill is over. */
+/* The first token arrived: prefill is done. */
 int kvr_lease_first_token(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);
 /*
@@ -511,7 +510,7 @@ int kvr_lease_output(struct kvr *k, uint64_t lease, uint32_t blocks,
     int64_t now, uint32_t flags);
 
 enum kvr_report_kind {
-	KVR_REPORT_NONE = 0,   /* no usage was seen */
+	KVR_REPORT_NONE = 0,   /* no usage seen */
 	KVR_REPORT_ABSENT = 1, /* usage without a number of cached tokens */
 	KVR_REPORT_VALUE = 2
 };
@@ -519,18 +518,18 @@ enum kvr_report_flags {
 	KVR_REPORT_STREAM = 1,     /* the response was an event stream */
 	KVR_REPORT_NO_EVIDENCE = 2 /* a retry, an error, logprobs, images */
 };
-/* What the engine said about the request, as kvr_report(3) tells. */
+/* What the engine reported about the request; see kvr_report(3). */
 struct kvr_report {
 	size_t size;
-	uint64_t prompt_tokens; /* 0: not said */
+	uint64_t prompt_tokens; /* 0: not reported */
 	uint64_t cached_tokens; /* with KVR_REPORT_VALUE */
-	uint64_t completion_tokens; /* generated; 0: not said */
+	uint64_t completion_tokens; /* generated; 0: not reported */
 	uint32_t kind;          /* enum kvr_report_kind */
 	uint32_t flags;         /* enum kvr_report_flags */
-	uint32_t endpoint;      /* a number of yours for the kind of endpoint */
+	uint32_t endpoint;      /* kind of endpoint: a number you assign */
 	uint32_t reserved;
 };
-/* Done. report may be NULL: none. */
+/* The request is done. report may be NULL: none. */
 int kvr_lease_finish(struct kvr *k, uint64_t lease,
     const struct kvr_report *report, int64_t now, uint32_t flags);
 /* Never dispatched, or failed: as if it had not been. */
@@ -541,7 +540,7 @@ int kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now,
 
 /*
  * Reclaims what is due, at most `budget` entries; *left (may be NULL) is 1 if
- * more is due. Never needed for correct answers.
+ * more is due. Never needed for correct results.
  */
 int kvr_expire(struct kvr *k, int64_t now, uint32_t budget, uint32_t *left);
 /* *due = when the next entry is due; INT64_MAX if none ever is. */
@@ -550,8 +549,9 @@ int kvr_next_expiry(const struct kvr *k, int64_t *due);
 /* ------------------------------------------------------ shared regions --- */
 
 /*
- * Formats `bytes` bytes at `memory` (64-byte aligned, yours, outlives every
- * handle; options->region_bytes is ignored). May be shared by processes.
+ * Formats `bytes` bytes at `memory`, which is yours, is aligned to 64 bytes and
+ * must outlive every handle. options->region_bytes is ignored. Processes may
+ * share the memory.
  */
 int kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
     struct kvr **out);
@@ -564,25 +564,25 @@ int kvr_attach_at(const struct kvr_options *options, void *memory,
     size_t bytes, struct kvr **out);
 
 enum kvr_open_flags {
-	KVR_OPEN_CREATE = 1,   /* makes the region if there is none */
-	KVR_OPEN_ATTACH = 2,   /* attaches to one that exists */
-	KVR_OPEN_READONLY = 4, /* to read only; without the two above */
-	KVR_OPEN_TRUST = 8     /* even if others may write or own the file */
+	KVR_OPEN_CREATE = 1,   /* creates the region if there is none */
+	KVR_OPEN_ATTACH = 2,   /* attaches to an existing one */
+	KVR_OPEN_READONLY = 4, /* attaches to read; without the two above */
+	KVR_OPEN_TRUST = 8     /* even if others own or may write the file */
 };
 /*
  * A region in a file, for any number of processes at once; it outlives them.
  * CREATE alone: KVR_EEXIST if the file is there; ATTACH alone: KVR_ESYSTEM
- * (ENOENT) if it is not; both: whichever is the case. options: as for kvr_new
- * and kvr_attach_at. A file that is no region, or is damaged, is KVR_EFORMAT
- * and stays as it is. The first to attach after all others are gone checks
- * the index and empties it if a dead writer left it broken.
+ * (ENOENT) if it is not; both: whichever applies. options: as for kvr_new and
+ * kvr_attach_at. A file that is not a region, or is damaged, is KVR_EFORMAT and
+ * is left unchanged. The first to attach after all others are gone checks the
+ * index and empties it if it is broken.
  */
 int kvr_open(const char *path, size_t path_len, uint32_t flags,
     const struct kvr_options *options, struct kvr **out);
 /*
- * The same on a descriptor of yours, say of a memfd sealed against shrinking;
- * it may be closed afterwards. Owner and mode are not examined. Nothing is
- * locked: creation must be complete before others attach. A file that is not
+ * The same on a descriptor of yours, such as a memfd sealed against shrinking;
+ * it may be closed afterwards. Owner and mode are not checked. No file lock is
+ * taken: creation must be complete before others attach. A file that is not
  * empty keeps its size.
  */
 int kvr_open_fd(int fd, uint32_t flags, const struct kvr_options *options,
@@ -592,12 +592,12 @@ int64_t kvr_clock_now(void);
 
 /* --------------------------------------------------- stats and metrics --- */
 
-/* What reports said, beside the predictions for the same requests. */
+/* Reports compared with the predictions for the same requests. */
 struct kvr_calibration {
 	uint64_t reports;           /* that were evidence */
 	uint64_t unreported;        /* finished requests without evidence */
 	uint64_t reported_tokens;   /* cached, by the reports */
-	uint64_t predicted_tokens;  /* cached, by the predictions for them */
+	uint64_t predicted_tokens;  /* cached, by those predictions */
 	uint64_t over_tokens;       /* predicted and not reported */
 	uint64_t under_tokens;      /* reported and not predicted */
 	uint64_t purges;            /* see kvr_report(3) */
@@ -611,12 +611,12 @@ struct kvr_stats {
 	uint64_t cells_free;
 	uint64_t workers;
 	uint64_t nodes;             /* of the radix tree */
-	uint64_t entries;           /* (node, worker), reclaimable ones too */
+	uint64_t entries;           /* (node, worker) pairs, also due ones */
 	uint64_t blocks;            /* distinct blocks in the tree */
 	uint64_t held_blocks;       /* (block, worker) pairs */
 	uint64_t leases;            /* open */
 	int64_t clock;              /* largest `now` of a writing call; or -1 */
-	/* from here on: counted since the region was made */
+	/* from here on: counted since the region was created */
 	uint64_t observes;
 	uint64_t lease_opens;
 	uint64_t lease_commits;
@@ -624,7 +624,7 @@ struct kvr_stats {
 	uint64_t lease_aborts;
 	uint64_t lease_reaps;       /* leases ended by age or by owner */
 	struct kvr_calibration calibration; /* also of removed workers */
-	/* entries that left, by cause */
+	/* entries removed, by cause */
 	uint64_t expired;           /* due */
 	uint64_t evicted_capacity;  /* their worker's cache was full */
 	uint64_t evicted_region;    /* the region was full */
@@ -632,20 +632,21 @@ struct kvr_stats {
 	uint64_t splits;
 	uint64_t merges;
 	uint64_t extensions;        /* in place */
-	uint64_t truncated;         /* prompts not recorded whole */
+	uint64_t truncated;         /* prompts not recorded in full */
 	uint64_t clock_back;        /* calls with `now` before an earlier one */
-	uint64_t recoveries;        /* times the index was lost with a writer */
-	uint64_t busy_writes;       /* writes that KVR_NOWAIT dropped */
-	uint64_t read_retries;      /* a write came between */
+	uint64_t recoveries;        /* times the index was emptied: a writer */
+	                            /* died, or it was damaged */
+	uint64_t busy_writes;       /* writes that KVR_NOWAIT made fail */
+	uint64_t read_retries;      /* reads repeated: a concurrent write */
 	uint64_t read_locks;        /* reads that took the lock in the end */
 	/*
-	 * The most that one writing call ever did. Bounds, in terms of the
+	 * The most that any one writing call did. Bounds, which depend on the
 	 * call's own sizes alone, are in kvroute-cost(7).
 	 */
 	uint64_t max_steps;         /* links followed from cell to cell */
 	uint64_t max_cells;         /* allocated */
-	uint64_t max_reclaimed; /* entries that left, and pinned ones that */
-				/* were passed over */
+	uint64_t max_reclaimed;     /* entries removed, and pinned ones */
+	                            /* passed over */
 };
 int kvr_stats(const struct kvr *k, struct kvr_stats *out);
 
@@ -653,10 +654,11 @@ struct kvr_worker_stats {
 	size_t size;
 	uint64_t entries;
 	uint64_t held_blocks;
-	uint64_t requests;          /* running: leases and set from outside */
+	uint64_t requests;          /* running: leases and external load */
 	uint64_t prefill_tokens;
 	uint64_t active_blocks;     /* prompt blocks, shared ones once */
-	uint64_t output_blocks;     /* generated; prompt blocks not recorded */
+	uint64_t output_blocks;     /* generated, and prompt blocks not */
+	                            /* recorded */
 	uint64_t lease_opens;       /* requests routed here, so far */
 	uint64_t prompt_tokens;     /* of them */
 	uint64_t predicted_tokens;  /* of them, predicted to be cached */
@@ -667,7 +669,7 @@ struct kvr_worker_stats {
 	uint64_t learnt_capacity;   /* tokens */
 	uint32_t learnt_block;      /* tokens of the engine's blocks */
 	uint32_t reserved;
-	double prefill_rate;        /* tokens a second, as now believed */
+	double prefill_rate;        /* tokens a second, current estimate */
 	double backlog;             /* seconds of prefill booked, at the */
 	                            /* time of the last writing call */
 };
@@ -675,11 +677,11 @@ int kvr_worker_stats(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);
 
 /*
- * All of both as text for Prometheus (format 0.0.4), with a sample for each
- * worker of what is a worker's. *length is how long the text is. At most
- * `capacity` bytes are written, no NUL: all of it, or of a longer text the
- * lines that fit and newlines behind them. After an error the text has no
- * meaning. O(workers); the lock is held for one worker at a time.
+ * Both structs as text for Prometheus (format 0.0.4), with one sample per
+ * worker for each worker metric. *length is that of the whole text. At most
+ * `capacity` bytes are written, without NUL: all of the text or, if it is
+ * longer, the lines that fit, padded with newlines. After an error the text is
+ * unspecified. O(workers); the lock is held for one worker at a time.
  */
 int kvr_metrics(const struct kvr *k, char *text, size_t capacity,
     size_t *length);
@@ -695,19 +697,20 @@ int kvr_check(const struct kvr *k);
  */
 
 /*
- * kvr_route with overlaps given (an oracle, engine events, a table of yours)
- * instead of those of the index. Workers not named have none.
+ * kvr_route with the caller's overlaps (from an oracle, engine events, a table
+ * of yours) in place of the index. Workers not listed have none.
  */
 int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, const struct kvr_overlap *overlaps,
     size_t element, size_t n, int64_t now, struct kvr_decision *out);
 
-/* n whole blocks by their local hashes, instead of their tokens or bytes. */
+/* n whole blocks by their local hashes instead of their tokens or bytes. */
 int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
 
 /*
- * Owners of open leases, each once, those with the oldest leases first; at
- * most `capacity`, *count of them: which may have died? O(leases * *count).
+ * Owners of open leases, each once, those with the oldest leases first, to find
+ * those that died. Writes at most `capacity`, *count of them.
+ * O(leases * *count).
  */
 int kvr_owner_list(const struct kvr *k, uint64_t *owners, size_t capacity,
     size_t *count);
@@ -719,8 +722,8 @@ int kvr_owner_reap(struct kvr *k, uint64_t owner, int64_t now,
 struct kvr_entry {
 	uint64_t worker;
 	uint64_t parent;      /* sequence hash before the run, or the root */
-	uint64_t sequence;    /* sequence hash of the run's last block; the */
-	                      /* worker may have lost that: see blocks */
+	uint64_t sequence;    /* sequence hash of the run's last block, which */
+	                      /* the worker may have lost: see blocks */
 	int64_t age_ns;       /* since it was stamped; -1: not committed yet */
 	uint32_t first_block; /* position in the prompt */
 	uint32_t blocks;
@@ -728,8 +731,8 @@ struct kvr_entry {
 	uint32_t reserved;
 };
 /*
- * Walks what is live at `now`. *cursor 0 begins, 0 is the end. Entries that
- * neither come nor go between the calls are met exactly once.
+ * Walks the entries that are live at `now`. *cursor 0 begins, 0 is the end.
+ * Entries that neither come nor go between the calls are visited exactly once.
  */
 int kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
     struct kvr_entry *out, size_t element, size_t capacity, size_t *count);

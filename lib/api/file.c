@@ -3,9 +3,9 @@
  * file.c - regions in files; the only code that opens, maps and locks files.
  *
  * FILE LOCKS are separate from the lock in the region: they tell whether any
- * handle is attached. They are open file description locks (F_OFD_SETLK), so the
- * kernel drops them with the last process that has the handle, however that
- * process ends. Two bytes of the file are locked:
+ * handle is attached. They are open file description locks (F_OFD_SETLK), so
+ * the kernel drops them with the last process that has the handle, however
+ * that process ends. Two bytes of the file are locked:
  *
  *   byte 0  GATE       held while a handle is being opened: exclusive for
  *                      writers, shared for readers

@@ -149,7 +149,7 @@ recover_alone(struct kvr *k, const unsigned char *boot_id)
 	if (error == KVR_ECORRUPT)
 		error = recover_index(k);
 	if (error != KVR_OK)
-		return error; /* seq stays odd: the next to attach repeats this */
+		return error; /* seq stays odd: the next handle repeats it */
 	adopt_boot(k, boot_id);
 	change_end(r);
 	return KVR_OK;

@@ -35,9 +35,9 @@ struct_known(const void *from, size_t length, size_t known)
 }
 
 /*
- * Copies a caller's struct over the defaults in `to`: the fields that both sides
- * know, except the size itself. KVR_ENEWER if the caller sets others: it was
- * built for a newer library, and they would be ignored.
+ * Copies a caller's struct over the defaults in `to`: the fields that both
+ * sides know, except the size itself. KVR_ENEWER if the caller sets others: it
+ * was built for a newer library, and they would be ignored.
  */
 static inline int
 struct_get(void *to, size_t to_size, const void *from)

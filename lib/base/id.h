@@ -6,8 +6,8 @@
  *	lease    number (62)                 | 10
  *
  * The kind is in the low bits, so ids stay small. Worker ids are below 2^48,
- * the first 2^51 lease ids below 2^53: JSON numbers represent both exactly. 0 is
- * of no kind.
+ * the first 2^51 lease ids below 2^53: JSON numbers represent both exactly. 0
+ * is of no kind.
  */
 #ifndef KVR_ID_H
 #define KVR_ID_H

@@ -10,7 +10,7 @@
  *                               |             |
  *   sequence                   s0            s1           what the index sees
  *
- * A local hash covers the content of one block, wherever it stands. A sequence
+ * A local hash covers the content of one block, wherever it occurs. A sequence
  * hash covers everything up to and including its block, scope included, so two
  * prompts share a prefix of i blocks exactly if their s[i-1] are equal. The
  * sequence hash before the first block is the root: the same for all prompts
@@ -18,8 +18,8 @@
  *
  * KVR_HASH_DYNAMO is the arithmetic of NVIDIA Dynamo, bit for bit: XXH3 with a
  * public seed, the scope mixed into the seed of every block, a chain of XXH3
- * over pairs that begins with the bare l0. The root is ours; it must only
- * differ when seeds differ, and then l0 differs too.
+ * over pairs that begins with the bare l0. The root is our own; it needs to
+ * differ only when seeds differ, and then l0 differs too.
  *
  * KVR_HASH_KEYED:
  *
@@ -27,14 +27,14 @@
  *   x[i] = fold((x[i-1] ^ k0) * (l[i] ^ k1))        x[-1] = root
  *   s[i] = finish(x[i])
  *
- * fold is the 128-bit product, upper half xor lower half; finish is a shift,
- * an odd multiplication and a shift. The chain does not use XXH3 because it is
- * the one part of hashing where a block must wait for the previous one, so its
- * cost is latency. XXH3 of 16 bytes is a product, a byte swap, two sums, then
- * shift, product, shift, and the next block waits for all of it. Here it waits
- * for one product and two xors; the finish, which costs as much again, is off
- * the critical path. That is 1.6 ns per block instead of 3.6, and in one loop
- * with the local hashes most of the rest is hidden behind those.
+ * fold is the 128-bit product, upper half xor lower half; finish is a shift, a
+ * multiplication by an odd constant and a shift. The chain does not use XXH3
+ * because it is the one part of hashing where a block depends on the previous
+ * one, so its cost is latency. XXH3 of 16 bytes is a product, a byte swap, two
+ * sums, then shift, product, shift, all of it on the critical path. Here one
+ * product and two xors are; finish, which costs as much again, is not. That is
+ * 1.6 ns per block instead of 3.6, and in one loop with the local hashes most
+ * of that is hidden.
  *
  * Why this hash is strong enough:
  *   - both operands are outputs of XXH3, and the words k0 and k1 of the secret
@@ -43,11 +43,11 @@
  *   - the two operands have different keys, so (x, l) and (l, x) differ;
  *   - fold is not injective in x, nor is XXH3 of 16 bytes: two prefixes merge
  *     in a later block with probability 2^-64, as in any 64-bit chain;
- *   - the bare product is weak in single bits: behind a fixed prefix, flipping
+ *   - the bare product is weak in single bits: after a fixed prefix, flipping
  *     the top bit of a local hash flips the top bit of the product always or
  *     never. The index keeps only 32 bits of most hashes, so finish spreads
- *     each bit over all. It is bijective: it adds no collision, and the state
- *     can be recovered from it.
+ *     each bit over all of them. It is bijective: it adds no collisions, and
+ *     the state can be recovered from its result.
  * test_quality.c measures this: avalanche for each pair of bits, and
  * collisions of truncated sequence hashes of similar prompts. With 10^6
  * samples the worst pair is 0.002 from one half; of 10^7 hashes cut to 40 bits
@@ -122,8 +122,7 @@ hash_window(const struct hash_rule *rule)
 
 /*
  * A key padded with zeros would leave most of XXH3's secret known, so every
- * word of the secret is a hash of all of the key. The length counts: XXH3
- * takes it in.
+ * word of the secret is a hash of the whole key. XXH3 also hashes its length.
  */
 void
 hash_rule_key(struct hash_rule *rule, const void *key, size_t length)
@@ -279,7 +278,7 @@ finish(uint64_t state)
 	return state ^ state >> 32;
 }
 
-/* One step. The caller owns the state, so it stays in a register. */
+/* One step. `state` is a local variable of the caller: kept in a register. */
 INLINE uint64_t
 link_block(uint32_t kind, const uint64_t key[2], uint64_t *state,
     uint64_t local)
@@ -296,7 +295,7 @@ link_block(uint32_t kind, const uint64_t key[2], uint64_t *state,
 	return *state;
 }
 
-/* The chain of the reference begins with the bare first local hash. */
+/* In dynamo mode the chain begins with the bare first local hash. */
 INLINE bool
 begins_bare(uint32_t kind, const struct hash_chain *chain, size_t n)
 {
@@ -371,8 +370,8 @@ local_loop(uint32_t kind, size_t stride, size_t length,
 }
 
 /*
- * Computes local hashes and chain together: while the chain waits for its
- * product, the next block can be hashed, which depends on nothing.
+ * Computes local hashes and chain together: the next block is hashed, which
+ * depends on nothing, while the chain waits for its product.
  */
 INLINE void
 both_loop(uint32_t kind, size_t stride, size_t length,

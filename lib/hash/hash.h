@@ -2,15 +2,15 @@
 /*
  * hash.h - how a prompt is hashed.
  *
- * The lowest layer of the data path: nothing here knows of a region. A rule
- * says how to hash.
+ * The lowest layer of the data path; independent of regions. A rule holds the
+ * parameters.
  */
 #ifndef KVR_HASH_H
 #define KVR_HASH_H
 
 #include "base.h"
 
-/* What XXH3 needs. */
+/* Size of a full XXH3 secret. */
 enum { HASH_SECRET_BYTES = 192 };
 
 struct hash_rule {
@@ -22,7 +22,7 @@ struct hash_rule {
 	unsigned char secret[HASH_SECRET_BYTES];
 };
 
-/* The secret that a key of the caller's stands for; any length. */
+/* Derives rule->secret from a caller's key of any length. */
 void hash_rule_key(struct hash_rule *rule, const void *key, size_t length);
 /*
  * Sets rule->id from the other fields. The secret is included in keyed mode
@@ -36,7 +36,7 @@ int hash_scope_set(const struct hash_rule *rule, struct kvr_scope *scope,
 /*
  * Copies a caller's scope into a full struct; NULL is the empty scope.
  * KVR_EINVAL if it is invalid, KVR_EMISMATCH if it has parts that the rule does
- * not know.
+ * not support.
  */
 int hash_scope_get(const struct hash_rule *rule, const struct kvr_scope *from,
     struct kvr_scope *to);
@@ -57,7 +57,7 @@ struct hash_chain {
 	unsigned char secret[HASH_SECRET_BYTES]; /* of long blocks; dynamo */
 };
 
-/* Hash of the incomplete last block; distinguishes prompts that end in one. */
+/* Hash of the incomplete last block: distinguishes prompts equal before it. */
 uint64_t hash_tail(const struct hash_rule *rule, const void *tail, size_t n);
 
 /* Restarts the chain in this scope; returns the root. */
@@ -78,7 +78,7 @@ struct hash_media {
 	uint64_t hash;
 	uint32_t block;
 };
-/* Sorts by block, then hash. In place: completing a block allocates nothing. */
+/* Sorts by block, then hash, in place, without allocation. */
 void hash_media_sort(struct hash_media *media, size_t n);
 /* Local hash of one block and its media, which must be sorted. */
 uint64_t hash_block_media(const struct hash_rule *rule,

@@ -32,7 +32,8 @@
  *   - local[0..blocks) and sequence[0..chain.blocks) are valid under `scope`;
  *     closed means that the two counts are equal;
  *   - memory is allocated before anything changes: a call that fails leaves
- *     the prompt as its user saw it and may be repeated. end allocates none;
+ *     the content of the prompt unchanged and may be repeated. end allocates
+ *     none;
  *   - media[next_media..n_media) are of blocks not yet complete.
  */
 #include "prompt.h"
@@ -353,7 +354,7 @@ whole_blocks(struct kvr_prompt *p, const unsigned char *from, size_t n)
 		plain_blocks(p, from, n);
 }
 
-/* Consumes the caller's data; room has been made. bytes is not 0. */
+/* Consumes the caller's data; room is reserved, bytes is not 0. */
 static void
 absorb(struct kvr_prompt *p, const unsigned char *from, size_t bytes)
 {
@@ -367,7 +368,7 @@ absorb(struct kvr_prompt *p, const unsigned char *from, size_t bytes)
 		if (p->tail_bytes < p->window)
 			return;
 		whole_blocks(p, p->tail, 1);
-		/* The overlap of two windows is the end of this copy. */
+		/* with EAGLE the end of this copy begins the next window */
 		n -= p->window - p->stride;
 		from += n;
 		bytes -= n;
@@ -502,8 +503,8 @@ kvr_prompt_set_bytes(struct kvr_prompt *p, const struct kvr_scope *scope,
 /*
  * Allowed only at a block boundary, and not over blocks with media, since a
  * local hash includes its media. EAGLE windows overlap, so there is no boundary
- * at which to switch between tokens and hashes: with EAGLE a prompt is all
- * local hashes or none, and one token more than their blocks is counted.
+ * at which to switch between tokens and hashes: with EAGLE a prompt has only
+ * local hashes or none, and one token beyond their blocks is counted.
  */
 int
 kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * prompt.h - the prompt object. It copies the rule it is made with.
+ * prompt.h - the prompt object, which keeps its own copy of the rule.
  */
 #ifndef KVR_PROMPT_H
 #define KVR_PROMPT_H
@@ -23,7 +23,7 @@ struct kvr_prompt {
 	size_t n_allowed;
 	void *scratch;           /* see prompt_scratch */
 	size_t scratch_bytes;
-	uint32_t found_slots;    /* of the region it was last used with */
+	uint32_t found_slots;    /* of the region last used with it */
 	uint32_t found_base;     /* of the next match; see found_set */
 	/* hash.c and prompt.c only: */
 	uint64_t *local;         /* [blocks] */
@@ -31,14 +31,14 @@ struct kvr_prompt {
 	size_t allowed_capacity;
 	size_t stride, window;   /* bytes; see hash_stride */
 	uint32_t begun;
-	uint32_t deferred;       /* scope may come at end: chain then */
+	uint32_t deferred;       /* end may set the scope: chain then */
 	uint32_t by_locals;      /* some blocks were given as hashes */
 	uint32_t media_sorted;
 	struct kvr_scope scope;
 	struct hash_chain chain;
 	unsigned char *tail;     /* [window] of the next block */
 	size_t tail_bytes;
-	struct hash_media *media; /* [n_media]; below next_media: used */
+	struct hash_media *media; /* [n_media]; below next_media: hashed */
 	size_t n_media, next_media, media_capacity;
 };
 
