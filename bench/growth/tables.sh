@@ -16,8 +16,8 @@ table()
 	sizes=$2
 	curve=$1
 	shift 2
-	printf '\n    kvroute-bench --growth %s\n\n![%s](plots/%s.svg)\n\n' \
-	    "$curve" "$curve" "$curve"
+	printf '\n    kvroute-bench --growth %s\n\n' "$curve"
+	printf '![%s](growth/plots/%s.svg)\n\n' "$curve" "$curve"
 	awk -F '\t' -v sizes=" $sizes " -v wanted="$*" -v curve="$curve" '
 	BEGIN { n = split(wanted, want, " ") }
 	function heading(   i, head, rule) {

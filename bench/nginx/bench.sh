@@ -59,7 +59,7 @@ heading()
 
 # ----------------------------------------------------------------- hit ratio
 
-# hits NAME METHOD ENGINES CAPACITY RATE - the same requests for each.
+# hits NAME METHOD ENGINES CAPACITY RATE - sends the same requests to each.
 hits()
 {
 	start_engines "$3" --scale 0.2 --capacity "$4" --prefill-rate "$5" \
@@ -178,8 +178,7 @@ make_bodies()
 	    > "$work/body0"
 }
 
-# asked METHOD FILE REQUESTS - CPU time a request, us, of a process that is kept
-# busy.
+# asked METHOD FILE REQUESTS - CPU time per request, us, of a busy process.
 asked()
 {
 	eval "port=\$$1_port pids=\$$1_pids"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # routing.awk - reads the output of routing.sh's runs, in files named
 # WORKERS-TOKENS-SEED-VARIANT.kv, and prints the figures as Markdown. Exits with
-# 1 when one is missed.
+# 1 if a target is missed.
 #
 # at[run, variant, policy, figure] is all that was measured. A configuration
 # (workers, capacity) has a run for each seed. Differences between seeds are
@@ -62,7 +62,7 @@ function value_of(run, variant, policy, figure)
 	return at[run, variant, policy, figure] + 0
 }
 
-# One policy's figure over another's.
+# The ratio of one policy's figure to another's.
 function compare(variant, policy, against, other, figure,    i, a, b)
 {
 	begin()
@@ -124,7 +124,7 @@ function at_most(text, threshold)
 	line(text, mean, "<=", threshold)
 }
 
-# Mean over the seeds of a configuration.
+# The mean over the seeds of a configuration.
 function over_seeds(place, policy, figure,    i, sum)
 {
 	sum = 0

@@ -51,7 +51,7 @@ variants()
 	END
 }
 
-# A line for each run: its name, and options.
+# Prints a line for each run: its name, and options.
 runs()
 {
 	for workers in $(echo "$1" | tr ',' ' '); do
