@@ -90,6 +90,24 @@ suites()
 	done
 }
 
+# A thing is "it" or "which": of 10,000 words of comment at most 5 speak of
+# things as if they were people.
+words()
+{
+	# shellcheck disable=SC2086
+	cat $sources | perl -0777 -ne '
+		while (m{/\*(.*?)\*/}gs) {
+			$comment = $1;
+			$words += () = $comment =~ /[A-Za-z]+/g;
+			$people += () = $comment =~ /\b(?:who|whom|whose|
+			    whoever|nobody|somebody|anybody|everybody|he|him|
+			    his)\b/gix;
+		}
+		exit 0 if $people * 10000 <= 5 * $words;
+		print "comments: $people of $words words are for people\n";
+		exit 1' || bad=1
+}
+
 scripts()
 {
 	command -v shellcheck > /dev/null 2>&1 || return
@@ -103,5 +121,6 @@ lengths
 walls
 circles
 suites
+words
 scripts
 exit $bad
