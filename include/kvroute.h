@@ -341,7 +341,8 @@ int kvr_prompt_set_bytes(struct kvr_prompt *p, const struct kvr_scope *scope,
 
 /*
  * Restricts the choice to these workers until the next begin (all, if never
- * called or n is 0). Ids that are no longer valid are skipped.
+ * called or n is 0). Ids that are no longer valid are skipped;
+ * the id of a lease is KVR_EWORKER.
  */
 int kvr_prompt_allow(struct kvr_prompt *p, const uint64_t *workers, size_t n);
 
@@ -601,7 +602,7 @@ struct kvr_calibration {
 	uint64_t over_tokens;       /* predicted and not reported */
 	uint64_t under_tokens;      /* reported and not predicted */
 	uint64_t purges;            /* see kvr_report(3) */
-	uint64_t reserved;
+	uint64_t reserved[5];       /* 0 */
 };
 
 struct kvr_stats {

@@ -49,6 +49,7 @@ kvr_new(const struct kvr_options *options, struct kvr **out)
 		free(k);
 		return error;
 	}
+	memcpy(k->boot_id, o.boot_id, sizeof(k->boot_id));
 	*out = k;
 	return KVR_OK;
 }
@@ -81,6 +82,7 @@ kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
 		free(k);
 		return error;
 	}
+	memcpy(k->boot_id, o.boot_id, sizeof(k->boot_id));
 	*out = k;
 	return KVR_OK;
 }
@@ -111,6 +113,7 @@ kvr_attach_at(const struct kvr_options *options, void *memory, size_t bytes,
 		free(k);
 		return error;
 	}
+	memcpy(k->boot_id, o.boot_id, sizeof(k->boot_id));
 	*out = k;
 	return KVR_OK;
 }
@@ -188,7 +191,7 @@ kvr_policy_get(const struct kvr *k, struct kvr_policy *out)
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
-	p = k->region->policy;
+	policy_read(k, &p);
 	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		struct_put(out, out->size, &p, sizeof(p));
@@ -353,15 +356,6 @@ kvr_worker_set(struct kvr *k, uint64_t id, const struct kvr_worker *facts)
 	return txn_write_end(k, NULL, error);
 }
 
-/* The sum of all sources and leases must not overflow. */
-static bool
-load_ok(const struct kvr_load *l)
-{
-	return l->requests <= INT32_MAX / KVR_LOAD_SOURCES &&
-	    l->prefill_tokens <= INT64_MAX / 2 / KVR_LOAD_SOURCES &&
-	    l->active_blocks <= INT64_MAX / 2 / KVR_LOAD_SOURCES;
-}
-
 int
 kvr_worker_set_load(struct kvr *k, uint64_t id, uint32_t source,
     const struct kvr_load *load)
@@ -375,7 +369,7 @@ kvr_worker_set_load(struct kvr *k, uint64_t id, uint32_t source,
 	if (k == NULL || load == NULL || source >= KVR_LOAD_SOURCES)
 		return KVR_EINVAL;
 	error = struct_get(&l, sizeof(l), load);
-	if (error == KVR_OK && !load_ok(&l))
+	if (error == KVR_OK && !worker_load_ok(&l))
 		error = KVR_EINVAL;
 	if (error == KVR_OK)
 		error = txn_write_begin(k, &c, 0, 0);

@@ -84,6 +84,10 @@ options_get(const struct kvr_options *from, struct kvr_options *o)
 	(void)kvr_options_init(o, sizeof(*o));
 	if (from != NULL)
 		error = struct_get(o, sizeof(*o), from);
+	if (error == KVR_OK && from != NULL && from->size <
+	    offsetof(struct kvr_options, secret) + o->secret_bytes &&
+	    o->secret_bytes > 0)
+		error = KVR_EINVAL; /* a key that the struct has no room for */
 	if (error != KVR_OK)
 		return error;
 	if (o->block_size == KVR_AUTO)

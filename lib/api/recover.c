@@ -45,20 +45,20 @@ same_boot(const unsigned char *a, const unsigned char *b)
 static void
 change_begin(struct region *r)
 {
-	uint64_t version = atomic_load_explicit(&r->seq,
+	uint64_t seq = atomic_load_explicit(&r->seq,
 	    memory_order_relaxed);
 
-	atomic_store_explicit(&r->seq, version | 1, memory_order_relaxed);
+	atomic_store_explicit(&r->seq, seq | 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 }
 
 static void
 change_end(struct region *r)
 {
-	uint64_t version = atomic_load_explicit(&r->seq,
+	uint64_t seq = atomic_load_explicit(&r->seq,
 	    memory_order_relaxed);
 
-	atomic_store_explicit(&r->seq, version + 1, memory_order_release);
+	atomic_store_explicit(&r->seq, seq + 1, memory_order_release);
 }
 
 /* Was the region last used under another boot of the system? */

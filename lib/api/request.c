@@ -197,6 +197,8 @@ overlaps_check(const char *overlaps, size_t element, size_t n)
 		memcpy(&o, overlaps, length);
 		if (o.reserved != 0)
 			return KVR_EINVAL;
+		if (id_is_lease(o.worker))
+			return KVR_EWORKER;
 		if (!struct_known(overlaps, element, sizeof(o)))
 			return KVR_ENEWER;
 	}

@@ -168,8 +168,11 @@ check_copy(const struct kvr *k)
 		read_once_words(copy, k->region, (size_t)k->layout.end);
 	} while (!txn_read_valid(k, &c));
 	memset(&copied, 0, sizeof(copied));
-	error = region_attach(copy, k->region->seal.bytes, &copied);
-	error = error == KVR_OK ? check_region(&copied) : KVR_ECORRUPT;
+	/* the copy ends where this handle's layout says, whatever it says */
+	error = region_attach(copy, ((struct region *)copy)->seal.bytes,
+	    &copied);
+	error = error == KVR_OK && copied.layout.end == k->layout.end
+	    ? check_region(&copied) : KVR_ECORRUPT;
 	free(copy);
 	return error;
 }

@@ -31,6 +31,7 @@
  */
 #include "txn.h"
 
+#include "id.h"
 #include "lease.h"
 #include "rate.h"
 #include "retain.h"
@@ -62,10 +63,10 @@ txn_time(const struct kvr *k, struct txn *c, int64_t now)
 static void
 txn_seq_advance(struct region *r, memory_order order)
 {
-	uint64_t version = atomic_load_explicit(&r->seq,
+	uint64_t seq = atomic_load_explicit(&r->seq,
 	    memory_order_relaxed);
 
-	atomic_store_explicit(&r->seq, version + 1, order);
+	atomic_store_explicit(&r->seq, seq + 1, order);
 }
 
 static bool
@@ -90,6 +91,8 @@ txn_recover(struct kvr *k)
 	worker_recover(k);
 	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
 		write_once(k->region->clock, -1);
+	if (k->region->lease_number >= ID_LEASE_MAX)
+		k->region->lease_number &= ID_LEASE_MAX >> 1;
 	k->region->counts.recoveries++;
 }
 

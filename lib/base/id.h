@@ -17,6 +17,9 @@
 
 enum { ID_KIND = 3, ID_WORKER = 1, ID_LEASE = 2, ID_SLOT = 0x3fff };
 
+/* The largest number of a lease. */
+#define ID_LEASE_MAX (UINT64_MAX >> 2)
+
 static inline uint64_t
 id_of_worker(uint32_t generation, uint32_t slot)
 {
@@ -30,6 +33,12 @@ id_is_worker(uint64_t id)
 }
 
 /* The slot in a worker's id. */
+static inline bool
+id_is_lease(uint64_t id)
+{
+	return (id & ID_KIND) == ID_LEASE;
+}
+
 static inline uint32_t
 id_slot(uint64_t id)
 {
@@ -47,7 +56,7 @@ static inline bool
 id_lease_number(uint64_t id, uint64_t *number)
 {
 	*number = id >> 2;
-	return (id & ID_KIND) == ID_LEASE;
+	return id_is_lease(id);
 }
 
 #endif

@@ -12,13 +12,13 @@
 #include <stdint.h>
 
 enum {
-	LINE_MAX = 2048, /* bytes: 5 for each of a name, and the rest */
+	TEXT_LINE_MAX = 2048, /* bytes: 5 for each of a name, and the rest */
 	DIGITS_MAX = 20  /* of a uint64_t */
 };
 
 struct line {
 	size_t length;
-	char text[LINE_MAX];
+	char text[TEXT_LINE_MAX];
 };
 
 static inline void

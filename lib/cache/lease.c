@@ -245,6 +245,10 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	retain_make_room(k, now, 2);
 	if (k->region->free_cells < 2)
 		return 0;
+	if (k->region->lease_number >= ID_LEASE_MAX) {
+		region_break(k); /* no region lives that long */
+		return 0;
+	}
 	i = cell_take(k);
 	claim = cell_take(k);
 	claim_make(k, claim, p, b);

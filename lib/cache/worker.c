@@ -402,15 +402,25 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 
 /* ---------------------------------------------------------------- load --- */
 
-/* Sums over all sources; of `used`, the largest. */
+/* Sums over all sources and leases stay within int64_t and int32_t. */
+bool
+worker_load_ok(const struct kvr_load *l)
+{
+	return l->requests <= LOAD_REQUESTS_MAX &&
+	    l->prefill_tokens <= LOAD_MAX && l->active_blocks <= LOAD_MAX;
+}
+
+/* Sums over all sources; of `used`, the largest. Damaged sources count 0. */
 static void
-outside_sum(const struct outside *o, struct slot *s)
+outside_sum(struct outside *o, struct slot *s)
 {
 	uint32_t i;
 
 	s->load_prefill = s->load_blocks = s->load_used = 0;
 	s->load_requests = 0;
 	for (i = 0; i < KVR_LOAD_SOURCES; i++) {
+		if (!outside_sound(o, i))
+			memset(&o->source[i], 0, sizeof(o->source[i]));
 		s->load_prefill += o->source[i].prefill;
 		s->load_blocks += o->source[i].blocks;
 		s->load_requests += (uint32_t)o->source[i].requests;

@@ -18,6 +18,8 @@ void worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
     const struct kvr_load *load);
 size_t worker_name(const struct kvr *k, uint32_t slot,
     char name[KVR_NAME_MAX]);
+/* Is it small enough for the sums over all sources and leases? */
+bool worker_load_ok(const struct kvr_load *load);
 void worker_recount(struct kvr *k, uint32_t slot);
 uint64_t worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
     uint64_t tokens);

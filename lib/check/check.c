@@ -435,7 +435,8 @@ check_counts(struct sums *s)
 static bool
 check_clock(const struct kvr *k)
 {
-	return k->region->clock >= -1 && k->region->clock <= CLOCK_MAX;
+	return k->region->clock >= -1 && k->region->clock <= CLOCK_MAX &&
+	    k->region->lease_number < ID_LEASE_MAX;
 }
 
 static bool

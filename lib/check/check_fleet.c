@@ -68,6 +68,8 @@ check_outside(const struct kvr *k, const struct slot *p)
 	uint32_t requests = 0, i;
 
 	for (i = 0; i < KVR_LOAD_SOURCES; i++) {
+		if (!outside_sound(o, i))
+			return false;
 		prefill += o->source[i].prefill;
 		blocks += o->source[i].blocks;
 		requests += (uint32_t)o->source[i].requests;

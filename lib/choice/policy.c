@@ -11,6 +11,8 @@
  */
 #include "policy.h"
 
+#include "id.h"
+
 #define BALANCED_MAX 1e15 /* seconds, weights: larger ones make no sense */
 
 /* Finite and at least `least`. */
@@ -99,6 +101,9 @@ policy_check_request(const struct kvr_request *r)
 	    !finite_number(r->overlap_credit) ||
 	    !finite_number(r->prefill_scale) || !finite_number(r->temperature))
 		return KVR_EINVAL;
+	for (i = 0; i < r->n_excluded; i++)
+		if (id_is_lease(r->excluded[i]))
+			return KVR_EWORKER;
 	for (i = 0; i < r->n_preferences; i++)
 		if (!finite_number(r->preferences[i].weight))
 			return KVR_EINVAL;

@@ -38,6 +38,8 @@
  */
 #include "prompt.h"
 
+#include "id.h"
+
 #include <stdlib.h>
 
 enum {
@@ -530,7 +532,7 @@ int
 kvr_prompt_allow(struct kvr_prompt *p, const uint64_t *workers, size_t n)
 {
 	uint64_t *allowed;
-	size_t room;
+	size_t room, i;
 
 	if (p == NULL || (workers == NULL && n > 0))
 		return KVR_EINVAL;
@@ -546,6 +548,9 @@ kvr_prompt_allow(struct kvr_prompt *p, const uint64_t *workers, size_t n)
 		p->allowed = allowed;
 		p->allowed_capacity = room;
 	}
+	for (i = 0; i < n; i++)
+		if (id_is_lease(workers[i]))
+			return KVR_EWORKER;
 	if (n > 0)
 		memcpy(p->allowed, workers, n * sizeof(*workers));
 	p->n_allowed = n;

@@ -304,6 +304,10 @@ struct name {
 };
 _Static_assert(sizeof(struct name) % 8 == 0, "names are followed by words");
 
+/* Limits of one source, so that no sum overflows. */
+#define LOAD_MAX (UINT64_C(0x3fffffffffffffff) / KVR_LOAD_SOURCES)
+#define LOAD_REQUESTS_MAX (UINT32_C(0x7fffffff) / KVR_LOAD_SOURCES)
+
 /* External load of a worker, by source. */
 struct outside {
 	struct {

@@ -91,6 +91,15 @@ slot_at(const struct kvr *k, uint32_t i)
 	return &k->slots[i < k->layout.slots ? i : 0];
 }
 
+/* Can a caller have set what this source said? */
+static inline bool
+outside_sound(const struct outside *o, uint32_t source)
+{
+	return o->source[source].prefill <= LOAD_MAX &&
+	    o->source[source].blocks <= LOAD_MAX &&
+	    o->source[source].requests <= LOAD_REQUESTS_MAX;
+}
+
 /* By the number of a name, which a slot has; from 1. */
 static inline struct outside *
 outside_at(const struct kvr *k, uint32_t name)

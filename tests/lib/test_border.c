@@ -354,7 +354,9 @@ END_TEST
 /* An id of the other kind, whatever else its bits say. */
 START_TEST(ids_of_another_kind)
 {
-	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_decision d = { .size = sizeof(d) }, none = d;
+	struct kvr_overlap o = { .blocks = 1 };
+	struct kvr_request r;
 	uint64_t next;
 	uint32_t slot;
 
@@ -370,6 +372,16 @@ START_TEST(ids_of_another_kind)
 		    ~UINT64_C(3)) | (slot == (d.lease & 3) ? 0 : slot), 200,
 		    0), KVR_ELEASE);
 	}
+	/* also where ids that are merely no longer valid are skipped */
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	r.n_excluded = 2;
+	r.excluded[0] = w;
+	r.excluded[1] = d.lease;
+	ck_assert_int_eq(kvr_route(k, p, &r, 200, &none), KVR_EWORKER);
+	o.worker = d.lease;
+	ck_assert_int_eq(kvr_choose(k, p, NULL, &o, sizeof(o), 1, 200, &none),
+	    KVR_EWORKER);
+	ck_assert_int_eq(kvr_prompt_allow(p, r.excluded, 2), KVR_EWORKER);
 	next = d.lease;
 	ck_assert_int_eq(kvr_worker_next(k, &next), KVR_EWORKER);
 	ck_assert_uint_eq(next, d.lease);

@@ -186,6 +186,10 @@ START_TEST(damaged_loads)
 	HERE(slot_at(k, twin)->weight = 1);
 	HERE(s->mode = KVR_RETAIN_FEEDBACK);
 	HERE(s->load_prefill = 0);
+	HERE(outside_at(k, s->name)->source[1].prefill = 1);
+	HERE((outside_at(k, s->name)->source[1].prefill = LOAD_MAX + 1,
+	    s->load_prefill += LOAD_MAX + 1));
+	HERE(outside_at(k, s->name)->source[3].used = UINT64_MAX);
 	HERE((s->own_ttl = 1, k->region->own_ttl++));
 	HERE(l->id[0] = 0);
 	HERE(l->id[0] += UINT64_C(1) << 16);

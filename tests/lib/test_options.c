@@ -260,6 +260,7 @@ START_TEST(options_read)
 {
 	struct kvr_options given = small_options(), got, want;
 	_Alignas(8) unsigned char in[LARGEST];
+	struct kvr *none;
 	size_t size;
 
 	given.region_bytes = 1 << 20;
@@ -269,13 +270,17 @@ START_TEST(options_read)
 		struct kvr_options o = defaults();
 		size_t n = size < sizeof(given) ? size : sizeof(given);
 
-		/* a secret is whole, or not given */
-		if (size > offsetof(struct kvr_options, secret_bytes) &&
-		    size < offsetof(struct kvr_options, boot_id))
-			continue;
 		memset(in, 0, sizeof(in));
 		memcpy(in, &given, n);
 		memcpy(in, &size, sizeof(size));
+		/* a key that the struct has no room for */
+		if (size > offsetof(struct kvr_options, secret_bytes) &&
+		    size < offsetof(struct kvr_options, secret) +
+		    given.secret_bytes) {
+			ck_assert_int_eq(kvr_new((const struct kvr_options *)
+			    (void *)in, &none), KVR_EINVAL);
+			continue;
+		}
 		got = in_force((const struct kvr_options *)(void *)in);
 		memcpy(&o, &given, n);
 		o.size = sizeof(o);

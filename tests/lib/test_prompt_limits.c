@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* test_prompt_limits.c - prompts: bad input, failing memory, introspection. */
+#include "id.h"
+
 #include "alloc.h"
 #include "units.h"
 
@@ -180,7 +182,7 @@ look(const struct kvr_prompt *p)
 static int
 step(struct kvr_prompt *p, unsigned i)
 {
-	static const uint64_t workers[400] = { 1, 2, 3 };
+	static const uint64_t workers[400] = { 1, 5, 9 };
 	static const uint64_t many[300] = { 1 };
 
 	switch (i) {
@@ -370,7 +372,7 @@ END_TEST
 START_TEST(allowed_workers)
 {
 	const struct hash_rule rule = rule_of(0);
-	static const uint64_t ids[] = { 9, 8, 7 };
+	static const uint64_t ids[] = { 9, 8, 5 };
 	struct kvr_prompt *p = whole(&rule, NULL, UNITS);
 	uint64_t mine[200];
 
@@ -379,11 +381,11 @@ START_TEST(allowed_workers)
 	ck_assert_uint_eq(p->n_allowed, 3);
 	ck_assert_mem_eq(p->allowed, ids, sizeof(ids));
 	for (size_t i = 0; i < 200; i++)
-		mine[i] = i;
+		mine[i] = id_of_worker(1, (uint32_t)i);
 	ck_assert_int_eq(kvr_prompt_allow(p, mine, 200), KVR_OK);
 	memset(mine, 0, sizeof(mine));
 	ck_assert_uint_eq(p->n_allowed, 200);
-	ck_assert_uint_eq(p->allowed[199], 199);
+	ck_assert_uint_eq(p->allowed[199], id_of_worker(1, 199));
 	ck_assert_int_eq(kvr_prompt_allow(p, ids + 1, 1), KVR_OK);
 	ck_assert_uint_eq(p->n_allowed, 1);
 	ck_assert_uint_eq(p->allowed[0], 8);

@@ -90,9 +90,9 @@ START_TEST(no_line_too_long)
 	uint32_t i;
 
 	l.length = 0;
-	for (i = 0; i < LINE_MAX; i++)
+	for (i = 0; i < TEXT_LINE_MAX; i++)
 		add_text(&l, "abc");
-	ck_assert_uint_eq(l.length, LINE_MAX);
+	ck_assert_uint_eq(l.length, TEXT_LINE_MAX);
 }
 END_TEST
 
