@@ -159,7 +159,7 @@ feed_gathered(struct body *b)
 static size_t
 enough(const struct body *b)
 {
-	return b->fed > GATHERED_LEAST ? b->fed : GATHERED_LEAST;
+	return b->fed > GATHERED_MIN ? b->fed : GATHERED_MIN;
 }
 
 void

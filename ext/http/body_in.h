@@ -32,7 +32,7 @@ enum {
 	STAGE_BYTES = 2048,
 	HOLD_KEEP = 1 << 20, /* of a hold, when the next body begins */
 	LAST_BYTES = 16,
-	GATHERED_LEAST = 16384
+	GATHERED_MIN = 16384
 };
 
 /* The letter after 0xFF. What follows it ends at the next mark. */
