@@ -4,7 +4,7 @@
 
 static const char usage[] = "usage", shadowed[] = "shadowed";
 
-const struct counter counter_list[COUNTERS_SHOWN] = {
+const struct counter counter_list[] = {
 	{ NULL, "bodies_truncated", "Bodies read in part, or broken.",
 	    COUNT_TRUNCATED, COUNTS },
 	{ NULL, "retries", "Choices after the first of a request.",
@@ -44,6 +44,7 @@ const struct counter counter_list[COUNTERS_SHOWN] = {
 	{ shadowed, "taken_blocks", "Of these, predicted to be cached on the "
 	    "worker that was used.", COUNT_SHADOW_TAKEN, COUNTS }
 };
+const size_t counters_shown = sizeof(counter_list) / sizeof(counter_list[0]);
 
 /* The copy is not atomic: a part may have outgrown the whole meanwhile. */
 uint64_t

@@ -58,8 +58,8 @@ struct counter {
 };
 
 /* Counters of a group follow each other; a group is one pointer. */
-enum { COUNTERS_SHOWN = 19 };
-extern const struct counter counter_list[COUNTERS_SHOWN];
+extern const struct counter counter_list[];
+extern const size_t counters_shown;
 
 /* Of counter_list[i]; 0 if `all` is NULL. */
 uint64_t counter_value(const struct counters *all, size_t i);

@@ -80,7 +80,7 @@ counters_put(struct json *j, const struct counters *all)
 	const char *group = NULL;
 	size_t i;
 
-	for (i = 0; i < COUNTERS_SHOWN; i++) {
+	for (i = 0; i < counters_shown; i++) {
 		const struct counter *c = &counter_list[i];
 
 		if (c->group != group && group != NULL)

@@ -243,7 +243,7 @@ counters_put(const struct merge *m)
 	const struct counter *c;
 	size_t i, j;
 
-	for (j = 0; j < COUNTERS_SHOWN; j++) {
+	for (j = 0; j < counters_shown; j++) {
 		c = &counter_list[j];
 		head_put(m, c->group, c->name, c->help);
 		for (i = 0; i < m->n; i++) {

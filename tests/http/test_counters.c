@@ -40,7 +40,7 @@ START_TEST(groups_are_together)
 {
 	size_t i, j;
 
-	for (i = 1; i < COUNTERS_SHOWN; i++) {
+	for (i = 1; i < counters_shown; i++) {
 		const struct counter *c = &counter_list[i];
 
 		if (same_group(c, c - 1))
@@ -57,7 +57,7 @@ START_TEST(names_are_words_and_apart)
 {
 	size_t i, j;
 
-	for (i = 0; i < COUNTERS_SHOWN; i++) {
+	for (i = 0; i < counters_shown; i++) {
 		const struct counter *c = &counter_list[i];
 
 		ck_assert(is_word(c->name));
@@ -70,6 +70,18 @@ START_TEST(names_are_words_and_apart)
 }
 END_TEST
 
+/* As itself, not only as what another is less by. */
+START_TEST(each_count_is_shown_once)
+{
+	size_t i, shown[COUNTS] = { 0 };
+
+	for (i = 0; i < counters_shown; i++)
+		shown[counter_list[i].of]++;
+	for (i = 0; i < COUNTS; i++)
+		ck_assert_uint_eq(shown[i], 1);
+}
+END_TEST
+
 START_TEST(values)
 {
 	struct counters all;
@@ -78,7 +90,7 @@ START_TEST(values)
 	memset(&all, 0, sizeof(all));
 	for (i = 0; i < COUNTS; i++)
 		all.count[i] = 1000 + i;
-	for (i = 0; i < COUNTERS_SHOWN; i++) {
+	for (i = 0; i < counters_shown; i++) {
 		const struct counter *c = &counter_list[i];
 
 		ck_assert_uint_eq(counter_value(NULL, i), 0);
@@ -94,7 +106,7 @@ START_TEST(a_difference_is_never_below_zero)
 	struct counters all;
 	size_t i, found = 0;
 
-	for (i = 0; i < COUNTERS_SHOWN; i++) {
+	for (i = 0; i < counters_shown; i++) {
 		const struct counter *c = &counter_list[i];
 
 		if (c->less == COUNTS)
@@ -122,6 +134,7 @@ suite_counters(void)
 	tcase_add_test(c, each_reason_has_its_name);
 	tcase_add_test(c, groups_are_together);
 	tcase_add_test(c, names_are_words_and_apart);
+	tcase_add_test(c, each_count_is_shown_once);
 	tcase_add_test(c, values);
 	tcase_add_test(c, a_difference_is_never_below_zero);
 	suite_add_tcase(s, c);

@@ -109,7 +109,7 @@ ck_counted(struct json_object *up, const struct counters *counts)
 	struct json_object *group;
 	uint32_t i;
 
-	for (i = 0; i < COUNTERS_SHOWN; i++) {
+	for (i = 0; i < counters_shown; i++) {
 		const struct counter *c = &counter_list[i];
 
 		group = c->group == NULL ? up : member(up, c->group);
