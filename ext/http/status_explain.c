@@ -6,8 +6,14 @@
 
 #include "json_writer.h"
 
-static const char *const verdicts[] = { "eligible", "not_allowed",
-	"wrong_role", "not_up", "lacks_taint", "overloaded" };
+static const char *const verdicts[] = {
+	[KVR_ELIGIBLE] = "eligible",
+	[KVR_NOT_ALLOWED] = "not_allowed",
+	[KVR_WRONG_ROLE] = "wrong_role",
+	[KVR_NOT_UP] = "not_up",
+	[KVR_LACKS_TAINT] = "lacks_taint",
+	[KVR_OVERLOADED] = "overloaded"
+};
 enum { VERDICTS = sizeof(verdicts) / sizeof(verdicts[0]) };
 
 /* ------------------------------------------------------------ the body --- */

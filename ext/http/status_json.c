@@ -9,9 +9,22 @@
 
 #include "json_writer.h"
 
-static const char *const costs[] = { "dynamo", "two_tier", "balanced" };
-static const char *const states[] = { "up", "draining", "down" };
-static const char *const retains[] = { "auto", "ttl", "capacity", "feedback" };
+static const char *const costs[] = {
+	[KVR_COST_DYNAMO] = "dynamo",
+	[KVR_COST_TWO_TIER] = "two_tier",
+	[KVR_COST_BALANCED] = "balanced"
+};
+static const char *const states[] = {
+	[KVR_STATE_UP] = "up",
+	[KVR_STATE_DRAINING] = "draining",
+	[KVR_STATE_DOWN] = "down"
+};
+static const char *const retains[] = {
+	[KVR_RETAIN_AUTO] = "auto",
+	[KVR_RETAIN_TTL] = "ttl",
+	[KVR_RETAIN_CAPACITY] = "capacity",
+	[KVR_RETAIN_FEEDBACK] = "feedback"
+};
 
 #define NAME_IN(names, i) \
 	((i) < sizeof(names) / sizeof((names)[0]) ? (names)[i] : "?")
