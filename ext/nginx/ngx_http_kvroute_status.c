@@ -173,80 +173,109 @@ is_local(const struct sockaddr *address)
 	return ntohl(sin.sin_addr.s_addr) >> 24 == 127;
 }
 
-/* Returns the worker's new id; 0 if there is no such worker. */
-static uint64_t
-state_set(struct kvr *k, uint64_t id, uint32_t state)
-{
-	struct kvr_worker facts = { .size = sizeof(facts) };
-	int error;
+typedef struct {
+	ngx_http_kvroute_srv_conf_t *up;
+	ngx_str_t name, action;
+	ngx_uint_t busy; /* calls that found the lock held */
+} order_t;
 
-	STATUS_RETRY(error, kvr_worker_get(k, id, &facts));
-	if (error != KVR_OK)
-		return 0;
-	facts.state = state;
-	STATUS_RETRY(error, kvr_worker_set(k, id, &facts));
-	return error == KVR_OK ? id : 0;
+enum { ORDER_TRIES = 400 }; /* some ten milliseconds */
+
+/* Is the call to be repeated? */
+static bool
+again(order_t *o, int error)
+{
+	return error == KVR_EBUSY && ++o->busy < ORDER_TRIES;
 }
 
-static uint64_t
-find(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name)
+static int
+facts_get(order_t *o, uint64_t id, struct kvr_worker *facts)
+{
+	int error;
+
+	facts->size = sizeof(*facts);
+	do
+		error = kvr_worker_get(o->up->kvr, id, facts);
+	while (again(o, error));
+	return error;
+}
+
+static int
+state_set(order_t *o, uint64_t id, uint32_t state)
+{
+	struct kvr_worker facts;
+	int error = facts_get(o, id, &facts);
+
+	if (error != KVR_OK)
+		return error;
+	facts.state = state;
+	do
+		error = kvr_worker_set(o->up->kvr, id, &facts);
+	while (again(o, error));
+	return error;
+}
+
+static int
+find(order_t *o, uint64_t *id)
+{
+	int error;
+
+	do
+		error = kvr_worker_find(o->up->kvr,
+		    (const char *)o->name.data, o->name.len, 0, id);
+	while (again(o, error));
+	return error;
+}
+
+/* *id becomes the new one. */
+static int
+reset(order_t *o, uint64_t *id)
+{
+	uint64_t old = *id;
+	int error;
+
+	do
+		error = kvr_worker_reset(o->up->kvr, old, id);
+	while (again(o, error));
+	return error;
+}
+
+/* The facts are those afterwards. */
+static int
+obey(order_t *o, struct kvr_worker *facts)
 {
 	uint64_t id;
-	int error;
+	int error = find(o, &id);
 
-	STATUS_RETRY(error, kvr_worker_find(up->kvr,
-	    (const char *)name->data, name->len, 0, &id));
-	return error == KVR_OK ? id : 0;
-}
-
-static uint64_t
-reset(struct kvr *k, uint64_t id)
-{
-	uint64_t now;
-	int error;
-
-	STATUS_RETRY(error, kvr_worker_reset(k, id, &now));
-	return error == KVR_OK ? now : 0;
-}
-
-static uint64_t
-obey(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
-    const ngx_str_t *action)
-{
-	uint64_t id = find(up, name);
-
-	if (id == 0)
-		return 0;
-	if (kvroute_is(action, "drain"))
-		id = state_set(up->kvr, id, KVR_STATE_DRAINING);
-	else if (kvroute_is(action, "up"))
-		id = state_set(up->kvr, id, KVR_STATE_UP);
+	if (error != KVR_OK)
+		return error;
+	if (kvroute_is(&o->action, "drain"))
+		error = state_set(o, id, KVR_STATE_DRAINING);
+	else if (kvroute_is(&o->action, "up"))
+		error = state_set(o, id, KVR_STATE_UP);
 	else
-		id = reset(up->kvr, id);
-	ngx_http_kvroute_workers_changed(up);
-	return id;
+		error = reset(o, &id);
+	ngx_http_kvroute_workers_changed(o->up);
+	return error == KVR_OK ? facts_get(o, id, facts) : error;
 }
 
 static ngx_int_t
-obeyed(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up, uint64_t id,
-    const ngx_str_t *name)
+obeyed(ngx_http_request_t *r, const order_t *order, int error,
+    const struct kvr_worker *facts)
 {
-	struct kvr_worker facts = { .size = sizeof(facts) };
 	kvroute_reply_t o;
 	struct json j;
-	int error = KVR_EWORKER;
 
-	if (id != 0)
-		STATUS_RETRY(error, kvr_worker_get(up->kvr, id, &facts));
+	if (error == KVR_EBUSY)
+		return kvroute_blocked_answer(r);
 	if (error != KVR_OK)
-		return status_blocked(up->kvr) ? kvroute_blocked_answer(r) :
-		    kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
+		return kvroute_reply_error(r, NGX_HTTP_NOT_FOUND,
 		    "there is no such worker");
 	kvroute_reply_begin(&o, r);
 	json_begin(&j, &o.writer);
 	json_map(&j, NULL);
-	json_bytes(&j, "name", name->data, name->len);
-	json_text(&j, "state", status_state_name(facts.state));
+	json_bytes(&j, "name", order->name.data, order->name.len);
+	json_text(&j, "state", status_state_name(facts->state));
 	json_map_end(&j);
 	json_end(&j);
 	return kvroute_reply_send_json(&o, NGX_HTTP_OK);
@@ -255,29 +284,31 @@ obeyed(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up, uint64_t id,
 static ngx_int_t
 order(ngx_http_request_t *r)
 {
-	ngx_str_t name = kvroute_argument(r, "worker");
-	ngx_str_t action = kvroute_argument(r, "action");
-	ngx_http_kvroute_srv_conf_t *up;
+	order_t o = { .name = kvroute_argument(r, "worker"),
+	    .action = kvroute_argument(r, "action") };
+	struct kvr_worker facts;
 	ngx_int_t answer;
+	int error;
 
 	if (!is_local(r->connection->sockaddr) ||
 	    header_value(r, "Origin").data != NULL)
 		return kvroute_reply_error(r, NGX_HTTP_FORBIDDEN,
 		    "orders are accepted from this machine only, from no page");
-	if (!kvroute_is(&action, "drain") && !kvroute_is(&action, "up") &&
-	    !kvroute_is(&action, "reset"))
+	if (!kvroute_is(&o.action, "drain") && !kvroute_is(&o.action, "up") &&
+	    !kvroute_is(&o.action, "reset"))
 		return kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
 		    "action= must be drain, up or reset");
-	if (name.len == 0)
+	if (o.name.len == 0)
 		return kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
 		    "worker= is missing");
-	up = kvroute_upstream(r, &answer);
-	if (up == NULL)
+	o.up = kvroute_upstream(r, &answer);
+	if (o.up == NULL)
 		return answer;
 	ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
-	    "kvroute: %V worker \"%V\" of upstream \"%V\"", &action, &name,
-	    &up->upstream->host);
-	return obeyed(r, up, obey(up, &name, &action), &name);
+	    "kvroute: %V worker \"%V\" of upstream \"%V\"", &o.action,
+	    &o.name, &o.up->upstream->host);
+	error = obey(&o, &facts);
+	return obeyed(r, &o, error, &facts);
 }
 
 /* ----------------------------------------------------------- dispatch --- */
