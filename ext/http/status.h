@@ -10,10 +10,14 @@
  * counters and indexes must stay valid during the call. The functions read the
  * indexes, write to the writer, and keep and free nothing.
  *
+ * Precondition: each handle is kvr_nowait_set. On any other the calls sleep for
+ * as long as the lock of the index is held.
+ *
  * Errors: the writer has failed. Workers that are removed meanwhile are left
- * out. While another process holds the lock of an index a call is repeated for
- * a few milliseconds, then the report fails; ask status_blocked first, to say
- * so in the response.
+ * out. A call that finds the lock held is repeated, but STATUS_TRIES of them,
+ * some ten milliseconds, fail a whole report, which then reads nothing further;
+ * status_metrics leaves the repeating to kvr_metrics. Ask status_blocked first,
+ * to say so in the response.
  */
 #ifndef KVROUTE_STATUS_H
 #define KVROUTE_STATUS_H
@@ -21,10 +25,13 @@
 #include "counters.h"
 #include "text_writer.h"
 
+/* Calls of a whole report that may find a lock held. */
+enum { STATUS_TRIES = 400 };
+
 struct status_upstream {
 	const char *name;
 	size_t name_length;
-	struct kvr *kvr;        /* NULL: no index */
+	struct kvr *kvr;        /* kvr_nowait_set; NULL: no index */
 	struct kvr_options options; /* configured; an index has its own */
 	uint32_t cost;          /* of the policy */
 	const char *shadow;     /* how requests are routed instead, or NULL */
@@ -41,18 +48,9 @@ struct status {
 void status_json(const struct status *s, struct writer *to);
 void status_metrics(const struct status *s, struct writer *to);
 
-/* Does another process hold the lock for longer than calls are repeated? */
+/* Does another process hold the lock, for STATUS_TRIES? */
 bool status_blocked(struct kvr *k);
 /* "up", "draining", "down"; "?" for unknown numbers. */
 const char *status_state_name(uint32_t state);
-
-/* Repeats a call while the lock is held: a few milliseconds at most. */
-#define STATUS_RETRY(error, call) do { \
-	unsigned tries_ = STATUS_TRIES; \
-	do \
-		(error) = (call); \
-	while ((error) == KVR_EBUSY && --tries_ > 0); \
-} while (0)
-enum { STATUS_TRIES = 400 };
 
 #endif

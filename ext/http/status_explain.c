@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "json_writer.h"
+#include "status_in.h"
 
 static const char *const verdicts[] = {
 	[KVR_ELIGIBLE] = "eligible",
@@ -66,6 +67,7 @@ no_prompt_put(struct json *j)
 
 /* ---------------------------------------------------------- the choice --- */
 
+/* null: it was removed meanwhile. */
 static void
 worker_put(struct json *j, const struct kvr *k, uint64_t id)
 {
@@ -73,8 +75,9 @@ worker_put(struct json *j, const struct kvr *k, uint64_t id)
 	size_t length;
 	int error;
 
-	STATUS_RETRY(error, kvr_worker_name(k, id, name, sizeof(name),
-	    &length));
+	do
+		error = kvr_worker_name(k, id, name, sizeof(name), &length);
+	while (status_again(j->to, error));
 	if (error == KVR_OK)
 		json_bytes(j, "worker", name, length);
 	else
@@ -87,7 +90,9 @@ decision_put(struct json *j, const struct explain *e)
 	struct kvr_decision d = { .size = sizeof(d) };
 	int error;
 
-	STATUS_RETRY(error, kvr_route(e->kvr, e->prompt, NULL, e->now, &d));
+	do
+		error = kvr_route(e->kvr, e->prompt, NULL, e->now, &d);
+	while (status_again(j->to, error));
 	if (error != KVR_OK) {
 		json_null(j, "decision");
 		json_text(j, "error", kvr_strerror(error));
@@ -124,13 +129,15 @@ candidate_put(struct json *j, const struct kvr *k,
 }
 
 static int
-candidates_read(const struct explain *e, struct kvr_candidate *all, size_t room,
-    size_t *n)
+candidates_read(const struct explain *e, struct writer *to,
+    struct kvr_candidate *all, size_t room, size_t *n)
 {
 	int error;
 
-	STATUS_RETRY(error, kvr_candidates(e->kvr, e->prompt, NULL, e->now, all,
-	    sizeof(*all), room, n));
+	do
+		error = kvr_candidates(e->kvr, e->prompt, NULL, e->now, all,
+		    sizeof(*all), room, n);
+	while (status_again(to, error));
 	return error;
 }
 
@@ -140,18 +147,18 @@ candidates_put(struct json *j, const struct explain *e)
 {
 	struct kvr_candidate *all = NULL;
 	size_t i, room = 0, n = 0;
-	int error = candidates_read(e, NULL, 0, &room);
+	int error = candidates_read(e, j->to, NULL, 0, &room);
 
 	if (error == KVR_OK) {
 		all = writer_alloc(j->to, (room + 1) * sizeof(*all));
 		if (all == NULL)
 			return;
 		memset(all, 0, (room + 1) * sizeof(*all));
-		error = candidates_read(e, all, room, &n);
+		error = candidates_read(e, j->to, all, room, &n);
 	}
 	if (error == KVR_OK) {
 		json_list(j, "candidates");
-		for (i = 0; i < n && i < room; i++)
+		for (i = 0; i < n && i < room && !j->to->failed; i++)
 			candidate_put(j, e->kvr, &all[i]);
 		json_list_end(j);
 	} else {
@@ -171,7 +178,8 @@ status_explain(const struct explain *e, struct writer *to)
 	if (e->outcome == REASON_COST) {
 		prompt_put(&j, e);
 		decision_put(&j, e);
-		candidates_put(&j, e);
+		if (!to->failed)
+			candidates_put(&j, e);
 	} else {
 		no_prompt_put(&j);
 	}

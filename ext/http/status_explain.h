@@ -6,8 +6,9 @@
  *
  * The proxy reads the body as it reads any other and describes it here; when
  * the outcome is REASON_COST there is a prompt, with its scope and its sizes.
- * Nothing is booked: kvr_route and kvr_candidates only look. As in status.h
- * the struct borrows, and what fails is the writer.
+ * Nothing is booked: kvr_route and kvr_candidates only read. As in status.h
+ * the struct borrows, the handle must be kvr_nowait_set, and the writer fails,
+ * also after STATUS_TRIES calls that found the lock held.
  */
 #ifndef KVROUTE_STATUS_EXPLAIN_H
 #define KVROUTE_STATUS_EXPLAIN_H
@@ -24,7 +25,7 @@ struct explain {
 	size_t model_length;
 	enum reason outcome;            /* REASON_COST: there is a prompt */
 	/* only with a prompt */
-	struct kvr *kvr;
+	const struct kvr *kvr;          /* kvr_nowait_set */
 	struct kvr_prompt *prompt;
 	struct kvr_prompt_info info;
 	struct kvr_scope scope;

@@ -3,7 +3,7 @@
  * status_json.c - the state as JSON, see status.h. kvroute-nginx(7) defines
  * every member.
  */
-#include "status.h"
+#include "status_in.h"
 
 #include <string.h>
 
@@ -39,12 +39,15 @@ status_state_name(uint32_t state)
 bool
 status_blocked(struct kvr *k)
 {
+	unsigned tries = STATUS_TRIES;
 	int error;
 
 	if (k == NULL)
 		return false;
-	STATUS_RETRY(error, kvr_lease_commit(k, UINT64_MAX, kvr_clock_now(),
-	    KVR_NOWAIT));
+	do
+		error = kvr_lease_commit(k, UINT64_MAX, kvr_clock_now(),
+		    KVR_NOWAIT);
+	while (error == KVR_EBUSY && --tries > 0);
 	return error == KVR_EBUSY;
 }
 
@@ -155,15 +158,7 @@ worker_put(struct json *j, const struct worker *w)
 	json_map_end(j);
 }
 
-/* Without the lock the report fails; other errors say that it is gone. */
-static bool
-was_read(struct json *j, int error)
-{
-	if (error == KVR_EBUSY)
-		j->to->failed = true;
-	return error == KVR_OK;
-}
-
+/* false: the worker is gone, or the report has failed. */
 static bool
 worker_read(struct json *j, const struct kvr *k, uint64_t id, struct worker *w)
 {
@@ -171,25 +166,35 @@ worker_read(struct json *j, const struct kvr *k, uint64_t id, struct worker *w)
 
 	w->facts.size = sizeof(w->facts);
 	w->stats.size = sizeof(w->stats);
-	STATUS_RETRY(error, kvr_worker_get(k, id, &w->facts));
-	if (error == KVR_OK)
-		STATUS_RETRY(error, kvr_worker_stats(k, id, &w->stats));
-	if (error == KVR_OK)
-		STATUS_RETRY(error, kvr_worker_name(k, id, w->name,
-		    sizeof(w->name), &w->name_length));
-	return was_read(j, error);
+	do
+		error = kvr_worker_get(k, id, &w->facts);
+	while (status_again(j->to, error));
+	if (error != KVR_OK)
+		return false;
+	do
+		error = kvr_worker_stats(k, id, &w->stats);
+	while (status_again(j->to, error));
+	if (error != KVR_OK)
+		return false;
+	do
+		error = kvr_worker_name(k, id, w->name, sizeof(w->name),
+		    &w->name_length);
+	while (status_again(j->to, error));
+	return error == KVR_OK;
 }
 
-/* The worker after this one; 0: no more. */
+/* The worker after this one; 0: no more, or the report has failed. */
 static uint64_t
 worker_next(struct json *j, const struct kvr *k, uint64_t id)
 {
 	int error;
 
-	if (k == NULL)
+	if (k == NULL || j->to->failed)
 		return 0;
-	STATUS_RETRY(error, kvr_worker_next(k, &id));
-	return was_read(j, error) ? id : 0;
+	do
+		error = kvr_worker_next(k, &id);
+	while (status_again(j->to, error));
+	return error == KVR_OK ? id : 0;
 }
 
 static void
@@ -236,10 +241,14 @@ index_read(struct json *j, const struct kvr *k, struct kvr_stats *s,
 	s->size = sizeof(*s);
 	if (k == NULL)
 		return;
-	STATUS_RETRY(error, kvr_stats(k, s));
-	(void)was_read(j, error);
-	STATUS_RETRY(error, kvr_options_get(k, options));
-	(void)was_read(j, error);
+	do
+		error = kvr_stats(k, s);
+	while (status_again(j->to, error));
+	if (error != KVR_OK)
+		return;
+	do
+		error = kvr_options_get(k, options);
+	while (status_again(j->to, error));
 }
 
 static void
@@ -279,7 +288,7 @@ status_json(const struct status *s, struct writer *to)
 	json_text(&j, "version", kvr_version_string());
 	json_whole(&j, "time", s->time);
 	json_list(&j, "upstreams");
-	for (i = 0; i < s->upstreams; i++)
+	for (i = 0; i < s->upstreams && !to->failed; i++)
 		upstream_put(&j, &s->upstream[i]);
 	json_list_end(&j);
 	json_map_end(&j);

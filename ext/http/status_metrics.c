@@ -36,7 +36,10 @@ enum { HEADROOM = 4096, TRIES = 8 };
 
 /* ------------------------------------------------ metrics of the index --- */
 
-/* Scratch memory until the text fits; it may grow meanwhile. */
+/*
+ * Scratch memory until the text fits; it may grow meanwhile. kvr_metrics itself
+ * repeats what finds the lock held.
+ */
 static bool
 text_read(struct writer *to, struct text *t)
 {
@@ -44,8 +47,7 @@ text_read(struct writer *to, struct text *t)
 	int tries, error;
 
 	for (tries = 0; tries < TRIES; tries++) {
-		STATUS_RETRY(error, kvr_metrics(t->up->kvr, t->memory, room,
-		    &length));
+		error = kvr_metrics(t->up->kvr, t->memory, room, &length);
 		if (error != KVR_OK)
 			return false;
 		if (length <= room) {

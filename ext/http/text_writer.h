@@ -31,6 +31,7 @@ struct writer {
 	const struct writer_calls *calls;
 	void *context;
 	bool failed;
+	unsigned busy; /* calls of this report that found a lock held */
 };
 
 enum { WRITER_DIGITS = 20 }; /* of the largest number */

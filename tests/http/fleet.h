@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "busy.h"
+#include "region.h"
 #include "sink.h"
 #include "status.h"
 
@@ -39,6 +41,7 @@ fleet_index(struct kvr_options *o)
 	o->secret_bytes = KVR_SECRET_MIN;
 	memset(o->secret, 's', sizeof(o->secret));
 	ck_assert_int_eq(kvr_new(o, &k), KVR_OK);
+	ck_assert_int_eq(kvr_nowait_set(k, 1), KVR_OK);
 	return k;
 }
 
@@ -140,6 +143,66 @@ fails_everywhere(void (*report)(void))
 			break;
 	}
 	ck_assert_uint_gt(n, 0);
+	ck_assert_str_eq(sink.text, whole);
+}
+
+/* --------------------------------------------------------- a held lock --- */
+
+/* As a writer does, in the middle of a change or before it. */
+static inline void
+fleet_hold(struct kvr *k, bool changing)
+{
+	ck_assert_int_eq(region_lock(k, false), KVR_OK);
+	if (changing)
+		atomic_fetch_add(&k->region->seq, 1);
+}
+
+static inline void
+fleet_let_go(struct kvr *k)
+{
+	if ((atomic_load(&k->region->seq) & 1) != 0)
+		atomic_fetch_add(&k->region->seq, 1);
+	region_unlock(k);
+}
+
+/* It has failed, within the tries of one report. */
+static inline void
+ck_gave_up(void)
+{
+	unsigned tries = busy_end();
+
+	ck_assert(sink.writer.failed);
+	ck_assert_uint_eq(sink.held, 0);
+	ck_assert_uint_gt(tries, 0);
+	ck_assert_uint_le(tries, STATUS_TRIES);
+}
+
+/* The lock of one index is held all the time. */
+static inline void
+fails_while_held(void (*report)(void), bool changing)
+{
+	fleet_hold(fleet[0].kvr, changing);
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	busy_begin(0);
+	report();
+	ck_gave_up();
+	fleet_let_go(fleet[0].kvr);
+}
+
+/* A lock that is held now and then changes nothing in the report. */
+static inline void
+repeats_what_is_busy(void (*report)(void))
+{
+	static char whole[SINK_BYTES + 1];
+
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	report();
+	memcpy(whole, sink.text, sink.length + 1);
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	busy_begin(3);
+	report();
+	ck_assert_uint_gt(busy_end(), 3);
+	ck_assert(!sink.writer.failed);
 	ck_assert_str_eq(sink.text, whole);
 }
 

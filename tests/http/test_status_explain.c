@@ -117,6 +117,64 @@ START_TEST(no_room_and_no_memory)
 }
 END_TEST
 
+static const struct writer_calls *sink_calls;
+
+/* From this key on the lock is held. */
+static bool
+write_and_hold(void *context, const void *bytes, size_t n)
+{
+	bool written = sink_calls->write(context, bytes, n);
+
+	if (sink.writer.calls != sink_calls &&
+	    strstr(sink.text, "\"candidates\"") != NULL) {
+		sink.writer.calls = sink_calls;
+		fleet_hold(fleet[0].kvr, false);
+		busy_begin(0);
+	}
+	return written;
+}
+
+/* What holds the lock is before its change, or in the middle of it. */
+START_TEST(a_held_lock)
+{
+	fails_while_held(report, _i == 1);
+}
+END_TEST
+
+START_TEST(a_busy_lock)
+{
+	repeats_what_is_busy(report);
+}
+END_TEST
+
+/* Each call succeeds within the tries, all of them together do not. */
+START_TEST(tries_are_of_the_whole_report)
+{
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	busy_begin(STATUS_TRIES / 2 - 1);
+	report();
+	ck_assert_uint_lt(busy_end(), STATUS_TRIES + 3);
+	ck_assert(sink.writer.failed);
+}
+END_TEST
+
+/* No worker is null because its name could not be read. */
+START_TEST(lock_held_after_the_candidates)
+{
+	struct writer_calls calls;
+
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	sink_calls = sink.writer.calls;
+	calls = *sink_calls;
+	calls.write = write_and_hold;
+	sink.writer.calls = &calls;
+	report();
+	ck_gave_up();
+	fleet_let_go(fleet[0].kvr);
+	ck_assert_ptr_null(strstr(sink.text, "\"worker\":null"));
+}
+END_TEST
+
 Suite *suite_status_explain(void);
 
 Suite *
@@ -130,6 +188,10 @@ suite_status_explain(void)
 	tcase_add_test(c, no_prompt);
 	tcase_add_test(c, no_worker);
 	tcase_add_test(c, no_room_and_no_memory);
+	tcase_add_loop_test(c, a_held_lock, 0, 2);
+	tcase_add_test(c, a_busy_lock);
+	tcase_add_test(c, tries_are_of_the_whole_report);
+	tcase_add_test(c, lock_held_after_the_candidates);
 	suite_add_tcase(s, c);
 	return s;
 }

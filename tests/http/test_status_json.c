@@ -174,10 +174,37 @@ START_TEST(no_room_and_no_memory)
 }
 END_TEST
 
+/* What holds the lock is before its change, or in the middle of it. */
+START_TEST(a_held_lock)
+{
+	fails_while_held(report, _i == 1);
+}
+END_TEST
+
+START_TEST(a_busy_lock)
+{
+	repeats_what_is_busy(report);
+}
+END_TEST
+
+/* Each call succeeds within the tries, all of them together do not. */
+START_TEST(tries_are_of_the_whole_report)
+{
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	busy_begin(STATUS_TRIES / 2 - 1);
+	report();
+	ck_assert_uint_lt(busy_end(), STATUS_TRIES + 3);
+	ck_assert(sink.writer.failed);
+}
+END_TEST
+
 START_TEST(the_lock_is_free)
 {
 	ck_assert(!status_blocked(NULL));
 	ck_assert(!status_blocked(fleet[0].kvr));
+	busy_begin(STATUS_TRIES - 1);
+	ck_assert(!status_blocked(fleet[0].kvr));
+	ck_assert_uint_eq(busy_end(), STATUS_TRIES);
 }
 END_TEST
 
@@ -197,6 +224,9 @@ suite_status_json(void)
 	tcase_add_test(c, no_upstream);
 	tcase_add_test(c, numbers_without_a_name);
 	tcase_add_test(c, no_room_and_no_memory);
+	tcase_add_loop_test(c, a_held_lock, 0, 2);
+	tcase_add_test(c, a_busy_lock);
+	tcase_add_test(c, tries_are_of_the_whole_report);
 	tcase_add_test(c, the_lock_is_free);
 	suite_add_tcase(s, c);
 	return s;

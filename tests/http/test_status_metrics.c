@@ -168,6 +168,13 @@ START_TEST(no_room_and_no_memory)
 }
 END_TEST
 
+/* What holds the lock is before its change, or in the middle of it. */
+START_TEST(a_held_lock)
+{
+	fails_while_held(report, _i == 1);
+}
+END_TEST
+
 Suite *suite_status_metrics(void);
 
 Suite *
@@ -184,6 +191,7 @@ suite_status_metrics(void)
 	tcase_add_test(c, upstream_without_counters);
 	tcase_add_test(c, no_upstream);
 	tcase_add_test(c, no_room_and_no_memory);
+	tcase_add_loop_test(c, a_held_lock, 0, 2);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * busy.h - counts attempts to take the lock of a region, and makes them fail.
+ *
+ * The build passes --wrap=region_lock to the linker, so each attempt of the
+ * code under test goes through busy.c.
+ */
+#ifndef KVR_BUSY_H
+#define KVR_BUSY_H
+
+/* Before each attempt that is let through, `each` of them are KVR_EBUSY. */
+void busy_begin(unsigned each);
+/* Attempts since then; none fails any more. */
+unsigned busy_end(void);
+
+#endif
