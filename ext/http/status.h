@@ -48,8 +48,8 @@ struct status {
 void status_json(const struct status *s, struct writer *to);
 void status_metrics(const struct status *s, struct writer *to);
 
-/* Does another process hold the lock, for STATUS_TRIES? */
-bool status_blocked(struct kvr *k);
+/* Does another process hold the lock, for STATUS_TRIES? Changes nothing. */
+bool status_blocked(const struct kvr *k);
 /* "up", "draining", "down"; "?" for unknown numbers. */
 const char *status_state_name(uint32_t state);
 

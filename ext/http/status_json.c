@@ -35,18 +35,18 @@ status_state_name(uint32_t state)
 	return NAME_IN(states, state);
 }
 
-/* No lease has this number; the lock is taken before that is noticed. */
+/* By a read that takes the lock. */
 bool
-status_blocked(struct kvr *k)
+status_blocked(const struct kvr *k)
 {
 	unsigned tries = STATUS_TRIES;
+	uint64_t id = 0;
 	int error;
 
 	if (k == NULL)
 		return false;
 	do
-		error = kvr_lease_commit(k, UINT64_MAX, kvr_clock_now(),
-		    KVR_NOWAIT);
+		error = kvr_worker_next(k, &id);
 	while (error == KVR_EBUSY && --tries > 0);
 	return error == KVR_EBUSY;
 }

@@ -208,6 +208,24 @@ START_TEST(the_lock_is_free)
 }
 END_TEST
 
+/* The question is a read: it changes nothing and counts as no write. */
+START_TEST(the_lock_is_held)
+{
+	struct region *r = fleet[0].kvr->region;
+	uint64_t seq = atomic_load(&r->seq);
+
+	fleet_hold(fleet[0].kvr, false);
+	busy_begin(0);
+	ck_assert(status_blocked(fleet[0].kvr));
+	ck_assert_uint_eq(busy_end(), STATUS_TRIES);
+	ck_assert(!status_blocked(fleet[2].kvr));
+	fleet_let_go(fleet[0].kvr);
+	ck_assert(!status_blocked(fleet[0].kvr));
+	ck_assert_uint_eq(atomic_load(&r->seq), seq);
+	ck_assert_uint_eq(atomic_load(&r->busy_writes), 0);
+}
+END_TEST
+
 Suite *suite_status_json(void);
 
 Suite *
@@ -228,6 +246,7 @@ suite_status_json(void)
 	tcase_add_test(c, a_busy_lock);
 	tcase_add_test(c, tries_are_of_the_whole_report);
 	tcase_add_test(c, the_lock_is_free);
+	tcase_add_test(c, the_lock_is_held);
 	suite_add_tcase(s, c);
 	return s;
 }
