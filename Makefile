@@ -64,6 +64,7 @@ $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 	$(call upto,$d,$(BENCH_DIRS)) $(TOOL_DIRS)))
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
 	$(TOOL_DIRS) tools/engine ext/http $(BUILD)/gen))
+SEES_tests/foreign := tools/common
 SEES_tools := $(TOOL_DIRS)
 SEES_tools/engine := tools/engine tools/common tools/simulate
 SEES_tools/chats := tools/chats tools/common
@@ -167,7 +168,7 @@ include mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk mk/llama.mk
 
 SOURCES := $(wildcard tools/*.c tools/*/*.c tests/nginx/*.c bench/nginx/*.c \
 	examples/*.c fuzz/*.c) $(LIB) $(HTTP) $(BENCH) $(TESTS) $(HELPERS) \
-	tests/main.c
+	$(FOREIGN) tests/main.c
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 

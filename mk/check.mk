@@ -7,6 +7,8 @@ HELPERS := $(filter-out $(TESTS) tests/main.c,$(call files_of,$(TEST_DIRS)))
 # Helpers that use Check are linked only to suites.
 FUZZ_HELPERS := $(filter-out $(shell grep -lE '"(simulated|test)\.h"' \
 	/dev/null $(HELPERS)),$(HELPERS))
+# A program of its own, which check-foreign runs.
+FOREIGN := $(call files_of,tests/foreign)
 HARNESSES := $(patsubst fuzz/%.c,%,$(sort $(wildcard fuzz/fuzz_*.c)))
 REPLAYS := $(HARNESSES:fuzz_%=$(BUILD)/replay_%)
 FUZZERS := $(HARNESSES:%=$(BUILD)/%)
@@ -42,12 +44,15 @@ $(BUILD)/obj/tests/main.o: $(BUILD)/gen/suites.h
 $(BUILD)/obj/tests/%.o: WARNINGS += $(if $(findstring clang,$(CC)),\
 	-Wno-gnu-zero-variadic-macro-arguments)
 
-# tests/http/busy.c counts attempts to take the lock.
-$(BUILD)/check: $(call objects,tests/main.c $(TESTS) $(HELPERS)) \
+# Objects of tests/foreign are not linked. Every check compiles them, because few
+# machines can run check-foreign. tests/http/busy.c counts attempts to take the
+# lock.
+$(BUILD)/check: $(call objects,tests/main.c $(TESTS) $(HELPERS) $(FOREIGN)) \
     $(UNDER_TEST) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -Wl,--wrap=region_lock -o $@ $(filter %.o,$^) \
-	    $(CHECK_LIBS) $(TOOL_LIBS) $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -Wl,--wrap=region_lock -o $@ $(filter-out $(call \
+	    objects,$(FOREIGN)),$(filter %.o,$^)) $(CHECK_LIBS) $(TOOL_LIBS) \
+	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,fuzz/replay_corpus.c $(FUZZ_HELPERS)) $(UNDER_TEST)

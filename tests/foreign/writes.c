@@ -75,12 +75,14 @@ static void
 worker_load(struct world *w, uint64_t id)
 {
 	struct kvr_load l = { .size = sizeof(l) };
+	uint32_t source = pick(w, KVR_LOAD_SOURCES);
 
 	l.prefill_tokens = pick(w, 3000);
 	l.active_blocks = pick(w, 200);
 	l.requests = pick(w, 9);
 	l.used_blocks = pick(w, 1500);
-	printf("load %s\n", kvr_errname(kvr_worker_set_load(w->k, id, 0, &l)));
+	printf("load %u %s\n", source,
+	    kvr_errname(kvr_worker_set_load(w->k, id, source, &l)));
 }
 
 void
@@ -297,12 +299,14 @@ look_at_worker(struct world *w, uint64_t id)
 	printf("worker %" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %"
 	    PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
 	    " %u", id, s.entries, s.held_blocks, s.requests,
-	    s.prefill_tokens, s.active_blocks, s.output_blocks, s.reserves,
-	    s.prompt_tokens, s.predicted_tokens, s.busy);
+	    s.prefill_tokens, s.active_blocks, s.output_blocks,
+	    s.lease_opens, s.prompt_tokens, s.predicted_tokens,
+	    s.overloaded);
 	printf(" %u learnt %" PRIu64 " %u %a %a reports %" PRIu64 " %" PRIu64
 	    " %" PRIu64 " %" PRIu64 "\n", s.retain, s.learnt_capacity,
-	    s.learnt_block, s.prefill_rate, s.backlog, s.reports,
-	    s.over_tokens, s.under_tokens, s.purges);
+	    s.learnt_block, s.prefill_rate, s.backlog,
+	    s.calibration.reports, s.calibration.over_tokens,
+	    s.calibration.under_tokens, s.calibration.purges);
 }
 
 static void
@@ -315,12 +319,14 @@ look_at_stats(struct world *w)
 	    " blocks %" PRIu64 " held %" PRIu64 " leases at %" PRId64 "\n",
 	    s.nodes, s.entries, s.blocks, s.held_blocks, s.leases, s.clock);
 	printf("counts %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %"
-	    PRIu64 " %" PRIu64 " expired %" PRIu64 " evicted %" PRIu64
-	    " void %" PRIu64 " splits %" PRIu64 " merges %" PRIu64 " ext %"
-	    PRIu64 " cut %" PRIu64 " back %" PRIu64 " emptied %" PRIu64 "\n",
-	    s.observes, s.reserves, s.commits, s.finishes, s.aborts, s.reaped,
-	    s.expired, s.evicted, s.voided, s.splits, s.merges, s.extensions,
-	    s.truncated, s.clock_back, s.emptied);
+	    PRIu64 " %" PRIu64 " expired %" PRIu64 " evicted %" PRIu64 " %"
+	    PRIu64 " orphaned %" PRIu64 " splits %" PRIu64 " merges %" PRIu64
+	    " ext %" PRIu64 " cut %" PRIu64 " back %" PRIu64
+	    " recoveries %" PRIu64 "\n", s.observes, s.lease_opens,
+	    s.lease_commits, s.lease_finishes, s.lease_aborts, s.lease_reaps,
+	    s.expired, s.evicted_capacity, s.evicted_region, s.orphaned,
+	    s.splits, s.merges, s.extensions, s.truncated, s.clock_back,
+	    s.recoveries);
 }
 
 void
