@@ -29,6 +29,14 @@ header_names()
 	$CC -E -P "$header" | grep -oE '\bkvr_[a-z0-9_]+ *\(' | tr -d ' (' | sort
 }
 
+# Those after the header's rule `experimental`, by the same means.
+experimental_names()
+{
+	sed 's|^/\* -* experimental -* \*/$|experimental_rule;|' "$header" |
+	    $CC -E -P -x c - | sed '1,/experimental_rule;/d' |
+	    grep -oE '\bkvr_[a-z0-9_]+ *\(' | tr -d ' (' | sort
+}
+
 map_names()
 {
 	sed -n 's/^[[:space:]]*\(kvr_[a-z0-9_]*\);.*/\1/p' lib/kvroute.map | sort
@@ -75,6 +83,23 @@ map_has_what_the_header_declares()
 shared_library_exports_the_map()
 {
 	differ "$scratch/map" "$scratch/shared"
+}
+
+# What may change in any release has a version node of its own.
+experimental_names_have_their_node()
+{
+	[ -s "$scratch/experimental" ] || echo "$header: none is experimental"
+	release=$(sed -n 's/^#define KVR_VERSION_\(MAJOR\|MINOR\) //p' \
+	    "$header" | paste -s -d .)
+	while read -r name; do
+		node=KVROUTE_$release
+		! grep -qx "$name" "$scratch/experimental" ||
+		    node=KVROUTE_EXPERIMENTAL
+		echo "$name@@$node"
+	done < "$scratch/header" | sort > "$scratch/header-nodes"
+	nm -D --defined-only "$build/libkvroute.so" |
+	    awk '$2 != "A" { print $3 }' | sort > "$scratch/shared-nodes"
+	differ "$scratch/header-nodes" "$scratch/shared-nodes"
 }
 
 static_library_exports_the_map()
@@ -372,6 +397,7 @@ run()
 }
 
 header_names > "$scratch/header"
+experimental_names > "$scratch/experimental"
 map_names > "$scratch/map"
 shared_names > "$scratch/shared"
 static_names > "$scratch/static"
