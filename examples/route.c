@@ -3,8 +3,27 @@
 #include <kvroute.h>
 #include <stdio.h>
 
+static int turn(struct kvr *, struct kvr_prompt *, size_t, int64_t);
+
+int
+main(void)
+{
+	struct kvr *k = NULL;
+	struct kvr_prompt *p = NULL;
+	uint64_t id;
+	int failed = kvr_new(NULL, &k) != KVR_OK ||
+	    kvr_worker_add(k, "gpu-0", 5, NULL, &id) != KVR_OK ||
+	    kvr_worker_add(k, "gpu-1", 5, NULL, &id) != KVR_OK ||
+	    kvr_prompt_new(k, &p) != KVR_OK;
+
+	failed = failed || turn(k, p, 512, 0) || turn(k, p, 768, 5000000000);
+	kvr_prompt_free(p);
+	kvr_free(k);
+	return failed;
+}
+
 static int
-send_turn(struct kvr *k, struct kvr_prompt *p, size_t tokens, int64_t now)
+turn(struct kvr *k, struct kvr_prompt *p, size_t tokens, int64_t now)
 {
 	static const uint32_t chat[768] = { 101, 2023, 2003 }; /* and zeros */
 	struct kvr_decision d = { .size = sizeof(d) };
@@ -19,21 +38,4 @@ send_turn(struct kvr *k, struct kvr_prompt *p, size_t tokens, int64_t now)
 	printf("%zu tokens to %.*s, %d of them cached there\n", tokens,
 	    (int)length, name, (int)d.overlap_tokens);
 	return 0;
-}
-
-int
-main(void)
-{
-	struct kvr *k = NULL;
-	struct kvr_prompt *p = NULL;
-	uint64_t id;
-	int failed = kvr_new(NULL, &k) != KVR_OK ||
-	    kvr_worker_add(k, "gpu-0", 5, NULL, &id) != KVR_OK ||
-	    kvr_worker_add(k, "gpu-1", 5, NULL, &id) != KVR_OK ||
-	    kvr_prompt_new(k, &p) != KVR_OK ||
-	    send_turn(k, p, 512, 0) || send_turn(k, p, 768, 5000000000);
-
-	kvr_prompt_free(p);
-	kvr_free(k);
-	return failed;
 }

@@ -232,18 +232,25 @@ tools_have_pages()
 	done
 }
 
-# The lines of C that it shows are lines of the example.
+# The lines of C that it shows are lines of the example, in that order. What
+# stands before a blank line is a whole statement.
 readme_shows_the_example()
 {
-	awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on && NF' README.md \
-	    > "$scratch/readme.c"
+	awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md \
+	    > "$scratch/readme-blanks.c"
+	awk 'NF' "$scratch/readme-blanks.c" > "$scratch/readme.c"
 	lines=$(wc -l < "$scratch/readme.c")
 	[ "$lines" -ge 5 ] && [ "$lines" -le 12 ] ||
 	    echo "README.md shows $lines lines of C"
-	while IFS= read -r line; do
-		grep -qxF -e "$line" examples/route.c ||
-		    echo "not in examples/route.c: $line"
-	done < "$scratch/readme.c"
+	awk 'FILENAME == ARGV[1] { want[++n] = $0; next }
+	    $0 == want[at + 1] { at++ }
+	    END { if (at < n)
+		print "not in examples/route.c, or not here: " want[at + 1] }
+	' "$scratch/readme.c" examples/route.c
+	awk '!NF && last !~ /;$/ { print "not the end of a statement: " last }
+	    { last = $0 }
+	    END { if (last !~ /;$/) print "not the end: " last }
+	' "$scratch/readme-blanks.c"
 	lines=$(grep -c . examples/route.c)
 	[ "$lines" -le 36 ] || echo "examples/route.c has $lines lines"
 }
