@@ -627,7 +627,8 @@ struct kvr_stats {
 	struct kvr_calibration calibration; /* also of removed workers */
 	/* entries removed, by cause */
 	uint64_t expired;           /* due */
-	uint64_t evicted_capacity;  /* their worker's cache was full */
+	uint64_t evicted_capacity;  /* their worker's cache was full, or by */
+	                            /* a purge */
 	uint64_t evicted_region;    /* the region was full */
 	uint64_t orphaned;          /* their worker was removed or reset */
 	uint64_t splits;

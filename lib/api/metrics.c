@@ -51,7 +51,8 @@ struct metric {
 #define REMOVED(reason, field) \
 	{ "kvroute_entries_removed_total", REGION(field), \
 	    "Entries removed: expired, evicted for room in their worker's " \
-	    "cache or in the region, or orphaned with their worker.", reason }
+	    "cache or by a purge, evicted for room in the region, or " \
+	    "orphaned with their worker.", reason }
 
 static const struct metric of_region[] = {
 	{ "kvroute_region_bytes", REGION(region_bytes), "Size of the region.",
@@ -114,7 +115,7 @@ static const struct metric of_region[] = {
 	{ "kvroute_clock_back_total", REGION(clock_back),
 	    "Calls with a time before that of an earlier call.", NULL },
 	{ "kvroute_recoveries_total", REGION(recoveries),
-	    "Times that the index was lost because a writer died.", NULL },
+	    "Times that the index was emptied: a writer died, or damage.", NULL },
 	{ "kvroute_busy_writes_total", REGION(busy_writes),
 	    "Writes that failed instead of waiting for the lock.", NULL },
 	{ "kvroute_read_retries_total", REGION(read_retries),

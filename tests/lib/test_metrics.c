@@ -292,6 +292,9 @@ START_TEST(most_workers)
 			i = i + 1 < workers ? i + 1 : 0;
 	}
 	ck_assert_uint_eq(i, 0);
+	/* as kvr_metrics(3) says; these ranks have ten digits */
+	ck_assert_uint_le(length, 8000 + (size_t)workers * (1500 + 24 * 10) +
+	    24 * strlen("\\\\xff") * (workers - 1 + KVR_NAME_MAX));
 	kvr_free(many);
 }
 END_TEST
