@@ -250,11 +250,15 @@ load(void)
 {
 	struct kvr_load l = { .size = sizeof(l) };
 
+	uint32_t source;
+
 	l.prefill_tokens = number();
 	l.active_blocks = number();
 	l.requests = pick(9);
 	l.used_blocks = number();
-	(void)kvr_worker_set_load(f.k, f.worker[pick(WORKERS)], 0, &l);
+	/* not picked: the corpus keeps its meaning */
+	source = (uint32_t)l.active_blocks % KVR_LOAD_SOURCES;
+	(void)kvr_worker_set_load(f.k, f.worker[pick(WORKERS)], source, &l);
 }
 
 static void

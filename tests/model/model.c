@@ -165,12 +165,13 @@ model_worker_known(const struct model *m, uint64_t id)
 }
 
 void
-model_set_load(struct model *m, uint64_t id, const struct kvr_load *load)
+model_set_load(struct model *m, uint64_t id, uint32_t source,
+    const struct kvr_load *load)
 {
 	struct worker *w = model_worker_find(m, id);
 
 	if (w != NULL)
-		w->outside = *load;
+		w->outside[source] = *load;
 }
 
 void
@@ -182,7 +183,7 @@ model_clear(struct model *m)
 	for (w = m->workers; w != NULL; w = w->hh.next) {
 		w->requests = w->prefill = w->output = w->private = 0;
 		w->pinned = 0;
-		memset(&w->outside, 0, sizeof(w->outside));
+		memset(w->outside, 0, sizeof(w->outside));
 	}
 }
 
@@ -190,14 +191,20 @@ void
 model_load(const struct model *m, uint64_t worker, struct model_load *out)
 {
 	const struct worker *w = model_worker_find(m, worker);
+	uint32_t i;
 
 	memset(out, 0, sizeof(*out));
 	if (w == NULL)
 		return;
-	out->requests = w->requests + w->outside.requests;
-	out->prefill_tokens = w->prefill + w->outside.prefill_tokens;
-	out->active_blocks = w->pinned + w->outside.active_blocks;
+	out->requests = w->requests;
+	out->prefill_tokens = w->prefill;
+	out->active_blocks = w->pinned;
 	out->output_blocks = w->output + w->private;
+	for (i = 0; i < KVR_LOAD_SOURCES; i++) {
+		out->requests += w->outside[i].requests;
+		out->prefill_tokens += w->outside[i].prefill_tokens;
+		out->active_blocks += w->outside[i].active_blocks;
+	}
 }
 
 /* ----------------------------------------------------------- records --- */

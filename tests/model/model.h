@@ -70,7 +70,9 @@ void model_worker_add(struct model *m, uint64_t id);
 /* Removed or reset: all its records are void. */
 void model_worker_void(struct model *m, uint64_t id);
 bool model_worker_known(const struct model *m, uint64_t id);
-void model_set_load(struct model *m, uint64_t id, const struct kvr_load *load);
+/* Replaces what one source has said of the worker's load. */
+void model_set_load(struct model *m, uint64_t id, uint32_t source,
+    const struct kvr_load *load);
 void model_clear(struct model *m);
 
 /* Leading blocks that are live, and that are pinned. */

@@ -53,7 +53,7 @@ struct worker {
 	uint64_t id;
 	uint64_t requests, prefill, output, private;
 	uint64_t pinned;    /* records with pins */
-	struct kvr_load outside;
+	struct kvr_load outside[KVR_LOAD_SOURCES];
 	UT_hash_handle hh;
 };
 

@@ -55,7 +55,7 @@ struct op {
 	uint8_t kind;     /* enum op_kind */
 	uint8_t time;     /* enum op_time */
 	uint8_t worker;   /* a name's number */
-	uint8_t slot;     /* a lease's */
+	uint8_t slot;     /* a lease's; of OP_LOAD: the source */
 	uint8_t arg;      /* by kind */
 	uint8_t variant;  /* of the request; see world_request */
 	uint8_t fail;     /* the allocation that fails; 0: none */

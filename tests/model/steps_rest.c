@@ -122,6 +122,7 @@ static int
 do_load(struct world *w, const struct op *o)
 {
 	struct kvr_load load = { .size = sizeof(load) };
+	uint32_t source = o->slot % KVR_LOAD_SOURCES;
 	int rc, want;
 	uint64_t id = step_worker(w, o, &want);
 
@@ -129,10 +130,11 @@ do_load(struct world *w, const struct op *o)
 	load.active_blocks = o->arg / 4 % 8;
 	load.requests = o->arg / 32;
 	load.used_blocks = o->arg / 8;
-	WORLD_CALL(rc, o->fail, kvr_worker_set_load(w->k, id, 0, &load));
+	WORLD_CALL(rc, o->fail, kvr_worker_set_load(w->k, id, source,
+	    &load));
 	if (step_same(w, "kvr_worker_set_load", rc, want) != 0)
 		return -1;
-	model_set_load(w->m, id, &load);
+	model_set_load(w->m, id, source, &load);
 	return world_glance(w);
 }
 

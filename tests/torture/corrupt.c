@@ -175,6 +175,8 @@ add_workers(struct kvr *k, uint32_t n, uint64_t *id)
 		demand(kvr_worker_add(k, name, 2, &facts, &id[i]) == KVR_OK);
 	}
 	demand(kvr_worker_set_load(k, id[0], 0, &load) == KVR_OK);
+	demand(kvr_worker_set_load(k, id[0], KVR_LOAD_SOURCES - 1, &load) ==
+	    KVR_OK);
 }
 
 /* What happens to a lease that may or may not exist. */

@@ -335,6 +335,27 @@ damage_claim(struct corrupt *c)
 	    COUNT(claim_fields))], any_value(c, l->claim), false);
 }
 
+/* The external load of a worker by source, or its sums in a slot at `slot`. */
+static void
+damage_load(struct corrupt *c, size_t slot)
+{
+	static const struct field sums[] = {
+		FIELD(slot, load_prefill), FIELD(slot, load_blocks),
+		FIELD(slot, load_used), FIELD(slot, load_requests)
+	};
+	const uint32_t words = sizeof(struct outside) / sizeof(uint64_t);
+	uint32_t what = ops_pick(c->s, 2 * COUNT(sums)), word;
+
+	if (what < COUNT(sums)) {
+		put_number(c, slot + sums[what].at, any_value(c, 0),
+		    sums[what].width);
+		return;
+	}
+	word = corrupt_pick(c->s, layout_of(c)->names * words);
+	put_number(c, layout_of(c)->outside_at + word * sizeof(uint64_t),
+	    any_value(c, 0), sizeof(uint64_t));
+}
+
 /* What is stored of a worker. */
 static void
 damage_slot(struct corrupt *c)
@@ -342,10 +363,13 @@ damage_slot(struct corrupt *c)
 	size_t at = layout_of(c)->slots_at + sizeof(struct slot) *
 	    corrupt_pick(c->s, layout_of(c)->slots);
 	struct field f = slot_fields[ops_pick(c->s, COUNT(slot_fields))];
+	uint32_t how = ops_pick(c->s, 256);
 
-	if (ops_pick(c->s, 4) == 0) {
+	if (how % 4 == 0) {
 		f = slot_doubles[ops_pick(c->s, COUNT(slot_doubles))];
 		put_number(c, at + f.at, any_double(c), f.width);
+	} else if (how >= 224) {
+		damage_load(c, at);
 	} else {
 		put_number(c, at + f.at, any_value(c, 0), f.width);
 	}

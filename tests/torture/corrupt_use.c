@@ -262,7 +262,11 @@ ask_worker(struct corrupt *c, uint64_t id)
 		facts.eviction = ops_pick(c->s, 2);
 		(void)CALL(c, kvr_worker_set, c->k, id, &facts);
 	}
-	(void)CALL(c, kvr_worker_set_load, c->k, id, 0, &load);
+	/* by what was picked above: a corpus keeps its meaning */
+	load.prefill_tokens = load.active_blocks = load.requests =
+	    load.used_blocks = 5 * facts.eviction;
+	(void)CALL(c, kvr_worker_set_load, c->k, id,
+	    facts.retain % KVR_LOAD_SOURCES, &load);
 }
 
 static void
