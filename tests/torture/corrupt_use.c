@@ -386,6 +386,47 @@ begin_anew(struct corrupt *c)
 	walk_entries(c);
 }
 
+/* A lease on any worker; on a given one if damage left none eligible. */
+static int
+open_lease(struct corrupt *c, struct kvr_decision *d)
+{
+	uint64_t id = some_worker(c);
+	int error;
+
+	if (id == 0)
+		(void)CALL(c, kvr_worker_add, c->k, "only", 4, NULL, &id);
+	error = CALL(c, kvr_lease_open, c->k, c->p, NULL, c->now, d);
+	if (error == KVR_ENOWORKER || error == KVR_EALLOVERLOADED)
+		error = CALL(c, kvr_lease_open_on, c->k, c->p, NULL, id,
+		    c->now, d);
+	return error;
+}
+
+/* A recovered region serves a request from beginning to end. */
+static void
+serve_recovered(struct corrupt *c)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint64_t before = c->k->region->counts.recoveries;
+	int error;
+
+	if (corrupt_say(c->s, c->p) != KVR_OK)
+		return;
+	atomic_fetch_or(&c->k->region->seq, 1); /* a writer has died */
+	(void)CALL(c, kvr_clear, c->k);
+	if (c->k->region->counts.recoveries == before)
+		corrupt_fail(c, "a writer died, and nothing recovered");
+	error = open_lease(c, &d);
+	if (error != KVR_OK || d.lease == 0)
+		corrupt_fail(c, "recovered; open: %s", kvr_errname(error));
+	else if ((error = CALL(c, kvr_lease_commit, c->k, d.lease, c->now,
+	    0)) != KVR_OK)
+		corrupt_fail(c, "recovered; commit: %s", kvr_errname(error));
+	else if ((error = CALL(c, kvr_lease_finish, c->k, d.lease, NULL,
+	    c->now, 0)) != KVR_OK)
+		corrupt_fail(c, "recovered; finish: %s", kvr_errname(error));
+}
+
 /* Two workers of one name: they are ambiguous. */
 static bool
 twins(const struct kvr *k)
@@ -440,5 +481,7 @@ corrupt_use(struct corrupt *c)
 	if (c->why[0] == '\0')
 		begin_anew(c);
 	c->totals->emptied += c->k->region->counts.recoveries != emptied;
+	if (c->why[0] == '\0')
+		serve_recovered(c);
 	return c->why[0] == '\0' && at_rest(c);
 }
