@@ -10,6 +10,7 @@
  * hashes must be those that plain.c computes one by one, and those of a second
  * prompt that got everything at once.
  */
+#include "id.h"
 #include "prompt.h"
 
 #include "alloc.h"
@@ -297,6 +298,17 @@ media_ahead(const struct given *g, size_t n)
 	return false;
 }
 
+static bool
+names_a_lease(const struct step *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (id_is_lease(s->words[i]))
+			return true;
+	return false;
+}
+
 /* What the header says a step returns. */
 static int
 due(const struct given *g, const struct step *s)
@@ -312,6 +324,8 @@ due(const struct given *g, const struct step *s)
 		return KVR_ESTATE;
 	if (s->what == MEDIA)
 		return s->block < g->blocks ? KVR_ESTATE : KVR_OK;
+	if (s->what == ALLOW)
+		return names_a_lease(s) ? KVR_EWORKER : KVR_OK;
 	if (s->what == END)
 		return dynamo && s->scope != NULL ? KVR_EINVAL : KVR_OK;
 	if (s->what == LOCALS && (media_ahead(g, s->n) ||

@@ -538,19 +538,21 @@ kvr_prompt_allow(struct kvr_prompt *p, const uint64_t *workers, size_t n)
 		return KVR_EINVAL;
 	if (!p->begun)
 		return KVR_ESTATE;
-	if (n > p->allowed_capacity) {
-		room = room_for(p->allowed_capacity, n, sizeof(*allowed));
-		if (room == 0)
-			return KVR_EINVAL;
+	room = p->allowed_capacity;
+	if (n > room)
+		room = room_for(room, n, sizeof(*allowed));
+	if (n > room)
+		return KVR_EINVAL;
+	for (i = 0; i < n; i++)
+		if (id_is_lease(workers[i]))
+			return KVR_EWORKER;
+	if (room > p->allowed_capacity) {
 		allowed = realloc(p->allowed, room * sizeof(*allowed));
 		if (allowed == NULL)
 			return KVR_ENOMEM;
 		p->allowed = allowed;
 		p->allowed_capacity = room;
 	}
-	for (i = 0; i < n; i++)
-		if (id_is_lease(workers[i]))
-			return KVR_EWORKER;
 	if (n > 0)
 		memcpy(p->allowed, workers, n * sizeof(*workers));
 	p->n_allowed = n;
