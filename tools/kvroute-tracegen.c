@@ -3,7 +3,9 @@
  * kvroute-tracegen - write a synthetic trace for kvroute-replay.
  */
 #include "args.h"
+#include "families.h"
 #include "sample.h"
+#include "trace.h"
 
 #include <kvroute.h>
 
@@ -13,13 +15,20 @@
 
 enum {
 	O_SEED = 256, O_REQUESTS, O_DURATION, O_TOOL_LOOPS, O_DOCUMENTS,
-	O_SYSTEMS, O_HELP, O_VERSION
+	O_SYSTEMS, O_FAMILY, O_PROMPT, O_RATE, O_END, O_HELP, O_VERSION
 };
 enum { REQUESTS_MAX = 1000000000, SECONDS_MAX = 86400 * 365 };
+
+/* Options as given; NULL: not given. Their meaning depends on the family. */
+struct given {
+	const char *text[O_END - O_SEED];
+};
 
 static const char usage_text[] =
 "usage: kvroute-tracegen [--seed N] [--requests N] [--duration SEC]\n"
 "           [--tool-loops PERCENT] [--documents PERCENT] [--systems N]\n"
+"       kvroute-tracegen --family NAME [--seed N] [--requests N] [--rate N]\n"
+"           [--prompt TOKENS] [--documents N]\n"
 "       kvroute-tracegen --help | --version\n";
 
 static const char help_text[] =
@@ -29,7 +38,18 @@ static const char help_text[] =
 "  --duration SEC         approximate length of the trace (600)\n"
 "  --tool-loops PERCENT   share of conversations by programs with tools (25)\n"
 "  --documents PERCENT    share of conversations about a long text (10)\n"
-"  --systems N            system prompts of each kind (20)\n";
+"  --systems N            system prompts of each kind (20)\n"
+"\nWith --family, one kind of load instead:\n"
+"  --family NAME      shared          one system prompt for all requests\n"
+"                     documents       questions about a few documents\n"
+"                     idle-documents  the same, one at a time\n"
+"                     unshared        no common prefix\n"
+"                     subagents       5 to 40 at once on a new prefix\n"
+"                     bursts          shared, at times 5 x the rate for 10 s\n"
+"                     chat            conversations of up to 12 turns\n"
+"  --rate N           mean requests per second\n"
+"  --prompt TOKENS    the common prefix or the document\n"
+"  --documents N      how many documents\n";
 
 static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, O_SEED },
@@ -38,6 +58,9 @@ static const struct option long_options[] = {
 	{ "tool-loops", required_argument, NULL, O_TOOL_LOOPS },
 	{ "documents", required_argument, NULL, O_DOCUMENTS },
 	{ "systems", required_argument, NULL, O_SYSTEMS },
+	{ "family", required_argument, NULL, O_FAMILY },
+	{ "prompt", required_argument, NULL, O_PROMPT },
+	{ "rate", required_argument, NULL, O_RATE },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
 	{ NULL, 0, NULL, 0 }
@@ -50,55 +73,116 @@ usage(void)
 	exit(ARGS_USAGE);
 }
 
+static const char *
+text_of(const struct given *g, int option)
+{
+	return g->text[option - O_SEED];
+}
+
+/* The number given, or `otherwise`. */
+static uint64_t
+number_of(const struct given *g, int option, uint64_t min, uint64_t max,
+    uint64_t otherwise)
+{
+	const char *text = text_of(g, option);
+
+	return text == NULL ? otherwise :
+	    args_number(long_options[option - O_SEED].name, text, min, max);
+}
+
 static void
-set_option(struct sample_options *o, int option, const char *text)
+refuse(const struct given *g, int option, const char *why)
+{
+	if (text_of(g, option) != NULL)
+		errx(ARGS_USAGE, "--%s %s", long_options[option - O_SEED].name,
+		    why);
+}
+
+static int
+write_sample(const struct given *g)
+{
+	struct sample_options o;
+
+	refuse(g, O_PROMPT, "needs --family");
+	refuse(g, O_RATE, "needs --family");
+	sample_defaults(&o);
+	o.seed = number_of(g, O_SEED, 0, INT64_MAX, o.seed);
+	o.requests = number_of(g, O_REQUESTS, 1, REQUESTS_MAX, o.requests);
+	o.duration_s = number_of(g, O_DURATION, 1, SECONDS_MAX, o.duration_s);
+	o.tool_loops = (uint32_t)number_of(g, O_TOOL_LOOPS, 0, 100,
+	    o.tool_loops);
+	o.documents = (uint32_t)number_of(g, O_DOCUMENTS, 0, 100, o.documents);
+	o.systems = (uint32_t)number_of(g, O_SYSTEMS, 1, 100000, o.systems);
+	if (o.tool_loops + o.documents > 100)
+		errx(ARGS_USAGE, "--tool-loops and --documents add up to more "
+		    "than 100 percent");
+	return sample_write(stdout, &o);
+}
+
+static void
+set_rate(const struct given *g, struct family_options *o)
+{
+	if (text_of(g, O_RATE) != NULL)
+		o->gap_us = (uint64_t)(1e6 / args_factor("rate",
+		    text_of(g, O_RATE)) + 0.5);
+	/* Times between requests may exceed their mean. */
+	if (o->requests > (uint64_t)TRACE_SPAN_MAX_MS / 2 * 1000 / o->gap_us)
+		errx(ARGS_USAGE, "--requests %llu at this --rate take more "
+		    "than a year", (unsigned long long)o->requests);
+}
+
+static int
+write_family(const struct given *g)
+{
+	struct family_options o;
+	enum family family = (enum family)args_word("family",
+	    text_of(g, O_FAMILY), family_names, FAMILIES);
+
+	refuse(g, O_DURATION, "and --family exclude each other");
+	refuse(g, O_TOOL_LOOPS, "and --family exclude each other");
+	refuse(g, O_SYSTEMS, "and --family exclude each other");
+	family_defaults(&o, family);
+	if (o.documents == 0)
+		refuse(g, O_DOCUMENTS, "is not an option of this family");
+	o.seed = number_of(g, O_SEED, 0, INT64_MAX, o.seed);
+	o.requests = number_of(g, O_REQUESTS, 1, FAMILY_REQUESTS_MAX,
+	    o.requests);
+	o.prompt = number_of(g, O_PROMPT, 1, FAMILY_PROMPT_MAX, o.prompt);
+	o.documents = number_of(g, O_DOCUMENTS, 1, FAMILY_DOCUMENTS_MAX,
+	    o.documents);
+	set_rate(g, &o);
+	return family_write(stdout, &o);
+}
+
+static void
+take_option(struct given *g, int option, const char *text)
 {
 	switch (option) {
-	case O_SEED:
-		o->seed = args_number("seed", text, 0, INT64_MAX);
-		break;
-	case O_REQUESTS:
-		o->requests = args_number("requests", text, 1, REQUESTS_MAX);
-		break;
-	case O_DURATION:
-		o->duration_s = args_number("duration", text, 1, SECONDS_MAX);
-		break;
-	case O_TOOL_LOOPS:
-		o->tool_loops = (uint32_t)args_number("tool-loops", text, 0,
-		    100);
-		break;
-	case O_DOCUMENTS:
-		o->documents = (uint32_t)args_number("documents", text, 0, 100);
-		break;
-	case O_SYSTEMS:
-		o->systems = (uint32_t)args_number("systems", text, 1, 100000);
-		break;
 	case O_HELP:
 		printf("%s%s", usage_text, help_text);
 		exit(0);
 	case O_VERSION:
 		printf("kvroute-tracegen %s\n", kvr_version_string());
 		exit(0);
-	default:
+	case '?':
 		usage();
+	default:
+		g->text[option - O_SEED] = text;
 	}
 }
 
 int
 main(int argc, char **argv)
 {
-	struct sample_options o;
+	struct given g = { { NULL } };
 	int option;
 
-	sample_defaults(&o);
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		set_option(&o, option, optarg);
+		take_option(&g, option, optarg);
 	if (optind != argc)
 		usage();
-	if (o.tool_loops + o.documents > 100)
-		errx(ARGS_USAGE, "--tool-loops and --documents add up to more "
-		    "than 100 percent");
-	if (sample_write(stdout, &o) != 0)
+	if ((text_of(&g, O_FAMILY) == NULL ? write_sample(&g) :
+	    write_family(&g)) != 0)
 		err(ARGS_FAILED, "standard output");
 	return 0;
 }

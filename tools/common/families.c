@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * families.c - see families.h.
+ *
+ * A prompt is two ranges of ids, both of complete blocks, and what remains:
+ *
+ *   | head: 7 8 9 10 | body: 311 312 | 313 |      tokens, in blocks of 512
+ *   '- of many ------'- of this one -------'
+ *
+ * Only complete blocks of the head are shared, since the block in which it
+ * ends also contains tokens of the body. Chats repeat their body as it grows;
+ * the last, incomplete block gets a new id each time.
+ *
+ * All requests are generated, then sorted by time and written.
+ */
+#include "families.h"
+
+#include "draw.h"
+#include "rng.h"
+#include "trace.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const family_names[FAMILIES] = {
+	[FAMILY_SHARED] = "shared",
+	[FAMILY_DOCUMENTS] = "documents",
+	[FAMILY_IDLE_DOCUMENTS] = "idle-documents",
+	[FAMILY_UNSHARED] = "unshared",
+	[FAMILY_SUBAGENTS] = "subagents",
+	[FAMILY_BURSTS] = "bursts",
+	[FAMILY_CHAT] = "chat"
+};
+
+/* Means of exponential distributions, in tokens. */
+static const struct {
+	uint64_t private;
+	uint64_t output;
+} means[FAMILIES] = {
+	[FAMILY_SHARED] = { 500, 200 },
+	[FAMILY_DOCUMENTS] = { 100, 200 },
+	[FAMILY_IDLE_DOCUMENTS] = { 100, 50 },
+	[FAMILY_UNSHARED] = { 0, 200 },
+	[FAMILY_SUBAGENTS] = { 500, 200 },
+	[FAMILY_BURSTS] = { 500, 200 },
+	[FAMILY_CHAT] = { 200, 250 }
+};
+enum {
+	PRIVATE_MIN = 16,
+	OUTPUT_MIN = 1,
+	AGENTS_MIN = 5,
+	AGENTS_MAX = 40,
+	BURST_TIMES = 5,
+	BURST_US = 10000000,
+	BURST_GAP_US = 60000000, /* mean from the end of one to the next */
+	TURNS_MAX = 12,
+	THINK_US = 20000000,     /* mean from the end of a turn to the next */
+	TOKEN_US = 20000         /* of a chat's output */
+};
+
+struct item {
+	uint64_t at; /* us */
+	uint64_t order;
+	uint64_t tokens;
+	uint64_t output;
+	uint64_t head; /* first id; head_blocks follow */
+	uint64_t head_blocks;
+	uint64_t body; /* first id of the rest */
+};
+
+struct families {
+	struct family_options o;
+	struct rng rng;
+	struct item *items;
+	size_t n;
+	size_t capacity;
+	uint64_t next_id;
+	uint64_t now; /* us */
+	uint64_t burst; /* begin of the current or next burst */
+};
+
+void
+family_defaults(struct family_options *o, enum family family)
+{
+	static const struct {
+		uint64_t prompt, gap_us, documents;
+	} defaults[FAMILIES] = {
+		[FAMILY_SHARED] = { 8000, 50000, 0 },
+		[FAMILY_DOCUMENTS] = { 57000, 83333, 6 },
+		[FAMILY_IDLE_DOCUMENTS] = { 8000, 2000000, 60 },
+		[FAMILY_UNSHARED] = { 4000, 50000, 0 },
+		[FAMILY_SUBAGENTS] = { 16384, 200000, 0 },
+		[FAMILY_BURSTS] = { 2000, 100000, 0 },
+		[FAMILY_CHAT] = { 1000, 100000, 0 }
+	};
+
+	*o = (struct family_options){ .family = family,
+	    .prompt = defaults[family].prompt,
+	    .gap_us = defaults[family].gap_us, .requests = 3000,
+	    .documents = defaults[family].documents, .seed = 1 };
+}
+
+/* ---------------------------------------------------------------- items --- */
+
+static uint64_t
+take_ids(struct families *f, uint64_t n)
+{
+	uint64_t first = f->next_id;
+
+	f->next_id += n;
+	return first;
+}
+
+static uint64_t
+draw_private(struct families *f)
+{
+	return draw_length(&f->rng, PRIVATE_MIN, means[f->o.family].private);
+}
+
+static uint64_t
+draw_output(struct families *f)
+{
+	return draw_length(&f->rng, OUTPUT_MIN, means[f->o.family].output);
+}
+
+static int
+add_item(struct families *f, struct item item)
+{
+	if (f->n == f->capacity) {
+		size_t want = f->capacity == 0 ? 1024 : f->capacity * 2;
+		struct item *p = realloc(f->items, want * sizeof(*p));
+
+		if (p == NULL)
+			return -1;
+		f->items = p;
+		f->capacity = want;
+	}
+	item.order = f->n;
+	f->items[f->n++] = item;
+	return 0;
+}
+
+/* A request of its own at `at` whose prompt begins with `head`. */
+static int
+add_request(struct families *f, uint64_t at, uint64_t head)
+{
+	struct item i = { .at = at, .head = head,
+	    .head_blocks = f->o.prompt / TRACE_BLOCK };
+
+	i.tokens = f->o.prompt + draw_private(f);
+	i.output = draw_output(f);
+	i.body = take_ids(f, (i.tokens + TRACE_BLOCK - 1) / TRACE_BLOCK -
+	    i.head_blocks);
+	return add_item(f, i);
+}
+
+static int
+add_unshared(struct families *f, uint64_t at)
+{
+	struct item i = { .at = at };
+
+	i.tokens = draw_length(&f->rng, PRIVATE_MIN, f->o.prompt);
+	if (i.tokens > FAMILY_PROMPT_MAX)
+		i.tokens = FAMILY_PROMPT_MAX;
+	i.output = draw_output(f);
+	i.body = take_ids(f, (i.tokens + TRACE_BLOCK - 1) / TRACE_BLOCK);
+	return add_item(f, i);
+}
+
+/* A conversation that begins at `at`. */
+static int
+add_chat(struct families *f, uint64_t at, uint64_t head)
+{
+	uint64_t turns = rng_between(&f->rng, 1, TURNS_MAX);
+	struct item i = { .at = at, .tokens = f->o.prompt, .head = head,
+	    .head_blocks = f->o.prompt / TRACE_BLOCK };
+
+	/* At most 16 times the mean is drawn, so this range is enough. */
+	i.body = take_ids(f, 2 + TURNS_MAX * DRAW_TIMES_MAX *
+	    (means[FAMILY_CHAT].private + means[FAMILY_CHAT].output) /
+	    TRACE_BLOCK);
+	while (turns-- > 0) {
+		i.tokens += draw_private(f);
+		i.output = draw_output(f);
+		if (add_item(f, i) != 0)
+			return -1;
+		i.tokens += i.output;
+		i.at += i.output * TOKEN_US + draw_exponential(&f->rng,
+		    THINK_US);
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------- arrivals --- */
+
+/* Moves `now` to the next arrival of a Poisson process. */
+static uint64_t
+next_arrival(struct families *f, uint64_t gap_us)
+{
+	f->now += draw_exponential(&f->rng, gap_us);
+	return f->now;
+}
+
+/*
+ * Arrivals at BURST_TIMES the rate; outside of bursts, one of BURST_TIMES is
+ * kept.
+ */
+static uint64_t
+next_in_bursts(struct families *f)
+{
+	for (;;) {
+		uint64_t gap = f->o.gap_us / BURST_TIMES;
+		uint64_t at = next_arrival(f, gap == 0 ? 1 : gap);
+
+		while (at >= f->burst + BURST_US)
+			f->burst += BURST_US + draw_exponential(&f->rng,
+			    BURST_GAP_US);
+		if (at >= f->burst ||
+		    rng_between(&f->rng, 1, BURST_TIMES) == 1)
+			return at;
+	}
+}
+
+static int
+make_shared(struct families *f)
+{
+	uint64_t head = take_ids(f, f->o.prompt / TRACE_BLOCK);
+	bool bursts = f->o.family == FAMILY_BURSTS;
+
+	f->burst = draw_exponential(&f->rng, BURST_GAP_US);
+	while (f->n < f->o.requests)
+		if (add_request(f, bursts ? next_in_bursts(f) :
+		    next_arrival(f, f->o.gap_us), head) != 0)
+			return -1;
+	return 0;
+}
+
+static int
+make_documents(struct families *f)
+{
+	uint64_t blocks = f->o.prompt / TRACE_BLOCK, at;
+	uint64_t first = take_ids(f, blocks * f->o.documents), document;
+
+	while (f->n < f->o.requests) {
+		at = f->o.family == FAMILY_IDLE_DOCUMENTS ?
+		    f->n * f->o.gap_us : next_arrival(f, f->o.gap_us);
+		document = rng_between(&f->rng, 0, f->o.documents - 1);
+		if (add_request(f, at, first + document * blocks) != 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+make_unshared(struct families *f)
+{
+	while (f->n < f->o.requests)
+		if (add_unshared(f, next_arrival(f, f->o.gap_us)) != 0)
+			return -1;
+	return 0;
+}
+
+static int
+make_subagents(struct families *f)
+{
+	uint64_t gap_us = f->o.gap_us * (AGENTS_MIN + AGENTS_MAX) / 2;
+	uint64_t head, at, agents;
+
+	while (f->n < f->o.requests) {
+		at = next_arrival(f, gap_us);
+		head = take_ids(f, f->o.prompt / TRACE_BLOCK);
+		agents = rng_between(&f->rng, AGENTS_MIN, AGENTS_MAX);
+		while (agents-- > 0)
+			if (add_request(f, at, head) != 0)
+				return -1;
+	}
+	return 0;
+}
+
+static size_t
+count_until(const struct families *f, uint64_t at)
+{
+	size_t n = 0, i;
+
+	for (i = 0; i < f->n; i++)
+		n += f->items[i].at <= at;
+	return n;
+}
+
+/*
+ * The trace ends before the last chat begins, so that its load does not fall
+ * towards the end.
+ */
+static int
+make_chats(struct families *f)
+{
+	uint64_t gap_us = f->o.gap_us * (1 + TURNS_MAX) / 2;
+	uint64_t head = take_ids(f, f->o.prompt / TRACE_BLOCK);
+	size_t wanted = f->o.requests;
+
+	while (count_until(f, f->now) < f->o.requests) {
+		while (f->n < wanted)
+			if (add_chat(f, next_arrival(f, gap_us), head) != 0)
+				return -1;
+		wanted = f->n + f->o.requests / 4 + 1;
+	}
+	return 0;
+}
+
+/* -------------------------------------------------------------- writing --- */
+
+static int
+item_order(const void *a, const void *b)
+{
+	struct item x, y;
+
+	memcpy(&x, a, sizeof(x));
+	memcpy(&y, b, sizeof(y));
+	if (x.at / 1000 != y.at / 1000)
+		return x.at / 1000 < y.at / 1000 ? -1 : 1;
+	return x.order < y.order ? -1 : x.order > y.order;
+}
+
+static int
+write_item(struct families *f, FILE *out, const struct item *i)
+{
+	uint64_t whole = i->tokens / TRACE_BLOCK, n;
+
+	fprintf(out, "{\"timestamp\": %" PRIu64 ", \"input_length\": %" PRIu64
+	    ", \"output_length\": %" PRIu64 ", \"hash_ids\": [", i->at / 1000,
+	    i->tokens, i->output);
+	for (n = 0; n < whole; n++)
+		fprintf(out, "%s%" PRIu64, n == 0 ? "" : ", ",
+		    n < i->head_blocks ? i->head + n :
+		    i->body + n - i->head_blocks);
+	if (i->tokens % TRACE_BLOCK != 0)
+		fprintf(out, "%s%" PRIu64, n == 0 ? "" : ", ", take_ids(f, 1));
+	fprintf(out, "]}\n");
+	return ferror(out) ? -1 : 0;
+}
+
+static int
+make_items(struct families *f)
+{
+	switch (f->o.family) {
+	case FAMILY_DOCUMENTS:
+	case FAMILY_IDLE_DOCUMENTS:
+		return make_documents(f);
+	case FAMILY_UNSHARED:
+		return make_unshared(f);
+	case FAMILY_SUBAGENTS:
+		return make_subagents(f);
+	case FAMILY_CHAT:
+		return make_chats(f);
+	default:
+		return make_shared(f);
+	}
+}
+
+int
+family_write(FILE *out, const struct family_options *o)
+{
+	struct families f = { .o = *o, .rng = { o->seed } };
+	int result = make_items(&f);
+	size_t i;
+
+	if (result == 0)
+		qsort(f.items, f.n, sizeof(*f.items), item_order);
+	for (i = 0; result == 0 && i < o->requests; i++)
+		result = write_item(&f, out, &f.items[i]);
+	free(f.items);
+	return result == 0 && fflush(out) == 0 ? 0 : -1;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * families.h - generates traces of one kind of load each.
+ *
+ *   shared          | one prompt for all | private |
+ *   documents       | one of n documents | question |
+ *   idle-documents  the same at fixed intervals
+ *   unshared        | private |
+ *   subagents       | new prompt | private |   5 to 40 of these at once
+ *   bursts          as shared, now and then at 5 times the rate for 10 s
+ *   chat            | one prompt for all | q1 | a1 | q2 | ...
+ *
+ * Arrivals are Poisson processes and lengths are exponential, both with a
+ * stated mean. Only integer arithmetic is used, so a seed yields the same bytes
+ * on every platform; kvroute-tracegen(1) lists the means.
+ */
+#ifndef KVROUTE_FAMILIES_H
+#define KVROUTE_FAMILIES_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+enum family {
+	FAMILY_SHARED,
+	FAMILY_DOCUMENTS,
+	FAMILY_IDLE_DOCUMENTS,
+	FAMILY_UNSHARED,
+	FAMILY_SUBAGENTS,
+	FAMILY_BURSTS,
+	FAMILY_CHAT,
+	FAMILIES
+};
+extern const char *const family_names[FAMILIES];
+
+enum {
+	FAMILY_PROMPT_MAX = 4000000, /* tokens */
+	FAMILY_REQUESTS_MAX = 10000000,
+	FAMILY_DOCUMENTS_MAX = 100000
+};
+
+struct family_options {
+	enum family family;
+	uint64_t prompt;    /* tokens; UNSHARED: their mean */
+	uint64_t gap_us;    /* mean time between requests, above 0 */
+	uint64_t requests;
+	uint64_t documents; /* of DOCUMENTS and IDLE_DOCUMENTS, above 0 */
+	uint64_t seed;
+};
+
+/* The defaults of a family. */
+void family_defaults(struct family_options *o, enum family family);
+/* Writes the trace. -1: out of memory, or an error of `out` (see ferror). */
+int family_write(FILE *out, const struct family_options *o);
+
+#endif
