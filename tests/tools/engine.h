@@ -31,7 +31,7 @@ static inline void
 submit(struct engine *e, uint64_t number, uint64_t tokens, uint64_t output,
     const uint64_t *ids)
 {
-	struct engine_request r = { number, tokens, output, ids };
+	struct engine_request r = { number, tokens, output, ids, 0 };
 
 	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
 	ck_assert(engine_check(e));
@@ -40,7 +40,7 @@ submit(struct engine *e, uint64_t number, uint64_t tokens, uint64_t output,
 static inline uint64_t
 cached(const struct engine *e, uint64_t tokens, const uint64_t *ids)
 {
-	struct engine_request r = { 0, tokens, 1, ids };
+	struct engine_request r = { 0, tokens, 1, ids, 0 };
 
 	return engine_cached(e, &r);
 }
@@ -101,7 +101,7 @@ static inline struct engine_request
 any_request(struct rng *rng, uint64_t number, uint64_t *ids)
 {
 	struct engine_request r = { number, rng_between(rng, 1, 8 * 512),
-	    rng_between(rng, 0, 900), ids };
+	    rng_between(rng, 0, 900), ids, 0 };
 	uint64_t i;
 
 	for (i = 0; i < 8; i++)

@@ -412,6 +412,7 @@ trace_next(struct trace *t, struct trace_request *out)
 	out->arrival_ms = spread(t);
 	out->input_length = h->input_length;
 	out->output_length = h->output_length;
+	out->known_output = 0;
 	out->tokens = h->n_ids * TRACE_BLOCK;
 	if (h->input_length < out->tokens)
 		out->tokens = (size_t)h->input_length;

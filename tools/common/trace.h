@@ -42,9 +42,11 @@ struct trace_request {
 	int64_t arrival_ms;    /* spread; since the first timestamp */
 	uint64_t input_length; /* as written */
 	uint64_t output_length;
+	uint64_t known_output; /* of it: tokens that further ids stand for; 0 */
 	size_t tokens;         /* min(input_length, 512 * n_ids) */
 	size_t n_ids;
 	const uint64_t *ids;   /* valid until the next call */
+	uint64_t session;      /* of the chat or agent; 0: not named */
 };
 
 struct trace;

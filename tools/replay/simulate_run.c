@@ -12,6 +12,8 @@
 #include "simulate.h"
 #include "simulate_args.h"
 #include "page_document.h"
+#include "session_files.h"
+#include "sessions_drive.h"
 #include "simulate_report.h"
 #include "tokens.h"
 #include "trace.h"
@@ -33,6 +35,9 @@ struct run {
 	struct simulation *simulations[POLICIES_MAX];
 	uint64_t requests;
 	int64_t last; /* arrival */
+	struct session_files sessions;
+	struct sessions_figures figures[POLICIES_MAX];
+	struct progress bar;
 };
 
 bool
@@ -59,7 +64,16 @@ static void
 open_trace(struct run *r)
 {
 	const char *path = r->set.path;
+	int i;
 
+	if (r->set.sessions != NULL) {
+		r->name = "sessions";
+		session_files_add(&r->sessions, r->set.sessions);
+		for (i = 0; i < r->set.n_more_sessions; i++)
+			session_files_add(&r->sessions,
+			    r->set.more_sessions[i]);
+		return;
+	}
 	r->input = args_input(path, &r->name);
 	r->trace = trace_new(r->input, path == NULL ? r->name : path);
 	if (r->trace == NULL)
@@ -141,6 +155,41 @@ simulate_all(struct run *r)
 		errx(ARGS_FAILED, "%s: no requests", r->name);
 }
 
+static void
+show_sent(void *context, uint64_t requests)
+{
+	struct run *r = context;
+
+	progress_show(&r->bar, 0, r->requests + requests);
+}
+
+/* Each policy has its own closed loop. */
+static void
+simulate_sessions(struct run *r)
+{
+	struct sessions_options o = r->set.loop;
+	struct sessions *loop;
+	size_t i;
+
+	o.seed = r->set.simulate.seed;
+	progress_begin(&r->bar, r->set.quiet, 0);
+	for (i = 0; i < r->set.n; i++) {
+		loop = sessions_new(r->sessions.list, r->sessions.n, &o);
+		if (loop == NULL)
+			errx(ARGS_FAILED, "out of memory");
+		run_must(sessions_drive(loop, r->simulations[i], r->prompt,
+		    &r->tokens, show_sent, r), r->set.wanted[i].name);
+		if (sessions_measure(loop, &r->figures[i]) != 0)
+			errx(ARGS_FAILED, "out of memory");
+		sessions_free(loop);
+		r->requests += r->figures[i].requests;
+		if (simulate_totals(r->simulations[i])->end > r->last)
+			r->last = simulate_totals(r->simulations[i])->end;
+	}
+	r->requests /= r->set.n;
+	progress_end(&r->bar);
+}
+
 /* Opened first, so that an unwritable file fails before hours of work. */
 static void
 open_report(struct run *r)
@@ -175,7 +224,8 @@ report(const struct run *r)
 
 	for (i = 0; i < r->set.n; i++)
 		rows[i] = (struct simulate_row){ r->set.wanted[i].name,
-		    r->simulations[i] };
+		    r->simulations[i],
+		    r->set.sessions == NULL ? NULL : &r->figures[i] };
 	run_must(r->set.kv ? simulate_kv(stdout, rows, r->set.n) :
 	    simulate_table(stdout, &about, rows, r->set.n), "reporting");
 	if (fflush(stdout) != 0)
@@ -193,7 +243,10 @@ simulate_run(int argc, char **argv)
 	open_report(&r);
 	open_trace(&r);
 	make_simulations(&r);
-	simulate_all(&r);
+	if (r.set.sessions != NULL)
+		simulate_sessions(&r);
+	else
+		simulate_all(&r);
 	report(&r);
 	for (i = 0; i < r.set.n; i++)
 		simulate_free(r.simulations[i]);
@@ -201,7 +254,8 @@ simulate_run(int argc, char **argv)
 	kvr_free(r.k);
 	tokens_free(&r.tokens);
 	trace_free(r.trace);
-	if (r.input != stdin)
+	session_files_free(&r.sessions);
+	if (r.input != NULL && r.input != stdin)
 		fclose(r.input);
 	return 0;
 }

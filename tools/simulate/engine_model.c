@@ -18,13 +18,14 @@
 struct sequence {
 	struct engine_request request;
 	size_t n_blocks;        /* complete ones of the prompt */
+	size_t n_names;         /* those and known ones of the output */
 	uint64_t own;           /* blocks beyond those */
 	uint64_t prefill_left;  /* tokens */
 	uint64_t chunk;         /* of them, computed in this step */
 	uint64_t generated;
 	struct sequence *prev, *next;
 	struct engine_block **blocks; /* [n_blocks], once admitted */
-	uint64_t names[];       /* [n_blocks] */
+	uint64_t names[];       /* [n_names] */
 };
 
 struct engine {
@@ -252,7 +253,9 @@ static struct sequence *
 sequence_new(const struct engine *e, const struct engine_request *r)
 {
 	size_t n = (size_t)(r->tokens / e->idea.block_tokens), i;
-	struct sequence *q = calloc(1, sizeof(*q) + n * sizeof(q->names[0]));
+	size_t names = (size_t)((r->tokens + r->known) / e->idea.block_tokens);
+	struct sequence *q = calloc(1, sizeof(*q) + names *
+	    sizeof(q->names[0]));
 
 	if (q == NULL)
 		return NULL;
@@ -265,8 +268,9 @@ sequence_new(const struct engine *e, const struct engine_request *r)
 	q->request.ids = NULL;
 	q->request.output += r->output == 0;
 	q->n_blocks = n;
+	q->n_names = names;
 	q->own = model_blocks_of(e, r->tokens + q->request.output) - n;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < names; i++)
 		q->names[i] = name_after(e, i == 0 ? 0 : q->names[i - 1],
 		    r->ids, i);
 	return q;
@@ -327,6 +331,22 @@ engine_begin(struct engine *e, int64_t now)
 	    (int64_t)(ENGINE_CHUNK - left) * ENGINE_TOKEN_NS);
 }
 
+/* Caches block i of an output. */
+static void
+keep_output(struct engine *e, const struct sequence *q, uint64_t i)
+{
+	struct engine_block *b;
+
+	if (i >= q->n_names) {
+		e->failed = !cache_add_nameless(e->cache);
+		return;
+	}
+	b = cache_pin(e->cache, q->names[i]);
+	if (b != NULL)
+		cache_unpin(e->cache, b);
+	e->failed = b == NULL;
+}
+
 /* Releases the tail first, so that children are evicted before parents. */
 static void
 model_finish(struct engine *e, struct sequence *q)
@@ -337,7 +357,7 @@ model_finish(struct engine *e, struct sequence *q)
 
 	e->own -= q->own;
 	for (; answers > 0 && !e->failed; answers--)
-		e->failed = !cache_add_nameless(e->cache);
+		keep_output(e, q, q->n_blocks + answers - 1);
 	for (i = q->n_blocks; i-- > 0;)
 		cache_unpin(e->cache, q->blocks[i]);
 	model_tell(e, ENGINE_FINISHED, q, q->generated);

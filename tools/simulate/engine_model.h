@@ -38,7 +38,8 @@
  *              ^ evicted first
  *
  * Outputs stay cached too. Traces do not contain their tokens, so they are
- * never hit, but they take room as in a real engine.
+ * never hit, but they take room as in a real engine. Sessions of agents tell
+ * them; these are hit like prompts.
  *
  * A prompt is given as one id for each 512 tokens, equal ids for equal tokens.
  * Blocks of other sizes have other boundaries. Two blocks are the same if they
@@ -89,6 +90,7 @@ struct engine_request {
 	uint64_t tokens;     /* of the prompt, above 0 */
 	uint64_t output;     /* tokens; 0 counts as 1 */
 	const uint64_t *ids; /* one per ENGINE_BLOCK tokens, rounded up */
+	uint64_t known;      /* tokens of the output that ids cover as well */
 };
 enum engine_result {
 	ENGINE_OK = 0,

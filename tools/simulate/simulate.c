@@ -67,6 +67,28 @@ on_generated(struct simulation *s, struct ride *r, uint64_t generated)
 	return routers_generated(s, r, (uint32_t)n);
 }
 
+/* Remembers that the response to a request has ended. */
+static int
+done_push(struct simulation *s, uint64_t number)
+{
+	size_t want = s->done_capacity == 0 ? 64 : s->done_capacity * 2;
+	uint64_t *p;
+
+	if (!s->options.closed)
+		return KVR_OK;
+	if (s->next_done == s->n_done)
+		s->next_done = s->n_done = 0;
+	if (s->n_done == s->done_capacity) {
+		p = realloc(s->done, want * sizeof(*p));
+		if (p == NULL)
+			return KVR_ENOMEM;
+		s->done = p;
+		s->done_capacity = want;
+	}
+	s->done[s->n_done++] = number;
+	return KVR_OK;
+}
+
 static int
 on_finished(struct simulation *s, struct ride *r, uint64_t generated)
 {
@@ -75,6 +97,8 @@ on_finished(struct simulation *s, struct ride *r, uint64_t generated)
 	struct kvr_report report;
 
 	engine_report(&s->options.reports, &truth, &s->reports, &report);
+	if (done_push(s, r->number) != KVR_OK)
+		return KVR_ENOMEM;
 	r->finished = true;
 	s->totals.finished++;
 	s->totals.end = s->now;
@@ -164,14 +188,17 @@ do_due(struct simulation *s)
 	return e;
 }
 
-/* TIMES_NEVER: until no step is left; resets never end. */
+/*
+ * TIMES_NEVER: until no step is left; resets never end. Stops when a response
+ * to be told of has ended.
+ */
 static int
 advance(struct simulation *s, int64_t to)
 {
 	int64_t next;
 	int e = KVR_OK;
 
-	while (e == KVR_OK && s->now < to) {
+	while (e == KVR_OK && s->now < to && s->next_done == s->n_done) {
 		begin_ready(s);
 		next = times_least(&s->next);
 		if (next == TIMES_NEVER && to == TIMES_NEVER)
@@ -185,6 +212,24 @@ advance(struct simulation *s, int64_t to)
 			e = do_due(s);
 	}
 	return e;
+}
+
+int
+simulate_until(struct simulation *s, int64_t to, int64_t *now)
+{
+	int e = advance(s, to);
+
+	*now = s->now;
+	return e;
+}
+
+bool
+simulate_next_done(struct simulation *s, uint64_t *number)
+{
+	if (s->next_done == s->n_done)
+		return false;
+	*number = s->done[s->next_done++];
+	return true;
 }
 
 int
@@ -240,12 +285,14 @@ refuse(struct simulation *s, const struct ride *r)
 {
 	s->totals.refused++;
 	s->n_rides--;
+	if (done_push(s, r->number) != KVR_OK)
+		return KVR_ENOMEM;
 	return routers_refused(s, r);
 }
 
 static int
 simulate_serve(struct simulation *s, struct kvr_prompt *p,
-    const struct engine_request *q)
+    const struct engine_request *q, uint64_t number)
 {
 	struct ride *r = ride_new(s);
 	enum engine_result result;
@@ -254,6 +301,7 @@ simulate_serve(struct simulation *s, struct kvr_prompt *p,
 	if (r == NULL)
 		return KVR_ENOMEM;
 	r->tokens = q->tokens;
+	r->number = number;
 	e = place_request(s, p, q, r);
 	if (e != KVR_OK)
 		return e;
@@ -274,16 +322,16 @@ simulate_request(struct simulation *s, struct kvr_prompt *p,
     const struct trace_request *q, int64_t now)
 {
 	struct engine_request request = { s->n_rides, q->tokens,
-	    q->output_length, q->ids };
+	    q->output_length, q->ids, q->known_output };
 	int e = advance(s, now);
 
 	if (e != KVR_OK)
 		return e;
 	s->totals.requests++;
 	if (q->tokens > 0)
-		return simulate_serve(s, p, &request);
+		return simulate_serve(s, p, &request, q->number);
 	s->totals.empty++;
-	return KVR_OK;
+	return done_push(s, q->number);
 }
 
 /* ----------------------------------------------------------- accessors --- */

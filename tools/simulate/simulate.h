@@ -73,6 +73,7 @@ struct simulate_options {
 	bool exchange;            /* ... and tell each other at once */
 	uint64_t seed;            /* of all randomness */
 	int64_t sample_ns;        /* minimum between samples; 0: none */
+	bool closed;              /* simulate_next_done tells what ended */
 	bool check;               /* after each step; fails: KVR_ECORRUPT */
 };
 void simulate_defaults(struct simulate_options *o);
@@ -106,6 +107,14 @@ void simulate_free(struct simulation *s);
 /* `p` is already set to the prompt of `q`; `now` never decreases. */
 int simulate_request(struct simulation *s, struct kvr_prompt *p,
     const struct trace_request *q, int64_t now);
+/*
+ * A closed loop, in which requests depend on responses: runs until responses
+ * have ended, at most to `to`. All that simulate_next_done returns must be
+ * taken before time can advance again.
+ */
+int simulate_until(struct simulation *s, int64_t to, int64_t *now);
+/* The number of a request that has ended or was refused. False: no more. */
+bool simulate_next_done(struct simulation *s, uint64_t *number);
 /* Runs until the engines are idle. */
 int simulate_drain(struct simulation *s);
 /* Are engines, requests, leases and loads consistent? */

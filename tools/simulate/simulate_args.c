@@ -29,7 +29,8 @@ static const char usage_text[] =
 "           [--exchange on|off]\n"
 "           [--block TOKENS] [--seed N] [--memory SIZE] [--speed X]\n"
 "           [--arrivals ticks|spread] [--format text|kv] [--report FILE]\n"
-"           [trace]\n";
+"           [trace | --sessions PATH [--active N] [--session-count N]\n"
+"           [--ramp SEC] [--think-limit SEC] [path]...]\n";
 
 static const char help_text[] =
 "\nReplays a Mooncake-format trace (a file, or standard input) on modelled\n"
@@ -47,6 +48,12 @@ static const char help_text[] =
 "  --format KIND      text or kv (name=value) (text)\n"
 "  --report FILE      also write an HTML page with charts\n"
 "  -q, --quiet        no progress bar\n"
+"\nSessions, instead of a trace:\n"
+"  --sessions PATH    a file or a directory of them; more paths may follow\n"
+"  --active N         how many run at a time (8)\n"
+"  --session-count N  how many in all (each once)\n"
+"  --ramp SEC         the first ones begin within SEC seconds (60)\n"
+"  --think-limit SEC  no pause of an agent is longer (as recorded)\n"
 "\nEngines (a list is repeated over them):\n"
 "  --capacity TOKENS  cache size per engine (1000000); endless; a list\n"
 "  --speeds X         relative speed (1); a list\n"
@@ -67,7 +74,8 @@ enum {
 	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
 	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_TOLD, O_DELAY,
 	O_COMMON_RATE, O_REPLICAS, O_EXCHANGE, O_BLOCK, O_SEED, O_MEMORY,
-	O_SPEED, O_ARRIVALS, O_FORMAT, O_REPORT, O_HELP, O_VERSION
+	O_SPEED, O_ARRIVALS, O_FORMAT, O_REPORT, O_SESSIONS, O_ACTIVE,
+	O_SESSION_COUNT, O_RAMP, O_THINK_LIMIT, O_HELP, O_VERSION
 };
 
 static const struct option long_options[] = {
@@ -92,6 +100,11 @@ static const struct option long_options[] = {
 	{ "arrivals", required_argument, NULL, O_ARRIVALS },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "report", required_argument, NULL, O_REPORT },
+	{ "sessions", required_argument, NULL, O_SESSIONS },
+	{ "active", required_argument, NULL, O_ACTIVE },
+	{ "session-count", required_argument, NULL, O_SESSION_COUNT },
+	{ "ramp", required_argument, NULL, O_RAMP },
+	{ "think-limit", required_argument, NULL, O_THINK_LIMIT },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
@@ -214,6 +227,7 @@ set_defaults(struct settings *s)
 	s->region.block_size = TRACE_BLOCK;
 	s->region.lease_limit_ns = LEASE_LIMIT_NS;
 	simulate_defaults(&s->simulate);
+	sessions_defaults(&s->loop);
 	s->speed = 1;
 }
 
@@ -281,6 +295,62 @@ set_routers(struct simulate_options *o, int option, const char *text)
 	}
 }
 
+/* Options of sessions. False: another option. */
+static bool
+set_sessions(struct settings *s, int option, const char *text)
+{
+	switch (option) {
+	case O_SESSIONS:
+		if (s->sessions != NULL)
+			errx(ARGS_USAGE, "--sessions: given twice; further "
+			    "paths are arguments");
+		s->sessions = text;
+		s->simulate.closed = true;
+		return true;
+	case O_ACTIVE:
+		s->loop.active = args_number("active", text, 1,
+		    SESSIONS_ACTIVE_MAX);
+		return true;
+	case O_SESSION_COUNT:
+		s->loop.count = args_number("session-count", text, 1,
+		    SESSIONS_COUNT_MAX);
+		return true;
+	case O_RAMP:
+		s->loop.ramp_ns = read_seconds("ramp", text);
+		return true;
+	case O_THINK_LIMIT:
+		s->loop.think_ns = read_seconds("think-limit", text);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Options that exclude each other, and the paths. */
+static void
+set_paths(struct settings *s, int argc, char **argv)
+{
+	struct sessions_options plain;
+
+	sessions_defaults(&plain);
+	if (s->sessions == NULL) {
+		if (s->loop.active != plain.active || s->loop.count != 0 ||
+		    s->loop.ramp_ns != plain.ramp_ns ||
+		    s->loop.think_ns != plain.think_ns)
+			errx(ARGS_USAGE, "--active, --session-count, --ramp "
+			    "and --think-limit need --sessions");
+		if (argc > 1)
+			usage();
+		if (argc == 1 && strcmp(argv[0], "-") != 0)
+			s->path = argv[0];
+		return;
+	}
+	if (s->speed < 1 || s->speed > 1 || s->spread)
+		errx(ARGS_USAGE, "--sessions excludes --speed and --arrivals");
+	s->more_sessions = argv;
+	s->n_more_sessions = argc;
+}
+
 /* Options of input and output. */
 static void
 set_files(struct settings *s, int option, const char *text)
@@ -341,7 +411,8 @@ set_option(struct settings *s, int option, const char *text)
 		exit(0);
 	default:
 		if (!set_engines(&s->simulate, option, text) &&
-		    !set_routers(&s->simulate, option, text))
+		    !set_routers(&s->simulate, option, text) &&
+		    !set_sessions(s, option, text))
 			set_files(s, option, text);
 	}
 }
@@ -355,10 +426,7 @@ simulate_args(struct settings *s, int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "q", long_options, NULL)) !=
 	    -1)
 		set_option(s, option, optarg);
-	if (argc - optind > 1)
-		usage();
-	if (optind < argc && strcmp(argv[optind], "-") != 0)
-		s->path = argv[optind];
+	set_paths(s, argc - optind, argv + optind);
 	if (s->n == 0) {
 		add_policy(s, "round-robin");
 		add_policy(s, "dynamo");

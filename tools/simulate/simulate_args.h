@@ -5,6 +5,7 @@
 #ifndef KVROUTE_SIMULATE_ARGS_H
 #define KVROUTE_SIMULATE_ARGS_H
 
+#include "sessions.h"
 #include "simulate.h"
 
 #include <kvroute.h>
@@ -30,6 +31,10 @@ struct settings {
 	bool quiet;
 	const char *report; /* page to write; NULL: none */
 	const char *path; /* NULL: standard input */
+	const char *sessions;      /* file or directory; NULL: a trace */
+	char *const *more_sessions; /* [n_more_sessions] */
+	int n_more_sessions;
+	struct sessions_options loop; /* except the seed */
 };
 
 /* Exits on errors, --help and --version. */

@@ -27,6 +27,7 @@
 struct ride {
 	int64_t arrival;
 	int64_t first; /* token; or -1 */
+	uint64_t number; /* the caller's */
 	uint64_t tokens;
 	uint64_t predicted; /* tokens */
 	uint64_t hit;       /* tokens; set by admission */
@@ -73,6 +74,10 @@ struct simulation {
 	uint64_t *leases; /* [ride][replicas]; 0: unknown to that router */
 	size_t n_rides;
 	size_t ride_capacity;
+	uint64_t *done; /* numbers of requests that ended, if told */
+	size_t next_done;
+	size_t n_done;
+	size_t done_capacity;
 	int64_t *first_tokens;
 	struct simulate_ride *shown;
 	struct simulate_sample *samples;

@@ -136,6 +136,7 @@ simulate_free(struct simulation *s)
 	free(s->used);
 	free(s->rides);
 	free(s->leases);
+	free(s->done);
 	free(s->first_tokens);
 	free(s->shown);
 	free(s->samples);

@@ -65,8 +65,8 @@ past_free(struct past *p)
 static int
 past_add(struct past *p, const struct engine_request *q, int64_t now)
 {
-	size_t n = q == NULL ? 0 : (size_t)((q->tokens + ENGINE_BLOCK - 1) /
-	    ENGINE_BLOCK);
+	size_t n = q == NULL ? 0 : (size_t)((q->tokens + q->known +
+	    ENGINE_BLOCK - 1) / ENGINE_BLOCK);
 	struct input *i = calloc(1, sizeof(*i) + n * sizeof(i->ids[0]));
 
 	if (i == NULL)

@@ -7,6 +7,7 @@
 #include "simulate_report.h"
 
 #include "engine_model.h"
+#include "sessions_report.h"
 #include "simulate.h"
 
 #include <inttypes.h>
@@ -162,6 +163,7 @@ simulate_kv(FILE *out, const struct simulate_row *rows, size_t n)
 		for (k = 0; k < FIGURES; k++)
 			fprintf(out, "%s=%.*f\n", figures[k].name,
 			    figures[k].decimals, f[k]);
+		sessions_kv(out, rows[i].sessions);
 	}
 	return KVR_OK;
 }
@@ -273,6 +275,7 @@ simulate_table(FILE *out, const struct simulate_about *about,
 			return e;
 		simulate_print_row(out, rows[i].name, f);
 	}
+	sessions_table(out, rows, n);
 	for (i = 0; i < n; i++)
 		if (simulate_work_out(rows[i].simulation, f) == KVR_OK)
 			simulate_print_warnings(out, rows[i].name, f);

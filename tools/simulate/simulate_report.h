@@ -11,12 +11,14 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct sessions_figures;
 struct simulation;
 
 /* One policy, by its name on the command line. */
 struct simulate_row {
 	const char *name;
 	struct simulation *simulation; /* drained */
+	const struct sessions_figures *sessions; /* NULL: of a trace */
 };
 /* What all rows share. */
 struct simulate_about {
