@@ -94,7 +94,9 @@ read_count(const struct reader *r, const struct json_object *o,
 static bool
 has_field(const struct json_object *o, const char *field)
 {
-	return json_object_object_get_ex(o, field, NULL);
+	struct json_object *value;
+
+	return json_object_object_get_ex(o, field, &value) && value != NULL;
 }
 
 /* Seconds as nanoseconds; 0 if the field is missing. */
