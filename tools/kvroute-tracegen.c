@@ -5,6 +5,7 @@
 #include "args.h"
 #include "families.h"
 #include "sample.h"
+#include "session_gen.h"
 #include "trace.h"
 
 #include <kvroute.h>
@@ -12,12 +13,18 @@
 #include <err.h>
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
 	O_SEED = 256, O_REQUESTS, O_DURATION, O_TOOL_LOOPS, O_DOCUMENTS,
-	O_SYSTEMS, O_FAMILY, O_PROMPT, O_RATE, O_END, O_HELP, O_VERSION
+	O_SYSTEMS, O_FAMILY, O_PROMPT, O_RATE,
+	O_OUT, O_SESSIONS, O_AGENTS, O_END, O_HELP, O_VERSION
 };
-enum { REQUESTS_MAX = 1000000000, SECONDS_MAX = 86400 * 365 };
+enum {
+	REQUESTS_MAX = 1000000000,
+	SECONDS_MAX = 86400 * 365,
+	SESSIONS_MAX = 10000
+};
 
 /* Options as given; NULL: not given. Their meaning depends on the family. */
 struct given {
@@ -29,6 +36,8 @@ static const char usage_text[] =
 "           [--tool-loops PERCENT] [--documents PERCENT] [--systems N]\n"
 "       kvroute-tracegen --family NAME [--seed N] [--requests N] [--rate N]\n"
 "           [--prompt TOKENS] [--documents N]\n"
+"       kvroute-tracegen --family sessions --out FOLDER [--seed N]\n"
+"           [--sessions N] [--requests N] [--agents N] [--prompt TOKENS]\n"
 "       kvroute-tracegen --help | --version\n";
 
 static const char help_text[] =
@@ -49,7 +58,13 @@ static const char help_text[] =
 "                     chat            conversations of up to 12 turns\n"
 "  --rate N           mean requests per second\n"
 "  --prompt TOKENS    the common prefix or the document\n"
-"  --documents N      how many documents\n";
+"  --documents N      how many documents\n"
+"\nWith --family sessions, sessions of agents, a file each:\n"
+"  --out FOLDER       where to write session_0001.json, ...\n"
+"  --sessions N       how many (20)\n"
+"  --requests N       mean requests of a session's main agent (50)\n"
+"  --agents N         sub-agents at once, at most; 0: none (5)\n"
+"  --prompt TOKENS    tools and system prompt (15000)\n";
 
 static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, O_SEED },
@@ -61,6 +76,9 @@ static const struct option long_options[] = {
 	{ "family", required_argument, NULL, O_FAMILY },
 	{ "prompt", required_argument, NULL, O_PROMPT },
 	{ "rate", required_argument, NULL, O_RATE },
+	{ "out", required_argument, NULL, O_OUT },
+	{ "sessions", required_argument, NULL, O_SESSIONS },
+	{ "agents", required_argument, NULL, O_AGENTS },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
 	{ NULL, 0, NULL, 0 }
@@ -98,11 +116,28 @@ refuse(const struct given *g, int option, const char *why)
 		    why);
 }
 
+static void
+refuse_sessions(const struct given *g)
+{
+	refuse(g, O_OUT, "needs --family sessions");
+	refuse(g, O_SESSIONS, "needs --family sessions");
+	refuse(g, O_AGENTS, "needs --family sessions");
+}
+
+static void
+refuse_sample(const struct given *g)
+{
+	refuse(g, O_DURATION, "and --family exclude each other");
+	refuse(g, O_TOOL_LOOPS, "and --family exclude each other");
+	refuse(g, O_SYSTEMS, "and --family exclude each other");
+}
+
 static int
 write_sample(const struct given *g)
 {
 	struct sample_options o;
 
+	refuse_sessions(g);
 	refuse(g, O_PROMPT, "needs --family");
 	refuse(g, O_RATE, "needs --family");
 	sample_defaults(&o);
@@ -138,9 +173,8 @@ write_family(const struct given *g)
 	enum family family = (enum family)args_word("family",
 	    text_of(g, O_FAMILY), family_names, FAMILIES);
 
-	refuse(g, O_DURATION, "and --family exclude each other");
-	refuse(g, O_TOOL_LOOPS, "and --family exclude each other");
-	refuse(g, O_SYSTEMS, "and --family exclude each other");
+	refuse_sample(g);
+	refuse_sessions(g);
 	family_defaults(&o, family);
 	if (o.documents == 0)
 		refuse(g, O_DOCUMENTS, "is not an option of this family");
@@ -152,6 +186,54 @@ write_family(const struct given *g)
 	    o.documents);
 	set_rate(g, &o);
 	return family_write(stdout, &o);
+}
+
+static void
+write_session(const char *folder, const struct session_gen *o, uint64_t n)
+{
+	size_t size = strlen(folder) + 40;
+	char *path = malloc(size);
+	FILE *f;
+
+	if (path == NULL)
+		err(ARGS_FAILED, "session");
+	snprintf(path, size, "%s/session_%04llu.json", folder,
+	    (unsigned long long)n);
+	f = fopen(path, "w");
+	if (f == NULL || session_gen_write(f, o, n) != 0 || fclose(f) != 0)
+		err(ARGS_FAILED, "%s", path);
+	free(path);
+}
+
+static int
+write_sessions(const struct given *g)
+{
+	struct session_gen o;
+	uint64_t n = number_of(g, O_SESSIONS, 1, SESSIONS_MAX, 20), i;
+
+	refuse_sample(g);
+	refuse(g, O_RATE, "is not an option of this family");
+	refuse(g, O_DOCUMENTS, "is not an option of this family");
+	if (text_of(g, O_OUT) == NULL)
+		errx(ARGS_USAGE, "--family sessions needs --out");
+	session_gen_defaults(&o);
+	o.seed = number_of(g, O_SEED, 0, INT64_MAX, o.seed);
+	o.prompt = number_of(g, O_PROMPT, 2, SESSION_GEN_PROMPT_MAX, o.prompt);
+	o.requests = number_of(g, O_REQUESTS, 1, SESSION_GEN_REQUESTS_MAX,
+	    o.requests);
+	o.agents = number_of(g, O_AGENTS, 0, SESSION_GEN_AGENTS_MAX, o.agents);
+	for (i = 1; i <= n; i++)
+		write_session(text_of(g, O_OUT), &o, i);
+	return 0;
+}
+
+static int
+write_wanted(const struct given *g)
+{
+	if (text_of(g, O_FAMILY) == NULL)
+		return write_sample(g);
+	return strcmp(text_of(g, O_FAMILY), "sessions") == 0 ?
+	    write_sessions(g) : write_family(g);
 }
 
 static void
@@ -181,8 +263,7 @@ main(int argc, char **argv)
 		take_option(&g, option, optarg);
 	if (optind != argc)
 		usage();
-	if ((text_of(&g, O_FAMILY) == NULL ? write_sample(&g) :
-	    write_family(&g)) != 0)
+	if (write_wanted(&g) != 0)
 		err(ARGS_FAILED, "standard output");
 	return 0;
 }
