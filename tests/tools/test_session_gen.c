@@ -72,7 +72,7 @@ START_TEST(sessions_have_their_shape)
 		}
 		session_free(s);
 	}
-	ck_assert(main_requests > 2300 && main_requests < 3700);
+	ck_assert(main_requests > 2000 && main_requests < 4000);
 	/* All outputs but the last and those before a summary. */
 	ck_assert(known > main_requests * 9 / 10);
 	/* One in 20. */

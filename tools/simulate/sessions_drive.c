@@ -14,6 +14,7 @@ struct drive {
 	struct simulation *to;
 	struct kvr_prompt *prompt;
 	struct tokens *tokens;
+	uint64_t ended; /* responses */
 };
 
 static int
@@ -21,7 +22,7 @@ tell_ended(struct drive *d, int64_t now)
 {
 	uint64_t ticket;
 
-	while (simulate_next_done(d->to, &ticket))
+	for (; simulate_next_done(d->to, &ticket); d->ended++)
 		if (sessions_ended(d->from, ticket, now) != 0)
 			return KVR_ENOMEM;
 	return KVR_OK;
@@ -46,16 +47,20 @@ sessions_drive(struct sessions *from, struct simulation *to,
     struct kvr_prompt *prompt, struct tokens *tokens, sessions_tick *tick,
     void *context)
 {
-	struct drive d = { from, to, prompt, tokens };
-	uint64_t sent = 0;
+	struct drive d = { from, to, prompt, tokens, 0 };
+	uint64_t sent = 0, ended;
 	int64_t next, now;
 	int e = KVR_OK;
 
 	while (e == KVR_OK && !sessions_done(from)) {
+		ended = d.ended;
 		next = sessions_next(from);
 		e = simulate_until(to, next, &now);
 		if (e == KVR_OK)
 			e = tell_ended(&d, now);
+		/* Engines are idle, and no request would ever come. */
+		if (e == KVR_OK && next == SESSIONS_NEVER && d.ended == ended)
+			e = KVR_ECORRUPT;
 		/* What ended may have led to a request before `next`. */
 		if (e != KVR_OK || next == SESSIONS_NEVER || now < next ||
 		    sessions_next(from) != next)

@@ -21,7 +21,7 @@ typedef void sessions_tick(void *context, uint64_t requests);
 
 /*
  * The simulation is closed (see simulate.h). Ends when all sessions have ended.
- * Returns an enum kvr_error.
+ * Returns an enum kvr_error; KVR_ECORRUPT also if a response never ends.
  */
 int sessions_drive(struct sessions *from, struct simulation *to,
     struct kvr_prompt *prompt, struct tokens *tokens, sessions_tick *tick,
