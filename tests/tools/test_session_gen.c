@@ -37,7 +37,8 @@ START_TEST(sessions_same_everywhere)
 
 	session_gen_defaults(&o);
 	session_free(generate(&o, 1, &first));
-	ck_assert_msg(first == UINT64_C(0x5dec87767c08818b), "%016" PRIx64, first);
+	ck_assert_msg(first == UINT64_C(0x5dec87767c08818b), "%016" PRIx64,
+	    first);
 	session_free(generate(&o, 2, &other));
 	ck_assert_uint_ne(first, other);
 	o.seed = 2;
