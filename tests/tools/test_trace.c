@@ -41,7 +41,7 @@ START_TEST(reader_fields)
 	FILE *f = text_file(LINE("5", "1000", "3, 4")
 	    "\n  \t\n"
 	    "{\"hash_ids\":[9223372036854775808,18446744073709551614],"
-	    "\"more\":{\"x\":[1,null]},\"output_length\":0,"
+	    "\"more\":{\"x\":[1,null]},\"output_length\":0,\"session\":9,"
 	    "\"input_length\":9000,\"timestamp\":6.0}");
 	struct trace *t = trace_new(f, "text");
 	struct trace_request r;
@@ -56,7 +56,9 @@ START_TEST(reader_fields)
 	ck_assert_uint_eq(r.n_ids, 2);
 	ck_assert_uint_eq(r.ids[0], 3);
 	ck_assert_uint_eq(r.ids[1], 4);
+	ck_assert_uint_eq(r.session, 0);
 	ck_assert_int_eq(trace_next(t, &r), 1);
+	ck_assert_uint_eq(r.session, 9);
 	ck_assert_uint_eq(r.number, 1);
 	ck_assert_int_eq(r.arrival_ms, 1);
 	ck_assert_uint_eq(r.input_length, 9000);
@@ -134,6 +136,9 @@ static const struct {
 	    "t:1: hash_ids is missing" },
 	{ "{\"timestamp\": 1, \"input_length\": 1, \"output_length\": 1, "
 	    "\"hash_ids\": 4}", "t:1: hash_ids is not an array" },
+	{ "{\"session\": -1, \"timestamp\": 1, \"input_length\": 1, "
+	    "\"output_length\": 1, \"hash_ids\": []}",
+	    "t:1: session is not an integer" },
 	{ LINE("1", "1", "1, -2"), "t:1: hash_ids[1] is not" },
 	{ LINE("1", "1", "null"), "t:1: hash_ids[0] is not" },
 	{ LINE("1", "1", "18446744073709551616"), "t:1: hash_ids[0] is not" },

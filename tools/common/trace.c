@@ -33,6 +33,7 @@ struct held {
 	int64_t timestamp;
 	uint64_t input_length;
 	uint64_t output_length;
+	uint64_t session;
 	size_t first_id; /* in the pool */
 	size_t n_ids;
 };
@@ -306,6 +307,10 @@ read_fields(struct trace *t, const struct json_object *line, struct held *out)
 	    read_number(t, line, "input_length", &out->input_length) != 0 ||
 	    read_number(t, line, "output_length", &out->output_length) != 0)
 		return -1;
+	if (!json_object_object_get_ex(line, "session", NULL))
+		out->session = 0;
+	else if (read_number(t, line, "session", &out->session) != 0)
+		return -1;
 	return read_ids(t, line, out);
 }
 
@@ -418,6 +423,7 @@ trace_next(struct trace *t, struct trace_request *out)
 		out->tokens = (size_t)h->input_length;
 	out->n_ids = h->n_ids;
 	out->ids = h->n_ids == 0 ? NULL : t->pool + h->first_id;
+	out->session = h->session;
 	t->n_out++;
 	return 1;
 }

@@ -7,7 +7,8 @@
  *   {"timestamp": 27482, "input_length": 6955, "output_length": 52,
  *    "hash_ids": [46, 47, 48, 2353]}
  *
- * timestamp is in milliseconds and never decreases; lengths are in tokens.
+ * timestamp is in milliseconds and never decreases; lengths are in tokens. A
+ * member "session", a positive integer, may name the chat or agent.
  * Each hash id stands for 512 tokens of the prompt, the last id for possibly
  * fewer. Equal ids at the same position stand for equal tokens, so equal
  * leading ids are a shared prefix.
