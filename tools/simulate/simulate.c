@@ -292,7 +292,7 @@ refuse(struct simulation *s, const struct ride *r)
 
 static int
 simulate_serve(struct simulation *s, struct kvr_prompt *p,
-    const struct engine_request *q, uint64_t number)
+    const struct engine_request *q, const struct trace_request *from)
 {
 	struct ride *r = ride_new(s);
 	enum engine_result result;
@@ -301,7 +301,8 @@ simulate_serve(struct simulation *s, struct kvr_prompt *p,
 	if (r == NULL)
 		return KVR_ENOMEM;
 	r->tokens = q->tokens;
-	r->number = number;
+	r->number = from->number;
+	r->session = from->session;
 	e = place_request(s, p, q, r);
 	if (e != KVR_OK)
 		return e;
@@ -329,7 +330,7 @@ simulate_request(struct simulation *s, struct kvr_prompt *p,
 		return e;
 	s->totals.requests++;
 	if (q->tokens > 0)
-		return simulate_serve(s, p, &request, q->number);
+		return simulate_serve(s, p, &request, q);
 	s->totals.empty++;
 	return done_push(s, q->number);
 }

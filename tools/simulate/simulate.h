@@ -31,15 +31,20 @@ enum simulate_policy {
 	SIMULATE_ROUND_ROBIN,
 	SIMULATE_RANDOM,
 	SIMULATE_LEAST_LOADED, /* fewest requests, then least to prefill */
-	/* the library's policies */
+	SIMULATE_LEAST_BACKLOG, /* these four: see rivals.h */
+	SIMULATE_STICKY,
+	SIMULATE_CHBL,
+	SIMULATE_CACHE_AWARE,
+	/* these use an index; the library's policies */
 	SIMULATE_DYNAMO,       /* KVR_COST_DYNAMO */
 	SIMULATE_TWO_TIER,     /* KVR_COST_TWO_TIER */
 	SIMULATE_BALANCED,     /* KVR_COST_BALANCED */
+	SIMULATE_LMETRIC,      /* see rivals.h */
 	SIMULATE_POLICIES
 };
 extern const char *const simulate_policy_names[SIMULATE_POLICIES];
 
-/* How the library's policies predict overlap. */
+/* How policies with an index predict overlap. */
 enum simulate_index {
 	SIMULATE_TTL,      /* by the region's TTL */
 	SIMULATE_CAPACITY, /* the index is told the engines' capacities */

@@ -5,6 +5,7 @@
  *   simulate.c         time: steps, arrivals, resets
  *   simulate_make.c    creation and destruction
  *   simulate_place.c   the choice of a worker
+ *   simulate_rival.c   ... by the rules of rivals.h
  *   simulate_router.c  routers and their leases
  *   simulate_past.c    engines as they were, for the delayed oracle
  *   simulate_sample.c  requests and samples, for charts
@@ -31,6 +32,7 @@ struct ride {
 	uint64_t tokens;
 	uint64_t predicted; /* tokens */
 	uint64_t hit;       /* tokens; set by admission */
+	uint64_t session;   /* 0: not named */
 	uint32_t worker;
 	uint32_t router;        /* the one that decided */
 	uint32_t output_blocks; /* index blocks passed to the library */
@@ -52,6 +54,7 @@ struct router {
 };
 
 struct past;
+struct rivals;
 
 struct simulation {
 	struct simulate_options options;
@@ -59,6 +62,7 @@ struct simulation {
 	struct router *routers;   /* [replicas] */
 	struct engine **engines;  /* [workers] */
 	struct past **past;       /* [workers]; NULL: no delay */
+	struct rivals *rivals;    /* NULL: not needed by the policy */
 	struct times next;        /* [workers] end of the step */
 	struct times next_reset;  /* [workers] */
 	uint32_t *ready;          /* [n_ready] */
@@ -116,6 +120,18 @@ int routers_refused(struct simulation *s, const struct ride *r);
 /* Chooses a worker for a ride that is not yet counted, and books it. */
 int place_request(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, struct ride *r);
+
+/* Is the policy one of rivals.h that uses no index? */
+bool rivals_plain(const struct simulation *s);
+/* What the policy needs, if it is one of rivals.h. */
+int rivals_make(struct simulation *s);
+void rivals_free(struct simulation *s);
+/* Sets the ride's worker and, if the policy has one, its prediction. */
+int rivals_place(struct simulation *s, const struct engine_request *q,
+    struct ride *r);
+/* LMetric: by overlap[workers], of the prompt. */
+uint32_t rivals_lmetric(struct simulation *s, const struct router *router,
+    const struct kvr_overlap *overlap, uint64_t tokens);
 
 /* ----------------------------------------------------------------- past --- */
 

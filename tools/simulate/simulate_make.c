@@ -106,6 +106,8 @@ simulate_new(const struct simulate_options *options,
 		e = make_engine(s, i);
 	if (e == KVR_OK)
 		e = routers_make(s, region);
+	if (e == KVR_OK)
+		e = rivals_make(s);
 	if (e != KVR_OK) {
 		simulate_free(s);
 		return e;
@@ -121,6 +123,7 @@ simulate_free(struct simulation *s)
 
 	if (s == NULL)
 		return;
+	rivals_free(s);
 	routers_free(s);
 	for (i = 0; s->engines != NULL && i < s->options.workers; i++)
 		engine_free(s->engines[i]);

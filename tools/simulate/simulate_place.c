@@ -4,6 +4,8 @@
  *
  *   round-robin, random  use nothing
  *   least-loaded         uses its router's bookings: requests, prefill
+ *   the rules of rivals.h
+ *                        use what their authors' routers know
  *   the library's :ttl :capacity :feedback
  *                        use its index of what was sent where
  *   the library's :oracle
@@ -22,9 +24,14 @@ const char *const simulate_policy_names[SIMULATE_POLICIES] = {
 	[SIMULATE_ROUND_ROBIN] = "round-robin",
 	[SIMULATE_RANDOM] = "random",
 	[SIMULATE_LEAST_LOADED] = "least-loaded",
+	[SIMULATE_LEAST_BACKLOG] = "least-backlog",
+	[SIMULATE_STICKY] = "sticky",
+	[SIMULATE_CHBL] = "chbl",
+	[SIMULATE_CACHE_AWARE] = "cache-aware",
 	[SIMULATE_DYNAMO] = "dynamo",
 	[SIMULATE_TWO_TIER] = "two-tier",
-	[SIMULATE_BALANCED] = "balanced"
+	[SIMULATE_BALANCED] = "balanced",
+	[SIMULATE_LMETRIC] = "lmetric"
 };
 const char *const simulate_index_names[SIMULATE_INDEXES] = {
 	[SIMULATE_TTL] = "ttl",
@@ -71,6 +78,22 @@ engine_seen(const struct simulation *s, uint32_t worker)
 {
 	return s->past == NULL ? s->engines[worker] :
 	    past_at(s->past[worker], s->now - s->options.event_delay_ns);
+}
+
+/* Fills s->seen with the overlaps of the index. */
+static int
+see_index(struct simulation *s, const struct router *router,
+    struct kvr_prompt *p)
+{
+	size_t n, i;
+	int e = kvr_match(router->k, p, s->now, s->used, sizeof(*s->used),
+	    s->options.workers, &n);
+
+	memset(s->seen, 0, s->options.workers * sizeof(*s->seen));
+	for (i = 0; e == KVR_OK && i < n; i++)
+		s->seen[fleet_number(router->fleet, s->used[i].worker)] =
+		    s->used[i];
+	return e;
 }
 
 /* Fills s->seen: overlap from the engines, active blocks from the region. */
@@ -123,6 +146,39 @@ place_by_oracle(struct simulation *s, const struct router *router,
 	    d);
 }
 
+/* With the oracle, the lease gets the overlap that decided. */
+static int
+place_by_lmetric(struct simulation *s, const struct router *router,
+    struct kvr_prompt *p, const struct engine_request *q,
+    struct kvr_decision *d)
+{
+	bool oracle = s->options.index == SIMULATE_ORACLE;
+	struct kvr_request request;
+	uint32_t w;
+	int e = oracle ? see(s, router, p, q) : see_index(s, router, p);
+
+	if (e != KVR_OK)
+		return e;
+	w = rivals_lmetric(s, router, s->seen, q->tokens);
+	kvr_request_init(&request, sizeof(request));
+	if (oracle)
+		request.overlap_blocks = s->seen[w].blocks;
+	return kvr_lease_open_on(router->k, p, &request,
+	    fleet_id(router->fleet, w), s->now, d);
+}
+
+static int
+place_by_library(struct simulation *s, const struct router *router,
+    struct kvr_prompt *p, const struct engine_request *q,
+    struct kvr_decision *d)
+{
+	if (s->options.policy == SIMULATE_LMETRIC)
+		return place_by_lmetric(s, router, p, q, d);
+	if (s->options.index == SIMULATE_ORACLE)
+		return place_by_oracle(s, router, p, q, d);
+	return kvr_lease_open(router->k, p, NULL, s->now, d);
+}
+
 int
 place_request(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, struct ride *r)
@@ -131,13 +187,15 @@ place_request(struct simulation *s, struct kvr_prompt *p,
 	struct kvr_decision d = { .size = sizeof(d) };
 	int e;
 
+	if (rivals_plain(s)) {
+		e = rivals_place(s, q, r);
+		return e == KVR_OK ? routers_book(s, p, r, &d) : e;
+	}
 	if (router->k == NULL) {
 		r->worker = place_plain(s, router);
 		return routers_book(s, p, r, &d);
 	}
-	e = s->options.index == SIMULATE_ORACLE ?
-	    place_by_oracle(s, router, p, q, &d) :
-	    kvr_lease_open(router->k, p, NULL, s->now, &d);
+	e = place_by_library(s, router, p, q, &d);
 	if (e != KVR_OK)
 		return e;
 	r->worker = fleet_number(router->fleet, d.worker);

@@ -59,7 +59,8 @@ router_set_policy(const struct simulate_options *o, struct kvr *k)
 	static const uint32_t costs[SIMULATE_POLICIES] = {
 		[SIMULATE_DYNAMO] = KVR_COST_DYNAMO,
 		[SIMULATE_TWO_TIER] = KVR_COST_TWO_TIER,
-		[SIMULATE_BALANCED] = KVR_COST_BALANCED
+		[SIMULATE_BALANCED] = KVR_COST_BALANCED,
+		[SIMULATE_LMETRIC] = KVR_COST_DYNAMO /* not asked */
 	};
 	struct kvr_policy policy;
 
