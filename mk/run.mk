@@ -51,13 +51,19 @@ bench-retain: deps ## compare the cost of retention by TTL, capacity and feedbac
 bench-retain-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same without installing dependencies
 	@$< --retain all $(or $(REAL_TRACE),$(SAMPLE))
 
-bench-routing: deps ## measure routing on modelled engines (some minutes)
+bench-routing: deps ## compare policies on modelled engines, in all scenarios (up to an hour)
 	@+$(MAKE) --no-print-directory bench-routing-here
 
 # ROUTING="8 1000000 1" is a part: numbers of workers, capacities, seeds.
-bench-routing-here: $(BUILD)/kvroute-replay ## the same without installing dependencies
-	@ROUTING='$(ROUTING)' sh bench/routing/routing.sh $< '$(REAL_TRACE)' \
-	    $(BUILD)/routing
+# SCENARIOS="shared conv-8-1m" are families and scenarios, without the rest;
+# SEEDS and POLICIES, too, choose a part. Results in $(BUILD)/routing/scenarios
+# are kept and not measured again; remove them after a change.
+bench-routing-here: $(TRACE_TOOLS) ## the same without installing dependencies
+	@[ -n '$(SCENARIOS)' ] || ROUTING='$(ROUTING)' \
+	    sh bench/routing/routing.sh $< '$(REAL_TRACE)' $(BUILD)/routing
+	@SEEDS='$(SEEDS)' POLICIES='$(POLICIES)' sh bench/routing/scenarios.sh \
+	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/scenarios \
+	    $(SCENARIOS)
 
 growth: deps-plot ## write tables and plots of how costs grow; PLOTS=directory for plots
 	@+$(MAKE) --no-print-directory growth-here

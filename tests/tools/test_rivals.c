@@ -238,7 +238,7 @@ START_TEST(several_holders)
 }
 END_TEST
 
-/* ------------------------------------------------------ lmetric, backlog --- */
+/* ------------------------------------------------------ lmetric, backlog -- */
 
 /* (backlog + new) * (running + 1), by hand */
 START_TEST(products)
@@ -394,6 +394,24 @@ START_TEST(tree_long_prompt)
 }
 END_TEST
 
+/* A worker that is gone leaves no match, and others keep theirs. */
+START_TEST(tree_forgets)
+{
+	static const uint64_t ab[] = { 1, 2 }, ac[] = { 1, 3 };
+	struct approx_tree *t = approx_tree_new(2, 100);
+	bool h[2];
+
+	ck_assert_int_eq(approx_tree_insert(t, ab, 2, 0), 0);
+	ck_assert_int_eq(approx_tree_insert(t, ac, 2, 1), 0);
+	approx_tree_forget(t, 0);
+	ck_assert_uint_eq(approx_tree_entries(t, 0), 0);
+	ck_assert_uint_eq(approx_tree_match(t, ab, 2, NULL, h), 1);
+	ck_assert(!h[0] && h[1]);
+	ck_assert_uint_eq(approx_tree_match(t, ac, 2, NULL, h), 2);
+	approx_tree_free(t);
+}
+END_TEST
+
 /* Each allocation fails once; nothing leaks. */
 START_TEST(tree_memory)
 {
@@ -414,7 +432,7 @@ START_TEST(tree_memory)
 }
 END_TEST
 
-/* ----------------------------------------------------------- simulations --- */
+/* ----------------------------------------------------------- simulations -- */
 
 static const struct kind rivals[] = {
 	{ SIMULATE_STICKY, SIMULATE_TTL },
@@ -625,6 +643,7 @@ suite_rivals(void)
 	tcase_add_test(c, tree_as_drawn);
 	tcase_add_test(c, tree_evicts_leaves);
 	tcase_add_test(c, tree_long_prompt);
+	tcase_add_test(c, tree_forgets);
 	tcase_add_test(c, tree_memory);
 	tcase_add_loop_test(c, rivals_conserved, 0, FLEETS * RIVALS);
 	tcase_add_loop_test(c, rivals_memory, 0, RIVALS);

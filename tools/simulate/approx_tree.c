@@ -86,6 +86,13 @@ evict(struct approx_tree *t, uint32_t worker)
 }
 
 void
+approx_tree_forget(struct approx_tree *t, uint32_t worker)
+{
+	while (t->lists[worker] != NULL)
+		evict(t, worker);
+}
+
+void
 approx_tree_free(struct approx_tree *t)
 {
 	uint32_t w;
@@ -93,8 +100,7 @@ approx_tree_free(struct approx_tree *t)
 	if (t == NULL)
 		return;
 	for (w = 0; t->lists != NULL && w < t->workers; w++)
-		while (t->lists[w] != NULL)
-			evict(t, w);
+		approx_tree_forget(t, w);
 	free(t->lists);
 	free(t->counts);
 	free(t->path);

@@ -40,6 +40,8 @@ int approx_tree_insert(struct approx_tree *t, const uint64_t *ids, size_t n,
  */
 size_t approx_tree_match(const struct approx_tree *t, const uint64_t *ids,
     size_t n, const bool *away, bool *holders);
+/* The worker is gone: drops its entries. */
+void approx_tree_forget(struct approx_tree *t, uint32_t worker);
 /* Entries of a worker. */
 uint64_t approx_tree_entries(const struct approx_tree *t, uint32_t worker);
 

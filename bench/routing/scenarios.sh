@@ -1,0 +1,183 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# scenarios.sh REPLAY TRACEGEN TRACES FOLDER [NAME]... - compares policies on
+# the scenarios of scenarios.tsv: all, or those whose name or family is given.
+# Prints Markdown; fails when a balanced policy is worse than it may be.
+#
+# Every policy of a scenario and seed gets the same requests. Each result is a
+# file FOLDER/SCENARIO/POLICY.SEED.kv; existing ones are not run again, so an
+# interrupted run can be continued. Remove them when the code has changed:
+# with POLICIES, only those of some policies.
+#
+# SEEDS="1 2 3 4 5", POLICIES="...": what is run. JOBS: how many at a time.
+# TRACES has conversation_trace.jsonl and agentic/.
+set -eu
+
+here=$(dirname "$0")
+simple='round-robin least-loaded least-backlog sticky chbl cache-aware
+	lmetric:ttl=120 dynamo:ttl=120'
+policies=${POLICIES:-$simple dynamo:oracle balanced:feedback balanced:capacity \
+	balanced:oracle}
+seeds=${SEEDS:-1 2 3 4 5}
+tab=$(printf '\t')
+
+# The line of a scenario as variables.
+read_line()
+{
+	IFS=$tab read -r _ name requests options _ <<-END
+	$(awk -F '\t' -v name="$1" '!/^#/ && $2 == name' "$here/scenarios.tsv")
+	END
+}
+
+# ----------------------------------------------------------- one and a seed
+
+# Writes the requests of the scenario at hand.
+generate()
+{
+	seed=$1
+	# shellcheck disable=SC2086
+	set -- $requests
+	kind=$1
+	shift
+	case $kind in
+	conversation)
+		for value; do
+			set -- "$@" -v "$value"
+			shift
+		done
+		awk -v "seed=$seed" "$@" -f "$here/vary.awk" \
+		    "$traces/conversation_trace.jsonl" |
+		    sort -s -n -k 1,1 | cut -d ' ' -f 2- ;;
+	*)
+		"$tracegen" --family "$kind" --seed "$seed" "$@" ;;
+	esac
+}
+
+# Splits output into a file for each policy, below a folder.
+split_rows()
+{
+	awk -v folder="$1" -v name="$2" -v seed="$3" '
+	$0 == "" { next }
+	/^policy=/ {
+		close(file)
+		file = folder "/" substr($0, 8) "." seed ".kv"
+		print "scenario=" name > file
+	}
+	{ print > file }'
+}
+
+# Runs the policies whose results are missing.
+one()
+{
+	read_line "$1"
+	seed=$2
+	missing=
+	for policy in $policies; do
+		[ -s "$out/$name/$policy.$seed.kv" ] ||
+		    missing="$missing --policy $policy"
+	done
+	[ -n "$missing" ] || return 0
+	work=$out/$name/.$seed
+	rm -rf "$work"
+	mkdir -p "$work/rows"
+	case $requests in
+	sessions*) input="--sessions $traces/agentic" ;;
+	*)
+		generate "$seed" > "$work/trace"
+		input=$work/trace ;;
+	esac
+	# shellcheck disable=SC2086
+	"$replay" --simulate -q --format kv --seed "$seed" $slo $options \
+	    $missing $input > "$work/kv"
+	split_rows "$work/rows" "$name" "$seed" < "$work/kv"
+	mv "$work"/rows/* "$out/$name"
+	rm -rf "$work"
+	echo "  $name, seed $seed" >&2
+}
+
+# --------------------------------------------------------------------- all
+
+# Why the scenario at hand cannot be run; nothing: it can.
+obstacle()
+{
+	# shellcheck disable=SC2086
+	set -- $requests
+	case $1 in
+	conversation)
+		[ -r "$traces/conversation_trace.jsonl" ] ||
+		    echo 'no conversation_trace.jsonl' ;;
+	sessions)
+		[ -d "$traces/agentic" ] || echo 'no agentic sessions'
+		lacks "$replay_help" --sessions ;;
+	*)
+		lacks "$tracegen_help" --family "$1"
+		# shellcheck disable=SC2046
+		lacks "$tracegen_help" $(printf '%s\n' "$@" | grep '^--') ;;
+	esac
+	# shellcheck disable=SC2046,SC2086
+	lacks "$replay_help" $(printf '%s\n' $options | grep '^--')
+}
+
+# Words that a help text does not have.
+lacks()
+{
+	help=$1
+	shift
+	for word; do
+		printf '%s\n' "$help" | grep -qE -e "(^|[^a-z-])$word([^a-z-]|\$)" ||
+		    echo "no $word"
+	done
+}
+
+# Names of the scenarios of the table that are wanted.
+wanted()
+{
+	awk -F '\t' -v all="$*" '
+	BEGIN { n = split(all, want, "[ ,]+"); for (i in want) is[want[i]] }
+	!/^#/ && NF >= 4 && (all == "" || $1 in is || $2 in is) { print $2 }' \
+	    "$here/scenarios.tsv"
+}
+
+replay=$1 tracegen=$2 traces=$3 out=$4
+shift 4
+replay_help=$("$replay" --simulate --help)
+tracegen_help=$("$tracegen" --help)
+slo=
+[ -n "$(lacks "$replay_help" --slo)" ] || slo='--slo 1,50'
+
+if [ "${1:-}" = --one ]; then
+	one "$2" "$3"
+	exit
+fi
+
+mkdir -p "$out"
+: > "$out/skipped"
+: > "$out/jobs"
+names=$(wanted "$@")
+[ -n "$names" ] || { echo "no such scenario: $*" >&2; exit 2; }
+for name in $names; do
+	read_line "$name"
+	why=$(obstacle | sort -u | paste -s -d , -)
+	if [ -n "$why" ]; then
+		printf 'skipped\t%s\t%s\n' "$name" "$why" >> "$out/skipped"
+		continue
+	fi
+	for seed in $seeds; do
+		echo "$name $seed" >> "$out/jobs"
+	done
+done
+
+# A run that fails says why; its results are missing below.
+POLICIES=$policies xargs -P "${JOBS:-$(nproc)}" -L 1 sh "$0" "$replay" \
+    "$tracegen" "$traces" "$out" --one < "$out/jobs" || :
+
+# shellcheck disable=SC2086,SC2116
+for name in $names; do
+	for seed in $seeds; do
+		for policy in $policies; do
+			cat "$out/$name/$policy.$seed.kv" 2> /dev/null || :
+		done
+	done
+done | awk -v simple="$(echo $simple)" -v policies="$(echo $policies)" \
+    -v wanted="$(echo $names)" -v seeds="$(echo $seeds)" -f "$here/scenarios.awk" "$here/scenarios.tsv" \
+    "$out/skipped" -

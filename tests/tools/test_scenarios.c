@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_scenarios.c - the scripts of bench/routing that compare policies, with
+ * tools that print made-up results.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/kvr-scenarios-XXXXXX";
+static char out[65536]; /* of the last command */
+
+/* Runs a shell command; keeps its output and returns its exit status. */
+static int
+sh(const char *command)
+{
+	FILE *f;
+	size_t n;
+	int status;
+
+	ck_assert_int_eq(setenv("D", folder, 1), 0);
+	f = popen(command, "r");
+	ck_assert_ptr_nonnull(f);
+	n = fread(out, 1, sizeof(out) - 1, f);
+	out[n] = '\0';
+	status = pclose(f);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void
+has(const char *text)
+{
+	ck_assert_msg(strstr(out, text) != NULL, "%s\nis not in\n%s", text,
+	    out);
+}
+
+static void
+make_folder(void)
+{
+	strcpy(strrchr(folder, '-'), "-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(folder));
+}
+
+static void
+remove_folder(void)
+{
+	ck_assert_int_eq(sh("rm -rf \"$D\""), 0);
+}
+
+/* ---------------------------------------------------------------- table --- */
+
+START_TEST(table_is_sound)
+{
+	ck_assert_int_eq(sh("awk -F '\\t' '/^#/ { next } "
+	    "NF < 4 || NF > 5 { print \"fields: \" $0 } "
+	    "NF == 5 && $5 != \"overloaded\" { print \"last: \" $0 } "
+	    "$2 in seen || $2 !~ /^[a-z0-9-]+$/ { print \"name: \" $2 } "
+	    "{ seen[$2]; family[$1]++ } "
+	    "END { n = split(\"chat shared documents agents fleets trouble "
+	    "reports engines\", names, \" \"); "
+	    "for (i = 1; i <= n; i++) { if (!family[names[i]]) "
+	    "print \"none: \" names[i]; delete family[names[i]] } "
+	    "for (f in family) print \"family: \" f }' "
+	    "bench/routing/scenarios.tsv"), 0);
+	ck_assert_str_eq(out, "");
+}
+END_TEST
+
+/* --------------------------------------------------------------- report --- */
+
+/*
+ * Means to first token of two policies and two seeds; `subject` is balanced
+ * with feedback.
+ */
+static int
+report(double simple1, double simple2, double subject1, double subject2,
+    const char *more)
+{
+	char command[2048];
+
+	snprintf(command, sizeof(command), "cd bench/routing; "
+	    "{ row() { printf 'scenario=%%s\\npolicy=%%s\\nworkers=8\\nseed=%%s"
+	    "\\nrequests=100\\nmakespan=10\\nttft_mean=%%s\\nttft_p90=%%s\\n' "
+	    "\"$1\" \"$2\" \"$3\" \"$4\" \"$4\"; }; "
+	    "row chat sticky 1 %g; row chat sticky 2 %g; "
+	    "row chat balanced:feedback 1 %g; %s "
+	    "row chat balanced:feedback 2 %g; } | "
+	    "awk -v simple=sticky -v policies='sticky balanced:feedback' "
+	    "-v wanted=chat -v seeds='1 2' -f scenarios.awk scenarios.tsv -",
+	    simple1, simple2, subject1, more, subject2);
+	return sh(command);
+}
+
+/*
+ * Ratios of 1.1 and 1.2: the geometric mean is 1.149. The logarithms .0953 and
+ * .1823 have a standard error of .0435, and t with one degree of freedom is
+ * 12.706, so the interval is a factor of exp(.5528) either way.
+ */
+START_TEST(interval)
+{
+	ck_assert_int_eq(report(1, 1, 1.1, 1.2, ""), 0);
+	has("| chat | 1.000 1.000 | 1.150 1.150 |");
+	has("| chat | sticky | TTFT mean | 1.149 (0.661-1.997) |");
+	has("\n0 missed\n");
+	ck_assert_ptr_null(strstr(out, "TTFT p90 |")); /* 100 requests */
+}
+END_TEST
+
+/* The same ratio twice: an interval of no width. */
+START_TEST(limit)
+{
+	ck_assert_int_eq(report(1, 2, 1.05, 2.1, ""), 0);
+	has("1.050 (1.050-1.050) |");
+	ck_assert_int_eq(report(1, 2, 1.06, 2.12, ""), 1);
+	has("1.060 (1.060-1.060) MISSED |");
+	has("\n1 missed\n");
+}
+END_TEST
+
+/* 4 ms more are none, 6 ms are. */
+START_TEST(negligible)
+{
+	ck_assert_int_eq(report(.02, .02, .024, .024, ""), 0);
+	has("1.200 (1.200-1.200) |");
+	ck_assert_int_eq(report(.02, .02, .026, .026, ""), 1);
+	has("1.300 (1.300-1.300) MISSED |");
+}
+END_TEST
+
+/* A result that is missing is no result, and fails. */
+START_TEST(incomplete)
+{
+	ck_assert_int_eq(report(1, 1, 1, 1, "exit;"), 1);
+	has("| chat | | NOT RUN |");
+}
+END_TEST
+
+/* The best is by time per request where that is reported. */
+START_TEST(best_by_time_per_request)
+{
+	ck_assert_int_eq(sh("cd bench/routing; "
+	    "{ row() { printf 'scenario=chat\\npolicy=%s\\nseed=1\\n"
+	    "requests=3000\\nttft_mean=%s\\nttft_p90=%s\\n"
+	    "request_mean=%s\\n' $1 $2 $2 $3; }; row sticky 1 9; row chbl 2 8; "
+	    "row balanced:capacity 2 8; } | awk -v simple='sticky chbl' "
+	    "-v policies='sticky chbl balanced:capacity' -v wanted=chat "
+	    "-v seeds=1 -f scenarios.awk scenarios.tsv -"), 0);
+	has("| chat | chbl | TTFT mean | 1.000 (1.000-1.000) |");
+	has("| chat | chbl | TTFT p90 |");
+	has("| chat | chbl | time per request |");
+	has("| chat | 1.000 1.000 9.00 |");
+}
+END_TEST
+
+/* ------------------------------------------------------------------ runs -- */
+
+/* Tools that know few options, and count their runs. */
+static const char tools[] =
+"cat > \"$D/replay\" <<'END'\n"
+"#!/bin/sh\n"
+"case \"$*\" in *--help*) echo ' --workers N'; echo ' --capacity N'; exit;; "
+"esac\n"
+"echo \"$*\" >> \"$D/runs\"\n"
+"while [ $# -gt 0 ]; do case $1 in --seed) seed=$2;; --policy)\n"
+"printf '%spolicy=%s\\nseed=%s\\nrequests=9\\nttft_mean=1\\nttft_p90=2\\n'"
+" \"$sep\" \"$2\" \"$seed\"; sep='\n'; esac; shift; done\n"
+"END\n"
+"cat > \"$D/tracegen\" <<'END'\n"
+"#!/bin/sh\n"
+"case \"$*\" in *--help*) echo ' --family NAME  documents, chat'; "
+"echo ' --requests N'; esac\n"
+"END\n"
+"chmod +x \"$D/replay\" \"$D/tracegen\"";
+
+#define SCENARIOS "POLICIES='sticky balanced:feedback' " \
+	"sh bench/routing/scenarios.sh \"$D/replay\" \"$D/tracegen\" " \
+	"\"$D\" \"$D/out\" chat trouble-slow documents-6 2> /dev/null"
+
+/* Each result is made once; what is missing is made again. */
+START_TEST(resumed)
+{
+	ck_assert_int_eq(sh(tools), 0);
+	ck_assert_int_eq(sh("SEEDS='1 2' " SCENARIOS), 0);
+	has("| chat | 1.000 2.000 | 1.000 2.000 |");
+	has("skipped: trouble-slow "
+	    "(no --prompt,no --rate,no --slow,no shared)");
+	has("skipped: documents-6 (no --documents,no --prompt,no --rate)");
+	has("skipped: conv-8-1m (no conversation_trace.jsonl)");
+	ck_assert_int_eq(sh("sort \"$D/runs\" | sed \"s|$D/||\""), 0);
+	ck_assert_str_eq(out,
+	    "--simulate -q --format kv --seed 1 --workers 8 --policy sticky "
+	    "--policy balanced:feedback out/chat/.1/trace\n"
+	    "--simulate -q --format kv --seed 2 --workers 8 --policy sticky "
+	    "--policy balanced:feedback out/chat/.2/trace\n");
+	ck_assert_int_eq(sh("SEEDS='1 2' " SCENARIOS), 0);
+	ck_assert_int_eq(sh("wc -l < \"$D/runs\""), 0);
+	ck_assert_int_eq(atoi(out), 2);
+	ck_assert_int_eq(sh("rm \"$D/out/chat/sticky.2.kv\""), 0);
+	ck_assert_int_eq(sh("SEEDS='1 2' " SCENARIOS), 0);
+	ck_assert_int_eq(sh("tail -n 1 \"$D/runs\""), 0);
+	has("--seed 2 --workers 8 --policy sticky ");
+	ck_assert_ptr_null(strstr(out, "balanced"));
+}
+END_TEST
+
+START_TEST(no_such_scenario)
+{
+	ck_assert_int_eq(sh(tools), 0);
+	ck_assert_int_eq(sh("sh bench/routing/scenarios.sh \"$D/replay\" "
+	    "\"$D/tracegen\" \"$D\" \"$D/out\" nonsense 2>&1"), 2);
+	has("no such scenario: nonsense");
+}
+END_TEST
+
+/* ------------------------------------------------------------------ vary -- */
+
+#define VARY "printf '%s\\n' '{\"timestamp\": 3000, \"input_length\": 600, " \
+	"\"output_length\": 7, \"hash_ids\": [0, 5]}' | awk -v seed=1 "
+
+START_TEST(varied)
+{
+	char first[256];
+	int at = 0;
+
+	ck_assert_int_eq(sh(VARY "-f bench/routing/vary.awk"), 0);
+	ck_assert_int_eq(sscanf(out, "%d ", &at), 1);
+	ck_assert_int_ge(at, 3000);
+	ck_assert_int_lt(at, 6000);
+	has("\"input_length\": 600, \"output_length\": 7, "
+	    "\"hash_ids\": [0, 5]}\n");
+	memcpy(first, out, sizeof(first));
+	ck_assert_int_eq(sh(VARY "-f bench/routing/vary.awk"), 0);
+	ck_assert_str_eq(out, first);
+	ck_assert_int_eq(sh(VARY "-v seed=2 -f bench/routing/vary.awk"), 0);
+	ck_assert_str_ne(out, first);
+	ck_assert_int_eq(sh(VARY "-v copies=2 -v output=4 -v prompt=1100 "
+	    "-f bench/routing/vary.awk"), 0);
+	has("\"input_length\": 1624, \"output_length\": 28, "
+	    "\"hash_ids\": [900000001, 900000002, 0, 5]}\n");
+	has("\"hash_ids\": [900000001, 900000002, 0, 10000005]}\n");
+}
+END_TEST
+
+Suite *suite_scenarios(void);
+
+Suite *
+suite_scenarios(void)
+{
+	Suite *s = suite_create("scenarios");
+	TCase *c = tcase_create("scenarios");
+
+	tcase_set_timeout(c, 60);
+	tcase_add_checked_fixture(c, make_folder, remove_folder);
+	tcase_add_test(c, table_is_sound);
+	tcase_add_test(c, interval);
+	tcase_add_test(c, limit);
+	tcase_add_test(c, negligible);
+	tcase_add_test(c, incomplete);
+	tcase_add_test(c, best_by_time_per_request);
+	tcase_add_test(c, resumed);
+	tcase_add_test(c, no_such_scenario);
+	tcase_add_test(c, varied);
+	suite_add_tcase(s, c);
+	return s;
+}
