@@ -156,6 +156,24 @@ START_TEST(null_for_zero)
 }
 END_TEST
 
+/* A number is missing in half of the reports, whatever it is. */
+START_TEST(absent)
+{
+	struct kvr_report r = once("absent=1", 1024);
+	struct engine_report_idea idea = idea_of("absent=0.5");
+	struct rng rng = { 1 };
+	int n = 0, i;
+
+	ck_assert_uint_eq(r.kind, KVR_REPORT_ABSENT);
+	ck_assert_uint_eq(r.prompt_tokens, truth.prompt_tokens);
+	ck_assert_uint_eq(once("absent=0", 1024).kind, KVR_REPORT_VALUE);
+	for (i = 0; i < 10000; i++)
+		n += report(&idea, &truth, &rng).kind == KVR_REPORT_ABSENT;
+	ck_assert_int_gt(n, 4800); /* 4 standard deviations */
+	ck_assert_int_lt(n, 5200);
+}
+END_TEST
+
 START_TEST(reported)
 {
 	struct engine_report_idea idea = idea_of("reported=0");
@@ -327,6 +345,7 @@ suite_engine_report(void)
 	tcase_add_test(c, noisy);
 	tcase_add_test(c, zeros);
 	tcase_add_test(c, null_for_zero);
+	tcase_add_test(c, absent);
 	tcase_add_test(c, reported);
 	tcase_add_test(c, rounded);
 	tcase_add_test(c, lying);

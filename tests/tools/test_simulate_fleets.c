@@ -127,6 +127,31 @@ START_TEST(reports)
 }
 END_TEST
 
+/* Half of the engines; the others report, except for short prompts. */
+START_TEST(silent)
+{
+	struct simulate_options o = options_of(_i, 4, 100000);
+	const struct simulate_ride *rides;
+	struct kvr_stats t;
+	uint64_t heard = 0;
+	struct setup u;
+	size_t n, i;
+
+	o.silent = 2;
+	begin(&u, &o, 512);
+	simulate_sample(&u, 400, 1);
+	rides = simulate_rides(u.s, &n);
+	for (i = 0; i < n; i++)
+		heard += rides[i].worker % 2 == 0;
+	ck_assert_int_eq(simulate_index_stats(u.s, &t), KVR_OK);
+	ck_assert_uint_le(t.calibration.reports, heard);
+	ck_assert_uint_ge(t.calibration.reports * 8, heard * 7);
+	ck_assert_uint_gt(heard, 0);
+	ck_assert_uint_lt(heard, n);
+	end(&u);
+}
+END_TEST
+
 /* ------------------------------------------------------------- the past --- */
 
 /* Requests more than a second apart, so that no two arrive together. */
@@ -268,6 +293,7 @@ suite_simulate_fleets(void)
 	tcase_add_loop_test(c, other_blocks, 0, 3 * KINDS);
 	tcase_add_loop_test(c, random_eviction, 0, KINDS);
 	tcase_add_loop_test(c, reports, 3, KINDS);
+	tcase_add_loop_test(c, silent, 3, KINDS);
 	tcase_add_loop_test(c, just_past, 0, 3 * 3);
 	tcase_add_loop_test(c, long_past, ORACLES, KINDS);
 	tcase_add_loop_test(c, exchange_makes_one, 0, KINDS);

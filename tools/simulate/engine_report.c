@@ -19,6 +19,7 @@ static const struct {
 	[ENGINE_FAULT_NOISY] = { "noisy", SHARE },
 	[ENGINE_FAULT_ZEROS] = { "zeros", SHARE },
 	[ENGINE_FAULT_NULL] = { "null", NOTHING },
+	[ENGINE_FAULT_ABSENT] = { "absent", SHARE },
 	[ENGINE_FAULT_REPORTED] = { "reported", SHARE },
 	[ENGINE_FAULT_ROUNDED] = { "rounded", TOKENS },
 	[ENGINE_FAULT_LYING] = { "lying", MAYBE_SHARE }
@@ -188,6 +189,10 @@ apply(const struct engine_fault *f, const struct engine_answer *truth,
 		break;
 	case ENGINE_FAULT_NULL:
 		if (r->cached_tokens == 0)
+			r->kind = KVR_REPORT_ABSENT;
+		break;
+	case ENGINE_FAULT_ABSENT:
+		if (happens(rng, f->share))
 			r->kind = KVR_REPORT_ABSENT;
 		break;
 	case ENGINE_FAULT_REPORTED:

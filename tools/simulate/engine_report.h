@@ -11,6 +11,7 @@
  *                   never above the prompt
  *   zeros=SHARE     0, in that share of reports
  *   null            no number instead of 0
+ *   absent=SHARE    no number, in that share of reports
  *   reported=SHARE  only that share of requests is reported
  *   rounded=TOKENS  rounded down to a multiple
  *   lying[=SHARE]   arbitrary numbers, in that share of reports or in all:
@@ -35,6 +36,7 @@ enum engine_fault_kind {
 	ENGINE_FAULT_NOISY,
 	ENGINE_FAULT_ZEROS,
 	ENGINE_FAULT_NULL,
+	ENGINE_FAULT_ABSENT,
 	ENGINE_FAULT_REPORTED,
 	ENGINE_FAULT_ROUNDED,
 	ENGINE_FAULT_LYING,

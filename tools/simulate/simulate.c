@@ -99,6 +99,10 @@ on_finished(struct simulation *s, struct ride *r, uint64_t generated)
 	engine_report(&s->options.reports, &truth, &s->reports, &report);
 	if (done_push(s, r->number) != KVR_OK)
 		return KVR_ENOMEM;
+	if (s->options.silent > 0 &&
+	    (r->worker + 1) % s->options.silent == 0)
+		report = (struct kvr_report){ .size = sizeof(report),
+		    .flags = report.flags };
 	r->finished = true;
 	s->totals.finished++;
 	s->totals.end = s->now;

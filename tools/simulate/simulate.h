@@ -73,6 +73,7 @@ struct simulate_options {
 	int64_t reset_ns;         /* interval of cache resets; 0: never */
 	struct engine_report_idea reports; /* faults of engine reports */
 	const char *reports_text; /* the same as text; NULL: exact */
+	uint32_t silent;          /* every so many-th engine; 0: none */
 	int64_t event_delay_ns;   /* the oracle sees the past */
 	uint32_t replicas;        /* routers that share the requests; 0: 1 */
 	bool exchange;            /* ... and tell each other at once */

@@ -24,7 +24,7 @@ static const char usage_text[] =
 "usage: kvroute-replay --simulate [-q] [--policy NAME[:INDEX]]...\n"
 "           [--workers N] [--capacity TOKENS|endless[,...]]\n"
 "           [--speeds X[,...]] [--engine-block TOKENS] [--eviction KIND]\n"
-"           [--resets SEC] [--reports LIST] [--told]\n"
+"           [--resets SEC] [--reports LIST] [--silent N] [--told]\n"
 "           [--event-delay SEC] [--common-rate] [--replicas N]\n"
 "           [--exchange on|off]\n"
 "           [--block TOKENS] [--seed N] [--memory SIZE] [--speed X]\n"
@@ -35,11 +35,11 @@ static const char usage_text[] =
 static const char help_text[] =
 "\nReplays a Mooncake-format trace (a file, or standard input) on modelled\n"
 "engines and reports what their caches hit and how long requests took.\n\n"
-"  --policy NAME      round-robin, random, least-loaded, least-backlog, sticky,\n"
-"                     chbl, cache-aware, dynamo, two-tier, balanced or lmetric;\n"
-"                     repeat to compare (round-robin and dynamo); the last four\n"
-"                     with :ttl=SEC (120), :ttl=endless, :capacity, :feedback\n"
-"                     or :oracle\n"
+"  --policy NAME      round-robin, random, least-loaded, least-backlog,\n"
+"                     sticky, chbl, cache-aware, dynamo, two-tier, balanced\n"
+"                     or lmetric; repeat to compare (round-robin and dynamo);\n"
+"                     the last four with :ttl=SEC (120), :ttl=endless,\n"
+"                     :capacity, :feedback or :oracle\n"
 "  --workers N        number of engines (8)\n"
 "  --block TOKENS     index block size in tokens (512)\n"
 "  --seed N           seeds all randomness and the secret (1)\n"
@@ -62,8 +62,10 @@ static const char help_text[] =
 "  --eviction KIND    released, random or leaf (released)\n"
 "  --resets SEC       each loses its cache every SEC seconds\n"
 "  --reports LIST     how they report cached tokens (exact): low=SHARE,\n"
-"                     noisy=SHARE, zeros=SHARE, null, reported=SHARE,\n"
-"                     rounded=TOKENS, lying; several joined by +\n"
+"                     noisy=SHARE, zeros=SHARE, null, absent=SHARE,\n"
+"                     reported=SHARE, rounded=TOKENS, lying; several joined\n"
+"                     by +\n"
+"  --silent N         every N-th engine reports nothing\n"
 "\nRouters:\n"
 "  --told             tell the index --engine-block and --eviction\n"
 "  --event-delay SEC  the oracle sees the engines' caches late\n"
@@ -73,7 +75,7 @@ static const char help_text[] =
 
 enum {
 	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
-	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_TOLD, O_DELAY,
+	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_SILENT, O_TOLD, O_DELAY,
 	O_COMMON_RATE, O_REPLICAS, O_EXCHANGE, O_BLOCK, O_SEED, O_MEMORY,
 	O_SPEED, O_ARRIVALS, O_FORMAT, O_REPORT, O_SESSIONS, O_ACTIVE,
 	O_SESSION_COUNT, O_RAMP, O_THINK_LIMIT, O_HELP, O_VERSION
@@ -89,6 +91,7 @@ static const struct option long_options[] = {
 	{ "eviction", required_argument, NULL, O_EVICTION },
 	{ "resets", required_argument, NULL, O_RESETS },
 	{ "reports", required_argument, NULL, O_REPORTS },
+	{ "silent", required_argument, NULL, O_SILENT },
 	{ "told", no_argument, NULL, O_TOLD },
 	{ "event-delay", required_argument, NULL, O_DELAY },
 	{ "common-rate", no_argument, NULL, O_COMMON_RATE },
@@ -262,6 +265,10 @@ set_engines(struct simulate_options *o, int option, const char *text)
 		return true;
 	case O_REPORTS:
 		set_reports(o, text);
+		return true;
+	case O_SILENT:
+		o->silent = (uint32_t)args_number("silent", text, 1,
+		    KVR_WORKERS_MAX);
 		return true;
 	default:
 		return false;

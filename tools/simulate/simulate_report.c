@@ -204,6 +204,11 @@ print_unusual(FILE *out, const struct simulate_options *o)
 		    (double)o->reset_ns / 1e9);
 	if (o->reports_text != NULL)
 		fprintf(out, "engines report %s\n", o->reports_text);
+	if (o->silent == 1)
+		fputs("no engine reports anything\n", out);
+	if (o->silent > 1)
+		fprintf(out, "of %" PRIu32 " engines, one reports nothing\n",
+		    o->silent);
 	if (o->event_delay_ns > 0)
 		fprintf(out, "the oracle sees caches as of %g s ago\n",
 		    (double)o->event_delay_ns / 1e9);
