@@ -63,8 +63,8 @@ static const char help_text[] =
 "  --resets SEC       each loses its cache every SEC seconds\n"
 "  --reports LIST     how they report cached tokens (exact): low=SHARE,\n"
 "                     noisy=SHARE, zeros=SHARE, null, absent=SHARE,\n"
-"                     reported=SHARE, rounded=TOKENS, lying; several joined\n"
-"                     by +\n"
+"                     reported=SHARE, rounded=TOKENS, lying; several are\n"
+"                     joined by +\n"
 "  --silent N         every N-th engine reports nothing\n"
 "\nRouters:\n"
 "  --told             tell the index --engine-block and --eviction\n"
@@ -75,10 +75,10 @@ static const char help_text[] =
 
 enum {
 	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
-	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_SILENT, O_TOLD, O_DELAY,
-	O_COMMON_RATE, O_REPLICAS, O_EXCHANGE, O_BLOCK, O_SEED, O_MEMORY,
-	O_SPEED, O_ARRIVALS, O_FORMAT, O_REPORT, O_SESSIONS, O_ACTIVE,
-	O_SESSION_COUNT, O_RAMP, O_THINK_LIMIT, O_HELP, O_VERSION
+	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_SILENT, O_TOLD,
+	O_DELAY, O_COMMON_RATE, O_REPLICAS, O_EXCHANGE, O_BLOCK, O_SEED,
+	O_MEMORY, O_SPEED, O_ARRIVALS, O_FORMAT, O_REPORT, O_SESSIONS,
+	O_ACTIVE, O_SESSION_COUNT, O_RAMP, O_THINK_LIMIT, O_HELP, O_VERSION
 };
 
 static const struct option long_options[] = {

@@ -129,9 +129,10 @@ void rivals_free(struct simulation *s);
 /* Sets the ride's worker and, if the policy has one, its prediction. */
 int rivals_place(struct simulation *s, const struct engine_request *q,
     struct ride *r);
-/* LMetric: by overlap[workers], of the prompt. */
-uint32_t rivals_lmetric(struct simulation *s, const struct router *router,
-    const struct kvr_overlap *overlap, uint64_t tokens);
+/* LMetric: by n overlaps of a prompt. *out is that of the chosen worker. */
+void rivals_lmetric(struct simulation *s, const struct router *router,
+    const struct kvr_overlap *overlaps, size_t n, uint64_t tokens,
+    struct kvr_overlap *out);
 
 /* ----------------------------------------------------------------- past --- */
 

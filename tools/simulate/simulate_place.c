@@ -80,22 +80,6 @@ engine_seen(const struct simulation *s, uint32_t worker)
 	    past_at(s->past[worker], s->now - s->options.event_delay_ns);
 }
 
-/* Fills s->seen with the overlaps of the index. */
-static int
-see_index(struct simulation *s, const struct router *router,
-    struct kvr_prompt *p)
-{
-	size_t n, i;
-	int e = kvr_match(router->k, p, s->now, s->used, sizeof(*s->used),
-	    s->options.workers, &n);
-
-	memset(s->seen, 0, s->options.workers * sizeof(*s->seen));
-	for (i = 0; e == KVR_OK && i < n; i++)
-		s->seen[fleet_number(router->fleet, s->used[i].worker)] =
-		    s->used[i];
-	return e;
-}
-
 /* Fills s->seen: overlap from the engines, active blocks from the region. */
 static int
 see(struct simulation *s, const struct router *router, struct kvr_prompt *p,
@@ -154,17 +138,20 @@ place_by_lmetric(struct simulation *s, const struct router *router,
 {
 	bool oracle = s->options.index == SIMULATE_ORACLE;
 	struct kvr_request request;
-	uint32_t w;
-	int e = oracle ? see(s, router, p, q) : see_index(s, router, p);
+	struct kvr_overlap chosen;
+	size_t n = s->options.workers;
+	int e = oracle ? see(s, router, p, q) : kvr_match(router->k, p, s->now,
+	    s->used, sizeof(*s->used), s->options.workers, &n);
 
 	if (e != KVR_OK)
 		return e;
-	w = rivals_lmetric(s, router, s->seen, q->tokens);
+	rivals_lmetric(s, router, oracle ? s->seen : s->used, n, q->tokens,
+	    &chosen);
 	kvr_request_init(&request, sizeof(request));
 	if (oracle)
-		request.overlap_blocks = s->seen[w].blocks;
-	return kvr_lease_open_on(router->k, p, &request,
-	    fleet_id(router->fleet, w), s->now, d);
+		request.overlap_blocks = chosen.blocks;
+	return kvr_lease_open_on(router->k, p, &request, chosen.worker, s->now,
+	    d);
 }
 
 static int

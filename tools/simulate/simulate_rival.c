@@ -11,6 +11,7 @@
 #include "rivals.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * Entries per worker: SGLang's max_tree_size of 2^26 characters, at four
@@ -22,6 +23,7 @@ struct rivals {
 	struct rival_ring *ring;    /* chbl */
 	struct approx_tree **trees; /* cache-aware: [replicas] */
 	bool *holders;              /* cache-aware: [workers] */
+	struct kvr_overlap *seen;   /* lmetric: [workers] */
 };
 
 bool
@@ -59,13 +61,18 @@ trees_make(struct simulation *s)
 int
 rivals_make(struct simulation *s)
 {
-	if (!rivals_plain(s))
+	if (!rivals_plain(s) && s->options.policy != SIMULATE_LMETRIC)
 		return KVR_OK;
 	s->rivals = calloc(1, sizeof(*s->rivals));
 	if (s->rivals == NULL)
 		return KVR_ENOMEM;
 	if (s->options.policy == SIMULATE_CACHE_AWARE)
 		return trees_make(s);
+	if (s->options.policy == SIMULATE_LMETRIC) {
+		s->rivals->seen = calloc(s->options.workers,
+		    sizeof(*s->rivals->seen));
+		return s->rivals->seen == NULL ? KVR_ENOMEM : KVR_OK;
+	}
 	if (s->options.policy != SIMULATE_CHBL)
 		return KVR_OK;
 	s->rivals->ring = rival_ring_new(s->options.workers);
@@ -85,6 +92,7 @@ rivals_free(struct simulation *s)
 	rival_ring_free(r->ring);
 	free(r->trees);
 	free(r->holders);
+	free(r->seen);
 	free(r);
 }
 
@@ -140,11 +148,21 @@ rivals_place(struct simulation *s, const struct engine_request *q,
 	}
 }
 
-uint32_t
+void
 rivals_lmetric(struct simulation *s, const struct router *router,
-    const struct kvr_overlap *overlap, uint64_t tokens)
+    const struct kvr_overlap *overlaps, size_t n, uint64_t tokens,
+    struct kvr_overlap *out)
 {
 	struct rival_fleet f = fleet_of(s, router);
+	struct kvr_overlap *seen = s->rivals->seen;
+	uint32_t w;
+	size_t i;
 
-	return rival_lmetric(&f, overlap, tokens, &s->lots);
+	memset(seen, 0, f.workers * sizeof(*seen));
+	for (i = 0; i < n; i++)
+		seen[fleet_number(router->fleet, overlaps[i].worker)] =
+		    overlaps[i];
+	w = rival_lmetric(&f, seen, tokens, &s->lots);
+	*out = seen[w];
+	out->worker = fleet_id(router->fleet, w);
 }
