@@ -318,9 +318,10 @@ END {
 	if (index(" " policies " ", " dynamo:oracle ") > 0)
 		gains()
 	warn_of_eviction()
+	print ""
 	for (i = 1; i <= n_wanted; i++)
 		if (wanted_of[i] in why)
-			printf "\nskipped: %s (%s)\n", wanted_of[i],
+			printf "- skipped: %s (%s)\n", wanted_of[i],
 			    why[wanted_of[i]]
 	printf "\n%d missed\n", missed
 	exit missed > 0
