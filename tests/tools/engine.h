@@ -21,8 +21,8 @@ step(int64_t sequences, int64_t blocks, int64_t tokens)
 static inline struct engine *
 plain(uint64_t blocks)
 {
-	struct engine_idea idea = { blocks, ENGINE_BLOCK,
-	    ENGINE_EVICT_RELEASED, 1, 0 };
+	struct engine_idea idea = { .blocks = blocks,
+	    .block_tokens = ENGINE_BLOCK, .speed = 1 };
 
 	return engine_new(&idea);
 }

@@ -14,8 +14,9 @@ static struct engine *
 sized(uint64_t tokens, uint32_t block, enum engine_eviction eviction,
     double speed)
 {
-	struct engine_idea idea = { tokens == ENGINE_ENDLESS ? tokens :
-	    tokens / block, block, eviction, speed, 3 };
+	struct engine_idea idea = { .blocks = tokens == ENGINE_ENDLESS ?
+	    tokens : tokens / block, .block_tokens = block,
+	    .eviction = eviction, .speed = speed, .seed = 3 };
 
 	return engine_new(&idea);
 }
@@ -196,8 +197,9 @@ START_TEST(heads_leave_too)
 	uint64_t lost[6] = { 0, 0, 0, 0, 0, 0 }, seed;
 
 	for (seed = 0; seed < 500; seed++) {
-		struct engine_idea idea = { 5, 512, ENGINE_EVICT_RANDOM, 1,
-		    seed };
+		struct engine_idea idea = { .blocks = 5,
+		    .block_tokens = 512, .eviction = ENGINE_EVICT_RANDOM,
+		    .speed = 1, .seed = seed };
 		struct engine *e = engine_new(&idea);
 		struct engine_state s;
 
@@ -278,8 +280,9 @@ START_TEST(same_seed_same_result)
 	uint64_t seed = test_seed(), first = 0, hash, n_;
 
 	for (n_ = 0; n_ < 3; n_++) {
-		struct engine_idea idea = { 40 * 32, 16,
-		    (enum engine_eviction)_i, 1, n_ / 2 };
+		struct engine_idea idea = { .blocks = 40 * 32,
+		    .block_tokens = 16, .eviction = (enum engine_eviction)_i,
+		    .speed = 1, .seed = n_ / 2 };
 		struct engine *e = engine_new(&idea);
 
 		hash = serve(e, seed, 100);

@@ -219,6 +219,16 @@ cache_unpin(struct engine_cache *c, struct engine_block *b)
 	idle_add(c, b);
 }
 
+void
+cache_discard(struct engine_cache *c, struct engine_block *b)
+{
+	bool last = b->pins == 1;
+
+	cache_unpin(c, b);
+	if (last)
+		drop(c, b);
+}
+
 /* ---------------------------------------------------------------- paths --- */
 
 bool

@@ -67,6 +67,8 @@ void cache_use(struct engine_cache *c, const uint64_t *names, size_t n);
 struct engine_block *cache_pin(struct engine_cache *c, uint64_t name);
 /* The last unpin releases the block, which is then idle. */
 void cache_unpin(struct engine_cache *c, struct engine_block *b);
+/* The same, but the last unpin removes the block: it was never computed. */
+void cache_discard(struct engine_cache *c, struct engine_block *b);
 /* Adds an idle block that nothing can hit. False: out of memory. */
 bool cache_add_nameless(struct engine_cache *c);
 

@@ -7,7 +7,8 @@
  * ends of prompts, room for output) are only counted, as the engine's own.
  *
  * Invariants: pinned + own + idle <= blocks; pinned and own are the blocks of
- * running requests.
+ * running requests. With preemption own grows with the output, otherwise it has
+ * all of it from the beginning.
  */
 #include "engine_model.h"
 
@@ -23,6 +24,7 @@ struct sequence {
 	uint64_t prefill_left;  /* tokens */
 	uint64_t chunk;         /* of them, computed in this step */
 	uint64_t generated;
+	bool preempted;         /* at least once */
 	struct sequence *prev, *next;
 	struct engine_block **blocks; /* [n_blocks], once admitted */
 	uint64_t names[];       /* [n_names] */
@@ -40,8 +42,10 @@ struct engine {
 	size_t n_events;
 	size_t next_event;
 	size_t event_capacity;
+	double slow;
 	bool stepping;
-	bool failed; /* out of memory */
+	bool pressed; /* preempted in the step that ended */
+	bool failed;  /* out of memory */
 };
 
 struct engine *
@@ -52,6 +56,9 @@ engine_new(const struct engine_idea *idea)
 	if (e == NULL)
 		return NULL;
 	e->idea = *idea;
+	e->slow = 1;
+	if (idea->sequences == 0)
+		e->idea.sequences = ENGINE_SEQUENCES;
 	e->cache = cache_new(idea->eviction, idea->seed);
 	if (e->cache == NULL) {
 		free(e);
@@ -183,7 +190,23 @@ engine_reset(struct engine *e)
 	cache_reset(e->cache);
 }
 
+void
+engine_slow(struct engine *e, double factor)
+{
+	e->slow = factor;
+}
+
 /* ------------------------------------------------------------ admission --- */
+
+/* Blocks beyond those of the prompt: of all the output, or of what is next. */
+static uint64_t
+model_own(const struct engine *e, const struct sequence *q)
+{
+	uint64_t output = e->idea.preempt ? q->generated + 1 :
+	    q->request.output;
+
+	return model_blocks_of(e, q->request.tokens + output) - q->n_blocks;
+}
 
 /* At least one token is always computed. */
 static size_t
@@ -232,20 +255,20 @@ model_admit(struct engine *e, struct sequence *q)
 	}
 	e->own += q->own;
 	model_fit(e);
-	q->prefill_left = q->request.tokens - hit;
+	q->prefill_left = q->request.tokens + q->generated - hit;
 	DL_DELETE(e->waiting, q);
 	DL_APPEND(e->running, q);
 	e->n_waiting--;
 	e->n_running++;
-	model_tell(e, ENGINE_ADMITTED, q, hit);
+	model_tell(e, q->preempted ? ENGINE_RESUMED : ENGINE_ADMITTED, q, hit);
 }
 
 /* In order of arrival: a request without room blocks those behind it. */
 static void
 admit_all(struct engine *e)
 {
-	while (!e->failed && e->waiting != NULL &&
-	    e->n_running < ENGINE_SEQUENCES && model_has_room(e, e->waiting))
+	while (!e->failed && !e->pressed && e->waiting != NULL &&
+	    e->n_running < e->idea.sequences && model_has_room(e, e->waiting))
 		model_admit(e, e->waiting);
 }
 
@@ -269,7 +292,7 @@ sequence_new(const struct engine *e, const struct engine_request *r)
 	q->request.output += r->output == 0;
 	q->n_blocks = n;
 	q->n_names = names;
-	q->own = model_blocks_of(e, r->tokens + q->request.output) - n;
+	q->own = model_own(e, q);
 	for (i = 0; i < names; i++)
 		q->names[i] = name_after(e, i == 0 ? 0 : q->names[i - 1],
 		    r->ids, i);
@@ -304,31 +327,90 @@ static int64_t
 at_speed(const struct engine *e, int64_t ns)
 {
 	static const double longest = 3.6e12;
-	double took = (double)ns / e->idea.speed;
+	double took = (double)ns / e->idea.speed * e->slow;
 
 	return took < 1 ? 1 : took < longest ? (int64_t)took :
 	    (int64_t)longest;
 }
 
+/* Prompt tokens that this step may compute. */
+static uint64_t
+model_budget(const struct engine *e)
+{
+	uint64_t left = e->idea.batch;
+	const struct sequence *q;
+
+	if (left == 0)
+		return ENGINE_CHUNK;
+	DL_FOREACH(e->running, q)
+		left -= q->prefill_left == 0 && left > 0;
+	return left;
+}
+
+/* Tokens of the sequence that have been computed. */
+static uint64_t
+model_context(const struct sequence *q)
+{
+	return q->request.tokens + q->generated - q->prefill_left;
+}
+
+/* What the attention of its chunk adds to the time of the step. */
+static double
+model_attention(const struct engine *e, const struct sequence *q)
+{
+	double mean = (double)model_context(q) + (double)q->chunk / 2;
+
+	if (e->idea.attention == 0 || q->chunk == 0)
+		return 0;
+	return (double)ENGINE_TOKEN_NS * (double)q->chunk * mean /
+	    (double)e->idea.attention;
+}
+
 int64_t
 engine_begin(struct engine *e, int64_t now)
 {
-	uint64_t left = ENGINE_CHUNK, sequences = 0, memory;
+	uint64_t computed = 0, sequences = 0, reads = 0, left, memory;
+	double attention = 0;
 	struct sequence *q;
 
 	if (e->running == NULL || e->stepping)
 		return INT64_MAX;
+	left = model_budget(e);
 	DL_FOREACH(e->running, q) {
 		q->chunk = q->prefill_left < left ? q->prefill_left : left;
 		left -= q->chunk;
-		sequences += q->chunk > 0 || q->prefill_left == 0;
+		computed += q->chunk;
+		attention += model_attention(e, q);
+		if (q->chunk == 0 && q->prefill_left > 0)
+			continue;
+		sequences++;
+		reads += model_context(q) + q->chunk;
 	}
 	e->stepping = true;
-	memory = model_in_use(e) * e->idea.block_tokens;
+	memory = e->idea.own_reads ? reads :
+	    model_in_use(e) * e->idea.block_tokens;
 	return now + at_speed(e, ENGINE_STEP_NS +
 	    (int64_t)sequences * ENGINE_SEQUENCE_NS +
 	    (int64_t)(memory * ENGINE_BLOCK_NS / ENGINE_BLOCK) +
-	    (int64_t)(ENGINE_CHUNK - left) * ENGINE_TOKEN_NS);
+	    (int64_t)computed * ENGINE_TOKEN_NS + (int64_t)attention);
+}
+
+/*
+ * Releases the tail first, so that children are evicted before parents. Blocks
+ * that were not computed are not cached.
+ */
+static void
+model_release(struct engine *e, struct sequence *q)
+{
+	uint64_t computed = model_context(q) / e->idea.block_tokens;
+	size_t i;
+
+	e->own -= q->own;
+	for (i = q->n_blocks; i-- > 0;)
+		if (i < computed)
+			cache_unpin(e->cache, q->blocks[i]);
+		else
+			cache_discard(e->cache, q->blocks[i]);
 }
 
 /* Caches block i of an output. */
@@ -347,19 +429,15 @@ keep_output(struct engine *e, const struct sequence *q, uint64_t i)
 	e->failed = b == NULL;
 }
 
-/* Releases the tail first, so that children are evicted before parents. */
 static void
 model_finish(struct engine *e, struct sequence *q)
 {
 	uint64_t total = q->request.tokens + q->request.output;
 	uint64_t answers = total / e->idea.block_tokens - q->n_blocks;
-	size_t i;
 
-	e->own -= q->own;
 	for (; answers > 0 && !e->failed; answers--)
 		keep_output(e, q, q->n_blocks + answers - 1);
-	for (i = q->n_blocks; i-- > 0;)
-		cache_unpin(e->cache, q->blocks[i]);
+	model_release(e, q);
 	model_tell(e, ENGINE_FINISHED, q, q->generated);
 	DL_DELETE(e->running, q);
 	e->n_running--;
@@ -385,16 +463,71 @@ progress(struct engine *e, struct sequence *q)
 		model_tell(e, ENGINE_GENERATED, q, q->generated);
 }
 
+/* The sequence admitted last, and so the last of its prefix to be computed. */
+static void
+preempt(struct engine *e, struct sequence *q)
+{
+	model_release(e, q);
+	q->own = model_own(e, q);
+	q->prefill_left = q->chunk = 0;
+	q->preempted = true;
+	DL_DELETE(e->running, q);
+	DL_PREPEND(e->waiting, q);
+	e->n_running--;
+	e->n_waiting++;
+	e->pressed = true;
+	model_tell(e, ENGINE_PREEMPTED, q, q->generated);
+}
+
+/* Takes the blocks that the next tokens need, in order of admission. */
+static void
+grow_all(struct engine *e)
+{
+	struct sequence *q, *last;
+	uint64_t more;
+
+	for (q = e->running; q != NULL; q = q->next) {
+		more = model_own(e, q) - q->own;
+		last = q;
+		while (more > 0 && model_in_use(e) + more > e->idea.blocks) {
+			last = e->running->prev;
+			preempt(e, last);
+			if (last == q)
+				return;
+		}
+		q->own += more;
+		e->own += more;
+		model_fit(e);
+	}
+}
+
 enum engine_result
 engine_end(struct engine *e)
 {
 	struct sequence *q, *next;
 
-	e->stepping = false;
+	e->stepping = e->pressed = false;
 	DL_FOREACH_SAFE(e->running, q, next)
 		progress(e, q);
+	if (e->idea.preempt)
+		grow_all(e);
 	admit_all(e);
 	return e->failed ? ENGINE_NO_MEMORY : ENGINE_OK;
+}
+
+void
+engine_kill(struct engine *e)
+{
+	struct sequence *q;
+
+	DL_FOREACH(e->running, q)
+		model_release(e, q);
+	free_all(&e->waiting);
+	free_all(&e->running);
+	cache_reset(e->cache);
+	e->n_waiting = e->n_running = 0;
+	e->next_event = e->n_events = 0;
+	e->stepping = e->pressed = false;
 }
 
 /* --------------------------------------------------------------- state --- */
@@ -444,6 +577,6 @@ engine_check(const struct engine *e)
 	cache_counts(e->cache, &counts);
 	return right && cache_check(e->cache) && waiting == e->n_waiting &&
 	    running == e->n_running && own == e->own &&
-	    held == counts.pins && running <= ENGINE_SEQUENCES &&
+	    held == counts.pins && running <= e->idea.sequences &&
 	    counts.pinned + own + counts.idle <= e->idea.blocks;
 }

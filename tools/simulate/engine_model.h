@@ -19,11 +19,45 @@
  * in prefill; m counts the blocks of all admitted sequences, shared blocks
  * once.
  *
+ * The constants are those of a dense model of 70B in bf16 on 8 H100 (3.35 TB/s
+ * and 989 TFLOP/s each), from its shape (80 layers, width 8192, 8 KV heads of
+ * 128), not measured:
+ *
+ *   15 ms       140 GB of weights at 26.8 TB/s take 5.2 ms; the rest is for
+ *               launches and all-reduces
+ *   0.1 ms      scheduling and sampling on the CPU; assumed
+ *   5 us / 512  a token's KV is 320 KiB; 512 of them take 6 us
+ *   20,000 / s  140 GFLOP a token, at 35 % of 7.9 PFLOP/s
+ *
+ * So prefill and decode delay each other: they share steps. Four settings
+ * bring the model closer to an engine; all are off by default:
+ *
+ *   attention   a prompt token at context c takes 1 + c / attention times as
+ *               long. Attention computes 4 * layers * width * c FLOP a token:
+ *               2.6 M * c here, which equals the 140 GFLOP at 53,000 (30,000
+ *               for a model of 8B with 32 layers of width 4096).
+ *   own_reads   m is the sum of the contexts of the n sequences, blocks that
+ *               several share counted for each: engines read them once for
+ *               each sequence (cascade attention is the exception).
+ *   batch       tokens of a step, one for each decoding sequence, the rest for
+ *               prefill: vLLM's max_num_batched_tokens. Prefill slows as more
+ *               sequences decode.
+ *   preempt     see below
+ *
  * Memory consists of blocks of a fixed number of tokens. A request is admitted
- * when there is room for all blocks it will need, at most 256 at a time, and
- * holds them to its end; there is no preemption. The part of its prompt that
- * is cached is hit and not computed. At least one token is always computed, so
- * of L tokens in blocks of B at most (L - 1) / B blocks hit, rounded down.
+ * when there is room for all blocks it will need, at most 256 (or `sequences`)
+ * at a time, and holds them to its end; there is no preemption. The part of
+ * its prompt that is cached is hit and not computed. At least one token is
+ * always computed, so of L tokens in blocks of B at most (L - 1) / B blocks
+ * hit, rounded down.
+ *
+ * With `preempt`, as in vLLM, a request is admitted when there is room for its
+ * prompt and one token more, and its output takes blocks as it grows. If there
+ * is none, the sequence admitted last is preempted until there is: its blocks
+ * are released, its output's are lost, and it waits at the head of the queue.
+ * Then nothing is admitted before the next step has ended. When it is admitted
+ * again, its prompt and its output so far are computed again, except what is
+ * cached, and it continues.
  *
  * An admitted prompt counts as cached at once. Because prefill is first come,
  * first served, a later request that shares its blocks begins after they have
@@ -80,6 +114,11 @@ struct engine_idea {
 	enum engine_eviction eviction;
 	double speed; /* 1: as above; 2: twice as fast; above 0 */
 	uint64_t seed; /* of random eviction */
+	uint32_t sequences; /* admitted at once; 0: ENGINE_SEQUENCES */
+	uint32_t batch;     /* tokens of a step; 0: ENGINE_CHUNK for prefill */
+	uint64_t attention; /* context at which a token costs twice; 0: none */
+	bool own_reads;
+	bool preempt;
 };
 /* NULL: out of memory. */
 struct engine *engine_new(const struct engine_idea *idea);
@@ -115,17 +154,23 @@ enum engine_result engine_end(struct engine *e);
  * their blocks can still be hit and are cached when released.
  */
 void engine_reset(struct engine *e);
+/* Steps that begin from now on take `factor` times as long; above 0. */
+void engine_slow(struct engine *e, double factor);
+/* The engine dies: requests, cache, the step and events are gone. */
+void engine_kill(struct engine *e);
 
 enum engine_kind {
 	ENGINE_ADMITTED,
 	ENGINE_FIRST_TOKEN,
 	ENGINE_GENERATED, /* prompt and output began another ENGINE_BLOCK */
-	ENGINE_FINISHED
+	ENGINE_FINISHED,
+	ENGINE_PREEMPTED,
+	ENGINE_RESUMED    /* admitted again */
 };
 struct engine_event {
 	enum engine_kind kind;
 	uint64_t request;
-	uint64_t tokens; /* ADMITTED: hit; else: generated so far */
+	uint64_t tokens; /* ADMITTED, RESUMED: hit; else: generated so far */
 };
 /* Removes the next event of submit or end; false: none. */
 bool engine_next(struct engine *e, struct engine_event *out);
