@@ -39,8 +39,28 @@ fleet_add(struct fleet *f, struct kvr *k, uint32_t number)
 	if (e != KVR_OK)
 		return e;
 	m->number = number;
+	m->lost = 0;
 	HASH_ADD(hh, f->by_id, id, sizeof(m->id), m);
 	return m->lost ? KVR_ENOMEM : KVR_OK;
+}
+
+int
+fleet_join(struct fleet *f, struct kvr *k, uint32_t number)
+{
+	return fleet_add(f, k, number);
+}
+
+int
+fleet_leave(struct fleet *f, struct kvr *k, uint32_t number)
+{
+	struct member *m = &f->members[number];
+	int e = kvr_worker_remove(k, m->id);
+
+	if (e != KVR_OK)
+		return e;
+	HASH_DEL(f->by_id, m);
+	m->id = 0;
+	return KVR_OK;
 }
 
 int

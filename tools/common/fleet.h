@@ -16,7 +16,11 @@ struct fleet;
 
 /* Adds n workers named worker-0, worker-1, ... Returns an enum kvr_error. */
 int fleet_new(struct kvr *k, uint32_t n, struct fleet **out);
+/* A worker leaves, and may join again with another id. */
+int fleet_leave(struct fleet *f, struct kvr *k, uint32_t number);
+int fleet_join(struct fleet *f, struct kvr *k, uint32_t number);
 void fleet_free(struct fleet *f);
+/* 0: it has left. */
 uint64_t fleet_id(const struct fleet *f, uint32_t number);
 /* UINT32_MAX: not a worker of this fleet. */
 uint32_t fleet_number(const struct fleet *f, uint64_t id);

@@ -7,8 +7,8 @@
  *   next    [ 17.2 | never | 9.4 | 12.0 ]     by worker: see simulate_times.h
  *   ready   [ 1 ]                             have no step, but may have work
  *
- * At one time, steps end first, then caches are reset, then requests arrive,
- * then steps begin. Time advances only after every ready engine has begun a
+ * At one time, steps end first, then caches are reset, then workers change,
+ * then requests arrive, then steps begin. Time advances only after every ready engine has begun a
  * step, so requests that arrive at the same time are in the same step.
  *
  * The library is told what a real router could tell it: lease open and commit
@@ -28,9 +28,10 @@ on_admitted(struct simulation *s, struct ride *r, uint64_t hit)
 {
 	struct simulate_totals *t = &s->totals;
 
-	r->admitted = true;
+	r->admitted = r->counted = true;
 	r->hit = hit;
-	t->waited += s->now > r->arrival;
+	r->waited = s->now > r->arrival;
+	t->waited += r->waited;
 	t->tokens += r->tokens;
 	t->hit_tokens += hit;
 	t->predicted_tokens += r->predicted;
@@ -39,6 +40,24 @@ on_admitted(struct simulation *s, struct ride *r, uint64_t hit)
 	else
 		t->under_tokens += hit - r->predicted;
 	return KVR_OK;
+}
+
+void
+simulate_undo(struct simulation *s, struct ride *r)
+{
+	struct simulate_totals *t = &s->totals;
+
+	if (!r->counted)
+		return;
+	r->counted = false;
+	t->waited -= r->waited;
+	t->tokens -= r->tokens;
+	t->hit_tokens -= r->hit;
+	t->predicted_tokens -= r->predicted;
+	if (r->predicted > r->hit)
+		t->over_tokens -= r->predicted - r->hit;
+	else
+		t->under_tokens -= r->hit - r->predicted;
 }
 
 static int
@@ -104,11 +123,24 @@ on_finished(struct simulation *s, struct ride *r, uint64_t generated)
 		report = (struct kvr_report){ .size = sizeof(report),
 		    .flags = report.flags };
 	r->finished = true;
+	r->end = s->now;
+	r->output = generated;
+	ride_drop(r);
+	flight_end(s, r->worker);
 	s->totals.finished++;
 	s->totals.end = s->now;
 	s->totals.later_tokens += generated - 1;
 	s->totals.token_ns += (uint64_t)(s->now - r->first);
 	return routers_finished(s, r, &report);
+}
+
+/* Routers do not see it. */
+static int
+on_preempted(struct simulation *s, struct ride *r, bool preempted)
+{
+	s->totals.preempted += preempted;
+	r->admitted = !preempted;
+	return KVR_OK;
 }
 
 /* Handles all events of an engine. */
@@ -127,6 +159,9 @@ listen(struct simulation *s, uint32_t worker)
 			e = on_first_token(s, r);
 		else if (event.kind == ENGINE_GENERATED)
 			e = on_generated(s, r, event.tokens);
+		else if (event.kind != ENGINE_FINISHED)
+			e = on_preempted(s, r,
+			    event.kind == ENGINE_PREEMPTED);
 		else
 			e = on_finished(s, r, event.tokens);
 	}
@@ -189,7 +224,7 @@ do_due(struct simulation *s)
 		e = end_step(s, times_first(&s->next));
 	while (e == KVR_OK && times_least(&s->next_reset) == s->now)
 		e = reset(s, times_first(&s->next_reset));
-	return e;
+	return e == KVR_OK ? changes_do(s) : e;
 }
 
 /*
@@ -209,6 +244,8 @@ advance(struct simulation *s, int64_t to)
 			break;
 		if (times_least(&s->next_reset) < next)
 			next = times_least(&s->next_reset);
+		if (changes_next(s) < next)
+			next = changes_next(s);
 		next = next < to ? next : to;
 		e = sample_until(s, next);
 		s->now = next;
@@ -285,10 +322,51 @@ ride_new(struct simulation *s)
 }
 
 static int
-refuse(struct simulation *s, const struct ride *r)
+refuse(struct simulation *s, struct ride *r)
 {
 	s->totals.refused++;
 	s->n_rides--;
+	ride_drop(r);
+	if (done_push(s, r->number) != KVR_OK)
+		return KVR_ENOMEM;
+	return routers_refused(s, r);
+}
+
+/* To the worker that was chosen. *refused: it is too large for it. */
+static int
+simulate_send(struct simulation *s, const struct engine_request *q,
+    const struct ride *r, bool *refused)
+{
+	enum engine_result result = engine_submit(s->engines[r->worker], q);
+	int e = KVR_OK;
+
+	*refused = result == ENGINE_TOO_LARGE;
+	if (result == ENGINE_NO_MEMORY)
+		return KVR_ENOMEM;
+	if (*refused)
+		return KVR_OK;
+	flight_begin(s, r->worker);
+	make_ready(s, r->worker);
+	if (s->past != NULL)
+		e = past_submit(s->past[r->worker], q, s->now);
+	return e == KVR_OK ? listen(s, r->worker) : e;
+}
+
+int
+simulate_again(struct simulation *s, struct kvr_prompt *p,
+    const struct engine_request *q, struct ride *r)
+{
+	bool refused = false;
+	int e = place_request(s, p, q, r);
+
+	s->totals.retried++;
+	if (e == KVR_OK)
+		e = simulate_send(s, q, r, &refused);
+	if (e != KVR_OK || !refused)
+		return e;
+	s->totals.lost++;
+	r->lost = true;
+	ride_drop(r);
 	if (done_push(s, r->number) != KVR_OK)
 		return KVR_ENOMEM;
 	return routers_refused(s, r);
@@ -299,7 +377,7 @@ simulate_serve(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, const struct trace_request *from)
 {
 	struct ride *r = ride_new(s);
-	enum engine_result result;
+	bool refused = false;
 	int e;
 
 	if (r == NULL)
@@ -311,15 +389,10 @@ simulate_serve(struct simulation *s, struct kvr_prompt *p,
 	if (e != KVR_OK)
 		return e;
 	s->n_rides++;
-	result = engine_submit(s->engines[r->worker], q);
-	if (result == ENGINE_TOO_LARGE)
-		return refuse(s, r);
-	if (result == ENGINE_NO_MEMORY)
-		return KVR_ENOMEM;
-	make_ready(s, r->worker);
-	if (s->past != NULL)
-		e = past_submit(s->past[r->worker], q, s->now);
-	return e == KVR_OK ? listen(s, r->worker) : e;
+	e = ride_keep(s, r, q);
+	if (e == KVR_OK)
+		e = simulate_send(s, q, r, &refused);
+	return e == KVR_OK && refused ? refuse(s, r) : e;
 }
 
 int

@@ -56,6 +56,22 @@ extern const char *const simulate_index_names[SIMULATE_INDEXES];
 
 enum { SIMULATE_KINDS = 16 }; /* of engines in a mixed fleet, at most */
 
+/* A worker changes in mid-run. One that joins first is absent until then. */
+enum simulate_change_kind {
+	SIMULATE_JOIN,     /* with an empty cache, or back from draining */
+	SIMULATE_DRAIN,    /* routers send nothing more; its requests end */
+	SIMULATE_KILL,     /* its requests are routed again, its cache is gone */
+	SIMULATE_SLOW,     /* steps take `factor` times as long ... */
+	SIMULATE_SLOW_END  /* ... until then */
+};
+enum { SIMULATE_CHANGES_MAX = 256 };
+struct simulate_change {
+	int64_t at;
+	double factor;
+	uint32_t worker;
+	enum simulate_change_kind kind;
+};
+
 /* simulate_defaults writes the defaults. Worker w is of kind w % kinds. */
 struct simulate_options {
 	enum simulate_policy policy;
@@ -68,7 +84,17 @@ struct simulate_options {
 	double speeds[SIMULATE_KINDS];
 	uint32_t engine_block;    /* tokens; 0: ENGINE_BLOCK */
 	enum engine_eviction eviction;
-	bool told;                /* the index is told these two */
+	uint32_t n_sequences;     /* above 0: of each engine; otherwise 256 */
+	uint32_t sequences[SIMULATE_KINDS];
+	uint32_t batch;           /* these four: see engine_model.h */
+	uint64_t attention;
+	bool own_reads;
+	bool preempt;
+	uint32_t n_changes;       /* see simulate_add_change */
+	struct simulate_change changes[SIMULATE_CHANGES_MAX];
+	int64_t slo_first_ns;     /* goodput: at most so long to the first */
+	int64_t slo_token_ns;     /* ... and for each token; 0: no SLO */
+	bool told;                /* the index is told block and eviction */
 	bool common_rate;         /* balanced: one prefill rate for all */
 	int64_t reset_ns;         /* interval of cache resets; 0: never */
 	struct engine_report_idea reports; /* faults of engine reports */
@@ -85,6 +111,12 @@ struct simulate_options {
 void simulate_defaults(struct simulate_options *o);
 uint64_t simulate_capacity(const struct simulate_options *o, uint32_t worker);
 double simulate_speed(const struct simulate_options *o, uint32_t worker);
+/* Keeps them in order of time. False: there are too many. */
+bool simulate_add_change(struct simulate_options *o,
+    const struct simulate_change *change);
+/* NULL: the changes make sense; or why the change *which does not. */
+const char *simulate_changes_problem(const struct simulate_options *o,
+    uint32_t *which);
 
 struct simulate_totals {
 	uint64_t requests;
@@ -96,7 +128,10 @@ struct simulate_totals {
 	uint64_t over_tokens;      /* predicted and not hit, ... */
 	uint64_t under_tokens;     /* ... hit and not predicted, by request */
 	uint64_t finished;
-	uint64_t waited;           /* for memory after arrival */
+	uint64_t waited;           /* for memory or a slot after arrival */
+	uint64_t preempted;        /* how often */
+	uint64_t retried;          /* routed again because a worker died, ... */
+	uint64_t lost;             /* of them: to a worker too small for them */
 	uint64_t steps;            /* of all engines */
 	uint64_t resets;           /* of all engines */
 	uint64_t token_ns;         /* from the first token to the last, ... */
@@ -136,6 +171,20 @@ int simulate_index_stats(const struct simulation *s, struct kvr_stats *sum);
  */
 const int64_t *simulate_first_tokens(struct simulation *s);
 
+/* Of all requests that finished; seconds from arrival to the end. */
+struct simulate_served {
+	double mean;
+	double p90;
+	double p99;
+	double goodput; /* share of those served that met the SLO */
+	/*
+	 * The most requests in flight at a worker over those of the mean
+	 * worker, both averaged over the time in which it was up.
+	 */
+	double worst_share;
+};
+int simulate_served(const struct simulation *s, struct simulate_served *out);
+
 enum { SIMULATE_SAMPLES_MAX = 4096 }; /* then the interval doubles */
 
 /* The state at one time. */
@@ -159,6 +208,8 @@ struct simulate_ride {
 	uint64_t predicted; /* of them: predicted hits */
 	uint64_t hit;       /* of them: actual hits */
 	uint32_t worker;
+	int64_t end;        /* -1: not yet */
+	uint64_t output;    /* tokens, once it has ended */
 };
 /* In order of arrival; valid until the next call. NULL: out of memory. */
 const struct simulate_ride *simulate_rides(struct simulation *s, size_t *n);

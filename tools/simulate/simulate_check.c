@@ -26,7 +26,7 @@ expect(const struct simulation *s, uint32_t worker, const uint32_t *router)
 	for (i = 0; i < s->n_rides; i++) {
 		const struct ride *r = &s->rides[i];
 
-		if (r->worker != worker || r->finished ||
+		if (r->worker != worker || r->finished || r->lost ||
 		    (router != NULL && !router_knows(s, *router, r)))
 			continue;
 		x.waiting += !r->admitted;
@@ -65,7 +65,7 @@ check_router(const struct simulation *s, uint32_t number, uint32_t worker,
 	if (router->booked[worker].requests != x.waiting + x.running ||
 	    router->booked[worker].prefill_tokens != x.prefill_tokens)
 		return KVR_ECORRUPT;
-	if (router->k == NULL)
+	if (router->k == NULL || s->absent[worker])
 		return KVR_OK;
 	e = kvr_worker_stats(router->k, fleet_id(router->fleet, worker), &w);
 	if (e != KVR_OK)
@@ -90,6 +90,8 @@ check_worker(const struct simulation *s, uint32_t worker, uint64_t *open)
 	if (!engine_check(s->engines[worker]) ||
 	    state.waiting != x.waiting || state.running != x.running)
 		return KVR_ECORRUPT;
+	if (s->flights[worker].requests != x.waiting + x.running)
+		return KVR_ECORRUPT;
 	*open += x.waiting + x.running;
 	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
 		e = check_router(s, i, worker, &state);
@@ -105,7 +107,8 @@ simulate_check(const struct simulation *s)
 
 	for (i = 0; e == KVR_OK && i < s->options.workers; i++)
 		e = check_worker(s, i, &open);
-	if (e == KVR_OK && (open + s->totals.finished != s->n_rides ||
+	if (e == KVR_OK && (open + s->totals.finished +
+	    s->totals.lost != s->n_rides ||
 	    s->n_rides + s->totals.refused + s->totals.empty !=
 	    s->totals.requests))
 		return KVR_ECORRUPT;

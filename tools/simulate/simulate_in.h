@@ -8,6 +8,8 @@
  *   simulate_rival.c   ... by the rules of rivals.h
  *   simulate_router.c  routers and their leases
  *   simulate_past.c    engines as they were, for the delayed oracle
+ *   simulate_change.c  workers that join, drain, die, are slow
+ *   simulate_measure.c times of requests, load of workers
  *   simulate_sample.c  requests and samples, for charts
  *   simulate_check.c   consistency checks
  *
@@ -21,6 +23,7 @@
 #include "rng.h"
 #include "simulate.h"
 #include "simulate_times.h"
+#include "tokens.h"
 
 #include <stddef.h>
 
@@ -37,7 +40,25 @@ struct ride {
 	uint32_t router;        /* the one that decided */
 	uint32_t output_blocks; /* index blocks passed to the library */
 	bool admitted;
+	bool counted;      /* in the totals of admissions */
 	bool finished;
+	bool waited;
+	bool again;        /* its worker died; not routed again yet */
+	bool lost;
+	int64_t end;
+	uint64_t output;   /* tokens that were generated */
+	uint64_t wanted;   /* output tokens */
+	uint64_t known;    /* of them: those that ids cover as well */
+	uint64_t *ids;     /* kept if workers die, until it has finished */
+};
+
+/* Requests in flight at a worker; sums of the time in which it is up. */
+struct flight {
+	uint64_t requests;
+	uint64_t request_ns; /* the integral of requests until `since` */
+	int64_t up_ns;       /* until `since` */
+	int64_t since;
+	bool up;
 };
 
 /* A worker's load, by the decisions that a router made or was told of. */
@@ -65,6 +86,14 @@ struct simulation {
 	struct rivals *rivals;    /* NULL: not needed by the policy */
 	struct times next;        /* [workers] end of the step */
 	struct times next_reset;  /* [workers] */
+	struct flight *flights;   /* [workers] */
+	bool *absent;             /* [workers] routers do not know it */
+	uint32_t n_up;
+	uint32_t next_change;
+	bool keeps;               /* ids of requests: see `again` */
+	struct kvr *again_k;      /* these three: to route requests again */
+	struct kvr_prompt *again;
+	struct tokens tokens;
 	uint32_t *ready;          /* [n_ready] */
 	bool *is_ready;           /* [workers] */
 	struct kvr_overlap *seen; /* [workers] by the oracle */
@@ -112,8 +141,42 @@ int routers_generated(struct simulation *s, const struct ride *r,
     uint32_t blocks);
 int routers_finished(struct simulation *s, const struct ride *r,
     const struct kvr_report *report);
-/* The engine refused the request: aborts the leases. */
+/* The engine refused the request or died: aborts the leases. */
 int routers_refused(struct simulation *s, const struct ride *r);
+
+/* The worker joins with a new id; leaves; drains or comes back. */
+int routers_join(struct simulation *s, uint32_t worker);
+int routers_leave(struct simulation *s, uint32_t worker);
+int routers_drain(struct simulation *s, uint32_t worker, bool drain);
+
+/* -------------------------------------------------------------- changes --- */
+
+/* May new requests be sent to it? */
+bool worker_up(const struct simulation *s, uint32_t worker);
+/* The worker that is number n, from 0 to s->n_up - 1, of those that are up. */
+uint32_t worker_of_up(const struct simulation *s, uint32_t n);
+/* Call changes_free also after a failure. */
+int changes_make(struct simulation *s, const struct kvr_options *region);
+void changes_free(struct simulation *s);
+/* The time of the next change; TIMES_NEVER: none. */
+int64_t changes_next(const struct simulation *s);
+/* Makes those that are due. */
+int changes_do(struct simulation *s);
+/* Keeps what is needed to route a request again; drops it. */
+int ride_keep(const struct simulation *s, struct ride *r,
+    const struct engine_request *q);
+void ride_drop(struct ride *r);
+/* simulate.c: sends a request that is kept to the worker that p is for. */
+int simulate_again(struct simulation *s, struct kvr_prompt *p,
+    const struct engine_request *q, struct ride *r);
+/* Takes an admission out of the totals. */
+void simulate_undo(struct simulation *s, struct ride *r);
+
+/* -------------------------------------------------------------- measures --- */
+
+void flight_begin(struct simulation *s, uint32_t worker);
+void flight_end(struct simulation *s, uint32_t worker);
+void flight_up(struct simulation *s, uint32_t worker, bool up);
 
 /* -------------------------------------------------------------- choices --- */
 
@@ -126,11 +189,13 @@ bool rivals_plain(const struct simulation *s);
 /* What the policy needs, if it is one of rivals.h. */
 int rivals_make(struct simulation *s);
 void rivals_free(struct simulation *s);
+/* The worker is gone: so is what routers believe of its cache. */
+void rivals_leave(struct simulation *s, uint32_t worker);
 /* Sets the ride's worker and, if the policy has one, its prediction. */
 int rivals_place(struct simulation *s, const struct engine_request *q,
     struct ride *r);
 /* LMetric: by n overlaps of a prompt. *out is that of the chosen worker. */
-void rivals_lmetric(struct simulation *s, const struct router *router,
+int rivals_lmetric(struct simulation *s, const struct router *router,
     const struct kvr_overlap *overlaps, size_t n, uint64_t tokens,
     struct kvr_overlap *out);
 
@@ -142,6 +207,8 @@ void past_free(struct past *p);
 /* Records an input of the engine at `now`. */
 int past_submit(struct past *p, const struct engine_request *q, int64_t now);
 int past_reset(struct past *p, int64_t now);
+int past_slow(struct past *p, double factor, int64_t now);
+int past_kill(struct past *p, int64_t now);
 /*
  * The twin in the state of the engine after everything that happened at `to`,
  * which is in the past. NULL: out of memory.

@@ -20,6 +20,13 @@ simulate_capacity(const struct simulate_options *o, uint32_t worker)
 	    o->capacities[worker % o->n_capacities];
 }
 
+static uint32_t
+simulate_sequences(const struct simulate_options *o, uint32_t worker)
+{
+	return o->n_sequences == 0 ? ENGINE_SEQUENCES :
+	    o->sequences[worker % o->n_sequences];
+}
+
 double
 simulate_speed(const struct simulate_options *o, uint32_t worker)
 {
@@ -35,7 +42,10 @@ simulate_engine(const struct simulation *s, uint32_t worker)
 	    .blocks = tokens == 0 ? ENGINE_ENDLESS : tokens / o->engine_block,
 	    .block_tokens = o->engine_block, .eviction = o->eviction,
 	    .speed = simulate_speed(o, worker),
-	    .seed = o->seed * UINT64_C(0x9E3779B97F4A7C15) + worker };
+	    .seed = o->seed * UINT64_C(0x9E3779B97F4A7C15) + worker,
+	    .sequences = simulate_sequences(o, worker), .batch = o->batch,
+	    .attention = o->attention, .own_reads = o->own_reads,
+	    .preempt = o->preempt };
 
 	return engine_new(&idea);
 }
@@ -69,9 +79,12 @@ simulate_make_tables(struct simulation *s)
 	s->engines = calloc(n, sizeof(struct engine *));
 	s->ready = calloc(n, sizeof(*s->ready));
 	s->is_ready = calloc(n, sizeof(*s->is_ready));
+	s->flights = calloc(n, sizeof(*s->flights));
+	s->absent = calloc(n, sizeof(*s->absent));
 	s->seen = calloc(n, sizeof(*s->seen));
 	s->used = calloc(n, sizeof(*s->used));
 	if (s->engines == NULL || s->ready == NULL || s->is_ready == NULL ||
+	    s->flights == NULL || s->absent == NULL ||
 	    s->seen == NULL || s->used == NULL ||
 	    times_make(&s->next, n) != 0 || times_make(&s->next_reset, n) != 0)
 		return KVR_ENOMEM;
@@ -108,6 +121,8 @@ simulate_new(const struct simulate_options *options,
 		e = routers_make(s, region);
 	if (e == KVR_OK)
 		e = rivals_make(s);
+	if (e == KVR_OK)
+		e = changes_make(s, region);
 	if (e != KVR_OK) {
 		simulate_free(s);
 		return e;
@@ -123,6 +138,7 @@ simulate_free(struct simulation *s)
 
 	if (s == NULL)
 		return;
+	changes_free(s);
 	rivals_free(s);
 	routers_free(s);
 	for (i = 0; s->engines != NULL && i < s->options.workers; i++)
@@ -135,6 +151,8 @@ simulate_free(struct simulation *s)
 	times_free(&s->next_reset);
 	free(s->ready);
 	free(s->is_ready);
+	free(s->flights);
+	free(s->absent);
 	free(s->seen);
 	free(s->used);
 	free(s->rides);

@@ -20,9 +20,12 @@
 #include <string.h>
 #include <utlist.h>
 
+enum input_kind { INPUT_REQUEST, INPUT_RESET, INPUT_SLOW, INPUT_KILL };
+
 struct input {
 	int64_t at;
-	bool reset; /* else a request */
+	enum input_kind kind;
+	double factor; /* of SLOW */
 	struct engine_request request;
 	struct input *prev, *next;
 	uint64_t ids[];
@@ -62,8 +65,10 @@ past_free(struct past *p)
 	free(p);
 }
 
+/* q is NULL except for a request. */
 static int
-past_add(struct past *p, const struct engine_request *q, int64_t now)
+past_add(struct past *p, enum input_kind kind, double factor,
+    const struct engine_request *q, int64_t now)
 {
 	size_t n = q == NULL ? 0 : (size_t)((q->tokens + q->known +
 	    ENGINE_BLOCK - 1) / ENGINE_BLOCK);
@@ -72,7 +77,8 @@ past_add(struct past *p, const struct engine_request *q, int64_t now)
 	if (i == NULL)
 		return KVR_ENOMEM;
 	i->at = now;
-	i->reset = q == NULL;
+	i->kind = kind;
+	i->factor = factor;
 	if (q != NULL) {
 		i->request = *q;
 		i->request.ids = i->ids;
@@ -85,13 +91,25 @@ past_add(struct past *p, const struct engine_request *q, int64_t now)
 int
 past_submit(struct past *p, const struct engine_request *q, int64_t now)
 {
-	return past_add(p, q, now);
+	return past_add(p, INPUT_REQUEST, 0, q, now);
 }
 
 int
 past_reset(struct past *p, int64_t now)
 {
-	return past_add(p, NULL, now);
+	return past_add(p, INPUT_RESET, 0, NULL, now);
+}
+
+int
+past_slow(struct past *p, double factor, int64_t now)
+{
+	return past_add(p, INPUT_SLOW, factor, NULL, now);
+}
+
+int
+past_kill(struct past *p, int64_t now)
+{
+	return past_add(p, INPUT_KILL, 0, NULL, now);
 }
 
 /* The engine accepted this input, so the twin does. */
@@ -102,10 +120,16 @@ take(struct past *p)
 	bool ok = true;
 
 	DL_DELETE(p->inputs, i);
-	if (i->reset)
+	if (i->kind == INPUT_RESET)
 		engine_reset(p->twin);
+	else if (i->kind == INPUT_SLOW)
+		engine_slow(p->twin, i->factor);
+	else if (i->kind == INPUT_KILL)
+		engine_kill(p->twin);
 	else
 		ok = engine_submit(p->twin, &i->request) == ENGINE_OK;
+	if (i->kind == INPUT_KILL)
+		p->end = INT64_MAX;
 	free(i);
 	return ok;
 }

@@ -44,10 +44,10 @@ const char *const simulate_index_names[SIMULATE_INDEXES] = {
 static uint32_t
 least_loaded(struct simulation *s, const struct booked *b)
 {
-	uint32_t best = 0, ties = 1, i;
+	uint32_t best = worker_of_up(s, 0), ties = 1, i;
 
-	for (i = 1; i < s->options.workers; i++) {
-		if (b[i].requests > b[best].requests ||
+	for (i = best + 1; i < s->options.workers; i++) {
+		if (!worker_up(s, i) || b[i].requests > b[best].requests ||
 		    (b[i].requests == b[best].requests &&
 		    b[i].prefill_tokens > b[best].prefill_tokens))
 			continue;
@@ -63,12 +63,13 @@ least_loaded(struct simulation *s, const struct booked *b)
 static uint32_t
 place_plain(struct simulation *s, const struct router *router)
 {
-	uint32_t n = s->options.workers;
+	uint32_t n = s->n_up;
 
 	if (s->options.policy == SIMULATE_ROUND_ROBIN)
-		return router->turn % n;
+		return worker_of_up(s, router->turn % n);
 	if (s->options.policy == SIMULATE_RANDOM)
-		return (uint32_t)rng_between(&s->lots, 0, n - 1);
+		return worker_of_up(s, (uint32_t)rng_between(&s->lots, 0,
+		    n - 1));
 	return least_loaded(s, router->booked);
 }
 
@@ -80,10 +81,26 @@ engine_seen(const struct simulation *s, uint32_t worker)
 	    past_at(s->past[worker], s->now - s->options.event_delay_ns);
 }
 
-/* Fills s->seen: overlap from the engines, active blocks from the region. */
+/* Removes the workers that are absent; returns how many are left. */
+static size_t
+only_present(struct simulation *s)
+{
+	size_t n = 0;
+	uint32_t w;
+
+	for (w = 0; w < s->options.workers; w++)
+		if (!s->absent[w])
+			s->seen[n++] = s->seen[w];
+	return n;
+}
+
+/*
+ * Fills s->seen: overlap from the engines, active blocks from the region. Sets
+ * *count, the number of workers that are not absent.
+ */
 static int
 see(struct simulation *s, const struct router *router, struct kvr_prompt *p,
-    const struct engine_request *q)
+    const struct engine_request *q, size_t *count)
 {
 	const struct engine *engine;
 	struct kvr_overlap *o;
@@ -107,6 +124,7 @@ see(struct simulation *s, const struct router *router, struct kvr_prompt *p,
 		w = fleet_number(router->fleet, s->used[i].worker);
 		s->seen[w].active_blocks = s->used[i].active_blocks;
 	}
+	*count = only_present(s);
 	return e;
 }
 
@@ -117,11 +135,12 @@ place_by_oracle(struct simulation *s, const struct router *router,
 {
 	struct kvr_decision chosen = { .size = sizeof(chosen) };
 	struct kvr_request request;
-	int e = see(s, router, p, q);
+	size_t n;
+	int e = see(s, router, p, q, &n);
 
 	if (e == KVR_OK)
 		e = kvr_choose(router->k, p, NULL, s->seen, sizeof(*s->seen),
-		    s->options.workers, s->now, &chosen);
+		    n, s->now, &chosen);
 	if (e != KVR_OK)
 		return e;
 	kvr_request_init(&request, sizeof(request));
@@ -140,13 +159,14 @@ place_by_lmetric(struct simulation *s, const struct router *router,
 	struct kvr_request request;
 	struct kvr_overlap chosen;
 	size_t n = s->options.workers;
-	int e = oracle ? see(s, router, p, q) : kvr_match(router->k, p, s->now,
-	    s->used, sizeof(*s->used), s->options.workers, &n);
+	int e = oracle ? see(s, router, p, q, &n) : kvr_match(router->k, p,
+	    s->now, s->used, sizeof(*s->used), s->options.workers, &n);
 
+	if (e == KVR_OK)
+		e = rivals_lmetric(s, router, oracle ? s->seen : s->used, n,
+		    q->tokens, &chosen);
 	if (e != KVR_OK)
 		return e;
-	rivals_lmetric(s, router, oracle ? s->seen : s->used, n, q->tokens,
-	    &chosen);
 	kvr_request_init(&request, sizeof(request));
 	if (oracle)
 		request.overlap_blocks = chosen.blocks;

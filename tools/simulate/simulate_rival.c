@@ -24,6 +24,7 @@ struct rivals {
 	struct approx_tree **trees; /* cache-aware: [replicas] */
 	bool *holders;              /* cache-aware: [workers] */
 	struct kvr_overlap *seen;   /* lmetric: [workers] */
+	bool *away;                 /* [workers] absent or draining */
 };
 
 bool
@@ -66,6 +67,9 @@ rivals_make(struct simulation *s)
 	s->rivals = calloc(1, sizeof(*s->rivals));
 	if (s->rivals == NULL)
 		return KVR_ENOMEM;
+	s->rivals->away = calloc(s->options.workers, sizeof(bool));
+	if (s->rivals->away == NULL)
+		return KVR_ENOMEM;
 	if (s->options.policy == SIMULATE_CACHE_AWARE)
 		return trees_make(s);
 	if (s->options.policy == SIMULATE_LMETRIC) {
@@ -93,14 +97,30 @@ rivals_free(struct simulation *s)
 	free(r->trees);
 	free(r->holders);
 	free(r->seen);
+	free(r->away);
 	free(r);
+}
+
+void
+rivals_leave(struct simulation *s, uint32_t worker)
+{
+	uint32_t i;
+
+	if (s->rivals == NULL || s->rivals->trees == NULL)
+		return;
+	for (i = 0; i < s->options.replicas; i++)
+		approx_tree_forget(s->rivals->trees[i], worker);
 }
 
 static struct rival_fleet
 fleet_of(const struct simulation *s, const struct router *router)
 {
-	struct rival_fleet f = { router->booked, NULL, s->options.workers };
+	struct rival_fleet f = { router->booked, s->rivals->away,
+	    s->options.workers };
+	uint32_t w;
 
+	for (w = 0; w < f.workers; w++)
+		s->rivals->away[w] = !worker_up(s, w);
 	return f;
 }
 
@@ -118,6 +138,8 @@ place_cache_aware(struct simulation *s, const struct rival_fleet *f,
 	uint32_t i;
 
 	r->worker = rival_cache_aware(f, &m, &s->lots);
+	if (r->worker == RIVAL_NONE)
+		return KVR_ENOWORKER;
 	r->predicted = rivals->holders[r->worker] ? m.matched : 0;
 	for (i = 0; i < s->options.replicas; i++)
 		if (router_knows(s, i, r) && approx_tree_insert(
@@ -133,22 +155,18 @@ rivals_place(struct simulation *s, const struct engine_request *q,
 	struct rival_fleet f = fleet_of(s, &s->routers[r->router]);
 	uint64_t key = rival_key(r->session, q->ids, q->tokens);
 
-	switch (s->options.policy) {
-	case SIMULATE_STICKY:
-		r->worker = rival_sticky(&f, key);
-		return KVR_OK;
-	case SIMULATE_CHBL:
-		r->worker = rival_chbl(&f, s->rivals->ring, key);
-		return KVR_OK;
-	case SIMULATE_CACHE_AWARE:
+	if (s->options.policy == SIMULATE_CACHE_AWARE)
 		return place_cache_aware(s, &f, q, r);
-	default:
+	if (s->options.policy == SIMULATE_STICKY)
+		r->worker = rival_sticky(&f, key);
+	else if (s->options.policy == SIMULATE_CHBL)
+		r->worker = rival_chbl(&f, s->rivals->ring, key);
+	else
 		r->worker = rival_least_backlog(&f, &s->lots);
-		return KVR_OK;
-	}
+	return r->worker == RIVAL_NONE ? KVR_ENOWORKER : KVR_OK;
 }
 
-void
+int
 rivals_lmetric(struct simulation *s, const struct router *router,
     const struct kvr_overlap *overlaps, size_t n, uint64_t tokens,
     struct kvr_overlap *out)
@@ -163,6 +181,9 @@ rivals_lmetric(struct simulation *s, const struct router *router,
 		seen[fleet_number(router->fleet, overlaps[i].worker)] =
 		    overlaps[i];
 	w = rival_lmetric(&f, seen, tokens, &s->lots);
+	if (w == RIVAL_NONE)
+		return KVR_ENOWORKER;
 	*out = seen[w];
 	out->worker = fleet_id(router->fleet, w);
+	return KVR_OK;
 }

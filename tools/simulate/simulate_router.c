@@ -124,6 +124,59 @@ routers_free(struct simulation *s)
 	free(s->routers);
 }
 
+int
+routers_join(struct simulation *s, uint32_t worker)
+{
+	uint32_t i;
+	int e = KVR_OK;
+
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
+		struct router *router = &s->routers[i];
+
+		if (router->k == NULL)
+			continue;
+		e = fleet_join(router->fleet, router->k, worker);
+		if (e == KVR_OK)
+			e = tell_facts(s, router, worker);
+	}
+	return e;
+}
+
+int
+routers_leave(struct simulation *s, uint32_t worker)
+{
+	uint32_t i;
+	int e = KVR_OK;
+
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
+		if (s->routers[i].k != NULL)
+			e = fleet_leave(s->routers[i].fleet, s->routers[i].k,
+			    worker);
+	return e;
+}
+
+int
+routers_drain(struct simulation *s, uint32_t worker, bool drain)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	uint32_t i;
+	int e = KVR_OK;
+
+	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
+		struct router *router = &s->routers[i];
+		uint64_t id;
+
+		if (router->k == NULL)
+			continue;
+		id = fleet_id(router->fleet, worker);
+		e = kvr_worker_get(router->k, id, &facts);
+		facts.state = drain ? KVR_STATE_DRAINING : KVR_STATE_UP;
+		if (e == KVR_OK)
+			e = kvr_worker_set(router->k, id, &facts);
+	}
+	return e;
+}
+
 /* Adds what simulate_index_stats reports. */
 static void
 add_stats(struct kvr_stats *sum, const struct kvr_stats *t)
@@ -297,7 +350,9 @@ routers_refused(struct simulation *s, const struct ride *r)
 		if (!router_knows(s, i, r))
 			continue;
 		booking(s, i, r)->requests--;
-		booking(s, i, r)->prefill_tokens -= r->tokens - r->predicted;
+		if (r->first < 0)
+			booking(s, i, r)->prefill_tokens -=
+			    r->tokens - r->predicted;
 		if (s->routers[i].k != NULL)
 			e = kvr_lease_abort(s->routers[i].k, *lease_of(s, i, r),
 			    s->now, 0);

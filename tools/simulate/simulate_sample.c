@@ -121,7 +121,8 @@ simulate_rides(struct simulation *s, size_t *n)
 		const struct ride *r = &s->rides[i];
 
 		s->shown[i] = (struct simulate_ride){ r->arrival, r->first,
-		    r->tokens, r->predicted, r->hit, r->worker };
+		    r->tokens, r->predicted, r->hit, r->worker,
+		    r->finished ? r->end : -1, r->output };
 	}
 	*n = s->n_rides;
 	return s->shown;
