@@ -227,6 +227,7 @@ report(const struct run *r)
 		    r->simulations[i],
 		    r->set.sessions == NULL ? NULL : &r->figures[i] };
 	run_must(r->set.kv ? simulate_kv(stdout, rows, r->set.n) :
+	    r->set.json ? simulate_json(stdout, rows, r->set.n) :
 	    simulate_table(stdout, &about, rows, r->set.n), "reporting");
 	if (fflush(stdout) != 0)
 		err(ARGS_FAILED, "standard output");

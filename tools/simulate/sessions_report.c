@@ -19,6 +19,17 @@ sessions_kv(FILE *out, const struct sessions_figures *f)
 }
 
 void
+sessions_json(FILE *out, const struct sessions_figures *f)
+{
+	if (f == NULL)
+		return;
+	fprintf(out, ",\"sessions\":%" PRIu64 ",\"active\":%" PRIu64
+	    ",\"session_wait_mean\":%.3f,\"session_wait_p90\":%.3f"
+	    ",\"session_length_mean\":%.3f", f->sessions, f->active,
+	    f->wait_mean, f->wait_p90, f->length_mean);
+}
+
+void
 sessions_table(FILE *out, const struct simulate_row *rows, size_t n)
 {
 	const struct sessions_figures *f = rows[0].sessions;

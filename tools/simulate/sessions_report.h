@@ -13,6 +13,8 @@ struct sessions_figures;
 struct simulate_row;
 
 void sessions_kv(FILE *out, const struct sessions_figures *f);
+/* Further members of an object. */
+void sessions_json(FILE *out, const struct sessions_figures *f);
 void sessions_table(FILE *out, const struct simulate_row *rows, size_t n);
 
 #endif

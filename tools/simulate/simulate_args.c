@@ -3,6 +3,7 @@
 #include "simulate_args.h"
 
 #include "args.h"
+#include "simulate_args_load.h"
 #include "trace.h"
 
 #include <bsd/string.h>
@@ -24,13 +25,17 @@ static const char usage_text[] =
 "usage: kvroute-replay --simulate [-q] [--policy NAME[:INDEX]]...\n"
 "           [--workers N] [--capacity TOKENS|endless[,...]]\n"
 "           [--speeds X[,...]] [--engine-block TOKENS] [--eviction KIND]\n"
-"           [--resets SEC] [--reports LIST] [--silent N] [--told]\n"
-"           [--event-delay SEC] [--common-rate] [--replicas N]\n"
+"           [--sequences N[,...]] [--batch TOKENS] [--reads KIND]\n"
+"           [--attention TOKENS] [--preempt]\n"
+"           [--slow WORKER:FROM:TO:FACTOR]... [--join WORKER:SEC]...\n"
+"           [--drain WORKER:SEC]... [--kill WORKER:SEC]...\n"
+"           [--slo SEC,MS] [--resets SEC] [--reports LIST] [--silent N]\n"
+"           [--told] [--event-delay SEC] [--common-rate] [--replicas N]\n"
 "           [--exchange on|off]\n"
 "           [--block TOKENS] [--seed N] [--memory SIZE] [--speed X]\n"
-"           [--arrivals ticks|spread] [--format text|kv] [--report FILE]\n"
-"           [trace | --sessions PATH [--active N] [--session-count N]\n"
-"           [--ramp SEC] [--think-limit SEC] [path]...]\n";
+"           [--arrivals ticks|spread] [--format text|kv|json]\n"
+"           [--report FILE] [trace | --sessions PATH [--active N]\n"
+"           [--session-count N] [--ramp SEC] [--think-limit SEC] [path]...]\n";
 
 static const char help_text[] =
 "\nReplays a Mooncake-format trace (a file, or standard input) on modelled\n"
@@ -46,7 +51,8 @@ static const char help_text[] =
 "  --memory SIZE      index size for each policy (64M)\n"
 "  --speed X          replay X times as fast as recorded (1)\n"
 "  --arrivals HOW     ticks, as recorded, or spread evenly (ticks)\n"
-"  --format KIND      text or kv (name=value) (text)\n"
+"  --format KIND      text, kv (name=value) or json (text)\n"
+"  --slo SEC,MS       goodput: time to first token, time of each later one\n"
 "  --report FILE      also write an HTML page with charts\n"
 "  -q, --quiet        no progress bar\n"
 "\nSessions, instead of a trace:\n"
@@ -60,6 +66,19 @@ static const char help_text[] =
 "  --speeds X         relative speed (1); a list\n"
 "  --engine-block TOKENS  cache block size (512)\n"
 "  --eviction KIND    released, random or leaf (released)\n"
+"  --sequences N      requests that run at a time (256); a list\n"
+"  --batch TOKENS     tokens of a step, those that are generated included\n"
+"                     (2048 for prefill alone)\n"
+"  --reads KIND       what a step reads: each block once (shared), or each\n"
+"                     request's own context (own) (shared)\n"
+"  --attention TOKENS context at which prefill takes twice as long (none)\n"
+"  --preempt          outputs take memory as they grow; the last request\n"
+"                     gives way if there is none\n"
+"  --slow W:FROM:TO:X worker W, from 0, takes X times as long from second\n"
+"                     FROM to second TO\n"
+"  --drain W:SEC      worker W gets no new requests from then on\n"
+"  --kill W:SEC       worker W dies; its requests are routed again\n"
+"  --join W:SEC       worker W comes back, or joins the others then\n"
 "  --resets SEC       each loses its cache every SEC seconds\n"
 "  --reports LIST     how they report cached tokens (exact): low=SHARE,\n"
 "                     noisy=SHARE, zeros=SHARE, null, absent=SHARE,\n"
@@ -76,9 +95,11 @@ static const char help_text[] =
 enum {
 	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
 	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_SILENT, O_TOLD,
-	O_DELAY, O_COMMON_RATE, O_REPLICAS, O_EXCHANGE, O_BLOCK, O_SEED,
-	O_MEMORY, O_SPEED, O_ARRIVALS, O_FORMAT, O_REPORT, O_SESSIONS,
-	O_ACTIVE, O_SESSION_COUNT, O_RAMP, O_THINK_LIMIT, O_HELP, O_VERSION
+	O_DELAY, O_COMMON_RATE, O_SEQUENCES, O_BATCH, O_READS, O_ATTENTION,
+	O_PREEMPT, O_SLOW, O_JOIN, O_DRAIN, O_KILL, O_SLO, O_REPLICAS,
+	O_EXCHANGE, O_BLOCK, O_SEED, O_MEMORY, O_SPEED, O_ARRIVALS, O_FORMAT,
+	O_REPORT, O_SESSIONS, O_ACTIVE, O_SESSION_COUNT, O_RAMP,
+	O_THINK_LIMIT, O_HELP, O_VERSION
 };
 
 static const struct option long_options[] = {
@@ -89,6 +110,16 @@ static const struct option long_options[] = {
 	{ "speeds", required_argument, NULL, O_SPEEDS },
 	{ "engine-block", required_argument, NULL, O_ENGINE_BLOCK },
 	{ "eviction", required_argument, NULL, O_EVICTION },
+	{ "sequences", required_argument, NULL, O_SEQUENCES },
+	{ "batch", required_argument, NULL, O_BATCH },
+	{ "reads", required_argument, NULL, O_READS },
+	{ "attention", required_argument, NULL, O_ATTENTION },
+	{ "preempt", no_argument, NULL, O_PREEMPT },
+	{ "slow", required_argument, NULL, O_SLOW },
+	{ "join", required_argument, NULL, O_JOIN },
+	{ "drain", required_argument, NULL, O_DRAIN },
+	{ "kill", required_argument, NULL, O_KILL },
+	{ "slo", required_argument, NULL, O_SLO },
 	{ "resets", required_argument, NULL, O_RESETS },
 	{ "reports", required_argument, NULL, O_REPORTS },
 	{ "silent", required_argument, NULL, O_SILENT },
@@ -202,6 +233,12 @@ take_speed(struct simulate_options *o, uint32_t i, const char *text)
 }
 
 static void
+take_sequences(struct simulate_options *o, uint32_t i, const char *text)
+{
+	o->sequences[i] = (uint32_t)args_number("sequences", text, 1, 1 << 16);
+}
+
+static void
 set_reports(struct simulate_options *o, const char *text)
 {
 	const char *problem = engine_report_parse(text, &o->reports);
@@ -269,6 +306,59 @@ set_engines(struct simulate_options *o, int option, const char *text)
 	case O_SILENT:
 		o->silent = (uint32_t)args_number("silent", text, 1,
 		    KVR_WORKERS_MAX);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Options of engines under load. False: another option. */
+static bool
+set_load(struct simulate_options *o, int option, const char *text)
+{
+	static const char *const reads[] = { "shared", "own" };
+
+	switch (option) {
+	case O_SEQUENCES:
+		o->n_sequences = each_of("sequences", text, o, take_sequences);
+		return true;
+	case O_BATCH:
+		o->batch = (uint32_t)args_number("batch", text, 1, 1 << 20);
+		return true;
+	case O_READS:
+		o->own_reads = args_word("reads", text, reads, 2) == 1;
+		return true;
+	case O_ATTENTION:
+		o->attention = args_number("attention", text, 1000,
+		    1000000000);
+		return true;
+	case O_PREEMPT:
+		o->preempt = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* What happens to workers in mid-run. False: another option. */
+static bool
+set_changes(struct simulate_options *o, int option, const char *text)
+{
+	switch (option) {
+	case O_SLOW:
+		args_slow(o, text);
+		return true;
+	case O_JOIN:
+		args_change(o, SIMULATE_JOIN, text);
+		return true;
+	case O_DRAIN:
+		args_change(o, SIMULATE_DRAIN, text);
+		return true;
+	case O_KILL:
+		args_change(o, SIMULATE_KILL, text);
+		return true;
+	case O_SLO:
+		args_slo(o, text);
 		return true;
 	default:
 		return false;
@@ -364,7 +454,7 @@ static void
 set_files(struct settings *s, int option, const char *text)
 {
 	static const char *const arrivals[] = { "ticks", "spread" };
-	static const char *const formats[] = { "text", "kv" };
+	static const char *const formats[] = { "text", "kv", "json" };
 
 	switch (option) {
 	case O_SPEED:
@@ -378,7 +468,8 @@ set_files(struct settings *s, int option, const char *text)
 		s->simulate.sample_ns = SAMPLE_NS;
 		break;
 	case O_FORMAT:
-		s->kv = args_word("format", text, formats, 2) == 1;
+		s->json = args_word("format", text, formats, 3) == 2;
+		s->kv = strcmp(text, "kv") == 0;
 		break;
 	default:
 		usage();
@@ -419,6 +510,8 @@ set_option(struct settings *s, int option, const char *text)
 		exit(0);
 	default:
 		if (!set_engines(&s->simulate, option, text) &&
+		    !set_load(&s->simulate, option, text) &&
+		    !set_changes(&s->simulate, option, text) &&
 		    !set_routers(&s->simulate, option, text) &&
 		    !set_sessions(s, option, text))
 			set_files(s, option, text);
@@ -439,6 +532,7 @@ simulate_args(struct settings *s, int argc, char **argv)
 		add_policy(s, "round-robin");
 		add_policy(s, "dynamo");
 	}
+	args_load_check(&s->simulate);
 	s->region.max_workers = s->simulate.workers;
 	args_secret(&s->region, s->simulate.seed);
 }

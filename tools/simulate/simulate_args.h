@@ -28,6 +28,7 @@ struct settings {
 	double speed;
 	bool spread;
 	bool kv;
+	bool json;
 	bool quiet;
 	const char *report; /* page to write; NULL: none */
 	const char *path; /* NULL: standard input */

@@ -2,7 +2,8 @@
 /*
  * simulate_report.c - see simulate_report.h.
  *
- * Every number is computed once, into an array by enum figure.
+ * Every number is computed once, into an array by enum figure; regrets last,
+ * from the arrays of all policies.
  */
 #include "simulate_report.h"
 
@@ -11,6 +12,7 @@
 #include "simulate.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 /* In output order. */
 enum figure {
@@ -18,7 +20,9 @@ enum figure {
 	WAITED, PROMPT_TOKENS, HIT_RATIO, PREDICTED_RATIO, ERROR_BLOCKS,
 	OVER_BLOCKS, UNDER_BLOCKS, MEAN, P50, P90, P99, TOKEN_MS, MAKESPAN,
 	STEPS, RESETS, REPORTS, UNREPORTED, PURGES, EXPIRED, EVICTED_CAPACITY,
-	EVICTED_REGION, TRUNCATED, FIGURES
+	EVICTED_REGION, TRUNCATED, REQUEST_MEAN, REQUEST_P90, REQUEST_P99,
+	GOODPUT, WORST_SHARE, TTFT_REGRET, REQUEST_REGRET, PREEMPTED, RETRIED,
+	LOST, FIGURES
 };
 static const struct {
 	const char *name;
@@ -53,7 +57,17 @@ static const struct {
 	[EXPIRED] = { "expired", 0 },
 	[EVICTED_CAPACITY] = { "evicted_capacity", 0 },
 	[EVICTED_REGION] = { "evicted_region", 0 },
-	[TRUNCATED] = { "truncated", 0 }
+	[TRUNCATED] = { "truncated", 0 },
+	[REQUEST_MEAN] = { "request_mean", 4 },
+	[REQUEST_P90] = { "request_p90", 4 },
+	[REQUEST_P99] = { "request_p99", 4 },
+	[GOODPUT] = { "goodput", 5 },
+	[WORST_SHARE] = { "worst_share", 4 },
+	[TTFT_REGRET] = { "ttft_regret", 4 },
+	[REQUEST_REGRET] = { "request_regret", 4 },
+	[PREEMPTED] = { "preempted", 0 },
+	[RETRIED] = { "retried", 0 },
+	[LOST] = { "lost", 0 }
 };
 
 static double
@@ -88,6 +102,25 @@ work_out_first_tokens(struct simulation *s, double *f)
 	f[P90] = percentile(sorted, n, 90);
 	f[P99] = percentile(sorted, n, 99);
 	return KVR_OK;
+}
+
+/* Times of whole requests, and load. */
+static int
+work_out_served(const struct simulation *s, double *f)
+{
+	const struct simulate_totals *t = simulate_totals(s);
+	struct simulate_served served;
+	int e = simulate_served(s, &served);
+
+	f[REQUEST_MEAN] = served.mean;
+	f[REQUEST_P90] = served.p90;
+	f[REQUEST_P99] = served.p99;
+	f[GOODPUT] = served.goodput;
+	f[WORST_SHARE] = served.worst_share;
+	f[PREEMPTED] = (double)t->preempted;
+	f[RETRIED] = (double)t->retried;
+	f[LOST] = (double)t->lost;
+	return e;
 }
 
 /* The library's counters, summed over all regions. */
@@ -145,27 +178,92 @@ simulate_work_out(struct simulation *s, double f[FIGURES])
 	f[STEPS] = (double)t->steps;
 	f[RESETS] = (double)t->resets;
 	e = work_out_index(s, f);
+	if (e == KVR_OK)
+		e = work_out_served(s, f);
 	return e == KVR_OK ? work_out_first_tokens(s, f) : e;
+}
+
+typedef double figure_row[FIGURES];
+
+/* Each policy's mean over the least mean of those that served requests. */
+static void
+regret(figure_row *f, size_t n, enum figure mean, enum figure result)
+{
+	double best = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (f[i][mean] > 0 && (best <= 0 || f[i][mean] < best))
+			best = f[i][mean];
+	for (i = 0; i < n; i++)
+		f[i][result] = ratio(f[i][mean], best);
+}
+
+/* The figures of all policies, to be freed. NULL: *error. */
+static figure_row *
+work_out_all(const struct simulate_row *rows, size_t n, int *error)
+{
+	figure_row *f = calloc(n, sizeof(*f));
+	size_t i;
+
+	*error = f == NULL ? KVR_ENOMEM : KVR_OK;
+	for (i = 0; *error == KVR_OK && i < n; i++)
+		*error = simulate_work_out(rows[i].simulation, f[i]);
+	if (*error != KVR_OK) {
+		free(f);
+		return NULL;
+	}
+	regret(f, n, MEAN, TTFT_REGRET);
+	regret(f, n, REQUEST_MEAN, REQUEST_REGRET);
+	return f;
+}
+
+/* Without an SLO there is no goodput. */
+static bool
+has_figure(const struct simulate_row *row, int figure)
+{
+	return figure != GOODPUT ||
+	    simulate_options(row->simulation)->slo_first_ns > 0;
 }
 
 int
 simulate_kv(FILE *out, const struct simulate_row *rows, size_t n)
 {
-	double f[FIGURES];
 	size_t i;
 	int e, k;
+	figure_row *f = work_out_all(rows, n, &e);
 
-	for (i = 0; i < n; i++) {
-		e = simulate_work_out(rows[i].simulation, f);
-		if (e != KVR_OK)
-			return e;
+	for (i = 0; f != NULL && i < n; i++) {
 		fprintf(out, "%spolicy=%s\n", i > 0 ? "\n" : "", rows[i].name);
 		for (k = 0; k < FIGURES; k++)
-			fprintf(out, "%s=%.*f\n", figures[k].name,
-			    figures[k].decimals, f[k]);
+			if (has_figure(&rows[i], k))
+				fprintf(out, "%s=%.*f\n", figures[k].name,
+				    figures[k].decimals, f[i][k]);
 		sessions_kv(out, rows[i].sessions);
 	}
-	return KVR_OK;
+	free(f);
+	return e;
+}
+
+/* Names of policies have no characters to escape. */
+int
+simulate_json(FILE *out, const struct simulate_row *rows, size_t n)
+{
+	size_t i;
+	int e, k;
+	figure_row *f = work_out_all(rows, n, &e);
+
+	for (i = 0; f != NULL && i < n; i++) {
+		fprintf(out, "{\"policy\":\"%s\"", rows[i].name);
+		for (k = 0; k < FIGURES; k++)
+			if (has_figure(&rows[i], k))
+				fprintf(out, ",\"%s\":%.*f", figures[k].name,
+				    figures[k].decimals, f[i][k]);
+		sessions_json(out, rows[i].sessions);
+		fputs("}\n", out);
+	}
+	free(f);
+	return e;
 }
 
 /* "500000, 1000000" */
@@ -181,6 +279,55 @@ print_capacities(FILE *out, const struct simulate_options *o)
 		else
 			fprintf(out, "%" PRIu64, simulate_capacity(o, i));
 	}
+}
+
+/* What happens to workers in mid-run. */
+static void
+print_changes(FILE *out, const struct simulate_options *o)
+{
+	static const char *const what[] = {
+		[SIMULATE_JOIN] = "joins",
+		[SIMULATE_DRAIN] = "drains",
+		[SIMULATE_KILL] = "dies",
+		[SIMULATE_SLOW] = "is slow",
+		[SIMULATE_SLOW_END] = "is as fast as before"
+	};
+	uint32_t i;
+
+	for (i = 0; i < o->n_changes; i++) {
+		const struct simulate_change *c = &o->changes[i];
+
+		fprintf(out, "worker %" PRIu32 " %s at %g s", c->worker,
+		    what[c->kind], (double)c->at / 1e9);
+		if (c->kind == SIMULATE_SLOW)
+			fprintf(out, ", %g times", c->factor);
+		fputc('\n', out);
+	}
+}
+
+/* Options of engines under load that differ from the defaults. */
+static void
+print_load(FILE *out, const struct simulate_options *o)
+{
+	uint32_t i;
+
+	for (i = 0; i < o->n_sequences; i++)
+		fprintf(out, "%s%" PRIu32 "%s", i == 0 ?
+		    "requests that run at a time on an engine: " : ", ",
+		    o->sequences[i], i + 1 == o->n_sequences ? "\n" : "");
+	if (o->batch > 0)
+		fprintf(out, "steps of %" PRIu32 " tokens\n", o->batch);
+	if (o->own_reads)
+		fputs("each request reads its own context\n", out);
+	if (o->attention > 0)
+		fprintf(out, "prefill takes twice as long at %" PRIu64
+		    " tokens\n", o->attention);
+	if (o->preempt)
+		fputs("outputs take memory as they grow\n", out);
+	if (o->slo_first_ns > 0)
+		fprintf(out, "goodput: first token in %g s, then %g ms a "
+		    "token\n", (double)o->slo_first_ns / 1e9,
+		    (double)o->slo_token_ns / 1e6);
 }
 
 /* Options that differ from the defaults. */
@@ -209,6 +356,8 @@ print_unusual(FILE *out, const struct simulate_options *o)
 	if (o->silent > 1)
 		fprintf(out, "of %" PRIu32 " engines, one reports nothing\n",
 		    o->silent);
+	print_load(out, o);
+	print_changes(out, o);
 	if (o->event_delay_ns > 0)
 		fprintf(out, "the oracle sees caches as of %g s ago\n",
 		    (double)o->event_delay_ns / 1e9);
@@ -259,30 +408,61 @@ simulate_print_warnings(FILE *out, const char *name, const double *f)
 	if (f[EMPTY] > 0)
 		fprintf(out, "%s: %.0f requests without tokens were not "
 		    "routed\n", name, f[EMPTY]);
+	if (f[PREEMPTED] > 0)
+		fprintf(out, "%s: requests were preempted %.0f times\n", name,
+		    f[PREEMPTED]);
+	if (f[RETRIED] > 0)
+		fprintf(out, "%s: %.0f requests were routed again as their "
+		    "worker died\n", name, f[RETRIED]);
+	if (f[LOST] > 0)
+		fprintf(out, "%s: %.0f of them exceeded the next one's memory "
+		    "and were lost\n", name, f[LOST]);
 	if (f[EVICTED_REGION] > 0 || f[TRUNCATED] > 0)
 		fprintf(out, "%s: the index was full; try a larger --memory\n",
 		    name);
+}
+
+static void
+print_served(FILE *out, const struct simulate_row *rows, figure_row *f,
+    size_t n)
+{
+	bool slo = has_figure(&rows[0], GOODPUT);
+	size_t i;
+
+	fprintf(out, "\n%-18s %6s %6s %6s %7s %6s %7s %7s\n", "policy", "mean",
+	    "p90", "p99", "goodput", "worst", "first", "request");
+	fprintf(out, "%-18s %20s %7s %6s %15s\n", "", "s to the end", "%",
+	    "share", "x the least mean");
+	for (i = 0; i < n; i++) {
+		fprintf(out, "%-18s %6.2f %6.2f %6.2f ", rows[i].name,
+		    f[i][REQUEST_MEAN], f[i][REQUEST_P90], f[i][REQUEST_P99]);
+		if (slo)
+			fprintf(out, "%7.2f", f[i][GOODPUT] * 100);
+		else
+			fprintf(out, "%7s", "-");
+		fprintf(out, " %6.3f %7.3f %7.3f\n", f[i][WORST_SHARE],
+		    f[i][TTFT_REGRET], f[i][REQUEST_REGRET]);
+	}
 }
 
 int
 simulate_table(FILE *out, const struct simulate_about *about,
     const struct simulate_row *rows, size_t n)
 {
-	double f[FIGURES];
 	size_t i;
 	int e;
+	figure_row *f = work_out_all(rows, n, &e);
 
+	if (f == NULL)
+		return e;
 	simulate_print_heading(out, about,
 	    simulate_options(rows[0].simulation));
-	for (i = 0; i < n; i++) {
-		e = simulate_work_out(rows[i].simulation, f);
-		if (e != KVR_OK)
-			return e;
-		simulate_print_row(out, rows[i].name, f);
-	}
+	for (i = 0; i < n; i++)
+		simulate_print_row(out, rows[i].name, f[i]);
+	print_served(out, rows, f, n);
 	sessions_table(out, rows, n);
 	for (i = 0; i < n; i++)
-		if (simulate_work_out(rows[i].simulation, f) == KVR_OK)
-			simulate_print_warnings(out, rows[i].name, f);
+		simulate_print_warnings(out, rows[i].name, f[i]);
+	free(f);
 	return KVR_OK;
 }

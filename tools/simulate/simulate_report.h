@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_report.h - results of simulations as a text table or name=value
- * lines. The names do not change.
+ * simulate_report.h - results of simulations as text tables, name=value lines
+ * or JSON. The names do not change; new ones come last.
  */
 #ifndef KVROUTE_SIMULATE_REPORT_H
 #define KVROUTE_SIMULATE_REPORT_H
@@ -32,5 +32,7 @@ struct simulate_about {
 int simulate_table(FILE *out, const struct simulate_about *about,
     const struct simulate_row *rows, size_t n);
 int simulate_kv(FILE *out, const struct simulate_row *rows, size_t n);
+/* An object a line. */
+int simulate_json(FILE *out, const struct simulate_row *rows, size_t n);
 
 #endif
