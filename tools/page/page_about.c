@@ -5,6 +5,8 @@
  */
 #include "page.h"
 
+#include <inttypes.h>
+
 #include "simulate.h"
 
 #include <string.h>
@@ -124,12 +126,43 @@ print_mixed(const struct page *p, const struct simulate_options *o)
 	}
 }
 
+/* Engines under load. */
+static void
+print_load(const struct page *p, const struct simulate_options *o)
+{
+	uint32_t i;
+
+	if (o->n_sequences > 0) {
+		begin_item(p, "", "requests that run at a time");
+		for (i = 0; i < o->n_sequences; i++)
+			markup_printf(p->f, "%s%" PRIu32, i > 0 ? "; " : "",
+			    o->sequences[i]);
+		end_item(p);
+	}
+	if (o->batch > 0)
+		print_item(p, "tokens of a step",
+		    number_full(o->batch, 0).text, "");
+	if (o->own_reads)
+		print_item(p, "a step reads", "each context", "");
+	if (o->attention > 0)
+		print_item(p, "prefill takes twice as long at",
+		    number_full((double)o->attention, 0).text, "tokens");
+	if (o->preempt)
+		print_item(p, "without memory", "the last is preempted", "");
+	print_seconds(p, "SLO, first token", o->slo_first_ns);
+	print_seconds(p, "SLO, each later token", o->slo_token_ns);
+	if (o->n_changes > 0)
+		print_item(p, "changes of workers",
+		    number_full(o->n_changes, 0).text, "");
+}
+
 static void
 print_options(const struct page *p, const struct simulate_options *o)
 {
 	print_mixed(p, o);
 	print_item(p, "evicted first", eviction_names[o->eviction],
 	    o->told ? "(told to routers)" : "");
+	print_load(p, o);
 	print_seconds(p, "caches reset every", o->reset_ns);
 	print_seconds(p, "oracle delay", o->event_delay_ns);
 	if (o->replicas > 1)

@@ -20,18 +20,28 @@ static const struct known {
 	double factor;
 	int decimals;
 	enum figure_group group;
-} known[] = { { "hit_ratio", "cache hits", "% of tokens", 100, 2,
-		  FIGURE_RESULT },
+} known[] = {
+	{ "hit_ratio", "cache hits", "% of tokens", 100, 2, FIGURE_RESULT },
 	{ "ttft_mean", "TTFT, mean", "s", 1, 3, FIGURE_RESULT },
 	{ "ttft_p50", "TTFT, p50", "s", 1, 3, FIGURE_RESULT },
 	{ "ttft_p90", "TTFT, p90", "s", 1, 3, FIGURE_RESULT },
 	{ "ttft_p99", "TTFT, p99", "s", 1, 3, FIGURE_RESULT },
 	{ "token_ms", "time per output token", "ms", 1, 2, FIGURE_RESULT },
+	{ "request_mean", "whole request, mean", "s", 1, 2, FIGURE_RESULT },
+	{ "request_p90", "whole request, p90", "s", 1, 2, FIGURE_RESULT },
+	{ "request_p99", "whole request, p99", "s", 1, 2, FIGURE_RESULT },
+	{ "goodput", "goodput", "% of requests", 100, 2, FIGURE_RESULT },
+	{ "worst_share", "busiest worker", "x the mean", 1, 3,
+	    FIGURE_RESULT },
+	{ "ttft_regret", "TTFT, mean, against the best", "x", 1, 3,
+	    FIGURE_RESULT },
+	{ "request_regret", "whole request, mean, against the best", "x", 1,
+	    3, FIGURE_RESULT },
 	{ "makespan", "makespan", "s", 1, 1, FIGURE_RESULT },
 	{ "predicted_ratio", "predicted hits", "% of tokens", 100, 2,
 	    FIGURE_PREDICTION },
-	{ "error_blocks", "prediction error, mean", "blocks per request", 1, 3,
-	    FIGURE_PREDICTION },
+	{ "error_blocks", "prediction error, mean", "blocks per request", 1,
+	    3, FIGURE_PREDICTION },
 	{ "over_blocks", "overpredicted", "blocks per request", 1, 3,
 	    FIGURE_PREDICTION },
 	{ "under_blocks", "underpredicted", "blocks per request", 1, 3,
@@ -45,10 +55,13 @@ static const struct known {
 	{ "requests", "requests", "", 1, 0, FIGURE_RUN },
 	{ "refused", "too large for a worker", "requests", 1, 0, FIGURE_RUN },
 	{ "empty", "without tokens", "requests", 1, 0, FIGURE_RUN },
-	{ "waited", "waited for memory", "requests", 1, 0, FIGURE_RUN },
+	{ "waited", "waited for memory or a slot", "requests", 1, 0, FIGURE_RUN },
 	{ "prompt_tokens", "prompts", "tokens", 1, 0, FIGURE_RUN },
 	{ "steps", "engine steps", "", 1, 0, FIGURE_RUN },
 	{ "resets", "cache resets", "", 1, 0, FIGURE_RUN },
+	{ "preempted", "preempted", "times", 1, 0, FIGURE_RUN },
+	{ "retried", "routed again", "requests", 1, 0, FIGURE_RUN },
+	{ "lost", "lost", "requests", 1, 0, FIGURE_RUN },
 	{ "reports", "reports of cached tokens", "requests", 1, 0,
 	    FIGURE_INDEX },
 	{ "unreported", "without evidence", "requests", 1, 0, FIGURE_INDEX },
@@ -58,7 +71,8 @@ static const struct known {
 	    FIGURE_INDEX },
 	{ "evicted_region", "evicted, index full", "entries", 1, 0,
 	    FIGURE_INDEX },
-	{ "truncated", "truncated", "requests", 1, 0, FIGURE_INDEX } };
+	{ "truncated", "truncated", "requests", 1, 0, FIGURE_INDEX }
+};
 
 struct figures {
 	char *text; /* output of simulate_kv, split into strings */

@@ -8,8 +8,9 @@
  *   ready   [ 1 ]                             have no step, but may have work
  *
  * At one time, steps end first, then caches are reset, then workers change,
- * then requests arrive, then steps begin. Time advances only after every ready engine has begun a
- * step, so requests that arrive at the same time are in the same step.
+ * then requests arrive, then steps begin. Time advances only after every ready
+ * engine has begun a step, so requests that arrive at the same time are in the
+ * same step.
  *
  * The library is told what a real router could tell it: lease open and commit
  * at arrival, first token, growing output, and the end with the engine's

@@ -133,17 +133,12 @@ replay(struct schedule *t, const struct simulate_options *o, uint32_t *which)
 const char *
 simulate_changes_problem(const struct simulate_options *o, uint32_t *which)
 {
-	struct schedule *t;
-	const char *problem;
+	struct schedule t;
 
 	if (o->n_changes == 0)
 		return NULL;
-	t = calloc(1, sizeof(*t));
-	if (t == NULL)
-		return "out of memory";
-	problem = replay(t, o, which);
-	free(t);
-	return problem;
+	memset(&t, 0, sizeof(t));
+	return replay(&t, o, which);
 }
 
 /* -------------------------------------------------------------- workers --- */

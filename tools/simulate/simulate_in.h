@@ -121,7 +121,7 @@ struct simulation {
 	int64_t next_sample;
 };
 
-/* -------------------------------------------------------------- routers --- */
+/* ------------------------------------------------------------ routers --- */
 
 /* Call routers_free also after a failure. */
 int routers_make(struct simulation *s, const struct kvr_options *region);
@@ -149,7 +149,7 @@ int routers_join(struct simulation *s, uint32_t worker);
 int routers_leave(struct simulation *s, uint32_t worker);
 int routers_drain(struct simulation *s, uint32_t worker, bool drain);
 
-/* -------------------------------------------------------------- changes --- */
+/* ------------------------------------------------------------ changes --- */
 
 /* May new requests be sent to it? */
 bool worker_up(const struct simulation *s, uint32_t worker);
@@ -172,13 +172,13 @@ int simulate_again(struct simulation *s, struct kvr_prompt *p,
 /* Takes an admission out of the totals. */
 void simulate_undo(struct simulation *s, struct ride *r);
 
-/* -------------------------------------------------------------- measures --- */
+/* ----------------------------------------------------------- measures --- */
 
 void flight_begin(struct simulation *s, uint32_t worker);
 void flight_end(struct simulation *s, uint32_t worker);
 void flight_up(struct simulation *s, uint32_t worker, bool up);
 
-/* -------------------------------------------------------------- choices --- */
+/* ------------------------------------------------------------ choices --- */
 
 /* Chooses a worker for a ride that is not yet counted, and books it. */
 int place_request(struct simulation *s, struct kvr_prompt *p,
@@ -199,7 +199,7 @@ int rivals_lmetric(struct simulation *s, const struct router *router,
     const struct kvr_overlap *overlaps, size_t n, uint64_t tokens,
     struct kvr_overlap *out);
 
-/* ----------------------------------------------------------------- past --- */
+/* --------------------------------------------------------------- past --- */
 
 struct engine *simulate_engine(const struct simulation *s, uint32_t worker);
 struct past *past_new(struct engine *twin);
@@ -215,7 +215,7 @@ int past_kill(struct past *p, int64_t now);
  */
 const struct engine *past_at(struct past *p, int64_t to);
 
-/* -------------------------------------------------------------- samples --- */
+/* ------------------------------------------------------------ samples --- */
 
 /* Takes the samples due before `to`. */
 int sample_until(struct simulation *s, int64_t to);

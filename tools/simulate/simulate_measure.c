@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --------------------------------------------------------------- flights --- */
+/* ------------------------------------------------------------ flights --- */
 
 static struct flight *
 flight_now(struct simulation *s, uint32_t worker)
@@ -69,7 +69,7 @@ worst_share(const struct simulation *s)
 	return area > 0 ? most * time / area : 0;
 }
 
-/* -------------------------------------------------------------- requests --- */
+/* ----------------------------------------------------------- requests --- */
 
 static int
 ascending(const void *a, const void *b)

@@ -2,7 +2,7 @@
 /*
  * simulate_report.c - see simulate_report.h.
  *
- * Every number is computed once, into an array by enum figure; regrets last,
+ * Every number is computed once, into an array by enum figure; regrets
  * from the arrays of all policies.
  */
 #include "simulate_report.h"

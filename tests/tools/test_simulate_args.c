@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_simulate_args.c - options of kvroute-replay --simulate about engines
+ * under load: what they set, and which values are refused.
+ */
+#include "simulate_args.h"
+#include "test.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WORDS_MAX = 24 };
+
+/* Splits `line` at spaces, in place. */
+static void
+parse(struct settings *s, char *line)
+{
+	static char program[] = "kvroute-replay", simulate[] = "--simulate";
+	char *argv[WORDS_MAX + 1] = { program, simulate }, *word;
+	int argc = 2;
+
+	while ((word = strsep(&line, " ")) != NULL && argc < WORDS_MAX)
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	memset(s, 0, sizeof(*s));
+	optind = 0;
+	simulate_args(s, argc, argv);
+}
+
+START_TEST(taken)
+{
+	static const struct simulate_change changes[] = {
+		{ INT64_C(500000000), 1, 2, SIMULATE_DRAIN },
+		{ INT64_C(10000000000), 20, 1, SIMULATE_SLOW },
+		{ INT64_C(12000000000), 1, 3, SIMULATE_KILL },
+		{ INT64_C(30000000000), 1, 2, SIMULATE_JOIN },
+		{ INT64_C(35000000000), 20, 1, SIMULATE_SLOW_END }
+	};
+	char line[] = "--sequences 8,16 --batch 512 --reads own --attention "
+	    "53000 --preempt --slow 1:10:35:20 --join 2:30 --drain 2:0.5 "
+	    "--kill 3:12 --slo 1.5,50 --format json";
+	struct simulate_options *o;
+	struct settings s;
+	uint32_t i;
+
+	parse(&s, line);
+	o = &s.simulate;
+	ck_assert_uint_eq(o->n_sequences, 2);
+	ck_assert_uint_eq(o->sequences[0], 8);
+	ck_assert_uint_eq(o->sequences[1], 16);
+	ck_assert_uint_eq(o->batch, 512);
+	ck_assert_uint_eq(o->attention, 53000);
+	ck_assert(o->own_reads && o->preempt && s.json && !s.kv);
+	ck_assert_int_eq(o->slo_first_ns, INT64_C(1500000000));
+	ck_assert_int_eq(o->slo_token_ns, 50000000);
+	ck_assert_uint_eq(o->n_changes, 5);
+	for (i = 0; i < 5; i++) {
+		ck_assert_int_eq(o->changes[i].at, changes[i].at);
+		ck_assert_uint_eq(o->changes[i].worker, changes[i].worker);
+		ck_assert_int_eq(o->changes[i].kind, changes[i].kind);
+		ck_assert(o->changes[i].kind != SIMULATE_SLOW ||
+		    (o->changes[i].factor > 19 && o->changes[i].factor < 21));
+	}
+}
+END_TEST
+
+static const struct {
+	const char *line;
+	const char *says;
+} refused[] = {
+	{ "--sequences 0", "--sequences 0: too small" },
+	{ "--sequences 100000", "too large" },
+	{ "--batch 0", "too small" },
+	{ "--batch 200", "less than the 256 requests" },
+	{ "--batch 31 --sequences 8,32", "less than the 32 requests" },
+	{ "--attention 512", "too small (from 1000" },
+	{ "--reads none", "not one of shared, own" },
+	{ "--slow 1:5:10", "not WORKER:FROM:TO:FACTOR" },
+	{ "--slow 1:10:5:20", "ends before it begins" },
+	{ "--slow 1:5:10:0", "not from 0.000001" },
+	{ "--slow 1:5:10:2 --slow 1:9:12:2", "--slow 1:9: the worker is slow" },
+	{ "--kill 8:5", "--kill 8:5: there is no such worker" },
+	{ "--kill 1", "not WORKER:SEC" },
+	{ "--kill 1:x", "not a number" },
+	{ "--kill 1:endless", "not seconds" },
+	{ "--kill 1:-5", "not seconds" },
+	{ "--workers 1 --drain 0:5", "--drain 0:5: no worker is left" },
+	{ "--join 0:5 --join 0:6", "--join 0:6: the worker is up already" },
+	{ "--slo 1", "not TTFT,TOKEN" },
+	{ "--slo 0,50", "not above 0" },
+	{ "--slo 1,0", "not above 0" }
+};
+
+/* In another process, because they exit. */
+START_TEST(not_taken)
+{
+	char line[128], said[512] = "";
+	struct settings s;
+	int pipes[2], status;
+	size_t size = 0;
+	ssize_t n;
+	pid_t pid;
+
+	snprintf(line, sizeof(line), "%s", refused[_i].line);
+	ck_assert_int_eq(pipe(pipes), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		dup2(pipes[1], STDERR_FILENO);
+		parse(&s, line);
+		_exit(0);
+	}
+	close(pipes[1]);
+	while ((n = read(pipes[0], said + size, sizeof(said) - 1 - size)) > 0)
+		size += (size_t)n;
+	close(pipes[0]);
+	ck_assert_int_eq(n, 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 2);
+	ck_assert_msg(strstr(said, refused[_i].says) != NULL, "%s: %s",
+	    refused[_i].line, said);
+}
+END_TEST
+
+Suite *suite_simulate_args(void);
+
+Suite *
+suite_simulate_args(void)
+{
+	Suite *s = suite_create("simulate_args");
+	TCase *c = tcase_create("simulate_args");
+
+	tcase_add_test(c, taken);
+	tcase_add_loop_test(c, not_taken, 0,
+	    (int)(sizeof(refused) / sizeof(refused[0])));
+	suite_add_tcase(s, c);
+	return s;
+}
