@@ -5,10 +5,9 @@
  */
 #include "page.h"
 
-#include <inttypes.h>
-
 #include "simulate.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 static const char *const eviction_names[] = {

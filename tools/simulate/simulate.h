@@ -60,7 +60,7 @@ enum { SIMULATE_KINDS = 16 }; /* of engines in a mixed fleet, at most */
 enum simulate_change_kind {
 	SIMULATE_JOIN,     /* with an empty cache, or back from draining */
 	SIMULATE_DRAIN,    /* routers send nothing more; its requests end */
-	SIMULATE_KILL,     /* its requests are routed again, its cache is gone */
+	SIMULATE_KILL,     /* its cache is gone, its requests are rerouted */
 	SIMULATE_SLOW,     /* steps take `factor` times as long ... */
 	SIMULATE_SLOW_END  /* ... until then */
 };
