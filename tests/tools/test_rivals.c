@@ -615,6 +615,76 @@ START_TEST(lmetric_by_index)
 END_TEST
 
 static void
+change(struct simulate_options *o, enum simulate_change_kind kind,
+    uint32_t worker, int64_t seconds)
+{
+	struct simulate_change c = { seconds * 1000000000, 1, worker, kind };
+
+	ck_assert(simulate_add_change(o, &c));
+}
+
+/* Nothing goes to a worker that is not up, and something to each that is. */
+START_TEST(rivals_only_to_those_up)
+{
+	struct simulate_options o = rival_options(_i, 3, 0);
+	const struct simulate_ride *rides;
+	uint64_t ids[1], seen = 0;
+	struct setup u;
+	int64_t at, i;
+	size_t n;
+
+	o.check = true;
+	change(&o, SIMULATE_JOIN, 2, 1);
+	change(&o, SIMULATE_DRAIN, 0, 2);
+	change(&o, SIMULATE_KILL, 1, 3);
+	change(&o, SIMULATE_JOIN, 0, 4);
+	begin(&u, &o, 512);
+	for (i = 0; i < 200; i++) {
+		ids[0] = (uint64_t)i;
+		give_simple(&u, 500, 20, ids, i * 25000000);
+	}
+	ck_assert_int_eq(simulate_drain(u.s), KVR_OK);
+	rides = simulate_rides(u.s, &n);
+	ck_assert_uint_eq(n, 200);
+	for (i = 0; i < 200; i++) {
+		at = rides[i].arrival / 1000000000;
+		seen |= UINT64_C(1) << (at * 4 + rides[i].worker);
+	}
+	ck_assert_uint_eq(seen, 0x54673);
+	end(&u);
+}
+END_TEST
+
+/*
+ * The worker that has the prompt leaves for a second. Its entries go if it
+ * dies, and stay if it drains.
+ */
+START_TEST(cache_aware_forgets_the_dead)
+{
+	static const uint64_t ids[] = { 1, 2 };
+	struct simulate_options o = rival_options(2, 2, 0);
+	const struct simulate_ride *rides;
+	struct setup u;
+	uint32_t worker;
+	size_t n;
+
+	begin(&u, &o, 512);
+	give_simple(&u, 1024, 1, ids, 0);
+	worker = simulate_rides(u.s, &n)->worker;
+	end(&u);
+	change(&o, _i == 0 ? SIMULATE_KILL : SIMULATE_DRAIN, worker, 5);
+	change(&o, SIMULATE_JOIN, worker, 6);
+	begin(&u, &o, 512);
+	give_simple(&u, 1024, 1, ids, 0);
+	give_simple(&u, 1024, 1, ids, 10000000000);
+	rides = simulate_rides(u.s, &n);
+	ck_assert_uint_eq(rides[0].worker, worker);
+	ck_assert_uint_eq(rides[1].predicted, _i == 0 ? 0 : 1024);
+	end(&u);
+}
+END_TEST
+
+static void
 add_rules(TCase *c)
 {
 	tcase_add_test(c, keys);
@@ -653,6 +723,8 @@ suite_rivals(void)
 	tcase_add_loop_test(c, cache_aware_remembers, 0, 3);
 	tcase_add_loop_test(c, one_key_at_once, 0, 2);
 	tcase_add_loop_test(c, lmetric_by_index, 0, 4);
+	tcase_add_loop_test(c, rivals_only_to_those_up, 0, RIVALS);
+	tcase_add_loop_test(c, cache_aware_forgets_the_dead, 0, 2);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -316,6 +316,71 @@ START_TEST(refused_requests_end)
 }
 END_TEST
 
+static void
+change(struct simulate_options *o, enum simulate_change_kind kind,
+    uint32_t worker, int64_t at)
+{
+	struct simulate_change c = { at, 1, worker, kind };
+
+	ck_assert(simulate_add_change(o, &c));
+}
+
+/*
+ * One of two workers dies after 20 ms. Its request starts over on the other,
+ * with the ids of its output, so that the next one hits two blocks there.
+ */
+START_TEST(killed_requests_go_on)
+{
+	struct session *one = session_of("{\"block_size\": 512, "
+	    "\"requests\": [{\"in\": 700, \"out\": 400, \"hash_ids\": [1]}, "
+	    "{\"in\": 1200, \"out\": 1, \"hash_ids\": [1, 2]}]}");
+	struct sessions_options loop = loop_of(1, 1);
+	int64_t later = 0;
+	uint64_t retried = 0;
+	uint32_t w;
+
+	for (w = 0; w < 2; w++) {
+		struct simulate_options o = options_of(_i, 2, 0);
+		struct simulate_totals t;
+
+		o.check = true;
+		change(&o, SIMULATE_KILL, w, S / 50);
+		drive(&one, 1, &o, &loop, &t);
+		ck_assert_uint_eq(t.finished, 2);
+		ck_assert_uint_eq(t.hit_tokens, 1024);
+		retried += t.retried;
+		later += t.retried > 0 ? t.end : -t.end;
+	}
+	ck_assert_uint_eq(retried, 1);
+	ck_assert_int_eq(later, S / 50);
+	session_free(one);
+}
+END_TEST
+
+/*
+ * The second request, sent at 1.08 s, is too large for the worker that is left.
+ * Its session ends.
+ */
+START_TEST(lost_requests_end)
+{
+	struct session *one = session_of(chat);
+	struct simulate_options o = options_of(_i, 2, 0);
+	struct sessions_options loop = loop_of(1, 1);
+	struct simulate_totals t;
+
+	o.check = true;
+	o.n_capacities = 2;
+	o.capacities[0] = 2048;
+	o.capacities[1] = 1024;
+	change(&o, SIMULATE_JOIN, 1, S * 109 / 100);
+	change(&o, SIMULATE_KILL, 0, S * 110 / 100);
+	drive(&one, 1, &o, &loop, &t);
+	ck_assert_uint_eq(t.finished, 1);
+	ck_assert_uint_eq(t.lost, 1);
+	session_free(one);
+}
+END_TEST
+
 START_TEST(sessions_same_seed_same_result)
 {
 	struct session *list[3] = { session_of(chat), session_of(family),
@@ -374,6 +439,8 @@ suite_sessions(void)
 	tcase_add_loop_test(c, known_outputs_hit, 0, 2);
 	tcase_add_test(c, known_outputs_of_the_past);
 	tcase_add_loop_test(c, refused_requests_end, 0, KINDS);
+	tcase_add_loop_test(c, killed_requests_go_on, 0, KINDS);
+	tcase_add_loop_test(c, lost_requests_end, 0, KINDS);
 	tcase_add_loop_test(c, sessions_same_seed_same_result, 0,
 	    KINDS * FLEETS);
 	tcase_add_test(c, sessions_memory);

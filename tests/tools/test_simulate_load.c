@@ -495,7 +495,8 @@ START_TEST(regrets)
 		begin(&u[i], &o, 512);
 		give_simple(&u[i], 700, 3, a, 0);
 		ck_assert_int_eq(simulate_drain(u[i].s), KVR_OK);
-		rows[i] = (struct simulate_row){ i == 0 ? "x" : "y", u[i].s };
+		rows[i] = (struct simulate_row){ i == 0 ? "x" : "y", u[i].s,
+		    NULL };
 	}
 	kv = printed(rows, 2, simulate_kv);
 	second = strstr(kv, "\n\npolicy=y\n");
