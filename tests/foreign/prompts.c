@@ -143,7 +143,7 @@ prompt_draw(struct world *w)
 		return;
 	for (i = 0; i < 5; i++)
 		allowed[i] = pick_worker(w);
-	must("kvr_prompt_allow", kvr_prompt_allow(w->p, allowed, 5));
+	printf("allow %s\n", kvr_errname(kvr_prompt_allow(w->p, allowed, 5)));
 }
 
 void
