@@ -132,6 +132,8 @@ with_noise(uint64_t value, uint64_t most, double share, struct rng *rng)
 static uint64_t
 lie(uint64_t n, struct rng *rng)
 {
+	uint64_t shift;
+
 	switch (rng_between(rng, 0, 5)) {
 	case 0:
 		return 0;
@@ -144,7 +146,8 @@ lie(uint64_t n, struct rng *rng)
 	case 4: /* negative */
 		return 0 - rng_between(rng, 1, n + 1);
 	default: /* of any length */
-		return rng_next(rng) >> rng_between(rng, 0, 63);
+		shift = rng_between(rng, 0, 63);
+		return rng_next(rng) >> shift;
 	}
 }
 
