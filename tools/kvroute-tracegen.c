@@ -18,6 +18,7 @@
 enum {
 	O_SEED = 256, O_REQUESTS, O_DURATION, O_TOOL_LOOPS, O_DOCUMENTS,
 	O_SYSTEMS, O_FAMILY, O_PROMPT, O_RATE,
+	O_PRIVATE, O_OUTPUT, O_POPULARITY,
 	O_OUT, O_SESSIONS, O_AGENTS, O_END, O_HELP, O_VERSION
 };
 enum {
@@ -35,7 +36,8 @@ static const char usage_text[] =
 "usage: kvroute-tracegen [--seed N] [--requests N] [--duration SEC]\n"
 "           [--tool-loops PERCENT] [--documents PERCENT] [--systems N]\n"
 "       kvroute-tracegen --family NAME [--seed N] [--requests N] [--rate N]\n"
-"           [--prompt TOKENS] [--documents N]\n"
+"           [--prompt TOKENS] [--private TOKENS] [--output TOKENS]\n"
+"           [--documents N] [--popularity even|zipf]\n"
 "       kvroute-tracegen --family sessions --out FOLDER [--seed N]\n"
 "           [--sessions N] [--requests N] [--agents N] [--prompt TOKENS]\n"
 "       kvroute-tracegen --help | --version\n";
@@ -58,7 +60,10 @@ static const char help_text[] =
 "                     chat            conversations of up to 12 turns\n"
 "  --rate N           mean requests per second\n"
 "  --prompt TOKENS    the common prefix or the document\n"
+"  --private TOKENS   mean of what follows, or of a chat's questions\n"
+"  --output TOKENS    mean output\n"
 "  --documents N      how many documents\n"
+"  --popularity KIND  of documents: even, or zipf, the k-th by 1/k (even)\n"
 "\nWith --family sessions, sessions of agents, a file each:\n"
 "  --out FOLDER       where to write session_0001.json, ...\n"
 "  --sessions N       how many (20)\n"
@@ -76,6 +81,9 @@ static const struct option long_options[] = {
 	{ "family", required_argument, NULL, O_FAMILY },
 	{ "prompt", required_argument, NULL, O_PROMPT },
 	{ "rate", required_argument, NULL, O_RATE },
+	{ "private", required_argument, NULL, O_PRIVATE },
+	{ "output", required_argument, NULL, O_OUTPUT },
+	{ "popularity", required_argument, NULL, O_POPULARITY },
 	{ "out", required_argument, NULL, O_OUT },
 	{ "sessions", required_argument, NULL, O_SESSIONS },
 	{ "agents", required_argument, NULL, O_AGENTS },
@@ -140,6 +148,9 @@ write_sample(const struct given *g)
 	refuse_sessions(g);
 	refuse(g, O_PROMPT, "needs --family");
 	refuse(g, O_RATE, "needs --family");
+	refuse(g, O_PRIVATE, "needs --family");
+	refuse(g, O_OUTPUT, "needs --family");
+	refuse(g, O_POPULARITY, "needs --family");
 	sample_defaults(&o);
 	o.seed = number_of(g, O_SEED, 0, INT64_MAX, o.seed);
 	o.requests = number_of(g, O_REQUESTS, 1, REQUESTS_MAX, o.requests);
@@ -176,14 +187,24 @@ write_family(const struct given *g)
 	refuse_sample(g);
 	refuse_sessions(g);
 	family_defaults(&o, family);
-	if (o.documents == 0)
+	if (o.documents == 0) {
 		refuse(g, O_DOCUMENTS, "is not an option of this family");
+		refuse(g, O_POPULARITY, "is not an option of this family");
+	}
+	if (o.private == 0)
+		refuse(g, O_PRIVATE, "is not an option of this family");
 	o.seed = number_of(g, O_SEED, 0, INT64_MAX, o.seed);
 	o.requests = number_of(g, O_REQUESTS, 1, FAMILY_REQUESTS_MAX,
 	    o.requests);
 	o.prompt = number_of(g, O_PROMPT, 1, FAMILY_PROMPT_MAX, o.prompt);
 	o.documents = number_of(g, O_DOCUMENTS, 1, FAMILY_DOCUMENTS_MAX,
 	    o.documents);
+	o.private = number_of(g, O_PRIVATE, 1, FAMILY_LENGTH_MAX, o.private);
+	o.output = number_of(g, O_OUTPUT, 1, FAMILY_LENGTH_MAX, o.output);
+	if (text_of(g, O_POPULARITY) != NULL)
+		o.popularity = (enum family_popularity)args_word("popularity",
+		    text_of(g, O_POPULARITY), family_popularities,
+		    FAMILY_POPULARITIES);
 	set_rate(g, &o);
 	return family_write(stdout, &o);
 }
@@ -214,6 +235,9 @@ write_sessions(const struct given *g)
 	refuse_sample(g);
 	refuse(g, O_RATE, "is not an option of this family");
 	refuse(g, O_DOCUMENTS, "is not an option of this family");
+	refuse(g, O_PRIVATE, "is not an option of this family");
+	refuse(g, O_OUTPUT, "is not an option of this family");
+	refuse(g, O_POPULARITY, "is not an option of this family");
 	if (text_of(g, O_OUT) == NULL)
 		errx(ARGS_USAGE, "--family sessions needs --out");
 	session_gen_defaults(&o);

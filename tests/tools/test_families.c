@@ -156,6 +156,40 @@ START_TEST(documents_repeat)
 }
 END_TEST
 
+/* Of 1, 1/2, 1/3 and 1/4, the sum is 25/12: shares of .48, .24, .16, .12. */
+START_TEST(documents_by_rank)
+{
+	struct family_options o = of(FAMILY_DOCUMENTS, 10000);
+	size_t asked[4] = { 0 }, i;
+
+	o.documents = 4;
+	o.prompt = 512;
+	o.popularity = FAMILY_ZIPF;
+	read_family(&o);
+	for (i = 0; i < seen.n; i++) {
+		ck_assert_uint_lt(seen.first[i], 4);
+		asked[seen.first[i]]++;
+	}
+	ck_assert(asked[0] > 4650 && asked[0] < 4950);
+	ck_assert(asked[1] > 2270 && asked[1] < 2530);
+	ck_assert(asked[2] > 1490 && asked[2] < 1710);
+	ck_assert(asked[3] > 1100 && asked[3] < 1300);
+}
+END_TEST
+
+START_TEST(lengths_have_their_means)
+{
+	struct family_options o = of(FAMILY_SHARED, 4000);
+
+	o.prompt = 1024;
+	o.private = 3000;
+	o.output = 700;
+	read_family(&o);
+	ck_assert(mean(seen.tokens) > 3880 && mean(seen.tokens) < 4170);
+	ck_assert(mean(seen.output) > 665 && mean(seen.output) < 735);
+}
+END_TEST
+
 START_TEST(idle_documents_at_intervals)
 {
 	struct family_options o = of(FAMILY_IDLE_DOCUMENTS, 240);
@@ -297,8 +331,17 @@ START_TEST(families_extremes)
 	o.requests = 300;
 	o.gap_us = 1;
 	o.documents = 1;
+	o.popularity = FAMILY_ZIPF;
+	o.private = o.output = 1;
+	read_family(&o);
+	o.documents = FAMILY_DOCUMENTS_MAX;
+	o.requests = 10;
+	read_family(&o);
+	o.documents = o.requests = 1;
+	o.private = o.output = FAMILY_LENGTH_MAX;
 	read_family(&o);
 	o.requests = 10;
+	o.private = o.output = 1;
 	o.prompt = FAMILY_PROMPT_MAX;
 	read_family(&o);
 }
@@ -334,6 +377,8 @@ suite_families(void)
 	tcase_add_test(c, draw_is_exponential);
 	tcase_add_test(c, shared_has_one_prompt);
 	tcase_add_test(c, documents_repeat);
+	tcase_add_test(c, documents_by_rank);
+	tcase_add_test(c, lengths_have_their_means);
 	tcase_add_test(c, idle_documents_at_intervals);
 	tcase_add_test(c, unshared_shares_nothing);
 	tcase_add_test(c, subagents_come_together);

@@ -34,19 +34,11 @@ const char *const family_names[FAMILIES] = {
 	[FAMILY_CHAT] = "chat"
 };
 
-/* Means of exponential distributions, in tokens. */
-static const struct {
-	uint64_t private;
-	uint64_t output;
-} means[FAMILIES] = {
-	[FAMILY_SHARED] = { 500, 200 },
-	[FAMILY_DOCUMENTS] = { 100, 200 },
-	[FAMILY_IDLE_DOCUMENTS] = { 100, 50 },
-	[FAMILY_UNSHARED] = { 0, 200 },
-	[FAMILY_SUBAGENTS] = { 500, 200 },
-	[FAMILY_BURSTS] = { 500, 200 },
-	[FAMILY_CHAT] = { 200, 250 }
+const char *const family_popularities[FAMILY_POPULARITIES] = {
+	[FAMILY_EVEN] = "even",
+	[FAMILY_ZIPF] = "zipf"
 };
+
 enum {
 	PRIVATE_MIN = 16,
 	OUTPUT_MIN = 1,
@@ -57,7 +49,8 @@ enum {
 	BURST_GAP_US = 60000000, /* mean from the end of one to the next */
 	TURNS_MAX = 12,
 	THINK_US = 20000000,     /* mean from the end of a turn to the next */
-	TOKEN_US = 20000         /* of a chat's output */
+	TOKEN_US = 20000,        /* of a chat's output */
+	WEIGHT = 1 << 30         /* of the most popular document */
 };
 
 struct item {
@@ -79,27 +72,30 @@ struct families {
 	uint64_t next_id;
 	uint64_t now; /* us */
 	uint64_t burst; /* begin of the current or next burst */
+	uint64_t *weights; /* [documents] of each and those before it */
 };
 
 void
 family_defaults(struct family_options *o, enum family family)
 {
 	static const struct {
-		uint64_t prompt, gap_us, documents;
+		uint64_t prompt, gap_us, documents, private, output;
 	} defaults[FAMILIES] = {
-		[FAMILY_SHARED] = { 8000, 50000, 0 },
-		[FAMILY_DOCUMENTS] = { 57000, 83333, 6 },
-		[FAMILY_IDLE_DOCUMENTS] = { 8000, 2000000, 60 },
-		[FAMILY_UNSHARED] = { 4000, 50000, 0 },
-		[FAMILY_SUBAGENTS] = { 16384, 200000, 0 },
-		[FAMILY_BURSTS] = { 2000, 100000, 0 },
-		[FAMILY_CHAT] = { 1000, 100000, 0 }
+		[FAMILY_SHARED] = { 8000, 50000, 0, 500, 200 },
+		[FAMILY_DOCUMENTS] = { 57000, 83333, 6, 100, 200 },
+		[FAMILY_IDLE_DOCUMENTS] = { 8000, 2000000, 60, 100, 50 },
+		[FAMILY_UNSHARED] = { 4000, 50000, 0, 0, 200 },
+		[FAMILY_SUBAGENTS] = { 16384, 200000, 0, 500, 200 },
+		[FAMILY_BURSTS] = { 2000, 100000, 0, 500, 200 },
+		[FAMILY_CHAT] = { 1000, 100000, 0, 200, 250 }
 	};
 
 	*o = (struct family_options){ .family = family,
 	    .prompt = defaults[family].prompt,
 	    .gap_us = defaults[family].gap_us, .requests = 3000,
-	    .documents = defaults[family].documents, .seed = 1 };
+	    .documents = defaults[family].documents, .seed = 1,
+	    .private = defaults[family].private,
+	    .output = defaults[family].output };
 }
 
 /* ---------------------------------------------------------------- items --- */
@@ -116,13 +112,13 @@ take_ids(struct families *f, uint64_t n)
 static uint64_t
 draw_private(struct families *f)
 {
-	return draw_length(&f->rng, PRIVATE_MIN, means[f->o.family].private);
+	return draw_length(&f->rng, PRIVATE_MIN, f->o.private);
 }
 
 static uint64_t
 draw_output(struct families *f)
 {
-	return draw_length(&f->rng, OUTPUT_MIN, means[f->o.family].output);
+	return draw_length(&f->rng, OUTPUT_MIN, f->o.output);
 }
 
 static int
@@ -179,8 +175,7 @@ add_chat(struct families *f, uint64_t at, uint64_t head)
 
 	/* At most 16 times the mean is drawn, so this range is enough. */
 	i.body = take_ids(f, 2 + TURNS_MAX * DRAW_TIMES_MAX *
-	    (means[FAMILY_CHAT].private + means[FAMILY_CHAT].output) /
-	    TRACE_BLOCK);
+	    (f->o.private + f->o.output) / TRACE_BLOCK);
 	while (turns-- > 0) {
 		i.tokens += draw_private(f);
 		i.output = draw_output(f);
@@ -237,16 +232,52 @@ make_shared(struct families *f)
 	return 0;
 }
 
+/* Document k, from 0, has WEIGHT / (k + 1) if some are more popular. */
+static int
+weigh_documents(struct families *f)
+{
+	uint64_t sum = 0, k;
+
+	f->weights = calloc(f->o.documents, sizeof(*f->weights));
+	if (f->weights == NULL)
+		return -1;
+	for (k = 0; k < f->o.documents; k++) {
+		sum += WEIGHT / (k + 1);
+		f->weights[k] = sum;
+	}
+	return 0;
+}
+
+static uint64_t
+draw_document(struct families *f)
+{
+	uint64_t low = 0, high = f->o.documents - 1, at, middle;
+
+	if (f->o.popularity == FAMILY_EVEN)
+		return rng_between(&f->rng, 0, high);
+	at = rng_between(&f->rng, 0, f->weights[high] - 1);
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (at < f->weights[middle])
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
 static int
 make_documents(struct families *f)
 {
 	uint64_t blocks = f->o.prompt / TRACE_BLOCK, at;
 	uint64_t first = take_ids(f, blocks * f->o.documents), document;
 
+	if (weigh_documents(f) != 0)
+		return -1;
 	while (f->n < f->o.requests) {
 		at = f->o.family == FAMILY_IDLE_DOCUMENTS ?
 		    f->n * f->o.gap_us : next_arrival(f, f->o.gap_us);
-		document = rng_between(&f->rng, 0, f->o.documents - 1);
+		document = draw_document(f);
 		if (add_request(f, at, first + document * blocks) != 0)
 			return -1;
 	}
@@ -371,5 +402,6 @@ family_write(FILE *out, const struct family_options *o)
 	for (i = 0; result == 0 && i < o->requests; i++)
 		result = write_item(&f, out, &f.items[i]);
 	free(f.items);
+	free(f.weights);
 	return result == 0 && fflush(out) == 0 ? 0 : -1;
 }

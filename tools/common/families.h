@@ -10,6 +10,8 @@
  *   bursts          as shared, now and then at 5 times the rate for 10 s
  *   chat            | one prompt for all | q1 | a1 | q2 | ...
  *
+ * Documents are equally popular, or of rank k with a weight of 1/k.
+ *
  * Arrivals are Poisson processes and lengths are exponential, both with a
  * stated mean. Only integer arithmetic is used, so a seed yields the same bytes
  * on every platform; kvroute-tracegen(1) lists the means.
@@ -35,8 +37,12 @@ extern const char *const family_names[FAMILIES];
 enum {
 	FAMILY_PROMPT_MAX = 4000000, /* tokens */
 	FAMILY_REQUESTS_MAX = 10000000,
-	FAMILY_DOCUMENTS_MAX = 100000
+	FAMILY_DOCUMENTS_MAX = 100000,
+	FAMILY_LENGTH_MAX = 100000 /* means of private parts and outputs */
 };
+
+enum family_popularity { FAMILY_EVEN, FAMILY_ZIPF, FAMILY_POPULARITIES };
+extern const char *const family_popularities[FAMILY_POPULARITIES];
 
 struct family_options {
 	enum family family;
@@ -44,6 +50,9 @@ struct family_options {
 	uint64_t gap_us;    /* mean time between requests, above 0 */
 	uint64_t requests;
 	uint64_t documents; /* of DOCUMENTS and IDLE_DOCUMENTS, above 0 */
+	enum family_popularity popularity; /* of documents */
+	uint64_t private;   /* means in tokens; UNSHARED has no private part */
+	uint64_t output;
 	uint64_t seed;
 };
 
