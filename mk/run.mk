@@ -55,7 +55,8 @@ bench-routing: deps ## compare policies on modelled engines, in all scenarios (u
 	@+$(MAKE) --no-print-directory bench-routing-here
 
 # ROUTING="8 1000000 1" is a part: numbers of workers, capacities, seeds.
-# SCENARIOS="shared conv-8-1m" are families and scenarios, without the rest;
+# SCENARIOS="shared conv-8-1m held" are families, scenarios and marks of them,
+# without the rest;
 # SEEDS and POLICIES, too, choose a part. Results in $(BUILD)/routing/scenarios
 # are kept and not measured again; remove them after a change.
 bench-routing-here: $(TRACE_TOOLS) ## the same without installing dependencies

@@ -37,7 +37,8 @@ BEGIN {
 $1 == "skipped" { why[$2] = $3; next }
 NF >= 4 {
 	family[$2] = $1
-	overloaded[$2] = $5 == "overloaded"
+	overloaded[$2] = index("," $5 ",", ",overloaded,") > 0
+	held[$2] = index("," $5 ",", ",held,") > 0
 	next
 }
 /^scenario=/ { scenario = substr($0, 10); next }

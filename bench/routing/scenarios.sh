@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # scenarios.sh REPLAY TRACEGEN TRACES FOLDER [NAME]... - compares policies on
-# the scenarios of scenarios.tsv: all, or those whose name or family is given.
+# the scenarios of scenarios.tsv: all, or those whose name, family or mark is
+# given.
 # Prints Markdown; fails when a balanced policy is worse than it may be.
 #
 # Every policy of a scenario and seed gets the same requests. Each result is a
@@ -24,17 +25,21 @@ tab=$(printf '\t')
 # The line of a scenario as variables.
 read_line()
 {
-	IFS=$tab read -r _ name requests options _ <<-END
+	IFS=$tab read -r _ name requests options marks <<-END
 	$(awk -F '\t' -v name="$1" '!/^#/ && $2 == name' "$here/scenarios.tsv")
 	END
 }
 
 # ----------------------------------------------------------- one and a seed
 
-# Writes the requests of the scenario at hand.
+# Writes the requests of the scenario at hand; for a kind of sessions, to a
+# folder.
 generate()
 {
-	seed=$1
+	draw=$1
+	case ,$marks, in
+	*,held,*) draw=$((draw + 1000)) ;;
+	esac
 	# shellcheck disable=SC2086
 	set -- $requests
 	kind=$1
@@ -45,11 +50,17 @@ generate()
 			set -- "$@" -v "$value"
 			shift
 		done
-		awk -v "seed=$seed" "$@" -f "$here/vary.awk" \
+		awk -v "seed=$draw" "$@" -f "$here/vary.awk" \
 		    "$traces/conversation_trace.jsonl" |
 		    sort -s -n -k 1,1 | cut -d ' ' -f 2- ;;
+	generated)
+		mkdir "$work/sessions"
+		"$tracegen" --family sessions --out "$work/sessions" \
+		    --seed "$draw" "$@" ;;
+	synthetic)
+		"$tracegen" --seed "$draw" "$@" ;;
 	*)
-		"$tracegen" --family "$kind" --seed "$seed" "$@" ;;
+		"$tracegen" --family "$kind" --seed "$draw" "$@" ;;
 	esac
 }
 
@@ -82,6 +93,9 @@ one()
 	mkdir -p "$work/rows"
 	case $requests in
 	sessions*) input="--sessions $traces/agentic" ;;
+	generated*)
+		generate "$seed"
+		input="--sessions $work/sessions" ;;
 	*)
 		generate "$seed" > "$work/trace"
 		input=$work/trace ;;
@@ -97,6 +111,14 @@ one()
 
 # --------------------------------------------------------------------- all
 
+family_of()
+{
+	case $1 in
+	generated) echo sessions ;;
+	*) echo "$1" ;;
+	esac
+}
+
 # Why the scenario at hand cannot be run; nothing: it can.
 obstacle()
 {
@@ -109,8 +131,9 @@ obstacle()
 	sessions)
 		[ -d "$traces/agentic" ] || echo 'no agentic sessions'
 		lacks "$replay_help" --sessions ;;
+	synthetic) lacks "$tracegen_help" --requests --duration ;;
 	*)
-		lacks "$tracegen_help" --family "$1"
+		lacks "$tracegen_help" --family "$(family_of "$1")"
 		# shellcheck disable=SC2046
 		lacks "$tracegen_help" $(printf '%s\n' "$@" | grep '^--') ;;
 	esac
@@ -134,7 +157,17 @@ wanted()
 {
 	awk -F '\t' -v all="$*" '
 	BEGIN { n = split(all, want, "[ ,]+"); for (i in want) is[want[i]] }
-	!/^#/ && NF >= 4 && (all == "" || $1 in is || $2 in is) { print $2 }' \
+	function marked(    i, n, mark)
+	{
+		n = split($5, mark, ",")
+		for (i = 1; i <= n; i++)
+			if (mark[i] in is)
+				return 1
+		return 0
+	}
+	!/^#/ && NF >= 4 && (all == "" || $1 in is || $2 in is || marked()) {
+		print $2
+	}' \
 	    "$here/scenarios.tsv"
 }
 

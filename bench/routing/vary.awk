@@ -6,6 +6,7 @@
 #   copies=N   N times the traffic; copies have fresh ids, except for the first
 #   prompt=N   another N tokens, the same for all, come first
 #   output=X   outputs are X times as long
+#   until=SEC  requests of the first SEC seconds alone
 
 BEGIN {
 	if (copies == "")
@@ -51,6 +52,8 @@ function ids(copy,    text, id, n, i, out)
 {
 	for (copy = 0; copy < copies; copy++) {
 		at = number("timestamp") + int(3000 * random())
+		if (until != "" && at >= until * 1000)
+			continue
 		printf "%d {\"timestamp\": %d, \"input_length\": %d, " \
 		    "\"output_length\": %d, \"hash_ids\": [%s]}\n", at, at,
 		    number("input_length") + 512 * blocks,

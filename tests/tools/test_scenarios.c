@@ -56,13 +56,19 @@ START_TEST(table_is_sound)
 {
 	ck_assert_int_eq(sh("awk -F '\\t' '/^#/ { next } "
 	    "NF < 4 || NF > 5 { print \"fields: \" $0 } "
-	    "NF == 5 && $5 != \"overloaded\" { print \"last: \" $0 } "
+	    "NF == 5 && "
+	    "$5 !~ /^(held|overloaded|quick)(,(overloaded|quick))*$/ "
+	    "{ print \"last: \" $0 } "
+	    "(index($5, \"held\") > 0) != ($2 ~ /^held-/) "
+	    "{ print \"held: \" $0 } "
 	    "$2 in seen || $2 !~ /^[a-z0-9-]+$/ { print \"name: \" $2 } "
 	    "{ seen[$2]; family[$1]++ } "
+	    "$5 ~ /held/ { held[$1]++ } "
 	    "END { n = split(\"chat shared documents agents fleets trouble "
 	    "reports engines\", names, \" \"); "
 	    "for (i = 1; i <= n; i++) { if (!family[names[i]]) "
-	    "print \"none: \" names[i]; delete family[names[i]] } "
+	    "print \"none: \" names[i]; if (!held[names[i]]) "
+	    "print \"none held: \" names[i]; delete family[names[i]] } "
 	    "for (f in family) print \"family: \" f }' "
 	    "bench/routing/scenarios.tsv"), 0);
 	ck_assert_str_eq(out, "");
@@ -187,7 +193,8 @@ START_TEST(resumed)
 	has("| chat | 1.000 2.000 | 1.000 2.000 |");
 	has("skipped: trouble-slow "
 	    "(no --prompt,no --rate,no --slow,no shared)");
-	has("skipped: documents-6 (no --documents,no --prompt,no --rate)");
+	has("skipped: documents-6 (no --documents,no --output,"
+	    "no --popularity,no --prompt,no --rate,no --reads)");
 	has("skipped: conv-8-1m (no conversation_trace.jsonl)");
 	ck_assert_int_eq(sh("sort \"$D/runs\" | sed \"s|$D/||\""), 0);
 	ck_assert_str_eq(out,
@@ -241,6 +248,10 @@ START_TEST(varied)
 	has("\"input_length\": 1624, \"output_length\": 28, "
 	    "\"hash_ids\": [900000001, 900000002, 0, 5]}\n");
 	has("\"hash_ids\": [900000001, 900000002, 0, 10000005]}\n");
+	ck_assert_int_eq(sh(VARY "-v until=3 -f bench/routing/vary.awk"), 0);
+	ck_assert_str_eq(out, "");
+	ck_assert_int_eq(sh(VARY "-v until=6 -f bench/routing/vary.awk"), 0);
+	ck_assert_str_eq(out, first);
 }
 END_TEST
 
