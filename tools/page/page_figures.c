@@ -63,6 +63,7 @@ static const struct known {
 	{ "preempted", "preempted", "times", 1, 0, FIGURE_RUN },
 	{ "retried", "routed again", "requests", 1, 0, FIGURE_RUN },
 	{ "lost", "lost", "requests", 1, 0, FIGURE_RUN },
+	{ "utilisation", "utilisation", "%", 100, 1, FIGURE_RUN },
 	{ "reports", "reports of cached tokens", "requests", 1, 0,
 	    FIGURE_INDEX },
 	{ "unreported", "without evidence", "requests", 1, 0, FIGURE_INDEX },
@@ -114,7 +115,10 @@ number_of(struct figures *x, const char *name)
 	return k;
 }
 
-/* Splits lines name=value; a row begins with its policy. */
+/*
+ * Splits lines name=value; a row begins with its policy. Lines of each worker
+ * that returned (return0_kind) are for programs.
+ */
 static void
 cut(struct figures *x)
 {
@@ -123,7 +127,7 @@ cut(struct figures *x)
 
 	while ((line = strsep(&rest, "\n")) != NULL) {
 		value = strchr(line, '=');
-		if (value == NULL)
+		if (value == NULL || strncmp(line, "return", 6) == 0)
 			continue;
 		*value++ = '\0';
 		if (strcmp(line, "policy") == 0) {

@@ -43,6 +43,7 @@ struct engine {
 	size_t next_event;
 	size_t event_capacity;
 	double slow;
+	int64_t computing; /* ns of the step */
 	bool stepping;
 	bool pressed; /* preempted in the step that ended */
 	bool failed;  /* out of memory */
@@ -387,12 +388,20 @@ engine_begin(struct engine *e, int64_t now)
 		reads += model_context(q) + q->chunk;
 	}
 	e->stepping = true;
+	e->computing = computed == 0 ? 0 : at_speed(e,
+	    (int64_t)computed * ENGINE_TOKEN_NS + (int64_t)attention);
 	memory = e->idea.own_reads ? reads :
 	    model_in_use(e) * e->idea.block_tokens;
 	return now + at_speed(e, ENGINE_STEP_NS +
 	    (int64_t)sequences * ENGINE_SEQUENCE_NS +
 	    (int64_t)(memory * ENGINE_BLOCK_NS / ENGINE_BLOCK) +
 	    (int64_t)computed * ENGINE_TOKEN_NS + (int64_t)attention);
+}
+
+int64_t
+engine_computing(const struct engine *e)
+{
+	return e->computing;
 }
 
 /*

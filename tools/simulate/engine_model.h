@@ -147,6 +147,8 @@ uint64_t engine_cached(const struct engine *e, const struct engine_request *r);
  * its end; INT64_MAX: there is no work.
  */
 int64_t engine_begin(struct engine *e, int64_t now);
+/* Nanoseconds of the step under way that its prompt tokens take. */
+int64_t engine_computing(const struct engine *e);
 /* Ends the step. */
 enum engine_result engine_end(struct engine *e);
 /*

@@ -189,6 +189,7 @@ begin_ready(struct simulation *s)
 
 		s->is_ready[w] = false;
 		times_set(&s->next, w, engine_begin(s->engines[w], s->now));
+		usage_step(s, w, times_get(&s->next, w));
 	}
 }
 
@@ -249,6 +250,7 @@ advance(struct simulation *s, int64_t to)
 			next = changes_next(s);
 		next = next < to ? next : to;
 		e = sample_until(s, next);
+		usage_time(s, next);
 		s->now = next;
 		if (e == KVR_OK)
 			e = do_due(s);
@@ -407,6 +409,7 @@ simulate_request(struct simulation *s, struct kvr_prompt *p,
 	if (e != KVR_OK)
 		return e;
 	s->totals.requests++;
+	s->used_then = s->usage;
 	if (q->tokens > 0)
 		return simulate_serve(s, p, &request, q);
 	s->totals.empty++;

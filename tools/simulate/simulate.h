@@ -182,8 +182,25 @@ struct simulate_served {
 	 * worker, both averaged over the time in which it was up.
 	 */
 	double worst_share;
+	/* Of prefill, slots or memory, whichever is the scarcest. */
+	double utilisation;
 };
 int simulate_served(const struct simulation *s, struct simulate_served *out);
+
+/*
+ * A worker that joined or came back, or is no longer slow, and what it got: in
+ * the first minute, or in the second one after it was slow. Shares are relative
+ * to its fair share; -1: too few requests to tell.
+ */
+struct simulate_return {
+	struct simulate_change change;
+	uint64_t requests;    /* routed to it */
+	double share;         /* of all requests */
+	double session_share; /* of the sessions that began */
+};
+/* In order of time; *n is at most SIMULATE_CHANGES_MAX. */
+int simulate_returns(const struct simulation *s, struct simulate_return *out,
+    size_t *n);
 
 enum { SIMULATE_SAMPLES_MAX = 4096 }; /* then the interval doubles */
 

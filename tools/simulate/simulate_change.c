@@ -42,21 +42,20 @@ simulate_add_change(struct simulate_options *o,
 	return true;
 }
 
-static bool
-is_slowness(const struct simulate_change *c)
+bool
+simulate_is_slowness(const struct simulate_change *c)
 {
 	return c->kind == SIMULATE_SLOW || c->kind == SIMULATE_SLOW_END;
 }
 
-/* Does it join before anything else? */
-static bool
-joins_first(const struct simulate_options *o, uint32_t worker)
+bool
+simulate_joins_first(const struct simulate_options *o, uint32_t worker)
 {
 	uint32_t i;
 
 	for (i = 0; i < o->n_changes; i++)
 		if (o->changes[i].worker == worker &&
-		    !is_slowness(&o->changes[i]))
+		    !simulate_is_slowness(&o->changes[i]))
 			return o->changes[i].kind == SIMULATE_JOIN;
 	return false;
 }
@@ -75,7 +74,7 @@ follow(struct schedule *t, const struct simulate_change *c)
 	bool slow = c->kind == SIMULATE_SLOW, up = c->kind == SIMULATE_JOIN;
 	uint32_t w = c->worker;
 
-	if (is_slowness(c)) {
+	if (simulate_is_slowness(c)) {
 		if (slow && t->slow[w])
 			return "the worker is slow already";
 		t->slow[w] = slow;
@@ -116,7 +115,7 @@ replay(struct schedule *t, const struct simulate_options *o, uint32_t *which)
 	if (problem != NULL)
 		return problem;
 	for (w = 0; w < o->workers; w++) {
-		t->absent[w] = joins_first(o, w);
+		t->absent[w] = simulate_joins_first(o, w);
 		t->up[w] = !t->absent[w];
 		t->n_up += t->up[w];
 	}
@@ -223,7 +222,7 @@ changes_make(struct simulation *s, const struct kvr_options *region)
 	if (s->keeps)
 		e = make_prompt(s, region);
 	for (i = 0; e == KVR_OK && i < o->workers; i++) {
-		s->absent[i] = joins_first(o, i);
+		s->absent[i] = simulate_joins_first(o, i);
 		if (s->absent[i])
 			e = routers_leave(s, i);
 		else

@@ -9,7 +9,8 @@
  *   simulate_router.c  routers and their leases
  *   simulate_past.c    engines as they were, for the delayed oracle
  *   simulate_change.c  workers that join, drain, die, are slow
- *   simulate_measure.c times of requests, load of workers
+ *   simulate_measure.c times of requests, load of workers, utilisation
+ *   simulate_return.c  what workers get that joined or were slow
  *   simulate_sample.c  requests and samples, for charts
  *   simulate_check.c   consistency checks
  *
@@ -61,6 +62,17 @@ struct flight {
 	bool up;
 };
 
+/*
+ * Integrals over time, of all workers; in seconds of a worker that is up, of
+ * one that computes prompts at its full speed, of all slots, of a whole cache.
+ */
+struct usage {
+	double up;
+	double prefill;
+	double slots;
+	double memory;
+};
+
 /* A worker's load, by the decisions that a router made or was told of. */
 struct booked {
 	uint64_t requests;
@@ -87,6 +99,8 @@ struct simulation {
 	struct times next;        /* [workers] end of the step */
 	struct times next_reset;  /* [workers] */
 	struct flight *flights;   /* [workers] */
+	struct usage usage;
+	struct usage used_then;   /* when the last request arrived */
 	bool *absent;             /* [workers] routers do not know it */
 	uint32_t n_up;
 	uint32_t next_change;
@@ -158,6 +172,9 @@ uint32_t worker_of_up(const struct simulation *s, uint32_t n);
 /* Call changes_free also after a failure. */
 int changes_make(struct simulation *s, const struct kvr_options *region);
 void changes_free(struct simulation *s);
+bool simulate_is_slowness(const struct simulate_change *c);
+/* Does it join before anything else? */
+bool simulate_joins_first(const struct simulate_options *o, uint32_t worker);
 /* The time of the next change; TIMES_NEVER: none. */
 int64_t changes_next(const struct simulation *s);
 /* Makes those that are due. */
@@ -177,6 +194,10 @@ void simulate_undo(struct simulation *s, struct ride *r);
 void flight_begin(struct simulation *s, uint32_t worker);
 void flight_end(struct simulation *s, uint32_t worker);
 void flight_up(struct simulation *s, uint32_t worker, bool up);
+/* The worker's step lasts until `end`. */
+void usage_step(struct simulation *s, uint32_t worker, int64_t end);
+/* Time advances to `to`. */
+void usage_time(struct simulation *s, int64_t to);
 
 /* ------------------------------------------------------------ choices --- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_measure.c - times of whole requests, and the load of workers.
+ * simulate_measure.c - times of whole requests, the load of workers, and how
+ * much of the fleet is in use.
  *
  * A request is in flight from the time it is sent to a worker to its end
  * there, whether it runs or waits. A worker's load is the mean of its requests
@@ -9,6 +10,11 @@
  *   requests   2   .---.                  request_ns: the area below the line
  *              1 --'   '----.             up_ns:      the length of the axis
  *              0            '-----        since:      the last corner
+ *
+ * A fleet has three things that may be scarce: time to compute prompts, slots,
+ * memory. Its utilisation is the share of the scarcest that is in use until the
+ * last request arrives, so that the end of a run does not dilute it. Near 1 the
+ * fleet is overloaded: waiting depends on the length of the run.
  */
 #include "simulate_in.h"
 
@@ -46,6 +52,52 @@ void
 flight_up(struct simulation *s, uint32_t worker, bool up)
 {
 	flight_now(s, worker)->up = up;
+}
+
+/* -------------------------------------------------------------- usage --- */
+
+static double
+seconds(int64_t ns)
+{
+	return (double)ns / 1e9;
+}
+
+void
+usage_step(struct simulation *s, uint32_t worker, int64_t end)
+{
+	const struct simulate_options *o = &s->options;
+	uint64_t capacity = simulate_capacity(o, worker);
+	uint64_t slots = o->n_sequences == 0 ? 0 :
+	    o->sequences[worker % o->n_sequences];
+	struct engine_state e;
+
+	if (end == INT64_MAX)
+		return;
+	engine_state(s->engines[worker], &e);
+	s->usage.prefill += seconds(engine_computing(s->engines[worker]));
+	s->usage.slots += seconds(end - s->now) * (double)e.running /
+	    (double)(slots == 0 ? ENGINE_SEQUENCES : slots);
+	if (capacity > 0)
+		s->usage.memory += seconds(end - s->now) *
+		    (double)((e.pinned + e.own) * o->engine_block) /
+		    (double)capacity;
+}
+
+void
+usage_time(struct simulation *s, int64_t to)
+{
+	s->usage.up += seconds(to - s->now) * s->n_up;
+}
+
+static double
+utilisation(const struct simulation *s)
+{
+	const struct usage *u = &s->used_then;
+	double most = u->prefill;
+
+	most = u->slots > most ? u->slots : most;
+	most = u->memory > most ? u->memory : most;
+	return u->up > 0 ? most / u->up : 0;
 }
 
 /* After the last request has ended. */
@@ -125,6 +177,7 @@ simulate_served(const struct simulation *s, struct simulate_served *out)
 		out->p99 = percentile(times, n, 99);
 		out->goodput = (double)good / (double)(n + s->totals.lost);
 		out->worst_share = worst_share(s);
+		out->utilisation = utilisation(s);
 	}
 	free(times);
 	return KVR_OK;

@@ -8,6 +8,7 @@
 #include "simulate_report.h"
 
 #include "engine_model.h"
+#include "returns_report.h"
 #include "sessions_report.h"
 #include "simulate.h"
 
@@ -22,7 +23,7 @@ enum figure {
 	STEPS, RESETS, REPORTS, UNREPORTED, PURGES, EXPIRED, EVICTED_CAPACITY,
 	EVICTED_REGION, TRUNCATED, REQUEST_MEAN, REQUEST_P90, REQUEST_P99,
 	GOODPUT, WORST_SHARE, TTFT_REGRET, REQUEST_REGRET, PREEMPTED, RETRIED,
-	LOST, FIGURES
+	LOST, UTILISATION, FIGURES
 };
 static const struct {
 	const char *name;
@@ -67,7 +68,8 @@ static const struct {
 	[REQUEST_REGRET] = { "request_regret", 4 },
 	[PREEMPTED] = { "preempted", 0 },
 	[RETRIED] = { "retried", 0 },
-	[LOST] = { "lost", 0 }
+	[LOST] = { "lost", 0 },
+	[UTILISATION] = { "utilisation", 4 }
 };
 
 static double
@@ -120,6 +122,7 @@ work_out_served(const struct simulation *s, double *f)
 	f[PREEMPTED] = (double)t->preempted;
 	f[RETRIED] = (double)t->retried;
 	f[LOST] = (double)t->lost;
+	f[UTILISATION] = served.utilisation;
 	return e;
 }
 
@@ -240,6 +243,7 @@ simulate_kv(FILE *out, const struct simulate_row *rows, size_t n)
 				fprintf(out, "%s=%.*f\n", figures[k].name,
 				    figures[k].decimals, f[i][k]);
 		sessions_kv(out, rows[i].sessions);
+		e = e == KVR_OK ? returns_kv(out, rows[i].simulation) : e;
 	}
 	free(f);
 	return e;
@@ -260,6 +264,7 @@ simulate_json(FILE *out, const struct simulate_row *rows, size_t n)
 				fprintf(out, ",\"%s\":%.*f", figures[k].name,
 				    figures[k].decimals, f[i][k]);
 		sessions_json(out, rows[i].sessions);
+		e = e == KVR_OK ? returns_json(out, rows[i].simulation) : e;
 		fputs("}\n", out);
 	}
 	free(f);

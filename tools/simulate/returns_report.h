@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * returns_report.h - prints what workers got that joined or were slow. Nothing
+ * if there are none. Functions return an enum kvr_error.
+ */
+#ifndef KVROUTE_RETURNS_REPORT_H
+#define KVROUTE_RETURNS_REPORT_H
+
+#include <stdio.h>
+
+struct simulation;
+
+/* A line of each figure of each event, after those of the policy. */
+int returns_kv(FILE *out, const struct simulation *s);
+/* ,"returns":[{...},...] */
+int returns_json(FILE *out, const struct simulation *s);
+
+#endif
