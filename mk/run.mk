@@ -9,7 +9,8 @@ CURVES := blocks workers prompt shared chat fan stairs
 PLOTS ?= $(BUILD)/growth
 
 .PHONY: deps deps-page deps-slow deps-plot demo demo-here bench bench-here \
-	bench-retain bench-retain-here bench-routing bench-routing-here growth growth-here
+	bench-retain bench-retain-here bench-routing bench-routing-here \
+	bench-routing-quick growth growth-here
 
 deps: ## check for dependencies; as root on Debian, install what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test
@@ -65,6 +66,13 @@ bench-routing-here: $(TRACE_TOOLS) ## the same without installing dependencies
 	@SEEDS='$(SEEDS)' POLICIES='$(POLICIES)' sh bench/routing/scenarios.sh \
 	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/scenarios \
 	    $(SCENARIOS)
+
+# Limits are looser, as one seed has no interval. The results are the same in
+# each run; they are measured again.
+bench-routing-quick: $(TRACE_TOOLS) ## a few scenarios of each family with one seed (3 minutes)
+	@rm -rf $(BUILD)/routing/quick
+	@SEEDS=1 LIMIT=1.15 RETURNS=0.4 sh bench/routing/scenarios.sh --simple \
+	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/quick quick
 
 growth: deps-plot ## write tables and plots of how costs grow; PLOTS=directory for plots
 	@+$(MAKE) --no-print-directory growth-here

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# scenarios.awk - what scenarios.sh ran, as Markdown. Reads scenarios.tsv, the
-# list of skipped scenarios, and results with a line scenario=NAME before each.
-# Exits with 1 if a balanced policy misses a limit or a result is missing.
+# scenarios.awk - what scenarios.sh ran, as Markdown; figures.awk has the
+# figures over several scenarios. Reads scenarios.tsv, the list of skipped
+# scenarios, and results with a line scenario=NAME before each. Exits with 1 if
+# a balanced policy misses a limit or a result is missing.
 #
 # A figure is at[scenario, policy, seed, name]. Regret is the ratio of a policy
 # to the best simple method, which is the one with the least mean time per
@@ -9,9 +10,13 @@
 # requests, so ratios are paired by seed: the mean is geometric, the interval
 # is that of Student's t for the mean of the logarithms. A limit is missed
 # where the whole interval lies above it, unless the difference is negligible.
+#
+# limit, returns: other limits than 1.05 and .5. whole: all scenarios are meant,
+# so figures over several count.
 
 BEGIN {
-	LIMIT = 1.05
+	LIMIT = limit == "" ? 1.05 : limit
+	OVERLOAD = 0.9 # utilisation
 	FS = "\t"
 	n_simple = split(simple, simples, " ")
 	n_policies = split(policies, policy_of, " ")
@@ -26,11 +31,12 @@ BEGIN {
 	    "2.201 2.179 2.160 2.145 2.131 2.120 2.110 2.101 2.093", student,
 	    " ")
 	# figure, text, difference that counts as none, for requests from
-	n_figures = split("ttft_mean ttft_p90 request_mean slo_missed",
-	    figures, " ")
-	split("TTFT mean,TTFT p90,time per request,SLO missed", texts, ",")
-	split("0.005 0.005 0.005 0.005", negligible, " ")
-	split("0 2000 0 0", from_requests, " ")
+	n_figures = split("ttft_mean ttft_p90 request_mean slo_missed " \
+	    "throughput", figures, " ")
+	split("TTFT mean,TTFT p90,time per request,SLO missed,1 / throughput",
+	    texts, ",")
+	split("0.005 0.005 0.005 0.005 0", negligible, " ")
+	split("0 2000 0 0 0", from_requests, " ")
 }
 
 /^#/ { next }
@@ -81,6 +87,8 @@ function mean(name, policy, figure,    i, sum, k)
 # Requests per second until the last one ended.
 function throughput(name, policy, seed)
 {
+	if (at[name, policy, seed, "makespan"] == 0)
+		return 1
 	return at[name, policy, seed, "requests"] / \
 	    at[name, policy, seed, "makespan"]
 }
@@ -96,8 +104,11 @@ function compared(name, policy, seed, figure)
 # Sets ratio, low and high: of two policies, over the seeds.
 function pair(name, policy, other, figure,    i, a, b, x, sum, squares, half)
 {
-	difference = sum = squares = 0
+	difference = sum = squares = missing = 0
 	for (i = 1; i <= n_seeds; i++) {
+		if (!((name, policy, seed_of[i]) in have) ||
+		    !((name, other, seed_of[i]) in have))
+			missing = 1
 		a = compared(name, policy, seed_of[i], figure)
 		b = compared(name, other, seed_of[i], figure)
 		difference += (a - b) / n_seeds
@@ -185,28 +196,43 @@ function cell(name, policy,    value)
 	printf " |"
 }
 
-# Is the limit kept, by the ratio that pair() set?
-function verdict(margin)
+# Is the limit missed, by the ratio that pair() set?
+function beyond(margin)
 {
-	if (low <= LIMIT + 1e-9 || difference < margin)
-		return ""
-	missed++
-	return " MISSED"
+	return low > LIMIT + 1e-9 && difference >= margin
 }
 
-function interval(margin)
+function interval()
 {
-	printf " %.3f (%.3f-%.3f)%s |", ratio, low, high, verdict(margin)
+	return n_seeds == 1 ? sprintf("%.3f", ratio) : \
+	    sprintf("%.3f (%.3f-%.3f)", ratio, low, high)
 }
 
-function regret_line(name, best, figure, text, margin,    i)
+# Is figure i judged there?
+function applies(name, best, i)
 {
-	printf "| %s | %s | %s |", name, best, text
-	for (i = 1; i <= n_subjects; i++) {
-		pair(name, subjects[i], best, figure)
-		interval(margin)
+	if (overloaded[name] != (figures[i] == "throughput"))
+		return 0
+	return (overloaded[name] || (name, figures[i]) in reported) &&
+	    mean(name, best, "requests") >= from_requests[i]
+}
+
+# The ratios of one policy to the best simple one, and a verdict.
+function judge(name, best, policy,    i, bad)
+{
+	printf "| %s | %s | %s |", name, best, policy
+	for (i = 1; i <= n_figures; i++) {
+		if (!applies(name, best, i)) {
+			printf " - |"
+			continue
+		}
+		pair(name, policy, best, figures[i])
+		printf " %s |", interval()
+		if (beyond(negligible[i]))
+			bad = bad ", " texts[i]
 	}
-	printf "\n"
+	missed += bad != ""
+	printf " %s |\n", bad == "" ? "kept" : "MISSED: " substr(bad, 3)
 }
 
 function regret_of(name,    best, i)
@@ -219,25 +245,18 @@ function regret_of(name,    best, i)
 	best = best_simple(name)
 	if (best == "")
 		return
-	if (overloaded[name]) {
-		regret_line(name, best, "throughput", "1 / throughput", 0)
-		return
-	}
-	for (i = 1; i <= n_figures; i++)
-		if ((name, figures[i]) in reported &&
-		    mean(name, best, "requests") >= from_requests[i])
-			regret_line(name, best, figures[i], texts[i],
-			    negligible[i])
+	for (i = 1; i <= n_subjects; i++)
+		judge(name, best, subjects[i])
 }
 
 function regrets(    i)
 {
 	print "\n### Regret\n"
-	printf "| scenario | best simple method | figure |"
-	for (i = 1; i <= n_subjects; i++)
-		printf " %s |", subjects[i]
-	printf "\n|---|---|---|"
-	for (i = 1; i <= n_subjects; i++)
+	printf "| scenario | best simple method | policy |"
+	for (i = 1; i <= n_figures; i++)
+		printf " %s |", texts[i]
+	printf " at most %.2f |\n|---|---|---|", LIMIT
+	for (i = 0; i <= n_figures; i++)
 		printf "---|"
 	printf "\n"
 	for (i = 1; i <= n_wanted; i++)
@@ -245,46 +264,19 @@ function regrets(    i)
 			regret_of(wanted_of[i])
 }
 
-# Geometric mean over the families, which have equal weight.
-function gain(policy, other, figure,    f, i, name, sum, n, all, count)
+# Loads whose mark in the table does not fit the utilisation by the best policy.
+function warn_of_overload(    i, name, best, used)
 {
-	for (f = 1; f <= n_families; f++) {
-		sum = n = 0
-		for (i = 1; i <= n_wanted; i++) {
-			name = wanted_of[i]
-			if (!in_family(name, families[f]) || !complete(name) ||
-			    !((name, figure) in reported))
-				continue
-			pair(name, policy, other, figure)
-			sum += log(ratio)
-			n++
-		}
-		if (n > 0) {
-			all += sum / n
-			count++
-		}
-	}
-	return count > 0 ? exp(all / count) : -1
-}
-
-function gains(    i, k, value)
-{
-	print "\n### Gain\n"
-	print "Geometric mean over the families, against dynamo:oracle.\n"
-	print "| policy | TTFT mean | time per request |"
-	print "|---|---|---|"
-	for (i = 1; i <= n_policies; i++) {
-		if (policy_of[i] == "dynamo:oracle")
+	for (i = 1; i <= n_wanted; i++) {
+		name = wanted_of[i]
+		best = best_simple(name)
+		if (best == "" || !((name, "utilisation") in reported))
 			continue
-		printf "| %s |", policy_of[i]
-		for (k = 1; k <= 3; k += 2) {
-			value = gain(policy_of[i], "dynamo:oracle", figures[k])
-			if (value > 0)
-				printf " %.3f |", value
-			else
-				printf " - |"
-		}
-		printf "\n"
+		used = mean(name, best, "utilisation")
+		if ((used > OVERLOAD) != overloaded[name])
+			printf "\n%s is %smarked as overloaded: utilisation " \
+			    "%.2f by %s.\n", name, overloaded[name] ? "" : \
+			    "not ", used, best
 	}
 }
 
@@ -316,8 +308,8 @@ END {
 		table_of(families[i])
 	if (n_subjects > 0)
 		regrets()
-	if (index(" " policies " ", " dynamo:oracle ") > 0)
-		gains()
+	figures_over_several()
+	warn_of_overload()
 	warn_of_eviction()
 	print ""
 	for (i = 1; i <= n_wanted; i++)

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# scenarios.sh REPLAY TRACEGEN TRACES FOLDER [NAME]... - compares policies on
-# the scenarios of scenarios.tsv: all, or those whose name, family or mark is
-# given.
+# scenarios.sh [--simple] REPLAY TRACEGEN TRACES FOLDER [NAME]... - compares
+# policies on the scenarios of scenarios.tsv: all, or those whose name, family
+# or mark is given; with --simple, without oracles.
 # Prints Markdown; fails when a balanced policy is worse than it may be.
 #
 # Every policy of a scenario and seed gets the same requests. Each result is a
@@ -11,14 +11,19 @@
 # with POLICIES, only those of some policies.
 #
 # SEEDS="1 2 3 4 5", POLICIES="...": what is run. JOBS: how many at a time.
+# LIMIT=1.05: of the ratio to the best simple method. RETURNS=0.5: the share of
+# its fair share that a worker gets which joins or recovers.
 # TRACES has conversation_trace.jsonl and agentic/.
 set -eu
 
 here=$(dirname "$0")
 simple='round-robin least-loaded least-backlog sticky chbl cache-aware
 	lmetric:ttl=120 dynamo:ttl=120'
-policies=${POLICIES:-$simple dynamo:oracle balanced:feedback balanced:capacity \
-	balanced:oracle}
+case ${1:-} in
+--simple) oracles='' && shift ;;
+*) oracles='dynamo:oracle balanced:oracle' ;;
+esac
+policies=${POLICIES:-$simple balanced:feedback balanced:capacity $oracles}
 seeds=${SEEDS:-1 2 3 4 5}
 tab=$(printf '\t')
 
@@ -187,6 +192,8 @@ mkdir -p "$out"
 : > "$out/skipped"
 : > "$out/jobs"
 names=$(wanted "$@")
+whole=0
+[ $# -gt 0 ] || whole=1
 [ -n "$names" ] || { echo "no such scenario: $*" >&2; exit 2; }
 for name in $names; do
 	read_line "$name"
@@ -212,5 +219,7 @@ for name in $names; do
 		done
 	done
 done | awk -v simple="$(echo $simple)" -v policies="$(echo $policies)" \
-    -v wanted="$(echo $names)" -v seeds="$(echo $seeds)" -f "$here/scenarios.awk" "$here/scenarios.tsv" \
+    -v wanted="$(echo $names)" -v seeds="$(echo $seeds)" \
+    -v limit="${LIMIT:-}" -v returns="${RETURNS:-}" -v "whole=$whole" \
+    -f "$here/scenarios.awk" -f "$here/figures.awk" "$here/scenarios.tsv" \
     "$out/skipped" -
