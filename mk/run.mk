@@ -10,7 +10,7 @@ PLOTS ?= $(BUILD)/growth
 
 .PHONY: deps deps-page deps-slow deps-plot demo demo-here bench bench-here \
 	bench-retain bench-retain-here bench-routing bench-routing-here \
-	bench-routing-quick growth growth-here
+	bench-routing-quick bench-routing-search growth growth-here
 
 deps: ## check for dependencies; as root on Debian, install what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test
@@ -73,6 +73,11 @@ bench-routing-quick: $(TRACE_TOOLS) ## a few scenarios of each family with one s
 	@rm -rf $(BUILD)/routing/quick
 	@SEEDS=1 LIMIT=1.15 RETURNS=0.4 sh bench/routing/scenarios.sh --simple \
 	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/quick quick
+
+# SEED=2 are other loads.
+bench-routing-search: $(TRACE_TOOLS) ## search at random for loads that are routed badly; MINUTES=10
+	@MINUTES='$(MINUTES)' SEED='$(SEED)' sh bench/routing/search.sh \
+	    $(TRACE_TOOLS) $(BUILD)/routing/search
 
 growth: deps-plot ## write tables and plots of how costs grow; PLOTS=directory for plots
 	@+$(MAKE) --no-print-directory growth-here

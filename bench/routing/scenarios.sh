@@ -11,6 +11,7 @@
 # with POLICIES, only those of some policies.
 #
 # SEEDS="1 2 3 4 5", POLICIES="...": what is run. JOBS: how many at a time.
+# TABLE: another one than scenarios.tsv.
 # LIMIT=1.05: of the ratio to the best simple method. RETURNS=0.5: the share of
 # its fair share that a worker gets which joins or recovers.
 # TRACES has conversation_trace.jsonl and agentic/.
@@ -25,13 +26,14 @@ case ${1:-} in
 esac
 policies=${POLICIES:-$simple balanced:feedback balanced:capacity $oracles}
 seeds=${SEEDS:-1 2 3 4 5}
+table=${TABLE:-$here/scenarios.tsv}
 tab=$(printf '\t')
 
 # The line of a scenario as variables.
 read_line()
 {
 	IFS=$tab read -r _ name requests options marks <<-END
-	$(awk -F '\t' -v name="$1" '!/^#/ && $2 == name' "$here/scenarios.tsv")
+	$(awk -F '\t' -v name="$1" '!/^#/ && $2 == name' "$table")
 	END
 }
 
@@ -173,7 +175,7 @@ wanted()
 	!/^#/ && NF >= 4 && (all == "" || $1 in is || $2 in is || marked()) {
 		print $2
 	}' \
-	    "$here/scenarios.tsv"
+	    "$table"
 }
 
 replay=$1 tracegen=$2 traces=$3 out=$4
@@ -221,5 +223,5 @@ for name in $names; do
 done | awk -v simple="$(echo $simple)" -v policies="$(echo $policies)" \
     -v wanted="$(echo $names)" -v seeds="$(echo $seeds)" \
     -v limit="${LIMIT:-}" -v returns="${RETURNS:-}" -v "whole=$whole" \
-    -f "$here/scenarios.awk" -f "$here/figures.awk" "$here/scenarios.tsv" \
+    -f "$here/scenarios.awk" -f "$here/figures.awk" "$table" \
     "$out/skipped" -

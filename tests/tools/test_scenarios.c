@@ -337,6 +337,92 @@ START_TEST(no_such_scenario)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- search -- */
+
+#define DRAW(seed, first, last) "awk -v seed=" #seed " -v first=" #first \
+	" -v last=" #last " -f bench/routing/draw.awk"
+
+/* A line depends on seed and number; each is one of scenarios.tsv. */
+START_TEST(drawn)
+{
+	char first[sizeof(out)];
+
+	ck_assert_int_eq(sh(DRAW(3, 7, 7)), 0);
+	memcpy(first, out, sizeof(first));
+	ck_assert_int_eq(sh(DRAW(3, 1, 9) " | sed -n 7p"), 0);
+	ck_assert_str_eq(out, first);
+	has("\tfound-3-7\t");
+	ck_assert_int_eq(sh(DRAW(4, 7, 7)), 0);
+	ck_assert_str_ne(out, first);
+	ck_assert_int_eq(sh(DRAW(1, 1, 2000) " | awk -F '\\t' '"
+	    "NF != 4 || $0 ~ /[ \\t]-[0-9]|inf|nan|e[+-]/ { print } "
+	    "{ split($3, part, \" \"); kinds[part[1]]++ } "
+	    "$4 !~ /^--workers [0-9]+ --capacity [0-9]+/ { print } "
+	    "END { for (k in kinds) n += kinds[k] > 100; "
+	    "if (n != 6) print n \" kinds\" }'"), 0);
+	ck_assert_str_eq(out, "");
+}
+END_TEST
+
+/*
+ * Two simple methods, of which sticky is the best, and balanced, in a folder
+ * of files as scenarios.sh makes them.
+ */
+static int
+worst(double utilisation, double seed1, double seed2)
+{
+	char command[1024];
+
+	snprintf(command, sizeof(command), "cd \"$D\"; rm -f *.kv; "
+	    "row() { printf 'scenario=x\\npolicy=%%s\\nseed=%%s\\n"
+	    "requests=9\\nttft_mean=%%s\\nttft_p90=.01\\nrequest_mean=%%s\\n"
+	    "utilisation=%g\\nrefused=0\\n' $1 $2 $3 $4 > $1.$2.kv; }; "
+	    "for s in 1 2; do row chbl $s .001 3; row sticky $s .1 2; done; "
+	    "row balanced:feedback 1 %g 1; row balanced:feedback 2 %g 1; "
+	    "cd - > /dev/null; awk -v simple='chbl sticky' "
+	    "-f bench/routing/worst.awk \"$D\"/*.kv", utilisation, seed1,
+	    seed2);
+	return sh(command);
+}
+
+/* The least of the seeds; 5 ms are none; overload is discarded. */
+START_TEST(worst_of_a_load)
+{
+	ck_assert_int_eq(worst(.5, .2, .15), 0);
+	ck_assert_str_eq(out, "1.500\tTTFT mean of balanced:feedback against "
+	    "sticky, utilisation 0.50\n");
+	ck_assert_int_eq(worst(.5, .2, .1045), 0);
+	ck_assert_str_eq(out, "");
+	ck_assert_int_eq(worst(.91, .2, .15), 0);
+	ck_assert_str_eq(out, "");
+}
+END_TEST
+
+/* One batch: the loads with 7 workers are slow, and are run twice. */
+START_TEST(searched)
+{
+	ck_assert_int_eq(sh("cat > \"$D/replay\" <<'END'\n"
+	    "#!/bin/sh\n"
+	    "case \"$*\" in *--help*) exit;; esac\n"
+	    "case \"$*\" in *'--workers 7 '*) slow=7;; *) slow=1;; esac\n"
+	    "while [ $# -gt 0 ]; do case $1 in --seed) seed=$2;; --policy)\n"
+	    "case $2 in bal*) t=$slow;; *) t=1;; esac\n"
+	    "printf '%spolicy=%s\\nseed=%s\\nrequests=9\\nttft_mean=%s\\n"
+	    "request_mean=1\\n' \"$sep\" \"$2\" \"$seed\" $t; sep='\n'\n"
+	    "esac; shift; done\n"
+	    "END\n"
+	    "printf '#!/bin/sh\\n' > \"$D/tracegen\"\n"
+	    "chmod +x \"$D/replay\" \"$D/tracegen\"\n"
+	    "MINUTES=0 SEED=2 JOBS=10 WORST=2 sh bench/routing/search.sh "
+	    "\"$D/replay\" \"$D/tracegen\" \"$D/out\""), 0);
+	has("# 40 loads drawn, seed 2; ");
+	has("# 7.000: TTFT mean of balanced:feedback against round-robin, ");
+	has("--workers 7 ");
+	ck_assert_ptr_null(strstr(out, "--workers 8 "));
+	ck_assert_ptr_null(strstr(out, "seed 2; 0 slower"));
+}
+END_TEST
+
 /* ------------------------------------------------------------------ vary -- */
 
 #define VARY "printf '%s\\n' '{\"timestamp\": 3000, \"input_length\": 600, " \
@@ -392,6 +478,9 @@ suite_scenarios(void)
 	tcase_add_test(c, returned);
 	tcase_add_test(c, resumed);
 	tcase_add_test(c, no_such_scenario);
+	tcase_add_test(c, drawn);
+	tcase_add_test(c, worst_of_a_load);
+	tcase_add_test(c, searched);
 	tcase_add_test(c, varied);
 	suite_add_tcase(s, c);
 	return s;
