@@ -44,7 +44,7 @@ region_of(struct kvr_options *region, uint32_t workers, uint32_t block)
 	struct rng r = { 1 };
 
 	ck_assert_int_eq(kvr_options_init(region, sizeof(*region)), KVR_OK);
-	region->region_bytes = UINT64_C(16) << 20;
+	region->region_bytes = UINT64_C(2) << 20;
 	region->block_size = block;
 	region->max_workers = workers;
 	region->lease_limit_ns = INT64_C(86400000000000) * 365;
@@ -87,6 +87,10 @@ give_simple(struct setup *u, uint64_t tokens, uint64_t output,
 void
 end(struct setup *u)
 {
+	struct kvr_stats t;
+
+	ck_assert_int_eq(simulate_index_stats(u->s, &t), KVR_OK);
+	ck_assert_uint_eq(t.evicted_region, 0);
 	simulate_free(u->s);
 	kvr_prompt_free(u->prompt);
 	kvr_free(u->k);
@@ -131,7 +135,7 @@ totals_of(const struct simulate_options *o, int64_t *first)
 	struct setup u;
 
 	begin(&u, o, 512);
-	simulate_sample(&u, 400, 1);
+	simulate_sample(&u, 150, 1);
 	t = *simulate_totals(u.s);
 	*first = simulate_first_tokens(u.s)[t.finished / 2];
 	end(&u);

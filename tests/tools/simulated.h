@@ -43,7 +43,7 @@ void end(struct setup *u);
 /* Runs the whole trace in `f`, with arrivals `speed` times as fast. */
 void simulate_file(struct setup *u, FILE *f, bool ticks, int64_t speed);
 void simulate_sample(struct setup *u, uint64_t requests, int64_t speed);
-/* Totals of 400 requests of the sample, and one of their TTFTs. */
+/* Totals of 150 requests of the sample, and one of their TTFTs. */
 struct simulate_totals totals_of(const struct simulate_options *o,
     int64_t *first);
 
