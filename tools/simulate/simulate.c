@@ -154,6 +154,7 @@ listen(struct simulation *s, uint32_t worker)
 	while (e == KVR_OK && engine_next(s->engines[worker], &event)) {
 		struct ride *r = &s->rides[event.request];
 
+		s->changed = true;
 		if (event.kind == ENGINE_ADMITTED)
 			e = on_admitted(s, r, event.tokens);
 		else if (event.kind == ENGINE_FIRST_TOKEN)
@@ -204,7 +205,11 @@ end_step(struct simulation *s, uint32_t worker)
 	if (engine_end(s->engines[worker]) != ENGINE_OK)
 		return KVR_ENOMEM;
 	e = listen(s, worker);
-	return e == KVR_OK && s->options.check ? simulate_check(s) : e;
+	if (e != KVR_OK || !s->options.check)
+		return e;
+	e = s->changed ? simulate_check(s) : simulate_check_books(s);
+	s->changed = false;
+	return e;
 }
 
 /* Routers are not told. */
@@ -388,6 +393,7 @@ simulate_serve(struct simulation *s, struct kvr_prompt *p,
 	r->tokens = q->tokens;
 	r->number = from->number;
 	r->session = from->session;
+	s->changed = true;
 	e = place_request(s, p, q, r);
 	if (e != KVR_OK)
 		return e;

@@ -361,7 +361,9 @@ changes_do(struct simulation *s)
 {
 	int e = KVR_OK;
 
-	while (e == KVR_OK && changes_next(s) <= s->now)
+	while (e == KVR_OK && changes_next(s) <= s->now) {
+		s->changed = true;
 		e = change(s, &s->options.changes[s->next_change++]);
+	}
 	return e;
 }

@@ -104,6 +104,7 @@ struct simulation {
 	bool *absent;             /* [workers] routers do not know it */
 	uint32_t n_up;
 	uint32_t next_change;
+	bool changed;             /* an index, since it was checked */
 	bool keeps;               /* ids of requests: see `again` */
 	struct kvr *again_k;      /* these three: to route requests again */
 	struct kvr_prompt *again;
@@ -188,6 +189,11 @@ int simulate_again(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, struct ride *r);
 /* Takes an admission out of the totals. */
 void simulate_undo(struct simulation *s, struct ride *r);
+
+/* ------------------------------------------------------------- checks --- */
+
+/* As simulate_check, without the indexes, which nothing has changed. */
+int simulate_check_books(const struct simulation *s);
 
 /* ----------------------------------------------------------- measures --- */
 
