@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* capacity.c - see capacity.h. */
+#include "capacity_in.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct capacity_reader {
+	enum capacity_form form;
+	struct metrics metrics;
+	struct info info;
+};
+
+const char *
+capacity_kind_name(enum capacity_kind kind)
+{
+	switch (kind) {
+	case CAPACITY_VLLM:
+		return "vLLM";
+	case CAPACITY_SGLANG:
+		return "SGLang";
+	case CAPACITY_LLAMA:
+		return "llama.cpp";
+	case CAPACITY_OTHER:
+		break;
+	}
+	return "?";
+}
+
+void
+capacity_add(struct capacity *sum, const struct capacity *later)
+{
+	if (sum->kind == CAPACITY_OTHER)
+		sum->kind = later->kind;
+	if (sum->tokens == 0)
+		sum->tokens = later->tokens;
+	if (sum->block_tokens == 0)
+		sum->block_tokens = later->block_tokens;
+	if (sum->sequences == 0)
+		sum->sequences = later->sequences;
+	if (sum->model[0] == '\0')
+		memcpy(sum->model, later->model, sizeof(sum->model));
+}
+
+uint64_t
+capacity_number(const char *digits, size_t n, uint64_t most)
+{
+	uint64_t value = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (digits[i] < '0' || digits[i] > '9')
+			return 0;
+		value = value * 10 + (uint64_t)(digits[i] - '0');
+		if (value > most)
+			return 0;
+	}
+	return value;
+}
+
+/* Control characters have no place in a log or a table. */
+void
+capacity_model_set(char *model, const char *bytes, size_t n)
+{
+	size_t i;
+
+	if (n > CAPACITY_MODEL_MAX - 1)
+		n = CAPACITY_MODEL_MAX - 1;
+	for (i = 0; i < n; i++)
+		model[i] = (unsigned char)bytes[i] < ' ' || bytes[i] == 127 ?
+		    '?' : bytes[i];
+	model[n] = '\0';
+}
+
+struct capacity_reader *
+capacity_new(void)
+{
+	struct capacity_reader *r = malloc(sizeof(*r));
+
+	if (r == NULL)
+		return NULL;
+	pool_init(&r->info.pool);
+	capacity_begin(r, CAPACITY_METRICS, 0);
+	return r;
+}
+
+void
+capacity_free(struct capacity_reader *r)
+{
+	if (r == NULL)
+		return;
+	pool_end(&r->info.pool);
+	free(r);
+}
+
+void
+capacity_begin(struct capacity_reader *r, enum capacity_form form,
+    uint32_t rank)
+{
+	r->form = form;
+	memset(&r->metrics, 0, sizeof(r->metrics));
+	r->metrics.rank = rank;
+	info_begin(&r->info, rank);
+}
+
+void
+capacity_data(struct capacity_reader *r, const void *bytes, size_t n)
+{
+	if (r->form == CAPACITY_METRICS)
+		metrics_data(&r->metrics, bytes, n);
+	else
+		info_data(&r->info, bytes, n);
+}
+
+void
+capacity_so_far(const struct capacity_reader *r, struct capacity *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (r->form == CAPACITY_METRICS)
+		*out = r->metrics.found;
+}
+
+void
+capacity_end(struct capacity_reader *r, struct capacity *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (r->form == CAPACITY_METRICS)
+		*out = r->metrics.found;
+	else
+		info_end(&r->info, out);
+}

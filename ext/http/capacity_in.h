@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * capacity_in.h - the two forms of capacity.h, each with its state.
+ */
+#ifndef KVROUTE_CAPACITY_IN_H
+#define KVROUTE_CAPACITY_IN_H
+
+#include "capacity.h"
+#include "pool.h"
+
+#include <yajl/yajl_parse.h>
+
+/* ------------------------------------------------------------- metrics --- */
+
+enum metrics_place {
+	METRICS_LINE = 0,   /* at the beginning of a line */
+	METRICS_NAME,       /* in the name of a metric */
+	METRICS_LABELS,     /* before the name of a label */
+	METRICS_LABEL,      /* in it */
+	METRICS_QUOTE,      /* before the value's quote */
+	METRICS_VALUE,      /* in the value */
+	METRICS_ESCAPE,     /* behind a backslash in it */
+	METRICS_AFTER,      /* behind the value */
+	METRICS_NUMBER,     /* before the number of the sample */
+	METRICS_REST        /* up to the end of the line */
+};
+
+/* What a line of vllm:cache_config_info says; 0: unknown. */
+struct metrics_line {
+	uint64_t blocks, block, tokens;
+	uint64_t rank;
+	bool other_rank;    /* the label is no rank */
+	bool states;        /* layers keep a state in place of blocks */
+	bool config;        /* it is that metric */
+	bool whole;         /* and its number is 1 */
+};
+
+struct metrics {
+	enum metrics_place place;
+	uint32_t rank;      /* wanted */
+	char name[32];      /* of the metric, or of the label */
+	char value[CAPACITY_MODEL_MAX];
+	size_t n_name, n_value; /* with what had no room */
+	struct metrics_line line;
+	struct capacity found;
+};
+
+void metrics_data(struct metrics *m, const char *bytes, size_t n);
+
+/* ---------------------------------------------------------------- JSON --- */
+
+enum { INFO_PLACES = 5 }; /* nesting at which names matter */
+
+enum info_place {
+	INFO_NOWHERE = 0, INFO_ROOT, INFO_STATES, INFO_STATE, INFO_MEMORY,
+	INFO_NUMBER, INFO_MODEL
+};
+
+enum info_number {
+	INFO_TOKENS, INFO_PAGE, INFO_RUNNING, INFO_STATE_TOKENS,
+	INFO_STATE_ROOM, INFO_STATE_PAGE, INFO_STATE_RUNNING,
+	INFO_STATE_SEQUENCES, INFO_SLOTS, INFO_NUMBERS
+};
+
+/* Of thinning: outside strings, in the part that is kept, or past it. */
+enum info_thin { INFO_OUTSIDE = 0, INFO_KEEPING, INFO_SKIPPING, INFO_ESCAPED };
+
+struct info {
+	yajl_handle yajl;   /* in the pool; NULL: not made */
+	bool dead;
+	enum info_thin thin;
+	size_t kept;        /* bytes of the token at hand */
+	unsigned char piece[512]; /* thinned, not parsed yet */
+	size_t n_piece;
+	uint32_t rank;      /* wanted */
+	uint64_t states;    /* elements of internal_states so far */
+	bool has_state;     /* that rank's is among them */
+	size_t depth;
+	enum info_place places[INFO_PLACES];
+	enum info_place next;    /* of the value that comes next */
+	enum info_number number; /* if that is INFO_NUMBER */
+	unsigned model_rank;     /* of the name of the model; 0: none */
+	unsigned model_next;
+	uint64_t numbers[INFO_NUMBERS]; /* 0: unknown */
+	char model[CAPACITY_MODEL_MAX];
+	struct pool pool;        /* kept from one text to the next */
+};
+
+void info_begin(struct info *o, uint32_t rank);
+void info_data(struct info *o, const char *bytes, size_t n);
+void info_end(struct info *o, struct capacity *out);
+
+/* -------------------------------------------------------------- shared --- */
+
+/* A decimal integer up to `most`; 0: it is none. */
+uint64_t capacity_number(const char *digits, size_t n, uint64_t most);
+void capacity_model_set(char *model, const char *bytes, size_t n);
+
+#endif

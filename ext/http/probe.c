@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* probe.c - see probe.h. */
+#include "probe.h"
+
+#include "response.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct probe_path probe_paths[PROBE_PATHS] = {
+	{ "/metrics", CAPACITY_METRICS },
+	{ "/server_info", CAPACITY_JSON },
+	{ "/get_server_info", CAPACITY_JSON },
+	{ "/props", CAPACITY_JSON }
+};
+
+struct probe {
+	size_t path;            /* of probe_paths */
+	uint32_t rank;
+	unsigned status;
+	uint64_t bytes;         /* of this response */
+	struct response response;
+	struct capacity found;
+	struct capacity_reader *reader;
+};
+
+struct probe *
+probe_new(uint32_t rank)
+{
+	struct probe *p = calloc(1, sizeof(*p));
+
+	if (p == NULL)
+		return NULL;
+	p->rank = rank;
+	p->reader = capacity_new();
+	if (p->reader == NULL) {
+		free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void
+probe_free(struct probe *p)
+{
+	if (p != NULL)
+		capacity_free(p->reader);
+	free(p);
+}
+
+size_t
+probe_request(struct probe *p, const char *host, size_t n,
+    char out[PROBE_REQUEST_MAX])
+{
+	const struct probe_path *path = &probe_paths[p->path];
+	size_t i;
+	int length;
+
+	memset(&p->response, 0, sizeof(p->response));
+	p->bytes = 0;
+	p->status = 0;
+	capacity_begin(p->reader, path->form, p->rank);
+	for (i = 0; i < n; i++)
+		if (host[i] <= ' ' || host[i] > '~')
+			return 0;
+	if (n > PROBE_REQUEST_MAX)
+		return 0;
+	length = snprintf(out, PROBE_REQUEST_MAX, "GET %s HTTP/1.1\r\n"
+	    "Host: %.*s\r\nUser-Agent: kvroute\r\nAccept: */*\r\n"
+	    "Connection: close\r\n\r\n", path->path, (int)n, host);
+	return length > 0 && length < PROBE_REQUEST_MAX ? (size_t)length : 0;
+}
+
+/* This response will say no more; `whole`: it came to its end. */
+static enum probe_state
+leave(struct probe *p, bool whole)
+{
+	struct capacity c;
+
+	if (whole)
+		capacity_end(p->reader, &c);
+	else
+		capacity_so_far(p->reader, &c);
+	if (p->status == 200)
+		capacity_add(&p->found, &c);
+	if (p->found.tokens != 0 || p->path + 1 == PROBE_CAPACITY_PATHS)
+		return PROBE_DONE;
+	p->path++;
+	return PROBE_NEXT;
+}
+
+/* A part of the body; is it enough? */
+static bool
+enough(struct probe *p, const struct response_part *part)
+{
+	struct capacity c;
+
+	capacity_data(p->reader, part->bytes, part->n);
+	p->bytes += part->n;
+	capacity_so_far(p->reader, &c);
+	return c.tokens != 0 || p->bytes > PROBE_BYTES_MAX;
+}
+
+enum probe_state
+probe_data(struct probe *p, const void *bytes, size_t n)
+{
+	const char *at = bytes, *const end = at + n;
+	struct response_part part;
+
+	for (;;) {
+		switch (response_next(&p->response, &at, end, &part)) {
+		case RESPONSE_MORE:
+			p->status = p->response.status;
+			return PROBE_MORE;
+		case RESPONSE_BODY:
+			p->status = p->response.status;
+			if (p->status != 200 || enough(p, &part))
+				return leave(p, false);
+			break;
+		case RESPONSE_END:
+			p->status = p->response.status;
+			return leave(p, true);
+		default:
+			p->status = 0;
+			return leave(p, false);
+		}
+	}
+}
+
+enum probe_state
+probe_close(struct probe *p)
+{
+	const bool whole = response_close(&p->response);
+
+	if (p->response.place != RESPONSE_BROKEN)
+		p->status = p->response.status;
+	return leave(p, whole);
+}
+
+const struct capacity *
+probe_found(const struct probe *p)
+{
+	return &p->found;
+}
+
+unsigned
+probe_status(const struct probe *p)
+{
+	return p->status;
+}
+
+const char *
+probe_place(const struct probe *p)
+{
+	return probe_paths[p->path].path;
+}

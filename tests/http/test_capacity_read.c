@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_capacity_read.c - what engines publish about their KV cache, as they
+ * write it, cut anywhere, and damaged.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "alloc.h"
+#include "capacity.h"
+
+#define CONFIG "vllm:cache_config_info"
+
+/* The text in pieces of `piece` bytes, each an allocation of its own. */
+static struct capacity
+read_cut(enum capacity_form form, uint32_t rank, const char *text,
+    size_t length, size_t piece)
+{
+	struct capacity_reader *r = capacity_new();
+	struct capacity c;
+	size_t at, n;
+	char *copy;
+
+	ck_assert_ptr_nonnull(r);
+	capacity_begin(r, form, rank);
+	for (at = 0; at < length; at += n) {
+		n = length - at < piece ? length - at : piece;
+		copy = malloc(n);
+		ck_assert_ptr_nonnull(copy);
+		memcpy(copy, text + at, n);
+		capacity_data(r, copy, n);
+		free(copy);
+	}
+	capacity_end(r, &c);
+	capacity_free(r);
+	return c;
+}
+
+/* Whole, and in pieces of some sizes: all alike. */
+static struct capacity
+read_rank(enum capacity_form form, uint32_t rank, const char *text)
+{
+	static const size_t pieces[] = { 1, 2, 7, 64 };
+	size_t n = strlen(text), i;
+	struct capacity want = read_cut(form, rank, text, n, n + 1), got;
+
+	for (i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		got = read_cut(form, rank, text, n, pieces[i]);
+		ck_assert_int_eq(got.kind, want.kind);
+		ck_assert_uint_eq(got.tokens, want.tokens);
+		ck_assert_uint_eq(got.block_tokens, want.block_tokens);
+		ck_assert_uint_eq(got.sequences, want.sequences);
+		ck_assert_str_eq(got.model, want.model);
+	}
+	return want;
+}
+
+static struct capacity
+metrics(const char *text)
+{
+	return read_rank(CAPACITY_METRICS, 0, text);
+}
+
+static struct capacity
+json(const char *text)
+{
+	return read_rank(CAPACITY_JSON, 0, text);
+}
+
+/* ---------------------------------------------------------------- vLLM --- */
+
+START_TEST(vllm_as_it_writes)
+{
+	struct capacity c = metrics(
+	    "# HELP vllm:num_requests_running Number of requests.\n"
+	    "# TYPE vllm:num_requests_running gauge\n"
+	    "vllm:num_requests_running{engine=\"0\",model_name=\"org/m-8B\"}"
+	    " 3.0\n"
+	    "# TYPE " CONFIG " gauge\n"
+	    CONFIG "{block_size=\"16\",cache_dtype=\"auto\",engine=\"0\","
+	    "gpu_memory_utilization=\"0.9\",mamba_block_size=\"None\","
+	    "num_gpu_blocks=\"27000\",num_gpu_blocks_override=\"None\"} 1.0\n");
+
+	ck_assert_int_eq(c.kind, CAPACITY_VLLM);
+	ck_assert_uint_eq(c.tokens, 27000 * 16);
+	ck_assert_uint_eq(c.block_tokens, 16);
+	ck_assert_uint_eq(c.sequences, 0);
+	ck_assert_str_eq(c.model, "org/m-8B");
+}
+END_TEST
+
+START_TEST(labels_in_any_order_with_escapes_and_blanks)
+{
+	struct capacity c = metrics(
+	    CONFIG " { num_gpu_blocks = \"10\" , why=\"a\\\"},{block_size="
+	    "\\\"9\\\",\\\\\" ,\tblock_size\t=\"32\", } 1\n");
+
+	ck_assert_uint_eq(c.tokens, 320);
+	ck_assert_uint_eq(c.block_tokens, 32);
+	c = metrics(CONFIG "{a=\"line\\nbreak\",block_size=\"8\","
+	    "num_gpu_blocks=\"2\"} 1 1395066363000\n");
+	ck_assert_uint_eq(c.tokens, 16);
+	c = metrics("vllm:x{model_name=\"a\\\\b\\nc\"} 1\n");
+	ck_assert_str_eq(c.model, "a\\b?c");
+}
+END_TEST
+
+/* A long text before it, and label values longer than any that are kept. */
+START_TEST(thousands_of_lines_before_it)
+{
+	const size_t lines = 20000, most = lines * 80 + 200000;
+	char *text = malloc(most);
+	struct capacity c;
+	size_t n = 0, i;
+
+	ck_assert_ptr_nonnull(text);
+	for (i = 0; i < lines; i++)
+		n += (size_t)snprintf(text + n, most - n,
+		    "vllm:bucket{le=\"%zu\",model_name=\"m\"} 1\n", i);
+	n += (size_t)snprintf(text + n, most - n, "vllm:config_info{x=\"");
+	memset(text + n, 'x', 100000);
+	n += 100000;
+	n += (size_t)snprintf(text + n, most - n, "\"} 1.0\n" CONFIG
+	    "{num_gpu_blocks=\"3\",block_size=\"4\"} 1.0\n");
+	c = read_cut(CAPACITY_METRICS, 0, text, n, 4096);
+	ck_assert_uint_eq(c.tokens, 12);
+	free(text);
+}
+END_TEST
+
+START_TEST(ranks_are_kept_apart)
+{
+	static const char text[] =
+	    CONFIG "{engine=\"1\",block_size=\"16\",num_gpu_blocks=\"200\"} 1\n"
+	    CONFIG "{engine=\"0\",block_size=\"16\",num_gpu_blocks=\"100\"} 1\n"
+	    CONFIG "{engine=\"x\",block_size=\"16\",num_gpu_blocks=\"7\"} 1\n"
+	    CONFIG "{engine=\"0\",block_size=\"16\",num_gpu_blocks=\"5\"} 1\n";
+
+	ck_assert_uint_eq(metrics(text).tokens, 1600);
+	ck_assert_uint_eq(read_rank(CAPACITY_METRICS, 1, text).tokens, 3200);
+	ck_assert_uint_eq(read_rank(CAPACITY_METRICS, 2, text).tokens, 0);
+}
+END_TEST
+
+START_TEST(size_in_tokens_is_preferred)
+{
+	struct capacity c = metrics(CONFIG "{block_size=\"4\",engine=\"0\","
+	    "kv_cache_size_tokens=\"286458\",num_gpu_blocks=\"9000\"} 1.0\n");
+
+	ck_assert_uint_eq(c.tokens, 286458);
+	/* Several kinds of block: this is not what hits are rounded to. */
+	ck_assert_uint_eq(c.block_tokens, 0);
+	c = metrics(CONFIG "{block_size=\"16\",kv_cache_size_tokens=\"1584\","
+	    "num_gpu_blocks=\"100\"} 1.0\n");
+	ck_assert_uint_eq(c.tokens, 1584);
+	ck_assert_uint_eq(c.block_tokens, 16);
+	c = metrics(CONFIG "{kv_cache_size_tokens=\"64000\"} 1\n");
+	ck_assert_uint_eq(c.tokens, 64000);
+	ck_assert_uint_eq(c.block_tokens, 0);
+	c = metrics(CONFIG "{block_size=\"16\",kv_cache_size_tokens=\"None\","
+	    "num_gpu_blocks=\"100\"} 1.0\n");
+	ck_assert_uint_eq(c.tokens, 1600);
+}
+END_TEST
+
+/* The block of such a model is larger than the one that is published. */
+START_TEST(product_of_a_hybrid_model_is_not_believed)
+{
+	struct capacity c = metrics(CONFIG "{block_size=\"16\","
+	    "mamba_block_size=\"528\",num_gpu_blocks=\"1000\"} 1.0\n");
+
+	ck_assert_int_eq(c.kind, CAPACITY_VLLM);
+	ck_assert_uint_eq(c.tokens, 0);
+	ck_assert_uint_eq(c.block_tokens, 0);
+	c = metrics(CONFIG "{block_size=\"16\",kv_cache_size_tokens=\"90000\","
+	    "mamba_block_size=\"528\",num_gpu_blocks=\"1000\"} 1.0\n");
+	ck_assert_uint_eq(c.tokens, 90000);
+	ck_assert_uint_eq(c.block_tokens, 0);
+}
+END_TEST
+
+static void
+no_capacity(enum capacity_form form, const char *text)
+{
+	struct capacity c = read_rank(form, 0, text);
+
+	ck_assert_msg(c.tokens == 0, "%s", text);
+	ck_assert_msg(c.block_tokens == 0, "%s", text);
+}
+
+START_TEST(metrics_without_a_capacity)
+{
+	static const char *const texts[] = {
+		"", "\n\n", "}{\"\n", CONFIG, CONFIG "\n", CONFIG "{} 1\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"None\"} 1.0\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"-5\"} 1.0\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"NaN\"} 1.0\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"1e9\"} 1.0\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"0\"} 1.0\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"\"} 1.0\n",
+		CONFIG "{block_size=\"0\",num_gpu_blocks=\"9\"} 1.0\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks="
+		    "\"99999999999999999999999\"} 1.0\n",
+		CONFIG "{block_size=\"1048577\",num_gpu_blocks=\"9\"} 1.0\n",
+		/* 2^40 and 2^20 are the bounds of both: so is their product */
+		CONFIG "{block_size=\"1048576\",num_gpu_blocks="
+		    "\"1099511627776\"} 1.0\n",
+		/* a line that is cut, or broken, or no longer valid */
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"}\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 0.0\n",
+		CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} NaN\n",
+		CONFIG "{block_size=\"16\" num_gpu_blocks=\"9\"} 1.0\n",
+		CONFIG "{block_size=16,num_gpu_blocks=9} 1.0\n",
+		/* other metrics, and comments */
+		CONFIG "s{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
+		" " CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
+		"# " CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
+		"sglang:cache_config_info{block_size=\"16\","
+		    "num_gpu_blocks=\"9\"} 1.0\n"
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		no_capacity(CAPACITY_METRICS, texts[i]);
+}
+END_TEST
+
+/* -------------------------------------------------------------- SGLang --- */
+
+START_TEST(sglang_as_it_writes)
+{
+	struct capacity c = json("{\"model_path\":\"org/m-8B\","
+	    "\"tokenizer_path\":\"t\",\"page_size\":1,"
+	    "\"max_running_requests\":null,\"max_total_tokens\":null,"
+	    "\"served_model_name\":\"m-8B\",\"status\":\"ready\","
+	    "\"max_total_num_tokens\":432000,\"max_req_input_len\":131066,"
+	    "\"internal_states\":[{\"page_size\":1,\"last_gen_throughput\":"
+	    "129.3,\"memory_usage\":{\"weight\":0.98,\"kvcache\":0.23,"
+	    "\"token_capacity\":432000,\"graph\":0},"
+	    "\"effective_max_running_requests_per_dp\":128}],"
+	    "\"version\":\"0.5.9\"}");
+
+	ck_assert_int_eq(c.kind, CAPACITY_SGLANG);
+	ck_assert_uint_eq(c.tokens, 432000);
+	ck_assert_uint_eq(c.block_tokens, 1);
+	ck_assert_uint_eq(c.sequences, 128);
+	ck_assert_str_eq(c.model, "m-8B");
+}
+END_TEST
+
+START_TEST(sglang_in_its_variants)
+{
+	struct capacity c = json("{\"max_total_num_tokens\":5000,"
+	    "\"page_size\":64,\"max_running_requests\":48}");
+
+	ck_assert_uint_eq(c.tokens, 5000);
+	ck_assert_uint_eq(c.block_tokens, 64);
+	ck_assert_uint_eq(c.sequences, 48);
+	c = json("{\"internal_states\":[{\"max_total_num_tokens\":77,"
+	    "\"page_size\":16,\"max_running_requests\":3}],\"page_size\":1}");
+	ck_assert_uint_eq(c.tokens, 77);
+	ck_assert_uint_eq(c.block_tokens, 16);
+	ck_assert_uint_eq(c.sequences, 3);
+	/* one state instead of a list */
+	c = json("{\"internal_states\":{\"memory_usage\":"
+	    "{\"token_capacity\":20480}}}");
+	ck_assert_uint_eq(c.tokens, 20480);
+	/* The path has not the name of the model's path, if both are given. */
+	c = json("{\"served_model_name\":\"s\",\"model_path\":\"p\","
+	    "\"max_total_num_tokens\":1}");
+	ck_assert_str_eq(c.model, "s");
+}
+END_TEST
+
+START_TEST(states_of_ranks)
+{
+	static const char text[] = "{\"max_total_num_tokens\":9,"
+	    "\"internal_states\":[{\"max_total_num_tokens\":100},null,"
+	    "{\"inner\":{\"max_total_num_tokens\":5},"
+	    "\"max_total_num_tokens\":300}]}";
+
+	ck_assert_uint_eq(json(text).tokens, 100);
+	ck_assert_uint_eq(read_rank(CAPACITY_JSON, 1, text).tokens, 0);
+	ck_assert_uint_eq(read_rank(CAPACITY_JSON, 2, text).tokens, 300);
+	ck_assert_uint_eq(read_rank(CAPACITY_JSON, 3, text).tokens, 0);
+}
+END_TEST
+
+START_TEST(json_without_a_capacity)
+{
+	static const char *const texts[] = {
+		"", "{", "{}", "[]", "null", "17", "\"max_total_num_tokens\"",
+		"{\"max_total_num_tokens\":null}",
+		"{\"max_total_num_tokens\":-1}",
+		"{\"max_total_num_tokens\":1e9}",
+		"{\"max_total_num_tokens\":5.5}",
+		"{\"max_total_num_tokens\":\"5000\"}",
+		"{\"max_total_num_tokens\":[5000]}",
+		"{\"max_total_num_tokens\":1099511627777}",
+		"{\"max_total_num_tokens\":99999999999999999999999999}",
+		"{\"max_total_num_tokens\":NaN}",
+		"{\"x\":{\"max_total_num_tokens\":5000}}",
+		"{\"x\":[{\"max_total_num_tokens\":5000}]}",
+		"[{\"max_total_num_tokens\":5000}]",
+		"{\"max_total_num_tokens\\u0000\":5000}",
+		"{\"max_total_num_tokens\":5000",       /* cut */
+		"{\"max_total_num_tokens\":5000}}",     /* broken */
+		"{\"max_total_num_tokens\":5000,\"a\":}"
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		no_capacity(CAPACITY_JSON, texts[i]);
+}
+END_TEST
+
+/* Of vLLM's own /server_info nothing is read, and it is not SGLang. */
+START_TEST(json_of_another_engine)
+{
+	struct capacity c = json("{\"vllm_config\":\"model='m', ...\"}");
+
+	ck_assert_int_eq(c.kind, CAPACITY_OTHER);
+	c = json("{\"default_generation_settings\":{\"n_ctx\":4096},"
+	    "\"total_slots\":4,\"model_path\":\"m.gguf\"}");
+	ck_assert_int_eq(c.kind, CAPACITY_LLAMA);
+	ck_assert_uint_eq(c.tokens, 0);
+	ck_assert_uint_eq(c.sequences, 4);
+	ck_assert_str_eq(c.model, "m.gguf");
+}
+END_TEST
+
+/* Long strings, deep nesting and long numbers take no memory. */
+START_TEST(json_that_is_long)
+{
+	const size_t most = 3000000;
+	char *text = malloc(most);
+	struct capacity c;
+	size_t n;
+
+	ck_assert_ptr_nonnull(text);
+	n = (size_t)snprintf(text, most, "{\"chat_template\":\"\\n");
+	memset(text + n, 'x', 2000000);
+	n += 2000000;
+	n += (size_t)snprintf(text + n, most - n,
+	    "\\\"\",\"max_total_num_tokens\":640}");
+	c = read_cut(CAPACITY_JSON, 0, text, n, 1000);
+	ck_assert_uint_eq(c.tokens, 640);
+	memset(text, '[', most);
+	memcpy(text, "{\"max_total_num_tokens\":640,\"x\":", 32);
+	c = read_cut(CAPACITY_JSON, 0, text, most, 1000);
+	ck_assert_uint_eq(c.tokens, 0);
+	memset(text + 32, '1', most - 32);
+	c = read_cut(CAPACITY_JSON, 0, text, most, 1000);
+	ck_assert_uint_eq(c.tokens, 0);
+	free(text);
+}
+END_TEST
+
+START_TEST(names_of_models_are_bounded_and_clean)
+{
+	char text[600];
+	struct capacity c;
+
+	memset(text, 'm', sizeof(text));
+	memcpy(text, "vllm:a{model_name=\"", 19);
+	memcpy(text + 590, "\"} 1\n", 6);
+	c = metrics(text);
+	ck_assert_uint_eq(strlen(c.model), CAPACITY_MODEL_MAX - 1);
+	memcpy(text, "{\"total_slots\":1,\"model_alias\":\"", 32);
+	memcpy(text + 590, "\"}", 3);
+	c = json(text);
+	ck_assert_uint_eq(strlen(c.model), CAPACITY_MODEL_MAX - 1);
+	c = metrics("vllm:a{model_name=\"a\033[31mb\"} 1\n");
+	ck_assert_str_eq(c.model, "a?[31mb");
+}
+END_TEST
+
+/* Without memory nothing is known, and nothing is lost. */
+START_TEST(no_memory)
+{
+	static const char text[] = "{\"max_total_num_tokens\":5000}";
+	struct capacity_reader *r;
+	struct capacity c;
+	unsigned long i;
+
+	alloc_fail_at(1);
+	ck_assert_ptr_null(capacity_new());
+	alloc_reset();
+	r = capacity_new();
+	for (i = 1; i < 20; i++) {
+		capacity_begin(r, CAPACITY_JSON, 0);
+		alloc_fail_from(i);
+		capacity_data(r, text, sizeof(text) - 1);
+		capacity_end(r, &c);
+		alloc_reset();
+		ck_assert(c.tokens == 0 || c.tokens == 5000);
+	}
+	ck_assert_uint_eq(c.tokens, 5000);
+	capacity_free(r);
+	capacity_free(NULL);
+}
+END_TEST
+
+START_TEST(facts_of_several_texts)
+{
+	struct capacity sum = { .kind = CAPACITY_VLLM, .model = "m" };
+	const struct capacity later = { .kind = CAPACITY_SGLANG, .tokens = 5,
+	    .block_tokens = 1, .sequences = 3, .model = "n" };
+
+	capacity_add(&sum, &later);
+	ck_assert_int_eq(sum.kind, CAPACITY_VLLM);
+	ck_assert_uint_eq(sum.tokens, 5);
+	ck_assert_uint_eq(sum.block_tokens, 1);
+	ck_assert_uint_eq(sum.sequences, 3);
+	ck_assert_str_eq(sum.model, "m");
+	ck_assert_str_eq(capacity_kind_name(CAPACITY_VLLM), "vLLM");
+	ck_assert_str_eq(capacity_kind_name(CAPACITY_OTHER), "?");
+}
+END_TEST
+
+Suite *suite_capacity_read(void);
+
+Suite *
+suite_capacity_read(void)
+{
+	Suite *s = suite_create("capacity_read");
+	TCase *t = tcase_create("metrics");
+
+	tcase_add_test(t, vllm_as_it_writes);
+	tcase_add_test(t, labels_in_any_order_with_escapes_and_blanks);
+	tcase_add_test(t, thousands_of_lines_before_it);
+	tcase_add_test(t, ranks_are_kept_apart);
+	tcase_add_test(t, size_in_tokens_is_preferred);
+	tcase_add_test(t, product_of_a_hybrid_model_is_not_believed);
+	tcase_add_test(t, metrics_without_a_capacity);
+	suite_add_tcase(s, t);
+	t = tcase_create("json");
+	tcase_add_test(t, sglang_as_it_writes);
+	tcase_add_test(t, sglang_in_its_variants);
+	tcase_add_test(t, states_of_ranks);
+	tcase_add_test(t, json_without_a_capacity);
+	tcase_add_test(t, json_of_another_engine);
+	tcase_add_test(t, json_that_is_long);
+	tcase_add_test(t, names_of_models_are_bounded_and_clean);
+	tcase_add_test(t, no_memory);
+	tcase_add_test(t, facts_of_several_texts);
+	suite_add_tcase(s, t);
+	return s;
+}
