@@ -68,6 +68,7 @@ SEES_tests/foreign := tools/common
 SEES_tools := $(TOOL_DIRS)
 SEES_tools/engine := tools/engine tools/common tools/simulate
 SEES_tools/chats := tools/chats tools/common
+SEES_tools/probe := tools/probe tools/common ext/http
 SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
 SEES_bench/nginx := ext/http
 SEES_ext/http := ext/http
@@ -164,7 +165,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
-include mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk mk/llama.mk
+include mk/probe.mk mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk mk/llama.mk
 
 SOURCES := $(wildcard tools/*.c tools/*/*.c tests/nginx/*.c bench/nginx/*.c \
 	examples/*.c fuzz/*.c) $(LIB) $(HTTP) $(BENCH) $(TESTS) $(HELPERS) \

@@ -124,7 +124,7 @@ check-model: ## verify the model of the seqlock with spin
 
 check-all: ## run all checks, including slow ones
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
-	    check-model check-foreign fuzz lint check-engine check-nginx \
+	    check-model check-foreign fuzz lint check-engine check-probe check-nginx \
 	    'check-nginx VALGRIND=1'; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally

@@ -3,7 +3,9 @@
 
 INSTALL ?= install
 # Programs used only by tests are not installed; neither are their pages.
-PAGES := $(filter-out man/kvroute-engine.1 man/kvroute-chats.1,\
+INSTALLED := $(TOOLS) $(PROBE_IF_POSSIBLE)
+PAGES := $(filter-out man/kvroute-engine.1 man/kvroute-chats.1 \
+	$(if $(PROBE_IF_POSSIBLE),,man/kvroute-probe.1),\
 	$(sort $(wildcard man/*.[137])))
 SECTIONS := $(sort $(patsubst .%,%,$(suffix $(PAGES))))
 # PAGE NAME for each further name of a page.
@@ -25,7 +27,7 @@ install: all ## install to prefix=/usr/local, below DESTDIR
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(libdir)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libkvroute.so
 	$(INSTALL) -m 644 $(PC) $(DESTDIR)$(libdir)/pkgconfig
-	$(if $(TOOLS),$(INSTALL) -m 755 $(TOOLS) $(DESTDIR)$(bindir))
+	$(if $(INSTALLED),$(INSTALL) -m 755 $(INSTALLED) $(DESTDIR)$(bindir))
 	$(foreach s,$(SECTIONS),$(INSTALL) -m 644 $(filter %.$(s),$(PAGES)) \
 	    $(DESTDIR)$(mandir)/man$(s) &&) :
 	$(call each_alias,ln -sf "$$page")
@@ -34,7 +36,7 @@ uninstall: ## remove what install installed
 	rm -f $(DESTDIR)$(includedir)/kvroute.h \
 	    $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(STATIC) $(SHARED)) \
 	        $(SONAME) libkvroute.so pkgconfig/kvroute.pc) \
-	    $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(TOOLS))) \
+	    $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(INSTALLED))) \
 	    $(foreach p,$(PAGES),$(DESTDIR)$(mandir)/man$(subst .,,$(suffix \
 	        $(p)))/$(notdir $(p)))
 	$(call each_alias,rm -f)

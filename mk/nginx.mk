@@ -4,7 +4,6 @@
 # kvroute-chats, the client.
 CHATS := $(call files_of,tools/chats)
 CHATS_MODULES := tools/common/args.c tools/common/progress.c tools/common/rng.c
-CURL_LIBS = $(shell $(PKG_CONFIG) --libs libcurl 2>/dev/null || echo -lcurl)
 
 .PHONY: deps-engine
 

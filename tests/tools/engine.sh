@@ -494,10 +494,46 @@ metrics_are_told()
 			bad()
 		next
 	    }
+	    name ~ /_config_info$/ { next }
 	    { if ($0 !~ "^" name "[{]engine=\"0\",model_name=\"a\\\\\"" \
 		"b\\\\\\\\c\"[}] [0-9.e+-]+$") bad(); samples++ }
 	    END { if (samples != 9) print samples " metrics" }' \
 	    "$scratch/metrics"
+	stop
+}
+
+config='^vllm:cache_config_info{.*engine="0".*} 1\.0$'
+
+code_of()
+{
+	curl -s -m 10 -o "$scratch/answer" -w '%{http_code}' "$url$1"
+}
+
+# The size of the cache, in the words of each engine.
+cache_is_published()
+{
+	start --capacity 4000 --block 32
+	curl -s "$url/metrics" | grep "$config" |
+	    grep 'block_size="32"' | grep -q 'num_gpu_blocks="125"' ||
+	    echo 'no size in the metrics'
+	is 'server info of vllm' "$(code_of /server_info)" 404
+	stop
+	start --capacity 4000 --block 32 --publish sglang --sequences 9
+	is metrics "$(code_of /metrics)" 404
+	for path in /server_info /get_server_info; do
+		is "$path" "$(code_of $path)" 200
+		is "$path" "$(jq -c '[.max_total_num_tokens, .page_size,
+		    .internal_states[0].effective_max_running_requests_per_dp]' \
+		    "$scratch/answer")" '[4000,32,9]'
+	done
+	stop
+	start --publish sglang-old
+	is 'server info of an old one' "$(code_of /server_info)" 404
+	is 'its own' "$(code_of /get_server_info)" 200
+	stop
+	start --publish none
+	curl -s "$url/metrics" | grep -q "$config" && echo 'it is published'
+	is 'no server info' "$(code_of /get_server_info)" 404
 	stop
 }
 

@@ -22,8 +22,8 @@
 enum {
 	O_PORT = 256, O_ENGINES, O_ADDRESS, O_MODEL, O_BLOCK, O_CAPACITY,
 	O_EVICT, O_SEQUENCES, O_PREFILL_RATE, O_DECODE_MS, O_SCALE,
-	O_TEMPLATE, O_USAGE, O_HEADERS, O_SEED, O_FOR, O_VERBOSE, O_HELP,
-	O_VERSION
+	O_TEMPLATE, O_USAGE, O_PUBLISH, O_HEADERS, O_SEED, O_FOR, O_VERBOSE,
+	O_HELP, O_VERSION
 };
 enum {
 	ENGINES_MAX = 256, MODELS_MAX = 8, BLOCK_MAX = 1 << 20,
@@ -36,6 +36,7 @@ static const char usage_text[] =
 "           [--evict lru|leaf|random] [--sequences N] [--prefill-rate N]\n"
 "           [--decode-ms MS] [--scale F] [--template plain|date|clock]\n"
 "           [--usage value|null-for-0|null|none] [--headers early|late]\n"
+"           [--publish vllm|sglang|sglang-old|none]\n"
 "           [--seed N] [--for SECONDS] [--verbose]\n"
 "       kvroute-engine --help | --version\n";
 
@@ -55,6 +56,8 @@ static const char help_text[] =
 "  --template WHICH  plain, date or clock at the front of prompts (plain)\n"
 "  --usage WHICH     value, null-for-0, null or none (value)\n"
 "  --headers WHEN    of streams: early, or late: after prefill (early)\n"
+"  --publish HOW     the size of the cache: as vllm, sglang, sglang-old\n"
+"                    or none (vllm)\n"
 "  --seed N          of random eviction (1)\n"
 "  --for SECONDS     exit after this time\n"
 "  --verbose         a line on standard error for each response\n";
@@ -74,6 +77,7 @@ static const struct option long_options[] = {
 	{ "template", required_argument, NULL, O_TEMPLATE },
 	{ "usage", required_argument, NULL, O_USAGE },
 	{ "headers", required_argument, NULL, O_HEADERS },
+	{ "publish", required_argument, NULL, O_PUBLISH },
 	{ "seed", required_argument, NULL, O_SEED },
 	{ "for", required_argument, NULL, O_FOR },
 	{ "verbose", no_argument, NULL, O_VERBOSE },
@@ -136,6 +140,9 @@ set_words(struct options *o, int option, const char *text)
 		"value", "null-for-0", "null", "none"
 	};
 	static const char *const when[] = { "early", "late" };
+	static const char *const published[] = {
+		"vllm", "sglang", "sglang-old", "none"
+	};
 
 	switch (option) {
 	case O_EVICT:
@@ -153,6 +160,10 @@ set_words(struct options *o, int option, const char *text)
 	case O_HEADERS:
 		o->facts.headers_early = args_word("headers", text, when,
 		    2) == 0;
+		break;
+	case O_PUBLISH:
+		o->facts.publish = (enum publish)args_word("publish", text,
+		    published, 4);
 		break;
 	case O_HELP:
 		printf("%s%s", usage_text, help_text);

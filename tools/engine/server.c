@@ -167,6 +167,10 @@ get_metrics(struct link *l, struct evbuffer *body)
 	struct server *s = l->server;
 	struct serving_counts n;
 
+	if (!publish_has_metrics(s)) {
+		server_error(l, ASK_CHAT, 404, "Not Found");
+		return;
+	}
 	serving_counts(s->serving, &n);
 	put_metric(s, body, "num_requests_running",
 	    "Sequences in prefill or decode.", (double)n.running);
@@ -187,6 +191,7 @@ get_metrics(struct link *l, struct evbuffer *body)
 	    (double)n.preempted);
 	put_metric(s, body, "request_success_total",
 	    "Sequences that came to their end.", (double)n.finished);
+	publish_config(s, body);
 	evhttp_add_header(evhttp_request_get_output_headers(l->request),
 	    "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
 	server_answer(l, 200, body);
@@ -206,6 +211,8 @@ static const struct {
 	{ "/v1/embeddings", ASK_EMBEDDINGS, NULL },
 	{ "/v1/models", 0, get_models },
 	{ "/metrics", 0, get_metrics },
+	{ "/server_info", 0, publish_info },
+	{ "/get_server_info", 0, publish_old_info },
 	{ "/health", 0, get_health }
 };
 

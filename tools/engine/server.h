@@ -4,7 +4,8 @@
  *
  *   connection -> request -> path -> /v1/...   call.c    runs through serving
  *                                    /fault    fault.c
- *                                    others    server.c  response at once
+ *                                    others    server.c  response at once,
+ *                                              publish.c that of its cache
  *
  * A link is a connection from its first request to its end. It has one request
  * at a time; a call of that request ends with the link:
@@ -41,11 +42,16 @@ enum fault_kind {
 	FAULT_SLOW, FAULT_ERROR, FAULT_KINDS
 };
 
+enum publish {
+	PUBLISH_VLLM, PUBLISH_SGLANG, PUBLISH_SGLANG_OLD, PUBLISH_NONE
+};
+
 struct server_facts {
 	const char *address;
 	struct serving_facts serving;
 	struct ask_rules rules;
 	enum reply_usage usage;
+	enum publish publish;
 	bool headers_early;
 	bool verbose;
 	double scale;
@@ -105,6 +111,12 @@ void call_begin(struct link *l, int kind);
 /* A sequence of a call has made progress. */
 void call_progress(struct sequence *q, const struct sequence_state *state);
 void call_drop(struct call *c);
+
+/* publish.c: the cache, as its engine publishes it. */
+bool publish_has_metrics(const struct server *s);
+void publish_config(const struct server *s, struct evbuffer *body);
+void publish_info(struct link *l, struct evbuffer *body);
+void publish_old_info(struct link *l, struct evbuffer *body);
 
 /* fault.c */
 void fault_request(struct link *l);

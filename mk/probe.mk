@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# kvroute-probe, which needs libcurl and YAJL. Where they are, it is built and
+# installed with the other tools.
+
+PROBE := $(call files_of,tools/probe)
+PROBE_MODULES := tools/common/args.c tools/common/rng.c \
+	$(wildcard ext/http/capacity*.c) ext/http/pool.c ext/http/probe.c \
+	ext/http/response.c
+PROBE_TOOL := $(BUILD)/kvroute-probe
+PROBE_IF_POSSIBLE := $(if $(shell $(PKG_CONFIG) --exists libcurl yajl \
+	2>/dev/null && echo yes),$(PROBE_TOOL))
+CURL_LIBS = $(shell $(PKG_CONFIG) --libs libcurl 2>/dev/null || echo -lcurl)
+
+all: $(PROBE_IF_POSSIBLE)
+
+$(PROBE_TOOL): $(call objects,$(PROBE) $(PROBE_MODULES)) $(STATIC) \
+    $(BUILD)/gen/sources
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(CURL_LIBS) \
+	    $(HTTP_LIBS) $(TOOL_LIBS) $(LIB_LIBS) $(LDLIBS)
+
+.PHONY: check-probe check-probe-here
+
+check-probe: deps-engine ## test kvroute-probe on engines of each dialect
+	@+$(MAKE) --no-print-directory check-probe-here
+
+check-probe-here: $(PROBE_TOOL) $(BUILD)/kvroute-engine ## the same without installing dependencies
+	@sh tests/tools/probe.sh $(BUILD)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * publish.c - what an engine says about its KV cache.
+ *
+ *   vllm         GET /metrics           vllm:cache_config_info{...} 1.0
+ *   sglang       GET /server_info,      {"max_total_num_tokens":...}
+ *                    /get_server_info
+ *   sglang-old   GET /get_server_info
+ *   none                                metrics without that line
+ *
+ * As SGLang does without its switch, the two have no /metrics.
+ */
+#include "server.h"
+
+#include <inttypes.h>
+
+#include <event2/buffer.h>
+
+static bool
+is_sglang(const struct server *s)
+{
+	return s->facts->publish == PUBLISH_SGLANG ||
+	    s->facts->publish == PUBLISH_SGLANG_OLD;
+}
+
+bool
+publish_has_metrics(const struct server *s)
+{
+	return !is_sglang(s);
+}
+
+void
+publish_config(const struct server *s, struct evbuffer *body)
+{
+	const struct serving_facts *f = &s->facts->serving;
+
+	if (s->facts->publish != PUBLISH_VLLM)
+		return;
+	evbuffer_add_printf(body, "# HELP vllm:cache_config_info Information "
+	    "of the LLMEngine CacheConfig\n"
+	    "# TYPE vllm:cache_config_info gauge\n"
+	    "vllm:cache_config_info{block_size=\"%" PRIu32 "\","
+	    "cache_dtype=\"auto\",enable_prefix_caching=\"True\","
+	    "engine=\"0\",gpu_memory_utilization=\"0.9\","
+	    "mamba_block_size=\"None\",num_cpu_blocks=\"None\","
+	    "num_gpu_blocks=\"%" PRIu64 "\",sliding_window=\"None\"} 1.0\n",
+	    f->block_tokens, f->blocks);
+}
+
+static void
+info_put(struct link *l, struct evbuffer *body)
+{
+	const struct server_facts *f = l->server->facts;
+	const uint64_t tokens = f->serving.blocks * f->serving.block_tokens;
+
+	evbuffer_add_printf(body, "{\"served_model_name\":");
+	(void)reply_quote_to(body, f->rules.models[0]);
+	evbuffer_add_printf(body, ",\"page_size\":%" PRIu32 ","
+	    "\"max_running_requests\":null,\"max_total_num_tokens\":%" PRIu64
+	    ",\"internal_states\":[{\"page_size\":%" PRIu32 ","
+	    "\"memory_usage\":{\"weight\":0.98,\"token_capacity\":%" PRIu64
+	    "},\"effective_max_running_requests_per_dp\":%" PRIu32 "}],"
+	    "\"version\":\"0.0.0\"}", f->serving.block_tokens, tokens,
+	    f->serving.block_tokens, tokens, f->serving.sequences);
+	server_answer(l, 200, body);
+}
+
+void
+publish_info(struct link *l, struct evbuffer *body)
+{
+	if (l->server->facts->publish == PUBLISH_SGLANG)
+		info_put(l, body);
+	else
+		server_error(l, ASK_CHAT, 404, "Not Found");
+}
+
+void
+publish_old_info(struct link *l, struct evbuffer *body)
+{
+	if (is_sglang(l->server))
+		info_put(l, body);
+	else
+		server_error(l, ASK_CHAT, 404, "Not Found");
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * kvroute-probe - prints the capacities that engines publish.
+ */
+#include "args.h"
+#include "engine_ask.h"
+
+#include <err.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { O_FORMAT = 256, O_RANK, O_TIMEOUT, O_HEADER, O_HELP, O_VERSION };
+enum { TIMEOUT_MS = 10000, LINE_MAX_BYTES = ENGINE_URL_MAX + 128 };
+enum format { FORMAT_TEXT, FORMAT_JSON };
+
+static const char usage_text[] =
+"usage: kvroute-probe [--format text|json] [--rank N] [--timeout SECONDS]\n"
+"           [--header LINE ...] URL ...\n"
+"       kvroute-probe --help | --version\n";
+
+static const char help_text[] =
+"\nAsks inference engines for the capacity of their KV caches.\n\n"
+"  --format WHICH     text or json (text)\n"
+"  --rank N           of a data-parallel engine (0)\n"
+"  --timeout SECONDS  for each request (10)\n"
+"  --header LINE      to be sent, such as an authorization\n";
+
+static const struct option long_options[] = {
+	{ "format", required_argument, NULL, O_FORMAT },
+	{ "rank", required_argument, NULL, O_RANK },
+	{ "timeout", required_argument, NULL, O_TIMEOUT },
+	{ "header", required_argument, NULL, O_HEADER },
+	{ "help", no_argument, NULL, O_HELP },
+	{ "version", no_argument, NULL, O_VERSION },
+	{ NULL, 0, NULL, 0 }
+};
+
+struct options {
+	enum format format;
+	struct engine_rules rules;
+};
+
+/* ------------------------------------------------------------- options --- */
+
+static _Noreturn void
+usage(void)
+{
+	fputs(usage_text, stderr);
+	exit(ARGS_USAGE);
+}
+
+static void
+add_header(struct options *o, const char *line)
+{
+	struct curl_slist *more = curl_slist_append(o->rules.headers, line);
+
+	if (more == NULL)
+		errx(ARGS_FAILED, "no memory");
+	o->rules.headers = more;
+}
+
+static void
+set_option(struct options *o, int option, const char *text)
+{
+	static const char *const formats[] = { "text", "json" };
+	int64_t ns;
+
+	switch (option) {
+	case O_FORMAT:
+		o->format = (enum format)args_word("format", text, formats, 2);
+		break;
+	case O_RANK:
+		o->rules.rank = (uint32_t)args_number("rank", text, 0, 65535);
+		break;
+	case O_TIMEOUT:
+		ns = args_ttl("timeout", text);
+		if (ns < 1000000 || ns > INT64_C(3600) * 1000000000)
+			errx(ARGS_USAGE, "--timeout %s: not from 0.001 to "
+			    "3600", text);
+		o->rules.timeout_ms = (long)(ns / 1000000);
+		break;
+	case O_HEADER:
+		add_header(o, text);
+		break;
+	case O_HELP:
+		printf("%s%s", usage_text, help_text);
+		exit(0);
+	case O_VERSION:
+		printf("kvroute-probe %s\n", kvr_version_string());
+		exit(0);
+	default:
+		usage();
+	}
+}
+
+/* -------------------------------------------------------------- output --- */
+
+/* The line for nginx; empty: the capacity is not known. */
+static void
+server_line(const struct engine_facts *f, char *out)
+{
+	const struct capacity *c = &f->capacity;
+	int n;
+
+	out[0] = '\0';
+	if (c->tokens == 0)
+		return;
+	n = snprintf(out, LINE_MAX_BYTES, "kvroute_server %s capacity=%"
+	    PRIu64, f->address, c->tokens);
+	if (c->block_tokens != 0)
+		n += snprintf(out + n, LINE_MAX_BYTES - (size_t)n,
+		    " block_tokens=%" PRIu32, c->block_tokens);
+	snprintf(out + n, LINE_MAX_BYTES - (size_t)n, "%s;",
+	    c->kind == CAPACITY_SGLANG ? " eviction=leaf" : "");
+}
+
+static void
+print_number(const char *name, uint64_t n, const char *unit)
+{
+	if (n == 0)
+		printf("  %-10s unknown\n", name);
+	else
+		printf("  %-10s %" PRIu64 "%s\n", name, n, unit);
+}
+
+static void
+print_text(const struct engine_facts *f)
+{
+	const struct capacity *c = &f->capacity;
+	char line[LINE_MAX_BYTES];
+
+	if (f->error[0] != '\0') {
+		fflush(stdout);
+		warnx("%s: %s", f->url, f->error);
+	}
+	if (c->kind == CAPACITY_OTHER)
+		return;
+	server_line(f, line);
+	printf("%s\n  %-10s %s\n  %-10s %s\n", f->url, "engine",
+	    capacity_kind_name(c->kind), "model",
+	    c->model[0] == '\0' ? "unknown" : c->model);
+	print_number("capacity", c->tokens, " tokens");
+	print_number("block", c->block_tokens, " tokens");
+	print_number("sequences", c->sequences, "");
+	if (line[0] != '\0')
+		printf("  %s\n", line);
+}
+
+/* NULL stands for null, in JSON and for json-c. */
+static struct json_object *
+text_or_null(const char *text)
+{
+	return text[0] == '\0' ? NULL : json_object_new_string(text);
+}
+
+static struct json_object *
+number_or_null(uint64_t n)
+{
+	return n == 0 ? NULL : json_object_new_int64((int64_t)n);
+}
+
+static void
+add_json(struct json_object *list, const struct engine_facts *f)
+{
+	const struct capacity *c = &f->capacity;
+	struct json_object *o = json_object_new_object();
+	char line[LINE_MAX_BYTES];
+
+	if (o == NULL)
+		errx(ARGS_FAILED, "no memory");
+	server_line(f, line);
+	json_object_object_add(o, "url", json_object_new_string(f->url));
+	json_object_object_add(o, "engine", c->kind == CAPACITY_OTHER ? NULL :
+	    json_object_new_string(capacity_kind_name(c->kind)));
+	json_object_object_add(o, "model", text_or_null(c->model));
+	json_object_object_add(o, "capacity", number_or_null(c->tokens));
+	json_object_object_add(o, "block_tokens",
+	    number_or_null(c->block_tokens));
+	json_object_object_add(o, "sequences", number_or_null(c->sequences));
+	json_object_object_add(o, "kvroute_server", text_or_null(line));
+	json_object_object_add(o, "error", text_or_null(f->error));
+	json_object_array_add(list, o);
+}
+
+/* ---------------------------------------------------------------- all --- */
+
+/* Are all capacities known? */
+static bool
+probe_all(CURL *curl, const struct options *o, char **urls)
+{
+	struct json_object *list = json_object_new_array();
+	struct engine_facts facts;
+	bool known = true;
+
+	if (list == NULL)
+		errx(ARGS_FAILED, "no memory");
+	for (; *urls != NULL; urls++) {
+		if (!engine_ask(curl, &o->rules, *urls, &facts))
+			errx(ARGS_FAILED, "no memory");
+		known = known && facts.capacity.tokens != 0;
+		if (o->format == FORMAT_JSON)
+			add_json(list, &facts);
+		else
+			print_text(&facts);
+	}
+	if (o->format == FORMAT_JSON)
+		puts(json_object_to_json_string_ext(list,
+		    JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
+		    JSON_C_TO_STRING_NOSLASHESCAPE));
+	json_object_put(list);
+	return known;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct options o = { .rules.timeout_ms = TIMEOUT_MS };
+	CURL *curl;
+	bool known;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+		set_option(&o, option, optarg);
+	if (optind == argc)
+		usage();
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
+	    (curl = curl_easy_init()) == NULL)
+		errx(ARGS_FAILED, "no memory");
+	known = probe_all(curl, &o, argv + optind);
+	curl_easy_cleanup(curl);
+	curl_slist_free_all(o.rules.headers);
+	curl_global_cleanup();
+	if (fflush(stdout) != 0)
+		err(ARGS_FAILED, "standard output");
+	return known ? 0 : ARGS_FAILED;
+}
