@@ -28,6 +28,11 @@
 /* Calls of a whole report that may find a lock held. */
 enum { STATUS_TRIES = 400 };
 
+struct status_name {
+	const char *bytes;
+	size_t length;
+};
+
 struct status_upstream {
 	const char *name;
 	size_t name_length;
@@ -36,6 +41,8 @@ struct status_upstream {
 	uint32_t cost;          /* of the policy */
 	const char *shadow;     /* how requests are routed instead, or NULL */
 	const struct counters *counters; /* NULL: none */
+	const struct status_name *asked; /* workers whose engines say their */
+	size_t n_asked;                  /* capacity; others have been told */
 };
 
 struct status {

@@ -145,14 +145,43 @@ hits_put(struct json *j, const struct kvr_worker_stats *s)
 	json_whole(j, "learnt_block", s->learnt_block);
 }
 
+/* Where is the name among those asked? The search begins behind the last. */
+static bool
+is_asked(const struct status_upstream *up, const struct worker *w, size_t *at)
+{
+	size_t i, place;
+
+	for (i = 0; i < up->n_asked; i++) {
+		place = (*at + i) % up->n_asked;
+		if (up->asked[place].length != w->name_length ||
+		    memcmp(up->asked[place].bytes, w->name, w->name_length) !=
+		    0)
+			continue;
+		*at = place + 1;
+		return true;
+	}
+	return false;
+}
+
 static void
-worker_put(struct json *j, const struct worker *w)
+source_put(struct json *j, const struct worker *w, bool asked)
+{
+	if (w->facts.capacity_tokens == 0)
+		json_null(j, "capacity_source");
+	else
+		json_text(j, "capacity_source", asked ? "read" : "told");
+}
+
+static void
+worker_put(struct json *j, const struct worker *w, bool asked)
 {
 	json_map(j, NULL);
 	json_bytes(j, "name", w->name, w->name_length);
 	json_text(j, "state", status_state_name(w->facts.state));
 	json_real(j, "weight", w->facts.weight);
 	json_whole(j, "capacity", w->facts.capacity_tokens);
+	source_put(j, w, asked);
+	json_whole(j, "block_tokens", w->facts.block_tokens);
 	load_put(j, &w->stats);
 	hits_put(j, &w->stats);
 	json_map_end(j);
@@ -198,15 +227,17 @@ worker_next(struct json *j, const struct kvr *k, uint64_t id)
 }
 
 static void
-workers_put(struct json *j, const struct kvr *k)
+workers_put(struct json *j, const struct status_upstream *up)
 {
+	const struct kvr *k = up->kvr;
 	struct worker w;
 	uint64_t id = 0;
+	size_t at = 0;
 
 	json_list(j, "workers");
 	while ((id = worker_next(j, k, id)) != 0) {
 		if (worker_read(j, k, id, &w))
-			worker_put(j, &w);
+			worker_put(j, &w, is_asked(up, &w, &at));
 	}
 	json_list_end(j);
 }
@@ -273,7 +304,7 @@ upstream_put(struct json *j, const struct status_upstream *up)
 	sums_put(j, up->kvr);
 	requests_put(j, up->counters);
 	counters_put(j, up->counters);
-	workers_put(j, up->kvr);
+	workers_put(j, up);
 	json_map_end(j);
 }
 

@@ -9,6 +9,7 @@
  *   body       the request body -> prompt; edits of the request
  *   peer       the choice; the life of a request as kvr_lease(3) draws it
  *   end        finish or abort, also while the lock is held
+ *   capacity   engines are asked for theirs
  *   answer     headers, first event, usage -> the report
  *   variables  for logs
  *   trace      lines for kvroute-replay(1)
@@ -34,6 +35,9 @@
 #include "counters.h"
 #include "endpoint.h"
 #include "reason.h"
+#include "status.h"
+
+enum { NGX_HTTP_KVROUTE_TROUBLES = 64 };
 
 /* What all nginx workers count together; in the zone, without pointers. */
 typedef struct {
@@ -41,14 +45,21 @@ typedef struct {
 	ngx_atomic_t endpoints[ENDPOINTS];
 	ngx_atomic_t counts[COUNTS];
 	ngx_atomic_t epoch;     /* changes when ids or states change */
+	/* requests that failed at a server: of peer i in [i % TROUBLES] */
+	ngx_atomic_t troubles[NGX_HTTP_KVROUTE_TROUBLES];
 } ngx_http_kvroute_shared_t;
 
 /* kvroute_server: facts about one address. */
 typedef struct {
 	ngx_str_t name;
 	struct kvr_worker facts;
+	bool ask;               /* capacity=auto */
+	bool evicts;            /* eviction= is among the facts */
 	bool used;
 } ngx_http_kvroute_server_t;
+
+/* A server whose engine is asked for its capacity. */
+typedef struct ngx_http_kvroute_ask_s ngx_http_kvroute_ask_t;
 
 /* A peer as it was when the current choice began; backups come last. */
 typedef struct {
@@ -113,6 +124,14 @@ typedef struct {
 	ngx_uint_t turn;        /* which of equals is first */
 	ngx_queue_t late;       /* ngx_http_kvroute_late_t */
 	ngx_event_t timer;
+	struct status_name *asked; /* those with capacity=auto */
+	size_t n_asked;
+	/* of the process that asks */
+	ngx_http_kvroute_ask_t *asks;
+	ngx_uint_t n_asks;
+	ngx_uint_t asking;      /* now */
+	ngx_event_t ask_timer;
+	ngx_log_t ask_log;
 } ngx_http_kvroute_srv_conf_t;
 
 typedef enum {
@@ -194,6 +213,9 @@ bool ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up,
 /* Workers of the region = peers of the upstream, with configured facts. */
 void ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up,
     struct kvr *k, ngx_log_t *log);
+/* What is configured for this server, or NULL. */
+ngx_http_kvroute_server_t *ngx_http_kvroute_server_find(
+    ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name);
 /* Updates up->known for the choice of this request. */
 void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
 /* An id or a state has changed: all processes look them up again. */
@@ -219,6 +241,15 @@ ngx_int_t ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
 /* peer */
 ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
+
+/* capacity */
+/* Once up->known is made; false: no memory. */
+bool ngx_http_kvroute_asks_begin(ngx_http_kvroute_srv_conf_t *up,
+    ngx_cycle_t *cycle);
+void ngx_http_kvroute_asks_leave(ngx_http_kvroute_srv_conf_t *up);
+/* A request failed at this peer of up->known. */
+void ngx_http_kvroute_trouble(ngx_http_kvroute_srv_conf_t *up,
+    ngx_uint_t place);
 
 /* end */
 /* `taken`: the peer accepted the request with a status below 400. */

@@ -277,8 +277,9 @@ shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *taken)
 	ngx_http_kvroute_count(up, COUNT_SHADOW_TAKEN, taken->overlap_blocks);
 }
 
-static uint64_t
-taken_worker(ngx_http_kvroute_ctx_t *ctx)
+/* Its position in up->known; n_peers: none. */
+static ngx_uint_t
+taken_peer(ngx_http_kvroute_ctx_t *ctx)
 {
 	const ngx_str_t *name = &ctx->rrp.current->name;
 	ngx_http_kvroute_known_t *known = ctx->up->known;
@@ -287,9 +288,17 @@ taken_worker(ngx_http_kvroute_ctx_t *ctx)
 	for (i = 0; i < ctx->up->n_peers; i++) {
 		if (known[i].name_len == name->len &&
 		    ngx_memcmp(known[i].name, name->data, name->len) == 0)
-			return known[i].id;
+			break;
 	}
-	return 0;
+	return i;
+}
+
+static uint64_t
+taken_worker(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_uint_t i = taken_peer(ctx);
+
+	return i < ctx->up->n_peers ? ctx->up->known[i].id : 0;
 }
 
 /* Records the request on the worker that was used, as if chosen. */
@@ -433,6 +442,8 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 		ngx_http_kvroute_end(ctx, taken);
 	if (ctx->rrp.current != NULL && was_refused(ctx, pc, state, error))
 		refusal_note(ctx);
+	if (ctx->rrp.current != NULL && (state & NGX_PEER_FAILED))
+		ngx_http_kvroute_trouble(ctx->up, taken_peer(ctx));
 	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
 }

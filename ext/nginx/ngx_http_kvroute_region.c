@@ -207,6 +207,29 @@ timer_make(ngx_http_kvroute_srv_conf_t *up, ngx_event_t *timer,
 
 /* ------------------------------------------------- of each nginx worker --- */
 
+/* Names for the status. */
+static bool
+asked_make(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
+{
+	ngx_http_kvroute_server_t *servers;
+	ngx_uint_t i;
+
+	if (up->servers == NULL)
+		return true;
+	servers = up->servers->elts;
+	up->asked = ngx_palloc(pool, up->servers->nelts * sizeof(*up->asked));
+	if (up->asked == NULL)
+		return false;
+	for (i = 0; i < up->servers->nelts; i++) {
+		if (!servers[i].ask)
+			continue;
+		up->asked[up->n_asked].bytes = (const char *)
+		    servers[i].name.data;
+		up->asked[up->n_asked++].length = servers[i].name.len;
+	}
+	return true;
+}
+
 static bool
 scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
@@ -215,7 +238,8 @@ scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	up->allowed = ngx_pcalloc(cycle->pool,
 	    (up->n_peers + 1) * sizeof(*up->allowed));
 	up->body = body_new();
-	return up->allowed != NULL && up->body != NULL;
+	return up->allowed != NULL && up->body != NULL &&
+	    asked_make(up, cycle->pool);
 }
 
 static bool
@@ -249,7 +273,7 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	/* In a container a process may have the pid of a dead one. */
 	(void)kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(), NULL);
 	watch(&up->watch);
-	return NGX_OK;
+	return ngx_http_kvroute_asks_begin(up, cycle) ? NGX_OK : NGX_ERROR;
 }
 
 ngx_int_t
@@ -275,6 +299,7 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_uint_t tries = LEAVE_TRIES;
 
+	ngx_http_kvroute_asks_leave(up);
 	while (kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(), NULL) ==
 	    KVR_EBUSY && tries-- > 0)
 		ngx_msleep(1);

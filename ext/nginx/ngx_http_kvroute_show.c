@@ -43,6 +43,8 @@ upstream_describe(struct status_upstream *to, struct counters *counters,
 	to->options = up->options;
 	to->cost = up->policy.cost;
 	to->shadow = shadows[up->shadow];
+	to->asked = up->asked;
+	to->n_asked = up->n_asked;
 	if (up->shared == NULL)
 		return;
 	counters_copy(counters, up->shared);

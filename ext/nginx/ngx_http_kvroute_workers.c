@@ -50,8 +50,9 @@ same(const ngx_str_t *a, const void *name, size_t len)
 	return a->len == len && ngx_memcmp(a->data, name, len) == 0;
 }
 
-static ngx_http_kvroute_server_t *
-server_find(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name)
+ngx_http_kvroute_server_t *
+ngx_http_kvroute_server_find(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name)
 {
 	ngx_http_kvroute_server_t *servers;
 	ngx_uint_t i;
@@ -68,11 +69,17 @@ server_find(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name)
 
 /* -------------------------------------------------------------- workers --- */
 
+/*
+ * As configured. What was read off the engine stays in force until it is read
+ * again; `now`: the facts of a worker that exists, or NULL.
+ */
 static void
 facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
-    ngx_uint_t weight, struct kvr_worker *facts)
+    ngx_uint_t weight, const struct kvr_worker *now, struct kvr_worker *facts)
 {
-	ngx_http_kvroute_server_t *server = server_find(up, name);
+	ngx_http_kvroute_server_t *server = ngx_http_kvroute_server_find(up,
+	    name);
+	bool ask = server != NULL && server->ask;
 
 	if (server != NULL) {
 		*facts = server->facts;
@@ -82,6 +89,19 @@ facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
 	}
 	facts->weight = weight > 0 ? (double)weight : 1.0;
 	facts->retain = up->retain;
+	if (ask && now != NULL) {
+		facts->capacity_tokens = now->capacity_tokens;
+		if (facts->block_tokens == 0)
+			facts->block_tokens = now->block_tokens;
+		if (!server->evicts)
+			facts->eviction = now->eviction;
+	}
+	/* Until there is a capacity to go by. */
+	if (ask && facts->capacity_tokens == 0 &&
+	    facts->retain == KVR_RETAIN_CAPACITY)
+		facts->retain = KVR_RETAIN_AUTO;
+	if (now != NULL)
+		facts->state = now->state;
 }
 
 /* It exists: sets the configured facts, keeps a state set by order. */
@@ -93,9 +113,9 @@ worker_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	struct kvr_worker facts, now;
 	int error;
 
-	facts_make(up, name, weight, &facts);
 	error = kvr_worker_find(k, text, name->len, 0, id);
 	if (error != KVR_OK) {
+		facts_make(up, name, weight, NULL, &facts);
 		error = kvr_worker_add(k, text, name->len, &facts, id);
 		/* Another process was faster. */
 		if (error == KVR_EEXIST)
@@ -106,7 +126,7 @@ worker_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	error = kvr_worker_get(k, *id, &now);
 	if (error != KVR_OK)
 		return error;
-	facts.state = now.state;
+	facts_make(up, name, weight, &now, &facts);
 	return kvr_worker_set(k, *id, &facts);
 }
 

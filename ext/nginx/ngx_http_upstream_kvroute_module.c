@@ -207,14 +207,22 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 static bool
-fact(struct kvr_worker *facts, ngx_str_t *arg)
+fact(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
 {
+	struct kvr_worker *facts = &server->facts;
 	ngx_str_t value;
 	ngx_int_t n;
 
-	if (named(arg, "eviction", &value))
+	if (named(arg, "eviction", &value)) {
+		server->evicts = true;
 		return chosen(evictions, &value, &facts->eviction);
+	}
 	if (named(arg, "capacity", &value)) {
+		server->ask = value.len == 4 &&
+		    ngx_strncmp(value.data, "auto", 4) == 0;
+		facts->capacity_tokens = 0;
+		if (server->ask)
+			return true;
 		if (!number(&value, 1, NGX_MAX_INT_T_VALUE, &n))
 			return false;
 		facts->capacity_tokens = (uint64_t)n;
@@ -285,7 +293,7 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (!address(cf, &args[1], &server->name))
 		return NGX_CONF_ERROR;
 	for (i = 2; i < cf->args->nelts; i++) {
-		if (!fact(&server->facts, &args[i]))
+		if (!fact(server, &args[i]))
 			return refused(cf, &args[i]);
 	}
 	return NGX_CONF_OK;

@@ -102,6 +102,44 @@ START_TEST(workers)
 }
 END_TEST
 
+/* Told by the operator, read off an engine, or not known. */
+START_TEST(sources_of_capacities)
+{
+	static const struct status_name asked[] = { { "upper", 5 },
+	    { "\xff", 1 }, { "up", 2 } };
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	struct json_object *up;
+	uint64_t id = 0;
+
+	fleet[0].asked = asked;
+	fleet[0].n_asked = 3;
+	while (kvr_worker_next(fleet[0].kvr, &id) == KVR_OK && id != 0) {
+		ck_assert_int_eq(kvr_worker_get(fleet[0].kvr, id, &facts),
+		    KVR_OK);
+		facts.capacity_tokens = 5000;
+		facts.block_tokens = 32;
+		ck_assert_int_eq(kvr_worker_set(fleet[0].kvr, id, &facts),
+		    KVR_OK);
+	}
+	take();
+	up = item(state, "upstreams", 0);
+	ck_number(item(up, "workers", 0), "capacity", 5000);
+	ck_number(item(up, "workers", 0), "block_tokens", 32);
+	ck_text(item(up, "workers", 0), "capacity_source", "read");
+	ck_text(item(up, "workers", 1), "capacity_source", "told");
+	ck_text(item(up, "workers", 2), "capacity_source", "read");
+	json_object_put(state);
+	facts.capacity_tokens = 0;
+	id = 0;
+	ck_assert_int_eq(kvr_worker_next(fleet[0].kvr, &id), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set(fleet[0].kvr, id, &facts), KVR_OK);
+	take();
+	up = item(state, "upstreams", 0);
+	ck_assert_ptr_null(member(item(up, "workers", 0), "capacity_source"));
+	json_object_put(state);
+}
+END_TEST
+
 /* Every counter, reason and endpoint, once; without counters, as 0. */
 static void
 ck_counted(struct json_object *up, const struct counters *counts)
@@ -237,6 +275,7 @@ suite_status_json(void)
 	tcase_add_checked_fixture(c, fleet_setup, fleet_teardown);
 	tcase_add_test(c, upstreams);
 	tcase_add_test(c, workers);
+	tcase_add_test(c, sources_of_capacities);
 	tcase_add_test(c, counters_are_shown);
 	tcase_add_test(c, endless_ttl);
 	tcase_add_test(c, no_upstream);

@@ -14,6 +14,7 @@ here=$(dirname "$0")
 . "$here/setup.sh"
 . "$here/check_answers.sh"
 . "$here/check_bodies.sh"
+. "$here/check_capacity.sh"
 . "$here/check_faults.sh"
 . "$here/check_orders.sh"
 . "$here/check_passing.sh"

@@ -43,6 +43,7 @@ wrong_lines()
 	kvroute zone=engines:8m; # "engines"
 	kvroute_server 127.0.0.1:1; # invalid number of arguments
 	kvroute_server 127.0.0.1:1 capacity=0; # invalid parameter "capacity=0"
+	kvroute_server 127.0.0.1:1 capacity=automatic; # invalid parameter "capacity=automatic"
 	kvroute_server 127.0.0.1:1 speed=9; # invalid parameter "speed=9"
 	kvroute_server 127.0.0.1:1 eviction=none; # invalid parameter "eviction=none"
 	kvroute_server 127.0.0.1:1 block_tokens=-1; # invalid parameter "block_tokens=-1"

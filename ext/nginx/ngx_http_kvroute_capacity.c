@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_capacity.c - kvroute_server ... capacity=auto: asks engines
+ * for the capacity of their KV caches.
+ *
+ *   timer, once a second      each server: is it due?
+ *     due --> connect --> send --> receive --> probe.h --> the worker's facts
+ *              ^                                  |
+ *              +------------ next path -----------+
+ *
+ * The first nginx worker process asks; the region tells the others. It asks by
+ * connections of its own, with a deadline, beside the requests: a request never
+ * waits for this, and at most AT_ONCE are open.
+ *
+ * A server is due at the start; after a failure, later each time; after its
+ * worker was reset, or a request to it failed in any process, since it may have
+ * restarted with another capacity; and now and then. What was read is kept
+ * until something else is read: an engine that is down has its last capacity.
+ */
+#include "ngx_http_kvroute.h"
+
+#include "probe.h"
+
+enum {
+	TICK_MS = 1000,
+	DEADLINE_MS = 10000,     /* for one path */
+	AGAIN_MS = 2000,         /* after an answer, at least */
+	BACKOFF_MS = 1000,       /* doubled by each failure */
+	BACKOFFS = 4,            /* at most so often */
+	REFRESH_MS = 300000,
+	AT_ONCE = 8,             /* servers of an upstream */
+	CONNECTIONS_MIN = 16,    /* that stay free for requests */
+	PIECE = 16384,
+	PIECES = 4               /* read before other events have their turn */
+};
+
+struct ngx_http_kvroute_ask_s {
+	ngx_http_kvroute_srv_conf_t *up;
+	ngx_http_kvroute_server_t *server; /* as configured */
+	ngx_uint_t place;        /* in up->known */
+	ngx_str_t name;
+	struct sockaddr *sockaddr;
+	socklen_t socklen;
+	/* while it is asked */
+	struct probe *probe;     /* or NULL */
+	ngx_connection_t *connection; /* or NULL */
+	ngx_event_t deadline;
+	u_char request[PROBE_REQUEST_MAX];
+	size_t to_send, sent;
+	/* what is known */
+	uint64_t id;             /* of the worker; 0: not looked up */
+	ngx_atomic_uint_t troubles; /* when it was asked */
+	struct capacity found;
+	ngx_msec_t due, answered;
+	ngx_uint_t failures;     /* since the last capacity */
+};
+
+static void path_ask(ngx_http_kvroute_ask_t *ask);
+
+/* --------------------------------------------------------------- facts --- */
+
+/* Writes what was read. If the lock is held, the next tick tries again. */
+static void
+facts_write(ngx_http_kvroute_ask_t *ask)
+{
+	const ngx_http_kvroute_server_t *server = ask->server;
+	const struct capacity *found = &ask->found;
+	struct kvr_worker facts, now;
+
+	now.size = sizeof(now);
+	if (found->tokens == 0 || ask->id == 0 ||
+	    kvr_worker_get(ask->up->kvr, ask->id, &now) != KVR_OK)
+		return;
+	facts = now;
+	facts.capacity_tokens = found->tokens;
+	facts.retain = ask->up->retain;
+	if (server->facts.block_tokens == 0)
+		facts.block_tokens = found->block_tokens;
+	if (!server->evicts)
+		facts.eviction = found->kind == CAPACITY_SGLANG ?
+		    KVR_EVICT_LEAF : KVR_EVICT_RELEASED;
+	if (facts.capacity_tokens != now.capacity_tokens ||
+	    facts.block_tokens != now.block_tokens ||
+	    facts.eviction != now.eviction || facts.retain != now.retain)
+		(void)kvr_worker_set(ask->up->kvr, ask->id, &facts);
+}
+
+/* Its id now; true: it is another one than before. */
+static bool
+id_look(ngx_http_kvroute_ask_t *ask)
+{
+	struct kvr_worker facts;
+	uint64_t id = ask->id;
+	int error;
+
+	facts.size = sizeof(facts);
+	if (id != 0 && (error = kvr_worker_get(ask->up->kvr, id, &facts)) !=
+	    KVR_EWORKER)
+		return false;
+	error = kvr_worker_find(ask->up->kvr, (const char *)ask->name.data,
+	    ask->name.len, 0, &id);
+	if (error != KVR_OK || id == ask->id)
+		return false;
+	ask->id = id;
+	return true;
+}
+
+/* -------------------------------------------------------------- result --- */
+
+static void
+connection_close(ngx_http_kvroute_ask_t *ask)
+{
+	if (ask->connection != NULL)
+		ngx_close_connection(ask->connection);
+	ask->connection = NULL;
+	if (ask->deadline.timer_set)
+		ngx_del_timer(&ask->deadline);
+}
+
+static void
+leave(ngx_http_kvroute_ask_t *ask)
+{
+	connection_close(ask);
+	if (ask->probe == NULL)
+		return;
+	probe_free(ask->probe);
+	ask->probe = NULL;
+	ask->up->asking--;
+}
+
+/* The first failure is logged, others are not. */
+static void
+failed(ngx_http_kvroute_ask_t *ask, const char *why, unsigned status)
+{
+	u_char text[32], *end = text;
+
+	if (status != 0)
+		end = ngx_snprintf(text, sizeof(text), ", status %ud", status);
+	if (ask->failures++ == 0)
+		ngx_log_error(NGX_LOG_WARN, ask->up->ask_timer.log, 0,
+		    "kvroute of upstream \"%V\": capacity of %V is %s: %s%*s",
+		    &ask->up->upstream->host, &ask->name,
+		    ask->found.tokens == 0 ? "not known" : "as before",
+		    why, (size_t)(end - text), text);
+	ask->due = ngx_current_msec + (BACKOFF_MS <<
+	    ngx_min(ask->failures - 1, BACKOFFS));
+	leave(ask);
+}
+
+static void
+done(ngx_http_kvroute_ask_t *ask)
+{
+	const struct capacity *c = probe_found(ask->probe);
+
+	if (c->tokens == 0) {
+		failed(ask, "it publishes none", probe_status(ask->probe));
+		return;
+	}
+	if (c->tokens != ask->found.tokens ||
+	    c->block_tokens != ask->found.block_tokens)
+		ngx_log_error(NGX_LOG_NOTICE, ask->up->ask_timer.log, 0,
+		    "kvroute of upstream \"%V\": capacity of %V is %uL "
+		    "tokens, in blocks of %uD (0: not known), by %s of %s",
+		    &ask->up->upstream->host, &ask->name, c->tokens,
+		    c->block_tokens, probe_place(ask->probe),
+		    capacity_kind_name(c->kind));
+	ask->found = *c;
+	ask->failures = 0;
+	ask->answered = ngx_current_msec;
+	ask->due = ngx_current_msec + REFRESH_MS;
+	leave(ask);
+	facts_write(ask);
+}
+
+static void
+on_deadline(ngx_event_t *event)
+{
+	failed(event->data, "it does not answer", 0);
+}
+
+/* ---------------------------------------------------------- connection --- */
+
+/* true: the connection is as before. */
+static bool
+advance(ngx_http_kvroute_ask_t *ask, enum probe_state state)
+{
+	if (state == PROBE_MORE)
+		return true;
+	connection_close(ask);
+	if (state == PROBE_NEXT)
+		path_ask(ask);
+	else
+		done(ask);
+	return false;
+}
+
+static void
+on_read(ngx_event_t *event)
+{
+	static u_char piece[PIECE];
+	ngx_connection_t *c = event->data;
+	ngx_http_kvroute_ask_t *ask = c->data;
+	ngx_uint_t i;
+	ssize_t n;
+
+	for (i = 0; i < PIECES; i++) {
+		n = c->recv(c, piece, sizeof(piece));
+		if (n == NGX_AGAIN) {
+			if (ngx_handle_read_event(event, 0) != NGX_OK)
+				failed(ask, "the connection is broken", 0);
+			return;
+		}
+		if (n == NGX_ERROR) {
+			failed(ask, "the connection is broken", 0);
+			return;
+		}
+		if (!advance(ask, n == 0 ? probe_close(ask->probe) :
+		    probe_data(ask->probe, piece, (size_t)n)))
+			return;
+	}
+	ngx_post_event(event, &ngx_posted_next_events);
+}
+
+/* Nothing more is sent. */
+static void
+on_nothing(ngx_event_t *event)
+{
+	(void)event;
+}
+
+static bool
+is_connected(ngx_connection_t *c)
+{
+	int error = 0;
+	socklen_t n = sizeof(error);
+
+	return getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 &&
+	    error == 0;
+}
+
+static void
+on_write(ngx_event_t *event)
+{
+	ngx_connection_t *c = event->data;
+	ngx_http_kvroute_ask_t *ask = c->data;
+	ssize_t n;
+
+	if (ask->sent == 0 && !is_connected(c)) {
+		failed(ask, "it cannot be connected to", 0);
+		return;
+	}
+	n = c->send(c, ask->request + ask->sent, ask->to_send - ask->sent);
+	if (n == NGX_ERROR) {
+		failed(ask, "the connection is broken", 0);
+		return;
+	}
+	if (n > 0)
+		ask->sent += (size_t)n;
+	if (ask->sent == ask->to_send)
+		event->handler = on_nothing;
+	if (ngx_handle_write_event(event, 0) != NGX_OK ||
+	    ngx_handle_read_event(c->read, 0) != NGX_OK)
+		failed(ask, "the connection is broken", 0);
+}
+
+/* Hosts are named as nginx names peers; a local socket has no such name. */
+static bool
+request_make(ngx_http_kvroute_ask_t *ask)
+{
+	static const ngx_str_t local = ngx_string("localhost");
+	const ngx_str_t *host = ask->sockaddr->sa_family == AF_UNIX ?
+	    &local : &ask->name;
+
+	ask->sent = 0;
+	ask->to_send = probe_request(ask->probe, (const char *)host->data,
+	    host->len, (char *)ask->request);
+	return ask->to_send > 0;
+}
+
+/* The current path of the probe, on a new connection. */
+static void
+path_ask(ngx_http_kvroute_ask_t *ask)
+{
+	ngx_peer_connection_t pc;
+	ngx_connection_t *c;
+	ngx_int_t rc;
+
+	ngx_memzero(&pc, sizeof(pc));
+	pc.sockaddr = ask->sockaddr;
+	pc.socklen = ask->socklen;
+	pc.name = &ask->name;
+	pc.get = ngx_event_get_peer;
+	pc.log = &ask->up->ask_log;
+	pc.log_error = NGX_ERROR_INFO;
+	rc = request_make(ask) ? ngx_event_connect_peer(&pc) : NGX_ERROR;
+	if (rc != NGX_OK && rc != NGX_AGAIN) {
+		failed(ask, "it cannot be connected to", 0);
+		return;
+	}
+	c = ask->connection = pc.connection;
+	c->data = ask;
+	c->log = c->read->log = c->write->log = &ask->up->ask_log;
+	c->read->handler = on_read;
+	c->write->handler = on_write;
+	ngx_add_timer(&ask->deadline, DEADLINE_MS);
+	if (rc == NGX_OK)
+		on_write(c->write);
+}
+
+/* --------------------------------------------------------------- timer --- */
+
+static void
+begin(ngx_http_kvroute_ask_t *ask)
+{
+	ask->troubles = ask->up->shared->troubles[ask->place %
+	    NGX_HTTP_KVROUTE_TROUBLES];
+	ask->probe = probe_new(0);
+	if (ask->probe == NULL)
+		return;
+	ask->up->asking++;
+	path_ask(ask);
+}
+
+static bool
+passed(ngx_msec_t moment)
+{
+	return (ngx_msec_int_t)(ngx_current_msec - moment) >= 0;
+}
+
+/* After a reset, or a failed request, what was read may be wrong. */
+static bool
+doubtful(ngx_http_kvroute_ask_t *ask)
+{
+	return ask->failures == 0 && passed(ask->answered + AGAIN_MS) &&
+	    ask->troubles != ask->up->shared->troubles[ask->place %
+	    NGX_HTTP_KVROUTE_TROUBLES];
+}
+
+static void
+look(ngx_http_kvroute_ask_t *ask)
+{
+	bool other = id_look(ask);
+
+	facts_write(ask);
+	if (ask->probe == NULL && ask->up->asking < AT_ONCE &&
+	    ngx_cycle->free_connection_n >= CONNECTIONS_MIN &&
+	    (other || doubtful(ask) || passed(ask->due)))
+		begin(ask);
+}
+
+static void
+on_tick(ngx_event_t *event)
+{
+	ngx_http_kvroute_srv_conf_t *up = event->data;
+	ngx_uint_t i;
+
+	if (ngx_exiting || ngx_quit || ngx_terminate)
+		return;
+	for (i = 0; i < up->n_asks; i++)
+		look(&up->asks[i]);
+	ngx_add_timer(event, TICK_MS);
+}
+
+/* ------------------------------------------------------------- process --- */
+
+static bool
+ask_make(ngx_http_kvroute_ask_t *ask, ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_upstream_rr_peer_t *peer, ngx_pool_t *pool)
+{
+	ask->up = up;
+	ask->name.len = peer->name.len;
+	ask->name.data = ngx_pstrdup(pool, &peer->name);
+	ask->socklen = peer->socklen;
+	ask->sockaddr = ngx_palloc(pool, peer->socklen);
+	if (ask->name.data == NULL || ask->sockaddr == NULL)
+		return false;
+	ngx_memcpy(ask->sockaddr, peer->sockaddr, peer->socklen);
+	ask->due = ngx_current_msec;
+	ask->deadline.handler = on_deadline;
+	ask->deadline.data = ask;
+	ask->deadline.log = &up->ask_log;
+	ask->deadline.cancelable = 1;
+	return true;
+}
+
+static bool
+asks_make(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
+{
+	ngx_http_upstream_rr_peers_t *peers;
+	ngx_http_upstream_rr_peer_t *peer;
+	ngx_http_kvroute_server_t *server;
+	ngx_http_kvroute_ask_t *ask;
+	ngx_uint_t place = 0;
+
+	up->asks = ngx_pcalloc(pool, (up->n_peers + 1) * sizeof(*up->asks));
+	if (up->asks == NULL)
+		return false;
+	for (peers = up->upstream->peer.data; peers != NULL;
+	    peers = peers->next) {
+		for (peer = peers->peer; peer != NULL && place < up->n_peers;
+		    peer = peer->next, place++) {
+			server = ngx_http_kvroute_server_find(up, &peer->name);
+			if (server == NULL || !server->ask)
+				continue;
+			ask = &up->asks[up->n_asks++];
+			ask->server = server;
+			ask->place = place;
+			if (!ask_make(ask, up, peer, pool))
+				return false;
+		}
+	}
+	return true;
+}
+
+bool
+ngx_http_kvroute_asks_begin(ngx_http_kvroute_srv_conf_t *up,
+    ngx_cycle_t *cycle)
+{
+	if (ngx_process == NGX_PROCESS_HELPER || ngx_worker != 0)
+		return true;
+	/* Failures to connect are expected, and logged here. */
+	up->ask_log = *cycle->log;
+	up->ask_log.log_level = NGX_LOG_ALERT;
+	if (!asks_make(up, cycle->pool))
+		return false;
+	up->ask_timer.handler = on_tick;
+	up->ask_timer.data = up;
+	up->ask_timer.log = cycle->log;
+	up->ask_timer.cancelable = 1;
+	if (up->n_asks > 0)
+		ngx_add_timer(&up->ask_timer, 1);
+	return true;
+}
+
+void
+ngx_http_kvroute_asks_leave(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_asks; i++)
+		leave(&up->asks[i]);
+}
+
+void
+ngx_http_kvroute_trouble(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t place)
+{
+	(void)ngx_atomic_fetch_add(&up->shared->troubles[place %
+	    NGX_HTTP_KVROUTE_TROUBLES], 1);
+}

@@ -1,0 +1,202 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_capacity.sh - cases of check.sh: capacities that are read off engines.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2034,SC2154
+
+quick_cases="${quick_cases:-} capacity_is_read_in_every_dialect
+    capacity_told_read_and_unknown capacity_of_engine_that_is_silent
+    capacity_of_engine_that_comes_up_later capacity_changes_with_engine
+    capacity_outlives_reload"
+
+# capacities - of all servers, in order of their ports.
+capacities()
+{
+	json '[.upstreams[0].workers | sort_by(.name)[]
+	    | "\(.capacity) \(.capacity_source) \(.block_tokens) \(.retain)"]
+	    | join(", ")'
+}
+
+capacities_are()
+{
+	[ "$(capacities)" = "$1" ]
+}
+
+# await_capacities EXPECTED
+await_capacities()
+{
+	until_true 30 capacities_are "$1" || is capacities "$(capacities)" "$1"
+}
+
+lines_with()
+{
+	grep -cF "$1" "$work/logs/error"
+}
+
+is_logged()
+{
+	grep -qF "$1" "$work/logs/error"
+}
+
+# start_engine PORT CAPACITY - one more, at a port that was free.
+start_engine()
+{
+	"$build/kvroute-engine" --port "$1" --capacity "$2" --scale 0.01 \
+	    --for 600 > "$work/logs/engine-$1" 2>&1 &
+	one_engine=$!
+	kept_pids="$kept_pids $one_engine"
+	until_true 10 engine_answers "$1" || echo "no engine at $1"
+}
+
+stop_engine()
+{
+	kill "$one_engine"
+	wait "$one_engine" 2> /dev/null
+}
+
+end_engines()
+{
+	stop_nginx
+	stop_kept
+}
+
+# Nothing but notices: no error, and no other line of the library.
+capacity_is_read_in_every_dialect()
+{
+	for dialect in vllm sglang sglang-old; do
+		server_facts='capacity=auto'
+		kvroute_options='zone=kv:8m retain=capacity'
+		engines=2
+		up --capacity 50000 --block 32 --publish $dialect
+		await_capacities '49984 read 32 capacity, 49984 read 32 capacity'
+		is 'notices' "$(lines_with "capacity of $(address 1) is 49984")" 1
+		is 'errors' "$(grep -E '\[(warn|error)\]' "$work/logs/error")" ''
+		talk --requests 24 --chats 4 --think-ms 1
+		no_errors "of $dialect"
+		settled
+		stop_nginx
+		stop_engines
+		: > "$work/logs/error"
+	done
+}
+
+capacity_told_read_and_unknown()
+{
+	start_engines 2 --scale 0.01 --capacity 50000
+	first=$(printf '%s\n' "$(address 1)" "$(address 2)" | sort | head -n 1)
+	second=$(printf '%s\n' "$(address 1)" "$(address 2)" | sort | tail -n 1)
+	server_list="server $first; server $second;
+	    kvroute_server $first capacity=auto block_tokens=64;
+	    kvroute_server $second capacity=1234;"
+	start_nginx kvroute
+	await_capacities '50000 read 64 capacity, 1234 told 0 capacity'
+	# It was read, and is no longer asked for: unknown.
+	server_list="server $first; server $second;
+	    kvroute_server $second capacity=auto;"
+	fault 1 'kind=stall&seconds=60'
+	fault 2 'kind=error&seconds=60&status=404'
+	reload_nginx kvroute
+	until_true 10 is_logged "capacity of $second is not known" ||
+	    echo 'nothing is said of an engine that publishes nothing'
+	is 'capacity of one without facts' "$(state_of "$first" capacity)" 0
+	is 'its source' "$(state_of "$first" capacity_source)" null
+	settled
+}
+
+# An ask that waits delays no request: all of these end before its deadline.
+capacity_of_engine_that_is_silent()
+{
+	processes=1
+	start_engines 2 --scale 0.01 --capacity 50000
+	fault 2 'kind=stall&seconds=600'
+	server_list="server $(address 1); server $(address 2) down;
+	    kvroute_server $(address 2) capacity=auto;"
+	start_nginx kvroute
+	talk --requests 200 --chats 8 --think-ms 1
+	no_errors 'meanwhile'
+	is 'asks that have ended' "$(lines_with 'it does not answer')" 0
+	is 'capacity meanwhile' "$(state_of "$(address 2)" capacity)" 0
+	until_true 30 is_logged "capacity of $(address 2) is not known: it does"\
+' not answer' || echo 'nothing is said of a silent engine'
+	is 'capacity afterwards' "$(state_of "$(address 2)" capacity)" 0
+	is 'retention' "$(state_of "$(address 2)" retain)" ttl
+	settled
+	# The next ask is under way, and must not be left open.
+	sleep 1.5
+	finish_nginx
+}
+
+# Also by a process that takes the place of one that died.
+capacity_of_engine_that_comes_up_later()
+{
+	processes=1
+	late=$(free_port)
+	start_engines 1 --scale 0.01 --capacity 50000
+	server_list="server $(address 1); server 127.0.0.1:$late backup;
+	    kvroute_server 127.0.0.1:$late capacity=auto;"
+	start_nginx kvroute
+	until_true 10 is_logged "capacity of 127.0.0.1:$late is not known" ||
+	    echo 'nothing is said of an engine that is not there'
+	sleep 4
+	is 'lines about it' \
+	    "$(lines_with "capacity of 127.0.0.1:$late is not known")" 1
+	old=$(children "$nginx_pid")
+	kill_one_process
+	until_true 20 new_processes
+	start_engine "$late" 70000
+	until_true 30 late_is 70000 || echo 'its capacity is' \
+	    "$(state_of "127.0.0.1:$late" capacity)"
+	is 'its source' "$(state_of "127.0.0.1:$late" capacity_source)" read
+	settled
+	end_engines
+}
+
+# Requests fail, and the other one takes them, so it is asked again.
+capacity_changes_with_engine()
+{
+	late=$(free_port)
+	start_engines 1 --scale 0.01 --capacity 50000
+	start_engine "$late" 90000
+	server_list="server $(address 1); server 127.0.0.1:$late max_fails=0;
+	    kvroute_server 127.0.0.1:$late capacity=auto;"
+	location_lines='proxy_next_upstream error timeout non_idempotent;'
+	start_nginx kvroute
+	until_true 20 late_is 90000 || echo 'it is not read at first'
+	stop_engine
+	talk --requests 60 --chats 8 --think-ms 1 --turns 1
+	no_errors 'while it is down'
+	until_true 10 is_logged "capacity of 127.0.0.1:$late is as before" ||
+	    echo 'nothing is said of an engine that has gone'
+	is 'capacity while it is down' \
+	    "$(state_of "127.0.0.1:$late" capacity)" 90000
+	start_engine "$late" 30000
+	until_true 30 late_is 30000 || echo 'its capacity stays' \
+	    "$(state_of "127.0.0.1:$late" capacity)"
+	talk --requests 60 --chats 8 --think-ms 1
+	no_errors 'afterwards'
+	settled
+	end_engines
+}
+
+late_is()
+{
+	[ "$(state_of "127.0.0.1:$late" capacity)" = "$1" ]
+}
+
+# With engines that cannot be read again, and with a file, after a restart.
+capacity_outlives_reload()
+{
+	server_facts='capacity=auto'
+	kvroute_options="path=$work/out/index size=8m"
+	engines=1
+	up --capacity 50000
+	await_capacities '50000 read 16 capacity'
+	fault 1 'kind=stall&seconds=600'
+	reload_nginx kvroute
+	is 'after a reload' "$(capacities)" '50000 read 16 capacity'
+	stop_nginx
+	start_nginx kvroute
+	is 'after a restart' "$(capacities)" '50000 read 16 capacity'
+	settled
+}
