@@ -156,7 +156,7 @@ done(ngx_http_kvroute_ask_t *ask)
 		failed(ask, "it publishes none", probe_status(ask->probe));
 		return;
 	}
-	if (c->tokens != ask->found.tokens ||
+	if (c->tokens != ask->found.tokens || ask->failures > 0 ||
 	    c->block_tokens != ask->found.block_tokens)
 		ngx_log_error(NGX_LOG_NOTICE, ask->up->ask_timer.log, 0,
 		    "kvroute of upstream \"%V\": capacity of %V is %uL "
