@@ -8,7 +8,7 @@
 quick_cases="${quick_cases:-} capacity_is_read_in_every_dialect
     capacity_told_read_and_unknown capacity_of_engine_that_is_silent
     capacity_of_engine_that_comes_up_later capacity_changes_with_engine
-    capacity_outlives_reload"
+    capacity_outlives_reload capacity_in_awkward_responses"
 
 # capacities - of all servers, in order of their ports.
 capacities()
@@ -199,4 +199,22 @@ capacity_outlives_reload()
 	start_nginx kvroute
 	is 'after a restart' "$(capacities)" '50000 read 16 capacity'
 	settled
+}
+
+# Much, in pieces, and cut.
+capacity_in_awkward_responses()
+{
+	start_engines 1 --scale 0.01
+	perl "$here/publish.pl" > "$work/out/published" &
+	kept_pids="$kept_pids $!"
+	until_true 10 test -s "$work/out/published" || echo 'it does not start'
+	late=$(cat "$work/out/published")
+	server_list="server $(address 1); server 127.0.0.1:$late down;
+	    kvroute_server 127.0.0.1:$late capacity=auto;"
+	start_nginx kvroute
+	until_true 20 late_is 654321 || echo 'its capacity is' \
+	    "$(state_of "127.0.0.1:$late" capacity)"
+	is block "$(state_of "127.0.0.1:$late" block_tokens)" 4
+	settled
+	end_engines
 }
