@@ -8,7 +8,8 @@
 quick_cases="${quick_cases:-} capacity_is_read_in_every_dialect
     capacity_told_read_and_unknown capacity_of_engine_that_is_silent
     capacity_of_engine_that_comes_up_later capacity_changes_with_engine
-    capacity_outlives_reload capacity_in_awkward_responses"
+    capacity_after_failed_requests capacity_outlives_reload
+    capacity_in_awkward_responses"
 
 # capacities - of all servers, in order of their ports.
 capacities()
@@ -175,6 +176,33 @@ capacity_changes_with_engine()
 	    "$(state_of "127.0.0.1:$late" capacity)"
 	talk --requests 60 --chats 8 --think-ms 1
 	no_errors 'afterwards'
+	settled
+	end_engines
+}
+
+# Restarted while there were no requests: no connection is refused. It is asked
+# again because requests to it fail later, which resets nothing.
+capacity_after_failed_requests()
+{
+	late=$(free_port)
+	start_engines 1 --scale 0.01 --capacity 50000
+	start_engine "$late" 90000
+	server_list="server 127.0.0.1:$late max_fails=0;
+	    server $(address 1) backup;
+	    kvroute_server 127.0.0.1:$late capacity=auto;"
+	location_lines='proxy_next_upstream http_503 non_idempotent;'
+	start_nginx kvroute
+	until_true 20 late_is 90000 || echo 'it is not read at first'
+	stop_engine
+	start_engine "$late" 30000
+	curl -sf -m 10 -o /dev/null -X POST \
+	    "http://127.0.0.1:$late/fault?kind=error&status=503&seconds=2" ||
+	    echo 'it takes no fault'
+	talk --requests 20 --chats 4 --think-ms 1
+	no_errors 'while it fails'
+	until_true 30 late_is 30000 || echo 'its capacity stays' \
+	    "$(state_of "127.0.0.1:$late" capacity)"
+	is 'records that were reset' "$(json '.upstreams[0].refused')" 0
 	settled
 	end_engines
 }
