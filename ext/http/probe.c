@@ -19,6 +19,7 @@ struct probe {
 	size_t path;            /* of probe_paths */
 	uint32_t rank;
 	unsigned status;
+	bool doubtful;          /* some path has not said that there is none */
 	uint64_t bytes;         /* of this response */
 	struct response response;
 	struct capacity found;
@@ -84,6 +85,8 @@ leave(struct probe *p, bool whole)
 		capacity_so_far(p->reader, &c);
 	if (p->status == 200)
 		capacity_add(&p->found, &c);
+	if (p->status != 404 && !(p->status == 200 && whole))
+		p->doubtful = true;
 	if (p->found.tokens != 0 || p->path + 1 == PROBE_CAPACITY_PATHS)
 		return PROBE_DONE;
 	p->path++;
@@ -142,6 +145,12 @@ const struct capacity *
 probe_found(const struct probe *p)
 {
 	return &p->found;
+}
+
+bool
+probe_denied(const struct probe *p)
+{
+	return p->found.tokens == 0 && !p->doubtful;
 }
 
 unsigned

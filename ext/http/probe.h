@@ -48,6 +48,11 @@ enum probe_state probe_close(struct probe *p);
 
 /* What is known. */
 const struct capacity *probe_found(const struct probe *p);
+/*
+ * After PROBE_DONE without a capacity: has each path said that there is none,
+ * by status 404, or by 200 and a whole text? Otherwise it is just not known.
+ */
+bool probe_denied(const struct probe *p);
 /* Of the response at hand, or the last one; 0: there is none. */
 unsigned probe_status(const struct probe *p);
 /* The path that gave the capacity, or the current one. */

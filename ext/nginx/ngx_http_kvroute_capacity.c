@@ -15,7 +15,8 @@
  * A server is due at the start; after a failure, later each time; after its
  * worker was reset, or a request to it failed in any process, since it may have
  * restarted with another capacity; and now and then. What was read is kept
- * until something else is read: an engine that is down has its last capacity.
+ * until something else is read, or the engine says that there is none: one that
+ * is down has its last capacity.
  */
 #include "ngx_http_kvroute.h"
 
@@ -51,6 +52,7 @@ struct ngx_http_kvroute_ask_s {
 	uint64_t id;             /* of the worker; 0: not looked up */
 	ngx_atomic_uint_t troubles; /* when it was asked */
 	struct capacity found;
+	bool denied;             /* it has said that there is none */
 	ngx_msec_t due, answered;
 	ngx_uint_t failures;     /* since the last capacity */
 };
@@ -59,29 +61,42 @@ static void path_ask(ngx_http_kvroute_ask_t *ask);
 
 /* --------------------------------------------------------------- facts --- */
 
-/* Writes what was read. If the lock is held, the next tick tries again. */
-static void
-facts_write(ngx_http_kvroute_ask_t *ask)
+/* The facts as they should be; false: nothing is known of them. */
+static bool
+facts_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
 {
 	const ngx_http_kvroute_server_t *server = ask->server;
 	const struct capacity *found = &ask->found;
+
+	if (found->tokens == 0 && !ask->denied)
+		return false;
+	facts->capacity_tokens = found->tokens;
+	facts->retain = ask->up->retain;
+	if (found->tokens == 0 && facts->retain == KVR_RETAIN_CAPACITY)
+		facts->retain = KVR_RETAIN_AUTO;
+	if (server->facts.block_tokens == 0)
+		facts->block_tokens = found->block_tokens;
+	if (!server->evicts)
+		facts->eviction = found->kind == CAPACITY_SGLANG ?
+		    KVR_EVICT_LEAF : KVR_EVICT_RELEASED;
+	return true;
+}
+
+/* If the lock is held, the next tick tries again. */
+static void
+facts_write(ngx_http_kvroute_ask_t *ask)
+{
 	struct kvr_worker facts, now;
 
 	now.size = sizeof(now);
-	if (found->tokens == 0 || ask->id == 0 ||
+	if (ask->id == 0 ||
 	    kvr_worker_get(ask->up->kvr, ask->id, &now) != KVR_OK)
 		return;
 	facts = now;
-	facts.capacity_tokens = found->tokens;
-	facts.retain = ask->up->retain;
-	if (server->facts.block_tokens == 0)
-		facts.block_tokens = found->block_tokens;
-	if (!server->evicts)
-		facts.eviction = found->kind == CAPACITY_SGLANG ?
-		    KVR_EVICT_LEAF : KVR_EVICT_RELEASED;
-	if (facts.capacity_tokens != now.capacity_tokens ||
+	if (facts_wanted(ask, &facts) &&
+	    (facts.capacity_tokens != now.capacity_tokens ||
 	    facts.block_tokens != now.block_tokens ||
-	    facts.eviction != now.eviction || facts.retain != now.retain)
+	    facts.eviction != now.eviction || facts.retain != now.retain))
 		(void)kvr_worker_set(ask->up->kvr, ask->id, &facts);
 }
 
@@ -153,6 +168,10 @@ done(ngx_http_kvroute_ask_t *ask)
 	const struct capacity *c = probe_found(ask->probe);
 
 	if (c->tokens == 0) {
+		ask->denied = probe_denied(ask->probe);
+		if (ask->denied)
+			ngx_memzero(&ask->found, sizeof(ask->found));
+		facts_write(ask);
 		failed(ask, "it publishes none", probe_status(ask->probe));
 		return;
 	}
@@ -165,6 +184,7 @@ done(ngx_http_kvroute_ask_t *ask)
 		    c->block_tokens, probe_place(ask->probe),
 		    capacity_kind_name(c->kind));
 	ask->found = *c;
+	ask->denied = false;
 	ask->failures = 0;
 	ask->answered = ngx_current_msec;
 	ask->due = ngx_current_msec + REFRESH_MS;

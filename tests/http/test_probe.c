@@ -164,6 +164,39 @@ START_TEST(paths_in_order)
 }
 END_TEST
 
+/* Only 404 and whole texts say that there is none. */
+START_TEST(engines_without_a_capacity)
+{
+	static const char none[] = "HTTP/1.1 200 OK\r\n\r\n{}";
+	static const char *const unsure[] = { "", "HTTP/1.1 200 OK\r\n"
+	    "Content-Length: 9\r\n\r\n{}", "HTTP/1.1 503 Busy\r\n\r\n",
+	    "no HTTP\r\n" };
+	struct probe *p;
+	size_t i;
+
+	for (i = 0; i <= sizeof(unsure) / sizeof(unsure[0]); i++) {
+		const bool sure = i == sizeof(unsure) / sizeof(unsure[0]);
+
+		p = probe_new(0);
+		request(p, "/metrics");
+		ck_assert_int_eq(answer(p, NOT_FOUND, 99), PROBE_NEXT);
+		request(p, "/server_info");
+		ck_assert_int_eq(answer(p, sure ? none : unsure[i], 99),
+		    PROBE_NEXT);
+		request(p, "/get_server_info");
+		ck_assert_int_eq(answer(p, none, 99), PROBE_DONE);
+		ck_assert_msg(probe_denied(p) == sure, "%zu", i);
+		probe_free(p);
+	}
+	p = probe_new(0);
+	request(p, "/metrics");
+	ck_assert_int_eq(answer(p, "HTTP/1.1 200 OK\r\n\r\n" LINE, 99),
+	    PROBE_DONE);
+	ck_assert(!probe_denied(p));
+	probe_free(p);
+}
+END_TEST
+
 /* Metrics stop at the capacity; JSON is read to its end. */
 START_TEST(no_more_is_read_than_needed)
 {
@@ -245,6 +278,7 @@ suite_probe(void)
 	tcase_add_test(t, responses_without_a_capacity);
 	tcase_add_test(t, head_is_bounded);
 	tcase_add_test(t, paths_in_order);
+	tcase_add_test(t, engines_without_a_capacity);
 	tcase_add_test(t, no_more_is_read_than_needed);
 	tcase_add_test(t, responses_without_end_are_left);
 	tcase_add_test(t, hosts_that_are_none);

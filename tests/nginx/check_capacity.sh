@@ -92,16 +92,17 @@ capacity_told_read_and_unknown()
 	    kvroute_server $second capacity=1234;"
 	start_nginx kvroute
 	await_capacities '50000 read 64 capacity, 1234 told 0 capacity'
-	# It was read, and is no longer asked for: unknown.
+	# It was read, and is no longer asked for: unknown. The other one has been
+	# told, is asked now, and publishes nothing: unknown too.
 	server_list="server $first; server $second;
 	    kvroute_server $second capacity=auto;"
-	fault 1 'kind=stall&seconds=60'
+	fault 1 'kind=error&seconds=60&status=404'
 	fault 2 'kind=error&seconds=60&status=404'
 	reload_nginx kvroute
-	until_true 10 is_logged "capacity of $second is not known" ||
+	until_true 10 is_logged "capacity of $second is not known: it"\
+' publishes none, status 404' ||
 	    echo 'nothing is said of an engine that publishes nothing'
-	is 'capacity of one without facts' "$(state_of "$first" capacity)" 0
-	is 'its source' "$(state_of "$first" capacity_source)" null
+	await_capacities '0 null 0 ttl, 0 null 0 ttl'
 	settled
 }
 
