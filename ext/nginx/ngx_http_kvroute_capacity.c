@@ -31,8 +31,7 @@ enum {
 	REFRESH_MS = 300000,
 	AT_ONCE = 8,             /* servers of an upstream */
 	CONNECTIONS_MIN = 16,    /* that stay free for requests */
-	PIECE = 16384,
-	PIECES = 4               /* read before other events have their turn */
+	PIECE = 16384            /* parsed in a fraction of a millisecond */
 };
 
 struct ngx_http_kvroute_ask_s {
@@ -214,31 +213,23 @@ advance(ngx_http_kvroute_ask_t *ask, enum probe_state state)
 	return false;
 }
 
+/* One piece; other events have their turn before the next one. */
 static void
 on_read(ngx_event_t *event)
 {
 	static u_char piece[PIECE];
 	ngx_connection_t *c = event->data;
 	ngx_http_kvroute_ask_t *ask = c->data;
-	ngx_uint_t i;
-	ssize_t n;
+	ssize_t n = c->recv(c, piece, sizeof(piece));
 
-	for (i = 0; i < PIECES; i++) {
-		n = c->recv(c, piece, sizeof(piece));
-		if (n == NGX_AGAIN) {
-			if (ngx_handle_read_event(event, 0) != NGX_OK)
-				failed(ask, "the connection is broken", 0);
-			return;
-		}
-		if (n == NGX_ERROR) {
-			failed(ask, "the connection is broken", 0);
-			return;
-		}
-		if (!advance(ask, n == 0 ? probe_close(ask->probe) :
-		    probe_data(ask->probe, piece, (size_t)n)))
-			return;
+	if (n == NGX_ERROR || (n == NGX_AGAIN &&
+	    ngx_handle_read_event(event, 0) != NGX_OK)) {
+		failed(ask, "the connection is broken", 0);
+	} else if (n != NGX_AGAIN && advance(ask, n == 0 ?
+	    probe_close(ask->probe) :
+	    probe_data(ask->probe, piece, (size_t)n))) {
+		ngx_post_event(event, &ngx_posted_next_events);
 	}
-	ngx_post_event(event, &ngx_posted_next_events);
 }
 
 /* Nothing more is sent. */
