@@ -23,6 +23,13 @@ function geometric()
 	return count > 0 && !lacking ? exp(logs / count) : -1
 }
 
+# A line without a limit.
+function value_line(text, policy, value)
+{
+	printf "| %s | %s | %s | | |\n", text, policy, value < 0 ? "-" : \
+	    sprintf("%.3f", value)
+}
+
 # A line of a table: a figure, its value, its limit. A figure that cannot be
 # had is missed only if all scenarios are meant.
 function figure_line(text, policy, value, sign, threshold,    kept)
@@ -112,6 +119,10 @@ function conversation_figures(    i, k, of)
 		figure_line("TTFT p90 / dynamo:oracle", subjects[i],
 		    conversations(subjects[i], "dynamo:oracle", "ttft_p90",
 		    "8 16 32"), "<=", 0.89)
+		for (k = 1; k <= 3; k++)
+			value_line("TTFT mean / dynamo:oracle, " of[k] \
+			    " workers", subjects[i], conversations(subjects[i],
+			    "dynamo:oracle", "ttft_mean", of[k]))
 	}
 }
 
@@ -181,8 +192,18 @@ function returns_of(name,    event, i, k, value, least)
 		}
 }
 
+function any_returns(    i)
+{
+	for (i = 1; i <= n_wanted; i++)
+		if ((wanted_of[i], "return0_kind") in reported)
+			return 1
+	return 0
+}
+
 function all_returns(    i)
 {
+	if (!any_returns())
+		return
 	print "\n### Workers that join, come back or recover\n"
 	print "Requests or new sessions of the first minute, of the second " \
 	    "after a slow spell; 1 is a fair share.\n"
