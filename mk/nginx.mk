@@ -17,7 +17,8 @@ $(BUILD)/kvroute-chats: $(call objects,$(CHATS) $(CHATS_MODULES)) $(STATIC) \
 	    $(LIB_LIBS) $(LDLIBS)
 
 ENGINE := $(call files_of,tools/engine)
-ENGINE_MODULES := tools/common/args.c tools/simulate/engine_cache.c tools/common/rng.c
+ENGINE_MODULES := tools/common/args.c tools/common/rng.c \
+	tools/simulate/engine_cache.c tools/simulate/engine_model.c
 EVENT_LIBS = $(shell $(PKG_CONFIG) --libs libevent 2>/dev/null || echo -levent)
 
 $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_serving.c - kvroute-engine's scheduling in simulated time: hits,
- * evictions, waiting, preemption.
+ * test_serving.c - kvroute-engine's requests in simulated time: hits,
+ * evictions, waiting, preemption, and steps as in engine_model.h.
  */
 #include "test.h"
 
@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "engine_model.h"
 #include "serving.h"
 #include "alloc.h"
 #include "rng.h"
@@ -80,11 +81,11 @@ run_all(struct serving *s, struct sequence_state *last)
 	struct sequence *q;
 	int64_t now = 0, due;
 
-	serving_run(s, 0);
+	ck_assert(serving_run(s, 0));
 	while ((due = serving_due(s)) != INT64_MAX) {
 		ck_assert_int_ge(due, now);
 		now = due;
-		serving_run(s, now);
+		ck_assert(serving_run(s, now));
 		ck_assert(serving_check(s));
 		while ((q = serving_news(s, &state)) != NULL) {
 			*last = state;
@@ -243,7 +244,26 @@ END_TEST
 
 /* ---------------------------------------------------------------- times --- */
 
-/* 1000 tokens a second; then one each 10 ms, the first at once. */
+/*
+ * A step of facts_of, 1.5 times as fast as engine_model.h has it: n sequences,
+ * memory in use for m tokens, t prompt tokens at 1000 a second.
+ */
+static int64_t
+step_ns(int64_t n, int64_t m, int64_t t)
+{
+	return (15000000 + n * 100000 + m * 5000 / 512) * 2 / 3 +
+	    t * (SECOND / 1000);
+}
+
+/* Fractions of a nanosecond are lost in each step. */
+static void
+near(int64_t a, int64_t b)
+{
+	ck_assert_int_le(a, b + 1000);
+	ck_assert_int_ge(a, b - 1000);
+}
+
+/* 3008 tokens are two steps; each token after the first is one more. */
 START_TEST(prefill_and_decode)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -251,62 +271,130 @@ START_TEST(prefill_and_decode)
 	struct sequence_state last;
 
 	write_text(0, 9000, 1);
-	submit(s, 8000, 11, 0);
-	ck_assert_int_eq(run_all(s, &last), 8 * SECOND + SECOND / 10);
-	submit(s, 8160, 1, 0);
+	submit(s, 3008, 11, 0);
+	near(run_all(s, &last), step_ns(1, 3024, 2048) +
+	    step_ns(1, 3024, 3008 - 2048) + 10 * step_ns(1, 3024, 0));
+	submit(s, 3010, 1, 0);
 	serving_run(s, 20 * SECOND);
-	submit(s, 8320, 1, 20 * SECOND);
+	submit(s, 3010, 1, 20 * SECOND);
 	run_all(s, &last);
-	ck_assert_uint_eq(last.cached, 8160);
+	ck_assert_uint_eq(last.cached, 3008);
 	serving_free(s);
 }
 END_TEST
 
-/* Prefill is sequential: the second ends after both. */
+/* First come, first served, in one step if there is room. */
 START_TEST(prefill_in_turns)
 {
 	struct serving_facts f = facts_of(16, 1000);
 	struct serving *s = make(&f);
 	struct sequence_state state;
 	struct sequence *a, *b;
+	int64_t at;
 
 	write_text(0, 4000, 1);
-	a = submit(s, 3000, 2, 0);
+	a = submit(s, 2032, 9, 0);
 	write_text(0, 4000, 2);
-	b = submit(s, 2000, 2, 0);
-	serving_run(s, 3 * SECOND - 1);
+	b = submit(s, 32, 9, 0);
+	serving_run(s, 0);
+	at = serving_due(s);
+	near(at, step_ns(2, 2048 + 48, 2048));
+	serving_run(s, at - 1);
 	ck_assert_ptr_null(serving_news(s, &state));
-	serving_run(s, 3 * SECOND);
+	serving_run(s, at);
 	ck_assert_ptr_eq(serving_news(s, &state), a);
 	ck_assert_uint_eq(state.generated, 1);
-	serving_run(s, 5 * SECOND - 1);
-	ck_assert_ptr_eq(serving_news(s, &state), a);
-	ck_assert(state.finished);
 	ck_assert_ptr_null(serving_news(s, &state));
-	serving_run(s, 5 * SECOND);
+	near(serving_due(s), at + step_ns(2, 2048 + 48, 16));
+	serving_run(s, serving_due(s));
+	ck_assert_ptr_eq(serving_news(s, &state), a);
+	ck_assert_uint_eq(state.generated, 2);
 	ck_assert_ptr_eq(serving_news(s, &state), b);
+	ck_assert_uint_eq(state.generated, 1);
 	serving_free(s);
 }
 END_TEST
 
-/* A request with the same prompt waits for the first and hits it. */
+/* A prompt delays those that decode; so do others that do. */
+START_TEST(requests_delay_each_other)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct serving *s = make(&f);
+	struct sequence_state state;
+	struct sequence *a;
+	int64_t at;
+
+	write_text(0, 4000, 1);
+	a = submit(s, 20, 900, 0);
+	serving_run(s, 0);
+	at = serving_due(s);
+	serving_run(s, at);
+	near(serving_due(s) - at, step_ns(1, 928, 0));
+	write_text(0, 4000, 2);
+	submit(s, 1000, 900, at + 1);
+	at = serving_due(s);
+	serving_run(s, at);
+	near(serving_due(s) - at, step_ns(2, 928 + 1904, 1000));
+	while (serving_news(s, &state) != NULL)
+		;
+	at = serving_due(s);
+	serving_run(s, at - 1);
+	ck_assert_ptr_null(serving_news(s, &state));
+	serving_run(s, at);
+	ck_assert_ptr_eq(serving_news(s, &state), a);
+	ck_assert_uint_eq(state.generated, 3);
+	near(serving_due(s) - at, step_ns(2, 928 + 1904, 0));
+	serving_free(s);
+}
+END_TEST
+
+/* Options of the model reach it. */
+START_TEST(options)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct serving *s;
+	int64_t plain = step_ns(1, 1024, 1000);
+
+	if (_i == 0)
+		f.attention = 1000; /* 500 on average: half as long again */
+	else if (_i == 1)
+		f.own_reads = true; /* only what is computed */
+	else if (_i == 2)
+		f.preempt = true; /* no room for output yet */
+	else
+		f.batch = 300;
+	s = make(&f);
+	write_text(0, 1000, 1);
+	submit(s, 1000, 24, 0);
+	serving_run(s, 0);
+	near(serving_due(s), _i == 0 ? plain + 500 * (SECOND / 1000) :
+	    _i == 1 ? step_ns(1, 1000, 1000) :
+	    _i == 2 ? step_ns(1, 1008, 1000) : step_ns(1, 1024, 300));
+	serving_free(s);
+}
+END_TEST
+
+/* A request hits what runs, and is computed after it. */
 START_TEST(waiting_hits)
 {
 	struct serving_facts f = facts_of(16, 1000);
 	struct serving *s = make(&f);
 	struct sequence_state last;
+	int64_t end;
 
 	write_text(0, 4000, 1);
 	submit(s, 3000, 1, 0);
 	submit(s, 4000, 1, 0);
-	ck_assert_int_eq(run_all(s, &last), 3 * SECOND + (4000 - 2992) *
-	    (SECOND / 1000));
+	end = run_all(s, &last);
 	ck_assert_uint_eq(last.cached, 2992);
+	/* all but 2992 of 7000 */
+	ck_assert_int_ge(end, 4008 * (SECOND / 1000));
+	ck_assert_int_le(end, 4008 * (SECOND / 1000) + SECOND / 20);
 	serving_free(s);
 }
 END_TEST
 
-/* Blocks of an aborted request stay. */
+/* Blocks that an aborted request has computed stay. */
 START_TEST(dropped_in_prefill)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -319,13 +407,38 @@ START_TEST(dropped_in_prefill)
 	serving_run(s, 5 * SECOND);
 	serving_drop(s, q);
 	ck_assert(serving_check(s));
+	ck_assert(serving_run(s, 9 * SECOND));
 	ck_assert_int_eq(serving_due(s), INT64_MAX);
-	ck_assert_uint_eq(cached(s, 8000), 2 * PREFILL_PIECE);
+	ck_assert_uint_eq(cached(s, 8000), 2 * ENGINE_CHUNK);
 	serving_free(s);
 }
 END_TEST
 
-/* Long ticks make several tokens each. */
+/* What it has not computed, another request must: the step after is full. */
+START_TEST(dropped_before_another)
+{
+	struct serving_facts f = facts_of(16, 1000);
+	struct serving *s = make(&f);
+	struct sequence_state state;
+	struct sequence *q;
+	int64_t end;
+
+	write_text(0, 8000, 1);
+	q = submit(s, 6000, 1, 0);
+	submit(s, 6400, 1, 0); /* counts on 6000 */
+	serving_run(s, 0);
+	serving_run(s, 3 * SECOND);
+	serving_drop(s, q);
+	end = run_all(s, &state);
+	ck_assert_uint_eq(state.cached, 6000);
+	/* the step that runs is lost: 2048 + 2048 + (6400 - 2048) */
+	ck_assert_int_ge(end, 8448 * (SECOND / 1000));
+	ck_assert_int_le(end, 8448 * (SECOND / 1000) + SECOND / 10);
+	serving_free(s);
+}
+END_TEST
+
+/* News of a sequence may be rare; the first and the last are not. */
 START_TEST(long_ticks)
 {
 	struct serving_facts f = facts_of(16, 1000);
@@ -369,10 +482,12 @@ END_TEST
 START_TEST(preemption)
 {
 	struct serving_facts f = facts_of(16, 10);
-	struct serving *s = make(&f);
 	struct serving_counts counts;
 	struct sequence_state last;
+	struct serving *s;
 
+	f.preempt = true;
+	s = make(&f);
 	write_text(0, 160, 1);
 	submit(s, 60, 60, 0);
 	write_text(0, 160, 2);
@@ -526,7 +641,7 @@ START_TEST(anything)
 {
 	static const enum engine_eviction evictions[] = {
 		ENGINE_EVICT_RELEASED, ENGINE_EVICT_LEAF, ENGINE_EVICT_RANDOM
-	};
+	}; /* with and without preemption */
 	struct serving_facts f = facts_of(16, 40);
 	struct life l = { .now = 0 };
 	struct serving_counts counts;
@@ -535,12 +650,14 @@ START_TEST(anything)
 
 	seed = test_seed();
 	l.rng.state = seed;
-	f.eviction = evictions[_i];
+	f.eviction = evictions[_i % 3];
+	f.preempt = f.own_reads = _i >= 3;
 	l.s = make(&f);
 	for (n = 0; n < steps; n++)
 		step(&l);
 	serving_counts(l.s, &counts);
-	must(steps < 10000 || (counts.preempted > 0 && counts.hit > 0));
+	must(steps < 10000 || counts.hit > 0);
+	must(steps < 10000 || (counts.preempted > 0) == f.preempt);
 	must(l.told <= counts.generated);
 	for (i = 0; i < SLOTS; i++)
 		serving_drop(l.s, l.slots[i]);
@@ -551,34 +668,35 @@ START_TEST(anything)
 }
 END_TEST
 
-/* Without memory a block has no name: computed, but never hit. */
+/* Each allocation fails once: submit or run tells, and nothing leaks. */
 START_TEST(no_memory)
 {
 	struct serving_facts f = facts_of(16, 40);
 	struct sequence_facts facts = {
 		.tokens = tokens, .n_prompt = 100, .n_answer = 30
 	};
-	struct sequence_state last;
-	unsigned long n, asked = 0;
+	struct sequence_state last = { .finished = false };
 	struct serving *s;
+	struct sequence *q;
+	unsigned long n;
 
 	write_text(0, 200, 1);
-	for (n = 1; asked >= n - 1; n++) {
+	for (n = 1; !last.finished && n < 1000; n++) {
 		alloc_fail_at(n);
 		s = serving_new(&f);
-		last.generated = 0;
-		if (s != NULL && serving_submit(s, &facts, 0) != NULL) {
-			run_all(s, &last);
-			ck_assert_uint_eq(last.generated, 30);
-			ck_assert_uint_eq(last.cached, 0);
-		}
-		asked = alloc_count();
+		q = s == NULL ? NULL : serving_submit(s, &facts, 0);
+		while (q != NULL && serving_run(s, serving_due(s)) &&
+		    serving_due(s) != INT64_MAX)
+			;
 		alloc_reset();
+		while (q != NULL && serving_news(s, &last) != NULL)
+			;
+		serving_drop(s, q);
 		serving_free(s);
-		ck_assert_uint_lt(n, 1000);
 	}
-	ck_assert_uint_gt(n, 8);
+	ck_assert(last.finished);
 	ck_assert_uint_eq(last.generated, 30);
+	ck_assert_uint_gt(n, 8);
 }
 END_TEST
 
@@ -599,14 +717,17 @@ suite_serving(void)
 	tcase_add_test(c, forgets);
 	tcase_add_test(c, prefill_and_decode);
 	tcase_add_test(c, prefill_in_turns);
+	tcase_add_test(c, requests_delay_each_other);
+	tcase_add_loop_test(c, options, 0, 4);
 	tcase_add_test(c, waiting_hits);
 	tcase_add_test(c, dropped_in_prefill);
+	tcase_add_test(c, dropped_before_another);
 	tcase_add_test(c, long_ticks);
 	tcase_add_test(c, fits);
 	tcase_add_test(c, preemption);
 	tcase_add_test(c, room);
 	tcase_add_test(c, sequences_at_once);
-	tcase_add_loop_test(c, anything, 0, 3);
+	tcase_add_loop_test(c, anything, 0, 6);
 	tcase_add_test(c, no_memory);
 	suite_add_tcase(s, c);
 	return s;

@@ -31,7 +31,8 @@ static inline void
 submit(struct engine *e, uint64_t number, uint64_t tokens, uint64_t output,
     const uint64_t *ids)
 {
-	struct engine_request r = { number, tokens, output, ids, 0 };
+	struct engine_request r = { .number = number,
+	    .tokens = tokens, .output = output, .ids = ids };
 
 	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
 	ck_assert(engine_check(e));
@@ -40,7 +41,8 @@ submit(struct engine *e, uint64_t number, uint64_t tokens, uint64_t output,
 static inline uint64_t
 cached(const struct engine *e, uint64_t tokens, const uint64_t *ids)
 {
-	struct engine_request r = { 0, tokens, 1, ids, 0 };
+	struct engine_request r = { .tokens = tokens, .output = 1,
+	    .ids = ids };
 
 	return engine_cached(e, &r);
 }
@@ -100,10 +102,11 @@ run_quickly(struct engine *e)
 static inline struct engine_request
 any_request(struct rng *rng, uint64_t number, uint64_t *ids)
 {
-	struct engine_request r = { number, rng_between(rng, 1, 8 * 512),
-	    rng_between(rng, 0, 900), ids, 0 };
+	struct engine_request r = { .number = number, .ids = ids };
 	uint64_t i;
 
+	r.tokens = rng_between(rng, 1, 8 * 512);
+	r.output = rng_between(rng, 0, 900);
 	for (i = 0; i < 8; i++)
 		ids[i] = rng_between(rng, 0, 1);
 	return r;

@@ -227,12 +227,19 @@ full_engines_preempt()
 	post /v1/completions "{\"prompt\":\"a\",\"n\":6,\"max_tokens\":300}" |
 	    jq .choices > "$scratch/alone"
 	stop
-	start --scale 0.01 --capacity 480
+	start --scale 0.01 --capacity 480 --preempt
 	post /v1/completions "{\"prompt\":\"a\",\"n\":6,\"max_tokens\":300}" |
 	    jq .choices > "$scratch/crowded"
 	cmp "$scratch/alone" "$scratch/crowded"
 	is choices "$(jq length "$scratch/crowded")" 6
 	[ "$(metric num_preemptions_total)" -gt 0 ] || echo "none gave way"
+	stop
+	start --scale 0.01 --capacity 480 --batch 256 --reads own \
+	    --attention 53000
+	post /v1/completions "{\"prompt\":\"a\",\"n\":6,\"max_tokens\":300}" |
+	    jq .choices > "$scratch/waited"
+	cmp "$scratch/alone" "$scratch/waited"
+	is 'gave way' "$(metric num_preemptions_total)" 0
 	stop
 }
 
@@ -589,7 +596,7 @@ stalling_stops_streams()
 
 dying_breaks_streams()
 {
-	start --decode-ms 100000
+	start --decode-ms 1000
 	cached 1 100 > /dev/null
 	begin_stream
 	fault 'kind=die'
@@ -602,7 +609,7 @@ dying_breaks_streams()
 
 restarting_empties()
 {
-	start --decode-ms 100000
+	start --decode-ms 1000
 	cached 1 100 > /dev/null
 	is 'what it had' "$(cached 1 100)" 96
 	begin_stream
@@ -646,7 +653,8 @@ errors_are_answers()
 wrong_options_are_told()
 {
 	for options in '--port 70000' '--evict x' '--block 0' '--capacity 5' \
-	    '--scale 0' '--usage' '--engines 2 --port 65535' 'x'; do
+	    '--scale 0' '--usage' '--engines 2 --port 65535' 'x' \
+	    '--batch 255' '--reads x' '--attention 999' '--sequences 0'; do
 		# shellcheck disable=SC2086
 		"$build/kvroute-engine" --for 1 $options > "$scratch/out" 2>&1
 		is "$options" $? 2

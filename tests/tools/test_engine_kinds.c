@@ -312,7 +312,8 @@ START_TEST(longest_common_prefix)
 		    ENGINE_EVICT_LEAF, 1);
 
 		for (i = 0; i < PROMPTS; i++) {
-			struct engine_request r = { i, 0, 1, ids[i], 0 };
+			struct engine_request r = { .number = i,
+			    .output = 1, .ids = ids[i] };
 
 			tokens[i] = rng_between(&rng, 1, IDS * 512);
 			r.tokens = tokens[i];

@@ -346,6 +346,94 @@ START_TEST(killed)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- drops --- */
+
+/* The second hit 1024 tokens that the first had not computed: it does. */
+START_TEST(drop_passes_on)
+{
+	static const uint64_t long_one[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	static const uint64_t also[] = { 1, 2, 3, 4, 5, 6, 9, 9 };
+	struct engine *e = with((struct engine_idea){ .preempt = true });
+
+	submit(e, 0, 4096, 1, long_one);
+	submit(e, 1, 4096, 1, also);  /* hits 6 blocks */
+	submit(e, 2, 4096, 1, long_one); /* 7 */
+	ck_assert_int_eq(one_step(e), step(1, 8 + 2 + 3, 2048));
+	engine_drop(e, 0);
+	ck_assert(engine_check(e));
+	/* 4 of 8 blocks are there: 4 for the second, 1 more for the third */
+	ck_assert_int_eq(one_step(e), step(1, 8 + 2 + 2, 2048));
+	ck_assert_int_eq(one_step(e), step(1, 8 + 1, 1024));
+	ck_assert(engine_begin(e, 0) == INT64_MAX);
+	engine_free(e);
+}
+END_TEST
+
+/* Waiting or running; others take the room at once. */
+START_TEST(drop_makes_room)
+{
+	struct engine *e = with((struct engine_idea){ .sequences = 1 });
+
+	submit(e, 0, 512, 9, a);
+	submit(e, 1, 512, 9, b);
+	submit(e, 2, 512, 9, ab);
+	engine_drop(e, 1);
+	ck_assert_uint_eq(state_of(e).waiting, 1);
+	ck_assert_uint_eq(state_of(e).running, 1);
+	ck_assert_int_lt(engine_begin(e, 0), INT64_MAX);
+	engine_drop(e, 0);
+	ck_assert(engine_check(e));
+	ck_assert_uint_eq(state_of(e).waiting, 0);
+	ck_assert_uint_eq(state_of(e).running, 1);
+	ck_assert_int_eq(engine_end(e), ENGINE_OK);
+	ck_assert_int_eq(one_step(e), step(1, 2, 512));
+	engine_drop(e, 2);
+	engine_drop(e, 2); /* unknown */
+	ck_assert_uint_eq(state_of(e).running, 0);
+	ck_assert(engine_check(e));
+	engine_free(e);
+}
+END_TEST
+
+/* Prefill at 1000 tokens a second, and every token told. */
+START_TEST(rate_and_tokens)
+{
+	struct engine *e = with((struct engine_idea){ .prefill = 1000,
+	    .each_token = true });
+	struct engine_event event;
+	int told = 0;
+
+	submit(e, 0, 100, 7, a);
+	ck_assert_int_eq(one_step(e), step(1, 1, 0) + 100 * 1000000);
+	while (engine_begin(e, 0) != INT64_MAX)
+		ck_assert_int_eq(engine_end(e), ENGINE_OK);
+	while (engine_next(e, &event))
+		told += event.kind == ENGINE_GENERATED;
+	ck_assert_int_eq(told, 5);
+	engine_free(e);
+}
+END_TEST
+
+/* Names that are given, and a request that hits nothing. */
+START_TEST(given_names)
+{
+	static const uint64_t names[] = { 77, 78, 79 };
+	struct engine *e = with((struct engine_idea){ .blocks = 0 });
+	struct engine_request r = { .tokens = 1536, .output = 1,
+	    .names = names };
+
+	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
+	ck_assert_int_eq(one_step(e), step(1, 4, 1536));
+	ck_assert_uint_eq(engine_cached(e, &r), 1024);
+	r.number = 1;
+	r.compute_all = true;
+	ck_assert_uint_eq(engine_cached(e, &r), 0);
+	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
+	ck_assert_int_eq(one_step(e), step(1, 4, 1536));
+	engine_free(e);
+}
+END_TEST
+
 Suite *suite_engine_load(void);
 
 Suite *
@@ -368,6 +456,10 @@ suite_engine_load(void)
 	tcase_add_test(c, head_of_the_queue);
 	tcase_add_loop_test(c, all_end, 0, 3);
 	tcase_add_test(c, killed);
+	tcase_add_test(c, drop_passes_on);
+	tcase_add_test(c, drop_makes_room);
+	tcase_add_test(c, rate_and_tokens);
+	tcase_add_test(c, given_names);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -285,7 +285,8 @@ START_TEST(too_large)
 {
 	static const uint64_t ids[] = { 1, 2, 3, 4 };
 	struct engine *e = plain(3);
-	struct engine_request r = { 0, 1536, 1, ids, 0 };
+	struct engine_request r = { .tokens = 1536, .output = 1,
+	    .ids = ids };
 
 	ck_assert_int_eq(engine_submit(e, &r), ENGINE_TOO_LARGE);
 	r.tokens = 1535;

@@ -15,15 +15,16 @@
 
 #include <err.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
 enum {
 	O_PORT = 256, O_ENGINES, O_ADDRESS, O_MODEL, O_BLOCK, O_CAPACITY,
-	O_EVICT, O_SEQUENCES, O_PREFILL_RATE, O_DECODE_MS, O_SCALE,
-	O_TEMPLATE, O_USAGE, O_PUBLISH, O_HEADERS, O_SEED, O_FOR, O_VERBOSE,
-	O_HELP, O_VERSION
+	O_EVICT, O_SEQUENCES, O_BATCH, O_READS, O_ATTENTION, O_PREEMPT,
+	O_PREFILL_RATE, O_DECODE_MS, O_SCALE, O_TEMPLATE, O_USAGE, O_PUBLISH,
+	O_HEADERS, O_SEED, O_FOR, O_VERBOSE, O_HELP, O_VERSION
 };
 enum {
 	ENGINES_MAX = 256, MODELS_MAX = 8, BLOCK_MAX = 1 << 20,
@@ -33,8 +34,10 @@ enum {
 static const char usage_text[] =
 "usage: kvroute-engine [--port N] [--engines N] [--address IP]\n"
 "           [--model NAME ...] [--block TOKENS] [--capacity TOKENS]\n"
-"           [--evict lru|leaf|random] [--sequences N] [--prefill-rate N]\n"
-"           [--decode-ms MS] [--scale F] [--template plain|date|clock]\n"
+"           [--evict lru|leaf|random] [--sequences N] [--batch TOKENS]\n"
+"           [--reads shared|own] [--attention TOKENS] [--preempt]\n"
+"           [--prefill-rate N] [--decode-ms MS] [--scale F]\n"
+"           [--template plain|date|clock]\n"
 "           [--usage value|null-for-0|null|none] [--headers early|late]\n"
 "           [--publish vllm|sglang|sglang-old|none]\n"
 "           [--seed N] [--for SECONDS] [--verbose]\n"
@@ -50,8 +53,14 @@ static const char help_text[] =
 "  --capacity TOKENS in the cache (400000)\n"
 "  --evict WHICH     lru, leaf or random (lru)\n"
 "  --sequences N     in prefill and decode at a time, at most (256)\n"
-"  --prefill-rate N  tokens a second (9000)\n"
-"  --decode-ms MS    for a token (15)\n"
+"  --batch TOKENS    in a step, the generated ones included; without: 2048\n"
+"                    of prompts, besides those\n"
+"  --reads WHICH     of a step from memory: each block in use once (shared),\n"
+"                    or once for each request that uses it (own) (shared)\n"
+"  --attention N     the context at which prefill takes twice as long (none)\n"
+"  --preempt         outputs take memory as they grow\n"
+"  --prefill-rate N  tokens a second of a step that only computes them (9000)\n"
+"  --decode-ms MS    of a step without load, a token for each request (15)\n"
 "  --scale F         factor of all times: 0.02 is 50 times as fast (1)\n"
 "  --template WHICH  plain, date or clock at the front of prompts (plain)\n"
 "  --usage WHICH     value, null-for-0, null or none (value)\n"
@@ -71,6 +80,10 @@ static const struct option long_options[] = {
 	{ "capacity", required_argument, NULL, O_CAPACITY },
 	{ "evict", required_argument, NULL, O_EVICT },
 	{ "sequences", required_argument, NULL, O_SEQUENCES },
+	{ "batch", required_argument, NULL, O_BATCH },
+	{ "reads", required_argument, NULL, O_READS },
+	{ "attention", required_argument, NULL, O_ATTENTION },
+	{ "preempt", no_argument, NULL, O_PREEMPT },
 	{ "prefill-rate", required_argument, NULL, O_PREFILL_RATE },
 	{ "decode-ms", required_argument, NULL, O_DECODE_MS },
 	{ "scale", required_argument, NULL, O_SCALE },
@@ -135,6 +148,7 @@ static void
 set_words(struct options *o, int option, const char *text)
 {
 	static const char *const evictions[] = { "lru", "leaf", "random" };
+	static const char *const reads[] = { "shared", "own" };
 	static const char *const templates[] = { "plain", "date", "clock" };
 	static const char *const usages[] = {
 		"value", "null-for-0", "null", "none"
@@ -148,6 +162,10 @@ set_words(struct options *o, int option, const char *text)
 	case O_EVICT:
 		o->facts.serving.eviction = (enum engine_eviction)args_word(
 		    "evict", text, evictions, 3);
+		break;
+	case O_READS:
+		o->facts.serving.own_reads = args_word("reads", text, reads,
+		    2) == 1;
 		break;
 	case O_TEMPLATE:
 		o->facts.rules.template = (enum ask_template)args_word(
@@ -176,11 +194,45 @@ set_words(struct options *o, int option, const char *text)
 	}
 }
 
+/* What an engine does; false: another option. */
+static bool
+set_engine(struct serving_facts *s, int option, const char *text)
+{
+	switch (option) {
+	case O_BLOCK:
+		s->block_tokens = (uint32_t)args_number("block", text, 1,
+		    BLOCK_MAX);
+		return true;
+	case O_SEQUENCES:
+		s->sequences = (uint32_t)args_number("sequences", text, 1,
+		    65536);
+		return true;
+	case O_BATCH:
+		s->batch = (uint32_t)args_number("batch", text, 1, 1 << 20);
+		return true;
+	case O_ATTENTION:
+		s->attention = args_number("attention", text, 1000,
+		    1000000000);
+		return true;
+	case O_PREEMPT:
+		s->preempt = true;
+		return true;
+	case O_PREFILL_RATE:
+		s->prefill_rate = args_factor("prefill-rate", text);
+		return true;
+	case O_DECODE_MS:
+		s->decode_ns = (int64_t)(args_factor("decode-ms", text) * 1e6);
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void
 set_option(struct options *o, int option, const char *text)
 {
-	struct serving_facts *s = &o->facts.serving;
-
+	if (set_engine(&o->facts.serving, option, text))
+		return;
 	switch (option) {
 	case O_PORT:
 		o->port = (uint16_t)args_number("port", text, 0, UINT16_MAX);
@@ -195,23 +247,9 @@ set_option(struct options *o, int option, const char *text)
 	case O_MODEL:
 		add_model(o, text);
 		break;
-	case O_BLOCK:
-		s->block_tokens = (uint32_t)args_number("block", text, 1,
-		    BLOCK_MAX);
-		break;
 	case O_CAPACITY:
 		o->capacity = args_number("capacity", text, 1,
 		    UINT64_C(1) << 32);
-		break;
-	case O_SEQUENCES:
-		s->sequences = (uint32_t)args_number("sequences", text, 1,
-		    65536);
-		break;
-	case O_PREFILL_RATE:
-		s->prefill_rate = args_factor("prefill-rate", text);
-		break;
-	case O_DECODE_MS:
-		s->decode_ns = (int64_t)(args_factor("decode-ms", text) * 1e6);
 		break;
 	case O_SCALE:
 		o->facts.scale = args_factor("scale", text);
@@ -242,6 +280,10 @@ complete(struct options *o)
 	s->blocks = o->capacity / s->block_tokens;
 	if (s->blocks == 0)
 		errx(ARGS_USAGE, "--capacity and --block: not one block");
+	if (s->batch > 0 && s->batch < s->sequences)
+		errx(ARGS_USAGE, "--batch %" PRIu32 ": less than the %" PRIu32
+		    " requests that run at a time (--sequences)", s->batch,
+		    s->sequences);
 	s->tick_ns = (int64_t)(TICK_NS / o->facts.scale);
 	s->decode_ns += s->decode_ns == 0;
 	rules->models = o->models;

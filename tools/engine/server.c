@@ -69,7 +69,8 @@ server_run(struct server *s)
 	struct sequence_state state;
 	struct sequence *q;
 
-	serving_run(s->serving, server_now(s));
+	if (!serving_run(s->serving, server_now(s)))
+		errx(1, "no memory");
 	while ((q = serving_news(s->serving, &state)) != NULL)
 		call_progress(q, &state);
 	wait_for_due(s);

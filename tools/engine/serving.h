@@ -1,39 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * serving.h - schedules an engine's requests, in simulated time.
+ * serving.h - an engine's requests, in simulated time.
  *
- *   submit -> waiting --room for its tokens--> prefill -> decode -> finished
- *               ^  FIFO, one at a time in prefill            |
- *               +--------------- preempted ------------------+
+ * The engine is that of `kvroute-replay --simulate`: engine_model.h has its
+ * steps, its memory and its queue. This module drives it for kvroute-engine,
+ * which has tokens and clients that go away:
  *
- * Prefill takes one sequence at a time, in pieces of PREFILL_PIECE tokens at
- * the prefill rate. Each decoding sequence gets a token per tick. Both run
- * concurrently.
+ *   tokens --named--> submit --> waiting, prefill, decode --> news of progress
+ *                                   engine_begin, engine_end
  *
- * The cache has whole blocks; engine_cache.h stores and evicts them. A block's
- * name is a hash of all tokens up to its end and of the salt. A sequence holds
- * its leading named blocks, pinned in the cache, and then its own blocks, which
- * are not computed or not full yet:
+ * A block's name is a hash of all tokens up to its end and of the salt. The
+ * blocks of a response are named, too, except its last token's: no engine ever
+ * computes that one.
  *
- *   tokens      0 ............ computed ......... prompt ......... end
- *   blocks      [n0] [n1] [n2] [own] [own] [own]
- *                named, pinned   held without a name
- *
- *   named pinned + own <= blocks of the engine, always; idle ones of the
- *   cache leave as these grow
- *
- * On admission a sequence hits the leading blocks in the cache, of a prompt of
- * L tokens at most (L - 1) / block: the last token is always computed. A block
- * gets its name when its last token is computed; from then on all sequences can
- * hit it. Response tokens are computed one tick after they are made, so the
- * last one never is.
- *
- * When a decoding sequence needs a block and all are held, the one admitted
- * last is preempted: it releases all its blocks and waits, before all others.
- * Its blocks are idle then and are evicted as needed; its generated tokens are
- * kept and become part of its prompt.
- *
- * Times are nanoseconds of the caller's clock, given to submit and run.
+ * Times are nanoseconds of the caller's clock, given to submit and run. A step
+ * ends when the clock has passed its end; the next one begins at that end, so
+ * a late caller delays nothing.
  */
 #ifndef KVROUTE_SERVING_H
 #define KVROUTE_SERVING_H
@@ -44,8 +26,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PREFILL_PIECE = 2048 };
-
 struct serving;
 struct sequence;
 
@@ -53,11 +33,15 @@ struct serving_facts {
 	uint64_t blocks;         /* in memory */
 	uint32_t block_tokens;
 	uint32_t sequences;      /* admitted at a time */
+	uint32_t batch;          /* these four: as in engine_model.h */
+	uint64_t attention;
+	bool own_reads;
+	bool preempt;
 	enum engine_eviction eviction;
 	uint64_t seed;           /* of random eviction */
 	double prefill_rate;     /* tokens a second */
-	int64_t decode_ns;       /* for a token, above 0 */
-	int64_t tick_ns;         /* no tick is shorter; it makes more tokens */
+	int64_t decode_ns;       /* of a step without load, above 0 */
+	int64_t tick_ns;         /* news of one sequence are so far apart */
 };
 /* NULL: no memory. */
 struct serving *serving_new(const struct serving_facts *facts);
@@ -75,8 +59,8 @@ struct sequence_facts {
 /* Can it ever have room? */
 bool serving_fits(const struct serving *s, size_t n_prompt, size_t n_answer);
 /*
- * Adds one that fits; the next serving_run may admit it. The tokens may be
- * freed afterwards. NULL: no memory.
+ * Adds one that fits; the next step may compute it. The tokens may be freed
+ * afterwards. NULL: no memory.
  */
 struct sequence *serving_submit(struct serving *s,
     const struct sequence_facts *facts, int64_t now);
@@ -85,8 +69,8 @@ void serving_drop(struct serving *s, struct sequence *q);
 
 /* Time of the next event; INT64_MAX: none. */
 int64_t serving_due(const struct serving *s);
-/* Runs all events until now. */
-void serving_run(struct serving *s, int64_t now);
+/* Runs all events until now. False: no memory, and only free is valid. */
+bool serving_run(struct serving *s, int64_t now);
 
 struct sequence_state {
 	void *owner;

@@ -20,6 +20,7 @@ struct sequence {
 	struct engine_request request;
 	size_t n_blocks;        /* complete ones of the prompt */
 	size_t n_names;         /* those and known ones of the output */
+	size_t hit;             /* of them, when it was admitted */
 	uint64_t own;           /* blocks beyond those */
 	uint64_t prefill_left;  /* tokens */
 	uint64_t chunk;         /* of them, computed in this step */
@@ -42,6 +43,7 @@ struct engine {
 	size_t n_events;
 	size_t next_event;
 	size_t event_capacity;
+	double token_ns;          /* to compute one */
 	double slow;
 	int64_t computing; /* ns of the step */
 	bool stepping;
@@ -60,6 +62,8 @@ engine_new(const struct engine_idea *idea)
 	e->slow = 1;
 	if (idea->sequences == 0)
 		e->idea.sequences = ENGINE_SEQUENCES;
+	e->token_ns = idea->prefill > 0 ? 1e9 / idea->prefill :
+	    ENGINE_TOKEN_NS;
 	e->cache = cache_new(idea->eviction, idea->seed);
 	if (e->cache == NULL) {
 		free(e);
@@ -213,7 +217,8 @@ model_own(const struct engine *e, const struct sequence *q)
 static size_t
 may_hit(const struct engine *e, const struct engine_request *r)
 {
-	return (size_t)((r->tokens - 1) / e->idea.block_tokens);
+	return r->compute_all ? 0 :
+	    (size_t)((r->tokens - 1) / e->idea.block_tokens);
 }
 
 uint64_t
@@ -222,7 +227,8 @@ engine_cached(const struct engine *e, const struct engine_request *r)
 	uint64_t most = may_hit(e, r), name = 0, n;
 
 	for (n = 0; n < most; n++) {
-		name = name_after(e, name, r->ids, n);
+		name = r->names != NULL ? r->names[n] :
+		    name_after(e, name, r->ids, n);
 		if (!cache_has(e->cache, name))
 			break;
 	}
@@ -245,11 +251,11 @@ model_has_room(const struct engine *e, const struct sequence *q)
 static void
 model_admit(struct engine *e, struct sequence *q)
 {
-	uint64_t hit = e->idea.block_tokens *
-	    (uint64_t)cache_leading(e->cache, q->names,
-	    may_hit(e, &q->request));
+	uint64_t hit;
 	size_t i;
 
+	q->hit = cache_leading(e->cache, q->names, may_hit(e, &q->request));
+	hit = q->hit * e->idea.block_tokens;
 	for (i = 0; i < q->n_blocks && !e->failed; i++) {
 		q->blocks[i] = cache_pin(e->cache, q->names[i]);
 		e->failed = q->blocks[i] == NULL;
@@ -289,14 +295,14 @@ sequence_new(const struct engine *e, const struct engine_request *r)
 		return NULL;
 	}
 	q->request = *r;
-	q->request.ids = NULL;
+	q->request.ids = q->request.names = NULL;
 	q->request.output += r->output == 0;
 	q->n_blocks = n;
 	q->n_names = names;
 	q->own = model_own(e, q);
 	for (i = 0; i < names; i++)
-		q->names[i] = name_after(e, i == 0 ? 0 : q->names[i - 1],
-		    r->ids, i);
+		q->names[i] = r->names != NULL ? r->names[i] :
+		    name_after(e, i == 0 ? 0 : q->names[i - 1], r->ids, i);
 	return q;
 }
 
@@ -323,7 +329,14 @@ engine_submit(struct engine *e, const struct engine_request *r)
 
 /* ---------------------------------------------------------------- steps --- */
 
-/* Clamps a step to one hour. */
+/* Parts of a step are clamped to a year, ... */
+static int64_t
+part(double ns)
+{
+	return ns < 3e16 ? (int64_t)ns : INT64_C(30000000000000000);
+}
+
+/* ... a step to one hour. */
 static int64_t
 at_speed(const struct engine *e, int64_t ns)
 {
@@ -363,7 +376,7 @@ model_attention(const struct engine *e, const struct sequence *q)
 
 	if (e->idea.attention == 0 || q->chunk == 0)
 		return 0;
-	return (double)ENGINE_TOKEN_NS * (double)q->chunk * mean /
+	return e->token_ns * (double)q->chunk * mean /
 	    (double)e->idea.attention;
 }
 
@@ -395,7 +408,7 @@ engine_begin(struct engine *e, int64_t now)
 	return now + at_speed(e, ENGINE_STEP_NS +
 	    (int64_t)sequences * ENGINE_SEQUENCE_NS +
 	    (int64_t)(memory * ENGINE_BLOCK_NS / ENGINE_BLOCK) +
-	    (int64_t)computed * ENGINE_TOKEN_NS + (int64_t)attention);
+	    part((double)computed * e->token_ns) + part(attention));
 }
 
 int64_t
@@ -468,7 +481,8 @@ progress(struct engine *e, struct sequence *q)
 		model_tell(e, ENGINE_FIRST_TOKEN, q, 1);
 	if (q->generated >= q->request.output)
 		model_finish(e, q);
-	else if ((q->request.tokens + q->generated - 1) % ENGINE_BLOCK == 0)
+	else if (e->idea.each_token ? q->generated > 1 :
+	    (q->request.tokens + q->generated - 1) % ENGINE_BLOCK == 0)
 		model_tell(e, ENGINE_GENERATED, q, q->generated);
 }
 
@@ -522,6 +536,63 @@ engine_end(struct engine *e)
 		grow_all(e);
 	admit_all(e);
 	return e->failed ? ENGINE_NO_MEMORY : ENGINE_OK;
+}
+
+/* -------------------------------------------------------------- leaving --- */
+
+static struct sequence *
+find_number(struct sequence *list, uint64_t number)
+{
+	struct sequence *q;
+
+	DL_FOREACH(list, q)
+		if (q->request.number == number)
+			break;
+	return q;
+}
+
+/*
+ * Sequences admitted after q counted blocks as hits that q was to compute. The
+ * first that shares one computes it instead.
+ */
+static void
+pass_on(const struct engine *e, const struct sequence *q)
+{
+	uint64_t done = model_context(q) / e->idea.block_tokens, n;
+	struct sequence *r;
+
+	for (r = q->next; r != NULL && done < q->n_blocks; r = r->next) {
+		for (n = 0; n < r->hit && n < q->n_blocks &&
+		    r->names[n] == q->names[n]; n++)
+			;
+		if (n <= done)
+			continue;
+		r->prefill_left += (n - done) * e->idea.block_tokens;
+		done = n;
+	}
+}
+
+void
+engine_drop(struct engine *e, uint64_t number)
+{
+	struct sequence *q = find_number(e->waiting, number);
+
+	if (q != NULL) {
+		DL_DELETE(e->waiting, q);
+		e->n_waiting--;
+	} else {
+		q = find_number(e->running, number);
+		if (q == NULL)
+			return;
+		pass_on(e, q);
+		model_release(e, q);
+		DL_DELETE(e->running, q);
+		e->n_running--;
+	}
+	sequence_free(q);
+	if (e->running == NULL)
+		e->pressed = false;
+	admit_all(e);
 }
 
 void

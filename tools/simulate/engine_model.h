@@ -63,6 +63,9 @@
  * first served, a later request that shares its blocks begins after they have
  * been computed.
  *
+ * A request can be dropped, if its client has gone. What it has computed stays
+ * cached; what it has not, the next request that counts on it computes instead.
+ *
  * When a request ends, its blocks are released from the end of the output to
  * the beginning of the prompt. Unused blocks stay cached until room is needed;
  * engine_cache.h describes the order of eviction. By default:
@@ -83,6 +86,8 @@
  *   tokens           0               512               1024
  *   ids              A               | B               | C
  *   blocks of 300    A      | A B       | B      | B C       | C
+ *
+ * kvroute-engine, which has tokens, gives the names of blocks itself.
  */
 #ifndef KVROUTE_ENGINE_MODEL_H
 #define KVROUTE_ENGINE_MODEL_H
@@ -113,12 +118,14 @@ struct engine_idea {
 	uint32_t block_tokens;         /* tokens per block, above 0 */
 	enum engine_eviction eviction;
 	double speed; /* 1: as above; 2: twice as fast; above 0 */
+	double prefill; /* tokens a second at speed 1; 0: 20,000 */
 	uint64_t seed; /* of random eviction */
 	uint32_t sequences; /* admitted at once; 0: ENGINE_SEQUENCES */
 	uint32_t batch;     /* tokens of a step; 0: ENGINE_CHUNK for prefill */
 	uint64_t attention; /* context at which a token costs twice; 0: none */
 	bool own_reads;
 	bool preempt;
+	bool each_token; /* ENGINE_GENERATED: every one but the first */
 };
 /* NULL: out of memory. */
 struct engine *engine_new(const struct engine_idea *idea);
@@ -130,6 +137,9 @@ struct engine_request {
 	uint64_t output;     /* tokens; 0 counts as 1 */
 	const uint64_t *ids; /* one per ENGINE_BLOCK tokens, rounded up */
 	uint64_t known;      /* tokens of the output that ids cover as well */
+	const uint64_t *names; /* of the blocks of prompt and known output that
+	                          are complete; NULL: made from ids */
+	bool compute_all;    /* hits nothing */
 };
 enum engine_result {
 	ENGINE_OK = 0,
@@ -139,6 +149,8 @@ enum engine_result {
 /* Queues the request, or admits it if the queue is empty and it fits. */
 enum engine_result engine_submit(struct engine *e,
     const struct engine_request *r);
+/* Waiting or running: drops it. No event tells of it. */
+void engine_drop(struct engine *e, uint64_t number);
 /* Tokens that would hit if the request were admitted now. */
 uint64_t engine_cached(const struct engine *e, const struct engine_request *r);
 
@@ -164,7 +176,8 @@ void engine_kill(struct engine *e);
 enum engine_kind {
 	ENGINE_ADMITTED,
 	ENGINE_FIRST_TOKEN,
-	ENGINE_GENERATED, /* prompt and output began another ENGINE_BLOCK */
+	ENGINE_GENERATED, /* prompt and output began another ENGINE_BLOCK;
+	                     or each_token */
 	ENGINE_FINISHED,
 	ENGINE_PREEMPTED,
 	ENGINE_RESUMED    /* admitted again */

@@ -408,8 +408,9 @@ int
 simulate_request(struct simulation *s, struct kvr_prompt *p,
     const struct trace_request *q, int64_t now)
 {
-	struct engine_request request = { s->n_rides, q->tokens,
-	    q->output_length, q->ids, q->known_output };
+	struct engine_request request = { .number = s->n_rides,
+	    .tokens = q->tokens, .output = q->output_length, .ids = q->ids,
+	    .known = q->known_output };
 	int e = advance(s, now);
 
 	if (e != KVR_OK)

@@ -266,8 +266,9 @@ leave_worker(struct simulation *s, struct ride *r)
 static int
 route_again(struct simulation *s, struct ride *r)
 {
-	struct engine_request request = { (uint64_t)(r - s->rides), r->tokens,
-	    r->wanted, r->ids, r->known };
+	struct engine_request request = {
+	    .number = (uint64_t)(r - s->rides), .tokens = r->tokens,
+	    .output = r->wanted, .ids = r->ids, .known = r->known };
 	struct trace_request q = { .tokens = (size_t)r->tokens,
 	    .n_ids = (size_t)((r->tokens + ENGINE_BLOCK - 1) / ENGINE_BLOCK),
 	    .ids = r->ids };
