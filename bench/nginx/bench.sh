@@ -5,13 +5,13 @@
 # are queried in turns, so that disturbances of the machine affect both. Medians
 # of the rounds are shown.
 #
-# BENCH="hits cpu module rate stream memory" selects parts; ROUNDS=9;
-# BENCH_REQUESTS=1000000 is the number of requests of the last part.
+# BENCH="hits crowd documents slow cpu module rate stream memory" selects parts;
+# ROUNDS=9; BENCH_REQUESTS=1000000 is the number of requests of the last part.
 # shellcheck disable=SC1091,SC2016,SC2034,SC2154,SC2317
 set -u
 
 build=$1
-parts=${BENCH:-hits cpu module rate stream memory}
+parts=${BENCH:-hits crowd documents slow cpu module rate stream memory}
 rounds=${ROUNDS:-9}
 missed=0
 . "$(dirname "$0")/../../tests/nginx/setup.sh"
@@ -102,6 +102,157 @@ bench_hits()
 		    "$(calculate "$first / \
 		    $(value "$work/least_conn" first_mean_ms)")" 1 below
 	done
+}
+
+# ------------------------------------------------------- engines under load
+
+# Engines as `kvroute-replay --simulate` has them at its most exact.
+loaded_engines()
+{
+	start_engines "$@" --batch 2048 --reads own --attention 53000 --preempt
+}
+
+# One system prompt for all, and more users than slots: what is cached is the
+# same everywhere, so a method can only lose, by waiting.
+crowd()
+{
+	loaded_engines 4 --scale 0.2 --sequences 8 --capacity 200000
+	start_nginx "$1"
+	chats -q --chats 40 --requests "${CROWD_REQUESTS:-1600}" --systems 1 \
+	    --system-bytes 20000 --think-ms 50 --format kv > "$work/$1" ||
+	    echo "errors with $1" >&2
+	stop_nginx
+	stop_engines
+	echo "$(value "$work/$1" first_p50_ms)" \
+	    "$(value "$work/$1" first_p90_ms)" "$(value "$work/$1" seconds)" \
+	    "$(value "$work/$1" hit_ratio)" >> "$work/crowd_$1"
+}
+
+# crowd_median METHOD COLUMN
+crowd_median()
+{
+	cut -d ' ' -f "$2" "$work/crowd_$1" | median
+}
+
+# The medians of some rounds: the machine disturbs TTFT.
+bench_crowd()
+{
+	heading 'One system prompt of 20 kB, 40 users, 4 engines of 8 slots'
+	i=0
+	while [ "$i" -lt $(((rounds + 2) / 3)) ]; do
+		crowd least_conn
+		crowd kvroute
+		i=$((i + 1))
+	done
+	printf '%-22s %12s %12s %10s %8s\n' method 'TTFT p50' 'TTFT p90' \
+	    seconds hits
+	for name in least_conn kvroute; do
+		printf '%-22s %12s %12s %10s %8s\n' "$name" \
+		    "$(crowd_median "$name" 1)" "$(crowd_median "$name" 2)" \
+		    "$(crowd_median "$name" 3)" "$(crowd_median "$name" 4)"
+	done
+	for column in 1 2; do
+		figure "TTFT p$((10 + column * 40)), kvroute / least_conn" \
+		    "$(calculate "$(crowd_median kvroute $column) / \
+		    $(crowd_median least_conn $column)")" 1.1 below
+	done
+}
+
+# documents NAME METHOD ENGINES CAPACITY - one request at a time.
+documents()
+{
+	loaded_engines "$3" --scale 0.02 --sequences 8 --capacity "$4"
+	start_nginx "$2"
+	chats -q --chats 1 --requests "${DOCUMENT_REQUESTS:-900}" \
+	    --systems 60 --system-bytes 20000 --turns 1 --think-ms 0 \
+	    --answer-tokens 8 --format kv > "$work/$1" ||
+	    echo "errors with $1" >&2
+	printf '%-22s %8s %12s\n' "$1" "$(value "$work/$1" hit_ratio)" \
+	    "$(value "$work/$1" first_mean_ms)"
+	stop_nginx
+	stop_engines
+}
+
+# A document has 6,900 tokens, so an engine has room for 20 and all of them for
+# each once, with a third to spare.
+bench_documents()
+{
+	heading '60 documents of 20 kB, one request at a time, 4 engines'
+	printf '%-22s %8s %12s\n' method 'hits' 'TTFT mean'
+	documents least_conn least_conn 4 140000
+	documents kvroute kvroute 4 140000
+	documents one_engine round_robin 1 560000
+	figure 'hits, kvroute / one engine with all the memory' \
+	    "$(calculate "$(value "$work/kvroute" hit_ratio) / \
+	    $(value "$work/one_engine" hit_ratio)")" 0.9 above
+}
+
+# finished - of all engines, then of the first one.
+finished()
+{
+	for p in $engine_ports; do
+		curl -s -m 10 "http://127.0.0.1:$p/metrics" |
+		    awk '/^vllm:request_success_total/ { print $2 }'
+	done | awk '{ sum += $1 } NR == 1 { one = $1 }
+	    END { print sum, one + 0 }'
+}
+
+# window SECONDS - the first engine's part of what finishes in this time,
+# relative to an equal part.
+window()
+{
+	before=$(finished)
+	sleep "$1"
+	echo "$before $(finished)" |
+	    awk '{ print ($3 > $1 ? 4 * ($4 - $2) / ($3 - $1) : 0) }'
+}
+
+reaches()
+{
+	awk -v a="$1" -v b="$2" 'BEGIN { exit !(a >= b) }'
+}
+
+# slow METHOD - $back: seconds until the engine has half of its share again.
+slow()
+{
+	loaded_engines 4 --scale 0.2 --sequences 8 --capacity 100000
+	start_nginx "$1"
+	"$build/kvroute-chats" --url "http://127.0.0.1:$port" -q --chats 40 \
+	    --seconds 200 --systems 8 --think-ms 200 --format kv \
+	    > "$work/slow" &
+	chats_pid=$!
+	fault='kind=slow&factor=20&seconds=25'
+	sleep 5
+	told "$1: share of an engine before, of its part" "$(window 10)"
+	curl -sf -m 10 -o /dev/null -X POST \
+	    "http://127.0.0.1:${engine_ports%% *}/fault?$fault"
+	sleep 15
+	told "$1: while it is 20 times slower" "$(window 10)"
+	back=0
+	share=0
+	while [ "$back" -lt 120 ] && ! reaches "$share" 0.5; do
+		share=$(window 10)
+		back=$((back + 10))
+	done
+	told "$1: afterwards, in the last 10 s seen" "$share"
+	reaches "$share" 0.5 || back=never
+	end_child "$chats_pid" -TERM
+	chats_pid=
+	stop_nginx
+	stop_engines
+}
+
+# Router and engines share a clock here: the engines are fast, but the fault and
+# what is learnt of it take as long as they say.
+bench_slow()
+{
+	heading 'An engine of 4 is 20 times slower for 25 s'
+	slow least_conn
+	told 'least_conn: seconds until it has half of its share' "$back"
+	slow kvroute
+	[ "$back" != never ] || back=1000
+	figure 'kvroute: seconds until it has half of its share' "$back" 120 \
+	    below
 }
 
 # ------------------------------------------------- beside least_conn, in turns
