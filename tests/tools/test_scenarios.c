@@ -177,8 +177,8 @@ END_TEST
  */
 START_TEST(overload)
 {
-	ck_assert_int_eq(sh(ROW "printf 'chat\\tx\\t-\\t-\\t"
-	    "overloaded\\n' > \"$D/table\"; "
+	ck_assert_int_eq(sh("printf 'chat\\tx\\t-\\t-\\toverloaded\\n' "
+	    "> \"$D/table\"; " ROW
 	    "row x sticky 1 ttft_mean=1 utilisation=.97; "
 	    "row x balanced:feedback 1 ttft_mean=9 makespan=12.5 | "
 	    "sed /makespan=10/d" REPORT "x -v limit=1.2 "
