@@ -258,6 +258,8 @@ struct kvr_worker {
 	double weight;               /* share of the load; 1.0; above 0 */
 	uint32_t eviction;           /* enum kvr_eviction; released */
 	uint32_t block_tokens;       /* of the engine's blocks; 0: learnt */
+	uint32_t sequences;          /* it runs at a time; 0: learnt */
+	uint32_t reserved;
 };
 
 /* Load of a worker that no lease of this region accounts for. */
@@ -293,6 +295,12 @@ int kvr_worker_remove(struct kvr *k, uint64_t id);
  * name and facts stay, *new_id is the id of the new incarnation.
  */
 int kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id);
+/*
+ * Forgets what was learnt about it: rates, waiting, what its reports taught.
+ * Facts, entries, leases and counters stay. After a reset there is nothing to
+ * forget.
+ */
+int kvr_worker_forget(struct kvr *k, uint64_t id);
 
 /*
  * ---------------------------------------------------- scopes and prompts ---
@@ -426,7 +434,8 @@ enum kvr_verdict {
 	KVR_WRONG_ROLE = 2,
 	KVR_NOT_UP = 3,
 	KVR_LACKS_TAINT = 4,
-	KVR_OVERLOADED = 5
+	KVR_OVERLOADED = 5,
+	KVR_ABOVE_BOUND = 6  /* eligible; but see kvr_policy.balanced_bound */
 };
 
 /* All inputs of a decision, for one worker. */
@@ -477,9 +486,24 @@ struct kvr_policy {
 	double two_tier_overlap;      /* share of the prompt, 0.5 */
 	double two_tier_load_gap;     /* requests, 32 */
 	double two_tier_load_ratio;   /* 1.1 */
-	double balanced_decode;       /* weight of a token in decode; 0.1 */
+	/* the weights of KVR_COST_BALANCED */
+	double balanced_prefill;      /* of a second of new prefill; 1.5 */
+	double balanced_read;         /* of a prompt's token that decoding */
+	                              /* reads, beside one to prefill; 0.04 */
+	double balanced_request;      /* of a decoding request: seconds; 0.01 */
+	double balanced_interfere;    /* of new prefill to each of these; */
+	                              /* 0.025 */
+	double balanced_tie;          /* costs that differ by this share are */
+	                              /* equal; 0.01 */
+	double balanced_common;       /* of the workers: a prefix that more */
+	                              /* have counts as cached by all; 0.5 */
+	double balanced_bound;        /* no worker runs more than so many */
+	                              /* times its share; 0: no bound; 1.5 */
+	double balanced_bound_slack;  /* requests beside that; 3 */
 	double balanced_prior;        /* weight of the expected prefill rate, */
 	                              /* in seconds of measured prefill; 10 */
+	double balanced_dead_band;    /* a measured rate that differs less */
+	                              /* from it does not count; 0.125 */
 };
 int kvr_policy_init(struct kvr_policy *policy, size_t size);
 int kvr_policy_get(const struct kvr *k, struct kvr_policy *out);
@@ -670,7 +694,7 @@ struct kvr_worker_stats {
 	/* what was learnt from reports; 0: nothing yet */
 	uint64_t learnt_capacity;   /* tokens */
 	uint32_t learnt_block;      /* tokens of the engine's blocks */
-	uint32_t reserved;
+	uint32_t sequences;         /* it runs at a time, told or learnt */
 	double prefill_rate;        /* tokens a second, current estimate */
 	double backlog;             /* seconds of prefill booked, at the */
 	                            /* time of the last writing call */

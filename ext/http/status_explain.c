@@ -13,7 +13,8 @@ static const char *const verdicts[] = {
 	[KVR_WRONG_ROLE] = "wrong_role",
 	[KVR_NOT_UP] = "not_up",
 	[KVR_LACKS_TAINT] = "lacks_taint",
-	[KVR_OVERLOADED] = "overloaded"
+	[KVR_OVERLOADED] = "overloaded",
+	[KVR_ABOVE_BOUND] = "above_bound"
 };
 enum { VERDICTS = sizeof(verdicts) / sizeof(verdicts[0]) };
 

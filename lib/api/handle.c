@@ -7,10 +7,12 @@
 #include "id.h"
 #include "lease.h"
 #include "options.h"
+#include "places.h"
 #include "policy.h"
 #include "prompt.h"
 #include "rate.h"
 #include "recover.h"
+#include "report.h"
 #include "txn.h"
 #include "worker.h"
 
@@ -152,6 +154,7 @@ kvr_clear(struct kvr *k)
 		return error;
 	region_empty(k);
 	rate_recover(k);
+	places_recover(k);
 	return txn_write_end(k, NULL, KVR_OK);
 }
 
@@ -221,7 +224,8 @@ facts_get(const struct kvr_worker *from, struct kvr_worker *w)
 	if (error != KVR_OK)
 		return error;
 	if (w->role > KVR_ROLE_DECODE || w->state > KVR_STATE_DOWN ||
-	    w->retain > KVR_RETAIN_FEEDBACK || w->eviction > KVR_EVICT_LEAF)
+	    w->retain > KVR_RETAIN_FEEDBACK || w->eviction > KVR_EVICT_LEAF ||
+	    w->reserved != 0)
 		return KVR_EINVAL;
 	if (w->retain == KVR_RETAIN_CAPACITY && w->capacity_tokens == 0)
 		return KVR_EINVAL;
@@ -447,6 +451,33 @@ kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
 		error = worker_reset(k, slot, &fresh);
 	if (error == KVR_OK)
 		*new_id = worker_id(k, fresh);
+	return txn_write_end(k, NULL, error);
+}
+
+static void
+forget_learnt(struct kvr *k, uint32_t slot)
+{
+	rate_forget(k, slot);
+	places_forget(k, slot);
+	report_forget(k, slot);
+}
+
+int
+kvr_worker_forget(struct kvr *k, uint64_t id)
+{
+	struct txn c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL)
+		return KVR_EINVAL;
+	error = txn_write_begin(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, id, &slot))
+		forget_learnt(k, slot);
+	else
+		error = KVR_EWORKER;
 	return txn_write_end(k, NULL, error);
 }
 

@@ -28,6 +28,7 @@
 #include "recover.h"
 
 #include "check.h"
+#include "places.h"
 #include "policy.h"
 #include "rate.h"
 #include "txn.h"
@@ -77,6 +78,7 @@ adopt_boot(struct kvr *k, const unsigned char *boot_id)
 	if (recover_other_boot(k, boot_id)) {
 		region_empty(k);
 		rate_recover(k);
+		places_recover(k);
 		write_once(k->region->clock, -1);
 	}
 	if (!same_boot(boot_id, no_boot))
@@ -94,6 +96,7 @@ forget_workers(struct kvr *k)
 		    k->generations[i] + (k->generations[i] & 1));
 	region_empty(k);
 	rate_recover(k);
+	places_recover(k);
 	worker_recover(k);
 }
 

@@ -26,13 +26,14 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 {
 	uint32_t slots = k->layout.slots;
 	size_t row = slots * sizeof(*set->rows);
+	size_t costs = slots * sizeof(*set->costs);
 	size_t places = slots * sizeof(*set->places);
-	char *memory = prompt_scratch(p, row + places);
+	char *memory = prompt_scratch(p, row + costs + places);
 
 	if (memory == NULL)
 		return KVR_ENOMEM;
 	if (p->found_slots != slots || p->found_base > FOUND_BASE_MAX) {
-		memset(memory + row, 0, places);
+		memset(memory + row + costs, 0, places);
 		p->found_slots = slots;
 		p->found_base = 1;
 	}
@@ -40,7 +41,8 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 	set->room = slots;
 	set->rows = (struct kvr_overlap *)(void *)memory;
 	set->found = set->rows;
-	set->places = (uint32_t *)(void *)(memory + row);
+	set->costs = (double *)(void *)(memory + row);
+	set->places = (uint32_t *)(void *)(memory + row + costs);
 	return KVR_OK;
 }
 

@@ -99,6 +99,7 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	w->retain = s->mode;
 	calibration_read(&s->seen, &w->calibration);
 	w->learnt_block = s->learnt_block;
+	w->sequences = k->loads.places[slot];
 	w->learnt_capacity = survival_capacity(k, slot);
 	in_use = (double)(s->active + s->output) *
 	    hash_block_tokens(&k->rule);

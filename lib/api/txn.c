@@ -33,6 +33,7 @@
 
 #include "id.h"
 #include "lease.h"
+#include "places.h"
 #include "rate.h"
 #include "retain.h"
 #include "worker.h"
@@ -88,6 +89,7 @@ txn_recover(struct kvr *k)
 	atomic_thread_fence(memory_order_release);
 	region_empty(k);
 	rate_recover(k);
+	places_recover(k);
 	worker_recover(k);
 	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
 		write_once(k->region->clock, -1);

@@ -35,6 +35,7 @@
 #include "entry.h"
 #include "id.h"
 #include "index.h"
+#include "places.h"
 #include "rate.h"
 #include "report.h"
 #include "retain.h"
@@ -269,6 +270,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	lease_link(k, i);
 	s->leases++;
 	s->requests++;
+	s->reading += claim_at(k, claim)->tokens;
 	book_private(k, l, p->blocks - l->blocks);
 	book_ahead(k, l, claim_at(k, claim)->tail +
 	    completion_blocks(k, b->slot));
@@ -297,6 +299,15 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	index_stamp(k, l->node, l->slot, now);
 }
 
+static void
+first_token_at(struct kvr *k, const struct lease *l, int64_t now)
+{
+	int64_t ms = now > l->opened ? (now - l->opened) / 1000000 : 0;
+
+	write_once(claim_at(k, l->claim)->first_ms,
+	    ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX);
+}
+
 int
 lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 {
@@ -304,9 +315,12 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 
 	if ((l->flags & LEASE_COMMITTED) == 0)
 		return KVR_ESTATE;
+	if ((l->flags & LEASE_DECODING) == 0)
+		first_token_at(k, l, now);
 	write_once(l->flags, l->flags | LEASE_DECODING);
 	if ((l->flags & LEASE_PREFILLING) == 0)
 		return KVR_OK;
+	places_first_token(k, l->slot);
 	rate_learn(k, l->slot, claim_at(k, l->claim)->prefill, l->opened, now);
 	prefill_end(k, l, now);
 	worker_recount(k, l->slot);
@@ -396,6 +410,7 @@ lease_detach(struct kvr *k, struct lease *l, int64_t now)
 	book_output(k, l, 0);
 	s->requests--;
 	s->leases--;
+	s->reading -= claim_at(k, l->claim)->tokens;
 	retain_evict_lost(k, l->slot);
 	worker_recount(k, l->slot);
 	region_slot_free(k, l->slot);
@@ -502,6 +517,18 @@ cache_completion(struct kvr *k, const struct lease *l,
 	    : UINT32_MAX, now);
 }
 
+static void
+service_learn(struct kvr *k, const struct lease *l, int64_t now)
+{
+	double first = (double)claim_at(k, l->claim)->first_ms * 1e-3;
+	bool spoken = (l->flags & LEASE_DECODING) != 0;
+
+	rate_ended(k, spoken);
+	if (spoken)
+		places_ended(k, l->slot,
+		    (double)(now - l->opened) * 1e-9 - first);
+}
+
 void
 lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
     int64_t now)
@@ -513,6 +540,7 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 		return;
 	}
 	learn_completion(k, l, report);
+	service_learn(k, l, now);
 	report_take(k, l, claim_at(k, l->claim), report);
 	/* the output is below the path: it comes first in both orders */
 	cache_completion(k, l, report, now);

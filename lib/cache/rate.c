@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rate.c - prefill rates of workers, and their backlogs.
+ * rate.c - how fast workers get through prompts, and their backlogs.
  *
  * A worker is modelled as prefilling one request after the other, so all that
  * is booked on it will be done at
@@ -9,7 +9,8 @@
  *
  * Real engines are earlier or later. Each first token corrects free_at: the
  * tokens still waiting take no longer than their number times the pace, and if
- * none wait it is now.
+ * none wait it is now. If it has passed and some still wait, the worker is
+ * LATE: something delays them, and is likely to last as long again.
  *
  * The PACE (seconds per token) is learnt from the time between a request, or
  * the first token before it, and its own first token. Until a worker has been
@@ -20,7 +21,13 @@
  *	rate = (tokens seen + prior * expected rate) / (seconds seen + prior)
  *
  * Older evidence fades with each new piece. The rate of the fleet is learnt in
- * the same way, from all workers. See kvr_policy(3), "Prefill rates".
+ * the same way, from all workers.
+ *
+ * What a worker has shown FADES with time too: one that seemed slow is not
+ * asked, and would seem slow for good. After FADE_BEGIN seconds without a first
+ * token it counts less and less, and after FADE_END nothing. And it counts only
+ * if it differs from what was expected by more than a dead band, so that equal
+ * workers are equal. See kvr_policy(3), "Prefill rates".
  */
 #include "rate.h"
 
@@ -28,6 +35,10 @@
 
 #define KEEP_OWN 0.995 /* of older evidence, per new piece */
 #define KEEP_FLEET 0.999
+#define FADE_BEGIN 30.0 /* seconds without a first token */
+#define FADE_END 90.0
+#define SPOKEN_SHARE 0.05 /* of a request in the share with first tokens */
+#define SPOKEN_MIN 0.9
 #define WINDOW 60.0 /* seconds in which arrivals fade to 1/e */
 #define PACE_MIN 1e-9
 #define PACE_MAX 1e3
@@ -54,7 +65,7 @@ rate_sane(const struct kvr *k)
 {
 	const struct region *r = k->region;
 	bool good = sane(r->fleet_tokens) && sane(r->fleet_seconds) &&
-	    sane(r->arrivals);
+	    sane(r->arrivals) && r->spoken >= 0 && r->spoken <= 1;
 	uint32_t i;
 
 	for (i = 0; i < k->layout.slots && good; i++)
@@ -75,6 +86,7 @@ rate_recover(struct kvr *k)
 	write_once_double(&k->region->fleet_tokens, RATE_FIRST_TOKENS);
 	write_once_double(&k->region->fleet_seconds, RATE_FIRST_SECONDS);
 	write_once_double(&k->region->arrivals, 0);
+	write_once_double(&k->region->spoken, 0);
 	for (i = 0; i < k->layout.slots; i++)
 		k->slots[i].rate_tokens = k->slots[i].rate_seconds =
 		    k->slots[i].completion = 0;
@@ -90,19 +102,43 @@ rate_fleet(const struct kvr *k)
 	    1 / PACE_MAX, 1 / PACE_MIN);
 }
 
+/* Forgets what a worker has shown. */
+void
+rate_forget(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	s->rate_tokens = s->rate_seconds = 0;
+	rate_publish(k, slot);
+}
+
+/* How much counts what a worker has shown: 1 at first, 0 after long silence. */
+static double
+freshness(const struct kvr *k, const struct slot *s)
+{
+	int64_t now = k->region->clock, heard = s->last_first;
+	double silent = now > heard && heard >= 0
+	    ? (double)(now - heard) * 1e-9 : 0;
+
+	return clamp((FADE_END - silent) / (FADE_END - FADE_BEGIN), 0, 1);
+}
+
 /* The current estimate, in seconds per token. */
 static double
 rate_pace(const struct kvr *k, const struct slot *s)
 {
-	double prior = k->region->policy.balanced_prior;
-	double rate = s->prefill_rate > 0 ? s->prefill_rate
+	const struct kvr_policy *y = &k->region->policy;
+	double expected = s->prefill_rate > 0 ? s->prefill_rate
 	    : s->weight * rate_fleet(k);
-	double tokens = s->rate_tokens + prior * rate;
-	double seconds = s->rate_seconds + prior;
+	double fresh = freshness(k, s);
+	double tokens = fresh * s->rate_tokens + y->balanced_prior * expected;
+	double seconds = fresh * s->rate_seconds + y->balanced_prior;
+	double rate = seconds > 0 && tokens > 0 ? tokens / seconds : expected;
 
-	if (!(seconds > 0) || !(tokens > 0))
-		return clamp(1 / rate, PACE_MIN, PACE_MAX);
-	return clamp(seconds / tokens, PACE_MIN, PACE_MAX);
+	if (rate > expected * (1 - y->balanced_dead_band) &&
+	    rate < expected * (1 + y->balanced_dead_band))
+		rate = expected;
+	return clamp(1 / rate, PACE_MIN, PACE_MAX);
 }
 
 /* Copies to the loads what choices read of a slot. */
@@ -131,6 +167,44 @@ rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
 	    1e-9 + outside : outside;
 }
 
+/* Seconds for which requests have waited beyond what their prefill explains. */
+static double
+rate_late(const struct kvr *k, uint32_t slot, int64_t now)
+{
+	int64_t free_at = read_once(k->loads.free_at[slot]);
+
+	if (free_at >= now || !rate_spoken(k) ||
+	    read_once(k->loads.prefilling[slot]) == 0)
+		return 0;
+	return (double)((uint64_t)now - (uint64_t)free_at) * 1e-9;
+}
+
+/* Seconds until the prefill of a new request can begin. */
+double
+rate_wait(const struct kvr *k, uint32_t slot, int64_t now)
+{
+	return rate_backlog(k, slot, now) + rate_late(k, slot, now);
+}
+
+/* -------------------------------------------------------- first tokens --- */
+
+/* Whether nearly all requests have a first token, as far as is known here. */
+bool
+rate_spoken(const struct kvr *k)
+{
+	return read_once_double(&k->region->spoken) > SPOKEN_MIN;
+}
+
+/* A request has ended, after a first token or without. */
+void
+rate_ended(struct kvr *k, bool spoken)
+{
+	double share = k->region->spoken;
+
+	share += ((spoken ? 1 : 0) - share) * SPOKEN_SHARE;
+	write_once_double(&k->region->spoken, clamp(share, 0, 1));
+}
+
 /* ------------------------------------------------------------ arrivals --- */
 
 /* Recent arrivals, in tokens to prefill per second. */
@@ -153,6 +227,20 @@ rate_arrived(struct kvr *k, uint64_t tokens, int64_t now)
 }
 
 /* ------------------------------------------------------------- backlog --- */
+
+/*
+ * A change of the fleet's rate changes the pace of other workers, and so does
+ * time: publishes the next one, in turn.
+ */
+static void
+rate_publish_next(struct kvr *k)
+{
+	uint32_t slots = slots_used(k), slot = k->region->rate_turn + 1;
+
+	k->region->rate_turn = slot < slots ? slot : 0;
+	if (slots > 0)
+		rate_publish(k, k->region->rate_turn);
+}
 
 static int64_t
 rate_after(int64_t from, double tokens, double pace)
@@ -178,6 +266,7 @@ rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
 	if (s->free_at > max)
 		s->free_at = max;
 	rate_publish(k, slot);
+	rate_publish_next(k);
 }
 
 /*
@@ -199,20 +288,6 @@ rate_unbook(struct kvr *k, uint32_t slot, int64_t now)
 	rate_publish(k, slot);
 }
 
-/*
- * A change of the fleet's rate changes the pace of other workers: publishes the
- * next one, in turn.
- */
-static void
-rate_publish_next(struct kvr *k)
-{
-	uint32_t slots = slots_used(k), slot = k->region->rate_turn + 1;
-
-	k->region->rate_turn = slot < slots ? slot : 0;
-	if (slots > 0)
-		rate_publish(k, k->region->rate_turn);
-}
-
 /* The first token has come of a request with `tokens` to prefill. */
 void
 rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
@@ -226,6 +301,8 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	if (from < 0) /* damaged */
 		from = now;
 	seconds = (double)(now - from) * 1e-9;
+	s->rate_tokens *= freshness(k, s);
+	s->rate_seconds *= freshness(k, s);
 	s->last_first = now;
 	if (tokens < EVIDENCE_TOKENS || now - from <= EVIDENCE_NS)
 		return;

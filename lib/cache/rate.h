@@ -14,7 +14,11 @@
 void rate_recover(struct kvr *k);
 bool rate_sane(const struct kvr *k);
 double rate_fleet(const struct kvr *k);
+void rate_forget(struct kvr *k, uint32_t slot);
 void rate_publish(struct kvr *k, uint32_t slot);
+double rate_wait(const struct kvr *k, uint32_t slot, int64_t now);
+bool rate_spoken(const struct kvr *k);
+void rate_ended(struct kvr *k, bool spoken);
 double rate_backlog(const struct kvr *k, uint32_t slot, int64_t now);
 double rate_arrivals(const struct kvr *k, int64_t now);
 void rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now);

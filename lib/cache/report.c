@@ -397,3 +397,17 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	calibrate(&e.s->seen, &e);
 	calibrate(&k->region->counts.seen, &e);
 }
+
+/* Forgets what reports have taught: it is retained as a new worker is. */
+void
+report_forget(struct kvr *k, uint32_t slot)
+{
+	struct slot *s = slot_at(k, slot);
+
+	s->shown = s->common_kinds = 0;
+	s->common = s->common_of = 0;
+	write_once(s->learnt_block, 0);
+	survival_forget(k, slot);
+	retain_decide(k, slot);
+	worker_recount(k, slot);
+}

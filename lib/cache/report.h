@@ -7,6 +7,7 @@
 
 #include "region.h"
 
+void report_forget(struct kvr *k, uint32_t slot);
 void report_take(struct kvr *k, const struct lease *l, const struct claim *c,
     const struct kvr_report *report);
 

@@ -17,6 +17,7 @@
 
 #include "entry.h"
 #include "mix.h"
+#include "places.h"
 #include "rate.h"
 #include "retain.h"
 #include "survival.h"
@@ -198,7 +199,6 @@ slot_take(struct kvr *k, uint32_t *slot)
 /* What a worker keeps across resets. */
 struct incarnation {
 	uint64_t identity;
-	double rate_tokens, rate_seconds; /* the machine is the same */
 	uint32_t name, rank, dp_group;
 };
 
@@ -237,12 +237,16 @@ worker_publish(struct kvr *k, uint32_t slot)
 
 	publish_ttl(k, slot);
 	rate_publish(k, slot);
+	places_publish(k, slot);
 	write_once(
 	    k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
 	write_once(k->loads.gate[slot], gate_of(k, slot));
 	write_once_double(&k->loads.prefill[slot], (double)s->prefill);
 	write_once_double(&k->loads.blocks[slot], (double)s->blocks);
 	write_once(k->loads.requests[slot], s->requests);
+	write_once(k->loads.prefilling[slot], s->prefilling);
+	write_once_double(&k->loads.reading[slot], (double)s->reading +
+	    (double)s->load_blocks * hash_block_tokens(&k->rule));
 }
 
 /*
@@ -260,8 +264,6 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	write_once_zeros(s, sizeof(*s));
 	write_once(s->name, from->name);
 	s->rank = from->rank;
-	s->rate_tokens = from->rate_tokens;
-	s->rate_seconds = from->rate_seconds;
 	survival_forget(k, slot);
 	memset(outside_at(k, from->name), 0, sizeof(struct outside));
 	write_once(k->loads.identity[slot], from->identity);
@@ -313,7 +315,6 @@ worker_add(struct kvr *k, const char *name, size_t length,
 	if (k->region->workers >= k->layout.names || !slot_take(k, slot))
 		return KVR_EFULL;
 	from.rank = facts->rank;
-	from.rate_tokens = from.rate_seconds = 0;
 	from.identity = identity_of(k, name, length, facts->rank);
 	from.dp_group = dp_group_of(k, name, length);
 	from.name = name_add(k, name, length, *slot);
@@ -340,8 +341,6 @@ worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
 		return KVR_EFULL;
 	worker_get(k, slot, &facts);
 	from.rank = slot_at(k, slot)->rank;
-	from.rate_tokens = slot_at(k, slot)->rate_tokens;
-	from.rate_seconds = slot_at(k, slot)->rate_seconds;
 	from.name = slot_at(k, slot)->name;
 	from.dp_group = slot_at(k, slot)->dp_group;
 	from.identity = k->loads.identity[slot];
@@ -361,6 +360,8 @@ worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 	facts->retain = s->retain;
 	facts->eviction = s->eviction;
 	facts->block_tokens = s->block_tokens;
+	facts->sequences = s->sequences;
+	facts->reserved = 0;
 	facts->capacity_tokens = s->capacity;
 	facts->max_batched_tokens = s->max_batched;
 	facts->taints = s->taints;
@@ -390,6 +391,7 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	s->retain = (uint8_t)facts->retain;
 	s->eviction = (uint8_t)facts->eviction;
 	write_once(s->block_tokens, facts->block_tokens);
+	s->sequences = facts->sequences;
 	s->capacity = facts->capacity_tokens;
 	s->max_batched = facts->max_batched_tokens;
 	write_once(s->taints, facts->taints);

@@ -361,6 +361,7 @@ check_lease(struct sums *s, uint32_t i)
 	mine->requests++;
 	mine->prefill += c->prefill;
 	mine->prefilling += prefilling;
+	mine->reading += c->tokens;
 	mine->ahead += c->ahead;
 	mine->output += (uint64_t)l->private + l->output;
 	return blocks == l->blocks;
@@ -400,7 +401,8 @@ check_slot(const struct slot *p, const struct slot *sum, bool in_use)
 	if (p->entries != sum->entries || p->held != sum->held ||
 	    p->active != sum->active || p->leases != sum->leases ||
 	    p->output != sum->output || p->anonymous != sum->anonymous ||
-	    p->ahead != sum->ahead || p->prefilling != sum->prefilling)
+	    p->ahead != sum->ahead || p->prefilling != sum->prefilling ||
+	    p->reading != sum->reading)
 		return false;
 	return p->prefill == sum->prefill + p->load_prefill &&
 	    p->requests == sum->requests + p->load_requests &&

@@ -4,6 +4,7 @@
  * and what choices read of their loads. Another part of check.c.
  */
 #include "check_in.h"
+#include "places.h"
 #include "rate.h"
 #include "worker.h"
 
@@ -97,6 +98,9 @@ check_load(const struct kvr *k, uint32_t slot)
 		(p->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u)) &&
 	    l->ttl[slot] == p->ttl && l->free_at[slot] == p->free_at &&
 	    l->waiting[slot] == (double)p->load_prefill &&
+	    l->prefilling[slot] == p->prefilling &&
+	    l->reading[slot] == (double)p->reading +
+		(double)p->load_blocks * hash_block_tokens(&k->rule) &&
 	    p->own_ttl == (p->ttl != region_ttl(k));
 }
 
@@ -135,5 +139,6 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 bool
 check_fleet(const struct kvr *k, struct dp_group *counted)
 {
-	return check_names(k) && check_dp_groups(k, counted) && rate_sane(k);
+	return check_names(k) && check_dp_groups(k, counted) &&
+	    rate_sane(k) && places_sane(k);
 }

@@ -3,30 +3,121 @@
  * cost_balanced.c - the cost of a worker in seconds, to this request and to
  * others.
  *
- *	new    = tokens of the prompt that would have to be prefilled there
- *	dec    = tokens in use there, and those this request adds
- *	rho    = min(0.99, arrivals / (W * rate of the fleet))
- *	lambda = 2 / (1 - rho), at most 33
- *	cost   = backlog + pace * (lambda * new + balanced_decode * dec)
+ *	new      = tokens of the prompt that would have to be prefilled there
+ *	reading  = tokens of the prompts that run there, and of this one
+ *	decoding = requests that run there and are past their first token
+ *	rho      = how busy the fleet is, see below; at most 0.99
+ *	lambda   = 1 / (1 - rho), at most 16.5
  *
- * The backlog delays this request alone. The prefill it brings delays it and
- * all that arrive meanwhile, the more the busier the fleet is: as in a queue
- * near its limit, one more second of work is 1 / (1 - rho) seconds of waiting.
- * So a busy fleet is careful with prefill and follows overlap, and an idle one
- * spreads its work. Decoding is slowed by everything decoded beside it.
+ *	cost = wait
+ *	     + pace * new * (balanced_prefill * lambda
+ *	                     + balanced_interfere * decoding)
+ *	     + pace * balanced_read * reading
+ *	     + balanced_request * decoding
  *
- * backlog and pace (seconds per token) are those of rate.c. W is the number of
- * workers that share all arrivals, not only of those eligible for this request:
- * a pinned worker would seem saturated. kvr_policy(3) gives the source of the
- * formula.
+ * The wait delays this request alone: until what is booked is prefilled
+ * (rate.c), or until a place is free (places.c), whichever is longer. The
+ * prefill that it brings delays it and all that arrive meanwhile, the more the
+ * busier the fleet is: as in a queue near its limit, one more second of work is
+ * 1 / (1 - rho) seconds of waiting. So a busy fleet is careful with prefill and
+ * follows overlap, and an idle one spreads its work. Each step of the engine
+ * reads what runs there, and takes some time for each request.
+ *
+ * Requests are counted, and not the distinct blocks that they share: a hundred
+ * requests on one prefix are a hundred requests.
+ *
+ * A COMMON prefix, such as the system prompt of an assistant, is one that many
+ * workers hold. All others will be sent it soon, whatever this request does, so
+ * that it has to be prefilled there is no reason to avoid them: it counts as
+ * held, in steps, as the share of workers that hold it grows from 5/8 of
+ * balanced_common to balanced_common. Without this a worker that joins would
+ * never be asked.
+ *
+ * rho is the prefill that arrives over what the fleet can prefill, or, where
+ * all know how many requests they run at a time, the share of these places that
+ * is taken, whichever is larger. W is the number of workers that share all
+ * arrivals, not only of those eligible for this request: a pinned worker would
+ * seem saturated.
+ *
+ * pace (seconds per token) is that of rate.c. kvr_policy(3) gives the source of
+ * the formula and of each weight.
  */
 #include "cost_balanced.h"
 
+#include "bound.h"
 #include "eligible.h"
+#include "places.h"
 #include "rate.h"
+#include "set.h"
 
 #define RHO_MAX 0.99
-#define LAMBDA_MAX 33.0
+#define LAMBDA_MAX 16.5
+#define TIE_SECONDS 0.001
+
+/* The depth in blocks that at least so many eligible workers hold. */
+static uint32_t
+depth_held_by(const struct question *q, double workers)
+{
+	uint32_t low = 0, high = q->p->blocks, middle, i, n;
+
+	while (low < high) {
+		middle = high - (high - low) / 2;
+		for (n = i = 0; i < q->set->count; i++)
+			n += q->set->found[i].blocks >= middle &&
+			    set_has(q->take, found_slot(&q->set->found[i]));
+		if (n >= workers)
+			low = middle;
+		else
+			high = middle - 1;
+	}
+	return low;
+}
+
+/* Fills the depths of common prefixes: held by more and more workers. */
+static void
+find_common(struct question *q)
+{
+	double half = q->policy.balanced_common * q->eligible / 2;
+	double need;
+	uint32_t i;
+
+	for (i = 0; i < COMMON_LEVELS; i++) {
+		need = 1 + half + half * (i + 1) / COMMON_LEVELS;
+		q->common[i] = need > 1 && need <= q->set->count
+		    ? depth_held_by(q, need) : 0;
+	}
+}
+
+/* Blocks that count as held though they are not. */
+static double
+common_credit(const struct question *q, double held)
+{
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < COMMON_LEVELS && q->common[i] > held; i++)
+		sum += q->common[i] - held;
+	return sum / COMMON_LEVELS;
+}
+
+/* The share of the fleet's places that are taken, as far as it is known. */
+static double
+taken(const struct question *q)
+{
+	const struct loads *l = &q->k->loads;
+	struct set_walk w = set_walk(q->take, q->words);
+	double running = 0, places = 0;
+	uint32_t slot, sequences;
+
+	while (set_next(&w, &slot)) {
+		sequences = read_once(l->places[slot]);
+		if (sequences == 0)
+			return 0;
+		places += sequences;
+		running += read_once(l->requests[slot]);
+	}
+	return places > 0 ? running / places : 0;
+}
 
 /* Computes what is the same for every worker. */
 void
@@ -36,11 +127,43 @@ balanced_begin(struct question *q)
 	double most = (double)(fleet > 0 ? fleet : 1) * rate_fleet(q->k);
 	double rho = rate_arrivals(q->k, q->now) / most;
 
+	if (rho < taken(q))
+		rho = taken(q);
 	if (!(rho < RHO_MAX))
 		rho = RHO_MAX;
-	q->lambda = 2 / (1 - rho);
+	q->lambda = 1 / (1 - rho);
 	if (q->lambda > LAMBDA_MAX)
 		q->lambda = LAMBDA_MAX;
+	find_common(q);
+	bound_find(q);
+}
+
+/* Costs up to this are as good as this one. */
+double
+balanced_near(const struct question *q, double cost)
+{
+	return cost * (1 + q->policy.balanced_tie) + TIE_SECONDS;
+}
+
+/* Running requests that are past their first token, as far as is known. */
+static double
+decoding_on(const struct question *q, uint32_t slot)
+{
+	uint32_t requests = read_once(q->k->loads.requests[slot]);
+	uint32_t prefilling = read_once(q->k->loads.prefilling[slot]);
+
+	if (!rate_spoken(q->k))
+		return requests;
+	return requests > prefilling ? requests - prefilling : 0;
+}
+
+static double
+wait_on(const struct question *q, uint32_t slot)
+{
+	double queue = rate_wait(q->k, slot, q->now);
+	double place = places_wait(q->k, slot);
+
+	return queue > place ? queue : place;
 }
 
 /* The cost if `held` blocks of the prompt are cached there. */
@@ -49,18 +172,23 @@ balanced_cost(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double held)
 {
 	const struct loads *l = &q->k->loads;
+	const struct kvr_policy *y = &q->policy;
 	double pace = read_once_double(&l->pace[slot]);
-	double dec = read_once_double(&l->blocks[slot]) +
-	    (double)question_new_blocks(q->p, &q->request, o);
-	double cost = q->policy.balanced_decode * dec * q->block, fresh;
+	double reading = read_once_double(&l->reading[slot]) +
+	    (double)q->tokens;
+	double decoding = decoding_on(q, slot);
+	double cost = y->balanced_read * reading * pace +
+	    y->balanced_request * decoding, fresh;
 
+	(void)o;
 	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0) {
+		held += common_credit(q, held);
 		fresh = (double)q->tokens - held * q->block;
-		cost += q->lambda * (fresh > 0 ? fresh : 0);
+		cost += (fresh > 0 ? fresh : 0) * pace *
+		    (y->balanced_prefill * q->lambda +
+		    y->balanced_interfere * decoding);
+		cost += wait_on(q, slot);
 	}
-	cost *= pace;
-	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0)
-		cost += rate_backlog(q->k, slot, q->now);
 	if (q->request.n_preferences != 0)
 		cost *= question_dislike(&q->request,
 		    read_once(q->k->slots[slot].taints));

@@ -23,6 +23,12 @@ number_from(double least, double x)
 }
 
 static bool
+number_within(double least, double x, double most)
+{
+	return x >= least && x <= most;
+}
+
+static bool
 finite_number(double x)
 {
 	return x - x == 0;
@@ -43,7 +49,15 @@ kvr_policy_init(struct kvr_policy *policy, size_t size)
 	d.two_tier_overlap = 0.5;
 	d.two_tier_load_gap = 32;
 	d.two_tier_load_ratio = 1.1;
-	d.balanced_decode = 0.1;
+	d.balanced_prefill = 1.5;
+	d.balanced_read = 0.04;
+	d.balanced_request = 0.01;
+	d.balanced_interfere = 0.025;
+	d.balanced_tie = 0.01;
+	d.balanced_bound = 1.5;
+	d.balanced_bound_slack = 3;
+	d.balanced_common = 0.5;
+	d.balanced_dead_band = 0.125;
 	d.balanced_prior = 10;
 	return struct_init(policy, size, &d, sizeof(d));
 }
@@ -79,10 +93,16 @@ policy_check(const struct kvr_policy *policy)
 	    policy->two_tier_overlap <= 1 &&
 	    number_from(0, policy->two_tier_load_gap) &&
 	    number_from(1, policy->two_tier_load_ratio) &&
-	    number_from(0, policy->balanced_decode) &&
-	    policy->balanced_decode <= BALANCED_MAX &&
-	    number_from(0, policy->balanced_prior) &&
-	    policy->balanced_prior <= BALANCED_MAX;
+	    number_within(0, policy->balanced_prefill, BALANCED_MAX) &&
+	    number_within(0, policy->balanced_read, BALANCED_MAX) &&
+	    number_within(0, policy->balanced_request, BALANCED_MAX) &&
+	    number_within(0, policy->balanced_interfere, BALANCED_MAX) &&
+	    number_within(0, policy->balanced_tie, 1) &&
+	    number_within(0, policy->balanced_bound, BALANCED_MAX) &&
+	    number_within(0, policy->balanced_bound_slack, BALANCED_MAX) &&
+	    number_within(0, policy->balanced_common, BALANCED_MAX) &&
+	    number_within(0, policy->balanced_dead_band, 1) &&
+	    number_within(0, policy->balanced_prior, BALANCED_MAX);
 
 	return good ? KVR_OK : KVR_EINVAL;
 }

@@ -9,6 +9,7 @@
 
 /* The largest cost. */
 #define COST_MAX 1e300
+enum { COMMON_LEVELS = 4 };
 enum { QUESTION_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
 /*
  * One question: what is the same for every worker, and the set of eligible
@@ -29,6 +30,8 @@ struct question {
 	double request_blocks;        /* tokens in blocks, rounded up */
 	double decay;                 /* of overlap credit; 0: none */
 	double lambda; /* weight of new prefill: cost_balanced.c */
+	/* depths that more and more workers hold, in blocks: the same */
+	double common[COMMON_LEVELS];
 	int64_t now;
 	bool usual;                   /* only the usual terms of a cost */
 	bool weighted;                /* some weight is not 1 */
@@ -40,6 +43,7 @@ struct question {
 	uint32_t words;               /* of the sets below */
 	uint64_t open[QUESTION_WORDS]; /* slots the request does not rule out */
 	uint64_t take[QUESTION_WORDS]; /* slots that are eligible */
+	uint64_t below[QUESTION_WORDS]; /* of them, those below the bound */
 };
 struct choice {
 	uint64_t worker;

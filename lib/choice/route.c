@@ -81,8 +81,13 @@ route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
 enum kvr_verdict
 route_verdict(const struct question *q, uint32_t slot)
 {
-	return slot / 64 < q->words ? eligible_verdict(q, slot)
+	enum kvr_verdict v = slot / 64 < q->words ? eligible_verdict(q, slot)
 	    : KVR_NOT_ALLOWED;
+
+	if (v == KVR_ELIGIBLE && q->policy.cost == KVR_COST_BALANCED &&
+	    q->request.pinned == 0 && !set_has(q->below, slot))
+		v = KVR_ABOVE_BOUND;
+	return v;
 }
 
 /* ----------------------------------------------------------- choosing --- */
@@ -125,6 +130,7 @@ take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
 /* The likelihoods of workers by their costs: for the lowest cost it is 1. */
 struct lottery {
 	const struct question *q;
+	const uint64_t *among;
 	cost_fn *cost;
 	double least, scale;
 };
@@ -142,7 +148,7 @@ likelihood(const struct lottery *l, uint32_t slot)
 static void
 lottery_begin(struct lottery *l)
 {
-	struct set_walk w = set_walk(l->q->take, l->q->words);
+	struct set_walk w = set_walk(l->among, l->q->words);
 	double cost, most = 0;
 	uint32_t slot;
 
@@ -159,7 +165,7 @@ lottery_begin(struct lottery *l)
 static uint32_t
 lottery_find(const struct lottery *l, uint32_t word, double at)
 {
-	struct set_walk w = set_walk(l->q->take, l->q->words);
+	struct set_walk w = set_walk(l->among, l->q->words);
 	uint32_t slot, last = 0;
 	double width;
 
@@ -183,11 +189,12 @@ lottery_find(const struct lottery *l, uint32_t word, double at)
  * those of the 64 at the position are computed again.
  */
 static void
-take_sampled(const struct question *q, cost_fn *cost, struct choice *out)
+take_sampled(const struct question *q, const uint64_t *among, cost_fn *cost,
+    struct choice *out)
 {
 	uint64_t bits = mix(mix(q->request.seed) ^ q->digest);
-	struct set_walk w = set_walk(q->take, q->words);
-	struct lottery l = { q, cost, 0, 0 };
+	struct set_walk w = set_walk(among, q->words);
+	struct lottery l = { q, among, cost, 0, 0 };
 	double width[QUESTION_WORDS], at = 0;
 	uint32_t i, slot, word = 0;
 
@@ -214,7 +221,7 @@ static void
 dynamo_take(const struct question *q, struct choice *out)
 {
 	if (q->request.temperature > 0)
-		take_sampled(q, dynamo_cost, out);
+		take_sampled(q, q->take, dynamo_cost, out);
 	else if (q->usual)
 		dynamo_take_usual(q, out);
 	else
@@ -237,13 +244,44 @@ two_tier_take(const struct question *q, struct choice *out)
 	out->reason = KVR_REASON_OVERLAP;
 }
 
+/*
+ * Takes the least loaded of the workers whose cost is near the lowest. What
+ * may have been lost is computed only for workers that would be near without.
+ */
+static void
+take_near(const struct question *q, const uint64_t *among, cost_fn *cost,
+    struct choice *out)
+{
+	double *costs = q->set->costs, near = 2 * COST_MAX;
+	struct set_walk w = set_walk(among, q->words);
+	struct best best = best_none();
+	uint32_t slot;
+
+	while (set_next(&w, &slot)) {
+		const struct kvr_overlap *o = found_of(q->set, slot);
+		double c = cost(q, slot, o, expect_most(q, slot, o));
+
+		if (c <= near && expect_doubtful(q, slot, o))
+			c = cost(q, slot, o, expect_blocks(q, slot, o));
+		costs[slot] = c;
+		if (balanced_near(q, c) < near)
+			near = balanced_near(q, c);
+	}
+	w = set_walk(among, q->words);
+	while (set_next(&w, &slot))
+		if (costs[slot] <= near)
+			consider(q, &best, bid_of(&q->k->loads, slot));
+	take_best(&best, out);
+	out->cost = costs[out->slot];
+}
+
 static void
 balanced_take(const struct question *q, struct choice *out)
 {
 	if (q->request.temperature > 0)
-		take_sampled(q, balanced_cost, out);
+		take_sampled(q, q->below, balanced_cost, out);
 	else
-		take_least(q, q->take, balanced_cost, out);
+		take_near(q, q->below, balanced_cost, out);
 }
 
 /* ----------------------------------------------------------- policies --- */

@@ -22,6 +22,7 @@ struct found_set {
 	const struct kvr_overlap *found; /* the same, or the caller's */
 	uint32_t *places;                /* [slots] */
 	uint32_t *next_base;             /* outlives the set */
+	double *costs;                   /* [slots]: scratch of a choice */
 	struct path path;                /* of a match; nodes 0: none */
 };
 

@@ -163,7 +163,7 @@ struct claim {
 	uint32_t ahead;    /* booked blocks that it will still need, */
 	uint32_t tail;     /* of them, begun by the prompt's end */
 	uint32_t prompt;   /* whole blocks of the prompt */
-	uint32_t reserved;
+	uint32_t first_ms; /* from open to first token, if that has come */
 };
 
 /* A free cell, or a free run: its whole tree of pieces, in the node's cell. */
@@ -258,14 +258,22 @@ struct slot {
 	uint32_t common_of;  /* and the number of these reports */
 	uint32_t reserved;
 	uint64_t prompt_tokens, predicted_tokens;
+	uint64_t reading;    /* tokens of the prompts of open leases */
+
+	/* how many run at a time: places.c */
+	uint32_t sequences;  /* told; 0: not */
+	uint32_t most;       /* that ran while others waited, */
+	uint32_t votes;      /* and evidence for it */
+	uint32_t reserved_2;
+	double service;      /* mean seconds from first token to end */
 
 	struct calibration seen;
 	double completion;   /* mean tokens of the latest completions */
 	uint64_t completions; /* number reported */
 	uint64_t common_kinds; /* values in `common`: a bit each, by hash */
-
+	uint64_t spare[4];
 };
-_Static_assert(sizeof(struct slot) == 6 * CELL, "a slot is six lines");
+_Static_assert(sizeof(struct slot) == 7 * CELL, "a slot is seven lines");
 
 /*
  * The probability that a block is still cached, by the number of tokens
@@ -364,6 +372,7 @@ struct region {
 	double arrivals;     /* recent tokens to prefill: rate.c */
 	int64_t arrivals_at;
 	double fleet_tokens, fleet_seconds; /* prefill of all workers */
+	double spoken;       /* share of requests with a first token */
 	struct kvr_policy policy;
 
 	/* A line each: lock sizes vary, the layout must not. */

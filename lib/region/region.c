@@ -21,14 +21,14 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 4, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { FORMAT_VERSION = 5, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 enum { SPINS = 200, NAP_MIN = 20000, NAP_MAX = 1000000 }; /* ns */
 
 /* ------------------------------------------------------------- layout --- */
 
 /* Bytes of struct loads per slot. */
-enum { LOAD = 4 * sizeof(double) + 4 * sizeof(uint64_t) +
-    2 * sizeof(uint32_t) };
+enum { LOAD = 6 * sizeof(double) + 4 * sizeof(uint64_t) +
+    4 * sizeof(uint32_t) };
 
 static uint64_t
 align_line(uint64_t at)
@@ -150,10 +150,14 @@ loads_open(struct loads *l, char *at, uint32_t slots)
 	l->identity = l->id + slots;
 	l->requests = (uint32_t *)(void *)(l->identity + slots);
 	l->gate = l->requests + slots;
-	l->ttl = (int64_t *)(void *)(l->gate + slots);
+	l->prefilling = l->gate + slots;
+	l->places = l->prefilling + slots;
+	l->ttl = (int64_t *)(void *)(l->places + slots);
 	l->free_at = l->ttl + slots;
 	l->waiting = (double *)(void *)(l->free_at + slots);
 	l->pace = l->waiting + slots;
+	l->hold = l->pace + slots;
+	l->reading = l->hold + slots;
 }
 
 static void
@@ -358,6 +362,7 @@ slot_empty(struct slot *s)
 	s->ahead = s->anonymous = s->purge = s->suspect = 0;
 	s->free_at = s->last_first = 0;
 	s->prefilling = 0;
+	s->reading = 0;
 	s->load_prefill = s->load_blocks = s->load_used = 0;
 	s->over_prefill = s->over_blocks = 0;
 }
@@ -371,6 +376,8 @@ load_empty(struct kvr *k, uint32_t slot)
 	write_once_double(&k->loads.waiting[slot], 0);
 	write_once(k->loads.free_at[slot], INT64_C(0));
 	write_once(k->loads.requests[slot], 0);
+	write_once(k->loads.prefilling[slot], 0);
+	write_once_double(&k->loads.reading[slot], 0);
 	write_once(k->loads.gate[slot],
 	    k->loads.gate[slot] & ~(uint32_t)GATE_OVERLOADED);
 }

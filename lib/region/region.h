@@ -20,10 +20,14 @@ struct loads {
 	uint64_t *identity; /* keyed hash of name and rank: breaks ties */
 	uint32_t *requests;
 	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
+	uint32_t *prefilling; /* leases before their first token */
+	uint32_t *places;   /* requests that run at a time; 0: not known */
 	int64_t *ttl;       /* of an entry after its stamp */
 	int64_t *free_at;
 	double *waiting;    /* prefill tokens that no lease booked */
 	double *pace;       /* seconds per token of prefill */
+	double *hold;       /* seconds between ends, if all places are taken */
+	double *reading;    /* tokens of the prompts of running requests */
 };
 
 /* A handle: this process's view of the region. */
