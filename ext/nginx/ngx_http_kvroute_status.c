@@ -240,6 +240,17 @@ reset(order_t *o, uint64_t *id)
 	return error;
 }
 
+static int
+forget(order_t *o, uint64_t id)
+{
+	int error;
+
+	do
+		error = kvr_worker_forget(o->up->kvr, id);
+	while (again(o, error));
+	return error;
+}
+
 /* The facts are those afterwards. */
 static int
 obey(order_t *o, struct kvr_worker *facts)
@@ -253,6 +264,8 @@ obey(order_t *o, struct kvr_worker *facts)
 		error = state_set(o, id, KVR_STATE_DRAINING);
 	else if (kvroute_is(&o->action, "up"))
 		error = state_set(o, id, KVR_STATE_UP);
+	else if (kvroute_is(&o->action, "forget"))
+		error = forget(o, id);
 	else
 		error = reset(o, &id);
 	ngx_http_kvroute_workers_changed(o->up);
@@ -295,9 +308,10 @@ order(ngx_http_request_t *r)
 		return kvroute_reply_error(r, NGX_HTTP_FORBIDDEN,
 		    "orders are accepted from this machine only, from no page");
 	if (!kvroute_is(&o.action, "drain") && !kvroute_is(&o.action, "up") &&
-	    !kvroute_is(&o.action, "reset"))
+	    !kvroute_is(&o.action, "reset") &&
+	    !kvroute_is(&o.action, "forget"))
 		return kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
-		    "action= must be drain, up or reset");
+		    "action= must be drain, up, forget or reset");
 	if (o.name.len == 0)
 		return kvroute_reply_error(r, NGX_HTTP_BAD_REQUEST,
 		    "worker= is missing");

@@ -87,6 +87,7 @@ draining_and_resetting()
 	is 'state after a reload' "$(state_of "$one" state)" draining
 	is 'status of reset' "$(order "$one" reset)" 200
 	is 'blocks after a reset' "$(state_of "$one" held_blocks)" 0
+	is 'status of forget' "$(order "$one" forget)" 200
 	is 'status of up' "$(order "$one" up)" 200
 	is 'state afterwards' "$(state_of "$one" state)" up
 	is 'an unknown worker' "$(order 127.0.0.1:1 drain)" 404
