@@ -175,7 +175,7 @@ struct kvr_options {
 	int64_t ttl_ns;             /* 120 s; 0 remembers nothing; -1 endless */
 	int64_t lease_limit_ns;     /* a lease this old is ended; 3600 s */
 	int64_t idle_limit_ns;      /* in place of the TTL for workers whose */
-	                            /* retention is not by TTL; 3600 s */
+	                            /* retention is not by TTL; a day */
 	uint32_t unit;              /* enum kvr_unit; tokens */
 	uint32_t block_size;        /* units; auto: 16 tokens, 256 bytes */
 	uint32_t hash;              /* enum kvr_hash_kind; keyed */

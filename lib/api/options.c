@@ -24,7 +24,7 @@ kvr_options_init(struct kvr_options *o, size_t size)
 	d.region_bytes = UINT64_C(64) << 20;
 	d.ttl_ns = INT64_C(120) * 1000000000;
 	d.lease_limit_ns = INT64_C(3600) * 1000000000;
-	d.idle_limit_ns = INT64_C(3600) * 1000000000;
+	d.idle_limit_ns = INT64_C(86400) * 1000000000;
 	d.block_size = KVR_AUTO;
 	d.max_workers = 256;
 	d.max_prompt_blocks = KVR_AUTO;
