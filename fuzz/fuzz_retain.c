@@ -239,7 +239,7 @@ policy(void)
 	must(kvr_policy_init(&y, sizeof(y)) == KVR_OK);
 	y.cost = pick(3);
 	y.purge = pick(2);
-	y.balanced_decode = real(1e15);
+	y.balanced_read = real(1e15);
 	y.balanced_prior = real(1e15);
 	y.temperature = pick(4) == 0 ? real(1e308) : 0;
 	must(kvr_policy_set(f.k, &y) == KVR_OK);

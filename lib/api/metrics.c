@@ -177,6 +177,8 @@ static const struct metric of_worker[] = {
 	{ "kvroute_worker_learnt_block_tokens", WORKER(learnt_block),
 	    "Size of the engine's blocks learnt from reports; 0: not yet.",
 	    NULL },
+	{ "kvroute_worker_sequences", WORKER(sequences),
+	    "Requests it runs at a time, told or learnt; 0: not known.", NULL },
 	{ "kvroute_worker_prefill_tokens_per_second", WORKER(prefill_rate),
 	    "Current estimate of the prefill rate.", NULL },
 	{ "kvroute_worker_backlog_seconds", WORKER(backlog),

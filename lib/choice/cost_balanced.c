@@ -54,18 +54,27 @@
 #define LAMBDA_MAX 16.5
 #define TIE_SECONDS 0.001
 
-/* The depth in blocks that at least so many eligible workers hold. */
+/* How many eligible workers hold at least so many blocks. */
 static uint32_t
-depth_held_by(const struct question *q, double workers)
+holders(const struct question *q, uint32_t blocks)
 {
-	uint32_t low = 0, high = q->p->blocks, middle, i, n;
+	struct set_walk w = set_walk(q->take, q->words);
+	uint32_t slot, n = 0;
+
+	while (set_next(&w, &slot))
+		n += found_of(q->set, slot)->blocks >= blocks;
+	return n;
+}
+
+/* The depth, of `high` blocks at most, that so many eligible workers hold. */
+static uint32_t
+depth_held_by(const struct question *q, double workers, uint32_t high)
+{
+	uint32_t low = 0, middle;
 
 	while (low < high) {
 		middle = high - (high - low) / 2;
-		for (n = i = 0; i < q->set->count; i++)
-			n += q->set->found[i].blocks >= middle &&
-			    set_has(q->take, found_slot(&q->set->found[i]));
-		if (n >= workers)
+		if (holders(q, middle) >= workers)
 			low = middle;
 		else
 			high = middle - 1;
@@ -79,12 +88,13 @@ find_common(struct question *q)
 {
 	double half = q->policy.balanced_common * q->eligible / 2;
 	double need;
-	uint32_t i;
+	uint32_t i, depth = q->p->blocks;
 
 	for (i = 0; i < COMMON_LEVELS; i++) {
 		need = 1 + half + half * (i + 1) / COMMON_LEVELS;
-		q->common[i] = need > 1 && need <= q->set->count
-		    ? depth_held_by(q, need) : 0;
+		depth = need > 1 && need <= q->set->count
+		    ? depth_held_by(q, need, depth) : 0;
+		q->common[i] = depth;
 	}
 }
 
@@ -138,11 +148,13 @@ balanced_begin(struct question *q)
 	bound_find(q);
 }
 
-/* Costs up to this are as good as this one. */
+/* Costs up to this are as good as this one; never less than the cost. */
 double
 balanced_near(const struct question *q, double cost)
 {
-	return cost * (1 + q->policy.balanced_tie) + TIE_SECONDS;
+	double tie = q->policy.balanced_tie;
+
+	return cost * (tie > 0 && tie <= 1 ? 1 + tie : 1) + TIE_SECONDS;
 }
 
 /* Running requests that are past their first token, as far as is known. */
@@ -192,5 +204,6 @@ balanced_cost(const struct question *q, uint32_t slot,
 	if (q->request.n_preferences != 0)
 		cost *= question_dislike(&q->request,
 		    read_once(q->k->slots[slot].taints));
-	return cost <= COST_MAX ? cost : COST_MAX;
+	/* a damaged policy may have any weights */
+	return cost >= 0 && cost <= COST_MAX ? cost : COST_MAX;
 }

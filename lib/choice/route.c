@@ -73,7 +73,7 @@ route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
 	if (error == 0)
 		q->usual = q->usual && !q->weighted &&
 		    (!q->unsure || set->path.nodes == 0);
-	if (q->policy.cost == KVR_COST_BALANCED)
+	if (error == KVR_OK && q->policy.cost == KVR_COST_BALANCED)
 		balanced_begin(q);
 	return error;
 }

@@ -368,7 +368,7 @@ static const struct field worker_fields[] = {
 	    AT(kvr_worker_stats, learnt_capacity), WHOLE },
 	{ "learnt_block_tokens", "", AT(kvr_worker_stats, learnt_block),
 	    SMALL },
-	{ "", "", AT(kvr_worker_stats, reserved), UNUSED },
+	{ "sequences", "", AT(kvr_worker_stats, sequences), SMALL },
 	{ "prefill_tokens_per_second", "",
 	    AT(kvr_worker_stats, prefill_rate), NUMBER },
 	{ "backlog_seconds", "", AT(kvr_worker_stats, backlog), NUMBER }
@@ -381,7 +381,7 @@ enum {
 	   the three ways of retention samples of one field */
 	REGION_SAMPLES = REGION_FIELDS - 1,
 	REGION_METRICS = REGION_SAMPLES - 3,
-	WORKER_METRICS = WORKER_FIELDS - 2,
+	WORKER_METRICS = WORKER_FIELDS - 1,
 	WORKER_SAMPLES = WORKER_METRICS + 2
 };
 

@@ -3,12 +3,14 @@
  * test_cost_balanced.c - the cost in seconds, and the worker chosen by it.
  *
  * The cost is implemented here a second time, straight from its definition:
- * queued, new and decoding work, each in seconds of the worker. Its inputs come
- * from the public calls where they are visible there; arrivals are counted
- * here. The choice is compared with the least of the costs that kvr_candidates
- * returns, whatever short cuts lead to it.
+ * waiting, new and running work, each in seconds of the worker; the prefixes
+ * that are common, and the bound. Inputs come from the public calls where they
+ * are visible there; arrivals, running prompts and first tokens are counted
+ * here. The choice is compared with the costs that kvr_candidates returns,
+ * whatever short cuts lead to it.
  */
 #include "expect.h"
+#include "id.h"
 #include "inner.h"
 #include "mix.h"
 #include "rate.h"
@@ -22,8 +24,16 @@ enum { FLEET = 12, BLOCK_OF = 16, LEASES = 48, BRANCH = 40 };
 static double arrived;
 static int64_t arrived_at;
 
+/* What runs, and how many of those that finished had a first token. */
+static struct held {
+	uint64_t lease, worker, tokens;
+	bool prefilling, committed, spoken;
+} leases[LEASES];
+static double spoken;
+static uint64_t outside[FLEET]; /* blocks */
+
 static struct kvr_request r;
-static uint64_t leases[LEASES];
+static struct kvr_policy y;
 static int64_t now;
 
 static void
@@ -35,24 +45,29 @@ setup(void)
 	o.block_size = BLOCK_OF;
 	o.max_workers = FLEET;
 	o.ttl_ns = INT64_C(120) * 1000000000;
+	o.lease_limit_ns = INT64_C(1) << 52;
 	region_of(&o);
-	arrived = 0;
+	arrived = spoken = 0;
 	arrived_at = now = 0;
 	memset(leases, 0, sizeof(leases));
+	memset(outside, 0, sizeof(outside));
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
+	y.cost = KVR_COST_BALANCED;
 }
 
 static void
-set_policy(double decode, double prior, double temperature)
+use_policy(void)
 {
-	struct kvr_policy y;
-
-	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
-	y.cost = KVR_COST_BALANCED;
-	y.balanced_decode = decode;
-	y.balanced_prior = prior;
-	y.temperature = temperature;
 	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
+}
+
+/* Configured rates count, and nothing that was measured. */
+static void
+by_facts(void)
+{
+	y.balanced_prior = 1e12;
+	use_policy();
 }
 
 /* ----------------------------------------------- the formula, again --- */
@@ -94,14 +109,42 @@ takers(void)
 	}
 }
 
+static bool
+may_take(const struct kvr_candidate *c)
+{
+	return c->verdict == KVR_ELIGIBLE || c->verdict == KVR_ABOVE_BOUND;
+}
+
+/* The share of places that are taken; 0 if some are not known. */
 static double
-lambda_of(void)
+places_taken(const struct kvr_candidate *c, size_t n)
+{
+	double running = 0, places = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		struct kvr_worker_stats s = { .size = sizeof(s) };
+
+		if (!may_take(&c[i]))
+			continue;
+		must(kvr_worker_stats(k, c[i].worker, &s) == KVR_OK);
+		if (s.sequences == 0)
+			return 0;
+		running += (double)c[i].requests;
+		places += s.sequences;
+	}
+	return places > 0 ? running / places : 0;
+}
+
+static double
+lambda_of(const struct kvr_candidate *c, size_t n)
 {
 	uint32_t w = takers();
 	double tokens = arrived * exp(-seconds_since(arrived_at) / 60);
-	double rho = fmin(0.99, tokens / 60 / (w * rate_fleet(k)));
+	double rho = tokens / 60 / (w * rate_fleet(k));
 
-	return fmin(33, 2 / (1 - rho));
+	rho = fmin(0.99, fmax(rho, places_taken(c, n)));
+	return fmin(16.5, 1 / (1 - rho));
 }
 
 /* Tokens that can be expected to be cached: test_expect.c's subject. */
@@ -134,20 +177,98 @@ preferred(uint64_t worker)
 	return exp(-tanh(sum));
 }
 
+/* The `n`th deepest overlap of the workers that may take it, in blocks. */
 static double
-cost_of(const struct kvr_candidate *c, double decode)
+depth_of(const struct kvr_candidate *c, size_t count, double n)
+{
+	double deepest = 0;
+	size_t i, j, as_deep;
+
+	for (i = 0; i < count; i++) {
+		for (as_deep = j = 0; j < count; j++)
+			as_deep += may_take(&c[j]) &&
+			    c[j].overlap_blocks >= c[i].overlap_blocks;
+		if (may_take(&c[i]) && (double)as_deep >= n)
+			deepest = fmax(deepest, c[i].overlap_blocks);
+	}
+	return deepest;
+}
+
+/* Blocks that count as held because many workers hold them. */
+static double
+lent(const struct kvr_candidate *c, size_t n, double held)
+{
+	double eligible = 0, sum = 0;
+	uint32_t step;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		eligible += may_take(&c[i]);
+	if (!(y.balanced_common * eligible > 0))
+		return 0;
+	for (step = 5; step <= 8; step++)
+		sum += fmax(0, depth_of(c, n,
+		    1 + y.balanced_common * eligible * step / 8) - held);
+	return sum / 4;
+}
+
+/* Tokens of what runs there, and how many wait for their first token. */
+static double
+running_tokens(uint64_t worker, double *waiting)
+{
+	double tokens = 0;
+	uint32_t i;
+
+	*waiting = 0;
+	for (i = 0; i < LEASES; i++) {
+		if (leases[i].lease == 0 || leases[i].worker != worker)
+			continue;
+		tokens += (double)leases[i].tokens;
+		*waiting += leases[i].prefilling;
+	}
+	for (i = 0; i < FLEET; i++)
+		if (id[i] == worker)
+			tokens += (double)outside[i] * BLOCK_OF;
+	return tokens;
+}
+
+/* Until the prefill can begin: prefill before it, or no place. */
+static double
+delay_of(const struct kvr_candidate *c, const struct kvr_worker_stats *s,
+    double waiting)
+{
+	uint32_t slot = id_slot(c->worker);
+	double queue = c->backlog, place = 0;
+
+	if (spoken > 0.9 && waiting > 0)
+		queue += fmax(0, (double)(now - k->loads.free_at[slot]) / 1e9);
+	if (s->sequences > 0 && c->requests >= s->sequences)
+		place = (double)(c->requests - s->sequences + 1) *
+		    slot_at(k, slot)->service / s->sequences;
+	return fmax(queue, place);
+}
+
+static double
+cost_of(const struct kvr_candidate *all, size_t n,
+    const struct kvr_candidate *c)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 	bool decodes = r.stage == KVR_STAGE_DECODE;
-	double rate, fresh, dec, cost;
+	double cost, held, fresh, tokens, waiting, steps;
 
 	must(kvr_worker_stats(k, c->worker, &s) == KVR_OK);
-	rate = s.prefill_rate;
-	dec = (double)c->decode_blocks + c->new_decode_blocks;
-	cost = decode * dec * BLOCK_OF / rate;
+	tokens = running_tokens(c->worker, &waiting) + (double)p->units;
+	steps = (double)c->requests - (spoken > 0.9 ? waiting : 0);
+	cost = y.balanced_read * tokens / s.prefill_rate +
+	    y.balanced_request * steps;
 	if (!decodes && (r.flags & KVR_IGNORE_PREFILL) == 0) {
-		fresh = (double)p->units - cached_on(c->worker);
-		cost += c->backlog + lambda_of() * fresh / rate;
+		held = cached_on(c->worker) / BLOCK_OF;
+		held += lent(all, n, held);
+		fresh = fmax(0, (double)p->units - held * BLOCK_OF) /
+		    s.prefill_rate;
+		cost += delay_of(c, &s, waiting) +
+		    y.balanced_prefill * lambda_of(all, n) * fresh +
+		    y.balanced_interfere * steps * fresh;
 	}
 	return cost * preferred(c->worker);
 }
@@ -196,7 +317,7 @@ goes_before(const struct kvr_candidate *a, const struct kvr_candidate *b)
 }
 
 struct counted {
-	uint64_t questions, ties, doubtful, nobody;
+	uint64_t questions, ties, doubtful, none, bounded, lent, spoken, full;
 } counted;
 
 static size_t
@@ -210,31 +331,89 @@ candidates(struct kvr_candidate *c)
 	return n;
 }
 
+static uint32_t
+places_of(uint64_t worker)
+{
+	struct kvr_worker_stats s = { .size = sizeof(s) };
+
+	must(kvr_worker_stats(k, worker, &s) == KVR_OK);
+	return s.sequences;
+}
+
+static double
+share_of(uint64_t worker, double mean)
+{
+	struct kvr_worker f = { .size = sizeof(f) };
+	uint32_t places = places_of(worker);
+
+	must(kvr_worker_get(k, worker, &f) == KVR_OK);
+	return (places > 0 ? places : mean) * f.weight;
+}
+
+/* Which workers are above the bound: their verdicts say so. */
+static void
+ck_bound(const struct kvr_candidate *c, size_t n)
+{
+	double all = 1, shares = 0, places = 0, known = 0, mean, most;
+	bool above[FLEET] = { false };
+	uint32_t below = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (!may_take(&c[i]))
+			continue;
+		all += (double)c[i].requests;
+		places += places_of(c[i].worker);
+		known += places_of(c[i].worker) > 0;
+	}
+	mean = known > 0 ? places / known : 1;
+	for (i = 0; i < n; i++)
+		if (may_take(&c[i]))
+			shares += share_of(c[i].worker, mean);
+	for (i = 0; i < n; i++) {
+		if (!may_take(&c[i]))
+			continue;
+		most = y.balanced_bound * all *
+		    share_of(c[i].worker, mean) / shares +
+		    y.balanced_bound_slack;
+		above[i] = y.balanced_bound > 0 &&
+		    (double)c[i].requests + 1 > most;
+		below += !above[i];
+	}
+	for (i = 0; i < n; i++) {
+		must((c[i].verdict == KVR_ABOVE_BOUND) ==
+		    (above[i] && below > 0));
+		counted.bounded += c[i].verdict == KVR_ABOVE_BOUND;
+	}
+}
+
 static void
 ck_choice(const struct kvr_candidate *c, size_t n, uint32_t w)
 {
 	const struct kvr_candidate *best = NULL;
 	struct kvr_decision d = { .size = sizeof(d) };
+	double near = INFINITY;
 	uint32_t shared = 0;
 	size_t i;
 	int rc = kvr_route(k, p, &r, now, &d);
 
 	if (w == 0) {
 		must(rc != KVR_OK);
-		counted.nobody++;
+		counted.none++;
 		return;
 	}
 	must(rc == KVR_OK && d.eligible == w);
+	for (i = 0; i < n; i++)
+		if (c[i].verdict == KVR_ELIGIBLE)
+			near = fmin(near,
+			    c[i].cost * (1 + y.balanced_tie) + 0.001);
 	for (i = 0; i < n; i++) {
-		if (c[i].verdict != KVR_ELIGIBLE)
+		if (c[i].verdict != KVR_ELIGIBLE || c[i].cost > near)
 			continue;
-		if (best == NULL || c[i].cost < best->cost ||
-		    (c[i].cost == best->cost && goes_before(&c[i], best)))
+		shared++;
+		if (best == NULL || goes_before(&c[i], best))
 			best = &c[i];
 	}
-	for (i = 0; i < n; i++)
-		shared += c[i].verdict == KVR_ELIGIBLE &&
-		    c[i].cost == best->cost;
 	must(d.worker == best->worker && d.cost == best->cost);
 	must(d.reason == (shared > 1 ? KVR_REASON_TIE : KVR_REASON_COST));
 	must(d.overlap_tokens == best->overlap_tokens);
@@ -243,7 +422,7 @@ ck_choice(const struct kvr_candidate *c, size_t n, uint32_t w)
 
 /* All about the current prompt and request. */
 static void
-ck_question(double decode)
+ck_question(void)
 {
 	struct kvr_candidate c[FLEET];
 	size_t n = candidates(c), i;
@@ -251,19 +430,24 @@ ck_question(double decode)
 	double want;
 
 	for (i = 0; i < n; i++)
-		w += c[i].verdict == KVR_ELIGIBLE;
+		w += may_take(&c[i]);
 	for (i = 0; i < n; i++) {
 		ck_new_blocks(&c[i]);
 		/* if none can be chosen, one is still asked */
-		want = cost_of(&c[i], decode);
+		want = cost_of(c, n, &c[i]);
 		if (!(fabs(c[i].cost - want) <= 1e-9 * want))
 			ck_abort_msg("cost %.15g, must be %.15g (KVR_SEED=%"
 			    PRIu64 ")", c[i].cost, want, seed);
 		counted.doubtful += c[i].overlap_blocks > 0 &&
 		    c[i].overlap_tokens + 1 < c[i].overlap_blocks * BLOCK_OF;
+		counted.lent += lent(c, n, c[i].overlap_blocks) > 0;
+		counted.full += places_of(c[i].worker) > 0 &&
+		    c[i].requests >= places_of(c[i].worker);
 	}
+	ck_bound(c, n);
 	ck_choice(c, n, w);
 	counted.questions++;
+	counted.spoken += spoken > 0.9;
 }
 
 /* ------------------------------------------------------------- by hand --- */
@@ -299,21 +483,22 @@ near(double a, double b)
 
 START_TEST(idle)
 {
-	set_policy(0.1, 1e12, 0);
+	y.balanced_read = 0.1;
+	by_facts();
 	set_facts(0, 1000, KVR_RETAIN_TTL);
 	set_facts(1, 4000, KVR_RETAIN_TTL);
 	say_long(1600, 0, 1);
-	/* 2 * 1600 to prefill, a tenth of 1600 to decode, 1000 a second */
-	ck_assert(near(cost_on(0), 3.2 + 0.16));
-	ck_assert(near(cost_on(1), 0.84));
+	/* 1600 to prefill, 1000 a second; a tenth of 1600 to read */
+	ck_assert(near(cost_on(0), 1.5 * 1.6 + 0.16));
+	ck_assert(near(cost_on(1), 1.5 * 0.4 + 0.04));
 	r.flags = KVR_IGNORE_PREFILL;
 	ck_assert(near(cost_on(0), 0.16));
 	r.flags = 0;
 	/* an incomplete block is prefilled too */
 	say_long(1615, 0, 1);
-	ck_assert(near(cost_on(0), 3.23 + 0.16));
+	ck_assert(near(cost_on(0), 1.5 * 1.615 + 0.1615));
 	(void)observed(0, 0);
-	ck_assert(near(cost_on(0), 0.03 + 0.16));
+	ck_assert(near(cost_on(0), 1.5 * 0.015 + 0.1615));
 }
 END_TEST
 
@@ -321,21 +506,123 @@ START_TEST(busy)
 {
 	struct kvr_load load = { .size = sizeof(load), .prefill_tokens = 500,
 	    .active_blocks = 10, .requests = 1 };
+	double rest;
 
-	set_policy(0.1, 1e12, 0);
+	y.balanced_read = 0.1;
+	by_facts();
 	set_facts(0, 1000, KVR_RETAIN_TTL);
 	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
 	say_long(1600, 0, 1);
-	ck_assert(near(cost_on(0), 0.5 + 3.2 + 0.1 * 1.76));
-	/* a third of the fleet's rate arrives: lambda = 3 */
+	/* queued, interfering, read with its 160 tokens, one more request */
+	rest = 0.5 + 0.025 * 1.6 + 0.1 * 1.76 + 0.01;
+	ck_assert(near(cost_on(0), rest + 1.5 * 1.6));
+	/* a third of the fleet's rate arrives: lambda = 3/2 */
 	k->region->arrivals = 60 * FLEET * rate_fleet(k) / 3;
 	k->region->arrivals_at = 0;
-	ck_assert(near(cost_on(0), 0.5 + 4.8 + 0.1 * 1.76));
+	ck_assert(near(cost_on(0), rest + 1.5 * 1.5 * 1.6));
 	/* overrun */
 	k->region->arrivals *= 1000;
-	ck_assert(near(cost_on(0), 0.5 + 33 * 1.6 + 0.1 * 1.76));
+	ck_assert(near(cost_on(0), rest + 16.5 * 1.5 * 1.6));
 	now = INT64_C(3600) * 1000000000;
-	ck_assert(near(cost_on(0), 0.5 + 3.2 + 0.1 * 1.76));
+	ck_assert(near(cost_on(0), rest + 1.5 * 1.6));
+	k->region->arrivals = 0;
+}
+END_TEST
+
+static void
+set_sequences(uint32_t worker, uint32_t sequences)
+{
+	struct kvr_worker f = { .size = sizeof(f) };
+
+	ck_assert_int_eq(kvr_worker_get(k, id[worker], &f), KVR_OK);
+	f.sequences = sequences;
+	ck_assert_int_eq(kvr_worker_set(k, id[worker], &f), KVR_OK);
+}
+
+/* Places that are taken make a fleet as busy as prefill does. */
+START_TEST(busy_by_places)
+{
+	uint32_t i;
+
+	y.balanced_read = y.balanced_interfere = y.balanced_request = 0;
+	by_facts();
+	set_facts(0, 1000, KVR_RETAIN_TTL);
+	for (i = 0; i < FLEET; i++)
+		set_sequences(i, 4);
+	say_long(160, 0, 1);
+	ck_assert(near(cost_on(0), 1.5 * 0.16));
+	/* three quarters of 48: lambda = 4 */
+	for (i = 0; i < 36; i++) {
+		say_long(160, 0, 1 + i);
+		commit(reserved(1 + i % (FLEET - 1), 0), 0);
+	}
+	k->region->arrivals = 0;
+	say_long(160, 0, 100);
+	ck_assert(near(cost_on(0), 4 * 1.5 * 0.16));
+	/* one worker does not tell: only arrivals count */
+	set_sequences(5, 0);
+	ck_assert(near(cost_on(0), 1.5 * 0.16));
+}
+END_TEST
+
+/* Of 12 workers 1 + 6 * 5/8, rounded up, share the first quarter of it. */
+START_TEST(a_common_prefix_is_lent)
+{
+	static const double part[] = { 0, 0, 0, 0, 0.25, 0.5, 1, 1 };
+	uint32_t i;
+
+	y.balanced_read = 0;
+	by_facts();
+	set_facts(FLEET - 1, 1000, KVR_RETAIN_TTL);
+	for (i = 0; i < 8; i++) {
+		say_long(1600, 1600, 1);
+		(void)observed(i, 0);
+		say_long(3200, 1600, 2);
+		k->region->arrivals = 0;
+		ck_question();
+		ck_assert(near(cost_on(FLEET - 1),
+		    1.5 * (3.2 - 1.6 * part[i])));
+	}
+}
+END_TEST
+
+/* An overlap given twice, or of a worker that is gone, counts once or not. */
+START_TEST(common_by_workers_and_not_by_overlaps)
+{
+	struct kvr_overlap given[FLEET];
+	struct kvr_decision d = { .size = sizeof(d) }, once = d;
+	uint32_t i;
+
+	by_facts();
+	for (i = 0; i < FLEET; i++)
+		set_facts(i, 1000 + 10 * i, KVR_RETAIN_TTL);
+	say_long(1600, 1600, 1);
+	memset(given, 0, sizeof(given));
+	for (i = 0; i < FLEET; i++) {
+		given[i].worker = id[0];
+		given[i].blocks = 100;
+	}
+	r.n_excluded = 1;
+	r.excluded[0] = id[0];
+	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), 1, now,
+	    &once), KVR_OK);
+	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), FLEET,
+	    now, &d), KVR_OK);
+	ck_assert(d.worker == once.worker && d.cost == once.cost);
+	/* the largest slot that an id can name: no such worker */
+	for (i = 1; i < FLEET; i++)
+		given[i].worker = id[0] | (uint64_t)ID_SLOT << 2;
+	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), FLEET,
+	    now, &d), KVR_OK);
+	ck_assert(d.worker == once.worker && d.cost == once.cost);
+	r.excluded[0] = id[1];
+	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), 1, now,
+	    &once), KVR_OK);
+	for (i = 0; i < FLEET; i++)
+		given[i].worker = id[0];
+	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), FLEET,
+	    now, &d), KVR_OK);
+	ck_assert(d.worker == once.worker && d.cost == once.cost);
 	k->region->arrivals = 0;
 }
 END_TEST
@@ -343,7 +630,8 @@ END_TEST
 /* A worker that has probably evicted it costs what it will cost. */
 START_TEST(doubt_decides)
 {
-	set_policy(0, 1e12, 0);
+	y.balanced_read = 0;
+	by_facts();
 	set_facts(0, 1000, KVR_RETAIN_FEEDBACK);
 	set_facts(1, 1000, KVR_RETAIN_TTL);
 	say_long(1600, 1600, 1);
@@ -351,12 +639,12 @@ START_TEST(doubt_decides)
 	say_long(1600, 800, 1);
 	finish(reserved(1, 0), 0);
 	say_long(1600, 1600, 1);
-	k->region->arrivals = 0;
-	ck_question(0);
+	arrived = k->region->arrivals = 0;
+	ck_question();
 	ck_assert(cost_on(0) < cost_on(1));
 	note_age(0, 0, false, 1e6);
 	note_age(0, 1600, false, 1e6);
-	ck_question(0);
+	ck_question();
 	ck_assert(cost_on(0) > cost_on(1));
 }
 END_TEST
@@ -380,6 +668,7 @@ any_facts(uint32_t worker)
 	f.taints = pick(8);
 	f.role = pick(8) == 0 ? 1 + pick(2) : KVR_ROLE_BOTH;
 	f.state = pick(12) == 0 ? KVR_STATE_DRAINING : KVR_STATE_UP;
+	f.sequences = pick(3) != 0 ? 1 + pick(9) : 0;
 	must(kvr_worker_set(k, id[worker], &f) == KVR_OK);
 }
 
@@ -394,6 +683,7 @@ any_load(uint32_t worker)
 		load.requests = pick(5);
 	}
 	must(kvr_worker_set_load(k, id[worker], 0, &load) == KVR_OK);
+	outside[worker] = load.active_blocks;
 }
 
 /* Few stems, many ends. */
@@ -437,38 +727,59 @@ any_request(void)
 }
 
 static void
-any_reserve(uint64_t *lease)
+any_reserve(struct held *held, bool talks)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 
 	if (kvr_lease_open(k, p, &r, now, &d) != KVR_OK)
 		return;
 	count_arrival(&d);
-	*lease = d.lease;
-	if (*lease != 0 && pick(4) != 0)
-		commit(*lease, now);
+	memset(held, 0, sizeof(*held));
+	held->lease = d.lease;
+	held->worker = d.worker;
+	held->tokens = d.prompt_tokens;
+	held->prefilling = (r.flags & KVR_IGNORE_PREFILL) == 0 &&
+	    r.stage != KVR_STAGE_DECODE;
+	held->committed = held->lease != 0 && (talks || pick(4) != 0);
+	if (held->committed)
+		commit(held->lease, now);
+}
+
+static void
+any_first_token(struct held *held)
+{
+	must(kvr_lease_first_token(k, held->lease, now, 0) ==
+	    (held->committed ? KVR_OK : KVR_ESTATE));
+	if (!held->committed)
+		return;
+	held->prefilling = false;
+	held->spoken = true;
 }
 
 /* Reports that teach and reports that lie. */
 static void
-any_end(uint64_t *lease)
+any_end(struct held *held)
 {
 	struct kvr_report report = { .size = sizeof(report) };
-	int rc;
 
 	report.kind = pick(3);
 	report.cached_tokens = pick(2) == 0 ? pick(700) : pick(5) * BLOCK_OF;
 	report.completion_tokens = pick(300);
-	rc = pick(4) == 0 ? kvr_lease_abort(k, *lease, now, 0)
-	    : kvr_lease_finish(k, *lease, &report, now, 0);
-	must(rc == KVR_OK || rc == KVR_ELEASE); /* over age */
-	*lease = 0;
+	if (pick(4) == 0) {
+		must(kvr_lease_abort(k, held->lease, now, 0) == KVR_OK);
+	} else {
+		must(kvr_lease_finish(k, held->lease, &report, now, 0) ==
+		    KVR_OK);
+		spoken += ((held->spoken ? 1 : 0) - spoken) * 0.05;
+	}
+	held->lease = 0;
 }
 
+/* `quiet`: some end without a first token. */
 static void
-any_call(void)
+any_call(bool quiet)
 {
-	uint64_t *lease = &leases[pick(LEASES)];
+	struct held *held = &leases[pick(LEASES)];
 	uint32_t worker = pick(FLEET);
 
 	now += pick(3) == 0 ? 0 : (int64_t)pick(400) * 1000000;
@@ -489,40 +800,63 @@ any_call(void)
 		    pick(2) == 0, pick(10000));
 		break;
 	default:
-		if (*lease == 0)
-			any_reserve(lease);
-		else if (pick(3) == 0)
-			(void)kvr_lease_first_token(k, *lease, now, 0);
+		if (held->lease == 0)
+			any_reserve(held, !quiet);
+		else if (pick(3) == 0 || (!quiet && !held->spoken))
+			any_first_token(held);
 		else
-			any_end(lease);
+			any_end(held);
 	}
+}
+
+/* The weights, each of which is none or little or much. */
+static void
+any_policy(uint32_t round)
+{
+	static const double weight[] = { 0.04, 0, 1, 7.5 };
+
+	(void)kvr_policy_init(&y, sizeof(y));
+	y.cost = KVR_COST_BALANCED;
+	y.balanced_prior = round * 5;
+	y.balanced_read = weight[round % 4];
+	y.balanced_prefill = round == 0 ? 1.5 : weight[pick(4)];
+	y.balanced_request = round == 0 ? 0.01 : weight[pick(4)];
+	y.balanced_interfere = round == 0 ? 0.025 : weight[pick(4)];
+	y.balanced_tie = round == 0 ? 0.01 : pick(3) * 0.125;
+	y.balanced_common = round == 0 ? 0.5 : pick(5) * 0.125;
+	y.balanced_bound = round == 0 ? 1.5 : pick(4) * 0.5;
+	y.balanced_bound_slack = round == 0 ? 3 : pick(3);
+	use_policy();
 }
 
 START_TEST(as_the_formula_says)
 {
-	static const double decodes[] = { 0.1, 0, 1, 7.5 };
-	uint64_t n = test_amount(6000), i;
-	uint32_t policy;
+	uint64_t n = test_amount(2000), i;
+	uint32_t round;
 
 	by_chance();
 	memset(&counted, 0, sizeof(counted));
-	for (policy = 0; policy < 4; policy++) {
+	for (round = 0; round < 8; round++) {
 		region_end();
 		setup();
-		set_policy(decodes[policy], policy * 5, 0);
+		any_policy(round);
 		for (i = 0; i < FLEET; i++)
 			any_facts((uint32_t)i);
 		for (i = 0; i < n; i++) {
-			any_call();
+			any_call(round % 2 == 0);
 			any_prompt();
 			any_request();
-			ck_question(decodes[policy]);
+			ck_question();
 		}
 	}
 	if (n > 1000) {
 		ck_assert_uint_gt(counted.ties, 10);
 		ck_assert_uint_gt(counted.doubtful, 1000);
-		ck_assert_uint_gt(counted.nobody, 0);
+		ck_assert_uint_gt(counted.none, 0);
+		ck_assert_uint_gt(counted.bounded, 1000);
+		ck_assert_uint_gt(counted.lent, 1000);
+		ck_assert_uint_gt(counted.spoken, 1000);
+		ck_assert_uint_gt(counted.full, 1000);
 	}
 }
 END_TEST
@@ -536,18 +870,52 @@ START_TEST(ties)
 
 	by_chance();
 	memset(&counted, 0, sizeof(counted));
-	set_policy(0, 10, 0);
+	y.balanced_read = y.balanced_request = y.balanced_interfere = 0;
+	use_policy();
 	for (i = 0; i < n; i++) {
 		for (worker = 0; worker < FLEET; worker++) {
 			load.active_blocks = pick(3);
 			load.requests = 1 + pick(2);
+			outside[worker] = load.active_blocks;
 			must(kvr_worker_set_load(k, id[worker], 0, &load) ==
 			    KVR_OK);
 		}
 		any_prompt();
-		ck_question(0);
+		ck_question();
 	}
 	ck_assert_uint_eq(counted.ties, n);
+}
+END_TEST
+
+/* Costs that differ by less than the tie go to the least loaded, and no more. */
+START_TEST(near_is_a_share_and_a_millisecond)
+{
+	struct kvr_load load = { .size = sizeof(load), .requests = 1 };
+	struct kvr_decision d = { .size = sizeof(d) };
+	static const double rates[] = { 1000, 997, 985, 980 };
+	uint32_t i;
+
+	for (i = 4; i < FLEET; i++)
+		ck_assert_int_eq(kvr_worker_remove(k, id[i]), KVR_OK);
+	y.balanced_read = y.balanced_request = y.balanced_interfere = 0;
+	y.balanced_tie = 0.01;
+	by_facts();
+	for (i = 0; i < 4; i++)
+		set_facts(i, rates[i], KVR_RETAIN_TTL);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
+	/* 1.5 s on worker 0: near is below 1.516 s */
+	say_long(1000, 0, 1);
+	ck_assert(near(cost_on(0), 1.5) && cost_on(1) < 1.516 &&
+	    cost_on(2) > 1.516);
+	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[1]);
+	ck_assert_uint_eq(d.reason, KVR_REASON_TIE);
+	ck_assert(d.cost == cost_on(1));
+	/* it is loaded more */
+	load.requests = 2;
+	ck_assert_int_eq(kvr_worker_set_load(k, id[1], 0, &load), KVR_OK);
+	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[0]);
 }
 END_TEST
 
@@ -576,6 +944,7 @@ odd_worker(uint32_t worker)
 	f.weight = any_number(1e-6, 1e6);
 	f.retain = pick(2) * KVR_RETAIN_FEEDBACK;
 	f.taints = pick(4);
+	f.sequences = pick(2) == 0 ? 0 : pick(2) == 0 ? 1 : UINT32_MAX;
 	must(kvr_worker_set(k, id[worker], &f) == KVR_OK);
 	load.prefill_tokens = tokens[pick(4)];
 	load.active_blocks = tokens[pick(4)];
@@ -602,15 +971,33 @@ ck_finite(void)
 	must(i < n && c[i].cost == d.cost);
 }
 
+static void
+odd_policy(void)
+{
+	y.balanced_prefill = any_number(0, 1e15);
+	y.balanced_read = any_number(0, 1e15);
+	y.balanced_request = any_number(0, 1e15);
+	y.balanced_interfere = any_number(0, 1e15);
+	y.balanced_tie = any_number(0, 1);
+	y.balanced_common = any_number(0, 1e15);
+	y.balanced_bound = any_number(0, 1e15);
+	y.balanced_bound_slack = any_number(0, 1e15);
+	y.balanced_prior = any_number(0, 1e15);
+	y.balanced_dead_band = any_number(0, 1);
+	y.temperature = pick(3) == 0 ? any_number(0, 1e308) : 0;
+	use_policy();
+}
+
 START_TEST(always_a_number)
 {
 	uint64_t n = test_amount(4000), i;
+	struct held *held;
 	uint32_t j;
 
 	by_chance();
 	for (i = 0; i < n; i++) {
-		set_policy(any_number(0, 1e15), any_number(0, 1e15),
-		    pick(3) == 0 ? any_number(0, 1e308) : 0);
+		held = &leases[i % LEASES];
+		odd_policy();
 		odd_worker(pick(FLEET));
 		now += pick(2) == 0 ? (int64_t)pick(1000) * 1000000000 : 1;
 		any_prompt();
@@ -623,39 +1010,92 @@ START_TEST(always_a_number)
 			    any_number(0, 1.7e308);
 		}
 		ck_finite();
-		if (leases[i % LEASES] != 0)
-			any_end(&leases[i % LEASES]);
+		if (held->lease != 0)
+			any_end(held);
 		else
-			any_reserve(&leases[i % LEASES]);
-		if (leases[i % LEASES] != 0 && pick(2) == 0)
-			(void)kvr_lease_first_token(
-			    k, leases[i % LEASES], now, 0);
+			any_reserve(held, false);
+		if (held->lease != 0 && pick(2) == 0)
+			any_first_token(held);
 		ck_finite();
 	}
 }
 END_TEST
 
-/* Any bits in the rows that a choice reads. */
+/* Eight bytes that a choice reads of a worker or of the policy. */
+static void *
+any_place(void)
+{
+	struct kvr_policy *at = &k->region->policy;
+	const struct loads *l = &k->loads;
+	uint32_t slot = pick(FLEET);
+
+	switch (pick(16)) {
+	case 0: return &at->balanced_prefill;
+	case 1: return &at->balanced_read;
+	case 2: return &at->balanced_request;
+	case 3: return &at->balanced_interfere;
+	case 4: return &at->balanced_tie;
+	case 5: return &at->balanced_common;
+	case 6: return &at->balanced_bound;
+	case 7: return &at->balanced_bound_slack;
+	case 8: return &l->pace[slot];
+	case 9: return &l->hold[slot];
+	case 10: return &l->reading[slot];
+	case 11: return &l->waiting[slot];
+	case 12: return &l->free_at[slot];
+	case 13: return &l->places[slot / 2 * 2];
+	case 14: return &l->prefilling[slot / 2 * 2];
+	default: return &l->requests[slot / 2 * 2];
+	}
+}
+
+static void
+ck_any_number(bool drawn_too)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_candidate c[FLEET];
+	size_t n = candidates(c), i;
+
+	for (i = 0; i < n; i++)
+		must(c[i].cost >= 0 && c[i].cost <= 1e300);
+	r.temperature = drawn_too ? 0.5 : -1;
+	must(kvr_route(k, p, &r, now, &d) == KVR_OK);
+	must(d.cost >= 0 && d.cost <= 1e300);
+	for (i = 0; i < n && c[i].worker != d.worker; i++)
+		continue;
+	must(i < n && c[i].cost == d.cost && c[i].verdict == KVR_ELIGIBLE);
+}
+
+/* Any bits in what a choice reads. */
 START_TEST(any_bits)
 {
-	uint64_t n = test_amount(3000), i, bits;
+	uint64_t n = test_amount(6000), i, bits, was = 0;
+	void *place = NULL;
 	double x;
 
 	by_chance();
-	set_policy(0.1, 10, 0);
+	use_policy();
 	for (i = 0; i < n; i++) {
 		bits = plain_random(&chance);
 		if (pick(2) == 0)
 			bits |= UINT64_C(0x7ff) << 52;
 		memcpy(&x, &bits, sizeof(x));
-		switch (pick(4)) {
+		switch (pick(8)) {
 		case 0: k->region->arrivals = x; break;
 		case 1: k->region->fleet_tokens = x; break;
 		case 2: k->region->fleet_seconds = x; break;
-		default: k->region->arrivals_at = (int64_t)bits; break;
+		case 3: k->region->arrivals_at = (int64_t)bits; break;
+		case 4: k->region->spoken = x; break;
+		default:
+			place = any_place();
+			memcpy(&was, place, sizeof(was));
+			memcpy(place, &bits, sizeof(bits));
 		}
 		any_prompt();
-		ck_finite();
+		ck_any_number(pick(2) == 0);
+		if (place != NULL)
+			memcpy(place, &was, sizeof(was));
+		place = NULL;
 	}
 	k->region->arrivals = NAN;
 	ck_assert_int_eq(kvr_check(k), KVR_ECORRUPT);
@@ -678,7 +1118,8 @@ START_TEST(drawn_by_cost)
 		ck_assert_int_eq(kvr_worker_remove(k, id[i]), KVR_OK);
 	for (i = 0; i < 3; i++)
 		set_facts(i, 1000 << i, KVR_RETAIN_TTL);
-	set_policy(0.1, 1e12, 0.5);
+	y.temperature = 0.5;
+	by_facts();
 	say_long(1600, 0, 1);
 	for (i = 0; i < 3; i++)
 		cost[i] = cost_on(i);
@@ -714,9 +1155,13 @@ suite_cost_balanced(void)
 	suite_add_tcase(s, t);
 	tcase_add_test(t, idle);
 	tcase_add_test(t, busy);
+	tcase_add_test(t, busy_by_places);
+	tcase_add_test(t, a_common_prefix_is_lent);
+	tcase_add_test(t, common_by_workers_and_not_by_overlaps);
 	tcase_add_test(t, doubt_decides);
 	tcase_add_test(t, as_the_formula_says);
 	tcase_add_test(t, ties);
+	tcase_add_test(t, near_is_a_share_and_a_millisecond);
 	tcase_add_test(t, always_a_number);
 	tcase_add_test(t, any_bits);
 	tcase_add_test(t, drawn_by_cost);

@@ -24,7 +24,11 @@ START_TEST(policy_defaults)
 	ck_assert_uint_eq(p.size, sizeof(p));
 	ck_assert_uint_eq(p.cost, KVR_COST_DYNAMO);
 	ck_assert_uint_eq(p.purge, 0);
-	ck_assert(p.balanced_decode == 0.1 && p.balanced_prior == 10);
+	ck_assert(p.balanced_prefill == 1.5 && p.balanced_read == 0.04);
+	ck_assert(p.balanced_request == 0.01 && p.balanced_interfere == 0.025);
+	ck_assert(p.balanced_tie == 0.01 && p.balanced_common == 0.5);
+	ck_assert(p.balanced_bound == 1.5 && p.balanced_bound_slack == 3);
+	ck_assert(p.balanced_prior == 10 && p.balanced_dead_band == 0.125);
 	ck_assert(p.overlap_credit == 1 && p.overlap_decay == 0);
 	ck_assert(p.prefill_scale == 1 && p.request_weight == 0);
 	ck_assert(p.temperature == 0);
@@ -55,8 +59,16 @@ static const struct {
 	NUMBER(two_tier_overlap, 0, 1),
 	NUMBER(two_tier_load_gap, 0, 1e308),
 	NUMBER(two_tier_load_ratio, 1, 1e308),
-	NUMBER(balanced_decode, 0, 1e15),
-	NUMBER(balanced_prior, 0, 1e15)
+	NUMBER(balanced_prefill, 0, 1e15),
+	NUMBER(balanced_read, 0, 1e15),
+	NUMBER(balanced_request, 0, 1e15),
+	NUMBER(balanced_interfere, 0, 1e15),
+	NUMBER(balanced_tie, 0, 1),
+	NUMBER(balanced_common, 0, 1e15),
+	NUMBER(balanced_bound, 0, 1e15),
+	NUMBER(balanced_bound_slack, 0, 1e15),
+	NUMBER(balanced_prior, 0, 1e15),
+	NUMBER(balanced_dead_band, 0, 1)
 #undef NUMBER
 };
 

@@ -71,6 +71,7 @@ scene_of(uint32_t workers)
 		s->places[i] = i % 3 == 0 ? 0 : 600 + i;
 	s->set.found = s->found;
 	s->set.places = s->places;
+	s->set.costs = s->costs;
 	s->set.base = 600 + SCENE_SLOTS;
 	s->p.rule.block_size = 16;
 	s->p.closed = 1;

@@ -30,6 +30,7 @@ struct scene {
 	struct kvr_request r;        /* as a caller would give it */
 	struct kvr_overlap found[SCENE_SLOTS];
 	uint32_t places[SCENE_SLOTS];
+	double costs[SCENE_SLOTS];
 	struct found_set set;
 	struct question t;           /* by scene_begin */
 	struct choice c;             /* by scene_choose */

@@ -47,7 +47,7 @@ static const struct field claim_fields[] = {
 	FIELD(claim, head), FIELD(claim, tokens), FIELD(claim, predicted),
 	FIELD(claim, prefill), FIELD(claim, volume), FIELD(claim, overlap),
 	FIELD(claim, active), FIELD(claim, ahead), FIELD(claim, tail),
-	FIELD(claim, prompt)
+	FIELD(claim, prompt), FIELD(claim, first_ms)
 };
 static const struct field slot_fields[] = {
 	FIELD(slot, by_stamp.head), FIELD(slot, by_stamp.tail),
@@ -62,12 +62,13 @@ static const struct field slot_fields[] = {
 	FIELD(slot, common_of), FIELD(slot, free_at),
 	FIELD(slot, last_first), FIELD(slot, prefilling),
 	FIELD(slot, completions), FIELD(slot, name),
-	FIELD(slot, dp_group)
+	FIELD(slot, dp_group), FIELD(slot, reading),
+	FIELD(slot, sequences), FIELD(slot, most), FIELD(slot, votes)
 };
 static const struct field slot_doubles[] = {
 	FIELD(slot, weight), FIELD(slot, prefill_rate),
 	FIELD(slot, rate_tokens), FIELD(slot, rate_seconds),
-	FIELD(slot, completion)
+	FIELD(slot, completion), FIELD(slot, service)
 };
 static const struct field tree_fields[] = {
 	FIELD(tree, next), FIELD(tree, kind), FIELD(tree, level),
@@ -86,8 +87,17 @@ static const struct field header_fields[] = {
 	FIELD(region, own_ttl), FIELD(region, arrivals),
 	FIELD(region, arrivals_at), FIELD(region, fleet_tokens),
 	FIELD(region, fleet_seconds), FIELD(region, rate_turn),
-	FIELD(region, policy.purge), FIELD(region, policy.balanced_decode),
+	FIELD(region, spoken), FIELD(region, policy.purge),
+	FIELD(region, policy.balanced_prefill),
+	FIELD(region, policy.balanced_read),
+	FIELD(region, policy.balanced_request),
+	FIELD(region, policy.balanced_interfere),
+	FIELD(region, policy.balanced_tie),
+	FIELD(region, policy.balanced_common),
+	FIELD(region, policy.balanced_bound),
+	FIELD(region, policy.balanced_bound_slack),
 	FIELD(region, policy.balanced_prior),
+	FIELD(region, policy.balanced_dead_band),
 	FIELD(region, policy.cost), FIELD(region, policy.overlap_credit),
 	FIELD(region, policy.overlap_decay),
 	FIELD(region, policy.prefill_scale),
@@ -399,6 +409,7 @@ damage_header(struct corrupt *c)
 	bool real = f.width == sizeof(double) &&
 	    (f.at >= offsetof(struct region, policy) ||
 	    f.at == offsetof(struct region, arrivals) ||
+	    f.at == offsetof(struct region, spoken) ||
 	    f.at == offsetof(struct region, fleet_tokens) ||
 	    f.at == offsetof(struct region, fleet_seconds));
 
