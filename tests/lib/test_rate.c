@@ -19,6 +19,24 @@ enum { REQUESTS = 40 };
 static uint32_t kinds;
 
 static void
+set_policy(double prior, double dead_band)
+{
+	struct kvr_policy y;
+
+	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
+	y.balanced_prior = prior;
+	y.balanced_dead_band = dead_band;
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
+}
+
+/* Every measured rate counts, however near it is to the expected one. */
+static void
+set_prior(double prior)
+{
+	set_policy(prior, 0);
+}
+
+static void
 setup(void)
 {
 	struct kvr_options o = small_options();
@@ -27,6 +45,7 @@ setup(void)
 	o.ttl_ns = 0;
 	kinds = 0;
 	region_of(&o);
+	set_policy(10, 0);
 }
 
 static int64_t
@@ -44,16 +63,6 @@ set_worker(uint32_t worker, double rate, double weight)
 	f.prefill_rate = rate;
 	f.weight = weight;
 	ck_assert_int_eq(kvr_worker_set(k, id[worker], &f), KVR_OK);
-}
-
-static void
-set_prior(double prior)
-{
-	struct kvr_policy y;
-
-	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
-	y.balanced_prior = prior;
-	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 }
 
 /* A worker that prefills 1000 tokens a second, whatever is observed. */
@@ -256,17 +265,120 @@ START_TEST(first_tokens_once)
 }
 END_TEST
 
-/* It is the same machine after a reset, and not after a removal. */
-START_TEST(a_reset_keeps_the_rate)
+/* An engine that restarted may run on another machine. */
+START_TEST(a_reset_forgets_the_rate)
 {
 	set_prior(0);
 	first(ask(0, 1000, 0), 0.5);
-	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
 	ck_near(worker_stats(0).prefill_rate, 2000);
-	ck_near(worker_stats(0).backlog, 0);
-	ck_assert_int_eq(kvr_worker_remove(k, id[0]), KVR_OK);
-	id[0] = worker_of('0');
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
 	ck_near(worker_stats(0).prefill_rate, rate_fleet(k));
+	ck_near(worker_stats(0).backlog, 0);
+	ck_assert(rate_fleet(k) < 17000);
+}
+END_TEST
+
+/* Of its own rate nothing is left; of the fleet's, and of its queue, all is. */
+START_TEST(forget_is_at_once)
+{
+	double fleet;
+	uint64_t lease;
+
+	set_worker(0, 5000, 1);
+	set_worker(1, 5000, 1);
+	first(ask(0, 1000, 0), 4);
+	first(ask(1, 1000, 4), 6);
+	fleet = rate_fleet(k);
+	ck_near(rate_now(0), 51000 / 14.0);
+	lease = ask(0, 1000, 6);
+	ck_assert_int_eq(kvr_worker_forget(k, id[0]), KVR_OK);
+	ck_near(rate_now(0), 5000);
+	ck_near(rate_now(1), 51000 / 12.0);
+	ck_near(rate_fleet(k), fleet);
+	ck_assert_uint_eq(worker_stats(0).prefill_tokens, 1000);
+	ck_assert_uint_eq(worker_stats(0).requests, 2);
+	ck_assert_uint_eq(worker_stats(0).lease_opens, 2);
+	ck_near(backlog(0, 6), 1000 / (51000 / 14.0));
+	/* it learns again as a new one does */
+	first(lease, 7);
+	ck_near(rate_now(0), 51000 / 11.0);
+	ck_assert_int_eq(kvr_worker_forget(k, id[0] + (1 << 16)), KVR_EWORKER);
+	ck_assert_int_eq(kvr_worker_forget(k, 0), KVR_EWORKER);
+	ck_assert_int_eq(kvr_worker_forget(NULL, id[0]), KVR_EINVAL);
+}
+END_TEST
+
+/* Silence: all counts for half a minute, and nothing after a minute more. */
+START_TEST(what_was_shown_fades)
+{
+	const double fresh[][2] = { { 30, 1 }, { 45, 0.75 }, { 60, 0.5 },
+		{ 89, 1.0 / 60 }, { 90, 0 }, { 1e6, 0 } };
+	uint32_t i;
+
+	set_worker(0, 1000, 1);
+	first(ask(0, 1000, 0), 10);
+	for (i = 0; i < sizeof(fresh) / sizeof(fresh[0]); i++) {
+		/* any writing call tells the time, in turn to each worker */
+		while (k->region->rate_turn != 0)
+			give_up(ask(1, 1, 10 + fresh[i][0]),
+			    at(10 + fresh[i][0]));
+		ck_near(rate_now(0), (1000 * fresh[i][1] + 10 * 1000) /
+		    (10 * fresh[i][1] + 10));
+		give_up(ask(1, 1, 10 + fresh[i][0]), at(10 + fresh[i][0]));
+	}
+	ck_near(rate_now(0), 1000);
+}
+END_TEST
+
+/* What has faded does not come back with the next first token. */
+START_TEST(faded_is_gone)
+{
+	uint64_t lease;
+
+	set_worker(0, 1000, 1);
+	first(ask(0, 1000, 0), 10);
+	lease = ask(0, 1000, 69);
+	(void)expire(at(70), 0);
+	first(lease, 70);
+	/* half of the first, and the second */
+	ck_near(rate_now(0), (500 * 0.995 + 1000 + 10000) /
+	    (5 * 0.995 + 1 + 10));
+	first(ask(0, 1000, 1000), 1001);
+	ck_near(rate_now(0), (1000 + 10000) / (1 + 10.0));
+	/* a first token without evidence is a sign of life as well */
+	first(ask(0, 1000, 1000), 1003);
+	first(ask(0, 10, 1029), 1029);
+	first(ask(0, 10, 1055), 1055);
+	ck_near(rate_now(0), (1000 * 0.995 + 1000 + 10000) /
+	    (1 * 0.995 + 2 + 10));
+}
+END_TEST
+
+/* Near the expected rate it is the expected rate; it is learnt all the same. */
+START_TEST(dead_band)
+{
+	set_policy(10, 0.125);
+	set_worker(0, 1000, 1);
+	/* 1.1 times as fast as configured, once it counts */
+	first(ask(0, 4400, 0), 2);
+	ck_near(rate_now(0), (4400 + 10000) / 12.0);
+	set_worker(1, 1000, 1);
+	first(ask(1, 1200, 10), 11);
+	ck_near(rate_now(1), 1000);
+	first(ask(1, 2000, 11), 11.001001);
+	ck_near(rate_now(1), (1200 * 0.995 + 2000 + 10000) /
+	    (0.995 + 0.001001 + 10));
+	set_worker(2, 1000, 1);
+	first(ask(2, 1000, 20), 22.4);
+	ck_near(rate_now(2), 1000); /* 11000 in 12.4 s: 887 */
+	first(ask(2, 1000, 22.4), 23.8);
+	ck_near(rate_now(2), (1000 * 0.995 + 11000) /
+	    (2.4 * 0.995 + 1.4 + 10));
+	/* measured, that is what it has been from its first request on */
+	set_policy(10, 0);
+	set_worker(1, 1000, 1);
+	ck_near(rate_now(1), (1200 * 0.995 + 2000 + 10000) /
+	    (0.995 + 0.001001 + 10));
 }
 END_TEST
 
@@ -411,6 +523,86 @@ START_TEST(never_is_far_enough)
 }
 END_TEST
 
+/* ---------------------------------------------------------------- late --- */
+
+/* `share` of 100 requests have a first token before their end. */
+static void
+speak(uint32_t share, double seconds)
+{
+	uint64_t lease;
+	uint32_t i;
+
+	for (i = 0; i < 100; i++) {
+		lease = ask(3, 1, seconds);
+		if (i < share)
+			first(lease, seconds);
+		finish(lease, at(seconds));
+	}
+}
+
+/* First tokens tell who waits only where nearly all requests have one. */
+START_TEST(most_have_a_first_token)
+{
+	uint64_t lease;
+	uint32_t i;
+
+	ck_assert(!rate_spoken(k));
+	/* given up is no end that tells anything */
+	for (i = 0; i < 200; i++) {
+		lease = ask(0, 1, 0);
+		first(lease, 0);
+		give_up(lease, 0);
+	}
+	ck_assert(!rate_spoken(k));
+	for (i = 0; i < 44; i++) {
+		lease = ask(0, 1, 0);
+		first(lease, 0);
+		finish(lease, 0);
+	}
+	/* 1 - 0.95^44 is 0.895 */
+	ck_assert(!rate_spoken(k));
+	lease = ask(0, 1, 0);
+	first(lease, 0);
+	finish(lease, 0);
+	ck_assert(rate_spoken(k));
+	finish(ask(0, 1, 0), 0);
+	ck_assert(!rate_spoken(k));
+}
+END_TEST
+
+/* What should be prefilled and is not will take as long again. */
+START_TEST(what_is_late_stays_late)
+{
+	uint64_t a, b;
+
+	steady(0);
+	speak(100, 0);
+	a = ask(0, 1000, 0);
+	ck_near(rate_wait(k, 0, at(0.25)), 0.75);
+	ck_near(rate_wait(k, 0, at(1)), 0);
+	ck_near(rate_wait(k, 0, at(3)), 2);
+	/* another is booked: the queue counts from now on */
+	b = ask(0, 1000, 3);
+	ck_near(rate_wait(k, 0, at(3)), 1);
+	ck_near(rate_wait(k, 0, at(6)), 2);
+	first(a, 6);
+	ck_near(rate_wait(k, 0, at(6)), 2);
+	first(b, 6);
+	ck_near(rate_wait(k, 0, at(60)), 0);
+}
+END_TEST
+
+/* Where first tokens are not told, one that is missing means nothing. */
+START_TEST(late_only_where_first_tokens_come)
+{
+	steady(0);
+	speak(50, 0);
+	(void)ask(0, 1000, 0);
+	ck_near(rate_wait(k, 0, at(0.25)), 0.75);
+	ck_near(rate_wait(k, 0, at(30)), 0);
+}
+END_TEST
+
 /* ------------------------------------------------------------ arrivals --- */
 
 START_TEST(arrivals_fade)
@@ -443,26 +635,45 @@ END_TEST
 
 /* The formulas again. Times in seconds. */
 static struct other {
-	double tokens, seconds, rate, weight, free_at, last, outside;
+	double tokens, seconds, rate, weight, free_at, last, pace;
 	uint32_t waiting;
 } other[WORKERS];
-static double fleet_tokens, fleet_seconds, arrived, arrived_at, prior;
+static double fleet_tokens, fleet_seconds, arrived, arrived_at, prior, band;
+static double spoke;
+static double clock_was; /* when the call before this one was made */
 static struct waiting {
 	uint64_t lease;
 	uint32_t worker, tokens;
 	double opened;
-	bool open, booked;
+	bool open, booked, spoken;
 } waiting[REQUESTS];
+
+static double
+other_fresh(const struct other *o)
+{
+	return fmin(1, fmax(0, (90 - fmax(0, clock_was - o->last)) / 60));
+}
 
 static double
 other_pace(const struct other *o)
 {
 	double rate = o->rate > 0 ? o->rate
 	    : o->weight * fleet_tokens / fleet_seconds;
+	double fresh = other_fresh(o), seen;
 
-	if (o->seconds + prior == 0)
+	if (fresh * o->seconds + prior == 0)
 		return 1 / rate;
-	return (o->seconds + prior) / (o->tokens + prior * rate);
+	seen = (fresh * o->tokens + prior * rate) /
+	    (fresh * o->seconds + prior);
+	return 1 / (fabs(seen / rate - 1) < band ? rate : seen);
+}
+
+/* What a call on this worker leaves behind. */
+static void
+call_ends(uint32_t worker, double now)
+{
+	other[worker].pace = other_pace(&other[worker]);
+	clock_was = now;
 }
 
 static void
@@ -477,11 +688,15 @@ other_book(struct waiting *w, double now)
 }
 
 static void
-other_first(const struct waiting *w, double now)
+other_first(struct waiting *w, double now)
 {
 	struct other *o = &other[w->worker];
 	double took = now - fmax(w->opened, o->last);
+	double fresh = other_fresh(o);
 
+	w->spoken = true;
+	o->tokens *= fresh;
+	o->seconds *= fresh;
 	o->last = now;
 	if (w->tokens < 256 || took < 0.0010000005)
 		return;
@@ -512,7 +727,7 @@ other_unbook(struct waiting *w, double now)
 }
 
 static void
-other_begin(double new_prior)
+other_begin(double new_prior, double new_band)
 {
 	uint32_t i;
 
@@ -520,9 +735,10 @@ other_begin(double new_prior)
 	memset(other, 0, sizeof(other));
 	fleet_tokens = 34000;
 	fleet_seconds = 2;
-	arrived = arrived_at = 0;
+	arrived = arrived_at = spoke = clock_was = 0;
 	prior = new_prior;
-	set_prior(prior);
+	band = new_band;
+	set_policy(prior, band);
 	for (i = 0; i < WORKERS; i++) {
 		other[i].rate = pick(3) == 0 ? 100 + pick(50000) : 0;
 		other[i].weight = pick(2) == 0 ? 1 : 0.25 * (1 + pick(16));
@@ -538,26 +754,32 @@ one_more(struct waiting *w, double now)
 	w->opened = now;
 	w->lease = ask(w->worker, w->tokens, now);
 	w->open = w->booked = true;
+	w->spoken = false;
 	other_book(w, now);
+	call_ends(w->worker, now);
 }
 
 static void
-one_less(struct waiting *w, double now)
+one_less(struct waiting *w, uint32_t quiet, double now)
 {
-	bool tells = pick(4) != 0;
+	bool tells = quiet == 0 || pick(quiet) != 0;
 
 	if (tells && w->booked) {
 		first(w->lease, now);
 		other_first(w, now);
 		other_unbook(w, now);
+		call_ends(w->worker, now);
 		if (pick(2) == 0)
 			return;
 	}
-	if (pick(2) == 0)
+	if (pick(2) == 0) {
 		finish(w->lease, at(now));
-	else
+		spoke += ((w->spoken ? 1 : 0) - spoke) * 0.05;
+	} else {
 		give_up(w->lease, at(now));
+	}
 	other_unbook(w, now);
+	call_ends(w->worker, now);
 	w->open = false;
 }
 
@@ -566,16 +788,23 @@ ck_worker(uint32_t worker, double now)
 {
 	const struct other *o = &other[worker];
 
-	must(near(rate_now(worker), 1 / other_pace(o)));
+	double late = spoke > 0.9 && o->waiting > 0
+	    ? fmax(0, now - o->free_at) : 0;
+
+	must(near(rate_now(worker), 1 / o->pace));
 	must(near(backlog(worker, now), fmax(0, o->free_at - now)));
+	must(rate_spoken(k) == (spoke > 0.9));
+	must(near(rate_wait(k, worker, at(now)),
+	    fmax(0, o->free_at - now) + late));
 	must(near(rate_fleet(k), fleet_tokens / fleet_seconds));
 	must(near(rate_arrivals(k, at(now)), arrived / 60 *
 	    exp(-(now - arrived_at) / 60)));
 	must(slot_at(k, worker)->prefilling == o->waiting);
 }
 
+/* One of `quiet` requests ends without a first token; 0: none does. */
 static void
-some_calls(uint64_t calls)
+some_calls(uint64_t calls, uint32_t quiet)
 {
 	struct waiting *w;
 	double now = 0;
@@ -586,7 +815,7 @@ some_calls(uint64_t calls)
 		    ? pick(100) : pick(1000) * 1e-3)) * 1e6) * 1e-6;
 		w = &waiting[pick(REQUESTS)];
 		if (w->open)
-			one_less(w, now);
+			one_less(w, quiet, now);
 		else
 			one_more(w, now);
 		ck_worker(w->worker, now);
@@ -596,6 +825,7 @@ some_calls(uint64_t calls)
 START_TEST(as_the_formulas_say)
 {
 	static const double priors[] = { 0, 10, 0.5, 1000 };
+	static const double bands[] = { 0.125, 0.125, 0, 0.5 };
 	uint64_t calls = test_amount(4000);
 	uint32_t i;
 
@@ -603,8 +833,8 @@ START_TEST(as_the_formulas_say)
 	for (i = 0; i < 4; i++) {
 		region_end();
 		setup();
-		other_begin(priors[i]);
-		some_calls(calls);
+		other_begin(priors[i], bands[i]);
+		some_calls(calls, i * 4);
 	}
 }
 END_TEST
@@ -628,7 +858,11 @@ suite_rate(void)
 	tcase_add_test(t, out_of_order);
 	tcase_add_test(t, no_evidence);
 	tcase_add_test(t, first_tokens_once);
-	tcase_add_test(t, a_reset_keeps_the_rate);
+	tcase_add_test(t, a_reset_forgets_the_rate);
+	tcase_add_test(t, forget_is_at_once);
+	tcase_add_test(t, what_was_shown_fades);
+	tcase_add_test(t, faded_is_gone);
+	tcase_add_test(t, dead_band);
 	tcase_add_test(t, everybody_in_turn);
 	tcase_add_test(t, booked_one_behind_the_other);
 	tcase_add_test(t, first_tokens_put_it_right);
@@ -637,6 +871,9 @@ suite_rate(void)
 	tcase_add_test(t, from_outside);
 	tcase_add_test(t, overlap_is_not_booked);
 	tcase_add_test(t, never_is_far_enough);
+	tcase_add_test(t, most_have_a_first_token);
+	tcase_add_test(t, what_is_late_stays_late);
+	tcase_add_test(t, late_only_where_first_tokens_come);
 	tcase_add_test(t, arrivals_fade);
 	tcase_add_test(t, steady_arrivals);
 	tcase_add_test(t, as_the_formulas_say);

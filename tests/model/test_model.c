@@ -68,14 +68,14 @@ static const struct ops_config worlds[] = {
 	  .lease_limit = 200, .workers = 4, .alphabet = 2, .scopes = 1 },
 	{ .name = "full", .block_size = 1, .ttl = 10000, .workers = 3,
 	  .alphabet = 3, .scopes = 3, .longest = 1, .full = true,
-	  .calm = true, .region_bytes = 13 << 10 },
+	  .calm = true, .region_bytes = 14 << 10 },
 	{ .name = "full crowd", .block_size = 1, .ttl = 10000,
 	  .workers = 24, .alphabet = 2, .scopes = 2, .longest = 1,
-	  .full = true, .calm = true, .region_bytes = 58 << 10 },
+	  .full = true, .calm = true, .region_bytes = 63 << 10 },
 	{ .name = "full, endless, long", .block_size = 2,
 	  .ttl = KVR_TTL_ENDLESS, .workers = 4, .alphabet = 2,
 	  .scopes = 2, .longest = 2, .full = true, .calm = true,
-	  .region_bytes = 21 << 10 },
+	  .region_bytes = 22 << 10 },
 };
 enum { WORLDS = sizeof(worlds) / sizeof(worlds[0]) };
 
