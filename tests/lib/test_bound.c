@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_bound.c - the limit on the requests of one worker: by hand here, and at
- * random in test_cost_balanced.c and test_regret.c.
+ * random in test_cost_balanced.c and test_balance.c.
  */
 #include "bound.h"
 
