@@ -227,6 +227,8 @@ facts(void)
 	w.weight = pick(2) == 0 ? 1 : 1e-6 + real(1e5);
 	w.taints = pick(4);
 	w.state = pick(8) == 7 ? pick(3) : KVR_STATE_UP;
+	/* by what was picked above: the corpus keeps its meaning */
+	w.sequences = w.block_tokens < 12 ? w.block_tokens : 0;
 	/* some of that is absurd: then nothing happens */
 	(void)kvr_worker_set(f.k, f.worker[pick(WORKERS)], &w);
 }
@@ -242,6 +244,16 @@ policy(void)
 	y.balanced_read = real(1e15);
 	y.balanced_prior = real(1e15);
 	y.temperature = pick(4) == 0 ? real(1e308) : 0;
+	/* by the same numbers: the corpus keeps its meaning */
+	y.balanced_prefill = y.balanced_prior;
+	y.balanced_request = y.balanced_read;
+	y.balanced_interfere = y.balanced_read;
+	y.balanced_bound = y.balanced_read;
+	y.balanced_bound_slack = y.balanced_prior;
+	if (y.balanced_read <= 1)
+		y.balanced_tie = y.balanced_common = y.balanced_read;
+	if (y.balanced_prior <= 1)
+		y.balanced_dead_band = y.balanced_prior;
 	must(kvr_policy_set(f.k, &y) == KVR_OK);
 }
 
@@ -284,9 +296,12 @@ rest(void)
 	case 4: (void)kvr_owner_reap(f.k, pick(3), f.now, NULL); break;
 	case 5: (void)kvr_expire(f.k, f.now, pick(9), NULL); break;
 	case 6:
-		if (pick(4) == 0)
+		n = pick(4);
+		if (n == 0)
 			must(kvr_worker_reset(f.k, f.worker[i],
 			    &f.worker[i]) == KVR_OK);
+		else if (n == 1)
+			must(kvr_worker_forget(f.k, f.worker[i]) == KVR_OK);
 		break;
 	default:
 		n = text(token, 0);

@@ -406,6 +406,9 @@ report_forget(struct kvr *k, uint32_t slot)
 
 	s->shown = s->common_kinds = 0;
 	s->common = s->common_of = 0;
+	s->suspect = s->completions = 0;
+	s->completion = 0;
+	write_once(s->lost, UINT64_C(0));
 	write_once(s->learnt_block, 0);
 	survival_forget(k, slot);
 	retain_decide(k, slot);

@@ -887,7 +887,7 @@ START_TEST(ties)
 }
 END_TEST
 
-/* Costs that differ by less than the tie go to the least loaded, and no more. */
+/* Costs within the tie go to the least loaded; those beyond it do not. */
 START_TEST(near_is_a_share_and_a_millisecond)
 {
 	struct kvr_load load = { .size = sizeof(load), .requests = 1 };

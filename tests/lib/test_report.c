@@ -441,6 +441,39 @@ START_TEST(one_number_is_no_block)
 }
 END_TEST
 
+/* As of a new worker: what is on record, and what was counted, stays. */
+START_TEST(forget_what_reports_taught)
+{
+	struct kvr_worker_stats was, is;
+	uint32_t i;
+
+	say_long(4000, 0, 1);
+	for (i = 0; i < 40; i++)
+		ask(0, 48 * (1 + i % 7), 1);
+	slot_at(k, 0)->completion = 5;
+	was = worker_stats(0);
+	ck_assert_uint_eq(was.learnt_block, 48);
+	ck_assert_uint_eq(was.retain, KVR_RETAIN_FEEDBACK);
+	ck_assert(slot_at(k, 0)->lost > 0);
+	ck_assert(hits(0, 0, AGES) > 0);
+	ck_assert_int_eq(kvr_worker_forget(k, id[0]), KVR_OK);
+	is = worker_stats(0);
+	ck_assert_uint_eq(is.learnt_block, 0);
+	ck_assert_uint_eq(is.learnt_capacity, 0);
+	ck_assert_uint_eq(is.retain, KVR_RETAIN_TTL);
+	ck_assert(slot_at(k, 0)->lost == 0 && hits(0, 0, AGES) == 0);
+	ck_assert(slot_at(k, 0)->completion == 0);
+	ck_assert_uint_eq(is.entries, was.entries);
+	ck_assert_uint_eq(is.held_blocks, was.held_blocks);
+	ck_assert_uint_eq(is.calibration.reports, was.calibration.reports);
+	ck_assert_uint_eq(overlap(0, 1), 4000);
+	/* the next report begins anew */
+	ask(0, 480, 1);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_FEEDBACK);
+	ck_assert_uint_eq(learnt(0), 0);
+}
+END_TEST
+
 Suite *suite_report(void);
 
 Suite *
@@ -472,6 +505,7 @@ suite_report(void)
 	tcase_add_test(t, aborted_says_nothing);
 	tcase_add_test(t, block_of_the_engine);
 	tcase_add_test(t, one_number_is_no_block);
+	tcase_add_test(t, forget_what_reports_taught);
 	t = small_case(s, "purge");
 	tcase_add_test(t, own_path_is_never_purged);
 	return s;

@@ -111,9 +111,13 @@ do_set(struct world *w, const struct op *o)
 	facts.role = role[o->arg / 8 % 4];
 	facts.max_batched_tokens = o->arg;
 	facts.capacity_tokens = o->arg * 4U;
-	facts.retain = KVR_RETAIN_TTL;
+	facts.sequences = o->arg % 5;
 	WORLD_CALL(rc, o->fail, kvr_worker_set(w->k, id, &facts));
 	if (step_same(w, "kvr_worker_set", rc, want) != 0)
+		return -1;
+	/* the model learns nothing, so nothing that it has is forgotten */
+	if (o->arg % 4 == 3 && step_same(w, "kvr_worker_forget",
+	    kvr_worker_forget(w->k, id), want) != 0)
 		return -1;
 	return world_glance(w);
 }

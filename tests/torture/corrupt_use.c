@@ -260,8 +260,11 @@ ask_worker(struct corrupt *c, uint64_t id)
 	if (CALL(c, kvr_worker_get, c->k, id, &facts) == KVR_OK) {
 		facts.retain = ops_pick(c->s, KVR_RETAIN_FEEDBACK + 1);
 		facts.eviction = ops_pick(c->s, 2);
+		facts.sequences = 2 * facts.retain;
 		(void)CALL(c, kvr_worker_set, c->k, id, &facts);
 	}
+	if (facts.eviction != 0)
+		(void)CALL(c, kvr_worker_forget, c->k, id);
 	/* by what was picked above: a corpus keeps its meaning */
 	load.prefill_tokens = load.active_blocks = load.requests =
 	    load.used_blocks = 5 * facts.eviction;
