@@ -49,8 +49,8 @@ kvr_policy_init(struct kvr_policy *policy, size_t size)
 	d.two_tier_overlap = 0.5;
 	d.two_tier_load_gap = 32;
 	d.two_tier_load_ratio = 1.1;
-	d.balanced_prefill = 1.5;
-	d.balanced_read = 0.04;
+	d.balanced_prefill = 2;
+	d.balanced_read = 0.08;
 	d.balanced_request = 0.01;
 	d.balanced_interfere = 0.025;
 	d.balanced_tie = 0.01;

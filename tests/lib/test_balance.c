@@ -271,7 +271,7 @@ START_TEST(a_hundred_requests_on_one_prefix_are_a_hundred)
 		    KVR_OK);
 	}
 	prompt(0, 8000, 48);
-	more = (0.04 * 100 * 8048 + 0.025 * 100 * 48) / 17000 + 0.01 * 100;
+	more = (0.08 * 100 * 8048 + 0.025 * 100 * 48) / 17000 + 0.01 * 100;
 	ck_assert(fabs(candidate(0).cost - candidate(1).cost - more) < 1e-9);
 	for (i = 0; i < 100; i++)
 		finish(lease[i], 0);

@@ -489,16 +489,16 @@ START_TEST(idle)
 	set_facts(1, 4000, KVR_RETAIN_TTL);
 	say_long(1600, 0, 1);
 	/* 1600 to prefill, 1000 a second; a tenth of 1600 to read */
-	ck_assert(near(cost_on(0), 1.5 * 1.6 + 0.16));
-	ck_assert(near(cost_on(1), 1.5 * 0.4 + 0.04));
+	ck_assert(near(cost_on(0), 2 * 1.6 + 0.16));
+	ck_assert(near(cost_on(1), 2 * 0.4 + 0.04));
 	r.flags = KVR_IGNORE_PREFILL;
 	ck_assert(near(cost_on(0), 0.16));
 	r.flags = 0;
 	/* an incomplete block is prefilled too */
 	say_long(1615, 0, 1);
-	ck_assert(near(cost_on(0), 1.5 * 1.615 + 0.1615));
+	ck_assert(near(cost_on(0), 2 * 1.615 + 0.1615));
 	(void)observed(0, 0);
-	ck_assert(near(cost_on(0), 1.5 * 0.015 + 0.1615));
+	ck_assert(near(cost_on(0), 2 * 0.015 + 0.1615));
 }
 END_TEST
 
@@ -515,16 +515,16 @@ START_TEST(busy)
 	say_long(1600, 0, 1);
 	/* queued, interfering, read with its 160 tokens, one more request */
 	rest = 0.5 + 0.025 * 1.6 + 0.1 * 1.76 + 0.01;
-	ck_assert(near(cost_on(0), rest + 1.5 * 1.6));
+	ck_assert(near(cost_on(0), rest + 2 * 1.6));
 	/* a third of the fleet's rate arrives: lambda = 3/2 */
 	k->region->arrivals = 60 * FLEET * rate_fleet(k) / 3;
 	k->region->arrivals_at = 0;
-	ck_assert(near(cost_on(0), rest + 1.5 * 1.5 * 1.6));
+	ck_assert(near(cost_on(0), rest + 2 * 1.5 * 1.6));
 	/* overrun */
 	k->region->arrivals *= 1000;
-	ck_assert(near(cost_on(0), rest + 16.5 * 1.5 * 1.6));
+	ck_assert(near(cost_on(0), rest + 16.5 * 2 * 1.6));
 	now = INT64_C(3600) * 1000000000;
-	ck_assert(near(cost_on(0), rest + 1.5 * 1.6));
+	ck_assert(near(cost_on(0), rest + 2 * 1.6));
 	k->region->arrivals = 0;
 }
 END_TEST
@@ -550,7 +550,7 @@ START_TEST(busy_by_places)
 	for (i = 0; i < FLEET; i++)
 		set_sequences(i, 4);
 	say_long(160, 0, 1);
-	ck_assert(near(cost_on(0), 1.5 * 0.16));
+	ck_assert(near(cost_on(0), 2 * 0.16));
 	/* three quarters of 48: lambda = 4 */
 	for (i = 0; i < 36; i++) {
 		say_long(160, 0, 1 + i);
@@ -558,10 +558,10 @@ START_TEST(busy_by_places)
 	}
 	k->region->arrivals = 0;
 	say_long(160, 0, 100);
-	ck_assert(near(cost_on(0), 4 * 1.5 * 0.16));
+	ck_assert(near(cost_on(0), 4 * 2 * 0.16));
 	/* one worker does not tell: only arrivals count */
 	set_sequences(5, 0);
-	ck_assert(near(cost_on(0), 1.5 * 0.16));
+	ck_assert(near(cost_on(0), 2 * 0.16));
 }
 END_TEST
 
@@ -581,7 +581,7 @@ START_TEST(a_common_prefix_is_lent)
 		k->region->arrivals = 0;
 		ck_question();
 		ck_assert(near(cost_on(FLEET - 1),
-		    1.5 * (3.2 - 1.6 * part[i])));
+		    2 * (3.2 - 1.6 * part[i])));
 	}
 }
 END_TEST

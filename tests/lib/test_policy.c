@@ -24,7 +24,7 @@ START_TEST(policy_defaults)
 	ck_assert_uint_eq(p.size, sizeof(p));
 	ck_assert_uint_eq(p.cost, KVR_COST_DYNAMO);
 	ck_assert_uint_eq(p.purge, 0);
-	ck_assert(p.balanced_prefill == 1.5 && p.balanced_read == 0.04);
+	ck_assert(p.balanced_prefill == 2 && p.balanced_read == 0.08);
 	ck_assert(p.balanced_request == 0.01 && p.balanced_interfere == 0.025);
 	ck_assert(p.balanced_tie == 0.01 && p.balanced_common == 0.5);
 	ck_assert(p.balanced_bound == 1.5 && p.balanced_bound_slack == 3);
