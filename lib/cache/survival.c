@@ -38,7 +38,13 @@
 
 #include "exp.h"
 
-enum { AGE_MIN_BITS = 10 };
+enum {
+	AGE_MIN_BITS = 10,
+	LOST_MIN = 8,   /* pieces missed, before a capacity is shown */
+	EDGE_BINS = 8,  /* on either side of an edge: a factor of four */
+	EDGE_MIN = 128, /* pieces there */
+	EDGE_PURE = 16  /* one of so many may be different */
+};
 #define PIECE_TOKENS 512.0
 #define FADE 0.999
 #define YOUNGER 4.0          /* weight of the younger bin's S, in pieces */
@@ -62,15 +68,6 @@ age_bin(uint64_t age)
 	bin = 4 * (bits - AGE_MIN_BITS) + (x >= 77936) + (x >= 92682) +
 	    (x >= 110218);
 	return bin < AGES - 1 ? bin + 1 : AGES - 1;
-}
-
-/* Of the worker in a slot; of any worker if the slot has none. */
-static struct survival *
-survival_at(const struct kvr *k, uint32_t slot)
-{
-	uint32_t i = read_once(slot_at(k, slot)->name) - 1;
-
-	return &k->survival[i < k->layout.names ? i : 0];
 }
 
 /* As a double: some machines add floats at a higher precision. */
@@ -105,6 +102,12 @@ static uint64_t
 age_between(uint64_t released, uint64_t volume)
 {
 	return volume > released ? volume - released : 0;
+}
+
+uint32_t
+survival_bin(uint64_t released, uint64_t volume)
+{
+	return age_bin(age_between(released, volume));
 }
 
 /* S of a block that was released at this volume; above 0 and below 1. */
@@ -186,6 +189,14 @@ survival_forget(struct kvr *k, uint32_t slot)
 	write_once_zeros(survival_at(k, slot), sizeof(struct survival));
 }
 
+void
+survival_unlearn(struct kvr *k, uint32_t slot)
+{
+	write_once_zeros(
+	    survival_at(k, slot), offsetof(struct survival, missed));
+	write_once(slot_at(k, slot)->lost, 0);
+}
+
 /* Where a bin begins, in tokens. */
 static uint64_t
 bin_age(uint32_t bin)
@@ -196,6 +207,39 @@ bin_age(uint32_t bin)
 	return (uint64_t)quarter[i % 4] << (AGE_MIN_BITS + i / 4) >> 16;
 }
 
+/* Evidence in bins [from, to). */
+static double
+sum_of(const float *seen, uint32_t from, uint32_t to)
+{
+	double sum = 0;
+
+	for (; from < to; from++)
+		sum += read_once_float(&seen[from]);
+	return sum;
+}
+
+/*
+ * The first bin that is mostly lost: the one that parts hits from misses with
+ * the least on the wrong side. The oldest of equals, and AGES if nothing is
+ * lost.
+ */
+static uint32_t
+first_lost(const struct survival *s)
+{
+	double wrong = 0, least = 0;
+	uint32_t bin, first = 0;
+
+	for (bin = 0; bin < AGES; bin++) {
+		wrong += read_once_float(&s->miss[bin]) -
+		    read_once_float(&s->hit[bin]);
+		if (wrong <= least) {
+			least = wrong;
+			first = bin + 1;
+		}
+	}
+	return first;
+}
+
 /*
  * The age from which blocks are lost more often than not; 0 if not yet seen.
  * It estimates the room that the cache has beside the blocks in use.
@@ -204,15 +248,38 @@ uint64_t
 survival_capacity(const struct kvr *k, uint32_t slot)
 {
 	const struct survival *s = survival_at(k, slot);
-	double hit = 0, miss = 0;
-	uint32_t bin;
+	uint32_t bin = first_lost(s);
 
-	/* from the oldest bin down, while what is above is mostly lost */
-	for (bin = AGES; --bin > 0;) {
-		hit += read_once_float(&s->hit[bin]);
-		miss += read_once_float(&s->miss[bin]);
-		if (hit > miss)
-			break;
-	}
-	return miss >= 8 && bin < AGES - 1 ? bin_age(bin + 1) : 0;
+	if (sum_of(s->miss, bin, AGES) < LOST_MIN)
+		return 0;
+	return bin_age(bin > 0 ? bin : 1);
+}
+
+/* Whether bins [from, to) have much of one sort, and little of the other. */
+static bool
+pure(const float *most, const float *rest, uint32_t from, uint32_t to)
+{
+	double much = sum_of(most, from, to);
+
+	return much >= EDGE_MIN && sum_of(rest, from, to) * EDGE_PURE <= much;
+}
+
+/*
+ * The same, rather too old than too young, if there is no doubt: see trust.c.
+ * One bin on either side of where hits become misses may have both.
+ */
+uint64_t
+survival_edge(const struct kvr *k, uint32_t slot)
+{
+	const struct survival *s = survival_at(k, slot);
+	uint32_t bin = first_lost(s), low, high;
+
+	if (bin < 2 || bin + 2 >= AGES)
+		return 0;
+	low = bin - 1 > EDGE_BINS ? bin - 1 - EDGE_BINS : 0;
+	high = bin + 1 + EDGE_BINS < AGES ? bin + 1 + EDGE_BINS : AGES;
+	if (!pure(s->hit, s->miss, low, bin - 1) ||
+	    !pure(s->miss, s->hit, bin + 1, high))
+		return 0;
+	return (bin_age(bin) + bin_age(bin + 1)) / 2;
 }

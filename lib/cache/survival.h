@@ -7,6 +7,15 @@
 
 #include "region.h"
 
+/* Of the worker in a slot; of any worker if the slot has none. */
+static inline struct survival *
+survival_at(const struct kvr *k, uint32_t slot)
+{
+	uint32_t i = read_once(slot_at(k, slot)->name) - 1;
+
+	return &k->survival[i < k->layout.names ? i : 0];
+}
+
 double survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
     uint64_t released);
 
@@ -22,7 +31,13 @@ void survival_note(struct kvr *k, uint32_t slot,
     const struct survival_sample *sample);
 /* Call it when all samples of a report have been noted. */
 void survival_update(struct kvr *k, uint32_t slot);
+/* For a new incarnation: all; and if the cache is another one: ages. */
 void survival_forget(struct kvr *k, uint32_t slot);
+void survival_unlearn(struct kvr *k, uint32_t slot);
+/* The age from which blocks are lost, less certainly and certainly; or 0. */
 uint64_t survival_capacity(const struct kvr *k, uint32_t slot);
+uint64_t survival_edge(const struct kvr *k, uint32_t slot);
+/* The bin of a block's age when the volume was this. */
+uint32_t survival_bin(uint64_t released, uint64_t volume);
 
 #endif

@@ -280,12 +280,27 @@ _Static_assert(sizeof(struct slot) == 7 * CELL, "a slot is seven lines");
  * prefilled on its worker since the block became idle. Hits and misses by age:
  * survival.c.
  */
-enum { AGES = 64 };
+enum { AGES = 64, ANSWER_KINDS = 64 };
 struct survival {
 	float hit[AGES], miss[AGES];
 	float likely[AGES]; /* S minus its value when nothing is known */
 	float later_hit, later_due; /* of blocks older than a lost one */
+
+	/* by which capacity the worker goes in AUTO: trust.c */
+	float missed;      /* share of what was predicted by it, lately */
+	float judged;      /* reports in that share */
+	float more;        /* found beyond it, as a share of prompts */
+	float pad;
+	uint64_t room;     /* learnt capacity in force, tokens; 0: none */
+
+	/* what a missing number and a zero mean: numbers.c */
+	uint16_t numbers[ANSWER_KINDS]; /* the latest answers of a kind */
+	uint8_t young;     /* the first quarter of ages asked for; or 0 */
+	uint8_t doubted;   /* 1: the told capacity has been contradicted */
+	uint16_t zeros;    /* in a row, though more was predicted */
+	uint32_t reserved;
 };
+_Static_assert(sizeof(struct survival) % 8 == 0, "words follow survivals");
 
 /* A slot's role, state and conditions in one word. */
 enum gate {

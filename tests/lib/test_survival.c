@@ -345,13 +345,16 @@ START_TEST(capacity_needs_misses)
 	note_age(0, inside(20), true, 100 * PIECE_OF);
 	note_age(0, inside(30), false, 7 * PIECE_OF);
 	ck_assert_uint_eq(survival_capacity(k, 0), 0);
+	/* between the last hit and the first miss: rather too much */
 	note_age(0, inside(30), false, 2 * PIECE_OF);
-	ck_learnt(21);
-	/* from the oldest hit on, no end has been seen */
+	ck_learnt(30);
+	/* a few hits behind it change nothing, many move it */
 	note_age(0, inside(40), true, 5 * PIECE_OF);
+	ck_learnt(30);
+	note_age(0, inside(40), true, 9 * PIECE_OF);
 	ck_assert_uint_eq(survival_capacity(k, 0), 0);
-	note_age(0, inside(40), false, 6 * PIECE_OF);
-	ck_learnt(21);
+	note_age(0, inside(50), false, 9 * PIECE_OF);
+	ck_learnt(50);
 }
 END_TEST
 

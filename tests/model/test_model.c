@@ -71,7 +71,7 @@ static const struct ops_config worlds[] = {
 	  .calm = true, .region_bytes = 14 << 10 },
 	{ .name = "full crowd", .block_size = 1, .ttl = 10000,
 	  .workers = 24, .alphabet = 2, .scopes = 2, .longest = 1,
-	  .full = true, .calm = true, .region_bytes = 63 << 10 },
+	  .full = true, .calm = true, .region_bytes = 67 << 10 },
 	{ .name = "full, endless, long", .block_size = 2,
 	  .ttl = KVR_TTL_ENDLESS, .workers = 4, .alphabet = 2,
 	  .scopes = 2, .longest = 2, .full = true, .calm = true,

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * numbers.h - what a missing number of cached tokens means, and a zero.
+ */
+#ifndef KVR_NUMBERS_H
+#define KVR_NUMBERS_H
+
+#include "region.h"
+
+/* One answer with usage, to a request whose prompt was predicted to hit. */
+struct numbers_answer {
+	uint32_t kind;   /* endpoint and stream: below ANSWER_KINDS */
+	bool number;     /* else it was absent */
+	bool in_use;     /* predicted blocks were in use */
+	uint32_t age;    /* if not: bin of the first predicted block */
+};
+void numbers_note(struct kvr *k, uint32_t slot,
+    const struct numbers_answer *answer);
+/* How much a missing number counts, as a zero: 0 to 1. */
+double numbers_usual(const struct kvr *k, uint32_t slot, uint32_t kind);
+/* Of answers that should have had numbers, how many did: 0 to 1. */
+double numbers_share(const struct kvr *k, uint32_t slot, uint32_t kind);
+
+/* A zero though more was predicted; and a number above it. */
+void numbers_zero(struct kvr *k, uint32_t slot);
+void numbers_above_zero(struct kvr *k, uint32_t slot);
+/* Whether the engine is believed to find nothing; needs no lock. */
+bool numbers_nothing(const struct kvr *k, uint32_t slot);
+
+#endif
