@@ -227,8 +227,9 @@ enum kvr_state {
 
 /*
  * How long a worker is believed to hold what it was sent. Auto: by capacity if
- * it is known, else by feedback once the engine has reported cached tokens,
- * else by TTL; kvr_worker_stats gives the one in force.
+ * it was told or learnt and reports do not contradict it, else by feedback once
+ * the engine has reported cached tokens, else by TTL; kvr_worker_stats gives
+ * the one in force.
  */
 enum kvr_retain {
 	KVR_RETAIN_AUTO = 0,

@@ -8,6 +8,7 @@
 #include "entry.h"
 #include "rate.h"
 #include "survival.h"
+#include "trust.h"
 #include "txn.h"
 #include "worker.h"
 
@@ -100,10 +101,12 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	calibration_read(&s->seen, &w->calibration);
 	w->learnt_block = s->learnt_block;
 	w->sequences = k->loads.places[slot];
-	w->learnt_capacity = survival_capacity(k, slot);
 	in_use = (double)(s->active + s->output) *
 	    hash_block_tokens(&k->rule);
-	if (w->learnt_capacity > 0 && in_use < 0x1p63)
+	w->learnt_capacity = trust_learnt(k, slot) ? trust_room(k, slot)
+	    : survival_capacity(k, slot);
+	if (!trust_learnt(k, slot) && w->learnt_capacity > 0 &&
+	    in_use < 0x1p63)
 		w->learnt_capacity += (uint64_t)in_use;
 	w->prefill_rate = 1 / k->loads.pace[slot];
 	w->backlog = rate_backlog(k, slot, k->region->clock);

@@ -39,6 +39,7 @@
 #include "rate.h"
 #include "report.h"
 #include "retain.h"
+#include "trust.h"
 #include "worker.h"
 
 /* ---------------------------------------------------- table and list --- */
@@ -501,7 +502,7 @@ learn_completion(struct kvr *k, const struct lease *l,
 	s->completion += ((double)tokens - s->completion) * share;
 }
 
-/* Where a capacity is known, the output takes room in it. */
+/* Where a capacity was told, the output takes room in it. */
 static void
 cache_completion(struct kvr *k, const struct lease *l,
     const struct kvr_report *report, int64_t now)
@@ -509,7 +510,7 @@ cache_completion(struct kvr *k, const struct lease *l,
 	uint64_t all = completed_blocks(k, l, report);
 
 	if (slot_at(k, l->slot)->mode != KVR_RETAIN_CAPACITY ||
-	    all <= l->blocks)
+	    trust_learnt(k, l->slot) || all <= l->blocks)
 		return;
 	all -= l->blocks;
 	retain_make_room(k, now, 1);

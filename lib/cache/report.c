@@ -45,17 +45,20 @@
 
 #include "entry.h"
 #include "mix.h"
+#include "numbers.h"
 #include "retain.h"
 #include "survival.h"
+#include "trust.h"
 #include "worker.h"
 
 enum {
 	WINDOW_REPORTS = 16, /* their common divisor is the engine's block, */
 	KINDS_MIN = 4,       /* if they had so many different numbers */
 	ANCHOR_SLACK = 16,   /* tokens of templates at the end of a prompt */
-	ENDPOINT_BITS = 32
+	ENDPOINT_BITS = 32,
+	MUCH_TOKENS = 4096
 };
-#define WEAK 0.25  /* weight of a missing number, taken as 0 */
+#define MUCH 0.25  /* of a prompt */
 #define WRONG 0.05 /* share of all reports, by assumption */
 
 /* What one report says about one request. */
@@ -64,59 +67,138 @@ struct evidence {
 	const struct lease *l;
 	const struct claim *c;
 	struct slot *s;
+	uint32_t kind;       /* of response */
 	uint64_t cached;     /* tokens */
-	double weight;
+	double weight;       /* less than 1 if the number is missing */
 	uint64_t lost;       /* of the slot, before this report */
 	double confidence;   /* likelihood that its misses are real */
 	uint32_t from, to;   /* blocks that were idle, and could have hit */
 	bool missed, hit;    /* any of them */
 	uint64_t missed_at;  /* volume at the release of the first missed */
 	uint64_t hit_at;     /* and of the oldest hit */
+	uint64_t young;      /* blocks below this age */
+	struct trust_sample sample;
 };
 
 /* ----------------------------------------- which reports are evidence --- */
 
-static uint64_t
-endpoint_bit(const struct kvr_report *r)
+static uint32_t
+kind_of(const struct kvr_report *r)
 {
-	return UINT64_C(1) << ((r->endpoint % ENDPOINT_BITS) * 2 +
-	    (r->flags & KVR_REPORT_STREAM));
+	return (r->endpoint % ENDPOINT_BITS) * 2 +
+	    (r->flags & KVR_REPORT_STREAM);
 }
 
-/* The engine reports cached tokens: from now on its zeros are evidence. */
+/* What is known of the worker may have changed: how it is retained, too. */
 static void
-mark_reporting(struct kvr *k, uint32_t slot, const struct kvr_report *r)
+decide_again(struct kvr *k, uint32_t slot)
 {
-	struct slot *s = slot_at(k, slot);
-	bool first = s->shown == 0;
+	uint8_t before = slot_at(k, slot)->mode;
 
-	s->shown |= endpoint_bit(r);
-	if (!first)
-		return;
 	retain_decide(k, slot);
-	worker_recount(k, slot);
+	if (slot_at(k, slot)->mode != before)
+		worker_recount(k, slot);
 }
 
-/* Returns whether the report is evidence; sets tokens, weight, confidence. */
+/* Whether this kind of response has had a number above 0. */
+static bool
+has_shown(const struct evidence *e)
+{
+	return (e->s->shown >> e->kind & 1) != 0;
+}
+
+/* Takes the number; false if it says nothing, whoever reports it. */
 static bool
 evidence_read(struct evidence *e, const struct kvr_report *r)
 {
 	uint64_t max = r->prompt_tokens != 0 ? r->prompt_tokens : e->c->tokens;
-	bool value = r->kind == KVR_REPORT_VALUE;
 
 	if (r->kind == KVR_REPORT_NONE ||
 	    (r->flags & KVR_REPORT_NO_EVIDENCE) != 0)
 		return false;
-	e->cached = value ? r->cached_tokens : 0;
-	e->weight = value ? 1 : WEAK;
-	e->confidence = 1;
+	e->kind = kind_of(r);
+	e->cached = r->kind == KVR_REPORT_VALUE ? r->cached_tokens : 0;
+	e->weight = e->confidence = 1;
+	e->young = trust_young(e->k, e->l->slot);
 	if (e->cached > max || max > UINT32_MAX)
 		return false;
 	if (e->cached > e->c->tokens && e->k->rule.unit == KVR_UNIT_TOKENS)
 		e->cached = e->c->tokens; /* about others nothing is known */
+	return true;
+}
+
+/* The entry of `block`, which is on the path. */
+static const struct entry *
+entry_of_block(const struct evidence *e, uint64_t block)
+{
+	uint32_t node = e->l->node, depth = e->l->blocks;
+
+	while (node != 0 && depth > block && !region_broken(e->k)) {
+		depth -= node_at(e->k, node)->length;
+		if (depth > block)
+			node = node_at(e->k, node)->parent;
+		e->k->region->counts.steps++;
+	}
+	return entry_at(e->k, entry_find(e->k, node, e->l->slot));
+}
+
+/*
+ * So much of the prompt was predicted that the engine should have found some,
+ * also one whose blocks are much larger than the index's.
+ */
+static bool
+much_predicted(const struct evidence *e)
+{
+	double tokens = e->to * hash_block_tokens(&e->k->rule);
+
+	return tokens > 0 && (tokens >= MUCH_TOKENS ||
+	    tokens >= (double)e->c->tokens * MUCH);
+}
+
+/* There was usage, and much was predicted: did it have a number? */
+static void
+answer_note(struct evidence *e, bool number)
+{
+	struct numbers_answer answer = { .kind = e->kind, .number = number,
+		.in_use = e->from > 0 };
+
+	if (!answer.in_use)
+		answer.age = survival_bin(entry_of_block(e, 0)->released,
+		    e->c->volume);
+	numbers_note(e->k, e->l->slot, &answer);
+	if (!number)
+		e->weight = numbers_usual(e->k, e->l->slot, e->kind);
+}
+
+/*
+ * Counts zeros in a row. Those of a kind of response that has never had more
+ * count only as long as none has.
+ */
+static void
+zeros_note(struct evidence *e)
+{
 	if (e->cached > 0)
-		mark_reporting(e->k, e->l->slot, r);
-	return (e->s->shown & endpoint_bit(r)) != 0;
+		numbers_above_zero(e->k, e->l->slot);
+	else if (much_predicted(e) && e->weight >= 0.5 &&
+	    (e->s->shown == 0 || has_shown(e)))
+		numbers_zero(e->k, e->l->slot);
+}
+
+/* Whether the report is evidence about the cache of this worker. */
+static bool
+evidence_weigh(struct evidence *e, const struct kvr_report *r)
+{
+	bool number = r->kind == KVR_REPORT_VALUE;
+
+	if (much_predicted(e))
+		answer_note(e, number);
+	if (number || has_shown(e))
+		zeros_note(e);
+	if (e->cached > 0)
+		e->s->shown |= UINT64_C(1) << e->kind;
+	decide_again(e->k, e->l->slot);
+	return (has_shown(e) && e->weight > 0) ||
+	    (number && numbers_nothing(e->k, e->l->slot));
 }
 
 /* ---------------------------------------------- engine's block size --- */
@@ -158,6 +240,18 @@ learn_block(struct slot *s, uint64_t cached)
 
 /* ----------------------------------------------------- hits and misses --- */
 
+static void
+sample_add(struct evidence *e, uint64_t released, double tokens, bool hit)
+{
+	bool young = e->c->volume < e->young ||
+	    released > e->c->volume - e->young;
+
+	*(hit ? &e->sample.hit : &e->sample.missed) += tokens;
+	if (young)
+		*(hit ? &e->sample.young_hit : &e->sample.young_missed) +=
+		    tokens;
+}
+
 /* Notes a hit, or a miss, of blocks [low, high) of the path, all in `node`. */
 static void
 note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
@@ -166,12 +260,13 @@ note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
 	const struct entry *h = entry_at(e->k,
 	    entry_find(e->k, node, e->l->slot));
 	struct survival_sample sample = { e->c->volume, e->lost, h->released,
-		e->weight * (hit ? 1 : e->confidence) *
 		hash_block_tokens(&e->k->rule), hit };
 
 	if (low >= high)
 		return;
 	sample.tokens *= high - low;
+	sample_add(e, h->released, sample.tokens, hit);
+	sample.tokens *= e->weight * (hit ? 1 : e->confidence);
 	survival_note(e->k, e->l->slot, &sample);
 	if (hit) {
 		if (!e->hit || h->released < e->hit_at)
@@ -195,35 +290,34 @@ clip(const struct evidence *e, uint32_t *low, uint32_t *high)
 		*high = *low;
 }
 
-/* Likelihood that `block`, the first one reported missing, is missing. */
+/*
+ * Likelihood that `block`, the first one reported missing, is missing. A
+ * missing number may also stand for a hit.
+ */
 static double
-likely_missing(const struct evidence *e, uint64_t block)
+likely_missing(const struct evidence *e, uint64_t block, bool number)
 {
-	uint32_t node = e->l->node, depth = e->l->blocks;
-	const struct entry *h;
-	double lost;
+	double lost, other = WRONG;
 
 	if (block >= e->to)
 		return 1;
-	while (node != 0 && depth > block && !region_broken(e->k)) {
-		depth -= node_at(e->k, node)->length;
-		if (depth > block)
-			node = node_at(e->k, node)->parent;
-		e->k->region->counts.steps++;
-	}
-	h = entry_at(e->k, entry_find(e->k, node, e->l->slot));
-	lost = 1 - survival_of(e->k, e->l->slot, e->c->volume, h->released);
-	return lost / (lost + WRONG);
+	lost = 1 - survival_of(e->k, e->l->slot, e->c->volume,
+	    entry_of_block(e, block)->released);
+	if (!number)
+		other += (1 - lost) *
+		    (1 - numbers_share(e->k, e->l->slot, e->kind));
+	return lost / (lost + other);
 }
 
 /* Token mode: the first `hits` blocks of the path were cached. */
 static void
-compare_tokens(struct evidence *e)
+compare_tokens(struct evidence *e, bool number)
 {
 	uint64_t hits = e->cached / e->k->rule.block_size;
 	uint32_t node = e->l->node, depth = e->l->blocks;
 
-	e->confidence = likely_missing(e, hits < e->from ? e->from : hits);
+	e->confidence = likely_missing(e, hits < e->from ? e->from : hits,
+	    number);
 	while (node != 0 && depth > e->from && !region_broken(e->k)) {
 		const struct node *n = node_at(e->k, node);
 		uint32_t low = depth - n->length, high = depth, middle;
@@ -310,27 +404,27 @@ set_anchor(const struct evidence *e, uint64_t prompt_tokens)
 /* --------------------------------------------------------------- purge --- */
 
 static bool
-contradicts(const struct evidence *e)
+contradicts(const struct evidence *e, bool number)
 {
 	double predicted = (double)e->c->predicted, min;
 
 	min = 2 * hash_block_tokens(&e->k->rule);
 	if (min < predicted / 4)
 		min = predicted / 4;
-	return e->weight == 1 && e->missed &&
+	return number && e->missed &&
 	    e->k->rule.unit == KVR_UNIT_TOKENS &&
 	    predicted - (double)e->cached > min;
 }
 
 static void
-consider_purge(struct evidence *e)
+consider_purge(struct evidence *e, bool number)
 {
 	struct slot *s = e->s;
 
 	/* the hit must be older than the suspect, not released with it */
 	if (e->hit && s->suspect > 0 && e->hit_at + 1 < s->suspect)
 		s->suspect = 0;
-	if (!contradicts(e) || e->k->region->policy.purge == 0)
+	if (!contradicts(e, number) || e->k->region->policy.purge == 0)
 		return;
 	if (s->suspect == 0) {
 		s->suspect = e->missed_at + 1;
@@ -362,6 +456,41 @@ calibrate(struct calibration *c, const struct evidence *e)
 		c->under += cached - predicted;
 }
 
+/* Tokens found beyond what is on record; less than two blocks are none. */
+static double
+found_more(const struct evidence *e)
+{
+	double block = hash_block_tokens(&e->k->rule);
+	double more = (double)e->cached - e->c->overlap * block;
+
+	return more > 2 * block && e->k->rule.unit == KVR_UNIT_TOKENS ? more
+	    : 0;
+}
+
+/* Compares what was predicted with what was found. */
+static void
+compare(struct evidence *e, const struct kvr_report *report)
+{
+	bool number = report->kind == KVR_REPORT_VALUE;
+
+	if (numbers_nothing(e->k, e->l->slot))
+		return; /* which says nothing about ages */
+	if (e->k->rule.unit == KVR_UNIT_TOKENS) {
+		if (number)
+			learn_block(e->s, report->cached_tokens);
+		compare_tokens(e, number);
+	} else {
+		compare_anchors(e);
+		set_anchor(e, report->prompt_tokens);
+	}
+	survival_update(e->k, e->l->slot);
+	consider_purge(e, number);
+	e->sample.all = (double)e->c->tokens / e->weight;
+	e->sample.more = found_more(e);
+	if (e->c->tokens > 0 && trust_judge(e->k, e->l->slot, &e->sample))
+		decide_again(e->k, e->l->slot);
+}
+
 /*
  * Learns from the report of a request that finishes. Its path must be pinned
  * still, and not yet stamped. report: NULL if there is none.
@@ -373,27 +502,17 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	struct evidence e = { .k = k, .l = l, .c = c,
 		.s = slot_at(k, l->slot), .from = c->active,
 		.lost = slot_at(k, l->slot)->lost };
-	uint64_t usable;
-	double blocks;
+	double blocks = (double)worker_usable(k, l->slot, c->tokens,
+	    c->tokens) / hash_block_tokens(&k->rule);
 
-	if (report == NULL || !evidence_read(&e, report)) {
+	e.to = blocks < c->overlap ? (uint32_t)blocks : c->overlap;
+	if (report == NULL || !evidence_read(&e, report) ||
+	    !evidence_weigh(&e, report)) {
 		e.s->seen.unreported++;
 		k->region->counts.seen.unreported++;
 		return;
 	}
-	usable = worker_usable(k, l->slot, c->tokens, c->tokens);
-	blocks = (double)usable / hash_block_tokens(&k->rule);
-	e.to = blocks < c->overlap ? (uint32_t)blocks : c->overlap;
-	if (k->rule.unit == KVR_UNIT_TOKENS) {
-		if (report->kind == KVR_REPORT_VALUE)
-			learn_block(e.s, report->cached_tokens);
-		compare_tokens(&e);
-	} else {
-		compare_anchors(&e);
-		set_anchor(&e, report->prompt_tokens);
-	}
-	survival_update(k, l->slot);
-	consider_purge(&e);
+	compare(&e, report);
 	calibrate(&e.s->seen, &e);
 	calibrate(&k->region->counts.seen, &e);
 }

@@ -12,8 +12,9 @@
  *
  * And for two that concern one worker, because its cache has lost something:
  *
- *   capacity  Its capacity is known. What runs there and what is idle would
- *             exceed it, so the longest released goes first, as in the engine:
+ *   capacity  Its capacity is known, told or learnt: trust.c. What runs there
+ *             and what is idle would exceed it, so the longest released goes
+ *             first, as in the engine:
  *
  *             idle [ a2 a1 a0 | x | b3 b2 b1 b0 ] + pinned + ahead > capacity
  *                     ^ goes first: a child precedes its parent;
@@ -46,6 +47,7 @@
 #include "entry.h"
 #include "order.h"
 #include "run.h"
+#include "trust.h"
 
 enum {
 	PASSED_MAX = 1024,    /* pinned entries, when making room once */
@@ -162,11 +164,8 @@ void
 retain_decide(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
-	uint8_t mode = s->retain;
+	uint8_t mode = trust_mode(k, slot);
 
-	if (mode == KVR_RETAIN_AUTO)
-		mode = s->capacity > 0 ? KVR_RETAIN_CAPACITY
-		    : s->shown != 0 ? KVR_RETAIN_FEEDBACK : KVR_RETAIN_TTL;
 	write_once(s->mode, mode);
 	s->ttl = mode == KVR_RETAIN_TTL ? region_ttl(k)
 	    : k->region->seal.idle_limit;
@@ -175,9 +174,11 @@ retain_decide(struct kvr *k, uint32_t slot)
 
 /* Blocks that a worker would have to cache beyond its capacity. */
 static uint64_t
-retain_excess(const struct kvr *k, const struct slot *s)
+retain_excess(const struct kvr *k, uint32_t slot)
 {
-	double blocks = (double)s->capacity / hash_block_tokens(&k->rule);
+	const struct slot *s = slot_at(k, slot);
+	double room = (double)trust_room(k, slot);
+	double blocks = room / hash_block_tokens(&k->rule);
 	uint64_t used = s->held + s->anonymous + s->output + s->ahead;
 
 	if (s->mode != KVR_RETAIN_CAPACITY || (double)used <= blocks)
@@ -223,7 +224,7 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 
 	for (i = 0; i < EVICTIONS_MAX && !region_broken(k); i++) {
 		whole = s->eviction == KVR_EVICT_LEAF || retain_purged(k, s);
-		excess = retain_excess(k, s);
+		excess = retain_excess(k, slot);
 		if (s->by_release.head == 0 ||
 		    (excess == 0 && !retain_purged(k, s)))
 			break;

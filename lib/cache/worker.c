@@ -21,6 +21,7 @@
 #include "rate.h"
 #include "retain.h"
 #include "survival.h"
+#include "trust.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -385,10 +386,11 @@ void
 worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 {
 	struct slot *s = slot_at(k, slot);
+	bool same = s->capacity == facts->capacity_tokens;
 
 	s->role = (uint8_t)facts->role;
 	s->state = (uint8_t)facts->state;
-	s->retain = (uint8_t)facts->retain;
+	write_once(s->retain, (uint8_t)facts->retain);
 	s->eviction = (uint8_t)facts->eviction;
 	write_once(s->block_tokens, facts->block_tokens);
 	s->sequences = facts->sequences;
@@ -397,6 +399,8 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	write_once(s->taints, facts->taints);
 	s->prefill_rate = facts->prefill_rate;
 	write_once_double(&s->weight, facts->weight);
+	if (!same)
+		trust_told(k, slot);
 	retain_decide(k, slot);
 	retain_evict_lost(k, slot);
 	worker_recount(k, slot);
@@ -578,6 +582,7 @@ worker_recover(struct kvr *k)
 		*head = number;
 		r->workers += n->used;
 	}
+	trust_recover(k);
 	for (i = k->layout.slots; i-- > 0;) {
 		struct slot *s = slot_at(k, i);
 		const struct name *n = name_at(k, s->name);

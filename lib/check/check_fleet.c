@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * check_fleet.c - the invariants of workers: names, slots, data-parallel groups
- * and what choices read of their loads. Another part of check.c.
+ * check_fleet.c - the invariants of workers: names, slots, data-parallel
+ * groups, what choices read of their loads, and by what they are retained.
+ * Another part of check.c.
  */
 #include "check_in.h"
 #include "places.h"
 #include "rate.h"
+#include "trust.h"
 #include "worker.h"
 
 /* --------------------------------------------------------------- names --- */
@@ -139,6 +141,6 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 bool
 check_fleet(const struct kvr *k, struct dp_group *counted)
 {
-	return check_names(k) && check_dp_groups(k, counted) &&
-	    rate_sane(k) && places_sane(k);
+	return check_names(k) && check_dp_groups(k, counted) && rate_sane(k) &&
+	    places_sane(k) && trust_sane(k);
 }

@@ -12,6 +12,9 @@
  *              blocks of its age have been, and no likelier than the one
  *              before it, since engines find leading blocks only
  *
+ *   nothing    an engine that has reported 0 again and again finds nothing,
+ *              not even what is in use: numbers.c
+ *
  *	E = sum over blocks i of min over j <= i of S(age of j)
  *
  * Ages grow along a path, so S mostly falls and the minimum is the last; the
@@ -23,6 +26,9 @@
 #include "entry.h"
 #include "survival.h"
 #include "worker.h"
+
+/* Of engines that find nothing: else they would never be tried again. */
+#define HOPE (1.0 / 64)
 
 /* The probability that the blocks of an entry are still cached. */
 static double
@@ -105,5 +111,9 @@ double
 expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	return surviving(q->k, slot, &q->set->path, expect_usable(q, slot, o));
+	double usable = expect_usable(q, slot, o);
+
+	if (numbers_nothing(q->k, slot))
+		return usable * HOPE;
+	return surviving(q->k, slot, &q->set->path, usable);
 }

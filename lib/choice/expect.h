@@ -5,7 +5,9 @@
 #ifndef KVR_EXPECT_H
 #define KVR_EXPECT_H
 
+#include "numbers.h"
 #include "question.h"
+#include "trust.h"
 
 double expect_usable(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
@@ -29,13 +31,23 @@ expect_most(const struct question *q, uint32_t slot,
 	    : expect_usable(q, slot, o);
 }
 
+/* Whether blocks count by their age; a learnt capacity is an estimate. */
+static inline bool
+expect_by_age(const struct kvr *k, uint32_t slot)
+{
+	uint8_t mode = read_once(slot_at(k, slot)->mode);
+
+	return mode == KVR_RETAIN_FEEDBACK ||
+	    (mode == KVR_RETAIN_CAPACITY && trust_learnt(k, slot));
+}
+
 /* Whether some of those may have been lost. */
 static inline bool
 expect_doubtful(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	return !expect_sure(q, slot) && o->active_blocks < o->blocks &&
-	    read_once(slot_at(q->k, slot)->mode) == KVR_RETAIN_FEEDBACK;
+	return !expect_sure(q, slot) && expect_by_age(q->k, slot) &&
+	    (o->active_blocks < o->blocks || numbers_nothing(q->k, slot));
 }
 
 /* Blocks of the overlap that can be expected. */

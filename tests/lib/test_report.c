@@ -314,18 +314,41 @@ START_TEST(what_was_idle)
 }
 END_TEST
 
-/* A missing number is a quarter of a 0. */
-START_TEST(weak_zero)
+/* Where numbers are usual, a missing one counts, less than a zero. */
+START_TEST(absent_where_numbers_are_usual)
 {
-	struct kvr_report r = said(KVR_REPORT_ABSENT, 0);
+	struct kvr_report absent = said(KVR_REPORT_ABSENT, 0),
+	    zero = said(KVR_REPORT_VALUE, 0);
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		set_mode(i, KVR_RETAIN_FEEDBACK);
+		say_long(4001, 4001, 0);
+		ask(i, 0, 1);
+		ask(i, 4000, 2);
+		ask(i, 4000, 3);
+		ask(i, 4000, 4);
+		tell(i, i == 0 ? &absent : &zero);
+	}
+	ck_assert(misses(0, 0, AGES) > 0);
+	ck_assert(misses(0, 0, AGES) < misses(1, 0, AGES) * 0.75);
+}
+END_TEST
+
+/* Elsewhere it says nothing, though a number has been seen. */
+START_TEST(absent_where_numbers_are_not)
+{
+	uint32_t i;
 
 	set_mode(0, KVR_RETAIN_FEEDBACK);
 	say_long(401, 401, 0);
 	ask(0, 0, 1);
-	ask(0, 50, 2);
-	survival_forget(k, 0);
-	tell(0, &r);
-	ck_seen(0, 0, doubted(100));
+	for (i = 0; i < 10; i++)
+		ck_told(0, said(KVR_REPORT_ABSENT, 0), false);
+	ck_told(0, said(KVR_REPORT_VALUE, 400), true);
+	for (i = 0; i < 10; i++)
+		ck_told(0, said(KVR_REPORT_ABSENT, 0), false);
+	ck_assert(misses(0, 0, AGES) == 0);
 }
 END_TEST
 
@@ -499,7 +522,8 @@ suite_report(void)
 	tcase_add_checked_fixture(t, big_setup, region_end);
 	suite_add_tcase(s, t);
 	tcase_add_test(t, what_was_idle);
-	tcase_add_test(t, weak_zero);
+	tcase_add_test(t, absent_where_numbers_are_usual);
+	tcase_add_test(t, absent_where_numbers_are_not);
 	tcase_add_test(t, in_use_is_no_evidence);
 	tcase_add_test(t, age_of_the_asking);
 	tcase_add_test(t, aborted_says_nothing);

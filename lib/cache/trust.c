@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * trust.c - by which capacity a worker goes: told, learnt or none.
+ *
+ * Only with KVR_RETAIN_AUTO; a mode that was set is kept.
+ *
+ *                 contradicted                   an edge was found
+ *   told capacity ------------> survival by age -----------------> learnt
+ *                 <------------                 <-----------------
+ *                  young agree                     contradicted
+ *
+ * CONTRADICTED. By capacity everything predicted is there. So of each report
+ * the share of predicted idle blocks that were missed is averaged, over about
+ * the last 32. Above a quarter, of at least 16 reports, the capacity is wrong,
+ * or the engine does not evict in this order, or others use it too, or it has
+ * restarted: survival by age knows better.
+ *
+ * YOUNG AGREE. Without the capacity nothing is evicted here, so what it would
+ * have predicted is not known. But blocks of half its age would be among it. If
+ * of these less than a tenth was missed in 32 reports, it is tried again.
+ *
+ * AN EDGE. If the engine evicts in order of release, blocks hit up to some age
+ * and are gone beyond it:
+ *
+ *   hits    ||||  ||||  ||||  ||||  |||    |
+ *   misses                           |   ||||  ||||  ||||  ||||
+ *           `---- 8 bins: hits ----'      `---- 8 bins: misses ----'
+ *                                  `-----'
+ *                                 2 bins of any
+ *
+ * Within a factor of four on both sides, a sixteenth may be different. Caches
+ * that evict at random lose young blocks too, and have no such edge wherever it
+ * is looked for.
+ *
+ * LEARNT. It evicts what is surely gone; what is left counts by its age still,
+ * since edges are estimates. The capacity is what is in use now and all idle
+ * blocks that are younger than the middle of the first bin of misses: rather
+ * too much than too little, since what is wrongly predicted is noticed, and
+ * what is wrongly evicted is not. An age is no measure of room by itself: where
+ * much is hit, little is new while much is used. Outputs are not counted, since
+ * they were not when the edge was found. If it is too large, it is contradicted
+ * as above. It is too small if engines find more than predicted: above a tenth
+ * of the prompts the cache must be another one, and all counts by age are
+ * forgotten.
+ */
+#include "trust.h"
+
+#include "entry.h"
+#include "numbers.h"
+#include "survival.h"
+
+enum {
+	WINDOW = 32,     /* reports that are averaged */
+	DOUBT_MIN = 16,  /* reports, before a capacity is doubted */
+	RETURN_MIN = 32, /* and before it is believed again */
+	WALK_MAX = 1024  /* entries, to see what is younger */
+};
+#define DOUBT 0.25
+#define MORE 0.1
+#define AGREE 0.1
+
+/* A damaged count is none. */
+static double
+sound(float count, double most)
+{
+	return count >= 0 && (double)count <= most ? (double)count : 0;
+}
+
+static void
+judge_anew(struct survival *s)
+{
+	s->missed = s->judged = s->more = 0;
+}
+
+/*
+ * Averages the share of what was missed. A report counts as much as what it
+ * says is of its prompt.
+ */
+static void
+judge(struct survival *s, double hit, double missed, double all)
+{
+	double n = sound(s->judged, WINDOW), share = sound(s->missed, 1);
+	double weight = (hit + missed) / all;
+
+	if (!(weight > 0))
+		return;
+	weight = weight < 1 ? weight : 1;
+	n = n + weight < WINDOW ? n + weight : WINDOW;
+	share += (missed / (hit + missed) - share) * weight / n;
+	s->judged = (float)n;
+	s->missed = (float)share;
+}
+
+/* ------------------------------------------------------------ in force --- */
+
+static bool
+by_told(const struct kvr *k, uint32_t slot)
+{
+	return slot_at(k, slot)->capacity > 0 &&
+	    survival_at(k, slot)->doubted == 0;
+}
+
+uint8_t
+trust_mode(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	if (s->retain != KVR_RETAIN_AUTO)
+		return s->retain;
+	if (numbers_nothing(k, slot))
+		return KVR_RETAIN_FEEDBACK;
+	if (by_told(k, slot) || survival_at(k, slot)->room > 0)
+		return KVR_RETAIN_CAPACITY;
+	return s->shown != 0 || s->capacity > 0 ? KVR_RETAIN_FEEDBACK
+	    : KVR_RETAIN_TTL;
+}
+
+uint64_t
+trust_room(const struct kvr *k, uint32_t slot)
+{
+	return trust_learnt(k, slot) ? survival_at(k, slot)->room
+	    : slot_at(k, slot)->capacity;
+}
+
+bool
+trust_learnt(const struct kvr *k, uint32_t slot)
+{
+	return read_once(slot_at(k, slot)->retain) == KVR_RETAIN_AUTO &&
+	    read_once(survival_at(k, slot)->room) > 0;
+}
+
+void
+trust_told(struct kvr *k, uint32_t slot)
+{
+	struct survival *s = survival_at(k, slot);
+
+	judge_anew(s);
+	s->doubted = 0;
+	if (slot_at(k, slot)->capacity > 0)
+		write_once(s->room, 0);
+}
+
+uint64_t
+trust_young(const struct kvr *k, uint32_t slot)
+{
+	uint64_t told = slot_at(k, slot)->capacity;
+
+	return told > 0 ? told / 2 : survival_capacity(k, slot) / 2;
+}
+
+/* ------------------------------------------------------------- judging --- */
+
+/* Blocks in use, and idle ones younger than an age. */
+static double
+blocks_younger(const struct kvr *k, uint32_t slot, uint64_t age)
+{
+	const struct slot *s = slot_at(k, slot);
+	double blocks = 0, reached = 0;
+	uint32_t i = s->by_release.tail, left = WALK_MAX;
+
+	for (; i != 0 && left > 0; left--) {
+		const struct entry *h = entry_at(k, i);
+
+		reached = s->volume > h->released
+		    ? (double)(s->volume - h->released) : 0;
+		if (reached >= (double)age)
+			break;
+		blocks += h->node != 0 ? entry_blocks(k, h) : 0;
+		i = h->release_prev;
+		k->region->counts.steps++;
+	}
+	/* of those beyond it is assumed that they are as dense */
+	if (i != 0 && left == 0 && reached > 0)
+		blocks *= (double)age / reached;
+	return blocks + (double)s->active + (double)s->output;
+}
+
+/* In tokens; 0: no edge. */
+static uint64_t
+learnt_room(const struct kvr *k, uint32_t slot)
+{
+	uint64_t edge = survival_edge(k, slot);
+	double tokens;
+
+	if (edge == 0)
+		return 0;
+	tokens = blocks_younger(k, slot, edge) * hash_block_tokens(&k->rule);
+	return tokens < 0x1p62 ? (uint64_t)tokens : 0;
+}
+
+/* Averages what was found beyond the learnt capacity, as a share of prompts. */
+static bool
+too_little(struct survival *s, const struct trust_sample *sample)
+{
+	double more = sound(s->more, 1);
+
+	more += (sample->more / sample->all - more) / WINDOW;
+	s->more = (float)(more < 1 ? more : 1);
+	if (more <= MORE)
+		return false;
+	judge_anew(s);
+	write_once(s->room, 0);
+	return true;
+}
+
+/* In force: a capacity. */
+static bool
+judge_capacity(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
+{
+	struct survival *s = survival_at(k, slot);
+
+	if (s->room > 0 && too_little(s, sample)) {
+		survival_unlearn(k, slot);
+		return true;
+	}
+	judge(s, sample->hit, sample->missed, sample->all);
+	if (sound(s->judged, WINDOW) >= DOUBT_MIN &&
+	    sound(s->missed, 1) > DOUBT) {
+		judge_anew(s);
+		s->doubted = by_told(k, slot) ? 1 : s->doubted;
+		write_once(s->room, 0);
+		return true;
+	}
+	return false;
+}
+
+/* In force: survival. */
+static bool
+judge_survival(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
+{
+	struct survival *s = survival_at(k, slot);
+
+	judge(s, sample->young_hit, sample->young_missed, sample->all);
+	if (sound(s->judged, WINDOW) < RETURN_MIN ||
+	    sound(s->missed, 1) > AGREE)
+		return false;
+	write_once(s->room, learnt_room(k, slot));
+	if (s->room > 0) {
+		judge_anew(s);
+		return true;
+	}
+	if (s->doubted == 0)
+		return false;
+	judge_anew(s);
+	s->doubted = 0;
+	return true;
+}
+
+/* The told capacity is not refuted by an edge above it, or just below. */
+static void
+told_again(struct kvr *k, uint32_t slot)
+{
+	struct survival *s = survival_at(k, slot);
+	uint64_t told = slot_at(k, slot)->capacity;
+
+	if (s->doubted == 0 || told == 0 || s->room < told - told / 4)
+		return;
+	s->doubted = 0;
+	write_once(s->room, 0);
+}
+
+bool
+trust_judge(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
+{
+	if (slot_at(k, slot)->retain != KVR_RETAIN_AUTO)
+		return false;
+	if (!by_told(k, slot) && survival_at(k, slot)->room == 0) {
+		if (!judge_survival(k, slot, sample))
+			return false;
+		told_again(k, slot);
+		return true;
+	}
+	return judge_capacity(k, slot, sample);
+}
+
+/* -------------------------------------------------------------- damage --- */
+
+static bool
+possible(const struct survival *s)
+{
+	return s->missed >= 0 && s->missed <= 1 && s->more >= 0 &&
+	    s->more <= 1 && s->judged >= 0 &&
+	    s->judged <= WINDOW && s->doubted <= 1;
+}
+
+bool
+trust_sane(const struct kvr *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->layout.slots; i++)
+		if (slot_in_use(k, i) && (!possible(survival_at(k, i)) ||
+		    slot_at(k, i)->mode != trust_mode(k, i)))
+			return false;
+	return true;
+}
+
+void
+trust_recover(struct kvr *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->layout.names; i++)
+		if (!possible(&k->survival[i])) {
+			judge_anew(&k->survival[i]);
+			k->survival[i].doubted = 0;
+			write_once(k->survival[i].room, 0);
+		}
+}
