@@ -44,7 +44,7 @@ tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 	facts.eviction = eviction_told(o);
 	facts.block_tokens = o->told ? o->engine_block : 0;
 	if (o->index == SIMULATE_CAPACITY) {
-		facts.retain = KVR_RETAIN_CAPACITY;
+		/* as it would be told: believed until reports contradict */
 		facts.capacity_tokens = capacity == 0 ? ENDLESS_TOKENS :
 		    capacity;
 	} else if (o->index != SIMULATE_FEEDBACK) {
