@@ -31,7 +31,9 @@ mode_of(const struct shadow_worker *w)
 {
 	if (w->retain != KVR_RETAIN_AUTO)
 		return w->retain;
-	return w->capacity > 0 ? KVR_RETAIN_CAPACITY : KVR_RETAIN_TTL;
+	if (w->capacity == 0)
+		return KVR_RETAIN_TTL;
+	return w->contradicted ? KVR_RETAIN_FEEDBACK : KVR_RETAIN_CAPACITY;
 }
 
 static struct shadow_block *
@@ -222,10 +224,17 @@ shadow_facts(struct shadow *s, uint32_t worker, uint32_t retain,
 }
 
 void
+shadow_believe(struct shadow *s, uint32_t worker, bool capacity)
+{
+	s->worker[worker].contradicted = !capacity;
+}
+
+void
 shadow_reset(struct shadow *s, uint32_t worker)
 {
 	struct shadow_worker *w = &s->worker[worker];
 
+	w->contradicted = false;
 	w->blocks = 0;
 	w->output = w->ahead = 0;
 	w->answer = 0;

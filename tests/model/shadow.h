@@ -37,6 +37,7 @@ struct shadow_worker {
 	struct shadow_block block[SHADOW_BLOCKS];
 	uint32_t blocks;
 	uint32_t retain, eviction;
+	bool contradicted; /* reports contradict the capacity */
 	uint64_t capacity; /* tokens */
 	uint64_t output, ahead;
 	double answer;     /* mean tokens of one output */
@@ -69,6 +70,8 @@ void shadow_begin(struct shadow *s, uint32_t block_size, int64_t ttl,
 void shadow_expire(struct shadow *s, int64_t now);
 void shadow_facts(struct shadow *s, uint32_t worker, uint32_t retain,
     uint64_t capacity, uint32_t eviction);
+/* If a worker with KVR_RETAIN_AUTO has a capacity: whether it is believed. */
+void shadow_believe(struct shadow *s, uint32_t worker, bool capacity);
 void shadow_reset(struct shadow *s, uint32_t worker);
 void shadow_observe(struct shadow *s, uint32_t worker, const char *text);
 void shadow_reserve(struct shadow *s, uint32_t lease, uint32_t worker,

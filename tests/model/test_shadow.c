@@ -19,6 +19,10 @@ static uint64_t lease[SHADOW_LEASES];
 static uint64_t calls; /* so far, of this test */
 static char history[8192];
 static size_t told;
+/* What reports say of workers whose capacity they may contradict. */
+static enum { SILENT, DENIED, AGREED, SAYINGS } saying;
+static uint64_t contradicted; /* finishes on a worker whose capacity is not */
+                              /* believed */
 
 static void
 begin(uint32_t block_size, int64_t ttl, int64_t idle_limit)
@@ -34,6 +38,7 @@ begin(uint32_t block_size, int64_t ttl, int64_t idle_limit)
 	shadow_begin(&shadow, block_size, ttl, idle_limit);
 	memset(lease, 0, sizeof(lease));
 	told = 0;
+	saying = SILENT;
 }
 
 /* Records what was done, to be printed on a failure. */
@@ -166,6 +171,8 @@ do_facts(uint32_t worker, uint32_t retain, uint64_t capacity,
 	f.capacity_tokens = capacity;
 	f.eviction = eviction;
 	must(kvr_worker_set(k, id[worker], &f) == KVR_OK);
+	shadow_believe(&shadow, worker,
+	    worker_stats(worker).retain != KVR_RETAIN_FEEDBACK);
 	shadow_facts(&shadow, worker, retain, capacity, eviction);
 	at(shadow.now); /* with another TTL */
 }
@@ -227,14 +234,38 @@ do_output(uint32_t i, uint32_t blocks)
 	shadow_output(&shadow, i, blocks);
 }
 
+/*
+ * Whether a report may contradict the worker of a lease. When its capacity is
+ * believed or not is trust.c's; what then is evicted, and when, is compared.
+ */
+static bool
+may_contradict(uint32_t i)
+{
+	const struct shadow_lease *l = &shadow.lease[i];
+	const struct shadow_worker *w = &shadow.worker[l->worker];
+
+	return w->retain == KVR_RETAIN_AUTO && w->capacity > 0 &&
+	    l->life_of == w->life_of;
+}
+
 static void
 do_finish(uint32_t i, uint64_t completion)
 {
 	struct kvr_report r = { .size = sizeof(r) };
+	uint32_t worker = shadow.lease[i].worker;
 
-	tell(" finish(%u, %u)", i, (unsigned)completion);
+	tell(" finish(%u, %u, %u)", i, (unsigned)completion, saying);
 	r.completion_tokens = completion;
+	if (saying != SILENT && may_contradict(i))
+		r.kind = KVR_REPORT_VALUE;
+	if (saying == AGREED)
+		r.cached_tokens = shadow.lease[i].asked;
 	must(kvr_lease_finish(k, lease[i], &r, shadow.now, 0) == KVR_OK);
+	if (r.kind == KVR_REPORT_VALUE) {
+		shadow_believe(&shadow, worker,
+		    worker_stats(worker).retain == KVR_RETAIN_CAPACITY);
+		contradicted += shadow.worker[worker].contradicted;
+	}
 	shadow_finish(&shadow, i, completion);
 }
 
@@ -379,7 +410,7 @@ static void
 any_facts(uint32_t worker, bool leaves)
 {
 	static const uint32_t modes[] = { KVR_RETAIN_CAPACITY,
-		KVR_RETAIN_CAPACITY, KVR_RETAIN_AUTO, KVR_RETAIN_FEEDBACK,
+		KVR_RETAIN_AUTO, KVR_RETAIN_AUTO, KVR_RETAIN_FEEDBACK,
 		KVR_RETAIN_TTL };
 
 	do_facts(worker, modes[pick(5)], (5 + pick(60)) * shadow.block_size -
@@ -417,9 +448,12 @@ any_call(bool leaves)
 	/* whole blocks: an engine's incomplete last one is anonymous */
 	uint32_t most = leaves ? 20 : 40;
 
-	if (pick(60) == 0) {
+	/* a capacity that is told anew is believed again: seldom then */
+	if (pick(500) == 0)
+		saying = pick(SAYINGS);
+	if (pick(saying == SILENT ? 60 : 1000) == 0) {
 		any_facts(worker, leaves);
-	} else if (pick(200) == 0) {
+	} else if (pick(saying == SILENT ? 200 : 1000) == 0) {
 		do_reset(worker);
 	} else if (pick(100) == 0 && !leaves) {
 		do_reap(1 + pick(3));
@@ -463,6 +497,8 @@ START_TEST(released_by_chance)
 		by_chance_with(block, 700, 1500, false, n);
 	by_chance_with(3, 100, 30, false, n);
 	by_chance_with(1, 1500, 300, false, n);
+	/* some of it on workers whose capacity was not believed any more */
+	ck_assert_uint_gt(contradicted, 10);
 }
 END_TEST
 
