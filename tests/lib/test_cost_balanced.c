@@ -903,10 +903,10 @@ START_TEST(near_is_a_share_and_a_millisecond)
 	for (i = 0; i < 4; i++)
 		set_facts(i, rates[i], KVR_RETAIN_TTL);
 	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
-	/* 1.5 s on worker 0: near is below 1.516 s */
+	/* 2 s on worker 0: near is below 2.021 s */
 	say_long(1000, 0, 1);
-	ck_assert(near(cost_on(0), 1.5) && cost_on(1) < 1.516 &&
-	    cost_on(2) > 1.516);
+	ck_assert(near(cost_on(0), 2) && cost_on(1) < 2.021 &&
+	    cost_on(2) > 2.021);
 	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
 	ck_assert_uint_eq(d.worker, id[1]);
 	ck_assert_uint_eq(d.reason, KVR_REASON_TIE);
