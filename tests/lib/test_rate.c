@@ -651,7 +651,10 @@ static struct waiting {
 static double
 other_fresh(const struct other *o)
 {
-	return fmin(1, fmax(0, (90 - fmax(0, clock_was - o->last)) / 60));
+	double fresh = (90 - fmax(0, clock_was - o->last)) / 60;
+
+	/* times are whole nanoseconds there: nothing is left after 90 s */
+	return fresh < 1e-9 ? 0 : fmin(1, fresh);
 }
 
 static double
