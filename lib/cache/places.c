@@ -36,13 +36,32 @@ sane(const struct slot *s)
 	    s->votes <= VOTES_MAX;
 }
 
-/* Whether all learnt values are possible ones. */
+/* Requests that run at a time: told, or learnt; 0: not known. */
+static uint32_t
+places_of(const struct slot *s)
+{
+	return s->sequences != 0 ? s->sequences
+	    : s->votes >= VOTES ? s->most : 0;
+}
+
+static double
+hold_of(const struct slot *s)
+{
+	uint32_t places = places_of(s);
+
+	return places != 0 ? s->service / places : 0;
+}
+
+/* Whether all learnt values are possible, and what choices read is the same. */
 bool
 places_sane(const struct kvr *k)
 {
+	const struct loads *l = &k->loads;
 	uint32_t i = 0;
 
-	while (i < k->layout.slots && sane(&k->slots[i]))
+	while (i < k->layout.slots && sane(&k->slots[i]) &&
+	    l->places[i] == places_of(&k->slots[i]) &&
+	    l->hold[i] == hold_of(&k->slots[i]))
 		i++;
 	return i == k->layout.slots;
 }
@@ -54,7 +73,9 @@ places_recover(struct kvr *k)
 	uint32_t i;
 
 	for (i = 0; i < k->layout.slots; i++)
-		if (!sane(&k->slots[i]))
+		if (sane(&k->slots[i]))
+			places_publish(k, i);
+		else
 			places_forget(k, i);
 }
 
@@ -73,14 +94,11 @@ void
 places_publish(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
-	uint32_t places = s->sequences != 0 ? s->sequences
-	    : s->votes >= VOTES ? s->most : 0;
 
 	if (slot >= k->layout.slots)
 		return;
-	write_once(k->loads.places[slot], places);
-	write_once_double(&k->loads.hold[slot],
-	    places != 0 ? s->service / places : 0);
+	write_once(k->loads.places[slot], places_of(s));
+	write_once_double(&k->loads.hold[slot], hold_of(s));
 }
 
 static void

@@ -332,6 +332,8 @@ START_TEST(damaged_claim)
 	FOUND(L(three)->flags ^= LEASE_PREFILLING);
 	FOUND(s->prefilling++);
 	FOUND(s->prefilling = 0);
+	FOUND((s->reading++, k->loads.reading[s - k->slots]++));
+	FOUND(s->reading = 0);
 }
 END_TEST
 

@@ -169,6 +169,13 @@ START_TEST(damaged_loads)
 	HERE(l->ttl[0]++);
 	HERE(l->free_at[0]++);
 	HERE(l->waiting[0] = 0);
+	HERE(l->prefilling[0]++);
+	HERE(l->reading[0]++);
+	HERE(l->reading[0] = (double)NAN);
+	HERE(l->places[0]++);
+	HERE(l->places[15]++);
+	HERE(l->hold[0] = 1);
+	HERE(l->hold[0] = (double)NAN);
 	HERE(l->gate[0] ^= KVR_ROLE_PREFILL);
 	HERE(l->gate[0] ^= GATE_OVERLOADED);
 	HERE(l->gate[0] ^= GATE_WEIGHTED);
@@ -178,6 +185,10 @@ START_TEST(damaged_loads)
 	HERE(s->prefill++);
 	HERE(s->blocks--);
 	HERE(s->requests++);
+	HERE(s->prefilling++);
+	HERE(s->reading++);
+	HERE(s->sequences++);
+	HERE((s->most = 3, s->votes = 20));
 	HERE(s->role = KVR_ROLE_DECODE);
 	HERE(s->state = KVR_STATE_DRAINING);
 	HERE(s->over_prefill = 1);
@@ -266,11 +277,17 @@ START_TEST(damaged_rates)
 		HERE(r->fleet_tokens = bad[i]);
 		HERE(r->fleet_seconds = bad[i]);
 		HERE(r->arrivals = bad[i]);
+		HERE(r->spoken = bad[i]);
 		HERE(s->rate_tokens = bad[i]);
 		HERE(s->rate_seconds = bad[i]);
 		HERE(s->completion = bad[i]);
 		HERE(free_one->completion = bad[i]);
+		HERE(s->service = bad[i]);
+		HERE(free_one->service = bad[i]);
 	}
+	HERE(r->spoken = 1.001);
+	HERE(s->votes = 65);
+	HERE(free_one->votes = UINT32_MAX);
 }
 END_TEST
 
