@@ -91,6 +91,32 @@ START_TEST(a_prompt)
 }
 END_TEST
 
+/* It runs more than its share, and another does not. */
+START_TEST(above_bound)
+{
+	struct kvr_load load = { .size = sizeof(load), .requests = 100 };
+	struct json_object *all, *list, *value;
+	struct kvr_policy policy;
+	uint64_t id;
+
+	(void)kvr_policy_init(&policy, sizeof(policy));
+	policy.cost = KVR_COST_BALANCED;
+	ck_assert_int_eq(kvr_policy_set(fleet[0].kvr, &policy), KVR_OK);
+	ck_assert_int_eq(kvr_worker_find(fleet[0].kvr, "up", 2, 0, &id),
+	    KVR_OK);
+	ck_assert_int_eq(kvr_worker_set_load(fleet[0].kvr, id, 0, &load),
+	    KVR_OK);
+	ck_begins(FACTS("prompt"));
+	all = json_tokener_parse(sink.text);
+	ck_assert_ptr_nonnull(all);
+	ck_assert(json_object_object_get_ex(all, "candidates", &list));
+	ck_assert(json_object_object_get_ex(json_object_array_get_idx(list, 0),
+	    "verdict", &value));
+	ck_assert_str_eq(json_object_get_string(value), "above_bound");
+	json_object_put(all);
+}
+END_TEST
+
 START_TEST(no_prompt)
 {
 	explained.outcome = REASON_NOT_JSON;
@@ -185,6 +211,7 @@ suite_status_explain(void)
 
 	tcase_add_checked_fixture(c, setup, fleet_teardown);
 	tcase_add_test(c, a_prompt);
+	tcase_add_test(c, above_bound);
 	tcase_add_test(c, no_prompt);
 	tcase_add_test(c, no_worker);
 	tcase_add_test(c, no_room_and_no_memory);
