@@ -68,8 +68,8 @@ bench-routing-here: $(TRACE_TOOLS) ## the same without installing dependencies
 	    $(SCENARIOS)
 
 # Limits are loose, as one seed has no interval: this finds a cost that
-# collapses, as the first one did by factors of 2 to 600. The results are the same in
-# each run; they are measured again.
+# collapses, as the first one did by factors of 2 to 600. The results are the
+# same in each run; they are measured again.
 bench-routing-quick: $(TRACE_TOOLS) ## a few scenarios of each family with one seed (3 minutes)
 	@rm -rf $(BUILD)/routing/quick
 	@SEEDS=1 LIMIT=2 RETURNS=0.3 sh bench/routing/scenarios.sh --simple \
