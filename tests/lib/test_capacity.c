@@ -135,7 +135,7 @@ END_TEST
 /* The TTL does not matter here; the idle limit does. */
 START_TEST(lives_longer_than_the_ttl)
 {
-	const int64_t limit = INT64_C(3600) * 1000000000;
+	const int64_t limit = INT64_C(86400) * 1000000000;
 
 	roomy(0, 10);
 	observe(0, "ab", 1);
