@@ -41,7 +41,9 @@ static inline bool
 worker_slot(const struct kvr *k, uint64_t id, uint32_t *slot)
 {
 	*slot = id_slot(id);
-	return *slot < k->layout.slots && read_once(k->loads.id[*slot]) == id;
+	/* the id of a slot without a worker is 0 too */
+	return id != 0 && *slot < k->layout.slots &&
+	    read_once(k->loads.id[*slot]) == id;
 }
 
 #endif

@@ -211,6 +211,23 @@ START_TEST(ids_are_never_given_twice)
 }
 END_TEST
 
+/* Neither is 0 the id of a free slot. */
+START_TEST(no_worker_has_id_0)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	drop(id[0]);
+	say("ab");
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, 0, 0, &d), KVR_EWORKER);
+	ck_assert_int_eq(kvr_observe(k, p, 0, 0, 0, NULL), KVR_EWORKER);
+	ck_assert_int_eq(kvr_worker_get(k, 0, &facts), KVR_EWORKER);
+	ck_assert_int_eq(kvr_worker_forget(k, 0), KVR_EWORKER);
+	ck_assert_int_eq(kvr_worker_remove(k, 0), KVR_EWORKER);
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+}
+END_TEST
+
 START_TEST(reset_keeps_name_and_facts)
 {
 	struct kvr_worker facts, got = { .size = sizeof(got) };
@@ -602,6 +619,7 @@ suite_worker(void)
 	tcase_add_test(t, name_cut_short);
 	tcase_add_test(t, walk_goes_by_slots);
 	tcase_add_test(t, ids_are_never_given_twice);
+	tcase_add_test(t, no_worker_has_id_0);
 	tcase_add_test(t, reset_keeps_name_and_facts);
 	tcase_add_test(t, extreme_facts);
 	tcase_add_test(t, set_leaves_the_rank);

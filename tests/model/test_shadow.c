@@ -497,7 +497,9 @@ START_TEST(released_by_chance)
 		by_chance_with(block, 700, 1500, false, n);
 	by_chance_with(3, 100, 30, false, n);
 	by_chance_with(1, 1500, 300, false, n);
-	/* some of it on workers whose capacity was not believed any more */
+	/* until some of it was on workers whose capacity was not believed */
+	for (block = 0; contradicted <= 10 && block < 40; block++)
+		by_chance_with(1 + block % 4, 700, 1500, false, n);
 	ck_assert_uint_gt(contradicted, 10);
 }
 END_TEST
