@@ -143,6 +143,7 @@ hits_put(struct json *j, const struct kvr_worker_stats *s)
 	    s->calibration.predicted_tokens);
 	json_whole(j, "learnt_capacity", s->learnt_capacity);
 	json_whole(j, "learnt_block", s->learnt_block);
+	json_whole(j, "sequences", s->sequences);
 }
 
 /* Where is the name among those asked? The search begins behind the last. */

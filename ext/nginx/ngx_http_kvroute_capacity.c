@@ -75,6 +75,8 @@ facts_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
 		facts->retain = KVR_RETAIN_AUTO;
 	if (server->facts.block_tokens == 0)
 		facts->block_tokens = found->block_tokens;
+	if (server->facts.sequences == 0)
+		facts->sequences = found->sequences;
 	if (!server->evicts)
 		facts->eviction = found->kind == CAPACITY_SGLANG ?
 		    KVR_EVICT_LEAF : KVR_EVICT_RELEASED;
@@ -95,6 +97,7 @@ facts_write(ngx_http_kvroute_ask_t *ask)
 	if (facts_wanted(ask, &facts) &&
 	    (facts.capacity_tokens != now.capacity_tokens ||
 	    facts.block_tokens != now.block_tokens ||
+	    facts.sequences != now.sequences ||
 	    facts.eviction != now.eviction || facts.retain != now.retain))
 		(void)kvr_worker_set(ask->up->kvr, ask->id, &facts);
 }
