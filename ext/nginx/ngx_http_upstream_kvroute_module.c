@@ -57,6 +57,7 @@ static const struct {
 #define WEIGHT(field, most) \
 	{ #field, offsetof(struct kvr_policy, field), most }
 	WEIGHT(balanced_prefill, 1e6),
+	WEIGHT(balanced_place, 1e6),
 	WEIGHT(balanced_read, 1e6),
 	WEIGHT(balanced_request, 1e6),
 	WEIGHT(balanced_interfere, 1e6),

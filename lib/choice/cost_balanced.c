@@ -34,8 +34,9 @@
  * never be asked.
  *
  * rho is the prefill that arrives over what the fleet can prefill, or, where
- * all know how many requests they run at a time, the share of these places that
- * is taken, whichever is larger. W is the number of workers that share all
+ * all know how many requests they run at a time, the fourth power of the share
+ * of these places that is taken, whichever is larger: requests wait for a place
+ * only when nearly all are taken. W is the number of workers that share all
  * arrivals, not only of those eligible for this request: a pinned worker would
  * seem saturated.
  *
@@ -110,13 +111,13 @@ common_credit(const struct question *q, double held)
 	return sum / COMMON_LEVELS;
 }
 
-/* The share of the fleet's places that are taken, as far as it is known. */
+/* How busy the fleet is by the share of its places that are taken. */
 static double
-taken(const struct question *q)
+busy_places(const struct question *q)
 {
 	const struct loads *l = &q->k->loads;
 	struct set_walk w = set_walk(q->take, q->words);
-	double running = 0, places = 0;
+	double running = 0, places = 0, share;
 	uint32_t slot, sequences;
 
 	while (set_next(&w, &slot)) {
@@ -126,7 +127,8 @@ taken(const struct question *q)
 		places += sequences;
 		running += read_once(l->requests[slot]);
 	}
-	return places > 0 ? running / places : 0;
+	share = places > 0 ? running / places : 0;
+	return share * share * share * share;
 }
 
 /* Computes what is the same for every worker. */
@@ -136,9 +138,10 @@ balanced_begin(struct question *q)
 	uint32_t fleet = eligible_fleet(q);
 	double most = (double)(fleet > 0 ? fleet : 1) * rate_fleet(q->k);
 	double rho = rate_arrivals(q->k, q->now) / most;
+	double busy = busy_places(q);
 
-	if (rho < taken(q))
-		rho = taken(q);
+	if (rho < busy)
+		rho = busy;
 	if (!(rho < RHO_MAX))
 		rho = RHO_MAX;
 	q->lambda = 1 / (1 - rho);
@@ -173,7 +176,7 @@ static double
 wait_on(const struct question *q, uint32_t slot)
 {
 	double queue = rate_wait(q->k, slot, q->now);
-	double place = places_wait(q->k, slot);
+	double place = q->policy.balanced_place * places_wait(q->k, slot);
 
 	return queue > place ? queue : place;
 }

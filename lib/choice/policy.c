@@ -50,6 +50,7 @@ kvr_policy_init(struct kvr_policy *policy, size_t size)
 	d.two_tier_load_gap = 32;
 	d.two_tier_load_ratio = 1.1;
 	d.balanced_prefill = 2;
+	d.balanced_place = 2;
 	d.balanced_read = 0.08;
 	d.balanced_request = 0.01;
 	d.balanced_interfere = 0.025;
@@ -94,6 +95,7 @@ policy_check(const struct kvr_policy *policy)
 	    number_from(0, policy->two_tier_load_gap) &&
 	    number_from(1, policy->two_tier_load_ratio) &&
 	    number_within(0, policy->balanced_prefill, BALANCED_MAX) &&
+	    number_within(0, policy->balanced_place, BALANCED_MAX) &&
 	    number_within(0, policy->balanced_read, BALANCED_MAX) &&
 	    number_within(0, policy->balanced_request, BALANCED_MAX) &&
 	    number_within(0, policy->balanced_interfere, BALANCED_MAX) &&

@@ -115,7 +115,7 @@ may_take(const struct kvr_candidate *c)
 	return c->verdict == KVR_ELIGIBLE || c->verdict == KVR_ABOVE_BOUND;
 }
 
-/* The share of places that are taken; 0 if some are not known. */
+/* The fourth power of the share of places that are taken; 0: not known. */
 static double
 places_taken(const struct kvr_candidate *c, size_t n)
 {
@@ -133,7 +133,7 @@ places_taken(const struct kvr_candidate *c, size_t n)
 		running += (double)c[i].requests;
 		places += s.sequences;
 	}
-	return places > 0 ? running / places : 0;
+	return places > 0 ? pow(running / places, 4) : 0;
 }
 
 static double
@@ -243,7 +243,8 @@ delay_of(const struct kvr_candidate *c, const struct kvr_worker_stats *s,
 	if (spoken > 0.9 && waiting > 0)
 		queue += fmax(0, (double)(now - k->loads.free_at[slot]) / 1e9);
 	if (s->sequences > 0 && c->requests >= s->sequences)
-		place = (double)(c->requests - s->sequences + 1) *
+		place = y.balanced_place *
+		    (double)(c->requests - s->sequences + 1) *
 		    slot_at(k, slot)->service / s->sequences;
 	return fmax(queue, place);
 }
@@ -551,14 +552,14 @@ START_TEST(busy_by_places)
 		set_sequences(i, 4);
 	say_long(160, 0, 1);
 	ck_assert(near(cost_on(0), 2 * 0.16));
-	/* three quarters of 48: lambda = 4 */
+	/* three quarters of 48: lambda = 1 / (1 - 3/4^4) */
 	for (i = 0; i < 36; i++) {
 		say_long(160, 0, 1 + i);
 		commit(reserved(1 + i % (FLEET - 1), 0), 0);
 	}
 	k->region->arrivals = 0;
 	say_long(160, 0, 100);
-	ck_assert(near(cost_on(0), 4 * 2 * 0.16));
+	ck_assert(near(cost_on(0), 256.0 / 175 * 2 * 0.16));
 	/* one worker does not tell: only arrivals count */
 	set_sequences(5, 0);
 	ck_assert(near(cost_on(0), 2 * 0.16));

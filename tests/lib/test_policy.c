@@ -27,6 +27,7 @@ START_TEST(policy_defaults)
 	ck_assert(p.balanced_prefill == 2 && p.balanced_read == 0.08);
 	ck_assert(p.balanced_request == 0.01 && p.balanced_interfere == 0.025);
 	ck_assert(p.balanced_tie == 0.01 && p.balanced_common == 0.5);
+	ck_assert(p.balanced_place == 2);
 	ck_assert(p.balanced_bound == 1.5 && p.balanced_bound_slack == 3);
 	ck_assert(p.balanced_prior == 10 && p.balanced_dead_band == 0.125);
 	ck_assert(p.overlap_credit == 1 && p.overlap_decay == 0);
@@ -60,6 +61,7 @@ static const struct {
 	NUMBER(two_tier_load_gap, 0, 1e308),
 	NUMBER(two_tier_load_ratio, 1, 1e308),
 	NUMBER(balanced_prefill, 0, 1e15),
+	NUMBER(balanced_place, 0, 1e15),
 	NUMBER(balanced_read, 0, 1e15),
 	NUMBER(balanced_request, 0, 1e15),
 	NUMBER(balanced_interfere, 0, 1e15),

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "rng.h"
+#include "simulate_in.h"
 #include "simulate_times.h"
 
 /* ------------------------------------------------------ other engines --- */
@@ -123,6 +124,32 @@ START_TEST(reports)
 		ck_assert_uint_eq(
 		    t.calibration.reports + t.calibration.unreported, 400);
 		end(&u);
+	}
+}
+END_TEST
+
+/* The index knows how many requests run at a time, from the beginning. */
+START_TEST(sequences_told)
+{
+	struct simulate_options o = options_of(_i, 2, 100000);
+	struct kvr_worker_stats w = { .size = sizeof(w) };
+	struct setup u;
+	uint64_t id;
+
+	o.n_sequences = 2;
+	o.sequences[0] = 3;
+	o.sequences[1] = 5;
+	for (o.told = false;; o.told = true) {
+		begin(&u, &o, 512);
+		id = 0;
+		ck_assert_int_eq(kvr_worker_next(u.s->routers[0].k, &id),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_worker_stats(u.s->routers[0].k, id, &w),
+		    KVR_OK);
+		ck_assert_uint_eq(w.sequences, o.told ? 3 : 0);
+		end(&u);
+		if (o.told)
+			return;
 	}
 }
 END_TEST
@@ -299,6 +326,7 @@ suite_simulate_fleets(void)
 	tcase_add_loop_test(c, random_eviction, 0, KINDS);
 	tcase_add_loop_test(c, reports, 3, KINDS);
 	tcase_add_loop_test(c, silent, 3, KINDS);
+	tcase_add_loop_test(c, sequences_told, 3, KINDS);
 	tcase_add_loop_test(c, just_past, 0, 3 * 3);
 	tcase_add_loop_test(c, long_past, ORACLES, KINDS);
 	tcase_add_loop_test(c, exchange_makes_one, 0, KINDS);

@@ -96,6 +96,7 @@ static const struct field header_fields[] = {
 	FIELD(region, policy.balanced_common),
 	FIELD(region, policy.balanced_bound),
 	FIELD(region, policy.balanced_bound_slack),
+	FIELD(region, policy.balanced_place),
 	FIELD(region, policy.balanced_prior),
 	FIELD(region, policy.balanced_dead_band),
 	FIELD(region, policy.cost), FIELD(region, policy.overlap_credit),

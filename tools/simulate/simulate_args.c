@@ -86,7 +86,7 @@ static const char help_text[] =
 "                     joined by +\n"
 "  --silent N         every N-th engine reports nothing\n"
 "\nRouters:\n"
-"  --told             tell the index --engine-block and --eviction\n"
+"  --told             tell the index --engine-block, --eviction, --sequences\n"
 "  --event-delay SEC  the oracle sees the engines' caches late\n"
 "  --common-rate      balanced: one prefill rate for all engines\n"
 "  --replicas N       number of routers that share the requests (1)\n"

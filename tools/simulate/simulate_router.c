@@ -43,6 +43,8 @@ tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 	kvr_worker_init(&facts, sizeof(facts));
 	facts.eviction = eviction_told(o);
 	facts.block_tokens = o->told ? o->engine_block : 0;
+	if (o->told && o->n_sequences > 0)
+		facts.sequences = o->sequences[worker % o->n_sequences];
 	if (o->index == SIMULATE_CAPACITY) {
 		/* as it would be told: believed until reports contradict */
 		facts.capacity_tokens = capacity == 0 ? ENDLESS_TOKENS :
