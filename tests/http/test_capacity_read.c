@@ -220,8 +220,8 @@ START_TEST(metrics_without_a_capacity)
 		CONFIG "s{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
 		" " CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
 		"# " CONFIG "{block_size=\"16\",num_gpu_blocks=\"9\"} 1.0\n",
-		"sglang:cache_config_info{block_size=\"16\","
-		    "num_gpu_blocks=\"9\"} 1.0\n"
+		("sglang:cache_config_info{block_size=\"16\","
+		    "num_gpu_blocks=\"9\"} 1.0\n")
 	};
 	size_t i;
 
