@@ -168,8 +168,8 @@ END_TEST
 START_TEST(engines_without_a_capacity)
 {
 	static const char none[] = "HTTP/1.1 200 OK\r\n\r\n{}";
-	static const char *const unsure[] = { "", "HTTP/1.1 200 OK\r\n"
-	    "Content-Length: 9\r\n\r\n{}", "HTTP/1.1 503 Busy\r\n\r\n",
+	static const char *const unsure[] = { "", ("HTTP/1.1 200 OK\r\n"
+	    "Content-Length: 9\r\n\r\n{}"), "HTTP/1.1 503 Busy\r\n\r\n",
 	    "no HTTP\r\n" };
 	struct probe *p;
 	size_t i;
