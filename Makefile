@@ -92,7 +92,7 @@ LIB := $(call files_of,$(LIB_DIRS))
 MODULES := $(call files_of,$(TOOL_DIRS))
 # What every proxy needs.
 HTTP := $(call files_of,ext/http)
-BENCH := $(call files_of,bench $(BENCH_DIRS))
+BENCH_SOURCES := $(call files_of,bench $(BENCH_DIRS))
 BENCH_TOOL := $(BUILD)/kvroute-bench
 TRACE_TOOLS := $(BUILD)/kvroute-replay $(BUILD)/kvroute-tracegen
 TOOLS := $(TRACE_TOOLS) $(BENCH_TOOL)
@@ -116,7 +116,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 # removed files relink everything.
 $(BUILD)/gen/flags: TEXT = $(call compile_with) $(foreach \
 	v,$(sort $(filter SEES_%,$(.VARIABLES))),$v:$($v))
-$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(BENCH) $(TESTS) \
+$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(BENCH_SOURCES) $(TESTS) \
 	$(HELPERS)
 $(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE
 	@mkdir -p $(@D)
@@ -153,7 +153,7 @@ $(BUILD)/gen/prefix: FORCE
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
 
 # Tools and examples use only the public interface of the library.
-$(BENCH_TOOL): $(call objects,$(BENCH))
+$(BENCH_TOOL): $(call objects,$(BENCH_SOURCES))
 $(TRACE_TOOLS): $(BUILD)/%: $(BUILD)/obj/tools/%.o
 $(TOOLS): $(call objects,$(MODULES)) $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
@@ -168,7 +168,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 include mk/probe.mk mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk mk/llama.mk
 
 SOURCES := $(wildcard tools/*.c tools/*/*.c tests/nginx/*.c bench/nginx/*.c \
-	examples/*.c fuzz/*.c) $(LIB) $(HTTP) $(BENCH) $(TESTS) $(HELPERS) \
+	examples/*.c fuzz/*.c) $(LIB) $(HTTP) $(BENCH_SOURCES) $(TESTS) $(HELPERS) \
 	$(FOREIGN) tests/main.c
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))

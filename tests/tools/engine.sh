@@ -157,6 +157,11 @@ begin_stream()
 	until_true grep -q data: "$scratch/stream" || echo "no stream"
 }
 
+code_of()
+{
+	curl -s -m 10 -o "$scratch/answer" -w '%{http_code}' "$url$1"
+}
+
 # --------------------------------------------------------------- caching ---
 
 prefixes_hit_in_whole_blocks()
@@ -510,11 +515,6 @@ metrics_are_told()
 }
 
 config='^vllm:cache_config_info{.*engine="0".*} 1\.0$'
-
-code_of()
-{
-	curl -s -m 10 -o "$scratch/answer" -w '%{http_code}' "$url$1"
-}
 
 # The size of the cache, in the words of each engine.
 cache_is_published()
