@@ -412,8 +412,10 @@ kvr_worker_next(const struct kvr *k, uint64_t *id)
 	return error;
 }
 
-int
-kvr_worker_remove(struct kvr *k, uint64_t id)
+/* A change of one worker that cannot fail. */
+static int
+worker_change(struct kvr *k, uint64_t id,
+    void (*change)(struct kvr *k, uint32_t slot))
 {
 	struct txn c;
 	uint32_t slot;
@@ -425,10 +427,16 @@ kvr_worker_remove(struct kvr *k, uint64_t id)
 	if (error != KVR_OK)
 		return error;
 	if (worker_slot(k, id, &slot))
-		worker_remove(k, slot);
+		change(k, slot);
 	else
 		error = KVR_EWORKER;
 	return txn_write_end(k, NULL, error);
+}
+
+int
+kvr_worker_remove(struct kvr *k, uint64_t id)
+{
+	return worker_change(k, id, worker_remove);
 }
 
 int
@@ -465,20 +473,7 @@ forget_learnt(struct kvr *k, uint32_t slot)
 int
 kvr_worker_forget(struct kvr *k, uint64_t id)
 {
-	struct txn c;
-	uint32_t slot;
-	int error;
-
-	if (k == NULL)
-		return KVR_EINVAL;
-	error = txn_write_begin(k, &c, 0, 0);
-	if (error != KVR_OK)
-		return error;
-	if (worker_slot(k, id, &slot))
-		forget_learnt(k, slot);
-	else
-		error = KVR_EWORKER;
-	return txn_write_end(k, NULL, error);
+	return worker_change(k, id, forget_learnt);
 }
 
 /* --------------------------------------------------- scopes and prompts --- */

@@ -271,7 +271,7 @@ struct slot {
 	double completion;   /* mean tokens of the latest completions */
 	uint64_t completions; /* number reported */
 	uint64_t common_kinds; /* values in `common`: a bit each, by hash */
-	uint64_t spare[4];
+	uint64_t spare[4];   /* fills the line */
 };
 _Static_assert(sizeof(struct slot) == 7 * CELL, "a slot is seven lines");
 
