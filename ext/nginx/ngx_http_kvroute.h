@@ -258,6 +258,7 @@ void ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
 void ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
     ngx_http_kvroute_late_t *write);
 void ngx_http_kvroute_late_run(ngx_event_t *event);
+bool ngx_http_kvroute_late_write(ngx_http_kvroute_srv_conf_t *up);
 
 /* answer */
 ngx_int_t ngx_http_kvroute_filters_add(ngx_conf_t *cf);

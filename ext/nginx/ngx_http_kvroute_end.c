@@ -55,10 +55,10 @@ ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
 		late_keep(up, write);
 }
 
-void
-ngx_http_kvroute_late_run(ngx_event_t *event)
+/* Returns false if the lock is held and some writes still wait. */
+bool
+ngx_http_kvroute_late_write(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_srv_conf_t *up = event->data;
 	ngx_http_kvroute_late_t *late;
 	ngx_queue_t *q;
 
@@ -66,11 +66,19 @@ ngx_http_kvroute_late_run(ngx_event_t *event)
 		q = ngx_queue_head(&up->late);
 		late = ngx_queue_data(q, ngx_http_kvroute_late_t, queue);
 		if (late_try(up, late) == KVR_EBUSY)
-			break;
+			return false;
 		ngx_queue_remove(q);
 		ngx_free(late);
 	}
-	if (!ngx_queue_empty(&up->late) && !event->timer_set)
+	return true;
+}
+
+void
+ngx_http_kvroute_late_run(ngx_event_t *event)
+{
+	ngx_http_kvroute_srv_conf_t *up = event->data;
+
+	if (!ngx_http_kvroute_late_write(up) && !event->timer_set)
 		ngx_add_timer(event, LATE_MS);
 }
 

@@ -293,13 +293,18 @@ ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle)
 	return NGX_OK;
 }
 
-/* Ends requests that are cut off when nginx must terminate at once. */
+/*
+ * Writes what still waits for the lock; then ends requests that are cut off
+ * when nginx must terminate at once.
+ */
 static void
 region_leave(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_uint_t tries = LEAVE_TRIES;
 
 	ngx_http_kvroute_asks_leave(up);
+	while (!ngx_http_kvroute_late_write(up) && tries-- > 0)
+		ngx_msleep(1);
 	while (kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(), NULL) ==
 	    KVR_EBUSY && tries-- > 0)
 		ngx_msleep(1);
