@@ -489,7 +489,7 @@ struct kvr_policy {
 	double two_tier_load_ratio;   /* 1.1 */
 	/* the weights of KVR_COST_BALANCED */
 	double balanced_prefill;      /* of a second of new prefill; 2 */
-	double balanced_place;        /* of a second waiting for a place; 2 */
+	double balanced_place;        /* of waiting for a place or memory; 2 */
 	double balanced_read;         /* of a prompt's token that decoding */
 	                              /* reads, beside one to prefill; 0.08 */
 	double balanced_request;      /* of a decoding request: seconds; 0.01 */

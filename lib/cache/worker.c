@@ -16,6 +16,7 @@
 #include "worker.h"
 
 #include "entry.h"
+#include "headroom.h"
 #include "mix.h"
 #include "places.h"
 #include "rate.h"
@@ -239,6 +240,7 @@ worker_publish(struct kvr *k, uint32_t slot)
 	publish_ttl(k, slot);
 	rate_publish(k, slot);
 	places_publish(k, slot);
+	headroom_publish(k, slot);
 	write_once(
 	    k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
 	write_once(k->loads.gate[slot], gate_of(k, slot));

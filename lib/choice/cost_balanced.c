@@ -16,12 +16,13 @@
  *	     + balanced_request * decoding
  *
  * The wait delays this request alone: until what is booked is prefilled
- * (rate.c), or until a place is free (places.c), whichever is longer. The
- * prefill that it brings delays it and all that arrive meanwhile, the more the
- * busier the fleet is: as in a queue near its limit, one more second of work is
- * 1 / (1 - rho) seconds of waiting. So a busy fleet is careful with prefill and
- * follows overlap, and an idle one spreads its work. Each step of the engine
- * reads what runs there, and takes some time for each request.
+ * (rate.c), until a place is free (places.c) or memory (headroom.c), whichever
+ * is longest. The prefill that it brings delays it and all that arrive
+ * meanwhile, the more the busier the fleet is: as in a queue near its limit,
+ * one more second of work is 1 / (1 - rho) seconds of waiting. So a busy fleet
+ * is careful with prefill and follows overlap, and an idle one spreads its
+ * work. Each step of the engine reads what runs there, and takes some time for
+ * each request.
  *
  * Requests are counted, and not the distinct blocks that they share: a hundred
  * requests on one prefix are a hundred requests.
@@ -47,6 +48,7 @@
 
 #include "bound.h"
 #include "eligible.h"
+#include "headroom.h"
 #include "places.h"
 #include "rate.h"
 #include "set.h"
@@ -172,12 +174,15 @@ decoding_on(const struct question *q, uint32_t slot)
 	return requests > prefilling ? requests - prefilling : 0;
 }
 
+/* Seconds until the prefill of so many tokens can begin. */
 static double
-wait_on(const struct question *q, uint32_t slot)
+wait_on(const struct question *q, uint32_t slot, double fresh)
 {
 	double queue = rate_wait(q->k, slot, q->now);
-	double place = q->policy.balanced_place * places_wait(q->k, slot);
+	double place = places_wait(q->k, slot);
+	double memory = headroom_wait(q->k, slot, fresh);
 
+	place = q->policy.balanced_place * (place > memory ? place : memory);
 	return queue > place ? queue : place;
 }
 
@@ -197,12 +202,12 @@ balanced_cost(const struct question *q, uint32_t slot,
 
 	(void)o;
 	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0) {
-		held += common_credit(q, held);
 		fresh = (double)q->tokens - held * q->block;
+		cost += wait_on(q, slot, fresh > 0 ? fresh : 0);
+		fresh -= common_credit(q, held) * q->block;
 		cost += (fresh > 0 ? fresh : 0) * pace *
 		    (y->balanced_prefill * q->lambda +
 		    y->balanced_interfere * decoding);
-		cost += wait_on(q, slot);
 	}
 	if (q->request.n_preferences != 0)
 		cost *= question_dislike(&q->request,

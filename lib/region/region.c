@@ -21,13 +21,13 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 5, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { FORMAT_VERSION = 6, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 enum { SPINS = 200, NAP_MIN = 20000, NAP_MAX = 1000000 }; /* ns */
 
 /* ------------------------------------------------------------- layout --- */
 
 /* Bytes of struct loads per slot. */
-enum { LOAD = 6 * sizeof(double) + 4 * sizeof(uint64_t) +
+enum { LOAD = 8 * sizeof(double) + 4 * sizeof(uint64_t) +
     4 * sizeof(uint32_t) };
 
 static uint64_t
@@ -158,6 +158,8 @@ loads_open(struct loads *l, char *at, uint32_t slots)
 	l->pace = l->waiting + slots;
 	l->hold = l->pace + slots;
 	l->reading = l->hold + slots;
+	l->room = l->reading + slots;
+	l->release = l->room + slots;
 }
 
 static void
@@ -378,6 +380,8 @@ load_empty(struct kvr *k, uint32_t slot)
 	write_once(k->loads.requests[slot], 0);
 	write_once(k->loads.prefilling[slot], 0);
 	write_once_double(&k->loads.reading[slot], 0);
+	write_once_double(&k->loads.room[slot], 0);
+	write_once_double(&k->loads.release[slot], 0);
 	write_once(k->loads.gate[slot],
 	    k->loads.gate[slot] & ~(uint32_t)GATE_OVERLOADED);
 }

@@ -28,6 +28,8 @@ struct loads {
 	double *pace;       /* seconds per token of prefill */
 	double *hold;       /* seconds between ends, if all places are taken */
 	double *reading;    /* tokens of the prompts of running requests */
+	double *room;       /* tokens of memory free for new requests; */
+	double *release;    /* seconds until a token is; 0: not known */
 };
 
 /* A handle: this process's view of the region. */

@@ -232,10 +232,23 @@ running_tokens(uint64_t worker, double *waiting)
 	return tokens;
 }
 
-/* Until the prefill can begin: prefill before it, or no place. */
+/* Until what runs has released enough for so many new tokens. */
+static double
+memory_of(uint32_t slot, double fresh)
+{
+	const struct slot *s = slot_at(k, slot);
+	double used = (double)s->blocks * BLOCK_OF;
+	double over = used + (double)s->ahead * BLOCK_OF + s->completion +
+	    fresh - 0.95 * (double)s->capacity;
+
+	return s->capacity > 0 && used > 0 && over > 0
+	    ? over * s->service / used : 0;
+}
+
+/* Until the prefill can begin: prefill before it, no place, or no memory. */
 static double
 delay_of(const struct kvr_candidate *c, const struct kvr_worker_stats *s,
-    double waiting)
+    double waiting, double fresh)
 {
 	uint32_t slot = id_slot(c->worker);
 	double queue = c->backlog, place = 0;
@@ -243,10 +256,10 @@ delay_of(const struct kvr_candidate *c, const struct kvr_worker_stats *s,
 	if (spoken > 0.9 && waiting > 0)
 		queue += fmax(0, (double)(now - k->loads.free_at[slot]) / 1e9);
 	if (s->sequences > 0 && c->requests >= s->sequences)
-		place = y.balanced_place *
-		    (double)(c->requests - s->sequences + 1) *
+		place = (double)(c->requests - s->sequences + 1) *
 		    slot_at(k, slot)->service / s->sequences;
-	return fmax(queue, place);
+	place = fmax(place, memory_of(slot, fresh));
+	return fmax(queue, y.balanced_place * place);
 }
 
 static double
@@ -264,11 +277,12 @@ cost_of(const struct kvr_candidate *all, size_t n,
 	    y.balanced_request * steps;
 	if (!decodes && (r.flags & KVR_IGNORE_PREFILL) == 0) {
 		held = cached_on(c->worker) / BLOCK_OF;
+		cost += delay_of(c, &s, waiting,
+		    fmax(0, (double)p->units - held * BLOCK_OF));
 		held += lent(all, n, held);
 		fresh = fmax(0, (double)p->units - held * BLOCK_OF) /
 		    s.prefill_rate;
-		cost += delay_of(c, &s, waiting) +
-		    y.balanced_prefill * lambda_of(all, n) * fresh +
+		cost += y.balanced_prefill * lambda_of(all, n) * fresh +
 		    y.balanced_interfere * steps * fresh;
 	}
 	return cost * preferred(c->worker);
