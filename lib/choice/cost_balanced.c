@@ -56,48 +56,51 @@
 #define RHO_MAX 0.99
 #define LAMBDA_MAX 16.5
 #define TIE_SECONDS 0.001
+enum { DEPTHS = 256 }; /* that are told apart */
 
-/* How many eligible workers hold at least so many blocks. */
+/* The smallest depth that is counted under `i`. */
 static uint32_t
-holders(const struct question *q, uint32_t blocks)
+depth_of(const struct question *q, uint32_t i)
+{
+	return (uint32_t)(((uint64_t)i * q->p->blocks + DEPTHS - 1) / DEPTHS);
+}
+
+/* Counts the eligible workers by the depth up to which they hold the prompt. */
+static void
+count_depths(const struct question *q, uint32_t *counts)
 {
 	struct set_walk w = set_walk(q->take, q->words);
-	uint32_t slot, n = 0;
+	uint32_t slot, held, blocks = q->p->blocks;
 
-	while (set_next(&w, &slot))
-		n += found_of(q->set, slot)->blocks >= blocks;
-	return n;
-}
-
-/* The depth, of `high` blocks at most, that so many eligible workers hold. */
-static uint32_t
-depth_held_by(const struct question *q, double workers, uint32_t high)
-{
-	uint32_t low = 0, middle;
-
-	while (low < high) {
-		middle = high - (high - low) / 2;
-		if (holders(q, middle) >= workers)
-			low = middle;
-		else
-			high = middle - 1;
+	memset(counts, 0, (DEPTHS + 1) * sizeof(counts[0]));
+	while (set_next(&w, &slot)) {
+		held = found_of(q->set, slot)->blocks;
+		held = held < blocks ? held : blocks;
+		counts[blocks > 0 ? (uint64_t)held * DEPTHS / blocks : 0]++;
 	}
-	return low;
 }
 
-/* Fills the depths of common prefixes: held by more and more workers. */
+/*
+ * Fills the depths of common prefixes: held by more and more workers. Depths
+ * are rounded down to a 256th of the prompt, so that one walk suffices.
+ */
 static void
 find_common(struct question *q)
 {
 	double half = q->policy.balanced_common * q->eligible / 2;
-	double need;
-	uint32_t i, depth = q->p->blocks;
+	uint32_t counts[DEPTHS + 1], i, level = 0, n = 0;
+	double need = 1 + half + half / COMMON_LEVELS;
 
-	for (i = 0; i < COMMON_LEVELS; i++) {
-		need = 1 + half + half * (i + 1) / COMMON_LEVELS;
-		depth = need > 1 && need <= q->set->count
-		    ? depth_held_by(q, need, depth) : 0;
-		q->common[i] = depth;
+	memset(q->common, 0, sizeof(q->common));
+	if (!(need > 1 && need <= q->set->count))
+		return;
+	count_depths(q, counts);
+	for (i = DEPTHS; i > 0; i--) {
+		n += counts[i];
+		for (; level < COMMON_LEVELS && n >= need; level++) {
+			q->common[level] = depth_of(q, i);
+			need += half / COMMON_LEVELS;
+		}
 	}
 }
 

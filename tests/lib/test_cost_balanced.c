@@ -18,7 +18,8 @@
 
 #include <math.h>
 
-enum { FLEET = 12, BLOCK_OF = 16, LEASES = 48, BRANCH = 40 };
+enum { FLEET = 12, BLOCK_OF = 16, LEASES = 48, BRANCH = 40,
+	LONGER = 16 };
 
 /* Arrivals, as all opened leases add up to. */
 static double arrived;
@@ -177,7 +178,10 @@ preferred(uint64_t worker)
 	return exp(-tanh(sum));
 }
 
-/* The `n`th deepest overlap of the workers that may take it, in blocks. */
+/*
+ * The `n`th deepest overlap of the workers that may take it, in blocks, rounded
+ * down to a 256th of the prompt.
+ */
 static double
 depth_of(const struct kvr_candidate *c, size_t count, double n)
 {
@@ -191,7 +195,7 @@ depth_of(const struct kvr_candidate *c, size_t count, double n)
 		if (may_take(&c[i]) && (double)as_deep >= n)
 			deepest = fmax(deepest, c[i].overlap_blocks);
 	}
-	return deepest;
+	return ceil(floor(deepest * 256 / p->blocks) * p->blocks / 256);
 }
 
 /* Blocks that count as held because many workers hold them. */
@@ -705,8 +709,8 @@ any_load(uint32_t worker)
 static void
 any_prompt(void)
 {
-	static uint32_t token[BRANCH * BLOCK_OF * 4];
-	uint32_t n = 1 + pick(BRANCH * BLOCK_OF * (pick(4) == 0 ? 4 : 1));
+	static uint32_t token[BRANCH * BLOCK_OF * LONGER];
+	uint32_t n = 1 + pick(BRANCH * BLOCK_OF * (pick(4) == 0 ? LONGER : 1));
 	uint32_t i, kind = pick(2);
 
 	for (i = 0; i < n; i++) {
