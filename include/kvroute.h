@@ -399,7 +399,8 @@ enum kvr_flags {
 	KVR_NOWAIT = 1, /* KVR_EBUSY instead of waiting for the lock */
 	/* for struct kvr_request: */
 	KVR_IGNORE_PREFILL = 2, /* count no prefill tokens */
-	KVR_IGNORE_REUSE = 4    /* count no shared blocks; record no prefix */
+	KVR_IGNORE_REUSE = 4,   /* count no shared blocks; record no prefix */
+	KVR_NO_FIRST_TOKEN = 8  /* the answer comes as a whole */
 };
 
 struct kvr_preference {

@@ -61,11 +61,13 @@ bench-routing: deps ## compare policies on modelled engines, in all scenarios (u
 # SEEDS and POLICIES, too, choose a part. Results in $(BUILD)/routing/scenarios
 # are kept and not measured again; remove them after a change.
 bench-routing-here: $(TRACE_TOOLS) ## the same without installing dependencies
-	@[ -n '$(SCENARIOS)' ] || ROUTING='$(ROUTING)' \
-	    sh bench/routing/routing.sh $< '$(REAL_TRACE)' $(BUILD)/routing
-	@SEEDS='$(SEEDS)' POLICIES='$(POLICIES)' sh bench/routing/scenarios.sh \
+	@missed=0; \
+	[ -n '$(SCENARIOS)' ] || ROUTING='$(ROUTING)' \
+	    sh bench/routing/routing.sh $< '$(REAL_TRACE)' $(BUILD)/routing || \
+	    missed=1; \
+	SEEDS='$(SEEDS)' POLICIES='$(POLICIES)' sh bench/routing/scenarios.sh \
 	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/scenarios \
-	    $(SCENARIOS)
+	    $(SCENARIOS) && [ $$missed -eq 0 ]
 
 # Limits are loose, as one seed has no interval: this finds a cost that
 # collapses, as the first one did by factors of 2 to 600. The results are the

@@ -313,9 +313,11 @@ END {
 	warn_of_eviction()
 	print ""
 	for (i = 1; i <= n_wanted; i++)
-		if (wanted_of[i] in why)
+		if (wanted_of[i] in why) {
 			printf "- skipped: %s (%s)\n", wanted_of[i],
 			    why[wanted_of[i]]
+			missed += whole
+		}
 	printf "\n%d missed\n", missed
 	exit missed > 0
 }

@@ -39,14 +39,10 @@ read_line()
 
 # ----------------------------------------------------------- one and a seed
 
-# Writes the requests of the scenario at hand; for a kind of sessions, to a
-# folder.
+# Writes the requests of the scenario at hand, by the seed `draw`; for a kind of
+# sessions, to a folder.
 generate()
 {
-	draw=$1
-	case ,$marks, in
-	*,held,*) draw=$((draw + 1000)) ;;
-	esac
 	# shellcheck disable=SC2086
 	set -- $requests
 	kind=$1
@@ -89,6 +85,10 @@ one()
 {
 	read_line "$1"
 	seed=$2
+	draw=$seed
+	case ,$marks, in
+	*,held,*) draw=$((draw + 1000)) ;;
+	esac
 	missing=
 	for policy in $policies; do
 		[ -s "$out/$name/$policy.$seed.kv" ] ||
@@ -101,14 +101,14 @@ one()
 	case $requests in
 	sessions*) input="--sessions $traces/agentic" ;;
 	generated*)
-		generate "$seed"
+		generate
 		input="--sessions $work/sessions" ;;
 	*)
-		generate "$seed" > "$work/trace"
+		generate > "$work/trace"
 		input=$work/trace ;;
 	esac
 	# shellcheck disable=SC2086
-	"$replay" --simulate -q --format kv --seed "$seed" $slo $options \
+	"$replay" --simulate -q --format kv --seed "$draw" $slo $options \
 	    $missing $input > "$work/kv"
 	split_rows "$work/rows" "$name" "$seed" < "$work/kv"
 	mv "$work"/rows/* "$out/$name"

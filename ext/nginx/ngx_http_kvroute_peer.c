@@ -170,7 +170,8 @@ request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
 {
 	(void)kvr_request_init(request, sizeof(*request));
 	request->owner = ctx->up->owner;
-	request->flags = KVR_NOWAIT;
+	request->flags = KVR_NOWAIT |
+	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
 }
 
 static enum reason

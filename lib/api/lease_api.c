@@ -28,6 +28,7 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 	b.overlap = choice->blocks;
 	b.active = choice->active;
 	b.count_prefill = (choice->flags & KVR_IGNORE_PREFILL) == 0;
+	b.silent = (choice->flags & KVR_NO_FIRST_TOKEN) != 0;
 	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
 	lease = lease_open(k, p, &b, now, &recorded);
 	k->region->counts.lease_opens++;

@@ -12,8 +12,9 @@
  * in tokens. In use are the blocks of running requests, each block once, and
  * expected is what they will still need. In the mean time of service, from the
  * first token of a request to its end (places.c), all that is in use is
- * released once. The capacity is told, or learnt with confidence (trust.c);
- * without it nothing is known, and nothing waits.
+ * released once. The capacity is told, or learnt with confidence (trust.c), and
+ * then without the mean answer and what is expected; without a capacity nothing
+ * is known, and nothing waits.
  */
 #include "headroom.h"
 

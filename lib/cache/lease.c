@@ -168,7 +168,7 @@ prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	if (!b->count_prefill)
 		return;
 	book_prefill(k, l, tokens);
-	rate_book(k, l->slot, tokens, now);
+	rate_book(k, l->slot, tokens, now, !b->silent);
 	write_once(l->flags, l->flags | LEASE_PREFILLING);
 }
 
@@ -179,7 +179,7 @@ prefill_end(struct kvr *k, struct lease *l, int64_t now)
 		return;
 	write_once(l->flags, l->flags & (uint8_t)~LEASE_PREFILLING);
 	book_prefill(k, l, 0);
-	rate_unbook(k, l->slot, now);
+	rate_unbook(k, l->slot, now, (l->flags & LEASE_SILENT) == 0);
 }
 
 /* ------------------------------------------------------------- opening --- */
@@ -257,7 +257,8 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	l = lease_at(k, i);
 	write_once_zeros(l, sizeof(*l));
 	write_once(l->kind, CELL_LEASE);
-	write_once(l->flags, b->record ? 0 : LEASE_UNRECORDED);
+	write_once(l->flags, (b->record ? 0 : LEASE_UNRECORDED) |
+	    (b->silent ? LEASE_SILENT : 0));
 	write_once(l->slot, (uint16_t)b->slot);
 	write_once(l->number, ++k->region->lease_number);
 	write_once(l->owner, b->owner);
@@ -321,8 +322,11 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 	write_once(l->flags, l->flags | LEASE_DECODING);
 	if ((l->flags & LEASE_PREFILLING) == 0)
 		return KVR_OK;
-	places_first_token(k, l->slot);
-	rate_learn(k, l->slot, claim_at(k, l->claim)->prefill, l->opened, now);
+	if ((l->flags & LEASE_SILENT) == 0)
+		places_first_token(k, l->slot);
+	/* what waits for a place says nothing of prefill */
+	rate_learn(k, l->slot, places_taken(k, l->slot) ? 0
+	    : claim_at(k, l->claim)->prefill, l->opened, now);
 	prefill_end(k, l, now);
 	worker_recount(k, l->slot);
 	return KVR_OK;
@@ -524,10 +528,26 @@ service_learn(struct kvr *k, const struct lease *l, int64_t now)
 	double first = (double)claim_at(k, l->claim)->first_ms * 1e-3;
 	bool spoken = (l->flags & LEASE_DECODING) != 0;
 
-	rate_ended(k, spoken);
+	if ((l->flags & LEASE_SILENT) == 0)
+		rate_ended(k, spoken);
 	if (spoken)
 		places_ended(k, l->slot,
 		    (double)(now - l->opened) * 1e-9 - first);
+}
+
+/* Its prompt and its answer stay cached. */
+static void
+complete(struct kvr *k, uint32_t lease, const struct kvr_report *report,
+    int64_t now)
+{
+	const struct lease *l = lease_at(k, lease);
+
+	learn_completion(k, l, report);
+	report_take(k, l, claim_at(k, l->claim), report);
+	/* the output is below the path: it comes first in both orders */
+	cache_completion(k, l, report, now);
+	lease_commit(k, lease, now);
+	lease_end(k, lease, now);
 }
 
 void
@@ -540,13 +560,8 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 		lease_end(k, lease, now);
 		return;
 	}
-	learn_completion(k, l, report);
 	service_learn(k, l, now);
-	report_take(k, l, claim_at(k, l->claim), report);
-	/* the output is below the path: it comes first in both orders */
-	cache_completion(k, l, report, now);
-	lease_commit(k, lease, now);
-	lease_end(k, lease, now);
+	complete(k, lease, report, now);
 }
 
 void
@@ -555,14 +570,19 @@ lease_abort(struct kvr *k, uint32_t lease, int64_t now)
 	lease_end(k, lease, now);
 }
 
-/* Its owner will not end it: if dispatched, it counts as finished. */
+/*
+ * Its owner will not end it: if dispatched, it counts as finished, but when it
+ * ended is not known.
+ */
 static void
 lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 {
-	if ((lease_at(k, lease)->flags & LEASE_COMMITTED) == 0)
+	const struct lease *l = lease_at(k, lease);
+
+	if ((l->flags & LEASE_COMMITTED) == 0 || lease_orphaned(k, l))
 		lease_abort(k, lease, now);
 	else
-		lease_finish(k, lease, NULL, now);
+		complete(k, lease, NULL, now);
 	k->region->counts.lease_reaps++;
 }
 

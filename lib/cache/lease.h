@@ -18,6 +18,7 @@ struct booking {
 	uint64_t cached;   /* tokens that need no prefill */
 	uint32_t overlap, active; /* blocks, as the index says */
 	bool count_prefill;
+	bool silent;       /* its first token will not be told */
 	bool record;       /* the prefix, and share its blocks with others */
 };
 

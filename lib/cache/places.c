@@ -143,6 +143,16 @@ places_ended(struct kvr *k, uint32_t slot, double seconds)
 	places_publish(k, slot);
 }
 
+/* Whether more requests are there than run at a time. */
+bool
+places_taken(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t places = places_of(s);
+
+	return places != 0 && s->requests > places;
+}
+
 /* Seconds that a new request would wait for a place. */
 double
 places_wait(const struct kvr *k, uint32_t slot)

@@ -13,6 +13,7 @@ void places_forget(struct kvr *k, uint32_t slot);
 void places_publish(struct kvr *k, uint32_t slot);
 void places_first_token(struct kvr *k, uint32_t slot);
 void places_ended(struct kvr *k, uint32_t slot, double seconds);
+bool places_taken(const struct kvr *k, uint32_t slot);
 double places_wait(const struct kvr *k, uint32_t slot);
 
 #endif

@@ -10,7 +10,8 @@
  * Real engines are earlier or later. Each first token corrects free_at: the
  * tokens still waiting take no longer than their number times the pace, and if
  * none wait it is now. If it has passed and some still wait, the worker is
- * LATE: something delays them, and is likely to last as long again.
+ * LATE: something delays them, and is likely to last as long again. Requests
+ * whose first token will not be told are nothing to wait for.
  *
  * The PACE (seconds per token) is learnt from the time between a request, or
  * the first token before it, and its own first token. Until a worker has been
@@ -250,16 +251,17 @@ rate_after(int64_t from, double tokens, double pace)
 	return from + (int64_t)(seconds * 1e9);
 }
 
-/* Books the prefill of a new request. */
+/* Books the prefill of a new request; `speaks`: its first token will be told. */
 void
-rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
+rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now,
+    bool speaks)
 {
 	struct slot *s = slot_at(k, slot);
 	int64_t max = now + (int64_t)(FREE_MAX * 1e9);
 	double pace = rate_pace(k, s);
 
 	rate_arrived(k, tokens, now);
-	s->prefilling++;
+	s->prefilling += speaks;
 	if (s->free_at < now || s->free_at > max)
 		s->free_at = s->free_at < now ? now : max;
 	s->free_at = rate_after(s->free_at, (double)tokens, pace);
@@ -274,16 +276,14 @@ rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
  * without it.
  */
 void
-rate_unbook(struct kvr *k, uint32_t slot, int64_t now)
+rate_unbook(struct kvr *k, uint32_t slot, int64_t now, bool speaks)
 {
 	struct slot *s = slot_at(k, slot);
 	double left = (double)(s->prefill - s->load_prefill);
 	int64_t max = rate_after(now, left, rate_pace(k, s));
 
-	s->prefilling -= s->prefilling > 0;
-	if (s->prefilling == 0)
-		s->free_at = now;
-	else if (s->free_at > max)
+	s->prefilling -= speaks && s->prefilling > 0;
+	if (s->free_at > max)
 		s->free_at = max;
 	rate_publish(k, slot);
 }

@@ -21,8 +21,9 @@ bool rate_spoken(const struct kvr *k);
 void rate_ended(struct kvr *k, bool spoken);
 double rate_backlog(const struct kvr *k, uint32_t slot, int64_t now);
 double rate_arrivals(const struct kvr *k, int64_t now);
-void rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now);
-void rate_unbook(struct kvr *k, uint32_t slot, int64_t now);
+void rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now,
+    bool speaks);
+void rate_unbook(struct kvr *k, uint32_t slot, int64_t now, bool speaks);
 void rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens,
     int64_t opened, int64_t now);
 

@@ -343,6 +343,7 @@ check_lease(struct sums *s, uint32_t i)
 	const struct claim *c = claim_at(k, l->claim);
 	uint32_t node = l->node, blocks = 0, entry, limit = k->layout.cells;
 	bool prefilling = (l->flags & LEASE_PREFILLING) != 0;
+	bool waits = prefilling && (l->flags & LEASE_SILENT) == 0;
 
 	if (c->prefill > 0 && !prefilling)
 		return false;
@@ -360,7 +361,7 @@ check_lease(struct sums *s, uint32_t i)
 	mine->leases++;
 	mine->requests++;
 	mine->prefill += c->prefill;
-	mine->prefilling += prefilling;
+	mine->prefilling += waits;
 	mine->reading += c->tokens;
 	mine->ahead += c->ahead;
 	mine->output += (uint64_t)l->private + l->output;

@@ -21,24 +21,29 @@
 
 #include "set.h"
 
-/* How many places the eligible workers have in the mean, of those known. */
-static double
-places_mean(const struct question *q)
+/* Requests and places of the eligible workers. */
+struct taken
+bound_taken(const struct question *q)
 {
+	const struct loads *l = &q->k->loads;
 	struct set_walk w = set_walk(q->take, q->words);
-	double sum = 0, known = 0;
-	uint32_t slot, places;
+	struct taken t = { 0 };
+	uint32_t slot, places, running;
 
 	while (set_next(&w, &slot)) {
-		places = read_once(q->k->loads.places[slot]);
-		sum += places;
-		known += places != 0;
+		running = read_once(l->requests[slot]);
+		places = read_once(l->places[slot]);
+		t.running += running;
+		t.places += places;
+		t.known += places != 0;
+		if (running > t.most)
+			t.most = running;
 	}
-	return known > 0 ? sum / known : 1;
+	return t;
 }
 
 static double
-bound_share(const struct question *q, uint32_t slot, double mean)
+share_of(const struct question *q, uint32_t slot, double mean)
 {
 	uint32_t places = read_once(q->k->loads.places[slot]);
 	double share = places != 0 ? places : mean;
@@ -47,29 +52,38 @@ bound_share(const struct question *q, uint32_t slot, double mean)
 	    &q->k->slots[slot].weight) : share;
 }
 
+static double
+shares_sum(const struct question *q, const struct taken *t, double mean)
+{
+	struct set_walk w = set_walk(q->take, q->words);
+	double sum = 0;
+	uint32_t slot;
+
+	if (!q->weighted)
+		return t->places + mean * (q->eligible - t->known);
+	while (set_next(&w, &slot))
+		sum += share_of(q, slot, mean);
+	return sum;
+}
+
 /* Fills q->below: those of the eligible that may be chosen; never none. */
 void
-bound_find(struct question *q)
+bound_find(struct question *q, const struct taken *t)
 {
 	const uint32_t *requests = q->k->loads.requests;
 	struct set_walk w = set_walk(q->take, q->words);
-	double factor = q->policy.balanced_bound;
-	double running = 1, shares = 0, mean, most;
+	double mean = t->known > 0 ? t->places / t->known : 1;
+	double most, all, shares, slack = q->policy.balanced_bound_slack;
 	bool any = false;
 	uint32_t slot;
 
 	memcpy(q->below, q->take, q->words * sizeof(q->take[0]));
-	if (!(factor > 0))
+	if (!(q->policy.balanced_bound > 0) || 1.0 + t->most <= slack)
 		return;
-	mean = places_mean(q);
+	all = q->policy.balanced_bound * (t->running + 1);
+	shares = shares_sum(q, t, mean);
 	while (set_next(&w, &slot)) {
-		running += read_once(requests[slot]);
-		shares += bound_share(q, slot, mean);
-	}
-	w = set_walk(q->take, q->words);
-	while (set_next(&w, &slot)) {
-		most = factor * running * bound_share(q, slot, mean) / shares +
-		    q->policy.balanced_bound_slack;
+		most = all * share_of(q, slot, mean) / shares + slack;
 		if (1.0 + read_once(requests[slot]) <= most)
 			any = true;
 		else

@@ -7,6 +7,14 @@
 
 #include "question.h"
 
-void bound_find(struct question *q);
+struct taken {
+	double running; /* requests */
+	double places;  /* of the workers of which they are known */
+	uint32_t known; /* such workers */
+	uint32_t most;  /* requests of one worker */
+};
+
+struct taken bound_taken(const struct question *q);
+void bound_find(struct question *q, const struct taken *t);
 
 #endif

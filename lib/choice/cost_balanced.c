@@ -37,9 +37,8 @@
  * rho is the prefill that arrives over what the fleet can prefill, or, where
  * all know how many requests they run at a time, the fourth power of the share
  * of these places that is taken, whichever is larger: requests wait for a place
- * only when nearly all are taken. W is the number of workers that share all
- * arrivals, not only of those eligible for this request: a pinned worker would
- * seem saturated.
+ * only when nearly all are taken. The fleet are all that share the arrivals, not
+ * only those eligible for this request: a pinned worker would seem saturated.
  *
  * pace (seconds per token) is that of rate.c. kvr_policy(3) gives the source of
  * the formula and of each weight.
@@ -118,21 +117,11 @@ common_credit(const struct question *q, double held)
 
 /* How busy the fleet is by the share of its places that are taken. */
 static double
-busy_places(const struct question *q)
+busy_places(const struct question *q, const struct taken *t)
 {
-	const struct loads *l = &q->k->loads;
-	struct set_walk w = set_walk(q->take, q->words);
-	double running = 0, places = 0, share;
-	uint32_t slot, sequences;
+	double share = t->known == q->eligible && t->places > 0
+	    ? t->running / t->places : 0;
 
-	while (set_next(&w, &slot)) {
-		sequences = read_once(l->places[slot]);
-		if (sequences == 0)
-			return 0;
-		places += sequences;
-		running += read_once(l->requests[slot]);
-	}
-	share = places > 0 ? running / places : 0;
 	return share * share * share * share;
 }
 
@@ -140,10 +129,10 @@ busy_places(const struct question *q)
 void
 balanced_begin(struct question *q)
 {
-	uint32_t fleet = eligible_fleet(q);
-	double most = (double)(fleet > 0 ? fleet : 1) * rate_fleet(q->k);
-	double rho = rate_arrivals(q->k, q->now) / most;
-	double busy = busy_places(q);
+	double rate = eligible_rate(q);
+	double rho = rate > 0 ? rate_arrivals(q->k, q->now) / rate : 0;
+	struct taken taken = bound_taken(q);
+	double busy = busy_places(q, &taken);
 
 	if (rho < busy)
 		rho = busy;
@@ -153,7 +142,7 @@ balanced_begin(struct question *q)
 	if (q->lambda > LAMBDA_MAX)
 		q->lambda = LAMBDA_MAX;
 	find_common(q);
-	bound_find(q);
+	bound_find(q, &taken);
 }
 
 /* Costs up to this are as good as this one; never less than the cost. */

@@ -199,17 +199,21 @@ eligible_find(struct question *q, uint32_t slots)
 }
 
 /*
- * Workers that could take requests of this stage and so share the work, even if
- * this request may not go to them.
+ * What the workers prefill together that could take requests of this stage and
+ * so share the work, even if this request may not go to them; in tokens per
+ * second.
  */
-uint32_t
-eligible_fleet(const struct question *q)
+double
+eligible_rate(const struct question *q)
 {
-	uint32_t closed = gate_closed(q) | GATE_FREE, n = 0, slot;
+	uint32_t closed = gate_closed(q) | GATE_FREE, slot;
+	const struct loads *l = &q->k->loads;
+	double rate = 0;
 
 	for (slot = 0; slot < q->slots; slot++)
-		n += (read_once(q->k->loads.gate[slot]) & closed) == 0;
-	return n;
+		if ((read_once(l->gate[slot]) & closed) == 0)
+			rate += 1 / read_once_double(&l->pace[slot]);
+	return rate;
 }
 
 /* The error that says why take is empty. */

@@ -113,7 +113,7 @@ int
 policy_check_request(const struct kvr_request *r)
 {
 	const uint32_t flags = KVR_NOWAIT | KVR_IGNORE_PREFILL |
-	    KVR_IGNORE_REUSE;
+	    KVR_IGNORE_REUSE | KVR_NO_FIRST_TOKEN;
 	uint32_t i;
 
 	if (r->stage > KVR_STAGE_DECODE || (r->flags & ~flags) != 0 ||

@@ -131,7 +131,8 @@ enum lease_flags {
 	LEASE_DECODING = 2,   /* its first token has come */
 	LEASE_UNRECORDED = 4, /* its prefix must not be recorded */
 	LEASE_DETACHED = 8,   /* from its slot: its worker is gone */
-	LEASE_PREFILLING = 16 /* its prefill is booked: rate.c */
+	LEASE_PREFILLING = 16, /* its prefill is booked: rate.c */
+	LEASE_SILENT = 32     /* its first token will not be told */
 };
 
 struct lease {

@@ -92,21 +92,24 @@ count_arrival(const struct kvr_decision *d)
 	arrived_at = now;
 }
 
-/* Workers that accept such requests, if not this one. */
-static uint32_t
-takers(void)
+/* What the workers prefill that accept such requests, if not this one. */
+static double
+takers_rate(void)
 {
 	struct kvr_worker f = { .size = sizeof(f) };
-	uint32_t n = 0;
+	struct kvr_worker_stats s = { .size = sizeof(s) };
+	double rate = 0;
 	uint64_t w = 0;
 
 	for (;;) {
 		must(kvr_worker_next(k, &w) == KVR_OK);
 		if (w == 0)
-			return n > 0 ? n : 1;
+			return rate;
 		must(kvr_worker_get(k, w, &f) == KVR_OK);
-		n += f.state == KVR_STATE_UP &&
-		    (f.role == KVR_ROLE_BOTH || f.role == r.stage);
+		must(kvr_worker_stats(k, w, &s) == KVR_OK);
+		if (f.state == KVR_STATE_UP &&
+		    (f.role == KVR_ROLE_BOTH || f.role == r.stage))
+			rate += s.prefill_rate;
 	}
 }
 
@@ -140,9 +143,9 @@ places_taken(const struct kvr_candidate *c, size_t n)
 static double
 lambda_of(const struct kvr_candidate *c, size_t n)
 {
-	uint32_t w = takers();
 	double tokens = arrived * exp(-seconds_since(arrived_at) / 60);
-	double rho = tokens / 60 / (w * rate_fleet(k));
+	double rate = takers_rate();
+	double rho = rate > 0 ? tokens / 60 / rate : 0;
 
 	rho = fmin(0.99, fmax(rho, places_taken(c, n)));
 	return fmin(16.5, 1 / (1 - rho));
@@ -258,7 +261,7 @@ delay_of(const struct kvr_candidate *c, const struct kvr_worker_stats *s,
 	double queue = c->backlog, place = 0;
 
 	if (spoken > 0.9 && waiting > 0)
-		queue += fmax(0, (double)(now - k->loads.free_at[slot]) / 1e9);
+		queue += seconds_since(k->loads.free_at[slot]);
 	if (s->sequences > 0 && c->requests >= s->sequences)
 		place = (double)(c->requests - s->sequences + 1) *
 		    slot_at(k, slot)->service / s->sequences;
@@ -536,7 +539,7 @@ START_TEST(busy)
 	rest = 0.5 + 0.025 * 1.6 + 0.1 * 1.76 + 0.01;
 	ck_assert(near(cost_on(0), rest + 2 * 1.6));
 	/* a third of the fleet's rate arrives: lambda = 3/2 */
-	k->region->arrivals = 60 * FLEET * rate_fleet(k) / 3;
+	k->region->arrivals = 60 * takers_rate() / 3;
 	k->region->arrivals_at = 0;
 	ck_assert(near(cost_on(0), rest + 2 * 1.5 * 1.6));
 	/* overrun */

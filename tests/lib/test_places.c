@@ -242,6 +242,13 @@ START_TEST(service)
 	now += 6 * SECOND;
 	end();
 	ck_assert(near(s->service, 2.2));
+	/* one that is ended by others: when it really ended is not known */
+	ask();
+	start(1);
+	now += 3600 * SECOND;
+	ck_assert_int_eq(kvr_owner_reap(k, 0, now, NULL), KVR_OK);
+	running = 0;
+	ck_assert(near(s->service, 2.2));
 	/* an end without a first token, or given up, tells nothing */
 	ask();
 	now += 50 * SECOND;

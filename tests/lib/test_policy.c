@@ -143,7 +143,8 @@ START_TEST(request_ranges)
 	size_t i;
 
 	(void)kvr_request_init(&good, sizeof(good));
-	good.flags = KVR_NOWAIT | KVR_IGNORE_PREFILL | KVR_IGNORE_REUSE;
+	good.flags = KVR_NOWAIT | KVR_IGNORE_PREFILL | KVR_IGNORE_REUSE |
+	    KVR_NO_FIRST_TOKEN;
 	good.stage = KVR_STAGE_DECODE;
 	good.n_excluded = KVR_EXCLUDED_MAX;
 	good.n_preferences = KVR_PREFERENCES_MAX;
@@ -156,7 +157,7 @@ START_TEST(request_ranges)
 		change; \
 		ck_assert_int_eq(policy_check_request(&r), KVR_EINVAL); \
 	} while (0)
-	REFUSED(r.flags |= 8);
+	REFUSED(r.flags |= 16);
 	REFUSED(r.flags |= 0x80000000);
 	REFUSED(r.stage = KVR_STAGE_DECODE + 1);
 	REFUSED(r.stage = UINT32_MAX);

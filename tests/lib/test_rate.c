@@ -592,6 +592,40 @@ START_TEST(what_is_late_stays_late)
 }
 END_TEST
 
+/* A request whose answer comes as a whole is nothing to wait for. */
+START_TEST(what_will_not_speak_is_not_late)
+{
+	struct kvr_request r = { .size = sizeof(r) };
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t i;
+
+	steady(0);
+	speak(100, 0);
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	r.flags = KVR_NO_FIRST_TOKEN;
+	for (i = 0; i < 50; i++) {
+		say_long(1000, 0, kinds++);
+		ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], at(i), &d),
+		    KVR_OK);
+		commit(d.lease, at(i));
+		ck_assert_uint_eq(slot_at(k, 0)->prefilling, 0);
+		ck_near(rate_wait(k, 0, at(i + 0.25)), 0.75);
+		ck_near(rate_wait(k, 0, at(i + 1)), 0);
+		if (i % 2 == 0) /* told all the same */
+			first(d.lease, i + 1);
+		finish(d.lease, at(i + 1));
+	}
+	/* that these had none does not mean that others have none */
+	ck_assert(rate_spoken(k));
+	say_long(1000, 0, kinds++);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], at(100), &d),
+	    KVR_OK);
+	ck_near(rate_wait(k, 0, at(160)), 0);
+	(void)ask(0, 1000, 200);
+	ck_near(rate_wait(k, 0, at(203)), 2);
+}
+END_TEST
+
 /* Where first tokens are not told, one that is missing means nothing. */
 START_TEST(late_only_where_first_tokens_come)
 {
@@ -690,6 +724,15 @@ other_book(struct waiting *w, double now)
 	o->free_at = fmax(o->free_at, now) + w->tokens * other_pace(o);
 }
 
+/* Then a first token says nothing of prefill; learnt as in test_places.c. */
+static bool
+all_places_taken(uint32_t worker)
+{
+	struct kvr_worker_stats s = worker_stats(worker);
+
+	return s.sequences > 0 && s.requests > s.sequences;
+}
+
 static void
 other_first(struct waiting *w, double now)
 {
@@ -701,7 +744,8 @@ other_first(struct waiting *w, double now)
 	o->tokens *= fresh;
 	o->seconds *= fresh;
 	o->last = now;
-	if (w->tokens < 256 || took < 0.0010000005)
+	if (w->tokens < 256 || took < 0.0010000005 ||
+	    all_places_taken(w->worker))
 		return;
 	took = fmin(took, 100 * w->tokens * other_pace(o));
 	o->tokens = o->tokens * 0.995 + w->tokens;
@@ -876,6 +920,7 @@ suite_rate(void)
 	tcase_add_test(t, never_is_far_enough);
 	tcase_add_test(t, most_have_a_first_token);
 	tcase_add_test(t, what_is_late_stays_late);
+	tcase_add_test(t, what_will_not_speak_is_not_late);
 	tcase_add_test(t, late_only_where_first_tokens_come);
 	tcase_add_test(t, arrivals_fade);
 	tcase_add_test(t, steady_arrivals);
