@@ -251,7 +251,7 @@ rate_after(int64_t from, double tokens, double pace)
 	return from + (int64_t)(seconds * 1e9);
 }
 
-/* Books the prefill of a new request; `speaks`: its first token will be told. */
+/* Books the prefill of a request; `speaks`: its first token will be told. */
 void
 rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now,
     bool speaks)

@@ -37,8 +37,9 @@
  * rho is the prefill that arrives over what the fleet can prefill, or, where
  * all know how many requests they run at a time, the fourth power of the share
  * of these places that is taken, whichever is larger: requests wait for a place
- * only when nearly all are taken. The fleet are all that share the arrivals, not
- * only those eligible for this request: a pinned worker would seem saturated.
+ * only when nearly all are taken. The fleet are all that share the arrivals,
+ * not only those eligible for this request: a pinned worker would seem
+ * saturated.
  *
  * pace (seconds per token) is that of rate.c. kvr_policy(3) gives the source of
  * the formula and of each weight.
