@@ -133,11 +133,14 @@ $(STATIC): $(BUILD)/kvroute.o
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $<
 
+# Programs may have it mapped, so it is never written in place.
 $(SHARED): $(call objects,$(LIB)) lib/kvroute.map $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) \
 	    -Wl,--version-script=lib/kvroute.map -Wl,--as-needed -Wl,-z,now \
-	    $(if $(SAN),,-Wl,-z,defs) -o $@ $(filter %.o,$^) $(LIB_LIBS) $(LDLIBS)
+	    $(if $(SAN),,-Wl,-z,defs) -o $@.new $(filter %.o,$^) $(LIB_LIBS) \
+	    $(LDLIBS)
+	$(Q)mv -f $@.new $@
 	$(Q)ln -sf $(@F) $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(BUILD)/libkvroute.so
 

@@ -2,6 +2,11 @@
 # Installation. A page has an alias for each further name that it documents.
 
 INSTALL ?= install
+# A file that processes have mapped is replaced by another one and never written
+# in place; whoever opens its name meanwhile finds the old one or the new one.
+# MODE, FILE, FOLDER
+replace = $(INSTALL) -m $(1) $(2) $(3)/$(notdir $(2)).new && \
+	mv -f $(3)/$(notdir $(2)).new $(3)/$(notdir $(2))
 # Programs used only by tests are not installed; neither are their pages.
 INSTALLED := $(TOOLS) $(PROBE_IF_POSSIBLE)
 PAGES := $(filter-out man/kvroute-engine.1 man/kvroute-chats.1 \
@@ -23,7 +28,7 @@ install: all ## install to prefix=/usr/local, below DESTDIR
 	    $(DESTDIR)$(bindir) $(SECTIONS:%=$(DESTDIR)$(mandir)/man%)
 	$(INSTALL) -m 644 include/kvroute.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(libdir)
-	$(INSTALL) -m 755 $(SHARED) $(DESTDIR)$(libdir)
+	$(call replace,755,$(SHARED),$(DESTDIR)$(libdir))
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(libdir)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libkvroute.so
 	$(INSTALL) -m 644 $(PC) $(DESTDIR)$(libdir)/pkgconfig

@@ -52,6 +52,29 @@ nginx-module-here: $(STATIC) ## the same without installing dependencies
 	$(call say,NGINX,$(BUILD)/nginx/ngx_http_upstream_kvroute_module.so)
 	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
 
+# What nginx-module has built for some nginx is installed as it is: built again
+# here, it could be for another one.
+NGINX_MODULE := $(BUILD)/nginx/ngx_http_upstream_kvroute_module.so
+NGINX_MODULES ?= $(shell PATH="$$PATH:/usr/sbin:/sbin" nginx -V 2>&1 | \
+	sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
+nginx_modules = $(or $(NGINX_MODULES),$(error nginx does not say where its \
+	modules are: set NGINX_MODULES))
+
+.PHONY: nginx-install nginx-uninstall
+
+nginx-install: ## install what nginx-module built, below DESTDIR; NGINX_MODULES=directory if not that of nginx -V
+	@[ -e $(NGINX_MODULE) ] || { \
+	    echo 'nginx-install: there is no module: make nginx-module' >&2; \
+	    exit 1; }
+	@[ -z "$$(find ext/nginx ext/http include lib -type f \
+	    -newer $(NGINX_MODULE))" ] || { echo 'nginx-install: the module is' \
+	    'older than its sources: make nginx-module' >&2; exit 1; }
+	$(INSTALL) -d $(DESTDIR)$(nginx_modules)
+	$(call replace,644,$(NGINX_MODULE),$(DESTDIR)$(nginx_modules))
+
+nginx-uninstall: ## remove what nginx-install installed
+	rm -f $(DESTDIR)$(nginx_modules)/$(notdir $(NGINX_MODULE))
+
 .PHONY: demo-nginx demo-nginx-here
 
 NGINX_TOOLS := $(BUILD)/kvroute-chats $(BUILD)/kvroute-engine

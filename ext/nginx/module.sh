@@ -62,8 +62,12 @@ prepare()
 	cd "$objects"
 	# nginx's makefile does not know the dependency on the library.
 	[ "objs/$module" -nt "$out/libkvroute.a" ] || rm -f "objs/$module"
-	# A failure here does not end the script: it is handled below.
-	make -f objs/Makefile modules && cp "objs/$module" "$out/nginx/$module"
+	# A failure here does not end the script: it is handled below. nginx may
+	# have the old file mapped: it gets a new one, under a name of its own
+	# until it is whole.
+	make -f objs/Makefile modules &&
+	    cp "objs/$module" "$out/nginx/$module.new" &&
+	    mv -f "$out/nginx/$module.new" "$out/nginx/$module"
 } > "$log" 2>&1 < /dev/null || {
 	tail -n 40 "$log" >&2
 	rm -f "$objects.made-of"

@@ -21,6 +21,7 @@ here=$(dirname "$0")
 . "$here/check_peers.sh"
 . "$here/check_lines.sh"
 . "$here/check_life.sh"
+. "$here/check_install.sh"
 
 tally=$build/nginx/tally
 slow=$([ "${CHECK_NGINX:-all}" = quick ] || echo yes)
@@ -49,7 +50,7 @@ down()
 	stop_engines
 	unset engines method log http_lines location_lines server_options \
 	    server_facts kvroute_options body_buffer upstream_ports processes \
-	    server_list top_lines buffering
+	    server_list top_lines buffering module_file
 }
 
 # is WHAT VALUE EXPECTED

@@ -169,7 +169,8 @@ kvroute_log()
 
 # write_conf METHOD - a caller may set before: kvroute_options,
 # server_options, server_facts, upstream_ports, http_lines, location_lines,
-# top_lines, log (a file), processes, body_buffer, buffering.
+# top_lines, log (a file), processes, body_buffer, buffering; and module_file,
+# another copy of the module.
 write_conf()
 {
 	{
@@ -236,7 +237,7 @@ is_ready()
 # start_nginx METHOD
 start_nginx()
 {
-	module=$(cd "$build" && pwd -P)/nginx/ngx_http_upstream_kvroute_module.so
+	module=${module_file:-$(cd "$build" && pwd -P)/nginx/ngx_http_upstream_kvroute_module.so}
 	for attempt in 1 2 3; do
 		port=$(free_port)
 		write_conf "$1"
