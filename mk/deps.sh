@@ -13,7 +13,7 @@ CC=${CC:-cc}
 CXX=${CXX:-c++}
 groups=" $* "
 
-# group, command or header, Debian packages
+# group, command, header or file, Debian packages
 table="
 build command $CC gcc libc6-dev
 build command ld binutils
@@ -41,6 +41,7 @@ foreign command qemu-s390x qemu-user
 plot command gnuplot gnuplot-nox
 proxy header yajl/yajl_parse.h libyajl-dev
 nginx command nginx nginx
+nginx file /usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
 nginx command dh_nginx nginx-dev
 nginx command curl curl
 nginx command jq jq
@@ -77,6 +78,7 @@ has()
 	# CC may be a command with arguments.
 	command) command -v "${2%% *}" > /dev/null 2>&1 ;;
 	header) has_header "$2" ;;
+	file) [ -e "$2" ] ;;
 	runtime) has_runtime ;;
 	esac
 }

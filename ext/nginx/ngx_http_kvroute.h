@@ -261,6 +261,8 @@ void ngx_http_kvroute_late_run(ngx_event_t *event);
 bool ngx_http_kvroute_late_write(ngx_http_kvroute_srv_conf_t *up);
 
 /* answer */
+/* Of a directive: our filters are the first of all modules that were loaded. */
+char *ngx_http_kvroute_filters_order(ngx_conf_t *cf);
 ngx_int_t ngx_http_kvroute_filters_add(ngx_conf_t *cf);
 /* ctx->answer is no longer needed. */
 void ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx);

@@ -342,6 +342,50 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 	return rc;
 }
 
+/* ---------------------------------------------------------------- order --- */
+
+static ngx_uint_t
+module_find(ngx_module_t **modules, const char *name)
+{
+	ngx_uint_t i;
+
+	for (i = 0; modules[i] != NULL; i++) {
+		if (ngx_strcmp(modules[i]->name, name) == 0)
+			break;
+	}
+	return i;
+}
+
+/*
+ * Modules add their filters in the order of this array, and the one that was
+ * added last sees a response first:
+ *
+ *   load_module of          [ ... kvroute  lua  copy ... ]   lua sees the usage
+ *   kvroute, then lua                                        chunk, we strip it
+ *   afterwards              [ ... lua  kvroute  copy ... ]   we come first
+ *
+ * nginx puts each such module before the copy filter, which reads files into
+ * memory for all filters after it, so the module loaded last comes first. That
+ * one is ours now, in any order of load_module. Only a directive may do this:
+ * while nginx calls one it is in no loop over the array, except for the search
+ * that has just found the directive.
+ */
+char *
+ngx_http_kvroute_filters_order(ngx_conf_t *cf)
+{
+	ngx_module_t **modules = cf->cycle->modules;
+	ngx_uint_t from = module_find(modules,
+	    ngx_http_upstream_kvroute_module.name);
+	ngx_uint_t to = module_find(modules, "ngx_http_copy_filter_module");
+
+	if (modules[from] == NULL || modules[to] == NULL || from > to)
+		return "finds nginx's modules in an unknown order";
+	ngx_memmove(&modules[from], &modules[from + 1],
+	    (to - from - 1) * sizeof(ngx_module_t *));
+	modules[to - 1] = &ngx_http_upstream_kvroute_module;
+	return NGX_CONF_OK;
+}
+
 ngx_int_t
 ngx_http_kvroute_filters_add(ngx_conf_t *cf)
 {

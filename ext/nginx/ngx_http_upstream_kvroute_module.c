@@ -229,6 +229,7 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	ngx_http_kvroute_srv_conf_t **place;
 	ngx_str_t *args = cf->args->elts;
 	ngx_uint_t i;
+	char *wrong;
 
 	if (up->on)
 		return "is duplicate";
@@ -259,6 +260,8 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (place == NULL)
 		return NGX_CONF_ERROR;
 	*place = up;
+	if ((wrong = ngx_http_kvroute_filters_order(cf)) != NGX_CONF_OK)
+		return wrong;
 	return ngx_http_kvroute_zone_add(cf, up);
 }
 

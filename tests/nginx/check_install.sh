@@ -7,7 +7,7 @@
 # shellcheck disable=SC2034,SC2154
 
 quick_cases="${quick_cases:-} module_is_installed_under_load
-    module_is_built_under_load"
+    module_is_built_under_load lua_sees_no_usage_in_any_order"
 
 module_name=ngx_http_upstream_kvroute_module.so
 
@@ -92,4 +92,53 @@ module_is_built_under_load()
 	same_processes "$before"
 	is 'files left' "$(ls "$build/nginx/$module_name.new" 2> /dev/null)" ''
 	settled
+}
+
+# ------------------------------------------------------------ other modules
+
+lua_lines()
+{
+	folder=$("$NGINX" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
+	[ -e "$folder/ngx_http_lua_module.so" ] || return 1
+	echo "load_module $folder/ndk_http_module.so;
+	    load_module $folder/ngx_http_lua_module.so;"
+}
+
+# What Lua's body filter and the client see of a stream with usage at its end.
+lua_and_client_see()
+{
+	rm -f "$work/out/lua"
+	start_nginx kvroute
+	curl -s -m 20 -o "$work/out/got" \
+	    -d '{"model":"m","stream":true,"prompt":"abc"}' \
+	    "http://127.0.0.1:$port/v1/completions"
+	cmp "$work/out/got" "$work/out/expected"
+	cmp "$work/out/lua" "$work/out/expected"
+	is "chunks removed, $*" "$(json '.upstreams[0].usage.stripped')" 1
+	settled
+	stop_nginx
+}
+
+# The module loaded last would have the first look at a response.
+lua_sees_no_usage_in_any_order()
+{
+	lines=$(lua_lines) || { skip 'there is no module of Lua'; return; }
+	printf 'data: %s\n\n' \
+	    '{"choices":[{"index":0,"delta":{"content":"one"}}]}' '[DONE]' \
+	    > "$work/out/expected"
+	location_lines="kvroute_include_usage on;
+	    body_filter_by_lua_block {
+		local file = io.open('$work/out/lua', 'a')
+		file:write(ngx.arg[1])
+		file:close()
+	    }"
+	start_recorder 200
+	for buffering in on off; do
+		first_lines=$lines
+		lua_and_client_see 'Lua first'
+		first_lines=
+		top_lines=$lines
+		lua_and_client_see 'kvroute first'
+		top_lines=
+	done
 }
