@@ -162,6 +162,40 @@ has_died(uint64_t owner, uint64_t mine)
 	    ngx_errno == ESRCH;
 }
 
+/* ------------------------------------------------------------ the timer --- */
+
+static int
+attach(ngx_http_kvroute_srv_conf_t *up)
+{
+	struct kvr *k;
+	int error = ngx_http_kvroute_region_open(up, false, &k);
+
+	if (error != KVR_OK)
+		return error;
+	error = kvr_prompt_new(k, &up->prompt);
+	if (error != KVR_OK) {
+		kvr_free(k);
+		return error;
+	}
+	(void)kvr_nowait_set(k, 1);
+	up->kvr = k;
+	up->owner = owner_of(ngx_pid);
+	/* In a container a process may have the pid of a dead one. */
+	(void)kvr_owner_reap(k, up->owner, kvr_clock_now(), NULL);
+	return KVR_OK;
+}
+
+static bool
+join_again(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	if (attach(up) != KVR_OK)
+		return false;
+	ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream \"%V\": "
+	    "the region is there now", &up->upstream->host);
+	(void)ngx_http_kvroute_asks_begin(up, up->cycle);
+	return true;
+}
+
 /* Ends the requests of processes that have died; any process may. */
 static void
 watch(ngx_event_t *event)
@@ -171,6 +205,10 @@ watch(ngx_event_t *event)
 	uint32_t ended;
 	size_t n, i;
 
+	if (up->kvr == NULL && !join_again(up, event->log)) {
+		ngx_add_timer(event, WATCH_MS);
+		return;
+	}
 	/* What the master could not do, once the lock is free. */
 	if (up->behind &&
 	    kvr_owner_list(up->kvr, owners, OWNERS, &n) == KVR_OK) {
@@ -242,38 +280,27 @@ scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	    asked_make(up, cycle->pool);
 }
 
-static bool
-attach(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
-{
-	int error = ngx_http_kvroute_region_open(up, false, &up->kvr);
-
-	if (error == KVR_OK) {
-		error = kvr_prompt_new(up->kvr, &up->prompt);
-		if (error == KVR_OK)
-			return true;
-		kvr_free(up->kvr);
-	}
-	up->kvr = NULL;
-	(void)ngx_http_kvroute_complain(log, up, "region", error);
-	return false;
-}
-
-/* Without its region an upstream routes without predictions. */
+/*
+ * Without its region an upstream routes without predictions. The master has
+ * opened it just before, so this is hardly ever so, and it is tried again.
+ */
 static ngx_int_t
 region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
+	int error;
+
 	if (!scratch_make(up, cycle))
 		return NGX_ERROR;
 	timer_make(up, &up->timer, ngx_http_kvroute_late_run, cycle->log);
 	timer_make(up, &up->watch, watch, cycle->log);
-	if (!attach(up, cycle->log))
-		return NGX_OK;
-	(void)kvr_nowait_set(up->kvr, 1);
-	up->owner = owner_of(ngx_pid);
-	/* In a container a process may have the pid of a dead one. */
-	(void)kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(), NULL);
+	error = attach(up);
+	if (error != KVR_OK)
+		(void)ngx_http_kvroute_complain(cycle->log, up, "region",
+		    error);
+	else if (!ngx_http_kvroute_asks_begin(up, cycle))
+		return NGX_ERROR;
 	watch(&up->watch);
-	return ngx_http_kvroute_asks_begin(up, cycle) ? NGX_OK : NGX_ERROR;
+	return NGX_OK;
 }
 
 ngx_int_t

@@ -12,8 +12,12 @@
  * pointers to code.
  *
  * The master also makes the file and gives it to the user of the nginx workers.
+ * Then it opens it as that user, exactly as a worker process will: what they
+ * would be refused ends the start, or the reload, and not their predictions.
  */
 #include "ngx_http_kvroute.h"
+
+#include <grp.h>
 
 enum { COUNTERS_PAGES = 16 }; /* of a zone that has no region */
 
@@ -54,6 +58,13 @@ boot_read(unsigned char id[KVR_BOOT_ID_BYTES])
 	}
 }
 
+/* Does root start processes of another user? */
+static bool
+hands_over(const ngx_core_conf_t *core)
+{
+	return geteuid() == 0 && core->user != (ngx_uid_t)NGX_CONF_UNSET_UINT;
+}
+
 /*
  * Made by root, used by nginx workers that are not root. Others may be able to
  * write to the folder: by now the path may be a link of theirs.
@@ -66,7 +77,7 @@ file_hand_over(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	ngx_int_t rc = NGX_OK;
 	int fd;
 
-	if (geteuid() != 0 || core->user == (ngx_uid_t)NGX_CONF_UNSET_UINT)
+	if (!hands_over(core))
 		return NGX_OK;
 	fd = open((const char *)up->path.data, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
 	if (fd == -1 || fchown(fd, core->user, core->group) != 0) {
@@ -90,27 +101,126 @@ file_open(ngx_http_kvroute_srv_conf_t *up, uint32_t flags, struct kvr **k)
 }
 
 /* root may open a file of the user of nginx workers: root made it. */
+static uint32_t
+trust(void)
+{
+	return geteuid() == 0 ? KVR_OPEN_TRUST : 0;
+}
+
 static int
 file_make(ngx_http_kvroute_srv_conf_t *up, struct kvr **k)
 {
-	return file_open(up, KVR_OPEN_CREATE | KVR_OPEN_ATTACH |
-	    (geteuid() == 0 ? KVR_OPEN_TRUST : 0), k);
+	return file_open(up, KVR_OPEN_CREATE | KVR_OPEN_ATTACH | trust(), k);
+}
+
+/* Logs the error; always NGX_ERROR. */
+static ngx_int_t
+file_complain(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log,
+    const char *whose, int error)
+{
+	ngx_log_error(NGX_LOG_EMERG, log, error == KVR_ESYSTEM ? ngx_errno : 0,
+	    "kvroute of upstream \"%V\": %V%s%s: %s", &up->upstream->host,
+	    &up->path, *whose == '\0' ? "" : ", ", whose, kvr_strerror(error));
+	return NGX_ERROR;
+}
+
+/* The groups of root, while it acts for a worker process. */
+typedef struct {
+	gid_t group, *groups;
+	int n;
+} root_t;
+
+static bool
+root_leave(root_t *root, const ngx_core_conf_t *core, ngx_log_t *log)
+{
+	root->group = getegid();
+	root->n = getgroups(0, NULL);
+	root->groups = ngx_alloc(((size_t)root->n + 1) * sizeof(gid_t), log);
+	if (root->groups == NULL)
+		return false;
+	root->n = getgroups(root->n, root->groups);
+	return setegid(core->group) == 0 &&
+	    initgroups(core->username, core->group) == 0 &&
+	    seteuid(core->user) == 0;
+}
+
+static bool
+root_return(root_t *root)
+{
+	bool done = root->groups == NULL || (seteuid(0) == 0 &&
+	    setegid(root->group) == 0 &&
+	    setgroups((size_t)root->n, root->groups) == 0);
+
+	ngx_free(root->groups);
+	return done;
+}
+
+/* Opens the file as a worker process will. */
+static ngx_int_t
+file_try(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	ngx_core_conf_t *core = (ngx_core_conf_t *)ngx_get_conf(
+	    up->cycle->conf_ctx, ngx_core_module);
+	int error = KVR_ESYSTEM, saved;
+	struct kvr *k = NULL;
+	root_t root;
+
+	if (!hands_over(core))
+		return NGX_OK;
+	if (root_leave(&root, core, log))
+		error = file_open(up, KVR_OPEN_ATTACH, &k);
+	saved = ngx_errno;
+	if (!root_return(&root)) {
+		ngx_log_error(NGX_LOG_EMERG, log, ngx_errno,
+		    "the master process cannot become root again");
+		error = KVR_ESYSTEM;
+	}
+	kvr_free(k);
+	ngx_set_errno(saved);
+	return error == KVR_OK ? NGX_OK : file_complain(up, log,
+	    "for the worker processes", error);
+}
+
+/*
+ * nginx -t makes and changes no file. It reads one that is there; what only the
+ * start could mend is no error.
+ */
+static ngx_int_t
+file_test(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	struct stat st;
+	struct kvr *k;
+	int error;
+
+	if (lstat((const char *)up->path.data, &st) != 0 || st.st_size == 0)
+		return NGX_OK;
+	error = file_open(up, KVR_OPEN_READONLY | trust(), &k);
+	if (error == KVR_OK)
+		kvr_free(k);
+	if (error == KVR_OK || error == KVR_ESTATE || error == KVR_EBUSY)
+		error = (st.st_mode & (S_IWGRP | S_IWOTH)) != 0 ? KVR_EPERM :
+		    KVR_OK;
+	return error == KVR_OK ? NGX_OK : file_complain(up, log, "", error);
 }
 
 static ngx_int_t
 file_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	struct kvr *k;
+	ngx_int_t rc;
 	int error;
 
 	if (ngx_test_config)
-		return NGX_OK;
+		return file_test(up, log);
 	error = file_make(up, &k);
 	if (error != KVR_OK)
-		return ngx_http_kvroute_complain(log, up,
-		    (char *)up->path.data, error);
+		return file_complain(up, log, "", error);
+	rc = file_hand_over(up, log);
+	/* While it is open here no other process has to check it. */
+	if (rc == NGX_OK)
+		rc = file_try(up, log);
 	kvr_free(k);
-	return file_hand_over(up, log);
+	return rc;
 }
 
 /* The rest of the zone becomes the region. */

@@ -50,7 +50,8 @@ down()
 	stop_engines
 	unset engines method log http_lines location_lines server_options \
 	    server_facts kvroute_options body_buffer upstream_ports processes \
-	    server_list first_lines top_lines buffering module_file
+	    server_list first_lines top_lines buffering module_file \
+	    worker_user
 }
 
 # is WHAT VALUE EXPECTED

@@ -8,6 +8,7 @@
 
 quick_cases="${quick_cases:-} wrong_lines_are_named two_upstreams_at_once
     file_that_is_no_index file_that_others_may_write
+    file_that_worker_processes_cannot_reach file_without_room
     prompts_are_kept_apart"
 
 # --------------------------------------------------------------- wrong lines
@@ -223,25 +224,102 @@ file_that_is_no_index()
 	settled
 }
 
-# The worker processes do not trust it; requests go on without it.
+# reload_is_refused WORDS [N] - the N-th line with these words is in the log,
+# and the old processes go on.
+reload_is_refused()
+{
+	old=$(children "$nginx_pid")
+	write_conf kvroute
+	kill -HUP "$nginx_pid"
+	until_true 20 has_lines "$1" "${2:-1}" ||
+	    echo "not said: $1, but $(grep emerg "$work/logs/error")"
+	is 'processes' "$(children "$nginx_pid")" "$old"
+}
+
+has_lines()
+{
+	[ "$(lines_with "$1")" -ge "$2" ]
+}
+
+# A start, a reload and nginx -t are refused. Only a process that is begun anew
+# is without it, for as long as that lasts.
 file_that_others_may_write()
 {
 	kvroute_options="path=$work/out/index size=1m"
 	up
-	stop_nginx
 	chmod 666 "$work/out/index"
-	start_nginx kvroute
-	expected_alert="kvroute of upstream \"engines\": region:
-$work/out/index"
-	is 'the index is used' "$(status /json |
-	    jq .upstreams[0].attached)" false
+	expected_alert='Others may write the file
+exited on signal 9'
+	case $(tried_conf "kvroute $kvroute_options;") in
+	*'Others may write the file'*) ;;
+	*) echo 'nginx -t takes it' ;;
+	esac
+	reload_is_refused 'Others may write the file'
 	talk --requests 12 --chats 2 --think-ms 1
-	no_errors 'without an index'
-	is 'requests without an index' "$(status /json |
-	    jq .upstreams[0].reasons.failed)" 12
-	is 'an order' "$(order "$(address 1)" drain)" 503
-	grep -q 'region: Others may write the file' "$work/logs/error" ||
-	    echo "said is: $(grep emerg "$work/logs/error")"
+	no_errors 'after the reload'
+	is 'requests without an index' "$(json .upstreams[0].reasons.failed)" 0
+	kill_one_process
+	expected_alert='Others may write the file
+exited on signal 9'
+	until_true 20 is_logged 'region: Others may write the file' ||
+	    echo 'the new process takes it'
+	talk --requests 12 --chats 2 --think-ms 1
+	no_errors 'with a process that has no index'
+	chmod 600 "$work/out/index"
+	until_true 20 is_logged 'the region is there now' ||
+	    echo 'the new process stays without an index'
+	reload_nginx kvroute
+	settled
+	stop_nginx
+	chmod 660 "$work/out/index"
+	does_not_start 'Others may write the file'
+	expected_alert='Others may write the file
+exited on signal 9'
+}
+
+# The master may, the others may not: it does not start. They get a file in a
+# folder that they may not write.
+file_that_worker_processes_cannot_reach()
+{
+	[ "$(id -u)" -eq 0 ] || { skip 'root only'; return; }
+	worker_user='nobody nogroup'
+	folder=$(mktemp -d) || return
+	kvroute_options="path=$folder/index size=1m"
+	start_engines 1 --scale 0.01
+	find_module
+	does_not_start "$folder/index, for the worker processes: "
+	chmod 755 "$folder"
+	rm -f "$folder/index"
+	start_nginx kvroute
+	is 'owner of the file' "$(stat -c %U "$folder/index")" nobody
+	is 'the index is used' "$(json .upstreams[0].attached)" true
+	is 'status' "$(ask)" 200
+	settled
+	rm -rf "$folder"
+}
+
+# The old configuration goes on.
+file_without_room()
+{
+	folder=/dev/shm
+	file=$folder/kvroute-test-$$
+	fallocate -l 9000g "$file" 2>&1 | grep -q 'No space left' ||
+	    { rm -f "$file"; skip "there is room in $folder"; return; }
+	rm -f "$file"
+	up
+	http_lines="upstream others { kvroute path=$file size=9000000m;
+	    server $(address 1); }"
+	expected_alert="$file: "
+	reload_is_refused "$file: "
+	[ ! -e "$file" ] || echo 'a file is left'
+	talk --requests 12 --chats 2 --think-ms 1
+	no_errors 'after the reload'
+	above 'requests with an opinion' \
+	    "$(json '.upstreams[0].reasons | .cost + .tie')" 0
+	settled
+	stop_nginx
+	does_not_start "$file: "
+	expected_alert="$file: "
 }
 
 # --------------------------------------------------------------------- scope

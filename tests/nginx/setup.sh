@@ -170,15 +170,16 @@ kvroute_log()
 # write_conf METHOD - a caller may set before: kvroute_options,
 # server_options, server_facts, upstream_ports, http_lines, location_lines,
 # first_lines, top_lines (before and after load_module), log (a file),
-# processes, body_buffer, buffering; and module_file, another copy of the
-# module.
+# processes, worker_user, body_buffer, buffering; and module_file, another copy
+# of the module.
 write_conf()
 {
 	{
 		echo "worker_processes ${processes:-2};"
 		echo "pid $work/nginx-$port.pid;"
 		echo "error_log $work/logs/error ${log_level:-notice};"
-		[ "$(id -u)" -ne 0 ] || echo "user $(id -un) $(id -gn);"
+		[ "$(id -u)" -ne 0 ] ||
+		    echo "user ${worker_user:-$(id -un) $(id -gn)};"
 		echo "${first_lines:-}"
 		[ "$1" != kvroute ] || echo "load_module $module;"
 		[ "$1" != floor ] || echo "load_module $(dirname \
