@@ -68,7 +68,8 @@ forget(struct body *b)
 	b->json = NULL;
 	b->given = b->fed = b->end = 0;
 	b->n_last = 0;
-	b->stopped = b->closing = b->whole = b->is_cut = false;
+	b->order_mark = 0;
+	b->stopped = b->closing = b->whole = b->other = b->is_cut = false;
 	b->why = BODY_PROMPT;
 	body_outside(b);
 	b->messages = b->prompts = 0;
@@ -130,12 +131,37 @@ parse(struct body *b)
 	remember(b, b->piece, b->piece_length);
 }
 
+/*
+ * A byte order mark ahead of the body is passed over, as engines do; YAJL would
+ * refuse it. It may come in pieces. Returns how much of this one belongs to it.
+ */
+static size_t
+order_mark(struct body *b, const unsigned char *bytes, size_t n)
+{
+	static const unsigned char mark[] = { 0xef, 0xbb, 0xbf };
+	size_t i;
+
+	for (i = 0; i < n && b->fed == b->order_mark &&
+	    b->order_mark < sizeof(mark) && bytes[i] == mark[b->order_mark];
+	    i++) {
+		b->order_mark++;
+		b->fed++;
+	}
+	if (i < n && b->order_mark > 0 && b->order_mark < sizeof(mark))
+		body_stop(b, BODY_NOT_JSON);
+	return i;
+}
+
 /* Returns from YAJL, or by a jump of the pool. */
 static void
 feed(struct body *b, const unsigned char *bytes, size_t n)
 {
-	b->piece = bytes;
-	b->piece_length = n;
+	size_t skipped = order_mark(b, bytes, n);
+
+	if (b->stopped || skipped == n)
+		return;
+	b->piece = bytes + skipped;
+	b->piece_length = n - skipped;
 	if (setjmp(b->pool.full) == 0)
 		parse(b);
 	else
@@ -253,6 +279,15 @@ close_early(struct body *b)
 	feed(b, end, missing(b, end));
 }
 
+/* Outside of all objects and lists. A number ends with what follows it. */
+static void
+close_outside(struct body *b)
+{
+	feed(b, (const unsigned char *)" ", 1);
+	if (b->stopped)
+		b->other = false;
+}
+
 /* ----------------------------------------------------------------- end --- */
 
 static void
@@ -291,7 +326,8 @@ outcome(const struct body *b)
 		return BODY_EMPTY;
 	if (b->some)
 		return BODY_PROMPT;
-	return b->whole || b->is_cut ? BODY_NO_PROMPT : BODY_NOT_JSON;
+	return b->whole || b->other || b->is_cut ? BODY_NO_PROMPT :
+	    BODY_NOT_JSON;
 }
 
 enum body_outcome
@@ -299,8 +335,10 @@ body_end(struct body *b, struct body_facts *facts)
 {
 	feed_gathered(b);
 	if (b->stopped)
-		b->whole = false;
-	else if (!b->whole && b->fed > 0)
+		b->whole = b->other = false;
+	else if (b->fed > 0 && !b->whole && b->depth == 0)
+		close_outside(b);
+	else if (b->fed > 0 && !b->whole)
 		close_early(b);
 	b->stopped = false;
 	body_settle(b);

@@ -31,6 +31,8 @@
  * unknown keys. Images, audio and files are 16 bytes of digest each, of their
  * data or of their address.
  *
+ * A byte order mark ahead of it all is passed over.
+ *
  * Consequences:
  *   - messages 0..k make a byte prefix of what messages 0..n make: no count
  *     precedes them and nothing closes them;
@@ -69,9 +71,9 @@ enum {
 enum body_outcome {
 	BODY_PROMPT = 0, /* a prompt, perhaps only its beginning */
 	BODY_EMPTY,      /* no byte */
-	BODY_NOT_JSON,   /* no JSON object, and no prompt ahead of the error */
+	BODY_NOT_JSON,   /* and no prompt ahead of the error */
 	BODY_TOO_DEEP,
-	BODY_NO_PROMPT,  /* an object without, or another endpoint */
+	BODY_NO_PROMPT,  /* JSON without, or another endpoint */
 	BODY_NO_MEMORY
 };
 

@@ -135,11 +135,13 @@ struct body {
 	uint64_t given;         /* bytes that came */
 	uint64_t fed;           /* of them, those YAJL has seen */
 	uint64_t end;           /* offset of the last brace */
+	size_t order_mark;      /* bytes of it, of those YAJL has not seen */
 	unsigned char last[LAST_BYTES]; /* bytes of those YAJL has seen */
 	size_t n_last;
 	bool stopped;           /* nothing more is read */
 	bool closing;           /* YAJL is given a made-up end */
-	bool whole;
+	bool whole;             /* an object */
+	bool other;             /* JSON, but no object */
 	bool is_cut;
 	enum body_outcome why;  /* it stopped */
 

@@ -214,6 +214,9 @@ on_string(void *context, const unsigned char *text, size_t n)
 	switch (l->value) {
 	case IS_SKIPPED:
 		return !b->stopped;
+	case IS_BODY:
+		b->other = true;
+		break;
 	case IS_TEXT:
 		if (l->mark == MARK_ROLE)
 			role(b, text, n);
@@ -301,6 +304,9 @@ scalar(struct body *b, enum mark mark, const char *text, size_t n)
 	if (b->closing)
 		return 0;
 	switch (l->value) {
+	case IS_BODY:
+		b->other = true;
+		break;
 	case IS_AHEAD:
 		if (mark == MARK_NULL)
 			break;
@@ -323,9 +329,6 @@ scalar(struct body *b, enum mark mark, const char *text, size_t n)
 	case IS_PROMPT:
 		if (mark == MARK_NUMBER)
 			bare_token(b, text, n);
-		break;
-	case IS_BODY:
-		body_stop(b, BODY_NOT_JSON);
 		break;
 	default:
 		break;
@@ -449,9 +452,6 @@ enter_list(struct body *b, const struct level *l, struct level *to)
 	case IS_OPTIONS:
 		b->flags[FLAG_OPTIONS] = true;
 		break;
-	case IS_BODY:
-		body_stop(b, BODY_NOT_JSON);
-		break;
 	default:
 		break;
 	}
@@ -537,7 +537,9 @@ on_end(void *context)
 	if (l->shut != MARK_NONE)
 		body_mark(b, l->shut);
 	b->depth--;
-	if (b->depth == 0) {
+	if (b->depth == 0 && l->room != ROOM_TOP) {
+		b->other = true;
+	} else if (b->depth == 0) {
 		b->whole = true;
 		b->end = b->fed + yajl_get_bytes_consumed(b->json) - 1;
 	}

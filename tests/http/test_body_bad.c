@@ -67,17 +67,32 @@ START_TEST(outcomes)
 		{ BODY_EMPTY, "" },
 		{ BODY_NOT_JSON, " " },
 		{ BODY_NOT_JSON, "{" },
-		{ BODY_NOT_JSON, "[]" },
-		{ BODY_NOT_JSON, "5" },
-		{ BODY_NOT_JSON, "null " },
-		{ BODY_NOT_JSON, "\"messages\"" },
+		{ BODY_NOT_JSON, "[" },
+		{ BODY_NOT_JSON, "[]]" },
+		{ BODY_NOT_JSON, "[}" },
+		{ BODY_NOT_JSON, "5." },
+		{ BODY_NOT_JSON, "5 5" },
+		{ BODY_NOT_JSON, "nul" },
+		{ BODY_NOT_JSON, "\"messages" },
 		{ BODY_NOT_JSON, "hello" },
 		{ BODY_NOT_JSON, "{\"messages\":" },
 		{ BODY_NOT_JSON, "{\"messages\":[" },
 		{ BODY_NOT_JSON, "{\"model\":\"m\"" },
 		{ BODY_NOT_JSON, "{messages:[]}" },
-		{ BODY_NOT_JSON, "\357\273\277{}" },
+		{ BODY_NOT_JSON, "\357\273{}" },
+		{ BODY_NOT_JSON, "\357\273\277" },
+		{ BODY_NOT_JSON, "{\357\273\277}" },
+		{ BODY_NOT_JSON, "\357\273\277\357\273\277{}" },
 		{ BODY_NOT_JSON, "--x\r\nContent-Disposition: form-data\r\n" },
+		{ BODY_NO_PROMPT, "[]" },
+		{ BODY_NO_PROMPT, " [{\"messages\":[{}]}] " },
+		{ BODY_NO_PROMPT, "5" },
+		{ BODY_NO_PROMPT, "-1.5e3 " },
+		{ BODY_NO_PROMPT, "null " },
+		{ BODY_NO_PROMPT, "true" },
+		{ BODY_NO_PROMPT, "\"messages\"" },
+		{ BODY_NO_PROMPT, "\357\273\277[]" },
+		{ BODY_NO_PROMPT, "\357\273\277{}" },
 		{ BODY_NO_PROMPT, "{}" },
 		{ BODY_NO_PROMPT, "{\"messages\":[]}" },
 		{ BODY_NO_PROMPT, "{\"messages\":{}}" },
@@ -100,6 +115,46 @@ START_TEST(outcomes)
 	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++)
 		ck_assert_msg(take(cases[i].text).outcome == cases[i].outcome,
 		    "%s", cases[i].text);
+}
+END_TEST
+
+/* The same prompt, in any pieces; the end is counted from the first byte. */
+START_TEST(byte_order_mark)
+{
+	static const char text[] = CHAT("\"abc\"");
+	static const char marked[] = "\357\273\277" CHAT("\"abc\"");
+	struct taken plain = take(text), t;
+	size_t step;
+
+	for (step = 0; step < sizeof(marked); step++) {
+		t = take_bytes(ENDPOINT_CHAT, marked, strlen(marked), step,
+		    false);
+		ck_assert_int_eq(t.outcome, BODY_PROMPT);
+		ck_assert_uint_eq(t.units, plain.units);
+		ck_assert(!t.facts.cut);
+		ck_assert_uint_eq(t.facts.end, strlen(marked) - 1);
+	}
+}
+END_TEST
+
+/* Of a body of one byte at first and very many then. */
+START_TEST(byte_order_mark_in_a_large_body)
+{
+	static const char front[] = "\357\273\277{\"messages\":[{\"content\":\"";
+	static char text[1 << 16];
+	size_t n = strlen(front), first;
+	struct body_facts facts;
+
+	memset(text, 'a', sizeof(text));
+	memcpy(text, front, n);
+	memcpy(text + sizeof(text) - 4, "\"}]}", 4);
+	for (first = 1; first <= 4; first++) {
+		body_begin(b, p, ENDPOINT_CHAT);
+		body_data(b, text, first);
+		body_data(b, text + first, sizeof(text) - first);
+		ck_assert_int_eq(body_end(b, &facts), BODY_PROMPT);
+		ck_assert_uint_eq(facts.end, sizeof(text) - 1);
+	}
 }
 END_TEST
 
@@ -152,7 +207,8 @@ START_TEST(single_bytes)
 	for (i = 0; i < 256; i++) {
 		byte = (unsigned char)i;
 		ck_assert_int_eq(take_bytes(ENDPOINT_CHAT, &byte, 1, 0, false)
-		    .outcome, BODY_NOT_JSON);
+		    .outcome, byte >= '0' && byte <= '9' ? BODY_NO_PROMPT :
+		    BODY_NOT_JSON);
 	}
 }
 END_TEST
@@ -411,7 +467,7 @@ START_TEST(depth)
 		free(text);
 	}
 	text = nested(10000, "", "[", "");
-	ck_assert_int_eq(take(text).outcome, BODY_NOT_JSON);
+	ck_assert_int_eq(take(text).outcome, BODY_TOO_DEEP);
 	free(text);
 	/* and the next body is not affected */
 	ck_assert_int_eq(take(CHAT("\"a\"")).outcome, BODY_PROMPT);
@@ -598,6 +654,8 @@ suite_body_bad(void)
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, outcomes);
+	tcase_add_test(c, byte_order_mark);
+	tcase_add_test(c, byte_order_mark_in_a_large_body);
 	tcase_add_test(c, no_prompts_of_completions);
 	tcase_add_test(c, system_alone);
 	tcase_add_test(c, other_endpoint);
