@@ -11,6 +11,8 @@ const struct counter counter_list[] = {
 	    COUNT_RETRIES, COUNTS },
 	{ NULL, "aborts", "Requests not accepted, or with status 400 or more.",
 	    COUNT_ABORTS, COUNTS },
+	{ NULL, "clients_left", "Requests whose client left before the end "
+	    "of the response.", COUNT_CLIENTS_LEFT, COUNTS },
 	{ NULL, "refused", "Workers reset because they refused connections.",
 	    COUNT_REFUSED, COUNTS },
 	{ NULL, "delayed_writes", "Writes delayed because the lock was held.",

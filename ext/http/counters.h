@@ -23,6 +23,7 @@ enum count {
 	COUNT_TRUNCATED,        /* bodies read in part, or broken */
 	COUNT_RETRIES,          /* choices after the first of a request */
 	COUNT_ABORTS,           /* not accepted, or status >= 400 */
+	COUNT_CLIENTS_LEFT,     /* before the end of the response */
 	COUNT_REFUSED,          /* workers reset: connection refused */
 	COUNT_DELAYED,          /* writes delayed: the lock was held */
 	COUNT_LOST,             /* leases left to their age limit */

@@ -457,6 +457,9 @@ cleanup(void *data)
 {
 	ngx_http_kvroute_ctx_t *ctx = data;
 
+	/* nginx reads on from a client that waits, so it knows. */
+	if (ctx->request->connection->error)
+		ngx_http_kvroute_count(ctx->up, COUNT_CLIENTS_LEFT, 1);
 	if (ctx->up->kvr != NULL)
 		ngx_http_kvroute_end(ctx, ctx->headers);
 	if (ctx->up->parsed == ctx)

@@ -9,6 +9,7 @@
 quick_cases="${quick_cases:-} engine_refuses engine_stalls
     engine_dies_in_mid_stream engine_answers_with_errors
     engines_restart_empty clients_leave_at_every_stage
+    clients_that_leave_are_counted
     reload_under_load reload_changes_servers process_killed_under_load"
 slow_cases="${slow_cases:-} process_killed_again_and_again
     process_stopped_for_5_s index_in_a_file_survives"
@@ -153,6 +154,49 @@ clients_leave_at_every_stage()
 	is 'all left' "$(figure left)" 40
 	talk --requests 16 --chats 4 --think-ms 1
 	no_errors 'afterwards'
+	settled
+}
+
+# ask_and_leave N BODY - clients that wait three seconds for the whole response.
+ask_and_leave()
+{
+	i=0
+	leaving=
+	while [ $i -lt "$1" ]; do
+		i=$((i + 1))
+		curl -s -m 3 -o /dev/null -d "$2" \
+		    "http://127.0.0.1:$port/v1/completions" &
+		leaving="$leaving $!"
+	done
+	# shellcheck disable=SC2086
+	wait $leaving
+}
+
+left_are()
+{
+	[ "$(json '.upstreams[0].clients_left')" = "$1" ]
+}
+
+# While an engine is silent, and in the middle of a stream; not those that stay.
+clients_that_leave_are_counted()
+{
+	engines=1
+	up --scale 1
+	talk --requests 4 --chats 2 --think-ms 1 --answer-tokens 4
+	is 'clients that left, at first' "$(json '.upstreams[0].clients_left')" 0
+	ask_and_leave 3 '{"model":"m","stream":true,"max_tokens":5000,"prompt":"a"}'
+	until_true 20 left_are 3 || is 'clients that left a stream' \
+	    "$(json '.upstreams[0].clients_left')" 3
+	fault 1 'kind=stall&seconds=60'
+	ask_and_leave 2 '{"model":"m","prompt":"a"}'
+	until_true 20 left_are 5 || is 'clients that left' \
+	    "$(json '.upstreams[0].clients_left')" 5
+	fault 1 'kind=none'
+	is 'the same in metrics' \
+	    "$(metric kvroute_nginx_clients_left_total)" 5
+	talk --requests 4 --chats 2 --think-ms 1 --answer-tokens 4
+	no_errors afterwards
+	is 'clients that left, at last' "$(json '.upstreams[0].clients_left')" 5
 	settled
 }
 
