@@ -5,6 +5,7 @@
  */
 #include "status_in.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "json_writer.h"
@@ -227,34 +228,66 @@ worker_next(struct json *j, const struct kvr *k, uint64_t id)
 	return error == KVR_OK ? id : 0;
 }
 
-static void
-workers_put(struct json *j, const struct status_upstream *up)
+/*
+ * In the order of their names: the index has them in that of their slots, which
+ * a reset changes.
+ */
+static int
+worker_order(const void *a, const void *b)
 {
-	const struct kvr *k = up->kvr;
-	struct worker w;
+	const struct worker *x = a, *y = b;
+	size_t n = x->name_length < y->name_length ? x->name_length
+	    : y->name_length;
+	int order = memcmp(x->name, y->name, n);
+
+	if (order == 0 && x->name_length != y->name_length)
+		order = x->name_length < y->name_length ? -1 : 1;
+	if (order == 0 && x->facts.rank != y->facts.rank)
+		order = x->facts.rank < y->facts.rank ? -1 : 1;
+	return order;
+}
+
+/* Up to *n of them, into scratch memory; those added meanwhile are left out. */
+static struct worker *
+workers_read(struct json *j, const struct kvr *k, size_t *n)
+{
+	size_t most = *n;
+	struct worker *all = writer_alloc(j->to, (most + 1) * sizeof(*all));
 	uint64_t id = 0;
-	size_t at = 0;
+
+	*n = 0;
+	if (all == NULL)
+		return NULL;
+	while (*n < most && (id = worker_next(j, k, id)) != 0) {
+		if (worker_read(j, k, id, &all[*n]))
+			++*n;
+	}
+	qsort(all, *n, sizeof(*all), worker_order);
+	return all;
+}
+
+static void
+workers_put(struct json *j, const struct status_upstream *up,
+    const struct worker *all, size_t n)
+{
+	size_t i, at = 0;
 
 	json_list(j, "workers");
-	while ((id = worker_next(j, k, id)) != 0) {
-		if (worker_read(j, k, id, &w))
-			worker_put(j, &w, is_asked(up, &w, &at));
-	}
+	for (i = 0; i < n; i++)
+		worker_put(j, &all[i], is_asked(up, &all[i], &at));
 	json_list_end(j);
 }
 
 /* Of the workers there are, estimated. */
 static void
-sums_put(struct json *j, const struct kvr *k)
+sums_put(struct json *j, const struct worker *all, size_t n)
 {
-	uint64_t id = 0, prompt = 0, predicted = 0;
-	struct worker w;
+	uint64_t prompt = 0, predicted = 0;
+	size_t i;
 
-	while ((id = worker_next(j, k, id)) != 0) {
-		if (!worker_read(j, k, id, &w))
-			continue;
-		prompt += w.stats.prompt_tokens;
-		predicted += w.stats.predicted_tokens;
+	for (i = 0; i < n; i++) {
+		prompt += all[i].stats.prompt_tokens;
+		predicted += all[i].stats.predicted_tokens;
 	}
 	json_whole(j, "prompt_tokens", prompt);
 	json_whole(j, "predicted_tokens", predicted);
@@ -287,9 +320,15 @@ static void
 upstream_put(struct json *j, const struct status_upstream *up)
 {
 	struct kvr_options options = up->options;
+	struct worker *workers;
 	struct kvr_stats s;
+	size_t n;
 
 	index_read(j, up->kvr, &s, &options);
+	n = (size_t)s.workers;
+	workers = workers_read(j, up->kvr, &n);
+	if (workers == NULL)
+		return;
 	json_map(j, NULL);
 	json_bytes(j, "name", up->name, up->name_length);
 	json_bool(j, "attached", up->kvr != NULL);
@@ -302,11 +341,12 @@ upstream_put(struct json *j, const struct status_upstream *up)
 	else
 		json_text(j, "shadow", up->shadow);
 	region_put(j, &s);
-	sums_put(j, up->kvr);
+	sums_put(j, workers, n);
 	requests_put(j, up->counters);
 	counters_put(j, up->counters);
-	workers_put(j, up);
+	workers_put(j, up, workers, n);
 	json_map_end(j);
+	writer_free(j->to, workers);
 }
 
 void

@@ -20,7 +20,8 @@
  * another slot. If it were read in both slots, a metric would have two samples
  * with equal labels. So the ids are taken first, in one snapshot, where no two
  * workers have the same name and rank; an id keeps both for ever. Workers
- * removed or added after the snapshot are left out.
+ * removed or added after the snapshot are left out. They are in the order of
+ * their names, which keep their places when workers are reset.
  *
  * WHOLE LINES. Each line is built separately. It is written whole, or it and
  * all lines after it are not, so the output is always a prefix of the text.
@@ -316,8 +317,31 @@ put_region(struct output *o, const struct kvr *k)
 /* The workers at one moment. */
 struct crowd {
 	uint32_t count;
+	uint32_t spare; /* places below it may be free */
 	uint64_t id[KVR_WORKERS_MAX];
 };
+
+/* Only in a damaged region is the place of a name taken: then any will do. */
+static void
+crowd_add(const struct kvr *k, struct crowd *who, uint32_t slot)
+{
+	uint32_t place = (slot_at(k, slot)->name - 1) % KVR_WORKERS_MAX;
+
+	while (who->id[place] != 0 && who->spare > 0)
+		place = --who->spare;
+	who->id[place] = worker_id(k, slot);
+}
+
+static void
+crowd_close_up(struct crowd *who)
+{
+	uint32_t i;
+
+	who->count = 0;
+	for (i = 0; i < KVR_WORKERS_MAX; i++)
+		if (who->id[i] != 0)
+			who->id[who->count++] = who->id[i];
+}
 
 static int
 crowd_note(const struct kvr *k, struct crowd *who)
@@ -327,16 +351,17 @@ crowd_note(const struct kvr *k, struct crowd *who)
 	int error;
 
 	do {
-		who->count = 0;
+		memset(who, 0, sizeof(*who));
+		who->spare = KVR_WORKERS_MAX;
 		error = txn_read_locked(k, &c, 0);
 		if (error != KVR_OK)
 			continue;
 		for (slot = 0; slot < slots_used(k); slot++)
-			if (slot_in_use(k, slot) &&
-			    who->count < KVR_WORKERS_MAX)
-				who->id[who->count++] = worker_id(k, slot);
+			if (slot_in_use(k, slot))
+				crowd_add(k, who, slot);
 		error = txn_read_end(k, &c, KVR_OK);
 	} while (again(error, &tries));
+	crowd_close_up(who);
 	return error;
 }
 

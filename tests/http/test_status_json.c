@@ -92,13 +92,43 @@ START_TEST(workers)
 	take();
 	up = item(state, "upstreams", 0);
 	ck_assert_uint_eq(json_object_array_length(member(up, "workers")), 3);
-	worker = item(up, "workers", 0);
+	worker = item(up, "workers", 1);
 	ck_text(worker, "name", "up");
 	ck_text(worker, "state", "up");
 	ck_number(worker, "held_blocks", 4);
-	ck_text(item(up, "workers", 1), "state", "draining");
+	ck_text(item(up, "workers", 0), "state", "draining");
 	ck_text(item(up, "workers", 2), "name", "?");
 	json_object_put(state);
+}
+END_TEST
+
+static void
+ck_worker(struct json_object *up, size_t i, const char *name)
+{
+	ck_text(item(up, "workers", i), "name", name);
+}
+
+/* A reset gives a worker another slot, and not another place. */
+START_TEST(order_of_workers_after_a_reset)
+{
+	struct kvr *k = fleet_status.upstream[0].kvr;
+	struct json_object *up;
+	uint64_t id;
+	int i;
+
+	ck_assert_int_eq(kvr_worker_add(k, "a", 1, NULL, &id), KVR_OK);
+	ck_assert_int_eq(kvr_worker_find(k, "up", 2, 0, &id), KVR_OK);
+	for (i = 0; i < 3; i++) {
+		take();
+		up = item(state, "upstreams", 0);
+		ck_assert_uint_eq(json_object_array_length(member(up,
+		    "workers")), 4);
+		ck_worker(up, 0, "a");
+		ck_worker(up, 1, "draining");
+		ck_worker(up, 2, "up");
+		json_object_put(state);
+		ck_assert_int_eq(kvr_worker_reset(k, id, &id), KVR_OK);
+	}
 }
 END_TEST
 
@@ -125,8 +155,8 @@ START_TEST(sources_of_capacities)
 	up = item(state, "upstreams", 0);
 	ck_number(item(up, "workers", 0), "capacity", 5000);
 	ck_number(item(up, "workers", 0), "block_tokens", 32);
-	ck_text(item(up, "workers", 0), "capacity_source", "read");
-	ck_text(item(up, "workers", 1), "capacity_source", "told");
+	ck_text(item(up, "workers", 0), "capacity_source", "told");
+	ck_text(item(up, "workers", 1), "capacity_source", "read");
 	ck_text(item(up, "workers", 2), "capacity_source", "read");
 	json_object_put(state);
 	facts.capacity_tokens = 0;
@@ -135,7 +165,7 @@ START_TEST(sources_of_capacities)
 	ck_assert_int_eq(kvr_worker_set(fleet[0].kvr, id, &facts), KVR_OK);
 	take();
 	up = item(state, "upstreams", 0);
-	ck_assert_ptr_null(member(item(up, "workers", 0), "capacity_source"));
+	ck_assert_ptr_null(member(item(up, "workers", 1), "capacity_source"));
 	json_object_put(state);
 }
 END_TEST
@@ -275,6 +305,7 @@ suite_status_json(void)
 	tcase_add_checked_fixture(c, fleet_setup, fleet_teardown);
 	tcase_add_test(c, upstreams);
 	tcase_add_test(c, workers);
+	tcase_add_test(c, order_of_workers_after_a_reset);
 	tcase_add_test(c, sources_of_capacities);
 	tcase_add_test(c, counters_are_shown);
 	tcase_add_test(c, endless_ttl);

@@ -104,6 +104,42 @@ START_TEST(any_numbers)
 }
 END_TEST
 
+/* The names in the samples of a metric of workers, in order. */
+static void
+names_in_order(char *to, size_t room)
+{
+	size_t i, n = 0;
+
+	taken(k);
+	for (i = 0; i < samples; i++) {
+		const struct sample *s = &sample[i];
+
+		if (!is(s->metric, "kvroute_worker_entries"))
+			continue;
+		ck_assert_uint_lt(n + s->worker.length + 1, room);
+		memcpy(to + n, s->worker.at, s->worker.length);
+		n += s->worker.length;
+		to[n++] = ' ';
+	}
+	ck_assert_uint_gt(n, 0);
+	to[n] = '\0';
+}
+
+/* Each gets another slot and keeps its place. */
+START_TEST(order_after_a_reset)
+{
+	char before[WORKERS * 300], after[sizeof(before)];
+	size_t i;
+
+	names_in_order(before, sizeof(before));
+	for (i = 0; i < WORKERS; i += 2) {
+		ck_assert_int_eq(kvr_worker_reset(k, id[i], &id[i]), KVR_OK);
+		names_in_order(after, sizeof(after));
+		ck_assert_str_eq(before, after);
+	}
+}
+END_TEST
+
 /* ---------------------------------------------------------------- names --- */
 
 static void
@@ -466,6 +502,7 @@ suite_metrics(void)
 
 	tcase_add_test(t, says_what_the_structs_say);
 	tcase_add_test(t, any_numbers);
+	tcase_add_test(t, order_after_a_reset);
 	tcase_add_test(t, labels);
 	tcase_add_test(t, any_names);
 	tcase_add_test(t, every_capacity);
