@@ -629,7 +629,10 @@ struct kvr_calibration {
 	uint64_t over_tokens;       /* predicted and not reported */
 	uint64_t under_tokens;      /* reported and not predicted */
 	uint64_t purges;            /* see kvr_report(3) */
-	uint64_t reserved[5];       /* 0 */
+	/* of all reports with a number, evidence or not */
+	uint64_t usage_prompt_tokens;
+	uint64_t usage_cached_tokens; /* of those */
+	uint64_t reserved[3];       /* 0 */
 };
 
 struct kvr_stats {

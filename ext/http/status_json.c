@@ -142,6 +142,10 @@ hits_put(struct json *j, const struct kvr_worker_stats *s)
 	json_whole(j, "reported_tokens", s->calibration.reported_tokens);
 	json_whole(j, "report_predicted_tokens",
 	    s->calibration.predicted_tokens);
+	json_whole(j, "usage_prompt_tokens",
+	    s->calibration.usage_prompt_tokens);
+	json_whole(j, "usage_cached_tokens",
+	    s->calibration.usage_cached_tokens);
 	json_whole(j, "learnt_capacity", s->learnt_capacity);
 	json_whole(j, "learnt_block", s->learnt_block);
 	json_whole(j, "sequences", s->sequences);

@@ -24,6 +24,8 @@ calibration_read(const struct calibration *seen, struct kvr_calibration *c)
 	c->over_tokens = seen->over;
 	c->under_tokens = seen->under;
 	c->purges = seen->purges;
+	c->usage_prompt_tokens = seen->usage_prompt;
+	c->usage_cached_tokens = seen->usage_cached;
 }
 
 static void

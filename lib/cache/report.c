@@ -491,6 +491,20 @@ compare(struct evidence *e, const struct kvr_report *report)
 		decide_again(e->k, e->l->slot);
 }
 
+/* What the engine said, whether it is evidence or not. */
+static void
+usage_count(struct calibration *seen, const struct claim *c,
+    const struct kvr_report *r)
+{
+	uint64_t prompt = r->prompt_tokens != 0 ? r->prompt_tokens : c->tokens;
+
+	if (r->kind != KVR_REPORT_VALUE || r->cached_tokens > prompt ||
+	    prompt > UINT32_MAX)
+		return;
+	seen->usage_prompt += prompt;
+	seen->usage_cached += r->cached_tokens;
+}
+
 /*
  * Learns from the report of a request that finishes. Its path must be pinned
  * still, and not yet stamped. report: NULL if there is none.
@@ -505,6 +519,10 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	double blocks = (double)worker_usable(k, l->slot, c->tokens,
 	    c->tokens) / hash_block_tokens(&k->rule);
 
+	if (report != NULL) {
+		usage_count(&e.s->seen, c, report);
+		usage_count(&k->region->counts.seen, c, report);
+	}
 	e.to = blocks < c->overlap ? (uint32_t)blocks : c->overlap;
 	if (report == NULL || !evidence_read(&e, report) ||
 	    !evidence_weigh(&e, report)) {

@@ -204,6 +204,8 @@ struct calibration {
 	uint64_t reports, unreported;
 	uint64_t reported, predicted, over, under; /* tokens */
 	uint64_t purges;
+	/* of reports with a number, evidence or not: tokens */
+	uint64_t usage_prompt, usage_cached;
 };
 
 /* One worker's slot. Needs the lock, except where noted. */
@@ -272,7 +274,7 @@ struct slot {
 	double completion;   /* mean tokens of the latest completions */
 	uint64_t completions; /* number reported */
 	uint64_t common_kinds; /* values in `common`: a bit each, by hash */
-	uint64_t spare[4];   /* fills the line */
+	uint64_t spare[2];   /* fills the line */
 };
 _Static_assert(sizeof(struct slot) == 7 * CELL, "a slot is seven lines");
 

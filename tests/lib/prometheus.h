@@ -342,6 +342,10 @@ struct field {
 	{ "over_tokens_total", "", AT(s, calibration.over_tokens), WHOLE }, \
 	{ "under_tokens_total", "", AT(s, calibration.under_tokens), WHOLE }, \
 	{ "purges_total", "", AT(s, calibration.purges), WHOLE }, \
+	{ "usage_prompt_tokens_total", "", \
+	    AT(s, calibration.usage_prompt_tokens), WHOLE }, \
+	{ "usage_cached_tokens_total", "", \
+	    AT(s, calibration.usage_cached_tokens), WHOLE }, \
 	{ "", "", AT(s, calibration.reserved), UNUSED_WORDS }
 
 static const struct field region_fields[] = {
@@ -400,7 +404,7 @@ no_gap(const struct field *f, size_t fields, size_t bytes)
 	for (i = 0; i < fields; i++) {
 		ck_assert_uint_eq(f[i].offset, next);
 		next += in_word(&f[i]) ? sizeof(uint32_t)
-		    : f[i].holds == UNUSED_WORDS ? sizeof(uint64_t[5])
+		    : f[i].holds == UNUSED_WORDS ? sizeof(uint64_t[3])
 		    : sizeof(uint64_t);
 	}
 	ck_assert_uint_eq(next, bytes);

@@ -66,7 +66,8 @@ poke(struct slot *s)
 	s->learnt_block = pick(UINT32_MAX);
 	s->seen = (struct calibration){ plain_random(&chance),
 		plain_random(&chance), plain_random(&chance), UINT64_MAX,
-		plain_random(&chance), plain_random(&chance), pick(9) };
+		plain_random(&chance), plain_random(&chance), pick(9),
+		plain_random(&chance), plain_random(&chance) };
 }
 
 static double
@@ -329,8 +330,8 @@ START_TEST(most_workers)
 	}
 	ck_assert_uint_eq(i, 0);
 	/* as kvr_metrics(3) says; these ranks have ten digits */
-	ck_assert_uint_le(length, 8000 + (size_t)workers * (1500 + 24 * 10) +
-	    24 * strlen("\\\\xff") * (workers - 1 + KVR_NAME_MAX));
+	ck_assert_uint_le(length, 8000 + (size_t)workers * (1600 + 27 * 10) +
+	    27 * strlen("\\\\xff") * (workers - 1 + KVR_NAME_MAX));
 	kvr_free(many);
 }
 END_TEST

@@ -206,6 +206,33 @@ START_TEST(no_evidence)
 }
 END_TEST
 
+/* A ratio of the engine's own numbers, of every report that has them. */
+START_TEST(usage_of_all_reports)
+{
+	struct kvr_report r = said(KVR_REPORT_VALUE, 5);
+
+	say("abcdefgh");
+	r.prompt_tokens = 10;
+	tell(0, &r);
+	r.flags = KVR_REPORT_NO_EVIDENCE;
+	tell(0, &r);
+	r.prompt_tokens = 0; /* 8, by the index */
+	tell(1, &r);
+	r.prompt_tokens = 4;
+	tell(1, &r);
+	r = said(KVR_REPORT_ABSENT, 0);
+	r.prompt_tokens = 10;
+	tell(0, &r);
+	tell(0, NULL);
+	ck_assert_uint_eq(worker_stats(0).calibration.usage_prompt_tokens, 20);
+	ck_assert_uint_eq(worker_stats(0).calibration.usage_cached_tokens, 10);
+	ck_assert_uint_eq(worker_stats(1).calibration.usage_prompt_tokens, 8);
+	ck_assert_uint_eq(worker_stats(1).calibration.usage_cached_tokens, 5);
+	ck_assert_uint_eq(stats().calibration.usage_prompt_tokens, 28);
+	ck_assert_uint_eq(stats().calibration.usage_cached_tokens, 15);
+}
+END_TEST
+
 /* More cached than the prompt has: the number is not about this prompt. */
 START_TEST(more_than_the_prompt)
 {
@@ -515,6 +542,7 @@ suite_report(void)
 	tcase_add_test(t, absent_is_zero);
 	tcase_add_test(t, endpoints_and_streams);
 	tcase_add_test(t, no_evidence);
+	tcase_add_test(t, usage_of_all_reports);
 	tcase_add_test(t, more_than_the_prompt);
 	tcase_add_test(t, after_a_reset);
 	tcase_add_test(t, told_modes_stay);

@@ -112,6 +112,12 @@ reports_reach_the_index()
 	    "$(figure cached_tokens)"
 	is 'prompt tokens' "$(json '.upstreams[0].usage.prompt_tokens')" \
 	    "$(figure prompt_tokens)"
+	# The page's column, and its tile, are sums of the workers.
+	[ "$(busy)" != 0 ] || for what in cached_tokens prompt_tokens; do
+		is "$what of all workers" "$(json \
+		    "[.upstreams[0].workers[].usage_$what] | add")" \
+		    "$(figure $what)"
+	done
 	above 'tokens predicted' \
 	    "$(json '[.upstreams[0].workers[].predicted_tokens] | add')" 0
 	settled
