@@ -367,6 +367,33 @@ help_lists_every_target()
 	done
 }
 
+# Also what stands behind a colon in them.
+help_shows_descriptions_whole()
+{
+	sed -n 's/^[a-z][a-z_.-]*:.*## //p' Makefile mk/*.mk \
+	    > "$scratch/described"
+	"${MAKE:-make}" -s BUILD="$build" help > "$scratch/help"
+	while read -r description; do
+		grep -qF -- " $description" "$scratch/help" ||
+		    echo "not in make help: $description"
+	done < "$scratch/described"
+	printf 'a: b ## see c: d\n' > "$scratch/colon.mk"
+	"${MAKE:-make}" -s -f Makefile -f "$scratch/colon.mk" BUILD="$build" \
+	    help > "$scratch/help"
+	grep -q ' see c: d$' "$scratch/help" || echo 'it cuts at a colon'
+}
+
+# A policy that only modelled engines have is not simply unknown.
+replay_names_the_missing_option()
+{
+	for policy in balanced dynamo:ttl=9; do
+		"$build/kvroute-replay" --policy $policy /dev/null 2>&1 |
+		    grep -qF "$policy: needs --simulate" || echo "$policy"
+	done
+	"$build/kvroute-replay" --policy bal /dev/null 2>&1 |
+	    grep -q 'bal: not one of' || echo bal
+}
+
 every_file_names_its_licence()
 {
 	find Makefile mk lib include ext tools tests fuzz bench examples man \

@@ -10,6 +10,7 @@
 #include "progress.h"
 #include "table.h"
 #include "policy_run.h"
+#include "simulate.h"
 #include "simulate_run.h"
 #include "tokens.h"
 #include "trace.h"
@@ -141,13 +142,31 @@ set_defaults(struct settings *s)
 	s->format = REPORT_TEXT;
 }
 
+/* Modelled engines have more policies, also with an index after a colon. */
+static void
+check_policy(const char *text)
+{
+	size_t i, n = strcspn(text, ":");
+	bool here = false, there = false;
+
+	for (i = 0; i < PASS_POLICIES; i++)
+		here = here || strcmp(text, pass_policy_names[i]) == 0;
+	for (i = 0; i < SIMULATE_POLICIES; i++)
+		there = there || (strlen(simulate_policy_names[i]) == n &&
+		    memcmp(text, simulate_policy_names[i], n) == 0);
+	if (there && !here)
+		errx(ARGS_USAGE, "--policy %s: needs --simulate", text);
+}
+
 static void
 add_policy(struct settings *s, const char *text)
 {
-	enum pass_policy policy = (enum pass_policy)args_word("policy", text,
-	    pass_policy_names, PASS_POLICIES);
+	enum pass_policy policy;
 	size_t i;
 
+	check_policy(text);
+	policy = (enum pass_policy)args_word("policy", text,
+	    pass_policy_names, PASS_POLICIES);
 	for (i = 0; i < s->n_policies; i++)
 		if (s->policies[i] == policy)
 			errx(ARGS_USAGE, "--policy %s: given twice", text);

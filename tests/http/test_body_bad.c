@@ -140,7 +140,8 @@ END_TEST
 /* Of a body of one byte at first and very many then. */
 START_TEST(byte_order_mark_in_a_large_body)
 {
-	static const char front[] = "\357\273\277{\"messages\":[{\"content\":\"";
+	static const char front[] = "\357\273\277{\"messages\":[{\"content\""
+	    ":\"";
 	static char text[1 << 16];
 	size_t n = strlen(front), first;
 	struct body_facts facts;

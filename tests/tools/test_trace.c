@@ -143,7 +143,7 @@ static const struct {
 	{ LINE("1", "1", "null"), "t:1: hash_ids[0] is not" },
 	{ LINE("1", "1", "18446744073709551616"), "t:1: hash_ids[0] is not" },
 	{ LINE("5", "1", "1") LINE("5", "1", "1") "\n" LINE("4", "1", "1"),
-	    "t:4: timestamp 4 precedes the last one" },
+	    "t:4: timestamp 4 precedes the last one: sort the trace" },
 	{ LINE("7", "1", "1") LINE("100000000008", "1", "1"),
 	    "t:2: timestamp is three years after" }
 };

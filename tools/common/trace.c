@@ -262,8 +262,8 @@ read_timestamp(struct trace *t, const struct json_object *line, int64_t *out)
 	if (t->number == 0 && t->n_held == 0)
 		t->first = *out;
 	else if (*out < t->held[t->n_held - 1].timestamp)
-		return fail(t, "timestamp %" PRId64 " precedes the last one",
-		    *out);
+		return fail(t, "timestamp %" PRId64 " precedes the last one: "
+		    "sort the trace by timestamp", *out);
 	if (*out - t->first > TRACE_SPAN_MAX_MS)
 		return fail(t, "timestamp is three years after the first");
 	return 0;
