@@ -35,7 +35,7 @@ START_TEST(absurd_requests)
 	BAD_REQUEST(temperature, (double)INFINITY);
 	BAD_REQUEST(stage, 3);
 	BAD_REQUEST(stage, UINT32_MAX);
-	BAD_REQUEST(flags, 8);
+	BAD_REQUEST(flags, 16);
 	BAD_REQUEST(flags, UINT32_MAX);
 	BAD_REQUEST(n_excluded, KVR_EXCLUDED_MAX + 1);
 	BAD_REQUEST(n_excluded, UINT32_MAX);
