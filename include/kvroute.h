@@ -69,11 +69,12 @@ enum kvr_error {
 	KVR_EPINNEDOVERLOADED = -16, /* the pinned worker is overloaded */
 	KVR_EALLOVERLOADED = -17, /* every eligible worker is overloaded */
 	KVR_EBUSY = -18,      /* the lock is held: KVR_NOWAIT, read-only */
-	KVR_ECORRUPT = -19,   /* kvr_check found a broken invariant */
+	KVR_ECORRUPT = -19,   /* kvr_check: the index is broken */
 	KVR_ESYSTEM = -20,    /* a system call failed: see errno */
 	KVR_EPERM = -21,      /* other users own the file or may write it */
 	KVR_EREADONLY = -22,  /* the handle is read-only */
-	KVR_ENEWER = -23      /* a struct sets fields unknown to this library */
+	KVR_ENEWER = -23,     /* a struct sets fields unknown to this library */
+	KVR_EINEXACT = -24    /* kvr_check: only figures are wrong */
 };
 
 /* One sentence about an error; never NULL, even for unknown numbers. */
@@ -718,7 +719,11 @@ int kvr_worker_stats(const struct kvr *k, uint64_t worker,
 int kvr_metrics(const struct kvr *k, char *text, size_t capacity,
     size_t *length);
 
-/* Verifies every invariant, O(everything), under the lock: KVR_ECORRUPT. */
+/*
+ * Verifies every invariant, O(everything), under the lock. KVR_EINEXACT: only
+ * counts, loads or estimates are wrong, and kvr_open would compute them anew;
+ * KVR_ECORRUPT: the index is broken, and kvr_open would empty it.
+ */
 int kvr_check(const struct kvr *k);
 
 /* -------------------------------------------------------- experimental --- */

@@ -10,6 +10,9 @@
  *                                  transaction
  *   an invariant is broken         a loss of power, or    emptied, counted;
  *                                  a stray write          see below
+ *   a figure is wrong, or the      a stray write, or an   computed anew;
+ *   policy cannot be               error of an earlier    nothing is lost
+ *                                  library
  *   the lock has a stale owner     a loss of power        initialized again
  *   the id of another boot         the clock restarted    emptied, clock unset
  *
@@ -100,12 +103,16 @@ forget_workers(struct kvr *k)
 	worker_recover(k);
 }
 
-/* What check_region does not examine. */
-static bool
-durables_sound(const struct region *r)
+/* A policy that no call can have set gives way to the default one. */
+static void
+recover_policy(struct kvr *k)
 {
-	return policy_check(&r->policy) == KVR_OK && r->clock >= -1 &&
-	    r->clock <= CLOCK_MAX;
+	struct kvr_policy policy;
+
+	if (policy_check(&k->region->policy) == KVR_OK)
+		return;
+	(void)kvr_policy_init(&policy, sizeof(policy));
+	policy_write(k, &policy);
 }
 
 /* Repairs and empties a damaged region, between change_begin and change_end. */
@@ -113,13 +120,8 @@ static int
 recover_index(struct kvr *k)
 {
 	struct region *r = k->region;
-	struct kvr_policy policy;
 	int error;
 
-	if (policy_check(&r->policy) != KVR_OK) {
-		(void)kvr_policy_init(&policy, sizeof(policy));
-		policy_write(k, &policy);
-	}
 	if (r->clock < -1 || r->clock > CLOCK_MAX)
 		write_once(r->clock, -1);
 	txn_recover(k);
@@ -142,13 +144,14 @@ recover_alone(struct kvr *k, const unsigned char *boot_id)
 	error = region_lock_init(r);
 	if (error != KVR_OK)
 		return error;
-	if ((atomic_load(&r->seq) & 1) != 0 || !durables_sound(r))
-		error = KVR_ECORRUPT;
-	else
-		error = check_region(k);
-	if (error != KVR_OK && error != KVR_ECORRUPT)
+	error = (atomic_load(&r->seq) & 1) != 0 ? KVR_ECORRUPT
+	    : check_region(k);
+	if (error != KVR_OK && error != KVR_ECORRUPT && error != KVR_EINEXACT)
 		return error;
 	change_begin(r);
+	recover_policy(k);
+	if (error == KVR_EINEXACT)
+		error = check_mend(k);
 	if (error == KVR_ECORRUPT)
 		error = recover_index(k);
 	if (error != KVR_OK)

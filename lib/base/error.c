@@ -27,12 +27,13 @@ static const struct {
 	{ "KVR_EPINNEDOVERLOADED", "The pinned worker is overloaded." },
 	{ "KVR_EALLOVERLOADED", "Every eligible worker is overloaded." },
 	{ "KVR_EBUSY", "The region lock is held." },
-	{ "KVR_ECORRUPT", "An invariant of the region is broken." },
+	{ "KVR_ECORRUPT", "An invariant of the index is broken." },
 	{ "KVR_ESYSTEM", "A system call failed." },
 	{ "KVR_EPERM", "Others may write the file, or own it." },
 	{ "KVR_EREADONLY", "The region was opened for reading only." },
 	{ "KVR_ENEWER",
 	    "A struct sets fields that this library does not know." },
+	{ "KVR_EINEXACT", "Counts or estimates of the region are wrong." },
 };
 
 static size_t

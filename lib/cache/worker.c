@@ -549,6 +549,28 @@ worker_overloaded(const struct kvr *k, uint32_t slot)
 /* ------------------------------------------------------------- recover --- */
 
 /*
+ * Sums external loads and counts groups anew. None is overloaded until the next
+ * worker_recount of each slot, which also counts those with their own TTL.
+ */
+void
+worker_mend(struct kvr *k)
+{
+	uint32_t i;
+
+	memset(k->dp_groups, 0, k->layout.names * sizeof(struct dp_group));
+	write_once(k->region->own_ttl, 0);
+	for (i = 0; i < k->layout.slots; i++) {
+		struct slot *s = slot_at(k, i);
+
+		s->over_prefill = s->over_blocks = s->own_ttl = 0;
+		if (!slot_in_use(k, i))
+			continue;
+		outside_sum(outside_at(k, s->name), s);
+		dp_group_join(k, i, s->dp_group);
+	}
+}
+
+/*
  * After a writer died in the middle of a change, and the rest was emptied. A
  * worker is a slot with an odd generation and a name that points back to it;
  * lists, buckets and counts are rebuilt from these.

@@ -26,6 +26,7 @@ uint64_t worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
 bool worker_overloaded(const struct kvr *k, uint32_t slot);
 void worker_remove(struct kvr *k, uint32_t slot);
 void worker_recover(struct kvr *k);
+void worker_mend(struct kvr *k);
 int worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh);
 
 /* The id of the worker in a slot, if it has one; 0: no such slot. */

@@ -21,7 +21,14 @@
  *            the leases through it; loads are those of leases and external
  *   names    each is found by itself, knows its worker's slot, and is known
  *            there; free names are on the free list, once
- *   counts   all counters equal a recount
+ *   figures  all that follows from the rest, or is an estimate: counters,
+ *            loads, what choices read, what was learnt: check_figures.c
+ *
+ * SEVERITY. Figures are no links. Where only they are wrong, the answers may
+ * be poor, but the index is sound: KVR_EINEXACT, and check_mend computes them
+ * anew. All else is KVR_ECORRUPT, and only emptying helps. An invariant must
+ * hold in every region that calls alone have made, also after options of a
+ * worker have changed: test_restart.c.
  */
 #include "check.h"
 
@@ -228,21 +235,20 @@ check_above(const struct kvr *k, const struct entry *h)
 	    (above->trimmed == 0 || above->pins > 0);
 }
 
-/* Entries on no list are pinned; idle ones not; unconfirmed: pinned and due. */
+/*
+ * Entries on no list are pinned; idle ones not. Unconfirmed ones are pinned and
+ * were due when that began. They may not be due any more: the TTL of a worker
+ * changes with its facts and with what its reports teach.
+ */
 static bool
-check_flags(const struct kvr *k, const struct entry *h)
+check_flags(struct sums *s, const struct entry *h)
 {
 	bool pinned = h->pins > 0;
-	bool unconfirmed = (h->flags & ENTRY_UNCONFIRMED) != 0;
 
-	if (((h->flags & ENTRY_LISTED) == 0 && !pinned) ||
-	    ((h->flags & ENTRY_IDLE) != 0 && pinned))
-		return false;
-	if (unconfirmed) /* a TTL that was raised leaves them so */
-		return pinned && (h->stamp <= horizon_of(k, h->slot,
-		    k->region->clock) ||
-		    slot_at(k, h->slot)->mode != KVR_RETAIN_TTL);
-	return h->stamp != STAMP_NONE;
+	if (!check_confirmed(h))
+		s->inexact = true;
+	return ((h->flags & ENTRY_LISTED) != 0 || pinned) &&
+	    ((h->flags & ENTRY_IDLE) == 0 || !pinned);
 }
 
 static bool
@@ -260,7 +266,7 @@ check_entry(struct sums *s, uint32_t i)
 	    s->seen[h->node] != SEEN_NODE ||
 	    entry_find(k, h->node, h->slot) != i)
 		return false;
-	if (!check_pair(s, h) || !check_above(k, h) || !check_flags(k, h))
+	if (!check_pair(s, h) || !check_above(k, h) || !check_flags(s, h))
 		return false;
 	mine = &s->slots[h->slot];
 	mine->entries++;
@@ -346,7 +352,7 @@ check_lease(struct sums *s, uint32_t i)
 	bool waits = prefilling && (l->flags & LEASE_SILENT) == 0;
 
 	if (c->prefill > 0 && !prefilling)
-		return false;
+		s->inexact = true;
 	if ((l->flags & LEASE_DETACHED) != 0)
 		return node == 0 && l->blocks == 0 && !prefilling &&
 		    l->private == 0 && l->output == 0 && c->ahead == 0;
@@ -360,7 +366,7 @@ check_lease(struct sums *s, uint32_t i)
 	}
 	mine->leases++;
 	mine->requests++;
-	mine->prefill += c->prefill;
+	mine->prefill += prefilling ? c->prefill : 0;
 	mine->prefilling += waits;
 	mine->reading += c->tokens;
 	mine->ahead += c->ahead;
@@ -394,44 +400,26 @@ check_leases(struct sums *s)
 	return true;
 }
 
-/* -------------------------------------------------------------- counts --- */
+/* ---------------------------------------------------------------- slots --- */
 
+/* Cells that nothing claimed are lost. A slot is free when nothing is left. */
 static bool
-check_slot(const struct slot *p, const struct slot *sum, bool in_use)
+check_slots(const struct sums *s)
 {
-	if (p->entries != sum->entries || p->held != sum->held ||
-	    p->active != sum->active || p->leases != sum->leases ||
-	    p->output != sum->output || p->anonymous != sum->anonymous ||
-	    p->ahead != sum->ahead || p->prefilling != sum->prefilling ||
-	    p->reading != sum->reading)
-		return false;
-	return p->prefill == sum->prefill + p->load_prefill &&
-	    p->requests == sum->requests + p->load_requests &&
-	    p->blocks == sum->active + sum->output + p->load_blocks &&
-	    (!in_use || p->retired == 0) &&
-	    (in_use || p->retired == (p->entries + p->leases > 0));
-}
+	const struct kvr *k = s->k;
+	uint32_t i;
 
-static bool
-check_counts(struct sums *s)
-{
-	const struct counts *c = &s->k->region->counts;
-	uint32_t i, workers = 0;
-
-	for (i = 0; i < s->k->layout.slots; i++) {
-		workers += slot_in_use(s->k, i);
-		if (!check_slot(slot_at(s->k, i), &s->slots[i],
-		    slot_in_use(s->k, i)))
-			return false;
-	}
-	/* unclaimed cells are lost */
-	for (i = 1; i < s->k->layout.cells; i++)
+	for (i = 1; i < k->layout.cells; i++)
 		if (s->seen[i] == 0)
 			return false;
-	return workers == s->k->region->workers &&
-	    c->nodes == s->counts.nodes &&
-	    c->entries == s->counts.entries && c->blocks == s->counts.blocks &&
-	    c->held == s->counts.held && c->leases == s->counts.leases;
+	for (i = 0; i < k->layout.slots; i++) {
+		const struct slot *sum = &s->slots[i];
+		bool left = sum->entries + sum->leases > 0;
+
+		if (slot_at(k, i)->retired != (left && !slot_in_use(k, i)))
+			return false;
+	}
+	return true;
 }
 
 /* The clock is in its range; stamps come from it. */
@@ -456,22 +444,48 @@ sums_begin(struct sums *s, const struct kvr *k)
 	    s->slots != NULL && s->dp_groups != NULL;
 }
 
+static void
+sums_end(struct sums *s)
+{
+	free(s->seen);
+	free(s->children);
+	free(s->pins);
+	free(s->slots);
+	free(s->dp_groups);
+}
+
+static int
+check_sums(struct sums *s)
+{
+	const struct kvr *k = s->k;
+
+	if (!check_clock(k) || !check_free(s) || !check_nodes(s) ||
+	    !check_entries(s) || !check_order(s) || !check_leases(s) ||
+	    !check_names(k) || !check_groups_of_ranks(k) || !check_slots(s))
+		return KVR_ECORRUPT;
+	return !s->inexact && check_figures(s) ? KVR_OK : KVR_EINEXACT;
+}
+
 int
 check_region(const struct kvr *k)
 {
 	struct sums s;
-	int error = KVR_ENOMEM;
+	int error = sums_begin(&s, k) ? check_sums(&s) : KVR_ENOMEM;
 
-	if (sums_begin(&s, k))
-		error = check_clock(k) && check_free(&s) && check_nodes(&s) &&
-		    check_entries(&s) && check_order(&s) &&
-		    check_leases(&s) && check_fleet(k, s.dp_groups) &&
-		    check_counts(&s) ? KVR_OK
-		    : KVR_ECORRUPT;
-	free(s.seen);
-	free(s.children);
-	free(s.pins);
-	free(s.slots);
-	free(s.dp_groups);
+	sums_end(&s);
+	return error;
+}
+
+int
+check_mend(struct kvr *k)
+{
+	struct sums s;
+	int error = sums_begin(&s, k) ? check_sums(&s) : KVR_ENOMEM;
+
+	if (error == KVR_EINEXACT) {
+		mend_figures(&s, k);
+		error = KVR_OK;
+	}
+	sums_end(&s);
 	return error;
 }

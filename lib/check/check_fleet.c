@@ -41,7 +41,7 @@ check_free_slots(const struct kvr *k)
 	return used + free == k->region->slots_used;
 }
 
-static bool
+bool
 check_names(const struct kvr *k)
 {
 	uint32_t i, used = 0, limit = k->layout.names;
@@ -106,7 +106,23 @@ check_load(const struct kvr *k, uint32_t slot)
 	    p->own_ttl == (p->ttl != region_ttl(k));
 }
 
-/* The dp_group of a name has all of its ranks and no others. */
+/* Each worker is in a group of ranks; a slot without a worker is in none. */
+bool
+check_groups_of_ranks(const struct kvr *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->layout.slots; i++) {
+		uint32_t dp_group = slot_at(k, i)->dp_group;
+
+		if (slot_in_use(k, i) != (dp_group != 0) ||
+		    dp_group > k->layout.names)
+			return false;
+	}
+	return true;
+}
+
+/* A group knows how many ranks it has, and how many are not overloaded. */
 static bool
 check_dp_groups(const struct kvr *k, struct dp_group *counted)
 {
@@ -115,9 +131,6 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 	for (i = 0; i < k->layout.slots; i++) {
 		const struct slot *p = slot_at(k, i);
 
-		if (slot_in_use(k, i) != (p->dp_group != 0) ||
-		    p->dp_group > dp_group)
-			return false;
 		if (k->loads.id[i] != (slot_in_use(k, i) ? worker_id(k, i) : 0)
 		    || (p->dp_group == 0 && k->loads.gate[i] != GATE_FREE))
 			return false;
@@ -137,10 +150,9 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 	return own_ttl == k->region->own_ttl;
 }
 
-/* counted: zeroed, one per name. */
 bool
 check_fleet(const struct kvr *k, struct dp_group *counted)
 {
-	return check_names(k) && check_dp_groups(k, counted) && rate_sane(k) &&
-	    places_sane(k) && trust_sane(k);
+	return check_dp_groups(k, counted) && rate_sane(k) && places_sane(k) &&
+	    trust_sane(k);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * check_in.h - shared by the files that check a region: check.c (cells, nodes,
- * entries, leases, counts), check_order.c (lists, tournaments) and
- * check_fleet.c (names, slots, loads).
+ * entries, leases, counts), check_order.c (lists, tournaments),
+ * check_fleet.c (names, slots, loads) and check_figures.c (what can be mended).
  */
 #ifndef KVR_CHECK_IN_H
 #define KVR_CHECK_IN_H
@@ -23,6 +23,7 @@ struct sums {
 	uint64_t entries;   /* of retired slots too */
 	uint64_t listed[2]; /* entries flagged as on a list, less those met: */
 	                    /* by release, by stamp */
+	bool inexact;       /* a figure is wrong that can be mended */
 };
 
 enum { SEEN_FREE = 1, SEEN_PIECE, SEEN_NODE, SEEN_GROUP, SEEN_ENTRY,
@@ -41,6 +42,20 @@ claim(struct sums *s, uint32_t i, uint8_t what)
 /* Claims the entries without a node, which are in the lists only. */
 bool check_anonymous(struct sums *s);
 bool check_order(struct sums *s);
+/* An entry that is not confirmed is pinned; one that is has a stamp. */
+static inline bool
+check_confirmed(const struct entry *h)
+{
+	return (h->flags & ENTRY_UNCONFIRMED) != 0 ? h->pins > 0
+	    : h->stamp != STAMP_NONE;
+}
+
+bool check_names(const struct kvr *k);
+bool check_groups_of_ranks(const struct kvr *k);
+/* Figures of workers. counted: zeroed, one per name. */
 bool check_fleet(const struct kvr *k, struct dp_group *counted);
+bool check_figures(struct sums *s);
+/* After a check that found nothing else: makes all figures right. */
+void mend_figures(const struct sums *s, struct kvr *k);
 
 #endif

@@ -15,9 +15,11 @@ check_anonymous_entry(struct sums *s, uint32_t i)
 	const struct entry *h = entry_at(k, i);
 
 	if (!claim(s, i, SEEN_ENTRY) || h->slot >= k->layout.slots ||
-	    h->pins != 0 || h->trimmed == 0 || h->stamp == STAMP_NONE ||
-	    h->flags != (ENTRY_LISTED | ENTRY_IDLE))
+	    h->pins != 0 || h->trimmed == 0 ||
+	    (h->flags & ~ENTRY_UNCONFIRMED) != (ENTRY_LISTED | ENTRY_IDLE))
 		return false;
+	if (!check_confirmed(h))
+		s->inexact = true;
 	s->slots[h->slot].entries++;
 	s->slots[h->slot].anonymous += h->trimmed;
 	s->listed[1]++;

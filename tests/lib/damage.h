@@ -6,6 +6,7 @@
 #ifndef TESTS_DAMAGE_H
 #define TESTS_DAMAGE_H
 
+#include "check.h"
 #include "lease.h"
 
 #include "inner.h"
@@ -168,6 +169,19 @@ idle_hold(bool anonymous)
 	error_ = kvr_check(k); \
 	memcpy(memory, good, BYTES); \
 	ck_assert_msg(error_ == KVR_ECORRUPT, "not found: %s", #change); \
+} while (0)
+
+/* The same of a figure: it is found to be no more, and all that is repaired. */
+#define MENDED(change) do { \
+	char *tree_ = strdup(drawn()); \
+	change; \
+	ck_assert_msg(kvr_check(k) == KVR_EINEXACT, "not found, or found to " \
+	    "be worse: %s", #change); \
+	ck_assert_int_eq(check_mend(k), KVR_OK); \
+	ck_assert_msg(kvr_check(k) == KVR_OK, "not mended: %s", #change); \
+	ck_assert_str_eq(drawn(), tree_); \
+	memcpy(memory, good, BYTES); \
+	free(tree_); \
 } while (0)
 
 #endif

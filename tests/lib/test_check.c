@@ -4,8 +4,9 @@
  *
  * The region, and how it is damaged and repaired, are damage.h's. The classes
  * are those at the top of lib/check/check.c; lists are test_check_order.c's,
- * workers test_check_fleet.c's. Last, junk is written anywhere: the check may
- * or may not find something, but it ends, and accesses nothing outside.
+ * workers test_check_fleet.c's, counts test_check_figures.c's. Last, junk is
+ * written anywhere: the check may or may not find something, but it ends, and
+ * accesses nothing outside.
  */
 #include "damage.h"
 
@@ -208,7 +209,7 @@ START_TEST(damaged_flags)
 	ck_assert_uint_eq(H(leaf, 0)->flags, ENTRY_LISTED);
 	FOUND(H(leaf, 0)->flags |= ENTRY_IDLE);
 	FOUND(H(leaf, 0)->flags = 0);
-	FOUND(H(fork, 2)->flags |= ENTRY_UNCONFIRMED);
+	MENDED(H(fork, 2)->flags |= ENTRY_UNCONFIRMED);
 	FOUND(H(child_of(child_of(fork, 'x'), 'z'), 1)->flags |=
 	    ENTRY_LISTED);
 }
@@ -226,10 +227,10 @@ START_TEST(damaged_lease)
 	FOUND(L(one)->node = r->free_top);
 	FOUND(L(one)->blocks++);
 	FOUND(L(one)->blocks--);
-	FOUND(L(one)->private++);
-	FOUND(L(two)->output--);
-	FOUND(claim_at(k, L(one)->claim)->prefill++);
-	FOUND(claim_at(k, L(one)->claim)->ahead++);
+	MENDED(L(one)->private++);
+	MENDED(L(two)->output--);
+	MENDED(claim_at(k, L(one)->claim)->prefill++);
+	MENDED(claim_at(k, L(one)->claim)->ahead++);
 	FOUND(L(one)->claim = L(two)->claim);
 	FOUND(L(one)->claim = 0);
 	FOUND(L(one)->number += 1000);
@@ -249,44 +250,15 @@ START_TEST(damaged_lease)
 }
 END_TEST
 
-/* -------------------------------------------------------------- counts --- */
-
-START_TEST(damaged_counts)
-{
-	struct region *r = k->region;
-
-	FOUND(r->counts.nodes++);
-	FOUND(r->counts.entries--);
-	FOUND(r->counts.blocks++);
-	FOUND(r->counts.held--);
-	FOUND(r->counts.leases++);
-	FOUND(r->workers++);
-	FOUND(r->workers--);
-	FOUND(k->generations[0]++);
-	FOUND(k->generations[7]++);
-}
-END_TEST
+/* --------------------------------------------------------------- slots --- */
 
 START_TEST(damaged_slot)
 {
-	struct slot *s = slot_at(k, 0);
-
-	FOUND(s->entries++);
-	FOUND(s->held--);
-	FOUND(s->active++);
-	FOUND(s->output++);
-	FOUND(s->blocks++);
-	FOUND(s->prefill--);
-	FOUND(s->requests++);
-	FOUND(s->leases--);
-	FOUND(s->load_prefill++);
-	FOUND(s->load_blocks--);
-	FOUND(s->load_requests++);
-	FOUND(s->retired = 1);
+	FOUND(k->generations[0]++);
+	FOUND(k->generations[7]++);
+	FOUND(slot_at(k, 0)->retired = 1);
 	FOUND(slot_at(k, 7)->retired = 0); /* removed, its entries remain */
-	FOUND(slot_at(k, 7)->entries--);
 	FOUND(slot_at(k, 15)->retired = 1);
-	FOUND(slot_at(k, 15)->held++);
 }
 END_TEST
 
@@ -299,7 +271,7 @@ START_TEST(damaged_trim)
 
 	ck_assert_uint_gt(h->trimmed, 0);
 	ck_assert_uint_lt(h->trimmed, length);
-	FOUND(h->trimmed++);
+	MENDED(h->trimmed++);
 	FOUND(h->trimmed--);
 	FOUND(h->trimmed = 0);
 	FOUND(h->trimmed = length);
@@ -308,7 +280,7 @@ START_TEST(damaged_trim)
 	FOUND(N(h->node)->word &= (uint16_t)~WORD_TRIMMED);
 	FOUND(N(leaf)->word |= WORD_TRIMMED);
 	/* below what has lost its end its worker holds nothing */
-	FOUND((H(fork, 2)->trimmed = 1, G(fork)->word[H(fork, 2)->lane] |=
+	MENDED((H(fork, 2)->trimmed = 1, G(fork)->word[H(fork, 2)->lane] |=
 	    WORD_TRIMMED));
 }
 END_TEST
@@ -320,20 +292,20 @@ START_TEST(damaged_claim)
 	struct slot *s = slot_at(k, 4);
 
 	ck_assert_uint_gt(s->ahead, 0);
-	FOUND(c->ahead++);
-	FOUND(c->ahead = 0);
-	FOUND(s->ahead--);
-	FOUND(s->ahead = 0);
-	FOUND(c->prefill++);
-	FOUND(c->prefill = 0);
+	MENDED(c->ahead++);
+	MENDED(c->ahead = 0);
+	MENDED(s->ahead--);
+	MENDED(s->ahead = 0);
+	MENDED(c->prefill++);
+	MENDED(c->prefill = 0);
 	FOUND(L(three)->claim = k->layout.cells);
 	FOUND(L(three)->claim = k->region->free_top);
 	FOUND(L(three)->claim = entry_find(k, leaf, 0));
-	FOUND(L(three)->flags ^= LEASE_PREFILLING);
-	FOUND(s->prefilling++);
-	FOUND(s->prefilling = 0);
-	FOUND((s->reading++, k->loads.reading[s - k->slots]++));
-	FOUND(s->reading = 0);
+	MENDED(L(three)->flags ^= LEASE_PREFILLING);
+	MENDED(s->prefilling++);
+	MENDED(s->prefilling = 0);
+	MENDED((s->reading++, k->loads.reading[s - k->slots]++));
+	MENDED(s->reading = 0);
 }
 END_TEST
 
@@ -356,7 +328,8 @@ START_TEST(junk_anywhere)
 			    : pick(k->layout.cells);
 		}
 		error = kvr_check(k);
-		must(error == KVR_OK || error == KVR_ECORRUPT);
+		must(error == KVR_OK || error == KVR_ECORRUPT ||
+		    error == KVR_EINEXACT);
 		found += error == KVR_ECORRUPT;
 		memcpy(memory, good, BYTES);
 	}
@@ -384,7 +357,6 @@ suite_check(void)
 	tcase_add_test(t, damaged_ages);
 	tcase_add_test(t, damaged_flags);
 	tcase_add_test(t, damaged_lease);
-	tcase_add_test(t, damaged_counts);
 	tcase_add_test(t, damaged_slot);
 	tcase_add_test(t, junk_anywhere);
 	suite_add_tcase(s, t);

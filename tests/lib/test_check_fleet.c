@@ -39,7 +39,8 @@ fleet_sound(void)
 	struct dp_group counted[FLEET];
 
 	memset(counted, 0, sizeof(counted));
-	return check_fleet(k, counted);
+	return check_names(k) && check_groups_of_ranks(k) &&
+	    check_fleet(k, counted);
 }
 
 /* As FOUND, by this part of the check alone. */
@@ -216,21 +217,21 @@ START_TEST(damaged_life)
 	struct slot *s = slot_at(k, 4);
 
 	ck_assert_uint_eq(s->own_ttl, 1);
-	FOUND(s->own_ttl = 0);
-	FOUND(slot_at(k, 3)->own_ttl = 1);
-	FOUND(k->region->own_ttl = 0);
-	FOUND(k->region->own_ttl++);
+	MENDED(s->own_ttl = 0);
+	MENDED(slot_at(k, 3)->own_ttl = 1);
+	MENDED(k->region->own_ttl = 0);
+	MENDED(k->region->own_ttl++);
 	FOUND(s->ttl++);
 	FOUND(s->ttl = TTL);
-	FOUND(k->loads.ttl[4] = TTL);
-	FOUND(k->loads.ttl[3]++);
-	FOUND(s->mode = KVR_RETAIN_TTL);
-	FOUND(slot_at(k, 3)->mode = KVR_RETAIN_FEEDBACK);
-	FOUND(k->loads.gate[4] ^= GATE_UNSURE);
-	FOUND(s->free_at++);
-	FOUND(k->loads.free_at[4]--);
-	FOUND(k->loads.waiting[4] = 1);
-	FOUND(k->loads.waiting[0] = 0);
+	MENDED(k->loads.ttl[4] = TTL);
+	MENDED(k->loads.ttl[3]++);
+	MENDED(s->mode = KVR_RETAIN_TTL);
+	MENDED(slot_at(k, 3)->mode = KVR_RETAIN_FEEDBACK);
+	MENDED(k->loads.gate[4] ^= GATE_UNSURE);
+	MENDED(s->free_at++);
+	MENDED(k->loads.free_at[4]--);
+	MENDED(k->loads.waiting[4] = 1);
+	MENDED(k->loads.waiting[0] = 0);
 }
 END_TEST
 

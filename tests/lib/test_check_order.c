@@ -193,7 +193,7 @@ START_TEST(damaged_dead_answer)
 	memcpy(good, memory, BYTES);
 	FOUND(h->slot = UINT16_MAX);
 	FOUND(h->slot = 3);
-	FOUND(h->trimmed++);
+	MENDED(h->trimmed++);
 	FOUND(h->flags = ENTRY_LISTED);
 	FOUND(h->kind = CELL_LEASE);
 }
@@ -205,15 +205,15 @@ START_TEST(damaged_answer)
 	struct slot *s = slot_at(k, 4);
 
 	ck_assert_uint_gt(s->anonymous, 0);
-	FOUND(h->trimmed++);
+	MENDED(h->trimmed++);
 	FOUND(h->trimmed = 0);
-	FOUND(s->anonymous--);
-	FOUND(s->anonymous = 0);
+	MENDED(s->anonymous--);
+	MENDED(s->anonymous = 0);
 	FOUND((s->anonymous -= h->trimmed, h->trimmed = 0));
 	FOUND(h->pins++);
 	FOUND(h->flags = ENTRY_LISTED);
 	FOUND(h->flags = ENTRY_IDLE);
-	FOUND(h->flags |= ENTRY_UNCONFIRMED);
+	MENDED(h->flags |= ENTRY_UNCONFIRMED);
 	FOUND(h->stamp = STAMP_NONE);
 	FOUND(h->slot = 3);
 	FOUND(h->slot = UINT16_MAX);

@@ -1120,7 +1120,7 @@ START_TEST(any_bits)
 		place = NULL;
 	}
 	k->region->arrivals = NAN;
-	ck_assert_int_eq(kvr_check(k), KVR_ECORRUPT);
+	ck_assert_int_eq(kvr_check(k), KVR_EINEXACT);
 	ck_assert_int_eq(kvr_clear(k), KVR_OK);
 }
 END_TEST

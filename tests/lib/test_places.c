@@ -328,7 +328,7 @@ START_TEST(recovered)
 			s->service = -1;
 		else
 			s->votes = UINT32_MAX;
-		ck_assert_int_eq(kvr_check(k), KVR_ECORRUPT);
+		ck_assert_int_eq(kvr_check(k), KVR_EINEXACT);
 		ck_assert_int_eq(kvr_clear(k), KVR_OK);
 		region_sound();
 		ck_assert_uint_eq(places(), 0);

@@ -183,23 +183,90 @@ END_TEST
 START_TEST(broken_index)
 {
 	made();
-	DAMAGED(r->counts.nodes++);
-	DAMAGED(r->counts.leases++);
 	DAMAGED(r->fresh += 5);
 	DAMAGED(r->free_top = 3);
 	DAMAGED(memset(in->cells, 0xff, 10 * CELL));
 	DAMAGED(memset(in->cells, 0, 10 * CELL));
 	DAMAGED(memset(in->entry_buckets, 1, in->layout.entry_buckets * 4));
-	DAMAGED(in->slots[1].held++);
 	DAMAGED(in->due_winner[1] ^= 1);
 	DAMAGED(r->clock = -2);
 	DAMAGED(r->clock = INT64_MAX);
-	DAMAGED(r->policy.temperature = (double)NAN);
-	DAMAGED(r->policy.cost = 99);
 	DAMAGED(r->name_free = 1);
-	DAMAGED(r->workers = 9);
 	DAMAGED(memset(in->name_buckets, 0xff, in->layout.name_buckets * 4));
 	DAMAGED(r->shared = 0; atomic_store(&r->seq, 1));
+}
+END_TEST
+
+#define MENDED(change) do { \
+	struct kvr *in = in_image(); \
+	struct region *r = in->region; \
+	change; \
+	file_write(image, BYTES); \
+	again(); \
+	ck_assert_uint_eq(stats().recoveries, r->counts.recoveries); \
+	ck_tree(TREE); \
+	region_sound(); \
+	closed(); \
+} while (0)
+
+/* Counts, loads, estimates, the policy: a wrong one costs no prefix. */
+START_TEST(wrong_figures)
+{
+	struct kvr_policy now = { .size = sizeof(now) }, usual;
+
+	ck_assert_int_eq(kvr_policy_init(&usual, sizeof(usual)), KVR_OK);
+	made();
+	MENDED(r->counts.nodes++);
+	MENDED(r->counts.leases++);
+	MENDED(in->slots[1].held++);
+	MENDED(in->slots[0].prefill = 7);
+	MENDED(in->loads.requests[1] = 9);
+	MENDED(r->workers = 9);
+	MENDED(r->arrivals = (double)NAN);
+	MENDED((r->counts.entries--, r->policy.cost = 99));
+	MENDED(r->policy.cost = 99);
+	MENDED(r->policy.temperature = (double)NAN);
+	again();
+	ck_assert_int_eq(kvr_policy_get(k, &now), KVR_OK);
+	ck_assert_mem_eq(&now, &usual, sizeof(now));
+	ck_assert_uint_eq(stats().workers, 2);
+	closed();
+}
+END_TEST
+
+/*
+ * An entry that is due and pinned again is unconfirmed. Then its worker's TTL
+ * becomes one under which it is not due: nothing is broken.
+ */
+START_TEST(pinned_when_due_then_longer_ttl)
+{
+	struct kvr_worker f;
+	uint64_t lease;
+
+	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+	f.capacity_tokens = 1000000;
+	options.idle_limit_ns = TTL / 2;
+	opened(CREATE);
+	two_workers();
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
+	observe(0, "abcd", 1);
+	observe(1, "wxyz", TTL / 2 - 1);
+	lease = reserve(0, "abcd", TTL / 2 + 1);
+	region_sound();
+	f.capacity_tokens = 0; /* by the TTL from now on */
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
+	region_sound();
+	closed();
+	again();
+	ck_assert_uint_eq(stats().recoveries, 0);
+	ck_assert_uint_eq(stats().leases, 1);
+	say("wxyz");
+	ck_assert_uint_eq(overlap(1, TTL), 4);
+	commit(lease, TTL);
+	finish(lease, TTL);
+	say("abcd");
+	ck_assert_uint_eq(overlap(0, TTL), 4);
+	closed();
 }
 END_TEST
 
@@ -478,7 +545,7 @@ START_TEST(reader)
 	ck_assert(reading->readonly);
 	ck_assert(!held(GATE) && !held(ATTACHED));
 	file_same();
-	DAMAGED(r->counts.nodes++);
+	DAMAGED(r->fresh += 5);
 	ck_assert_uint_eq(reading->region->counts.recoveries, 1);
 	ck_assert_uint_eq(reading->region->counts.observes, 4);
 	kvr_free(reading);
@@ -572,6 +639,8 @@ suite_recover(void)
 	tcase_add_test(t, died_in_company);
 	tcase_add_test(t, lock_of_nobody);
 	tcase_add_test(t, broken_index);
+	tcase_add_test(t, wrong_figures);
+	tcase_add_test(t, pinned_when_due_then_longer_ttl);
 	tcase_add_test(t, damaged_anywhere);
 	tcase_add_test(t, broken_workers);
 	tcase_add_test(t, damaged_seal);

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * check_figures.c - the part of check.c for what follows from the rest: counts,
+ * loads, copies, estimates. They are compared with a recount, and can be
+ * replaced by it.
+ */
+#include "check_in.h"
+#include "places.h"
+#include "rate.h"
+#include "retain.h"
+#include "trust.h"
+#include "worker.h"
+
+/* --------------------------------------------------------------- check --- */
+
+static bool
+check_slot(const struct slot *p, const struct slot *sum)
+{
+	if (p->entries != sum->entries || p->held != sum->held ||
+	    p->active != sum->active || p->leases != sum->leases ||
+	    p->output != sum->output || p->anonymous != sum->anonymous ||
+	    p->ahead != sum->ahead || p->prefilling != sum->prefilling ||
+	    p->reading != sum->reading)
+		return false;
+	return p->prefill == sum->prefill + p->load_prefill &&
+	    p->requests == sum->requests + p->load_requests &&
+	    p->blocks == sum->active + sum->output + p->load_blocks;
+}
+
+static uint32_t
+workers_in(const struct kvr *k)
+{
+	uint32_t i, workers = 0;
+
+	for (i = 0; i < k->layout.slots; i++)
+		workers += slot_in_use(k, i);
+	return workers;
+}
+
+bool
+check_figures(struct sums *s)
+{
+	const struct kvr *k = s->k;
+	const struct counts *c = &k->region->counts;
+	uint32_t i;
+
+	for (i = 0; i < k->layout.slots; i++)
+		if (!check_slot(slot_at(k, i), &s->slots[i]))
+			return false;
+	return k->region->workers == workers_in(k) &&
+	    c->nodes == s->counts.nodes && c->entries == s->counts.entries &&
+	    c->blocks == s->counts.blocks && c->held == s->counts.held &&
+	    c->leases == s->counts.leases && check_fleet(k, s->dp_groups);
+}
+
+/* ---------------------------------------------------------------- mend --- */
+
+/* Its external load has been summed. */
+static void
+mend_slot(struct slot *p, const struct slot *sum)
+{
+	p->entries = sum->entries;
+	p->held = sum->held;
+	p->active = sum->active;
+	p->leases = sum->leases;
+	p->output = sum->output;
+	p->anonymous = sum->anonymous;
+	p->ahead = sum->ahead;
+	p->prefilling = sum->prefilling;
+	p->reading = sum->reading;
+	p->prefill = sum->prefill + p->load_prefill;
+	p->requests = sum->requests + p->load_requests;
+	p->blocks = sum->active + sum->output + p->load_blocks;
+}
+
+/* Flags of entries and leases by what else is known of them. */
+static void
+mend_cells(const struct sums *s, struct kvr *k)
+{
+	uint32_t i;
+
+	for (i = 1; i < k->layout.cells; i++) {
+		struct entry *h = entry_at(k, i);
+		const struct lease *l = lease_at(k, i);
+
+		if (s->seen[i] == SEEN_ENTRY && !check_confirmed(h))
+			write_once(h->flags, (uint8_t)(h->pins == 0
+			    ? h->flags & ~ENTRY_UNCONFIRMED
+			    : h->flags | ENTRY_UNCONFIRMED));
+		if (s->seen[i] == SEEN_LEASE &&
+		    (l->flags & LEASE_PREFILLING) == 0)
+			write_once(claim_at(k, l->claim)->prefill, UINT64_C(0));
+	}
+}
+
+void
+mend_figures(const struct sums *s, struct kvr *k)
+{
+	struct counts *c = &k->region->counts;
+	uint32_t i;
+
+	mend_cells(s, k);
+	worker_mend(k);
+	trust_recover(k);
+	rate_recover(k);
+	places_recover(k);
+	for (i = 0; i < k->layout.slots; i++)
+		mend_slot(slot_at(k, i), &s->slots[i]);
+	for (i = 0; i < k->layout.slots; i++) {
+		if (slot_in_use(k, i))
+			retain_decide(k, i);
+		worker_recount(k, i);
+	}
+	k->region->workers = workers_in(k);
+	c->nodes = s->counts.nodes;
+	c->entries = s->counts.entries;
+	c->blocks = s->counts.blocks;
+	c->held = s->counts.held;
+	c->leases = s->counts.leases;
+}
