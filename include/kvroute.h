@@ -602,9 +602,10 @@ enum kvr_open_flags {
  * A region in a file, for any number of processes at once; it outlives them.
  * CREATE alone: KVR_EEXIST if the file is there; ATTACH alone: KVR_ESYSTEM
  * (ENOENT) if it is not; both: whichever applies. options: as for kvr_new and
- * kvr_attach_at. A file that is not a region, or is damaged, is KVR_EFORMAT and
- * is left unchanged. The first to attach after all others are gone checks the
- * index and empties it if it is broken.
+ * kvr_attach_at. A region is made of a file that is empty, zero throughout or
+ * left unfinished by a creator that died; any other that is not a region, or is
+ * damaged, is KVR_EFORMAT and stays as it is. The first to attach after all
+ * others are gone checks the index and empties it if it is broken.
  */
 int kvr_open(const char *path, size_t path_len, uint32_t flags,
     const struct kvr_options *options, struct kvr **out);

@@ -26,14 +26,15 @@
  *
  * CREATION. All blocks of the file are allocated at once, so a full disk is an
  * error now and not a signal later. The magic number is written last. A
- * creator that dies leaves an empty file, zeros, or a mark of its own
- * (region_blank); a file of any other kind is never mistaken for that.
+ * creator that dies leaves an empty file, zeros, or a mark of its own; a file
+ * of any other kind is never mistaken for that (storage.c).
  */
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "file.h"
 
 #include "options.h"
 #include "recover.h"
+#include "storage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -137,21 +138,6 @@ file_look(struct file *f)
 }
 
 static int
-file_peep(struct file *f)
-{
-	struct region head;
-	ssize_t n;
-
-	do {
-		n = pread(f->fd, &head, sizeof(head), 0);
-	} while (n == -1 && errno == EINTR);
-	if (n == -1)
-		return KVR_ESYSTEM;
-	f->blank = region_blank(&head, (size_t)n);
-	return KVR_OK;
-}
-
-static int
 file_map(const struct file *f, struct kvr *k)
 {
 	int protection = PROT_READ;
@@ -171,33 +157,18 @@ file_map(const struct file *f, struct kvr *k)
 
 /* --------------------------------------------------------------- making --- */
 
-static bool
-file_cut(const struct file *f, uint64_t bytes)
-{
-	int result;
-
-	do {
-		result = ftruncate(f->fd, (off_t)bytes);
-	} while (result == -1 && errno == EINTR);
-	return result == 0;
-}
-
 static int
 file_allocate(struct file *f, uint64_t bytes)
 {
-	int error;
+	int error = KVR_OK;
 
-	if (f->bytes != bytes && !file_cut(f, 0))
-		return KVR_ESYSTEM;
-	do {
-		error = posix_fallocate(f->fd, 0, (off_t)bytes);
-	} while (error == EINTR);
-	if (error != 0) {
-		errno = error;
-		return KVR_ESYSTEM;
-	}
-	f->bytes = bytes;
-	return KVR_OK;
+	if (f->bytes != bytes)
+		error = storage_cut(f->fd, 0);
+	if (error == KVR_OK)
+		error = storage_allocate(f->fd, bytes);
+	if (error == KVR_OK)
+		f->bytes = bytes;
+	return error;
 }
 
 /* Group before mode: the mode must never apply to the old group. */
@@ -248,7 +219,7 @@ file_make(struct file *f, struct kvr *k)
 	if (error == KVR_OK)
 		return KVR_OK;
 	saved = errno;
-	(void)file_cut(f, before);
+	(void)storage_cut(f->fd, before);
 	errno = saved;
 	return error;
 }
@@ -286,7 +257,7 @@ file_join(const struct file *f, struct kvr *k)
 static int
 file_write(struct file *f, struct kvr *k)
 {
-	int error = file_peep(f);
+	int error = storage_blank(f->fd, &f->blank);
 
 	if (error != KVR_OK)
 		return error;
@@ -299,7 +270,7 @@ file_write(struct file *f, struct kvr *k)
 static int
 file_read(struct file *f, struct kvr *k)
 {
-	int error = file_peep(f);
+	int error = storage_blank(f->fd, &f->blank);
 
 	if (error == KVR_OK && f->blank)
 		error = KVR_EFORMAT;

@@ -277,22 +277,15 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	return KVR_OK;
 }
 
-/*
- * Whether a file that begins like this is not a region yet: empty, all zero, or
- * left by a process that died while formatting it.
- */
+/* Whether what begins like this was left by a process that died formatting. */
 bool
-region_blank(const void *head, size_t bytes)
+region_unmade(const void *head, size_t bytes)
 {
-	const unsigned char *at = head;
 	uint64_t magic = 0;
-	size_t i;
 
 	if (bytes >= sizeof(magic))
 		memcpy(&magic, head, sizeof(magic));
-	for (i = 0; i < bytes && at[i] == 0; i++)
-		continue;
-	return i == bytes || magic == UNMADE;
+	return magic == UNMADE;
 }
 
 /* Whether the hash rule and the times are ones that options can express. */

@@ -198,7 +198,7 @@ struct region_begin {
 int region_format(const struct region_begin *b, void *memory, uint64_t bytes,
     bool shared);
 int region_attach(void *memory, uint64_t bytes, struct kvr *k);
-bool region_blank(const void *head, size_t bytes);
+bool region_unmade(const void *head, size_t bytes);
 int region_lock_init(struct region *r);
 void region_lock_end(struct region *r);
 void region_empty(struct kvr *k);

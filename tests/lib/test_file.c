@@ -317,6 +317,35 @@ START_TEST(half_made)
 }
 END_TEST
 
+/* As of an ISO image: zeros, and then what somebody needs. */
+START_TEST(zeros_at_first_only)
+{
+	static const uint32_t flags[] = { EITHER, EITHER | TRUST, ATTACH,
+		READONLY };
+	int i, fd;
+
+	for (i = 0; i < 4; i++) {
+		memset(image, 0, BYTES);
+		memcpy(image + 16384, "\1CD001\1", 7);
+		file_write(image, BYTES);
+		ck_assert_int_eq(try(flags[i]), KVR_EFORMAT);
+		file_same();
+	}
+	fd = open(path, O_RDWR);
+	ck_assert_int_ge(fd, 0);
+	ck_assert_int_eq(kvr_open_fd(fd, EITHER, &options, &k), KVR_EFORMAT);
+	ck_assert_int_eq(kvr_open_fd(fd, CREATE, &options, &k), KVR_EEXIST);
+	file_same();
+	close(fd);
+	/* one byte, the last */
+	memset(image, 0, BYTES);
+	image[BYTES - 1] = 1;
+	file_write(image, BYTES);
+	ck_assert_int_eq(try(EITHER), KVR_EFORMAT);
+	file_same();
+}
+END_TEST
+
 static void
 limit_files(rlim_t bytes)
 {
@@ -541,6 +570,7 @@ suite_file(void)
 	tcase_add_test(t, no_plain_file);
 	t = files_case(s, "half");
 	tcase_add_test(t, half_made);
+	tcase_add_test(t, zeros_at_first_only);
 	tcase_add_test(t, creator_killed);
 	tcase_add_test(t, no_space);
 	tcase_add_test(t, too_small);
