@@ -4,9 +4,9 @@
  *
  * The invariants, in the order of the functions below. A check runs only if the
  * earlier ones have passed, so none can be slow or leave the region:
- *   cells    each cell is exactly one of: free, a piece of one run, a node, a
- *            group of one node, an entry, a lease, the claim of a lease;
- *            free_cells counts the free ones
+ *   cells    cell 0 is blank; each other is exactly one of: free, a piece of
+ *            one run, a node, a group of one node, an entry, a lease, the
+ *            claim of a lease; free_cells counts the free ones
  *   nodes    found by their key; as long as their run; end with it; the
  *            parent is a node that ends where this one begins; children are
  *            counted; the way up ends at a root
@@ -48,9 +48,12 @@ static bool
 claim_pieces(struct sums *s, uint32_t piece, uint32_t level, uint32_t at,
     uint32_t first, uint32_t last, uint8_t what)
 {
-	uint32_t low = at << (4 * level), i;
-	uint32_t high = low + (UINT32_C(1) << (4 * level)) - 1;
+	uint32_t low, high, i;
 
+	if (level >= RUN_LEVELS)
+		return false;
+	low = at << (4 * level);
+	high = low + (UINT32_C(1) << (4 * level)) - 1;
 	if (high < first || low > last)
 		return true;
 	if (!claim(s, piece, what))
@@ -61,6 +64,15 @@ claim_pieces(struct sums *s, uint32_t piece, uint32_t level, uint32_t at,
 		    at * PIECE + i, first, last, what))
 			return false;
 	return true;
+}
+
+/* What reads of "none" give, and links that are out of bounds. */
+static bool
+check_none(const struct kvr *k)
+{
+	static const union cell blank;
+
+	return memcmp(cell_at(k, 0), &blank, sizeof(blank)) == 0;
 }
 
 static bool
@@ -101,17 +113,17 @@ static bool
 check_groups(struct sums *s, uint32_t node)
 {
 	const struct node *n = node_at(s->k, node);
-	struct groups at = groups_of(n, n->holders);
-	uint32_t last = (n->holders + PAIRS - 1u) / PAIRS - 1, i;
+	uint32_t holders = read_once(n->holders);
+	struct groups at = groups_of(n, holders);
+	uint32_t last = (holders + PAIRS - 1u) / PAIRS - 1, i;
 
 	/* a single entry is only bounds-checked here: see check_entry */
-	if (n->holders < 2)
-		return n->holders == 1 &&
-		    n->entries - 1 < s->k->layout.cells - 1;
-	if (!claim_pieces(s, n->entries, at.level, 0, 0, last, SEEN_GROUP))
+	if (holders < 2)
+		return holders == 1 && at.top - 1 < s->k->layout.cells - 1;
+	if (!claim_pieces(s, at.top, at.level, 0, 0, last, SEEN_GROUP))
 		return false;
 	for (i = 0; i <= last; i++)
-		s->children[links_at(s->k, n->entries, at.level, i)] = node;
+		*child_count(s, links_at(s->k, at.top, at.level, i)) = node;
 	return true;
 }
 
@@ -124,7 +136,7 @@ check_parent(struct sums *s, const struct node *n)
 		return true;
 	if (n->parent >= s->k->layout.cells || above->kind != CELL_NODE)
 		return false;
-	s->children[n->parent]++;
+	(*child_count(s, n->parent))++;
 	return above->end == n->prev;
 }
 
@@ -209,8 +221,8 @@ check_pair(const struct sums *s, const struct entry *h)
 		const struct group *g = &cell_at(k, h->group)->group;
 
 		if (h->lane >= PAIRS || h->group >= k->layout.cells ||
-		    s->seen[h->group] != SEEN_GROUP ||
-		    s->children[h->group] != h->node)
+		    seen_as(s, h->group) != SEEN_GROUP ||
+		    *child_count(s, h->group) != h->node)
 			return false;
 		word = g->word[h->lane];
 		stamp = g->stamp[h->lane];
@@ -263,12 +275,12 @@ check_entry(struct sums *s, uint32_t i)
 		return false;
 	length -= h->pins > 0 ? 0 : h->trimmed;
 	if (h->slot >= k->layout.slots || h->node >= k->layout.cells ||
-	    s->seen[h->node] != SEEN_NODE ||
+	    seen_as(s, h->node) != SEEN_NODE ||
 	    entry_find(k, h->node, h->slot) != i)
 		return false;
 	if (!check_pair(s, h) || !check_above(k, h) || !check_flags(s, h))
 		return false;
-	mine = &s->slots[h->slot];
+	mine = slot_sum(s, h->slot);
 	mine->entries++;
 	mine->held += length;
 	mine->active += h->pins > 0 ? length : 0;
@@ -345,7 +357,7 @@ check_lease(struct sums *s, uint32_t i)
 {
 	const struct kvr *k = s->k;
 	const struct lease *l = lease_at(k, i);
-	struct slot *mine = &s->slots[l->slot];
+	struct slot *mine = slot_sum(s, l->slot);
 	const struct claim *c = claim_at(k, l->claim);
 	uint32_t node = l->node, blocks = 0, entry, limit = k->layout.cells;
 	bool prefilling = (l->flags & LEASE_PREFILLING) != 0;
@@ -358,11 +370,11 @@ check_lease(struct sums *s, uint32_t i)
 		    l->private == 0 && l->output == 0 && c->ahead == 0;
 	for (; node != 0; node = node_at(k, node)->parent) {
 		if (limit-- == 0 || node >= k->layout.cells ||
-		    s->seen[node] != SEEN_NODE ||
+		    seen_as(s, node) != SEEN_NODE ||
 		    (entry = entry_find(k, node, l->slot)) == 0)
 			return false;
 		blocks += node_at(k, node)->length;
-		s->pins[entry]++;
+		(*pin_count(s, entry))++;
 	}
 	mine->leases++;
 	mine->requests++;
@@ -384,7 +396,7 @@ check_leases(struct sums *s)
 	for (i = k->region->lease_first; i != 0;
 	    i = lease_at(k, i)->age_next, left--) {
 		if (left == 0 || i >= k->layout.cells ||
-		    s->seen[i] != SEEN_LEASE ||
+		    seen_as(s, i) != SEEN_LEASE ||
 		    lease_at(k, i)->age_prev != prev ||
 		    (prev != 0 && lease_at(k, i)->opened <
 		    lease_at(k, prev)->opened) || !check_lease(s, i))
@@ -459,9 +471,10 @@ check_sums(struct sums *s)
 {
 	const struct kvr *k = s->k;
 
-	if (!check_clock(k) || !check_free(s) || !check_nodes(s) ||
-	    !check_entries(s) || !check_order(s) || !check_leases(s) ||
-	    !check_names(k) || !check_groups_of_ranks(k) || !check_slots(s))
+	if (!check_clock(k) || !check_none(k) || !check_free(s) ||
+	    !check_nodes(s) || !check_entries(s) || !check_order(s) ||
+	    !check_leases(s) || !check_names(k) || !check_groups_of_ranks(k) ||
+	    !check_slots(s))
 		return KVR_ECORRUPT;
 	return !s->inexact && check_figures(s) ? KVR_OK : KVR_EINEXACT;
 }

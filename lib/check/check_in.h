@@ -29,6 +29,34 @@ struct sums {
 enum { SEEN_FREE = 1, SEEN_PIECE, SEEN_NODE, SEEN_GROUP, SEEN_ENTRY,
 	SEEN_LEASE, SEEN_CLAIM };
 
+/*
+ * Every number read from the region is used as an index once, through here: it
+ * may have changed since it was found to be in bounds. Cell 0 is nothing.
+ */
+static inline uint8_t
+seen_as(const struct sums *s, uint32_t i)
+{
+	return i < s->k->layout.cells ? s->seen[i] : 0;
+}
+
+static inline uint32_t *
+child_count(const struct sums *s, uint32_t i)
+{
+	return &s->children[i < s->k->layout.cells ? i : 0];
+}
+
+static inline uint32_t *
+pin_count(const struct sums *s, uint32_t i)
+{
+	return &s->pins[i < s->k->layout.cells ? i : 0];
+}
+
+static inline struct slot *
+slot_sum(const struct sums *s, uint32_t i)
+{
+	return &s->slots[i < s->k->layout.slots ? i : 0];
+}
+
 /* Claims a cell; false if it does not exist or has been claimed. */
 static inline bool
 claim(struct sums *s, uint32_t i, uint8_t what)

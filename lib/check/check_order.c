@@ -20,8 +20,8 @@ check_anonymous_entry(struct sums *s, uint32_t i)
 		return false;
 	if (!check_confirmed(h))
 		s->inexact = true;
-	s->slots[h->slot].entries++;
-	s->slots[h->slot].anonymous += h->trimmed;
+	slot_sum(s, h->slot)->entries++;
+	slot_sum(s, h->slot)->anonymous += h->trimmed;
 	s->listed[1]++;
 	if (slot_at(k, h->slot)->retired == 0) {
 		s->listed[0]++;
@@ -73,7 +73,7 @@ check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 		const struct entry *h = entry_at(k, i);
 
 		if (limit == 0 || i >= k->layout.cells ||
-		    s->seen[i] != SEEN_ENTRY)
+		    seen_as(s, i) != SEEN_ENTRY)
 			return false;
 		if ((by_stamp ? h->stamp_prev : h->release_prev) != prev ||
 		    (h->flags & (by_stamp ? ENTRY_LISTED : ENTRY_IDLE)) == 0)
@@ -98,20 +98,23 @@ check_children_first(struct sums *s, struct list l, bool by_stamp)
 	uint8_t flag = by_stamp ? ENTRY_LISTED : ENTRY_IDLE;
 	bool good = true;
 
-	for (i = l.tail; i != 0 && limit > 0; limit--) {
+	for (i = l.tail; i != 0 && i < k->layout.cells && limit > 0; limit--) {
 		const struct entry *h = entry_at(k, i);
 		uint32_t parent = node_at(k, h->node)->parent, above;
 
 		above = parent != 0 ? entry_find(k, parent, h->slot) : 0;
 		if (above != 0 && (entry_at(k, above)->flags & flag) != 0 &&
-		    s->seen[above] == SEEN_ENTRY)
+		    seen_as(s, above) == SEEN_ENTRY)
 			good = false;
 		s->seen[i] = SEEN_FREE; /* passed */
 		i = by_stamp ? h->stamp_prev : h->release_prev;
 	}
-	for (i = l.head; i != 0; i = by_stamp ? entry_at(k, i)->stamp_next
-	    : entry_at(k, i)->release_next)
+	limit = k->layout.cells;
+	for (i = l.head; i != 0 && i < k->layout.cells && limit > 0; limit--) {
 		s->seen[i] = SEEN_ENTRY;
+		i = by_stamp ? entry_at(k, i)->stamp_next
+		    : entry_at(k, i)->release_next;
+	}
 	return good;
 }
 

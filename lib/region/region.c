@@ -162,11 +162,12 @@ loads_open(struct loads *l, char *at, uint32_t slots)
 	l->release = l->room + slots;
 }
 
+/* The seal is the caller's copy, which no other process can change. */
 static void
-handle_open(struct kvr *k, struct region *r)
+handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 {
 	char *base = (char *)r;
-	const struct layout *l = &r->seal.layout;
+	const struct layout *l = &seal->layout;
 
 	k->region = r;
 	k->layout = *l;
@@ -185,9 +186,9 @@ handle_open(struct kvr *k, struct region *r)
 	k->node_buckets = (uint32_t *)(void *)(base + l->node_buckets_at);
 	k->entry_buckets = (uint32_t *)(void *)(base + l->entry_buckets_at);
 	k->cells = (union cell *)(void *)(base + l->cells_at);
-	k->ttl = r->seal.ttl;
-	k->rule = r->seal.rule;
-	memcpy(k->table_key, r->seal.table_key, sizeof(k->table_key));
+	k->ttl = seal->ttl;
+	k->rule = seal->rule;
+	memcpy(k->table_key, seal->table_key, sizeof(k->table_key));
 }
 
 /* Names are allocated from a free list, the only state of the durable part. */
@@ -263,7 +264,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	r->fleet_tokens = b->fleet_tokens;
 	r->fleet_seconds = b->fleet_seconds;
 	memset(&k, 0, sizeof(k));
-	handle_open(&k, r);
+	handle_open(&k, r, &r->seal);
 	memset(k.slots, 0, layout.slots * sizeof(struct slot));
 	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
 	memset(k.dp_groups, 0, layout.names * sizeof(struct dp_group));
@@ -304,30 +305,43 @@ seal_sound(const struct seal *s)
 	    s->idle_limit >= 1;
 }
 
-/* The seal is not trusted before its checksum is verified. */
+/* Is the layout the one that follows from the options? */
+static bool
+layout_sound(const struct seal *s)
+{
+	struct kvr_options o;
+	struct layout layout;
+
+	if (s->max_workers < 1 || s->max_workers > KVR_WORKERS_MAX)
+		return false;
+	memset(&o, 0, sizeof(o));
+	o.max_workers = s->max_workers;
+	return region_layout(&o, s->bytes, &layout) == KVR_OK &&
+	    memcmp(&layout, &s->layout, sizeof(layout)) == 0;
+}
+
+/*
+ * The seal is not trusted before its checksum is verified. It is read once: a
+ * writer may change it after it has been found good.
+ */
 int
 region_attach(void *memory, uint64_t bytes, struct kvr *k)
 {
 	struct region *r = memory;
-	struct kvr_options o;
-	struct layout layout;
+	struct seal seal;
 
-	if (bytes < sizeof(*r) || r->seal.magic != MAGIC)
+	if (bytes < sizeof(*r))
 		return KVR_EFORMAT;
-	if (r->seal.version != FORMAT_VERSION)
+	read_once_words(&seal, &r->seal, sizeof(seal));
+	if (seal.magic != MAGIC)
+		return KVR_EFORMAT;
+	if (seal.version != FORMAT_VERSION)
 		return KVR_EVERSION;
-	if (r->seal.byte_order != BYTE_ORDER_MARK || r->seal.bytes > bytes ||
-	    r->checksum != seal_checksum(&r->seal))
+	if (seal.byte_order != BYTE_ORDER_MARK || seal.bytes > bytes ||
+	    read_once(r->checksum) != seal_checksum(&seal) ||
+	    !seal_sound(&seal) || !layout_sound(&seal))
 		return KVR_EFORMAT;
-	if (r->seal.max_workers < 1 ||
-	    r->seal.max_workers > KVR_WORKERS_MAX || !seal_sound(&r->seal))
-		return KVR_EFORMAT;
-	memset(&o, 0, sizeof(o));
-	o.max_workers = r->seal.max_workers;
-	if (region_layout(&o, r->seal.bytes, &layout) != KVR_OK ||
-	    memcmp(&layout, &r->seal.layout, sizeof(layout)) != 0)
-		return KVR_EFORMAT;
-	handle_open(k, r);
+	handle_open(k, r, &seal);
 	return KVR_OK;
 }
 

@@ -78,6 +78,25 @@ START_TEST(damaged_free_tree)
 }
 END_TEST
 
+/*
+ * Cell 0 is what "none" reads as. What is in it once was followed, from an
+ * anonymous entry to a parent that is far outside.
+ */
+START_TEST(damaged_cell_0)
+{
+	union cell *none = cell_at(k, 0);
+	uint32_t i;
+
+	FOUND((none->node.parent = none->node.entries = 0xfffffff0,
+	    none->node.holders = 1,
+	    none->node.level = ENTRY_LISTED | ENTRY_IDLE));
+	for (i = 0; i < CELL; i++) {
+		FOUND(none->bytes[i] = 1);
+		FOUND(none->bytes[i] = 0xff);
+	}
+}
+END_TEST
+
 /* --------------------------------------------------------------- nodes --- */
 
 START_TEST(damaged_node)
@@ -349,6 +368,7 @@ suite_check(void)
 	tcase_add_test(t, good_is_good);
 	tcase_add_test(t, damaged_free);
 	tcase_add_test(t, damaged_free_tree);
+	tcase_add_test(t, damaged_cell_0);
 	tcase_add_test(t, damaged_node);
 	tcase_add_test(t, damaged_run);
 	tcase_add_test(t, damaged_node_table);
@@ -363,6 +383,7 @@ suite_check(void)
 	t = tcase_create("caches");
 	tcase_add_checked_fixture(t, cache_setup, teardown);
 	tcase_add_test(t, good_is_good);
+	tcase_add_test(t, damaged_cell_0);
 	tcase_add_test(t, damaged_trim);
 	tcase_add_test(t, damaged_claim);
 	tcase_add_test(t, junk_anywhere);

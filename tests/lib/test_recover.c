@@ -185,6 +185,7 @@ START_TEST(broken_index)
 	made();
 	DAMAGED(r->fresh += 5);
 	DAMAGED(r->free_top = 3);
+	DAMAGED(memset(in->cells, 0xff, CELL));
 	DAMAGED(memset(in->cells, 0xff, 10 * CELL));
 	DAMAGED(memset(in->cells, 0, 10 * CELL));
 	DAMAGED(memset(in->entry_buckets, 1, in->layout.entry_buckets * 4));

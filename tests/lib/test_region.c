@@ -7,6 +7,8 @@
  */
 #include "inner.h"
 
+#include <pthread.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -242,6 +244,56 @@ END_TEST
 
 /* --------------------------------------------------------------- empty --- */
 
+static _Atomic bool attached_enough;
+
+/* A writer that changes the layout, between looks at it. */
+static void *
+change_layout(void *layout)
+{
+	struct layout *l = layout;
+	const uint32_t cells = l->cells;
+
+	while (!atomic_load(&attached_enough)) {
+		write_once(l->cells, UINT32_MAX);
+		write_once(l->cells, cells);
+	}
+	return NULL;
+}
+
+/* What is used of a seal is what was found to be sound. */
+START_TEST(seal_changes_while_attaching)
+{
+	const size_t bytes = 64 << 10;
+	struct kvr_options o = small_options();
+	void *memory = aligned_alloc(CELL, bytes);
+	uint32_t refused = 0, good = 0, tries = 200000;
+	struct region *r = memory;
+	struct kvr view;
+	pthread_t writer;
+	uint32_t cells;
+
+	ck_assert_ptr_nonnull(memory);
+	ck_assert_int_eq(kvr_new_at(&o, memory, bytes, &k), KVR_OK);
+	cells = k->layout.cells;
+	ck_assert_int_eq(pthread_create(&writer, NULL, change_layout,
+	    &r->seal.layout), 0);
+	for (; tries > 0 && (good < 500 || refused < 500); tries--) {
+		memset(&view, 0, sizeof(view));
+		if (region_attach(memory, bytes, &view) != KVR_OK) {
+			refused++;
+			continue;
+		}
+		if (view.layout.cells != cells)
+			ck_abort_msg("a layout that was not checked");
+		good++;
+	}
+	atomic_store(&attached_enough, true);
+	ck_assert_int_eq(pthread_join(writer, NULL), 0);
+	kvr_free(k);
+	free(memory);
+}
+END_TEST
+
 START_TEST(empty_keeps_what_is_durable)
 {
 	struct kvr_load load = { .size = sizeof(load), .prefill_tokens = 5,
@@ -286,6 +338,7 @@ suite_region(void)
 	tcase_add_test(t, sealed_nonsense);
 	tcase_add_test(t, truncated);
 	tcase_add_test(t, moved);
+	tcase_add_test(t, seal_changes_while_attaching);
 	suite_add_tcase(s, t);
 	t = small_case(s, "small");
 	tcase_add_test(t, empty_keeps_what_is_durable);

@@ -318,8 +318,9 @@ put_field(struct corrupt *c, uint32_t kind, uint32_t cell, struct field f,
 	    c->w->image + cell_offset(c, from) + f.at, f.width);
 }
 
+/* none: of cell 0, as if it were of the kind. */
 static void
-damage_cell(struct corrupt *c)
+damage_cell(struct corrupt *c, bool none)
 {
 	uint32_t kind = ops_pick(c->s, CELL_LEASE + 1), cell;
 	struct fields fields = fields_of(kind);
@@ -327,6 +328,7 @@ damage_cell(struct corrupt *c)
 	if (c->w->n[kind] == 0)
 		return;
 	cell = c->w->cells[kind][corrupt_pick(c->s, c->w->n[kind])];
+	cell = none ? 0 : cell;
 	put_field(c, kind, cell, fields.field[ops_pick(c->s, fields.n)],
 	    any_value(c, cell), ops_pick(c->s, 4) == 0);
 }
@@ -421,10 +423,10 @@ damage_header(struct corrupt *c)
 static void
 damage_field(struct corrupt *c)
 {
-	uint32_t n = 1 + ops_pick(c->s, 24);
+	uint32_t n = 1 + ops_pick(c->s, 24), what;
 
 	for (; n > 0; n--)
-		switch (ops_pick(c->s, 8)) {
+		switch (what = ops_pick(c->s, 8)) {
 		case 0:
 			damage_header(c);
 			break;
@@ -438,7 +440,7 @@ damage_field(struct corrupt *c)
 			damage_slot(c);
 			break;
 		default:
-			damage_cell(c);
+			damage_cell(c, what == 7);
 		}
 }
 
