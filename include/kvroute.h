@@ -12,7 +12,8 @@
  *             output has been written.
  *   time      `now` is in nanoseconds, of a clock that does not jump
  *             (CLOCK_MONOTONIC). The time of a call is the larger of `now`
- *             and the largest `now` of any earlier writing call.
+ *             and the largest `now` of any earlier writing call, but a `now`
+ *             30 days ahead of that is KVR_ECLOCK: see kvr_clock_set.
  *   structs   that you fill or receive begin with `size_t size`: set it to
  *             sizeof the struct, or let kvr_*_init(&s, sizeof(s)) set it and
  *             all defaults. Fields beyond your size take their defaults (in)
@@ -57,7 +58,7 @@ enum kvr_error {
 	KVR_EFORMAT = -4,     /* not a region, or a damaged one */
 	KVR_EVERSION = -5,    /* a region of another format version */
 	KVR_EMISMATCH = -6,   /* region or prompt has other options */
-	KVR_ECLOCK = -7,      /* `now` is negative, or three years ahead */
+	KVR_ECLOCK = -7,      /* `now` is negative, or 30 days ahead */
 	KVR_EWORKER = -8,     /* no such worker: unknown, removed or reset */
 	KVR_EEXIST = -9,      /* a worker of this name and rank exists */
 	KVR_EFULL = -10,      /* the table of workers or the region is full */
@@ -193,10 +194,11 @@ struct kvr_options {
 	uint32_t reserved;
 	unsigned char secret[KVR_SECRET_MAX];
 	/*
-	 * Identifies the boot of this system, as the reader of `now` knows it;
-	 * all 0: not compared. A region that another boot wrote is emptied when
-	 * it is attached, because the clock began anew. Linux has the 16 bytes
-	 * as text in /proc/sys/kernel/random/boot_id.
+	 * Identifies the boot of this system, as the reader of `now` knows it.
+	 * A region that another boot wrote is emptied when it is attached,
+	 * because the clock began anew. All 0: kvr_open takes the system's, as
+	 * in /proc/sys/kernel/random/boot_id; elsewhere it is not compared. A
+	 * clock that continues across boots has an id that never changes.
 	 */
 	unsigned char boot_id[KVR_BOOT_ID_BYTES];
 	uint32_t file_mode;         /* kvr_open: of a new file; 0600 */
@@ -619,6 +621,12 @@ int kvr_open_fd(int fd, uint32_t flags, const struct kvr_options *options,
     struct kvr **out);
 /* CLOCK_MONOTONIC in nanoseconds: a `now` for callers without a clock. */
 int64_t kvr_clock_now(void);
+/*
+ * Sets the region's clock, even to what is refused as a `now`: ahead, as after
+ * a month without calls; or back, after a wrong `now` has stopped time, which
+ * also drops all prefixes, leases and loads, as kvr_clear does.
+ */
+int kvr_clock_set(struct kvr *k, int64_t now);
 
 /* --------------------------------------------------- stats and metrics --- */
 

@@ -53,6 +53,8 @@ enum {
 	OTHERS_WRITE = S_IWGRP | S_IWOTH
 };
 
+static const unsigned char no_boot[KVR_BOOT_ID_BYTES];
+
 /* One call of kvr_open: its arguments and its progress. */
 struct file {
 	const char *path;   /* NULL: the caller's descriptor */
@@ -445,6 +447,8 @@ open_handle(struct file *f, const struct kvr_options *options,
 	k = calloc(1, sizeof(*k));
 	if (k == NULL)
 		return KVR_ENOMEM;
+	if (memcmp(o.boot_id, no_boot, sizeof(no_boot)) == 0)
+		storage_boot_id(o.boot_id);
 	f->options = &o;
 	f->given = options != NULL;
 	k->fd = -1;

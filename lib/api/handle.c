@@ -158,6 +158,29 @@ kvr_clear(struct kvr *k)
 	return txn_write_end(k, NULL, KVR_OK);
 }
 
+/* Back in time the region is emptied: all stamps would lie in the future. */
+int
+kvr_clock_set(struct kvr *k, int64_t now)
+{
+	struct txn c;
+	int error;
+
+	if (k == NULL)
+		return KVR_EINVAL;
+	if (now < 0 || now > CLOCK_MAX)
+		return KVR_ECLOCK;
+	error = txn_write_begin(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (now < k->region->clock) {
+		region_empty(k);
+		rate_recover(k);
+		places_recover(k);
+	}
+	write_once(k->region->clock, now);
+	return txn_write_end(k, NULL, KVR_OK);
+}
+
 int
 kvr_policy_set(struct kvr *k, const struct kvr_policy *policy)
 {

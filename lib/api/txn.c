@@ -24,10 +24,10 @@
  *
  * THE CLOCK. The time of a call is the larger of the caller's `now` and the
  * region's clock, which is the largest `now` of any earlier writing call. So
- * time never runs backwards, whatever callers pass. A `now` three years ahead
- * is refused: a caller that mixes up two clocks would otherwise stop time for
- * all others. The first writing call sets the clock. A writing call that fails
- * does not advance it.
+ * time never runs backwards, whatever callers pass. A `now` 30 days ahead is
+ * refused: a caller that mixes up two clocks would otherwise stop time for all
+ * others. The first writing call sets the clock, and kvr_clock_set sets it
+ * anew. A writing call that fails does not advance it.
  */
 #include "txn.h"
 

@@ -15,7 +15,7 @@ static const struct {
 	{ "KVR_EVERSION", "The region has another format version." },
 	{ "KVR_EMISMATCH",
 	    "The region, the prompt or the scope was made for other options." },
-	{ "KVR_ECLOCK", "The time is negative or three years ahead." },
+	{ "KVR_ECLOCK", "The time is negative or 30 days ahead." },
 	{ "KVR_EWORKER", "There is no such worker." },
 	{ "KVR_EEXIST", "A worker of this name and rank exists." },
 	{ "KVR_EFULL", "The region has no room for another worker." },

@@ -62,8 +62,8 @@ enum {
 
 /* Never live under any TTL; the stamp of unconfirmed entries. */
 #define STAMP_NONE INT64_MIN
-/* How far ahead of the clock a `now` may be: about three years. */
-#define CLOCK_LEAP INT64_C(100000000000000000)
+/* How far ahead of the clock a `now` may be: 30 days. */
+#define CLOCK_LEAP (INT64_C(30) * 86400 * 1000000000)
 /* The largest clock value: 146 years. Leaves room for sums and for "none". */
 #define CLOCK_MAX (INT64_MAX / 2)
 /* A TTL that never ends. */

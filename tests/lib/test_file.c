@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include "files.h"
+#include "storage.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -116,6 +117,7 @@ END_TEST
  */
 START_TEST(border)
 {
+	unsigned char boot[KVR_BOOT_ID_BYTES];
 	size_t length = strlen(path);
 
 	path[length] = 'x';
@@ -126,7 +128,8 @@ START_TEST(border)
 	    KVR_OK);
 	path[length] = '\0';
 	ck_assert_uint_eq(file_stat().st_mode, S_IFREG | 0600);
-	ck_assert_uint_eq(k->region->boot_id[0], 0);
+	storage_boot_id(boot);
+	ck_assert_mem_eq(k->region->boot_id, boot, sizeof(boot));
 	closed();
 }
 END_TEST

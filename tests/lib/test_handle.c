@@ -272,6 +272,48 @@ START_TEST(handles_share)
 }
 END_TEST
 
+/* --------------------------------------------------------------- clock --- */
+
+#define DAY (INT64_C(86400) * 1000000000)
+
+/* A `now` far ahead is refused; what is meant is set, and set back. */
+START_TEST(clock_far_ahead)
+{
+	uint64_t lease;
+
+	observe(0, "abcd", 10);
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 10 + 30 * DAY + 1, 0, NULL),
+	    KVR_ECLOCK);
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 365 * DAY, 0, NULL),
+	    KVR_ECLOCK);
+	ck_assert_int_eq(stats().clock, 10);
+	ck_assert_uint_eq(overlap(0, 11), 4);
+	ck_assert_int_eq(kvr_clock_set(k, 365 * DAY), KVR_OK);
+	ck_assert_int_eq(stats().clock, 365 * DAY);
+	ck_assert_uint_eq(overlap(0, 11), 0); /* due */
+	ck_assert_uint_eq(stats().workers, WORKERS);
+	observe(1, "abxy", 365 * DAY + 5);
+	lease = reserve(1, "abxy", 365 * DAY + 6);
+	/* that was a mistake */
+	ck_assert_int_eq(kvr_clock_set(k, 20), KVR_OK);
+	ck_assert_int_eq(stats().clock, 20);
+	region_sound();
+	ck_tree("");
+	ck_assert_int_eq(kvr_lease_abort(k, lease, 20, 0), KVR_ELEASE);
+	observe(0, "abcd", 30);
+	ck_assert_uint_eq(overlap(0, 30 + TTL - 1), 4);
+	ck_assert_uint_eq(overlap(0, 30 + TTL), 0);
+	/* and to the present, or a little ahead */
+	ck_assert_int_eq(kvr_clock_set(k, 30), KVR_OK);
+	ck_assert_int_eq(kvr_clock_set(k, 40), KVR_OK);
+	ck_tree("abcd:0");
+	ck_assert_int_eq(kvr_clock_set(k, -1), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_clock_set(k, INT64_MAX), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_clock_set(NULL, 1), KVR_EINVAL);
+	ck_assert_int_eq(stats().clock, 40);
+}
+END_TEST
+
 Suite *suite_handle(void);
 
 Suite *
@@ -284,6 +326,8 @@ suite_handle(void)
 	tcase_add_test(t, memory_is_kept_to);
 	tcase_add_test(t, handles_share);
 	suite_add_tcase(s, t);
+	t = small_case(s, "clock");
+	tcase_add_test(t, clock_far_ahead);
 	t = small_case(s, "structs");
 	tcase_add_test(t, structs_written);
 	tcase_add_test(t, structs_read);

@@ -457,13 +457,38 @@ ck_boot(char name, const char *tree, int64_t clock)
 	closed();
 }
 
+/* Without an id from the caller that of the system counts. */
+START_TEST(boot_of_the_system)
+{
+	static const unsigned char none[KVR_BOOT_ID_BYTES];
+	struct kvr_options got = { .size = sizeof(got) };
+
+	made();
+	again();
+	ck_tree(TREE);
+	ck_assert_int_eq(kvr_options_get(k, &got), KVR_OK);
+	closed();
+	if (memcmp(got.boot_id, none, sizeof(none)) == 0)
+		test_skip("this system has no boot id");
+	/* as another boot left it */
+	in_image()->region->boot_id[3] ^= 1;
+	file_write(image, BYTES);
+	ck_assert_int_eq(try(READONLY), KVR_ESTATE);
+	again();
+	ck_tree("");
+	ck_assert_int_eq(stats().clock, -1);
+	ck_assert_mem_eq(k->region->boot_id, got.boot_id, sizeof(none));
+	closed();
+}
+END_TEST
+
 START_TEST(boots)
 {
 	made();
-	ck_boot('\0', TREE, 20);
-	ck_boot('x', TREE, 20); /* the previous boot was not known */
+	/* the previous boot was not known */
+	memset(in_image()->region->boot_id, 0, KVR_BOOT_ID_BYTES);
+	file_write(image, BYTES);
 	ck_boot('x', TREE, 20);
-	ck_boot('\0', TREE, 20); /* not compared, and not forgotten */
 	ck_boot('x', TREE, 20);
 	ck_boot('y', "", -1);
 	again();
@@ -491,14 +516,16 @@ START_TEST(boot_in_company)
 
 	boot('x');
 	made();
-	boot('\0');
 	again();
 	first = k;
-	ck_boot('y', "", -1);
+	memset(k->region->boot_id, 0, KVR_BOOT_ID_BYTES);
+	ck_boot('y', TREE, 20);
+	ck_boot('z', "", -1);
+	boot('y');
 	k = first;
 	observe(0, "abcd", 3);
 	closed();
-	ck_boot('y', "abcd:0", 3);
+	ck_boot('z', "abcd:0", 3);
 }
 END_TEST
 
@@ -585,6 +612,7 @@ START_TEST(reader_reads)
 	ck_assert_int_eq(kvr_lease_open(k, p, NULL, 30, &d), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_expire(k, 30, 1, NULL), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_clear(k), KVR_EREADONLY);
+	ck_assert_int_eq(kvr_clock_set(k, 5), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_worker_remove(k, id[0]), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_worker_add(k, "z", 1, NULL, &found),
 	    KVR_EREADONLY);
@@ -648,6 +676,7 @@ suite_recover(void)
 	tcase_add_test(t, other_formats);
 	tcase_add_test(t, truncated);
 	t = files_case(s, "boot");
+	tcase_add_test(t, boot_of_the_system);
 	tcase_add_test(t, boots);
 	tcase_add_test(t, boot_in_company);
 	tcase_add_test(t, boot_in_memory);

@@ -93,7 +93,7 @@ model_prefix(uint64_t prefix, uint32_t token)
 int
 model_time(const struct model *m, int64_t now, int64_t *time)
 {
-	const int64_t leap = INT64_C(100000000000000000);
+	const int64_t leap = INT64_C(30) * 86400 * 1000000000;
 
 	if (now < 0 || now > INT64_MAX / 2 || (m->clock >= 0 &&
 	    now > m->clock && now - m->clock > leap))
