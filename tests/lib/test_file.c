@@ -320,7 +320,7 @@ START_TEST(half_made)
 }
 END_TEST
 
-/* As of an ISO image: zeros, and then what somebody needs. */
+/* As of an ISO image: zeros, and then what must not be lost. */
 START_TEST(zeros_at_first_only)
 {
 	static const uint32_t flags[] = { EITHER, EITHER | TRUST, ATTACH,

@@ -2,7 +2,7 @@
 /*
  * test_restart.c - a restart changes nothing in a healthy region.
  *
- * Random calls of all kinds on a small region whose workers change between
+ * Random calls of all kinds on a small region, where workers change between
  * retention by TTL, by capacity and by feedback, and back. Nothing is expired
  * but by these calls, so entries that are due stay, are pinned again, and come
  * under another TTL. After each call every invariant holds; now and then a
