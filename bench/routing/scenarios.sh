@@ -67,7 +67,8 @@ generate()
 	esac
 }
 
-# Splits output into a file for each policy, below a folder.
+# Splits output into a file for each policy, below a folder. The seed is that of
+# the table, also where others were drawn.
 split_rows()
 {
 	awk -v folder="$1" -v name="$2" -v seed="$3" '
@@ -77,6 +78,7 @@ split_rows()
 		file = folder "/" substr($0, 8) "." seed ".kv"
 		print "scenario=" name > file
 	}
+	/^seed=/ { $0 = "seed=" seed }
 	{ print > file }'
 }
 
