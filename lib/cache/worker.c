@@ -115,18 +115,13 @@ name_remove(struct kvr *k, uint32_t number)
 
 /*
  * The ranks of one name are a data-parallel group. The number of those that are
- * not overloaded is kept up to date, so that no reader has to count them.
+ * up and not overloaded is kept up to date, so that no reader has to count
+ * them.
  */
 static struct dp_group *
 dp_group_at(const struct kvr *k, uint32_t dp_group)
 {
 	return &k->dp_groups[dp_group - 1 < k->layout.names ? dp_group - 1 : 0];
-}
-
-static bool
-slot_overloaded(const struct slot *s)
-{
-	return s->over_prefill != 0 || s->over_blocks != 0;
 }
 
 static void
@@ -142,8 +137,16 @@ dp_group_join(struct kvr *k, uint32_t slot, uint32_t dp_group)
 {
 	write_once(slot_at(k, slot)->dp_group, dp_group);
 	dp_group_at(k, dp_group)->ranks++;
-	if (!slot_overloaded(slot_at(k, slot)))
+	if (slot_relieves(slot_at(k, slot)))
 		dp_group_not_overloaded(k, dp_group, 1);
+}
+
+/* Call it after a change; before: whether it relieved the group before. */
+static void
+dp_group_recount(struct kvr *k, const struct slot *s, bool before)
+{
+	if (s->dp_group != 0 && before != slot_relieves(s))
+		dp_group_not_overloaded(k, s->dp_group, before ? -1 : 1);
 }
 
 static void
@@ -152,7 +155,7 @@ dp_group_leave(struct kvr *k, uint32_t slot)
 	struct slot *s = slot_at(k, slot);
 
 	dp_group_at(k, s->dp_group)->ranks--;
-	if (!slot_overloaded(s))
+	if (slot_relieves(s))
 		dp_group_not_overloaded(k, s->dp_group, -1);
 	write_once(s->dp_group, 0);
 }
@@ -389,9 +392,11 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 {
 	struct slot *s = slot_at(k, slot);
 	bool same = s->capacity == facts->capacity_tokens;
+	bool before = slot_relieves(s);
 
 	s->role = (uint8_t)facts->role;
 	s->state = (uint8_t)facts->state;
+	dp_group_recount(k, s, before);
 	write_once(s->retain, (uint8_t)facts->retain);
 	s->eviction = (uint8_t)facts->eviction;
 	write_once(s->block_tokens, facts->block_tokens);
@@ -495,13 +500,12 @@ void
 worker_recount(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
-	bool before = slot_overloaded(s);
+	bool before = slot_relieves(s);
 
 	if (slot >= k->layout.slots)
 		return;
 	threshold_check(k, slot);
-	if (s->dp_group != 0 && before != slot_overloaded(s))
-		dp_group_not_overloaded(k, s->dp_group, before ? 1 : -1);
+	dp_group_recount(k, s, before);
 	worker_publish(k, slot);
 }
 
@@ -536,7 +540,7 @@ worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
 	return tokens / block * block;
 }
 
-/* A worker is overloaded if all ranks of its name are. */
+/* A worker is overloaded if all ranks of its name that are up are. */
 bool
 worker_overloaded(const struct kvr *k, uint32_t slot)
 {

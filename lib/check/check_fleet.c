@@ -141,7 +141,7 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 			return false;
 		counted[p->dp_group - 1].ranks++;
 		counted[p->dp_group - 1].not_overloaded +=
-		    p->over_prefill == 0 && p->over_blocks == 0;
+		    slot_relieves(p);
 	}
 	for (i = 0; i < dp_group; i++)
 		if (k->dp_groups[i].ranks != counted[i].ranks ||

@@ -106,6 +106,7 @@ struct group {
 	uint32_t reserved;
 };
 
+/* Idle: in the list by release, not used since; see order.c. */
 enum entry_flags { ENTRY_LISTED = 1, ENTRY_IDLE = 2, ENTRY_UNCONFIRMED = 4 };
 
 struct entry {
@@ -315,10 +316,13 @@ enum gate {
 	GATE_UNSURE = 0x800   /* its overlap may not all hit: expect.c */
 };
 
-/* The data-parallel group of a name: it is overloaded if all its ranks are. */
+/*
+ * The data-parallel group of a name: it is overloaded if all its ranks that are
+ * up are.
+ */
 struct dp_group {
 	uint32_t ranks; /* 0: the number is free */
-	uint32_t not_overloaded; /* of them; also read without the lock */
+	uint32_t not_overloaded; /* of them, and up; also read unlocked */
 };
 
 struct name {

@@ -414,6 +414,22 @@ tournament_empty(struct kvr *k)
 		    : k->due_winner[2 * i];
 }
 
+/* No rank is overloaded any more. */
+static void
+groups_empty(struct kvr *k)
+{
+	uint32_t i, group;
+
+	for (i = 0; i < k->layout.names; i++)
+		write_once(k->dp_groups[i].not_overloaded, 0);
+	for (i = 0; i < k->layout.slots; i++) {
+		group = k->slots[i].dp_group - 1;
+		if (group < k->layout.names && slot_relieves(&k->slots[i]))
+			write_once(k->dp_groups[group].not_overloaded,
+			    k->dp_groups[group].not_overloaded + 1);
+	}
+}
+
 /*
  * Empties the disposable part: prefixes, leases, loads. Workers stay, and so do
  * the clock and the next lease number, so that no number is ever reused.
@@ -440,9 +456,7 @@ region_empty(struct kvr *k)
 		region_slot_free(k, i);
 	}
 	memset(k->outside, 0, k->layout.names * sizeof(*k->outside));
-	for (i = 0; i < k->layout.names; i++)
-		write_once(
-		    k->dp_groups[i].not_overloaded, k->dp_groups[i].ranks);
+	groups_empty(k);
 	tournament_empty(k);
 }
 

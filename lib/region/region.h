@@ -119,6 +119,22 @@ slot_in_use(const struct kvr *k, uint32_t i)
 	return i < k->layout.slots && (read_once(k->generations[i]) & 1) != 0;
 }
 
+static inline bool
+slot_overloaded(const struct slot *s)
+{
+	return s->over_prefill != 0 || s->over_blocks != 0;
+}
+
+/*
+ * Whether a rank keeps its group from being overloaded. One that is draining or
+ * down takes no requests from the others.
+ */
+static inline bool
+slot_relieves(const struct slot *s)
+{
+	return s->state == KVR_STATE_UP && !slot_overloaded(s);
+}
+
 /* Slots beyond this were never in use. */
 static inline uint32_t
 slots_used(const struct kvr *k)

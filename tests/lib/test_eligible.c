@@ -142,6 +142,34 @@ START_TEST(overloaded_ranks)
 }
 END_TEST
 
+/* A rank that takes no requests does not relieve the others. */
+START_TEST(overloaded_beside_a_rank_that_is_down)
+{
+	uint8_t state;
+
+	scene_of(3);
+	memcpy(scene.names[1].text, scene.names[0].text,
+	    sizeof(scene.names[0].text));
+	scene.slots[1].rank = 1;
+	scene.slots[0].over_prefill = 1;
+	scene_load(2, 0, 100, 0);
+	scene_load(1, 0, 50, 0);
+	ck_assert_uint_eq(scene_chosen(), 0);
+	for (state = KVR_STATE_DRAINING; state <= KVR_STATE_DOWN; state++) {
+		scene.slots[1].state = state;
+		ck_assert_uint_eq(scene_verdict(0), KVR_OVERLOADED);
+		ck_assert_uint_eq(scene_verdict(1), KVR_NOT_UP);
+		ck_assert_uint_eq(scene_chosen(), 2);
+	}
+	/* but it may be pinned while it is draining */
+	scene.slots[1].state = KVR_STATE_DRAINING;
+	scene.r.pinned = scene_id(1);
+	ck_assert_uint_eq(scene_chosen(), 1);
+	scene.r.pinned = scene_id(0);
+	ck_assert_int_eq(scene_choose(), KVR_EPINNEDOVERLOADED);
+}
+END_TEST
+
 START_TEST(pinned)
 {
 	scene_of(3);
@@ -290,6 +318,7 @@ suite_eligible(void)
 	tcase_add_test(t, required_taints);
 	tcase_add_test(t, overloaded);
 	tcase_add_test(t, overloaded_ranks);
+	tcase_add_test(t, overloaded_beside_a_rank_that_is_down);
 	tcase_add_test(t, pinned);
 	tcase_add_test(t, pinned_and_not_eligible);
 	tcase_add_test(t, pinned_to_nobody);

@@ -606,6 +606,58 @@ START_TEST(leases_make_busy)
 }
 END_TEST
 
+static void
+be(uint64_t worker, uint32_t state)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	ck_assert_int_eq(kvr_worker_get(k, worker, &facts), KVR_OK);
+	facts.state = state;
+	ck_assert_int_eq(kvr_worker_set(k, worker, &facts), KVR_OK);
+	region_sound();
+}
+
+static int
+routed(void)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	say("abcdefghijkl");
+	return kvr_route(k, p, NULL, 1, &d);
+}
+
+/* A rank that is down is not one that is calm, whatever happens to it. */
+START_TEST(rank_that_is_down)
+{
+	uint64_t rank;
+	uint32_t i;
+
+	for (i = 1; i < WORKERS; i++)
+		drop(id[i]);
+	ck_assert_int_eq(add("0", 1, &rank), KVR_OK);
+	thresholds(8, -1, -1);
+	set_load(0, 9, 0, 0, 0);
+	ck_assert_int_eq(routed(), KVR_OK); /* the other is not overloaded */
+	be(rank, KVR_STATE_DOWN);
+	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
+	ck_assert_int_eq(kvr_worker_reset(k, rank, &rank), KVR_OK);
+	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
+	ck_assert_int_eq(kvr_clear(k), KVR_OK);
+	region_sound();
+	ck_assert_int_eq(routed(), KVR_OK); /* no load is left */
+	set_load(0, 9, 0, 0, 0);
+	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
+	be(rank, KVR_STATE_DRAINING);
+	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
+	be(rank, KVR_STATE_UP);
+	ck_assert_int_eq(routed(), KVR_OK);
+	be(rank, KVR_STATE_DOWN);
+	drop(rank);
+	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
+	region_sound();
+}
+END_TEST
+
 Suite *suite_worker(void);
 
 Suite *
@@ -635,6 +687,7 @@ suite_worker(void)
 	tcase_add_test(t, busy_latch);
 	tcase_add_test(t, latch_is_let_go);
 	tcase_add_test(t, leases_make_busy);
+	tcase_add_test(t, rank_that_is_down);
 	t = tcase_create("fleet");
 	tcase_add_test(t, large_fleet);
 	suite_add_tcase(s, t);

@@ -128,7 +128,7 @@ publish_team(uint32_t i)
 	s->slots[i].dp_group = j + 1;
 	s->dp_groups[j].ranks++;
 	s->dp_groups[j].not_overloaded +=
-	    s->slots[i].over_prefill == 0 && s->slots[i].over_blocks == 0;
+	    slot_relieves(&s->slots[i]);
 }
 
 static void

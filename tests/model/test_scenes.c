@@ -77,6 +77,7 @@ plain_busy(uint32_t i)
 		return false;
 	for (j = 0; j < scene.region.slots_used; j++)
 		if (strcmp(scene.names[j].text, scene.names[i].text) == 0 &&
+		    scene.slots[j].state == KVR_STATE_UP &&
 		    scene.slots[j].over_prefill == 0 &&
 		    scene.slots[j].over_blocks == 0)
 			return false;
