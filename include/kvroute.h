@@ -563,7 +563,10 @@ struct kvr_report {
 /* The request is done. report may be NULL: none. */
 int kvr_lease_finish(struct kvr *k, uint64_t lease,
     const struct kvr_report *report, int64_t now, uint32_t flags);
-/* Never dispatched, or failed: as if it had not been. */
+/*
+ * Never dispatched, or failed. If it was not committed, as if it had not been,
+ * but for what had to leave for its room.
+ */
 int kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);
 
@@ -574,7 +577,10 @@ int kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now,
  * more is due. Never needed for correct results.
  */
 int kvr_expire(struct kvr *k, int64_t now, uint32_t budget, uint32_t *left);
-/* *due = when the next entry is due; INT64_MAX if none ever is. */
+/*
+ * *due = when the next entry is due; INT64_MAX if none ever is. Entries of a
+ * worker that was removed or reset are due at once.
+ */
 int kvr_next_expiry(const struct kvr *k, int64_t *due);
 
 /* ------------------------------------------------------ shared regions --- */

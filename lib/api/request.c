@@ -427,7 +427,7 @@ kvr_next_expiry(const struct kvr *k, int64_t *due)
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
-	oldest = k->due[order_due_slot(k)];
+	oldest = retain_next_due(k);
 	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		*due = oldest <= CLOCK_MAX ? oldest : INT64_MAX;

@@ -22,7 +22,8 @@
  *
  *             The first entry is trimmed by the excess, from the end of its
  *             run. If the cache evicts whole leaves, least recently used first,
- *             all of the entry goes.
+ *             all of the entry goes. One that a request has pinned, and has
+ *             not used yet, is passed over.
  *   purged    Two reports agree that what was released up to some moment is
  *             lost: report.c.
  *
@@ -51,7 +52,8 @@
 
 enum {
 	PASSED_MAX = 1024,    /* pinned entries, when making room once */
-	EVICTIONS_MAX = 1024, /* by one call from one worker */
+	EVICTIONS_MAX = 1024, /* by one call from one worker, */
+	WAITING_MAX = 64,     /* and pinned ones that it passes over */
 	LEASE_CELLS = 128,    /* that prefixes leave to leases, */
 	LEASE_SHARE = 32      /* at most one in so many */
 };
@@ -135,6 +137,17 @@ retain_due(const struct kvr *k, int64_t now)
 	return !region_broken(k) && retain_next(k, now) != 0;
 }
 
+/* When the next entry is due: now if it is orphaned; INT64_MAX: never. */
+int64_t
+retain_next_due(const struct kvr *k)
+{
+	int64_t clock = k->region->clock;
+
+	if (k->region->dead.head != 0)
+		return clock > 0 ? clock : 0;
+	return k->due[order_due_slot(k)];
+}
+
 /* Reclaims one entry of a retired slot. */
 bool
 retain_reclaim_orphan(struct kvr *k)
@@ -202,12 +215,26 @@ retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 	index_drop(k, entry);
 }
 
-/* Whether the longest released entry is to be purged. */
+/* Whether an idle entry is to be purged. */
 static bool
-retain_purged(const struct kvr *k, const struct slot *s)
+retain_purged(const struct kvr *k, const struct slot *s, uint32_t entry)
 {
-	return s->purge > 0 && s->by_release.head != 0 &&
-	    entry_at(k, s->by_release.head)->released < s->purge;
+	return s->purge > 0 && entry_at(k, entry)->released < s->purge;
+}
+
+/*
+ * An idle entry that a request has pinned and not used yet. A few keep their
+ * places. If there are more, they leave their lists as one does whose time has
+ * come: it is back when it is stamped, or goes with its last pin.
+ */
+static void
+retain_pass(struct kvr *k, uint32_t entry, uint32_t passed)
+{
+	if (passed < WAITING_MAX)
+		return;
+	k->region->counts.reclaimed++;
+	order_remove(k, entry);
+	order_unrelease(k, entry);
 }
 
 /*
@@ -218,22 +245,26 @@ void
 retain_evict_lost(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
+	uint32_t at = s->by_release.head, i, passed = 0, next;
 	uint64_t excess;
-	bool whole;
-	uint32_t i;
+	bool purged;
 
-	for (i = 0; i < EVICTIONS_MAX && !region_broken(k); i++) {
-		whole = s->eviction == KVR_EVICT_LEAF || retain_purged(k, s);
+	for (i = 0; i < EVICTIONS_MAX && at != 0 && !region_broken(k); i++) {
+		purged = retain_purged(k, s, at);
 		excess = retain_excess(k, slot);
-		if (s->by_release.head == 0 ||
-		    (excess == 0 && !retain_purged(k, s)))
+		if (excess == 0 && !purged)
 			break;
 		k->region->counts.steps++;
 		/* what has been idle longest is in no CPU cache */
-		index_prefetch(
-		    k, entry_at(k, s->by_release.head)->release_next);
-		retain_shrink(k, s->by_release.head,
-		    whole ? UINT64_MAX : excess);
+		next = entry_at(k, at)->release_next;
+		index_prefetch(k, next);
+		if (entry_at(k, at)->pins > 0)
+			retain_pass(k, at, passed++);
+		else
+			retain_shrink(k, at, purged ||
+			    s->eviction == KVR_EVICT_LEAF ? UINT64_MAX
+			    : excess);
+		at = next;
 	}
 	if (i > 0)
 		order_settle(k, slot);

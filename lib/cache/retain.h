@@ -8,6 +8,7 @@
 #include "index.h"
 
 void retain_expire(struct kvr *k, int64_t now, uint32_t budget);
+int64_t retain_next_due(const struct kvr *k);
 bool retain_due(const struct kvr *k, int64_t now);
 bool retain_reclaim_orphan(struct kvr *k);
 uint32_t retain_spare(const struct kvr *k);

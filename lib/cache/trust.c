@@ -165,7 +165,8 @@ blocks_younger(const struct kvr *k, uint32_t slot, uint64_t age)
 		    ? (double)(s->volume - h->released) : 0;
 		if (reached >= (double)age)
 			break;
-		blocks += h->node != 0 ? entry_blocks(k, h) : 0;
+		if (h->node != 0 && h->pins == 0)
+			blocks += entry_blocks(k, h);
 		i = h->release_prev;
 		k->region->counts.steps++;
 	}

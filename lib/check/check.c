@@ -15,8 +15,8 @@
  *            on a node implies an entry on all of its parent; trimmed ones
  *            have blocks left or pins; anonymous ones are listed
  *   order    stamps ascend along lists by stamp, children precede parents;
- *            entries on no list are pinned; idle ones have no pins; the
- *            tournaments know when the heads are due: check_order.c
+ *            entries missing on one are pinned; the tournaments know when
+ *            the heads are due: check_order.c
  *   leases   a lease's node is where its blocks end; the pins of an entry are
  *            the leases through it; loads are those of leases and external
  *   names    each is found by itself, knows its worker's slot, and is known
@@ -248,19 +248,20 @@ check_above(const struct kvr *k, const struct entry *h)
 }
 
 /*
- * Entries on no list are pinned; idle ones not. Unconfirmed ones are pinned and
- * were due when that began. They may not be due any more: the TTL of a worker
+ * Entries missing on a list are pinned. Unconfirmed ones are pinned and were
+ * due when that began. They may not be due any more: the TTL of a worker
  * changes with its facts and with what its reports teach.
  */
 static bool
 check_flags(struct sums *s, const struct entry *h)
 {
 	bool pinned = h->pins > 0;
+	bool idle = (h->flags & ENTRY_IDLE) != 0 ||
+	    slot_at(s->k, h->slot)->retired != 0;
 
 	if (!check_confirmed(h))
 		s->inexact = true;
-	return ((h->flags & ENTRY_LISTED) != 0 || pinned) &&
-	    ((h->flags & ENTRY_IDLE) == 0 || !pinned);
+	return pinned || ((h->flags & ENTRY_LISTED) != 0 && idle);
 }
 
 static bool

@@ -520,13 +520,15 @@ entry_stamp(struct kvr *k, uint32_t entry, int64_t now)
 	pair_write(k, h);
 	order_remove(k, entry);
 	order_append(k, entry);
-	if (h->pins == 0) {
-		order_unrelease(k, entry);
+	order_unrelease(k, entry);
+	if (h->pins == 0)
 		order_release(k, entry);
-	}
 }
 
 /*
+ * A pinned entry keeps its place among the idle ones until it is stamped, so
+ * that a request that is never dispatched leaves it where it was.
+ *
  * An entry that is due but not reclaimed yet is not revived by a pin: it
  * becomes unconfirmed again. It keeps its place in the list: entries below it
  * may not have been reclaimed either, and must go first.
@@ -540,7 +542,6 @@ entry_pin(struct kvr *k, uint32_t entry, int64_t now)
 	write_once(h->pins, h->pins + 1);
 	if (h->pins > 1)
 		return;
-	order_unrelease(k, entry);
 	entry_count(k, h->slot, 0, h->trimmed);
 	if (h->stamp <= horizon_of(k, h->slot, now))
 		write_once(h->flags, h->flags | ENTRY_UNCONFIRMED);
@@ -573,7 +574,8 @@ entry_unpin(struct kvr *k, uint32_t entry)
 	    h->trimmed == node_at(k, h->node)->length)
 		return true;
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_UNCONFIRMED);
-	order_release(k, entry);
+	if ((h->flags & ENTRY_IDLE) == 0)
+		order_release(k, entry);
 	return false;
 }
 

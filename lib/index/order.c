@@ -11,12 +11,14 @@
  *               that reaches the head is taken off; it comes back when it is
  *               stamped, or goes when its last pin does. Unconfirmed entries
  *               are off from the beginning.
- *   by_release  for the capacity of a worker: entries without pins, in the
- *               order in which they lost the last one (or were stamped since).
+ *   by_release  for the capacity of a worker: idle entries, in the order in
+ *               which they lost their last pin (or were stamped since). One
+ *               that is pinned again keeps its place until it is stamped, and
+ *               is passed over until then: a request may never be dispatched.
  *               For a cache that evicts by recency of use (LRU), in the order
- *               of their stamps: only an entry released without a stamp, as
- *               by an abort, has to search for its place, and only near the
- *               end.
+ *               of their stamps: only an entry released after it was stamped,
+ *               as when a dispatched request fails, has to search for its
+ *               place, and only near the end.
  *
  * The slot that is due first wins a tournament over the times at which the
  * heads are due (stamp plus the worker's TTL): due_winner[1] is the final, the

@@ -191,6 +191,80 @@ START_TEST(trimmed_and_given_up)
 }
 END_TEST
 
+/*
+ * What is requested and never dispatched stays where it was among the idle: it
+ * was released first, so it leaves first.
+ */
+START_TEST(given_up_before_it_was_sent)
+{
+	uint64_t one, two;
+
+	roomy(0, 10);
+	observe(0, "abcd", 1);
+	observe(0, "wxyz", 2);
+	give_up(reserve(0, "abcd", 3), 3);
+	observe(0, "mnop", 4);
+	ck_has(0, "abcd", 2);
+	ck_has(0, "wxyz", 4);
+	/* also if others have passed it over meanwhile */
+	one = reserve(0, "ab", 5);
+	two = reserve(0, "abw", 5);
+	observe(0, "qr", 6);
+	ck_has(0, "wxyz", 1);
+	give_up(one, 7);
+	give_up(two, 7);
+	observe(0, "kl", 8);
+	ck_has(0, "abcd", 1);
+	ck_has(0, "wxyz", 1);
+	/* one that was dispatched has been used */
+	one = reserve(0, "w", 9);
+	commit(one, 9);
+	give_up(one, 9);
+	observe(0, "tu", 10);
+	ck_has(0, "abcd", 0);
+	ck_has(0, "w", 1);
+}
+END_TEST
+
+/*
+ * More requests that are not sent than a call passes over, all pinning what was
+ * released first.
+ */
+START_TEST(many_opened_before_they_are_sent)
+{
+	enum { MANY = 200 };
+	uint64_t lease[MANY];
+	char text[2] = { 0, 0 };
+	uint32_t i;
+
+	roomy(0, MANY + 4);
+	for (i = 0; i < MANY; i++) {
+		text[0] = (char)(i + 1);
+		observe(0, text, 1);
+	}
+	observe(0, (char[]){ (char)250, (char)251, (char)252, (char)253, 0 },
+	    2);
+	for (i = 0; i < MANY; i++) {
+		text[0] = (char)(i + 1);
+		lease[i] = reserve(0, text, 3);
+	}
+	observe(0, (char[]){ (char)240, (char)241, (char)242, (char)243, 0 },
+	    4);
+	region_sound();
+	ck_assert_uint_eq(worker_stats(0).held_blocks, MANY + 4);
+	ck_assert_uint_le(stats().max_reclaimed, MANY + 8);
+	for (i = 0; i < MANY; i++) {
+		if (i % 2 != 0)
+			commit(lease[i], 5);
+		give_up(lease[i], 5);
+	}
+	/* those that had to leave their places are gone if not used */
+	region_sound();
+	ck_assert_uint_ge(worker_stats(0).held_blocks, MANY / 2 + 4);
+	ck_assert_uint_lt(worker_stats(0).held_blocks, MANY + 4);
+}
+END_TEST
+
 START_TEST(trimmed_and_finished)
 {
 	uint64_t lease;
@@ -406,6 +480,8 @@ suite_capacity(void)
 	tcase_add_test(t, room_shrinks_and_grows);
 	t = small_case(s, "trimmed");
 	tcase_add_test(t, trimmed_and_given_up);
+	tcase_add_test(t, given_up_before_it_was_sent);
+	tcase_add_test(t, many_opened_before_they_are_sent);
 	tcase_add_test(t, trimmed_and_finished);
 	tcase_add_test(t, trimmed_and_shared);
 	tcase_add_test(t, trimmed_and_split);

@@ -364,6 +364,7 @@ START_TEST(sameness)
 	add(2, slot);
 	stamp(2, slot);
 	pin(0, slot);
+	stamp(0, slot);
 	unpin(0, slot);
 	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
 	take(2, slot);
@@ -379,7 +380,10 @@ START_TEST(sameness)
 }
 END_TEST
 
-/* While pinned it is not idle; idle entries are in order of release. */
+/*
+ * In order of release. A pin alone changes nothing: the request may never be
+ * dispatched.
+ */
 START_TEST(released_in_order)
 {
 	const struct list *idle = &slot_at(k, 0)->by_release;
@@ -391,9 +395,15 @@ START_TEST(released_in_order)
 	}
 	ck_assert_uint_eq(idle->head, have[0][0].entry);
 	pin(0, 0);
+	ck_assert_uint_eq(idle->head, have[0][0].entry);
+	unpin(0, 0);
+	ck_assert_uint_eq(idle->head, have[0][0].entry);
 	pin(0, 0);
+	pin(0, 0);
+	stamp(0, 0);
 	ck_assert_uint_eq(idle->head, have[1][0].entry);
 	pin(1, 0);
+	stamp(1, 0);
 	ck_assert_uint_eq(idle->head, have[2][0].entry);
 	unpin(0, 0);
 	ck_assert_uint_eq(idle->tail, have[2][0].entry);

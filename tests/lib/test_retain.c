@@ -127,6 +127,20 @@ START_TEST(due_to_the_nanosecond)
 }
 END_TEST
 
+/* kvr_expire has work to do, so it is not "never". */
+START_TEST(orphans_are_due_at_once)
+{
+	observe(0, "ab", 100);
+	observe(0, "xy", 100);
+	ck_assert_int_eq(kvr_worker_remove(k, id[0]), KVR_OK);
+	ck_assert_int_eq(next_expiry(), 100);
+	ck_assert_uint_eq(expire(200, 1), 1);
+	ck_assert_int_eq(next_expiry(), 200);
+	ck_assert_uint_eq(expire(300, 1), 0);
+	ck_assert_int_eq(next_expiry(), INT64_MAX);
+}
+END_TEST
+
 /* ------------------------------------------------------------- budgets --- */
 
 static void
@@ -442,6 +456,7 @@ suite_retain(void)
 	tcase_add_test(t, refreshed_is_younger);
 	tcase_add_test(t, children_before_parents);
 	tcase_add_test(t, due_to_the_nanosecond);
+	tcase_add_test(t, orphans_are_due_at_once);
 	tcase_add_test(t, budget_is_kept);
 	tcase_add_test(t, housekeeping);
 	tcase_add_test(t, turn_came_while_pinned);

@@ -174,6 +174,7 @@ path_stamp(struct shadow *s, uint32_t worker, const char *text,
 
 		b->listed = true;
 		b->stamp = s->now;
+		b->used = b->pins > 0;
 		b->released = ++s->turn;
 	}
 }
@@ -185,8 +186,12 @@ path_pin(struct shadow *s, uint32_t worker, const char *text, uint32_t from,
 	struct shadow_worker *w = &s->worker[worker];
 	uint32_t end = (from / s->block_size + 1) * s->block_size;
 
-	for (; end <= length; end += s->block_size)
-		block_of(w, text, end)->pins++;
+	for (; end <= length; end += s->block_size) {
+		struct shadow_block *b = block_of(w, text, end);
+
+		b->used = b->pins > 0 && b->used;
+		b->pins++;
+	}
 }
 
 static void
@@ -203,7 +208,8 @@ path_unpin(struct shadow *s, uint32_t worker, const char *text,
 			abort();
 		if (--b->pins > 0)
 			continue;
-		b->released = ++s->turn;
+		if (b->used) /* else nothing has happened to it */
+			b->released = ++s->turn;
 		if (!b->listed)
 			block_remove(w, (uint32_t)(b - w->block));
 	}

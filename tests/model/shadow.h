@@ -30,7 +30,8 @@ struct shadow_block {
 	uint32_t pins;
 	bool listed;       /* confirmed, and not due yet */
 	int64_t stamp;
-	uint64_t released; /* place in the order of releases; if idle */
+	bool used;         /* stamped since it was pinned */
+	uint64_t released; /* place in the order of releases; if not used */
 };
 
 struct shadow_worker {
