@@ -287,13 +287,14 @@ static void
 rest(void)
 {
 	uint32_t i = pick(WORKERS), token[TEXT], n;
+	uint64_t at = 0;
 
 	switch (pick(8)) {
 	case 0: facts(); break;
 	case 1: policy(); break;
 	case 2: load(); break;
 	case 3: metrics(); break;
-	case 4: (void)kvr_owner_reap(f.k, pick(3), f.now, NULL); break;
+	case 4: (void)kvr_owner_reap(f.k, pick(3), f.now, &at, NULL); break;
 	case 5: (void)kvr_expire(f.k, f.now, pick(9), NULL); break;
 	case 6:
 		n = pick(4);
@@ -363,13 +364,17 @@ static void
 end(void)
 {
 	struct kvr_stats s = { .size = sizeof(s) };
+	uint64_t at;
 	uint32_t i;
 
 	for (i = 0; i < LEASES; i++)
 		if (f.lease[i] != 0)
 			(void)kvr_lease_abort(f.k, f.lease[i], f.now, 0);
-	for (i = 0; i < 3; i++)
-		(void)kvr_owner_reap(f.k, i, f.now, NULL);
+	for (i = 0; i < 3; i++) {
+		at = 0;
+		must(kvr_owner_reap(f.k, i, f.now, &at, NULL) == KVR_OK &&
+		    at == 0);
+	}
 	must(kvr_check(f.k) == KVR_OK);
 	must(kvr_expire(f.k, f.now + INT64_C(1000000000), UINT32_MAX, NULL) ==
 	    KVR_OK);

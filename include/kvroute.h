@@ -69,7 +69,8 @@ enum kvr_error {
 	KVR_ENOTALLOWED = -15,/* the pinned worker is not eligible */
 	KVR_EPINNEDOVERLOADED = -16, /* the pinned worker is overloaded */
 	KVR_EALLOVERLOADED = -17, /* every eligible worker is overloaded */
-	KVR_EBUSY = -18,      /* the lock is held: KVR_NOWAIT, read-only */
+	KVR_EBUSY = -18,      /* try again: the lock is held (KVR_NOWAIT, */
+	                      /* read-only), or a part of the work is left */
 	KVR_ECORRUPT = -19,   /* kvr_check: the index is broken */
 	KVR_ESYSTEM = -20,    /* a system call failed: see errno */
 	KVR_EPERM = -21,      /* other users own the file or may write it */
@@ -297,6 +298,10 @@ int kvr_worker_remove(struct kvr *k, uint64_t id);
 /*
  * O(1). The engine restarted or dropped its cache: all its entries are void,
  * name and facts stay, *new_id is the id of the new incarnation.
+ *
+ * kvr_worker_add and this give KVR_EBUSY if so many workers were removed or
+ * reset that what they held must be reclaimed first. Each call reclaims a part:
+ * call again.
  */
 int kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id);
 /*
@@ -760,15 +765,18 @@ int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
 
 /*
- * Owners of open leases, each once, those with the oldest leases first, to find
- * those that died. Writes at most `capacity`, *count of them.
- * O(leases * *count).
+ * Owners of open leases, those with the oldest leases first, to find those that
+ * died. *cursor 0 begins, 0 is the end; each call examines some leases. Writes
+ * at most `capacity`, *count of them, maybe none; each once in a call.
  */
-int kvr_owner_list(const struct kvr *k, uint64_t *owners, size_t capacity,
-    size_t *count);
-/* Ends every lease of a dead owner; *ended (may be NULL) counts them. */
+int kvr_owner_list(const struct kvr *k, uint64_t *cursor, uint64_t *owners,
+    size_t capacity, size_t *count);
+/*
+ * Ends the leases of a dead owner, a few in each call: *cursor 0 begins, 0 is
+ * the end. *ended (may be NULL) counts those of this call.
+ */
 int kvr_owner_reap(struct kvr *k, uint64_t owner, int64_t now,
-    uint32_t *ended);
+    uint64_t *cursor, uint32_t *ended);
 
 /* One entry of the index: one worker, one run of blocks. */
 struct kvr_entry {

@@ -12,7 +12,9 @@ enum {
 	HOLD_BYTES = 6,     /* about what a block held by a worker takes */
 	BYTES_PER_TOKEN = 4,
 	OWNERS = 64,        /* looked at in one go */
+	PIECES = 64,        /* of the library's work, likewise */
 	WATCH_MS = 1000,
+	WATCH_SOON_MS = 10, /* if there is more to do */
 	LEAVE_TRIES = 100,  /* a millisecond each */
 	PREPARE_TRIES = 100 /* ten each */
 };
@@ -162,12 +164,67 @@ has_died(uint64_t owner, uint64_t mine)
 	    ngx_errno == ESRCH;
 }
 
+/*
+ * Ends more requests of the process up->dead, as many as fit between two
+ * events; false if some are left.
+ */
+static bool
+reap_some(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	ngx_uint_t pieces = PIECES;
+	uint32_t ended, all = 0;
+	int error;
+
+	do {
+		error = kvr_owner_reap(up->kvr, up->dead, kvr_clock_now(),
+		    &up->reaped, &ended);
+		if (error == KVR_OK)
+			all += ended;
+	} while (error == KVR_OK && up->reaped != 0 && --pieces > 0);
+	if (all > 0)
+		ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of "
+		    "upstream \"%V\": ended %uD requests of process %P that "
+		    "died", &up->upstream->host, all,
+		    (ngx_pid_t)(up->dead & 0xffffffff));
+	if (error != KVR_OK || up->reaped != 0)
+		return false;
+	up->dead = 0;
+	return true;
+}
+
+/* Looks at the next owners; false if there is more to do soon. */
+static bool
+reap_dead(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	uint64_t owners[OWNERS];
+	ngx_uint_t pieces = PIECES;
+	size_t n, i;
+
+	if (up->dead != 0 && !reap_some(up, log))
+		return false;
+	do {
+		if (kvr_owner_list(up->kvr, &up->listed, owners, OWNERS, &n) !=
+		    KVR_OK)
+			return true;
+		for (i = 0; i < n; i++) {
+			if (!has_died(owners[i], up->owner))
+				continue;
+			up->dead = owners[i];
+			up->reaped = 0;
+			if (!reap_some(up, log))
+				return false;
+		}
+	} while (up->listed != 0 && --pieces > 0);
+	return up->listed == 0;
+}
+
 /* ------------------------------------------------------------ the timer --- */
 
 static int
 attach(ngx_http_kvroute_srv_conf_t *up)
 {
 	struct kvr *k;
+	uint64_t reaped = 0;
 	int error = ngx_http_kvroute_region_open(up, false, &k);
 
 	if (error != KVR_OK)
@@ -181,7 +238,9 @@ attach(ngx_http_kvroute_srv_conf_t *up)
 	up->kvr = k;
 	up->owner = owner_of(ngx_pid);
 	/* In a container a process may have the pid of a dead one. */
-	(void)kvr_owner_reap(k, up->owner, kvr_clock_now(), NULL);
+	while (kvr_owner_reap(k, up->owner, kvr_clock_now(), &reaped, NULL) ==
+	    KVR_OK && reaped != 0)
+		continue;
 	return KVR_OK;
 }
 
@@ -201,9 +260,8 @@ static void
 watch(ngx_event_t *event)
 {
 	ngx_http_kvroute_srv_conf_t *up = event->data;
-	uint64_t owners[OWNERS];
-	uint32_t ended;
-	size_t n, i;
+	uint64_t owner, from = 0;
+	size_t n;
 
 	if (up->kvr == NULL && !join_again(up, event->log)) {
 		ngx_add_timer(event, WATCH_MS);
@@ -211,25 +269,15 @@ watch(ngx_event_t *event)
 	}
 	/* What the master could not do, once the lock is free. */
 	if (up->behind &&
-	    kvr_owner_list(up->kvr, owners, OWNERS, &n) == KVR_OK) {
+	    kvr_owner_list(up->kvr, &from, &owner, 1, &n) == KVR_OK) {
 		up->behind = false;
 		region_sync(up, up->kvr, event->log);
 	}
 	/* Orders of another nginx on the same file change no epoch here. */
 	if (up->path.len > 0)
 		up->epoch = up->shared->epoch - 1;
-	if (kvr_owner_list(up->kvr, owners, OWNERS, &n) != KVR_OK)
-		n = 0;
-	for (i = 0; i < n; i++) {
-		if (!has_died(owners[i], up->owner) || kvr_owner_reap(up->kvr,
-		    owners[i], kvr_clock_now(), &ended) != KVR_OK)
-			continue;
-		ngx_log_error(NGX_LOG_NOTICE, event->log, 0, "kvroute of "
-		    "upstream \"%V\": ended %uD requests of process %P that "
-		    "died", &up->upstream->host, ended,
-		    (ngx_pid_t)(owners[i] & 0xffffffff));
-	}
-	ngx_add_timer(event, WATCH_MS);
+	ngx_add_timer(event,
+	    reap_dead(up, event->log) ? WATCH_MS : WATCH_SOON_MS);
 }
 
 static void
@@ -328,13 +376,22 @@ static void
 region_leave(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_uint_t tries = LEAVE_TRIES;
+	uint64_t reaped = 0;
+	int error;
 
 	ngx_http_kvroute_asks_leave(up);
-	while (!ngx_http_kvroute_late_write(up) && tries-- > 0)
+	for (; tries > 0 && !ngx_http_kvroute_late_write(up); tries--)
 		ngx_msleep(1);
-	while (kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(), NULL) ==
-	    KVR_EBUSY && tries-- > 0)
-		ngx_msleep(1);
+	do {
+		error = kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(),
+		    &reaped, NULL);
+		if (error != KVR_OK && (error != KVR_EBUSY || tries == 0))
+			break;
+		if (error == KVR_EBUSY) {
+			ngx_msleep(1);
+			tries--;
+		}
+	} while (error == KVR_EBUSY || reaped != 0);
 	while (up->n_spares > 0)
 		answer_free(up->spares[--up->n_spares]);
 	kvr_prompt_free(up->prompt);

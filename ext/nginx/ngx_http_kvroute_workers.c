@@ -10,6 +10,8 @@
  */
 #include "ngx_http_kvroute.h"
 
+enum { ADD_TRIES = 1000 }; /* of the library, if it is busy */
+
 /* ---------------------------------------------------------------- peers --- */
 
 typedef struct {
@@ -113,12 +115,15 @@ worker_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 {
 	const char *text = (const char *)name->data;
 	struct kvr_worker facts, now;
+	ngx_uint_t tries = ADD_TRIES;
 	int error;
 
 	error = kvr_worker_find(k, text, name->len, 0, id);
 	if (error != KVR_OK) {
 		facts_make(up, name, weight, NULL, &facts);
-		error = kvr_worker_add(k, text, name->len, &facts, id);
+		do /* what earlier workers have left goes a piece at a time */
+			error = kvr_worker_add(k, text, name->len, &facts, id);
+		while (error == KVR_EBUSY && --tries > 0);
 		/* Another process was faster. */
 		if (error == KVR_EEXIST)
 			error = kvr_worker_find(k, text, name->len, 0, id);

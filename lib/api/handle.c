@@ -5,7 +5,7 @@
  */
 #include "file.h"
 #include "id.h"
-#include "lease.h"
+#include "lease_walk.h"
 #include "options.h"
 #include "places.h"
 #include "policy.h"
@@ -265,6 +265,13 @@ name_ok(const char *name, size_t length)
 	return name != NULL && length > 0 && length <= KVR_NAME_MAX;
 }
 
+/* If leases still keep all slots that are retired, the next call goes on. */
+static int
+or_later(int error)
+{
+	return error == KVR_EFULL ? KVR_EBUSY : error;
+}
+
 int
 kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
     const struct kvr_worker *facts, uint64_t *id)
@@ -284,7 +291,7 @@ kvr_worker_add(struct kvr *k, const char *name, size_t name_len,
 	error = worker_add(k, name, name_len, &w, &slot);
 	if (error == KVR_EFULL && k->region->workers < k->layout.names &&
 	    lease_detach_retired(k))
-		error = worker_add(k, name, name_len, &w, &slot);
+		error = or_later(worker_add(k, name, name_len, &w, &slot));
 	if (error == KVR_OK)
 		*id = worker_id(k, slot);
 	return txn_write_end(k, NULL, error);
@@ -479,7 +486,7 @@ kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
 	else
 		error = worker_reset(k, slot, &fresh);
 	if (error == KVR_EFULL && lease_detach_retired(k))
-		error = worker_reset(k, slot, &fresh);
+		error = or_later(worker_reset(k, slot, &fresh));
 	if (error == KVR_OK)
 		*new_id = worker_id(k, fresh);
 	return txn_write_end(k, NULL, error);

@@ -5,6 +5,7 @@
  */
 #include "lease.h"
 
+#include "lease_walk.h"
 #include "request.h"
 #include "route.h"
 #include "txn.h"
@@ -237,36 +238,38 @@ kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 /* -------------------------------------------------------------- owners --- */
 
 int
-kvr_owner_list(const struct kvr *k, uint64_t *owners, size_t capacity,
-    size_t *count)
+kvr_owner_list(const struct kvr *k, uint64_t *cursor, uint64_t *owners,
+    size_t capacity, size_t *count)
 {
 	struct txn c;
 	int error;
 
-	if (k == NULL || owners == NULL || capacity == 0 || count == NULL)
+	if (k == NULL || cursor == NULL || owners == NULL || capacity == 0 ||
+	    count == NULL)
 		return KVR_EINVAL;
 	if (k->readonly)
 		return KVR_EREADONLY;
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
-	*count = lease_owners(k, owners, capacity);
+	*count = lease_owners(k, cursor, owners, capacity);
 	return txn_read_end(k, &c, KVR_OK);
 }
 
 int
-kvr_owner_reap(struct kvr *k, uint64_t owner, int64_t now, uint32_t *ended)
+kvr_owner_reap(struct kvr *k, uint64_t owner, int64_t now, uint64_t *cursor,
+    uint32_t *ended)
 {
 	struct txn c;
 	uint32_t n;
 	int error;
 
-	if (k == NULL)
+	if (k == NULL || cursor == NULL)
 		return KVR_EINVAL;
 	error = txn_write_begin(k, &c, now, 0);
 	if (error != KVR_OK)
 		return error;
-	n = lease_reap_owner(k, owner, c.now);
+	n = lease_reap_owner(k, owner, c.now, cursor);
 	if (ended != NULL)
 		*ended = n;
 	return txn_write_end(k, &c, KVR_OK);

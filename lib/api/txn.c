@@ -32,7 +32,7 @@
 #include "txn.h"
 
 #include "id.h"
-#include "lease.h"
+#include "lease_walk.h"
 #include "places.h"
 #include "rate.h"
 #include "retain.h"

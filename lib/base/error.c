@@ -26,7 +26,7 @@ static const struct {
 	{ "KVR_ENOTALLOWED", "The pinned worker is not eligible." },
 	{ "KVR_EPINNEDOVERLOADED", "The pinned worker is overloaded." },
 	{ "KVR_EALLOVERLOADED", "Every eligible worker is overloaded." },
-	{ "KVR_EBUSY", "The region lock is held." },
+	{ "KVR_EBUSY", "The region is busy: try again." },
 	{ "KVR_ECORRUPT", "An invariant of the index is broken." },
 	{ "KVR_ESYSTEM", "A system call failed." },
 	{ "KVR_EPERM", "Others may write the file, or own it." },

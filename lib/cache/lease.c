@@ -26,8 +26,8 @@
  * number. A number is never reused.
  *
  * When a worker is removed or reset, its leases are orphaned and stay valid.
- * When the slot is reclaimed, they are detached from it (lease_detach_retired);
- * only their ids stay valid.
+ * When the slot is reclaimed, they are detached from it (lease_walk.c); only
+ * their ids stay valid.
  */
 #include "lease.h"
 
@@ -185,7 +185,7 @@ prefill_end(struct kvr *k, struct lease *l, int64_t now)
 /* ------------------------------------------------------------- opening --- */
 
 /* Its worker was removed or reset: all that is left is to end it. */
-static bool
+bool
 lease_orphaned(const struct kvr *k, const struct lease *l)
 {
 	return (l->flags & LEASE_DETACHED) != 0 ||
@@ -401,7 +401,7 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 /* -------------------------------------------------------------- ending --- */
 
 /* Gives up pins, load and the slot, if the lease still has them. */
-static void
+void
 lease_detach(struct kvr *k, struct lease *l, int64_t now)
 {
 	struct slot *s = slot_at(k, l->slot);
@@ -432,29 +432,6 @@ lease_end(struct kvr *k, uint32_t lease, int64_t now)
 	write_once(lease_at(k, lease)->kind, CELL_FREE);
 	cell_give(k, lease_at(k, lease)->claim);
 	cell_give(k, lease);
-}
-
-/*
- * Detaches leases from retired slots, so that these can be reused; the leases
- * keep their ids. Returns whether there were any.
- */
-bool
-lease_detach_retired(struct kvr *k)
-{
-	uint32_t i = k->region->lease_first, limit = k->layout.cells;
-	bool any = false;
-
-	for (; i != 0 && limit > 0 && !region_broken(k); limit--) {
-		struct lease *l = lease_at(k, i);
-
-		k->region->counts.steps++;
-		if ((l->flags & LEASE_DETACHED) == 0 && lease_orphaned(k, l)) {
-			lease_detach(k, l, k->region->clock);
-			any = true;
-		}
-		i = l->age_next;
-	}
-	return any;
 }
 
 /*
@@ -574,7 +551,7 @@ lease_abort(struct kvr *k, uint32_t lease, int64_t now)
  * Its owner will not end it: if dispatched, it counts as finished, but when it
  * ended is not known.
  */
-static void
+void
 lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 {
 	const struct lease *l = lease_at(k, lease);
@@ -584,63 +561,4 @@ lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 	else
 		complete(k, lease, NULL, now);
 	k->region->counts.lease_reaps++;
-}
-
-/* Ends up to `budget` leases older than the lease limit. */
-void
-lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
-{
-	const struct region *r = k->region;
-	int64_t limit = r->seal.lease_limit;
-
-	for (; budget > 0 && r->lease_first != 0 && limit >= 0; budget--) {
-		uint32_t lease = r->lease_first;
-
-		if (lease_at(k, lease)->opened > now - limit)
-			return;
-		lease_reap(k, lease, now);
-	}
-}
-
-uint32_t
-lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now)
-{
-	uint32_t i = k->region->lease_first, ended = 0;
-	uint32_t limit = k->layout.cells;
-
-	for (; i != 0 && limit > 0 && !region_broken(k); limit--) {
-		uint32_t next = lease_at(k, i)->age_next;
-
-		k->region->counts.steps++;
-		if (lease_at(k, i)->owner == owner) {
-			lease_reap(k, i, now);
-			ended++;
-		}
-		i = next;
-	}
-	return ended;
-}
-
-static bool
-among(uint64_t owner, const uint64_t *owners, size_t n)
-{
-	while (n > 0) {
-		if (owners[--n] == owner)
-			return true;
-	}
-	return false;
-}
-
-size_t
-lease_owners(const struct kvr *k, uint64_t *owners, size_t capacity)
-{
-	uint32_t i = k->region->lease_first, limit = k->layout.cells;
-	size_t n = 0;
-
-	for (; i != 0 && limit > 0 && n < capacity; limit--) {
-		if (!among(lease_at(k, i)->owner, owners, n))
-			owners[n++] = lease_at(k, i)->owner;
-		i = lease_at(k, i)->age_next;
-	}
-	return n;
 }

@@ -33,9 +33,8 @@ void lease_output(struct kvr *k, uint32_t lease, uint32_t blocks);
 void lease_finish(struct kvr *k, uint32_t lease,
     const struct kvr_report *report, int64_t now);
 void lease_abort(struct kvr *k, uint32_t lease, int64_t now);
-void lease_reap_old(struct kvr *k, int64_t now, uint32_t budget);
-bool lease_detach_retired(struct kvr *k);
-uint32_t lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now);
-size_t lease_owners(const struct kvr *k, uint64_t *owners, size_t capacity);
+void lease_reap(struct kvr *k, uint32_t lease, int64_t now);
+bool lease_orphaned(const struct kvr *k, const struct lease *l);
+void lease_detach(struct kvr *k, struct lease *l, int64_t now);
 
 #endif

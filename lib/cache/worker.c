@@ -11,7 +11,8 @@
  * last of them has been reclaimed and the last lease on it has ended or was
  * detached (region_slot_free). A worker that is reset continues in another
  * slot, under the same name. There are twice as many slots as workers; if all
- * spare ones are still retired, dead entries are reclaimed until one is free.
+ * spare ones are still retired, each call reclaims some of the dead entries
+ * until one is free.
  */
 #include "worker.h"
 
@@ -26,6 +27,8 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+
+enum { RECLAIMS_MAX = 1024 }; /* dead entries, by a call that needs a slot */
 
 /* --------------------------------------------------------------- names --- */
 
@@ -177,28 +180,32 @@ dp_group_of(const struct kvr *k, const char *name, size_t length)
 
 /* --------------------------------------------------------------- slots --- */
 
-/* Takes a slot that nothing refers to any more; false if there is none. */
-static bool
+/*
+ * Takes a slot that nothing refers to any more. KVR_EBUSY: entries of retired
+ * ones remain to be reclaimed; KVR_EFULL: none do.
+ */
+static int
 slot_take(struct kvr *k, uint32_t *slot)
 {
 	struct region *r = k->region;
-	uint32_t limit = k->layout.cells;
+	uint32_t left = RECLAIMS_MAX;
 
 	if (r->slot_free == 0 && r->slots_used < k->layout.slots) {
 		*slot = r->slots_used;
 		write_once(r->slots_used, r->slots_used + 1);
-		return true;
+		return KVR_OK;
 	}
-	for (; r->slot_free == 0; limit--)
-		if (limit == 0 || !retain_reclaim_orphan(k))
-			return false;
+	while (r->slot_free == 0 && left-- > 0 && retain_reclaim_orphan(k))
+		continue;
+	if (r->slot_free == 0)
+		return r->dead.head != 0 ? KVR_EBUSY : KVR_EFULL;
 	*slot = r->slot_free - 1;
 	if (*slot >= k->layout.slots || slot_in_use(k, *slot)) {
 		region_break(k); /* it is not free */
-		return false;
+		return KVR_EFULL;
 	}
 	r->slot_free = slot_at(k, *slot)->name;
-	return true;
+	return KVR_OK;
 }
 
 /* What a worker keeps across resets. */
@@ -315,11 +322,15 @@ worker_add(struct kvr *k, const char *name, size_t length,
     const struct kvr_worker *facts, uint32_t *slot)
 {
 	struct incarnation from;
+	int error;
 
 	if (worker_find(k, name, length, facts->rank, slot))
 		return KVR_EEXIST;
-	if (k->region->workers >= k->layout.names || !slot_take(k, slot))
+	if (k->region->workers >= k->layout.names)
 		return KVR_EFULL;
+	error = slot_take(k, slot);
+	if (error != KVR_OK)
+		return error;
 	from.rank = facts->rank;
 	from.identity = identity_of(k, name, length, facts->rank);
 	from.dp_group = dp_group_of(k, name, length);
@@ -342,9 +353,10 @@ worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
 {
 	struct incarnation from;
 	struct kvr_worker facts;
+	int error = slot_take(k, fresh);
 
-	if (!slot_take(k, fresh))
-		return KVR_EFULL;
+	if (error != KVR_OK)
+		return error;
 	worker_get(k, slot, &facts);
 	from.rank = slot_at(k, slot)->rank;
 	from.name = slot_at(k, slot)->name;

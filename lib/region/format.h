@@ -412,9 +412,9 @@ struct region {
 	uint32_t slot_free;  /* free slots, linked by `name`: slot + 1 */
 
 	/* disposable */
-	uint32_t reserved;
+	uint32_t detach_idle; /* leases examined in vain, and the id of */
 	uint64_t lease_number;
-	uint64_t reserved_2;
+	uint64_t detach_at;  /* the last one: lease_walk.c */
 	uint32_t rate_turn;  /* the last slot to publish its pace */
 	uint32_t stamped_kept;     /* 1: the second tournament is current */
 	struct list dead;    /* entries of retired slots, linked by stamp */

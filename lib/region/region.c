@@ -444,7 +444,8 @@ region_empty(struct kvr *k)
 	buckets_empty(k->entry_buckets, k->layout.entry_buckets);
 	write_once_zeros(k->cells, sizeof(union cell));
 	memset(&r->dead, 0, sizeof(r->dead));
-	r->lease_first = r->lease_last = 0;
+	r->lease_first = r->lease_last = r->detach_idle = 0;
+	r->detach_at = 0;
 	r->free_top = r->magazine_first = r->magazine_count = 0;
 	r->fresh = 1;
 	r->free_cells = k->layout.cells - 1;

@@ -227,6 +227,7 @@ void
 write_rest(struct world *w)
 {
 	uint32_t what = pick(w, 400), number = 0;
+	uint64_t at = 0;
 	int64_t due = 0;
 	int error;
 
@@ -236,8 +237,9 @@ write_rest(struct world *w)
 	} else if (what < 10) {
 		write_policy(w, pick(w, 5));
 	} else if (what < 60) {
-		error = kvr_owner_reap(w->k, pick(w, 6), w->now, &number);
-		printf("reap %s %u\n", kvr_errname(error), number);
+		error = kvr_owner_reap(w->k, pick(w, 6), w->now, &at, &number);
+		printf("reap %s %u %" PRIu64 "\n", kvr_errname(error), number,
+		    at);
 	} else {
 		error = kvr_expire(w->k, w->now, pick(w, 100), &number);
 		must("kvr_next_expiry", kvr_next_expiry(w->k, &due));

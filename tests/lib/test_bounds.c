@@ -8,7 +8,7 @@
  *
  *   cells     <= (b + c) / 15 + 6n + 5h / 4 + 3m + 64
  *   reclaimed <= 8 + what room needed: twice the cells, 3 x 1024 pinned ones
- *   steps     <= 16 (n + a) + 48m + c / 8 + h + b / 4 + w / 6 + 8r + l + 512
+ *   steps     <= 16 (n + a) + 48m + c / 8 + h + b / 4 + w / 6 + 8r + 512
  *
  *   n  nodes on the path of the prompt or the lease, before the call
  *   b  blocks that are new, and those of the shorter part of a split
@@ -17,7 +17,6 @@
  *   a  nodes on the paths of the leases over age that the call ends, at most 2
  *   m  nodes merged; c: blocks copied by that, at most 16384 for each path
  *   r  entries reclaimed or passed over
- *   l  leases examined (kvr_owner_reap)
  *
  * The formulas leave room for the chains of the hash tables, whose length is
  * random. They leave no room for dependence on another size, so each scene
@@ -32,7 +31,7 @@
 #include <stdio.h>
 
 struct sizes {
-	uint64_t nodes, blocks, holders, pairs, aged, leases, budget, room;
+	uint64_t nodes, blocks, holders, pairs, aged, budget, room;
 	uint64_t paths; /* that are stamped */
 	struct kvr_stats before;
 };
@@ -160,13 +159,12 @@ within(const struct sizes *s)
 		copied = 16384 * s->paths;
 	at_most("merges", merges, s->nodes + s->aged + 2);
 	at_most("splits", did.splits - s->before.splits, 1);
-	at_most("reaped", did.lease_reaps - s->before.lease_reaps,
-	    REAP + s->leases);
+	at_most("reaped", did.lease_reaps - s->before.lease_reaps, REAP);
 	at_most("cells", did.max_cells, bound_cells(s, merges, copied));
 	at_most("reclaimed", did.max_reclaimed, s->budget + s->room);
 	at_most("steps", did.max_steps, 16 * (s->nodes + s->aged) +
 	    48 * merges + copied / 8 + s->holders + s->blocks / 4 +
-	    s->pairs / 6 + 8 * did.max_reclaimed + s->leases + 512);
+	    s->pairs / 6 + 8 * did.max_reclaimed + 512);
 	return did;
 }
 
@@ -243,24 +241,39 @@ do_expire(uint32_t budget, int64_t now)
 	return within(&s);
 }
 
-/* Ends some leases, examines all. */
+/* What one piece of a walk over the leases may do beside the last it ends. */
+enum { WALK_LEASES = 1024, WALK_STEPS = 4096 };
+
+/* Ends some leases, examines all, in pieces. Returns how many it ended. */
 static uint32_t
 do_reap_owner(uint64_t owner, int64_t now)
 {
+	uint32_t i = k->region->lease_first, ended, all = 0, pieces = 0;
+	uint64_t cursor = 0, longest = 0, leases = stats().leases, nodes;
 	struct sizes s = sizes_at(now);
-	uint32_t i = k->region->lease_first, ended;
+	struct kvr_stats did;
 
 	for (; i != 0; i = lease_at(k, i)->age_next) {
-		s.leases++;
-		if (lease_at(k, i)->owner != owner)
-			continue;
-		s.aged += nodes_above(lease_at(k, i)->node);
-		s.paths++;
+		nodes = nodes_above(lease_at(k, i)->node);
+		if (lease_at(k, i)->owner == owner && nodes > longest)
+			longest = nodes;
 	}
-	counters_reset();
-	ck_assert_int_eq(kvr_owner_reap(k, owner, now, &ended), KVR_OK);
-	(void)within(&s);
-	return ended;
+	do {
+		s = sizes_at(now);
+		counters_reset();
+		ck_assert_int_eq(kvr_owner_reap(k, owner, now, &cursor,
+		    &ended), KVR_OK);
+		did = stats();
+		at_most("leases of a piece", ended, WALK_LEASES);
+		at_most("steps of a piece", did.max_steps, WALK_STEPS +
+		    64 * (longest + s.aged) + 3 * 16384 / 8 +
+		    8 * did.max_reclaimed + 512);
+		at_most("cells of a piece", did.max_cells,
+		    WALK_STEPS + 3 * 16384 / 15 + 64);
+		all += ended;
+		at_most("pieces", ++pieces, leases + 1);
+	} while (cursor != 0);
+	return all;
 }
 
 /* No link is followed, however much the worker holds. */
@@ -285,6 +298,27 @@ do_remove(uint64_t worker)
 /* ------------------------------------------------------------- regions --- */
 
 static uint64_t worker[KVR_WORKERS_MAX];
+
+/* The counters when it succeeds; each call before is a piece of the work. */
+static struct kvr_stats
+do_reset(uint32_t i)
+{
+	struct kvr_stats did;
+	uint64_t most = stats().cells;
+	int error;
+
+	do {
+		counters_reset();
+		error = kvr_worker_reset(k, worker[i], &worker[i]);
+		did = stats();
+		at_most("reclaimed for a slot", did.max_reclaimed, 1024);
+		at_most("steps for a slot", did.max_steps,
+		    8 * did.max_reclaimed + 2 * WALK_STEPS);
+		at_most("calls for a slot", 1, most--);
+	} while (error == KVR_EBUSY);
+	ck_assert_int_eq(error, KVR_OK);
+	return did;
+}
 
 /* While the tables are empty; the last word is the names'. */
 static void
@@ -496,12 +530,13 @@ END_TEST
 
 /*
  * If every spare slot still has entries to reclaim, a call that needs a slot
- * reclaims those of the worker removed first, and not the others'.
+ * reclaims some of those of the worker removed first, and says that it has to
+ * be called again.
  */
 START_TEST(no_slot_is_spare)
 {
-	struct sizes s;
-	uint32_t n = 0, i;
+	uint32_t n = 0, i, calls = 0;
+	uint64_t fresh;
 
 	big_region(8 << 20, 3, KVR_TTL_ENDLESS);
 	for (i = 0; i < 3; i++)
@@ -512,15 +547,56 @@ START_TEST(no_slot_is_spare)
 		    KVR_OK);
 		ck_nothing_done();
 	}
-	s = sizes_at(1);
-	s.budget = n;
-	counters_reset();
-	ck_assert_int_eq(kvr_worker_reset(k, worker[0], &worker[0]), KVR_OK);
-	ck_assert_uint_eq(within(&s).max_reclaimed, n);
+	while (kvr_worker_reset(k, worker[0], &fresh) == KVR_EBUSY)
+		calls++;
+	worker[0] = fresh;
+	ck_assert_uint_eq(calls, (n - 1) / 1024);
+	ck_assert_uint_eq(stats().orphaned, n);
+	at_most("reclaimed", stats().max_reclaimed, 1024);
 	/* the slot it left held nothing, and is spare */
+	ck_assert_uint_eq(do_reset(0).max_reclaimed, 0);
+	region_sound();
+	region_end();
+}
+END_TEST
+
+/*
+ * If leases keep all spare slots, they are detached a few at a time, among any
+ * number of other leases.
+ */
+START_TEST(no_slot_is_spare_for_leases)
+{
+	uint32_t n = (uint32_t)test_amount(5000), i, calls = 0;
+	uint64_t lease, fresh;
+
+	big_region(64 << 20, 2, TTL);
+	for (i = 0; i < n; i++) {
+		say_long(30, i % 20, i);
+		lease = do_reserve(worker[0], 0, 1);
+		if (i % 2 != 0)
+			ck_assert_int_eq(do_on_lease(COMMIT, lease, 1),
+			    KVR_OK);
+	}
+	for (i = 0; i < 2; i++) {
+		say_long(30, 2, i);
+		(void)do_reserve(worker[1], 0, 1);
+		ck_assert_int_eq(kvr_worker_reset(k, worker[1], &worker[1]),
+		    KVR_OK);
+	}
+	say_one(1);
+	(void)do_reserve(worker[1], 0, 1);
 	counters_reset();
+	while (kvr_worker_reset(k, worker[1], &fresh) == KVR_EBUSY)
+		calls++;
+	worker[1] = fresh;
+	ck_assert_uint_eq(calls, n / WALK_LEASES);
+	at_most("steps", stats().max_steps, 2 * WALK_STEPS);
+	/* now those of the other worker */
 	ck_assert_int_eq(kvr_worker_reset(k, worker[0], &worker[0]), KVR_OK);
-	ck_nothing_done();
+	for (i = 0; i < 4; i++)
+		(void)do_reset(i % 2);
+	ck_assert_uint_eq(stats().leases, n + 3);
+	region_sound();
 	region_end();
 }
 END_TEST
@@ -609,20 +685,6 @@ any_lease_call(int64_t now)
 }
 
 static void
-any_worker_call(void)
-{
-	uint32_t i = pick(4);
-	struct sizes s = sizes_at(0);
-
-	s.budget = stats().cells; /* if no slot is spare */
-	s.leases = stats().leases;
-	s.aged = s.leases * 100;
-	counters_reset();
-	ck_assert_int_eq(kvr_worker_reset(k, worker[i], &worker[i]), KVR_OK);
-	(void)within(&s);
-}
-
-static void
 any_call(int64_t now)
 {
 	uint32_t what = pick(100);
@@ -637,7 +699,7 @@ any_call(int64_t now)
 	else if (what < 98)
 		(void)do_reap_owner(pick(5), now);
 	else
-		any_worker_call();
+		(void)do_reset(pick(4));
 }
 
 /* In a region that is large enough, and in one that is not. */
@@ -683,6 +745,7 @@ suite_bounds(void)
 	tcase_add_test(t, all_due_at_once);
 	tcase_add_test(t, worker_that_held_much);
 	tcase_add_test(t, no_slot_is_spare);
+	tcase_add_test(t, no_slot_is_spare_for_leases);
 	tcase_add_test(t, leases_over_age);
 	tcase_add_test(t, chain_to_be_merged);
 	tcase_add_loop_test(t, any_calls, 0, 2);

@@ -353,46 +353,56 @@ END_TEST
 
 START_TEST(owners_are_told)
 {
-	uint64_t owners[4] = { 0 }, first = reserve_as(0, 7, "ab", 1);
+	uint64_t owners[4] = { 0 }, first = reserve_as(0, 7, "ab", 1), at = 0;
 	size_t n = 99;
 
 	(void)reserve_as(0, 8, "cd", 2);
 	(void)reserve_as(0, 7, "ef", 3);
 	(void)reserve_as(0, 0, "gh", 4);
-	ck_assert_int_eq(kvr_owner_list(k, owners, 4, &n), KVR_OK);
+	ck_assert_int_eq(kvr_owner_list(k, &at, owners, 4, &n), KVR_OK);
+	ck_assert_uint_eq(at, 0);
 	ck_assert_uint_eq(n, 3);
 	ck_assert_uint_eq(owners[0], 7);
 	ck_assert_uint_eq(owners[1], 8);
 	ck_assert_uint_eq(owners[2], 0);
 	ck_assert_int_eq(kvr_lease_abort(k, first, 5, 0), KVR_OK);
-	ck_assert_int_eq(kvr_owner_list(k, owners, 1, &n), KVR_OK);
+	ck_assert_int_eq(kvr_owner_list(k, &at, owners, 1, &n), KVR_OK);
 	ck_assert_uint_eq(n, 1);
 	ck_assert_uint_eq(owners[0], 8);
+	ck_assert_uint_ne(at, 0);
+	ck_assert_int_eq(kvr_owner_list(k, &at, owners, 1, &n), KVR_OK);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(owners[0], 7);
+	ck_assert_int_eq(kvr_owner_list(k, &at, owners, 1, &n), KVR_OK);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(owners[0], 0);
+	ck_assert_uint_eq(at, 0);
 	ck_assert_int_eq(kvr_clear(k), KVR_OK);
-	ck_assert_int_eq(kvr_owner_list(k, owners, 4, &n), KVR_OK);
+	ck_assert_int_eq(kvr_owner_list(k, &at, owners, 4, &n), KVR_OK);
+	ck_assert_uint_eq(at, 0);
 	ck_assert_uint_eq(n, 0);
 }
 END_TEST
 
 START_TEST(reaped_by_owner)
 {
-	uint64_t mine = reserve_as(0, 1, "ab", 1), other;
+	uint64_t mine = reserve_as(0, 1, "ab", 1), other, at = 0;
 	uint32_t ended = 99;
 
 	commit(mine, 1);
 	(void)reserve_as(0, 1, "cd", 2);
 	other = reserve_as(0, 2, "ef", 3);
 	(void)reserve_as(0, 1, "gh", 4);
-	ck_assert_int_eq(kvr_owner_reap(k, 3, 5, &ended), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 3, 5, &at, &ended), KVR_OK);
 	ck_assert_uint_eq(ended, 0);
 	ck_tree("ab:0! cd:0! ef:0! gh:0!");
-	ck_assert_int_eq(kvr_owner_reap(k, 1, 6, &ended), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 1, 6, &at, &ended), KVR_OK);
 	ck_assert_uint_eq(ended, 3);
 	ck_tree("ab:0 ef:0!");
 	ck_load(0, 2, 2, 0, 1);
 	ck_assert_uint_eq(stats().lease_reaps, 3);
 	ck_assert_uint_eq(stats().lease_aborts + stats().lease_finishes, 0);
-	ck_assert_int_eq(kvr_owner_reap(k, 2, 7, NULL), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 2, 7, &at, NULL), KVR_OK);
 	ck_assert_int_eq(kvr_lease_abort(k, other, 8, 0), KVR_ELEASE);
 	ck_tree("ab:0");
 }

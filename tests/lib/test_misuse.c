@@ -251,7 +251,7 @@ refuses_time(int64_t now)
 	ck_assert_int_eq(kvr_lease_output(k, lease, 1, now, 0), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_lease_finish(k, lease, NULL, now, 0), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_lease_abort(k, lease, now, 0), KVR_ECLOCK);
-	ck_assert_int_eq(kvr_owner_reap(k, 0, now, NULL), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_owner_reap(k, 0, now, &cursor, NULL), KVR_ECLOCK);
 	unharmed();
 }
 
@@ -334,11 +334,16 @@ START_TEST(null_handles)
 	ck_assert_int_eq(kvr_lease_output(NULL, lease, 1, 1, 0), KVR_EINVAL);
 	ck_assert_int_eq(kvr_lease_finish(NULL, lease, NULL, 1, 0), KVR_EINVAL);
 	ck_assert_int_eq(kvr_lease_abort(NULL, lease, 1, 0), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owner_reap(NULL, 0, 1, NULL), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owner_list(NULL, &cursor, 1, &n), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owner_list(k, NULL, 1, &n), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owner_list(k, &cursor, 0, &n), KVR_EINVAL);
-	ck_assert_int_eq(kvr_owner_list(k, &cursor, 1, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_reap(NULL, 0, 1, &cursor, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_reap(k, 0, 1, NULL, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(NULL, &cursor, &cursor, 1, &n),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(k, NULL, &cursor, 1, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(k, &cursor, NULL, 1, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(k, &cursor, &cursor, 0, &n),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_owner_list(k, &cursor, &cursor, 1, NULL),
+	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_entries(NULL, &cursor, 1, NULL, 0, 0, &n),
 	    KVR_EINVAL);
 }

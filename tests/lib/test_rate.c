@@ -452,7 +452,7 @@ END_TEST
 
 START_TEST(given_up)
 {
-	uint64_t a, b;
+	uint64_t a, b, from = 0;
 
 	steady(0);
 	a = ask(0, 4000, 0);
@@ -464,7 +464,7 @@ START_TEST(given_up)
 	ck_near(backlog(0, 0.25), 0);
 	/* the same if they are never ended */
 	(void)ask(0, 4000, 1);
-	ck_assert_int_eq(kvr_owner_reap(k, 0, at(1), NULL), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 0, at(1), &from, NULL), KVR_OK);
 	ck_near(backlog(0, 1), 0);
 	ck_assert_uint_eq(slot_at(k, 0)->prefilling, 0);
 }

@@ -217,8 +217,8 @@ END_TEST
 	X(kvr_lease_output(k, 99, 1, 1, 0)) \
 	X(kvr_lease_finish(k, 99, NULL, 1, 0)) \
 	X(kvr_lease_abort(k, 99, 1, 0)) \
-	X(kvr_owner_reap(k, 99, 1, NULL)) \
-	X(kvr_owner_list(k, &some, 1, &n)) \
+	X(kvr_owner_reap(k, 99, 1, &some, NULL)) \
+	X(kvr_owner_list(k, &some, &some, 1, &n)) \
 	X(kvr_stats(k, &all)) \
 	X(kvr_metrics(k, NULL, 0, &n)) \
 	X(kvr_check(k)) \

@@ -455,13 +455,13 @@ step_abort(struct world *w, const struct op *o)
 int
 step_reap(struct world *w, const struct op *o)
 {
-	uint64_t owner = 1 + o->arg % 3;
+	uint64_t owner = 1 + o->arg % 3, at = 0;
 	uint32_t ended = UINT32_MAX, want;
 	int rc;
 
 	want = model_reap_owner(w->m, owner, w->time);
-	rc = kvr_owner_reap(w->k, owner, w->call, &ended);
-	if (rc != KVR_OK || ended != want)
+	rc = kvr_owner_reap(w->k, owner, w->call, &at, &ended);
+	if (rc != KVR_OK || ended != want || at != 0)
 		return world_fail(w, "kvr_owner_reap: %s, %u ended, must %u",
 		    kvr_errname(rc), ended, want);
 	w->counts.lease_reaps += ended;

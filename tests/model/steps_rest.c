@@ -164,6 +164,7 @@ do_bad_clock(struct world *w, const struct op *o)
 	int64_t clock = model_clock(w->m);
 	int64_t now = o->arg % 2 == 0 || clock < 0 ? -1 - o->arg
 	    : clock + leap + 1;
+	uint64_t at = 0;
 	struct kvr_decision d;
 	size_t n;
 	int rc;
@@ -183,7 +184,7 @@ do_bad_clock(struct world *w, const struct op *o)
 	    w->names[o->worker].id, now, &d); break;
 	case 3: rc = kvr_expire(w->k, now, 5, NULL); break;
 	case 4: rc = kvr_route(w->k, w->p, NULL, now, &d); break;
-	default: rc = kvr_owner_reap(w->k, 1, now, NULL); break;
+	default: rc = kvr_owner_reap(w->k, 1, now, &at, NULL); break;
 	}
 	if (step_same(w, "a call out of time", rc, KVR_ECLOCK) != 0)
 		return -1;

@@ -212,6 +212,7 @@ any_call(void)
 {
 	uint32_t i = pick(LEASES), worker = pick(WORKERS), which = pick(100);
 	char text[LETTERS];
+	uint64_t at = 0;
 
 	now += pick(3) == 0 ? pick(60) : 0;
 	now += pick(100) == 0 ? pick(6000) : 0;
@@ -228,7 +229,7 @@ any_call(void)
 	} else if (which < 13) {
 		any_load(worker);
 	} else if (which < 14) {
-		must(kvr_owner_reap(k, 1 + pick(3), now, NULL) == KVR_OK);
+		must(kvr_owner_reap(k, 1 + pick(3), now, &at, NULL) == KVR_OK);
 	} else if (which < 45) {
 		say_text(text, 0, pick(20) == 0 ? 500 : 60);
 		must(kvr_observe(k, p, id[worker], now, 0, NULL) == KVR_OK);

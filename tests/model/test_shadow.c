@@ -291,10 +291,12 @@ do_reset(uint32_t worker)
 static void
 do_reap(uint64_t owner)
 {
+	uint64_t at = 0;
 	uint32_t ended;
 
 	tell(" reap(%u)", (unsigned)owner);
-	must(kvr_owner_reap(k, owner, shadow.now, &ended) == KVR_OK);
+	must(kvr_owner_reap(k, owner, shadow.now, &at, &ended) == KVR_OK);
+	must(at == 0);
 	equal("reaped", 0, ended, shadow_reap(&shadow, owner));
 }
 

@@ -211,7 +211,7 @@ finish(struct corrupt *c, uint64_t lease)
 static void
 go_on(struct corrupt *c)
 {
-	uint64_t lease = some_lease(c), owners[2];
+	uint64_t lease = some_lease(c), owners[2], at = ops_pick(c->s, 40);
 	uint32_t ended;
 	size_t n;
 
@@ -236,9 +236,9 @@ go_on(struct corrupt *c)
 		(void)CALL(c, kvr_lease_abort, c->k, lease, c->now, 0);
 		break;
 	default:
-		(void)CALL(c, kvr_owner_list, c->k, owners, 2, &n);
+		(void)CALL(c, kvr_owner_list, c->k, &at, owners, 2, &n);
 		(void)CALL(c, kvr_owner_reap, c->k, ops_pick(c->s, 2), c->now,
-		    &ended);
+		    &at, &ended);
 	}
 }
 

@@ -120,10 +120,12 @@ static void
 bury(uint32_t seat)
 {
 	uint32_t ended = PROCESS_LEASES + 1;
+	uint64_t at = 0;
 
 	ck_assert_int_eq(kvr_owner_reap(k, atomic_load(
-	    &board->seat[seat].owner), atomic_load(&board->clock), &ended),
-	    KVR_OK);
+	    &board->seat[seat].owner), atomic_load(&board->clock), &at,
+	    &ended), KVR_OK);
+	ck_assert_uint_eq(at, 0);
 	ck_assert_uint_le(ended, PROCESS_LEASES);
 	sit(seat);
 }
@@ -182,6 +184,7 @@ begin(size_t bytes, const char *path)
 static void
 leave(void)
 {
+	uint64_t at;
 	uint32_t i;
 	int status;
 
@@ -191,9 +194,10 @@ leave(void)
 		if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 			say_wrong(i, status);
 		checked += atomic_load(&board->seat[i].checked);
+		at = 0;
 		ck_assert_int_eq(kvr_owner_reap(k, atomic_load(
-		    &board->seat[i].owner), atomic_load(&board->clock), NULL),
-		    KVR_OK);
+		    &board->seat[i].owner), atomic_load(&board->clock), &at,
+		    NULL), KVR_OK);
 	}
 }
 

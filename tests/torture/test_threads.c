@@ -484,7 +484,8 @@ START_TEST(dead_owner_is_reaped)
 	struct kvr_stats s = { .size = sizeof(s) };
 	struct kvr_request r;
 	struct kvr_decision d = { .size = sizeof(d) };
-	void *at = map_shared();
+	void *memory = map_shared();
+	uint64_t at = 0;
 	struct party t;
 	struct kvr_options o;
 	struct kvr *k;
@@ -492,7 +493,7 @@ START_TEST(dead_owner_is_reaped)
 	pid_t child;
 
 	options(&o);
-	ck_assert_int_eq(kvr_new_at(&o, at, REGION, &k), KVR_OK);
+	ck_assert_int_eq(kvr_new_at(&o, memory, REGION, &k), KVR_OK);
 	party_open(&t, k, 0, 1);
 	ck_assert(draw_prompt(&t));
 	kvr_request_init(&r, sizeof(r));
@@ -510,7 +511,9 @@ START_TEST(dead_owner_is_reaped)
 	ck_assert_int_eq(kvr_lease_open(k, t.p, &r, NOW, &d), KVR_OK);
 	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
 	ck_assert_uint_eq(s.leases, 6);
-	ck_assert_int_eq(kvr_owner_reap(k, 77, NOW, &ended), KVR_OK);
+	ck_assert_int_eq(kvr_owner_reap(k, 77, NOW, &at, &ended),
+	    KVR_OK);
+	ck_assert_uint_eq(at, 0);
 	ck_assert_uint_eq(ended, 5);
 	ck_assert_int_eq(kvr_stats(k, &s), KVR_OK);
 	ck_assert_uint_eq(s.leases, 1);

@@ -33,7 +33,9 @@ fleet_add(struct fleet *f, struct kvr *k, uint32_t number)
 	int e;
 
 	kvr_worker_init(&facts, sizeof(facts));
-	e = kvr_worker_add(k, name, (size_t)length, &facts, &m->id);
+	do { /* busy: what workers of an existing region have left */
+		e = kvr_worker_add(k, name, (size_t)length, &facts, &m->id);
+	} while (e == KVR_EBUSY);
 	if (e == KVR_EEXIST) /* an existing region */
 		e = kvr_worker_find(k, name, (size_t)length, 0, &m->id);
 	if (e != KVR_OK)

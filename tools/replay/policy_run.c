@@ -105,6 +105,7 @@ static int
 take_over(struct pass *r)
 {
 	struct kvr_stats s;
+	uint64_t at = 0;
 	int e;
 
 	s.size = sizeof(s);
@@ -112,7 +113,10 @@ take_over(struct pass *r)
 	if (e != KVR_OK || s.clock < 0)
 		return e;
 	r->since = s.clock;
-	return kvr_owner_reap(r->k, 0, r->since, NULL);
+	do {
+		e = kvr_owner_reap(r->k, 0, r->since, &at, NULL);
+	} while (e == KVR_OK && at != 0);
+	return e;
 }
 
 static int

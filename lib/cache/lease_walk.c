@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * lease_walk.c - walks over the leases: those over age, those of an owner, and
+ * those that keep a retired slot from being used again.
+ *
+ * The list by age is in the order of the leases' numbers. A walk is done in
+ * pieces, so that no call holds the lock for long: a piece examines a limited
+ * number of leases, and ends none more after a limited number of steps. The
+ * next one goes on after the lease that was examined last; if that has ended
+ * meanwhile, after one whose number is close.
+ *
+ *	number   3    17   18   21   22   25
+ *	              ^ examined last
+ *	         ended: 16, 18 are tried, then 15, 19, ...
+ *
+ * If none is close, the walk begins anew, which costs time and leaves nothing
+ * out.
+ */
+#include "lease_walk.h"
+
+#include "id.h"
+#include "lease.h"
+
+enum {
+	WALK_LEASES = 1024, /* examined by one piece, and */
+	WALK_STEPS = 4096,  /* its steps, before another one is ended */
+	OWNERS_MAX = 64,    /* found by one piece */
+	CLOSE = 64          /* numbers tried on either side */
+};
+
+/* The lease to examine after one with this id, or first. */
+static uint32_t
+walk_after(const struct kvr *k, uint64_t after)
+{
+	uint64_t number, distance;
+	uint32_t i;
+
+	if (!id_lease_number(after, &number))
+		return k->region->lease_first;
+	for (distance = 0; distance < CLOSE; distance++) {
+		i = lease_find(k, id_of_lease(number - distance));
+		if (i != 0)
+			return lease_at(k, i)->age_next;
+		i = lease_find(k, id_of_lease(number + distance));
+		if (i != 0)
+			return i;
+	}
+	return k->region->lease_first;
+}
+
+static bool
+walk_on(const struct kvr *k, uint32_t lease, uint32_t left)
+{
+	return lease != 0 && left > 0 && k->region->counts.steps < WALK_STEPS;
+}
+
+/* -------------------------------------------------------------- age --- */
+
+/* Ends up to `budget` leases older than the lease limit. */
+void
+lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
+{
+	const struct region *r = k->region;
+	int64_t limit = r->seal.lease_limit;
+
+	for (; budget > 0 && r->lease_first != 0 && limit >= 0; budget--) {
+		uint32_t lease = r->lease_first;
+
+		if (lease_at(k, lease)->opened > now - limit)
+			return;
+		lease_reap(k, lease, now);
+	}
+}
+
+/* ------------------------------------------------------- retired slots --- */
+
+/*
+ * Detaches the next leases from retired slots, so that these can be reused; the
+ * leases keep their ids. False if two rounds in vain show that there are none.
+ */
+bool
+lease_detach_retired(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i = walk_after(k, r->detach_at), left = WALK_LEASES;
+	uint64_t leases = r->counts.leases;
+
+	r->detach_idle += i == 0;
+	for (; walk_on(k, i, left); left--) {
+		struct lease *l = lease_at(k, i);
+
+		r->counts.steps++;
+		r->detach_at = id_of_lease(l->number);
+		r->detach_idle++;
+		i = l->age_next;
+		if ((l->flags & LEASE_DETACHED) == 0 && lease_orphaned(k, l)) {
+			lease_detach(k, l, r->clock);
+			r->detach_idle = 0;
+		}
+	}
+	if (i == 0)
+		r->detach_at = 0;
+	if (leases > k->layout.cells) /* damaged */
+		leases = 0;
+	if (r->detach_idle <= 2 * leases)
+		return true;
+	r->detach_idle = 0;
+	return false;
+}
+
+/* -------------------------------------------------------------- owners --- */
+
+/* Ends the leases of an owner among the next ones. */
+uint32_t
+lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now, uint64_t *cursor)
+{
+	uint32_t i = walk_after(k, *cursor), ended = 0, left = WALK_LEASES;
+
+	for (; walk_on(k, i, left); left--) {
+		uint32_t next = lease_at(k, i)->age_next;
+
+		k->region->counts.steps++;
+		*cursor = id_of_lease(lease_at(k, i)->number);
+		if (lease_at(k, i)->owner == owner) {
+			lease_reap(k, i, now);
+			ended++;
+		}
+		i = next;
+	}
+	if (i == 0)
+		*cursor = 0;
+	return ended;
+}
+
+static bool
+among(uint64_t owner, const uint64_t *owners, size_t n)
+{
+	while (n > 0) {
+		if (owners[--n] == owner)
+			return true;
+	}
+	return false;
+}
+
+/* The owners of the next leases. */
+size_t
+lease_owners(const struct kvr *k, uint64_t *cursor, uint64_t *owners,
+    size_t capacity)
+{
+	uint32_t i = walk_after(k, *cursor), left = WALK_LEASES;
+	size_t n = 0;
+
+	if (capacity > OWNERS_MAX)
+		capacity = OWNERS_MAX;
+	for (; i != 0 && left > 0; left--) {
+		const struct lease *l = lease_at(k, i);
+
+		if (!among(l->owner, owners, n)) {
+			if (n == capacity)
+				break;
+			owners[n++] = l->owner;
+		}
+		*cursor = id_of_lease(l->number);
+		i = l->age_next;
+	}
+	if (i == 0)
+		*cursor = 0;
+	return n;
+}
