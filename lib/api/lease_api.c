@@ -32,10 +32,10 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 	b.silent = (choice->flags & KVR_NO_FIRST_TOKEN) != 0;
 	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
 	lease = lease_open(k, p, &b, now, &recorded);
-	k->region->counts.lease_opens++;
-	s->lease_opens++;
-	s->prompt_tokens += prompt_tokens(p);
-	s->predicted_tokens += b.cached;
+	add_once(k->region->counts.lease_opens, 1);
+	add_once(s->lease_opens, 1);
+	add_once(s->prompt_tokens, prompt_tokens(p));
+	add_once(s->predicted_tokens, b.cached);
 	decision_write(p, choice, lease, recorded, out);
 }
 
@@ -141,7 +141,7 @@ kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	lease_commit(k, l, c.now);
-	k->region->counts.lease_commits++;
+	add_once(k->region->counts.lease_commits, 1);
 	return txn_write_end(k, &c, KVR_OK);
 }
 
@@ -217,7 +217,7 @@ kvr_lease_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
 	if (error != KVR_OK)
 		return error;
 	lease_finish(k, l, &r, c.now);
-	k->region->counts.lease_finishes++;
+	add_once(k->region->counts.lease_finishes, 1);
 	return txn_write_end(k, &c, KVR_OK);
 }
 
@@ -231,7 +231,7 @@ kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	lease_abort(k, l, c.now);
-	k->region->counts.lease_aborts++;
+	add_once(k->region->counts.lease_aborts, 1);
 	return txn_write_end(k, &c, KVR_OK);
 }
 

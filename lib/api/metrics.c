@@ -11,14 +11,12 @@
  * _total is a counter; all others are gauges.
  *
  * ONE METRIC AT A TIME. The format requires all samples of a metric together,
- * so there is one pass over the workers per metric. Nothing is allocated, so
- * the numbers of thousands of workers cannot be kept: each is read when its
- * line is built. That takes the lock for one worker at a time, and writers
- * proceed in between.
+ * so the workers are read first, each once and all its numbers at one moment.
+ * The lock is taken for one worker at a time, and writers proceed in between.
  *
  * WHICH WORKERS. Workers come and go meanwhile, and one that is reset moves to
  * another slot. If it were read in both slots, a metric would have two samples
- * with equal labels. So the ids are taken first, in one snapshot, where no two
+ * with equal labels. So the ids are taken before, in one snapshot, where no two
  * workers have the same name and rank; an id keeps both for ever. Workers
  * removed or added after the snapshot are left out. They are in the order of
  * their names, which keep their places when workers are reset.
@@ -29,6 +27,8 @@
 #include "text.h"
 #include "txn.h"
 #include "worker.h"
+
+#include <stdlib.h>
 
 /* Of a lock-free read, for one number. */
 enum { TRIES_MAX = 100 };
@@ -326,8 +326,18 @@ put_region(struct output *o, const struct kvr *k)
 
 /* --------------------------------------------------------- the workers --- */
 
-/* The workers at one moment. */
+/* What lines show of a worker. */
+struct shown {
+	struct kvr_worker_stats stats;
+	unsigned char name[KVR_NAME_MAX];
+	size_t name_length;
+	uint32_t rank;
+};
+
+/* The workers at one moment, and what is shown of those that were there. */
 struct crowd {
+	struct shown *shown;
+	uint32_t n_shown;
 	uint32_t count;
 	uint32_t spare; /* places below it may be free */
 	uint64_t id[KVR_WORKERS_MAX];
@@ -377,14 +387,6 @@ crowd_note(const struct kvr *k, struct crowd *who)
 	return error;
 }
 
-/* What a line shows of a worker. */
-struct shown {
-	struct kvr_worker_stats stats;
-	unsigned char name[KVR_NAME_MAX];
-	size_t name_length;
-	uint32_t rank;
-};
-
 /* Name and rank never change, so a separate read is consistent. */
 static int
 shown_name(const struct kvr *k, uint64_t id, struct shown *w)
@@ -399,7 +401,7 @@ shown_name(const struct kvr *k, uint64_t id, struct shown *w)
 	if (!worker_slot(k, id, &slot))
 		return txn_read_end(k, &c, KVR_EWORKER);
 	w->name_length = worker_name(k, slot, name);
-	w->rank = slot_at(k, slot)->rank;
+	w->rank = read_once(slot_at(k, slot)->rank);
 	memcpy(w->name, name, w->name_length);
 	return txn_read_end(k, &c, KVR_OK);
 }
@@ -417,6 +419,27 @@ shown_read(const struct kvr *k, uint64_t id, struct shown *w)
 			error = shown_name(k, id, w);
 	} while (again(error, &tries));
 	return error;
+}
+
+/* Skips workers removed meanwhile. The caller frees who->shown. */
+static int
+crowd_read(const struct kvr *k, struct crowd *who)
+{
+	uint32_t i;
+	int error;
+
+	who->n_shown = 0;
+	who->shown = malloc((who->count + 1) * sizeof(*who->shown));
+	if (who->shown == NULL)
+		return KVR_ENOMEM;
+	for (i = 0; i < who->count; i++) {
+		error = shown_read(k, who->id[i], &who->shown[who->n_shown]);
+		if (error == KVR_OK)
+			who->n_shown++;
+		else if (error != KVR_EWORKER)
+			return error;
+	}
+	return KVR_OK;
 }
 
 static void
@@ -466,24 +489,14 @@ put_worker(struct output *o, const struct metric *m, const struct shown *w)
 	put_line(o, &l);
 }
 
-/* Skips workers removed meanwhile. */
-static int
-put_metric(struct output *o, const struct kvr *k, const struct metric *m,
-    const struct crowd *who)
+static void
+put_metric(struct output *o, const struct metric *m, const struct crowd *who)
 {
-	struct shown w;
 	uint32_t i;
-	int error;
 
 	put_head(o, m);
-	for (i = 0; i < who->count; i++) {
-		error = shown_read(k, who->id[i], &w);
-		if (error == KVR_OK)
-			put_worker(o, m, &w);
-		else if (error != KVR_EWORKER)
-			return error;
-	}
-	return KVR_OK;
+	for (i = 0; i < who->n_shown; i++)
+		put_worker(o, m, &who->shown[i]);
 }
 
 /* ------------------------------------------------------------ the text --- */
@@ -492,7 +505,7 @@ int
 kvr_metrics(const struct kvr *k, char *text, size_t capacity, size_t *length)
 {
 	struct output o = { .text = text, .capacity = capacity };
-	struct crowd who;
+	struct crowd who = { .shown = NULL };
 	uint32_t i;
 	int error;
 
@@ -501,8 +514,11 @@ kvr_metrics(const struct kvr *k, char *text, size_t capacity, size_t *length)
 	error = put_region(&o, k);
 	if (error == KVR_OK)
 		error = crowd_note(k, &who);
+	if (error == KVR_OK)
+		error = crowd_read(k, &who);
 	for (i = 0; i < OF_WORKER && error == KVR_OK; i++)
-		error = put_metric(&o, k, &of_worker[i], &who);
+		put_metric(&o, &of_worker[i], &who);
+	free(who.shown);
 	if (error != KVR_OK)
 		return error;
 	/* a truncated text is still valid: empty lines are ignored */

@@ -282,26 +282,38 @@ kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 	return error;
 }
 
-/* Age of the deepest overlap: 0 while pinned, -1 without overlap. */
+/* The node of an overlap; many workers have equal ones. */
+struct overlap_end {
+	uint32_t blocks, node;
+};
+
+/*
+ * Age of the deepest overlap: 0 while pinned, -1 without overlap. Without the
+ * lock it may be anything.
+ */
 static int64_t
 age_of(const struct question *q, const struct kvr_overlap *o, uint32_t slot,
-    int64_t now)
+    struct overlap_end *end)
 {
 	uint32_t entry;
+	int64_t stamp;
 
 	if (o->blocks == 0)
 		return -1;
 	if (o->active_blocks == o->blocks)
 		return 0;
-	entry = entry_find(q->k, index_find(q->k, q->p, o->blocks), slot);
-	if (entry == 0 || entry_at(q->k, entry)->stamp < 0)
-		return -1;
-	return now - entry_at(q->k, entry)->stamp;
+	if (end->blocks != o->blocks) {
+		end->blocks = o->blocks;
+		end->node = index_find(q->k, q->p, o->blocks);
+	}
+	entry = entry_read(q->k, end->node, slot);
+	stamp = read_once(entry_at(q->k, entry)->stamp);
+	return entry == 0 || stamp < 0 || stamp > q->now ? -1 : q->now - stamp;
 }
 
 static void
-candidate_fill(const struct question *q, uint32_t slot, int64_t now,
-    struct kvr_candidate *c)
+candidate_fill(const struct question *q, uint32_t slot,
+    struct overlap_end *end, struct kvr_candidate *c)
 {
 	const struct slot *s = slot_at(q->k, slot);
 	const struct kvr_overlap *o = found_of(q->set, slot);
@@ -309,11 +321,11 @@ candidate_fill(const struct question *q, uint32_t slot, int64_t now,
 	memset(c, 0, sizeof(*c));
 	c->worker = worker_id(q->k, slot);
 	c->overlap_tokens = route_expected(q, slot);
-	c->backlog = rate_backlog(q->k, slot, now);
-	c->prefill_tokens = s->prefill;
-	c->decode_blocks = s->blocks;
-	c->requests = s->requests;
-	c->age_ns = age_of(q, o, slot, now);
+	c->backlog = rate_backlog(q->k, slot, q->now);
+	c->prefill_tokens = read_once(s->prefill);
+	c->decode_blocks = read_once(s->blocks);
+	c->requests = read_once(s->requests);
+	c->age_ns = age_of(q, o, slot, end);
 	c->cost = route_cost(q, slot);
 	c->overlap_blocks = o->blocks;
 	c->new_decode_blocks = question_new_blocks(q->p, &q->request, o);
@@ -321,23 +333,37 @@ candidate_fill(const struct question *q, uint32_t slot, int64_t now,
 }
 
 static size_t
-candidates_write(const struct question *q, int64_t now, char *out,
-    size_t element, size_t capacity)
+candidates_write(const struct question *q, char *out, size_t element,
+    size_t capacity)
 {
 	struct kvr_candidate o;
 	size_t n = 0, length = element < sizeof(o) ? element : sizeof(o);
+	struct overlap_end end = { 0, 0 };
 	uint32_t slot;
 
 	for (slot = 0; slot < slots_used(q->k); slot++) {
 		if (!slot_in_use(q->k, slot))
 			continue;
 		if (n < capacity) {
-			candidate_fill(q, slot, now, &o);
+			candidate_fill(q, slot, &end, &o);
 			memcpy(out + n * element, &o, length);
 		}
 		n++;
 	}
 	return n;
+}
+
+/*
+ * Reads without the lock. What is written to the caller's array in vain is
+ * written again; but a handle that must not wait may not get the lock after
+ * that, so it takes it at once.
+ */
+static int
+candidates_begin(const struct kvr *k, struct txn *c, int64_t now)
+{
+	if (atomic_load_explicit(&k->nowait, memory_order_relaxed))
+		return txn_read_locked(k, c, now);
+	return txn_read_begin(k, c, now, 0);
 }
 
 int
@@ -348,24 +374,30 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 	struct found_set set;
 	struct kvr_request r;
 	struct question q;
-	struct txn c;
-	int error = request_begin(k, p, request, &r, &set);
+	struct txn c = { 0 };
+	size_t n = 0;
+	int error = request_begin(k, p, request, &r, &set), looked;
 
 	if (error == KVR_OK && (count == NULL || (capacity > 0 &&
 	    (out == NULL || element < sizeof(uint64_t)))))
 		error = KVR_EINVAL;
 	if (error == KVR_OK && k->readonly)
 		error = KVR_EREADONLY;
-	if (error == KVR_OK)
-		error = txn_read_locked(k, &c, now);
 	if (error != KVR_OK)
 		return error;
-	match_overlaps(k, p, c.now, &set);
-	error = route_begin(&q, k, p, &r, &set, c.now);
+	do {
+		looked = candidates_begin(k, &c, now);
+		if (looked != KVR_OK)
+			return looked;
+		match_overlaps(k, p, c.now, &set);
+		error = route_begin(&q, k, p, &r, &set, c.now);
+		if (error == KVR_OK)
+			n = candidates_write(&q, (char *)out, element,
+			    capacity);
+	} while (!txn_read_valid(k, &c));
 	if (error == KVR_OK)
-		*count = candidates_write(&q, c.now, (char *)out, element,
-		    capacity);
-	return txn_read_end(k, &c, error);
+		*count = n;
+	return error;
 }
 
 /* ---------------------------------------------------- observe, expire --- */
@@ -391,7 +423,7 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	node = retain_insert(k, p, slot, &how, c.now, &recorded);
 	index_stamp(k, node, slot, c.now);
 	retain_used(k, slot, held);
-	k->region->counts.observes++;
+	add_once(k->region->counts.observes, 1);
 	if (recorded_blocks != NULL)
 		*recorded_blocks = recorded;
 	return txn_write_end(k, &c, KVR_OK);

@@ -17,45 +17,45 @@
 static void
 calibration_read(const struct calibration *seen, struct kvr_calibration *c)
 {
-	c->reports = seen->reports;
-	c->unreported = seen->unreported;
-	c->reported_tokens = seen->reported;
-	c->predicted_tokens = seen->predicted;
-	c->over_tokens = seen->over;
-	c->under_tokens = seen->under;
-	c->purges = seen->purges;
-	c->usage_prompt_tokens = seen->usage_prompt;
-	c->usage_cached_tokens = seen->usage_cached;
+	c->reports = read_once(seen->reports);
+	c->unreported = read_once(seen->unreported);
+	c->reported_tokens = read_once(seen->reported);
+	c->predicted_tokens = read_once(seen->predicted);
+	c->over_tokens = read_once(seen->over);
+	c->under_tokens = read_once(seen->under);
+	c->purges = read_once(seen->purges);
+	c->usage_prompt_tokens = read_once(seen->usage_prompt);
+	c->usage_cached_tokens = read_once(seen->usage_cached);
 }
 
 static void
 stats_counts(const struct counts *c, struct kvr_stats *s)
 {
-	s->nodes = c->nodes;
-	s->entries = c->entries;
-	s->blocks = c->blocks;
-	s->held_blocks = c->held;
-	s->leases = c->leases;
-	s->observes = c->observes;
-	s->lease_opens = c->lease_opens;
-	s->lease_commits = c->lease_commits;
-	s->lease_finishes = c->lease_finishes;
-	s->lease_aborts = c->lease_aborts;
+	s->nodes = read_once(c->nodes);
+	s->entries = read_once(c->entries);
+	s->blocks = read_once(c->blocks);
+	s->held_blocks = read_once(c->held);
+	s->leases = read_once(c->leases);
+	s->observes = read_once(c->observes);
+	s->lease_opens = read_once(c->lease_opens);
+	s->lease_commits = read_once(c->lease_commits);
+	s->lease_finishes = read_once(c->lease_finishes);
+	s->lease_aborts = read_once(c->lease_aborts);
 	calibration_read(&c->seen, &s->calibration);
-	s->evicted_capacity = c->evicted_capacity;
-	s->lease_reaps = c->lease_reaps;
-	s->expired = c->expired;
-	s->evicted_region = c->evicted_region;
-	s->orphaned = c->orphaned;
-	s->splits = c->splits;
-	s->merges = c->merges;
-	s->extensions = c->extensions;
-	s->truncated = c->truncated;
-	s->clock_back = c->clock_back;
-	s->recoveries = c->recoveries;
-	s->max_steps = c->max_steps;
-	s->max_cells = c->max_cells;
-	s->max_reclaimed = c->max_reclaimed;
+	s->evicted_capacity = read_once(c->evicted_capacity);
+	s->lease_reaps = read_once(c->lease_reaps);
+	s->expired = read_once(c->expired);
+	s->evicted_region = read_once(c->evicted_region);
+	s->orphaned = read_once(c->orphaned);
+	s->splits = read_once(c->splits);
+	s->merges = read_once(c->merges);
+	s->extensions = read_once(c->extensions);
+	s->truncated = read_once(c->truncated);
+	s->clock_back = read_once(c->clock_back);
+	s->recoveries = read_once(c->recoveries);
+	s->max_steps = read_once(c->max_steps);
+	s->max_cells = read_once(c->max_cells);
+	s->max_reclaimed = read_once(c->max_reclaimed);
 }
 
 static uint64_t
@@ -79,9 +79,9 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	memset(&s, 0, sizeof(s));
 	s.region_bytes = k->region->seal.bytes;
 	s.cells = k->layout.cells;
-	s.cells_free = k->region->free_cells;
-	s.workers = k->region->workers;
-	s.clock = k->region->clock;
+	s.cells_free = read_once(k->region->free_cells);
+	s.workers = read_once(k->region->workers);
+	s.clock = read_once(k->region->clock);
 	stats_counts(&k->region->counts, &s);
 	s.busy_writes = counter_read(&k->region->busy_writes);
 	s.read_retries = counter_read(&k->region->read_retries);
@@ -99,19 +99,19 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	const struct slot *s = slot_at(k, slot);
 	double in_use;
 
-	w->retain = s->mode;
+	w->retain = read_once(s->mode);
 	calibration_read(&s->seen, &w->calibration);
-	w->learnt_block = s->learnt_block;
-	w->sequences = k->loads.places[slot];
-	in_use = (double)(s->active + s->output) *
+	w->learnt_block = read_once(s->learnt_block);
+	w->sequences = read_once(k->loads.places[slot]);
+	in_use = (double)(read_once(s->active) + read_once(s->output)) *
 	    hash_block_tokens(&k->rule);
 	w->learnt_capacity = trust_learnt(k, slot) ? trust_room(k, slot)
 	    : survival_capacity(k, slot);
 	if (!trust_learnt(k, slot) && w->learnt_capacity > 0 &&
 	    in_use < 0x1p63)
 		w->learnt_capacity += (uint64_t)in_use;
-	w->prefill_rate = 1 / k->loads.pace[slot];
-	w->backlog = rate_backlog(k, slot, k->region->clock);
+	w->prefill_rate = 1 / read_once_double(&k->loads.pace[slot]);
+	w->backlog = rate_backlog(k, slot, read_once(k->region->clock));
 }
 
 int
@@ -134,16 +134,17 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	}
 	s = slot_at(k, slot);
 	memset(&w, 0, sizeof(w));
-	w.entries = s->entries;
-	w.held_blocks = s->held;
-	w.requests = s->requests;
-	w.prefill_tokens = s->prefill;
-	w.active_blocks = s->active + s->load_blocks;
-	w.output_blocks = s->output;
-	w.lease_opens = s->lease_opens;
-	w.prompt_tokens = s->prompt_tokens;
-	w.predicted_tokens = s->predicted_tokens;
-	w.overloaded = s->over_prefill != 0 || s->over_blocks != 0;
+	w.entries = read_once(s->entries);
+	w.held_blocks = read_once(s->held);
+	w.requests = read_once(s->requests);
+	w.prefill_tokens = read_once(s->prefill);
+	w.active_blocks = read_once(s->active) + read_once(s->load_blocks);
+	w.output_blocks = read_once(s->output);
+	w.lease_opens = read_once(s->lease_opens);
+	w.prompt_tokens = read_once(s->prompt_tokens);
+	w.predicted_tokens = read_once(s->predicted_tokens);
+	w.overloaded = read_once(s->over_prefill) != 0 ||
+	    read_once(s->over_blocks) != 0;
 	worker_learnt(k, slot, &w);
 	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
@@ -202,7 +203,7 @@ kvr_check(const struct kvr *k)
 /* ----------------------------------------------------------- the walk --- */
 
 /* Limits of one call, whatever its capacity. */
-enum { BUCKETS_PER_CALL = 4096, STEPS_PER_CALL = 1 << 18 };
+enum { BUCKETS_PER_CALL = 1024, STEPS_PER_CALL = 4096 };
 
 /*
  * A cursor is a bucket of the entry table and a cell: the next entry is the one

@@ -95,7 +95,7 @@ txn_recover(struct kvr *k)
 		write_once(k->region->clock, -1);
 	if (k->region->lease_number >= ID_LEASE_MAX)
 		k->region->lease_number &= ID_LEASE_MAX >> 1;
-	k->region->counts.recoveries++;
+	add_once(k->region->counts.recoveries, 1);
 }
 
 /* Takes the lock; recovers the index if its last owner died. */
@@ -241,7 +241,7 @@ static void
 txn_max(uint64_t *most, uint64_t value)
 {
 	if (*most < value)
-		*most = value;
+		write_once(*most, value);
 }
 
 /* c NULL: the call does not depend on time; no housekeeping. */
@@ -251,7 +251,7 @@ txn_write_end(struct kvr *k, const struct txn *c, int error)
 	struct counts *counts = &k->region->counts;
 
 	if (error == KVR_OK && c != NULL) {
-		counts->clock_back += c->backward;
+		add_once(counts->clock_back, c->backward);
 		write_once(k->region->clock, c->now);
 		lease_reap_old(k, c->now, REAP_PER_CALL);
 		retain_expire(k, c->now, c->budget);

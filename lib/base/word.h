@@ -25,6 +25,15 @@
 #define write_once(place, value) \
 	__atomic_store_n(&(place), (value), __ATOMIC_RELAXED)
 
+/* Changes of one word by the lock holder, whatever its type. */
+#define put_once(place, value) do { \
+	__typeof__(place) put_ = (value); \
+	__atomic_store(&(place), &put_, __ATOMIC_RELAXED); \
+} while (0)
+#define add_once(place, more) put_once(place, (place) + (more))
+#define sub_once(place, less) put_once(place, (place) - (less))
+#define or_once(place, bits) put_once(place, (place) | (bits))
+
 /* A word of any type. */
 typedef uint64_t __attribute__((may_alias)) any_word;
 

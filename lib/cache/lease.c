@@ -75,7 +75,7 @@ lease_link(struct kvr *k, uint32_t lease)
 	write_once(*(r->lease_last != 0 ? &lease_at(k, r->lease_last)->age_next
 	    : &r->lease_first), lease);
 	r->lease_last = lease;
-	r->counts.leases++;
+	add_once(r->counts.leases, 1);
 }
 
 static void
@@ -96,7 +96,7 @@ lease_unlink(struct kvr *k, uint32_t lease)
 	    : &r->lease_first), l->age_next);
 	write_once(*(l->age_next != 0 ? &lease_at(k, l->age_next)->age_prev
 	    : &r->lease_last), l->age_prev);
-	r->counts.leases--;
+	sub_once(r->counts.leases, 1);
 }
 
 /* ---------------------------------------------------------------- load --- */
@@ -106,8 +106,8 @@ book_private(struct kvr *k, struct lease *l, uint32_t blocks)
 {
 	struct slot *s = slot_at(k, l->slot);
 
-	s->output += blocks - (uint64_t)l->private;
-	s->blocks += blocks - (uint64_t)l->private;
+	add_once(s->output, blocks - (uint64_t)l->private);
+	add_once(s->blocks, blocks - (uint64_t)l->private);
 	write_once(l->private, blocks);
 }
 
@@ -116,8 +116,8 @@ book_output(struct kvr *k, struct lease *l, uint32_t blocks)
 {
 	struct slot *s = slot_at(k, l->slot);
 
-	s->output += blocks - (uint64_t)l->output;
-	s->blocks += blocks - (uint64_t)l->output;
+	add_once(s->output, blocks - (uint64_t)l->output);
+	add_once(s->blocks, blocks - (uint64_t)l->output);
 	write_once(l->output, blocks);
 }
 
@@ -126,7 +126,7 @@ book_prefill(struct kvr *k, const struct lease *l, uint64_t tokens)
 {
 	struct claim *c = claim_at(k, l->claim);
 
-	slot_at(k, l->slot)->prefill += tokens - c->prefill;
+	add_once(slot_at(k, l->slot)->prefill, tokens - c->prefill);
 	write_once(c->prefill, tokens);
 }
 
@@ -271,7 +271,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	write_once(l->blocks, *recorded);
 	lease_link(k, i);
 	s->leases++;
-	s->requests++;
+	add_once(s->requests, 1);
 	s->reading += claim_at(k, claim)->tokens;
 	book_private(k, l, p->blocks - l->blocks);
 	book_ahead(k, l, claim_at(k, claim)->tail +
@@ -413,7 +413,7 @@ lease_detach(struct kvr *k, struct lease *l, int64_t now)
 	book_ahead(k, l, 0);
 	book_private(k, l, 0);
 	book_output(k, l, 0);
-	s->requests--;
+	sub_once(s->requests, 1);
 	s->leases--;
 	s->reading -= claim_at(k, l->claim)->tokens;
 	retain_evict_lost(k, l->slot);
@@ -560,5 +560,5 @@ lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 		lease_abort(k, lease, now);
 	else
 		complete(k, lease, NULL, now);
-	k->region->counts.lease_reaps++;
+	add_once(k->region->counts.lease_reaps, 1);
 }

@@ -436,8 +436,8 @@ consider_purge(struct evidence *e, bool number)
 	/* what is released from now on, also this path, must come later */
 	if (s->volume < s->purge)
 		write_once(s->volume, s->purge);
-	s->seen.purges++;
-	e->k->region->counts.seen.purges++;
+	add_once(s->seen.purges, 1);
+	add_once(e->k->region->counts.seen.purges, 1);
 }
 
 /* --------------------------------------------------------- calibration --- */
@@ -447,13 +447,13 @@ calibrate(struct calibration *c, const struct evidence *e)
 {
 	uint64_t predicted = e->c->predicted, cached = e->cached;
 
-	c->reports++;
-	c->reported += cached;
-	c->predicted += predicted;
+	add_once(c->reports, 1);
+	add_once(c->reported, cached);
+	add_once(c->predicted, predicted);
 	if (predicted > cached)
-		c->over += predicted - cached;
+		add_once(c->over, predicted - cached);
 	else
-		c->under += cached - predicted;
+		add_once(c->under, cached - predicted);
 }
 
 /* Tokens found beyond what is on record; less than two blocks are none. */
@@ -526,8 +526,8 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	e.to = blocks < c->overlap ? (uint32_t)blocks : c->overlap;
 	if (report == NULL || !evidence_read(&e, report) ||
 	    !evidence_weigh(&e, report)) {
-		e.s->seen.unreported++;
-		k->region->counts.seen.unreported++;
+		add_once(e.s->seen.unreported, 1);
+		add_once(k->region->counts.seen.unreported, 1);
 		return;
 	}
 	compare(&e, report);

@@ -96,11 +96,11 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 		order_remove(k, entry);
 	} else {
 		if (orphan)
-			c->orphaned++;
+			add_once(c->orphaned, 1);
 		else if (h->stamp <= horizon_of(k, slot, now))
-			c->expired++;
+			add_once(c->expired, 1);
 		else
-			c->evicted_region++;
+			add_once(c->evicted_region, 1);
 		index_drop(k, entry);
 	}
 	if (!orphan)
@@ -141,11 +141,11 @@ retain_due(const struct kvr *k, int64_t now)
 int64_t
 retain_next_due(const struct kvr *k)
 {
-	int64_t clock = k->region->clock;
+	int64_t clock = read_once(k->region->clock);
 
-	if (k->region->dead.head != 0)
+	if (read_once(k->region->dead.head) != 0)
 		return clock > 0 ? clock : 0;
-	return k->due[order_due_slot(k)];
+	return read_once(k->due[order_due_slot(k)]);
 }
 
 /* Reclaims one entry of a retired slot. */
@@ -211,7 +211,7 @@ retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 		return;
 	}
 	k->region->counts.reclaimed++;
-	k->region->counts.evicted_capacity++;
+	add_once(k->region->counts.evicted_capacity, 1);
 	index_drop(k, entry);
 }
 
@@ -402,7 +402,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 		index_prefetch(k, slot_at(k, slot)->by_release.head);
 	*recorded = want;
 	if (want < p->blocks)
-		k->region->counts.truncated++;
+		add_once(k->region->counts.truncated, 1);
 	return want > how->depth ? index_insert(k, p, &f.path, want, slot, how)
 	    : 0;
 }

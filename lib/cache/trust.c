@@ -118,8 +118,8 @@ trust_mode(const struct kvr *k, uint32_t slot)
 uint64_t
 trust_room(const struct kvr *k, uint32_t slot)
 {
-	return trust_learnt(k, slot) ? survival_at(k, slot)->room
-	    : slot_at(k, slot)->capacity;
+	return trust_learnt(k, slot) ? read_once(survival_at(k, slot)->room)
+	    : read_once(slot_at(k, slot)->capacity);
 }
 
 bool

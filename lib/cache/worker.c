@@ -64,15 +64,15 @@ bool
 worker_find(const struct kvr *k, const char *name, size_t length,
     uint32_t rank, uint32_t *slot)
 {
-	uint32_t i = *name_bucket(k, name, length);
+	uint32_t i = read_once(*name_bucket(k, name, length));
 	uint32_t limit = k->layout.names;
+	struct name n;
 
-	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--) {
-		const struct name *n = name_at(k, i);
-
-		if (name_is(n, name, length) &&
-		    slot_at(k, n->slot)->rank == rank) {
-			*slot = n->slot;
+	for (; i != 0 && limit > 0; i = n.next, limit--) {
+		read_once_words(&n, name_at(k, i), sizeof(n));
+		if (name_is(&n, name, length) &&
+		    read_once(slot_at(k, n.slot)->rank) == rank) {
+			*slot = n.slot;
 			return true;
 		}
 	}
@@ -85,16 +85,17 @@ name_add(struct kvr *k, const char *name, size_t length, uint32_t slot)
 {
 	uint32_t number = k->region->name_free;
 	uint32_t *head = name_bucket(k, name, length);
-	struct name *n = name_at(k, number);
+	struct name n;
 
-	k->region->name_free = n->next;
-	memset(n, 0, sizeof(*n));
-	memcpy(n->text, name, length);
-	n->length = (uint8_t)length;
-	n->used = 1;
-	n->slot = (uint16_t)slot;
-	n->next = *head;
-	*head = number;
+	k->region->name_free = name_at(k, number)->next;
+	memset(&n, 0, sizeof(n));
+	memcpy(n.text, name, length);
+	n.length = (uint8_t)length;
+	n.used = 1;
+	n.slot = (uint16_t)slot;
+	n.next = *head;
+	write_once_words(name_at(k, number), &n, sizeof(n));
+	write_once(*head, number);
 	return number;
 }
 
@@ -108,9 +109,9 @@ name_remove(struct kvr *k, uint32_t number)
 	for (; *link != 0 && *link != number && limit > 0; limit--)
 		link = &name_at(k, *link)->next;
 	if (*link == number)
-		*link = n->next;
-	n->used = 0;
-	n->next = k->region->name_free;
+		write_once(*link, n->next);
+	write_once(n->used, 0);
+	write_once(n->next, k->region->name_free);
 	k->region->name_free = number;
 }
 
@@ -139,7 +140,7 @@ static void
 dp_group_join(struct kvr *k, uint32_t slot, uint32_t dp_group)
 {
 	write_once(slot_at(k, slot)->dp_group, dp_group);
-	dp_group_at(k, dp_group)->ranks++;
+	add_once(dp_group_at(k, dp_group)->ranks, 1);
 	if (slot_relieves(slot_at(k, slot)))
 		dp_group_not_overloaded(k, dp_group, 1);
 }
@@ -157,7 +158,7 @@ dp_group_leave(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
 
-	dp_group_at(k, s->dp_group)->ranks--;
+	sub_once(dp_group_at(k, s->dp_group)->ranks, 1);
 	if (slot_relieves(s))
 		dp_group_not_overloaded(k, s->dp_group, -1);
 	write_once(s->dp_group, 0);
@@ -276,7 +277,7 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 
 	write_once_zeros(s, sizeof(*s));
 	write_once(s->name, from->name);
-	s->rank = from->rank;
+	put_once(s->rank, from->rank);
 	survival_forget(k, slot);
 	memset(outside_at(k, from->name), 0, sizeof(struct outside));
 	write_once(k->loads.identity[slot], from->identity);
@@ -285,7 +286,7 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	atomic_signal_fence(memory_order_seq_cst);
 	write_once(k->generations[slot], k->generations[slot] + 1);
 	atomic_signal_fence(memory_order_seq_cst);
-	name_at(k, s->name)->slot = (uint16_t)slot;
+	write_once(name_at(k, s->name)->slot, (uint16_t)slot);
 	worker_publish(k, slot);
 }
 
@@ -336,7 +337,7 @@ worker_add(struct kvr *k, const char *name, size_t length,
 	from.dp_group = dp_group_of(k, name, length);
 	from.name = name_add(k, name, length, *slot);
 	slot_begin(k, *slot, &from, facts);
-	k->region->workers++;
+	add_once(k->region->workers, 1);
 	return KVR_OK;
 }
 
@@ -345,7 +346,7 @@ worker_remove(struct kvr *k, uint32_t slot)
 {
 	name_remove(k, slot_at(k, slot)->name);
 	slot_retire(k, slot);
-	k->region->workers--;
+	sub_once(k->region->workers, 1);
 }
 
 int
@@ -372,29 +373,32 @@ worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 {
 	const struct slot *s = slot_at(k, slot);
 
-	facts->rank = s->rank;
-	facts->role = s->role;
-	facts->state = s->state;
-	facts->retain = s->retain;
-	facts->eviction = s->eviction;
-	facts->block_tokens = s->block_tokens;
-	facts->sequences = s->sequences;
+	facts->rank = read_once(s->rank);
+	facts->role = read_once(s->role);
+	facts->state = read_once(s->state);
+	facts->retain = read_once(s->retain);
+	facts->eviction = read_once(s->eviction);
+	facts->block_tokens = read_once(s->block_tokens);
+	facts->sequences = read_once(s->sequences);
 	facts->reserved = 0;
-	facts->capacity_tokens = s->capacity;
-	facts->max_batched_tokens = s->max_batched;
-	facts->taints = s->taints;
-	facts->prefill_rate = s->prefill_rate;
-	facts->weight = s->weight;
+	facts->capacity_tokens = read_once(s->capacity);
+	facts->max_batched_tokens = read_once(s->max_batched);
+	facts->taints = read_once(s->taints);
+	facts->prefill_rate = read_once_double(&s->prefill_rate);
+	facts->weight = read_once_double(&s->weight);
 }
 
 /* Returns its length. */
 size_t
 worker_name(const struct kvr *k, uint32_t slot, char name[KVR_NAME_MAX])
 {
-	const struct name *n = name_at(k, slot_at(k, slot)->name);
-	size_t length = name_length(n);
+	struct name n;
+	size_t length;
 
-	memcpy(name, n->text, length);
+	read_once_words(
+	    &n, name_at(k, read_once(slot_at(k, slot)->name)), sizeof(n));
+	length = name_length(&n);
+	memcpy(name, n.text, length);
 	return length;
 }
 
@@ -406,17 +410,17 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	bool same = s->capacity == facts->capacity_tokens;
 	bool before = slot_relieves(s);
 
-	s->role = (uint8_t)facts->role;
-	s->state = (uint8_t)facts->state;
+	put_once(s->role, (uint8_t)facts->role);
+	put_once(s->state, (uint8_t)facts->state);
 	dp_group_recount(k, s, before);
 	write_once(s->retain, (uint8_t)facts->retain);
-	s->eviction = (uint8_t)facts->eviction;
+	put_once(s->eviction, (uint8_t)facts->eviction);
 	write_once(s->block_tokens, facts->block_tokens);
-	s->sequences = facts->sequences;
-	s->capacity = facts->capacity_tokens;
-	s->max_batched = facts->max_batched_tokens;
+	put_once(s->sequences, facts->sequences);
+	put_once(s->capacity, facts->capacity_tokens);
+	put_once(s->max_batched, facts->max_batched_tokens);
 	write_once(s->taints, facts->taints);
-	s->prefill_rate = facts->prefill_rate;
+	put_once(s->prefill_rate, facts->prefill_rate);
 	write_once_double(&s->weight, facts->weight);
 	if (!same)
 		trust_told(k, slot);
@@ -439,19 +443,23 @@ worker_load_ok(const struct kvr_load *l)
 static void
 outside_sum(struct outside *o, struct slot *s)
 {
+	struct kvr_load sum;
 	uint32_t i;
 
-	s->load_prefill = s->load_blocks = s->load_used = 0;
-	s->load_requests = 0;
+	memset(&sum, 0, sizeof(sum));
 	for (i = 0; i < KVR_LOAD_SOURCES; i++) {
 		if (!outside_sound(o, i))
 			memset(&o->source[i], 0, sizeof(o->source[i]));
-		s->load_prefill += o->source[i].prefill;
-		s->load_blocks += o->source[i].blocks;
-		s->load_requests += (uint32_t)o->source[i].requests;
-		if (s->load_used < o->source[i].used)
-			s->load_used = o->source[i].used;
+		sum.prefill_tokens += o->source[i].prefill;
+		sum.active_blocks += o->source[i].blocks;
+		sum.requests += o->source[i].requests;
+		if (sum.used_blocks < o->source[i].used)
+			sum.used_blocks = o->source[i].used;
 	}
+	s->load_prefill = sum.prefill_tokens;
+	write_once(s->load_blocks, sum.active_blocks);
+	s->load_requests = (uint32_t)sum.requests;
+	s->load_used = sum.used_blocks;
 }
 
 void
@@ -465,13 +473,13 @@ worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
 	o->source[source].blocks = load->active_blocks;
 	o->source[source].requests = load->requests;
 	o->source[source].used = load->used_blocks;
-	s->prefill -= s->load_prefill;
-	s->blocks -= s->load_blocks;
-	s->requests -= s->load_requests;
+	sub_once(s->prefill, s->load_prefill);
+	sub_once(s->blocks, s->load_blocks);
+	sub_once(s->requests, s->load_requests);
 	outside_sum(o, s);
-	s->prefill += s->load_prefill;
-	s->blocks += s->load_blocks;
-	s->requests += s->load_requests;
+	add_once(s->prefill, s->load_prefill);
+	add_once(s->blocks, s->load_blocks);
+	add_once(s->requests, s->load_requests);
 	worker_recount(k, slot);
 }
 
@@ -489,22 +497,22 @@ threshold_check(struct kvr *k, uint32_t slot)
 	double prefill = (double)s->prefill, used = (double)s->load_used;
 	double own = (double)s->blocks, threshold;
 
-	s->over_prefill = p->overload_prefill_tokens >= 0 &&
-	    prefill > p->overload_prefill_tokens;
+	put_once(s->over_prefill, p->overload_prefill_tokens >= 0 &&
+	    prefill > p->overload_prefill_tokens);
 	if (p->overload_prefill_fraction >= 0 && s->max_batched > 0) {
 		threshold =
 		    p->overload_prefill_fraction * (double)s->max_batched;
 		if (threshold < 0x1p63 && s->prefill > (uint64_t)threshold)
-			s->over_prefill = 1;
+			put_once(s->over_prefill, 1);
 	}
 	threshold = p->overload_blocks_fraction * ((double)s->capacity /
 	    hash_block_tokens(&k->rule));
 	if (p->overload_blocks_fraction < 0 || s->capacity == 0)
-		s->over_blocks = 0;
+		put_once(s->over_blocks, 0);
 	else if (own > threshold || used > threshold)
-		s->over_blocks = 1;
+		put_once(s->over_blocks, 1);
 	else if (own < threshold && used < threshold)
-		s->over_blocks = 0;
+		put_once(s->over_blocks, 0);
 }
 
 /* Call it after every change of a slot's facts or load. */
@@ -599,7 +607,8 @@ worker_recover(struct kvr *k)
 
 	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
 	memset(k->dp_groups, 0, k->layout.names * sizeof(struct dp_group));
-	r->workers = r->name_free = r->slot_free = 0;
+	put_once(r->workers, 0);
+	r->name_free = r->slot_free = 0;
 	write_once(r->slots_used, k->layout.slots);
 	write_once(r->own_ttl, 0);
 	for (i = 0; i < k->layout.slots; i++) {
@@ -610,24 +619,24 @@ worker_recover(struct kvr *k)
 		struct name *n = name_at(k, number);
 		struct slot *s = slot_at(k, n->slot);
 
-		n->used = n->used == 1 && n->length > 0 &&
+		put_once(n->used, n->used == 1 && n->length > 0 &&
 		    n->length <= KVR_NAME_MAX &&
-		    slot_in_use(k, n->slot) && s->name == number;
+		    slot_in_use(k, n->slot) && s->name == number);
 		head = n->used ? name_bucket(k, n->text, n->length)
 		    : &r->name_free;
 		if (n->used)
 			dp_group_join(
 			    k, n->slot, dp_group_of(k, n->text, n->length));
-		n->next = *head;
+		put_once(n->next, *head);
 		*head = number;
-		r->workers += n->used;
+		add_once(r->workers, n->used);
 	}
 	trust_recover(k);
 	for (i = k->layout.slots; i-- > 0;) {
 		struct slot *s = slot_at(k, i);
 		const struct name *n = name_at(k, s->name);
 
-		s->retired = 0;
+		put_once(s->retired, 0);
 		if (slot_in_use(k, i) && n->used && n->slot == i) {
 			retain_decide(k, i);
 			worker_recount(k, i);
@@ -637,6 +646,6 @@ worker_recover(struct kvr *k)
 		    k->generations[i] + (k->generations[i] & 1));
 		worker_publish(k, i);
 		write_once(s->name, r->slot_free);
-		r->slot_free = i + 1;
+		put_once(r->slot_free, i + 1);
 	}
 }

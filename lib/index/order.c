@@ -195,7 +195,7 @@ side(const struct kvr *k, const uint16_t *winner, uint32_t i)
 {
 	uint32_t leaves = k->layout.leaves;
 
-	return (i >= leaves ? i - leaves : winner[i]) & (leaves - 1);
+	return (i >= leaves ? i - leaves : read_once(winner[i])) & (leaves - 1);
 }
 
 static void
@@ -205,7 +205,7 @@ replay(const struct kvr *k, const int64_t *when, uint16_t *winner,
 	uint32_t a = side(k, winner, 2 * match);
 	uint32_t b = side(k, winner, 2 * match + 1);
 
-	winner[match] = (uint16_t)(when[a] <= when[b] ? a : b);
+	write_once(winner[match], (uint16_t)(when[a] <= when[b] ? a : b));
 }
 
 static void
@@ -217,7 +217,7 @@ enter(const struct kvr *k, int64_t *when, uint16_t *winner, uint32_t slot,
 	slot &= k->layout.leaves - 1;
 	if (when[slot] == value)
 		return;
-	when[slot] = value;
+	write_once(when[slot], value);
 	for (i = (k->layout.leaves + slot) / 2; i > 0; i /= 2)
 		replay(k, when, winner, i);
 }

@@ -135,7 +135,7 @@ cell_give(struct kvr *k, uint32_t i)
 	struct region *r = k->region;
 	struct tree *t = &cell_at(k, i)->tree;
 
-	r->free_cells++;
+	add_once(r->free_cells, 1);
 	if (r->magazine_count < MAGAZINE) {
 		magazine_put(k, i);
 		return;
@@ -175,8 +175,8 @@ cell_give_tree(struct kvr *k, uint32_t i)
 	t.run = n->run;
 	t.first = n->begin / PIECE;
 	t.last = (n->begin + n->length - 1) / PIECE + 1;
-	r->free_cells +=
-	    1 + cell_tree_size(n->begin, n->begin + n->length, n->level);
+	add_once(r->free_cells,
+	    1 + cell_tree_size(n->begin, n->begin + n->length, n->level));
 	r->free_top = i;
 	__builtin_prefetch(cell_at(k, t.run));
 	write_once_words(&cell_at(k, i)->tree, &t, sizeof(t));

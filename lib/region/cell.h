@@ -27,7 +27,7 @@ cell_take(struct kvr *k)
 		cell_fetch(k);
 	if (r->magazine_count - 1 >= MAGAZINE)
 		return 0;
-	r->free_cells--;
+	sub_once(r->free_cells, 1);
 	r->counts.cells++;
 	r->magazine_count--;
 	return r->magazine[r->magazine_first++ % MAGAZINE];
@@ -56,7 +56,7 @@ cell_take_row(struct kvr *k, uint32_t *links, uint32_t count)
 		write_once(links[i], r->magazine[(first + i) % MAGAZINE]);
 	r->magazine_first = first + count;
 	r->magazine_count -= count;
-	r->free_cells -= count;
+	sub_once(r->free_cells, count);
 	r->counts.cells += count;
 }
 

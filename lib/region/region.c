@@ -366,14 +366,22 @@ slot_empty(struct slot *s)
 {
 	memset(&s->by_stamp, 0, sizeof(s->by_stamp));
 	memset(&s->by_release, 0, sizeof(s->by_release));
-	s->entries = s->leases = s->requests = s->load_requests = 0;
-	s->prefill = s->blocks = s->held = s->active = s->output = 0;
+	put_once(s->entries, 0);
+	put_once(s->requests, 0);
+	put_once(s->prefill, 0);
+	put_once(s->blocks, 0);
+	put_once(s->held, 0);
+	put_once(s->active, 0);
+	put_once(s->output, 0);
+	s->leases = s->load_requests = 0;
 	s->ahead = s->anonymous = s->purge = s->suspect = 0;
 	s->free_at = s->last_first = 0;
 	s->prefilling = 0;
 	s->reading = 0;
-	s->load_prefill = s->load_blocks = s->load_used = 0;
-	s->over_prefill = s->over_blocks = 0;
+	s->load_prefill = s->load_used = 0;
+	put_once(s->load_blocks, 0);
+	put_once(s->over_prefill, 0);
+	put_once(s->over_blocks, 0);
 }
 
 /* Resets what choices read of a slot. */
@@ -408,10 +416,10 @@ tournament_empty(struct kvr *k)
 
 	k->region->stamped_kept = 0;
 	for (i = 0; i < leaves; i++)
-		k->due[i] = INT64_MAX;
+		write_once(k->due[i], INT64_MAX);
 	for (i = leaves; --i > 0;)
-		k->due_winner[i] = 2 * i >= leaves ? (uint16_t)(2 * i - leaves)
-		    : k->due_winner[2 * i];
+		write_once(k->due_winner[i], 2 * i >= leaves
+		    ? (uint16_t)(2 * i - leaves) : k->due_winner[2 * i]);
 }
 
 /* No rank is overloaded any more. */
@@ -443,14 +451,18 @@ region_empty(struct kvr *k)
 	buckets_empty(k->node_buckets, k->layout.node_buckets);
 	buckets_empty(k->entry_buckets, k->layout.entry_buckets);
 	write_once_zeros(k->cells, sizeof(union cell));
-	memset(&r->dead, 0, sizeof(r->dead));
+	write_once(r->dead.head, 0);
+	r->dead.tail = 0;
 	r->lease_first = r->lease_last = r->detach_idle = 0;
 	r->detach_at = 0;
 	r->free_top = r->magazine_first = r->magazine_count = 0;
 	r->fresh = 1;
-	r->free_cells = k->layout.cells - 1;
-	r->counts.nodes = r->counts.entries = r->counts.blocks = 0;
-	r->counts.held = r->counts.leases = 0;
+	put_once(r->free_cells, k->layout.cells - 1);
+	put_once(r->counts.nodes, 0);
+	put_once(r->counts.entries, 0);
+	put_once(r->counts.blocks, 0);
+	put_once(r->counts.held, 0);
+	put_once(r->counts.leases, 0);
 	for (i = 0; i < k->layout.slots; i++) {
 		slot_empty(&k->slots[i]);
 		load_empty(k, i);

@@ -150,6 +150,15 @@ call_reserve_on(struct bench *b)
 }
 
 static int
+call_metrics(struct bench *b)
+{
+	static char text[1 << 15];
+	size_t n;
+
+	return kvr_metrics(b->k, text, sizeof(text), &n);
+}
+
+static int
 call_expire(struct bench *b)
 {
 	return kvr_expire(b->k, 5, 100, NULL);
@@ -195,6 +204,7 @@ static const struct {
 	{ "kvr_expire", call_expire, false, false },
 	{ "kvr_check", call_check, false, false },
 	{ "kvr_worker_add", call_add, false, false },
+	{ "kvr_metrics", call_metrics, false, false },
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 

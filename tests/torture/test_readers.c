@@ -10,6 +10,7 @@
 #include "reports.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 enum { LENGTH = 600, PROMPTS = 7, CALLS = 4000, CHOICES = 4000 };
@@ -110,6 +111,133 @@ START_TEST(reports_while_others_choose)
 }
 END_TEST
 
+/* ------------------------------------------------- read-only handles --- */
+
+enum looked { AT_FACTS, AT_STATS, AT_NAME, AT_FIND, AT_NEXT, AT_POLICY,
+	AT_ALL, AT_DUE, AT_MATCH, AT_ROUTE, AT_METRICS, LOOKED };
+
+static struct kvr *only; /* reads alone, as KVR_OPEN_READONLY does */
+static uint32_t seen[LOOKED];
+
+static int
+look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
+{
+	static char text[1 << 16];
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	struct kvr_worker_stats w = { .size = sizeof(w) };
+	struct kvr_policy y = { .size = sizeof(y) };
+	struct kvr_stats s = { .size = sizeof(s) };
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_overlap found[WORKERS];
+	uint64_t other = 0;
+	int64_t due;
+	size_t n;
+
+	switch (at) {
+	case AT_FACTS:   return kvr_worker_get(only, worker, &facts);
+	case AT_STATS:   return kvr_worker_stats(only, worker, &w);
+	case AT_NAME:    return kvr_worker_name(only, worker, text, 9, &n);
+	case AT_FIND:    return kvr_worker_find(only, "0", 1, 0, &other);
+	case AT_NEXT:    return kvr_worker_next(only, &other);
+	case AT_POLICY:  return kvr_policy_get(only, &y);
+	case AT_ALL:     return kvr_stats(only, &s);
+	case AT_DUE:     return kvr_next_expiry(only, &due);
+	case AT_MATCH:
+		return kvr_match(only, own, 1, found, sizeof(found[0]),
+		    WORKERS, &n);
+	case AT_ROUTE:   return kvr_route(only, own, NULL, 1, &d);
+	default:
+		return kvr_metrics(only, text, sizeof(text), &n);
+	}
+}
+
+static void *
+look_on(void *arg)
+{
+	static char wrong[] = "an error that no writer explains";
+	struct kvr_prompt *own = NULL;
+	uint64_t worker = 0;
+	uint32_t i, at;
+	int error = kvr_prompt_new(only, &own);
+
+	(void)arg;
+	for (i = 0; error == KVR_OK && !atomic_load(&over); i++) {
+		at = i % LOOKED;
+		if (at == AT_METRICS && i % 64 != 0)
+			continue;
+		if (!some_prompt(own, i % PROMPTS) ||
+		    (kvr_worker_next(only, &worker) == KVR_OK && worker == 0 &&
+		    kvr_worker_next(only, &worker) != KVR_OK))
+			continue;
+		error = look_at(at, own, worker);
+		seen[at] += error == KVR_OK;
+		if (error == KVR_EBUSY || error == KVR_EWORKER ||
+		    error == KVR_EALLOVERLOADED)
+			error = KVR_OK; /* a writer was faster */
+		atomic_fetch_add(&chosen, 1);
+	}
+	kvr_prompt_free(own);
+	atomic_fetch_add(&chosen, CHOICES);
+	return error == KVR_OK ? NULL : wrong;
+}
+
+/* What else changes while others read. */
+static void
+change_more(uint32_t i, int64_t now)
+{
+	struct kvr_load load = { .size = sizeof(load) };
+	struct kvr_policy y;
+
+	load.prefill_tokens = pick(10000);
+	load.active_blocks = pick(100);
+	must(kvr_worker_set_load(k, id[pick(WORKERS)], 0, &load) == KVR_OK);
+	if (i % 16 == 0)
+		must(kvr_expire(k, now, 4, NULL) == KVR_OK);
+	if (i % 32 == 0) {
+		must(kvr_policy_init(&y, sizeof(y)) == KVR_OK);
+		y.overload_prefill_tokens = pick(10000);
+		must(kvr_policy_set(k, &y) == KVR_OK);
+	}
+	if (i % 64 == 0) {
+		must(kvr_worker_remove(k, id[3]) == KVR_OK);
+		must(kvr_worker_add(k, "3", 1, NULL, &id[3]) == KVR_OK);
+	}
+	if (i % 1024 == 0)
+		must(kvr_clear(k) == KVR_OK);
+}
+
+START_TEST(read_only_while_others_write)
+{
+	pthread_t reader;
+	void *wrong;
+	uint32_t i;
+
+	by_chance();
+	big_setup();
+	ck_assert_int_eq(kvr_attach_at(NULL, k->region, k->region->seal.bytes,
+	    &only), KVR_OK);
+	only->readonly = true;
+	for (i = 0; i < WORKERS; i++)
+		set_mode(i, KVR_RETAIN_FEEDBACK);
+	atomic_store(&over, false);
+	atomic_store(&chosen, 0);
+	ck_assert_int_eq(pthread_create(&reader, NULL, look_on, NULL), 0);
+	for (i = 0; i < CALLS || atomic_load(&chosen) < CHOICES; i++) {
+		one_more(i, 1 + (int64_t)i * 3000000);
+		change_more(i, 1 + (int64_t)i * 3000000);
+		if (i % 64 == 0) /* let readers succeed */
+			sched_yield();
+	}
+	atomic_store(&over, true);
+	ck_assert_int_eq(pthread_join(reader, &wrong), 0);
+	ck_assert_msg(wrong == NULL, "%s", (const char *)wrong);
+	for (i = 0; i < LOOKED; i++)
+		ck_assert_msg(seen[i] > 0, "%u was never read", i);
+	kvr_free(only);
+	region_end();
+}
+END_TEST
+
 Suite *suite_readers(void);
 
 Suite *
@@ -120,5 +248,6 @@ suite_readers(void)
 
 	suite_add_tcase(s, t);
 	tcase_add_test(t, reports_while_others_choose);
+	tcase_add_test(t, read_only_while_others_write);
 	return s;
 }
