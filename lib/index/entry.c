@@ -309,12 +309,12 @@ entry_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 {
 	struct slot *s = slot_at(k, slot);
 
-	s->entries += (uint32_t)entries;
-	s->held += blocks;
+	add_once(s->entries, (uint32_t)entries);
+	add_once(s->held, blocks);
 	if (s->retired != 0)
 		return;
-	k->region->counts.entries += (uint64_t)(int64_t)entries;
-	k->region->counts.held += blocks;
+	add_once(k->region->counts.entries, (uint64_t)(int64_t)entries);
+	add_once(k->region->counts.held, blocks);
 }
 
 /* Blocks of the node that the worker has. */
@@ -337,8 +337,8 @@ entry_retire_slot(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 
-	k->region->counts.entries -= s->entries;
-	k->region->counts.held -= s->held;
+	sub_once(k->region->counts.entries, s->entries);
+	sub_once(k->region->counts.held, s->held);
 	order_retire(k, slot);
 	region_slot_free(k, slot);
 }
@@ -546,8 +546,8 @@ entry_pin(struct kvr *k, uint32_t entry, int64_t now)
 	if (h->stamp <= horizon_of(k, h->slot, now))
 		write_once(h->flags, h->flags | ENTRY_UNCONFIRMED);
 	pair_write(k, h);
-	s->active += node_at(k, h->node)->length;
-	s->blocks += node_at(k, h->node)->length;
+	add_once(s->active, node_at(k, h->node)->length);
+	add_once(s->blocks, node_at(k, h->node)->length);
 }
 
 /*
@@ -567,8 +567,8 @@ entry_unpin(struct kvr *k, uint32_t entry)
 	if (h->pins > 0)
 		return false;
 	pair_write(k, h);
-	s->active -= node_at(k, h->node)->length;
-	s->blocks -= node_at(k, h->node)->length;
+	sub_once(s->active, node_at(k, h->node)->length);
+	sub_once(s->blocks, node_at(k, h->node)->length);
 	entry_count(k, h->slot, 0, -(uint64_t)h->trimmed);
 	if ((h->flags & ENTRY_LISTED) == 0 ||
 	    h->trimmed == node_at(k, h->node)->length)

@@ -251,8 +251,8 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 	if (parent != 0)
 		write_once(node_at(k, parent)->children,
 		    node_at(k, parent)->children + 1);
-	k->region->counts.nodes++;
-	k->region->counts.blocks += to - from;
+	add_once(k->region->counts.nodes, 1);
+	add_once(k->region->counts.blocks, to - from);
 	return i;
 }
 
@@ -266,8 +266,8 @@ node_drop(struct kvr *k, uint32_t node)
 	if (n->parent != 0)
 		write_once(node_at(k, n->parent)->children,
 		    node_at(k, n->parent)->children - 1);
-	k->region->counts.nodes--;
-	k->region->counts.blocks -= n->length;
+	sub_once(k->region->counts.nodes, 1);
+	sub_once(k->region->counts.blocks, n->length);
 	cell_give_tree(k, node);
 }
 
@@ -298,8 +298,8 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	child_link(k, upper);
 	child_link(k, lower);
 	entry_split(k, lower, upper);
-	k->region->counts.nodes++;
-	k->region->counts.splits++;
+	add_once(k->region->counts.nodes, 1);
+	add_once(k->region->counts.splits, 1);
 	if (l->holders == 0) /* trimmed by all holders */
 		node_drop(k, lower);
 	return upper;
@@ -335,11 +335,11 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 	write_once(n->end, p->sequence[to - 1]);
 	entry_count_blocks(k, h->slot, blocks);
 	if (h->pins > 0) {
-		s->active += blocks;
-		s->blocks += blocks;
+		add_once(s->active, blocks);
+		add_once(s->blocks, blocks);
 	}
-	k->region->counts.blocks += blocks;
-	k->region->counts.extensions++;
+	add_once(k->region->counts.blocks, blocks);
+	add_once(k->region->counts.extensions, 1);
 }
 
 /*
@@ -464,8 +464,8 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 	write_once(u->begin, old.begin);
 	write_once(u->length, old.length);
 	cell_give_tree(k, upper);
-	k->region->counts.nodes--;
-	k->region->counts.merges++;
+	sub_once(k->region->counts.nodes, 1);
+	add_once(k->region->counts.merges, 1);
 }
 
 /* ------------------------------------------------- entries along a path --- */
