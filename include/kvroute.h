@@ -734,8 +734,8 @@ int kvr_worker_stats(const struct kvr *k, uint64_t worker,
  * worker for each worker metric. *length is that of the whole text. At most
  * `capacity` bytes are written, without NUL: all of the text or, if it is
  * longer, the lines that fit, padded with newlines. After an error the text is
- * unspecified. O(workers); the lock is held for one worker at a time. KVR_ENOMEM:
- * no memory for the numbers of all workers.
+ * unspecified. O(workers); the lock is held for one worker at a time.
+ * KVR_ENOMEM: there is no memory for the numbers of all workers.
  */
 int kvr_metrics(const struct kvr *k, char *text, size_t capacity,
     size_t *length);

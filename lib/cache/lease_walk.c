@@ -56,14 +56,17 @@ walk_on(const struct kvr *k, uint32_t lease, uint32_t left)
 
 /* -------------------------------------------------------------- age --- */
 
-/* Ends up to `budget` leases older than the lease limit. */
+/*
+ * Ends up to `budget` leases older than the lease limit, unless the call has
+ * done much already.
+ */
 void
 lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
 {
 	const struct region *r = k->region;
 	int64_t limit = r->seal.lease_limit;
 
-	for (; budget > 0 && r->lease_first != 0 && limit >= 0; budget--) {
+	for (; walk_on(k, r->lease_first, budget) && limit >= 0; budget--) {
 		uint32_t lease = r->lease_first;
 
 		if (lease_at(k, lease)->opened > now - limit)

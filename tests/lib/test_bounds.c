@@ -40,6 +40,7 @@ enum { EXPIRE = 8, REAP = 2, PASSED = 3 * 1024, LEASES_MAX = 64 };
 
 static const uint64_t no_lease;
 static int64_t lease_limit;
+static uint64_t most_steps; /* of any call */
 
 /* --------------------------------------------------------------- sizes --- */
 
@@ -155,6 +156,8 @@ within(const struct sizes *s)
 	uint64_t merges = did.merges - s->before.merges;
 	uint64_t copied = 1024 * merges;
 
+	if (most_steps < did.max_steps)
+		most_steps = did.max_steps;
 	if (copied > 16384 * s->paths)
 		copied = 16384 * s->paths;
 	at_most("merges", merges, s->nodes + s->aged + 2);
@@ -728,6 +731,100 @@ START_TEST(any_calls)
 }
 END_TEST
 
+/* ----------------------------------------------------------- histories --- */
+
+enum { SYSTEMS = 8, SYSTEM_BLOCKS = 250, CHATS = 256, CHAT_MAX = 400 };
+
+/*
+ * No call of the histories below follows more links, with so many workers:
+ * kvroute-cost(7).
+ */
+static uint64_t
+hold_most(uint32_t fleet)
+{
+	return 8192 + 16 * (uint64_t)fleet;
+}
+
+/* A system prompt, whole or in part, and what is said after that. */
+struct chat {
+	uint32_t system, common, length, number;
+};
+
+static void
+say_chat(const struct chat *c)
+{
+	uint32_t token[SYSTEM_BLOCKS + CHAT_MAX], i;
+
+	for (i = 0; i < c->length; i++)
+		token[i] = i < c->common ? c->system * SYSTEM_BLOCKS + i
+		    : UINT32_C(0x80000000) + c->number;
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, token, c->length),
+	    KVR_OK);
+}
+
+static void
+chat_on(struct chat *c, uint32_t number)
+{
+	c->length += 1 + pick(20);
+	if (c->length <= SYSTEM_BLOCKS + CHAT_MAX && pick(6) != 0)
+		return;
+	c->number = number;
+	c->system = pick(SYSTEMS);
+	c->common = pick(8) == 0 ? 1 + pick(SYSTEM_BLOCKS) : SYSTEM_BLOCKS;
+	c->length = c->common + pick(40);
+}
+
+static void
+lease_on(uint32_t i, int64_t now)
+{
+	ck_assert_int_eq(do_on_lease(COMMIT, lease_of[i], now), KVR_OK);
+	ck_assert_int_eq(do_on_lease(FIRST_TOKEN, lease_of[i], now), KVR_OK);
+	ck_assert_int_eq(do_on_lease(pick(20) == 0 ? ABORT : FINISH,
+	    lease_of[i], now), KVR_OK);
+	lease_of[i] = no_lease;
+}
+
+/*
+ * Requests with system prompts, of which some part in the middle, by chats that
+ * go on, on many workers, some of which restart. KVR_TEST_PERCENT=10000 makes a
+ * million, with CK_RUN_CASE=histories of these alone; KVR_TELL=1 tells the most.
+ */
+START_TEST(histories)
+{
+	static const uint32_t fleets[] = { 64, 512, KVR_WORKERS_MAX };
+	uint64_t requests = test_amount(10000), n;
+	struct chat chat[CHATS];
+	int64_t now = 1;
+	uint32_t i;
+
+	by_chance();
+	big_region(64 << 20, fleets[_i], 20 * TTL);
+	most_steps = 0;
+	memset(chat, 0, sizeof(chat));
+	memset(lease_of, 0, sizeof(lease_of));
+	for (n = 0; n < requests; n++, now += pick(5) == 0) {
+		struct chat *c = &chat[pick(CHATS)];
+
+		chat_on(c, (uint32_t)n);
+		say_chat(c);
+		i = pick(LEASES_MAX);
+		if (lease_of[i] != no_lease)
+			lease_on(i, now);
+		lease_of[i] = do_reserve(0, 0, now);
+		if (n % 1000 == 0) {
+			(void)do_reset(pick(fleets[_i]));
+			(void)do_expire(100, now);
+		}
+	}
+	at_most("steps of any call", most_steps, hold_most(fleets[_i]));
+	ck_assert_uint_eq(stats().recoveries, 0);
+	if (getenv("KVR_TELL") != NULL)
+		printf("%u workers: %" PRIu64 " steps\n",
+		    (unsigned)fleets[_i], most_steps);
+	region_end();
+}
+END_TEST
+
 /* --------------------------------------------------------------- suite --- */
 
 Suite *suite_bounds(void);
@@ -749,6 +846,9 @@ suite_bounds(void)
 	tcase_add_test(t, leases_over_age);
 	tcase_add_test(t, chain_to_be_merged);
 	tcase_add_loop_test(t, any_calls, 0, 2);
+	suite_add_tcase(s, t);
+	t = tcase_create("histories");
+	tcase_add_loop_test(t, histories, 0, 3);
 	suite_add_tcase(s, t);
 	return s;
 }

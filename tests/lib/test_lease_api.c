@@ -155,7 +155,7 @@ START_TEST(extend_behind_a_collision)
 }
 END_TEST
 
-/* Who holds all of a prompt needs no room to be given it again. */
+/* A worker that holds all of a prompt needs no room to be given it again. */
 START_TEST(shares_without_free_cells)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
