@@ -283,6 +283,18 @@ metrics(void)
 	    KVR_OK && length > sizeof(room));
 }
 
+/* A piece at a time, if earlier ones have left much. */
+static void
+reset(uint32_t i)
+{
+	int error;
+
+	do {
+		error = kvr_worker_reset(f.k, f.worker[i], &f.worker[i]);
+	} while (error == KVR_EBUSY);
+	must(error == KVR_OK);
+}
+
 static void
 rest(void)
 {
@@ -299,8 +311,7 @@ rest(void)
 	case 6:
 		n = pick(4);
 		if (n == 0)
-			must(kvr_worker_reset(f.k, f.worker[i],
-			    &f.worker[i]) == KVR_OK);
+			reset(i);
 		else if (n == 1)
 			must(kvr_worker_forget(f.k, f.worker[i]) == KVR_OK);
 		break;

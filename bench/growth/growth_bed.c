@@ -322,8 +322,11 @@ int64_t
 bed_reset(struct bed *b, uint32_t worker)
 {
 	int64_t start = bed_clock(), ns;
-	int e = kvr_worker_reset(b->k, b->ids[worker], &b->ids[worker]);
+	int e;
 
+	do { /* busy: earlier ones have left much */
+		e = kvr_worker_reset(b->k, b->ids[worker], &b->ids[worker]);
+	} while (e == KVR_EBUSY);
 	ns = bed_since(b, start);
 	bed_must(e, "kvr_worker_reset");
 	return ns;

@@ -54,7 +54,7 @@ enum {
 	MAGAZINE = 64,       /* cells at hand for the next allocations, */
 	MAGAZINE_LOW = 32,   /* and when to refill */
 	STEPS_MIN = 1 << 18,  /* steps allowed per writing call, */
-	STEPS_PER_CELL = 512, /* plus this per cell: see BROKEN in region.h */
+	STEPS_PER_CELL = 128, /* plus this per cell: see BROKEN in region.h */
 	CHAIN_USUAL = 64,    /* of a bucket; few are longer */
 	CHAIN_MAX = 4096,   /* of a bucket; a keyed hash makes no such chain */
 	SLOTS_PER_WORKER = 2

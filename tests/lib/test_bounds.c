@@ -787,7 +787,8 @@ lease_on(uint32_t i, int64_t now)
 /*
  * Requests with system prompts, of which some part in the middle, by chats that
  * go on, on many workers, some of which restart. KVR_TEST_PERCENT=10000 makes a
- * million, with CK_RUN_CASE=histories of these alone; KVR_TELL=1 tells the most.
+ * million, with CK_RUN_CASE=histories of these alone; KVR_TELL=1 tells the
+ * most.
  */
 START_TEST(histories)
 {
