@@ -116,8 +116,8 @@ typedef struct {
 	ngx_event_t watch;      /* for owners that have died */
 	bool behind;            /* the master could not sync the workers */
 	uint64_t listed;        /* where looking for dead owners goes on; */
-	uint64_t dead, reaped;  /* one whose requests are being ended, or 0, */
-	                        /* and where that goes on */
+	uint64_t dead, reaped;  /* one that is being reaped, or 0, and */
+	                        /* where that goes on */
 	void *parsed;           /* ctx that the prompt belongs to */
 	ngx_atomic_uint_t epoch;
 	ngx_http_kvroute_known_t *known;

@@ -421,7 +421,7 @@ shown_read(const struct kvr *k, uint64_t id, struct shown *w)
 	return error;
 }
 
-/* Skips workers removed meanwhile. The caller frees who->shown. */
+/* Skips workers removed meanwhile. The caller frees `shown`. */
 static int
 crowd_read(const struct kvr *k, struct crowd *who)
 {

@@ -7,7 +7,7 @@
  * pieces, so that no call holds the lock for long: a piece examines a limited
  * number of leases, and ends none more after a limited number of steps. The
  * next one goes on after the lease that was examined last; if that has ended
- * meanwhile, after one whose number is close.
+ * meanwhile, after one with a number close to it.
  *
  *	number   3    17   18   21   22   25
  *	              ^ examined last

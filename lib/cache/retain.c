@@ -224,8 +224,8 @@ retain_purged(const struct kvr *k, const struct slot *s, uint32_t entry)
 
 /*
  * An idle entry that a request has pinned and not used yet. A few keep their
- * places. If there are more, they leave their lists as one does whose time has
- * come: it is back when it is stamped, or goes with its last pin.
+ * places. If there are more, they leave their lists as one that is due
+ * does: it is back when it is stamped, or goes with its last pin.
  */
 static void
 retain_pass(struct kvr *k, uint32_t entry, uint32_t passed)
