@@ -501,8 +501,8 @@ usage_count(struct calibration *seen, const struct claim *c,
 	if (r->kind != KVR_REPORT_VALUE || r->cached_tokens > prompt ||
 	    prompt > UINT32_MAX)
 		return;
-	seen->usage_prompt += prompt;
-	seen->usage_cached += r->cached_tokens;
+	add_once(seen->usage_prompt, prompt);
+	add_once(seen->usage_cached, r->cached_tokens);
 }
 
 /*
