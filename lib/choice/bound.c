@@ -21,6 +21,9 @@
 
 #include "set.h"
 
+/* Limits are often whole numbers: a bit lost must not decide. */
+#define ROUNDED (1 + 1e-9)
+
 /* Requests and places of the eligible workers. */
 struct taken
 bound_taken(const struct question *q)
@@ -84,7 +87,7 @@ bound_find(struct question *q, const struct taken *t)
 	shares = shares_sum(q, t, mean);
 	while (set_next(&w, &slot)) {
 		most = all * share_of(q, slot, mean) / shares + slack;
-		if (1.0 + read_once(requests[slot]) <= most)
+		if (1.0 + read_once(requests[slot]) <= most * ROUNDED)
 			any = true;
 		else
 			set_remove(q->below, slot);

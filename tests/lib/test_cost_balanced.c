@@ -399,7 +399,7 @@ ck_bound(const struct kvr_candidate *c, size_t n)
 		    share_of(c[i].worker, mean) / shares +
 		    y.balanced_bound_slack;
 		above[i] = y.balanced_bound > 0 &&
-		    (double)c[i].requests + 1 > most;
+		    (double)c[i].requests + 1 > most * (1 + 1e-9);
 		below += !above[i];
 	}
 	for (i = 0; i < n; i++) {
