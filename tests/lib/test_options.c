@@ -173,11 +173,11 @@ START_TEST(extreme_times)
 	o.lease_limit_ns = INT64_MAX;
 	region_of(&o);
 	observe(0, "ab", 0);
-	(void)reserve(1, "cd", INT64_C(100000000000000000));
-	ck_assert_uint_eq(expire(INT64_C(200000000000000000), 100), 0);
+	(void)reserve(1, "cd", INT64_C(2000000000000000));
+	ck_assert_uint_eq(expire(INT64_C(4000000000000000), 100), 0);
 	ck_tree("ab:0 cd:1!");
 	say("ab");
-	ck_assert_uint_eq(overlap(0, INT64_C(300000000000000000)), 2);
+	ck_assert_uint_eq(overlap(0, INT64_C(6000000000000000)), 2);
 	region_end();
 }
 END_TEST
