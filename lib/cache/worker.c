@@ -11,8 +11,7 @@
  * last of them has been reclaimed and the last lease on it has ended or was
  * detached (region_slot_free). A worker that is reset continues in another
  * slot, under the same name. There are twice as many slots as workers; if all
- * spare ones are still retired, each call reclaims some of the dead entries
- * until one is free.
+ * spare ones are still retired, each call reclaims some of their dead entries.
  */
 #include "worker.h"
 
