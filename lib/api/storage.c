@@ -126,7 +126,8 @@ boot_id_parse(const char *text, size_t length, unsigned char *id)
 			continue;
 		if (value > 15)
 			return false;
-		id[digits / 2] = (unsigned char)(id[digits / 2] << 4 | value);
+		value |= (unsigned)id[digits / 2] << 4;
+		id[digits / 2] = (unsigned char)value;
 		digits++;
 	}
 	return digits == 2 * KVR_BOOT_ID_BYTES;
