@@ -222,7 +222,7 @@ gate_of(const struct kvr *k, uint32_t slot)
 
 	if (!slot_in_use(k, slot))
 		return GATE_FREE;
-	return s->role | (uint32_t)s->state << 4 |
+	return (s->role & 15u) | (s->state & 15u) << 4 |
 	    (slot_overloaded(s) ? GATE_OVERLOADED : 0u) |
 	    (s->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u) |
 	    (s->weight != 1 ? GATE_WEIGHTED : 0u);

@@ -94,7 +94,7 @@ check_load(const struct kvr *k, uint32_t slot)
 	    l->blocks[slot] == (double)p->blocks &&
 	    l->requests[slot] == p->requests &&
 	    l->gate[slot] ==
-	    (p->role | (uint32_t)p->state << 4 |
+	    ((p->role & 15u) | (p->state & 15u) << 4 |
 		(overloaded ? GATE_OVERLOADED : 0u) |
 		(p->weight != 1 ? GATE_WEIGHTED : 0u) |
 		(p->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u)) &&
