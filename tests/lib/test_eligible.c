@@ -123,8 +123,9 @@ START_TEST(overloaded)
 }
 END_TEST
 
-/* Two ranks of one engine: excluded only if both are overloaded. */
-START_TEST(overloaded_ranks)
+/* Two ranks of one engine, the first of them overloaded, beside another. */
+static void
+scene_of_ranks(void)
 {
 	scene_of(3);
 	memcpy(scene.names[1].text, scene.names[0].text,
@@ -133,6 +134,12 @@ START_TEST(overloaded_ranks)
 	scene.slots[0].over_prefill = 1;
 	scene_load(2, 0, 100, 0);
 	scene_load(1, 0, 50, 0);
+}
+
+/* Excluded only if both ranks are overloaded. */
+START_TEST(overloaded_ranks)
+{
+	scene_of_ranks();
 	ck_assert_uint_eq(scene_verdict(0), KVR_ELIGIBLE);
 	ck_assert_uint_eq(scene_chosen(), 0);
 	scene.slots[1].over_blocks = 1;
@@ -147,13 +154,7 @@ START_TEST(overloaded_beside_a_rank_that_is_down)
 {
 	uint8_t state;
 
-	scene_of(3);
-	memcpy(scene.names[1].text, scene.names[0].text,
-	    sizeof(scene.names[0].text));
-	scene.slots[1].rank = 1;
-	scene.slots[0].over_prefill = 1;
-	scene_load(2, 0, 100, 0);
-	scene_load(1, 0, 50, 0);
+	scene_of_ranks();
 	ck_assert_uint_eq(scene_chosen(), 0);
 	for (state = KVR_STATE_DRAINING; state <= KVR_STATE_DOWN; state++) {
 		scene.slots[1].state = state;
