@@ -210,6 +210,7 @@ END_TEST
 static void
 ck_no_cache(uint32_t retain, uint64_t capacity, uint32_t hits)
 {
+	double most = 0;
 	uint32_t i;
 
 	facts(retain, capacity);
@@ -217,14 +218,14 @@ ck_no_cache(uint32_t retain, uint64_t capacity, uint32_t hits)
 		turns(hits, 20, EXACTLY);
 	engine.off = true;
 	memset(engine.cached, 0, sizeof(engine.cached));
-	for (i = 0; i < 10; i++)
-		turn(i, ZERO);
 	/* something is predicted, until it is known better */
-	do {
+	for (i = 0; i < 30; i++) {
 		asked = predicted = 0;
 		turn(i % 10, ZERO);
-	} while (share_of(predicted) <= 0.3 && ++i < 30);
-	ck_assert(share_of(predicted) > 0.3);
+		if (share_of(predicted) > most)
+			most = share_of(predicted);
+	}
+	ck_assert(most > 0.3);
 	turns(240, 20, ZERO);
 	ck_assert(share_of(predicted) < 0.02);
 	/* it caches again, and reports it */
