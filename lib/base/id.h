@@ -32,13 +32,13 @@ id_is_worker(uint64_t id)
 	return (id & ID_KIND) == ID_WORKER;
 }
 
-/* The slot in a worker's id. */
 static inline bool
 id_is_lease(uint64_t id)
 {
 	return (id & ID_KIND) == ID_LEASE;
 }
 
+/* The slot in a worker's id. */
 static inline uint32_t
 id_slot(uint64_t id)
 {

@@ -14,7 +14,9 @@
  *	         ended: 16, 18 are tried, then 15, 19, ...
  *
  * If none is close, the walk begins anew, which costs time and leaves nothing
- * out.
+ * out. Numbers rise along the list, and a lease is found by its number: where
+ * that does not hold the region is damaged, and the walk ends. Otherwise it
+ * could go round for ever.
  */
 #include "lease_walk.h"
 
@@ -28,16 +30,15 @@ enum {
 	CLOSE = 64          /* numbers tried on either side */
 };
 
-/* The lease to examine after one with this id, or first. */
+/* The lease to examine after the one at *cursor; the first sets *cursor to 0. */
 static uint32_t
-walk_after(const struct kvr *k, uint64_t after)
+walk_after(const struct kvr *k, uint64_t *cursor)
 {
 	uint64_t number, distance;
 	uint32_t i;
 
-	if (!id_lease_number(after, &number))
-		return k->region->lease_first;
-	for (distance = 0; distance < CLOSE; distance++) {
+	for (distance = 0; id_lease_number(*cursor, &number) &&
+	    distance < CLOSE; distance++) {
 		i = lease_find(k, id_of_lease(number - distance));
 		if (i != 0)
 			return lease_at(k, i)->age_next;
@@ -45,7 +46,20 @@ walk_after(const struct kvr *k, uint64_t after)
 		if (i != 0)
 			return i;
 	}
+	*cursor = 0;
 	return k->region->lease_first;
+}
+
+/* Moves *cursor to a lease, unless damage has put that where it is. */
+static bool
+walk_to(const struct kvr *k, uint32_t lease, uint64_t *cursor)
+{
+	uint64_t id = id_of_lease(lease_at(k, lease)->number);
+
+	if (id <= *cursor || lease_find(k, id) != lease)
+		return false;
+	*cursor = id;
+	return true;
 }
 
 static bool
@@ -85,8 +99,8 @@ bool
 lease_detach_retired(struct kvr *k)
 {
 	struct region *r = k->region;
-	uint32_t i = walk_after(k, r->detach_at), left = WALK_LEASES;
-	uint64_t leases = r->counts.leases;
+	uint64_t cursor = r->detach_at, leases = r->counts.leases;
+	uint32_t i = walk_after(k, &cursor), left = WALK_LEASES;
 
 	r->detach_idle += i == 0;
 	for (; walk_on(k, i, left); left--) {
@@ -117,13 +131,17 @@ lease_detach_retired(struct kvr *k)
 uint32_t
 lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now, uint64_t *cursor)
 {
-	uint32_t i = walk_after(k, *cursor), ended = 0, left = WALK_LEASES;
+	uint32_t i = walk_after(k, cursor), ended = 0, left = WALK_LEASES;
 
 	for (; walk_on(k, i, left); left--) {
 		uint32_t next = lease_at(k, i)->age_next;
 
 		k->region->counts.steps++;
-		*cursor = id_of_lease(lease_at(k, i)->number);
+		if (!walk_to(k, i, cursor)) {
+			region_break(k);
+			i = 0;
+			break;
+		}
 		if (lease_at(k, i)->owner == owner) {
 			lease_reap(k, i, now);
 			ended++;
@@ -150,7 +168,7 @@ size_t
 lease_owners(const struct kvr *k, uint64_t *cursor, uint64_t *owners,
     size_t capacity)
 {
-	uint32_t i = walk_after(k, *cursor), left = WALK_LEASES;
+	uint32_t i = walk_after(k, cursor), left = WALK_LEASES;
 	size_t n = 0;
 
 	if (capacity > OWNERS_MAX)
@@ -163,8 +181,7 @@ lease_owners(const struct kvr *k, uint64_t *cursor, uint64_t *owners,
 				break;
 			owners[n++] = l->owner;
 		}
-		*cursor = id_of_lease(l->number);
-		i = l->age_next;
+		i = walk_to(k, i, cursor) ? l->age_next : 0;
 	}
 	if (i == 0)
 		*cursor = 0;

@@ -6,6 +6,7 @@
  */
 #include "id.h"
 #include "inner.h"
+#include "lease.h"
 #include "txn.h"
 
 enum { MANY = 3000, PIECE_LEASES = 1024 };
@@ -221,6 +222,60 @@ START_TEST(no_slot_and_no_reason)
 }
 END_TEST
 
+/* -------------------------------------------------------------- damage --- */
+
+/* The list by age is a ring. */
+static void
+age_ring(void)
+{
+	lease_at(k, lease_find(k, lease[MANY - 1]))->age_next =
+	    lease_find(k, lease[0]);
+}
+
+/* A lease in the middle is not found by its number. */
+static void
+age_unfound(void)
+{
+	lease_at(k, lease_find(k, lease[MANY / 2]))->number += MANY;
+}
+
+/* One at a time, so that each lease is where a piece ends. */
+static void
+ck_walks_end(void (*damage)(void))
+{
+	uint64_t cursor = 0, owner, recoveries;
+	uint32_t calls = 0, ended;
+	size_t n;
+
+	open_many();
+	damage();
+	do {
+		ck_assert_int_eq(kvr_owner_list(k, &cursor, &owner, 1, &n),
+		    KVR_OK);
+	} while (cursor != 0 && ++calls <= MANY);
+	ck_assert_uint_le(calls, MANY);
+	recoveries = stats().recoveries;
+	for (calls = 0; calls <= MANY; calls++)
+		if (kvr_owner_reap(k, 5, 2, &cursor, &ended) != KVR_OK ||
+		    cursor == 0)
+			break;
+	ck_assert_uint_le(calls, MANY);
+	ck_assert_uint_eq(stats().recoveries, recoveries + 1);
+	region_end();
+}
+
+START_TEST(a_ring_of_ages_ends)
+{
+	ck_walks_end(age_ring);
+}
+END_TEST
+
+START_TEST(a_lease_that_is_not_found_ends_a_walk)
+{
+	ck_walks_end(age_unfound);
+}
+END_TEST
+
 Suite *suite_lease_walk(void);
 
 Suite *
@@ -233,6 +288,8 @@ suite_lease_walk(void)
 	tcase_add_test(t, others_end_between_pieces);
 	tcase_add_test(t, any_cursor);
 	tcase_add_test(t, owners_in_pieces);
+	tcase_add_test(t, a_ring_of_ages_ends);
+	tcase_add_test(t, a_lease_that_is_not_found_ends_a_walk);
 	tcase_add_test(t, nested_leases_are_no_damage);
 	tcase_add_test(t, no_slot_and_no_reason);
 	suite_add_tcase(s, t);

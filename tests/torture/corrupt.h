@@ -76,6 +76,8 @@ bool corrupt_run(struct ops_source *s, enum corrupt_mode mode,
 
 /* corrupt_damage.c */
 void corrupt_damage(struct corrupt *c);
+/* Is the byte of a region one of its lock, which is never damaged? */
+bool corrupt_is_lock(size_t at);
 
 /* corrupt_use.c */
 bool corrupt_use(struct corrupt *c);

@@ -139,8 +139,8 @@ layout_of(const struct corrupt *c)
 	return &whole->seal.layout;
 }
 
-static bool
-is_lock(size_t at)
+bool
+corrupt_is_lock(size_t at)
 {
 	const size_t lock = offsetof(struct region, lock);
 	const size_t shared = offsetof(struct region, shared);
@@ -157,7 +157,7 @@ write_at(struct corrupt *c, size_t at, const void *from, size_t n)
 	size_t i;
 
 	for (i = 0; i < n && at + i < c->w->bytes; i++)
-		if (!is_lock(at + i))
+		if (!corrupt_is_lock(at + i))
 			c->w->memory[at + i] = bytes[i];
 }
 

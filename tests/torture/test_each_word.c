@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_each_word.c - every word of a region is damaged in turn.
+ *
+ *	a region with a bit of everything (tests/lib/damage.h)
+ *	   |  one word of four bytes: 0, all ones, one more, one less, ...
+ *	   v
+ *	every call     none crashes, reads outside, or takes long
+ *	a death        the next call recovers, and kvr_check finds nothing
+ *	an attach      refused, or as good as the region before
+ *
+ * tests/torture/corrupt.h damages at random, and more at a time. Here nothing
+ * is left out: what follows from one wrong word is seen in each of them.
+ */
+#include "damage.h"
+
+#include "corrupt.h"
+
+enum { WORDS = BYTES / 4, NOW = 50 };
+
+static const uint32_t one_token[] = { 'a', 'b', 'c', 'd', 'e', 'f', 'g' };
+
+/* ----------------------------------------------------------- the damage --- */
+
+static uint32_t *
+word_at(uint32_t i)
+{
+	return &((uint32_t *)memory)[i];
+}
+
+/* The ways to damage a word that has the value `was`; a run takes some. */
+enum { WAYS = 8, WAYS_PER_RUN = 3 };
+
+static uint32_t
+damaged(uint32_t was, uint32_t way)
+{
+	switch (way) {
+	case 0:
+		return 0;
+	case 1:
+		return UINT32_MAX;
+	case 2:
+		return was + 1;
+	case 3:
+		return was - 1;
+	case 4:
+		return was ^ UINT32_C(0x80000000);
+	case 5: /* a NaN, as the upper half of a double */
+		return UINT32_C(0x7ff80001);
+	case 6: /* minus one, as the upper half of a double */
+		return UINT32_C(0xbff00000);
+	default:
+		return pick(2) == 0 ? stem : pick(CELL);
+	}
+}
+
+/* Calls `use` after each damage, on the same region. */
+static void
+each_word(void (*use)(uint32_t word))
+{
+	uint64_t ways = test_amount(WAYS_PER_RUN);
+	uint32_t word, way, skip = pick(WAYS);
+
+	say("abcdefgh");
+	for (word = 0; word < WORDS; word++)
+		for (way = 0; way < ways; way++) {
+			uint32_t was = *word_at(word), is;
+
+			is = damaged(was, (way + skip) % WAYS);
+			if (corrupt_is_lock(word * 4) || is == was)
+				continue;
+			*word_at(word) = is;
+			use(word);
+			memcpy(memory, good, BYTES);
+		}
+}
+
+/* ------------------------------------------------------------ the calls --- */
+
+static void
+read_workers(void)
+{
+	struct kvr_worker_stats s = { .size = sizeof(s) };
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	uint64_t worker = 0;
+	char name[KVR_NAME_MAX];
+	size_t length;
+	uint32_t i;
+
+	for (i = 0; i < FLEET; i++) {
+		(void)kvr_worker_stats(k, id[i], &s);
+		(void)kvr_worker_get(k, id[i], &facts);
+		(void)kvr_worker_name(k, id[i], name, sizeof(name), &length);
+	}
+	(void)kvr_worker_find(k, "3", 1, 0, &worker);
+	worker = 0;
+	for (i = 0; i < 2 * FLEET && kvr_worker_next(k, &worker) == KVR_OK &&
+	    worker != 0; i++)
+		;
+	ck_assert_uint_lt(i, 2 * FLEET);
+}
+
+static void
+read_index(void)
+{
+	struct kvr_candidate all[2 * FLEET];
+	struct kvr_overlap found[2 * FLEET];
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_entry entry[16];
+	uint64_t cursor = 0, owner[4];
+	uint32_t i;
+	size_t n;
+
+	(void)kvr_match(k, p, NOW, found, sizeof(found[0]), 2 * FLEET, &n);
+	(void)kvr_route(k, p, NULL, NOW, &d);
+	(void)kvr_candidates(k, p, NULL, NOW, all, sizeof(all[0]), 2 * FLEET,
+	    &n);
+	for (i = 0; i < WORDS && kvr_entries(k, &cursor, NOW, entry,
+	    sizeof(entry[0]), 16, &n) == KVR_OK && cursor != 0; i++)
+		;
+	ck_assert_uint_lt(i, WORDS);
+	cursor = 0;
+	for (i = 0; i < WORDS && kvr_owner_list(k, &cursor, owner, 4, &n) ==
+	    KVR_OK && cursor != 0; i++)
+		;
+	ck_assert_uint_lt(i, WORDS);
+}
+
+static void
+read_region(void)
+{
+	static char text[64 << 10];
+	struct kvr_policy policy = { .size = sizeof(policy) };
+	struct kvr_options o = { .size = sizeof(o) };
+	struct kvr_stats s = { .size = sizeof(s) };
+	int64_t due;
+	size_t length;
+
+	(void)kvr_check(k);
+	(void)kvr_stats(k, &s);
+	(void)kvr_policy_get(k, &policy);
+	(void)kvr_options_get(k, &o);
+	(void)kvr_next_expiry(k, &due);
+	(void)kvr_metrics(k, text, sizeof(text), &length);
+	read_workers();
+	read_index();
+}
+
+/* A request from beginning to end. */
+static void
+request(uint64_t worker)
+{
+	struct kvr_report r = { .size = sizeof(r), .prompt_tokens = 8,
+	    .cached_tokens = 6, .completion_tokens = 3,
+	    .kind = KVR_REPORT_VALUE };
+	struct kvr_decision d = { .size = sizeof(d) };
+	int error;
+
+	say("abcdefgh");
+	error = worker == 0 ? kvr_lease_open(k, p, NULL, NOW, &d)
+	    : kvr_lease_open_on(k, p, NULL, worker, NOW, &d);
+	if (error != KVR_OK)
+		return;
+	(void)kvr_lease_commit(k, d.lease, NOW, 0);
+	(void)kvr_lease_first_token(k, d.lease, NOW + 1, 0);
+	(void)kvr_prompt_tokens(p, one_token, 2);
+	(void)kvr_prompt_end(p, NULL);
+	(void)kvr_lease_extend(k, d.lease, p, NOW + 2, 0);
+	(void)kvr_lease_finish(k, d.lease, &r, NOW + 3, 0);
+	say("abcdefgh");
+}
+
+static void
+end_leases(void)
+{
+	uint64_t cursor = 0;
+	uint32_t i, ended;
+
+	(void)kvr_lease_output(k, two, 2, NOW, 0);
+	(void)kvr_lease_finish(k, one, NULL, NOW, 0);
+	(void)kvr_lease_abort(k, two, NOW, 0);
+	for (i = 0; i < WORDS && kvr_owner_reap(k, 0, NOW, &cursor, &ended) ==
+	    KVR_OK && cursor != 0; i++)
+		;
+	ck_assert_uint_lt(i, WORDS);
+}
+
+static void
+change_workers(void)
+{
+	struct kvr_load load = { .size = sizeof(load), .requests = 2 };
+	struct kvr_worker facts;
+	uint64_t worker;
+
+	(void)kvr_worker_set_load(k, id[0], 1, &load);
+	if (kvr_worker_init(&facts, sizeof(facts)) == KVR_OK) {
+		facts.retain = KVR_RETAIN_FEEDBACK;
+		(void)kvr_worker_set(k, id[4], &facts);
+	}
+	(void)kvr_worker_forget(k, id[3]);
+	(void)kvr_worker_reset(k, id[2], &worker);
+	(void)kvr_worker_remove(k, id[1]);
+	(void)kvr_worker_add(k, "new", 3, NULL, &worker);
+}
+
+static void
+write_region(void)
+{
+	struct kvr_policy policy;
+	uint32_t left;
+
+	request(0);
+	request(id[4]);
+	(void)kvr_observe(k, p, id[5], NOW, 0, NULL);
+	end_leases();
+	change_workers();
+	if (kvr_policy_init(&policy, sizeof(policy)) == KVR_OK) {
+		policy.cost = KVR_COST_BALANCED;
+		(void)kvr_policy_set(k, &policy);
+	}
+	request(0);
+	(void)kvr_expire(k, NOW + 2 * TTL, 1000, &left);
+}
+
+/* ------------------------------------------------------------ the tests --- */
+
+static void
+use_reads(uint32_t word)
+{
+	(void)word;
+	read_region();
+}
+
+START_TEST(reads_return)
+{
+	each_word(use_reads);
+}
+END_TEST
+
+static void
+use_writes(uint32_t word)
+{
+	(void)word;
+	write_region();
+}
+
+START_TEST(writes_return)
+{
+	each_word(use_writes);
+}
+END_TEST
+
+/* Two workers of one name cannot be told apart: only kvr_clear mends that. */
+static bool
+name_is_at(uint32_t word)
+{
+	size_t at = (size_t)word * 4, names = (size_t)((char *)k->names -
+	    (char *)k->region);
+
+	return at >= names && at < names + k->layout.names *
+	    sizeof(struct name);
+}
+
+static void
+use_death(uint32_t word)
+{
+	int error;
+
+	atomic_fetch_or(&k->region->seq, 1);
+	(void)kvr_expire(k, NOW, 1, NULL);
+	error = kvr_check(k);
+	if (error != KVR_OK && !name_is_at(word))
+		ck_abort_msg("word %u (byte %u) is %x, was %x: %s after a "
+		    "recovery (KVR_SEED=%" PRIu64 ")", word, word * 4,
+		    *word_at(word), ((uint32_t *)good)[word],
+		    kvr_errname(error), seed);
+}
+
+START_TEST(a_death_is_recovered_from)
+{
+	each_word(use_death);
+}
+END_TEST
+
+static void
+use_attach(uint32_t word)
+{
+	struct kvr *own = k;
+	int error = kvr_attach_at(NULL, memory, BYTES, &k);
+
+	(void)word;
+	if (error == KVR_OK) {
+		read_region();
+		write_region();
+		kvr_free(k);
+	}
+	k = own;
+}
+
+START_TEST(what_attaches_can_be_used)
+{
+	each_word(use_attach);
+}
+END_TEST
+
+static void
+begin(void)
+{
+	cache_setup();
+	by_chance();
+}
+
+Suite *suite_each_word(void);
+
+Suite *
+suite_each_word(void)
+{
+	Suite *s = suite_create("each_word");
+	TCase *t = tcase_create("damage");
+
+	tcase_add_checked_fixture(t, begin, teardown);
+	tcase_set_timeout(t, 300);
+	suite_add_tcase(s, t);
+	tcase_add_test(t, reads_return);
+	tcase_add_test(t, writes_return);
+	tcase_add_test(t, a_death_is_recovered_from);
+	tcase_add_test(t, what_attaches_can_be_used);
+	return s;
+}
