@@ -30,7 +30,7 @@ enum {
 	CLOSE = 64          /* numbers tried on either side */
 };
 
-/* The lease to examine after the one at *cursor; the first sets *cursor to 0. */
+/* The lease to examine after the one at *cursor; the first clears *cursor. */
 static uint32_t
 walk_after(const struct kvr *k, uint64_t *cursor)
 {
