@@ -72,7 +72,9 @@ layout_fixed(struct layout *l, uint32_t max_workers)
 
 /*
  * One bucket per 8 cells in each of the two tables: in the worst case, every
- * run one block long, that is less than 3 nodes per bucket.
+ * run one block long, that is less than 3 nodes per bucket. A cell is counted
+ * with its byte of the tables. The buckets that are not full, and the padding
+ * of both tables, are at most 127 bytes: less than the two cells left out.
  */
 int
 region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
@@ -97,12 +99,6 @@ region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 	l.cells_at = align_line(
 	    l.entry_buckets_at + buckets * sizeof(uint32_t));
 	l.end = l.cells_at + cells * CELL;
-	if (l.end > bytes) { /* lost to alignment */
-		uint64_t over = (l.end - bytes + CELL - 1) / CELL;
-
-		l.cells -= (uint32_t)over;
-		l.end -= over * CELL;
-	}
 	*out = l;
 	return KVR_OK;
 }

@@ -8,7 +8,8 @@
 #include "test.h"
 
 /* Atomic: other suites take the lock in several threads. */
-static atomic_uint attempts, failing, left;
+static atomic_uint attempts, failing, left, until;
+static void (*call_then)(void);
 
 /* The names that the linker gives them. */
 int __real_region_lock(const struct kvr *k, bool wait);
@@ -19,6 +20,8 @@ __wrap_region_lock(const struct kvr *k, bool wait)
 {
 	unsigned each = atomic_load(&failing);
 
+	if (atomic_load(&until) > 0 && atomic_fetch_sub(&until, 1) == 1)
+		call_then();
 	atomic_fetch_add_explicit(&attempts, 1, memory_order_relaxed);
 	if (each > 0 && atomic_load(&left) > 0) {
 		atomic_fetch_sub(&left, 1);
@@ -41,4 +44,11 @@ busy_end(void)
 {
 	atomic_store(&failing, 0);
 	return atomic_load(&attempts);
+}
+
+void
+busy_call(unsigned n, void (*call)(void))
+{
+	call_then = call;
+	atomic_store(&until, n);
 }

@@ -12,5 +12,7 @@
 void busy_begin(unsigned each);
 /* Attempts since then; none fails any more. */
 unsigned busy_end(void);
+/* Before the n-th attempt from now, the first is 1, calls this once. */
+void busy_call(unsigned n, void (*call)(void));
 
 #endif

@@ -38,7 +38,12 @@ START_TEST(absent)
 {
 	static const uint32_t flags[] = { ATTACH, READONLY, ATTACH | TRUST,
 		READONLY | TRUST };
+	char nowhere[] = "./no-such-directory/region";
 	size_t i;
+
+	ck_assert_int_eq(kvr_open(nowhere, strlen(nowhere), CREATE, &options,
+	    &k), KVR_ESYSTEM);
+	ck_assert_int_eq(errno, ENOENT);
 
 	for (i = 0; i < 4; i++) {
 		errno = 0;

@@ -5,6 +5,7 @@
  * names that are any bytes.
  */
 #define _GNU_SOURCE
+#include "busy.h"
 #include "files.h"
 #include "prometheus.h"
 
@@ -380,6 +381,39 @@ START_TEST(while_workers_come_and_go)
 }
 END_TEST
 
+static void
+worker_leaves(void)
+{
+	ck_assert_int_eq(kvr_worker_remove(k, id[2]), KVR_OK);
+}
+
+/* A worker that leaves after the list was made, before it is asked. */
+START_TEST(a_worker_leaves_meanwhile)
+{
+	uint32_t n, shown = 0, times;
+	size_t i, of_it, rest;
+
+	busy_begin(0);
+	taken(k);
+	times = busy_end();
+	/* before each time that the lock is taken */
+	for (n = 1; n <= times; n++) {
+		busy_call(n, worker_leaves);
+		taken(k);
+		busy_call(0, NULL);
+		for (i = of_it = rest = 0; i < samples; i++)
+			*(is(sample[i].worker, "2") ? &of_it : &rest) +=
+			    sample[i].worker.length > 0;
+		ck_assert(of_it == 0 || of_it == WORKER_SAMPLES);
+		ck_assert_uint_eq(rest, (WORKERS - 1) * WORKER_SAMPLES);
+		shown += of_it > 0;
+		id[2] = worker_of('2');
+	}
+	ck_assert_uint_gt(shown, 0);
+	ck_assert_uint_lt(shown, times);
+}
+END_TEST
+
 /* ------------------------------------------------------ reading, damage --- */
 
 START_TEST(read_only)
@@ -510,6 +544,7 @@ suite_metrics(void)
 	tcase_add_test(t, misuse);
 	tcase_add_test(t, most_workers);
 	tcase_add_test(t, while_workers_come_and_go);
+	tcase_add_test(t, a_worker_leaves_meanwhile);
 	tcase_add_test(t, damaged);
 	t = files_case(s, "files");
 	tcase_add_test(t, read_only);

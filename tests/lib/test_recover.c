@@ -530,6 +530,7 @@ START_TEST(boot_in_company)
 END_TEST
 
 /* In the caller's memory other handles are not visible: lock needed. */
+/* An attach at the next boot empties the region, also one left in a change. */
 START_TEST(boot_in_memory)
 {
 	void *memory = aligned_alloc(CELL, BYTES);
@@ -554,6 +555,13 @@ START_TEST(boot_in_memory)
 	ck_assert_int_eq(kvr_attach_at(&options, memory, BYTES, &k), KVR_OK);
 	ck_tree("");
 	ck_assert_int_eq(stats().clock, -1);
+	ck_assert_uint_eq(stats().recoveries, 0);
+	kvr_free(k);
+	boot('z');
+	atomic_fetch_or(&first->region->seq, 1);
+	ck_assert_int_eq(kvr_attach_at(&options, memory, BYTES, &k), KVR_OK);
+	ck_assert_uint_eq(stats().recoveries, 1);
+	region_sound();
 	kvr_free(k);
 	kvr_free(first);
 	free(memory);
@@ -641,8 +649,10 @@ START_TEST(reader_of_an_unfinished_change)
 	lock_it();
 	atomic_fetch_add(&k->region->seq, 1);
 	ck_assert_int_eq(open_as(READONLY, &reading), KVR_OK);
+	ck_assert_int_eq(kvr_check(reading), KVR_EBUSY);
 	atomic_fetch_add(&k->region->seq, 1);
 	region_unlock(k);
+	ck_assert_int_eq(kvr_check(reading), KVR_OK);
 	kvr_free(reading);
 	closed();
 }

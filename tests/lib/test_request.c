@@ -39,6 +39,23 @@ START_TEST(overlaps_in_any_order)
 }
 END_TEST
 
+/* Of a worker that has left, or never was: as if it were not listed. */
+START_TEST(overlaps_of_no_worker)
+{
+	struct kvr_overlap two[2] = { { .blocks = 15 }, { .blocks = 2 } };
+
+	say("abcdefghijklmnop");
+	two[0].worker = id[3];
+	two[1].worker = id[1];
+	ck_assert_uint_eq(chosen(two, 2).worker, id[3]);
+	ck_assert_int_eq(kvr_worker_remove(k, id[3]), KVR_OK);
+	ck_assert_uint_eq(chosen(two, 2).worker, id[1]);
+	two[0].worker = 0;
+	ck_assert_uint_eq(chosen(two, 2).worker, id[1]);
+	ck_assert_uint_eq(chosen(two, 2).overlap_blocks, 2);
+}
+END_TEST
+
 /* Prompts that differ only in their last, incomplete block. */
 START_TEST(ties_see_the_tail)
 {
@@ -139,6 +156,7 @@ suite_request(void)
 	TCase *t = small_case(s, "small");
 
 	tcase_add_test(t, overlaps_in_any_order);
+	tcase_add_test(t, overlaps_of_no_worker);
 	tcase_add_test(t, overlaps_without_number);
 	tcase_add_test(t, order_of_adding);
 	t = tcase_create("own region");

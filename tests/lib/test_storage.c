@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -35,6 +36,10 @@ impatient_fallocate(int fd, off_t at, off_t bytes)
 	return fd == -1 ? ENOSPC : 0;
 }
 
+/* A system that does not tell which boot this is. */
+static bool no_proc;
+
+#define open(path, flags) (no_proc ? -1 : open(path, flags))
 #define posix_fallocate impatient_fallocate
 #define storage_blank mine_blank
 #define storage_cut mine_cut
@@ -42,6 +47,7 @@ impatient_fallocate(int fd, off_t at, off_t bytes)
 #define storage_boot_id mine_boot_id
 #include "storage.c"
 #undef posix_fallocate
+#undef open
 
 static int
 memory_file(void)
@@ -220,6 +226,19 @@ START_TEST(boot_id_of_the_system)
 }
 END_TEST
 
+/* Zeros: such a boot is like any other one that nothing is known of. */
+START_TEST(boot_id_of_no_system)
+{
+	static const unsigned char zeros[KVR_BOOT_ID_BYTES];
+	unsigned char boot[KVR_BOOT_ID_BYTES];
+
+	memset(boot, 'x', sizeof(boot));
+	no_proc = true;
+	mine_boot_id(boot);
+	ck_assert_mem_eq(boot, zeros, sizeof(boot));
+}
+END_TEST
+
 Suite *suite_storage(void);
 
 Suite *
@@ -235,6 +254,7 @@ suite_storage(void)
 	tcase_add_test(t, allocated_between_signals);
 	tcase_add_test(t, timer_while_allocating);
 	tcase_add_test(t, boot_id_of_the_system);
+	tcase_add_test(t, boot_id_of_no_system);
 	suite_add_tcase(s, t);
 	return s;
 }

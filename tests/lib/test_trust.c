@@ -60,6 +60,16 @@ ck_mode(uint32_t mode, uint64_t room)
 enum { EDGE = 9, ROOM = 4000 };
 
 static void
+edge_of_reports(double hits, double misses)
+{
+	uint32_t i;
+
+	for (i = EDGE - 8; i < EDGE + 8; i++)
+		note_age(0, (uint64_t)(1024 * exp2((i - 1) / 4.0) * 1.05),
+		    i < EDGE, PIECE_OF * (i < EDGE ? hits : misses));
+}
+
+static void
 edge(double hits, double misses)
 {
 	uint32_t i;
@@ -68,9 +78,7 @@ edge(double hits, double misses)
 		say_long(1000, 0, i);
 		ck_assert_uint_eq(observed(0, k->region->clock + 1), 1000);
 	}
-	for (i = EDGE - 8; i < EDGE + 8; i++)
-		note_age(0, (uint64_t)(1024 * exp2((i - 1) / 4.0) * 1.05),
-		    i < EDGE, PIECE_OF * (i < EDGE ? hits : misses));
+	edge_of_reports(hits, misses);
 }
 
 START_TEST(by_the_facts)
@@ -263,6 +271,47 @@ START_TEST(told_too_much)
 }
 END_TEST
 
+/* Told a little more than is learnt after a doubt: told again. */
+START_TEST(told_about_right)
+{
+	const uint64_t told = ROOM + ROOM / 5;
+
+	shown();
+	edge(40, 40);
+	facts(KVR_RETAIN_AUTO, told);
+	judged(ENOUGH, 0.4, 0);
+	ck_mode(KVR_RETAIN_FEEDBACK, told);
+	judged(RETURN, 0.4, 0);
+	ck_mode(KVR_RETAIN_CAPACITY, told);
+	ck_assert_uint_eq(mine()->doubted, 0);
+}
+END_TEST
+
+/* More entries than are walked: those beyond count as if they were as dense. */
+START_TEST(learnt_from_many_entries)
+{
+	struct kvr_options o = small_options();
+	uint32_t i;
+
+	kvr_prompt_free(p);
+	kvr_free(k);
+	o.region_bytes = 4 << 20;
+	o.ttl_ns = 100 * ROOM;
+	region_of(&o);
+	for (i = 0; i < 3 * ROOM; i++) {
+		say_long(1, 0, i);
+		must(observed(0, k->region->clock + 1) == 1);
+	}
+	shown();
+	edge_of_reports(40, 40);
+	judged(RETURN, 0.5, 0);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_CAPACITY);
+	/* one token each: as many as the edge is old */
+	ck_assert_uint_gt(trust_room(k, 0), 4096 - 4096 / 8);
+	ck_assert_uint_lt(trust_room(k, 0), 4871 + 4871 / 8);
+}
+END_TEST
+
 START_TEST(set_modes_are_kept)
 {
 	uint32_t mode;
@@ -335,6 +384,7 @@ suite_trust(void)
 	tcase_add_test(t, not_from_little);
 	tcase_add_test(t, no_edge_at_random);
 	tcase_add_test(t, learnt_beside_what_is_in_use);
+	tcase_add_test(t, learnt_from_many_entries);
 	tcase_add_test(t, learnt_too_little);
 	tcase_add_test(t, learnt_and_contradicted);
 	t = small_case(s, "told");
@@ -342,5 +392,6 @@ suite_trust(void)
 	tcase_add_test(t, told_and_hardly_contradicted);
 	tcase_add_test(t, told_anew);
 	tcase_add_test(t, told_too_much);
+	tcase_add_test(t, told_about_right);
 	return s;
 }

@@ -176,6 +176,9 @@ end_leases(void)
 	uint64_t cursor = 0;
 	uint32_t i, ended;
 
+	(void)kvr_lease_commit(k, two, NOW, 0);
+	(void)kvr_lease_first_token(k, one, NOW, 0);
+	(void)kvr_lease_first_token(k, two, NOW, 0);
 	(void)kvr_lease_output(k, two, 2, NOW, 0);
 	(void)kvr_lease_finish(k, one, NULL, NOW, 0);
 	(void)kvr_lease_abort(k, two, NOW, 0);
