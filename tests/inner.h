@@ -196,6 +196,32 @@ ck_load(uint32_t worker, uint64_t prefill, uint64_t active, uint64_t output,
 	ck_assert_uint_eq(s.requests, requests);
 }
 
+static inline int
+add_rank(const char *name, uint32_t rank, uint64_t *worker)
+{
+	struct kvr_worker facts;
+
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.rank = rank;
+	return kvr_worker_add(k, name, strlen(name), &facts, worker);
+}
+
+static inline uint64_t
+find_rank(const char *name, uint32_t rank)
+{
+	uint64_t worker = 0;
+	int error = kvr_worker_find(k, name, strlen(name), rank, &worker);
+
+	ck_assert_int_eq(error, worker != 0 ? KVR_OK : KVR_EWORKER);
+	return worker;
+}
+
+static inline void
+remove_worker(uint64_t worker)
+{
+	ck_assert_int_eq(kvr_worker_remove(k, worker), KVR_OK);
+}
+
 /* --------------------------------------------------------- the prompts --- */
 
 static inline char

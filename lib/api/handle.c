@@ -6,6 +6,7 @@
 #include "file.h"
 #include "id.h"
 #include "lease_walk.h"
+#include "name.h"
 #include "options.h"
 #include "places.h"
 #include "policy.h"
@@ -311,7 +312,7 @@ kvr_worker_find(const struct kvr *k, const char *name, size_t name_len,
 	error = txn_read_locked(k, &c, 0);
 	if (error != KVR_OK)
 		return error;
-	if (worker_find(k, name, name_len, rank, &slot))
+	if (name_find(k, name, name_len, rank, &slot))
 		found = worker_id(k, slot);
 	error = txn_read_end(k, &c, found != 0 ? KVR_OK : KVR_EWORKER);
 	if (error == KVR_OK)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * worker.c - workers: their names, slots, facts and loads.
+ * worker.c - workers: their slots, facts and loads.
  *
  *   name "10.0.0.1:8000" rank 0 --> slot 3, generation 5 (odd: in use)
  *                                   id of both: id.h
@@ -18,6 +18,7 @@
 #include "entry.h"
 #include "headroom.h"
 #include "mix.h"
+#include "name.h"
 #include "places.h"
 #include "rate.h"
 #include "retain.h"
@@ -28,155 +29,6 @@
 #include <xxhash.h>
 
 enum { RECLAIMS_MAX = 1024 }; /* dead entries, by a call that needs a slot */
-
-/* --------------------------------------------------------------- names --- */
-
-static struct name *
-name_at(const struct kvr *k, uint32_t number)
-{
-	return &k->names[number - 1 < k->layout.names ? number - 1 : 0];
-}
-
-/* Ranks of one name share a bucket. */
-static uint32_t *
-name_bucket(const struct kvr *k, const char *name, size_t length)
-{
-	uint64_t h = XXH3_64bits_withSeed(name, length, k->table_key[11]);
-
-	return &k->name_buckets[h % k->layout.name_buckets];
-}
-
-/* Bounded, whatever a damaged name says. */
-static size_t
-name_length(const struct name *n)
-{
-	return n->length < KVR_NAME_MAX ? n->length : KVR_NAME_MAX;
-}
-
-static bool
-name_is(const struct name *n, const char *name, size_t length)
-{
-	return name_length(n) == length && memcmp(n->text, name, length) == 0;
-}
-
-bool
-worker_find(const struct kvr *k, const char *name, size_t length,
-    uint32_t rank, uint32_t *slot)
-{
-	uint32_t i = read_once(*name_bucket(k, name, length));
-	uint32_t limit = k->layout.names;
-	struct name n;
-
-	for (; i != 0 && limit > 0; i = n.next, limit--) {
-		read_once_words(&n, name_at(k, i), sizeof(n));
-		if (name_is(&n, name, length) &&
-		    read_once(slot_at(k, n.slot)->rank) == rank) {
-			*slot = n.slot;
-			return true;
-		}
-	}
-	return false;
-}
-
-/* There are as many names as workers; the caller has checked the limit. */
-static uint32_t
-name_add(struct kvr *k, const char *name, size_t length, uint32_t slot)
-{
-	uint32_t number = k->region->name_free;
-	uint32_t *head = name_bucket(k, name, length);
-	struct name n;
-
-	k->region->name_free = name_at(k, number)->next;
-	memset(&n, 0, sizeof(n));
-	memcpy(n.text, name, length);
-	n.length = (uint8_t)length;
-	n.used = 1;
-	n.slot = (uint16_t)slot;
-	n.next = *head;
-	write_once_words(name_at(k, number), &n, sizeof(n));
-	write_once(*head, number);
-	return number;
-}
-
-static void
-name_remove(struct kvr *k, uint32_t number)
-{
-	struct name *n = name_at(k, number);
-	uint32_t *link = name_bucket(k, n->text, name_length(n));
-	uint32_t limit = k->layout.names;
-
-	for (; *link != 0 && *link != number && limit > 0; limit--)
-		link = &name_at(k, *link)->next;
-	if (*link == number)
-		write_once(*link, n->next);
-	write_once(n->used, 0);
-	write_once(n->next, k->region->name_free);
-	k->region->name_free = number;
-}
-
-/* --------------------------------------------------------------- groups --- */
-
-/*
- * The ranks of one name are a data-parallel group. The number of those that are
- * up and not overloaded is kept up to date, so that no reader has to count
- * them.
- */
-static struct dp_group *
-dp_group_at(const struct kvr *k, uint32_t dp_group)
-{
-	return &k->dp_groups[dp_group - 1 < k->layout.names ? dp_group - 1 : 0];
-}
-
-static void
-dp_group_not_overloaded(struct kvr *k, uint32_t dp_group, int32_t more)
-{
-	struct dp_group *t = dp_group_at(k, dp_group);
-
-	write_once(t->not_overloaded, t->not_overloaded + (uint32_t)more);
-}
-
-static void
-dp_group_join(struct kvr *k, uint32_t slot, uint32_t dp_group)
-{
-	write_once(slot_at(k, slot)->dp_group, dp_group);
-	add_once(dp_group_at(k, dp_group)->ranks, 1);
-	if (slot_relieves(slot_at(k, slot)))
-		dp_group_not_overloaded(k, dp_group, 1);
-}
-
-/* Call it after a change; before: whether it relieved the group before. */
-static void
-dp_group_recount(struct kvr *k, const struct slot *s, bool before)
-{
-	if (s->dp_group != 0 && before != slot_relieves(s))
-		dp_group_not_overloaded(k, s->dp_group, before ? -1 : 1);
-}
-
-static void
-dp_group_leave(struct kvr *k, uint32_t slot)
-{
-	struct slot *s = slot_at(k, slot);
-
-	sub_once(dp_group_at(k, s->dp_group)->ranks, 1);
-	if (slot_relieves(s))
-		dp_group_not_overloaded(k, s->dp_group, -1);
-	write_once(s->dp_group, 0);
-}
-
-/* The group of the other ranks of this name, or a free one. */
-static uint32_t
-dp_group_of(const struct kvr *k, const char *name, size_t length)
-{
-	uint32_t i = *name_bucket(k, name, length), limit = k->layout.names;
-
-	for (; i != 0 && limit > 0; i = name_at(k, i)->next, limit--)
-		if (name_is(name_at(k, i), name, length) &&
-		    slot_at(k, name_at(k, i)->slot)->dp_group != 0)
-			return slot_at(k, name_at(k, i)->slot)->dp_group;
-	for (i = 1; i < k->layout.names && dp_group_at(k, i)->ranks > 0; i++)
-		continue;
-	return i;
-}
 
 /* --------------------------------------------------------------- slots --- */
 
@@ -324,7 +176,7 @@ worker_add(struct kvr *k, const char *name, size_t length,
 	struct incarnation from;
 	int error;
 
-	if (worker_find(k, name, length, facts->rank, slot))
+	if (name_find(k, name, length, facts->rank, slot))
 		return KVR_EEXIST;
 	if (k->region->workers >= k->layout.names)
 		return KVR_EFULL;
@@ -571,6 +423,16 @@ worker_overloaded(const struct kvr *k, uint32_t slot)
 
 /* ------------------------------------------------------------- recover --- */
 
+/* What damage made impossible becomes what a worker is by default. */
+static void
+mend_facts(struct slot *s)
+{
+	if (s->role > KVR_ROLE_DECODE)
+		put_once(s->role, KVR_ROLE_BOTH);
+	if (s->state > KVR_STATE_DOWN)
+		put_once(s->state, KVR_STATE_UP);
+}
+
 /*
  * Sums external loads and counts groups anew. None is overloaded until the next
  * worker_recount of each slot, which also counts those with their own TTL.
@@ -586,6 +448,7 @@ worker_mend(struct kvr *k)
 		struct slot *s = slot_at(k, i);
 
 		s->over_prefill = s->over_blocks = s->own_ttl = 0;
+		mend_facts(s);
 		if (!slot_in_use(k, i))
 			continue;
 		outside_sum(outside_at(k, s->name), s);
@@ -602,7 +465,7 @@ void
 worker_recover(struct kvr *k)
 {
 	struct region *r = k->region;
-	uint32_t i, number, *head;
+	uint32_t i, number;
 
 	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
 	memset(k->dp_groups, 0, k->layout.names * sizeof(struct dp_group));
@@ -613,6 +476,7 @@ worker_recover(struct kvr *k)
 	for (i = 0; i < k->layout.slots; i++) {
 		write_once(k->slots[i].dp_group, 0);
 		k->slots[i].own_ttl = 0;
+		mend_facts(&k->slots[i]);
 	}
 	for (number = 1; number <= k->layout.names; number++) {
 		struct name *n = name_at(k, number);
@@ -621,13 +485,10 @@ worker_recover(struct kvr *k)
 		put_once(n->used, n->used == 1 && n->length > 0 &&
 		    n->length <= KVR_NAME_MAX &&
 		    slot_in_use(k, n->slot) && s->name == number);
-		head = n->used ? name_bucket(k, n->text, n->length)
-		    : &r->name_free;
 		if (n->used)
 			dp_group_join(
 			    k, n->slot, dp_group_of(k, n->text, n->length));
-		put_once(n->next, *head);
-		*head = number;
+		name_link(k, number);
 		add_once(r->workers, n->used);
 	}
 	trust_recover(k);

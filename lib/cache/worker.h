@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * worker.h - workers: slots, names, facts, loads.
+ * worker.h - workers: slots, facts, loads.
  */
 #ifndef KVR_WORKER_H
 #define KVR_WORKER_H
@@ -8,8 +8,6 @@
 #include "id.h"
 #include "region.h"
 
-bool worker_find(const struct kvr *k, const char *name, size_t length,
-    uint32_t rank, uint32_t *slot);
 int worker_add(struct kvr *k, const char *name, size_t length,
     const struct kvr_worker *facts, uint32_t *slot);
 void worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts);

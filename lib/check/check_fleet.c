@@ -5,6 +5,7 @@
  * Another part of check.c.
  */
 #include "check_in.h"
+#include "name.h"
 #include "places.h"
 #include "rate.h"
 #include "trust.h"
@@ -20,7 +21,7 @@ check_name(const struct kvr *k, uint32_t number)
 
 	return n->length > 0 && n->length <= KVR_NAME_MAX &&
 	    slot_in_use(k, n->slot) && slot_at(k, n->slot)->name == number &&
-	    worker_find(k, n->text, n->length, slot_at(k, n->slot)->rank,
+	    name_find(k, n->text, n->length, slot_at(k, n->slot)->rank,
 	    &slot) && slot == n->slot;
 }
 
@@ -90,7 +91,8 @@ check_load(const struct kvr *k, uint32_t slot)
 	const struct loads *l = &k->loads;
 	bool overloaded = p->over_prefill != 0 || p->over_blocks != 0;
 
-	return l->prefill[slot] == (double)p->prefill &&
+	return p->role <= KVR_ROLE_DECODE && p->state <= KVR_STATE_DOWN &&
+	    l->prefill[slot] == (double)p->prefill &&
 	    l->blocks[slot] == (double)p->blocks &&
 	    l->requests[slot] == p->requests &&
 	    l->gate[slot] ==

@@ -25,6 +25,10 @@ START_TEST(wrong_loads)
 {
 	struct slot *s = slot_at(k, 0);
 
+	MENDED(s->role = KVR_ROLE_DECODE + 1);
+	MENDED(s->role = UINT8_MAX);
+	MENDED(s->state = KVR_STATE_DOWN + 1);
+	MENDED(s->state = UINT8_MAX);
 	MENDED(s->entries++);
 	MENDED(s->held--);
 	MENDED(s->active++);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_worker.c - names, slots, generations, loads, the overload latch.
+ * test_worker.c - slots, generations, loads, the overload latch.
  *
  * What a call refuses is test_border.c's. A slot is looked at through the id
  * it is in: see id.h.
@@ -14,32 +14,6 @@ static uint32_t
 slot_of(uint64_t worker)
 {
 	return id_slot(worker);
-}
-
-static int
-add(const char *name, uint32_t rank, uint64_t *worker)
-{
-	struct kvr_worker facts;
-
-	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
-	facts.rank = rank;
-	return kvr_worker_add(k, name, strlen(name), &facts, worker);
-}
-
-static uint64_t
-find(const char *name, uint32_t rank)
-{
-	uint64_t worker = 0;
-	int error = kvr_worker_find(k, name, strlen(name), rank, &worker);
-
-	ck_assert_int_eq(error, worker != 0 ? KVR_OK : KVR_EWORKER);
-	return worker;
-}
-
-static void
-drop(uint64_t worker)
-{
-	ck_assert_int_eq(kvr_worker_remove(k, worker), KVR_OK);
 }
 
 /* Counts the workers by walking over them; slots ascend. */
@@ -57,74 +31,6 @@ walk(void)
 		slot = slot_of(worker);
 	}
 }
-
-/* --------------------------------------------------------------- names --- */
-
-START_TEST(ranks_are_workers)
-{
-	uint64_t a, b, c;
-
-	drop(id[0]);
-	drop(id[1]);
-	drop(id[2]);
-	ck_assert_int_eq(add("host", 0, &a), KVR_OK);
-	ck_assert_int_eq(add("host", 7, &b), KVR_OK);
-	ck_assert_int_eq(add("host", UINT32_MAX, &c), KVR_OK);
-	ck_assert_int_eq(add("host", 7, &b), KVR_EEXIST);
-	ck_assert_uint_eq(find("host", 0), a);
-	ck_assert_uint_eq(find("host", 7), b);
-	ck_assert_uint_eq(find("host", UINT32_MAX), c);
-	ck_assert_uint_eq(find("host", 1), 0);
-	drop(b);
-	ck_assert_uint_eq(find("host", 7), 0);
-	ck_assert_uint_eq(find("host", 0), a);
-	ck_assert_uint_eq(find("host", UINT32_MAX), c);
-}
-END_TEST
-
-/* Any bytes, of any valid length; a prefix of a name is another name. */
-START_TEST(names_are_bytes)
-{
-	char name[KVR_NAME_MAX], back[KVR_NAME_MAX + 1];
-	uint64_t worker, other;
-	size_t length, got;
-
-	drop(id[0]);
-	drop(id[1]);
-	for (length = 0; length < sizeof(name); length++)
-		name[length] = (char)(length * 37);
-	for (length = 2; length <= sizeof(name); length++) {
-		ck_assert_int_eq(kvr_worker_add(k, name, length, NULL,
-		    &worker), KVR_OK);
-		ck_assert_int_eq(kvr_worker_find(k, name, length - 1, 0,
-		    &other), KVR_EWORKER);
-		memset(back, '#', sizeof(back));
-		ck_assert_int_eq(kvr_worker_name(k, worker, back,
-		    sizeof(back), &got), KVR_OK);
-		ck_assert_uint_eq(got, length);
-		ck_assert_mem_eq(back, name, length);
-		ck_assert_int_eq(back[length], '#');
-		drop(worker);
-	}
-}
-END_TEST
-
-/* Of a name longer than its buffer, as much as fits. */
-START_TEST(name_cut_short)
-{
-	char back[8] = "#######";
-	uint64_t worker;
-	size_t got;
-
-	drop(id[0]);
-	ck_assert_int_eq(add("abcdef", 0, &worker), KVR_OK);
-	ck_assert_int_eq(kvr_worker_name(k, worker, back, 3, &got), KVR_OK);
-	ck_assert_str_eq(back, "abc####");
-	ck_assert_uint_eq(got, 6);
-	ck_assert_int_eq(kvr_worker_name(k, worker, NULL, 0, &got), KVR_OK);
-	ck_assert_uint_eq(got, 6);
-}
-END_TEST
 
 enum { FLEET = 1000 };
 
@@ -146,16 +52,16 @@ START_TEST(large_fleet)
 	for (; steps > 0; steps--) {
 		i = pick(FLEET);
 		snprintf(name, sizeof(name), "10.0.0.%u", i / 2);
-		must(find(name, i % 2) == fleet[i]);
+		must(find_rank(name, i % 2) == fleet[i]);
 		if (fleet[i] != 0) {
-			drop(fleet[i]);
+			remove_worker(fleet[i]);
 			fleet[i] = 0;
 			there--;
 		} else if (there < FLEET / 2) {
-			must(add(name, i % 2, &fleet[i]) == KVR_OK);
+			must(add_rank(name, i % 2, &fleet[i]) == KVR_OK);
 			there++;
 		} else {
-			must(add(name, i % 2, &fleet[i]) == KVR_EFULL);
+			must(add_rank(name, i % 2, &fleet[i]) == KVR_EFULL);
 		}
 	}
 	ck_assert_uint_eq(walk(), there);
@@ -171,13 +77,13 @@ START_TEST(walk_goes_by_slots)
 	uint64_t worker = 0;
 
 	ck_assert_uint_eq(walk(), WORKERS);
-	drop(id[1]);
+	remove_worker(id[1]);
 	ck_assert_uint_eq(walk(), WORKERS - 1);
 	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
 	ck_assert_uint_eq(worker, id[0]);
 	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
 	ck_assert_uint_eq(worker, id[2]);
-	drop(id[2]); /* the walk's own position is removed */
+	remove_worker(id[2]); /* the walk's own position is removed */
 	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
 	ck_assert_uint_eq(worker, id[3]);
 	ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
@@ -199,7 +105,7 @@ START_TEST(ids_are_never_given_twice)
 		if (pick(2) == 0) {
 			must(kvr_worker_reset(k, id[w], &id[w]) == KVR_OK);
 		} else {
-			drop(id[w]);
+			remove_worker(id[w]);
 			id[w] = worker_of((char)('0' + w));
 		}
 		must(slot_of(id[w]) < 2 * WORKERS);
@@ -217,7 +123,7 @@ START_TEST(no_worker_has_id_0)
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct kvr_worker facts = { .size = sizeof(facts) };
 
-	drop(id[0]);
+	remove_worker(id[0]);
 	say("ab");
 	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, 0, 0, &d), KVR_EWORKER);
 	ck_assert_int_eq(kvr_observe(k, p, 0, 0, 0, NULL), KVR_EWORKER);
@@ -235,7 +141,7 @@ START_TEST(reset_keeps_name_and_facts)
 	    .active_blocks = 6, .requests = 7, .used_blocks = 8 };
 	uint64_t old, worker, identity;
 
-	drop(id[0]);
+	remove_worker(id[0]);
 	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
 	facts.rank = 3;
 	facts.role = KVR_ROLE_PREFILL;
@@ -253,7 +159,7 @@ START_TEST(reset_keeps_name_and_facts)
 	ck_assert_uint_eq(k->loads.identity[slot_of(worker)], identity);
 	ck_assert_int_eq(kvr_worker_get(k, worker, &got), KVR_OK);
 	ck_assert_mem_eq(&got, &facts, sizeof(facts));
-	ck_assert_uint_eq(find("n", 3), worker);
+	ck_assert_uint_eq(find_rank("n", 3), worker);
 	ck_assert_int_eq(kvr_worker_get(k, old, &got), KVR_EWORKER);
 	ck_assert_uint_eq(stats().workers, WORKERS);
 	/* what ran there before the restart no longer runs */
@@ -298,7 +204,7 @@ START_TEST(set_leaves_the_rank)
 	ck_assert_int_eq(kvr_worker_get(k, id[0], &got), KVR_OK);
 	ck_assert_uint_eq(got.rank, 0);
 	ck_assert_double_eq(got.weight, 2);
-	ck_assert_uint_eq(find("0", 0), id[0]);
+	ck_assert_uint_eq(find_rank("0", 0), id[0]);
 }
 END_TEST
 
@@ -441,7 +347,7 @@ END_TEST
 START_TEST(loads_leave_with_their_worker)
 {
 	ck_assert_int_eq(try_load(0, 2, 5, 6, 7, 8), KVR_OK);
-	drop(id[0]);
+	remove_worker(id[0]);
 	ck_assert_int_eq(kvr_worker_add(k, "again", 5, NULL, &id[0]), KVR_OK);
 	ck_load(0, 0, 0, 0, 0);
 	region_sound();
@@ -606,69 +512,14 @@ START_TEST(leases_make_busy)
 }
 END_TEST
 
-static void
-be(uint64_t worker, uint32_t state)
-{
-	struct kvr_worker facts = { .size = sizeof(facts) };
-
-	ck_assert_int_eq(kvr_worker_get(k, worker, &facts), KVR_OK);
-	facts.state = state;
-	ck_assert_int_eq(kvr_worker_set(k, worker, &facts), KVR_OK);
-	region_sound();
-}
-
-static int
-routed(void)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-
-	say("abcdefghijkl");
-	return kvr_route(k, p, NULL, 1, &d);
-}
-
-/* A rank that is down is not one that is calm, whatever happens to it. */
-START_TEST(rank_that_is_down)
-{
-	uint64_t rank;
-	uint32_t i;
-
-	for (i = 1; i < WORKERS; i++)
-		drop(id[i]);
-	ck_assert_int_eq(add("0", 1, &rank), KVR_OK);
-	thresholds(8, -1, -1);
-	set_load(0, 9, 0, 0, 0);
-	ck_assert_int_eq(routed(), KVR_OK); /* the other is not overloaded */
-	be(rank, KVR_STATE_DOWN);
-	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
-	ck_assert_int_eq(kvr_worker_reset(k, rank, &rank), KVR_OK);
-	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
-	ck_assert_int_eq(kvr_clear(k), KVR_OK);
-	region_sound();
-	ck_assert_int_eq(routed(), KVR_OK); /* no load is left */
-	set_load(0, 9, 0, 0, 0);
-	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
-	be(rank, KVR_STATE_DRAINING);
-	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
-	be(rank, KVR_STATE_UP);
-	ck_assert_int_eq(routed(), KVR_OK);
-	be(rank, KVR_STATE_DOWN);
-	drop(rank);
-	ck_assert_int_eq(routed(), KVR_EALLOVERLOADED);
-	region_sound();
-}
-END_TEST
-
 Suite *suite_worker(void);
 
 Suite *
 suite_worker(void)
 {
 	Suite *s = suite_create("worker");
-	TCase *t = small_case(s, "names and slots");
+	TCase *t = small_case(s, "slots");
 
-	tcase_add_test(t, ranks_are_workers);
-	tcase_add_test(t, names_are_bytes);
-	tcase_add_test(t, name_cut_short);
 	tcase_add_test(t, walk_goes_by_slots);
 	tcase_add_test(t, ids_are_never_given_twice);
 	tcase_add_test(t, no_worker_has_id_0);
@@ -687,7 +538,6 @@ suite_worker(void)
 	tcase_add_test(t, busy_latch);
 	tcase_add_test(t, latch_is_let_go);
 	tcase_add_test(t, leases_make_busy);
-	tcase_add_test(t, rank_that_is_down);
 	t = tcase_create("fleet");
 	tcase_add_test(t, large_fleet);
 	suite_add_tcase(s, t);

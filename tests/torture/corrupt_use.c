@@ -8,6 +8,7 @@
  * expire while something is left); the lock is free afterwards; and a region
  * that was cleared can be used as before.
  */
+#include "name.h"
 #include "worker.h"
 
 #include "corrupt.h"
@@ -440,7 +441,7 @@ twins(const struct kvr *k)
 	for (i = 0; i < k->layout.names; i++) {
 		const struct name *n = &k->names[i];
 
-		if (n->used != 0 && worker_find(k, n->text, n->length,
+		if (n->used != 0 && name_find(k, n->text, n->length,
 		    slot_at(k, n->slot)->rank, &slot) && slot != n->slot)
 			return true;
 	}
