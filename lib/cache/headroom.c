@@ -22,21 +22,31 @@
 
 #define MEMORY_SHARE 0.95 /* of the capacity: blocks are not filled whole */
 
-/* Copies to the loads what choices read of a slot. */
-void
-headroom_publish(struct kvr *k, uint32_t slot)
+struct headroom
+headroom_of(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 	double block = hash_block_tokens(&k->rule);
 	double capacity = (double)trust_room(k, slot);
 	double used = (double)s->blocks * block;
 	double needed = used + (double)s->ahead * block + s->completion;
-	bool known = capacity > 0 && used > 0;
+	struct headroom h = { 0, 0 };
 
-	write_once_double(&k->loads.room[slot],
-	    known ? MEMORY_SHARE * capacity - needed : 0);
-	write_once_double(&k->loads.release[slot],
-	    known ? s->service / used : 0);
+	if (capacity > 0 && used > 0) {
+		h.room = MEMORY_SHARE * capacity - needed;
+		h.release = s->service / used;
+	}
+	return h;
+}
+
+/* Copies to the loads what choices read of a slot. */
+void
+headroom_publish(struct kvr *k, uint32_t slot)
+{
+	struct headroom h = headroom_of(k, slot);
+
+	write_once_double(&k->loads.room[slot], h.room);
+	write_once_double(&k->loads.release[slot], h.release);
 }
 
 /* Seconds until there is room for so many new tokens. */

@@ -5,6 +5,7 @@
  * Another part of check.c.
  */
 #include "check_in.h"
+#include "headroom.h"
 #include "name.h"
 #include "places.h"
 #include "rate.h"
@@ -89,6 +90,7 @@ check_load(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *p = slot_at(k, slot);
 	const struct loads *l = &k->loads;
+	struct headroom memory = headroom_of(k, slot);
 	bool overloaded = p->over_prefill != 0 || p->over_blocks != 0;
 
 	return p->role <= KVR_ROLE_DECODE && p->state <= KVR_STATE_DOWN &&
@@ -103,6 +105,8 @@ check_load(const struct kvr *k, uint32_t slot)
 	    l->ttl[slot] == p->ttl && l->free_at[slot] == p->free_at &&
 	    l->waiting[slot] == (double)p->load_prefill &&
 	    l->prefilling[slot] == p->prefilling &&
+	    l->room[slot] == memory.room &&
+	    l->release[slot] == memory.release &&
 	    l->reading[slot] == (double)p->reading +
 		(double)p->load_blocks * hash_block_tokens(&k->rule) &&
 	    p->own_ttl == (p->ttl != region_ttl(k));

@@ -232,6 +232,8 @@ START_TEST(damaged_life)
 	MENDED(k->loads.free_at[4]--);
 	MENDED(k->loads.waiting[4] = 1);
 	MENDED(k->loads.waiting[0] = 0);
+	MENDED(k->loads.room[4] = 1);
+	MENDED(k->loads.release[0] = 1);
 }
 END_TEST
 
