@@ -67,7 +67,7 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
-	check-valgrind check-model check-all fuzz fuzz-here lint soak
+	check-valgrind check-model check-all coverage fuzz fuzz-here lint soak
 
 check: deps ## run all tests, T=name[,name] only these; installs dependencies
 	@+$(MAKE) --no-print-directory check-here
@@ -92,6 +92,15 @@ check-clang: deps-slow ## run the suites compiled by clang
 check-asan: deps-slow ## run the suites under AddressSanitizer and UBSan
 	$(call variant,asan,CC=$(VARIANT_CC) SAN=address$(comma)undefined \
 	    check-suites,CK_TIMEOUT_MULTIPLIER=5 $(SANITIZER_OPTIONS))
+
+# Without optimisation, which copies branches and merges them. Tests include a
+# file of lib/ here and there, so their objects count too. What no test can
+# reach is marked where it is, with the reason.
+coverage: deps-coverage ## run the suites, and demand that they reach nearly all of lib/
+	@mkdir -p $(BUILD)/coverage && find $(BUILD)/coverage -name '*.gcda' -delete
+	$(call variant,coverage,CC=gcc SAN= CFLAGS='-O0 -g --coverage \
+	    -fprofile-update=atomic' check-suites,CK_TIMEOUT_MULTIPLIER=5)
+	@sh mk/coverage.sh $(BUILD)/coverage
 
 check-tsan: deps-slow ## run the suites that start threads under ThreadSanitizer
 	$(call variant,tsan,CC=$(VARIANT_CC) SAN=thread T='$(or $(T),\
@@ -124,7 +133,7 @@ check-model: ## verify the model of the seqlock with spin
 
 check-all: ## run all checks, including slow ones
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
-	    check-model check-foreign fuzz lint check-engine check-probe check-nginx \
+	    coverage check-model check-foreign fuzz lint check-engine check-probe check-nginx \
 	    'check-nginx VALGRIND=1'; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|plot|model|foreign|proxy|nginx|engine|llama ...
+# deps.sh build|test|page|slow|coverage|plot|model|foreign|proxy|nginx|engine|llama ...
 # - checks the dependencies of these groups: building, tests, tests in a
-# browser, slow checks, plots, the spin model, other CPUs, ext/http, the nginx
-# module, the test engine and its client, llama.cpp. Silent if nothing is
-# missing. Otherwise, on Debian, root installs it with one apt-get call; other
+# browser, slow checks, coverage, plots, the spin model, other CPUs, ext/http,
+# the nginx module, the test engine and its client, llama.cpp. Silent if nothing
+# is missing. Otherwise, on Debian, root installs it with one apt-get call; other
 # users get that call printed, and the script fails. On other systems it lists
 # what is missing and fails.
 set -u
@@ -32,6 +32,8 @@ page command chromium chromium fonts-dejavu-core
 slow command clang clang
 slow runtime clang libclang-rt-dev
 slow command valgrind valgrind
+coverage command gcc gcc
+coverage command gcovr gcovr
 model command spin spin
 foreign command gcc gcc
 foreign command clang clang

@@ -8,7 +8,8 @@ CURVES := blocks workers prompt shared chat fan stairs
 # bench/growth/plots has the plots of bench/RESULTS.md.
 PLOTS ?= $(BUILD)/growth
 
-.PHONY: deps deps-page deps-slow deps-plot demo demo-here bench bench-here \
+.PHONY: deps deps-page deps-slow deps-coverage deps-plot demo demo-here \
+	bench bench-here \
 	bench-retain bench-retain-here bench-routing bench-routing-here \
 	bench-routing-quick bench-routing-search growth growth-here
 
@@ -20,6 +21,9 @@ deps-page: ## the same for the browser test of HTML pages
 
 deps-slow: ## the same for check-asan, check-tsan, check-valgrind, fuzz
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test slow
+
+deps-coverage: ## the same for coverage
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test coverage
 
 deps-plot: ## the same for growth
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build plot

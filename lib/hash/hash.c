@@ -295,6 +295,12 @@ link_block(uint32_t kind, const uint64_t key[2], uint64_t *state,
 	return *state;
 }
 
+/*
+ * Each loop below is compiled several times, for the arguments that are the
+ * same for a region. So a branch on these is always taken, or never.
+ * GCOVR_EXCL_BR_START
+ */
+
 /* In dynamo mode the chain begins with the bare first local hash. */
 INLINE bool
 begins_bare(uint32_t kind, const struct hash_chain *chain, size_t n)
@@ -426,6 +432,7 @@ LOOPS(dynamo_64, KVR_HASH_DYNAMO, 64, 64)
 LOOPS(dynamo_128, KVR_HASH_DYNAMO, 128, 128)
 LOOPS(dynamo_256, KVR_HASH_DYNAMO, 256, 256)
 LOOPS(dynamo_any, KVR_HASH_DYNAMO, hash_stride(rule), hash_window(rule))
+/* GCOVR_EXCL_BR_STOP */
 
 /* The index of the loop; overlapping windows are never common. */
 static unsigned

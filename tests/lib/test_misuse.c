@@ -349,6 +349,65 @@ START_TEST(null_handles)
 }
 END_TEST
 
+START_TEST(null_handles_for_workers)
+{
+	struct kvr_worker_stats counts = { .size = sizeof(counts) };
+	struct kvr_load load = { .size = sizeof(load) };
+	struct kvr_worker facts;
+	char name[4];
+	uint64_t other = 99;
+	size_t n;
+
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	ck_assert_int_eq(kvr_worker_add(NULL, "n", 1, NULL, &other),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_find(NULL, "n", 1, 0, &other), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_find(k, "n", 1, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_find(k, NULL, 1, 0, &other), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_get(NULL, w, &facts), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_get(k, w, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_name(NULL, w, name, sizeof(name), &n),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_name(k, w, name, sizeof(name), NULL),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_name(k, w, NULL, 1, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_set(NULL, w, &facts), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_set(k, w, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_set_load(NULL, w, 0, &load), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_set_load(k, w, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_reset(NULL, w, &other), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_reset(k, w, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_next(NULL, &other), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_next(k, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_remove(NULL, w), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_forget(NULL, w), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_stats(NULL, w, &counts), KVR_EINVAL);
+	ck_assert_uint_eq(other, 99);
+}
+END_TEST
+
+/* A field that has no meaning yet is refused, so that it can get one. */
+START_TEST(reserved_fields)
+{
+	struct kvr_report report = { .size = sizeof(report), .reserved = 1 };
+	struct kvr_request request;
+	struct kvr_worker facts;
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint64_t other;
+
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.reserved = 1;
+	ck_assert_int_eq(kvr_worker_set(k, w, &facts), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_add(k, "new", 3, &facts, &other),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_request_init(&request, sizeof(request)), KVR_OK);
+	request.reserved = 1;
+	ck_assert_int_eq(kvr_route(k, p, &request, 100, &d), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_finish(k, lease, &report, 100, 0),
+	    KVR_EINVAL);
+}
+END_TEST
+
 /* A message and a name for every error, and for numbers that are none. */
 START_TEST(messages)
 {
@@ -390,6 +449,8 @@ suite_misuse(void)
 	tcase_add_test(t, clock_jumps);
 	tcase_add_test(t, first_call);
 	tcase_add_test(t, null_handles);
+	tcase_add_test(t, null_handles_for_workers);
+	tcase_add_test(t, reserved_fields);
 	tcase_add_test(t, messages);
 	suite_add_tcase(s, t);
 	return s;
