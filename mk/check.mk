@@ -67,7 +67,7 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
-	check-valgrind check-model check-all coverage fuzz fuzz-here lint soak
+	check-valgrind check-model check-all coverage mutate fuzz fuzz-here lint soak
 
 check: deps ## run all tests, T=name[,name] only these; installs dependencies
 	@+$(MAKE) --no-print-directory check-here
@@ -126,6 +126,12 @@ fuzz-here: $(FUZZERS) ## used by fuzz in its own build directory
 soak: deps ## 12,000 kills, 10^8 operations, stops of 5 s (15 minutes); T= as in check
 	@+$(MAKE) --no-print-directory $(BUILD)/check
 	@sh mk/soak.sh $(BUILD) '$(call split,$(T))'
+
+MUTANTS ?= 300
+SEED ?= 1
+JOBS ?= 2
+mutate: deps ## change lib/ in MUTANTS=300 places, one by one: do the suites notice? (hours)
+	@sh mk/mutate.sh $(BUILD) $(MUTANTS) $(SEED) $(JOBS)
 
 check-model: ## verify the model of the seqlock with spin
 	@CC='$(CC)' sh mk/deps.sh build model
