@@ -17,6 +17,7 @@
 #define KVR_INNER_H
 
 #include "cell.h"
+#include "cover.h"
 #include "entry.h"
 #include "index.h"
 #include "region.h"
@@ -443,7 +444,7 @@ draw_holders(struct drawing *d, uint32_t node)
 
 	draw_letter(d, ':');
 	for (slot = 0; slot < k->layout.slots; slot++) {
-		hold = entry_find(k, node, slot);
+		hold = cover_find(k, node, slot);
 		if (hold == 0)
 			continue;
 		draw_letter(d, slot_in_use(k, slot) ? (char)('0' + slot)

@@ -6,7 +6,7 @@
  */
 #include "request.h"
 
-#include "entry.h"
+#include "cover.h"
 #include "lease.h"
 #include "order.h"
 #include "policy.h"
@@ -306,7 +306,7 @@ age_of(const struct question *q, const struct kvr_overlap *o, uint32_t slot,
 		end->blocks = o->blocks;
 		end->node = index_find(q->k, q->p, o->blocks);
 	}
-	entry = entry_read(q->k, end->node, slot);
+	entry = cover_find(q->k, end->node, slot);
 	stamp = read_once(entry_at(q->k, entry)->stamp);
 	return entry == 0 || stamp < 0 || stamp > q->now ? -1 : q->now - stamp;
 }

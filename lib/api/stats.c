@@ -248,32 +248,36 @@ age_at(int64_t now, const struct entry *h)
 	return now - h->stamp;
 }
 
-/* Blocks of the prompt before a node. */
+/* Blocks of the prompt before an entry; *top: the first node it covers. */
 static uint32_t
-blocks_before(const struct kvr *k, const struct node *n, uint32_t *steps)
+blocks_before(const struct kvr *k, const struct entry *h,
+    const struct node **top, uint32_t *steps)
 {
-	uint32_t blocks = 0, limit = k->layout.cells;
+	uint32_t blocks = 0, limit = k->layout.cells, node = h->node;
 
-	for (; n->parent != 0 && limit > 0; limit--, (*steps)++) {
-		n = node_at(k, n->parent);
-		blocks += n->length;
+	*top = node_at(k, node);
+	for (; node != 0 && limit > 0; limit--, (*steps)++) {
+		if (blocks < h->blocks)
+			*top = node_at(k, node);
+		blocks += node_at(k, node)->length;
+		node = node_at(k, node)->parent;
 	}
-	return blocks;
+	return blocks > h->blocks ? blocks - h->blocks : 0;
 }
 
 static void
 entry_fill(const struct kvr *k, const struct entry *h, int64_t now,
     struct kvr_entry *e, uint32_t *steps)
 {
-	const struct node *n = node_at(k, h->node);
+	const struct node *top;
 
 	memset(e, 0, sizeof(*e));
 	e->worker = worker_id(k, h->slot);
-	e->parent = n->prev;
-	e->sequence = n->end;
+	e->first_block = blocks_before(k, h, &top, steps);
+	e->parent = top->prev;
+	e->sequence = node_at(k, h->node)->end;
 	e->age_ns = age_at(now, h);
-	e->first_block = blocks_before(k, n, steps);
-	e->blocks = entry_blocks(k, h);
+	e->blocks = entry_blocks(h);
 	e->pins = h->pins;
 }
 

@@ -43,6 +43,7 @@
  */
 #include "report.h"
 
+#include "cover.h"
 #include "entry.h"
 #include "mix.h"
 #include "numbers.h"
@@ -78,6 +79,7 @@ struct evidence {
 	uint64_t hit_at;     /* and of the oldest hit */
 	uint64_t young;      /* blocks below this age */
 	struct trust_sample sample;
+	struct cover at;     /* on the way up the path */
 };
 
 /* ----------------------------------------- which reports are evidence --- */
@@ -139,7 +141,7 @@ entry_of_block(const struct evidence *e, uint64_t block)
 			node = node_at(e->k, node)->parent;
 		e->k->region->counts.steps++;
 	}
-	return entry_at(e->k, entry_find(e->k, node, e->l->slot));
+	return entry_at(e->k, cover_find(e->k, node, e->l->slot));
 }
 
 /*
@@ -258,10 +260,12 @@ note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
     bool hit)
 {
 	const struct entry *h = entry_at(e->k,
-	    entry_find(e->k, node, e->l->slot));
+	    cover_climb(e->k, &e->at, node, e->l->slot));
 	struct survival_sample sample = { e->c->volume, e->lost, h->released,
 		hash_block_tokens(&e->k->rule), hit };
 
+	e->k->region->counts.steps += e->at.links / CHAIN_USUAL;
+	e->at.links %= CHAIN_USUAL;
 	if (low >= high)
 		return;
 	sample.tokens *= high - low;

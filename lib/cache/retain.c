@@ -20,10 +20,10 @@
  *                     ^ goes first: a child precedes its parent;
  *                                x: output, anonymous, takes room too
  *
- *             The first entry is trimmed by the excess, from the end of its
- *             run. If the cache evicts whole leaves, least recently used first,
- *             all of the entry goes. One that a request has pinned, and has
- *             not used yet, is passed over.
+ *             The first entry is trimmed by the excess, from its end. If the
+ *             cache evicts whole leaves, least recently used first, all of the
+ *             node goes at which the entry ends. One that a request has pinned,
+ *             and has not used yet, is passed over.
  *   purged    Two reports agree that what was released up to some moment is
  *             lost: report.c.
  *
@@ -45,6 +45,7 @@
 #include "retain.h"
 
 #include "cell.h"
+#include "cover.h"
 #include "entry.h"
 #include "order.h"
 #include "run.h"
@@ -199,20 +200,35 @@ retain_excess(const struct kvr *k, uint32_t slot)
 	return used - (uint64_t)blocks;
 }
 
-/* Trims an entry by `blocks`, or drops it if it has no more. */
-static void
+/* Blocks of the node at which an entry ends that it has. */
+static uint32_t
+retain_leaf(struct kvr *k, uint32_t entry)
+{
+	const struct entry *h = entry_at(k, entry);
+	uint32_t length;
+
+	cover_rise(k, entry);
+	length = node_at(k, h->node)->length;
+	return h->node != 0 && h->trimmed < length ? length - h->trimmed
+	    : UINT32_MAX;
+}
+
+/* Trims an entry by `blocks`, or drops it if it has no more: false then. */
+static bool
 retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 {
 	const struct entry *h = entry_at(k, entry);
-	uint32_t has = h->node != 0 ? entry_blocks(k, h) : h->trimmed;
+	uint32_t has = h->node != 0 ? entry_blocks(h) : h->trimmed;
 
 	if (blocks < has) {
 		entry_trim(k, entry, (uint32_t)blocks);
-		return;
+		cover_rise(k, entry);
+		return true;
 	}
 	k->region->counts.reclaimed++;
 	add_once(k->region->counts.evicted_capacity, 1);
 	index_drop(k, entry);
+	return false;
 }
 
 /* Whether an idle entry is to be purged. */
@@ -260,10 +276,11 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		index_prefetch(k, next);
 		if (entry_at(k, at)->pins > 0)
 			retain_pass(k, at, passed++);
-		else
-			retain_shrink(k, at, purged ||
-			    s->eviction == KVR_EVICT_LEAF ? UINT64_MAX
-			    : excess);
+		else if (purged)
+			(void)retain_shrink(k, at, UINT64_MAX);
+		else if (retain_shrink(k, at, s->eviction == KVR_EVICT_LEAF
+		    ? retain_leaf(k, at) : excess))
+			continue;
 		at = next;
 	}
 	if (i > 0)
@@ -398,6 +415,10 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	f.how = how;
 	f.slot = slot;
 	want = retain_fit(&f, now);
+	if (index_line_full(k, &f.path)) {
+		want = f.path.depth - f.path.inside;
+		(void)fit_walk(&f, want);
+	}
 	if (slot_at(k, slot)->mode == KVR_RETAIN_CAPACITY)
 		index_prefetch(k, slot_at(k, slot)->by_release.head);
 	*recorded = want;

@@ -166,7 +166,7 @@ blocks_younger(const struct kvr *k, uint32_t slot, uint64_t age)
 		if (reached >= (double)age)
 			break;
 		if (h->node != 0 && h->pins == 0)
-			blocks += entry_blocks(k, h);
+			blocks += entry_blocks(h);
 		i = h->release_prev;
 		k->region->counts.steps++;
 	}

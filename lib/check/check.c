@@ -9,11 +9,12 @@
  *            claim of a lease; free_cells counts the free ones
  *   nodes    found by their key; as long as their run; end with it; the
  *            parent is a node that ends where this one begins; children are
- *            counted; the way up ends at a root
- *   entries  found by (node, slot); their pair equals them; for each worker,
- *            pins and stamps do not grow from parent to child, and an entry
- *            on a node implies an entry on all of its parent; trimmed ones
- *            have blocks left or pins; anonymous ones are listed
+ *            counted; the way up ends at a root; an heir is a child, and a
+ *            node without entries has one; lines are not too long
+ *   entries  found by (node, slot); their pair equals them; each covers whole
+ *            nodes of a line (cover.c), and another one the node above these,
+ *            all of it; pins and stamps do not grow from there down; trimmed
+ *            ones have blocks left or pins; anonymous ones are listed
  *   order    stamps ascend along lists by stamp, children precede parents;
  *            entries missing on one are pinned; the tournaments know when
  *            the heads are due: check_order.c
@@ -34,6 +35,7 @@
 
 #include "cell.h"
 #include "check_in.h"
+#include "cover.h"
 #include "entry.h"
 #include "id.h"
 #include "lease.h"
@@ -118,8 +120,10 @@ check_groups(struct sums *s, uint32_t node)
 	uint32_t last = (holders + PAIRS - 1u) / PAIRS - 1, i;
 
 	/* a single entry is only bounds-checked here: see check_entry */
-	if (holders < 2)
-		return holders == 1 && at.top - 1 < s->k->layout.cells - 1;
+	if (holders == 0)
+		return at.top == 0 && read_once(n->heir) != 0;
+	if (holders == 1)
+		return at.top - 1 < s->k->layout.cells - 1;
 	if (!claim_pieces(s, at.top, at.level, 0, 0, last, SEEN_GROUP))
 		return false;
 	for (i = 0; i <= last; i++)
@@ -185,6 +189,41 @@ check_roots(struct sums *s)
 	return good;
 }
 
+/* Beyond CHILDREN_MANY they are not counted, also when some have gone. */
+static bool
+check_children(const struct node *n, uint32_t children)
+{
+	return n->children == CHILDREN_MANY || n->children == children;
+}
+
+static bool
+check_heir(const struct sums *s, uint32_t i)
+{
+	uint32_t heir = node_at(s->k, i)->heir;
+
+	return heir == 0 || (heir < s->k->layout.cells &&
+	    seen_as(s, heir) == SEEN_NODE && node_at(s->k, heir)->parent == i);
+}
+
+/* No line of heirs is too long. The roots are good, so each has an end. */
+static bool
+check_lines(const struct sums *s)
+{
+	const struct kvr *k = s->k;
+	uint32_t i, at, nodes;
+
+	for (i = 1; i < k->layout.cells; i++) {
+		at = node_at(k, i)->parent;
+		if (seen_as(s, i) != SEEN_NODE ||
+		    (at != 0 && node_at(k, at)->heir == i))
+			continue;
+		for (nodes = 0, at = i; at != 0; at = node_at(k, at)->heir)
+			if (++nodes > LINE_MAX)
+				return false;
+	}
+	return true;
+}
+
 static bool
 check_nodes(struct sums *s)
 {
@@ -197,10 +236,10 @@ check_nodes(struct sums *s)
 			    node_at(k, i)->prev, node_at(k, i)->first) != b)
 				return false;
 	for (i = 1; i < k->layout.cells; i++)
-		if (s->seen[i] == SEEN_NODE &&
-		    s->children[i] != node_at(k, i)->children)
+		if (s->seen[i] == SEEN_NODE && (!check_heir(s, i) ||
+		    !check_children(node_at(k, i), s->children[i])))
 			return false;
-	return check_roots(s);
+	return check_roots(s) && check_lines(s);
 }
 
 /* ------------------------------------------------------------- entries --- */
@@ -215,35 +254,60 @@ check_pair(const struct sums *s, const struct entry *h)
 	int64_t stamp = n->stamp;
 
 	if ((h->group == 0) != (n->holders == 1) ||
-	    (h->group == 0 && h->lane != 0))
+	    (h->group == 0 && entry_lane(h) != 0))
 		return false;
 	if (h->group != 0) {
 		const struct group *g = &cell_at(k, h->group)->group;
 
-		if (h->lane >= PAIRS || h->group >= k->layout.cells ||
+		if (entry_lane(h) >= PAIRS || h->group >= k->layout.cells ||
 		    seen_as(s, h->group) != SEEN_GROUP ||
 		    *child_count(s, h->group) != h->node)
 			return false;
-		word = g->word[h->lane];
-		stamp = g->stamp[h->lane];
+		word = g->word[entry_lane(h)];
+		stamp = g->stamp[entry_lane(h)];
 	}
 	return stamp == h->stamp && (word & WORD_SLOT) == h->slot &&
 	    ((word & WORD_PINNED) != 0) == (h->pins > 0) &&
 	    ((word & WORD_TRIMMED) != 0) == (h->trimmed > 0 && h->pins == 0);
 }
 
-/* THE invariant: index.c. */
+/*
+ * An entry covers whole nodes, up the line, up to the next entry of its slot.
+ * Returns the first of them; 0: it does not.
+ */
+static uint32_t
+cover_top(const struct kvr *k, const struct entry *h)
+{
+	uint32_t node = h->node, left = h->blocks, above, limit = LINE_MAX;
+
+	for (; limit > 0; limit--) {
+		if (node_at(k, node)->length > left)
+			return 0;
+		left -= node_at(k, node)->length;
+		above = node_at(k, node)->parent;
+		if (left == 0)
+			return node;
+		if (above == 0 || node_at(k, above)->heir != node ||
+		    entry_find(k, above, h->slot) != 0)
+			return 0;
+		node = above;
+	}
+	return 0;
+}
+
+/* THE invariant: index.c. What covers the parent is another entry. */
 static bool
 check_above(const struct kvr *k, const struct entry *h)
 {
-	uint32_t parent = node_at(k, h->node)->parent, i;
+	uint32_t top = cover_top(k, h), parent = node_at(k, top)->parent, i;
 	const struct entry *above;
 
-	if (parent == 0)
-		return true;
-	i = entry_find(k, parent, h->slot);
+	if (top == 0 || parent == 0)
+		return top != 0;
+	i = cover_find(k, parent, h->slot);
 	above = entry_at(k, i);
-	return i != 0 && above->pins >= h->pins && above->stamp >= h->stamp &&
+	return i != 0 && above != h && above->pins >= h->pins &&
+	    above->stamp >= h->stamp &&
 	    (above->trimmed == 0 || above->pins > 0);
 }
 
@@ -269,7 +333,7 @@ check_entry(struct sums *s, uint32_t i)
 {
 	const struct kvr *k = s->k;
 	const struct entry *h = entry_at(k, i);
-	uint32_t length = node_at(k, h->node)->length;
+	uint32_t length = h->blocks;
 	struct slot *mine;
 
 	if (h->trimmed > length || (h->trimmed == length && h->pins == 0))
@@ -361,6 +425,7 @@ check_lease(struct sums *s, uint32_t i)
 	struct slot *mine = slot_sum(s, l->slot);
 	const struct claim *c = claim_at(k, l->claim);
 	uint32_t node = l->node, blocks = 0, entry, limit = k->layout.cells;
+	uint32_t left = 0;
 	bool prefilling = (l->flags & LEASE_PREFILLING) != 0;
 	bool waits = prefilling && (l->flags & LEASE_SILENT) == 0;
 
@@ -371,11 +436,17 @@ check_lease(struct sums *s, uint32_t i)
 		    l->private == 0 && l->output == 0 && c->ahead == 0;
 	for (; node != 0; node = node_at(k, node)->parent) {
 		if (limit-- == 0 || node >= k->layout.cells ||
-		    seen_as(s, node) != SEEN_NODE ||
-		    (entry = entry_find(k, node, l->slot)) == 0)
+		    seen_as(s, node) != SEEN_NODE)
 			return false;
 		blocks += node_at(k, node)->length;
-		(*pin_count(s, entry))++;
+		if (left == 0) {
+			entry = entry_find(k, node, l->slot);
+			if (entry == 0)
+				return false;
+			(*pin_count(s, entry))++;
+			left = entry_at(k, entry)->blocks;
+		}
+		left -= node_at(k, node)->length;
 	}
 	mine->leases++;
 	mine->requests++;

@@ -3,7 +3,7 @@
  * check_order.c - the part of check.c that walks the lists of entries.
  */
 #include "check_in.h"
-#include "entry.h"
+#include "cover.h"
 #include "order.h"
 
 /* ------------------------------------------------------------ anonymous --- */
@@ -89,6 +89,19 @@ check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 	return l.tail == prev;
 }
 
+/* What covers the node above an entry; 0: that begins at a root. */
+static uint32_t
+entry_above(const struct kvr *k, const struct entry *h)
+{
+	uint32_t node = h->node, left = h->blocks, limit = LINE_MAX;
+
+	for (; node != 0 && left > 0 && limit > 0; limit--) {
+		left -= node_at(k, node)->length;
+		node = node_at(k, node)->parent;
+	}
+	return node != 0 ? cover_find(k, node, h->slot) : 0;
+}
+
 /* Walks backwards, so every parent must be passed before its children. */
 static bool
 check_children_first(struct sums *s, struct list l, bool by_stamp)
@@ -100,9 +113,8 @@ check_children_first(struct sums *s, struct list l, bool by_stamp)
 
 	for (i = l.tail; i != 0 && i < k->layout.cells && limit > 0; limit--) {
 		const struct entry *h = entry_at(k, i);
-		uint32_t parent = node_at(k, h->node)->parent, above;
+		uint32_t above = entry_above(k, h);
 
-		above = parent != 0 ? entry_find(k, parent, h->slot) : 0;
 		if (above != 0 && (entry_at(k, above)->flags & flag) != 0 &&
 		    seen_as(s, above) == SEEN_ENTRY)
 			good = false;

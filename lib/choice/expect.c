@@ -23,7 +23,7 @@
  */
 #include "expect.h"
 
-#include "entry.h"
+#include "cover.h"
 #include "survival.h"
 #include "worker.h"
 
@@ -32,9 +32,9 @@
 
 /* The probability that the blocks of an entry are still cached. */
 static double
-survives(const struct kvr *k, uint32_t slot, uint32_t node)
+survives(const struct kvr *k, uint32_t slot, struct cover *at, uint32_t node)
 {
-	const struct entry *h = entry_at(k, entry_read(k, node, slot));
+	const struct entry *h = entry_at(k, cover_climb(k, at, node, slot));
 
 	if (read_once(h->pins) > 0)
 		return 1;
@@ -83,13 +83,14 @@ surviving(const struct kvr *k, uint32_t slot, const struct path *path,
 {
 	uint32_t node = path->node, here = path->inside, left = path->nodes;
 	double depth = path->depth, above, some;
+	struct cover at = { 0, 0, 0 };
 	struct pile pile;
 
 	for (pile.n = 0; left > 0; left--) {
 		above = depth - here;
 		some = (depth < blocks ? depth : blocks) - above;
 		if (some > 0)
-			pile_add(&pile, survives(k, slot, node), some);
+			pile_add(&pile, survives(k, slot, &at, node), some);
 		depth = above;
 		node = read_once(node_at(k, node)->parent);
 		here = read_once(node_at(k, node)->length);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * entry.c - the entries of a node: which workers have it, since when.
+ * entry.c - the entries that end at a node: which workers have it, since when.
+ * They may be for nodes above it, too: cover.c.
  *
  * A match reads, of each entry on its way, a stamp and a word (the slot, and
  * whether it is pinned or trimmed), and hardly anything else. So these pairs
@@ -15,9 +16,9 @@
  *                  [ 0 1 2 3 4 5 ]         [ 6 7 . . . . ]
  *
  * An entry may be TRIMMED: a cache that needs room evicts the last blocks of a
- * run before the first, so the last `trimmed` blocks of the run may be missing.
- * A worker that has more of the path has all of the run, so a worker has no
- * entry below a trimmed one. While it is pinned, an entry counts as whole,
+ * path before the first, so the last `trimmed` blocks may be missing. A worker
+ * that has more of the path has all of these, so it has no entry below a
+ * trimmed one. While it is pinned, an entry counts as whole,
  * since a request brings the rest; if no such request is dispatched, the
  * trimmed blocks are missing again.
  *
@@ -77,15 +78,20 @@ table_remove(struct kvr *k, uint32_t entry)
 	}
 }
 
-/* The same without the lock; 0 or any entry while a writer is active. */
+/*
+ * The same without the lock; 0 or any entry while a writer is active. *links:
+ * how many it may follow, less those that it has.
+ */
 uint32_t
-entry_read(const struct kvr *k, uint32_t node, uint32_t slot)
+entry_seek(const struct kvr *k, uint32_t node, uint32_t slot, uint32_t *links)
 {
-	uint32_t i, limit = CHAIN_MAX;
+	uint32_t i;
 
+	if (read_once(node_at(k, node)->holders) == 0)
+		return 0;
 	i = read_once(k->entry_buckets[bucket_of_entry(k, node, slot)]);
-	for (; i != 0 && limit > 0;
-	     i = read_once(entry_at(k, i)->next), limit--) {
+	for (; i != 0 && *links > 0;
+	     i = read_once(entry_at(k, i)->next), (*links)--) {
 		const struct entry *h = entry_at(k, i);
 
 		if (read_once(h->node) == node && read_once(h->slot) == slot &&
@@ -95,18 +101,36 @@ entry_read(const struct kvr *k, uint32_t node, uint32_t slot)
 	return 0;
 }
 
-/* 0 if the slot has no entry on the node. */
+uint32_t
+entry_read(const struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t links = CHAIN_MAX;
+
+	return entry_seek(k, node, slot, &links);
+}
+
+/* 0 if the slot has no entry that ends at the node. */
 uint32_t
 entry_find(const struct kvr *k, uint32_t node, uint32_t slot)
 {
 	const struct node *n = node_at(k, node);
 
+	if (n->holders == 0)
+		return 0;
 	if (n->holders == 1)
 		return (n->word & WORD_SLOT) == slot ? n->entries : 0;
 	return table_find(k, node, slot);
 }
 
 /* --------------------------------------------------------------- pairs --- */
+
+static void
+lane_write(struct entry *h, uint32_t lane)
+{
+	uint32_t flags = h->flags & ((1U << ENTRY_LANE) - 1);
+
+	write_once(h->flags, (uint8_t)(flags | lane << ENTRY_LANE));
+}
 
 static void
 pair_write(struct kvr *k, const struct entry *h)
@@ -123,8 +147,10 @@ pair_write(struct kvr *k, const struct entry *h)
 	} else {
 		struct group *g = &cell_at(k, h->group)->group;
 
-		write_once(g->word[h->lane % PAIRS], word);
-		write_once(g->stamp[h->lane % PAIRS], h->stamp);
+		uint32_t lane = entry_lane(h) % PAIRS;
+
+		write_once(g->word[lane], word);
+		write_once(g->stamp[lane], h->stamp);
 	}
 }
 
@@ -237,7 +263,7 @@ pair_add(struct kvr *k, struct node *n, uint32_t entry)
 	uint32_t place = n->holders;
 
 	write_once(h->group, 0);
-	write_once(h->lane, 0);
+	lane_write(h, 0);
 	if (place == 0) {
 		write_once(n->entries, entry);
 	} else {
@@ -246,7 +272,7 @@ pair_add(struct kvr *k, struct node *n, uint32_t entry)
 			write_once(only->group, group_add(k, n, 0));
 			pair_write(k, only);
 		}
-		write_once(h->lane, place % PAIRS);
+		lane_write(h, place % PAIRS);
 		write_once(h->group, place % PAIRS != 0
 		    ? group_at(k, n, place, place)
 		    : group_add(k, n, place / PAIRS));
@@ -265,7 +291,7 @@ pairs_gather(struct kvr *k, uint32_t node)
 
 	write_once(n->entries, only);
 	write_once(entry_at(k, only)->group, 0);
-	write_once(entry_at(k, only)->lane, 0);
+	lane_write(entry_at(k, only), 0);
 	pair_write(k, entry_at(k, only));
 	cell_give(k, group);
 }
@@ -283,12 +309,12 @@ pair_remove(struct kvr *k, const struct entry *h)
 		return;
 	}
 	group = group_at(k, n, last + 1, last);
-	if (h->group != group || h->lane != lane) {
+	if (h->group != group || entry_lane(h) != lane) {
 		struct entry *moved = entry_at(k,
 		    table_find(k, h->node, pairs_slot_of(k, group, lane)));
 
 		write_once(moved->group, h->group);
-		write_once(moved->lane, h->lane);
+		lane_write(moved, entry_lane(h));
 		pair_write(k, moved);
 	}
 	if (lane == 0)
@@ -317,11 +343,11 @@ entry_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 	add_once(k->region->counts.held, blocks);
 }
 
-/* Blocks of the node that the worker has. */
+/* Blocks of the path that the worker has by this entry. */
 uint32_t
-entry_blocks(const struct kvr *k, const struct entry *h)
+entry_blocks(const struct entry *h)
 {
-	return node_at(k, h->node)->length - (h->pins > 0 ? 0 : h->trimmed);
+	return h->blocks - (h->pins > 0 ? 0 : h->trimmed);
 }
 
 /* Counts blocks that entries of the slot have gained or lost. */
@@ -343,11 +369,21 @@ entry_retire_slot(struct kvr *k, uint32_t slot)
 	region_slot_free(k, slot);
 }
 
+static void
+table_add(struct kvr *k, uint32_t entry)
+{
+	struct entry *h = entry_at(k, entry);
+	uint32_t *head = table_head(k, h->node, h->slot);
+
+	write_once(h->next, *head);
+	write_once(*head, entry);
+}
+
 /* Makes an entry that is neither listed nor counted. */
 static uint32_t
 entry_make(struct kvr *k, uint32_t node, uint32_t slot)
 {
-	uint32_t i = cell_take(k), *head = table_head(k, node, slot);
+	uint32_t i = cell_take(k);
 	struct entry *h = entry_at(k, i);
 
 	write_once_zeros(h, sizeof(*h));
@@ -356,8 +392,7 @@ entry_make(struct kvr *k, uint32_t node, uint32_t slot)
 	write_once(h->slot, (uint16_t)slot);
 	write_once(h->node, node);
 	write_once(h->stamp, STAMP_NONE);
-	write_once(h->next, *head);
-	write_once(*head, i);
+	table_add(k, i);
 	return i;
 }
 
@@ -370,15 +405,15 @@ entry_add(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	uint32_t i = entry_make(k, node, slot);
 
+	write_once(entry_at(k, i)->blocks, node_at(k, node)->length);
 	pair_add(k, node_at(k, node), i);
 	entry_count(k, slot, 1, node_at(k, node)->length);
 	return i;
 }
 
 /*
- * After a split `node`, the upper part, gets an entry like that on the lower
- * part: same stamp, same pins, just younger in every list. The blocks of both
- * parts are already counted.
+ * `node` gets an entry like one further down: same stamp, same pins, just
+ * younger in every list. Its blocks are already counted; the caller parts them.
  */
 uint32_t
 entry_copy(struct kvr *k, uint32_t node, uint32_t from)
@@ -395,33 +430,6 @@ entry_copy(struct kvr *k, uint32_t node, uint32_t from)
 	order_copy(k, i, from);
 	entry_count(k, h->slot, 1, 0);
 	return i;
-}
-
-/*
- * After a split the node is the lower part. A worker has both parts, unless its
- * trimmed blocks cover the lower part: then it has the upper one alone.
- * Iterates backwards, because a removed entry is replaced by the last one.
- */
-void
-entry_split(struct kvr *k, uint32_t lower, uint32_t upper)
-{
-	const struct node *l = node_at(k, lower);
-	uint32_t i = node_holders(k, l);
-
-	k->region->counts.steps += i;
-	while (i-- > 0 && !region_broken(k)) {
-		uint32_t from = entry_find(k, lower, pairs_slot(k, l, i));
-		uint32_t above = entry_copy(k, upper, from);
-		struct entry *h = entry_at(k, from), *u = entry_at(k, above);
-
-		if (h->trimmed < l->length)
-			continue;
-		write_once(u->trimmed, h->trimmed - l->length);
-		write_once(h->trimmed, l->length);
-		pair_write(k, u);
-		if (h->pins == 0)
-			entry_remove(k, from);
-	}
 }
 
 /* Makes a trimmed entry whole again. */
@@ -454,6 +462,15 @@ entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks)
 	pair_write(k, h);
 }
 
+void
+entry_set_trimmed(struct kvr *k, uint32_t entry, uint32_t blocks)
+{
+	struct entry *h = entry_at(k, entry);
+
+	write_once(h->trimmed, blocks);
+	pair_write(k, h);
+}
+
 /* Records idle output blocks: one cell in the lists, if one is free. */
 void
 entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
@@ -473,6 +490,30 @@ entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
 	order_append(k, i);
 	order_release(k, i);
 	order_settle(k, slot);
+}
+
+/* Makes an entry end at another node; its pair follows. */
+void
+entry_move(struct kvr *k, uint32_t entry, uint32_t node)
+{
+	struct entry *h = entry_at(k, entry);
+
+	table_remove(k, entry);
+	pair_remove(k, h);
+	write_once(h->node, node);
+	write_once(h->anchor, 0); /* it belongs to the old end */
+	table_add(k, entry);
+	pair_add(k, node_at(k, node), entry);
+}
+
+/* Makes an entry without pins, or not pinned yet, cover more or less. */
+void
+entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks)
+{
+	struct entry *h = entry_at(k, entry);
+
+	entry_count(k, h->slot, 0, (uint64_t)blocks - h->blocks);
+	write_once(h->blocks, blocks);
 }
 
 /* Prefetches what removing this entry will read. */
@@ -496,7 +537,7 @@ entry_remove(struct kvr *k, uint32_t entry)
 	order_remove(k, entry);
 	order_unrelease(k, entry);
 	if (h->node != 0) {
-		entry_count(k, slot, -1, -(uint64_t)entry_blocks(k, h));
+		entry_count(k, slot, -1, -(uint64_t)entry_blocks(h));
 		table_remove(k, entry);
 		pair_remove(k, h);
 	} else {
@@ -546,8 +587,8 @@ entry_pin(struct kvr *k, uint32_t entry, int64_t now)
 	if (h->stamp <= horizon_of(k, h->slot, now))
 		write_once(h->flags, h->flags | ENTRY_UNCONFIRMED);
 	pair_write(k, h);
-	add_once(s->active, node_at(k, h->node)->length);
-	add_once(s->blocks, node_at(k, h->node)->length);
+	add_once(s->active, h->blocks);
+	add_once(s->blocks, h->blocks);
 }
 
 /*
@@ -567,11 +608,11 @@ entry_unpin(struct kvr *k, uint32_t entry)
 	if (h->pins > 0)
 		return false;
 	pair_write(k, h);
-	sub_once(s->active, node_at(k, h->node)->length);
-	sub_once(s->blocks, node_at(k, h->node)->length);
+	sub_once(s->active, h->blocks);
+	sub_once(s->blocks, h->blocks);
 	entry_count(k, h->slot, 0, -(uint64_t)h->trimmed);
 	if ((h->flags & ENTRY_LISTED) == 0 ||
-	    h->trimmed == node_at(k, h->node)->length)
+	    h->trimmed >= h->blocks)
 		return true;
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_UNCONFIRMED);
 	if ((h->flags & ENTRY_IDLE) == 0)
@@ -580,11 +621,12 @@ entry_unpin(struct kvr *k, uint32_t entry)
 }
 
 /*
- * Whether two entries of one worker, on a node (one) and on its child (other),
- * differ only in their node. Entries in use must also agree in the time of
+ * Whether two entries of one worker, at a node (one) and further down (other),
+ * differ only in where they end. Entries in use must also agree in the time of
  * release, since reports are evidence about that age, unless retention goes by
- * time alone. Idle entries must be adjacent in the list by release, or joining
- * them would move blocks past others that were released in between.
+ * time alone. They must be adjacent in the lists, or joining them would move
+ * blocks past others that were stamped or released in between, and may be
+ * below the first.
  */
 bool
 entry_same(const struct kvr *k, uint32_t one, uint32_t other)
@@ -592,7 +634,9 @@ entry_same(const struct kvr *k, uint32_t one, uint32_t other)
 	const struct entry *a = entry_at(k, one), *b = entry_at(k, other);
 
 	return a->stamp == b->stamp && a->pins == b->pins &&
-	    a->flags == b->flags && (a->trimmed | b->trimmed) == 0 &&
+	    ((a->flags ^ b->flags) & ((1U << ENTRY_LANE) - 1)) == 0 &&
+	    (a->trimmed | b->trimmed) == 0 &&
+	    ((a->flags & ENTRY_LISTED) == 0 || a->stamp_prev == other) &&
 	    ((a->flags & ENTRY_IDLE) == 0 || a->release_prev == other) &&
 	    (a->released == b->released ||
 	    slot_at(k, a->slot)->mode == KVR_RETAIN_TTL);

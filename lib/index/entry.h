@@ -16,20 +16,31 @@ node_holders(const struct kvr *k, const struct node *n)
 	return holders < k->layout.slots ? holders : k->layout.slots;
 }
 
+/* Which of its group's pairs is the entry's. */
+static inline uint32_t
+entry_lane(const struct entry *h)
+{
+	return (uint32_t)h->flags >> ENTRY_LANE;
+}
+
 uint32_t entry_find(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t entry_add(struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t entry_copy(struct kvr *k, uint32_t node, uint32_t from);
 void entry_prefetch(const struct kvr *k, const struct entry *h);
+void entry_move(struct kvr *k, uint32_t entry, uint32_t node);
+void entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks);
 void entry_remove(struct kvr *k, uint32_t entry);
 void entry_stamp(struct kvr *k, uint32_t entry, int64_t now);
 void entry_pin(struct kvr *k, uint32_t entry, int64_t now);
 void entry_whole(struct kvr *k, uint32_t entry);
+void entry_set_trimmed(struct kvr *k, uint32_t entry, uint32_t blocks);
 void entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks);
-uint32_t entry_blocks(const struct kvr *k, const struct entry *h);
+uint32_t entry_blocks(const struct entry *h);
+uint32_t entry_seek(const struct kvr *k, uint32_t node, uint32_t slot,
+    uint32_t *links);
 uint32_t entry_read(const struct kvr *k, uint32_t node, uint32_t slot);
 void entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks,
     int64_t now);
-void entry_split(struct kvr *k, uint32_t lower, uint32_t upper);
 bool entry_unpin(struct kvr *k, uint32_t entry);
 bool entry_same(const struct kvr *k, uint32_t one, uint32_t other);
 void entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);

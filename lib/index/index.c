@@ -10,24 +10,26 @@
  *
  *   prompt A = h0..h6 to w1                     [h0 .. h6] w1
  *
- *   prompt B = h0..h3 g4 g5 to w2: B leaves     [h0 .. h3] w1 w2
- *   A's run inside; the run is split, the          |-- [h4 .. h6] w1
- *   lower part keeps its number                    `-- [g4 g5]    w2
+ *   prompt B = h0..h3 g4 g5 to w2: B leaves     [h0 .. h3] w2
+ *   A's run inside; the run is split, the          |== [h4 .. h6] w1
+ *   lower part keeps its number and its            `-- [g4 g5]    w2
+ *   entries, which are for both: cover.c
  *
- *   prompt C = A + h7 h8 to w1: A's end is a    [h0 .. h3] w1 w2
- *   leaf, w1 is its only holder, nothing pins      |-- [h4 .. h8] w1
+ *   prompt C = A + h7 h8 to w1: A's end is a    [h0 .. h3] w2
+ *   leaf, w1 is its only holder, nothing pins      |== [h4 .. h8] w1
  *   it: extended in place                          `-- [g4 g5]    w2
  *
- *   w2 expires: its entries go, deepest         [h0 .. h3] w1
- *   first, and nodes without holders               `-- [h4 .. h8] w1
+ *   w2 expires: its entries go, deepest         [h0 .. h3]
+ *   first, and nodes that nothing holds            `== [h4 .. h8] w1
  *
- *   C is refreshed: one child, equal holders    [h0 .. h8] w1
- *   with equal stamps and pins: merged
+ *   C is refreshed: one child, no entries       [h0 .. h8] w1
+ *   of its own: merged
  *
- * THE INVARIANT on which everything rests. An entry (one worker on one node) is
- * live while it is pinned or its stamp is younger than the TTL. Every operation
- * that stamps, stamps the whole path from the root; every operation that pins,
- * pins it. Hence, for each worker,
+ * THE INVARIANT on which everything rests. An entry (one worker on one or more
+ * nodes of a path) is live while it is pinned or its stamp is younger than the
+ * TTL. Every operation that stamps, stamps the whole path from the root; every
+ * operation that pins, pins it. Hence, for each worker, with the pins and the
+ * stamp of the entry that covers a node,
  *
  *	pins(parent) >= pins(child),  stamp(parent) >= stamp(child)
  *
@@ -39,16 +41,16 @@
  * COST. A match visits the nodes on the path and the entries on them. A run
  * that matches whole is one comparison, of the 64-bit hash at its end; else the
  * point of divergence is found by bisection. An insertion visits the nodes, the
- * new blocks and, for a split, the holders of the node that is split and the
- * blocks of its shorter part, which are no more than the prompt's. Merging a
- * long chain of short nodes from its end would copy the same blocks repeatedly,
- * so one refresh copies a limited number and the next ones do the rest. The
- * formulas are in kvroute(7); tests/lib/test_bounds.c checks calls against
- * them.
+ * new blocks and, for a split, the blocks of its shorter part, which are no
+ * more than the prompt's. Merging a long chain of short nodes from its end
+ * would copy the same blocks repeatedly, so one refresh copies a limited number
+ * and the next ones do the rest. The formulas are in kvroute-cost(7);
+ * tests/lib/test_bounds.c checks calls against them.
  */
 #include "index.h"
 
 #include "cell.h"
+#include "cover.h"
 #include "entry.h"
 #include "order.h"
 #include "run.h"
@@ -56,7 +58,7 @@
 enum {
 	MERGE_BLOCKS = 1024, /* blocks copied by one merge, at most, */
 	MERGE_STAMP = 16 * MERGE_BLOCKS, /* by all merges along one path, */
-	MERGE_HOLDERS = 8    /* and holders compared */
+	MERGE_HOLDERS = 8    /* and entries compared */
 };
 
 /* ------------------------------------------------------- table of nodes --- */
@@ -126,6 +128,21 @@ node_common(const struct kvr *k, const struct node *n, uint32_t length,
 	return run_common(k, n, hashes, length - 1);
 }
 
+/* The next node of a path. Along a line of heirs no bucket is looked up. */
+static uint32_t
+walk_child(const struct kvr *k, struct path *path, uint64_t prev,
+    uint32_t first)
+{
+	uint32_t heir = read_once(node_at(k, path->node)->heir);
+	const struct node *n = node_at(k, heir);
+
+	if (heir == 0 || read_once(n->first) != first ||
+	    read_once(n->prev) != prev)
+		return child_find(k, prev, first, &path->steps);
+	path->steps++;
+	return heir;
+}
+
 /*
  * Finds where the first `want` blocks of the prompt leave the tree. For a lease
  * that grows, the walk begins at its end: the path up to there is its own,
@@ -147,8 +164,8 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 		prev = node_at(k, path->node)->end;
 	}
 	while (path->depth < want && path->nodes < k->layout.cells) {
-		uint32_t i = child_find(k, prev,
-		    (uint32_t)p->sequence[path->depth], &path->steps);
+		uint32_t i = walk_child(k, path, prev,
+		    (uint32_t)p->sequence[path->depth]);
 		const struct node *n = node_at(k, i);
 		uint32_t length = read_once(n->length), common;
 
@@ -195,18 +212,20 @@ index_position(const struct kvr *k, uint32_t node)
 
 /* -------------------------------------------------------- making nodes --- */
 
-/* Cells for the entries that the slot does not have on the path yet. */
+/* Cells for the entries that the slot may have to get on the path. */
 uint32_t
 index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 {
-	uint32_t node = path->node, left = path->nodes, cells = 0;
+	uint32_t node = path->node, left = path->nodes, cells = 0, below = 0;
 
 	k->region->counts.steps += left;
 	for (; node != 0 && left > 0 && !region_broken(k); left--) {
 		const struct node *n = node_at(k, node);
 
-		if (entry_find(k, node, slot) == 0)
+		if ((below == 0 || n->heir != below) &&
+		    entry_find(k, node, slot) == 0)
 			cells += pairs_cells_to_add(n->holders);
+		below = node;
 		node = n->parent;
 	}
 	return cells;
@@ -224,12 +243,31 @@ index_cells(const struct kvr *k, const struct path *path, uint32_t want,
 	uint32_t cells = missing;
 
 	if (path->node != 0 && path->inside < n->length)
-		cells += 1 + n->holders + pairs_cells(n->holders) +
-		    ENTRY_CELLS_MAX + run_cells_to_split(n, path->inside);
+		cells += 1 + ENTRY_CELLS_MAX +
+		    run_cells_to_split(n, path->inside);
 	if (want > path->depth)
 		cells += 2 + RUN_LEVELS + cell_tree_size(0, want - path->depth,
 		    run_level(want - path->depth));
 	return cells;
+}
+
+/* Counts a child more or less; beyond CHILDREN_MANY they are not counted. */
+static void
+children_add(struct kvr *k, uint32_t parent, int more)
+{
+	struct node *n = node_at(k, parent);
+
+	if (parent != 0 && n->children != CHILDREN_MANY)
+		write_once(n->children, (uint16_t)(n->children + more));
+}
+
+/* Whether the path parts inside a node that cannot be split: see cover.c. */
+bool
+index_line_full(const struct kvr *k, const struct path *path)
+{
+	return path->node != 0 &&
+	    path->inside < node_at(k, path->node)->length &&
+	    cover_line_full(k, path->node);
 }
 
 /* Makes a node of blocks [from, to) of the prompt, below `parent`. */
@@ -248,12 +286,20 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 	write_once(n->parent, parent);
 	run_append(k, n, p->sequence + from, to - from);
 	child_link(k, i);
-	if (parent != 0)
-		write_once(node_at(k, parent)->children,
-		    node_at(k, parent)->children + 1);
+	children_add(k, parent, 1);
 	add_once(k->region->counts.nodes, 1);
 	add_once(k->region->counts.blocks, to - from);
 	return i;
+}
+
+/* Replaces a node as the heir of its parent, if it is that. */
+static void
+heir_pass(struct kvr *k, uint32_t parent, uint32_t from, uint32_t to)
+{
+	struct node *n = node_at(k, parent);
+
+	if (parent != 0 && n->heir == from)
+		write_once(n->heir, to);
 }
 
 /* Frees a node without holders. */
@@ -263,9 +309,8 @@ node_drop(struct kvr *k, uint32_t node)
 	const struct node *n = node_at(k, node);
 
 	child_unlink(k, node);
-	if (n->parent != 0)
-		write_once(node_at(k, n->parent)->children,
-		    node_at(k, n->parent)->children - 1);
+	children_add(k, n->parent, -1);
+	heir_pass(k, n->parent, node, 0);
 	sub_once(k->region->counts.nodes, 1);
 	sub_once(k->region->counts.blocks, n->length);
 	cell_give_tree(k, node);
@@ -274,7 +319,7 @@ node_drop(struct kvr *k, uint32_t node)
 /*
  * Splits a node after its first `at` blocks, which end at the prompt's block
  * `depth`. The lower part keeps the node's number, so leases, entries and
- * children stay right; the upper part is new.
+ * children stay right; the upper part is new, and the lower one its heir.
  */
 static uint32_t
 node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
@@ -291,17 +336,16 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	write_once(u->end, p->sequence[depth - 1]);
 	write_once(u->parent, l->parent);
 	write_once(u->children, 1);
+	write_once(u->heir, lower);
 	run_split(k, l, at, u);
 	write_once(l->prev, u->end);
 	write_once(l->first, run_get(k, l, 0));
 	write_once(l->parent, upper);
 	child_link(k, upper);
 	child_link(k, lower);
-	entry_split(k, lower, upper);
+	heir_pass(k, u->parent, lower, upper);
 	add_once(k->region->counts.nodes, 1);
 	add_once(k->region->counts.splits, 1);
-	if (l->holders == 0) /* trimmed by all holders */
-		node_drop(k, lower);
 	return upper;
 }
 
@@ -331,6 +375,7 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 
 	entry_whole(k, n->entries);
 	write_once(h->anchor, 0); /* it belongs to the old end */
+	write_once(h->blocks, h->blocks + blocks);
 	run_append(k, n, p->sequence + from, blocks);
 	write_once(n->end, p->sequence[to - 1]);
 	entry_count_blocks(k, h->slot, blocks);
@@ -381,74 +426,73 @@ index_prefetch(const struct kvr *k, uint32_t entry)
 	__builtin_prefetch(node_at(k, h->node));
 }
 
-/* Removes an entry, and its node if it was the last. */
+/* Removes a node that nothing holds, and such nodes above it. */
+void
+index_prune(struct kvr *k, uint32_t node)
+{
+	while (node != 0 && !region_broken(k)) {
+		const struct node *n = node_at(k, node);
+		uint32_t above = n->parent;
+
+		if (n->holders > 0 || n->heir != 0)
+			return;
+		k->region->counts.steps++;
+		node_drop(k, node);
+		node = above;
+	}
+}
+
+/* Removes an entry, and the nodes that nothing else holds. */
 void
 index_drop(struct kvr *k, uint32_t entry)
 {
 	uint32_t node = entry_at(k, entry)->node;
 
 	entry_remove(k, entry);
-	if (node != 0 && node_at(k, node)->holders == 0)
-		node_drop(k, node);
+	index_prune(k, node);
 }
 
 /*
- * Whether the upper node has the same entries as its only child, and the child
- * is short enough.
+ * Whether the upper node can be merged with its only child: that is its heir
+ * and short enough, and the entries that end at the upper one, if they are few,
+ * are the same as those at the child, and are absorbed.
  */
 static bool
-merge_fits(const struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
+merge_fits(struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
 {
 	const struct node *u = node_at(k, upper), *l = node_at(k, lower);
-	uint32_t i;
+	uint32_t i = u->holders;
 
-	if (u->children != 1 || u->holders != l->holders ||
-	    l->holders > MERGE_HOLDERS || l->length > MERGE_BLOCKS ||
-	    l->length > most ||
+	if (u->children != 1 || u->heir != lower || i > MERGE_HOLDERS ||
+	    l->length > MERGE_BLOCKS || l->length > most ||
 	    k->region->free_cells < run_cells_to_append(u, l->length))
 		return false;
-	k->region->counts.steps += l->holders;
-	for (i = 0; i < l->holders; i++) {
-		uint32_t slot = pairs_slot(k, l, i);
-		uint32_t above = entry_find(k, upper, slot);
+	k->region->counts.steps += i;
+	while (i-- > 0) {
+		uint32_t slot = pairs_slot(k, u, i);
+		uint32_t below = entry_find(k, lower, slot);
 
-		if (above == 0 || !entry_same(k, above,
-		    entry_find(k, lower, slot)))
+		if (below == 0 ||
+		    !cover_absorb(k, entry_find(k, upper, slot), below))
 			return false;
 	}
 	return true;
 }
 
-/* Removes the upper node's entries; their blocks now belong to the lower's. */
-static void
-merge_entries(struct kvr *k, uint32_t upper)
-{
-	struct node *u = node_at(k, upper);
-	uint32_t blocks = u->length, limit = u->holders;
-
-	for (; u->holders > 0 && limit > 0; limit--) {
-		uint32_t slot = pairs_slot(k, u, u->holders - 1u);
-
-		entry_remove(k, entry_find(k, upper, slot));
-		entry_count_blocks(k, slot, blocks);
-	}
-}
-
 /*
- * Merges a node with its only child. The lower keeps its number for the leases
- * that end there: none ends at the upper, or its pins would differ.
+ * Merges a node at which no entry ends with its only child. The lower keeps its
+ * number for the leases that end there: none ends at the upper, or its pins
+ * would differ, and entries would end there.
  */
 static void
 node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 {
 	struct node *u = node_at(k, upper), *l = node_at(k, lower);
 	struct node old = *l;
-	uint32_t above;
+	uint32_t above = u->length;
 
-	merge_entries(k, upper);
 	child_unlink(k, upper);
 	child_unlink(k, lower);
-	above = u->length;
 	run_append_run(k, u, &old, 0, old.length);
 	write_once(l->prev, u->prev);
 	write_once(l->first, u->first);
@@ -458,6 +502,7 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 	write_once(l->begin, u->begin);
 	write_once(l->length, above + old.length);
 	child_link(k, lower);
+	heir_pass(k, l->parent, upper, lower);
 	/* the cell of the upper now frees the old run */
 	write_once(u->run, old.run);
 	write_once(u->level, old.level);
@@ -475,26 +520,50 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
  * time the child precedes its parent.
  */
 
+/*
+ * Stamps what covers a node, and lets the entry below absorb it. Returns the
+ * entry that covers the node then; *left are the blocks it covers from there.
+ */
+static uint32_t
+stamp_cover(struct kvr *k, uint32_t node, uint32_t slot, int64_t now,
+    struct cover below, uint32_t *line, uint32_t *left)
+{
+	uint32_t entry = cover_make(k, node, slot);
+
+	entry_stamp(k, entry, now);
+	*left = entry_at(k, entry)->blocks;
+	if (below.node != 0 && cover_adopt(k, node, below.node, line) &&
+	    cover_absorb(k, entry, below.entry))
+		return below.entry;
+	return entry;
+}
+
 /* Confirms and stamps the path; adds missing entries. */
 void
 index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 {
-	uint32_t below = 0, most = MERGE_STAMP;
+	uint32_t left = 0, line = 0, most = MERGE_STAMP, length;
+	struct cover below = { 0, 0, 0 };
 
 	while (node != 0 && !region_broken(k)) {
-		uint32_t entry = entry_find(k, node, slot);
-
 		k->region->counts.steps++;
-		if (entry == 0)
-			entry = entry_add(k, node, slot);
-		entry_stamp(k, entry, now);
-		if (below != 0 && merge_fits(k, node, below, most)) {
-			most -= node_at(k, below)->length;
-			node_merge(k, node, below);
-			node = node_at(k, below)->parent;
+		if (left == 0)
+			below.entry = stamp_cover(k, node, slot, now, below,
+			    &line, &left);
+		length = node_at(k, node)->length;
+		left -= length < left ? length : left;
+		if (below.node != 0 &&
+		    merge_fits(k, node, below.node, most)) {
+			most -= node_at(k, below.node)->length;
+			node_merge(k, node, below.node);
+			node = node_at(k, below.node)->parent;
 			continue;
 		}
-		below = node;
+		if (node_at(k, node)->heir != below.node)
+			line = 0;
+		else if (line != 0)
+			line++;
+		below.node = node;
 		node = node_at(k, node)->parent;
 	}
 	order_settle(k, slot);
@@ -506,13 +575,11 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now)
 {
 	while (node != 0 && node != until && !region_broken(k)) {
-		uint32_t entry = entry_find(k, node, slot);
+		uint32_t entry = cover_make(k, node, slot);
 
 		k->region->counts.steps++;
-		if (entry == 0)
-			entry = entry_add(k, node, slot);
 		entry_pin(k, entry, now);
-		node = node_at(k, node)->parent;
+		node = cover_above(k, entry);
 	}
 }
 
@@ -522,7 +589,8 @@ index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	while (node != 0 && !region_broken(k)) {
 		uint32_t entry = entry_find(k, node, slot);
-		uint32_t above = node_at(k, node)->parent;
+		uint32_t above = entry != 0 ? cover_above(k, entry)
+		    : node_at(k, node)->parent;
 
 		k->region->counts.steps++;
 		if (entry != 0 && entry_unpin(k, entry))

@@ -30,6 +30,7 @@ void index_walk(const struct kvr *k, const struct kvr_prompt *p,
     uint32_t want, const struct insert *how, struct path *path);
 uint32_t index_missing(const struct kvr *k, const struct path *path,
     uint32_t slot);
+bool index_line_full(const struct kvr *k, const struct path *path);
 uint32_t index_cells(const struct kvr *k, const struct path *path,
     uint32_t want, uint32_t missing);
 uint32_t index_insert(struct kvr *k, const struct kvr_prompt *p,
@@ -40,6 +41,7 @@ void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
 void index_prefetch(const struct kvr *k, uint32_t entry);
+void index_prune(struct kvr *k, uint32_t node);
 void index_drop(struct kvr *k, uint32_t entry);
 uint32_t index_position(const struct kvr *k, uint32_t node);
 uint32_t index_find(const struct kvr *k, const struct kvr_prompt *p,

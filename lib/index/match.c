@@ -7,9 +7,13 @@
  * its overlap is where it is met first. Of each entry only the pair is read,
  * unless it is trimmed.
  *
- *	[h0 .. h3] w1 w2 w3        3rd: w1 and w2 are known, w3 has 4
- *	   `-- [h4 .. h6] w1 w2      2nd: w2 has 7
- *	          `-- [h7] w1          1st: w1 has 8
+ *	[h0 .. h3] w3              3rd: w3 has 4
+ *	   `== [h4 .. h6] w2         2nd: w2 has 7
+ *	          `== [h7] w1          1st: w1 has 8
+ *
+ * An entry ends at its node and covers those above it (cover.c). So the holders
+ * of the last node that matches, and of each from which the path leaves the
+ * line of heirs, are also found down that line.
  */
 #include "match.h"
 
@@ -29,7 +33,8 @@ struct matching {
 	int64_t now;
 	int64_t horizon;     /* of workers with the region's TTL */
 	const int64_t *ttl;  /* of each worker, if they differ; else NULL */
-	uint32_t node, here; /* and the number of its blocks that match */
+	uint32_t node;       /* of the pairs that are read, */
+	uint32_t beyond;     /* its blocks below those that match */
 	struct kvr_overlap unpinned; /* of a worker first met in this node */
 };
 
@@ -44,18 +49,16 @@ match_pinned(struct matching *m, uint32_t slot)
 		o->active_blocks = m->unpinned.blocks;
 }
 
-/* A trimmed entry covers less of this run. */
+/* A trimmed entry covers less. */
 static void
 match_trimmed(const struct matching *m, uint32_t slot, struct kvr_overlap *o)
 {
 	const struct kvr *k = m->k;
-	uint32_t length = read_once(node_at(k, m->node)->length);
 	uint32_t trimmed =
 	    read_once(entry_at(k, entry_read(k, m->node, slot))->trimmed);
-	uint32_t has = trimmed < length ? length - trimmed : 0;
+	uint32_t lost = trimmed > m->beyond ? trimmed - m->beyond : 0;
 
-	if (has < m->here)
-		o->blocks -= m->here - has;
+	o->blocks -= lost < o->blocks ? lost : o->blocks;
 	o->tokens = tokens_fitting(prompt_blocks_tokens(m->p, o->blocks));
 }
 
@@ -119,21 +122,41 @@ match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
 		match_some(m, words, stamps, pairs, true);
 }
 
-static void
+/* The workers whose entries end at the node. */
+static inline void
 match_node(struct matching *m, const struct node *n)
 {
 	uint32_t holders = node_holders(m->k, n), pairs;
-	struct groups at = groups_of(n, holders);
+	struct groups at;
 	const struct group *g;
 
 	m->set->steps++;
-	if (holders == 1) {
-		match_pairs(m, &n->word, &n->stamp, 1);
+	if (holders <= 1) {
+		match_pairs(m, &n->word, &n->stamp, holders);
 		return;
 	}
+	at = groups_of(n, holders);
 	m->set->steps += holders / PAIRS;
 	while ((pairs = groups_next(m->k, &at, &g)) > 0)
 		match_pairs(m, g->word, g->stamp, pairs);
+}
+
+/* And those whose entries end further down the line: they cover it. */
+static void
+match_line(struct matching *m, uint32_t node)
+{
+	uint32_t limit = LINE_MAX;
+
+	for (; node != 0 && limit > 0; limit--) {
+		const struct node *n = node_at(m->k, node);
+		uint32_t heir = read_once(n->heir);
+
+		__builtin_prefetch(node_at(m->k, heir));
+		m->node = node;
+		m->beyond += read_once(n->length);
+		match_node(m, n);
+		node = heir;
+	}
 }
 
 /*
@@ -149,22 +172,29 @@ match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
 	struct matching m = { k, p, set, now, now - region_ttl(k),
 		read_once(k->region->own_ttl) == 0 ? NULL : k->loads.ttl, 0, 0,
 		{ 0 } };
-	uint32_t left;
+	uint32_t left, node, here, below = 0;
 
 	found_none(k, set);
 	index_walk(k, p, p->blocks, &as_it_is, &set->path);
 	set->steps = set->path.steps;
 	m.unpinned.blocks = set->path.depth;
-	m.here = set->path.inside;
-	m.node = set->path.node;
+	here = set->path.inside;
+	node = set->path.node;
 	for (left = set->path.nodes; left > 0; left--) {
-		const struct node *n = node_at(k, m.node);
+		const struct node *n = node_at(k, node);
+		uint32_t heir = read_once(n->heir);
 
-		m.unpinned.tokens = tokens_fitting(prompt_blocks_tokens(p,
-		    m.unpinned.blocks));
+		if (read_once(n->holders) > 0 || heir != below)
+			m.unpinned.tokens = tokens_fitting(
+			    prompt_blocks_tokens(p, m.unpinned.blocks));
+		m.node = node;
+		m.beyond = read_once(n->length) - here;
 		match_node(&m, n);
-		m.unpinned.blocks -= m.here;
-		m.node = read_once(n->parent);
-		m.here = read_once(node_at(k, m.node)->length);
+		if (heir != below)
+			match_line(&m, heir);
+		m.unpinned.blocks -= here;
+		below = node;
+		node = read_once(n->parent);
+		here = read_once(node_at(k, node)->length);
 	}
 }

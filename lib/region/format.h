@@ -57,6 +57,8 @@ enum {
 	STEPS_PER_CELL = 128, /* plus this per cell: see BROKEN in region.h */
 	CHAIN_USUAL = 64,    /* of a bucket; few are longer */
 	CHAIN_MAX = 4096,   /* of a bucket; a keyed hash makes no such chain */
+	LINE_MAX = 1024,    /* nodes in a line of heirs: cover.c */
+	CHILDREN_MANY = 0xffff, /* that many children, or more: no number */
 	SLOTS_PER_WORKER = 2
 };
 
@@ -85,18 +87,19 @@ struct node {
 	uint32_t next;     /* in the bucket */
 	uint8_t kind;
 	uint8_t level;     /* of the run's tree of pieces; 0: one piece */
-	uint16_t holders;  /* entries of this node, also dead ones */
+	uint16_t holders;  /* entries of this node, also dead ones; not those */
+	                   /* further down that cover it: cover.c */
 	uint64_t end;      /* sequence hash of the last block, all 64 bits */
 	uint64_t prev;     /* sequence hash before the first, or the root */
 	uint32_t first;    /* low half of the first block's hash */
 	uint32_t parent;   /* node, 0: begins at the root */
-	uint32_t children; /* number of them */
+	uint32_t heir;     /* child: what holds it holds this too; or 0 */
 	uint32_t run;      /* topmost piece */
 	uint32_t begin;    /* the run is [begin, begin + length) of the tree */
 	uint32_t length;   /* blocks; at least 1 */
 	uint32_t entries; /* one holder: its entry; more: groups' top */
 	uint16_t word;     /* one holder: its pair */
-	uint16_t reserved;
+	uint16_t children; /* number of them, or CHILDREN_MANY for good */
 	int64_t stamp;
 };
 
@@ -108,20 +111,21 @@ struct group {
 
 /* Idle: in the list by release, not used since; see order.c. */
 enum entry_flags { ENTRY_LISTED = 1, ENTRY_IDLE = 2, ENTRY_UNCONFIRMED = 4 };
+enum { ENTRY_LANE = 4 }; /* the lane is above the flags, from this bit on */
 
 struct entry {
 	uint32_t next;     /* in the bucket */
 	uint8_t kind;
-	uint8_t flags;     /* enum entry_flags */
+	uint8_t flags;     /* enum entry_flags, and which lane of the group */
 	uint16_t slot;
-	uint32_t node;
+	uint32_t node;     /* where it ends */
 	uint32_t group;    /* where the pair is; 0: in the node */
-	uint32_t lane;     /* which of the group */
+	uint32_t blocks;   /* of the path, up from the node's end: cover.c */
 	uint32_t pins;     /* leases that pin it */
 	int64_t stamp;     /* the pair's is a copy */
 	uint32_t stamp_prev, stamp_next;     /* ENTRY_LISTED */
 	uint32_t release_prev, release_next; /* ENTRY_IDLE */
-	uint32_t trimmed;  /* of the run's last blocks, evicted before the */
+	uint32_t trimmed;  /* of the last of them, evicted before the */
 	                   /* rest; if node is 0: see entry_add_anonymous */
 	uint32_t anchor;   /* tokens of a prompt that ended here; or 0 */
 	uint64_t released; /* worker's volume when it became idle */

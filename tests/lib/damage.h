@@ -27,10 +27,12 @@ fill(void)
 	observe(0, "abcdef", 1);
 	observe(1, "abcdxy", 2);
 	observe(2, "abcd", 3);
-	for (i = 3; i < FLEET; i++)
+	for (i = 1; i < FLEET; i++)
 		observe(i, "ab", 4);
 	one = reserve(0, "abcdefgh", 5);
 	commit(one, 5);
+	observe(0, "abcd", 5); /* an entry for each node */
+	observe(0, "ab", 5);
 	two = reserve(1, "abcdxyz", 6);
 	ck_assert_int_eq(kvr_lease_output(k, two, 3, 6, 0), KVR_OK);
 	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
@@ -119,7 +121,7 @@ stamp_both(uint32_t node, uint32_t slot, int64_t stamp)
 	if (h->group == 0)
 		N(node)->stamp = stamp;
 	else
-		cell_at(k, h->group)->group.stamp[h->lane] = stamp;
+		cell_at(k, h->group)->group.stamp[entry_lane(h)] = stamp;
 }
 
 /*

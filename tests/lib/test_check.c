@@ -164,9 +164,18 @@ END_TEST
 
 /* ------------------------------------------------------------- entries --- */
 
+static void
+lane_of(uint32_t node, uint32_t slot, uint32_t lane)
+{
+	struct entry *h = H(node, slot);
+
+	h->flags = (uint8_t)((h->flags & ((1U << ENTRY_LANE) - 1)) |
+	    lane << ENTRY_LANE);
+}
+
 START_TEST(damaged_hold)
 {
-	FOUND(H(leaf, 0)->lane = 1);
+	FOUND(H(leaf, 0)->flags ^= 1 << ENTRY_LANE);
 	FOUND(H(fork, 0)->slot = 5);
 	FOUND(H(fork, 0)->slot = UINT16_MAX);
 	FOUND(H(fork, 0)->node = leaf);
@@ -176,8 +185,8 @@ START_TEST(damaged_hold)
 	FOUND(H(fork, 0)->kind = CELL_FREE);
 	FOUND(H(fork, 0)->group = 0);
 	FOUND(H(fork, 0)->group = UINT32_MAX);
-	FOUND(H(fork, 0)->lane = H(fork, 1)->lane);
-	FOUND(H(fork, 0)->lane = PAIRS);
+	FOUND(lane_of(fork, 0, entry_lane(H(fork, 1))));
+	FOUND(lane_of(fork, 0, PAIRS));
 	FOUND(H(leaf, 0)->group = N(fork)->entries);
 	/* in its lane the same */
 	FOUND(H(fork, 1)->group = links_at(k, N(stem)->entries, 1, 0));
@@ -197,7 +206,7 @@ END_TEST
 /* What a match reads is a copy: it must be equal. */
 START_TEST(damaged_pair)
 {
-	uint32_t lane = H(fork, 2)->lane;
+	uint32_t lane = entry_lane(H(fork, 2));
 
 	FOUND(G(fork)->stamp[lane]++);
 	FOUND(G(fork)->word[lane] ^= 1);
@@ -299,7 +308,8 @@ START_TEST(damaged_trim)
 	FOUND(N(h->node)->word &= (uint16_t)~WORD_TRIMMED);
 	FOUND(N(leaf)->word |= WORD_TRIMMED);
 	/* below what has lost its end its worker holds nothing */
-	MENDED((H(fork, 2)->trimmed = 1, G(fork)->word[H(fork, 2)->lane] |=
+	MENDED((H(fork, 2)->trimmed = 1,
+	    G(fork)->word[entry_lane(H(fork, 2))] |=
 	    WORD_TRIMMED));
 }
 END_TEST

@@ -130,7 +130,7 @@ ck_found(uint32_t n)
 		must(((h->flags & ENTRY_LISTED) != 0) == have[n][slot].listed);
 		must((h->group == 0) == (node->holders == 1));
 		must(h->group == 0 || (cell_at(k, h->group)->group.word[
-		    h->lane] & WORD_SLOT) == slot);
+		    entry_lane(h)] & WORD_SLOT) == slot);
 		must(node->holders != 1 || node->entries == hold);
 	}
 }
@@ -250,7 +250,7 @@ unpin(uint32_t n, uint32_t slot)
 		take(n, slot);
 }
 
-/* As a split does, after counting the blocks of both parts. */
+/* As parting does, but the blocks of both parts are counted already. */
 static void
 copy(uint32_t n, uint32_t to, uint32_t slot)
 {
@@ -260,6 +260,7 @@ copy(uint32_t n, uint32_t to, uint32_t slot)
 	have[to][slot] = have[n][slot];
 	have[to][slot].entry = entry_copy(k, nodes[to], have[n][slot].entry);
 	must(entry_same(k, have[to][slot].entry, have[n][slot].entry));
+	entry_at(k, have[to][slot].entry)->blocks = blocks;
 	entry_count_blocks(k, slot, blocks);
 	if (have[n][slot].pins > 0) {
 		s->active += blocks;

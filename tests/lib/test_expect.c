@@ -273,7 +273,7 @@ likely(uint32_t worker, uint32_t i)
 {
 	uint32_t slot = id_slot(id[worker]);
 	const struct entry *h =
-	    entry_at(k, entry_find(k, index_find(k, p, i + 1), slot));
+	    entry_at(k, cover_find(k, index_find(k, p, i + 1), slot));
 	uint64_t volume = slot_at(k, slot)->volume;
 
 	must(h->kind == CELL_ENTRY);

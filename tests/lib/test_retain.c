@@ -231,7 +231,7 @@ START_TEST(pins_stay_when_room_is_short)
 	ck_tree("ab:01!(cd:0 xy:1!) mn:2");
 	retain_make_room(k, 3, UINT32_MAX);
 	ck_tree("ab:1!(xy:1!)");
-	ck_left(0, 0, 3);
+	ck_left(0, 0, 2);
 	finish(lease, 4);
 	ck_tree("abxy:1");
 	retain_make_room(k, 4, UINT32_MAX);

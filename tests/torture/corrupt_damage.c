@@ -24,13 +24,14 @@ static const struct field node_fields[] = {
 	FIELD(node, next), FIELD(node, kind), FIELD(node, level),
 	FIELD(node, holders), FIELD(node, end), FIELD(node, prev),
 	FIELD(node, first), FIELD(node, parent), FIELD(node, children),
+	FIELD(node, heir),
 	FIELD(node, run), FIELD(node, begin), FIELD(node, length),
 	FIELD(node, entries), FIELD(node, word), FIELD(node, stamp)
 };
 static const struct field entry_fields[] = {
 	FIELD(entry, next), FIELD(entry, kind), FIELD(entry, flags),
 	FIELD(entry, slot), FIELD(entry, node), FIELD(entry, group),
-	FIELD(entry, lane), FIELD(entry, pins), FIELD(entry, stamp),
+	FIELD(entry, blocks), FIELD(entry, pins), FIELD(entry, stamp),
 	FIELD(entry, stamp_prev), FIELD(entry, stamp_next),
 	FIELD(entry, release_prev), FIELD(entry, release_next),
 	FIELD(entry, trimmed), FIELD(entry, anchor), FIELD(entry, released)

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cover.c - an entry is for a part of a path, not for a node.
+ *
+ * A prefix that all workers hold is cut into as many nodes as there are places
+ * at which prompts part from it. With an entry for each worker on each of
+ * these, 250 short prompts would turn a thousand entries into 250,000. So a
+ * node may have an HEIR, one of its children ("=="), and what is said of the
+ * heir is said of the node, too:
+ *
+ *   [h0 .. h3] w3           w1's entry covers 8 blocks, w2's 7;
+ *     |== [h4 .. h6] w2     w3 holds no heir and has two entries, of 4 and of 1
+ *     |     `== [h7] w1
+ *     `-- [g4] w3
+ *
+ * An entry ENDS at its node and COVERS `blocks` blocks of the path, upwards:
+ * that node, and those above it in its LINE of heirs, up to the top of the line
+ * or to a node at which the worker has another entry. What is above is covered
+ * by that one, or by one further down another line. So a worker has several
+ * entries in a line only if it has used its beginning later than its end, or
+ * pins it more often:
+ *
+ *   line       [h0][h1][h2][h3][h4][h5][h6]
+ *   stamped      9   9   9   5   5   5   2
+ *   entries     ---------^9 ---------^5 -^2
+ *
+ * A split makes no entries: the lower part is the heir of the upper part. An
+ * entry is PARTED where its worker uses less than it covers; it ABSORBS the one
+ * above when both are the same again (entry_same), which stamping does, since
+ * it stamps the whole path. So refreshing a path leaves one entry for it.
+ *
+ * What holds a node is found there and down the line from it, so a line has at
+ * most LINE_MAX nodes. A node becomes the
+ * heir of its parent by a split, as the only child, or by having many more
+ * holders than the old heir; the few entries there are parted. So it does not
+ * matter which of two prompts came first.
+ *
+ * Nothing is trimmed but the end of an entry. When less than its node is left,
+ * it RISES to the node above, at once or, if that node was made by a split
+ * since, when it is trimmed next. So `trimmed` is less than `blocks`, but may
+ * be more than the node has.
+ */
+#include "cover.h"
+
+#include "entry.h"
+#include "index.h"
+
+enum {
+	LINKS_MAX = 16 * LINE_MAX, /* of the table, to find one cover */
+	POPULAR = 4,  /* holders, at least, of a new heir, and for each of */
+	POPULAR_MAX = 8 /* the old one's; which has at most so many */
+};
+
+/* ------------------------------------------------------------- finding --- */
+
+static uint32_t
+cover_seek(const struct kvr *k, uint32_t node, uint32_t slot, uint32_t *links)
+{
+	uint32_t limit = LINE_MAX, entry;
+
+	for (; node != 0 && limit > 0; limit--) {
+		entry = entry_seek(k, node, slot, links);
+		if (entry != 0)
+			return entry;
+		node = read_once(node_at(k, node)->heir);
+	}
+	return 0;
+}
+
+/*
+ * The entry that covers a node; 0: the slot does not hold it. Without the lock,
+ * 0 or any entry while a writer is active.
+ */
+uint32_t
+cover_find(const struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t links = LINKS_MAX;
+
+	return cover_seek(k, node, slot, &links);
+}
+
+/*
+ * The same on the way up a path: what covers a node covers the one above, if it
+ * is its heir and the slot has no entry there. `at` is 0 at first.
+ */
+uint32_t
+cover_climb(const struct kvr *k, struct cover *at, uint32_t node,
+    uint32_t slot)
+{
+	uint32_t links = LINKS_MAX, entry = entry_seek(k, node, slot, &links);
+
+	if (entry == 0 && at->node != 0 &&
+	    read_once(node_at(k, node)->heir) == at->node)
+		entry = at->entry;
+	else if (entry == 0)
+		entry = cover_seek(k, node, slot, &links);
+	at->node = node;
+	at->entry = entry;
+	at->links += LINKS_MAX - links;
+	return entry;
+}
+
+/* The node above all that an entry covers. */
+uint32_t
+cover_above(const struct kvr *k, uint32_t entry)
+{
+	const struct entry *h = entry_at(k, entry);
+	uint32_t node = h->node, left = h->blocks;
+
+	while (node != 0 && left > 0 && !region_broken(k)) {
+		const struct node *n = node_at(k, node);
+
+		left -= n->length < left ? n->length : left;
+		k->region->counts.steps++;
+		node = n->parent;
+	}
+	return node;
+}
+
+/* -------------------------------------------------------------- making --- */
+
+/*
+ * Makes an entry end at `node`, for the part of another entry's cover that ends
+ * there. The other keeps the `blocks` further down; if it had lost these, it
+ * goes.
+ */
+static uint32_t
+cover_part(struct kvr *k, uint32_t entry, uint32_t node, uint32_t blocks)
+{
+	uint32_t above = entry_copy(k, node, entry);
+	struct entry *h = entry_at(k, entry), *a = entry_at(k, above);
+
+	write_once(a->blocks, h->blocks - blocks);
+	write_once(h->blocks, blocks);
+	if (h->trimmed < blocks)
+		return above;
+	entry_set_trimmed(k, above, h->trimmed - blocks);
+	entry_set_trimmed(k, entry, blocks);
+	if (h->pins == 0)
+		index_drop(k, entry);
+	return above;
+}
+
+/* Lets a new entry cover the line above, up to the slot's next entry. */
+static void
+cover_extend(struct kvr *k, uint32_t entry)
+{
+	const struct entry *h = entry_at(k, entry);
+	uint32_t node = h->node, blocks = h->blocks, above;
+
+	while (!region_broken(k)) {
+		above = node_at(k, node)->parent;
+		if (above == 0 || node_at(k, above)->heir != node ||
+		    entry_find(k, above, h->slot) != 0)
+			break;
+		k->region->counts.steps++;
+		blocks += node_at(k, above)->length;
+		node = above;
+	}
+	if (blocks != h->blocks)
+		entry_resize(k, entry, blocks);
+}
+
+/*
+ * The slot's entry that ends at `node`: the one there is, a part of what covers
+ * the node, or a new one. Needs pairs_cells_to_add cells.
+ */
+uint32_t
+cover_make(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t at = node, limit = LINE_MAX, blocks = 0, entry;
+
+	for (; at != 0 && limit > 0; limit--) {
+		entry = entry_find(k, at, slot);
+		if (entry != 0)
+			return at == node ? entry
+			    : cover_part(k, entry, node, blocks);
+		at = node_at(k, at)->heir;
+		blocks += node_at(k, at)->length;
+		k->region->counts.steps++;
+	}
+	entry = entry_add(k, node, slot);
+	cover_extend(k, entry);
+	return entry;
+}
+
+/*
+ * Joins an entry with the one of its worker just below in the line, if they are
+ * the same. An anchor is lost only where the nodes could be merged, too.
+ */
+bool
+cover_absorb(struct kvr *k, uint32_t above, uint32_t below)
+{
+	const struct entry *a = entry_at(k, above);
+	uint32_t blocks = a->blocks;
+
+	if (!entry_same(k, above, below) ||
+	    (a->anchor != 0 && node_at(k, a->node)->children != 1))
+		return false;
+	entry_remove(k, above);
+	entry_resize(k, below, entry_at(k, below)->blocks + blocks);
+	return true;
+}
+
+/* Moves an entry of which too much was trimmed to the node where it ends. */
+void
+cover_rise(struct kvr *k, uint32_t entry)
+{
+	struct entry *h = entry_at(k, entry);
+
+	while (h->node != 0 && h->pins == 0 && h->trimmed < h->blocks &&
+	    h->trimmed >= node_at(k, h->node)->length &&
+	    k->region->free_cells >= ENTRY_CELLS_MAX && !region_broken(k)) {
+		uint32_t node = h->node, blocks = node_at(k, node)->length;
+
+		if (node_at(k, node)->parent == 0)
+			return; /* damaged */
+		k->region->counts.steps++;
+		write_once(h->blocks, h->blocks - blocks);
+		write_once(h->trimmed, h->trimmed - blocks);
+		entry_move(k, entry, node_at(k, node)->parent);
+		index_prune(k, node);
+	}
+}
+
+/* --------------------------------------------------------------- lines --- */
+
+/* Nodes of the line from this one down. */
+uint32_t
+cover_line_below(const struct kvr *k, uint32_t node)
+{
+	uint32_t nodes = 0;
+
+	for (; node != 0 && nodes < LINE_MAX; nodes++)
+		node = node_at(k, node)->heir;
+	k->region->counts.steps += nodes / 16;
+	return nodes;
+}
+
+/* Nodes of the line above this one. */
+static uint32_t
+line_above(const struct kvr *k, uint32_t node)
+{
+	uint32_t nodes = 0, above = node_at(k, node)->parent;
+
+	while (above != 0 && node_at(k, above)->heir == node &&
+	    nodes < LINE_MAX) {
+		nodes++;
+		node = above;
+		above = node_at(k, node)->parent;
+	}
+	k->region->counts.steps += nodes / 16;
+	return nodes;
+}
+
+/* Whether the line of a node can take no further one. */
+bool
+cover_line_full(const struct kvr *k, uint32_t node)
+{
+	return line_above(k, node) + cover_line_below(k, node) >= LINE_MAX;
+}
+
+/*
+ * Whether the heir of `node` may be replaced: it has few entries, whole ones,
+ * and no heir itself; and there is room for parting them.
+ */
+static bool
+heir_replaceable(const struct kvr *k, uint32_t heir)
+{
+	const struct node *n = node_at(k, heir);
+	uint32_t i;
+
+	if (n->heir != 0 || n->holders > POPULAR_MAX ||
+	    k->region->free_cells < (n->holders + 1U) * ENTRY_CELLS_MAX)
+		return false;
+	for (i = 0; i < n->holders; i++)
+		if (entry_at(k, entry_find(k, heir, pairs_slot(k, n, i)))
+		    ->trimmed > 0)
+			return false;
+	return true;
+}
+
+static void
+heir_replace(struct kvr *k, uint32_t node, uint32_t child)
+{
+	const struct node *n = node_at(k, node);
+	const struct node *old = node_at(k, n->heir);
+	uint32_t i;
+
+	k->region->counts.steps += old->holders;
+	for (i = 0; i < old->holders && !region_broken(k); i++) {
+		uint32_t slot = pairs_slot(k, old, i);
+
+		if (entry_find(k, node, slot) == 0)
+			(void)cover_part(k, entry_find(k, n->heir, slot), node,
+			    old->length);
+	}
+	write_once(node_at(k, node)->heir, child);
+}
+
+/*
+ * Whether the child is its parent's heir now. *line: nodes of the child's line,
+ * from it down; 0: not counted yet.
+ */
+bool
+cover_adopt(struct kvr *k, uint32_t node, uint32_t child, uint32_t *line)
+{
+	const struct node *n = node_at(k, node), *c = node_at(k, child);
+	uint32_t old = n->heir;
+
+	if (old == child)
+		return true;
+	if (n->children != 1 && c->holders < POPULAR * (old != 0 &&
+	    node_at(k, old)->holders > 1 ? node_at(k, old)->holders : 1U))
+		return false;
+	if (old != 0 && !heir_replaceable(k, old))
+		return false;
+	if (*line == 0)
+		*line = cover_line_below(k, child);
+	if (line_above(k, node) + 1 + *line > LINE_MAX)
+		return false;
+	heir_replace(k, node, child);
+	return true;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * cover.h - which nodes of a path an entry is for.
+ */
+#ifndef KVR_COVER_H
+#define KVR_COVER_H
+
+#include "region.h"
+
+/*
+ * The last node that was looked at on a climb, and what covers it; links: those
+ * of the table that were followed.
+ */
+struct cover {
+	uint32_t node, entry, links;
+};
+
+uint32_t cover_find(const struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t cover_climb(const struct kvr *k, struct cover *below, uint32_t node,
+    uint32_t slot);
+uint32_t cover_above(const struct kvr *k, uint32_t entry);
+uint32_t cover_make(struct kvr *k, uint32_t node, uint32_t slot);
+bool cover_absorb(struct kvr *k, uint32_t above, uint32_t below);
+void cover_rise(struct kvr *k, uint32_t entry);
+bool cover_adopt(struct kvr *k, uint32_t node, uint32_t child,
+    uint32_t *line);
+uint32_t cover_line_below(const struct kvr *k, uint32_t node);
+bool cover_line_full(const struct kvr *k, uint32_t node);
+
+#endif

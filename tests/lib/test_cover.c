@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_cover.c - which nodes an entry is for; and that a prefix that many hold
+ * may be cut up without its entries being multiplied.
+ *
+ * A worker's entries are drawn as "end:blocks", in the order of their stamps.
+ * Work is counted in entries and steps, never timed.
+ */
+#include "cover.h"
+#include "match.h"
+
+#include "inner.h"
+
+#include <stdio.h>
+
+/* The entries of a worker: where each ends, and what it covers. */
+static void
+ck_entries(uint32_t worker, const char *want)
+{
+	const struct entry *h;
+	char text[256] = "";
+	size_t length = 0;
+	uint32_t i;
+
+	for (i = slot_at(k, worker)->by_stamp.head; i != 0;
+	     i = entry_at(k, i)->stamp_next) {
+		h = entry_at(k, i);
+		length += (size_t)snprintf(text + length, sizeof(text) - length,
+		    "%s%u:%u", length > 0 ? " " : "",
+		    (unsigned)index_position(k, h->node), (unsigned)h->blocks);
+		ck_assert_uint_lt(length, sizeof(text));
+	}
+	ck_assert_str_eq(text, want);
+}
+
+/* ---------------------------------------------------- of a few nodes --- */
+
+/* The drawing of cover.c, from oldest to youngest. */
+START_TEST(stairs)
+{
+	observe(1, "abcdefg", 2);
+	ck_entries(1, "7:7");
+	observe(1, "abcdef", 5);
+	ck_entries(1, "7:1 6:6");
+	observe(1, "abc", 9);
+	ck_entries(1, "7:1 6:3 3:3");
+	observe(0, "abcd", 9); /* a split of its own makes no entries of 1's */
+	observe(0, "ab", 10);
+	ck_tree("ab:01(c:01(d:01(ef:1(g:1))))");
+	ck_entries(1, "7:1 6:3 3:3");
+	observe(1, "abcdef", 11); /* what is the same again is joined */
+	ck_entries(1, "7:1 6:6");
+	observe(1, "abcdefg", 12);
+	ck_entries(1, "7:7");
+	ck_tree("ab:01(cd:01(efg:1))");
+	ck_assert_uint_eq(expire(9 + TTL, 100), 0);
+	observe(1, "abcdefg", 9 + TTL);
+	ck_assert_uint_eq(expire(10 + TTL, 100), 0);
+	observe(1, "abcdefg", 10 + TTL);
+	ck_tree("abcdefg:1");
+}
+END_TEST
+
+/* A worker with the end of a path is found down the line from anywhere. */
+START_TEST(found_down_the_line)
+{
+	uint32_t i;
+
+	observe(0, "abcdefgh", 1);
+	observe(1, "abcdef", 1);
+	observe(2, "abcdxy", 1);
+	observe(3, "abQ", 1);
+	ck_entries(0, "8:8");
+	for (i = 1; i <= 8; i++) {
+		say("abcdefgh");
+		p->blocks = i;
+		ck_assert_uint_eq(overlap(0, 1), i);
+		ck_assert_uint_eq(overlap(1, 1), i < 6 ? i : 6);
+		ck_assert_uint_eq(overlap(2, 1), i < 4 ? i : 4);
+		ck_assert_uint_eq(overlap(3, 1), i < 2 ? i : 2);
+	}
+	say("abcdxyz");
+	ck_assert_uint_eq(overlap(0, 1), 4);
+	ck_assert_uint_eq(overlap(2, 1), 6);
+	/* of the four, what is left of 0 is due */
+	observe(1, "ab", 5);
+	(void)expire(1 + TTL, 100);
+	ck_tree("ab:1");
+}
+END_TEST
+
+/* Pins part an entry and are not joined while they differ. */
+START_TEST(parted_by_pins)
+{
+	uint64_t lease;
+
+	observe(0, "abcdef", 1);
+	lease = reserve(0, "abcd", 1);
+	ck_entries(0, "6:2 4:4");
+	ck_assert_uint_eq(slot_at(k, 0)->active, 4);
+	observe(0, "abcdef", 2);
+	ck_entries(0, "6:2 4:4");
+	finish(lease, 2);
+	ck_assert_uint_eq(slot_at(k, 0)->active, 0);
+	observe(0, "abcdef", 3);
+	ck_entries(0, "6:6");
+	/* an unconfirmed one covers the line, too, and leaves nothing */
+	observe(0, "abxy", 3);
+	lease = reserve(1, "abcdef", 4);
+	ck_assert_uint_eq(slot_at(k, 1)->active, 6);
+	ck_assert_uint_eq(slot_at(k, 1)->entries, 1);
+	give_up(lease, 5);
+	ck_assert_uint_eq(slot_at(k, 1)->entries, 0);
+	ck_assert_uint_eq(slot_at(k, 1)->held, 0);
+}
+END_TEST
+
+/*
+ * Entries of another worker are joined by a merge only if nothing was stamped
+ * between them: it may be below the first, and has to go before it.
+ */
+START_TEST(not_joined_past_a_child)
+{
+	uint64_t lease = reserve(0, "abcdef", 1);
+
+	commit(lease, 1);
+	observe(0, "abQ", 1);
+	observe(0, "abcd", 1);
+	ck_entries(0, "6:2 3:1 4:4");
+	observe(1, "abcdef", 1);
+	region_sound();
+	ck_entries(0, "6:2 3:1 4:4");
+	observe(0, "abcdef", 1);
+	ck_entries(0, "3:1 6:6");
+	ck_tree("ab:0!1(Q:0 cdef:0!1)");
+	finish(lease, 1);
+}
+END_TEST
+
+static void
+capacity(uint32_t worker, uint64_t tokens, uint32_t eviction)
+{
+	struct kvr_worker f;
+
+	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+	f.retain = KVR_RETAIN_CAPACITY;
+	f.capacity_tokens = tokens;
+	f.eviction = eviction;
+	ck_assert_int_eq(kvr_worker_set(k, id[worker], &f), KVR_OK);
+}
+
+/* A full cache loses the end of an entry, which rises from node to node. */
+START_TEST(trimmed_entry_rises)
+{
+	uint32_t room;
+
+	observe(0, "abcdefgh", 1);
+	observe(1, "abcd", 1);
+	observe(1, "ab", 2);
+	ck_entries(0, "8:8");
+	for (room = 7; room > 0; room--) {
+		capacity(0, room, KVR_EVICT_RELEASED);
+		region_sound();
+		say("abcdefgh");
+		ck_assert_uint_eq(overlap(0, 2), room);
+		ck_assert_uint_eq(slot_at(k, 0)->held, room);
+		if (room == 4) {
+			ck_entries(0, "4:4");
+			ck_tree("ab:01(cd:01)");
+		}
+	}
+	ck_entries(0, "2:2");
+	observe(0, "a", 2);
+	region_sound();
+}
+END_TEST
+
+/* The same, where a node was split after its end had been trimmed. */
+START_TEST(split_of_a_trimmed_node)
+{
+	observe(0, "abcdefgh", 1);
+	capacity(0, 5, KVR_EVICT_RELEASED);
+	observe(1, "abcxy", 2);
+	observe(1, "abcdefQ", 2); /* splits what 0 has lost */
+	ck_tree("abc:01(def:01(Q:1 gh:0) xy:1)");
+	say("abcdefgh");
+	ck_assert_uint_eq(overlap(0, 2), 5);
+	say("abcd");
+	ck_assert_uint_eq(overlap(0, 2), 4);
+	capacity(0, 4, KVR_EVICT_RELEASED);
+	ck_entries(0, "6:6");
+	ck_tree("abc:01(def:01(Q:1) xy:1)");
+	say("abcdefgh");
+	ck_assert_uint_eq(overlap(0, 2), 4);
+	/* using a part of it leaves nothing of the rest */
+	capacity(0, 3, KVR_EVICT_RELEASED);
+	observe(2, "abcdZ", 3);
+	say("abcdZ");
+	ck_assert_uint_eq(overlap(0, 3), 3);
+	capacity(0, 8, KVR_EVICT_RELEASED);
+	ck_assert_uint_eq(observed(0, 4), 5);
+	region_sound();
+	ck_assert_uint_eq(slot_at(k, 0)->held, 5);
+}
+END_TEST
+
+/* A cache that evicts leaves evicts one node after the other. */
+START_TEST(leaf_after_leaf)
+{
+	observe(0, "abcdefgh", 1);
+	observe(1, "abcd", 1);
+	observe(1, "ab", 2);
+	capacity(0, 7, KVR_EVICT_LEAF);
+	ck_entries(0, "4:4");
+	capacity(0, 3, KVR_EVICT_LEAF);
+	ck_entries(0, "2:2");
+	capacity(0, 1, KVR_EVICT_LEAF);
+	ck_entries(0, "");
+}
+END_TEST
+
+/* A new child of many takes the place of an heir of few. */
+START_TEST(popular_child)
+{
+	struct kvr_options o = small_options();
+	uint32_t i;
+
+	o.max_workers = 8;
+	region_of(&o);
+	observe(0, "abX", 1);
+	observe(1, "abcd", 1);
+	ck_entries(0, "3:3");
+	for (i = 2; i < 8; i++)
+		observe(i, "abcd", 1);
+	ck_assert_uint_eq(node_at(k, child_of(0, 'a'))->heir,
+	    child_of(child_of(0, 'a'), 'c'));
+	ck_entries(0, "3:1 2:2");
+	ck_entries(7, "4:4");
+	for (i = 1; i < 8; i++)
+		observe(i, "abcd", 1);
+	ck_entries(1, "4:4");
+	observe(0, "abX", 2);
+	ck_entries(0, "3:1 2:2");
+	region_end();
+}
+END_TEST
+
+/* More children than are counted: it is never merged, and sound. */
+START_TEST(children_without_number)
+{
+	struct node *n;
+
+	observe(0, "abX", 1);
+	observe(0, "abY", 1);
+	n = node_at(k, child_of(0, 'a'));
+	n->children = CHILDREN_MANY - 1;
+	observe(0, "abZ", 1);
+	ck_assert_uint_eq(n->children, CHILDREN_MANY);
+	observe(0, "abQ", 1);
+	ck_assert_uint_eq(n->children, CHILDREN_MANY);
+	region_sound();
+	observe(0, "abQ", 5);
+	(void)expire(1 + TTL, 100);
+	ck_assert_uint_eq(n->children, CHILDREN_MANY);
+	observe(0, "abQ", 1 + TTL);
+	ck_tree("ab:0(Q:0)");
+	(void)expire(1 + 2 * TTL, 100);
+	ck_tree("");
+}
+END_TEST
+
+/* --------------------------------------------------- of a hot prefix --- */
+
+static uint32_t fleet, depth;
+static uint64_t *worker;
+
+static void
+big_fleet(uint32_t workers, uint32_t blocks)
+{
+	struct kvr_options o = small_options();
+	char name[16];
+	uint32_t i;
+
+	fleet = workers;
+	depth = blocks;
+	o.region_bytes = 64 << 20;
+	o.max_workers = workers;
+	o.max_prompt_blocks = 1 << 16;
+	worker = calloc(workers, sizeof(*worker));
+	ck_assert_ptr_nonnull(worker);
+	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
+	people(0);
+	for (i = 0; i < workers; i++) {
+		snprintf(name, sizeof(name), "%u", (unsigned)i);
+		ck_assert_int_eq(kvr_worker_add(k, name, strlen(name), NULL,
+		    &worker[i]), KVR_OK);
+	}
+}
+
+static void
+fleet_end(void)
+{
+	free(worker);
+	region_end();
+}
+
+/* Each worker uses the prefix. */
+static void
+refresh(int64_t now)
+{
+	uint32_t i;
+
+	say_long(depth, depth, 0);
+	for (i = 0; i < fleet; i++)
+		ck_assert_int_eq(kvr_observe(k, p, worker[i], now, 0, NULL),
+		    KVR_OK);
+}
+
+/* A short prompt parts at each of its blocks. */
+static void
+fragment(int64_t now)
+{
+	uint32_t i;
+
+	for (i = 1; i < depth; i++) {
+		say_long(i + 1, i, 1);
+		ck_assert_int_eq(kvr_observe(k, p, worker[i % fleet], now, 0,
+		    NULL), KVR_OK);
+	}
+}
+
+/* Steps of a match of the first `blocks` of the prefix. */
+static uint32_t
+match_steps(uint32_t blocks, int64_t now)
+{
+	static struct kvr_overlap rows[KVR_WORKERS_MAX];
+	static uint32_t places[KVR_WORKERS_MAX * SLOTS_PER_WORKER];
+	uint32_t next_base = 1;
+	struct found_set set = { .room = fleet, .rows = rows, .found = rows,
+		.places = places, .next_base = &next_base };
+
+	memset(places, 0, sizeof(places));
+	say_long(blocks, blocks, 0);
+	match_overlaps(k, p, now, &set);
+	ck_assert_uint_eq(set.count, fleet);
+	return set.steps;
+}
+
+/* Steps of a request for it: lease, and end. */
+static uint64_t
+request_steps(int64_t now)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint64_t steps;
+
+	say_long(depth, depth, 0);
+	k->region->counts.max_steps = 0;
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, worker[0], now, &d),
+	    KVR_OK);
+	ck_assert_int_eq(kvr_lease_abort(k, d.lease, now, 0), KVR_OK);
+	steps = stats().max_steps;
+	ck_assert_uint_lt(stats().entries, 4 * (uint64_t)fleet);
+	return steps;
+}
+
+/*
+ * 249 short prompts part from what all hold, at each of its blocks. Entries are
+ * not multiplied by that, nor is the work of a match; and when the short ones
+ * are due, one refresh by each worker leaves it as it was.
+ */
+START_TEST(fragmented_hot_prefix)
+{
+	uint64_t before;
+	uint32_t match, i;
+
+	big_fleet((uint32_t)test_amount(1024), 250);
+	refresh(1);
+	match = match_steps(depth, 1);
+	before = request_steps(1);
+	fragment(_i == 0 ? 1 : 2);
+	region_sound();
+	ck_assert_uint_eq(stats().splits, depth - 1);
+	ck_assert_uint_lt(stats().entries, fleet + 2 * (uint64_t)depth);
+	/* the nodes of the path, and the holders once */
+	for (i = 1; i <= depth; i += 83)
+		ck_assert_uint_le(match_steps(i, 2), match + 3 * depth);
+	ck_assert_uint_le(request_steps(2), before + 8 * depth);
+	refresh(3);
+	ck_assert_uint_lt(stats().entries, fleet + 2 * (uint64_t)depth);
+	(void)expire(2 + TTL, UINT32_MAX);
+	refresh(2 + TTL);
+	ck_assert_uint_eq(stats().entries, fleet);
+	ck_assert_uint_eq(stats().nodes, 1);
+	ck_assert_uint_eq(match_steps(depth, 2 + TTL), match);
+	ck_assert_uint_eq(request_steps(2 + TTL), before);
+	fleet_end();
+}
+END_TEST
+
+/* The short prompts come first: then their ends are the heirs. */
+START_TEST(short_prompts_first)
+{
+	big_fleet((uint32_t)test_amount(1024), 250);
+	fragment(1);
+	refresh(2);
+	region_sound();
+	refresh(3);
+	region_sound();
+	ck_assert_uint_lt(stats().entries, fleet + 3 * (uint64_t)depth);
+	ck_assert_uint_le(match_steps(depth, 3),
+	    fleet / PAIRS + 3 * depth + 64);
+	fleet_end();
+}
+END_TEST
+
+/* Workers part from it at random: a few entries each, not one for each node. */
+START_TEST(random_depths)
+{
+	uint32_t i, at;
+
+	by_chance();
+	big_fleet((uint32_t)test_amount(256), 250);
+	refresh(1);
+	for (i = 0; i < 100 * fleet; i++) {
+		at = 1 + pick(depth - 1);
+		say_long(at, at, 0);
+		ck_assert_int_eq(kvr_observe(k, p, worker[pick(fleet)],
+		    2 + i, 0, NULL), KVR_OK);
+	}
+	region_sound();
+	/* the stairs of one are as many as records in a random order */
+	ck_assert_uint_lt(stats().entries, 10 * (uint64_t)fleet);
+	refresh(200 * fleet);
+	refresh(200 * fleet + 1);
+	ck_assert_uint_eq(stats().entries, fleet);
+	ck_assert_uint_eq(stats().nodes, 1);
+	fleet_end();
+}
+END_TEST
+
+/* What it costs to cut a run up does not depend on its holders. */
+START_TEST(split_whatever_the_holders)
+{
+	uint64_t steps[2], cells[2];
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		big_fleet(i == 0 ? 2 : (uint32_t)test_amount(4096), 100);
+		refresh(1);
+		k->region->counts.max_steps = 0;
+		k->region->counts.max_cells = 0;
+		say_long(60, 50, 1);
+		ck_assert_int_eq(kvr_observe(k, p, worker[0], 1, 0, NULL),
+		    KVR_OK);
+		ck_assert_uint_eq(stats().splits, 1);
+		steps[i] = stats().max_steps;
+		cells[i] = stats().max_cells;
+		fleet_end();
+	}
+	ck_assert_uint_le(cells[1], cells[0] + 2);
+	ck_assert_uint_le(steps[1], steps[0] + 8);
+}
+END_TEST
+
+/* A line is not longer than a match may follow; the next prompt ends above. */
+START_TEST(line_that_is_full)
+{
+	uint32_t recorded;
+
+	big_fleet(2, LINE_MAX + 100);
+	refresh(1);
+	fragment(2);
+	region_sound();
+	ck_assert_uint_gt(stats().truncated, 0);
+	ck_assert_uint_eq(stats().splits, LINE_MAX - 1);
+	say_long(LINE_MAX + 60, LINE_MAX + 50, 2);
+	ck_assert_int_eq(kvr_observe(k, p, worker[1], 2, 0, &recorded),
+	    KVR_OK);
+	ck_assert_uint_eq(recorded, LINE_MAX - 1);
+	ck_assert_uint_le(match_steps(1, 2), LINE_MAX + 8);
+	(void)expire(2 + TTL, UINT32_MAX);
+	refresh(2 + TTL);
+	refresh(2 + TTL);
+	ck_assert_uint_lt(stats().nodes, 4);
+	fleet_end();
+}
+END_TEST
+
+/* --------------------------------------------------------------- suite --- */
+
+Suite *suite_cover(void);
+
+Suite *
+suite_cover(void)
+{
+	Suite *s = suite_create("cover");
+	TCase *t = small_case(s, "few"), *hot = tcase_create("hot prefix");
+
+	tcase_add_test(t, stairs);
+	tcase_add_test(t, found_down_the_line);
+	tcase_add_test(t, parted_by_pins);
+	tcase_add_test(t, not_joined_past_a_child);
+	tcase_add_test(t, trimmed_entry_rises);
+	tcase_add_test(t, split_of_a_trimmed_node);
+	tcase_add_test(t, leaf_after_leaf);
+	tcase_add_test(t, children_without_number);
+	tcase_add_test(hot, popular_child);
+	tcase_add_loop_test(hot, fragmented_hot_prefix, 0, 2);
+	tcase_add_test(hot, short_prompts_first);
+	tcase_add_test(hot, random_depths);
+	tcase_add_test(hot, split_whatever_the_holders);
+	tcase_add_test(hot, line_that_is_full);
+	suite_add_tcase(s, hot);
+	return s;
+}
