@@ -69,7 +69,7 @@ static const char help_text[] =
 "  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
 "  --flood           prompts with hashes equal in low bits, beside others\n"
 "  --growth CURVE    how costs grow: blocks, workers, prompt, shared, chat,\n"
-"                    fan, stairs, or all\n"
+"                    fan, stairs, parted, or all\n"
 "  --format KIND     text, or kv (name=value) (text)\n";
 
 /* ------------------------------------------------------------- options --- */

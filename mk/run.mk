@@ -4,7 +4,7 @@
 SAMPLE := $(BUILD)/sample.jsonl
 REAL_TRACE := $(wildcard ../shared/traces/conversation_trace.jsonl)
 
-CURVES := blocks workers prompt shared chat fan stairs
+CURVES := blocks workers prompt shared chat fan stairs parted
 # bench/growth/plots has the plots of bench/RESULTS.md.
 PLOTS ?= $(BUILD)/growth
 

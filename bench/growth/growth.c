@@ -8,7 +8,8 @@
 #include <string.h>
 
 const char *const growth_names[GROWTH_NAMES] = {
-	"blocks", "workers", "prompt", "shared", "chat", "fan", "stairs", "all"
+	"blocks", "workers", "prompt", "shared", "chat", "fan", "stairs",
+	"parted", "all"
 };
 
 static const struct {
@@ -21,7 +22,8 @@ static const struct {
 	{ growth_shared, GROWTH_SHARED_STEPS },
 	{ growth_chat, GROWTH_CHAT_STEPS },
 	{ growth_fan, GROWTH_FAN_STEPS },
-	{ growth_stairs, GROWTH_STAIRS_STEPS }
+	{ growth_stairs, GROWTH_STAIRS_STEPS },
+	{ growth_parted, GROWTH_PARTED_STEPS }
 };
 
 void

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 /* Names of the curves, and "all", which runs one after the other. */
-enum { GROWTH_CURVES = 7, GROWTH_NAMES = GROWTH_CURVES + 1 };
+enum { GROWTH_CURVES = 8, GROWTH_NAMES = GROWTH_CURVES + 1 };
 extern const char *const growth_names[GROWTH_NAMES];
 
 /* Runs growth_names[which]; prints tables, or name=value lines if `kv`. */

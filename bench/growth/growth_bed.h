@@ -151,7 +151,8 @@ enum {
 	GROWTH_SHARED_STEPS = 7,
 	GROWTH_CHAT_STEPS = 4,
 	GROWTH_FAN_STEPS = 5,
-	GROWTH_STAIRS_STEPS = 24
+	GROWTH_STAIRS_STEPS = 24,
+	GROWTH_PARTED_STEPS = 5
 };
 void growth_blocks(struct growth *g);
 void growth_workers(struct growth *g);
@@ -160,5 +161,6 @@ void growth_shared(struct growth *g);
 void growth_chat(struct growth *g);
 void growth_fan(struct growth *g);
 void growth_stairs(struct growth *g);
+void growth_parted(struct growth *g);
 
 #endif

@@ -135,3 +135,13 @@ plot T index 3 using 'size':'match' title 'match, 64 workers', \
     '' index 0 using 'size':'new' title 'new, 1, rising', \
     '' index 2 using 'size':'match' title 'match, 1 worker'
 END
+
+plot parted 'A prefix of 1,024 workers, from which prompts part' 'prompts' <<'END'
+set xrange [1:250]
+set yrange [100:100000]
+plot T using 'parted':'first' title 'route before', \
+    '' using 'parted':'route' title 'route after', \
+    '' using 'parted':'later' title 'route later', \
+    '' using 'parted':'again' title 'observe again', \
+    '' using 'parted':'part' title 'observe, parting'
+END

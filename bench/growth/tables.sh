@@ -75,3 +75,5 @@ table fan all size hash match match_p99 new new_p99 again again_p99 expire \
     bytes
 table stairs '1000 8000' size match match_p99 new new_p99 new_max \
     again again_p99 nodes merges bytes
+table parted all parted first first_again part route again later later_again \
+    entries entries_later nodes_later
