@@ -416,6 +416,10 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	f.slot = slot;
 	want = retain_fit(&f, now);
 	if (index_line_full(k, &f.path)) {
+		cover_cut(k, f.path.node);
+		want = retain_fit(&f, now);
+	}
+	if (index_line_full(k, &f.path)) {
 		want = f.path.depth - f.path.inside;
 		(void)fit_walk(&f, want);
 	}

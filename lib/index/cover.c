@@ -47,6 +47,8 @@
 
 enum {
 	LINKS_MAX = 16 * LINE_MAX, /* of the table, to find one cover */
+	CUT_PAIRS = 2 * LINE_MAX, /* looked at, to cut a line, */
+	CUT_MAX = 64,         /* and of them, parted */
 	POPULAR = 4,  /* holders, at least, of a new heir, and for each of */
 	POPULAR_MAX = 8 /* the old one's; which has at most so many */
 };
@@ -258,6 +260,52 @@ bool
 cover_line_full(const struct kvr *k, uint32_t node)
 {
 	return line_above(k, node) + cover_line_below(k, node) >= LINE_MAX;
+}
+
+/*
+ * Finds, or parts, what covers `node` from further down its line; false if that
+ * is much.
+ */
+static bool
+cut_pass(struct kvr *k, uint32_t node, bool part)
+{
+	uint32_t at = node_at(k, node)->heir, blocks = 0, pairs = 0, most = 0;
+
+	while (at != 0 && !region_broken(k)) {
+		const struct node *n = node_at(k, at);
+		uint32_t below = n->heir, i = n->holders;
+
+		blocks += n->length;
+		pairs += i;
+		k->region->counts.steps += 1 + i;
+		if (pairs > CUT_PAIRS)
+			return false;
+		while (i-- > 0) {
+			uint32_t entry = entry_find(k, at, pairs_slot(k, n, i));
+
+			if (entry_at(k, entry)->blocks <= blocks)
+				continue;
+			if (++most > CUT_MAX)
+				return false;
+			if (part)
+				(void)cover_part(k, entry, node, blocks);
+		}
+		at = below;
+	}
+	return most * ENTRY_CELLS_MAX <= k->region->free_cells / 2;
+}
+
+/*
+ * Cuts the line of a node in two, near it: what covers both halves is parted.
+ * Where many workers hold the lower one, it stays as it is.
+ */
+void
+cover_cut(struct kvr *k, uint32_t node)
+{
+	if (line_above(k, node) >= cover_line_below(k, node))
+		node = node_at(k, node)->parent;
+	if (cut_pass(k, node, false) && cut_pass(k, node, true))
+		write_once(node_at(k, node)->heir, 0);
 }
 
 /*

@@ -25,6 +25,7 @@ void cover_rise(struct kvr *k, uint32_t entry);
 bool cover_adopt(struct kvr *k, uint32_t node, uint32_t child,
     uint32_t *line);
 uint32_t cover_line_below(const struct kvr *k, uint32_t node);
+void cover_cut(struct kvr *k, uint32_t node);
 bool cover_line_full(const struct kvr *k, uint32_t node);
 
 #endif

@@ -462,26 +462,51 @@ START_TEST(split_whatever_the_holders)
 }
 END_TEST
 
-/* A line is not longer than a match may follow; the next prompt ends above. */
+/*
+ * A line is not longer than a match may follow. While many workers cover all of
+ * it, the next prompts end above, which leaves fewer; then the line is cut.
+ */
 START_TEST(line_that_is_full)
 {
-	uint32_t recorded;
-
-	big_fleet(2, LINE_MAX + 100);
+	big_fleet(100, LINE_MAX + 100);
 	refresh(1);
 	fragment(2);
 	region_sound();
 	ck_assert_uint_gt(stats().truncated, 0);
-	ck_assert_uint_eq(stats().splits, LINE_MAX - 1);
-	say_long(LINE_MAX + 60, LINE_MAX + 50, 2);
-	ck_assert_int_eq(kvr_observe(k, p, worker[1], 2, 0, &recorded),
-	    KVR_OK);
-	ck_assert_uint_eq(recorded, LINE_MAX - 1);
-	ck_assert_uint_le(match_steps(1, 2), LINE_MAX + 8);
+	ck_assert_uint_lt(stats().truncated, fleet);
+	ck_assert_uint_eq(stats().splits + stats().truncated, depth - 1);
+	ck_assert_uint_le(match_steps(1, 2), 2 * LINE_MAX);
 	(void)expire(2 + TTL, UINT32_MAX);
 	refresh(2 + TTL);
 	refresh(2 + TTL);
 	ck_assert_uint_lt(stats().nodes, 4);
+	fleet_end();
+}
+END_TEST
+
+/* If few do, the line is cut, and nothing is lost. */
+START_TEST(line_that_is_cut)
+{
+	uint32_t i, n;
+
+	big_fleet(2, 3 * LINE_MAX);
+	refresh(1);
+	if (_i == 0)
+		fragment(2);
+	for (i = depth - 1; _i != 0 && i > 0; i--) {
+		say_long(i, i, 0);
+		ck_assert_int_eq(kvr_observe(k, p, worker[i % 2], 2, 0, NULL),
+		    KVR_OK);
+	}
+	region_sound();
+	ck_assert_uint_eq(stats().truncated, 0);
+	ck_assert_uint_eq(stats().splits, depth - 1);
+	for (n = 1; n <= depth; n += 611)
+		ck_assert_uint_le(match_steps(n, 2), 5 * n + 2 * LINE_MAX);
+	(void)expire(2 + TTL, UINT32_MAX);
+	for (i = 0; i < 4; i++)
+		refresh(2 + TTL + i);
+	ck_assert_uint_lt(stats().nodes, 8);
 	fleet_end();
 }
 END_TEST
@@ -510,6 +535,7 @@ suite_cover(void)
 	tcase_add_test(hot, random_depths);
 	tcase_add_test(hot, split_whatever_the_holders);
 	tcase_add_test(hot, line_that_is_full);
+	tcase_add_loop_test(hot, line_that_is_cut, 0, 2);
 	suite_add_tcase(s, hot);
 	return s;
 }
