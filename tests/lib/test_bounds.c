@@ -59,11 +59,14 @@ nodes_above(uint32_t node)
 	return nodes;
 }
 
-/* The two oldest leases are ended if they are over age. */
+/*
+ * The two oldest leases are ended if they are over age; the third, if the call
+ * itself ends one of these.
+ */
 static void
 size_aged(struct sizes *s, int64_t now)
 {
-	uint32_t i = k->region->lease_first, left = REAP;
+	uint32_t i = k->region->lease_first, left = REAP + 1;
 
 	if (now < k->region->clock)
 		now = k->region->clock;
