@@ -134,6 +134,7 @@ static const struct entry *
 entry_of_block(const struct evidence *e, uint64_t block)
 {
 	uint32_t node = e->l->node, depth = e->l->blocks;
+	struct cover at = { 0, 0, 0, 0 };
 
 	while (node != 0 && depth > block && !region_broken(e->k)) {
 		depth -= node_at(e->k, node)->length;
@@ -141,7 +142,9 @@ entry_of_block(const struct evidence *e, uint64_t block)
 			node = node_at(e->k, node)->parent;
 		e->k->region->counts.steps++;
 	}
-	return entry_at(e->k, cover_find(e->k, node, e->l->slot));
+	(void)cover_climb(e->k, &at, node, e->l->slot);
+	e->k->region->counts.steps += at.links;
+	return entry_at(e->k, at.entry);
 }
 
 /*
@@ -264,8 +267,8 @@ note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
 	struct survival_sample sample = { e->c->volume, e->lost, h->released,
 		hash_block_tokens(&e->k->rule), hit };
 
-	e->k->region->counts.steps += e->at.links / CHAIN_USUAL;
-	e->at.links %= CHAIN_USUAL;
+	e->k->region->counts.steps += e->at.links;
+	e->at.links = 0;
 	if (low >= high)
 		return;
 	sample.tokens *= high - low;

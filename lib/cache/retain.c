@@ -55,6 +55,8 @@ enum {
 	PASSED_MAX = 1024,    /* pinned entries, when making room once */
 	EVICTIONS_MAX = 1024, /* by one call from one worker, */
 	WAITING_MAX = 64,     /* and pinned ones that it passes over */
+	NODES_EACH = 128,     /* that leave, for each entry that may expire */
+	NODES_MAX = 1024,     /* that leave, until no more is evicted */
 	LEASE_CELLS = 128,    /* that prefixes leave to leases, */
 	LEASE_SHARE = 32      /* at most one in so many */
 };
@@ -122,12 +124,18 @@ retain_reclaim(struct kvr *k, uint32_t entry, int64_t now)
 	return true;
 }
 
-/* Reclaims up to `budget` entries that are orphaned or due. */
+/*
+ * Reclaims up to `budget` entries that are orphaned or due; fewer, if many
+ * nodes go with them: one may have been the last that held a long line.
+ */
 void
 retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 {
-	for (; budget > 0 && retain_reclaim(k, retain_next(k, now), now);
-	    budget--)
+	uint64_t nodes = k->region->counts.nodes;
+	uint64_t most = (uint64_t)budget * NODES_EACH;
+
+	for (; budget > 0 && nodes - k->region->counts.nodes <= most &&
+	    retain_reclaim(k, retain_next(k, now), now); budget--)
 		continue;
 	__builtin_prefetch(entry_at(k, retain_stamped(k)));
 }
@@ -262,10 +270,11 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 	uint32_t at = s->by_release.head, i, passed = 0, next;
-	uint64_t excess;
+	uint64_t excess, nodes = k->region->counts.nodes;
 	bool purged;
 
-	for (i = 0; i < EVICTIONS_MAX && at != 0 && !region_broken(k); i++) {
+	for (i = 0; i < EVICTIONS_MAX && at != 0 && !region_broken(k) &&
+	    nodes - k->region->counts.nodes <= NODES_MAX; i++) {
 		purged = retain_purged(k, s, at);
 		excess = retain_excess(k, slot);
 		if (excess == 0 && !purged)

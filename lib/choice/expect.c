@@ -32,9 +32,9 @@
 
 /* The probability that the blocks of an entry are still cached. */
 static double
-survives(const struct kvr *k, uint32_t slot, struct cover *at, uint32_t node)
+survives(const struct kvr *k, uint32_t slot, uint32_t entry)
 {
-	const struct entry *h = entry_at(k, cover_climb(k, at, node, slot));
+	const struct entry *h = entry_at(k, entry);
 
 	if (read_once(h->pins) > 0)
 		return 1;
@@ -76,6 +76,7 @@ pile_sum(const struct pile *p, double most)
 
 /*
  * Expected blocks of the first `blocks` of the path; the last may be partial.
+ * Mostly one entry covers all that is left of the path.
  */
 static double
 surviving(const struct kvr *k, uint32_t slot, const struct path *path,
@@ -83,15 +84,20 @@ surviving(const struct kvr *k, uint32_t slot, const struct path *path,
 {
 	uint32_t node = path->node, here = path->inside, left = path->nodes;
 	double depth = path->depth, above, some;
-	struct cover at = { 0, 0, 0 };
+	struct cover at = { 0, 0, 0, 0 };
+	uint32_t beyond = read_once(node_at(k, node)->length) - here;
 	struct pile pile;
 
-	for (pile.n = 0; left > 0; left--) {
-		above = depth - here;
+	for (pile.n = 0; left > 0 && depth > 0; left--) {
+		uint32_t entry = cover_climb(k, &at, node, slot);
+
+		above = entry != 0 && cover_left(k, &at) >= depth + beyond
+		    ? 0 : depth - here;
 		some = (depth < blocks ? depth : blocks) - above;
 		if (some > 0)
-			pile_add(&pile, survives(k, slot, &at, node), some);
+			pile_add(&pile, survives(k, slot, entry), some);
 		depth = above;
+		beyond = 0;
 		node = read_once(node_at(k, node)->parent);
 		here = read_once(node_at(k, node)->length);
 	}

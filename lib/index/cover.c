@@ -46,7 +46,7 @@
 #include "index.h"
 
 enum {
-	LINKS_MAX = 16 * LINE_MAX, /* of the table, to find one cover */
+	LINKS_MAX = 16 * LINE_MAX, /* followed to find one cover */
 	CUT_PAIRS = 2 * LINE_MAX, /* looked at, to cut a line, */
 	CUT_MAX = 64,         /* and of them, parted */
 	POPULAR = 4,  /* holders, at least, of a new heir, and for each of */
@@ -55,18 +55,23 @@ enum {
 
 /* ------------------------------------------------------------- finding --- */
 
-static uint32_t
-cover_seek(const struct kvr *k, uint32_t node, uint32_t slot, uint32_t *links)
+/* Looks for it down the line; sets all but the node. */
+static void
+cover_seek(const struct kvr *k, struct cover *at, uint32_t node, uint32_t slot)
 {
-	uint32_t limit = LINE_MAX, entry;
+	uint32_t limit = LINE_MAX, links = LINKS_MAX, beyond = 0;
 
-	for (; node != 0 && limit > 0; limit--) {
-		entry = entry_seek(k, node, slot, links);
-		if (entry != 0)
-			return entry;
+	at->entry = entry_seek(k, node, slot, &links);
+	while (at->entry == 0 && --limit > 0 && links > 0) {
 		node = read_once(node_at(k, node)->heir);
+		if (node == 0)
+			break;
+		links--;
+		beyond += read_once(node_at(k, node)->length);
+		at->entry = entry_seek(k, node, slot, &links);
 	}
-	return 0;
+	at->beyond = beyond;
+	at->links += LINKS_MAX - links;
 }
 
 /*
@@ -76,9 +81,10 @@ cover_seek(const struct kvr *k, uint32_t node, uint32_t slot, uint32_t *links)
 uint32_t
 cover_find(const struct kvr *k, uint32_t node, uint32_t slot)
 {
-	uint32_t links = LINKS_MAX;
+	struct cover at = { 0, 0, 0, 0 };
 
-	return cover_seek(k, node, slot, &links);
+	cover_seek(k, &at, node, slot);
+	return at.entry;
 }
 
 /*
@@ -89,17 +95,30 @@ uint32_t
 cover_climb(const struct kvr *k, struct cover *at, uint32_t node,
     uint32_t slot)
 {
-	uint32_t links = LINKS_MAX, entry = entry_seek(k, node, slot, &links);
+	uint32_t links = CHAIN_MAX, entry = 0;
 
-	if (entry == 0 && at->node != 0 &&
-	    read_once(node_at(k, node)->heir) == at->node)
-		entry = at->entry;
-	else if (entry == 0)
-		entry = cover_seek(k, node, slot, &links);
+	if (at->node != 0 && read_once(node_at(k, node)->heir) == at->node) {
+		entry = entry_seek(k, node, slot, &links);
+		at->beyond += read_once(node_at(k, at->node)->length);
+		if (entry != 0) {
+			at->entry = entry;
+			at->beyond = 0;
+		}
+		at->links += CHAIN_MAX - links;
+	} else {
+		cover_seek(k, at, node, slot);
+	}
 	at->node = node;
-	at->entry = entry;
-	at->links += LINKS_MAX - links;
-	return entry;
+	return at->entry;
+}
+
+/* Blocks that what covers the node has, from the node's end up. */
+uint32_t
+cover_left(const struct kvr *k, const struct cover *at)
+{
+	uint32_t blocks = read_once(entry_at(k, at->entry)->blocks);
+
+	return blocks > at->beyond ? blocks - at->beyond : 0;
 }
 
 /* The node above all that an entry covers. */
@@ -204,25 +223,31 @@ cover_absorb(struct kvr *k, uint32_t above, uint32_t below)
 	return true;
 }
 
-/* Moves an entry of which too much was trimmed to the node where it ends. */
+/*
+ * Moves an entry of which too much was trimmed to the node where it ends, if
+ * there is a cell for its pair.
+ */
 void
 cover_rise(struct kvr *k, uint32_t entry)
 {
 	struct entry *h = entry_at(k, entry);
+	uint32_t from = h->node, node = from, lost = 0;
 
-	while (h->node != 0 && h->pins == 0 && h->trimmed < h->blocks &&
-	    h->trimmed >= node_at(k, h->node)->length &&
-	    k->region->free_cells >= ENTRY_CELLS_MAX && !region_broken(k)) {
-		uint32_t node = h->node, blocks = node_at(k, node)->length;
-
-		if (node_at(k, node)->parent == 0)
-			return; /* damaged */
+	if (from == 0 || h->pins > 0 || h->trimmed >= h->blocks)
+		return;
+	while (h->trimmed - lost >= node_at(k, node)->length &&
+	    node_at(k, node)->parent != 0 && !region_broken(k)) {
+		lost += node_at(k, node)->length;
+		node = node_at(k, node)->parent;
 		k->region->counts.steps++;
-		write_once(h->blocks, h->blocks - blocks);
-		write_once(h->trimmed, h->trimmed - blocks);
-		entry_move(k, entry, node_at(k, node)->parent);
-		index_prune(k, node);
 	}
+	if (node == from || k->region->free_cells + 1 <
+	    pairs_cells_to_add(node_at(k, node)->holders))
+		return;
+	write_once(h->blocks, h->blocks - lost);
+	write_once(h->trimmed, h->trimmed - lost);
+	entry_move(k, entry, node);
+	index_prune(k, from);
 }
 
 /* --------------------------------------------------------------- lines --- */
@@ -235,7 +260,7 @@ cover_line_below(const struct kvr *k, uint32_t node)
 
 	for (; node != 0 && nodes < LINE_MAX; nodes++)
 		node = node_at(k, node)->heir;
-	k->region->counts.steps += nodes / 16;
+	k->region->counts.steps += nodes;
 	return nodes;
 }
 
@@ -251,7 +276,7 @@ line_above(const struct kvr *k, uint32_t node)
 		node = above;
 		above = node_at(k, node)->parent;
 	}
-	k->region->counts.steps += nodes / 16;
+	k->region->counts.steps += nodes;
 	return nodes;
 }
 
@@ -309,17 +334,18 @@ cover_cut(struct kvr *k, uint32_t node)
 }
 
 /*
- * Whether the heir of `node` may be replaced: it has few entries, whole ones,
- * and no heir itself; and there is room for parting them.
+ * Whether the heir of a node may be replaced: it has few entries, whole ones,
+ * and no heir itself; and there is room for parting them, beside the cells that
+ * must be spared.
  */
 static bool
-heir_replaceable(const struct kvr *k, uint32_t heir)
+heir_replaceable(const struct kvr *k, uint32_t heir, uint32_t spare)
 {
 	const struct node *n = node_at(k, heir);
 	uint32_t i;
 
 	if (n->heir != 0 || n->holders > POPULAR_MAX ||
-	    k->region->free_cells < (n->holders + 1U) * ENTRY_CELLS_MAX)
+	    k->region->free_cells < spare + n->holders * ENTRY_CELLS_MAX)
 		return false;
 	for (i = 0; i < n->holders; i++)
 		if (entry_at(k, entry_find(k, heir, pairs_slot(k, n, i)))
@@ -348,10 +374,11 @@ heir_replace(struct kvr *k, uint32_t node, uint32_t child)
 
 /*
  * Whether the child is its parent's heir now. *line: nodes of the child's line,
- * from it down; 0: not counted yet.
+ * from it down; 0: not counted yet. spare: cells that are needed further up.
  */
 bool
-cover_adopt(struct kvr *k, uint32_t node, uint32_t child, uint32_t *line)
+cover_adopt(struct kvr *k, uint32_t node, uint32_t child, uint32_t *line,
+    uint32_t spare)
 {
 	const struct node *n = node_at(k, node), *c = node_at(k, child);
 	uint32_t old = n->heir;
@@ -361,7 +388,7 @@ cover_adopt(struct kvr *k, uint32_t node, uint32_t child, uint32_t *line)
 	if (n->children != 1 && c->holders < POPULAR * (old != 0 &&
 	    node_at(k, old)->holders > 1 ? node_at(k, old)->holders : 1U))
 		return false;
-	if (old != 0 && !heir_replaceable(k, old))
+	if (old != 0 && !heir_replaceable(k, old, spare))
 		return false;
 	if (*line == 0)
 		*line = cover_line_below(k, child);

@@ -8,22 +8,25 @@
 #include "region.h"
 
 /*
- * The last node that was looked at on a climb, and what covers it; links: those
- * of the table that were followed.
+ * The last node that was looked at on a climb, and what covers it. links: those
+ * that were followed to find it, of lines and of the table.
  */
 struct cover {
-	uint32_t node, entry, links;
+	uint32_t node, entry;
+	uint32_t beyond; /* blocks of the entry further down than the node */
+	uint32_t links;
 };
 
 uint32_t cover_find(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t cover_climb(const struct kvr *k, struct cover *below, uint32_t node,
     uint32_t slot);
+uint32_t cover_left(const struct kvr *k, const struct cover *at);
 uint32_t cover_above(const struct kvr *k, uint32_t entry);
 uint32_t cover_make(struct kvr *k, uint32_t node, uint32_t slot);
 bool cover_absorb(struct kvr *k, uint32_t above, uint32_t below);
 void cover_rise(struct kvr *k, uint32_t entry);
 bool cover_adopt(struct kvr *k, uint32_t node, uint32_t child,
-    uint32_t *line);
+    uint32_t *line, uint32_t spare);
 uint32_t cover_line_below(const struct kvr *k, uint32_t node);
 void cover_cut(struct kvr *k, uint32_t node);
 bool cover_line_full(const struct kvr *k, uint32_t node);

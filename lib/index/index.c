@@ -520,50 +520,70 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
  * time the child precedes its parent.
  */
 
-/*
- * Stamps what covers a node, and lets the entry below absorb it. Returns the
- * entry that covers the node then; *left are the blocks it covers from there.
- */
+/* A path that is being stamped, from its end to the root. */
+struct climb {
+	uint32_t node, entry; /* stamped last, and what covers it */
+	uint32_t left;        /* blocks further up that this covers, too */
+	uint32_t line;        /* nodes of its line; 0: not counted */
+	uint32_t spare;       /* cells for entries missing further up, or more */
+};
+
+/* Cells for entries on all nodes above. */
 static uint32_t
-stamp_cover(struct kvr *k, uint32_t node, uint32_t slot, int64_t now,
-    struct cover below, uint32_t *line, uint32_t *left)
+cells_above(const struct kvr *k, uint32_t node)
+{
+	uint32_t cells = 0;
+
+	while ((node = node_at(k, node)->parent) != 0 && !region_broken(k)) {
+		k->region->counts.steps++;
+		cells += ENTRY_CELLS_MAX;
+	}
+	return cells;
+}
+
+/* Stamps what covers a node, and lets the entry below absorb it. */
+static void
+stamp_cover(struct kvr *k, struct climb *c, uint32_t node, uint32_t slot,
+    int64_t now)
 {
 	uint32_t entry = cover_make(k, node, slot);
+	const struct entry *h = entry_at(k, entry);
 
+	/* where a worker has an entry, it has those above */
+	if (c->node == 0 && h->pins == 0 && h->stamp == STAMP_NONE)
+		c->spare = cells_above(k, node);
 	entry_stamp(k, entry, now);
-	*left = entry_at(k, entry)->blocks;
-	if (below.node != 0 && cover_adopt(k, node, below.node, line) &&
-	    cover_absorb(k, entry, below.entry))
-		return below.entry;
-	return entry;
+	c->left = h->blocks;
+	if (c->node == 0 ||
+	    !cover_adopt(k, node, c->node, &c->line, c->spare) ||
+	    !cover_absorb(k, entry, c->entry))
+		c->entry = entry;
 }
 
 /* Confirms and stamps the path; adds missing entries. */
 void
 index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 {
-	uint32_t left = 0, line = 0, most = MERGE_STAMP, length;
-	struct cover below = { 0, 0, 0 };
+	uint32_t most = MERGE_STAMP, length;
+	struct climb c = { 0, 0, 0, 0, 0 };
 
 	while (node != 0 && !region_broken(k)) {
 		k->region->counts.steps++;
-		if (left == 0)
-			below.entry = stamp_cover(k, node, slot, now, below,
-			    &line, &left);
+		if (c.left == 0)
+			stamp_cover(k, &c, node, slot, now);
 		length = node_at(k, node)->length;
-		left -= length < left ? length : left;
-		if (below.node != 0 &&
-		    merge_fits(k, node, below.node, most)) {
-			most -= node_at(k, below.node)->length;
-			node_merge(k, node, below.node);
-			node = node_at(k, below.node)->parent;
+		c.left -= length < c.left ? length : c.left;
+		if (c.node != 0 && merge_fits(k, node, c.node, most)) {
+			most -= node_at(k, c.node)->length;
+			node_merge(k, node, c.node);
+			node = node_at(k, c.node)->parent;
 			continue;
 		}
-		if (node_at(k, node)->heir != below.node)
-			line = 0;
-		else if (line != 0)
-			line++;
-		below.node = node;
+		if (node_at(k, node)->heir != c.node)
+			c.line = 0;
+		else if (c.line != 0)
+			c.line++;
+		c.node = node;
 		node = node_at(k, node)->parent;
 	}
 	order_settle(k, slot);

@@ -35,6 +35,7 @@ struct matching {
 	const int64_t *ttl;  /* of each worker, if they differ; else NULL */
 	uint32_t node;       /* of the pairs that are read, */
 	uint32_t beyond;     /* its blocks below those that match */
+	uint32_t most;       /* steps: no sound region takes more */
 	struct kvr_overlap unpinned; /* of a worker first met in this node */
 };
 
@@ -147,7 +148,7 @@ match_line(struct matching *m, uint32_t node)
 {
 	uint32_t limit = LINE_MAX;
 
-	for (; node != 0 && limit > 0; limit--) {
+	for (; node != 0 && limit > 0 && m->set->steps < m->most; limit--) {
 		const struct node *n = node_at(m->k, node);
 		uint32_t heir = read_once(n->heir);
 
@@ -171,16 +172,18 @@ match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
 	static const struct insert as_it_is;
 	struct matching m = { k, p, set, now, now - region_ttl(k),
 		read_once(k->region->own_ttl) == 0 ? NULL : k->loads.ttl, 0, 0,
-		{ 0 } };
+		0, { 0 } };
 	uint32_t left, node, here, below = 0;
 
 	found_none(k, set);
 	index_walk(k, p, p->blocks, &as_it_is, &set->path);
 	set->steps = set->path.steps;
+	/* each node and each full group is visited once */
+	m.most = set->steps + k->layout.cells;
 	m.unpinned.blocks = set->path.depth;
 	here = set->path.inside;
 	node = set->path.node;
-	for (left = set->path.nodes; left > 0; left--) {
+	for (left = set->path.nodes; left > 0 && set->steps < m.most; left--) {
 		const struct node *n = node_at(k, node);
 		uint32_t heir = read_once(n->heir);
 

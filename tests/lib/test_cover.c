@@ -245,6 +245,70 @@ START_TEST(popular_child)
 }
 END_TEST
 
+/* Takes free cells until so many are left; 0: gives them back. */
+static void
+cells_left(uint32_t left)
+{
+	static uint32_t taken[4096], n;
+
+	while (left > 0 && k->region->free_cells > left && n < 4096)
+		taken[n++] = cell_take(k);
+	while (left == 0 && n > 0)
+		cell_give(k, taken[--n]);
+}
+
+/* A popular child waits if entries further up may need the cells. */
+START_TEST(heirs_wait_for_entries)
+{
+	struct kvr_options o = small_options();
+	uint32_t i, line = 0, a, b;
+
+	o.max_workers = 22;
+	region_of(&o);
+	observe(0, "aU", 1);
+	observe(1, "abV", 1);
+	for (i = 2; i < 5; i++)
+		observe(i, "abcd", 1);
+	a = child_of(0, 'a');
+	b = child_of(a, 'b');
+	ck_assert_uint_ne(node_at(k, a)->heir, b);
+	/* one more is enough, of a worker that has nothing above */
+	(void)entry_add(k, b, 5);
+	ck_assert(!cover_adopt(k, a, b, &line, k->region->free_cells));
+	ck_assert(cover_adopt(k, a, b, &line, 0));
+	ck_assert_uint_eq(node_at(k, a)->heir, b);
+	kvr_prompt_free(p);
+	kvr_free(k);
+}
+END_TEST
+
+/* With any number of cells a path is recorded whole, or as far as they go. */
+START_TEST(few_cells)
+{
+	static const char *forks[] = { "aU", "abV", "abcZ", "abcdY", "abcdeX" };
+	struct kvr_options o = small_options();
+	uint32_t left, i, j, whole = 0;
+
+	o.max_workers = 22;
+	o.region_bytes = 75000;
+	for (left = 1; left < 120; left++) {
+		region_of(&o);
+		for (j = 0; j < 5; j++)
+			for (i = 0; i < 3; i++)
+				commit(reserve(i, forks[j], 1), 1);
+		for (i = 10; i < 18; i++)
+			commit(reserve(i, "abcdefg", 1), 1);
+		cells_left(left);
+		say("abcdefg");
+		whole += observed(21, 1) == 7;
+		cells_left(0);
+		region_end();
+	}
+	ck_assert_uint_gt(whole, 0);
+	ck_assert_uint_lt(whole, 119);
+}
+END_TEST
+
 /* More children than are counted: it is never merged, and sound. */
 START_TEST(children_without_number)
 {
@@ -530,6 +594,8 @@ suite_cover(void)
 	tcase_add_test(t, leaf_after_leaf);
 	tcase_add_test(t, children_without_number);
 	tcase_add_test(hot, popular_child);
+	tcase_add_test(hot, heirs_wait_for_entries);
+	tcase_add_test(hot, few_cells);
 	tcase_add_loop_test(hot, fragmented_hot_prefix, 0, 2);
 	tcase_add_test(hot, short_prompts_first);
 	tcase_add_test(hot, random_depths);
