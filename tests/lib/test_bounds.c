@@ -6,18 +6,20 @@
  * sizes, sets the three counters of kvr_stats to 0, makes the call, and checks
  * the counters against the formulas of the page:
  *
- *   cells     <= (b + c) / 15 + 6n + 14d + 3m + 64
+ *   cells     <= (b + c) / 15 + 6n + 14d + 3m + 384z + 64
  *   reclaimed <= 8 + what room needed: twice the cells, 3 x 1024 pinned ones
- *   steps     <= 16 (n + a) + 3 (d + s) + x + 48m + c / 8 + b / 4 + w / 6 +
- *                8r + 512
+ *   steps     <= 16 (n + a) + 3 (d + s + x) + 48m + c / 8 + b / 4 + w / 6 +
+ *                8r + 8192z + 512
  *
  *   n  nodes on the path of the prompt or the lease, before the call
  *   b  blocks that are new, and those of the shorter part of a split
  *   d  of them, those that the path leaves by another child than their heir, or
- *      at its end; s: nodes down their lines, at most 1024 for each; 14 (cells)
- *      and 8 (steps) only if the child becomes the heir
+ *      at its end; s: nodes down their lines, at most 1024 for each
+ *   z  1 if the prompt parts from a full line of heirs; else 0
  *   w  entries on all these nodes (kvr_lease_open)
- *   x  nodes that leave
+ *   x  nodes that leave; if room suffices, at most 128 for each of the 8 entries
+ *      that expire, 1024 for each worker whose cache loses some, and 1024 for
+ *      the last of each
  *   a  nodes on the paths of the leases over age that the call ends, at most 2
  *   m  nodes merged; c: blocks copied by that, at most 16384 for each path
  *   r  entries reclaimed or passed over
@@ -36,7 +38,7 @@
 
 struct sizes {
 	uint64_t nodes, blocks, pairs, aged, budget, room;
-	uint64_t departures, lines; /* d, s */
+	uint64_t departures, lines, full; /* d, s, z */
 	uint64_t paths; /* that are stamped */
 	struct kvr_stats before;
 };
@@ -111,7 +113,7 @@ static uint64_t
 bound_cells(const struct sizes *s, uint64_t merges, uint64_t copied)
 {
 	return (s->blocks + copied) / 15 + 6 * s->nodes + 14 * s->departures +
-	    3 * merges + 64;
+	    3 * merges + 384 * s->full + 64;
 }
 
 /* If room is lacking, the path itself may be evicted and all be new. */
@@ -138,6 +140,7 @@ size_prompt(struct sizes *s)
 	s->blocks += want - path.depth;
 	if (path.node != 0 && rest > 0)
 		s->blocks += rest < path.inside ? rest : path.inside;
+	s->full = index_line_full(k, &path);
 	size_lines(s, path.node);
 	size_room(s);
 }
@@ -188,15 +191,18 @@ within(const struct sizes *s)
 	/* a split and a new leaf may have come */
 	gone = s->before.nodes + 2 > did.nodes + merges
 	    ? s->before.nodes + 2 - did.nodes - merges : 0;
+	if (s->room == 0)
+		at_most("nodes that leave", gone, 128 * s->budget + LINE_MAX +
+		    2 * LINE_MAX * (1 + REAP) + s->nodes + s->aged);
 	at_most("merges", merges, s->nodes + s->aged + 2);
 	at_most("splits", did.splits - s->before.splits, 1);
 	at_most("reaped", did.lease_reaps - s->before.lease_reaps, REAP);
 	at_most("cells", did.max_cells, bound_cells(s, merges, copied));
 	at_most("reclaimed", did.max_reclaimed, s->budget + s->room);
 	at_most("steps", did.max_steps, 16 * (s->nodes + s->aged) +
-	    3 * (s->departures + s->lines) + gone + 48 * merges +
+	    3 * (s->departures + s->lines + gone) + 48 * merges +
 	    copied / 8 + s->blocks / 4 + s->pairs / 6 +
-	    8 * did.max_reclaimed + 512);
+	    8 * did.max_reclaimed + 8192 * s->full + 512);
 	return did;
 }
 
@@ -417,6 +423,134 @@ START_TEST(split_of_what_all_hold)
 		    lease, 1), KVR_OK);
 	}
 	ck_assert_uint_eq(s.splits, 15);
+	region_end();
+}
+END_TEST
+
+/* A request for all of the prefix, as a worker is chosen for it. */
+static uint64_t
+hot_request(uint32_t blocks, int64_t now)
+{
+	uint64_t lease, steps;
+
+	say_long(blocks, blocks, 0);
+	lease = do_reserve(0, 0, now);
+	steps = stats().max_steps;
+	ck_assert_int_eq(do_on_lease(COMMIT, lease, now), KVR_OK);
+	steps += stats().max_steps;
+	ck_assert_int_eq(do_on_lease(FINISH, lease, now), KVR_OK);
+	return steps + stats().max_steps;
+}
+
+/* Each worker of the fleet uses the prefix. */
+static void
+hot_prefix(uint32_t fleet, uint32_t blocks, int64_t now)
+{
+	uint32_t i;
+
+	say_long(blocks, blocks, 0);
+	for (i = 0; i < fleet; i++)
+		(void)do_observe(worker[i], now);
+}
+
+/* Short requests part at each of its blocks. */
+static void
+hot_prefix_parted(uint32_t blocks, int64_t now)
+{
+	uint64_t lease;
+	uint32_t i;
+
+	for (i = 1; i < blocks; i++) {
+		say_long(i + 1, i, 1);
+		lease = do_reserve(0, 0, now);
+		ck_assert_int_eq(do_on_lease(COMMIT, lease, now), KVR_OK);
+		ck_assert_int_eq(do_on_lease(FINISH, lease, now), KVR_OK);
+	}
+}
+
+/*
+ * 249 short requests part from a prefix that 1,024 workers hold. A route also
+ * reads of each worker a pair and its load, which steps do not count, or count
+ * by the group: that is added here.
+ */
+START_TEST(prefix_that_is_parted)
+{
+	enum { BLOCKS = 250 };
+	uint32_t fleet = (uint32_t)test_amount(1024);
+	uint64_t before, after;
+
+	big_region(64 << 20, fleet, TTL);
+	hot_prefix(fleet, BLOCKS, 1);
+	before = hot_request(BLOCKS, 1);
+	hot_prefix_parted(BLOCKS, 2);
+	after = hot_request(BLOCKS, 2);
+	at_most("reads", after + 2 * fleet, 2 * (before + 2 * fleet));
+	at_most("entries", stats().entries, 4 * (uint64_t)fleet);
+	ck_assert_uint_eq(stats().splits, BLOCKS - 1);
+	hot_prefix(fleet, BLOCKS, 2 + TTL / 2);
+	(void)do_expire(UINT32_MAX, 2 + TTL);
+	hot_prefix(fleet, BLOCKS, 2 + TTL);
+	at_most("steps when it is whole again", hot_request(BLOCKS, 2 + TTL), before);
+	ck_assert_uint_eq(stats().entries, fleet);
+	ck_assert_uint_eq(stats().nodes, 1);
+	region_end();
+}
+END_TEST
+
+/* Prompts part from a line that can take no further node: it is cut, or not. */
+START_TEST(line_that_is_full)
+{
+	enum { BLOCKS = LINE_MAX + 200 };
+	uint32_t fleet = _i == 0 ? 64 : (uint32_t)test_amount(1024);
+
+	big_region(64 << 20, fleet, TTL);
+	hot_prefix(fleet, BLOCKS, 1);
+	hot_prefix_parted(BLOCKS, 2);
+	ck_assert_uint_gt(stats().splits, LINE_MAX - 2);
+	if (_i == 0)
+		ck_assert_uint_eq(stats().truncated, 0);
+	(void)hot_request(BLOCKS, 2);
+	region_end();
+}
+END_TEST
+
+/* The first `common` blocks of a prefix, and one that is not of it. */
+static void
+say_of_line(uint32_t common, uint32_t prefix)
+{
+	uint32_t token[LINE_MAX + 1], i;
+
+	for (i = 0; i < common; i++)
+		token[i] = prefix * LINE_MAX + i;
+	token[i] = UINT32_MAX;
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, token, common + 1),
+	    KVR_OK);
+}
+
+/* Prefixes that were parted come due: with an entry its whole line goes. */
+START_TEST(lines_that_are_due)
+{
+	enum { LINES = 20, NODES = 1000 };
+	uint32_t i, n;
+
+	big_region(64 << 20, 2, TTL);
+	for (n = 0; n < LINES; n++)
+		for (i = NODES; i > 0; i--) {
+			say_of_line(i, n);
+			(void)do_observe(worker[0], 1);
+		}
+	for (n = 0; n < LINES; n++) {
+		say_of_line(NODES, n);
+		(void)do_observe(worker[0], 2);
+	}
+	(void)do_expire(UINT32_MAX, 1 + TTL);
+	ck_assert_uint_eq(stats().nodes, LINES * NODES);
+	ck_assert_uint_eq(stats().entries, LINES);
+	for (i = 0; stats().entries > 1; i++) {
+		say_one(UINT32_MAX);
+		(void)do_observe(worker[1], 2 + TTL);
+	}
+	ck_assert_uint_gt(i, LINES / EXPIRE + 1); /* not 8 a call */
 	region_end();
 }
 END_TEST
@@ -866,6 +1000,9 @@ suite_bounds(void)
 	TCase *t = tcase_create("bounds");
 
 	tcase_add_test(t, split_of_what_all_hold);
+	tcase_add_test(t, prefix_that_is_parted);
+	tcase_add_loop_test(t, line_that_is_full, 0, 2);
+	tcase_add_test(t, lines_that_are_due);
 	tcase_add_test(t, huge_prompts);
 	tcase_add_test(t, room_made);
 	tcase_add_test(t, room_behind_the_pinned);
