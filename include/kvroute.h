@@ -793,7 +793,7 @@ struct kvr_entry {
 };
 /*
  * Walks the entries that are live at `now`. *cursor 0 begins, 0 is the end.
- * Entries that neither come nor go between the calls are visited exactly once.
+ * Entries that stay as they are between the calls are visited exactly once.
  */
 int kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
     struct kvr_entry *out, size_t element, size_t capacity, size_t *count);

@@ -208,8 +208,9 @@ enum { BUCKETS_PER_CALL = 1024, STEPS_PER_CALL = 4096 };
 /*
  * A cursor is a bucket of the entry table and a cell: the next entry is the one
  * with the next higher cell in that bucket, or the first of the next bucket. An
- * entry keeps its bucket and its cell as long as it exists, so entries that
- * stay are visited exactly once, whatever else comes and goes. Entries chained
+ * entry keeps its cell as long as it exists, and its bucket as long as it ends
+ * at the same node, so entries that stay as they are are visited exactly once,
+ * whatever else comes and goes. Entries chained
  * into a foreign bucket are skipped: else a damaged table whose chains have
  * merged would yield up to buckets times cells entries.
  */

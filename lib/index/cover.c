@@ -35,6 +35,16 @@
  * holders than the old heir; the few entries there are parted. So it does not
  * matter which of two prompts came first.
  *
+ * THE INVARIANTS, beside the one of index.c:
+ *   1. An heir is a child. A line has at most LINE_MAX nodes.
+ *   2. A node at which no entry ends has an heir. So something covers it.
+ *   3. An entry covers whole nodes of one line, and none at which its worker
+ *      has another one.
+ *   4. If there is a node above these, another entry of the worker covers it:
+ *      with no older stamp, no fewer pins, and nothing trimmed, or pinned.
+ *   5. Where the path of a lease ends, and where it leaves a line, an entry of
+ *      its worker ends.
+ *
  * Nothing is trimmed but the end of an entry. When less than its node is left,
  * it RISES to the node above, at once or, if that node was made by a split
  * since, when it is trimmed next. So `trimmed` is less than `blocks`, but may

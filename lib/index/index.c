@@ -525,7 +525,7 @@ struct climb {
 	uint32_t node, entry; /* stamped last, and what covers it */
 	uint32_t left;        /* blocks further up that this covers, too */
 	uint32_t line;        /* nodes of its line; 0: not counted */
-	uint32_t spare;       /* cells for entries missing further up, or more */
+	uint32_t spare;       /* cells that entries further up may need */
 };
 
 /* Cells for entries on all nodes above. */

@@ -200,6 +200,39 @@ START_TEST(damaged_hold)
 }
 END_TEST
 
+/* An entry covers a line of heirs, up to its worker's next one: cover.c. */
+START_TEST(damaged_cover)
+{
+	uint32_t upper, lower;
+
+	FOUND(N(stem)->heir = leaf);
+	FOUND(N(stem)->heir = wide);
+	FOUND(N(stem)->heir = stem);
+	FOUND(N(fork)->heir = stem);
+	FOUND(N(leaf)->heir = leaf);
+	FOUND(N(fork)->heir = k->layout.cells);
+	FOUND(N(fork)->heir = UINT32_MAX);
+	FOUND(H(fork, 2)->blocks += N(stem)->length);
+	observe(3, "uvwx", 12);
+	observe(5, "uvQ", 12);
+	ck_assert_int_eq(kvr_worker_reset(k, id[5], &id[5]), KVR_OK);
+	ck_assert_uint_eq(expire(12, 100), 0);
+	upper = child_of(0, 'u');
+	lower = child_of(upper, 'w');
+	ck_assert_uint_eq(N(upper)->holders, 0);
+	ck_assert_uint_eq(H(lower, 3)->blocks, 4);
+	memcpy(good, memory, BYTES);
+	FOUND(N(upper)->heir = 0);
+	FOUND(N(upper)->heir = leaf);
+	FOUND(H(lower, 3)->blocks--);
+	FOUND(H(lower, 3)->blocks++);
+	FOUND(H(lower, 3)->blocks = N(lower)->length);
+	FOUND(H(lower, 3)->blocks = 0);
+	FOUND(H(lower, 3)->blocks = UINT32_MAX);
+	FOUND(H(lower, 3)->trimmed = 4);
+}
+END_TEST
+
 /* For a node with enough holders to have links to its groups. */
 #define link_of(node, i) cell_at(k, N(node)->entries)->piece[i]
 
@@ -383,6 +416,7 @@ suite_check(void)
 	tcase_add_test(t, damaged_run);
 	tcase_add_test(t, damaged_node_table);
 	tcase_add_test(t, damaged_hold);
+	tcase_add_test(t, damaged_cover);
 	tcase_add_test(t, damaged_pair);
 	tcase_add_test(t, damaged_ages);
 	tcase_add_test(t, damaged_flags);

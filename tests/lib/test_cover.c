@@ -548,6 +548,27 @@ START_TEST(line_that_is_full)
 }
 END_TEST
 
+/* Lines that are joined again where they were cut are too long. */
+static uint32_t
+lines_too_long(void)
+{
+	static const struct insert as_it_is;
+	struct path path;
+	uint32_t node, above, found = 0;
+
+	say_long(depth, depth, 0);
+	index_walk(k, p, depth, &as_it_is, &path);
+	for (node = path.node; node != 0; node = above) {
+		above = node_at(k, node)->parent;
+		if (above == 0 || node_at(k, above)->heir != 0)
+			continue;
+		node_at(k, above)->heir = node;
+		found += kvr_check(k) == KVR_ECORRUPT;
+		node_at(k, above)->heir = 0;
+	}
+	return found;
+}
+
 /* If few do, the line is cut, and nothing is lost. */
 START_TEST(line_that_is_cut)
 {
@@ -563,6 +584,7 @@ START_TEST(line_that_is_cut)
 		    KVR_OK);
 	}
 	region_sound();
+	ck_assert_uint_gt(lines_too_long(), 0);
 	ck_assert_uint_eq(stats().truncated, 0);
 	ck_assert_uint_eq(stats().splits, depth - 1);
 	for (n = 1; n <= depth; n += 611)
