@@ -134,9 +134,10 @@ retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 	uint64_t nodes = k->region->counts.nodes;
 	uint64_t most = (uint64_t)budget * NODES_EACH;
 
-	for (; budget > 0 && nodes - k->region->counts.nodes <= most &&
-	    retain_reclaim(k, retain_next(k, now), now); budget--)
-		continue;
+	for (; budget > 0 && retain_reclaim(k, retain_next(k, now), now);
+	    budget--)
+		if (nodes - k->region->counts.nodes > most)
+			break;
 	__builtin_prefetch(entry_at(k, retain_stamped(k)));
 }
 
@@ -414,6 +415,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 {
 	struct fitting f;
 	uint32_t want;
+	bool cut;
 
 	memset(&f, 0, sizeof(f));
 	cell_prefetch(k);
@@ -423,12 +425,13 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	f.p = p;
 	f.how = how;
 	f.slot = slot;
-	want = retain_fit(&f, now);
-	if (index_line_full(k, &f.path)) {
-		cover_cut(k, f.path.node);
+	for (cut = false;; cut = true) {
 		want = retain_fit(&f, now);
+		if (cut || !index_line_full(k, &f.path))
+			break;
+		cover_cut(k, f.path.node);
 	}
-	if (index_line_full(k, &f.path)) {
+	if (cut && index_line_full(k, &f.path)) {
 		want = f.path.depth - f.path.inside;
 		(void)fit_walk(&f, want);
 	}

@@ -124,7 +124,7 @@ match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
 }
 
 /* The workers whose entries end at the node. */
-static inline void
+static inline __attribute__((always_inline)) void
 match_node(struct matching *m, const struct node *n)
 {
 	uint32_t holders = node_holders(m->k, n), pairs;
