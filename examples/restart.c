@@ -97,6 +97,7 @@ int
 main(int argc, char **argv)
 {
 	char path[] = "/tmp/kvroute-restart-XXXXXX";
+	char lock[sizeof(path) + sizeof(".lock")];
 	int e, fd;
 
 	if (argc > 1) {
@@ -110,6 +111,8 @@ main(int argc, char **argv)
 		if (e == KVR_OK)
 			e = start(path);
 		unlink(path);
+		snprintf(lock, sizeof(lock), "%s.lock", path);
+		unlink(lock);
 	}
 	if (e != KVR_OK)
 		fprintf(stderr, "restart: %s\n", kvr_strerror(e));

@@ -57,11 +57,11 @@ enum kvr_error {
 	KVR_ETOOSMALL = -3,   /* region memory is too small for these options */
 	KVR_EFORMAT = -4,     /* not a region, or a damaged one */
 	KVR_EVERSION = -5,    /* a region of another format version */
-	KVR_EMISMATCH = -6,   /* region or prompt has other options */
+	KVR_EMISMATCH = -6,   /* other options, or PID namespace */
 	KVR_ECLOCK = -7,      /* `now` is negative, or 30 days ahead */
 	KVR_EWORKER = -8,     /* no such worker: unknown, removed or reset */
 	KVR_EEXIST = -9,      /* a worker of this name and rank exists */
-	KVR_EFULL = -10,      /* the table of workers or the region is full */
+	KVR_EFULL = -10,      /* no room for another worker or handle */
 	KVR_ELEASE = -11,     /* no such lease: never opened, or ended */
 	KVR_ESTATE = -12,     /* the call does not fit the object's state */
 	KVR_EEMPTY = -13,     /* the prompt has no tokens */
@@ -70,7 +70,7 @@ enum kvr_error {
 	KVR_EPINNEDOVERLOADED = -16, /* the pinned worker is overloaded */
 	KVR_EALLOVERLOADED = -17, /* every eligible worker is overloaded */
 	KVR_EBUSY = -18,      /* try again: the lock is held (KVR_NOWAIT, */
-	                      /* read-only), or a part of the work is left */
+	                      /* read-only, 30 s), or work is left */
 	KVR_ECORRUPT = -19,   /* kvr_check: the index is broken */
 	KVR_ESYSTEM = -20,    /* a system call failed: see errno */
 	KVR_EPERM = -21,      /* other users own the file or may write it */

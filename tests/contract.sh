@@ -107,8 +107,8 @@ static_library_exports_the_map()
 	differ "$scratch/map" "$scratch/static"
 }
 
-# Memory, strings, threads, randomness, mapping and locking files, one clock
-# outside the core, and what compilers add.
+# Memory, strings, randomness, mapping and locking files, processes and the
+# futex, one clock outside the core, and what compilers add.
 shared_library_imports_little()
 {
 	nm -D --undefined-only "$build/libkvroute.so" |
@@ -116,21 +116,30 @@ shared_library_imports_little()
 		(malloc|calloc|realloc|reallocarray|free|aligned_alloc|
 		posix_memalign|mmap|munmap|
 		(__)?(mem(cpy|move|set|cmp|chr)|str(len|nlen|cmp|lcpy))(_chk)?|
-		pthread_[a-z_]+|arc4random_buf|__errno_location|
-		open|close|unlink|pread|fstat|__fxstat|fcntl|fcntl64|ftruncate|
-		posix_fallocate|fchmod|fchown|geteuid|clock_gettime|nanosleep|
+		arc4random_buf|__errno_location|
+		open|close|unlink|read|pread|readlink|stat|__xstat|fstat|__fxstat|
+		fcntl|fcntl64|ftruncate|posix_fallocate|fchmod|fchown|geteuid|
+		clock_gettime|nanosleep|syscall|kill|getpid|madvise|
 		__cxa_finalize|__gmon_start__|_ITM_[A-Za-z]+|__stack_chk_fail)
 	END
 	)"
 }
 
-# The clock and files are not the core's: no other file may use them.
-only_two_files_touch_files()
+# The system is not the core's: no other file may use it, and these only what
+# they need.
+only_some_files_touch_the_system()
 {
+	files='open|fcntl|mmap|unlink|geteuid'
+	processes='kill|getpid|syscall'
 	for object in "$build"/obj/lib/*/*.o; do
-		case ${object##*/} in file.o|storage.o) continue ;; esac
-		nm -u "$object" |
-		    grep -wE 'open|fcntl|mmap|unlink|clock_gettime|geteuid' |
+		case ${object##*/} in
+		file.o|storage.o) denied=$processes ;;
+		gate.o) denied="$processes|clock_gettime" ;;
+		seat.o) denied='syscall|clock_gettime|unlink' ;;
+		lock.o) denied="$files|kill|getpid" ;;
+		*) denied="$files|$processes|clock_gettime" ;;
+		esac
+		nm -u "$object" | grep -wE "$denied" |
 		    sed "s|^|${object##*/}:|"
 	done
 }

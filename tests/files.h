@@ -27,10 +27,11 @@ enum {
 	READONLY = KVR_OPEN_READONLY,
 	TRUST = KVR_OPEN_TRUST,
 	STRANGER = 12345, /* no existing user or group */
-	GATE = 0, ATTACHED = 1
+	GATE = 0, ATTACHED = 1 /* locked bytes: gate.c */
 };
 
 static char folder[PATH_MAX], path[PATH_MAX], other[PATH_MAX];
+static char path_lock[PATH_MAX], other_lock[PATH_MAX];
 static struct kvr_options options;
 static _Alignas(64) unsigned char image[BYTES], image_then[BYTES];
 
@@ -44,6 +45,10 @@ setup(void)
 	ck_assert_ptr_nonnull(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%.*s/region", PATH_MAX - 10, folder);
 	snprintf(other, sizeof(other), "%.*s/other", PATH_MAX - 10, folder);
+	snprintf(path_lock, sizeof(path_lock), "%.*s/region.lock",
+	    PATH_MAX - 20, folder);
+	snprintf(other_lock, sizeof(other_lock), "%.*s/other.lock",
+	    PATH_MAX - 20, folder);
 	options = small_options();
 	options.region_bytes = BYTES;
 }
@@ -54,7 +59,9 @@ teardown(void)
 	kvr_prompt_free(p);
 	p = NULL;
 	(void)unlink(path);
+	(void)unlink(path_lock);
 	(void)unlink(other);
+	(void)unlink(other_lock);
 	/* nothing else was left there */
 	ck_assert_int_eq(rmdir(folder), 0);
 }
@@ -177,18 +184,36 @@ file_same(void)
 	ck_assert_mem_eq(image, image_then, BYTES);
 }
 
-/* Does any handle of any process lock this byte of the file? */
+/* Does any handle of any process lock these bytes of the file? */
 static inline bool
-held(off_t byte)
+held(const char *name, off_t byte, off_t bytes)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
-	    .l_start = byte, .l_len = 1 };
-	int fd = file_fd();
+	    .l_start = byte, .l_len = bytes };
+	int fd = open(name, O_RDWR);
 
+	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(fcntl(fd, F_OFD_GETLK, &l), 0);
 	close(fd);
 	return l.l_type != F_UNLCK;
 }
+
+static inline bool
+gate_held(void)
+{
+	return held(path_lock, GATE, 1);
+}
+
+/* Is any handle for writing open? Its two locks agree. */
+static inline bool
+attached(void)
+{
+	bool seats = held(path_lock, SEAT_BYTES, SEATS_MAX);
+
+	ck_assert_int_eq(seats, held(path, ATTACHED, 1));
+	return seats;
+}
+
 /* A child does this to a handle of its own and is killed at once. */
 static inline void
 die_after(void (*deed)(void))

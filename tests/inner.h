@@ -22,6 +22,7 @@
 #include "index.h"
 #include "region.h"
 #include "run.h"
+#include "seat.h"
 #include "survival.h"
 
 #include "plain.h"

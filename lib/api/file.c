@@ -2,24 +2,8 @@
 /*
  * file.c - regions in files; the only code that opens, maps and locks files.
  *
- * FILE LOCKS are separate from the lock in the region: they tell whether any
- * handle is attached. They are open file description locks (F_OFD_SETLK), so
- * the kernel drops them with the last process that has the handle, however
- * that process ends. Two bytes of the file are locked:
- *
- *   byte 0  GATE       held while a handle is being opened: exclusive for
- *                      writers, shared for readers
- *   byte 1  ATTACHED   shared; held by every writing handle until it is closed
- *
- *   open --> GATE --> is any handle attached?
- *                      | no: alone --> create, or recover (recover.c)
- *                      | yes: the region is in order
- *                      `--> ATTACHED --> release GATE
- *
- * A process that dies while it holds GATE is not attached, so the next one is
- * alone again and repeats all of it. Read-only handles are not attached: they
- * change nothing and take no lock in the region, so a writer can be alone
- * beside them.
+ * Handles are opened one at a time, and one that finds no other writer is
+ * alone: gate.c. A writer can be alone beside readers, which change nothing.
  *
  * If the creator fails, it removes the file; openers that waited at the gate
  * then have an unlinked file and open the path again.
@@ -32,8 +16,10 @@
 #define _GNU_SOURCE /* F_OFD_SETLK */
 #include "file.h"
 
+#include "gate.h"
 #include "options.h"
 #include "recover.h"
+#include "seat.h"
 #include "storage.h"
 
 #include <errno.h>
@@ -47,10 +33,9 @@
 
 enum {
 	TRIES = 100,
-	AGAIN = 1, /* not an enum kvr_error: open the path again */
-	GATE = 0, ATTACHED = 1, /* locked bytes of the file */
-	KINDS = KVR_OPEN_CREATE | KVR_OPEN_ATTACH | KVR_OPEN_READONLY,
-	OTHERS_WRITE = S_IWGRP | S_IWOTH
+	ATTACHED = 1, /* the byte that writers lock, shared: gate.c */
+	LOOKS = 100,  /* at a change that another process makes */
+	KINDS = KVR_OPEN_CREATE | KVR_OPEN_ATTACH | KVR_OPEN_READONLY
 };
 
 static const unsigned char no_boot[KVR_BOOT_ID_BYTES];
@@ -64,8 +49,8 @@ struct file {
 	int fd;
 	bool fresh;         /* this call created the file */
 	bool blank;         /* no region in it, or not examined yet */
-	bool alone;         /* no writing handle is attached */
 	uint64_t bytes;     /* of the file */
+	struct entrance gate;   /* unused if there is no path */
 };
 
 static bool
@@ -80,37 +65,59 @@ failed(void)
 	return errno == ENOMEM ? KVR_ENOMEM : KVR_ESYSTEM;
 }
 
-/* ----------------------------------------------------------- the locks --- */
+/* ------------------------------------------------------------- attached --- */
 
-/* Waits for the lock; only GATE is ever contended. */
+/* Never waits: a lock for writing is not in use. */
 static int
-lock_set(const struct file *f, off_t byte, short type)
+attached_set(int fd, short type)
 {
 	struct flock l = { .l_type = type, .l_whence = SEEK_SET,
-	    .l_start = byte, .l_len = 1 };
-	int result;
+	    .l_start = ATTACHED, .l_len = 1 };
 
-	do {
-		result = fcntl(f->fd, F_OFD_SETLKW, &l);
-	} while (result == -1 && errno == EINTR);
-	return result == 0 ? KVR_OK : KVR_ESYSTEM;
+	return fcntl(fd, F_OFD_SETLK, &l) == 0 ? KVR_OK : KVR_ESYSTEM;
 }
 
-/* Takes GATE and finds out whether a handle is attached. */
+/*
+ * The region's lock file must be the one that all its open handles use. This
+ * handle has locked ATTACHED.
+ */
 static int
-lock_enter(struct file *f)
+attached_check(const struct file *f, struct kvr *k)
 {
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
 	    .l_start = ATTACHED, .l_len = 1 };
-	int error = lock_set(f, GATE, may(f, KVR_OPEN_READONLY) ? F_RDLCK
-	    : F_WRLCK);
+	uint64_t number = gate_number(&f->gate);
 
-	if (error != KVR_OK)
-		return error;
+	if (read_once(k->region->gate) == number)
+		return KVR_OK;
 	if (fcntl(f->fd, F_OFD_GETLK, &l) == -1)
 		return KVR_ESYSTEM;
-	f->alone = l.l_type == F_UNLCK;
+	if (l.l_type != F_UNLCK)
+		return KVR_EMISMATCH;
+	write_once(k->region->gate, number);
 	return KVR_OK;
+}
+
+/* The handle takes a seat. Nothing is known of a descriptor's other users. */
+static int
+file_sit(struct file *f, struct kvr *k)
+{
+	uint32_t kind = f->path != NULL ? REGION_FILE : REGION_MEMORY;
+	int error;
+
+	if (k->kind != kind)
+		return KVR_EMISMATCH;
+	error = seat_own(k);
+	if (error != KVR_OK || kind == REGION_MEMORY)
+		return error != KVR_OK ? error : seat_take(k);
+	error = attached_set(f->fd, F_RDLCK);
+	if (error == KVR_OK)
+		error = attached_check(f, k);
+	if (error == KVR_OK && f->gate.alone) {
+		seats_reset(k);
+		region_lock_reset(k->region);
+	}
+	return error == KVR_OK ? gate_sit(&f->gate, k) : error;
 }
 
 /* --------------------------------------------------- what is in a file --- */
@@ -132,7 +139,7 @@ file_look(struct file *f)
 	if (f->path == NULL)
 		return KVR_OK;
 	if (st.st_nlink == 0)
-		return AGAIN;
+		return OPEN_AGAIN;
 	if (!may(f, KVR_OPEN_TRUST) && (st.st_uid != geteuid() ||
 	    (st.st_mode & OTHERS_WRITE) != 0))
 		return KVR_EPERM;
@@ -175,15 +182,19 @@ file_allocate(struct file *f, uint64_t bytes)
 
 /* Group before mode: the mode must never apply to the old group. */
 static int
-file_dress(const struct file *f)
+file_dress(struct file *f)
 {
 	const struct kvr_options *o = f->options;
+	struct stat st;
 
 	if (o->file_group != KVR_AUTO &&
 	    fchown(f->fd, (uid_t)-1, (gid_t)o->file_group) == -1)
 		return KVR_ESYSTEM;
-	return fchmod(f->fd, (mode_t)o->file_mode) == -1 ? KVR_ESYSTEM
-	    : KVR_OK;
+	if (fchmod(f->fd, (mode_t)o->file_mode) == -1 ||
+	    fstat(f->fd, &st) == -1)
+		return KVR_ESYSTEM;
+	gate_dress(&f->gate, &st);
+	return KVR_OK;
 }
 
 static int
@@ -202,8 +213,9 @@ file_fill(struct file *f, uint64_t bytes, struct kvr *k)
 	if (error == KVR_OK)
 		error = file_map(f, k);
 	if (error == KVR_OK)
-		error = options_format(f->options, k->mapped, bytes, true, k);
-	return error;
+		error = options_format(f->options, k->mapped, bytes,
+		    f->path != NULL ? REGION_FILE : REGION_MEMORY, k);
+	return error == KVR_OK ? file_sit(f, k) : error;
 }
 
 static int
@@ -242,7 +254,7 @@ file_attach(const struct file *f, struct kvr *k)
 
 /* Attaches to an existing region and recovers it if needed. */
 static int
-file_join(const struct file *f, struct kvr *k)
+file_join(struct file *f, struct kvr *k)
 {
 	const unsigned char *boot_id = f->options->boot_id;
 	int error;
@@ -250,9 +262,11 @@ file_join(const struct file *f, struct kvr *k)
 	if (!may(f, KVR_OPEN_ATTACH))
 		return KVR_EEXIST;
 	error = file_attach(f, k);
+	if (error == KVR_OK)
+		error = file_sit(f, k);
 	if (error != KVR_OK)
 		return error;
-	return f->alone ? recover_alone(k, boot_id)
+	return f->path != NULL && f->gate.alone ? recover_alone(k, boot_id)
 	    : recover_shared(k, boot_id, f->path != NULL);
 }
 
@@ -268,6 +282,26 @@ file_write(struct file *f, struct kvr *k)
 	return may(f, KVR_OPEN_CREATE) ? file_make(f, k) : KVR_EFORMAT;
 }
 
+/*
+ * Is the region consistent, or will it be when the change is made that is now
+ * in progress? If a reader may not open the lock file it can only watch.
+ */
+static bool
+file_settled(const struct file *f, const struct kvr *k)
+{
+	const struct timespec nap = { 0, 1000000 };
+	uint64_t seq = atomic_load(&k->region->seq);
+	uint32_t i;
+
+	if ((seq & 1) == 0 || f->path == NULL)
+		return true;
+	if (f->gate.fd != -1)
+		return !f->gate.alone;
+	for (i = 0; i < LOOKS && atomic_load(&k->region->seq) == seq; i++)
+		(void)nanosleep(&nap, NULL);
+	return i < LOOKS;
+}
+
 /* A region that a writer would recover first is KVR_ESTATE. */
 static int
 file_read(struct file *f, struct kvr *k)
@@ -281,10 +315,8 @@ file_read(struct file *f, struct kvr *k)
 	if (error != KVR_OK)
 		return error;
 	k->readonly = true;
-	if (recover_other_boot(k, f->options->boot_id) ||
-	    (f->alone && (atomic_load(&k->region->seq) & 1) != 0))
-		return KVR_ESTATE;
-	return KVR_OK;
+	return recover_other_boot(k, f->options->boot_id) ||
+	    !file_settled(f, k) ? KVR_ESTATE : KVR_OK;
 }
 
 /* -------------------------------------------------------------- opening --- */
@@ -317,7 +349,16 @@ open_file(struct file *f)
 		return KVR_OK;
 	if (errno != EEXIST)
 		return failed();
-	return may(f, KVR_OPEN_ATTACH) ? AGAIN : KVR_EEXIST;
+	return may(f, KVR_OPEN_ATTACH) ? OPEN_AGAIN : KVR_EEXIST;
+}
+
+/* A child forked meanwhile shares the open file description and its lock. */
+static void
+leave(int fd, bool mine)
+{
+	if (mine)
+		(void)attached_set(fd, F_UNLCK);
+	(void)close(fd);
 }
 
 void
@@ -325,32 +366,28 @@ file_close(struct kvr *k)
 {
 	if (k->mapped == NULL)
 		return;
+	seat_leave(k);
+	gate_close(k);
 	(void)munmap(k->mapped, k->mapped_bytes);
 	if (k->fd != -1)
-		(void)close(k->fd);
+		leave(k->fd, seat_here(k));
 	k->mapped = NULL;
-}
-
-/* Unlocks first: a child forked meanwhile shares the open file description. */
-static void
-leave(const struct file *f)
-{
-	(void)lock_set(f, GATE, F_UNLCK);
-	(void)lock_set(f, ATTACHED, F_UNLCK);
-	(void)close(f->fd);
 }
 
 /* Undoes the open after an error; keeps errno. */
 static void
-give_up(const struct file *f, struct kvr *k)
+give_up(struct file *f, struct kvr *k)
 {
 	int saved = errno;
 
+	k->gate = -1; /* the call's own */
 	file_close(k);
+	seat_disown(k);
 	if (f->path != NULL) {
 		if (f->fresh && f->blank)
 			(void)unlink(f->path);
-		leave(f);
+		gate_leave(&f->gate, true);
+		leave(f->fd, true);
 	}
 	errno = saved;
 }
@@ -365,11 +402,10 @@ try_inside(struct file *f, struct kvr *k)
 		return error;
 	if (may(f, KVR_OPEN_READONLY))
 		return file_read(f, k);
-	error = file_write(f, k);
-	return error == KVR_OK ? lock_set(f, ATTACHED, F_RDLCK) : error;
+	return file_write(f, k);
 }
 
-/* A writing handle keeps the file open, and ATTACHED with it. */
+/* A writing handle keeps both files open. */
 static int
 try_file(struct file *f, struct kvr *k)
 {
@@ -379,29 +415,33 @@ try_file(struct file *f, struct kvr *k)
 		return error;
 	error = file_look(f);
 	if (error == KVR_OK)
-		error = lock_enter(f);
+		error = gate_enter(&f->gate, f->fd);
 	if (error == KVR_OK)
 		error = try_inside(f, k);
-	if (error == KVR_OK && !k->readonly)
-		error = lock_set(f, GATE, F_UNLCK);
-	if (error != KVR_OK)
+	if (error != KVR_OK) {
 		give_up(f, k);
-	else if (k->readonly)
-		leave(f);
+		return error;
+	}
+	gate_leave(&f->gate, false);
+	if (k->readonly)
+		leave(f->fd, true);
 	else
 		k->fd = f->fd;
-	return error;
+	return KVR_OK;
 }
 
 static int
 try_files(struct file *f, struct kvr *k)
 {
 	uint32_t i;
-	int error = AGAIN;
+	int error = OPEN_AGAIN;
 
-	for (i = 0; i < TRIES && error == AGAIN; i++)
+	gate_name(&f->gate, f->path);
+	f->gate.read = may(f, KVR_OPEN_READONLY);
+	f->gate.trust = may(f, KVR_OPEN_TRUST);
+	for (i = 0; i < TRIES && error == OPEN_AGAIN; i++)
 		error = try_file(f, k);
-	return error == AGAIN ? KVR_EBUSY : error;
+	return error == OPEN_AGAIN ? KVR_EBUSY : error;
 }
 
 /*
@@ -451,7 +491,7 @@ open_handle(struct file *f, const struct kvr_options *options,
 		storage_boot_id(o.boot_id);
 	f->options = &o;
 	f->given = options != NULL;
-	k->fd = -1;
+	k->fd = k->gate = k->seat_fd = -1;
 	error = f->path != NULL ? try_files(f, k) : try_descriptor(f, k);
 	if (error != KVR_OK) {
 		free(k);

@@ -14,12 +14,22 @@
 #include "rate.h"
 #include "recover.h"
 #include "report.h"
+#include "seat.h"
 #include "txn.h"
 #include "worker.h"
 
 #include <stdlib.h>
 
 /* ------------------------------------------------------------- handles --- */
+
+/* Takes a seat, in memory. */
+static int
+sit(struct kvr *k)
+{
+	int error = seat_own(k);
+
+	return error == KVR_OK ? seat_take(k) : error;
+}
 
 int
 kvr_new(const struct kvr_options *options, struct kvr **out)
@@ -45,11 +55,12 @@ kvr_new(const struct kvr_options *options, struct kvr **out)
 
 		error = options_format(&o,
 		    (char *)k->owned + (CELL - over) % CELL, o.region_bytes,
-		    false, k);
+		    REGION_PRIVATE, k);
 	}
+	if (error == KVR_OK)
+		error = sit(k);
 	if (error != KVR_OK) {
-		free(k->owned);
-		free(k);
+		kvr_free(k);
 		return error;
 	}
 	memcpy(k->boot_id, o.boot_id, sizeof(k->boot_id));
@@ -80,9 +91,11 @@ kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
 	k = calloc(1, sizeof(*k));
 	if (k == NULL)
 		return KVR_ENOMEM;
-	error = options_format(&o, memory, bytes, true, k);
+	error = options_format(&o, memory, bytes, REGION_MEMORY, k);
+	if (error == KVR_OK)
+		error = sit(k);
 	if (error != KVR_OK) {
-		free(k);
+		kvr_free(k);
 		return error;
 	}
 	memcpy(k->boot_id, o.boot_id, sizeof(k->boot_id));
@@ -111,9 +124,11 @@ kvr_attach_at(const struct kvr_options *options, void *memory, size_t bytes,
 	if (error == KVR_OK && options != NULL)
 		error = options_match(&o, k);
 	if (error == KVR_OK)
+		error = sit(k);
+	if (error == KVR_OK)
 		error = recover_shared(k, o.boot_id, false);
 	if (error != KVR_OK) {
-		free(k);
+		kvr_free(k);
 		return error;
 	}
 	memcpy(k->boot_id, o.boot_id, sizeof(k->boot_id));
@@ -126,9 +141,11 @@ kvr_free(struct kvr *k)
 {
 	if (k == NULL)
 		return;
-	if (k->owned != NULL)
-		region_lock_end(k->region);
-	file_close(k);
+	if (k->mapped != NULL)
+		file_close(k);
+	else
+		seat_leave(k);
+	seat_disown(k);
 	free(k->owned);
 	free(k);
 }

@@ -113,7 +113,7 @@ rule_of(const struct kvr_options *o, struct hash_rule *rule)
 /* Formats memory as a region with fresh random keys, and attaches to it. */
 int
 options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
-    bool shared, struct kvr *k)
+    uint32_t kind, struct kvr *k)
 {
 	struct hash_rule rule;
 	uint64_t key[12];
@@ -125,7 +125,7 @@ options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
 	rule_of(o, &rule);
 	arc4random_buf(key, sizeof(key));
 	(void)kvr_policy_init(&policy, sizeof(policy));
-	error = region_format(&begin, memory, bytes, shared);
+	error = region_format(&begin, memory, bytes, kind);
 	return error != KVR_OK ? error : region_attach(memory, bytes, k);
 }
 

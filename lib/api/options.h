@@ -9,7 +9,7 @@
 
 int options_get(const struct kvr_options *from, struct kvr_options *o);
 int options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
-    bool shared, struct kvr *k);
+    uint32_t kind, struct kvr *k);
 int options_match(const struct kvr_options *o, const struct kvr *k);
 
 #endif

@@ -13,13 +13,13 @@
  *   a figure is wrong, or the      a stray write, or an   computed anew;
  *   policy cannot be               error of an earlier    nothing is lost
  *                                  library
- *   the lock has a stale owner     a loss of power        initialized again
+ *   the lock has a stale owner     a loss of power        free again: file.c
  *   the id of another boot         the clock restarted    emptied, clock unset
  *
  * Only a process that is alone with the region can tell a broken invariant
- * from a change in progress, or may reinitialize the lock. file.c knows whether
- * it is alone. With memory supplied by the caller it is never known, so
- * recovery does only what can be done under the lock.
+ * from a change in progress. file.c knows whether it is alone. With memory
+ * supplied by the caller it is never known, so recovery does only what can be
+ * done under the lock.
  *
  * EMPTYING is always safe: only hints are lost. If the workers themselves are
  * damaged beyond repair, they are removed too and their ids become invalid. An
@@ -140,10 +140,6 @@ recover_alone(struct kvr *k, const unsigned char *boot_id)
 	struct region *r = k->region;
 	int error;
 
-	r->shared = 1;
-	error = region_lock_init(r);
-	if (error != KVR_OK)
-		return error;
 	error = (atomic_load(&r->seq) & 1) != 0 ? KVR_ECORRUPT
 	    : check_region(k);
 	if (error != KVR_OK && error != KVR_ECORRUPT && error != KVR_EINEXACT)

@@ -36,6 +36,7 @@
 #include "places.h"
 #include "rate.h"
 #include "retain.h"
+#include "seat.h"
 #include "worker.h"
 
 enum {
@@ -162,6 +163,8 @@ txn_read_begin(const struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 
 	if (now < 0 || now > CLOCK_MAX)
 		return KVR_ECLOCK;
+	if (!k->readonly && !seat_here(k))
+		return KVR_ESTATE;
 	if (txn_await(k, c))
 		return txn_time(k, c, now);
 	if (k->readonly)

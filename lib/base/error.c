@@ -18,7 +18,7 @@ static const struct {
 	{ "KVR_ECLOCK", "The time is negative or 30 days ahead." },
 	{ "KVR_EWORKER", "There is no such worker." },
 	{ "KVR_EEXIST", "A worker of this name and rank exists." },
-	{ "KVR_EFULL", "The region has no room for another worker." },
+	{ "KVR_EFULL", "The region has no room for another worker or handle." },
 	{ "KVR_ELEASE", "There is no such lease." },
 	{ "KVR_ESTATE", "The call does not fit the state of the object." },
 	{ "KVR_EEMPTY", "The prompt has no tokens." },

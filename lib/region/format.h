@@ -10,6 +10,7 @@
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *   | region | slots | names | tournament | nodes'  | entries'| cells     |
  *   | header | 2 x W |   W   |            | buckets | buckets | 64 B each |
+ *   | seats  |       |       |            |         |         |           |
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *    durable: options, secret, workers      disposable: a cache of hints
  *
@@ -28,6 +29,8 @@
  * are spliced onto the list of dead ones and reclaimed a few at a time. A slot
  * is reused when nothing refers to it any more.
  *
+ * SEATS are the handles that may write: seat.c.
+ *
  * READERS do without the lock: a seqlock (seq below) tells them whether what
  * they read is consistent. If not, they retry, and take the lock after a few
  * attempts (txn.c).
@@ -40,7 +43,6 @@
 
 #include "hash.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum {
@@ -350,14 +352,28 @@ struct outside {
 	} source[KVR_LOAD_SOURCES];
 };
 
-/* Sizes and offsets of everything, derived from the options alone. */
+/* How a region is shared, which decides how its lock finds dead owners. */
+enum region_kind {
+	REGION_PRIVATE, /* by the threads of a process */
+	REGION_MEMORY,  /* by processes of one PID namespace */
+	REGION_FILE     /* by all that open its file */
+};
+
+/* A handle that may write: seat.c. */
+enum { SEATS_MIN = 16, SEATS_MAX = 1000, BYTES_PER_SEAT = 1024 };
+struct seat {
+	_Atomic uint64_t holder; /* its process, and the turn of the seat */
+	_Atomic uint64_t room;   /* number of its PID namespace; 0: none */
+};
+
+/* Sizes and offsets of everything, derived from options and size alone. */
 struct layout {
-	uint64_t slots_at, generations_at, names_at, name_buckets_at;
+	uint64_t seats_at, slots_at, generations_at, names_at, name_buckets_at;
 	uint64_t loads_at, dp_groups_at, outside_at, survival_at;
 	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
-	uint32_t node_buckets, entry_buckets, cells, pad;
+	uint32_t node_buckets, entry_buckets, cells, seats;
 };
 
 /* What makes hashes comparable; what attach checks; sealed by a checksum. */
@@ -368,6 +384,9 @@ struct seal {
 	uint64_t bytes;
 	int64_t ttl, lease_limit, idle_limit;
 	uint32_t max_workers, max_prompt_blocks;
+	uint32_t kind;       /* enum region_kind */
+	uint32_t reserved;
+	uint64_t room;       /* REGION_MEMORY: number of the PID namespace */
 	struct hash_rule rule;
 	uint64_t table_key[12]; /* never leaves the region */
 	struct layout layout;
@@ -387,7 +406,7 @@ struct counts {
 struct region {
 	struct seal seal;
 	uint64_t checksum;   /* of the seal */
-	uint32_t shared;     /* the lock is process-shared and robust */
+	uint64_t gate;       /* REGION_FILE: the lock file used last: gate.c */
 
 	/* Read without the lock; in cache lines of its own. */
 	_Alignas(CELL) _Atomic uint64_t
@@ -401,8 +420,8 @@ struct region {
 	double spoken;       /* share of requests with a first token */
 	struct kvr_policy policy;
 
-	/* A line each: lock sizes vary, the layout must not. */
-	_Alignas(CELL) pthread_mutex_t lock;
+	/* A line each. */
+	_Alignas(CELL) _Atomic uint32_t lock; /* lock.c */
 	/* counted without the lock */
 	_Alignas(CELL) _Atomic uint64_t busy_writes;
 	_Atomic uint64_t read_retries;
@@ -430,7 +449,5 @@ struct region {
 	uint32_t magazine[MAGAZINE]; /* a ring buffer */
 	struct counts counts;
 };
-
-_Static_assert(sizeof(pthread_mutex_t) <= CELL, "a lock fits a line");
 
 #endif

@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * region.c - the memory of an index: its layout, its seal, its lock.
+ * region.c - the memory of an index: its layout and its seal.
  *
  * THE SEQLOCK is a number that is even while the index is consistent and odd
  * while a writer changes it. It serves two purposes:
  *
- *   a writer died    Its lock is taken over (it is robust where processes
- *                    share it). Even: it had not begun, or was done. Odd: what
- *                    it left is not a valid index; it is emptied.
+ *   a writer died    Its lock is taken over (lock.c). Even: it had not begun,
+ *                    or was done. Odd: what it left is not a valid index; it
+ *                    is emptied.
  *   a reader reads   without the lock, and accepts what it read if the number
  *                    was even before and is unchanged after: txn.c.
  */
-#define _POSIX_C_SOURCE 200809L /* robust mutexes */
 #include "region.h"
 
-#include <errno.h>
-#include <time.h>
+#include "seat.h"
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 7, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
-enum { SPINS = 200, NAP_MIN = 20000, NAP_MAX = 1000000 }; /* ns */
+enum { FORMAT_VERSION = 8, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
 
@@ -36,16 +34,29 @@ align_line(uint64_t at)
 	return (at + (CELL - 1)) & ~(uint64_t)(CELL - 1);
 }
 
+static uint32_t
+layout_seats(uint64_t bytes)
+{
+	uint64_t seats = bytes / BYTES_PER_SEAT;
+
+	if (seats < SEATS_MIN)
+		return SEATS_MIN;
+	return seats < SEATS_MAX ? (uint32_t)seats : SEATS_MAX;
+}
+
 /* Lays out all that does not depend on the number of cells; returns its end. */
 static uint64_t
-layout_fixed(struct layout *l, uint32_t max_workers)
+layout_fixed(struct layout *l, uint32_t max_workers, uint64_t bytes)
 {
 	l->slots = max_workers * SLOTS_PER_WORKER;
 	l->names = max_workers;
 	l->name_buckets = max_workers;
 	for (l->leaves = 2; l->leaves < l->slots; l->leaves *= 2)
 		continue;
-	l->slots_at = align_line(sizeof(struct region));
+	l->seats = layout_seats(bytes);
+	l->seats_at = align_line(sizeof(struct region));
+	l->slots_at = align_line(
+	    l->seats_at + (uint64_t)l->seats * sizeof(struct seat));
 	l->generations_at =
 	    l->slots_at + (uint64_t)l->slots * sizeof(struct slot);
 	l->names_at = align_line(
@@ -83,7 +94,7 @@ region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 	uint64_t at, cells, buckets;
 
 	memset(&l, 0, sizeof(l));
-	at = layout_fixed(&l, o->max_workers);
+	at = layout_fixed(&l, o->max_workers, bytes);
 	if (bytes < at + 2 * CELL)
 		return KVR_ETOOSMALL;
 	cells = (bytes - at - 2 * CELL) / (CELL + 1);
@@ -104,32 +115,6 @@ region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 }
 
 /* ------------------------------------------------------ format, attach --- */
-
-int
-region_lock_init(struct region *r)
-{
-	pthread_mutexattr_t attr;
-	int error = 0;
-
-	if (pthread_mutexattr_init(&attr) != 0)
-		return KVR_ENOMEM;
-	if (r->shared != 0) {
-		error = pthread_mutexattr_setpshared(&attr,
-		    PTHREAD_PROCESS_SHARED);
-		error |= pthread_mutexattr_setrobust(&attr,
-		    PTHREAD_MUTEX_ROBUST);
-	}
-	error |= pthread_mutex_init(&r->lock, &attr);
-	(void)pthread_mutexattr_destroy(&attr);
-	return error != 0 ? KVR_ENOMEM : KVR_OK;
-}
-
-/* For a region that is no longer in use. */
-void
-region_lock_end(struct region *r)
-{
-	(void)pthread_mutex_destroy(&r->lock);
-}
 
 static uint64_t
 seal_checksum(const struct seal *s)
@@ -167,6 +152,8 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 
 	k->region = r;
 	k->layout = *l;
+	k->kind = seal->kind;
+	k->seats = (struct seat *)(void *)(base + l->seats_at);
 	k->slots = (struct slot *)(void *)(base + l->slots_at);
 	k->generations = (uint32_t *)(void *)(base + l->generations_at);
 	k->names = (struct name *)(void *)(base + l->names_at);
@@ -233,7 +220,7 @@ seal_close(struct region *r)
 
 int
 region_format(const struct region_begin *b, void *memory, uint64_t bytes,
-    bool shared)
+    uint32_t kind)
 {
 	struct region *r = memory;
 	struct layout layout;
@@ -247,9 +234,8 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	atomic_thread_fence(memory_order_seq_cst);
 	memset((char *)r + sizeof(r->seal.magic), 0,
 	    sizeof(*r) - sizeof(r->seal.magic));
-	r->shared = shared;
-	if ((error = region_lock_init(r)) != KVR_OK)
-		return error;
+	r->seal.kind = kind;
+	r->seal.room = kind == REGION_MEMORY ? seat_room() : 0;
 	r->seal.bytes = bytes;
 	r->seal.rule = *b->rule;
 	r->seal.layout = layout;
@@ -261,6 +247,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	r->fleet_seconds = b->fleet_seconds;
 	memset(&k, 0, sizeof(k));
 	handle_open(&k, r, &r->seal);
+	memset(k.seats, 0, layout.seats * sizeof(struct seat));
 	memset(k.slots, 0, layout.slots * sizeof(struct slot));
 	memset(k.generations, 0, layout.slots * sizeof(uint32_t));
 	memset(k.dp_groups, 0, layout.names * sizeof(struct dp_group));
@@ -297,6 +284,7 @@ seal_sound(const struct seal *s)
 	    rule.block_size >= 1 && rule.block_size <= BLOCK_BYTES_MAX &&
 	    hash_stride(&rule) <= BLOCK_BYTES_MAX &&
 	    s->max_prompt_blocks >= 1 && s->max_prompt_blocks <= RECORD_MAX &&
+	    s->kind <= REGION_FILE &&
 	    s->ttl >= KVR_TTL_ENDLESS && s->lease_limit >= 1 &&
 	    s->idle_limit >= 1;
 }
@@ -467,71 +455,4 @@ region_empty(struct kvr *k)
 	memset(k->outside, 0, k->layout.names * sizeof(*k->outside));
 	groups_empty(k);
 	tournament_empty(k);
-}
-
-/* ---------------------------------------------------------------- lock --- */
-
-/*
- * Takes over the lock if its owner died. The seqlock tells whether the owner
- * was in the middle of a change: txn.c.
- */
-static int
-lock_try(struct region *r)
-{
-	int error = pthread_mutex_trylock(&r->lock);
-
-	if (error == 0)
-		return KVR_OK;
-	if (error != EOWNERDEAD)
-		return KVR_EBUSY;
-	if (pthread_mutex_consistent(&r->lock) == 0)
-		return KVR_OK;
-	(void)pthread_mutex_unlock(&r->lock);
-	return KVR_EBUSY;
-}
-
-/* Spin hint: pauses for about the time of a few loads. */
-void
-region_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ __volatile__("yield");
-#endif
-}
-
-/*
- * Waiting is polling: at first in a spin, because a change takes less than a
- * microsecond, then with sleeps of up to a millisecond. Callers that must not
- * wait spin too, or two busy processes would turn each other away. No caller
- * sleeps until it is woken: when the owner of a robust lock dies, one sleeper
- * is woken, and if that one is killed before it has the lock, the others would
- * sleep forever.
- */
-int
-region_lock(const struct kvr *k, bool wait)
-{
-	struct timespec nap = { 0, NAP_MIN };
-	uint32_t tries = 0;
-
-	while (lock_try(k->region) != KVR_OK) {
-		if (tries++ < SPINS) {
-			region_pause();
-			continue;
-		}
-		if (!wait || atomic_load_explicit(&k->nowait,
-		    memory_order_relaxed))
-			return KVR_EBUSY;
-		(void)nanosleep(&nap, NULL);
-		if (nap.tv_nsec < NAP_MAX)
-			nap.tv_nsec *= 2;
-	}
-	return KVR_OK;
-}
-
-void
-region_unlock(const struct kvr *k)
-{
-	(void)pthread_mutex_unlock(&k->region->lock);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * region.h - a handle: this process's view of a region, and its lock.
+ * region.h - a handle: this process's view of a region.
  */
 #ifndef KVR_REGION_H
 #define KVR_REGION_H
 
 #include "format.h"
+#include "lock.h"
 #include "word.h"
 
 /*
@@ -32,6 +33,14 @@ struct loads {
 	double *release;    /* seconds until a token is; 0: not known */
 };
 
+/*
+ * What of a handle is in memory that a child after fork finds zero: seat.c.
+ */
+struct own {
+	uint32_t here;         /* 0: another process made the handle */
+	_Atomic int64_t asked; /* when it was last asked if an owner lives */
+};
+
 /* A handle: this process's view of the region. */
 struct kvr {
 	struct region *region;
@@ -52,7 +61,22 @@ struct kvr {
 	void *owned;        /* memory to free with the handle, or NULL */
 	void *mapped;       /* mapping to unmap with it, or NULL: file.c */
 	size_t mapped_bytes;
-	int fd;             /* of the mapping, holds its file lock; or -1 */
+	int fd;             /* of the mapping, or -1 */
+
+	/* its seat, and what it needs to know of others: seat.c */
+	uint32_t kind;      /* enum region_kind */
+	uint32_t me;        /* the lock word while it is owner; 0: no seat */
+	int64_t wait_ns;    /* LOCK_WAIT_NS */
+	struct seat *seats;
+	struct own *own;
+	struct own own_private; /* if the region is private */
+	uint64_t process, room; /* this process, as in struct seat */
+	uint64_t holder;    /* what its seat says */
+	int gate;           /* the lock file of the region, or -1: gate.c */
+	int seat_fd;        /* holds the lock of its seat, or -1; */
+	void *seat_map;     /* or this does, or NULL */
+	uint64_t gate_device, gate_inode;
+
 	bool readonly;      /* neither memory nor lock can be written */
 	_Atomic bool nowait; /* no call may sleep */
 	unsigned char boot_id[KVR_BOOT_ID_BYTES]; /* of the options, or 0 */
@@ -212,15 +236,10 @@ struct region_begin {
 	double fleet_tokens, fleet_seconds; /* of prefill: rate.h */
 };
 int region_format(const struct region_begin *b, void *memory, uint64_t bytes,
-    bool shared);
+    uint32_t kind);
 int region_attach(void *memory, uint64_t bytes, struct kvr *k);
 bool region_unmade(const void *head, size_t bytes);
-int region_lock_init(struct region *r);
-void region_lock_end(struct region *r);
 void region_empty(struct kvr *k);
 void region_slot_free(struct kvr *k, uint32_t slot);
-int region_lock(const struct kvr *k, bool wait);
-void region_unlock(const struct kvr *k);
-void region_pause(void);
 
 #endif

@@ -199,7 +199,7 @@ END_TEST
 START_TEST(damaged_header)
 {
 	struct kvr_options o;
-	size_t sealed = offsetof(struct region, shared), i;
+	size_t sealed = offsetof(struct region, gate), i;
 	unsigned char *memory;
 	unsigned bit;
 	int rc;

@@ -194,7 +194,8 @@ START_TEST(broken_index)
 	DAMAGED(r->clock = INT64_MAX);
 	DAMAGED(r->name_free = 1);
 	DAMAGED(memset(in->name_buckets, 0xff, in->layout.name_buckets * 4));
-	DAMAGED(r->shared = 0; atomic_store(&r->seq, 1));
+	DAMAGED(atomic_store(&r->seq, 1));
+	DAMAGED(atomic_store(&r->lock, 1); r->gate = 7; r->counts.nodes++);
 }
 END_TEST
 
@@ -579,7 +580,7 @@ START_TEST(reader)
 	file_read(image, BYTES);
 	ck_assert_int_eq(open_as(READONLY, &reading), KVR_OK);
 	ck_assert(reading->readonly);
-	ck_assert(!held(GATE) && !held(ATTACHED));
+	ck_assert(!gate_held() && !attached());
 	file_same();
 	DAMAGED(r->fresh += 5);
 	ck_assert_uint_eq(reading->region->counts.recoveries, 1);

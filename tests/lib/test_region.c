@@ -75,7 +75,10 @@ least_bytes(uint32_t workers)
 	return high;
 }
 
-/* Less than three cells and their buckets are left unused. */
+/*
+ * Less than three cells and their buckets are left unused. A region has more
+ * seats now and then, and a cell less for that.
+ */
 START_TEST(layout_at_every_size)
 {
 	uint32_t workers = fleets[_i], cells = 0;
@@ -86,7 +89,7 @@ START_TEST(layout_at_every_size)
 		must(layout_of(workers, bytes, &l) == KVR_OK);
 		ck_layout(&l, workers, bytes);
 		must(bytes - l.end < 3 * (CELL + 1));
-		must(l.cells >= cells);
+		must(l.cells + 1 >= cells);
 		cells = l.cells;
 	}
 	for (; bytes < UINT64_C(1) << 36; bytes += bytes / 7 + 13) {

@@ -350,6 +350,8 @@ die_with_the_lock(bool in_a_change)
 
 	ck_assert_int_ge(child, 0);
 	if (child == 0) {
+		if (kvr_attach_at(NULL, shared, BYTES, &k) != KVR_OK)
+			_exit(1);
 		if (in_a_change) {
 			if (txn_write_begin(k, &c, 50, 0) != KVR_OK)
 				_exit(1);

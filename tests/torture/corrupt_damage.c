@@ -144,10 +144,8 @@ bool
 corrupt_is_lock(size_t at)
 {
 	const size_t lock = offsetof(struct region, lock);
-	const size_t shared = offsetof(struct region, shared);
 
-	return (at >= lock && at < lock + sizeof(pthread_mutex_t)) ||
-	    (at >= shared && at < shared + sizeof(uint32_t));
+	return at >= lock && at < lock + sizeof(((struct region *)0)->lock);
 }
 
 /* Writes where it is allowed. */

@@ -2,6 +2,7 @@
 #include "process.h"
 
 #include "region.h"
+#include "seat.h"
 
 #include "plain.h"
 
@@ -222,7 +223,7 @@ struct open_lease {
 
 struct work {
 	struct board *b;
-	struct seat *seat;
+	struct chair *seat;
 	struct kvr *k;
 	struct kvr_prompt *p;
 	uint64_t chance;
@@ -490,17 +491,10 @@ process_start(struct board *b, uint32_t seat, uint64_t owner, uint64_t seed,
 
 /* --------------------------------------------------------- a stop sign --- */
 
-/*
- * The owner of the lock: the kernel reads it in the same place, and in these
- * bits, when the owner dies (robust futexes).
- */
 static pid_t
 lock_owner(const struct kvr *k)
 {
-	const unsigned tid = 0x3fffffff;
-	const _Atomic unsigned *word = (const void *)&k->region->lock;
-
-	return (pid_t)(atomic_load(word) & tid);
+	return (pid_t)seat_pid(k, atomic_load(&k->region->lock));
 }
 
 uint64_t

@@ -2,7 +2,7 @@
 /*
  * process.h - processes at work on one region, to be stopped and killed.
  *
- *   board       shared memory: the clock, a seat for each process, the region
+ *   board       shared memory: the clock, a chair for each process, the region
  *   a process   observes, opens and ends leases, resets workers, ...; checks
  *               each result; exits with what was wrong
  *
@@ -35,7 +35,8 @@ enum {
 	PROCESS_TTL = 20000
 };
 
-struct seat {
+/* Of one process. */
+struct chair {
 	_Atomic uint64_t owner;  /* of the leases of the process on this seat */
 	_Atomic uint64_t calls;
 	_Atomic uint64_t checked; /* overlaps checked */
@@ -47,7 +48,7 @@ struct board {
 	_Atomic int leave;       /* all shall end */
 	size_t bytes;            /* of the region */
 	char path[64];           /* of the region's file; "": it is below */
-	struct seat seat[PROCESS_SEATS];
+	struct chair seat[PROCESS_SEATS];
 	_Alignas(64) unsigned char region[];
 };
 

@@ -28,7 +28,7 @@ START_TEST(two_addresses)
 	k = second;
 	ck_tree(TREE);
 	kvr_free(first);
-	ck_assert(held(ATTACHED));
+	ck_assert(attached());
 	kvr_free(second);
 	again();
 	ck_tree(TREE);
@@ -114,43 +114,78 @@ START_TEST(one_creates)
 }
 END_TEST
 
-/* A child has the handle too, and is attached until it ends. */
+/*
+ * A child cannot use its parent's handle, nor does it harm it by closing it. It
+ * opens the file itself.
+ */
 START_TEST(forked)
 {
-	int out[2], back[2], status;
-	char byte = 0;
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr *mine;
+	int status;
 	pid_t child;
 
 	opened(CREATE);
 	two_workers();
 	say("abxy"); /* the letters, for the drawing */
-	ck_assert_int_eq(pipe(out), 0);
-	ck_assert_int_eq(pipe(back), 0);
 	child = fork();
 	if (child == 0) {
-		close(out[1]);
-		close(back[0]);
-		if (read(out[0], &byte, 1) != 1)
+		if (kvr_observe(k, p, id[1], 9, 0, NULL) != KVR_ESTATE ||
+		    kvr_lease_open(k, p, NULL, 9, &d) != KVR_ESTATE ||
+		    kvr_route(k, p, NULL, 9, &d) != KVR_ESTATE ||
+		    kvr_check(k) != KVR_ESTATE || kvr_clear(k) != KVR_ESTATE)
 			_exit(1);
-		observe(1, "abxy", 20);
+		if (open_as(ATTACH, &mine) != KVR_OK)
+			_exit(2);
 		kvr_free(k);
-		if (write(back[1], &byte, 1) != 1)
-			_exit(1);
-		_exit(read(out[0], &byte, 1) == 0 ? 0 : 1);
+		if (kvr_observe(mine, p, id[1], 20, 0, NULL) != KVR_OK)
+			_exit(3);
+		kvr_free(mine);
+		_exit(0);
 	}
-	close(back[1]);
-	observe(0, "abcd", 10);
-	kvr_free(k);
-	ck_assert(held(ATTACHED));
-	ck_assert_int_eq(write(out[1], &byte, 1), 1);
-	ck_assert_int_eq(read(back[0], &byte, 1), 1);
-	ck_assert(!held(ATTACHED));
-	again();
-	ck_tree(TREE);
-	closed();
-	close(out[1]);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
+	ck_assert(attached());
+	observe(0, "abcd", 20);
+	ck_tree(TREE);
+	kvr_free(k);
+	ck_assert(!attached());
+}
+END_TEST
+
+/*
+ * The parent dies in a change. Its child lives on, with all descriptors of the
+ * handle, and does not keep the seat alive.
+ */
+START_TEST(forked_and_orphaned)
+{
+	static struct kvr *first; /* so that leak checkers find it */
+	int ends[2], status;
+	char byte;
+	pid_t child;
+
+	made();
+	again();
+	first = k;
+	ck_assert_int_eq(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		again();
+		if (fork() == 0) { /* until the test has closed the pipe */
+			close(ends[1]);
+			_exit(read(ends[0], &byte, 1) == 0 ? 0 : 1);
+		}
+		change_it();
+		(void)kill(getpid(), SIGKILL);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	k = first;
+	ck_tree("");
+	ck_assert_uint_eq(stats().recoveries, 1);
+	closed();
+	ck_assert(!held(path_lock, SEAT_BYTES, SEATS_MAX));
+	close(ends[0]);
+	close(ends[1]);
 }
 END_TEST
 
@@ -160,9 +195,11 @@ START_TEST(removed_while_waiting)
 	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
 	    .l_start = GATE, .l_len = 1 };
 	struct timespec while_it_waits = { 0, 50000000 };
-	int fd = file_fd(), status;
+	int fd, status;
 	pid_t child;
 
+	close(file_fd());
+	fd = open(path_lock, O_RDWR | O_CREAT, 0600);
 	ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &l), 0);
 	child = fork();
 	if (child == 0) {
@@ -171,7 +208,7 @@ START_TEST(removed_while_waiting)
 	}
 	(void)nanosleep(&while_it_waits, NULL);
 	ck_assert_int_eq(waitpid(child, &status, WNOHANG), 0);
-	ck_assert_int_eq(unlink(path), 0);
+	ck_assert_int_eq(unlink(_i == 0 ? path : path_lock), 0);
 	close(fd);
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);
@@ -242,7 +279,7 @@ START_TEST(killed_anywhere)
 			must(waitpid(child[i], &status, 0) == child[i]);
 			must(WIFSIGNALED(status));
 		}
-		must(!held(GATE) && !held(ATTACHED));
+		must(!gate_held() && !attached());
 		opened(EITHER);
 		must(stats().workers <= 1);
 		closed();
@@ -267,7 +304,8 @@ suite_attach(void)
 	tcase_add_test(t, processes);
 	tcase_add_test(t, one_creates);
 	tcase_add_test(t, forked);
-	tcase_add_test(t, removed_while_waiting);
+	tcase_add_test(t, forked_and_orphaned);
+	tcase_add_loop_test(t, removed_while_waiting, 0, 2);
 	t = files_case(s, "killed");
 	tcase_add_test(t, killed_anywhere);
 	return s;

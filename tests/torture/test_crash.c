@@ -24,7 +24,6 @@
 enum { BYTES = 24 << 10, STEPS_MAX = 1000000, NAMES = 6 };
 
 static void *shared, *last, *copy;
-static pthread_mutex_t unlocked;
 
 static void
 setup(void)
@@ -47,7 +46,6 @@ setup(void)
 	ck_assert_int_eq(kvr_worker_reset(k, id[2], &id[2]), KVR_OK);
 	ck_assert_int_eq(kvr_worker_reset(k, id[1], &id[1]), KVR_OK);
 	(void)expire(3, 100);
-	unlocked = k->region->lock;
 }
 
 static void
@@ -122,7 +120,7 @@ mended(void)
 	struct kvr *next;
 
 	memcpy(copy, shared, BYTES);
-	r->lock = unlocked;
+	region_lock_reset(r);
 	must(kvr_attach_at(NULL, copy, BYTES, &next) == KVR_OK);
 	region_empty(next); /* as does recovery of the lock */
 	must(kvr_check(next) == KVR_OK);
@@ -167,6 +165,8 @@ step_through(void (*call)(void))
 	ck_assert_int_ge(child, 0);
 	if (child == 0) {
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0)
+			_exit(77);
+		if (kvr_attach_at(NULL, shared, BYTES, &k) != KVR_OK)
 			_exit(77);
 		(void)raise(SIGSTOP);
 		call();

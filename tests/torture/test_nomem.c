@@ -37,7 +37,7 @@ struct bench {
 	struct kvr_overlap v[4];
 	void *memory;
 };
-enum { MEMORY = 640 << 10 };
+enum { MEMORY = 704 << 10 };
 
 static int
 call_new(struct bench *b)

@@ -234,7 +234,9 @@ verify(const char *how)
 	ck_assert_uint_gt(checked, deaths);
 	ck_assert_uint_gt(
 	    s.observes + s.lease_commits + s.lease_finishes, deaths);
-	ck_assert_uint_ge(inside, deaths / 4);
+	ck_assert_uint_ge(inside, deaths / 3);
+	printf("    killed %s: %" PRIu64 " deaths, %" PRIu64 " of them with the"
+	    " lock in the middle of a change\n", how, deaths, inside);
 	ck_assert_uint_ge(s.recoveries, losses);
 	ck_assert_uint_le(s.recoveries, inside);
 	nothing_is_left();
@@ -401,6 +403,8 @@ START_TEST(all_killed_and_opened_again)
 	ck_assert(kept > 0 || n < 10); /* a few under a checker */
 	leave();
 	nothing_is_left();
+	ck_assert_int_eq(unlink(file), 0);
+	strcat(file, ".lock");
 	ck_assert_int_eq(unlink(file), 0);
 	ck_assert_int_eq(rmdir(path), 0);
 	soak_row("all killed, file opened again: %" PRIu64 " times; %" PRIu64

@@ -130,11 +130,13 @@ other_main(uint64_t worker)
 {
 	struct kvr_prompt *p;
 
-	if (kvr_prompt_new(k, &p) != KVR_OK)
+	if (process_attach(board, &k) != KVR_OK ||
+	    kvr_prompt_new(k, &p) != KVR_OK)
 		_exit(1);
 	while (atomic_load(&board->leave) == 0)
 		one_round(&router[1], p, worker);
 	kvr_prompt_free(p);
+	kvr_free(k);
 	_exit(0);
 }
 

@@ -469,9 +469,9 @@ START_TEST(two_processes)
 		ck_assert_int_eq(kvr_worker_next(k, &id), KVR_OK);
 		ck_assert_uint_ne(id, 0);
 	}
+	kvr_free(k);
 	ck_assert_int_eq(munmap(at, REGION), 0);
 	at = map_shared();
-	kvr_free(k);
 	ck_assert_int_eq(kvr_attach_at(&o, at, REGION, &k), KVR_OK);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	kvr_free(k);
@@ -500,6 +500,8 @@ START_TEST(dead_owner_is_reaped)
 	fflush(NULL);
 	child = fork();
 	if (child == 0) {
+		if (kvr_attach_at(&o, at, REGION, &k) != KVR_OK)
+			_exit(1);
 		r.owner = 77;
 		for (i = 0; i < 5; i++)
 			if (kvr_lease_open(k, t.p, &r, NOW, &d) != KVR_OK)
@@ -546,7 +548,8 @@ START_TEST(killed_process)
 		child = fork();
 		ck_assert_int_ge(child, 0);
 		if (child == 0)
-			_exit(run(&t, 10000000) ? 0 : 1);
+			_exit(kvr_attach_at(&o, at, REGION, &t.k) == KVR_OK &&
+			    run(&t, 10000000) ? 0 : 1);
 		usleep((useconds_t)(500 + i * 37));
 		ck_assert_int_eq(kill(child, SIGKILL), 0);
 		ck_assert_int_eq(waitpid(child, NULL, 0), child);
