@@ -195,7 +195,7 @@ START_TEST(broken_index)
 	DAMAGED(r->name_free = 1);
 	DAMAGED(memset(in->name_buckets, 0xff, in->layout.name_buckets * 4));
 	DAMAGED(atomic_store(&r->seq, 1));
-	DAMAGED(atomic_store(&r->lock, 1); r->gate = 7; r->counts.nodes++);
+	DAMAGED(atomic_store(&r->lock, 1); r->gate = 7; r->fresh += 5);
 }
 END_TEST
 
@@ -220,6 +220,7 @@ START_TEST(wrong_figures)
 	made();
 	MENDED(r->counts.nodes++);
 	MENDED(r->counts.leases++);
+	MENDED((atomic_store(&r->lock, 1), r->gate = 7, r->counts.nodes++));
 	MENDED(in->slots[1].held++);
 	MENDED(in->slots[0].prefill = 7);
 	MENDED(in->loads.requests[1] = 9);

@@ -500,7 +500,7 @@ START_TEST(dead_owner_is_reaped)
 	fflush(NULL);
 	child = fork();
 	if (child == 0) {
-		if (kvr_attach_at(&o, at, REGION, &k) != KVR_OK)
+		if (kvr_attach_at(&o, memory, REGION, &k) != KVR_OK)
 			_exit(1);
 		r.owner = 77;
 		for (i = 0; i < 5; i++)
