@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lock.pml - the protocol of lib/region/region.c and lib/api/txn.c. The index
+ * lock.pml - the protocol of lib/api/txn.c under a lock (owner.pml). The index
  * is a list of cells. A writer pushes a cell, or removes the first one, which
  * at once becomes a cell of another kind; its second word then only looks like
  * a link. A writer may die after any step, also while it recovers what a dead
