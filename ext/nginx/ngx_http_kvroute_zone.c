@@ -12,7 +12,8 @@
  * pointers to code.
  *
  * The master also makes the file and gives it to the user of the nginx workers.
- * Then it opens it as that user, exactly as a worker process will: what they
+ * The library has the lock file follow when root opens the region again. Then
+ * the master opens it as that user, exactly as a worker process will: what they
  * would be refused ends the start, or the reload, and not their predictions.
  */
 #include "ngx_http_kvroute.h"
@@ -203,6 +204,19 @@ file_test(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	return error == KVR_OK ? NGX_OK : file_complain(up, log, "", error);
 }
 
+/* Gives the lock file to the user that now owns the region. */
+static ngx_int_t
+lock_hand_over(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	struct kvr *k;
+	int error = file_make(up, &k);
+
+	if (error != KVR_OK)
+		return file_complain(up, log, "", error);
+	kvr_free(k);
+	return NGX_OK;
+}
+
 static ngx_int_t
 file_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
@@ -217,6 +231,8 @@ file_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		return file_complain(up, log, "", error);
 	rc = file_hand_over(up, log);
 	/* While it is open here no other process has to check it. */
+	if (rc == NGX_OK)
+		rc = lock_hand_over(up, log);
 	if (rc == NGX_OK)
 		rc = file_try(up, log);
 	kvr_free(k);

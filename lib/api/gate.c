@@ -109,8 +109,9 @@ gate_is_own(const struct entrance *g, const struct stat *st)
 
 /*
  * Those that can write the region may read and write the lock file, also after
- * the region was given to another user. The mode must not apply to another
- * group than the region's. Without the right to do this it stays as it is.
+ * the region was given to another user, or was opened to others for a while.
+ * The mode must not apply to another group than the region's. Without the right
+ * to do this it stays as it is.
  */
 void
 gate_dress(const struct entrance *g, const struct stat *region)
@@ -178,6 +179,8 @@ gate_enter(struct entrance *g, int region)
 		return KVR_ESYSTEM;
 	g->user = st.st_uid;
 	error = gate_make(g);
+	if (error == KVR_OK && !g->read)
+		gate_dress(g, &st);
 	if (error == KVR_OK)
 		error = gate_look(g);
 	if (error == KVR_OK)
@@ -191,8 +194,6 @@ gate_enter(struct entrance *g, int region)
 	}
 	if (error != KVR_OK)
 		return error;
-	if (!g->read)
-		gate_dress(g, &st);
 	held = seat_byte_held(g->fd, 0, SEATS_MAX);
 	if (held == -1)
 		return KVR_ESYSTEM;

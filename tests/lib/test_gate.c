@@ -46,6 +46,21 @@ START_TEST(modes)
 }
 END_TEST
 
+/* Others could write the region for a while: its lock file follows back. */
+START_TEST(opened_and_closed_to_others)
+{
+	made();
+	ck_assert_int_eq(chmod(path, 0666), 0);
+	ck_assert_int_eq(try(ATTACH), KVR_EPERM);
+	ck_assert_uint_eq(lock_mode(), S_IFREG | 0600);
+	ck_assert_int_eq(try(ATTACH | TRUST), KVR_OK);
+	ck_assert_uint_eq(lock_mode(), S_IFREG | 0666);
+	ck_assert_int_eq(chmod(path, 0640), 0);
+	ck_assert_int_eq(try(ATTACH), KVR_OK);
+	ck_assert_uint_eq(lock_mode(), S_IFREG | 0600);
+}
+END_TEST
+
 /* The region is given away, as nginx does: its lock file follows. */
 START_TEST(given_away)
 {
@@ -108,11 +123,6 @@ START_TEST(not_its_file)
 	ck_assert_int_eq(try(READONLY), KVR_OK);
 	ck_assert_int_eq(unlink(path_lock), 0);
 	ck_assert_int_eq(try(ATTACH), KVR_OK);
-	ck_assert_int_eq(chmod(path_lock, 0620), 0);
-	ck_assert_int_eq(try(ATTACH), KVR_EPERM);
-	ck_assert_int_eq(try(READONLY), KVR_OK);
-	ck_assert_int_eq(try(ATTACH | TRUST), KVR_OK);
-	ck_assert_int_eq(chmod(path_lock, 0600), 0);
 	if (geteuid() != 0)
 		test_skip("only root can give files away");
 	ck_assert_int_eq(chown(path_lock, STRANGER, (gid_t)-1), 0);
@@ -397,6 +407,7 @@ suite_gate(void)
 
 	t = files_case(s, "file");
 	tcase_add_test(t, modes);
+	tcase_add_test(t, opened_and_closed_to_others);
 	tcase_add_test(t, given_away);
 	tcase_add_test(t, no_traces);
 	tcase_add_test(t, not_its_file);
