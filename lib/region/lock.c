@@ -63,9 +63,18 @@
 #include "seat.h"
 
 #include <linux/futex.h>
+#include <linux/time_types.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+/* The kernel's time: on 32 bits that of the C library may be longer. */
+#ifdef SYS_futex
+typedef struct __kernel_old_timespec lock_time;
+#else
+#define SYS_futex SYS_futex_time64
+typedef struct __kernel_timespec lock_time;
+#endif
 
 enum { SPINS = 200, PATIENCE = 2 };
 #define LOOK_NS INT64_C(40000000)
@@ -166,7 +175,7 @@ lock_hurry(const struct kvr *k)
 static void
 lock_sleep(const struct kvr *k, struct wait *w, uint32_t word)
 {
-	struct timespec t = { 0, LOOK_NS };
+	lock_time t = { 0, LOOK_NS };
 	long result;
 
 	if ((word & LOCK_OWNER) == 0)
