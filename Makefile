@@ -65,6 +65,7 @@ $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
 	$(TOOL_DIRS) tools/engine ext/http $(BUILD)/gen))
 SEES_tests/foreign := tools/common
+SEES_tests/nginx := $(LIB_DIRS)
 SEES_tools := $(TOOL_DIRS)
 SEES_tools/engine := tools/engine tools/common tools/simulate
 SEES_tools/chats := tools/chats tools/common

@@ -92,9 +92,10 @@ $(BUILD)/floor: $(call objects,bench/nginx/body_floor.c $(HTTP)) $(STATIC) \
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(HTTP_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
 
-# A process that can be stopped while it holds the lock of an index.
-$(BUILD)/hold: $(call objects,tests/nginx/hold.c) $(STATIC) \
-    $(BUILD)/gen/sources
+# A process that can be stopped while it holds the lock of an index, and one
+# that stops another so.
+$(BUILD)/hold $(BUILD)/catch: $(BUILD)/%: \
+    $(BUILD)/obj/tests/nginx/%.o $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
@@ -103,7 +104,7 @@ $(BUILD)/hold: $(call objects,tests/nginx/hold.c) $(STATIC) \
 check-nginx: deps-nginx ## test the module, also with faults; CHECK_NGINX=quick, T=case, VALGRIND=1
 	@+$(MAKE) --no-print-directory check-nginx-here
 
-check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold nginx-module-here ## the same without installing dependencies
+check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch nginx-module-here ## the same without installing dependencies
 	@T='$(T)' sh tests/nginx/check.sh $(BUILD)
 
 .PHONY: bench-nginx bench-nginx-here

@@ -8,7 +8,8 @@
 
 quick_cases="${quick_cases:-} terminated_under_load_and_started_again
     killed_whole_and_started_again leaving_process_is_killed
-    upgrade_ends_no_requests_of_the_old"
+    upgrade_ends_no_requests_of_the_old
+    worker_process_dies_with_the_lock"
 slow_cases="${slow_cases:-} holder_of_the_lock_is_stopped
     holder_of_the_lock_dies"
 
@@ -264,6 +265,33 @@ holder_of_the_lock_dies()
 	settled
 	above 'blocks, or index recoveries' \
 	    "$(json '.upstreams[0].region | .held_blocks + .recoveries')" 0
+	talk --requests 60 --chats 6 --think-ms 1
+	no_errors 'afterwards'
+	settled
+}
+
+# The others find out within 100 ms, also those that never wait.
+worker_process_dies_with_the_lock()
+{
+	kvroute_options="path=$work/out/index size=8m"
+	log=access
+	up
+	talk_meanwhile --requests 1000000 --chats 16 --think-ms 1 --timeout 60
+	one=$(children "$nginx_pid" | head -n 1)
+	"$build/catch" "$work/out/index" "$one" ||
+	    echo 'the lock is never taken'
+	give_up_streams
+	until_true 20 is_blocked || echo 'the lock is free'
+	kill -9 "$one"
+	sleep 0.1
+	expected_alert='exited on signal 9'
+	: > "$work/logs/access"
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		curl -s -m 10 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
+		    "http://127.0.0.1:$port/v1/completions"
+	done
+	is 'requests with a choice' "$(($(logged cost) + $(logged tie)))" 10
+	until_true 20 all_processes || echo 'the process is not replaced'
 	talk --requests 60 --chats 6 --think-ms 1
 	no_errors 'afterwards'
 	settled

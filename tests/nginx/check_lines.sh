@@ -277,6 +277,12 @@ exited on signal 9'
 exited on signal 9'
 }
 
+# lock_file FILE - user, group, mode and size of its lock file.
+lock_file()
+{
+	stat -c '%U %G %a %s' "$1.lock"
+}
+
 # The master may, the others may not: it does not start. They get a file in a
 # folder that they may not write.
 file_that_worker_processes_cannot_reach()
@@ -292,6 +298,17 @@ file_that_worker_processes_cannot_reach()
 	rm -f "$folder/index"
 	start_nginx kvroute
 	is 'owner of the file' "$(stat -c %U "$folder/index")" nobody
+	is 'its lock file' "$(lock_file "$folder/index")" 'nobody nogroup 600 0'
+	is 'the index is used' "$(json .upstreams[0].attached)" true
+	is 'status' "$(ask)" 200
+	settled
+	stop_nginx
+	# of a region that was root's, and lost its lock file
+	chown root:root "$folder/index"
+	rm "$folder/index.lock"
+	start_nginx kvroute
+	is 'its lock file' "$(lock_file "$folder/index")" 'nobody nogroup 600 0'
+	reload_nginx kvroute
 	is 'the index is used' "$(json .upstreams[0].attached)" true
 	is 'status' "$(ask)" 200
 	settled
@@ -312,6 +329,7 @@ file_without_room()
 	expected_alert="$file: "
 	reload_is_refused "$file: "
 	[ ! -e "$file" ] || echo 'a file is left'
+	[ ! -e "$file.lock" ] || echo 'a lock file is left'
 	talk --requests 12 --chats 2 --think-ms 1
 	no_errors 'after the reload'
 	above 'requests with an opinion' \
