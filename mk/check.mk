@@ -54,16 +54,35 @@ $(BUILD)/check: $(call objects,tests/main.c $(TESTS) $(HELPERS) $(FOREIGN)) \
 	    objects,$(FOREIGN)),$(filter %.o,$^)) $(CHECK_LIBS) $(TOOL_LIBS) \
 	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
 
+# fuzz_peer.c is called at each step of the library.
+PEER := $(LIB:%.c=$(BUILD)/peer/%.o) $(filter-out \
+	$(LIB:%.c=$(BUILD)/under-test/%.o),$(UNDER_TEST))
+
+$(BUILD)/peer/%.o: %.c $(BUILD)/gen/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(call compile,$<) -finstrument-functions -MMD -MP -c -o $@ $<
+	$(Q)$(OBJCOPY) $(foreach a,$(ALLOCATORS),--redefine-sym $(a)=alloc_$(a)) $@
+
+-include $(LIB:%.c=$(BUILD)/peer/%.d)
+
+$(BUILD)/replay_peer $(BUILD)/fuzz_peer: $(PEER)
+$(BUILD)/replay_peer $(BUILD)/fuzz_peer: UNDER = $(PEER)
+UNDER = $(UNDER_TEST)
+# What to link: one build of the library.
+fuzzed = $(filter-out $(filter-out $(UNDER),$(PEER) $(UNDER_TEST)),\
+	$(filter %.o,$^))
+
 $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,fuzz/replay_corpus.c $(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(TOOL_LIBS) $(HTTP_LIBS) \
+	$(Q)$(link) -o $@ $(fuzzed) $(TOOL_LIBS) $(HTTP_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
 
 $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,$(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
-	$(Q)$(link) -fsanitize=fuzzer -o $@ $(filter %.o,$^) $(TOOL_LIBS) \
+	$(Q)$(link) -fsanitize=fuzzer -o $@ $(fuzzed) $(TOOL_LIBS) \
 	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \

@@ -295,6 +295,13 @@ world_of(uint32_t number)
 
 /* ----------------------------------------------------------------- run --- */
 
+void
+corrupt_peer(struct corrupt *c, bool present)
+{
+	if (c->totals->peer != NULL)
+		c->totals->peer(c, present);
+}
+
 /* What attach may return for a damaged region. */
 static bool
 refusal(int error)
@@ -306,11 +313,13 @@ refusal(int error)
 static bool
 attach(struct corrupt *c)
 {
-	int error = kvr_attach_at(NULL, c->w->memory, c->w->bytes, &c->k);
+	int error;
 
+	corrupt_peer(c, true);
+	error = kvr_attach_at(NULL, c->w->memory, c->w->bytes, &c->k);
 	if (error != KVR_OK) {
 		c->totals->refused++;
-		return refusal(error) ? true
+		return refusal(error) || c->mode == CORRUPT_PEER ? true
 		    : corrupt_fail(c, "attach: %s", kvr_errname(error));
 	}
 	error = kvr_prompt_new(c->k, &c->p);
@@ -332,12 +341,14 @@ corrupt_run(struct ops_source *s, enum corrupt_mode mode,
 	c.w = world_of(ops_pick(s, CORRUPT_WORLDS));
 	c.now = c.w->now;
 	memcpy(c.w->memory, c.w->image, c.w->bytes);
-	c.mode = mode < CORRUPT_MODES ? mode
+	c.mode = mode != CORRUPT_MODES ? mode
 	    : (enum corrupt_mode)ops_pick(s, CORRUPT_MODES);
-	corrupt_damage(&c);
+	if (mode != CORRUPT_PEER)
+		corrupt_damage(&c);
 	good = attach(&c);
 	if (good && c.k != NULL)
 		good = corrupt_use(&c);
+	corrupt_peer(&c, false);
 	kvr_prompt_free(c.p);
 	kvr_free(c.k);
 	return good;

@@ -30,7 +30,8 @@ enum corrupt_mode {
 	CORRUPT_FIELD, /* single fields, by values that matter */
 	CORRUPT_BULK,  /* one field in all cells of a kind */
 	CORRUPT_RING,  /* lists that should end become rings */
-	CORRUPT_MODES
+	CORRUPT_MODES,
+	CORRUPT_PEER   /* none before, but a peer writes while calls run */
 };
 
 /* A sound region to begin with; `image` is its content each time. */
@@ -45,8 +46,12 @@ struct corrupt_world {
 	uint32_t n[CELL_LEASE + 1];
 };
 
-/* Results of all runs. */
+struct corrupt;
+
+/* What is asked for, and results of all runs. */
 struct corrupt_totals {
+	/* before each call, and when the peer has gone; may be NULL */
+	void (*peer)(struct corrupt *c, bool present);
 	uint64_t runs, refused, calls;
 	uint64_t unseen;  /* kvr_check found no damage before the calls */
 	uint64_t emptied; /* regions that a call emptied */
@@ -90,5 +95,6 @@ uint32_t corrupt_pick(struct ops_source *s, uint32_t n);
 uint64_t corrupt_word(struct ops_source *s);
 /* One of the prompts that the regions were made of, or a similar one. */
 int corrupt_say(struct ops_source *s, struct kvr_prompt *p);
+void corrupt_peer(struct corrupt *c, bool present);
 
 #endif

@@ -358,6 +358,7 @@ any_call(struct corrupt *c)
 	if (ops_pick(c->s, 2) == 0)
 		(void)corrupt_say(c->s, c->p);
 	c->now += ops_pick(c->s, 200);
+	corrupt_peer(c, true);
 	calls[ops_pick(c->s, sizeof(calls) / sizeof(calls[0]))](c);
 }
 
@@ -473,9 +474,11 @@ corrupt_use(struct corrupt *c)
 	uint64_t emptied = c->k->region->counts.recoveries;
 
 	(void)corrupt_say(c->s, c->p);
-	check_first(c);
+	if (c->mode != CORRUPT_PEER)
+		check_first(c);
 	for (; calls > 0 && c->why[0] == '\0'; calls--)
 		any_call(c);
+	corrupt_peer(c, false);
 	if (c->why[0] == '\0')
 		walk_entries(c);
 	if (c->why[0] == '\0')

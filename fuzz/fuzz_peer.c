@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fuzz_peer.c - a peer that writes into the region while calls run.
+ *
+ * The library is compiled so that each of its functions, also an inlined one,
+ * reports when it is entered and left. The input says after how many of these
+ * steps of a call the peer writes, where, and what. Some words it changes back
+ * and forth at every step, so that they differ each time they are read.
+ *
+ *   call    |--step--step--step--step--step--> a defined result, soon
+ *   peer             ^write      ^write
+ *
+ * Nothing is asked of results. What kvr_open(3) promises: no crash, no access
+ * outside of the region, an end; and when the peer has gone, the next call
+ * makes a region of what is left.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "corrupt.h"
+
+#define CALL_MAX INT64_C(1000000000)
+#define WAIT_NS INT64_C(200000)
+enum { SHOTS = 3, STEPS = 4096, OFTEN = 64 };
+
+/* One write, or one at each step. */
+struct shot {
+	uint32_t steps; /* until then; 0: none */
+	bool always;
+	size_t at, width;
+	uint64_t value, other;
+};
+
+static struct shot shots[SHOTS];
+static unsigned char *memory;
+static bool armed;
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+void __cyg_profile_func_enter(void *function, void *from);
+void __cyg_profile_func_exit(void *function, void *from);
+
+static void
+fire(struct shot *s)
+{
+	uint64_t before = 0;
+
+	memcpy(&before, memory + s->at, s->width);
+	memcpy(memory + s->at, &s->value, s->width);
+	if (s->always) {
+		s->value = before == s->value ? s->other : before;
+		s->steps = 1;
+	}
+}
+
+static void
+step(void)
+{
+	uint32_t i;
+
+	for (i = 0; armed && i < SHOTS; i++)
+		if (shots[i].steps > 0 && --shots[i].steps == 0)
+			fire(&shots[i]);
+}
+
+void
+__cyg_profile_func_enter(void *function, void *from)
+{
+	(void)function;
+	(void)from;
+	step();
+}
+
+void
+__cyg_profile_func_exit(void *function, void *from)
+{
+	(void)function;
+	(void)from;
+	step();
+}
+
+/* Where: the header, the tables before the cells, or a cell that is in use. */
+static size_t
+place(struct corrupt *c)
+{
+	const struct region *whole = (const void *)c->w->image;
+	uint64_t cells = whole->seal.layout.cells_at;
+	uint32_t kind = ops_pick(c->s, CELL_LEASE + 4);
+
+	if (kind > CELL_LEASE + 2)
+		return corrupt_pick(c->s, (uint32_t)sizeof(struct region));
+	if (kind > CELL_LEASE + 1)
+		return corrupt_pick(c->s, (uint32_t)c->w->bytes);
+	if (kind > CELL_LEASE || c->w->n[kind] == 0)
+		return corrupt_pick(c->s, (uint32_t)cells);
+	return (size_t)cells + CELL * (size_t)c->w->cells[kind][
+	    corrupt_pick(c->s, c->w->n[kind])] + ops_pick(c->s, CELL);
+}
+
+static uint64_t
+content(struct corrupt *c)
+{
+	switch (ops_pick(c->s, 4)) {
+	case 0:
+		return corrupt_word(c->s);
+	case 1:
+		return UINT64_MAX - ops_pick(c->s, 3);
+	default:
+		return corrupt_pick(c->s, 1 << 16);
+	}
+}
+
+static void
+aim(struct corrupt *c, struct shot *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->steps = ops_pick(c->s, 4) == 0 ? 0 : 1 + (ops_pick(c->s, 2) == 0
+	    ? ops_pick(c->s, OFTEN) : corrupt_pick(c->s, STEPS));
+	if (s->steps == 0)
+		return;
+	s->always = ops_pick(c->s, 4) == 0;
+	s->width = (size_t)1 << ops_pick(c->s, 4);
+	s->at = place(c) & ~(s->width - 1);
+	if (s->at + s->width > c->w->bytes)
+		s->at = 0;
+	s->value = content(c);
+	s->other = content(c);
+}
+
+/* Before a call. A lock that looked held for ever would end all calls. */
+static void
+peer(struct corrupt *c, bool present)
+{
+	struct region *r = (void *)c->w->memory;
+	uint32_t i;
+
+	armed = false;
+	memory = c->w->memory;
+	if (c->k != NULL)
+		c->k->wait_ns = WAIT_NS;
+	if (!present || ops_pick(c->s, 4) != 0)
+		atomic_store(&r->lock, 0);
+	for (i = 0; present && i < SHOTS; i++)
+		aim(c, &shots[i]);
+	armed = present;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct corrupt_totals totals = { .slow = "", .peer = peer };
+	struct ops_source s;
+	char why[200];
+
+	ops_from_bytes(&s, data, size);
+	if (!corrupt_run(&s, CORRUPT_PEER, &totals, why, sizeof(why))) {
+		fprintf(stderr, "%s\n", why);
+		abort();
+	}
+	if (totals.slowest > CALL_MAX) {
+		fprintf(stderr, "%s took %" PRId64 " ms\n", totals.slow,
+		    totals.slowest / 1000000);
+		abort();
+	}
+	return 0;
+}
