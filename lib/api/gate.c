@@ -52,23 +52,43 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { GATE = 0, OWNER_ONLY = S_IRUSR | S_IWUSR };
+#define GATE_WAIT_NS INT64_C(300000000000)
+#define NAP_NS 1000000
 
 static const char suffix[] = ".lock";
 
+/* Does not wait. */
 static int
-gate_lock(int fd, off_t byte, short type, bool wait)
+gate_lock(int fd, off_t byte, short type)
 {
 	struct flock l = { .l_type = type, .l_whence = SEEK_SET,
 	    .l_start = byte, .l_len = 1 };
-	int result;
 
-	do {
-		result = fcntl(fd, wait ? F_OFD_SETLKW : F_OFD_SETLK, &l);
-	} while (result == -1 && errno == EINTR);
-	return result == 0 ? KVR_OK : KVR_ESYSTEM;
+	return fcntl(fd, F_OFD_SETLK, &l) == 0 ? KVR_OK : KVR_ESYSTEM;
+}
+
+/*
+ * Another process may recover a large region meanwhile; one that is stopped, or
+ * means harm, holds GATE for ever.
+ */
+static int
+gate_wait(const struct entrance *g)
+{
+	const struct timespec nap = { 0, NAP_NS };
+	int64_t since = kvr_clock_now();
+
+	while (gate_lock(g->fd, GATE, g->read ? F_RDLCK : F_WRLCK) != KVR_OK) {
+		if (errno != EAGAIN && errno != EACCES)
+			return KVR_ESYSTEM;
+		if (kvr_clock_now() - since >= g->wait_ns)
+			return KVR_EBUSY;
+		(void)nanosleep(&nap, NULL);
+	}
+	return KVR_OK;
 }
 
 /* A path that is too long for the suffix is an error of open. */
@@ -78,6 +98,7 @@ gate_name(struct entrance *g, const char *path)
 	size_t length = strlen(path);
 
 	g->fd = -1;
+	g->wait_ns = GATE_WAIT_NS;
 	g->path[0] = '\0';
 	if (length + sizeof(suffix) > sizeof(g->path))
 		return;
@@ -184,11 +205,11 @@ gate_enter(struct entrance *g, int region)
 	if (error == KVR_OK)
 		error = gate_look(g);
 	if (error == KVR_OK)
-		error = gate_lock(g->fd, GATE, g->read ? F_RDLCK : F_WRLCK,
-		    true);
+		error = gate_wait(g);
 	if (error == KVR_OK)
 		error = gate_look(g);
-	if (error != KVR_OK && error != OPEN_AGAIN && g->read) {
+	if (error != KVR_OK && error != OPEN_AGAIN && error != KVR_EBUSY &&
+	    g->read) {
 		gate_leave(g, true);
 		return KVR_OK;
 	}
@@ -233,7 +254,7 @@ seat_lock(int fd, uint32_t seats)
 	uint32_t i;
 
 	for (i = 0; i < seats; i++)
-		if (gate_lock(fd, SEAT_BYTES + (off_t)i, F_WRLCK, false) ==
+		if (gate_lock(fd, SEAT_BYTES + (off_t)i, F_WRLCK) ==
 		    KVR_OK)
 			return (int)i;
 	return KVR_EFULL;
@@ -274,7 +295,7 @@ gate_sit(struct entrance *g, struct kvr *k)
 		if (k->seat_fd == -1)
 			k->seat_fd = seat_open(g);
 		if (k->seat_fd == -1 || gate_lock(k->seat_fd,
-		    SEAT_BYTES + (off_t)seat, F_WRLCK, false) != KVR_OK)
+		    SEAT_BYTES + (off_t)seat, F_WRLCK) != KVR_OK)
 			return KVR_ESYSTEM;
 	}
 	k->gate = g->fd;
@@ -297,7 +318,7 @@ gate_leave(struct entrance *g, bool failed)
 	if (failed && g->made)
 		(void)unlink(g->path);
 	/* a child forked meanwhile shares the open file description */
-	(void)gate_lock(g->fd, GATE, F_UNLCK, false);
+	(void)gate_lock(g->fd, GATE, F_UNLCK);
 	if (failed || g->read) {
 		(void)close(g->fd);
 		g->fd = -1;
@@ -315,7 +336,7 @@ gate_close(struct kvr *k)
 	if (k->seat_fd != -1) {
 		if (seat_here(k))
 			(void)gate_lock(k->seat_fd, SEAT_BYTES + (off_t)
-			    ((k->me & LOCK_SEAT) - 1), F_UNLCK, false);
+			    ((k->me & LOCK_SEAT) - 1), F_UNLCK);
 		(void)close(k->seat_fd);
 	}
 	if (k->gate != -1)

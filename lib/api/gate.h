@@ -24,6 +24,7 @@ struct entrance {
 	bool trust;      /* its owner and mode are not examined */
 	bool alone;      /* no handle that writes is open */
 	uid_t user;      /* of the region's file */
+	int64_t wait_ns; /* for GATE; then KVR_EBUSY */
 	uint64_t device, inode; /* of the lock file */
 	char path[PATH_MAX + 8];
 };

@@ -6,6 +6,8 @@
 #define _GNU_SOURCE
 #include "files.h"
 
+#include "gate.h"
+
 #include <sys/mman.h>
 #include <time.h>
 
@@ -129,6 +131,32 @@ START_TEST(not_its_file)
 	ck_assert_int_eq(try(ATTACH), KVR_EPERM);
 	ck_assert_int_eq(try(READONLY), KVR_OK);
 	ck_assert_int_eq(try(ATTACH | TRUST), KVR_OK);
+}
+END_TEST
+
+/* A process that holds GATE and does not go on keeps others for some time. */
+START_TEST(gate_held_for_ever)
+{
+	struct entrance g = { .read = _i == 1 };
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
+	    .l_start = GATE, .l_len = 1 };
+	int region, fd;
+	int64_t since;
+
+	made();
+	fd = open(path_lock, O_RDWR);
+	region = file_fd();
+	ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &l), 0);
+	gate_name(&g, path);
+	ck_assert_int_ge(g.wait_ns, 60000000000);
+	g.wait_ns = 30000000;
+	since = kvr_clock_now();
+	ck_assert_int_eq(gate_enter(&g, region), KVR_EBUSY);
+	ck_assert_int_ge(kvr_clock_now() - since, g.wait_ns);
+	gate_leave(&g, true);
+	close(fd);
+	close(region);
+	ck_assert_int_eq(try(ATTACH), KVR_OK);
 }
 END_TEST
 
@@ -411,6 +439,7 @@ suite_gate(void)
 	tcase_add_test(t, given_away);
 	tcase_add_test(t, no_traces);
 	tcase_add_test(t, not_its_file);
+	tcase_add_loop_test(t, gate_held_for_ever, 0, 2);
 	t = files_case(s, "two");
 	tcase_add_test(t, two_links);
 	tcase_add_test(t, renamed_while_open);
