@@ -40,6 +40,7 @@ foreign command clang clang
 foreign command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu libc6-dev-arm64-cross
 foreign command s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
 foreign command qemu-s390x qemu-user
+foreign command musl-gcc musl-tools
 plot command gnuplot gnuplot-nox
 proxy header yajl/yajl_parse.h libyajl-dev
 nginx command nginx nginx

@@ -9,5 +9,5 @@ deps-foreign: ## check for cross compilers and qemu; as root, install them
 FOREIGN_FLAGS = -Iinclude $(call quote,$(LIB_DIRS) tests/model tools/common) \
 	-D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L $(WARNINGS) $(NEEDED)
 
-check-foreign: deps-foreign ## compare decisions of gcc, clang, aarch64 and s390x builds
+check-foreign: deps-foreign ## compare decisions of gcc, clang, aarch64 and s390x builds; have glibc and musl share a region
 	@FLAGS='$(FOREIGN_FLAGS)' sh mk/foreign.sh $(BUILD)

@@ -92,4 +92,5 @@ if [ -z "$vectors" ]; then
 	echo "  foreign        no vectors/dynamo-hash.tsv: skipped"
 	echo 0 0 1 >> "$tally"
 fi
+sh mk/libc.sh "$1"
 sh mk/tally.sh "$tally"
