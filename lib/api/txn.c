@@ -237,6 +237,7 @@ txn_write_begin(struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 	/* no change may become visible before that */
 	atomic_thread_fence(memory_order_release);
 	counts->steps = counts->cells = counts->reclaimed = 0;
+	looks_set(k, 0);
 	return KVR_OK;
 }
 

@@ -246,6 +246,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	r->fleet_tokens = b->fleet_tokens;
 	r->fleet_seconds = b->fleet_seconds;
 	memset(&k, 0, sizeof(k));
+	k.own = &k.own_private;
 	handle_open(&k, r, &r->seal);
 	memset(k.seats, 0, layout.seats * sizeof(struct seat));
 	memset(k.slots, 0, layout.slots * sizeof(struct slot));

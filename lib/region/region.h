@@ -39,6 +39,7 @@ struct loads {
 struct own {
 	uint32_t here;         /* 0: another process made the handle */
 	_Atomic int64_t asked; /* when it was last asked if an owner lives */
+	_Atomic uint64_t looks; /* of one call, at whether BROKEN */
 };
 
 /* A handle: this process's view of the region. */
@@ -173,21 +174,33 @@ slots_used(const struct kvr *k)
  * access to it. Traversal of a damaged region is bounded: a writing call that
  * has followed more links than a whole index contains, or has found something
  * that cannot be in one, stops where it is, and the region is emptied when the
- * call ends: txn.c.
+ * call ends: txn.c. The count of links is in the region, where a peer can hold
+ * it down while it bends the links; so each handle counts its looks at it too.
  */
 #define STEPS_BROKEN (UINT64_MAX / 2)
+
+static inline void
+looks_set(const struct kvr *k, uint64_t looks)
+{
+	atomic_store_explicit(&k->own->looks, looks, memory_order_relaxed);
+}
 
 static inline void
 region_break(const struct kvr *k)
 {
 	k->region->counts.steps = STEPS_BROKEN;
+	looks_set(k, STEPS_BROKEN);
 }
 
 static inline bool
 region_broken(const struct kvr *k)
 {
-	return k->region->counts.steps >
-	    STEPS_MIN + STEPS_PER_CELL * (uint64_t)k->layout.cells;
+	uint64_t most = STEPS_MIN + STEPS_PER_CELL * (uint64_t)k->layout.cells;
+	uint64_t looks = 1 + atomic_load_explicit(&k->own->looks,
+	    memory_order_relaxed);
+
+	looks_set(k, looks);
+	return k->region->counts.steps > most || looks > most;
 }
 
 /*
