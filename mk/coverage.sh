@@ -5,7 +5,7 @@
 # the sums. Fails below the thresholds.
 set -u
 
-LINES_MIN=99.9
+LINES_MIN=99.5
 BRANCHES_MIN=97
 
 report=$1/coverage.txt

@@ -597,8 +597,11 @@ START_TEST(reader_reads)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct kvr_policy policy = { .size = sizeof(policy) };
+	struct kvr_candidate c;
+	struct kvr_entry e;
 	struct kvr *writing;
-	uint64_t found = 0;
+	uint64_t found = 0, cursor = 0;
+	size_t n;
 
 	made();
 	again();
@@ -616,6 +619,13 @@ START_TEST(reader_reads)
 	ck_assert_uint_eq(found, id[1]);
 	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_OK);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
+	/* these take the lock */
+	ck_assert_int_eq(kvr_candidates(k, p, NULL, 30, &c, sizeof(c), 1, &n),
+	    KVR_EREADONLY);
+	ck_assert_int_eq(kvr_entries(k, &cursor, 30, &e, sizeof(e), 1, &n),
+	    KVR_EREADONLY);
+	ck_assert_int_eq(kvr_owner_list(k, &cursor, &found, 1, &n),
+	    KVR_EREADONLY);
 	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_observe(k, p, id[0], 30, 0, NULL),
 	    KVR_EREADONLY);

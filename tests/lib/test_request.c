@@ -43,6 +43,11 @@ END_TEST
 START_TEST(overlaps_of_no_worker)
 {
 	struct kvr_overlap two[2] = { { .blocks = 15 }, { .blocks = 2 } };
+	struct {
+		struct kvr_overlap overlap;
+		uint64_t later;
+	} longer[2] = { { .later = 0 } };
+	struct kvr_decision d = { .size = sizeof(d) };
 
 	say("abcdefghijklmnop");
 	two[0].worker = id[3];
@@ -52,6 +57,12 @@ START_TEST(overlaps_of_no_worker)
 	ck_assert_uint_eq(chosen(two, 2).worker, id[1]);
 	two[0].worker = 0;
 	ck_assert_uint_eq(chosen(two, 2).worker, id[1]);
+	/* the same for a caller with a longer struct */
+	longer[0].overlap = two[0];
+	longer[1].overlap = two[1];
+	ck_assert_int_eq(kvr_choose(k, p, NULL, &longer[0].overlap,
+	    sizeof(longer[0]), 2, 1, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[1]);
 	ck_assert_uint_eq(chosen(two, 2).overlap_blocks, 2);
 }
 END_TEST
