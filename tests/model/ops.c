@@ -215,7 +215,7 @@ ops_config_draw(struct ops_source *s, struct ops_config *c)
 	c->lease_limit = ops_pick(s, 8) == 7 ? 150 : 0;
 	if (c->full)
 		c->region_bytes = c->workers * 1624 +
-		    (c->workers > 8 ? 32 << 10 : 12 << 10);
+		    (c->workers > 8 ? 33 << 10 : 13 << 10);
 }
 
 /* ------------------------------------------------------------- print --- */
