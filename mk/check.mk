@@ -117,7 +117,7 @@ check-asan: deps-slow ## run the suites under AddressSanitizer and UBSan
 # reach is marked where it is, with the reason.
 coverage: deps-coverage ## run the suites, and demand that they reach nearly all of lib/
 	@mkdir -p $(BUILD)/coverage && find $(BUILD)/coverage -name '*.gcda' -delete
-	$(call variant,coverage,CC=gcc SAN= CFLAGS='-O0 -g --coverage \
+	$(call variant,coverage,CC=gcc SAN= WERROR= CFLAGS='-O0 -g --coverage \
 	    -fprofile-update=atomic' check-suites,CK_TIMEOUT_MULTIPLIER=5)
 	@sh mk/coverage.sh $(BUILD)/coverage
 
