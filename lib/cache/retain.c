@@ -47,6 +47,7 @@
 #include "cell.h"
 #include "cover.h"
 #include "entry.h"
+#include "node.h"
 #include "order.h"
 #include "run.h"
 #include "trust.h"
@@ -104,7 +105,7 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 			add_once(c->expired, 1);
 		else
 			add_once(c->evicted_region, 1);
-		index_drop(k, entry);
+		node_leave(k, entry);
 	}
 	if (!orphan)
 		order_settle(k, slot);
@@ -236,7 +237,7 @@ retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 	}
 	k->region->counts.reclaimed++;
 	add_once(k->region->counts.evicted_capacity, 1);
-	index_drop(k, entry);
+	node_leave(k, entry);
 	return false;
 }
 
@@ -283,7 +284,7 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		k->region->counts.steps++;
 		/* what has been idle longest is in no CPU cache */
 		next = entry_at(k, at)->release_next;
-		index_prefetch(k, next);
+		node_prefetch(k, next);
 		if (entry_at(k, at)->pins > 0)
 			retain_pass(k, at, passed++);
 		else if (purged)
@@ -419,7 +420,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 
 	memset(&f, 0, sizeof(f));
 	cell_prefetch(k);
-	index_prefetch(k, retain_stamped(k));
+	node_prefetch(k, retain_stamped(k));
 	__builtin_prefetch(entry_at(k, slot_at(k, slot)->by_release.head));
 	f.k = k;
 	f.p = p;
@@ -436,7 +437,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 		(void)fit_walk(&f, want);
 	}
 	if (slot_at(k, slot)->mode == KVR_RETAIN_CAPACITY)
-		index_prefetch(k, slot_at(k, slot)->by_release.head);
+		node_prefetch(k, slot_at(k, slot)->by_release.head);
 	*recorded = want;
 	if (want < p->blocks)
 		add_once(k->region->counts.truncated, 1);

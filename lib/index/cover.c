@@ -53,7 +53,7 @@
 #include "cover.h"
 
 #include "entry.h"
-#include "index.h"
+#include "node.h"
 
 enum {
 	LINKS_MAX = 16 * LINE_MAX, /* followed to find one cover */
@@ -168,7 +168,7 @@ cover_part(struct kvr *k, uint32_t entry, uint32_t node, uint32_t blocks)
 	entry_set_trimmed(k, above, h->trimmed - blocks);
 	entry_set_trimmed(k, entry, blocks);
 	if (h->pins == 0)
-		index_drop(k, entry);
+		node_leave(k, entry);
 	return above;
 }
 
@@ -257,7 +257,7 @@ cover_rise(struct kvr *k, uint32_t entry)
 	write_once(h->blocks, h->blocks - lost);
 	write_once(h->trimmed, h->trimmed - lost);
 	entry_move(k, entry, node);
-	index_prune(k, from);
+	node_prune(k, from);
 }
 
 /* --------------------------------------------------------------- lines --- */

@@ -52,6 +52,7 @@
 #include "cell.h"
 #include "cover.h"
 #include "entry.h"
+#include "node.h"
 #include "order.h"
 #include "run.h"
 
@@ -60,53 +61,6 @@ enum {
 	MERGE_STAMP = 16 * MERGE_BLOCKS, /* by all merges along one path, */
 	MERGE_HOLDERS = 8    /* and entries compared */
 };
-
-/* ------------------------------------------------------- table of nodes --- */
-
-static uint32_t
-child_find(const struct kvr *k, uint64_t prev, uint32_t first,
-    uint32_t *steps)
-{
-	uint32_t i = read_once(k->node_buckets[bucket_of_node(k, prev, first)]);
-	uint32_t limit = CHAIN_MAX;
-
-	for (; i != 0 && limit > 0; limit--) {
-		const struct node *n = node_at(k, i);
-
-		(*steps)++;
-		if (read_once(n->prev) == prev && read_once(n->first) == first)
-			return i;
-		i = read_once(n->next);
-	}
-	return 0;
-}
-
-static void
-child_link(struct kvr *k, uint32_t node)
-{
-	struct node *n = node_at(k, node);
-	uint32_t *head = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
-
-	write_once(n->next, *head);
-	write_once(*head, node);
-}
-
-static void
-child_unlink(struct kvr *k, uint32_t node)
-{
-	const struct node *n = node_at(k, node);
-	uint32_t *link = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
-	uint32_t limit = CHAIN_MAX;
-
-	for (; *link != 0 && limit > 0; limit--) {
-		k->region->counts.steps++;
-		if (*link == node) {
-			write_once(*link, n->next);
-			return;
-		}
-		link = &node_at(k, *link)->next;
-	}
-}
 
 /* ----------------------------------------------------------------- walk --- */
 
@@ -138,7 +92,7 @@ walk_child(const struct kvr *k, struct path *path, uint64_t prev,
 
 	if (heir == 0 || read_once(n->first) != first ||
 	    read_once(n->prev) != prev)
-		return child_find(k, prev, first, &path->steps);
+		return node_child(k, prev, first, &path->steps);
 	path->steps++;
 	return heir;
 }
@@ -251,16 +205,6 @@ index_cells(const struct kvr *k, const struct path *path, uint32_t want,
 	return cells;
 }
 
-/* Counts a child more or less; beyond CHILDREN_MANY they are not counted. */
-static void
-children_add(struct kvr *k, uint32_t parent, int more)
-{
-	struct node *n = node_at(k, parent);
-
-	if (parent != 0 && n->children != CHILDREN_MANY)
-		write_once(n->children, (uint16_t)(n->children + more));
-}
-
 /* Whether the path parts inside a node that cannot be split: see cover.c. */
 bool
 index_line_full(const struct kvr *k, const struct path *path)
@@ -268,123 +212,6 @@ index_line_full(const struct kvr *k, const struct path *path)
 	return path->node != 0 &&
 	    path->inside < node_at(k, path->node)->length &&
 	    cover_line_full(k, path->node);
-}
-
-/* Makes a node of blocks [from, to) of the prompt, below `parent`. */
-static uint32_t
-node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
-    uint32_t from, uint32_t to)
-{
-	uint32_t i = cell_take(k);
-	struct node *n = node_at(k, i);
-
-	write_once_zeros(n, sizeof(*n));
-	write_once(n->kind, CELL_NODE);
-	write_once(n->prev, from > 0 ? p->sequence[from - 1] : p->root);
-	write_once(n->first, (uint32_t)p->sequence[from]);
-	write_once(n->end, p->sequence[to - 1]);
-	write_once(n->parent, parent);
-	run_append(k, n, p->sequence + from, to - from);
-	child_link(k, i);
-	children_add(k, parent, 1);
-	add_once(k->region->counts.nodes, 1);
-	add_once(k->region->counts.blocks, to - from);
-	return i;
-}
-
-/* Replaces a node as the heir of its parent, if it is that. */
-static void
-heir_pass(struct kvr *k, uint32_t parent, uint32_t from, uint32_t to)
-{
-	struct node *n = node_at(k, parent);
-
-	if (parent != 0 && n->heir == from)
-		write_once(n->heir, to);
-}
-
-/* Frees a node without holders. */
-static void
-node_drop(struct kvr *k, uint32_t node)
-{
-	const struct node *n = node_at(k, node);
-
-	child_unlink(k, node);
-	children_add(k, n->parent, -1);
-	heir_pass(k, n->parent, node, 0);
-	sub_once(k->region->counts.nodes, 1);
-	sub_once(k->region->counts.blocks, n->length);
-	cell_give_tree(k, node);
-}
-
-/*
- * Splits a node after its first `at` blocks, which end at the prompt's block
- * `depth`. The lower part keeps the node's number, so leases, entries and
- * children stay right; the upper part is new, and the lower one its heir.
- */
-static uint32_t
-node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
-    uint32_t at, uint32_t depth)
-{
-	uint32_t upper = cell_take(k);
-	struct node *u = node_at(k, upper), *l = node_at(k, lower);
-
-	child_unlink(k, lower);
-	write_once_zeros(u, sizeof(*u));
-	write_once(u->kind, CELL_NODE);
-	write_once(u->prev, l->prev);
-	write_once(u->first, l->first);
-	write_once(u->end, p->sequence[depth - 1]);
-	write_once(u->parent, l->parent);
-	write_once(u->children, 1);
-	write_once(u->heir, lower);
-	run_split(k, l, at, u);
-	write_once(l->prev, u->end);
-	write_once(l->first, run_get(k, l, 0));
-	write_once(l->parent, upper);
-	child_link(k, upper);
-	child_link(k, lower);
-	heir_pass(k, u->parent, lower, upper);
-	add_once(k->region->counts.nodes, 1);
-	add_once(k->region->counts.splits, 1);
-	return upper;
-}
-
-/*
- * Whether new blocks may be appended to this leaf: its only holder is the slot,
- * and it has no pins but the caller's own.
- */
-static bool
-node_extendable(const struct kvr *k, uint32_t node, uint32_t slot,
-    uint32_t pins)
-{
-	const struct node *n = node_at(k, node);
-
-	return node != 0 && n->children == 0 && n->holders == 1 &&
-	    (n->word & WORD_SLOT) == slot &&
-	    entry_at(k, n->entries)->pins == pins;
-}
-
-static void
-node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
-    uint32_t from, uint32_t to)
-{
-	struct node *n = node_at(k, node);
-	struct entry *h = entry_at(k, n->entries);
-	struct slot *s = slot_at(k, h->slot);
-	uint32_t blocks = to - from;
-
-	entry_whole(k, n->entries);
-	write_once(h->anchor, 0); /* it belongs to the old end */
-	write_once(h->blocks, h->blocks + blocks);
-	run_append(k, n, p->sequence + from, blocks);
-	write_once(n->end, p->sequence[to - 1]);
-	entry_count_blocks(k, h->slot, blocks);
-	if (h->pins > 0) {
-		add_once(s->active, blocks);
-		add_once(s->blocks, blocks);
-	}
-	add_once(k->region->counts.blocks, blocks);
-	add_once(k->region->counts.extensions, 1);
 }
 
 /*
@@ -411,46 +238,7 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 	return node_make(k, p, node, path->depth, want);
 }
 
-/* ---------------------------------------------------- removal, merging --- */
-
-/*
- * Prefetches what index_drop of this entry will read. An entry stamped a TTL
- * ago is in no CPU cache, and every link there waits for the previous one.
- */
-void
-index_prefetch(const struct kvr *k, uint32_t entry)
-{
-	const struct entry *h = entry_at(k, entry);
-
-	entry_prefetch(k, h);
-	__builtin_prefetch(node_at(k, h->node));
-}
-
-/* Removes a node that nothing holds, and such nodes above it. */
-void
-index_prune(struct kvr *k, uint32_t node)
-{
-	while (node != 0 && !region_broken(k)) {
-		const struct node *n = node_at(k, node);
-		uint32_t above = n->parent;
-
-		if (n->holders > 0 || n->heir != 0)
-			return;
-		k->region->counts.steps++;
-		node_drop(k, node);
-		node = above;
-	}
-}
-
-/* Removes an entry, and the nodes that nothing else holds. */
-void
-index_drop(struct kvr *k, uint32_t entry)
-{
-	uint32_t node = entry_at(k, entry)->node;
-
-	entry_remove(k, entry);
-	index_prune(k, node);
-}
+/* ------------------------------------------------------------- merging --- */
 
 /*
  * Whether the upper node can be merged with its only child: that is its heir
@@ -477,40 +265,6 @@ merge_fits(struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
 			return false;
 	}
 	return true;
-}
-
-/*
- * Merges a node at which no entry ends with its only child. The lower keeps its
- * number for the leases that end there: none ends at the upper, or its pins
- * would differ, and entries would end there.
- */
-static void
-node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
-{
-	struct node *u = node_at(k, upper), *l = node_at(k, lower);
-	struct node old = *l;
-	uint32_t above = u->length;
-
-	child_unlink(k, upper);
-	child_unlink(k, lower);
-	run_append_run(k, u, &old, 0, old.length);
-	write_once(l->prev, u->prev);
-	write_once(l->first, u->first);
-	write_once(l->parent, u->parent);
-	write_once(l->run, u->run);
-	write_once(l->level, u->level);
-	write_once(l->begin, u->begin);
-	write_once(l->length, above + old.length);
-	child_link(k, lower);
-	heir_pass(k, l->parent, upper, lower);
-	/* the cell of the upper now frees the old run */
-	write_once(u->run, old.run);
-	write_once(u->level, old.level);
-	write_once(u->begin, old.begin);
-	write_once(u->length, old.length);
-	cell_give_tree(k, upper);
-	sub_once(k->region->counts.nodes, 1);
-	add_once(k->region->counts.merges, 1);
 }
 
 /* ------------------------------------------------- entries along a path --- */
@@ -614,7 +368,7 @@ index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
 
 		k->region->counts.steps++;
 		if (entry != 0 && entry_unpin(k, entry))
-			index_drop(k, entry);
+			node_leave(k, entry);
 		node = above;
 	}
 	order_settle(k, slot);

@@ -40,9 +40,6 @@ void index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now);
 void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
-void index_prefetch(const struct kvr *k, uint32_t entry);
-void index_prune(struct kvr *k, uint32_t node);
-void index_drop(struct kvr *k, uint32_t entry);
 uint32_t index_position(const struct kvr *k, uint32_t node);
 uint32_t index_find(const struct kvr *k, const struct kvr_prompt *p,
     uint32_t block);
