@@ -47,7 +47,8 @@ struct file {
 	const struct kvr_options *options; /* complete */
 	bool given;         /* the caller gave options: they must match */
 	int fd;
-	bool fresh;         /* this call created the file */
+	bool made;          /* this call created a file at the path, */
+	bool fresh;         /* and it is this one */
 	bool blank;         /* no region in it, or not examined yet */
 	uint64_t bytes;     /* of the file */
 	struct entrance gate;   /* unused if there is no path */
@@ -77,25 +78,43 @@ attached_set(int fd, short type)
 	return fcntl(fd, F_OFD_SETLK, &l) == 0 ? KVR_OK : KVR_ESYSTEM;
 }
 
+/* KVR_EMISMATCH: another handle has locked ATTACHED, too. */
+static int
+attached_alone(int fd)
+{
+	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
+	    .l_start = ATTACHED, .l_len = 1 };
+
+	if (fcntl(fd, F_OFD_GETLK, &l) == -1)
+		return KVR_ESYSTEM;
+	return l.l_type == F_UNLCK ? KVR_OK : KVR_EMISMATCH;
+}
+
 /*
  * The region's lock file must be the one that all its open handles use. This
- * handle has locked ATTACHED.
+ * handle has locked ATTACHED. Of two that come by different lock files at once,
+ * each locks, and then looks at the number: one that writes its own looks at
+ * the lock again, so that at most one of them goes on.
  */
 static int
 attached_check(const struct file *f, struct kvr *k)
 {
-	struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET,
-	    .l_start = ATTACHED, .l_len = 1 };
-	uint64_t number = gate_number(&f->gate);
+	uint64_t number = gate_number(&f->gate), before;
+	int error;
 
-	if (read_once(k->region->gate) == number)
+	atomic_thread_fence(memory_order_seq_cst);
+	before = read_once(k->region->gate);
+	if (before == number)
 		return KVR_OK;
-	if (fcntl(f->fd, F_OFD_GETLK, &l) == -1)
-		return KVR_ESYSTEM;
-	if (l.l_type != F_UNLCK)
-		return KVR_EMISMATCH;
+	error = attached_alone(f->fd);
+	if (error != KVR_OK)
+		return error;
 	write_once(k->region->gate, number);
-	return KVR_OK;
+	atomic_thread_fence(memory_order_seq_cst);
+	error = attached_alone(f->fd);
+	if (error != KVR_OK)
+		write_once(k->region->gate, before);
+	return error;
 }
 
 /* The handle takes a seat. Nothing is known of a descriptor's other users. */
@@ -338,18 +357,19 @@ open_file(struct file *f)
 {
 	f->fresh = false;
 	f->blank = true;
-	if (may(f, KVR_OPEN_ATTACH | KVR_OPEN_READONLY)) {
+	if (f->made || may(f, KVR_OPEN_ATTACH | KVR_OPEN_READONLY)) {
 		if (open_with(f, 0))
 			return KVR_OK;
 		if (errno != ENOENT || !may(f, KVR_OPEN_CREATE))
 			return failed();
 	}
 	f->fresh = open_with(f, O_CREAT | O_EXCL);
+	f->made |= f->fresh;
 	if (f->fresh)
 		return KVR_OK;
 	if (errno != EEXIST)
 		return failed();
-	return may(f, KVR_OPEN_ATTACH) ? OPEN_AGAIN : KVR_EEXIST;
+	return f->made || may(f, KVR_OPEN_ATTACH) ? OPEN_AGAIN : KVR_EEXIST;
 }
 
 /* A child forked meanwhile shares the open file description and its lock. */
@@ -374,7 +394,10 @@ file_close(struct kvr *k)
 	k->mapped = NULL;
 }
 
-/* Undoes the open after an error; keeps errno. */
+/*
+ * Undoes the open after an error; keeps errno. Only under GATE is it certain
+ * that nothing else has made a region of the empty file meanwhile.
+ */
 static void
 give_up(struct file *f, struct kvr *k)
 {
@@ -384,7 +407,7 @@ give_up(struct file *f, struct kvr *k)
 	file_close(k);
 	seat_disown(k);
 	if (f->path != NULL) {
-		if (f->fresh && f->blank)
+		if (f->fresh && f->blank && f->gate.entered)
 			(void)unlink(f->path);
 		gate_leave(&f->gate, true);
 		leave(f->fd, true);
@@ -436,7 +459,8 @@ try_files(struct file *f, struct kvr *k)
 	uint32_t i;
 	int error = OPEN_AGAIN;
 
-	gate_name(&f->gate, f->path);
+	if (!gate_name(&f->gate, f->path))
+		return KVR_ESYSTEM;
 	f->gate.read = may(f, KVR_OPEN_READONLY);
 	f->gate.trust = may(f, KVR_OPEN_TRUST);
 	for (i = 0; i < TRIES && error == OPEN_AGAIN; i++)

@@ -55,7 +55,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { GATE = 0, OWNER_ONLY = S_IRUSR | S_IWUSR };
+enum { GATE = 0, MAKE_TRIES = 100, OWNER_ONLY = S_IRUSR | S_IWUSR };
 #define GATE_WAIT_NS INT64_C(300000000000)
 #define NAP_NS 1000000
 
@@ -91,19 +91,24 @@ gate_wait(const struct entrance *g)
 	return KVR_OK;
 }
 
-/* A path that is too long for the suffix is an error of open. */
-void
+/* False, with errno, if the path is too long for the suffix. */
+bool
 gate_name(struct entrance *g, const char *path)
 {
+	const char *slash = strrchr(path, '/');
 	size_t length = strlen(path);
 
 	g->fd = -1;
 	g->wait_ns = GATE_WAIT_NS;
-	g->path[0] = '\0';
-	if (length + sizeof(suffix) > sizeof(g->path))
-		return;
+	if (length + sizeof(suffix) > sizeof(g->path) ||
+	    strlen(slash != NULL ? slash + 1 : path) + sizeof(suffix) - 1 >
+	    NAME_MAX) {
+		errno = ENAMETOOLONG;
+		return false;
+	}
 	memcpy(g->path, path, length);
 	memcpy(g->path + length, suffix, sizeof(suffix));
+	return true;
 }
 
 /* ----------------------------------------------------------- opening it --- */
@@ -151,19 +156,26 @@ gate_dress(const struct entrance *g, const struct stat *region)
 		(void)fchmod(g->fd, mode);
 }
 
+/* Others may make it, or remove it, at the same time. */
 static int
 gate_make(struct entrance *g)
 {
-	g->fd = gate_open(g, 0);
-	if (g->fd != -1)
-		return KVR_OK;
-	if (errno != ENOENT || g->read)
-		return KVR_ESYSTEM;
-	g->fd = gate_open(g, O_CREAT | O_EXCL);
-	if (g->fd == -1)
-		return errno == EEXIST ? OPEN_AGAIN : KVR_ESYSTEM;
-	g->made = true;
-	return KVR_OK;
+	uint32_t i;
+
+	for (i = 0; i < MAKE_TRIES; i++) {
+		g->fd = gate_open(g, 0);
+		if (g->fd != -1)
+			return KVR_OK;
+		if (errno != ENOENT || g->read)
+			return KVR_ESYSTEM;
+		g->fd = gate_open(g, O_CREAT | O_EXCL);
+		g->made = g->fd != -1;
+		if (g->made)
+			return KVR_OK;
+		if (errno != EEXIST)
+			return KVR_ESYSTEM;
+	}
+	return OPEN_AGAIN;
 }
 
 /* Is the file still the one that others find, and can it be trusted? */
@@ -199,6 +211,7 @@ gate_enter(struct entrance *g, int region)
 	if (fstat(region, &st) == -1)
 		return KVR_ESYSTEM;
 	g->user = st.st_uid;
+	g->entered = false;
 	error = gate_make(g);
 	if (error == KVR_OK && !g->read)
 		gate_dress(g, &st);
@@ -215,6 +228,7 @@ gate_enter(struct entrance *g, int region)
 	}
 	if (error != KVR_OK)
 		return error;
+	g->entered = true;
 	held = seat_byte_held(g->fd, 0, SEATS_MAX);
 	if (held == -1)
 		return KVR_ESYSTEM;
@@ -247,16 +261,19 @@ seat_open(const struct entrance *g)
 	return -1;
 }
 
-/* Locks the byte of a seat; its number, or KVR_EFULL. */
+/* Locks the byte of a seat; its number, or an error. */
 static int
 seat_lock(int fd, uint32_t seats)
 {
 	uint32_t i;
 
-	for (i = 0; i < seats; i++)
+	for (i = 0; i < seats; i++) {
 		if (gate_lock(fd, SEAT_BYTES + (off_t)i, F_WRLCK) ==
 		    KVR_OK)
 			return (int)i;
+		if (errno != EAGAIN && errno != EACCES)
+			return KVR_ESYSTEM;
+	}
 	return KVR_EFULL;
 }
 
@@ -307,7 +324,11 @@ gate_sit(struct entrance *g, struct kvr *k)
 
 /* ------------------------------------------------------------- closing --- */
 
-/* At the end of an open; the descriptor is the handle's if it succeeded. */
+/*
+ * At the end of an open; the descriptor is the handle's if it succeeded. A lock
+ * file that this call made is removed only under GATE: another process may have
+ * entered by it meanwhile.
+ */
 void
 gate_leave(struct entrance *g, bool failed)
 {
@@ -315,7 +336,7 @@ gate_leave(struct entrance *g, bool failed)
 
 	if (g->fd == -1)
 		return;
-	if (failed && g->made)
+	if (failed && g->made && g->entered)
 		(void)unlink(g->path);
 	/* a child forked meanwhile shares the open file description */
 	(void)gate_lock(g->fd, GATE, F_UNLCK);
@@ -323,7 +344,7 @@ gate_leave(struct entrance *g, bool failed)
 		(void)close(g->fd);
 		g->fd = -1;
 	}
-	g->made = false;
+	g->made = g->entered = false;
 	errno = saved;
 }
 
@@ -339,7 +360,7 @@ gate_close(struct kvr *k)
 			    ((k->me & LOCK_SEAT) - 1), F_UNLCK);
 		(void)close(k->seat_fd);
 	}
-	if (k->gate != -1)
+	if (k->gate != -1 && seat_gate_known(k))
 		(void)close(k->gate);
 	k->seat_map = NULL;
 	k->gate = k->seat_fd = -1;

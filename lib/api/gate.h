@@ -20,6 +20,7 @@ enum {
 struct entrance {
 	int fd;          /* -1: none */
 	bool made;       /* this call made it */
+	bool entered;    /* GATE is held, of the file that others find */
 	bool read;       /* for a handle that reads only */
 	bool trust;      /* its owner and mode are not examined */
 	bool alone;      /* no handle that writes is open */
@@ -29,7 +30,7 @@ struct entrance {
 	char path[PATH_MAX + 8];
 };
 
-void gate_name(struct entrance *g, const char *path);
+bool gate_name(struct entrance *g, const char *path);
 int gate_enter(struct entrance *g, int region);
 void gate_dress(const struct entrance *g, const struct stat *region);
 int gate_sit(struct entrance *g, struct kvr *k);

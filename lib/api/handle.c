@@ -123,6 +123,8 @@ kvr_attach_at(const struct kvr_options *options, void *memory, size_t bytes,
 	error = region_attach(memory, bytes, k);
 	if (error == KVR_OK && options != NULL)
 		error = options_match(&o, k);
+	if (error == KVR_OK && k->kind != REGION_MEMORY)
+		error = KVR_EMISMATCH;
 	if (error == KVR_OK)
 		error = sit(k);
 	if (error == KVR_OK)

@@ -62,6 +62,7 @@
 #include "region.h"
 #include "seat.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <linux/time_types.h>
 #include <sys/syscall.h>
@@ -183,7 +184,7 @@ lock_sleep(const struct kvr *k, struct wait *w, uint32_t word)
 	result = syscall(SYS_futex, &k->region->lock,
 	    lock_futex(k, FUTEX_WAIT), word, &t, NULL, 0);
 	w->slept += result == 0;
-	w->yielded = true;
+	w->yielded |= result == 0 || errno == ETIMEDOUT;
 }
 
 /* One look at the word: takes it if it is free, or else sleeps. */

@@ -25,7 +25,8 @@
  *   private  has one seat and no question.
  *
  * What cannot be found out counts as alive: /proc may be missing or that of
- * another namespace, and then pids alone count.
+ * another namespace, and then pids alone count. Where even the namespace is not
+ * known, pids mean nothing.
  *
  * AFTER FORK a child has the memory of a handle but not its life: the lock
  * would name its parent. A page of the handle is zero in the child (`own`), and
@@ -192,8 +193,8 @@ seat_byte_held(int fd, uint32_t seat, uint32_t seats)
 }
 
 /* The caller may have closed the descriptor, and have it used again. */
-static bool
-gate_known(const struct kvr *k)
+bool
+seat_gate_known(const struct kvr *k)
 {
 	struct stat st;
 
@@ -208,7 +209,7 @@ seat_alive_in_file(const struct kvr *k, uint32_t seat, uint64_t holder)
 	struct seat *s = &k->seats[seat];
 	uint64_t room;
 
-	if (!gate_known(k))
+	if (!seat_gate_known(k))
 		return true;
 	if (seat_byte_held(k->gate, seat, 1) == 0)
 		return false;
@@ -234,7 +235,7 @@ seat_alive(const struct kvr *k, uint32_t word)
 	    turn_of(holder) != (word & LOCK_OWNER) >> LOCK_TURN_SHIFT)
 		return false;
 	return k->kind == REGION_FILE ? seat_alive_in_file(k, seat, holder)
-	    : process_alive(holder);
+	    : k->room == 0 || process_alive(holder);
 }
 
 /* This process, on a turn after that of the holder before. */
@@ -274,7 +275,8 @@ seat_seize(struct kvr *k, uint32_t seat, bool dead)
 	uint64_t before = atomic_load(&s->holder);
 	uint64_t holder = holder_next(k, before);
 
-	if ((before & HOLDER_PID) != 0 && (!dead || process_alive(before)))
+	if ((before & HOLDER_PID) != 0 &&
+	    (!dead || k->room == 0 || process_alive(before)))
 		return false;
 	if (!atomic_compare_exchange_strong(&s->holder, &before, holder))
 		return false;

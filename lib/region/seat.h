@@ -40,5 +40,6 @@ bool seat_alive(const struct kvr *k, uint32_t word);
 void seats_reset(struct kvr *k);
 uint64_t seat_room(void);
 int seat_byte_held(int fd, uint32_t seat, uint32_t seats);
+bool seat_gate_known(const struct kvr *k);
 
 #endif

@@ -245,6 +245,40 @@ in_a_container(void)
 	_exit(0);
 }
 
+/* Where the namespace is not known, no pid says that a process is dead. */
+START_TEST(namespace_not_known)
+{
+	uint64_t room = k->room;
+	uint32_t word;
+	int status;
+	pid_t child = fork();
+
+	if (child == 0) /* it dies in the next seat after that of k */
+		_exit(attach(&handle[0]) == KVR_OK ? 0 : 1);
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert_int_eq(status, 0);
+	word = (uint32_t)(atomic_load(&k->seats[1].holder) >>
+	    HOLDER_TURN_SHIFT) << LOCK_TURN_SHIFT | 2;
+	ck_assert(!seat_alive(k, word));
+	k->room = 0;
+	ck_assert(seat_alive(k, word));
+	k->room = room;
+}
+END_TEST
+
+/* Memory that says it is private, or a file, is not attached to. */
+START_TEST(other_kinds)
+{
+	struct kvr_options o = small_options();
+	struct kvr *mine;
+
+	ck_assert_int_eq(kvr_new(&o, &mine), KVR_OK);
+	ck_assert_int_eq(kvr_attach_at(NULL, mine->region,
+	    (size_t)mine->region->seal.bytes, &handle[0]), KVR_EMISMATCH);
+	kvr_free(mine);
+}
+END_TEST
+
 /* Pids of one PID namespace mean nothing in another: it is refused. */
 START_TEST(other_namespace)
 {
@@ -273,6 +307,8 @@ suite_seat(void)
 	tcase_add_test(t, other_processes);
 	tcase_add_test(t, names);
 	tcase_add_test(t, forked);
+	tcase_add_test(t, namespace_not_known);
+	tcase_add_test(t, other_kinds);
 	tcase_add_test(t, other_namespace);
 	suite_add_tcase(s, t);
 	return s;

@@ -79,6 +79,7 @@ START_TEST(processes)
 		ck_assert_uint_eq(stats().recoveries, 0);
 		closed();
 		ck_assert_int_eq(unlink(path), 0);
+		ck_assert_int_eq(unlink(path_lock), 0);
 	}
 }
 END_TEST
@@ -110,6 +111,7 @@ START_TEST(one_creates)
 		again();
 		closed();
 		ck_assert_int_eq(unlink(path), 0);
+		ck_assert_int_eq(unlink(path_lock), 0);
 	}
 }
 END_TEST
@@ -285,6 +287,8 @@ START_TEST(killed_anywhere)
 		closed();
 		if (pick(3) == 0)
 			ck_assert_int_eq(unlink(path), 0);
+		if (pick(3) == 0)
+			ck_assert_int_eq(unlink(path_lock), 0);
 	}
 }
 END_TEST
