@@ -95,14 +95,14 @@ gate_wait(const struct entrance *g)
 bool
 gate_name(struct entrance *g, const char *path)
 {
-	const char *slash = strrchr(path, '/');
-	size_t length = strlen(path);
+	size_t length = strlen(path), last = 0;
 
 	g->fd = -1;
 	g->wait_ns = GATE_WAIT_NS;
+	while (last < length && path[length - last - 1] != '/')
+		last++;
 	if (length + sizeof(suffix) > sizeof(g->path) ||
-	    strlen(slash != NULL ? slash + 1 : path) + sizeof(suffix) - 1 >
-	    NAME_MAX) {
+	    last + sizeof(suffix) - 1 > NAME_MAX) {
 		errno = ENAMETOOLONG;
 		return false;
 	}

@@ -425,6 +425,30 @@ END_TEST
 
 /* ------------------------------------------------------------------- suite */
 
+/* A name with no room for the suffix: nothing is made. */
+START_TEST(name_too_long)
+{
+	char name[NAME_MAX + 1] = "";
+	size_t length;
+
+	for (length = NAME_MAX - 6; length <= NAME_MAX; length++) {
+		memset(name, 'n', length);
+		name[length] = '\0';
+		if (kvr_open(name, length, CREATE, &options, &k) == KVR_OK) {
+			kvr_free(k);
+			ck_assert_uint_le(length, NAME_MAX - 5);
+			ck_assert_int_eq(unlink(name), 0);
+			strcat(name, ".lock");
+			ck_assert_int_eq(unlink(name), 0);
+			continue;
+		}
+		ck_assert_int_eq(errno, ENAMETOOLONG);
+		ck_assert_uint_gt(length, NAME_MAX - 5);
+		ck_assert(!file_there(name));
+	}
+}
+END_TEST
+
 Suite *suite_gate(void);
 
 Suite *
@@ -452,5 +476,6 @@ suite_gate(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, containers);
 	tcase_add_test(t, containers_killed);
+	tcase_add_test(t, name_too_long);
 	return s;
 }
