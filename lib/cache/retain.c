@@ -249,13 +249,16 @@ retain_purged(const struct kvr *k, const struct slot *s, uint32_t entry)
 }
 
 /*
- * An idle entry that a request has pinned and not used yet. A few keep their
- * places. If there are more, they leave their lists as one that is due
- * does: it is back when it is stamped, or goes with its last pin.
+ * Idle entries that a request has pinned and not used yet are passed over. A
+ * few keep their places. If there are more, the first of them, a child before
+ * its parent, leaves its lists as one that is due does: it is back when it is
+ * stamped, or goes with its last pin.
  */
 static void
-retain_pass(struct kvr *k, uint32_t entry, uint32_t passed)
+retain_pass(struct kvr *k, const struct slot *s, uint32_t passed)
 {
+	uint32_t entry = s->by_release.head;
+
 	if (passed < WAITING_MAX)
 		return;
 	k->region->counts.reclaimed++;
@@ -286,7 +289,7 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		next = entry_at(k, at)->release_next;
 		node_prefetch(k, next);
 		if (entry_at(k, at)->pins > 0)
-			retain_pass(k, at, passed++);
+			retain_pass(k, s, passed++);
 		else if (purged)
 			(void)retain_shrink(k, at, UINT64_MAX);
 		else if (retain_shrink(k, at, s->eviction == KVR_EVICT_LEAF

@@ -46,9 +46,9 @@
  *      its worker ends.
  *
  * Nothing is trimmed but the end of an entry. When less than its node is left,
- * it RISES to the node above, at once or, if that node was made by a split
- * since, when it is trimmed next. So `trimmed` is less than `blocks`, but may
- * be more than the node has.
+ * it RISES to the node above, at once or, if a cell was lacking or that node
+ * was made by a split since, when it is trimmed next. So `trimmed` is less than
+ * `blocks`, unless it is pinned, but may be more than the node has.
  */
 #include "cover.h"
 
@@ -327,7 +327,7 @@ cut_pass(struct kvr *k, uint32_t node, bool part)
 		}
 		at = below;
 	}
-	return most * ENTRY_CELLS_MAX <= k->region->free_cells / 2;
+	return part || most * ENTRY_CELLS_MAX <= k->region->free_cells / 2;
 }
 
 /*
@@ -374,10 +374,12 @@ heir_replace(struct kvr *k, uint32_t node, uint32_t child)
 	k->region->counts.steps += old->holders;
 	for (i = 0; i < old->holders && !region_broken(k); i++) {
 		uint32_t slot = pairs_slot(k, old, i);
+		uint32_t entry = entry_find(k, n->heir, slot);
 
-		if (entry_find(k, node, slot) == 0)
-			(void)cover_part(k, entry_find(k, n->heir, slot), node,
-			    old->length);
+		if (entry == 0)
+			region_break(k);
+		else if (entry_find(k, node, slot) == 0)
+			(void)cover_part(k, entry, node, old->length);
 	}
 	write_once(node_at(k, node)->heir, child);
 }

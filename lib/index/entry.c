@@ -506,7 +506,7 @@ entry_move(struct kvr *k, uint32_t entry, uint32_t node)
 	pair_add(k, node_at(k, node), entry);
 }
 
-/* Makes an entry without pins, or not pinned yet, cover more or less. */
+/* Makes an entry cover more or less; what its pins count stays the same. */
 void
 entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks)
 {

@@ -279,8 +279,10 @@ struct climb {
 	uint32_t node, entry; /* stamped last, and what covers it */
 	uint32_t left;        /* blocks further up that this covers, too */
 	uint32_t line;        /* nodes of its line; 0: not counted */
-	uint32_t spare;       /* cells that entries further up may need */
-};
+	uint32_t spare;       /* cells that entries further up may need: */
+};                            /* made, or parted from another line's */
+
+#define SPARE_UNKNOWN UINT32_MAX
 
 /* Cells for entries on all nodes above. */
 static uint32_t
@@ -303,11 +305,11 @@ stamp_cover(struct kvr *k, struct climb *c, uint32_t node, uint32_t slot,
 	uint32_t entry = cover_make(k, node, slot);
 	const struct entry *h = entry_at(k, entry);
 
-	/* where a worker has an entry, it has those above */
-	if (c->node == 0 && h->pins == 0 && h->stamp == STAMP_NONE)
-		c->spare = cells_above(k, node);
 	entry_stamp(k, entry, now);
 	c->left = h->blocks;
+	if (c->node != 0 && c->spare == SPARE_UNKNOWN &&
+	    node_at(k, node)->heir != c->node)
+		c->spare = cells_above(k, node);
 	if (c->node == 0 ||
 	    !cover_adopt(k, node, c->node, &c->line, c->spare) ||
 	    !cover_absorb(k, entry, c->entry))
@@ -319,7 +321,7 @@ void
 index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 {
 	uint32_t most = MERGE_STAMP, length;
-	struct climb c = { 0, 0, 0, 0, 0 };
+	struct climb c = { 0, 0, 0, 0, SPARE_UNKNOWN };
 
 	while (node != 0 && !region_broken(k)) {
 		k->region->counts.steps++;

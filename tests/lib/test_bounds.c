@@ -6,10 +6,10 @@
  * sizes, sets the three counters of kvr_stats to 0, makes the call, and checks
  * the counters against the formulas of the page:
  *
- *   cells     <= (b + c) / 15 + 6n + 14d + 3m + 384z + 64
+ *   cells     <= (b + c) / 15 + 6n + 14d + 3m + v + 384z + 64
  *   reclaimed <= 8 + what room needed: twice the cells, 3 x 1024 pinned ones
- *   steps     <= 16 (n + a) + 3 (d + s + x) + 48m + c / 8 + b / 4 + w / 6 +
- *                8r + 8192z + 512
+ *   steps     <= 16 (n + a) + 3 (d + s + x + v) + 48m + c / 8 + b / 4 + w / 6
+ *                + 8r + 8192z + 512
  *
  *   n  nodes on the path of the prompt or the lease, before the call
  *   b  blocks that are new, and those of the shorter part of a split
@@ -20,6 +20,8 @@
  *   x  nodes that leave; if room suffices, at most 128 for each of the 8
  *      entries that expire, 1024 for each worker whose cache loses some, and
  *      1024 for the last of each
+ *   v  nodes of which an entry loses the end, as its worker's cache is full: at
+ *      most 1024 for the worker of the call, and 0 if it goes by TTL
  *   a  nodes on the paths of the leases over age that the call ends, at most 2
  *   m  nodes merged; c: blocks copied by that, at most 16384 for each path
  *   r  entries reclaimed or passed over
@@ -39,6 +41,7 @@
 struct sizes {
 	uint64_t nodes, blocks, pairs, aged, budget, room;
 	uint64_t departures, lines, full; /* d, s, z */
+	uint64_t risen; /* v */
 	uint64_t paths; /* that are stamped */
 	struct kvr_stats before;
 };
@@ -48,6 +51,7 @@ enum { EXPIRE = 8, REAP = 2, PASSED = 3 * 1024, LEASES_MAX = 64 };
 static const uint64_t no_lease;
 static int64_t lease_limit;
 static uint64_t most_steps; /* of any call */
+static bool by_capacity;    /* the worker of the calls */
 
 /* --------------------------------------------------------------- sizes --- */
 
@@ -113,7 +117,7 @@ static uint64_t
 bound_cells(const struct sizes *s, uint64_t merges, uint64_t copied)
 {
 	return (s->blocks + copied) / 15 + 6 * s->nodes + 14 * s->departures +
-	    3 * merges + 384 * s->full + 64;
+	    3 * merges + s->risen + 384 * s->full + 64;
 }
 
 /* If room is lacking, the path itself may be evicted and all be new. */
@@ -155,6 +159,7 @@ sizes_at(int64_t now)
 	memset(&s, 0, sizeof(s));
 	s.budget = EXPIRE;
 	s.paths = 1;
+	s.risen = by_capacity ? LINE_MAX : 0;
 	size_aged(&s, now);
 	s.before = stats();
 	return s;
@@ -200,7 +205,7 @@ within(const struct sizes *s)
 	at_most("cells", did.max_cells, bound_cells(s, merges, copied));
 	at_most("reclaimed", did.max_reclaimed, s->budget + s->room);
 	at_most("steps", did.max_steps, 16 * (s->nodes + s->aged) +
-	    3 * (s->departures + s->lines + gone) + 48 * merges +
+	    3 * (s->departures + s->lines + gone + s->risen) + 48 * merges +
 	    copied / 8 + s->blocks / 4 + s->pairs / 6 +
 	    8 * did.max_reclaimed + 8192 * s->full + 512);
 	return did;
@@ -552,6 +557,38 @@ START_TEST(lines_that_are_due)
 		(void)do_observe(worker[1], 2 + TTL);
 	}
 	ck_assert_uint_gt(i, LINES / EXPIRE + 1); /* not 8 a call */
+	region_end();
+}
+END_TEST
+
+/* A cache is full: it loses the end of a prefix that others have parted. */
+START_TEST(end_of_what_others_parted)
+{
+	enum { BLOCKS = 1000 };
+	struct kvr_worker facts;
+	uint32_t i;
+
+	big_region(64 << 20, 4, TTL);
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.retain = KVR_RETAIN_CAPACITY;
+	facts.capacity_tokens = BLOCKS;
+	facts.eviction = _i == 0 ? KVR_EVICT_RELEASED : KVR_EVICT_LEAF;
+	ck_assert_int_eq(kvr_worker_set(k, worker[0], &facts), KVR_OK);
+	say_long(BLOCKS, BLOCKS, 0);
+	(void)do_observe(worker[0], 1);
+	for (i = BLOCKS; i > 0; i--) {
+		say_long(i, i, 0);
+		(void)do_observe(worker[1], 2);
+	}
+	for (i = 1; i <= BLOCKS; i++) {
+		say_long(i < BLOCKS ? i + 1 : i, i, 1);
+		(void)do_observe(worker[2], 3);
+	}
+	ck_assert_uint_ge(stats().nodes, BLOCKS);
+	say_long(BLOCKS - 1, 0, 2);
+	by_capacity = true;
+	ck_assert_uint_gt(do_observe(worker[0], 4).max_steps, BLOCKS);
+	by_capacity = false;
 	region_end();
 }
 END_TEST
@@ -1004,6 +1041,7 @@ suite_bounds(void)
 	tcase_add_test(t, prefix_that_is_parted);
 	tcase_add_loop_test(t, line_that_is_full, 0, 2);
 	tcase_add_test(t, lines_that_are_due);
+	tcase_add_loop_test(t, end_of_what_others_parted, 0, 2);
 	tcase_add_test(t, huge_prompts);
 	tcase_add_test(t, room_made);
 	tcase_add_test(t, room_behind_the_pinned);

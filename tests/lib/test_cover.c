@@ -245,13 +245,15 @@ START_TEST(popular_child)
 }
 END_TEST
 
+enum { CELLS_MAX = 1 << 17 };
+
 /* Takes free cells until so many are left; 0: gives them back. */
 static void
 cells_left(uint32_t left)
 {
-	static uint32_t taken[4096], n;
+	static uint32_t taken[CELLS_MAX], n;
 
-	while (left > 0 && k->region->free_cells > left && n < 4096)
+	while (left > 0 && k->region->free_cells > left && n < CELLS_MAX)
 		taken[n++] = cell_take(k);
 	while (left == 0 && n > 0)
 		cell_give(k, taken[--n]);
@@ -279,6 +281,95 @@ START_TEST(heirs_wait_for_entries)
 	ck_assert_uint_eq(node_at(k, a)->heir, b);
 	kvr_prompt_free(p);
 	kvr_free(k);
+}
+END_TEST
+
+/* More workers than inner.h has. */
+enum { CROWD = 256 };
+static uint64_t crowd[CROWD];
+
+static void
+crowd_comes(void)
+{
+	char name[3] = "x.y";
+	uint32_t i;
+
+	memcpy(crowd, id, sizeof(id));
+	for (i = WORKERS_MAX; i < CROWD; i++) {
+		name[1] = (char)i;
+		ck_assert_int_eq(kvr_worker_add(k, name, 3, NULL, &crowd[i]),
+		    KVR_OK);
+	}
+}
+
+static void
+crowd_observes(uint32_t worker, int64_t now)
+{
+	must(kvr_observe(k, p, crowd[worker], now, 0, NULL) == KVR_OK);
+}
+
+/* A prompt that parts after `blocks` of the prefix, with some of its own. */
+static void
+fork_from(uint32_t blocks, uint32_t more, uint32_t worker, int64_t now)
+{
+	say_long(blocks + more, blocks, blocks);
+	crowd_observes(worker, now);
+}
+
+enum { UPPER = 200, LOWER = 24, ALL = UPPER + LOWER + 1, FEW = 1300 };
+
+/* While cells are few no heir is replaced. */
+static void
+popular_lower_part(void)
+{
+	uint32_t i, j, user = 40;
+
+	for (i = 1; i <= LOWER; i++)
+		for (j = 0; j < 8; j++) {
+			cells_left(0);
+			cells_left(FEW);
+			fork_from(UPPER + i, 1, user++, 1);
+		}
+	for (i = 2; i < 38; i++) {
+		cells_left(0);
+		cells_left(FEW);
+		say_long(ALL, ALL, 0);
+		crowd_observes(i, 2);
+	}
+	crowd_observes(0, 3);
+}
+
+/*
+ * Worker 0 has the upper part of a path by entries of other lines, which must
+ * be parted when it uses the path: their cells are not given to popular heirs
+ * further down.
+ */
+START_TEST(heirs_wait_for_parted_entries)
+{
+	struct kvr_options o = small_options();
+	uint32_t left, i;
+
+	o.region_bytes = 5600000;
+	o.ttl_ns = 1000000;
+	o.max_workers = CROWD;
+	for (left = 280; left < 400; left += 20) {
+		region_of(&o);
+		crowd_comes();
+		for (i = 1; i <= UPPER; i++) {
+			fork_from(i, 2, 1, 1);
+			fork_from(i, 1, 0, 1);
+		}
+		popular_lower_part();
+		for (i = UPPER; i > 0; i--)
+			fork_from(i, 1, 0, 4);
+		cells_left(0);
+		region_sound();
+		cells_left(left);
+		say_long(ALL, ALL, 0);
+		crowd_observes(0, 5);
+		cells_left(0);
+		region_end();
+	}
 }
 END_TEST
 
@@ -617,6 +708,7 @@ suite_cover(void)
 	tcase_add_test(t, children_without_number);
 	tcase_add_test(hot, popular_child);
 	tcase_add_test(hot, heirs_wait_for_entries);
+	tcase_add_test(hot, heirs_wait_for_parted_entries);
 	tcase_add_test(hot, few_cells);
 	tcase_add_loop_test(hot, fragmented_hot_prefix, 0, 2);
 	tcase_add_test(hot, short_prompts_first);

@@ -441,6 +441,57 @@ START_TEST(nobody_starves)
 }
 END_TEST
 
+/*
+ * More pinned entries than keep their places: the first of them leaves, not one
+ * whose child stays. Whatever the number, the region is sound.
+ */
+START_TEST(more_pinned_than_are_passed_over)
+{
+	enum { WAITING = 64 };
+	struct kvr_options o = small_options();
+	uint32_t token[3], n, i;
+	struct kvr_worker facts;
+	uint64_t lease[WAITING + 3];
+
+	kvr_prompt_free(p);
+	kvr_free(k);
+	o.ttl_ns = 1000000;
+	region_of(&o);
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.retain = KVR_RETAIN_CAPACITY;
+	for (n = WAITING - 3; n < WAITING + 3; n++) {
+		ck_assert_int_eq(kvr_clear(k), KVR_OK);
+		facts.capacity_tokens = 1 << 20;
+		ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+		observe(1, "abc", 1);
+		for (i = 0; i < n; i++) {
+			token[0] = 1000 + i;
+			ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, token,
+			    1), KVR_OK);
+			ck_assert_uint_eq(observed(0, 2), 1);
+		}
+		observe(0, "abd", 3);
+		for (i = 0; i < n; i++) {
+			token[0] = 1000 + i;
+			ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, token,
+			    1), KVR_OK);
+			lease[i] = reserved(0, 4);
+		}
+		lease[n] = reserve(0, "abd", 4);
+		facts.capacity_tokens = n + 2;
+		ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+		give_up(lease[n], 5);
+		region_sound();
+		ck_assert_int_eq(kvr_worker_reset(k, id[1], &id[1]), KVR_OK);
+		ck_assert_uint_eq(expire(5, 1000), 0);
+		region_sound();
+		for (i = 0; i < n; i++)
+			give_up(lease[i], 6);
+		region_sound();
+	}
+}
+END_TEST
+
 Suite *suite_retain(void);
 
 Suite *
@@ -462,6 +513,7 @@ suite_retain(void)
 	tcase_add_test(t, turn_came_while_pinned);
 	tcase_add_test(t, stamped_after_its_turn);
 	tcase_add_test(t, pins_stay_when_room_is_short);
+	tcase_add_test(t, more_pinned_than_are_passed_over);
 	tcase_add_test(t, void_and_pinned);
 	t = small_case(s, "room");
 	tcase_add_test(t, records_what_fits);
