@@ -13,7 +13,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-enum { LENGTH = 600, PROMPTS = 7, CALLS = 4000, CHOICES = 4000 };
+enum { LENGTH = 600, PROMPTS = 7, CALLS = 4000, CHOICES = 4000,
+	SHARED_BYTES = 8 << 20 };
 
 static atomic_bool over;
 static atomic_uint chosen; /* by expected overlap */
@@ -208,14 +209,17 @@ change_more(uint32_t i, int64_t now)
 
 START_TEST(read_only_while_others_write)
 {
+	struct kvr_options o = small_options();
 	pthread_t reader;
-	void *wrong;
+	void *wrong, *memory = aligned_alloc(CELL, SHARED_BYTES);
 	uint32_t i;
 
 	by_chance();
-	big_setup();
-	ck_assert_int_eq(kvr_attach_at(NULL, k->region, k->region->seal.bytes,
-	    &only), KVR_OK);
+	ck_assert_ptr_nonnull(memory);
+	ck_assert_int_eq(kvr_new_at(&o, memory, SHARED_BYTES, &k), KVR_OK);
+	people(WORKERS);
+	ck_assert_int_eq(kvr_attach_at(NULL, memory, SHARED_BYTES, &only),
+	    KVR_OK);
 	only->readonly = true;
 	for (i = 0; i < WORKERS; i++)
 		set_mode(i, KVR_RETAIN_FEEDBACK);
@@ -235,6 +239,7 @@ START_TEST(read_only_while_others_write)
 		ck_assert_msg(seen[i] > 0, "%u was never read", i);
 	kvr_free(only);
 	region_end();
+	free(memory);
 }
 END_TEST
 
