@@ -17,6 +17,7 @@
 #include "file.h"
 
 #include "gate.h"
+#include "lock.h"
 #include "options.h"
 #include "recover.h"
 #include "seat.h"
@@ -555,8 +556,5 @@ kvr_open_fd(int fd, uint32_t flags, const struct kvr_options *options,
 int64_t
 kvr_clock_now(void)
 {
-	struct timespec t;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	return lock_clock();
 }

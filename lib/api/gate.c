@@ -46,6 +46,7 @@
 #define _GNU_SOURCE /* F_OFD_SETLK, MADV_DONTFORK */
 #include "gate.h"
 
+#include "lock.h"
 #include "seat.h"
 
 #include <errno.h>
@@ -79,12 +80,12 @@ static int
 gate_wait(const struct entrance *g)
 {
 	const struct timespec nap = { 0, NAP_NS };
-	int64_t since = kvr_clock_now();
+	int64_t since = lock_clock();
 
 	while (gate_lock(g->fd, GATE, g->read ? F_RDLCK : F_WRLCK) != KVR_OK) {
 		if (errno != EAGAIN && errno != EACCES)
 			return KVR_ESYSTEM;
-		if (kvr_clock_now() - since >= g->wait_ns)
+		if (lock_clock() - since >= g->wait_ns)
 			return KVR_EBUSY;
 		(void)nanosleep(&nap, NULL);
 	}

@@ -100,7 +100,7 @@ region_pause(void)
 #endif
 }
 
-static int64_t
+int64_t
 lock_clock(void)
 {
 	struct timespec t;

@@ -29,4 +29,7 @@ void region_unlock(const struct kvr *k);
 void region_lock_reset(struct region *r);
 void region_pause(void);
 
+/* CLOCK_MONOTONIC in nanoseconds, for waiting with a limit. */
+int64_t lock_clock(void);
+
 #endif
