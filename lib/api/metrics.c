@@ -347,7 +347,8 @@ struct crowd {
 static void
 crowd_add(const struct kvr *k, struct crowd *who, uint32_t slot)
 {
-	uint32_t place = (slot_at(k, slot)->name - 1) % KVR_WORKERS_MAX;
+	uint32_t name = read_once(slot_at(k, slot)->name);
+	uint32_t place = (name - 1) % KVR_WORKERS_MAX;
 
 	while (who->id[place] != 0 && who->spare > 0)
 		place = --who->spare;
