@@ -24,6 +24,7 @@
 #include "run.h"
 #include "seat.h"
 #include "survival.h"
+#include "table.h"
 
 #include "plain.h"
 #include "test.h"
@@ -461,7 +462,7 @@ child_of(uint32_t parent, char letter)
 {
 	uint32_t b, i;
 
-	for (b = 0; b < k->layout.node_buckets; b++)
+	for (b = 0; b < k->region->node_buckets_used; b++)
 		for (i = k->node_buckets[b]; i != 0; i = node_at(k, i)->next)
 			if (node_at(k, i)->parent == parent &&
 			    letter_of(node_at(k, i)->first) == letter)

@@ -3,11 +3,11 @@
  * stats.c - public calls for inspection: counters, the check, and the walk
  * over all live entries.
  */
-#include "cell.h"
 #include "check.h"
 #include "entry.h"
 #include "rate.h"
 #include "survival.h"
+#include "table.h"
 #include "trust.h"
 #include "txn.h"
 #include "worker.h"
@@ -206,19 +206,19 @@ kvr_check(const struct kvr *k)
 enum { BUCKETS_PER_CALL = 1024, STEPS_PER_CALL = 4096 };
 
 /*
- * A cursor is a bucket of the entry table and a cell: the next entry is the one
- * with the next higher cell in that bucket, or the first of the next bucket. An
- * entry keeps its cell as long as it exists, and its bucket as long as it ends
+ * A cursor is a place of the entry table and a cell: the next entry is the one
+ * with the next higher cell in that place, or the first of the next place. An
+ * entry keeps its cell as long as it exists, and its place as long as it ends
  * at the same node, so entries that stay as they are are visited exactly once,
- * whatever else comes and goes. Entries chained
- * into a foreign bucket are skipped: else a damaged table whose chains have
- * merged would yield up to buckets times cells entries.
+ * whatever else comes and goes, even if the table grows. Entries chained into a
+ * foreign bucket are skipped: else a damaged table whose chains have merged
+ * would yield up to buckets times cells entries.
  */
 static uint32_t
-bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after,
+place_next(const struct kvr *k, uint32_t place, uint32_t after,
     uint32_t *steps)
 {
-	uint32_t i = k->entry_buckets[bucket], next = 0;
+	uint32_t i = k->entry_buckets[bucket_of_place(k, place)], next = 0;
 	uint32_t cells = k->layout.cells, limit = cells;
 
 	for (; i - 1 < cells - 1 && limit > 0; limit--, (*steps)++) {
@@ -226,7 +226,7 @@ bucket_next(const struct kvr *k, uint32_t bucket, uint32_t after,
 
 		if (h->kind == CELL_ENTRY && i > after &&
 		    (next == 0 || i < next) &&
-		    bucket_of_entry(k, h->node, h->slot) == bucket)
+		    place_of_entry(k, h->node, h->slot) == place)
 			next = i;
 		i = h->next;
 	}
@@ -287,7 +287,7 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
     struct kvr_entry *out, size_t element, size_t capacity, size_t *count)
 {
 	size_t n = 0, length = element < sizeof(*out) ? element : sizeof(*out);
-	uint32_t bucket, cell, last, steps = 0;
+	uint32_t place, cell, last, steps = 0;
 	struct kvr_entry e;
 	struct txn c;
 	int error;
@@ -300,23 +300,23 @@ kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
 	error = txn_read_locked(k, &c, now);
 	if (error != KVR_OK)
 		return error;
-	bucket = (uint32_t)(*cursor >> 32);
+	place = (uint32_t)(*cursor >> 32);
 	last = k->layout.entry_buckets;
-	if (bucket < last && last - bucket > BUCKETS_PER_CALL)
-		last = bucket + BUCKETS_PER_CALL;
+	if (place < last && last - place > BUCKETS_PER_CALL)
+		last = place + BUCKETS_PER_CALL;
 	cell = (uint32_t)*cursor;
-	while (bucket < last && n < capacity && steps < STEPS_PER_CALL) {
-		cell = bucket_next(k, bucket, cell, &steps);
+	while (place < last && n < capacity && steps < STEPS_PER_CALL) {
+		cell = place_next(k, place, cell, &steps);
 		if (cell == 0) {
-			bucket++;
+			place++;
 		} else if (entry_live(k, entry_at(k, cell),
 		    horizon_of(k, entry_at(k, cell)->slot, c.now))) {
 			entry_fill(k, entry_at(k, cell), c.now, &e, &steps);
 			memcpy((char *)out + n++ * element, &e, length);
 		}
 	}
-	*cursor = bucket < k->layout.entry_buckets
-	    ? (uint64_t)bucket << 32 | cell : 0;
+	*cursor = place < k->layout.entry_buckets
+	    ? (uint64_t)place << 32 | cell : 0;
 	*count = n;
 	return txn_read_end(k, &c, KVR_OK);
 }

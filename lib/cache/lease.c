@@ -39,6 +39,7 @@
 #include "rate.h"
 #include "report.h"
 #include "retain.h"
+#include "table.h"
 #include "trust.h"
 #include "worker.h"
 
@@ -67,8 +68,10 @@ lease_link(struct kvr *k, uint32_t lease)
 {
 	struct region *r = k->region;
 	struct lease *l = lease_at(k, lease);
-	uint32_t *head = &k->entry_buckets[bucket_of_lease(k, l->number)];
+	uint32_t *head;
 
+	entry_table_grow(k);
+	head = &k->entry_buckets[bucket_of_lease(k, l->number)];
 	write_once(l->next, *head);
 	write_once(*head, lease);
 	write_once(l->age_prev, r->lease_last);

@@ -40,6 +40,7 @@
 #include "id.h"
 #include "lease.h"
 #include "run.h"
+#include "table.h"
 
 #include <stdlib.h>
 
@@ -230,7 +231,7 @@ check_nodes(struct sums *s)
 	const struct kvr *k = s->k;
 	uint32_t b, i;
 
-	for (b = 0; b < k->layout.node_buckets; b++)
+	for (b = 0; b < k->region->node_buckets_used; b++)
 		for (i = k->node_buckets[b]; i != 0; i = node_at(k, i)->next)
 			if (!check_node(s, i) || bucket_of_node(k,
 			    node_at(k, i)->prev, node_at(k, i)->first) != b)
@@ -379,7 +380,7 @@ claim_entries(struct sums *s)
 	uint32_t b, i, home;
 	bool entry;
 
-	for (b = 0; b < k->layout.entry_buckets; b++)
+	for (b = 0; b < k->region->entry_buckets_used; b++)
 		for (i = k->entry_buckets[b]; i != 0;
 		     i = entry_at(k, i)->next) {
 			entry = entry_at(k, i)->kind == CELL_ENTRY;
@@ -543,10 +544,10 @@ check_sums(struct sums *s)
 {
 	const struct kvr *k = s->k;
 
-	if (!check_clock(k) || !check_none(k) || !check_free(s) ||
-	    !check_nodes(s) || !check_entries(s) || !check_order(s) ||
-	    !check_leases(s) || !check_names(k) || !check_groups_of_ranks(k) ||
-	    !check_slots(s))
+	if (!check_clock(k) || !tables_sound(k) || !check_none(k) ||
+	    !check_free(s) || !check_nodes(s) || !check_entries(s) ||
+	    !check_order(s) || !check_leases(s) || !check_names(k) ||
+	    !check_groups_of_ranks(k) || !check_slots(s))
 		return KVR_ECORRUPT;
 	return !s->inexact && check_figures(s) ? KVR_OK : KVR_EINEXACT;
 }

@@ -34,6 +34,7 @@
 
 #include "cell.h"
 #include "order.h"
+#include "table.h"
 
 /* --------------------------------------------------- table of entries --- */
 
@@ -373,8 +374,10 @@ static void
 table_add(struct kvr *k, uint32_t entry)
 {
 	struct entry *h = entry_at(k, entry);
-	uint32_t *head = table_head(k, h->node, h->slot);
+	uint32_t *head;
 
+	entry_table_grow(k);
+	head = table_head(k, h->node, h->slot);
 	write_once(h->next, *head);
 	write_once(*head, entry);
 }

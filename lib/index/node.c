@@ -26,8 +26,10 @@ static void
 child_link(struct kvr *k, uint32_t node)
 {
 	struct node *n = node_at(k, node);
-	uint32_t *head = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
+	uint32_t *head;
 
+	node_table_grow(k);
+	head = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
 	write_once(n->next, *head);
 	write_once(*head, node);
 }

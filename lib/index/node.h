@@ -8,6 +8,7 @@
 #include "cell.h"
 #include "prompt.h"
 #include "region.h"
+#include "table.h"
 
 /* The node that begins with `first` after the block `prev`; 0: none. */
 static inline uint32_t

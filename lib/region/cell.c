@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cell.c - allocation of cells, and the hash buckets they are chained in.
+ * cell.c - allocation of cells.
  *
  * FREE CELLS. Freeing a run of a thousand blocks must not walk its pieces. When
  * a node is freed, its cell becomes the record of a whole free tree, and the
@@ -26,6 +26,8 @@
  */
 #include "cell.h"
 
+enum { GROUPS_AHEAD = 2 }; /* of links that will be read soon */
+
 static void
 magazine_put(struct kvr *k, uint32_t i)
 {
@@ -39,8 +41,14 @@ static void
 magazine_put_row(struct kvr *k, const uint32_t *links, uint32_t from,
     uint32_t to)
 {
-	for (; from <= to; from++)
-		magazine_put(k, links[from]);
+	struct region *r = k->region;
+	uint32_t end = r->magazine_first + r->magazine_count - from, i;
+
+	for (i = from; i <= to; i++) {
+		__builtin_prefetch(cell_at(k, links[i]), 1);
+		r->magazine[(end + i) % MAGAZINE] = links[i];
+	}
+	r->magazine_count += to - from + 1;
 }
 
 /*
@@ -91,11 +99,15 @@ cell_prefetch(const struct kvr *k)
 {
 	uint32_t top = k->region->free_top;
 	const struct tree *t = &cell_at(k, top)->tree;
+	uint32_t group, ahead;
 
 	__builtin_prefetch(cell_at(k, t->next));
-	if (t->kind == CELL_TREE && t->level % RUN_LEVELS > 0)
+	if (t->kind != CELL_TREE || t->level % RUN_LEVELS == 0)
+		return;
+	group = (t->last - 1) / PIECE;
+	for (ahead = 0; ahead < GROUPS_AHEAD && ahead <= group; ahead++)
 		__builtin_prefetch(cell_at(k, tree_links(k, t, 1,
-		    (t->last - 1) / PIECE)));
+		    group - ahead)));
 }
 
 static void
@@ -122,11 +134,10 @@ void
 cell_fetch(struct kvr *k)
 {
 	struct region *r = k->region;
-	uint32_t tries;
+	uint32_t tries = MAGAZINE_LOW;
 
-	for (tries = 0; tries < MAGAZINE_LOW; tries++)
-		if (r->magazine_count < MAGAZINE_LOW)
-			magazine_add(k);
+	while (r->magazine_count < MAGAZINE_LOW && tries-- > 0)
+		magazine_add(k);
 }
 
 void
@@ -180,42 +191,4 @@ cell_give_tree(struct kvr *k, uint32_t i)
 	r->free_top = i;
 	__builtin_prefetch(cell_at(k, t.run));
 	write_once_words(&cell_at(k, i)->tree, &t, sizeof(t));
-}
-
-/* ------------------------------------------------------------- buckets --- */
-
-/*
- * Multilinear hashing with a key that never leaves the region (Lemire and
- * Kaser, "Strongly universal string hashing is fast", 2014): two different keys
- * share a bucket with the probability of a uniform draw, even if a client chose
- * them.
- */
-static uint32_t
-bucket(const uint64_t *key, uint64_t a, uint32_t b, uint32_t buckets)
-{
-	uint64_t h = key[0] + key[1] * (uint32_t)a + key[2] * (a >> 32) +
-	    key[3] * b;
-	uint32_t x = (uint32_t)(h >> 32);
-
-	/* evenly spaced keys would cluster; bijective, so as uniform */
-	x = (x ^ x >> 16) * UINT32_C(0x9e3779b1);
-	return (uint32_t)(((uint64_t)x * buckets) >> 32);
-}
-
-uint32_t
-bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first)
-{
-	return bucket(k->table_key, prev, first, k->layout.node_buckets);
-}
-
-uint32_t
-bucket_of_entry(const struct kvr *k, uint32_t node, uint32_t slot)
-{
-	return bucket(k->table_key + 4, node, slot, k->layout.entry_buckets);
-}
-
-uint32_t
-bucket_of_lease(const struct kvr *k, uint64_t number)
-{
-	return bucket(k->table_key + 8, number, 0, k->layout.entry_buckets);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * cell.h - allocation of cells, and the hash buckets.
+ * cell.h - allocation of cells.
  */
 #ifndef KVR_CELL_H
 #define KVR_CELL_H
@@ -13,9 +13,6 @@ void cell_give_tree(struct kvr *k, uint32_t node);
 void cell_prefetch(const struct kvr *k);
 
 uint32_t cell_tree_size(uint32_t begin, uint32_t end, uint32_t level);
-uint32_t bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first);
-uint32_t bucket_of_entry(const struct kvr *k, uint32_t node, uint32_t slot);
-uint32_t bucket_of_lease(const struct kvr *k, uint64_t number);
 
 /* Returns 0 if none is free; callers make room before they begin a change. */
 static inline uint32_t

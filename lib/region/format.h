@@ -414,6 +414,7 @@ struct region {
 	int64_t clock;       /* largest now of a writing call; -1: none yet */
 	uint32_t slots_used; /* slots beyond this were never in use */
 	uint32_t own_ttl;    /* slots in use that have their own TTL */
+	uint32_t node_buckets_used, entry_buckets_used; /* table.c */
 	double arrivals;     /* recent tokens to prefill: rate.c */
 	int64_t arrivals_at;
 	double fleet_tokens, fleet_seconds; /* prefill of all workers */

@@ -14,13 +14,14 @@
 #include "region.h"
 
 #include "seat.h"
+#include "table.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 8, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { FORMAT_VERSION = 9, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
 
@@ -386,13 +387,6 @@ load_empty(struct kvr *k, uint32_t slot)
 	    k->loads.gate[slot] & ~(uint32_t)GATE_OVERLOADED);
 }
 
-/* Tables are padded to a line, so clearing one word more is safe. */
-static void
-buckets_empty(uint32_t *buckets, uint32_t n)
-{
-	write_once_zeros(buckets, ((size_t)n + 1) / 2 * sizeof(uint64_t));
-}
-
 /* No slot is due; every match is won by its first leaf: order.c. */
 static void
 tournament_empty(struct kvr *k)
@@ -433,8 +427,7 @@ region_empty(struct kvr *k)
 	struct region *r = k->region;
 	uint32_t i;
 
-	buckets_empty(k->node_buckets, k->layout.node_buckets);
-	buckets_empty(k->entry_buckets, k->layout.entry_buckets);
+	tables_empty(k);
 	write_once_zeros(k->cells, sizeof(union cell));
 	write_once(r->dead.head, 0);
 	r->dead.tail = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_cell.c - allocation of cells, and the buckets of the hash tables.
+ * test_cell.c - allocation of cells.
  *
  * Cells are compared with a plain set: a cell is taken or free, never twice,
  * never lost, and the count of free cells is right after every step. Where
@@ -344,92 +344,6 @@ START_TEST(handles_share_the_cells)
 }
 END_TEST
 
-/* ------------------------------------------------------------- buckets --- */
-
-enum { KEYS = 4000, DRAWS = 100 };
-
-enum shape { BY_FIRST, BY_LOW, BY_HIGH, BY_BOTH, BY_SLOT, BY_NODE, BY_LEASE,
-	SHAPES };
-
-/* The bucket of the i-th key of a kind that is far from random. */
-static uint32_t
-bucket_of(enum shape shape, uint32_t i)
-{
-	switch (shape) {
-	case BY_FIRST: return bucket_of_node(k, 7, i);
-	case BY_LOW:   return bucket_of_node(k, i, 7);
-	case BY_HIGH:  return bucket_of_node(k, (uint64_t)i << 32, 7);
-	case BY_BOTH:  return bucket_of_node(k, (uint64_t)i << 20, i);
-	case BY_SLOT:  return bucket_of_entry(k, 1000 + i / 100, i % 100);
-	case BY_NODE:  return bucket_of_entry(k, i * 16, 3);
-	default:       return bucket_of_lease(k, i);
-	}
-}
-
-/* Chi square over its degrees of freedom: 1 for a fair draw. */
-static double
-chi_square(enum shape shape, uint32_t buckets)
-{
-	uint32_t count[KEYS] = { 0 }, i, b;
-	double even = (double)KEYS / buckets, sum = 0;
-
-	for (i = 0; i < KEYS; i++) {
-		b = bucket_of(shape, i);
-		must(b < buckets);
-		count[b]++;
-	}
-	for (i = 0; i < buckets; i++)
-		sum += (count[i] - even) * (count[i] - even) / even;
-	return sum / (buckets - 1);
-}
-
-/*
- * A single key can be unlucky for one shape. The promise is that over the draw
- * of the key, two keys collide no more often than by chance. The seed is
- * fixed: this passes always or never.
- */
-START_TEST(buckets_are_even)
-{
-	uint32_t buckets = k->layout.node_buckets, draw;
-	const struct kvr good = *k;
-	uint64_t random = 7;
-	double sum = 0;
-	size_t i;
-
-	ck_assert_uint_eq(buckets, k->layout.entry_buckets);
-	ck_assert_uint_le(buckets, KEYS);
-	for (draw = 0; draw < DRAWS; draw++) {
-		for (i = 0; i < 12; i++)
-			k->table_key[i] = plain_random(&random);
-		sum += chi_square((enum shape)_i, buckets);
-	}
-	*k = good;
-	ck_assert_double_lt(sum / DRAWS, 1.5);
-}
-END_TEST
-
-/* Secrets may be shared; table keys are each region's own. */
-START_TEST(regions_place_keys_differently)
-{
-	struct kvr_options o = small_options();
-	uint32_t same = 0, i;
-	struct kvr *other;
-
-	ck_assert_int_eq(kvr_new(&o, &other), KVR_OK);
-	ck_assert_uint_eq(k->rule.id, other->rule.id);
-	for (i = 0; i < 3; i++)
-		ck_assert_mem_ne(k->table_key + 4 * i, other->table_key + 4 * i,
-		    4 * sizeof(uint64_t));
-	for (i = 0; i < KEYS; i++)
-		same += bucket_of_node(k, plain_root(&k->rule,
-		    &(struct kvr_scope){ 0 }), i * 77777) ==
-		    bucket_of_node(other, plain_root(&k->rule,
-		    &(struct kvr_scope){ 0 }), i * 77777);
-	ck_assert_uint_lt(same, KEYS / 4);
-	kvr_free(other);
-}
-END_TEST
-
 /* --------------------------------------------------------------- suite --- */
 
 Suite *suite_cell(void);
@@ -449,8 +363,5 @@ suite_cell(void)
 	tcase_add_test(t, small_work_stays_small);
 	tcase_add_test(t, handles_share_the_cells);
 	suite_add_tcase(s, t);
-	t = small_case(s, "buckets");
-	tcase_add_loop_test(t, buckets_are_even, 0, SHAPES);
-	tcase_add_test(t, regions_place_keys_differently);
 	return s;
 }

@@ -152,13 +152,17 @@ END_TEST
 START_TEST(damaged_node_table)
 {
 	uint32_t b = bucket_of_node(k, N(leaf)->prev, N(leaf)->first);
-	uint32_t other = (b + 1) % k->layout.node_buckets;
+	uint32_t other = (b + 1) % k->region->node_buckets_used;
 
 	FOUND(k->node_buckets[b] = 0);
 	FOUND(k->node_buckets[b] = UINT32_MAX);
 	FOUND(k->node_buckets[b] = k->region->free_top);
 	FOUND((k->node_buckets[other] = leaf, k->node_buckets[b] =
 	    N(leaf)->next));
+	FOUND(k->region->node_buckets_used = 0);
+	FOUND(k->region->node_buckets_used = k->layout.node_buckets + 1);
+	FOUND(k->region->node_buckets_used = b);
+	FOUND(k->region->entry_buckets_used = UINT32_MAX);
 }
 END_TEST
 

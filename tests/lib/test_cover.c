@@ -429,6 +429,24 @@ END_TEST
 static uint32_t fleet, depth;
 static uint64_t *worker;
 
+/*
+ * A lookup's steps are those that share its bucket. With all buckets in use
+ * there are next to none, before a history and after it, so what is counted is
+ * the work on the tree.
+ */
+static void
+use_all_buckets(void)
+{
+	struct counts *c = &k->region->counts;
+
+	c->nodes = c->entries = UINT32_MAX;
+	while (k->region->node_buckets_used < k->layout.node_buckets)
+		node_table_grow(k);
+	while (k->region->entry_buckets_used < k->layout.entry_buckets)
+		entry_table_grow(k);
+	c->nodes = c->entries = 0;
+}
+
 static void
 big_fleet(uint32_t workers, uint32_t blocks)
 {
@@ -450,6 +468,7 @@ big_fleet(uint32_t workers, uint32_t blocks)
 		ck_assert_int_eq(kvr_worker_add(k, name, strlen(name), NULL,
 		    &worker[i]), KVR_OK);
 	}
+	use_all_buckets();
 }
 
 static void

@@ -246,10 +246,10 @@ take_stock(const struct kvr *k, struct corrupt_world *w)
 		w->cells[kind] = calloc(k->layout.cells, sizeof(uint32_t));
 		demand(w->cells[kind] != NULL);
 	}
-	for (b = 0; b < k->layout.node_buckets; b++)
+	for (b = 0; b < k->region->node_buckets_used; b++)
 		for (i = k->node_buckets[b]; i != 0; i = node_at(k, i)->next)
 			w->cells[CELL_NODE][w->n[CELL_NODE]++] = i;
-	for (b = 0; b < k->layout.entry_buckets; b++)
+	for (b = 0; b < k->region->entry_buckets_used; b++)
 		for (i = k->entry_buckets[b]; i != 0;
 		    i = entry_at(k, i)->next) {
 			kind = entry_at(k, i)->kind;

@@ -17,8 +17,8 @@
  * meet. So each flood meets 51 keys, and most of these must be lucky. That 26
  * are not has a probability below 2^51 / 8^26 < 10^-8. A chain of length c
  * makes c (c - 1) / 2 pairs: for these numbers the longest under a lucky key is
- * at most 18, with two blocks 36, and on the mean way to a node 0.4 and 0.8
- * others are met.
+ * at most 40, with two blocks 57, and on the mean way to a node 2 others are
+ * met: the table has grown to twice as many buckets as there are nodes.
  */
 #include "prompt.h"
 #include "region.h"
@@ -114,7 +114,8 @@ guess_bucket(uint64_t prev, uint64_t hash)
 	uint32_t x = (uint32_t)(h >> 32);
 
 	x = (x ^ x >> 16) * UINT32_C(0x9e3779b1);
-	return (uint32_t)(((uint64_t)x * k->layout.node_buckets) >> 32);
+	return (x ^ x >> 16) &
+	    (UINT32_MAX >> __builtin_clz(k->layout.node_buckets - 1));
 }
 
 static bool
@@ -229,7 +230,7 @@ measure(void)
 	struct chains c = { 0, 0, 0 };
 	uint32_t b, i, length;
 
-	for (b = 0; b < k->layout.node_buckets; b++) {
+	for (b = 0; b < k->region->node_buckets_used; b++) {
 		length = 0;
 		for (i = k->node_buckets[b]; i != 0; i = node_at(k, i)->next)
 			c.pairs += length++;
@@ -244,7 +245,7 @@ lucky(const struct chains *c)
 {
 	uint64_t all = c->nodes * (c->nodes - 1) / 2;
 
-	return c->pairs <= TIMES * all / k->layout.node_buckets;
+	return c->pairs <= TIMES * all / k->region->node_buckets_used;
 }
 
 static const struct {
