@@ -101,18 +101,23 @@ walk_child(const struct kvr *k, struct path *path, uint64_t prev,
  * Finds where the first `want` blocks of the prompt leave the tree. For a lease
  * that grows, the walk begins at its end: the path up to there is its own,
  * whatever else the table may find under the same 32 bits. A child of another
- * node that ends with the same hash is not on the path.
+ * node that ends with the same hash is not on the path. A lease cannot end in a
+ * node that is longer than its path: then nothing is on it.
  */
 void
 index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
     const struct insert *how, struct path *path)
 {
 	uint64_t prev = p->root;
+	uint32_t inside;
 
 	memset(path, 0, sizeof(*path));
 	if (how->lease_end != 0) {
+		inside = read_once(node_at(k, how->lease_end)->length);
+		if (inside > how->depth)
+			return;
 		path->node = how->lease_end;
-		path->inside = node_at(k, path->node)->length;
+		path->inside = inside;
 		path->depth = how->depth;
 		path->nodes = 1;
 		prev = node_at(k, path->node)->end;
@@ -140,13 +145,18 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 	}
 }
 
-/* The node that contains a block of the prompt, counted from 1; 0: none. */
+/*
+ * The node that contains a block of the prompt, counted from 1; 0: none, or the
+ * prompt has no such block.
+ */
 uint32_t
 index_find(const struct kvr *k, const struct kvr_prompt *p, uint32_t block)
 {
 	static const struct insert as_it_is;
 	struct path path;
 
+	if (block > p->blocks)
+		return 0;
 	index_walk(k, p, block, &as_it_is, &path);
 	return path.depth == block ? path.node : 0;
 }

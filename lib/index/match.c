@@ -160,23 +160,16 @@ match_line(struct matching *m, uint32_t node)
 	}
 }
 
-/*
- * Finds the overlap of every worker that has any; see above. May run while a
- * writer changes the index: the result is then worthless, but stays within
- * bounds.
- */
+/* The way up. What the walk down has found may have changed since. */
 void
-match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
+match_climb(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
     struct found_set *set)
 {
-	static const struct insert as_it_is;
 	struct matching m = { k, p, set, now, now - region_ttl(k),
 		read_once(k->region->own_ttl) == 0 ? NULL : k->loads.ttl, 0, 0,
 		0, { 0 } };
 	uint32_t left, node, here, below = 0;
 
-	found_none(k, set);
-	index_walk(k, p, p->blocks, &as_it_is, &set->path);
 	set->steps = set->path.steps;
 	/* each node and each full group is visited once */
 	m.most = set->steps + k->layout.cells;
@@ -195,9 +188,28 @@ match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
 		match_node(&m, n);
 		if (heir != below)
 			match_line(&m, heir);
+		/* more than is left: not the path that was walked */
+		if (here >= m.unpinned.blocks)
+			break;
 		m.unpinned.blocks -= here;
 		below = node;
 		node = read_once(n->parent);
 		here = read_once(node_at(k, node)->length);
 	}
+}
+
+/*
+ * Finds the overlap of every worker that has any; see above. May run while a
+ * writer changes the index: the result is then worthless, but stays within
+ * bounds, and no overlap is longer than the prompt.
+ */
+void
+match_overlaps(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
+    struct found_set *set)
+{
+	static const struct insert as_it_is;
+
+	found_none(k, set);
+	index_walk(k, p, p->blocks, &as_it_is, &set->path);
+	match_climb(k, p, now, set);
 }

@@ -44,6 +44,9 @@ found_has(const struct found_set *set, uint32_t slot)
 
 void match_overlaps(const struct kvr *k, const struct kvr_prompt *p,
     int64_t now, struct found_set *set);
+/* The second half of it, from where set->path ends. */
+void match_climb(const struct kvr *k, const struct kvr_prompt *p,
+    int64_t now, struct found_set *set);
 
 /* What was found for a slot; a zero overlap if nothing was. */
 static inline const struct kvr_overlap *

@@ -351,6 +351,44 @@ START_TEST(walks)
 }
 END_TEST
 
+/* Blocks that the prompt does not have: its memory keeps an earlier one's. */
+START_TEST(finds_no_block_beyond)
+{
+	uint32_t node;
+
+	observe(0, "abcdef", 1);
+	node = child_of(0, 'a');
+	say("abcdef");
+	ck_assert_uint_eq(index_find(k, p, 6), node);
+	ck_assert_uint_eq(index_find(k, p, 7), 0);
+	say("ab");
+	ck_assert_uint_eq(index_find(k, p, 2), node);
+	ck_assert_uint_eq(index_find(k, p, 3), 0);
+	ck_assert_uint_eq(index_find(k, p, 6), 0);
+	ck_assert_uint_eq(index_find(k, p, UINT32_MAX), 0);
+}
+END_TEST
+
+/* A damaged lease: fewer blocks than the node has in which it ends. */
+START_TEST(lease_ends_above_its_node)
+{
+	struct insert how = { .want = 6, .in_place = true };
+	struct path path;
+
+	observe(0, "abcd", 1);
+	how.lease_end = child_of(0, 'a');
+	say("abcdef");
+	how.depth = 4;
+	index_walk(k, p, 6, &how, &path);
+	ck_assert(path.node == how.lease_end && path.inside == 4);
+	for (how.depth = 0; how.depth < 4; how.depth++) {
+		index_walk(k, p, 6, &how, &path);
+		ck_assert(path.node == 0 && path.depth == 0);
+		ck_assert(path.inside == 0 && path.nodes == 0);
+	}
+}
+END_TEST
+
 /* ---------------------------------------------------------------- room --- */
 
 /* Cells used by an insertion and the entries on its path, and the estimate. */
@@ -475,6 +513,8 @@ suite_index(void)
 	tcase_add_test(t, merge_copies_little);
 	tcase_add_test(t, merge_needs_cells);
 	tcase_add_test(t, walks);
+	tcase_add_test(t, finds_no_block_beyond);
+	tcase_add_test(t, lease_ends_above_its_node);
 	tcase_add_test(t, first_hashes_collide);
 	tcase_add_test(t, inner_hashes_collide);
 	t = tcase_create("room");

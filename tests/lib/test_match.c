@@ -342,6 +342,58 @@ START_TEST(damaged)
 }
 END_TEST
 
+/* Matches, with one length changed when the walk is over. */
+static void
+match_changed(uint32_t node, uint32_t length)
+{
+	struct found_set set = { .room = ROOM, .rows = rows, .found = rows,
+		.places = places, .next_base = &next_base };
+	struct node *n = node_at(k, node);
+	uint32_t whole = n->length, i;
+
+	found_none(k, &set);
+	index_walk(k, p, p->blocks, &plainly, &set.path);
+	ck_assert_uint_eq(set.path.nodes, 3);
+	n->length = length;
+	match_climb(k, p, 1, &set);
+	n->length = whole;
+	for (i = 0; i < set.count; i++)
+		ck_assert_msg(rows[i].blocks <= p->blocks &&
+		    rows[i].active_blocks <= p->blocks &&
+		    rows[i].tokens <= p->blocks,
+		    "length %u of node %u: %u blocks, %u active, %u tokens",
+		    length, node, rows[i].blocks, rows[i].active_blocks,
+		    rows[i].tokens);
+}
+
+/*
+ * On the way up more is taken off than the walk has found: what is left must
+ * not wrap.
+ */
+START_TEST(length_changed_since_the_walk)
+{
+	static const uint32_t lengths[] = { 0, 1, 3, 6, 7, 1 << 20,
+		UINT32_MAX - 1, UINT32_MAX };
+	uint32_t i, node, top, middle;
+
+	observe(2, "abcdef", 1);
+	observe(1, "abcd", 1);
+	observe(0, "ab", 1);
+	(void)reserve(3, "abcdef", 1);
+	top = child_of(0, 'a');
+	middle = child_of(top, 'c');
+	say("abcdef");
+	begin_places();
+	for (i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+		for (node = middle;; node = node_at(k, node)->parent) {
+			match_changed(node, lengths[i]);
+			match_changed(child_of(middle, 'e'), lengths[i]);
+			if (node == top)
+				break;
+		}
+}
+END_TEST
+
 static void
 held_by_all(void)
 {
@@ -418,6 +470,7 @@ suite_match(void)
 	tcase_add_test(t, found_by_slot);
 	tcase_add_test(t, room_is_kept_to);
 	tcase_add_test(t, damaged);
+	tcase_add_test(t, length_changed_since_the_walk);
 	tcase_add_test(t, one_prompt_in_two_regions);
 	tcase_add_test(t, places_begin_again);
 	t = tcase_create("own region");
