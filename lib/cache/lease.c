@@ -339,10 +339,12 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 static bool
 extends(const struct kvr *k, const struct lease *l, const struct kvr_prompt *p)
 {
-	if (p->blocks < l->blocks + l->private)
+	uint32_t blocks = read_once(l->blocks);
+
+	if (p->blocks < (uint64_t)blocks + l->private)
 		return false;
-	return l->blocks == 0 ||
-	    node_at(k, l->node)->end == p->sequence[l->blocks - 1];
+	return blocks == 0 ||
+	    node_at(k, l->node)->end == p->sequence[blocks - 1];
 }
 
 /* Appends new whole blocks to the path, pinned and confirmed. */
@@ -351,10 +353,10 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
     int64_t now)
 {
 	struct insert how = { .want = lease_blocks(k, p), .in_place = true,
-		.lease_end = l->node, .depth = l->blocks };
+		.lease_end = l->node, .depth = read_once(l->blocks) };
 	uint32_t recorded, node, had = l->blocks + l->private;
 
-	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > l->blocks) {
+	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > how.depth) {
 		node = retain_insert(k, p, l->slot, &how, now, &recorded);
 		if (recorded > l->blocks) {
 			index_pin(k, node, l->slot, l->node, now);

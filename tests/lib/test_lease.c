@@ -207,6 +207,25 @@ START_TEST(extend_where_others_are)
 }
 END_TEST
 
+/* A damaged number of blocks: their sum wraps, and no prompt is so long. */
+START_TEST(extend_more_than_there_is)
+{
+	uint64_t lease = reserve(0, "abcd", 1);
+	struct lease *l = lease_at(k, lease_find(k, lease));
+	struct lease whole = *l;
+
+	commit(lease, 1);
+	whole.flags = l->flags;
+	l->blocks = UINT32_MAX;
+	l->private = 1;
+	ck_assert_int_eq(extend(lease, "abcdef", 2), KVR_EMISMATCH);
+	l->private = 5;
+	ck_assert_int_eq(extend(lease, "abcdef", 2), KVR_EMISMATCH);
+	*l = whole;
+	extended(lease, "abcdef", 3);
+}
+END_TEST
+
 /* Two leases end at one node: it is not extended under the other one. */
 START_TEST(extend_beside_a_twin)
 {
@@ -505,6 +524,7 @@ suite_lease(void)
 	tcase_add_test(t, shared_blocks_count_once);
 	tcase_add_test(t, request_flags);
 	tcase_add_test(t, extend_where_others_are);
+	tcase_add_test(t, extend_more_than_there_is);
 	tcase_add_test(t, extend_beside_a_twin);
 	tcase_add_test(t, reserve_stamps_nothing);
 	tcase_add_test(t, pinned_among_the_due);
