@@ -205,6 +205,5 @@ balanced_cost(const struct question *q, uint32_t slot,
 	if (q->request.n_preferences != 0)
 		cost *= question_dislike(&q->request,
 		    read_once(q->k->slots[slot].taints));
-	/* a damaged policy may have any weights */
-	return cost >= 0 && cost <= COST_MAX ? cost : COST_MAX;
+	return cost_within(cost);
 }

@@ -90,7 +90,7 @@ dynamo_cost(const struct question *q, uint32_t slot,
 		if (weight != 1)
 			cost /= weight;
 	}
-	return cost <= COST_MAX ? cost : COST_MAX;
+	return cost_within(cost);
 }
 
 /* ------------------------------------------------------ the usual case --- */
@@ -120,7 +120,7 @@ usual_sum(struct usual u, struct share s, double prefill, double blocks,
 	    u.per_token - s.credit) + (blocks + s.decode);
 
 	cost += u.per_request * requests;
-	return cost < COST_MAX ? cost : COST_MAX;
+	return cost_within(cost);
 }
 
 INLINE struct bid

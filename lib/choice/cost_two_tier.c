@@ -19,7 +19,7 @@ two_tier_load(const struct question *q, uint32_t slot)
 	if (q->weighted)
 		load /= read_once_double(&q->k->slots[slot].weight);
 
-	return load <= COST_MAX ? load : COST_MAX;
+	return cost_within(load);
 }
 
 double

@@ -57,6 +57,13 @@ struct choice {
 	double cost;
 };
 
+/* Loads and weights may be damaged: what is no cost is the largest one. */
+static inline __attribute__((always_inline)) double
+cost_within(double cost)
+{
+	return cost >= 0 && cost <= COST_MAX ? cost : COST_MAX;
+}
+
 /* Computes sizes and the digest of the prompt. */
 void question_measure(struct question *q);
 /* Blocks that the request would add to the load of a worker. */

@@ -319,6 +319,66 @@ START_TEST(usual_takes_the_same)
 }
 END_TEST
 
+/* -------------------------------------------------------------- damage --- */
+
+static bool
+is_cost(double cost)
+{
+	return cost >= 0 && cost <= COST_MAX;
+}
+
+/* A number that no call accepts, in the region's policy or of worker 0. */
+static bool
+damage_one(uint32_t place, double number)
+{
+	struct kvr_policy *y = &scene.region.policy;
+	double *const policy[] = { &y->prefill_scale, &y->request_weight,
+		&y->overlap_credit, &y->overlap_decay };
+	double *const load[] = { &scene.prefill[0], &scene.load_blocks[0],
+		&scene.slots[0].weight };
+
+	scene_of(2);
+	scene_length(10, 1);
+	scene_load(0, 16, 2, 3);
+	scene_load(1, 16, 2, 3);
+	scene_overlap(1, 4, 0);
+	if (place < 4)
+		*policy[place] = number;
+	ck_assert_int_eq(scene_begin(), KVR_OK);
+	if (place >= 4 && place < 7)
+		*load[place - 4] = number;
+	if (place == 6)
+		scene.t.weighted = true;
+	return place < 7;
+}
+
+/* Whatever is damaged, what it makes of a cost still is one. */
+START_TEST(damage_makes_no_other_cost)
+{
+	static const double numbers[] = { -1, -1e9, -1e300, -INFINITY,
+		INFINITY, NAN, -1e-300 };
+	uint32_t i, place, slot;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		for (place = 0; damage_one(place, numbers[i]); place++) {
+			for (slot = 0; slot < 2; slot++)
+				ck_assert_msg(is_cost(route_cost(&scene.t,
+				    slot)), "%g at %u: worker %u costs %g",
+				    numbers[i], place, slot,
+				    route_cost(&scene.t, slot));
+			ck_assert(place > 2 || scene.t.usual);
+			ck_assert_int_eq(route_take(&scene.t, &scene.c),
+			    KVR_OK);
+			ck_assert_msg(is_cost(scene.c.cost), "%g at %u: the "
+			    "best costs %g", numbers[i], place, scene.c.cost);
+			scene.t.usual = false;
+			ck_assert_int_eq(route_take(&scene.t, &scene.c),
+			    KVR_OK);
+			ck_assert(is_cost(scene.c.cost));
+		}
+}
+END_TEST
+
 Suite *suite_cost_dynamo(void);
 
 Suite *
@@ -347,6 +407,9 @@ suite_cost_dynamo(void)
 	t = tcase_create("usual");
 	tcase_add_test(t, usual_or_not);
 	tcase_add_test(t, usual_takes_the_same);
+	suite_add_tcase(s, t);
+	t = tcase_create("damage");
+	tcase_add_test(t, damage_makes_no_other_cost);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -123,6 +123,23 @@ START_TEST(two_tier_decode_goes_by_load)
 }
 END_TEST
 
+/* No load is below 0, whatever the weight in a damaged region. */
+START_TEST(two_tier_damaged_weight)
+{
+	static const double numbers[] = { -1, -1e9, -1e-300, NAN, 0 };
+	uint32_t i;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		ck_assert_uint_eq(two_tier(0, 0, 3, 4), 0);
+		scene_load(0, 0, 0, 2);
+		scene.slots[0].weight = numbers[i];
+		ck_assert_uint_eq(scene_chosen(), 1);
+		ck_assert(scene_cost(0) >= 0 && scene_cost(0) <= COST_MAX);
+		ck_assert(scene.c.cost == 4);
+	}
+}
+END_TEST
+
 Suite *suite_cost_two_tier(void);
 
 Suite *
@@ -138,6 +155,7 @@ suite_cost_two_tier(void)
 	tcase_add_test(t, two_tier_counts_the_tail);
 	tcase_add_test(t, two_tier_least_of_the_longest);
 	tcase_add_test(t, two_tier_decode_goes_by_load);
+	tcase_add_test(t, two_tier_damaged_weight);
 	suite_add_tcase(s, t);
 	return s;
 }
