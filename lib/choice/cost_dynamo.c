@@ -120,7 +120,7 @@ usual_sum(struct usual u, struct share s, double prefill, double blocks,
 	    u.per_token - s.credit) + (blocks + s.decode);
 
 	cost += u.per_request * requests;
-	return cost_within(cost);
+	return cost < COST_MAX ? cost : COST_MAX;
 }
 
 INLINE struct bid
@@ -134,8 +134,8 @@ usual_bid(const struct loads *l, struct usual u, struct share s,
 		read_once_bits(&l->blocks[slot]) |
 		read_once(l->requests[slot])) != 0) {
 		bid = bid_of(l, slot);
-		bid.cost = usual_sum(u, s, bid.prefill, bid.blocks,
-		    (double)bid.requests);
+		bid.cost = cost_within(usual_sum(u, s, bid.prefill,
+		    bid.blocks, (double)bid.requests));
 	}
 	return bid;
 }
@@ -229,7 +229,10 @@ dynamo_take_usual(const struct question *q, struct choice *out)
 	take_best(&best, out);
 }
 
-/* Determines which terms of the cost are present. */
+/*
+ * Determines which terms of the cost are present. Weights below 0, of a damaged
+ * policy, are not usual, so there only loads can make a sum negative.
+ */
 void
 dynamo_simplify(struct question *q)
 {
@@ -240,5 +243,6 @@ dynamo_simplify(struct question *q)
 	    : q->policy.overlap_decay;
 	q->usual = (r->flags & ignore) == 0 && r->n_preferences == 0 &&
 	    r->stage != KVR_STAGE_DECODE && !(q->decay > 0) &&
-	    q->per_token != 0;
+	    q->per_token != 0 && r->prefill_scale >= 0 &&
+	    q->policy.request_weight >= 0;
 }
