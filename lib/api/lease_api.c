@@ -42,7 +42,7 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 /* The choice of a worker that the caller names, eligible or not. */
 static int
 choice_given(const struct kvr *k, const struct kvr_prompt *p,
-    struct kvr_request *r, const struct found_set *set, uint64_t worker,
+    struct kvr_request *r, struct found_set *set, uint64_t worker,
     int64_t now, struct choice *out)
 {
 	struct question q;
@@ -56,14 +56,13 @@ choice_given(const struct kvr *k, const struct kvr_prompt *p,
 		return error;
 	out->worker = worker;
 	out->flags = q.request.flags;
-	out->cost = route_cost(&q, out->slot);
+	out->cost = route_cost(&q, out->slot, &out->tokens);
 	out->reason = KVR_REASON_PINNED;
 	out->eligible = q.eligible;
 	out->blocks = found_of(set, out->slot)->blocks;
 	out->active = found_of(set, out->slot)->active_blocks;
-	out->tokens = r->overlap_blocks == KVR_AUTO
-	    ? route_expected(&q, out->slot)
-	    : prompt_blocks_tokens(p, r->overlap_blocks);
+	if (r->overlap_blocks != KVR_AUTO)
+		out->tokens = prompt_blocks_tokens(p, r->overlap_blocks);
 	if (out->tokens > prompt_tokens(p))
 		out->tokens = prompt_tokens(p);
 	return KVR_OK;

@@ -288,13 +288,15 @@ struct overlap_end {
 };
 
 /*
- * Age of the deepest overlap: 0 while pinned, -1 without overlap. Without the
- * lock it may be anything.
+ * Age of the deepest overlap: 0 while pinned, -1 without overlap, or beyond the
+ * steps of a call. Without the lock it may be anything.
  */
 static int64_t
 age_of(const struct question *q, const struct kvr_overlap *o, uint32_t slot,
     struct overlap_end *end)
 {
+	struct found_set *set = q->set;
+	struct cover at = { 0, 0, 0, 0 };
 	uint32_t entry;
 	int64_t stamp;
 
@@ -302,11 +304,15 @@ age_of(const struct question *q, const struct kvr_overlap *o, uint32_t slot,
 		return -1;
 	if (o->active_blocks == o->blocks)
 		return 0;
+	if (set->steps >= set->most)
+		return -1;
 	if (end->blocks != o->blocks) {
 		end->blocks = o->blocks;
-		end->node = index_find(q->k, q->p, o->blocks);
+		end->node = index_find(q->k, &set->path, o->blocks,
+		    &set->steps);
 	}
-	entry = cover_find(q->k, end->node, slot);
+	entry = cover_climb(q->k, &at, end->node, slot);
+	set->steps += at.links;
 	stamp = read_once(entry_at(q->k, entry)->stamp);
 	return entry == 0 || stamp < 0 || stamp > q->now ? -1 : q->now - stamp;
 }
@@ -320,13 +326,12 @@ candidate_fill(const struct question *q, uint32_t slot,
 
 	memset(c, 0, sizeof(*c));
 	c->worker = worker_id(q->k, slot);
-	c->overlap_tokens = route_expected(q, slot);
+	c->cost = route_cost(q, slot, &c->overlap_tokens);
 	c->backlog = rate_backlog(q->k, slot, q->now);
 	c->prefill_tokens = read_once(s->prefill);
 	c->decode_blocks = read_once(s->blocks);
 	c->requests = read_once(s->requests);
 	c->age_ns = age_of(q, o, slot, end);
-	c->cost = route_cost(q, slot);
 	c->overlap_blocks = o->blocks;
 	c->new_decode_blocks = question_new_blocks(q->p, &q->request, o);
 	c->verdict = route_verdict(q, slot);

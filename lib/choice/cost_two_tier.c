@@ -50,6 +50,7 @@ two_tier_longest(const struct question *q)
 	while (set_next(&w, &slot)) {
 		load = two_tier_load(q, slot);
 		blocks = two_tier_overlap(q, slot);
+		q->set->costs[slot] = blocks;
 		least = load < least ? load : least;
 		most = load > most ? load : most;
 		longest = blocks > longest ? blocks : longest;
@@ -69,6 +70,6 @@ two_tier_among(const struct question *q, uint32_t longest, uint64_t *among)
 
 	memset(among, 0, q->words * sizeof(among[0]));
 	while (set_next(&w, &slot))
-		if (two_tier_overlap(q, slot) == longest)
+		if (q->set->costs[slot] == longest)
 			set_add(among, slot);
 }

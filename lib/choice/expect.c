@@ -77,11 +77,20 @@ pile_sum(const struct pile *p, double most)
 /*
  * Expected blocks of the first `blocks` of the path; the last may be partial.
  * Mostly one entry covers all that is left of the path.
+ *
+ * All walks of a question together have a number of steps, half of those of a
+ * writing call: 64 for each cell, and 131,072. They take about three for each
+ * doubtful worker and each node on the path and on the lines that it leaves. So
+ * these suffice while such nodes are no more than twenty times the cells that
+ * the index has for a worker. In a damaged region each node may take thousands.
+ * What is not walked counts as lost: then a worker is chosen by its load.
  */
 static double
-surviving(const struct kvr *k, uint32_t slot, const struct path *path,
-    double blocks)
+surviving(const struct question *q, uint32_t slot, double blocks)
 {
+	const struct kvr *k = q->k;
+	const struct path *path = &q->set->path;
+	struct found_set *set = q->set;
 	uint32_t node = path->node, here = path->inside, left = path->nodes;
 	double depth = path->depth, above, some;
 	struct cover at = { 0, 0, 0, 0 };
@@ -89,8 +98,13 @@ surviving(const struct kvr *k, uint32_t slot, const struct path *path,
 	struct pile pile;
 
 	for (pile.n = 0; left > 0 && depth > 0; left--) {
-		uint32_t entry = cover_climb(k, &at, node, slot);
+		uint32_t entry;
 
+		if (set->steps >= set->most)
+			return 0;
+		entry = cover_climb(k, &at, node, slot);
+		set->steps += 1 + at.links;
+		at.links = 0;
 		above = entry != 0 && cover_left(k, &at) >= depth + beyond
 		    ? 0 : depth - here;
 		some = (depth < blocks ? depth : blocks) - above;
@@ -122,5 +136,5 @@ expect_surviving(const struct question *q, uint32_t slot,
 
 	if (numbers_nothing(q->k, slot))
 		return usable * HOPE;
-	return surviving(q->k, slot, &q->set->path, usable);
+	return surviving(q, slot, usable);
 }

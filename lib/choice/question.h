@@ -20,7 +20,7 @@ struct question {
 	struct kvr_policy policy;     /* as it was when the call began */
 	const struct kvr_prompt *p;
 	struct kvr_request request;   /* resolved */
-	const struct found_set *set;
+	struct found_set *set;        /* of it, steps are counted */
 	uint64_t tokens;              /* of the prompt */
 	uint64_t whole_blocks;        /* in them; the index may hold fewer */
 	uint64_t digest;              /* of the whole prompt: ties, sampling */

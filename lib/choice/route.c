@@ -52,7 +52,7 @@ struct rule {
 
 int
 route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
-    const struct kvr_request *r, const struct found_set *set, int64_t now)
+    const struct kvr_request *r, struct found_set *set, int64_t now)
 {
 	uint32_t slots = slots_used(k);
 	int error;
@@ -103,11 +103,12 @@ cost_expected(const struct question *q, uint32_t slot, cost_fn *cost)
 
 /*
  * Computing what may have been lost is expensive. It only raises the cost of a
- * worker, so it is done for workers that would be the best without.
+ * worker, so it is done for workers that would be the best without; and not
+ * where a cost does not go by overlap.
  */
 INLINE void
 take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
-    struct choice *out)
+    bool by_overlap, struct choice *out)
 {
 	struct set_walk w = set_walk(among, q->words);
 	struct best best = best_none();
@@ -119,7 +120,8 @@ take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
 
 		bid = bid_of(&q->k->loads, slot);
 		bid.cost = cost(q, slot, o, expect_most(q, slot, o));
-		if (bid.cost <= best.bid.cost && expect_doubtful(q, slot, o))
+		if (by_overlap && bid.cost <= best.bid.cost &&
+		    expect_doubtful(q, slot, o))
 			bid.cost = cost(q, slot, o,
 			    expect_blocks(q, slot, o));
 		consider(q, &best, bid);
@@ -131,22 +133,22 @@ take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
 struct lottery {
 	const struct question *q;
 	const uint64_t *among;
-	cost_fn *cost;
 	double least, scale;
 };
 
 static double
 likelihood(const struct lottery *l, uint32_t slot)
 {
-	double above = cost_expected(l->q, slot, l->cost) - l->least;
+	double above = l->q->set->costs[slot] - l->least;
 
 	if (!(above > 0))
 		return 1;
 	return l->scale > 0 ? exp_of(-(above / l->scale)) : 0;
 }
 
+/* Computes each cost once. */
 static void
-lottery_begin(struct lottery *l)
+lottery_begin(struct lottery *l, cost_fn *price)
 {
 	struct set_walk w = set_walk(l->among, l->q->words);
 	double cost, most = 0;
@@ -154,7 +156,8 @@ lottery_begin(struct lottery *l)
 
 	l->least = 2 * COST_MAX;
 	while (set_next(&w, &slot)) {
-		cost = cost_expected(l->q, slot, l->cost);
+		cost = cost_expected(l->q, slot, price);
+		l->q->set->costs[slot] = cost;
 		l->least = cost < l->least ? cost : l->least;
 		most = cost > most ? cost : most;
 	}
@@ -194,11 +197,11 @@ take_sampled(const struct question *q, const uint64_t *among, cost_fn *cost,
 {
 	uint64_t bits = mix(mix(q->request.seed) ^ q->digest);
 	struct set_walk w = set_walk(among, q->words);
-	struct lottery l = { q, among, cost, 0, 0 };
+	struct lottery l = { q, among, 0, 0 };
 	double width[QUESTION_WORDS], at = 0;
 	uint32_t i, slot, word = 0;
 
-	lottery_begin(&l);
+	lottery_begin(&l, cost);
 	memset(width, 0, q->words * sizeof(width[0]));
 	while (set_next(&w, &slot))
 		width[slot / 64] += likelihood(&l, slot);
@@ -213,7 +216,7 @@ take_sampled(const struct question *q, const uint64_t *among, cost_fn *cost,
 		at -= width[i];
 	}
 	out->slot = lottery_find(&l, word, at);
-	out->cost = cost_expected(q, out->slot, cost);
+	out->cost = q->set->costs[out->slot];
 	out->reason = KVR_REASON_SAMPLED;
 }
 
@@ -225,7 +228,7 @@ dynamo_take(const struct question *q, struct choice *out)
 	else if (q->usual)
 		dynamo_take_usual(q, out);
 	else
-		take_least(q, q->take, dynamo_cost, out);
+		take_least(q, q->take, dynamo_cost, true, out);
 }
 
 static void
@@ -235,12 +238,12 @@ two_tier_take(const struct question *q, struct choice *out)
 	uint64_t among[QUESTION_WORDS];
 
 	if (longest == 0) {
-		take_least(q, q->take, two_tier_cost, out);
+		take_least(q, q->take, two_tier_cost, false, out);
 		out->reason = KVR_REASON_LOAD;
 		return;
 	}
 	two_tier_among(q, longest, among);
-	take_least(q, among, two_tier_cost, out);
+	take_least(q, among, two_tier_cost, false, out);
 	out->reason = KVR_REASON_OVERLAP;
 }
 
@@ -300,21 +303,24 @@ rule_of(const struct question *q)
 	return &rules[i < sizeof(rules) / sizeof(rules[0]) ? i : 0];
 }
 
-double
-route_cost(const struct question *q, uint32_t slot)
+/* Tokens of the prompt in so many blocks of an overlap. */
+static uint64_t
+expected_tokens(const struct question *q, uint32_t slot, double held)
 {
-	return cost_expected(q, slot, rule_of(q)->cost);
+	if (expect_sure(q, slot))
+		return prompt_blocks_tokens(q->p,
+		    found_of(q->set, slot)->blocks);
+	return (uint64_t)(held * q->block + 0.5);
 }
 
-/* Tokens of the prompt that the worker is expected to have cached. */
-uint64_t
-route_expected(const struct question *q, uint32_t slot)
+double
+route_cost(const struct question *q, uint32_t slot, uint64_t *expected)
 {
 	const struct kvr_overlap *o = found_of(q->set, slot);
+	double held = expect_blocks(q, slot, o);
 
-	if (expect_sure(q, slot))
-		return prompt_blocks_tokens(q->p, o->blocks);
-	return (uint64_t)(expect_blocks(q, slot, o) * q->block + 0.5);
+	*expected = expected_tokens(q, slot, held);
+	return rule_of(q)->cost(q, slot, o, held);
 }
 
 int
@@ -326,24 +332,25 @@ route_take(const struct question *q, struct choice *out)
 		return eligible_none(q);
 	if (q->request.pinned != 0) {
 		c.slot = q->pinned;
-		c.cost = route_cost(q, c.slot);
+		c.cost = route_cost(q, c.slot, &c.tokens);
 		c.reason = KVR_REASON_PINNED;
 	} else {
 		rule_of(q)->take(q, &c);
+		c.tokens = expected_tokens(q, c.slot,
+		    expect_blocks(q, c.slot, found_of(q->set, c.slot)));
 	}
 	c.eligible = q->eligible;
 	c.worker = worker_id(q->k, c.slot);
 	c.flags = q->request.flags;
 	c.blocks = found_of(q->set, c.slot)->blocks;
 	c.active = found_of(q->set, c.slot)->active_blocks;
-	c.tokens = route_expected(q, c.slot);
 	*out = c;
 	return KVR_OK;
 }
 
 int
 route_choose(const struct kvr *k, const struct kvr_prompt *p,
-    const struct kvr_request *r, const struct found_set *set, int64_t now,
+    const struct kvr_request *r, struct found_set *set, int64_t now,
     struct choice *out)
 {
 	struct question q;

@@ -10,15 +10,16 @@
 /* KVR_EEMPTY, or KVR_EWORKER if the pinned worker does not exist. */
 int route_begin(struct question *q, const struct kvr *k,
     const struct kvr_prompt *p, const struct kvr_request *r,
-    const struct found_set *set, int64_t now);
+    struct found_set *set, int64_t now);
 /* For a slot in use; the cost also for one that is not eligible. */
 enum kvr_verdict route_verdict(const struct question *q, uint32_t slot);
-double route_cost(const struct question *q, uint32_t slot);
+/* Sets *expected to the tokens of the prompt that may be cached there. */
+double route_cost(const struct question *q, uint32_t slot,
+    uint64_t *expected);
 int route_take(const struct question *q, struct choice *out);
 /* begin and take. */
 int route_choose(const struct kvr *k, const struct kvr_prompt *p,
-    const struct kvr_request *r, const struct found_set *set, int64_t now,
+    const struct kvr_request *r, struct found_set *set, int64_t now,
     struct choice *out);
-uint64_t route_expected(const struct question *q, uint32_t slot);
 
 #endif

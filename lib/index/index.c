@@ -59,7 +59,8 @@
 enum {
 	MERGE_BLOCKS = 1024, /* blocks copied by one merge, at most, */
 	MERGE_STAMP = 16 * MERGE_BLOCKS, /* by all merges along one path, */
-	MERGE_HOLDERS = 8    /* and entries compared */
+	MERGE_HOLDERS = 8,   /* and entries compared */
+	WALK_SHARE = 16      /* of all steps of a call: 8 for each cell */
 };
 
 /* ----------------------------------------------------------------- walk --- */
@@ -103,12 +104,17 @@ walk_child(const struct kvr *k, struct path *path, uint64_t prev,
  * whatever else the table may find under the same 32 bits. A child of another
  * node that ends with the same hash is not on the path. A lease cannot end in a
  * node that is longer than its path: then nothing is on it.
+ *
+ * Even if half of the cells were nodes of the path, each lookup would take
+ * three steps on average. A walk that takes much more stops: where chains were
+ * made long, it would take thousands for each node. It also ends because each
+ * node has a block at least.
  */
 void
 index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
     const struct insert *how, struct path *path)
 {
-	uint64_t prev = p->root;
+	uint64_t prev = p->root, most = steps_most(k) / WALK_SHARE;
 	uint32_t inside;
 
 	memset(path, 0, sizeof(*path));
@@ -122,7 +128,7 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 		path->nodes = 1;
 		prev = node_at(k, path->node)->end;
 	}
-	while (path->depth < want && path->nodes < k->layout.cells) {
+	while (path->depth < want && path->steps < most) {
 		uint32_t i = walk_child(k, path, prev,
 		    (uint32_t)p->sequence[path->depth]);
 		const struct node *n = node_at(k, i);
@@ -146,19 +152,27 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 }
 
 /*
- * The node that contains a block of the prompt, counted from 1; 0: none, or the
- * prompt has no such block.
+ * The node of a path that contains a block of the prompt, counted from 1; 0:
+ * none, or the path is shorter. Without the lock it may be any cell.
  */
 uint32_t
-index_find(const struct kvr *k, const struct kvr_prompt *p, uint32_t block)
+index_find(const struct kvr *k, const struct path *path, uint32_t block,
+    uint64_t *steps)
 {
-	static const struct insert as_it_is;
-	struct path path;
+	uint32_t node = path->node, here = path->inside, left = path->nodes;
+	uint32_t depth = path->depth;
 
-	if (block > p->blocks)
+	if (block == 0 || block > depth)
 		return 0;
-	index_walk(k, p, block, &as_it_is, &path);
-	return path.depth == block ? path.node : 0;
+	for (; left > 0; left--) {
+		(*steps)++;
+		if (here >= depth || block > depth - here)
+			return node;
+		depth -= here;
+		node = read_once(node_at(k, node)->parent);
+		here = read_once(node_at(k, node)->length);
+	}
+	return 0;
 }
 
 /* Blocks of the prompt from the root to the end of a node. */

@@ -13,7 +13,7 @@ struct path {
 	uint32_t inside; /* blocks of it that match */
 	uint32_t depth;  /* blocks that match in total */
 	uint32_t nodes;  /* on the path, including the last */
-	uint32_t steps;  /* links followed to find them */
+	uint64_t steps;  /* links followed to find them */
 };
 
 /*
@@ -41,7 +41,7 @@ void index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
     int64_t now);
 void index_unpin(struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t index_position(const struct kvr *k, uint32_t node);
-uint32_t index_find(const struct kvr *k, const struct kvr_prompt *p,
-    uint32_t block);
+uint32_t index_find(const struct kvr *k, const struct path *path,
+    uint32_t block, uint64_t *steps);
 
 #endif

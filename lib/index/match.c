@@ -19,6 +19,8 @@
 
 #include "entry.h"
 
+enum { CHOICE_SHARE = 2 }; /* of all steps, for a choice after a match */
+
 static uint32_t
 tokens_fitting(uint64_t tokens)
 {
@@ -35,7 +37,7 @@ struct matching {
 	const int64_t *ttl;  /* of each worker, if they differ; else NULL */
 	uint32_t node;       /* of the pairs that are read, */
 	uint32_t beyond;     /* its blocks below those that match */
-	uint32_t most;       /* steps: no sound region takes more */
+	uint64_t most;       /* steps: no sound region takes more */
 	struct kvr_overlap unpinned; /* of a worker first met in this node */
 };
 
@@ -196,6 +198,7 @@ match_climb(const struct kvr *k, const struct kvr_prompt *p, int64_t now,
 		node = read_once(n->parent);
 		here = read_once(node_at(k, node)->length);
 	}
+	set->most = set->steps + steps_most(k) / CHOICE_SHARE;
 }
 
 /*

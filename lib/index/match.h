@@ -16,7 +16,8 @@
 struct found_set {
 	uint32_t count;
 	uint32_t room;                   /* of `rows` */
-	uint32_t steps;                  /* links followed */
+	uint64_t steps;                  /* links followed, and how many */
+	uint64_t most;                   /* may be, by a choice too */
 	uint32_t base;
 	struct kvr_overlap *rows;        /* where a match writes */
 	const struct kvr_overlap *found; /* the same, or the caller's */
@@ -31,6 +32,7 @@ static inline void
 found_none(const struct kvr *k, struct found_set *set)
 {
 	set->count = 0;
+	set->steps = set->most = 0;
 	memset(&set->path, 0, sizeof(set->path));
 	set->base = *set->next_base;
 	*set->next_base += k->layout.slots;

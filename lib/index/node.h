@@ -13,7 +13,7 @@
 /* The node that begins with `first` after the block `prev`; 0: none. */
 static inline uint32_t
 node_child(const struct kvr *k, uint64_t prev, uint32_t first,
-    uint32_t *steps)
+    uint64_t *steps)
 {
 	uint32_t i = read_once(k->node_buckets[bucket_of_node(k, prev, first)]);
 	uint32_t limit = CHAIN_MAX;

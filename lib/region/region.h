@@ -179,6 +179,13 @@ slots_used(const struct kvr *k)
  */
 #define STEPS_BROKEN (UINT64_MAX / 2)
 
+/* A call without the lock has shares of this, and stops there, too. */
+static inline uint64_t
+steps_most(const struct kvr *k)
+{
+	return STEPS_MIN + STEPS_PER_CELL * (uint64_t)k->layout.cells;
+}
+
 static inline void
 looks_set(const struct kvr *k, uint64_t looks)
 {
@@ -195,7 +202,7 @@ region_break(const struct kvr *k)
 static inline bool
 region_broken(const struct kvr *k)
 {
-	uint64_t most = STEPS_MIN + STEPS_PER_CELL * (uint64_t)k->layout.cells;
+	uint64_t most = steps_most(k);
 	uint64_t looks = 1 + atomic_load_explicit(&k->own->looks,
 	    memory_order_relaxed);
 

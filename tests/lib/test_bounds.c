@@ -9,7 +9,7 @@
  *   cells     <= (b + c) / 15 + 6n + 14d + 3m + v + 384z + 64
  *   reclaimed <= 8 + what room needed: twice the cells, 3 x 1024 pinned ones
  *   steps     <= 16 (n + a) + 3 (d + s + x + v) + 48m + c / 8 + b / 4 + w / 6
- *                + 8r + 8192z + 512
+ *                + 4y + 8r + 8192z + 512
  *
  *   n  nodes on the path of the prompt or the lease, before the call
  *   b  blocks that are new, and those of the shorter part of a split
@@ -17,6 +17,7 @@
  *      at its end; s: nodes down their lines, at most 1024 for each
  *   z  1 if the prompt parts from a full line of heirs; else 0
  *   w  entries on all these nodes (kvr_lease_open)
+ *   y  n + s, once for each worker whose survival is read, and for the chosen
  *   x  nodes that leave; if room suffices, at most 128 for each of the 8
  *      entries that expire, 1024 for each worker whose cache loses some, and
  *      1024 for the last of each
@@ -42,6 +43,7 @@ struct sizes {
 	uint64_t nodes, blocks, pairs, aged, budget, room;
 	uint64_t departures, lines, full; /* d, s, z */
 	uint64_t risen; /* v */
+	uint64_t asked; /* y */
 	uint64_t paths; /* that are stamped */
 	struct kvr_stats before;
 };
@@ -52,6 +54,7 @@ static const uint64_t no_lease;
 static int64_t lease_limit;
 static uint64_t most_steps; /* of any call */
 static bool by_capacity;    /* the worker of the calls */
+static uint32_t doubtful;   /* workers by feedback */
 
 /* --------------------------------------------------------------- sizes --- */
 
@@ -206,7 +209,7 @@ within(const struct sizes *s)
 	at_most("reclaimed", did.max_reclaimed, s->budget + s->room);
 	at_most("steps", did.max_steps, 16 * (s->nodes + s->aged) +
 	    3 * (s->departures + s->lines + gone + s->risen) + 48 * merges +
-	    copied / 8 + s->blocks / 4 + s->pairs / 6 +
+	    copied / 8 + s->blocks / 4 + s->pairs / 6 + 4 * s->asked +
 	    8 * did.max_reclaimed + 8192 * s->full + 512);
 	return did;
 }
@@ -235,6 +238,7 @@ do_reserve(uint64_t worker, uint64_t owner, int64_t now)
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	r.owner = owner;
 	size_prompt(&s);
+	s.asked = (doubtful + (doubtful > 0)) * (s.nodes + s.lines);
 	counters_reset();
 	ck_assert_int_eq(worker != 0
 	    ? kvr_lease_open_on(k, p, &r, worker, now, &d)
@@ -932,6 +936,46 @@ START_TEST(any_calls)
 }
 END_TEST
 
+/* A choice that needs all survivals reads each once; these are counted. */
+START_TEST(survival_of_all)
+{
+	enum { FLEET = 64, PARTS = 200 };
+	struct kvr_policy y;
+	struct kvr_worker f;
+	uint64_t lease;
+	uint32_t i;
+
+	big_region(16 << 20, FLEET, TTL);
+	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
+	if (_i == 0)
+		y.cost = KVR_COST_TWO_TIER;
+	else
+		y.temperature = 1;
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
+	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+	f.retain = KVR_RETAIN_FEEDBACK;
+	say_long(PARTS + 1, PARTS + 1, 0);
+	for (i = 0; i < FLEET; i++) {
+		ck_assert_int_eq(kvr_worker_set(k, worker[i], &f), KVR_OK);
+		(void)do_observe(worker[i], 1);
+	}
+	for (i = 1; i <= PARTS; i++) {
+		say_long(i + 1, i, i);
+		(void)do_observe(worker[i % FLEET], 1);
+	}
+	/* entries end far down the line */
+	say_long(2, 1, PARTS + 1);
+	doubtful = FLEET;
+	counters_reset();
+	lease = do_reserve(0, 0, 1);
+	doubtful = 0;
+	ck_assert_uint_gt(stats().max_steps, FLEET * PARTS / 2);
+	ck_assert_uint_lt(stats().max_steps, 3 * (FLEET + 1) * PARTS);
+	ck_assert_int_eq(do_on_lease(ABORT, lease, 1), KVR_OK);
+	region_end();
+}
+END_TEST
+
 /* ----------------------------------------------------------- histories --- */
 
 enum { SYSTEMS = 8, SYSTEM_BLOCKS = 250, CHATS = 256, CHAT_MAX = 400 };
@@ -1051,6 +1095,7 @@ suite_bounds(void)
 	tcase_add_test(t, no_slot_is_spare_for_leases);
 	tcase_add_test(t, leases_over_age);
 	tcase_add_test(t, chain_to_be_merged);
+	tcase_add_loop_test(t, survival_of_all, 0, 2);
 	tcase_add_loop_test(t, any_calls, 0, 2);
 	suite_add_tcase(s, t);
 	t = tcase_create("histories");

@@ -517,7 +517,7 @@ match_steps(uint32_t blocks, int64_t now)
 	say_long(blocks, blocks, 0);
 	match_overlaps(k, p, now, &set);
 	ck_assert_uint_eq(set.count, fleet);
-	return set.steps;
+	return (uint32_t)set.steps;
 }
 
 /* Steps of a request for it: lease, and end. */

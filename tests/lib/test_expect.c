@@ -78,6 +78,15 @@ found(uint32_t worker)
 	return found_of(&set, id_slot(id[worker]));
 }
 
+static uint64_t
+tokens_expected(uint32_t slot)
+{
+	uint64_t expected;
+
+	(void)route_cost(&t, slot, &expected);
+	return expected;
+}
+
 static double
 most(uint32_t worker)
 {
@@ -147,7 +156,7 @@ START_TEST(whole_engine_blocks)
 		ck_assert(!expect_doubtful(&t, 0, found(0)));
 		ck_assert(expect_blocks(&t, 0, found(0)) ==
 		    (double)known[i].usable / BLOCK_OF);
-		ck_assert_uint_eq(route_expected(&t, 0), known[i].usable);
+		ck_assert_uint_eq(tokens_expected(0), known[i].usable);
 	}
 }
 END_TEST
@@ -195,7 +204,7 @@ START_TEST(nothing_is_known)
 	ck_assert(most(0) == 1584);
 	ck_assert(fabs(expected(0) - 1584 * 5 / 6.0) < 1e-9);
 	ck_assert(expect_doubtful(&t, 0, found(0)));
-	ck_assert_uint_eq(route_expected(&t, 0), 1320);
+	ck_assert_uint_eq(tokens_expected(0), 1320);
 	/* what is recorded stays as it is */
 	ck_assert_uint_eq(found(0)->blocks, 100);
 }
@@ -272,8 +281,9 @@ static double
 likely(uint32_t worker, uint32_t i)
 {
 	uint32_t slot = id_slot(id[worker]);
-	const struct entry *h =
-	    entry_at(k, cover_find(k, index_find(k, p, i + 1), slot));
+	uint64_t steps = 0;
+	const struct entry *h = entry_at(k, cover_find(k,
+	    index_find(k, &set.path, i + 1, &steps), slot));
 	uint64_t volume = slot_at(k, slot)->volume;
 
 	must(h->kind == CELL_ENTRY);
@@ -416,6 +426,91 @@ START_TEST(a_path_of_all_ages)
 }
 END_TEST
 
+/* -------------------------------------------------------------- damage --- */
+
+enum { DEEP = 100 };
+
+/* A path of many nodes, of which each worker has all. */
+static void
+deep_path(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < WORKERS; i++)
+		set_facts(i, KVR_RETAIN_FEEDBACK, 0, 0);
+	for (i = DEEP; i > 0; i--) {
+		say_long(i * BLOCK_OF, 200 * BLOCK_OF, 0);
+		(void)observed(0, 1);
+	}
+	say_long((DEEP + 1) * BLOCK_OF, 200 * BLOCK_OF, 0);
+	for (i = 0; i < WORKERS; i++)
+		(void)observed(i, 2);
+	for (i = 1; i < DEEP; i++) {
+		say_long((i + 1) * BLOCK_OF, i * BLOCK_OF, 9);
+		(void)observed(0, 2);
+	}
+	say_long((DEEP + 1) * BLOCK_OF, 200 * BLOCK_OF, 0);
+	ask_at(2);
+	ck_assert_uint_eq(set.path.nodes, DEEP);
+}
+
+/* Each lookup of an entry follows links until it may follow no more. */
+static void
+bend_chains(void)
+{
+	uint32_t node = set.path.node, h = node_at(k, node)->entries, b;
+
+	if (node_at(k, node)->holders > 1)
+		h = cover_find(k, node, 0);
+	entry_at(k, h)->next = h;
+	entry_at(k, h)->node = UINT32_MAX;
+	for (b = 0; b < k->layout.entry_buckets; b++)
+		k->entry_buckets[b] = h;
+	for (; node != 0; node = node_at(k, node)->parent)
+		if (node_at(k, node)->holders == 0)
+			node_at(k, node)->holders = 1;
+}
+
+/* One question follows a limited number of links, for all workers together. */
+START_TEST(links_are_limited)
+{
+	struct kvr_candidate all[WORKERS];
+	uint64_t steps;
+	double sound[WORKERS];
+	uint32_t i;
+	void *whole;
+	size_t n;
+
+	deep_path();
+	steps = set.steps;
+	for (i = 0; i < WORKERS; i++) {
+		sound[i] = expect_blocks(&t, i, found(i));
+		ck_assert(sound[i] > 50);
+	}
+	ck_assert_uint_gt(set.steps, steps + WORKERS);
+	ck_assert_uint_lt(set.steps, steps + (set.most - steps) / 32);
+	whole = malloc(k->layout.end);
+	ck_assert_ptr_nonnull(whole);
+	memcpy(whole, k->region, k->layout.end);
+	bend_chains();
+	for (i = 0; i < WORKERS; i++)
+		sound[i] = expect_blocks(&t, i, found(i));
+	ck_assert(sound[WORKERS - 1] == 0);
+	ck_assert_uint_ge(set.steps, set.most);
+	ck_assert_uint_le(set.steps, set.most + 16 * LINE_MAX + 1);
+	/* another question begins anew */
+	ck_assert_int_eq(kvr_candidates(k, p, NULL, 2, all, sizeof(all[0]),
+	    WORKERS, &n), KVR_OK);
+	ck_assert_uint_eq(n, WORKERS);
+	for (i = 0; i < WORKERS; i++)
+		ck_assert(all[i].cost >= 0 && all[i].cost <= 1e300);
+	ck_assert_uint_eq(all[WORKERS - 1].overlap_tokens, 0);
+	ck_assert_int_eq(all[WORKERS - 1].age_ns, -1);
+	memcpy(k->region, whole, k->layout.end);
+	free(whole);
+}
+END_TEST
+
 Suite *suite_expect(void);
 
 Suite *
@@ -436,5 +531,6 @@ suite_expect(void)
 	tcase_add_test(c, given_is_not_doubted);
 	tcase_add_test(c, as_the_sum_says);
 	tcase_add_test(c, a_path_of_all_ages);
+	tcase_add_test(c, links_are_limited);
 	return s;
 }

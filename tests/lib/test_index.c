@@ -351,21 +351,35 @@ START_TEST(walks)
 }
 END_TEST
 
-/* Blocks that the prompt does not have: its memory keeps an earlier one's. */
-START_TEST(finds_no_block_beyond)
+static uint32_t
+node_of(const char *text, uint32_t block)
 {
-	uint32_t node;
+	uint64_t steps = 0;
+	struct path path = walk(text, (uint32_t)strlen(text));
+	uint32_t node = index_find(k, &path, block, &steps);
+
+	ck_assert_uint_le(steps, path.nodes);
+	return node;
+}
+
+/* None beyond the path: the prompt may have no such block. */
+START_TEST(finds_a_block)
+{
+	uint32_t top, end, i;
 
 	observe(0, "abcdef", 1);
-	node = child_of(0, 'a');
-	say("abcdef");
-	ck_assert_uint_eq(index_find(k, p, 6), node);
-	ck_assert_uint_eq(index_find(k, p, 7), 0);
-	say("ab");
-	ck_assert_uint_eq(index_find(k, p, 2), node);
-	ck_assert_uint_eq(index_find(k, p, 3), 0);
-	ck_assert_uint_eq(index_find(k, p, 6), 0);
-	ck_assert_uint_eq(index_find(k, p, UINT32_MAX), 0);
+	observe(1, "abxyz", 2);
+	top = child_of(0, 'a');
+	end = child_of(top, 'c');
+	ck_assert_uint_eq(node_of("abcdef", 0), 0);
+	for (i = 1; i <= 6; i++)
+		ck_assert_uint_eq(node_of("abcdef", i), i <= 2 ? top : end);
+	ck_assert_uint_eq(node_of("abcdef", 7), 0);
+	ck_assert_uint_eq(node_of("abcdef", UINT32_MAX), 0);
+	ck_assert_uint_eq(node_of("abcQQQ", 3), end);
+	ck_assert_uint_eq(node_of("abcQQQ", 4), 0);
+	ck_assert_uint_eq(node_of("ab", 3), 0);
+	ck_assert_uint_eq(node_of("QQ", 1), 0);
 }
 END_TEST
 
@@ -386,6 +400,48 @@ START_TEST(lease_ends_above_its_node)
 		ck_assert(path.node == 0 && path.depth == 0);
 		ck_assert(path.inside == 0 && path.nodes == 0);
 	}
+}
+END_TEST
+
+/*
+ * Damage: all nodes in one chain, and no heirs. A walk that had to search it
+ * for each node ends early.
+ */
+START_TEST(walks_no_chain_for_ever)
+{
+	enum { DEEP = 600 };
+	struct path path;
+	uint32_t i, b, first = 0, node;
+	void *whole;
+
+	for (i = DEEP; i > 0; i--) {
+		say_long(i, i, 0);
+		(void)observed(i % WORKERS, 1);
+	}
+	say_long(DEEP, DEEP, 0);
+	index_walk(k, p, DEEP, &plainly, &path);
+	ck_assert(path.depth == DEEP && path.nodes > DEEP / 2);
+	ck_assert_uint_lt(path.steps, 4 * DEEP);
+	whole = malloc(k->layout.end);
+	ck_assert_ptr_nonnull(whole);
+	memcpy(whole, k->region, k->layout.end);
+	/* those near the root are last */
+	for (i = 0, node = path.node; node != 0; i = node,
+	    node = node_at(k, node)->parent) {
+		node_at(k, node)->heir = 0;
+		node_at(k, node)->next = 0;
+		if (i == 0)
+			first = node;
+		else
+			node_at(k, i)->next = node;
+	}
+	for (b = 0; b < k->layout.node_buckets; b++)
+		k->node_buckets[b] = first;
+	index_walk(k, p, DEEP, &plainly, &path);
+	ck_assert_uint_le(path.steps, steps_most(k) / 16 + CHAIN_MAX);
+	ck_assert(path.depth > 0 && path.depth < DEEP);
+	memcpy(k->region, whole, k->layout.end);
+	free(whole);
 }
 END_TEST
 
@@ -513,8 +569,9 @@ suite_index(void)
 	tcase_add_test(t, merge_copies_little);
 	tcase_add_test(t, merge_needs_cells);
 	tcase_add_test(t, walks);
-	tcase_add_test(t, finds_no_block_beyond);
+	tcase_add_test(t, finds_a_block);
 	tcase_add_test(t, lease_ends_above_its_node);
+	tcase_add_test(t, walks_no_chain_for_ever);
 	tcase_add_test(t, first_hashes_collide);
 	tcase_add_test(t, inner_hashes_collide);
 	t = tcase_create("room");

@@ -12,7 +12,7 @@
 static uint32_t
 found_at(uint32_t i)
 {
-	uint32_t steps = 0;
+	uint64_t steps = 0;
 
 	return node_child(k, i > 0 ? p->sequence[i - 1] : p->root,
 	    (uint32_t)p->sequence[i], &steps);
@@ -111,7 +111,8 @@ END_TEST
 /* Damage: a bucket is a ring. The search ends, and finds nothing. */
 START_TEST(ring_of_nodes)
 {
-	uint32_t node, steps = 0;
+	uint32_t node;
+	uint64_t steps = 0;
 	struct node *n;
 
 	observe(0, "abcd", 1);

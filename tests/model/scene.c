@@ -182,7 +182,10 @@ scene_chosen(void)
 double
 scene_cost(uint32_t slot)
 {
-	return scene_begin() == KVR_OK ? route_cost(&scene.t, slot) : NAN;
+	uint64_t expected;
+
+	return scene_begin() == KVR_OK
+	    ? route_cost(&scene.t, slot, &expected) : NAN;
 }
 
 uint32_t

@@ -342,12 +342,13 @@ static bool
 same_candidates(struct plain *w)
 {
 	double slack = scene.r.n_preferences > 0 ? 1e-13 : 0, cost;
+	uint64_t expected;
 	uint32_t i;
 
 	if (scene_begin() != KVR_OK || scene.t.eligible != w->eligible)
 		return false;
 	for (i = 0; i < scene.region.slots_used; i++) {
-		cost = route_cost(&scene.t, i);
+		cost = route_cost(&scene.t, i, &expected);
 		if (!(fabs(cost - w->cost[i]) <= slack * cost))
 			return false;
 		if (scene.generations[i] % 2 == 1 && w->take[i] !=
