@@ -106,10 +106,11 @@ txn_lock(const struct kvr *k, bool wait)
 	int error = region_lock(k, wait);
 
 	if (error == KVR_OK && txn_seq_odd(k)) {
-		struct kvr mine = *k;
+		struct kvr view;
 
-		txn_recover(&mine);
-		txn_seq_advance(mine.region, memory_order_release);
+		region_view(k, &view);
+		txn_recover(&view);
+		txn_seq_advance(view.region, memory_order_release);
 	}
 	return error;
 }

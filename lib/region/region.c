@@ -175,6 +175,27 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 	memcpy(k->table_key, seal->table_key, sizeof(k->table_key));
 }
 
+/*
+ * Another handle of the region, for a change by a call that has its own as
+ * const. It has no seat, and nothing of it is to be freed. Not a copy: other
+ * threads may be setting the atomic members.
+ */
+void
+region_view(const struct kvr *k, struct kvr *view)
+{
+	struct seal seal;
+
+	memset(&seal, 0, sizeof(seal));
+	seal.layout = k->layout;
+	seal.kind = k->kind;
+	seal.ttl = k->ttl;
+	seal.rule = k->rule;
+	memcpy(seal.table_key, k->table_key, sizeof(seal.table_key));
+	memset(view, 0, sizeof(*view));
+	view->own = k->own;
+	handle_open(view, k->region, &seal);
+}
+
 /* Names are allocated from a free list, the only state of the durable part. */
 static void
 names_init(struct kvr *k)

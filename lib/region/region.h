@@ -258,6 +258,7 @@ struct region_begin {
 int region_format(const struct region_begin *b, void *memory, uint64_t bytes,
     uint32_t kind);
 int region_attach(void *memory, uint64_t bytes, struct kvr *k);
+void region_view(const struct kvr *k, struct kvr *view);
 bool region_unmade(const void *head, size_t bytes);
 void region_empty(struct kvr *k);
 void region_slot_free(struct kvr *k, uint32_t slot);
