@@ -237,7 +237,7 @@ seal_close(struct region *r)
 	seal.magic = MAGIC;
 	r->checksum = seal_checksum(&seal);
 	atomic_thread_fence(memory_order_seq_cst);
-	*(volatile uint64_t *)&r->seal.magic = MAGIC;
+	write_once(*(volatile uint64_t *)&r->seal.magic, MAGIC);
 }
 
 int
@@ -252,7 +252,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 
 	if (error != KVR_OK)
 		return error;
-	*(volatile uint64_t *)&r->seal.magic = UNMADE;
+	write_once(*(volatile uint64_t *)&r->seal.magic, UNMADE);
 	atomic_thread_fence(memory_order_seq_cst);
 	memset((char *)r + sizeof(r->seal.magic), 0,
 	    sizeof(*r) - sizeof(r->seal.magic));
@@ -328,7 +328,8 @@ layout_sound(const struct seal *s)
 }
 
 /*
- * The seal is not trusted before its checksum is verified. It is read once: a
+ * What region_format writes is read only once the magic number is there. The
+ * seal is not trusted before its checksum is verified. It is read once: a
  * writer may change it after it has been found good.
  */
 int
@@ -339,9 +340,10 @@ region_attach(void *memory, uint64_t bytes, struct kvr *k)
 
 	if (bytes < sizeof(*r))
 		return KVR_EFORMAT;
-	read_once_words(&seal, &r->seal, sizeof(seal));
-	if (seal.magic != MAGIC)
+	if (read_once(r->seal.magic) != MAGIC)
 		return KVR_EFORMAT;
+	atomic_thread_fence(memory_order_acquire);
+	read_once_words(&seal, &r->seal, sizeof(seal));
 	if (seal.version != FORMAT_VERSION)
 		return KVR_EVERSION;
 	if (seal.byte_order != BYTE_ORDER_MARK || seal.bytes > bytes ||
