@@ -91,7 +91,7 @@ open_lease(struct kvr *k, struct kvr_prompt *p,
 	else
 		error = route_choose(k, p, &r, &set, c.now, &choice);
 	if (error == KVR_OK) {
-		k->region->counts.steps += set.steps;
+		add_once(k->region->counts.steps, set.steps);
 		book(k, p, &r, &choice, c.now, out);
 	}
 	return txn_write_end(k, &c, error);

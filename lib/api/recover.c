@@ -65,13 +65,22 @@ change_end(struct region *r)
 	atomic_store_explicit(&r->seq, seq + 1, memory_order_release);
 }
 
+/* The boot of which the region is; another handle may be setting it. */
+static void
+boot_read(const struct region *r, unsigned char boot_id[KVR_BOOT_ID_BYTES])
+{
+	read_once_words(boot_id, r->boot_id, KVR_BOOT_ID_BYTES);
+}
+
 /* Was the region last used under another boot of the system? */
 bool
 recover_other_boot(const struct kvr *k, const unsigned char *boot_id)
 {
-	return !same_boot(boot_id, no_boot) &&
-	    !same_boot(k->region->boot_id, no_boot) &&
-	    !same_boot(k->region->boot_id, boot_id);
+	unsigned char last[KVR_BOOT_ID_BYTES];
+
+	boot_read(k->region, last);
+	return !same_boot(boot_id, no_boot) && !same_boot(last, no_boot) &&
+	    !same_boot(last, boot_id);
 }
 
 /* Between change_begin and change_end. */
@@ -85,7 +94,8 @@ adopt_boot(struct kvr *k, const unsigned char *boot_id)
 		write_once(k->region->clock, -1);
 	}
 	if (!same_boot(boot_id, no_boot))
-		memcpy(k->region->boot_id, boot_id, KVR_BOOT_ID_BYTES);
+		write_once_words(
+		    k->region->boot_id, boot_id, KVR_BOOT_ID_BYTES);
 }
 
 /* Removes all workers. Generations are kept: no id is used again. */
@@ -165,10 +175,12 @@ recover_alone(struct kvr *k, const unsigned char *boot_id)
 int
 recover_shared(struct kvr *k, const unsigned char *boot_id, bool wait)
 {
+	unsigned char last[KVR_BOOT_ID_BYTES];
 	struct region *r = k->region;
 	int error;
 
-	if (same_boot(boot_id, no_boot) || same_boot(boot_id, r->boot_id))
+	boot_read(r, last);
+	if (same_boot(boot_id, no_boot) || same_boot(boot_id, last))
 		return KVR_OK;
 	error = region_lock(k, wait);
 	if (error != KVR_OK)

@@ -95,7 +95,8 @@ txn_recover(struct kvr *k)
 	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
 		write_once(k->region->clock, -1);
 	if (k->region->lease_number >= ID_LEASE_MAX)
-		k->region->lease_number &= ID_LEASE_MAX >> 1;
+		put_once(k->region->lease_number,
+		    k->region->lease_number & ID_LEASE_MAX >> 1);
 	add_once(k->region->counts.recoveries, 1);
 }
 
@@ -237,7 +238,9 @@ txn_write_begin(struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 	txn_seq_advance(k->region, memory_order_relaxed);
 	/* no change may become visible before that */
 	atomic_thread_fence(memory_order_release);
-	counts->steps = counts->cells = counts->reclaimed = 0;
+	put_once(counts->steps, 0);
+	put_once(counts->cells, 0);
+	put_once(counts->reclaimed, 0);
 	looks_set(k, 0);
 	return KVR_OK;
 }

@@ -4,12 +4,17 @@
  *
  * A reader without the lock (txn.c) may see any cell in the middle of a change,
  * or long after it has been reused. It then discards what it read, but the read
- * itself must not be a data race. Everything such readers can reach (cells,
- * buckets, what a choice reads of workers) is therefore written only by
- * write_once() and read by them only by read_once(): single-word loads and
- * stores, atomic and relaxed in the sense of C11, which compile to plain
- * instructions on common machines. The seqlock of the region provides the
- * order.
+ * itself must not be a data race. Everything such readers can reach is
+ * therefore written only by the functions below that are named after
+ * write_once() and put_once(), and read by them only by read_once():
+ * single-word loads and stores, atomic and relaxed in the sense of C11, which
+ * compile to plain instructions on common machines. The seqlock of the region
+ * provides the order.
+ *
+ * They can reach the whole region: the check of a read-only handle copies it.
+ * So no word of it is written plainly, also those that need the lock. Exempt is
+ * region_format(): what it writes is read by nothing before the magic number,
+ * which comes last, and the seal is not written again.
  *
  * The lock holder is the only writer and may use plain reads. That is why these
  * are compiler builtins and not _Atomic objects.

@@ -77,7 +77,7 @@ lease_link(struct kvr *k, uint32_t lease)
 	write_once(l->age_prev, r->lease_last);
 	write_once(*(r->lease_last != 0 ? &lease_at(k, r->lease_last)->age_next
 	    : &r->lease_first), lease);
-	r->lease_last = lease;
+	put_once(r->lease_last, lease);
 	add_once(r->counts.leases, 1);
 }
 
@@ -90,7 +90,7 @@ lease_unlink(struct kvr *k, uint32_t lease)
 	uint32_t limit = CHAIN_MAX;
 
 	for (; *link != 0 && *link != lease && limit > 0; limit--) {
-		r->counts.steps++;
+		add_once(r->counts.steps, 1);
 		link = &lease_at(k, *link)->next;
 	}
 	if (*link == lease)
@@ -138,7 +138,7 @@ book_ahead(struct kvr *k, const struct lease *l, uint32_t blocks)
 {
 	struct claim *c = claim_at(k, l->claim);
 
-	slot_at(k, l->slot)->ahead += blocks - (uint64_t)c->ahead;
+	add_once(slot_at(k, l->slot)->ahead, blocks - (uint64_t)c->ahead);
 	write_once(c->ahead, blocks);
 }
 
@@ -263,7 +263,8 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	write_once(l->flags, (b->record ? 0 : LEASE_UNRECORDED) |
 	    (b->silent ? LEASE_SILENT : 0));
 	write_once(l->slot, (uint16_t)b->slot);
-	write_once(l->number, ++k->region->lease_number);
+	add_once(k->region->lease_number, 1);
+	write_once(l->number, k->region->lease_number);
 	write_once(l->owner, b->owner);
 	write_once(l->opened, now);
 	write_once(l->claim, claim);
@@ -273,9 +274,9 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	index_pin(k, l->node, b->slot, 0, now);
 	write_once(l->blocks, *recorded);
 	lease_link(k, i);
-	s->leases++;
+	add_once(s->leases, 1);
 	add_once(s->requests, 1);
-	s->reading += claim_at(k, claim)->tokens;
+	add_once(s->reading, claim_at(k, claim)->tokens);
 	book_private(k, l, p->blocks - l->blocks);
 	book_ahead(k, l, claim_at(k, claim)->tail +
 	    completion_blocks(k, b->slot));
@@ -419,8 +420,8 @@ lease_detach(struct kvr *k, struct lease *l, int64_t now)
 	book_private(k, l, 0);
 	book_output(k, l, 0);
 	sub_once(s->requests, 1);
-	s->leases--;
-	s->reading -= claim_at(k, l->claim)->tokens;
+	sub_once(s->leases, 1);
+	sub_once(s->reading, claim_at(k, l->claim)->tokens);
 	retain_evict_lost(k, l->slot);
 	worker_recount(k, l->slot);
 	region_slot_free(k, l->slot);
@@ -482,10 +483,11 @@ learn_completion(struct kvr *k, const struct lease *l,
 
 	if (tokens == 0)
 		return;
-	share = 1 / ((double)++s->completions);
+	add_once(s->completions, 1);
+	share = 1 / (double)s->completions;
 	if (share < 0.01)
 		share = 0.01;
-	s->completion += ((double)tokens - s->completion) * share;
+	add_once(s->completion, ((double)tokens - s->completion) * share);
 }
 
 /* Where a capacity was told, the output takes room in it. */

@@ -102,26 +102,26 @@ lease_detach_retired(struct kvr *k)
 	uint64_t cursor = r->detach_at, leases = r->counts.leases;
 	uint32_t i = walk_after(k, &cursor), left = WALK_LEASES;
 
-	r->detach_idle += i == 0;
+	add_once(r->detach_idle, i == 0);
 	for (; walk_on(k, i, left); left--) {
 		struct lease *l = lease_at(k, i);
 
-		r->counts.steps++;
-		r->detach_at = id_of_lease(l->number);
-		r->detach_idle++;
+		add_once(r->counts.steps, 1);
+		put_once(r->detach_at, id_of_lease(l->number));
+		add_once(r->detach_idle, 1);
 		i = l->age_next;
 		if ((l->flags & LEASE_DETACHED) == 0 && lease_orphaned(k, l)) {
 			lease_detach(k, l, r->clock);
-			r->detach_idle = 0;
+			put_once(r->detach_idle, 0);
 		}
 	}
 	if (i == 0)
-		r->detach_at = 0;
+		put_once(r->detach_at, 0);
 	if (leases > k->layout.cells) /* damaged */
 		leases = 0;
 	if (r->detach_idle <= 2 * leases)
 		return true;
-	r->detach_idle = 0;
+	put_once(r->detach_idle, 0);
 	return false;
 }
 
@@ -136,7 +136,7 @@ lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now, uint64_t *cursor)
 	for (; walk_on(k, i, left); left--) {
 		uint32_t next = lease_at(k, i)->age_next;
 
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		if (!walk_to(k, i, cursor)) {
 			region_break(k);
 			i = 0;

@@ -70,7 +70,7 @@ name_add(struct kvr *k, const char *name, size_t length, uint32_t slot)
 	uint32_t *head = name_bucket(k, name, length);
 	struct name n;
 
-	k->region->name_free = name_at(k, number)->next;
+	put_once(k->region->name_free, name_at(k, number)->next);
 	memset(&n, 0, sizeof(n));
 	memcpy(n.text, name, length);
 	n.length = (uint8_t)length;
@@ -95,7 +95,7 @@ name_remove(struct kvr *k, uint32_t number)
 		write_once(*link, n->next);
 	write_once(n->used, 0);
 	write_once(n->next, k->region->name_free);
-	k->region->name_free = number;
+	put_once(k->region->name_free, number);
 }
 
 /* Puts it into its bucket or, if it is not in use, among the free ones. */
@@ -107,7 +107,7 @@ name_link(struct kvr *k, uint32_t number)
 	    : &k->region->name_free;
 
 	put_once(n->next, *head);
-	*head = number;
+	write_once(*head, number);
 }
 
 /* --------------------------------------------------------------- groups --- */

@@ -68,7 +68,7 @@ is_young(struct survival *s, uint32_t age)
 		mark = mark > YOUNGER + 1 ? mark - YOUNGER : 1;
 	else
 		mark++;
-	s->young = (uint8_t)mark;
+	put_once(s->young, (uint8_t)mark);
 	return young;
 }
 
@@ -79,7 +79,7 @@ numbers_note(struct kvr *k, uint32_t slot, const struct numbers_answer *answer)
 	uint16_t *bits = &s->numbers[answer->kind % ANSWER_KINDS];
 
 	if (answer->in_use || is_young(s, answer->age))
-		*bits = answers_add(*bits, answer->number);
+		write_once(*bits, answers_add(*bits, answer->number));
 }
 
 double

@@ -84,8 +84,9 @@ places_forget(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
 
-	s->most = s->votes = 0;
-	s->service = 0;
+	put_once(s->most, 0);
+	put_once(s->votes, 0);
+	put_once(s->service, 0);
 	places_publish(k, slot);
 }
 
@@ -107,15 +108,15 @@ vote(struct slot *s, uint32_t running)
 	uint32_t against = 0;
 
 	if (running == s->most)
-		s->votes += s->votes < VOTES_MAX;
+		add_once(s->votes, s->votes < VOTES_MAX);
 	else if (running > s->most)
 		against = VOTES_ABOVE;
 	else if (running + 1 < s->most)
 		against = 2;
 	if (against > 0)
-		s->votes = s->votes > against ? s->votes - against : 0;
+		put_once(s->votes, s->votes > against ? s->votes - against : 0);
 	if (s->votes == 0)
-		s->most = running;
+		put_once(s->most, running);
 }
 
 /* The first token of a request has come, which still counts as waiting. */
@@ -138,8 +139,8 @@ places_ended(struct kvr *k, uint32_t slot, double seconds)
 
 	if (!(seconds >= 0 && seconds <= SERVICE_MAX)) /* damaged */
 		return;
-	s->service += (seconds - s->service) *
-	    (s->service > 0 ? SERVICE_SHARE : 1);
+	add_once(s->service,
+	    (seconds - s->service) * (s->service > 0 ? SERVICE_SHARE : 1));
 	places_publish(k, slot);
 }
 

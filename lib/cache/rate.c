@@ -88,9 +88,11 @@ rate_recover(struct kvr *k)
 	write_once_double(&k->region->fleet_seconds, RATE_FIRST_SECONDS);
 	write_once_double(&k->region->arrivals, 0);
 	write_once_double(&k->region->spoken, 0);
-	for (i = 0; i < k->layout.slots; i++)
-		k->slots[i].rate_tokens = k->slots[i].rate_seconds =
-		    k->slots[i].completion = 0;
+	for (i = 0; i < k->layout.slots; i++) {
+		put_once(k->slots[i].rate_tokens, 0);
+		put_once(k->slots[i].rate_seconds, 0);
+		put_once(k->slots[i].completion, 0);
+	}
 }
 
 /* Tokens per second of a worker of weight 1. */
@@ -109,7 +111,8 @@ rate_forget(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
 
-	s->rate_tokens = s->rate_seconds = 0;
+	put_once(s->rate_tokens, 0);
+	put_once(s->rate_seconds, 0);
 	rate_publish(k, slot);
 }
 
@@ -238,7 +241,7 @@ rate_publish_next(struct kvr *k)
 {
 	uint32_t slots = slots_used(k), slot = k->region->rate_turn + 1;
 
-	k->region->rate_turn = slot < slots ? slot : 0;
+	put_once(k->region->rate_turn, slot < slots ? slot : 0);
 	if (slots > 0)
 		rate_publish(k, k->region->rate_turn);
 }
@@ -261,12 +264,12 @@ rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now,
 	double pace = rate_pace(k, s);
 
 	rate_arrived(k, tokens, now);
-	s->prefilling += speaks;
+	add_once(s->prefilling, speaks);
 	if (s->free_at < now || s->free_at > max)
-		s->free_at = s->free_at < now ? now : max;
-	s->free_at = rate_after(s->free_at, (double)tokens, pace);
+		put_once(s->free_at, s->free_at < now ? now : max);
+	put_once(s->free_at, rate_after(s->free_at, (double)tokens, pace));
 	if (s->free_at > max)
-		s->free_at = max;
+		put_once(s->free_at, max);
 	rate_publish(k, slot);
 	rate_publish_next(k);
 }
@@ -282,9 +285,9 @@ rate_unbook(struct kvr *k, uint32_t slot, int64_t now, bool speaks)
 	double left = (double)(s->prefill - s->load_prefill);
 	int64_t max = rate_after(now, left, rate_pace(k, s));
 
-	s->prefilling -= speaks && s->prefilling > 0;
+	sub_once(s->prefilling, speaks && s->prefilling > 0);
 	if (s->free_at > max)
-		s->free_at = max;
+		put_once(s->free_at, max);
 	rate_publish(k, slot);
 }
 
@@ -301,15 +304,15 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	if (from < 0) /* damaged */
 		from = now;
 	seconds = (double)(now - from) * 1e-9;
-	s->rate_tokens *= freshness(k, s);
-	s->rate_seconds *= freshness(k, s);
-	s->last_first = now;
+	put_once(s->rate_tokens, s->rate_tokens * freshness(k, s));
+	put_once(s->rate_seconds, s->rate_seconds * freshness(k, s));
+	put_once(s->last_first, now);
 	if (tokens < EVIDENCE_TOKENS || now - from <= EVIDENCE_NS)
 		return;
 	max = SLOWER_MAX * (double)tokens * rate_pace(k, s);
 	seconds = seconds < max ? seconds : max;
-	s->rate_tokens = s->rate_tokens * KEEP_OWN + (double)tokens;
-	s->rate_seconds = s->rate_seconds * KEEP_OWN + seconds;
+	put_once(s->rate_tokens, s->rate_tokens * KEEP_OWN + (double)tokens);
+	put_once(s->rate_seconds, s->rate_seconds * KEEP_OWN + seconds);
 	write_once_double(&r->fleet_tokens, r->fleet_tokens * KEEP_FLEET +
 	    (double)tokens);
 	write_once_double(&r->fleet_seconds, r->fleet_seconds * KEEP_FLEET +

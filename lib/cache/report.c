@@ -140,10 +140,10 @@ entry_of_block(const struct evidence *e, uint64_t block)
 		depth -= node_at(e->k, node)->length;
 		if (depth > block)
 			node = node_at(e->k, node)->parent;
-		e->k->region->counts.steps++;
+		add_once(e->k->region->counts.steps, 1);
 	}
 	(void)cover_climb(e->k, &at, node, e->l->slot);
-	e->k->region->counts.steps += at.links;
+	add_once(e->k->region->counts.steps, at.links);
 	return entry_at(e->k, at.entry);
 }
 
@@ -200,7 +200,7 @@ evidence_weigh(struct evidence *e, const struct kvr_report *r)
 	if (number || has_shown(e))
 		zeros_note(e);
 	if (e->cached > 0)
-		e->s->shown |= UINT64_C(1) << e->kind;
+		or_once(e->s->shown, UINT64_C(1) << e->kind);
 	decide_again(e->k, e->l->slot);
 	return (has_shown(e) && e->weight > 0) ||
 	    (number && numbers_nothing(e->k, e->l->slot));
@@ -232,14 +232,16 @@ learn_block(struct slot *s, uint64_t cached)
 		return;
 	if (s->learnt_block != 0 && cached % s->learnt_block != 0)
 		write_once(s->learnt_block, 0);
-	s->common = common_divisor((uint32_t)cached, s->common);
-	s->common_kinds |= UINT64_C(1) << (mix(cached) % 64);
-	if (++s->common_of < WINDOW_REPORTS)
+	put_once(s->common, common_divisor((uint32_t)cached, s->common));
+	or_once(s->common_kinds, UINT64_C(1) << (mix(cached) % 64));
+	add_once(s->common_of, 1);
+	if (s->common_of < WINDOW_REPORTS)
 		return;
 	if (__builtin_popcountll(s->common_kinds) >= KINDS_MIN) {
 		write_once(s->learnt_block, s->common);
-		s->common = s->common_of = 0;
-		s->common_kinds = 0;
+		put_once(s->common, 0);
+		put_once(s->common_of, 0);
+		put_once(s->common_kinds, 0);
 	}
 }
 
@@ -267,7 +269,7 @@ note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
 	struct survival_sample sample = { e->c->volume, e->lost, h->released,
 		hash_block_tokens(&e->k->rule), hit };
 
-	e->k->region->counts.steps += e->at.links;
+	add_once(e->k->region->counts.steps, e->at.links);
 	e->at.links = 0;
 	if (low >= high)
 		return;
@@ -336,7 +338,7 @@ compare_tokens(struct evidence *e, bool number)
 		note_blocks(e, node, middle, high, false);
 		note_blocks(e, node, low, middle, true);
 		node = n->parent;
-		e->k->region->counts.steps++;
+		add_once(e->k->region->counts.steps, 1);
 	}
 }
 
@@ -366,7 +368,7 @@ compare_between(struct evidence *e, struct anchor above, struct anchor below)
 		clip(e, &low, &high);
 		note_blocks(e, node, low, high, hit);
 		node = n->parent;
-		e->k->region->counts.steps++;
+		add_once(e->k->region->counts.steps, 1);
 	}
 }
 
@@ -388,7 +390,7 @@ compare_anchors(struct evidence *e)
 		}
 		here.depth -= node_at(e->k, here.node)->length;
 		here.node = node_at(e->k, here.node)->parent;
-		e->k->region->counts.steps++;
+		add_once(e->k->region->counts.steps, 1);
 	}
 	here.tokens = 0;
 	if (below.node != 0)
@@ -430,16 +432,16 @@ consider_purge(struct evidence *e, bool number)
 
 	/* the hit must be older than the suspect, not released with it */
 	if (e->hit && s->suspect > 0 && e->hit_at + 1 < s->suspect)
-		s->suspect = 0;
+		put_once(s->suspect, 0);
 	if (!contradicts(e, number) || e->k->region->policy.purge == 0)
 		return;
 	if (s->suspect == 0) {
-		s->suspect = e->missed_at + 1;
+		put_once(s->suspect, e->missed_at + 1);
 		return;
 	}
-	s->purge = e->missed_at + 1 < s->suspect ? e->missed_at + 1
-	    : s->suspect;
-	s->suspect = 0;
+	put_once(s->purge,
+	    e->missed_at + 1 < s->suspect ? e->missed_at + 1 : s->suspect);
+	put_once(s->suspect, 0);
 	/* what is released from now on, also this path, must come later */
 	if (s->volume < s->purge)
 		write_once(s->volume, s->purge);
@@ -548,10 +550,13 @@ report_forget(struct kvr *k, uint32_t slot)
 {
 	struct slot *s = slot_at(k, slot);
 
-	s->shown = s->common_kinds = 0;
-	s->common = s->common_of = 0;
-	s->suspect = s->completions = 0;
-	s->completion = 0;
+	put_once(s->shown, 0);
+	put_once(s->common_kinds, 0);
+	put_once(s->common, 0);
+	put_once(s->common_of, 0);
+	put_once(s->suspect, 0);
+	put_once(s->completions, 0);
+	put_once(s->completion, 0);
 	write_once(s->lost, UINT64_C(0));
 	write_once(s->learnt_block, 0);
 	survival_forget(k, slot);

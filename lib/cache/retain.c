@@ -94,8 +94,8 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 	uint32_t slot = h->slot;
 	bool orphan = slot_at(k, slot)->retired != 0;
 
-	c->steps++;
-	c->reclaimed++;
+	add_once(c->steps, 1);
+	add_once(c->reclaimed, 1);
 	if (h->pins > 0) {
 		order_remove(k, entry);
 	} else {
@@ -191,8 +191,8 @@ retain_decide(struct kvr *k, uint32_t slot)
 	uint8_t mode = trust_mode(k, slot);
 
 	write_once(s->mode, mode);
-	s->ttl = mode == KVR_RETAIN_TTL ? region_ttl(k)
-	    : k->region->seal.idle_limit;
+	put_once(s->ttl, mode == KVR_RETAIN_TTL ? region_ttl(k)
+	    : k->region->seal.idle_limit);
 	order_settle(k, slot);
 }
 
@@ -235,7 +235,7 @@ retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 		cover_rise(k, entry);
 		return true;
 	}
-	k->region->counts.reclaimed++;
+	add_once(k->region->counts.reclaimed, 1);
 	add_once(k->region->counts.evicted_capacity, 1);
 	node_leave(k, entry);
 	return false;
@@ -261,7 +261,7 @@ retain_pass(struct kvr *k, const struct slot *s, uint32_t passed)
 
 	if (passed < WAITING_MAX)
 		return;
-	k->region->counts.reclaimed++;
+	add_once(k->region->counts.reclaimed, 1);
 	order_remove(k, entry);
 	order_unrelease(k, entry);
 }
@@ -284,7 +284,7 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		excess = retain_excess(k, slot);
 		if (excess == 0 && !purged)
 			break;
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		/* what has been idle longest is in no CPU cache */
 		next = entry_at(k, at)->release_next;
 		node_prefetch(k, next);
@@ -352,7 +352,7 @@ static bool
 fit_walk(struct fitting *f, uint32_t want)
 {
 	index_walk(f->k, f->p, want, f->how, &f->path);
-	f->k->region->counts.steps += f->path.steps;
+	add_once(f->k->region->counts.steps, f->path.steps);
 	/* an upper bound, which will do if cells abound */
 	f->missing = f->path.nodes * ENTRY_CELLS_MAX;
 	if (fit_cells(f, want) <= f->k->region->free_cells)

@@ -69,7 +69,9 @@ sound(float count, double most)
 static void
 judge_anew(struct survival *s)
 {
-	s->missed = s->judged = s->more = 0;
+	put_once(s->missed, 0);
+	put_once(s->judged, 0);
+	put_once(s->more, 0);
 }
 
 /*
@@ -87,8 +89,8 @@ judge(struct survival *s, double hit, double missed, double all)
 	weight = weight < 1 ? weight : 1;
 	n = n + weight < WINDOW ? n + weight : WINDOW;
 	share += (missed / (hit + missed) - share) * weight / n;
-	s->judged = (float)n;
-	s->missed = (float)share;
+	put_once(s->judged, (float)n);
+	put_once(s->missed, (float)share);
 }
 
 /* ------------------------------------------------------------ in force --- */
@@ -135,7 +137,7 @@ trust_told(struct kvr *k, uint32_t slot)
 	struct survival *s = survival_at(k, slot);
 
 	judge_anew(s);
-	s->doubted = 0;
+	put_once(s->doubted, 0);
 	if (slot_at(k, slot)->capacity > 0)
 		write_once(s->room, 0);
 }
@@ -168,7 +170,7 @@ blocks_younger(const struct kvr *k, uint32_t slot, uint64_t age)
 		if (h->node != 0 && h->pins == 0)
 			blocks += entry_blocks(h);
 		i = h->release_prev;
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 	}
 	/* of those beyond it is assumed that they are as dense */
 	if (i != 0 && left == 0 && reached > 0)
@@ -196,7 +198,7 @@ too_little(struct survival *s, const struct trust_sample *sample)
 	double more = sound(s->more, 1);
 
 	more += (sample->more / sample->all - more) / WINDOW;
-	s->more = (float)(more < 1 ? more : 1);
+	put_once(s->more, (float)(more < 1 ? more : 1));
 	if (more <= MORE)
 		return false;
 	judge_anew(s);
@@ -218,7 +220,7 @@ judge_capacity(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 	if (sound(s->judged, WINDOW) >= DOUBT_MIN &&
 	    sound(s->missed, 1) > DOUBT) {
 		judge_anew(s);
-		s->doubted = by_told(k, slot) ? 1 : s->doubted;
+		put_once(s->doubted, by_told(k, slot) ? 1 : s->doubted);
 		write_once(s->room, 0);
 		return true;
 	}
@@ -243,7 +245,7 @@ judge_survival(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 	if (s->doubted == 0)
 		return false;
 	judge_anew(s);
-	s->doubted = 0;
+	put_once(s->doubted, 0);
 	return true;
 }
 
@@ -256,7 +258,7 @@ told_again(struct kvr *k, uint32_t slot)
 
 	if (s->doubted == 0 || told == 0 || s->room < told - told / 4)
 		return;
-	s->doubted = 0;
+	put_once(s->doubted, 0);
 	write_once(s->room, 0);
 }
 
@@ -304,7 +306,7 @@ trust_recover(struct kvr *k)
 	for (i = 0; i < k->layout.names; i++)
 		if (!possible(&k->survival[i])) {
 			judge_anew(&k->survival[i]);
-			k->survival[i].doubted = 0;
+			put_once(k->survival[i].doubted, 0);
 			write_once(k->survival[i].room, 0);
 		}
 }

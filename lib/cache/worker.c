@@ -56,7 +56,7 @@ slot_take(struct kvr *k, uint32_t *slot)
 		region_break(k); /* it is not free */
 		return KVR_EFULL;
 	}
-	r->slot_free = slot_at(k, *slot)->name;
+	put_once(r->slot_free, slot_at(k, *slot)->name);
 	return KVR_OK;
 }
 
@@ -90,7 +90,7 @@ publish_ttl(struct kvr *k, uint32_t slot)
 	write_once(k->loads.ttl[slot], s->ttl);
 	write_once(
 	    k->region->own_ttl, k->region->own_ttl + own_ttl - s->own_ttl);
-	s->own_ttl = own_ttl;
+	put_once(s->own_ttl, own_ttl);
 }
 
 /* Copies to the loads what choices read of a slot. */
@@ -130,7 +130,8 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	write_once(s->name, from->name);
 	put_once(s->rank, from->rank);
 	survival_forget(k, slot);
-	memset(outside_at(k, from->name), 0, sizeof(struct outside));
+	write_once_zeros(
+	    outside_at(k, from->name), sizeof(struct outside));
 	write_once(k->loads.identity[slot], from->identity);
 	worker_set(k, slot, facts);
 	dp_group_join(k, slot, from->dp_group);
@@ -300,17 +301,17 @@ outside_sum(struct outside *o, struct slot *s)
 	memset(&sum, 0, sizeof(sum));
 	for (i = 0; i < KVR_LOAD_SOURCES; i++) {
 		if (!outside_sound(o, i))
-			memset(&o->source[i], 0, sizeof(o->source[i]));
+			write_once_zeros(&o->source[i], sizeof(o->source[i]));
 		sum.prefill_tokens += o->source[i].prefill;
 		sum.active_blocks += o->source[i].blocks;
 		sum.requests += o->source[i].requests;
 		if (sum.used_blocks < o->source[i].used)
 			sum.used_blocks = o->source[i].used;
 	}
-	s->load_prefill = sum.prefill_tokens;
+	put_once(s->load_prefill, sum.prefill_tokens);
 	write_once(s->load_blocks, sum.active_blocks);
-	s->load_requests = (uint32_t)sum.requests;
-	s->load_used = sum.used_blocks;
+	put_once(s->load_requests, (uint32_t)sum.requests);
+	put_once(s->load_used, sum.used_blocks);
 }
 
 void
@@ -320,10 +321,10 @@ worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
 	struct slot *s = slot_at(k, slot);
 	struct outside *o = outside_at(k, s->name);
 
-	o->source[source].prefill = load->prefill_tokens;
-	o->source[source].blocks = load->active_blocks;
-	o->source[source].requests = load->requests;
-	o->source[source].used = load->used_blocks;
+	put_once(o->source[source].prefill, load->prefill_tokens);
+	put_once(o->source[source].blocks, load->active_blocks);
+	put_once(o->source[source].requests, load->requests);
+	put_once(o->source[source].used, load->used_blocks);
 	sub_once(s->prefill, s->load_prefill);
 	sub_once(s->blocks, s->load_blocks);
 	sub_once(s->requests, s->load_requests);
@@ -433,6 +434,13 @@ mend_facts(struct slot *s)
 		put_once(s->state, KVR_STATE_UP);
 }
 
+static void
+dp_groups_empty(struct kvr *k)
+{
+	write_once_zeros(
+	    k->dp_groups, k->layout.names * sizeof(struct dp_group));
+}
+
 /*
  * Sums external loads and counts groups anew. None is overloaded until the next
  * worker_recount of each slot, which also counts those with their own TTL.
@@ -442,12 +450,14 @@ worker_mend(struct kvr *k)
 {
 	uint32_t i;
 
-	memset(k->dp_groups, 0, k->layout.names * sizeof(struct dp_group));
+	dp_groups_empty(k);
 	write_once(k->region->own_ttl, 0);
 	for (i = 0; i < k->layout.slots; i++) {
 		struct slot *s = slot_at(k, i);
 
-		s->over_prefill = s->over_blocks = s->own_ttl = 0;
+		put_once(s->over_prefill, 0);
+		put_once(s->over_blocks, 0);
+		put_once(s->own_ttl, 0);
 		mend_facts(s);
 		if (!slot_in_use(k, i))
 			continue;
@@ -467,15 +477,17 @@ worker_recover(struct kvr *k)
 	struct region *r = k->region;
 	uint32_t i, number;
 
-	memset(k->name_buckets, 0, k->layout.name_buckets * sizeof(uint32_t));
-	memset(k->dp_groups, 0, k->layout.names * sizeof(struct dp_group));
+	for (i = 0; i < k->layout.name_buckets; i++)
+		write_once(k->name_buckets[i], 0);
+	dp_groups_empty(k);
 	put_once(r->workers, 0);
-	r->name_free = r->slot_free = 0;
+	put_once(r->name_free, 0);
+	put_once(r->slot_free, 0);
 	write_once(r->slots_used, k->layout.slots);
 	write_once(r->own_ttl, 0);
 	for (i = 0; i < k->layout.slots; i++) {
 		write_once(k->slots[i].dp_group, 0);
-		k->slots[i].own_ttl = 0;
+		put_once(k->slots[i].own_ttl, 0);
 		mend_facts(&k->slots[i]);
 	}
 	for (number = 1; number <= k->layout.names; number++) {

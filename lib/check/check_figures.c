@@ -59,18 +59,18 @@ check_figures(struct sums *s)
 static void
 mend_slot(struct slot *p, const struct slot *sum)
 {
-	p->entries = sum->entries;
-	p->held = sum->held;
-	p->active = sum->active;
-	p->leases = sum->leases;
-	p->output = sum->output;
-	p->anonymous = sum->anonymous;
-	p->ahead = sum->ahead;
-	p->prefilling = sum->prefilling;
-	p->reading = sum->reading;
-	p->prefill = sum->prefill + p->load_prefill;
-	p->requests = sum->requests + p->load_requests;
-	p->blocks = sum->active + sum->output + p->load_blocks;
+	put_once(p->entries, sum->entries);
+	put_once(p->held, sum->held);
+	put_once(p->active, sum->active);
+	put_once(p->leases, sum->leases);
+	put_once(p->output, sum->output);
+	put_once(p->anonymous, sum->anonymous);
+	put_once(p->ahead, sum->ahead);
+	put_once(p->prefilling, sum->prefilling);
+	put_once(p->reading, sum->reading);
+	put_once(p->prefill, sum->prefill + p->load_prefill);
+	put_once(p->requests, sum->requests + p->load_requests);
+	put_once(p->blocks, sum->active + sum->output + p->load_blocks);
 }
 
 /* Flags of entries and leases by what else is known of them. */
@@ -111,10 +111,10 @@ mend_figures(const struct sums *s, struct kvr *k)
 			retain_decide(k, i);
 		worker_recount(k, i);
 	}
-	k->region->workers = workers_in(k);
-	c->nodes = s->counts.nodes;
-	c->entries = s->counts.entries;
-	c->blocks = s->counts.blocks;
-	c->held = s->counts.held;
-	c->leases = s->counts.leases;
+	put_once(k->region->workers, workers_in(k));
+	put_once(c->nodes, s->counts.nodes);
+	put_once(c->entries, s->counts.entries);
+	put_once(c->blocks, s->counts.blocks);
+	put_once(c->held, s->counts.held);
+	put_once(c->leases, s->counts.leases);
 }

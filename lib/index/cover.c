@@ -142,7 +142,7 @@ cover_above(const struct kvr *k, uint32_t entry)
 		const struct node *n = node_at(k, node);
 
 		left -= n->length < left ? n->length : left;
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		node = n->parent;
 	}
 	return node;
@@ -184,7 +184,7 @@ cover_extend(struct kvr *k, uint32_t entry)
 		if (above == 0 || node_at(k, above)->heir != node ||
 		    entry_find(k, above, h->slot) != 0)
 			break;
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		blocks += node_at(k, above)->length;
 		node = above;
 	}
@@ -208,7 +208,7 @@ cover_make(struct kvr *k, uint32_t node, uint32_t slot)
 			    : cover_part(k, entry, node, blocks);
 		at = node_at(k, at)->heir;
 		blocks += node_at(k, at)->length;
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 	}
 	entry = entry_add(k, node, slot);
 	cover_extend(k, entry);
@@ -249,7 +249,7 @@ cover_rise(struct kvr *k, uint32_t entry)
 	    node_at(k, node)->parent != 0 && !region_broken(k)) {
 		lost += node_at(k, node)->length;
 		node = node_at(k, node)->parent;
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 	}
 	if (node == from || k->region->free_cells + 1 <
 	    pairs_cells_to_add(node_at(k, node)->holders))
@@ -270,7 +270,7 @@ cover_line_below(const struct kvr *k, uint32_t node)
 
 	for (; node != 0 && nodes < LINE_MAX; nodes++)
 		node = node_at(k, node)->heir;
-	k->region->counts.steps += nodes;
+	add_once(k->region->counts.steps, nodes);
 	return nodes;
 }
 
@@ -286,7 +286,7 @@ line_above(const struct kvr *k, uint32_t node)
 		node = above;
 		above = node_at(k, node)->parent;
 	}
-	k->region->counts.steps += nodes;
+	add_once(k->region->counts.steps, nodes);
 	return nodes;
 }
 
@@ -312,7 +312,7 @@ cut_pass(struct kvr *k, uint32_t node, bool part)
 
 		blocks += n->length;
 		pairs += i;
-		k->region->counts.steps += 1 + i;
+		add_once(k->region->counts.steps, 1 + i);
 		if (pairs > CUT_PAIRS)
 			return false;
 		while (i-- > 0) {
@@ -371,7 +371,7 @@ heir_replace(struct kvr *k, uint32_t node, uint32_t child)
 	const struct node *old = node_at(k, n->heir);
 	uint32_t i;
 
-	k->region->counts.steps += old->holders;
+	add_once(k->region->counts.steps, old->holders);
 	for (i = 0; i < old->holders && !region_broken(k); i++) {
 		uint32_t slot = pairs_slot(k, old, i);
 		uint32_t entry = entry_find(k, n->heir, slot);

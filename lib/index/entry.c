@@ -58,7 +58,7 @@ table_find(const struct kvr *k, uint32_t node, uint32_t slot)
 			break;
 	}
 	if (limit < CHAIN_MAX - CHAIN_USUAL)
-		k->region->counts.steps += CHAIN_MAX - limit;
+		add_once(k->region->counts.steps, CHAIN_MAX - limit);
 	return limit > 0 ? i : 0;
 }
 
@@ -70,7 +70,7 @@ table_remove(struct kvr *k, uint32_t entry)
 	uint32_t limit = CHAIN_MAX;
 
 	for (; *link != 0 && limit > 0; limit--) {
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		if (*link == entry) {
 			write_once(*link, h->next);
 			return;
@@ -456,7 +456,7 @@ entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks)
 	struct entry *h = entry_at(k, entry);
 
 	if (h->node == 0) {
-		slot_at(k, h->slot)->anonymous -= blocks;
+		sub_once(slot_at(k, h->slot)->anonymous, blocks);
 		write_once(h->trimmed, h->trimmed - blocks);
 		return;
 	}
@@ -488,7 +488,7 @@ entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
 	write_once(h->slot, (uint16_t)slot);
 	write_once(h->stamp, now);
 	write_once(h->trimmed, blocks);
-	slot_at(k, slot)->anonymous += blocks;
+	add_once(slot_at(k, slot)->anonymous, blocks);
 	entry_count(k, slot, 1, 0);
 	order_append(k, i);
 	order_release(k, i);
@@ -545,7 +545,7 @@ entry_remove(struct kvr *k, uint32_t entry)
 		pair_remove(k, h);
 	} else {
 		entry_count(k, slot, -1, 0);
-		slot_at(k, slot)->anonymous -= h->trimmed;
+		sub_once(slot_at(k, slot)->anonymous, h->trimmed);
 	}
 	write_once(h->kind, CELL_FREE);
 	cell_give(k, entry);

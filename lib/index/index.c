@@ -196,7 +196,7 @@ index_missing(const struct kvr *k, const struct path *path, uint32_t slot)
 {
 	uint32_t node = path->node, left = path->nodes, cells = 0, below = 0;
 
-	k->region->counts.steps += left;
+	add_once(k->region->counts.steps, left);
 	for (; node != 0 && left > 0 && !region_broken(k); left--) {
 		const struct node *n = node_at(k, node);
 
@@ -279,7 +279,7 @@ merge_fits(struct kvr *k, uint32_t upper, uint32_t lower, uint32_t most)
 	    l->length > MERGE_BLOCKS || l->length > most ||
 	    k->region->free_cells < run_cells_to_append(u, l->length))
 		return false;
-	k->region->counts.steps += i;
+	add_once(k->region->counts.steps, i);
 	while (i-- > 0) {
 		uint32_t slot = pairs_slot(k, u, i);
 		uint32_t below = entry_find(k, lower, slot);
@@ -315,7 +315,7 @@ cells_above(const struct kvr *k, uint32_t node)
 	uint32_t cells = 0;
 
 	while ((node = node_at(k, node)->parent) != 0 && !region_broken(k)) {
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		cells += ENTRY_CELLS_MAX;
 	}
 	return cells;
@@ -348,7 +348,7 @@ index_stamp(struct kvr *k, uint32_t node, uint32_t slot, int64_t now)
 	struct climb c = { 0, 0, 0, 0, SPARE_UNKNOWN };
 
 	while (node != 0 && !region_broken(k)) {
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		if (c.left == 0)
 			stamp_cover(k, &c, node, slot, now);
 		length = node_at(k, node)->length;
@@ -377,7 +377,7 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
 	while (node != 0 && node != until && !region_broken(k)) {
 		uint32_t entry = cover_make(k, node, slot);
 
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		entry_pin(k, entry, now);
 		node = cover_above(k, entry);
 	}
@@ -392,7 +392,7 @@ index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
 		uint32_t above = entry != 0 ? cover_above(k, entry)
 		    : node_at(k, node)->parent;
 
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		if (entry != 0 && entry_unpin(k, entry))
 			node_leave(k, entry);
 		node = above;

@@ -42,7 +42,7 @@ child_unlink(struct kvr *k, uint32_t node)
 	uint32_t limit = CHAIN_MAX;
 
 	for (; *link != 0 && limit > 0; limit--) {
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		if (*link == node) {
 			write_once(*link, n->next);
 			return;
@@ -239,7 +239,7 @@ node_prune(struct kvr *k, uint32_t node)
 
 		if (n->holders > 0 || n->heir != 0)
 			return;
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		node_drop(k, node);
 		node = above;
 	}

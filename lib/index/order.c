@@ -138,7 +138,7 @@ order_used_before(const struct kvr *k, const struct slot *s, int64_t stamp)
 	while (s->eviction == KVR_EVICT_LEAF && entry != 0 &&
 	    entry_at(k, entry)->stamp > stamp && passed++ < PASSED_MAX)
 		entry = entry_at(k, entry)->release_prev;
-	k->region->counts.steps += passed;
+	add_once(k->region->counts.steps, passed);
 	return entry;
 }
 
@@ -252,7 +252,7 @@ order_settle(struct kvr *k, uint32_t slot)
 	struct region *r = k->region;
 
 	enter(k, k->due, k->due_winner, slot, order_due(k, slot));
-	r->stamped_kept = r->stamped_kept != 0 && r->own_ttl != 0;
+	put_once(r->stamped_kept, r->stamped_kept != 0 && r->own_ttl != 0);
 	if (r->stamped_kept != 0)
 		enter(k, k->stamped, k->stamped_winner, slot,
 		    order_stamped(k, slot));
@@ -276,11 +276,11 @@ order_stamped_slot(struct kvr *k)
 		return order_due_slot(k);
 	if (r->stamped_kept == 0) {
 		for (i = 0; i < k->layout.leaves; i++)
-			k->stamped[i] = i < k->layout.slots
-			    ? order_stamped(k, i) : INT64_MAX;
+			put_once(k->stamped[i], i < k->layout.slots
+			    ? order_stamped(k, i) : INT64_MAX);
 		for (i = k->layout.leaves; --i > 0;)
 			replay(k, k->stamped, k->stamped_winner, i);
-		r->stamped_kept = 1;
+		put_once(r->stamped_kept, 1);
 	}
 	return side(k, k->stamped_winner, 1);
 }
@@ -299,10 +299,10 @@ order_retire(struct kvr *k, uint32_t slot)
 		    *(dead->tail != 0 ? link_next(k, dead->tail, BY_STAMP)
 				      : &dead->head),
 		    s->by_stamp.head);
-		dead->tail = s->by_stamp.tail;
+		put_once(dead->tail, s->by_stamp.tail);
 	}
-	memset(&s->by_stamp, 0, sizeof(s->by_stamp));
-	memset(&s->by_release, 0, sizeof(s->by_release));
-	s->retired = 1;
+	write_once_zeros(&s->by_stamp, sizeof(s->by_stamp));
+	write_once_zeros(&s->by_release, sizeof(s->by_release));
+	put_once(s->retired, 1);
 	order_settle(k, slot);
 }

@@ -28,13 +28,15 @@
 
 enum { GROUPS_AHEAD = 2 }; /* of links that will be read soon */
 
-static void
+static inline void
 magazine_put(struct kvr *k, uint32_t i)
 {
 	struct region *r = k->region;
+	uint32_t count = r->magazine_count;
 
 	__builtin_prefetch(cell_at(k, i), 1);
-	r->magazine[(r->magazine_first + r->magazine_count++) % MAGAZINE] = i;
+	write_once(r->magazine[(r->magazine_first + count) % MAGAZINE], i);
+	write_once(r->magazine_count, count + 1);
 }
 
 static void
@@ -46,9 +48,9 @@ magazine_put_row(struct kvr *k, const uint32_t *links, uint32_t from,
 
 	for (i = from; i <= to; i++) {
 		__builtin_prefetch(cell_at(k, links[i]), 1);
-		r->magazine[(end + i) % MAGAZINE] = links[i];
+		write_once(r->magazine[(end + i) % MAGAZINE], links[i]);
 	}
-	r->magazine_count += to - from + 1;
+	add_once(r->magazine_count, to - from + 1);
 }
 
 /*
@@ -88,7 +90,7 @@ magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 	}
 	write_once(t->last, from);
 	if (done) {
-		k->region->free_top = t->next;
+		put_once(k->region->free_top, t->next);
 		magazine_put(k, top);
 	}
 }
@@ -118,12 +120,14 @@ magazine_add(struct kvr *k)
 	struct tree *t = &cell_at(k, top)->tree;
 
 	if (top == 0) {
-		if (r->fresh < k->layout.cells)
-			magazine_put(k, r->fresh++);
+		if (r->fresh < k->layout.cells) {
+			magazine_put(k, r->fresh);
+			add_once(r->fresh, 1);
+		}
 	} else if (t->kind == CELL_TREE) {
 		magazine_from_tree(k, top, t);
 	} else {
-		r->free_top = t->next;
+		put_once(r->free_top, t->next);
 		magazine_put(k, top);
 	}
 	cell_prefetch(k);
@@ -153,7 +157,7 @@ cell_give(struct kvr *k, uint32_t i)
 	}
 	write_once(t->kind, CELL_FREE);
 	write_once(t->next, r->free_top);
-	r->free_top = i;
+	put_once(r->free_top, i);
 }
 
 /* Cells of the run [begin, end) in a tree of this level; begin < end. */
@@ -188,7 +192,7 @@ cell_give_tree(struct kvr *k, uint32_t i)
 	t.last = (n->begin + n->length - 1) / PIECE + 1;
 	add_once(r->free_cells,
 	    1 + cell_tree_size(n->begin, n->begin + n->length, n->level));
-	r->free_top = i;
+	put_once(r->free_top, i);
 	__builtin_prefetch(cell_at(k, t.run));
 	write_once_words(&cell_at(k, i)->tree, &t, sizeof(t));
 }

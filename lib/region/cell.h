@@ -19,15 +19,19 @@ static inline uint32_t
 cell_take(struct kvr *k)
 {
 	struct region *r = k->region;
+	uint32_t first, count;
 
 	if (r->magazine_count - MAGAZINE_LOW > MAGAZINE - MAGAZINE_LOW)
 		cell_fetch(k);
-	if (r->magazine_count - 1 >= MAGAZINE)
+	count = r->magazine_count;
+	if (count - 1 >= MAGAZINE)
 		return 0;
 	sub_once(r->free_cells, 1);
-	r->counts.cells++;
-	r->magazine_count--;
-	return r->magazine[r->magazine_first++ % MAGAZINE];
+	add_once(r->counts.cells, 1);
+	write_once(r->magazine_count, count - 1);
+	first = r->magazine_first;
+	write_once(r->magazine_first, first + 1);
+	return r->magazine[first % MAGAZINE];
 }
 
 /*
@@ -51,10 +55,10 @@ cell_take_row(struct kvr *k, uint32_t *links, uint32_t count)
 	first = r->magazine_first;
 	for (i = 0; i < count; i++)
 		write_once(links[i], r->magazine[(first + i) % MAGAZINE]);
-	r->magazine_first = first + count;
-	r->magazine_count -= count;
+	put_once(r->magazine_first, first + count);
+	sub_once(r->magazine_count, count);
 	sub_once(r->free_cells, count);
-	r->counts.cells += count;
+	add_once(r->counts.cells, count);
 }
 
 #endif

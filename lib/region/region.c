@@ -365,16 +365,16 @@ region_slot_free(struct kvr *k, uint32_t slot)
 	if (slot >= k->layout.slots || s->retired == 0 || s->entries > 0 ||
 	    s->leases > 0)
 		return;
-	s->retired = 0;
+	put_once(s->retired, 0);
 	write_once(s->name, k->region->slot_free);
-	k->region->slot_free = slot + 1;
+	put_once(k->region->slot_free, slot + 1);
 }
 
 static void
 slot_empty(struct slot *s)
 {
-	memset(&s->by_stamp, 0, sizeof(s->by_stamp));
-	memset(&s->by_release, 0, sizeof(s->by_release));
+	write_once_zeros(&s->by_stamp, sizeof(s->by_stamp));
+	write_once_zeros(&s->by_release, sizeof(s->by_release));
 	put_once(s->entries, 0);
 	put_once(s->requests, 0);
 	put_once(s->prefill, 0);
@@ -382,12 +382,18 @@ slot_empty(struct slot *s)
 	put_once(s->held, 0);
 	put_once(s->active, 0);
 	put_once(s->output, 0);
-	s->leases = s->load_requests = 0;
-	s->ahead = s->anonymous = s->purge = s->suspect = 0;
-	s->free_at = s->last_first = 0;
-	s->prefilling = 0;
-	s->reading = 0;
-	s->load_prefill = s->load_used = 0;
+	put_once(s->leases, 0);
+	put_once(s->load_requests, 0);
+	put_once(s->ahead, 0);
+	put_once(s->anonymous, 0);
+	put_once(s->purge, 0);
+	put_once(s->suspect, 0);
+	put_once(s->free_at, 0);
+	put_once(s->last_first, 0);
+	put_once(s->prefilling, 0);
+	put_once(s->reading, 0);
+	put_once(s->load_prefill, 0);
+	put_once(s->load_used, 0);
 	put_once(s->load_blocks, 0);
 	put_once(s->over_prefill, 0);
 	put_once(s->over_blocks, 0);
@@ -416,7 +422,7 @@ tournament_empty(struct kvr *k)
 {
 	uint32_t i, leaves = k->layout.leaves;
 
-	k->region->stamped_kept = 0;
+	put_once(k->region->stamped_kept, 0);
 	for (i = 0; i < leaves; i++)
 		write_once(k->due[i], INT64_MAX);
 	for (i = leaves; --i > 0;)
@@ -453,11 +459,15 @@ region_empty(struct kvr *k)
 	tables_empty(k);
 	write_once_zeros(k->cells, sizeof(union cell));
 	write_once(r->dead.head, 0);
-	r->dead.tail = 0;
-	r->lease_first = r->lease_last = r->detach_idle = 0;
-	r->detach_at = 0;
-	r->free_top = r->magazine_first = r->magazine_count = 0;
-	r->fresh = 1;
+	put_once(r->dead.tail, 0);
+	put_once(r->lease_first, 0);
+	put_once(r->lease_last, 0);
+	put_once(r->detach_idle, 0);
+	put_once(r->detach_at, 0);
+	put_once(r->free_top, 0);
+	put_once(r->magazine_first, 0);
+	put_once(r->magazine_count, 0);
+	put_once(r->fresh, 1);
 	put_once(r->free_cells, k->layout.cells - 1);
 	put_once(r->counts.nodes, 0);
 	put_once(r->counts.entries, 0);
@@ -469,7 +479,7 @@ region_empty(struct kvr *k)
 		load_empty(k, i);
 		region_slot_free(k, i);
 	}
-	memset(k->outside, 0, k->layout.names * sizeof(*k->outside));
+	write_once_zeros(k->outside, k->layout.names * sizeof(*k->outside));
 	groups_empty(k);
 	tournament_empty(k);
 }

@@ -195,7 +195,7 @@ looks_set(const struct kvr *k, uint64_t looks)
 static inline void
 region_break(const struct kvr *k)
 {
-	k->region->counts.steps = STEPS_BROKEN;
+	put_once(k->region->counts.steps, STEPS_BROKEN);
 	looks_set(k, STEPS_BROKEN);
 }
 

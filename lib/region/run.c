@@ -217,7 +217,7 @@ run_append_run(struct kvr *k, struct node *n, const struct node *from,
 		    &link);
 		const uint32_t *source = run_bottom(k, from, position);
 
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		part = PIECE - position % PIECE;
 		if (part > room)
 			part = room;
@@ -255,7 +255,7 @@ run_prune(struct kvr *k, uint32_t piece, uint32_t level, uint32_t at,
 	uint32_t first = at << (4 * level), i;
 	uint32_t last = first + (UINT32_C(1) << (4 * level)) - 1;
 
-	k->region->counts.steps++;
+	add_once(k->region->counts.steps, 1);
 	if (region_broken(k) || !span_meets(had, first, last) ||
 	    (first >= keep.first && last <= keep.last))
 		return;

@@ -179,7 +179,7 @@ table_split(struct kvr *k, const struct table *t)
 	for (i = *stay; i != 0 && limit > 0; limit--) {
 		uint32_t *next = &node_at(k, i)->next;
 
-		k->region->counts.steps++;
+		add_once(k->region->counts.steps, 1);
 		if (bucket(hash_of_cell(k, i), last + 1) == last) {
 			write_once(*move, i);
 			move = next;
