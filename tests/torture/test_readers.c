@@ -7,16 +7,18 @@
  * bounds; and ThreadSanitizer sees every word that is read without read_once()
  * or written without write_once().
  */
+#include "check.h"
 #include "reports.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 
-enum { LENGTH = 600, PROMPTS = 7, CALLS = 4000, CHOICES = 4000,
-	SHARED_BYTES = 8 << 20 };
+enum { LENGTH = 600, PROMPTS = 7, CALLS = 4000, CHOICES = 4000, KEPT = 16,
+	SHARED_BYTES = 1 << 20 };
 
 static atomic_bool over;
+static atomic_uint checks; /* begun; LOOK_ENDED: there will be no more */
 static atomic_uint chosen; /* by expected overlap */
 
 static bool
@@ -69,6 +71,7 @@ one_more(uint32_t i, int64_t now)
 	must(kvr_lease_commit(k, lease, now, 0) == KVR_OK);
 	must(kvr_lease_first_token(k, lease, now + 2000000, 0) == KVR_OK);
 	r.cached_tokens = pick(3) == 0 ? 0 : pick(LENGTH / 16) * 16;
+	r.completion_tokens = pick(100);
 	must(kvr_lease_finish(k, lease, &r, now + 2000000, 0) == KVR_OK);
 	if (pick(8) == 0)
 		must(kvr_observe(k, p, id[pick(WORKERS)], now, 0, NULL) ==
@@ -115,7 +118,8 @@ END_TEST
 /* ------------------------------------------------- read-only handles --- */
 
 enum looked { AT_FACTS, AT_STATS, AT_NAME, AT_FIND, AT_NEXT, AT_POLICY,
-	AT_ALL, AT_DUE, AT_MATCH, AT_ROUTE, AT_METRICS, LOOKED };
+	AT_ALL, AT_DUE, AT_MATCH, AT_ROUTE, AT_METRICS, AT_CHECK, LOOKED };
+enum { SELDOM = 64, LOOK_ENDED = UINT32_MAX / 2 };
 
 static struct kvr *only; /* reads alone, as KVR_OPEN_READONLY does */
 static uint32_t seen[LOOKED];
@@ -147,6 +151,9 @@ look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
 		return kvr_match(only, own, 1, found, sizeof(found[0]),
 		    WORKERS, &n);
 	case AT_ROUTE:   return kvr_route(only, own, NULL, 1, &d);
+	case AT_CHECK:
+		atomic_fetch_add(&checks, 1);
+		return kvr_check(only);
 	default:
 		return kvr_metrics(only, text, sizeof(text), &n);
 	}
@@ -164,7 +171,7 @@ look_on(void *arg)
 	(void)arg;
 	for (i = 0; error == KVR_OK && !atomic_load(&over); i++) {
 		at = i % LOOKED;
-		if (at == AT_METRICS && i % 64 != 0)
+		if (at >= AT_METRICS && i / LOOKED % SELDOM != 0)
 			continue;
 		if (!some_prompt(own, i % PROMPTS) ||
 		    (kvr_worker_next(only, &worker) == KVR_OK && worker == 0 &&
@@ -172,6 +179,7 @@ look_on(void *arg)
 			continue;
 		error = look_at(at, own, worker);
 		seen[at] += error == KVR_OK;
+		(void)kvr_nowait_set(k, i % 2); /* of the writer's handle */
 		if (error == KVR_EBUSY || error == KVR_EWORKER ||
 		    error == KVR_EALLOVERLOADED)
 			error = KVR_OK; /* a writer was faster */
@@ -179,7 +187,92 @@ look_on(void *arg)
 	}
 	kvr_prompt_free(own);
 	atomic_fetch_add(&chosen, CHOICES);
+	atomic_store(&checks, LOOK_ENDED);
 	return error == KVR_OK ? NULL : wrong;
+}
+
+/* Requests that are in flight for longer than a round. */
+static void
+keep_more(uint32_t i, int64_t now)
+{
+	static uint64_t kept[KEPT];
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_request request;
+	uint64_t lease = kept[i % KEPT], owner = 1 + pick(3), cursor = 0;
+	int error = KVR_OK;
+
+	switch (lease != 0 ? pick(4) : 4) {
+	case 0:
+		must(some_prompt(p, pick(PROMPTS)));
+		error = kvr_lease_extend(k, lease, p, now, 0);
+		break;
+	case 1:
+		error = kvr_lease_output(k, lease, 3, now, 0);
+		break;
+	case 2:
+		error = kvr_lease_abort(k, lease, now, 0);
+		break;
+	case 3:
+		error = kvr_lease_finish(k, lease, NULL, now, 0);
+		break;
+	default:
+		must(some_prompt(p, pick(PROMPTS)));
+	}
+	must(error == KVR_OK || error == KVR_ELEASE || error == KVR_EMISMATCH);
+	must(kvr_request_init(&request, sizeof(request)) == KVR_OK);
+	request.owner = owner;
+	must(kvr_lease_open_on(k, p, &request, id[pick(WORKERS)], now, &d) ==
+	    KVR_OK);
+	must(kvr_lease_commit(k, d.lease, now, 0) == KVR_OK);
+	kept[i % KEPT] = d.lease;
+	if (i % 64 == 0)
+		must(kvr_owner_reap(k, owner, now, &cursor, NULL) == KVR_OK);
+}
+
+static void
+seq_advance(void)
+{
+	atomic_fetch_add(&k->region->seq, 1);
+	atomic_thread_fence(memory_order_release);
+}
+
+/* A writer dies in a change; a wrong count is mended; another boot attaches. */
+static void
+recover_more(uint32_t i, void *memory)
+{
+	struct kvr_options o = small_options();
+	struct kvr *other;
+
+	if (i % 512 == 0)
+		seq_advance(); /* the next call recovers */
+	if (i % 512 == 128) {
+		seq_advance();
+		add_once(k->region->counts.nodes, 1);
+		must(check_mend(k) == KVR_OK);
+		seq_advance();
+	}
+	if (i % 512 == 256) {
+		memset(o.boot_id, 1 + (int)(i / 512), sizeof(o.boot_id));
+		must(kvr_attach_at(&o, memory, SHARED_BYTES, &other) ==
+		    KVR_OK);
+		kvr_free(other);
+	}
+}
+
+/*
+ * What a check reads while the region changes is discarded. Now and then a
+ * whole check passes: from then on ThreadSanitizer knows that every word was
+ * read, and reports the next plain write to any of them.
+ */
+static void
+await_check(void)
+{
+	uint32_t now, begun;
+
+	/* relaxed: this must not order what is written before and after */
+	begun = now = atomic_load_explicit(&checks, memory_order_relaxed);
+	for (; now - begun < 2 && now < LOOK_ENDED; sched_yield())
+		now = atomic_load_explicit(&checks, memory_order_relaxed);
 }
 
 /* What else changes while others read. */
@@ -205,6 +298,7 @@ change_more(uint32_t i, int64_t now)
 	}
 	if (i % 1024 == 0)
 		must(kvr_clear(k) == KVR_OK);
+	keep_more(i, now);
 }
 
 START_TEST(read_only_while_others_write)
@@ -225,18 +319,24 @@ START_TEST(read_only_while_others_write)
 		set_mode(i, KVR_RETAIN_FEEDBACK);
 	atomic_store(&over, false);
 	atomic_store(&chosen, 0);
+	atomic_store(&checks, 0);
 	ck_assert_int_eq(pthread_create(&reader, NULL, look_on, NULL), 0);
 	for (i = 0; i < CALLS || atomic_load(&chosen) < CHOICES; i++) {
 		one_more(i, 1 + (int64_t)i * 3000000);
 		change_more(i, 1 + (int64_t)i * 3000000);
+		recover_more(i, memory);
 		if (i % 64 == 0) /* let readers succeed */
 			sched_yield();
+		if (i % 1024 == 64)
+			await_check();
 	}
 	atomic_store(&over, true);
 	ck_assert_int_eq(pthread_join(reader, &wrong), 0);
 	ck_assert_msg(wrong == NULL, "%s", (const char *)wrong);
 	for (i = 0; i < LOOKED; i++)
 		ck_assert_msg(seen[i] > 0, "%u was never read", i);
+	ck_assert_uint_gt(stats().recoveries, 0);
+	ck_assert_uint_gt(stats().lease_reaps, 0);
 	kvr_free(only);
 	region_end();
 	free(memory);
