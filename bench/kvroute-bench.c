@@ -5,6 +5,7 @@
  * kvroute-bench(1) says what each number means.
  */
 #include "args.h"
+#include "calls.h"
 #include "flood.h"
 #include "growth.h"
 #include "load.h"
@@ -35,6 +36,7 @@ struct settings {
 	bool all;         /* every retention, in turns */
 	uint32_t trials;  /* 0: the measurement's default */
 	uint32_t threads; /* 0: measure one request, step by step */
+	uint32_t calls;   /* requests of a history, or 0 */
 	bool flood;       /* measure a flood */
 	bool growth;      /* measure curves, of which this one */
 	size_t curve;
@@ -49,6 +51,7 @@ static const char usage_text[] =
 "           [--policy dynamo|two-tier|balanced] [--format text|kv]\n"
 "           [trace]\n"
 "       kvroute-bench --threads N [the same options] [trace]\n"
+"       kvroute-bench --calls N [the same options]\n"
 "       kvroute-bench --flood [the same options]\n"
 "       kvroute-bench --growth CURVE [--trials N] [--format text|kv]\n"
 "       kvroute-bench --help | --version\n";
@@ -67,6 +70,7 @@ static const char help_text[] =
 "  --policy NAME     cost function: dynamo, two-tier, balanced (dynamo)\n"
 "  --trials N        replays; the best counts (5)\n"
 "  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
+"  --calls N         the longest calls in a history of N requests\n"
 "  --flood           prompts with hashes equal in low bits, beside others\n"
 "  --growth CURVE    how costs grow: blocks, workers, prompt, shared, chat,\n"
 "                    fan, stairs, parted, or all\n"
@@ -76,8 +80,8 @@ static const char help_text[] =
 
 enum {
 	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_THREADS,
-	O_RETAIN, O_CAPACITY, O_POLICY, O_FLOOD, O_GROWTH, O_FORMAT, O_HELP,
-	O_VERSION
+	O_RETAIN, O_CAPACITY, O_POLICY, O_CALLS, O_FLOOD, O_GROWTH, O_FORMAT,
+	O_HELP, O_VERSION
 };
 static const struct option long_options[] = {
 	{ "workers", required_argument, NULL, O_WORKERS },
@@ -90,6 +94,7 @@ static const struct option long_options[] = {
 	{ "retain", required_argument, NULL, O_RETAIN },
 	{ "capacity", required_argument, NULL, O_CAPACITY },
 	{ "policy", required_argument, NULL, O_POLICY },
+	{ "calls", required_argument, NULL, O_CALLS },
 	{ "flood", no_argument, NULL, O_FLOOD },
 	{ "growth", required_argument, NULL, O_GROWTH },
 	{ "format", required_argument, NULL, O_FORMAT },
@@ -172,6 +177,10 @@ set_option(struct settings *s, int option, const char *text)
 	case O_POLICY:
 		set_policy(s, text);
 		break;
+	case O_CALLS:
+		s->calls = (uint32_t)args_number("calls", text, 1000,
+		    1000000000);
+		break;
 	case O_FLOOD:
 		s->flood = true;
 		break;
@@ -199,6 +208,7 @@ static void
 read_options(struct settings *s, int argc, char **argv)
 {
 	int option;
+	bool made; /* no trace is read */
 
 	memset(s, 0, sizeof(*s));
 	kvr_options_init(&s->world.region, sizeof(s->world.region));
@@ -208,9 +218,11 @@ read_options(struct settings *s, int argc, char **argv)
 	s->world.capacity_tokens = DEFAULT_CAPACITY;
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		set_option(s, option, optarg);
-	if (argc - optind > (s->flood || s->growth ? 0 : 1) ||
-	    s->flood + s->growth + (s->threads > 0) > 1 ||
-	    (s->all && s->threads > 0) || ((s->flood || s->growth) &&
+	made = s->flood || s->growth || s->calls > 0;
+	if (argc - optind > (made ? 0 : 1) ||
+	    s->flood + s->growth + (s->threads > 0) + (s->calls > 0) > 1 ||
+	    (s->all && (s->threads > 0 || s->calls > 0)) ||
+	    ((s->flood || s->growth) &&
 	    (s->all || s->world.retain != KVR_RETAIN_TTL)))
 		usage();
 	if (optind < argc)
@@ -299,6 +311,9 @@ main(int argc, char **argv)
 	read_options(&settings, argc, argv);
 	if (settings.threads > 0)
 		bench_threads(&settings);
+	else if (settings.calls > 0)
+		calls_run(&settings.world, settings.calls,
+		    settings.format == KV);
 	else if (settings.flood)
 		bench_flood(&settings);
 	else if (settings.growth)

@@ -43,12 +43,13 @@ demo-here: $(BUILD)/kvroute-replay $(SAMPLE) ## the same without installing depe
 	    --policy balanced:capacity --report $(BUILD)/demo.html $(SAMPLE)
 	@echo; echo 'As an HTML page: $(BUILD)/demo.html'
 
-bench: deps ## measure the cost of each step on the sample trace and that of ../shared
+bench: deps ## measure the cost of each step on the sample trace and that of ../shared, and the longest calls
 	@+$(MAKE) --no-print-directory bench-here
 
 bench-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same without installing dependencies
 	@for trace in $(SAMPLE) $(REAL_TRACE); do \
 	    echo; echo "$${trace##*/}"; $< $$trace || exit 1; done
+	@echo; $< --calls 100000 --workers 4096
 
 bench-retain: deps ## compare the cost of retention by TTL, capacity and feedback
 	@+$(MAKE) --no-print-directory bench-retain-here
