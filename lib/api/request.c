@@ -27,13 +27,14 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 	uint32_t slots = k->layout.slots;
 	size_t row = slots * sizeof(*set->rows);
 	size_t costs = slots * sizeof(*set->costs);
+	size_t ends = slots * sizeof(*set->ends);
 	size_t places = slots * sizeof(*set->places);
-	char *memory = prompt_scratch(p, row + costs + places);
+	char *memory = prompt_scratch(p, row + costs + ends + places);
 
 	if (memory == NULL)
 		return KVR_ENOMEM;
 	if (p->found_slots != slots || p->found_base > FOUND_BASE_MAX) {
-		memset(memory + row + costs, 0, places);
+		memset(memory + row + costs + ends, 0, places);
 		p->found_slots = slots;
 		p->found_base = 1;
 	}
@@ -42,7 +43,8 @@ found_begin(const struct kvr *k, struct kvr_prompt *p, struct found_set *set)
 	set->rows = (struct kvr_overlap *)(void *)memory;
 	set->found = set->rows;
 	set->costs = (double *)(void *)(memory + row);
-	set->places = (uint32_t *)(void *)(memory + row + costs);
+	set->ends = (struct found_end *)(void *)(memory + row + costs);
+	set->places = (uint32_t *)(void *)(memory + row + costs + ends);
 	return KVR_OK;
 }
 

@@ -24,6 +24,7 @@
 #include "expect.h"
 
 #include "cover.h"
+#include "entry.h"
 #include "survival.h"
 #include "worker.h"
 
@@ -74,46 +75,89 @@ pile_sum(const struct pile *p, double most)
 	return sum < most ? sum : most;
 }
 
+/* A node of the path, on the way up. */
+struct climb {
+	uint32_t node, left; /* how many there are from it on */
+	uint32_t here;       /* its blocks that match, */
+	uint32_t beyond;     /* and those further down */
+	double depth;        /* where the former end, in the prompt */
+};
+
+static void
+climb_up(const struct question *q, struct climb *c)
+{
+	c->depth -= c->here;
+	c->node = read_once(node_at(q->k, c->node)->parent);
+	c->here = read_once(node_at(q->k, c->node)->length);
+	c->beyond = 0;
+	c->left--;
+	q->set->steps++; /* of each node a step, */
+}
+
+/* The node in which the overlap ends; the match knows what covers it. */
+static struct climb
+climb_begin(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o, struct cover *at)
+{
+	const struct path *path = &q->set->path;
+	const struct found_end *end = found_end(q->set, slot);
+	struct climb c = { path->node, path->nodes, path->inside, 0,
+		path->depth };
+	uint32_t links = CHAIN_MAX;
+
+	c.beyond = read_once(node_at(q->k, c.node)->length) - c.here;
+	while (c.left > 0 && c.depth - c.here >= o->blocks)
+		climb_up(q, &c);
+	memset(at, 0, sizeof(*at));
+	if (end == NULL || (double)end->depth != c.depth)
+		return c;
+	at->entry = entry_seek(q->k, end->node, slot, &links);
+	at->links = CHAIN_MAX - links;
+	if (at->entry != 0) {
+		at->node = c.node;
+		at->beyond = end->beyond - c.beyond;
+	}
+	return c;
+}
+
 /*
  * Expected blocks of the first `blocks` of the path; the last may be partial.
  * Mostly one entry covers all that is left of the path.
  *
  * All walks of a question together have a number of steps, half of those of a
- * writing call: 64 for each cell, and 131,072. They take about three for each
- * doubtful worker and each node on the path and on the lines that it leaves. So
- * these suffice while such nodes are no more than twenty times the cells that
- * the index has for a worker. In a damaged region each node may take thousands.
+ * writing call: 64 for each cell, and 131,072. They take two for each doubtful
+ * worker and each node of the path, and at most three for each node on a line
+ * down which an entry is looked for. So these suffice while such nodes are no
+ * more than twenty times the cells that the index has for a worker. In a
+ * damaged region each node may take thousands.
  * What is not walked counts as lost: then a worker is chosen by its load.
  */
 static double
-surviving(const struct question *q, uint32_t slot, double blocks)
+surviving(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o, double blocks)
 {
 	const struct kvr *k = q->k;
-	const struct path *path = &q->set->path;
 	struct found_set *set = q->set;
-	uint32_t node = path->node, here = path->inside, left = path->nodes;
-	double depth = path->depth, above, some;
-	struct cover at = { 0, 0, 0, 0 };
-	uint32_t beyond = read_once(node_at(k, node)->length) - here;
+	double above, some;
+	struct cover at;
+	struct climb c = climb_begin(q, slot, o, &at);
 	struct pile pile;
 
-	for (pile.n = 0; left > 0 && depth > 0; left--) {
+	for (pile.n = 0; c.left > 0 && c.depth > 0; climb_up(q, &c)) {
 		uint32_t entry;
 
 		if (set->steps >= set->most)
 			return 0;
-		entry = cover_climb(k, &at, node, slot);
-		set->steps += 1 + at.links;
+		entry = cover_climb(k, &at, c.node, slot);
+		set->steps += 1 + at.links; /* and of each look at its cover */
 		at.links = 0;
-		above = entry != 0 && cover_left(k, &at) >= depth + beyond
-		    ? 0 : depth - here;
-		some = (depth < blocks ? depth : blocks) - above;
+		above = entry != 0 && cover_left(k, &at) >= c.depth + c.beyond
+		    ? 0 : c.depth - c.here;
+		some = (c.depth < blocks ? c.depth : blocks) - above;
 		if (some > 0)
 			pile_add(&pile, survives(k, slot, entry), some);
-		depth = above;
-		beyond = 0;
-		node = read_once(node_at(k, node)->parent);
-		here = read_once(node_at(k, node)->length);
+		if (above <= 0)
+			break;
 	}
 	return pile_sum(&pile, blocks);
 }
@@ -136,5 +180,5 @@ expect_surviving(const struct question *q, uint32_t slot,
 
 	if (numbers_nothing(q->k, slot))
 		return usable * HOPE;
-	return surviving(q, slot, usable);
+	return surviving(q, slot, o, usable);
 }

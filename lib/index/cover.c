@@ -97,31 +97,6 @@ cover_find(const struct kvr *k, uint32_t node, uint32_t slot)
 	return at.entry;
 }
 
-/*
- * The same on the way up a path: what covers a node covers the one above, if it
- * is its heir and the slot has no entry there. `at` is 0 at first.
- */
-uint32_t
-cover_climb(const struct kvr *k, struct cover *at, uint32_t node,
-    uint32_t slot)
-{
-	uint32_t links = CHAIN_MAX, entry = 0;
-
-	if (at->node != 0 && read_once(node_at(k, node)->heir) == at->node) {
-		entry = entry_seek(k, node, slot, &links);
-		at->beyond += read_once(node_at(k, at->node)->length);
-		if (entry != 0) {
-			at->entry = entry;
-			at->beyond = 0;
-		}
-		at->links += CHAIN_MAX - links;
-	} else {
-		cover_seek(k, at, node, slot);
-	}
-	at->node = node;
-	return at->entry;
-}
-
 /* Blocks that what covers the node has, from the node's end up. */
 uint32_t
 cover_left(const struct kvr *k, const struct cover *at)
@@ -129,6 +104,28 @@ cover_left(const struct kvr *k, const struct cover *at)
 	uint32_t blocks = read_once(entry_at(k, at->entry)->blocks);
 
 	return blocks > at->beyond ? blocks - at->beyond : 0;
+}
+
+/*
+ * The same as cover_find on the way up a path: what covers a node covers the
+ * one above as far as its blocks go. Nothing is looked up there, so the way up
+ * costs a worker no more than its entries. `at` is 0 at first, or says what
+ * covers the first node.
+ */
+uint32_t
+cover_climb(const struct kvr *k, struct cover *at, uint32_t node,
+    uint32_t slot)
+{
+	uint32_t below = read_once(node_at(k, at->node)->length);
+
+	if (at->node == node)
+		return at->entry;
+	if (at->node != 0 && at->entry != 0 && cover_left(k, at) > below)
+		at->beyond += below;
+	else
+		cover_seek(k, at, node, slot);
+	at->node = node;
+	return at->entry;
 }
 
 /* The node above all that an entry covers. */

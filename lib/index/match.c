@@ -125,23 +125,54 @@ match_pairs(struct matching *m, const uint16_t *words, const int64_t *stamps,
 		match_some(m, words, stamps, pairs, true);
 }
 
+/* Rows that were added belong to this node, rows before them to another. */
+static inline void
+match_ended(const struct matching *m, uint32_t before)
+{
+	struct found_set *set = m->set;
+
+	if (set->ends == NULL || set->count == before)
+		return;
+	set->ends[set->n_ends++] = (struct found_end){ before, m->node,
+		m->unpinned.blocks, m->beyond };
+}
+
+const struct found_end *
+found_end(const struct found_set *set, uint32_t slot)
+{
+	uint32_t low = 0, high = set->n_ends, middle, row;
+
+	if (!found_has(set, slot) || high == 0)
+		return NULL;
+	row = set->places[slot] - set->base;
+	while (high - low > 1) {
+		middle = low + (high - low) / 2;
+		if (set->ends[middle].row <= row)
+			low = middle;
+		else
+			high = middle;
+	}
+	return &set->ends[low];
+}
+
 /* The workers whose entries end at the node. */
 static inline __attribute__((always_inline)) void
 match_node(struct matching *m, const struct node *n)
 {
-	uint32_t holders = node_holders(m->k, n), pairs;
+	uint32_t holders = node_holders(m->k, n), pairs, before = m->set->count;
 	struct groups at;
 	const struct group *g;
 
 	m->set->steps++;
 	if (holders <= 1) {
 		match_pairs(m, &n->word, &n->stamp, holders);
-		return;
+	} else {
+		at = groups_of(n, holders);
+		m->set->steps += holders / PAIRS;
+		while ((pairs = groups_next(m->k, &at, &g)) > 0)
+			match_pairs(m, g->word, g->stamp, pairs);
 	}
-	at = groups_of(n, holders);
-	m->set->steps += holders / PAIRS;
-	while ((pairs = groups_next(m->k, &at, &g)) > 0)
-		match_pairs(m, g->word, g->stamp, pairs);
+	match_ended(m, before);
 }
 
 /* And those whose entries end further down the line: they cover it. */

@@ -8,6 +8,14 @@
 #include "id.h"
 #include "index.h"
 
+/* Where the entries end of a row, and of those up to the next row given. */
+struct found_end {
+	uint32_t row;
+	uint32_t node;
+	uint32_t depth;  /* of the node's part of the path, in the prompt */
+	uint32_t beyond; /* blocks of the entries after that */
+};
+
 /*
  * What a match found, or the caller supplied: overlaps, one per worker, and the
  * place of each slot's among them. Places are counted from `base`, which grows
@@ -23,6 +31,8 @@ struct found_set {
 	const struct kvr_overlap *found; /* the same, or the caller's */
 	uint32_t *places;                /* [slots] */
 	uint32_t *next_base;             /* outlives the set */
+	struct found_end *ends;          /* [slots], or NULL: not wanted */
+	uint32_t n_ends;
 	double *costs;                   /* [slots]: scratch of a choice */
 	struct path path;                /* of a match; nodes 0: none */
 };
@@ -33,6 +43,7 @@ found_none(const struct kvr *k, struct found_set *set)
 {
 	set->count = 0;
 	set->steps = set->most = 0;
+	set->n_ends = 0;
 	memset(&set->path, 0, sizeof(set->path));
 	set->base = *set->next_base;
 	*set->next_base += k->layout.slots;
@@ -59,6 +70,9 @@ found_of(const struct found_set *set, uint32_t slot)
 	return found_has(set, slot)
 	    ? &set->found[set->places[slot] - set->base] : &none;
 }
+
+/* Where its entry ends; NULL: not known. */
+const struct found_end *found_end(const struct found_set *set, uint32_t slot);
 
 /* The slot of an overlap. */
 static inline uint32_t
