@@ -117,7 +117,8 @@ static void
 chat_on(struct calls *c, struct chat *chat, uint32_t number)
 {
 	chat->blocks += 1 + pick(c, 20);
-	if (chat->blocks <= CHAT_BLOCKS && pick(c, 6) != 0)
+	if (chat->common > 0 && chat->blocks <= CHAT_BLOCKS &&
+	    pick(c, 6) != 0)
 		return;
 	chat->number = number;
 	chat->system = pick(c, SYSTEMS);

@@ -229,9 +229,9 @@ static bool
 check_nodes(struct sums *s)
 {
 	const struct kvr *k = s->k;
-	uint32_t b, i;
+	uint32_t b, i, used = node_table_used(k);
 
-	for (b = 0; b < k->region->node_buckets_used; b++)
+	for (b = 0; b < used; b++)
 		for (i = k->node_buckets[b]; i != 0; i = node_at(k, i)->next)
 			if (!check_node(s, i) || bucket_of_node(k,
 			    node_at(k, i)->prev, node_at(k, i)->first) != b)
@@ -377,10 +377,10 @@ static bool
 claim_entries(struct sums *s)
 {
 	const struct kvr *k = s->k;
-	uint32_t b, i, home;
+	uint32_t b, i, home, used = entry_table_used(k);
 	bool entry;
 
-	for (b = 0; b < k->region->entry_buckets_used; b++)
+	for (b = 0; b < used; b++)
 		for (i = k->entry_buckets[b]; i != 0;
 		     i = entry_at(k, i)->next) {
 			entry = entry_at(k, i)->kind == CELL_ENTRY;

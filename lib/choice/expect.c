@@ -106,7 +106,8 @@ climb_begin(const struct question *q, uint32_t slot,
 	uint32_t links = CHAIN_MAX;
 
 	c.beyond = read_once(node_at(q->k, c.node)->length) - c.here;
-	while (c.left > 0 && c.depth - c.here >= o->blocks)
+	while (c.left > 0 && c.depth - c.here >= o->blocks &&
+	    q->set->steps < q->set->most)
 		climb_up(q, &c);
 	memset(at, 0, sizeof(*at));
 	if (end == NULL || (double)end->depth != c.depth)

@@ -323,6 +323,9 @@ route_cost(const struct question *q, uint32_t slot, uint64_t *expected)
 	return rule_of(q)->cost(q, slot, o, held);
 }
 
+/* Of the worker that is taken, survival is read whatever the others took. */
+enum { TAKEN_STEPS = 32 * LINE_MAX };
+
 int
 route_take(const struct question *q, struct choice *out)
 {
@@ -336,6 +339,7 @@ route_take(const struct question *q, struct choice *out)
 		c.reason = KVR_REASON_PINNED;
 	} else {
 		rule_of(q)->take(q, &c);
+		q->set->most += TAKEN_STEPS;
 		c.tokens = expected_tokens(q, c.slot,
 		    expect_blocks(q, c.slot, found_of(q->set, c.slot)));
 	}

@@ -23,7 +23,7 @@ enum { USED_MIN = 64, GROW_MAX = 2 }; /* buckets; added for one more member */
 
 /* One of the two tables. */
 struct table {
-	uint32_t *buckets, *used;
+	uint32_t *buckets, *used_at;
 	uint32_t room;
 };
 
@@ -41,11 +41,29 @@ entry_table(const struct kvr *k)
 		k->layout.entry_buckets };
 }
 
-/* How many buckets are used; in a damaged region all. */
+/* How many buckets are used, read once; in a damaged region all. */
 static uint32_t
-used_of(uint32_t used, uint32_t room)
+table_used(const struct table *t)
 {
-	return used - 1 < room ? used : room;
+	uint32_t used = read_once(*t->used_at);
+
+	return used - 1 < t->room ? used : t->room;
+}
+
+uint32_t
+node_table_used(const struct kvr *k)
+{
+	const struct table t = node_table(k);
+
+	return table_used(&t);
+}
+
+uint32_t
+entry_table_used(const struct kvr *k)
+{
+	const struct table t = entry_table(k);
+
+	return table_used(&t);
 }
 
 /* ------------------------------------------------------------ addresses --- */
@@ -101,36 +119,22 @@ hash_of_lease(const struct kvr *k, uint64_t number)
 	return hash_of(k->table_key + 8, number, 0);
 }
 
-static uint32_t
-node_used(const struct kvr *k)
-{
-	return used_of(read_once(k->region->node_buckets_used),
-	    k->layout.node_buckets);
-}
-
-static uint32_t
-entry_used(const struct kvr *k)
-{
-	return used_of(read_once(k->region->entry_buckets_used),
-	    k->layout.entry_buckets);
-}
-
 uint32_t
 bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first)
 {
-	return bucket(hash_of_node(k, prev, first), node_used(k));
+	return bucket(hash_of_node(k, prev, first), node_table_used(k));
 }
 
 uint32_t
 bucket_of_entry(const struct kvr *k, uint32_t node, uint32_t slot)
 {
-	return bucket(hash_of_entry(k, node, slot), entry_used(k));
+	return bucket(hash_of_entry(k, node, slot), entry_table_used(k));
 }
 
 uint32_t
 bucket_of_lease(const struct kvr *k, uint64_t number)
 {
-	return bucket(hash_of_lease(k, number), entry_used(k));
+	return bucket(hash_of_lease(k, number), entry_table_used(k));
 }
 
 uint32_t
@@ -143,7 +147,7 @@ place_of_entry(const struct kvr *k, uint32_t node, uint32_t slot)
 uint32_t
 bucket_of_place(const struct kvr *k, uint32_t place)
 {
-	return bucket(place, entry_used(k));
+	return bucket(place, entry_table_used(k));
 }
 
 /* -------------------------------------------------------------- growing --- */
@@ -168,11 +172,11 @@ _Static_assert(offsetof(struct node, next) == offsetof(struct entry, next) &&
     offsetof(struct node, kind) == offsetof(struct lease, kind),
     "members of a chain begin alike");
 
-/* Adds a bucket, and moves to it what belongs there; order stays. */
+/* Adds the bucket `last`, and moves to it what belongs there; order stays. */
 static void
-table_split(struct kvr *k, const struct table *t)
+table_split(struct kvr *k, const struct table *t, uint32_t last)
 {
-	uint32_t last = *t->used, limit = CHAIN_MAX, i;
+	uint32_t limit = CHAIN_MAX, i;
 	uint32_t *stay = &t->buckets[last & bits_of(last + 1) >> 1];
 	uint32_t *move = &t->buckets[last];
 
@@ -191,18 +195,21 @@ table_split(struct kvr *k, const struct table *t)
 	}
 	write_once(*stay, i);
 	write_once(*move, 0);
-	write_once(*t->used, last + 1);
+	write_once(*t->used_at, last + 1);
 }
 
 /* Half of the buckets, at least, are empty. */
 static void
 table_grow(struct kvr *k, const struct table *t, uint64_t members)
 {
-	uint32_t left;
+	uint32_t left, used;
 
-	for (left = GROW_MAX; left > 0; left--)
-		if (*t->used - 1 < t->room - 1 && *t->used < 2 * members)
-			table_split(k, t);
+	for (left = GROW_MAX; left > 0; left--) {
+		used = table_used(t);
+		if (used >= t->room || used >= 2 * members)
+			return;
+		table_split(k, t, used);
+	}
 }
 
 void
@@ -231,7 +238,7 @@ table_empty(const struct table *t)
 
 	for (i = 0; i < used; i++)
 		write_once(t->buckets[i], 0);
-	write_once(*t->used, used);
+	write_once(*t->used_at, used);
 }
 
 void

@@ -23,6 +23,10 @@ uint32_t bucket_of_place(const struct kvr *k, uint32_t place);
 void node_table_grow(struct kvr *k);
 void entry_table_grow(struct kvr *k);
 
+/* Buckets in use, never more than there are. */
+uint32_t node_table_used(const struct kvr *k);
+uint32_t entry_table_used(const struct kvr *k);
+
 void tables_empty(struct kvr *k);
 bool tables_sound(const struct kvr *k);
 

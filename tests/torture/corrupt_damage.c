@@ -85,6 +85,8 @@ static const struct field header_fields[] = {
 	FIELD(region, fresh), FIELD(region, free_cells),
 	FIELD(region, magazine_count), FIELD(region, magazine[0]),
 	FIELD(region, magazine[3]), FIELD(region, counts.leases),
+	FIELD(region, counts.nodes), FIELD(region, counts.entries),
+	FIELD(region, node_buckets_used), FIELD(region, entry_buckets_used),
 	FIELD(region, own_ttl), FIELD(region, arrivals),
 	FIELD(region, arrivals_at), FIELD(region, fleet_tokens),
 	FIELD(region, fleet_seconds), FIELD(region, rate_turn),

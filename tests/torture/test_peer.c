@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_peer.c - a peer that can write the region writes into the lock and the
- * seats while a victim makes calls, as in poc_write: with glibc's robust mutex
- * it could have the victim write anywhere, by two pointers in the mutex.
+ * test_peer.c - a peer that can write the region writes into the lock, the
+ * seats and the sizes of the tables while a victim makes calls, as in
+ * poc_write: with glibc's robust mutex it could have the victim write anywhere,
+ * by two pointers in the mutex.
  *
  *   peer     pointers, random words, words of the victim's own, other pids
  *   victim   makes calls; its private memory must stay as it is; each call
@@ -125,9 +126,15 @@ static void
 attack(uint64_t *chance)
 {
 	uint64_t x = plain_random(chance);
+	struct region *r = k->region;
 
-	if (x % 4 != 0)
-		atomic_store(&k->region->lock, (uint32_t)evil(chance));
+	if (x % 4 == 1)
+		write_once(*(x % 8 == 1 ? &r->node_buckets_used
+		    : &r->entry_buckets_used), x % 3 == 0
+		    ? (uint32_t)(x >> 32) % k->layout.node_buckets
+		    : (uint32_t)evil(chance));
+	else if (x % 4 != 0)
+		atomic_store(&r->lock, (uint32_t)evil(chance));
 	else if (x % 8 == 0)
 		atomic_store(&k->seats[x / 8 % k->layout.seats].holder,
 		    evil(chance));
