@@ -305,10 +305,17 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	index_stamp(k, l->node, l->slot, now);
 }
 
+/* Since it was opened; 0 if damage has made that impossible. */
+static int64_t
+lease_age(const struct lease *l, int64_t now)
+{
+	return l->opened >= 0 && l->opened < now ? now - l->opened : 0;
+}
+
 static void
 first_token_at(struct kvr *k, const struct lease *l, int64_t now)
 {
-	int64_t ms = now > l->opened ? (now - l->opened) / 1000000 : 0;
+	int64_t ms = lease_age(l, now) / 1000000;
 
 	write_once(claim_at(k, l->claim)->first_ms,
 	    ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX);
@@ -516,7 +523,7 @@ service_learn(struct kvr *k, const struct lease *l, int64_t now)
 		rate_ended(k, spoken);
 	if (spoken)
 		places_ended(k, l->slot,
-		    (double)(now - l->opened) * 1e-9 - first);
+		    (double)lease_age(l, now) * 1e-9 - first);
 }
 
 /* Its prompt and its answer stay cached. */

@@ -226,6 +226,24 @@ START_TEST(extend_more_than_there_is)
 }
 END_TEST
 
+/* A lease that was opened at an impossible time has no age. */
+START_TEST(opened_at_no_time)
+{
+	static const int64_t odd[] = { INT64_MIN, -1, INT64_MAX };
+	uint64_t lease = reserve(0, "abcd", 1);
+	struct lease *l = lease_at(k, lease_find(k, lease));
+
+	commit(lease, 1);
+	l->opened = odd[_i];
+	/* the public call would reap it after this */
+	ck_assert_int_eq(lease_first_token(k, lease_find(k, lease), 5000000),
+	    KVR_OK);
+	ck_assert_uint_eq(claim_at(k, l->claim)->first_ms, 0);
+	finish(lease, 6000000);
+	ck_assert(slot_at(k, 0)->service >= 0);
+}
+END_TEST
+
 /* Two leases end at one node: it is not extended under the other one. */
 START_TEST(extend_beside_a_twin)
 {
@@ -525,6 +543,7 @@ suite_lease(void)
 	tcase_add_test(t, request_flags);
 	tcase_add_test(t, extend_where_others_are);
 	tcase_add_test(t, extend_more_than_there_is);
+	tcase_add_loop_test(t, opened_at_no_time, 0, 3);
 	tcase_add_test(t, extend_beside_a_twin);
 	tcase_add_test(t, reserve_stamps_nothing);
 	tcase_add_test(t, pinned_among_the_due);
