@@ -379,6 +379,18 @@ reopen(bool in)
 	ck_assert_uint_gt(stats().workers, 0);
 }
 
+/* Waits until the processes have made so many calls: a sleep may be none. */
+static void
+some_calls(int64_t n)
+{
+	int64_t end = atomic_load(&board->clock) + n;
+	uint32_t tries;
+
+	for (tries = 0; tries < 10000 &&
+	    atomic_load(&board->clock) < end; tries++)
+		(void)usleep(500);
+}
+
 START_TEST(all_killed_and_opened_again)
 {
 	uint64_t i, n = soak_amount(24, 1000), lost = 0, kept = 0;
@@ -390,7 +402,7 @@ START_TEST(all_killed_and_opened_again)
 	(void)snprintf(file, sizeof(file), "%s/region", path);
 	begin(ROOMY, file);
 	for (i = 0; i < n; i++) {
-		(void)usleep(10000 + pick(5000));
+		some_calls(200 + pick(200));
 		in = stop_all(i % 2 == 0);
 		reopen(in);
 		lost += in;
