@@ -48,12 +48,3 @@ headroom_publish(struct kvr *k, uint32_t slot)
 	write_once_double(&k->loads.room[slot], h.room);
 	write_once_double(&k->loads.release[slot], h.release);
 }
-
-/* Seconds until there is room for so many new tokens. */
-double
-headroom_wait(const struct kvr *k, uint32_t slot, double tokens)
-{
-	double over = tokens - read_once_double(&k->loads.room[slot]);
-
-	return over > 0 ? over * read_once_double(&k->loads.release[slot]) : 0;
-}

@@ -14,6 +14,14 @@ struct headroom {
 
 struct headroom headroom_of(const struct kvr *k, uint32_t slot);
 void headroom_publish(struct kvr *k, uint32_t slot);
-double headroom_wait(const struct kvr *k, uint32_t slot, double tokens);
+
+/* Seconds until there is room for so many new tokens. */
+static inline double
+headroom_wait(const struct kvr *k, uint32_t slot, double tokens)
+{
+	double over = tokens - read_once_double(&k->loads.room[slot]);
+
+	return over > 0 ? over * read_once_double(&k->loads.release[slot]) : 0;
+}
 
 #endif

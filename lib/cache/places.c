@@ -153,16 +153,3 @@ places_taken(const struct kvr *k, uint32_t slot)
 
 	return places != 0 && s->requests > places;
 }
-
-/* Seconds that a new request would wait for a place. */
-double
-places_wait(const struct kvr *k, uint32_t slot)
-{
-	uint32_t places = read_once(k->loads.places[slot]);
-	uint32_t running = read_once(k->loads.requests[slot]);
-
-	if (places == 0 || running < places)
-		return 0;
-	return (double)(running - places + 1) *
-	    read_once_double(&k->loads.hold[slot]);
-}

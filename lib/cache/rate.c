@@ -39,7 +39,6 @@
 #define FADE_BEGIN 30.0 /* seconds without a first token */
 #define FADE_END 90.0
 #define SPOKEN_SHARE 0.05 /* of a request in the share with first tokens */
-#define SPOKEN_MIN 0.9
 #define WINDOW 60.0 /* seconds in which arrivals fade to 1/e */
 #define PACE_MIN 1e-9
 #define PACE_MAX 1e3
@@ -158,46 +157,7 @@ rate_publish(struct kvr *k, uint32_t slot)
 	write_once(k->loads.free_at[slot], s->free_at);
 }
 
-/* Seconds of prefill that wait on a worker: booked by leases, and external. */
-double
-rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
-{
-	int64_t free_at = read_once(k->loads.free_at[slot]);
-	double pace = read_once_double(&k->loads.pace[slot]);
-	double outside = read_once_double(&k->loads.waiting[slot]) * pace;
-
-	/* unsigned: damaged times must not overflow */
-	return free_at > now ? (double)((uint64_t)free_at - (uint64_t)now) *
-	    1e-9 + outside : outside;
-}
-
-/* Seconds for which requests have waited beyond what their prefill explains. */
-static double
-rate_late(const struct kvr *k, uint32_t slot, int64_t now)
-{
-	int64_t free_at = read_once(k->loads.free_at[slot]);
-
-	if (free_at >= now || !rate_spoken(k) ||
-	    read_once(k->loads.prefilling[slot]) == 0)
-		return 0;
-	return (double)((uint64_t)now - (uint64_t)free_at) * 1e-9;
-}
-
-/* Seconds until the prefill of a new request can begin. */
-double
-rate_wait(const struct kvr *k, uint32_t slot, int64_t now)
-{
-	return rate_backlog(k, slot, now) + rate_late(k, slot, now);
-}
-
 /* -------------------------------------------------------- first tokens --- */
-
-/* Whether nearly all requests have a first token, as far as is known here. */
-bool
-rate_spoken(const struct kvr *k)
-{
-	return read_once_double(&k->region->spoken) > SPOKEN_MIN;
-}
 
 /* A request has ended, after a first token or without. */
 void

@@ -46,8 +46,10 @@
  */
 #include "cost_balanced.h"
 
+#include "best.h"
 #include "bound.h"
 #include "eligible.h"
+#include "expect.h"
 #include "headroom.h"
 #include "places.h"
 #include "rate.h"
@@ -147,16 +149,32 @@ balanced_begin(struct question *q)
 }
 
 /* Costs up to this are as good as this one; never less than the cost. */
-double
-balanced_near(const struct question *q, double cost)
+static double
+near_to(const struct question *q, double cost)
 {
 	double tie = q->policy.balanced_tie;
 
 	return cost * (tie > 0 && tie <= 1 ? 1 + tie : 1) + TIE_SECONDS;
 }
 
+/* The prefill that the prompt brings where so much of it is cached, in tokens. */
+struct fresh {
+	double all;
+	double counted; /* less what counts as held: see above */
+};
+
+static struct fresh
+fresh_of(const struct question *q, double held)
+{
+	double all = (double)q->tokens - held * q->block;
+	double counted = all - common_credit(q, held) * q->block;
+	struct fresh f = { all > 0 ? all : 0, counted > 0 ? counted : 0 };
+
+	return f;
+}
+
 /* Running requests that are past their first token, as far as is known. */
-static double
+INLINE double
 decoding_on(const struct question *q, uint32_t slot)
 {
 	uint32_t requests = read_once(q->k->loads.requests[slot]);
@@ -168,7 +186,7 @@ decoding_on(const struct question *q, uint32_t slot)
 }
 
 /* Seconds until the prefill of so many tokens can begin. */
-static double
+INLINE double
 wait_on(const struct question *q, uint32_t slot, double fresh)
 {
 	double queue = rate_wait(q->k, slot, q->now);
@@ -179,10 +197,8 @@ wait_on(const struct question *q, uint32_t slot, double fresh)
 	return queue > place ? queue : place;
 }
 
-/* The cost if `held` blocks of the prompt are cached there. */
-double
-balanced_cost(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o, double held)
+INLINE double
+cost_of(const struct question *q, uint32_t slot, struct fresh fresh)
 {
 	const struct loads *l = &q->k->loads;
 	const struct kvr_policy *y = &q->policy;
@@ -191,14 +207,11 @@ balanced_cost(const struct question *q, uint32_t slot,
 	    (double)q->tokens;
 	double decoding = decoding_on(q, slot);
 	double cost = y->balanced_read * reading * pace +
-	    y->balanced_request * decoding, fresh;
+	    y->balanced_request * decoding;
 
-	(void)o;
 	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0) {
-		fresh = (double)q->tokens - held * q->block;
-		cost += wait_on(q, slot, fresh > 0 ? fresh : 0);
-		fresh -= common_credit(q, held) * q->block;
-		cost += (fresh > 0 ? fresh : 0) * pace *
+		cost += wait_on(q, slot, fresh.all);
+		cost += fresh.counted * pace *
 		    (y->balanced_prefill * q->lambda +
 		    y->balanced_interfere * decoding);
 	}
@@ -206,4 +219,48 @@ balanced_cost(const struct question *q, uint32_t slot,
 		cost *= question_dislike(&q->request,
 		    read_once(q->k->slots[slot].taints));
 	return cost_within(cost);
+}
+
+/* The cost if `held` blocks of the prompt are cached there. */
+double
+balanced_cost(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o, double held)
+{
+	(void)o;
+	return cost_of(q, slot, fresh_of(q, held));
+}
+
+/*
+ * Takes the least loaded of the workers whose cost is near the lowest. What
+ * may have been lost is computed only for workers that would be near without.
+ * Most workers hold none of the prompt, and differ in their loads alone.
+ */
+void
+balanced_take_near(const struct question *q, struct choice *out)
+{
+	double *costs = q->set->costs, near = 2 * COST_MAX;
+	struct set_walk w = set_walk(q->below, q->words);
+	const struct fresh none_held = fresh_of(q, 0);
+	struct best best = best_none();
+	uint32_t slot;
+
+	while (set_next(&w, &slot)) {
+		const struct kvr_overlap *o = found_of(q->set, slot);
+		double c = o->blocks == 0 ? cost_of(q, slot, none_held)
+		    : cost_of(q, slot,
+			  fresh_of(q, expect_most(q, slot, o)));
+
+		if (c <= near && expect_doubtful(q, slot, o))
+			c = cost_of(q, slot,
+			    fresh_of(q, expect_blocks(q, slot, o)));
+		costs[slot] = c;
+		if (near_to(q, c) < near)
+			near = near_to(q, c);
+	}
+	w = set_walk(q->below, q->words);
+	while (set_next(&w, &slot))
+		if (costs[slot] <= near)
+			consider(q, &best, bid_of(&q->k->loads, slot));
+	take_best(&best, out);
+	out->cost = costs[out->slot];
 }

@@ -8,8 +8,8 @@
 #include "question.h"
 
 void balanced_begin(struct question *q);
-double balanced_near(const struct question *q, double cost);
 double balanced_cost(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double held);
+void balanced_take_near(const struct question *q, struct choice *out);
 
 #endif

@@ -247,44 +247,13 @@ two_tier_take(const struct question *q, struct choice *out)
 	out->reason = KVR_REASON_OVERLAP;
 }
 
-/*
- * Takes the least loaded of the workers whose cost is near the lowest. What
- * may have been lost is computed only for workers that would be near without.
- */
-static void
-take_near(const struct question *q, const uint64_t *among, cost_fn *cost,
-    struct choice *out)
-{
-	double *costs = q->set->costs, near = 2 * COST_MAX;
-	struct set_walk w = set_walk(among, q->words);
-	struct best best = best_none();
-	uint32_t slot;
-
-	while (set_next(&w, &slot)) {
-		const struct kvr_overlap *o = found_of(q->set, slot);
-		double c = cost(q, slot, o, expect_most(q, slot, o));
-
-		if (c <= near && expect_doubtful(q, slot, o))
-			c = cost(q, slot, o, expect_blocks(q, slot, o));
-		costs[slot] = c;
-		if (balanced_near(q, c) < near)
-			near = balanced_near(q, c);
-	}
-	w = set_walk(among, q->words);
-	while (set_next(&w, &slot))
-		if (costs[slot] <= near)
-			consider(q, &best, bid_of(&q->k->loads, slot));
-	take_best(&best, out);
-	out->cost = costs[out->slot];
-}
-
 static void
 balanced_take(const struct question *q, struct choice *out)
 {
 	if (q->request.temperature > 0)
 		take_sampled(q, q->below, balanced_cost, out);
 	else
-		take_near(q, q->below, balanced_cost, out);
+		balanced_take_near(q, out);
 }
 
 /* ----------------------------------------------------------- policies --- */
