@@ -30,18 +30,21 @@ bound_taken(const struct question *q)
 {
 	const struct loads *l = &q->k->loads;
 	struct set_walk w = set_walk(q->take, q->words);
+	uint64_t all_running = 0, all_places = 0;
 	struct taken t = { 0 };
 	uint32_t slot, places, running;
 
 	while (set_next(&w, &slot)) {
 		running = read_once(l->requests[slot]);
 		places = read_once(l->places[slot]);
-		t.running += running;
-		t.places += places;
+		all_running += running;
+		all_places += places;
 		t.known += places != 0;
 		if (running > t.most)
 			t.most = running;
 	}
+	t.running = (double)all_running;
+	t.places = (double)all_places;
 	return t;
 }
 
@@ -76,7 +79,8 @@ bound_find(struct question *q, const struct taken *t)
 	const uint32_t *requests = q->k->loads.requests;
 	struct set_walk w = set_walk(q->take, q->words);
 	double mean = t->known > 0 ? t->places / t->known : 1;
-	double most, all, shares, slack = q->policy.balanced_bound_slack;
+	double all, shares, slack = q->policy.balanced_bound_slack;
+	double share, last = -1, most = 0; /* of equal shares the last one's */
 	bool any = false;
 	uint32_t slot;
 
@@ -86,8 +90,11 @@ bound_find(struct question *q, const struct taken *t)
 	all = q->policy.balanced_bound * (t->running + 1);
 	shares = shares_sum(q, t, mean);
 	while (set_next(&w, &slot)) {
-		most = all * share_of(q, slot, mean) / shares + slack;
-		if (1.0 + read_once(requests[slot]) <= most * ROUNDED)
+		share = share_of(q, slot, mean);
+		if (share != last)
+			most = (all * share / shares + slack) * ROUNDED;
+		last = share;
+		if (1.0 + read_once(requests[slot]) <= most)
 			any = true;
 		else
 			set_remove(q->below, slot);

@@ -11,10 +11,11 @@
  */
 #include "expect.h"
 #include "id.h"
-#include "inner.h"
 #include "mix.h"
 #include "rate.h"
 #include "route.h"
+
+#include "inner.h"
 
 #include <math.h>
 
