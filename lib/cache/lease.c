@@ -86,15 +86,9 @@ lease_unlink(struct kvr *k, uint32_t lease)
 {
 	struct region *r = k->region;
 	const struct lease *l = lease_at(k, lease);
-	uint32_t *link = &k->entry_buckets[bucket_of_lease(k, l->number)];
-	uint32_t limit = CHAIN_MAX;
 
-	for (; *link != 0 && *link != lease && limit > 0; limit--) {
-		add_once(r->counts.steps, 1);
-		link = &lease_at(k, *link)->next;
-	}
-	if (*link == lease)
-		write_once(*link, l->next);
+	bucket_remove(k, &k->entry_buckets[bucket_of_lease(k, l->number)],
+	    lease);
 	write_once(*(l->age_prev != 0 ? &lease_at(k, l->age_prev)->age_next
 	    : &r->lease_first), l->age_next);
 	write_once(*(l->age_next != 0 ? &lease_at(k, l->age_next)->age_prev

@@ -157,7 +157,7 @@ near_to(const struct question *q, double cost)
 	return cost * (tie > 0 && tie <= 1 ? 1 + tie : 1) + TIE_SECONDS;
 }
 
-/* The prefill that the prompt brings where so much of it is cached, in tokens. */
+/* Prefill that the prompt brings where so much of it is cached, in tokens. */
 struct fresh {
 	double all;
 	double counted; /* less what counts as held: see above */

@@ -66,17 +66,8 @@ static void
 table_remove(struct kvr *k, uint32_t entry)
 {
 	const struct entry *h = entry_at(k, entry);
-	uint32_t *link = table_head(k, h->node, h->slot);
-	uint32_t limit = CHAIN_MAX;
 
-	for (; *link != 0 && limit > 0; limit--) {
-		add_once(k->region->counts.steps, 1);
-		if (*link == entry) {
-			write_once(*link, h->next);
-			return;
-		}
-		link = &entry_at(k, *link)->next;
-	}
+	bucket_remove(k, table_head(k, h->node, h->slot), entry);
 }
 
 /*

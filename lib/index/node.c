@@ -38,17 +38,9 @@ static void
 child_unlink(struct kvr *k, uint32_t node)
 {
 	const struct node *n = node_at(k, node);
-	uint32_t *link = &k->node_buckets[bucket_of_node(k, n->prev, n->first)];
-	uint32_t limit = CHAIN_MAX;
 
-	for (; *link != 0 && limit > 0; limit--) {
-		add_once(k->region->counts.steps, 1);
-		if (*link == node) {
-			write_once(*link, n->next);
-			return;
-		}
-		link = &node_at(k, *link)->next;
-	}
+	bucket_remove(k, &k->node_buckets[bucket_of_node(k, n->prev,
+	    n->first)], node);
 }
 
 /* Counts a child more or less; beyond CHILDREN_MANY they are not counted. */

@@ -150,6 +150,30 @@ bucket_of_place(const struct kvr *k, uint32_t place)
 	return bucket(place, entry_table_used(k));
 }
 
+/* The link to the next in the bucket comes first in each of them. */
+_Static_assert(offsetof(struct node, next) == offsetof(struct entry, next) &&
+    offsetof(struct node, next) == offsetof(struct lease, next) &&
+    offsetof(struct node, kind) == offsetof(struct entry, kind) &&
+    offsetof(struct node, kind) == offsetof(struct lease, kind),
+    "members of a chain begin alike");
+
+/* What is not in its bucket, or too far down, has been damaged. */
+void
+bucket_remove(struct kvr *k, uint32_t *head, uint32_t member)
+{
+	uint32_t limit = CHAIN_MAX, *link = head;
+
+	for (; *link != 0 && limit > 0; limit--) {
+		add_once(k->region->counts.steps, 1);
+		if (*link == member) {
+			write_once(*link, node_at(k, member)->next);
+			return;
+		}
+		link = &node_at(k, *link)->next;
+	}
+	region_break(k);
+}
+
 /* -------------------------------------------------------------- growing --- */
 
 /* Of a node, an entry or a lease. */
@@ -164,13 +188,6 @@ hash_of_cell(const struct kvr *k, uint32_t i)
 		return hash_of_lease(k, c->lease.number);
 	return hash_of_entry(k, c->entry.node, c->entry.slot);
 }
-
-/* The link to the next in the bucket comes first in each of them. */
-_Static_assert(offsetof(struct node, next) == offsetof(struct entry, next) &&
-    offsetof(struct node, next) == offsetof(struct lease, next) &&
-    offsetof(struct node, kind) == offsetof(struct entry, kind) &&
-    offsetof(struct node, kind) == offsetof(struct lease, kind),
-    "members of a chain begin alike");
 
 /* Adds the bucket `last`, and moves to it what belongs there; order stays. */
 static void

@@ -23,6 +23,9 @@ uint32_t bucket_of_place(const struct kvr *k, uint32_t place);
 void node_table_grow(struct kvr *k);
 void entry_table_grow(struct kvr *k);
 
+/* Takes a member out of the bucket with this head. */
+void bucket_remove(struct kvr *k, uint32_t *head, uint32_t member);
+
 /* Buckets in use, never more than there are. */
 uint32_t node_table_used(const struct kvr *k);
 uint32_t entry_table_used(const struct kvr *k);

@@ -274,6 +274,31 @@ START_TEST(a_ring_ends)
 }
 END_TEST
 
+/* What is not in its bucket cannot be taken out: the index is made anew. */
+START_TEST(a_lost_member_is_damage)
+{
+	uint32_t ab, cd, first, *head = &k->node_buckets[0];
+
+	observe(0, "ab", 1);
+	observe(0, "cd", 1);
+	ab = child_of(0, 'a');
+	cd = child_of(0, 'c');
+	first = *head;
+	*head = ab;
+	node_at(k, ab)->next = cd;
+	node_at(k, cd)->next = 0;
+	bucket_remove(k, head, cd);
+	ck_assert_uint_eq(node_at(k, ab)->next, 0);
+	ck_assert(!region_broken(k));
+	bucket_remove(k, head, cd);
+	ck_assert(region_broken(k));
+	ck_assert_uint_eq(*head, ab);
+	*head = first;
+	k->region->counts.steps = 0;
+	region_empty(k);
+}
+END_TEST
+
 Suite *suite_table(void);
 
 Suite *
@@ -292,5 +317,6 @@ suite_table(void)
 	t = small_case(s, "damage");
 	tcase_add_test(t, a_damaged_number_leads_to_a_bucket);
 	tcase_add_test(t, a_ring_ends);
+	tcase_add_test(t, a_lost_member_is_damage);
 	return s;
 }
