@@ -32,6 +32,24 @@ walk(void)
 	}
 }
 
+/* The first number that is no slot's must not be taken for a free one. */
+START_TEST(no_slot_beyond_the_last)
+{
+	struct kvr_options o = small_options();
+	uint64_t worker;
+	struct kvr *damaged;
+
+	ck_assert_int_eq(kvr_new(&o, &damaged), KVR_OK);
+	damaged->region->slot_free = damaged->layout.slots + 1;
+	ck_assert_int_ne(kvr_worker_add(damaged, "a", 1, NULL, &worker),
+	    KVR_OK);
+	ck_assert_int_eq(kvr_worker_add(damaged, "a", 1, NULL, &worker),
+	    KVR_OK);
+	ck_assert_uint_lt(id_slot(worker), damaged->layout.slots);
+	kvr_free(damaged);
+}
+END_TEST
+
 enum { FLEET = 1000 };
 
 /* Members of a large fleet come and go, against a plain list. */
@@ -528,6 +546,7 @@ suite_worker(void)
 	tcase_add_test(t, set_leaves_the_rank);
 	tcase_add_test(t, leases_let_go_of_slots);
 	tcase_add_test(t, spare_slots_are_cleared);
+	tcase_add_test(t, no_slot_beyond_the_last);
 	t = small_case(s, "load");
 	tcase_add_test(t, loads_from_outside);
 	tcase_add_test(t, loads_by_source);
