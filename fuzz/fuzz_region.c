@@ -14,13 +14,14 @@
 #include "corrupt.h"
 
 #define CALL_MAX INT64_C(1000000000)
+enum { DEAR = 16 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct corrupt_totals totals = { .slow = "" };
+	struct corrupt_totals totals = { .slow = "", .dear = DEAR };
 	struct ops_source s;
 	char why[200];
 

@@ -52,6 +52,12 @@ struct corrupt;
 struct corrupt_totals {
 	/* before each call, and when the peer has gone; may be NULL */
 	void (*peer)(struct corrupt *c, bool present);
+	/*
+	 * Not 0: a walk over entries leaps after so many calls that found few.
+	 * Where all chains have merged into one, each place takes as long as
+	 * the whole table, and a walk a second.
+	 */
+	uint32_t dear;
 	uint64_t runs, refused, calls;
 	uint64_t unseen;  /* kvr_check found no damage before the calls */
 	uint64_t emptied; /* regions that a call emptied */
@@ -66,7 +72,7 @@ struct corrupt {
 	struct kvr *k;
 	struct kvr_prompt *p; /* of the region as it was attached */
 	int64_t now;
-	int64_t start;        /* of the current call, in processor time */
+	int64_t start;        /* end of the last call, in processor time */
 	struct corrupt_totals *totals;
 	char *why;            /* what was wrong; empty: nothing */
 	size_t room;
