@@ -81,12 +81,19 @@ $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 
 # These harnesses turn bytes into small numbers. What libFuzzer learns of values
 # that are compared cannot help it there, and took three quarters of the time.
+# Edges of the model say nothing about lib/; nor does what is not linked.
 FUZZ_NUMBERS := fuzz_ops fuzz_peer fuzz_region fuzz_retain
 ifneq ($(findstring fuzzer,$(SAN)),)
 $(call objects,$(LIB) $(HELPERS) $(FUZZ_NUMBERS:%=fuzz/%.c)) \
     $(LIB:%.c=$(BUILD)/peer/%.o): \
     private SANITIZE += -fno-sanitize-coverage=trace-cmp
+$(call objects,$(filter tests/model/%,$(HELPERS))): private SANITIZE += \
+    -fno-sanitize-coverage=edge,indirect-calls,inline-8bit-counters,pc-table,stack-depth
 endif
+$(FUZZ_NUMBERS:%=$(BUILD)/%): fuzzed = $(filter-out \
+    $(filter-out $(UNDER),$(PEER) $(UNDER_TEST)) \
+    $(patsubst %.c,$(BUILD)/under-test/%.o,$(MODULES) $(HTTP)) \
+    $(call objects,$(filter tests/http/%,$(HELPERS))),$(filter %.o,$^))
 
 $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,$(FUZZ_HELPERS)) $(UNDER_TEST)

@@ -298,6 +298,7 @@ world_of(uint32_t number)
 void
 corrupt_peer(struct corrupt *c, bool present)
 {
+	c->peer = c->totals->peer != NULL && present;
 	if (c->totals->peer != NULL)
 		c->totals->peer(c, present);
 }

@@ -71,6 +71,7 @@ struct corrupt {
 	enum corrupt_mode mode;
 	struct kvr *k;
 	struct kvr_prompt *p; /* of the region as it was attached */
+	bool peer;            /* writes at present */
 	int64_t now;
 	int64_t start;        /* end of the last call, in processor time */
 	struct corrupt_totals *totals;
