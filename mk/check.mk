@@ -29,12 +29,17 @@ CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || echo -lcheck)
 # Only the code under test allocates through tests/alloc.c.
 ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 	strdup mmap
+# And only lib/ makes these system calls through tests/sys.c.
+SYSTEM_CALLS := open fstat stat fcntl fchown fchmod madvise read pread readlink \
+	kill ftruncate posix_fallocate
 UNDER_TEST := $(patsubst %.c,$(BUILD)/under-test/%.o,$(LIB) $(MODULES) \
 	$(HTTP))
 
 $(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
-	$(Q)$(OBJCOPY) $(foreach a,$(ALLOCATORS),--redefine-sym $(a)=alloc_$(a)) $< $@
+	$(Q)$(OBJCOPY) $(foreach a,$(ALLOCATORS),--redefine-sym $(a)=alloc_$(a)) \
+	    $(if $(filter lib/%,$*),$(foreach \
+	    c,$(SYSTEM_CALLS),--redefine-sym $(c)=sys_$(c))) $< $@
 
 $(BUILD)/gen/suites.h: $(BUILD)/gen/sources
 	@printf 'SUITE(%s)\n' $(SUITES) > $@

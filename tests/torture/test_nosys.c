@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_nosys.c - each system call of an open fails in turn.
+ *
+ *   made, attached,    x  open, fstat, fcntl ...  x  the 1st, 2nd, ... of them
+ *   alone or not,         with an error, or
+ *   read-only             interrupted
+ *
+ * The open fails, or does without. It leaves no descriptor, no lock, and no
+ * half of a file; the region is as it was, and the next open succeeds.
+ */
+#define _GNU_SOURCE
+#include "files.h"
+
+#include <dirent.h>
+
+#include "storage.h"
+#include "sys.h"
+
+enum { CALLS_MAX = 60 };
+
+/* How an open is tried, and what is there before. */
+struct scene {
+	uint32_t flags;
+	bool there; /* a region with a tree */
+	bool shared; /* and another handle */
+};
+
+static struct kvr *another;
+
+static int
+descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	ck_assert_ptr_nonnull(d);
+	while (readdir(d) != NULL)
+		n++;
+	ck_assert_int_eq(closedir(d), 0);
+	return n;
+}
+
+static void
+prepare(const struct scene *s)
+{
+	(void)unlink(path);
+	(void)unlink(path_lock);
+	if (s->there)
+		made();
+	another = NULL;
+	if (s->shared)
+		ck_assert_int_eq(open_as(ATTACH, &another), KVR_OK);
+}
+
+/* What was there is there; else nothing stands in the way of a new one. */
+static void
+ck_as_before(const struct scene *s, int before)
+{
+	struct kvr *made_now = NULL;
+
+	ck_assert_int_eq(descriptors(), before);
+	kvr_free(another);
+	if (s->there)
+		ck_assert(!attached());
+	ck_assert_int_eq(open_as(s->there ? ATTACH : EITHER, &made_now),
+	    KVR_OK);
+	k = made_now;
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+	if (s->there)
+		ck_tree(TREE);
+	kvr_free(k);
+	ck_assert(!attached());
+}
+
+/* Whether the n-th call of this kind was made at all. */
+static bool
+fail_one(const struct scene *s, enum sys_call call, unsigned long n, int error)
+{
+	struct kvr *opened_now = NULL;
+	int before, rc, saved;
+	bool failed;
+
+	prepare(s);
+	before = descriptors();
+	sys_fail_at(call, n, error);
+	rc = open_as(s->flags, &opened_now);
+	saved = errno;
+	failed = sys_reset() > 0;
+	ck_assert_int_eq(opened_now != NULL, rc == KVR_OK);
+	if (!failed || error == EINTR)
+		ck_assert_msg(rc == KVR_OK, "call %d, %lu: %s", call, n,
+		    kvr_errname(rc));
+	else if (rc != KVR_OK) /* EAGAIN: of a second way that was tried */
+		ck_assert_msg(rc == KVR_EBUSY || (rc == KVR_ESYSTEM &&
+		    (saved == error || saved == EAGAIN)),
+		    "call %d, %lu: %s, %s", call, n, kvr_errname(rc),
+		    strerror(saved));
+	if (opened_now != NULL && (s->flags & READONLY) == 0)
+		ck_assert_int_eq(kvr_check(opened_now), KVR_OK);
+	kvr_free(opened_now);
+	ck_as_before(s, before);
+	return failed;
+}
+
+static unsigned long
+fail_each(const struct scene *s, enum sys_call call, int error)
+{
+	unsigned long n = 1;
+
+	while (fail_one(s, call, n, error)) {
+		n++;
+		ck_assert_uint_lt(n, CALLS_MAX);
+	}
+	return n - 1;
+}
+
+static const struct scene scenes[] = {
+	{ CREATE, false, false }, { EITHER, false, false },
+	{ ATTACH, true, false }, { ATTACH | TRUST, true, true },
+	{ EITHER, true, true }, { READONLY, true, false },
+	{ READONLY, true, true },
+};
+
+START_TEST(each_call)
+{
+	unsigned long met[SYS_CALLS] = { 0 };
+	size_t i;
+	int call;
+
+	options.file_group = (uint32_t)getegid();
+	for (i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
+		for (call = 0; call < SYS_CALLS; call++)
+			met[call] += fail_each(&scenes[i],
+			    (enum sys_call)call, EIO);
+	/* so the build has redirected them */
+	for (call = 0; call < SYS_CALLS; call++)
+		ck_assert_msg(met[call] > 0 || call == SYS_KILL ||
+		    call == SYS_FTRUNCATE, "call %d is never made", call);
+}
+END_TEST
+
+/* Signals whose handlers do not restart what they interrupt. */
+START_TEST(interrupted)
+{
+	static const enum sys_call calls[] = { SYS_OPEN, SYS_PREAD,
+		SYS_FALLOCATE };
+	unsigned long met;
+	size_t i, j;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		met = 0;
+		for (j = 0; j < sizeof(scenes) / sizeof(scenes[0]); j++)
+			met += fail_each(&scenes[j], calls[i], EINTR);
+		ck_assert_uint_gt(met, 0);
+	}
+}
+END_TEST
+
+/* All of them from the n-th on: it ends, and leaves nothing. */
+START_TEST(all_later_calls)
+{
+	static const enum sys_call calls[] = { SYS_FSTAT, SYS_FCNTL, SYS_PREAD,
+		SYS_MADVISE, SYS_READ, SYS_READLINK, SYS_STAT };
+	unsigned long n, failed;
+	struct kvr *mine;
+	size_t i, j;
+	int before;
+
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		for (j = 0; j < sizeof(scenes) / sizeof(scenes[0]); j++)
+			for (n = 1, failed = 1; failed > 0; n++) {
+				prepare(&scenes[j]);
+				before = descriptors();
+				sys_fail_from(calls[i], n, EIO);
+				mine = NULL;
+				ck_assert_int_le(open_as(scenes[j].flags,
+				    &mine), KVR_OK);
+				failed = sys_reset();
+				kvr_free(mine);
+				ck_as_before(&scenes[j], before);
+			}
+}
+END_TEST
+
+/* Something else makes the file each time before this call can, and removes it. */
+START_TEST(never_its_turn)
+{
+	struct kvr *mine = NULL;
+	int before = descriptors();
+
+	sys_fail_from(SYS_OPEN, 1, EEXIST);
+	ck_assert_int_eq(open_as(CREATE, &mine), KVR_EEXIST);
+	ck_assert_uint_gt(sys_reset(), 0);
+	ck_assert_ptr_null(mine);
+	ck_assert_int_eq(descriptors(), before);
+	ck_assert(!file_there(path) && !file_there(path_lock));
+}
+END_TEST
+
+/* A cut that is interrupted is made again; one that fails is reported. */
+START_TEST(cutting)
+{
+	int fd = file_fd();
+
+	sys_fail_at(SYS_FTRUNCATE, 1, EINTR);
+	ck_assert_int_eq(storage_cut(fd, 4096), KVR_OK);
+	ck_assert_uint_eq(sys_reset(), 1);
+	ck_assert_int_eq(file_stat().st_size, 4096);
+	sys_fail_at(SYS_FTRUNCATE, 1, EIO);
+	ck_assert_int_eq(storage_cut(fd, 0), KVR_ESYSTEM);
+	ck_assert_uint_eq(sys_reset(), 1);
+	ck_assert_int_eq(file_stat().st_size, 4096);
+	close(fd);
+}
+END_TEST
+
+/* 32 hexadecimal digits of any case but capitals, or the id is not known. */
+START_TEST(boot_ids)
+{
+	static const struct {
+		const char *text;
+		bool known;
+	} line[] = {
+		{ "01234567-89ab-cdef-0123-456789abcdef\n", true },
+		{ "0123456789abcdef0123456789abcdef", true },
+		{ "01234567-89AB-cdef-0123-456789abcdef\n", false },
+		{ "01234567-89ab-cdef-0123-456789abcdeg\n", false },
+		{ "01234567/89ab-cdef-0123-456789abcdef\n", false },
+		{ "01234567-89ab-cdef-0123-456789abcde", false },
+		{ "", false },
+	};
+	static const unsigned char bytes[] = { 0x01, 0x23, 0x45, 0x67, 0x89,
+		0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd,
+		0xef };
+	static const unsigned char none[KVR_BOOT_ID_BYTES];
+	unsigned char got[KVR_BOOT_ID_BYTES];
+	size_t i;
+
+	for (i = 0; i < sizeof(line) / sizeof(line[0]); i++) {
+		sys_say(SYS_PREAD, line[i].text);
+		storage_boot_id(got);
+		ck_assert_uint_gt(sys_reset(), 0);
+		ck_assert_mem_eq(got, line[i].known ? bytes : none, sizeof(got));
+	}
+	sys_fail_from(SYS_PREAD, 1, EIO);
+	storage_boot_id(got);
+	ck_assert_uint_gt(sys_reset(), 0);
+	ck_assert_mem_eq(got, none, sizeof(got));
+}
+END_TEST
+
+/* What /proc may say of the process in a seat: without doubt dead, or not. */
+START_TEST(what_proc_says)
+{
+#define AFTER " 1 1 1 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 "
+	static const struct {
+		const char *text;
+		bool alive;
+	} line[] = {
+		{ "7 (a) X" AFTER "1 0 1 ", false },
+		{ "7 (a) Z" AFTER "1 0 1 ", false },
+		{ "7 (a) Z" AFTER "2 0 1 ", false }, /* another start */
+		{ "7 (a)", true }, { "7 (a) ", true }, { "", true },
+		{ "7 (a)S" AFTER "1 0 1 ", true }, { "7 a S", true },
+		{ "7 (a) S 1 1 1", true },
+	};
+	void *memory = aligned_alloc(CELL, BYTES);
+	struct kvr *second;
+	size_t i;
+
+	ck_assert_ptr_nonnull(memory);
+	memset(memory, 0, BYTES);
+	ck_assert_int_eq(kvr_new_at(&options, memory, BYTES, &k), KVR_OK);
+	ck_assert_int_eq(kvr_attach_at(NULL, memory, BYTES, &second), KVR_OK);
+	for (i = 0; i < sizeof(line) / sizeof(line[0]); i++) {
+		sys_say(SYS_READ, line[i].text);
+		ck_assert_msg(seat_alive(k, second->me) == line[i].alive,
+		    "%s", line[i].text);
+		ck_assert_uint_gt(sys_reset(), 0);
+	}
+	/* not known: it lives */
+	sys_fail_from(SYS_OPEN, 1, EMFILE);
+	ck_assert(seat_alive(k, second->me));
+	ck_assert_uint_eq(sys_reset(), 1);
+	sys_fail_from(SYS_READLINK, 1, EACCES);
+	ck_assert(seat_alive(k, second->me));
+	ck_assert_uint_eq(sys_reset(), 1);
+	sys_say(SYS_READLINK, "1000000");
+	ck_assert(seat_alive(k, second->me));
+	ck_assert_uint_eq(sys_reset(), 1);
+	/* another user's process cannot be sent a signal, but it is there */
+	sys_fail_from(SYS_KILL, 1, EPERM);
+	ck_assert(seat_alive(k, second->me));
+	ck_assert_uint_eq(sys_reset(), 1);
+	sys_fail_from(SYS_KILL, 1, ESRCH);
+	ck_assert(!seat_alive(k, second->me));
+	ck_assert_uint_eq(sys_reset(), 1);
+	kvr_free(second);
+	kvr_free(k);
+	free(memory);
+}
+END_TEST
+
+Suite *suite_nosys(void);
+
+Suite *
+suite_nosys(void)
+{
+	Suite *s = suite_create("nosys");
+	TCase *t = files_case(s, "system calls");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, each_call);
+	tcase_add_test(t, interrupted);
+	tcase_add_test(t, all_later_calls);
+	tcase_add_test(t, never_its_turn);
+	tcase_add_test(t, cutting);
+	tcase_add_test(t, boot_ids);
+	tcase_add_test(t, what_proc_says);
+	return s;
+}
