@@ -139,7 +139,8 @@ check-asan: deps-slow ## run the suites under AddressSanitizer and UBSan
 coverage: deps-coverage ## run the suites, and demand that they reach nearly all of lib/
 	@mkdir -p $(BUILD)/coverage && find $(BUILD)/coverage -name '*.gcda' -delete
 	$(call variant,coverage,CC=gcc SAN= WERROR= CFLAGS='-O0 -g --coverage \
-	    -fprofile-update=atomic' check-suites,CK_TIMEOUT_MULTIPLIER=5)
+	    -fprofile-update=atomic' LDFLAGS=-Wl$(comma)-u$(comma)__gcov_dump \
+	    check-suites,CK_TIMEOUT_MULTIPLIER=5)
 	@sh mk/coverage.sh $(BUILD)/coverage
 
 check-tsan: deps-slow ## run the suites that start threads under ThreadSanitizer

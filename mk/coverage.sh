@@ -5,8 +5,8 @@
 # the sums. Fails below the thresholds.
 set -u
 
-LINES_MIN=99
-BRANCHES_MIN=95.5
+LINES_MIN=99.4
+BRANCHES_MIN=97
 
 report=$1/coverage.txt
 gcovr --root . --filter 'lib/' --sort-uncovered --txt "$report" \

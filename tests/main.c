@@ -36,6 +36,17 @@ static const struct {
 	{ NULL, NULL }
 };
 
+/* Of the coverage build: mk/check.mk. */
+void __gcov_dump(void) __attribute__((weak));
+
+void
+test_exit(int status)
+{
+	if (__gcov_dump != NULL)
+		__gcov_dump();
+	_exit(status);
+}
+
 struct counts {
 	int passed;
 	int failed;

@@ -26,6 +26,9 @@ _Noreturn void test_skip_in(const char *test, const char *why);
 #define test_shared(name) test_shared_in(__func__, (name))
 const char *test_shared_in(const char *test, const char *name);
 
+/* As _exit, for a child after fork: what it reached counts in the coverage. */
+_Noreturn void test_exit(int status);
+
 /*
  * How much of a long test to run: `full`, or a share of it where a checker
  * makes everything slow ($KVR_TEST_PERCENT); never rounded down to 0.

@@ -123,6 +123,14 @@ START_TEST(absurd_arrays)
 	    &n), KVR_EINVAL);
 	ck_assert_int_eq(kvr_entries(k, &cursor, 100, &e, 0, 1, &n),
 	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_entries(k, &cursor, 100, &e, sizeof(e), 0, &n),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_entries(k, &cursor, 100, &e, sizeof(e), 1, NULL),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_candidates(k, p, NULL, 100, &c, sizeof(c), 1,
+	    NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_locals(p, NULL, 1), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_locals(NULL, NULL, 0), KVR_EINVAL);
 	ck_assert_uint_eq(n, 99);
 	ck_assert_uint_eq(v[0].worker, 99);
 	d.size = 0;
@@ -149,6 +157,33 @@ START_TEST(larger_elements)
 	ck_assert_int_eq(kvr_match(k, p, 100, NULL, sizeof(out[0]), 0, &n),
 	    KVR_OK);
 	ck_assert_uint_eq(n, 1);
+}
+END_TEST
+
+/* Arrays within packed records of the caller's: at any address. */
+START_TEST(unaligned_arrays)
+{
+	enum { ROOM = 8 };
+	unsigned char room[sizeof(struct kvr_overlap) * ROOM + 1];
+	struct kvr_decision d = { .size = sizeof(d) }, want = d;
+	struct kvr_overlap aligned[ROOM], copy;
+	size_t n, m, i;
+
+	ck_assert_int_eq(kvr_match(k, p, 100, aligned, sizeof(aligned[0]),
+	    ROOM, &n), KVR_OK);
+	ck_assert_uint_gt(n, 0);
+	ck_assert_int_eq(kvr_match(k, p, 100, (void *)(room + 1),
+	    sizeof(aligned[0]), ROOM, &m), KVR_OK);
+	ck_assert_uint_eq(m, n);
+	for (i = 0; i < n; i++) {
+		memcpy(&copy, room + 1 + i * sizeof(copy), sizeof(copy));
+		ck_assert_mem_eq(&copy, &aligned[i], sizeof(copy));
+	}
+	ck_assert_int_eq(kvr_choose(k, p, NULL, aligned, sizeof(aligned[0]), n,
+	    100, &want), KVR_OK);
+	ck_assert_int_eq(kvr_choose(k, p, NULL, (void *)(room + 1),
+	    sizeof(aligned[0]), n, 100, &d), KVR_OK);
+	ck_assert_mem_eq(&d, &want, sizeof(d));
 }
 END_TEST
 
@@ -444,6 +479,7 @@ suite_misuse(void)
 	tcase_add_test(t, absurd_policies);
 	tcase_add_test(t, absurd_arrays);
 	tcase_add_test(t, larger_elements);
+	tcase_add_test(t, unaligned_arrays);
 	tcase_add_test(t, dead_leases);
 	tcase_add_test(t, output_overflow);
 	tcase_add_test(t, clock_jumps);

@@ -197,9 +197,34 @@ START_TEST(sealed_nonsense)
 	SEALED(r->seal.layout.cells_at = UINT64_MAX - 63, KVR_EFORMAT);
 	SEALED(r->seal.layout.leaves *= 2, KVR_EFORMAT);
 	SEALED(r->seal.layout.node_buckets = 0, KVR_EFORMAT);
+	SEALED(r->seal.max_prompt_blocks = 0, KVR_EFORMAT);
+	SEALED(r->seal.ttl = INT64_MIN, KVR_EFORMAT);
+	SEALED(r->seal.idle_limit = 0, KVR_EFORMAT);
 	SEALED(r->checksum++, KVR_OK); /* sealed again: nothing is wrong */
 	r->checksum++;
 	ck_assert_int_eq(attach(r, MEMORY), KVR_EFORMAT);
+	free(r);
+}
+END_TEST
+
+/* A hash rule whose own checksum is right, too. */
+#define RULED(change, error) \
+	SEALED((change, hash_rule_seal(&r->seal.rule)), error)
+
+START_TEST(sealed_rules)
+{
+	struct region *r = formatted();
+
+	SEALED(r->seal.rule.id++, KVR_EFORMAT);
+	RULED(r->seal.rule.unit = KVR_UNIT_BYTES + 1, KVR_EFORMAT);
+	RULED(r->seal.rule.kind = KVR_HASH_DYNAMO + 1, KVR_EFORMAT);
+	RULED(r->seal.rule.eagle = 2, KVR_EFORMAT);
+	RULED(r->seal.rule.block_size = 0, KVR_EFORMAT);
+	RULED(r->seal.rule.block_size = UINT32_MAX, KVR_EFORMAT);
+	/* as many tokens as there may be bytes */
+	RULED((r->seal.rule.unit = KVR_UNIT_TOKENS,
+	    r->seal.rule.block_size = BLOCK_BYTES_MAX), KVR_EFORMAT);
+	RULED(r->seal.rule.eagle = 1, KVR_OK);
 	free(r);
 }
 END_TEST
@@ -339,6 +364,7 @@ suite_region(void)
 	tcase_add_loop_test(t, layout_too_small, 0, FLEETS);
 	tcase_add_test(t, layout_beyond_links);
 	tcase_add_test(t, sealed_nonsense);
+	tcase_add_test(t, sealed_rules);
 	tcase_add_test(t, truncated);
 	tcase_add_test(t, moved);
 	tcase_add_test(t, seal_changes_while_attaching);

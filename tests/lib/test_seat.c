@@ -211,15 +211,15 @@ START_TEST(forked)
 		if (kvr_stats(k, &s) != KVR_ESTATE ||
 		    kvr_observe(k, p, id[0], 1, 0, NULL) != KVR_ESTATE ||
 		    kvr_route(k, p, NULL, 1, &d) != KVR_ESTATE)
-			_exit(1);
+			test_exit(1);
 		if (attach(&mine) != KVR_OK || mine->me == k->me ||
 		    kvr_observe(mine, p, id[0], 1, 0, NULL) != KVR_OK)
-			_exit(2);
+			test_exit(2);
 		kvr_free(k);
 		if (kvr_stats(mine, &s) != KVR_OK)
-			_exit(3);
+			test_exit(3);
 		kvr_free(mine);
-		_exit(0);
+		test_exit(0);
 	}
 	ck_assert_int_eq(waitpid(child, &status, 0), child);
 	ck_assert_int_eq(status, 0);

@@ -14,6 +14,8 @@
 
 #include <dirent.h>
 
+#include "alloc.h"
+#include "seat.h"
 #include "storage.h"
 #include "sys.h"
 
@@ -27,6 +29,14 @@ struct scene {
 };
 
 static struct kvr *another;
+
+/* As a process of another namespace would leave it that has died there. */
+static uint64_t
+mine_holder(uint32_t word)
+{
+	return (uint64_t)(word >> LOCK_TURN_SHIFT) << HOLDER_TURN_SHIFT |
+	    k->process;
+}
 
 static int
 descriptors(void)
@@ -198,6 +208,191 @@ START_TEST(never_its_turn)
 }
 END_TEST
 
+/* A seat for each handle on a file; one more is refused, and leaves nothing. */
+START_TEST(all_seats)
+{
+	struct kvr *handle[SEATS_MAX], *more = NULL;
+	uint32_t i, seats;
+	int before;
+
+	made();
+	opened(ATTACH);
+	seats = k->layout.seats;
+	ck_assert_uint_gt(seats, 1);
+	for (i = 1; i < seats; i++)
+		ck_assert_int_eq(open_as(ATTACH, &handle[i]), KVR_OK);
+	before = descriptors();
+	ck_assert_int_eq(open_as(ATTACH, &more), KVR_EFULL);
+	ck_assert_ptr_null(more);
+	ck_assert_int_eq(descriptors(), before);
+	kvr_free(handle[1]);
+	ck_assert_int_eq(open_as(ATTACH, &handle[1]), KVR_OK);
+	for (i = 1; i < seats; i++)
+		kvr_free(handle[i]);
+	closed();
+	ck_assert(!attached());
+}
+END_TEST
+
+/*
+ * The caller closed all descriptors, and has them used again, or not. What is
+ * another file's now says nothing of seats, and stays open.
+ */
+START_TEST(descriptors_used_again)
+{
+	struct kvr *mine;
+	uint32_t word;
+	int gate, round;
+
+	made();
+	for (round = 0; round < 2; round++) {
+		opened(ATTACH);
+		ck_assert_int_eq(open_as(ATTACH, &mine), KVR_OK);
+		word = mine->me;
+		gate = k->gate;
+		ck_assert(seat_alive(k, word));
+		kvr_free(mine);
+		ck_assert(!seat_alive(k, word));
+		atomic_store(&k->seats[(word & LOCK_SEAT) - 1].holder,
+		    mine_holder(word));
+		ck_assert(!seat_alive(k, word)); /* its byte is free */
+		if (round == 0)
+			ck_assert_int_eq(dup2(file_fd(), gate), gate);
+		else
+			ck_assert_int_eq(close(gate), 0);
+		ck_assert(seat_alive(k, word)); /* who knows */
+		kvr_free(k);
+		ck_assert_int_eq(fcntl(gate, F_GETFD) == -1, round == 1);
+	}
+}
+END_TEST
+
+/*
+ * A child may only free the handle, also where the seat's lock needs an open
+ * descriptor. The lock stays its parent's.
+ */
+START_TEST(freed_by_a_child)
+{
+	int round, status;
+	pid_t child;
+
+	made();
+	for (round = 0; round < 2; round++) {
+		if (round == 1)
+			sys_fail_at(SYS_MADVISE, 2, EINVAL);
+		opened(ATTACH);
+		ck_assert_uint_eq(sys_reset(), (unsigned long)round);
+		ck_assert_int_eq(k->seat_fd != -1, round == 1);
+		child = fork();
+		if (child == 0) {
+			if (kvr_clear(k) != KVR_ESTATE ||
+			    region_lock(k, true) != KVR_ESTATE)
+				test_exit(1);
+			kvr_free(k);
+			test_exit(0);
+		}
+		ck_assert_int_eq(waitpid(child, &status, 0), child);
+		ck_assert_int_eq(status, 0);
+		ck_assert(attached());
+		ck_tree(TREE);
+		closed();
+		ck_assert(!attached());
+	}
+}
+END_TEST
+
+/* A file that holds what kvr_new_at makes is not attached to, nor changed. */
+START_TEST(memory_in_a_file)
+{
+	struct kvr_options o = options;
+
+	memset(image, 0, BYTES);
+	ck_assert_int_eq(kvr_new_at(&o, image, BYTES, &k), KVR_OK);
+	kvr_free(k);
+	file_write(image, BYTES);
+	ck_assert_int_eq(try(ATTACH), KVR_EMISMATCH);
+	file_same();
+	ck_assert_int_eq(try(ATTACH), KVR_EMISMATCH);
+}
+END_TEST
+
+static int
+workers(void)
+{
+	uint64_t worker = 0;
+	int n = -1;
+
+	do {
+		n++;
+		ck_assert_int_eq(kvr_worker_next(k, &worker), KVR_OK);
+	} while (worker != 0);
+	return n;
+}
+
+/*
+ * Each allocation of an open that recovers fails in turn; then the next open
+ * recovers. After a death in the middle of a change the workers remain; figures
+ * that are wrong are mended.
+ */
+static bool
+recover_without(unsigned long n, bool died)
+{
+	struct kvr *mine = NULL;
+	bool failed;
+	int rc;
+
+	(void)unlink(path);
+	made();
+	if (died)
+		(void)atomic_fetch_or(&in_image()->region->seq, 1);
+	else
+		in_image()->slots[0].held++;
+	file_write(image, BYTES);
+	alloc_fail_at(n);
+	rc = open_as(ATTACH, &mine);
+	failed = alloc_count() >= n;
+	alloc_reset();
+	ck_assert_int_eq(rc, failed ? KVR_ENOMEM : KVR_OK);
+	ck_assert_int_eq(mine != NULL, !failed);
+	if (!failed)
+		ck_assert_int_eq(kvr_check(mine), KVR_OK);
+	kvr_free(mine);
+	opened(ATTACH);
+	ck_assert_int_eq(workers(), 2);
+	if (died)
+		ck_tree("");
+	else if (!failed)
+		ck_tree(TREE);
+	closed();
+	return failed;
+}
+
+START_TEST(no_memory_to_recover)
+{
+	unsigned long n = 1, m = 1;
+
+	while (recover_without(n, true))
+		n++;
+	while (recover_without(m, false))
+		m++;
+	ck_assert_uint_gt(n, 5);
+	ck_assert_uint_gt(m, n);
+}
+END_TEST
+
+/* A reader checks a copy; there may be no room for one. */
+START_TEST(no_memory_to_check)
+{
+	made();
+	opened(READONLY);
+	alloc_fail_at(1);
+	ck_assert_int_eq(kvr_check(k), KVR_ENOMEM);
+	alloc_reset();
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+	kvr_free(k);
+}
+END_TEST
+
 /* A cut that is interrupted is made again; one that fails is reported. */
 START_TEST(cutting)
 {
@@ -315,6 +510,12 @@ suite_nosys(void)
 	tcase_add_test(t, interrupted);
 	tcase_add_test(t, all_later_calls);
 	tcase_add_test(t, never_its_turn);
+	tcase_add_test(t, all_seats);
+	tcase_add_test(t, descriptors_used_again);
+	tcase_add_test(t, freed_by_a_child);
+	tcase_add_test(t, memory_in_a_file);
+	tcase_add_test(t, no_memory_to_recover);
+	tcase_add_test(t, no_memory_to_check);
 	tcase_add_test(t, cutting);
 	tcase_add_test(t, boot_ids);
 	tcase_add_test(t, what_proc_says);
