@@ -45,7 +45,7 @@ void __cyg_profile_func_enter(void *function, void *from);
 void __cyg_profile_func_exit(void *function, void *from);
 
 /*
- * Aligned and within the region: see aim. A memcpy whose length is not known
+ * Aligned and within the region: see aim. A memcpy of a length not known
  * would be checked by a call, and some shots are fired millions of times.
  */
 static uint64_t

@@ -207,7 +207,7 @@ START_TEST(sealed_nonsense)
 }
 END_TEST
 
-/* A hash rule whose own checksum is right, too. */
+/* The checksum of the hash rule is right, too. */
 #define RULED(change, error) \
 	SEALED((change, hash_rule_seal(&r->seal.rule)), error)
 

@@ -150,7 +150,7 @@ START_TEST(each_call)
 }
 END_TEST
 
-/* Signals whose handlers do not restart what they interrupt. */
+/* By signals that do not restart the call. */
 START_TEST(interrupted)
 {
 	static const enum sys_call calls[] = { SYS_OPEN, SYS_PREAD,
@@ -193,7 +193,7 @@ START_TEST(all_later_calls)
 }
 END_TEST
 
-/* Something else makes the file each time before this call can, and removes it. */
+/* Something else makes the file each time before this call can. */
 START_TEST(never_its_turn)
 {
 	struct kvr *mine = NULL;
@@ -260,7 +260,7 @@ START_TEST(descriptors_used_again)
 			ck_assert_int_eq(dup2(file_fd(), gate), gate);
 		else
 			ck_assert_int_eq(close(gate), 0);
-		ck_assert(seat_alive(k, word)); /* who knows */
+		ck_assert(seat_alive(k, word)); /* not known */
 		kvr_free(k);
 		ck_assert_int_eq(fcntl(gate, F_GETFD) == -1, round == 1);
 	}
@@ -436,7 +436,8 @@ START_TEST(boot_ids)
 		sys_say(SYS_PREAD, line[i].text);
 		storage_boot_id(got);
 		ck_assert_uint_gt(sys_reset(), 0);
-		ck_assert_mem_eq(got, line[i].known ? bytes : none, sizeof(got));
+		ck_assert_mem_eq(got, line[i].known ? bytes : none,
+		    sizeof(got));
 	}
 	sys_fail_from(SYS_PREAD, 1, EIO);
 	storage_boot_id(got);
