@@ -55,13 +55,14 @@ magazine_put_row(struct kvr *k, const uint32_t *links, uint32_t from,
 
 /*
  * The piece of links at this height above the bottom pieces, by its number
- * among those of its height.
+ * among those of its height. `level`: of the tree, read once, since a peer may
+ * change it; at least height.
  */
 static uint32_t
-tree_links(const struct kvr *k, const struct tree *t, uint32_t height,
-    uint32_t number)
+tree_links(const struct kvr *k, const struct tree *t, uint32_t level,
+    uint32_t height, uint32_t number)
 {
-	return links_at(k, t->run, t->level % RUN_LEVELS - height, number);
+	return links_at(k, t->run, level - height, number);
 }
 
 /*
@@ -72,7 +73,8 @@ tree_links(const struct kvr *k, const struct tree *t, uint32_t height,
 static void
 magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 {
-	uint32_t level = t->level % RUN_LEVELS, last = t->last, height;
+	uint32_t level = read_once(t->level) % RUN_LEVELS, last = t->last;
+	uint32_t height;
 	uint32_t group = (last - 1) / PIECE, number = group;
 	bool done = group <= t->first / PIECE;
 	uint32_t from = done ? t->first : group * PIECE;
@@ -80,10 +82,10 @@ magazine_from_tree(struct kvr *k, uint32_t top, struct tree *t)
 	if (level == 0)
 		magazine_put(k, t->run);
 	else
-		magazine_put_row(k, cell_at(k, tree_links(k, t, 1, group))->
-		    piece, from % PIECE, (last - 1) % PIECE);
+		magazine_put_row(k, cell_at(k, tree_links(k, t, level, 1,
+		    group))->piece, from % PIECE, (last - 1) % PIECE);
 	for (height = 1; height <= level; height++) {
-		magazine_put(k, tree_links(k, t, height, number));
+		magazine_put(k, tree_links(k, t, level, height, number));
 		if (!done && number % PIECE != 0)
 			break;
 		number /= PIECE;
@@ -101,14 +103,14 @@ cell_prefetch(const struct kvr *k)
 {
 	uint32_t top = k->region->free_top;
 	const struct tree *t = &cell_at(k, top)->tree;
-	uint32_t group, ahead;
+	uint32_t level = read_once(t->level) % RUN_LEVELS, group, ahead;
 
 	__builtin_prefetch(cell_at(k, t->next));
-	if (t->kind != CELL_TREE || t->level % RUN_LEVELS == 0)
+	if (t->kind != CELL_TREE || level == 0)
 		return;
 	group = (t->last - 1) / PIECE;
 	for (ahead = 0; ahead < GROUPS_AHEAD && ahead <= group; ahead++)
-		__builtin_prefetch(cell_at(k, tree_links(k, t, 1,
+		__builtin_prefetch(cell_at(k, tree_links(k, t, level, 1,
 		    group - ahead)));
 }
 
