@@ -4,8 +4,8 @@
  *
  * The first byte is the endpoint (and whether the body is marked incomplete),
  * the second says how the pieces are cut, the third which allocation fails (0:
- * none), the rest is the body. It is read in one piece and in many, with the
- * same result; the prompt must be no larger than the body allows; a failed
+ * none), the rest is the body. It is read in one piece and in many, and by
+ * YAJL, with the same result; the prompt must be no larger than the body allows; a failed
  * allocation is BODY_NO_MEMORY or has no effect; and one struct body reads all
  * of these, one after the other.
  */
@@ -100,6 +100,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	look(&one, data + 3, size - 3);
 	bodies_take(body, region, prompt, endpoint, data + 3, size - 3,
 	    &many, &more);
+	demand(bodies_equal(&one, &more));
+	bodies_take_yajl(body, region, prompt, endpoint, data + 3, size - 3,
+	    whole.more, &more);
 	demand(bodies_equal(&one, &more));
 	if (data[2] > 0)
 		starve(endpoint, data + 3, size - 3, &many, data[2], &one);

@@ -4,17 +4,18 @@
  *
  *   floor [-e endpoint] [-r rounds] file|bytes ...
  *
- * The floor is two things that cannot be left out: the JSON library over the
- * same body with callbacks that do nothing, its strings validated and decoded,
- * and the hashing of as many bytes as the prompt has, in one piece. Beside it
- * is all that a proxy does between having the body and having the prompt:
- * parse, prompt, scope. All are timed in turns, so that disturbances affect
- * all. Medians are shown, in nanoseconds, in one machine-readable line for
- * each body:
+ * The floor is the hashing of as many bytes as the prompt has, in one piece.
+ * Beside it is all that a proxy does between having the body and having the
+ * prompt: parse, prompt, scope; and, for comparison, YAJL over the same body
+ * with callbacks that do nothing, its strings validated and decoded. All are
+ * timed in turns, so that disturbances affect all. Medians are shown, in
+ * nanoseconds, in one machine-readable line for each body:
  *
- *   body  bytes  prompt  json_ns  hash_ns  whole_ns  ratio
+ *   body  bytes  prompt  json_ns  hash_ns  whole_ns  ratio  of_hash
  *
- * A number instead of a file is a generated chat of about that many bytes.
+ * The ratio is whole to json and hash together, of_hash is whole to hash. A
+ * number instead of a file is chats of about that many bytes: without escapes,
+ * with a few, with many, of Chinese text escaped and not, cut, and broken.
  */
 #include <err.h>
 #include <stdbool.h>
@@ -192,12 +193,30 @@ read_file(const char *path)
 	return t;
 }
 
-/* Messages of some lines each, with quotes and line ends escaped. */
+/* Lines of a text, by their share of escapes. */
+static const struct {
+	const char *name;
+	const char *line; /* with a word, a number and a word in it */
+} floor_kinds[] = {
+	{ "plain", "The %s of step %zu was not what the other %s had said, so "
+	    "it went on to the next. " },
+	{ "lines", "The %s of step %zu was not what the \\\"%s\\\" said, so it "
+	    "went on to the next one.\\n" },
+	{ "code", "\\tif (%s[%zu] == \\\"%s\\\") {\\n\\t\\treturn x;\\n\\t}"
+	    "\\n" },
+	{ "unicode", "\\u4f60\\u597d\\uff0c\\u8fd9\\u662f %s %zu %s"
+	    "\\u7684\\u7b54\\u6848\\u548c\\u95ee\\u9898\\u3002\\n" },
+	{ "cjk", "\344\275\240\345\245\275\357\274\214\350\277\231\346\230\257 "
+	    "%s %zu %s\347\232\204\347\255\224\346\241\210\345\222\214\351\227"
+	    "\256\351\242\230\343\200\202" }
+};
+
+enum { FLOOR_KINDS = sizeof(floor_kinds) / sizeof(*floor_kinds) };
+
+/* Messages of a dozen lines each. */
 static struct text
-make_chat(size_t bytes)
+make_chat(size_t bytes, const char *line)
 {
-	static const char line[] = "The %s of step %zu was not what the \\\"%s"
-	    "\\\" said, so it went on to the next one.\\n";
 	static const char *const words[] = { "cost", "reason", "length",
 		"worker", "answer" };
 	struct text t = { malloc(bytes + 1024), 0 };
@@ -205,8 +224,9 @@ make_chat(size_t bytes)
 
 	if (t.data == NULL)
 		errx(1, "no memory");
-	t.length = (size_t)sprintf(t.data, "{\"messages\":[{\"role\":"
-	    "\"system\",\"content\":\"Be brief.\"}");
+	t.length = (size_t)sprintf(t.data, "{\"model\":\"m-7b\",\"stream\":"
+	    "true,\"temperature\":0.7,\"messages\":[{\"role\":\"system\","
+	    "\"content\":\"Be brief.\"}");
 	while (t.length < bytes) {
 		t.length += (size_t)sprintf(t.data + t.length, ",{\"role\":"
 		    "\"%s\",\"content\":\"", step % 2 == 0 ? "user" :
@@ -217,8 +237,7 @@ make_chat(size_t bytes)
 		t.length += (size_t)sprintf(t.data + t.length, "\"}");
 		step++;
 	}
-	t.length += (size_t)sprintf(t.data + t.length, "],\"model\":\"m-7b\","
-	    "\"stream\":true,\"temperature\":0.7}");
+	t.length += (size_t)sprintf(t.data + t.length, "]}");
 	return t;
 }
 
@@ -231,14 +250,36 @@ floor_show(struct bed *d, const char *name, size_t rounds)
 	body_begin(d->b, d->p, d->endpoint);
 	body_data(d->b, d->body.data, d->body.length);
 	outcome = body_end(d->b, &d->facts);
-	if (outcome != BODY_PROMPT || d->facts.cut ||
-	    d->facts.bytes > d->body.length)
+	if (outcome != BODY_PROMPT || d->facts.bytes > d->body.length)
 		errx(1, "%s: no body to measure with", name);
 	floor_measure(d, rounds, ns);
-	printf("%s\t%zu\t%llu\t%lld\t%lld\t%lld\t%.2f\n", name,
+	printf("%s\t%zu\t%llu\t%lld\t%lld\t%lld\t%.2f\t%.2f\n", name,
 	    d->body.length, (unsigned long long)d->facts.bytes,
 	    (long long)ns[0], (long long)ns[1], (long long)ns[2],
-	    (double)ns[2] / (double)(ns[0] + ns[1]));
+	    (double)ns[2] / (double)(ns[0] + ns[1]),
+	    (double)ns[2] / (double)ns[1]);
+}
+
+/* Each kind; then lines that end early, or in a byte that is none of UTF-8. */
+static void
+floor_show_made(struct bed *d, size_t bytes, size_t rounds)
+{
+	char name[64];
+	size_t i;
+
+	for (i = 0; i < FLOOR_KINDS + 2; i++) {
+		d->body = make_chat(bytes, floor_kinds[i < FLOOR_KINDS ? i :
+		    1].line);
+		if (i == FLOOR_KINDS)
+			d->body.length -= 64;
+		if (i > FLOOR_KINDS)
+			d->body.data[d->body.length - 8] = '\377';
+		snprintf(name, sizeof(name), "%s-%zu", i < FLOOR_KINDS ?
+		    floor_kinds[i].name : i == FLOOR_KINDS ? "cut" :
+		    "broken", bytes);
+		floor_show(d, name, rounds);
+		free(d->body.data);
+	}
 }
 
 /* ---------------------------------------------------------------- main --- */
@@ -288,11 +329,15 @@ main(int argc, char **argv)
 			errx(2, "floor [-e endpoint] [-r rounds] "
 			    "file|bytes ...");
 	}
-	printf("body\tbytes\tprompt\tjson_ns\thash_ns\twhole_ns\tratio\n");
+	printf("body\tbytes\tprompt\tjson_ns\thash_ns\twhole_ns\tratio\t"
+	    "of_hash\n");
 	for (; optind < argc; optind++) {
 		number = strtoull(argv[optind], &end, 10);
-		d.body = *end == '\0' && number <= BODY_MAX ?
-		    make_chat((size_t)number) : read_file(argv[optind]);
+		if (*end == '\0' && number <= BODY_MAX) {
+			floor_show_made(&d, (size_t)number, rounds);
+			continue;
+		}
+		d.body = read_file(argv[optind]);
 		floor_show(&d, argv[optind], rounds);
 		free(d.body.data);
 	}

@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body.c - gives a body to YAJL in pieces and returns the outcome.
+ * body.c - takes a body in pieces and returns the outcome.
  *
- * It works around two weaknesses of YAJL.
- *
- * Small pieces. YAJL copies the beginning of a string that a piece cuts, and
- * scans all of it again with each further piece: a string of n bytes in pieces
- * of one byte costs n * n / 2 steps. So the amount given grows with what was
- * given before:
- *
- *   pieces   |a|b|c|d|e|f|g|h|i|j|k|...
- *   given    |a|b|c d|e f g h|i ...              as much as all before
- *
- * and the total is at most two or three times n. Pieces that are large enough
- * are given directly.
- *
- * Early ends. A body may end within a long string, which YAJL then never
- * reports. It is given the missing end: the rest of a character or of an
- * escape, and a quote.
+ * A body may end within a string, which counts up to there. So it is given the
+ * missing end: the rest of a character or of an escape, and a quote.
  */
 #include "body_in.h"
 
@@ -31,12 +17,11 @@ body_new(void)
 
 	if (b == NULL)
 		return NULL;
-	b->state = XXH3_createState();
-	if (b->state == NULL) {
+	b->digest = XXH3_createState();
+	if (b->digest == NULL) {
 		free(b);
 		return NULL;
 	}
-	pool_init(&b->pool);
 	b->stopped = true;
 	return b;
 }
@@ -46,11 +31,10 @@ body_free(struct body *b)
 {
 	if (b == NULL)
 		return;
-	pool_end(&b->pool);
-	free(b->gathered.data);
+	free(b->text.data);
 	free(b->system.data);
 	free(b->held.data);
-	XXH3_freeState(b->state);
+	XXH3_freeState(b->digest);
 	free(b);
 }
 
@@ -65,7 +49,7 @@ body_stop(struct body *b, enum body_outcome why)
 static void
 forget(struct body *b)
 {
-	b->json = NULL;
+	body_json_begin(b);
 	b->given = b->fed = b->end = 0;
 	b->n_last = 0;
 	b->order_mark = 0;
@@ -89,8 +73,6 @@ body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint)
 	b->prompt = p;
 	b->endpoint = endpoint;
 	forget(b);
-	pool_begin(&b->pool);
-	hold_begin(&b->gathered);
 	hold_begin(&b->system);
 	hold_begin(&b->held);
 	(void)kvr_prompt_begin(p, NULL);
@@ -118,22 +100,9 @@ remember(struct body *b, const unsigned char *bytes, size_t n)
 	b->n_last = old + n;
 }
 
-static void
-parse(struct body *b)
-{
-	if (b->json == NULL)
-		b->json = yajl_alloc(&body_callbacks, &b->pool.calls, b);
-	if (yajl_parse(b->json, b->piece, b->piece_length) != yajl_status_ok) {
-		body_stop(b, BODY_NOT_JSON);
-		return;
-	}
-	b->fed += b->piece_length;
-	remember(b, b->piece, b->piece_length);
-}
-
 /*
- * A byte order mark ahead of the body is passed over, as engines do; YAJL would
- * refuse it. It may come in pieces. Returns how much of this one belongs to it.
+ * A byte order mark ahead of the body is passed over, as engines do. It may come
+ * in pieces. Returns how much of this one belongs to it.
  */
 static size_t
 order_mark(struct body *b, const unsigned char *bytes, size_t n)
@@ -152,7 +121,6 @@ order_mark(struct body *b, const unsigned char *bytes, size_t n)
 	return i;
 }
 
-/* Returns from YAJL, or by a jump of the pool. */
 static void
 feed(struct body *b, const unsigned char *bytes, size_t n)
 {
@@ -160,50 +128,19 @@ feed(struct body *b, const unsigned char *bytes, size_t n)
 
 	if (b->stopped || skipped == n)
 		return;
-	b->piece = bytes + skipped;
-	b->piece_length = n - skipped;
-	if (setjmp(b->pool.full) == 0)
-		parse(b);
-	else
-		body_stop(b, BODY_NO_MEMORY);
-}
-
-static void
-feed_gathered(struct body *b)
-{
-	size_t n = b->gathered.length;
-
-	b->gathered.length = 0;
-	if (n > 0 && !b->stopped)
-		feed(b, b->gathered.data, n);
-}
-
-/*
- * How much is worth a call of YAJL, which scans a cut string again: a small
- * body as a whole, of a large one more each time.
- */
-static size_t
-enough(const struct body *b)
-{
-	return b->fed > GATHERED_MIN ? b->fed : GATHERED_MIN;
+	bytes += skipped;
+	n -= skipped;
+	body_json(b, bytes, n);
+	b->fed += n;
+	remember(b, bytes, n);
 }
 
 void
 body_data(struct body *b, const void *data, size_t n)
 {
 	b->given += n;
-	if (b->stopped || b->is_cut || n == 0)
-		return;
-	if (n >= enough(b)) {
-		feed_gathered(b);
-		if (!b->stopped)
-			feed(b, data, n);
-		return;
-	}
-	if (!hold_append(&b->gathered, data, n))
-		body_stop(b, BODY_NO_MEMORY);
-	else if (b->gathered.length >= enough(b))
-		feed_gathered(b);
+	if (!b->stopped && !b->is_cut && n > 0)
+		feed(b, data, n);
 }
 
 void
@@ -253,8 +190,8 @@ escape(const struct body *b)
 }
 
 /* The bytes that complete a string that ends here. */
-static size_t
-missing(const struct body *b, unsigned char end[8])
+size_t
+body_missing(const struct body *b, unsigned char end[8])
 {
 	size_t n = lacking(b), at = escape(b), has = b->n_last - at;
 
@@ -276,7 +213,7 @@ close_early(struct body *b)
 	unsigned char end[8];
 
 	b->closing = true;
-	feed(b, end, missing(b, end));
+	feed(b, end, body_missing(b, end));
 }
 
 /* Outside of all objects and lists. A number ends with what follows it. */
@@ -333,7 +270,6 @@ outcome(const struct body *b)
 enum body_outcome
 body_end(struct body *b, struct body_facts *facts)
 {
-	feed_gathered(b);
 	if (b->stopped)
 		b->whole = b->other = false;
 	else if (b->fed > 0 && !b->whole && b->depth == 0)

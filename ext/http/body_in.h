@@ -2,12 +2,14 @@
 /*
  * body_in.h - shared by the files of the body.
  *
- *   body.c         pieces of the body to YAJL; begin, end, cut
- *   body_shape.c   YAJL's callbacks -> their meaning
+ *   body.c         begin, end, cut
+ *   body_json.c    pieces of the body -> keys and values
+ *   body_string.c  what a string says
+ *   body_shape.c   keys and values -> their meaning
  *   body_keys.c    the known keys
  *   body_text.c    text, marks, digests -> their sinks
  *
- *   body_data --> yajl --> callbacks --> put --> stage --> sink
+ *   body_data --> json --> shape --> put --> stage --> sink
  *
  * Sinks: the prompt itself, where the body is in order (Chat, Completions); two
  * holds for Responses and Messages, because their clients send the system text
@@ -24,15 +26,12 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-#include <yajl/yajl_parse.h>
-
-#include "pool.h"
 
 enum {
 	STAGE_BYTES = 2048,
 	HOLD_KEEP = 1 << 20, /* of a hold, when the next body begins */
 	LAST_BYTES = 16,
-	GATHERED_MIN = 16384
+	REST_BYTES = 12      /* of an escape or character, cut by a piece */
 };
 
 /* The letter after 0xFF. What follows it ends at the next mark. */
@@ -127,23 +126,28 @@ struct body {
 	enum endpoint endpoint;
 
 	/* feeding */
-	struct pool pool;
-	yajl_handle json;       /* NULL: not begun */
-	const unsigned char *piece; /* that YAJL is reading */
-	size_t piece_length;
-	struct hold gathered;   /* small pieces */
 	uint64_t given;         /* bytes that came */
-	uint64_t fed;           /* of them, those YAJL has seen */
+	uint64_t fed;           /* of them, those in pieces that are read */
 	uint64_t end;           /* offset of the last brace */
-	size_t order_mark;      /* bytes of it, of those YAJL has not seen */
-	unsigned char last[LAST_BYTES]; /* bytes of those YAJL has seen */
+	size_t order_mark;      /* bytes of it; they are not read */
+	unsigned char last[LAST_BYTES]; /* bytes of those */
 	size_t n_last;
 	bool stopped;           /* nothing more is read */
-	bool closing;           /* YAJL is given a made-up end */
+	bool closing;           /* a made-up end is read */
 	bool whole;             /* an object */
 	bool other;             /* JSON, but no object */
 	bool is_cut;
 	enum body_outcome why;  /* it stopped */
+
+	/* JSON: enums of body_json.c */
+	unsigned char state;
+	unsigned char token;    /* that a piece has cut */
+	unsigned char number;
+	unsigned char word;     /* where in the words */
+	unsigned char rest[REST_BYTES];
+	size_t rest_length;
+	struct hold text;       /* of the token, as far as it came */
+	bool is_map[BODY_DEPTH + 1];
 
 	/* shape */
 	struct level level[BODY_DEPTH + 1];
@@ -166,7 +170,7 @@ struct body {
 	uint64_t written;       /* to the prompt */
 	uint64_t digested;
 	struct hold system, held;
-	XXH3_state_t *state;
+	XXH3_state_t *digest;
 	bool is_ahead[AHEADS];
 	XXH128_canonical_t ahead[AHEADS];
 	size_t name_length[NAMES];
@@ -174,7 +178,25 @@ struct body {
 	unsigned char stage[STAGE_BYTES];
 };
 
-extern const yajl_callbacks body_callbacks;
+/*
+ * What body_shape.c makes of keys and values, in the order of the body. They
+ * return false if the rest is not wanted.
+ */
+bool body_on_key(struct body *b, const unsigned char *name, size_t n);
+bool body_on_string(struct body *b, const unsigned char *text, size_t n);
+bool body_on_number(struct body *b, const char *digits, size_t n);
+bool body_on_boolean(struct body *b, bool is_true);
+bool body_on_null(struct body *b);
+bool body_on_map(struct body *b);
+bool body_on_list(struct body *b);
+/* Of either; the offset of its bracket. */
+bool body_on_end(struct body *b, uint64_t at);
+
+/* Reads a piece, the next one of this body, while the body is not stopped. */
+void body_json_begin(struct body *b);
+void body_json(struct body *b, const void *piece, size_t n);
+/* The bytes that complete a string that ends after `last`, with its quote. */
+size_t body_missing(const struct body *b, unsigned char end[8]);
 
 /* No object is open; the body is next. */
 void body_outside(struct body *b);
@@ -227,6 +249,8 @@ body_text(struct body *b, enum mark mark, const void *text, size_t n)
 		body_put(b, text, n);
 }
 
+/* Room for n more bytes. */
+bool hold_reserve(struct hold *h, size_t n);
 bool hold_append(struct hold *h, const void *bytes, size_t n);
 /* Empties it and frees large memory. */
 void hold_begin(struct hold *h);

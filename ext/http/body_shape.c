@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_shape.c - gives meaning to what YAJL finds in a body.
+ * body_shape.c - gives meaning to the keys and values of a body.
  *
  * Every open object or list is a level, and a level is a room: the keys known
  * there, and the kind of each value. Unknown values are skipped as a whole.
@@ -14,9 +14,9 @@
  *    TOP       LIST                   TOP      WHOLE, down to the last number
  *
  * A level knows its room and the kind of its next value (`value`, with its mark
- * or number): in objects a key sets it, in lists it stays. So a callback of
- * YAJL is one step: the kind of value that begins here decides what a string,
- * a number or an object means.
+ * or number): in objects a key sets it, in lists it stays. So each
+ * call is one step: the kind of value that begins here decides what a string, a
+ * number or an object means.
  *
  * A message as it is written:
  *
@@ -82,10 +82,9 @@ whole_key(struct body *b, struct level *l, const void *name, size_t n)
 	body_text(b, MARK_KEY, name, n);
 }
 
-static int
-on_key(void *context, const unsigned char *name, size_t n)
+bool
+body_on_key(struct body *b, const unsigned char *name, size_t n)
 {
-	struct body *b = context;
 	struct level *l = &b->level[b->depth];
 	const struct key *k;
 
@@ -106,7 +105,7 @@ on_key(void *context, const unsigned char *name, size_t n)
 /* -------------------------------------------------------------- values --- */
 
 /* Ends what a value at the top has begun. */
-static int
+static bool
 done(struct body *b)
 {
 	if (b->depth == 1 && b->sink != SINK_NONE)
@@ -205,10 +204,9 @@ string_rest(struct body *b, const struct level *l, const void *text, size_t n)
 	}
 }
 
-static int
-on_string(void *context, const unsigned char *text, size_t n)
+bool
+body_on_string(struct body *b, const unsigned char *text, size_t n)
 {
-	struct body *b = context;
 	const struct level *l = &b->level[b->depth];
 
 	switch (l->value) {
@@ -296,13 +294,13 @@ bare_token(struct body *b, const char *digits, size_t n)
 }
 
 /* A number, true, false or null. */
-static int
+static bool
 scalar(struct body *b, enum mark mark, const char *text, size_t n)
 {
 	const struct level *l = &b->level[b->depth];
 
 	if (b->closing)
-		return 0;
+		return false;
 	switch (l->value) {
 	case IS_BODY:
 		b->other = true;
@@ -336,28 +334,26 @@ scalar(struct body *b, enum mark mark, const char *text, size_t n)
 	return done(b);
 }
 
-static int
-on_null(void *context)
+bool
+body_on_null(struct body *b)
 {
-	return scalar(context, MARK_NULL, "", 0);
+	return scalar(b, MARK_NULL, "", 0);
 }
 
-static int
-on_boolean(void *context, int is_true)
+bool
+body_on_boolean(struct body *b, bool is_true)
 {
-	return scalar(context, is_true ? MARK_TRUE : MARK_FALSE, "", 0);
+	return scalar(b, is_true ? MARK_TRUE : MARK_FALSE, "", 0);
 }
 
-static int
-on_number(void *context, const char *digits, size_t n)
+bool
+body_on_number(struct body *b, const char *digits, size_t n)
 {
-	struct body *b = context;
-
 	if (b->level[b->depth].value == IS_TOKEN && !b->closing) {
 		token(b, digits, n);
 		return !b->stopped;
 	}
-	return scalar(context, MARK_NUMBER, digits, n);
+	return scalar(b, MARK_NUMBER, digits, n);
 }
 
 /* ---------------------------------------------------- objects and lists --- */
@@ -496,7 +492,7 @@ enter_either(struct body *b, const struct level *l, struct level *to,
 	}
 }
 
-static int
+static bool
 open_level(struct body *b, bool is_map)
 {
 	const struct level *l = &b->level[b->depth];
@@ -504,7 +500,7 @@ open_level(struct body *b, bool is_map)
 
 	if (b->depth == BODY_DEPTH) {
 		body_stop(b, BODY_TOO_DEEP);
-		return 0;
+		return false;
 	}
 	if (!enter_either(b, l, to, is_map)) {
 		if (is_map)
@@ -516,22 +512,21 @@ open_level(struct body *b, bool is_map)
 	return !b->stopped;
 }
 
-static int
-on_map(void *context)
+bool
+body_on_map(struct body *b)
 {
-	return open_level(context, true);
+	return open_level(b, true);
 }
 
-static int
-on_list(void *context)
+bool
+body_on_list(struct body *b)
 {
-	return open_level(context, false);
+	return open_level(b, false);
 }
 
-static int
-on_end(void *context)
+bool
+body_on_end(struct body *b, uint64_t at)
 {
-	struct body *b = context;
 	const struct level *l = &b->level[b->depth];
 
 	if (l->shut != MARK_NONE)
@@ -541,7 +536,7 @@ on_end(void *context)
 		b->other = true;
 	} else if (b->depth == 0) {
 		b->whole = true;
-		b->end = b->fed + yajl_get_bytes_consumed(b->json) - 1;
+		b->end = at;
 	}
 	return done(b);
 }
@@ -552,15 +547,3 @@ body_outside(struct body *b)
 	b->depth = 0;
 	enter(&b->level[0], ROOM_OUTSIDE, IS_BODY, MARK_NONE);
 }
-
-const yajl_callbacks body_callbacks = {
-	.yajl_null = on_null,
-	.yajl_boolean = on_boolean,
-	.yajl_number = on_number,
-	.yajl_string = on_string,
-	.yajl_start_map = on_map,
-	.yajl_map_key = on_key,
-	.yajl_end_map = on_end,
-	.yajl_start_array = on_list,
-	.yajl_end_array = on_end
-};

@@ -8,7 +8,7 @@
  *
  * A prompt takes pieces of any length, but each costs a call and a look at its
  * unfinished block: marks and short texts are joined, long texts go directly
- * from YAJL's memory.
+ * from where they lie.
  */
 #include "body_in.h"
 
@@ -18,23 +18,32 @@
 /* --------------------------------------------------------------- holds --- */
 
 bool
-hold_append(struct hold *h, const void *bytes, size_t n)
+hold_reserve(struct hold *h, size_t n)
 {
 	size_t room = h->capacity < 4096 ? 4096 : h->capacity;
 	unsigned char *data;
 
 	if (n > SIZE_MAX / 4 || h->length > SIZE_MAX / 4)
 		return false;
+	if (n <= h->capacity - h->length)
+		return true;
 	while (room < h->length + n)
 		room *= 2;
-	if (room > h->capacity) {
-		data = realloc(h->data, room);
-		if (data == NULL)
-			return false;
-		h->data = data;
-		h->capacity = room;
-	}
-	memcpy(h->data + h->length, bytes, n);
+	data = realloc(h->data, room);
+	if (data == NULL)
+		return false;
+	h->data = data;
+	h->capacity = room;
+	return true;
+}
+
+bool
+hold_append(struct hold *h, const void *bytes, size_t n)
+{
+	if (!hold_reserve(h, n))
+		return false;
+	if (n > 0)
+		memcpy(h->data + h->length, bytes, n);
 	h->length += n;
 	return true;
 }
@@ -82,7 +91,7 @@ to_sink(struct body *b, const void *bytes, size_t n)
 		to_hold(b, &b->held, bytes, n);
 		break;
 	case SINK_DIGEST:
-		XXH3_128bits_update(b->state, bytes, n);
+		XXH3_128bits_update(b->digest, bytes, n);
 		b->digested += n;
 		break;
 	case SINK_NONE:
@@ -119,7 +128,7 @@ body_open_digest(struct body *b, enum ahead ahead)
 {
 	body_open_sink(b, SINK_DIGEST);
 	b->digesting = ahead;
-	XXH3_128bits_reset(b->state);
+	XXH3_128bits_reset(b->digest);
 }
 
 void
@@ -129,7 +138,7 @@ body_settle(struct body *b)
 	if (b->sink == SINK_DIGEST) {
 		b->is_ahead[b->digesting] = true;
 		XXH128_canonicalFromHash(&b->ahead[b->digesting],
-		    XXH3_128bits_digest(b->state));
+		    XXH3_128bits_digest(b->digest));
 	}
 	b->sink = SINK_NONE;
 }

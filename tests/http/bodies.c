@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "body_yajl.h"
 #include "rng.h"
 
 static void
@@ -65,18 +66,14 @@ give(struct body *b, const unsigned char *text, size_t n,
 		body_cut(b);
 }
 
-void
-bodies_take(struct body *b, const struct kvr *k, struct kvr_prompt *p,
-    enum endpoint endpoint, const void *text, size_t n,
-    const struct pieces *pieces, struct taken *out)
+/* The rest of what there is to compare, after the end of the body. */
+static void
+look(const struct body *b, const struct kvr *k, struct kvr_prompt *p,
+    struct taken *out)
 {
 	struct kvr_prompt_info info;
 	uint64_t local;
 
-	memset(out, 0, sizeof(*out));
-	body_begin(b, p, endpoint);
-	give(b, text, n, pieces);
-	out->outcome = body_end(b, &out->facts);
 	demand(out->facts.model_length <= sizeof(out->name));
 	memcpy(out->name, out->facts.model, out->facts.model_length);
 	out->facts.model = NULL;
@@ -90,6 +87,28 @@ bodies_take(struct body *b, const struct kvr *k, struct kvr_prompt *p,
 	if (info.units > 0)
 		demand(kvr_prompt_hash(p, info.blocks - 1, &local,
 		    &out->hash) == KVR_OK);
+}
+
+void
+bodies_take(struct body *b, const struct kvr *k, struct kvr_prompt *p,
+    enum endpoint endpoint, const void *text, size_t n,
+    const struct pieces *pieces, struct taken *out)
+{
+	memset(out, 0, sizeof(*out));
+	body_begin(b, p, endpoint);
+	give(b, text, n, pieces);
+	out->outcome = body_end(b, &out->facts);
+	look(b, k, p, out);
+}
+
+void
+bodies_take_yajl(struct body *b, const struct kvr *k, struct kvr_prompt *p,
+    enum endpoint endpoint, const void *text, size_t n, bool more,
+    struct taken *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->outcome = body_yajl(b, p, endpoint, text, n, more, &out->facts);
+	look(b, k, p, out);
 }
 
 static bool

@@ -42,6 +42,11 @@ void bodies_take(struct body *b, const struct kvr *k, struct kvr_prompt *p,
     enum endpoint endpoint, const void *text, size_t n,
     const struct pieces *pieces, struct taken *out);
 
+/* The same by YAJL. Allocations must not fail. */
+void bodies_take_yajl(struct body *b, const struct kvr *k,
+    struct kvr_prompt *p, enum endpoint endpoint, const void *text, size_t n,
+    bool more, struct taken *out);
+
 bool bodies_equal(const struct taken *a, const struct taken *b);
 /* Does the prompt begin with what `other` was? */
 bool bodies_begins(const struct kvr_prompt *p, const struct taken *other);

@@ -491,8 +491,8 @@ START_TEST(many_messages)
 END_TEST
 
 /*
- * A text in many pieces. YAJL alone would scan it again with each piece, 10^11
- * bytes in total, and exceed any time limit.
+ * A text in many pieces: if a string were read again with each piece, 10^11
+ * bytes in total, it would exceed any time limit.
  */
 START_TEST(long_string_in_small_pieces)
 {

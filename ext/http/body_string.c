@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * body_string.c - see body_string.h.
+ *
+ * Two ways of the same: `unit` takes one character or escape and is the
+ * definition. blocks_plain and blocks_decode take 64 bytes at a time, as far as
+ * whole blocks go; they read and write only what they were given, so the last
+ * bytes of a piece are left to `unit`.
+ */
+#include "body_string.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum {
+	BLOCK = 64,
+	RUN = 32 /* bytes copied at once, of which the first may count */
+};
+
+/* ---------------------------------------------------------------- masks --- */
+
+#ifdef __SSE2__
+
+struct block {
+	__m128i a, b, c, d;
+};
+
+static inline __m128i
+load(const unsigned char *p)
+{
+	return _mm_loadu_si128((const __m128i *)(const void *)p);
+}
+
+static inline struct block
+block_load(const unsigned char *p)
+{
+	return (struct block){ load(p), load(p + 16), load(p + 32),
+		load(p + 48) };
+}
+
+static inline uint64_t
+bits(__m128i v)
+{
+	return (uint64_t)(uint32_t)_mm_movemask_epi8(v);
+}
+
+static inline uint64_t
+gather(__m128i a, __m128i b, __m128i c, __m128i d)
+{
+	return bits(a) | bits(b) << 16 | bits(c) << 32 | bits(d) << 48;
+}
+
+static inline __m128i
+special(__m128i v)
+{
+	return _mm_or_si128(_mm_or_si128(
+	    _mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+	    _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))),
+	    _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1f)), v));
+}
+
+/* Quotes, backslashes and control characters. */
+static inline uint64_t
+block_special(const struct block *b)
+{
+	return gather(special(b->a), special(b->b), special(b->c),
+	    special(b->d));
+}
+
+/* Of each byte the bit 7 - `down`. */
+static inline uint64_t
+block_bits(const struct block *b, int down)
+{
+	return gather(_mm_slli_epi16(b->a, down), _mm_slli_epi16(b->b, down),
+	    _mm_slli_epi16(b->c, down), _mm_slli_epi16(b->d, down));
+}
+
+static inline bool
+block_is_ascii(const struct block *b)
+{
+	return _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(b->a, b->b),
+	    _mm_or_si128(b->c, b->d))) == 0;
+}
+
+static inline void
+copy_run(unsigned char *to, const unsigned char *from)
+{
+	_mm_storeu_si128((__m128i *)(void *)to,
+	    _mm_loadu_si128((const __m128i *)(const void *)from));
+	_mm_storeu_si128((__m128i *)(void *)(to + 16),
+	    _mm_loadu_si128((const __m128i *)(const void *)(from + 16)));
+}
+
+#else
+
+struct block {
+	uint64_t part[8]; /* first byte lowest */
+};
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static inline struct block
+block_load(const unsigned char *p)
+{
+	struct block b;
+	size_t i;
+
+	memcpy(b.part, p, sizeof(b.part));
+	for (i = 0; i < 8; i++)
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+		b.part[i] = __builtin_bswap64(b.part[i]);
+#else
+		continue;
+#endif
+	return b;
+}
+
+/* The highest bits of eight bytes, together. */
+static inline uint64_t
+gather(uint64_t word)
+{
+	return ((word & EACH(0x80)) >> 7) * UINT64_C(0x0102040810204080) >> 56;
+}
+
+/* The highest bit of each byte that is 0. */
+static inline uint64_t
+zeros(uint64_t word)
+{
+	return ~(((word & EACH(0x7f)) + EACH(0x7f)) | word) & EACH(0x80);
+}
+
+static inline uint64_t
+block_special(const struct block *b)
+{
+	uint64_t mask = 0, w;
+	size_t i;
+
+	for (i = 0; i < 8; i++) {
+		w = b->part[i];
+		mask |= gather(zeros(w ^ EACH('"')) | zeros(w ^ EACH('\\')) |
+		    zeros(w & EACH(0xe0))) << 8 * i;
+	}
+	return mask;
+}
+
+static inline uint64_t
+block_bits(const struct block *b, int down)
+{
+	uint64_t mask = 0;
+	size_t i;
+
+	for (i = 0; i < 8; i++)
+		mask |= gather(b->part[i] << down) << 8 * i;
+	return mask;
+}
+
+static inline bool
+block_is_ascii(const struct block *b)
+{
+	uint64_t any = 0;
+	size_t i;
+
+	for (i = 0; i < 8; i++)
+		any |= b->part[i];
+	return (any & EACH(0x80)) == 0;
+}
+
+static inline void
+copy_run(unsigned char *to, const unsigned char *from)
+{
+	memcpy(to, from, RUN);
+}
+
+#endif
+
+/*
+ * Where a byte is not what the first byte of its character wants: a mask.
+ * *owed is how many of the next block's first bytes must follow, as a mask.
+ *
+ *   text    c3 a4 61 e2 82 22        two, ASCII, three and cut short
+ *   first    1  .  .  1  .  .
+ *   wanted   .  1  .  .  1  1
+ *   follows  .  1  .  .  1  .
+ *   wrong    .  .  .  .  .  1
+ */
+static inline uint64_t
+block_wrong(const struct block *b, uint64_t *owed)
+{
+	uint64_t high, first, three, four, wanted;
+
+	if (block_is_ascii(b)) {
+		wanted = *owed;
+		*owed = 0;
+		return wanted;
+	}
+	high = block_bits(b, 0);
+	first = high & block_bits(b, 1);
+	three = first & block_bits(b, 2);
+	four = three & block_bits(b, 3);
+	wanted = *owed | first << 1 | three << 2 | four << 3;
+	*owed = first >> 63 | three >> 62 | four >> 61;
+	return (wanted ^ (high & ~first)) | (four & block_bits(b, 4));
+}
+
+/* ----------------------------------------------------------------- unit --- */
+
+static const unsigned char escaped[256] = {
+	['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f',
+	['n'] = '\n', ['r'] = '\r', ['t'] = '\t'
+};
+
+static int
+digit(unsigned char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Four hexadecimal digits, as far as there are any. */
+static enum string_stop
+hex(const unsigned char *p, size_t n, uint32_t *value)
+{
+	size_t i;
+	int d;
+
+	*value = 0;
+	for (i = 0; i < 4; i++) {
+		if (i == n)
+			return STRING_MORE;
+		if ((d = digit(p[i])) < 0)
+			return STRING_BAD;
+		*value = *value << 4 | (uint32_t)d;
+	}
+	return STRING_ESCAPE;
+}
+
+static size_t
+utf8(uint32_t c, unsigned char *to)
+{
+	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
+	static const unsigned char first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+
+	for (i = n - 1; i > 0; i--, c >>= 6)
+		to[i] = (unsigned char)(0x80 | (c & 0x3f));
+	to[0] = (unsigned char)(first[n] | c);
+	return n;
+}
+
+struct taken_unit {
+	size_t read;    /* 0: see why */
+	size_t written; /* at most 4 */
+	enum string_stop why;
+};
+
+static struct taken_unit
+stopped(enum string_stop why)
+{
+	return (struct taken_unit){ .why = why };
+}
+
+/* At `\u`. */
+static struct taken_unit
+unit_hex(const unsigned char *p, size_t n, unsigned char *to)
+{
+	struct taken_unit u = { .read = 6 };
+	uint32_t c, low;
+
+	if ((u.why = hex(p + 2, n - 2, &c)) != STRING_ESCAPE)
+		return stopped(u.why);
+	if ((c & 0xfc00) == 0xd800) {
+		if (n == 6 || (p[6] == '\\' && n == 7))
+			return stopped(STRING_MORE);
+		if (p[6] != '\\' || p[7] != 'u') {
+			c = '?';
+		} else {
+			u.why = hex(p + 8, n - 8, &low);
+			if (u.why != STRING_ESCAPE)
+				return stopped(u.why);
+			c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
+			u.read = 12;
+		}
+	}
+	u.written = utf8(c, to);
+	return u;
+}
+
+static struct taken_unit
+unit_escape(const unsigned char *p, size_t n, unsigned char *to)
+{
+	if (n == 1)
+		return stopped(STRING_MORE);
+	if (p[1] == 'u')
+		return unit_hex(p, n, to);
+	if (escaped[p[1]] == 0)
+		return stopped(STRING_BAD);
+	to[0] = escaped[p[1]];
+	return (struct taken_unit){ .read = 2, .written = 1 };
+}
+
+/* A character or an escape; n is not 0. */
+static struct taken_unit
+unit(const unsigned char *p, size_t n, unsigned char *to)
+{
+	size_t length, i;
+
+	if (*p == '"')
+		return stopped(STRING_QUOTE);
+	if (*p == '\\')
+		return unit_escape(p, n, to);
+	if (*p < 0x20 || (*p >= 0x80 && *p < 0xc0) || *p >= 0xf8)
+		return stopped(STRING_BAD);
+	length = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+	for (i = 1; i < length; i++) {
+		if (i == n)
+			return stopped(STRING_MORE);
+		if ((p[i] & 0xc0) != 0x80)
+			return stopped(STRING_BAD);
+	}
+	memcpy(to, p, length);
+	return (struct taken_unit){ .read = length, .written = length };
+}
+
+/* ---------------------------------------------------------------- plain --- */
+
+/* How many bytes before p + n belong to a character that is not whole. */
+static size_t
+begun(const unsigned char *p, size_t n)
+{
+	size_t has;
+	unsigned char c;
+
+	for (has = 1; has < 4 && has <= n; has++) {
+		c = p[n - has];
+		if (c >= 0xc0)
+			return (c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : 2u) > has ?
+			    has : 0;
+		if (c < 0x80)
+			break;
+	}
+	return 0;
+}
+
+/* Whole blocks; ends at a block with anything but text in it. */
+static size_t
+blocks_plain(const unsigned char *p, size_t n)
+{
+	uint64_t owed = 0, stop;
+	struct block b;
+	size_t i;
+
+	for (i = 0; n - i >= BLOCK; i += BLOCK) {
+		b = block_load(p + i);
+		stop = block_special(&b);
+		stop |= block_wrong(&b, &owed);
+		if (stop != 0) {
+			i += (size_t)__builtin_ctzll(stop);
+			break;
+		}
+	}
+	return i - begun(p, i);
+}
+
+size_t
+string_plain(const unsigned char *p, size_t n, enum string_stop *why)
+{
+	size_t at = blocks_plain(p, n);
+	struct taken_unit u;
+	unsigned char to[4];
+
+	for (*why = STRING_MORE; at < n; at += u.read) {
+		if (p[at] == '\\') {
+			*why = STRING_ESCAPE;
+			break;
+		}
+		u = unit(p + at, n - at, to);
+		if (u.read == 0) {
+			*why = u.why;
+			break;
+		}
+	}
+	return at;
+}
+
+/* --------------------------------------------------------------- decode --- */
+
+struct way {
+	const unsigned char *from;
+	unsigned char *to;
+};
+
+static inline void
+copy_some(struct way *w, size_t n)
+{
+	copy_run(w->to, w->from);
+	if (n > RUN)
+		copy_run(w->to + RUN, w->from + RUN);
+	w->to += n;
+	w->from += n;
+}
+
+/* Returns to where the last character begins, if it is not whole. */
+static struct way
+way_back(struct way w, const unsigned char *start)
+{
+	size_t n = begun(start, (size_t)(w.from - start));
+
+	return (struct way){ w.from - n, w.to - n };
+}
+
+/*
+ * Whole blocks, and one more must follow, for what is copied beyond a run.
+ * Simple escapes are taken as they come; at anything else it ends.
+ */
+static struct way
+blocks_decode(struct way w, const unsigned char *end, const unsigned char *full)
+{
+	const unsigned char *const start = w.from, *block;
+	uint64_t owed = 0, stop;
+	struct block b;
+	unsigned char c;
+
+	while (end - w.from >= 2 * BLOCK && full - w.to >= 2 * BLOCK) {
+		block = w.from;
+		b = block_load(block);
+		if (block_wrong(&b, &owed) != 0)
+			break;
+		for (stop = block_special(&b); stop != 0; stop &= stop - 1) {
+			copy_some(&w, (size_t)__builtin_ctzll(stop) -
+			    (size_t)(w.from - block));
+			c = escaped[w.from[1]];
+			if (*w.from != '\\' || c == 0)
+				return w;
+			*w.to++ = c;
+			w.from += 2;
+			/* What is escaped has a bit too, unless a letter. */
+			stop &= ~(UINT64_C(2) << __builtin_ctzll(stop));
+		}
+		if (w.from - block < BLOCK)
+			copy_some(&w, BLOCK - (size_t)(w.from - block));
+	}
+	return way_back(w, start);
+}
+
+size_t
+string_decode(const unsigned char *p, size_t n, unsigned char *to,
+    size_t room, size_t *written, enum string_stop *why)
+{
+	const unsigned char *const end = p + n, *const full = to + room;
+	struct way w = { p, to };
+	struct taken_unit u = { .why = STRING_MORE };
+
+	while (w.from < end) {
+		if (full - w.to < STRING_SLACK) {
+			u.why = STRING_FULL;
+			break;
+		}
+		if (end - w.from >= 2 * BLOCK)
+			w = blocks_decode(w, end, full);
+		u = unit(w.from, (size_t)(end - w.from), w.to);
+		w.from += u.read;
+		w.to += u.written;
+		if (u.read == 0)
+			break;
+		u.why = STRING_MORE;
+	}
+	*why = u.why;
+	*written = (size_t)(w.to - to);
+	return (size_t)(w.from - p);
+}

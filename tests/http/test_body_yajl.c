@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_body_yajl.c - bodies read by body_json.c and by YAJL: the same prompt,
+ * facts and outcome to the byte. Characters and escapes at each place of a
+ * block of 64 bytes; random bodies, whole, cut, broken, in any pieces.
+ */
+#include "test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bodies.h"
+#include "rng.h"
+
+enum { TEXT_MAX = 4096 };
+
+static struct kvr *k;
+static struct kvr_prompt *p;
+static struct body *b;
+static uint64_t seed; /* of random tests */
+
+static void
+setup(void)
+{
+	k = bodies_region();
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	b = body_new();
+	ck_assert_ptr_nonnull(b);
+}
+
+static void
+teardown(void)
+{
+	body_free(b);
+	kvr_prompt_free(p);
+	kvr_free(k);
+}
+
+static void
+compare(enum endpoint endpoint, const char *text, size_t n,
+    const struct pieces *pieces)
+{
+	struct taken ours, yajls;
+
+	bodies_take(b, k, p, endpoint, text, n, pieces, &ours);
+	bodies_take_yajl(b, k, p, endpoint, text, n, pieces->more, &yajls);
+	ck_assert_msg(bodies_equal(&ours, &yajls), "seed %llu: another prompt "
+	    "of %.*s", (unsigned long long)seed, (int)(n < 999 ? n : 999),
+	    text);
+}
+
+/* What a string is made of, and must not be. */
+static const char *const units[] = {
+	"a", "plain text ", "\\n", "\\\\", "\\\"", "\\/", "\\b\\f\\r\\t",
+	"\\u00e4", "\\u0041", "\\uABCD", "\\uabcd", "\\ud83d\\ude00",
+	"\\ud83d", "\\ud83dx", "\\ud83d\\n", "\\ud83d\\u0041", "\\ude00",
+	"\\u0000", "\303\244", "\342\202\254", "\360\237\230\200",
+	"\\\\\\\\\\\"", "\\u4f60\\u597d\\u4f60\\u597d\\u4f60\\u597d\\u4f60"
+	"\\u597d\\u4f60\\u597d\\u4f60\\u597d", "\\u00e4b\\u0416\\ud800\\u07ff"
+	"\\u0800\\ud83d\\ude00\\u007f\\u0080", "\177", "\300\200",
+	"\355\240\200",
+	/* not in a string, or not alone */
+	"\\x", "\\u12g4", "\\u123", "\n", "\001", "\200", "\377", "\303",
+	"\303a", "\342\202", "\342a\254", "\360\237\230", "\370\200\200\200"
+	"\200", "\"", "\\"
+};
+enum { UNITS = sizeof(units) / sizeof(*units) };
+
+static const char head[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"";
+static const char tail[] = "\"}],\"model\":\"m\",\"tools\":[{\"x\":[1,-2.5e+3,"
+    "true,null]}],\"stream\":true}\n";
+
+/* Each of them after so many bytes, and once more. */
+START_TEST(units_in_place)
+{
+	char text[TEXT_MAX];
+	struct pieces pieces = { 0 };
+	size_t i, before;
+	int n;
+
+	for (i = 0; i < UNITS; i++)
+		for (before = 0; before < 140; before++) {
+			n = snprintf(text, sizeof(text), "%s%.*s%s%.*s%s%s",
+			    head, (int)before, "0123456789 123456789 123456789"
+			    " 123456789 123456789 123456789 123456789 12345678"
+			    "9 123456789 123456789 123456789 123456789 1234567"
+			    "89 123456789", units[i], (int)(before % 70),
+			    "the rest of a line of text that is long enough for"
+			    " any block of it to be whole", units[i], tail);
+			pieces.first = _i == 0 ? 0 : strlen(head) + before +
+			    (size_t)_i - 1;
+			compare(ENDPOINT_CHAT, text, (size_t)n, &pieces);
+		}
+}
+END_TEST
+
+/* --------------------------------------------------------------- random --- */
+
+static size_t
+add(char *text, size_t at, const char *what)
+{
+	size_t n = strlen(what);
+
+	if (at + n > TEXT_MAX)
+		return at;
+	memcpy(text + at, what, n);
+	return at + n;
+}
+
+static size_t
+add_string(char *text, size_t at, struct rng *rng, bool good)
+{
+	size_t i, n = (size_t)rng_between(rng, 0, 20), which;
+
+	at = add(text, at, "\"");
+	for (i = 0; i < n; i++) {
+		which = (size_t)rng_between(rng, 0, good ? 26 : UNITS - 1);
+		at = add(text, at, units[which]);
+	}
+	return add(text, at, "\"");
+}
+
+static size_t
+add_body(char *text, struct rng *rng)
+{
+	static const char *const members[] = { "\"messages\":[{\"role\":",
+		"\"messages\":[{\"content\":[{\"text\":", "\"system\":",
+		"\"input\":", "\"prompt\":[", "\"prompt\":", "\"model\":",
+		"\"cache_salt\":", "\"tools\":[{\"name\":", "\"stream\":",
+		"\"instructions\":", "\"x\":", "\"messages\":[{\"tool_calls\":"
+		"[{\"function\":{\"arguments\":", "\"content\":", "{", "[" };
+	static const char *const values[] = { "1", "-0.5e+12", "0", "01",
+		"true", "false", "null", "{}", "[]", "[[1,2],[3]]", "-",
+		"nul", "1.", "2e", "tru", "12345678901234567890" };
+	static const char *const ends[] = { ",", "}", "]", "}]", "}],", "]}",
+		"}]}],", "]}],", " , ", "" };
+	size_t at = add(text, 0, "{"), n = (size_t)rng_between(rng, 1, 9), i;
+	const bool good = rng_between(rng, 0, 2) > 0;
+
+	for (i = 0; i < n; i++) {
+		at = add(text, at, members[rng_between(rng, 0,
+		    sizeof(members) / sizeof(*members) - 1)]);
+		if (rng_between(rng, 0, 3) > 0)
+			at = add_string(text, at, rng, good);
+		else
+			at = add(text, at, values[rng_between(rng, 0,
+			    sizeof(values) / sizeof(*values) - (good ? 8 :
+			    1))]);
+		at = add(text, at, ends[rng_between(rng, 0,
+		    sizeof(ends) / sizeof(*ends) - 1)]);
+	}
+	return at;
+}
+
+START_TEST(random_bodies)
+{
+	struct rng rng = { seed = test_seed() };
+	size_t rounds = test_amount(40000), n;
+	char text[TEXT_MAX];
+	struct pieces pieces;
+
+	while (rounds-- > 0) {
+		memset(&pieces, 0, sizeof(pieces));
+		n = add_body(text, &rng);
+		if (rng_between(&rng, 0, 1) == 0)
+			pieces.random = rng_between(&rng, 1, 1 << 30);
+		else
+			pieces.step = (size_t)rng_between(&rng, 0, 70);
+		pieces.more = rng_between(&rng, 0, 1) == 0;
+		if (rng_between(&rng, 0, 3) == 0)
+			n = (size_t)rng_between(&rng, 0, n);
+		if (rng_between(&rng, 0, 3) == 0 && n > 0)
+			text[rng_between(&rng, 0, n - 1)] =
+			    (char)rng_between(&rng, 0, 255);
+		compare((enum endpoint)rng_between(&rng, ENDPOINT_CHAT,
+		    ENDPOINTS - 1), text, n, &pieces);
+	}
+}
+END_TEST
+
+/* Long strings, in pieces that end anywhere in them. */
+START_TEST(long_strings)
+{
+	struct rng rng = { seed = test_seed() };
+	const size_t room = 1 << 18;
+	char *text = malloc(room + TEXT_MAX);
+	size_t rounds = test_amount(60), n, largest;
+	struct pieces pieces;
+
+	ck_assert_ptr_nonnull(text);
+	while (rounds-- > 0) {
+		memset(&pieces, 0, sizeof(pieces));
+		largest = (size_t)rng_between(&rng, 1, 26);
+		n = (size_t)sprintf(text, "%s", head);
+		while (n < room)
+			n += (size_t)sprintf(text + n, "%s",
+			    units[rng_between(&rng, 0, largest)]);
+		n += (size_t)sprintf(text + n, "%s", tail);
+		pieces.step = (size_t)rng_between(&rng, 1, room);
+		compare(ENDPOINT_CHAT, text, n, &pieces);
+		compare(ENDPOINT_MESSAGES, text, n, &pieces);
+	}
+	free(text);
+}
+END_TEST
+
+Suite *suite_body_yajl(void);
+
+Suite *
+suite_body_yajl(void)
+{
+	Suite *s = suite_create("body_yajl");
+	TCase *c = tcase_create("body_yajl");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_set_timeout(c, 60);
+	tcase_add_loop_test(c, units_in_place, 0, 14);
+	tcase_add_test(c, random_bodies);
+	tcase_add_test(c, long_strings);
+	suite_add_tcase(s, c);
+	return s;
+}
