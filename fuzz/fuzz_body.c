@@ -4,16 +4,18 @@
  *
  * The first byte is the endpoint (and whether the body is marked incomplete),
  * the second says how the pieces are cut, the third which allocation fails (0:
- * none), the rest is the body. It is read in one piece and in many, and by
- * YAJL, with the same result; the prompt must be no larger than the body allows; a failed
- * allocation is BODY_NO_MEMORY or has no effect; and one struct body reads all
- * of these, one after the other.
+ * none), the rest is the body. It is read in one piece, in many, and by YAJL,
+ * with the same result; and its strings in each way there is, see ways.h. The
+ * prompt must be no larger than the body allows; a failed allocation is
+ * BODY_NO_MEMORY or has no effect; and one struct body reads all of these, one
+ * after the other.
  */
 #include "bodies.h"
 
 #include <stdlib.h>
 
 #include "alloc.h"
+#include "ways.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -104,6 +106,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bodies_take_yajl(body, region, prompt, endpoint, data + 3, size - 3,
 	    whole.more, &more);
 	demand(bodies_equal(&one, &more));
+	demand(ways_agree(data + 3, size - 3));
 	if (data[2] > 0)
 		starve(endpoint, data + 3, size - 3, &many, data[2], &one);
 	return 0;

@@ -101,8 +101,8 @@ remember(struct body *b, const unsigned char *bytes, size_t n)
 }
 
 /*
- * A byte order mark ahead of the body is passed over, as engines do. It may come
- * in pieces. Returns how much of this one belongs to it.
+ * A byte order mark ahead of the body is passed over, as engines do. It may
+ * come in pieces. Returns how much of this one belongs to it.
  */
 static size_t
 order_mark(struct body *b, const unsigned char *bytes, size_t n)

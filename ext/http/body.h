@@ -50,8 +50,8 @@
  * Memory: a struct body keeps its buffers for the next body, up to about 1 MB
  * for each of a handful. The body is not copied, except strings cut by pieces,
  * strings with escapes, and what precedes the text that belongs ahead of it
- * (Responses and Messages). Small pieces are gathered, so that time stays
- * proportional to the length of the body; large ones are faster.
+ * (Responses and Messages). Time is proportional to the length of the body,
+ * whatever its pieces; large ones are faster.
  */
 #ifndef KVROUTE_BODY_H
 #define KVROUTE_BODY_H

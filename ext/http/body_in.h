@@ -4,7 +4,7 @@
  *
  *   body.c         begin, end, cut
  *   body_json.c    pieces of the body -> keys and values
- *   body_string.c  what a string says
+ *   body_string.c  what a string says; body_avx512.c: the same
  *   body_shape.c   keys and values -> their meaning
  *   body_keys.c    the known keys
  *   body_text.c    text, marks, digests -> their sinks
@@ -28,7 +28,7 @@
 #include <xxhash.h>
 
 enum {
-	STAGE_BYTES = 2048,
+	STAGE_BYTES = 16384,
 	HOLD_KEEP = 1 << 20, /* of a hold, when the next body begins */
 	LAST_BYTES = 16,
 	REST_BYTES = 12      /* of an escape or character, cut by a piece */

@@ -348,7 +348,7 @@ punctuation(struct body *b, unsigned char c)
 		body_stop(b, BODY_NOT_JSON);
 }
 
-/* ---------------------------------------------------------------- pieces --- */
+/* --------------------------------------------------------------- pieces --- */
 
 /* One token, which begins at p. */
 static place

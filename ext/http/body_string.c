@@ -5,26 +5,24 @@
  * Two ways of the same: `unit` takes one character or escape and is the
  * definition. blocks_plain and blocks_decode take 64 bytes at a time, as far as
  * whole blocks go; they read and write only what they were given, so the last
- * bytes of a piece are left to `unit`.
+ * bytes of a piece are left to `unit`. body_avx512.c is a third one, chosen
+ * when it runs; of the others the compiler chooses SSE2 or plain C.
  */
 #include "body_string.h"
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
-#ifdef __SSE2__
+#include "body_blocks.h"
+
+#ifdef BODY_SSE2
 #include <emmintrin.h>
 #endif
 
-enum {
-	BLOCK = 64,
-	RUN = 32 /* bytes copied at once, of which the first may count */
-};
+enum { RUN = 32 }; /* bytes copied at once, of which the first may count */
 
 /* ---------------------------------------------------------------- masks --- */
 
-#ifdef __SSE2__
+#ifdef BODY_SSE2
 
 struct block {
 	__m128i a, b, c, d;
@@ -178,38 +176,27 @@ copy_run(unsigned char *to, const unsigned char *from)
 
 #endif
 
-/*
- * Where a byte is not what the first byte of its character wants: a mask.
- * *owed is how many of the next block's first bytes must follow, as a mask.
- *
- *   text    c3 a4 61 e2 82 22        two, ASCII, three and cut short
- *   first    1  .  .  1  .  .
- *   wanted   .  1  .  .  1  1
- *   follows  .  1  .  .  1  .
- *   wrong    .  .  .  .  .  1
- */
 static inline uint64_t
 block_wrong(const struct block *b, uint64_t *owed)
 {
-	uint64_t high, first, three, four, wanted;
+	uint64_t high, first, three, four;
 
 	if (block_is_ascii(b)) {
-		wanted = *owed;
+		high = *owed;
 		*owed = 0;
-		return wanted;
+		return high;
 	}
 	high = block_bits(b, 0);
 	first = high & block_bits(b, 1);
 	three = first & block_bits(b, 2);
 	four = three & block_bits(b, 3);
-	wanted = *owed | first << 1 | three << 2 | four << 3;
-	*owed = first >> 63 | three >> 62 | four >> 61;
-	return (wanted ^ (high & ~first)) | (four & block_bits(b, 4));
+	return wrong_of(high, first, three, four, four & block_bits(b, 4),
+	    owed);
 }
 
 /* ----------------------------------------------------------------- unit --- */
 
-static const unsigned char escaped[256] = {
+const unsigned char body_escaped[256] = {
 	['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f',
 	['n'] = '\n', ['r'] = '\r', ['t'] = '\t'
 };
@@ -298,9 +285,9 @@ unit_escape(const unsigned char *p, size_t n, unsigned char *to)
 		return stopped(STRING_MORE);
 	if (p[1] == 'u')
 		return unit_hex(p, n, to);
-	if (escaped[p[1]] == 0)
+	if (body_escaped[p[1]] == 0)
 		return stopped(STRING_BAD);
-	to[0] = escaped[p[1]];
+	to[0] = body_escaped[p[1]];
 	return (struct taken_unit){ .read = 2, .written = 1 };
 }
 
@@ -329,9 +316,8 @@ unit(const unsigned char *p, size_t n, unsigned char *to)
 
 /* ---------------------------------------------------------------- plain --- */
 
-/* How many bytes before p + n belong to a character that is not whole. */
-static size_t
-begun(const unsigned char *p, size_t n)
+size_t
+body_begun_by(const unsigned char *p, size_t n)
 {
 	size_t has;
 	unsigned char c;
@@ -364,13 +350,18 @@ blocks_plain(const unsigned char *p, size_t n)
 			break;
 		}
 	}
-	return i - begun(p, i);
+	return i - body_begun(p, i);
 }
 
-size_t
-string_plain(const unsigned char *p, size_t n, enum string_stop *why)
+static size_t
+long_plain(const unsigned char *p, size_t n, enum string_stop *why)
 {
+#ifdef BODY_AVX512
+	size_t at = body_avx512() ? body_avx512_plain(p, n) :
+	    blocks_plain(p, n);
+#else
 	size_t at = blocks_plain(p, n);
+#endif
 	struct taken_unit u;
 	unsigned char to[4];
 
@@ -388,12 +379,35 @@ string_plain(const unsigned char *p, size_t n, enum string_stop *why)
 	return at;
 }
 
-/* --------------------------------------------------------------- decode --- */
+/* The length of a string of less than 16 bytes of ASCII, as keys are; or 16. */
+static inline size_t
+short_plain(const unsigned char *p)
+{
+#ifdef BODY_SSE2
+	const __m128i text = load(p);
+	const uint64_t quote = bits(_mm_cmpeq_epi8(text,
+	    _mm_set1_epi8('"')));
+	const uint64_t stop = bits(special(text)) | bits(text);
 
-struct way {
-	const unsigned char *from;
-	unsigned char *to;
-};
+	if (quote != 0 && (stop & ((quote - 1) & ~quote)) == 0)
+		return (size_t)__builtin_ctzll(quote);
+#else
+	(void)p;
+#endif
+	return 16;
+}
+
+size_t
+string_plain(const unsigned char *p, size_t n, enum string_stop *why)
+{
+	if (n >= 16 && short_plain(p) < 16) {
+		*why = STRING_QUOTE;
+		return short_plain(p);
+	}
+	return long_plain(p, n, why);
+}
+
+/* --------------------------------------------------------------- decode --- */
 
 static inline void
 copy_some(struct way *w, size_t n)
@@ -403,15 +417,6 @@ copy_some(struct way *w, size_t n)
 		copy_run(w->to + RUN, w->from + RUN);
 	w->to += n;
 	w->from += n;
-}
-
-/* Returns to where the last character begins, if it is not whole. */
-static struct way
-way_back(struct way w, const unsigned char *start)
-{
-	size_t n = begun(start, (size_t)(w.from - start));
-
-	return (struct way){ w.from - n, w.to - n };
 }
 
 /*
@@ -434,7 +439,7 @@ blocks_decode(struct way w, const unsigned char *end, const unsigned char *full)
 		for (stop = block_special(&b); stop != 0; stop &= stop - 1) {
 			copy_some(&w, (size_t)__builtin_ctzll(stop) -
 			    (size_t)(w.from - block));
-			c = escaped[w.from[1]];
+			c = body_escaped[w.from[1]];
 			if (*w.from != '\\' || c == 0)
 				return w;
 			*w.to++ = c;
@@ -446,6 +451,33 @@ blocks_decode(struct way w, const unsigned char *end, const unsigned char *full)
 			copy_some(&w, BLOCK - (size_t)(w.from - block));
 	}
 	return way_back(w, start);
+}
+
+/* As far as many bytes at a time go. */
+static struct way
+decode_many(struct way w, const unsigned char *end, const unsigned char *full)
+{
+#ifdef BODY_AVX512
+	if (body_avx512())
+		return body_avx512_decode(w, end, full);
+#endif
+	return blocks_decode(w, end, full);
+}
+
+/* One, or as many escapes by digits as follow each other. */
+static struct taken_unit
+unit_some(struct way *w, const unsigned char *end, const unsigned char *full)
+{
+	struct taken_unit u;
+
+	do {
+		u = unit(w->from, (size_t)(end - w->from), w->to);
+		w->from += u.read;
+		w->to += u.written;
+	} while (u.read >= 6 && end - w->from >= STRING_UNIT &&
+	    full - w->to >= STRING_UNIT && w->from[0] == '\\' &&
+	    w->from[1] == 'u');
+	return u;
 }
 
 size_t
@@ -461,11 +493,12 @@ string_decode(const unsigned char *p, size_t n, unsigned char *to,
 			u.why = STRING_FULL;
 			break;
 		}
-		if (end - w.from >= 2 * BLOCK)
-			w = blocks_decode(w, end, full);
-		u = unit(w.from, (size_t)(end - w.from), w.to);
-		w.from += u.read;
-		w.to += u.written;
+		w = decode_many(w, end, full);
+		if (w.from == end)
+			break;
+		if (full - w.to < STRING_UNIT)
+			continue;
+		u = unit_some(&w, end, full);
 		if (u.read == 0)
 			break;
 		u.why = STRING_MORE;

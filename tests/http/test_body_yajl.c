@@ -2,7 +2,8 @@
 /*
  * test_body_yajl.c - bodies read by body_json.c and by YAJL: the same prompt,
  * facts and outcome to the byte. Characters and escapes at each place of a
- * block of 64 bytes; random bodies, whole, cut, broken, in any pieces.
+ * block of 64 bytes; random bodies, whole, cut, broken, in any pieces. And the
+ * ways to read a string, which depend on the processor, agree.
  */
 #include "test.h"
 
@@ -12,6 +13,7 @@
 
 #include "bodies.h"
 #include "rng.h"
+#include "ways.h"
 
 enum { TEXT_MAX = 4096 };
 
@@ -88,6 +90,8 @@ START_TEST(units_in_place)
 			    "89 123456789", units[i], (int)(before % 70),
 			    "the rest of a line of text that is long enough for"
 			    " any block of it to be whole", units[i], tail);
+			ck_assert(ways_agree((unsigned char *)text +
+			    strlen(head), (size_t)n - strlen(head)));
 			pieces.first = _i == 0 ? 0 : strlen(head) + before +
 			    (size_t)_i - 1;
 			compare(ENDPOINT_CHAT, text, (size_t)n, &pieces);
@@ -128,14 +132,18 @@ add_body(char *text, struct rng *rng)
 		"\"messages\":[{\"content\":[{\"text\":", "\"system\":",
 		"\"input\":", "\"prompt\":[", "\"prompt\":", "\"model\":",
 		"\"cache_salt\":", "\"tools\":[{\"name\":", "\"stream\":",
-		"\"instructions\":", "\"x\":", "\"messages\":[{\"tool_calls\":"
-		"[{\"function\":{\"arguments\":", "\"content\":", "{", "[" };
+		"\"instructions\":", "\"x\":", ("\"messages\":[{\"tool_calls\":"
+		"[{\"function\":{\"arguments\":"), "\"content\":", "{", "[" };
 	static const char *const values[] = { "1", "-0.5e+12", "0", "01",
 		"true", "false", "null", "{}", "[]", "[[1,2],[3]]", "-",
 		"nul", "1.", "2e", "tru", "12345678901234567890" };
 	static const char *const ends[] = { ",", "}", "]", "}]", "}],", "]}",
 		"}]}],", "]}],", " , ", "" };
-	size_t at = add(text, 0, "{"), n = (size_t)rng_between(rng, 1, 9), i;
+	static const char *const starts[] = { "{", "{", "{", "{", "{", "",
+		"[", "\357\273\277{", "\357\273{", "\357" };
+	size_t at = add(text, 0, starts[rng_between(rng, 0,
+	    sizeof(starts) / sizeof(*starts) - 1)]);
+	size_t n = (size_t)rng_between(rng, 0, 9), i;
 	const bool good = rng_between(rng, 0, 2) > 0;
 
 	for (i = 0; i < n; i++) {
@@ -197,6 +205,9 @@ START_TEST(long_strings)
 			n += (size_t)sprintf(text + n, "%s",
 			    units[rng_between(&rng, 0, largest)]);
 		n += (size_t)sprintf(text + n, "%s", tail);
+		ck_assert_msg(ways_agree((unsigned char *)text +
+		    strlen(head), n - strlen(head)), "seed %llu",
+		    (unsigned long long)seed);
 		pieces.step = (size_t)rng_between(&rng, 1, room);
 		compare(ENDPOINT_CHAT, text, n, &pieces);
 		compare(ENDPOINT_MESSAGES, text, n, &pieces);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ways.h - strings read in each way that body_string.c knows: as this processor
+ * does, without AVX-512, and without SSE2.
+ */
+#ifndef KVR_WAYS_H
+#define KVR_WAYS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "body_string.h"
+
+size_t sse2_plain(const unsigned char *p, size_t n, enum string_stop *why);
+size_t sse2_decode(const unsigned char *p, size_t n, unsigned char *to,
+    size_t room, size_t *written, enum string_stop *why);
+size_t portable_plain(const unsigned char *p, size_t n, enum string_stop *why);
+size_t portable_decode(const unsigned char *p, size_t n, unsigned char *to,
+    size_t room, size_t *written, enum string_stop *why);
+
+/* Do all say the same of a string that begins here? */
+bool ways_agree(const unsigned char *text, size_t n);
+
+#endif
