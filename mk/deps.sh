@@ -1,12 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|coverage|plot|model|foreign|proxy|nginx|engine|llama ...
+# deps.sh build|test|page|slow|coverage|plot|model|foreign|proxy|nginx|engine|
+#     llama|rivals ...
 # - checks the dependencies of these groups: building, tests, tests in a
 # browser, slow checks, coverage, plots, the spin model, other CPUs, ext/http,
-# the nginx module, the test engine and its client, llama.cpp. Silent if nothing
-# is missing. Otherwise, on Debian, root installs it with one apt-get call; other
-# users get that call printed, and the script fails. On other systems it lists
-# what is missing and fails.
+# the nginx module, the test engine and its client, llama.cpp, other JSON
+# libraries. Silent if nothing is missing. Otherwise, on Debian, root installs it
+# with one apt-get call; other users get that call printed, and the script fails.
+# On other systems it lists what is missing and fails.
 set -u
 
 CC=${CC:-cc}
@@ -55,6 +56,9 @@ engine command curl curl
 engine command jq jq
 llama command node nodejs
 llama command npm npm
+rivals command $CXX g++
+rivals header simdjson.h libsimdjson-dev
+rivals header rapidjson/rapidjson.h rapidjson-dev
 "
 
 # Can clang link fuzzers and sanitizers?
@@ -72,7 +76,8 @@ has_runtime()
 
 has_header()
 {
-	echo "#include <$1>" | $CC -E -x c - > /dev/null 2>&1
+	echo "#include <$1>" | $CC -E -x c - > /dev/null 2>&1 ||
+	    echo "#include <$1>" | $CXX -E -x c++ - > /dev/null 2>&1
 }
 
 has()

@@ -85,12 +85,19 @@ demo-nginx: deps-nginx ## compare round robin, hash and kvroute in nginx (half a
 demo-nginx-here: $(NGINX_TOOLS) nginx-module-here ## the same without installing dependencies
 	@sh ext/nginx/demo.sh $(BUILD)
 
-# The cost of reading a body, compared with the JSON library and hashing.
+# The cost of reading a body, compared with hashing its text and with YAJL.
 $(BUILD)/floor: $(call objects,bench/nginx/body_floor.c $(HTTP)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(HTTP_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
+
+# The same of other JSON libraries; nothing else needs them, or C++.
+$(BUILD)/rivals: bench/nginx/body_rivals.cc $(STATIC)
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build rivals
+	$(call say,CXX,$@)
+	$(Q)$(CXX) -std=c++17 -O2 -msse4.2 -mpclmul -Iinclude -o $@ $< $(STATIC) \
+	    -lsimdjson $(LIB_LIBS) $(LDLIBS)
 
 # A process that can be stopped while it holds the lock of an index, and one
 # that stops another so.

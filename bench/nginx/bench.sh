@@ -351,14 +351,14 @@ cost()
 	mean='{ n++; a += $1; b += $2; c += $3 } END { print'
 	told "$1: us of CPU time a request, least_conn" \
 	    "$(awk "$mean a / n }" "$work/turns")"
-	told "$1: and the JSON library and the hash" \
+	told "$1: and YAJL over the body and the hash" \
 	    "$(awk "$mean b / n }" "$work/turns")"
 	told "$1: kvroute" "$(awk "$mean c / n }" "$work/turns")"
-	figure "$1: added by kvroute / by the library and the hash" \
+	figure "$1: added by kvroute / by YAJL and the hash" \
 	    "$(awk "$mean (c - a) / (b - a) }" "$work/turns")" 1.5 below
 	loop=$("$build/floor" -e chat -r 500 "$2" |
-	    awk '$2 ~ /^[0-9]+$/ { print ($4 + $5) / 1e3 }')
-	told "$1: the library and the hash in a loop of their own, us" "$loop"
+	    awk '$2 ~ /^[0-9]+$/ { print $6 / 1e3 }')
+	told "$1: body to hashed blocks in a loop of its own, us" "$loop"
 	told "$1: added by kvroute / that" \
 	    "$(awk "$mean (c - a) / n / $loop }" "$work/turns")"
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ngx_http_upstream_floor_module.c - the least that a balancer that reads
- * bodies must do, in nginx itself: the JSON library over the body, with
- * callbacks that do nothing, and the hashing of as many bytes. Then least_conn
- * chooses.
+ * ngx_http_upstream_floor_module.c - what a balancer that reads bodies does in
+ * nginx with a stock JSON library: YAJL over the body, with callbacks that do
+ * nothing, and the hashing of as many bytes. Then least_conn chooses. kvroute
+ * reads bodies by its own code and takes less, see body_floor.c.
  *
  *   upstream engines { least_conn; floor; server ...; }
  *
