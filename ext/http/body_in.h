@@ -7,6 +7,7 @@
  *   body_string.c  what a string says; body_avx512.c: the same
  *   body_shape.c   keys and values -> their meaning
  *   body_keys.c    the known keys
+ *   body_tokens.c  prompts of token ids
  *   body_text.c    text, marks, digests -> their sinks
  *
  *   body_data --> json --> shape --> put --> stage --> sink
@@ -192,6 +193,13 @@ bool body_on_list(struct body *b);
 /* Of either; the offset of its bracket. */
 bool body_on_end(struct body *b, uint64_t at);
 
+void body_token(struct body *b, const char *digits, size_t n);
+/*
+ * Where an element of a list begins: as many tokens as are there with the comma
+ * after each. Returns their length, up to where an element begins.
+ */
+size_t body_tokens(struct body *b, const unsigned char *start, size_t n);
+
 /* Reads a piece, the next one of this body, while the body is not stopped. */
 void body_json_begin(struct body *b);
 void body_json(struct body *b, const void *piece, size_t n);
@@ -210,6 +218,8 @@ enum sink body_sink(const struct body *b);
 void body_open_sink(struct body *b, enum sink sink);
 void body_open_digest(struct body *b, enum ahead ahead);
 /* Writes the stage to its sink. */
+void body_flush(struct body *b);
+/* And ends the text. */
 void body_settle(struct body *b);
 /* Discards what was written after the settled messages. */
 void body_rewind(struct body *b);

@@ -266,6 +266,11 @@ number_on(struct body *b, place start, place p, place end)
 static place
 number(struct body *b, place p, place end)
 {
+	size_t row = b->state == ELEMENT ?
+	    body_tokens(b, p, (size_t)(end - p)) : 0;
+
+	if (row > 0)
+		return p + row;
 	b->text.length = 0;
 	b->number = *p == '-' ? MINUS : *p == '0' ? ZERO : DIGIT;
 	return number_on(b, p, p + 1, end);

@@ -258,28 +258,6 @@ body_on_string(struct body *b, const unsigned char *text, size_t n)
 	return done(b);
 }
 
-/* A token is a 32-bit number; anything else is not a token. */
-static void
-token(struct body *b, const char *digits, size_t n)
-{
-	unsigned char bytes[4];
-	uint64_t number = n == 0 ? UINT64_C(1) << 32 : 0;
-	size_t i;
-
-	for (i = 0; i < n && number <= UINT32_MAX; i++) {
-		if (digits[i] < '0' || digits[i] > '9')
-			number = UINT64_C(1) << 32;
-		else
-			number = number * 10 + (uint64_t)(digits[i] - '0');
-	}
-	if (number > UINT32_MAX)
-		number = UINT32_MAX;
-	for (i = 0; i < 4; i++)
-		bytes[i] = (unsigned char)(number >> 8 * i);
-	body_put(b, bytes, sizeof(bytes));
-	b->some = true;
-}
-
 /* A list of prompts: the first one, or one too many. */
 static void
 bare_token(struct body *b, const char *digits, size_t n)
@@ -290,7 +268,7 @@ bare_token(struct body *b, const char *digits, size_t n)
 		b->by_tokens = true;
 		body_mark(b, MARK_TOKENS);
 	}
-	token(b, digits, n);
+	body_token(b, digits, n);
 }
 
 /* A number, true, false or null. */
@@ -322,7 +300,7 @@ scalar(struct body *b, enum mark mark, const char *text, size_t n)
 		b->flags[l->mark] = mark != MARK_NULL && mark != MARK_FALSE;
 		break;
 	case IS_TOKEN:
-		token(b, text, n);
+		body_token(b, text, n);
 		break;
 	case IS_PROMPT:
 		if (mark == MARK_NUMBER)
@@ -350,7 +328,7 @@ bool
 body_on_number(struct body *b, const char *digits, size_t n)
 {
 	if (b->level[b->depth].value == IS_TOKEN && !b->closing) {
-		token(b, digits, n);
+		body_token(b, digits, n);
 		return !b->stopped;
 	}
 	return scalar(b, MARK_NUMBER, digits, n);

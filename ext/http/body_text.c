@@ -99,8 +99,8 @@ to_sink(struct body *b, const void *bytes, size_t n)
 	}
 }
 
-static void
-flush(struct body *b)
+void
+body_flush(struct body *b)
 {
 	size_t n = b->staged;
 
@@ -134,7 +134,7 @@ body_open_digest(struct body *b, enum ahead ahead)
 void
 body_settle(struct body *b)
 {
-	flush(b);
+	body_flush(b);
 	if (b->sink == SINK_DIGEST) {
 		b->is_ahead[b->digesting] = true;
 		XXH128_canonicalFromHash(&b->ahead[b->digesting],
@@ -165,7 +165,7 @@ body_release(struct body *b)
 void
 body_put_on(struct body *b, const void *bytes, size_t n)
 {
-	flush(b);
+	body_flush(b);
 	if (n <= STAGE_BYTES / 2)
 		body_put(b, bytes, n);
 	else if (!b->stopped)

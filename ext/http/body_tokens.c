@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * body_tokens.c - prompts that are token ids: 4 bytes for each.
+ *
+ *   "prompt": [1, 15339, 1917, ...]    or [[1, 15339, ...], ...]
+ *
+ * A prompt has a hundred thousand of them, all alike. body_json.c takes any JSON,
+ * a byte at a time; here are the rows of ids and commas that it need not look
+ * at, eight bytes at a time:
+ *
+ *   1  5  3  3  9  ,     1      number, comma, and a space or none
+ *   01 05 03 03 09 1c 10 01     less '0'; the first above 9 ends the number
+ *   00 00 00 01 05 03 03 09     its digits at the end, after leading zeros
+ *
+ * Whatever is not like this, even a number of eight digits, is left to
+ * body_json.c.
+ */
+#include "body_in.h"
+
+#include "body_keys.h"
+
+enum { LOOK = 16, ID = 4 }; /* bytes: for a number and what follows; of an id */
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static inline void
+write_id(unsigned char to[ID], uint32_t id)
+{
+	size_t i;
+
+	for (i = 0; i < ID; i++)
+		to[i] = (unsigned char)(id >> 8 * i);
+}
+
+/* A token is a 32-bit number; anything else is not a token. */
+void
+body_token(struct body *b, const char *digits, size_t n)
+{
+	uint64_t number = n == 0 ? UINT64_C(1) << 32 : 0;
+	unsigned char bytes[ID];
+	size_t i;
+
+	for (i = 0; i < n && number <= UINT32_MAX; i++) {
+		if (digits[i] < '0' || digits[i] > '9')
+			number = UINT64_C(1) << 32;
+		else
+			number = number * 10 + (uint64_t)(digits[i] - '0');
+	}
+	write_id(bytes, number > UINT32_MAX ? UINT32_MAX : (uint32_t)number);
+	body_put(b, bytes, sizeof(bytes));
+	b->some = true;
+}
+
+/* Eight bytes, the first one lowest. */
+static inline uint64_t
+load(const unsigned char *p)
+{
+	uint64_t word;
+
+	memcpy(&word, p, sizeof(word));
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	word = __builtin_bswap64(word);
+#endif
+	return word;
+}
+
+/* Of eight digits, the first one lowest: neighbours are joined three times. */
+static inline uint32_t
+value_of(uint64_t digits)
+{
+	uint64_t twos = (digits * 10 + (digits >> 8)) &
+	    UINT64_C(0x00ff00ff00ff00ff);
+	uint64_t fours = (twos * 100 + (twos >> 16)) &
+	    UINT64_C(0x0000ffff0000ffff);
+
+	return (uint32_t)(fours * 10000 + (fours >> 32));
+}
+
+/* Is the first comma followed by a space? Then all are, or it goes on anew. */
+static size_t
+gap_of(const unsigned char *p)
+{
+	const unsigned char *comma = memchr(p, ',', LOOK - 1);
+
+	return comma != NULL && comma[1] == ' ';
+}
+
+/*
+ * As far as there is room for ids. Where the next number begins follows from bit
+ * 4 alone, which digits have and a comma has not: so it is known early, and the
+ * rest is not waited for.
+ */
+static const unsigned char *
+row(const unsigned char *p, const unsigned char *end, unsigned char **to,
+    const unsigned char *full)
+{
+	const size_t gap = end - p >= LOOK ? gap_of(p) : 0;
+	uint64_t word, other, digits, bad;
+	unsigned bits; /* of the digits */
+
+	while (end - p >= LOOK && full - *to >= ID) {
+		word = load(p);
+		other = ~word & EACH(0x10);
+		if (other == 0 || (other & 0x10) != 0)
+			break;
+		bits = (unsigned)__builtin_ctzll(other) - 4;
+		digits = (word ^ EACH('0')) << (64 - bits);
+		bad = (word >> bits & 0xff) ^ ',';
+		bad |= ((digits + EACH(0x80 - 10)) | digits) & EACH(0x80);
+		bad |= (bits > 8) & ((word & 0xff) == '0');
+		if (bad != 0 || (gap > 0 && p[bits / 8 + 1] != ' '))
+			break;
+		write_id(*to, value_of(digits));
+		*to += ID;
+		p += bits / 8 + 1 + gap;
+	}
+	return p;
+}
+
+static bool
+wants_tokens(const struct body *b)
+{
+	const enum value next = b->level[b->depth].value;
+
+	return (next == IS_TOKEN || (next == IS_PROMPT && b->by_tokens)) &&
+	    !b->closing;
+}
+
+size_t
+body_tokens(struct body *b, const unsigned char *start, size_t n)
+{
+	const unsigned char *p = start, *before;
+	unsigned char *to;
+
+	if (!wants_tokens(b))
+		return 0;
+	do {
+		if (STAGE_BYTES - b->staged < ID)
+			body_flush(b);
+		to = b->stage + b->staged;
+		before = p;
+		p = row(p, start + n, &to, b->stage + STAGE_BYTES);
+		b->staged = (size_t)(to - b->stage);
+	} while (p > before && !b->stopped);
+	b->some |= p > start;
+	return (size_t)(p - start);
+}
