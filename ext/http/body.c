@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "body_string.h"
+
 struct body *
 body_new(void)
 {
@@ -36,6 +38,20 @@ body_free(struct body *b)
 	free(b->held.data);
 	XXH3_freeState(b->digest);
 	free(b);
+}
+
+void
+body_trim(struct body *b)
+{
+	hold_trim(&b->text);
+	hold_trim(&b->system);
+	hold_trim(&b->held);
+}
+
+const char *
+body_reader(void)
+{
+	return string_way();
 }
 
 void
@@ -73,8 +89,8 @@ body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint)
 	b->prompt = p;
 	b->endpoint = endpoint;
 	forget(b);
-	hold_begin(&b->system);
-	hold_begin(&b->held);
+	body_trim(b);
+	b->system.length = b->held.length = 0;
 	(void)kvr_prompt_begin(p, NULL);
 	if (endpoint == ENDPOINT_OTHER)
 		body_stop(b, BODY_NO_PROMPT);

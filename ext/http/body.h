@@ -44,14 +44,17 @@
  *
  * A body is never an error. If it ends early, is broken, or has a byte that is
  * not UTF-8, then what precedes is the prompt, and facts->cut is set; a cut
- * string counts up to the cut. A body nested deeper than BODY_DEPTH is not
- * used.
+ * string counts up to the cut, one with a wrong byte or escape not at all. A
+ * body nested deeper than BODY_DEPTH is not used.
  *
- * Memory: a struct body keeps its buffers for the next body, up to about 1 MB
- * for each of a handful. The body is not copied, except strings cut by pieces,
- * strings with escapes, and what precedes the text that belongs ahead of it
- * (Responses and Messages). Time is proportional to the length of the body,
- * whatever its pieces; large ones are faster.
+ * Memory: a struct body has 18 kB, and three buffers that grow: up to twice the
+ * longest string that has escapes or is cut by pieces, and, for Responses and
+ * Messages, up to twice the system text and the messages ahead of it. Those of
+ * more than 1 MB are freed by body_trim or the next begin, others are kept. The
+ * rest of the body is not copied.
+ *
+ * Time is proportional to the length of the body, whatever its pieces; large
+ * ones are faster.
  */
 #ifndef KVROUTE_BODY_H
 #define KVROUTE_BODY_H
@@ -100,6 +103,15 @@ struct body;
 
 struct body *body_new(void); /* NULL: no memory */
 void body_free(struct body *b);
+
+/* Frees what a large body left in the buffers; else the next begin does. */
+void body_trim(struct body *b);
+
+/*
+ * How this processor reads the strings of bodies, which is nearly all of the
+ * work: "AVX-512", "SSE2" or "C", the fastest first.
+ */
+const char *body_reader(void);
 
 /* Forgets the last body and begins the prompt; its content is not read. */
 void body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * body_avx512.c - see body_blocks.h; for processors with AVX-512 and its byte
- * instructions (VBMI2: Ice Lake, Zen 4 and later). 64 bytes with any number of
- * escapes take one look-up, one blend and one compression, without a branch:
+ * instructions (VBMI2: Ice Lake, Zen 4 and later). 64 bytes take two look-ups,
+ * one blend and one compression, and no branch for each escape:
  *
  *   text       s  a  i  d  \  "  y  e  s  \  "  \  n
  *   starts     .  .  .  .  1  .  .  .  .  1  .  1  .
@@ -18,6 +18,7 @@
 
 #include <immintrin.h>
 
+/* body_avx512 asks for each of these. */
 #define WIDE __attribute__((target( \
     "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
 #define WIDE_PART WIDE __attribute__((always_inline)) static inline
@@ -25,10 +26,12 @@
 bool
 body_avx512(void)
 {
-	return __builtin_cpu_supports("avx512bw") &&
+	return __builtin_cpu_supports("avx512f") &&
+	    __builtin_cpu_supports("avx512bw") &&
 	    __builtin_cpu_supports("avx512vbmi") &&
 	    __builtin_cpu_supports("avx512vbmi2") &&
-	    __builtin_cpu_supports("bmi2");
+	    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+	    __builtin_cpu_supports("popcnt");
 }
 
 static inline uint64_t
@@ -129,7 +132,7 @@ put(struct work *w, uint64_t at, __m512i bytes, int bits)
 }
 
 /*
- * Escapes of four digits, whose backslashes are `at`. A character's last bytes
+ * Escapes of four digits, a backslash at each of `at`. A character's last bytes
  * are at the same places whatever its length:
  *
  *   text     \     u     d0  d1  d2  d3
@@ -185,7 +188,7 @@ struct carry {
 
 /*
  * Of backslashes in a row every second one begins an escape: the first of them,
- * and then each whose second neighbour before it does.
+ * and then each that has one two places before it.
  *
  *   slashes  .  1  1  1  1  1  .  1  .  1  1
  *   first    .  1  .  .  .  .  .  1  .  1  .
@@ -218,7 +221,7 @@ look_up(__m512i text, const __m512i table[2])
 
 /*
  * Escapes that the table does not know, at `odd`: four digits, or bad ones. The
- * first byte of a block is not for here. Returns what of n bytes is to be taken:
+ * first byte of a block is not for here. Returns what of n bytes is taken:
  * nothing of an escape that ends beyond them.
  */
 WIDE_PART uint64_t

@@ -30,7 +30,7 @@
 
 enum {
 	STAGE_BYTES = 16384,
-	HOLD_KEEP = 1 << 20, /* of a hold, when the next body begins */
+	HOLD_KEEP = 1 << 20, /* of a hold, for the next body */
 	LAST_BYTES = 16,
 	REST_BYTES = 12      /* of an escape or character, cut by a piece */
 };
@@ -262,7 +262,7 @@ body_text(struct body *b, enum mark mark, const void *text, size_t n)
 /* Room for n more bytes. */
 bool hold_reserve(struct hold *h, size_t n);
 bool hold_append(struct hold *h, const void *bytes, size_t n);
-/* Empties it and frees large memory. */
-void hold_begin(struct hold *h);
+/* Frees what is large; it is empty then. */
+void hold_trim(struct hold *h);
 
 #endif

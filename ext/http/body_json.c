@@ -136,7 +136,7 @@ string_on(struct body *b, place p, place end)
 
 /* After a quote. */
 static place
-string(struct body *b, place p, place end)
+string_begins(struct body *b, place p, place end)
 {
 	enum string_stop why;
 	size_t n = string_plain(p, (size_t)(end - p), &why);
@@ -264,7 +264,7 @@ number_on(struct body *b, place start, place p, place end)
 }
 
 static place
-number(struct body *b, place p, place end)
+number_begins(struct body *b, place p, place end)
 {
 	size_t row = b->state == ELEMENT ?
 	    body_tokens(b, p, (size_t)(end - p)) : 0;
@@ -305,7 +305,7 @@ word_on(struct body *b, place p, place end)
 }
 
 static place
-word(struct body *b, place p, place end)
+word_begins(struct body *b, place p, place end)
 {
 	b->word = *p == 't' ? 1 : *p == 'f' ? 6 : 12;
 	return word_on(b, p + 1, end);
@@ -314,7 +314,7 @@ word(struct body *b, place p, place end)
 /* ---------------------------------------------------- objects and lists --- */
 
 static void
-open(struct body *b, bool is_map)
+level_begins(struct body *b, bool is_map)
 {
 	if (!wants_value(b) || !(is_map ? body_on_map(b) : body_on_list(b))) {
 		body_stop(b, BODY_NOT_JSON);
@@ -325,7 +325,7 @@ open(struct body *b, bool is_map)
 }
 
 static void
-shut(struct body *b, bool is_map, uint64_t at)
+level_ends(struct body *b, bool is_map, uint64_t at)
 {
 	const unsigned state = b->state;
 
@@ -357,27 +357,27 @@ punctuation(struct body *b, unsigned char c)
 
 /* One token, which begins at p. */
 static place
-token(struct body *b, place p, place end, uint64_t at)
+token_begins(struct body *b, place p, place end, uint64_t at)
 {
 	switch (*p) {
 	case ' ': case '\t': case '\n': case '\v': case '\f': case '\r':
 		return p + 1;
 	case '"':
-		return string(b, p + 1, end);
+		return string_begins(b, p + 1, end);
 	case '{': case '[':
-		open(b, *p == '{');
+		level_begins(b, *p == '{');
 		return p + 1;
 	case '}': case ']':
-		shut(b, *p == '}', at);
+		level_ends(b, *p == '}', at);
 		return p + 1;
 	case ':': case ',':
 		punctuation(b, *p);
 		return p + 1;
 	case 't': case 'f': case 'n':
-		return word(b, p, end);
+		return word_begins(b, p, end);
 	case '-': case '0': case '1': case '2': case '3': case '4':
 	case '5': case '6': case '7': case '8': case '9':
-		return number(b, p, end);
+		return number_begins(b, p, end);
 	default:
 		return stop(b, end, BODY_NOT_JSON);
 	}
@@ -406,7 +406,7 @@ body_json_begin(struct body *b)
 	b->state = START;
 	b->token = TOKEN_NONE;
 	b->rest_length = 0;
-	hold_begin(&b->text);
+	b->text.length = 0;
 }
 
 void
@@ -416,5 +416,5 @@ body_json(struct body *b, const void *piece, size_t n)
 	place p = resume(b, start, end);
 
 	while (p < end && !b->stopped)
-		p = token(b, p, end, b->fed + (uint64_t)(p - start));
+		p = token_begins(b, p, end, b->fed + (uint64_t)(p - start));
 }

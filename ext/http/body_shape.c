@@ -14,9 +14,9 @@
  *    TOP       LIST                   TOP      WHOLE, down to the last number
  *
  * A level knows its room and the kind of its next value (`value`, with its mark
- * or number): in objects a key sets it, in lists it stays. So each
- * call is one step: the kind of value that begins here decides what a string, a
- * number or an object means.
+ * or number): in objects a key sets it, in lists it stays. So each call is one
+ * step: the kind of value that begins here decides what a string, a number or
+ * an object means.
  *
  * A message as it is written:
  *

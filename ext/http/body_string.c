@@ -314,6 +314,22 @@ unit(const unsigned char *p, size_t n, unsigned char *to)
 	return (struct taken_unit){ .read = length, .written = length };
 }
 
+/* ------------------------------------------------------------------ way --- */
+
+const char *
+string_way(void)
+{
+#ifdef BODY_AVX512
+	if (body_avx512())
+		return "AVX-512";
+#endif
+#ifdef BODY_SSE2
+	return "SSE2";
+#else
+	return "C";
+#endif
+}
+
 /* ---------------------------------------------------------------- plain --- */
 
 size_t

@@ -16,8 +16,11 @@
  * all of ASCII, Latin and CJK text passes at the same speed. Overlong forms and
  * surrogates pass; they cannot look like a mark, which is the byte 0xFF.
  *
- * An escaped surrogate without its other half is '?', as engines' parsers have
- * it; two `\u` of which the first is a high surrogate are one character.
+ * An escaped surrogate of which the other half is missing is not an error. What
+ * a high one becomes depends on what follows: with any other `\u`, even that of
+ * a letter, it is one character; with anything else it is '?'. A low one that
+ * follows no high one becomes the three bytes of its number, ED Bx xx. YAJL
+ * does the same, so prompts keep their hashes.
  */
 #ifndef KVROUTE_BODY_STRING_H
 #define KVROUTE_BODY_STRING_H
@@ -36,6 +39,9 @@ enum {
 	STRING_UNIT = 12,  /* the longest escape: a pair of surrogates */
 	STRING_SLACK = 128 /* room is needed beyond what is written */
 };
+
+/* How they are read here: "AVX-512", "SSE2" or "C". */
+const char *string_way(void);
 
 /* The length of what needs no decoding, and why it ends there. */
 size_t string_plain(const unsigned char *p, size_t n, enum string_stop *why);

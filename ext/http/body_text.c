@@ -49,14 +49,13 @@ hold_append(struct hold *h, const void *bytes, size_t n)
 }
 
 void
-hold_begin(struct hold *h)
+hold_trim(struct hold *h)
 {
-	h->length = 0;
 	if (h->capacity <= HOLD_KEEP)
 		return;
 	free(h->data);
 	h->data = NULL;
-	h->capacity = 0;
+	h->length = h->capacity = 0;
 }
 
 /* --------------------------------------------------------------- sinks --- */

@@ -4,9 +4,9 @@
  *
  *   "prompt": [1, 15339, 1917, ...]    or [[1, 15339, ...], ...]
  *
- * A prompt has a hundred thousand of them, all alike. body_json.c takes any JSON,
- * a byte at a time; here are the rows of ids and commas that it need not look
- * at, eight bytes at a time:
+ * A prompt has a hundred thousand of them, all alike. body_json.c takes a byte
+ * at a time; here are the rows of ids and commas that it need not look at,
+ * eight bytes at a time:
  *
  *   1  5  3  3  9  ,     1      number, comma, and a space or none
  *   01 05 03 03 09 1c 10 01     less '0'; the first above 9 ends the number
@@ -76,7 +76,7 @@ value_of(uint64_t digits)
 	return (uint32_t)(fours * 10000 + (fours >> 32));
 }
 
-/* Is the first comma followed by a space? Then all are, or it goes on anew. */
+/* Is the first comma followed by a space? Then all are, or the row ends. */
 static size_t
 gap_of(const unsigned char *p)
 {
@@ -86,9 +86,9 @@ gap_of(const unsigned char *p)
 }
 
 /*
- * As far as there is room for ids. Where the next number begins follows from bit
- * 4 alone, which digits have and a comma has not: so it is known early, and the
- * rest is not waited for.
+ * As far as there is room for ids. Where the next number begins follows from
+ * bit 4 alone, which digits have and a comma has not: so it is known early, and
+ * the rest is not waited for.
  */
 static const unsigned char *
 row(const unsigned char *p, const unsigned char *end, unsigned char **to,

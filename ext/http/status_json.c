@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "body.h"
 #include "json_writer.h"
 
 static const char *const costs[] = {
@@ -362,6 +363,7 @@ status_json(const struct status *s, struct writer *to)
 	json_begin(&j, to);
 	json_map(&j, NULL);
 	json_text(&j, "version", kvr_version_string());
+	json_text(&j, "reader", body_reader());
 	json_whole(&j, "time", s->time);
 	json_list(&j, "upstreams");
 	for (i = 0; i < s->upstreams && !to->failed; i++)

@@ -158,6 +158,7 @@ parse(ngx_http_kvroute_ctx_t *ctx)
 	body_begin(up->body, up->prompt, ctx->endpoint);
 	body_feed(up->body, ctx->request->request_body, loc->max_body);
 	opinion = opinion_of(body_end(up->body, &ctx->facts));
+	body_trim(up->body);
 	if (model_keep(ctx) != REASON_COST)
 		return REASON_FAILED;
 	if (opinion != REASON_COST)

@@ -58,8 +58,9 @@ announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 		    "fleet is not known");
 	ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream \"%V\": "
 	    "%uL workers, %uL blocks on record, room for about %uL blocks "
-	    "or %uL tokens, %*s", &up->upstream->host, s.workers,
-	    s.held_blocks, room, tokens, (size_t)(end - text), text);
+	    "or %uL tokens, %*s; bodies are read by %s", &up->upstream->host,
+	    s.workers, s.held_blocks, room, tokens, (size_t)(end - text), text,
+	    body_reader());
 }
 
 /* ------------------------------------------------------- start and stop --- */

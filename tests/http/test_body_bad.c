@@ -12,6 +12,7 @@
 
 #include "alloc.h"
 #include "bodies.h"
+#include "body_in.h"
 
 static struct kvr *k;
 static struct kvr_prompt *p;
@@ -614,6 +615,27 @@ START_TEST(memory_is_kept)
 }
 END_TEST
 
+/* What a large one left is given back, what a small one left is not. */
+START_TEST(memory_is_given_back)
+{
+	const size_t n = 2 * HOLD_KEEP;
+	char *large = nested(n, "{\"messages\":[{\"content\":\"", "\\n",
+	    "\"}]}");
+	char *small = hungry();
+
+	take_bytes(ENDPOINT_MESSAGES, large, strlen(large), 65536, false);
+	ck_assert_uint_gt(b->text.capacity, HOLD_KEEP);
+	ck_assert_uint_gt(b->held.capacity, HOLD_KEEP);
+	body_trim(b);
+	ck_assert_uint_eq(b->text.capacity + b->held.capacity, 0);
+	take_bytes(ENDPOINT_MESSAGES, small, strlen(small), 0, false);
+	body_trim(b);
+	ck_assert_uint_gt(b->held.capacity, 0);
+	free(large);
+	free(small);
+}
+END_TEST
+
 /* The last body does not affect the next. */
 START_TEST(bodies_are_apart)
 {
@@ -675,6 +697,7 @@ suite_body_bad(void)
 	tcase_add_test(c, cut_is_the_end);
 	tcase_add_test(c, no_memory);
 	tcase_add_test(c, memory_is_kept);
+	tcase_add_test(c, memory_is_given_back);
 	tcase_add_test(c, bodies_are_apart);
 	suite_add_tcase(s, c);
 	return s;

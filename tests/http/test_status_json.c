@@ -6,6 +6,7 @@
 
 #include <json-c/json.h>
 
+#include "body.h"
 #include "fleet.h"
 
 static struct json_object *state;
@@ -65,6 +66,7 @@ START_TEST(upstreams)
 
 	take();
 	ck_text(state, "version", kvr_version_string());
+	ck_text(state, "reader", body_reader());
 	ck_number(state, "time", 1234);
 	ck_assert_uint_eq(json_object_array_length(member(state,
 	    "upstreams")), FLEET);

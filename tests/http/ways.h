@@ -11,6 +11,8 @@
 
 #include "body_string.h"
 
+const char *sse2_way(void);
+const char *portable_way(void);
 size_t sse2_plain(const unsigned char *p, size_t n, enum string_stop *why);
 size_t sse2_decode(const unsigned char *p, size_t n, unsigned char *to,
     size_t room, size_t *written, enum string_stop *why);

@@ -3,6 +3,7 @@
 #define BODY_WITHOUT_AVX512
 #define string_plain sse2_plain
 #define string_decode sse2_decode
+#define string_way sse2_way
 #define body_escaped sse2_escaped
 #define body_begun_by sse2_begun_by
 
