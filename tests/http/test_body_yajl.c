@@ -39,6 +39,16 @@ teardown(void)
 	kvr_free(k);
 }
 
+/* AVX-512 is compared only where there is one; say so. */
+START_TEST(wide)
+{
+	if (strcmp(body_reader(), "AVX-512") != 0)
+		test_skip("no AVX-512 here: one way of reading less");
+	ck_assert_str_ne(sse2_way(), "AVX-512");
+	ck_assert_str_eq(portable_way(), "C");
+}
+END_TEST
+
 static void
 compare(enum endpoint endpoint, const char *text, size_t n,
     const struct pieces *pieces)
@@ -96,6 +106,55 @@ START_TEST(units_in_place)
 			    (size_t)_i - 1;
 			compare(ENDPOINT_CHAT, text, (size_t)n, &pieces);
 		}
+}
+END_TEST
+
+/* ----------------------------------------------------------------- cuts --- */
+
+/* Of each kind of token, so that a cut meets every state. */
+static const char cut_body[] = "{\"model\":\"m\\n\\u00e4\",\"messages\":"
+    "[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"it's "
+    "\\ud83d\\ude00 \303\244\342\202\254\360\237\230\200 \\\\\\\"\\ud83dx\"}]},"
+    "{\"role\":\"assistant\",\"content\":null}],\"x\":[true,false,null,-1.5e+7"
+    ",0,\"\"],\"tools\":[{\"n\":{\"a\":[1,{}]}}], \"stream\" : true}";
+static const char pair_body[] = "{\"messages\":[{\"content\":\"a\\ud83d\\ude00"
+    "\303\244\\\\\"}],\"x\":1.5}";
+static const char token_body[] = "{\"prompt\":[[1, 22,333 ,4444, 55555, "
+    "666666, 7777777, 88888888, 0, 00, 10]], \"n\":1}";
+static const char bare_body[] = "{\"prompt\":[128000,9906,1917,11,420,0,22,1],"
+    "\"n\":1}";
+
+/* At each place, in two and as one cut short there. */
+START_TEST(every_cut)
+{
+	static const struct {
+		const char *text;
+		enum endpoint endpoint;
+	} cases[] = { { cut_body, ENDPOINT_CHAT }, { cut_body,
+	    ENDPOINT_MESSAGES }, { token_body, ENDPOINT_COMPLETIONS },
+	    { bare_body, ENDPOINT_COMPLETIONS } };
+	struct pieces pieces = { 0 };
+	size_t i, n;
+
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		n = strlen(cases[i].text);
+		for (pieces.first = 1; pieces.first < n; pieces.first++) {
+			compare(cases[i].endpoint, cases[i].text, n, &pieces);
+			compare(cases[i].endpoint, cases[i].text,
+			    pieces.first, &pieces);
+		}
+	}
+}
+END_TEST
+
+START_TEST(every_pair_of_cuts)
+{
+	const size_t n = strlen(pair_body);
+	struct pieces pieces = { 0 };
+
+	for (pieces.first = 1; pieces.first < n; pieces.first++)
+		for (pieces.step = 1; pieces.step < n; pieces.step++)
+			compare(ENDPOINT_CHAT, pair_body, n, &pieces);
 }
 END_TEST
 
@@ -187,6 +246,49 @@ START_TEST(random_bodies)
 }
 END_TEST
 
+/* Token ids, and what is nearly one, in rows longer than the stage. */
+START_TEST(random_tokens)
+{
+	static const char *const others[] = { "-1", "1.5", "2e3", "01", "00",
+		"4294967295", "4294967296", "99999999", "12345678901", "\"x\"",
+		"null", "[1,2]", "{}", "1 2", "", "x" };
+	struct rng rng = { seed = test_seed() };
+	const size_t room = 1 << 15;
+	char *text = malloc(room + TEXT_MAX);
+	size_t rounds = test_amount(400), n, size;
+	struct pieces pieces;
+	bool bare, spaced;
+
+	ck_assert_ptr_nonnull(text);
+	while (rounds-- > 0) {
+		memset(&pieces, 0, sizeof(pieces));
+		bare = rng_between(&rng, 0, 1) == 0;
+		spaced = rng_between(&rng, 0, 1) == 0;
+		size = (size_t)rng_between(&rng, 1, room);
+		n = (size_t)sprintf(text, "{\"prompt\":[%s1", bare ? "" : "[");
+		while (n < size) {
+			n += (size_t)sprintf(text + n, rng_between(&rng, 0,
+			    99) == 0 ? " ,\n" : spaced ? ", " : ",");
+			if (rng_between(&rng, 0, 999) == 0)
+				n += (size_t)sprintf(text + n, "%s",
+				    others[rng_between(&rng, 0,
+				    sizeof(others) / sizeof(*others) - 1)]);
+			else
+				n += (size_t)sprintf(text + n, "%u",
+				    (unsigned)rng_between(&rng, 0, 1u <<
+				    rng_between(&rng, 0, 24)));
+		}
+		n += (size_t)sprintf(text + n, bare ? "]}" : "]]}");
+		if (rng_between(&rng, 0, 3) == 0)
+			n -= (size_t)rng_between(&rng, 0, 9);
+		if (rng_between(&rng, 0, 1) == 0)
+			pieces.step = (size_t)rng_between(&rng, 1, 400);
+		compare(ENDPOINT_COMPLETIONS, text, n, &pieces);
+	}
+	free(text);
+}
+END_TEST
+
 /* Long strings, in pieces that end anywhere in them. */
 START_TEST(long_strings)
 {
@@ -227,7 +329,11 @@ suite_body_yajl(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, units_in_place, 0, 14);
+	tcase_add_test(c, wide);
+	tcase_add_test(c, every_cut);
+	tcase_add_test(c, every_pair_of_cuts);
 	tcase_add_test(c, random_bodies);
+	tcase_add_test(c, random_tokens);
 	tcase_add_test(c, long_strings);
 	suite_add_tcase(s, c);
 	return s;
