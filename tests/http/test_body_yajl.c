@@ -268,7 +268,8 @@ START_TEST(random_tokens)
 		n = (size_t)sprintf(text, "{\"prompt\":[%s1", bare ? "" : "[");
 		while (n < size) {
 			n += (size_t)sprintf(text + n, rng_between(&rng, 0,
-			    99) == 0 ? " ,\n" : spaced ? ", " : ",");
+			    99) == 0 ? " ,\n" : spaced != (rng_between(&rng,
+			    0, 99) == 0) ? ", " : ",");
 			if (rng_between(&rng, 0, 999) == 0)
 				n += (size_t)sprintf(text + n, "%s",
 				    others[rng_between(&rng, 0,
