@@ -55,8 +55,8 @@ enum kvr_error {
 	KVR_EINVAL = -1,      /* an argument is NULL, out of range or invalid */
 	KVR_ENOMEM = -2,      /* out of memory */
 	KVR_ETOOSMALL = -3,   /* region memory is too small for these options */
-	KVR_EFORMAT = -4,     /* not a region, or a damaged one */
-	KVR_EVERSION = -5,    /* a region of another format version */
+	KVR_EFORMAT = -4,     /* not a region or saved prompt, or damaged */
+	KVR_EVERSION = -5,    /* the same, but of another format version */
 	KVR_EMISMATCH = -6,   /* other options, or PID namespace */
 	KVR_ECLOCK = -7,      /* `now` is negative, or 30 days ahead */
 	KVR_EWORKER = -8,     /* no such worker: unknown, removed or reset */
@@ -76,7 +76,10 @@ enum kvr_error {
 	KVR_EPERM = -21,      /* other users own the file or may write it */
 	KVR_EREADONLY = -22,  /* the handle is read-only */
 	KVR_ENEWER = -23,     /* a struct sets fields unknown to this library */
-	KVR_EINEXACT = -24    /* kvr_check: only figures are wrong */
+	KVR_EINEXACT = -24,   /* kvr_check: only figures are wrong */
+	KVR_EUNBOUND = -25,   /* no binding: never made, evicted or expired */
+	KVR_EAGAIN = -26,     /* the journal has no further record yet */
+	KVR_EOVERRUN = -27    /* records of the journal are lost */
 };
 
 /* One sentence about an error; never NULL, even for unknown numbers. */
@@ -115,7 +118,8 @@ enum kvr_reason {
 	KVR_REASON_SAMPLED = 2,/* drawn by temperature */
 	KVR_REASON_PINNED = 3, /* given by the caller */
 	KVR_REASON_LOAD = 4,   /* two-tier: least load */
-	KVR_REASON_OVERLAP = 5 /* two-tier: least load among longest overlaps */
+	KVR_REASON_OVERLAP = 5,/* two-tier: least load among longest overlaps */
+	KVR_REASON_AFFINITY = 6 /* experimental: by the request's affinity */
 };
 
 struct kvr_decision {
@@ -132,7 +136,7 @@ struct kvr_decision {
 	uint32_t recorded_blocks; /* kvr_lease_open; else 0 */
 	uint32_t reason;          /* enum kvr_reason */
 	uint32_t eligible;        /* workers that could have been chosen */
-	uint32_t reserved;
+	uint32_t affinity;        /* experimental: enum kvr_affinity_outcome */
 };
 
 /* Makes a region in private memory. options may be NULL: all defaults. */
@@ -192,7 +196,8 @@ struct kvr_options {
 	 * more; it should be random. The length is part of the key.
 	 */
 	uint32_t secret_bytes;      /* 0, or KVR_SECRET_MIN to _MAX */
-	uint32_t reserved;
+	uint32_t affinity_entries;  /* experimental. Bindings of sessions; 0: */
+	                            /* none; to KVR_AFFINITY_ENTRIES_MAX */
 	unsigned char secret[KVR_SECRET_MAX];
 	/*
 	 * Identifies the boot of this system, as the reader of `now` knows it.
@@ -204,6 +209,11 @@ struct kvr_options {
 	unsigned char boot_id[KVR_BOOT_ID_BYTES];
 	uint32_t file_mode;         /* kvr_open: of a new file; 0600 */
 	uint32_t file_group;        /* kvr_open: of a new file; auto: as is */
+	uint64_t journal_bytes;     /* experimental. Of the region; 0: none; */
+	                            /* or a power of two, KVR_JOURNAL_MIN */
+	                            /* to _MAX */
+	uint64_t event_blocks;      /* experimental. (block, worker) pairs */
+	                            /* known by the hashes of events; 0: none */
 };
 
 /* Writes every default, and `size`, which is sizeof your struct. */
@@ -239,7 +249,10 @@ enum kvr_retain {
 	KVR_RETAIN_AUTO = 0,
 	KVR_RETAIN_TTL = 1,      /* until the region's TTL has passed */
 	KVR_RETAIN_CAPACITY = 2, /* until its cache needs the room */
-	KVR_RETAIN_FEEDBACK = 3  /* as likely as its reports have shown */
+	KVR_RETAIN_FEEDBACK = 3, /* as likely as its reports have shown */
+	KVR_RETAIN_EVENTS = 4    /* experimental: until its events say that */
+	                         /* they were removed, see kvr_events(3); */
+	                         /* auto while these are not complete */
 };
 
 /* Which blocks an engine's cache evicts first, of those not in use. */
@@ -247,6 +260,18 @@ enum kvr_eviction {
 	KVR_EVICT_RELEASED = 0, /* longest released, tails first: vLLM */
 	KVR_EVICT_LEAF = 1      /* least recently used, a whole leaf of the */
 	                        /* tree at a time: SGLang */
+};
+
+/*
+ * Experimental. What an engine keeps of layers that attend to a window only:
+ * without it a prefix cannot be reused though all other layers have it. See
+ * kvr_worker(3).
+ */
+enum kvr_window {
+	KVR_WINDOW_FULL = 0,     /* all of it, or there are no such layers */
+	KVR_WINDOW_BOUNDARY = 1, /* where prompts ended, and where they part */
+	KVR_WINDOW_DENSE = 2,    /* all of it, in the memory of the others */
+	KVR_WINDOW_DUAL = 3      /* as BOUNDARY, in memory of its own */
 };
 
 /* A worker is one engine, or one data-parallel rank of one. */
@@ -265,6 +290,17 @@ struct kvr_worker {
 	uint32_t block_tokens;       /* of the engine's blocks; 0: learnt */
 	uint32_t sequences;          /* it runs at a time; 0: learnt */
 	uint32_t reserved;
+	/* experimental: sliding windows */
+	uint32_t window_mode;        /* enum kvr_window; full */
+	uint32_t window_tokens;      /* of a layer; 0 only if full */
+	uint32_t window_align;       /* tokens; prefixes end at multiples; */
+	                             /* 0: of the engine's blocks */
+	uint32_t window_interval;    /* tokens; kept there too; 0: nowhere */
+	uint32_t window_layers;      /* that slide, for one that does not, */
+	                             /* in hundredths; up to 10,000 */
+	uint32_t window_reserved;
+	uint64_t window_capacity;    /* DUAL: tokens in their memory; 0: not */
+	                             /* known */
 };
 
 /* Load of a worker that no lease of this region accounts for. */
@@ -432,9 +468,12 @@ struct kvr_request {
 	uint32_t n_preferences;
 	uint32_t overlap_blocks;  /* kvr_lease_open_on: believed to be cached */
 	                          /* there, in place of the index; auto */
-	uint32_t reserved;
+	uint32_t affinity_mode;   /* experimental: enum kvr_affinity_mode */
 	uint64_t excluded[KVR_EXCLUDED_MAX]; /* workers not to use: retries */
 	struct kvr_preference preferences[KVR_PREFERENCES_MAX];
+	uint64_t affinity;        /* experimental: kvr_affinity_key; 0: none */
+	int64_t affinity_ttl;     /* experimental: since its last use; at */
+	                          /* most 30 days; 0: 600 s */
 };
 int kvr_request_init(struct kvr_request *request, size_t size);
 
@@ -537,7 +576,8 @@ int kvr_lease_first_token(struct kvr *k, uint64_t lease, int64_t now,
     uint32_t flags);
 /*
  * The output grew: p is the lease's prompt with the generated tokens appended
- * (kvr_prompt_tokens, kvr_prompt_end). New whole blocks join the path.
+ * (kvr_prompt_tokens, kvr_prompt_end), or that prompt resumed (see
+ * kvr_prompt_resume). New whole blocks join the path.
  */
 int kvr_lease_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
     int64_t now, uint32_t flags);
@@ -700,6 +740,17 @@ struct kvr_stats {
 	uint64_t max_cells;         /* allocated */
 	uint64_t max_reclaimed;     /* entries removed, and pinned ones */
 	                            /* passed over */
+	/* experimental: see kvr_affinity(3) */
+	uint64_t affinity_entries;  /* places for bindings */
+	uint64_t affinity_bindings; /* taken, also by expired or void ones */
+	uint64_t affinity_found;    /* leases opened with a live binding */
+	uint64_t affinity_moved;    /* live bindings bound to another worker */
+	uint64_t affinity_evicted;  /* live ones that left for room */
+	/* experimental: see kvr_journal(3) */
+	uint64_t journal_bytes;     /* size of the journal */
+	uint64_t journal_written;   /* bytes of all records so far */
+	uint64_t journal_overruns;  /* reads that found records lost */
+	int64_t journal_beat;       /* the latest kvr_journal_beat; or -1 */
 };
 int kvr_stats(const struct kvr *k, struct kvr_stats *out);
 
@@ -725,6 +776,21 @@ struct kvr_worker_stats {
 	double prefill_rate;        /* tokens a second, current estimate */
 	double backlog;             /* seconds of prefill booked, at the */
 	                            /* time of the last writing call */
+	/* experimental: see kvr_events(3); also of earlier incarnations */
+	uint64_t events_batches;    /* applied */
+	uint64_t events_stored;     /* blocks of the engine, */
+	uint64_t events_removed;    /* by batches that were applied */
+	uint64_t events_refused;    /* events that no use was made of */
+	uint64_t events_cleared;    /* times that all was dropped */
+	uint64_t events_restarts;
+	uint64_t events_lost;       /* calls of kvr_events_lost */
+	uint64_t events_next;       /* sequence number of the next batch */
+	uint64_t events_held;       /* engine blocks that it has now; 0: not */
+	                            /* known */
+	uint64_t events_capacity;   /* tokens, by counting; 0: not yet */
+	int64_t events_at;          /* time of the last batch; -1: none */
+	uint32_t events_state;      /* enum kvr_events_state */
+	uint32_t reserved;
 };
 int kvr_worker_stats(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);
@@ -750,8 +816,9 @@ int kvr_check(const struct kvr *k);
 /* -------------------------------------------------------- experimental --- */
 
 /*
- * What follows may change in any release, and so may kvr_options.eagle and
- * kvr_policy.purge. The symbols have a version node of their own.
+ * What follows may change in any release, and so may kvr_options.eagle,
+ * kvr_policy.purge and all that is named affinity, journal, peer or events. The
+ * symbols have a version node of their own.
  */
 
 /*
@@ -764,6 +831,27 @@ int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 
 /* n whole blocks by their local hashes instead of their tokens or bytes. */
 int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
+
+/*
+ * Saves the end of a prompt, after kvr_prompt_end, to go on there later: for
+ * callers that extend a lease when its answer has passed, and would have to
+ * keep the whole prompt until then. About a hundred bytes and the incomplete
+ * last block, which is text; no hash but one, no pointer, no allowed workers.
+ * Valid where the prompt is; for this machine.
+ */
+/* What kvr_prompt_save writes; 0 if p is NULL or not closed. */
+size_t kvr_prompt_saved_bytes(const struct kvr_prompt *p);
+/* `bytes`, the room at `out`, is at least that. */
+int kvr_prompt_save(const struct kvr_prompt *p, void *out, size_t bytes);
+/*
+ * Replaces the content of p: as if begun, and given all that the saved one
+ * had, but without the hashes of its blocks. More tokens or bytes follow, then
+ * end. Such a prompt can be saved again and is for kvr_lease_extend only;
+ * what needs all of a prompt (kvr_match, kvr_lease_open, ...) is KVR_ESTATE.
+ * `bytes` is what kvr_prompt_saved_bytes told. Damaged or cut: KVR_EFORMAT; of
+ * a region that hashes in another way: KVR_EMISMATCH.
+ */
+int kvr_prompt_resume(struct kvr_prompt *p, const void *saved, size_t bytes);
 
 /*
  * Owners of open leases, those with the oldest leases first, to find those that
@@ -797,6 +885,316 @@ struct kvr_entry {
  */
 int kvr_entries(const struct kvr *k, uint64_t *cursor, int64_t now,
     struct kvr_entry *out, size_t element, size_t capacity, size_t *count);
+
+/*
+ * Affinity keeps the requests of a session together where their text does not.
+ * A session is a digest, which a request carries; a table in the region binds
+ * it to the worker that it was sent to last. See kvr_affinity(3).
+ */
+enum { KVR_AFFINITY_ENTRIES_MAX = 1 << 24 };
+
+enum kvr_affinity_mode {
+	KVR_AFFINITY_SOFT = 0, /* the bound worker counts as holding what */
+	                       /* the session sent last; load still decides */
+	KVR_AFFINITY_TIE = 1,  /* no table: equally good workers by the key */
+	KVR_AFFINITY_HARD = 2  /* the bound worker while it is eligible */
+};
+
+/* What became of the affinity of a request. */
+enum kvr_affinity_outcome {
+	KVR_AFFINITY_NONE = 0, /* the request has none, or it does not count */
+	KVR_AFFINITY_HIT = 1,  /* the bound worker was taken */
+	KVR_AFFINITY_NEW = 2,  /* there is no binding */
+	KVR_AFFINITY_MOVED = 3,/* another than the bound worker was taken */
+	KVR_AFFINITY_GONE = 4  /* the same: it was removed or reset */
+};
+
+/*
+ * The digest of a key, within a tenant; keyed by the region's secret, and never
+ * 0. Of no tenant: length 0.
+ */
+int kvr_affinity_key(const struct kvr *k, const void *tenant,
+    size_t tenant_len, const void *key, size_t key_len, uint64_t *out);
+/*
+ * Binds without a lease, as for the id of an answer. ttl: as of a request.
+ * KVR_ESTATE: the region has no table.
+ */
+int kvr_affinity_bind(struct kvr *k, uint64_t affinity, uint64_t worker,
+    int64_t ttl, int64_t now, uint32_t flags);
+/*
+ * The worker that is bound, which may be ineligible. KVR_EUNBOUND: none;
+ * KVR_EWORKER: it was removed or reset.
+ */
+int kvr_affinity_find(const struct kvr *k, uint64_t affinity, int64_t now,
+    uint64_t *worker);
+
+/*
+ * The journal is a ring in the region, where each writing call leaves a record
+ * of what it did, so that a program can tell routers on other machines. See
+ * kvr_journal(3).
+ */
+enum {
+	KVR_JOURNAL_MIN = 1 << 16, /* of kvr_options.journal_bytes */
+	KVR_JOURNAL_MAX = 1 << 30
+};
+
+enum kvr_record_kind {
+	KVR_RECORD_OPEN = 1,        /* kvr_lease_open, kvr_lease_open_on */
+	KVR_RECORD_COMMIT = 2,      /* kvr_lease_commit */
+	KVR_RECORD_FIRST_TOKEN = 3, /* kvr_lease_first_token */
+	KVR_RECORD_EXTEND = 4,      /* kvr_lease_extend */
+	KVR_RECORD_OUTPUT = 5,      /* kvr_lease_output */
+	KVR_RECORD_FINISH = 6,      /* kvr_lease_finish; or ended by age or */
+	                            /* owner after commit */
+	KVR_RECORD_ABORT = 7,       /* kvr_lease_abort; the same before */
+	KVR_RECORD_OBSERVE = 8,     /* kvr_observe */
+	KVR_RECORD_BIND = 9,        /* kvr_affinity_bind */
+	KVR_RECORD_RESET = 10,      /* kvr_worker_reset */
+	KVR_RECORD_CLEAR = 11       /* all prefixes and leases were dropped */
+};
+
+/* Fields that a kind does not have are 0. */
+struct kvr_record {
+	size_t size;
+	uint64_t position;       /* of the record in the journal */
+	uint32_t kind;           /* enum kvr_record_kind, or a later one */
+	uint32_t hashes;         /* sequence hashes that it has */
+	int64_t at;              /* time of the call */
+	uint64_t lease;
+	uint64_t owner;          /* of the lease */
+	uint64_t worker;         /* RESET: its id until then */
+	uint32_t blocks;         /* of the prompt; OUTPUT: how many more */
+	uint32_t first_block;    /* of the prompt, that the hashes begin with */
+	uint64_t parent;         /* sequence hash before them, or the root */
+	uint64_t units;          /* of the prompt: tokens or bytes */
+	uint64_t overlap_tokens; /* OPEN: predicted to be cached */
+	uint64_t affinity;       /* OPEN, BIND: digest of a session */
+	int64_t affinity_ttl;
+	uint64_t new_worker;     /* RESET: its id since */
+	uint32_t overlap_blocks; /* OPEN: overlap_tokens in blocks, as in */
+	                         /* kvr_request */
+	uint32_t stage;          /* OPEN: enum kvr_stage */
+	uint32_t flags;          /* OPEN: enum kvr_flags of the request */
+	uint32_t reserved;
+	struct kvr_report report; /* FINISH */
+};
+
+/*
+ * Copies the record at *position and moves *position past it. 0 begins: from
+ * now on. At most `capacity` hashes are written; journal_bytes / 32 suffice.
+ * Takes no lock. KVR_EAGAIN: there is none yet, or its writer is not done, for
+ * which a reader waits until `now` is 100 ms after the record; KVR_EOVERRUN:
+ * records are lost, and *position has moved past them. KVR_ESTATE: the region
+ * has no journal.
+ */
+int kvr_journal_read(const struct kvr *k, uint64_t *position, int64_t now,
+    struct kvr_record *out, uint64_t *hashes, size_t capacity);
+/* 1: calls on this handle leave no record. 0, the default: they do. */
+int kvr_quiet_set(struct kvr *k, uint32_t on);
+/* Says that the journal has a reader: kvr_stats.journal_beat. No lock. */
+int kvr_journal_beat(struct kvr *k, int64_t now);
+/*
+ * *rule = a digest of unit, block size, hash, eagle and secret: where it is
+ * equal, equal prompts have equal hashes. It does not give away the secret.
+ */
+int kvr_rule_get(const struct kvr *k, uint64_t *rule);
+/*
+ * Replaces the content of p by n sequence hashes, from block `first` on, of a
+ * prompt of `units` tokens or bytes. parent: the sequence hash before them, or
+ * the root if first is 0. The prompt is closed and cannot be continued; if
+ * first is not 0 it is for kvr_lease_extend only.
+ */
+int kvr_prompt_set_sequences(struct kvr_prompt *p, uint64_t parent,
+    uint32_t first, const uint64_t *hashes, size_t n, uint64_t units);
+
+enum kvr_lease_state {
+	KVR_LEASE_OPENED = 0,
+	KVR_LEASE_COMMITTED = 1,
+	KVR_LEASE_DECODING = 2 /* its first token has come */
+};
+
+/* An open lease. */
+struct kvr_lease_info {
+	uint64_t lease;
+	uint64_t owner;
+	uint64_t worker;   /* 0: it was removed or reset */
+	int64_t opened;    /* time */
+	uint64_t tokens;   /* of the prompt */
+	uint32_t blocks;   /* of the prompt, whole ones */
+	uint32_t state;    /* enum kvr_lease_state */
+};
+/*
+ * Open leases, the oldest first. Each call examines some; *cursor 0 begins, 0
+ * is the end. Those that are open all the while are visited, maybe again.
+ */
+int kvr_lease_list(const struct kvr *k, uint64_t *cursor,
+    struct kvr_lease_info *out, size_t element, size_t capacity,
+    size_t *count);
+
+/*
+ * What the program that exchanges records with other machines says of them, to
+ * be shown: kept in a region that has a journal, or 1 MiB. See kvr_peer(3).
+ */
+enum {
+	KVR_PEERS_MAX = 64,
+	KVR_PEER_HOST_MAX = 64
+};
+
+enum kvr_peer_state {
+	KVR_PEER_FRESH = 0,
+	KVR_PEER_LATE = 1,   /* its leases do not count */
+	KVR_PEER_STALE = 2,  /* nothing of it counts */
+	KVR_PEER_SILENT = 3  /* nothing comes */
+};
+
+/* Why something that came was not applied: frames, then records. */
+enum kvr_peer_drop {
+	KVR_DROP_MALFORMED = 0,
+	KVR_DROP_VERSION = 1,
+	KVR_DROP_STRANGER = 2,       /* another rule of hashes */
+	KVR_DROP_FORGED = 3,
+	KVR_DROP_REPEATED = 4,
+	KVR_DROP_UNKNOWN_WORKER = 5,
+	KVR_DROP_UNKNOWN_LEASE = 6,
+	KVR_DROP_OLD_EPOCH = 7,      /* of a worker before its reset */
+	KVR_DROP_LATE = 8,
+	KVR_DROP_STALE = 9,
+	KVR_DROP_NO_ROOM = 10,
+	KVR_DROP_REFUSED = 11,       /* by a call of the library */
+	KVR_DROP_UNJOINED = 12,      /* the end of a prompt, but not the rest */
+	KVR_DROP_REASONS = 13
+};
+
+struct kvr_peer {
+	uint64_t id;
+	int64_t heard;           /* time of its latest frame; -1: none yet */
+	int64_t lag_ns;          /* above the least of its delays */
+	uint64_t leases;         /* of it, open here */
+	uint64_t requests;       /* running, as it says */
+	uint64_t prefill_tokens; /* booked, as it says */
+	uint64_t frames;         /* that came, */
+	uint64_t lost;           /* that never came, */
+	uint64_t dropped;        /* and records that were not applied */
+	uint32_t state;          /* enum kvr_peer_state */
+	uint32_t host_length;
+	char host[KVR_PEER_HOST_MAX]; /* whatever it calls itself; no NUL */
+};
+
+/* The exchange as a whole. */
+struct kvr_exchange {
+	size_t size;
+	int64_t at;              /* time of this report; -1: there is none */
+	uint32_t connected;      /* 1: to the bus */
+	uint32_t peers;          /* also those that had no room */
+	uint64_t dropped[KVR_DROP_REASONS];
+};
+
+/*
+ * Replaces the report by that on n peers, at most KVR_PEERS_MAX. Takes no
+ * lock. One program does so at a time. KVR_ESTATE: the region has no room.
+ */
+int kvr_peer_set(struct kvr *k, const struct kvr_exchange *exchange,
+    const struct kvr_peer *peers, size_t element, size_t n);
+/*
+ * Copies the report and at most `capacity` peers, *count of them. Takes no
+ * lock. A report that is not whole, since its writer died, counts as none.
+ */
+int kvr_peer_list(const struct kvr *k, struct kvr_exchange *exchange,
+    struct kvr_peer *peers, size_t element, size_t capacity, size_t *count);
+
+/*
+ * Events are what an engine itself says of its cache: blocks stored, removed,
+ * all cleared. A caller receives and decodes them, and gives them to the region
+ * in batches with the numbers of their stream. See kvr_events(3).
+ */
+enum { KVR_EVENT_BLOCKS_MAX = 1 << 28 }; /* of kvr_options.event_blocks */
+
+enum kvr_event_kind {
+	KVR_EVENT_STORED = 1,
+	KVR_EVENT_REMOVED = 2,  /* one copy of each of these blocks */
+	KVR_EVENT_CLEARED = 3,  /* all blocks, of all tiers */
+	KVR_EVENT_RESTARTED = 4 /* this batch is of another incarnation; what */
+	                        /* precedes it in the batch is void */
+};
+enum kvr_event_flags {
+	KVR_EVENT_PARENT = 1, /* there is a parent */
+	KVR_EVENT_LOCALS = 2  /* `tokens` counts local hashes */
+};
+enum kvr_event_tier { KVR_TIER_GPU = 0, KVR_TIER_HOST = 1 };
+
+/*
+ * One event. Its hashes, and its tokens or local hashes, stand in arrays of the
+ * call. Of what it has beside kind, tier, hashes and block_tokens nothing is
+ * used yet.
+ */
+struct kvr_event {
+	size_t size;
+	uint32_t kind;         /* enum kvr_event_kind, or a later one */
+	uint32_t flags;        /* enum kvr_event_flags */
+	uint32_t tier;         /* enum kvr_event_tier, or another */
+	uint32_t block_tokens; /* of the engine's blocks; 0: not said */
+	uint64_t parent;       /* engine's hash of the block before them */
+	uint64_t hashes_at;    /* place of the first in `hashes`, and how */
+	uint64_t hashes;       /* many: one a block */
+	uint64_t tokens_at;    /* the same in `tokens`; or, if flags has */
+	uint64_t tokens;       /* LOCALS, in `hashes` */
+	struct kvr_scope scope; /* adapter and salt */
+};
+/* Writes every default: an event without blocks, of the empty scope. */
+int kvr_event_init(struct kvr_event *event, size_t size);
+
+enum kvr_batch_flags {
+	KVR_BATCH_PAST = 1, /* older than what the index has of the worker: */
+	                    /* counts, and drops nothing */
+	KVR_BATCH_FULL = 2  /* blocks that are present are stored again */
+};
+/* What a stream says of a batch. */
+struct kvr_event_batch {
+	size_t size;
+	uint64_t seq;      /* of the stream, from 0; below UINT64_MAX */
+	uint64_t digest;   /* of its bytes: tells batches of equal numbers */
+	                   /* apart; 0: none */
+	uint32_t flags;    /* enum kvr_batch_flags */
+	uint32_t reserved;
+};
+
+enum kvr_events_state {
+	KVR_EVENTS_OFF = 0,      /* no stream */
+	KVR_EVENTS_COMPLETE = 1, /* known since a start or a clear */
+	KVR_EVENTS_DEGRADED = 2  /* something was lost since then */
+};
+enum kvr_events_outcome {
+	KVR_EVENTS_APPLIED = 0,
+	KVR_EVENTS_DUPLICATE = 1, /* it was applied before */
+	KVR_EVENTS_GAP = 2,       /* nothing was applied: `next` comes first */
+	KVR_EVENTS_RESTARTED = 3  /* the worker has been reset; applied only */
+	                          /* if `next` is beyond it */
+};
+struct kvr_event_result {
+	size_t size;
+	uint64_t worker;  /* its id: another one after a reset */
+	uint64_t next;    /* sequence number of the next batch */
+	uint64_t stored;  /* blocks, of what was applied */
+	uint64_t removed; /* the same */
+	uint64_t refused; /* events that no use was made of */
+	uint32_t outcome; /* enum kvr_events_outcome */
+	uint32_t state;   /* enum kvr_events_state */
+	uint64_t orphans; /* blocks stored after one that is not known */
+};
+/*
+ * Applies a batch of n events. hashes and tokens: arrays that the events refer
+ * to. out may be NULL. The first batch of a worker begins its stream. The lock
+ * is held for a constant time.
+ */
+int kvr_events_apply(struct kvr *k, uint64_t worker,
+    const struct kvr_event_batch *batch, const struct kvr_event *events,
+    size_t element, size_t n, const uint64_t *hashes, size_t n_hashes,
+    const uint32_t *tokens, size_t n_tokens, int64_t now, uint32_t flags,
+    struct kvr_event_result *out);
+/* What comes before batch `next` cannot be had: degraded, goes on with it. */
+int kvr_events_lost(struct kvr *k, uint64_t worker, uint64_t next);
+/* The stream ends, and what it taught is forgotten. */
+int kvr_events_off(struct kvr *k, uint64_t worker);
 
 #ifdef __cplusplus
 }

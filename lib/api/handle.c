@@ -3,8 +3,11 @@
  * handle.c - public calls on handles, policy and workers. Each checks its
  * arguments, enters the transaction and calls inward.
  */
+#include "affinity.h"
 #include "file.h"
+#include "handle.h"
 #include "id.h"
+#include "journal.h"
 #include "lease_walk.h"
 #include "name.h"
 #include "options.h"
@@ -173,8 +176,10 @@ kvr_clear(struct kvr *k)
 	if (error != KVR_OK)
 		return error;
 	region_empty(k);
+	affinity_empty(k);
 	rate_recover(k);
 	places_recover(k);
+	journal_clear(k);
 	return txn_write_end(k, NULL, KVR_OK);
 }
 
@@ -194,8 +199,11 @@ kvr_clock_set(struct kvr *k, int64_t now)
 		return error;
 	if (now < k->region->clock) {
 		region_empty(k);
+		affinity_empty(k);
 		rate_recover(k);
 		places_recover(k);
+		write_once(k->region->clock, now);
+		journal_clear(k);
 	}
 	write_once(k->region->clock, now);
 	return txn_write_end(k, NULL, KVR_OK);
@@ -267,10 +275,14 @@ facts_get(const struct kvr_worker *from, struct kvr_worker *w)
 	if (error != KVR_OK)
 		return error;
 	if (w->role > KVR_ROLE_DECODE || w->state > KVR_STATE_DOWN ||
-	    w->retain > KVR_RETAIN_FEEDBACK || w->eviction > KVR_EVICT_LEAF ||
+	    w->retain > KVR_RETAIN_EVENTS || w->eviction > KVR_EVICT_LEAF ||
 	    w->reserved != 0)
 		return KVR_EINVAL;
 	if (w->retain == KVR_RETAIN_CAPACITY && w->capacity_tokens == 0)
+		return KVR_EINVAL;
+	if (w->window_mode > KVR_WINDOW_DUAL || w->window_layers > 10000 ||
+	    w->window_reserved != 0 ||
+	    (w->window_mode != KVR_WINDOW_FULL && w->window_tokens == 0))
 		return KVR_EINVAL;
 	/* written so that a NaN fails */
 	if (!(w->weight >= 1e-6 && w->weight <= 1e6) ||
@@ -489,6 +501,26 @@ kvr_worker_remove(struct kvr *k, uint64_t id)
 	return worker_change(k, id, worker_remove);
 }
 
+/* Within a transaction. */
+int
+handle_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
+{
+	struct kvr_record r = { .kind = KVR_RECORD_RESET };
+	int error;
+
+	r.worker = worker_id(k, slot);
+	error = worker_reset(k, slot, fresh);
+	if (error == KVR_EFULL && lease_detach_retired(k))
+		error = or_later(worker_reset(k, slot, fresh));
+	if (error != KVR_OK)
+		return error;
+	r.new_worker = worker_id(k, *fresh);
+	r.at = k->region->clock;
+	if (journal_on(k))
+		journal_put(k, &r);
+	return KVR_OK;
+}
+
 int
 kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
 {
@@ -501,12 +533,8 @@ kvr_worker_reset(struct kvr *k, uint64_t id, uint64_t *new_id)
 	error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
-	if (!worker_slot(k, id, &slot))
-		error = KVR_EWORKER;
-	else
-		error = worker_reset(k, slot, &fresh);
-	if (error == KVR_EFULL && lease_detach_retired(k))
-		error = or_later(worker_reset(k, slot, &fresh));
+	error = worker_slot(k, id, &slot) ? handle_reset(k, slot, &fresh)
+	    : KVR_EWORKER;
 	if (error == KVR_OK)
 		*new_id = worker_id(k, fresh);
 	return txn_write_end(k, NULL, error);

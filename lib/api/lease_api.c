@@ -5,16 +5,18 @@
  */
 #include "lease.h"
 
+#include "lease_record.h"
 #include "lease_walk.h"
 #include "request.h"
 #include "route.h"
+#include "session.h"
 #include "txn.h"
 #include "worker.h"
 
 /* ------------------------------------------------------------- opening --- */
 
 /* Opens a lease on the chosen worker and counts it. */
-static void
+static uint64_t
 book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
     const struct choice *choice, int64_t now, struct kvr_decision *out)
 {
@@ -26,17 +28,59 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 	b.owner = r->owner;
 	b.slot = choice->slot;
 	b.cached = choice->tokens;
-	b.overlap = choice->blocks;
+	b.overlap = choice->usable;
 	b.active = choice->active;
 	b.count_prefill = (choice->flags & KVR_IGNORE_PREFILL) == 0;
 	b.silent = (choice->flags & KVR_NO_FIRST_TOKEN) != 0;
 	b.record = (choice->flags & KVR_IGNORE_REUSE) == 0;
+	b.session = choice->session;
+	b.session_ttl = r->affinity_ttl;
+	b.promised = choice->promised;
 	lease = lease_open(k, p, &b, now, &recorded);
 	add_once(k->region->counts.lease_opens, 1);
 	add_once(s->lease_opens, 1);
 	add_once(s->prompt_tokens, prompt_tokens(p));
 	add_once(s->predicted_tokens, b.cached);
+	if (choice->affinity == KVR_AFFINITY_HIT ||
+	    choice->affinity == KVR_AFFINITY_MOVED)
+		add_once(k->region->counts.bindings_found, 1);
 	decision_write(p, choice, lease, recorded, out);
+	return lease;
+}
+
+/* About so many tokens in whole blocks. */
+static uint32_t
+tokens_blocks(const struct kvr_prompt *p, uint64_t tokens)
+{
+	uint64_t units = p->rule.unit == KVR_UNIT_BYTES ? 4 * tokens : tokens;
+	uint64_t blocks = (units + p->rule.block_size / 2) /
+	    p->rule.block_size;
+
+	return blocks < p->blocks ? (uint32_t)blocks : p->blocks;
+}
+
+/* What was opened, for the journal; nothing if there was no room. */
+static const uint64_t *
+record_open(struct kvr *k, const struct kvr_prompt *p,
+    const struct kvr_request *request, const struct choice *choice,
+    uint64_t lease, int64_t now, struct journal_place *place)
+{
+	const uint64_t *hashes;
+	struct kvr_record r;
+
+	if (lease == 0 || !journal_on(k))
+		return NULL;
+	lease_record(k, lease_find(k, lease), KVR_RECORD_OPEN, now, &r);
+	r.worker = choice->worker;
+	r.overlap_tokens = choice->tokens;
+	r.overlap_blocks = tokens_blocks(p, choice->tokens);
+	r.affinity = choice->session;
+	r.affinity_ttl = r.affinity != 0 ? request->affinity_ttl : 0;
+	r.stage = request->stage;
+	r.flags = request->flags & ~(uint32_t)KVR_NOWAIT;
+	hashes = lease_record_prompt(p, 0, &r);
+	journal_begin(k, &r, place);
+	return hashes;
 }
 
 /* The choice of a worker that the caller names, eligible or not. */
@@ -59,8 +103,10 @@ choice_given(const struct kvr *k, const struct kvr_prompt *p,
 	out->cost = route_cost(&q, out->slot, &out->tokens);
 	out->reason = KVR_REASON_PINNED;
 	out->eligible = q.eligible;
+	session_close(&q, out);
 	out->blocks = found_of(set, out->slot)->blocks;
 	out->active = found_of(set, out->slot)->active_blocks;
+	out->usable = route_usable(&q, out->slot);
 	if (r->overlap_blocks != KVR_AUTO)
 		out->tokens = prompt_blocks_tokens(p, r->overlap_blocks);
 	if (out->tokens > prompt_tokens(p))
@@ -76,7 +122,10 @@ open_lease(struct kvr *k, struct kvr_prompt *p,
 	struct found_set set;
 	struct kvr_request r;
 	struct choice choice;
+	struct journal_place place = { 0 };
+	const uint64_t *hashes = NULL;
 	struct txn c;
+	uint64_t lease;
 	int error = request_begin(k, p, request, &r, &set);
 
 	if (error == KVR_OK && !decision_ok(out))
@@ -92,9 +141,12 @@ open_lease(struct kvr *k, struct kvr_prompt *p,
 		error = route_choose(k, p, &r, &set, c.now, &choice);
 	if (error == KVR_OK) {
 		add_once(k->region->counts.steps, set.steps);
-		book(k, p, &r, &choice, c.now, out);
+		lease = book(k, p, &r, &choice, c.now, out);
+		hashes = record_open(k, p, &r, &choice, lease, c.now, &place);
 	}
-	return txn_write_end(k, &c, error);
+	error = txn_write_end(k, &c, error);
+	journal_end(k, &place, hashes);
+	return error;
 }
 
 int
@@ -113,6 +165,22 @@ kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
 }
 
 /* -------------------------------------------------------- after opening --- */
+
+/* Before a lease is ended. blocks: of output; report: what was reported. */
+static void
+record(struct kvr *k, uint32_t lease, uint32_t kind, uint32_t blocks,
+    const struct kvr_report *report, int64_t now)
+{
+	struct kvr_record r;
+
+	if (!journal_on(k))
+		return;
+	lease_record(k, lease, kind, now, &r);
+	r.blocks = blocks;
+	if (report != NULL)
+		r.report = *report;
+	journal_put(k, &r);
+}
 
 /* Begins a writing call on a lease. The lock is held if it gives KVR_OK. */
 static int
@@ -140,6 +208,7 @@ kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	lease_commit(k, l, c.now);
+	record(k, l, KVR_RECORD_COMMIT, 0, NULL, c.now);
 	add_once(k->region->counts.lease_commits, 1);
 	return txn_write_end(k, &c, KVR_OK);
 }
@@ -154,22 +223,49 @@ kvr_lease_first_token(
 
 	if (error != KVR_OK)
 		return error;
-	return txn_write_end(k, &c, lease_first_token(k, l, c.now));
+	error = lease_first_token(k, l, c.now);
+	if (error == KVR_OK)
+		record(k, l, KVR_RECORD_FIRST_TOKEN, 0, NULL, c.now);
+	return txn_write_end(k, &c, error);
+}
+
+/* `recorded` blocks of the lease are on record before. */
+static const uint64_t *
+record_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
+    uint32_t recorded, int64_t now, struct journal_place *place)
+{
+	const uint64_t *hashes;
+	struct kvr_record r;
+
+	if (!journal_on(k) || lease_orphaned(k, lease_at(k, lease)))
+		return NULL;
+	lease_record(k, lease, KVR_RECORD_EXTEND, now, &r);
+	hashes = lease_record_prompt(p, recorded, &r);
+	journal_begin(k, &r, place);
+	return hashes;
 }
 
 int
 kvr_lease_extend(struct kvr *k, uint64_t lease, struct kvr_prompt *p,
     int64_t now, uint32_t flags)
 {
+	struct journal_place place = { 0 };
+	const uint64_t *hashes = NULL;
 	struct txn c;
-	uint32_t l;
-	int error = txn_check_prompt(k, p);
+	uint32_t l, recorded;
+	int error = txn_check_prompt_end(k, p);
 
 	if (error == KVR_OK)
 		error = lease_begin(k, &c, lease, now, flags, &l);
 	if (error != KVR_OK)
 		return error;
-	return txn_write_end(k, &c, lease_extend(k, l, p, c.now));
+	recorded = lease_at(k, l)->blocks;
+	error = lease_extend(k, l, p, c.now);
+	if (error == KVR_OK)
+		hashes = record_extend(k, l, p, recorded, c.now, &place);
+	error = txn_write_end(k, &c, error);
+	journal_end(k, &place, hashes);
+	return error;
 }
 
 int
@@ -182,6 +278,7 @@ kvr_lease_output(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
 
 	if (error != KVR_OK)
 		return error;
+	record(k, l, KVR_RECORD_OUTPUT, blocks, NULL, c.now);
 	lease_output(k, l, blocks);
 	return txn_write_end(k, &c, KVR_OK);
 }
@@ -215,6 +312,7 @@ kvr_lease_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
 		error = lease_begin(k, &c, lease, now, flags, &l);
 	if (error != KVR_OK)
 		return error;
+	record(k, l, KVR_RECORD_FINISH, 0, &r, c.now);
 	lease_finish(k, l, &r, c.now);
 	add_once(k->region->counts.lease_finishes, 1);
 	return txn_write_end(k, &c, KVR_OK);
@@ -229,6 +327,7 @@ kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 
 	if (error != KVR_OK)
 		return error;
+	record(k, l, KVR_RECORD_ABORT, 0, NULL, c.now);
 	lease_abort(k, l, c.now);
 	add_once(k->region->counts.lease_aborts, 1);
 	return txn_write_end(k, &c, KVR_OK);
@@ -252,6 +351,26 @@ kvr_owner_list(const struct kvr *k, uint64_t *cursor, uint64_t *owners,
 	if (error != KVR_OK)
 		return error;
 	*count = lease_owners(k, cursor, owners, capacity);
+	return txn_read_end(k, &c, KVR_OK);
+}
+
+int
+kvr_lease_list(const struct kvr *k, uint64_t *cursor,
+    struct kvr_lease_info *out, size_t element, size_t capacity,
+    size_t *count)
+{
+	struct txn c;
+	int error;
+
+	if (k == NULL || cursor == NULL || out == NULL ||
+	    element < sizeof(uint64_t) || capacity == 0 || count == NULL)
+		return KVR_EINVAL;
+	if (k->readonly)
+		return KVR_EREADONLY;
+	error = txn_read_locked(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	*count = lease_infos(k, cursor, (char *)out, element, capacity);
 	return txn_read_end(k, &c, KVR_OK);
 }
 

@@ -33,7 +33,7 @@
 /* Of a lock-free read, for one number. */
 enum { TRIES_MAX = 100 };
 
-enum kind { UINT64, UINT32, NANOSECONDS, REAL, RETAIN };
+enum kind { UINT64, UINT32, NANOSECONDS, REAL, RETAIN, STATE };
 
 struct metric {
 	const char *name;
@@ -136,6 +136,26 @@ static const struct metric of_region[] = {
 	{ "kvroute_max_reclaimed", REGION(max_reclaimed),
 	    "Most entries reclaimed or passed over by one writing call.",
 	    NULL },
+	{ "kvroute_affinity_entries", REGION(affinity_entries),
+	    "Places for bindings of sessions.", NULL },
+	{ "kvroute_affinity_bindings", REGION(affinity_bindings),
+	    "Places that are taken, also by bindings that are not live.",
+	    NULL },
+	{ "kvroute_affinity_found_total", REGION(affinity_found),
+	    "Leases opened with a live binding of their session.", NULL },
+	{ "kvroute_affinity_moved_total", REGION(affinity_moved),
+	    "Live bindings bound to another worker.", NULL },
+	{ "kvroute_affinity_evicted_total", REGION(affinity_evicted),
+	    "Live bindings that left for the room of others.", NULL },
+	{ "kvroute_journal_bytes", REGION(journal_bytes),
+	    "Size of the journal.", NULL },
+	{ "kvroute_journal_written_bytes_total", REGION(journal_written),
+	    "Bytes of all records of the journal.", NULL },
+	{ "kvroute_journal_overruns_total", REGION(journal_overruns),
+	    "Reads of the journal that found records lost.", NULL },
+	{ "kvroute_journal_beat_seconds", REGION(journal_beat),
+	    "Latest sign of life of the program that reads the journal.",
+	    NULL },
 };
 
 static const struct metric of_worker[] = {
@@ -196,6 +216,34 @@ static const struct metric of_worker[] = {
 	    "Current estimate of the prefill rate.", NULL },
 	{ "kvroute_worker_backlog_seconds", WORKER(backlog),
 	    "Estimated time for the prefill booked now.", NULL },
+	{ "kvroute_worker_events_state", STATE,
+	    offsetof(struct kvr_worker_stats, events_state),
+	    "1 for the state of the worker's stream of events, 0 for the "
+	    "others.", NULL },
+	{ "kvroute_worker_events_batches_total", WORKER(events_batches),
+	    "Batches of events applied.", NULL },
+	{ "kvroute_worker_events_stored_total", WORKER(events_stored),
+	    "Blocks of the engine stored, by its events.", NULL },
+	{ "kvroute_worker_events_removed_total", WORKER(events_removed),
+	    "Blocks of the engine removed, by its events.", NULL },
+	{ "kvroute_worker_events_refused_total", WORKER(events_refused),
+	    "Events that no use was made of.", NULL },
+	{ "kvroute_worker_events_cleared_total", WORKER(events_cleared),
+	    "Times that the engine dropped all blocks.", NULL },
+	{ "kvroute_worker_events_restarts_total", WORKER(events_restarts),
+	    "Times that the engine was seen to restart.", NULL },
+	{ "kvroute_worker_events_lost_total", WORKER(events_lost),
+	    "Gaps of the stream that could not be filled.", NULL },
+	{ "kvroute_worker_events_next", WORKER(events_next),
+	    "Sequence number of the next batch.", NULL },
+	{ "kvroute_worker_events_held", WORKER(events_held),
+	    "Blocks of the engine that it has, by its events; 0: not known.",
+	    NULL },
+	{ "kvroute_worker_events_capacity_tokens", WORKER(events_capacity),
+	    "Capacity of the cache, counted by its events; 0: not yet.",
+	    NULL },
+	{ "kvroute_worker_events_at_seconds", WORKER(events_at),
+	    "Time of the latest batch, by the callers' clock.", NULL },
 };
 
 enum {
@@ -454,33 +502,53 @@ add_labels(struct line *l, const struct metric *m, const struct shown *w)
 	add_char(l, '"');
 }
 
-/* One sample per retention; the one in force is 1. */
-static void
-put_retain(struct output *o, const struct metric *m, const struct shown *w)
-{
-	static const char *const way[] = { [KVR_RETAIN_TTL] = "ttl",
-		[KVR_RETAIN_CAPACITY] = "capacity",
-		[KVR_RETAIN_FEEDBACK] = "feedback" };
-	struct line l;
-	uint32_t i;
+/* One sample per value, by name; the one that holds is 1. */
+struct choices {
+	const char *label;
+	const char *const *names; /* NULL: no value */
+	uint32_t n;
+};
 
+static void
+put_choice(struct output *o, const struct metric *m, const struct shown *w,
+    const struct choices *all)
+{
+	const char *field = (const char *)&w->stats + m->offset;
+	uint32_t i, value;
+	struct line l;
+
+	memcpy(&value, field, sizeof(value));
 	l.length = 0;
-	for (i = KVR_RETAIN_TTL; i < sizeof(way) / sizeof(way[0]); i++) {
+	for (i = 0; i < all->n; i++) {
+		if (all->names[i] == NULL)
+			continue;
 		add_labels(&l, m, w);
-		add_text(&l, ",retain=\"");
-		add_text(&l, way[i]);
-		add_text(&l, w->stats.retain == i ? "\"} 1" : "\"} 0");
+		add_text(&l, all->label);
+		add_text(&l, all->names[i]);
+		add_text(&l, value == i ? "\"} 1" : "\"} 0");
 		put_line(o, &l);
 	}
 }
+
+static const char *const retentions[] = { [KVR_RETAIN_TTL] = "ttl",
+	[KVR_RETAIN_CAPACITY] = "capacity",
+	[KVR_RETAIN_FEEDBACK] = "feedback" };
+static const char *const states[] = { [KVR_EVENTS_OFF] = "off",
+	[KVR_EVENTS_COMPLETE] = "complete",
+	[KVR_EVENTS_DEGRADED] = "degraded" };
+
+static const struct choices of_retain = { ",retain=\"", retentions,
+	sizeof(retentions) / sizeof(retentions[0]) };
+static const struct choices of_state = { ",state=\"", states,
+	sizeof(states) / sizeof(states[0]) };
 
 static void
 put_worker(struct output *o, const struct metric *m, const struct shown *w)
 {
 	struct line l;
 
-	if (m->kind == RETAIN) {
-		put_retain(o, m, w);
+	if (m->kind == RETAIN || m->kind == STATE) {
+		put_choice(o, m, w, m->kind == RETAIN ? &of_retain : &of_state);
 		return;
 	}
 	l.length = 0;

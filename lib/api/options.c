@@ -5,6 +5,7 @@
  */
 #include "options.h"
 
+#include "journal.h"
 #include "rate.h"
 
 #include <bsd/stdlib.h>
@@ -40,9 +41,14 @@ options_check(const struct kvr_options *o)
 	    : BLOCK_TOKENS_MAX;
 
 	if (o->unit > KVR_UNIT_BYTES || o->hash > KVR_HASH_DYNAMO ||
-	    o->eagle > 1 || o->reserved != 0)
+	    o->eagle > 1 || o->affinity_entries > KVR_AFFINITY_ENTRIES_MAX ||
+	    !journal_bytes_ok(o->journal_bytes) ||
+	    o->event_blocks > KVR_EVENT_BLOCKS_MAX)
 		return KVR_EINVAL;
 	if (o->eagle == 1 && o->unit == KVR_UNIT_BYTES)
+		return KVR_EINVAL;
+	if (o->event_blocks > 0 &&
+	    (o->unit == KVR_UNIT_BYTES || o->eagle == 1))
 		return KVR_EINVAL;
 	if (o->block_size < 1 || o->block_size > most ||
 	    o->max_workers < 1 || o->max_workers > KVR_WORKERS_MAX ||
@@ -166,6 +172,9 @@ kvr_options_get(const struct kvr *k, struct kvr_options *out)
 	o.hash = s->rule.kind;
 	o.eagle = s->rule.eagle;
 	o.max_workers = s->max_workers;
+	o.affinity_entries = s->affinity_entries;
+	o.journal_bytes = s->journal_bytes;
+	o.event_blocks = s->event_blocks;
 	o.max_prompt_blocks = s->max_prompt_blocks;
 	memcpy(o.boot_id, k->boot_id, sizeof(o.boot_id));
 	struct_put(out, out->size, &o, sizeof(o));

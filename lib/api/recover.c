@@ -30,7 +30,10 @@
  */
 #include "recover.h"
 
+#include "affinity.h"
 #include "check.h"
+#include "journal.h"
+#include "peers.h"
 #include "places.h"
 #include "policy.h"
 #include "rate.h"
@@ -89,9 +92,14 @@ adopt_boot(struct kvr *k, const unsigned char *boot_id)
 {
 	if (recover_other_boot(k, boot_id)) {
 		region_empty(k);
+		affinity_empty(k);
 		rate_recover(k);
 		places_recover(k);
 		write_once(k->region->clock, -1);
+		atomic_store_explicit(&k->region->journal_beat, -1,
+		    memory_order_relaxed);
+		peers_empty(k);
+		journal_clear(k);
 	}
 	if (!same_boot(boot_id, no_boot))
 		write_once_words(

@@ -8,12 +8,14 @@
 
 #include "cover.h"
 #include "lease.h"
+#include "lease_record.h"
 #include "order.h"
 #include "policy.h"
 #include "rate.h"
 #include "retain.h"
 #include "route.h"
 #include "txn.h"
+#include "window.h"
 #include "worker.h"
 
 enum { FOUND_BASE_MAX = 1 << 30 }; /* one call cannot overflow beyond it */
@@ -137,6 +139,7 @@ decision_write(const struct kvr_prompt *p, const struct choice *c,
 	d.recorded_blocks = recorded;
 	d.reason = c->reason;
 	d.eligible = c->eligible;
+	d.affinity = c->affinity;
 	struct_put(out, out->size, &d, sizeof(d));
 }
 
@@ -409,11 +412,28 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 
 /* ---------------------------------------------------- observe, expire --- */
 
+static const uint64_t *
+record_observe(struct kvr *k, const struct kvr_prompt *p, uint64_t worker,
+    int64_t now, struct journal_place *place)
+{
+	struct kvr_record r = { .kind = KVR_RECORD_OBSERVE, .at = now,
+		.worker = worker };
+	const uint64_t *hashes;
+
+	if (!journal_on(k))
+		return NULL;
+	hashes = lease_record_prompt(p, 0, &r);
+	journal_begin(k, &r, place);
+	return hashes;
+}
+
 int
 kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
     uint32_t flags, uint32_t *recorded_blocks)
 {
 	struct insert how = { .in_place = true };
+	struct journal_place place = { 0 };
+	const uint64_t *hashes;
 	struct txn c;
 	uint32_t slot, node, recorded;
 	uint64_t held;
@@ -428,12 +448,15 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	how.want = lease_blocks(k, p);
 	held = slot_at(k, slot)->held;
 	node = retain_insert(k, p, slot, &how, c.now, &recorded);
-	index_stamp(k, node, slot, c.now);
+	window_stamp(k, node, slot, recorded == p->blocks, c.now);
 	retain_used(k, slot, held);
 	add_once(k->region->counts.observes, 1);
 	if (recorded_blocks != NULL)
 		*recorded_blocks = recorded;
-	return txn_write_end(k, &c, KVR_OK);
+	hashes = record_observe(k, p, worker, c.now, &place);
+	(void)txn_write_end(k, &c, KVR_OK);
+	journal_end(k, &place, hashes);
+	return KVR_OK;
 }
 
 int

@@ -5,6 +5,8 @@
  */
 #include "check.h"
 #include "entry.h"
+#include "event.h"
+#include "journal.h"
 #include "rate.h"
 #include "survival.h"
 #include "table.h"
@@ -56,6 +58,10 @@ stats_counts(const struct counts *c, struct kvr_stats *s)
 	s->max_steps = read_once(c->max_steps);
 	s->max_cells = read_once(c->max_cells);
 	s->max_reclaimed = read_once(c->max_reclaimed);
+	s->affinity_bindings = read_once(c->bindings);
+	s->affinity_found = read_once(c->bindings_found);
+	s->affinity_moved = read_once(c->bindings_moved);
+	s->affinity_evicted = read_once(c->bindings_evicted);
 }
 
 static uint64_t
@@ -79,6 +85,7 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	memset(&s, 0, sizeof(s));
 	s.region_bytes = k->region->seal.bytes;
 	s.cells = k->layout.cells;
+	s.affinity_entries = k->layout.bindings;
 	s.cells_free = read_once(k->region->free_cells);
 	s.workers = read_once(k->region->workers);
 	s.clock = read_once(k->region->clock);
@@ -86,6 +93,11 @@ kvr_stats(const struct kvr *k, struct kvr_stats *out)
 	s.busy_writes = counter_read(&k->region->busy_writes);
 	s.read_retries = counter_read(&k->region->read_retries);
 	s.read_locks = counter_read(&k->region->read_locks);
+	s.journal_bytes = k->layout.journal_bytes;
+	s.journal_written = journal_head(k) - JOURNAL_FIRST;
+	s.journal_overruns = counter_read(&k->region->journal_overruns);
+	s.journal_beat = atomic_load_explicit(&k->region->journal_beat,
+	    memory_order_relaxed);
 	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		struct_put(out, out->size, &s, sizeof(s));
@@ -112,6 +124,28 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 		w->learnt_capacity += (uint64_t)in_use;
 	w->prefill_rate = 1 / read_once_double(&k->loads.pace[slot]);
 	w->backlog = rate_backlog(k, slot, read_once(k->region->clock));
+}
+
+/* What its events have said. */
+static void
+worker_events(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
+{
+	const struct stream *s =
+	    stream_at(k, read_once(slot_at(k, slot)->name));
+
+	w->events_batches = read_once(s->batches);
+	w->events_stored = read_once(s->stored);
+	w->events_removed = read_once(s->removed);
+	w->events_refused = read_once(s->refused);
+	w->events_cleared = read_once(s->cleared);
+	w->events_restarts = read_once(s->restarts);
+	w->events_lost = read_once(s->lost);
+	w->events_next = read_once(s->next);
+	w->events_held = event_held(k, slot);
+	w->events_capacity = event_capacity(k, slot);
+	w->events_state = read_once(s->state);
+	w->events_at = w->events_state != KVR_EVENTS_OFF ? read_once(s->heard)
+	    : -1;
 }
 
 int
@@ -146,6 +180,7 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	w.overloaded = read_once(s->over_prefill) != 0 ||
 	    read_once(s->over_blocks) != 0;
 	worker_learnt(k, slot, &w);
+	worker_events(k, slot, &w);
 	error = txn_read_end(k, &c, KVR_OK);
 	if (error == KVR_OK)
 		struct_put(out, out->size, &w, sizeof(w));

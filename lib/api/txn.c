@@ -31,7 +31,9 @@
  */
 #include "txn.h"
 
+#include "affinity.h"
 #include "id.h"
+#include "journal.h"
 #include "lease_walk.h"
 #include "places.h"
 #include "rate.h"
@@ -97,6 +99,9 @@ txn_recover(struct kvr *k)
 	if (k->region->lease_number >= ID_LEASE_MAX)
 		put_once(k->region->lease_number,
 		    k->region->lease_number & ID_LEASE_MAX >> 1);
+	affinity_recover(k);
+	journal_recover(k);
+	journal_clear(k);
 	add_once(k->region->counts.recoveries, 1);
 }
 
@@ -276,11 +281,20 @@ txn_write_end(struct kvr *k, const struct txn *c, int error)
 
 /* Was the prompt made by this region's hash rule, and is it closed? */
 int
-txn_check_prompt(const struct kvr *k, const struct kvr_prompt *p)
+txn_check_prompt_end(const struct kvr *k, const struct kvr_prompt *p)
 {
 	if (k == NULL || p == NULL)
 		return KVR_EINVAL;
 	if (p->rule.id != k->rule.id)
 		return KVR_EMISMATCH;
 	return p->closed != 0 ? KVR_OK : KVR_ESTATE;
+}
+
+/* The same, and is it known from its first block on? */
+int
+txn_check_prompt(const struct kvr *k, const struct kvr_prompt *p)
+{
+	int error = txn_check_prompt_end(k, p);
+
+	return error == KVR_OK && p->resumed ? KVR_ESTATE : error;
 }

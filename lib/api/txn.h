@@ -46,6 +46,7 @@ int txn_read_end(const struct kvr *k, const struct txn *c, int error);
 int txn_write_begin(struct kvr *k, struct txn *c, int64_t now, uint32_t flags);
 int txn_write_end(struct kvr *k, const struct txn *c, int error);
 void txn_recover(struct kvr *k);
+int txn_check_prompt_end(const struct kvr *k, const struct kvr_prompt *p);
 int txn_check_prompt(const struct kvr *k, const struct kvr_prompt *p);
 
 #endif

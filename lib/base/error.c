@@ -11,8 +11,10 @@ static const struct {
 	{ "KVR_EINVAL", "An argument is NULL or out of range." },
 	{ "KVR_ENOMEM", "Out of memory." },
 	{ "KVR_ETOOSMALL", "The region is too small for these options." },
-	{ "KVR_EFORMAT", "This memory is no region, or it is damaged." },
-	{ "KVR_EVERSION", "The region has another format version." },
+	{ "KVR_EFORMAT", "This memory is no region or saved prompt, or it is "
+	    "damaged." },
+	{ "KVR_EVERSION", "The region, or what was saved, has another "
+	    "format version." },
 	{ "KVR_EMISMATCH",
 	    "The region, the prompt or the scope was made for other options." },
 	{ "KVR_ECLOCK", "The time is negative or 30 days ahead." },
@@ -34,6 +36,9 @@ static const struct {
 	{ "KVR_ENEWER",
 	    "A struct sets fields that this library does not know." },
 	{ "KVR_EINEXACT", "Counts or estimates of the region are wrong." },
+	{ "KVR_EUNBOUND", "The key is bound to no worker." },
+	{ "KVR_EAGAIN", "The journal has no further record yet." },
+	{ "KVR_EOVERRUN", "Records of the journal are lost." },
 };
 
 static size_t

@@ -20,6 +20,9 @@
  * (report.c). Its output blocks are then idle in the engine's cache like all
  * others, whether their hashes are known (lease_extend) or not.
  *
+ * A lease that has the digest of a session binds it to its worker when it is
+ * committed, and refreshes the binding afterwards: affinity.c.
+ *
  * A lease ends at the node `node`: a split leaves that number to the lower
  * part, and a merge never takes a node in which a lease ends. Leases are linked
  * in a list by age, to find overdue ones, and hashed in the table of entries by
@@ -31,8 +34,10 @@
  */
 #include "lease.h"
 
+#include "affinity.h"
 #include "cell.h"
 #include "entry.h"
+#include "event.h"
 #include "id.h"
 #include "index.h"
 #include "places.h"
@@ -41,6 +46,7 @@
 #include "retain.h"
 #include "table.h"
 #include "trust.h"
+#include "window.h"
 #include "worker.h"
 
 /* ---------------------------------------------------- table and list --- */
@@ -225,6 +231,9 @@ claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
 	write_once(c->prompt, p->blocks);
 	write_once(
 	    c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
+	write_once(c->session, (uint32_t)b->session);
+	write_once(c->ttl_ms, affinity_ttl_ms(b->session_ttl));
+	write_once(c->promised, (uint16_t)(b->promised * UINT16_MAX + 0.5));
 }
 
 /*
@@ -262,6 +271,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	write_once(l->owner, b->owner);
 	write_once(l->opened, now);
 	write_once(l->claim, claim);
+	write_once(l->session, (uint32_t)(b->session >> 32));
 	if (b->record)
 		write_once(l->node, retain_insert(k, p, b->slot, &how, now,
 		    recorded));
@@ -280,6 +290,51 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	return id_of_lease(l->number);
 }
 
+/* ------------------------------------------------------------- session --- */
+
+static struct affinity_use
+session_use(const struct kvr *k, const struct lease *l)
+{
+	const struct claim *c = claim_at(k, l->claim);
+	struct affinity_use use = { (uint64_t)l->session << 32 | c->session,
+		c->tokens, l->slot, c->ttl_ms };
+
+	return use;
+}
+
+static void
+session_refresh(struct kvr *k, const struct lease *l, int64_t now)
+{
+	struct affinity_use use = session_use(k, l);
+
+	affinity_refresh(k, &use, now);
+}
+
+/*
+ * How much of what the binding promised was found. A 0 of a worker that has
+ * never reported more says nothing; nor does a number that cannot be.
+ */
+static void
+session_report(struct kvr *k, const struct lease *l,
+    const struct kvr_report *report, int64_t now)
+{
+	const struct claim *c = claim_at(k, l->claim);
+	uint64_t prompt = c->tokens;
+
+	if (c->promised == 0 || report == NULL ||
+	    report->kind != KVR_REPORT_VALUE ||
+	    (report->flags & KVR_REPORT_NO_EVIDENCE) != 0)
+		return;
+	if (report->prompt_tokens != 0)
+		prompt = report->prompt_tokens;
+	if (report->cached_tokens > prompt || prompt == 0 ||
+	    (report->cached_tokens == 0 && slot_at(k, l->slot)->shown == 0))
+		return;
+	affinity_note(k, session_use(k, l).digest, l->slot,
+	    (double)report->cached_tokens / (double)prompt /
+	    ((double)c->promised / UINT16_MAX), now);
+}
+
 /* ----------------------------------------------------------- in flight --- */
 
 /* Dispatched: the whole path is confirmed. */
@@ -289,14 +344,20 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	struct lease *l = lease_at(k, lease);
 	const struct claim *c = claim_at(k, l->claim);
 	struct slot *s = slot_at(k, l->slot);
+	struct affinity_use use = session_use(k, l);
+	const uint64_t filled = c->tokens - c->predicted;
 	bool first = (l->flags & LEASE_COMMITTED) == 0;
 
 	write_once(l->flags, l->flags | LEASE_COMMITTED);
 	if (lease_orphaned(k, l))
 		return; /* its slot may have become another worker's */
-	if (first) /* now it fills the cache */
-		write_once(s->volume, s->volume + (c->tokens - c->predicted));
-	index_stamp(k, l->node, l->slot, now);
+	if (first) { /* now it fills the cache */
+		if (!event_clocks(k, l->slot))
+			write_once(s->volume, s->volume + filled);
+		window_fill(k, l->slot, filled);
+		affinity_bind(k, &use, now);
+	}
+	window_stamp(k, l->node, l->slot, first && l->blocks == c->prompt, now);
 }
 
 /* Since it was opened; 0 if damage has made that impossible. */
@@ -325,6 +386,8 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 	if ((l->flags & LEASE_DECODING) == 0)
 		first_token_at(k, l, now);
 	write_once(l->flags, l->flags | LEASE_DECODING);
+	if (!lease_orphaned(k, l))
+		session_refresh(k, l, now);
 	if ((l->flags & LEASE_PREFILLING) == 0)
 		return KVR_OK;
 	if ((l->flags & LEASE_SILENT) == 0)
@@ -337,7 +400,11 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 	return KVR_OK;
 }
 
-/* Whether p is the lease's prompt, possibly with more at its end. */
+/*
+ * Whether p is the lease's prompt, possibly with more at its end. A resumed
+ * prompt does not know the blocks before those it was saved with, and cannot
+ * tell if less was recorded.
+ */
 static bool
 extends(const struct kvr *k, const struct lease *l, const struct kvr_prompt *p)
 {
@@ -345,11 +412,15 @@ extends(const struct kvr *k, const struct lease *l, const struct kvr_prompt *p)
 
 	if (p->blocks < (uint64_t)blocks + l->private)
 		return false;
-	return blocks == 0 ||
-	    node_at(k, l->node)->end == p->sequence[blocks - 1];
+	return blocks == 0 || blocks < p->first ||
+	    node_at(k, l->node)->end == *prompt_sequence(p, blocks - 1);
 }
 
-/* Appends new whole blocks to the path, pinned and confirmed. */
+/*
+ * Appends new whole blocks to the path, pinned and confirmed. Blocks between
+ * what was recorded and what a resumed prompt knows remain a number, and so do
+ * those after them.
+ */
 static void
 lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
     int64_t now)
@@ -358,7 +429,8 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 		.lease_end = l->node, .depth = read_once(l->blocks) };
 	uint32_t recorded, node, had = l->blocks + l->private;
 
-	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > how.depth) {
+	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > how.depth &&
+	    how.depth >= p->first) {
 		node = retain_insert(k, p, l->slot, &how, now, &recorded);
 		if (recorded > l->blocks) {
 			index_pin(k, node, l->slot, l->node, now);
@@ -368,7 +440,7 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	}
 	book_private(k, l, p->blocks - l->blocks);
 	unbook_ahead(k, l, p->blocks - had);
-	index_stamp(k, l->node, l->slot, now);
+	window_stamp(k, l->node, l->slot, false, now);
 	retain_evict_lost(k, l->slot);
 }
 
@@ -491,20 +563,24 @@ learn_completion(struct kvr *k, const struct lease *l,
 	add_once(s->completion, ((double)tokens - s->completion) * share);
 }
 
-/* Where a capacity was told, the output takes room in it. */
+/*
+ * Where a capacity was told, the output takes room in it, and so do layers with
+ * windows.
+ */
 static void
 cache_completion(struct kvr *k, const struct lease *l,
     const struct kvr_report *report, int64_t now)
 {
+	const struct claim *c = claim_at(k, l->claim);
 	uint64_t all = completed_blocks(k, l, report);
 
 	if (slot_at(k, l->slot)->mode != KVR_RETAIN_CAPACITY ||
-	    trust_learnt(k, l->slot) || all <= l->blocks)
+	    trust_learnt(k, l->slot))
 		return;
-	all -= l->blocks;
-	retain_make_room(k, now, 1);
-	entry_add_anonymous(k, l->slot, all < UINT32_MAX ? (uint32_t)all
-	    : UINT32_MAX, now);
+	retain_add_anonymous(k, l->slot, window_kept(k, l->slot, c->tokens,
+	    c->tokens - c->predicted + completion_tokens(k, l, report)), now);
+	if (all > l->blocks)
+		retain_add_anonymous(k, l->slot, all - l->blocks, now);
 }
 
 static void
@@ -532,6 +608,8 @@ complete(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 	/* the output is below the path: it comes first in both orders */
 	cache_completion(k, l, report, now);
 	lease_commit(k, lease, now);
+	session_refresh(k, l, now);
+	session_report(k, l, report, now);
 	lease_end(k, lease, now);
 }
 

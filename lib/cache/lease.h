@@ -20,6 +20,9 @@ struct booking {
 	bool count_prefill;
 	bool silent;       /* its first token will not be told */
 	bool record;       /* the prefix, and share its blocks with others */
+	uint64_t session;  /* to be bound when it is committed; 0: none */
+	double promised;   /* share of the prompt, by the session's binding */
+	int64_t session_ttl;
 };
 
 uint32_t lease_blocks(const struct kvr *k, const struct kvr_prompt *p);

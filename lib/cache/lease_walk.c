@@ -22,6 +22,8 @@
 
 #include "id.h"
 #include "lease.h"
+#include "lease_record.h"
+#include "worker.h"
 
 enum {
 	WALK_LEASES = 1024, /* examined by one piece, and */
@@ -68,6 +70,19 @@ walk_on(const struct kvr *k, uint32_t lease, uint32_t left)
 	return lease != 0 && left > 0 && k->region->counts.steps < WALK_STEPS;
 }
 
+/* As the journal calls it: finished if it was dispatched, else aborted. */
+static void
+reap(struct kvr *k, uint32_t lease, int64_t now)
+{
+	struct kvr_record r;
+
+	lease_record(k, lease, KVR_RECORD_ABORT, now, &r);
+	if ((lease_at(k, lease)->flags & LEASE_COMMITTED) != 0)
+		r.kind = KVR_RECORD_FINISH;
+	journal_put(k, &r);
+	lease_reap(k, lease, now);
+}
+
 /* -------------------------------------------------------------- age --- */
 
 /*
@@ -85,7 +100,7 @@ lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
 
 		if (lease_at(k, lease)->opened > now - limit)
 			return;
-		lease_reap(k, lease, now);
+		reap(k, lease, now);
 	}
 }
 
@@ -143,7 +158,10 @@ lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now, uint64_t *cursor)
 			break;
 		}
 		if (lease_at(k, i)->owner == owner) {
-			lease_reap(k, i, now);
+			if (journal_on(k))
+				reap(k, i, now);
+			else
+				lease_reap(k, i, now);
 			ended++;
 		}
 		i = next;
@@ -182,6 +200,46 @@ lease_owners(const struct kvr *k, uint64_t *cursor, uint64_t *owners,
 			owners[n++] = l->owner;
 		}
 		i = walk_to(k, i, cursor) ? l->age_next : 0;
+	}
+	if (i == 0)
+		*cursor = 0;
+	return n;
+}
+
+static void
+info_fill(const struct kvr *k, uint32_t lease, struct kvr_lease_info *info)
+{
+	const struct lease *l = lease_at(k, lease);
+	const struct claim *c = claim_at(k, l->claim);
+
+	info->lease = id_of_lease(l->number);
+	info->owner = l->owner;
+	info->worker = lease_orphaned(k, l) ? 0 : worker_id(k, l->slot);
+	info->opened = l->opened;
+	info->tokens = c->tokens;
+	info->blocks = c->prompt;
+	info->state = (l->flags & LEASE_DECODING) != 0 ? KVR_LEASE_DECODING
+	    : (l->flags & LEASE_COMMITTED) != 0 ? KVR_LEASE_COMMITTED
+	    : KVR_LEASE_OPENED;
+}
+
+/* Facts of the next leases. */
+size_t
+lease_infos(const struct kvr *k, uint64_t *cursor, char *out, size_t element,
+    size_t capacity)
+{
+	uint32_t i = walk_after(k, cursor), left = WALK_LEASES;
+	struct kvr_lease_info info;
+	size_t n = 0, length = element < sizeof(info) ? element : sizeof(info);
+
+	for (; i != 0 && left > 0 && n < capacity; left--) {
+		info_fill(k, i, &info);
+		if (!walk_to(k, i, cursor)) {
+			i = 0;
+			break;
+		}
+		memcpy(out + n++ * element, &info, length);
+		i = lease_at(k, i)->age_next;
 	}
 	if (i == 0)
 		*cursor = 0;

@@ -47,10 +47,12 @@
 #include "cell.h"
 #include "cover.h"
 #include "entry.h"
+#include "event.h"
 #include "node.h"
 #include "order.h"
 #include "run.h"
 #include "trust.h"
+#include "window.h"
 
 enum {
 	PASSED_MAX = 1024,    /* pinned entries, when making room once */
@@ -203,7 +205,8 @@ retain_excess(const struct kvr *k, uint32_t slot)
 	const struct slot *s = slot_at(k, slot);
 	double room = (double)trust_room(k, slot);
 	double blocks = room / hash_block_tokens(&k->rule);
-	uint64_t used = s->held + s->anonymous + s->output + s->ahead;
+	uint64_t used = s->held + s->anonymous + s->output + s->ahead +
+	    window_running(k, slot);
 
 	if (s->mode != KVR_RETAIN_CAPACITY || (double)used <= blocks)
 		return 0;
@@ -301,7 +304,10 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		order_settle(k, slot);
 }
 
-/* A prompt was observed; held: the worker's blocks before. */
+/*
+ * A prompt was observed; held: the worker's blocks before. What is new there
+ * makes the others age, unless events tell that of all prompts.
+ */
 void
 retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 {
@@ -309,9 +315,12 @@ retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 	double fresh = s->held > held ? (double)(s->held - held) *
 	    hash_block_tokens(&k->rule) : 0;
 
+	if (event_clocks(k, slot))
+		fresh = 0;
 	/* 2^63 or more: damaged */
 	write_once(
 	    s->volume, s->volume + (fresh < 0x1p63 ? (uint64_t)fresh : 0));
+	window_fill(k, slot, fresh < 0x1p63 ? (uint64_t)fresh : 0);
 	retain_evict_lost(k, slot);
 }
 
@@ -446,4 +455,16 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 		add_once(k->region->counts.truncated, 1);
 	return want > how->depth ? index_insert(k, p, &f.path, want, slot, how)
 	    : 0;
+}
+
+/* Idle blocks without hashes, which take room in the cache: entry.c. */
+void
+retain_add_anonymous(struct kvr *k, uint32_t slot, uint64_t blocks,
+    int64_t now)
+{
+	if (blocks == 0)
+		return;
+	retain_make_room(k, now, 1);
+	entry_add_anonymous(k, slot, blocks < UINT32_MAX ? (uint32_t)blocks
+	    : UINT32_MAX, now);
 }

@@ -18,5 +18,7 @@ void retain_used(struct kvr *k, uint32_t slot, uint64_t held);
 void retain_decide(struct kvr *k, uint32_t slot);
 uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
     uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
+void retain_add_anonymous(struct kvr *k, uint32_t slot, uint64_t blocks,
+    int64_t now);
 
 #endif

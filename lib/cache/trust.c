@@ -2,7 +2,8 @@
 /*
  * trust.c - by which capacity a worker goes: told, learnt or none.
  *
- * Only with KVR_RETAIN_AUTO; a mode that was set is kept.
+ * Only with KVR_RETAIN_AUTO; a mode that was set is kept. A capacity that was
+ * counted (event.c) is taken for told, in place of one that was.
  *
  *                 contradicted                   an edge was found
  *   told capacity ------------> survival by age -----------------> learnt
@@ -46,6 +47,7 @@
 #include "trust.h"
 
 #include "entry.h"
+#include "event.h"
 #include "numbers.h"
 #include "survival.h"
 
@@ -95,11 +97,29 @@ judge(struct survival *s, double hit, double missed, double all)
 
 /* ------------------------------------------------------------ in force --- */
 
+/* Told, or counted, by which a worker goes if it is left to choose. */
+static uint64_t
+told_of(const struct kvr *k, uint32_t slot)
+{
+	uint64_t counted = event_capacity(k, slot);
+
+	return counted > 0 ? counted : read_once(slot_at(k, slot)->capacity);
+}
+
 static bool
 by_told(const struct kvr *k, uint32_t slot)
 {
-	return slot_at(k, slot)->capacity > 0 &&
+	return told_of(k, slot) > 0 &&
 	    survival_at(k, slot)->doubted == 0;
+}
+
+/* Is it left to choose, or has it events, which are not complete? */
+static bool
+chooses(const struct kvr *k, uint32_t slot)
+{
+	uint8_t retain = read_once(slot_at(k, slot)->retain);
+
+	return retain == KVR_RETAIN_AUTO || retain == KVR_RETAIN_EVENTS;
 }
 
 uint8_t
@@ -107,28 +127,29 @@ trust_mode(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 
-	if (s->retain != KVR_RETAIN_AUTO)
+	if (!chooses(k, slot))
 		return s->retain;
 	if (numbers_nothing(k, slot))
 		return KVR_RETAIN_FEEDBACK;
 	if (by_told(k, slot) || survival_at(k, slot)->room > 0)
 		return KVR_RETAIN_CAPACITY;
-	return s->shown != 0 || s->capacity > 0 ? KVR_RETAIN_FEEDBACK
+	return s->shown != 0 || told_of(k, slot) > 0 ? KVR_RETAIN_FEEDBACK
 	    : KVR_RETAIN_TTL;
 }
 
 uint64_t
 trust_room(const struct kvr *k, uint32_t slot)
 {
-	return trust_learnt(k, slot) ? read_once(survival_at(k, slot)->room)
+	if (trust_learnt(k, slot))
+		return read_once(survival_at(k, slot)->room);
+	return chooses(k, slot) ? told_of(k, slot)
 	    : read_once(slot_at(k, slot)->capacity);
 }
 
 bool
 trust_learnt(const struct kvr *k, uint32_t slot)
 {
-	return read_once(slot_at(k, slot)->retain) == KVR_RETAIN_AUTO &&
-	    read_once(survival_at(k, slot)->room) > 0;
+	return chooses(k, slot) && read_once(survival_at(k, slot)->room) > 0;
 }
 
 void
@@ -138,14 +159,14 @@ trust_told(struct kvr *k, uint32_t slot)
 
 	judge_anew(s);
 	put_once(s->doubted, 0);
-	if (slot_at(k, slot)->capacity > 0)
+	if (told_of(k, slot) > 0)
 		write_once(s->room, 0);
 }
 
 uint64_t
 trust_young(const struct kvr *k, uint32_t slot)
 {
-	uint64_t told = slot_at(k, slot)->capacity;
+	uint64_t told = told_of(k, slot);
 
 	return told > 0 ? told / 2 : survival_capacity(k, slot) / 2;
 }
@@ -254,7 +275,7 @@ static void
 told_again(struct kvr *k, uint32_t slot)
 {
 	struct survival *s = survival_at(k, slot);
-	uint64_t told = slot_at(k, slot)->capacity;
+	uint64_t told = told_of(k, slot);
 
 	if (s->doubted == 0 || told == 0 || s->room < told - told / 4)
 		return;
@@ -265,7 +286,7 @@ told_again(struct kvr *k, uint32_t slot)
 bool
 trust_judge(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 {
-	if (slot_at(k, slot)->retain != KVR_RETAIN_AUTO)
+	if (!chooses(k, slot))
 		return false;
 	if (!by_told(k, slot) && survival_at(k, slot)->room == 0) {
 		if (!judge_survival(k, slot, sample))

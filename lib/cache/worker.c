@@ -16,6 +16,7 @@
 #include "worker.h"
 
 #include "entry.h"
+#include "event.h"
 #include "headroom.h"
 #include "mix.h"
 #include "name.h"
@@ -24,6 +25,7 @@
 #include "retain.h"
 #include "survival.h"
 #include "trust.h"
+#include "window.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -76,7 +78,8 @@ gate_of(const struct kvr *k, uint32_t slot)
 		return GATE_FREE;
 	return (s->role & 15u) | (s->state & 15u) << 4 |
 	    (slot_overloaded(s) ? GATE_OVERLOADED : 0u) |
-	    (s->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u) |
+	    (s->mode != KVR_RETAIN_TTL || window_on(k, slot)
+	    ? GATE_UNSURE : 0u) |
 	    (s->weight != 1 ? GATE_WEIGHTED : 0u);
 }
 
@@ -188,6 +191,7 @@ worker_add(struct kvr *k, const char *name, size_t length,
 	from.identity = identity_of(k, name, length, facts->rank);
 	from.dp_group = dp_group_of(k, name, length);
 	from.name = name_add(k, name, length, *slot);
+	event_begin(k, from.name);
 	slot_begin(k, *slot, &from, facts);
 	add_once(k->region->workers, 1);
 	return KVR_OK;
@@ -215,6 +219,7 @@ worker_reset(struct kvr *k, uint32_t slot, uint32_t *fresh)
 	from.name = slot_at(k, slot)->name;
 	from.dp_group = slot_at(k, slot)->dp_group;
 	from.identity = k->loads.identity[slot];
+	event_reset(k, from.name);
 	slot_begin(k, *fresh, &from, &facts);
 	slot_retire(k, slot);
 	return KVR_OK;
@@ -232,12 +237,13 @@ worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 	facts->eviction = read_once(s->eviction);
 	facts->block_tokens = read_once(s->block_tokens);
 	facts->sequences = read_once(s->sequences);
-	facts->reserved = 0;
+	facts->reserved = facts->window_reserved = 0;
 	facts->capacity_tokens = read_once(s->capacity);
 	facts->max_batched_tokens = read_once(s->max_batched);
 	facts->taints = read_once(s->taints);
 	facts->prefill_rate = read_once_double(&s->prefill_rate);
 	facts->weight = read_once_double(&s->weight);
+	window_get(k, slot, facts);
 }
 
 /* Returns its length. */
@@ -274,6 +280,7 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	write_once(s->taints, facts->taints);
 	put_once(s->prefill_rate, facts->prefill_rate);
 	write_once_double(&s->weight, facts->weight);
+	window_set(k, slot, facts);
 	if (!same)
 		trust_told(k, slot);
 	retain_decide(k, slot);
@@ -382,8 +389,8 @@ worker_recount(struct kvr *k, uint32_t slot)
 }
 
 /* Tokens per block of the engine, configured or learnt; else the index's. */
-static uint64_t
-engine_block(const struct kvr *k, uint32_t slot)
+uint64_t
+worker_block(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 	uint32_t configured = read_once(s->block_tokens),
@@ -403,7 +410,10 @@ uint64_t
 worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
     uint64_t tokens)
 {
-	uint64_t block = engine_block(k, slot);
+	uint64_t align = window_on(k, slot)
+	    ? read_once(window_of(k, slot)->align) : 0;
+	uint64_t block = align != 0 && k->rule.unit == KVR_UNIT_TOKENS ? align
+	    : worker_block(k, slot);
 
 	if (prompt == 0)
 		return 0;
@@ -432,6 +442,7 @@ mend_facts(struct slot *s)
 		put_once(s->role, KVR_ROLE_BOTH);
 	if (s->state > KVR_STATE_DOWN)
 		put_once(s->state, KVR_STATE_UP);
+	window_mend(s);
 }
 
 static void
@@ -503,6 +514,7 @@ worker_recover(struct kvr *k)
 		name_link(k, number);
 		add_once(r->workers, n->used);
 	}
+	event_recover(k);
 	trust_recover(k);
 	for (i = k->layout.slots; i-- > 0;) {
 		struct slot *s = slot_at(k, i);

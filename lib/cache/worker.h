@@ -19,6 +19,7 @@ size_t worker_name(const struct kvr *k, uint32_t slot,
 /* Is it small enough for the sums over all sources and leases? */
 bool worker_load_ok(const struct kvr_load *load);
 void worker_recount(struct kvr *k, uint32_t slot);
+uint64_t worker_block(const struct kvr *k, uint32_t slot);
 uint64_t worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
     uint64_t tokens);
 bool worker_overloaded(const struct kvr *k, uint32_t slot);

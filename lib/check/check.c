@@ -339,6 +339,8 @@ check_entry(struct sums *s, uint32_t i)
 
 	if (h->trimmed > length || (h->trimmed == length && h->pins == 0))
 		return false;
+	if ((h->flags & ENTRY_MARKED) != 0 && h->trimmed > 0)
+		return false;
 	length -= h->pins > 0 ? 0 : h->trimmed;
 	if (h->slot >= k->layout.slots || h->node >= k->layout.cells ||
 	    seen_as(s, h->node) != SEEN_NODE ||
@@ -430,7 +432,7 @@ check_lease(struct sums *s, uint32_t i)
 	bool prefilling = (l->flags & LEASE_PREFILLING) != 0;
 	bool waits = prefilling && (l->flags & LEASE_SILENT) == 0;
 
-	if (c->prefill > 0 && !prefilling)
+	if ((c->prefill > 0 && !prefilling) || c->tail > 1)
 		s->inexact = true;
 	if ((l->flags & LEASE_DETACHED) != 0)
 		return node == 0 && l->blocks == 0 && !prefilling &&

@@ -4,7 +4,11 @@
  * loads, copies, estimates. They are compared with a recount, and can be
  * replaced by it.
  */
+#include "affinity.h"
 #include "check_in.h"
+#include "event.h"
+#include "journal.h"
+#include "peers.h"
 #include "places.h"
 #include "rate.h"
 #include "retain.h"
@@ -50,7 +54,9 @@ check_figures(struct sums *s)
 	return k->region->workers == workers_in(k) &&
 	    c->nodes == s->counts.nodes && c->entries == s->counts.entries &&
 	    c->blocks == s->counts.blocks && c->held == s->counts.held &&
-	    c->leases == s->counts.leases && check_fleet(k, s->dp_groups);
+	    c->leases == s->counts.leases && affinity_sound(k) &&
+	    journal_sound(k) && peers_sound(k) && event_sound(k) &&
+	    check_fleet(k, s->dp_groups);
 }
 
 /* ---------------------------------------------------------------- mend --- */
@@ -101,6 +107,8 @@ mend_figures(const struct sums *s, struct kvr *k)
 
 	mend_cells(s, k);
 	worker_mend(k);
+	if (!event_sound(k))
+		event_recover(k);
 	trust_recover(k);
 	rate_recover(k);
 	places_recover(k);
@@ -117,4 +125,7 @@ mend_figures(const struct sums *s, struct kvr *k)
 	put_once(c->blocks, s->counts.blocks);
 	put_once(c->held, s->counts.held);
 	put_once(c->leases, s->counts.leases);
+	affinity_recover(k);
+	journal_recover(k);
+	peers_recover(k);
 }

@@ -10,6 +10,7 @@
 #include "places.h"
 #include "rate.h"
 #include "trust.h"
+#include "window.h"
 #include "worker.h"
 
 /* --------------------------------------------------------------- names --- */
@@ -101,7 +102,9 @@ check_load(const struct kvr *k, uint32_t slot)
 	    ((p->role & 15u) | (p->state & 15u) << 4 |
 		(overloaded ? GATE_OVERLOADED : 0u) |
 		(p->weight != 1 ? GATE_WEIGHTED : 0u) |
-		(p->mode != KVR_RETAIN_TTL ? GATE_UNSURE : 0u)) &&
+		(p->mode != KVR_RETAIN_TTL || window_on(k, slot)
+		    ? GATE_UNSURE : 0u)) &&
+	    p->window.mode <= KVR_WINDOW_DUAL &&
 	    l->ttl[slot] == p->ttl && l->free_at[slot] == p->free_at &&
 	    l->waiting[slot] == (double)p->load_prefill &&
 	    l->prefilling[slot] == p->prefilling &&

@@ -246,7 +246,8 @@ balanced_take_near(const struct question *q, struct choice *out)
 
 	while (set_next(&w, &slot)) {
 		const struct kvr_overlap *o = found_of(q->set, slot);
-		double c = o->blocks == 0 ? cost_of(q, slot, none_held)
+		double c = o->blocks == 0 && slot != q->session.credited
+		    ? cost_of(q, slot, none_held)
 		    : cost_of(q, slot,
 			  fresh_of(q, expect_most(q, slot, o)));
 

@@ -8,6 +8,8 @@
  *   usable     an engine computes at least one token of each prompt, and finds
  *              whole blocks of its own size: of L tokens and blocks of b at
  *              most floor((L - 1) / b) * b, and no part of a block
+ *   resumable  a model with sliding windows resumes only where the engine has
+ *              kept these: of what is cached as far as the last mark (window.c)
  *   surviving  where reports are the only evidence: each block is as likely as
  *              blocks of its age have been, and no likelier than the one
  *              before it, since engines find leading blocks only
@@ -121,6 +123,104 @@ climb_begin(const struct question *q, uint32_t slot,
 	return c;
 }
 
+/* ------------------------------------------------------ sliding windows --- */
+
+/* The entry with which the overlap ends, and how far it goes on; 0: unknown. */
+static const struct entry *
+last_entry(const struct question *q, uint32_t slot, uint32_t *depth)
+{
+	const struct found_end *end = found_end(q->set, slot);
+	uint32_t links = CHAIN_MAX;
+
+	if (end == NULL)
+		return NULL;
+	*depth = end->depth + end->beyond;
+	return entry_at(q->k, entry_seek(q->k, end->node, slot, &links));
+}
+
+/* Where all is kept, it is there as long as the end of the path is. */
+static bool
+dense_lost(const struct kvr *k, const struct entry *last)
+{
+	if (last == NULL || read_once(last->pins) > 0 ||
+	    (read_once(last->flags) & ENTRY_MARKED) != 0)
+		return false;
+	return read_once(last->trimmed) > 0 ||
+	    read_once(node_at(k, read_once(last->node))->children) == 0;
+}
+
+/* Whether the memory of tails has not been filled since. */
+static bool
+tail_alive(const struct question *q, uint32_t slot, const struct entry *h)
+{
+	const struct window *w = window_of(q->k, slot);
+
+	return read_once(w->mode) != KVR_WINDOW_DUAL ||
+	    read_once(h->pins) > 0 || read_once(h->released) >=
+	    read_once(w->volume[WINDOW_QUARTERS - 1]);
+}
+
+/* Depth of the last mark of the overlap; 0: none. */
+static double
+last_mark(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	struct cover at;
+	struct climb c = climb_begin(q, slot, o, &at);
+
+	for (; c.left > 0 && c.depth > 0; climb_up(q, &c)) {
+		const struct entry *h;
+
+		if (q->set->steps >= q->set->most)
+			return 0;
+		h = entry_at(q->k, cover_climb(q->k, &at, c.node, slot));
+		q->set->steps += 1 + at.links;
+		at.links = 0;
+		if (at.beyond == 0 && c.beyond == 0 && c.depth <= o->blocks &&
+		    (read_once(h->flags) & ENTRY_MARKED) != 0 &&
+		    tail_alive(q, slot, h))
+			return c.depth;
+	}
+	return 0;
+}
+
+/* Of the overlap, how many blocks the engine can resume behind. */
+static uint32_t
+resumable(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	const struct window *w = window_of(q->k, slot);
+	uint32_t end = 0, interval = read_once(w->interval), marked, tokens;
+	const struct entry *last = last_entry(q, slot, &end);
+
+	if (read_once(w->mode) == KVR_WINDOW_DENSE)
+		return dense_lost(q->k, last) ? 0 : o->blocks;
+	/* no longer than the window, the path is its own tail */
+	if (last != NULL && (read_once(last->flags) & ENTRY_MARKED) != 0 &&
+	    end * q->block <= read_once(w->tokens))
+		return o->blocks;
+	marked = (uint32_t)last_mark(q, slot, o);
+	if (interval == 0)
+		return marked;
+	tokens = o->tokens - o->tokens % interval;
+	return tokens > marked * q->block ? (uint32_t)(tokens / q->block)
+	    : marked;
+}
+
+/* Blocks of the overlap that the engine can use, from whole tokens. */
+double
+expect_usable(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	uint32_t blocks = window_on(q->k, slot) ? resumable(q, slot, o)
+	    : o->blocks;
+
+	return (double)worker_usable(q->k, slot, q->tokens,
+	    prompt_blocks_tokens(q->p, blocks)) / q->block;
+}
+
+/* ------------------------------------------------------------- survival --- */
+
 /*
  * Expected blocks of the first `blocks` of the path; the last may be partial.
  * Mostly one entry covers all that is left of the path.
@@ -161,15 +261,6 @@ surviving(const struct question *q, uint32_t slot,
 			break;
 	}
 	return pile_sum(&pile, blocks);
-}
-
-/* Blocks of the overlap that the engine can use, from whole tokens. */
-double
-expect_usable(const struct question *q, uint32_t slot,
-    const struct kvr_overlap *o)
-{
-	return (double)worker_usable(q->k, slot, q->tokens,
-	    prompt_blocks_tokens(q->p, o->blocks)) / q->block;
 }
 
 /* The expected number of those that have survived. */

@@ -11,6 +11,7 @@
  */
 #include "policy.h"
 
+#include "affinity.h"
 #include "id.h"
 
 #define BALANCED_MAX 1e15 /* seconds, weights: larger ones make no sense */
@@ -118,7 +119,9 @@ policy_check_request(const struct kvr_request *r)
 
 	if (r->stage > KVR_STAGE_DECODE || (r->flags & ~flags) != 0 ||
 	    r->n_excluded > KVR_EXCLUDED_MAX ||
-	    r->n_preferences > KVR_PREFERENCES_MAX || r->reserved != 0 ||
+	    r->n_preferences > KVR_PREFERENCES_MAX ||
+	    r->affinity_mode > KVR_AFFINITY_HARD ||
+	    !affinity_ttl_ok(r->affinity_ttl) ||
 	    r->overlap_blocks > KVR_AUTO ||
 	    !finite_number(r->overlap_credit) ||
 	    !finite_number(r->prefill_scale) || !finite_number(r->temperature))

@@ -19,7 +19,8 @@ question_measure(struct question *q)
 {
 	const struct kvr_prompt *p = q->p;
 	uint64_t size = p->rule.block_size, units = token_units(p);
-	uint64_t end = p->blocks == 0 ? p->root : p->sequence[p->blocks - 1];
+	uint64_t end = p->blocks == 0 ? p->root
+	    : *prompt_sequence(p, p->blocks - 1);
 	uint64_t whole = q->tokens * units / size;
 
 	q->block = hash_block_tokens(&p->rule);

@@ -11,6 +11,21 @@
 #define COST_MAX 1e300
 enum { COMMON_LEVELS = 4 };
 enum { QUESTION_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
+/* The session of a request, and the worker it is bound to: session.c. */
+#define NOT_CREDITED UINT32_MAX
+struct session {
+	uint64_t digest;   /* 0: none that counts */
+	double credit;     /* blocks that it counts as holding there */
+	double promised;   /* the same before reports, a share of the prompt */
+	uint32_t credited; /* the slot that has the credit, or NOT_CREDITED */
+	uint32_t slot;     /* of the worker, if bound */
+	uint32_t state;    /* outcome if another worker is taken */
+	bool bound;        /* to a worker that exists, */
+	bool eligible;     /* and may be taken; */
+	bool elsewhere;    /* but another has more on record */
+	bool binds;        /* its lease binds it */
+};
+
 /*
  * One question: what is the same for every worker, and the set of eligible
  * workers. Lives on the stack of one call.
@@ -33,6 +48,7 @@ struct question {
 	/* depths that more and more workers hold, in blocks: the same */
 	double common[COMMON_LEVELS];
 	int64_t now;
+	struct session session;
 	bool usual;                   /* only the usual terms of a cost */
 	bool weighted;                /* some weight is not 1 */
 	bool unsure;                  /* some overlap is not certain */
@@ -51,10 +67,14 @@ struct choice {
 	uint32_t reason;   /* enum kvr_reason */
 	uint32_t eligible; /* number of eligible workers */
 	uint32_t blocks;   /* overlap of the chosen worker, */
-	uint32_t active;   /* of it, in use there */
+	uint32_t active;   /* of it, in use there, */
+	uint32_t usable;   /* and such that the engine can resume behind it */
 	uint64_t tokens;   /* of it, expected to be cached */
 	uint32_t flags;    /* of the request, resolved */
 	double cost;
+	uint64_t session;  /* to be bound when the lease is committed; or 0 */
+	double promised;   /* share of the prompt, by its binding */
+	uint32_t affinity; /* enum kvr_affinity_outcome */
 };
 
 /* Loads and weights may be damaged: what is no cost is the largest one. */

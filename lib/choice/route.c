@@ -36,7 +36,9 @@
 #include "expect.h"
 #include "mix.h"
 #include "policy.h"
+#include "session.h"
 #include "set.h"
+#include "window.h"
 #include "worker.h"
 
 /* The cost of a worker that has `held` blocks of its overlap `o` cached. */
@@ -70,12 +72,15 @@ route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
 	question_measure(q);
 	dynamo_simplify(q);
 	error = eligible_find(q, slots);
-	if (error == 0)
-		q->usual = q->usual && !q->weighted &&
-		    (!q->unsure || set->path.nodes == 0);
-	if (error == KVR_OK && q->policy.cost == KVR_COST_BALANCED)
+	if (error != KVR_OK)
+		return error;
+	session_begin(q);
+	q->usual = q->usual && !q->weighted &&
+	    (!q->unsure || set->path.nodes == 0) &&
+	    q->session.credited == NOT_CREDITED;
+	if (q->policy.cost == KVR_COST_BALANCED)
 		balanced_begin(q);
-	return error;
+	return KVR_OK;
 }
 
 enum kvr_verdict
@@ -282,14 +287,39 @@ expected_tokens(const struct question *q, uint32_t slot, double held)
 	return (uint64_t)(held * q->block + 0.5);
 }
 
+uint32_t
+route_usable(const struct question *q, uint32_t slot)
+{
+	const struct kvr_overlap *o = found_of(q->set, slot);
+
+	if (expect_sure(q, slot) || !window_on(q->k, slot))
+		return o->blocks;
+	return (uint32_t)expect_usable(q, slot, o);
+}
+
 double
 route_cost(const struct question *q, uint32_t slot, uint64_t *expected)
 {
 	const struct kvr_overlap *o = found_of(q->set, slot);
-	double held = expect_blocks(q, slot, o);
+	double held = expect_recorded(q, slot, o);
 
 	*expected = expected_tokens(q, slot, held);
-	return rule_of(q)->cost(q, slot, o, held);
+	return rule_of(q)->cost(q, slot, o, expect_credited(q, slot, held));
+}
+
+static double
+cost_of(const struct question *q, uint32_t slot)
+{
+	return cost_expected(q, slot, rule_of(q)->cost);
+}
+
+static void
+take_pinned(const struct question *q, uint32_t slot, uint32_t reason,
+    struct choice *c)
+{
+	c->slot = slot;
+	c->cost = route_cost(q, slot, &c->tokens);
+	c->reason = reason;
 }
 
 /* Of the worker that is taken, survival is read whatever the others took. */
@@ -303,20 +333,23 @@ route_take(const struct question *q, struct choice *out)
 	if (q->eligible == 0)
 		return eligible_none(q);
 	if (q->request.pinned != 0) {
-		c.slot = q->pinned;
-		c.cost = route_cost(q, c.slot, &c.tokens);
-		c.reason = KVR_REASON_PINNED;
+		take_pinned(q, q->pinned, KVR_REASON_PINNED, &c);
+	} else if (session_pins(q)) {
+		take_pinned(q, q->session.slot, KVR_REASON_AFFINITY, &c);
 	} else {
 		rule_of(q)->take(q, &c);
+		session_prefer(q, cost_of, &c);
 		q->set->most += TAKEN_STEPS;
 		c.tokens = expected_tokens(q, c.slot,
-		    expect_blocks(q, c.slot, found_of(q->set, c.slot)));
+		    expect_recorded(q, c.slot, found_of(q->set, c.slot)));
 	}
+	session_close(q, &c);
 	c.eligible = q->eligible;
 	c.worker = worker_id(q->k, c.slot);
 	c.flags = q->request.flags;
 	c.blocks = found_of(q->set, c.slot)->blocks;
 	c.active = found_of(q->set, c.slot)->active_blocks;
+	c.usable = route_usable(q, c.slot);
 	*out = c;
 	return KVR_OK;
 }

@@ -16,6 +16,8 @@ enum kvr_verdict route_verdict(const struct question *q, uint32_t slot);
 /* Sets *expected to the tokens of the prompt that may be cached there. */
 double route_cost(const struct question *q, uint32_t slot,
     uint64_t *expected);
+/* Blocks of its overlap that the engine can resume behind: expect.c. */
+uint32_t route_usable(const struct question *q, uint32_t slot);
 int route_take(const struct question *q, struct choice *out);
 /* begin and take. */
 int route_choose(const struct kvr *k, const struct kvr_prompt *p,

@@ -176,6 +176,18 @@ keyed_digest(const struct hash_rule *rule, unsigned part, const void *text,
 	return digest == 0 ? 1 : digest;
 }
 
+/* Lengths are digested too: (ab, c) is not (a, bc). */
+uint64_t
+hash_affinity(const struct hash_rule *rule, const void *tenant,
+    size_t tenant_length, const void *key, size_t length)
+{
+	const uint64_t pair[2] = {
+		little(keyed_digest(rule, SCOPE_PARTS, tenant, tenant_length)),
+		little(keyed_digest(rule, SCOPE_PARTS + 1, key, length)) };
+
+	return keyed_digest(rule, SCOPE_PARTS + 2, pair, sizeof(pair));
+}
+
 int
 hash_scope_set(const struct hash_rule *rule, struct kvr_scope *scope,
     enum kvr_scope_part part, const void *text, size_t length)
@@ -334,6 +346,14 @@ hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
 		chain_loop(KVR_HASH_KEYED, chain, local, n, sequence);
 	else
 		chain_loop(KVR_HASH_DYNAMO, chain, local, n, sequence);
+}
+
+uint64_t
+hash_chain_end(const struct hash_rule *rule, const struct hash_chain *chain)
+{
+	if (rule->kind == KVR_HASH_KEYED && chain->blocks > 0)
+		return finish(chain->state);
+	return chain->state;
 }
 
 /* ---------------------------------------------------------- the blocks --- */

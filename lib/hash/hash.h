@@ -33,6 +33,9 @@ void hash_rule_seal(struct hash_rule *rule);
 uint64_t hash_root(const struct hash_rule *rule, const struct kvr_scope *s);
 int hash_scope_set(const struct hash_rule *rule, struct kvr_scope *scope,
     enum kvr_scope_part part, const void *text, size_t length);
+/* The digest of a key within a tenant; never 0. */
+uint64_t hash_affinity(const struct hash_rule *rule, const void *tenant,
+    size_t tenant_length, const void *key, size_t length);
 /*
  * Copies a caller's scope into a full struct; NULL is the empty scope.
  * KVR_EINVAL if it is invalid, KVR_EMISMATCH if it has parts that the rule does
@@ -73,6 +76,10 @@ void hash_blocks_chained(const struct hash_rule *rule,
 /* Extends the chain over n blocks of known local hashes. */
 void hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
     const uint64_t *local, size_t n, uint64_t *sequence);
+
+/* The sequence hash of the last block chained; the root if there is none. */
+uint64_t hash_chain_end(const struct hash_rule *rule,
+    const struct hash_chain *chain);
 
 struct hash_media {
 	uint64_t hash;

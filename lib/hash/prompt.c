@@ -30,7 +30,8 @@
  *     with EAGLE and blocks given as hashes, the token that should be in the
  *     tail is counted but not known);
  *   - local[0..blocks) and sequence[0..chain.blocks) are valid under `scope`;
- *     closed means that the two counts are equal;
+ *     closed means that the two counts are equal. Of a resumed prompt the
+ *     arrays begin later, at block `base`: see saved.c;
  *   - memory is allocated before anything changes: a call that fails leaves
  *     the content of the prompt unchanged and may be repeated. end allocates
  *     none;
@@ -105,15 +106,17 @@ room_for(size_t capacity, size_t need, size_t element)
 	return room > SIZE_MAX / 2 / element ? 0 : room;
 }
 
-/* Makes room for the hashes of n more blocks. */
+/* Makes room for the hashes of n more blocks; those below `base` have none. */
 static int
-reserve_blocks(struct kvr_prompt *p, uint32_t already, uint64_t n)
+reserve_blocks(struct kvr_prompt *p, uint32_t base, uint32_t already,
+    uint64_t n)
 {
 	uint64_t *local, *sequence;
 	size_t room;
 
 	if (n > BLOCKS_MAX - already)
 		return KVR_EINVAL;
+	already -= base;
 	if (already + n <= p->capacity)
 		return KVR_OK;
 	room = room_for(p->capacity, already + (size_t)n, sizeof(*local));
@@ -150,6 +153,14 @@ reserve_media(struct kvr_prompt *p, size_t n)
 	p->media = media;
 	p->media_capacity = room;
 	return KVR_OK;
+}
+
+int
+prompt_room(struct kvr_prompt *p, uint32_t n, size_t m)
+{
+	int e = reserve_blocks(p, 0, 0, n);
+
+	return e == KVR_OK ? reserve_media(p, m) : e;
 }
 
 void *
@@ -190,6 +201,7 @@ begin(struct kvr_prompt *p, const struct kvr_scope *scope, bool deferred)
 	p->begun = 1;
 	p->closed = 0;
 	p->by_locals = 0;
+	p->resumed = p->first = p->base = 0;
 	p->blocks = 0;
 	p->units = 0;
 	p->tail_bytes = 0;
@@ -212,6 +224,19 @@ kvr_prompt_begin(struct kvr_prompt *p, const struct kvr_scope *scope)
 	return KVR_OK;
 }
 
+/* Where the hashes of the next block to be complete, or chained, belong. */
+static uint64_t *
+local_at(const struct kvr_prompt *p, uint32_t block)
+{
+	return p->local + (block - p->base);
+}
+
+static uint64_t *
+sequence_at(const struct kvr_prompt *p, uint32_t block)
+{
+	return p->sequence + (block - p->base);
+}
+
 /* Chains the blocks that are not chained yet. */
 static void
 end(struct kvr_prompt *p)
@@ -219,8 +244,8 @@ end(struct kvr_prompt *p)
 	const uint32_t from = p->chain.blocks;
 
 	if (from < p->blocks)
-		hash_chain_on(&p->rule, &p->chain, p->local + from,
-		    p->blocks - from, p->sequence + from);
+		hash_chain_on(&p->rule, &p->chain, local_at(p, from),
+		    p->blocks - from, sequence_at(p, from));
 	p->tail_digest = hash_tail(&p->rule, p->tail, p->tail_bytes);
 	p->deferred = 0;
 	p->closed = 1;
@@ -242,8 +267,11 @@ kvr_prompt_end(struct kvr_prompt *p, const struct kvr_scope *scope)
 		if ((e = hash_scope_get(&p->rule, scope, &whole)) != KVR_OK)
 			return e;
 		if (memcmp(whole.digest, p->scope.digest,
-		    sizeof(whole.digest)) != 0)
+		    sizeof(whole.digest)) != 0) {
+			if (p->resumed)
+				return KVR_ESTATE;
 			enter(p, &whole);
+		}
 	}
 	end(p);
 	return KVR_OK;
@@ -312,11 +340,11 @@ chains_at_once(const struct kvr_prompt *p)
 static void
 plain_blocks(struct kvr_prompt *p, const unsigned char *from, size_t n)
 {
-	uint64_t *local = p->local + p->blocks;
+	uint64_t *local = local_at(p, p->blocks);
 
 	if (chains_at_once(p))
 		hash_blocks_chained(&p->rule, &p->chain, from, n, local,
-		    p->sequence + p->blocks);
+		    sequence_at(p, p->blocks));
 	else
 		hash_blocks(&p->rule, &p->chain, from, n, local);
 	p->blocks += (uint32_t)n;
@@ -327,7 +355,7 @@ static void
 media_block(struct kvr_prompt *p, const unsigned char *from)
 {
 	const struct hash_media *first = p->media + p->next_media;
-	uint64_t *local = p->local + p->blocks;
+	uint64_t *local = local_at(p, p->blocks);
 	size_t n = 0;
 
 	while (p->next_media + n < p->n_media && first[n].block == p->blocks)
@@ -335,7 +363,7 @@ media_block(struct kvr_prompt *p, const unsigned char *from)
 	*local = hash_block_media(&p->rule, &p->chain, from, first, n);
 	if (chains_at_once(p))
 		hash_chain_on(&p->rule, &p->chain, local, 1,
-		    p->sequence + p->blocks);
+		    sequence_at(p, p->blocks));
 	p->next_media += n;
 	p->blocks++;
 }
@@ -425,10 +453,11 @@ absorb_units(struct kvr_prompt *p, const void *units, size_t n)
 
 /*
  * Makes room for the blocks that n more units complete, when `tail` units of
- * the block after `blocks` are already there.
+ * the block after `blocks` are already there, and no hashes below `base`.
  */
 static int
-reserve_units(struct kvr_prompt *p, uint32_t blocks, uint64_t tail, size_t n)
+reserve_units(struct kvr_prompt *p, uint32_t base, uint32_t blocks,
+    uint64_t tail, size_t n)
 {
 	const uint32_t size = p->rule.block_size;
 
@@ -436,7 +465,7 @@ reserve_units(struct kvr_prompt *p, uint32_t blocks, uint64_t tail, size_t n)
 		return KVR_EINVAL;
 	if (n == 0)
 		return KVR_OK;
-	return reserve_blocks(p, blocks,
+	return reserve_blocks(p, base, blocks,
 	    (tail + n - (p->rule.eagle ? 1 : 0)) / size);
 }
 
@@ -449,7 +478,7 @@ give(struct kvr_prompt *p, uint32_t unit, const void *units, size_t n)
 		return KVR_EINVAL;
 	if (!p->begun || (p->rule.eagle && p->by_locals))
 		return KVR_ESTATE;
-	e = reserve_units(p, p->blocks,
+	e = reserve_units(p, p->base, p->blocks,
 	    p->units - (uint64_t)p->blocks * p->rule.block_size, n);
 	if (e == KVR_OK && n > 0)
 		absorb_units(p, units, n);
@@ -479,7 +508,7 @@ set(struct kvr_prompt *p, const struct kvr_scope *scope, uint32_t unit,
 	if (p == NULL || p->rule.unit != unit || (units == NULL && n > 0))
 		return KVR_EINVAL;
 	if ((e = hash_scope_get(&p->rule, scope, &whole)) != KVR_OK ||
-	    (e = reserve_units(p, 0, 0, n)) != KVR_OK)
+	    (e = reserve_units(p, 0, 0, 0, n)) != KVR_OK)
 		return e;
 	begin(p, &whole, false);
 	if (n > 0)
@@ -517,9 +546,10 @@ kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n)
 		return KVR_EINVAL;
 	if (!p->begun || p->tail_bytes > 0 || has_media(p, n))
 		return KVR_ESTATE;
-	if ((e = reserve_blocks(p, p->blocks, n)) != KVR_OK || n == 0)
+	if ((e = reserve_blocks(p, p->base, p->blocks, n)) != KVR_OK ||
+	    n == 0)
 		return e;
-	memcpy(p->local + p->blocks, hashes, n * sizeof(*hashes));
+	memcpy(local_at(p, p->blocks), hashes, n * sizeof(*hashes));
 	p->blocks += (uint32_t)n;
 	p->units = (uint64_t)p->blocks * p->rule.block_size +
 	    (p->rule.eagle ? 1 : 0);
@@ -536,7 +566,7 @@ kvr_prompt_allow(struct kvr_prompt *p, const uint64_t *workers, size_t n)
 
 	if (p == NULL || (workers == NULL && n > 0))
 		return KVR_EINVAL;
-	if (!p->begun)
+	if (!p->begun && !p->closed)
 		return KVR_ESTATE;
 	room = p->allowed_capacity;
 	if (n > room)
@@ -598,11 +628,13 @@ kvr_prompt_hash(const struct kvr_prompt *p, size_t i, uint64_t *local,
 {
 	if (p == NULL || local == NULL || sequence == NULL)
 		return KVR_EINVAL;
-	if (!p->closed)
+	if (!p->closed || !p->begun)
 		return KVR_ESTATE;
 	if (i >= p->blocks)
 		return KVR_EINVAL;
-	*local = p->local[i];
-	*sequence = p->sequence[i];
+	if (i < p->first)
+		return KVR_ESTATE;
+	*local = *local_at(p, (uint32_t)i);
+	*sequence = *sequence_at(p, (uint32_t)i);
 	return KVR_OK;
 }

@@ -9,12 +9,17 @@
 
 /*
  * The first fields are read by the rest of the library. `closed` is set between
- * end and the next change; only then are root and sequence[0..blocks) valid.
+ * end and the next change; only then are root and the sequence hashes valid.
+ *
+ * A resumed prompt (saved.c) has no hashes of its first blocks, but for the
+ * sequence hash of the last of them: `first` is the first block with both, and
+ * `base` the one at the beginning of the arrays. Both are 0 in all others, but
+ * in those of sequence hashes (sequences.c), which are closed and not begun.
  */
 struct kvr_prompt {
 	struct hash_rule rule;
 	uint64_t root;
-	uint64_t *sequence;      /* [blocks] */
+	uint64_t *sequence;      /* [blocks - base]; see prompt_sequence */
 	uint32_t blocks;         /* complete blocks */
 	uint32_t closed;
 	uint64_t units;          /* tokens or bytes given so far */
@@ -25,8 +30,11 @@ struct kvr_prompt {
 	size_t scratch_bytes;
 	uint32_t found_slots;    /* of the region last used with it */
 	uint32_t found_base;     /* of the next match; see found_set */
-	/* hash.c and prompt.c only: */
-	uint64_t *local;         /* [blocks] */
+	uint32_t first, base;    /* blocks; see above */
+	uint32_t resumed;
+	uint32_t reserved;
+	/* the files of this room only: */
+	uint64_t *local;         /* [blocks - base] */
 	size_t capacity;         /* of local and of sequence */
 	size_t allowed_capacity;
 	size_t stride, window;   /* bytes; see hash_stride */
@@ -44,6 +52,11 @@ struct kvr_prompt {
 
 int prompt_new(const struct hash_rule *rule, struct kvr_prompt **out);
 /*
+ * Room for the hashes of n blocks and for m media in a prompt that begins anew.
+ * The content stays.
+ */
+int prompt_room(struct kvr_prompt *p, uint32_t n, size_t m);
+/*
  * Scratch of at least `bytes` bytes, valid until the next call; NULL if out of
  * memory. New memory reads as zero; old content is kept.
  */
@@ -52,5 +65,12 @@ void *prompt_scratch(struct kvr_prompt *p, size_t bytes);
 uint64_t prompt_tokens(const struct kvr_prompt *p);
 /* Tokens in the first `blocks` blocks; in byte mode an estimate. */
 uint64_t prompt_blocks_tokens(const struct kvr_prompt *p, uint32_t blocks);
+
+/* The sequence hashes from block i on; i is base or above. */
+static inline const uint64_t *
+prompt_sequence(const struct kvr_prompt *p, uint32_t i)
+{
+	return p->sequence + (i - p->base);
+}
 
 #endif

@@ -212,6 +212,16 @@ cover_make(struct kvr *k, uint32_t node, uint32_t slot)
 	return entry;
 }
 
+/* Whether the end of an entry must stay one though the path goes on. */
+static bool
+keeps_end(const struct kvr *k, const struct entry *h)
+{
+	/* densely kept, the last end is enough: window.c */
+	return ((h->flags & ENTRY_MARKED) != 0 && slot_at(k, h->slot)
+	    ->window.mode != KVR_WINDOW_DENSE) ||
+	    (h->anchor != 0 && node_at(k, h->node)->children != 1);
+}
+
 /*
  * Joins an entry with the one of its worker just below in the line, if they are
  * the same. An anchor is lost only where the nodes could be merged, too.
@@ -222,8 +232,7 @@ cover_absorb(struct kvr *k, uint32_t above, uint32_t below)
 	const struct entry *a = entry_at(k, above);
 	uint32_t blocks = a->blocks;
 
-	if (!entry_same(k, above, below) ||
-	    (a->anchor != 0 && node_at(k, a->node)->children != 1))
+	if (!entry_same(k, above, below) || keeps_end(k, a))
 		return false;
 	entry_remove(k, above);
 	entry_resize(k, below, entry_at(k, below)->blocks + blocks);

@@ -453,6 +453,7 @@ entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks)
 	}
 	entry_count(k, h->slot, 0, -(uint64_t)blocks);
 	write_once(h->trimmed, h->trimmed + blocks);
+	entry_unmark(h);
 	pair_write(k, h);
 }
 
@@ -462,6 +463,8 @@ entry_set_trimmed(struct kvr *k, uint32_t entry, uint32_t blocks)
 	struct entry *h = entry_at(k, entry);
 
 	write_once(h->trimmed, blocks);
+	if (blocks > 0)
+		entry_unmark(h);
 	pair_write(k, h);
 }
 
@@ -496,6 +499,7 @@ entry_move(struct kvr *k, uint32_t entry, uint32_t node)
 	pair_remove(k, h);
 	write_once(h->node, node);
 	write_once(h->anchor, 0); /* it belongs to the old end */
+	entry_unmark(h);
 	table_add(k, entry);
 	pair_add(k, node_at(k, node), entry);
 }
@@ -628,7 +632,7 @@ entry_same(const struct kvr *k, uint32_t one, uint32_t other)
 	const struct entry *a = entry_at(k, one), *b = entry_at(k, other);
 
 	return a->stamp == b->stamp && a->pins == b->pins &&
-	    ((a->flags ^ b->flags) & ((1U << ENTRY_LANE) - 1)) == 0 &&
+	    ((a->flags ^ b->flags) & (ENTRY_MARKED - 1)) == 0 &&
 	    (a->trimmed | b->trimmed) == 0 &&
 	    ((a->flags & ENTRY_LISTED) == 0 || a->stamp_prev == other) &&
 	    ((a->flags & ENTRY_IDLE) == 0 || a->release_prev == other) &&

@@ -23,6 +23,14 @@ entry_lane(const struct entry *h)
 	return (uint32_t)h->flags >> ENTRY_LANE;
 }
 
+/* What is marked is the end, which is another one or lost now. */
+static inline void
+entry_unmark(struct entry *h)
+{
+	if ((h->flags & ENTRY_MARKED) != 0)
+		write_once(h->flags, h->flags & (uint8_t)~ENTRY_MARKED);
+}
+
 uint32_t entry_find(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t entry_add(struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t entry_copy(struct kvr *k, uint32_t node, uint32_t from);

@@ -109,6 +109,9 @@ walk_child(const struct kvr *k, struct path *path, uint64_t prev,
  * three steps on average. A walk that takes much more stops: where chains were
  * made long, it would take thousands for each node. It also ends because each
  * node has a block at least.
+ *
+ * A resumed prompt does not know its first blocks, so it is walked from the end
+ * of a lease only. If the lease is not where it was, nothing is on the path.
  */
 void
 index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
@@ -128,17 +131,19 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 		path->nodes = 1;
 		prev = node_at(k, path->node)->end;
 	}
+	if (path->depth < p->first)
+		return;
 	while (path->depth < want && path->steps < most) {
 		uint32_t i = walk_child(k, path, prev,
-		    (uint32_t)p->sequence[path->depth]);
+		    (uint32_t)*prompt_sequence(p, path->depth));
 		const struct node *n = node_at(k, i);
 		uint32_t length = read_once(n->length), common;
 
 		if (i == 0 || read_once(n->parent) != path->node)
 			break;
 		__builtin_prefetch(cell_at(k, read_once(n->entries)));
-		common = node_common(k, n, length, p->sequence + path->depth,
-		    want - path->depth);
+		common = node_common(k, n, length,
+		    prompt_sequence(p, path->depth), want - path->depth);
 		if (common == 0)
 			break;
 		path->node = i;
@@ -241,7 +246,8 @@ index_line_full(const struct kvr *k, const struct path *path)
 /*
  * Inserts the first `want` blocks of the prompt as whole nodes and returns the
  * last of them. The caller has made room (index_cells) and must put entries on
- * the whole path next: a new leaf has none yet.
+ * the whole path next: a new leaf has none yet. The end of a resumed prompt
+ * without the path to it is damage.
  */
 uint32_t
 index_insert(struct kvr *k, const struct kvr_prompt *p,
@@ -250,6 +256,10 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 {
 	uint32_t node = path->node;
 
+	if (path->depth < p->first) {
+		region_break(k);
+		return node;
+	}
 	if (node != 0 && path->inside < node_at(k, node)->length)
 		node = node_split(k, p, node, path->inside, path->depth);
 	if (want <= path->depth)

@@ -75,11 +75,11 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 
 	write_once_zeros(n, sizeof(*n));
 	write_once(n->kind, CELL_NODE);
-	write_once(n->prev, from > 0 ? p->sequence[from - 1] : p->root);
-	write_once(n->first, (uint32_t)p->sequence[from]);
-	write_once(n->end, p->sequence[to - 1]);
+	write_once(n->prev, from > 0 ? *prompt_sequence(p, from - 1) : p->root);
+	write_once(n->first, (uint32_t)*prompt_sequence(p, from));
+	write_once(n->end, *prompt_sequence(p, to - 1));
 	write_once(n->parent, parent);
-	run_append(k, n, p->sequence + from, to - from);
+	run_append(k, n, prompt_sequence(p, from), to - from);
 	child_link(k, i);
 	children_add(k, parent, 1);
 	add_once(k->region->counts.nodes, 1);
@@ -104,7 +104,7 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	write_once(u->kind, CELL_NODE);
 	write_once(u->prev, l->prev);
 	write_once(u->first, l->first);
-	write_once(u->end, p->sequence[depth - 1]);
+	write_once(u->end, *prompt_sequence(p, depth - 1));
 	write_once(u->parent, l->parent);
 	write_once(u->children, 1);
 	write_once(u->heir, lower);
@@ -122,7 +122,7 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 
 /*
  * Whether new blocks may be appended to this leaf: its only holder is the slot,
- * and it has no pins but the caller's own.
+ * it has no pins but the caller's own, and its end need not be remembered.
  */
 bool
 node_extendable(const struct kvr *k, uint32_t node, uint32_t slot,
@@ -132,6 +132,7 @@ node_extendable(const struct kvr *k, uint32_t node, uint32_t slot,
 
 	return node != 0 && n->children == 0 && n->holders == 1 &&
 	    (n->word & WORD_SLOT) == slot &&
+	    (entry_at(k, n->entries)->flags & ENTRY_MARKED) == 0 &&
 	    entry_at(k, n->entries)->pins == pins;
 }
 
@@ -147,8 +148,8 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 	entry_whole(k, n->entries);
 	write_once(h->anchor, 0); /* it belongs to the old end */
 	write_once(h->blocks, h->blocks + blocks);
-	run_append(k, n, p->sequence + from, blocks);
-	write_once(n->end, p->sequence[to - 1]);
+	run_append(k, n, prompt_sequence(p, from), blocks);
+	write_once(n->end, *prompt_sequence(p, to - 1));
 	entry_count_blocks(k, h->slot, blocks);
 	if (h->pins > 0) {
 		add_once(s->active, blocks);

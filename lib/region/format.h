@@ -9,10 +9,15 @@
  *
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *   | region | slots | names | tournament | nodes'  | entries'| cells     |
- *   | header | 2 x W |   W   |            | buckets | buckets | 64 B each |
- *   | seats  |       |       |            |         |         |           |
+ *   | header | 2 x W |   W   | bindings   | buckets | buckets | 64 B each |
+ *   | seats  |       |       | journal    |         |         |           |
+ *   |        |       |       | peers      |         |         |           |
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *    durable: options, secret, workers      disposable: a cache of hints
+ *
+ * Bindings of sessions (affinity.c) are hints too, but need nothing else: they
+ * are kept when the rest is emptied after a death. So is the journal, in which
+ * others read what was done (journal.c), and the report on them (peers.c).
  *
  * CELLS all have one size, so memory never fragments. A cell is
  *   node    a run of blocks in the radix tree (index.c)
@@ -112,7 +117,12 @@ struct group {
 };
 
 /* Idle: in the list by release, not used since; see order.c. */
-enum entry_flags { ENTRY_LISTED = 1, ENTRY_IDLE = 2, ENTRY_UNCONFIRMED = 4 };
+enum entry_flags {
+	ENTRY_LISTED = 1,
+	ENTRY_IDLE = 2,
+	ENTRY_UNCONFIRMED = 4,
+	ENTRY_MARKED = 8 /* the engine can resume at its end: window.c */
+};
 enum { ENTRY_LANE = 4 }; /* the lane is above the flags, from this bit on */
 
 struct entry {
@@ -151,7 +161,7 @@ struct lease {
 	uint64_t owner;
 	int64_t opened;
 	uint32_t claim;    /* its second cell */
-	uint32_t reserved;
+	uint32_t session;  /* upper half of its digest; or 0: see claim */
 	uint32_t node;     /* end of the recorded path; 0: nothing recorded */
 	uint32_t blocks;   /* recorded */
 	uint32_t private;  /* blocks booked as load though not recorded */
@@ -161,15 +171,19 @@ struct lease {
 
 /* The second cell of a lease: what was predicted when it was opened. */
 struct claim {
-	uint64_t head;     /* unused; overlaps the kind of other cells */
+	uint32_t session;  /* lower half of the session's digest; or 0 */
+	uint8_t kind;      /* CELL_FREE: it is in no bucket */
+	uint8_t tail;      /* of `ahead`: a block begun by the prompt's end */
+	uint16_t promised; /* share of the prompt that the binding of the */
+	                   /* session let expect, in 65535ths */
 	uint64_t tokens;   /* of the prompt */
 	uint64_t predicted; /* of them, predicted to be cached */
 	uint64_t prefill;  /* the others, booked until prefilled */
 	uint64_t volume;   /* of the worker, before this request */
 	uint32_t overlap;  /* blocks the worker was believed to have, */
 	uint32_t active;   /* of them, already in use by others */
-	uint32_t ahead;    /* booked blocks that it will still need, */
-	uint32_t tail;     /* of them, begun by the prompt's end */
+	uint32_t ahead;    /* booked blocks that it will still need */
+	uint32_t ttl_ms;   /* of the session's binding */
 	uint32_t prompt;   /* whole blocks of the prompt */
 	uint32_t first_ms; /* from open to first token, if that has come */
 };
@@ -213,6 +227,19 @@ struct calibration {
 	uint64_t purges;
 	/* of reports with a number, evidence or not: tokens */
 	uint64_t usage_prompt, usage_cached;
+};
+
+/* What an engine keeps of layers with windows: window.c. */
+enum { WINDOW_QUARTERS = 4 };
+struct window {
+	uint64_t capacity;   /* tokens in memory of their own; or 0 */
+	uint32_t tokens, align, interval;
+	uint16_t layers;     /* for one without a window, in hundredths */
+	uint8_t mode;        /* enum kvr_window */
+	uint8_t pad;
+	/* DUAL: tokens of tails since the first of these volumes, each one a */
+	uint64_t filled;     /* quarter of that memory before the next one */
+	uint64_t volume[WINDOW_QUARTERS];
 };
 
 /* One worker's slot. Needs the lock, except where noted. */
@@ -282,8 +309,10 @@ struct slot {
 	uint64_t completions; /* number reported */
 	uint64_t common_kinds; /* values in `common`: a bit each, by hash */
 	uint64_t spare[2];   /* fills the line */
+
+	struct window window; /* also read without the lock */
 };
-_Static_assert(sizeof(struct slot) == 7 * CELL, "a slot is seven lines");
+_Static_assert(sizeof(struct slot) == 8 * CELL, "a slot is eight lines");
 
 /*
  * The probability that a block is still cached, by the number of tokens
@@ -311,6 +340,24 @@ struct survival {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct survival) % 8 == 0, "words follow survivals");
+
+/* What a worker's events have said, by tier: event.c. */
+enum { TIERS = 2 };
+struct stream {
+	uint64_t next;       /* sequence number of the next batch */
+	uint64_t first, last; /* digests of batch 0 and of next - 1; or 0 */
+	int64_t heard;       /* time of the last batch; -1: none */
+	uint64_t held[TIERS]; /* blocks of the engine, */
+	uint64_t most[TIERS]; /* the most of them at any time, */
+	uint64_t evicted[TIERS]; /* and how many went since it began */
+	uint64_t batches, stored, removed, refused;
+	uint64_t cleared, restarts, lost;
+	uint32_t block_tokens; /* of its blocks; 0: not known */
+	uint8_t state;       /* enum kvr_events_state */
+	uint8_t uncounted;   /* 1: `held` is not what it has */
+	uint16_t pad;
+};
+_Static_assert(sizeof(struct stream) % 8 == 0, "words follow streams");
 
 /* A slot's role, state and conditions in one word. */
 enum gate {
@@ -352,6 +399,33 @@ struct outside {
 	} source[KVR_LOAD_SOURCES];
 };
 
+/* A session and its worker: affinity.c. */
+enum { BINDINGS = 8 }; /* in a bucket */
+#define FOUND_ALL (UINT32_C(1) << 16)
+struct binding {
+	uint64_t digest;   /* of the session; 0: the place is free */
+	uint64_t worker;   /* its id: void when that is */
+	int64_t stamp;     /* its last use */
+	uint32_t tokens;   /* that the session sent there, if not lost */
+	uint32_t ttl_ms;   /* since the last use */
+	uint32_t volume;   /* of the worker then, in units of 1024 tokens */
+	uint32_t found;    /* of what it promised, in shares of FOUND_ALL */
+};
+_Static_assert(sizeof(struct binding) == 40, "as kvr_affinity(3) says");
+
+/* What is known of routers on other machines: peers.c. */
+struct peer_table {
+	uint64_t digest;   /* of what follows; another: it is not whole */
+	int64_t at;        /* -1: there is no report */
+	uint32_t connected, peers;
+	uint64_t rows;
+	uint64_t dropped[KVR_DROP_REASONS];
+	uint64_t unused[7];
+	struct kvr_peer row[KVR_PEERS_MAX];
+};
+_Static_assert(sizeof(struct kvr_peer) == 144, "a row of the format");
+_Static_assert(sizeof(struct peer_table) == 147 * CELL, "it is whole lines");
+
 /* How a region is shared, which decides how its lock finds dead owners. */
 enum region_kind {
 	REGION_PRIVATE, /* by the threads of a process */
@@ -369,11 +443,13 @@ struct seat {
 /* Sizes and offsets of everything, derived from options and size alone. */
 struct layout {
 	uint64_t seats_at, slots_at, generations_at, names_at, name_buckets_at;
-	uint64_t loads_at, dp_groups_at, outside_at, survival_at;
+	uint64_t loads_at, dp_groups_at, outside_at, survival_at, streams_at;
 	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
+	uint64_t bindings_at, journal_at, journal_bytes, peers_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
 	uint32_t node_buckets, entry_buckets, cells, seats;
+	uint32_t bindings, reserved;
 };
 
 /* What makes hashes comparable; what attach checks; sealed by a checksum. */
@@ -385,8 +461,10 @@ struct seal {
 	int64_t ttl, lease_limit, idle_limit;
 	uint32_t max_workers, max_prompt_blocks;
 	uint32_t kind;       /* enum region_kind */
-	uint32_t reserved;
+	uint32_t affinity_entries;
 	uint64_t room;       /* REGION_MEMORY: number of the PID namespace */
+	uint64_t journal_bytes;
+	uint64_t event_blocks;
 	struct hash_rule rule;
 	uint64_t table_key[12]; /* never leaves the region */
 	struct layout layout;
@@ -399,6 +477,7 @@ struct counts {
 	uint64_t lease_aborts, lease_reaps;
 	uint64_t expired, evicted_capacity, evicted_region, orphaned;
 	uint64_t splits, merges, extensions, truncated, clock_back, recoveries;
+	uint64_t bindings, bindings_found, bindings_moved, bindings_evicted;
 	uint64_t max_steps, max_cells, max_reclaimed;
 	uint64_t steps, cells, reclaimed; /* of the current writing call */
 };
@@ -427,6 +506,11 @@ struct region {
 	_Alignas(CELL) _Atomic uint64_t busy_writes;
 	_Atomic uint64_t read_retries;
 	_Atomic uint64_t read_locks;
+	_Atomic uint64_t journal_overruns;
+	_Atomic int64_t journal_beat; /* -1: none */
+	/* positions, written under the lock: journal.c */
+	_Alignas(CELL) _Atomic uint64_t journal_head;
+	_Atomic uint64_t journal_reserved;
 
 	/* durable, changed by writers */
 	/* boot id when the region was last used, or 0 */

@@ -13,6 +13,8 @@
  */
 #include "region.h"
 
+#include "journal.h"
+#include "peers.h"
 #include "seat.h"
 #include "table.h"
 
@@ -21,7 +23,9 @@
 
 #define MAGIC UINT64_C(0x6b76726f75746521) /* "kvroute!" */
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
-enum { FORMAT_VERSION = 9, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+/* From that size on 9 kB for a report on other machines do not matter. */
+enum { PEERS_REGION = 1 << 20 };
+enum { FORMAT_VERSION = 16, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
 
@@ -47,8 +51,10 @@ layout_seats(uint64_t bytes)
 
 /* Lays out all that does not depend on the number of cells; returns its end. */
 static uint64_t
-layout_fixed(struct layout *l, uint32_t max_workers, uint64_t bytes)
+layout_fixed(struct layout *l, const struct kvr_options *o, uint64_t bytes)
 {
+	uint32_t max_workers = o->max_workers;
+
 	l->slots = max_workers * SLOTS_PER_WORKER;
 	l->names = max_workers;
 	l->name_buckets = max_workers;
@@ -71,15 +77,26 @@ layout_fixed(struct layout *l, uint32_t max_workers, uint64_t bytes)
 	l->loads_at = align_line(
 	    l->outside_at + (uint64_t)l->names * sizeof(struct outside));
 	l->survival_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
-	l->due_at = l->survival_at +
+	l->streams_at = l->survival_at +
 	    (uint64_t)l->names * sizeof(struct survival);
+	l->due_at = l->streams_at +
+	    (uint64_t)l->names * sizeof(struct stream);
 	l->stamped_at = l->due_at + (uint64_t)l->leaves * sizeof(int64_t);
 	l->due_winner_at =
 	    l->stamped_at + (uint64_t)l->leaves * sizeof(int64_t);
 	l->stamped_winner_at =
 	    l->due_winner_at + (uint64_t)l->leaves * sizeof(uint16_t);
-	return align_line(
+	l->bindings = (o->affinity_entries + (BINDINGS - 1u)) / BINDINGS *
+	    BINDINGS;
+	l->bindings_at = align_line(
 	    l->stamped_winner_at + (uint64_t)l->leaves * sizeof(uint16_t));
+	l->journal_bytes = o->journal_bytes;
+	l->journal_at = align_line(
+	    l->bindings_at + (uint64_t)l->bindings * sizeof(struct binding));
+	l->peers_at = l->journal_at + l->journal_bytes;
+	if (o->journal_bytes == 0 && bytes < PEERS_REGION)
+		return l->peers_at;
+	return l->peers_at + sizeof(struct peer_table);
 }
 
 /*
@@ -95,7 +112,7 @@ region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 	uint64_t at, cells, buckets;
 
 	memset(&l, 0, sizeof(l));
-	at = layout_fixed(&l, o->max_workers, bytes);
+	at = layout_fixed(&l, o, bytes);
 	if (bytes < at + 2 * CELL)
 		return KVR_ETOOSMALL;
 	cells = (bytes - at - 2 * CELL) / (CELL + 1);
@@ -162,11 +179,16 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 	k->outside = (struct outside *)(void *)(base + l->outside_at);
 	loads_open(&k->loads, base + l->loads_at, l->slots);
 	k->survival = (struct survival *)(void *)(base + l->survival_at);
+	k->streams = (struct stream *)(void *)(base + l->streams_at);
 	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
 	k->due = (int64_t *)(void *)(base + l->due_at);
 	k->due_winner = (uint16_t *)(void *)(base + l->due_winner_at);
 	k->stamped = (int64_t *)(void *)(base + l->stamped_at);
 	k->stamped_winner = (uint16_t *)(void *)(base + l->stamped_winner_at);
+	k->bindings = (struct binding *)(void *)(base + l->bindings_at);
+	k->journal = (uint64_t *)(void *)(base + l->journal_at);
+	k->peers = l->peers_at == l->node_buckets_at ? NULL :
+	    (struct peer_table *)(void *)(base + l->peers_at);
 	k->node_buckets = (uint32_t *)(void *)(base + l->node_buckets_at);
 	k->entry_buckets = (uint32_t *)(void *)(base + l->entry_buckets_at);
 	k->cells = (union cell *)(void *)(base + l->cells_at);
@@ -218,6 +240,9 @@ seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
 	s->lease_limit = o->lease_limit_ns;
 	s->idle_limit = o->idle_limit_ns;
 	s->max_workers = o->max_workers;
+	s->affinity_entries = o->affinity_entries;
+	s->journal_bytes = o->journal_bytes;
+	s->event_blocks = o->event_blocks;
 	s->max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
 	    ? s->layout.cells / 8 * PIECE : o->max_prompt_blocks;
 	if (s->max_prompt_blocks > RECORD_MAX)
@@ -264,6 +289,9 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	seal_fill(&r->seal, b->options, b->table_key);
 	memcpy(r->boot_id, b->options->boot_id, sizeof(r->boot_id));
 	r->clock = -1;
+	r->journal_beat = -1;
+	r->journal_head = JOURNAL_FIRST;
+	r->journal_reserved = JOURNAL_FIRST;
 	r->policy = *b->policy;
 	r->fleet_tokens = b->fleet_tokens;
 	r->fleet_seconds = b->fleet_seconds;
@@ -276,6 +304,10 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	memset(k.dp_groups, 0, layout.names * sizeof(struct dp_group));
 	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
 	memset(k.survival, 0, layout.names * sizeof(struct survival));
+	memset(k.streams, 0, layout.names * sizeof(struct stream));
+	memset(k.bindings, 0, layout.bindings * sizeof(struct binding));
+	memset(k.journal, 0, (size_t)layout.journal_bytes);
+	peers_empty(&k);
 	for (i = 0; i < layout.slots; i++)
 		k.loads.gate[i] = GATE_FREE;
 	names_init(&k);
@@ -319,10 +351,16 @@ layout_sound(const struct seal *s)
 	struct kvr_options o;
 	struct layout layout;
 
-	if (s->max_workers < 1 || s->max_workers > KVR_WORKERS_MAX)
+	if (s->max_workers < 1 || s->max_workers > KVR_WORKERS_MAX ||
+	    s->affinity_entries > KVR_AFFINITY_ENTRIES_MAX ||
+	    !journal_bytes_ok(s->journal_bytes) ||
+	    s->event_blocks > KVR_EVENT_BLOCKS_MAX)
 		return false;
 	memset(&o, 0, sizeof(o));
 	o.max_workers = s->max_workers;
+	o.affinity_entries = s->affinity_entries;
+	o.journal_bytes = s->journal_bytes;
+	o.event_blocks = s->event_blocks;
 	return region_layout(&o, s->bytes, &layout) == KVR_OK &&
 	    memcmp(&layout, &s->layout, sizeof(layout)) == 0;
 }

@@ -50,11 +50,15 @@ struct kvr {
 	struct dp_group *dp_groups;
 	struct outside *outside;   /* [names] */
 	struct survival *survival; /* [names] */
+	struct stream *streams;    /* [names] */
 	uint32_t *generations; /* [slots]; odd: in use */
 	struct name *names;
 	uint32_t *name_buckets;
 	int64_t *due, *stamped; /* the tournaments: order.c */
 	uint16_t *due_winner, *stamped_winner;
+	struct binding *bindings; /* [bindings] of sessions: affinity.c */
+	uint64_t *journal;  /* the ring; see journal.c */
+	struct peer_table *peers; /* or NULL: peers.c */
 	uint32_t *node_buckets, *entry_buckets;
 	union cell *cells;
 	struct layout layout;
@@ -80,6 +84,7 @@ struct kvr {
 
 	bool readonly;      /* neither memory nor lock can be written */
 	_Atomic bool nowait; /* no call may sleep */
+	_Atomic bool quiet;  /* calls leave no record in the journal */
 	unsigned char boot_id[KVR_BOOT_ID_BYTES]; /* of the options, or 0 */
 	struct hash_rule rule;
 	uint64_t table_key[12];
@@ -136,6 +141,12 @@ static inline struct outside *
 outside_at(const struct kvr *k, uint32_t name)
 {
 	return &k->outside[name - 1 < k->layout.names ? name - 1 : 0];
+}
+
+static inline struct stream *
+stream_at(const struct kvr *k, uint32_t name)
+{
+	return &k->streams[name - 1 < k->layout.names ? name - 1 : 0];
 }
 
 static inline bool

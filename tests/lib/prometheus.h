@@ -26,7 +26,7 @@ struct sample {
 	struct span metric, worker, rank, way, value;
 };
 
-enum { METRICS_MAX = 128, SAMPLES_MAX = 128 << 10, BYTES_MAX = 16 << 20 };
+enum { METRICS_MAX = 128, SAMPLES_MAX = 256 << 10, BYTES_MAX = 16 << 20 };
 
 /* The last text parsed, and what was found in it. */
 static char text[BYTES_MAX + 1];
@@ -137,7 +137,8 @@ read_sample(void)
 		s->rank = some_of(DIGITS);
 		expect("\"");
 		if (*at == ',') {
-			expect(",retain=\"");
+			expect(is(s->metric, "kvroute_worker_retain")
+			    ? ",retain=\"" : ",state=\"");
 			s->way = read_label();
 		}
 		expect("}");
@@ -316,7 +317,7 @@ value_of(const char *name, const char *worker, uint32_t rank,
 	return value;
 }
 
-enum holds { WHOLE, SMALL, CLOCK, NUMBER, WAY, UNUSED, UNUSED_WORDS };
+enum holds { WHOLE, SMALL, CLOCK, NUMBER, WAY, STATE, UNUSED, UNUSED_WORDS };
 
 struct field {
 	const char *name; /* of the metric without its prefix */
@@ -358,7 +359,13 @@ static const struct field region_fields[] = {
 	REMOVED("region", evicted_region), REMOVED("orphaned", orphaned),
 	RC(splits), RC(merges), RC(extensions), RC(truncated), RC(clock_back),
 	RC(recoveries), RC(busy_writes), RC(read_retries), RC(read_locks),
-	R(max_steps), R(max_cells), R(max_reclaimed)
+	R(max_steps), R(max_cells), R(max_reclaimed),
+	R(affinity_entries), R(affinity_bindings), RC(affinity_found),
+	RC(affinity_moved), RC(affinity_evicted), R(journal_bytes),
+	{ "journal_written_bytes_total", "", AT(kvr_stats, journal_written),
+	    WHOLE },
+	RC(journal_overruns),
+	{ "journal_beat_seconds", "", AT(kvr_stats, journal_beat), CLOCK }
 };
 
 static const struct field worker_fields[] = {
@@ -375,24 +382,34 @@ static const struct field worker_fields[] = {
 	{ "sequences", "", AT(kvr_worker_stats, sequences), SMALL },
 	{ "prefill_tokens_per_second", "",
 	    AT(kvr_worker_stats, prefill_rate), NUMBER },
-	{ "backlog_seconds", "", AT(kvr_worker_stats, backlog), NUMBER }
+	{ "backlog_seconds", "", AT(kvr_worker_stats, backlog), NUMBER },
+	WC(events_batches), WC(events_stored), WC(events_removed),
+	WC(events_refused), WC(events_cleared), WC(events_restarts),
+	WC(events_lost), W(events_next), W(events_held),
+	{ "events_capacity_tokens", "",
+	    AT(kvr_worker_stats, events_capacity), WHOLE },
+	{ "events_at_seconds", "", AT(kvr_worker_stats, events_at), CLOCK },
+	{ "events_state", "", AT(kvr_worker_stats, events_state), STATE },
+	{ "", "", AT(kvr_worker_stats, reserved), UNUSED }
 };
 
 enum {
 	REGION_FIELDS = sizeof(region_fields) / sizeof(region_fields[0]),
 	WORKER_FIELDS = sizeof(worker_fields) / sizeof(worker_fields[0]),
 	/* what is reserved is not shown; the four reasons are one metric, and
-	   the three ways of retention samples of one field */
+	   the three ways of retention and the three states of a stream are
+	   samples of one field each */
 	REGION_SAMPLES = REGION_FIELDS - 1,
 	REGION_METRICS = REGION_SAMPLES - 3,
-	WORKER_METRICS = WORKER_FIELDS - 1,
-	WORKER_SAMPLES = WORKER_METRICS + 2
+	WORKER_METRICS = WORKER_FIELDS - 2,
+	WORKER_SAMPLES = WORKER_METRICS + 4
 };
 
 static inline bool
 in_word(const struct field *f)
 {
-	return f->holds == SMALL || f->holds == WAY || f->holds == UNUSED;
+	return f->holds == SMALL || f->holds == WAY ||
+	    f->holds == STATE || f->holds == UNUSED;
 }
 
 /* A struct that has grown lacks a metric here. */
@@ -440,6 +457,17 @@ ck_way(const char *name, const char *worker, uint32_t rank, uint32_t way)
 }
 
 static inline void
+ck_state(const char *name, const char *worker, uint32_t rank, uint32_t state)
+{
+	ck_whole(value_of(name, worker, rank, "off"),
+	    state == KVR_EVENTS_OFF);
+	ck_whole(value_of(name, worker, rank, "complete"),
+	    state == KVR_EVENTS_COMPLETE);
+	ck_whole(value_of(name, worker, rank, "degraded"),
+	    state == KVR_EVENTS_DEGRADED);
+}
+
+static inline void
 ck_field(const char *prefix, const struct field *f, const void *stats,
     const char *worker, uint32_t rank)
 {
@@ -466,6 +494,8 @@ ck_field(const char *prefix, const struct field *f, const void *stats,
 		ck_near(value_of(name, worker, rank, ""), number);
 	else if (f->holds == WAY)
 		ck_way(name, worker, rank, small);
+	else if (f->holds == STATE)
+		ck_state(name, worker, rank, small);
 }
 
 /* The parsed text says what the structs say. */

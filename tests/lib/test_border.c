@@ -61,7 +61,9 @@ START_TEST(absurd_options)
 	BAD_OPTION(max_prompt_blocks, 0);
 	BAD_OPTION(secret_bytes, 1);
 	BAD_OPTION(secret_bytes, KVR_SECRET_MIN); /* zeros */
-	BAD_OPTION(reserved, 1);
+	BAD_OPTION(affinity_entries, KVR_AFFINITY_ENTRIES_MAX + 1);
+	BAD_OPTION(event_blocks, KVR_EVENT_BLOCKS_MAX + 1);
+	BAD_OPTION(event_blocks, UINT64_MAX);
 	BAD_OPTION(idle_limit_ns, 0);
 }
 END_TEST
@@ -240,7 +242,7 @@ START_TEST(absurd_facts)
 	BAD_FACT(role, 3);
 	BAD_FACT(state, 3);
 	BAD_FACT(state, UINT32_MAX);
-	BAD_FACT(retain, 4);
+	BAD_FACT(retain, KVR_RETAIN_EVENTS + 1);
 	BAD_FACT(retain, KVR_RETAIN_CAPACITY); /* the capacity is unknown */
 	BAD_FACT(eviction, 2);
 	BAD_FACT(prefill_rate, -1);
@@ -292,6 +294,8 @@ refuses_worker(uint64_t id)
 	struct kvr_worker_stats s = { .size = sizeof(s) };
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct kvr_load load = { .size = sizeof(load) };
+	struct kvr_event_batch batch = { .size = sizeof(batch) };
+	struct kvr_event_result result = { .size = sizeof(result) };
 	uint64_t other = 99;
 	size_t n = 99;
 	char c;
@@ -301,6 +305,10 @@ refuses_worker(uint64_t id)
 	kvr_worker_init(&facts, sizeof(facts));
 	ck_assert_int_eq(kvr_worker_set(k, id, &facts), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_set_load(k, id, 0, &load), KVR_EWORKER);
+	ck_assert_int_eq(kvr_events_apply(k, id, &batch, NULL, sizeof(struct
+	    kvr_event), 0, NULL, 0, NULL, 0, 200, 0, &result), KVR_EWORKER);
+	ck_assert_int_eq(kvr_events_lost(k, id, 1), KVR_EWORKER);
+	ck_assert_int_eq(kvr_events_off(k, id), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_remove(k, id), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_reset(k, id, &other), KVR_EWORKER);
 	ck_assert_int_eq(kvr_worker_stats(k, id, &s), KVR_EWORKER);

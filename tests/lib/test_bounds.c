@@ -736,6 +736,38 @@ START_TEST(worker_that_held_much)
 }
 END_TEST
 
+/* Events say that the cache is much smaller than what is on record. */
+START_TEST(events_that_make_much_leave)
+{
+	enum { EVENTS = 200, EVICTIONS = 1024 };
+	static const uint64_t hashes[16];
+	struct kvr_event_batch b = { .size = sizeof(b) };
+	struct kvr_event e[EVENTS];
+	struct sizes s;
+	uint32_t i;
+
+	big_region(16 << 20, 3, KVR_TTL_ENDLESS);
+	(void)fill(3 * EVICTIONS, worker[0]);
+	for (i = 0; i < EVENTS; i++) {
+		ck_assert_int_eq(kvr_event_init(&e[i], sizeof(e[i])), KVR_OK);
+		e[i].kind = i % 2 == 0 ? KVR_EVENT_STORED : KVR_EVENT_REMOVED;
+		e[i].block_tokens = 1;
+		e[i].hashes = 16;
+	}
+	for (; b.seq < 5; b.seq++) {
+		s = sizes_at(2);
+		s.room = EVICTIONS;
+		counters_reset();
+		ck_assert_int_eq(kvr_events_apply(k, worker[0], &b, e,
+		    sizeof(e[0]), EVENTS, hashes, 16, NULL, 0, 2, 0, NULL),
+		    KVR_OK);
+		(void)within(&s);
+	}
+	ck_assert_uint_le(stats().held_blocks, 16);
+	region_end();
+}
+END_TEST
+
 /*
  * If every spare slot still has entries to reclaim, a call that needs a slot
  * reclaims some of those of the worker removed first, and says that it has to
@@ -1092,6 +1124,7 @@ suite_bounds(void)
 	tcase_add_test(t, room_behind_the_pinned);
 	tcase_add_test(t, all_due_at_once);
 	tcase_add_test(t, worker_that_held_much);
+	tcase_add_test(t, events_that_make_much_leave);
 	tcase_add_test(t, no_slot_is_spare);
 	tcase_add_test(t, no_slot_is_spare_for_leases);
 	tcase_add_test(t, leases_over_age);

@@ -165,6 +165,85 @@ END_TEST
  * Prompts that begin each other, one node for each block: what all their leases
  * cost is no work of one call, and no damage.
  */
+static size_t
+list_piece(uint64_t *cursor, struct kvr_lease_info *info, size_t capacity)
+{
+	size_t n;
+
+	ck_assert_int_eq(kvr_lease_list(k, cursor, info, sizeof(*info),
+	    capacity, &n), KVR_OK);
+	return n;
+}
+
+/* All that stay open are visited, though others end meanwhile. */
+START_TEST(listed_in_pieces)
+{
+	static struct kvr_lease_info info[MANY];
+	static uint8_t seen[MANY];
+	uint64_t cursor = 0;
+	size_t n, i, at, pieces = 0;
+
+	open_many();
+	do {
+		n = list_piece(&cursor, info, 700);
+		for (i = 0; i < n; i++) {
+			at = info[i].lease / 4 - lease[0] / 4;
+			must(at < MANY && lease[at] == info[i].lease);
+			must(info[i].owner == (at % 3 == 0 ? 3 : 4));
+			seen[at] = 1;
+		}
+		for (i = 1; i < MANY; i += 100) /* the first time they end */
+			(void)kvr_lease_abort(k, lease[i], 2, 0);
+		must(++pieces < 20);
+	} while (cursor != 0);
+	for (i = 0; i < MANY; i++)
+		must(seen[i] || i % 100 == 1);
+	cursor = 0;
+	ck_assert_uint_eq(list_piece(&cursor, info, MANY), PIECE_LEASES);
+	region_end();
+}
+END_TEST
+
+START_TEST(listed_as_they_are)
+{
+	struct kvr_lease_info info[4];
+	uint64_t cursor = 0;
+	size_t n;
+
+	small_setup();
+	lease[0] = reserve(0, "abc", 3);
+	lease[1] = reserve(1, "abcd", 4);
+	commit(lease[1], 4);
+	lease[2] = reserve(2, "ab", 5);
+	commit(lease[2], 5);
+	ck_assert_int_eq(kvr_lease_first_token(k, lease[2], 6, 0), KVR_OK);
+	remove_worker(id[1]);
+	ck_assert_uint_eq(list_piece(&cursor, info, 4), 3);
+	ck_assert_uint_eq(cursor, 0);
+	for (n = 0; n < 3; n++)
+		ck_assert_uint_eq(info[n].lease, lease[n]);
+	ck_assert(info[0].worker == id[0] && info[1].worker == 0 &&
+	    info[2].worker == id[2]);
+	ck_assert(info[0].opened == 3 && info[0].tokens == 3 &&
+	    info[0].blocks == 3 && info[0].owner == 0);
+	ck_assert(info[0].state == KVR_LEASE_OPENED &&
+	    info[1].state == KVR_LEASE_COMMITTED &&
+	    info[2].state == KVR_LEASE_DECODING);
+	ck_assert_int_eq(kvr_lease_list(NULL, &cursor, info, 8, 1, &n),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_list(k, NULL, info, 8, 1, &n), KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_list(k, &cursor, NULL, 8, 1, &n),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_list(k, &cursor, info, 7, 1, &n),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_list(k, &cursor, info, 8, 0, &n),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_lease_list(k, &cursor, info, 8, 1, NULL),
+	    KVR_EINVAL);
+	region_end();
+}
+END_TEST
+
 START_TEST(nested_leases_are_no_damage)
 {
 	uint32_t n = (uint32_t)test_amount(4000), i, ended = 0;
@@ -288,6 +367,8 @@ suite_lease_walk(void)
 	tcase_add_test(t, others_end_between_pieces);
 	tcase_add_test(t, any_cursor);
 	tcase_add_test(t, owners_in_pieces);
+	tcase_add_test(t, listed_in_pieces);
+	tcase_add_test(t, listed_as_they_are);
 	tcase_add_test(t, a_ring_of_ages_ends);
 	tcase_add_test(t, a_lease_that_is_not_found_ends_a_walk);
 	tcase_add_test(t, nested_leases_are_no_damage);

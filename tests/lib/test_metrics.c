@@ -35,6 +35,7 @@ START_TEST(says_what_the_structs_say)
 	ck_assert_int_eq(kvr_worker_set(k, id[3], &facts), KVR_OK);
 	facts.retain = KVR_RETAIN_FEEDBACK;
 	ck_assert_int_eq(kvr_worker_set(k, id[1], &facts), KVR_OK);
+	ck_assert_int_eq(kvr_events_lost(k, id[1], 3), KVR_OK);
 	taken(k);
 	ck_all(k, WORKERS);
 	ck_assert(is(value_of("kvroute_clock_seconds", "", 0, ""),
@@ -45,6 +46,9 @@ START_TEST(says_what_the_structs_say)
 	ck_way("kvroute_worker_retain", "0", 0, KVR_RETAIN_TTL);
 	ck_way("kvroute_worker_retain", "1", 0, KVR_RETAIN_FEEDBACK);
 	ck_way("kvroute_worker_retain", "3", 0, KVR_RETAIN_CAPACITY);
+	ck_state("kvroute_worker_events_state", "0", 0, KVR_EVENTS_OFF);
+	ck_state("kvroute_worker_events_state", "1", 0, KVR_EVENTS_DEGRADED);
+	ck_whole(value_of("kvroute_worker_events_next", "1", 0, ""), 3);
 }
 END_TEST
 
@@ -326,13 +330,14 @@ START_TEST(most_workers)
 		must(sample[j].worker.length == (i == 0 ? KVR_NAME_MAX : 1) *
 		    strlen("\\\\xff"));
 		if (sample[j].way.length == 0 ||
-		    is(sample[j].way, "feedback"))
+		    is(sample[j].way, "feedback") ||
+		    is(sample[j].way, "degraded"))
 			i = i + 1 < workers ? i + 1 : 0;
 	}
 	ck_assert_uint_eq(i, 0);
 	/* as kvr_metrics(3) says; these ranks have ten digits */
-	ck_assert_uint_le(length, 8000 + (size_t)workers * (1600 + 27 * 10) +
-	    27 * strlen("\\\\xff") * (workers - 1 + KVR_NAME_MAX));
+	ck_assert_uint_le(length, 10000 + (size_t)workers * (2400 + 41 * 10) +
+	    41 * strlen("\\\\xff") * (workers - 1 + KVR_NAME_MAX));
 	kvr_free(many);
 }
 END_TEST

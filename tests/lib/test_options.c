@@ -48,7 +48,8 @@ ck_same_options(const struct kvr_options *got, const struct kvr_options *want)
 	ck_assert_uint_eq(got->max_workers, want->max_workers);
 	ck_assert_uint_eq(got->max_prompt_blocks, want->max_prompt_blocks);
 	ck_assert_uint_eq(got->secret_bytes, want->secret_bytes);
-	ck_assert_uint_eq(got->reserved, want->reserved);
+	ck_assert_uint_eq(got->affinity_entries, want->affinity_entries);
+	ck_assert_uint_eq(got->event_blocks, want->event_blocks);
 	ck_assert_mem_eq(got->secret, want->secret, sizeof(got->secret));
 }
 
@@ -67,7 +68,7 @@ START_TEST(default_options)
 	ck_assert_uint_eq(o.max_workers, 256);
 	ck_assert_uint_eq(o.max_prompt_blocks, KVR_AUTO);
 	ck_assert_uint_eq(o.secret_bytes, 0);
-	ck_assert_uint_eq(o.reserved, 0);
+	ck_assert_uint_eq(o.affinity_entries, 0);
 	ck_assert_mem_eq(o.secret, zeros, sizeof(zeros));
 	/* every auto is resolved, and these are the defaults of no options */
 	o.block_size = 16;

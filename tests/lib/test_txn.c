@@ -219,6 +219,11 @@ END_TEST
 	X(kvr_lease_abort(k, 99, 1, 0)) \
 	X(kvr_owner_reap(k, 99, 1, &some, NULL)) \
 	X(kvr_owner_list(k, &some, &some, 1, &n)) \
+	X(kvr_affinity_bind(k, 99, 99, 0, 1, 0)) \
+	X(kvr_events_apply(k, 99, &batch, NULL, sizeof(struct kvr_event), 0, \
+	    NULL, 0, NULL, 0, 1, 0, NULL)) \
+	X(kvr_events_lost(k, 99, 1)) \
+	X(kvr_events_off(k, 99)) \
 	X(kvr_stats(k, &all)) \
 	X(kvr_metrics(k, NULL, 0, &n)) \
 	X(kvr_check(k)) \
@@ -242,6 +247,7 @@ make_call(int which)
 	struct kvr_load load = { .size = sizeof(load) };
 	struct kvr_stats all = { .size = sizeof(all) };
 	struct kvr_worker_stats counted = { .size = sizeof(counted) };
+	struct kvr_event_batch batch = { .size = sizeof(batch) };
 	struct kvr_entry e;
 	uint64_t some = 0;
 	int64_t due;

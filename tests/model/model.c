@@ -435,9 +435,11 @@ model_first_token(struct model *m, uint64_t lease)
 static bool
 continues(const struct lease *l, const struct model_path *path)
 {
-	return path->blocks >= l->recorded + l->private &&
-	    (l->recorded == 0 || memcmp(l->prefix, path->prefix,
-	    l->recorded * sizeof(*l->prefix)) == 0);
+	if (path->blocks < l->recorded + l->private)
+		return false;
+	return l->recorded == 0 || l->recorded < path->first ||
+	    memcmp(l->prefix, path->prefix,
+	    l->recorded * sizeof(*l->prefix)) == 0;
 }
 
 int
@@ -457,7 +459,7 @@ model_extend(struct model *m, uint64_t lease, const struct model_path *path,
 		return KVR_OK;
 	if (!continues(l, path))
 		return KVR_EMISMATCH;
-	if (!l->unrecorded && upto > l->recorded)
+	if (!l->unrecorded && upto > l->recorded && l->recorded >= path->first)
 		pin_path(m, l, path, upto, time);
 	w->private -= l->private;
 	l->private = path->blocks - l->recorded;
@@ -548,11 +550,13 @@ model_lease_open(const struct model *m, uint64_t lease)
 }
 
 bool
-model_lease_grows(const struct model *m, uint64_t lease, uint32_t upto)
+model_lease_grows(const struct model *m, uint64_t lease,
+    const struct model_path *path, uint32_t upto)
 {
 	const struct lease *l = find_lease(m, lease);
 
 	return l != NULL && !l->unrecorded && upto > l->recorded &&
+	    l->recorded >= path->first &&
 	    model_worker_find(m, l->worker) != NULL;
 }
 

@@ -33,6 +33,7 @@ struct model_path {
 	const uint64_t *prefix;
 	const uint64_t *sequence;
 	uint32_t blocks;
+	uint32_t first; /* of a resumed prompt: those before it are unknown */
 };
 
 /* What a request books besides its path. */
@@ -108,7 +109,8 @@ uint32_t model_reap_owner(struct model *m, uint64_t owner, int64_t time);
 bool model_reap_old(struct model *m, uint64_t n, int64_t limit, int64_t time);
 bool model_lease_open(const struct model *m, uint64_t lease);
 /* Would an extension to this many blocks record more than it has? */
-bool model_lease_grows(const struct model *m, uint64_t lease, uint32_t upto);
+bool model_lease_grows(const struct model *m, uint64_t lease,
+    const struct model_path *path, uint32_t upto);
 uint64_t model_leases(const struct model *m);
 /* Open leases of workers that were removed or reset. */
 uint64_t model_void_leases(const struct model *m);

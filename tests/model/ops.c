@@ -214,7 +214,7 @@ ops_config_draw(struct ops_source *s, struct ops_config *c)
 	c->calm = ops_pick(s, 2) == 1;
 	c->lease_limit = ops_pick(s, 8) == 7 ? 150 : 0;
 	if (c->full)
-		c->region_bytes = c->workers * 1624 +
+		c->region_bytes = c->workers * 1912 +
 		    (c->workers > 8 ? 33 << 10 : 13 << 10);
 }
 

@@ -365,9 +365,18 @@ step_first_token(struct world *w, const struct op *o)
 	return outcome(w, rc, NULL);
 }
 
+/* Where a prompt is cut, saved and resumed: mostly where the lease ends. */
+static size_t
+cut_of(const struct world *w, const struct op *o, size_t lease_end)
+{
+	if (o->arg % 64 < 32 && lease_end <= w->n_tokens)
+		return lease_end;
+	return w->n_tokens * (o->arg % 32) / 31;
+}
+
 /*
  * Mostly the lease's prompt and more tokens; now and then another prompt or
- * another scope, which must be refused.
+ * another scope, which must be refused. Half of them are saved and resumed.
  */
 int
 step_extend(struct world *w, const struct op *o)
@@ -388,7 +397,9 @@ step_extend(struct world *w, const struct op *o)
 		return -1;
 	if (w->n_tokens == 0)
 		return 0;
-	grows = model_lease_grows(w->m, s->lease, recordable(w));
+	if (o->arg >= 128 && world_resume(w, o, cut_of(w, o, s->n)) != 0)
+		return -1;
+	grows = model_lease_grows(w->m, s->lease, &w->path, recordable(w));
 	want = model_extend(w->m, s->lease, &w->path, room_of(w), w->time);
 	WORLD_CALL(
 	    rc, o->fail, kvr_lease_extend(w->k, s->lease, w->p, w->call, 0));

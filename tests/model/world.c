@@ -52,7 +52,9 @@ make_options(const struct ops_config *c, struct kvr_options *o)
 	size_t i;
 
 	kvr_options_init(o, sizeof(*o));
-	o->region_bytes = c->region_bytes;
+	/* one bucket, beside the cells there would be without */
+	o->affinity_entries = 8;
+	o->region_bytes = c->region_bytes + 8 * 40;
 	o->ttl_ns = c->ttl;
 	o->lease_limit_ns = c->lease_limit > 0 ? c->lease_limit
 	    : INT64_MAX / 2;
@@ -288,7 +290,7 @@ make_path(struct world *w)
 	uint64_t prefix = w->scope, local;
 	int rc;
 
-	w->path.blocks = 0;
+	w->path.blocks = w->path.first = 0;
 	w->path.prefix = w->prefix;
 	w->path.sequence = w->sequence;
 	for (i = 0; (i + 1) * b + ahead <= w->n_tokens; i++) {
@@ -345,6 +347,86 @@ world_prompt(struct world *w, const struct op *o, uint32_t scope, size_t n)
 	return 0;
 }
 
+/* Tokens `from` to `to` of the current prompt. */
+static int
+give_more(struct world *w, size_t from, size_t to)
+{
+	unsigned char byte;
+	int rc = KVR_OK;
+
+	if (w->c->unit == KVR_UNIT_TOKENS)
+		return kvr_prompt_tokens(w->p, w->tokens + from, to - from);
+	for (; rc == KVR_OK && from < to; from++) {
+		byte = (unsigned char)w->tokens[from];
+		rc = kvr_prompt_bytes(w->p, &byte, 1);
+	}
+	return rc;
+}
+
+/* Saves the first `cut` tokens and spoils one byte: that must be noticed. */
+static int
+save(struct world *w, size_t cut, uint8_t spoil, unsigned char *saved,
+    size_t *bytes)
+{
+	const struct kvr_scope *s = w->scope > 0 ? &w->scopes[w->scope] : NULL;
+	size_t room = *bytes, at;
+	int rc = kvr_prompt_begin(w->p, s);
+
+	if (rc == KVR_OK)
+		rc = give_more(w, 0, cut);
+	if (rc == KVR_OK)
+		rc = kvr_prompt_end(w->p, NULL);
+	if (rc != KVR_OK)
+		return rc;
+	*bytes = kvr_prompt_saved_bytes(w->p);
+	rc = kvr_prompt_save(w->p, saved, room);
+	if (rc != KVR_OK)
+		return rc;
+	at = spoil % *bytes;
+	saved[at] ^= 0x10;
+	if (kvr_prompt_resume(w->p, saved, *bytes) == KVR_OK)
+		return KVR_ECORRUPT;
+	saved[at] ^= 0x10;
+	return KVR_OK;
+}
+
+static int
+save_and_resume(struct world *w, size_t cut, uint8_t spoil)
+{
+	unsigned char saved[256];
+	size_t bytes = sizeof(saved), n;
+	int rc = save(w, cut, spoil, saved, &bytes);
+
+	if (rc == KVR_OK)
+		rc = kvr_prompt_resume(w->p, saved, bytes);
+	if (rc != KVR_OK)
+		return rc;
+	rc = give_more(w, cut, w->n_tokens);
+	if (rc == KVR_OK)
+		rc = kvr_prompt_end(w->p, NULL);
+	if (rc == KVR_OK &&
+	    kvr_match(w->k, w->p, w->call, NULL, 8, 0, &n) != KVR_ESTATE)
+		rc = KVR_ECORRUPT;
+	return rc;
+}
+
+int
+world_resume(struct world *w, const struct op *o, size_t cut)
+{
+	const size_t ahead = w->c->eagle;
+	int rc;
+
+	if (o->fail > 0 && fresh_prompt(w, o->fail) != 0)
+		return -1;
+	WORLD_CALL(rc, o->fail, save_and_resume(w, cut, o->arg));
+	if (rc != KVR_OK)
+		return world_fail(w, "resumed at %zu: %s", cut,
+		    kvr_errname(rc));
+	w->path.first = cut < ahead ? 0
+	    : (uint32_t)((cut - ahead) / w->c->block_size);
+	return 0;
+}
+
 /* In byte mode a token is estimated at 4 bytes; rounded to nearest. */
 uint64_t
 world_tokens_of(const struct world *w, uint64_t blocks)
@@ -395,6 +477,11 @@ world_request(struct world *w, const struct op *o)
 	if (o->variant / 8 % 4 == 3) {
 		r->temperature = 0.5;
 		r->seed = o->arg;
+	}
+	if (o->arg / 4 % 2 == 1) {
+		r->affinity = 1 + o->arg / 8 % 4;
+		r->affinity_mode = o->arg / 32 % 3;
+		r->affinity_ttl = 1 + 3 * w->unit;
 	}
 	return o->variant == 0 && o->arg % 2 == 0 ? NULL : r;
 }
@@ -525,6 +612,9 @@ world_same_decision(struct world *w, const struct kvr_decision *got,
 	    got->prompt_tokens != world_prompt_tokens(w))
 		return world_fail(w, "decision: prompt of %u blocks",
 		    got->prompt_blocks);
+	if (got->affinity != want->affinity)
+		return world_fail(w, "decision: affinity %u, must %u",
+		    got->affinity, want->affinity);
 	if (got->reason != want->reason || got->eligible != want->eligible)
 		return world_fail(w, "decision: reason %u of %u eligible, must"
 		    " %u of %u", got->reason, got->eligible, want->reason,

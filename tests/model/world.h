@@ -95,6 +95,8 @@ int world_room(struct world *w, size_t n);
 /* The current prompt: the operation's, after the first `n` tokens. */
 int world_prompt(struct world *w, const struct op *o, uint32_t scope,
     size_t n);
+/* The same prompt, resumed from what was saved of its first `cut` tokens. */
+int world_resume(struct world *w, const struct op *o, size_t cut);
 const struct kvr_request *world_request(struct world *w,
     const struct op *o);
 uint64_t world_tokens_of(const struct world *w, uint64_t blocks);

@@ -4,9 +4,9 @@
  *
  * The regions have everything in them: shared prefixes, split and long runs,
  * leases in all states and of removed workers, unconfirmed entries, retired
- * slots, free trees. Two of them are full. They are made by public calls, from
- * fixed seeds and with a fixed table key, so a run means the same in every
- * process.
+ * slots, free trees. Two of them are full, and one has a journal. They are made
+ * by public calls, from fixed seeds and with a fixed table key, so a run means
+ * the same in every process.
  */
 #include "corrupt.h"
 #include "plain.h"
@@ -16,7 +16,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { LONGEST = 700, FAMILIES = 6 };
+/* Two buckets of bindings, beside the cells there would be without. */
+enum { LONGEST = 700, FAMILIES = 6, PLACES = 16 };
+#define TABLE_BYTES (PLACES * sizeof(struct binding))
 
 static const struct kind {
 	size_t bytes;
@@ -24,12 +26,16 @@ static const struct kind {
 	int64_t ttl;
 	uint32_t calls; /* made on it at first */
 	uint32_t policy;
+	uint64_t journal;
 } kinds[CORRUPT_WORLDS] = {
-	{ 64 << 10, 4, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 1000, 120, 0 },
-	{ 96 << 10, 16, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 100000, 1500,
+	{ 64 << 10, 4, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 1000, 120, 0,
 	    0 },
-	{ 64 << 10, 6, KVR_UNIT_BYTES, 4, KVR_HASH_DYNAMO, 0, 5000, 200, 1 },
-	{ 256 << 10, 12, KVR_UNIT_TOKENS, 4, KVR_HASH_KEYED, 1, -1, 4000, 2 },
+	{ 96 << 10, 16, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 100000, 1500,
+	    0, 0 },
+	{ 64 << 10, 6, KVR_UNIT_BYTES, 4, KVR_HASH_DYNAMO, 0, 5000, 200, 1,
+	    KVR_JOURNAL_MIN },
+	{ 256 << 10, 12, KVR_UNIT_TOKENS, 4, KVR_HASH_KEYED, 1, -1, 4000, 2,
+	    0 },
 };
 
 static struct corrupt_world worlds[CORRUPT_WORLDS];
@@ -115,17 +121,21 @@ make(const struct kind *kind, struct corrupt_world *w)
 	o.eagle = kind->eagle;
 	o.ttl_ns = kind->ttl;
 	o.max_workers = kind->workers;
+	o.affinity_entries = PLACES;
+	o.journal_bytes = kind->journal;
 	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 's', sizeof(o.secret));
-	w->bytes = kind->bytes;
-	w->memory = aligned_alloc(CELL, kind->bytes);
-	w->image = malloc(kind->bytes);
+	w->bytes = kind->bytes + TABLE_BYTES;
+	if (kind->journal > 0) /* it and the peers are last */
+		w->bytes += kind->journal + sizeof(struct peer_table);
+	w->memory = aligned_alloc(CELL, w->bytes);
+	w->image = malloc(w->bytes);
 	demand(w->memory != NULL && w->image != NULL);
-	memset(w->memory, 0, kind->bytes);
-	demand(kvr_new_at(&o, w->memory, kind->bytes, &k) == KVR_OK);
+	memset(w->memory, 0, w->bytes);
+	demand(kvr_new_at(&o, w->memory, w->bytes, &k) == KVR_OK);
 	fix_table_key(k);
 	kvr_free(k);
-	demand(kvr_attach_at(NULL, w->memory, kind->bytes, &k) == KVR_OK);
+	demand(kvr_attach_at(NULL, w->memory, w->bytes, &k) == KVR_OK);
 	return k;
 }
 
@@ -209,19 +219,30 @@ go_on(struct kvr *k, struct ops_source *s, uint64_t lease, int64_t now,
 	}
 }
 
+/* Of one of some sessions, by the time: a corpus keeps its meaning. */
+void
+corrupt_request(int64_t now, struct kvr_request *r)
+{
+	demand(kvr_request_init(r, sizeof(*r)) == KVR_OK);
+	r->affinity = now % 3 == 0 ? 0 : (uint64_t)now / 3 % 24;
+	r->affinity_mode = (uint32_t)(now / 72 % 3);
+}
+
 static void
 live(struct kvr *k, struct corrupt_world *w, struct ops_source *s,
     const struct kind *kind, uint64_t *id)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 	uint64_t worker = id[ops_pick(s, kind->workers)];
+	struct kvr_request r;
 
+	corrupt_request(w->now, &r);
 	demand(corrupt_say(s, w->p) == KVR_OK);
 	w->now += ops_pick(s, 12);
 	switch (ops_pick(s, 8)) {
 	case 0:
 	case 1:
-		if (kvr_lease_open(k, w->p, NULL, w->now, &d) == KVR_OK)
+		if (kvr_lease_open(k, w->p, &r, w->now, &d) == KVR_OK)
 			w->leases = d.lease > w->leases ? d.lease : w->leases;
 		break;
 	case 2:

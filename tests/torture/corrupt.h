@@ -100,6 +100,8 @@ bool corrupt_fail(struct corrupt *c, const char *format, ...)
 /* Any number below n, from more than one byte. */
 uint32_t corrupt_pick(struct ops_source *s, uint32_t n);
 uint64_t corrupt_word(struct ops_source *s);
+/* A request of a session. */
+void corrupt_request(int64_t now, struct kvr_request *r);
 /* One of the prompts that the regions were made of, or a similar one. */
 int corrupt_say(struct ops_source *s, struct kvr_prompt *p);
 void corrupt_peer(struct corrupt *c, bool present);

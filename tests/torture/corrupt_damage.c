@@ -40,15 +40,22 @@ static const struct field lease_fields[] = {
 	FIELD(lease, next), FIELD(lease, kind),
 	{ offsetof(struct lease, kind) + 1, 1 }, FIELD(lease, slot),
 	FIELD(lease, number), FIELD(lease, owner), FIELD(lease, opened),
-	FIELD(lease, claim), FIELD(lease, node), FIELD(lease, blocks),
+	FIELD(lease, claim), FIELD(lease, session), FIELD(lease, node),
+	FIELD(lease, blocks),
 	FIELD(lease, private), FIELD(lease, output),
 	FIELD(lease, age_prev), FIELD(lease, age_next)
 };
 static const struct field claim_fields[] = {
-	FIELD(claim, head), FIELD(claim, tokens), FIELD(claim, predicted),
+	FIELD(claim, session), FIELD(claim, kind), FIELD(claim, promised),
+	FIELD(claim, ttl_ms), FIELD(claim, tokens), FIELD(claim, predicted),
 	FIELD(claim, prefill), FIELD(claim, volume), FIELD(claim, overlap),
 	FIELD(claim, active), FIELD(claim, ahead), FIELD(claim, tail),
 	FIELD(claim, prompt), FIELD(claim, first_ms)
+};
+static const struct field binding_fields[] = {
+	FIELD(binding, digest), FIELD(binding, worker),
+	FIELD(binding, stamp), FIELD(binding, tokens),
+	FIELD(binding, ttl_ms), FIELD(binding, volume), FIELD(binding, found)
 };
 static const struct field slot_fields[] = {
 	FIELD(slot, by_stamp.head), FIELD(slot, by_stamp.tail),
@@ -86,6 +93,7 @@ static const struct field header_fields[] = {
 	FIELD(region, magazine_count), FIELD(region, magazine[0]),
 	FIELD(region, magazine[3]), FIELD(region, counts.leases),
 	FIELD(region, counts.nodes), FIELD(region, counts.entries),
+	FIELD(region, counts.bindings),
 	FIELD(region, node_buckets_used), FIELD(region, entry_buckets_used),
 	FIELD(region, own_ttl), FIELD(region, arrivals),
 	FIELD(region, arrivals_at), FIELD(region, fleet_tokens),
@@ -121,6 +129,7 @@ static const struct field seal_fields[] = {
 	FIELD(seal, idle_limit), FIELD(seal, rule.unit),
 	FIELD(seal, rule.block_size), FIELD(seal, rule.kind),
 	FIELD(seal, rule.eagle), FIELD(seal, rule.id),
+	FIELD(seal, affinity_entries), FIELD(seal, layout.bindings),
 	FIELD(seal, layout.slots_at), FIELD(seal, layout.cells_at),
 	FIELD(seal, layout.end), FIELD(seal, layout.slots),
 	FIELD(seal, layout.names), FIELD(seal, layout.leaves),
@@ -370,6 +379,18 @@ damage_load(struct corrupt *c, size_t slot)
 	    any_value(c, 0), sizeof(uint64_t));
 }
 
+/* A field of a binding. */
+static void
+damage_binding(struct corrupt *c)
+{
+	struct field f = binding_fields[ops_pick(c->s,
+	    COUNT(binding_fields))];
+	size_t at = layout_of(c)->bindings_at + sizeof(struct binding) *
+	    corrupt_pick(c->s, layout_of(c)->bindings);
+
+	put_number(c, at + f.at, any_value(c, 0), f.width);
+}
+
 /* What is stored of a worker. */
 static void
 damage_slot(struct corrupt *c)
@@ -384,12 +405,14 @@ damage_slot(struct corrupt *c)
 		put_number(c, at + f.at, any_double(c), f.width);
 	} else if (how >= 224) {
 		damage_load(c, at);
+	} else if (how >= 192) {
+		damage_binding(c);
 	} else {
 		put_number(c, at + f.at, any_value(c, 0), f.width);
 	}
 }
 
-/* A word of a group, a piece, a slot, a name, a bucket, the tournament. */
+/* A word of a group, a piece, a slot, a name, a bucket, a binding ... */
 static void
 damage_word(struct corrupt *c)
 {

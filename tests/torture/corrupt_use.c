@@ -55,7 +55,7 @@ took(struct corrupt *c, const char *name, int error)
 		c->totals->slowest = time;
 		c->totals->slow = name;
 	}
-	if (error > KVR_OK || error < KVR_EINEXACT)
+	if (error > KVR_OK || error < KVR_EOVERRUN)
 		corrupt_fail(c, "%s gave %d", name, error);
 	return error;
 }
@@ -172,7 +172,7 @@ route_oddly(struct corrupt *c)
 	struct kvr_request r;
 	struct kvr_decision d = { .size = sizeof(d) };
 
-	(void)kvr_request_init(&r, sizeof(r));
+	corrupt_request(c->now, &r);
 	r.stage = ops_pick(c->s, 3);
 	r.temperature = ops_pick(c->s, 2);
 	r.overlap_credit = (double)ops_pick(c->s, 4) - 1;
@@ -189,17 +189,19 @@ static void
 record(struct corrupt *c)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_request r;
 	uint32_t recorded;
 	int error;
 
+	corrupt_request(c->now, &r);
 	if (ops_pick(c->s, 2) == 0) {
 		(void)CALL(c, kvr_observe, c->k, c->p, some_worker(c), c->now,
 		    0, &recorded);
 		return;
 	}
 	error = ops_pick(c->s, 2) == 0
-	    ? CALL(c, kvr_lease_open, c->k, c->p, NULL, c->now, &d)
-	    : CALL(c, kvr_lease_open_on, c->k, c->p, NULL, some_worker(c),
+	    ? CALL(c, kvr_lease_open, c->k, c->p, &r, c->now, &d)
+	    : CALL(c, kvr_lease_open_on, c->k, c->p, &r, some_worker(c),
 		  c->now, &d);
 	if (error == KVR_OK && d.lease != 0)
 		(void)CALL(c, kvr_lease_commit, c->k, d.lease, c->now, 0);
@@ -253,6 +255,35 @@ go_on(struct corrupt *c)
 	}
 }
 
+/* The next batch, whatever comes next, or one that comes too late. */
+static void
+tell_events(struct corrupt *c, uint64_t id, uint32_t much, uint32_t late)
+{
+	struct kvr_event_batch b = { .size = sizeof(b), .digest = 1 + late };
+	struct kvr_event_result r = { .size = sizeof(r) };
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+	struct kvr_event e[2];
+	static const uint64_t hashes[64];
+	uint32_t i;
+
+	(void)CALL(c, kvr_worker_stats, c->k, id, &stats);
+	b.seq = late != 0 && stats.events_next > 0 ? stats.events_next - 1
+	    : stats.events_next;
+	for (i = 0; i < 2; i++) {
+		(void)CALL(c, kvr_event_init, &e[i], sizeof(e[i]));
+		e[i].kind = i == 0 ? KVR_EVENT_STORED
+		    : much == 3 ? KVR_EVENT_CLEARED : KVR_EVENT_REMOVED;
+		e[i].block_tokens = 1;
+		e[i].hashes = 16 * (much + 1);
+	}
+	(void)CALL(c, kvr_events_apply, c->k, id, &b, e, sizeof(e[0]), 2,
+	    hashes, 64, NULL, 0, c->now, 0, &r);
+	if (late != 0)
+		(void)CALL(c, kvr_events_lost, c->k, id, b.seq + much);
+	if (much == 2 && late != 0)
+		(void)CALL(c, kvr_events_off, c->k, id);
+}
+
 static void
 ask_worker(struct corrupt *c, uint64_t id)
 {
@@ -276,7 +307,12 @@ ask_worker(struct corrupt *c, uint64_t id)
 	}
 	if (facts.eviction != 0)
 		(void)CALL(c, kvr_worker_forget, c->k, id);
+	(void)CALL(c, kvr_affinity_bind, c->k, 1 + (uint64_t)c->now % 24, id,
+	    c->now % 2, c->now, 0);
+	(void)CALL(c, kvr_affinity_find, c->k, 1 + (uint64_t)c->now % 7,
+	    c->now, &id);
 	/* by what was picked above: a corpus keeps its meaning */
+	tell_events(c, id, facts.retain, facts.eviction);
 	load.prefill_tokens = load.active_blocks = load.requests =
 	    load.used_blocks = 5 * facts.eviction;
 	(void)CALL(c, kvr_worker_set_load, c->k, id,
@@ -320,6 +356,59 @@ read_metrics(struct corrupt *c)
 		corrupt_fail(c, "metrics: %zu bytes in %zu", length, room);
 }
 
+/*
+ * The next record, or any; a corpus keeps its meaning. Only a place of the
+ * caller's, which may be beyond all that was written, is corrected backwards.
+ */
+static void
+read_journal(struct corrupt *c)
+{
+	uint64_t hashes[SOME], at = c->now % 2 == 0 ? 0 : (uint64_t)c->now * 8;
+	struct kvr_record r = { .size = sizeof(r) };
+	uint32_t i;
+
+	for (i = 0; i < SOME; i++) {
+		uint64_t before = at;
+		int error = CALL(c, kvr_journal_read, c->k, &at, c->now, &r,
+		    hashes, SOME);
+
+		if (error != KVR_OK && error != KVR_EOVERRUN)
+			return;
+		if (at <= before && before != 0 &&
+		    (error == KVR_OK || i > 0))
+			corrupt_fail(c, "journal: %llx after %llx",
+			    (unsigned long long)at,
+			    (unsigned long long)before);
+	}
+}
+
+/* What is told is listed, unless others tell too. */
+static void
+exchange(struct corrupt *c)
+{
+	struct kvr_exchange x = { .size = sizeof(x), .at = c->now,
+		.peers = (uint32_t)c->now % SOME };
+	struct kvr_peer row[SOME];
+	size_t n = 0, i;
+
+	memset(row, 0, sizeof(row));
+	if (c->now % 3 == 0)
+		(void)CALL(c, kvr_peer_set, c->k, &x, row, sizeof(row[0]),
+		    x.peers);
+	if (CALL(c, kvr_peer_list, c->k, &x, row, sizeof(row[0]), SOME, &n) !=
+	    KVR_OK)
+		return;
+	for (i = 0; i < n && i < SOME; i++)
+		if (row[i].host_length > KVR_PEER_HOST_MAX ||
+		    row[i].state > KVR_PEER_SILENT)
+			corrupt_fail(c, "peer %zu: state %u, name of %u", i,
+			    row[i].state, row[i].host_length);
+	if (n > SOME || n > x.peers)
+		corrupt_fail(c, "%zu peers of %u", n, x.peers);
+	(void)CALL(c, kvr_journal_beat, c->k, c->now);
+	read_journal(c);
+}
+
 static void
 ask_region(struct corrupt *c)
 {
@@ -330,6 +419,7 @@ ask_region(struct corrupt *c)
 
 	(void)CALL(c, kvr_stats, c->k, &stats);
 	read_metrics(c);
+	exchange(c);
 	(void)CALL(c, kvr_next_expiry, c->k, &due);
 	(void)CALL(c, kvr_options_get, c->k, &options);
 	if (CALL(c, kvr_policy_get, c->k, &policy) == KVR_OK)

@@ -50,6 +50,7 @@ board_region(struct board *b, struct kvr **k)
 	o.block_size = 1;
 	o.ttl_ns = PROCESS_TTL;
 	o.max_workers = PROCESS_NAMES + 2;
+	o.affinity_entries = BINDINGS;
 	o.region_bytes = b->bytes;
 	if (b->path[0] != '\0')
 		rc = kvr_open(b->path, strlen(b->path), KVR_OPEN_CREATE, &o,
@@ -318,6 +319,7 @@ reserve(struct work *w, struct open_lease *l)
 
 	kvr_request_init(&r, sizeof(r));
 	r.owner = atomic_load(&w->seat->owner);
+	r.affinity = 1 + r.owner % 20;
 	if (!find(w, &id))
 		return;
 	l->emptied = emptied(w);

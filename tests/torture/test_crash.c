@@ -2,11 +2,12 @@
 /*
  * test_crash.c - a writer dies at any instruction.
  *
- * A child makes one call that changes workers, one machine instruction at a
- * time. Whenever memory has changed, and the region is marked dirty, a copy of
- * it is what the next process would find if the child were dead by now. In
- * each such copy the workers must be those from before the call or those from
- * after it, and all else sound.
+ * A child makes one call that changes workers, or a session, one machine
+ * instruction at a time. Whenever memory has changed, and the region is marked
+ * dirty, a copy of it is what the next process would find if the child were
+ * dead by now. In each such copy the workers must be those from before the call
+ * or those from after it, and all else sound. A session may be lost, but goes
+ * nowhere else.
  *
  *   child   . . . store . . store . . . . store . . .  one step at a time
  *                   |         |             |
@@ -21,9 +22,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BYTES = 24 << 10, STEPS_MAX = 1000000, NAMES = 6 };
+enum { BYTES = (34 << 10) + KVR_JOURNAL_MIN, STEPS_MAX = 1000000, NAMES = 6 };
+enum { MOVES = 7, STAYS = 8 }; /* digests of sessions */
 
 static void *shared, *last, *copy;
+static uint32_t sessions_met; /* what MOVES was found to be: a bit each */
 
 static void
 setup(void)
@@ -31,6 +34,8 @@ setup(void)
 	struct kvr_options o = small_options();
 
 	o.max_workers = NAMES;
+	o.affinity_entries = BINDINGS;
+	o.journal_bytes = KVR_JOURNAL_MIN;
 	shared = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
 	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(shared, MAP_FAILED);
@@ -46,6 +51,9 @@ setup(void)
 	ck_assert_int_eq(kvr_worker_reset(k, id[2], &id[2]), KVR_OK);
 	ck_assert_int_eq(kvr_worker_reset(k, id[1], &id[1]), KVR_OK);
 	(void)expire(3, 100);
+	ck_assert_int_eq(kvr_affinity_bind(k, MOVES, id[1], 0, 3, 0), KVR_OK);
+	ck_assert_int_eq(kvr_affinity_bind(k, STAYS, id[2], 0, 3, 0), KVR_OK);
+	sessions_met = 0;
 }
 
 static void
@@ -111,6 +119,19 @@ ck_fresh_ids(struct kvr *of)
 
 /* --------------------------------------------------------------- dying --- */
 
+static void
+ck_sessions(const struct kvr *of)
+{
+	uint64_t worker = 0;
+	int error = kvr_affinity_find(of, MOVES, 3, &worker);
+
+	must(error == KVR_OK || error == KVR_EUNBOUND);
+	must(error != KVR_OK || worker == id[1] || worker == id[2]);
+	sessions_met |= error != KVR_OK ? 1 : worker == id[1] ? 2 : 4;
+	must(kvr_affinity_find(of, STAYS, 3, &worker) == KVR_OK &&
+	    worker == id[2]);
+}
+
 /* What the next process finds in the copy, after a death at this point. */
 static struct fleet
 mended(void)
@@ -126,6 +147,7 @@ mended(void)
 	must(kvr_check(next) == KVR_OK);
 	must((atomic_load(&r->seq) & 1) == 0);
 	f = fleet_of(next);
+	ck_sessions(next);
 	ck_fresh_ids(next);
 	kvr_free(next);
 	return f;
@@ -138,7 +160,7 @@ static struct fleet found[CHANGES_MAX];
 static uint32_t n_found;
 
 static void
-inspect(void)
+inspect_workers(void)
 {
 	const struct region *r = shared;
 	struct fleet f;
@@ -153,6 +175,8 @@ inspect(void)
 	must(n_found < CHANGES_MAX);
 	found[n_found++] = f;
 }
+
+static void (*inspect)(void) = inspect_workers;
 
 /* The child makes the call; false where single steps are not possible. */
 static bool
@@ -206,10 +230,30 @@ reset(void)
 	(void)kvr_worker_reset(k, id[0], &id[0]);
 }
 
+static int
+tell(uint64_t seq, uint32_t kind)
+{
+	struct kvr_event_batch b = { .size = sizeof(b), .seq = seq };
+	struct kvr_event_result r = { .size = sizeof(r) };
+	struct kvr_event e;
+
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = kind;
+	return kvr_events_apply(k, id[0], &b, &e, sizeof(e), 1, NULL, 0, NULL,
+	    0, 3, 0, &r);
+}
+
+static void
+clear(void)
+{
+	(void)tell(1, KVR_EVENT_CLEARED);
+}
+
 static const struct {
 	const char *name;
 	void (*call)(void);
-} calls[] = { { "add", add }, { "remove", drop }, { "reset", reset } };
+} calls[] = { { "add", add }, { "remove", drop }, { "reset", reset },
+	{ "clear", clear } };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
 START_TEST(died_anywhere)
@@ -218,6 +262,7 @@ START_TEST(died_anywhere)
 
 	if (test_amount(100) < 100)
 		test_skip("step by step is too slow under a checker");
+	ck_assert_int_eq(tell(0, KVR_EVENT_STORED), KVR_OK);
 	before = fleet_of(k);
 	n_found = 0;
 	memset(last, 0, BYTES);
@@ -232,6 +277,80 @@ START_TEST(died_anywhere)
 }
 END_TEST
 
+static void
+move(void)
+{
+	(void)kvr_affinity_bind(k, MOVES, id[2], 0, 3, 0);
+}
+
+START_TEST(died_in_a_binding)
+{
+	uint64_t worker;
+
+	if (test_amount(100) < 100)
+		test_skip("step by step is too slow under a checker");
+	n_found = 0;
+	memset(last, 0, BYTES);
+	if (!step_through(move))
+		test_skip("no process can be stepped through here");
+	ck_assert_uint_eq(n_found, 1); /* no worker changed */
+	ck_assert_uint_eq(sessions_met, 7);
+	ck_assert_int_eq(kvr_affinity_find(k, MOVES, 3, &worker), KVR_OK);
+	ck_assert_uint_eq(worker, id[2]);
+}
+END_TEST
+
+/* -------------------------------------------------------------- journal --- */
+
+static uint64_t record_at;
+/* Steps at which there was no record, a part of one, all of it. */
+static uint32_t none_yet, in_part, whole;
+
+/* What a reader sees while the writer is dead, and 100 ms later. */
+static void
+inspect_record(void)
+{
+	struct kvr_record r = { .size = sizeof(r) };
+	uint64_t hashes[64], position = record_at;
+	int error = kvr_journal_read(k, &position, 3, &r, hashes, 64);
+
+	if (error == KVR_OK) {
+		whole++;
+		must(r.kind == KVR_RECORD_OPEN && r.at == 3 &&
+		    r.worker == id[0] && r.hashes == p->blocks &&
+		    r.units == p->units && r.parent == p->root);
+		must(memcmp(hashes, p->sequence,
+		    p->blocks * sizeof(*hashes)) == 0);
+		return;
+	}
+	must(error == KVR_EAGAIN && position == record_at);
+	error = kvr_journal_read(k, &position, 100000003, &r, hashes, 64);
+	must(error == KVR_EAGAIN || position > record_at);
+	none_yet += error == KVR_EAGAIN;
+	in_part += error == KVR_EOVERRUN;
+}
+
+static void
+open_one(void)
+{
+	(void)reserved(0, 3);
+}
+
+/* Nothing torn is shown, and only a part of a record is skipped. */
+START_TEST(died_in_a_record)
+{
+	if (test_amount(100) < 100)
+		test_skip("step by step is too slow under a checker");
+	say_long(50, 50, 1);
+	record_at = stats().journal_written + CELL;
+	none_yet = in_part = whole = 0;
+	inspect = inspect_record;
+	if (!step_through(open_one))
+		test_skip("no process can be stepped through here");
+	ck_assert(none_yet > 100 && in_part > 50 && whole > 0);
+}
+END_TEST
+
 Suite *suite_crash(void);
 
 Suite *
@@ -242,6 +361,8 @@ suite_crash(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, died_anywhere, 0, CALLS);
+	tcase_add_test(t, died_in_a_binding);
+	tcase_add_test(t, died_in_a_record);
 	suite_add_tcase(s, t);
 	return s;
 }

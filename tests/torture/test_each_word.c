@@ -18,6 +18,11 @@
 
 enum { WORDS = BYTES / 4, NOW = 50 };
 
+/* With a journal: its first records are damaged too, and the peers. */
+enum { PEERS = 3, PEER_BYTES = sizeof(struct peer_table), RECORDS = 1 << 10 };
+
+static size_t bytes = BYTES;
+
 static const uint32_t one_token[] = { 'a', 'b', 'c', 'd', 'e', 'f', 'g' };
 
 /* ----------------------------------------------------------- the damage --- */
@@ -54,15 +59,15 @@ damaged(uint32_t was, uint32_t way)
 	}
 }
 
-/* Calls `use` after each damage, on the same region. */
+/* Calls `use` after each damage of a word from..to - 1, on the same region. */
 static void
-each_word(void (*use)(uint32_t word))
+each_of(void (*use)(uint32_t word), size_t from, size_t to)
 {
 	uint64_t ways = test_amount(WAYS_PER_RUN);
 	uint32_t word, way, skip = pick(WAYS);
 
 	say("abcdefgh");
-	for (word = 0; word < WORDS; word++)
+	for (word = (uint32_t)(from / 4); word < to / 4; word++)
 		for (way = 0; way < ways; way++) {
 			uint32_t was = *word_at(word), is;
 
@@ -71,8 +76,14 @@ each_word(void (*use)(uint32_t word))
 				continue;
 			*word_at(word) = is;
 			use(word);
-			memcpy(memory, good, BYTES);
+			memcpy(memory, good, bytes);
 		}
+}
+
+static void
+each_word(void (*use)(uint32_t word))
+{
+	each_of(use, 0, BYTES);
 }
 
 /* ------------------------------------------------------------ the calls --- */
@@ -106,6 +117,7 @@ read_index(void)
 	struct kvr_candidate all[2 * FLEET];
 	struct kvr_overlap found[2 * FLEET];
 	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_lease_info lease[4];
 	struct kvr_entry entry[16];
 	uint64_t cursor = 0, owner[4];
 	uint32_t i;
@@ -124,6 +136,35 @@ read_index(void)
 	    KVR_OK && cursor != 0; i++)
 		;
 	ck_assert_uint_lt(i, WORDS);
+	cursor = 0;
+	for (i = 0; i < WORDS && kvr_lease_list(k, &cursor, lease,
+	    sizeof(lease[0]), 4, &n) == KVR_OK && cursor != 0; i++)
+		;
+	ck_assert_uint_lt(i, WORDS);
+}
+
+/* Only a region with a journal has them. */
+static void
+read_exchange(void)
+{
+	struct kvr_exchange x = { .size = sizeof(x) };
+	struct kvr_record r = { .size = sizeof(r) };
+	struct kvr_peer row[PEERS + 1];
+	uint64_t hashes[8], at = CELL;
+	size_t n = 0, i;
+
+	if (k->peers == NULL)
+		return;
+	ck_assert_int_eq(kvr_peer_list(k, &x, row, sizeof(row[0]), PEERS + 1,
+	    &n), KVR_OK);
+	ck_assert(n <= PEERS + 1 && n <= x.peers);
+	for (i = 0; i < n; i++)
+		ck_assert(row[i].host_length <= KVR_PEER_HOST_MAX &&
+		    row[i].state <= KVR_PEER_SILENT);
+	for (i = 0; i < RECORDS && kvr_journal_read(k, &at, NOW, &r, hashes,
+	    8) != KVR_EAGAIN; i++)
+		;
+	ck_assert_uint_lt(i, RECORDS);
 }
 
 static void
@@ -144,6 +185,7 @@ read_region(void)
 	(void)kvr_metrics(k, text, sizeof(text), &length);
 	read_workers();
 	read_index();
+	read_exchange();
 }
 
 /* A request from beginning to end. */
@@ -206,6 +248,50 @@ change_workers(void)
 	(void)kvr_worker_add(k, "new", 3, NULL, &worker);
 }
 
+/* The next batch, one that comes too late, and a gap. */
+static void
+tell_events(void)
+{
+	static const uint64_t hashes[16];
+	struct kvr_event_batch b = { .size = sizeof(b), .seq = 1,
+	    .digest = 7 };
+	struct kvr_event_result r = { .size = sizeof(r) };
+	struct kvr_event e[2];
+	uint64_t worker = id[5];
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		must(kvr_event_init(&e[i], sizeof(e[i])) == KVR_OK);
+		e[i].kind = KVR_EVENT_STORED + i;
+		e[i].block_tokens = 1;
+		e[i].hashes = 16 - 8 * i;
+	}
+	for (i = 0; i < 3; i++, b.seq += i) {
+		if (kvr_events_apply(k, worker, &b, e, sizeof(e[0]), 2, hashes,
+		    16, NULL, 0, NOW, 0, &r) == KVR_OK)
+			worker = r.worker;
+	}
+	(void)kvr_events_lost(k, worker, 20);
+	e[0].kind = KVR_EVENT_CLEARED;
+	b.seq = 20;
+	if (kvr_events_apply(k, worker, &b, e, sizeof(e[0]), 1, hashes, 16,
+	    NULL, 0, NOW, 0, &r) == KVR_OK)
+		worker = r.worker;
+	(void)kvr_events_off(k, worker);
+}
+
+static void
+tell_peers(uint32_t n)
+{
+	struct kvr_exchange x = { .size = sizeof(x), .at = NOW, .connected = 1,
+	    .peers = n };
+	static struct kvr_peer row[PEERS];
+
+	if (k->peers != NULL)
+		ck_assert_int_eq(kvr_peer_set(k, &x, row, sizeof(row[0]), n),
+		    KVR_OK);
+}
+
 static void
 write_region(void)
 {
@@ -216,7 +302,10 @@ write_region(void)
 	request(id[4]);
 	(void)kvr_observe(k, p, id[5], NOW, 0, NULL);
 	end_leases();
+	tell_events();
 	change_workers();
+	tell_peers(PEERS - 1);
+	(void)kvr_journal_beat(k, NOW);
 	if (kvr_policy_init(&policy, sizeof(policy)) == KVR_OK) {
 		policy.cost = KVR_COST_BALANCED;
 		(void)kvr_policy_set(k, &policy);
@@ -289,7 +378,7 @@ static void
 use_attach(uint32_t word)
 {
 	struct kvr *own = k;
-	int error = kvr_attach_at(NULL, memory, BYTES, &k);
+	int error = kvr_attach_at(NULL, memory, bytes, &k);
 
 	(void)word;
 	if (error == KVR_OK) {
@@ -306,10 +395,86 @@ START_TEST(what_attaches_can_be_used)
 }
 END_TEST
 
+/* What the exchange has of its own; and the records of a few calls. */
+static void
+each_of_exchange(void (*use)(uint32_t word))
+{
+	const char *base = memory;
+
+	each_of(use, 0, sizeof(struct region));
+	each_of(use, (size_t)((char *)k->journal - base),
+	    (size_t)((char *)k->journal - base) + RECORDS);
+	each_of(use, (size_t)((char *)k->peers - base),
+	    (size_t)((char *)&k->peers->row[PEERS + 1] - base));
+}
+
+START_TEST(exchange_reads_return)
+{
+	each_of_exchange(use_reads);
+}
+END_TEST
+
+START_TEST(exchange_writes_return)
+{
+	each_of_exchange(use_writes);
+}
+END_TEST
+
+START_TEST(exchange_is_recovered)
+{
+	each_of_exchange(use_death);
+}
+END_TEST
+
+START_TEST(exchange_that_attaches_can_be_used)
+{
+	each_of_exchange(use_attach);
+}
+END_TEST
+
+/* ----------------------------------------------------------- fixtures --- */
+
+/* Worker 5's engine publishes events. */
+static void
+fill_more(void)
+{
+	struct kvr_event_batch b = { .size = sizeof(b), .digest = 7 };
+	struct kvr_event e;
+
+	ck_assert_int_eq(kvr_event_init(&e, sizeof(e)), KVR_OK);
+	ck_assert_int_eq(kvr_events_apply(k, id[5], &b, &e, sizeof(e), 0, NULL,
+	    0, NULL, 0, 11, 0, NULL), KVR_OK);
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+}
+
 static void
 begin(void)
 {
+	bytes = BYTES;
 	cache_setup();
+	fill_more();
+	memcpy(good, memory, bytes);
+	by_chance();
+}
+
+static void
+begin_with_journal(void)
+{
+	struct kvr_options o = small_options();
+
+	bytes = BYTES + KVR_JOURNAL_MIN + PEER_BYTES;
+	o.max_workers = FLEET;
+	o.journal_bytes = KVR_JOURNAL_MIN;
+	memory = aligned_alloc(CELL, bytes);
+	good = malloc(bytes);
+	ck_assert(memory != NULL && good != NULL);
+	memset(memory, 0, bytes);
+	ck_assert_int_eq(kvr_new_at(&o, memory, bytes, &k), KVR_OK);
+	people(FLEET);
+	fill();
+	fill_more();
+	tell_peers(PEERS);
+	memcpy(good, memory, bytes);
 	by_chance();
 }
 
@@ -319,7 +484,7 @@ Suite *
 suite_each_word(void)
 {
 	Suite *s = suite_create("each_word");
-	TCase *t = tcase_create("damage");
+	TCase *t = tcase_create("damage"), *x = tcase_create("exchange");
 
 	tcase_add_checked_fixture(t, begin, teardown);
 	tcase_set_timeout(t, 300);
@@ -328,5 +493,12 @@ suite_each_word(void)
 	tcase_add_test(t, writes_return);
 	tcase_add_test(t, a_death_is_recovered_from);
 	tcase_add_test(t, what_attaches_can_be_used);
+	tcase_add_checked_fixture(x, begin_with_journal, teardown);
+	tcase_set_timeout(x, 300);
+	suite_add_tcase(s, x);
+	tcase_add_test(x, exchange_reads_return);
+	tcase_add_test(x, exchange_writes_return);
+	tcase_add_test(x, exchange_is_recovered);
+	tcase_add_test(x, exchange_that_attaches_can_be_used);
 	return s;
 }

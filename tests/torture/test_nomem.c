@@ -36,8 +36,9 @@ struct bench {
 	struct kvr_decision d;
 	struct kvr_overlap v[4];
 	void *memory;
+	uint64_t seq;              /* of the next batch of events */
 };
-enum { MEMORY = 704 << 10 };
+enum { MEMORY = 832 << 10 };
 
 static int
 call_new(struct bench *b)
@@ -74,6 +75,14 @@ static int
 call_set_tokens(struct bench *b)
 {
 	return kvr_prompt_set_tokens(b->p, NULL, numbers, 4096);
+}
+
+static int
+call_sequences(struct bench *b)
+{
+	uint64_t hashes[4096] = { 0 };
+
+	return kvr_prompt_set_sequences(b->p, 1, 0, hashes, 4096, 1 << 20);
 }
 
 static int
@@ -180,6 +189,51 @@ call_add(struct bench *b)
 	return kvr_worker_add(b->k, "another", 7, &facts, &id);
 }
 
+static int
+call_events(struct bench *b)
+{
+	static const uint64_t hashes[32];
+	struct kvr_event_batch batch = { .size = sizeof(batch),
+	    .seq = b->seq++ };
+	struct kvr_event e;
+
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_STORED;
+	e.block_tokens = 16;
+	e.hashes = 32;
+	return kvr_events_apply(b->k, b->worker, &batch, &e, sizeof(e), 1,
+	    hashes, 32, NULL, 0, 5, 0, NULL);
+}
+
+static int
+call_events_lost(struct bench *b)
+{
+	int error = call_events(b);
+
+	return error != KVR_OK ? error :
+	    kvr_events_lost(b->k, b->worker, b->seq += 7);
+}
+
+static int
+call_events_off(struct bench *b)
+{
+	int error = call_events(b);
+
+	return error != KVR_OK ? error : kvr_events_off(b->k, b->worker);
+}
+
+static int
+call_peers(struct bench *b)
+{
+	struct kvr_exchange x = { .size = sizeof(x), .peers = KVR_PEERS_MAX };
+	static struct kvr_peer row[KVR_PEERS_MAX];
+	int error = kvr_peer_set(b->k, &x, row, sizeof(row[0]), KVR_PEERS_MAX);
+	size_t n;
+
+	return error != KVR_OK ? error : kvr_peer_list(b->k, &x, row,
+	    sizeof(row[0]), KVR_PEERS_MAX, &n);
+}
+
 static const struct {
 	const char *name;
 	int (*make)(struct bench *);
@@ -191,6 +245,7 @@ static const struct {
 	{ "kvr_attach_at", call_attach, true, false },
 	{ "kvr_prompt_new", call_prompt_new, true, false },
 	{ "kvr_prompt_set_tokens", call_set_tokens, true, true },
+	{ "kvr_prompt_set_sequences", call_sequences, true, false },
 	{ "kvr_prompt_locals", call_locals, true, true },
 	{ "kvr_prompt_media", call_media, true, true },
 	{ "kvr_prompt_allow", call_allow, true, false },
@@ -205,16 +260,26 @@ static const struct {
 	{ "kvr_check", call_check, false, false },
 	{ "kvr_worker_add", call_add, false, false },
 	{ "kvr_metrics", call_metrics, false, false },
+	{ "kvr_events_apply", call_events, false, false },
+	{ "kvr_events_lost", call_events_lost, false, false },
+	{ "kvr_events_off", call_events_off, false, false },
+	{ "kvr_peer_set, kvr_peer_list", call_peers, false, false },
 };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
 static void
 bench_open(struct bench *b, int call)
 {
+	struct kvr_options o;
 	struct kvr *k;
 
 	memset(b, 0, sizeof(*b));
-	b->k = make(1 << 20, 16);
+	ck_assert_int_eq(kvr_options_init(&o, sizeof(o)), KVR_OK);
+	o.region_bytes = 1 << 20;
+	o.max_workers = 4;
+	o.block_size = 16;
+	o.journal_bytes = KVR_JOURNAL_MIN;
+	ck_assert_int_eq(kvr_new(&o, &b->k), KVR_OK);
 	b->worker = add(b->k, "w");
 	b->d.size = sizeof(b->d);
 	ck_assert_int_eq(kvr_prompt_new(b->k, &b->p), KVR_OK);

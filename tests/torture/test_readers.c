@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 enum { LENGTH = 600, PROMPTS = 7, CALLS = 4000, CHOICES = 4000, KEPT = 16,
-	SHARED_BYTES = 1 << 20 };
+	SHARED_BYTES = (1 << 20) + KVR_JOURNAL_MIN, PEERS = 20 };
 
 static atomic_bool over;
 static atomic_uint checks; /* begun; LOOK_ENDED: there will be no more */
@@ -118,11 +118,24 @@ END_TEST
 /* ------------------------------------------------- read-only handles --- */
 
 enum looked { AT_FACTS, AT_STATS, AT_NAME, AT_FIND, AT_NEXT, AT_POLICY,
-	AT_ALL, AT_DUE, AT_MATCH, AT_ROUTE, AT_METRICS, AT_CHECK, LOOKED };
+	AT_ALL, AT_DUE, AT_MATCH, AT_ROUTE, AT_PEERS, AT_METRICS, AT_CHECK,
+	LOOKED };
 enum { SELDOM = 64, LOOK_ENDED = UINT32_MAX / 2 };
 
 static struct kvr *only; /* reads alone, as KVR_OPEN_READONLY does */
 static uint32_t seen[LOOKED];
+
+/* All of one report: each row has what the report begins with. */
+static int
+rows_of(const struct kvr_exchange *x, const struct kvr_peer *row, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (row[i].heard != x->at || row[i].frames != x->dropped[0])
+			return KVR_ECORRUPT;
+	return n == x->peers ? KVR_OK : KVR_ECORRUPT;
+}
 
 static int
 look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
@@ -134,6 +147,9 @@ look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
 	struct kvr_stats s = { .size = sizeof(s) };
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct kvr_overlap found[WORKERS];
+	struct kvr_exchange x = { .size = sizeof(x) };
+	struct kvr_peer row[PEERS];
+	struct kvr_request request;
 	uint64_t other = 0;
 	int64_t due;
 	size_t n;
@@ -150,7 +166,16 @@ look_at(enum looked at, struct kvr_prompt *own, uint64_t worker)
 	case AT_MATCH:
 		return kvr_match(only, own, 1, found, sizeof(found[0]),
 		    WORKERS, &n);
-	case AT_ROUTE:   return kvr_route(only, own, NULL, 1, &d);
+	case AT_ROUTE:
+		(void)kvr_request_init(&request, sizeof(request));
+		request.affinity = 1 + seen[AT_ROUTE] % 39;
+		(void)kvr_affinity_find(only, request.affinity, 1, &other);
+		return kvr_route(only, own, &request, 1, &d);
+	case AT_PEERS:
+		if (kvr_peer_list(only, &x, row, sizeof(row[0]), PEERS, &n) !=
+		    KVR_OK || n > PEERS || n > x.peers)
+			return KVR_ECORRUPT;
+		return x.at < 0 ? KVR_EBUSY : rows_of(&x, row, n);
 	case AT_CHECK:
 		atomic_fetch_add(&checks, 1);
 		return kvr_check(only);
@@ -221,6 +246,7 @@ keep_more(uint32_t i, int64_t now)
 	must(error == KVR_OK || error == KVR_ELEASE || error == KVR_EMISMATCH);
 	must(kvr_request_init(&request, sizeof(request)) == KVR_OK);
 	request.owner = owner;
+	request.affinity = i % 40;
 	must(kvr_lease_open_on(k, p, &request, id[pick(WORKERS)], now, &d) ==
 	    KVR_OK);
 	must(kvr_lease_commit(k, d.lease, now, 0) == KVR_OK);
@@ -275,6 +301,40 @@ await_check(void)
 		now = atomic_load_explicit(&checks, memory_order_relaxed);
 }
 
+/* What kvroute-sync and kvroute-events do. */
+static void
+tell_more(uint32_t i, int64_t now)
+{
+	static const uint64_t hashes[64];
+	struct kvr_exchange x = { .size = sizeof(x), .at = now,
+	    .peers = i % PEERS, .dropped = { i } };
+	struct kvr_event_batch b = { .size = sizeof(b) };
+	struct kvr_event_result r = { .size = sizeof(r) };
+	struct kvr_worker_stats s = worker_stats(2);
+	struct kvr_peer row[PEERS];
+	struct kvr_event e;
+	uint32_t j;
+
+	memset(row, 0, sizeof(row));
+	for (j = 0; j < PEERS; j++) {
+		row[j].heard = now;
+		row[j].frames = i;
+	}
+	must(kvr_peer_set(k, &x, row, sizeof(row[0]), x.peers) == KVR_OK);
+	must(kvr_event_init(&e, sizeof(e)) == KVR_OK);
+	e.kind = i % 8 == 5 ? KVR_EVENT_CLEARED : KVR_EVENT_STORED + pick(2);
+	e.hashes = e.kind == KVR_EVENT_CLEARED ? 0 : 1 + pick(64);
+	e.block_tokens = 16;
+	b.seq = s.events_next;
+	must(kvr_events_apply(k, id[2], &b, &e, sizeof(e), 1, hashes, 64,
+	    NULL, 0, now, 0, &r) == KVR_OK);
+	id[2] = r.worker; /* a cleared one is reset */
+	if (i % 64 == 7)
+		must(kvr_events_lost(k, id[2], b.seq + 9) == KVR_OK);
+	if (i % 256 == 9)
+		must(kvr_events_off(k, id[2]) == KVR_OK);
+}
+
 /* What else changes while others read. */
 static void
 change_more(uint32_t i, int64_t now)
@@ -299,6 +359,7 @@ change_more(uint32_t i, int64_t now)
 	if (i % 1024 == 0)
 		must(kvr_clear(k) == KVR_OK);
 	keep_more(i, now);
+	tell_more(i, now);
 }
 
 START_TEST(read_only_while_others_write)
@@ -308,6 +369,8 @@ START_TEST(read_only_while_others_write)
 	void *wrong, *memory = aligned_alloc(CELL, SHARED_BYTES);
 	uint32_t i;
 
+	o.affinity_entries = 16;
+	o.journal_bytes = KVR_JOURNAL_MIN;
 	by_chance();
 	ck_assert_ptr_nonnull(memory);
 	ck_assert_int_eq(kvr_new_at(&o, memory, SHARED_BYTES, &k), KVR_OK);

@@ -104,7 +104,7 @@ draw_prompt(struct party *t)
 		    KVR_OK)
 			return wrong(t, "kvr_prompt_hash");
 	}
-	t->path = (struct model_path){ t->prefix, t->sequence, n };
+	t->path = (struct model_path){ t->prefix, t->sequence, n, 0 };
 	return true;
 }
 

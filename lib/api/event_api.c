@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * event_api.c - public calls on events of engines. event.c has what they do.
+ */
+#include "event.h"
+#include "handle.h"
+#include "txn.h"
+#include "worker.h"
+
+int
+kvr_event_init(struct kvr_event *event, size_t size)
+{
+	struct kvr_event d;
+
+	memset(&d, 0, sizeof(d));
+	(void)kvr_scope_init(&d.scope, sizeof(d.scope));
+	return struct_init(event, size, &d, sizeof(d));
+}
+
+/* The caller's batch, checked, and its sums. */
+static int
+batch_get(const struct kvr_event_batch *from, struct event_batch *b,
+    struct event_sum *sum)
+{
+	int error;
+
+	if (b->n > UINT32_MAX || b->n_hashes > UINT32_MAX ||
+	    b->n_tokens > UINT32_MAX)
+		return KVR_EINVAL;
+	if (b->n > 0 && (b->events == NULL || b->element < sizeof(size_t)))
+		return KVR_EINVAL;
+	error = struct_get(&b->head, sizeof(b->head), from);
+	if (error != KVR_OK)
+		return error;
+	if (b->head.seq == UINT64_MAX || b->head.reserved != 0 ||
+	    (b->head.flags &
+	    ~(uint32_t)(KVR_BATCH_PAST | KVR_BATCH_FULL)) != 0)
+		return KVR_EINVAL;
+	return event_sum(b, sum);
+}
+
+/* Applies it, within a transaction. */
+static int
+apply(struct kvr *k, uint64_t worker, const struct event_batch *b,
+    const struct event_sum *sum, int64_t now, struct kvr_event_result *r)
+{
+	struct stream before;
+	uint32_t slot;
+	int error;
+
+	if (!worker_slot(k, worker, &slot))
+		return KVR_EWORKER;
+	before = *stream_at(k, slot_at(k, slot)->name);
+	r->outcome = event_outcome(&before, b, sum);
+	if (event_resets(b, sum, r->outcome)) {
+		error = handle_reset(k, slot, &slot);
+		if (error != KVR_OK)
+			return error;
+	}
+	if (event_take(k, slot, &before, b, sum, r->outcome, now)) {
+		r->stored = sum->all_stored;
+		r->removed = sum->all_removed;
+		r->refused = sum->refused;
+	}
+	r->worker = worker_id(k, slot);
+	r->next = stream_at(k, slot_at(k, slot)->name)->next;
+	r->state = stream_at(k, slot_at(k, slot)->name)->state;
+	return KVR_OK;
+}
+
+int
+kvr_events_apply(struct kvr *k, uint64_t worker,
+    const struct kvr_event_batch *batch, const struct kvr_event *events,
+    size_t element, size_t n, const uint64_t *hashes, size_t n_hashes,
+    const uint32_t *tokens, size_t n_tokens, int64_t now, uint32_t flags,
+    struct kvr_event_result *out)
+{
+	struct event_batch b = { .events = events, .element = element, .n = n,
+		.n_hashes = n_hashes, .n_tokens = n_tokens };
+	struct kvr_event_result r;
+	struct event_sum sum;
+	struct txn c;
+	int error;
+
+	if (k == NULL || batch == NULL || (hashes == NULL && n_hashes > 0) ||
+	    (tokens == NULL && n_tokens > 0) ||
+	    (out != NULL && !struct_has_size(out->size)))
+		return KVR_EINVAL;
+	error = batch_get(batch, &b, &sum);
+	if (error == KVR_OK)
+		error = txn_write_begin(k, &c, now, flags);
+	if (error != KVR_OK)
+		return error;
+	memset(&r, 0, sizeof(r));
+	error = apply(k, worker, &b, &sum, c.now, &r);
+	error = txn_write_end(k, &c, error);
+	if (error == KVR_OK && out != NULL)
+		struct_put(out, out->size, &r, sizeof(r));
+	return error;
+}
+
+int
+kvr_events_lost(struct kvr *k, uint64_t worker, uint64_t next)
+{
+	struct txn c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || next == UINT64_MAX)
+		return KVR_EINVAL;
+	error = txn_write_begin(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, worker, &slot))
+		event_lost(k, slot, next);
+	else
+		error = KVR_EWORKER;
+	return txn_write_end(k, NULL, error);
+}
+
+int
+kvr_events_off(struct kvr *k, uint64_t worker)
+{
+	struct txn c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL)
+		return KVR_EINVAL;
+	error = txn_write_begin(k, &c, 0, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, worker, &slot))
+		event_off(k, slot);
+	else
+		error = KVR_EWORKER;
+	return txn_write_end(k, NULL, error);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * affinity.c - the table of sessions: which worker each was sent to last.
+ *
+ *	digest of a session --> bucket --> 8 bindings, in no order
+ *
+ *	             digest   worker   used   tokens   ttl    volume  found
+ *	binding 0    7f3a..   5        100 s  41,000   600 s  88,000  1
+ *	binding 1    02c9..   9        340 s     210   600 s  12,000  0.4
+ *	binding 2    0        free
+ *
+ * A binding is live until its TTL has passed since it was used last, and while
+ * its worker has this id: a worker that is removed or reset takes another one,
+ * so what was bound to it is void at once, and nothing has to be searched for.
+ * Bindings that are not live stay where they are until their place is wanted.
+ *
+ * A new session takes a free place of its bucket; else one that is not live;
+ * else that of the binding which was used least recently. So each call looks at
+ * 8 places, and a table of twice as many places as sessions loses few.
+ *
+ * TOKENS of a session: of its longest prompt, since shorter ones are of its
+ * side requests. But what was sent long ago may be lost though short requests
+ * still come: at each use the old number is multiplied by how likely it has
+ * survived since the use before; the larger of it and the new prompt counts. On
+ * another worker only the new prompt does.
+ *
+ * FOUND is the share of what the binding promised that engines found, by their
+ * reports: a half of it is the latest one's. A session that rewrites its
+ * history, or that an engine forgets, so fades, and comes back when it is found
+ * again.
+ *
+ * DISTRUST. Every number may be wrong, of a stray write or of a writer that
+ * died in between: ids are looked up, times compared with the clock, shares
+ * clipped. The worst is a session that is lost, or goes to another worker. So
+ * the table is kept when the index is emptied after a death; affinity_recover
+ * drops from it what no call can have left.
+ */
+#include "affinity.h"
+
+#include "id.h"
+#include "mix.h"
+#include "numbers.h"
+#include "survival.h"
+#include "trust.h"
+#include "worker.h"
+
+enum {
+	TTL_DEFAULT_MS = 600 * 1000,
+	MS = 1000000,
+	VOLUME_BITS = 10 /* a volume is kept in units of 1024 tokens */
+};
+#define HOPE (1.0 / 64) /* of engines that find nothing: see expect.c */
+
+uint32_t
+affinity_ttl_ms(int64_t ttl)
+{
+	return ttl == 0 ? TTL_DEFAULT_MS : (uint32_t)((ttl - 1) / MS + 1);
+}
+
+/* ------------------------------------------------------------- looking --- */
+
+/* Where the bucket of a digest begins. */
+static uint32_t
+bucket_of(const struct kvr *k, uint64_t digest)
+{
+	uint64_t buckets = k->layout.bindings / BINDINGS;
+	uint64_t h = mix(digest ^ k->table_key[0]) >> 32;
+
+	return (uint32_t)(h * buckets >> 32) * BINDINGS;
+}
+
+/* Its place; NULL: it has none. */
+static struct binding *
+place_of(const struct kvr *k, uint64_t digest)
+{
+	struct binding *b;
+	uint32_t i;
+
+	if (digest == 0 || k->layout.bindings == 0)
+		return NULL;
+	b = &k->bindings[bucket_of(k, digest)];
+	for (i = 0; i < BINDINGS; i++)
+		if (read_once(b[i].digest) == digest)
+			return &b[i];
+	return NULL;
+}
+
+static void
+binding_read(const struct binding *from, struct binding *b)
+{
+	read_once_words(b, from, sizeof(*b));
+	if (b->found > FOUND_ALL)
+		b->found = 0;
+}
+
+static bool
+expired(const struct binding *b, int64_t now)
+{
+	return b->stamp < 0 || b->stamp > now ||
+	    now - b->stamp >= (int64_t)b->ttl_ms * MS;
+}
+
+bool
+affinity_look(const struct kvr *k, uint64_t digest, int64_t now,
+    struct binding *b)
+{
+	const struct binding *place = place_of(k, digest);
+
+	if (place == NULL)
+		return false;
+	binding_read(place, b);
+	return b->digest == digest && !expired(b, now);
+}
+
+static uint32_t
+volume_of(const struct kvr *k, uint32_t slot)
+{
+	return (uint32_t)(read_once(slot_at(k, slot)->volume) >> VOLUME_BITS);
+}
+
+/* Tokens that were new to its worker since it was used. It may go round. */
+static uint64_t
+volume_since(const struct kvr *k, uint32_t slot, const struct binding *b)
+{
+	return (uint64_t)(volume_of(k, slot) - b->volume) << VOLUME_BITS;
+}
+
+/* Of a capacity that was told, what was sent last leaves last. */
+static double
+survives_capacity(const struct kvr *k, uint32_t slot, const struct binding *b)
+{
+	uint64_t room = read_once(slot_at(k, slot)->capacity);
+
+	return volume_since(k, slot, b) <= room &&
+	    b->tokens <= room - volume_since(k, slot, b);
+}
+
+static double
+survives_age(const struct kvr *k, uint32_t slot, const struct binding *b)
+{
+	uint64_t volume = read_once(slot_at(k, slot)->volume);
+	uint64_t since = volume_since(k, slot, b);
+
+	return survival_of(k, slot, volume, since < volume ? volume - since
+	    : 0);
+}
+
+static double
+survives(const struct kvr *k, uint32_t slot, const struct binding *b)
+{
+	uint8_t mode = read_once(slot_at(k, slot)->mode);
+
+	if (numbers_nothing(k, slot))
+		return HOPE;
+	if (mode == KVR_RETAIN_FEEDBACK ||
+	    (mode == KVR_RETAIN_CAPACITY && trust_learnt(k, slot)))
+		return survives_age(k, slot, b);
+	return mode == KVR_RETAIN_CAPACITY ? survives_capacity(k, slot, b) : 1;
+}
+
+/* As entries do: none is live once the worker's TTL has passed. */
+double
+affinity_survival(const struct kvr *k, uint32_t slot, const struct binding *b,
+    int64_t now)
+{
+	return now - b->stamp < read_once(slot_at(k, slot)->ttl)
+	    ? survives(k, slot, b) : 0;
+}
+
+double
+affinity_found(const struct binding *b)
+{
+	return (double)b->found / FOUND_ALL;
+}
+
+/* ------------------------------------------------------------- binding --- */
+
+static bool
+live(const struct kvr *k, const struct binding *b, int64_t now)
+{
+	uint32_t slot;
+
+	return b->digest != 0 && !expired(b, now) &&
+	    worker_slot(k, b->worker, &slot);
+}
+
+/* The place for a new session; what was there leaves. */
+static struct binding *
+place_make(struct kvr *k, uint64_t digest, int64_t now)
+{
+	struct binding *b = &k->bindings[bucket_of(k, digest)], *least = b;
+	struct counts *counts = &k->region->counts;
+	uint32_t i;
+
+	for (i = 0; i < BINDINGS; i++)
+		if (b[i].digest == 0) {
+			add_once(counts->bindings, 1);
+			return &b[i];
+		}
+	for (i = 0; i < BINDINGS; i++) {
+		if (!live(k, &b[i], now))
+			return &b[i];
+		if (b[i].stamp < least->stamp)
+			least = &b[i];
+	}
+	add_once(counts->bindings_evicted, 1);
+	return least;
+}
+
+/* A writer that dies in between leaves a place without a digest. */
+static void
+place_write(struct binding *place, const struct binding *b)
+{
+	write_once(place->digest, UINT64_C(0));
+	atomic_signal_fence(memory_order_seq_cst);
+	write_once_words((char *)place + sizeof(b->digest),
+	    (const char *)b + sizeof(b->digest),
+	    sizeof(*b) - sizeof(b->digest));
+	atomic_signal_fence(memory_order_seq_cst);
+	write_once(place->digest, b->digest);
+}
+
+static uint32_t
+tokens_within(double tokens)
+{
+	return tokens < UINT32_MAX ? (uint32_t)tokens : UINT32_MAX;
+}
+
+void
+affinity_bind(struct kvr *k, const struct affinity_use *use, int64_t now)
+{
+	struct binding *place = place_of(k, use->digest);
+	struct binding old, b = { use->digest, worker_id(k, use->slot), now,
+		tokens_within((double)use->tokens), use->ttl_ms,
+		volume_of(k, use->slot), FOUND_ALL };
+	double kept;
+
+	if (use->digest == 0 || k->layout.bindings == 0)
+		return;
+	if (place == NULL) {
+		place_write(place_make(k, use->digest, now), &b);
+		return;
+	}
+	binding_read(place, &old);
+	if (live(k, &old, now) && old.worker == b.worker) {
+		kept = old.tokens *
+		    affinity_survival(k, use->slot, &old, now);
+		if (kept > b.tokens)
+			b.tokens = tokens_within(kept);
+		b.found = old.found;
+	} else if (live(k, &old, now)) {
+		add_once(k->region->counts.bindings_moved, 1);
+	}
+	place_write(place, &b);
+}
+
+void
+affinity_refresh(struct kvr *k, const struct affinity_use *use, int64_t now)
+{
+	const struct binding *place = place_of(k, use->digest);
+
+	if (place == NULL || !live(k, place, now) ||
+	    place->worker == worker_id(k, use->slot))
+		affinity_bind(k, use, now);
+}
+
+void
+affinity_note(struct kvr *k, uint64_t digest, uint32_t slot, double share,
+    int64_t now)
+{
+	struct binding *place = place_of(k, digest);
+	struct binding b;
+
+	if (place == NULL || !live(k, place, now) ||
+	    place->worker != worker_id(k, slot))
+		return;
+	binding_read(place, &b);
+	share = share < 1 ? share : 1;
+	write_once(place->found,
+	    (uint32_t)((b.found + share * FOUND_ALL) / 2 + 0.5));
+}
+
+/* -------------------------------------------------------------- damage --- */
+
+void
+affinity_empty(struct kvr *k)
+{
+	write_once_zeros(k->bindings,
+	    k->layout.bindings * sizeof(struct binding));
+	put_once(k->region->counts.bindings, 0);
+}
+
+/* Can calls have left this in the place i, in the order of a bucket? */
+static bool
+possible(const struct kvr *k, uint32_t i)
+{
+	const struct binding *b = &k->bindings[i];
+	uint64_t most = (uint64_t)AFFINITY_TTL_MAX / MS;
+
+	return b->stamp >= 0 && b->stamp <= k->region->clock &&
+	    id_is_worker(b->worker) && id_slot(b->worker) < k->layout.slots &&
+	    b->found <= FOUND_ALL && b->ttl_ms > 0 && b->ttl_ms <= most &&
+	    place_of(k, b->digest) == b;
+}
+
+bool
+affinity_sound(const struct kvr *k)
+{
+	uint64_t taken = 0;
+	uint32_t i;
+
+	for (i = 0; i < k->layout.bindings; i++) {
+		if (k->bindings[i].digest == 0)
+			continue;
+		if (!possible(k, i))
+			return false;
+		taken++;
+	}
+	return taken == k->region->counts.bindings;
+}
+
+void
+affinity_recover(struct kvr *k)
+{
+	uint64_t taken = 0;
+	uint32_t i;
+
+	for (i = 0; i < k->layout.bindings; i++) {
+		if (k->bindings[i].digest == 0)
+			continue;
+		if (possible(k, i))
+			taken++;
+		else
+			write_once(k->bindings[i].digest, UINT64_C(0));
+	}
+	put_once(k->region->counts.bindings, taken);
+}

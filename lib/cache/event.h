@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * event.h - what an engine says of its cache.
+ */
+#ifndef KVR_EVENT_H
+#define KVR_EVENT_H
+
+#include "region.h"
+
+/* A caller's batch. */
+struct event_batch {
+	struct kvr_event_batch head;
+	const void *events;
+	size_t element, n;
+	size_t n_hashes, n_tokens;
+};
+
+/* What a batch comes to: computed without the lock. */
+struct event_sum {
+	/* since the last event that dropped all, if there is one */
+	uint64_t stored[TIERS], removed[TIERS]; /* blocks */
+	uint64_t peak[TIERS];  /* the most stored and not removed at a time */
+	/* of all events */
+	uint64_t all_stored, all_removed, volume; /* blocks; volume: of GPU */
+	uint64_t cleared, refused, restarted;
+	uint32_t block_tokens; /* 0: not said */
+	bool uneven;           /* some are of other sizes */
+};
+/* KVR_EINVAL: an event refers to what is not in the arrays. */
+int event_sum(const struct event_batch *b, struct event_sum *sum);
+
+/* Under the lock: what becomes of a batch. enum kvr_events_outcome. */
+uint32_t event_outcome(const struct stream *s, const struct event_batch *b,
+    const struct event_sum *sum);
+/* Must the worker be reset before the batch is taken? */
+bool event_resets(const struct event_batch *b, const struct event_sum *sum,
+    uint32_t outcome);
+/* before: the stream before a reset. Returns whether it was applied. */
+bool event_take(struct kvr *k, uint32_t slot, const struct stream *before,
+    const struct event_batch *b, const struct event_sum *sum,
+    uint32_t outcome, int64_t now);
+void event_lost(struct kvr *k, uint32_t slot, uint64_t next);
+void event_off(struct kvr *k, uint32_t slot);
+
+/* The stream of a new worker, and of one that is reset. */
+void event_begin(struct kvr *k, uint32_t name);
+void event_reset(struct kvr *k, uint32_t name);
+
+/* Tokens that its cache holds, by counting; 0: not known. Needs no lock. */
+uint64_t event_capacity(const struct kvr *k, uint32_t slot);
+/* Blocks of the engine that it has now; 0: not known. Needs no lock. */
+uint64_t event_held(const struct kvr *k, uint32_t slot);
+/* Do events, and not what is sent there, tell how much is new to it? */
+bool event_clocks(const struct kvr *k, uint32_t slot);
+
+/* Is all that streams say possible? */
+bool event_sound(const struct kvr *k);
+/* Something may be lost; what is not possible is forgotten. */
+void event_recover(struct kvr *k);
+
+#endif

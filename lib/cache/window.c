@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * window.c - what an engine keeps of layers with sliding windows.
+ *
+ * A layer with a window of W tokens reads the W - 1 before each. So to resume
+ * behind p cached tokens an engine needs all p of its full layers, but only the
+ * last W - 1 of the others, the TAIL of p:
+ *
+ *	full      |==================|=========|-- new --     W = 6
+ *	sliding                 -----|    -----|
+ *	                             ^ an earlier prompt ended here
+ *
+ * Which tails it keeps is its mode. FULL: all, nothing here matters. DENSE: it
+ * keeps all blocks of these layers, in one memory with the others, so that a
+ * prompt takes as much room as it has layers. BOUNDARY: only the tails where
+ * prompts ended, and where a prompt left an earlier one; what is cached between
+ * two of these cannot be used. DUAL: the same, in a memory of its own that may
+ * be smaller or larger than the other one.
+ *
+ * MARKS. With the last two modes it must be known where prompts ended, also if
+ * the path goes on there. So the entry of such a worker that ends there is
+ * marked: it is not absorbed by one further down, its node is not extended nor
+ * merged, and there is one for each prompt that ended. A mark is lost with the
+ * blocks before it: engines evict tails first.
+ *
+ *	[h0 .. h3]* w1          the first prompt had 4 blocks, the second 7 and
+ *	   `== [h4 .. h6]* w1   the answer to it one more: of all 8, w1 can
+ *	          `== [h7] w1   reuse 7
+ *
+ * DENSE needs to know only whether the engine still has the end of a path. So
+ * ends of answers are marked too, and nothing above them.
+ *
+ * Where a prompt leaves what its worker had, the engine finds the full layers
+ * cached and has computed the tail again, so that is marked too: it is where
+ * the first entry above ends that was there before.
+ *
+ * ROOM. Blocks of sliding layers take room in the cache of the others, and are
+ * evicted in the same order. They are listed as outputs are that have no
+ * hashes (entry_add_anonymous). Those of running requests are counted.
+ */
+#include "window.h"
+
+#include "cover.h"
+#include "entry.h"
+#include "index.h"
+#include "worker.h"
+
+#define PERCENT 100.0
+
+void
+window_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
+{
+	struct window *w = &slot_at(k, slot)->window;
+
+	write_once(w->capacity, facts->window_capacity);
+	write_once(w->tokens, facts->window_tokens);
+	write_once(w->align, facts->window_align);
+	write_once(w->interval, facts->window_interval);
+	write_once(w->layers, (uint16_t)facts->window_layers);
+	write_once(w->mode, (uint8_t)facts->window_mode);
+}
+
+void
+window_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
+{
+	const struct window *w = window_of(k, slot);
+
+	facts->window_capacity = read_once(w->capacity);
+	facts->window_tokens = read_once(w->tokens);
+	facts->window_align = read_once(w->align);
+	facts->window_interval = read_once(w->interval);
+	facts->window_layers = read_once(w->layers);
+	facts->window_mode = read_once(w->mode);
+}
+
+/* What damage made impossible. */
+void
+window_mend(struct slot *s)
+{
+	if (s->window.mode > KVR_WINDOW_DUAL)
+		put_once(s->window.mode, KVR_WINDOW_FULL);
+}
+
+/* --------------------------------------------------------------- marks --- */
+
+/*
+ * Where a path leaves what its worker had before: the first node up whose entry
+ * is confirmed; 0: it had nothing. It is not stamped yet. Where nothing covers
+ * an heir, nothing from further down covers its parent.
+ */
+static uint32_t
+parting(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	bool further = true;
+
+	while (node != 0 && !region_broken(k)) {
+		uint32_t above = node_at(k, node)->parent;
+		struct cover at = { 0, 0, 0, 0 };
+		uint32_t entry = further ? cover_climb(k, &at, node, slot)
+		    : entry_find(k, node, slot);
+
+		add_once(k->region->counts.steps, 1 + at.links);
+		if (entry == 0) {
+			further = node_at(k, above)->heir != node;
+			node = above;
+		} else if ((entry_at(k, entry)->flags &
+		    ENTRY_UNCONFIRMED) != 0) {
+			further = true;
+			node = cover_above(k, entry);
+		} else {
+			return node;
+		}
+	}
+	return 0;
+}
+
+/* Marks the end of a node, if an entry ends there and has not lost it. */
+static void
+mark(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t entry = node == 0 ? 0 : entry_find(k, node, slot);
+
+	if (entry != 0 && entry_at(k, entry)->trimmed == 0)
+		write_once(entry_at(k, entry)->flags,
+		    entry_at(k, entry)->flags | ENTRY_MARKED);
+}
+
+/* All is kept as long as the end is: what is above needs no mark. */
+static void
+mark_end_only(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	uint32_t entry = node == 0 ? 0 : entry_find(k, node, slot);
+
+	mark(k, node, slot);
+	while (entry != 0 && !region_broken(k)) {
+		node = cover_above(k, entry);
+		entry = node == 0 ? 0 : entry_find(k, node, slot);
+		if (entry != 0)
+			entry_unmark(entry_at(k, entry));
+	}
+}
+
+/*
+ * Stamps a path, and marks where the engine will be able to resume. ends: a
+ * prompt ends there, and not only the answer to it.
+ */
+void
+window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
+    int64_t now)
+{
+	uint8_t mode = window_of(k, slot)->mode;
+	bool marks = mode == KVR_WINDOW_BOUNDARY || mode == KVR_WINDOW_DUAL;
+	uint32_t left = marks && ends ? parting(k, node, slot) : 0;
+
+	if (left != 0) /* the path leaves its line there, or ends */
+		(void)cover_make(k, left, slot);
+	mark(k, left, slot);
+	index_stamp(k, node, slot, now);
+	if (mode == KVR_WINDOW_DENSE)
+		mark_end_only(k, node, slot);
+	else if (marks && ends)
+		mark(k, node, slot);
+}
+
+/* ---------------------------------------------------------------- room --- */
+
+/* Tokens of sliding layers in blocks of the index, as full layers have them. */
+static double
+layer_blocks(const struct kvr *k, const struct window *w, double tokens)
+{
+	return tokens * w->layers / PERCENT / hash_block_tokens(&k->rule);
+}
+
+/* Of a prompt, in whole blocks of the engine. */
+static double
+tail_tokens(const struct kvr *k, uint32_t slot, double prompt)
+{
+	uint64_t window = window_of(k, slot)->tokens, block, tail;
+
+	block = worker_block(k, slot);
+	tail = (window + block - 2) / block * block;
+	return prompt < (double)tail ? prompt : (double)tail;
+}
+
+/* Blocks that the windows of running requests take. */
+uint64_t
+window_running(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	const struct window *w = &s->window;
+	double mean;
+
+	if ((w->mode != KVR_WINDOW_BOUNDARY && w->mode != KVR_WINDOW_DENSE) ||
+	    s->leases == 0)
+		return 0;
+	mean = (double)s->reading / s->leases;
+	/* both are below 2^32 */
+	return (uint64_t)(layer_blocks(k, w, tail_tokens(k, slot, mean)) *
+	    s->leases);
+}
+
+/*
+ * Blocks that sliding layers keep of a request that has ended, `fresh` tokens
+ * of which were computed, in the memory of the others.
+ */
+uint32_t
+window_kept(const struct kvr *k, uint32_t slot, uint64_t prompt,
+    uint64_t fresh)
+{
+	const struct window *w = window_of(k, slot);
+	double blocks = 0;
+
+	if (w->mode == KVR_WINDOW_BOUNDARY)
+		blocks = layer_blocks(k, w, tail_tokens(k, slot,
+		    (double)prompt));
+	else if (w->mode == KVR_WINDOW_DENSE)
+		blocks = layer_blocks(k, w, (double)fresh);
+	return blocks < 0x1p31 ? (uint32_t)(blocks + 0.5) : UINT32_MAX / 2;
+}
+
+/*
+ * DUAL: a prompt brings a tail to their memory, or less if less is computed.
+ * Whenever a quarter of it has been filled, the volume is noted. What was
+ * released before the last of four notes is lost: a whole memory has been
+ * filled since, up to a quarter more.
+ */
+void
+window_fill(struct kvr *k, uint32_t slot, uint64_t fresh)
+{
+	struct slot *s = slot_at(k, slot);
+	struct window *w = &s->window;
+	uint64_t quarter = w->capacity / WINDOW_QUARTERS;
+	uint32_t i;
+
+	if (w->mode != KVR_WINDOW_DUAL || w->capacity == 0)
+		return;
+	write_once(w->filled, w->filled +
+	    (uint64_t)tail_tokens(k, slot, (double)fresh));
+	if (w->filled < quarter)
+		return;
+	write_once(w->filled, UINT64_C(0));
+	for (i = WINDOW_QUARTERS - 1; i > 0; i--)
+		write_once(w->volume[i], w->volume[i - 1]);
+	write_once(w->volume[0], s->volume);
+}

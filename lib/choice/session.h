@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * session.h - what the affinity of a request changes in its choice.
+ */
+#ifndef KVR_SESSION_H
+#define KVR_SESSION_H
+
+#include "question.h"
+
+typedef double session_cost_fn(const struct question *q, uint32_t slot);
+
+/* Fills q->session; the eligible workers are known. */
+void session_begin(struct question *q);
+/* The worker to which the session is pinned, if it may be taken. */
+bool session_pins(const struct question *q);
+/* After a choice by cost: another one may be as good, and better for it. */
+void session_prefer(const struct question *q, session_cost_fn *cost,
+    struct choice *c);
+/* What became of the binding, and what the lease needs to know of it. */
+void session_close(const struct question *q, struct choice *c);
+
+#endif

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_event.c - what the numbers of blocks in events teach: capacity, volume,
+ * what is gone.
+ */
+#include "event.h"
+#include "id.h"
+
+#include "streams.h"
+
+#define SECOND INT64_C(1000000000)
+
+/* A request from its beginning to its end. */
+static void
+served(const char *text, int64_t now)
+{
+	uint64_t lease = reserve(0, text, now);
+
+	commit(lease, now);
+	finish(lease, now);
+}
+
+static uint64_t
+capacity(void)
+{
+	return worker_stats(0).events_capacity;
+}
+
+/* ------------------------------------------------------------ capacity --- */
+
+START_TEST(a_cache_is_full_when_removals_set_in)
+{
+	(void)batch(0, 1, "s100", 1);
+	ck_assert_uint_eq(capacity(), 0);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
+	(void)batch(1, 2, "r15", 1);
+	ck_assert_uint_eq(capacity(), 0);
+	(void)batch(2, 3, "s15 r1 s1", 1);
+	ck_assert_uint_eq(capacity(), 100);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_CAPACITY);
+	/* it could hold more */
+	(void)batch(3, 4, "s30 r25", 1);
+	ck_assert_uint_eq(capacity(), 130);
+	(void)batch(4, 5, "r50", 1);
+	ck_assert_uint_eq(capacity(), 130);
+	ck_assert_uint_eq(worker_stats(0).events_held, 55);
+}
+END_TEST
+
+/* A 64th of what it holds, since a few removals have other causes. */
+START_TEST(few_removals_are_no_evidence)
+{
+	(void)batch(0, 1, "s2560", 1);
+	(void)batch(1, 2, "r39", 1);
+	ck_assert_uint_eq(capacity(), 0);
+	(void)batch(2, 3, "r1", 1);
+	ck_assert_uint_eq(capacity(), 2560);
+}
+END_TEST
+
+START_TEST(a_capacity_is_in_tokens)
+{
+	block = 16;
+	(void)batch(0, 1, "s100", 1);
+	(void)batch(1, 2, "r20", 1);
+	ck_assert_uint_eq(capacity(), 1600);
+	block = 1;
+}
+END_TEST
+
+START_TEST(of_two_tiers_the_larger_counts)
+{
+	(void)batch(0, 1, "s100 S150", 1);
+	(void)batch(1, 2, "R60", 1);
+	ck_assert_uint_eq(capacity(), 0);
+	(void)batch(2, 3, "r20", 1);
+	ck_assert_uint_eq(capacity(), 150);
+}
+END_TEST
+
+START_TEST(a_clear_keeps_the_capacity_and_a_restart_does_not)
+{
+	(void)batch(0, 1, "s100", 1);
+	(void)batch(1, 2, "r20", 1);
+	(void)batch(2, 3, "s7 c s3", 1);
+	ck_assert_uint_eq(worker_stats(0).events_held, 3);
+	ck_assert_uint_eq(capacity(), 100);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_CAPACITY);
+	(void)batch(0, 4, "s3", 1);
+	ck_assert_uint_eq(capacity(), 0);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_TTL);
+}
+END_TEST
+
+/* What was found before stays, and nothing is added. */
+START_TEST(a_degraded_stream_does_not_count)
+{
+	(void)batch(0, 1, "s100", 1);
+	(void)batch(1, 2, "r20", 1);
+	ck_assert_int_eq(kvr_events_lost(k, id[0], 5), KVR_OK);
+	(void)batch(5, 3, "s1000 r100", 1);
+	ck_assert_uint_eq(capacity(), 100);
+	ck_assert_uint_eq(worker_stats(0).events_held, 0);
+	(void)batch(6, 4, "c s10", 1);
+	ck_assert_uint_eq(worker_stats(0).events_held, 10);
+}
+END_TEST
+
+START_TEST(blocks_announced_again_do_not_count)
+{
+	batch_flags = KVR_BATCH_FULL;
+	(void)batch(0, 1, "s100", 1);
+	(void)batch(1, 2, "r20", 1);
+	batch_flags = 0;
+	ck_assert_uint_eq(capacity(), 0);
+	ck_assert_uint_eq(worker_stats(0).events_held, 0);
+	ck_assert_uint_eq(worker_stats(0).events_removed, 20);
+}
+END_TEST
+
+START_TEST(blocks_of_two_sizes_do_not_count)
+{
+	(void)batch(0, 1, "s100", 1);
+	block = 16;
+	(void)batch(1, 2, "s50", 1);
+	block = 1;
+	(void)batch(2, 3, "r20", 1);
+	ck_assert_uint_eq(capacity(), 0);
+	ck_assert_uint_eq(worker_stats(0).events_held, 0);
+}
+END_TEST
+
+START_TEST(unknown_kinds_are_refused_one_by_one)
+{
+	(void)batch(0, 1, "s3 x9 s4", 1);
+	ck_assert_uint_eq(got.refused, 1);
+	ck_assert_uint_eq(got.stored, 7);
+	ck_assert_uint_eq(worker_stats(0).events_refused, 1);
+	ck_assert_uint_eq(worker_stats(0).events_held, 7);
+}
+END_TEST
+
+/* ----------------------------------------------------------- retention --- */
+
+/* Room for four: what was released first leaves. */
+START_TEST(what_exceeds_the_counted_capacity_leaves)
+{
+	served("abc", 1);
+	served("xyz", 1);
+	ck_assert_uint_eq(worker_stats(0).held_blocks, 6);
+	(void)batch(0, 1, "s4 r4 s4 r4 s4 r4 s4 r4", 1);
+	ck_assert_uint_eq(capacity(), 4);
+	served("uvw", 2);
+	ck_assert_uint_le(worker_stats(0).held_blocks, 4);
+	say("uvw");
+	ck_assert_uint_eq(overlap(0, 2), 3);
+	say("abc");
+	ck_assert_uint_eq(overlap(0, 2), 0);
+}
+END_TEST
+
+/* It was told more than it has. */
+START_TEST(counting_replaces_what_was_told)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	ck_assert_int_eq(kvr_worker_get(k, id[0], &facts), KVR_OK);
+	facts.capacity_tokens = 1000;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	(void)batch(0, 1, "s4 r4 s4 r4 s4 r4 s4 r4", 1);
+	served("abcdefgh", 1);
+	ck_assert_uint_le(worker_stats(0).held_blocks, 4);
+	/* unless it is to go by what it was told */
+	facts.retain = KVR_RETAIN_CAPACITY;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	served("ijklmnop", 1);
+	ck_assert_uint_eq(overlap(0, 1), 8);
+	region_sound();
+}
+END_TEST
+
+/*
+ * A cache of 50. Requests that bypass this router fill it: what was sent there
+ * before is gone, though little was sent.
+ */
+START_TEST(what_others_store_makes_blocks_age)
+{
+	(void)batch(0, 1, "s50", 1);
+	(void)batch(1, 2, "r20 s20", 1);
+	ck_assert_uint_eq(capacity(), 50);
+	served("abc", 1);
+	(void)batch(2, 3, "r40 s40", 2);
+	say("abc");
+	ck_assert_uint_eq(overlap(0, 2), 3);
+	(void)batch(3, 4, "r30 s30", 3);
+	ck_assert_uint_eq(overlap(0, 3), 0);
+	region_sound();
+}
+END_TEST
+
+START_TEST(what_is_announced_is_not_counted_twice)
+{
+	uint64_t volume;
+
+	served("abc", 1);
+	volume = slot_at(k, id_slot(id[0]))->volume;
+	ck_assert_uint_eq(volume, 3);
+	(void)batch(0, 1, "s5", 2);
+	served("xyz", 2);
+	ck_assert_uint_eq(slot_at(k, id_slot(id[0]))->volume, volume + 5);
+	/* a stream that is silent may be dead */
+	served("klm", 2 + 31 * SECOND);
+	served("uvw", 2 + 32 * SECOND);
+	ck_assert_uint_gt(slot_at(k, id_slot(id[0]))->volume, volume + 5);
+}
+END_TEST
+
+/* Nor does what was stored before this router was there. */
+START_TEST(the_past_makes_nothing_age)
+{
+	batch_flags = KVR_BATCH_PAST;
+	(void)batch(0, 1, "s50", 1);
+	batch_flags = 0;
+	ck_assert_uint_eq(slot_at(k, id_slot(id[0]))->volume, 0);
+	(void)batch(1, 2, "s5", 1);
+	ck_assert_uint_eq(slot_at(k, id_slot(id[0]))->volume, 5);
+}
+END_TEST
+
+START_TEST(without_events_nothing_is_known)
+{
+	ck_assert(!event_clocks(k, 0));
+	ck_assert_uint_eq(event_capacity(k, 0), 0);
+	ck_assert_uint_eq(event_held(k, 0), 0);
+	ck_assert(event_sound(k));
+	event_recover(k);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_OFF);
+}
+END_TEST
+
+/* -------------------------------------------------------------- damage --- */
+
+#define UNSOUND(field, value) do {                                   \
+	struct stream kept_ = k->streams[0];                         \
+	k->streams[0].field = (value);                               \
+	ck_assert_msg(kvr_check(k) == KVR_EINEXACT,                  \
+	    #field " = " #value);                                    \
+	event_recover(k);                                            \
+	ck_assert(event_sound(k));                                   \
+	k->streams[0] = kept_;                                       \
+	region_sound();                                              \
+} while (0)
+
+START_TEST(impossible_streams_are_found)
+{
+	UNSOUND(next, 1);
+	UNSOUND(state, KVR_EVENTS_COMPLETE);
+	(void)batch(0, 1, "s20", 1);
+	UNSOUND(state, 3);
+	UNSOUND(state, KVR_EVENTS_OFF);
+	UNSOUND(next, 0);
+	UNSOUND(uncounted, 2);
+	UNSOUND(pad, 1);
+	UNSOUND(heard, -2);
+	UNSOUND(heard, INT64_MAX);
+	UNSOUND(block_tokens, UINT32_MAX);
+	UNSOUND(held[0], 21);
+	UNSOUND(most[0], UINT64_MAX);
+	UNSOUND(evicted[1], UINT64_MAX);
+}
+END_TEST
+
+/* A writer may have died with a batch half applied. */
+START_TEST(after_a_death_streams_are_degraded)
+{
+	(void)batch(0, 1, "s20", 1);
+	atomic_fetch_add(&k->region->seq, 1);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(worker_stats(0).events_next, 1);
+	(void)batch(1, 2, "c s3", 1);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+}
+END_TEST
+
+Suite *suite_event(void);
+
+Suite *
+suite_event(void)
+{
+	Suite *s = suite_create("event");
+	TCase *t = small_case(s, "event");
+
+	tcase_add_test(t, a_cache_is_full_when_removals_set_in);
+	tcase_add_test(t, few_removals_are_no_evidence);
+	tcase_add_test(t, a_capacity_is_in_tokens);
+	tcase_add_test(t, of_two_tiers_the_larger_counts);
+	tcase_add_test(t, a_clear_keeps_the_capacity_and_a_restart_does_not);
+	tcase_add_test(t, a_degraded_stream_does_not_count);
+	tcase_add_test(t, blocks_announced_again_do_not_count);
+	tcase_add_test(t, blocks_of_two_sizes_do_not_count);
+	tcase_add_test(t, unknown_kinds_are_refused_one_by_one);
+	tcase_add_test(t, what_exceeds_the_counted_capacity_leaves);
+	tcase_add_test(t, counting_replaces_what_was_told);
+	tcase_add_test(t, what_others_store_makes_blocks_age);
+	tcase_add_test(t, what_is_announced_is_not_counted_twice);
+	tcase_add_test(t, the_past_makes_nothing_age);
+	tcase_add_test(t, without_events_nothing_is_known);
+	tcase_add_test(t, impossible_streams_are_found);
+	tcase_add_test(t, after_a_death_streams_are_degraded);
+	return s;
+}
