@@ -226,7 +226,7 @@ examples_of_pages_work()
 # Here by file; installed pages are also found by each of their names.
 pages_refer_to_pages_that_exist()
 {
-	grep -ohE '^\.Xr kv[a-z_-]+ [0-9]' man/*.[137] | sort -u |
+	grep -ohE '^\.Xr kv[a-z_-]+ [0-9]' man/*.[1378] | sort -u |
 	while read -r _ name section; do
 		[ -e "man/$name.$section" ] ||
 		    page_names | grep -qx "$name" || echo "$name($section)"
@@ -238,7 +238,8 @@ tools_have_pages()
 {
 	for tool in "$build"/kvroute-*; do
 		[ -x "$tool" ] || continue
-		[ -e "man/${tool##*/}.1" ] || echo "no man/${tool##*/}.1"
+		[ -e "man/${tool##*/}.1" ] || [ -e "man/${tool##*/}.8" ] ||
+		    echo "no man/${tool##*/}.1"
 	done
 }
 

@@ -3,11 +3,12 @@
  * main.c - runs all suites or the named ones, and counts.
  *
  *   check [-t file] [suite[,suite ...] ...]
+ *   check -l
  *
  * Each test runs in a process of its own (CK_FORK=no for a debugger). A skip
  * is reported as a failure with a message that begins with SKIP: a message
  * is all that a test's process can return. With -t the three counts are added
- * to a file, for mk/tally.sh.
+ * to a file, for mk/tally.sh. With -l the names of all suites are printed.
  */
 #include "test.h"
 
@@ -195,6 +196,15 @@ run_all(struct counts *sum)
 		run(suites[i].name, suites[i].make, sum);
 }
 
+static void
+list_all(void)
+{
+	size_t i;
+
+	for (i = 0; suites[i].name != NULL; i++)
+		puts(suites[i].name);
+}
+
 static bool
 add_tally(const char *path, const struct counts *n)
 {
@@ -216,7 +226,11 @@ main(int argc, char **argv)
 	char *name;
 	int c;
 
-	while ((c = getopt(argc, argv, "t:")) != -1) {
+	while ((c = getopt(argc, argv, "lt:")) != -1) {
+		if (c == 'l') {
+			list_all();
+			return 0;
+		}
 		if (c != 't')
 			return 2;
 		tally = optarg;

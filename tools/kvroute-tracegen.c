@@ -19,7 +19,7 @@ enum {
 	O_SEED = 256, O_REQUESTS, O_DURATION, O_TOOL_LOOPS, O_DOCUMENTS,
 	O_SYSTEMS, O_FAMILY, O_PROMPT, O_RATE,
 	O_PRIVATE, O_OUTPUT, O_POPULARITY,
-	O_OUT, O_SESSIONS, O_AGENTS, O_END, O_HELP, O_VERSION
+	O_OUT, O_SESSIONS, O_AGENTS, O_LIMIT, O_END, O_HELP, O_VERSION
 };
 enum {
 	REQUESTS_MAX = 1000000000,
@@ -40,6 +40,7 @@ static const char usage_text[] =
 "           [--documents N] [--popularity even|zipf]\n"
 "       kvroute-tracegen --family sessions --out FOLDER [--seed N]\n"
 "           [--sessions N] [--requests N] [--agents N] [--prompt TOKENS]\n"
+"           [--limit TOKENS]\n"
 "       kvroute-tracegen --help | --version\n";
 
 static const char help_text[] =
@@ -58,6 +59,8 @@ static const char help_text[] =
 "                     subagents       5 to 40 at once on a new prefix\n"
 "                     bursts          shared, at times 5 x the rate for 10 s\n"
 "                     chat            conversations of up to 12 turns\n"
+"                     images          the same, an image each turn, unseen\n"
+"                     openings        the same, 8 requests at once first\n"
 "  --rate N           mean requests per second\n"
 "  --prompt TOKENS    the common prefix or the document\n"
 "  --private TOKENS   mean of what follows, or of a chat's questions\n"
@@ -69,7 +72,8 @@ static const char help_text[] =
 "  --sessions N       how many (20)\n"
 "  --requests N       mean requests of a session's main agent (50)\n"
 "  --agents N         sub-agents at once, at most; 0: none (5)\n"
-"  --prompt TOKENS    tools and system prompt (15000)\n";
+"  --prompt TOKENS    tools and system prompt (15000)\n"
+"  --limit TOKENS     of a prompt; a longer one is summarised (180000)\n";
 
 static const struct option long_options[] = {
 	{ "seed", required_argument, NULL, O_SEED },
@@ -87,6 +91,7 @@ static const struct option long_options[] = {
 	{ "out", required_argument, NULL, O_OUT },
 	{ "sessions", required_argument, NULL, O_SESSIONS },
 	{ "agents", required_argument, NULL, O_AGENTS },
+	{ "limit", required_argument, NULL, O_LIMIT },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
 	{ NULL, 0, NULL, 0 }
@@ -130,6 +135,7 @@ refuse_sessions(const struct given *g)
 	refuse(g, O_OUT, "needs --family sessions");
 	refuse(g, O_SESSIONS, "needs --family sessions");
 	refuse(g, O_AGENTS, "needs --family sessions");
+	refuse(g, O_LIMIT, "needs --family sessions");
 }
 
 static void
@@ -246,6 +252,7 @@ write_sessions(const struct given *g)
 	o.requests = number_of(g, O_REQUESTS, 1, SESSION_GEN_REQUESTS_MAX,
 	    o.requests);
 	o.agents = number_of(g, O_AGENTS, 0, SESSION_GEN_AGENTS_MAX, o.agents);
+	o.limit = number_of(g, O_LIMIT, 1, SESSION_GEN_LIMIT_MAX, 0);
 	for (i = 1; i <= n; i++)
 		write_session(text_of(g, O_OUT), &o, i);
 	return 0;

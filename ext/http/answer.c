@@ -28,7 +28,6 @@
 #include "answer.h"
 
 #include "events.h"
-#include "usage.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -42,6 +41,8 @@ struct answer {
 	bool started, failed;
 	struct events events;
 	struct usage usage;
+	size_t id_length[OBJECT_IDS];
+	char id[OBJECT_IDS][OBJECT_ID_MAX];
 	/* The current event, or the whole of a JSON response. */
 	bool has_data;
 	bool lost;               /* no memory to parse it */
@@ -136,6 +137,19 @@ parse_whole(struct answer *a)
 	a->whole = NULL;
 }
 
+static void
+ids_keep(struct answer *a, const struct object_facts *f)
+{
+	size_t i;
+
+	for (i = 0; i < OBJECT_IDS; i++) {
+		if (a->id_length[i] > 0)
+			continue;
+		a->id_length[i] = f->id_length[i];
+		memcpy(a->id[i], f->id[i], f->id_length[i]);
+	}
+}
+
 /* The object has ended. True: it is usage and nothing else. */
 static bool
 conclude(struct answer *a)
@@ -146,6 +160,8 @@ conclude(struct answer *a)
 	if (a->object != NULL && object_end(a->object)) {
 		f = object_facts(a->object);
 		usage_add(&a->usage, &f->usage);
+		if (!a->started)
+			ids_keep(a, f);
 		a->failed |= f->error;
 		a->started |= a->kind == ANSWER_STREAM && !f->error &&
 		    !f->at_once && (!f->choices || f->some_choice);
@@ -398,6 +414,23 @@ bool
 answer_started(const struct answer *a)
 {
 	return a->started;
+}
+
+/* Of a response that is one object, while that is being read, too. */
+bool
+answer_id(const struct answer *a, enum object_id which, const char **id,
+    size_t *n)
+{
+	const struct object_facts *f;
+
+	*id = a->id[which];
+	*n = a->id_length[which];
+	if (*n == 0 && a->kind == ANSWER_JSON && a->object != NULL) {
+		f = object_facts(a->object);
+		*id = f->id[which];
+		*n = f->id_length[which];
+	}
+	return *n > 0;
 }
 
 bool

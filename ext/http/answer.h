@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * answer.h - usage and first token of an engine's response, read in passing.
+ * answer.h - usage, ids and first token of an engine's response, read in
+ * passing.
  *
  *   engine --> | piece | piece | piece | --> client
  *                  |       |       |
@@ -25,11 +26,15 @@
  *   llama.cpp            timings.cache_n, .prompt_n, .predicted_n, each
  *                        where usage has no such number
  *
- * The last number of each kind counts. A number of tokens is a whole number
+ *   ids                  id, conversation.id; in streams of responses
+ *                        response.id, response.conversation.id
+ *
+ * The last number of each kind counts; of ids the first, and in streams only
+ * until the first token. A number of tokens is a whole number
  * from 0 to 2^53, without fraction or exponent; anything else is ignored. Keys
  * written with escapes are ignored, too.
  *
- * Memory: a few hundred bytes between events, a few kilobytes during one,
+ * Memory: a kilobyte between events, a few kilobytes during one,
  * however long it is. After a JSON response these are kept for the next one.
  * Without memory an event is ignored and passed on.
  */
@@ -37,6 +42,7 @@
 #define KVROUTE_ANSWER_H
 
 #include "kvroute.h"
+#include "usage.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,6 +84,15 @@ bool answer_started(const struct answer *a);
  * of type (or object) "error", or of type "response.failed".
  */
 bool answer_failed(const struct answer *a);
+
+/*
+ * The id of the answer, or of the conversation that it belongs to, as soon as
+ * it has been read; false: none so far. It lies in *id until the next call that
+ * changes `a`. An id of more than OBJECT_ID_MAX bytes, or with an escape or a
+ * question mark at its end, is none.
+ */
+bool answer_id(const struct answer *a, enum object_id which, const char **id,
+    size_t *n);
 
 /*
  * The response has ended, whole or not. Writes kind, prompt_tokens,

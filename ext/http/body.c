@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "body_keys.h"
 #include "body_string.h"
 
 struct body *
@@ -33,9 +34,11 @@ body_free(struct body *b)
 {
 	if (b == NULL)
 		return;
-	free(b->text.data);
-	free(b->system.data);
-	free(b->held.data);
+	hold_free(&b->text);
+	hold_free(&b->system);
+	hold_free(&b->held);
+	hold_free(&b->side);
+	hold_free(&b->parts);
 	XXH3_freeState(b->digest);
 	free(b);
 }
@@ -46,6 +49,8 @@ body_trim(struct body *b)
 	hold_trim(&b->text);
 	hold_trim(&b->system);
 	hold_trim(&b->held);
+	hold_trim(&b->side);
+	hold_trim(&b->parts);
 }
 
 const char *
@@ -71,29 +76,46 @@ forget(struct body *b)
 	b->order_mark = 0;
 	b->stopped = b->closing = b->whole = b->other = b->is_cut = false;
 	b->why = BODY_PROMPT;
-	body_outside(b);
 	b->messages = b->prompts = 0;
-	b->answered = false;
+	b->answered = b->answer_last = b->is_reasoning = false;
 	b->by_tokens = b->some = b->several = b->media = false;
+	b->of_tokens = false;
 	memset(b->flags, 0, sizeof(b->flags));
 	b->sink = SINK_NONE;
 	b->staged = 0;
 	b->written = b->digested = 0;
 	memset(b->is_ahead, 0, sizeof(b->is_ahead));
 	memset(b->name_length, 0, sizeof(b->name_length));
+	memset(b->id_length, 0, sizeof(b->id_length));
+	body_trim(b);
+	b->system.length = b->held.length = 0;
+	body_order_reset(b);
+}
+
+static void
+begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint,
+    enum value what)
+{
+	b->prompt = p;
+	b->endpoint = endpoint;
+	forget(b);
+	b->apart = what != IS_BODY;
+	body_outside(b, what);
+	if (endpoint == ENDPOINT_OTHER)
+		body_stop(b, BODY_NO_PROMPT);
 }
 
 void
 body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint)
 {
-	b->prompt = p;
-	b->endpoint = endpoint;
-	forget(b);
-	body_trim(b);
-	b->system.length = b->held.length = 0;
+	begin(b, p, endpoint, IS_BODY);
 	(void)kvr_prompt_begin(p, NULL);
-	if (endpoint == ENDPOINT_OTHER)
-		body_stop(b, BODY_NO_PROMPT);
+}
+
+void
+body_reasoning(struct body *b, bool keep)
+{
+	b->keeps_reasoning = keep;
 }
 
 /* ------------------------------------------------------------- feeding --- */
@@ -247,10 +269,15 @@ static void
 tell(const struct body *b, struct body_facts *facts)
 {
 	const bool *flag = b->flags;
+	size_t i;
 
 	memset(facts, 0, sizeof(*facts));
 	facts->model = b->name[NAME_MODEL];
 	facts->model_length = b->name_length[NAME_MODEL];
+	for (i = 0; i < BODY_IDS; i++) {
+		facts->id[i] = b->id[i];
+		facts->id_length[i] = b->id_length[i];
+	}
 	facts->end = b->whole ? b->end : 0;
 	facts->messages = b->messages;
 	facts->bytes = b->written;
@@ -267,6 +294,9 @@ tell(const struct body *b, struct body_facts *facts)
 	    (flag[FLAG_ECHO] && flag[FLAG_LOGPROBS]);
 	facts->stored = b->is_ahead[AHEAD_PREVIOUS] ||
 	    b->is_ahead[AHEAD_CONVERSATION] || b->is_ahead[AHEAD_STORED_PROMPT];
+	facts->unstored = flag[FLAG_UNSTORED];
+	facts->extends = b->whole && b->some && !b->several && !b->of_tokens &&
+	    !b->answer_last && !flag[FLAG_ECHO] && !facts->stored;
 }
 
 static enum body_outcome
@@ -293,11 +323,43 @@ body_end(struct body *b, struct body_facts *facts)
 	else if (b->fed > 0 && !b->whole)
 		close_early(b);
 	b->stopped = false;
+	if (b->is_reasoning)
+		body_drop_item(b);
 	body_settle(b);
 	body_release(b);
 	b->stopped = true;
 	tell(b, facts);
 	return outcome(b);
+}
+
+/* ------------------------------------------------------ messages apart --- */
+
+void
+body_message_begin(struct body *b, struct kvr_prompt *p,
+    enum endpoint endpoint)
+{
+	begin(b, p, endpoint, endpoint == ENDPOINT_COMPLETIONS ? IS_MORE :
+	    IS_MESSAGES);
+}
+
+enum body_outcome
+body_message_end(struct body *b, uint64_t *bytes)
+{
+	enum body_outcome why = BODY_NOT_JSON;
+
+	*bytes = 0;
+	body_settle(b);
+	if (b->stopped)
+		why = b->why;
+	else if (b->other && !b->is_cut)
+		why = b->held.length > 0 ? BODY_PROMPT : BODY_NO_PROMPT;
+	if (why == BODY_PROMPT) {
+		body_release(b);
+		why = b->why;
+		*bytes = b->written;
+	}
+	b->stopped = true;
+	return why;
 }
 
 int

@@ -31,6 +31,11 @@
  * unknown keys. Images, audio and files are 16 bytes of digest each, of their
  * data or of their address.
  *
+ * Reasoning that clients send back is left out too, as most templates do, or
+ * counts as text if body_reasoning says so: reasoning_content and reasoning of
+ * a message (chat/completions), thinking blocks (messages), reasoning items
+ * (responses).
+ *
  * A byte order mark ahead of it all is passed over.
  *
  * Consequences:
@@ -38,20 +43,31 @@
  *     precedes them and nothing closes them;
  *   - text in a string and text in a list of one part are the same;
  *   - the prompt does not depend on how the body was cut into pieces;
+ *   - the order of keys in a message does not matter, nor in its parts and
+ *     calls: clients send back what they got in another one. What has a name
+ *     or a role comes first in the prompt, name and role after it;
+ *   - nothing, null and an empty text are the same;
  *   - of a repeated key at the top the last one counts, as in engines. In a
- *     message both count, and the order of its keys matters: clients send back
- *     what they sent.
+ *     message both count.
  *
  * A body is never an error. If it ends early, is broken, or has a byte that is
  * not UTF-8, then what precedes is the prompt, and facts->cut is set; a cut
- * string counts up to the cut, one with a wrong byte or escape not at all. A
- * body nested deeper than BODY_DEPTH is not used.
+ * string counts up to the cut, one with a wrong byte or escape not at all; the
+ * role of a message that does not end is left out. A body nested deeper than
+ * BODY_DEPTH is not used.
  *
- * Memory: a struct body has 18 kB, and three buffers that grow: up to twice the
- * longest string that has escapes or is cut by pieces, and, for Responses and
- * Messages, up to twice the system text and the messages ahead of it. Those of
- * more than 1 MB are freed by body_trim or the next begin, others are kept. The
- * rest of the body is not copied.
+ * Ids that name a session, a user or what the engine keeps are facts, wherever
+ * they stand at the top of the body, and no part of the prompt. One that is
+ * cut, or longer than BODY_ID_MAX, is none. Those of `previous_response_id` and
+ * `conversation` enter the scope by digest as well.
+ *
+ * Memory: a struct body has 26 kB, and buffers that grow: up to twice the
+ * longest string that has escapes or is cut by pieces; for Responses and
+ * Messages, up to twice the system text and the messages ahead of it; up to
+ * four times what one message holds back because of the order of its keys,
+ * mostly its role, and a few bytes for each such key. Those of more than 1 MB
+ * are freed by body_trim or the next begin, others are kept. The rest of the
+ * body is not copied.
  *
  * Time is proportional to the length of the body, whatever its pieces; large
  * ones are faster.
@@ -68,7 +84,19 @@
 
 enum {
 	BODY_DEPTH = 128,   /* objects and lists within each other */
-	BODY_NAME_MAX = 256 /* longer models and salts: a part and a digest */
+	BODY_NAME_MAX = 256, /* longer models and salts: a part and a digest */
+	BODY_ID_MAX = 256    /* longer ids: none */
+};
+
+enum body_id {
+	BODY_CACHE_KEY = 0, /* prompt_cache_key */
+	BODY_SESSION,       /* session_id */
+	BODY_USER,          /* user */
+	BODY_SAFETY,        /* safety_identifier */
+	BODY_METADATA_USER, /* metadata.user_id */
+	BODY_PREVIOUS,      /* previous_response_id, of Responses */
+	BODY_CONVERSATION,  /* conversation, or its id; of Responses */
+	BODY_IDS            /* how many there are */
 };
 
 enum body_outcome {
@@ -83,6 +111,8 @@ enum body_outcome {
 struct body_facts {
 	const char *model;   /* "" if there is none; until the next begin */
 	size_t model_length;
+	const char *id[BODY_IDS]; /* likewise */
+	size_t id_length[BODY_IDS];
 	uint64_t end;        /* offset of the '}' that ends the body; 0: cut */
 	uint64_t messages;   /* in it; 0 for completions */
 	uint64_t bytes;      /* of the prompt, marks counted */
@@ -97,6 +127,9 @@ struct body_facts {
 	bool media;          /* images, audio, files */
 	bool prompt_logprobs;/* asked for, or echo with logprobs */
 	bool stored;         /* continues what the engine keeps by id */
+	bool unstored;       /* "store": false; of Responses */
+	bool extends;        /* the next prompt begins with this one and what */
+	                     /* the engine answers; see reply_message.h */
 };
 
 struct body;
@@ -113,6 +146,9 @@ void body_trim(struct body *b);
  */
 const char *body_reader(void);
 
+/* Does reasoning count? Not at first. For all bodies that begin from now on. */
+void body_reasoning(struct body *b, bool keep);
+
 /* Forgets the last body and begins the prompt; its content is not read. */
 void body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint);
 /* Costs nothing once the outcome is known. */
@@ -127,5 +163,17 @@ enum body_outcome body_end(struct body *b, struct body_facts *facts);
  */
 int body_scope(const struct body *b, const struct kvr *k,
     struct kvr_scope *scope);
+
+/*
+ * A list of messages alone (of items for Responses; for Completions a string)
+ * instead of a body: begin, body_data, end. They are appended to p, which is
+ * not begun, as if they followed in the list whose prompt p is. Returns
+ * BODY_PROMPT and the number of bytes in *bytes; BODY_NO_PROMPT if there are
+ * none; or another outcome, unless the list is whole and valid. Then nothing
+ * was appended; at BODY_NO_MEMORY a part may be.
+ */
+void body_message_begin(struct body *b, struct kvr_prompt *p,
+    enum endpoint endpoint);
+enum body_outcome body_message_end(struct body *b, uint64_t *bytes);
 
 #endif

@@ -18,9 +18,11 @@
 
 #include <immintrin.h>
 
-/* body_avx512 asks for each of these. */
+/* body_avx512 asks for each of these. Tests have a WIDE of their own. */
+#ifndef WIDE
 #define WIDE __attribute__((target( \
     "avx512f,avx512bw,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")))
+#endif
 #define WIDE_PART WIDE __attribute__((always_inline)) static inline
 
 bool
@@ -241,9 +243,10 @@ rare(struct work *w, __m512i text, size_t n, uint64_t starts, uint64_t odd)
  * One block, of which n bytes are there; false: what follows is not for here.
  *
  * An escape of two bytes may end in the next block, but one of four digits ends
- * this block: the next one begins with it. If a wrong byte follows, c->owed is
- * not that of the next block, which then stops at once; the escape there is bad
- * too.
+ * this block: the next one begins with it. So what is wrong with its backslash,
+ * that it cuts a character short, is looked at here. If a wrong byte follows,
+ * c->owed is not that of the next block, which then stops at once; the escape
+ * there is bad too.
  */
 WIDE_PART bool
 decode_block(struct way *way, size_t n, struct carry *c,
@@ -258,20 +261,21 @@ decode_block(struct way *way, size_t n, struct carry *c,
 	const uint64_t escaped = starts << 1 | c->escaped;
 	const uint64_t odd = escaped & (high |
 	    number(_mm512_testn_epi8_mask(letter, letter)));
+	const uint64_t bad = wrong(text, &c->owed);
 	uint64_t whole = low(n);
 	bool early = n < BLOCK || odd != 0;
 	struct work w = {
 		.text = _mm512_mask_mov_epi8(text, escaped, letter),
 		.keep = ~starts,
 		.stop = (number(_mm512_test_epi8_mask(stopping, stopping)) &
-		    ~(escaped | high)) | wrong(text, &c->owed)
+		    ~(escaped | high)) | bad
 	};
 
 	if ((c->escaped & odd) != 0)
 		return false;
 	if (early)
 		whole = rare(&w, text, n, starts, odd);
-	w.stop &= whole;
+	w.stop = (w.stop & whole) | (bad & (whole + 1));
 	c->escaped = starts >> (BLOCK - 1);
 	if (__builtin_expect(w.stop != 0, 0)) {
 		whole &= below(w.stop);

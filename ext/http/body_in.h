@@ -6,6 +6,7 @@
  *   body_json.c    pieces of the body -> keys and values
  *   body_string.c  what a string says; body_avx512.c: the same
  *   body_shape.c   keys and values -> their meaning
+ *   body_order.c   marks of what is not empty; the order of keys
  *   body_keys.c    the known keys
  *   body_tokens.c  prompts of token ids
  *   body_text.c    text, marks, digests -> their sinks
@@ -22,6 +23,7 @@
 #define KVROUTE_BODY_IN_H
 
 #include "body.h"
+#include "hold.h"
 
 #include <string.h>
 
@@ -30,9 +32,10 @@
 
 enum {
 	STAGE_BYTES = 16384,
-	HOLD_KEEP = 1 << 20, /* of a hold, for the next body */
 	LAST_BYTES = 16,
-	REST_BYTES = 12      /* of an escape or character, cut by a piece */
+	REST_BYTES = 12,     /* of an escape or character, cut by a piece */
+	OPEN_MARKS = 3,      /* of a level, at most */
+	ORDERED_MAX = 12     /* ordered objects within each other; see order */
 };
 
 /* The letter after 0xFF. What follows it ends at the next mark. */
@@ -103,16 +106,11 @@ enum flag {
 	FLAG_ECHO,
 	FLAG_LOGPROBS,
 	FLAG_PROMPT_LOGPROBS,
+	FLAG_UNSTORED,
 	FLAGS
 };
 
 enum name { NAME_MODEL = 0, NAME_SALT, NAMES };
-
-struct hold {
-	unsigned char *data;
-	size_t length;
-	size_t capacity;
-};
 
 /* An object or list that is open, and what its next value is. */
 struct level {
@@ -120,6 +118,21 @@ struct level {
 	unsigned char value; /* enum value of body_keys.h */
 	unsigned char mark;  /* of that value, or its number */
 	unsigned char shut;  /* the mark that ends this level, or none */
+	/* of body_order.c */
+	unsigned char open[OPEN_MARKS]; /* marks ahead of its first text */
+	unsigned char n_open;
+	unsigned char ordered;  /* ordered objects, this one counted */
+	unsigned char rank;     /* of the value */
+	bool turns_aside;       /* the value does */
+	uint32_t seen, waiting; /* ranks: that came, that are aside */
+	size_t parts;           /* aside, of all levels before */
+	size_t first, start;    /* aside: its text begins, its value does */
+};
+
+/* A value of an ordered object, aside; it ends where the next one begins. */
+struct part {
+	size_t start;
+	unsigned rank;
 };
 
 struct body {
@@ -138,6 +151,7 @@ struct body {
 	bool whole;             /* an object */
 	bool other;             /* JSON, but no object */
 	bool is_cut;
+	bool apart;             /* messages alone */
 	enum body_outcome why;  /* it stopped */
 
 	/* JSON: enums of body_json.c */
@@ -157,8 +171,12 @@ struct body {
 	uint64_t message_at;    /* where the last one begins, among them */
 	uint64_t opening;       /* where the first response does */
 	bool answered;          /* there is one */
+	bool answer_last;       /* the last message is one */
+	bool keeps_reasoning;
+	bool is_reasoning;      /* the last item is, and must go */
 	uint64_t prompts;       /* begun, of completions */
 	bool by_tokens;         /* the first of them is */
+	bool of_tokens;         /* and is used, bare or as a list */
 	bool some;              /* of a prompt is there */
 	bool several;
 	bool media;
@@ -171,11 +189,21 @@ struct body {
 	uint64_t written;       /* to the prompt */
 	uint64_t digested;
 	struct hold system, held;
+
+	/* order */
+	size_t opened;          /* levels that have text */
+	bool aside;             /* what follows is held back: */
+	size_t aside_at;        /* from here in the stage */
+	size_t outer_opened;    /* levels ahead of it */
+	struct hold side;       /* and here */
+	struct hold parts;      /* in it: struct part */
 	XXH3_state_t *digest;
 	bool is_ahead[AHEADS];
 	XXH128_canonical_t ahead[AHEADS];
 	size_t name_length[NAMES];
 	char name[NAMES][BODY_NAME_MAX];
+	size_t id_length[BODY_IDS];
+	char id[BODY_IDS][BODY_ID_MAX];
 	unsigned char stage[STAGE_BYTES];
 };
 
@@ -206,11 +234,27 @@ void body_json(struct body *b, const void *piece, size_t n);
 /* The bytes that complete a string that ends after `last`, with its quote. */
 size_t body_missing(const struct body *b, unsigned char end[8]);
 
-/* No object is open; the body is next. */
-void body_outside(struct body *b);
+/* No object is open; this is next, the body or what takes its place. */
+void body_outside(struct body *b, unsigned value);
+/* The last item is left out. */
+void body_drop_item(struct body *b);
 
 /* Stops reading; the first reason counts. */
 void body_stop(struct body *b, enum body_outcome why);
+
+/*
+ * body_order.c. begin: this object has begun. Around each of its values: value,
+ * value_done. done: the object ends. open: text follows.
+ */
+void body_order_reset(struct body *b);
+void body_order_begin(struct body *b, struct level *l);
+void body_order_value(struct body *b);
+void body_order_value_done(struct body *b);
+/* For a value that is this text, not empty: all of the three. */
+void body_order_text(struct body *b, enum mark mark, const void *text,
+    size_t n);
+void body_order_done(struct body *b);
+void body_open(struct body *b);
 
 /* The sink of this endpoint's messages; they may be undone. */
 enum sink body_sink(const struct body *b);
@@ -230,6 +274,7 @@ void body_release(struct body *b);
 void body_put_on(struct body *b, const void *bytes, size_t n);
 void body_media(struct body *b, const void *data, size_t n);
 void body_name(struct body *b, enum name name, const void *text, size_t n);
+void body_id(struct body *b, enum body_id id, const void *text, size_t n);
 
 /* The hot path: few bytes at a time. */
 static inline void
@@ -258,11 +303,5 @@ body_text(struct body *b, enum mark mark, const void *text, size_t n)
 	if (n > 0)
 		body_put(b, text, n);
 }
-
-/* Room for n more bytes. */
-bool hold_reserve(struct hold *h, size_t n);
-bool hold_append(struct hold *h, const void *bytes, size_t n);
-/* Frees what is large; it is empty then. */
-void hold_trim(struct hold *h);
 
 #endif

@@ -2,6 +2,9 @@
 /*
  * body_keys.c - tables of keys; see body_keys.h. The search is linear, so
  * frequent keys come first.
+ *
+ * In messages and what is within them the values are written by rank, see
+ * body_order.c. What is long comes first: rank 0 is written while it is read.
  */
 #include "body_keys.h"
 
@@ -17,8 +20,10 @@ enum {
 	IN_ALL = IN_CHAT | IN_COMPLETIONS | IN_RESPONSES | IN_MESSAGES
 };
 
-#define KEY(name, value, mark, in) { sizeof(name) - 1, value, mark, in, name }
-#define END { 0, 0, 0, 0, NULL }
+#define RANK(rank, name, value, mark, in) \
+	{ sizeof(name) - 1, value, mark, in, rank, name }
+#define KEY(name, value, mark, in) RANK(0, name, value, mark, in)
+#define END { 0, 0, 0, 0, 0, NULL }
 
 static const struct key top_keys[] = {
 	KEY("messages", IS_MESSAGES, 0, IN_CHAT | IN_MESSAGES),
@@ -46,80 +51,101 @@ static const struct key top_keys[] = {
 	KEY("previous_response_id", IS_AHEAD, AHEAD_PREVIOUS, IN_RESPONSES),
 	KEY("conversation", IS_AHEAD, AHEAD_CONVERSATION, IN_RESPONSES),
 	KEY("prompt", IS_AHEAD, AHEAD_STORED_PROMPT, IN_RESPONSES),
+	KEY("prompt_cache_key", IS_ID, BODY_CACHE_KEY, IN_ALL),
+	KEY("session_id", IS_ID, BODY_SESSION, IN_ALL),
+	KEY("user", IS_ID, BODY_USER, IN_ALL),
+	KEY("safety_identifier", IS_ID, BODY_SAFETY, IN_ALL),
+	KEY("metadata", IS_METADATA, 0, IN_ALL),
+	KEY("store", IS_FALSE, FLAG_UNSTORED, IN_RESPONSES),
 	END
 };
 
 static const struct key message_keys[] = {
-	KEY("role", IS_TEXT, MARK_ROLE, IN_ALL),
-	KEY("content", IS_CONTENT, 0, IN_ALL),
-	KEY("tool_calls", IS_CALLS, 0, IN_ALL),
-	KEY("name", IS_TEXT, MARK_NAME, IN_ALL),
-	KEY("reasoning_content", IS_TEXT, MARK_THOUGHT, IN_ALL),
-	KEY("reasoning", IS_TEXT, MARK_THOUGHT, IN_ALL),
-	KEY("thinking", IS_TEXT, MARK_THOUGHT, IN_ALL),
-	KEY("refusal", IS_TEXT, MARK_REFUSAL, IN_ALL),
-	KEY("function_call", IS_FUNCTION, 0, IN_ALL),
-	KEY("audio", IS_MEDIA, 0, IN_ALL),
+	RANK(15, "role", IS_TEXT, MARK_ROLE, IN_ALL),
+	RANK(0, "content", IS_CONTENT, 0, IN_ALL),
+	RANK(1, "tool_calls", IS_CALLS, 0, IN_ALL),
+	RANK(2, "function_call", IS_CALL, MARK_OPEN, IN_ALL),
 	/* items of Responses */
-	KEY("arguments", IS_TEXT, MARK_ARGUMENTS, IN_RESPONSES),
-	KEY("input", IS_TEXT, MARK_ARGUMENTS, IN_RESPONSES),
-	KEY("action", IS_TEXT, MARK_ARGUMENTS, IN_RESPONSES),
-	KEY("output", IS_CONTENT, MARK_OUTPUT, IN_RESPONSES),
-	KEY("summary", IS_CONTENT, MARK_THOUGHT, IN_RESPONSES),
+	RANK(3, "output", IS_CONTENT, MARK_OUTPUT, IN_RESPONSES),
+	RANK(4, "arguments", IS_TEXT, MARK_ARGUMENTS, IN_RESPONSES),
+	RANK(5, "input", IS_TEXT, MARK_ARGUMENTS, IN_RESPONSES),
+	RANK(6, "action", IS_TEXT, MARK_ARGUMENTS, IN_RESPONSES),
+	RANK(7, "summary", IS_CONTENT, MARK_THOUGHT, IN_RESPONSES),
+	RANK(8, "type", IS_TYPE, 0, IN_RESPONSES),
+	/* short, or seldom */
+	RANK(9, "reasoning_content", IS_TEXT, MARK_THOUGHT, IN_ALL),
+	RANK(10, "reasoning", IS_TEXT, MARK_THOUGHT, IN_ALL),
+	RANK(11, "thinking", IS_TEXT, MARK_THOUGHT, IN_ALL),
+	RANK(12, "refusal", IS_TEXT, MARK_REFUSAL, IN_ALL),
+	RANK(13, "audio", IS_MEDIA, 0, IN_ALL),
+	RANK(14, "name", IS_TEXT, MARK_NAME, IN_ALL),
 	END
 };
 
 static const struct key part_keys[] = {
-	KEY("text", IS_TEXT, MARK_TEXT, IN_ALL),
-	KEY("image_url", IS_MEDIA, 0, IN_ALL),
-	KEY("input_audio", IS_MEDIA, 0, IN_ALL),
-	KEY("video_url", IS_MEDIA, 0, IN_ALL),
-	KEY("audio_url", IS_MEDIA, 0, IN_ALL),
-	KEY("file", IS_MEDIA, 0, IN_ALL),
-	KEY("file_id", IS_MEDIA, 0, IN_ALL),
-	KEY("file_data", IS_MEDIA, 0, IN_ALL),
-	KEY("file_url", IS_MEDIA, 0, IN_ALL),
-	KEY("detail", IS_TEXT, MARK_DETAIL, IN_ALL),
-	KEY("filename", IS_TEXT, MARK_DETAIL, IN_ALL),
-	KEY("refusal", IS_TEXT, MARK_REFUSAL, IN_ALL),
+	RANK(0, "text", IS_TEXT, MARK_TEXT, IN_ALL),
 	/* blocks of Messages */
-	KEY("name", IS_TEXT, MARK_NAME, IN_ALL),
-	KEY("input", IS_TEXT, MARK_ARGUMENTS, IN_ALL),
-	KEY("content", IS_CONTENT, 0, IN_ALL),
-	KEY("thinking", IS_TEXT, MARK_THOUGHT, IN_ALL),
-	KEY("source", IS_MEDIA, 0, IN_ALL),
-	KEY("title", IS_TEXT, MARK_DETAIL, IN_ALL),
-	KEY("context", IS_TEXT, MARK_DETAIL, IN_ALL),
-	KEY("data", IS_TEXT, MARK_SEALED, IN_ALL),
+	RANK(1, "content", IS_CONTENT, 0, IN_ALL),
+	RANK(2, "input", IS_TEXT, MARK_ARGUMENTS, IN_ALL),
+	RANK(3, "source", IS_MEDIA, 0, IN_ALL),
+	RANK(4, "thinking", IS_TEXT, MARK_THOUGHT, IN_ALL),
+	RANK(5, "data", IS_TEXT, MARK_SEALED, IN_ALL),
+	/* any part */
+	RANK(6, "image_url", IS_MEDIA, 0, IN_ALL),
+	RANK(7, "input_audio", IS_MEDIA, 0, IN_ALL),
+	RANK(8, "video_url", IS_MEDIA, 0, IN_ALL),
+	RANK(9, "audio_url", IS_MEDIA, 0, IN_ALL),
+	RANK(10, "file", IS_MEDIA, 0, IN_ALL),
+	RANK(11, "file_id", IS_MEDIA, 0, IN_ALL),
+	RANK(12, "file_data", IS_MEDIA, 0, IN_ALL),
+	RANK(13, "file_url", IS_MEDIA, 0, IN_ALL),
+	RANK(14, "refusal", IS_TEXT, MARK_REFUSAL, IN_ALL),
+	RANK(15, "detail", IS_TEXT, MARK_DETAIL, IN_ALL),
+	RANK(16, "filename", IS_TEXT, MARK_DETAIL, IN_ALL),
+	RANK(17, "title", IS_TEXT, MARK_DETAIL, IN_ALL),
+	RANK(18, "context", IS_TEXT, MARK_DETAIL, IN_ALL),
+	RANK(19, "name", IS_TEXT, MARK_NAME, IN_ALL),
 	END
 };
 
 static const struct key media_keys[] = {
-	KEY("url", IS_MEDIA, 0, IN_ALL),
-	KEY("data", IS_MEDIA, 0, IN_ALL),
-	KEY("id", IS_MEDIA, 0, IN_ALL),
-	KEY("file_id", IS_MEDIA, 0, IN_ALL),
-	KEY("file_data", IS_MEDIA, 0, IN_ALL),
-	KEY("file_url", IS_MEDIA, 0, IN_ALL),
-	KEY("content", IS_CONTENT, 0, IN_ALL),
-	KEY("detail", IS_TEXT, MARK_DETAIL, IN_ALL),
-	KEY("format", IS_TEXT, MARK_DETAIL, IN_ALL),
-	KEY("media_type", IS_TEXT, MARK_DETAIL, IN_ALL),
-	KEY("filename", IS_TEXT, MARK_DETAIL, IN_ALL),
+	RANK(0, "url", IS_MEDIA, 0, IN_ALL),
+	RANK(1, "data", IS_MEDIA, 0, IN_ALL),
+	RANK(2, "id", IS_MEDIA, 0, IN_ALL),
+	RANK(3, "file_id", IS_MEDIA, 0, IN_ALL),
+	RANK(4, "file_data", IS_MEDIA, 0, IN_ALL),
+	RANK(5, "file_url", IS_MEDIA, 0, IN_ALL),
+	RANK(6, "content", IS_CONTENT, 0, IN_ALL),
+	RANK(7, "detail", IS_TEXT, MARK_DETAIL, IN_ALL),
+	RANK(8, "format", IS_TEXT, MARK_DETAIL, IN_ALL),
+	RANK(9, "media_type", IS_TEXT, MARK_DETAIL, IN_ALL),
+	RANK(10, "filename", IS_TEXT, MARK_DETAIL, IN_ALL),
 	END
 };
 
 static const struct key call_keys[] = {
-	KEY("function", IS_FUNCTION, 0, IN_ALL),
-	KEY("custom", IS_FUNCTION, 0, IN_ALL),
-	KEY("name", IS_TEXT, MARK_NAME, IN_ALL),
-	KEY("arguments", IS_TEXT, MARK_ARGUMENTS, IN_ALL),
-	KEY("input", IS_TEXT, MARK_ARGUMENTS, IN_ALL),
+	RANK(0, "function", IS_FUNCTION, 0, IN_ALL),
+	RANK(1, "custom", IS_FUNCTION, 0, IN_ALL),
+	RANK(2, "arguments", IS_TEXT, MARK_ARGUMENTS, IN_ALL),
+	RANK(3, "input", IS_TEXT, MARK_ARGUMENTS, IN_ALL),
+	RANK(4, "name", IS_TEXT, MARK_NAME, IN_ALL),
+	END
+};
+
+static const struct key function_keys[] = {
+	RANK(0, "arguments", IS_TEXT, MARK_ARGUMENTS, IN_ALL),
+	RANK(1, "input", IS_TEXT, MARK_ARGUMENTS, IN_ALL),
+	RANK(2, "name", IS_TEXT, MARK_NAME, IN_ALL),
 	END
 };
 
 static const struct key option_keys[] = {
 	KEY("include_usage", IS_TRUE, FLAG_USAGE, IN_ALL),
+	END
+};
+
+static const struct key metadata_keys[] = {
+	KEY("user_id", IS_ID, BODY_METADATA_USER, IN_ALL),
 	END
 };
 
@@ -129,7 +155,9 @@ static const struct key *const keys_of[] = {
 	[ROOM_PART] = part_keys,
 	[ROOM_MEDIA] = media_keys,
 	[ROOM_CALL] = call_keys,
-	[ROOM_OPTIONS] = option_keys
+	[ROOM_FUNCTION] = function_keys,
+	[ROOM_OPTIONS] = option_keys,
+	[ROOM_METADATA] = metadata_keys
 };
 
 const struct key *

@@ -10,6 +10,7 @@
 #ifndef KVROUTE_BODY_KEYS_H
 #define KVROUTE_BODY_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "endpoint.h"
@@ -21,8 +22,10 @@ enum room {
 	ROOM_MESSAGE, /* or an item of Responses */
 	ROOM_PART,
 	ROOM_MEDIA,
-	ROOM_CALL,    /* and the function in it */
+	ROOM_CALL,
+	ROOM_FUNCTION, /* in it */
 	ROOM_OPTIONS,
+	ROOM_METADATA,
 	ROOM_LIST,    /* of whatever its value says */
 	ROOM_WHOLE_MAP,
 	ROOM_WHOLE_LIST
@@ -47,9 +50,14 @@ enum value {
 	IS_AHEAD,
 	IS_WHOLE,  /* in something that counts as a whole */
 	IS_NAME,
+	IS_ID,
+	IS_METADATA,
 	IS_TRUE,   /* a flag: is it true? */
+	IS_FALSE,  /* a flag: is it false? */
 	IS_THERE,  /* a flag: is it there, and not null? */
-	IS_OPTIONS
+	IS_OPTIONS,
+	IS_TYPE,   /* of an item */
+	IS_MORE    /* of the text of a completion */
 };
 
 struct key {
@@ -57,11 +65,19 @@ struct key {
 	unsigned char value; /* enum value */
 	unsigned char mark;  /* of it, or which name, flag, digest */
 	unsigned char in;    /* a set of endpoints */
+	unsigned char rank;  /* its place in the prompt, if that is ordered */
 	const char *name;
 };
 
 /* This key of this room, or NULL. */
 const struct key *body_key(enum room room, enum endpoint endpoint,
     const void *name, size_t n);
+
+/* Are the keys of this room written in the order of their ranks? */
+static inline bool
+body_is_ordered(enum room room)
+{
+	return room >= ROOM_MESSAGE && room <= ROOM_FUNCTION;
+}
 
 #endif

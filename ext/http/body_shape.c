@@ -18,13 +18,14 @@
  * step: the kind of value that begins here decides what a string, a number or
  * an object means.
  *
- * A message as it is written:
+ * A message as it is written, whatever the order of its keys:
  *
- *   m  r user  (  p  t What is this?  p  i DIGEST  )
- *   m  r assistant  (  c  n look_up  a {"word": "x"}  )
- *   m  r tool  (  p  t forty-two  )
+ *   m  (  p  t What is this?  p  i DIGEST  )  r user
+ *   m  (  c  a {"word": "x"}  n look_up  )  r assistant
+ *   m  (  p  t forty-two  )  r tool
  *
- * A string instead of a list of parts is written like a list of one.
+ * A string instead of a list of parts is written like a list of one. What is
+ * empty is not written: body_open is called ahead of text, and not before.
  */
 #include "body_in.h"
 
@@ -34,7 +35,17 @@
 
 /* ---------------------------------------------------------------- keys --- */
 
-/* A key at the top, perhaps repeated: its earlier value is void. */
+/* The id of what the engine keeps; of others nothing. */
+static void
+kept_id(struct body *b, enum ahead ahead, const void *text, size_t n)
+{
+	if (ahead == AHEAD_PREVIOUS)
+		body_id(b, BODY_PREVIOUS, text, n);
+	else if (ahead == AHEAD_CONVERSATION)
+		body_id(b, BODY_CONVERSATION, text, n);
+}
+
+/* A key at the top, or of metadata, perhaps repeated: the earlier is void. */
 static void
 void_top(struct body *b, const struct level *l)
 {
@@ -44,6 +55,7 @@ void_top(struct body *b, const struct level *l)
 		b->messages = b->prompts = 0;
 		b->some = b->system.length > 0;
 		b->by_tokens = b->several = b->media = b->answered = false;
+		b->of_tokens = b->answer_last = false;
 		body_rewind(b);
 		break;
 	case IS_SYSTEM:
@@ -56,8 +68,18 @@ void_top(struct body *b, const struct level *l)
 	case IS_OPTIONS:
 		b->flags[FLAG_USAGE] = false;
 		break;
+	case IS_ID:
+		b->id_length[l->mark] = 0;
+		break;
+	case IS_METADATA:
+		b->id_length[BODY_METADATA_USER] = 0;
+		break;
+	case IS_FALSE:
+		b->flags[l->mark] = false;
+		break;
 	case IS_AHEAD:
 		b->is_ahead[l->mark] = false;
+		kept_id(b, l->mark, NULL, 0);
 		break;
 	default:
 		break;
@@ -79,6 +101,12 @@ whole_key(struct body *b, struct level *l, const void *name, size_t n)
 		return;
 	}
 	l->value = IS_WHOLE;
+	/* The id of a conversation, which may be an object. */
+	l->mark = b->sink == SINK_DIGEST && b->depth == 2 &&
+	    b->digesting == AHEAD_CONVERSATION && n == 2 &&
+	    memcmp(name, "id", n) == 0;
+	if (l->mark != 0)
+		body_id(b, BODY_CONVERSATION, NULL, 0);
 	body_text(b, MARK_KEY, name, n);
 }
 
@@ -97,8 +125,12 @@ body_on_key(struct body *b, const unsigned char *name, size_t n)
 	k = body_key(l->room, b->endpoint, name, n);
 	l->value = k == NULL ? IS_SKIPPED : k->value;
 	l->mark = k == NULL ? 0 : k->mark;
-	if (l->room == ROOM_TOP)
+	l->rank = k == NULL ? 0 : k->rank;
+	if (l->room == ROOM_TOP || l->room == ROOM_METADATA)
 		void_top(b, l);
+	else if (!b->keeps_reasoning &&
+	    (l->mark == MARK_THOUGHT || l->mark == MARK_SEALED))
+		l->value = IS_SKIPPED;
 	return !b->stopped;
 }
 
@@ -108,7 +140,7 @@ body_on_key(struct body *b, const unsigned char *name, size_t n)
 static bool
 done(struct body *b)
 {
-	if (b->depth == 1 && b->sink != SINK_NONE)
+	if (b->depth == 1 && !b->apart && b->sink != SINK_NONE)
 		body_settle(b);
 	return !b->stopped;
 }
@@ -117,6 +149,9 @@ done(struct body *b)
 static void
 bare_text(struct body *b, const void *text, size_t n)
 {
+	if (n == 0)
+		return;
+	body_open(b);
 	body_mark(b, MARK_PART);
 	body_text(b, MARK_TEXT, text, n);
 }
@@ -124,6 +159,9 @@ bare_text(struct body *b, const void *text, size_t n)
 static void
 string_content(struct body *b, enum mark mark, const void *text, size_t n)
 {
+	if (n == 0)
+		return;
+	body_open(b);
 	if (mark != MARK_NONE)
 		body_mark(b, mark);
 	body_mark(b, MARK_OPEN);
@@ -139,13 +177,17 @@ message(struct body *b)
 	body_mark(b, MARK_MESSAGE);
 	b->messages++;
 	b->some = true;
+	b->answer_last = b->is_reasoning = false;
 }
 
 static void
 role(struct body *b, const void *text, size_t n)
 {
-	body_text(b, MARK_ROLE, text, n);
-	if (b->answered || n != 9 || memcmp(text, "assistant", n) != 0)
+	body_order_text(b, MARK_ROLE, text, n);
+	if (n != 9 || memcmp(text, "assistant", n) != 0)
+		return;
+	b->answer_last = true;
+	if (b->answered)
 		return;
 	b->answered = true;
 	b->opening = b->message_at;
@@ -155,8 +197,8 @@ static void
 string_message(struct body *b, const void *text, size_t n)
 {
 	message(b);
-	body_text(b, MARK_ROLE, "user", 4);
 	string_content(b, MARK_NONE, text, n);
+	body_text(b, MARK_ROLE, "user", 4);
 }
 
 /* Of several prompts the first one is used. */
@@ -178,11 +220,27 @@ string_prompt(struct body *b, const void *text, size_t n)
 	b->some = true;
 }
 
+/* More of the text that a completion has begun. */
+static void
+string_more(struct body *b, const void *text, size_t n)
+{
+	body_open_sink(b, SINK_MESSAGES);
+	body_put(b, text, n);
+	b->other = true;
+}
+
 /* Values that must be strings: names, addresses or data of images. */
 static void
 string_rest(struct body *b, const struct level *l, const void *text, size_t n)
 {
 	switch (l->value) {
+	case IS_TYPE:
+		b->is_reasoning = !b->keeps_reasoning && n == 9 &&
+		    memcmp(text, "reasoning", n) == 0;
+		break;
+	case IS_MORE:
+		string_more(b, text, n);
+		break;
 	case IS_MEDIA:
 		body_media(b, text, n);
 		break;
@@ -190,7 +248,13 @@ string_rest(struct body *b, const struct level *l, const void *text, size_t n)
 		if (!b->closing)
 			body_name(b, l->mark, text, n);
 		break;
+	case IS_ID:
+		if (!b->closing)
+			body_id(b, l->mark, text, n);
+		break;
 	case IS_AHEAD:
+		if (!b->closing)
+			kept_id(b, l->mark, text, n);
 		body_open_digest(b, l->mark);
 		body_text(b, MARK_STRING, text, n);
 		break;
@@ -204,24 +268,16 @@ string_rest(struct body *b, const struct level *l, const void *text, size_t n)
 	}
 }
 
-bool
-body_on_string(struct body *b, const unsigned char *text, size_t n)
+static void
+string_value(struct body *b, const struct level *l, const void *text, size_t n)
 {
-	const struct level *l = &b->level[b->depth];
-
 	switch (l->value) {
-	case IS_SKIPPED:
-		return !b->stopped;
 	case IS_BODY:
 		b->other = true;
 		break;
-	case IS_TEXT:
-		if (l->mark == MARK_ROLE)
-			role(b, text, n);
-		else
-			body_text(b, l->mark, text, n);
-		break;
 	case IS_WHOLE:
+		if (l->mark != 0 && !b->closing)
+			body_id(b, BODY_CONVERSATION, text, n);
 		body_text(b, MARK_STRING, text, n);
 		break;
 	case IS_CONTENT:
@@ -232,8 +288,7 @@ body_on_string(struct body *b, const unsigned char *text, size_t n)
 		break;
 	case IS_SYSTEM:
 		body_open_sink(b, SINK_SYSTEM);
-		if (n > 0)
-			string_content(b, MARK_SYSTEM, text, n);
+		string_content(b, MARK_SYSTEM, text, n);
 		b->some |= n > 0;
 		break;
 	case IS_MESSAGES:
@@ -255,6 +310,27 @@ body_on_string(struct body *b, const unsigned char *text, size_t n)
 	default:
 		string_rest(b, l, text, n);
 	}
+}
+
+bool
+body_on_string(struct body *b, const unsigned char *text, size_t n)
+{
+	const struct level *l = &b->level[b->depth];
+
+	if (l->value == IS_SKIPPED)
+		return !b->stopped;
+	if (l->value == IS_TEXT) {
+		if (n > 0 && l->mark == MARK_ROLE)
+			role(b, text, n);
+		else if (n > 0)
+			body_order_text(b, l->mark, text, n);
+	} else if (body_is_ordered(l->room)) {
+		body_order_value(b);
+		string_value(b, l, text, n);
+		body_order_value_done(b);
+	} else {
+		string_value(b, l, text, n);
+	}
 	return done(b);
 }
 
@@ -265,7 +341,7 @@ bare_token(struct body *b, const char *digits, size_t n)
 	if (!b->by_tokens) {
 		if (!is_first(b))
 			return;
-		b->by_tokens = true;
+		b->by_tokens = b->of_tokens = true;
 		body_mark(b, MARK_TOKENS);
 	}
 	body_token(b, digits, n);
@@ -294,6 +370,9 @@ scalar(struct body *b, enum mark mark, const char *text, size_t n)
 	case IS_TRUE:
 		b->flags[l->mark] = mark == MARK_TRUE ||
 		    (mark == MARK_NUMBER && !(n == 1 && *text == '0'));
+		break;
+	case IS_FALSE:
+		b->flags[l->mark] = mark == MARK_FALSE;
 		break;
 	case IS_THERE:
 	case IS_OPTIONS:
@@ -337,31 +416,52 @@ body_on_number(struct body *b, const char *digits, size_t n)
 /* ---------------------------------------------------- objects and lists --- */
 
 static void
-enter(struct level *to, enum room room, enum value value, enum mark shut)
+enter(struct level *to, enum room room, enum value value)
 {
 	to->room = (unsigned char)room;
 	to->value = (unsigned char)value;
 	to->mark = 0;
-	to->shut = (unsigned char)shut;
+	to->rank = 0;
+	to->shut = MARK_NONE;
+	to->n_open = 0;
+}
+
+/* A mark ahead of the first text of this level. */
+static void
+opens(struct level *to, enum mark mark)
+{
+	to->open[to->n_open++] = (unsigned char)mark;
 }
 
 static void
 enter_whole(struct body *b, struct level *to, bool is_map)
 {
 	body_mark(b, is_map ? MARK_MAP : MARK_LIST);
-	enter(to, is_map ? ROOM_WHOLE_MAP : ROOM_WHOLE_LIST, IS_WHOLE,
-	    is_map ? MARK_MAP_END : MARK_LIST_END);
+	enter(to, is_map ? ROOM_WHOLE_MAP : ROOM_WHOLE_LIST, IS_WHOLE);
+	to->shut = is_map ? MARK_MAP_END : MARK_LIST_END;
 }
 
 static void
-enter_content(struct body *b, struct level *to, enum mark mark, bool is_map)
+enter_content(struct level *to, enum mark mark, bool is_map)
 {
+	enter(to, is_map ? ROOM_PART : ROOM_LIST, IS_PART);
 	if (mark != MARK_NONE)
-		body_mark(b, mark);
-	body_mark(b, MARK_OPEN);
+		opens(to, mark);
+	opens(to, MARK_OPEN);
 	if (is_map)
-		body_mark(b, MARK_PART);
-	enter(to, is_map ? ROOM_PART : ROOM_LIST, IS_PART, MARK_SHUT);
+		opens(to, MARK_PART);
+	to->shut = MARK_SHUT;
+}
+
+static void
+enter_call(struct level *to, bool is_only)
+{
+	enter(to, ROOM_CALL, IS_SKIPPED);
+	if (is_only)
+		opens(to, MARK_OPEN);
+	opens(to, MARK_CALL);
+	if (is_only)
+		to->shut = MARK_SHUT;
 }
 
 static void
@@ -369,31 +469,34 @@ enter_map(struct body *b, const struct level *l, struct level *to)
 {
 	switch (l->value) {
 	case IS_BODY:
-		enter(to, ROOM_TOP, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_TOP, IS_SKIPPED);
 		break;
 	case IS_MESSAGE:
 		message(b);
-		enter(to, ROOM_MESSAGE, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_MESSAGE, IS_SKIPPED);
 		break;
 	case IS_PART:
-		body_mark(b, MARK_PART);
-		enter(to, ROOM_PART, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_PART, IS_SKIPPED);
+		opens(to, MARK_PART);
 		break;
 	case IS_MEDIA:
-		enter(to, ROOM_MEDIA, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_MEDIA, IS_SKIPPED);
 		break;
 	case IS_CALL:
-		body_mark(b, MARK_CALL);
-		/* fallthrough */
+		enter_call(to, l->mark == MARK_OPEN);
+		break;
 	case IS_FUNCTION:
-		enter(to, ROOM_CALL, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_FUNCTION, IS_SKIPPED);
 		break;
 	case IS_OPTIONS:
 		b->flags[FLAG_OPTIONS] = true;
-		enter(to, ROOM_OPTIONS, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_OPTIONS, IS_SKIPPED);
+		break;
+	case IS_METADATA:
+		enter(to, ROOM_METADATA, IS_SKIPPED);
 		break;
 	default:
-		enter(to, ROOM_SKIP, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_SKIP, IS_SKIPPED);
 	}
 }
 
@@ -401,7 +504,6 @@ static void
 enter_list(struct body *b, const struct level *l, struct level *to)
 {
 	enum value of = IS_SKIPPED;
-	enum mark shut = MARK_NONE;
 
 	switch (l->value) {
 	case IS_MESSAGES:
@@ -409,9 +511,7 @@ enter_list(struct body *b, const struct level *l, struct level *to)
 		of = IS_MESSAGE;
 		break;
 	case IS_CALLS:
-		body_mark(b, MARK_OPEN);
 		of = IS_CALL;
-		shut = MARK_SHUT;
 		break;
 	case IS_PROMPTS:
 		body_open_sink(b, body_sink(b));
@@ -421,6 +521,7 @@ enter_list(struct body *b, const struct level *l, struct level *to)
 		if (!is_first(b))
 			break;
 		body_mark(b, MARK_TOKENS);
+		b->of_tokens = true;
 		of = IS_TOKEN;
 		break;
 	case IS_OPTIONS:
@@ -429,7 +530,11 @@ enter_list(struct body *b, const struct level *l, struct level *to)
 	default:
 		break;
 	}
-	enter(to, of == IS_SKIPPED ? ROOM_SKIP : ROOM_LIST, of, shut);
+	enter(to, of == IS_SKIPPED ? ROOM_SKIP : ROOM_LIST, of);
+	if (of == IS_CALL) {
+		opens(to, MARK_OPEN);
+		to->shut = MARK_SHUT;
+	}
 }
 
 /* May be an object or a list. */
@@ -439,13 +544,14 @@ enter_either(struct body *b, const struct level *l, struct level *to,
 {
 	switch (l->value) {
 	case IS_SKIPPED:
-		enter(to, ROOM_SKIP, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_SKIP, IS_SKIPPED);
 		return true;
 	case IS_AHEAD:
 		body_open_digest(b, l->mark);
 		enter_whole(b, to, is_map);
 		return true;
 	case IS_TEXT:
+		body_open(b);
 		body_mark(b, l->mark);
 		enter_whole(b, to, is_map);
 		return true;
@@ -454,20 +560,32 @@ enter_either(struct body *b, const struct level *l, struct level *to,
 		return true;
 	case IS_SYSTEM:
 		body_open_sink(b, SINK_SYSTEM);
-		enter_content(b, to, MARK_SYSTEM, is_map);
-		b->some = true;
+		enter_content(to, MARK_SYSTEM, is_map);
 		return true;
 	case IS_CONTENT:
-		enter_content(b, to, l->mark, is_map);
+		enter_content(to, l->mark, is_map);
 		return true;
 	case IS_TRUE:
 	case IS_THERE:
 		b->flags[l->mark] = true;
-		enter(to, ROOM_SKIP, IS_SKIPPED, MARK_NONE);
+		enter(to, ROOM_SKIP, IS_SKIPPED);
 		return true;
 	default:
 		return false;
 	}
+}
+
+/* Bounds how often a byte that is aside is copied. */
+static void
+count_ordered(struct body *b, const struct level *l, struct level *to)
+{
+	to->ordered = l->ordered;
+	if (!body_is_ordered(to->room))
+		return;
+	if (++to->ordered > ORDERED_MAX)
+		enter(to, ROOM_SKIP, IS_SKIPPED);
+	else
+		body_order_begin(b, to);
 }
 
 static bool
@@ -480,13 +598,18 @@ open_level(struct body *b, bool is_map)
 		body_stop(b, BODY_TOO_DEEP);
 		return false;
 	}
+	if (body_is_ordered(l->room) && l->value != IS_SKIPPED)
+		body_order_value(b);
 	if (!enter_either(b, l, to, is_map)) {
 		if (is_map)
 			enter_map(b, l, to);
 		else
 			enter_list(b, l, to);
 	}
+	count_ordered(b, l, to);
 	b->depth++;
+	if (to->value == IS_WHOLE)
+		b->opened = b->depth;
 	return !b->stopped;
 }
 
@@ -502,14 +625,33 @@ body_on_list(struct body *b)
 	return open_level(b, false);
 }
 
+/* The object or list at hand, with its marks and its values. */
+static void
+close_level(struct body *b)
+{
+	const struct level *l = &b->level[b->depth];
+
+	if (body_is_ordered(l->room))
+		body_order_done(b);
+	if (b->opened >= b->depth) {
+		if (l->shut != MARK_NONE)
+			body_mark(b, l->shut);
+		b->opened = b->depth - 1;
+	}
+	if (l->room == ROOM_MESSAGE && b->is_reasoning)
+		body_drop_item(b);
+	b->depth--;
+	l--;
+	if (body_is_ordered(l->room) && l->value != IS_SKIPPED)
+		body_order_value_done(b);
+}
+
 bool
 body_on_end(struct body *b, uint64_t at)
 {
 	const struct level *l = &b->level[b->depth];
 
-	if (l->shut != MARK_NONE)
-		body_mark(b, l->shut);
-	b->depth--;
+	close_level(b);
 	if (b->depth == 0 && l->room != ROOM_TOP) {
 		b->other = true;
 	} else if (b->depth == 0) {
@@ -520,8 +662,9 @@ body_on_end(struct body *b, uint64_t at)
 }
 
 void
-body_outside(struct body *b)
+body_outside(struct body *b, unsigned value)
 {
 	b->depth = 0;
-	enter(&b->level[0], ROOM_OUTSIDE, IS_BODY, MARK_NONE);
+	b->level[0].ordered = 0;
+	enter(&b->level[0], ROOM_OUTSIDE, value);
 }

@@ -12,51 +12,7 @@
  */
 #include "body_in.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* --------------------------------------------------------------- holds --- */
-
-bool
-hold_reserve(struct hold *h, size_t n)
-{
-	size_t room = h->capacity < 4096 ? 4096 : h->capacity;
-	unsigned char *data;
-
-	if (n > SIZE_MAX / 4 || h->length > SIZE_MAX / 4)
-		return false;
-	if (n <= h->capacity - h->length)
-		return true;
-	while (room < h->length + n)
-		room *= 2;
-	data = realloc(h->data, room);
-	if (data == NULL)
-		return false;
-	h->data = data;
-	h->capacity = room;
-	return true;
-}
-
-bool
-hold_append(struct hold *h, const void *bytes, size_t n)
-{
-	if (!hold_reserve(h, n))
-		return false;
-	if (n > 0)
-		memcpy(h->data + h->length, bytes, n);
-	h->length += n;
-	return true;
-}
-
-void
-hold_trim(struct hold *h)
-{
-	if (h->capacity <= HOLD_KEEP)
-		return;
-	free(h->data);
-	h->data = NULL;
-	h->length = h->capacity = 0;
-}
 
 /* --------------------------------------------------------------- sinks --- */
 
@@ -98,20 +54,33 @@ to_sink(struct body *b, const void *bytes, size_t n)
 	}
 }
 
+/* Or aside, see body_order.c. */
+static void
+write_on(struct body *b, const void *bytes, size_t n)
+{
+	if (n == 0 || b->stopped)
+		return;
+	if (b->aside)
+		to_hold(b, &b->side, bytes, n);
+	else
+		to_sink(b, bytes, n);
+}
+
 void
 body_flush(struct body *b)
 {
-	size_t n = b->staged;
+	size_t n = b->staged, ahead = b->aside ? b->aside_at : 0;
 
-	b->staged = 0;
-	if (n > 0 && !b->stopped)
-		to_sink(b, b->stage, n);
+	b->staged = b->aside_at = 0;
+	if (ahead > 0 && !b->stopped)
+		to_sink(b, b->stage, ahead);
+	write_on(b, b->stage + ahead, n - ahead);
 }
 
 enum sink
 body_sink(const struct body *b)
 {
-	return b->endpoint == ENDPOINT_RESPONSES ||
+	return b->apart || b->endpoint == ENDPOINT_RESPONSES ||
 	    b->endpoint == ENDPOINT_MESSAGES ? SINK_MESSAGES : SINK_PROMPT;
 }
 
@@ -151,6 +120,17 @@ body_rewind(struct body *b)
 }
 
 void
+body_drop_item(struct body *b)
+{
+	body_flush(b);
+	if (b->sink == SINK_MESSAGES && !b->stopped)
+		b->held.length = (size_t)b->message_at;
+	b->messages--;
+	b->some = b->messages > 0 || b->system.length > 0;
+	b->is_reasoning = false;
+}
+
+void
 body_release(struct body *b)
 {
 	if (b->system.length > 0)
@@ -167,8 +147,8 @@ body_put_on(struct body *b, const void *bytes, size_t n)
 	body_flush(b);
 	if (n <= STAGE_BYTES / 2)
 		body_put(b, bytes, n);
-	else if (!b->stopped)
-		to_sink(b, bytes, n);
+	else
+		write_on(b, bytes, n);
 }
 
 void
@@ -176,6 +156,9 @@ body_media(struct body *b, const void *data, size_t n)
 {
 	XXH128_canonical_t digest;
 
+	if (n == 0)
+		return;
+	body_open(b);
 	XXH128_canonicalFromHash(&digest, XXH3_128bits(data, n));
 	body_text(b, MARK_MEDIA, digest.digest, sizeof(digest.digest));
 	b->media = true;
@@ -209,4 +192,13 @@ body_name(struct body *b, enum name name, const void *text, size_t n)
 		to[at++] = hex[digest.digest[i] & 15];
 	}
 	b->name_length[name] = at;
+}
+
+/* An id names one thing: a part of it would name another. */
+void
+body_id(struct body *b, enum body_id id, const void *text, size_t n)
+{
+	b->id_length[id] = n <= BODY_ID_MAX ? n : 0;
+	if (b->id_length[id] > 0)
+		memcpy(b->id[id], text, n);
 }

@@ -3,10 +3,21 @@
 #include "counters.h"
 
 static const char usage[] = "usage", shadowed[] = "shadowed";
+static const char affinity[] = "affinity";
 
 const struct counter counter_list[] = {
 	{ NULL, "bodies_truncated", "Bodies read in part, or broken.",
 	    COUNT_TRUNCATED, COUNTS },
+	{ NULL, "bodies_read", "Bodies read for a prompt.",
+	    COUNT_READ, COUNTS },
+	{ NULL, "bodies_held", "Requests held until their body was read, a "
+	    "piece at a time.", COUNT_HELD, COUNTS },
+	{ NULL, "body_pieces", "Pieces in which these were read.",
+	    COUNT_PIECES, COUNTS },
+	{ NULL, "answers_kept", "Answers that became part of the prompt on "
+	    "record.", COUNT_ANSWERS, COUNTS },
+	{ NULL, "answers_left", "Answers that did not: broken, too long, or "
+	    "several.", COUNT_ANSWERS_LEFT, COUNTS },
 	{ NULL, "retries", "Choices after the first of a request.",
 	    COUNT_RETRIES, COUNTS },
 	{ NULL, "aborts", "Requests not accepted, or with status 400 or more.",
@@ -34,6 +45,16 @@ const struct counter counter_list[] = {
 	    COUNT_CACHED_TOKENS, COUNTS },
 	{ usage, "predicted_tokens", "Of these, cached as predicted.",
 	    COUNT_PREDICTED_TOKENS, COUNTS },
+	{ affinity, "hit", "Choices of the worker to which the session or the "
+	    "state was bound.", COUNT_AFFINITY, COUNTS },
+	{ affinity, "new", "Choices for a session or a state that was not "
+	    "bound.", COUNT_AFFINITY_NEW, COUNTS },
+	{ affinity, "moved", "Choices of another worker than the bound one.",
+	    COUNT_AFFINITY_MOVED, COUNTS },
+	{ affinity, "gone", "Choices whose bound worker was removed or reset.",
+	    COUNT_AFFINITY_GONE, COUNTS },
+	{ affinity, "bound", "Ids of answers and conversations that were bound "
+	    "to their worker.", COUNT_BOUND, COUNTS },
 	{ shadowed, "same", "Requests sent to the worker that kvroute would "
 	    "have chosen.", COUNT_SHADOW_SAME, COUNTS },
 	{ shadowed, "other", "Requests sent to another worker than kvroute "

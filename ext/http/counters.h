@@ -21,6 +21,17 @@
 
 enum count {
 	COUNT_TRUNCATED,        /* bodies read in part, or broken */
+	COUNT_READ,             /* bodies read for a prompt */
+	COUNT_HELD,             /* requests held while theirs was read */
+	COUNT_PIECES,           /* in which those were read */
+	COUNT_ANSWERS,          /* that extended their prompts */
+	COUNT_ANSWERS_LEFT,     /* that could have, and did not */
+	/* sessions, by enum kvr_affinity_outcome - 1 */
+	COUNT_AFFINITY,         /* hit: went to the bound worker */
+	COUNT_AFFINITY_NEW,     /* there was no binding */
+	COUNT_AFFINITY_MOVED,   /* there was, and it went elsewhere */
+	COUNT_AFFINITY_GONE,    /* the same: the worker is no more */
+	COUNT_BOUND,            /* ids of answers and conversations bound */
 	COUNT_RETRIES,          /* choices after the first of a request */
 	COUNT_ABORTS,           /* not accepted, or status >= 400 */
 	COUNT_CLIENTS_LEFT,     /* before the end of the response */

@@ -9,6 +9,7 @@ static const char *const names[REASONS] = {
 	[REASON_PINNED] = "pinned",
 	[REASON_LOAD] = "load",
 	[REASON_OVERLAP] = "overlap",
+	[REASON_AFFINITY] = "affinity",
 	[REASON_BYPASS] = "bypass",
 	[REASON_ENDPOINT] = "endpoint",
 	[REASON_NO_BODY] = "no_body",
@@ -18,6 +19,7 @@ static const char *const names[REASONS] = {
 	[REASON_NO_PROMPT] = "no_prompt",
 	[REASON_BUSY] = "busy",
 	[REASON_NO_WORKER] = "no_worker",
+	[REASON_STATE_LOST] = "state_lost",
 	[REASON_FAILED] = "failed"
 };
 

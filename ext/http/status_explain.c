@@ -68,6 +68,26 @@ no_prompt_put(struct json *j)
 
 /* ---------------------------------------------------------- the choice --- */
 
+/* If there are several of its name. */
+static void
+rank_put(struct json *j, const struct kvr *k, uint64_t id, const char *name,
+    size_t length)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	uint64_t other;
+	int error;
+
+	do
+		error = kvr_worker_get(k, id, &facts);
+	while (status_again(j->to, error));
+	if (error == KVR_OK && facts.rank == 0)
+		do
+			error = kvr_worker_find(k, name, length, 1, &other);
+		while (status_again(j->to, error));
+	if (error == KVR_OK)
+		json_whole(j, "rank", facts.rank);
+}
+
 /* null: it was removed meanwhile. */
 static void
 worker_put(struct json *j, const struct kvr *k, uint64_t id)
@@ -83,6 +103,8 @@ worker_put(struct json *j, const struct kvr *k, uint64_t id)
 		json_bytes(j, "worker", name, length);
 	else
 		json_null(j, "worker");
+	if (error == KVR_OK)
+		rank_put(j, k, id, name, length);
 }
 
 static void

@@ -26,4 +26,7 @@ status_again(struct writer *to, int error)
 	return !to->failed;
 }
 
+/* upstream="NAME", as a label of Prometheus. */
+void status_label(struct writer *to, const struct status_upstream *up);
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "body.h"
 #include "json_writer.h"
+#include "status_peers.h"
 
 static const char *const costs[] = {
 	[KVR_COST_DYNAMO] = "dynamo",
@@ -21,11 +22,16 @@ static const char *const states[] = {
 	[KVR_STATE_DRAINING] = "draining",
 	[KVR_STATE_DOWN] = "down"
 };
+static const char *const windows[] = {
+	[KVR_WINDOW_FULL] = "full", [KVR_WINDOW_BOUNDARY] = "boundary",
+	[KVR_WINDOW_DENSE] = "dense", [KVR_WINDOW_DUAL] = "dual"
+};
 static const char *const retains[] = {
 	[KVR_RETAIN_AUTO] = "auto",
 	[KVR_RETAIN_TTL] = "ttl",
 	[KVR_RETAIN_CAPACITY] = "capacity",
-	[KVR_RETAIN_FEEDBACK] = "feedback"
+	[KVR_RETAIN_FEEDBACK] = "feedback",
+	[KVR_RETAIN_EVENTS] = "events"
 };
 
 #define NAME_IN(names, i) \
@@ -56,6 +62,26 @@ status_blocked(const struct kvr *k)
 /* ------------------------------------------------------- an upstream --- */
 
 static void
+journal_put(struct json *j, const struct kvr_stats *s)
+{
+	const int64_t age = kvr_clock_now() - s->journal_beat;
+
+	if (s->journal_bytes == 0) {
+		json_null(j, "journal");
+		return;
+	}
+	json_map(j, "journal");
+	json_whole(j, "bytes", s->journal_bytes);
+	json_whole(j, "written", s->journal_written);
+	json_whole(j, "overruns", s->journal_overruns);
+	if (s->journal_beat < 0)
+		json_null(j, "beat_age");
+	else
+		json_real(j, "beat_age", age < 0 ? 0 : (double)age / 1e9);
+	json_map_end(j);
+}
+
+static void
 region_put(struct json *j, const struct kvr_stats *s)
 {
 	json_map(j, "region");
@@ -70,6 +96,7 @@ region_put(struct json *j, const struct kvr_stats *s)
 	json_whole(j, "recoveries", s->recoveries);
 	json_whole(j, "busy_writes", s->busy_writes);
 	json_whole(j, "lease_reaps", s->lease_reaps);
+	journal_put(j, s);
 	json_map_end(j);
 }
 
@@ -180,15 +207,19 @@ source_put(struct json *j, const struct worker *w, bool asked)
 }
 
 static void
-worker_put(struct json *j, const struct worker *w, bool asked)
+worker_put(struct json *j, const struct worker *w, bool ranked, bool asked)
 {
 	json_map(j, NULL);
 	json_bytes(j, "name", w->name, w->name_length);
+	if (ranked)
+		json_whole(j, "rank", w->facts.rank);
 	json_text(j, "state", status_state_name(w->facts.state));
 	json_real(j, "weight", w->facts.weight);
 	json_whole(j, "capacity", w->facts.capacity_tokens);
 	source_put(j, w, asked);
 	json_whole(j, "block_tokens", w->facts.block_tokens);
+	json_text(j, "window_mode", NAME_IN(windows, w->facts.window_mode));
+	json_whole(j, "window", w->facts.window_tokens);
 	load_put(j, &w->stats);
 	hits_put(j, &w->stats);
 	json_map_end(j);
@@ -271,6 +302,21 @@ workers_read(struct json *j, const struct kvr *k, size_t *n)
 	return all;
 }
 
+static bool
+same_name(const struct worker *a, const struct worker *b)
+{
+	return a->name_length == b->name_length &&
+	    memcmp(a->name, b->name, a->name_length) == 0;
+}
+
+/* One of several ranks of its name, or a lone one that is not the first? */
+static bool
+is_ranked(const struct worker *all, size_t n, size_t i)
+{
+	return all[i].facts.rank > 0 ||
+	    (i + 1 < n && same_name(&all[i], &all[i + 1]));
+}
+
 static void
 workers_put(struct json *j, const struct status_upstream *up,
     const struct worker *all, size_t n)
@@ -279,7 +325,8 @@ workers_put(struct json *j, const struct status_upstream *up,
 
 	json_list(j, "workers");
 	for (i = 0; i < n; i++)
-		worker_put(j, &all[i], is_asked(up, &all[i], &at));
+		worker_put(j, &all[i], is_ranked(all, n, i),
+		    is_asked(up, &all[i], &at));
 	json_list_end(j);
 }
 
@@ -346,6 +393,7 @@ upstream_put(struct json *j, const struct status_upstream *up)
 	else
 		json_text(j, "shadow", up->shadow);
 	region_put(j, &s);
+	peers_json(j, up->kvr);
 	sums_put(j, workers, n);
 	requests_put(j, up->counters);
 	counters_put(j, up->counters);

@@ -12,9 +12,11 @@
  *   # TYPE kvroute_leases gauge            kvroute_leases{upstream="b"} 5
  *   kvroute_leases 5
  *
- * The proxy's counters follow. Upstreams without an index have only those.
+ * The proxy's counters follow, and other machines. Upstreams without an index
+ * have only counters.
  */
-#include "status.h"
+#include "status_in.h"
+#include "status_peers.h"
 
 #include <string.h>
 
@@ -91,8 +93,8 @@ heads_pass(struct writer *to, struct text *t, bool put)
 	}
 }
 
-static void
-label_put(struct writer *to, const struct status_upstream *up)
+void
+status_label(struct writer *to, const struct status_upstream *up)
 {
 	const char *at = up->name, *end = at + up->name_length, *from;
 
@@ -120,7 +122,7 @@ sample_put(struct writer *to, const struct text *t, const char *end)
 	labels = p < end && *p == '{';
 	writer_put(to, t->at, (size_t)(p - t->at));
 	writer_text(to, "{");
-	label_put(to, t->up);
+	status_label(to, t->up);
 	if (labels)
 		p++;
 	writer_text(to, labels ? "," : "}");
@@ -197,7 +199,7 @@ kind_put(const struct merge *m, const struct text *t, const char *name,
 {
 	name_put(m, NULL, name);
 	writer_text(m->to, "{");
-	label_put(m->to, t->up);
+	status_label(m->to, t->up);
 	writer_text(m->to, ",");
 	writer_text(m->to, key);
 	writer_text(m->to, "=\"");
@@ -251,7 +253,7 @@ counters_put(const struct merge *m)
 		for (i = 0; i < m->n; i++) {
 			name_put(m, c->group, c->name);
 			writer_text(m->to, "{");
-			label_put(m->to, m->text[i].up);
+			status_label(m->to, m->text[i].up);
 			value_put(m, counter_value(m->text[i].up->counters,
 			    j));
 		}
@@ -291,6 +293,7 @@ status_metrics(const struct status *s, struct writer *to)
 		reasons_put(&m);
 		endpoints_put(&m);
 		counters_put(&m);
+		peers_metrics(s, to);
 	} else {
 		to->failed = true;
 	}

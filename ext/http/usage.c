@@ -11,6 +11,8 @@
  *          +-- response -+-> INNER                                  |
  *          +-- timings --> TIMINGS -- cache_n, ...       cached_tokens
  *          +-- choices --> CHOICES -- its first element
+ *          +-- conversation --> KEPT_BY -- id; also of INNER
+ *          +-- id; also of INNER
  *          +-- error, type, object, prompt_progress
  */
 #include "usage.h"
@@ -22,7 +24,8 @@
 #include <yajl/yajl_parse.h>
 
 enum {
-	KEPT = 40,         /* bytes of a string, or of a number */
+	KEPT = OBJECT_ID_MAX, /* bytes of a string */
+	NUMBER_KEPT = 40,  /* of a number */
 	DEPTH_MAX = 100,   /* of nesting; YAJL takes a byte a level, and 128 */
 	PLACES = 5,        /* nesting at which names can matter */
 	ARENA = 4096       /* YAJL takes about 2.6 kB */
@@ -30,7 +33,7 @@ enum {
 
 enum place {
 	NOWHERE, ROOT, INNER, USAGE, DETAILS, TIMINGS, CHOICES, CHOICE, FAILURE,
-	TYPE, PROGRESS, NUMBER
+	TYPE, PROGRESS, NUMBER, KEPT_BY, ID
 };
 
 /* State of thinning: outside strings, in a kept part, or past it. */
@@ -46,7 +49,7 @@ struct object {
 	size_t depth;
 	enum place places[PLACES];  /* of the maps and lists we are in */
 	enum place next;            /* of the value that comes next */
-	enum usage_number number;   /* if that is NUMBER */
+	unsigned which;             /* NUMBER or ID */
 	struct object_facts facts;
 	alignas(max_align_t) unsigned char arena[ARENA];
 };
@@ -56,7 +59,7 @@ struct object {
 struct name {
 	const char *text;
 	enum place in, is;
-	enum usage_number number;
+	unsigned which; /* enum usage_number or object_id */
 };
 static const struct name names[] = {
 	{ "usage", ROOT, USAGE, 0 },
@@ -65,6 +68,11 @@ static const struct name names[] = {
 	{ "response", ROOT, INNER, 0 },
 	{ "timings", ROOT, TIMINGS, 0 },
 	{ "choices", ROOT, CHOICES, 0 },
+	{ "id", ROOT, ID, OBJECT_ID },
+	{ "id", INNER, ID, OBJECT_ID },
+	{ "conversation", ROOT, KEPT_BY, 0 },
+	{ "conversation", INNER, KEPT_BY, 0 },
+	{ "id", KEPT_BY, ID, OBJECT_CONVERSATION },
 	{ "error", ROOT, FAILURE, 0 },
 	{ "type", ROOT, TYPE, 0 },
 	{ "object", ROOT, TYPE, 0 },
@@ -109,7 +117,7 @@ on_key(void *context, const unsigned char *bytes, size_t n)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (names[i].in == in && is_text(bytes, n, names[i].text)) {
 			o->next = names[i].is;
-			o->number = names[i].number;
+			o->which = names[i].which;
 		}
 	return 1;
 }
@@ -165,9 +173,20 @@ on_number(void *context, const char *digits, size_t n)
 		if (value > most)
 			return 1;
 	}
-	o->facts.usage.number[o->number] = value;
-	o->facts.usage.known |= 1u << o->number;
+	o->facts.usage.number[o->which] = value;
+	o->facts.usage.known |= 1u << o->which;
 	return 1;
+}
+
+/* A question mark at the end is where it was cut. */
+static void
+id_keep(struct object *o, const unsigned char *bytes, size_t n)
+{
+	const bool whole = n > 0 && n <= OBJECT_ID_MAX && bytes[n - 1] != '?';
+
+	o->facts.id_length[o->which] = whole ? n : 0;
+	if (whole)
+		memcpy(o->facts.id[o->which], bytes, n);
 }
 
 static int
@@ -178,6 +197,8 @@ on_string(void *context, const unsigned char *bytes, size_t n)
 	struct object *o = context;
 	size_t i;
 
+	if (o->next == ID)
+		id_keep(o, bytes, n);
 	if (o->next == TYPE) {
 		for (i = 0; i < sizeof(early) / sizeof(early[0]); i++)
 			if (is_text(bytes, n, early[i]))
@@ -368,7 +389,7 @@ outside(struct object *o, const char *at, const char *end)
 		}
 		if (ends_token(*at))
 			o->kept = 0;
-		else if (++o->kept > KEPT)
+		else if (++o->kept > NUMBER_KEPT)
 			o->dead = true;
 	}
 	return at;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * usage.h - token counts in one JSON object of a response.
+ * usage.h - token counts and ids in one JSON object of a response.
  *
  * The object arrives in pieces of any size and goes through YAJL, which has
  * three habits unfit for a proxy. It keeps a token that a piece cuts and scans
@@ -10,7 +10,7 @@
  *
  *   {"content":"Once upon a time, there was ...","usage":{...}}
  *                     |
- *                  thinning     keeps the first 40 bytes of a string, up to an
+ *                  thinning     keeps the first 256 bytes of a string, up to an
  *                     |         escape; all else passes
  *                     v
  *   {"content":"Once upon a time, there was ...","usage":{...}}
@@ -20,9 +20,10 @@
  *                     v         leaves nothing allocated
  *              what is in place
  *
- * No name and no type that matters has 40 bytes or an escape, so nothing is
- * lost. No token is longer than that and nesting is limited, so the arena is
- * always large enough for known versions of YAJL.
+ * No name and no type that matters is longer or has an escape, so nothing is
+ * lost; an id that is or has one is none. No token is longer than that and
+ * nesting is limited, so the arena is always large enough for known versions of
+ * YAJL.
  */
 #ifndef KVROUTE_USAGE_H
 #define KVROUTE_USAGE_H
@@ -57,9 +58,18 @@ void usage_add(struct usage *sum, const struct usage *later);
 /* Writes kind, prompt_tokens, cached_tokens and completion_tokens. */
 void usage_report(const struct usage *u, struct kvr_report *report);
 
+enum { OBJECT_ID_MAX = 256 };
+enum object_id {
+	OBJECT_ID = 0,       /* of the answer */
+	OBJECT_CONVERSATION, /* of what it belongs to */
+	OBJECT_IDS
+};
+
 /* All that matters in an object. */
 struct object_facts {
 	struct usage usage;
+	size_t id_length[OBJECT_IDS]; /* 0: none */
+	char id[OBJECT_IDS][OBJECT_ID_MAX];
 	bool error;       /* reports a failure of the engine */
 	bool at_once;     /* of a type that comes before prefill */
 	bool choices;     /* there is a list of that name ... */

@@ -3,16 +3,19 @@
 # module.sh BUILD [NGINX_SRC [FOLDER]] - builds the nginx module of FOLDER
 # (default: ext/nginx) against the nginx sources in NGINX_SRC (default: Debian's
 # nginx-dev, with the options of Debian's nginx) into BUILD/nginx. SAN=...
-# compiles it with a sanitizer.
+# compiles it with a sanitizer; VARIANT=NAME DEFINES="-D..." make another one,
+# into BUILD/nginx/NAME.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
-mkdir -p "$1/nginx"
+variant=${VARIANT:-}
+mkdir -p "$1/nginx/$variant"
 out=$(cd "$1" && pwd)
 source=${2:-}
 folder=${3:-ext/nginx}
 name=$(sed -n 's/^ngx_addon_name=//p' "$root/$folder/config")
-objects=$out/nginx/$name
+into=$out/nginx/$variant
+objects=${into%/}/$name
 log=$objects.log
 module=$name.so
 
@@ -43,14 +46,14 @@ prepare()
 	    KVROUTE_LIBS="$out/libkvroute.a -lbsd" \
 	    $configure "${NGX_CONF_FLAGS[@]}" \
 	    --with-cc="${CC:-cc}" \
-	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \
+	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN} ${DEFINES:-}" \
 	    --with-ld-opt="${SAN:+-fsanitize=$SAN}" \
 	    --add-dynamic-module="$root/$folder"
 }
 
 {
 	# Again when the list of files, or the way it is built, has changed.
-	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
+	wanted="$source ${CC:-cc} ${SAN:-} ${DEFINES:-} $(cd "$root" &&
 	    ls "$folder"/*.c ext/http/*.c &&
 	    cksum "$folder"/config ext/http/page.html ext/nginx/module.sh)
 	    $(cat "$source/conf_flags" "$source/src/core/nginx.h" \
@@ -66,8 +69,8 @@ prepare()
 	# have the old file mapped: it gets a new one, under a name of its own
 	# until it is whole.
 	make -f objs/Makefile modules &&
-	    cp "objs/$module" "$out/nginx/$module.new" &&
-	    mv -f "$out/nginx/$module.new" "$out/nginx/$module"
+	    cp "objs/$module" "$into/$module.new" &&
+	    mv -f "$into/$module.new" "$into/$module"
 } > "$log" 2>&1 < /dev/null || {
 	tail -n 40 "$log" >&2
 	rm -f "$objects.made-of"

@@ -6,9 +6,15 @@
  *   zone       one region for each upstream, in a zone or in a file
  *   workers    workers of the region = peers of the upstream
  *   region     nginx starts, reloads, ends
- *   body       the request body -> prompt; edits of the request
+ *   replicas   what kvroute-sync has brought, once it is silent
+ *   reader     the request body, a piece at a time
+ *   read       when that is done: now, or in turns while the request is held
+ *   body       what was read -> prompt; edits of the request
+ *   ranks      data-parallel ranks behind one address; their header
+ *   session    keys of sessions; state that one engine keeps
  *   peer       the choice; the life of a request as kvr_lease(3) draws it
  *   end        finish or abort, also while the lock is held
+ *   extend     the answer becomes part of the prompt
  *   capacity   engines are asked for theirs
  *   answer     headers, first event, usage -> the report
  *   variables  for logs
@@ -16,9 +22,10 @@
  *   status     what operators and Prometheus can see; orders; explain
  *
  * A request has one struct here, ngx_http_kvroute_ctx_t, made when its
- * upstream is chosen. A body is read and parsed in one call, so one prompt and
- * one parser for each nginx worker and upstream are enough; a retry parses
- * again. All time is CLOCK_MONOTONIC.
+ * upstream is chosen, and a reader, which may be older: a long body is read in
+ * pieces before that. The reader has a parser until the choice and a prompt
+ * until the headers of the response, so that a retry does not parse again. All
+ * time is CLOCK_MONOTONIC.
  */
 #ifndef NGX_HTTP_KVROUTE_H
 #define NGX_HTTP_KVROUTE_H
@@ -35,6 +42,8 @@
 #include "counters.h"
 #include "endpoint.h"
 #include "reason.h"
+#include "reply_message.h"
+#include "session_key.h"
 #include "status.h"
 
 enum { NGX_HTTP_KVROUTE_TROUBLES = 64 };
@@ -45,6 +54,7 @@ typedef struct {
 	ngx_atomic_t endpoints[ENDPOINTS];
 	ngx_atomic_t counts[COUNTS];
 	ngx_atomic_t epoch;     /* changes when ids or states change */
+	ngx_atomic_t silence;   /* as below, of which a line was logged */
 	/* requests that failed at a server: of peer i in [i % TROUBLES] */
 	ngx_atomic_t troubles[NGX_HTTP_KVROUTE_TROUBLES];
 } ngx_http_kvroute_shared_t;
@@ -55,6 +65,7 @@ typedef struct {
 	struct kvr_worker facts;
 	bool ask;               /* capacity=auto */
 	bool evicts;            /* eviction= is among the facts */
+	uint32_t ranks;         /* each of them a worker; 0: not given */
 	bool used;
 } ngx_http_kvroute_server_t;
 
@@ -65,8 +76,12 @@ typedef struct ngx_http_kvroute_ask_s ngx_http_kvroute_ask_t;
 typedef struct {
 	u_char name[KVR_NAME_MAX];
 	size_t name_len;
-	uint64_t id;            /* of its worker; 0: not looked up */
-	bool closed;            /* drained or set down at run time */
+	uint64_t *ids;          /* [ranks] of its workers; 0: not known */
+	uint8_t *flags;         /* [ranks], see workers.c */
+	uint32_t ranks;
+	uint32_t due;           /* ids to be looked up */
+	bool named;             /* the engine is told which */
+	bool closed;            /* drained or set down at run time, all */
 	bool usable;            /* by nginx's rules */
 	ngx_uint_t conns, weight;
 } ngx_http_kvroute_known_t;
@@ -74,7 +89,8 @@ typedef struct {
 typedef enum {
 	NGX_HTTP_KVROUTE_FINISH,
 	NGX_HTTP_KVROUTE_ABORT,
-	NGX_HTTP_KVROUTE_RESET  /* of a worker that refused connections */
+	NGX_HTTP_KVROUTE_RESET, /* of a worker that refused connections */
+	NGX_HTTP_KVROUTE_BIND   /* of a digest to a worker */
 } ngx_http_kvroute_write_t;
 
 enum { NGX_HTTP_KVROUTE_SPARES = 32 };
@@ -85,7 +101,14 @@ typedef struct {
 	ngx_http_kvroute_write_t what;
 	uint64_t id;            /* of the lease, or of the worker */
 	struct kvr_report report;
+	/* NULL, or the prompt with its answer: before FINISH */
+	struct kvr_prompt *prompt;
+	uint64_t digest;        /* BIND */
+	int64_t ttl;
 } ngx_http_kvroute_late_t;
+
+/* Parsers and prompts that no request has. */
+typedef struct ngx_http_kvroute_spares_s ngx_http_kvroute_spares_t;
 
 typedef struct {
 	ngx_http_upstream_srv_conf_t *upstream;
@@ -93,6 +116,7 @@ typedef struct {
 	ngx_cycle_t *cycle;
 	/* as configured */
 	bool on;
+	bool sized;             /* affinity= is given */
 	ngx_str_t zone_name;
 	size_t zone_size;
 	ngx_str_t path;         /* of a region file, or empty */
@@ -101,6 +125,8 @@ typedef struct {
 	uint32_t retain;        /* enum kvr_retain */
 	ngx_uint_t shadow;      /* ngx_http_kvroute_shadow_t */
 	ngx_array_t *servers;   /* ngx_http_kvroute_server_t */
+	bool ranked;            /* one of them has ranks */
+	ngx_str_t rank_header;
 	ngx_shm_zone_t *zone;
 	/* in the zone */
 	ngx_http_kvroute_shared_t *shared;
@@ -108,24 +134,29 @@ typedef struct {
 	size_t bytes;
 	/* of this process */
 	struct kvr *kvr;        /* NULL: no region; no prediction */
-	struct kvr_prompt *prompt;
-	struct body *body;
+	ngx_http_kvroute_spares_t *spare_readers;
 	struct answer *spares[NGX_HTTP_KVROUTE_SPARES];
 	ngx_uint_t n_spares;    /* unused parsers */
+	struct reply *replies[NGX_HTTP_KVROUTE_SPARES];
+	ngx_uint_t n_replies;   /* unused ones */
 	uint64_t owner;         /* of leases: this process, see region.c */
 	ngx_event_t watch;      /* for owners that have died */
 	bool behind;            /* the master could not sync the workers */
 	uint64_t listed;        /* where looking for dead owners goes on; */
 	uint64_t dead, reaped;  /* one that is being reaped, or 0, and */
 	                        /* where that goes on */
-	void *parsed;           /* ctx that the prompt belongs to */
+	bool silent;            /* kvroute-sync, since its latest beat; */
+	int64_t silence;        /* that, when loads were ended; 0: never */
+	uint64_t unloaded;      /* where ending them goes on */
 	ngx_atomic_uint_t epoch;
 	ngx_http_kvroute_known_t *known;
 	ngx_uint_t n_peers;
 	ngx_uint_t n_first;     /* of them, not backups */
-	uint64_t *allowed;      /* scratch: ids of usable peers */
+	ngx_uint_t n_workers;   /* of them, with their ranks */
+	uint64_t *allowed;      /* scratch: ids of usable peers' workers */
 	ngx_uint_t turn;        /* which of equals is first */
 	ngx_queue_t late;       /* ngx_http_kvroute_late_t */
+	ngx_uint_t late_binds;  /* those of them that bind */
 	ngx_event_t timer;
 	struct status_name *asked; /* those with capacity=auto */
 	size_t n_asked;
@@ -149,16 +180,53 @@ typedef struct {
 
 typedef struct ngx_http_kvroute_trace_s ngx_http_kvroute_trace_t;
 
+typedef enum {
+	NGX_HTTP_KVROUTE_STRIP = 0,
+	NGX_HTTP_KVROUTE_KEEP
+} ngx_http_kvroute_reasoning_t;
+
 typedef struct {
 	size_t max_body;
 	ngx_http_complex_value_t *model;
 	ngx_http_complex_value_t *scope;
 	ngx_flag_t feedback;
 	ngx_flag_t include_usage;
+	ngx_flag_t answers;     /* extend their prompts */
+	ngx_array_t *affinity;  /* ngx_http_complex_value_t; NULL: off */
+	ngx_uint_t affinity_mode; /* enum kvr_affinity_mode */
+	ngx_msec_t affinity_ttl;
+	ngx_msec_t responses_ttl; /* 0: off */
+	ngx_uint_t reasoning;   /* ngx_http_kvroute_reasoning_t */
 	ngx_array_t *bypass;    /* ngx_http_complex_value_t */
 	ngx_http_kvroute_trace_t *trace; /* NULL: off */
 	ngx_flag_t status;
+	/* of this process: where the last request went */
+	ngx_http_kvroute_srv_conf_t *seen;
 } ngx_http_kvroute_loc_conf_t;
+
+/* The body of a request while it is read, then its prompt; see reader.c. */
+typedef struct {
+	ngx_queue_t queue;
+	ngx_http_request_t *request;
+	ngx_http_kvroute_srv_conf_t *up;
+	enum endpoint endpoint;
+	bool held;              /* in the queue */
+	bool read;              /* facts and outcome are known */
+	/* how the request goes on */
+	ngx_http_client_body_handler_pt then;
+	ngx_http_event_handler_pt reading; /* ours, or NULL */
+	struct body *body;      /* until the choice */
+	struct kvr_prompt *prompt; /* until the headers of the response */
+	ngx_chain_t *from;      /* the whole body */
+	ngx_chain_t *link;      /* next to be read, and from where in it */
+	off_t at;
+	size_t most, left;      /* of kvroute_max_body */
+	ngx_uint_t reasoning;   /* as of its location */
+	enum body_outcome outcome;
+	struct body_facts facts; /* the model is that of `body` */
+	struct kvr_scope scope; /* once the prompt has its end */
+	uint64_t ns;
+} ngx_http_kvroute_reader_t;
 
 /* One request. */
 typedef struct {
@@ -168,19 +236,36 @@ typedef struct {
 	ngx_http_request_t *request;
 	ngx_http_kvroute_srv_conf_t *up;
 	/* of the body */
+	ngx_http_kvroute_reader_t *reader; /* NULL: no prompt */
 	enum endpoint endpoint;
-	struct body_facts facts; /* its model is copied: see `model` */
+	struct body_facts facts; /* its texts are copied: */
 	ngx_str_t model;
+	ngx_str_t body_ids[BODY_IDS];
+	/* of the session */
+	ngx_str_t tenant;
+	uint64_t session;       /* its digest, or 0 */
+	uint64_t state;         /* of what the engine keeps, or 0 */
+	unsigned binds;         /* what its answer's id is, or 0 */
+	unsigned bound;         /* bits of enum object_id: done */
+	bool ends;              /* the engine is asked to delete `state` */
 	enum reason opinion; /* COST: a prompt; or why none */
 	bool asked;             /* include_usage was added to the request */
 	/* of the choice */
 	ngx_uint_t tries;
 	struct kvr_decision decision;
 	enum reason reason;
+	uint32_t affinity;      /* enum kvr_affinity_outcome */
 	uint64_t lease;
 	uint64_t worker;
+	ngx_int_t rank;         /* that the engine is told; -1: none */
+	ngx_buf_t *rank_head;   /* of the request, or NULL; its line belongs */
+	u_char *rank_at;        /* here, and this follows: see ranks.c */
+	ngx_str_t rank_rest;
 	/* of the response */
 	struct answer *answer;
+	struct reply *reply;    /* NULL: the prompt is not extended */
+	void *saved;            /* its end, see kvr_prompt_save */
+	size_t n_saved;
 	bool headers;           /* of the engine, status below 400 */
 	bool stream;
 	bool strip;             /* usage is removed from the response */
@@ -223,6 +308,9 @@ ngx_http_kvroute_server_t *ngx_http_kvroute_server_find(
 void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
 /* An id or a state has changed: all processes look them up again. */
 void ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up);
+/* Its position in up->known, and its rank; n_peers: none. */
+ngx_uint_t ngx_http_kvroute_peer_of(ngx_http_kvroute_srv_conf_t *up,
+    uint64_t worker, uint32_t *rank);
 /* Of the chosen worker; empty if it is gone. */
 ngx_str_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx);
 
@@ -231,17 +319,105 @@ ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
 ngx_int_t ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle);
 void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
 
+/* replicas */
+/* Did kvroute-sync open leases of this owner? */
+bool ngx_http_kvroute_is_brought(uint64_t owner);
+/* Sets up->silent, and ends loads if so; false: there is more to do soon. */
+bool ngx_http_kvroute_replicas_watch(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+
+/* read */
+ngx_int_t ngx_http_kvroute_read_add(ngx_conf_t *cf);
+/* Of each process, before its first request. */
+void ngx_http_kvroute_read_begin(ngx_cycle_t *cycle);
+/* The body of this request, read to its end, for one choice; or NULL. */
+ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_get(
+    ngx_http_kvroute_ctx_t *ctx);
+
+/* reader */
+ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_make(ngx_http_request_t *r,
+    ngx_http_kvroute_srv_conf_t *up, enum endpoint endpoint);
+/* The newest of this request, or NULL; subrequests share its pool. */
+ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_of(ngx_http_request_t *r);
+/* Takes what reading needs; false: no memory. */
+bool ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader);
+/* Reads one more piece; false: there is none, or none that may be read. */
+bool ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader);
+void ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader);
+/* Gives back the parser, or all; again is no error. */
+void ngx_http_kvroute_reader_body_leave(ngx_http_kvroute_reader_t *reader);
+void ngx_http_kvroute_reader_leave(ngx_http_kvroute_reader_t *reader);
+ngx_http_kvroute_spares_t *ngx_http_kvroute_spares_new(ngx_pool_t *pool);
+void ngx_http_kvroute_spares_free(ngx_http_kvroute_spares_t *spares);
+/* One of the spares, or a new one; NULL: no memory. */
+struct body *ngx_http_kvroute_body_take(ngx_http_kvroute_srv_conf_t *up);
+void ngx_http_kvroute_body_put(ngx_http_kvroute_srv_conf_t *up,
+    struct body *body);
+struct kvr_prompt *ngx_http_kvroute_prompt_take(
+    ngx_http_kvroute_srv_conf_t *up);
+/* It must not be large. */
+void ngx_http_kvroute_prompt_put(ngx_http_kvroute_srv_conf_t *up,
+    struct kvr_prompt *prompt);
+
 /* body */
 void ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx);
 /* Edits what is sent to the engine, as feedback requires. */
 ngx_int_t ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
-/* Fills up->prompt unless it is filled already; facts are in ctx. */
+/* Makes ctx->reader, with the prompt and its scope; facts are in ctx. */
 bool ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx);
-/* The scope of what was parsed last, by this request's location. */
-ngx_int_t ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
-    struct kvr_scope *scope);
+/* The prompt is no longer needed. */
+void ngx_http_kvroute_prompt_leave(ngx_http_kvroute_ctx_t *ctx);
+/* By kvroute_bypass, as it is now. */
+bool ngx_http_kvroute_bypassed(ngx_http_request_t *r);
+
+/* ranks */
+/* These two return what is wrong, or NULL. */
+const char *ngx_http_kvroute_ranks_set(ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_kvroute_server_t *server, const ngx_str_t *text);
+const char *ngx_http_kvroute_rank_header_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name);
+/* Is there room for so many? The peers are known. */
+ngx_int_t ngx_http_kvroute_ranks_check(ngx_conf_t *cf,
+    ngx_http_kvroute_srv_conf_t *up);
+/* How many workers a server is: 1 without ranks. */
+uint32_t ngx_http_kvroute_ranks_of(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name);
+/* Makes a place for the rank in the head of the request, */
+ngx_int_t ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx);
+/* and writes the chosen one there, or none. */
+void ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx);
+/* ADDRESS@RANK: cuts the name. False: it is another name. */
+bool ngx_http_kvroute_rank_split(ngx_str_t *name, uint32_t *rank);
+
+/* session */
+char *ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+void ngx_http_kvroute_session_create(ngx_http_kvroute_loc_conf_t *loc);
+void ngx_http_kvroute_session_merge(ngx_http_kvroute_loc_conf_t *loc,
+    const ngx_http_kvroute_loc_conf_t *of);
+/* What is wrong, or NULL. */
+const char *ngx_http_kvroute_secret_read(ngx_conf_t *cf,
+    ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *file);
+/* Once the body is read. */
+void ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx);
+/*
+ * Is it known where the state is that the request needs? Then ctx->worker is
+ * that worker; or it is 0 and ctx->reason says why it cannot be had.
+ */
+bool ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+/* It could not be had after all. */
+void ngx_http_kvroute_session_missed(ngx_http_kvroute_ctx_t *ctx);
+void ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx);
+/* The status is 2xx. */
+void ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx);
+/* ctx->answer has read more. */
+void ngx_http_kvroute_session_answered(ngx_http_kvroute_ctx_t *ctx);
 
 /* peer */
+/* That the request went to; 0: not known. */
+uint64_t ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx);
 ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 
@@ -257,11 +433,22 @@ void ngx_http_kvroute_trouble(ngx_http_kvroute_srv_conf_t *up,
 /* end */
 /* `taken`: the peer accepted the request with a status below 400. */
 void ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
-/* Now, or once the lock is free. */
-void ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
+/* Now, or, KVR_EBUSY, once the lock is free. */
+int ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
     ngx_http_kvroute_late_t *write);
 void ngx_http_kvroute_late_run(ngx_event_t *event);
 bool ngx_http_kvroute_late_write(ngx_http_kvroute_srv_conf_t *up);
+
+/* extend */
+/* At the headers of a response, while its prompt is there. */
+void ngx_http_kvroute_extend_begin(ngx_http_kvroute_ctx_t *ctx);
+/* The prompt with the answer, if that has passed whole; or NULL. */
+struct kvr_prompt *ngx_http_kvroute_extend_end(ngx_http_kvroute_ctx_t *ctx,
+    bool whole);
+void ngx_http_kvroute_extend_leave(ngx_http_kvroute_ctx_t *ctx);
+void ngx_http_kvroute_extend_free(ngx_http_kvroute_srv_conf_t *up);
+int ngx_http_kvroute_extend(ngx_http_kvroute_srv_conf_t *up, uint64_t lease,
+    struct kvr_prompt *prompt, int64_t now);
 
 /* answer */
 /* Of a directive: our filters are the first of all modules that were loaded. */

@@ -6,6 +6,7 @@
  *   headers, < 400    the request was accepted; commit, if a stream follows
  *   first event       first token (headers come before prefill)
  *   usage             kept in ctx->answer until the end, see peer.c
+ *   message           kept in ctx->reply until the end, see extend.c
  *
  * If usage was requested on behalf of the client, the chunk that carries it is
  * removed. Only then are bytes held back: those of an incomplete event, until
@@ -38,7 +39,8 @@ readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 	ngx_table_elt_t *coding = r->headers_out.content_encoding;
 
 	return loc->feedback && status >= 200 && status < 300 &&
-	    ctx->endpoint != ENDPOINT_OTHER && !r->header_only &&
+	    (ctx->endpoint != ENDPOINT_OTHER || ctx->binds != 0) &&
+	    !r->header_only &&
 	    (coding == NULL || coding->value.len == 0);
 }
 
@@ -73,6 +75,7 @@ answer_watch(ngx_http_kvroute_ctx_t *ctx)
 	ctx->strip = ctx->asked && ctx->stream;
 	answer_begin(ctx->answer, ctx->stream ? ANSWER_STREAM : ANSWER_JSON,
 	    ctx->strip);
+	ngx_http_kvroute_extend_begin(ctx);
 	r->filter_need_in_memory = 1;
 	if (ctx->strip) {
 		ngx_http_clear_content_length(r);
@@ -105,8 +108,11 @@ header_filter(ngx_http_request_t *r)
 		    ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
 		ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	}
+	if (status >= 200 && status < 300)
+		ngx_http_kvroute_session_accepted(ctx);
 	if (readable(ctx, status))
 		answer_watch(ctx);
+	ngx_http_kvroute_prompt_leave(ctx);
 	return next_header(r);
 }
 
@@ -138,16 +144,25 @@ first_token(ngx_http_kvroute_ctx_t *ctx)
 }
 
 static void
+message_keep(ngx_http_kvroute_ctx_t *ctx, const ngx_buf_t *b)
+{
+	if (ctx->reply != NULL)
+		reply_data(ctx->reply, b->pos, (size_t)(b->last - b->pos));
+}
+
+static void
 chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 {
 	ngx_buf_t *b;
 
 	for (; in != NULL; in = in->next) {
 		b = in->buf;
-		if (ngx_buf_in_memory(b))
-			answer_data(ctx->answer, b->pos,
-			    (size_t)(b->last - b->pos));
+		if (!ngx_buf_in_memory(b))
+			continue;
+		answer_data(ctx->answer, b->pos, (size_t)(b->last - b->pos));
+		message_keep(ctx, b);
 	}
+	ngx_http_kvroute_session_answered(ctx);
 	first_token(ctx);
 }
 
@@ -229,6 +244,7 @@ buf_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t ***last, ngx_buf_t *b)
 
 	if (room == NULL)
 		return NGX_ERROR;
+	message_keep(ctx, b);
 	left = answer_strip(ctx->answer, b->pos, n, room);
 	if (left + answer_held(ctx->answer) < held + n)
 		ngx_http_kvroute_count(ctx->up, COUNT_STRIPPED, 1);
@@ -393,5 +409,7 @@ ngx_http_kvroute_filters_add(ngx_conf_t *cf)
 	ngx_http_top_header_filter = header_filter;
 	next_body = ngx_http_top_body_filter;
 	ngx_http_top_body_filter = body_filter;
+	if (ngx_http_kvroute_read_add(cf) != NGX_OK)
+		return NGX_ERROR;
 	return ngx_http_kvroute_trace_add(cf);
 }

@@ -4,7 +4,7 @@
  * two changes to what is sent to the engine.
  *
  * The body is complete when the upstream is chosen: in memory up to
- * client_body_buffer_size, else in a temporary file, which is read in pieces.
+ * client_body_buffer_size, else in a temporary file. reader.c reads it.
  *
  * WHAT IS CHANGED, and only in the proxy module's own copy, never in what the
  * client sent:
@@ -20,61 +20,11 @@
  */
 #include "ngx_http_kvroute.h"
 
-enum { PIECE = 65536, BYTES_BEHIND = 64 };
+enum { BYTES_BEHIND = 64 };
 
 static const char USAGE_MEMBER[] =
     ",\"stream_options\":{\"include_usage\":true}";
 static const char IDENTITY[] = "Accept-Encoding: identity\r\n";
-
-/* ----------------------------------------------------------------- read --- */
-
-/* Reads a file buffer in pieces; a read error ends the body. */
-static bool
-file_feed(struct body *body, ngx_buf_t *buf, size_t *left)
-{
-	static u_char piece[PIECE];
-	off_t at = buf->file_pos;
-	ssize_t n;
-
-	while (at < buf->file_last && *left > 0) {
-		n = ngx_read_file(buf->file, piece, (size_t)ngx_min(
-		    ngx_min((off_t)PIECE, buf->file_last - at),
-		    (off_t)*left), at);
-		if (n <= 0)
-			return false;
-		body_data(body, piece, (size_t)n);
-		at += n;
-		*left -= (size_t)n;
-	}
-	return at == buf->file_last;
-}
-
-static bool
-buf_feed(struct body *body, ngx_buf_t *buf, size_t *left)
-{
-	size_t n;
-
-	if (!ngx_buf_in_memory(buf))
-		return !buf->in_file || file_feed(body, buf, left);
-	n = ngx_min((size_t)(buf->last - buf->pos), *left);
-	body_data(body, buf->pos, n);
-	*left -= n;
-	return n == (size_t)(buf->last - buf->pos);
-}
-
-static void
-body_feed(struct body *body, ngx_http_request_body_t *rb, size_t most)
-{
-	ngx_chain_t *cl;
-	size_t left = most;
-
-	for (cl = rb->bufs; cl != NULL; cl = cl->next) {
-		if (!buf_feed(body, cl->buf, &left)) {
-			body_cut(body);
-			return;
-		}
-	}
-}
 
 static enum reason
 opinion_of(enum body_outcome outcome)
@@ -110,9 +60,8 @@ scope_part(ngx_http_request_t *r, struct kvr *k, struct kvr_scope *scope,
 	    NGX_OK : NGX_ERROR;
 }
 
-ngx_int_t
-ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
-    struct kvr_scope *scope)
+static ngx_int_t
+scope_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_scope *scope)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
 	    ctx->request, ngx_http_upstream_kvroute_module);
@@ -120,7 +69,7 @@ ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
 	ngx_str_t none = ngx_null_string;
 
 	if (kvr_scope_init(scope, sizeof(*scope)) != KVR_OK ||
-	    body_scope(up->body, up->kvr, scope) != KVR_OK)
+	    body_scope(ctx->reader->body, up->kvr, scope) != KVR_OK)
 		return NGX_ERROR;
 	if (scope_part(ctx->request, up->kvr, scope, KVR_SCOPE_MODEL,
 	    loc->model, ctx->model) != NGX_OK)
@@ -131,53 +80,86 @@ ngx_http_kvroute_scope_make(ngx_http_kvroute_ctx_t *ctx,
 
 /* --------------------------------------------------------------- prompt --- */
 
-static enum reason
-model_keep(ngx_http_kvroute_ctx_t *ctx)
+static u_char *
+text_keep(ngx_str_t *to, u_char *room, const char *text, size_t n)
 {
-	ctx->model.len = ctx->facts.model_length;
-	ctx->model.data = ngx_pnalloc(ctx->request->pool, ctx->model.len + 1);
-	if (ctx->model.data == NULL) {
-		ctx->model.len = 0;
+	to->data = room;
+	to->len = n;
+	return ngx_cpymem(room, text, n);
+}
+
+/* The parser is given back before the request ends. */
+static bool
+texts_keep(ngx_http_kvroute_ctx_t *ctx)
+{
+	struct body_facts *facts = &ctx->facts;
+	size_t i, n = facts->model_length + 1;
+	u_char *room;
+
+	for (i = 0; i < BODY_IDS; i++)
+		n += facts->id_length[i];
+	room = ngx_pnalloc(ctx->request->pool, n);
+	if (room != NULL)
+		room = text_keep(&ctx->model, room, facts->model,
+		    facts->model_length);
+	for (i = 0; i < BODY_IDS && room != NULL; i++)
+		room = text_keep(&ctx->body_ids[i], room, facts->id[i],
+		    facts->id_length[i]);
+	facts->model = NULL;
+	ngx_memzero(facts->id, sizeof(facts->id));
+	return room != NULL;
+}
+
+/* The prompt gets its end once the scope is known. */
+static enum reason
+prompt_end(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_reader_t *reader = ctx->reader;
+	enum reason opinion = opinion_of(reader->outcome);
+
+	ctx->facts = reader->facts;
+	if (!texts_keep(ctx))
 		return REASON_FAILED;
-	}
-	ngx_memcpy(ctx->model.data, ctx->facts.model, ctx->model.len);
-	ctx->facts.model = NULL;
+	if (opinion != REASON_COST)
+		return opinion;
+	if (scope_make(ctx, &reader->scope) != NGX_OK ||
+	    kvr_prompt_end(reader->prompt, &reader->scope) != KVR_OK)
+		return REASON_FAILED;
 	return REASON_COST;
 }
 
 static enum reason
 parse(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
-	    ctx->request, ngx_http_upstream_kvroute_module);
-	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	enum reason opinion;
-	struct kvr_scope scope;
 
-	up->parsed = NULL;
-	body_begin(up->body, up->prompt, ctx->endpoint);
-	body_feed(up->body, ctx->request->request_body, loc->max_body);
-	opinion = opinion_of(body_end(up->body, &ctx->facts));
-	body_trim(up->body);
-	if (model_keep(ctx) != REASON_COST)
+	ctx->reader = ngx_http_kvroute_reader_get(ctx);
+	if (ctx->reader == NULL)
 		return REASON_FAILED;
-	if (opinion != REASON_COST)
-		return opinion;
-	if (ngx_http_kvroute_scope_make(ctx, &scope) != NGX_OK ||
-	    kvr_prompt_end(up->prompt, &scope) != KVR_OK)
-		return REASON_FAILED;
-	up->parsed = ctx;
-	return REASON_COST;
+	opinion = prompt_end(ctx);
+	if (opinion == REASON_COST)
+		ngx_http_kvroute_reader_body_leave(ctx->reader);
+	else
+		ngx_http_kvroute_prompt_leave(ctx);
+	return opinion;
 }
 
 bool
 ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx)
 {
-	return ctx->up->parsed == ctx || parse(ctx) == REASON_COST;
+	return ctx->reader != NULL || parse(ctx) == REASON_COST;
 }
 
-static bool
-bypassed(ngx_http_request_t *r)
+void
+ngx_http_kvroute_prompt_leave(ngx_http_kvroute_ctx_t *ctx)
+{
+	if (ctx->reader != NULL)
+		ngx_http_kvroute_reader_leave(ctx->reader);
+	ctx->reader = NULL;
+}
+
+bool
+ngx_http_kvroute_bypassed(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
 	    ngx_http_upstream_kvroute_module);
@@ -192,7 +174,7 @@ opinion_form(ngx_http_kvroute_ctx_t *ctx)
 
 	if (ctx->up->kvr == NULL)
 		return REASON_FAILED;
-	if (bypassed(r))
+	if (ngx_http_kvroute_bypassed(r))
 		return REASON_BYPASS;
 	if (ctx->endpoint == ENDPOINT_OTHER)
 		return REASON_ENDPOINT;
@@ -416,7 +398,8 @@ ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
 	off_t length = -1;
 	ngx_buf_t *head;
 
-	if (!loc->feedback || ctx->endpoint == ENDPOINT_OTHER || !editable(r))
+	if (!loc->feedback || !editable(r) ||
+	    (ctx->endpoint == ENDPOINT_OTHER && ctx->binds == 0))
 		return NGX_OK;
 	if (ctx->opinion == REASON_COST && wants_usage(ctx, loc))
 		length = usage_ask(r, (off_t)ctx->facts.end);

@@ -83,15 +83,14 @@ facts_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
 	return true;
 }
 
-/* If the lock is held, the next tick tries again. */
+/* Of one of its workers. If the lock is held, the next tick tries again. */
 static void
-facts_write(ngx_http_kvroute_ask_t *ask)
+facts_write_to(ngx_http_kvroute_ask_t *ask, uint64_t id)
 {
 	struct kvr_worker facts, now;
 
 	now.size = sizeof(now);
-	if (ask->id == 0 ||
-	    kvr_worker_get(ask->up->kvr, ask->id, &now) != KVR_OK)
+	if (id == 0 || kvr_worker_get(ask->up->kvr, id, &now) != KVR_OK)
 		return;
 	facts = now;
 	if (facts_wanted(ask, &facts) &&
@@ -99,7 +98,22 @@ facts_write(ngx_http_kvroute_ask_t *ask)
 	    facts.block_tokens != now.block_tokens ||
 	    facts.sequences != now.sequences ||
 	    facts.eviction != now.eviction || facts.retain != now.retain))
-		(void)kvr_worker_set(ask->up->kvr, ask->id, &facts);
+		(void)kvr_worker_set(ask->up->kvr, id, &facts);
+}
+
+/* What is read is of one rank, the first; the others are like it. */
+static void
+facts_write(ngx_http_kvroute_ask_t *ask)
+{
+	uint32_t rank, ranks = ngx_http_kvroute_ranks_of(ask->up, &ask->name);
+	uint64_t id;
+
+	facts_write_to(ask, ask->id);
+	for (rank = 1; rank < ranks && ask->id != 0; rank++) {
+		if (kvr_worker_find(ask->up->kvr, (const char *)ask->name.data,
+		    ask->name.len, rank, &id) == KVR_OK)
+			facts_write_to(ask, id);
+	}
 }
 
 /* Its id now; true: it is another one than before. */

@@ -7,7 +7,24 @@
  */
 #include "ngx_http_kvroute.h"
 
-enum { LATE_MS = 5 };
+/* Leases that are open bound the other writes, but there is no lease here. */
+enum { LATE_MS = 5, LATE_BINDS = 512 };
+
+/* Only of a held lock is there more to do. */
+static int
+late_finish(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_late_t *late,
+    int64_t now)
+{
+	if (late->prompt != NULL) {
+		if (ngx_http_kvroute_extend(up, late->id, late->prompt, now) ==
+		    KVR_EBUSY)
+			return KVR_EBUSY;
+		ngx_http_kvroute_prompt_put(up, late->prompt);
+		late->prompt = NULL;
+	}
+	return kvr_lease_finish(up->kvr, late->id, &late->report, now,
+	    KVR_NOWAIT);
+}
 
 static int
 late_try(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_late_t *late)
@@ -18,10 +35,12 @@ late_try(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_late_t *late)
 
 	switch (late->what) {
 	case NGX_HTTP_KVROUTE_FINISH:
-		return kvr_lease_finish(up->kvr, late->id, &late->report, now,
-		    KVR_NOWAIT);
+		return late_finish(up, late, now);
 	case NGX_HTTP_KVROUTE_ABORT:
 		return kvr_lease_abort(up->kvr, late->id, now, KVR_NOWAIT);
+	case NGX_HTTP_KVROUTE_BIND:
+		return kvr_affinity_bind(up->kvr, late->digest, late->id,
+		    late->ttl, now, KVR_NOWAIT);
 	default:
 		error = kvr_worker_reset(up->kvr, late->id, &id);
 		if (error == KVR_OK)
@@ -33,13 +52,19 @@ late_try(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_late_t *late)
 static void
 late_keep(ngx_http_kvroute_srv_conf_t *up, const ngx_http_kvroute_late_t *of)
 {
-	ngx_http_kvroute_late_t *late = ngx_alloc(sizeof(*late),
-	    up->timer.log);
+	const bool binds = of->what == NGX_HTTP_KVROUTE_BIND;
+	ngx_http_kvroute_late_t *late;
 
+	if (binds && up->late_binds == LATE_BINDS)
+		return;
+	late = ngx_alloc(sizeof(*late), up->timer.log);
 	if (late == NULL) {
-		ngx_http_kvroute_count(up, COUNT_LOST, 1);
+		if (!binds)
+			ngx_http_kvroute_count(up, COUNT_LOST, 1);
+		ngx_http_kvroute_prompt_put(up, of->prompt);
 		return;
 	}
+	up->late_binds += binds;
 	*late = *of;
 	ngx_queue_insert_tail(&up->late, &late->queue);
 	ngx_http_kvroute_count(up, COUNT_DELAYED, 1);
@@ -47,12 +72,15 @@ late_keep(ngx_http_kvroute_srv_conf_t *up, const ngx_http_kvroute_late_t *of)
 		ngx_add_timer(&up->timer, LATE_MS);
 }
 
-void
+int
 ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
     ngx_http_kvroute_late_t *write)
 {
-	if (late_try(up, write) == KVR_EBUSY)
+	int error = late_try(up, write);
+
+	if (error == KVR_EBUSY)
 		late_keep(up, write);
+	return error;
 }
 
 /* Returns false if the lock is held and some writes still wait. */
@@ -68,6 +96,7 @@ ngx_http_kvroute_late_write(ngx_http_kvroute_srv_conf_t *up)
 		if (late_try(up, late) == KVR_EBUSY)
 			return false;
 		ngx_queue_remove(q);
+		up->late_binds -= late->what == NGX_HTTP_KVROUTE_BIND;
 		ngx_free(late);
 	}
 	return true;
@@ -152,8 +181,10 @@ ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 	write.what = taken ? NGX_HTTP_KVROUTE_FINISH : NGX_HTTP_KVROUTE_ABORT;
 	write.id = ctx->lease;
 	write.report = ctx->report;
+	if (taken)
+		write.prompt = ngx_http_kvroute_extend_end(ctx, !broken(ctx));
 	ctx->lease = 0;
 	if (!taken)
 		ngx_http_kvroute_count(ctx->up, COUNT_ABORTS, 1);
-	ngx_http_kvroute_write(ctx->up, &write);
+	(void)ngx_http_kvroute_write(ctx->up, &write);
 }

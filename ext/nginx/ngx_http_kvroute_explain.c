@@ -16,7 +16,6 @@ typedef struct {
 	ngx_http_kvroute_srv_conf_t up; /* a copy */
 	ngx_http_kvroute_ctx_t ctx;
 	ngx_str_t model;                /* as the scope has it */
-	struct kvr_scope scope;
 	struct kvr_prompt_info info;
 } question_t;
 
@@ -34,8 +33,7 @@ body_look(question_t *q)
 	q->info.size = sizeof(q->info);
 	if ((loc->model != NULL && ngx_http_complex_value(q->ctx.request,
 	    loc->model, &q->model) != NGX_OK) ||
-	    ngx_http_kvroute_scope_make(&q->ctx, &q->scope) != NGX_OK ||
-	    kvr_prompt_info(q->up.prompt, &q->info) != KVR_OK)
+	    kvr_prompt_info(q->ctx.reader->prompt, &q->info) != KVR_OK)
 		q->ctx.opinion = REASON_FAILED;
 }
 
@@ -56,8 +54,6 @@ question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 		ngx_str_set(&uri, "/v1/chat/completions");
 	}
 	q->ctx.endpoint = endpoint_of((const char *)uri.data, uri.len);
-	/* Prompt and parser are the upstream's: their content is replaced. */
-	up->parsed = NULL;
 	ngx_http_set_ctx(r, &q->ctx, ngx_http_upstream_kvroute_module);
 	body_look(q);
 	ngx_http_set_ctx(r, NULL, ngx_http_upstream_kvroute_module);
@@ -69,6 +65,7 @@ question_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 static struct explain
 explain_of(question_t *q)
 {
+	ngx_http_kvroute_reader_t *reader = q->ctx.reader;
 	const ngx_str_t *host = &q->up.upstream->host;
 	struct explain e = {
 		.upstream = (const char *)host->data,
@@ -79,12 +76,13 @@ explain_of(question_t *q)
 		.model_length = q->model.len,
 		.outcome = q->ctx.opinion,
 		.kvr = q->up.kvr,
-		.prompt = q->up.prompt,
+		.prompt = reader == NULL ? NULL : reader->prompt,
 		.info = q->info,
-		.scope = q->scope,
 		.now = kvr_clock_now()
 	};
 
+	if (reader != NULL)
+		e.scope = reader->scope;
 	return e;
 }
 

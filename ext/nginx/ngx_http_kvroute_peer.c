@@ -2,7 +2,7 @@
 /*
  * ngx_http_kvroute_peer.c - the choice, and the life of a request.
  *
- *     peer.init    body -> prompt
+ *     peer.init    body -> prompt, or the prompt of a body read before
  *     peer.get     usable peers (nginx) -> best peer (kvroute) -> take (nginx)
  *     headers      < 400: accepted; commit of a stream      | answer.c
  *     first event  first token                              | answer.c
@@ -142,6 +142,22 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 
 /* --------------------------------------------------------------- choice --- */
 
+/* Appends the workers of one peer, whose ids are known, to the n there are. */
+static ngx_uint_t
+allowed_add(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_http_kvroute_known_t *known, ngx_uint_t n, bool *missing)
+{
+	uint32_t rank;
+
+	for (rank = 0; rank < known->ranks; rank++) {
+		if (known->ids[rank] != 0)
+			up->allowed[n++] = known->ids[rank];
+		else
+			*missing = true;
+	}
+	return n;
+}
+
 /*
  * Collects the usable workers in up->allowed and returns their number. A worker
  * is left out if its lookup found the lock held.
@@ -155,12 +171,8 @@ allowed_list(ngx_http_kvroute_srv_conf_t *up, bool *missing)
 	for (i = 0; i < up->n_peers; i++) {
 		if (i == up->n_first && (n > 0 || *missing))
 			break;
-		if (!up->known[i].usable)
-			continue;
-		if (up->known[i].id != 0)
-			up->allowed[n++] = up->known[i].id;
-		else
-			*missing = true;
+		if (up->known[i].usable)
+			n = allowed_add(up, &up->known[i], n, missing);
 	}
 	return n;
 }
@@ -168,10 +180,18 @@ allowed_list(ngx_http_kvroute_srv_conf_t *up, bool *missing)
 static void
 request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
 {
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
+	    ctx->request, ngx_http_upstream_kvroute_module);
+
 	(void)kvr_request_init(request, sizeof(*request));
 	request->owner = ctx->up->owner;
 	request->flags = KVR_NOWAIT |
 	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
+	if (ctx->session == 0)
+		return;
+	request->affinity = ctx->session;
+	request->affinity_mode = (uint32_t)loc->affinity_mode;
+	request->affinity_ttl = (int64_t)loc->affinity_ttl * 1000000;
 }
 
 static enum reason
@@ -192,7 +212,7 @@ reason_of(int error)
 static int
 ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 {
-	struct kvr_prompt *prompt = ctx->up->prompt;
+	struct kvr_prompt *prompt;
 	struct kvr_decision *d = &ctx->decision;
 	struct kvr_request request;
 	bool missing;
@@ -203,6 +223,7 @@ ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 		return missing ? KVR_EBUSY : KVR_ENOWORKER;
 	if (!ngx_http_kvroute_prompt_make(ctx))
 		return KVR_ENOMEM;
+	prompt = ctx->reader->prompt;
 	error = kvr_prompt_allow(prompt, ctx->up->allowed, n);
 	if (error != KVR_OK)
 		return error;
@@ -224,41 +245,90 @@ choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 	ctx->lease = ctx->decision.lease;
 	ctx->worker = ctx->decision.worker;
 	ctx->reason = (enum reason)ctx->decision.reason;
+	if (ctx->decision.affinity != KVR_AFFINITY_NONE)
+		ctx->affinity = ctx->decision.affinity;
 	ngx_http_kvroute_trace_keep(ctx);
 	return true;
 }
 
-/* Its position in up->known; n_peers: none. */
-static ngx_uint_t
-peer_of(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
+/*
+ * Takes ctx->worker. If it became unusable meanwhile, a backup may have been
+ * found instead: then it is not `current`.
+ */
+static ngx_int_t
+take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+    bool *current)
 {
+	ngx_http_kvroute_known_t *known = ctx->up->known;
 	ngx_uint_t i;
+	uint32_t rank;
+	ngx_int_t rc;
 
-	for (i = 0; i < up->n_peers && (up->known[i].id != worker ||
-	    !up->known[i].usable); i++)
-		;
-	return i;
+	i = ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank);
+	rc = i < ctx->up->n_peers && known[i].usable ? take(ctx, pc, i) :
+	    NGX_BUSY;
+	*current = rc == NGX_OK &&
+	    ctx->rrp.current->name.len == known[i].name_len &&
+	    ngx_memcmp(ctx->rrp.current->name.data, known[i].name,
+	    known[i].name_len) == 0;
+	if (*current)
+		ctx->rank = known[i].named ? (ngx_int_t)rank : -1;
+	return rc;
 }
 
 static ngx_int_t
 take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
-	ngx_http_kvroute_known_t *known = ctx->up->known;
-	ngx_uint_t i;
+	bool current;
 	ngx_int_t rc;
 
 	if (!choose(ctx, now, true))
 		return take_least(ctx, pc);
-	i = peer_of(ctx->up, ctx->worker);
-	rc = i < ctx->up->n_peers ? take(ctx, pc, i) : NGX_BUSY;
-	if (rc == NGX_OK && ctx->rrp.current->name.len == known[i].name_len &&
-	    ngx_memcmp(ctx->rrp.current->name.data, known[i].name,
-	    known[i].name_len) == 0)
+	rc = take_worker(ctx, pc, &current);
+	if (current)
 		return rc;
-	/* It became unusable meanwhile; a backup may have been found. */
 	ngx_http_kvroute_end(ctx, false);
 	ctx->worker = 0;
 	ctx->reason = REASON_NO_WORKER;
+	ctx->affinity = KVR_AFFINITY_NONE;
+	return rc == NGX_BUSY ? take_least(ctx, pc) : rc;
+}
+
+/* --------------------------------------------------------------- state --- */
+
+/* The place is given, so a lease that cannot be had changes nothing. */
+static void
+kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+{
+	struct kvr_decision *d = &ctx->decision;
+	struct kvr_request request;
+
+	if (ctx->opinion != REASON_COST || !ngx_http_kvroute_prompt_make(ctx))
+		return;
+	request_make(ctx, &request);
+	d->size = sizeof(*d);
+	if (kvr_lease_open_on(ctx->up->kvr, ctx->reader->prompt, &request,
+	    ctx->worker, now, d) != KVR_OK)
+		return;
+	ctx->lease = d->lease;
+	ngx_http_kvroute_trace_keep(ctx);
+}
+
+/* To the worker that keeps what the request needs. */
+static ngx_int_t
+take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+{
+	bool current;
+	ngx_int_t rc;
+
+	if (ctx->worker == 0)
+		return take_least(ctx, pc);
+	rc = take_worker(ctx, pc, &current);
+	if (current) {
+		kept_book(ctx, now);
+		return rc;
+	}
+	ngx_http_kvroute_session_missed(ctx);
 	return rc == NGX_BUSY ? take_least(ctx, pc) : rc;
 }
 
@@ -294,26 +364,56 @@ taken_peer(ngx_http_kvroute_ctx_t *ctx)
 	return i;
 }
 
-static uint64_t
-taken_worker(ngx_http_kvroute_ctx_t *ctx)
+uint64_t
+ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx)
 {
-	ngx_uint_t i = taken_peer(ctx);
+	ngx_http_kvroute_known_t *known = ctx->up->known;
+	ngx_uint_t i;
 
-	return i < ctx->up->n_peers ? ctx->up->known[i].id : 0;
+	if (ctx->worker != 0 && ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
+		return ctx->worker;
+	i = taken_peer(ctx);
+	/* Which of several ranks it was, only the engine knows. */
+	return i < ctx->up->n_peers && known[i].ranks == 1 ? known[i].ids[0] :
+	    0;
+}
+
+/*
+ * Books the request on the worker that was used. Which of an engine's ranks
+ * that was, it does not tell: the best of them, as if it had been asked for.
+ */
+static int
+taken_open(ngx_http_kvroute_ctx_t *ctx, int64_t now, struct kvr_decision *d)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	struct kvr_prompt *prompt = ctx->reader->prompt;
+	ngx_uint_t i = taken_peer(ctx), n;
+	struct kvr_request request;
+	bool missing = false;
+	int error;
+
+	if (i == up->n_peers)
+		return KVR_EWORKER;
+	request_make(ctx, &request);
+	d->size = sizeof(*d);
+	if (up->known[i].ranks == 1)
+		return kvr_lease_open_on(up->kvr, prompt, &request,
+		    up->known[i].ids[0], now, d);
+	n = allowed_add(up, &up->known[i], 0, &missing);
+	if (n == 0)
+		return KVR_EBUSY;
+	error = kvr_prompt_allow(prompt, up->allowed, n);
+	return error != KVR_OK ? error :
+	    kvr_lease_open(up->kvr, prompt, &request, now, d);
 }
 
 /* Records the request on the worker that was used, as if chosen. */
 static void
 shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
-	struct kvr_request request;
 	struct kvr_decision d;
-	int error;
+	int error = taken_open(ctx, now, &d);
 
-	request_make(ctx, &request);
-	d.size = sizeof(d);
-	error = kvr_lease_open_on(ctx->up->kvr, ctx->up->prompt, &request,
-	    taken_worker(ctx), now, &d);
 	if (error != KVR_OK) {
 		ctx->reason = reason_of(error);
 		return;
@@ -351,17 +451,23 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 
 	ctx->reason = ctx->opinion;
 	ctx->worker = 0;
+	ctx->rank = -1;
+	ctx->affinity = KVR_AFFINITY_NONE;
 	ngx_memzero(&ctx->decision, sizeof(ctx->decision));
 	if (ctx->tries++ > 0)
 		ngx_http_kvroute_count(up, COUNT_RETRIES, 1);
 	ngx_http_kvroute_peers_look(ctx);
 	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
 		rc = take_shadowed(ctx, pc, began);
+	else if (ngx_http_kvroute_session_find(ctx, began))
+		rc = take_kept(ctx, pc, began);
 	else if (ctx->opinion == REASON_COST)
 		rc = take_best(ctx, pc, began);
 	else
 		rc = take_least(ctx, pc);
+	ngx_http_kvroute_rank_write(ctx);
 	(void)ngx_atomic_fetch_add(&up->shared->reasons[ctx->reason], 1);
+	ngx_http_kvroute_session_count(ctx);
 	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	return rc;
 }
@@ -385,25 +491,42 @@ was_refused(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	return !pc->connection->write->timedout;
 }
 
+/* False: reset before and not used since, so there is nothing to reset. */
+static bool
+refused(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
+{
+	ngx_http_kvroute_late_t write;
+	struct kvr_worker_stats s;
+
+	s.size = sizeof(s);
+	if (worker == 0 || (kvr_worker_stats(up->kvr, worker, &s) == KVR_OK &&
+	    s.entries == 0))
+		return false;
+	ngx_memzero(&write, sizeof(write));
+	write.what = NGX_HTTP_KVROUTE_RESET;
+	write.id = worker;
+	(void)ngx_http_kvroute_write(up, &write);
+	return true;
+}
+
+/* All ranks are behind the address. */
 static void
 refusal_note(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	ngx_http_kvroute_late_t write;
-	struct kvr_worker_stats s;
+	ngx_uint_t i = taken_peer(ctx);
+	bool any = false;
+	uint32_t rank;
 
-	ngx_memzero(&write, sizeof(write));
-	write.what = NGX_HTTP_KVROUTE_RESET;
-	write.id = taken_worker(ctx);
-	s.size = sizeof(s);
-	/* Reset before and not used since: there is nothing to reset. */
-	if (up->kvr == NULL || write.id == 0 || (kvr_worker_stats(up->kvr,
-	    write.id, &s) == KVR_OK && s.entries == 0))
+	if (up->kvr == NULL || i == up->n_peers)
+		return;
+	for (rank = 0; rank < up->known[i].ranks; rank++)
+		any |= refused(up, up->known[i].ids[rank]);
+	if (!any)
 		return;
 	ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
 	    "kvroute: worker \"%V\" refuses connections: its record "
 	    "is reset", &ctx->rrp.current->name);
-	ngx_http_kvroute_write(up, &write);
 	ngx_http_kvroute_count(up, COUNT_REFUSED, 1);
 }
 
@@ -462,9 +585,9 @@ cleanup(void *data)
 		ngx_http_kvroute_count(ctx->up, COUNT_CLIENTS_LEFT, 1);
 	if (ctx->up->kvr != NULL)
 		ngx_http_kvroute_end(ctx, ctx->headers);
-	if (ctx->up->parsed == ctx)
-		ctx->up->parsed = NULL;
+	ngx_http_kvroute_prompt_leave(ctx);
 	ngx_http_kvroute_answer_leave(ctx);
+	ngx_http_kvroute_extend_leave(ctx);
 }
 
 static ngx_http_kvroute_ctx_t *
@@ -477,6 +600,7 @@ ctx_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 		return NULL;
 	ctx->request = r;
 	ctx->up = up;
+	ctx->rank = -1;
 	cln = ngx_pool_cleanup_add(r->pool, 0);
 	if (cln == NULL)
 		return NULL;
@@ -503,11 +627,14 @@ peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 {
 	ngx_http_kvroute_srv_conf_t *up = ngx_http_conf_upstream_srv_conf(us,
 	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
 	int64_t began = kvr_clock_now();
 	ngx_http_kvroute_ctx_t *ctx = ctx_make(r, up);
 
 	if (ctx == NULL)
 		return NGX_ERROR;
+	loc->seen = up;
 	r->upstream->peer.data = &ctx->rrp;
 	if (up->init_stock(r, us) != NGX_OK || tried_make(ctx) != NGX_OK)
 		return NGX_ERROR;
@@ -515,7 +642,9 @@ peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 	r->upstream->peer.free = peer_free;
 	ngx_http_set_ctx(r, ctx, ngx_http_upstream_kvroute_module);
 	ngx_http_kvroute_body_read(ctx);
-	if (ngx_http_kvroute_request_edit(ctx) != NGX_OK)
+	ngx_http_kvroute_session_read(ctx);
+	if (ngx_http_kvroute_request_edit(ctx) != NGX_OK ||
+	    ngx_http_kvroute_rank_prepare(ctx) != NGX_OK)
 		return NGX_ERROR;
 	ctx->ns += (uint64_t)(kvr_clock_now() - began);
 	return NGX_OK;
@@ -532,5 +661,5 @@ ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
 		return NGX_ERROR;
 	up->init_stock = us->peer.init;
 	us->peer.init = peer_init;
-	return NGX_OK;
+	return ngx_http_kvroute_ranks_check(cf, up);
 }

@@ -4,7 +4,8 @@
  *
  * The master updates the region and logs one line about it. Each nginx worker
  * attaches on its own; its process owns its leases. Once a second each worker
- * checks whether an owner has died and ends the leases of dead owners.
+ * checks whether an owner has died and ends the leases of dead owners. Those
+ * that kvroute-sync has brought are dead when it is silent.
  */
 #include "ngx_http_kvroute.h"
 
@@ -61,6 +62,12 @@ announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 	    "or %uL tokens, %*s; bodies are read by %s", &up->upstream->host,
 	    s.workers, s.held_blocks, room, tokens, (size_t)(end - text), text,
 	    body_reader());
+	if (s.journal_bytes != up->options.journal_bytes)
+		ngx_log_error(NGX_LOG_WARN, log, 0, "kvroute of upstream "
+		    "\"%V\": the file has a journal of %uL bytes, not %uL: "
+		    "remove it, and start again, for another",
+		    &up->upstream->host, s.journal_bytes,
+		    up->options.journal_bytes);
 }
 
 /* ------------------------------------------------------- start and stop --- */
@@ -157,12 +164,14 @@ owner_of(ngx_pid_t pid)
 
 /* Is it a process of this namespace that has ended? */
 static bool
-has_died(uint64_t owner, uint64_t mine)
+has_died(const ngx_http_kvroute_srv_conf_t *up, uint64_t owner)
 {
 	ngx_pid_t pid = (ngx_pid_t)(owner & 0xffffffff);
 
-	return owner >> 32 == mine >> 32 && pid > 0 && kill(pid, 0) == -1 &&
-	    ngx_errno == ESRCH;
+	if (ngx_http_kvroute_is_brought(owner))
+		return up->silent;
+	return owner >> 32 == up->owner >> 32 && pid > 0 &&
+	    kill(pid, 0) == -1 && ngx_errno == ESRCH;
 }
 
 /*
@@ -182,7 +191,7 @@ reap_some(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		if (error == KVR_OK)
 			all += ended;
 	} while (error == KVR_OK && up->reaped != 0 && --pieces > 0);
-	if (all > 0)
+	if (all > 0 && !ngx_http_kvroute_is_brought(up->dead))
 		ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of "
 		    "upstream \"%V\": ended %uD requests of process %P that "
 		    "died", &up->upstream->host, all,
@@ -201,6 +210,9 @@ reap_dead(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	ngx_uint_t pieces = PIECES;
 	size_t n, i;
 
+	/* kvroute-sync may be back. */
+	if (up->dead != 0 && !has_died(up, up->dead))
+		up->dead = 0;
 	if (up->dead != 0 && !reap_some(up, log))
 		return false;
 	do {
@@ -208,7 +220,7 @@ reap_dead(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		    KVR_OK)
 			return true;
 		for (i = 0; i < n; i++) {
-			if (!has_died(owners[i], up->owner))
+			if (!has_died(up, owners[i]))
 				continue;
 			up->dead = owners[i];
 			up->reaped = 0;
@@ -230,11 +242,6 @@ attach(ngx_http_kvroute_srv_conf_t *up)
 
 	if (error != KVR_OK)
 		return error;
-	error = kvr_prompt_new(k, &up->prompt);
-	if (error != KVR_OK) {
-		kvr_free(k);
-		return error;
-	}
 	(void)kvr_nowait_set(k, 1);
 	up->kvr = k;
 	up->owner = owner_of(ngx_pid);
@@ -262,6 +269,7 @@ watch(ngx_event_t *event)
 {
 	ngx_http_kvroute_srv_conf_t *up = event->data;
 	uint64_t owner, from = 0;
+	bool done;
 	size_t n;
 
 	if (up->kvr == NULL && !join_again(up, event->log)) {
@@ -274,11 +282,15 @@ watch(ngx_event_t *event)
 		up->behind = false;
 		region_sync(up, up->kvr, event->log);
 	}
-	/* Orders of another nginx on the same file change no epoch here. */
+	/*
+	 * Orders of another nginx on the same file change no epoch here: the
+	 * next request looks again.
+	 */
 	if (up->path.len > 0)
 		up->epoch = up->shared->epoch - 1;
-	ngx_add_timer(event,
-	    reap_dead(up, event->log) ? WATCH_MS : WATCH_SOON_MS);
+	done = ngx_http_kvroute_replicas_watch(up, event->log);
+	done = reap_dead(up, event->log) && done;
+	ngx_add_timer(event, done ? WATCH_MS : WATCH_SOON_MS);
 }
 
 static void
@@ -323,9 +335,9 @@ scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	if (!ngx_http_kvroute_peers_list(up, cycle->pool))
 		return false;
 	up->allowed = ngx_pcalloc(cycle->pool,
-	    (up->n_peers + 1) * sizeof(*up->allowed));
-	up->body = body_new();
-	return up->allowed != NULL && up->body != NULL &&
+	    (up->n_workers + 1) * sizeof(*up->allowed));
+	up->spare_readers = ngx_http_kvroute_spares_new(cycle->pool);
+	return up->allowed != NULL && up->spare_readers != NULL &&
 	    asked_make(up, cycle->pool);
 }
 
@@ -359,6 +371,7 @@ ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle)
 	ngx_http_kvroute_srv_conf_t **ups;
 	ngx_uint_t i;
 
+	ngx_http_kvroute_read_begin(cycle);
 	if (main == NULL)
 		return NGX_OK;
 	ups = main->upstreams.elts;
@@ -395,8 +408,8 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 	} while (error == KVR_EBUSY || reaped != 0);
 	while (up->n_spares > 0)
 		answer_free(up->spares[--up->n_spares]);
-	kvr_prompt_free(up->prompt);
-	body_free(up->body);
+	ngx_http_kvroute_extend_free(up);
+	ngx_http_kvroute_spares_free(up->spare_readers);
 	kvr_free(up->kvr);
 	up->kvr = NULL;
 }

@@ -37,7 +37,7 @@ has_room(kvroute_reply_t *o)
 }
 
 static bool
-reply_write(void *context, const void *bytes, size_t n)
+out_write(void *context, const void *bytes, size_t n)
 {
 	kvroute_reply_t *o = context;
 	const u_char *at = bytes;
@@ -54,7 +54,7 @@ reply_write(void *context, const void *bytes, size_t n)
 }
 
 static void *
-reply_alloc(void *context, size_t size)
+out_alloc(void *context, size_t size)
 {
 	kvroute_reply_t *o = context;
 
@@ -63,7 +63,7 @@ reply_alloc(void *context, size_t size)
 
 /* Small allocations stay until the request ends. */
 static void
-reply_free(void *context, void *memory)
+out_free(void *context, void *memory)
 {
 	kvroute_reply_t *o = context;
 
@@ -73,8 +73,8 @@ reply_free(void *context, void *memory)
 void
 kvroute_reply_begin(kvroute_reply_t *o, ngx_http_request_t *r)
 {
-	static const struct writer_calls calls = { reply_write, reply_alloc,
-	    reply_free };
+	static const struct writer_calls calls = { out_write, out_alloc,
+	    out_free };
 
 	ngx_memzero(o, sizeof(*o));
 	o->writer.calls = &calls;

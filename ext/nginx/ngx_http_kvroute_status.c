@@ -216,13 +216,13 @@ state_set(order_t *o, uint64_t id, uint32_t state)
 }
 
 static int
-find(order_t *o, uint64_t *id)
+find(order_t *o, const ngx_str_t *name, uint32_t rank, uint64_t *id)
 {
 	int error;
 
 	do
 		error = kvr_worker_find(o->up->kvr,
-		    (const char *)o->name.data, o->name.len, 0, id);
+		    (const char *)name->data, name->len, rank, id);
 	while (again(o, error));
 	return error;
 }
@@ -251,15 +251,12 @@ forget(order_t *o, uint64_t id)
 	return error;
 }
 
-/* The facts are those afterwards. */
+/* One worker; the facts are those afterwards. */
 static int
-obey(order_t *o, struct kvr_worker *facts)
+obey_one(order_t *o, uint64_t id, struct kvr_worker *facts)
 {
-	uint64_t id;
-	int error = find(o, &id);
+	int error;
 
-	if (error != KVR_OK)
-		return error;
 	if (kvroute_is(&o->action, "drain"))
 		error = state_set(o, id, KVR_STATE_DRAINING);
 	else if (kvroute_is(&o->action, "up"))
@@ -270,6 +267,28 @@ obey(order_t *o, struct kvr_worker *facts)
 		error = reset(o, &id);
 	ngx_http_kvroute_workers_changed(o->up);
 	return error == KVR_OK ? facts_get(o, id, facts) : error;
+}
+
+/* ADDRESS is all of its ranks, ADDRESS@RANK is one. */
+static int
+obey(order_t *o, struct kvr_worker *facts)
+{
+	ngx_str_t name = o->name;
+	uint32_t rank, ranks;
+	uint64_t id;
+	int error = find(o, &name, 0, &id);
+
+	if (error == KVR_EWORKER && ngx_http_kvroute_rank_split(&name, &rank)) {
+		error = find(o, &name, rank, &id);
+		return error != KVR_OK ? error : obey_one(o, id, facts);
+	}
+	ranks = ngx_http_kvroute_ranks_of(o->up, &name);
+	for (rank = 0; rank < ranks && error == KVR_OK; rank++) {
+		error = find(o, &name, rank, &id);
+		if (error == KVR_OK)
+			error = obey_one(o, id, facts);
+	}
+	return error;
 }
 
 static ngx_int_t

@@ -105,7 +105,7 @@ drawn(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t sample)
 		return true;
 	if (blocks > ctx->decision.prompt_blocks)
 		blocks = ctx->decision.prompt_blocks;
-	return sequence_at(ctx->up->prompt, blocks > 0 ? blocks - 1 : 0) %
+	return sequence_at(ctx->reader->prompt, blocks > 0 ? blocks - 1 : 0) %
 	    ALL < sample;
 }
 
@@ -127,7 +127,7 @@ ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
 	if (ctx->ids == NULL)
 		return;
 	for (i = 0; i < ctx->n_ids; i++)
-		ctx->ids[i] = sequence_at(ctx->up->prompt,
+		ctx->ids[i] = sequence_at(ctx->reader->prompt,
 		    ngx_min((i + 1) * step, blocks) - 1);
 	ctx->arrived_ms = (int64_t)ngx_time() * 1000 +
 	    (int64_t)ngx_timeofday()->msec;
@@ -168,8 +168,10 @@ line_print(u_char *p, ngx_http_kvroute_ctx_t *ctx)
 		    report->cached_tokens);
 	/* A peer's name is an address: nothing to escape. */
 	name = ngx_http_kvroute_worker_name(ctx);
-	return ngx_sprintf(p, ", \"worker\": \"%V\", \"ms\": %L}\n", &name,
-	    ms < 0 ? 0 : ms);
+	p = ngx_sprintf(p, ", \"worker\": \"%V", &name);
+	if (ctx->rank >= 0)
+		p = ngx_sprintf(p, "@%i", ctx->rank);
+	return ngx_sprintf(p, "\", \"ms\": %L}\n", ms < 0 ? 0 : ms);
 }
 
 static ngx_int_t

@@ -40,6 +40,18 @@ worker_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 }
 
 static ngx_int_t
+rank_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL || ctx->rank < 0) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	return number_is(r, v, (uint64_t)ctx->rank);
+}
+
+static ngx_int_t
 model_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
@@ -48,6 +60,50 @@ model_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 		text_is(v, NULL, 0);
 	else
 		text_is(v, ctx->model.data, ctx->model.len);
+	return NGX_OK;
+}
+
+/* A text of the body. */
+static ngx_int_t
+id_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL)
+		text_is(v, NULL, 0);
+	else
+		text_is(v, ctx->body_ids[which].data, ctx->body_ids[which].len);
+	return NGX_OK;
+}
+
+/* Whichever of three members clients have for it. */
+static ngx_int_t
+user_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	static const enum body_id order[] = { BODY_USER, BODY_SAFETY,
+	    BODY_METADATA_USER };
+	size_t i = 0;
+
+	while (ctx != NULL && i < 2 && ctx->body_ids[order[i]].len == 0)
+		i++;
+	return id_get(r, v, order[i]);
+}
+
+static ngx_int_t
+affinity_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t data)
+{
+	static const char *const names[] = { [KVR_AFFINITY_NONE] = "none",
+	    [KVR_AFFINITY_HIT] = "hit", [KVR_AFFINITY_NEW] = "new",
+	    [KVR_AFFINITY_MOVED] = "moved", [KVR_AFFINITY_GONE] = "gone" };
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL)
+		text_is(v, NULL, 0);
+	else
+		text_is(v, (const u_char *)names[ctx->affinity],
+		    strlen(names[ctx->affinity]));
 	return NGX_OK;
 }
 
@@ -108,6 +164,8 @@ ns_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 static ngx_http_variable_t variables[] = {
 	{ ngx_string("kvroute_worker"), NULL, worker_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_rank"), NULL, rank_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_overlap"), NULL, decision_get, 1,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_blocks"), NULL, decision_get, 0,
@@ -117,6 +175,18 @@ static ngx_http_variable_t variables[] = {
 	{ ngx_string("kvroute_reason"), NULL, reason_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_model"), NULL, model_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_affinity"), NULL, affinity_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_cache_key"), NULL, id_get, BODY_CACHE_KEY,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_session"), NULL, id_get, BODY_SESSION,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_user"), NULL, user_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_previous_response"), NULL, id_get, BODY_PREVIOUS,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_conversation"), NULL, id_get, BODY_CONVERSATION,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_ns"), NULL, ns_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },

@@ -1,16 +1,26 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ngx_http_kvroute_workers.c - the workers of the region are the peers of the
- * upstream, by name, "address:port".
+ * upstream, by name, "address:port"; of an engine with data-parallel ranks one
+ * for each, all of that name.
  *
  * The master makes them equal after each start and reload. A worker that stays
  * keeps its record and a state set at run time. An nginx worker looks up the
  * ids of its peers once, and again when the zone's epoch says that a worker was
- * reset, added or removed.
+ * reset, added or removed. What it knew stays in force until the lookup is
+ * done: an id that is gone by then means nothing to the library.
+ *
+ *     epoch changes     due due due         ids are those of before
+ *     lock is held      due due due         the same
+ *     looked up          -   -  due         a new id, or none: due until there
+ *                                           is one
  */
 #include "ngx_http_kvroute.h"
 
 enum { ADD_TRIES = 1000 }; /* of the library, if it is busy */
+
+/* Of a rank: its id is to be looked up; it was in use when that was done. */
+enum { RANK_DUE = 1, RANK_OPEN = 2 };
 
 /* ---------------------------------------------------------------- peers --- */
 
@@ -77,7 +87,8 @@ ngx_http_kvroute_server_find(ngx_http_kvroute_srv_conf_t *up,
  */
 static void
 facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
-    ngx_uint_t weight, const struct kvr_worker *now, struct kvr_worker *facts)
+    uint32_t rank, ngx_uint_t weight, const struct kvr_worker *now,
+    struct kvr_worker *facts)
 {
 	ngx_http_kvroute_server_t *server = ngx_http_kvroute_server_find(up,
 	    name);
@@ -89,6 +100,7 @@ facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
 	} else {
 		(void)kvr_worker_init(facts, sizeof(*facts));
 	}
+	facts->rank = rank;
 	facts->weight = weight > 0 ? (double)weight : 1.0;
 	facts->retain = up->retain;
 	if (ask && now != NULL) {
@@ -111,41 +123,42 @@ facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
 /* It exists: sets the configured facts, keeps a state set by order. */
 static int
 worker_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
-    const ngx_str_t *name, ngx_uint_t weight, uint64_t *id)
+    const ngx_str_t *name, uint32_t rank, ngx_uint_t weight)
 {
 	const char *text = (const char *)name->data;
 	struct kvr_worker facts, now;
 	ngx_uint_t tries = ADD_TRIES;
+	uint64_t id;
 	int error;
 
-	error = kvr_worker_find(k, text, name->len, 0, id);
+	error = kvr_worker_find(k, text, name->len, rank, &id);
 	if (error != KVR_OK) {
-		facts_make(up, name, weight, NULL, &facts);
+		facts_make(up, name, rank, weight, NULL, &facts);
 		do /* what earlier workers have left goes a piece at a time */
-			error = kvr_worker_add(k, text, name->len, &facts, id);
+			error = kvr_worker_add(k, text, name->len, &facts, &id);
 		while (error == KVR_EBUSY && --tries > 0);
 		/* Another process was faster. */
-		if (error == KVR_EEXIST)
-			error = kvr_worker_find(k, text, name->len, 0, id);
-		return error;
+		return error == KVR_EEXIST ? KVR_OK : error;
 	}
 	now.size = sizeof(now);
-	error = kvr_worker_get(k, *id, &now);
+	error = kvr_worker_get(k, id, &now);
 	if (error != KVR_OK)
 		return error;
-	facts_make(up, name, weight, &now, &facts);
-	return kvr_worker_set(k, *id, &facts);
+	facts_make(up, name, rank, weight, &now, &facts);
+	return kvr_worker_set(k, id, &facts);
 }
 
 static bool
-is_peer(ngx_http_kvroute_srv_conf_t *up, const char *name, size_t len)
+is_peer(ngx_http_kvroute_srv_conf_t *up, const char *name, size_t len,
+    uint32_t rank)
 {
 	ngx_http_upstream_rr_peer_t *peer;
 	walk_t w;
 
 	for (peer = walk_begin(up, &w); peer != NULL; peer = walk_next(&w)) {
 		if (same(&peer->name, name, len))
-			return true;
+			return rank < ngx_http_kvroute_ranks_of(up,
+			    &peer->name);
 	}
 	return false;
 }
@@ -153,17 +166,19 @@ is_peer(ngx_http_kvroute_srv_conf_t *up, const char *name, size_t len)
 static void
 workers_drop(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 {
+	struct kvr_worker facts = { .size = sizeof(facts) };
 	char name[KVR_NAME_MAX];
 	uint64_t id = 0;
 	size_t len;
 
 	while (kvr_worker_next(k, &id) == KVR_OK && id != 0) {
 		if (kvr_worker_name(k, id, name, sizeof(name), &len) !=
-		    KVR_OK || is_peer(up, name, len))
+		    KVR_OK || kvr_worker_get(k, id, &facts) != KVR_OK ||
+		    is_peer(up, name, len, facts.rank))
 			continue;
 		ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream "
-		    "\"%V\": worker %*s removed", &up->upstream->host, len,
-		    name);
+		    "\"%V\": worker %*s, rank %uD, removed",
+		    &up->upstream->host, len, name, facts.rank);
 		(void)kvr_worker_remove(k, id);
 	}
 }
@@ -190,15 +205,18 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
     ngx_log_t *log)
 {
 	ngx_http_upstream_rr_peer_t *peer;
-	uint64_t id;
+	uint32_t rank, ranks;
 	walk_t w;
 	int error;
 
 	/* first, because the table of workers may be full */
 	workers_drop(up, k, log);
 	for (peer = walk_begin(up, &w); peer != NULL; peer = walk_next(&w)) {
-		error = worker_ensure(up, k, &peer->name,
-		    (ngx_uint_t)peer->weight, &id);
+		ranks = ngx_http_kvroute_ranks_of(up, &peer->name);
+		error = KVR_OK;
+		for (rank = 0; rank < ranks && error == KVR_OK; rank++)
+			error = worker_ensure(up, k, &peer->name, rank,
+			    (ngx_uint_t)peer->weight);
 		if (error != KVR_OK)
 			ngx_log_error(NGX_LOG_ERR, log, 0, "kvroute of "
 			    "upstream \"%V\": worker \"%V\": %s",
@@ -210,6 +228,35 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 }
 
 /* ------------------------------------------------ peers, while it runs --- */
+
+static void
+ids_due(ngx_http_kvroute_known_t *known)
+{
+	uint32_t i;
+
+	for (i = 0; i < known->ranks; i++)
+		known->flags[i] |= RANK_DUE;
+	known->due = known->ranks;
+}
+
+/* Its ranks, and room for their ids; false: no memory. */
+static bool
+ranks_list(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_known_t *known,
+    const ngx_str_t *name, ngx_pool_t *pool)
+{
+	ngx_http_kvroute_server_t *server = ngx_http_kvroute_server_find(up,
+	    name);
+
+	known->ranks = ngx_http_kvroute_ranks_of(up, name);
+	known->named = server != NULL && server->ranks > 0;
+	known->ids = ngx_pcalloc(pool, known->ranks * sizeof(*known->ids));
+	known->flags = ngx_pcalloc(pool, known->ranks * sizeof(*known->flags));
+	up->n_workers += known->ranks;
+	if (known->ids == NULL || known->flags == NULL)
+		return false;
+	ids_due(known);
+	return true;
+}
 
 bool
 ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
@@ -225,11 +272,14 @@ ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
 	up->known = ngx_pcalloc(pool, (up->n_peers + 1) * sizeof(*known));
 	if (up->known == NULL)
 		return false;
+	up->n_workers = 0;
 	known = up->known;
 	for (peer = walk_begin(up, &w); peer != NULL &&
 	    known < up->known + up->n_peers; peer = walk_next(&w), known++) {
 		known->name_len = ngx_min(peer->name.len, sizeof(known->name));
 		ngx_memcpy(known->name, peer->name.data, known->name_len);
+		if (!ranks_list(up, known, &peer->name, pool))
+			return false;
 	}
 	return true;
 }
@@ -271,29 +321,62 @@ list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
 	ngx_http_upstream_rr_peers_unlock(peers);
 }
 
-/* If the lock is held, the lookup is left to the next request. */
+/* If the lock is held, what was known stays. */
+static void
+id_look(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_known_t *known,
+    uint32_t rank)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	uint64_t id = 0;
+	int error = kvr_worker_find(up->kvr, (const char *)known->name,
+	    known->name_len, rank, &id);
+
+	if (error == KVR_OK)
+		error = kvr_worker_get(up->kvr, id, &facts);
+	if (error == KVR_EBUSY)
+		return;
+	if (error != KVR_OK) {
+		known->ids[rank] = 0;
+		known->flags[rank] = RANK_DUE;
+		return;
+	}
+	known->ids[rank] = id;
+	known->flags[rank] = facts.state == KVR_STATE_UP ? RANK_OPEN : 0;
+	known->due--;
+}
+
+/*
+ * If the lock is held, the lookup is left to the next request. A peer is closed
+ * if all of its workers are.
+ */
+static void
+ids_of_peer(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_known_t *known)
+{
+	bool open = false;
+	uint32_t i;
+
+	if (known->due == 0)
+		return;
+	for (i = 0; i < known->ranks; i++) {
+		if ((known->flags[i] & RANK_DUE) != 0)
+			id_look(up, known, i);
+		open |= (known->flags[i] & RANK_OPEN) != 0;
+	}
+	if (known->due == 0)
+		known->closed = !open;
+}
+
 static void
 ids_look(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_atomic_uint_t epoch = up->shared->epoch;
-	ngx_http_kvroute_known_t *known = up->known;
-	struct kvr_worker facts;
-	uint64_t id;
+	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
 
-	for (; known < up->known + up->n_peers; known++) {
-		if (up->epoch != epoch)
-			known->id = 0;
-		if (known->id != 0 || kvr_worker_find(up->kvr,
-		    (const char *)known->name, known->name_len, 0, &id) !=
-		    KVR_OK)
-			continue;
-		facts.size = sizeof(facts);
-		if (kvr_worker_get(up->kvr, id, &facts) != KVR_OK)
-			continue;
-		known->closed = facts.state != KVR_STATE_UP;
-		known->id = id;
-	}
+	for (known = up->known; known < end && up->epoch != epoch; known++)
+		ids_due(known);
 	up->epoch = epoch;
+	for (known = up->known; known < end; known++)
+		ids_of_peer(up, known);
 }
 
 void
@@ -323,6 +406,21 @@ ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up)
 	(void)ngx_atomic_fetch_add(&up->shared->epoch, 1);
 }
 
+ngx_uint_t
+ngx_http_kvroute_peer_of(ngx_http_kvroute_srv_conf_t *up, uint64_t worker,
+    uint32_t *rank)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_peers; i++) {
+		for (*rank = 0; *rank < up->known[i].ranks; ++*rank) {
+			if (up->known[i].ids[*rank] == worker)
+				return i;
+		}
+	}
+	return up->n_peers;
+}
+
 /* In shadow mode this is not the worker that was used. */
 ngx_str_t
 ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
@@ -330,16 +428,16 @@ ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
 	ngx_http_kvroute_known_t *known = ctx->up->known;
 	ngx_str_t name = ngx_null_string;
 	ngx_uint_t i;
+	uint32_t rank;
 
 	if (ctx->worker == 0)
 		return name;
 	if (ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
 		return ctx->rrp.current->name;
-	for (i = 0; i < ctx->up->n_peers; i++) {
-		if (known[i].id == ctx->worker) {
-			name.data = known[i].name;
-			name.len = known[i].name_len;
-		}
+	i = ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank);
+	if (i < ctx->up->n_peers) {
+		name.data = known[i].name;
+		name.len = known[i].name_len;
 	}
 	return name;
 }

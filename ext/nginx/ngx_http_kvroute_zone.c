@@ -267,13 +267,27 @@ same_path(const ngx_http_kvroute_srv_conf_t *a,
 	    ngx_memcmp(a->path.data, b->path.data, a->path.len) == 0;
 }
 
+/* By default it follows from the size, which an existing file keeps. */
+static bool
+tables_alike(const ngx_http_kvroute_srv_conf_t *a,
+    const ngx_http_kvroute_srv_conf_t *b)
+{
+	return (!a->sized && !b->sized) ||
+	    a->options.affinity_entries == b->options.affinity_entries;
+}
+
 static bool
 alike(const ngx_http_kvroute_srv_conf_t *a,
     const ngx_http_kvroute_srv_conf_t *b)
 {
 	return a->options.block_size == b->options.block_size &&
 	    a->options.ttl_ns == b->options.ttl_ns &&
-	    a->options.max_workers == b->options.max_workers;
+	    a->options.max_workers == b->options.max_workers &&
+	    tables_alike(a, b) &&
+	    a->options.journal_bytes == b->options.journal_bytes &&
+	    a->options.secret_bytes == b->options.secret_bytes &&
+	    ngx_memcmp(a->options.secret, b->options.secret,
+	    a->options.secret_bytes) == 0;
 }
 
 static ngx_int_t
@@ -288,8 +302,8 @@ zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
 	}
 	if (!alike(up, of)) {
 		ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute zone \"%V\" is "
-		    "in use with another block, ttl or workers: give it "
-		    "another name", &up->zone_name);
+		    "in use with another block, ttl, workers, journal, "
+		    "affinity or secret: give it another name", &up->zone_name);
 		return NGX_ERROR;
 	}
 	up->shared = of->shared;

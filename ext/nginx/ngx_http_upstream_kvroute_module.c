@@ -13,6 +13,8 @@
 #include "ngx_http_kvroute.h"
 
 enum { MAX_BODY = 2 * 1024 * 1024, BLOCK = 256, FILE_SIZE = 8 * 1024 * 1024 };
+/* Bindings of sessions, if not configured: of 40 bytes each. */
+enum { BYTES_PER_BINDING = 512, BINDINGS = 16384, BYTES_PER_WORKER = 2560 };
 
 /* ---------------------------------------------------------- directives --- */
 
@@ -46,6 +48,20 @@ static const choice_t evictions[] = {
 	{ "released", KVR_EVICT_RELEASED },
 	{ "leaf", KVR_EVICT_LEAF },
 	{ NULL, 0 }
+};
+
+static const choice_t windows[] = {
+	{ "full", KVR_WINDOW_FULL },
+	{ "boundary", KVR_WINDOW_BOUNDARY },
+	{ "dense", KVR_WINDOW_DENSE },
+	{ "dual", KVR_WINDOW_DUAL },
+	{ NULL, 0 }
+};
+
+static ngx_conf_enum_t reasonings[] = {
+	{ ngx_string("strip"), NGX_HTTP_KVROUTE_STRIP },
+	{ ngx_string("keep"), NGX_HTTP_KVROUTE_KEEP },
+	{ ngx_null_string, 0 }
 };
 
 /* The weights of the balanced cost, named as in kvr_policy(3). */
@@ -106,7 +122,7 @@ number(ngx_str_t *text, ngx_int_t least, ngx_int_t most, ngx_int_t *value)
 	return *value != NGX_ERROR && *value >= least && *value <= most;
 }
 
-enum { DECIMALS = 6 };
+enum { DECIMALS = 6, WINDOW_MOST = 1 << 30 };
 
 /* A decimal from 0 with a few places. */
 static bool
@@ -145,6 +161,14 @@ refused(ngx_conf_t *cf, ngx_str_t *arg)
 	return NGX_CONF_ERROR;
 }
 
+static char *
+unfit(ngx_conf_t *cf, ngx_str_t *arg, const char *why)
+{
+	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+	    "invalid parameter \"%V\": %s", arg, why);
+	return NGX_CONF_ERROR;
+}
+
 /* zone=NAME:SIZE */
 static bool
 zone_named(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *text)
@@ -173,6 +197,19 @@ file_named(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *text)
 	up->path = *text;
 	return text->len > 0 && ngx_conf_full_name(cf->cycle, &up->path, 0) ==
 	    NGX_OK;
+}
+
+/* What is wrong, or NULL. */
+static const char *
+journal_sized(ngx_http_kvroute_srv_conf_t *up, ngx_str_t *text)
+{
+	off_t bytes = ngx_parse_offset(text);
+
+	if (bytes < KVR_JOURNAL_MIN || bytes > KVR_JOURNAL_MAX ||
+	    (bytes & (bytes - 1)) != 0)
+		return "the size is a power of two from 64k to 1g";
+	up->options.journal_bytes = (uint64_t)bytes;
+	return NULL;
 }
 
 static bool
@@ -210,6 +247,12 @@ parameter(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
 		up->options.ttl_ns = (int64_t)ms * 1000000;
 		return ms != NGX_ERROR && ms > 0;
 	}
+	if (named(arg, "affinity", &value) &&
+	    number(&value, 0, KVR_AFFINITY_ENTRIES_MAX, &n)) {
+		up->options.affinity_entries = (uint32_t)n;
+		up->sized = true;
+		return true;
+	}
 	if (named(arg, "policy", &value))
 		return chosen(costs, &value, &up->policy.cost);
 	if (named(arg, "retain", &value))
@@ -221,6 +264,57 @@ parameter(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
 	return false;
 }
 
+/* One of the parameters that say what is wrong with them? */
+static bool
+explained(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg,
+    const char **why)
+{
+	ngx_str_t value;
+
+	if (named(arg, "rank_header", &value))
+		*why = ngx_http_kvroute_rank_header_set(up, &value);
+	else if (named(arg, "secret", &value))
+		*why = ngx_http_kvroute_secret_read(cf, up, &value);
+	else if (named(arg, "journal", &value))
+		*why = journal_sized(up, &value);
+	else
+		return false;
+	return true;
+}
+
+/* A share of what the workers leave of the region, once that is known. */
+static void
+bindings_size(ngx_http_kvroute_srv_conf_t *up)
+{
+	uint64_t bytes = up->path.len > 0 ? up->options.region_bytes :
+	    up->zone_size;
+	uint64_t tables = (uint64_t)up->options.max_workers * BYTES_PER_WORKER;
+
+	if (!up->sized)
+		up->options.affinity_entries = bytes <= tables ? 0 :
+		    (uint32_t)ngx_min((bytes - tables) / BYTES_PER_BINDING,
+		    BINDINGS);
+}
+
+/* What parameters lack that need each other, or NULL. */
+static char *
+incomplete(const ngx_http_kvroute_srv_conf_t *up)
+{
+	if ((up->zone_name.len == 0) == (up->path.len == 0))
+		return "needs \"zone=NAME:SIZE\" or \"path=FILE\"";
+	if (up->path.len == 0 && up->options.region_bytes != 0)
+		return "has \"size=\" without \"path=\"";
+	if (up->options.journal_bytes == 0)
+		return NULL;
+	if (up->path.len == 0)
+		return "has \"journal=\" without \"path=\": kvroute-sync "
+		    "reads a file";
+	if (up->options.secret_bytes == 0)
+		return "has \"journal=\" without \"secret=\": all machines "
+		    "need the same one";
+	return NULL;
+}
+
 static char *
 kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -228,21 +322,25 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	ngx_http_kvroute_main_conf_t *main;
 	ngx_http_kvroute_srv_conf_t **place;
 	ngx_str_t *args = cf->args->elts;
+	const char *why;
 	ngx_uint_t i;
 	char *wrong;
 
 	if (up->on)
 		return "is duplicate";
 	for (i = 1; i < cf->args->nelts; i++) {
-		if (!parameter(cf, up, &args[i]))
+		if (explained(cf, up, &args[i], &why)) {
+			if (why != NULL)
+				return unfit(cf, &args[i], why);
+		} else if (!parameter(cf, up, &args[i])) {
 			return refused(cf, &args[i]);
+		}
 	}
-	if ((up->zone_name.len == 0) == (up->path.len == 0))
-		return "needs \"zone=NAME:SIZE\" or \"path=FILE\"";
-	if (up->path.len == 0 && up->options.region_bytes != 0)
-		return "has \"size=\" without \"path=\"";
+	if ((wrong = incomplete(up)) != NULL)
+		return wrong;
 	if (up->options.region_bytes == 0)
 		up->options.region_bytes = FILE_SIZE;
+	bindings_size(up);
 	up->upstream = ngx_http_conf_get_module_srv_conf(cf,
 	    ngx_http_upstream_module);
 	if (up->upstream->peer.init_upstream != NULL)
@@ -265,6 +363,66 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	return ngx_http_kvroute_zone_add(cf, up);
 }
 
+/* Facts about sliding windows. */
+static bool
+window_fact(struct kvr_worker *facts, ngx_str_t *arg)
+{
+	ngx_str_t value;
+	ngx_int_t n;
+	double layers;
+
+	if (named(arg, "window_mode", &value))
+		return chosen(windows, &value, &facts->window_mode);
+	if (named(arg, "window_layers", &value)) {
+		if (!decimal(&value, 100, &layers))
+			return false;
+		facts->window_layers = (uint32_t)(layers * 100 + 0.5);
+		return true;
+	}
+	if (named(arg, "window_capacity", &value)) {
+		if (!number(&value, 1, NGX_MAX_INT_T_VALUE, &n))
+			return false;
+		facts->window_capacity = (uint64_t)n;
+		return true;
+	}
+	if (named(arg, "window", &value)) {
+		if (!number(&value, 1, WINDOW_MOST, &n))
+			return false;
+		facts->window_tokens = (uint32_t)n;
+		return true;
+	}
+	if (named(arg, "window_align", &value)) {
+		if (!number(&value, 1, WINDOW_MOST, &n))
+			return false;
+		facts->window_align = (uint32_t)n;
+		return true;
+	}
+	if (!named(arg, "window_interval", &value) ||
+	    !number(&value, 1, WINDOW_MOST, &n))
+		return false;
+	facts->window_interval = (uint32_t)n;
+	return true;
+}
+
+/* NULL, or why the facts do not fit together. */
+static const char *
+windows_unfit(const struct kvr_worker *facts)
+{
+	bool full = facts->window_mode == KVR_WINDOW_FULL;
+
+	if (!full && facts->window_tokens == 0)
+		return "\"window_mode=\" needs \"window=\"";
+	if (full && (facts->window_tokens > 0 || facts->window_layers > 0 ||
+	    facts->window_align > 0 || facts->window_interval > 0 ||
+	    facts->window_capacity > 0))
+		return "facts about windows need \"window_mode=boundary\", "
+		    "\"dense\" or \"dual\"";
+	if (facts->window_capacity > 0 &&
+	    facts->window_mode != KVR_WINDOW_DUAL)
+		return "\"window_capacity=\" needs \"window_mode=dual\"";
+	return NULL;
+}
+
 static bool
 fact(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
 {
@@ -272,6 +430,8 @@ fact(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
 	ngx_str_t value;
 	ngx_int_t n;
 
+	if (ngx_strncmp(arg->data, "window", 6) == 0)
+		return window_fact(facts, arg);
 	if (named(arg, "eviction", &value)) {
 		server->evicts = true;
 		return chosen(evictions, &value, &facts->eviction);
@@ -343,7 +503,8 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
 	ngx_http_kvroute_srv_conf_t *up = conf;
 	ngx_http_kvroute_server_t *server;
-	ngx_str_t *args = cf->args->elts;
+	ngx_str_t *args = cf->args->elts, value;
+	const char *why;
 	ngx_uint_t i;
 
 	if (up->servers == NULL)
@@ -358,10 +519,16 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (!address(cf, &args[1], &server->name))
 		return NGX_CONF_ERROR;
 	for (i = 2; i < cf->args->nelts; i++) {
-		if (!fact(server, &args[i]))
+		if (named(&args[i], "ranks", &value)) {
+			why = ngx_http_kvroute_ranks_set(up, server, &value);
+			if (why != NULL)
+				return unfit(cf, &args[i], why);
+		} else if (!fact(server, &args[i])) {
 			return refused(cf, &args[i]);
+		}
 	}
-	return NGX_CONF_OK;
+	why = windows_unfit(&server->facts);
+	return why == NULL ? NGX_CONF_OK : unfit(cf, &args[1], why);
 }
 
 static char *
@@ -397,6 +564,15 @@ static ngx_command_t commands[] = {
 	    ngx_conf_set_flag_slot, OF_LOCATION(feedback) },
 	{ ngx_string("kvroute_include_usage"), ANYWHERE | NGX_CONF_FLAG,
 	    ngx_conf_set_flag_slot, OF_LOCATION(include_usage) },
+	{ ngx_string("kvroute_answers"), ANYWHERE | NGX_CONF_FLAG,
+	    ngx_conf_set_flag_slot, OF_LOCATION(answers) },
+	{ ngx_string("kvroute_affinity"), ANYWHERE | NGX_CONF_1MORE,
+	    ngx_http_kvroute_affinity_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+	{ ngx_string("kvroute_responses"), ANYWHERE | NGX_CONF_TAKE1,
+	    ngx_http_kvroute_responses_set, NGX_HTTP_LOC_CONF_OFFSET, 0, NULL },
+	{ ngx_string("kvroute_reasoning"), ANYWHERE | NGX_CONF_TAKE1,
+	    ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
+	    offsetof(ngx_http_kvroute_loc_conf_t, reasoning), reasonings },
 	{ ngx_string("kvroute_bypass"), ANYWHERE | NGX_CONF_1MORE,
 	    ngx_http_set_predicate_slot, OF_LOCATION(bypass) },
 	{ ngx_string("kvroute_trace"), ANYWHERE | NGX_CONF_TAKE12,
@@ -448,8 +624,11 @@ loc_create(ngx_conf_t *cf)
 	loc->max_body = NGX_CONF_UNSET_SIZE;
 	loc->feedback = NGX_CONF_UNSET;
 	loc->include_usage = NGX_CONF_UNSET;
+	loc->answers = NGX_CONF_UNSET;
+	loc->reasoning = NGX_CONF_UNSET_UINT;
 	loc->bypass = NGX_CONF_UNSET_PTR;
 	loc->trace = NGX_CONF_UNSET_PTR;
+	ngx_http_kvroute_session_create(loc);
 	return loc;
 }
 
@@ -461,8 +640,12 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 	ngx_conf_merge_size_value(loc->max_body, of->max_body, MAX_BODY);
 	ngx_conf_merge_value(loc->feedback, of->feedback, 1);
 	ngx_conf_merge_value(loc->include_usage, of->include_usage, 0);
+	ngx_conf_merge_value(loc->answers, of->answers, 1);
+	ngx_conf_merge_uint_value(loc->reasoning, of->reasoning,
+	    NGX_HTTP_KVROUTE_STRIP);
 	ngx_conf_merge_ptr_value(loc->bypass, of->bypass, NULL);
 	ngx_conf_merge_ptr_value(loc->trace, of->trace, NULL);
+	ngx_http_kvroute_session_merge(loc, of);
 	if (loc->model == NULL)
 		loc->model = of->model;
 	if (loc->scope == NULL)

@@ -63,6 +63,18 @@ give_unstripped(struct answer *a, const char *piece, size_t n)
 	free(in);
 }
 
+static void
+ids_read(const struct answer *a, struct answers_result *r)
+{
+	const char *id;
+	size_t i;
+
+	for (i = 0; i < OBJECT_IDS; i++) {
+		if (answer_id(a, (enum object_id)i, &id, &r->id_length[i]))
+			memcpy(r->id[i], id, r->id_length[i]);
+	}
+}
+
 struct answers_result
 answers_read(struct answer *a, enum answer_kind kind, bool strip,
     const char *text, size_t n, struct cut cut)
@@ -87,5 +99,6 @@ answers_read(struct answer *a, enum answer_kind kind, bool strip,
 	answer_end(a, &r.report);
 	r.started = answer_started(a);
 	r.failed = answer_failed(a);
+	ids_read(a, &r);
 	return r;
 }

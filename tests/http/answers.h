@@ -32,6 +32,8 @@ struct cut {
 struct answers_result {
 	struct kvr_report report;
 	bool started, failed;
+	size_t id_length[OBJECT_IDS];
+	char id[OBJECT_IDS][OBJECT_ID_MAX];
 	size_t started_at;       /* bytes given until it had started, or 0 */
 	size_t most_held;        /* after any piece */
 	size_t n;

@@ -73,10 +73,16 @@ look(const struct body *b, const struct kvr *k, struct kvr_prompt *p,
 {
 	struct kvr_prompt_info info;
 	uint64_t local;
+	size_t i;
 
 	demand(out->facts.model_length <= sizeof(out->name));
 	memcpy(out->name, out->facts.model, out->facts.model_length);
 	out->facts.model = NULL;
+	for (i = 0; i < BODY_IDS; i++) {
+		demand(out->facts.id_length[i] <= sizeof(out->id[i]));
+		memcpy(out->id[i], out->facts.id[i], out->facts.id_length[i]);
+		out->facts.id[i] = NULL;
+	}
 	kvr_scope_init(&out->scope, sizeof(out->scope));
 	demand(body_scope(b, k, &out->scope) == KVR_OK);
 	demand(kvr_prompt_end(p, NULL) == KVR_OK);
@@ -123,13 +129,24 @@ same_facts(const struct body_facts *a, const struct body_facts *b)
 	    a->include_usage == b->include_usage &&
 	    a->several == b->several && a->media == b->media &&
 	    a->prompt_logprobs == b->prompt_logprobs &&
-	    a->stored == b->stored;
+	    a->stored == b->stored && a->unstored == b->unstored &&
+	    a->extends == b->extends;
+}
+
+/* What is behind the end of an id is zero in both. */
+static bool
+same_ids(const struct taken *a, const struct taken *b)
+{
+	return memcmp(a->facts.id_length, b->facts.id_length,
+	    sizeof(a->facts.id_length)) == 0 &&
+	    memcmp(a->id, b->id, sizeof(a->id)) == 0;
 }
 
 bool
 bodies_equal(const struct taken *a, const struct taken *b)
 {
 	return a->outcome == b->outcome && same_facts(&a->facts, &b->facts) &&
+	    same_ids(a, b) &&
 	    memcmp(a->name, b->name, a->facts.model_length) == 0 &&
 	    memcmp(&a->scope, &b->scope, sizeof(a->scope)) == 0 &&
 	    a->units == b->units && a->hash == b->hash;

@@ -29,6 +29,7 @@ struct taken {
 	enum body_outcome outcome;
 	struct body_facts facts; /* model: of `name` */
 	char name[BODY_NAME_MAX];
+	char id[BODY_IDS][BODY_ID_MAX]; /* likewise */
 	struct kvr_scope scope;  /* salt and adapter */
 	uint64_t units;
 	uint64_t hash;           /* of the whole prompt; 0: empty */

@@ -58,6 +58,19 @@ fleet_worker(struct kvr *k, const char *name, uint32_t state)
 	return id;
 }
 
+/* One more data-parallel rank of that worker. */
+static inline void
+fleet_rank(struct kvr *k, const char *name, uint32_t rank)
+{
+	struct kvr_worker facts;
+	uint64_t id;
+
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.rank = rank;
+	ck_assert_int_eq(kvr_worker_add(k, name, strlen(name), &facts, &id),
+	    KVR_OK);
+}
+
 static inline void
 fleet_prompt(const char *text)
 {
@@ -113,6 +126,44 @@ fleet_teardown(void)
 	kvr_prompt_free(prompt);
 	for (i = 0; i < FLEET; i++)
 		kvr_free(fleet[i].kvr);
+}
+
+/*
+ * The second upstream gets an index with a journal, and what was told at `at`:
+ * two peers, one of which calls itself what must be escaped.
+ */
+static inline void
+fleet_exchange(int64_t at)
+{
+	struct kvr_exchange x = { .size = sizeof(x), .at = at,
+	    .connected = 1, .peers = 70 };
+	struct kvr_peer peer[2] = { { .id = 0xabc, .heard = at,
+	    .lag_ns = 1234567890, .leases = 3, .requests = 4,
+	    .prefill_tokens = 5, .frames = 6, .lost = 7, .dropped = 8,
+	    .state = KVR_PEER_LATE, .host_length = 5, .host = "a\"b\\\n" },
+	    { .id = 1, .heard = -1, .state = KVR_PEER_FRESH,
+	    .lag_ns = 5000000, .host_length = 1, .host = "h" } };
+	struct kvr_options o;
+	size_t i;
+
+	if (fleet[1].kvr == NULL) {
+		kvr_free(fleet_index(&o));
+		o.journal_bytes = KVR_JOURNAL_MIN;
+		ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
+		ck_assert_int_eq(kvr_nowait_set(fleet[1].kvr, 1), KVR_OK);
+	}
+	for (i = 0; i < KVR_DROP_REASONS; i++)
+		x.dropped[i] = 400 + i;
+	if (at >= 0)
+		ck_assert_int_eq(kvr_peer_set(fleet[1].kvr, &x, peer,
+		    sizeof(peer[0]), 2), KVR_OK);
+}
+
+/* No age is told of what is yet to come. */
+static inline int64_t
+fleet_soon(void)
+{
+	return kvr_clock_now() + 3600 * INT64_C(1000000000);
 }
 
 /* A report that fails by each write and each allocation there is. */

@@ -489,6 +489,93 @@ START_TEST(first_token)
 }
 END_TEST
 
+/* ------------------------------------------------------------------ ids --- */
+
+static const struct {
+	const char *name;
+	enum answer_kind kind;
+	const char *text, *id, *conversation;
+} ids[] = {
+	{ "an answer", ANSWER_JSON, "{'id':'resp_68e5a1c20f908190bb0e4d3b7f1e0c"
+	    "550a1b2c3d4e5f6071','object':'response','conversation':{'id':"
+	    "'conv_1'},'output':[{'id':'msg_1'}]," USAGE "}",
+	    "resp_68e5a1c20f908190bb0e4d3b7f1e0c550a1b2c3d4e5f6071",
+	    "conv_1" },
+	{ "a stream", ANSWER_STREAM, NAMED("response.created", "{'type':"
+	    "'response.created','response':{'id':'resp_1','conversation':{"
+	    "'id':'conv_2'}}}") NAMED("response.output_item.added",
+	    "{'type':'response.output_item.added','item':{'id':'msg_1'}}"),
+	    "resp_1", "conv_2" },
+	{ "the first one counts", ANSWER_STREAM, NAMED("response.created",
+	    "{'type':'response.created','response':{'id':'a'}}")
+	    NAMED("response.in_progress", "{'type':'response.in_progress',"
+	    "'response':{'id':'b'}}"), "a", "" },
+	{ "too late", ANSWER_STREAM, CHUNK("'content':'a'", "null")
+	    EVENT("{'id':'b','conversation':{'id':'c'}}"),
+	    "chatcmpl-9f8e", "" },
+	{ "elsewhere", ANSWER_JSON, "{'x':{'id':'a'},'item':{'id':'a'},"
+	    "'conversation':{'x':{'id':'a'}},'usage':{'id':'a'}}", "", "" },
+	{ "no text", ANSWER_JSON, "{'id':7,'conversation':'c'}", "", "" },
+	{ "escaped, or cut like it", ANSWER_JSON, "{'id':'ab\\u0063d',"
+	    "'conversation':{'id':'ab?'}}", "", "" },
+	{ "a conversation", ANSWER_JSON, "{'object':'conversation','id':"
+	    "'conv_3'}", "conv_3", "" },
+	{ "not whole", ANSWER_JSON, "{'id':'a'", "", "" }
+};
+enum { IDS = sizeof(ids) / sizeof(ids[0]) };
+
+/* However it is cut. */
+START_TEST(ids_of_answers)
+{
+	char *text = answers_text(ids[_i].text, "\n");
+	struct answer *a = answer_new();
+	struct answers_result r;
+	size_t i;
+
+	for (i = 0; i < 40; i++) {
+		r = answers_read(a, ids[_i].kind, false, text, strlen(text),
+		    (struct cut){ i, i });
+		ck_assert_uint_eq(r.id_length[OBJECT_ID],
+		    strlen(ids[_i].id));
+		ck_assert_mem_eq(r.id[OBJECT_ID], ids[_i].id,
+		    strlen(ids[_i].id));
+		ck_assert_uint_eq(r.id_length[OBJECT_CONVERSATION],
+		    strlen(ids[_i].conversation));
+		ck_assert_mem_eq(r.id[OBJECT_CONVERSATION],
+		    ids[_i].conversation, strlen(ids[_i].conversation));
+		free(r.out);
+	}
+	free(text);
+	answer_free(a);
+}
+END_TEST
+
+/* Before a client can have it, and no longer than the bound. */
+START_TEST(ids_come_early)
+{
+	char text[OBJECT_ID_MAX + 40], id[OBJECT_ID_MAX + 2];
+	struct answer *a = answer_new();
+	const char *found;
+	size_t n, length;
+
+	for (n = OBJECT_ID_MAX; n <= OBJECT_ID_MAX + 1; n++) {
+		memset(id, 'a', n);
+		id[n] = '\0';
+		length = (size_t)snprintf(text, sizeof(text),
+		    "{\"id\":\"%s\",", id);
+		answer_begin(a, ANSWER_JSON, false);
+		ck_assert(!answer_id(a, OBJECT_ID, &found, &length));
+		length = strlen(text);
+		answer_data(a, text, length);
+		ck_assert(answer_id(a, OBJECT_ID, &found, &length) ==
+		    (n == OBJECT_ID_MAX));
+		ck_assert_uint_eq(length, n == OBJECT_ID_MAX ? n : 0);
+		ck_assert_mem_eq(found, id, length);
+	}
+	answer_free(a);
+}
+END_TEST
+
 /* ------------------------------------------------------------- the rest --- */
 
 /* Whichever allocation fails: the whole result, or none. */
@@ -586,6 +673,8 @@ suite_answer(void)
 	tcase_add_test(t, depth);
 	tcase_add_test(t, long_answers);
 	tcase_add_loop_test(t, first_token, 0, STARTS);
+	tcase_add_loop_test(t, ids_of_answers, 0, IDS);
+	tcase_add_test(t, ids_come_early);
 	tcase_add_loop_test(t, no_memory, 0, SAMPLES);
 	tcase_add_test(t, lost);
 	tcase_add_test(t, reports);

@@ -11,7 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <json-c/json.h>
+
 #include "ask.h"
+#include "output.h"
 #include "words.h"
 #include "alloc.h"
 #include "rng.h"
@@ -154,7 +157,8 @@ START_TEST(words_are_their_tokens)
 	for (n = 1; n < 400; n++) {
 		memset(&said, 0, sizeof(said));
 		memset(&read, 0, sizeof(read));
-		ck_assert(words_make(&w, n, n, &said));
+		ck_assert(words_begin(&w, n));
+		words_draw(&w, n, n, &said);
 		ck_assert_uint_eq(w.n, n);
 		text = words_text(&w, 0, n, &length);
 		ck_assert_uint_eq(length, strlen(text));
@@ -171,6 +175,89 @@ START_TEST(words_are_their_tokens)
 		token_list_free(&read);
 		words_free(&w);
 	}
+}
+END_TEST
+
+static struct output_facts calling = {
+	.seed = 1, .tokens = 30, .most = 1000, .one_in = 1, .reasoning = true,
+	.tools = (char *[]){ "a", "b" }, .n_tools = 2
+};
+
+static void
+check_parts(const struct output *o, const struct output_facts *f)
+{
+	size_t i;
+
+	for (i = 0; i < o->n_parts; i++) {
+		ck_assert_uint_lt(o->parts[i].first, o->parts[i].last);
+		ck_assert_uint_le(o->parts[i].last, o->words.n);
+		if (i > 0) {
+			ck_assert_uint_ge(o->parts[i].first,
+			    o->parts[i - 1].last);
+			ck_assert_int_ge(o->parts[i].kind,
+			    o->parts[i - 1].kind);
+		}
+		if (o->parts[i].kind == OUTPUT_TOOL)
+			ck_assert(o->parts[i].name == f->tools[0] ||
+			    o->parts[i].name == f->tools[1]);
+	}
+}
+
+/* Every form of an answer is drawn, and has no more tokens than it may. */
+START_TEST(outputs_have_parts)
+{
+	static const size_t values[] = {
+		[OUTPUT_REASONING] = 1, [OUTPUT_TEXT] = 2, [OUTPUT_TOOL] = 4
+	};
+	struct output_facts f = calling;
+	struct token_list said = { 0 };
+	unsigned seen[16] = { 0 };
+	struct output o;
+	size_t i, form;
+
+	for (f.seed = 1; f.seed < 200; f.seed++) {
+		f.reasoning = f.seed % 2 == 0;
+		f.most = f.seed % 5 == 0 ? 60 : 1000;
+		said.n = 0;
+		ck_assert(output_make(&o, &f, &said));
+		check_parts(&o, &f);
+		ck_assert_uint_eq(said.n, o.words.n);
+		ck_assert_uint_le(said.n, f.most);
+		ck_assert(f.reasoning == (output_reasoning(&o) > 0));
+		if (!output_is_call(&o))
+			ck_assert_uint_eq(o.words.n, f.tokens);
+		for (i = 0, form = 0; i < o.n_parts; i++)
+			form += values[o.parts[i].kind];
+		ck_assert_uint_lt(form, 16);
+		seen[form]++;
+		output_free(&o);
+	}
+	for (i = 2; i < 12; i++)
+		ck_assert_uint_gt(seen[i], 0);
+	token_list_free(&said);
+}
+END_TEST
+
+START_TEST(outputs_without_memory)
+{
+	struct token_list said = { 0 };
+	unsigned long n, asked = 0;
+	struct output o;
+	bool made;
+
+	for (n = 1; asked >= n - 1; n++) {
+		said.n = 0;
+		said.failed = false;
+		alloc_fail_at(n);
+		made = output_make(&o, &calling, &said);
+		asked = alloc_count();
+		alloc_reset();
+		ck_assert(made == (asked < n));
+		output_free(&o);
+		ck_assert_uint_lt(n, 200);
+	}
+	ck_assert_uint_gt(n, 4);
+	token_list_free(&said);
 }
 END_TEST
 
@@ -194,6 +281,82 @@ START_TEST(next_turn_begins_with_this_one)
 	ck_assert_uint_eq(common(&a, &b), t->n);
 	ask_free(&a);
 	ask_free(&b);
+}
+END_TEST
+
+/* As each endpoint says it: the same tokens, and ids and reasoning are none. */
+START_TEST(calls_are_the_same_everywhere)
+{
+	static const char user[] = "{\"role\":\"user\",\"content\":\"Hi\"}";
+	static const struct {
+		int kind;
+		const char *key, *said;
+	} forms[] = {
+		{ ASK_CHAT, "messages", "{\"role\":\"assistant\","
+		    "\"reasoning_content\":\"x\",\"content\":\"So\","
+		    "\"tool_calls\":[{\"id\":\"7\",\"function\":{\"name\":"
+		    "\"f\",\"arguments\":\"{\\\"a\\\":[1,2]}\"}}]}" },
+		{ ASK_RESPONSES, "input", "{\"type\":\"reasoning\","
+		    "\"content\":[]},{\"role\":\"assistant\",\"content\":"
+		    "[{\"type\":\"output_text\",\"text\":\"So\"}]},"
+		    "{\"type\":\"function_call\",\"call_id\":\"8\","
+		    "\"name\":\"f\",\"arguments\":\"{\\\"a\\\": [1, 2]}\"}" },
+		{ ASK_MESSAGES, "messages", "{\"role\":\"assistant\","
+		    "\"content\":[{\"type\":\"thinking\",\"thinking\":\"x\"},"
+		    "{\"type\":\"text\",\"text\":\"So\"},{\"type\":"
+		    "\"tool_use\",\"id\":\"9\",\"name\":\"f\",\"input\":"
+		    "{ \"a\" : [1,2] }}]}" },
+	};
+	static const char *const text[] = { "So", OUTPUT_CALL, "f", "\n",
+		"{\"a\": [1, 2]}", OUTPUT_CALL_END };
+	struct token_list *t;
+	char body[512];
+	struct ask a, b;
+	size_t i, k;
+
+	for (i = 0; i < 3; i++) {
+		snprintf(body, sizeof(body), "{\"%s\":[%s]}", forms[i].key,
+		    user);
+		a = good(forms[i].kind, body);
+		snprintf(body, sizeof(body), "{\"%s\":[%s,%s,%s]}",
+		    forms[i].key, user, forms[i].said, user);
+		b = good(forms[i].kind, body);
+		t = &a.prompts[0];
+		for (k = 0; k < sizeof(text) / sizeof(text[0]); k++)
+			token_list_text(t, text[k], strlen(text[k]));
+		token_list_add(t, TOKEN_END);
+		ck_assert_uint_eq(common(&a, &b), t->n);
+		ask_free(&a);
+		ask_free(&b);
+	}
+}
+END_TEST
+
+START_TEST(tools_that_may_be_called)
+{
+	static const char *const bodies[] = {
+		"\"tools\":[{\"function\":{\"name\":\"f\"}},{\"x\":1},5]",
+		"\"tools\":[{\"name\":\"f\"}],\"tool_choice\":\"auto\"",
+		"\"tools\":[{\"name\":\"f\"}],\"tool_choice\":{\"type\":"
+		    "\"any\"}",
+		"\"tools\":[{\"name\":\"f\"}],\"tool_choice\":\"none\"",
+		"\"tools\":[{\"name\":\"f\"}],\"tool_choice\":{\"type\":"
+		    "\"none\"}",
+		"\"tools\":[]", "\"tools\":{\"name\":\"f\"}"
+	};
+	char body[256];
+	struct ask a;
+	size_t i;
+
+	for (i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		snprintf(body, sizeof(body), "{\"messages\":[{\"role\":"
+		    "\"user\",\"content\":\"Hi\"}],%s}", bodies[i]);
+		a = good(ASK_CHAT, body);
+		ck_assert_uint_eq(a.n_tools, i < 3);
+		if (i < 3)
+			ck_assert_str_eq(a.tools[0], "f");
+		ask_free(&a);
+	}
 }
 END_TEST
 
@@ -453,17 +616,171 @@ START_TEST(large)
 }
 END_TEST
 
-/* Each of our allocations fails once: reported, nothing is leaked. */
-START_TEST(no_memory)
+/* ---------------------------------------------------------------- state --- */
+
+#define USER(text) "{\"role\":\"user\",\"content\":\"" text "\"}"
+#define SAID "{\"type\":\"reasoning\",\"content\":[]}," \
+    "{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\"," \
+    "\"text\":\"So\"}]}"
+
+/* Makes rules.kept: a response "resp_1", a conversation "conv_1". */
+static struct kept *
+keep(void)
 {
-	static const char body[] = "{\"prompt\":[\"a\",\"b\"]}";
+	struct kept *k = kept_new(8, 1);
+	struct kept_thing t = {
+		.items = json_tokener_parse("[" USER("Hi") "," SAID "]"),
+		.n_input = 1
+	};
+
+	ck_assert_ptr_nonnull(k);
+	ck_assert_ptr_nonnull(t.items);
+	snprintf(t.id, sizeof(t.id), "resp_1");
+	ck_assert(kept_add(k, KEPT_RESPONSE, &t));
+	snprintf(t.id, sizeof(t.id), "conv_1");
+	ck_assert(kept_add(k, KEPT_CONVERSATION, &t));
+	json_object_put(t.items);
+	rules.kept = k;
+	return k;
+}
+
+static void
+forget(struct kept *k)
+{
+	kept_free(k);
+	rules.kept = NULL;
+}
+
+/* What is kept, and what is said again: the same tokens and items. */
+START_TEST(earlier_turns_come_first)
+{
+	static const char *const state[] = {
+		"\"previous_response_id\":\"resp_1\"",
+		"\"previous_response_id\":\"resp_1\",\"conversation\":null",
+		"\"conversation\":\"conv_1\"",
+		"\"conversation\":{\"id\":\"conv_1\"}",
+	};
+	static const char *const inputs[] = { "\"Why?\"",
+	    "[" USER("Why?") "]" };
+	struct kept *k = keep();
+	struct ask all = good(ASK_RESPONSES, "{\"instructions\":\"I\","
+	    "\"input\":[" USER("Hi") "," SAID "," USER("Why?") "]}"), a;
+	char body[256];
+	size_t i, n = json_object_array_length(all.items);
+
+	ck_assert_uint_eq(all.n_earlier, 0);
+	ck_assert_ptr_null(all.previous);
+	ck_assert_ptr_null(all.conversation);
+	for (i = 0; i < 8; i++) {
+		snprintf(body, sizeof(body), "{\"input\":%s,%s,"
+		    "\"instructions\":\"I\"}", inputs[i % 2], state[i / 2]);
+		a = good(ASK_RESPONSES, body);
+		ck_assert_uint_eq(a.prompts[0].n, all.prompts[0].n);
+		ck_assert_uint_eq(common(&a, &all), a.prompts[0].n);
+		ck_assert_uint_eq(json_object_array_length(a.items), n);
+		ck_assert_uint_eq(a.n_earlier, n - 1);
+		ck_assert_int_eq(a.previous != NULL, i < 4);
+		ck_assert_int_eq(a.conversation != NULL, i >= 4);
+		ck_assert_str_eq(i < 4 ? a.previous : a.conversation,
+		    i < 4 ? "resp_1" : "conv_1");
+		ask_free(&a);
+	}
+	ask_free(&all);
+	forget(k);
+}
+END_TEST
+
+START_TEST(items_are_kept_if_needed)
+{
+	static const struct {
+		const char *more;
+		bool store, items;
+	} cases[] = {
+		{ "", true, true }, { ",\"store\":true", true, true },
+		{ ",\"store\":null", true, true },
+		{ ",\"store\":false", false, false },
+		{ ",\"store\":false,\"previous_response_id\":\"resp_1\"",
+		    false, false },
+		{ ",\"store\":false,\"conversation\":\"conv_1\"", false,
+		    true },
+	};
+	struct kept *k = keep();
+	char body[256];
+	struct ask a;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(body, sizeof(body), "{\"input\":\"a\"%s}",
+		    cases[i].more);
+		a = good(ASK_RESPONSES, body);
+		ck_assert_int_eq(a.store, cases[i].store);
+		ck_assert_int_eq(a.items != NULL, cases[i].items);
+		ask_free(&a);
+	}
+	a = good(ASK_CHAT, "{\"messages\":[" USER("a") "],\"store\":true,"
+	    "\"previous_response_id\":\"x\"}");
+	ck_assert(!a.store && a.items == NULL && a.previous == NULL);
+	ask_free(&a);
+	forget(k);
+}
+END_TEST
+
+START_TEST(state_that_is_wrong)
+{
+	static const struct {
+		int status;
+		const char *more;
+	} cases[] = {
+		{ 404, "\"previous_response_id\":\"resp_2\"" },
+		{ 404, "\"previous_response_id\":\"conv_1\"" },
+		{ 404, "\"previous_response_id\":\"\"" },
+		{ 404, "\"conversation\":\"resp_1\"" },
+		{ 404, "\"conversation\":{\"id\":\"conv_2\"}" },
+		{ 400, "\"conversation\":{}" },
+		{ 400, "\"conversation\":{\"id\":null}" },
+		{ 400, "\"conversation\":{\"id\":5}" },
+		{ 400, "\"conversation\":5" },
+		{ 400, "\"conversation\":[]" },
+		{ 400, "\"previous_response_id\":{\"id\":\"resp_1\"}" },
+		{ 400, "\"previous_response_id\":\"resp_1\","
+		    "\"conversation\":\"conv_1\"" },
+		{ 400, "\"store\":\"no\"" },
+		{ 400, "\"previous_response_id\":\"resp_1\","
+		    "\"input\":[]" },
+		{ 400, "\"previous_response_id\":\"resp_1\","
+		    "\"input\":null" },
+		{ 400, "\"previous_response_id\":\"resp_1\","
+		    "\"input\":[null]" }
+	};
+	struct kept *k = keep();
+	char body[256];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(body, sizeof(body), "{\"input\":\"a\",%s}",
+		    cases[i].more);
+		ck_assert_msg(status(ASK_RESPONSES, body) == cases[i].status,
+		    "%s", body);
+	}
+	forget(k);
+	ck_assert_int_eq(status(ASK_RESPONSES, "{\"input\":\"a\","
+	    "\"previous_response_id\":\"resp_1\"}"), 404);
+}
+END_TEST
+
+/* --------------------------------------------------------------- memory --- */
+
+/* Each of our allocations fails once: reported, nothing is leaked. */
+static void
+fail_each(int kind, const char *body)
+{
 	unsigned long n, asked = 0;
 	int failed = 0;
 	struct ask a;
 
 	for (n = 1; asked >= n - 1; n++) {
 		alloc_fail_at(n);
-		read_body(&a, ASK_COMPLETIONS, body);
+		read_body(&a, kind, body);
 		asked = alloc_count();
 		alloc_reset();
 		ck_assert_int_eq(a.status, asked >= n ? 500 : 0);
@@ -472,6 +789,16 @@ START_TEST(no_memory)
 		ck_assert_uint_lt(n, 100);
 	}
 	ck_assert_int_ge(failed, 4);
+}
+
+START_TEST(no_memory)
+{
+	struct kept *k = keep();
+
+	fail_each(ASK_COMPLETIONS, "{\"prompt\":[\"a\",\"b\"]}");
+	fail_each(ASK_RESPONSES, "{\"input\":\"a\","
+	    "\"previous_response_id\":\"resp_1\"}");
+	forget(k);
 }
 END_TEST
 
@@ -488,7 +815,11 @@ suite_ask(void)
 	tcase_add_test(c, two_to_five_bytes);
 	tcase_add_test(c, cut_at_tokens);
 	tcase_add_test(c, words_are_their_tokens);
+	tcase_add_test(c, outputs_have_parts);
+	tcase_add_test(c, outputs_without_memory);
 	tcase_add_test(c, next_turn_begins_with_this_one);
+	tcase_add_test(c, calls_are_the_same_everywhere);
+	tcase_add_test(c, tools_that_may_be_called);
 	tcase_add_test(c, no_forgery);
 	tcase_add_test(c, ways_to_say_it);
 	tcase_add_test(c, what_is_at_the_front);
@@ -500,6 +831,9 @@ suite_ask(void)
 	tcase_add_test(c, blanks_around);
 	tcase_add_test(c, cut_anywhere);
 	tcase_add_test(c, large);
+	tcase_add_test(c, earlier_turns_come_first);
+	tcase_add_test(c, items_are_kept_if_needed);
+	tcase_add_test(c, state_that_is_wrong);
 	tcase_add_test(c, no_memory);
 	suite_add_tcase(s, c);
 	return s;

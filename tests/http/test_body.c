@@ -12,29 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bodies.h"
 #include "rng.h"
 
-static struct kvr *k;
-static struct kvr_prompt *p;
-static struct body *b;
-
-static void
-setup(void)
-{
-	k = bodies_region();
-	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
-	b = body_new();
-	ck_assert_ptr_nonnull(b);
-}
-
-static void
-teardown(void)
-{
-	body_free(b);
-	kvr_prompt_free(p);
-	kvr_free(k);
-}
+#include "body_bed.h"
 
 static struct taken
 take(enum endpoint endpoint, const char *text)
@@ -124,15 +104,15 @@ static const struct {
 	    "\"Be brief.\"},{\"role\":\"user\",\"content\":\"Hello \\u00ff "
 	    "\\\"you\\\"\"}],\"model\":\"m-7b\",\"temperature\":0.2,"
 	    "\"stream\":true}",
-	    "~m~rsystem~(~p~tBe brief.~)~m~ruser~(~p~tHello \303\277 \"you\""
-	    "~)" },
+	    "~m~(~p~tBe brief.~)~rsystem~m~(~p~tHello \303\277 \"you\"~)"
+	    "~ruser" },
 	/* parts, names, members that are not shown */
 	{ ENDPOINT_CHAT, " {\"model\": \"m\", \"messages\": [\n {\"role\": "
 	    "\"user\", \"name\": \"ann\", \"content\": [{\"type\": \"text\","
 	    " \"text\": \"a\", \"cache_control\": {\"type\": \"ephemeral\"}},"
 	    " {\"text\": \"b\", \"type\": \"text\"}, \"c\"], \"x\": [[{}]]}]}"
 	    "\n",
-	    "~m~ruser~nann~(~p~ta~p~tb~p~tc~)" },
+	    "~m~(~p~ta~p~tb~p~tc~)~nann~ruser" },
 	/* calls of tools, reasoning, a refusal, nothing */
 	{ ENDPOINT_CHAT, "{\"messages\":[{\"content\":null,\"refusal\":null,"
 	    "\"role\":\"assistant\",\"reasoning_content\":\"hm\","
@@ -142,8 +122,8 @@ static const struct {
 	    "\"s\",false]}}}]},{\"role\":\"tool\",\"tool_call_id\":\"call_1\","
 	    "\"content\":\"42\"},{\"role\":\"assistant\",\"refusal\":\"no\","
 	    "\"function_call\":{\"name\":\"h\",\"arguments\":\"\"}}]}",
-	    "~m~rassistant~hhm~(~c~nf~a{\"a\":1}~c~ng~a~{~ka~[~#1~T~N~ws~F~]~}"
-	    "~)~m~rtool~(~p~t42~)~m~rassistant~fno~nh~a" },
+	    "~m~(~c~a{\"a\":1}~nf~c~a~{~ka~[~#1~T~N~ws~F~]~}~ng~)~rassistant"
+	    "~m~(~p~t42~)~rtool~m~(~c~nh~)~fno~rassistant" },
 	{ ENDPOINT_MESSAGES, "{\"max_tokens\":100,\"messages\":[{\"role\":"
 	    "\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":"
 	    "[{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"zz\"}"
@@ -153,14 +133,14 @@ static const struct {
 	    "\"type\":\"text\",\"text\":\"r\"}]},{\"type\":\"text\",\"text\":"
 	    "\"t\"}]}],\"model\":\"m\",\"system\":[{\"type\":\"text\",\"text\""
 	    ":\"S\",\"cache_control\":{\"type\":\"ephemeral\"}}]}",
-	    "~s~(~p~tS~)~m~ruser~(~p~tq~)~m~rassistant~(~p~hhm~p~nf~a~{~ka~#1"
-	    "~}~)~m~ruser~(~p~(~p~tr~)~p~tt~)" },
+	    "~s~(~p~tS~)~m~(~p~tq~)~ruser~m~(~p~a~{~ka~#1~}~nf~)~rassistant"
+	    "~m~(~p~(~p~tr~)~p~tt~)~ruser" },
 	{ ENDPOINT_MESSAGES, "{\"system\":\"S\",\"messages\":[{\"role\":"
 	    "\"user\",\"content\":{\"type\":\"text\",\"text\":\"q\"}}]}",
-	    "~s~(~p~tS~)~m~ruser~(~p~tq~)" },
+	    "~s~(~p~tS~)~m~(~p~tq~)~ruser" },
 	{ ENDPOINT_RESPONSES, "{\"input\":\"q\",\"instructions\":\"I\","
 	    "\"model\":\"m\"}",
-	    "~s~(~p~tI~)~m~ruser~(~p~tq~)" },
+	    "~s~(~p~tI~)~m~(~p~tq~)~ruser" },
 	{ ENDPOINT_RESPONSES, "{\"input\":[{\"role\":\"user\",\"content\":"
 	    "\"q\"},{\"type\":\"reasoning\",\"id\":\"rs_1\",\"summary\":[{"
 	    "\"type\":\"summary_text\",\"text\":\"h\"}]},{\"type\":"
@@ -170,8 +150,8 @@ static const struct {
 	    "\"id\":\"msg_1\",\"role\":\"assistant\",\"content\":[{\"type\":"
 	    "\"output_text\",\"text\":\"x\",\"annotations\":[]}]}],"
 	    "\"instructions\":\"I\"}",
-	    "~s~(~p~tI~)~m~ruser~(~p~tq~)~m~h~(~p~th~)~m~nf~a{}~m~o~(~p~to~)"
-	    "~m~rassistant~(~p~tx~)" },
+	    "~s~(~p~tI~)~m~(~p~tq~)~ruser~m~a{}~nf~m~o~(~p~to~)~m~(~p~tx~)"
+	    "~rassistant" },
 	{ ENDPOINT_COMPLETIONS, "{\"model\":\"m\",\"prompt\":\"Once\"}",
 	    "~POnce" },
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":[\"Once\",\"Twice\",[1]]}",
@@ -190,17 +170,17 @@ static const struct {
 	{ ENDPOINT_CHAT, "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}"
 	    "],\"tools\":[],\"messages\":[{\"role\":\"user\",\"content\":"
 	    "\"b\"}]}",
-	    "~m~ruser~(~p~tb~)" },
+	    "~m~(~p~tb~)~ruser" },
 	{ ENDPOINT_MESSAGES, "{\"system\":\"S\",\"messages\":[{\"role\":"
 	    "\"user\",\"content\":\"a\"}],\"messages\":[{\"role\":\"user\","
 	    "\"content\":\"b\"}],\"system\":\"T\"}",
-	    "~s~(~p~tT~)~m~ruser~(~p~tb~)" },
+	    "~s~(~p~tT~)~m~(~p~tb~)~ruser" },
 	{ ENDPOINT_COMPLETIONS, "{\"prompt\":\"a\",\"prompt\":[\"b\"]}",
 	    "~Pb" },
 	/* a NUL, a pair of surrogates, keys with escapes */
 	{ ENDPOINT_CHAT, "{\"mess\\u0061ges\":[{\"role\":\"user\",\"content\""
 	    ":\"\\ud83d\\ude00\\t\"}]}",
-	    "~m~ruser~(~p~t\360\237\230\200\t~)" }
+	    "~m~(~p~t\360\237\230\200\t~)~ruser" }
 };
 enum { SHAPES = sizeof(shapes) / sizeof(*shapes) };
 
@@ -428,6 +408,134 @@ START_TEST(models)
 }
 END_TEST
 
+/* ------------------------------------------------------------------ ids --- */
+
+#define INPUT(more) "{\"input\":\"a\"" more "}"
+
+static const struct {
+	enum endpoint endpoint;
+	const char *body;
+	enum body_id id;
+	const char *want;
+} ids[] = {
+	{ ENDPOINT_CHAT, CHAT(",\"prompt_cache_key\":\"k\""), BODY_CACHE_KEY,
+	    "k" },
+	{ ENDPOINT_CHAT, "{\"prompt_cache_key\":\"\\u00e4\\n\",\"messages\":"
+	    "[{\"content\":\"x\"}]}", BODY_CACHE_KEY, "\303\244\n" },
+	{ ENDPOINT_COMPLETIONS, "{\"session_id\":\"s-1\",\"prompt\":\"a\"}",
+	    BODY_SESSION, "s-1" },
+	{ ENDPOINT_CHAT, CHAT(",\"user\":\"me\""), BODY_USER, "me" },
+	{ ENDPOINT_RESPONSES, INPUT(",\"safety_identifier\":\"me\""),
+	    BODY_SAFETY, "me" },
+	{ ENDPOINT_MESSAGES, CHAT(",\"metadata\":{\"x\":[{\"user_id\":"
+	    "\"no\"}],\"user_id\":\"u_1\"}"), BODY_METADATA_USER, "u_1" },
+	{ ENDPOINT_RESPONSES, INPUT(",\"previous_response_id\":\"resp_1\""),
+	    BODY_PREVIOUS, "resp_1" },
+	{ ENDPOINT_RESPONSES, INPUT(",\"conversation\":\"conv_1\""),
+	    BODY_CONVERSATION, "conv_1" },
+	{ ENDPOINT_RESPONSES, INPUT(",\"conversation\":{\"x\":{\"id\":"
+	    "\"no\"},\"id\":\"conv_2\",\"y\":[{\"id\":\"no\"}]}"),
+	    BODY_CONVERSATION, "conv_2" },
+	/* not in its place, or not at this endpoint */
+	{ ENDPOINT_CHAT, CHAT(",\"x\":{\"user\":\"me\"}"), BODY_USER, "" },
+	{ ENDPOINT_CHAT, CHAT(",\"user_id\":\"me\""), BODY_METADATA_USER,
+	    "" },
+	{ ENDPOINT_CHAT, CHAT(",\"previous_response_id\":\"r\""),
+	    BODY_PREVIOUS, "" },
+	{ ENDPOINT_RESPONSES, INPUT(",\"tools\":{\"id\":\"t\"}"),
+	    BODY_CONVERSATION, "" },
+	{ ENDPOINT_RESPONSES, INPUT(",\"conversation\":[{\"id\":\"c\"}]"),
+	    BODY_CONVERSATION, "" },
+	/* no text, or repeated */
+	{ ENDPOINT_CHAT, CHAT(",\"user\":7"), BODY_USER, "" },
+	{ ENDPOINT_CHAT, CHAT(",\"user\":[\"a\"]"), BODY_USER, "" },
+	{ ENDPOINT_CHAT, CHAT(",\"user\":\"a\",\"user\":null"), BODY_USER, "" },
+	{ ENDPOINT_CHAT, CHAT(",\"user\":\"abc\",\"user\":\"d\""), BODY_USER,
+	    "d" },
+	{ ENDPOINT_MESSAGES, CHAT(",\"metadata\":{\"user_id\":\"a\","
+	    "\"user_id\":1}"), BODY_METADATA_USER, "" },
+	{ ENDPOINT_MESSAGES, CHAT(",\"metadata\":{\"user_id\":\"a\"},"
+	    "\"metadata\":{}"), BODY_METADATA_USER, "" },
+	{ ENDPOINT_RESPONSES, INPUT(",\"conversation\":\"a\",\"conversation\""
+	    ":{}"), BODY_CONVERSATION, "" },
+	{ ENDPOINT_RESPONSES, INPUT(",\"conversation\":{\"id\":\"a\",\"id\":"
+	    "null}"), BODY_CONVERSATION, "" },
+	/* cut */
+	{ ENDPOINT_CHAT, "{\"messages\":[],\"user\":\"ab", BODY_USER, "" },
+	{ ENDPOINT_CHAT, "{\"messages\":[],\"user\":\"ab\"", BODY_USER, "ab" },
+	{ ENDPOINT_RESPONSES, "{\"previous_response_id\":\"r_1", BODY_PREVIOUS,
+	    "" },
+	{ ENDPOINT_RESPONSES, "{\"conversation\":{\"id\":\"c",
+	    BODY_CONVERSATION, "" }
+};
+enum { ID_BODIES = sizeof(ids) / sizeof(*ids) };
+
+/* In one piece and in bytes; there is no other id. */
+START_TEST(each_id)
+{
+	struct pieces bytes = { .step = 1 };
+	size_t n = strlen(ids[_i].want), i;
+	struct taken t, u;
+
+	t = take(ids[_i].endpoint, ids[_i].body);
+	for (i = 0; i < BODY_IDS; i++)
+		ck_assert_uint_eq(t.facts.id_length[i],
+		    i == ids[_i].id ? n : 0);
+	ck_assert_mem_eq(t.id[ids[_i].id], ids[_i].want, n);
+	bodies_take(b, k, p, ids[_i].endpoint, ids[_i].body,
+	    strlen(ids[_i].body), &bytes, &u);
+	ck_assert(bodies_equal(&t, &u));
+}
+END_TEST
+
+START_TEST(ids_have_a_bound)
+{
+	char text[600], id[BODY_ID_MAX + 2];
+	struct taken t;
+
+	memset(id, 'a', sizeof(id));
+	id[BODY_ID_MAX] = '\0';
+	snprintf(text, sizeof(text), CHAT(",\"user\":\"%s\""), id);
+	t = take(ENDPOINT_CHAT, text);
+	ck_assert_uint_eq(t.facts.id_length[BODY_USER], BODY_ID_MAX);
+	ck_assert_mem_eq(t.id[BODY_USER], id, BODY_ID_MAX);
+	id[BODY_ID_MAX] = 'a';
+	id[BODY_ID_MAX + 1] = '\0';
+	snprintf(text, sizeof(text), CHAT(",\"user\":\"%s\""), id);
+	t = take(ENDPOINT_CHAT, text);
+	ck_assert_uint_eq(t.facts.id_length[BODY_USER], 0);
+}
+END_TEST
+
+/* They say where to go, and nothing of what the prompt is. */
+START_TEST(ids_are_no_part_of_the_prompt)
+{
+	struct taken t = take(ENDPOINT_CHAT, CHAT("")), u;
+
+	u = take(ENDPOINT_CHAT, CHAT(",\"user\":\"a\",\"session_id\":\"b\","
+	    "\"prompt_cache_key\":\"c\",\"metadata\":{\"user_id\":\"d\"}"));
+	ck_assert_uint_eq(t.hash, u.hash);
+	ck_assert_mem_eq(&t.scope, &u.scope, sizeof(t.scope));
+	ck_assert(!u.facts.stored && u.facts.extends);
+	t = take(ENDPOINT_CHAT, CHAT(",\"model\":\"m\""));
+	ck_assert_uint_eq(t.facts.id_length[BODY_USER], 0);
+}
+END_TEST
+
+START_TEST(answers_that_are_not_kept)
+{
+	ck_assert(take(ENDPOINT_RESPONSES, INPUT(",\"store\":false"))
+	    .facts.unstored);
+	ck_assert(!take(ENDPOINT_RESPONSES, INPUT(",\"store\":null"))
+	    .facts.unstored);
+	ck_assert(!take(ENDPOINT_RESPONSES, INPUT(",\"store\":false,"
+	    "\"store\":true")).facts.unstored);
+	ck_assert(!take(ENDPOINT_RESPONSES, INPUT(",\"store\":false,"
+	    "\"store\":{}")).facts.unstored);
+	ck_assert(!take(ENDPOINT_RESPONSES, INPUT("")).facts.unstored);
+}
+END_TEST
+
 /* ---------------------------------------------------------------- scope --- */
 
 static bool
@@ -598,7 +706,7 @@ suite_body(void)
 	Suite *s = suite_create("body");
 	TCase *c = tcase_create("body");
 
-	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_checked_fixture(c, bed_make, bed_free);
 	tcase_add_test(c, endpoints);
 	tcase_add_loop_test(c, shape, 0, SHAPES);
 	tcase_add_loop_test(c, opening, 0, OPENINGS);
@@ -606,6 +714,10 @@ suite_body(void)
 	tcase_add_test(c, media);
 	tcase_add_test(c, facts);
 	tcase_add_test(c, models);
+	tcase_add_loop_test(c, each_id, 0, ID_BODIES);
+	tcase_add_test(c, ids_have_a_bound);
+	tcase_add_test(c, ids_are_no_part_of_the_prompt);
+	tcase_add_test(c, answers_that_are_not_kept);
 	tcase_add_test(c, scope);
 	tcase_add_test(c, ahead_is_counted);
 	tcase_add_test(c, messages_are_a_prefix);

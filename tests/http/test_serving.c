@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "engine_model.h"
 #include "serving.h"
@@ -560,9 +561,19 @@ END_TEST
 
 /* --------------------------------------------------------------- chance --- */
 
-enum { SLOTS = 12 };
+enum { SLOTS = 12, KNOWN_MAX = 400, BLOCK = 16 };
+
+/* What changes have told. */
+struct told {
+	uint64_t name, before, copies;
+	bool first, salted;
+	uint32_t tokens[BLOCK];
+};
 
 struct life {
+	struct told known[KNOWN_MAX];
+	size_t n_known;
+	bool set;        /* blocks may be stored again */
 	struct serving *s;
 	struct sequence *slots[SLOTS];
 	struct rng rng;
@@ -589,8 +600,78 @@ take_news(struct life *l)
 	}
 }
 
+static struct told *
+told_of(struct life *l, uint64_t name)
+{
+	size_t i;
+
+	for (i = 0; i < l->n_known; i++)
+		if (l->known[i].name == name)
+			return &l->known[i];
+	return NULL;
+}
+
 static void
-begin(struct life *l, size_t i)
+hear_stored(struct life *l, const struct block *block)
+{
+	struct told *t = told_of(l, block->name);
+
+	must(block->first || l->set || told_of(l, block->before) != NULL);
+	if (t == NULL) {
+		must(l->n_known < KNOWN_MAX);
+		t = &l->known[l->n_known++];
+		*t = (struct told){ .name = block->name,
+		    .before = block->before, .first = block->first,
+		    .salted = block->salt != NULL };
+		memcpy(t->tokens, block->tokens, sizeof(t->tokens));
+	}
+	must(t->before == block->before && t->first == block->first);
+	must(memcmp(t->tokens, block->tokens, sizeof(t->tokens)) == 0);
+	t->copies = l->set ? 1 : t->copies + 1;
+}
+
+static void
+hear(struct life *l)
+{
+	struct serving_change change;
+	struct told *t;
+
+	while (serving_change(l->s, &change)) {
+		if (change.stored) {
+			hear_stored(l, change.block);
+			continue;
+		}
+		t = told_of(l, change.name);
+		must(t != NULL);
+		if (--t->copies == 0)
+			*t = l->known[--l->n_known];
+	}
+}
+
+/* Tokens of the prompt in leading blocks, by what was heard. */
+static uint64_t
+heard(const struct life *l, const struct sequence_facts *f)
+{
+	uint64_t before = 0;
+	size_t n, i;
+
+	for (n = 0; (n + 1) * BLOCK <= f->n_prompt; n++) {
+		for (i = 0; i < l->n_known; i++)
+			if (l->known[i].first == (n == 0) && (n == 0 ?
+			    l->known[i].salted == (f->salt != 0) :
+			    l->known[i].before == before) &&
+			    memcmp(l->known[i].tokens, f->tokens + n * BLOCK,
+			    sizeof(l->known[i].tokens)) == 0)
+				break;
+		if (i == l->n_known)
+			break;
+		before = l->known[i].name;
+	}
+	return n * BLOCK;
+}
+
+static struct sequence_facts
+draw(struct life *l)
 {
 	struct sequence_facts f = { .tokens = tokens };
 	size_t shared = rng_between(&l->rng, 0, 200);
@@ -599,9 +680,29 @@ begin(struct life *l, size_t i)
 	f.n_answer = rng_between(&l->rng, 1, 200);
 	f.compute_all = rng_between(&l->rng, 0, 19) == 0;
 	f.salt = rng_between(&l->rng, 0, 1);
-	f.owner = &l->slots[i];
+	f.salt_text = f.salt == 0 ? NULL : "salt";
 	write_text(0, shared, 0);
 	write_text(shared, 500, (uint32_t)rng_between(&l->rng, 0, 30));
+	if (rng_between(&l->rng, 0, 3) == 0)
+		f.n_prompt = shared / BLOCK * BLOCK + BLOCK;
+	return f;
+}
+
+/* All changes together tell what the cache holds. */
+static void
+compare(struct life *l)
+{
+	struct sequence_facts f = draw(l);
+
+	must(serving_held(l->s, &f) == heard(l, &f));
+}
+
+static void
+begin(struct life *l, size_t i)
+{
+	struct sequence_facts f = draw(l);
+
+	f.owner = &l->slots[i];
 	if (!serving_fits(l->s, f.n_prompt, f.n_answer))
 		return;
 	l->slots[i] = serving_submit(l->s, &f, l->now);
@@ -633,8 +734,12 @@ step(struct life *l)
 		l->now = due == INT64_MAX || due < l->now ? l->now : due;
 		serving_run(l->s, l->now);
 	}
+	if (rng_between(&l->rng, 0, 1) == 0)
+		hear(l);
 	take_news(l);
 	must(serving_check(l->s));
+	hear(l);
+	compare(l);
 }
 
 START_TEST(anything)
@@ -643,15 +748,20 @@ START_TEST(anything)
 		ENGINE_EVICT_RELEASED, ENGINE_EVICT_LEAF, ENGINE_EVICT_RANDOM
 	}; /* with and without preemption */
 	struct serving_facts f = facts_of(16, 40);
-	struct life l = { .now = 0 };
+	static struct life l;
+	struct serving_change change;
 	struct serving_counts counts;
-	uint64_t n, steps = test_amount(40000);
+	uint64_t n, steps = test_amount(20000);
 	size_t i;
 
 	seed = test_seed();
 	l.rng.state = seed;
 	f.eviction = evictions[_i % 3];
 	f.preempt = f.own_reads = _i >= 3;
+	f.watched = true;
+	f.has_copies = _i == 0 || _i == 3;
+	f.tells_hits = l.set = _i == 4 || evictions[_i % 3] ==
+	    ENGINE_EVICT_RANDOM;
 	l.s = make(&f);
 	for (n = 0; n < steps; n++)
 		step(&l);
@@ -664,6 +774,11 @@ START_TEST(anything)
 	serving_counts(l.s, &counts);
 	must(counts.held == 0 && counts.running == 0 && counts.waiting == 0);
 	must(serving_check(l.s));
+	hear(&l);
+	compare(&l);
+	must(serving_clear(l.s) && !serving_change(l.s, &change));
+	l.n_known = 0;
+	compare(&l);
 	serving_free(l.s);
 }
 END_TEST
@@ -673,13 +788,16 @@ START_TEST(no_memory)
 {
 	struct serving_facts f = facts_of(16, 40);
 	struct sequence_facts facts = {
-		.tokens = tokens, .n_prompt = 100, .n_answer = 30
+		.tokens = tokens, .n_prompt = 100, .n_answer = 30,
+		.salt_text = "a", .adapter = "b"
 	};
 	struct sequence_state last = { .finished = false };
+	struct serving_change change;
 	struct serving *s;
 	struct sequence *q;
 	unsigned long n;
 
+	f.watched = true;
 	write_text(0, 200, 1);
 	for (n = 1; !last.finished && n < 1000; n++) {
 		alloc_fail_at(n);
@@ -689,6 +807,8 @@ START_TEST(no_memory)
 		    serving_due(s) != INT64_MAX)
 			;
 		alloc_reset();
+		while (s != NULL && serving_change(s, &change))
+			;
 		while (q != NULL && serving_news(s, &last) != NULL)
 			;
 		serving_drop(s, q);

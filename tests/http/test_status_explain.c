@@ -91,6 +91,33 @@ START_TEST(a_prompt)
 }
 END_TEST
 
+static int
+rank_of(struct json_object *candidate)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(candidate, "rank", &value)
+	    ? json_object_get_int(value) : -1;
+}
+
+START_TEST(candidates_with_ranks)
+{
+	struct json_object *all, *list, *decision;
+
+	fleet_rank(fleet[0].kvr, "up", 1);
+	ck_begins(FACTS("prompt"));
+	all = json_tokener_parse(sink.text);
+	ck_assert_ptr_nonnull(all);
+	ck_assert(json_object_object_get_ex(all, "candidates", &list));
+	ck_assert_int_eq(rank_of(json_object_array_get_idx(list, 0)), 0);
+	ck_assert_int_eq(rank_of(json_object_array_get_idx(list, 1)), -1);
+	ck_assert_int_eq(rank_of(json_object_array_get_idx(list, 3)), 1);
+	ck_assert(json_object_object_get_ex(all, "decision", &decision));
+	ck_assert_int_eq(rank_of(decision), 0);
+	json_object_put(all);
+}
+END_TEST
+
 /* It runs more than its share, and another does not. */
 START_TEST(above_bound)
 {
@@ -211,6 +238,7 @@ suite_status_explain(void)
 
 	tcase_add_checked_fixture(c, setup, fleet_teardown);
 	tcase_add_test(c, a_prompt);
+	tcase_add_test(c, candidates_with_ranks);
 	tcase_add_test(c, above_bound);
 	tcase_add_test(c, no_prompt);
 	tcase_add_test(c, no_worker);

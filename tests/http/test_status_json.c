@@ -87,6 +87,111 @@ START_TEST(upstreams)
 }
 END_TEST
 
+START_TEST(a_journal)
+{
+	struct kvr_options o;
+	struct json_object *journal;
+
+	kvr_free(fleet_index(&o));
+	o.journal_bytes = KVR_JOURNAL_MIN;
+	ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
+	take();
+	ck_assert_ptr_null(member(member(item(state, "upstreams", 0),
+	    "region"), "journal"));
+	journal = member(member(item(state, "upstreams", 1), "region"),
+	    "journal");
+	ck_number(journal, "bytes", KVR_JOURNAL_MIN);
+	ck_number(journal, "written", 0);
+	ck_number(journal, "overruns", 0);
+	ck_assert_ptr_null(member(journal, "beat_age"));
+	json_object_put(state);
+	ck_assert_int_eq(kvr_journal_beat(fleet[1].kvr,
+	    kvr_clock_now() + 3600 * INT64_C(1000000000)), KVR_OK);
+	take();
+	journal = member(member(item(state, "upstreams", 1), "region"),
+	    "journal");
+	ck_number(journal, "beat_age", 0);
+	json_object_put(state);
+	kvr_free(fleet[1].kvr);
+	fleet[1].kvr = NULL;
+}
+END_TEST
+
+static struct json_object *
+exchange(size_t i)
+{
+	take();
+	return member(item(state, "upstreams", i), "exchange");
+}
+
+START_TEST(no_news_of_peers)
+{
+	ck_assert_ptr_null(exchange(0)); /* no journal */
+	json_object_put(state);
+	ck_assert_ptr_null(exchange(1)); /* no index */
+	json_object_put(state);
+	fleet_exchange(-1);
+	ck_assert_ptr_null(exchange(1)); /* never told */
+	json_object_put(state);
+}
+END_TEST
+
+START_TEST(peers)
+{
+	struct json_object *x, *peer;
+
+	fleet_exchange(fleet_soon());
+	x = exchange(1);
+	ck_number(x, "age", 0);
+	ck_assert(!json_object_get_boolean(member(x, "stale")));
+	ck_assert(json_object_get_boolean(member(x, "connected")));
+	ck_number(x, "peers_known", 70);
+	ck_assert_int_eq(json_object_object_length(member(x, "dropped")),
+	    KVR_DROP_REASONS);
+	ck_number(member(x, "dropped"), "malformed", 400);
+	ck_number(member(x, "dropped"), "unknown_worker", 405);
+	ck_number(member(x, "dropped"), "refused", 411);
+	ck_assert_uint_eq(json_object_array_length(member(x, "peers")), 2);
+	peer = item(x, "peers", 0);
+	ck_text(peer, "host", "a\"b\\\n");
+	ck_text(peer, "id", "0000000000000abc");
+	ck_text(peer, "state", "late");
+	ck_text(peer, "lag", "1.234568");
+	ck_number(peer, "heard_age", 0);
+	ck_number(peer, "leases", 3);
+	ck_number(peer, "requests", 4);
+	ck_number(peer, "prefill_tokens", 5);
+	ck_number(peer, "frames", 6);
+	ck_number(peer, "lost", 7);
+	ck_number(peer, "dropped", 8);
+	ck_text(item(x, "peers", 1), "state", "fresh");
+	ck_assert_ptr_null(member(item(x, "peers", 1), "heard_age"));
+	json_object_put(state);
+}
+END_TEST
+
+/* Nothing has been told since the machine began. */
+START_TEST(old_news_of_peers)
+{
+	struct json_object *x;
+
+	fleet_exchange(0);
+	x = exchange(1);
+	ck_assert(json_object_get_boolean(member(x, "stale")));
+	ck_assert(json_object_get_double(member(x, "age")) > 3);
+	ck_assert_uint_eq(json_object_array_length(member(x, "peers")), 2);
+	json_object_put(state);
+}
+END_TEST
+
+/* It is written, and without memory it fails, as all else. */
+START_TEST(no_room_for_peers)
+{
+	fleet_exchange(fleet_soon());
+	fails_everywhere(report);
+}
+END_TEST
+
 START_TEST(workers)
 {
 	struct json_object *up, *worker;
@@ -100,6 +205,29 @@ START_TEST(workers)
 	ck_number(worker, "held_blocks", 4);
 	ck_text(item(up, "workers", 0), "state", "draining");
 	ck_text(item(up, "workers", 2), "name", "?");
+	json_object_put(state);
+}
+END_TEST
+
+/* A rank is told where a name has several; they follow each other. */
+START_TEST(workers_with_ranks)
+{
+	struct json_object *up, *no;
+
+	fleet_rank(fleet[0].kvr, "up", 1);
+	fleet_rank(fleet[2].kvr, "x", 2);
+	take();
+	up = item(state, "upstreams", 0);
+	ck_text(item(up, "workers", 0), "name", "draining");
+	ck_assert(!json_object_object_get_ex(item(up, "workers", 0), "rank",
+	    &no));
+	ck_text(item(up, "workers", 1), "name", "up");
+	ck_number(item(up, "workers", 1), "rank", 0);
+	ck_text(item(up, "workers", 2), "name", "up");
+	ck_number(item(up, "workers", 2), "rank", 1);
+	ck_assert(!json_object_object_get_ex(item(up, "workers", 3), "rank",
+	    &no));
+	ck_number(item(item(state, "upstreams", 2), "workers", 0), "rank", 2);
 	json_object_put(state);
 }
 END_TEST
@@ -150,6 +278,8 @@ START_TEST(sources_of_capacities)
 		    KVR_OK);
 		facts.capacity_tokens = 5000;
 		facts.block_tokens = 32;
+		facts.window_mode = KVR_WINDOW_DUAL;
+		facts.window_tokens = 1024;
 		ck_assert_int_eq(kvr_worker_set(fleet[0].kvr, id, &facts),
 		    KVR_OK);
 	}
@@ -157,6 +287,8 @@ START_TEST(sources_of_capacities)
 	up = item(state, "upstreams", 0);
 	ck_number(item(up, "workers", 0), "capacity", 5000);
 	ck_number(item(up, "workers", 0), "block_tokens", 32);
+	ck_number(item(up, "workers", 0), "window", 1024);
+	ck_text(item(up, "workers", 0), "window_mode", "dual");
 	ck_text(item(up, "workers", 0), "capacity_source", "told");
 	ck_text(item(up, "workers", 1), "capacity_source", "read");
 	ck_text(item(up, "workers", 2), "capacity_source", "read");
@@ -306,7 +438,13 @@ suite_status_json(void)
 
 	tcase_add_checked_fixture(c, fleet_setup, fleet_teardown);
 	tcase_add_test(c, upstreams);
+	tcase_add_test(c, a_journal);
+	tcase_add_test(c, no_news_of_peers);
+	tcase_add_test(c, peers);
+	tcase_add_test(c, old_news_of_peers);
+	tcase_add_test(c, no_room_for_peers);
 	tcase_add_test(c, workers);
+	tcase_add_test(c, workers_with_ranks);
 	tcase_add_test(c, order_of_workers_after_a_reset);
 	tcase_add_test(c, sources_of_capacities);
 	tcase_add_test(c, counters_are_shown);

@@ -175,6 +175,66 @@ START_TEST(a_held_lock)
 }
 END_TEST
 
+/* ---------------------------------------------------- other machines --- */
+
+#define PEER "{upstream=\"none\",host=\"a?b??\",id=\"0000000000000abc\"} "
+
+START_TEST(no_news_of_peers)
+{
+	fleet_exchange(-1);
+	take();
+	ck_assert_uint_eq(lines_with("kvroute_proxy_exchange_"), 0);
+	ck_assert_uint_eq(lines_with("kvroute_proxy_peer_"), 0);
+}
+END_TEST
+
+START_TEST(peers)
+{
+	const char *at = sink.text;
+
+	fleet_exchange(fleet_soon());
+	take();
+	while (*at != '\0')
+		ck_metric(&at);
+	ck_line("kvroute_proxy_exchange_age_seconds{upstream=\"none\"} "
+	    "0.000\n");
+	ck_line("kvroute_proxy_exchange_connected{upstream=\"none\"} 1\n");
+	ck_line("kvroute_proxy_exchange_dropped_total{upstream=\"none\","
+	    "reason=\"old_epoch\"} 407\n");
+	ck_assert_uint_eq(lines_with("kvroute_proxy_exchange_dropped_total{"),
+	    KVR_DROP_REASONS);
+	ck_line("kvroute_proxy_peer_fresh" PEER "0\n");
+	ck_line("kvroute_proxy_peer_lag_seconds" PEER "1.234\n");
+	ck_line("kvroute_proxy_peer_lag_seconds{upstream=\"none\","
+	    "host=\"h\",id=\"0000000000000001\"} 0.005\n");
+	ck_line("kvroute_proxy_peer_leases" PEER "3\n");
+	ck_line("kvroute_proxy_peer_requests" PEER "4\n");
+	ck_line("kvroute_proxy_peer_prefill_tokens" PEER "5\n");
+	ck_line("kvroute_proxy_peer_frames_total" PEER "6\n");
+	ck_line("kvroute_proxy_peer_lost_total" PEER "7\n");
+	ck_line("kvroute_proxy_peer_dropped_total" PEER "8\n");
+	ck_assert_uint_eq(lines_with("kvroute_proxy_peer_fresh{"), 2);
+}
+END_TEST
+
+/* A silent daemon is not connected, and its peers are not known. */
+START_TEST(old_news_of_peers)
+{
+	fleet_exchange(0);
+	take();
+	ck_line("kvroute_proxy_exchange_connected{upstream=\"none\"} 0\n");
+	ck_assert_uint_eq(lines_with("kvroute_proxy_peer_fresh{"), 0);
+	ck_assert_uint_eq(lines_with("kvroute_proxy_peer_leases{"), 0);
+}
+END_TEST
+
+START_TEST(no_room_for_peers)
+{
+	fleet_exchange(fleet_soon());
+	fails_everywhere(report);
+}
+END_TEST
+
 Suite *suite_status_metrics(void);
 
 Suite *
@@ -192,6 +252,10 @@ suite_status_metrics(void)
 	tcase_add_test(c, no_upstream);
 	tcase_add_test(c, no_room_and_no_memory);
 	tcase_add_loop_test(c, a_held_lock, 0, 2);
+	tcase_add_test(c, no_news_of_peers);
+	tcase_add_test(c, peers);
+	tcase_add_test(c, old_news_of_peers);
+	tcase_add_test(c, no_room_for_peers);
 	suite_add_tcase(s, c);
 	return s;
 }

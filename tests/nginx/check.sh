@@ -19,6 +19,10 @@ here=$(dirname "$0")
 . "$here/check_orders.sh"
 . "$here/check_passing.sh"
 . "$here/check_peers.sh"
+. "$here/check_ranks.sh"
+. "$here/check_reading.sh"
+. "$here/check_sessions.sh"
+. "$here/check_sync.sh"
 . "$here/check_lines.sh"
 . "$here/check_life.sh"
 . "$here/check_install.sh"
@@ -46,6 +50,7 @@ up()
 
 down()
 {
+	end_sync
 	stop_nginx
 	stop_engines
 	unset engines method log http_lines location_lines server_options \

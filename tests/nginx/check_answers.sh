@@ -11,10 +11,12 @@ quick_cases="${quick_cases:-} users_see_what_engines_said
     usage_is_asked_for_and_taken_out_again
     prompts_find_their_beginnings
     reports_reach_the_index
+    agents_send_whole_sessions
     log_tells_each_choice
     streams_cut_at_some_bytes
     shadow_chooses_like_the_stock_method
-    bypass_has_no_opinion"
+    bypass_has_no_opinion
+    answers_are_part_of_the_next_prompt"
 slow_cases="${slow_cases:-} streams_cut_at_every_byte"
 
 # Directly from one engine, as the reference: the checksum is over the texts of
@@ -121,6 +123,38 @@ reports_reach_the_index()
 	above 'tokens predicted' \
 	    "$(json '[.upstreams[0].workers[].predicted_tokens] | add')" 0
 	settled
+}
+
+# The same sessions of agents as directly, each under its own name.
+agents_send_whole_sessions()
+{
+	set -- --sessions 6 --chats 3 --turns 4 --agents 2 --shrink 10 \
+	    --think-ms 2 --session-header X-Session-Id
+	http_lines="log_format ids '\$http_x_session_id';"
+	location_lines="access_log $work/logs/ids ids;"
+	for endpoint in chat messages; do
+		up
+		wanted=$(checksum_without_nginx --endpoint $endpoint "$@")
+		sent=$(value "$work/direct" requests)
+		talk --endpoint $endpoint "$@"
+		no_errors "$endpoint"
+		is "requests ($endpoint)" "$(figure requests)" "$sent"
+		is "checksum of answers ($endpoint)" "$(figure checksum)" \
+		    "$wanted"
+		above "hit ratio ($endpoint)" "$(figure hit_ratio)" 0.3
+		is "requests without opinion ($endpoint)" "$(json \
+		    '.upstreams[0].reasons | [.bypass, .endpoint, .no_body,
+		    .unbuffered, .not_json, .too_deep, .no_prompt,
+		    .failed] | add')" 0
+		settled
+		finish_nginx
+		is "sessions ($endpoint)" \
+		    "$(sort -u "$work/logs/ids" | wc -l)" 6
+		is "requests of sessions ($endpoint)" \
+		    "$(grep -c '^ses_[0-9a-f]*$' "$work/logs/ids")" "$sent"
+		rm "$work/logs/ids"
+		stop_engines
+	done
 }
 
 log_tells_each_choice()
@@ -237,4 +271,43 @@ bypass_has_no_opinion()
 	talk --requests 20 --chats 2 --think-ms 1 --header 'X-Bypass: 0'
 	is 'requests bypassed' "$(json '.upstreams[0].reasons.bypass')" 20
 	settled
+}
+
+# missed_with ENDPOINT [option ...] - of one chat's turns after the first, the
+# most blocks of a prompt that no worker was believed to have, in `missed`.
+missed_with()
+{
+	log=access
+	kvroute_options='zone=kv:8m block=64'
+	up
+	talk --requests 6 --chats 1 --turns 6 --systems 1 --turn-bytes 400 \
+	    --answer-tokens 300 --think-ms 20 --endpoint "$@"
+	no_errors "$*"
+	is "answers kept ($*)" "$(json '.upstreams[0].answers_kept')" "$kept"
+	finish_nginx
+	# Lines of the status have no worker.
+	awk -F '\t' '$7 != "-" && n++ && $4 - $3 > most { most = $4 - $3 }
+		END { print n == 6 ? most : "" }' "$work/logs/access" \
+	    > "$work/missed"
+	rm "$work/logs/access"
+	down
+}
+
+# What is new in a turn is 400 bytes of the user, the marks of a message, and
+# the block in which the last turn ended: 9 blocks. An answer has 1,000 more.
+answers_are_part_of_the_next_prompt()
+{
+	kept=6
+	for endpoint in chat responses messages; do
+		for how in '' --no-stream; do
+			# shellcheck disable=SC2086
+			missed_with $endpoint $how
+			above "limit of missed blocks ($endpoint $how)" 10 \
+			    "$(cat "$work/missed")"
+		done
+	done
+	kept=0
+	location_lines='kvroute_answers off;'
+	missed_with chat
+	above 'blocks missed without them' "$(cat "$work/missed")" 15
 }

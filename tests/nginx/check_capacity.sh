@@ -6,7 +6,8 @@
 # shellcheck disable=SC2034,SC2154
 
 quick_cases="${quick_cases:-} capacity_is_read_in_every_dialect
-    capacity_told_read_and_unknown capacity_of_engine_that_is_silent
+    capacity_told_read_and_unknown windows_told
+    capacity_of_engine_that_is_silent
     capacity_of_engine_that_comes_up_later capacity_changes_with_engine
     capacity_after_failed_requests capacity_outlives_reload
     capacity_in_awkward_responses"
@@ -106,6 +107,35 @@ capacity_told_read_and_unknown()
 ' publishes none, status 404' ||
 	    echo 'nothing is said of an engine that publishes nothing'
 	await_capacities '0 null 0 ttl, 0 null 0 ttl'
+	settled
+}
+
+# A reload changes them; what was read stays.
+windows_told()
+{
+	start_engines 2 --scale 0.01 --capacity 50000
+	first=$(address 1)
+	second=$(address 2)
+	server_list="server $first; server $second;
+	    kvroute_server $first capacity=auto window=1024 window_mode=dense
+	        window_layers=5;
+	    kvroute_server $second window_mode=dual window=512
+	        window_capacity=4000 window_align=64 window_interval=2048;"
+	start_nginx kvroute
+	until_true 30 test "$(state_of "$first" capacity)" = 50000 || :
+	is 'modes' "$(state_of "$first" window_mode) $(state_of "$second" \
+	    window_mode)" 'dense dual'
+	is 'windows' "$(state_of "$first" window) $(state_of "$second" \
+	    window)" '1024 512'
+	talk --requests 24 --chats 4 --think-ms 1
+	no_errors 'with windows'
+	server_list="server $first; server $second;
+	    kvroute_server $first capacity=auto window=128
+	        window_mode=boundary;"
+	reload_nginx kvroute
+	is 'after a reload' "$(state_of "$first" window_mode) $(state_of \
+	    "$first" window) $(state_of "$second" window_mode) $(state_of \
+	    "$second" window)" 'boundary 128 full 0'
 	settled
 }
 

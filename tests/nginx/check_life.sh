@@ -27,6 +27,7 @@ end_strays()
 # long_streams N - starts them; the number in the index is in `streams`.
 long_streams()
 {
+	without=$(requests_without_lease)
 	talk_meanwhile --requests "$1" --chats "$1" --think-ms 1 --timeout 60 \
 	    --answer-tokens 2000
 	until_true 20 streams_begun "$1" || echo "no $1 streams"
@@ -34,10 +35,15 @@ long_streams()
 	above 'streams with a lease' "$streams" 0
 }
 
+requests_without_lease()
+{
+	json '.upstreams[0].reasons | .busy + .no_worker'
+}
+
 streams_begun()
 {
 	[ "$(json '.upstreams[0] | .region.leases + .reasons.busy
-	    + .reasons.no_worker')" -eq "$1" ]
+	    + .reasons.no_worker')" -eq $(($1 + without)) ]
 }
 
 has_leases()

@@ -39,6 +39,18 @@ wrong_lines()
 	kvroute zone=kv:8m policy=; # invalid parameter "policy="
 	kvroute zone=kv:8m retain=long; # invalid parameter "retain=long"
 	kvroute zone=kv:8m shadow=hash; # invalid parameter "shadow=hash"
+	kvroute zone=kv:8m affinity=-1; # invalid parameter "affinity=-1"
+	kvroute zone=kv:8m affinity=16777217; # invalid parameter "affinity=16777217"
+	kvroute zone=kv:8m affinity=many; # invalid parameter "affinity=many"
+	kvroute zone=kv:8m affinity=1000000; # zone: The region is too small for these options
+	kvroute zone=kv:8m secret=; # invalid parameter "secret="
+	kvroute path=kv journal=64; # "journal=64": the size is a power of two from 64k to 1g
+	kvroute path=kv journal=0; # "journal=0": the size is a power of two
+	kvroute path=kv journal=3m; # "journal=3m": the size is a power of two
+	kvroute path=kv journal=2g; # "journal=2g": the size is a power of two
+	kvroute path=kv journal=much; # "journal=much": the size is a power of two
+	kvroute journal=4m zone=kv:8m; # has "journal=" without "path=": kvroute-sync reads a file
+	kvroute journal=4m path=kv; # has "journal=" without "secret=": all machines need the same one
 	kvroute zone=kv:8m colour=red; # invalid parameter "colour=red"
 	kvroute zone=kv:8m; kvroute zone=kw:8m; # is duplicate
 	kvroute zone=engines:8m; # "engines"
@@ -50,6 +62,17 @@ wrong_lines()
 	kvroute_server 127.0.0.1:1 block_tokens=-1; # invalid parameter "block_tokens=-1"
 	kvroute_server 127.0.0.1:1 prefill_rate=fast; # invalid parameter "prefill_rate=fast"
 	kvroute_server 127.0.0.1:1 max_batched=; # invalid parameter "max_batched="
+	kvroute_server 127.0.0.1:1 window=0; # invalid parameter "window=0"
+	kvroute_server 127.0.0.1:1 window=many; # invalid parameter "window=many"
+	kvroute_server 127.0.0.1:1 window_mode=half; # invalid parameter "window_mode=half"
+	kvroute_server 127.0.0.1:1 window_layers=101; # invalid parameter "window_layers=101"
+	kvroute_server 127.0.0.1:1 window_size=1; # invalid parameter "window_size=1"
+	kvroute_server 127.0.0.1:1 window_align=-1; # invalid parameter "window_align=-1"
+	kvroute_server 127.0.0.1:1 window_interval=0; # invalid parameter "window_interval=0"
+	kvroute_server 127.0.0.1:1 window_capacity=auto; # invalid parameter "window_capacity=auto"
+	kvroute_server 127.0.0.1:1 window_mode=dense; # "window_mode=" needs "window="
+	kvroute_server 127.0.0.1:1 window=1024; # facts about windows need "window_mode=boundary", "dense" or "dual"
+	kvroute_server 127.0.0.1:1 window=1024 window_mode=dense window_capacity=5000; # "window_capacity=" needs "window_mode=dual"
 	kvroute_server 127.0.0.1:port capacity=1; # invalid port in "127.0.0.1:port"
 	|kvroute zone=kv:8m; # "kvroute" directive is not allowed here
 	|kvroute_status on; # invalid number of arguments
@@ -59,6 +82,23 @@ wrong_lines()
 	|kvroute_include_usage 1; # it must be "on" or "off"
 	|kvroute_scope a b; # invalid number of arguments
 	|kvroute_scope $nothing; # unknown "nothing" variable
+	|kvroute_affinity; # invalid number of arguments
+	|kvroute_affinity mode=soft; # "kvroute_affinity" directive has no value
+	|kvroute_affinity x_session_id; # invalid parameter "x_session_id": has no variable
+	|kvroute_affinity ''; # has no variable
+	|kvroute_affinity $nothing; # unknown "nothing" variable
+	|kvroute_affinity auto mode=best; # "mode=best": the modes are soft, tie and hard
+	|kvroute_affinity auto mode=; # "mode=": the modes are soft, tie and hard
+	|kvroute_affinity auto ttl=0; # "ttl=0": ttl= is a time of at most 30 days
+	|kvroute_affinity auto ttl=31d; # "ttl=31d": ttl= is a time of at most 30 days
+	|kvroute_affinity auto ttl=soon; # "ttl=soon": ttl= is a time of at most 30 days
+	|kvroute_affinity auto off; # "off": is for itself
+	|kvroute_affinity off; kvroute_affinity auto; # is duplicate
+	|kvroute_responses; # invalid number of arguments
+	|kvroute_responses yes; # "yes": it is on, off, or ttl= with a time of at most 30 days
+	|kvroute_responses ttl=0; # "ttl=0": it is on, off, or ttl=
+	|kvroute_responses on ttl=1h; # invalid number of arguments
+	|kvroute_responses on; kvroute_responses off; # is duplicate
 	|kvroute_bypass; # invalid number of arguments
 	|kvroute_trace; # invalid number of arguments
 	|kvroute_trace file sample=101%; # sample=101%

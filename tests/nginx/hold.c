@@ -2,12 +2,14 @@
 /*
  * hold.c - a process that holds the lock of an index nearly all the time.
  *
- *   hold file
+ *   hold file [still]
  *
  * It records one long prompt after another for a worker of the region in the
  * file. When it is stopped it probably holds the lock, often in the middle of a
- * change. It ends after two minutes.
+ * change. With `still` it takes the lock once and changes nothing, so readers
+ * that need no lock can go on. It ends after two minutes.
  */
+#include "txn.h"
 
 #include <kvroute.h>
 
@@ -44,6 +46,18 @@ prompt_make(const struct kvr *k, uint64_t seed)
 	return p;
 }
 
+static void
+hold_still(const struct kvr *k, const char *file)
+{
+	struct txn c;
+
+	must(txn_read_locked(k, &c, 0), "lock");
+	printf("%s\n", file);
+	fflush(stdout);
+	for (;;)
+		(void)pause();
+}
+
 int
 main(int argc, char **argv)
 {
@@ -52,11 +66,13 @@ main(int argc, char **argv)
 	uint64_t worker = 0;
 	size_t i;
 
-	if (argc != 2)
-		errx(2, "usage: hold file");
+	if (argc != 2 && (argc != 3 || strcmp(argv[2], "still") != 0))
+		errx(2, "usage: hold file [still]");
 	(void)alarm(SECONDS);
 	must(kvr_open(argv[1], strlen(argv[1]), KVR_OPEN_ATTACH |
 	    KVR_OPEN_TRUST, NULL, &k), argv[1]);
+	if (argc == 3)
+		hold_still(k, argv[1]);
 	must(kvr_worker_next(k, &worker), "worker");
 	for (i = 0; i < PROMPTS; i++)
 		prompts[i] = prompt_make(k, i + 1);

@@ -4,8 +4,8 @@
 # record.pl FOLDER STATUS ... - engines that record requests. For each STATUS
 # there is one that responds with it, 200 as an event stream with usage at its
 # end. The bodies of requests are in FOLDER as 1, 2, ... in order of arrival,
-# each after a line with the status of its response. It prints a port for each
-# engine. It ends with its parent, or after ten minutes.
+# each after a line with the status of its response; their heads in .head1, ...
+# It prints a port for each engine. It ends with its parent, or after ten minutes.
 use strict;
 use warnings;
 use IO::Select;
@@ -19,13 +19,14 @@ my $stream = join '', map { "data: $_\n\n" }
 sub body_of
 {
 	my ($client) = @_;
-	my ($length, $body) = (0, '');
+	my ($length, $body, $head) = (0, '', '');
 	while (defined(my $line = <$client>)) {
+		$head .= $line;
 		$length = $1 if $line =~ /^Content-Length: (\d+)/i;
 		last if $line =~ /^\r?\n/;
 	}
 	read($client, $body, $length);
-	return $body;
+	return ($head, $body);
 }
 
 $SIG{PIPE} = 'IGNORE';
@@ -47,8 +48,11 @@ while (getppid == $parent) {
 	for my $listener ($select->can_read(1)) {
 		my $client = $listener->accept or next;
 		my $status = $status{$listener->sockport};
-		my $body = body_of($client);
+		my ($head, $body) = body_of($client);
 		$n++;
+		open(my $to, '>:raw', "$folder/.head$n") or die;
+		print $to $head;
+		close $to;
 		open(my $out, '>:raw', "$folder/.$n") or die "$folder: $!\n";
 		print $out "$status\n$body";
 		close $out;

@@ -130,6 +130,7 @@ method_lines()
 	least_conn) echo 'least_conn;' ;;
 	floor) echo 'least_conn; floor;' ;;
 	hash) echo "hash \$beginning consistent;" ;;
+	session) echo "hash \$http_x_session_id consistent;" ;;
 	kvroute) echo "kvroute ${kvroute_options:-zone=kv:8m};" ;;
 	*) fail "$1: no such method" ;;
 	esac

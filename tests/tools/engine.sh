@@ -83,6 +83,13 @@ cached()
 	    jq -c '.usage.prompt_tokens_details.cached_tokens'
 }
 
+# cached_with HEADER ... - of the same prompt each time.
+cached_with()
+{
+	post /v1/completions '{"max_tokens":1,"prompt":"'"$(seq -s ' ' 300)"'"}' \
+	    "$@" | jq .usage.prompt_tokens_details.cached_tokens
+}
+
 metric()
 {
 	curl -s -m 10 "$url/metrics" | sed -n "s/^vllm:$1{.*} //p"
@@ -160,6 +167,76 @@ begin_stream()
 code_of()
 {
 	curl -s -m 10 -o "$scratch/answer" -w '%{http_code}' "$url$1"
+}
+
+# The body of a chat, and where in an answer its calls are, by the endpoint.
+tool='"name":"look_up","description":"d","parameters":{}'
+body_with_tools()
+{
+	case $1 in
+	chat/completions)
+		echo "{\"tools\":[{\"type\":\"function\",\"function\":{$tool}}]," \
+		    "\"messages\":[{\"role\":\"user\",\"content\":\"$2\"}]$3}" ;;
+	responses)
+		echo "{\"tools\":[{\"type\":\"function\",$tool}]," \
+		    "\"input\":[{\"role\":\"user\",\"content\":\"$2\"}]$3}" ;;
+	messages)
+		echo "{\"tools\":[{$tool}]," \
+		    "\"messages\":[{\"role\":\"user\",\"content\":\"$2\"}]$3}" ;;
+	esac
+}
+
+calls_of='[(.choices[0].message.tool_calls // [] | .[] | .function |
+    {name, of: (.arguments | fromjson)}),
+    (.output // [] | .[] | select(.type == "function_call") |
+    {name, of: (.arguments | fromjson)}),
+    (.content // [] | .[] | select(.type == "tool_use") |
+    {name, of: .input})] | map("\(.name) \(.of.query | type)") | join(",")'
+
+# ask MEMBERS [curl option ...] - a request to /v1/responses, to $scratch/answer.
+ask()
+{
+	members=$1
+	shift
+	post /v1/responses "{\"max_output_tokens\":20,$members}" "$@" \
+	    > "$scratch/answer"
+}
+
+# of FILTER - of the last answer.
+of()
+{
+	jq -r "$1" "$scratch/answer"
+}
+
+# get PATH FILTER
+get()
+{
+	curl -s -m 10 "$url$1" | jq -cr "$2"
+}
+
+# Makes a conversation; its id.
+converse()
+{
+	post /v1/conversations "${1:-}" | jq -r .id
+}
+
+missing()
+{
+	is "status of $1" "$(code_of "$1")" 404
+	is "error of $1" "$(jq -r .error.message "$scratch/answer")" "$2"
+}
+
+# A turn's prompt is the turn before, its answer and the input: all of it is
+# cached, and the tokens are those of the whole that a client would send.
+turn_hits_turn()
+{
+	is "input of turn $1" "$(of .usage.input_tokens)" "$(post \
+	    /v1/responses "{\"store\":false,\"max_output_tokens\":20,
+	    \"input\":$2}" | jq .usage.input_tokens)"
+	cached=$(of .usage.input_tokens_details.cached_tokens)
+	[ "$cached" -le "$before" ] && [ "$cached" -gt $((before - 17)) ] ||
+	    echo "turn $1 hits $cached of $before"
+	before=$(of .usage.total_tokens)
 }
 
 # --------------------------------------------------------------- caching ---
@@ -269,6 +346,106 @@ streams_say_what_answers_say()
 	done
 }
 
+reasoning_of='[.choices[0].message.reasoning_content?,
+    (.output // [] | .[] | select(.type == "reasoning").content[0].text),
+    (.content // [] | .[] | select(.type == "thinking").thinking)] |
+    map(strings | select(length > 0)) | length'
+reasons_of='.choices[0].finish_reason? // .stop_reason? // .status?'
+
+tools_are_called()
+{
+	start --scale 0.01 --tools 1 --reasoning
+	for kind in chat/completions responses messages; do
+		: > "$scratch/calls"
+		for i in 1 2 3 4 5 6 7 8; do
+			post /v1/$kind "$(body_with_tools $kind $i '')" \
+			    > "$scratch/answer"
+			jq -r "$calls_of" "$scratch/answer" >> "$scratch/calls"
+			is "reasoning, $kind" \
+			    "$(jq "$reasoning_of" "$scratch/answer")" 1
+			post /v1/$kind "$(body_with_tools $kind $i '')" |
+			    jq -cS "del(.id, .created, .created_at, .usage,
+			    .output[]?.id)" > "$scratch/again"
+			jq -cS "del(.id, .created, .created_at, .usage,
+			    .output[]?.id)" "$scratch/answer" |
+			    cmp - "$scratch/again"
+		done
+		is "calls, $kind" "$(sort -u "$scratch/calls" | xargs)" \
+		    'look_up string look_up string,look_up string'
+		is "the reason, $kind" "$(jq -r "$reasons_of" "$scratch/answer")" \
+		    "$(echo $kind | sed 's/chat.*/tool_calls/
+		    s/responses/completed/; s/messages/tool_use/')"
+		is "a small answer, $kind" "$(post /v1/$kind \
+		    "$(body_with_tools $kind 1 ',"max_tokens":20')" |
+		    jq -r "$calls_of")" ''
+		is "no tools, $kind" "$(post /v1/$kind "$(body_with_tools $kind \
+		    1 ',"tool_choice":"none"')" | jq -r "$calls_of")" ''
+	done
+	is 'no calls of texts' "$(post /v1/completions '{"prompt":"a",
+	    "tools":[{"name":"x"}]}' | jq -r '.choices[0] |
+	    "\(.text | length > 0) \(.finish_reason)"')" 'true stop'
+	stop
+	start --scale 0.01 --tools 3
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		post /v1/messages "$(body_with_tools messages $i '')" |
+		    jq -r .stop_reason
+	done | sort -u > "$scratch/reasons"
+	is 'one in three' "$(xargs < "$scratch/reasons")" 'end_turn tool_use'
+	stop
+}
+
+# All pieces of a stream, joined by what they are.
+streams_call_as_answers_do()
+{
+	start --scale 0.01 --tools 1 --reasoning
+	for i in 1 2 3 4; do
+		same_text /v1/chat/completions "$(body_with_tools \
+		    chat/completions $i '' | sed 's/}$//')" \
+		    '.choices[]?.delta | .reasoning_content // .content //
+		    (.tool_calls[0].function | "\(.name // "")\(.arguments)")' \
+		    '.choices[0].message | "\(.reasoning_content)\(.content //
+		    "")\([.tool_calls[].function | .name + .arguments] |
+		    add)"' '\[DONE\]'
+		same_text /v1/responses "$(body_with_tools responses $i '' |
+		    sed 's/}$//')" \
+		    'select(.type | test("delta$")).delta' \
+		    '[.output[] | .arguments // .content[0].text] | add' \
+		    response.completed
+		same_text /v1/messages "$(body_with_tools messages $i '' |
+		    sed 's/}$//')" \
+		    'select(.type == "content_block_delta").delta | .thinking //
+		    .text // (.partial_json // empty | gsub("[ \n]"; ""))' \
+		    '[.content[] | .thinking // .text // (.input | tojson |
+		    gsub("[ \n]"; ""))] | add' message_stop
+	done
+	stop
+}
+
+# A client sends a call back, and its result.
+next_turns_hit_calls()
+{
+	start --scale 0.01 --tools 1
+	for kind in chat/completions responses messages; do
+		body_with_tools $kind 'And then?' '' > "$scratch/body"
+		post /v1/$kind "@$scratch/body" > "$scratch/one"
+		jq -c --slurpfile one "$scratch/one" '$one[0] as $one |
+		    if .input then .input += $one.output
+		    elif $one.content then
+		    .messages += [{role: "assistant", content: $one.content}]
+		    else .messages += [$one.choices[0].message] end |
+		    .tool_choice = "none"' "$scratch/body" > "$scratch/next"
+		post /v1/$kind "@$scratch/next" > "$scratch/two"
+		jq -s '(.[0].usage | .total_tokens // (.input_tokens +
+		    .output_tokens)) as $one | .[1].usage |
+		    (.prompt_tokens_details // .input_tokens_details //
+		    {cached_tokens: .cache_read_input_tokens}).cached_tokens
+		    as $cached | if $cached <= $one - 1 and
+		    $cached > $one - 1 - 16 then empty else [$one, .] end' \
+		    "$scratch/one" "$scratch/two"
+	done
+	stop
+}
+
 usage_is_what_it_is_told_to_be()
 {
 	for usage in value null-for-0 null none; do
@@ -369,6 +546,219 @@ several_prompts_are_answered()
 	    jq '.choices | length')" 4
 	is embeddings "$(post /v1/embeddings '{"input":["a","b","c"]}' |
 	    jq '.data | length')" 3
+	stop
+}
+
+# ----------------------------------------------------------------- state ---
+
+previous_responses_are_prompts()
+{
+	start --scale 0.01
+	ask '"input":"Which blocks leave first?"'
+	history=$(of '[{role: "user", content: "Which blocks leave first?"}] +
+	    .output | tojson')
+	before=$(of .usage.total_tokens)
+	for turn in 2 3 4; do
+		text="And number $turn?"
+		ask "\"input\":[{\"role\":\"user\",\"content\":\"$text\"}],
+		    \"previous_response_id\":\"$(of .id)\""
+		history=$(printf %s "$history" | jq -c --arg text "$text" \
+		    '. + [{role: "user", content: $text}]')
+		turn_hits_turn $turn "$history"
+		history=$(of "$history + .output | tojson")
+	done
+	is 'who came before' "$(of .previous_response_id | cut -c 1-5)" resp_
+	stop
+}
+
+conversations_are_prompts()
+{
+	start --scale 0.01
+	id=$(converse '{"items":[{"role":"system","content":"Be brief."}],
+	    "metadata":{"a":"b"}}')
+	is 'what it is' "$(get "/v1/conversations/$id" \
+	    '[.id, .object, .metadata.a]')" \
+	    "[\"$id\",\"conversation\",\"b\"]"
+	before=1
+	for turn in 1 2 3; do
+		[ $turn -eq 2 ] && form="{\"id\":\"$id\"}" || form="\"$id\""
+		history=$(get "/v1/conversations/$id/items" .data |
+		    jq -c '. + [{role: "user", content: "And then?"}]')
+		ask "\"input\":\"And then?\",\"conversation\":$form"
+		is 'the conversation' "$(of .conversation.id)" "$id"
+		turn_hits_turn $turn "$history"
+		is 'its items' "$(get "/v1/conversations/$id/items" '[.object,
+		    (.data | length), .last_id]')" \
+		    "$(of "[\"list\", 1 + 2 * $turn, .output[-1].id] |
+		    tojson")"
+	done
+	history=$(get "/v1/conversations/$id/items" .data)
+	is 'added' "$(post "/v1/conversations/$id/items" \
+	    '{"items":[{"role":"user","content":"x","id":"msg_1"}]}' |
+	    jq -c '[(.data | length), .first_id]')" '[1,"msg_1"]'
+	is 'and there' "$(get "/v1/conversations/$id/items" .data)" \
+	    "$(printf %s "$history" | jq -c \
+	    '. + [{"role":"user","content":"x","id":"msg_1"}]')"
+	is 'deleted' "$(status "/v1/conversations/$id" '' -X DELETE)" 200
+	is 'deleted' "$(of '[.id, .object, .deleted] | tojson')" \
+	    "[\"$id\",\"conversation.deleted\",true]"
+	for path in "$id" "$id/items"; do
+		missing "/v1/conversations/$path" \
+		    "Conversation with id '$id' not found."
+	done
+	ask "\"input\":\"a\",\"conversation\":\"$id\"" -w '%{http_code}'
+	is 'a turn of none' "$(tail -c 3 "$scratch/answer")" 404
+	stop
+}
+
+# Also one that a stream made.
+responses_are_kept()
+{
+	start --scale 0.01 --tools 1 --reasoning
+	id=$(converse)
+	for more in '"stream":false' '"stream":true'; do
+		post /v1/responses "$(body_with_tools responses Hi ",$more,
+		    \"conversation\":\"$id\"")" > "$scratch/stream"
+		if [ "$more" = '"stream":true' ]; then
+			events | jq -c 'select(.type | test("created$")) |
+			    .response | [.id, .conversation.id]' \
+			    > "$scratch/created"
+			events | jq -c 'select(.type | test("completed$")) |
+			    .response' > "$scratch/whole"
+			is 'ids of a stream' "$(cat "$scratch/created")" \
+			    "$(jq -c "[.id, \"$id\"]" "$scratch/whole")"
+		else
+			cp "$scratch/stream" "$scratch/whole"
+		fi
+		one=/v1/responses/$(jq -r .id "$scratch/whole")
+		is "kept, $more" "$(get "$one" .)" \
+		    "$(jq -c . "$scratch/whole")"
+		is "list, $more" "$(get "$one/input_items" .object)" list
+		is "input, $more" "$(get "$one/input_items" '.data[-1]')" \
+		    '{"role":"user","content":"Hi"}'
+	done
+	is 'earlier items' "$(get "$one/input_items" '.data | length')" \
+	    "$(($(get "/v1/conversations/$id/items" '.data | length') -
+	    $(jq '.output | length' "$scratch/whole")))"
+	is 'to cancel' "$(status "$one/cancel" '')" 400
+	is 'to write' "$(status "$one" '' -X PUT)" 405
+	is 'to post' "$(status "$one" '')" 405
+	is 'no path' "$(code_of "$one/x")" 404
+	is 'deleted' "$(status "$one" '' -X DELETE)" 200
+	is 'deleted' "$(of '[.id, .object, .deleted] | tojson')" \
+	    "$(jq -c '[.id, "response", true]' "$scratch/whole")"
+	missing "$one" "Response with id '${one##*/}' not found."
+	missing "$one/input_items" "Response with id '${one##*/}' not found."
+	for command in POST DELETE; do
+		path=$([ $command = POST ] && echo "$one/cancel" || echo "$one")
+		is "again, $command" "$(status "$path" '' -X $command)" 404
+	done
+	ask "\"previous_response_id\":\"${one##*/}\",\"input\":\"a\"" \
+	    -w '%{http_code}'
+	is 'a turn after none' "$(tail -c 3 "$scratch/answer")" 404
+	grep -q "Response with id '${one##*/}' not found" "$scratch/answer" ||
+	    cat "$scratch/answer"
+	stop
+}
+
+responses_are_not_kept()
+{
+	start --scale 0.01 --responses 2
+	ask '"input":"a","store":false'
+	is 'not to be stored' "$(code_of "/v1/responses/$(of .id)")" 404
+	id=$(converse)
+	ask "\"input\":\"a\",\"store\":false,\"conversation\":\"$id\""
+	is 'in a conversation' "$(get "/v1/conversations/$id/items" \
+	    '.data | length')" 2
+	for i in 1 2 3; do
+		ask '"input":"a"'
+		of .id
+	done > "$scratch/ids"
+	is 'the oldest leave' "$(while read -r one; do
+		code_of "/v1/responses/$one"
+		echo
+	done < "$scratch/ids" | xargs)" '404 200 200'
+	is 'a response and a conversation' "$(code_of "/v1/conversations/$id")" \
+	    200
+	stop
+	start --scale 0.01 --responses 0
+	ask '"input":"a"'
+	is none "$(code_of "/v1/responses/$(of .id)")" 404
+	is none "$(code_of "/v1/conversations/$(converse)")" 404
+	stop
+}
+
+# Its client leaves before the end, which would take for ever.
+broken_streams_are_not_kept()
+{
+	start --decode-ms 100000
+	id=$(converse)
+	post /v1/responses "{\"input\":\"a\",\"stream\":true,
+	    \"conversation\":\"$id\"}" -m 2 > "$scratch/stream" &&
+	    echo "an end"
+	one=$(events | jq -r 'select(.type | test("created$")).response.id')
+	until_true nothing_runs || echo "something runs"
+	missing "/v1/responses/$one" "Response with id '$one' not found."
+	is items "$(get "/v1/conversations/$id/items" '[.data, .last_id]')" \
+	    '[[],null]'
+	stop
+}
+
+# Others do not know them, nor the same one after a restart.
+ids_are_of_one_engine()
+{
+	start --scale 0.01 --engines 2
+	id=$(converse)
+	ask '"input":"a"'
+	one=$(of .id)
+	fault kind=die
+	is 'after breaking connections' "$(code_of "/v1/responses/$one")" 200
+	first=$url
+	url=http://127.0.0.1:$(sed -n 2p "$scratch/ports")
+	missing "/v1/responses/$one" "Response with id '$one' not found."
+	ask '"input":"a"'
+	[ "$(of .id)" != "$one" ] || echo "two engines have one id"
+	url=$first
+	fault 'kind=restart&seconds=0.1'
+	until_true healthy || echo "it does not come back"
+	missing "/v1/responses/$one" "Response with id '$one' not found."
+	missing "/v1/conversations/$id" \
+	    "Conversation with id '$id' not found."
+	ask '"input":"a"'
+	[ "$(of .id)" != "$one" ] || echo "an id comes again"
+	stop
+	for options in '' '' '--seed 5' '--seed 5' '--seed 6'; do
+		# shellcheck disable=SC2086
+		start --scale 0.01 $options
+		ask '"input":"a"'
+		of .id
+		stop
+	done > "$scratch/ids"
+	echo "$one" >> "$scratch/ids"
+	is 'how often each came' "$(sort "$scratch/ids" | uniq -c |
+	    awk '{ print $1 }' | sort | xargs)" '1 1 1 1 2'
+	is 'what they are' "$(grep -cvE '^resp_[0-9a-f]{24}$' "$scratch/ids")" 0
+}
+
+wrong_state_is_told()
+{
+	start --scale 0.01
+	id=$(converse)
+	for body in '{' '[]' 'null' '{"items":5}' '{"items":[]}' \
+	    '{"items":[5]}' '{"items":[null]}'; do
+		is "$body" "$(status /v1/conversations "$body")" 400
+		is "items of $body" \
+		    "$(status "/v1/conversations/$id/items" "$body")" 400
+	done
+	is 'no items' "$(status "/v1/conversations/$id/items" '{}')" 400
+	is 'none added' "$(get "/v1/conversations/$id/items" .data)" '[]'
+	is 'no list of all' "$(code_of /v1/conversations)" 405
+	for path in /v1/responses/ /v1/responses/x /v1/conversations/ \
+	    "/v1/responses/$id" "/v1/conversations/$id/" /v1/responses/%22x \
+	    "/v1/responses/$(seq -s x 300)"; do
+		is "$path" "$(code_of "$path")" 404
+		of .error.message | grep -q . || echo "$path: no message"
+	done
 	stop
 }
 
@@ -482,6 +872,51 @@ it_ends_when_told()
 	stop
 	wait "$client"
 	is 'the client sees' $? 18
+}
+
+# ----------------------------------------------------------------- ranks ---
+
+ranks_have_their_own_caches()
+{
+	start --ranks 3 --scale 0.01
+	is 'the first time' "$(cached_with -H 'X-Data-Parallel-Rank: 1')" 0
+	is 'another rank' "$(cached_with -H 'X-Data-Parallel-Rank: 2')" 0
+	[ "$(cached_with -H 'x-data-parallel-rank: 1')" -gt 0 ] ||
+	    echo 'nothing is cached on rank 1'
+	is 'ranks with hits' "$(curl -s "$url/metrics" |
+	    sed -n 's/^vllm:prefix_cache_hits_total{engine="\(.\)".* /\1 /p' |
+	    awk '$2 > 0 { print $1 }')" 1
+	is 'sizes published' "$(curl -s "$url/metrics" |
+	    grep -c '^vllm:cache_config_info{.*engine="[012]"')" 3
+	stop
+}
+
+ranks_that_do_not_exist()
+{
+	start --ranks 3 --scale 0.01
+	for rank in 3 -1 x 1,1; do
+		is "status of rank $rank" "$(status /v1/completions \
+		    '{"prompt":"a"}' -H "X-Data-Parallel-Rank: $rank")" 400
+	done
+	is 'status of two' "$(status /v1/completions '{"prompt":"a"}' \
+	    -H 'X-Data-Parallel-Rank: 1' -H 'X-Data-Parallel-Rank: 1')" 400
+	is 'status without' "$(status /v1/completions '{"prompt":"a"}')" 200
+	stop
+}
+
+# Of requests that name none, each goes where the fewest are.
+engine_chooses_among_idle_ranks()
+{
+	start --ranks 2 --scale 0.01
+	post /v1/completions '{"stream":true,"max_tokens":20000,"prompt":"a"}' \
+	    > "$scratch/long" &
+	streaming=$!
+	until_true test -s "$scratch/long"
+	is status "$(status /v1/completions '{"prompt":"b"}')" 200
+	is 'ended on' "$(curl -s "$url/metrics" |
+	    sed -n 's/^vllm:request_success_total{engine="\(.\)".* 1$/\1/p')" 1
+	stop
+	wait $streaming
 }
 
 # --------------------------------------------------------------- metrics ---
@@ -654,7 +1089,8 @@ wrong_options_are_told()
 {
 	for options in '--port 70000' '--evict x' '--block 0' '--capacity 5' \
 	    '--scale 0' '--usage' '--engines 2 --port 65535' 'x' \
-	    '--batch 255' '--reads x' '--attention 999' '--sequences 0'; do
+	    '--batch 255' '--reads x' '--attention 999' '--sequences 0' \
+	    '--tools 0' '--reasoning 1' '--responses -1'; do
 		# shellcheck disable=SC2086
 		"$build/kvroute-engine" --for 1 $options > "$scratch/out" 2>&1
 		is "$options" $? 2

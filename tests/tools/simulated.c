@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "alloc.h"
 #include "rng.h"
 #include "sample.h"
 
@@ -52,6 +53,26 @@ region_of(struct kvr_options *region, uint32_t workers, uint32_t block)
 	rng_fill(&r, region->secret, sizeof(region->secret));
 }
 
+unsigned long
+made_without_memory(const struct simulate_options *o,
+    const struct kvr_options *region, unsigned long most)
+{
+	struct simulation *s = NULL;
+	unsigned long n;
+	int e = KVR_ENOMEM;
+
+	for (n = 1; e != KVR_OK && n < most; n++) {
+		alloc_fail_at(n);
+		e = simulate_new(o, region, &s);
+		alloc_reset();
+		if (e != KVR_OK)
+			ck_assert_int_eq(e, KVR_ENOMEM);
+	}
+	ck_assert_int_eq(e, KVR_OK);
+	simulate_free(s);
+	return n;
+}
+
 void
 begin(struct setup *u, const struct simulate_options *o, uint32_t block)
 {
@@ -67,10 +88,12 @@ begin(struct setup *u, const struct simulate_options *o, uint32_t block)
 void
 give(struct setup *u, const struct trace_request *q, int64_t now)
 {
-	ck_assert_int_eq(tokens_make(&u->tokens, q), 0);
-	if (q->tokens > 0)
+	struct trace_request seen = trace_seen(q);
+
+	ck_assert_int_eq(tokens_make(&u->tokens, &seen), 0);
+	if (seen.tokens > 0)
 		ck_assert_int_eq(kvr_prompt_set_tokens(u->prompt, NULL,
-		    u->tokens.tokens, q->tokens), KVR_OK);
+		    u->tokens.tokens, seen.tokens), KVR_OK);
 	ck_assert_int_eq(simulate_request(u->s, u->prompt, q, now), KVR_OK);
 }
 
@@ -184,7 +207,7 @@ static void
 make_exchange(struct simulate_options *o)
 {
 	o->replicas = 3;
-	o->exchange = true;
+	o->exchange = SIMULATE_ALL;
 	o->reset_ns = INT64_C(5000000000);
 }
 

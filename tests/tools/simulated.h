@@ -26,6 +26,13 @@ struct simulate_options options_of(int kind, uint32_t workers,
 extern void (*const fleets[FLEETS])(struct simulate_options *);
 
 void region_of(struct kvr_options *region, uint32_t workers, uint32_t block);
+/*
+ * Makes a simulation with its first allocation failing, then its second, and so
+ * on, which is KVR_ENOMEM each time, until it is made; returns the number of
+ * times, which must be below `most`.
+ */
+unsigned long made_without_memory(const struct simulate_options *o,
+    const struct kvr_options *region, unsigned long most);
 
 struct setup {
 	struct kvr_options region;

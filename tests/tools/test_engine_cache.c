@@ -9,6 +9,7 @@
 #include "test.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "alloc.h"
 #include "engine_cache.h"
@@ -155,6 +156,7 @@ struct pair {
 	struct plain plain;
 	struct engine_cache *cache;
 	struct engine_block *held[RUNNING][PATH_MAX_BLOCKS];
+	bool noted[NODES]; /* there, by what the cache has noted */
 	struct rng rng;
 };
 
@@ -230,7 +232,7 @@ answer(struct pair *t)
 
 	if (p->n_answers == sizeof(p->answers) / sizeof(p->answers[0]))
 		return;
-	must(cache_add_nameless(t->cache));
+	must(cache_add_nameless(t->cache, 0));
 	p->answers[p->n_answers++] = ++p->clock;
 }
 
@@ -298,6 +300,35 @@ step(struct pair *t)
 		evict(t);
 }
 
+static int
+node_of(uint64_t name)
+{
+	int i = 0;
+
+	while (i < NODES && name_of(i) != name)
+		i++;
+	must(i < NODES);
+	return i;
+}
+
+/* Each change turns what was noted of its block. */
+static void
+take_changes(struct pair *t)
+{
+	const struct cache_change *changes;
+	size_t n, i;
+	int node;
+
+	must(cache_changes(t->cache, &changes, &n));
+	for (i = 0; i < n; i++) {
+		node = node_of(changes[i].name);
+		must(t->noted[node] != changes[i].stored);
+		t->noted[node] = changes[i].stored;
+	}
+	cache_noted(t->cache);
+	must(cache_changes(t->cache, &changes, &n) && n == 0);
+}
+
 static void
 compare(struct pair *t)
 {
@@ -307,7 +338,9 @@ compare(struct pair *t)
 	int path[NODES], i;
 	size_t n, leading;
 
+	take_changes(t);
 	for (i = 0; i < NODES; i++) {
+		must(t->noted[i] == p->blocks[i].there);
 		must(cache_has(t->cache, name_of(i)) ==
 		    p->blocks[i].there);
 		pinned += p->blocks[i].pins > 0;
@@ -336,6 +369,8 @@ against_plain(enum engine_eviction eviction)
 		plain_make(&t.plain, eviction, &t.rng);
 		t.cache = cache_new(eviction, rng_next(&t.rng));
 		must(t.cache != NULL);
+		memset(t.noted, 0, sizeof(t.noted));
+		cache_watch(t.cache);
 		for (i = 0; i < 500; i++) {
 			step(&t);
 			compare(&t);
@@ -481,11 +516,31 @@ END_TEST
 
 /* -------------------------------------------------------------- limits --- */
 
+/* Without a watcher nothing is noted. */
+START_TEST(unwatched)
+{
+	struct engine_cache *c = two_paths(ENGINE_EVICT_LEAF, 0);
+	const struct cache_change *changes;
+	size_t n;
+
+	ck_assert(cache_changes(c, &changes, &n));
+	ck_assert_uint_eq(n, 0);
+	cache_watch(c);
+	cache_evict(c);
+	ck_assert(cache_changes(c, &changes, &n));
+	ck_assert_uint_eq(n, 1);
+	ck_assert(changes[0].name == 11 && !changes[0].stored);
+	cache_free(c);
+}
+END_TEST
+
 /* Each allocation fails once: an error, and no leak. */
 START_TEST(memory)
 {
+	const struct cache_change *changes;
 	unsigned long n, count = 0;
 	bool whole = false;
+	size_t noted;
 
 	for (n = 1; !whole && n < 2000; n++) {
 		struct engine_block *b[200];
@@ -494,9 +549,12 @@ START_TEST(memory)
 
 		alloc_fail_at(n);
 		c = cache_new(ENGINE_EVICT_RANDOM, n);
+		if (c != NULL)
+			cache_watch(c);
 		for (whole = c != NULL; whole && i < 200; i += whole) {
 			b[i] = cache_pin(c, i);
-			whole = b[i] != NULL && cache_add_nameless(c);
+			whole = b[i] != NULL && cache_changes(c, &changes,
+			    &noted) && cache_add_nameless(c, 0);
 		}
 		count = alloc_count();
 		alloc_reset();
@@ -525,6 +583,7 @@ suite_engine_cache(void)
 	tcase_add_test(c, waiting_is_a_use);
 	tcase_add_test(c, all_as_likely);
 	tcase_add_test(c, seeds);
+	tcase_add_test(c, unwatched);
 	tcase_add_test(c, memory);
 	suite_add_tcase(s, c);
 	return s;

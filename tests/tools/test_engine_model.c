@@ -232,6 +232,46 @@ START_TEST(answers_stay)
 }
 END_TEST
 
+static void
+expect_change(const struct cache_change *change, uint64_t name, bool stored)
+{
+	ck_assert_uint_eq(change->name, name);
+	ck_assert(change->stored == stored);
+}
+
+/*
+ * Blocks of a prompt come at its admission, those of its output at its end,
+ * and leave from the end.
+ */
+START_TEST(changes)
+{
+	static const uint64_t names[] = { 11, 12, 13, 14 }, other[] = { 21 };
+	struct engine_idea idea = { .blocks = 5, .block_tokens = ENGINE_BLOCK,
+	    .speed = 1, .watched = true };
+	struct engine_request r = { .number = 1, .tokens = 1024,
+	    .output = 1025, .known = 1024, .names = names };
+	struct engine *e = engine_new(&idea);
+	const struct cache_change *noted;
+	size_t n, i;
+
+	ck_assert_ptr_nonnull(e);
+	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
+	ck_assert(engine_changes(e, &noted, &n) && n == 2);
+	run(e, 0);
+	ck_assert(engine_changes(e, &noted, &n) && n == 4);
+	for (i = 0; i < n; i++)
+		expect_change(&noted[i], names[i], true);
+	engine_noted(e);
+	r = (struct engine_request){ .number = 2, .tokens = 512, .output = 1,
+	    .names = other };
+	ck_assert_int_eq(engine_submit(e, &r), ENGINE_OK);
+	ck_assert(engine_changes(e, &noted, &n) && n == 2);
+	expect_change(&noted[0], 14, false);
+	expect_change(&noted[1], 21, true);
+	engine_free(e);
+}
+END_TEST
+
 /* ----------------------------------------------------------- admission --- */
 
 /* A request that fits waits behind one that does not. */
@@ -353,6 +393,7 @@ suite_engine_model(void)
 	tcase_add_test(c, tail_before_head);
 	tcase_add_test(c, hits_stay);
 	tcase_add_test(c, answers_stay);
+	tcase_add_test(c, changes);
 	tcase_add_test(c, waits_for_memory);
 	tcase_add_test(c, so_many_at_once);
 	tcase_add_test(c, too_large);

@@ -9,8 +9,10 @@
 #include "trace.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---------------------------------------------------------------- draws --- */
 
@@ -49,6 +51,9 @@ struct seen {
 	int64_t at[MOST];
 	uint64_t first[MOST]; /* id */
 	uint64_t known[MOST]; /* leading ids that came before */
+	uint64_t session[MOST];
+	uint64_t unseen[MOST]; /* by routers: tokens */
+	uint64_t shown[MOST];  /* to them: ids that came before */
 };
 static struct seen seen;
 
@@ -58,6 +63,7 @@ read_family(const struct family_options *o)
 {
 	enum { IDS = 1 << 20 };
 	uint32_t *places = calloc(IDS, sizeof(*places));
+	bool *shown = calloc(IDS, sizeof(*shown));
 	FILE *f = tmpfile();
 	struct trace_request r;
 	struct trace *t;
@@ -73,7 +79,14 @@ read_family(const struct family_options *o)
 		seen.output[seen.n] = r.output_length;
 		seen.at[seen.n] = r.timestamp_ms;
 		seen.first[seen.n] = r.ids[0];
-		seen.known[seen.n] = 0;
+		seen.session[seen.n] = r.session;
+		seen.unseen[seen.n] = r.tokens - trace_seen(&r).tokens;
+		seen.known[seen.n] = seen.shown[seen.n] = 0;
+		for (i = 0; i < r.n_seen; i++) {
+			ck_assert_uint_lt(r.seen[i], IDS);
+			seen.shown[seen.n] += shown[r.seen[i]];
+			shown[r.seen[i]] = true;
+		}
 		for (i = 0; i < r.n_ids; i++) {
 			ck_assert_uint_lt(r.ids[i], IDS);
 			ck_assert(places[r.ids[i]] == 0 ||
@@ -87,6 +100,7 @@ read_family(const struct family_options *o)
 	trace_free(t);
 	fclose(f);
 	free(places);
+	free(shown);
 }
 
 static struct family_options
@@ -281,6 +295,64 @@ START_TEST(chats_grow)
 }
 END_TEST
 
+/* Of each turn's 2,048 tokens and more, routers see some 300. */
+START_TEST(images_are_unseen)
+{
+	struct family_options o = of(FAMILY_IMAGES, 3000);
+	static uint64_t turns[MOST];
+	size_t i, longer = 0;
+	uint64_t n;
+
+	memset(turns, 0, sizeof(turns));
+	read_family(&o);
+	for (i = 0; i < seen.n; i++) {
+		ck_assert_uint_gt(seen.session[i], 0);
+		ck_assert_uint_lt(seen.session[i], MOST);
+		n = ++turns[seen.session[i]];
+		/* less than a block: text fills whole ones */
+		ck_assert_uint_le(seen.unseen[i], 2048 * n);
+		ck_assert_uint_gt(seen.unseen[i], 2048 * n - 512);
+		ck_assert(i == 0 || seen.known[i] >= 3 + (n - 1) * 4);
+		ck_assert_uint_le(n, 12);
+		longer += seen.shown[i] > 3;
+	}
+	ck_assert(longer > 1000 && longer < 2500);
+	/* Slower at the beginning, as above. */
+	ck_assert(rate() > 600 && rate() < 800);
+}
+END_TEST
+
+/* 8,192 tokens are 16 blocks, of the session alone. */
+START_TEST(openings_come_together)
+{
+	struct family_options o = of(FAMILY_OPENINGS, 6000);
+	static uint64_t first[MOST], requests[MOST];
+	static int64_t began[MOST];
+	size_t i, sessions = 0, later = 0;
+	uint64_t s;
+
+	memset(requests, 0, sizeof(requests));
+	read_family(&o);
+	for (i = 0; i < seen.n; i++) {
+		s = seen.session[i];
+		ck_assert(s > 0 && s < MOST);
+		if (requests[s]++ == 0) {
+			first[s] = seen.first[i];
+			began[s] = seen.at[i];
+			sessions++;
+		}
+		ck_assert_uint_eq(seen.first[i], first[s]);
+		ck_assert_uint_eq(seen.unseen[i], 0);
+		later += requests[s] > 8;
+		ck_assert((requests[s] <= 8) == (seen.at[i] == began[s]));
+		ck_assert(requests[s] == 1 ? seen.known[i] == 0
+		    : seen.known[i] >= 16);
+	}
+	ck_assert(sessions > 400 && sessions < 520);
+	ck_assert(later > 1700 && later < 2800);
+}
+END_TEST
+
 /* --------------------------------------------------------- all of them --- */
 
 static uint64_t
@@ -308,7 +380,9 @@ START_TEST(families_same_everywhere)
 		[FAMILY_UNSHARED] = UINT64_C(0x43cf008431f88494),
 		[FAMILY_SUBAGENTS] = UINT64_C(0xcb1307c06cb81a5b),
 		[FAMILY_BURSTS] = UINT64_C(0x6b3f1982bcb0823f),
-		[FAMILY_CHAT] = UINT64_C(0x135e4f37e5b0f3f4)
+		[FAMILY_CHAT] = UINT64_C(0x135e4f37e5b0f3f4),
+		[FAMILY_IMAGES] = UINT64_C(0x11e06fcae208143d),
+		[FAMILY_OPENINGS] = UINT64_C(0x9767db163921ee0d)
 	};
 	struct family_options o = of((enum family)_i, 500);
 	uint64_t digest = family_digest(&o);
@@ -384,6 +458,8 @@ suite_families(void)
 	tcase_add_test(c, subagents_come_together);
 	tcase_add_test(c, bursts_burst);
 	tcase_add_test(c, chats_grow);
+	tcase_add_test(c, images_are_unseen);
+	tcase_add_test(c, openings_come_together);
 	tcase_add_loop_test(c, families_same_everywhere, 0, FAMILIES);
 	tcase_add_loop_test(c, families_extremes, 0, FAMILIES);
 	tcase_add_loop_test(c, families_memory, 0, FAMILIES);

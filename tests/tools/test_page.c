@@ -319,7 +319,8 @@ START_TEST(what_was_simulated)
 	o.reset_ns = INT64_C(120000000000);
 	o.event_delay_ns = INT64_C(50000000);
 	o.replicas = 2;
-	o.exchange = true;
+	o.exchange = SIMULATE_ALL;
+	o.exchange_delay_ns = INT64_C(20000000);
 	o.common_rate = true;
 	region.max_workers = o.workers;
 	rows[n_rows].name = "round-robin";
@@ -332,7 +333,8 @@ START_TEST(what_was_simulated)
 	ck_has(text, "<dd>least recently used leaf</dd>");
 	ck_has(text, "every</dt><dd>120" MARKUP_BLANK "s</dd>");
 	ck_has(text, "delay</dt><dd>50" MARKUP_BLANK "ms</dd>");
-	ck_has(text, "<dd>everything</dd>");
+	ck_has(text, "exchange</dt><dd>all</dd>");
+	ck_has(text, "exchange delay</dt><dd>20" MARKUP_BLANK "ms</dd>");
 	ck_has(text, "one for all workers");
 	ck_hasnt(text, "capacity per worker");
 	ck_has(text, "<dt>trace</dt><dd><bdi>sample</bdi>");

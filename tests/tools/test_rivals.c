@@ -488,21 +488,10 @@ START_TEST(rivals_memory)
 {
 	struct simulate_options o = rival_options(_i, 3, 60000);
 	struct kvr_options region;
-	struct simulation *s = NULL;
-	unsigned long n;
-	int e = KVR_ENOMEM;
 
 	o.replicas = 2;
 	region_of(&region, 3, 512);
-	for (n = 1; e != KVR_OK && n < 100; n++) {
-		alloc_fail_at(n);
-		e = simulate_new(&o, &region, &s);
-		alloc_reset();
-		if (e != KVR_OK)
-			ck_assert_int_eq(e, KVR_ENOMEM);
-	}
-	ck_assert_int_eq(e, KVR_OK);
-	simulate_free(s);
+	(void)made_without_memory(&o, &region, 100);
 }
 END_TEST
 
@@ -536,6 +525,52 @@ START_TEST(sessions_stick)
 END_TEST
 
 /*
+ * Engines find what was computed, routers predict what they see of it. After a
+ * death they see all.
+ */
+START_TEST(some_is_unseen)
+{
+	static const enum simulate_policy policies[] = { SIMULATE_CACHE_AWARE,
+		SIMULATE_LEAST_BACKLOG, SIMULATE_BALANCED };
+	static const uint64_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
+	struct simulate_options o = rival_options(0, 1, 0);
+	struct simulate_change changes[] = {
+		{ INT64_C(10010000000), 1, 0, SIMULATE_KILL },
+		{ 0, 1, 1, SIMULATE_DRAIN },
+		{ INT64_C(10005000000), 1, 1, SIMULATE_JOIN }
+	};
+	struct trace_request q = { .tokens = 1536, .output_length = 9,
+	    .n_ids = 3, .ids = a, .seen = a, .n_seen = 2 };
+	const struct simulate_ride *rides;
+	struct setup u;
+	size_t n, i;
+
+	o.policy = policies[_i];
+	o.workers = 2;
+	o.check = true;
+	for (i = 0; i < 3; i++)
+		ck_assert(simulate_add_change(&o, &changes[i]));
+	begin(&u, &o, 512);
+	give(&u, &q, 0);
+	q.ids = b;
+	q.n_seen = 1;
+	give(&u, &q, INT64_C(5000000000));
+	give(&u, &q, INT64_C(10000000000)); /* its worker dies */
+	rides = simulate_rides(u.s, &n);
+	ck_assert_uint_eq(n, 3);
+	ck_assert_uint_eq(rides[1].tokens, 1536);
+	ck_assert_uint_eq(rides[1].hit, 1024);
+	ck_assert_uint_eq(rides[1].predicted,
+	    o.policy == SIMULATE_LEAST_BACKLOG ? 0 : 512);
+	ck_assert_int_eq(simulate_drain(u.s), KVR_OK);
+	ck_assert_uint_eq(simulate_totals(u.s)->retried, 1);
+	ck_assert_uint_eq(simulate_totals(u.s)->finished, 3);
+	ck_assert_int_eq(simulate_check(u.s), KVR_OK);
+	end(&u);
+}
+END_TEST
+
+/*
  * Cache-aware finds what it sent, and predicts it; a second router does not
  * know of it, unless they exchange.
  */
@@ -549,7 +584,7 @@ START_TEST(cache_aware_remembers)
 	size_t n;
 
 	o.replicas = _i == 0 ? 1 : 2;
-	o.exchange = _i == 2;
+	o.exchange = _i == 2 ? SIMULATE_ALL : SIMULATE_NOTHING;
 	begin(&u, &o, 512);
 	give_simple(&u, 1024, 1, ids, 0);
 	give_simple(&u, 1024, 1, ids, 10000000000);
@@ -720,6 +755,7 @@ suite_rivals(void)
 	tcase_add_loop_test(c, rivals_conserved, 0, FLEETS * RIVALS);
 	tcase_add_loop_test(c, rivals_memory, 0, RIVALS);
 	tcase_add_test(c, sessions_stick);
+	tcase_add_loop_test(c, some_is_unseen, 0, 3);
 	tcase_add_loop_test(c, cache_aware_remembers, 0, 3);
 	tcase_add_loop_test(c, one_key_at_once, 0, 2);
 	tcase_add_loop_test(c, lmetric_by_index, 0, 4);

@@ -65,7 +65,7 @@ START_TEST(table_is_sound)
 	    "{ seen[$2]; family[$1]++ } "
 	    "$5 ~ /held/ { held[$1]++ } $5 ~ /quick/ { quick[$1]++ } "
 	    "END { n = split(\"chat shared documents agents fleets trouble "
-	    "reports engines\", names, \" \"); "
+	    "reports engines keys\", names, \" \"); "
 	    "for (i = 1; i <= n; i++) { if (!family[names[i]]) "
 	    "print \"none: \" names[i]; if (!held[names[i]]) "
 	    "print \"none held: \" names[i]; if (!quick[names[i]]) "
@@ -278,6 +278,49 @@ START_TEST(returned)
 }
 END_TEST
 
+#define KEYS "; } | awk -v simple='sticky' -v seeds=1 -v policies='sticky " \
+	"balanced:feedback balanced:feedback@soft balanced:feedback@tie' " \
+	"-v named='conversation images' -f scenarios.awk -f figures.awk " \
+	"-v wanted="
+
+/*
+ * A policy with keys is compared with itself, and in its own family with the
+ * best simple method. What names no session is not judged, nor expected.
+ */
+START_TEST(with_keys)
+{
+	static const char rows[] = ROW
+	    "row chat sticky 1 ttft_mean=1; "
+	    "row chat balanced:feedback 1 ttft_mean=1; "
+	    "row conv-8-1m sticky 1 ttft_mean=1; "
+	    "row conv-8-1m balanced:feedback 1 ttft_mean=1; "
+	    "row conv-8-1m balanced:feedback@soft 1 ttft_mean=$v; "
+	    "row keys-images sticky 1 ttft_mean=1; "
+	    "row keys-images balanced:feedback 1 ttft_mean=2; "
+	    "row keys-images balanced:feedback@soft 1 ttft_mean=.9; "
+	    "$skip; row keys-images balanced:feedback@tie 1 ttft_mean=2"
+	    KEYS "'chat conv-8-1m keys-images' scenarios.tsv -";
+	char command[2048];
+
+	snprintf(command, sizeof(command), "v=1.02; skip=:; %s", rows);
+	ck_assert_int_eq(sh(command), 0);
+	has("| chat | | no session ids | - | - | - | - | - | not judged |");
+	has("| conv-8-1m | balanced:feedback | balanced:feedback@soft | 1.020");
+	has("| keys-images | balanced:feedback | balanced:feedback@soft | "
+	    "0.450");
+	has("| keys-images | sticky | balanced:feedback@soft | 0.900");
+	has("| scenario | sticky | balanced:feedback |\n");
+	has("| scenario | sticky | balanced:feedback | balanced:feedback@soft "
+	    "| balanced:feedback@tie |\n");
+	snprintf(command, sizeof(command), "v=1.03; skip=:; %s", rows);
+	ck_assert_int_eq(sh(command), 1);
+	has("\n1 missed\n");
+	snprintf(command, sizeof(command), "v=1.02; skip=exit; %s", rows);
+	ck_assert_int_eq(sh(command), 1);
+	has("| keys-images | | NOT RUN |");
+}
+END_TEST
+
 /* ------------------------------------------------------------------ runs -- */
 
 /* Tools that know few options, and count their runs. */
@@ -327,6 +370,33 @@ START_TEST(resumed)
 	ck_assert_int_eq(sh("tail -n 1 \"$D/runs\""), 0);
 	has("--seed 2 --workers 8 --policy sticky ");
 	ck_assert_ptr_null(strstr(out, "balanced"));
+}
+END_TEST
+
+#define RUN "--simulate -q --format kv --seed 1 --workers 8 "
+
+/* Only runs with keys see the sessions that were found in a conversation. */
+START_TEST(keyed_runs)
+{
+	ck_assert_int_eq(sh(tools), 0);
+	ck_assert_int_eq(sh("printf '%s\\n' '{\"timestamp\": 0, "
+	    "\"input_length\": 9, \"output_length\": 1, \"hash_ids\": [0]}' "
+	    "> \"$D/conversation_trace.jsonl\"; "
+	    "printf 'chat\\ta\\tconversation\\t--workers 8\\n"
+	    "chat\\tb\\tchat\\t--workers 8\\n' > \"$D/table\"; "
+	    "sed -i '2a for last; do :; done; case $last in "
+	    "*/*) grep -c session \"$last\" >> \"$D/named\";; esac' "
+	    "\"$D/replay\"; JOBS=1 TABLE=\"$D/table\" SEEDS=1 POLICIES='sticky "
+	    "balanced:feedback balanced:feedback@soft balanced:feedback@tie' "
+	    "sh bench/routing/scenarios.sh \"$D/replay\" \"$D/tracegen\" "
+	    "\"$D\" \"$D/out\" 2> /dev/null"), 0);
+	ck_assert_int_eq(sh("sed \"s|$D/||\" \"$D/runs\"; cat \"$D/named\"; "
+	    "ls \"$D/out/a\" \"$D/out/b\" | grep @"), 0);
+	ck_assert_str_eq(out,
+	    RUN "--policy sticky --policy balanced:feedback out/a/.1/plain\n"
+	    RUN "--policy balanced:feedback@soft out/a/.1/trace\n"
+	    RUN "--policy sticky --policy balanced:feedback out/b/.1/trace\n"
+	    "0\n1\n0\nbalanced:feedback@soft.1.kv\n");
 }
 END_TEST
 
@@ -451,10 +521,25 @@ START_TEST(varied)
 	has("\"input_length\": 1624, \"output_length\": 28, "
 	    "\"hash_ids\": [900000001, 900000002, 0, 5]}\n");
 	has("\"hash_ids\": [900000001, 900000002, 0, 10000005]}\n");
+	has("\"session\": 1, ");
+	has("\"session\": 1000001, ");
 	ck_assert_int_eq(sh(VARY "-v until=3 -f bench/routing/vary.awk"), 0);
 	ck_assert_str_eq(out, "");
 	ck_assert_int_eq(sh(VARY "-v until=6 -f bench/routing/vary.awk"), 0);
 	ck_assert_str_eq(out, first);
+}
+END_TEST
+
+/* The last complete block of an earlier request tells, but not the first. */
+START_TEST(sessions_of_a_conversation)
+{
+	ck_assert_int_eq(sh("for ids in '0, 1, 2' '0, 3' '0, 1, 4, 5' "
+	    "'0, 1, 4, 6, 7' '0, 1, 8' '0, 9, 10' '0, 3, 11'; do echo "
+	    "'{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, "
+	    "\"hash_ids\": ['\"$ids\"']}'; done | awk -v seed=1 -f "
+	    "bench/routing/vary.awk | sed 's/.*session\": \\([0-9]*\\).*/\\1/' "
+	    "| paste -s -d ' '"), 0);
+	ck_assert_str_eq(out, "1 2 1 1 1 3 4\n");
 }
 END_TEST
 
@@ -478,12 +563,15 @@ suite_scenarios(void)
 	tcase_add_test(c, gain_of_families);
 	tcase_add_test(c, figures);
 	tcase_add_test(c, returned);
+	tcase_add_test(c, with_keys);
 	tcase_add_test(c, resumed);
+	tcase_add_test(c, keyed_runs);
 	tcase_add_test(c, no_such_scenario);
 	tcase_add_test(c, drawn);
 	tcase_add_test(c, worst_of_a_load);
 	tcase_add_test(c, searched);
 	tcase_add_test(c, varied);
+	tcase_add_test(c, sessions_of_a_conversation);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -206,22 +206,10 @@ START_TEST(memory)
 {
 	struct simulate_options o = options_of(_i % KINDS, 3, 60000);
 	struct kvr_options region;
-	struct simulation *s = NULL;
-	unsigned long n;
-	int e = KVR_ENOMEM;
 
 	fleets[_i / KINDS](&o);
 	region_of(&region, 3, 512);
-	for (n = 1; e != KVR_OK && n < 100; n++) {
-		alloc_fail_at(n);
-		e = simulate_new(&o, &region, &s);
-		alloc_reset();
-		if (e != KVR_OK)
-			ck_assert_int_eq(e, KVR_ENOMEM);
-	}
-	ck_assert_int_eq(e, KVR_OK);
-	ck_assert_uint_gt(n, 10);
-	simulate_free(s);
+	ck_assert_uint_gt(made_without_memory(&o, &region, 100), 10);
 }
 END_TEST
 

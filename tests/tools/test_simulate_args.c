@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 24 };
+enum { WORDS_MAX = 26 };
 
 /* Splits `line` at spaces, in place. */
 static void
@@ -41,7 +41,7 @@ START_TEST(taken)
 	};
 	char line[] = "--sequences 8,16 --batch 512 --reads own --attention "
 	    "53000 --preempt --slow 1:10:35:20 --join 2:30 --drain 2:0.5 "
-	    "--kill 3:12 --slo 1.5,50 --format json";
+	    "--kill 3:12 --slo 1.5,50 --affinity hard --format json";
 	struct simulate_options *o;
 	struct settings s;
 	uint32_t i;
@@ -53,6 +53,7 @@ START_TEST(taken)
 	ck_assert_uint_eq(o->sequences[1], 16);
 	ck_assert_uint_eq(o->batch, 512);
 	ck_assert_uint_eq(o->attention, 53000);
+	ck_assert_uint_eq(o->affinity, 1 + KVR_AFFINITY_HARD);
 	ck_assert(o->own_reads && o->preempt && s.json && !s.kv);
 	ck_assert_int_eq(o->slo_first_ns, INT64_C(1500000000));
 	ck_assert_int_eq(o->slo_token_ns, 50000000);
@@ -64,6 +65,70 @@ START_TEST(taken)
 		ck_assert(o->changes[i].kind != SIMULATE_SLOW ||
 		    (o->changes[i].factor > 19 && o->changes[i].factor < 21));
 	}
+}
+END_TEST
+
+/* Of all policies, unless one has its own. */
+START_TEST(affinity_of_a_policy)
+{
+	char line[] = "--affinity hard --policy sticky --policy balanced@none "
+	    "--policy dynamo:capacity --policy balanced:feedback@soft";
+	struct settings s;
+
+	parse(&s, line);
+	ck_assert_uint_eq(s.n, 4);
+	ck_assert_uint_eq(s.simulate.affinity, 1 + KVR_AFFINITY_HARD);
+	ck_assert_str_eq(s.wanted[0].name, "sticky");
+	ck_assert_str_eq(s.wanted[1].name, "balanced:ttl=120@none");
+	ck_assert(s.wanted[1].own_affinity && s.wanted[1].affinity == 0);
+	ck_assert(!s.wanted[0].own_affinity && !s.wanted[2].own_affinity);
+	ck_assert_str_eq(s.wanted[3].name, "balanced:feedback@soft");
+	ck_assert_int_eq(s.wanted[3].index, SIMULATE_FEEDBACK);
+	ck_assert(s.wanted[3].own_affinity);
+	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_SOFT);
+}
+END_TEST
+
+/* Words of --sessions are no paths. */
+START_TEST(exchange_taken)
+{
+	char line[] = "--replicas 4 --sessions sticky --sessions random "
+	    "--exchange prefixes+loads --exchange-delay 2.5 --exchange-loss 5 "
+	    "--exchange-repair off --exchange-late apply";
+	char paths[] = "--sessions sticky --sessions ./sticky";
+	struct simulate_options *o;
+	struct settings s;
+
+	parse(&s, line);
+	o = &s.simulate;
+	ck_assert_uint_eq(o->replicas, 4);
+	ck_assert_int_eq(o->dealing, SIMULATE_DEALT_RANDOM);
+	ck_assert_int_eq(o->exchange, SIMULATE_PREFIXES_LOADS);
+	ck_assert_int_eq(o->exchange_delay_ns, 2500000);
+	ck_assert(o->exchange_loss > 0.0499 && o->exchange_loss < 0.0501);
+	ck_assert(!o->repair && !o->degrade);
+	ck_assert_ptr_null(s.sessions);
+	parse(&s, paths);
+	o = &s.simulate;
+	ck_assert_int_eq(o->dealing, SIMULATE_DEALT_STICKY);
+	ck_assert(o->repair && o->degrade);
+	ck_assert_str_eq(s.sessions, "./sticky");
+}
+END_TEST
+
+START_TEST(events_taken)
+{
+	char line[] = "--policy balanced:events --policy balanced:counts "
+	    "--event-delay 0.2 --event-loss 1 --event-replay off --bypass 25";
+	struct settings s;
+
+	parse(&s, line);
+	ck_assert_int_eq(s.wanted[0].index, SIMULATE_EVENTS);
+	ck_assert_int_eq(s.wanted[1].index, SIMULATE_COUNTS);
+	ck_assert_int_eq(s.simulate.event_delay_ns, 200000000);
+	ck_assert_double_eq_tol(s.simulate.event_loss, 0.01, 1e-9);
+	ck_assert_double_eq_tol(s.simulate.bypass, 0.25, 1e-9);
+	ck_assert(!s.simulate.event_replay);
 }
 END_TEST
 
@@ -91,7 +156,21 @@ static const struct {
 	{ "--join 0:5 --join 0:6", "--join 0:6: the worker is up already" },
 	{ "--slo 1", "not TTFT,TOKEN" },
 	{ "--slo 0,50", "not above 0" },
-	{ "--slo 1,0", "not above 0" }
+	{ "--slo 1,0", "not above 0" },
+	{ "--affinity firm", "not one of none, soft, tie, hard" },
+	{ "--policy balanced:feedback@firm", "not one of none, soft" },
+	{ "--policy sticky@soft", "sticky@soft: it does not look at" },
+	{ "--policy lmetric@soft", "it does not look at affinity" },
+	{ "--policy balanced:oracle@soft", "it does not look at affinity" },
+	{ "--exchange some", "not one of none, all, prefixes, loads" },
+	{ "--exchange-loss 101", "not from 0 to 100" },
+	{ "--exchange-loss endless", "not from 0 to 100" },
+	{ "--exchange-delay x", "not a number" },
+	{ "--exchange-late drop", "not one of apply, degrade" },
+	{ "--exchange-repair 1", "not one of off, on" },
+	{ "--event-loss 101", "not from 0 to 100" },
+	{ "--event-replay never", "not one of off, on" },
+	{ "--bypass -1", "not from 0 to 100" }
 };
 
 /* In another process, because they exit. */
@@ -135,6 +214,9 @@ suite_simulate_args(void)
 	TCase *c = tcase_create("simulate_args");
 
 	tcase_add_test(c, taken);
+	tcase_add_test(c, affinity_of_a_policy);
+	tcase_add_test(c, exchange_taken);
+	tcase_add_test(c, events_taken);
 	tcase_add_loop_test(c, not_taken, 0,
 	    (int)(sizeof(refused) / sizeof(refused[0])));
 	suite_add_tcase(s, c);

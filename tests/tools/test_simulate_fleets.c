@@ -258,7 +258,7 @@ START_TEST(exchange_makes_one)
 
 	a = totals_of(&o, &x);
 	o.replicas = 3;
-	o.exchange = true;
+	o.exchange = SIMULATE_ALL;
 	b = totals_of(&o, &y);
 	ck_assert_mem_eq(&a, &b, sizeof(a));
 	ck_assert_int_eq(x, y);

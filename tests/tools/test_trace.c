@@ -73,6 +73,35 @@ START_TEST(reader_fields)
 }
 END_TEST
 
+/* The second request of a tick is kept while the first one is read. */
+START_TEST(reader_seen)
+{
+	FILE *f = text_file("{\"timestamp\":1,\"input_length\":1500,"
+	    "\"output_length\":0,\"hash_ids\":[1,2,3],\"seen_ids\":[1,9]}\n"
+	    LINE("1", "600", "4, 5")
+	    "{\"timestamp\":2,\"input_length\":600,\"output_length\":0,"
+	    "\"hash_ids\":[6,7],\"seen_ids\":[8]}");
+	static const uint64_t tokens[] = { 1500, 600, 600 };
+	static const uint64_t seen[] = { 1024, 600, 512 };
+	static const uint64_t last[] = { 9, 5, 8 };
+	struct trace *t = trace_new(f, "text");
+	struct trace_request r, s;
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(trace_next(t, &r), 1);
+		ck_assert_uint_eq(r.tokens, tokens[i]);
+		s = trace_seen(&r);
+		ck_assert_uint_eq(s.tokens, seen[i]);
+		ck_assert_uint_eq(s.ids[s.n_ids - 1], last[i]);
+	}
+	ck_assert_uint_eq(r.ids[1], 7);
+	ck_assert_int_eq(trace_next(t, &r), 0);
+	trace_free(t);
+	fclose(f);
+}
+END_TEST
+
 START_TEST(reader_without_tokens)
 {
 	FILE *f = text_file(LINE("0", "0", "1") LINE("0", "5", ""));
@@ -139,6 +168,12 @@ static const struct {
 	{ "{\"session\": -1, \"timestamp\": 1, \"input_length\": 1, "
 	    "\"output_length\": 1, \"hash_ids\": []}",
 	    "t:1: session is not an integer" },
+	{ "{\"timestamp\": 1, \"input_length\": 1, \"output_length\": 1, "
+	    "\"hash_ids\": [], \"seen_ids\": 1}",
+	    "t:1: seen_ids is not an array" },
+	{ "{\"timestamp\": 1, \"input_length\": 1, \"output_length\": 1, "
+	    "\"hash_ids\": [5], \"seen_ids\": [4, -1]}",
+	    "t:1: seen_ids[1] is not" },
 	{ LINE("1", "1", "1, -2"), "t:1: hash_ids[1] is not" },
 	{ LINE("1", "1", "null"), "t:1: hash_ids[0] is not" },
 	{ LINE("1", "1", "18446744073709551616"), "t:1: hash_ids[0] is not" },
@@ -628,6 +663,7 @@ suite_trace(void)
 
 	tcase_set_timeout(c, 60);
 	tcase_add_test(c, reader_fields);
+	tcase_add_test(c, reader_seen);
 	tcase_add_test(c, reader_without_tokens);
 	tcase_add_test(c, reader_spreads);
 	tcase_add_loop_test(c, reader_refuses, 0,

@@ -52,10 +52,17 @@ struct chats_options {
 
 	uint32_t systems;      /* system prompts that chats share */
 	uint64_t system_bytes;
-	uint32_t turns;        /* of a chat */
+	uint32_t turns;        /* of a chat; of a main agent: their mean */
 	uint64_t turn_bytes;
 	uint32_t answer_tokens; /* 0: the engine's default */
 	int64_t think_ns;      /* mean pause between turns */
+
+	uint64_t sessions;     /* of agents, instead of chats; 0 */
+	uint64_t agents;       /* sub-agents at a time, at most */
+	uint64_t prompt;       /* tokens of tools and system prompt */
+	uint64_t limit;        /* of a prompt, then a summary replaces it */
+	uint64_t shrink;       /* divides all lengths in tokens */
+	const char *session_header; /* with the session's id; NULL */
 
 	const char *body;      /* a file to send repeatedly; NULL */
 	uint64_t make_body;    /* write a body of this size; 0 */

@@ -11,7 +11,7 @@
 enum { ANSWER_MAX = 64 << 20 }; /* bytes of a line, or of a JSON response */
 
 bool
-answer_new(struct chats_answer *a)
+chats_answer_new(struct chats_answer *a)
 {
 	memset(a, 0, sizeof(*a));
 	a->json = json_tokener_new();
@@ -19,8 +19,15 @@ answer_new(struct chats_answer *a)
 }
 
 void
-answer_free(struct chats_answer *a)
+chats_answer_free(struct chats_answer *a)
 {
+	size_t i;
+
+	for (i = 0; i < ANSWER_CALLS_MAX; i++) {
+		free(a->calls[i].id.data);
+		free(a->calls[i].name.data);
+		free(a->calls[i].arguments.data);
+	}
 	free(a->text.data);
 	free(a->line.data);
 	if (a->json != NULL)
@@ -28,16 +35,21 @@ answer_free(struct chats_answer *a)
 }
 
 void
-answer_begin(struct chats_answer *a, enum chats_endpoint endpoint)
+chats_answer_begin(struct chats_answer *a, enum chats_endpoint endpoint)
 {
-	struct answer_buffer text = a->text, line = a->line;
-	struct json_tokener *json = a->json;
+	struct chats_answer old = *a;
+	size_t i;
 
 	memset(a, 0, sizeof(*a));
-	text.length = line.length = 0;
-	a->text = text;
-	a->line = line;
-	a->json = json;
+	a->text = old.text;
+	a->line = old.line;
+	a->text.length = a->line.length = 0;
+	for (i = 0; i < ANSWER_CALLS_MAX; i++) {
+		a->calls[i] = old.calls[i];
+		a->calls[i].id.length = a->calls[i].name.length =
+		    a->calls[i].arguments.length = 0;
+	}
+	a->json = old.json;
 	a->endpoint = endpoint;
 }
 
@@ -139,16 +151,103 @@ read_text(struct chats_answer *a, struct json_object *text, int64_t now)
 	append(a, &a->text, json_object_get_string(text), n);
 }
 
-/* All texts of a list of parts. */
+static size_t
+length_of(struct json_object *array)
+{
+	return json_object_is_type(array, json_type_array) ?
+	    json_object_array_length(array) : 0;
+}
+
+/* ------------------------------------------------------- calls of tools --- */
+
+static void
+append_string(struct chats_answer *a, struct answer_buffer *b,
+    struct json_object *text)
+{
+	if (json_object_is_type(text, json_type_string))
+		append(a, b, json_object_get_string(text),
+		    (size_t)json_object_get_string_len(text));
+}
+
+/* NULL: too many. */
+static struct answer_call *
+call_at(struct chats_answer *a, size_t i, int64_t now)
+{
+	if (i >= ANSWER_CALLS_MAX) {
+		a->failed = true;
+		return NULL;
+	}
+	if (a->first_text == 0)
+		a->first_text = now;
+	if (a->n_calls <= i)
+		a->n_calls = i + 1;
+	return &a->calls[i];
+}
+
+/* Whole calls, or parts of some; those of streams have an index. */
+static void
+read_tool_calls(struct chats_answer *a, struct json_object *list, int64_t now)
+{
+	size_t n = length_of(list), i;
+	struct json_object *one, *function;
+	struct answer_call *call;
+	uint64_t at;
+
+	for (i = 0; i < n; i++) {
+		one = item(list, i);
+		at = i;
+		(void)tokens(one, "index", &at);
+		call = call_at(a, (size_t)at, now);
+		if (call == NULL)
+			return;
+		function = member(one, "function");
+		append_string(a, &call->id, member(one, "id"));
+		append_string(a, &call->name, member(function, "name"));
+		append_string(a, &call->arguments,
+		    member(function, "arguments"));
+	}
+}
+
+/* A block of /v1/messages, or its beginning; of others: nothing. */
+static void
+read_tool_use(struct chats_answer *a, struct json_object *block, int64_t now)
+{
+	struct json_object *input = member(block, "input");
+	const char *type = json_object_get_string(member(block, "type"));
+	struct answer_call *call;
+	const char *text;
+
+	if (type == NULL || strcmp(type, "tool_use") != 0)
+		return;
+	call = call_at(a, a->n_calls, now);
+	if (call == NULL)
+		return;
+	append_string(a, &call->id, member(block, "id"));
+	append_string(a, &call->name, member(block, "name"));
+	if (!json_object_is_type(input, json_type_object) ||
+	    json_object_object_length(input) == 0)
+		return; /* in a stream it is in the next events */
+	text = json_object_to_json_string_ext(input,
+	    JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	if (text == NULL)
+		a->failed = true;
+	else
+		append(a, &call->arguments, text, strlen(text));
+}
+
+/* All texts and calls of a list of parts. */
 static void
 read_parts(struct chats_answer *a, struct json_object *parts, int64_t now)
 {
-	size_t i, n = json_object_is_type(parts, json_type_array) ?
-	    json_object_array_length(parts) : 0;
+	size_t n = length_of(parts), i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		read_text(a, member(item(parts, i), "text"), now);
+		read_tool_use(a, item(parts, i), now);
+	}
 }
+
+/* ----------------------------------------------------- a whole response --- */
 
 static void
 read_whole(struct chats_answer *a, struct json_object *o, int64_t now)
@@ -159,6 +258,8 @@ read_whole(struct chats_answer *a, struct json_object *o, int64_t now)
 	switch (a->endpoint) {
 	case CHATS_CHAT:
 		said = member(member(choice, "message"), "content");
+		read_tool_calls(a, member(member(choice, "message"),
+		    "tool_calls"), now);
 		break;
 	case CHATS_COMPLETIONS:
 		said = member(choice, "text");
@@ -175,7 +276,7 @@ read_whole(struct chats_answer *a, struct json_object *o, int64_t now)
 		break;
 	}
 	read_text(a, said, now);
-	a->malformed = said == NULL;
+	a->malformed = said == NULL && a->n_calls == 0;
 	read_usage(a, member(o, "usage"));
 	a->ended = true;
 }
@@ -193,9 +294,12 @@ read_choice(struct chats_answer *a, struct json_object *o, int64_t now)
 			a->usage_events++;
 		read_usage(a, member(o, "usage"));
 	}
-	read_text(a, a->endpoint == CHATS_COMPLETIONS ?
-	    member(choice, "text") :
-	    member(member(choice, "delta"), "content"), now);
+	if (a->endpoint == CHATS_COMPLETIONS) {
+		read_text(a, member(choice, "text"), now);
+		return;
+	}
+	read_text(a, member(member(choice, "delta"), "content"), now);
+	read_tool_calls(a, member(member(choice, "delta"), "tool_calls"), now);
 }
 
 static void
@@ -210,8 +314,13 @@ read_typed(struct chats_answer *a, struct json_object *o, int64_t now)
 	}
 	if (strcmp(type, "response.output_text.delta") == 0)
 		read_text(a, delta, now);
-	else if (strcmp(type, "content_block_delta") == 0)
+	else if (strcmp(type, "content_block_delta") == 0) {
 		read_text(a, member(delta, "text"), now);
+		if (a->n_calls > 0)
+			append_string(a, &a->calls[a->n_calls - 1].arguments,
+			    member(delta, "partial_json"));
+	} else if (strcmp(type, "content_block_start") == 0)
+		read_tool_use(a, member(o, "content_block"), now);
 	else if (strcmp(type, "message_start") == 0)
 		read_usage(a, member(member(o, "message"), "usage"));
 	else if (strcmp(type, "message_delta") == 0)
@@ -280,7 +389,8 @@ read_line(struct chats_answer *a, const char *line, size_t n, int64_t now)
 }
 
 void
-answer_data(struct chats_answer *a, const char *data, size_t n, int64_t now)
+chats_answer_data(struct chats_answer *a, const char *data, size_t n,
+    int64_t now)
 {
 	const char *end;
 	size_t part;
@@ -306,7 +416,7 @@ answer_data(struct chats_answer *a, const char *data, size_t n, int64_t now)
 }
 
 void
-answer_end(struct chats_answer *a, int64_t now)
+chats_answer_end(struct chats_answer *a, int64_t now)
 {
 	struct json_object *o;
 

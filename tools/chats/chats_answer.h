@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * chats_answer.h - a client's view of a response: text, usage, its end.
+ * chats_answer.h - a client's view of a response: text, calls of tools, usage,
+ * its end. Calls are read from chat completions and messages.
  *
  * Parsed event by event with a JSON library, as clients do, not with the code
  * of a proxy (ext/http): each tests the other.
@@ -22,6 +23,15 @@ struct answer_buffer {
 	size_t capacity;
 };
 
+enum { ANSWER_CALLS_MAX = 16 }; /* further ones are a failure */
+
+/* Of a tool, each text without its quotes. */
+struct answer_call {
+	struct answer_buffer id;
+	struct answer_buffer name;
+	struct answer_buffer arguments; /* JSON */
+};
+
 struct chats_answer {
 	enum chats_endpoint endpoint;
 	bool stream;
@@ -35,21 +45,23 @@ struct chats_answer {
 	uint64_t usage_events; /* without choices: requested, or not stripped */
 	uint64_t prompt_tokens;
 	uint64_t cached_tokens;
-	int64_t first_event; /* time of it, and of the first text; 0: none */
+	int64_t first_event; /* time of it, and of the first text or call */
 	int64_t first_text;
 	struct answer_buffer text; /* the assistant's text */
+	struct answer_call calls[ANSWER_CALLS_MAX];
+	size_t n_calls;
 	struct answer_buffer line; /* an incomplete one; or all JSON */
 	struct json_tokener *json;
 };
 
 /* False: no memory. It is reused. */
-bool answer_new(struct chats_answer *a);
-void answer_free(struct chats_answer *a);
-void answer_begin(struct chats_answer *a, enum chats_endpoint endpoint);
+bool chats_answer_new(struct chats_answer *a);
+void chats_answer_free(struct chats_answer *a);
+void chats_answer_begin(struct chats_answer *a, enum chats_endpoint endpoint);
 /* Any piece; `now` is its arrival. Whether it is a stream is known by then. */
-void answer_data(struct chats_answer *a, const char *data, size_t n,
+void chats_answer_data(struct chats_answer *a, const char *data, size_t n,
     int64_t now);
 /* The end of the response. */
-void answer_end(struct chats_answer *a, int64_t now);
+void chats_answer_end(struct chats_answer *a, int64_t now);
 
 #endif

@@ -81,10 +81,15 @@ chats_count_answer(struct chats_count *c, const struct chats_answer *a,
 	int64_t first = a->first_text != 0 ? a->first_text :
 	    a->first_event != 0 ? a->first_event : now;
 
+	size_t i;
+
 	c->counted++;
 	c->usage_events += a->usage_events;
 	c->answer_bytes += a->bytes;
 	c->checksum += XXH3_64bits(a->text.data, a->text.length);
+	for (i = 0; i < a->n_calls; i++)
+		c->checksum += XXH3_64bits(a->calls[i].arguments.data,
+		    a->calls[i].arguments.length);
 	if (a->usage) {
 		c->usages++;
 		c->cached_known += a->cached_known;

@@ -11,45 +11,43 @@
  * not depend on timing: a run with a number of requests has the same texts each
  * time, and its checksum shows whether the responses are the same.
  *
- * A user aborts inside libcurl's callbacks: an error there ends the transfer
- * and closes the connection at once.
+ * Sessions of agents are a source of requests instead: a user takes the next
+ * one that is due, from whatever conversation, and is idle afterwards.
+ *
+ *   idle --(a request is due)--> asking --(the response ended)--> idle
  */
 #include "chats_drive.h"
 
 #include "args.h"
-#include "progress.h"
+#include "chats_agents.h"
 #include "chats_talk.h"
-
-#include <curl/curl.h>
+#include "chats_transfer.h"
+#include "progress.h"
 
 #include <err.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
 
 enum { POLL_MS = 100 };
 
-enum phase { WAITING, ASKING, FINISHED };
+enum phase { WAITING, ASKING, FINISHED, IDLE };
 
 struct user {
 	struct drive *drive;
-	CURL *easy;
-	struct talk *talk; /* NULL: the same body each time */
-	struct chats_answer answer;
+	struct transfer transfer;
+	struct talk *talk; /* NULL: of sessions */
 	enum phase phase;
 	uint64_t left;     /* requests to make */
 	int64_t ready;     /* WAITING until then */
 	int64_t sent;
-	const char *body;
 	char *own;         /* a copy of a varying body */
-	size_t length;
-	size_t given;      /* of the half that is sent */
 	size_t place;      /* in `own`, where the number ends; 0: not known */
-	enum chats_stage leave; /* CHATS_STAY: no abort */
-	bool gone;
 	bool counted;
+	uint64_t ticket;   /* of a request of a session */
+	struct curl_slist session; /* its header, and those of all requests */
+	char *line;        /* of that header */
+	struct user *next_idle;
 };
 
 struct drive {
@@ -58,6 +56,10 @@ struct drive {
 	struct curl_slist *headers;
 	CURLM *multi;
 	struct user *users;
+	size_t n_users;
+	struct agents *agents; /* NULL: chats */
+	struct user *idle;
+	size_t asking;
 	char *url;
 	int64_t start;
 	int64_t stop;      /* no request begins after it */
@@ -68,28 +70,6 @@ struct drive {
 	struct progress progress;
 };
 
-static int64_t
-clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static _Noreturn void
-no_memory(void)
-{
-	errx(ARGS_FAILED, "no memory");
-}
-
-static void
-check(CURLcode e)
-{
-	if (e != CURLE_OK)
-		errx(ARGS_FAILED, "libcurl: %s", curl_easy_strerror(e));
-}
-
 static void
 check_multi(CURLMcode e)
 {
@@ -97,125 +77,7 @@ check_multi(CURLMcode e)
 		errx(ARGS_FAILED, "libcurl: %s", curl_multi_strerror(e));
 }
 
-/* ------------------------------------------------------------ callbacks --- */
-
-/* Ends the transfer if the user aborts here. */
-static size_t
-taken(struct user *u, enum chats_stage stage, size_t n)
-{
-	if (u->leave != stage)
-		return n;
-	u->gone = true;
-	return 0;
-}
-
-/* A header line of the response; those of interim ones do not count. */
-static size_t
-on_header(char *data, size_t one, size_t n, void *context)
-{
-	static const char type[] = "content-type: text/event-stream";
-	struct user *u = context;
-	long status = 0;
-
-	(void)one;
-	if (n >= sizeof(type) - 1 &&
-	    strncasecmp(data, type, sizeof(type) - 1) == 0)
-		u->answer.stream = true;
-	if (n > 2 || curl_easy_getinfo(u->easy, CURLINFO_RESPONSE_CODE,
-	    &status) != CURLE_OK || status < 200)
-		return n;
-	return taken(u, CHATS_HEADERS, n);
-}
-
-static size_t
-on_data(char *data, size_t one, size_t n, void *context)
-{
-	struct user *u = context;
-	struct chats_answer *a = &u->answer;
-
-	(void)one;
-	answer_data(a, data, n, clock_ns());
-	if (u->leave == CHATS_FIRST_EVENT && (!a->stream || a->events > 0))
-		return taken(u, CHATS_FIRST_EVENT, n);
-	if (a->bytes >= u->drive->o->abort_bytes)
-		return taken(u, CHATS_BYTES, n);
-	return n;
-}
-
-/* Half of the body, and then nothing. */
-static size_t
-on_read(char *data, size_t one, size_t n, void *context)
-{
-	struct user *u = context;
-	size_t part = u->length / 2 - u->given;
-
-	(void)one;
-	if (part == 0) {
-		u->gone = true;
-		return CURL_READFUNC_ABORT;
-	}
-	if (part > n)
-		part = n;
-	memcpy(data, &u->body[u->given], part);
-	u->given += part;
-	return part;
-}
-
-static int
-on_progress(void *context, curl_off_t total, curl_off_t now,
-    curl_off_t upload, curl_off_t uploaded)
-{
-	struct user *u = context;
-
-	(void)total, (void)now, (void)upload;
-	if (u->leave != CHATS_SENT || (size_t)uploaded < u->length)
-		return 0;
-	u->gone = true;
-	return 1;
-}
-
 /* --------------------------------------------------------------- asking --- */
-
-/* Options common to all requests of a user. */
-static void
-set_up(struct user *u)
-{
-	const struct drive *d = u->drive;
-
-	u->easy = curl_easy_init();
-	if (u->easy == NULL || !answer_new(&u->answer))
-		no_memory();
-	check(curl_easy_setopt(u->easy, CURLOPT_PRIVATE, u));
-	check(curl_easy_setopt(u->easy, CURLOPT_URL, d->url));
-	check(curl_easy_setopt(u->easy, CURLOPT_POST, 1L));
-	check(curl_easy_setopt(u->easy, CURLOPT_HTTPHEADER, d->headers));
-	check(curl_easy_setopt(u->easy, CURLOPT_NOSIGNAL, 1L));
-	check(curl_easy_setopt(u->easy, CURLOPT_PROXY, ""));
-	check(curl_easy_setopt(u->easy, CURLOPT_TIMEOUT_MS,
-	    (long)(d->o->timeout_ns / 1000000)));
-	check(curl_easy_setopt(u->easy, CURLOPT_HEADERFUNCTION, on_header));
-	check(curl_easy_setopt(u->easy, CURLOPT_HEADERDATA, u));
-	check(curl_easy_setopt(u->easy, CURLOPT_WRITEFUNCTION, on_data));
-	check(curl_easy_setopt(u->easy, CURLOPT_WRITEDATA, u));
-	check(curl_easy_setopt(u->easy, CURLOPT_READDATA, u));
-	check(curl_easy_setopt(u->easy, CURLOPT_XFERINFOFUNCTION, on_progress));
-	check(curl_easy_setopt(u->easy, CURLOPT_XFERINFODATA, u));
-}
-
-static void
-set_body(struct user *u)
-{
-	bool half = u->leave == CHATS_HALF_BODY;
-
-	check(curl_easy_setopt(u->easy, CURLOPT_READFUNCTION,
-	    half ? on_read : NULL));
-	check(curl_easy_setopt(u->easy, CURLOPT_POSTFIELDS,
-	    half ? NULL : u->body));
-	check(curl_easy_setopt(u->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-	    (curl_off_t)u->length));
-	check(curl_easy_setopt(u->easy, CURLOPT_NOPROGRESS,
-	    u->leave == CHATS_SENT ? 0L : 1L));
-}
 
 /* Finds the last run of ten zeros, the place for numbers. */
 static void
@@ -224,7 +86,7 @@ find_place(struct user *u)
 	static const char zeros[] = "0000000000";
 	const size_t n = sizeof(zeros) - 1;
 
-	u->place = u->length;
+	u->place = u->transfer.length;
 	while (u->place >= n && memcmp(&u->own[u->place - n], zeros, n) != 0)
 		u->place--;
 	if (u->place < n)
@@ -242,76 +104,118 @@ vary(struct user *u, uint64_t number)
 }
 
 static void
+send_request(struct user *u, const struct curl_slist *headers, int64_t now)
+{
+	struct drive *d = u->drive;
+
+	u->counted = d->warm;
+	transfer_begin(&u->transfer, headers);
+	u->sent = now;
+	u->phase = ASKING;
+	d->asking++;
+	check_multi(curl_multi_add_handle(d->multi, u->transfer.easy));
+}
+
+static void
 ask(struct user *u, int64_t now)
 {
 	struct drive *d = u->drive;
 
-	u->leave = talk_leaves(u->talk) ? d->o->abort : CHATS_STAY;
-	u->gone = false;
-	u->counted = d->warm;
-	answer_begin(&u->answer, d->o->endpoint);
+	u->transfer.leave = talk_leaves(u->talk) ? d->o->abort : CHATS_STAY;
 	if (d->o->vary)
 		vary(u, d->number++);
 	else if (d->o->body == NULL) {
-		u->body = talk_body(u->talk, &u->length);
-		if (u->body == NULL)
-			no_memory();
+		u->transfer.body = talk_body(u->talk, &u->transfer.length);
+		if (u->transfer.body == NULL)
+			chats_no_memory();
 	}
-	u->given = 0;
-	set_body(u);
-	u->sent = now;
 	u->left--;
-	u->phase = ASKING;
-	check_multi(curl_multi_add_handle(d->multi, u->easy));
+	send_request(u, d->headers, now);
+}
+
+/* All headers of a request of this session. */
+static const struct curl_slist *
+headers_with(struct user *u, const char *session)
+{
+	const char *name = u->drive->o->session_header;
+	size_t n = name == NULL ? 0 : strlen(name) + AGENTS_ID_BYTES + 2;
+
+	if (name == NULL)
+		return u->drive->headers;
+	if (u->line == NULL) {
+		u->line = malloc(n);
+		if (u->line == NULL)
+			chats_no_memory();
+		u->session = (struct curl_slist){ u->line, u->drive->headers };
+	}
+	snprintf(u->line, n, "%s: %s", name, session);
+	return &u->session;
+}
+
+/* The next request of any session. */
+static void
+ask_for_agent(struct drive *d, int64_t now)
+{
+	struct user *u = d->idle;
+	struct agents_request request;
+
+	if (u == NULL || !agents_take(d->agents, &request))
+		chats_no_memory();
+	d->idle = u->next_idle;
+	if (u->transfer.easy == NULL)
+		transfer_make(&u->transfer, d->o, d->url, u);
+	u->ticket = request.ticket;
+	u->transfer.body = request.body;
+	u->transfer.length = request.length;
+	send_request(u, headers_with(u, request.session), now);
 }
 
 /* ------------------------------------------------------------- the end --- */
 
-static enum chats_outcome
-outcome_of(struct user *u, CURLcode e)
+/* After a complete response the chat continues, else another begins. */
+static void
+go_on(struct user *u, bool complete, int64_t now)
 {
-	const struct chats_answer *a = &u->answer;
-	long status = 0;
+	const struct chats_answer *a = &u->transfer.answer;
 
-	if (u->gone)
-		return CHATS_LEFT;
-	if (e == CURLE_COULDNT_CONNECT)
-		return CHATS_REFUSED;
-	if (e == CURLE_OPERATION_TIMEDOUT)
-		return CHATS_TIMEOUT;
-	check(curl_easy_getinfo(u->easy, CURLINFO_RESPONSE_CODE, &status));
-	if (status >= 400)
-		return status < 500 ? CHATS_HTTP_4XX : CHATS_HTTP_5XX;
-	if (e != CURLE_OK)
-		return CHATS_BROKEN;
-	if (a->failed)
-		return CHATS_FAILED;
-	if (a->malformed || status != 200)
-		return CHATS_MALFORMED;
-	return a->ended ? CHATS_OK : CHATS_BROKEN;
+	if (!complete)
+		talk_abandon(u->talk);
+	else if (u->drive->o->body == NULL &&
+	    !talk_answered(u->talk, a->text.data, a->text.length))
+		chats_no_memory();
+	u->phase = WAITING;
+	u->ready = now + talk_pause_ns(u->talk);
 }
 
-/* After a complete response the chat continues, else another begins. */
+static void
+agent_goes_on(struct user *u, bool complete, int64_t now)
+{
+	struct drive *d = u->drive;
+
+	if (!agents_ended(d->agents, u->ticket, complete ?
+	    &u->transfer.answer : NULL, now - d->start))
+		chats_no_memory();
+	u->phase = IDLE;
+	u->next_idle = d->idle;
+	d->idle = u;
+}
+
 static void
 ended(struct user *u, CURLcode e, int64_t now)
 {
 	struct drive *d = u->drive;
-	struct chats_answer *a = &u->answer;
-	enum chats_outcome outcome;
+	enum chats_outcome outcome = transfer_end(&u->transfer, e, now);
 
-	if (e == CURLE_OK && !u->gone)
-		answer_end(a, now);
-	outcome = outcome_of(u, e);
 	d->count->outcomes[outcome]++;
 	d->done++;
-	if (outcome != CHATS_OK)
-		talk_abandon(u->talk);
-	else if ((d->o->body == NULL &&
-	    !talk_answered(u->talk, a->text.data, a->text.length)) ||
-	    (u->counted && !chats_count_answer(d->count, a, u->sent, now)))
-		no_memory();
-	u->phase = WAITING;
-	u->ready = now + talk_pause_ns(u->talk);
+	d->asking--;
+	if (outcome == CHATS_OK && u->counted &&
+	    !chats_count_answer(d->count, &u->transfer.answer, u->sent, now))
+		chats_no_memory();
+	if (d->agents != NULL)
+		agent_goes_on(u, outcome == CHATS_OK, now);
+	else
+		go_on(u, outcome == CHATS_OK, now);
 }
 
 /* True if a transfer ended: then the wait must be computed again. */
@@ -330,7 +234,7 @@ collect(struct drive *d, int64_t now)
 			continue;
 		easy = m->easy_handle;
 		e = m->data.result;
-		check(curl_easy_getinfo(easy, CURLINFO_PRIVATE, &u));
+		chats_check(curl_easy_getinfo(easy, CURLINFO_PRIVATE, &u));
 		check_multi(curl_multi_remove_handle(d->multi, easy));
 		ended(u, e, now);
 	}
@@ -339,14 +243,39 @@ collect(struct drive *d, int64_t now)
 
 /* ------------------------------------------------------------ the round --- */
 
+/* Milliseconds, rounded up, of at most POLL_MS. */
+static int
+wait_until(int64_t next, int64_t now)
+{
+	if (next > now + (int64_t)POLL_MS * 1000000)
+		return POLL_MS;
+	return next <= now ? 0 : (int)((next - now + 999999) / 1000000);
+}
+
 /* Begins due requests; returns the milliseconds until the next. */
+static int
+begin_due_of_agents(struct drive *d, int64_t now)
+{
+	int64_t next;
+
+	if (now >= d->stop)
+		return POLL_MS;
+	while ((next = agents_next(d->agents)) != AGENTS_NEVER &&
+	    d->start + next <= now)
+		ask_for_agent(d, now);
+	return next == AGENTS_NEVER ? POLL_MS :
+	    wait_until(d->start + next, now);
+}
+
 static int
 begin_due(struct drive *d, int64_t now)
 {
-	int64_t next = now + (int64_t)POLL_MS * 1000000;
-	uint32_t i;
+	int64_t next = INT64_MAX;
+	size_t i;
 
-	for (i = 0; i < d->o->chats; i++) {
+	if (d->agents != NULL)
+		return begin_due_of_agents(d, now);
+	for (i = 0; i < d->n_users; i++) {
 		struct user *u = &d->users[i];
 
 		if (u->phase != WAITING)
@@ -362,7 +291,15 @@ begin_due(struct drive *d, int64_t now)
 		} else if (u->ready < next)
 			next = u->ready;
 	}
-	return (int)((next - now + 999999) / 1000000);
+	return wait_until(next, now);
+}
+
+static bool
+is_over(const struct drive *d, int64_t now)
+{
+	if (d->agents == NULL)
+		return d->finished == d->n_users;
+	return agents_done(d->agents) || (now >= d->stop && d->asking == 0);
 }
 
 static void
@@ -381,7 +318,7 @@ warm_up(struct drive *d, int64_t now)
 static void
 show(struct drive *d, int64_t now)
 {
-	if (d->o->requests != 0)
+	if (d->agents != NULL || d->o->requests != 0)
 		progress_show(&d->progress, d->done, d->done);
 	else
 		progress_show(&d->progress, (uint64_t)(now - d->start),
@@ -391,18 +328,18 @@ show(struct drive *d, int64_t now)
 static void
 run(struct drive *d)
 {
-	int64_t now;
+	int64_t now = d->start;
 	int running, wait;
 
-	while (d->finished < d->o->chats) {
-		now = clock_ns();
+	while (!is_over(d, now)) {
+		now = chats_clock();
 		warm_up(d, now);
 		wait = begin_due(d, now);
 		check_multi(curl_multi_perform(d->multi, &running));
-		if (collect(d, clock_ns()))
+		if (collect(d, chats_clock()))
 			wait = 0;
 		show(d, now);
-		if (wait > 0 && d->finished < d->o->chats)
+		if (wait > 0 && !is_over(d, now))
 			check_multi(curl_multi_poll(d->multi, NULL, 0, wait,
 			    NULL));
 	}
@@ -416,7 +353,7 @@ add_header(struct drive *d, const char *line)
 	struct curl_slist *longer = curl_slist_append(d->headers, line);
 
 	if (longer == NULL)
-		no_memory();
+		chats_no_memory();
 	d->headers = longer;
 }
 
@@ -426,25 +363,42 @@ begin(struct drive *d)
 	const struct chats_options *o = d->o;
 	size_t length = strlen(o->url) + strlen(o->path) + 1, i;
 
-	check(curl_global_init(CURL_GLOBAL_NOTHING));
+	chats_check(curl_global_init(CURL_GLOBAL_NOTHING));
 	d->multi = curl_multi_init();
-	d->users = calloc(o->chats, sizeof(*d->users));
+	d->n_users = o->sessions != 0 ? (size_t)agents_most(o) : o->chats;
+	d->users = calloc(d->n_users, sizeof(*d->users));
 	d->url = malloc(length);
 	if (d->multi == NULL || d->users == NULL || d->url == NULL)
-		no_memory();
+		chats_no_memory();
 	snprintf(d->url, length, "%s%s", o->url, o->path);
 	check_multi(curl_multi_setopt(d->multi, CURLMOPT_MAXCONNECTS,
-	    (long)o->chats));
+	    (long)d->n_users));
 	add_header(d, "Content-Type: application/json");
 	add_header(d, "Expect:");
 	for (i = 0; i < o->n_headers; i++)
 		add_header(d, o->headers[i]);
 	/* Each seed has its own numbers. */
 	d->number = (o->seed - 1) * o->requests;
-	d->start = clock_ns();
+	if (o->sessions != 0 && (d->agents = agents_new(o)) == NULL)
+		chats_no_memory();
+	d->start = chats_clock();
 	d->stop = o->run_ns == 0 ? INT64_MAX : d->start + o->run_ns;
-	progress_begin(&d->progress, o->quiet, o->requests != 0 ?
-	    o->requests : (uint64_t)o->run_ns);
+	progress_begin(&d->progress, o->quiet, d->agents != NULL ?
+	    agents_requests(d->agents) : o->requests != 0 ? o->requests :
+	    (uint64_t)o->run_ns);
+}
+
+static void
+begin_agents(struct drive *d)
+{
+	size_t i;
+
+	for (i = d->n_users; i-- > 0;) {
+		d->users[i].drive = d;
+		d->users[i].phase = IDLE;
+		d->users[i].next_idle = d->idle;
+		d->idle = &d->users[i];
+	}
 }
 
 static void
@@ -459,40 +413,41 @@ begin_user(struct drive *d, uint32_t i, const struct talk_systems *systems,
 	    (i < o->requests % o->chats);
 	u->talk = talk_new(o, systems, i);
 	if (u->talk == NULL)
-		no_memory();
+		chats_no_memory();
 	u->ready = d->start + talk_pause_ns(u->talk);
-	u->body = body;
-	u->length = length;
+	u->transfer.body = body;
+	u->transfer.length = length;
 	if (o->vary) {
 		u->own = malloc(length);
 		if (u->own == NULL)
-			no_memory();
+			chats_no_memory();
 		memcpy(u->own, body, length);
-		u->body = u->own;
+		u->transfer.body = u->own;
 		find_place(u);
 	}
-	set_up(u);
+	transfer_make(&u->transfer, o, d->url, u);
 }
 
 static void
 end(struct drive *d)
 {
 	const struct chats_options *o = d->o;
-	uint32_t i;
+	size_t i;
 
 	if (d->count->processes)
 		d->count->processes = process_use(o->pids, o->n_pids,
 		    &d->count->after);
 	progress_end(&d->progress);
-	for (i = 0; i < o->chats; i++) {
+	for (i = 0; i < d->n_users; i++) {
 		talk_free(d->users[i].talk);
-		answer_free(&d->users[i].answer);
 		free(d->users[i].own);
-		curl_easy_cleanup(d->users[i].easy);
+		free(d->users[i].line);
+		transfer_free(&d->users[i].transfer);
 	}
 	curl_multi_cleanup(d->multi);
 	curl_slist_free_all(d->headers);
 	curl_global_cleanup();
+	agents_free(d->agents);
 	free(d->users);
 	free(d->url);
 }
@@ -506,9 +461,11 @@ chats_drive(const struct chats_options *o, char *body, size_t length,
 	uint32_t i;
 
 	if (systems == NULL)
-		no_memory();
+		chats_no_memory();
 	begin(&d);
-	for (i = 0; i < o->chats; i++)
+	if (d.agents != NULL)
+		begin_agents(&d);
+	for (i = 0; d.agents == NULL && i < o->chats; i++)
 		begin_user(&d, i, systems, body, length);
 	run(&d);
 	end(&d);

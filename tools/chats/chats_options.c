@@ -3,6 +3,7 @@
 #include "chats.h"
 
 #include "args.h"
+#include "session_gen.h"
 
 #include <kvroute.h>
 
@@ -47,12 +48,14 @@ enum {
 	O_NO_USAGE, O_CHATS, O_REQUESTS, O_SECONDS, O_WARM_UP, O_TIMEOUT,
 	O_SEED, O_SYSTEMS, O_SYSTEM_BYTES, O_TURNS, O_TURN_BYTES,
 	O_ANSWER_TOKENS, O_THINK_MS, O_BODY, O_MAKE_BODY, O_VARY, O_ABORT,
+	O_SESSIONS, O_AGENTS, O_PROMPT, O_LIMIT, O_SHRINK, O_SESSION_HEADER,
 	O_ABORT_PERCENT, O_ABORT_BYTES, O_PID, O_FORMAT, O_HELP, O_VERSION
 };
 enum {
 	CHATS_MAX = 10000, REQUESTS_MAX = 1000000000, TEXT_MAX = 64 << 20,
 	SYSTEMS_MAX = 100000, TURNS_MAX = 100000, TOKENS_MAX = 1000000,
-	MS_MAX = 3600000
+	MS_MAX = 3600000, SESSIONS_MAX = 10000, LIMIT_MIN = 1000,
+	SHRINK_MAX = 10000, TURNS_OF_CHATS = 6, TURNS_OF_AGENTS = 50
 };
 
 static const char usage_text[] =
@@ -63,6 +66,8 @@ static const char usage_text[] =
 "           [--turns N] [--turn-bytes N] [--answer-tokens N] [--think-ms N]\n"
 "           [--body FILE] [--vary] [--abort STAGE] [--abort-percent N]\n"
 "           [--abort-bytes N] [--pid PID,...] [--format FORMAT] [-q]\n"
+"       kvroute-chats --url URL --sessions N [--agents N] [--prompt TOKENS]\n"
+"           [--limit TOKENS] [--shrink N] [--session-header NAME] ...\n"
 "       kvroute-chats --make-body BYTES [--endpoint NAME] [--model NAME] ...\n"
 "       kvroute-chats --help | --version\n";
 
@@ -89,6 +94,13 @@ static const char help_text[] =
 "  --turn-bytes N         length of a user's message (400)\n"
 "  --answer-tokens N      max_tokens (the server's default)\n"
 "  --think-ms N           pause between turns, half to one and a half (100)\n"
+"  --sessions N           agents with tools, not chats: sessions in all,\n"
+"                         --chats at a time, --turns requests on average (50)\n"
+"  --agents N             sub-agents of a session at a time, at most (5)\n"
+"  --prompt TOKENS        tools and system prompt of an agent (15000)\n"
+"  --limit TOKENS         a longer prompt is replaced by a summary (180000)\n"
+"  --shrink N             divide all these lengths (1)\n"
+"  --session-header NAME  send the session's id in this header\n"
 "  --body FILE            send this repeatedly instead, without pauses\n"
 "  --vary                 with a number over its last 0000000000\n"
 "  --make-body BYTES      write such a file\n"
@@ -123,6 +135,12 @@ static const struct option long_options[] = {
 	{ "body", required_argument, NULL, O_BODY },
 	{ "make-body", required_argument, NULL, O_MAKE_BODY },
 	{ "vary", no_argument, NULL, O_VARY },
+	{ "sessions", required_argument, NULL, O_SESSIONS },
+	{ "agents", required_argument, NULL, O_AGENTS },
+	{ "prompt", required_argument, NULL, O_PROMPT },
+	{ "limit", required_argument, NULL, O_LIMIT },
+	{ "shrink", required_argument, NULL, O_SHRINK },
+	{ "session-header", required_argument, NULL, O_SESSION_HEADER },
 	{ "abort", required_argument, NULL, O_ABORT },
 	{ "abort-percent", required_argument, NULL, O_ABORT_PERCENT },
 	{ "abort-bytes", required_argument, NULL, O_ABORT_BYTES },
@@ -144,7 +162,10 @@ defaults(struct chats_options *o)
 	o->seed = 1;
 	o->systems = 8;
 	o->system_bytes = 6000;
-	o->turns = 6;
+	o->agents = 5;
+	o->prompt = 15000;
+	o->limit = SESSION_GEN_LIMIT;
+	o->shrink = 1;
 	o->turn_bytes = 400;
 	o->think_ns = 100000000;
 	o->abort_percent = 100;
@@ -273,10 +294,42 @@ set_text(struct chats_options *o, int option, const char *text)
 	}
 }
 
+/* The sessions. */
+static bool
+set_session(struct chats_options *o, int option, const char *text)
+{
+	switch (option) {
+	case O_SESSIONS:
+		o->sessions = args_number("sessions", text, 1, SESSIONS_MAX);
+		return true;
+	case O_AGENTS:
+		o->agents = args_number("agents", text, 0,
+		    SESSION_GEN_AGENTS_MAX);
+		return true;
+	case O_PROMPT:
+		o->prompt = args_number("prompt", text, 2,
+		    SESSION_GEN_PROMPT_MAX);
+		return true;
+	case O_LIMIT:
+		o->limit = args_number("limit", text, LIMIT_MIN,
+		    SESSION_GEN_LIMIT);
+		return true;
+	case O_SHRINK:
+		o->shrink = args_number("shrink", text, 1, SHRINK_MAX);
+		return true;
+	case O_SESSION_HEADER:
+		o->session_header = text;
+		return true;
+	default:
+		return false;
+	}
+}
+
 static void
 set_option(struct chats_options *o, int option, char *text)
 {
-	if (set_request(o, option, text) || set_text(o, option, text))
+	if (set_request(o, option, text) || set_text(o, option, text) ||
+	    set_session(o, option, text))
 		return;
 	switch (option) {
 	case O_ABORT:
@@ -311,6 +364,24 @@ set_option(struct chats_options *o, int option, char *text)
 	}
 }
 
+static void
+check_sessions(const struct chats_options *o)
+{
+	if (o->session_header != NULL && o->sessions == 0)
+		errx(ARGS_USAGE, "--session-header needs --sessions");
+	if (o->sessions == 0)
+		return;
+	if (o->endpoint != CHATS_CHAT && o->endpoint != CHATS_MESSAGES)
+		errx(ARGS_USAGE, "--sessions has --endpoint chat or messages");
+	if (o->requests != 0 || o->body != NULL || o->make_body != 0 ||
+	    o->abort != CHATS_STAY)
+		errx(ARGS_USAGE, "--sessions goes without --requests, --body, "
+		    "--make-body and --abort");
+	if (o->turns > SESSION_GEN_REQUESTS_MAX)
+		errx(ARGS_USAGE, "--sessions: --turns is at most %d",
+		    SESSION_GEN_REQUESTS_MAX);
+}
+
 void
 chats_options(struct chats_options *o, int argc, char **argv)
 {
@@ -324,7 +395,10 @@ chats_options(struct chats_options *o, int argc, char **argv)
 		usage();
 	if (o->vary && o->body == NULL)
 		errx(ARGS_USAGE, "--vary needs --body");
-	if (o->requests == 0 && o->run_ns == 0)
+	check_sessions(o);
+	if (o->turns == 0)
+		o->turns = o->sessions != 0 ? TURNS_OF_AGENTS : TURNS_OF_CHATS;
+	if (o->requests == 0 && o->run_ns == 0 && o->sessions == 0)
 		o->run_ns = INT64_C(10000000000);
 	if (o->path == NULL)
 		o->path = chats_endpoint_paths[o->endpoint];
@@ -332,4 +406,6 @@ chats_options(struct chats_options *o, int argc, char **argv)
 		o->think_ns = 0;
 	if (o->requests != 0 && o->requests < o->chats)
 		o->chats = (uint32_t)o->requests;
+	if (o->sessions != 0 && o->sessions < o->chats)
+		o->chats = (uint32_t)o->sessions;
 }

@@ -2,13 +2,11 @@
 /*
  * chats_talk.c - see chats_talk.h.
  *
- * The texts are generated words, so that no two users send the same by chance.
- * They include numbers and letters outside ASCII, which engines and routers may
- * treat differently. The first system prompts are the most used: the i-th has
- * weight 1/i (Zipf).
+ * The first system prompts are the most used ones (see chats_text.h).
  */
 #include "chats_talk.h"
 
+#include "chats_text.h"
 #include "rng.h"
 
 #include <json-c/json.h>
@@ -28,7 +26,6 @@ static const char place_for_number[] = " 0000000000";
 struct talk_systems {
 	char **text;
 	uint32_t n;
-	double weight; /* of all together */
 };
 
 struct talk {
@@ -41,68 +38,6 @@ struct talk {
 	uint32_t system;
 	uint32_t turn;
 };
-
-static struct rng
-stream_of(uint64_t seed, uint64_t user, uint64_t kind)
-{
-	struct rng r = { seed };
-
-	r.state = rng_next(&r) + user;
-	r.state = rng_next(&r) + kind;
-	(void)rng_next(&r);
-	return r;
-}
-
-/* At most 20 bytes, and a blank. */
-static size_t
-make_word(struct rng *r, char *out)
-{
-	static const char begin[] = "bcdfghjklmnprstvwz";
-	static const char *const end[] = {
-		"a", "e", "i", "o", "u", "an", "er", "is", "on",
-		"é", "ü", "ó"
-	};
-	uint64_t bits = rng_next(r);
-	size_t n = 0, syllables = 1 + (bits & 3), i;
-
-	if (bits >> 60 == 0)
-		return (size_t)snprintf(out, 22, "%u ",
-		    (unsigned)(bits >> 8 & 0xfffff));
-	bits >>= 4;
-	for (i = 0; i < syllables; i++) {
-		const char *s = end[(bits & 15) % 12];
-
-		out[n++] = begin[(bits >> 4 & 31) % 18];
-		memcpy(&out[n], s, strlen(s));
-		n += strlen(s);
-		bits >>= 9;
-	}
-	out[n++] = ' ';
-	return n;
-}
-
-/* Text of exactly `bytes` bytes, and the tail; NULL: no memory. */
-static char *
-make_text(struct rng *r, size_t bytes, const char *tail)
-{
-	size_t n_tail = strlen(tail);
-	char *text = malloc(bytes + n_tail + 1);
-	char word[24];
-	size_t n = 0, length;
-
-	if (text == NULL)
-		return NULL;
-	for (;;) {
-		length = make_word(r, word);
-		if (n + length > bytes)
-			break;
-		memcpy(&text[n], word, length);
-		n += length;
-	}
-	memset(&text[n], '.', bytes - n);
-	memcpy(&text[bytes], tail, n_tail + 1);
-	return text;
-}
 
 struct talk_systems *
 talk_systems_new(const struct chats_options *o)
@@ -120,9 +55,8 @@ talk_systems_new(const struct chats_options *o)
 	}
 	s->n = o->systems;
 	for (i = 0; i < s->n; i++) {
-		s->weight += 1.0 / (i + 1);
-		r = stream_of(o->seed, UINT64_C(1) << 32 | i, 0);
-		s->text[i] = make_text(&r, o->system_bytes, "");
+		r = text_stream(o->seed, UINT64_C(1) << 32 | i, 0);
+		s->text[i] = text_make(&r, o->system_bytes, "");
 		if (s->text[i] == NULL) {
 			talk_systems_free(s);
 			return NULL;
@@ -154,8 +88,8 @@ talk_new(const struct chats_options *o, const struct talk_systems *s,
 		return NULL;
 	t->o = o;
 	t->systems = s;
-	t->words = stream_of(o->seed, user, TURN_SEED);
-	t->leaves = stream_of(o->seed, user, LEAVE_SEED);
+	t->words = text_stream(o->seed, user, TURN_SEED);
+	t->leaves = text_stream(o->seed, user, LEAVE_SEED);
 	return t;
 }
 
@@ -228,15 +162,9 @@ system_is_a_message(const struct chats_options *o)
 static bool
 begin_chat(struct talk *t)
 {
-	double at = (double)(rng_next(&t->words) >> 11) * 0x1p-53 *
-	    t->systems->weight;
 	const char *text;
 
-	for (t->system = 0; t->system + 1 < t->systems->n; t->system++) {
-		at -= 1.0 / (t->system + 1);
-		if (at < 0)
-			break;
-	}
+	t->system = text_pick(&t->words, t->systems->n);
 	t->turn = 0;
 	t->messages = json_object_new_array();
 	if (t->messages == NULL)
@@ -319,7 +247,7 @@ put_limit(const struct chats_options *o, struct json_object *body)
 static bool
 make_body(struct talk *t, bool with_number)
 {
-	char *text = make_text(&t->words, t->o->turn_bytes, with_number ?
+	char *text = text_make(&t->words, t->o->turn_bytes, with_number ?
 	    place_for_number : "");
 	bool said;
 
@@ -360,7 +288,7 @@ talk_answered(struct talk *t, const char *text, size_t length)
 bool
 talk_invent_answer(struct talk *t)
 {
-	char *text = make_text(&t->words, t->o->turn_bytes, "");
+	char *text = text_make(&t->words, t->o->turn_bytes, "");
 	bool said = text != NULL &&
 	    talk_answered(t, text, (size_t)t->o->turn_bytes);
 

@@ -9,7 +9,8 @@
  *
  * Only complete blocks of the head are shared, since the block in which it
  * ends also contains tokens of the body. Chats repeat their body as it grows;
- * the last, incomplete block gets a new id each time.
+ * the last, incomplete block gets a new id each time. What routers see of a
+ * prompt with images has the same head and a body of its own.
  *
  * All requests are generated, then sorted by time and written.
  */
@@ -31,7 +32,9 @@ const char *const family_names[FAMILIES] = {
 	[FAMILY_UNSHARED] = "unshared",
 	[FAMILY_SUBAGENTS] = "subagents",
 	[FAMILY_BURSTS] = "bursts",
-	[FAMILY_CHAT] = "chat"
+	[FAMILY_CHAT] = "chat",
+	[FAMILY_IMAGES] = "images",
+	[FAMILY_OPENINGS] = "openings"
 };
 
 const char *const family_popularities[FAMILY_POPULARITIES] = {
@@ -50,6 +53,8 @@ enum {
 	TURNS_MAX = 12,
 	THINK_US = 20000000,     /* mean from the end of a turn to the next */
 	TOKEN_US = 20000,        /* of a chat's output */
+	IMAGE = 2048,            /* tokens of an image */
+	OPENING = 8,             /* requests with which a session begins */
 	WEIGHT = 1 << 30         /* of the most popular document */
 };
 
@@ -61,6 +66,9 @@ struct item {
 	uint64_t head; /* first id; head_blocks follow */
 	uint64_t head_blocks;
 	uint64_t body; /* first id of the rest */
+	uint64_t seen; /* tokens that routers see; 0: all */
+	uint64_t seen_body;
+	uint64_t session; /* 0: not named */
 };
 
 struct families {
@@ -70,6 +78,7 @@ struct families {
 	size_t n;
 	size_t capacity;
 	uint64_t next_id;
+	uint64_t sessions; /* named so far */
 	uint64_t now; /* us */
 	uint64_t burst; /* begin of the current or next burst */
 	uint64_t *weights; /* [documents] of each and those before it */
@@ -87,7 +96,9 @@ family_defaults(struct family_options *o, enum family family)
 		[FAMILY_UNSHARED] = { 4000, 50000, 0, 0, 200 },
 		[FAMILY_SUBAGENTS] = { 16384, 200000, 0, 500, 200 },
 		[FAMILY_BURSTS] = { 2000, 100000, 0, 500, 200 },
-		[FAMILY_CHAT] = { 1000, 100000, 0, 200, 250 }
+		[FAMILY_CHAT] = { 1000, 100000, 0, 200, 250 },
+		[FAMILY_IMAGES] = { 2000, 125000, 0, 100, 200 },
+		[FAMILY_OPENINGS] = { 8192, 50000, 0, 500, 200 }
 	};
 
 	*o = (struct family_options){ .family = family,
@@ -138,11 +149,11 @@ add_item(struct families *f, struct item item)
 	return 0;
 }
 
-/* A request of its own at `at` whose prompt begins with `head`. */
+/* A request of its own, of a session or 0; its prompt begins with `head`. */
 static int
-add_request(struct families *f, uint64_t at, uint64_t head)
+add_request(struct families *f, uint64_t at, uint64_t head, uint64_t session)
 {
-	struct item i = { .at = at, .head = head,
+	struct item i = { .at = at, .head = head, .session = session,
 	    .head_blocks = f->o.prompt / TRACE_BLOCK };
 
 	i.tokens = f->o.prompt + draw_private(f);
@@ -165,19 +176,29 @@ add_unshared(struct families *f, uint64_t at)
 	return add_item(f, i);
 }
 
-/* A conversation that begins at `at`. */
+/* At most 16 times the mean is drawn, so this range is enough. */
+static uint64_t
+take_talk(struct families *f, uint64_t image)
+{
+	return take_ids(f, 2 + TURNS_MAX * (DRAW_TIMES_MAX *
+	    (f->o.private + f->o.output) + image) / TRACE_BLOCK);
+}
+
+/* A conversation that begins at `at`, of a session or 0. */
 static int
-add_chat(struct families *f, uint64_t at, uint64_t head)
+add_chat(struct families *f, uint64_t at, uint64_t head, uint64_t session)
 {
 	uint64_t turns = rng_between(&f->rng, 1, TURNS_MAX);
+	uint64_t image = f->o.family == FAMILY_IMAGES ? IMAGE : 0, images = 0;
 	struct item i = { .at = at, .tokens = f->o.prompt, .head = head,
-	    .head_blocks = f->o.prompt / TRACE_BLOCK };
+	    .head_blocks = f->o.prompt / TRACE_BLOCK, .session = session };
 
-	/* At most 16 times the mean is drawn, so this range is enough. */
-	i.body = take_ids(f, 2 + TURNS_MAX * DRAW_TIMES_MAX *
-	    (f->o.private + f->o.output) / TRACE_BLOCK);
+	i.body = take_talk(f, image);
+	i.seen_body = image > 0 ? take_talk(f, 0) : 0;
 	while (turns-- > 0) {
-		i.tokens += draw_private(f);
+		i.tokens += image + draw_private(f);
+		images += image;
+		i.seen = image > 0 ? i.tokens - images : 0;
 		i.output = draw_output(f);
 		if (add_item(f, i) != 0)
 			return -1;
@@ -186,6 +207,18 @@ add_chat(struct families *f, uint64_t at, uint64_t head)
 		    THINK_US);
 	}
 	return 0;
+}
+
+/* A session; its first requests come at once. */
+static int
+add_opening(struct families *f, uint64_t at)
+{
+	uint64_t head = take_ids(f, f->o.prompt / TRACE_BLOCK), i;
+	int result = add_chat(f, at, head, ++f->sessions);
+
+	for (i = 1; result == 0 && i < OPENING; i++)
+		result = add_request(f, at, head, f->sessions);
+	return result;
 }
 
 /* ------------------------------------------------------------- arrivals --- */
@@ -227,7 +260,7 @@ make_shared(struct families *f)
 	f->burst = draw_exponential(&f->rng, BURST_GAP_US);
 	while (f->n < f->o.requests)
 		if (add_request(f, bursts ? next_in_bursts(f) :
-		    next_arrival(f, f->o.gap_us), head) != 0)
+		    next_arrival(f, f->o.gap_us), head, 0) != 0)
 			return -1;
 	return 0;
 }
@@ -278,7 +311,7 @@ make_documents(struct families *f)
 		at = f->o.family == FAMILY_IDLE_DOCUMENTS ?
 		    f->n * f->o.gap_us : next_arrival(f, f->o.gap_us);
 		document = draw_document(f);
-		if (add_request(f, at, first + document * blocks) != 0)
+		if (add_request(f, at, first + document * blocks, 0) != 0)
 			return -1;
 	}
 	return 0;
@@ -304,7 +337,7 @@ make_subagents(struct families *f)
 		head = take_ids(f, f->o.prompt / TRACE_BLOCK);
 		agents = rng_between(&f->rng, AGENTS_MIN, AGENTS_MAX);
 		while (agents-- > 0)
-			if (add_request(f, at, head) != 0)
+			if (add_request(f, at, head, 0) != 0)
 				return -1;
 	}
 	return 0;
@@ -320,6 +353,19 @@ count_until(const struct families *f, uint64_t at)
 	return n;
 }
 
+static int
+add_session(struct families *f, uint64_t at, uint64_t head)
+{
+	switch (f->o.family) {
+	case FAMILY_OPENINGS:
+		return add_opening(f, at);
+	case FAMILY_IMAGES:
+		return add_chat(f, at, head, ++f->sessions);
+	default:
+		return add_chat(f, at, head, 0);
+	}
+}
+
 /*
  * The trace ends before the last chat begins, so that its load does not fall
  * towards the end.
@@ -327,13 +373,16 @@ count_until(const struct families *f, uint64_t at)
 static int
 make_chats(struct families *f)
 {
-	uint64_t gap_us = f->o.gap_us * (1 + TURNS_MAX) / 2;
-	uint64_t head = take_ids(f, f->o.prompt / TRACE_BLOCK);
+	bool openings = f->o.family == FAMILY_OPENINGS;
+	uint64_t each = 1 + TURNS_MAX + (openings ? 2 * (OPENING - 1) : 0);
+	uint64_t head = openings ? 0 :
+	    take_ids(f, f->o.prompt / TRACE_BLOCK);
 	size_t wanted = f->o.requests;
 
 	while (count_until(f, f->now) < f->o.requests) {
 		while (f->n < wanted)
-			if (add_chat(f, next_arrival(f, gap_us), head) != 0)
+			if (add_session(f, next_arrival(f,
+			    f->o.gap_us * each / 2), head) != 0)
 				return -1;
 		wanted = f->n + f->o.requests / 4 + 1;
 	}
@@ -354,21 +403,36 @@ item_order(const void *a, const void *b)
 	return x.order < y.order ? -1 : x.order > y.order;
 }
 
-static int
-write_item(struct families *f, FILE *out, const struct item *i)
+/* The ids of a prompt of so many tokens. */
+static void
+write_ids(struct families *f, FILE *out, const struct item *i, uint64_t tokens,
+    uint64_t body)
 {
-	uint64_t whole = i->tokens / TRACE_BLOCK, n;
+	uint64_t whole = tokens / TRACE_BLOCK, n;
 
-	fprintf(out, "{\"timestamp\": %" PRIu64 ", \"input_length\": %" PRIu64
-	    ", \"output_length\": %" PRIu64 ", \"hash_ids\": [", i->at / 1000,
-	    i->tokens, i->output);
 	for (n = 0; n < whole; n++)
 		fprintf(out, "%s%" PRIu64, n == 0 ? "" : ", ",
 		    n < i->head_blocks ? i->head + n :
-		    i->body + n - i->head_blocks);
-	if (i->tokens % TRACE_BLOCK != 0)
+		    body + n - i->head_blocks);
+	if (tokens % TRACE_BLOCK != 0)
 		fprintf(out, "%s%" PRIu64, n == 0 ? "" : ", ", take_ids(f, 1));
-	fprintf(out, "]}\n");
+}
+
+static int
+write_item(struct families *f, FILE *out, const struct item *i)
+{
+	fprintf(out, "{\"timestamp\": %" PRIu64 ", \"input_length\": %" PRIu64
+	    ", \"output_length\": %" PRIu64 ", ", i->at / 1000, i->tokens,
+	    i->output);
+	if (i->session != 0)
+		fprintf(out, "\"session\": %" PRIu64 ", ", i->session);
+	fputs("\"hash_ids\": [", out);
+	write_ids(f, out, i, i->tokens, i->body);
+	if (i->seen != 0) {
+		fputs("], \"seen_ids\": [", out);
+		write_ids(f, out, i, i->seen, i->seen_body);
+	}
+	fputs("]}\n", out);
 	return ferror(out) ? -1 : 0;
 }
 
@@ -384,6 +448,8 @@ make_items(struct families *f)
 	case FAMILY_SUBAGENTS:
 		return make_subagents(f);
 	case FAMILY_CHAT:
+	case FAMILY_IMAGES:
+	case FAMILY_OPENINGS:
 		return make_chats(f);
 	default:
 		return make_shared(f);

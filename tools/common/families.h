@@ -9,6 +9,12 @@
  *   subagents       | new prompt | private |   5 to 40 of these at once
  *   bursts          as shared, now and then at 5 times the rate for 10 s
  *   chat            | one prompt for all | q1 | a1 | q2 | ...
+ *   images          | one prompt for all | image | q1 | a1 | image | q2 | ...
+ *                   routers see no images: | one prompt | q1 | a1 | q2 | ...
+ *   openings        | new prompt | q1 | a1 | q2 | ...   and, when it begins,
+ *                   | new prompt | private |   7 of these
+ *
+ * The last two name the session of each request.
  *
  * Documents are equally popular, or of rank k with a weight of 1/k.
  *
@@ -30,6 +36,8 @@ enum family {
 	FAMILY_SUBAGENTS,
 	FAMILY_BURSTS,
 	FAMILY_CHAT,
+	FAMILY_IMAGES,
+	FAMILY_OPENINGS,
 	FAMILIES
 };
 extern const char *const family_names[FAMILIES];

@@ -66,6 +66,18 @@ fleet_leave(struct fleet *f, struct kvr *k, uint32_t number)
 }
 
 int
+fleet_renew(struct fleet *f, uint32_t number, uint64_t id)
+{
+	struct member *m = &f->members[number];
+
+	HASH_DEL(f->by_id, m);
+	m->id = id;
+	m->lost = 0;
+	HASH_ADD(hh, f->by_id, id, sizeof(m->id), m);
+	return m->lost ? KVR_ENOMEM : KVR_OK;
+}
+
+int
 fleet_new(struct kvr *k, uint32_t n, struct fleet **out)
 {
 	struct fleet *f = calloc(1, sizeof(*f));

@@ -19,6 +19,8 @@ int fleet_new(struct kvr *k, uint32_t n, struct fleet **out);
 /* A worker leaves, and may join again with another id. */
 int fleet_leave(struct fleet *f, struct kvr *k, uint32_t number);
 int fleet_join(struct fleet *f, struct kvr *k, uint32_t number);
+/* The library has given it another id. */
+int fleet_renew(struct fleet *f, uint32_t number, uint64_t id);
 void fleet_free(struct fleet *f);
 /* 0: it has left. */
 uint64_t fleet_id(const struct fleet *f, uint32_t number);

@@ -13,8 +13,6 @@ enum {
 	TASK = 10000,          /* mean tokens: the task, or a summary */
 	RESULT = 1500,         /* of a tool */
 	OUTPUT = 300,
-	THINK_MS = 10000,
-	PROMPT_LIMIT = 180000, /* then it is summarized */
 	AGENT_REQUESTS = 10,   /* mean of a sub-agent */
 	GROUP_EVERY = 20       /* requests, mean between groups of sub-agents */
 };
@@ -117,7 +115,9 @@ write_group(struct talker *t, uint64_t ms, uint64_t *last)
 static int
 continue_with(struct talker *t, struct context *c, uint64_t output)
 {
-	if (c->tokens + output > PROMPT_LIMIT) {
+	uint64_t limit = t->o->limit == 0 ? SESSION_GEN_LIMIT : t->o->limit;
+
+	if (c->tokens + output > limit) {
 		c->tokens = c->head;
 		c->n = c->head / BLOCK;
 		return extend(t, c, draw_length(&t->rng, 1, TASK), 0);
@@ -143,7 +143,8 @@ write_requests(struct talker *t, struct context *c, uint64_t requests,
 		    rng_between(&t->rng, 1, GROUP_EVERY) == 1 &&
 		    write_group(t, *ms, &last) != 0)
 			return -1;
-		*ms = ended + draw_exponential(&t->rng, THINK_MS);
+		*ms = ended + draw_exponential(&t->rng,
+		    SESSION_GEN_THINK_MS);
 		*ms = *ms > last ? *ms : last;
 		think = *ms - ended;
 	}

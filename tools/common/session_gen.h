@@ -19,7 +19,10 @@
 enum {
 	SESSION_GEN_PROMPT_MAX = 150000,
 	SESSION_GEN_REQUESTS_MAX = 1000,
-	SESSION_GEN_AGENTS_MAX = 100
+	SESSION_GEN_AGENTS_MAX = 100,
+	SESSION_GEN_LIMIT = 180000,
+	SESSION_GEN_LIMIT_MAX = 1000000,
+	SESSION_GEN_THINK_MS = 10000 /* mean pause */
 };
 
 struct session_gen {
@@ -27,6 +30,8 @@ struct session_gen {
 	uint64_t prompt;   /* tokens of tools and system prompt, above 0 */
 	uint64_t requests; /* mean of the main agent, above 0 */
 	uint64_t agents;   /* at most in a group; 0: none at all */
+	uint64_t limit;    /* tokens of a prompt, then a summary replaces it; */
+	                   /* 0: SESSION_GEN_LIMIT */
 };
 void session_gen_defaults(struct session_gen *o);
 /* Writes session `number`. -1: out of memory, or an error of `out`. */

@@ -36,6 +36,7 @@ struct held {
 	uint64_t session;
 	size_t first_id; /* in the pool */
 	size_t n_ids;
+	size_t n_seen;   /* after them */
 };
 
 struct trace {
@@ -269,40 +270,44 @@ read_timestamp(struct trace *t, const struct json_object *line, int64_t *out)
 	return 0;
 }
 
+/* Appends them to the pool, after the *n that are there. */
 static int
-read_ids(struct trace *t, const struct json_object *line, struct held *out)
+read_ids(struct trace *t, const struct json_object *line, const char *name,
+    size_t *n)
 {
+	size_t first = t->n_pool + *n, count, i;
 	struct json_object *ids;
 	void *pool = t->pool;
-	size_t i;
 
-	if (!json_object_object_get_ex(line, "hash_ids", &ids))
-		return fail(t, "hash_ids is missing");
+	if (!json_object_object_get_ex(line, name, &ids))
+		return fail(t, "%s is missing", name);
 	if (!json_object_is_type(ids, json_type_array))
-		return fail(t, "hash_ids is not an array");
-	out->first_id = t->n_pool;
-	out->n_ids = json_object_array_length(ids);
-	if (out->n_ids > TRACE_IDS_MAX)
-		return fail(t, "more than %d hash_ids", TRACE_IDS_MAX);
-	if (out->n_ids > TRACE_TICK_IDS_MAX - t->n_pool)
-		return fail(t, "more than %d hash_ids at one timestamp",
-		    TRACE_TICK_IDS_MAX);
-	for (i = 0; i < out->n_ids; i++) {
-		if (!trace_grow(&pool, &t->pool_capacity, t->n_pool + i,
+		return fail(t, "%s is not an array", name);
+	count = json_object_array_length(ids);
+	if (count > TRACE_IDS_MAX)
+		return fail(t, "more than %d %s", TRACE_IDS_MAX, name);
+	if (count > TRACE_TICK_IDS_MAX - first)
+		return fail(t, "more than %d %s at one timestamp",
+		    TRACE_TICK_IDS_MAX, name);
+	for (i = 0; i < count; i++) {
+		if (!trace_grow(&pool, &t->pool_capacity, first + i,
 		    TRACE_TICK_IDS_MAX, sizeof(*t->pool)))
 			return fail(t, "out of memory");
 		t->pool = pool;
 		if (!trace_number(json_object_array_get_idx(ids, i),
-		    &t->pool[t->n_pool + i]))
-			return fail(t, "hash_ids[%zu] is not an integer from "
-			    "0 to 2^64 - 2", i);
+		    &t->pool[first + i]))
+			return fail(t, "%s[%zu] is not an integer from "
+			    "0 to 2^64 - 2", name, i);
 	}
+	*n += count;
 	return 0;
 }
 
 static int
 read_fields(struct trace *t, const struct json_object *line, struct held *out)
 {
+	size_t all;
+
 	if (read_timestamp(t, line, &out->timestamp) != 0 ||
 	    read_number(t, line, "input_length", &out->input_length) != 0 ||
 	    read_number(t, line, "output_length", &out->output_length) != 0)
@@ -311,7 +316,16 @@ read_fields(struct trace *t, const struct json_object *line, struct held *out)
 		out->session = 0;
 	else if (read_number(t, line, "session", &out->session) != 0)
 		return -1;
-	return read_ids(t, line, out);
+	out->first_id = t->n_pool;
+	out->n_ids = 0;
+	if (read_ids(t, line, "hash_ids", &out->n_ids) != 0)
+		return -1;
+	all = out->n_ids;
+	if (json_object_object_get_ex(line, "seen_ids", NULL) &&
+	    read_ids(t, line, "seen_ids", &all) != 0)
+		return -1;
+	out->n_seen = all - out->n_ids;
+	return 0;
 }
 
 /* -------------------------------------------------------------- ticks --- */
@@ -342,7 +356,7 @@ read_request(struct trace *t)
 	if (result != 0)
 		return -1;
 	t->held[t->n_held++] = r;
-	t->n_pool += r.n_ids;
+	t->n_pool += r.n_ids + r.n_seen;
 	return 1;
 }
 
@@ -357,7 +371,7 @@ keep_ahead(struct trace *t)
 	}
 	t->held[0] = t->held[t->n_tick];
 	t->n_held = 1;
-	t->n_pool = t->held[0].n_ids;
+	t->n_pool = t->held[0].n_ids + t->held[0].n_seen;
 	if (t->n_pool > 0)
 		memmove(t->pool, t->pool + t->held[0].first_id,
 		    t->n_pool * sizeof(*t->pool));
@@ -424,6 +438,21 @@ trace_next(struct trace *t, struct trace_request *out)
 	out->n_ids = h->n_ids;
 	out->ids = h->n_ids == 0 ? NULL : t->pool + h->first_id;
 	out->session = h->session;
+	out->n_seen = h->n_seen;
+	out->seen = h->n_seen == 0 ? NULL : t->pool + h->first_id + h->n_ids;
 	t->n_out++;
 	return 1;
+}
+
+struct trace_request
+trace_seen(const struct trace_request *r)
+{
+	struct trace_request seen = *r;
+
+	if (r->n_seen == 0)
+		return seen;
+	seen.ids = r->seen;
+	seen.n_ids = r->n_seen;
+	seen.tokens = r->n_seen * TRACE_BLOCK;
+	return seen;
 }

@@ -48,6 +48,8 @@ struct trace_request {
 	size_t n_ids;
 	const uint64_t *ids;   /* valid until the next call */
 	uint64_t session;      /* of the chat or agent; 0: not named */
+	const uint64_t *seen;  /* what routers see of the prompt, in whole */
+	size_t n_seen;         /* blocks; 0: all */
 };
 
 struct trace;
@@ -60,6 +62,8 @@ struct trace *trace_new(FILE *file, const char *name);
 void trace_free(struct trace *t);
 /* 1: *out is the next request; 0: end of trace; -1: see trace_error. */
 int trace_next(struct trace *t, struct trace_request *out);
+/* The request with the prompt that routers see. */
+struct trace_request trace_seen(const struct trace_request *r);
 /* "name:line: message" */
 const char *trace_error(const struct trace *t);
 /* Bytes read so far. */

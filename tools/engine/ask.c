@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ask.c - see ask.h. ask_prompt.c assembles prompts. */
+/* ask.c - see ask.h. ask_prompt.c assembles prompts, ask_state.c items. */
 #include "ask_in.h"
 
 #include <stdio.h>
@@ -62,9 +62,8 @@ count(struct ask *a, struct json_object *o, const char *name, uint32_t most)
 	return (uint32_t)n;
 }
 
-/* NULL: missing. */
-static const char *
-string(struct ask *a, struct json_object *o, const char *name)
+const char *
+ask_string(struct ask *a, struct json_object *o, const char *name)
 {
 	struct json_object *value = ask_member(o, name);
 
@@ -77,10 +76,20 @@ string(struct ask *a, struct json_object *o, const char *name)
 	return json_object_get_string(value);
 }
 
+bool
+ask_list(struct ask *a, struct json_object *list, const char *name)
+{
+	if (!json_object_is_type(list, json_type_array))
+		ask_wrong(a, 400, "Input should be a valid list", name);
+	else if (json_object_array_length(list) == 0)
+		ask_wrong(a, 400, "List should have at least 1 item", name);
+	return a->status == 0;
+}
+
 static void
 read_model(struct ask *a, struct json_object *o, const struct ask_rules *rules)
 {
-	const char *name = string(a, o, "model");
+	const char *name = ask_string(a, o, "model");
 	bool known = name == NULL || rules->any_model;
 	size_t i;
 
@@ -96,12 +105,16 @@ read_model(struct ask *a, struct json_object *o, const struct ask_rules *rules)
 static void
 read_salt(struct ask *a, struct json_object *o)
 {
-	const char *salt = string(a, o, "cache_salt");
+	const char *salt = ask_string(a, o, "cache_salt");
 
 	if (a->model != NULL)
 		a->salt = XXH3_64bits(a->model, strlen(a->model));
-	if (salt != NULL)
-		a->salt = XXH3_64bits_withSeed(salt, strlen(salt), a->salt);
+	if (salt == NULL)
+		return;
+	a->salt = XXH3_64bits_withSeed(salt, strlen(salt), a->salt);
+	a->salt_text = strdup(salt);
+	if (a->salt_text == NULL)
+		ask_wrong(a, 500, "no memory", NULL);
 }
 
 static void
@@ -118,6 +131,51 @@ read_length(struct ask *a, struct json_object *o)
 	a->choices = count(a, o, "n", 128);
 	if (a->choices == 0 || a->kind > ASK_COMPLETIONS)
 		a->choices = 1;
+}
+
+/* "none", or {"type":"none"} */
+static bool
+refuses_tools(struct json_object *choice)
+{
+	struct json_object *type = ask_member(choice, "type");
+	const char *text = json_object_get_string(type != NULL ? type :
+	    choice);
+
+	return text != NULL && strcmp(text, "none") == 0;
+}
+
+static void
+add_tool(struct ask *a, struct json_object *tool)
+{
+	struct json_object *function = ask_member(tool, "function");
+	struct json_object *name = ask_member(function != NULL ? function :
+	    tool, "name");
+
+	if (!json_object_is_type(name, json_type_string))
+		return;
+	a->tools[a->n_tools] = strdup(json_object_get_string(name));
+	if (a->tools[a->n_tools] == NULL)
+		ask_wrong(a, 500, "no memory", NULL);
+	else
+		a->n_tools++;
+}
+
+/* Those without a name cannot be called. */
+static void
+read_tools(struct ask *a, struct json_object *o)
+{
+	struct json_object *tools = ask_member(o, "tools");
+	size_t n, i;
+
+	if (!json_object_is_type(tools, json_type_array) ||
+	    refuses_tools(ask_member(o, "tool_choice")))
+		return;
+	n = json_object_array_length(tools);
+	a->tools = calloc(n + 1, sizeof(a->tools[0]));
+	if (a->tools == NULL)
+		ask_wrong(a, 500, "no memory", NULL);
+	for (i = 0; i < n && a->status == 0; i++)
+		add_tool(a, json_object_array_get_idx(tools, i));
 }
 
 static void
@@ -137,23 +195,24 @@ read_all(struct ask *a, struct json_object *o, const struct ask_rules *rules)
 	a->continuous_usage = a->include_usage &&
 	    flag(a, options, "continuous_usage_stats");
 	a->compute_all = ask_member(o, "prompt_logprobs") != NULL;
+	if (a->kind != ASK_COMPLETIONS && a->kind != ASK_EMBEDDINGS)
+		read_tools(a, o);
+	a->store = a->kind == ASK_RESPONSES &&
+	    (ask_member(o, "store") == NULL || flag(a, o, "store"));
 	if (a->status == 0)
 		ask_prompt(a, o, rules);
 }
 
-void
-ask_read(struct ask *a, int kind, const struct ask_rules *rules,
-    const char *body, size_t n)
+struct json_object *
+ask_parse(struct ask *a, const char *body, size_t n)
 {
 	struct json_tokener *tokener = json_tokener_new_ex(DEPTH_MAX);
 	struct json_object *o = NULL;
 	enum json_tokener_error error = json_tokener_error_size;
 
-	memset(a, 0, sizeof(*a));
-	a->kind = kind;
 	if (tokener == NULL) {
 		ask_wrong(a, 500, "no memory", NULL);
-		return;
+		return NULL;
 	}
 	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT |
 	    JSON_TOKENER_VALIDATE_UTF8);
@@ -161,14 +220,26 @@ ask_read(struct ask *a, int kind, const struct ask_rules *rules,
 		o = json_tokener_parse_ex(tokener, body, (int)n);
 		error = json_tokener_get_error(tokener);
 	}
-	if (error == json_tokener_success)
-		read_all(a, o, rules);
-	else
+	if (error != json_tokener_success)
 		ask_wrong(a, 400, "JSON decode error",
 		    error == json_tokener_continue ? "it is cut" :
 		    json_tokener_error_desc(error));
-	json_object_put(o);
 	json_tokener_free(tokener);
+	return o;
+}
+
+void
+ask_read(struct ask *a, int kind, const struct ask_rules *rules,
+    const char *body, size_t n)
+{
+	struct json_object *o;
+
+	memset(a, 0, sizeof(*a));
+	a->kind = kind;
+	o = ask_parse(a, body, n);
+	if (a->status == 0)
+		read_all(a, o, rules);
+	json_object_put(o);
 }
 
 void
@@ -178,6 +249,15 @@ ask_free(struct ask *a)
 		token_list_free(&a->prompts[--a->n_prompts]);
 	free(a->prompts);
 	a->prompts = NULL;
+	while (a->n_tools > 0)
+		free(a->tools[--a->n_tools]);
+	free(a->tools);
+	a->tools = NULL;
 	free(a->model);
-	a->model = NULL;
+	free(a->salt_text);
+	free(a->previous);
+	free(a->conversation);
+	a->model = a->salt_text = a->previous = a->conversation = NULL;
+	json_object_put(a->items);
+	a->items = NULL;
 }

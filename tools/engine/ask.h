@@ -11,11 +11,15 @@
  *
  * Tools are a message at the front, as JSON; so is a line with the date, or
  * with the time of day, if the template has one. An image is IMAGE_TOKENS
- * tokens, determined by its part.
+ * tokens, determined by its part. Calls of tools are written as in output.h,
+ * and reasoning is left out. In /v1/responses items of the model that follow
+ * each other are one message; items of earlier turns that the engine has kept
+ * come before those of the body.
  */
 #ifndef KVROUTE_ASK_H
 #define KVROUTE_ASK_H
 
+#include "kept.h"
 #include "tokenizer.h"
 
 #include <time.h>
@@ -32,6 +36,7 @@ struct ask_rules {
 	const char *const *models; /* known ones; the first if none is named */
 	size_t n_models;
 	bool any_model;            /* others are accepted */
+	const struct kept *kept;   /* earlier turns; NULL: none */
 	time_t now;
 };
 
@@ -43,10 +48,18 @@ struct ask {
 	bool compute_all;         /* the cache must not be read */
 	char *model;
 	uint64_t salt;            /* of the model and cache_salt */
+	char *salt_text;          /* cache_salt, or NULL */
 	uint32_t choices;         /* of each prompt */
 	uint32_t max_tokens;      /* 0: the engine's default */
 	struct token_list *prompts;
 	size_t n_prompts;
+	char **tools;             /* names of those that may be called */
+	size_t n_tools;
+	bool store;               /* /v1/responses, as what follows */
+	char *previous;           /* the response before, or NULL */
+	char *conversation;       /* or NULL */
+	struct json_object *items; /* earlier ones, input; NULL: to be lost */
+	size_t n_earlier;
 	int status;               /* of an error: 400, 404, 500; or 0 */
 	char error[160];
 };

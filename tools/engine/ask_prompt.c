@@ -2,6 +2,8 @@
 /* ask_prompt.c - prompts as tokens; see ask.h. */
 #include "ask_in.h"
 
+#include "output.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,30 +71,89 @@ add_image(struct token_list *t, struct json_object *part)
 		token_list_add(t, id + (uint32_t)i);
 }
 
+/* Arguments are an object, or JSON in a string; others are as they are. */
+static void
+add_arguments(struct ask *a, struct token_list *t, struct json_object *o)
+{
+	bool is_text = json_object_is_type(o, json_type_string);
+	struct json_object *parsed = !is_text ? json_object_get(o) :
+	    json_tokener_parse(json_object_get_string(o));
+	char *text = output_json(parsed == NULL && is_text ? o : parsed);
+
+	if (text == NULL)
+		ask_wrong(a, 500, "no memory", NULL);
+	else if (parsed == NULL && is_text)
+		add_text(t, o);
+	else
+		add_string(t, text);
+	free(text);
+	json_object_put(parsed);
+}
+
+/* The same tokens as those of output.c. */
+static void
+add_call(struct ask *a, struct token_list *t, struct json_object *name,
+    struct json_object *arguments)
+{
+	add_string(t, OUTPUT_CALL);
+	if (name != NULL)
+		add_text(t, name);
+	add_string(t, "\n");
+	add_arguments(a, t, arguments);
+	add_string(t, OUTPUT_CALL_END);
+}
+
+static const char *
+type_of(struct json_object *part)
+{
+	struct json_object *type = ask_member(part, "type");
+
+	return json_object_is_type(type, json_type_string) ?
+	    json_object_get_string(type) : "";
+}
+
+static bool
+is_reasoning(const char *type)
+{
+	return strcmp(type, "thinking") == 0 ||
+	    strcmp(type, "redacted_thinking") == 0 ||
+	    strcmp(type, "reasoning") == 0;
+}
+
 static void add_content(struct ask *a, struct token_list *t,
     struct json_object *content);
 
-/* Text, an image, the result of a tool, or anything else as JSON. */
+/* An object: a call, its result, reasoning, or anything else as JSON. */
+static void
+add_rest(struct ask *a, struct token_list *t, struct json_object *part)
+{
+	const char *type = type_of(part);
+
+	if (strcmp(type, "tool_use") == 0)
+		add_call(a, t, ask_member(part, "name"),
+		    ask_member(part, "input"));
+	else if (strcmp(type, "tool_result") == 0)
+		add_content(a, t, ask_member(part, "content"));
+	else if (!is_reasoning(type))
+		add_string(t, as_json(part));
+}
+
+/* Text, an image, or something else. */
 static void
 add_part(struct ask *a, struct token_list *t, struct json_object *part)
 {
-	struct json_object *type = ask_member(part, "type");
 	struct json_object *text = ask_member(part, "text");
-	const char *name = json_object_is_type(type, json_type_string) ?
-	    json_object_get_string(type) : "";
 
 	if (json_object_is_type(part, json_type_string))
 		add_text(t, part);
 	else if (!json_object_is_type(part, json_type_object))
 		ask_wrong(a, 400, no_text, "content");
-	else if (is_image(name))
+	else if (is_image(type_of(part)))
 		add_image(t, part);
 	else if (json_object_is_type(text, json_type_string))
 		add_text(t, text);
-	else if (strcmp(name, "tool_result") == 0)
-		add_content(a, t, ask_member(part, "content"));
 	else
-		add_string(t, as_json(part));
+		add_rest(a, t, part);
 }
 
 /* Parts may have parts; the depth of JSON is the limit. */
@@ -118,7 +179,30 @@ add_content(struct ask *a, struct token_list *t, struct json_object *content)
 
 /* ------------------------------------------------------------- messages --- */
 
-/* Items of /v1/responses other than messages: calls of tools and results. */
+/* Of the model, in /v1/responses: a message, a call, reasoning. */
+static bool
+is_said(struct json_object *item)
+{
+	struct json_object *role = ask_member(item, "role");
+	const char *type = type_of(item);
+
+	if (role != NULL)
+		return json_object_is_type(role, json_type_string) &&
+		    strcmp(json_object_get_string(role), "assistant") == 0;
+	return strcmp(type, "function_call") == 0 || is_reasoning(type);
+}
+
+static void
+add_said(struct ask *a, struct token_list *t, struct json_object *item)
+{
+	if (ask_member(item, "role") != NULL)
+		add_content(a, t, ask_member(item, "content"));
+	else if (!is_reasoning(type_of(item)))
+		add_call(a, t, ask_member(item, "name"),
+		    ask_member(item, "arguments"));
+}
+
+/* Other items of /v1/responses than messages: results of tools, or any. */
 static void
 add_item(struct ask *a, struct token_list *t, struct json_object *item)
 {
@@ -133,10 +217,24 @@ add_item(struct ask *a, struct token_list *t, struct json_object *item)
 }
 
 static void
+add_calls(struct ask *a, struct token_list *t, struct json_object *calls)
+{
+	size_t n = json_object_is_type(calls, json_type_array) ?
+	    json_object_array_length(calls) : 0, i;
+	struct json_object *function;
+
+	for (i = 0; i < n; i++) {
+		function = ask_member(json_object_array_get_idx(calls, i),
+		    "function");
+		add_call(a, t, ask_member(function, "name"),
+		    ask_member(function, "arguments"));
+	}
+}
+
+static void
 add_message(struct ask *a, struct token_list *t, struct json_object *message)
 {
 	struct json_object *role = ask_member(message, "role");
-	struct json_object *calls = ask_member(message, "tool_calls");
 
 	if (a->kind == ASK_RESPONSES && role == NULL &&
 	    json_object_is_type(message, json_type_object)) {
@@ -149,26 +247,54 @@ add_message(struct ask *a, struct token_list *t, struct json_object *message)
 	}
 	begin_message(t, json_object_get_string(role));
 	add_content(a, t, ask_member(message, "content"));
-	if (calls != NULL)
-		add_string(t, as_json(calls));
+	add_calls(a, t, ask_member(message, "tool_calls"));
 	end_message(t);
 }
 
 static void
-add_messages(struct ask *a, struct token_list *t, struct json_object *list,
-    const char *name)
+add_all(struct ask *a, struct token_list *t, struct json_object *list)
 {
-	size_t n, i;
+	size_t n = json_object_array_length(list), i;
+	struct json_object *item;
+	bool said = false;
 
-	if (!json_object_is_type(list, json_type_array)) {
-		ask_wrong(a, 400, "Input should be a valid list", name);
-		return;
+	for (i = 0; i < n && a->status == 0; i++) {
+		item = json_object_array_get_idx(list, i);
+		if (a->kind == ASK_RESPONSES && is_said(item)) {
+			if (!said)
+				begin_message(t, "assistant");
+			said = true;
+			add_said(a, t, item);
+			continue;
+		}
+		if (said)
+			end_message(t);
+		said = false;
+		add_message(a, t, item);
 	}
-	n = json_object_array_length(list);
-	if (n == 0)
-		ask_wrong(a, 400, "List should have at least 1 item", name);
-	for (i = 0; i < n && a->status == 0; i++)
-		add_message(a, t, json_object_array_get_idx(list, i));
+	if (said)
+		end_message(t);
+}
+
+static void
+add_messages(struct ask *a, struct token_list *t, struct json_object *list)
+{
+	if (ask_list(a, list, "messages"))
+		add_all(a, t, list);
+}
+
+/* They are needed no more if the answer is not to be kept. */
+static void
+add_items(struct ask *a, struct token_list *t, struct json_object *o,
+    const struct ask_rules *rules)
+{
+	ask_items(a, o, rules);
+	if (a->status == 0)
+		add_all(a, t, a->items);
+	if (a->store || a->conversation != NULL)
+		return;
+	json_object_put(a->items);
+	a->items = NULL;
 }
 
 /* The part of the template before all messages. */
@@ -208,7 +334,6 @@ chat_prompt(struct ask *a, struct json_object *o,
 {
 	struct token_list *t = &a->prompts[0];
 	struct json_object *tools = ask_member(o, "tools");
-	struct json_object *input = ask_member(o, "input");
 
 	add_front(t, rules);
 	if (tools != NULL) {
@@ -220,15 +345,10 @@ chat_prompt(struct ask *a, struct json_object *o,
 		add_system(a, t, ask_member(o, "instructions"));
 	if (a->kind == ASK_MESSAGES)
 		add_system(a, t, ask_member(o, "system"));
-	if (a->kind != ASK_RESPONSES) {
-		add_messages(a, t, ask_member(o, "messages"), "messages");
-	} else if (json_object_is_type(input, json_type_string)) {
-		begin_message(t, "user");
-		add_text(t, input);
-		end_message(t);
-	} else {
-		add_messages(a, t, input, "input");
-	}
+	if (a->kind == ASK_RESPONSES)
+		add_items(a, t, o, rules);
+	else
+		add_messages(a, t, ask_member(o, "messages"));
 	begin_message(t, "assistant");
 }
 

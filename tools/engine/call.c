@@ -12,8 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/queue.h>
 
+#include <bsd/stdlib.h>
 #include <event2/buffer.h>
+#include <event2/keyvalq_struct.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -21,6 +25,7 @@
 enum {
 	ANSWER_MIN = 16, /* tokens, by default */
 	ANSWER_MAX = 64,
+	CALLS_MAX = 4096, /* with calls, by default */
 	LARGE_BODY = 1 << 20 /* bytes; memory is returned after such a body */
 };
 
@@ -32,6 +37,7 @@ struct choice {
 
 struct call {
 	struct link *link;
+	uint32_t rank;
 	struct ask ask;
 	struct reply reply;
 	struct choice *choices; /* [reply.n_choices] */
@@ -41,17 +47,24 @@ struct call {
 	struct evbuffer *out;
 };
 
+/* Of the request's rank. */
+static struct serving *
+serving_of(const struct call *c)
+{
+	return c->link->server->ranks[c->rank];
+}
+
 static void
 call_free(struct call *c)
 {
-	struct serving *serving = c->link->server->serving;
+	struct serving *serving = serving_of(c);
 	size_t i;
 
 	for (i = 0; i < c->reply.n_choices; i++) {
 		if (c->choices != NULL)
 			serving_drop(serving, c->choices[i].sequence);
 		if (c->reply.choices != NULL)
-			words_free(&c->reply.choices[i].words);
+			output_free(&c->reply.choices[i].output);
 	}
 	free(c->choices);
 	free(c->reply.choices);
@@ -109,9 +122,11 @@ say(const struct call *c)
 {
 	if (!c->link->server->facts->verbose)
 		return;
-	fprintf(stderr, "%u: prompt %" PRIu64 ", cached %" PRIu64
-	    ", response %" PRIu64 " tokens%s\n",
-	    (unsigned)c->link->server->port, c->reply.prompt,
+	fprintf(stderr, "%u: ", (unsigned)c->link->server->port);
+	if (c->link->server->facts->ranks > 1)
+		fprintf(stderr, "rank %" PRIu32 ", ", c->rank);
+	fprintf(stderr, "prompt %" PRIu64 ", cached %" PRIu64
+	    ", response %" PRIu64 " tokens%s\n", c->reply.prompt,
 	    c->reply.cached, c->reply.generated,
 	    c->ask.stream ? ", stream" : "");
 }
@@ -127,6 +142,8 @@ call_end(struct call *c)
 		reply_last(&c->reply);
 	else
 		reply_whole(&c->reply);
+	if (c->ask.kind == ASK_RESPONSES)
+		stored_keep(l->server, &c->reply);
 	if (failed(c))
 		return;
 	if (c->ask.stream) {
@@ -170,7 +187,7 @@ call_progress(struct sequence *q, const struct sequence_state *state)
 	if (state->finished) {
 		c->reply.generated += state->generated;
 		choice->sequence = NULL;
-		serving_drop(c->link->server->serving, q);
+		serving_drop(serving_of(c), q);
 		c->left--;
 	}
 	if (c->left == 0)
@@ -191,6 +208,33 @@ answer_tokens(const struct call *c, uint64_t seed)
 	return ANSWER_MIN + seed % (ANSWER_MAX - ANSWER_MIN + 1);
 }
 
+static bool
+make_output(struct call *c, size_t i, uint64_t seed, struct token_list *prompt)
+{
+	const struct server_facts *f = c->link->server->facts;
+	struct output_facts facts = {
+		.seed = seed, .tokens = (size_t)answer_tokens(c, seed),
+		.one_in = f->tools, .tools = c->ask.tools,
+		.n_tools = c->ask.n_tools
+	};
+
+	if (c->ask.kind != ASK_EMBEDDINGS && c->ask.kind != ASK_COMPLETIONS)
+		facts.reasoning = f->reasoning;
+	if (facts.one_in > 0 && facts.n_tools > 0)
+		facts.most = c->ask.max_tokens > 0 ? c->ask.max_tokens :
+		    CALLS_MAX;
+	return output_make(&c->reply.choices[i].output, &facts, prompt);
+}
+
+/* Of several models those after the first are its adapters. */
+static const char *
+adapter_of(const struct ask_rules *rules, const char *model)
+{
+	if (rules->any_model || strcmp(model, rules->models[0]) == 0)
+		return NULL;
+	return model;
+}
+
 /* Response tokens follow the prompt's as long as they are needed. */
 static void
 begin_choice(struct call *c, size_t i)
@@ -202,24 +246,27 @@ begin_choice(struct call *c, size_t i)
 	    n_prompt * sizeof(prompt->ids[0]), i % c->ask.choices);
 	struct sequence_facts facts = {
 		.n_prompt = n_prompt, .salt = c->ask.salt,
+		.salt_text = c->ask.salt_text,
+		.adapter = adapter_of(&s->facts->rules, c->ask.model),
 		.compute_all = c->ask.compute_all, .owner = &c->choices[i]
 	};
 
-	facts.n_answer = (size_t)answer_tokens(c, seed);
-	if (!serving_fits(s->serving, n_prompt, facts.n_answer)) {
+	if (!make_output(c, i, seed, prompt)) {
+		c->ask.status = 500;
+		return;
+	}
+	facts.n_answer = c->reply.choices[i].output.words.n;
+	facts.tokens = prompt->ids;
+	prompt->n = n_prompt;
+	if (!serving_fits(serving_of(c), n_prompt, facts.n_answer)) {
 		c->ask.status = 400;
 		snprintf(c->ask.error, sizeof(c->ask.error), "The prompt has "
 		    "%zu tokens, the response %zu: more than the cache holds",
 		    n_prompt, facts.n_answer);
 		return;
 	}
-	if (words_make(&c->reply.choices[i].words, seed, facts.n_answer,
-	    prompt)) {
-		facts.tokens = prompt->ids;
-		c->choices[i].sequence = serving_submit(s->serving, &facts,
-		    server_now(s));
-	}
-	prompt->n = n_prompt;
+	c->choices[i].sequence = serving_submit(serving_of(c), &facts,
+	    server_now(s));
 	c->reply.prompt += n_prompt;
 	if (c->choices[i].sequence == NULL)
 		c->ask.status = 500;
@@ -257,6 +304,7 @@ read_body(struct call *c, int kind)
 	    (const char *)evbuffer_pullup(in, -1);
 
 	rules.now = time(NULL);
+	rules.kept = c->link->server->kept;
 	if (body == NULL)
 		c->ask.status = 500;
 	else
@@ -264,6 +312,62 @@ read_body(struct call *c, int kind)
 	evbuffer_drain(in, n);
 	if (n >= LARGE_BODY)
 		malloc_trim(0);
+}
+
+/* The one with the fewest requests. */
+static uint32_t
+least_rank(const struct server *s)
+{
+	struct serving_counts n;
+	uint64_t least = UINT64_MAX;
+	uint32_t best = 0, i;
+
+	for (i = 0; i < s->facts->ranks; i++) {
+		serving_counts(s->ranks[i], &n);
+		if (n.running + n.waiting >= least)
+			continue;
+		least = n.running + n.waiting;
+		best = i;
+	}
+	return best;
+}
+
+/* The value of the header, which may be given once; NULL: it is not. */
+static const char *
+header_of(struct call *c, const char *name)
+{
+	const struct evkeyval *h;
+	const char *text = NULL;
+
+	TAILQ_FOREACH(h, evhttp_request_get_input_headers(c->link->request),
+	    next) {
+		if (strcasecmp(h->key, name) != 0)
+			continue;
+		if (text != NULL)
+			c->ask.status = 400;
+		text = h->value;
+	}
+	return text;
+}
+
+/* The rank that the request names, else the engine's choice. */
+static void
+choose_rank(struct call *c)
+{
+	const struct server *s = c->link->server;
+	const char *text = header_of(c, "X-Data-Parallel-Rank"), *wrong = NULL;
+
+	if (text == NULL) {
+		c->rank = least_rank(s);
+		return;
+	}
+	c->rank = (uint32_t)strtonum(text, 0, s->facts->ranks - 1, &wrong);
+	if (wrong == NULL && c->ask.status == 0)
+		return;
+	c->rank = 0;
+	c->ask.status = 400;
+	snprintf(c->ask.error, sizeof(c->ask.error), "X-Data-Parallel-Rank "
+	    "must be one rank of %" PRIu32 ", from 0", s->facts->ranks);
 }
 
 void
@@ -282,6 +386,10 @@ call_begin(struct link *l, int kind)
 	c->reply.usage = l->server->facts->usage;
 	c->reply.number = l->server->requests;
 	c->reply.created = time(NULL);
+	if (kind == ASK_RESPONSES)
+		kept_id(l->server->kept, KEPT_RESPONSE, c->reply.id);
+	if (c->ask.status == 0)
+		choose_rank(c);
 	if (c->ask.status == 0)
 		begin_choices(c);
 	if (c->ask.status != 0) {

@@ -13,40 +13,54 @@
 
 #include <kvroute.h>
 
+#include <bsd/stdlib.h>
 #include <err.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 enum {
-	O_PORT = 256, O_ENGINES, O_ADDRESS, O_MODEL, O_BLOCK, O_CAPACITY,
-	O_EVICT, O_SEQUENCES, O_BATCH, O_READS, O_ATTENTION, O_PREEMPT,
-	O_PREFILL_RATE, O_DECODE_MS, O_SCALE, O_TEMPLATE, O_USAGE, O_PUBLISH,
-	O_HEADERS, O_SEED, O_FOR, O_VERBOSE, O_HELP, O_VERSION
+	O_PORT = 256, O_ENGINES, O_RANKS, O_ADDRESS, O_MODEL, O_BLOCK,
+	O_CAPACITY, O_EVICT, O_SEQUENCES, O_BATCH, O_READS, O_ATTENTION,
+	O_PREEMPT, O_PREFILL_RATE, O_DECODE_MS, O_SCALE, O_TEMPLATE, O_USAGE,
+	O_PUBLISH, O_RESPONSES, O_TOOLS, O_REASONING, O_HEADERS, O_SEED, O_FOR,
+	O_EVENTS, O_EVENTS_REPLAY, O_EVENTS_FORM, O_EVENTS_TOPIC,
+	O_EVENTS_KEEP, O_EVENTS_LOSE, O_EVENTS_WINDOW, O_EVENTS_FULL,
+	O_EVENTS_COPIES, O_VERBOSE, O_HELP, O_VERSION
 };
 enum {
 	ENGINES_MAX = 256, MODELS_MAX = 8, BLOCK_MAX = 1 << 20,
+	RESPONSES_MAX = 1 << 20,
+	ENDPOINT_BYTES = 200, TOPIC_BYTES = 200, KEPT_BATCHES_MAX = 1 << 20,
 	TICK_NS = 2000000 /* of real time between sends of tokens, at least */
 };
 
 static const char usage_text[] =
-"usage: kvroute-engine [--port N] [--engines N] [--address IP]\n"
-"           [--model NAME ...] [--block TOKENS] [--capacity TOKENS]\n"
+"usage: kvroute-engine [--port N] [--engines N] [--ranks N]\n"
+"           [--address IP] [--model NAME ...] [--block TOKENS]\n"
+"           [--capacity TOKENS]\n"
 "           [--evict lru|leaf|random] [--sequences N] [--batch TOKENS]\n"
 "           [--reads shared|own] [--attention TOKENS] [--preempt]\n"
 "           [--prefill-rate N] [--decode-ms MS] [--scale F]\n"
 "           [--template plain|date|clock]\n"
+"           [--tools N] [--reasoning]\n"
 "           [--usage value|null-for-0|null|none] [--headers early|late]\n"
 "           [--publish vllm|sglang|sglang-old|none]\n"
-"           [--seed N] [--for SECONDS] [--verbose]\n"
+"           [--responses N] [--seed N] [--for SECONDS] [--verbose]\n"
+"           [--events ENDPOINT] [--events-replay ENDPOINT]\n"
+"           [--events-form vllm|vllm-arrays|sglang|sglang-arrays]\n"
+"           [--events-topic TEXT] [--events-keep N] [--events-lose N]\n"
+"           [--events-window TOKENS] [--events-full] [--events-copies]\n"
 "       kvroute-engine --help | --version\n";
 
 static const char help_text[] =
 "\nAnswers like an inference engine, with a prefix cache but no model.\n\n"
 "  --port N          to listen on; 0: a free one, printed (0)\n"
 "  --engines N       number of engines, each with its own port and cache (1)\n"
+"  --ranks N         data-parallel ranks of each, with a cache each (1)\n"
 "  --address IP      to listen on (127.0.0.1)\n"
 "  --model NAME      served model; may be repeated (all are served)\n"
 "  --block TOKENS    in a block of the cache (16)\n"
@@ -63,17 +77,30 @@ static const char help_text[] =
 "  --decode-ms MS    of a step without load, a token for each request (15)\n"
 "  --scale F         factor of all times: 0.02 is 50 times as fast (1)\n"
 "  --template WHICH  plain, date or clock at the front of prompts (plain)\n"
+"  --tools N         one answer in N calls tools, if a chat has them (none)\n"
+"  --reasoning       answers of chats begin with reasoning\n"
 "  --usage WHICH     value, null-for-0, null or none (value)\n"
 "  --headers WHEN    of streams: early, or late: after prefill (early)\n"
 "  --publish HOW     the size of the cache: as vllm, sglang, sglang-old\n"
 "                    or none (vllm)\n"
-"  --seed N          of random eviction (1)\n"
+"  --responses N     kept, and as many conversations (1024)\n"
+"  --seed N          of random eviction (1) and of ids (differ in each run)\n"
 "  --for SECONDS     exit after this time\n"
+"  --events ENDPOINT where events of the cache are published (nowhere)\n"
+"  --events-replay ENDPOINT   where they are sent again (nowhere)\n"
+"  --events-form F   as vllm, vllm-arrays, sglang or sglang-arrays (vllm)\n"
+"  --events-topic T  before each batch (empty)\n"
+"  --events-keep N   batches that can be sent again (10000)\n"
+"  --events-lose N   one batch in N is not published (none)\n"
+"  --events-window N also those of a group of layers with this window\n"
+"  --events-full     blocks are stored again when they are hit\n"
+"  --events-copies   a block that is computed again is a copy\n"
 "  --verbose         a line on standard error for each response\n";
 
 static const struct option long_options[] = {
 	{ "port", required_argument, NULL, O_PORT },
 	{ "engines", required_argument, NULL, O_ENGINES },
+	{ "ranks", required_argument, NULL, O_RANKS },
 	{ "address", required_argument, NULL, O_ADDRESS },
 	{ "model", required_argument, NULL, O_MODEL },
 	{ "block", required_argument, NULL, O_BLOCK },
@@ -88,11 +115,23 @@ static const struct option long_options[] = {
 	{ "decode-ms", required_argument, NULL, O_DECODE_MS },
 	{ "scale", required_argument, NULL, O_SCALE },
 	{ "template", required_argument, NULL, O_TEMPLATE },
+	{ "tools", required_argument, NULL, O_TOOLS },
+	{ "reasoning", no_argument, NULL, O_REASONING },
 	{ "usage", required_argument, NULL, O_USAGE },
 	{ "headers", required_argument, NULL, O_HEADERS },
 	{ "publish", required_argument, NULL, O_PUBLISH },
+	{ "responses", required_argument, NULL, O_RESPONSES },
 	{ "seed", required_argument, NULL, O_SEED },
 	{ "for", required_argument, NULL, O_FOR },
+	{ "events", required_argument, NULL, O_EVENTS },
+	{ "events-replay", required_argument, NULL, O_EVENTS_REPLAY },
+	{ "events-form", required_argument, NULL, O_EVENTS_FORM },
+	{ "events-topic", required_argument, NULL, O_EVENTS_TOPIC },
+	{ "events-keep", required_argument, NULL, O_EVENTS_KEEP },
+	{ "events-lose", required_argument, NULL, O_EVENTS_LOSE },
+	{ "events-window", required_argument, NULL, O_EVENTS_WINDOW },
+	{ "events-full", no_argument, NULL, O_EVENTS_FULL },
+	{ "events-copies", no_argument, NULL, O_EVENTS_COPIES },
 	{ "verbose", no_argument, NULL, O_VERBOSE },
 	{ "help", no_argument, NULL, O_HELP },
 	{ "version", no_argument, NULL, O_VERSION },
@@ -116,12 +155,17 @@ defaults(struct options *o)
 
 	*o = none;
 	o->facts.address = "127.0.0.1";
+	o->facts.ranks = 1;
 	o->facts.scale = 1;
 	o->facts.headers_early = true;
+	o->facts.responses = 1024;
+	arc4random_buf(&o->facts.ids, sizeof(o->facts.ids));
 	o->facts.serving.block_tokens = 16;
 	o->facts.serving.sequences = 256;
 	o->facts.serving.prefill_rate = 9000;
 	o->facts.serving.decode_ns = 15000000;
+	o->facts.events.topic = "";
+	o->facts.events.keep = 10000;
 	o->capacity = 400000;
 	o->engines = 1;
 	o->seed = 1;
@@ -194,6 +238,57 @@ set_words(struct options *o, int option, const char *text)
 	}
 }
 
+static const char *
+short_text(const char *option, const char *text, size_t most)
+{
+	if (strlen(text) > most)
+		errx(ARGS_USAGE, "--%s: longer than %zu bytes", option, most);
+	return text;
+}
+
+/* What it publishes; false: another option. */
+static bool
+set_events(struct server_facts *f, int option, const char *text)
+{
+	struct events_facts *e = &f->events;
+
+	switch (option) {
+	case O_EVENTS:
+		e->endpoint = short_text("events", text, ENDPOINT_BYTES);
+		return true;
+	case O_EVENTS_REPLAY:
+		e->replay = short_text("events-replay", text, ENDPOINT_BYTES);
+		return true;
+	case O_EVENTS_FORM:
+		e->form = (enum event_form)args_word("events-form", text,
+		    event_forms, FORMS);
+		return true;
+	case O_EVENTS_TOPIC:
+		e->topic = short_text("events-topic", text, TOPIC_BYTES);
+		return true;
+	case O_EVENTS_KEEP:
+		e->keep = (uint32_t)args_number("events-keep", text, 1,
+		    KEPT_BATCHES_MAX);
+		return true;
+	case O_EVENTS_LOSE:
+		e->lose = (uint32_t)args_number("events-lose", text, 1,
+		    1000000);
+		return true;
+	case O_EVENTS_WINDOW:
+		e->window = (uint32_t)args_number("events-window", text, 1,
+		    1 << 20);
+		return true;
+	case O_EVENTS_FULL:
+		f->serving.tells_hits = true;
+		return true;
+	case O_EVENTS_COPIES:
+		f->serving.has_copies = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* What an engine does; false: another option. */
 static bool
 set_engine(struct serving_facts *s, int option, const char *text)
@@ -231,7 +326,8 @@ set_engine(struct serving_facts *s, int option, const char *text)
 static void
 set_option(struct options *o, int option, const char *text)
 {
-	if (set_engine(&o->facts.serving, option, text))
+	if (set_engine(&o->facts.serving, option, text) ||
+	    set_events(&o->facts, option, text))
 		return;
 	switch (option) {
 	case O_PORT:
@@ -240,6 +336,10 @@ set_option(struct options *o, int option, const char *text)
 	case O_ENGINES:
 		o->engines = (uint32_t)args_number("engines", text, 1,
 		    ENGINES_MAX);
+		break;
+	case O_RANKS:
+		o->facts.ranks = (uint32_t)args_number("ranks", text, 1,
+		    RANKS_MAX);
 		break;
 	case O_ADDRESS:
 		o->facts.address = text;
@@ -251,11 +351,23 @@ set_option(struct options *o, int option, const char *text)
 		o->capacity = args_number("capacity", text, 1,
 		    UINT64_C(1) << 32);
 		break;
+	case O_TOOLS:
+		o->facts.tools = (uint32_t)args_number("tools", text, 1,
+		    1000000);
+		break;
+	case O_REASONING:
+		o->facts.reasoning = true;
+		break;
 	case O_SCALE:
 		o->facts.scale = args_factor("scale", text);
 		break;
+	case O_RESPONSES:
+		o->facts.responses = (size_t)args_number("responses", text, 0,
+		    RESPONSES_MAX);
+		break;
 	case O_SEED:
 		o->seed = args_number("seed", text, 0, INT64_MAX);
+		o->facts.ids = 0;
 		break;
 	case O_FOR:
 		o->for_ns = args_ttl("for", text);
@@ -266,6 +378,21 @@ set_option(struct options *o, int option, const char *text)
 	default:
 		set_words(o, option, text);
 	}
+}
+
+static void
+complete_events(struct server_facts *f)
+{
+	const struct events_facts *e = &f->events;
+
+	f->serving.watched = e->endpoint != NULL;
+	if (e->endpoint == NULL && (e->replay != NULL || e->lose > 0 ||
+	    e->window > 0 || f->serving.tells_hits || f->serving.has_copies))
+		errx(ARGS_USAGE, "--events-...: without --events there are "
+		    "none");
+	if (e->window > 0 && event_form_sglang(e->form))
+		errx(ARGS_USAGE, "--events-window: SGLang publishes no other "
+		    "groups");
 }
 
 /* Derived from several options. */
@@ -286,6 +413,7 @@ complete(struct options *o)
 		    s->sequences);
 	s->tick_ns = (int64_t)(TICK_NS / o->facts.scale);
 	s->decode_ns += s->decode_ns == 0;
+	complete_events(&o->facts);
 	rules->models = o->models;
 	rules->any_model = rules->n_models == 0;
 	if (rules->any_model)
@@ -332,11 +460,13 @@ static bool
 make_servers(struct event_base *base, const struct options *o,
     struct server **servers)
 {
+	struct server_place place;
 	uint32_t i;
 
 	for (i = 0; i < o->engines; i++) {
-		servers[i] = server_new(base, &o->facts,
-		    (uint16_t)(o->port == 0 ? 0 : o->port + i), o->seed + i);
+		place = (struct server_place){ (uint16_t)(o->port == 0 ? 0 :
+		    o->port + i), i, o->seed + i };
+		servers[i] = server_new(base, &o->facts, &place);
 		if (servers[i] == NULL)
 			return false;
 		if (o->port == 0)
@@ -392,7 +522,13 @@ main(int argc, char **argv)
 	base = make_base();
 	if (base == NULL)
 		errx(ARGS_FAILED, "no memory");
+	if (o.facts.events.endpoint != NULL) {
+		o.facts.sockets = events_begin();
+		if (o.facts.sockets == NULL)
+			errx(ARGS_FAILED, "--events: there are none");
+	}
 	status = serve(base, &o);
+	events_end(o.facts.sockets);
 	event_base_free(base);
 	libevent_global_shutdown();
 	return status;

@@ -9,6 +9,7 @@
  *   restart   refuse and die; the cache is empty afterwards
  *   slow      everything takes `factor` times as long
  *   error     every response has this `status`
+ *   lose      batches of events are not published, but can be replayed
  *   none      ends the fault
  */
 #include "server.h"
@@ -24,7 +25,8 @@
 enum { SECONDS_MAX = 3600, SLOWER = 10 };
 
 static const char *const kinds[FAULT_KINDS] = {
-	"none", "refuse", "stall", "die", "restart", "slow", "error"
+	"none", "refuse", "stall", "die", "restart", "slow", "error",
+	"lose"
 };
 
 static void

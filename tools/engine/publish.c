@@ -33,18 +33,45 @@ void
 publish_config(const struct server *s, struct evbuffer *body)
 {
 	const struct serving_facts *f = &s->facts->serving;
+	uint32_t i;
 
 	if (s->facts->publish != PUBLISH_VLLM)
 		return;
 	evbuffer_add_printf(body, "# HELP vllm:cache_config_info Information "
 	    "of the LLMEngine CacheConfig\n"
-	    "# TYPE vllm:cache_config_info gauge\n"
-	    "vllm:cache_config_info{block_size=\"%" PRIu32 "\","
-	    "cache_dtype=\"auto\",enable_prefix_caching=\"True\","
-	    "engine=\"0\",gpu_memory_utilization=\"0.9\","
-	    "mamba_block_size=\"None\",num_cpu_blocks=\"None\","
-	    "num_gpu_blocks=\"%" PRIu64 "\",sliding_window=\"None\"} 1.0\n",
-	    f->block_tokens, f->blocks);
+	    "# TYPE vllm:cache_config_info gauge\n");
+	for (i = 0; i < s->facts->ranks; i++)
+		evbuffer_add_printf(body,
+		    "vllm:cache_config_info{block_size=\"%" PRIu32 "\","
+		    "cache_dtype=\"auto\",enable_prefix_caching=\"True\","
+		    "engine=\"%" PRIu32 "\",gpu_memory_utilization=\"0.9\","
+		    "mamba_block_size=\"None\",num_cpu_blocks=\"None\","
+		    "num_gpu_blocks=\"%" PRIu64 "\",sliding_window=\"None\"}"
+		    " 1.0\n", f->block_tokens, i, f->blocks);
+}
+
+/* Where its events are, as SGLang says it; null: nowhere, or no port. */
+static void
+put_events(const struct server *s, struct evbuffer *body)
+{
+	char host[256];
+	uint32_t port;
+
+	evbuffer_add_printf(body, ",\"kv_events\":");
+	if (s->events == NULL || !events_port(s->events, 0, host,
+	    sizeof(host), &port)) {
+		evbuffer_add_printf(body, "null");
+		return;
+	}
+	evbuffer_add_printf(body, "{\"publisher\":\"zmq\","
+	    "\"endpoint_host\":");
+	(void)reply_quote_to(body, host);
+	evbuffer_add_printf(body, ",\"endpoint_port_base\":%" PRIu32 ","
+	    "\"topic\":", port);
+	(void)reply_quote_to(body, s->facts->events.topic);
+	evbuffer_add_printf(body, ",\"block_size\":%" PRIu32
+	    ",\"dp_size\":%" PRIu32 "}", s->facts->serving.block_tokens,
+	    s->facts->ranks);
 }
 
 static void
@@ -52,16 +79,22 @@ info_put(struct link *l, struct evbuffer *body)
 {
 	const struct server_facts *f = l->server->facts;
 	const uint64_t tokens = f->serving.blocks * f->serving.block_tokens;
+	uint32_t i;
 
 	evbuffer_add_printf(body, "{\"served_model_name\":");
 	(void)reply_quote_to(body, f->rules.models[0]);
 	evbuffer_add_printf(body, ",\"page_size\":%" PRIu32 ","
 	    "\"max_running_requests\":null,\"max_total_num_tokens\":%" PRIu64
-	    ",\"internal_states\":[{\"page_size\":%" PRIu32 ","
-	    "\"memory_usage\":{\"weight\":0.98,\"token_capacity\":%" PRIu64
-	    "},\"effective_max_running_requests_per_dp\":%" PRIu32 "}],"
-	    "\"version\":\"0.0.0\"}", f->serving.block_tokens, tokens,
-	    f->serving.block_tokens, tokens, f->serving.sequences);
+	    ",\"internal_states\":[", f->serving.block_tokens, tokens);
+	for (i = 0; i < f->ranks; i++)
+		evbuffer_add_printf(body, "%s{\"page_size\":%" PRIu32 ","
+		    "\"memory_usage\":{\"weight\":0.98,\"token_capacity\":%"
+		    PRIu64 "},\"effective_max_running_requests_per_dp\":%"
+		    PRIu32 "}", i > 0 ? "," : "", f->serving.block_tokens,
+		    tokens, f->serving.sequences);
+	evbuffer_add_printf(body, "]");
+	put_events(l->server, body);
+	evbuffer_add_printf(body, ",\"version\":\"0.0.0\"}");
 	server_answer(l, 200, body);
 }
 

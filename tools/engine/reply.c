@@ -49,15 +49,41 @@ void
 reply_quote_tokens(struct reply *r, size_t choice, size_t first, size_t last)
 {
 	size_t n;
-	const char *text = words_text(&r->choices[choice].words, first, last,
-	    &n);
+	const char *text = words_text(&r->choices[choice].output.words, first,
+	    last, &n);
 
 	reply_quote(r, text, n);
 }
 
-const char *
-reply_reason(const struct reply *r, const char *length, const char *stop)
+void
+reply_put_tokens(struct reply *r, size_t choice, size_t first, size_t last)
 {
+	size_t n;
+	const char *text = words_text(&r->choices[choice].output.words, first,
+	    last, &n);
+
+	if (evbuffer_add(r->out, text, n) != 0)
+		r->failed = true;
+}
+
+const struct output_part *
+reply_part(const struct reply *r, size_t choice, enum output_kind kind)
+{
+	const struct output *o = &r->choices[choice].output;
+	size_t i;
+
+	for (i = 0; i < o->n_parts; i++)
+		if (o->parts[i].kind == kind)
+			return &o->parts[i];
+	return NULL;
+}
+
+const char *
+reply_reason(const struct reply *r, size_t choice, const char *length,
+    const char *stop, const char *call)
+{
+	if (output_is_call(&r->choices[choice].output))
+		return call;
 	return r->ask->max_tokens > 0 ? length : stop;
 }
 
@@ -91,18 +117,60 @@ reply_first(struct reply *r)
 		openai_first(r);
 }
 
+static void
+part_begin(struct reply *r, size_t choice, size_t i)
+{
+	if (r->ask->kind == ASK_RESPONSES)
+		responses_begin(r, i);
+	else if (r->ask->kind == ASK_MESSAGES)
+		messages_begin(r, i);
+	else
+		openai_begin(r, choice, i);
+}
+
+static void
+part_text(struct reply *r, size_t choice, size_t i, size_t first, size_t last)
+{
+	if (r->ask->kind == ASK_RESPONSES)
+		responses_text(r, i, first, last);
+	else if (r->ask->kind == ASK_MESSAGES)
+		messages_text(r, i, first, last);
+	else
+		openai_text(r, choice, i, first, last);
+}
+
+static void
+part_end(struct reply *r, size_t i)
+{
+	if (r->ask->kind == ASK_RESPONSES)
+		responses_end(r, i);
+	else if (r->ask->kind == ASK_MESSAGES)
+		messages_end(r, i);
+}
+
+/* Tokens between parts, around calls, are not sent. */
 void
 reply_text(struct reply *r, size_t choice, size_t until)
 {
-	if (r->choices[choice].sent >= until)
-		return;
-	if (r->ask->kind == ASK_RESPONSES)
-		responses_text(r, until);
-	else if (r->ask->kind == ASK_MESSAGES)
-		messages_text(r, until);
-	else
-		openai_text(r, choice, until);
-	r->choices[choice].sent = until;
+	struct choice_text *c = &r->choices[choice];
+	const struct output_part *p;
+	size_t i, first, last;
+
+	for (i = 0; i < c->output.n_parts; i++) {
+		p = &c->output.parts[i];
+		if (c->sent >= p->last || until <= p->first)
+			continue;
+		first = c->sent > p->first ? c->sent : p->first;
+		last = until < p->last ? until : p->last;
+		if (first == p->first)
+			part_begin(r, choice, i);
+		c->sent = last;
+		part_text(r, choice, i, first, last);
+		if (last == p->last)
+			part_end(r, i);
+	}
+	if (c->sent < until)
+		c->sent = until;
 }
 
 void

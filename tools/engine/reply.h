@@ -5,7 +5,7 @@
  *
  *   stream   reply_early   sent before prefill, in some formats
  *            reply_first   with the first token
- *            reply_text    one or more tokens of a choice
+ *            reply_text    one or more tokens of a choice, in its parts
  *            reply_stop    the end of a choice
  *            reply_last    the end of all: usage, if requested
  *   JSON     reply_whole
@@ -14,7 +14,7 @@
 #define KVROUTE_REPLY_H
 
 #include "ask.h"
-#include "words.h"
+#include "output.h"
 
 #include <event2/buffer.h>
 #include <event2/event.h>
@@ -28,8 +28,8 @@ enum reply_usage {
 };
 
 struct choice_text {
-	struct words words;
-	size_t sent;      /* tokens */
+	struct output output;
+	size_t sent;          /* tokens */
 };
 
 struct reply {
@@ -37,6 +37,7 @@ struct reply {
 	enum reply_usage usage;
 	bool early;           /* reply_early was sent */
 	uint64_t number;      /* of the request: a part of its id */
+	char id[KEPT_ID_SIZE]; /* in /v1/responses */
 	int64_t created;      /* seconds */
 	uint64_t prompt;      /* tokens */
 	uint64_t cached;

@@ -66,17 +66,76 @@ openai_first(struct reply *r)
 	}
 }
 
-void
-openai_text(struct reply *r, size_t choice, size_t until)
+static const struct output_part *
+part_of(const struct reply *r, size_t choice, size_t i)
+{
+	return &r->choices[choice].output.parts[i];
+}
+
+/* Of all calls of a choice. */
+static size_t
+call_index(const struct reply *r, size_t choice, size_t i)
+{
+	size_t n = 0;
+
+	while (i-- > 0)
+		n += part_of(r, choice, i)->kind == OUTPUT_TOOL;
+	return n;
+}
+
+static void
+begin_delta(struct reply *r, size_t choice)
 {
 	put_head(r, "data: ");
-	reply_put(r, is_chat(r) ? "{\"index\":%zu,\"delta\":{\"content\":" :
-	    "{\"index\":%zu,\"text\":", choice);
-	reply_quote_tokens(r, choice, r->choices[choice].sent, until);
-	r->choices[choice].sent = until;
-	reply_put(r, "%s,\"logprobs\":null,\"finish_reason\":null}",
-	    is_chat(r) ? "}" : "");
+	reply_put(r, "{\"index\":%zu,", choice);
+}
+
+static void
+end_delta(struct reply *r)
+{
+	reply_put(r, ",\"logprobs\":null,\"finish_reason\":null}");
 	end_chunk(r);
+}
+
+/* A call begins with its name. */
+void
+openai_begin(struct reply *r, size_t choice, size_t i)
+{
+	const struct output_part *p = part_of(r, choice, i);
+
+	if (p->kind != OUTPUT_TOOL)
+		return;
+	begin_delta(r, choice);
+	reply_put(r, "\"delta\":{\"tool_calls\":[{\"id\":\"call_%016" PRIx64
+	    "\",\"type\":\"function\",\"index\":%zu,\"function\":{\"name\":",
+	    p->id, call_index(r, choice, i));
+	reply_quote(r, p->name, strlen(p->name));
+	reply_put(r, ",\"arguments\":\"\"}}]}");
+	end_delta(r);
+}
+
+void
+openai_text(struct reply *r, size_t choice, size_t i, size_t first,
+    size_t last)
+{
+	const struct output_part *p = part_of(r, choice, i);
+	const char *end = is_chat(r) ? "}" : "";
+
+	begin_delta(r, choice);
+	if (p->kind == OUTPUT_TOOL) {
+		reply_put(r, "\"delta\":{\"tool_calls\":[{\"index\":%zu,"
+		    "\"function\":{\"arguments\":",
+		    call_index(r, choice, i));
+		end = "}}]}";
+	} else if (p->kind == OUTPUT_REASONING) {
+		reply_put(r, "\"delta\":{\"reasoning_content\":");
+	} else {
+		reply_put(r, is_chat(r) ? "\"delta\":{\"content\":" :
+		    "\"text\":");
+	}
+	reply_quote_tokens(r, choice, first, last);
+	reply_put(r, "%s", end);
+	end_delta(r);
 }
 
 void
@@ -86,7 +145,7 @@ openai_stop(struct reply *r, size_t choice)
 	reply_put(r, "{\"index\":%zu,%s,\"logprobs\":null,"
 	    "\"finish_reason\":\"%s\",\"stop_reason\":null}", choice,
 	    is_chat(r) ? "\"delta\":{\"content\":\"\"}" : "\"text\":\"\"",
-	    reply_reason(r, "length", "stop"));
+	    reply_reason(r, choice, "length", "stop", "tool_calls"));
 	end_chunk(r);
 }
 
@@ -102,6 +161,55 @@ openai_last(struct reply *r)
 	reply_put(r, "data: [DONE]\n\n");
 }
 
+/* The text of such a part, or null. */
+static void
+put_text(struct reply *r, size_t choice, enum output_kind kind)
+{
+	const struct output_part *p = reply_part(r, choice, kind);
+
+	if (p == NULL)
+		reply_put(r, "null");
+	else
+		reply_quote_tokens(r, choice, p->first, p->last);
+}
+
+static void
+put_calls(struct reply *r, size_t choice)
+{
+	const struct output *o = &r->choices[choice].output;
+	const struct output_part *p;
+	const char *comma = "";
+	size_t i;
+
+	reply_put(r, ",\"tool_calls\":[");
+	for (i = 0; i < o->n_parts; i++) {
+		p = &o->parts[i];
+		if (p->kind != OUTPUT_TOOL)
+			continue;
+		reply_put(r, "%s{\"id\":\"call_%016" PRIx64 "\",\"type\":"
+		    "\"function\",\"function\":{\"name\":", comma, p->id);
+		reply_quote(r, p->name, strlen(p->name));
+		reply_put(r, ",\"arguments\":");
+		reply_quote_tokens(r, choice, p->first, p->last);
+		reply_put(r, "}}");
+		comma = ",";
+	}
+	reply_put(r, "]");
+}
+
+static void
+put_message(struct reply *r, size_t choice)
+{
+	reply_put(r, "\"message\":{\"role\":\"assistant\",\"content\":");
+	put_text(r, choice, OUTPUT_TEXT);
+	put_calls(r, choice);
+	if (reply_part(r, choice, OUTPUT_REASONING) != NULL) {
+		reply_put(r, ",\"reasoning_content\":");
+		put_text(r, choice, OUTPUT_REASONING);
+	}
+	reply_put(r, "}");
+}
+
 void
 openai_whole(struct reply *r)
 {
@@ -109,14 +217,16 @@ openai_whole(struct reply *r)
 
 	put_head(r, "");
 	for (i = 0; i < r->n_choices; i++) {
-		reply_put(r, "%s{\"index\":%zu,%s", i == 0 ? "" : ",", i,
-		    is_chat(r) ? "\"message\":{\"role\":\"assistant\","
-		    "\"content\":" : "\"text\":");
-		reply_quote_tokens(r, i, 0, r->choices[i].words.n);
-		reply_put(r, "%s,\"logprobs\":null,\"finish_reason\":\"%s\","
+		reply_put(r, "%s{\"index\":%zu,", i == 0 ? "" : ",", i);
+		if (is_chat(r)) {
+			put_message(r, i);
+		} else {
+			reply_put(r, "\"text\":");
+			put_text(r, i, OUTPUT_TEXT);
+		}
+		reply_put(r, ",\"logprobs\":null,\"finish_reason\":\"%s\","
 		    "\"stop_reason\":null}",
-		    is_chat(r) ? ",\"tool_calls\":[]}" : "",
-		    reply_reason(r, "length", "stop"));
+		    reply_reason(r, i, "length", "stop", "tool_calls"));
 	}
 	reply_put(r, "]");
 	if (r->usage != USAGE_NONE)

@@ -17,23 +17,63 @@ end_event(struct reply *r)
 	reply_put(r, "}\n\n");
 }
 
-static void
-put_part(struct reply *r, size_t tokens)
+static const struct output_part *
+part_of(const struct reply *r, size_t i)
 {
-	reply_put(r, "{\"type\":\"output_text\",\"annotations\":[],"
-	    "\"text\":");
-	reply_quote_tokens(r, 0, 0, tokens);
+	return &r->choices[0].output.parts[i];
+}
+
+static void
+put_type(struct reply *r, const struct output_part *p)
+{
+	reply_put(r, p->kind == OUTPUT_REASONING ?
+	    "{\"type\":\"reasoning_text\",\"text\":" :
+	    "{\"type\":\"output_text\",\"annotations\":[],\"text\":");
+}
+
+/* Content of a message or of reasoning. */
+static void
+put_part(struct reply *r, const struct output_part *p, bool complete)
+{
+	put_type(r, p);
+	reply_quote_tokens(r, 0, p->first, complete ? p->last : p->first);
 	reply_put(r, "}");
 }
 
 static void
-put_item(struct reply *r, bool complete)
+put_call(struct reply *r, const struct output_part *p, bool complete)
 {
-	reply_put(r, "{\"type\":\"message\",\"id\":\"msg_%" PRIx64
-	    "\",\"role\":\"assistant\",\"status\":\"%s\",\"content\":[",
-	    r->number, complete ? "completed" : "in_progress");
+	reply_put(r, "{\"type\":\"function_call\",\"id\":\"fc_%016" PRIx64
+	    "\",\"call_id\":\"call_%016" PRIx64 "\",\"status\":\"%s\","
+	    "\"name\":", p->id, p->id,
+	    complete ? "completed" : "in_progress");
+	reply_quote(r, p->name, strlen(p->name));
+	reply_put(r, ",\"arguments\":");
+	reply_quote_tokens(r, 0, p->first, complete ? p->last : p->first);
+	reply_put(r, "}");
+}
+
+static void
+put_item(struct reply *r, size_t i, bool complete)
+{
+	const struct output_part *p = part_of(r, i);
+	const char *status = complete ? "completed" : "in_progress";
+	const char *digits = strchr(r->id, '_') + 1;
+
+	if (p->kind == OUTPUT_TOOL) {
+		put_call(r, p, complete);
+		return;
+	}
+	if (p->kind == OUTPUT_REASONING)
+		reply_put(r, "{\"type\":\"reasoning\",\"id\":\"rs_%s\","
+		    "\"status\":\"%s\",\"summary\":[],\"content\":[",
+		    digits, status);
+	else
+		reply_put(r, "{\"type\":\"message\",\"id\":\"msg_%s\","
+		    "\"role\":\"assistant\",\"status\":\"%s\","
+		    "\"content\":[", digits, status);
 	if (complete)
-		put_part(r, r->choices[0].words.n);
+		put_part(r, p, true);
 	reply_put(r, "]}");
 }
 
@@ -47,23 +87,45 @@ put_usage(struct reply *r)
 	else
 		reply_put(r, "null");
 	reply_put(r, ",\"output_tokens\":%" PRIu64 ",\"output_tokens_details\":"
-	    "{\"reasoning_tokens\":0},\"total_tokens\":%" PRIu64 "}",
-	    r->generated, r->prompt + r->generated);
+	    "{\"reasoning_tokens\":%zu},\"total_tokens\":%" PRIu64 "}",
+	    r->generated, output_reasoning(&r->choices[0].output),
+	    r->prompt + r->generated);
+}
+
+/* What it went on from; ids are the engine's own. */
+static void
+put_state(struct reply *r)
+{
+	const struct ask *a = r->ask;
+
+	if (a->previous == NULL)
+		reply_put(r, ",\"previous_response_id\":null");
+	else
+		reply_put(r, ",\"previous_response_id\":\"%s\"",
+		    a->previous);
+	if (a->conversation != NULL)
+		reply_put(r, ",\"conversation\":{\"id\":\"%s\"}",
+		    a->conversation);
 }
 
 static void
 put_response(struct reply *r, bool complete)
 {
 	const char *status = complete ?
-	    reply_reason(r, "incomplete", "completed") : "in_progress";
+	    reply_reason(r, 0, "incomplete", "completed", "completed") :
+	    "in_progress";
+	size_t i;
 
-	reply_put(r, "{\"id\":\"resp_%" PRIx64 "\",\"object\":\"response\","
+	reply_put(r, "{\"id\":\"%s\",\"object\":\"response\","
 	    "\"created_at\":%" PRId64 ",\"status\":\"%s\",\"model\":",
-	    r->number, r->created, status);
+	    r->id, r->created, status);
 	reply_quote(r, r->ask->model, strlen(r->ask->model));
+	put_state(r);
 	reply_put(r, ",\"output\":[");
-	if (complete)
-		put_item(r, true);
+	for (i = 0; complete && i < r->choices[0].output.n_parts; i++) {
+		reply_put(r, "%s", i == 0 ? "" : ",");
+		put_item(r, i, true);
+	}
 	reply_put(r, "]");
 	if (r->usage != USAGE_NONE) {
 		reply_put(r, ",\"usage\":");
@@ -97,42 +159,84 @@ responses_first(struct reply *r)
 {
 	if (!r->early)
 		responses_early(r);
-	begin_event(r, "response.output_item.added");
-	reply_put(r, ",\"output_index\":0,\"item\":");
-	put_item(r, false);
+}
+
+/* An event about a part of an item; its last member and end are missing. */
+static void
+begin_part_event(struct reply *r, const char *type, size_t i)
+{
+	begin_event(r, type);
+	reply_put(r, ",\"output_index\":%zu", i);
+	if (part_of(r, i)->kind != OUTPUT_TOOL)
+		reply_put(r, ",\"content_index\":0");
+}
+
+static void
+item_event(struct reply *r, const char *type, size_t i, bool complete)
+{
+	begin_event(r, type);
+	reply_put(r, ",\"output_index\":%zu,\"item\":", i);
+	put_item(r, i, complete);
 	end_event(r);
-	begin_event(r, "response.content_part.added");
-	reply_put(r, ",\"output_index\":0,\"content_index\":0,\"part\":");
-	put_part(r, 0);
+}
+
+static void
+part_event(struct reply *r, const char *type, size_t i, bool complete)
+{
+	if (part_of(r, i)->kind == OUTPUT_TOOL)
+		return;
+	begin_part_event(r, type, i);
+	reply_put(r, ",\"part\":");
+	put_part(r, part_of(r, i), complete);
 	end_event(r);
 }
 
 void
-responses_text(struct reply *r, size_t until)
+responses_begin(struct reply *r, size_t i)
 {
-	begin_event(r, "response.output_text.delta");
-	reply_put(r, ",\"output_index\":0,\"content_index\":0,\"delta\":");
-	reply_quote_tokens(r, 0, r->choices[0].sent, until);
+	item_event(r, "response.output_item.added", i, false);
+	part_event(r, "response.content_part.added", i, false);
+}
+
+void
+responses_text(struct reply *r, size_t i, size_t first, size_t last)
+{
+	static const char *const types[] = {
+		[OUTPUT_REASONING] = "response.reasoning_text.delta",
+		[OUTPUT_TEXT] = "response.output_text.delta",
+		[OUTPUT_TOOL] = "response.function_call_arguments.delta"
+	};
+
+	begin_part_event(r, types[part_of(r, i)->kind], i);
+	reply_put(r, ",\"delta\":");
+	reply_quote_tokens(r, 0, first, last);
 	end_event(r);
+}
+
+void
+responses_end(struct reply *r, size_t i)
+{
+	static const char *const types[] = {
+		[OUTPUT_REASONING] = "response.reasoning_text.done",
+		[OUTPUT_TEXT] = "response.output_text.done",
+		[OUTPUT_TOOL] = "response.function_call_arguments.done"
+	};
+	const struct output_part *p = part_of(r, i);
+
+	begin_part_event(r, types[p->kind], i);
+	reply_put(r, p->kind == OUTPUT_TOOL ? ",\"arguments\":" :
+	    ",\"text\":");
+	reply_quote_tokens(r, 0, p->first, p->last);
+	end_event(r);
+	part_event(r, "response.content_part.done", i, true);
+	item_event(r, "response.output_item.done", i, true);
 }
 
 void
 responses_last(struct reply *r)
 {
-	begin_event(r, "response.output_text.done");
-	reply_put(r, ",\"output_index\":0,\"content_index\":0,\"text\":");
-	reply_quote_tokens(r, 0, 0, r->choices[0].words.n);
-	end_event(r);
-	begin_event(r, "response.content_part.done");
-	reply_put(r, ",\"output_index\":0,\"content_index\":0,\"part\":");
-	put_part(r, r->choices[0].words.n);
-	end_event(r);
-	begin_event(r, "response.output_item.done");
-	reply_put(r, ",\"output_index\":0,\"item\":");
-	put_item(r, true);
-	end_event(r);
-	put_event_of_response(r, reply_reason(r, "response.incomplete",
-	    "response.completed"), true);
+	put_event_of_response(r, reply_reason(r, 0, "response.incomplete",
+	    "response.completed", "response.completed"), true);
 }
 
 void

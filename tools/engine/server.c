@@ -45,10 +45,23 @@ server_set_rate(struct server *s, double rate)
 	s->clock.rate = rate;
 }
 
+static int64_t
+due_of(const struct server *s)
+{
+	int64_t due = INT64_MAX, of_rank;
+	uint32_t i;
+
+	for (i = 0; i < s->facts->ranks; i++) {
+		of_rank = serving_due(s->ranks[i]);
+		due = of_rank < due ? of_rank : due;
+	}
+	return due;
+}
+
 static void
 wait_for_due(struct server *s)
 {
-	int64_t due = serving_due(s->serving), now = server_now(s);
+	int64_t due = due_of(s), now = server_now(s);
 	struct timeval t = { 0, 0 };
 	double us;
 
@@ -68,11 +81,16 @@ server_run(struct server *s)
 {
 	struct sequence_state state;
 	struct sequence *q;
+	uint32_t i;
 
-	if (!serving_run(s->serving, server_now(s)))
-		errx(1, "no memory");
-	while ((q = serving_news(s->serving, &state)) != NULL)
-		call_progress(q, &state);
+	for (i = 0; i < s->facts->ranks; i++) {
+		if (!serving_run(s->ranks[i], server_now(s)) ||
+		    (s->events != NULL && !events_take(s->events, i,
+		    s->ranks[i], s->fault == FAULT_LOSE)))
+			errx(1, "no memory");
+		while ((q = serving_news(s->ranks[i], &state)) != NULL)
+			call_progress(q, &state);
+	}
 	wait_for_due(s);
 }
 
@@ -136,6 +154,43 @@ get_models(struct link *l, struct evbuffer *body)
 	server_answer(l, 200, body);
 }
 
+/* A value of one rank, by its counts. */
+struct metric {
+	const char *name, *help;
+	double (*value)(const struct serving_counts *n);
+};
+
+#define VALUE(of, what) \
+	static double of(const struct serving_counts *n) { return what; }
+VALUE(running_of, (double)n->running)
+VALUE(waiting_of, (double)n->waiting)
+VALUE(usage_of, (double)n->held / (double)n->blocks)
+VALUE(queried_of, (double)n->queried)
+VALUE(hit_of, (double)n->hit)
+VALUE(prompt_of, (double)n->prompt_tokens)
+VALUE(generated_of, (double)n->generated)
+VALUE(preempted_of, (double)n->preempted)
+VALUE(finished_of, (double)n->finished)
+#undef VALUE
+
+static const struct metric metrics[] = {
+	{ "num_requests_running", "Sequences in prefill or decode.",
+	    running_of },
+	{ "num_requests_waiting", "Sequences that wait for room.",
+	    waiting_of },
+	{ "kv_cache_usage_perc", "Blocks in use, 1 is all.", usage_of },
+	{ "prefix_cache_queries_total", "Tokens looked for in the cache.",
+	    queried_of },
+	{ "prefix_cache_hits_total", "Tokens found in the cache.", hit_of },
+	{ "prompt_tokens_total", "Tokens of prompts after prefill.",
+	    prompt_of },
+	{ "generation_tokens_total", "Tokens made.", generated_of },
+	{ "num_preemptions_total",
+	    "Sequences that had to give their blocks back.", preempted_of },
+	{ "request_success_total", "Sequences that came to their end.",
+	    finished_of }
+};
+
 /* As the value of a label. */
 static void
 put_label(struct evbuffer *body, const char *text)
@@ -149,49 +204,37 @@ put_label(struct evbuffer *body, const char *text)
 			evbuffer_add(body, text, 1);
 }
 
+/* One line for each rank; vLLM calls it engine. */
 static void
-put_metric(struct server *s, struct evbuffer *body, const char *name,
-    const char *help, double value)
+put_metric(struct server *s, struct evbuffer *body, const struct metric *m)
 {
-	bool counter = strstr(name, "_total") != NULL;
+	bool counter = strstr(m->name, "_total") != NULL;
+	struct serving_counts n;
+	uint32_t i;
 
-	evbuffer_add_printf(body, "# HELP vllm:%s %s\n# TYPE vllm:%s %s\n"
-	    "vllm:%s{engine=\"0\",model_name=\"", name, help, name,
-	    counter ? "counter" : "gauge", name);
-	put_label(body, s->facts->rules.models[0]);
-	evbuffer_add_printf(body, "\"} %.17g\n", value);
+	evbuffer_add_printf(body, "# HELP vllm:%s %s\n# TYPE vllm:%s %s\n",
+	    m->name, m->help, m->name, counter ? "counter" : "gauge");
+	for (i = 0; i < s->facts->ranks; i++) {
+		serving_counts(s->ranks[i], &n);
+		evbuffer_add_printf(body, "vllm:%s{engine=\"%" PRIu32
+		    "\",model_name=\"", m->name, i);
+		put_label(body, s->facts->rules.models[0]);
+		evbuffer_add_printf(body, "\"} %.17g\n", m->value(&n));
+	}
 }
 
 static void
 get_metrics(struct link *l, struct evbuffer *body)
 {
 	struct server *s = l->server;
-	struct serving_counts n;
+	size_t i;
 
 	if (!publish_has_metrics(s)) {
 		server_error(l, ASK_CHAT, 404, "Not Found");
 		return;
 	}
-	serving_counts(s->serving, &n);
-	put_metric(s, body, "num_requests_running",
-	    "Sequences in prefill or decode.", (double)n.running);
-	put_metric(s, body, "num_requests_waiting",
-	    "Sequences that wait for room.", (double)n.waiting);
-	put_metric(s, body, "kv_cache_usage_perc",
-	    "Blocks in use, 1 is all.", (double)n.held / (double)n.blocks);
-	put_metric(s, body, "prefix_cache_queries_total",
-	    "Tokens looked for in the cache.", (double)n.queried);
-	put_metric(s, body, "prefix_cache_hits_total",
-	    "Tokens found in the cache.", (double)n.hit);
-	put_metric(s, body, "prompt_tokens_total",
-	    "Tokens of prompts after prefill.", (double)n.prompt_tokens);
-	put_metric(s, body, "generation_tokens_total",
-	    "Tokens made.", (double)n.generated);
-	put_metric(s, body, "num_preemptions_total",
-	    "Sequences that had to give their blocks back.",
-	    (double)n.preempted);
-	put_metric(s, body, "request_success_total",
-	    "Sequences that came to their end.", (double)n.finished);
+	for (i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
+		put_metric(s, body, &metrics[i]);
 	publish_config(s, body);
 	evhttp_add_header(evhttp_request_get_output_headers(l->request),
 	    "Content-Type", "text/plain; version=0.0.4; charset=utf-8");
@@ -202,23 +245,27 @@ get_metrics(struct link *l, struct evbuffer *body)
 
 static const struct {
 	const char *path;
-	int kind;         /* of a call, or */
+	int kind;         /* of a call, or one of these */
 	void (*get)(struct link *l, struct evbuffer *body);
+	void (*post)(struct link *l, struct evbuffer *body);
 } paths[] = {
-	{ "/v1/chat/completions", ASK_CHAT, NULL },
-	{ "/v1/completions", ASK_COMPLETIONS, NULL },
-	{ "/v1/responses", ASK_RESPONSES, NULL },
-	{ "/v1/messages", ASK_MESSAGES, NULL },
-	{ "/v1/embeddings", ASK_EMBEDDINGS, NULL },
-	{ "/v1/models", 0, get_models },
-	{ "/metrics", 0, get_metrics },
-	{ "/server_info", 0, publish_info },
-	{ "/get_server_info", 0, publish_old_info },
-	{ "/health", 0, get_health }
+	{ "/v1/chat/completions", ASK_CHAT, NULL, NULL },
+	{ "/v1/completions", ASK_COMPLETIONS, NULL, NULL },
+	{ "/v1/responses", ASK_RESPONSES, NULL, NULL },
+	{ "/v1/messages", ASK_MESSAGES, NULL, NULL },
+	{ "/v1/embeddings", ASK_EMBEDDINGS, NULL, NULL },
+	{ "/v1/models", 0, get_models, NULL },
+	{ "/metrics", 0, get_metrics, NULL },
+	{ "/server_info", 0, publish_info, NULL },
+	{ "/get_server_info", 0, publish_old_info, NULL },
+	{ "/health", 0, get_health, NULL },
+	{ "/cached", 0, NULL, inspect_cached },
+	{ "/reset_prefix_cache", 0, NULL, inspect_clear },
+	{ "/flush_cache", 0, NULL, inspect_clear }
 };
 
 static void
-answer_get(struct link *l, void (*get)(struct link *, struct evbuffer *))
+answer_now(struct link *l, void (*get)(struct link *, struct evbuffer *))
 {
 	struct evbuffer *body = evbuffer_new();
 
@@ -236,13 +283,17 @@ route_path(struct link *l, const char *path)
 	bool post = evhttp_request_get_command(l->request) == EVHTTP_REQ_POST;
 	size_t i;
 
+	if (stored_route(l, path))
+		return;
 	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
 		if (strcmp(path, paths[i].path) != 0)
 			continue;
 		if (post != (paths[i].get == NULL))
 			server_error(l, ASK_CHAT, 405, "Method Not Allowed");
 		else if (paths[i].get != NULL)
-			answer_get(l, paths[i].get);
+			answer_now(l, paths[i].get);
+		else if (paths[i].post != NULL)
+			answer_now(l, paths[i].post);
 		else
 			call_begin(l, paths[i].kind);
 		return;
@@ -377,9 +428,14 @@ server_listen(struct server *s)
 	struct sockaddr_in a = { .sin_family = AF_INET };
 	struct evconnlistener *listener;
 	socklen_t n = sizeof(a);
+	char why[512];
 
 	if (s->bound != NULL)
 		return true;
+	if (s->events != NULL && !events_open(s->events, why, sizeof(why))) {
+		warnx("%s", why);
+		return false;
+	}
 	a.sin_port = htons(s->port);
 	if (inet_pton(AF_INET, s->facts->address, &a.sin_addr) != 1)
 		return false;
@@ -424,14 +480,37 @@ server_empty(struct server *s)
 {
 	struct serving_facts facts = s->facts->serving;
 	struct serving *fresh;
+	uint32_t i;
 
+	kept_empty(s->kept);
+	if (s->events != NULL)
+		events_close(s->events);
 	facts.seed = s->seed;
-	fresh = serving_new(&facts);
-	if (fresh == NULL)
-		return false;
-	serving_free(s->serving);
-	s->serving = fresh;
+	for (i = 0; i < s->facts->ranks; i++) {
+		fresh = serving_new(&facts);
+		if (fresh == NULL)
+			return false;
+		serving_free(s->ranks[i]);
+		s->ranks[i] = fresh;
+	}
 	return true;
+}
+
+/* False: no memory. */
+static bool
+make_events(struct server *s)
+{
+	struct events_place place = {
+		.base = s->base, .sockets = s->facts->sockets,
+		.number = s->number, .ranks = s->facts->ranks,
+		.block_tokens = s->facts->serving.block_tokens,
+		.seed = s->seed
+	};
+
+	if (s->facts->sockets == NULL)
+		return true;
+	s->events = events_new(&s->facts->events, &place);
+	return s->events != NULL;
 }
 
 static bool
@@ -439,7 +518,9 @@ make_parts(struct server *s)
 {
 	s->http = evhttp_new(s->base);
 	s->due = evtimer_new(s->base, on_due, s);
-	if (s->http == NULL || s->due == NULL || !server_empty(s)) {
+	s->kept = kept_new(s->facts->responses, s->facts->ids + s->seed);
+	if (s->http == NULL || s->due == NULL || s->kept == NULL ||
+	    !make_events(s) || !server_empty(s)) {
 		warnx("no memory");
 		return false;
 	}
@@ -454,7 +535,7 @@ make_parts(struct server *s)
 
 struct server *
 server_new(struct event_base *base, const struct server_facts *facts,
-    uint16_t port, uint64_t seed)
+    const struct server_place *place)
 {
 	struct server *s = calloc(1, sizeof(*s));
 
@@ -462,8 +543,9 @@ server_new(struct event_base *base, const struct server_facts *facts,
 		return NULL;
 	s->base = base;
 	s->facts = facts;
-	s->port = port;
-	s->seed = seed;
+	s->port = place->port;
+	s->number = place->number;
+	s->seed = place->seed;
 	s->clock.real = real_now();
 	s->clock.rate = 1 / facts->scale;
 	if (!make_parts(s)) {
@@ -476,6 +558,8 @@ server_new(struct event_base *base, const struct server_facts *facts,
 void
 server_free(struct server *s)
 {
+	uint32_t i;
+
 	if (s == NULL)
 		return;
 	fault_stop(s);
@@ -483,6 +567,9 @@ server_free(struct server *s)
 		evhttp_free(s->http);
 	if (s->due != NULL)
 		event_free(s->due);
-	serving_free(s->serving);
+	for (i = 0; i < s->facts->ranks; i++)
+		serving_free(s->ranks[i]);
+	events_free(s->events);
+	kept_free(s->kept);
 	free(s);
 }

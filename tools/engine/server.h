@@ -3,9 +3,14 @@
  * server.h - an engine behind a port of its own; several share one thread.
  *
  *   connection -> request -> path -> /v1/...   call.c    runs through serving
+ *                                              and may be kept (kept.h)
+ *                                    .../ID    stored.c  what is kept
  *                                    /fault    fault.c
  *                                    others    server.c  response at once,
- *                                              publish.c that of its cache
+ *                                              publish.c that of its cache,
+ *                                              inspect.c
+ *
+ * What happens in caches is published by events.h.
  *
  * A link is a connection from its first request to its end. It has one request
  * at a time; a call of that request ends with the link:
@@ -19,11 +24,16 @@
  *
  * The engine has its own time (struct engine_clock): it runs at a configured
  * multiple of real time, slower during the fault slow, and stops during stall.
+ *
+ * An engine may have data-parallel ranks: each has a serving of its own, with a
+ * cache of its own. A request names its rank in a header, as with vLLM and
+ * SGLang; without, the rank with the fewest requests gets it.
  */
 #ifndef KVROUTE_SERVER_H
 #define KVROUTE_SERVER_H
 
 #include "ask.h"
+#include "events.h"
 #include "reply.h"
 #include "serving.h"
 
@@ -39,22 +49,31 @@ struct engine_clock {
 
 enum fault_kind {
 	FAULT_NONE, FAULT_REFUSE, FAULT_STALL, FAULT_DIE, FAULT_RESTART,
-	FAULT_SLOW, FAULT_ERROR, FAULT_KINDS
+	FAULT_SLOW, FAULT_ERROR, FAULT_LOSE, FAULT_KINDS
 };
 
 enum publish {
 	PUBLISH_VLLM, PUBLISH_SGLANG, PUBLISH_SGLANG_OLD, PUBLISH_NONE
 };
 
+enum { RANKS_MAX = 64 };
+
 struct server_facts {
 	const char *address;
+	uint32_t ranks;
 	struct serving_facts serving;
 	struct ask_rules rules;
 	enum reply_usage usage;
 	enum publish publish;
+	uint32_t tools;       /* one answer in so many is a call; 0: none */
+	bool reasoning;       /* answers begin with it */
 	bool headers_early;
+	size_t responses;     /* kept; also conversations */
+	uint64_t ids;         /* seed of their ids, with that of the server */
 	bool verbose;
 	double scale;
+	struct events_facts events;
+	void *sockets;        /* of events_begin, or NULL */
 };
 
 struct call;
@@ -74,22 +93,30 @@ struct server {
 	struct evhttp *http;
 	struct evhttp_bound_socket *bound; /* NULL: refuses */
 	uint16_t port;
-	struct serving *serving;
+	struct serving *ranks[RANKS_MAX]; /* [facts->ranks] */
 	struct engine_clock clock;
 	struct event *due;       /* the next event in serving */
 	struct event *fault_end;
 	enum fault_kind fault;
 	int fault_status;
+	struct kept *kept;
+	struct events *events;   /* NULL: none */
+	uint32_t number;         /* of the engine in this process */
 	uint64_t requests;
 	uint64_t seed;
 	struct link *links;
 };
 
-/* Port 0: any free one. NULL: it failed and printed the reason. */
+struct server_place {
+	uint16_t port;   /* 0: any free one */
+	uint32_t number; /* of the engine in this process, from 0 */
+	uint64_t seed;
+};
+/* NULL: it failed and printed the reason. */
 struct server *server_new(struct event_base *base,
-    const struct server_facts *facts, uint16_t port, uint64_t seed);
+    const struct server_facts *facts, const struct server_place *place);
 void server_free(struct server *s);
-/* False: no memory. */
+/* Empties caches, and what is kept. False: no memory. */
 bool server_empty(struct server *s);
 bool server_listen(struct server *s);
 void server_refuse(struct server *s);
@@ -117,6 +144,15 @@ bool publish_has_metrics(const struct server *s);
 void publish_config(const struct server *s, struct evbuffer *body);
 void publish_info(struct link *l, struct evbuffer *body);
 void publish_old_info(struct link *l, struct evbuffer *body);
+
+/* inspect.c: what tests ask for, and ends of caches. */
+void inspect_cached(struct link *l, struct evbuffer *body);
+void inspect_clear(struct link *l, struct evbuffer *body);
+
+/* stored.c: keeps a response that is complete, as it was asked to. */
+void stored_keep(struct server *s, struct reply *r);
+/* Answers a request about what is kept; false: it is about something else. */
+bool stored_route(struct link *l, const char *path);
 
 /* fault.c */
 void fault_request(struct link *l);

@@ -22,12 +22,24 @@ struct sequence {
 	bool admitted;        /* at least once */
 	bool compute_all;
 	bool is_news;
+	struct block **blocks; /* [n_blocks], if they are watched */
+	size_t n_blocks;
+	size_t copy;           /* the block that it has twice, or n_blocks */
 	struct sequence *prev, *next;
 	struct sequence *news_prev, *news_next;
 };
 
+struct queued {
+	struct serving_change change;
+	struct block *block; /* held, if stored */
+};
+
 struct serving {
 	struct serving_facts facts;
+	struct blocks *blocks;        /* NULL: they are not watched */
+	struct queued *queue;
+	size_t n_queue, next_queued, queue_room;
+	struct block *shown;          /* of the last change taken out */
 	struct engine *engine;
 	struct serving_counts counts; /* of what has happened */
 	struct sequence *sequences;   /* not dropped yet */
@@ -48,7 +60,8 @@ serving_new(const struct serving_facts *facts)
 		.prefill = facts->prefill_rate / speed, .seed = facts->seed,
 		.sequences = facts->sequences, .batch = facts->batch,
 		.attention = facts->attention, .own_reads = facts->own_reads,
-		.preempt = facts->preempt, .each_token = true
+		.preempt = facts->preempt, .each_token = true,
+		.watched = facts->watched
 	};
 	struct serving *s = calloc(1, sizeof(*s));
 
@@ -57,11 +70,25 @@ serving_new(const struct serving_facts *facts)
 	s->facts = *facts;
 	s->counts.blocks = facts->blocks;
 	s->engine = engine_new(&idea);
-	if (s->engine == NULL) {
+	s->blocks = facts->watched ? blocks_new(facts->block_tokens) : NULL;
+	if (s->engine == NULL || (facts->watched && s->blocks == NULL)) {
+		engine_free(s->engine);
+		blocks_free(s->blocks);
 		free(s);
 		return NULL;
 	}
 	return s;
+}
+
+static void
+sequence_free(struct serving *s, struct sequence *q)
+{
+	size_t i;
+
+	for (i = 0; i < q->n_blocks; i++)
+		blocks_release(s->blocks, q->blocks[i]);
+	free(q->blocks);
+	free(q);
 }
 
 void
@@ -72,9 +99,106 @@ serving_free(struct serving *s)
 	if (s == NULL)
 		return;
 	DL_FOREACH_SAFE(s->sequences, q, next)
-		free(q);
+		sequence_free(s, q);
 	engine_free(s->engine);
+	blocks_free(s->blocks);
+	free(s->queue);
 	free(s);
+}
+
+/* -------------------------------------------------------------- changes --- */
+
+/* `block` is NULL if one was removed. */
+static void
+queue(struct serving *s, uint64_t name, struct block *block)
+{
+	size_t want = s->queue_room == 0 ? 64 : s->queue_room * 2;
+	struct queued *p;
+
+	if (s->next_queued == s->n_queue)
+		s->next_queued = s->n_queue = 0;
+	if (s->n_queue == s->queue_room) {
+		p = realloc(s->queue, want * sizeof(*p));
+		if (p == NULL) {
+			s->failed = true;
+			return;
+		}
+		s->queue = p;
+		s->queue_room = want;
+	}
+	if (block != NULL)
+		blocks_hold(block);
+	s->queue[s->n_queue++] = (struct queued){
+	    { block != NULL, name, block }, block };
+}
+
+bool
+serving_change(struct serving *s, struct serving_change *out)
+{
+	if (s->shown != NULL)
+		blocks_release(s->blocks, s->shown);
+	s->shown = NULL;
+	if (s->next_queued == s->n_queue)
+		return false;
+	s->shown = s->queue[s->next_queued].block;
+	*out = s->queue[s->next_queued++].change;
+	return true;
+}
+
+/* Blocks without contents, as of ends of outputs, are nothing to tell of. */
+static void
+take_change(struct serving *s, const struct cache_change *change, bool tell)
+{
+	struct block *block = blocks_find(s->blocks, change->name);
+
+	if (block == NULL || block->cached == change->stored)
+		return;
+	block->cached = change->stored;
+	if (tell)
+		queue(s, change->name, change->stored ? block : NULL);
+	if (change->stored)
+		blocks_hold(block);
+	else
+		blocks_release(s->blocks, block);
+}
+
+/* What the cache has noted; what is called next may forget contents. */
+static void
+take_changes(struct serving *s, bool tell)
+{
+	const struct cache_change *changes;
+	size_t n, i;
+
+	if (s->blocks == NULL || s->failed)
+		return;
+	s->failed = !engine_changes(s->engine, &changes, &n);
+	for (i = 0; i < n && !s->failed; i++)
+		take_change(s, &changes[i], tell);
+	engine_noted(s->engine);
+}
+
+/* What an admitted sequence says of blocks that were there before it. */
+static void
+tell_hits(struct serving *s, struct sequence *q, uint64_t hit)
+{
+	size_t n = (size_t)(hit / s->facts.block_tokens), i;
+
+	for (i = 0; i < n && i < q->n_blocks && s->facts.tells_hits; i++)
+		queue(s, q->blocks[i]->name, q->blocks[i]);
+	if (!s->facts.has_copies || q->compute_all || n >= q->n_blocks ||
+	    (n + 1) * s->facts.block_tokens > q->n_prompt ||
+	    !q->blocks[n]->cached)
+		return;
+	q->copy = n;
+	queue(s, q->blocks[n]->name, q->blocks[n]);
+}
+
+static void
+drop_copy(struct serving *s, struct sequence *q)
+{
+	if (q->copy < q->n_blocks)
+		queue(s, q->blocks[q->copy]->name, NULL);
+	q->copy = q->n_blocks;
 }
 
 /* ------------------------------------------------------------- progress --- */
@@ -123,10 +247,13 @@ listen(struct serving *s)
 		q = (struct sequence *)(uintptr_t)event.request;
 		if (event.kind == ENGINE_ADMITTED) {
 			count_hits(s, q, event.tokens);
+			tell_hits(s, q, event.tokens);
 		} else if (event.kind == ENGINE_PREEMPTED) {
 			s->counts.preempted++;
+			drop_copy(s, q);
 		} else if (event.kind == ENGINE_FINISHED) {
 			generated(s, q, event.tokens);
+			drop_copy(s, q);
 			q->state.finished = true;
 			s->counts.finished++;
 			tell(s, q);
@@ -134,6 +261,7 @@ listen(struct serving *s)
 			generated(s, q, event.tokens);
 		}
 	}
+	take_changes(s, true);
 }
 
 static void
@@ -211,6 +339,32 @@ name_all(const struct serving *s, const struct sequence_facts *facts,
 	return names;
 }
 
+/* Holds the blocks of these names. False: no memory. */
+static bool
+hold(struct serving *s, struct sequence *q,
+    const struct sequence_facts *facts, const uint64_t *names, size_t n)
+{
+	struct block block = { .first = true, .salt = facts->salt_text,
+	    .adapter = facts->adapter };
+	size_t i;
+
+	if (s->blocks == NULL)
+		return true;
+	q->blocks = calloc(n + 1, sizeof(struct block *));
+	for (i = 0; q->blocks != NULL && i < n; i++) {
+		block.name = names[i];
+		block.tokens = facts->tokens + i * s->facts.block_tokens;
+		q->blocks[i] = blocks_add(s->blocks, &block);
+		if (q->blocks[i] == NULL)
+			return false;
+		q->copy = ++q->n_blocks;
+		block.before = names[i];
+		block.first = false;
+		block.salt = NULL;
+	}
+	return q->blocks != NULL;
+}
+
 static bool
 send(struct serving *s, struct sequence *q, const struct sequence_facts *facts)
 {
@@ -219,14 +373,15 @@ send(struct serving *s, struct sequence *q, const struct sequence_facts *facts)
 		.output = facts->n_answer, .known = facts->n_answer - 1,
 		.compute_all = facts->compute_all
 	};
-	uint64_t *names = name_all(s, facts, (size_t)(r.tokens + r.known) /
-	    s->facts.block_tokens);
+	size_t n = (size_t)(r.tokens + r.known) / s->facts.block_tokens;
+	uint64_t *names = name_all(s, facts, n);
+	bool held = names != NULL && hold(s, q, facts, names, n);
 
 	r.names = names;
-	if (names != NULL)
+	if (held)
 		s->failed = engine_submit(s->engine, &r) != ENGINE_OK;
 	free(names);
-	return names != NULL && !s->failed;
+	return held && !s->failed;
 }
 
 struct sequence *
@@ -244,7 +399,7 @@ serving_submit(struct serving *s, const struct sequence_facts *facts,
 	q->compute_all = facts->compute_all;
 	q->n_prompt = facts->n_prompt;
 	if (!send(s, q, facts)) {
-		free(q);
+		sequence_free(s, q);
 		return NULL;
 	}
 	DL_APPEND(s->sequences, q);
@@ -262,8 +417,22 @@ serving_drop(struct serving *s, struct sequence *q)
 	if (q->is_news)
 		DL_DELETE2(s->news, q, news_prev, news_next);
 	DL_DELETE(s->sequences, q);
-	free(q);
+	drop_copy(s, q);
 	listen(s);
+	sequence_free(s, q);
+}
+
+bool
+serving_clear(struct serving *s)
+{
+	struct engine_state state;
+
+	engine_state(s->engine, &state);
+	if (state.running + state.waiting > 0)
+		return false;
+	engine_reset(s->engine);
+	take_changes(s, false);
+	return true;
 }
 
 /* -------------------------------------------------------- looking at it --- */
@@ -292,6 +461,23 @@ serving_counts(const struct serving *s, struct serving_counts *out)
 	out->waiting = state.waiting;
 	out->held = state.pinned + state.own;
 	out->idle = state.idle;
+}
+
+uint64_t
+serving_held(const struct serving *s, const struct sequence_facts *facts)
+{
+	/* Of one token more: this prompt's last one counts, too. */
+	struct engine_request r = { .tokens = facts->n_prompt + 1 };
+	uint64_t *names = name_all(s, facts, facts->n_prompt /
+	    s->facts.block_tokens);
+	uint64_t held;
+
+	if (names == NULL)
+		return UINT64_MAX;
+	r.names = names;
+	held = engine_cached(s->engine, &r);
+	free(names);
+	return held;
 }
 
 bool

@@ -20,6 +20,7 @@
 #ifndef KVROUTE_SERVING_H
 #define KVROUTE_SERVING_H
 
+#include "blocks.h"
 #include "engine_cache.h"
 
 #include <stdbool.h>
@@ -42,6 +43,9 @@ struct serving_facts {
 	double prefill_rate;     /* tokens a second */
 	int64_t decode_ns;       /* of a step without load, above 0 */
 	int64_t tick_ns;         /* news of one sequence are so far apart */
+	bool watched;            /* there are changes, see serving_change */
+	bool tells_hits;         /* blocks are stored again when they are hit */
+	bool has_copies;         /* so is what is computed though it is there */
 };
 /* NULL: no memory. */
 struct serving *serving_new(const struct serving_facts *facts);
@@ -53,6 +57,7 @@ struct sequence_facts {
 	size_t n_prompt;    /* above 0 */
 	size_t n_answer;    /* above 0 */
 	uint64_t salt;      /* sequences share blocks only if equal */
+	const char *salt_text, *adapter; /* what made it so; NULL: nothing */
 	bool compute_all;   /* never reads the cache */
 	void *owner;        /* yours */
 };
@@ -80,6 +85,27 @@ struct sequence_state {
 };
 /* The next one with an unreported change of state; NULL: no more. */
 struct sequence *serving_news(struct serving *s, struct sequence_state *out);
+
+/*
+ * What has happened to blocks, if they are watched, in order: a block is stored
+ * after the one before it.
+ *
+ * A prompt whose blocks are all there has its last one computed again, because
+ * a token must be computed. In vLLM this makes a copy: here it is stored again
+ * and removed when its sequence ends or is preempted. It takes no room.
+ */
+struct serving_change {
+	bool stored;               /* else removed */
+	uint64_t name;
+	const struct block *block; /* if stored; until the next call */
+};
+/* Takes out the next one; false: no more. */
+bool serving_change(struct serving *s, struct serving_change *out);
+/* Empties the cache, without changes. False: sequences run; nothing is done. */
+bool serving_clear(struct serving *s);
+/* Of these tokens, those in leading cached blocks. UINT64_MAX: no memory. */
+uint64_t serving_held(const struct serving *s,
+    const struct sequence_facts *facts);
 
 struct serving_counts {
 	uint64_t running; /* sequences */

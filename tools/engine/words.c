@@ -23,46 +23,59 @@ static const char *const vocabulary[] = {
 };
 enum { VOCABULARY = sizeof(vocabulary) / sizeof(vocabulary[0]) };
 
-/* Adds the tokens of a word, as far as there is room. */
-static size_t
-add_word(struct words *w, size_t at, const char *word, size_t most,
-    struct token_list *tokens)
+/* Adds the tokens of a text until there are `most`. */
+static void
+add(struct words *w, const char *text, size_t most, struct token_list *tokens)
 {
-	size_t n = strlen(word), i = 0, length;
+	size_t n = strlen(text), i = 0, length;
+	size_t at = w->n == 0 ? 0 : w->ends[w->n - 1];
 
 	while (i < n && w->n < most) {
-		length = token_length(word + i, n - i);
-		memcpy(w->text + at, word + i, length);
-		token_list_text(tokens, word + i, length);
+		length = token_length(text + i, n - i);
+		memcpy(w->text + at, text + i, length);
+		if (tokens != NULL)
+			token_list_text(tokens, text + i, length);
 		i += length;
 		at += length;
 		w->ends[w->n++] = (uint32_t)at;
 	}
-	return at;
+	w->text[at] = '\0';
 }
 
 bool
-words_make(struct words *w, uint64_t seed, size_t n, struct token_list *tokens)
+words_begin(struct words *w, size_t room)
 {
+	w->n = 0;
+	w->room = room;
+	w->text = room < UINT32_MAX / LONGEST ? malloc(room * LONGEST + 1) :
+	    NULL;
+	w->ends = calloc(room + 1, sizeof(w->ends[0]));
+	if (w->text != NULL)
+		w->text[0] = '\0';
+	return w->text != NULL && w->ends != NULL;
+}
+
+void
+words_draw(struct words *w, uint64_t seed, size_t n, struct token_list *tokens)
+{
+	size_t most = n < w->room - w->n ? w->n + n : w->room;
 	struct rng rng = { seed };
 	const char *word;
-	size_t at;
 
-	w->n = 0;
-	w->text = n < UINT32_MAX / LONGEST ? malloc(n * LONGEST + 1) : NULL;
-	w->ends = calloc(n + 1, sizeof(w->ends[0]));
-	if (w->text == NULL || w->ends == NULL)
-		return false;
-	at = add_word(w, 0, "So", n, tokens);
-	while (w->n < n) {
+	add(w, "So", most, tokens);
+	while (w->n < most) {
 		word = vocabulary[rng_between(&rng, 0, VOCABULARY - 1)];
 		if (ispunct((unsigned char)word[0]) &&
-		    !isalnum((unsigned char)w->text[at - 1]))
+		    !isalnum((unsigned char)w->text[w->ends[w->n - 1] - 1]))
 			continue; /* two signs would be one token */
-		at = add_word(w, at, word, n, tokens);
+		add(w, word, most, tokens);
 	}
-	w->text[at] = '\0';
-	return !tokens->failed;
+}
+
+void
+words_put(struct words *w, const char *text, struct token_list *tokens)
+{
+	add(w, text, w->room, tokens);
 }
 
 void
@@ -72,7 +85,7 @@ words_free(struct words *w)
 	free(w->ends);
 	w->text = NULL;
 	w->ends = NULL;
-	w->n = 0;
+	w->n = w->room = 0;
 }
 
 const char *

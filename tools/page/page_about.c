@@ -164,9 +164,13 @@ print_options(const struct page *p, const struct simulate_options *o)
 	print_load(p, o);
 	print_seconds(p, "caches reset every", o->reset_ns);
 	print_seconds(p, "oracle delay", o->event_delay_ns);
-	if (o->replicas > 1)
+	if (o->replicas > 1) {
+		print_item(p, "sessions of routers",
+		    simulate_dealing_names[o->dealing], "");
 		print_item(p, "routers exchange",
-		    o->exchange ? "everything" : "nothing", "");
+		    simulate_exchange_names[o->exchange], "");
+		print_seconds(p, "exchange delay", o->exchange_delay_ns);
+	}
 	if (o->common_rate)
 		print_item(p, "prefill rate", "one for all workers", "");
 }

@@ -93,6 +93,8 @@ make_simulations(struct run *r)
 
 		o.policy = w->policy;
 		o.index = w->index;
+		if (w->own_affinity)
+			o.affinity = w->affinity;
 		region.ttl_ns = w->ttl_ns;
 		run_must(simulate_new(&o, &region, &r->simulations[i]),
 		    w->name);
@@ -117,13 +119,14 @@ run_arrival(const struct settings *s, const struct trace_request *q,
 static void
 give(struct run *r, const struct trace_request *q, int64_t now)
 {
+	struct trace_request seen = trace_seen(q);
 	size_t i;
 
-	if (tokens_make(&r->tokens, q) != 0)
+	if (tokens_make(&r->tokens, &seen) != 0)
 		errx(ARGS_FAILED, "out of memory");
-	if (q->tokens > 0)
+	if (seen.tokens > 0)
 		run_must(kvr_prompt_set_tokens(r->prompt, NULL,
-		    r->tokens.tokens, q->tokens), "hashing");
+		    r->tokens.tokens, seen.tokens), "hashing");
 	for (i = 0; i < r->set.n; i++)
 		run_must(simulate_request(r->simulations[i], r->prompt, q, now),
 		    r->set.wanted[i].name);

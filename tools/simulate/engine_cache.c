@@ -39,6 +39,7 @@ struct engine_block {
 	uint32_t pins;
 	bool nameless;
 	bool lost;    /* not in the table: out of memory */
+	bool beside;  /* made without an origin */
 	uint64_t place; /* in the array */
 	struct engine_block *prev, *next;
 	UT_hash_handle hh;
@@ -52,6 +53,12 @@ struct engine_cache {
 	struct engine_block *list;   /* idle; the head is evicted first */
 	struct engine_block **array; /* [counts.idle], for RANDOM */
 	size_t capacity;             /* of the array; at least all blocks */
+	bool watched;
+	bool unnoted;                /* a change: out of memory */
+	struct cache_change *changes;
+	size_t n_changes, changes_room;
+	bool has_origin;
+	struct cache_origin origin; /* of blocks made now */
 };
 
 struct engine_cache *
@@ -79,7 +86,75 @@ cache_free(struct engine_cache *c)
 		free(b);
 	}
 	free(c->array);
+	free(c->changes);
 	free(c);
+}
+
+/* -------------------------------------------------------------- changes --- */
+
+void
+cache_watch(struct engine_cache *c)
+{
+	c->watched = true;
+}
+
+bool
+cache_changes(const struct engine_cache *c,
+    const struct cache_change **changes, size_t *n)
+{
+	*changes = c->changes;
+	*n = c->n_changes;
+	return !c->unnoted;
+}
+
+void
+cache_removals_first(struct engine_cache *c, size_t n)
+{
+	struct cache_change *p = c->changes, removal;
+	size_t i;
+
+	for (i = n; i < c->n_changes; i++) {
+		if (p[i].stored)
+			continue;
+		removal = p[i];
+		memmove(&p[n + 1], &p[n], (i - n) * sizeof(*p));
+		p[n++] = removal;
+	}
+}
+
+void
+cache_noted(struct engine_cache *c)
+{
+	c->n_changes = 0;
+}
+
+void
+cache_made_of(struct engine_cache *c, const struct cache_origin *origin)
+{
+	c->has_origin = origin != NULL;
+	if (origin != NULL)
+		c->origin = *origin;
+}
+
+static void
+note(struct engine_cache *c, const struct engine_block *b, bool stored)
+{
+	size_t want = c->changes_room == 0 ? 64 : c->changes_room * 2;
+	struct cache_change *p;
+
+	if (!c->watched)
+		return;
+	if (c->n_changes == c->changes_room) {
+		p = realloc(c->changes, want * sizeof(*p));
+		if (p == NULL) {
+			c->unnoted = true;
+			return;
+		}
+		c->changes = p;
+		c->changes_room = want;
+	}
+	c->changes[c->n_changes++] = (struct cache_change){ .name = b->name,
+	    .stored = stored, .beside = b->beside, .origin = c->origin };
 }
 
 /* ---------------------------------------------------------- idle blocks --- */
@@ -114,6 +189,8 @@ drop(struct engine_cache *c, struct engine_block *b)
 	idle_remove(c, b);
 	if (!b->nameless)
 		HASH_DEL(c->table, b);
+	if (b->name != 0 || !b->nameless)
+		note(c, b, false);
 	free(b);
 }
 
@@ -172,20 +249,25 @@ block_new(struct engine_cache *c, bool nameless, uint64_t name)
 		return NULL;
 	b->nameless = nameless;
 	b->name = name;
-	if (nameless)
+	b->beside = !c->has_origin;
+	if (nameless) {
+		if (name != 0)
+			note(c, b, true);
 		return b;
+	}
 	HASH_ADD(hh, c->table, name, sizeof(b->name), b);
 	if (b->lost) {
 		free(b);
 		return NULL;
 	}
+	note(c, b, true);
 	return b;
 }
 
 bool
-cache_add_nameless(struct engine_cache *c)
+cache_add_nameless(struct engine_cache *c, uint64_t name)
 {
-	struct engine_block *b = block_new(c, true, 0);
+	struct engine_block *b = block_new(c, true, name);
 
 	if (b != NULL)
 		idle_add(c, b);

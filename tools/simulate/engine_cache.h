@@ -32,6 +32,9 @@
  * and waits uses the blocks that it finds without pinning them.
  *
  * The cost is O(1) per block in every case.
+ *
+ * A cache that is watched notes which blocks come and go, in order: what an
+ * engine publishes as events.
  */
 #ifndef KVROUTE_ENGINE_CACHE_H
 #define KVROUTE_ENGINE_CACHE_H
@@ -69,13 +72,39 @@ struct engine_block *cache_pin(struct engine_cache *c, uint64_t name);
 void cache_unpin(struct engine_cache *c, struct engine_block *b);
 /* The same, but the last unpin removes the block: it was never computed. */
 void cache_discard(struct engine_cache *c, struct engine_block *b);
-/* Adds an idle block that nothing can hit. False: out of memory. */
-bool cache_add_nameless(struct engine_cache *c);
+/* Adds an idle block that nothing can hit. The name is for changes alone; 0:
+   they are not noted. False: out of memory. */
+bool cache_add_nameless(struct engine_cache *c, uint64_t name);
 
 /* Evicts the next block; there must be an idle one. */
 void cache_evict(struct engine_cache *c);
 /* Evicts all idle blocks. */
 void cache_reset(struct engine_cache *c);
+
+/* Where blocks that are made come from. */
+struct cache_origin {
+	uint64_t request;
+	uint64_t index;  /* of the block in it */
+	uint64_t before; /* the block before it, if the index is above 0 */
+};
+/* Of the blocks made from now on; NULL: they are not of a path. */
+void cache_made_of(struct engine_cache *c, const struct cache_origin *origin);
+
+struct cache_change {
+	uint64_t name;
+	bool stored; /* else it was removed */
+	bool beside; /* it was made without an origin */
+	struct cache_origin origin; /* if stored, and not beside */
+};
+/* Notes changes from now on. */
+void cache_watch(struct engine_cache *c);
+/* Those since the last cache_noted. False: some are missing: no memory. */
+bool cache_changes(const struct engine_cache *c,
+    const struct cache_change **changes, size_t *n);
+/* Of those after the first n, removals are put before the rest. */
+void cache_removals_first(struct engine_cache *c, size_t n);
+/* They have been read. */
+void cache_noted(struct engine_cache *c);
 
 struct engine_cache_counts {
 	uint64_t pinned; /* blocks */

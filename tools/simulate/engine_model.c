@@ -27,13 +27,15 @@ struct sequence {
 	uint64_t generated;
 	bool preempted;         /* at least once */
 	struct sequence *prev, *next;
-	struct engine_block **blocks; /* [n_blocks], once admitted */
+	struct window_pins pins;      /* these two: once admitted */
+	struct engine_block **blocks; /* [n_blocks] */
 	uint64_t names[];       /* [n_names] */
 };
 
 struct engine {
 	struct engine_idea idea;
 	struct engine_cache *cache;
+	struct engine_window *window; /* NULL: no layers have one */
 	uint64_t own;             /* blocks */
 	uint64_t n_waiting;
 	uint64_t n_running;
@@ -65,16 +67,24 @@ engine_new(const struct engine_idea *idea)
 	e->token_ns = idea->prefill > 0 ? 1e9 / idea->prefill :
 	    ENGINE_TOKEN_NS;
 	e->cache = cache_new(idea->eviction, idea->seed);
-	if (e->cache == NULL) {
+	if (e->cache != NULL && idea->window.mode != ENGINE_WINDOW_FULL)
+		e->window = window_new(&idea->window, idea->block_tokens,
+		    e->cache);
+	if (e->cache == NULL || (e->window == NULL &&
+	    idea->window.mode != ENGINE_WINDOW_FULL)) {
+		cache_free(e->cache);
 		free(e);
 		return NULL;
 	}
+	if (idea->watched)
+		cache_watch(e->cache);
 	return e;
 }
 
 static void
 sequence_free(struct sequence *q)
 {
+	free(q->pins.pins);
 	free(q->blocks);
 	free(q);
 }
@@ -95,6 +105,7 @@ engine_free(struct engine *e)
 {
 	if (e == NULL)
 		return;
+	window_free(e->window);
 	cache_free(e->cache);
 	free_all(&e->waiting);
 	free_all(&e->running);
@@ -193,6 +204,7 @@ void
 engine_reset(struct engine *e)
 {
 	cache_reset(e->cache);
+	window_reset(e->window);
 }
 
 void
@@ -224,6 +236,7 @@ may_hit(const struct engine *e, const struct engine_request *r)
 uint64_t
 engine_cached(const struct engine *e, const struct engine_request *r)
 {
+	struct window_walk walk = { 0, 0, 0 };
 	uint64_t most = may_hit(e, r), name = 0, n;
 
 	for (n = 0; n < most; n++) {
@@ -231,15 +244,17 @@ engine_cached(const struct engine *e, const struct engine_request *r)
 		    name_after(e, name, r->ids, n);
 		if (!cache_has(e->cache, name))
 			break;
+		window_step(e->window, &walk, name);
 	}
-	return n * e->idea.block_tokens;
+	return walk.best * e->idea.block_tokens;
 }
 
 /* All of its blocks need room, except those already in use. */
 static bool
 model_has_room(const struct engine *e, const struct sequence *q)
 {
-	uint64_t need = model_in_use(e) + q->own;
+	uint64_t need = model_in_use(e) + q->own +
+	    window_need(e->window, q->n_blocks);
 
 	if (need > e->idea.blocks)
 		return false;
@@ -248,20 +263,69 @@ model_has_room(const struct engine *e, const struct sequence *q)
 	return need <= e->idea.blocks;
 }
 
+/* Where the request resumes, and of its prompt what else is cached. */
+static struct window_path
+model_resume(const struct engine *e, const struct sequence *q)
+{
+	struct window_path path = { .names = q->names, .n = q->n_blocks,
+	    .most = (q->request.tokens - 1) / e->idea.block_tokens,
+	    .cached = cache_leading(e->cache, q->names,
+		may_hit(e, &q->request)) };
+	struct window_walk walk = { 0, 0, 0 };
+
+	while (walk.n < path.cached)
+		window_step(e->window, &walk, q->names[walk.n]);
+	path.hit = walk.best;
+	return path;
+}
+
+/* Blocks of an output without ids have names that nothing else has. */
+static uint64_t
+model_name(const struct sequence *q, size_t i)
+{
+	return i < q->n_names ? q->names[i] : mix(q->request.number + mix(i));
+}
+
+/* The blocks that are made now are this one of the sequence. */
+static void
+made_of(struct engine *e, const struct sequence *q, size_t i)
+{
+	struct cache_origin origin = { q->request.number, i,
+	    i == 0 ? 0 : model_name(q, i - 1) };
+
+	cache_made_of(e->cache, &origin);
+}
+
+static size_t
+count_changes(const struct engine *e)
+{
+	const struct cache_change *changes;
+	size_t n;
+
+	cache_changes(e->cache, &changes, &n);
+	return n;
+}
+
+/* Engines make room before they take it. */
 static void
 model_admit(struct engine *e, struct sequence *q)
 {
-	uint64_t hit;
-	size_t i;
+	struct window_path path = model_resume(e, q);
+	uint64_t hit = path.hit * e->idea.block_tokens;
+	size_t before = count_changes(e), i;
 
-	q->hit = cache_leading(e->cache, q->names, may_hit(e, &q->request));
-	hit = q->hit * e->idea.block_tokens;
+	q->hit = path.hit;
 	for (i = 0; i < q->n_blocks && !e->failed; i++) {
+		made_of(e, q, i);
 		q->blocks[i] = cache_pin(e->cache, q->names[i]);
 		e->failed = q->blocks[i] == NULL;
 	}
+	cache_made_of(e->cache, NULL);
+	e->failed = e->failed || !window_admit(e->window, &path, &q->pins);
 	e->own += q->own;
 	model_fit(e);
+	if (e->window == NULL)
+		cache_removals_first(e->cache, before);
 	q->prefill_left = q->request.tokens + q->generated - hit;
 	DL_DELETE(e->waiting, q);
 	DL_APPEND(e->running, q);
@@ -312,7 +376,8 @@ engine_submit(struct engine *e, const struct engine_request *r)
 	struct sequence *q;
 
 	if (r->output > ENGINE_OUTPUT_MAX ||
-	    model_blocks_of(e, r->tokens + r->output + (r->output == 0)) >
+	    model_blocks_of(e, r->tokens + r->output + (r->output == 0)) +
+	    window_need(e->window, r->tokens / e->idea.block_tokens) >
 	    e->idea.blocks)
 		return ENGINE_TOO_LARGE;
 	q = sequence_new(e, r);
@@ -428,6 +493,7 @@ model_release(struct engine *e, struct sequence *q)
 	size_t i;
 
 	e->own -= q->own;
+	window_release(e->window, &q->pins, computed);
 	for (i = q->n_blocks; i-- > 0;)
 		if (i < computed)
 			cache_unpin(e->cache, q->blocks[i]);
@@ -441,14 +507,34 @@ keep_output(struct engine *e, const struct sequence *q, uint64_t i)
 {
 	struct engine_block *b;
 
-	if (i >= q->n_names) {
-		e->failed = !cache_add_nameless(e->cache);
+	if (!window_output(e->window, i < q->n_names ? &q->names[i] : NULL)) {
+		e->failed = true;
 		return;
 	}
-	b = cache_pin(e->cache, q->names[i]);
-	if (b != NULL)
-		cache_unpin(e->cache, b);
-	e->failed = b == NULL;
+	made_of(e, q, i);
+	if (i >= q->n_names) {
+		e->failed = !cache_add_nameless(e->cache,
+		    e->idea.watched_all ? model_name(q, i) : 0);
+	} else {
+		b = cache_pin(e->cache, q->names[i]);
+		if (b != NULL)
+			cache_unpin(e->cache, b);
+		e->failed = b == NULL;
+	}
+	cache_made_of(e->cache, NULL);
+}
+
+/*
+ * The order of release is from the end. Changes tell of blocks in
+ * the order in which they were made, except for those without ids.
+ */
+static void
+store_output(struct engine *e, const struct sequence *q)
+{
+	size_t i;
+
+	for (i = q->n_blocks; i < q->n_names && !e->failed; i++)
+		keep_output(e, q, i);
 }
 
 static void
@@ -457,9 +543,12 @@ model_finish(struct engine *e, struct sequence *q)
 	uint64_t total = q->request.tokens + q->request.output;
 	uint64_t answers = total / e->idea.block_tokens - q->n_blocks;
 
+	if (e->idea.watched)
+		store_output(e, q);
 	for (; answers > 0 && !e->failed; answers--)
 		keep_output(e, q, q->n_blocks + answers - 1);
 	model_release(e, q);
+	model_fit(e);
 	model_tell(e, ENGINE_FINISHED, q, q->generated);
 	DL_DELETE(e->running, q);
 	e->n_running--;
@@ -604,13 +693,26 @@ engine_kill(struct engine *e)
 		model_release(e, q);
 	free_all(&e->waiting);
 	free_all(&e->running);
-	cache_reset(e->cache);
+	engine_reset(e);
 	e->n_waiting = e->n_running = 0;
 	e->next_event = e->n_events = 0;
 	e->stepping = e->pressed = false;
 }
 
 /* --------------------------------------------------------------- state --- */
+
+bool
+engine_changes(const struct engine *e, const struct cache_change **changes,
+    size_t *n)
+{
+	return cache_changes(e->cache, changes, n);
+}
+
+void
+engine_noted(struct engine *e)
+{
+	cache_noted(e->cache);
+}
 
 void
 engine_state(const struct engine *e, struct engine_state *out)
@@ -651,11 +753,12 @@ engine_check(const struct engine *e)
 	DL_FOREACH(e->running, q) {
 		running++;
 		own += q->own;
-		held += q->n_blocks;
+		held += q->n_blocks + window_held(e->window, &q->pins);
 		right = right && holds_its_own(e, q);
 	}
 	cache_counts(e->cache, &counts);
-	return right && cache_check(e->cache) && waiting == e->n_waiting &&
+	return right && cache_check(e->cache) && window_check(e->window) &&
+	    waiting == e->n_waiting &&
 	    running == e->n_running && own == e->own &&
 	    held == counts.pins && running <= e->idea.sequences &&
 	    counts.pinned + own + counts.idle <= e->idea.blocks;

@@ -97,6 +97,7 @@
 #include <stdint.h>
 
 #include "engine_cache.h"
+#include "engine_window.h"
 
 enum {
 	ENGINE_BLOCK = 512,      /* tokens per id */
@@ -126,6 +127,9 @@ struct engine_idea {
 	bool own_reads;
 	bool preempt;
 	bool each_token; /* ENGINE_GENERATED: every one but the first */
+	bool watched;    /* there are engine_changes, ... */
+	bool watched_all; /* ... also of outputs without ids */
+	struct engine_window_idea window; /* of layers that have one */
 };
 /* NULL: out of memory. */
 struct engine *engine_new(const struct engine_idea *idea);
@@ -189,6 +193,17 @@ struct engine_event {
 };
 /* Removes the next event of submit or end; false: none. */
 bool engine_next(struct engine *e, struct engine_event *out);
+
+/*
+ * Names of blocks that came into the cache and left it, in order, a prefix
+ * before what follows it; since the last call of engine_noted. False: some are
+ * missing: out of memory. Blocks of layers with windows are beside the others.
+ * With watched_all, blocks of outputs without ids are there too, each time from
+ * the last one.
+ */
+bool engine_changes(const struct engine *e,
+    const struct cache_change **changes, size_t *n);
+void engine_noted(struct engine *e);
 
 /* Blocks are pinned (named, in use), own (in use, no name yet) or idle. */
 struct engine_state {

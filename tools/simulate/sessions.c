@@ -353,6 +353,15 @@ sessions_take(struct sessions *s, struct trace_request *out)
 	return 0;
 }
 
+struct sessions_place
+sessions_where(const struct sessions *s, uint64_t ticket)
+{
+	const struct run *r = &s->runs[ticket];
+
+	return (struct sessions_place){ .play = r->play, .talk = r->talk,
+	    .head = talk_of(s, r) };
+}
+
 int
 sessions_ended(struct sessions *s, uint64_t ticket, int64_t now)
 {

@@ -25,6 +25,7 @@
 #include <stdint.h>
 
 struct session;
+struct session_talk;
 struct trace_request;
 
 #define SESSIONS_NEVER INT64_MAX
@@ -56,6 +57,14 @@ int64_t sessions_next(const struct sessions *s);
  * call. -1: out of memory.
  */
 int sessions_take(struct sessions *s, struct trace_request *out);
+/* Where a request that was taken, and has not ended, is from. */
+struct sessions_place {
+	size_t play; /* number of the session, in order of their begin */
+	size_t talk; /* number of the conversation in it; 0: the main one */
+	const struct session_talk *head; /* its tools and system prompt */
+};
+struct sessions_place sessions_where(const struct sessions *s,
+    uint64_t ticket);
 /* Its response has ended, or it was refused. -1: out of memory. */
 int sessions_ended(struct sessions *s, uint64_t ticket, int64_t now);
 /* Have all sessions ended? */

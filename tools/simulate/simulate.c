@@ -8,9 +8,9 @@
  *   ready   [ 1 ]                             have no step, but may have work
  *
  * At one time, steps end first, then caches are reset, then workers change,
- * then requests arrive, then steps begin. Time advances only after every ready
- * engine has begun a step, so requests that arrive at the same time are in the
- * same step.
+ * then routers hear of caches and of each other, then requests arrive, then
+ * steps begin. Time advances only after every ready engine has begun a step, so
+ * requests that arrive at the same time are in the same step.
  *
  * The library is told what a real router could tell it: lease open and commit
  * at arrival, first token, growing output, and the end with the engine's
@@ -36,6 +36,8 @@ on_admitted(struct simulation *s, struct ride *r, uint64_t hit)
 	t->tokens += r->tokens;
 	t->hit_tokens += hit;
 	t->predicted_tokens += r->predicted;
+	if (r->bypass)
+		return KVR_OK;
 	if (r->predicted > hit)
 		t->over_tokens += r->predicted - hit;
 	else
@@ -55,6 +57,8 @@ simulate_undo(struct simulation *s, struct ride *r)
 	t->tokens -= r->tokens;
 	t->hit_tokens -= r->hit;
 	t->predicted_tokens -= r->predicted;
+	if (r->bypass)
+		return;
 	if (r->predicted > r->hit)
 		t->over_tokens -= r->predicted - r->hit;
 	else
@@ -129,6 +133,7 @@ on_finished(struct simulation *s, struct ride *r, uint64_t generated)
 	ride_drop(r);
 	flight_end(s, r->worker);
 	s->totals.finished++;
+	s->totals.bypassed += r->bypass;
 	s->totals.end = s->now;
 	s->totals.later_tokens += generated - 1;
 	s->totals.token_ns += (uint64_t)(s->now - r->first);
@@ -149,7 +154,7 @@ static int
 listen(struct simulation *s, uint32_t worker)
 {
 	struct engine_event event;
-	int e = KVR_OK;
+	int e = news_publish(s, worker);
 
 	while (e == KVR_OK && engine_next(s->engines[worker], &event)) {
 		struct ride *r = &s->rides[event.request];
@@ -212,14 +217,16 @@ end_step(struct simulation *s, uint32_t worker)
 	return e;
 }
 
-/* Routers are not told. */
+/* Routers are not told, except by events. */
 static int
 reset(struct simulation *s, uint32_t worker)
 {
 	times_set(&s->next_reset, worker, s->now + s->options.reset_ns);
 	s->totals.resets++;
 	engine_reset(s->engines[worker]);
-	return s->past == NULL ? KVR_OK : past_reset(s->past[worker], s->now);
+	if (s->past != NULL)
+		return past_reset(s->past[worker], s->now);
+	return news_reset(s, worker);
 }
 
 static int
@@ -231,7 +238,11 @@ do_due(struct simulation *s)
 		e = end_step(s, times_first(&s->next));
 	while (e == KVR_OK && times_least(&s->next_reset) == s->now)
 		e = reset(s, times_first(&s->next_reset));
-	return e == KVR_OK ? changes_do(s) : e;
+	if (e == KVR_OK)
+		e = changes_do(s);
+	if (e == KVR_OK)
+		e = news_do(s);
+	return e == KVR_OK ? exchange_do(s) : e;
 }
 
 /*
@@ -253,6 +264,10 @@ advance(struct simulation *s, int64_t to)
 			next = times_least(&s->next_reset);
 		if (changes_next(s) < next)
 			next = changes_next(s);
+		if (exchange_next(s) < next)
+			next = exchange_next(s);
+		if (news_next(s) < next)
+			next = news_next(s);
 		next = next < to ? next : to;
 		e = sample_until(s, next);
 		usage_time(s, next);
@@ -292,9 +307,10 @@ simulate_drain(struct simulation *s)
 static int
 rides_grow(struct simulation *s)
 {
-	size_t want = s->ride_capacity == 0 ? 1024 : s->ride_capacity * 2;
+	size_t had = s->ride_capacity, want = had == 0 ? 1024 : had * 2;
+	size_t each = s->options.replicas;
 	struct ride *rides;
-	uint64_t *leases;
+	struct held *held;
 
 	if (s->n_rides < s->ride_capacity)
 		return KVR_OK;
@@ -302,11 +318,11 @@ rides_grow(struct simulation *s)
 	if (rides == NULL)
 		return KVR_ENOMEM;
 	s->rides = rides;
-	leases = realloc(s->leases, want * s->options.replicas *
-	    sizeof(*leases));
-	if (leases == NULL)
+	held = realloc(s->held, want * each * sizeof(*held));
+	if (held == NULL)
 		return KVR_ENOMEM;
-	s->leases = leases;
+	memset(&held[had * each], 0, (want - had) * each * sizeof(*held));
+	s->held = held;
 	s->ride_capacity = want;
 	return KVR_OK;
 }
@@ -321,11 +337,8 @@ ride_new(struct simulation *s)
 		return NULL;
 	r = &s->rides[s->n_rides];
 	memset(r, 0, sizeof(*r));
-	memset(&s->leases[s->n_rides * s->options.replicas], 0,
-	    s->options.replicas * sizeof(*s->leases));
 	r->arrival = s->now;
 	r->first = -1;
-	r->router = (uint32_t)(s->n_rides % s->options.replicas);
 	return r;
 }
 
@@ -365,7 +378,10 @@ simulate_again(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, struct ride *r)
 {
 	bool refused = false;
-	int e = place_request(s, p, q, r);
+	int e;
+
+	r->seen = q->tokens;
+	e = place_request(s, p, q, r);
 
 	s->totals.retried++;
 	if (e == KVR_OK)
@@ -374,6 +390,7 @@ simulate_again(struct simulation *s, struct kvr_prompt *p,
 		return e;
 	s->totals.lost++;
 	r->lost = true;
+	r->end = s->now;
 	ride_drop(r);
 	if (done_push(s, r->number) != KVR_OK)
 		return KVR_ENOMEM;
@@ -384,6 +401,10 @@ static int
 simulate_serve(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, const struct trace_request *from)
 {
+	struct trace_request seen = trace_seen(from);
+	struct engine_request told = { .number = q->number,
+	    .tokens = seen.tokens, .output = q->output, .ids = seen.ids,
+	    .known = q->known };
 	struct ride *r = ride_new(s);
 	bool refused = false;
 	int e;
@@ -391,10 +412,12 @@ simulate_serve(struct simulation *s, struct kvr_prompt *p,
 	if (r == NULL)
 		return KVR_ENOMEM;
 	r->tokens = q->tokens;
+	r->seen = seen.tokens;
 	r->number = from->number;
 	r->session = from->session;
+	r->router = exchange_deal(s, r->session, q);
 	s->changed = true;
-	e = place_request(s, p, q, r);
+	e = place_request(s, p, &told, r);
 	if (e != KVR_OK)
 		return e;
 	s->n_rides++;
@@ -435,6 +458,12 @@ const struct simulate_totals *
 simulate_totals(const struct simulation *s)
 {
 	return &s->totals;
+}
+
+const struct simulate_exchanged *
+simulate_exchanged(const struct simulation *s)
+{
+	return &s->exchanged;
 }
 
 static int

@@ -8,8 +8,8 @@
  * sees the engines' caches.
  *
  *   requests --> routers --> engines     one router, or several that each get
- *                  ^  decisions   |      a share of the requests
- *                  `---- events --'
+ *                  ^  decisions   |      a share of the requests, and may tell
+ *                  `---- events --'      each other what they do
  *
  * Several simulations can share the same prompts.
  */
@@ -49,6 +49,9 @@ enum simulate_index {
 	SIMULATE_TTL,      /* by the region's TTL */
 	SIMULATE_CAPACITY, /* the index is told the engines' capacities */
 	SIMULATE_FEEDBACK, /* it is told nothing: by TTL until reports arrive */
+	SIMULATE_COUNTS,   /* as FEEDBACK; engines say how many blocks they */
+	                   /* store and remove */
+	SIMULATE_EVENTS,   /* ... and which */
 	SIMULATE_ORACLE,   /* from the engines' caches, possibly delayed */
 	SIMULATE_INDEXES
 };
@@ -72,6 +75,27 @@ struct simulate_change {
 	enum simulate_change_kind kind;
 };
 
+/* Which of several routers gets a request. */
+enum simulate_dealing {
+	SIMULATE_DEALT,        /* each in turn */
+	SIMULATE_DEALT_RANDOM,
+	SIMULATE_DEALT_STICKY, /* a session's requests go to one router */
+	SIMULATE_DEALINGS
+};
+extern const char *const simulate_dealing_names[SIMULATE_DEALINGS];
+
+/* What routers tell each other. */
+enum simulate_exchange {
+	SIMULATE_NOTHING,
+	SIMULATE_ALL,      /* every decision and what becomes of it */
+	SIMULATE_PREFIXES, /* which worker got which prompt */
+	SIMULATE_LOADS,    /* sums by worker, ten times a second */
+	SIMULATE_PREFIXES_LOADS,
+	SIMULATE_BOOKINGS, /* as ALL, without prefixes */
+	SIMULATE_EXCHANGES
+};
+extern const char *const simulate_exchange_names[SIMULATE_EXCHANGES];
+
 /* simulate_defaults writes the defaults. Worker w is of kind w % kinds. */
 struct simulate_options {
 	enum simulate_policy policy;
@@ -90,19 +114,31 @@ struct simulate_options {
 	uint64_t attention;
 	bool own_reads;
 	bool preempt;
+	struct engine_window_idea window;
+	bool unaware;             /* the index is not told of the window */
 	uint32_t n_changes;       /* see simulate_add_change */
 	struct simulate_change changes[SIMULATE_CHANGES_MAX];
 	int64_t slo_first_ns;     /* goodput: at most so long to the first */
 	int64_t slo_token_ns;     /* ... and for each token; 0: no SLO */
 	bool told;                /* the index is told block and eviction */
 	bool common_rate;         /* balanced: one prefill rate for all */
+	uint32_t affinity;        /* requests name their sessions: 1 + enum */
+	                          /* kvr_affinity_mode; 0: they do not */
 	int64_t reset_ns;         /* interval of cache resets; 0: never */
 	struct engine_report_idea reports; /* faults of engine reports */
 	const char *reports_text; /* the same as text; NULL: exact */
 	uint32_t silent;          /* every so many-th engine; 0: none */
-	int64_t event_delay_ns;   /* the oracle sees the past */
+	int64_t event_delay_ns;   /* of events; the oracle sees the past */
+	double event_loss;        /* share of their batches that is lost */
+	bool event_replay;        /* engines send again what was lost */
+	double bypass;            /* share of the requests unseen by routers */
 	uint32_t replicas;        /* routers that share the requests; 0: 1 */
-	bool exchange;            /* ... and tell each other at once */
+	enum simulate_dealing dealing;
+	enum simulate_exchange exchange;
+	int64_t exchange_delay_ns; /* of each message */
+	double exchange_loss;     /* share of the messages that is lost */
+	bool repair;              /* open leases are compared each second */
+	bool degrade;             /* late messages are prefixes, not load */
 	uint64_t seed;            /* of all randomness */
 	int64_t sample_ns;        /* minimum between samples; 0: none */
 	bool closed;              /* simulate_next_done tells what ended */
@@ -132,11 +168,27 @@ struct simulate_totals {
 	uint64_t preempted;        /* how often */
 	uint64_t retried;          /* routed again because a worker died, ... */
 	uint64_t lost;             /* of them: to a worker too small for them */
+	uint64_t bypassed;         /* finished; in no prediction */
 	uint64_t steps;            /* of all engines */
 	uint64_t resets;           /* of all engines */
 	uint64_t token_ns;         /* from the first token to the last, ... */
 	uint64_t later_tokens;     /* ... and the tokens generated after it */
 	int64_t end;               /* of the last request */
+};
+
+/* Messages between routers, counted once for each that they are sent to. */
+struct simulate_exchanged {
+	uint64_t messages;
+	uint64_t lost;
+	uint64_t late;     /* too late to count in full, see `degrade` */
+	uint64_t repaired; /* leases that ended because their router said so */
+};
+
+/* Batches of events, counted once for each router. */
+struct simulate_heard {
+	uint64_t batches; /* applied */
+	uint64_t lost;
+	uint64_t gaps;    /* that routers noticed */
 };
 
 struct simulation;
@@ -145,7 +197,7 @@ struct simulation;
 int simulate_new(const struct simulate_options *options,
     const struct kvr_options *region, struct simulation **out);
 void simulate_free(struct simulation *s);
-/* `p` is already set to the prompt of `q`; `now` never decreases. */
+/* `p` is set to what is seen of the prompt of `q`; `now` never decreases. */
 int simulate_request(struct simulation *s, struct kvr_prompt *p,
     const struct trace_request *q, int64_t now);
 /*
@@ -163,6 +215,9 @@ int simulate_check(const struct simulation *s);
 
 const struct simulate_options *simulate_options(const struct simulation *s);
 const struct simulate_totals *simulate_totals(const struct simulation *s);
+const struct simulate_exchanged *simulate_exchanged(
+    const struct simulation *s);
+void simulate_heard(const struct simulation *s, struct simulate_heard *out);
 /* Sums over the regions of all routers; all 0 without regions. */
 int simulate_index_stats(const struct simulation *s, struct kvr_stats *sum);
 /*

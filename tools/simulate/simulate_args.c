@@ -4,6 +4,7 @@
 
 #include "args.h"
 #include "simulate_args_load.h"
+#include "simulate_help.h"
 #include "trace.h"
 
 #include <bsd/string.h>
@@ -21,85 +22,17 @@
 
 enum { REPLICAS_MAX = 64 };
 
-static const char usage_text[] =
-"usage: kvroute-replay --simulate [-q] [--policy NAME[:INDEX]]...\n"
-"           [--workers N] [--capacity TOKENS|endless[,...]]\n"
-"           [--speeds X[,...]] [--engine-block TOKENS] [--eviction KIND]\n"
-"           [--sequences N[,...]] [--batch TOKENS] [--reads KIND]\n"
-"           [--attention TOKENS] [--preempt]\n"
-"           [--slow WORKER:FROM:TO:FACTOR]... [--join WORKER:SEC]...\n"
-"           [--drain WORKER:SEC]... [--kill WORKER:SEC]...\n"
-"           [--slo SEC,MS] [--resets SEC] [--reports LIST] [--silent N]\n"
-"           [--told] [--event-delay SEC] [--common-rate] [--replicas N]\n"
-"           [--exchange on|off]\n"
-"           [--block TOKENS] [--seed N] [--memory SIZE] [--speed X]\n"
-"           [--arrivals ticks|spread] [--format text|kv|json]\n"
-"           [--report FILE] [trace | --sessions PATH [--active N]\n"
-"           [--session-count N] [--ramp SEC] [--think-limit SEC] [path]...]\n";
-
-static const char help_text[] =
-"\nReplays a Mooncake-format trace (a file, or standard input) on modelled\n"
-"engines and reports what their caches hit and how long requests took.\n\n"
-"  --policy NAME      round-robin, random, least-loaded, least-backlog,\n"
-"                     sticky, chbl, cache-aware, dynamo, two-tier, balanced\n"
-"                     or lmetric; repeat to compare (round-robin and dynamo);\n"
-"                     the last four with :ttl=SEC (120), :ttl=endless,\n"
-"                     :capacity, :feedback or :oracle\n"
-"  --workers N        number of engines (8)\n"
-"  --block TOKENS     index block size in tokens (512)\n"
-"  --seed N           seeds all randomness and the secret (1)\n"
-"  --memory SIZE      index size for each policy (64M)\n"
-"  --speed X          replay X times as fast as recorded (1)\n"
-"  --arrivals HOW     ticks, as recorded, or spread evenly (ticks)\n"
-"  --format KIND      text, kv (name=value) or json (text)\n"
-"  --slo SEC,MS       goodput: time to first token, time of each later one\n"
-"  --report FILE      also write an HTML page with charts\n"
-"  -q, --quiet        no progress bar\n"
-"\nSessions, instead of a trace:\n"
-"  --sessions PATH    a file or a directory of them; more paths may follow\n"
-"  --active N         how many run at a time (8)\n"
-"  --session-count N  how many in all (each once)\n"
-"  --ramp SEC         the first ones begin within SEC seconds (60)\n"
-"  --think-limit SEC  no pause of an agent is longer (as recorded)\n"
-"\nEngines (a list is repeated over them):\n"
-"  --capacity TOKENS  cache size per engine (1000000); endless; a list\n"
-"  --speeds X         relative speed (1); a list\n"
-"  --engine-block TOKENS  cache block size (512)\n"
-"  --eviction KIND    released, random or leaf (released)\n"
-"  --sequences N      requests that run at a time (256); a list\n"
-"  --batch TOKENS     tokens of a step, those that are generated included\n"
-"                     (2048 for prefill alone)\n"
-"  --reads KIND       what a step reads: each block once (shared), or each\n"
-"                     request's own context (own) (shared)\n"
-"  --attention TOKENS context at which prefill takes twice as long (none)\n"
-"  --preempt          outputs take memory as they grow; the last request\n"
-"                     gives way if there is none\n"
-"  --slow W:FROM:TO:X worker W, from 0, takes X times as long from second\n"
-"                     FROM to second TO\n"
-"  --drain W:SEC      worker W gets no new requests from then on\n"
-"  --kill W:SEC       worker W dies; its requests are routed again\n"
-"  --join W:SEC       worker W comes back, or joins the others then\n"
-"  --resets SEC       each loses its cache every SEC seconds\n"
-"  --reports LIST     how they report cached tokens (exact): low=SHARE,\n"
-"                     noisy=SHARE, zeros=SHARE, null, absent=SHARE,\n"
-"                     reported=SHARE, rounded=TOKENS, lying; several are\n"
-"                     joined by +\n"
-"  --silent N         every N-th engine reports nothing\n"
-"\nRouters:\n"
-"  --told             tell the index --engine-block, --eviction, --sequences\n"
-"  --event-delay SEC  the oracle sees the engines' caches late\n"
-"  --common-rate      balanced: one prefill rate for all engines\n"
-"  --replicas N       number of routers that share the requests (1)\n"
-"  --exchange on|off  routers tell each other what they do, at once (off)\n";
-
 enum {
 	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
 	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_SILENT, O_TOLD,
-	O_DELAY, O_COMMON_RATE, O_SEQUENCES, O_BATCH, O_READS, O_ATTENTION,
-	O_PREEMPT, O_SLOW, O_JOIN, O_DRAIN, O_KILL, O_SLO, O_REPLICAS,
-	O_EXCHANGE, O_BLOCK, O_SEED, O_MEMORY, O_SPEED, O_ARRIVALS, O_FORMAT,
-	O_REPORT, O_SESSIONS, O_ACTIVE, O_SESSION_COUNT, O_RAMP,
-	O_THINK_LIMIT, O_HELP, O_VERSION
+	O_DELAY, O_EVENT_LOSS, O_EVENT_REPLAY, O_BYPASS, O_COMMON_RATE,
+	O_AFFINITY, O_SEQUENCES, O_BATCH, O_READS,
+	O_ATTENTION, O_PREEMPT, O_WINDOW, O_UNAWARE, O_SLOW, O_JOIN, O_DRAIN,
+	O_KILL, O_SLO, O_REPLICAS, O_EXCHANGE, O_EXCHANGE_DELAY,
+	O_EXCHANGE_LOSS,
+	O_EXCHANGE_REPAIR, O_EXCHANGE_LATE, O_BLOCK, O_SEED, O_MEMORY, O_SPEED,
+	O_ARRIVALS, O_FORMAT, O_REPORT, O_SESSIONS, O_ACTIVE,
+	O_SESSION_COUNT, O_RAMP, O_THINK_LIMIT, O_HELP, O_VERSION
 };
 
 static const struct option long_options[] = {
@@ -115,6 +48,8 @@ static const struct option long_options[] = {
 	{ "reads", required_argument, NULL, O_READS },
 	{ "attention", required_argument, NULL, O_ATTENTION },
 	{ "preempt", no_argument, NULL, O_PREEMPT },
+	{ "window", required_argument, NULL, O_WINDOW },
+	{ "unaware", no_argument, NULL, O_UNAWARE },
 	{ "slow", required_argument, NULL, O_SLOW },
 	{ "join", required_argument, NULL, O_JOIN },
 	{ "drain", required_argument, NULL, O_DRAIN },
@@ -125,9 +60,17 @@ static const struct option long_options[] = {
 	{ "silent", required_argument, NULL, O_SILENT },
 	{ "told", no_argument, NULL, O_TOLD },
 	{ "event-delay", required_argument, NULL, O_DELAY },
+	{ "event-loss", required_argument, NULL, O_EVENT_LOSS },
+	{ "event-replay", required_argument, NULL, O_EVENT_REPLAY },
+	{ "bypass", required_argument, NULL, O_BYPASS },
 	{ "common-rate", no_argument, NULL, O_COMMON_RATE },
+	{ "affinity", required_argument, NULL, O_AFFINITY },
 	{ "replicas", required_argument, NULL, O_REPLICAS },
 	{ "exchange", required_argument, NULL, O_EXCHANGE },
+	{ "exchange-delay", required_argument, NULL, O_EXCHANGE_DELAY },
+	{ "exchange-loss", required_argument, NULL, O_EXCHANGE_LOSS },
+	{ "exchange-repair", required_argument, NULL, O_EXCHANGE_REPAIR },
+	{ "exchange-late", required_argument, NULL, O_EXCHANGE_LATE },
 	{ "block", required_argument, NULL, O_BLOCK },
 	{ "seed", required_argument, NULL, O_SEED },
 	{ "memory", required_argument, NULL, O_MEMORY },
@@ -149,7 +92,7 @@ static const struct option long_options[] = {
 static _Noreturn void
 usage(void)
 {
-	fputs(usage_text, stderr);
+	fputs(simulate_usage, stderr);
 	exit(ARGS_USAGE);
 }
 
@@ -171,16 +114,41 @@ set_index(struct wanted *w, const char *text)
 		errx(ARGS_USAGE, "--policy: ttl needs a value: ttl=SEC");
 }
 
+static uint32_t
+read_affinity(const char *option, const char *text)
+{
+	static const char *const modes[] = { "none", "soft", "tie", "hard" };
+
+	return (uint32_t)args_word(option, text, modes, 4);
+}
+
+/* `text` follows the at sign; NULL: there is none. */
+static void
+set_mode(struct wanted *w, const char *text)
+{
+	w->own_affinity = text != NULL;
+	if (text == NULL)
+		return;
+	if (w->policy < SIMULATE_DYNAMO || w->policy == SIMULATE_LMETRIC ||
+	    w->index == SIMULATE_ORACLE)
+		errx(ARGS_USAGE, "--policy %s: it does not look at affinity",
+		    w->name);
+	w->affinity = read_affinity("policy", text);
+}
+
 static void
 add_policy(struct settings *s, const char *text)
 {
 	struct wanted *w = &s->wanted[s->n];
-	char name[NAME_BYTES], *colon;
+	char name[NAME_BYTES], *colon, *at;
 
 	if (s->n == POLICIES_MAX)
 		errx(ARGS_USAGE, "--policy: more than %d", POLICIES_MAX);
 	if (strlcpy(name, text, sizeof(name)) >= sizeof(name) - 8)
 		errx(ARGS_USAGE, "--policy %s: too long", text);
+	at = strchr(name, '@');
+	if (at != NULL)
+		*at++ = '\0';
 	colon = strchr(name, ':');
 	if (colon != NULL)
 		*colon = '\0';
@@ -192,8 +160,11 @@ add_policy(struct settings *s, const char *text)
 		errx(ARGS_USAGE, "--policy %s: %s needs no index", text, name);
 	if (colon != NULL)
 		set_index(w, colon + 1);
-	snprintf(w->name, sizeof(w->name), "%s%s", text, colon == NULL &&
-	    w->policy >= SIMULATE_DYNAMO ? ":ttl=120" : "");
+	snprintf(w->name, sizeof(w->name), "%.*s%s%s",
+	    (int)strcspn(text, "@"), text, colon == NULL &&
+	    w->policy >= SIMULATE_DYNAMO ? ":ttl=120" : "",
+	    text + strcspn(text, "@"));
+	set_mode(w, at);
 	s->n++;
 }
 
@@ -335,6 +306,9 @@ set_load(struct simulate_options *o, int option, const char *text)
 	case O_PREEMPT:
 		o->preempt = true;
 		return true;
+	case O_WINDOW:
+		args_window(o, text);
+		return true;
 	default:
 		return false;
 	}
@@ -365,18 +339,55 @@ set_changes(struct simulate_options *o, int option, const char *text)
 	}
 }
 
-/* Options of routers. False: another option. */
+/* From 0 to 100; as a share. */
+static double
+read_percent(const char *option, const char *text)
+{
+	int64_t billionths = args_ttl(option, text);
+
+	if (billionths < 0 || billionths > INT64_C(100000000000))
+		errx(ARGS_USAGE, "--%s %s: not from 0 to 100", option, text);
+	return (double)billionths / 1e11;
+}
+
+/* Options of events. False: another option. */
 static bool
-set_routers(struct simulate_options *o, int option, const char *text)
+set_events(struct simulate_options *o, int option, const char *text)
 {
 	static const char *const off_on[] = { "off", "on" };
 
 	switch (option) {
+	case O_DELAY:
+		o->event_delay_ns = read_seconds("event-delay", text);
+		return true;
+	case O_EVENT_LOSS:
+		o->event_loss = read_percent("event-loss", text);
+		return true;
+	case O_EVENT_REPLAY:
+		o->event_replay = args_word("event-replay", text, off_on, 2) ==
+		    1;
+		return true;
+	case O_BYPASS:
+		o->bypass = read_percent("bypass", text);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Options of routers. False: another option. */
+static bool
+set_routers(struct simulate_options *o, int option, const char *text)
+{
+	switch (option) {
+	case O_AFFINITY:
+		o->affinity = read_affinity("affinity", text);
+		return true;
 	case O_TOLD:
 		o->told = true;
 		return true;
-	case O_DELAY:
-		o->event_delay_ns = read_seconds("event-delay", text);
+	case O_UNAWARE:
+		o->unaware = true;
 		return true;
 	case O_COMMON_RATE:
 		o->common_rate = true;
@@ -385,12 +396,54 @@ set_routers(struct simulate_options *o, int option, const char *text)
 		o->replicas = (uint32_t)args_number("replicas", text, 1,
 		    REPLICAS_MAX);
 		return true;
+	default:
+		return false;
+	}
+}
+
+/* Options of several routers. False: another option. */
+static bool
+set_exchange(struct simulate_options *o, int option, const char *text)
+{
+	static const char *const off_on[] = { "off", "on" };
+	static const char *const late[] = { "apply", "degrade" };
+
+	switch (option) {
 	case O_EXCHANGE:
-		o->exchange = args_word("exchange", text, off_on, 2) == 1;
+		o->exchange = (enum simulate_exchange)args_word("exchange",
+		    text, simulate_exchange_names, SIMULATE_EXCHANGES);
+		return true;
+	case O_EXCHANGE_DELAY:
+		o->exchange_delay_ns = read_seconds("exchange-delay", text) /
+		    1000;
+		return true;
+	case O_EXCHANGE_LOSS:
+		o->exchange_loss = read_percent("exchange-loss", text);
+		return true;
+	case O_EXCHANGE_REPAIR:
+		o->repair = args_word("exchange-repair", text, off_on, 2) == 1;
+		return true;
+	case O_EXCHANGE_LATE:
+		o->degrade = args_word("exchange-late", text, late, 2) == 1;
 		return true;
 	default:
 		return false;
 	}
+}
+
+/* Does it say how requests are dealt, and name no path? */
+static bool
+set_dealing(struct simulate_options *o, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < SIMULATE_DEALINGS; i++) {
+		if (strcmp(text, simulate_dealing_names[i]) != 0)
+			continue;
+		o->dealing = (enum simulate_dealing)i;
+		return true;
+	}
+	return false;
 }
 
 /* Options of sessions. False: another option. */
@@ -399,6 +452,8 @@ set_sessions(struct settings *s, int option, const char *text)
 {
 	switch (option) {
 	case O_SESSIONS:
+		if (set_dealing(&s->simulate, text))
+			return true;
 		if (s->sessions != NULL)
 			errx(ARGS_USAGE, "--sessions: given twice; further "
 			    "paths are arguments");
@@ -503,7 +558,8 @@ set_option(struct settings *s, int option, const char *text)
 		s->region.region_bytes = args_size("memory", text);
 		break;
 	case O_HELP:
-		printf("%s%s", usage_text, help_text);
+		printf("%s%s%s", simulate_usage, simulate_help,
+		    simulate_help_routers);
 		exit(0);
 	case O_VERSION:
 		printf("kvroute-replay %s\n", kvr_version_string());
@@ -512,7 +568,9 @@ set_option(struct settings *s, int option, const char *text)
 		if (!set_engines(&s->simulate, option, text) &&
 		    !set_load(&s->simulate, option, text) &&
 		    !set_changes(&s->simulate, option, text) &&
+		    !set_events(&s->simulate, option, text) &&
 		    !set_routers(&s->simulate, option, text) &&
+		    !set_exchange(&s->simulate, option, text) &&
 		    !set_sessions(s, option, text))
 			set_files(s, option, text);
 	}

@@ -18,6 +18,8 @@ struct wanted {
 	enum simulate_policy policy;
 	enum simulate_index index;
 	int64_t ttl_ns;
+	bool own_affinity; /* instead of that of all policies, */
+	uint32_t affinity; /* as in struct simulate_options */
 };
 
 struct settings {

@@ -109,6 +109,67 @@ args_slo(struct simulate_options *o, const char *text)
 		errx(ARGS_USAGE, "--slo %s: not above 0", text);
 }
 
+/* ------------------------------------------------------ sliding windows --- */
+
+enum {
+	WINDOW_TOKENS, WINDOW_GROUPS, WINDOW_ALIGN, WINDOW_INTERVAL,
+	WINDOW_CAPACITY, WINDOW_VALUES
+};
+static const char *const window_values[WINDOW_VALUES] = {
+	[WINDOW_TOKENS] = "tokens",
+	[WINDOW_GROUPS] = "groups",
+	[WINDOW_ALIGN] = "align",
+	[WINDOW_INTERVAL] = "interval",
+	[WINDOW_CAPACITY] = "capacity"
+};
+
+/* `text` is NAME=N. */
+static void
+window_value(struct engine_window_idea *w, char *text)
+{
+	char *value = strchr(text, '=');
+	uint64_t n;
+	size_t i;
+
+	if (value == NULL)
+		errx(ARGS_USAGE, "--window %s: not NAME=N", text);
+	*value++ = '\0';
+	i = args_word("window", text, window_values, WINDOW_VALUES);
+	n = args_number("window", value, 1, i == WINDOW_GROUPS ? 100 :
+	    i == WINDOW_CAPACITY ? INT64_MAX : 1 << 30);
+	if (i == WINDOW_TOKENS)
+		w->tokens = n;
+	else if (i == WINDOW_GROUPS)
+		w->groups = (uint32_t)n;
+	else if (i == WINDOW_ALIGN)
+		w->align = n;
+	else if (i == WINDOW_INTERVAL)
+		w->interval = n;
+	else
+		w->capacity = n;
+}
+
+void
+args_window(struct simulate_options *o, const char *text)
+{
+	struct engine_window_idea *w = &o->window;
+	char copy[256], *rest = copy, *part;
+
+	if (strlcpy(copy, text, sizeof(copy)) >= sizeof(copy))
+		errx(ARGS_USAGE, "--window: too long");
+	*w = (struct engine_window_idea){ .tokens = 1024, .groups = 5 };
+	part = strsep(&rest, "+");
+	w->mode = (enum engine_window_mode)args_word("window", part,
+	    engine_window_names, ENGINE_WINDOW_MODES);
+	while ((part = strsep(&rest, "+")) != NULL)
+		window_value(w, part);
+	if ((w->mode == ENGINE_WINDOW_DUAL) != (w->capacity > 0))
+		errx(ARGS_USAGE, "--window %s: dual, and nothing else, has a "
+		    "capacity", text);
+}
+
+/* ------------------------------------------------------------- together --- */
+
 /* A decoding request takes a token of each step, so all must fit into one. */
 static void
 check_batch(const struct simulate_options *o)

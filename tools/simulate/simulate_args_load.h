@@ -15,6 +15,8 @@ void args_change(struct simulate_options *o, enum simulate_change_kind kind,
 void args_slow(struct simulate_options *o, const char *text);
 /* --slo SEC,MS */
 void args_slo(struct simulate_options *o, const char *text);
+/* --window MODE[+NAME=N]... */
+void args_window(struct simulate_options *o, const char *text);
 /* Call it after all options: do they fit together? */
 void args_load_check(const struct simulate_options *o);
 

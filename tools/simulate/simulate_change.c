@@ -253,8 +253,6 @@ leave_worker(struct simulation *s, struct ride *r)
 
 	simulate_undo(s, r);
 	flight_end(s, r->worker);
-	memset(&s->leases[(size_t)(r - s->rides) * s->options.replicas], 0,
-	    s->options.replicas * sizeof(*s->leases));
 	r->first = -1;
 	r->admitted = false;
 	r->again = true;
@@ -292,6 +290,7 @@ kill_worker(struct simulation *s, uint32_t worker)
 	set_up(s, worker, false);
 	s->absent[worker] = true;
 	rivals_leave(s, worker);
+	news_leave(s, worker);
 	if (e == KVR_OK && s->past != NULL)
 		e = past_kill(s->past[worker], s->now);
 	for (i = 0; e == KVR_OK && i < s->n_rides; i++)

@@ -7,7 +7,10 @@
  *   simulate_place.c   the choice of a worker
  *   simulate_rival.c   ... by the rules of rivals.h
  *   simulate_router.c  routers and their leases
+ *   simulate_exchange.c what they tell each other, late or never
+ *   simulate_sums.c    ... their loads, and which leases are open
  *   simulate_past.c    engines as they were, for the delayed oracle
+ *   simulate_events.c  what engines say of their caches, late or never
  *   simulate_change.c  workers that join, drain, die, are slow
  *   simulate_measure.c times of requests, load of workers, utilisation
  *   simulate_return.c  what workers get that joined or were slow
@@ -34,23 +37,26 @@ struct ride {
 	int64_t first; /* token; or -1 */
 	uint64_t number; /* the caller's */
 	uint64_t tokens;
+	uint64_t seen;      /* by routers: tokens */
 	uint64_t predicted; /* tokens */
 	uint64_t hit;       /* tokens; set by admission */
 	uint64_t session;   /* 0: not named */
 	uint32_t worker;
 	uint32_t router;        /* the one that decided */
-	uint32_t output_blocks; /* index blocks passed to the library */
+	uint32_t output_blocks; /* index blocks, told to the router */
 	bool admitted;
 	bool counted;      /* in the totals of admissions */
 	bool finished;
 	bool waited;
 	bool again;        /* its worker died; not routed again yet */
 	bool lost;
+	bool bypass;       /* no router knows of it */
 	int64_t end;
 	uint64_t output;   /* tokens that were generated */
 	uint64_t wanted;   /* output tokens */
 	uint64_t known;    /* of them: those that ids cover as well */
-	uint64_t *ids;     /* kept if workers die, until it has finished */
+	uint64_t *ids;     /* kept if workers die or engines tell, until it */
+	                   /* has finished */
 };
 
 /* Requests in flight at a worker; sums of the time in which it is up. */
@@ -79,13 +85,64 @@ struct booked {
 	uint64_t prefill_tokens;
 };
 
+/* What a router holds of a request: its own, or one that it was told of. */
+struct held {
+	uint64_t lease;          /* 0: the policy has no index */
+	uint64_t prefill_tokens; /* booked; none after the first token */
+	int64_t since;           /* its own router decided */
+	uint32_t worker;
+	uint32_t origin;         /* its own router */
+	uint32_t output_blocks;  /* index blocks, told to the library */
+	bool open;
+};
+
+/* A router's own load of a worker, as it tells the others. */
+struct sums {
+	uint64_t requests;
+	uint64_t prefill_tokens;
+	uint64_t blocks;
+};
+
 struct router {
 	struct kvr *k; /* NULL: not needed by the policy */
 	struct fleet *fleet;
 	struct booked *booked; /* [workers] */
 	uint32_t turn;
+	double pace;           /* requests a second, heard of lately */
+	int64_t pace_at;
+	bool *late;            /* [replicas] its messages are late */
+	struct sums *told;     /* [replicas][workers] by each router */
+	struct sums *others;   /* [workers] their sum */
 };
 
+/* What happened to a request, or what a router knows at one time. */
+enum notice_kind {
+	NOTICE_OPEN,
+	NOTICE_FIRST_TOKEN,
+	NOTICE_OUTPUT,
+	NOTICE_FINISH,
+	NOTICE_ABORT,
+	NOTICE_SUMS, /* struct sums of each worker */
+	NOTICE_ROLL  /* the rides with open leases */
+};
+struct notice {
+	enum notice_kind kind;
+	uint32_t origin;       /* router */
+	int64_t sent;
+	size_t ride;
+	uint64_t lease;        /* OPEN: of the origin */
+	uint64_t tokens;       /* OPEN: these four */
+	uint64_t predicted;
+	uint64_t session;
+	uint32_t worker;
+	uint32_t blocks;       /* OUTPUT */
+	struct kvr_report report; /* FINISH */
+	const uint64_t *list;  /* [n_list] OPEN: ids, or hashes of blocks */
+	size_t n_list;
+};
+
+struct events;
+struct message;
 struct past;
 struct rivals;
 
@@ -105,7 +162,7 @@ struct simulation {
 	uint32_t n_up;
 	uint32_t next_change;
 	bool changed;             /* an index, since it was checked */
-	bool keeps;               /* ids of requests: see `again` */
+	bool keeps;               /* ids of requests: see `again`, events */
 	struct kvr *again_k;      /* these three: to route requests again */
 	struct kvr_prompt *again;
 	struct tokens tokens;
@@ -116,12 +173,25 @@ struct simulation {
 	uint32_t n_ready;
 	uint32_t block_size;
 	struct rng lots;    /* of policies */
+	struct rng byways;  /* these two: of requests that bypass routers */
+	uint32_t byway;
+	struct events *events; /* NULL: engines say nothing */
 	struct rng reports; /* of engines */
 	int64_t now;
 	struct ride *rides;
-	uint64_t *leases; /* [ride][replicas]; 0: unknown to that router */
+	struct held *held; /* [ride][replicas] */
 	size_t n_rides;
 	size_t ride_capacity;
+	struct message *messages; /* under way, earliest first */
+	struct simulate_exchanged exchanged;
+	struct kvr_prompt *told;  /* the prompt of a message */
+	struct rng losses;        /* of messages */
+	struct rng deals;         /* of requests */
+	int64_t next_sums;        /* these two: TIMES_NEVER, never */
+	int64_t next_roll;
+	uint32_t sums_turn;       /* these two: the next router, in turn */
+	uint32_t roll_turn;
+	size_t oldest;            /* ride that some router may hold open */
 	uint64_t *done; /* numbers of requests that ended, if told */
 	size_t next_done;
 	size_t n_done;
@@ -141,15 +211,56 @@ struct simulation {
 /* Call routers_free also after a failure. */
 int routers_make(struct simulation *s, const struct kvr_options *region);
 void routers_free(struct simulation *s);
-/* Did this router make the decision, or was it told of it? */
-bool router_knows(const struct simulation *s, uint32_t router,
-    const struct ride *r);
+struct held *held_by(const struct simulation *s, uint32_t router, size_t ride);
+/* Books, frees, ... what the notice says: not SUMS, not ROLL. */
+int router_hear(struct simulation *s, uint32_t router, struct kvr_prompt *p,
+    const struct notice *n);
+/* Records the prefix of an OPEN, and no load. */
+int router_learn(struct simulation *s, uint32_t router, struct kvr_prompt *p,
+    const struct notice *n);
+/* Ends what it holds of a request, if it does. */
+int router_let_go(struct simulation *s, uint32_t router, size_t ride);
+/* Ends all that it holds of another router's requests. */
+int router_drop(struct simulation *s, uint32_t router, uint32_t origin);
+
+/* ----------------------------------------------------------- exchange --- */
+
+/* Call exchange_free also after a failure. */
+int exchange_make(struct simulation *s);
+void exchange_free(struct simulation *s);
+/* The time of the next message or sum; TIMES_NEVER: none. */
+int64_t exchange_next(const struct simulation *s);
+/* Delivers and sends what is due. */
+int exchange_do(struct simulation *s);
+/* Tells the others, except for losses. p: the prompt of an OPEN. */
+int exchange_send(struct simulation *s, const struct notice *n,
+    struct kvr_prompt *p);
+/* The router that gets the request. */
+uint32_t exchange_deal(struct simulation *s, uint64_t session,
+    const struct engine_request *q);
+/* Too late for load to count? */
+bool exchange_late(const struct simulation *s, uint32_t router,
+    int64_t sent);
+bool exchange_has_sums(const struct simulation *s);
+bool exchange_has_leases(const struct simulation *s);
+
+int sums_make(struct simulation *s);
+void sums_free(struct simulation *s);
+int sums_send(struct simulation *s, uint32_t origin);
+int sums_hear(struct simulation *s, uint32_t router, const struct notice *n);
+/* The worker is gone, and so are its loads. */
+void sums_leave(struct simulation *s, uint32_t worker);
+int roll_send(struct simulation *s, uint32_t origin);
+int roll_hear(struct simulation *s, uint32_t router, const struct notice *n);
+
 /*
+ * What becomes of a request: its router hears of it, then the others may.
  * Called after the ride's router chose a worker and opened a lease; d is its
- * decision. Commits the lease and informs the other routers.
+ * decision. Commits the lease.
  */
 int routers_book(struct simulation *s, struct kvr_prompt *p,
-    const struct ride *r, const struct kvr_decision *d);
+    const struct engine_request *q, const struct ride *r,
+    const struct kvr_decision *d);
 int routers_first_token(struct simulation *s, const struct ride *r);
 /* The output has grown by so many index blocks. */
 int routers_generated(struct simulation *s, const struct ride *r,
@@ -161,8 +272,28 @@ int routers_refused(struct simulation *s, const struct ride *r);
 
 /* The worker joins with a new id; leaves; drains or comes back. */
 int routers_join(struct simulation *s, uint32_t worker);
+int router_request(const struct simulation *s, const struct router *router,
+    uint64_t session, struct kvr_request *request);
 int routers_leave(struct simulation *s, uint32_t worker);
 int routers_drain(struct simulation *s, uint32_t worker, bool drain);
+
+/* ------------------------------------------------------------- events --- */
+
+/* Does the policy hear them? */
+bool news_wanted(const struct simulate_options *o);
+/* Call news_free also after a failure. */
+int news_make(struct simulation *s);
+void news_free(struct simulation *s);
+/* What has changed in an engine's cache; call it before requests end. */
+int news_publish(struct simulation *s, uint32_t worker);
+/* The engine has lost its cache. */
+int news_reset(struct simulation *s, uint32_t worker);
+/* The engine is gone, with all that it has said. */
+void news_leave(struct simulation *s, uint32_t worker);
+/* The time of the next batch that arrives; TIMES_NEVER: none. */
+int64_t news_next(const struct simulation *s);
+/* Delivers what is due. */
+int news_do(struct simulation *s);
 
 /* ------------------------------------------------------------ changes --- */
 
@@ -221,6 +352,9 @@ void rivals_leave(struct simulation *s, uint32_t worker);
 /* Sets the ride's worker and, if the policy has one, its prediction. */
 int rivals_place(struct simulation *s, const struct engine_request *q,
     struct ride *r);
+/* A router hears that a prompt of n ids is on this worker. */
+int rivals_hear(struct simulation *s, uint32_t router, uint32_t worker,
+    const uint64_t *ids, size_t n);
 /* LMetric: by n overlaps of a prompt. *out is that of the chosen worker. */
 int rivals_lmetric(struct simulation *s, const struct router *router,
     const struct kvr_overlap *overlaps, size_t n, uint64_t tokens,

@@ -10,7 +10,8 @@ simulate_defaults(struct simulate_options *o)
 	*o = (struct simulate_options){ .policy = SIMULATE_DYNAMO,
 	    .index = SIMULATE_TTL, .workers = 8, .capacity_tokens = 1000000,
 	    .engine_block = ENGINE_BLOCK, .eviction = ENGINE_EVICT_RELEASED,
-	    .replicas = 1, .seed = 1 };
+	    .replicas = 1, .repair = true, .degrade = true,
+	    .event_replay = true, .seed = 1 };
 }
 
 uint64_t
@@ -45,7 +46,8 @@ simulate_engine(const struct simulation *s, uint32_t worker)
 	    .seed = o->seed * UINT64_C(0x9E3779B97F4A7C15) + worker,
 	    .sequences = simulate_sequences(o, worker), .batch = o->batch,
 	    .attention = o->attention, .own_reads = o->own_reads,
-	    .preempt = o->preempt };
+	    .preempt = o->preempt, .window = o->window,
+	    .watched = news_wanted(o), .watched_all = true };
 
 	return engine_new(&idea);
 }
@@ -112,6 +114,7 @@ simulate_new(const struct simulate_options *options,
 		s->options.replicas = 1;
 	s->block_size = region->block_size;
 	s->lots.state = options->seed;
+	s->byways.state = options->seed ^ UINT64_C(0x627977617973);
 	s->sample_ns = options->sample_ns;
 	s->reports.state = ~options->seed;
 	e = simulate_make_tables(s);
@@ -120,9 +123,13 @@ simulate_new(const struct simulate_options *options,
 	if (e == KVR_OK)
 		e = routers_make(s, region);
 	if (e == KVR_OK)
+		e = exchange_make(s);
+	if (e == KVR_OK)
 		e = rivals_make(s);
 	if (e == KVR_OK)
 		e = changes_make(s, region);
+	if (e == KVR_OK)
+		e = news_make(s);
 	if (e != KVR_OK) {
 		simulate_free(s);
 		return e;
@@ -139,6 +146,8 @@ simulate_free(struct simulation *s)
 	if (s == NULL)
 		return;
 	changes_free(s);
+	exchange_free(s);
+	news_free(s);
 	rivals_free(s);
 	routers_free(s);
 	for (i = 0; s->engines != NULL && i < s->options.workers; i++)
@@ -156,7 +165,7 @@ simulate_free(struct simulation *s)
 	free(s->seen);
 	free(s->used);
 	free(s->rides);
-	free(s->leases);
+	free(s->held);
 	free(s->done);
 	free(s->first_tokens);
 	free(s->shown);

@@ -8,6 +8,8 @@
  *                        use what their authors' routers know
  *   the library's :ttl :capacity :feedback
  *                        use its index of what was sent where
+ *   the library's :counts :events
+ *                        use what engines say of their caches, too
  *   the library's :oracle
  *                        uses its cost and the engines' caches
  *
@@ -37,6 +39,8 @@ const char *const simulate_index_names[SIMULATE_INDEXES] = {
 	[SIMULATE_TTL] = "ttl",
 	[SIMULATE_CAPACITY] = "capacity",
 	[SIMULATE_FEEDBACK] = "feedback",
+	[SIMULATE_COUNTS] = "counts",
+	[SIMULATE_EVENTS] = "events",
 	[SIMULATE_ORACLE] = "oracle"
 };
 
@@ -177,13 +181,26 @@ place_by_lmetric(struct simulation *s, const struct router *router,
 static int
 place_by_library(struct simulation *s, const struct router *router,
     struct kvr_prompt *p, const struct engine_request *q,
-    struct kvr_decision *d)
+    const struct ride *r, struct kvr_decision *d)
 {
+	struct kvr_request request;
+	int e;
+
 	if (s->options.policy == SIMULATE_LMETRIC)
 		return place_by_lmetric(s, router, p, q, d);
 	if (s->options.index == SIMULATE_ORACLE)
 		return place_by_oracle(s, router, p, q, d);
-	return kvr_lease_open(router->k, p, NULL, s->now, d);
+	e = router_request(s, router, r->session, &request);
+	return e == KVR_OK ? kvr_lease_open(router->k, p, &request, s->now, d)
+	    : e;
+}
+
+/* As by another balancer, which deals them in turn. */
+static void
+place_aside(struct simulation *s, struct ride *r)
+{
+	r->bypass = true;
+	r->worker = worker_of_up(s, s->byway++ % s->n_up);
 }
 
 int
@@ -194,18 +211,23 @@ place_request(struct simulation *s, struct kvr_prompt *p,
 	struct kvr_decision d = { .size = sizeof(d) };
 	int e;
 
+	if (r->bypass || (s->options.bypass > 0 && (double)(rng_next(&s->byways)
+	    >> 11) * 0x1p-53 < s->options.bypass)) {
+		place_aside(s, r);
+		return KVR_OK;
+	}
 	if (rivals_plain(s)) {
 		e = rivals_place(s, q, r);
-		return e == KVR_OK ? routers_book(s, p, r, &d) : e;
+		return e == KVR_OK ? routers_book(s, p, q, r, &d) : e;
 	}
 	if (router->k == NULL) {
 		r->worker = place_plain(s, router);
-		return routers_book(s, p, r, &d);
+		return routers_book(s, p, q, r, &d);
 	}
-	e = place_by_library(s, router, p, q, &d);
+	e = place_by_library(s, router, p, q, r, &d);
 	if (e != KVR_OK)
 		return e;
 	r->worker = fleet_number(router->fleet, d.worker);
 	r->predicted = d.overlap_tokens;
-	return routers_book(s, p, r, &d);
+	return routers_book(s, p, q, r, &d);
 }

@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* In output order. */
 enum figure {
@@ -23,7 +24,9 @@ enum figure {
 	STEPS, RESETS, REPORTS, UNREPORTED, PURGES, EXPIRED, EVICTED_CAPACITY,
 	EVICTED_REGION, TRUNCATED, REQUEST_MEAN, REQUEST_P90, REQUEST_P99,
 	GOODPUT, WORST_SHARE, TTFT_REGRET, REQUEST_REGRET, PREEMPTED, RETRIED,
-	LOST, UTILISATION, FIGURES
+	LOST, UTILISATION, MESSAGES, MESSAGES_LOST, MESSAGES_LATE,
+	LEASES_REPAIRED, EVENT_BATCHES, EVENT_BATCHES_LOST, EVENT_GAPS,
+	BYPASSED, FIGURES
 };
 static const struct {
 	const char *name;
@@ -69,7 +72,15 @@ static const struct {
 	[PREEMPTED] = { "preempted", 0 },
 	[RETRIED] = { "retried", 0 },
 	[LOST] = { "lost", 0 },
-	[UTILISATION] = { "utilisation", 4 }
+	[UTILISATION] = { "utilisation", 4 },
+	[MESSAGES] = { "messages", 0 },
+	[MESSAGES_LOST] = { "messages_lost", 0 },
+	[MESSAGES_LATE] = { "messages_late", 0 },
+	[LEASES_REPAIRED] = { "leases_repaired", 0 },
+	[EVENT_BATCHES] = { "event_batches", 0 },
+	[EVENT_BATCHES_LOST] = { "event_batches_lost", 0 },
+	[EVENT_GAPS] = { "event_gaps", 0 },
+	[BYPASSED] = { "bypassed", 0 }
 };
 
 static double
@@ -145,6 +156,31 @@ work_out_index(const struct simulation *s, double *f)
 	return KVR_OK;
 }
 
+/* Between routers. */
+static void
+work_out_exchange(const struct simulation *s, double *f)
+{
+	const struct simulate_exchanged *x = simulate_exchanged(s);
+
+	f[MESSAGES] = (double)x->messages;
+	f[MESSAGES_LOST] = (double)x->lost;
+	f[MESSAGES_LATE] = (double)x->late;
+	f[LEASES_REPAIRED] = (double)x->repaired;
+}
+
+/* From engines. */
+static void
+work_out_events(const struct simulation *s, double *f)
+{
+	struct simulate_heard heard;
+
+	simulate_heard(s, &heard);
+	f[EVENT_BATCHES] = (double)heard.batches;
+	f[EVENT_BATCHES_LOST] = (double)heard.lost;
+	f[EVENT_GAPS] = (double)heard.gaps;
+	f[BYPASSED] = (double)simulate_totals(s)->bypassed;
+}
+
 static double
 simulate_mean_blocks(uint64_t tokens, uint64_t requests)
 {
@@ -156,6 +192,7 @@ simulate_work_out(struct simulation *s, double f[FIGURES])
 {
 	const struct simulate_options *o = simulate_options(s);
 	const struct simulate_totals *t = simulate_totals(s);
+	uint64_t routed = t->finished - t->bypassed;
 	int e;
 
 	f[WORKERS] = (double)o->workers;
@@ -172,14 +209,16 @@ simulate_work_out(struct simulation *s, double f[FIGURES])
 	f[PREDICTED_RATIO] = ratio((double)t->predicted_tokens,
 	    (double)t->tokens);
 	f[ERROR_BLOCKS] = simulate_mean_blocks(t->over_tokens + t->under_tokens,
-	    t->finished);
-	f[OVER_BLOCKS] = simulate_mean_blocks(t->over_tokens, t->finished);
-	f[UNDER_BLOCKS] = simulate_mean_blocks(t->under_tokens, t->finished);
+	    routed);
+	f[OVER_BLOCKS] = simulate_mean_blocks(t->over_tokens, routed);
+	f[UNDER_BLOCKS] = simulate_mean_blocks(t->under_tokens, routed);
 	f[TOKEN_MS] = ratio((double)t->token_ns, (double)t->later_tokens) /
 	    1e6;
 	f[MAKESPAN] = (double)t->end / 1e9;
 	f[STEPS] = (double)t->steps;
 	f[RESETS] = (double)t->resets;
+	work_out_exchange(s, f);
+	work_out_events(s, f);
 	e = work_out_index(s, f);
 	if (e == KVR_OK)
 		e = work_out_served(s, f);
@@ -310,6 +349,8 @@ print_changes(FILE *out, const struct simulate_options *o)
 	}
 }
 
+static const char *const affinity_names[] = { "none", "soft", "tie", "hard" };
+
 /* Options of engines under load that differ from the defaults. */
 static void
 print_load(FILE *out, const struct simulate_options *o)
@@ -333,6 +374,40 @@ print_load(FILE *out, const struct simulate_options *o)
 		fprintf(out, "goodput: first token in %g s, then %g ms a "
 		    "token\n", (double)o->slo_first_ns / 1e9,
 		    (double)o->slo_token_ns / 1e6);
+}
+
+/* Of several routers. */
+static void
+print_exchange(FILE *out, const struct simulate_options *o)
+{
+	if (o->replicas == 1)
+		return;
+	fprintf(out, "%" PRIu32 " routers, sessions %s, that exchange: %s",
+	    o->replicas, simulate_dealing_names[o->dealing],
+	    simulate_exchange_names[o->exchange]);
+	if (o->exchange_delay_ns > 0)
+		fprintf(out, ", %g ms late (%s)",
+		    (double)o->exchange_delay_ns / 1e6, o->degrade ?
+		    "degrade" : "apply");
+	if (o->exchange_loss > 0)
+		fprintf(out, ", %g %% lost, %srepaired",
+		    o->exchange_loss * 100, o->repair ? "" : "not ");
+	fputc('\n', out);
+}
+
+static void
+print_events(FILE *out, const struct simulate_options *o)
+{
+	if (o->event_delay_ns > 0)
+		fprintf(out, "events, and what the oracle sees, are %g s "
+		    "late\n", (double)o->event_delay_ns / 1e9);
+	if (o->event_loss > 0)
+		fprintf(out, "%g %% of the batches of events are lost, %s\n",
+		    o->event_loss * 100, o->event_replay ? "and replayed" :
+		    "not replayed");
+	if (o->bypass > 0)
+		fprintf(out, "%g %% of the requests bypass the routers\n",
+		    o->bypass * 100);
 }
 
 /* Options that differ from the defaults. */
@@ -363,21 +438,30 @@ print_unusual(FILE *out, const struct simulate_options *o)
 		    o->silent);
 	print_load(out, o);
 	print_changes(out, o);
-	if (o->event_delay_ns > 0)
-		fprintf(out, "the oracle sees caches as of %g s ago\n",
-		    (double)o->event_delay_ns / 1e9);
+	print_events(out, o);
 	if (o->common_rate)
 		fputs("balanced uses one prefill rate for all engines\n",
 		    out);
-	if (o->replicas > 1)
-		fprintf(out, "%" PRIu32 " routers that exchange %s\n",
-		    o->replicas, o->exchange ? "everything" : "nothing");
+	print_exchange(out, o);
+}
+
+/* That of all policies; a policy that has its own says so in its name. */
+static void
+print_affinity(FILE *out, const struct simulate_row *row)
+{
+	uint32_t affinity = simulate_options(row->simulation)->affinity;
+
+	if (affinity != 0 && strchr(row->name, '@') == NULL)
+		fprintf(out, "requests name their sessions, affinity is %s\n",
+		    affinity_names[affinity]);
 }
 
 static void
 simulate_print_heading(FILE *out, const struct simulate_about *about,
-    const struct simulate_options *o)
+    const struct simulate_row *row)
 {
+	const struct simulate_options *o = simulate_options(row->simulation);
+
 	fprintf(out, "%s: %" PRIu64 " requests in %.0f s", about->trace,
 	    about->requests, (double)about->span_ns / 1e9);
 	if (about->speed < 1 || about->speed > 1)
@@ -387,6 +471,7 @@ simulate_print_heading(FILE *out, const struct simulate_about *about,
 	print_capacities(out, o);
 	fprintf(out, " tokens in blocks of %" PRIu32 "\n", o->engine_block);
 	print_unusual(out, o);
+	print_affinity(out, row);
 	fprintf(out, "\n%-18s %5s %6s %6s %6s %6s %6s %6s %6s %6s\n", "policy",
 	    "hits", "mean", "p50", "p90", "p99", "token", "error", "over",
 	    "under");
@@ -460,8 +545,7 @@ simulate_table(FILE *out, const struct simulate_about *about,
 
 	if (f == NULL)
 		return e;
-	simulate_print_heading(out, about,
-	    simulate_options(rows[0].simulation));
+	simulate_print_heading(out, about, &rows[0]);
 	for (i = 0; i < n; i++)
 		simulate_print_row(out, rows[i].name, f[i]);
 	print_served(out, rows, f, n);

@@ -124,7 +124,6 @@ fleet_of(const struct simulation *s, const struct router *router)
 	return f;
 }
 
-/* Also records the decision in every router that hears of it. */
 static int
 place_cache_aware(struct simulation *s, const struct rival_fleet *f,
     const struct engine_request *q, struct ride *r)
@@ -135,17 +134,22 @@ place_cache_aware(struct simulation *s, const struct rival_fleet *f,
 	    rivals->trees[r->router], q->ids, n, f->away, rivals->holders);
 	struct rival_match m = { q->tokens, matched < q->tokens ? matched :
 	    q->tokens, rivals->holders };
-	uint32_t i;
 
 	r->worker = rival_cache_aware(f, &m, &s->lots);
 	if (r->worker == RIVAL_NONE)
 		return KVR_ENOWORKER;
 	r->predicted = rivals->holders[r->worker] ? m.matched : 0;
-	for (i = 0; i < s->options.replicas; i++)
-		if (router_knows(s, i, r) && approx_tree_insert(
-		    rivals->trees[i], q->ids, n, r->worker) != 0)
-			return KVR_ENOMEM;
 	return KVR_OK;
+}
+
+int
+rivals_hear(struct simulation *s, uint32_t router, uint32_t worker,
+    const uint64_t *ids, size_t n)
+{
+	if (s->rivals == NULL || s->rivals->trees == NULL)
+		return KVR_OK;
+	return approx_tree_insert(s->rivals->trees[router], ids, n,
+	    worker) == 0 ? KVR_OK : KVR_ENOMEM;
 }
 
 int

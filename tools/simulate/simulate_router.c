@@ -2,17 +2,17 @@
 /*
  * simulate_router.c - the routers and their leases.
  *
- * Requests are distributed to the routers in turn. A router knows its own
- * requests; routers that exchange know all requests:
+ * Requests are distributed to the routers in turn, or a session keeps to one. A
+ * router knows its own requests, and what others tell it of theirs:
  *
- *   request     0    1    2    3         alone:     A knows 0, 2
- *   router      A    B    A    B                    B knows 1, 3
- *                                        exchange:  both know 0, 1, 2, 3
+ *   request     0    1    2    3         nothing:   A holds 0, 2
+ *   router      A    B    A    B                    B holds 1, 3
+ *                                        all:       both hold 0, 1, 2, 3
  *
- * They exchange which worker got which prompt, then every lease call, without
- * delay. The predicted overlap is included only with the oracle, because its
- * index cannot predict. All regions have the same secret and the same workers
- * in the same order.
+ * Each holds a request in a place of its own (struct held) with a lease of its
+ * own, because messages may be late or lost. The predicted overlap is told only
+ * with the oracle (its index cannot predict) and without prefixes. All
+ * regions have the same secret and the same workers in the same order.
  */
 #include "simulate_in.h"
 
@@ -21,6 +21,11 @@
 
 /* More than any trace has: the capacity of an endless cache. */
 #define ENDLESS_TOKENS (UINT64_C(1) << 50)
+enum {
+	AFFINITY_ENTRIES = 16384,
+	ENDLESS_EVENTS = 8 << 20, /* tokens of an endless cache that count */
+	EVENT_BYTES = 32          /* for each block of an engine */
+};
 
 /* --------------------------------------------------------------- making --- */
 
@@ -29,6 +34,27 @@ eviction_told(const struct simulate_options *o)
 {
 	return o->told && o->eviction == ENGINE_EVICT_LEAF ? KVR_EVICT_LEAF :
 	    KVR_EVICT_RELEASED;
+}
+
+static void
+tell_window(const struct simulate_options *o, struct kvr_worker *facts)
+{
+	static const uint32_t modes[ENGINE_WINDOW_MODES] = {
+		[ENGINE_WINDOW_FULL] = KVR_WINDOW_FULL,
+		[ENGINE_WINDOW_BOUNDARY] = KVR_WINDOW_BOUNDARY,
+		[ENGINE_WINDOW_DENSE] = KVR_WINDOW_DENSE,
+		[ENGINE_WINDOW_DUAL] = KVR_WINDOW_DUAL
+	};
+	const struct engine_window_idea *w = &o->window;
+
+	if (o->unaware)
+		return;
+	facts->window_mode = modes[w->mode];
+	facts->window_tokens = (uint32_t)w->tokens;
+	facts->window_align = (uint32_t)w->align;
+	facts->window_interval = (uint32_t)w->interval;
+	facts->window_layers = w->groups * 100;
+	facts->window_capacity = w->capacity;
 }
 
 /* Sets a worker's facts, by the kind of index. */
@@ -42,6 +68,7 @@ tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 
 	kvr_worker_init(&facts, sizeof(facts));
 	facts.eviction = eviction_told(o);
+	tell_window(o, &facts);
 	facts.block_tokens = o->told ? o->engine_block : 0;
 	if (o->told && o->n_sequences > 0)
 		facts.sequences = o->sequences[worker % o->n_sequences];
@@ -49,7 +76,9 @@ tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 		/* as it would be told: believed until reports contradict */
 		facts.capacity_tokens = capacity == 0 ? ENDLESS_TOKENS :
 		    capacity;
-	} else if (o->index != SIMULATE_FEEDBACK) {
+	} else if (o->index == SIMULATE_EVENTS) {
+		facts.retain = KVR_RETAIN_EVENTS;
+	} else if (o->index == SIMULATE_TTL || o->index == SIMULATE_ORACLE) {
 		facts.retain = KVR_RETAIN_TTL;
 	}
 	return kvr_worker_set(router->k, id, &facts);
@@ -73,6 +102,25 @@ router_set_policy(const struct simulate_options *o, struct kvr *k)
 	return kvr_policy_set(k, &policy);
 }
 
+/* Room for the hashes of all blocks that engines can hold, beside the rest. */
+static void
+add_event_blocks(const struct simulate_options *o, struct kvr_options *region)
+{
+	uint64_t blocks = 0, tokens;
+	uint32_t w;
+
+	for (w = 0; w < o->workers; w++) {
+		tokens = simulate_capacity(o, w);
+		tokens = tokens == 0 ? ENDLESS_EVENTS : tokens;
+		blocks += tokens / o->engine_block + 1;
+	}
+	blocks += blocks / 4;
+	if (blocks > KVR_EVENT_BLOCKS_MAX)
+		blocks = KVR_EVENT_BLOCKS_MAX;
+	region->event_blocks = blocks;
+	region->region_bytes += blocks * EVENT_BYTES;
+}
+
 static int
 router_make_region(struct simulation *s, const struct kvr_options *region,
     struct router *router)
@@ -83,6 +131,10 @@ router_make_region(struct simulation *s, const struct kvr_options *region,
 
 	if (s->options.index == SIMULATE_ORACLE)
 		o.ttl_ns = 0;
+	if (s->options.affinity != 0)
+		o.affinity_entries = AFFINITY_ENTRIES;
+	if (s->options.index == SIMULATE_EVENTS)
+		add_event_blocks(&s->options, &o);
 	e = kvr_new(&o, &router->k);
 	if (e == KVR_OK)
 		e = fleet_new(router->k, s->options.workers, &router->fleet);
@@ -105,7 +157,9 @@ routers_make(struct simulation *s, const struct kvr_options *region)
 
 		router->booked = calloc(s->options.workers,
 		    sizeof(*router->booked));
-		if (router->booked == NULL)
+		router->late = calloc(s->options.replicas,
+		    sizeof(*router->late));
+		if (router->booked == NULL || router->late == NULL)
 			e = KVR_ENOMEM;
 		else if (s->options.policy >= SIMULATE_DYNAMO)
 			e = router_make_region(s, region, router);
@@ -122,6 +176,7 @@ routers_free(struct simulation *s)
 		kvr_free(s->routers[i].k);
 		fleet_free(s->routers[i].fleet);
 		free(s->routers[i].booked);
+		free(s->routers[i].late);
 	}
 	free(s->routers);
 }
@@ -154,6 +209,7 @@ routers_leave(struct simulation *s, uint32_t worker)
 		if (s->routers[i].k != NULL)
 			e = fleet_leave(s->routers[i].fleet, s->routers[i].k,
 			    worker);
+	sums_leave(s, worker);
 	return e;
 }
 
@@ -215,149 +271,176 @@ simulate_index_stats(const struct simulation *s, struct kvr_stats *sum)
 	return e;
 }
 
-/* ----------------------------------------------------- a ride's leases --- */
+/* --------------------------------------------------- requests it holds --- */
 
-bool
-router_knows(const struct simulation *s, uint32_t router,
-    const struct ride *r)
+struct held *
+held_by(const struct simulation *s, uint32_t router, size_t ride)
 {
-	return s->options.exchange || router == r->router;
+	return &s->held[ride * s->options.replicas + router];
 }
 
-static uint64_t *
-lease_of(const struct simulation *s, uint32_t router, const struct ride *r)
+/* With the session of the request, if it names one. */
+int
+router_request(const struct simulation *s, const struct router *router,
+    uint64_t session, struct kvr_request *request)
 {
-	return &s->leases[(size_t)(r - s->rides) * s->options.replicas +
-	    router];
+	kvr_request_init(request, sizeof(*request));
+	if (s->options.affinity == 0 || session == 0)
+		return KVR_OK;
+	request->affinity_mode = s->options.affinity - 1;
+	return kvr_affinity_key(router->k, NULL, 0, &session, sizeof(session),
+	    &request->affinity);
 }
 
-static struct booked *
-booking(const struct simulation *s, uint32_t router, const struct ride *r)
+/* Of the leases of another router's requests: unlike those of its own, 0. */
+static uint64_t
+owner_of(uint32_t origin)
 {
-	return &s->routers[router].booked[r->worker];
+	return UINT64_C(0xffffffff) << 32 | origin;
 }
 
-/* Repeats another router's decision. */
+/* Repeats another router's decision, by what it believes of the worker. */
 static int
-follow(const struct simulation *s, uint32_t router, struct kvr_prompt *p,
-    const struct ride *r)
+follow(const struct simulation *s, const struct router *router,
+    struct kvr_prompt *p, const struct notice *n, struct held *h)
 {
-	struct router *told = &s->routers[router];
+	bool alone = s->options.exchange == SIMULATE_BOOKINGS;
 	struct kvr_decision own = { .size = sizeof(own) };
 	struct kvr_request request;
-	int e;
+	int e = router_request(s, router, n->session, &request);
 
-	kvr_request_init(&request, sizeof(request));
-	if (s->options.index == SIMULATE_ORACLE)
-		request.overlap_blocks = (uint32_t)(r->predicted /
+	if (e != KVR_OK)
+		return e;
+	request.owner = owner_of(n->origin);
+	if (alone)
+		request.flags = KVR_IGNORE_REUSE;
+	if (alone || s->options.index == SIMULATE_ORACLE)
+		request.overlap_blocks = (uint32_t)(n->predicted /
 		    s->block_size);
-	e = kvr_lease_open_on(told->k, p, &request, fleet_id(told->fleet,
-	    r->worker), s->now, &own);
-	if (e == KVR_OK)
-		*lease_of(s, router, r) = own.lease;
+	e = kvr_lease_open_on(router->k, p, &request, fleet_id(router->fleet,
+	    n->worker), s->now, &own);
+	h->lease = own.lease;
+	h->prefill_tokens = n->tokens - own.overlap_tokens;
 	return e;
 }
 
 static int
-book(struct simulation *s, uint32_t router, struct kvr_prompt *p,
-    const struct ride *r, const struct kvr_decision *d)
+hear_open(struct simulation *s, uint32_t number, struct kvr_prompt *p,
+    const struct notice *n)
 {
-	struct kvr *k = s->routers[router].k;
-	struct booked *b = booking(s, router, r);
-	int e = KVR_OK;
+	struct router *router = &s->routers[number];
+	struct held *h = held_by(s, number, n->ride);
+	int e = router_let_go(s, number, n->ride);
 
-	b->requests++;
-	b->prefill_tokens += r->tokens - r->predicted;
-	s->routers[router].turn++;
-	if (k == NULL)
-		return KVR_OK;
-	if (router == r->router)
-		*lease_of(s, router, r) = d->lease;
+	*h = (struct held){ .lease = n->lease, .since = n->sent,
+	    .prefill_tokens = n->tokens - n->predicted, .worker = n->worker,
+	    .origin = n->origin };
+	if (s->options.exchange == SIMULATE_BOOKINGS && number != n->origin)
+		h->output_blocks = (uint32_t)(n->tokens / s->block_size);
+	if (e == KVR_OK && router->k != NULL && number != n->origin)
+		e = follow(s, router, p, n, h);
+	if (e == KVR_OK && router->k != NULL)
+		e = kvr_lease_commit(router->k, h->lease, s->now, 0);
+	if (e == KVR_OK && s->options.exchange != SIMULATE_BOOKINGS)
+		e = rivals_hear(s, number, n->worker, n->list, n->n_list);
+	if (e != KVR_OK)
+		return e;
+	h->open = true;
+	router->turn++;
+	router->booked[n->worker].requests++;
+	router->booked[n->worker].prefill_tokens += h->prefill_tokens;
+	return KVR_OK;
+}
+
+static void
+end_prefill(struct router *router, struct held *h)
+{
+	router->booked[h->worker].prefill_tokens -= h->prefill_tokens;
+	h->prefill_tokens = 0;
+}
+
+/* Without the lease. */
+static void
+close_held(struct router *router, struct held *h)
+{
+	end_prefill(router, h);
+	router->booked[h->worker].requests--;
+	h->open = false;
+}
+
+int
+router_hear(struct simulation *s, uint32_t number, struct kvr_prompt *p,
+    const struct notice *n)
+{
+	struct router *router = &s->routers[number];
+	struct held *h = held_by(s, number, n->ride);
+
+	if (n->kind == NOTICE_OPEN)
+		return hear_open(s, number, p, n);
+	if (!h->open)
+		return KVR_OK; /* it did not hear of the beginning */
+	if (n->kind == NOTICE_FIRST_TOKEN)
+		end_prefill(router, h);
+	else if (n->kind == NOTICE_OUTPUT)
+		h->output_blocks += n->blocks;
 	else
-		e = follow(s, router, p, r);
-	return e == KVR_OK
-	    ? kvr_lease_commit(k, *lease_of(s, router, r), s->now, 0)
-	    : e;
+		close_held(router, h);
+	if (router->k == NULL)
+		return KVR_OK;
+	if (n->kind == NOTICE_FIRST_TOKEN)
+		return kvr_lease_first_token(router->k, h->lease, s->now, 0);
+	if (n->kind == NOTICE_OUTPUT)
+		return kvr_lease_output(router->k, h->lease, n->blocks, s->now,
+		    0);
+	if (n->kind == NOTICE_FINISH)
+		return kvr_lease_finish(router->k, h->lease, &n->report,
+		    s->now, 0);
+	return kvr_lease_abort(router->k, h->lease, s->now, 0);
 }
 
 int
-routers_book(struct simulation *s, struct kvr_prompt *p,
-    const struct ride *r, const struct kvr_decision *d)
+router_learn(struct simulation *s, uint32_t number, struct kvr_prompt *p,
+    const struct notice *n)
 {
-	uint32_t i;
-	int e = KVR_OK;
+	struct router *router = &s->routers[number];
 
-	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
-		if (router_knows(s, i, r))
-			e = book(s, i, p, r, d);
-	return e;
+	if (router->k != NULL)
+		return kvr_observe(router->k, p, fleet_id(router->fleet,
+		    n->worker), s->now, 0, NULL);
+	return rivals_hear(s, number, n->worker, n->list, n->n_list);
 }
 
 int
-routers_first_token(struct simulation *s, const struct ride *r)
+router_let_go(struct simulation *s, uint32_t number, size_t ride)
 {
-	uint32_t i;
+	struct router *router = &s->routers[number];
+	struct held *h = held_by(s, number, ride);
+
+	if (!h->open)
+		return KVR_OK;
+	close_held(router, h);
+	return router->k == NULL ? KVR_OK : kvr_lease_finish(router->k,
+	    h->lease, NULL, s->now, 0);
+}
+
+int
+router_drop(struct simulation *s, uint32_t number, uint32_t origin)
+{
+	struct router *router = &s->routers[number];
+	uint64_t cursor = 0;
+	size_t i;
 	int e = KVR_OK;
 
-	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
-		if (!router_knows(s, i, r))
-			continue;
-		booking(s, i, r)->prefill_tokens -= r->tokens - r->predicted;
-		if (s->routers[i].k != NULL)
-			e = kvr_lease_first_token(s->routers[i].k,
-			    *lease_of(s, i, r), s->now, 0);
+	for (i = s->oldest; i < s->n_rides; i++) {
+		struct held *h = held_by(s, number, i);
+
+		if (h->open && h->origin == origin)
+			close_held(router, h);
 	}
-	return e;
-}
-
-int
-routers_generated(struct simulation *s, const struct ride *r,
-    uint32_t blocks)
-{
-	uint32_t i;
-	int e = KVR_OK;
-
-	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
-		if (s->routers[i].k != NULL && router_knows(s, i, r))
-			e = kvr_lease_output(s->routers[i].k,
-			    *lease_of(s, i, r), blocks, s->now, 0);
-	return e;
-}
-
-int
-routers_finished(struct simulation *s, const struct ride *r,
-    const struct kvr_report *report)
-{
-	uint32_t i;
-	int e = KVR_OK;
-
-	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
-		if (!router_knows(s, i, r))
-			continue;
-		booking(s, i, r)->requests--;
-		if (s->routers[i].k != NULL)
-			e = kvr_lease_finish(s->routers[i].k,
-			    *lease_of(s, i, r), report, s->now, 0);
-	}
-	return e;
-}
-
-int
-routers_refused(struct simulation *s, const struct ride *r)
-{
-	uint32_t i;
-	int e = KVR_OK;
-
-	for (i = 0; e == KVR_OK && i < s->options.replicas; i++) {
-		if (!router_knows(s, i, r))
-			continue;
-		booking(s, i, r)->requests--;
-		if (r->first < 0)
-			booking(s, i, r)->prefill_tokens -=
-			    r->tokens - r->predicted;
-		if (s->routers[i].k != NULL)
-			e = kvr_lease_abort(s->routers[i].k, *lease_of(s, i, r),
-			    s->now, 0);
-	}
+	if (router->k != NULL)
+		do {
+			e = kvr_owner_reap(router->k, owner_of(origin), s->now,
+			    &cursor, NULL);
+		} while (e == KVR_OK && cursor != 0);
 	return e;
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hold.c - see hold.h. */
+#include "hold.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { FIRST = 512 };
+
+bool
+hold_grow(struct hold *h, size_t n)
+{
+	size_t room = h->capacity < FIRST ? FIRST : h->capacity;
+	unsigned char *data;
+
+	if (n > SIZE_MAX / 4 || h->length > SIZE_MAX / 4)
+		return false;
+	while (room < h->length + n)
+		room *= 2;
+	data = realloc(h->data, room);
+	if (data == NULL)
+		return false;
+	h->data = data;
+	h->capacity = room;
+	return true;
+}
+
+void
+hold_trim(struct hold *h)
+{
+	if (h->capacity > HOLD_KEEP)
+		hold_free(h);
+}
+
+void
+hold_free(struct hold *h)
+{
+	free(h->data);
+	h->data = NULL;
+	h->length = h->capacity = 0;
+}

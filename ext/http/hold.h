@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hold.h - bytes that are held back, in memory that grows. All 0: empty. */
+#ifndef KVROUTE_HOLD_H
+#define KVROUTE_HOLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct hold {
+	unsigned char *data;
+	size_t length;
+	size_t capacity;
+};
+
+enum { HOLD_KEEP = 1 << 20 }; /* bytes that hold_trim leaves */
+
+/* Makes room for n more bytes; false: no memory, and nothing has changed. */
+bool hold_grow(struct hold *h, size_t n);
+/* Frees what is large; it is empty then. */
+void hold_trim(struct hold *h);
+/* Frees it, whatever its size. */
+void hold_free(struct hold *h);
+
+static inline bool
+hold_reserve(struct hold *h, size_t n)
+{
+	return n <= h->capacity - h->length || hold_grow(h, n);
+}
+
+static inline bool
+hold_append(struct hold *h, const void *bytes, size_t n)
+{
+	if (!hold_reserve(h, n))
+		return false;
+	if (n > 0)
+		memcpy(h->data + h->length, bytes, n);
+	h->length += n;
+	return true;
+}
+
+#endif

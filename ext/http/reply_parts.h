@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reply_parts.h - shared by the files of the reply.
+ *
+ *   reply_message.c        begin, pieces, end; events
+ *   reply_json.c   where values are in a JSON text
+ *   reply_read.c   an event, or the whole response -> parts
+ *   reply_write.c  parts -> the message, as JSON
+ *
+ * All texts of parts are as they are between the quotes of a JSON string.
+ */
+#ifndef KVROUTE_REPLY_PARTS_H
+#define KVROUTE_REPLY_PARTS_H
+
+#include "reply_message.h"
+
+#include "events.h"
+#include "hold.h"
+#include "reply_json.h"
+
+/* A call of a tool, or a block of content (messages). */
+enum reply_part_kind {
+	PART_CALL = 0, /* chat: name, arguments */
+	PART_TEXT,     /* text */
+	PART_THINKING, /* text */
+	PART_INPUT,    /* name; text: JSON in a string; raw, if that is empty */
+	PART_RAW       /* raw: a JSON value */
+};
+struct reply_part {
+	enum reply_part_kind kind;
+	size_t index; /* by which the events of a stream name it */
+	struct hold name, text, raw;
+};
+
+struct reply {
+	enum endpoint endpoint;
+	enum answer_kind kind;
+	size_t most, kept;      /* bytes */
+	enum reply_outcome why; /* nothing more is kept; else REPLY_WHOLE */
+	bool some;              /* of a message has come */
+	bool done;              /* it has ended */
+	bool over;              /* and so has the stream */
+
+	/* The current event, or all of a JSON response. */
+	struct events events;
+	bool has_data;
+	const char *line;       /* its only line, in this piece */
+	size_t n_line;
+	struct hold event;
+
+	/* The message. */
+	struct hold text, refusal;
+	struct hold thought[2]; /* reasoning_content, reasoning */
+	struct reply_part *parts;
+	size_t n_parts, parts_room;
+	struct reply_part function_call;
+	bool has_function_call;
+	struct hold message;    /* as JSON */
+};
+
+/* The first reason counts; what was kept is freed. */
+void reply_drop(struct reply *r, enum reply_outcome why);
+/* Within `most`. */
+void reply_keep(struct reply *r, struct hold *h, const void *bytes, size_t n);
+
+/* One event of a stream, or the response. */
+void reply_read(struct reply *r, const char *text, size_t n);
+/* Makes the message of the parts. */
+void reply_write(struct reply *r);
+
+#endif

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * reply_read.c - what each endpoint's responses and events mean.
+ *
+ *   chat/completions  { choices: [ { index, message, finish_reason } ] }
+ *                     delta instead of message in streams
+ *   completions       { choices: [ { index, text, finish_reason } ] }
+ *   responses         { output: [ ITEM, ... ], status }
+ *                     { type: response.output_item.done, item: ITEM }
+ *                     { type: response.completed, response: { output } }
+ *   messages          { content: [ BLOCK, ... ] }
+ *                     { type: content_block_start, index, content_block }
+ *                     { type: content_block_delta, index, delta }
+ *                     { type: message_stop }
+ *
+ * A message of a response that is no stream is kept as it is, as one value.
+ * Keys written with escapes are unknown here.
+ */
+#include "reply_parts.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A value by its key; the last one of that name. Empty: there is none. */
+struct wanted {
+	const char *key;
+	struct view value;
+};
+
+/* False: no object, or broken. */
+static bool
+find(struct view object, struct wanted *wanted, size_t n)
+{
+	struct view key, value;
+	struct walk w;
+	size_t i;
+
+	if (!walk_object(&w, object))
+		return false;
+	while (walk_member(&w, &key, &value))
+		for (i = 0; i < n; i++)
+			if (view_is(key, wanted[i].key))
+				wanted[i].value = value;
+	return !w.broken;
+}
+
+#define FIND(object, wanted) \
+	find(object, wanted, sizeof(wanted) / sizeof(*(wanted)))
+
+static bool
+is_there(struct view v)
+{
+	return v.n > 0 && !view_is_null(v);
+}
+
+static bool
+is_text(struct view v, const char *text)
+{
+	return view_is_string(v) && view_is(view_inside(v), text);
+}
+
+static void
+keep(struct reply *r, struct hold *h, struct view v)
+{
+	reply_keep(r, h, v.at, v.n);
+}
+
+/* A string or null; anything else is not understood. */
+static void
+keep_text(struct reply *r, struct hold *h, struct view v)
+{
+	if (!is_there(v))
+		return;
+	if (view_is_string(v))
+		keep(r, h, view_inside(v));
+	else
+		reply_drop(r, REPLY_NONE);
+}
+
+/* ---------------------------------------------------------------- parts --- */
+
+static struct reply_part *
+part_add(struct reply *r, enum reply_part_kind kind, size_t index)
+{
+	size_t room = r->parts_room == 0 ? 4 : 2 * r->parts_room;
+	struct reply_part *p;
+
+	if (r->n_parts == REPLY_CALLS) {
+		reply_drop(r, REPLY_TOO_LONG);
+		return NULL;
+	}
+	if (r->n_parts == r->parts_room) {
+		p = realloc(r->parts, room * sizeof(*p));
+		if (p == NULL) {
+			reply_drop(r, REPLY_NO_MEMORY);
+			return NULL;
+		}
+		r->parts = p;
+		r->parts_room = room;
+	}
+	p = &r->parts[r->n_parts++];
+	memset(p, 0, sizeof(*p));
+	p->kind = kind;
+	p->index = index;
+	return p;
+}
+
+/* The last one of this index, or NULL. */
+static struct reply_part *
+part_of(struct reply *r, struct view index)
+{
+	size_t i, number;
+
+	if (!view_number(index, &number))
+		return NULL;
+	for (i = r->n_parts; i-- > 0;)
+		if (r->parts[i].index == number)
+			return &r->parts[i];
+	return NULL;
+}
+
+/* ----------------------------------------------------------------- chat --- */
+
+/* A name comes whole, once. */
+static void
+chat_function(struct reply *r, struct reply_part *part, struct view function)
+{
+	struct wanted f[] = { { "name", { 0 } }, { "arguments", { 0 } },
+	    { "input", { 0 } } };
+
+	if (!is_there(function))
+		return;
+	if (!FIND(function, f)) {
+		reply_drop(r, REPLY_CUT);
+		return;
+	}
+	if (view_is_string(f[0].value) && f[0].value.n > 2)
+		part->name.length = 0;
+	keep_text(r, &part->name, f[0].value);
+	keep_text(r, &part->text, f[1].value);
+	keep_text(r, &part->text, f[2].value);
+}
+
+static void
+chat_call(struct reply *r, struct view call)
+{
+	struct wanted c[] = { { "index", { 0 } }, { "function", { 0 } },
+	    { "custom", { 0 } } };
+	struct reply_part *part;
+	size_t index = r->n_parts;
+
+	if (!FIND(call, c)) {
+		reply_drop(r, REPLY_CUT);
+		return;
+	}
+	part = part_of(r, c[0].value);
+	if (part == NULL) {
+		(void)view_number(c[0].value, &index);
+		part = part_add(r, PART_CALL, index);
+	}
+	if (part != NULL)
+		chat_function(r, part, is_there(c[1].value) ? c[1].value :
+		    c[2].value);
+}
+
+static void
+chat_calls(struct reply *r, struct view calls)
+{
+	struct view call;
+	struct walk w;
+
+	if (!is_there(calls))
+		return;
+	if (!walk_list(&w, calls)) {
+		reply_drop(r, REPLY_NONE);
+		return;
+	}
+	while (r->why == REPLY_WHOLE && walk_element(&w, &call))
+		chat_call(r, call);
+	if (w.broken)
+		reply_drop(r, REPLY_CUT);
+}
+
+static void
+chat_delta(struct reply *r, struct view delta)
+{
+	struct wanted d[] = { { "content", { 0 } }, { "refusal", { 0 } },
+	    { "reasoning_content", { 0 } }, { "reasoning", { 0 } },
+	    { "tool_calls", { 0 } }, { "function_call", { 0 } } };
+
+	if (!FIND(delta, d)) {
+		reply_drop(r, REPLY_CUT);
+		return;
+	}
+	keep_text(r, &r->text, d[0].value);
+	keep_text(r, &r->refusal, d[1].value);
+	keep_text(r, &r->thought[0], d[2].value);
+	keep_text(r, &r->thought[1], d[3].value);
+	chat_calls(r, d[4].value);
+	if (r->why == REPLY_WHOLE && is_there(d[5].value)) {
+		r->has_function_call = true;
+		chat_function(r, &r->function_call, d[5].value);
+	}
+}
+
+/* The only choice of a response, or a piece of it. */
+static void
+choice(struct reply *r, struct view it)
+{
+	struct wanted c[] = { { "index", { 0 } }, { "finish_reason", { 0 } },
+	    { "message", { 0 } }, { "delta", { 0 } }, { "text", { 0 } } };
+	size_t index = 0;
+
+	if (!FIND(it, c)) {
+		reply_drop(r, REPLY_CUT);
+		return;
+	}
+	if (view_number(c[0].value, &index) && index > 0) {
+		reply_drop(r, REPLY_SEVERAL);
+		return;
+	}
+	r->done |= is_there(c[1].value) || r->kind == ANSWER_JSON;
+	r->some = true;
+	if (r->endpoint == ENDPOINT_COMPLETIONS)
+		keep_text(r, &r->text, c[4].value);
+	else if (r->kind == ANSWER_STREAM && is_there(c[3].value))
+		chat_delta(r, c[3].value);
+	else if (r->kind == ANSWER_JSON && is_there(c[2].value))
+		keep(r, &r->message, c[2].value);
+	else if (r->kind == ANSWER_JSON)
+		reply_drop(r, REPLY_NONE);
+}
+
+static void
+choices(struct reply *r, struct view list)
+{
+	struct view it;
+	struct walk w;
+	size_t n = 0;
+
+	if (!walk_list(&w, list))
+		return;
+	while (r->why == REPLY_WHOLE && walk_element(&w, &it)) {
+		if (n++ > 0 && r->kind == ANSWER_JSON)
+			reply_drop(r, REPLY_SEVERAL);
+		else
+			choice(r, it);
+	}
+	if (w.broken)
+		reply_drop(r, REPLY_CUT);
+}
+
+/* ------------------------------------------------------------ responses --- */
+
+static void
+item(struct reply *r, struct view it)
+{
+	if (!is_there(it))
+		return;
+	if (r->message.length > 0)
+		reply_keep(r, &r->message, ",", 1);
+	keep(r, &r->message, it);
+	if (r->why == REPLY_WHOLE)
+		r->some = true;
+}
+
+/* In streams its items have come before, mostly. */
+static void
+response(struct reply *r, struct view object)
+{
+	struct wanted o[] = { { "output", { 0 } }, { "status", { 0 } },
+	    { "error", { 0 } } };
+	struct view it;
+	struct walk w;
+
+	if (!FIND(object, o)) {
+		reply_drop(r, REPLY_CUT);
+		return;
+	}
+	if (is_there(o[2].value))
+		reply_drop(r, REPLY_FAILED);
+	else if (is_there(o[1].value) && !is_text(o[1].value, "completed") &&
+	    !is_text(o[1].value, "incomplete"))
+		reply_drop(r, REPLY_NONE);
+	if (r->why != REPLY_WHOLE)
+		return;
+	r->done = true;
+	if (r->some || !walk_list(&w, o[0].value))
+		return;
+	while (r->why == REPLY_WHOLE && walk_element(&w, &it))
+		item(r, it);
+	if (w.broken)
+		reply_drop(r, REPLY_CUT);
+}
+
+static void
+response_event(struct reply *r, struct view type, struct view object,
+    struct view it)
+{
+	if (is_text(type, "response.output_item.done"))
+		item(r, it);
+	else if (is_text(type, "response.completed") ||
+	    is_text(type, "response.incomplete"))
+		response(r, object);
+}
+
+/* ------------------------------------------------------------- messages --- */
+
+static void
+block_start(struct reply *r, struct view index, struct view block)
+{
+	struct wanted b[] = { { "text", { 0 } }, { "thinking", { 0 } },
+	    { "name", { 0 } }, { "input", { 0 } }, { "type", { 0 } } };
+	enum reply_part_kind kind = PART_RAW;
+	struct reply_part *part;
+	size_t number;
+
+	if (!FIND(block, b) || !view_number(index, &number)) {
+		reply_drop(r, REPLY_CUT);
+		return;
+	}
+	if (is_text(b[4].value, "text"))
+		kind = PART_TEXT;
+	else if (is_text(b[4].value, "thinking"))
+		kind = PART_THINKING;
+	else if (view_is_string(b[2].value) && is_there(b[3].value))
+		kind = PART_INPUT;
+	part = part_add(r, kind, number);
+	if (part == NULL)
+		return;
+	r->some = true;
+	if (kind == PART_TEXT || kind == PART_THINKING)
+		keep_text(r, &part->text, b[kind == PART_THINKING].value);
+	else if (kind == PART_INPUT)
+		keep(r, &part->name, view_inside(b[2].value));
+	if (kind >= PART_INPUT)
+		keep(r, &part->raw, kind == PART_RAW ? block : b[3].value);
+}
+
+static void
+block_delta(struct reply *r, struct view index, struct view delta)
+{
+	struct wanted d[] = { { "text", { 0 } }, { "thinking", { 0 } },
+	    { "partial_json", { 0 } } };
+	struct reply_part *part = part_of(r, index);
+
+	if (part == NULL || !FIND(delta, d)) {
+		reply_drop(r, REPLY_CUT);
+		return;
+	}
+	if (part->kind == PART_TEXT)
+		keep_text(r, &part->text, d[0].value);
+	else if (part->kind == PART_THINKING)
+		keep_text(r, &part->text, d[1].value);
+	else if (part->kind == PART_INPUT)
+		keep_text(r, &part->text, d[2].value);
+}
+
+static void
+message_event(struct reply *r, struct view object, struct view type)
+{
+	struct wanted e[] = { { "index", { 0 } }, { "content_block", { 0 } },
+	    { "delta", { 0 } } };
+
+	if (is_text(type, "message_stop")) {
+		r->done = r->some = true;
+		return;
+	}
+	if (!is_text(type, "content_block_start") &&
+	    !is_text(type, "content_block_delta"))
+		return;
+	(void)FIND(object, e);
+	if (is_there(e[1].value))
+		block_start(r, e[0].value, e[1].value);
+	else
+		block_delta(r, e[0].value, e[2].value);
+}
+
+/* The message is its content, with what it is of. */
+static void
+message(struct reply *r, struct view content)
+{
+	r->done = true;
+	if (!is_there(content))
+		return;
+	r->some = true;
+	keep(r, &r->message, content);
+}
+
+/* ------------------------------------------------------------------ all --- */
+
+static void
+read_object(struct reply *r, struct view object)
+{
+	const bool stream = r->kind == ANSWER_STREAM;
+	struct wanted o[] = { { "error", { 0 } }, { "type", { 0 } },
+	    { "choices", { 0 } }, { "response", { 0 } }, { "item", { 0 } },
+	    { "content", { 0 } } };
+
+	if (!FIND(object, o)) {
+		reply_drop(r, REPLY_CUT);
+		return;
+	}
+	if (is_there(o[0].value) || is_text(o[1].value, "error") ||
+	    is_text(o[1].value, "response.failed")) {
+		reply_drop(r, REPLY_FAILED);
+		return;
+	}
+	if (r->endpoint == ENDPOINT_RESPONSES && stream)
+		response_event(r, o[1].value, o[3].value, o[4].value);
+	else if (r->endpoint == ENDPOINT_RESPONSES)
+		response(r, object);
+	else if (r->endpoint == ENDPOINT_MESSAGES && stream)
+		message_event(r, object, o[1].value);
+	else if (r->endpoint == ENDPOINT_MESSAGES)
+		message(r, o[5].value);
+	else
+		choices(r, o[2].value);
+}
+
+void
+reply_read(struct reply *r, const char *text, size_t n)
+{
+	struct view object;
+
+	if (r->kind == ANSWER_STREAM && (n == 0 || r->over))
+		return;
+	if (r->kind == ANSWER_STREAM && n >= 6 &&
+	    memcmp(text, "[DONE]", 6) == 0)
+		r->done = r->over = true;
+	else if (view_text(text, n, &object))
+		read_object(r, object);
+	else
+		reply_drop(r, REPLY_CUT);
+}

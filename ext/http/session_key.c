@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* session_key.c - see session_key.h. */
+#include "session_key.h"
+
+#include <string.h>
+
+uint64_t
+session_key(const struct kvr *k, const void *tenant, size_t tenant_length,
+    enum session_kind kind, const void *id, size_t n)
+{
+	unsigned char key[1 + SESSION_KEY_MAX];
+	uint64_t digest;
+
+	if (n == 0 || n > SESSION_KEY_MAX)
+		return 0;
+	key[0] = (unsigned char)kind;
+	memcpy(key + 1, id, n);
+	return kvr_affinity_key(k, tenant, tenant_length, key, 1 + n,
+	    &digest) == KVR_OK ? digest : 0;
+}
+
+/* ---------------------------------------------------------------- paths --- */
+
+struct piece {
+	const char *bytes;
+	size_t n;
+};
+
+static bool
+is(const struct piece *p, const char *text)
+{
+	return p->n == strlen(text) && memcmp(p->bytes, text, p->n) == 0;
+}
+
+/*
+ * Cuts the last piece off; false: there is none, or the path does not begin
+ * with a slash.
+ */
+static bool
+cut(const char *path, size_t *length, struct piece *last)
+{
+	size_t at = *length;
+
+	while (at > 0 && path[at - 1] != '/')
+		at--;
+	if (at == 0)
+		return false;
+	last->bytes = path + at;
+	last->n = *length - at;
+	*length = at - 1;
+	return true;
+}
+
+/* The last pieces of a path, the last one first. */
+enum { PIECES = 5 };
+
+static size_t
+pieces_of(const char *path, size_t length, struct piece p[PIECES])
+{
+	size_t n = 0;
+
+	while (n < PIECES && cut(path, &length, &p[n]))
+		n++;
+	return n;
+}
+
+/* .../v1/KIND, with KIND at p[0]. */
+static bool
+is_under(const struct piece *p, size_t n, const char *kind)
+{
+	return n >= 2 && is(&p[0], kind) &&
+	    (is(&p[1], "v1") || is(&p[1], "openai"));
+}
+
+static bool
+found(struct session_path *out, enum session_kind kind, const struct piece *id)
+{
+	out->kind = kind;
+	out->id = id == NULL ? NULL : id->bytes;
+	out->length = id == NULL ? 0 : id->n;
+	return id == NULL || id->n > 0;
+}
+
+static bool
+response_path(const struct piece *p, size_t n, bool post,
+    struct session_path *out)
+{
+	if (!post && n >= 3 && is_under(p + 1, n - 1, "responses"))
+		return found(out, SESSION_RESPONSE, &p[0]);
+	return n >= 4 && is(&p[0], post ? "cancel" : "input_items") &&
+	    is_under(p + 2, n - 2, "responses") &&
+	    found(out, SESSION_RESPONSE, &p[1]);
+}
+
+static bool
+conversation_path(const struct piece *p, size_t n, bool post,
+    struct session_path *out)
+{
+	if (post && is_under(p, n, "conversations"))
+		return found(out, SESSION_CONVERSATION, NULL);
+	if (n >= 3 && is_under(p + 1, n - 1, "conversations"))
+		return found(out, SESSION_CONVERSATION, &p[0]);
+	if (n >= 4 && is(&p[0], "items") &&
+	    is_under(p + 2, n - 2, "conversations"))
+		return found(out, SESSION_CONVERSATION, &p[1]);
+	return n >= 5 && is(&p[1], "items") &&
+	    is_under(p + 3, n - 3, "conversations") &&
+	    found(out, SESSION_CONVERSATION, &p[2]);
+}
+
+bool
+session_path(const char *path, size_t length, bool post,
+    struct session_path *out)
+{
+	struct piece p[PIECES];
+	size_t n = pieces_of(path, length, p);
+
+	return response_path(p, n, post, out) ||
+	    conversation_path(p, n, post, out);
+}

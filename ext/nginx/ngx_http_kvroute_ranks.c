@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_ranks.c - data-parallel ranks of engines that have one
+ * address: workers of one name. nginx knows the address; the engine learns of
+ * the rank by a header.
+ *
+ * The proxy module makes the head of the request before a server is chosen,
+ * and each try may choose another rank. So the head is copied once, without
+ * lines of that name, and its end is written anew at each choice:
+ *
+ *   POST /v1/... HTTP/1.1 CRLF
+ *   Host: engines CRLF
+ *   ... CRLF                       <-- at
+ *   X-Data-Parallel-Rank: 3 CRLF       only if a rank was chosen
+ *   CRLF                               rest: and what else was in the buffer
+ *
+ * nginx sends a buffer from its start at each try, after the choice. If nothing
+ * was predicted, there is no such line, and the engine chooses. What a client,
+ * or proxy_set_header, says in a header of that name never passes.
+ */
+#include "ngx_http_kvroute.h"
+
+enum { RANKS_MAX = 1024 };
+
+static const char HEADER[] = "X-Data-Parallel-Rank";
+
+/* -------------------------------------------------------- configuration --- */
+
+/* Those that nginx, or the body behind them, needs. */
+static const char *const kept[] = { "Host", "Connection", "Content-Length",
+    "Transfer-Encoding", "Content-Type", "Accept-Encoding", "Expect", "Upgrade",
+    "TE", "Authorization", "Cookie" };
+
+static bool
+is_token(const ngx_str_t *text)
+{
+	size_t i;
+
+	for (i = 0; i < text->len; i++) {
+		u_char c = text->data[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+		    (c >= '0' && c <= '9') || c == '-' || c == '_'))
+			return false;
+	}
+	return text->len > 0;
+}
+
+const char *
+ngx_http_kvroute_rank_header_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name)
+{
+	size_t i;
+
+	if (!is_token(name))
+		return "rank_header= is the name of a header: letters, digits, "
+		    "\"-\" and \"_\"";
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (name->len == ngx_strlen(kept[i]) && ngx_strncasecmp(
+		    name->data, (u_char *)kept[i], name->len) == 0)
+			return "rank_header= names a header with another "
+			    "meaning";
+	up->rank_header = *name;
+	return NULL;
+}
+
+const char *
+ngx_http_kvroute_ranks_set(ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_kvroute_server_t *server, const ngx_str_t *text)
+{
+	ngx_int_t n = ngx_atoi(text->data, text->len);
+
+	if (n == NGX_ERROR || n < 1 || n > RANKS_MAX)
+		return "ranks= is the number of data-parallel ranks behind the "
+		    "address, 1 to 1024";
+	server->ranks = (uint32_t)n;
+	up->ranked = true;
+	return NULL;
+}
+
+uint32_t
+ngx_http_kvroute_ranks_of(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name)
+{
+	ngx_http_kvroute_server_t *server = ngx_http_kvroute_server_find(up,
+	    name);
+
+	return server != NULL && server->ranks > 0 ? server->ranks : 1;
+}
+
+ngx_int_t
+ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
+	ngx_http_upstream_rr_peer_t *peer;
+	ngx_uint_t n = 0;
+
+	if (up->rank_header.len == 0) {
+		ngx_str_set(&up->rank_header, HEADER);
+	}
+	if (!up->ranked)
+		return NGX_OK;
+	for (; peers != NULL; peers = peers->next)
+		for (peer = peers->peer; peer != NULL; peer = peer->next)
+			n += ngx_http_kvroute_ranks_of(up, &peer->name);
+	if (n <= up->options.max_workers)
+		return NGX_OK;
+	ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "kvroute of upstream \"%V\": "
+	    "its servers have %ui ranks, more than its %uD workers: give "
+	    "\"kvroute\" workers=%ui", &up->upstream->host, n,
+	    up->options.max_workers, n);
+	return NGX_ERROR;
+}
+
+/* ------------------------------------------------------------- the head --- */
+
+/* Is this line a header of that name? */
+static bool
+line_names(const u_char *p, const u_char *end, const ngx_str_t *name)
+{
+	return (size_t)(end - p) > name->len && p[name->len] == ':' &&
+	    ngx_strncasecmp((u_char *)p, name->data, name->len) == 0;
+}
+
+static u_char *
+line_behind(u_char *p, u_char *last)
+{
+	while (p < last && *p != '\n')
+		p++;
+	return p < last ? p + 1 : last;
+}
+
+/* Copies the head without such lines; returns where its empty line is. */
+static u_char *
+head_copy(ngx_buf_t *to, ngx_buf_t *from, const ngx_str_t *name)
+{
+	u_char *p = from->pos, *end;
+
+	for (; p < from->last && *p != '\r'; p = end) {
+		end = line_behind(p, from->last);
+		if (!line_names(p, end, name))
+			to->last = ngx_cpymem(to->last, p, (size_t)(end - p));
+	}
+	return p;
+}
+
+/* Of nginx's proxy module, with the whole head in memory. */
+static bool
+has_head(ngx_http_request_t *r)
+{
+	ngx_chain_t *head = r->upstream->request_bufs;
+	ngx_str_t *module = &r->upstream->conf->module;
+
+	return head != NULL && ngx_buf_in_memory(head->buf) &&
+	    module->len == 5 && ngx_strncmp(module->data, "proxy", 5) == 0;
+}
+
+ngx_int_t
+ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_str_t *name = &ctx->up->rank_header;
+	ngx_http_request_t *r = ctx->request;
+	ngx_buf_t *head, *b;
+	u_char *rest;
+
+	if (!ctx->up->ranked)
+		return NGX_OK;
+	if (!has_head(r)) {
+		ngx_log_error(NGX_LOG_WARN, r->connection->log, 0, "kvroute: "
+		    "ranks= is for proxy_pass: nothing is predicted here");
+		ctx->opinion = REASON_FAILED;
+		return NGX_OK;
+	}
+	head = r->upstream->request_bufs->buf;
+	b = ngx_create_temp_buf(r->pool, (size_t)(head->last - head->pos) +
+	    name->len + sizeof(": \r\n") + NGX_INT32_LEN);
+	if (b == NULL)
+		return NGX_ERROR;
+	rest = head_copy(b, head, name);
+	ctx->rank_head = b;
+	ctx->rank_at = b->last;
+	ctx->rank_rest.data = rest;
+	ctx->rank_rest.len = (size_t)(head->last - rest);
+	b->last = ngx_cpymem(b->last, rest, ctx->rank_rest.len);
+	b->flush = head->flush;
+	b->last_buf = head->last_buf;
+	r->upstream->request_bufs->buf = b;
+	return NGX_OK;
+}
+
+void
+ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx)
+{
+	u_char *p = ctx->rank_at;
+
+	if (p == NULL)
+		return;
+	if (ctx->rank >= 0)
+		p = ngx_sprintf(p, "%V: %i\r\n", &ctx->up->rank_header,
+		    ctx->rank);
+	p = ngx_cpymem(p, ctx->rank_rest.data, ctx->rank_rest.len);
+	ctx->rank_head->last = p;
+}
+
+/* --------------------------------------------------------------- names --- */
+
+bool
+ngx_http_kvroute_rank_split(ngx_str_t *name, uint32_t *rank)
+{
+	size_t at = name->len;
+	ngx_int_t n;
+
+	while (at > 0 && name->data[at - 1] != '@')
+		at--;
+	if (at <= 1)
+		return false;
+	n = ngx_atoi(name->data + at, name->len - at);
+	if (n == NGX_ERROR || n >= RANKS_MAX)
+		return false;
+	*rank = (uint32_t)n;
+	name->len = at - 1;
+	return true;
+}

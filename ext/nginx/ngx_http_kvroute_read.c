@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_read.c - reads the bodies of requests, long ones in pieces.
+ *
+ * A process of nginx has one loop. While a body of megabytes is parsed in one
+ * call all its other clients wait. So a long body is read here before the
+ * upstream is chosen, a little in each turn of the loop. For nginx such a
+ * request is one whose body took longer to arrive:
+ *
+ *   last buffer of a body        long: rb->post_handler becomes ours
+ *   nginx calls post_handler     the reader enters the queue
+ *
+ *     queue  [ r3 | r1 | r2 ]    a turn: one piece of r3, which goes to the
+ *                                tail, one of r1, ... until its time is over
+ *
+ *   all of it is read            the post_handler that nginx had: the upstream
+ *                                is chosen, and peer.init finds the reader
+ *
+ * A short body is read at the choice, in one go. That counts as time of the
+ * turn as well: once a turn has none left, further bodies enter the queue,
+ * short ones too.
+ *
+ * A body that was read before its location was known to have an upstream, for
+ * instance for a mirror, does not come by that way. Then the last handler of
+ * the PRECONTENT phase holds the request, if its location was seen to lead to
+ * an upstream of ours. The first request of a location in a process is not
+ * held so, nor are subrequests; nor is what nginx has read whole with the
+ * request's head, which is short. These are read at the choice.
+ *
+ * The request may end while it is held: a cleanup of its pool takes the reader
+ * out of the queue, see reader.c. Until then nothing else reads from the
+ * client, and a client that has left ends it, as anywhere in nginx.
+ *
+ * THE TRAP. A process that exits gracefully does so as soon as there is no
+ * timer. Nothing else of a held request has one, so the queue has one of its
+ * own while it is not empty.
+ */
+#include "ngx_http_kvroute.h"
+
+/*
+ * Tests build it with others, so that no time decides what they see, and with
+ * a file that stops the queue while it is there.
+ */
+#ifndef NGX_HTTP_KVROUTE_SHORT
+#define NGX_HTTP_KVROUTE_SHORT 65536
+#endif
+#ifndef NGX_HTTP_KVROUTE_TURN_NS
+#define NGX_HTTP_KVROUTE_TURN_NS 250000
+#endif
+
+enum {
+	SHORT = NGX_HTTP_KVROUTE_SHORT,     /* read at the choice */
+	TURN_NS = NGX_HTTP_KVROUTE_TURN_NS, /* for bodies in one turn */
+	STAY_MS = 60000
+};
+
+/* Of this process, for all its upstreams. */
+static struct {
+	ngx_queue_t queue;      /* ngx_http_kvroute_reader_t */
+	ngx_event_t work;       /* in the next turn */
+	ngx_event_t over;       /* at the end of this turn */
+	ngx_event_t stay;       /* see THE TRAP */
+	ngx_connection_t none;  /* nginx's debug log wants one */
+	int64_t spent;          /* ns, in this turn */
+} loop;
+
+static ngx_http_request_body_filter_pt next_filter;
+
+/* ---------------------------------------------------------------- turns --- */
+
+/* Time of this turn has been spent on bodies. */
+static void
+spend(int64_t ns)
+{
+	loop.spent += ns;
+	ngx_post_event(&loop.over, &ngx_posted_events);
+}
+
+static void
+turn_over(ngx_event_t *event)
+{
+	loop.spent = 0;
+}
+
+/* The queue is not empty. */
+static void
+turn_ask(void)
+{
+	ngx_post_event(&loop.work, &ngx_posted_next_events);
+	if (!loop.stay.timer_set)
+		ngx_add_timer(&loop.stay, STAY_MS);
+}
+
+static void
+stay_on(ngx_event_t *event)
+{
+	if (!ngx_queue_empty(&loop.queue))
+		ngx_add_timer(event, STAY_MS);
+}
+
+/* It is no longer held: nginx goes on. */
+static void
+reader_let_go(ngx_http_kvroute_reader_t *reader)
+{
+	ngx_http_request_t *r = reader->request;
+	ngx_connection_t *c = r->connection;
+
+	ngx_http_set_log_request(c->log, r);
+	if (r->read_event_handler == reader->reading)
+		r->read_event_handler = ngx_http_block_reading;
+	reader->then(r);
+	/* The request may be gone. */
+	ngx_http_run_posted_requests(c);
+}
+
+/* One piece of the first body; it goes to the end of the queue. */
+static void
+queue_step(void)
+{
+	ngx_http_kvroute_reader_t *reader = ngx_queue_data(
+	    ngx_queue_head(&loop.queue), ngx_http_kvroute_reader_t, queue);
+	int64_t began = kvr_clock_now();
+	bool more;
+
+	ngx_queue_remove(&reader->queue);
+	more = ngx_http_kvroute_reader_piece(reader);
+	if (more)
+		ngx_http_kvroute_count(reader->up, COUNT_PIECES, 1);
+	else
+		ngx_http_kvroute_reader_end(reader);
+	reader->ns += (uint64_t)(kvr_clock_now() - began);
+	if (more) {
+		ngx_queue_insert_tail(&loop.queue, &reader->queue);
+		return;
+	}
+	reader->held = false;
+	reader_let_go(reader);
+}
+
+static bool
+stopped(void)
+{
+#ifdef NGX_HTTP_KVROUTE_STOP
+	return access(NGX_HTTP_KVROUTE_STOP, F_OK) == 0;
+#else
+	return false;
+#endif
+}
+
+static void
+work(ngx_event_t *event)
+{
+	int64_t began = kvr_clock_now(), left = TURN_NS - loop.spent;
+
+	while (!ngx_queue_empty(&loop.queue) && !stopped()) {
+		queue_step();
+		if (kvr_clock_now() - began >= left)
+			break;
+	}
+	spend(kvr_clock_now() - began);
+	if (!ngx_queue_empty(&loop.queue))
+		turn_ask();
+	else if (loop.stay.timer_set)
+		ngx_del_timer(&loop.stay);
+}
+
+/* ----------------------------------------------------------------- hold --- */
+
+/*
+ * As ngx_http_test_reading, but a request whose client has left is first taken
+ * out of the queue: with a post_action nginx goes on with it elsewhere.
+ */
+static void
+client_look(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	ngx_connection_t *c = r->connection;
+	ngx_http_kvroute_srv_conf_t *up;
+
+	if (reader == NULL || !reader->held) {
+		ngx_http_block_reading(r);
+		return;
+	}
+	up = reader->up;
+	ngx_queue_remove(&reader->queue);
+	reader->held = false;
+	if (c->error)
+		ngx_http_finalize_request(r, NGX_HTTP_CLIENT_CLOSED_REQUEST);
+	else
+		ngx_http_test_reading(r);
+	/* Then the request ends, if it has not yet: its reader may be gone. */
+	if (c->error) {
+		ngx_http_kvroute_count(up, COUNT_CLIENTS_LEFT, 1);
+		return;
+	}
+	reader->held = true;
+	ngx_queue_insert_tail(&loop.queue, &reader->queue);
+}
+
+/* As ngx_http_upstream_init_request does a moment later. */
+static void
+client_watch(ngx_http_kvroute_reader_t *reader)
+{
+	ngx_http_request_t *r = reader->request;
+	ngx_event_t *event = r->connection->read;
+
+	if (r->upstream == NULL || r->upstream->conf->store ||
+	    r->upstream->conf->ignore_client_abort || r->post_action)
+		return;
+	reader->reading = client_look;
+	r->read_event_handler = client_look;
+	if (event->ready) {
+		ngx_post_event(event, &ngx_posted_events);
+	} else {
+		(void)ngx_handle_read_event(event, 0);
+	}
+}
+
+/* False: it cannot be read. Else `then` is called later, never from here. */
+static bool
+hold(ngx_http_kvroute_reader_t *reader, ngx_http_client_body_handler_pt then)
+{
+	if (!ngx_http_kvroute_reader_begin(reader))
+		return false;
+	reader->then = then;
+	reader->held = true;
+	ngx_queue_insert_tail(&loop.queue, &reader->queue);
+	ngx_http_kvroute_count(reader->up, COUNT_HELD, 1);
+	turn_ask();
+	return true;
+}
+
+/* Instead of the post_handler of nginx, which is reader->then. */
+static void
+body_came(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+
+	if (hold(reader, reader->then))
+		client_watch(reader);
+	else
+		reader->then(r);
+}
+
+static size_t
+body_size(ngx_http_request_t *r)
+{
+	ngx_chain_t *cl = r->request_body->bufs;
+	size_t size = 0;
+
+	for (; cl != NULL; cl = cl->next)
+		size += (size_t)ngx_buf_size(cl->buf);
+	return size;
+}
+
+/* Makes the reader of a request that must be held, else NULL. */
+static ngx_http_kvroute_reader_t *
+reader_ask(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
+{
+	enum endpoint endpoint = endpoint_of((const char *)r->uri.data,
+	    r->uri.len);
+	size_t size = body_size(r);
+
+	if (up == NULL || up->kvr == NULL || endpoint == ENDPOINT_OTHER ||
+	    size == 0 || (size <= SHORT && loop.spent < TURN_NS) ||
+	    ngx_http_kvroute_bypassed(r))
+		return NULL;
+	return ngx_http_kvroute_reader_make(r, up, endpoint);
+}
+
+/* ------------------------------------------------------ where they come --- */
+
+static bool
+is_host(ngx_http_upstream_srv_conf_t *us, ngx_http_upstream_resolved_t *to)
+{
+	return us->host.len == to->host.len &&
+	    ((us->port == 0 && to->no_port) || us->port == to->port) &&
+	    ngx_strncasecmp(us->host.data, to->host.data, to->host.len) == 0;
+}
+
+/* The one of ours to which nginx will send this request, or NULL. */
+static ngx_http_kvroute_srv_conf_t *
+upstream_of(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	ngx_http_upstream_t *u = r->upstream;
+	ngx_uint_t i;
+
+	for (i = 0; i < main->upstreams.nelts; i++) {
+		if (u->resolved == NULL ? u->conf->upstream ==
+		    ups[i]->upstream : is_host(ups[i]->upstream, u->resolved))
+			return ups[i];
+	}
+	return NULL;
+}
+
+/* Sees each body; the last of its buffers has been kept when rest is 0. */
+static ngx_int_t
+filter(ngx_http_request_t *r, ngx_chain_t *in)
+{
+	ngx_http_request_body_t *rb = r->request_body;
+	ngx_int_t rc = next_filter(r, in);
+	ngx_http_kvroute_reader_t *reader;
+
+	if (rc != NGX_OK || rb->rest != 0 || !rb->last_saved ||
+	    r != r->main || r->upstream == NULL ||
+	    r->request_body_no_buffering || rb->post_handler == body_came)
+		return rc;
+	reader = reader_ask(r, upstream_of(r));
+	if (reader != NULL) {
+		reader->then = rb->post_handler;
+		rb->post_handler = body_came;
+	}
+	return rc;
+}
+
+/* Read, and not taken by a choice. */
+static bool
+is_unused(const ngx_http_kvroute_reader_t *reader, ngx_http_request_t *r)
+{
+	return reader != NULL && reader->read && reader->body != NULL &&
+	    reader->from == r->request_body->bufs;
+}
+
+static void
+phases_go_on(ngx_http_request_t *r)
+{
+	r->write_event_handler = ngx_http_core_run_phases;
+	ngx_http_core_run_phases(r);
+}
+
+/* A body that was there before the upstream was. */
+static ngx_int_t
+precontent(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_reader_t *reader;
+
+	if (loc->seen == NULL || r != r->main || r->request_body == NULL ||
+	    r->reading_body || r->request_body_no_buffering)
+		return NGX_DECLINED;
+	reader = ngx_http_kvroute_reader_of(r);
+	if (reader != NULL && reader->held)
+		return NGX_DONE;
+	if (is_unused(reader, r))
+		return NGX_DECLINED;
+	reader = reader_ask(r, loc->seen);
+	if (reader == NULL || !hold(reader, phases_go_on))
+		return NGX_DECLINED;
+	r->write_event_handler = ngx_http_request_empty_handler;
+	return NGX_DONE;
+}
+
+/* ------------------------------------------------------------ at the choice */
+
+/* What was read for just this choice. */
+static bool
+fits(const ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
+	    ctx->request, ngx_http_upstream_kvroute_module);
+
+	return is_unused(reader, ctx->request) && reader->up == ctx->up &&
+	    reader->endpoint == ctx->endpoint &&
+	    reader->most == loc->max_body &&
+	    reader->reasoning == loc->reasoning;
+}
+
+ngx_http_kvroute_reader_t *
+ngx_http_kvroute_reader_get(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_request_t *r = ctx->request;
+	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	int64_t began = kvr_clock_now();
+
+	if (fits(reader, ctx)) {
+		ctx->ns += reader->ns;
+	} else {
+		reader = ngx_http_kvroute_reader_make(r, ctx->up,
+		    ctx->endpoint);
+		if (reader == NULL || !ngx_http_kvroute_reader_begin(reader))
+			return NULL;
+		while (ngx_http_kvroute_reader_piece(reader))
+			continue;
+		ngx_http_kvroute_reader_end(reader);
+		spend(kvr_clock_now() - began);
+	}
+	return reader;
+}
+
+/* ---------------------------------------------------------------- begin --- */
+
+static void
+event_make(ngx_event_t *event, ngx_event_handler_pt handler, ngx_log_t *log)
+{
+	ngx_memzero(event, sizeof(*event));
+	event->handler = handler;
+	event->data = &loop.none;
+	event->log = log;
+}
+
+void
+ngx_http_kvroute_read_begin(ngx_cycle_t *cycle)
+{
+	ngx_queue_init(&loop.queue);
+	loop.none.fd = (ngx_socket_t)-1;
+	loop.spent = 0;
+	event_make(&loop.work, work, cycle->log);
+	event_make(&loop.over, turn_over, cycle->log);
+	event_make(&loop.stay, stay_on, cycle->log);
+}
+
+/* nginx runs the handlers of a phase from the last to the first. */
+ngx_int_t
+ngx_http_kvroute_read_add(ngx_conf_t *cf)
+{
+	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
+	    ngx_http_core_module);
+	ngx_array_t *all = &core->phases[NGX_HTTP_PRECONTENT_PHASE].handlers;
+	ngx_http_handler_pt *handlers = ngx_array_push(all);
+
+	if (handlers == NULL)
+		return NGX_ERROR;
+	handlers = all->elts;
+	ngx_memmove(handlers + 1, handlers,
+	    (all->nelts - 1) * sizeof(*handlers));
+	handlers[0] = precontent;
+	next_filter = ngx_http_top_request_body_filter;
+	ngx_http_top_request_body_filter = filter;
+	return NGX_OK;
+}
