@@ -34,7 +34,7 @@ room_for(const struct ops_config *c, const struct op *ops, size_t n)
 			blocks += ops[i].segment[j].blocks;
 		cells += CELLS_PER_OP + blocks / BLOCKS_PER_CELL;
 	}
-	room = (40 << 10) + c->workers * UINT64_C(1624) +
+	room = (40 << 10) + c->workers * UINT64_C(1912) +
 	    cells * BYTES_PER_CELL;
 	return room < c->region_bytes ? room : c->region_bytes;
 }

@@ -124,6 +124,8 @@ compare(const struct answers_result *a, const struct answers_result *b)
 {
 	MUST(memcmp(&a->report, &b->report, sizeof(a->report)) == 0);
 	MUST(a->started == b->started && a->failed == b->failed);
+	MUST(memcmp(a->id_length, b->id_length, sizeof(a->id_length)) == 0);
+	MUST(memcmp(a->id, b->id, sizeof(a->id)) == 0);
 	MUST(a->n == b->n && memcmp(a->out, b->out, a->n) == 0);
 }
 

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * conf.h - which engine's events are those of which worker: a file in JSON that
+ * kvroute-events(8) describes.
+ *
+ * An entry for several ranks becomes a stream for each. All is copied into
+ * arrays and the rest is 0, so that two streams can be compared by memcmp.
+ */
+#ifndef KVROUTE_CONF_H
+#define KVROUTE_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	CONF_STREAMS_MAX = 16384,
+	CONF_RANKS_MAX = 1024,
+	CONF_URL_MAX = 256,
+	CONF_PATH_MAX = 512,
+	CONF_TEXT_MAX = 256
+};
+
+enum conf_engine {
+	CONF_VLLM = 0,
+	CONF_SGLANG,
+	CONF_MOONCAKE, /* like the two, but counts from 1 */
+	CONF_TRTLLM,
+	CONF_DYNAMO
+};
+
+struct conf_stream {
+	char worker[CONF_TEXT_MAX], region[CONF_PATH_MAX]; /* "": each region */
+	char events[CONF_URL_MAX], replay[CONF_URL_MAX];   /* "": none */
+	char server[CONF_URL_MAX];
+	char topic[CONF_TEXT_MAX];
+	char model[CONF_TEXT_MAX];
+	uint64_t id;           /* Dynamo's worker_id */
+	uint64_t window;       /* 0: the largest */
+	uint32_t engine;       /* enum conf_engine */
+	uint32_t rank;
+	uint32_t block_size;   /* 0: the first that is stored */
+	uint32_t interval;     /* ms, of what is polled */
+	uint32_t full;         /* blocks that are present are stored again */
+	uint32_t entry;        /* its place in the file */
+};
+
+struct conf {
+	struct conf_stream *streams;
+	size_t n, room;
+};
+
+/* What is wrong, a sentence each. */
+typedef void conf_say(void *context, const char *sentence);
+
+/*
+ * false: it cannot be used, and all that is wrong with it has been said; conf
+ * is empty.
+ */
+bool conf_read(struct conf *conf, const char *path, conf_say *say,
+    void *context);
+void conf_free(struct conf *conf);
+/* A further stream. false: no memory, or too many. */
+bool conf_add(struct conf *conf, const struct conf_stream *stream);
+/* The endpoint of a later rank: its port is `more` higher. "" stays. */
+bool conf_port(char *endpoint, size_t size, uint32_t more);
+const char *conf_engine_name(uint32_t engine);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* drop.c - see drop.h. */
+#include "drop.h"
+
+enum { GROUPS = 64 };
+
+static void
+learn(struct drop *d, const struct event *e)
+{
+	uint64_t bit;
+
+	if (!(e->flags & EVENT_HAS_GROUP) || e->group >= GROUPS ||
+	    e->attention == EVENT_ATTENTION_NONE)
+		return;
+	bit = UINT64_C(1) << e->group;
+	d->full &= ~bit;
+	d->other &= ~bit;
+	*(e->attention == EVENT_FULL ? &d->full : &d->other) |= bit;
+}
+
+/* Removals have a group, but do not say what it is. */
+static bool
+group_counts(const struct drop *d, const struct event *e)
+{
+	uint64_t bit;
+
+	if (e->attention != EVENT_ATTENTION_NONE)
+		return e->attention == EVENT_FULL;
+	if (!(e->flags & EVENT_HAS_GROUP))
+		return true;
+	bit = e->group < GROUPS ? UINT64_C(1) << e->group : 0;
+	if (d->full != 0)
+		return d->full & bit;
+	return e->group == 0 && !(d->other & bit);
+}
+
+/*
+ * Windows of events matter where no group says more. A small window that comes
+ * before any larger one, to a subscriber that missed the announcement, counts:
+ * that subscriber has lost events anyway.
+ */
+static bool
+window_counts(struct drop *d, const struct decode_options *options,
+    const struct event *e)
+{
+	if (e->window == 0 || e->attention != EVENT_ATTENTION_NONE)
+		return true;
+	d->begun = true;
+	if (options->window != 0)
+		return e->window == options->window;
+	if (!d->announced && e->window > d->window)
+		d->window = e->window;
+	return e->window == d->window;
+}
+
+void
+drop_announce(struct drop *d, uint64_t window)
+{
+	if (d->begun)
+		return;
+	if (window > d->window)
+		d->window = window;
+	d->announced = true;
+}
+
+static bool
+tier_counts(const struct event *e)
+{
+	return e->tier != EVENT_SHARED && e->tier != EVENT_TIER_UNKNOWN;
+}
+
+enum drop_reason
+drop_judge(struct drop *d, const struct decode_options *options,
+    const struct event *e)
+{
+	const uint32_t told = options->block_size;
+	enum drop_reason reason = DROP_NONE;
+
+	if (e->kind != EVENT_STORED && e->kind != EVENT_REMOVED &&
+	    e->kind != EVENT_MOVED)
+		return DROP_NONE;
+	learn(d, e);
+	if (!window_counts(d, options, e) || !group_counts(d, e))
+		reason = DROP_GROUP;
+	else if (!tier_counts(e))
+		reason = DROP_TIER;
+	if (reason != DROP_NONE)
+		return options->all_groups ? DROP_NONE : reason;
+	if (e->kind != EVENT_STORED || e->block_size == 0)
+		return DROP_NONE;
+	if (d->block_size == 0)
+		d->block_size = told != 0 ? told : e->block_size;
+	return e->block_size == d->block_size ? DROP_NONE : DROP_BLOCK_SIZE;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * drop.h - which events count: those of full attention, in tiers of the worker
+ * alone, in blocks of its size. What has to be learnt for that is here.
+ */
+#ifndef KVROUTE_DROP_H
+#define KVROUTE_DROP_H
+
+#include "decode.h"
+
+/* All 0: nothing learnt. */
+struct drop {
+	uint64_t full, other; /* groups 0 to 63, by what their events said */
+	uint64_t window;      /* the largest announced, or else seen */
+	bool announced, begun;
+	uint32_t block_size;
+};
+
+enum drop_reason drop_judge(struct drop *d,
+    const struct decode_options *options, const struct event *event);
+/* TensorRT-LLM announces its windows before anything else. */
+void drop_announce(struct drop *d, uint64_t window);
+
+#endif

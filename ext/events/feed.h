@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * feed.h - the sockets of an engine: what it publishes, and its replay.
+ *
+ * All that comes is given to a sink as a step of record.h. Nothing is decided
+ * here but when a replay has taken too long.
+ */
+#ifndef KVROUTE_FEED_H
+#define KVROUTE_FEED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zmq.h>
+
+#include "record.h"
+
+enum { FEED_ITEMS = 3, FEED_WAIT = 50 /* ms */ };
+
+struct feed_options {
+	const char *endpoint;
+	const char *replay;   /* endpoint; NULL: none */
+	const char *topic;    /* prefix */
+	bool dynamo;          /* four frames instead of three */
+	void *context;        /* of libzmq, for many feeds; NULL: its own */
+};
+
+struct feed_sink {
+	void *context;
+	/* false: feed_read is to fail; errno says why. */
+	bool (*step)(void *context, const struct record_step *step);
+	/* Is a replay to be asked for, and from where? */
+	bool (*wants)(void *context, uint64_t *from);
+};
+
+struct feed;
+
+/*
+ * Copies what it is given. NULL: errno is that of libzmq, for zmq_strerror.
+ */
+struct feed *feed_open(const struct feed_options *options,
+    const struct feed_sink *sink);
+void feed_close(struct feed *f);
+/* What to poll for; at least each FEED_WAIT feed_read has something to do. */
+size_t feed_items(const struct feed *f, zmq_pollitem_t items[FEED_ITEMS]);
+/* Reads what has come. false: the sink, or a socket, failed; see errno. */
+bool feed_read(struct feed *f);
+/* Waits a moment, and then does that. */
+bool feed_work(struct feed *f);
+bool feed_connected(const struct feed *f);
+/* Messages that no format has. */
+uint64_t feed_strange(const struct feed *f);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* follow.c - see follow.h. */
+#include "follow.h"
+
+#include "say.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MS INT64_C(1000000)
+#define SECOND (1000 * MS)
+#define PATIENCE (10 * SECOND) /* for a first connection */
+#define LOG_EACH (60 * SECOND)
+
+#define log_of(f, ...) say((f)->region, &(f)->conf, __VA_ARGS__)
+
+static uint64_t
+first_of(const struct conf_stream *conf)
+{
+	return conf->engine == CONF_MOONCAKE ? 1 : 0;
+}
+
+/* ------------------------------------------------------------- lifetime --- */
+
+/* With those of earlier streams and decoders. */
+static void
+sums(const struct follow *f, struct stream_counts *stream,
+    struct decode_counts *decoded)
+{
+	static const struct decode_counts none;
+	struct decode_counts d = none;
+	struct stream_state s = { .known = false };
+
+	*stream = f->ended;
+	*decoded = f->decoded;
+	if (f->stream != NULL)
+		s = stream_state(f->stream);
+	if (f->decoder != NULL)
+		d = decoder_counts(f->decoder);
+	tell_add(stream, &s.counts, decoded, &d);
+}
+
+static void
+end_stream(struct follow *f)
+{
+	struct decode_counts decoded;
+
+	sums(f, &f->ended, &decoded);
+	stream_free(f->stream);
+	f->stream = NULL;
+}
+
+static void
+disconnect(struct follow *f)
+{
+	struct stream_counts stream;
+
+	if (f->feed != NULL)
+		f->counts.strange += feed_strange(f->feed);
+	feed_close(f->feed);
+	f->feed = NULL;
+	end_stream(f);
+	sums(f, &stream, &f->decoded);
+	decoder_free(f->decoder);
+	f->decoder = NULL;
+}
+
+struct follow *
+follow_open(const char *region, struct kvr *k, const struct conf_stream *conf,
+    void *context)
+{
+	struct follow *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return NULL;
+	f->region = region;
+	f->conf = *conf;
+	f->context = context;
+	f->looked = f->heard = -1;
+	target_init(&f->target, k, &f->conf);
+	return f;
+}
+
+void
+follow_close(struct follow *f)
+{
+	if (f == NULL)
+		return;
+	disconnect(f);
+	target_free(&f->target);
+	free(f);
+}
+
+/* The stream goes on where the region is. */
+static bool
+rejoin(struct follow *f)
+{
+	const struct stream_options o = { .replay = f->conf.replay[0] != '\0',
+	    .first = first_of(&f->conf) };
+
+	end_stream(f);
+	f->stream = stream_new(&o);
+	if (f->stream == NULL)
+		return false;
+	stream_rejoin(f->stream, f->target.next + o.first,
+	    f->target.state == KVR_EVENTS_COMPLETE);
+	return true;
+}
+
+/* -------------------------------------------------------------- batches --- */
+
+static int64_t
+wall_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / MS;
+}
+
+static void
+note(struct follow *f, const struct event_batch *batch)
+{
+	f->heard = kvr_clock_now();
+	if (batch->time == 0 || f->replaying)
+		return;
+	f->lag = wall_ms() - (int64_t)batch->time;
+	f->lag_known = true;
+}
+
+/* The feed calls, so it cannot be closed at once. */
+static void
+absent(struct follow *f)
+{
+	f->counts.absences++;
+	f->gone = true;
+}
+
+static void
+lost(struct follow *f, uint64_t next)
+{
+	target_lost(&f->target, next);
+	if (f->target.error == KVR_EWORKER)
+		absent(f);
+}
+
+/*
+ * The region expects another batch. It gets what lies between from a replay; if
+ * there is none, or that did not help before, it is told that it is lost.
+ */
+static bool
+behind(struct follow *f, const struct target_batch *batch)
+{
+	const bool again = f->stuck && f->rejoined == f->target.next;
+
+	f->counts.rejoins++;
+	if (f->conf.replay[0] != '\0' && !again) {
+		f->stuck = true;
+		f->rejoined = f->target.next;
+		f->gone = !rejoin(f);
+		return false;
+	}
+	lost(f, batch->seq);
+	return !f->gone &&
+	    target_apply(&f->target, batch) == TARGET_APPLIED;
+}
+
+static bool
+apply(struct follow *f, const struct target_batch *batch)
+{
+	switch (target_apply(&f->target, batch)) {
+	case TARGET_APPLIED:
+		f->stuck = false;
+		return true;
+	case TARGET_RESTARTED:
+		decoder_restart(f->decoder);
+		log_of(f, "the engine has restarted");
+		return behind(f, batch);
+	case TARGET_BEHIND:
+		return behind(f, batch);
+	case TARGET_ABSENT:
+		absent(f);
+		return false;
+	default:
+		lost(f, batch->seq + 1);
+		return true;
+	}
+}
+
+/* false: there is no stream any more, or another one. */
+static bool
+take_batch(struct follow *f, const struct stream_out *out)
+{
+	const struct decode_counts before = decoder_counts(f->decoder);
+	struct target_batch batch = { .seq = out->seq - first_of(&f->conf),
+	    .digest = stream_digest(out->bytes, out->n),
+	    .past = f->past && f->replaying };
+	struct decode_counts after;
+	struct event_batch events;
+
+	if (decoder_read(f->decoder, out->bytes, out->n, &events) !=
+	    DECODE_GOOD) {
+		f->counts.malformed++;
+		lost(f, batch.seq + 1);
+		return !f->gone;
+	}
+	after = decoder_counts(f->decoder);
+	batch.events = &events;
+	batch.to = events.n;
+	note(f, &events);
+	if (!apply(f, &batch))
+		return false;
+	if (tell_unread(&after) > tell_unread(&before)) {
+		f->counts.unread++;
+		lost(f, batch.seq + 1);
+	}
+	return !f->gone;
+}
+
+static void
+take_ready(struct follow *f)
+{
+	struct stream_out out;
+
+	while (!f->gone && stream_next(f->stream, &out)) {
+		switch (out.what) {
+		case STREAM_BATCH:
+			if (!take_batch(f, &out))
+				return;
+			break;
+		case STREAM_LOST:
+			lost(f, out.last + 1 - first_of(&f->conf));
+			break;
+		case STREAM_RESTARTED:
+			log_of(f, "the engine has restarted");
+			decoder_restart(f->decoder);
+			f->target.restart = true;
+			break;
+		}
+	}
+}
+
+/* ---------------------------------------------------------------- steps --- */
+
+static void
+step(struct follow *f, const struct record_step *s)
+{
+	switch (s->kind) {
+	case RECORD_LIVE:
+		stream_live(f->stream, s->seq, s->bytes, s->n);
+		break;
+	case RECORD_RECONNECTED:
+		f->counts.reconnects++;
+		/*
+		 * Without a replay a gap is taken for a loss: another engine
+		 * would hardly have come further meanwhile.
+		 */
+		if (f->conf.replay[0] != '\0')
+			stream_reconnected(f->stream);
+		break;
+	case RECORD_ASKED:
+		stream_asked(f->stream);
+		break;
+	case RECORD_REPLAYED:
+		stream_replayed(f->stream, s->seq, s->bytes, s->n);
+		break;
+	default:
+		stream_replay_end(f->stream, s->seq != 0);
+	}
+}
+
+static bool
+on_step(void *context, const struct record_step *s)
+{
+	struct follow *f = context;
+
+	if (f->gone)
+		return false;
+	step(f, s);
+	f->replaying = s->kind == RECORD_REPLAYED;
+	take_ready(f);
+	f->replaying = false;
+	if (s->kind == RECORD_END && !f->gone &&
+	    !stream_state(f->stream).waiting)
+		f->past = false;
+	return true;
+}
+
+static bool
+on_wants(void *context, uint64_t *from)
+{
+	const struct follow *f = context;
+
+	return !f->gone && stream_wants(f->stream, from);
+}
+
+/* ----------------------------------------------------------- connecting --- */
+
+static bool
+make(struct follow *f)
+{
+	const struct feed_options o = { .endpoint = f->conf.events,
+	    .replay = f->conf.replay[0] != '\0' ? f->conf.replay : NULL,
+	    .topic = f->conf.topic, .context = f->context };
+	const struct feed_sink sink = { f, on_step, on_wants };
+	const struct decode_options d = { .format = DECODE_ENGINE,
+	    .block_size = f->conf.block_size, .window = f->conf.window };
+
+	f->decoder = decoder_new(&d);
+	if (f->decoder == NULL || !rejoin(f))
+		return false;
+	f->feed = feed_open(&o, &sink);
+	return f->feed != NULL;
+}
+
+/* Once a second, while the region has no such worker. */
+static void
+look(struct follow *f, int64_t now)
+{
+	if (f->looked >= 0 && now - f->looked < SECOND)
+		return;
+	f->looked = now;
+	if (!target_find(&f->target)) {
+		if (!f->logged.absent)
+			log_of(f, "%s", f->target.error == KVR_EWORKER ?
+			    "the region has no such worker yet" :
+			    kvr_strerror(f->target.error));
+		f->logged.absent = true;
+		return;
+	}
+	f->logged.absent = f->gone = false;
+	f->past = f->target.state == KVR_EVENTS_OFF;
+	f->opened = now;
+	if (make(f))
+		return;
+	if (!f->logged.wrong)
+		log_of(f, "%s: %s", f->conf.events, zmq_strerror(errno));
+	f->logged.wrong = true;
+	disconnect(f);
+}
+
+/* ------------------------------------------------------------------ log --- */
+
+static void
+log_connection(struct follow *f, int64_t now)
+{
+	const bool connected = feed_connected(f->feed);
+
+	if (connected && !f->logged.connected)
+		log_of(f, "connected to %s", f->conf.events);
+	else if (!connected && f->logged.connected)
+		log_of(f, "%s has gone; it is tried again", f->conf.events);
+	else if (!connected && !f->logged.met && now - f->opened > PATIENCE)
+		log_of(f, "nothing answers at %s yet", f->conf.events);
+	f->logged.met |= connected || now - f->opened > PATIENCE;
+	f->logged.connected = connected;
+}
+
+/* At most once a minute: a link that loses much fills no disk. */
+static void
+log_losses(struct follow *f, int64_t now)
+{
+	const uint64_t all = f->target.counts.lost + f->counts.malformed +
+	    f->counts.unread;
+
+	if (all == f->logged.lost || (f->logged.lost_at != 0 &&
+	    now - f->logged.lost_at < LOG_EACH))
+		return;
+	log_of(f, "%" PRIu64 " batches were lost or could not be read",
+	    all - f->logged.lost);
+	f->logged.lost = all;
+	f->logged.lost_at = now;
+}
+
+static void
+log_all(struct follow *f, int64_t now)
+{
+	log_connection(f, now);
+	log_losses(f, now);
+	if (f->target.state != f->logged.state)
+		log_of(f, "%s", tell_state(f->target.state));
+	f->logged.state = f->target.state;
+}
+
+void
+follow_work(struct follow *f, int64_t now)
+{
+	if (f->feed == NULL) {
+		look(f, now);
+		return;
+	}
+	if (!feed_read(f->feed) || f->gone) {
+		disconnect(f);
+		return;
+	}
+	log_all(f, now);
+}
+
+size_t
+follow_items(const struct follow *f, zmq_pollitem_t items[FEED_ITEMS])
+{
+	return f->feed == NULL ? 0 : feed_items(f->feed, items);
+}
+
+static const char *
+phase(const struct follow *f)
+{
+	if (f->feed == NULL)
+		return "absent";
+	if (!feed_connected(f->feed))
+		return "connecting";
+	return stream_state(f->stream).waiting ? "replaying" : "live";
+}
+
+void
+follow_row(const struct follow *f, struct tell_row *row)
+{
+	*row = (struct tell_row){ .region = f->region, .conf = &f->conf,
+	    .target = &f->target, .counts = f->counts, .phase = phase(f),
+	    .connected = f->feed != NULL && feed_connected(f->feed),
+	    .heard = f->heard, .lag = f->lag, .lag_known = f->lag_known };
+	sums(f, &row->stream, &row->decoded);
+	if (f->feed != NULL)
+		row->counts.strange += feed_strange(f->feed);
+}

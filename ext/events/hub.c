@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* hub.c - see hub.h. */
+#include "hub.h"
+
+#include "say.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SECOND INT64_C(1000000000)
+
+static void
+target_end(struct hub_target *t)
+{
+	target_free(&t->target);
+	free(t);
+}
+
+void
+hub_free(struct hub *h)
+{
+	while (h->n > 0)
+		hub_remove(h, h->n - 1);
+	free(h->targets);
+	free(h->events);
+	h->targets = NULL;
+	h->events = NULL;
+	h->room = h->events_room = 0;
+}
+
+bool
+hub_add(struct hub *h, const char *region, struct kvr *k,
+    const struct conf_stream *conf)
+{
+	const size_t room = h->room == 0 ? 8 : h->room * 2;
+	struct hub_target *t = calloc(1, sizeof(*t)), **more;
+
+	if (t != NULL && h->n == h->room) {
+		more = realloc(h->targets, room * sizeof(struct hub_target *));
+		if (more == NULL) {
+			free(t);
+			return false;
+		}
+		h->targets = more;
+		h->room = room;
+	}
+	if (t == NULL)
+		return false;
+	t->region = region;
+	t->conf = *conf;
+	t->looked = t->heard = -1;
+	target_init(&t->target, k, &t->conf);
+	h->targets[h->n++] = t;
+	return true;
+}
+
+void
+hub_remove(struct hub *h, size_t i)
+{
+	target_end(h->targets[i]);
+	h->targets[i] = h->targets[--h->n];
+}
+
+/* ------------------------------------------------------------ a worker --- */
+
+static void
+absent(struct hub_target *t)
+{
+	if (t->target.id != 0)
+		t->counts.absences++;
+	t->target.id = 0;
+	t->missed = true;
+}
+
+/* What was said cannot be had: the number that it had is passed over. */
+static void
+lost(struct hub_target *t)
+{
+	if (t->target.id == 0) {
+		t->missed = true;
+		return;
+	}
+	target_lost(&t->target, t->target.next + 1);
+	if (t->target.error == KVR_EWORKER)
+		absent(t);
+}
+
+static void
+apply(struct hub_target *t, const struct event_batch *b, size_t from,
+    size_t to)
+{
+	struct target_batch batch = { .events = b, .from = from, .to = to };
+	enum target_outcome outcome;
+
+	if (t->target.id == 0) {
+		t->missed = true;
+		return;
+	}
+	/* From number 0 on a stream is complete. */
+	batch.seq = t->target.restart ? 0 : t->target.next;
+	outcome = target_apply(&t->target, &batch);
+	if (outcome == TARGET_BEHIND) {
+		/* Others have changed how far it is. */
+		t->counts.rejoins++;
+		batch.seq = t->target.next;
+		outcome = target_apply(&t->target, &batch);
+	}
+	if (outcome == TARGET_ABSENT)
+		absent(t);
+	else if (outcome != TARGET_APPLIED)
+		lost(t);
+}
+
+/* Its first batch from this publisher. */
+static void
+bind(struct hub_target *t, uint64_t publisher, bool complete)
+{
+	if (t->bound && t->publisher == publisher)
+		return;
+	t->bound = true;
+	t->publisher = publisher;
+	if (!complete)
+		lost(t);
+	else if (t->target.next > 0)
+		t->target.restart = true;
+}
+
+/* What lies between events that say something of the stream itself. */
+static void
+give(struct hub_target *t, const struct event_batch *b)
+{
+	size_t i, from = 0;
+
+	for (i = 0; i < b->n; i++) {
+		if (b->events[i].kind == EVENT_RESTARTED) {
+			say(t->region, &t->conf, "the engine has restarted");
+			t->target.restart = true;
+			from = i + 1;
+		} else if (b->events[i].kind == EVENT_LOST) {
+			if (from < i)
+				apply(t, b, from, i);
+			lost(t);
+			from = i + 1;
+		}
+	}
+	if (from < b->n || t->target.restart)
+		apply(t, b, from, b->n);
+}
+
+static void
+note(struct hub_target *t, const struct event_batch *b)
+{
+	struct timespec wall;
+
+	t->heard = kvr_clock_now();
+	if (b->time == 0)
+		return;
+	clock_gettime(CLOCK_REALTIME, &wall);
+	t->lag = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 -
+	    (int64_t)b->time;
+	t->lag_known = true;
+}
+
+/* ---------------------------------------------------------------- all --- */
+
+static bool
+is_of(const struct hub *h, const struct hub_target *t, const struct event *e)
+{
+	return e->rank == t->conf.rank && (!h->ids ||
+	    ((e->flags & EVENT_HAS_WORKER) && e->worker == t->conf.id));
+}
+
+void
+hub_batch(struct hub *h, uint64_t publisher, bool complete,
+    const struct event_batch *batch)
+{
+	struct event_batch own = *batch;
+	struct event *more;
+	size_t i, j;
+
+	if (batch->n > h->events_room) {
+		more = realloc(h->events, batch->n * sizeof(*more));
+		if (more == NULL) {
+			hub_lost(h, publisher);
+			return;
+		}
+		h->events = more;
+		h->events_room = batch->n;
+	}
+	for (i = 0; i < h->n; i++) {
+		for (j = 0, own.n = 0; j < batch->n; j++)
+			if (is_of(h, h->targets[i], &batch->events[j]))
+				h->events[own.n++] = batch->events[j];
+		if (own.n == 0)
+			continue;
+		own.events = h->events;
+		note(h->targets[i], batch);
+		bind(h->targets[i], publisher, complete);
+		give(h->targets[i], &own);
+	}
+}
+
+void
+hub_lost(struct hub *h, uint64_t publisher)
+{
+	size_t i;
+
+	for (i = 0; i < h->n; i++)
+		if (h->targets[i]->bound &&
+		    h->targets[i]->publisher == publisher)
+			lost(h->targets[i]);
+}
+
+void
+hub_restarted(struct hub *h, uint64_t publisher)
+{
+	size_t i;
+
+	for (i = 0; i < h->n; i++)
+		if (h->targets[i]->bound &&
+		    h->targets[i]->publisher == publisher) {
+			say(h->targets[i]->region, &h->targets[i]->conf,
+			    "the engine has restarted");
+			h->targets[i]->target.restart = true;
+		}
+}
+
+static void
+find(struct hub_target *t, int64_t now)
+{
+	if (t->looked >= 0 && now - t->looked < SECOND)
+		return;
+	t->looked = now;
+	if (!target_find(&t->target)) {
+		if (!t->logged.absent)
+			say(t->region, &t->conf,
+			    "the region has no such worker yet");
+		t->logged.absent = true;
+		return;
+	}
+	t->logged.absent = false;
+	if (t->missed)
+		lost(t);
+	t->missed = false;
+}
+
+void
+hub_look(struct hub *h, int64_t now)
+{
+	struct hub_target *t;
+	size_t i;
+
+	for (i = 0; i < h->n; i++) {
+		t = h->targets[i];
+		if (t->target.id == 0)
+			find(t, now);
+		if (t->target.state != t->logged.state)
+			say(t->region, &t->conf, "%s",
+			    tell_state(t->target.state));
+		t->logged.state = t->target.state;
+	}
+}

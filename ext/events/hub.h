@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hub.h - workers of which one source tells together: those of Dynamo's plane,
+ * or the ranks of an engine that is polled.
+ *
+ * What a source says is for the worker of an id and a rank. It cannot be asked
+ * to say it again, so that its numbers are of no use to a region: the batches
+ * of each worker are numbered here, from what the region expects.
+ *
+ *   publisher complete    the worker's first batch is one after a restart, if
+ *                         its stream in the region had begun before
+ *   something was lost    the region is told so, of each of its workers
+ */
+#ifndef KVROUTE_HUB_H
+#define KVROUTE_HUB_H
+
+#include "tell.h"
+
+struct hub_target {
+	const char *region;
+	struct conf_stream conf;
+	struct target target;
+	bool bound;          /* it has had batches of the publisher, */
+	bool missed;         /* and of what it should have had, not all */
+	uint64_t publisher;
+	struct tell_counts counts;
+	int64_t looked, heard, lag;
+	bool lag_known;
+	struct {
+		bool absent;
+		uint32_t state;
+	} logged;
+};
+
+struct hub {
+	bool ids;            /* workers have them; else ranks tell */
+	struct hub_target **targets;
+	size_t n, room;
+	struct event *events; /* of one worker */
+	size_t events_room;
+};
+
+void hub_free(struct hub *h);
+/* false: no memory. */
+bool hub_add(struct hub *h, const char *region, struct kvr *k,
+    const struct conf_stream *conf);
+void hub_remove(struct hub *h, size_t i);
+/* Looks for workers that regions do not have, and logs what has changed. */
+void hub_look(struct hub *h, int64_t now);
+/*
+ * A batch of a publisher, of which all since its beginning has come if it is
+ * complete. Among the events of a worker may be ones that say what is lost, or
+ * that it has restarted.
+ */
+void hub_batch(struct hub *h, uint64_t publisher, bool complete,
+    const struct event_batch *batch);
+void hub_lost(struct hub *h, uint64_t publisher);
+void hub_restarted(struct hub *h, uint64_t publisher);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* plane.c - see plane.h. */
+#include "plane.h"
+
+#include "say.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PATIENCE INT64_C(10000000000)
+
+struct publisher {
+	uint64_t id;
+	struct stream *stream;
+	struct decoder *decoder;
+	int64_t heard;
+};
+
+struct plane {
+	struct hub hub;
+	struct conf_stream conf;
+	struct feed *feed;
+	struct publisher *publishers;
+	size_t n, room;
+	int64_t opened;
+	struct stream_counts ended;
+	struct decode_counts decoded;
+	uint64_t malformed;
+	bool connected, patient; /* as logged */
+};
+
+static void
+publisher_end(struct plane *p, struct publisher *of)
+{
+	struct stream_state s = stream_state(of->stream);
+	struct decode_counts d = decoder_counts(of->decoder);
+
+	tell_add(&p->ended, &s.counts, &p->decoded, &d);
+	stream_free(of->stream);
+	decoder_free(of->decoder);
+}
+
+/* A place: a new one, or that of the publisher silent for longest. */
+static struct publisher *
+place(struct plane *p)
+{
+	struct publisher *more, *oldest;
+	const size_t room = p->room == 0 ? 16 : p->room * 2;
+	size_t i;
+
+	if (p->n < p->room)
+		return &p->publishers[p->n++];
+	more = room > PLANE_PUBLISHERS_MAX ? NULL :
+	    realloc(p->publishers, room * sizeof(*more));
+	if (more != NULL) {
+		p->publishers = more;
+		p->room = room;
+		return &p->publishers[p->n++];
+	}
+	if (p->n == 0)
+		return NULL;
+	oldest = &p->publishers[0];
+	for (i = 1; i < p->n; i++)
+		if (p->publishers[i].heard < oldest->heard)
+			oldest = &p->publishers[i];
+	publisher_end(p, oldest);
+	return oldest;
+}
+
+/* NULL: no memory. */
+static struct publisher *
+publisher_of(struct plane *p, uint64_t id)
+{
+	const struct stream_options o = { .replay = false };
+	const struct decode_options d = { .format = DECODE_DYNAMO };
+	struct publisher made = { .id = id }, *to;
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (p->publishers[i].id == id)
+			return &p->publishers[i];
+	made.stream = stream_new(&o);
+	made.decoder = decoder_new(&d);
+	to = made.stream == NULL || made.decoder == NULL ? NULL : place(p);
+	if (to == NULL) {
+		stream_free(made.stream);
+		decoder_free(made.decoder);
+		return NULL;
+	}
+	*to = made;
+	return to;
+}
+
+static void
+take(struct plane *p, struct publisher *from)
+{
+	const struct decode_counts before = decoder_counts(from->decoder);
+	struct decode_counts after;
+	struct event_batch batch;
+	struct stream_out out;
+
+	while (stream_next(from->stream, &out)) {
+		if (out.what == STREAM_LOST) {
+			hub_lost(&p->hub, from->id);
+			continue;
+		}
+		if (out.what == STREAM_RESTARTED) {
+			decoder_restart(from->decoder);
+			hub_restarted(&p->hub, from->id);
+			continue;
+		}
+		if (decoder_read(from->decoder, out.bytes, out.n, &batch) !=
+		    DECODE_GOOD) {
+			p->malformed++;
+			hub_lost(&p->hub, from->id);
+			continue;
+		}
+		hub_batch(&p->hub, from->id,
+		    stream_state(from->stream).complete, &batch);
+	}
+	after = decoder_counts(from->decoder);
+	if (tell_unread(&after) > tell_unread(&before))
+		hub_lost(&p->hub, from->id);
+}
+
+/* What a broken connection has lost is seen by the numbers. */
+static bool
+on_step(void *context, const struct record_step *step)
+{
+	struct plane *p = context;
+	struct publisher *from;
+
+	if (step->kind != RECORD_LIVE ||
+	    (from = publisher_of(p, step->publisher)) == NULL)
+		return true;
+	from->heard = kvr_clock_now();
+	stream_live(from->stream, step->seq, step->bytes, step->n);
+	take(p, from);
+	return true;
+}
+
+static bool
+on_wants(void *context, uint64_t *from)
+{
+	(void)context;
+	(void)from;
+	return false;
+}
+
+struct plane *
+plane_open(const struct conf_stream *conf, void *context)
+{
+	struct plane *p = calloc(1, sizeof(*p));
+	struct feed_options o = { .endpoint = conf->events, .dynamo = true,
+	    .topic = conf->topic, .context = context };
+
+	if (p == NULL)
+		return NULL;
+	p->conf = *conf;
+	p->hub.ids = true;
+	p->opened = kvr_clock_now();
+	p->feed = feed_open(&o, &(struct feed_sink){ p, on_step, on_wants });
+	if (p->feed != NULL)
+		return p;
+	free(p);
+	return NULL;
+}
+
+void
+plane_close(struct plane *p)
+{
+	size_t i;
+
+	if (p == NULL)
+		return;
+	feed_close(p->feed);
+	for (i = 0; i < p->n; i++)
+		publisher_end(p, &p->publishers[i]);
+	free(p->publishers);
+	hub_free(&p->hub);
+	free(p);
+}
+
+struct hub *
+plane_hub(struct plane *p)
+{
+	return &p->hub;
+}
+
+size_t
+plane_items(const struct plane *p, zmq_pollitem_t items[FEED_ITEMS])
+{
+	return feed_items(p->feed, items);
+}
+
+void
+plane_work(struct plane *p, int64_t now)
+{
+	const bool connected = feed_connected(p->feed);
+
+	hub_look(&p->hub, now);
+	(void)feed_read(p->feed);
+	if (connected != p->connected)
+		say(p->conf.events, NULL, connected ? "connected" :
+		    "it has gone; it is tried again");
+	else if (!connected && !p->patient && now - p->opened > PATIENCE)
+		say(p->conf.events, NULL, "nothing answers yet");
+	p->patient |= connected || now - p->opened > PATIENCE;
+	p->connected = connected;
+}
+
+void
+plane_row(const struct plane *p, const struct hub_target *t,
+    struct tell_row *row)
+{
+	*row = (struct tell_row){ .region = t->region, .conf = &t->conf,
+	    .target = &t->target, .counts = t->counts,
+	    .phase = t->target.id == 0 ? "absent" : feed_connected(p->feed) ?
+	        "live" : "connecting", .connected = feed_connected(p->feed),
+	    .stream = p->ended, .decoded = p->decoded, .heard = t->heard,
+	    .lag = t->lag, .lag_known = t->lag_known };
+	struct stream_state s;
+	struct decode_counts d;
+	size_t i;
+
+	for (i = 0; i < p->n; i++) {
+		s = stream_state(p->publishers[i].stream);
+		d = decoder_counts(p->publishers[i].decoder);
+		tell_add(&row->stream, &s.counts, &row->decoded, &d);
+	}
+	row->counts.strange = feed_strange(p->feed);
+	row->counts.malformed = p->malformed;
+}

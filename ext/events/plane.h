@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * plane.h - Dynamo's event plane over ZeroMQ: one socket for many workers, each
+ * with a publisher that numbers its batches.
+ */
+#ifndef KVROUTE_PLANE_H
+#define KVROUTE_PLANE_H
+
+#include "feed.h"
+#include "hub.h"
+
+enum { PLANE_PUBLISHERS_MAX = 4096 };
+
+struct plane;
+
+/* NULL: errno is that of libzmq. `context` is libzmq's. */
+struct plane *plane_open(const struct conf_stream *conf, void *context);
+void plane_close(struct plane *p);
+struct hub *plane_hub(struct plane *p);
+size_t plane_items(const struct plane *p, zmq_pollitem_t items[FEED_ITEMS]);
+/* Never waits. */
+void plane_work(struct plane *p, int64_t now);
+void plane_row(const struct plane *p, const struct hub_target *t,
+    struct tell_row *row);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * say.h - the daemon's log: a line on standard error.
+ */
+#ifndef KVROUTE_SAY_H
+#define KVROUTE_SAY_H
+
+#include "conf.h"
+
+/* stream NULL: about all of the region. region NULL: about the daemon. */
+void say(const char *region, const struct conf_stream *stream,
+    const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * serve.h - the daemon: each stream of a configuration, into each region that
+ * has its worker.
+ */
+#ifndef KVROUTE_SERVE_H
+#define KVROUTE_SERVE_H
+
+#include <signal.h>
+#include <stddef.h>
+
+enum { SERVE_REGIONS_MAX = 16 };
+
+struct serve_options {
+	const char *conf;      /* a path */
+	const char *socket;    /* the same; NULL: none */
+	char *const *regions;  /* paths, of which it takes n */
+	size_t n;
+	const volatile sig_atomic_t *stop; /* end */
+	volatile sig_atomic_t *reload;     /* read `conf` again; set to 0 */
+};
+
+/* Until it is told to stop. Returns the program's exit status. */
+int serve(const struct serve_options *options);
+/* Says what is wrong with a configuration. Returns the exit status. */
+int serve_check(const char *conf);
+
+#endif

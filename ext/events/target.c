@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* target.c - see target.h. */
+#include "target.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What others have lost is reclaimed a part at a time. */
+enum { TRIES = 10000, TIER_NONE = 2 };
+
+void
+target_init(struct target *t, struct kvr *k, const struct conf_stream *conf)
+{
+	memset(t, 0, sizeof(*t));
+	t->k = k;
+	t->conf = conf;
+	(void)kvr_scope_init(&t->scope, sizeof(t->scope));
+	if (conf->model[0] != '\0')
+		(void)kvr_scope_set(k, &t->scope, KVR_SCOPE_MODEL, conf->model,
+		    strlen(conf->model));
+}
+
+void
+target_free(struct target *t)
+{
+	free(t->events);
+	free(t->hashes);
+	t->events = NULL;
+	t->hashes = NULL;
+}
+
+bool
+target_find(struct target *t)
+{
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+
+	t->error = kvr_worker_find(t->k, t->conf->worker,
+	    strlen(t->conf->worker), t->conf->rank, &t->id);
+	if (t->error == KVR_OK)
+		t->error = kvr_worker_stats(t->k, t->id, &stats);
+	if (t->error != KVR_OK) {
+		t->id = 0;
+		t->state = KVR_EVENTS_OFF;
+		return false;
+	}
+	t->next = stats.events_next;
+	t->state = stats.events_state;
+	return true;
+}
+
+/* --------------------------------------------------------- translation --- */
+
+/* Room for n items more of `size` bytes. */
+static bool
+room(void **items, size_t *has, size_t want, size_t size)
+{
+	size_t n = *has == 0 ? 64 : *has;
+	void *more;
+
+	if (want <= *has)
+		return true;
+	while (n < want)
+		n += n / 2;
+	if (n > SIZE_MAX / size || (more = realloc(*items, n * size)) == NULL)
+		return false;
+	*items = more;
+	*has = n;
+	return true;
+}
+
+/* NULL: no memory. */
+static struct kvr_event *
+add(struct target *t, uint32_t kind, uint32_t tier)
+{
+	void *events = t->events;
+	struct kvr_event *e;
+	const bool good = room(&events, &t->events_room, t->n + 1, sizeof(*e));
+
+	t->events = events;
+	if (!good)
+		return NULL;
+	e = &t->events[t->n++];
+	memset(e, 0, sizeof(*e));
+	(void)kvr_event_init(e, sizeof(*e));
+	e->kind = kind;
+	e->tier = tier;
+	e->scope = t->scope;
+	return e;
+}
+
+static uint32_t
+tier_of(uint32_t tier)
+{
+	switch (tier) {
+	case EVENT_TIER_NONE:
+	case EVENT_DEVICE:
+		return KVR_TIER_GPU;
+	case EVENT_HOST:
+		return KVR_TIER_HOST;
+	default:
+		return TIER_NONE;
+	}
+}
+
+/* The salt and the adapter, as routers set them for a request. */
+static void
+set_scope(struct target *t, struct kvr_event *to, const struct event_batch *b,
+    const struct event *e)
+{
+	if (e->adapter.n > 0)
+		(void)kvr_scope_set(t->k, &to->scope, KVR_SCOPE_ADAPTER,
+		    b->text + e->adapter.at, e->adapter.n);
+	if (e->salt.n > 0)
+		(void)kvr_scope_set(t->k, &to->scope, KVR_SCOPE_SALT,
+		    b->text + e->salt.at, e->salt.n);
+}
+
+/* Local hashes follow all others in one array. */
+static void
+set_contents(struct target *t, struct kvr_event *to, const struct event *e)
+{
+	if (e->locals.n > 0) {
+		to->flags |= KVR_EVENT_LOCALS;
+		to->tokens_at = t->n_hashes + e->locals.at;
+		to->tokens = e->locals.n;
+	} else {
+		to->tokens_at = e->tokens.at;
+		to->tokens = e->tokens.n;
+	}
+}
+
+static bool
+blocks(struct target *t, uint32_t kind, uint32_t tier,
+    const struct event_batch *b, const struct event *e)
+{
+	struct kvr_event *to;
+
+	if (tier == TIER_NONE) {
+		t->seen.ignored++;
+		return true;
+	}
+	to = add(t, kind, tier);
+	if (to == NULL)
+		return false;
+	to->hashes_at = e->hashes.at;
+	to->hashes = e->hashes.n;
+	if (kind != KVR_EVENT_STORED)
+		return true;
+	to->block_tokens = e->block_size;
+	if (e->flags & EVENT_HAS_PARENT) {
+		to->flags |= KVR_EVENT_PARENT;
+		to->parent = e->parent;
+	}
+	set_contents(t, to, e);
+	set_scope(t, to, b, e);
+	return true;
+}
+
+static bool
+moved(struct target *t, const struct event_batch *b, const struct event *e)
+{
+	t->seen.moved += e->hashes.n;
+	if (!blocks(t, KVR_EVENT_STORED, tier_of(e->tier), b, e))
+		return false;
+	return e->from_tier == EVENT_TIER_NONE || blocks(t, KVR_EVENT_REMOVED,
+	    tier_of(e->from_tier), b, e);
+}
+
+static bool
+translate(struct target *t, const struct event_batch *b, const struct event *e)
+{
+	switch (e->kind) {
+	case EVENT_STORED:
+		return blocks(t, KVR_EVENT_STORED, tier_of(e->tier), b, e);
+	case EVENT_REMOVED:
+		return blocks(t, KVR_EVENT_REMOVED, tier_of(e->tier), b, e);
+	case EVENT_CLEARED:
+		t->seen.cleared++;
+		return add(t, KVR_EVENT_CLEARED, KVR_TIER_GPU) != NULL;
+	case EVENT_MOVED:
+		return moved(t, b, e);
+	case EVENT_RESTARTED:
+		return add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) != NULL;
+	default:
+		return true;
+	}
+}
+
+/* How many hashes and local hashes the events refer to. */
+static void
+extent(const struct event_batch *b, size_t from, size_t to, size_t *hashes,
+    size_t *locals, size_t *tokens)
+{
+	const struct event *e;
+	size_t i;
+
+	*hashes = *locals = *tokens = 0;
+	for (i = from; i < to; i++) {
+		e = &b->events[i];
+		if (e->hashes.n > 0 && e->hashes.at + e->hashes.n > *hashes)
+			*hashes = (size_t)(e->hashes.at + e->hashes.n);
+		if (e->locals.n > 0 && e->locals.at + e->locals.n > *locals)
+			*locals = (size_t)(e->locals.at + e->locals.n);
+		if (e->tokens.n > 0 && e->tokens.at + e->tokens.n > *tokens)
+			*tokens = (size_t)(e->tokens.at + e->tokens.n);
+	}
+}
+
+/* What kvr_events_apply gets. */
+struct call {
+	const uint64_t *hashes;
+	const uint32_t *tokens;
+	size_t n_hashes, n_tokens;
+};
+
+static bool
+translate_all(struct target *t, const struct target_batch *batch,
+    struct call *call)
+{
+	const struct event_batch *b = batch->events;
+	size_t i, hashes, locals;
+	void *items = t->hashes;
+	bool good = true;
+
+	*call = (struct call){ NULL, NULL, 0, 0 };
+	t->n = 0;
+	memset(&t->seen, 0, sizeof(t->seen));
+	if (t->restart && add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) == NULL)
+		return false;
+	if (b == NULL)
+		return true;
+	extent(b, batch->from, batch->to, &hashes, &locals, &call->n_tokens);
+	t->n_hashes = hashes;
+	call->tokens = b->tokens;
+	call->hashes = b->hashes;
+	call->n_hashes = hashes + locals;
+	if (locals > 0) {
+		good = room(&items, &t->hashes_room, hashes + locals,
+		    sizeof(*t->hashes));
+		t->hashes = items;
+		if (!good)
+			return false;
+		if (hashes > 0)
+			memcpy(t->hashes, b->hashes,
+			    hashes * sizeof(*t->hashes));
+		memcpy(t->hashes + hashes, b->locals,
+		    locals * sizeof(*t->hashes));
+		call->hashes = t->hashes;
+	}
+	for (i = batch->from; i < batch->to && good; i++)
+		good = translate(t, b, &b->events[i]);
+	return good;
+}
+
+/* --------------------------------------------------------- application --- */
+
+static int
+apply(struct target *t, const struct target_batch *batch,
+    const struct call *call, struct kvr_event_result *out)
+{
+	const struct kvr_event_batch head = { .size = sizeof(head),
+	    .seq = batch->seq, .digest = batch->digest,
+	    .flags = (batch->past ? (uint32_t)KVR_BATCH_PAST : 0) |
+	        (t->conf->full != 0 ? (uint32_t)KVR_BATCH_FULL : 0) };
+	int error = KVR_EBUSY, i;
+
+	memset(out, 0, sizeof(*out));
+	out->size = sizeof(*out);
+	for (i = 0; i < TRIES && error == KVR_EBUSY; i++) {
+		error = kvr_events_apply(t->k, t->id, &head, t->events,
+		    sizeof(*t->events), t->n, call->hashes, call->n_hashes,
+		    call->tokens, call->n_tokens, kvr_clock_now(), 0, out);
+		if (error == KVR_EWORKER && target_find(t))
+			error = KVR_EBUSY;
+	}
+	return error;
+}
+
+static enum target_outcome
+took(struct target *t, const struct target_batch *batch,
+    const struct kvr_event_result *r)
+{
+	t->id = r->worker;
+	t->next = r->next;
+	t->state = r->state;
+	t->counts.stored += r->stored;
+	t->counts.removed += r->removed;
+	t->counts.refused += r->refused;
+	t->counts.orphans += r->orphans;
+	if (r->outcome == KVR_EVENTS_GAP)
+		return TARGET_BEHIND;
+	if (r->outcome == KVR_EVENTS_RESTARTED)
+		t->counts.restarts++;
+	t->restart = false;
+	if (r->outcome == KVR_EVENTS_RESTARTED && r->next <= batch->seq)
+		return TARGET_RESTARTED;
+	if (r->outcome == KVR_EVENTS_DUPLICATE) {
+		t->counts.duplicates++;
+		return TARGET_APPLIED;
+	}
+	t->counts.applied++;
+	t->counts.past += batch->past;
+	t->counts.cleared += t->seen.cleared;
+	t->counts.moved += t->seen.moved;
+	t->counts.ignored += t->seen.ignored;
+	return TARGET_APPLIED;
+}
+
+enum target_outcome
+target_apply(struct target *t, const struct target_batch *batch)
+{
+	struct kvr_event_result result;
+	struct call call;
+
+	if (!translate_all(t, batch, &call)) {
+		t->error = KVR_ENOMEM;
+		t->counts.errors++;
+		return TARGET_FAILED;
+	}
+	t->error = apply(t, batch, &call, &result);
+	if (t->error == KVR_OK)
+		return took(t, batch, &result);
+	if (t->error == KVR_EWORKER || t->id == 0)
+		return TARGET_ABSENT;
+	t->counts.errors++;
+	return TARGET_FAILED;
+}
+
+void
+target_lost(struct target *t, uint64_t next)
+{
+	if (next > t->next)
+		t->counts.lost += next - t->next;
+	t->error = kvr_events_lost(t->k, t->id, next);
+	if (t->error == KVR_EWORKER && target_find(t))
+		t->error = kvr_events_lost(t->k, t->id, next);
+	if (t->error == KVR_OK)
+		(void)target_find(t);
+}

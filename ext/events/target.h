@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * target.h - a worker of a region, and what its engine says given to it.
+ *
+ *   event_batch -> struct kvr_event, scopes, arrays -> kvr_events_apply
+ *
+ * The region keeps how far the stream has come; this has a copy of that.
+ */
+#ifndef KVROUTE_TARGET_H
+#define KVROUTE_TARGET_H
+
+#include <kvroute.h>
+
+#include "conf.h"
+#include "event.h"
+
+/* Of what was applied: blocks, and what is said to be other things. */
+struct target_counts {
+	uint64_t stored, removed, moved;
+	uint64_t orphans;    /* stored behind one that is not known */
+	uint64_t cleared, restarts; /* events */
+	uint64_t applied, duplicates, past, lost; /* batches */
+	uint64_t ignored;    /* events of tiers that the library has not */
+	uint64_t refused;    /* events that the library made no use of */
+	uint64_t errors;     /* batches that it did not take */
+};
+
+struct target {
+	const struct conf_stream *conf;
+	struct kvr *k;
+	uint64_t id;         /* 0: the region has no such worker */
+	uint64_t next;       /* number that the region expects */
+	uint32_t state;      /* enum kvr_events_state */
+	bool restart;        /* the next batch is another incarnation's */
+	int error;           /* the latest of the library */
+	struct kvr_scope scope;
+	struct target_counts counts;
+	struct {
+		uint64_t cleared, moved, ignored;
+	} seen;              /* in the batch; they count if that is applied */
+	/* being translated; the room stays */
+	struct kvr_event *events;
+	uint64_t *hashes;
+	size_t n, events_room, n_hashes, hashes_room;
+};
+
+enum target_outcome {
+	TARGET_APPLIED,    /* or it was applied before */
+	TARGET_BEHIND,     /* `next` comes first */
+	TARGET_RESTARTED,  /* the same: its digest is another one */
+	TARGET_ABSENT,     /* there is no such worker any more */
+	TARGET_FAILED      /* nothing was applied, and nothing will be */
+};
+
+void target_init(struct target *t, struct kvr *k,
+    const struct conf_stream *conf);
+void target_free(struct target *t);
+/* Looks for the worker, and how far its stream has come. */
+bool target_find(struct target *t);
+
+struct target_batch {
+	const struct event_batch *events; /* NULL: none */
+	size_t from, to;     /* of them, these */
+	uint64_t seq, digest;
+	bool past;           /* KVR_BATCH_PAST */
+};
+
+enum target_outcome target_apply(struct target *t,
+    const struct target_batch *batch);
+/* What comes before batch `next` cannot be had. */
+void target_lost(struct target *t, uint64_t next);
+
+#endif

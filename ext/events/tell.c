@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* tell.c - see tell.h. */
+#include "tell.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { COUNTERS_MAX = 40 };
+
+struct counter {
+	const char *name, *label; /* label: a reason; NULL: none */
+	uint64_t value;
+};
+
+static size_t
+put(struct counter *all, size_t n, const char *name, const char *label,
+    uint64_t value)
+{
+	all[n] = (struct counter){ name, label, value };
+	return n + 1;
+}
+
+/* Those of one name stand together. */
+static size_t
+collect(const struct tell_row *r, struct counter all[COUNTERS_MAX])
+{
+	const struct target_counts *t = &r->target->counts;
+	size_t i, n = 0;
+
+	n = put(all, n, "batches", NULL, t->applied);
+	n = put(all, n, "blocks", "stored", t->stored);
+	n = put(all, n, "blocks", "removed", t->removed);
+	n = put(all, n, "blocks", "moved", t->moved);
+	n = put(all, n, "orphans", NULL, t->orphans);
+	n = put(all, n, "events", NULL, r->decoded.events);
+	n = put(all, n, "cleared", NULL, t->cleared);
+	n = put(all, n, "restarts", NULL, t->restarts);
+	n = put(all, n, "duplicates", NULL, t->duplicates +
+	    r->stream.duplicates);
+	n = put(all, n, "gaps", NULL, r->stream.gaps);
+	n = put(all, n, "replays", NULL, r->stream.replays);
+	n = put(all, n, "replayed_past", NULL, t->past);
+	n = put(all, n, "lost", NULL, t->lost);
+	n = put(all, n, "rejoins", NULL, r->counts.rejoins);
+	n = put(all, n, "reconnects", NULL, r->counts.reconnects);
+	n = put(all, n, "absences", NULL, r->counts.absences);
+	n = put(all, n, "strange", NULL, r->counts.strange);
+	n = put(all, n, "malformed", NULL, r->counts.malformed);
+	n = put(all, n, "unread", NULL, r->counts.unread);
+	n = put(all, n, "refused", "batches", r->stream.refused + t->errors);
+	n = put(all, n, "refused", "events", t->refused);
+	for (i = DROP_MALFORMED; i < DROP_NO_MEMORY; i++)
+		n = put(all, n, "dropped",
+		    drop_reason_name((enum drop_reason)i),
+		    r->decoded.dropped[i] + (i == DROP_TIER ? t->ignored : 0));
+	return n;
+}
+
+static const char *
+state_name(uint32_t state)
+{
+	return state == KVR_EVENTS_COMPLETE ? "complete" :
+	    state == KVR_EVENTS_DEGRADED ? "degraded" : "off";
+}
+
+void
+tell_add(struct stream_counts *sum, const struct stream_counts *more,
+    struct decode_counts *decoded, const struct decode_counts *more_decoded)
+{
+	size_t i;
+
+	sum->batches += more->batches;
+	sum->duplicates += more->duplicates;
+	sum->gaps += more->gaps;
+	sum->lost += more->lost;
+	sum->restarts += more->restarts;
+	sum->replays += more->replays;
+	sum->refused += more->refused;
+	decoded->batches += more_decoded->batches;
+	decoded->refused += more_decoded->refused;
+	decoded->events += more_decoded->events;
+	for (i = 0; i < DROP_REASONS; i++)
+		decoded->dropped[i] += more_decoded->dropped[i];
+}
+
+uint64_t
+tell_unread(const struct decode_counts *c)
+{
+	return c->dropped[DROP_MALFORMED] + c->dropped[DROP_SIZE];
+}
+
+const char *
+tell_state(uint32_t state)
+{
+	return state == KVR_EVENTS_COMPLETE ? "complete" :
+	    state == KVR_EVENTS_DEGRADED ? "degraded: what its cache holds is "
+	    "predicted until it clears it or restarts" : "off";
+}
+
+/* Whatever it is, JSON and a terminal survive it. */
+static void
+put_text(FILE *out, const char *text)
+{
+	fputc('"', out);
+	for (; *text != '\0'; text++)
+		fputc(*text < ' ' || *text > '~' || *text == '"' ||
+		    *text == '\\' ? '?' : *text, out);
+	fputc('"', out);
+}
+
+/* ----------------------------------------------------------------- JSON --- */
+
+static void
+put_counters(FILE *out, const struct tell_row *r)
+{
+	struct counter all[COUNTERS_MAX];
+	const size_t n = collect(r, all);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		fprintf(out, ",%s \"%s%s%s\": %" PRIu64, i % 6 == 0 ?
+		    "\n     " : "", all[i].name, all[i].label != NULL ? "_" :
+		    "", all[i].label != NULL ? all[i].label : "",
+		    all[i].value);
+}
+
+static void
+put_row(FILE *out, const struct tell_row *r, int64_t now)
+{
+	fputs("{ \"worker\": ", out);
+	put_text(out, r->conf->worker);
+	fprintf(out, ", \"rank\": %" PRIu32 ", \"engine\": \"%s\", "
+	    "\"endpoint\": ", r->conf->rank, conf_engine_name(r->conf->engine));
+	put_text(out, r->conf->events[0] != '\0' ? r->conf->events :
+	    r->conf->server);
+	fprintf(out, ",\n      \"phase\": \"%s\", \"state\": \"%s\", "
+	    "\"next\": %" PRIu64, r->phase, state_name(r->target->state),
+	    r->target->next);
+	if (r->heard >= 0)
+		fprintf(out, ", \"silent_ms\": %" PRId64,
+		    (now - r->heard) / 1000000);
+	if (r->lag_known)
+		fprintf(out, ", \"lag_ms\": %" PRId64, r->lag);
+	put_counters(out, r);
+	fputs(" }", out);
+}
+
+static void
+put_region(FILE *out, const struct tell_region *r, int64_t now)
+{
+	size_t i;
+
+	fputs("{ \"region\": ", out);
+	put_text(out, r->path);
+	fprintf(out, ", \"attached\": %s, \"error\": ", r->why[0] == '\0' ?
+	    "true" : "false");
+	put_text(out, r->why);
+	fprintf(out, ", \"attachments\": %" PRIu64 ",\n  \"workers\": [",
+	    r->attached);
+	for (i = 0; i < r->n; i++) {
+		fputs(i == 0 ? "\n    " : ",\n    ", out);
+		put_row(out, &r->rows[i], now);
+	}
+	fputs("] }", out);
+}
+
+void
+tell_json(FILE *out, const struct tell_daemon *d)
+{
+	const int64_t now = kvr_clock_now();
+	size_t i;
+
+	fprintf(out, "{ \"reloads\": %" PRIu64 ", \"reloads_failed\": %" PRIu64
+	    ",\n  \"regions\": [", d->reloads, d->reloads_failed);
+	for (i = 0; i < d->n; i++) {
+		fputs(i == 0 ? "\n  " : ",\n  ", out);
+		put_region(out, &d->regions[i], now);
+	}
+	fputs("] }\n", out);
+}
+
+/* ----------------------------------------------------------- Prometheus --- */
+
+static void
+put_labels(FILE *out, const char *name, const char *suffix,
+    const struct tell_row *r, const char *label)
+{
+	fprintf(out, "kvroute_events_%s%s{region=", name, suffix);
+	put_text(out, r->region);
+	fputs(",worker=", out);
+	put_text(out, r->conf->worker);
+	fprintf(out, ",rank=\"%" PRIu32 "\"", r->conf->rank);
+	if (label != NULL)
+		fprintf(out, ",kind=\"%s\"", label);
+	fputs("} ", out);
+}
+
+/* All samples of a metric stand together. */
+static void
+put_counter(FILE *out, const struct tell_daemon *d, const char *name)
+{
+	struct counter all[COUNTERS_MAX];
+	size_t i, j, c, n;
+
+	fprintf(out, "# TYPE kvroute_events_%s_total counter\n", name);
+	for (i = 0; i < d->n; i++)
+		for (j = 0; j < d->regions[i].n; j++) {
+			n = collect(&d->regions[i].rows[j], all);
+			for (c = 0; c < n; c++) {
+				if (strcmp(all[c].name, name) != 0)
+					continue;
+				put_labels(out, name, "_total",
+				    &d->regions[i].rows[j], all[c].label);
+				fprintf(out, "%" PRIu64 "\n", all[c].value);
+			}
+		}
+}
+
+enum gauge { CONNECTED, COMPLETE, SILENT, LAG, GAUGES };
+
+/* false: not known of this one. */
+static bool
+gauge_of(const struct tell_row *r, enum gauge which, int64_t now, double *value)
+{
+	switch (which) {
+	case CONNECTED:
+		*value = r->connected;
+		return true;
+	case COMPLETE:
+		*value = r->target->state == KVR_EVENTS_COMPLETE;
+		return true;
+	case SILENT:
+		*value = (double)(now - r->heard) / 1e9;
+		return r->heard >= 0;
+	default:
+		*value = (double)r->lag / 1e3;
+		return r->lag_known;
+	}
+}
+
+static void
+put_gauge(FILE *out, const struct tell_daemon *d, enum gauge which)
+{
+	static const char *const names[GAUGES] = { "connected", "complete",
+	    "silent_seconds", "lag_seconds" };
+	const int64_t now = kvr_clock_now();
+	const struct tell_row *r;
+	double value;
+	size_t i, j;
+
+	fprintf(out, "# TYPE kvroute_events_%s gauge\n", names[which]);
+	for (i = 0; i < d->n; i++)
+		for (j = 0; j < d->regions[i].n; j++) {
+			r = &d->regions[i].rows[j];
+			if (!gauge_of(r, which, now, &value))
+				continue;
+			put_labels(out, names[which], "", r, NULL);
+			fprintf(out, "%.3f\n", value);
+		}
+}
+
+void
+tell_prometheus(FILE *out, const struct tell_daemon *d)
+{
+	static const char *const names[] = { "batches", "blocks", "orphans",
+	    "events", "cleared", "restarts", "duplicates", "gaps", "replays",
+	    "replayed_past", "lost", "rejoins", "reconnects", "absences",
+	    "strange", "malformed", "unread", "refused", "dropped" };
+	size_t i;
+
+	fputs("# TYPE kvroute_events_attached gauge\n", out);
+	for (i = 0; i < d->n; i++) {
+		fputs("kvroute_events_attached{region=", out);
+		put_text(out, d->regions[i].path);
+		fprintf(out, "} %d\n", d->regions[i].why[0] == '\0');
+	}
+	fprintf(out, "# TYPE kvroute_events_reloads_failed_total counter\n"
+	    "kvroute_events_reloads_failed_total %" PRIu64 "\n",
+	    d->reloads_failed);
+	for (i = 0; i < GAUGES; i++)
+		put_gauge(out, d, (enum gauge)i);
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		put_counter(out, d, names[i]);
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * apply.c - see apply.h: peers, and how late they are.
+ *
+ * Clocks of machines are not compared. arrival - sent differs from the delay by
+ * a constant, so how much it is above the least one of the last minute is how
+ * much later than the fastest frame a frame came: its excess.
+ *
+ *	sent (peer)     0    100    200    300
+ *	arrival (here)  7040 7141   7490   7342
+ *	difference      7040 7041   7290   7042
+ *	excess          0    1      250    2
+ *
+ * One late frame, or a burst after the bus has paused, says nothing of those
+ * that follow. A peer is late when for LATE_FOR no frame came in time, and in
+ * time again with the first that does.
+ */
+#include "apply_in.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MS INT64_C(1000000)
+#define SECOND (1000 * MS)
+/*
+ * In time is what is less late than the time in which one engine gets so many
+ * requests: more, and all routers run to the engine that was idle. Buses and
+ * schedulers alone make frames some 20 ms late; what that costs an engine of 20
+ * requests a second has not been measured.
+ */
+#define EXCESS_REQUESTS 0.08
+#define EXCESS_MIN (20 * MS)
+#define EXCESS_MAX (200 * MS)
+#define LATE_FOR (200 * MS)
+#define STALE_MAX (30 * SECOND)
+#define SILENCE (3 * SECOND)
+/* A router that saw no beat for that long, and one second, has ended leases. */
+#define STOPPED (1500 * MS)
+#define FORGET (60 * SECOND) /* after that a silent peer is unknown */
+#define END_LIFE SECOND
+#define PART (10 * SECOND)
+#define LOADS_EACH (50 * MS)
+#define SENT_MAX (INT64_MAX / 4)
+
+enum { WINDOW = 64, OWNERS = 64, CALLS_MAX = 1 << 20 };
+
+/* ---------------------------------------------------- begin and end --- */
+
+/* Leases and loads of peers of an earlier daemon. */
+static bool
+clean_owner(struct apply *a, uint64_t owner, int64_t now)
+{
+	uint64_t cursor = 0;
+
+	do
+		if (kvr_owner_reap(a->k, owner, now, &cursor, NULL) != KVR_OK)
+			return false;
+	while (cursor != 0);
+	return true;
+}
+
+/* false: the region is busy. */
+static bool
+clean(struct apply *a, int64_t now)
+{
+	const struct kvr_load none = { .size = sizeof(none) };
+	uint64_t cursor = 0, owners[OWNERS], id;
+	size_t i, n, calls = 0;
+
+	do {
+		if (kvr_owner_list(a->k, &cursor, owners, OWNERS, &n) !=
+		    KVR_OK)
+			return false;
+		for (i = 0; i < n; i++)
+			if (owners[i] >> 32 == ROSTER_PEERS &&
+			    !clean_owner(a, owners[i], now))
+				return false;
+	} while (cursor != 0 && ++calls < CALLS_MAX);
+	for (i = 0; i < a->o.roster->places; i++) {
+		id = a->o.roster->workers[i].id;
+		if (id != 0 && kvr_worker_set_load(a->k, id, ROSTER_SOURCE,
+		    &none) == KVR_EBUSY)
+			return false;
+	}
+	return true;
+}
+
+struct apply *
+apply_new(const struct apply_options *options)
+{
+	struct kvr_options o = { .size = sizeof(o) };
+	struct kvr_stats stats = { .size = sizeof(stats) };
+	struct apply *a = calloc(1, sizeof(*a));
+
+	if (a == NULL)
+		return NULL;
+	a->o = *options;
+	a->k = options->roster->k;
+	a->sums = calloc(options->roster->places, sizeof(*a->sums));
+	if (a->sums == NULL || kvr_options_get(a->k, &o) != KVR_OK ||
+	    kvr_prompt_new(a->k, &a->prompt) != KVR_OK) {
+		apply_free(a);
+		return NULL;
+	}
+	a->empty = kvr_stats(a->k, &stats) == KVR_OK && stats.entries == 0;
+	a->ttl = o.ttl_ns < 0 ? INT64_MAX : o.ttl_ns;
+	a->stale = a->ttl / 4 < STALE_MAX ? a->ttl / 4 : STALE_MAX;
+	(void)roster_read(a->o.roster);
+	if (clean(a, options->now))
+		return a;
+	apply_free(a);
+	return NULL;
+}
+
+static void
+peer_free(struct apply *a, struct peer *p)
+{
+	const uint64_t n = HASH_COUNT(p->leases);
+	struct lease *l, *next;
+
+	HASH_ITER(hh, p->leases, l, next) {
+		HASH_DEL(p->leases, l);
+		free(l);
+	}
+	a->counts.leases -= n - p->unseen;
+	a->counts.unseen -= p->unseen;
+	apply_ends(a, p, INT64_MAX);
+	free(p->loads);
+	free(p);
+	a->counts.peers--;
+}
+
+void
+apply_free(struct apply *a)
+{
+	size_t i;
+
+	if (a == NULL)
+		return;
+	for (i = 0; i < APPLY_PEERS_MAX; i++)
+		if (a->peers[i] != NULL)
+			peer_free(a, a->peers[i]);
+	kvr_prompt_free(a->prompt);
+	free(a->sums);
+	free(a);
+}
+
+/* --------------------------------------------------------------- peers --- */
+
+static struct peer *
+peer_find(const struct apply *a, uint64_t origin)
+{
+	size_t i;
+
+	for (i = 0; i < APPLY_PEERS_MAX; i++)
+		if (a->peers[i] != NULL && a->peers[i]->origin == origin)
+			return a->peers[i];
+	return NULL;
+}
+
+/* A free place, or that of the peer that was silent longest. */
+static struct peer **
+peer_place(struct apply *a)
+{
+	struct peer **place = NULL;
+	size_t i;
+
+	for (i = 0; i < APPLY_PEERS_MAX; i++) {
+		if (a->peers[i] == NULL)
+			return &a->peers[i];
+		if (a->peers[i]->state == APPLY_SILENT && !a->peers[i]->due &&
+		    (place == NULL || a->peers[i]->heard < (*place)->heard))
+			place = &a->peers[i];
+	}
+	if (place != NULL) {
+		peer_free(a, *place);
+		*place = NULL;
+	}
+	return place;
+}
+
+static struct peer *
+peer_make(struct apply *a, uint64_t origin)
+{
+	struct peer **place = peer_place(a), *p;
+	size_t i;
+
+	if (place == NULL || (p = calloc(1, sizeof(*p))) == NULL)
+		return NULL;
+	p->origin = origin;
+	for (i = 0; i < LEAST_PARTS; i++)
+		p->least[i] = INT64_MAX;
+	a->counts.peers++;
+	*place = p;
+	return p;
+}
+
+/*
+ * Each number counts once. Frames that overtook others are taken too, but not
+ * those that are WINDOW frames late.
+ */
+static bool
+first_time(struct apply *a, struct peer *p, uint64_t number)
+{
+	const uint64_t ahead = number - p->number;
+
+	if (number > p->number) {
+		if (p->number != 0) {
+			p->lost += ahead - 1;
+			a->counts.lost += ahead - 1;
+		}
+		p->seen = ahead < WINDOW ? p->seen << ahead | 1 : 1;
+		p->number = number;
+		return true;
+	}
+	if (p->number - number >= WINDOW ||
+	    (p->seen >> (p->number - number) & 1) != 0) {
+		a->counts.repeated++;
+		return false;
+	}
+	p->seen |= UINT64_C(1) << (p->number - number);
+	a->counts.reordered++;
+	/* It was counted as lost, if it is not from before we listened. */
+	if (p->lost > 0) {
+		p->lost--;
+		a->counts.lost--;
+	}
+	return true;
+}
+
+/* ---------------------------------------------------------------- time --- */
+
+static int64_t
+excess(struct peer *p, int64_t now, int64_t sent)
+{
+	const int64_t part = now / PART, difference = now - sent;
+	int64_t least = difference;
+	size_t i;
+
+	if (p->part < part - LEAST_PARTS)
+		p->part = part - LEAST_PARTS;
+	while (p->part < part)
+		p->least[++p->part % LEAST_PARTS] = INT64_MAX;
+	if (difference < p->least[part % LEAST_PARTS])
+		p->least[part % LEAST_PARTS] = difference;
+	for (i = 0; i < LEAST_PARTS; i++)
+		if (p->least[i] < least)
+			least = p->least[i];
+	return difference - least;
+}
+
+static int64_t
+excess_max(struct apply *a, int64_t now)
+{
+	const double rate = roster_rate(a->o.roster, now);
+	const double most = EXCESS_REQUESTS / (rate + 1e-9) * (double)SECOND;
+
+	return most > (double)EXCESS_MAX ? EXCESS_MAX :
+	    most < (double)EXCESS_MIN ? EXCESS_MIN : (int64_t)most;
+}
+
+/* By a frame that has come now. */
+static enum apply_state
+state_of(struct apply *a, struct peer *p, int64_t now)
+{
+	if (p->excess <= excess_max(a, now)) {
+		p->late = false;
+		return p->due ? APPLY_LATE : APPLY_FRESH;
+	}
+	if (!p->late)
+		p->late_since = now;
+	p->late = true;
+	if (p->state == APPLY_FRESH && now - p->late_since < LATE_FOR)
+		return APPLY_FRESH;
+	return p->excess > a->stale ? APPLY_STALE : APPLY_LATE;
+}
+
+static void
+set_state(struct apply *a, struct peer *p, enum apply_state state, int64_t now)
+{
+	if (p->state == state)
+		return;
+	if (p->state == APPLY_FRESH)
+		(void)apply_reap(a, p, now);
+	p->state = state;
+	a->loads_changed = true;
+}
+
+/*
+ * A daemon that begins anew has another origin, and so have the leases of its
+ * router. Those of the earlier one end now, not when it has been silent for
+ * long, or they would count twice. Both have one clock, so the later frame is
+ * the later daemon's, in whatever order they come.
+ */
+void
+apply_site(struct apply *a, const struct moment *m, uint64_t site)
+{
+	struct peer *p = m->peer, *other;
+	size_t i;
+
+	p->site = site;
+	if (m->sent > p->site_sent)
+		p->site_sent = m->sent;
+	for (i = 0; i < APPLY_PEERS_MAX && site != 0 && !m->past; i++) {
+		other = a->peers[i];
+		if (other == NULL || other == p || other->site != site ||
+		    other->ended)
+			continue;
+		if (other->site_sent > p->site_sent)
+			other = p;
+		other->ended = true;
+		set_state(a, other, APPLY_SILENT, m->now);
+	}
+}
+
+/* -------------------------------------------------------------- frames --- */
+
+/* Records that were not applied, of all peers. */
+static uint64_t
+dropped(const struct apply *a)
+{
+	const struct apply_counts *c = &a->counts;
+
+	return c->unknown_worker + c->unknown_lease + c->old_epoch + c->late +
+	    c->stale + c->unjoined + c->no_room + c->refused;
+}
+
+static void
+apply_records(struct apply *a, const struct moment *m)
+{
+	const uint64_t before = dropped(a);
+	struct frame_record r;
+
+	while (!m->peer->ended && frame_next(&a->reader, &r))
+		apply_record(a, m, &r);
+	m->peer->dropped += dropped(a) - before;
+}
+
+static bool
+meet(struct apply *a, struct moment *m)
+{
+	struct peer *p = peer_find(a, a->reader.origin);
+
+	if (p == NULL) {
+		p = peer_make(a, a->reader.origin);
+		a->met |= p != NULL && !m->past;
+	}
+	if (p == NULL) {
+		a->counts.no_room++;
+		return false;
+	}
+	if (a->met_at == 0 && !m->past)
+		a->met_at = m->now;
+	m->peer = p;
+	m->number = a->reader.number;
+	m->sent = a->reader.sent;
+	if (p->ended) {
+		a->counts.stale++;
+		return false;
+	}
+	return first_time(a, p, m->number);
+}
+
+void
+apply_frame(struct apply *a, int64_t now, int64_t age, const void *bytes,
+    size_t n)
+{
+	struct moment m = { .now = now, .at = now };
+	enum frame_verdict verdict = frame_open(&a->reader, &a->o.rules, bytes,
+	    n);
+
+	/* Sums of such times cannot overflow. */
+	if (verdict == FRAME_GOOD && (a->reader.sent < 0 ||
+	    a->reader.sent > SENT_MAX))
+		verdict = FRAME_MALFORMED;
+	a->counts.frames[verdict]++;
+	if (verdict != FRAME_GOOD)
+		return;
+	if (a->reader.origin == a->o.origin) {
+		a->counts.own++;
+		return;
+	}
+	if (age > 0 && now - age < a->o.now) {
+		m.past = true;
+		m.at = now - age;
+	}
+	if (!meet(a, &m))
+		return;
+	m.peer->frames++;
+	if (m.past && age > a->ttl) {
+		a->counts.stale++;
+		return;
+	}
+	if (m.at > m.peer->heard)
+		m.peer->heard = m.at;
+	if (!m.past) {
+		m.peer->excess = excess(m.peer, now, m.sent);
+		m.stale = m.peer->excess > a->stale;
+		set_state(a, m.peer, state_of(a, m.peer, now), now);
+	}
+	apply_records(a, &m);
+}
+
+/* --------------------------------------------------------------- timers --- */
+
+static void
+peer_work(struct apply *a, struct peer **place, int64_t now)
+{
+	struct peer *p = *place;
+	const int64_t heard = p->heard > a->o.now ? p->heard : a->o.now;
+
+	if (p->due)
+		(void)apply_reap(a, p, now);
+	apply_ends(a, p, now - END_LIFE);
+	if (now - heard < SILENCE)
+		return;
+	if (p->state != APPLY_SILENT) {
+		set_state(a, p, APPLY_SILENT, now);
+		a->counts.silences++;
+	}
+	if (now - heard >= FORGET && !p->due) {
+		peer_free(a, p);
+		*place = NULL;
+	}
+}
+
+/*
+ * This daemon was stopped. What it takes for open leases may have ended: they
+ * count by the lists and loads that follow.
+ */
+static void
+stopped(struct apply *a, int64_t now)
+{
+	size_t i;
+
+	for (i = 0; i < APPLY_PEERS_MAX; i++)
+		if (a->peers[i] != NULL)
+			(void)apply_reap(a, a->peers[i], now);
+	a->counts.stops++;
+}
+
+void
+apply_work(struct apply *a, int64_t now)
+{
+	size_t i;
+
+	if (a->worked != 0 && now - a->worked >= STOPPED)
+		stopped(a, now);
+	a->worked = now;
+	for (i = 0; i < APPLY_PEERS_MAX; i++)
+		if (a->peers[i] != NULL)
+			peer_work(a, &a->peers[i], now);
+	if (now - a->loads_at >= SECOND) {
+		a->loads_at = now;
+		apply_loads_set(a, true, now);
+	} else if (a->loads_changed && now - a->load_at >= LOADS_EACH) {
+		apply_loads_set(a, false, now);
+	}
+}
+
+void
+apply_end(struct apply *a, int64_t now)
+{
+	size_t i;
+
+	for (i = 0; i < APPLY_PEERS_MAX; i++)
+		if (a->peers[i] != NULL)
+			set_state(a, a->peers[i], APPLY_SILENT, now);
+	apply_loads_set(a, true, now);
+}
+
+/* ------------------------------------------------------------- the rest --- */
+
+bool
+apply_met(struct apply *a)
+{
+	const bool met = a->met;
+
+	a->met = false;
+	return met;
+}
+
+struct apply_counts
+apply_counts(const struct apply *a)
+{
+	return a->counts;
+}
+
+/* All that it runs, by what it said last; nothing once that has no force. */
+static void
+peer_load(const struct apply *a, const struct peer *p, struct apply_peer *out)
+{
+	size_t i;
+
+	if (p->loads == NULL || p->state == APPLY_SILENT)
+		return;
+	for (i = 0; i < a->o.roster->places; i++) {
+		out->requests += p->loads[i].load.requests;
+		out->prefill_tokens += p->loads[i].load.prefill_tokens;
+	}
+}
+
+size_t
+apply_peers(const struct apply *a, struct apply_peer *out, size_t capacity)
+{
+	const struct peer *p;
+	size_t i, n = 0;
+
+	for (i = 0; i < APPLY_PEERS_MAX && n < capacity; i++) {
+		if ((p = a->peers[i]) == NULL)
+			continue;
+		memset(&out[n], 0, sizeof(out[n]));
+		out[n].origin = p->origin;
+		out[n].state = p->state;
+		out[n].excess = p->excess;
+		out[n].heard = p->heard;
+		out[n].leases = HASH_COUNT(p->leases) - p->unseen;
+		out[n].unseen = p->unseen;
+		out[n].lost = p->lost;
+		out[n].frames = p->frames;
+		out[n].dropped = p->dropped;
+		peer_load(a, p, &out[n]);
+		out[n].policy = p->policy;
+		out[n].host_len = p->host_len;
+		memcpy(out[n++].host, p->host, p->host_len);
+	}
+	return n;
+}
+
+const char *
+apply_state_name(enum apply_state state)
+{
+	static const char *const names[] = { "fresh", "late", "stale",
+	    "silent" };
+
+	return names[state];
+}

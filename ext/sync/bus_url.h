@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * bus_url.h - the address of a bus: scheme://[user:password@]host[:port][/path]
+ */
+#ifndef KVROUTE_BUS_URL_H
+#define KVROUTE_BUS_URL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct bus_url {
+	char scheme[16];
+	char user[128];
+	char password[256];
+	char host[256];     /* without the brackets of IPv6 */
+	char path[256];     /* from the slash on */
+	unsigned port;      /* 0: none was given */
+};
+
+/* In user and password %XX stands for a byte. false: `error` says why. */
+bool bus_url_parse(const char *text, struct bus_url *out, char *error,
+    size_t size);
+
+#endif

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * give.c - answers to daemons that ask for a snapshot: see snapshot.h.
+ *
+ * One is answered at a time: first the entries of the region are noted, some in
+ * each turn, then frames are sent, one a turn. What is new meanwhile goes to
+ * the one that asked as it goes to all.
+ */
+#include "snapshot.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MS INT64_C(1000000)
+#define TURN MS
+
+enum {
+	WALK = 128,           /* entries in a call of the library */
+	WALKS = 4,            /* calls in a turn */
+	STRETCH = 1024,       /* hashes in a record */
+	STEPS_MAX = 1 << 18   /* blocks that are looked at in a turn */
+};
+
+struct asker {
+	uint64_t origin, oldest;
+	char reply[SNAPSHOT_REPLY_MAX];
+};
+
+/* What a worker holds, up to a block. */
+struct held {
+	uint64_t worker;
+	uint64_t sequence;    /* of the run's last block */
+	int64_t stamp;
+	uint32_t blocks;      /* of the chain, from its root */
+};
+
+enum phase { IDLE, WALKING, SENDING };
+
+struct give {
+	struct give_options o;
+	struct give_counts counts;
+	struct asker waiting[GIVE_WAITING_MAX];
+	size_t n_waiting;     /* the first one is being answered */
+	enum phase phase;
+	uint64_t cursor, pieces;
+	int64_t next;
+	size_t workers;       /* places that were told */
+	struct held *held;
+	size_t n, capacity, at;
+	struct stretch rest;  /* did not fit; of `kept` */
+	uint64_t kept[STRETCH];
+	struct frame_writer frame;
+	struct frame_reader reader;
+};
+
+struct give *
+give_new(const struct give_options *options)
+{
+	struct give *g = calloc(1, sizeof(*g));
+
+	if (g != NULL)
+		g->o = *options;
+	return g;
+}
+
+void
+give_free(struct give *g)
+{
+	if (g == NULL)
+		return;
+	free(g->held);
+	free(g);
+}
+
+/* ----------------------------------------------------------- questions --- */
+
+void
+give_asked(struct give *g, const char *reply, const void *bytes, size_t n)
+{
+	struct frame_record r;
+	struct asker *a;
+
+	if (frame_open(&g->reader, &g->o.rules, bytes, n) != FRAME_GOOD ||
+	    g->reader.origin == g->o.origin || !frame_next(&g->reader, &r) ||
+	    r.kind != FRAME_ASK || r.peer != g->o.origin)
+		return;
+	g->counts.asked++;
+	if (g->n_waiting == GIVE_WAITING_MAX ||
+	    strlen(reply) >= sizeof(a->reply)) {
+		g->counts.refused++;
+		return;
+	}
+	a = &g->waiting[g->n_waiting++];
+	a->origin = g->reader.origin;
+	a->oldest = r.stamp_age;
+	strcpy(a->reply, reply);
+}
+
+static void
+end(struct give *g)
+{
+	g->phase = IDLE;
+	g->n_waiting--;
+	memmove(g->waiting, g->waiting + 1,
+	    g->n_waiting * sizeof(g->waiting[0]));
+}
+
+static void
+begin(struct give *g, bool ready)
+{
+	g->phase = ready ? WALKING : SENDING;
+	g->cursor = g->pieces = 0;
+	g->n = g->at = g->workers = g->rest.n = 0;
+	if (!ready)
+		g->workers = g->o.roster->places;
+	frame_writer_init(&g->frame, &g->o.rules, g->o.origin);
+	chains_unmark(g->o.chains);
+}
+
+/* ------------------------------------------------------------- walking --- */
+
+static bool
+grow(struct give *g)
+{
+	const size_t capacity = g->capacity == 0 ? WALK : g->capacity * 2;
+	struct held *held;
+
+	if (g->n < g->capacity)
+		return true;
+	if (capacity > SNAPSHOT_ENTRIES_MAX)
+		return false;
+	held = realloc(g->held, capacity * sizeof(*held));
+	if (held == NULL)
+		return false;
+	g->held = held;
+	g->capacity = capacity;
+	return true;
+}
+
+/* One of a lease that is not committed is no one's yet. */
+static void
+keep(struct give *g, const struct kvr_entry *e, int64_t now)
+{
+	if (e->age_ns < 0 || e->blocks == 0 ||
+	    e->blocks > CHAINS_LENGTH_MAX ||
+	    e->first_block > CHAINS_LENGTH_MAX - e->blocks ||
+	    (uint64_t)e->age_ns > g->waiting[0].oldest)
+		return;
+	if (!grow(g)) {
+		g->counts.no_room++;
+		return;
+	}
+	g->held[g->n++] = (struct held){ .worker = e->worker,
+	    .sequence = e->sequence, .stamp = now - e->age_ns,
+	    .blocks = e->first_block + e->blocks };
+}
+
+static void
+walk(struct give *g, int64_t now)
+{
+	struct kvr_entry found[WALK];
+	size_t i, count;
+	int calls;
+
+	for (calls = 0; calls < WALKS; calls++) {
+		if (kvr_entries(g->o.roster->k, &g->cursor, now, found,
+		    sizeof(found[0]), WALK, &count) != KVR_OK)
+			return; /* busy: in the next turn */
+		for (i = 0; i < count; i++)
+			keep(g, &found[i], now);
+		if (g->cursor == 0) {
+			g->phase = SENDING;
+			return;
+		}
+	}
+}
+
+/* ------------------------------------------------------------- sending --- */
+
+static bool
+put_workers(struct give *g)
+{
+	const struct roster *f = g->o.roster;
+	struct frame_record r = { .kind = FRAME_WORKER };
+
+	for (; g->workers < f->places; g->workers++) {
+		const struct roster_worker *w = &f->workers[g->workers];
+
+		if (w->id == 0)
+			continue;
+		r.worker = g->workers;
+		r.epoch = w->epoch;
+		r.rank = w->rank;
+		r.state = w->state;
+		r.length = w->name_len;
+		r.text = w->name;
+		if (frame_put(&g->frame, &r) != FRAME_OK)
+			return false;
+	}
+	return true;
+}
+
+/* What does not fit is kept: the store's own place for it is used anew. */
+static bool
+put_stretch(struct give *g, const struct stretch *s)
+{
+	struct frame_record r = { .kind = FRAME_CHAIN,
+	    .peer = g->waiting[0].origin, .parent = s->parent,
+	    .first_block = s->first, .numbers = s->hashes, .length = s->n };
+
+	if (frame_put(&g->frame, &r) == FRAME_OK) {
+		g->counts.blocks += s->n;
+		g->rest.n = 0;
+		return true;
+	}
+	if (g->rest.n == 0) {
+		g->rest = *s;
+		memcpy(g->kept, s->hashes, s->n * sizeof(*s->hashes));
+		g->rest.hashes = g->kept;
+	}
+	return false;
+}
+
+/* The hashes of an entry that were not sent yet, then the entry. */
+static bool
+put_held(struct give *g, const struct held *h, int64_t now)
+{
+	const struct roster_worker *w = roster_id(g->o.roster, h->worker);
+	struct frame_record r = { .kind = FRAME_SNAPSHOT,
+	    .peer = g->waiting[0].origin, .blocks = h->blocks };
+	struct stretch s;
+
+	if (w == NULL) /* removed or reset */
+		return true;
+	do {
+		if (!chains_mark(g->o.chains, h->sequence, h->blocks, STRETCH,
+		    &s, &r.sequence)) {
+			g->counts.unknown++;
+			return true;
+		}
+		if (s.n > 0 && !put_stretch(g, &s))
+			return false;
+	} while (s.n == STRETCH);
+	r.worker = roster_place(g->o.roster, w);
+	r.epoch = w->epoch;
+	r.stamp_age = now > h->stamp ? (uint64_t)(now - h->stamp) : 0;
+	if (frame_put(&g->frame, &r) != FRAME_OK)
+		return false;
+	g->pieces++;
+	return true;
+}
+
+/* true: the answer's last record is in the frame. */
+static bool
+fill(struct give *g, int64_t now)
+{
+	struct frame_record r = { .kind = FRAME_SNAPSHOT_END,
+	    .peer = g->waiting[0].origin };
+	size_t steps = 0;
+
+	if (!put_workers(g))
+		return false;
+	if (g->rest.n > 0 && !put_stretch(g, &g->rest))
+		return false;
+	for (; g->at < g->n; g->at++) {
+		steps += g->held[g->at].blocks;
+		if (steps > STEPS_MAX && !frame_empty(&g->frame))
+			return false;
+		if (!put_held(g, &g->held[g->at], now))
+			return false;
+	}
+	r.pieces = g->pieces;
+	return frame_put(&g->frame, &r) == FRAME_OK;
+}
+
+static void
+send_one(struct give *g, int64_t now)
+{
+	const bool last = fill(g, now);
+	const unsigned char *bytes;
+	size_t n;
+
+	bytes = frame_finish(&g->frame, now, &n);
+	if (!g->o.send(g->o.context, g->waiting[0].reply, bytes, n)) {
+		g->counts.broken++;
+		end(g);
+		return;
+	}
+	g->counts.frames++;
+	g->counts.bytes += n;
+	if (!last)
+		return;
+	g->counts.entries += g->pieces;
+	g->counts.given++;
+	end(g);
+}
+
+int64_t
+give_work(struct give *g, bool ready, int64_t now)
+{
+	if (g->phase == IDLE && g->n_waiting == 0)
+		return INT64_MAX;
+	if (now < g->next)
+		return g->next;
+	g->next = now + TURN;
+	if (g->phase == IDLE)
+		begin(g, ready);
+	else if (g->phase == WALKING)
+		walk(g, now);
+	else
+		send_one(g, now);
+	return g->next;
+}
+
+struct give_counts
+give_counts(const struct give *g)
+{
+	return g->counts;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* site.c - see site.h. */
+#include "site.h"
+
+#include "report.h"
+
+#include <bsd/stdlib.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MS INT64_C(1000000)
+#define SECOND (1000 * MS)
+#define LOG_EACH (60 * SECOND)
+
+enum { LOG_FRAMES = 20000, LOG_BYTES = 128 << 20, QUEUE_BYTES = 8 << 20 };
+
+void
+site_log(const struct site *s, const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "kvroute-sync: %s: ", s->name);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+/* -------------------------------------------------------------- opening --- */
+
+static bool
+take(struct site *s, const char *path)
+{
+	s->lock = open(path, O_RDONLY | O_CLOEXEC);
+	if (s->lock == -1) {
+		site_log(s, "%s: %s", path, strerror(errno));
+		return false;
+	}
+	if (flock(s->lock, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	site_log(s, "%s: %s", path, errno == EWOULDBLOCK ?
+	    "another kvroute-sync has it" : strerror(errno));
+	return false;
+}
+
+static bool
+attach(struct site *s)
+{
+	struct kvr_options o = { .size = sizeof(o) };
+	int error = kvr_open(s->path, strlen(s->path), KVR_OPEN_ATTACH, NULL,
+	    &s->k);
+
+	if (error != KVR_OK) {
+		site_log(s, "%s: %s", s->path, error == KVR_ESYSTEM ?
+		    strerror(errno) : kvr_strerror(error));
+		return false;
+	}
+	(void)kvr_options_get(s->k, &o);
+	if (!s->o->loads && o.journal_bytes == 0) {
+		site_log(s, "%s: the region has no journal; --loads needs "
+		    "none", s->path);
+		return false;
+	}
+	return kvr_quiet_set(s->k, 1) == KVR_OK;
+}
+
+static bool
+send_frame(void *context, const unsigned char *bytes, size_t n)
+{
+	return bus_send(((struct site *)context)->bus, bytes, n);
+}
+
+static void
+take_frame(void *context, const struct bus_message *message)
+{
+	late_take(context, message);
+}
+
+static bool
+join(struct site *s)
+{
+	char error[BUS_ERROR_MAX];
+	const struct bus_options o = { .url = s->o->url, .name = s->name,
+	    .ca = s->o->ca, .log_frames = LOG_FRAMES, .log_bytes = LOG_BYTES,
+	    .queue_bytes = QUEUE_BYTES, .take = take_frame, .context = s };
+
+	s->bus = bus_open(&o, error, sizeof(error));
+	if (s->bus == NULL)
+		site_log(s, "%s", error);
+	return s->bus != NULL;
+}
+
+/*
+ * The same for each daemon on this region file until the machine starts again,
+ * and of no other machine, also if their hosts have one name.
+ */
+static uint64_t
+site_number(const struct site *s)
+{
+	static const unsigned char zeros[16];
+	const struct siphash_key key = siphash_key(zeros);
+	struct {
+		char boot[64];
+		uint64_t device, file;
+	} about;
+	unsigned char digest[SIPHASH_BYTES];
+	struct stat st;
+	uint64_t number;
+	ssize_t n;
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	memset(&about, 0, sizeof(about));
+	n = fd == -1 ? -1 : read(fd, about.boot, sizeof(about.boot));
+	if (fd != -1)
+		close(fd);
+	if (n <= 0 || fstat(s->lock, &st) != 0)
+		return 0;
+	about.device = (uint64_t)st.st_dev;
+	about.file = (uint64_t)st.st_ino;
+	siphash(&key, &about, sizeof(about), digest);
+	memcpy(&number, digest, sizeof(number));
+	return number;
+}
+
+static bool
+start(struct site *s, int64_t now)
+{
+	struct publish_options p = { .roster = &s->roster,
+	    .origin = s->origin, .host = s->o->host, .loads = s->o->loads,
+	    .site = site_number(s), .send = send_frame, .context = s };
+	struct apply_options a = { .roster = &s->roster, .origin = s->origin,
+	    .loads = s->o->loads, .orders = s->o->orders, .now = now };
+
+	/* Sums of loads do not hang on hashes. */
+	if (!s->o->loads && kvr_rule_get(s->k, &p.rules.rule) != KVR_OK)
+		return false;
+	if (s->o->secret_bytes > 0)
+		frame_key(&p.rules, s->o->secret, s->o->secret_bytes);
+	a.rules = s->rules = p.rules;
+	if (!roster_init(&s->roster, s->k) || !late_open(s, now))
+		return false;
+	a.chains = p.chains = s->late.chains;
+	s->apply = apply_new(&a);
+	s->publish = publish_new(&p);
+	return s->apply != NULL && s->publish != NULL && late_begin(s, now);
+}
+
+bool
+site_open(struct site *s, const struct site_options *options, char *name)
+{
+	char *path = strchr(name, '=');
+	int64_t now;
+
+	memset(s, 0, sizeof(*s));
+	s->o = options;
+	s->name = path == NULL ? "kvroute" : name;
+	s->path = path == NULL ? name : path + 1;
+	if (path != NULL)
+		*path = '\0';
+	arc4random_buf(&s->origin, sizeof(s->origin));
+	if (!take(s, s->path) || !attach(s))
+		return false;
+	now = kvr_clock_now();
+	if (!join(s))
+		return false;
+	if (start(s, now)) {
+		site_log(s, "serves %s as %016" PRIx64, s->path, s->origin);
+		return true;
+	}
+	site_log(s, "no memory, or %s does not answer", s->path);
+	return false;
+}
+
+void
+site_close(struct site *s)
+{
+	if (s->apply != NULL)
+		apply_end(s->apply, kvr_clock_now());
+	if (s->publish != NULL) {
+		report_end(s, kvr_clock_now());
+		/* So that the router does not wait for more. */
+		(void)kvr_journal_beat(s->k, 0);
+	}
+	bus_close(s->bus);
+	publish_free(s->publish);
+	apply_free(s->apply);
+	late_close(s);
+	roster_free(&s->roster);
+	kvr_free(s->k);
+	if (s->lock > 0)
+		close(s->lock);
+	memset(s, 0, sizeof(*s));
+}
+
+/* ------------------------------------------------------------------ log --- */
+
+static void
+log_connection(struct site *s)
+{
+	if (bus_connected(s->bus) == s->connected)
+		return;
+	s->connected = !s->connected;
+	if (s->connected)
+		site_log(s, "connected");
+	else
+		site_log(s, "the bus is gone: %s; routing goes on without "
+		    "the others", bus_error(s->bus));
+}
+
+static const struct apply_peer *
+peer_before(const struct site *s, uint64_t origin)
+{
+	size_t i;
+
+	for (i = 0; i < s->peers; i++)
+		if (s->peer[i].origin == origin)
+			return &s->peer[i];
+	return NULL;
+}
+
+/* At most once a second: a peer that is late now and then fills no disk. */
+static void
+log_peers(struct site *s, int64_t now)
+{
+	struct apply_peer peers[APPLY_PEERS_MAX];
+	const size_t n = apply_peers(s->apply, peers, APPLY_PEERS_MAX);
+	const struct apply_peer *before;
+	size_t i;
+
+	s->peers_logged = now;
+	for (i = 0; i < n; i++) {
+		before = peer_before(s, peers[i].origin);
+		if (before == NULL || before->state != peers[i].state)
+			site_log(s, "peer %016" PRIx64 " is %s, %" PRId64
+			    " ms behind its best", peers[i].origin,
+			    apply_state_name(peers[i].state),
+			    peers[i].excess / MS);
+	}
+	memcpy(s->peer, peers, n * sizeof(peers[0]));
+	s->peers = n;
+}
+
+/* Once a minute, what was lost and should not be. */
+static void
+log_losses(struct site *s, int64_t now)
+{
+	const struct publish_counts p = publish_counts(s->publish);
+	const struct apply_counts c = apply_counts(s->apply);
+	const uint64_t dropped = c.unknown_worker + c.no_room + c.refused +
+	    c.frames[FRAME_MALFORMED] + c.frames[FRAME_VERSION] +
+	    c.frames[FRAME_STRANGER] + c.frames[FRAME_FORGED];
+
+	if (now - s->logged < LOG_EACH && s->logged != 0)
+		return;
+	s->logged = now;
+	if (p.overruns > s->overruns)
+		site_log(s, "the journal was overrun %" PRIu64 " times: make "
+		    "it larger", p.overruns - s->overruns);
+	if (dropped > s->dropped)
+		site_log(s, "%" PRIu64 " frames or records were dropped: see "
+		    "--status", dropped - s->dropped);
+	s->overruns = p.overruns;
+	s->dropped = dropped;
+}
+
+/* While it is missing, whoever has it open may go on. */
+static bool
+replaced(const struct site *s)
+{
+	struct stat had, is;
+
+	if (fstat(s->lock, &had) != 0 || stat(s->path, &is) != 0 ||
+	    (had.st_dev == is.st_dev && had.st_ino == is.st_ino))
+		return false;
+	site_log(s, "%s is another file now: ends, to begin on that one",
+	    s->path);
+	return true;
+}
+
+int64_t
+site_work(struct site *s)
+{
+	int64_t now, next, due;
+
+	/* First, as it sees whether this daemon was stopped meanwhile. */
+	apply_work(s->apply, kvr_clock_now());
+	bus_work(s->bus);
+	now = kvr_clock_now();
+	due = late_work(s, now);
+	next = publish_work(s->publish, now);
+	apply_work(s->apply, now);
+	if (apply_met(s->apply))
+		publish_hello(s->publish);
+	log_connection(s);
+	if (now - s->peers_logged >= SECOND)
+		log_peers(s, now);
+	log_losses(s, now);
+	if (s->reported == 0 || now - s->reported >= SECOND) {
+		s->reported = now;
+		report(s, now);
+		s->replaced = replaced(s);
+	}
+	return due < next ? due : next;
+}

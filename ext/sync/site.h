@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * site.h - a region of this machine, and the bus that it shares with others.
+ */
+#ifndef KVROUTE_SITE_H
+#define KVROUTE_SITE_H
+
+#include "apply.h"
+#include "bus.h"
+#include "late.h"
+#include "publish.h"
+
+enum { SITE_HOST_MAX = 64 };
+
+/* What the command line says, for all regions. */
+struct site_options {
+	const char *url, *ca;
+	const char *host;
+	const unsigned char *secret;
+	size_t secret_bytes;      /* 0: no MACs */
+	int64_t replay;           /* ns of a log; -1: by what was missed */
+	bool loads, orders;
+};
+
+struct site {
+	const struct site_options *o;
+	const char *name, *path;
+	int lock;                 /* one daemon for a region */
+	struct kvr *k;
+	struct roster roster;
+	struct frame_rules rules;
+	struct late late;
+	struct publish *publish;
+	struct apply *apply;
+	struct bus *bus;
+	uint64_t origin;
+	/* what was logged last */
+	bool connected;
+	bool replaced;            /* the path is that of another file now */
+	uint64_t overruns, dropped;
+	int64_t logged, peers_logged, reported;
+	size_t peers;
+	struct apply_peer peer[APPLY_PEERS_MAX];
+};
+
+/* false: it has logged why. */
+bool site_open(struct site *s, const struct site_options *options, char *name);
+/* Ends what peers have here. */
+void site_close(struct site *s);
+/* Works; returns when to call again. */
+int64_t site_work(struct site *s);
+
+void site_log(const struct site *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# What engines say of their caches: a decoder, which needs msgpack-c, and
+# kvroute-events, which needs libzmq and libcurl too. Where these are, it is built, tested
+# and installed with the rest.
+
+MSGPACK := $(firstword $(foreach p,msgpack msgpack-c,$(if $(shell \
+	$(PKG_CONFIG) --exists $p 2>/dev/null && echo yes),$p)))
+MSGPACK_LIBS := $(if $(MSGPACK),$(shell $(PKG_CONFIG) --libs $(MSGPACK)))
+DECODER := $(if $(MSGPACK),$(addprefix ext/events/,batch.c build.c decode.c \
+	drop.c dynamo.c engine.c event_name.c object.c pack.c print.c \
+	trtllm.c))
+# The order of numbered batches, which needs nothing.
+STREAM := ext/events/stream.c
+# Suites and harnesses that cannot be without msgpack-c.
+EVENTS_ABSENT := $(if $(MSGPACK),,$(filter-out %/test_stream.c,\
+	$(wildcard tests/events/*.c)) \
+	fuzz/fuzz_events.c)
+# Programs of their own beside the suites.
+EVENTS_PROGRAMS := tests/events/publisher.c tests/events/region.c
+
+EVENTS := $(addprefix ext/events/,attach.c conf.c discover.c feed.c \
+	follow.c http.c hub.c kvroute-events.c plane.c pull.c reader.c record.c \
+	say.c serve.c sources.c target.c tell.c) \
+	ext/sync/status_socket.c
+EVENTS_TOOL := $(BUILD)/kvroute-events
+ZMQ := $(if $(MSGPACK),$(shell $(PKG_CONFIG) --exists libzmq libcurl \
+	2>/dev/null && \
+	echo libzmq))
+ZMQ_LIBS = $(shell $(PKG_CONFIG) --libs libzmq 2>/dev/null || echo -lzmq)
+EVENTS_IF_POSSIBLE := $(if $(ZMQ),$(EVENTS_TOOL))
+
+all: $(or $(EVENTS_IF_POSSIBLE),no-events)
+
+$(EVENTS_TOOL): $(call objects,$(EVENTS) $(DECODER) $(STREAM)) $(STATIC) \
+    $(BUILD)/gen/sources
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(MSGPACK_LIBS) \
+	    $(ZMQ_LIBS) $(CURL_LIBS) -ljson-c $(LIB_LIBS) $(LDLIBS)
+
+# An engine's part in the tests of the tool.
+$(BUILD)/publisher: $(BUILD)/obj/tests/events/publisher.o
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $^ $(ZMQ_LIBS) $(LDLIBS)
+
+# A router's.
+$(BUILD)/region: $(BUILD)/obj/tests/events/region.o $(STATIC)
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $^ $(LIB_LIBS) $(LDLIBS)
+
+.PHONY: no-events deps-events check-events check-events-here
+
+no-events: ## say that kvroute-events is not built, and why
+	$(call say,SKIP,kvroute-events: it needs msgpack-c$(comma) libzmq and libcurl)
+
+deps-events: ## check for what kvroute-events and its tests need
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test events proxy nginx engine
+
+check-events: deps-events ## test kvroute-events on streams of both framings; T=case
+	@+$(MAKE) --no-print-directory check-events-here
+
+check-events-here: $(BUILD)/publisher $(BUILD)/region $(EVENTS_TOOL) $(BUILD)/kvroute-engine $(BUILD)/kvroute-chats nginx-module-here ## the same without installing dependencies
+	@T='$(T)' sh tests/events/check_events.sh $(BUILD)
+	@T='$(T)' sh tests/events/check_daemon.sh $(BUILD)
+	@T='$(T)' sh tests/events/check_engines.sh $(BUILD)
+	@T='$(T)' sh tests/events/check_fleet.sh $(BUILD)

@@ -1,0 +1,627 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_daemon.sh build - kvroute-events between a small publisher and a region.
+# $T selects cases. A case that prints anything has failed.
+set -u
+
+build=$(cd "$1" && pwd)
+scratch=$build/events-test/daemon
+# shellcheck source=tests/events/common.sh
+. tests/events/common.sh
+
+# As a daemon ends only when it is told to.
+trap '[ -z "$reader$server" ] || kill $reader $server; rm -rf "$sockets"' EXIT
+reader='' server=''
+file=$scratch/region
+conf=$scratch/conf
+socket=$sockets/status
+
+region()
+{
+	"$build/region" "$file" "$@" 2>&1
+}
+
+# What a worker's state is, without what the pattern does not ask for.
+state()
+{
+	region state "${1:-a:0}"
+}
+
+until_state()
+{
+	tries=0
+	until state "${2:-a:0}" | grep -q "$1"; do
+		tries=$((tries + 1))
+		if [ "$tries" -ge 1200 ]; then
+			echo "never '$1', but: $(state "${2:-a:0}")"
+			tail -n 5 "$out"
+			return 1
+		fi
+		sleep 0.05
+	done
+}
+
+# [KEY: VALUE, ...]: the worker "a", whose engine has a replay if `with` says so.
+configure()
+{
+	echo "{ \"workers\": [ { \"worker\": \"a\", \"events\": \"$pub\"$1 } ] }" \
+	    > "$conf"
+}
+
+with_replay=", \"replay\": \"$back\""
+
+# The daemon, in the background.
+daemon_up()
+{
+	${KVR_UNDER:-} "$events" -c "$conf" --socket "$socket" "$file" \
+	    >> "$out" 2>&1 3>&- 4<&- &
+	reader=$!
+}
+
+daemon_down()
+{
+	kill -"${1:-TERM}" "$reader"
+	wait "$reader" 2> /dev/null
+	status=$?
+	[ "${1:-}" = KILL ] || [ "$status" -eq 0 ] ||
+	    echo "kvroute-events: exit $status"
+	reader=''
+}
+
+# A counter of the status.
+counter()
+{
+	"$events" --status "$socket" 2>&1 |
+	    sed -n "s/.*\"$1\": \"*\([^,}\"]*\).*/\1/p" | head -n 1
+}
+
+until_counter()
+{
+	tries=0
+	until [ "$(counter "$1")" = "$2" ]; do
+		tries=$((tries + 1))
+		if [ "$tries" -ge 1200 ]; then
+			echo "$1: never $2, but $(counter "$1")"
+			return 1
+		fi
+		sleep 0.05
+	done
+}
+
+begin()
+{
+	: > "$out"
+	rm -f "$file" "$file.lock"
+	region make a:0
+	configure "${1:-}"
+}
+
+finish()
+{
+	[ -z "$engine" ] || engine_down
+	[ -z "$reader" ] || daemon_down
+	[ -z "${server:-}" ] || server_down
+	[ ! -e "$file" ] || region check
+}
+
+case_counts_events()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	tell send 0 "$v1"
+	until_state '^complete next 1 stored 2 removed 1 cleared 1 '
+	until_counter phase live
+	[ "$(counter batches)" = 1 ] || counter batches
+	"$events" --metrics "$socket" > "$scratch/metrics"
+	grep -q '^kvroute_events_complete{region="[^"]*",worker="a",rank="0"} 1' \
+	    "$scratch/metrics" || cat "$scratch/metrics"
+}
+
+case_joins_late()
+{
+	begin "$with_replay"
+	engine_up "$back" topic
+	send 0
+	send 1
+	daemon_up
+	tell wait
+	send 2
+	until_state '^complete next 3 .* removed 6 .* lost 0'
+	[ "$(counter replayed_past)" -ge 2 ] || counter replayed_past
+}
+
+case_joins_late_without_replay()
+{
+	begin
+	engine_up
+	send 0
+	daemon_up
+	tell wait
+	send 1
+	send 2
+	until_state '^degraded next 3 .* removed 4 .* lost 1'
+	until_counter lost 1
+	until_has 'batches were lost'
+	tell send 3 "$v1"
+	until_state '^complete next 4 '
+	until_has 'complete'
+}
+
+gap()
+{
+	begin "$with_replay"
+	engine_up "$back" "$@"
+	daemon_up
+	tell wait
+	send 0
+	until_state '^complete next 1 '
+	keep 1
+	keep 2
+	send 3
+	until_state '^complete next 4 .* removed 8 .* lost 0'
+	[ "$(counter gaps)" = 1 ] || counter gaps
+}
+
+case_a_gap_is_replayed()
+{
+	gap
+}
+
+case_a_gap_is_replayed_with_topics()
+{
+	gap topic
+}
+
+case_a_gap_that_cannot_be_replayed()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	send 0
+	until_state '^complete next 1 '
+	keep 1
+	send 2
+	until_state '^degraded next 3 .* lost 1'
+}
+
+case_restart_at_0()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state 'next 2 '
+	life=2
+	send 0
+	until_state '^complete next 1 .* restarts 1 lost 0'
+	until_has 'the engine has restarted'
+}
+
+case_restart_across_a_reconnect()
+{
+	begin "$with_replay"
+	engine_up "$back"
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state 'next 2 '
+	engine_down
+	life=2
+	engine_up "$back"
+	keep 0
+	keep 1
+	tell wait
+	send 2
+	until_state '^complete next 3 .* restarts 1 lost 0'
+}
+
+case_the_same_engine_after_a_reconnect()
+{
+	begin "$with_replay"
+	engine_up "$back"
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state 'next 2 '
+	engine_down
+	engine_up "$back"
+	keep 0
+	keep 1
+	keep 2
+	tell wait
+	send 3
+	until_state '^complete next 4 .* removed 8 .* restarts 0 lost 0'
+	until_counter reconnects 1
+}
+
+# It goes on behind the last batch that the region has.
+resume()
+{
+	begin "$with_replay"
+	engine_up "$back"
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state 'next 2 '
+	daemon_down "$1"
+	send 2
+	keep 3
+	daemon_up
+	tell wait
+	send 4
+	until_state '^complete next 5 .* removed 10 .* restarts 0 lost 0'
+	until_counter batches 3
+	[ "$(counter duplicates)" = 1 ] || counter duplicates
+}
+
+case_the_daemon_is_restarted()
+{
+	resume TERM
+}
+
+case_the_daemon_is_killed()
+{
+	resume KILL
+}
+
+# The engine has come further meanwhile than it had: only contents tell.
+case_the_engine_restarts_while_the_daemon_is_away()
+{
+	begin "$with_replay"
+	engine_up "$back"
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state 'next 2 '
+	daemon_down
+	engine_down
+	life=2
+	engine_up "$back"
+	keep 0
+	keep 1
+	keep 2
+	daemon_up
+	tell wait
+	send 3
+	until_state '^complete next 4 .* restarts 1 lost 0'
+}
+
+case_the_daemon_is_restarted_without_replay()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	send 0
+	until_state 'next 1 '
+	daemon_down
+	daemon_up
+	tell wait
+	send 1
+	until_state '^complete next 2 .* restarts 0 lost 0'
+	daemon_down
+	keep 2
+	daemon_up
+	tell wait
+	send 3
+	until_state '^degraded next 4 .* restarts 0 lost 1'
+}
+
+case_a_wrong_endpoint()
+{
+	begin
+	engine_up
+	echo '{ "workers": [
+	    { "worker": "a", "events": "tcp://127.0.0.1:9", "rank": 1 },
+	    { "worker": "b", "events": "ipc:///nowhere/at/all" },
+	    { "worker": "a", "events": "'"$pub"'" } ] }' > "$conf"
+	region add a:1
+	region add b:0
+	daemon_up
+	tell wait
+	send 0
+	until_state 'complete next 1 '
+	until_has 'a rank 1: nothing answers at tcp://127.0.0.1:9 yet'
+	[ "$(state a:1)" = "$(state b:0)" ] || state a:1
+	until_counter phase connecting
+}
+
+case_another_programs_messages()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	tell raw 1
+	tell raw 7
+	until_counter strange 2
+	tell send 0 c0
+	send 1
+	until_state '^degraded next 2 .* lost 1'
+	until_counter malformed 1
+}
+
+case_a_region_is_waited_for()
+{
+	begin "$with_replay"
+	rm "$file"
+	engine_up "$back"
+	send 0
+	daemon_up
+	until_has 'it is not there yet'
+	region make a:0
+	until_state 'complete next 1 '
+}
+
+case_a_replaced_region()
+{
+	begin "$with_replay"
+	engine_up "$back"
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state 'next 2 '
+	"$build/region" "$file.new" make a:0
+	mv "$file.new" "$file"
+	rm -f "$file.new.lock"
+	until_state 'complete next 2 .* removed 4 '
+	send 2
+	until_state 'complete next 3 '
+	until_has 'it was replaced'
+}
+
+case_a_worker_comes_and_goes()
+{
+	begin "$with_replay"
+	region remove a:0
+	engine_up "$back"
+	send 0
+	daemon_up
+	until_has 'no such worker yet'
+	region add a:0
+	until_state 'complete next 1 '
+	region remove a:0
+	send 1
+	until_counter phase absent
+	region add a:0
+	until_state 'complete next 2 '
+}
+
+case_a_stream_that_others_ended()
+{
+	begin "$with_replay"
+	engine_up "$back"
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state 'next 2 '
+	region off a:0
+	send 2
+	until_state '^complete next 3 .* removed 6 '
+	region reset a:0
+	send 3
+	until_state '^degraded next 4 '
+}
+
+case_one_daemon_for_a_region()
+{
+	begin
+	daemon_up
+	until_has attached
+	timeout 120 "$events" -c "$conf" "$file" > "$scratch/second" 2>&1 &
+	second=$!
+	tries=0
+	until grep -q 'another kvroute-events has it' "$scratch/second"; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 1200 ] || { echo never; break; }
+		sleep 0.05
+	done
+	daemon_down
+	tries=0
+	until grep -q attached "$scratch/second"; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 1200 ] || { echo 'never attached'; break; }
+		sleep 0.05
+	done
+	kill "$second"
+	wait "$second" || echo "exit $?"
+}
+
+case_reloads()
+{
+	begin
+	engine_up
+	echo '{ "workers": [] }' > "$conf"
+	daemon_up
+	until_has attached
+	configure ''
+	kill -HUP "$reader"
+	tell wait
+	send 0
+	until_state 'complete next 1 '
+	echo '{ "workers": ' > "$conf"
+	kill -HUP "$reader"
+	until_has 'stays as it was'
+	configure ', "block_size": 4'
+	kill -HUP "$reader"
+	tell wait
+	send 1
+	until_state 'complete next 2 '
+	kill -HUP "$reader"
+	until_counter reloads 3
+	send 2
+	until_state 'complete next 3 '
+}
+
+# Two workers of one plane, each with a publisher of its own.
+case_dynamos_plane()
+{
+	# the second event of the vector, which removes a block
+	removed=91$(echo "$v13" | sed 's/.*\(84a9776f.*\)84a9776f.*/\1/')
+	begin
+	region add b:0
+	echo '{ "workers": [ { "worker": "a", "events": "'"$pub"'",
+	    "engine": "dynamo", "id": 7 },
+	    { "worker": "b", "events": "'"$pub"'", "engine": "dynamo",
+	    "id": 12 } ] }' > "$conf"
+	engine_up
+	daemon_up
+	tell wait
+	tell send4 7 0 "$removed"
+	until_state '^complete next 1 .* removed 1 '
+	tell send4 7 2 "$removed"
+	until_state '^degraded next 3 .* removed 2 .* lost 1'
+	tell send4 8 0 "$removed"
+	until_state '^complete next 1 .* removed 3 .* restarts 1 '
+	tell send4 8 1 "$v14_frame"
+	until_state '^complete next 2 .* cleared 1 '
+	state b:0 | grep -q '^off' || state b:0
+	# a start in the middle
+	daemon_down
+	daemon_up
+	tell wait
+	tell send4 8 2 "$removed"
+	until_state '^degraded next 4 .* removed 4 '
+}
+
+# ID: an event that removes a block.
+trtllm()
+{
+	printf '{"event_id":%d,"window_size":64,"data":{"type":"removed",' "$1"
+	printf '"block_hashes":[%d]}}' "$1"
+}
+
+answer()
+{
+	echo "$1" > "$scratch/kv.new"
+	mv "$scratch/kv.new" "$scratch/kv_cache_events"
+}
+
+server_up()
+{
+	rm -f "$scratch/port" "$scratch/kv_cache_events" "$scratch/server_info"
+	perl tests/events/serve.pl "$scratch" 3>&- 4<&- &
+	server=$!
+	tries=0
+	until [ -s "$scratch/port" ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 1200 ] || { echo 'no server'; return 1; }
+		sleep 0.05
+	done
+	port=$(cat "$scratch/port")
+}
+
+server_down()
+{
+	kill "$server"
+	wait "$server" 2> /dev/null
+	server=''
+}
+
+case_events_that_are_polled()
+{
+	begin
+	server_up
+	echo '{ "workers": [ { "worker": "a", "engine": "trtllm",
+	    "server": "http://127.0.0.1:'"$port"'/", "interval_ms": 20 } ] }' \
+	    > "$conf"
+	answer "[$(trtllm 0),$(trtllm 1)]"
+	daemon_up
+	until_state '^complete next 1 .* removed 2 .* restarts 0 lost 0'
+	until_counter phase live
+	answer "[$(trtllm 2)]"
+	until_state '^complete next 2 .* removed 3 .* lost 0'
+	answer "[$(trtllm 4)]"
+	until_state '^degraded next 4 .* removed 4 .* lost 1'
+	answer "[$(trtllm 0)]"
+	until_state '^complete next 1 .* removed 5 .* restarts 1 lost 1'
+	server_down
+	until_has 'it is tried again'
+}
+
+case_servers_tell_where_they_publish()
+{
+	begin
+	region add a:1
+	server_up
+	echo '{ "workers": [ { "worker": "a", "engine": "sglang",
+	    "server": "http://127.0.0.1:'"$port"'" } ] }' > "$conf"
+	daemon_up
+	until_has 'status 404'
+	echo '{ "kv_events": { "publisher": "zmq", "endpoint_host": "*",
+	    "endpoint_port_base": 9, "topic": "", "block_size": 4,
+	    "dp_size": 2 } }' > "$scratch/server_info"
+	until_has 'publishes at tcp://127.0.0.1:9, ranks: 2'
+	"$events" --status "$socket" > "$scratch/status"
+	grep -q '"rank": 1, "engine": "sglang", "endpoint": "tcp://127.0.0.1:10"' \
+	    "$scratch/status" || cat "$scratch/status"
+	server_down
+}
+
+# Every mistake is said at once.
+case_configurations()
+{
+	begin
+	"$events" -c "$conf" --check > "$out" 2>&1 || cat "$out"
+	cat > "$conf" <<-'END'
+	{ "workers": [
+	  { "events": "tcp://10.0.0.1:5557" },
+	  { "worker": "b" },
+	  { "worker": "c", "events": "tcp://*:5557" },
+	  { "worker": "d", "events": "10.0.0.1:5557" },
+	  { "worker": "e", "events": "tcp://10.0.0.1" },
+	  { "worker": "f", "events": "tcp://h:1", "replay": "tcp://h:1" },
+	  { "worker": "g", "events": "tcp://h:1", "engine": "tgi" },
+	  { "worker": "h", "events": "tcp://h:1", "mode": "fast" },
+	  { "worker": "i", "events": "tcp://h:1", "ranks": 0 },
+	  { "worker": "j", "events": "tcp://h:1", "colour": "red" },
+	  { "worker": "k", "events": "tcp://h:65535", "ranks": 2 },
+	  { "worker": "l", "events": "tcp://h:1", "ranks": 2 },
+	  { "worker": "l", "events": "tcp://h:7", "rank": 1 },
+	  { "worker": "m", "events": "tcp://h:1", "engine": "dynamo" },
+	  { "worker": "n", "server": "http://h:1" },
+	  { "worker": 7, "events": "tcp://h:1" }, 8
+	], "wokers": [] }
+	END
+	"$events" -c "$conf" --check > "$out" 2>&1
+	[ $? -eq 1 ] || echo 'not exit 1'
+	for sentence in 'entry 1: "worker" is missing' \
+	    'b: "events" is missing' 'c: .* to which the engine binds' \
+	    'd: "events" is tcp' 'e: .* no port' 'f: .* a socket for each' \
+	    'g: "engine" is one of' 'h: "mode" is' \
+	    'i: "ranks" is a number from 1 to 1024' 'j: there is no "colour"' \
+	    'k: .* endpoints with ports' 'l: rank 1 is there twice' \
+	    'm: .*"id" there' 'n: only SGLang' '"worker" is a text' \
+	    'entry 17: it is no object' 'there is no "wokers"'; do
+		grep -q -- "$sentence" "$out" || echo "not said: $sentence"
+	done
+	[ "$(wc -l < "$out")" -eq 17 ] || cat "$out"
+	echo '{ "workers": [' > "$conf"
+	"$events" -c "$conf" --check > "$out" 2>&1 && echo 'exit 0'
+	grep -q 'line 2: it is cut' "$out" || cat "$out"
+	"$events" -c "$scratch/none" --check > "$out" 2>&1 && echo 'exit 0'
+	grep -q 'No such file' "$out" || cat "$out"
+	for wrong in "-c $conf" "-c $conf --check $file" "--check" \
+	    "-c $conf --dump x" "--socket $socket $file"; do
+		# shellcheck disable=SC2086
+		"$events" $wrong > "$out" 2>&1
+		[ $? -eq 2 ] || echo "$wrong: not exit 2"
+	done
+}
+
+v1=$(vector v1)
+v13=$(vector v13)
+v14_frame=$(vector v14_frame)
+
+all_cases events-daemon "$0"

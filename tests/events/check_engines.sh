@@ -1,0 +1,298 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_engines.sh build - kvroute-events reads what kvroute-engine publishes.
+# $T selects cases. A case that prints anything has failed.
+set -u
+export LC_ALL=C
+
+build=$(cd "$1" && pwd)
+tally=$build/engines-tally
+: > "$tally"
+# Short: a path of a socket has at most 107 bytes.
+scratch=$(mktemp -d)
+out=$scratch/out
+engine='' reader=''
+trap 'finish; rm -rf "$scratch"' EXIT
+
+wanted()
+{
+	[ -z "${T:-}" ] && return 0
+	for name in $(echo "$T" | tr ',' ' '); do
+		[ "$name" != "$1" ] || return 0
+	done
+	return 1
+}
+
+# Asks again until it says yes, for a minute.
+until_true()
+{
+	tries=1200
+	while ! "$@" > /dev/null 2>&1; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+# [option ...] - an engine of one rank with 40 blocks.
+engine_up()
+{
+	rm -f "$scratch/port"
+	${KVR_UNDER:-} "$build/kvroute-engine" --for 120 --scale 0.01 \
+	    --capacity 640 --events "ipc://$scratch/pub" \
+	    --events-replay "ipc://$scratch/replay" "$@" \
+	    > "$scratch/port" 2> "$scratch/log" &
+	engine=$!
+	until_true test -s "$scratch/port" || echo 'it does not start'
+	url=http://127.0.0.1:$(head -n 1 "$scratch/port")
+}
+
+# [option ...] - prints what is published from its first batch on.
+dump()
+{
+	"$build/kvroute-events" --dump "ipc://$scratch/pub-0" "$@" \
+	    > "$out" 2>&1 &
+	reader=$!
+}
+
+replayed()
+{
+	dump --replay-endpoint "ipc://$scratch/replay-0" "$@"
+}
+
+stop_reader()
+{
+	kill -TERM "$reader"
+	wait "$reader" || echo "kvroute-events: exit $?"
+	reader=''
+}
+
+finish()
+{
+	[ -z "$reader" ] || stop_reader
+	[ -n "$engine" ] || return 0
+	kill "$engine"
+	wait "$engine" || echo "kvroute-engine: exit $?"
+	engine=''
+	cat "$scratch/log"
+}
+
+ids()
+{
+	seq -s , "$1" "$2" | sed 's/.*/[&]/'
+}
+
+# prompt FIRST LAST TOKENS [member]
+prompt()
+{
+	curl -s -m 60 "$url/v1/completions" \
+	    -d "{\"prompt\":$(ids "$1" "$2"),\"max_tokens\":$3${4:-}}" |
+	    jq -c .usage.prompt_tokens_details.cached_tokens
+}
+
+# held FIRST LAST member
+held()
+{
+	curl -s -m 60 "$url/cached" -d "{\"prompt\":$(ids "$1" "$2")}" |
+	    jq ".ranks[0].$3"
+}
+
+is()
+{
+	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
+}
+
+# All batches of the engine have been printed.
+all_read()
+{
+	next=$(held 1 16 events)
+	until_true grep -q "^batch $((next - 1)) " "$out" ||
+	    echo "never: batch $((next - 1))"
+}
+
+# Blocks stored and removed, in all.
+totals()
+{
+	awk '$1 == "stored" || $1 == "removed" || $1 == "cleared" {
+	    for (i = 2; i <= NF && length($i) == 16; i++) n[$1]++
+	    if ($1 == "cleared") n[$1]++ }
+	    END { print n["stored"] + 0, n["removed"] + 0, n["cleared"] + 0 }' \
+	    "$out"
+}
+
+load()
+{
+	prompt 1 64 40
+	prompt 1 64 1 ',"cache_salt":"s"'
+	prompt 1 64 1
+	prompt 1000 1500 1
+	curl -sf -m 60 -X POST "$url/flush_cache"
+	prompt 1 64 1
+}
+
+forms()
+{
+	engine_up --events-form "$1"
+	replayed
+	is hits "$(load | paste -s -d ' ')" '0 0 48 0 0'
+	all_read
+	stop_reader
+	# 4 and 2 of the first, 4 salted, 31, and 4 again; 42 do not fit
+	is "$1" "$(totals)" "45 2 $2"
+	is salt "$(grep -c 'salt s' "$out")" 1
+	grep -q '^end complete' "$out" || tail -n 1 "$out"
+}
+
+case_as_vllm()
+{
+	forms vllm 1
+}
+
+case_as_vllm_of_old()
+{
+	forms vllm-arrays 1
+}
+
+case_as_sglang()
+{
+	forms sglang 2
+}
+
+case_as_sglang_of_old()
+{
+	forms sglang-arrays 2
+}
+
+case_copies()
+{
+	engine_up --events-copies
+	replayed
+	prompt 1 64 1 > "$scratch/hits"
+	prompt 1 64 1 >> "$scratch/hits"
+	is hits "$(paste -s -d ' ' "$scratch/hits")" '0 48'
+	all_read
+	stop_reader
+	is totals "$(totals)" '5 1 0'
+	is held "$(held 1 64 held)" 64
+}
+
+case_stored_again()
+{
+	engine_up --events-full
+	replayed
+	prompt 1 64 1 > "$scratch/hits"
+	prompt 1 64 1 >> "$scratch/hits"
+	all_read
+	stop_reader
+	is totals "$(totals)" '7 0 0'
+}
+
+# A reader that keeps to the full group learns the same as without the other.
+case_another_group()
+{
+	engine_up --events-window 40
+	replayed
+	prompt 1 64 1 > "$scratch/hits"
+	prompt 1 96 1 >> "$scratch/hits"
+	all_read
+	stop_reader
+	is totals "$(totals)" '6 0 0'
+	grep -q 'dropped group' "$out" || echo 'no event of another group'
+	replayed --all-groups
+	all_read
+	stop_reader
+	# What is sparse is no store; 3 of the second group are removed.
+	is 'all groups' "$(totals)" '6 3 0'
+}
+
+case_one_batch_in_two_is_lost()
+{
+	engine_up --events-lose 2
+	replayed
+	until_true grep -q . "$scratch/port"
+	for first in 1 1001 2001 3001 4001; do
+		prompt "$first" $((first + 31)) 1 > "$scratch/hits"
+	done
+	all_read
+	stop_reader
+	is totals "$(totals)" '10 0 0'
+	grep -q '^end complete .* lost 0 ' "$out" || tail -n 1 "$out"
+}
+
+case_a_late_reader_without_replay()
+{
+	engine_up
+	prompt 1 64 1 > "$scratch/hits"
+	dump
+	# Until it hears something: before, nobody tells that it is there.
+	n=1
+	while [ "$n" -lt 1000 ] && ! grep -q '^batch' "$out"; do
+		prompt $((n * 1000)) $((n * 1000 + 15)) 1 > "$scratch/hits"
+		n=$((n + 1))
+	done
+	stop_reader
+	grep -q '^lost 0 to' "$out" || cat "$out"
+	grep -q '^end incomplete' "$out" || tail -n 1 "$out"
+}
+
+case_restarts_are_seen()
+{
+	engine_up
+	replayed
+	prompt 1 64 1 > "$scratch/hits"
+	all_read
+	curl -sf -m 60 -X POST "$url/fault?kind=restart&seconds=0.2"
+	until_true curl -sf "$url/health" || echo 'it does not come back'
+	is 'after a restart' "$(prompt 1 64 1)" 0
+	until_true grep -q '^restarted' "$out" || echo 'no restart'
+	until_true grep -q '^  stored' "$out"
+	stop_reader
+	grep -q '^end complete .* restarts 1 ' "$out" || tail -n 1 "$out"
+	is hashes "$(grep '^  stored' "$out" | cut -d ' ' -f 4 | sort -u |
+	    wc -l)" 2
+}
+
+case_server_info_tells_where()
+{
+	port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen
+	    => 1, LocalAddr => "127.0.0.1", LocalPort => 0)->sockport')
+	engine_up --publish sglang
+	is none "$(curl -s -m 60 "$url/server_info" | jq -c .kv_events)" null
+	finish
+	engine_up --publish sglang --events "tcp://127.0.0.1:$port"
+	is tcp "$(curl -s -m 60 "$url/server_info" | jq -c .kv_events)" \
+	    '{"publisher":"zmq","endpoint_host":"127.0.0.1",'\
+"\"endpoint_port_base\":$port,"'"topic":"","block_size":16,"dp_size":1}'
+}
+
+case_wrong_options()
+{
+	for options in '--events-lose 2' '--events nowhere' \
+	    '--events ipc:///x --events-form x' '--events-keep 0' \
+	    '--events ipc:///x --events-form sglang --events-window 5'; do
+		# shellcheck disable=SC2086
+		"$build/kvroute-engine" --for 1 $options > "$out" 2>&1 &&
+		    echo "$options: exit 0"
+		[ -s "$out" ] || echo "$options: not a word"
+	done
+}
+
+check()
+{
+	{ "case_$1"; finish; } > "$scratch/result" 2>&1
+	if [ -s "$scratch/result" ]; then
+		echo 0 1 0 >> "$tally"
+		printf '    FAILED   %s:\n' "$(echo "$1" | tr _ ' ')"
+		head -n 20 "$scratch/result" | sed 's/^/             /'
+	else
+		echo 1 0 0 >> "$tally"
+	fi
+	engine='' reader=''
+}
+
+cases=$(sed -n 's/^case_\(.*\)()$/\1/p' "$0")
+for name in $cases; do
+	! wanted "$name" || check "$name"
+done
+printf '  %-14s %4d tests\n' engines "$(wc -l < "$tally")"
+sh mk/tally.sh "$tally"

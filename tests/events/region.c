@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * region.c - a router's part in the tests of the daemon: a region file, and
+ * what is in it.
+ *
+ *   region FILE make [WORKER:RANK ...]
+ *   region FILE add WORKER:RANK
+ *   region FILE remove WORKER:RANK
+ *   region FILE reset WORKER:RANK
+ *   region FILE off WORKER:RANK       ends its stream
+ *   region FILE state WORKER:RANK     prints how its events stand
+ *   region FILE check
+ */
+#include <kvroute.h>
+
+#include <err.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 4 };
+
+static struct kvr *k;
+
+static void
+must(int error, const char *what)
+{
+	if (error != KVR_OK)
+		errx(1, "%s: %s", what, kvr_errname(error));
+}
+
+static uint32_t
+split(char *worker)
+{
+	char *colon = strchr(worker, ':');
+
+	if (colon == NULL)
+		return 0;
+	*colon = '\0';
+	return (uint32_t)strtoul(colon + 1, NULL, 10);
+}
+
+static void
+add(char *worker)
+{
+	struct kvr_worker facts;
+	uint64_t id;
+
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.rank = split(worker);
+	must(kvr_worker_add(k, worker, strlen(worker), &facts, &id), worker);
+}
+
+static uint64_t
+find(char *worker)
+{
+	const uint32_t rank = split(worker);
+	uint64_t id;
+
+	must(kvr_worker_find(k, worker, strlen(worker), rank, &id), worker);
+	return id;
+}
+
+static void
+make(const char *path, char **workers)
+{
+	struct kvr_options o;
+
+	(void)kvr_options_init(&o, sizeof(o));
+	o.region_bytes = 4 << 20;
+	o.block_size = BLOCK;
+	o.unit = KVR_UNIT_TOKENS;
+	must(kvr_open(path, strlen(path), KVR_OPEN_CREATE, &o, &k), path);
+	for (; *workers != NULL; workers++)
+		add(*workers);
+}
+
+static void
+state(uint64_t id)
+{
+	static const char *const names[] = { "off", "complete", "degraded" };
+	struct kvr_worker_stats s = { .size = sizeof(s) };
+
+	must(kvr_worker_stats(k, id, &s), "stats");
+	printf("%s next %" PRIu64 " stored %" PRIu64 " removed %" PRIu64
+	    " cleared %" PRIu64 " restarts %" PRIu64 " lost %" PRIu64 "\n",
+	    names[s.events_state], s.events_next, s.events_stored,
+	    s.events_removed, s.events_cleared, s.events_restarts,
+	    s.events_lost);
+}
+
+static void
+obey(const char *what, char *worker)
+{
+	uint64_t id;
+
+	if (strcmp(what, "check") == 0) {
+		must(kvr_check(k), "check");
+		return;
+	}
+	if (worker == NULL)
+		errx(2, "%s: of which worker?", what);
+	if (strcmp(what, "add") == 0)
+		add(worker);
+	else if (strcmp(what, "remove") == 0)
+		must(kvr_worker_remove(k, find(worker)), what);
+	else if (strcmp(what, "reset") == 0)
+		must(kvr_worker_reset(k, find(worker), &id), what);
+	else if (strcmp(what, "off") == 0)
+		must(kvr_events_off(k, find(worker)), what);
+	else if (strcmp(what, "state") == 0)
+		state(find(worker));
+	else
+		errx(2, "what is: %s", what);
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc < 3)
+		errx(2, "usage: region FILE COMMAND [WORKER:RANK ...]");
+	if (strcmp(argv[2], "make") == 0) {
+		make(argv[1], argv + 3);
+	} else {
+		must(kvr_open(argv[1], strlen(argv[1]), KVR_OPEN_ATTACH, NULL,
+		    &k), argv[1]);
+		obey(argv[2], argv[3]);
+	}
+	kvr_free(k);
+	return 0;
+}

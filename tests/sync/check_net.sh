@@ -1,0 +1,366 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_net.sh build - daemons on machines of their own, a bus on another, and
+# what networks and processes do to them: net.sh has the machines. $T selects
+# cases, $BUSES buses; KILLS is the number of deaths and stops, SEED what they
+# and the losses are drawn from.
+#
+# shellcheck disable=SC1091,SC2154
+set -u
+export LC_ALL=C
+
+build=$(cd "$1" && pwd)
+scratch=$build/sync-test/net
+tally=$scratch/tally
+. "$(dirname "$0")/net.sh"
+if [ -z "${KVR_NET:-}" ]; then
+	rm -rf "$scratch"
+	mkdir -p "$scratch"
+	net_begin "$build"
+	echo "    SKIPPED  replicas on a network: $reason"
+	echo 0 0 1 > "$tally"
+	exit
+fi
+net_make || exit
+
+SEED=${SEED:-1}
+KILLS=${KILLS:-10}
+PROMPTS=100
+
+wanted()
+{
+	[ -z "${T:-}" ] && return 0
+	for name in $(echo "$T" | tr ',' ' '); do
+		[ "$name" != "$1" ] || return 0
+	done
+	return 1
+}
+
+router()
+{
+	n=$1
+	shift
+	"$build/router" "$scratch/region$n" "$@"
+}
+
+# replicas N
+replicas()
+{
+	machines "$1"
+	rm -f "$scratch"/region*
+	for i in $(seq "$count"); do
+		router "$i" make s
+	done
+	bus_up "$bus"
+}
+
+# drive N SECONDS RATE - its pid is in drive_N; what it says in drive-N.
+drive()
+{
+	ip netns exec "m$1" "$build/drive" "$scratch/region$1" "$SEED$1" "$2" "$3" \
+	    $PROMPTS >> "$scratch/drive$1" 2>> "$scratch/failed" &
+	eval "drive_$1=$!"
+}
+
+# drive_all SECONDS RATE
+drive_all()
+{
+	for i in $(seq "$count"); do
+		drive "$i" "$@"
+	done
+}
+
+driven()
+{
+	for i in $(seq "$count"); do
+		eval "wait \$drive_$i" || echo "drive $i: exit $?"
+	done
+	cat "$scratch/failed"
+	grep -h -v ' failed=0 ' "$scratch"/drive[0-9]
+}
+
+brought()
+{
+	router "$1" brought
+}
+
+# Everywhere no lease and no load is left, and all is well.
+nothing_left()
+{
+	for i in $(seq "$count"); do
+		until_is 0 router "$i" leases
+		until_is '0 0
+0 0
+0 0
+0 0' router "$i" loads
+		router "$i" check
+	done
+}
+
+all_live_sets()
+{
+	for i in $(seq "$count"); do
+		router "$i" live $PROMPTS > "$scratch/live$i"
+		cmp -s "$scratch/live1" "$scratch/live$i" || return 1
+	done
+}
+
+same_live_sets()
+{
+	(until_true all_live_sets) && return
+	for i in $(seq 2 "$count"); do
+		diff "$scratch/live1" "$scratch/live$i" | head -n 5
+	done
+	exit 1
+}
+
+# sum_requests N - of all workers, on a replica.
+sum_requests()
+{
+	router "$1" loads | awk '{ sum += $1 } END { print sum + 0 }'
+}
+
+case_losses_and_disorder()
+{
+	replicas 3
+	star_up 10 20 50 15 2000
+	daemons
+	drive_all 8 8
+	driven
+	# What was lost is repaired: only what is open is open.
+	for i in 1 2 3; do
+		until_is 0 brought "$i"
+	done
+	one=$(router 1 open 1 a)
+	two=$(router 2 open 2 b)
+	for i in 1 2 3; do
+		until_is 2 sum_requests "$i"
+	done
+	until_is 20 router 3 holds 2 b
+	router 1 finish "$one"
+	router 2 finish "$two"
+	nothing_left
+	end TERM "$star_pid"
+	tail -n 1 "$scratch/star" | awk '$2 == 0 || $3 == 0 {
+	    print "the network lost or doubled nothing: " $0 }'
+	star_pid=
+}
+
+late_peers()
+{
+	"$build/kvroute-sync" --status "$scratch/socket$1" |
+	    grep -c '"state": "late"'
+}
+
+case_two_seconds_late()
+{
+	replicas 2
+	star_up 0 0 0 0 2000
+	daemons
+	one=$(router 1 open 1 a)
+	until_is 1 sum_requests 2
+	kill -USR1 "$star_pid"
+	until_is 1 late_peers 2
+	until_is 0 brought 2
+	# It is known where the prompt is, and no load counts.
+	two=$(router 1 open 2 b)
+	until_is 20 router 2 holds 2 b
+	until_is 1 late_peers 2
+	until_is 0 brought 2
+	kill -USR2 "$star_pid"
+	until_is 0 late_peers 2
+	three=$(router 1 open 3 c)
+	until_is 20 router 2 holds 3 c
+	until_is 3 sum_requests 2
+	for lease in "$one" "$two" "$three"; do
+		router 1 finish "$lease"
+	done
+	nothing_left
+}
+
+# A stream has what one side did meanwhile. NATS does not keep it.
+case_a_partition_heals()
+{
+	replicas 3
+	daemons
+	drive_all 16 20
+	sleep 2
+	cut_off 1
+	until_is 0 fresh 1
+	until_is 1 fresh 2
+	sleep 8
+	router 1 open 1001 a > "$scratch/cut"
+	router 2 open 1002 b >> "$scratch/cut"
+	heal 1
+	all_hear
+	driven
+	for i in 1 2 3; do
+		until_is 2 sum_requests "$i"
+	done
+	if [ "$bus" = redis ]; then
+		same_live_sets
+		until_is 20 router 1 holds 1002 b
+		until_is 20 router 3 holds 1001 a
+	fi
+	router 1 finish "$(sed -n 1p "$scratch/cut")"
+	router 2 finish "$(sed -n 2p "$scratch/cut")"
+	nothing_left
+}
+
+# Nothing of a router that died is left with the others.
+case_the_dead_have_no_load()
+{
+	replicas 2
+	daemons
+	router 1 open 1 a > /dev/null
+	until_is 1 sum_requests 2
+	end KILL "$daemon_1"
+	daemon_1=
+	until_is 0 sum_requests 2
+	router 2 open 2 b > /dev/null
+	daemon 1
+	all_hear
+	until_is 2 sum_requests 2
+	cut_off 1
+	until_is 1 sum_requests 2
+	heal 1
+	until_is 2 sum_requests 2
+	until_is 2 sum_requests 1
+}
+
+# The same of sums; and its own router ends what it had brought.
+case_the_dead_have_no_sums()
+{
+	replicas 2
+	daemons --loads
+	router 1 open 1 a > /dev/null
+	router 2 open 2 b > /dev/null
+	for i in 1 2; do
+		until_is 2 sum_requests "$i"
+	done
+	drive 1 100000 1
+	end KILL "$daemon_1"
+	daemon_1=
+	until_is 1 sum_requests 2
+	until_is 0 router 1 requests b
+	daemon 1 --loads
+	until_is 1 router 1 requests b
+	kill -TERM "$drive_1"
+	wait "$drive_1"
+	cat "$scratch/failed"
+	until_is 2 sum_requests 2
+}
+
+case_strangers_are_counted()
+{
+	replicas 2
+	daemons
+	router 1 open 1 a > /dev/null
+	until_is 1 sum_requests 2
+	on bus "$build/forge" "$url" kv 4000 "$scratch/region1"
+	for i in 1 2; do
+		for kind in version stranger forged malformed; do
+			until_is 1000 field "$i" $kind
+		done
+		is_so 20 router "$i" holds 1 a
+		is_so 0 field "$i" old_epoch
+	done
+	until_is 1 sum_requests 2
+}
+
+is_so()
+{
+	want=$1
+	shift
+	got=$("$@" 2>&1)
+	[ "$got" = "$want" ] || echo "$*: $got, expected $want"
+}
+
+# ------------------------------------------------------------------ deaths
+
+# A line for each: what, KILL or STOP, milliseconds until then, and until it
+# goes on or comes back.
+deaths()
+{
+	awk -v seed="$SEED" -v kills="$KILLS" -v n="$count" 'BEGIN {
+		srand(seed)
+		while (kills-- > 0) {
+			what = int(rand() * (2 * n + 1))
+			how = rand() < .5 ? "KILL" : "STOP"
+			print what == 0 ? "bus 0" : what <= n ? \
+			    "daemon " what : "drive " what - n, how,
+			    .05 + rand() * .4, .05 + rand() * 1.2
+		}
+	}'
+}
+
+# death WHAT N SIGNAL SECONDS
+death()
+{
+	variable=$1_$2
+	[ "$1" != bus ] || variable=bus_pid
+	eval "pid=\$$variable"
+	kill -"$3" "$pid"
+	if [ "$3" = STOP ]; then
+		sleep "$4"
+		kill -CONT "$pid"
+		return
+	fi
+	wait "$pid" 2> /dev/null
+	sleep "$4"
+	case $1 in
+	bus) bus_up "$bus" ;;
+	daemon) daemon "$2" ;;
+	drive) drive "$2" 100000 20 ;;
+	esac
+}
+
+case_deaths_at_random_points()
+{
+	replicas 3
+	daemons
+	drive_all 100000 20
+	deaths > "$scratch/deaths"
+	while read -r what who how before after; do
+		sleep "$before"
+		death "$what" "$who" "$how" "$after"
+	done < "$scratch/deaths"
+	all_hear
+	for i in 1 2 3; do
+		eval "kill -TERM \$drive_$i"
+	done
+	driven
+	nothing_left
+	# They go on together.
+	router 1 open 1001 a > /dev/null
+	until_is 20 router 3 holds 1001 a
+	until_is 1 sum_requests 2
+}
+
+check()
+{
+	rm -f "$scratch"/*.log "$scratch"/drive[0-9]
+	: > "$scratch/failed"
+	(trap net_clear EXIT; "case_$1") > "$scratch/result" 2>&1
+	if [ -s "$scratch/result" ]; then
+		echo 0 1 0 >> "$tally"
+		printf '    FAILED   %s, %s (SEED=%s):\n' "$bus" \
+		    "$(echo "$1" | tr _ ' ')" "$SEED"
+		head -n 20 "$scratch/result" | sed 's/^/             /'
+		tail -n 5 "$scratch"/daemon*.log | sed 's/^/             /'
+	else
+		echo 1 0 0 >> "$tally"
+	fi
+}
+
+: > "$tally"
+cases=$(sed -n 's/^case_\(.*\)()$/\1/p' "$0")
+for bus in ${BUSES:-redis nats}; do
+	before=$(wc -l < "$tally")
+	for name in $cases; do
+		! wanted "$name" || check "$name"
+	done
+	printf '  %-14s %4d tests\n' "network, $bus" \
+	    $(($(wc -l < "$tally") - before))
+done
+sh mk/tally.sh "$tally"

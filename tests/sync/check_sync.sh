@@ -1,0 +1,396 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_sync.sh build - two daemons on two regions with a real bus between them.
+# $T selects cases.
+set -u
+export LC_ALL=C
+
+build=$(cd "$1" && pwd)
+scratch=$build/sync-test/daemons
+tally=$scratch/tally
+rm -rf "$scratch"
+mkdir -p "$scratch"
+: > "$tally"
+one=$scratch/one
+two=$scratch/two
+
+wanted()
+{
+	[ -z "${T:-}" ] && return 0
+	for name in $(echo "$T" | tr ',' ' '); do
+		[ "$name" != "$1" ] || return 0
+	done
+	return 1
+}
+
+router()
+{
+	"$build/router" "$@"
+}
+
+# Waits until a command prints that, and says what it prints if it never does.
+until_is()
+{
+	want=$1
+	shift
+	tries=0
+	while got=$("$@" 2>&1); [ "$got" != "$want" ]; do
+		tries=$((tries + 1))
+		if [ "$tries" -ge 300 ]; then
+			echo "$*: $got, expected $want"
+			return 1
+		fi
+		sleep 0.05
+	done
+}
+
+is()
+{
+	want=$1
+	shift
+	got=$("$@" 2>&1)
+	[ "$got" = "$want" ] || { echo "$*: $got, expected $want"; return 1; }
+}
+
+bus_up()
+{
+	case $bus in
+	redis)
+		url=unix://$scratch/redis.sock
+		redis-server --port 0 --unixsocket "$scratch/redis.sock" \
+		    --save '' --appendonly no --daemonize no \
+		    --dir "$scratch" > "$scratch/redis.log" 2>&1 &
+		;;
+	nats)
+		url=nats://127.0.0.1:$port
+		nats-server -a 127.0.0.1 -p "$port" > "$scratch/nats.log" 2>&1 &
+		;;
+	esac
+	bus_pid=$!
+}
+
+# DAEMON REGION [option ...]: its pid is in $DAEMON_pid.
+daemon()
+{
+	name=$1
+	region=$2
+	shift 2
+	"$build/kvroute-sync" "--$bus" "$url" --socket "$scratch/$name.sock" "$@" \
+	    "$region" >> "$scratch/$name.log" 2>&1 &
+	eval "${name}_pid=$!"
+}
+
+end()
+{
+	kill -"$1" "$2" 2> /dev/null
+	wait "$2" 2> /dev/null
+}
+
+field()
+{
+	"$build/kvroute-sync" --status "$scratch/$1.sock" 2>&1 |
+	    sed -n "s/.*\"$2\": \([^,}]*\).*/\1/p" | head -n 1
+}
+
+# How many peers are heard, and have said what their workers are.
+fresh()
+{
+	"$build/kvroute-sync" --status "$scratch/$1.sock" 2>&1 |
+	    grep -c '"host": "[^"].*"state": "fresh"'
+}
+
+begin()
+{
+	rm -f "$one" "$two"
+	router "$one" make s && router "$two" make "${1:-s}"
+	bus_up
+}
+
+both()
+{
+	daemon first "$one" "$@"
+	daemon second "$two" "$@"
+	until_is 1 fresh first && until_is 1 fresh second
+}
+
+finish()
+{
+	router "$one" check
+	router "$two" check
+	for pid in "${first_pid:-}" "${second_pid:-}" "${bus_pid:-}"; do
+		[ -z "$pid" ] || end TERM "$pid"
+	done
+	first_pid='' second_pid='' bus_pid=''
+}
+
+case_requests_are_seen()
+{
+	begin
+	both
+	lease=$(router "$one" open 1 b)
+	until_is 20 router "$two" holds 1 b
+	until_is 1 router "$two" requests b
+	is 0 router "$two" requests a
+	router "$one" finish "$lease"
+	until_is 0 router "$two" requests b
+	is 20 router "$two" holds 1 b
+	lease=$(router "$two" open 2 c)
+	until_is 20 router "$one" holds 2 c
+}
+
+case_a_killed_daemon_ends()
+{
+	begin
+	both
+	router "$one" open 1 b > /dev/null
+	until_is 1 router "$two" requests b
+	end KILL "$first_pid"
+	until_is 0 router "$two" requests b
+	is '"silent"' field second state
+	# What it had applied is ended by the next one.
+	router "$two" open 2 c > /dev/null
+	daemon first "$one"
+	until_is 1 fresh first
+	router "$two" open 3 c > /dev/null
+	until_is 20 router "$one" holds 3 c
+}
+
+case_a_stopped_daemon_leaves_nothing()
+{
+	begin
+	both
+	router "$two" open 1 b > /dev/null
+	until_is 1 router "$one" requests b
+	end TERM "$first_pid"
+	is 0 router "$one" requests b
+	is 20 router "$one" holds 1 b
+	# The router need not wait to see that it has gone.
+	is 0 router "$one" beat
+}
+
+case_what_runs_is_seen_by_a_late_starter()
+{
+	begin
+	daemon first "$one"
+	until_is true field first connected
+	lease=$(router "$one" open 1 b)
+	until_is 1 field first own_leases
+	daemon second "$two" --replay 0
+	until_is 1 router "$two" requests b
+	# Begun anew, it counts once, and ends.
+	end KILL "$first_pid"
+	daemon first "$one"
+	until_is 1 fresh first
+	until_is 1 fresh second
+	until_is 1 router "$two" requests b
+	router "$one" finish "$lease"
+	until_is 0 router "$two" requests b
+}
+
+case_no_log_into_a_region_in_use()
+{
+	[ "$bus" = redis ] || return 0
+	begin
+	daemon first "$one"
+	until_is true field first connected
+	router "$one" open 1 b > /dev/null
+	until_is 1 field first own_leases
+	router "$two" open 2 c > /dev/null
+	daemon second "$two"
+	until_is 1 fresh second
+	is 0 router "$two" holds 1 b
+	is 0 field second replayed
+	grep -q 'has prefixes: it learns from now on' "$scratch/second.log" ||
+	    cat "$scratch/second.log"
+}
+
+case_the_bus_restarts()
+{
+	begin
+	both
+	end KILL "$bus_pid"
+	until_is false field first connected
+	# Routing goes on.
+	router "$one" open 1 b > /dev/null
+	bus_up
+	until_is true field first connected
+	until_is true field second connected
+	until_is 1 fresh first
+	until_is 1 fresh second
+	router "$one" open 2 c > /dev/null
+	until_is 20 router "$two" holds 2 c
+}
+
+case_without_a_bus()
+{
+	begin
+	end KILL "$bus_pid"
+	daemon first "$one"
+	until_is false field first connected
+	bus_up
+	daemon second "$two"
+	until_is 1 fresh first
+	until_is 1 fresh second
+}
+
+case_another_secret()
+{
+	begin t
+	daemon first "$one"
+	daemon second "$two"
+	until_is true field first connected
+	until_is true field second connected
+	router "$one" open 1 b > /dev/null
+	tries=0
+	while [ "$(field second stranger)" -lt 2 ] && [ "$tries" -lt 300 ]; do
+		tries=$((tries + 1))
+		sleep 0.05
+	done
+	[ "$tries" -lt 300 ] || echo 'no stranger was counted'
+	is 0 router "$two" requests b
+	is 0 fresh second
+}
+
+case_sums_of_loads()
+{
+	begin t
+	both --loads
+	router "$one" open 1 b > /dev/null
+	until_is 1 router "$two" requests b
+	is 0 router "$two" holds 1 b
+	end KILL "$first_pid"
+	until_is 0 router "$two" requests b
+}
+
+case_loads_of_regions_without_journals()
+{
+	begin
+	rm "$one" "$two"
+	router "$one" make -
+	router "$two" make -
+	both --loads
+	router "$one" open 1 b > /dev/null
+	until_is 1 router "$two" requests b
+	# What shows the region shows the peer, too.
+	until_is 1 router "$two" peers
+}
+
+case_a_late_start()
+{
+	begin
+	daemon first "$one"
+	until_is true field first ready
+	lease=$(router "$one" open 1 b)
+	router "$one" finish "$lease"
+	router "$one" open 2 c > /dev/null
+	until_is 1 field first own_leases
+	daemon second "$two"
+	until_is true field second ready
+	is '"done"' field second late_start
+	is 20 router "$two" holds 1 b
+	is 20 router "$two" holds 2 c
+	until_is 1 fresh second
+	is 1 field first answers
+	grep -q 'ready: 40 blocks from' "$scratch/second.log" ||
+	    echo 'the log does not say so'
+	# One that learnt it so can tell it, too.
+	end TERM "$first_pid"
+	rm "$one"
+	router "$one" make s
+	daemon first "$one"
+	until_is true field first ready
+	is 20 router "$one" holds 1 b
+}
+
+case_a_late_start_alone()
+{
+	begin
+	daemon first "$one"
+	until_is true field first connected
+	router "$one" open 1 b > /dev/null
+	until_is 1 field first own_leases
+	end TERM "$first_pid"
+	daemon second "$two"
+	until_is true field second ready
+	[ "$bus" != redis ] || is 20 router "$two" holds 1 b
+}
+
+case_missed_in_a_restart()
+{
+	begin
+	both
+	router "$two" open 2 c > /dev/null
+	end TERM "$second_pid"
+	router "$one" open 1 b > /dev/null
+	until_is 1 field first own_leases
+	daemon second "$two"
+	until_is 20 router "$two" holds 1 b
+}
+
+case_one_daemon_a_region()
+{
+	begin
+	both
+	"$build/kvroute-sync" "--$bus" "$url" "$one" > "$scratch/out" 2>&1 &&
+	    echo 'a second daemon began'
+	grep -q 'another kvroute-sync has it' "$scratch/out" ||
+	    cat "$scratch/out"
+}
+
+case_a_region_is_made_anew()
+{
+	begin
+	both
+	rm "$one"
+	router "$two" open 1 b > /dev/null
+	until_is 1 field second own_leases
+	# Its routers may still have it.
+	is 0 grep -c 'is another file now' "$scratch/first.log"
+	router "$one" make s
+	until_is 1 grep -c 'is another file now' "$scratch/first.log"
+	wait "$first_pid"
+	is 1 echo $?
+	daemon first "$one"
+	until_is 1 fresh first
+	until_is 20 router "$one" holds 1 b
+	until_is 1 router "$one" requests b
+}
+
+case_metrics()
+{
+	begin
+	both
+	"$build/kvroute-sync" --metrics "$scratch/first.sock" > "$scratch/out"
+	grep -q '^kvroute_sync_applied_frames_total{name="kvroute",' \
+	    "$scratch/out" || cat "$scratch/out"
+	"$build/kvroute-sync" --status "$scratch/first.sock" |
+	    jq -e '.[0].peers[0].state == "fresh"' > /dev/null ||
+	    echo 'the status is no JSON'
+}
+
+check()
+{
+	first_pid='' second_pid='' bus_pid=''
+	rm -f "$scratch"/*.log
+	{ "case_$1"; finish; } > "$scratch/result" 2>&1
+	if [ -s "$scratch/result" ]; then
+		echo 0 1 0 >> "$tally"
+		printf '    FAILED   %s, %s:\n' "$bus" "$(echo "$1" | tr _ ' ')"
+		head -n 20 "$scratch/result" "$scratch"/first.log \
+		    "$scratch"/second.log | sed 's/^/             /'
+	else
+		echo 1 0 0 >> "$tally"
+	fi
+}
+
+# One that nobody has.
+port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
+    LocalAddr => "127.0.0.1")->sockport')
+cases=$(sed -n 's/^case_\(.*\)()$/\1/p' "$0")
+for bus in ${BUSES:-redis nats}; do
+	for name in $cases; do
+		! wanted "$name" || check "$name"
+	done
+	printf '  %-14s %4d tests\n' "daemon, $bus" "$(echo "$cases" | wc -l)"
+done
+sh mk/tally.sh "$tally"

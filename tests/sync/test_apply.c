@@ -1,0 +1,1520 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_apply.c - what one router does becomes known to another: frames are
+ * carried by hand, whole, twice, late, in other orders, or not at all.
+ */
+#include <check.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include "busy.h"
+#include "replica.h"
+#include "rng.h"
+#include "test.h"
+
+#define MS INT64_C(1000000)
+#define SECOND (1000 * MS)
+
+/* Two clocks that have nothing to do with each other. */
+static const struct replica_options one = { .origin = 11, .secret = 's',
+    .now = 100 * SECOND },
+    two = { .origin = 22, .secret = 's', .now = 100 * SECOND,
+    .skew = 5000 * SECOND, .backwards = true };
+
+enum { LONG = 20000 };
+
+static struct replica *a, *b;
+static int64_t now;
+
+static void
+begin(const struct replica_options *first, const struct replica_options *second)
+{
+	a = malloc(sizeof(*a));
+	b = malloc(sizeof(*b));
+	ck_assert_ptr_nonnull(a);
+	ck_assert_ptr_nonnull(b);
+	ck_assert(replica_init(a, first));
+	ck_assert(replica_init(b, second));
+	now = first->now;
+}
+
+static void
+finish(void)
+{
+	ck_assert_int_eq(kvr_check(a->k), KVR_OK);
+	ck_assert_int_eq(kvr_check(b->k), KVR_OK);
+	replica_free(a);
+	replica_free(b);
+	free(a);
+	free(b);
+}
+
+/* Time passes on both sides; frames come after `delay`. */
+static void
+pass(int64_t time, int64_t delay)
+{
+	const int64_t end = now + time;
+
+	while (now < end) {
+		now += 10 * MS < end - now ? 10 * MS : end - now;
+		replica_run(a, now);
+		replica_run(b, now);
+		replica_carry_all(a, b, now + delay);
+		replica_carry_all(b, a, now + delay);
+	}
+}
+
+static void
+both(void)
+{
+	begin(&one, &two);
+	pass(50 * MS, 0);
+}
+
+static uint64_t
+open_on(struct replica *r, uint32_t prompt, uint32_t blocks, char worker)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	ck_assert_int_eq(kvr_lease_open_on(r->k,
+	    replica_prompt(r, prompt, blocks), NULL, replica_worker(r, worker),
+	    r->now + r->skew, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(r->k, d.lease, r->now + r->skew, 0),
+	    KVR_OK);
+	return d.lease;
+}
+
+static void
+close_it(struct replica *r, uint64_t lease)
+{
+	ck_assert_int_eq(kvr_lease_finish(r->k, lease, NULL, r->now + r->skew,
+	    0), KVR_OK);
+}
+
+START_TEST(a_lease_counts_there_too)
+{
+	uint64_t lease;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'a'), 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	close_it(a, lease);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	finish();
+}
+END_TEST
+
+START_TEST(what_was_applied_is_not_sent_again)
+{
+	uint64_t records;
+
+	both();
+	pass(2300 * MS, 0);
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	records = publish_counts(b->publish).records;
+	pass(100 * MS, 0);
+	ck_assert_uint_eq(publish_counts(b->publish).records, records);
+	ck_assert_uint_eq(replica_leases(a), 1);
+	/* And one's own frames are not applied. */
+	ck_assert_int_eq(kvr_observe(a->k, replica_prompt(a, 2, 3),
+	    replica_worker(a, 'a'), a->now, 0, NULL), KVR_OK);
+	replica_run(a, now += 10 * MS);
+	ck_assert_uint_eq(a->n, 1);
+	replica_carry(a, 0, 1, a, now);
+	ck_assert_uint_eq(apply_counts(a->apply).own, 1);
+	finish();
+}
+END_TEST
+
+START_TEST(frames_count_once)
+{
+	uint64_t lease;
+	size_t n;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	replica_run(a, now += 10 * MS);
+	n = a->n;
+	ck_assert_uint_gt(n, 0);
+	replica_carry(a, 0, n, b, now);
+	replica_carry(a, 0, n, b, now);
+	ck_assert_uint_eq(apply_counts(b->apply).repeated, n);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	close_it(a, lease);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	finish();
+}
+END_TEST
+
+START_TEST(an_end_may_overtake_its_beginning)
+{
+	uint64_t lease;
+	size_t n;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	replica_run(a, now += 10 * MS);
+	n = a->n;
+	close_it(a, lease);
+	replica_run(a, now += 10 * MS);
+	ck_assert_uint_gt(a->n, n);
+	replica_carry(a, n, a->n, b, now);
+	replica_carry(a, 0, n, b, now);
+	ck_assert_uint_eq(apply_counts(b->apply).reordered, n);
+	ck_assert_uint_eq(apply_counts(b->apply).lost, 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	finish();
+}
+END_TEST
+
+static void
+lose(struct replica *r)
+{
+	while (r->n > 0)
+		free(r->sent[--r->n].bytes);
+}
+
+START_TEST(a_lost_end_is_repaired)
+{
+	uint64_t lease, other;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	other = open_on(a, 2, 5, 'b');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 2);
+	close_it(a, lease);
+	replica_run(a, now += 10 * MS);
+	lose(a);
+	pass(2 * SECOND, 0);
+	ck_assert_uint_eq(apply_counts(b->apply).lost, 1);
+	ck_assert_uint_eq(apply_counts(b->apply).repaired, 1);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	close_it(a, other);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	finish();
+}
+END_TEST
+
+START_TEST(a_lost_beginning_is_no_harm)
+{
+	uint64_t lease;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	replica_run(a, now += 10 * MS);
+	lose(a);
+	ck_assert_int_eq(kvr_lease_first_token(a->k, lease, a->now, 0), KVR_OK);
+	close_it(a, lease);
+	pass(2 * SECOND, 0);
+	ck_assert_uint_eq(apply_counts(b->apply).unknown_lease, 2);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	finish();
+}
+END_TEST
+
+START_TEST(a_lost_commit_is_understood)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	both();
+	ck_assert_int_eq(kvr_lease_open_on(a->k, replica_prompt(a, 1, 5), NULL,
+	    replica_worker(a, 'b'), a->now, &d), KVR_OK);
+	pass(20 * MS, 0);
+	ck_assert_int_eq(kvr_lease_commit(a->k, d.lease, a->now, 0), KVR_OK);
+	replica_run(a, now += 10 * MS);
+	lose(a);
+	ck_assert_int_eq(kvr_lease_first_token(a->k, d.lease, a->now, 0),
+	    KVR_OK);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(apply_counts(b->apply).refused, 0);
+	ck_assert_uint_eq(apply_counts(b->apply).unknown_lease, 0);
+	finish();
+}
+END_TEST
+
+START_TEST(strangers_have_no_effect)
+{
+	struct replica_options other = two, keyed = two;
+
+	other.secret = 't';
+	begin(&one, &other);
+	open_on(a, 1, 5, 'b');
+	pass(2 * SECOND, 0);
+	ck_assert_uint_gt(apply_counts(b->apply).frames[FRAME_STRANGER], 2);
+	ck_assert_uint_eq(apply_counts(b->apply).peers, 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	finish();
+	keyed.keyed = true;
+	begin(&one, &keyed);
+	pass(2 * SECOND, 0);
+	ck_assert_uint_gt(apply_counts(a->apply).frames[FRAME_FORGED], 1);
+	ck_assert_uint_gt(apply_counts(b->apply).frames[FRAME_FORGED], 1);
+	finish();
+}
+END_TEST
+
+START_TEST(unknown_workers_are_not_made)
+{
+	struct replica_options more = one;
+	struct kvr_stats stats = { .size = sizeof(stats) };
+
+	more.workers = REPLICA_WORKERS + 1;
+	begin(&more, &two);
+	pass(50 * MS, 0);
+	open_on(a, 1, 5, 'e');
+	pass(20 * MS, 0);
+	ck_assert_uint_ge(apply_counts(b->apply).unknown_worker, 2);
+	ck_assert_int_eq(kvr_stats(b->k, &stats), KVR_OK);
+	ck_assert_uint_eq(stats.workers, REPLICA_WORKERS);
+	ck_assert_uint_eq(stats.leases, 0);
+	finish();
+}
+END_TEST
+
+START_TEST(a_new_worker_is_told_before_its_requests)
+{
+	uint64_t id;
+
+	both();
+	ck_assert_int_eq(kvr_worker_add(b->k, "e", 1, NULL, &id), KVR_OK);
+	pass(1300 * MS, 0);
+	ck_assert_int_eq(kvr_worker_add(a->k, "e", 1, NULL, &id), KVR_OK);
+	open_on(a, 1, 5, 'e');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'e'), 1);
+	finish();
+}
+END_TEST
+
+START_TEST(a_silent_peer_ends)
+{
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 1);
+	replica_run(b, now + 2900 * MS);
+	ck_assert_uint_eq(replica_leases(b), 1);
+	replica_run(b, now + 3100 * MS);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).leases, 0);
+	ck_assert_uint_eq(apply_counts(b->apply).silences, 1);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	replica_run(b, now + 70 * SECOND);
+	ck_assert_uint_eq(apply_counts(b->apply).peers, 0);
+	finish();
+}
+END_TEST
+
+START_TEST(a_new_daemon_begins_clean)
+{
+	struct replica_options again = two;
+	uint64_t lease;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 1);
+	again.origin = 23;
+	ck_assert(replica_restart(b, &again));
+	ck_assert_uint_eq(replica_leases(b), 0);
+	/* The peers learn of each other's workers. */
+	pass(200 * MS, 0);
+	close_it(a, lease);
+	lease = open_on(a, 2, 5, 'b');
+	pass(200 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 1);
+	close_it(a, lease);
+	pass(200 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(replica_leases(a), 0);
+	finish();
+}
+END_TEST
+
+static struct apply_peer
+the_peer(const struct replica *r)
+{
+	struct apply_peer peer;
+
+	ck_assert_uint_eq(apply_peers(r->apply, &peer, 1), 1);
+	return peer;
+}
+
+/* What it runs, what came of it, and what of that was not applied. */
+START_TEST(figures_of_a_peer)
+{
+	struct kvr_worker_stats s = { .size = sizeof(s) };
+	uint64_t lease, frames, late;
+	uint32_t i;
+
+	both();
+	ck_assert_uint_eq(the_peer(b).requests, 0);
+	ck_assert_uint_eq(the_peer(b).dropped, 0);
+	lease = open_on(a, 1, 5, 'b');
+	pass(1500 * MS, 0);
+	ck_assert_uint_eq(the_peer(b).leases, 1);
+	ck_assert_uint_eq(the_peer(b).requests, 1);
+	ck_assert_int_eq(kvr_worker_stats(a->k, replica_worker(a, 'b'), &s),
+	    KVR_OK);
+	ck_assert_uint_gt(s.prefill_tokens, 0);
+	ck_assert_uint_eq(the_peer(b).prefill_tokens, s.prefill_tokens);
+	frames = the_peer(b).frames;
+	ck_assert_uint_gt(frames, 0);
+	ck_assert_uint_eq(the_peer(a).requests, 0);
+	close_it(a, lease);
+	pass(1500 * MS, 0);
+	ck_assert_uint_eq(the_peer(b).leases, 0);
+	ck_assert_uint_eq(the_peer(b).requests, 0);
+	ck_assert_uint_gt(the_peer(b).frames, frames);
+	/* Its frames come, late: the records are dropped, and counted. */
+	for (i = 0; i < 5; i++) {
+		lease = open_on(a, 2 + i, 5, 'b');
+		close_it(a, lease);
+		pass(100 * MS, 400 * MS);
+	}
+	late = apply_counts(b->apply).late;
+	ck_assert_uint_gt(late, 0);
+	ck_assert_uint_eq(the_peer(b).dropped, late +
+	    apply_counts(b->apply).unknown_lease);
+	ck_assert_uint_eq(the_peer(a).dropped, 0);
+	finish();
+}
+END_TEST
+
+START_TEST(late_frames_are_prefixes_and_then_nothing)
+{
+	struct apply_peer peer;
+
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	/* 300 ms: its leases end, but for its loads, and prefixes count. */
+	open_on(a, 2, 5, 'b');
+	pass(2500 * MS, 300 * MS);
+	ck_assert_uint_eq(apply_peers(b->apply, &peer, 1), 1);
+	ck_assert_int_eq(peer.state, APPLY_LATE);
+	ck_assert_int_ge(peer.excess, 290 * MS);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(replica_holds(b, 2, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 2);
+	/* 2 s: a load that old is worse than none. */
+	pass(1500 * MS, 2 * SECOND);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	/* 31 s: nothing. */
+	ck_assert_int_eq(kvr_observe(a->k, replica_prompt(a, 3, 5),
+	    replica_worker(a, 'c'), a->now, 0, NULL), KVR_OK);
+	pass(20 * MS, 31 * SECOND);
+	ck_assert_uint_eq(replica_holds(b, 3, 8, 'c'), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).stale, 1);
+	/* It recovers. */
+	open_on(a, 4, 5, 'd');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'd'), 1);
+	finish();
+}
+END_TEST
+
+static struct apply_peer
+peer_of(const struct replica *r)
+{
+	struct apply_peer peer;
+
+	ck_assert_uint_eq(apply_peers(r->apply, &peer, 1), 1);
+	return peer;
+}
+
+/* Runs a; what it sends comes to b so late. */
+static void
+step_late(int64_t time, int64_t delay)
+{
+	now += time;
+	replica_run(a, now);
+	replica_run(b, now);
+	replica_carry_all(a, b, now + delay);
+}
+
+START_TEST(one_late_frame_changes_nothing)
+{
+	int i;
+
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	/* 1.5 s: the bus has paused, and all that it kept comes at once. */
+	open_on(a, 2, 5, 'b');
+	step_late(10 * MS, 1500 * MS);
+	now += 1490 * MS;
+	replica_run(a, now);
+	replica_carry_all(a, b, now);
+	ck_assert_int_eq(peer_of(b).state, APPLY_FRESH);
+	ck_assert_uint_eq(replica_leases(b), 2);
+	open_on(a, 2, 5, 'b');
+	step_late(10 * MS, 0);
+	/* One in two in time, the others 300 ms late. */
+	for (i = 0; i < 20; i++) {
+		open_on(a, 3, 5, 'c');
+		step_late(10 * MS, 300 * MS);
+		step_late(290 * MS, 0);
+		open_on(a, 3, 5, 'c');
+		step_late(10 * MS, 0);
+		ck_assert_int_eq(peer_of(b).state, APPLY_FRESH);
+	}
+	ck_assert_uint_eq(replica_leases(b), 43);
+	finish();
+}
+END_TEST
+
+START_TEST(late_for_long_is_late)
+{
+	int64_t begun;
+
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	begun = now;
+	do {
+		ck_assert_int_eq(peer_of(b).state, APPLY_FRESH);
+		ck_assert_uint_ge(replica_leases(b), 1);
+		open_on(a, 1, 5, 'b');
+		step_late(20 * MS, 300 * MS);
+	} while (now - begun <= 200 * MS);
+	step_late(20 * MS, 300 * MS);
+	open_on(a, 1, 5, 'b');
+	step_late(20 * MS, 300 * MS);
+	ck_assert_int_eq(peer_of(b).state, APPLY_LATE);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	finish();
+}
+END_TEST
+
+/* 40 requests a second for each engine: 0.08 of one are 2 ms. */
+START_TEST(jitter_of_a_busy_fleet_is_not_late)
+{
+	uint64_t lease;
+	int i;
+
+	both();
+	for (i = 0; i < 400; i++) {
+		lease = open_on(a, 1, 5, (char)('a' + i % 4));
+		step_late(7 * MS, 10 * MS);
+		ck_assert_int_eq(peer_of(b).state, APPLY_FRESH);
+		close_it(a, lease);
+	}
+	for (i = 0; i < 40; i++) {
+		lease = open_on(a, 1, 5, (char)('a' + i % 4));
+		step_late(7 * MS, 40 * MS);
+		close_it(a, lease);
+	}
+	ck_assert_int_eq(peer_of(b).state, APPLY_LATE);
+	finish();
+}
+END_TEST
+
+static void
+reset(struct replica *r, char worker)
+{
+	uint64_t id;
+
+	ck_assert_int_eq(kvr_worker_reset(r->k, replica_worker(r, worker), &id),
+	    KVR_OK);
+}
+
+START_TEST(a_reset_that_two_saw_counts_once)
+{
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	reset(a, 'b');
+	reset(b, 'b');
+	open_on(a, 2, 5, 'b');
+	open_on(b, 3, 5, 'b');
+	pass(2 * SECOND, 0);
+	ck_assert_uint_eq(replica_holds(a, 1, 8, 'b'), 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 0);
+	ck_assert_uint_eq(replica_holds(a, 3, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_holds(b, 2, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_holds(a, 2, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_holds(b, 3, 8, 'b'), 5);
+	finish();
+}
+END_TEST
+
+START_TEST(a_reset_that_one_saw_counts_there_too)
+{
+	both();
+	open_on(a, 1, 5, 'b');
+	open_on(a, 1, 5, 'c');
+	pass(20 * MS, 0);
+	reset(b, 'b');
+	/* Sent before a heard of the reset. */
+	open_on(a, 2, 5, 'b');
+	pass(2 * SECOND, 0);
+	ck_assert_uint_eq(replica_holds(a, 1, 8, 'b'), 0);
+	ck_assert_uint_eq(replica_holds(a, 2, 8, 'b'), 0);
+	ck_assert_uint_eq(replica_holds(b, 2, 8, 'b'), 0);
+	ck_assert_uint_eq(replica_holds(a, 1, 8, 'c'), 5);
+	ck_assert_uint_ge(apply_counts(b->apply).old_epoch, 1);
+	finish();
+}
+END_TEST
+
+START_TEST(a_lost_reset_is_repaired)
+{
+	both();
+	pass(3 * SECOND, 0);
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	reset(b, 'b');
+	replica_run(b, now += 10 * MS);
+	lose(b);
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_holds(a, 1, 8, 'b'), 0);
+	finish();
+}
+END_TEST
+
+/* A third replica says that a worker is at this epoch. */
+static void
+third_says(char worker, uint64_t epoch)
+{
+	static struct frame_writer w;
+	static uint64_t number;
+	const struct frame_record r = { .kind = FRAME_WORKER, .epoch = epoch,
+	    .state = KVR_STATE_UP, .length = 1, .text = &worker };
+	const unsigned char *bytes;
+	size_t n;
+
+	frame_writer_init(&w, &b->rules, 33);
+	w.number = ++number;
+	ck_assert_int_eq(frame_put(&w, &r), FRAME_OK);
+	bytes = frame_finish(&w, now, &n);
+	apply_frame(b->apply, now + b->skew, 0, bytes, n);
+}
+
+/* The first one that is heard has just begun, too, and counts from 0. */
+START_TEST(two_that_begin_at_once_reset_nothing)
+{
+	both();
+	open_on(b, 1, 5, 'b');
+	pass(100 * MS, 0);
+	third_says('b', 5);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	/* All have been heard: what is larger now is a reset that was lost. */
+	pass(3 * SECOND, 0);
+	ck_assert_uint_eq(replica_holds(a, 1, 8, 'b'), 5);
+	third_says('b', 6);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 0);
+	finish();
+}
+END_TEST
+
+START_TEST(a_late_starter_takes_epochs_over)
+{
+	struct replica_options again = two;
+
+	both();
+	reset(a, 'b');
+	pass(1100 * MS, 0);
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	again.origin = 23;
+	ck_assert(replica_restart(b, &again));
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	open_on(b, 2, 5, 'b');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_holds(a, 2, 8, 'b'), 5);
+	finish();
+}
+END_TEST
+
+START_TEST(sums_of_loads)
+{
+	struct replica_options first = one, second = two;
+	uint64_t lease;
+
+	first.loads = second.loads = true;
+	second.secret = 't';
+	begin(&first, &second);
+	pass(200 * MS, 0);
+	lease = open_on(a, 1, 5, 'b');
+	open_on(b, 1, 5, 'b');
+	pass(300 * MS, 0);
+	ck_assert_uint_eq(replica_requests(a, 'b'), 2);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 2);
+	ck_assert_uint_eq(replica_leases(b), 1);
+	close_it(a, lease);
+	pass(300 * MS, 0);
+	ck_assert_uint_eq(replica_requests(a, 'b'), 1);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	/* b falls silent. */
+	lose(b);
+	replica_run(a, now + 4 * SECOND);
+	ck_assert_uint_eq(replica_requests(a, 'b'), 0);
+	finish();
+}
+END_TEST
+
+/* ------------------------------------------ leases not seen to open --- */
+
+START_TEST(a_late_starter_counts_what_runs)
+{
+	struct replica_options again = two;
+	uint64_t leases[5];
+	int i;
+
+	both();
+	for (i = 0; i < 4; i++)
+		leases[i] = open_on(a, 1, 5, 'b');
+	leases[4] = open_on(a, 1, 5, 'c');
+	pass(20 * MS, 0);
+	again.origin = 23;
+	ck_assert(replica_restart(b, &again));
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	/* Peers do not wait for the next second to tell. */
+	pass(250 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).unseen, 5);
+	ck_assert_uint_eq(peer_of(b).unseen, 5);
+	ck_assert_uint_eq(peer_of(b).leases, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 4);
+	ck_assert_uint_eq(replica_requests(b, 'c'), 1);
+	ck_assert_uint_eq(replica_requests(b, 'd'), 0);
+	/* Those that it sees count once. */
+	open_on(a, 1, 5, 'b');
+	pass(100 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 5);
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 1);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 5);
+	ck_assert_uint_eq(replica_requests(b, 'c'), 1);
+	/* They end with the end, not with the next list. */
+	for (i = 0; i < 5; i++)
+		close_it(a, leases[i]);
+	pass(100 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	ck_assert_uint_eq(replica_requests(b, 'c'), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).unseen, 0);
+	/* And b did not tell that it runs them. */
+	ck_assert_uint_eq(replica_requests(a, 'b'), 1);
+	finish();
+}
+END_TEST
+
+START_TEST(a_lost_beginning_counts)
+{
+	uint64_t lease;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	open_on(a, 1, 5, 'b');
+	replica_run(a, now += 10 * MS);
+	lose(a);
+	open_on(a, 1, 5, 'b');
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 1);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 3);
+	/* Its end is lost too: the next list says so. */
+	close_it(a, lease);
+	replica_run(a, now += 10 * MS);
+	lose(a);
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 2);
+	finish();
+}
+END_TEST
+
+START_TEST(a_peer_that_was_late_counts_again)
+{
+	int i;
+
+	both();
+	open_on(a, 1, 5, 'b');
+	open_on(a, 1, 5, 'c');
+	for (i = 0; i < 25; i++)
+		pass(100 * MS, 300 * MS);
+	ck_assert_int_eq(peer_of(b).state, APPLY_LATE);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	/* In time again: from its first frame on, which is no list; once. */
+	open_on(a, 1, 5, 'd');
+	for (i = 0; i < 150; i++) {
+		pass(10 * MS, 0);
+		ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+		ck_assert_uint_eq(replica_requests(b, 'c'), 1);
+	}
+	ck_assert_int_eq(peer_of(b).state, APPLY_FRESH);
+	finish();
+}
+END_TEST
+
+/* Lists that others have overtaken say nothing new. */
+START_TEST(an_old_list_brings_nothing_back)
+{
+	uint64_t lease;
+	size_t n;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	replica_run(a, now += SECOND);
+	n = a->n;
+	close_it(a, lease);
+	replica_run(a, now += 10 * MS);
+	replica_carry(a, n, a->n, b, now);
+	replica_carry(a, 0, n, b, now);
+	lose(a);
+	ck_assert_uint_eq(apply_counts(b->apply).unseen, 0);
+	replica_run(b, now += 60 * MS);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	finish();
+}
+END_TEST
+
+/* Its router goes on, and what it runs has another origin now. */
+START_TEST(a_daemon_that_begins_anew_ends_the_earlier_one)
+{
+	struct replica_options again = one;
+	uint64_t lease;
+
+	again.site = 7;
+	begin(&again, &two);
+	pass(50 * MS, 0);
+	lease = open_on(a, 1, 5, 'b');
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	again.origin = 12;
+	ck_assert(replica_restart(a, &again));
+	pass(300 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	close_it(a, lease);
+	pass(100 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	finish();
+}
+END_TEST
+
+/* Frames of the earlier daemon come when the later one is known already. */
+START_TEST(the_later_daemon_of_a_site_stays)
+{
+	struct replica_options again = one;
+	uint64_t lease;
+	size_t n;
+
+	again.site = 7;
+	begin(&again, &two);
+	lease = open_on(a, 1, 5, 'b');
+	replica_run(a, now += 50 * MS);
+	n = a->n;
+	again.origin = 12;
+	ck_assert(replica_restart(a, &again));
+	replica_run(a, now += 50 * MS);
+	replica_carry(a, n, a->n, b, now);
+	replica_carry(a, 0, n, b, now);
+	lose(a);
+	close_it(a, lease);
+	pass(200 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).peers, 2);
+	lease = open_on(a, 2, 5, 'c');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'c'), 1);
+	finish();
+}
+END_TEST
+
+START_TEST(what_a_journal_lost_is_listed)
+{
+	uint32_t i;
+
+	both();
+	pass(300 * MS, 0);
+	for (i = 0; i < 2000; i++)
+		close_it(a, open_on(a, 1 + i % 50, 12, 'c'));
+	open_on(a, 1, 5, 'b');
+	for (i = 0; i < 2000; i++)
+		close_it(a, open_on(a, 1 + i % 50, 12, 'c'));
+	pass(150 * MS, 0);
+	ck_assert_uint_ge(publish_counts(a->publish).overruns, 1);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	ck_assert_uint_eq(replica_requests(b, 'c'), 0);
+	finish();
+}
+END_TEST
+
+/* The router has reaped the peers' leases while the daemon was stopped. */
+START_TEST(a_stopped_daemon_counts_again)
+{
+	uint64_t cursor = 0, reaped = 0, owner;
+	size_t n;
+
+	both();
+	open_on(a, 1, 5, 'b');
+	open_on(a, 1, 5, 'c');
+	pass(20 * MS, 0);
+	now += 2500 * MS;
+	replica_run(a, now);
+	ck_assert_int_eq(kvr_owner_list(b->k, &cursor, &owner, 1, &n), KVR_OK);
+	ck_assert_uint_eq(n, 1);
+	do
+		ck_assert_int_eq(kvr_owner_reap(b->k, owner, now + b->skew,
+		    &reaped, NULL), KVR_OK);
+	while (reaped != 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	b->now = now;
+	pass(1200 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	ck_assert_uint_eq(replica_requests(b, 'c'), 1);
+	finish();
+}
+END_TEST
+
+/* ------------------------------------------------------ a busy region --- */
+
+/* As while a stopped process holds its lock. */
+START_TEST(leases_of_a_silent_peer_end_when_they_can)
+{
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	busy_begin(UINT_MAX);
+	replica_run(b, now += 4 * SECOND);
+	ck_assert_uint_gt(busy_end(), 0);
+	ck_assert_int_eq(peer_of(b).state, APPLY_SILENT);
+	ck_assert_uint_eq(replica_leases(b), 1);
+	ck_assert_uint_eq(peer_of(b).leases, 1);
+	replica_run(b, now += 20 * MS);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(peer_of(b).leases, 0);
+	a->now = now;
+	lose(a);
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	finish();
+}
+END_TEST
+
+START_TEST(a_peer_is_not_forgotten_before_its_leases_end)
+{
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	busy_begin(UINT_MAX);
+	replica_run(b, now += 70 * SECOND);
+	busy_end();
+	ck_assert_uint_eq(apply_counts(b->apply).peers, 1);
+	replica_run(b, now += 20 * MS);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).peers, 0);
+	finish();
+}
+END_TEST
+
+START_TEST(an_end_in_a_busy_region_is_repaired)
+{
+	uint64_t lease, other;
+
+	both();
+	lease = open_on(a, 1, 5, 'b');
+	other = open_on(a, 2, 5, 'b');
+	pass(20 * MS, 0);
+	close_it(a, lease);
+	ck_assert_int_eq(kvr_lease_abort(a->k, other, a->now, 0), KVR_OK);
+	replica_run(a, now += 10 * MS);
+	busy_begin(UINT_MAX);
+	replica_carry_all(a, b, now);
+	ck_assert_uint_gt(busy_end(), 0);
+	ck_assert_uint_eq(replica_leases(b), 2);
+	pass(1600 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).leases, 0);
+	finish();
+}
+END_TEST
+
+/* What an earlier daemon left has to end, so this one does not begin. */
+START_TEST(no_daemon_begins_in_a_busy_region)
+{
+	struct replica_options again = two;
+
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(20 * MS, 0);
+	again.origin = 23;
+	busy_begin(UINT_MAX);
+	ck_assert(!replica_restart(b, &again));
+	busy_end();
+	ck_assert_uint_eq(replica_leases(b), 1);
+	ck_assert(replica_restart(b, &again));
+	ck_assert_uint_eq(replica_leases(b), 0);
+	finish();
+}
+END_TEST
+
+static void
+remove_worker(struct replica *r, char worker)
+{
+	ck_assert_int_eq(kvr_worker_remove(r->k, replica_worker(r, worker)),
+	    KVR_OK);
+}
+
+/* A peer that no longer knows a worker says nothing of it, for ever. */
+START_TEST(loads_end_one_by_one)
+{
+	struct replica_options first = one, second = two;
+
+	first.loads = second.loads = true;
+	begin(&first, &second);
+	pass(200 * MS, 0);
+	open_on(a, 1, 5, 'b');
+	open_on(a, 1, 5, 'c');
+	pass(300 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	remove_worker(a, 'b');
+	pass(4 * SECOND, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	ck_assert_uint_eq(replica_requests(b, 'c'), 1);
+	finish();
+}
+END_TEST
+
+/* Places go round: after all others, a new worker has that of an old one. */
+START_TEST(a_load_is_of_one_worker)
+{
+	struct replica_options first = one, second = two;
+	uint64_t id;
+	int i;
+
+	first.loads = second.loads = true;
+	begin(&first, &second);
+	pass(200 * MS, 0);
+	open_on(a, 1, 5, 'b');
+	pass(300 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	replica_run(a, now += SECOND);
+	lose(a);
+	for (i = 0; i < 5; i++) {
+		remove_worker(b, i == 0 ? 'b' : 'e');
+		(void)roster_read(&b->roster);
+		ck_assert_int_eq(kvr_worker_add(b->k, "e", 1, NULL, &id),
+		    KVR_OK);
+		(void)roster_read(&b->roster);
+	}
+	replica_run(b, now);
+	ck_assert_uint_eq(replica_requests(b, 'e'), 0);
+	finish();
+}
+END_TEST
+
+/* As the nginx module does when the daemon was stopped for a while. */
+START_TEST(loads_that_the_router_ended_are_set_again)
+{
+	struct replica_options first = one, second = two;
+	const struct kvr_load none = { .size = sizeof(none) };
+
+	first.loads = second.loads = true;
+	begin(&first, &second);
+	pass(200 * MS, 0);
+	open_on(a, 1, 5, 'b');
+	pass(300 * MS, 0);
+	ck_assert_int_eq(kvr_worker_set_load(b->k, replica_worker(b, 'b'),
+	    ROSTER_SOURCE, &none), KVR_OK);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	finish();
+}
+END_TEST
+
+static uint32_t
+state(const struct replica *r, char worker)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	ck_assert_int_eq(kvr_worker_get(r->k, replica_worker(r, worker),
+	    &facts), KVR_OK);
+	return facts.state;
+}
+
+static void
+set_state(struct replica *r, char worker, uint32_t to)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+	const uint64_t id = replica_worker(r, worker);
+
+	ck_assert_int_eq(kvr_worker_get(r->k, id, &facts), KVR_OK);
+	facts.state = to;
+	ck_assert_int_eq(kvr_worker_set(r->k, id, &facts), KVR_OK);
+}
+
+START_TEST(orders_are_shared)
+{
+	struct replica_options first = one, second = two;
+
+	first.orders = second.orders = true;
+	begin(&first, &second);
+	pass(1100 * MS, 0);
+	set_state(a, 'b', KVR_STATE_DRAINING);
+	set_state(a, 'c', KVR_STATE_DOWN);
+	pass(2100 * MS, 0);
+	ck_assert_uint_eq(state(b, 'b'), KVR_STATE_DRAINING);
+	ck_assert_uint_eq(state(b, 'c'), KVR_STATE_UP);
+	set_state(b, 'b', KVR_STATE_UP);
+	pass(2100 * MS, 0);
+	ck_assert_uint_eq(state(a, 'b'), KVR_STATE_UP);
+	ck_assert_uint_eq(state(b, 'b'), KVR_STATE_UP);
+	finish();
+}
+END_TEST
+
+/* The other side still says the first one when the second is given. */
+START_TEST(an_order_that_is_reversed_at_once)
+{
+	struct replica_options first = one, second = two;
+
+	first.orders = second.orders = true;
+	begin(&first, &second);
+	replica_run(a, now += 500 * MS);
+	lose(a);
+	pass(1700 * MS, 0);
+	set_state(a, 'b', KVR_STATE_DRAINING);
+	while (state(b, 'b') == KVR_STATE_UP)
+		pass(10 * MS, 0);
+	set_state(a, 'b', KVR_STATE_UP);
+	pass(3 * SECOND, 0);
+	ck_assert_uint_eq(state(a, 'b'), KVR_STATE_UP);
+	ck_assert_uint_eq(state(b, 'b'), KVR_STATE_UP);
+	finish();
+}
+END_TEST
+
+START_TEST(orders_are_not_shared_unasked)
+{
+	both();
+	set_state(a, 'b', KVR_STATE_DRAINING);
+	pass(2100 * MS, 0);
+	ck_assert_uint_eq(state(b, 'b'), KVR_STATE_UP);
+	finish();
+}
+END_TEST
+
+/* What a has sent comes to b from a log, 100 s after. */
+static void
+replay(void)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		apply_frame(b->apply, now + b->skew, 100 * SECOND,
+		    a->sent[i].bytes, a->sent[i].n);
+	lose(a);
+}
+
+START_TEST(the_past_is_prefixes)
+{
+	both();
+	replica_run(a, now += SECOND);
+	open_on(a, 1, 5, 'b');
+	replica_run(a, now += 10 * MS);
+	replay();
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).replayed, 1);
+	finish();
+}
+END_TEST
+
+/* One of the past says nothing of what the router has sent since. */
+START_TEST(a_reset_of_the_past_ends_nothing)
+{
+	struct replica_options again = two;
+
+	both();
+	close_it(b, open_on(b, 1, 5, 'b'));
+	pass(20 * MS, 0);
+	again.origin = 23;
+	ck_assert(replica_restart(b, &again));
+	replica_run(a, now += SECOND);
+	reset(a, 'b');
+	open_on(a, 2, 5, 'b');
+	replica_run(a, now += 10 * MS);
+	replay();
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_holds(b, 2, 8, 'b'), 5);
+	/* But now they agree on the epoch: it is not reset later either. */
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	open_on(a, 3, 5, 'b');
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_holds(b, 3, 8, 'b'), 5);
+	finish();
+}
+END_TEST
+
+/* But it does of what was replayed before it, into a region without any. */
+START_TEST(a_reset_of_the_past_ends_what_was_replayed)
+{
+	both();
+	replica_run(a, now += SECOND);
+	open_on(a, 1, 5, 'b');
+	open_on(a, 1, 5, 'c');
+	replica_run(a, now += 10 * MS);
+	reset(a, 'b');
+	reset(a, 'c');
+	open_on(a, 2, 5, 'b');
+	replica_run(a, now += 10 * MS);
+	open_on(b, 3, 5, 'c');
+	replay();
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 0);
+	ck_assert_uint_eq(replica_holds(b, 2, 8, 'b'), 5);
+	/* The router uses it already. */
+	ck_assert_uint_eq(replica_holds(b, 3, 8, 'c'), 5);
+	ck_assert_uint_eq(replica_requests(b, 'c'), 1);
+	finish();
+}
+END_TEST
+
+/* Each saw the same worker fail before it heard of the other. */
+START_TEST(epochs_agree_without_a_reset)
+{
+	begin(&one, &two);
+	replica_run(a, now += 10 * MS);
+	replica_run(b, now);
+	lose(a);
+	lose(b);
+	reset(a, 'b');
+	reset(b, 'b');
+	replica_run(a, now += 2 * SECOND);
+	replica_run(b, now);
+	open_on(a, 1, 5, 'b');
+	open_on(b, 2, 5, 'b');
+	/* One after the other. */
+	replica_run(a, now += 10 * MS);
+	lose(b);
+	replica_carry_all(a, b, now);
+	replica_run(b, now += 1100 * MS);
+	replica_carry_all(b, a, now);
+	pass(2 * SECOND, 0);
+	ck_assert_uint_eq(replica_holds(a, 1, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_holds(b, 2, 8, 'b'), 5);
+	ck_assert_uint_eq(apply_counts(a->apply).old_epoch, 0);
+	ck_assert_uint_eq(apply_counts(b->apply).old_epoch, 0);
+	finish();
+}
+END_TEST
+
+/* -------------------------------------------------------------- at random */
+
+enum { PROMPTS = 6, BLOCKS = 12, OPEN = 8 };
+
+struct open {
+	uint64_t lease;
+	struct replica *r;
+};
+
+static void
+step(struct rng *rng, struct open *open)
+{
+	struct open *o = &open[rng_between(rng, 0, OPEN - 1)];
+	struct replica *r = rng_between(rng, 0, 1) ? a : b;
+	const char worker = (char)('a' + rng_between(rng, 0, 3));
+	const uint32_t prompt = (uint32_t)rng_between(rng, 1, PROMPTS);
+	const uint32_t blocks = (uint32_t)rng_between(rng, 1, BLOCKS);
+
+	if (o->lease != 0) {
+		if (rng_between(rng, 0, 3) == 0)
+			(void)kvr_lease_abort(o->r->k, o->lease,
+			    o->r->now + o->r->skew, 0);
+		else
+			(void)kvr_lease_finish(o->r->k, o->lease, NULL,
+			    o->r->now + o->r->skew, 0);
+		o->lease = 0;
+	} else if (rng_between(rng, 0, 2) == 0) {
+		ck_assert_int_eq(kvr_observe(r->k, replica_prompt(r, prompt,
+		    blocks), replica_worker(r, worker), r->now + r->skew, 0,
+		    NULL), KVR_OK);
+	} else {
+		o->r = r;
+		o->lease = open_on(r, prompt, blocks, worker);
+	}
+}
+
+/*
+ * Carries what one has sent: each frame, some twice, neighbours swapped, and
+ * `loss` of a hundred not at all.
+ */
+static void
+carry_badly(struct rng *rng, struct replica *from, struct replica *to,
+    unsigned loss)
+{
+	struct replica_frame swap;
+	size_t i, j;
+
+	for (i = 0; i + 1 < from->n; i++) {
+		j = i + rng_between(rng, 0, 1);
+		swap = from->sent[i];
+		from->sent[i] = from->sent[j];
+		from->sent[j] = swap;
+	}
+	for (i = 0; i < from->n; i++)
+		for (j = rng_between(rng, 1, 2); j > 0; j--)
+			if (rng_between(rng, 1, 100) > loss)
+				replica_carry(from, i, i + 1, to, now);
+	lose(from);
+}
+
+static void
+ck_same(void)
+{
+	uint32_t prompt;
+	char worker;
+
+	for (prompt = 1; prompt <= PROMPTS; prompt++)
+		for (worker = 'a'; worker <= 'd'; worker++)
+			ck_assert_uint_eq(replica_holds(a, prompt, BLOCKS,
+			    worker), replica_holds(b, prompt, BLOCKS, worker));
+}
+
+/* What was lost on the way counts by the loads that followed. */
+static void
+ck_same_requests(void)
+{
+	char worker;
+
+	for (worker = 'a'; worker <= 'd'; worker++)
+		ck_assert_uint_eq(replica_requests(a, worker),
+		    replica_requests(b, worker));
+}
+
+static void
+at_random(uint64_t seed, unsigned loss)
+{
+	struct open open[OPEN] = { { 0, NULL } };
+	struct rng rng = { seed };
+	int i, j;
+
+	both();
+	for (i = 0; i < 300; i++) {
+		for (j = 0; j < 4; j++)
+			step(&rng, open);
+		now += 10 * MS;
+		replica_run(a, now);
+		replica_run(b, now);
+		carry_badly(&rng, a, b, loss);
+		carry_badly(&rng, b, a, loss);
+		ck_assert_int_eq(kvr_check(a->k), KVR_OK);
+		ck_assert_int_eq(kvr_check(b->k), KVR_OK);
+	}
+	pass(2 * SECOND, 0);
+	ck_same_requests();
+	for (i = 0; i < OPEN; i++)
+		if (open[i].lease != 0)
+			close_it(open[i].r, open[i].lease);
+	pass(2 * SECOND, 0);
+	ck_assert_uint_eq(replica_leases(a), 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	for (i = 0; i < REPLICA_WORKERS; i++) {
+		ck_assert_uint_eq(replica_requests(a, (char)('a' + i)), 0);
+		ck_assert_uint_eq(replica_requests(b, (char)('a' + i)), 0);
+	}
+	if (loss == 0)
+		ck_same();
+	finish();
+}
+
+START_TEST(the_same_prefixes_on_both_sides)
+{
+	uint64_t i, seed = test_seed();
+
+	for (i = 0; i < test_amount(4); i++)
+		at_random(seed + i, 0);
+}
+END_TEST
+
+START_TEST(loss_leaves_no_lease)
+{
+	uint64_t i, seed = test_seed();
+
+	for (i = 0; i < test_amount(4); i++)
+		at_random(seed + i, i % 2 == 0 ? 20 : 50);
+}
+END_TEST
+
+Suite *suite_apply(void);
+
+/* A prompt of these blocks of a chain that is longer than two frames. */
+static struct kvr_prompt *
+long_prompt(struct replica *r, size_t blocks)
+{
+	static uint64_t hashes[LONG];
+	size_t i;
+
+	for (i = 0; i < LONG; i++)
+		hashes[i] = 1000000 + i;
+	ck_assert_int_eq(kvr_prompt_set_sequences(r->prompt, 7, 0, hashes,
+	    blocks, blocks * REPLICA_BLOCK), KVR_OK);
+	return r->prompt;
+}
+
+static uint32_t
+holds_long(struct replica *r, char worker)
+{
+	const uint64_t id = replica_worker(r, worker);
+	struct kvr_overlap found[8];
+	size_t n = 0, i;
+
+	ck_assert_int_eq(kvr_match(r->k, long_prompt(r, LONG), r->now +
+	    r->skew, found, sizeof(found[0]), 8, &n), KVR_OK);
+	for (i = 0; i < n; i++)
+		if (found[i].worker == id)
+			return found[i].blocks;
+	return 0;
+}
+
+static void
+both_with_long(void)
+{
+	struct replica_options first = one, second = two;
+
+	first.journal = second.journal = 1 << 20;
+	begin(&first, &second);
+	pass(50 * MS, 0);
+}
+
+START_TEST(a_chain_longer_than_a_frame)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	both_with_long();
+	ck_assert_int_eq(kvr_observe(a->k, long_prompt(a, LONG),
+	    replica_worker(a, 'c'), a->now + a->skew, 0, NULL), KVR_OK);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(holds_long(b, 'c'), LONG);
+	ck_assert_int_eq(kvr_lease_open_on(a->k, long_prompt(a, LONG / 2),
+	    NULL, replica_worker(a, 'b'), a->now + a->skew, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(a->k, d.lease, a->now + a->skew, 0),
+	    KVR_OK);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(holds_long(b, 'b'), LONG / 2);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	ck_assert_int_eq(kvr_lease_extend(a->k, d.lease, long_prompt(a, LONG),
+	    a->now + a->skew, 0), KVR_OK);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(holds_long(b, 'b'), LONG);
+	ck_assert_uint_eq(publish_counts(a->publish).too_long, 0);
+	ck_assert_uint_eq(apply_counts(b->apply).unjoined, 0);
+	close_it(a, d.lease);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	finish();
+}
+END_TEST
+
+/* Its journal has no record that is longer than a quarter of it. */
+START_TEST(a_chain_longer_than_the_journal_allows)
+{
+	both();
+	ck_assert_int_eq(kvr_observe(a->k, long_prompt(a, LONG),
+	    replica_worker(a, 'c'), a->now + a->skew, 0, NULL), KVR_OK);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(publish_counts(a->publish).too_long, 1);
+	ck_assert_uint_gt(holds_long(b, 'c'), LONG / 4);
+	ck_assert_uint_lt(holds_long(b, 'c'), LONG);
+	ck_assert_uint_eq(apply_counts(b->apply).refused, 0);
+	finish();
+}
+END_TEST
+
+/* Without what precedes, its end is none of a chain. */
+START_TEST(the_beginning_of_a_long_chain_is_lost)
+{
+	size_t i;
+
+	both_with_long();
+	ck_assert_int_eq(kvr_observe(a->k, long_prompt(a, LONG),
+	    replica_worker(a, 'c'), a->now + a->skew, 0, NULL), KVR_OK);
+	now += 20 * MS;
+	replica_run(a, now);
+	replica_run(b, now);
+	ck_assert_uint_gt(a->n, 2);
+	for (i = 1; i < a->n; i++)
+		replica_carry(a, i, i + 1, b, now);
+	ck_assert_uint_eq(holds_long(b, 'c'), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).unjoined, 1);
+	ck_assert_uint_eq(peer_of(b).dropped, 1);
+	finish();
+}
+END_TEST
+
+Suite *
+suite_apply(void)
+{
+	Suite *s = suite_create("apply");
+	TCase *t = tcase_create("apply");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, a_lease_counts_there_too);
+	tcase_add_test(t, what_was_applied_is_not_sent_again);
+	tcase_add_test(t, frames_count_once);
+	tcase_add_test(t, an_end_may_overtake_its_beginning);
+	tcase_add_test(t, a_lost_end_is_repaired);
+	tcase_add_test(t, a_lost_beginning_is_no_harm);
+	tcase_add_test(t, a_lost_commit_is_understood);
+	tcase_add_test(t, strangers_have_no_effect);
+	tcase_add_test(t, unknown_workers_are_not_made);
+	tcase_add_test(t, a_new_worker_is_told_before_its_requests);
+	tcase_add_test(t, a_silent_peer_ends);
+	tcase_add_test(t, a_new_daemon_begins_clean);
+	tcase_add_test(t, figures_of_a_peer);
+	tcase_add_test(t, late_frames_are_prefixes_and_then_nothing);
+	tcase_add_test(t, one_late_frame_changes_nothing);
+	tcase_add_test(t, late_for_long_is_late);
+	tcase_add_test(t, jitter_of_a_busy_fleet_is_not_late);
+	tcase_add_test(t, a_reset_that_two_saw_counts_once);
+	tcase_add_test(t, a_reset_that_one_saw_counts_there_too);
+	tcase_add_test(t, a_lost_reset_is_repaired);
+	tcase_add_test(t, two_that_begin_at_once_reset_nothing);
+	tcase_add_test(t, a_late_starter_takes_epochs_over);
+	tcase_add_test(t, sums_of_loads);
+	tcase_add_test(t, a_late_starter_counts_what_runs);
+	tcase_add_test(t, a_lost_beginning_counts);
+	tcase_add_test(t, a_peer_that_was_late_counts_again);
+	tcase_add_test(t, an_old_list_brings_nothing_back);
+	tcase_add_test(t, a_daemon_that_begins_anew_ends_the_earlier_one);
+	tcase_add_test(t, the_later_daemon_of_a_site_stays);
+	tcase_add_test(t, what_a_journal_lost_is_listed);
+	tcase_add_test(t, a_stopped_daemon_counts_again);
+	tcase_add_test(t, leases_of_a_silent_peer_end_when_they_can);
+	tcase_add_test(t, a_peer_is_not_forgotten_before_its_leases_end);
+	tcase_add_test(t, an_end_in_a_busy_region_is_repaired);
+	tcase_add_test(t, no_daemon_begins_in_a_busy_region);
+	tcase_add_test(t, loads_end_one_by_one);
+	tcase_add_test(t, a_load_is_of_one_worker);
+	tcase_add_test(t, loads_that_the_router_ended_are_set_again);
+	tcase_add_test(t, orders_are_shared);
+	tcase_add_test(t, an_order_that_is_reversed_at_once);
+	tcase_add_test(t, orders_are_not_shared_unasked);
+	tcase_add_test(t, the_past_is_prefixes);
+	tcase_add_test(t, a_reset_of_the_past_ends_nothing);
+	tcase_add_test(t, a_reset_of_the_past_ends_what_was_replayed);
+	tcase_add_test(t, epochs_agree_without_a_reset);
+	tcase_add_test(t, the_same_prefixes_on_both_sides);
+	tcase_add_test(t, loss_leaves_no_lease);
+	tcase_add_test(t, a_chain_longer_than_a_frame);
+	tcase_add_test(t, a_chain_longer_than_the_journal_allows);
+	tcase_add_test(t, the_beginning_of_a_long_chain_is_lost);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_late.c - late.c with a bus that does nothing but count: what is kept
+ * back while a peer is asked, and what the log brings if none answers.
+ */
+#include <check.h>
+#include <stdarg.h>
+
+#include "replica.h"
+#include "test.h"
+
+#include "late.c"
+
+enum { MESSAGE = 1000 };
+
+static struct replica *a, *b;
+static struct site *s;
+static struct site_options options;
+static unsigned rereads, asks, ends;
+
+bool
+bus_answer(struct bus *bus, const char *reply, const void *bytes, size_t n)
+{
+	(void)bus, (void)reply, (void)bytes, (void)n;
+	return true;
+}
+
+bool
+bus_ask(struct bus *bus, const void *bytes, size_t n)
+{
+	(void)bus, (void)bytes, (void)n;
+	asks++;
+	return true;
+}
+
+void
+bus_ask_end(struct bus *bus)
+{
+	(void)bus;
+	ends++;
+}
+
+bool
+bus_since(struct bus *bus, int64_t age)
+{
+	(void)bus, (void)age;
+	rereads++;
+	return true;
+}
+
+bool
+bus_connected(const struct bus *bus)
+{
+	(void)bus;
+	return true;
+}
+
+size_t
+bus_waiting(const struct bus *bus)
+{
+	(void)bus;
+	return 0;
+}
+
+void
+site_log(const struct site *site, const char *format, ...)
+{
+	(void)site, (void)format;
+}
+
+/* A site beside b, whose region is empty. a is a peer. */
+static void
+begin(void)
+{
+	const int64_t now = kvr_clock_now();
+	const struct replica_options one = { .origin = 11, .secret = 's',
+	    .now = now }, two = { .origin = 22, .secret = 's', .now = now };
+	struct apply_options o;
+
+	a = malloc(sizeof(*a));
+	b = malloc(sizeof(*b));
+	s = calloc(1, sizeof(*s));
+	ck_assert(a != NULL && b != NULL && s != NULL);
+	ck_assert(replica_init(a, &one) && replica_init(b, &two));
+	options = (struct site_options){ .replay = -1 };
+	s->o = &options;
+	s->path = "region";
+	s->k = b->quiet;
+	s->origin = 23;
+	s->rules = b->rules;
+	ck_assert(roster_init(&s->roster, s->k));
+	ck_assert(late_open(s, now));
+	o = (struct apply_options){ .roster = &s->roster,
+	    .chains = s->late.chains, .rules = s->rules, .origin = s->origin,
+	    .now = now };
+	s->apply = apply_new(&o);
+	ck_assert_ptr_nonnull(s->apply);
+	ck_assert(late_begin(s, now));
+	ck_assert_ptr_nonnull(s->late.fetch);
+	rereads = asks = ends = 0;
+}
+
+static void
+finish(void)
+{
+	late_close(s);
+	apply_free(s->apply);
+	roster_free(&s->roster);
+	replica_free(a);
+	replica_free(b);
+	free(a);
+	free(b);
+	free(s);
+}
+
+static void
+take(const void *bytes, size_t n, int64_t age)
+{
+	const struct bus_message message = { .bytes = bytes, .n = n,
+	    .age = age };
+
+	late_take(s, &message);
+}
+
+/* However the lengths of messages meet the bound. */
+START_TEST(what_is_kept_is_bounded)
+{
+	static const unsigned char bytes[BUS_FRAME_MAX];
+	const size_t each = sizeof(struct kept) + MESSAGE;
+	size_t rest;
+
+	begin();
+	while (KEPT_MAX - s->late.bytes >= 2 * each)
+		take(bytes, MESSAGE, 0);
+	/* Its bytes would fit, itself not. */
+	rest = KEPT_MAX - s->late.bytes - sizeof(struct kept) / 2;
+	ck_assert_uint_le(rest, sizeof(bytes));
+	take(bytes, rest, 0);
+	ck_assert_uint_le(s->late.bytes, KEPT_MAX);
+	take(bytes, MESSAGE, 0);
+	take(bytes, MESSAGE, 0);
+	ck_assert_uint_le(s->late.bytes, KEPT_MAX);
+	ck_assert(s->late.ended);
+	ck_assert_ptr_null(s->late.first);
+	finish();
+}
+END_TEST
+
+/* The bus reads the log from its beginning. */
+static void
+log_again(size_t end)
+{
+	const int64_t now = kvr_clock_now();
+	size_t i;
+
+	for (i = 0; i < end; i++)
+		take(a->sent[i].bytes, a->sent[i].n, now - a->sent[i].at +
+		    (i + 10 < end ? 30 * SECOND : 0));
+}
+
+/* Peers that do not answer were heard meanwhile; the log begins before that. */
+START_TEST(the_log_after_no_answer)
+{
+	uint32_t i;
+	size_t j;
+
+	begin();
+	/* its journal is read from now on */
+	replica_run(a, a->now + 20 * MS);
+	for (i = 1; i <= 100; i++) {
+		ck_assert_int_eq(kvr_observe(a->k, replica_prompt(a, i, 5),
+		    replica_worker(a, 'b'), a->now, 0, NULL), KVR_OK);
+		replica_run(a, a->now + 20 * MS);
+	}
+	ck_assert_uint_gt(a->n, 90);
+	/* The last ones come while it asks; there is no answer. */
+	for (j = a->n - 10; j < a->n; j++)
+		take(a->sent[j].bytes, a->sent[j].n, 0);
+	for (i = 0; i < 10; i++)
+		(void)late_work(s, s->late.opened + i * SECOND);
+	ck_assert_uint_eq(asks, 1);
+	ck_assert_uint_eq(ends, 1);
+	ck_assert_uint_eq(rereads, 1);
+	log_again(a->n);
+	ck_assert_uint_eq(apply_counts(s->apply).repeated, 0);
+	b->now = kvr_clock_now();
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_holds(b, 50, 8, 'b'), 5);
+	finish();
+}
+END_TEST
+
+Suite *suite_late(void);
+
+Suite *
+suite_late(void)
+{
+	Suite *suite = suite_create("late");
+	TCase *t = tcase_create("late");
+
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, what_is_kept_is_bounded);
+	tcase_add_test(t, the_log_after_no_answer);
+	suite_add_tcase(suite, t);
+	return suite;
+}
