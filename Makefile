@@ -23,6 +23,7 @@ bindir ?= $(prefix)/bin
 libdir ?= $(prefix)/lib
 includedir ?= $(prefix)/include
 mandir ?= $(prefix)/share/man
+unitdir ?= $(prefix)/lib/systemd/system
 
 Q := $(if $(V),,@)
 say = @$(if $(V),:,printf '  %-8s %s\n' '$(1)' '$(2)')
@@ -52,7 +53,8 @@ TOOL_ROOMS := common simulate page replay
 LIB_DIRS := $(ROOMS:%=lib/%)
 TOOL_DIRS := $(TOOL_ROOMS:%=tools/%)
 BENCH_DIRS := bench/steps bench/threads bench/growth
-TEST_DIRS := tests $(addprefix tests/,lib model torture http tools)
+TEST_DIRS := tests $(addprefix tests/,lib model torture http tools sync \
+	events)
 
 quote = $(addprefix -iquote ,$(1))
 # The words of list $(2) up to and including $(1).
@@ -63,16 +65,20 @@ $(foreach d,$(TOOL_DIRS),$(eval SEES_$d := $(call upto,$d,$(TOOL_DIRS))))
 $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 	$(call upto,$d,$(BENCH_DIRS)) $(TOOL_DIRS)))
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
-	$(TOOL_DIRS) tools/engine ext/http $(BUILD)/gen))
+	$(TOOL_DIRS) tools/engine tools/chats ext/http ext/sync ext/events \
+	$(BUILD)/gen))
 SEES_tests/foreign := tools/common
 SEES_tests/nginx := $(LIB_DIRS)
 SEES_tools := $(TOOL_DIRS)
 SEES_tools/engine := tools/engine tools/common tools/simulate
-SEES_tools/chats := tools/chats tools/common
+SEES_tools/chats := tools/chats tools/common tools/simulate
 SEES_tools/probe := tools/probe tools/common ext/http
 SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
 SEES_bench/nginx := ext/http
+SEES_bench/sync := ext/sync $(TOOL_DIRS)
 SEES_ext/http := ext/http
+SEES_ext/sync := ext/sync
+SEES_ext/events := ext/events ext/sync
 includes = -Iinclude $(call quote,$(SEES_$(patsubst %/,%,$(dir $(1)))))
 
 compile_with = $(CC) $(1) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L \
@@ -93,6 +99,10 @@ LIB := $(call files_of,$(LIB_DIRS))
 MODULES := $(call files_of,$(TOOL_DIRS))
 # What every proxy needs.
 HTTP := $(call files_of,ext/http)
+# What replicas exchange, without a bus.
+WIRE := $(addprefix ext/sync/,bus_queue.c bus_url.c frame.c siphash.c \
+	roster.c publish.c apply.c apply_records.c apply_workers.c \
+	apply_loads.c chains.c give.c fetch.c)
 BENCH_SOURCES := $(call files_of,bench $(BENCH_DIRS))
 BENCH_TOOL := $(BUILD)/kvroute-bench
 TRACE_TOOLS := $(BUILD)/kvroute-replay $(BUILD)/kvroute-tracegen
@@ -117,8 +127,8 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 # removed files relink everything.
 $(BUILD)/gen/flags: TEXT = $(call compile_with) $(foreach \
 	v,$(sort $(filter SEES_%,$(.VARIABLES))),$v:$($v))
-$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(BENCH_SOURCES) $(TESTS) \
-	$(HELPERS)
+$(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(WIRE) $(DECODER) \
+	$(STREAM) $(EVENTS) $(BENCH_SOURCES) $(TESTS) $(HELPERS)
 $(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
@@ -169,11 +179,13 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
-include mk/probe.mk mk/check.mk mk/install.mk mk/run.mk mk/nginx.mk mk/llama.mk
+include mk/probe.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk mk/run.mk \
+	mk/nginx.mk mk/llama.mk mk/clients.mk
 
-SOURCES := $(wildcard tools/*.c tools/*/*.c tests/nginx/*.c bench/nginx/*.c \
-	examples/*.c fuzz/*.c) $(LIB) $(HTTP) $(BENCH_SOURCES) $(TESTS) $(HELPERS) \
-	$(FOREIGN) tests/main.c
+SOURCES := $(SYNC) $(STREAM) $(EVENTS) $(wildcard tools/*.c tools/*/*.c \
+	tests/nginx/*.c bench/nginx/*.c examples/*.c fuzz/*.c) $(LIB) $(HTTP) \
+	$(WIRE) $(BUS) $(DECODER) $(BENCH_SOURCES) $(TESTS) \
+	$(HELPERS) $(FOREIGN) $(SYNC_PROGRAMS) $(EVENTS_PROGRAMS) tests/main.c
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 

@@ -9,6 +9,7 @@
 #include "flood.h"
 #include "growth.h"
 #include "load.h"
+#include "records.h"
 #include "sample.h"
 #include "step_times.h"
 #include "threads.h"
@@ -26,6 +27,7 @@ enum {
 	DEFAULT_WORKERS = 64,
 	DEFAULT_TRIALS = 5,
 	DEFAULT_FLOOD_TRIALS = 50,
+	DEFAULT_RECORD_TRIALS = 50,
 	DEFAULT_CAPACITY = 1000000,
 	TRIALS_MAX = 1000
 };
@@ -38,6 +40,7 @@ struct settings {
 	uint32_t threads; /* 0: measure one request, step by step */
 	uint32_t calls;   /* requests of a history, or 0 */
 	bool flood;       /* measure a flood */
+	bool journal;     /* measure records */
 	bool growth;      /* measure curves, of which this one */
 	size_t curve;
 	enum format format;
@@ -53,6 +56,7 @@ static const char usage_text[] =
 "       kvroute-bench --threads N [the same options] [trace]\n"
 "       kvroute-bench --calls N [the same options]\n"
 "       kvroute-bench --flood [the same options]\n"
+"       kvroute-bench --journal [--trials N] [--format text|kv]\n"
 "       kvroute-bench --growth CURVE [--trials N] [--format text|kv]\n"
 "       kvroute-bench --help | --version\n";
 
@@ -72,6 +76,7 @@ static const char help_text[] =
 "  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
 "  --calls N         the longest calls in a history of N requests\n"
 "  --flood           prompts with hashes equal in low bits, beside others\n"
+"  --journal         a record of the journal, beside copying its bytes\n"
 "  --growth CURVE    how costs grow: blocks, workers, prompt, shared, chat,\n"
 "                    fan, stairs, parted, or all\n"
 "  --format KIND     text, or kv (name=value) (text)\n";
@@ -80,8 +85,8 @@ static const char help_text[] =
 
 enum {
 	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_THREADS,
-	O_RETAIN, O_CAPACITY, O_POLICY, O_CALLS, O_FLOOD, O_GROWTH, O_FORMAT,
-	O_HELP, O_VERSION
+	O_RETAIN, O_CAPACITY, O_POLICY, O_CALLS, O_FLOOD, O_JOURNAL, O_GROWTH,
+	O_FORMAT, O_HELP, O_VERSION
 };
 static const struct option long_options[] = {
 	{ "workers", required_argument, NULL, O_WORKERS },
@@ -96,6 +101,7 @@ static const struct option long_options[] = {
 	{ "policy", required_argument, NULL, O_POLICY },
 	{ "calls", required_argument, NULL, O_CALLS },
 	{ "flood", no_argument, NULL, O_FLOOD },
+	{ "journal", no_argument, NULL, O_JOURNAL },
 	{ "growth", required_argument, NULL, O_GROWTH },
 	{ "format", required_argument, NULL, O_FORMAT },
 	{ "help", no_argument, NULL, O_HELP },
@@ -184,6 +190,9 @@ set_option(struct settings *s, int option, const char *text)
 	case O_FLOOD:
 		s->flood = true;
 		break;
+	case O_JOURNAL:
+		s->journal = true;
+		break;
 	case O_GROWTH:
 		s->growth = true;
 		s->curve = args_word("growth", text, growth_names,
@@ -218,11 +227,12 @@ read_options(struct settings *s, int argc, char **argv)
 	s->world.capacity_tokens = DEFAULT_CAPACITY;
 	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
 		set_option(s, option, optarg);
-	made = s->flood || s->growth || s->calls > 0;
+	made = s->flood || s->journal || s->growth || s->calls > 0;
 	if (argc - optind > (made ? 0 : 1) ||
-	    s->flood + s->growth + (s->threads > 0) + (s->calls > 0) > 1 ||
+	    s->flood + s->journal + s->growth + (s->threads > 0) +
+	    (s->calls > 0) > 1 ||
 	    (s->all && (s->threads > 0 || s->calls > 0)) ||
-	    ((s->flood || s->growth) &&
+	    ((s->flood || s->journal || s->growth) &&
 	    (s->all || s->world.retain != KVR_RETAIN_TTL)))
 		usage();
 	if (optind < argc)
@@ -316,6 +326,9 @@ main(int argc, char **argv)
 		    settings.format == KV);
 	else if (settings.flood)
 		bench_flood(&settings);
+	else if (settings.journal)
+		records_run(settings.trials > 0 ? settings.trials :
+		    DEFAULT_RECORD_TRIALS, settings.format == KV);
 	else if (settings.growth)
 		bench_growth(&settings);
 	else

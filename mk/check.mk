@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Tests, also under sanitizers and valgrind, and fuzzing.
 
-TESTS := $(sort $(wildcard $(addsuffix /test_*.c,$(TEST_DIRS))))
+TESTS := $(filter-out $(EVENTS_ABSENT),$(sort $(wildcard \
+	$(addsuffix /test_*.c,$(TEST_DIRS)))))
 SUITES := $(sort $(patsubst test_%.c,%,$(notdir $(TESTS))))
-HELPERS := $(filter-out $(TESTS) tests/main.c,$(call files_of,$(TEST_DIRS)))
+HELPERS := $(filter-out $(TESTS) $(SYNC_PROGRAMS) $(EVENTS_PROGRAMS) \
+	$(EVENTS_ABSENT) tests/main.c,$(call files_of,$(TEST_DIRS)))
 # Helpers that use Check are linked only to suites.
 FUZZ_HELPERS := $(filter-out $(shell grep -lE '"(simulated|test)\.h"' \
 	/dev/null $(HELPERS)),$(HELPERS))
 # A program of its own, which check-foreign runs.
 FOREIGN := $(call files_of,tests/foreign)
-HARNESSES := $(patsubst fuzz/%.c,%,$(sort $(wildcard fuzz/fuzz_*.c)))
+HARNESSES := $(patsubst fuzz/%.c,%,$(filter-out $(EVENTS_ABSENT),\
+	$(sort $(wildcard fuzz/fuzz_*.c))))
 REPLAYS := $(HARNESSES:fuzz_%=$(BUILD)/replay_%)
 FUZZERS := $(HARNESSES:%=$(BUILD)/%)
 FUZZ_SECONDS ?= 60
@@ -33,7 +36,7 @@ ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 SYSTEM_CALLS := open fstat stat fcntl fchown fchmod madvise read pread readlink \
 	kill ftruncate posix_fallocate
 UNDER_TEST := $(patsubst %.c,$(BUILD)/under-test/%.o,$(LIB) $(MODULES) \
-	$(HTTP))
+	$(HTTP) $(WIRE) $(DECODER) $(STREAM))
 
 $(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
@@ -57,7 +60,7 @@ $(BUILD)/check: $(call objects,tests/main.c $(TESTS) $(HELPERS) $(FOREIGN)) \
 	$(call say,LINK,$@)
 	$(Q)$(link) -Wl,--wrap=region_lock -o $@ $(filter-out $(call \
 	    objects,$(FOREIGN)),$(filter %.o,$^)) $(CHECK_LIBS) $(TOOL_LIBS) \
-	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
+	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 # fuzz_peer.c is called at each step of the library.
 PEER := $(LIB:%.c=$(BUILD)/peer/%.o) $(filter-out \
@@ -82,29 +85,34 @@ $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,fuzz/replay_corpus.c $(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(fuzzed) $(TOOL_LIBS) $(HTTP_LIBS) \
-	    $(LIB_LIBS) $(LDLIBS)
+	    $(MSGPACK_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 # These harnesses turn bytes into small numbers. What libFuzzer learns of values
 # that are compared cannot help it there, and took three quarters of the time.
-# Edges of the model say nothing about lib/; nor does what is not linked.
+# Edges of the model say nothing about lib/; nor does what is not linked, nor
+# what stands for the instructions of a processor.
 FUZZ_NUMBERS := fuzz_ops fuzz_peer fuzz_region fuzz_retain
 ifneq ($(findstring fuzzer,$(SAN)),)
 $(call objects,$(LIB) $(HELPERS) $(FUZZ_NUMBERS:%=fuzz/%.c)) \
     $(LIB:%.c=$(BUILD)/peer/%.o): \
     private SANITIZE += -fno-sanitize-coverage=trace-cmp
-$(call objects,$(filter tests/model/%,$(HELPERS))): private SANITIZE += \
+$(call objects,$(filter tests/model/% %/ways_avx512.c,$(HELPERS))): \
+    private SANITIZE += \
     -fno-sanitize-coverage=edge,indirect-calls,inline-8bit-counters,pc-table,stack-depth
 endif
 $(FUZZ_NUMBERS:%=$(BUILD)/%): fuzzed = $(filter-out \
     $(filter-out $(UNDER),$(PEER) $(UNDER_TEST)) \
-    $(patsubst %.c,$(BUILD)/under-test/%.o,$(MODULES) $(HTTP)) \
-    $(call objects,$(filter tests/http/%,$(HELPERS))),$(filter %.o,$^))
+    $(patsubst %.c,$(BUILD)/under-test/%.o,$(MODULES) $(HTTP) $(WIRE) \
+        $(DECODER) $(STREAM)) \
+    $(call objects,$(filter tests/http/% tests/sync/% tests/events/%,\
+        $(HELPERS))),$(filter \
+    %.o,$^))
 
 $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,$(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -fsanitize=fuzzer -o $@ $(fuzzed) $(TOOL_LIBS) \
-	    $(HTTP_LIBS) $(LIB_LIBS) $(LDLIBS)
+	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
 	check-valgrind check-model check-all coverage mutate fuzz fuzz-here lint soak
@@ -183,8 +191,9 @@ check-model: ## verify the model of the seqlock with spin
 
 check-all: ## run all checks, including slow ones
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
-	    coverage check-model check-foreign fuzz lint check-engine check-probe check-nginx \
-	    'check-nginx VALGRIND=1'; do \
+	    coverage check-model check-foreign fuzz lint check-engine check-probe check-sync \
+	    check-events check-nginx \
+	    'check-nginx VALGRIND=1' check-clients; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 

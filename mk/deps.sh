@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # deps.sh build|test|page|slow|coverage|plot|model|foreign|proxy|nginx|engine|
-#     llama|rivals ...
+#     sync|events|llama|clients|rivals ...
 # - checks the dependencies of these groups: building, tests, tests in a
 # browser, slow checks, coverage, plots, the spin model, other CPUs, ext/http,
-# the nginx module, the test engine and its client, llama.cpp, other JSON
-# libraries. Silent if nothing is missing. Otherwise, on Debian, root installs it
-# with one apt-get call; other users get that call printed, and the script fails.
-# On other systems it lists what is missing and fails.
+# the nginx module, the test engine and its client, the buses of replicas,
+# events of engines, llama.cpp, SDKs, other JSON libraries. Silent if nothing is
+# missing. Otherwise, on Debian, root installs it with one apt-get call; other
+# users get that call printed, and the script fails. On other systems it lists
+# what is missing and fails.
 set -u
 
 CC=${CC:-cc}
@@ -25,6 +26,7 @@ build header uthash.h uthash-dev
 build header json-c/json.h libjson-c-dev
 test header check.h check
 test header yajl/yajl_parse.h libyajl-dev
+test header msgpack.h libmsgpack-dev
 test command $CXX g++
 test command mandoc mandoc
 test command pkg-config pkg-config
@@ -54,8 +56,22 @@ engine header curl/curl.h libcurl4-openssl-dev
 engine header event2/http.h libevent-dev
 engine command curl curl
 engine command jq jq
+sync header hiredis/hiredis.h libhiredis-dev
+sync header nats/nats.h libnats-dev
+sync command redis-server redis-server
+sync command nats-server nats-server
+sync command openssl openssl
+sync command jq jq
+sync command ip iproute2
+events header msgpack.h libmsgpack-dev
+events header zmq.h libzmq3-dev
+events header curl/curl.h libcurl4-openssl-dev
+events header json-c/json.h libjson-c-dev
+events command perl perl
 llama command node nodejs
 llama command npm npm
+clients command node nodejs
+clients command npm npm
 rivals command $CXX g++
 rivals header simdjson.h libsimdjson-dev
 rivals header rapidjson/rapidjson.h rapidjson-dev

@@ -8,10 +8,13 @@ INSTALL ?= install
 replace = $(INSTALL) -m $(1) $(2) $(3)/$(notdir $(2)).new && \
 	mv -f $(3)/$(notdir $(2)).new $(3)/$(notdir $(2))
 # Programs used only by tests are not installed; neither are their pages.
-INSTALLED := $(TOOLS) $(PROBE_IF_POSSIBLE)
+INSTALLED := $(TOOLS) $(PROBE_IF_POSSIBLE) $(SYNC_IF_POSSIBLE) \
+	$(EVENTS_IF_POSSIBLE)
 PAGES := $(filter-out man/kvroute-engine.1 man/kvroute-chats.1 \
-	$(if $(PROBE_IF_POSSIBLE),,man/kvroute-probe.1),\
-	$(sort $(wildcard man/*.[137])))
+	$(if $(PROBE_IF_POSSIBLE),,man/kvroute-probe.1) \
+	$(if $(SYNC_IF_POSSIBLE),,man/kvroute-sync.8) \
+	$(if $(EVENTS_IF_POSSIBLE),,man/kvroute-events.8),\
+	$(sort $(wildcard man/*.[1378])))
 SECTIONS := $(sort $(patsubst .%,%,$(suffix $(PAGES))))
 # PAGE NAME for each further name of a page.
 page_names = awk '/^\.Sh/ { on = ($$2 == "NAME") } on && $$1 == ".Nm" \
@@ -36,11 +39,19 @@ install: all ## install to prefix=/usr/local, below DESTDIR
 	$(foreach s,$(SECTIONS),$(INSTALL) -m 644 $(filter %.$(s),$(PAGES)) \
 	    $(DESTDIR)$(mandir)/man$(s) &&) :
 	$(call each_alias,ln -sf "$$page")
+	$(if $(SYNC_IF_POSSIBLE),$(INSTALL) -d $(DESTDIR)$(unitdir) && \
+	    sed 's|@bindir@|$(bindir)|' ext/sync/kvroute-sync.service.in \
+	        > $(DESTDIR)$(unitdir)/kvroute-sync@.service)
+	$(if $(EVENTS_IF_POSSIBLE),$(INSTALL) -d $(DESTDIR)$(unitdir) && \
+	    sed 's|@bindir@|$(bindir)|' ext/events/kvroute-events.service.in \
+	        > $(DESTDIR)$(unitdir)/kvroute-events@.service)
 
 uninstall: ## remove what install installed
 	rm -f $(DESTDIR)$(includedir)/kvroute.h \
 	    $(addprefix $(DESTDIR)$(libdir)/,$(notdir $(STATIC) $(SHARED)) \
 	        $(SONAME) libkvroute.so pkgconfig/kvroute.pc) \
+	    $(addprefix $(DESTDIR)$(unitdir)/,kvroute-sync@.service \
+	        kvroute-events@.service) \
 	    $(addprefix $(DESTDIR)$(bindir)/,$(notdir $(INSTALLED))) \
 	    $(foreach p,$(PAGES),$(DESTDIR)$(mandir)/man$(subst .,,$(suffix \
 	        $(p)))/$(notdir $(p)))

@@ -3,7 +3,9 @@
 
 # kvroute-chats, the client.
 CHATS := $(call files_of,tools/chats)
-CHATS_MODULES := tools/common/args.c tools/common/progress.c tools/common/rng.c
+CHATS_MODULES := tools/common/args.c tools/common/draw.c \
+	tools/common/progress.c tools/common/rng.c tools/common/session_gen.c \
+	tools/common/session_trace.c tools/simulate/sessions.c
 
 .PHONY: deps-engine
 
@@ -16,21 +18,36 @@ $(BUILD)/kvroute-chats: $(call objects,$(CHATS) $(CHATS_MODULES)) $(STATIC) \
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(CURL_LIBS) $(TOOL_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
 
-ENGINE := $(call files_of,tools/engine)
+# Its events need libzmq and msgpack-c; without, it says so when it is asked.
+ENGINE_EVENTS := $(addprefix tools/engine/,event_pack.c event_socket.c \
+	events.c packer.c)
+ENGINE := $(filter-out $(if $(ZMQ),tools/engine/events_none.c,\
+	$(ENGINE_EVENTS)),$(call files_of,tools/engine))
 ENGINE_MODULES := tools/common/args.c tools/common/rng.c \
-	tools/simulate/engine_cache.c tools/simulate/engine_model.c
+	tools/simulate/engine_cache.c tools/simulate/engine_model.c \
+	tools/simulate/engine_window.c
 EVENT_LIBS = $(shell $(PKG_CONFIG) --libs libevent 2>/dev/null || echo -levent)
 
 $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
     $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(EVENT_LIBS) \
-	    $(TOOL_LIBS) $(LIB_LIBS) $(LDLIBS)
+	    $(if $(ZMQ),$(ZMQ_LIBS) $(MSGPACK_LIBS)) $(TOOL_LIBS) \
+	    $(LIB_LIBS) $(LDLIBS)
 
 # The parts without HTTP have unit tests.
-ENGINE_TESTED := ask ask_prompt serving tokenizer words
+ENGINE_TESTED := ask ask_prompt ask_state blocks kept output serving tokenizer words
 $(BUILD)/check: \
     $(ENGINE_TESTED:%=$(BUILD)/under-test/tools/engine/%.o)
+
+# What writes events has msgpack-c, which ends the program without memory.
+$(BUILD)/check: $(if $(MSGPACK),$(call objects,$(addprefix tools/engine/,\
+    event_form.c event_pack.c packer.c)))
+
+# So have those of kvroute-chats.
+CHATS_TESTED := chats_agents chats_answer chats_history chats_text
+$(BUILD)/check: \
+    $(CHATS_TESTED:%=$(BUILD)/under-test/tools/chats/%.o)
 
 .PHONY: check-engine check-engine-here
 
@@ -51,6 +68,16 @@ nginx-module: deps-nginx ## build the nginx module; NGINX_SRC=directory if not f
 nginx-module-here: $(STATIC) ## the same without installing dependencies
 	$(call say,NGINX,$(BUILD)/nginx/ngx_http_upstream_kvroute_module.so)
 	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
+
+# The same with limits so small that tests need no long bodies, and with a file
+# that stops the reading of bodies.
+.PHONY: nginx-module-small
+
+nginx-module-small: $(STATIC) ## the same for tests: small limits, and a file that stops the reading of bodies
+	$(call say,NGINX,$(BUILD)/nginx/small/ngx_http_upstream_kvroute_module.so)
+	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' VARIANT=small \
+	    DEFINES='-DNGX_HTTP_KVROUTE_PIECE=1024 -DNGX_HTTP_KVROUTE_SHORT=1024 -DNGX_HTTP_KVROUTE_TURN_NS=0 -DNGX_HTTP_KVROUTE_STOP=\"stop\"' \
+	    bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
 
 # What nginx-module has built for some nginx is installed as it is: built again
 # here, it could be for another one.
@@ -79,11 +106,19 @@ nginx-uninstall: ## remove what nginx-install installed
 
 NGINX_TOOLS := $(BUILD)/kvroute-chats $(BUILD)/kvroute-engine
 
-demo-nginx: deps-nginx ## compare round robin, hash and kvroute in nginx (half a minute)
+demo-nginx: deps-nginx ## agents by least_conn, by hash and by kvroute in nginx (two minutes)
 	@+$(MAKE) --no-print-directory demo-nginx-here
 
 demo-nginx-here: $(NGINX_TOOLS) nginx-module-here ## the same without installing dependencies
 	@sh ext/nginx/demo.sh $(BUILD)
+
+.PHONY: demo-sync demo-sync-here
+
+demo-sync: deps-nginx deps-sync ## agents by two nginx, each alone and with kvroute-sync between them
+	@+$(MAKE) --no-print-directory demo-sync-here
+
+demo-sync-here: $(NGINX_TOOLS) $(SYNC_IF_POSSIBLE) nginx-module-here ## the same without installing dependencies
+	@sh ext/nginx/demo_sync.sh $(BUILD)
 
 # The cost of reading a body, compared with hashing its text and with YAJL.
 $(BUILD)/floor: $(call objects,bench/nginx/body_floor.c $(HTTP)) $(STATIC) \
@@ -91,6 +126,11 @@ $(BUILD)/floor: $(call objects,bench/nginx/body_floor.c $(HTTP)) $(STATIC) \
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(HTTP_LIBS) \
 	    $(LIB_LIBS) $(LDLIBS)
+
+# Preloaded into nginx, it measures the turns of its loop.
+$(BUILD)/turns.so: bench/nginx/turns.c
+	$(call say,LINK,$@)
+	$(Q)$(CC) -std=c11 -O2 -Wall -Wextra -shared -fPIC -o $@ $< -ldl
 
 # The same of other JSON libraries; nothing else needs them, or C++.
 $(BUILD)/rivals: bench/nginx/body_rivals.cc $(STATIC)
@@ -100,18 +140,18 @@ $(BUILD)/rivals: bench/nginx/body_rivals.cc $(STATIC)
 	    -lsimdjson $(LIB_LIBS) $(LDLIBS)
 
 # A process that can be stopped while it holds the lock of an index, and one
-# that stops another so.
+# that stops another so. Both use the library from inside.
 $(BUILD)/hold $(BUILD)/catch: $(BUILD)/%: \
-    $(BUILD)/obj/tests/nginx/%.o $(STATIC) $(BUILD)/gen/sources
+    $(BUILD)/obj/tests/nginx/%.o $(call objects,$(LIB)) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check-nginx check-nginx-here
 
 check-nginx: deps-nginx ## test the module, also with faults; CHECK_NGINX=quick, T=case, VALGRIND=1
 	@+$(MAKE) --no-print-directory check-nginx-here
 
-check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch nginx-module-here ## the same without installing dependencies
+check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) nginx-module-here nginx-module-small ## the same without installing dependencies
 	@T='$(T)' sh tests/nginx/check.sh $(BUILD)
 
 .PHONY: bench-nginx bench-nginx-here
@@ -119,7 +159,7 @@ check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/
 bench-nginx: deps-nginx ## measure gain and cost in nginx (20 minutes); BENCH="hits cpu", BENCH_REQUESTS=, ROUNDS=
 	@+$(MAKE) --no-print-directory bench-nginx-here
 
-bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor nginx-module-here ## the same without installing dependencies
+bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor $(BUILD)/turns.so nginx-module-here ## the same without installing dependencies
 	$(Q)MAKEFLAGS= CC='$(CC)' bash ext/nginx/module.sh $(BUILD) \
 	    '$(NGINX_SRC)' bench/nginx/module
 	@sh bench/nginx/bench.sh $(BUILD)

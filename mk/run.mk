@@ -11,7 +11,9 @@ PLOTS ?= $(BUILD)/growth
 .PHONY: deps deps-page deps-slow deps-coverage deps-plot demo demo-here \
 	bench bench-here \
 	bench-retain bench-retain-here bench-routing bench-routing-here \
-	bench-routing-quick bench-routing-search growth growth-here
+	bench-routing-quick bench-routing-search bench-replicas \
+	bench-windows bench-events \
+	growth growth-here
 
 deps: ## check for dependencies; as root on Debian, install what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test
@@ -86,6 +88,20 @@ bench-routing-quick: $(TRACE_TOOLS) ## a few scenarios of each family with one s
 bench-routing-search: $(TRACE_TOOLS) ## search at random for loads that are routed badly; MINUTES=10
 	@MINUTES='$(MINUTES)' SEED='$(SEED)' sh bench/routing/search.sh \
 	    $(TRACE_TOOLS) $(BUILD)/routing/search
+
+# SEEDS="1 2 3", RUNS="4-*" choose a part. Results in $(BUILD)/routing/replicas
+# are kept and not measured again; remove them after a change.
+bench-replicas: $(TRACE_TOOLS) ## several routers in front of the same engines (half an hour)
+	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/replicas.sh $< \
+	    ../shared/traces $(BUILD)/routing/replicas
+
+bench-events: $(TRACE_TOOLS) ## what events of engines are worth (ten minutes)
+	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/events.sh $< \
+	    ../shared/traces $(BUILD)/routing/events
+
+bench-windows: $(TRACE_TOOLS) ## routing that knows of sliding windows (half an hour)
+	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/windows.sh $< \
+	    ../shared/traces $(BUILD)/routing/windows
 
 growth: deps-plot ## write tables and plots of how costs grow; PLOTS=directory for plots
 	@+$(MAKE) --no-print-directory growth-here

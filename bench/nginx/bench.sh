@@ -5,13 +5,14 @@
 # are queried in turns, so that disturbances of the machine affect both. Medians
 # of the rounds are shown.
 #
-# BENCH="hits crowd documents slow cpu module rate stream memory" selects parts;
-# ROUNDS=9; BENCH_REQUESTS=1000000 is the number of requests of the last part.
+# BENCH="hits crowd documents slow cpu module rate stop stream memory" selects
+# parts; ROUNDS=9; BENCH_REQUESTS=1000000 is the number of requests of the last
+# part.
 # shellcheck disable=SC1091,SC2016,SC2034,SC2154,SC2317
 set -u
 
 build=$1
-parts=${BENCH:-hits crowd documents slow cpu module rate stream memory}
+parts=${BENCH:-hits crowd documents slow cpu module rate stop stream memory}
 rounds=${ROUNDS:-9}
 missed=0
 . "$(dirname "$0")/../../tests/nginx/setup.sh"
@@ -323,8 +324,10 @@ turns()
 make_bodies()
 {
 	"$build/kvroute-chats" --make-body 8000 > "$work/body8"
-	"$build/kvroute-chats" --make-body 400000 --turn-bytes 2000 \
-	    > "$work/body400"
+	for kb in 100 400 2000; do
+		"$build/kvroute-chats" --make-body "${kb}000" \
+		    --turn-bytes 2000 > "$work/body$kb"
+	done
 	"$build/kvroute-chats" --make-body 600 --turn-bytes 100 \
 	    > "$work/body0"
 }
@@ -394,15 +397,72 @@ bench_module()
 	stop_kept
 }
 
+# rate BYTES-IN-KB REQUESTS AT-A-TIME
+rate()
+{
+	turns rate --body "$work/body$1" --vary --chats "$3" --requests "$2"
+	told "$1 kB, $3 at a time: least_conn" "$least"
+	told "$1 kB: kvroute" "$kvroute"
+	told "$1 kB: kvroute / least_conn, median of ratios" "$ratio"
+}
+
 bench_rate()
 {
-	heading 'Requests a second, 32 at a time, 8 kB'
+	heading 'Requests a second'
 	start_answers
 	pair
-	turns rate --body "$work/body8" --vary --chats 32 --requests 30000
-	told 'least_conn' "$least"
-	told 'kvroute' "$kvroute"
-	told 'kvroute / least_conn, median of ratios' "$ratio"
+	rate 8 30000 32
+	rate 100 8000 32
+	rate 400 2000 32
+	stop_kept
+}
+
+# stood METHOD KB - the turns of a process while bodies arrive, four at a time:
+# p99.9 and the longest, ms of CPU time.
+stood()
+{
+	under="env LD_PRELOAD=$(cd "$build" && pwd -P)/turns.so TURNS=$work/turns."
+	start_nginx "$1"
+	under=
+	chats -q --format kv --body "$work/body$2" --vary --chats 4 \
+	    --requests $((4000000 / $2)) > "$work/a" ||
+	    echo "errors with $1" >&2
+	finish_nginx
+	cat "$work"/turns.* > "$work/stood"
+	rm "$work"/turns.*
+	echo "$(value "$work/stood" p999_ms) $(value "$work/stood" most_ms)"
+}
+
+# stood_median COLUMN
+stood_median()
+{
+	cut -d ' ' -f "$1" "$work/turns" | median
+}
+
+stops()
+{
+	i=0
+	while [ "$i" -lt "$rounds" ]; do
+		echo "$(stood least_conn "$1") $(stood kvroute "$1")"
+		i=$((i + 1))
+	done > "$work/turns"
+	told "$1 kB: p99.9, least_conn" "$(stood_median 1)"
+	told "$1 kB: the longest, least_conn" "$(stood_median 2)"
+	told "$1 kB: p99.9, kvroute" "$(stood_median 3)"
+	told "$1 kB: the longest, kvroute" "$(stood_median 4)"
+	figure "$1 kB: p99.9, kvroute - least_conn" \
+	    "$(calculate "$(stood_median 3) - $(stood_median 1)")" 1 below
+}
+
+bench_stop()
+{
+	heading 'Time for which the loop stands still while bodies arrive, ms'
+	start_answers
+	processes=1
+	body_buffer=4m
+	stops 400
+	stops 2000
+	body_buffer=
 	stop_kept
 }
 

@@ -61,6 +61,8 @@ function figures_heading(title)
 function gain(policy, other, figure,    f, i, all, n)
 {
 	for (f = 1; f <= n_families; f++) {
+		if (families[f] == "keys") # nothing knows all there
+			continue
 		begin_ratios()
 		for (i = 1; i <= n_wanted; i++)
 			if (in_family(wanted_of[i], families[f]) &&

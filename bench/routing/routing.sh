@@ -47,7 +47,7 @@ variants()
 	few --reports reported=0.05 $unknown
 	mixed --speeds 1,2,4 $known
 	common --speeds 1,2,4 --common-rate $known
-	two --replicas 2 --exchange on $known
+	two --replicas 2 --exchange all $known
 	END
 }
 

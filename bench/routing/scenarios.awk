@@ -11,11 +11,16 @@
 # is that of Student's t for the mean of the logarithms. A limit is missed
 # where the whole interval lies above it, unless the difference is negligible.
 #
-# limit, returns: other limits than 1.05 and .5. whole: all scenarios are meant,
+# A policy with keys, @soft, is compared with the same one without. In the family
+# keys it is the one that is compared with the simple methods.
+#
+# limit: another one than 1.05, and than 1.02 for keys; returns: than .5. named:
+# kinds of requests that name their sessions. whole: all scenarios are meant,
 # so figures over several count.
 
 BEGIN {
 	LIMIT = limit == "" ? 1.05 : limit
+	KEYS_LIMIT = limit == "" ? 1.02 : limit
 	OVERLOAD = 0.9 # utilisation
 	FS = "\t"
 	n_simple = split(simple, simples, " ")
@@ -43,6 +48,8 @@ BEGIN {
 $1 == "skipped" { why[$2] = $3; next }
 NF >= 4 {
 	family[$2] = $1
+	split($3, word, " ")
+	names_sessions[$2] = index(" " named " ", " " word[1] " ") > 0
 	overloaded[$2] = index("," $5 ",", ",overloaded,") > 0
 	held[$2] = index("," $5 ",", ",held,") > 0
 	next
@@ -132,11 +139,20 @@ function pair(name, policy, other, figure,    i, a, b, x, sum, squares, half)
 	high = exp(sum + half)
 }
 
+# Is the policy run there? As in scenarios.sh.
+function is_run(name, policy)
+{
+	if (family[name] == "keys")
+		return policy !~ /:oracle$/
+	return policy !~ /@/ || (policy ~ /@soft$/ && names_sessions[name])
+}
+
 function complete(name,    i, k)
 {
 	for (i = 1; i <= n_policies; i++)
 		for (k = 1; k <= n_seeds; k++)
-			if (!((name, policy_of[i], seed_of[k]) in have))
+			if (is_run(name, policy_of[i]) &&
+			    !((name, policy_of[i], seed_of[k]) in have))
 				return 0
 	return 1
 }
@@ -162,15 +178,23 @@ function in_family(name, which)
 	return family[name] == which && !(name in why)
 }
 
+# Keys have a table of their own, of ratios.
+function shown(which, policy)
+{
+	return which == "keys" ? policy !~ /:oracle$/ : policy !~ /@/
+}
+
 # Each policy's mean, p90 and, where reported, time per request.
 function table_of(which,    i, k, name)
 {
 	printf "\n### %s\n\n| scenario |", which
 	for (k = 1; k <= n_policies; k++)
-		printf " %s |", policy_of[k]
+		if (shown(which, policy_of[k]))
+			printf " %s |", policy_of[k]
 	printf "\n|---|"
 	for (k = 1; k <= n_policies; k++)
-		printf "---|"
+		if (shown(which, policy_of[k]))
+			printf "---|"
 	printf "\n"
 	for (i = 1; i <= n_wanted; i++) {
 		name = wanted_of[i]
@@ -178,7 +202,8 @@ function table_of(which,    i, k, name)
 			continue
 		printf "| %s |", name
 		for (k = 1; k <= n_policies; k++)
-			cell(name, policy_of[k])
+			if (shown(which, policy_of[k]))
+				cell(name, policy_of[k])
 		printf "\n"
 	}
 }
@@ -197,9 +222,9 @@ function cell(name, policy,    value)
 }
 
 # Is the limit missed, by the ratio that pair() set?
-function beyond(margin)
+function beyond(at_most, margin)
 {
-	return low > LIMIT + 1e-9 && difference >= margin
+	return low > at_most + 1e-9 && difference >= margin
 }
 
 function interval()
@@ -217,18 +242,18 @@ function applies(name, best, i)
 	    mean(name, best, "requests") >= from_requests[i]
 }
 
-# The ratios of one policy to the best simple one, and a verdict.
-function judge(name, best, policy,    i, bad)
+# The ratios of one policy to another, and a verdict.
+function judge(name, other, policy, at_most,    i, bad)
 {
-	printf "| %s | %s | %s |", name, best, policy
+	printf "| %s | %s | %s |", name, other, policy
 	for (i = 1; i <= n_figures; i++) {
-		if (!applies(name, best, i)) {
+		if (!applies(name, other, i)) {
 			printf " - |"
 			continue
 		}
-		pair(name, policy, best, figures[i])
+		pair(name, policy, other, figures[i])
 		printf " %s |", interval()
-		if (beyond(negligible[i]))
+		if (beyond(at_most, negligible[i]))
 			bad = bad ", " texts[i]
 	}
 	missed += bad != ""
@@ -246,22 +271,55 @@ function regret_of(name,    best, i)
 	if (best == "")
 		return
 	for (i = 1; i <= n_subjects; i++)
-		judge(name, best, subjects[i])
+		judge(name, best, family[name] == "keys" &&
+		    is_given(subjects[i] "@soft") ? subjects[i] "@soft" : \
+		    subjects[i], LIMIT)
+}
+
+function ratios_heading(title, other, at_most,    i)
+{
+	printf "\n### %s\n\n| scenario | %s | policy |", title, other
+	for (i = 1; i <= n_figures; i++)
+		printf " %s |", texts[i]
+	printf " at most %.2f |\n|---|---|---|", at_most
+	for (i = 0; i <= n_figures; i++)
+		printf "---|"
+	printf "\n"
 }
 
 function regrets(    i)
 {
-	print "\n### Regret\n"
-	printf "| scenario | best simple method | policy |"
-	for (i = 1; i <= n_figures; i++)
-		printf " %s |", texts[i]
-	printf " at most %.2f |\n|---|---|---|", LIMIT
-	for (i = 0; i <= n_figures; i++)
-		printf "---|"
-	printf "\n"
+	ratios_heading("Regret", "best simple method", LIMIT)
 	for (i = 1; i <= n_wanted; i++)
 		if (!(wanted_of[i] in why))
 			regret_of(wanted_of[i])
+}
+
+# Is this policy compared at all?
+function is_given(policy)
+{
+	return index(" " policies " ", " " policy " ") > 0
+}
+
+# With keys and without.
+function keys_of(name,    i)
+{
+	if (!names_sessions[name])
+		printf "| %s | | no session ids | - | - | - | - | - | not " \
+		    "judged |\n", name
+	else if (complete(name))
+		for (i = 1; i <= n_subjects; i++)
+			if (is_given(subjects[i] "@soft"))
+				judge(name, subjects[i], subjects[i] "@soft",
+				    KEYS_LIMIT)
+}
+
+function keys(    i)
+{
+	ratios_heading("Sessions by key", "without", KEYS_LIMIT)
+	for (i = 1; i <= n_wanted; i++)
+		if (!(wanted_of[i] in why))
+			keys_of(wanted_of[i])
 }
 
 # Loads whose mark in the table does not fit the utilisation by the best policy.
@@ -308,6 +366,8 @@ END {
 		table_of(families[i])
 	if (n_subjects > 0)
 		regrets()
+	if (index(policies " ", "@soft ") > 0)
+		keys()
 	figures_over_several()
 	warn_of_overload()
 	warn_of_eviction()

@@ -10,9 +10,14 @@
 # interrupted run can be continued. Remove them when the code has changed:
 # with POLICIES, only those of some policies.
 #
+# A policy with @MODE is run where requests name their sessions. Other policies
+# are not told of the sessions of `conversation`, which its trace does not name;
+# @tie and @hard are run in the family keys alone, and oracles not there.
+#
 # SEEDS="1 2 3 4 5", POLICIES="...": what is run. JOBS: how many at a time.
 # TABLE: another one than scenarios.tsv.
-# LIMIT=1.05: of the ratio to the best simple method. RETURNS=0.5: the share of
+# LIMIT: of the ratio to the best simple method, 1.05, and of that with keys to
+# that without, 1.02. RETURNS=0.5: the share of
 # its fair share that a worker gets which joins or recovers.
 # TRACES has conversation_trace.jsonl and agentic/.
 set -eu
@@ -24,7 +29,10 @@ case ${1:-} in
 --simple) oracles='' && shift ;;
 *) oracles='dynamo:oracle balanced:oracle' ;;
 esac
-policies=${POLICIES:-$simple balanced:feedback balanced:capacity $oracles}
+policies=${POLICIES:-$simple balanced:feedback balanced:capacity
+	balanced:feedback@soft balanced:capacity@soft balanced:feedback@tie
+	balanced:feedback@hard $oracles}
+named='conversation sessions generated images openings'
 seeds=${SEEDS:-1 2 3 4 5}
 table=${TABLE:-$here/scenarios.tsv}
 tab=$(printf '\t')
@@ -32,9 +40,25 @@ tab=$(printf '\t')
 # The line of a scenario as variables.
 read_line()
 {
-	IFS=$tab read -r _ name requests options marks <<-END
+	IFS=$tab read -r family name requests options marks <<-END
 	$(awk -F '\t' -v name="$1" '!/^#/ && $2 == name' "$table")
 	END
+}
+
+# Is this policy run in the scenario at hand?
+applies()
+{
+	case $family:$1 in
+	keys:*:oracle) return 1 ;;
+	keys:*@*) ;;
+	*@tie | *@hard) return 1 ;;
+	esac
+	case $1 in
+	*@*) case " $named " in
+	    *" ${requests%% *} "*) ;;
+	    *) return 1 ;;
+	    esac ;;
+	esac
 }
 
 # ----------------------------------------------------------- one and a seed
@@ -82,6 +106,18 @@ split_rows()
 	{ print > file }'
 }
 
+# Runs policies, if any: input, options.
+run()
+{
+	from=$1
+	shift
+	[ $# -gt 0 ] || return 0
+	# shellcheck disable=SC2086
+	"$replay" --simulate -q --format kv --seed "$draw" $slo $options "$@" \
+	    $from
+	echo
+}
+
 # Runs the policies whose results are missing.
 one()
 {
@@ -91,12 +127,17 @@ one()
 	case ,$marks, in
 	*,held,*) draw=$((draw + 1000)) ;;
 	esac
-	missing=
+	plain=
+	keyed=
 	for policy in $policies; do
-		[ -s "$out/$name/$policy.$seed.kv" ] ||
-		    missing="$missing --policy $policy"
+		applies "$policy" || continue
+		[ ! -s "$out/$name/$policy.$seed.kv" ] || continue
+		case $policy in
+		*@*) keyed="$keyed --policy $policy" ;;
+		*) plain="$plain --policy $policy" ;;
+		esac
 	done
-	[ -n "$missing" ] || return 0
+	[ -n "$plain$keyed" ] || return 0
 	work=$out/$name/.$seed
 	rm -rf "$work"
 	mkdir -p "$work/rows"
@@ -110,8 +151,14 @@ one()
 		input=$work/trace ;;
 	esac
 	# shellcheck disable=SC2086
-	"$replay" --simulate -q --format kv --seed "$draw" $slo $options \
-	    $missing $input > "$work/kv"
+	case $requests in
+	conversation*)
+		sed 's/"session": [0-9]*, //' "$work/trace" > "$work/plain"
+		run "$work/plain" $plain
+		run "$input" $keyed ;;
+	*)
+		run "$input" $plain $keyed ;;
+	esac > "$work/kv"
 	split_rows "$work/rows" "$name" "$seed" < "$work/kv"
 	mv "$work"/rows/* "$out/$name"
 	rm -rf "$work"
@@ -224,6 +271,6 @@ for name in $names; do
 	done
 done | awk -v simple="$(echo $simple)" -v policies="$(echo $policies)" \
     -v wanted="$(echo $names)" -v seeds="$(echo $seeds)" \
-    -v limit="${LIMIT:-}" -v returns="${RETURNS:-}" -v "whole=$whole" \
+    -v named="$named" -v limit="${LIMIT:-}" -v returns="${RETURNS:-}" -v "whole=$whole" \
     -f "$here/scenarios.awk" -f "$here/figures.awk" "$table" \
     "$out/skipped" -

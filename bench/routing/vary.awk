@@ -7,6 +7,11 @@
 #   prompt=N   another N tokens, the same for all, come first
 #   output=X   outputs are X times as long
 #   until=SEC  requests of the first SEC seconds alone
+#
+# Each line names its session. The trace does not: a request belongs to that of
+# an earlier one of which it repeats all complete blocks, two or more, or else
+# begins one. An id stands for the same tokens in the same place, so the last
+# complete block tells.
 
 BEGIN {
 	if (copies == "")
@@ -49,13 +54,30 @@ function ids(copy,    text, id, n, i, out)
 	return first out
 }
 
+# The number of the session.
+function session(    text, id, n, i)
 {
+	match($0, /\[[^]]*\]/)
+	text = substr($0, RSTART + 1, RLENGTH - 2)
+	n = split(text, id, ", *")
+	for (i = n; i > 1 && !(id[i] in session_at); i--)
+		;
+	i = i > 1 ? session_at[id[i]] : ++sessions
+	if (n > 2)
+		session_at[id[n - 1]] = i
+	return i
+}
+
+{
+	named = session()
 	for (copy = 0; copy < copies; copy++) {
 		at = number("timestamp") + int(3000 * random())
 		if (until != "" && at >= until * 1000)
 			continue
-		printf "%d {\"timestamp\": %d, \"input_length\": %d, " \
-		    "\"output_length\": %d, \"hash_ids\": [%s]}\n", at, at,
+		printf "%d {\"timestamp\": %d, \"session\": %d, " \
+		    "\"input_length\": %d, \"output_length\": %d, " \
+		    "\"hash_ids\": [%s]}\n", at, at,
+		    named + copy * 1000000,
 		    number("input_length") + 512 * blocks,
 		    number("output_length") * output, ids(copy)
 	}
