@@ -2,6 +2,7 @@
 /* build.c - what several formats do with an event being built. */
 #include "decode_in.h"
 
+#include <string.h>
 #include <strings.h>
 
 static const struct {
@@ -24,8 +25,8 @@ build_tier(const char *name, size_t n)
 	size_t i;
 
 	for (i = 0; i < sizeof(tiers) / sizeof(tiers[0]); i++)
-		if (strncasecmp(tiers[i].name, name, n) == 0 &&
-		    tiers[i].name[n] == '\0')
+		if (strlen(tiers[i].name) == n &&
+		    strncasecmp(tiers[i].name, name, n) == 0)
 			return tiers[i].tier;
 	return EVENT_TIER_UNKNOWN;
 }

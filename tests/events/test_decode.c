@@ -527,6 +527,16 @@ START_TEST(tiers_that_others_share)
 }
 END_TEST
 
+/* Only a sanitizer sees what is read behind the name. */
+START_TEST(a_tier_with_a_zero_inside)
+{
+	static const char message[] = "\x92\x01\x91\x93\xac" "BlockRemoved"
+	    "\x91\x01\xac" "CPU\0########";
+
+	ck_shows(message, sizeof(message) - 1, "  dropped tier 1\n");
+}
+END_TEST
+
 START_TEST(another_block_size)
 {
 	options.block_size = (uint32_t)_i;
@@ -966,6 +976,7 @@ suite_decode(void)
 	tcase_add_test(t, a_dropped_event_leaves_nothing);
 	tcase_add_test(t, group_0_until_one_is_learnt_to_be_full);
 	tcase_add_test(t, tiers_that_others_share);
+	tcase_add_test(t, a_tier_with_a_zero_inside);
 	tcase_add_loop_test(t, another_block_size, 2, 3);
 	tcase_add_loop_test(t, another_block_size, 4, 5);
 	tcase_add_loop_test(t, another_block_size, 0, 1);
