@@ -36,7 +36,7 @@ ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 SYSTEM_CALLS := open fstat stat fcntl fchown fchmod madvise read pread readlink \
 	kill ftruncate posix_fallocate
 UNDER_TEST := $(patsubst %.c,$(BUILD)/under-test/%.o,$(LIB) $(MODULES) \
-	$(HTTP) $(WIRE) $(DECODER) $(STREAM))
+	$(HTTP) $(WIRE) $(DECODER) $(STREAM) $(TARGETS))
 
 $(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
@@ -103,7 +103,7 @@ endif
 $(FUZZ_NUMBERS:%=$(BUILD)/%): fuzzed = $(filter-out \
     $(filter-out $(UNDER),$(PEER) $(UNDER_TEST)) \
     $(patsubst %.c,$(BUILD)/under-test/%.o,$(MODULES) $(HTTP) $(WIRE) \
-        $(DECODER) $(STREAM)) \
+        $(DECODER) $(STREAM) $(TARGETS)) \
     $(call objects,$(filter tests/http/% tests/sync/% tests/events/%,\
         $(HELPERS))),$(filter \
     %.o,$^))

@@ -11,6 +11,9 @@ DECODER := $(if $(MSGPACK),$(addprefix ext/events/,batch.c build.c decode.c \
 	trtllm.c))
 # The order of numbered batches, which needs nothing.
 STREAM := ext/events/stream.c
+# What gives events to workers of regions, without a socket.
+TARGETS := $(if $(MSGPACK),$(addprefix ext/events/,conf.c hub.c say.c \
+	target.c tell.c))
 # Suites and harnesses that cannot be without msgpack-c.
 EVENTS_ABSENT := $(if $(MSGPACK),,$(filter-out %/test_stream.c,\
 	$(wildcard tests/events/*.c)) \

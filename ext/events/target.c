@@ -115,7 +115,10 @@ set_scope(struct target *t, struct kvr_event *to, const struct event_batch *b,
 		    b->text + e->salt.at, e->salt.n);
 }
 
-/* Local hashes follow all others in one array. */
+/*
+ * Local hashes follow all others in one array. Where there are no tokens their
+ * place may be behind those that the call has.
+ */
 static void
 set_contents(struct target *t, struct kvr_event *to, const struct event *e)
 {
@@ -124,7 +127,7 @@ set_contents(struct target *t, struct kvr_event *to, const struct event *e)
 		to->tokens_at = t->n_hashes + e->locals.at;
 		to->tokens = e->locals.n;
 	} else {
-		to->tokens_at = e->tokens.at;
+		to->tokens_at = e->tokens.n > 0 ? e->tokens.at : 0;
 		to->tokens = e->tokens.n;
 	}
 }
