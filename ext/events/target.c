@@ -159,14 +159,24 @@ blocks(struct target *t, uint32_t kind, uint32_t tier,
 	return true;
 }
 
+/*
+ * What is polled names no tier when a block is removed at last: wherever it is,
+ * it counts once, as if there were one tier.
+ */
+static uint32_t
+stored_in(const struct target *t, const struct event *e)
+{
+	return t->conf->engine == CONF_TRTLLM && t->conf->server[0] != '\0' ?
+	    KVR_TIER_GPU : tier_of(e->tier);
+}
+
+/* Only what is polled says which tier a block has left. */
 static bool
 moved(struct target *t, const struct event_batch *b, const struct event *e)
 {
 	t->seen.moved += e->hashes.n;
-	if (!blocks(t, KVR_EVENT_STORED, tier_of(e->tier), b, e))
-		return false;
-	return e->from_tier == EVENT_TIER_NONE || blocks(t, KVR_EVENT_REMOVED,
-	    tier_of(e->from_tier), b, e);
+	return e->from_tier != EVENT_TIER_NONE ||
+	    blocks(t, KVR_EVENT_STORED, tier_of(e->tier), b, e);
 }
 
 static bool
@@ -174,7 +184,7 @@ translate(struct target *t, const struct event_batch *b, const struct event *e)
 {
 	switch (e->kind) {
 	case EVENT_STORED:
-		return blocks(t, KVR_EVENT_STORED, tier_of(e->tier), b, e);
+		return blocks(t, KVR_EVENT_STORED, stored_in(t, e), b, e);
 	case EVENT_REMOVED:
 		return blocks(t, KVR_EVENT_REMOVED, tier_of(e->tier), b, e);
 	case EVENT_CLEARED:

@@ -84,6 +84,44 @@ START_TEST(a_place_without_tokens)
 }
 END_TEST
 
+/* Blocks that were in the host's memory leave it, too. */
+START_TEST(a_move_between_tiers_changes_no_count)
+{
+	struct event *e;
+	int round;
+
+	conf.engine = CONF_TRTLLM;
+	strcpy(conf.server, "http://h:1");
+	for (round = 0; round < 100; round++) {
+		add(EVENT_STORED, EVENT_DEVICE, 3);
+		add(EVENT_STORED, EVENT_HOST, 1);
+		e = add(EVENT_MOVED, EVENT_HOST, 2);
+		e->from_tier = EVENT_DEVICE;
+		e = add(EVENT_MOVED, EVENT_DISK, 1);
+		e->from_tier = EVENT_HOST;
+		add(EVENT_REMOVED, EVENT_TIER_NONE, 4);
+		give(0);
+	}
+	ck_assert_uint_eq(stats().events_held, 0);
+	ck_assert_uint_eq(stats().events_capacity, 16);
+	ck_assert_uint_eq(stats().events_stored, 400);
+	ck_assert_uint_eq(target.counts.moved, 300);
+	ck_assert_uint_eq(target.counts.ignored, 0);
+}
+END_TEST
+
+/* Without the tier that it leaves, it is in both. */
+START_TEST(a_copy_in_the_host_counts_there)
+{
+	add(EVENT_STORED, EVENT_DEVICE, 4);
+	add(EVENT_MOVED, EVENT_HOST, 4);
+	add(EVENT_REMOVED, EVENT_DEVICE, 4);
+	give(0);
+	ck_assert_uint_eq(stats().events_stored, 8);
+	ck_assert_uint_eq(stats().events_removed, 4);
+}
+END_TEST
+
 Suite *suite_target(void);
 
 Suite *
@@ -94,6 +132,8 @@ suite_target(void)
 
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_place_without_tokens);
+	tcase_add_test(t, a_move_between_tiers_changes_no_count);
+	tcase_add_test(t, a_copy_in_the_host_counts_there);
 	suite_add_tcase(s, t);
 	return s;
 }
