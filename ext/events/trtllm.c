@@ -163,24 +163,26 @@ length(json_object *o)
 	    json_object_array_length(o) : 0;
 }
 
+static size_t
+tokens_of(json_object *blocks, size_t i)
+{
+	return length(get(json_object_array_get_idx(blocks, i), "tokens"));
+}
+
 /*
- * Blocks of fewer tokens than the others end their prompts. The largest block
- * seen tells how many a whole one has, unless the caller does.
+ * Blocks of fewer tokens than the others end their prompts. One with another
+ * behind it tells how many a whole one has, unless the caller does. 0: not
+ * known yet.
  */
 static uint32_t
 whole_block(struct decoder *d, json_object *blocks)
 {
-	size_t i, n, most = d->drop.block_size;
-
 	if (d->options.block_size != 0)
 		return d->options.block_size;
-	for (i = 0; i < length(blocks); i++) {
-		n = length(get(json_object_array_get_idx(blocks, i), "tokens"));
-		if (n > most && n <= INT32_MAX)
-			most = n;
-	}
-	d->drop.block_size = (uint32_t)most;
-	return (uint32_t)most;
+	if (d->drop.block_size == 0 && length(blocks) > 1 &&
+	    tokens_of(blocks, 0) <= INT32_MAX)
+		d->drop.block_size = (uint32_t)tokens_of(blocks, 0);
+	return d->drop.block_size;
 }
 
 /* *plain becomes false if a block is more than its tokens. */
@@ -235,15 +237,14 @@ put_blocks(struct decoder *d, json_object *blocks)
 	uint64_t clear = UINT64_MAX;
 	json_object *block;
 	bool plain = true;
-	size_t i;
+	size_t i, size = whole_block(d, blocks);
 
-	b->now.block_size = whole_block(d, blocks);
-	if (length(blocks) > 0 && length(get(json_object_array_get_idx(blocks,
-	    0), "tokens")) > b->now.block_size)
+	b->now.block_size = (uint32_t)size;
+	if (size > 0 && tokens_of(blocks, 0) > size)
 		return DROP_BLOCK_SIZE;
 	for (i = 0; i < length(blocks) && reason == DROP_NONE; i++) {
 		block = json_object_array_get_idx(blocks, i);
-		if (length(get(block, "tokens")) < b->now.block_size) {
+		if (size == 0 || tokens_of(blocks, i) != size) {
 			if (i == 0)
 				return DROP_PARTIAL;
 			d->counts.dropped[DROP_PARTIAL]++;

@@ -818,6 +818,34 @@ START_TEST(trt_partial_blocks)
 }
 END_TEST
 
+/* A short prompt comes first: only a block with one behind it is whole. */
+START_TEST(trt_the_size_of_a_whole_block)
+{
+	trt();
+	ck_json("[" TRT(0, 1, STORED("null", BLOCK(1, TOKEN(1), ""))) ","
+	    TRT(1, 1, STORED("null", BLOCK(2, TWO_TOKENS, "") ","
+	        BLOCK(3, TOKEN(3), ""))) ","
+	    TRT(2, 1, STORED("2", BLOCK(4, TWO_TOKENS, ""))) "]",
+	    "  stored 0000000000000002 parent - block_size 2 tokens 2: 1 2 "
+	    "tier device window 1\n"
+	    "  stored 0000000000000004 parent 0000000000000002 block_size 2 "
+	    "tokens 2: 1 2 tier device window 1\n"
+	    "  dropped partial 2\n");
+}
+END_TEST
+
+START_TEST(trt_a_larger_block)
+{
+	trt();
+	ck_json("[" TRT(0, 1, STORED("null", BLOCK(1, TOKEN(1), "") ","
+	    BLOCK(2, TWO_TOKENS, ""))) ","
+	    TRT(1, 1, STORED("null", BLOCK(3, TWO_TOKENS, ""))) "]",
+	    "  stored 0000000000000001 parent - block_size 1 tokens 1: 1 "
+	    "tier device window 1\n"
+	    "  dropped block_size 1\n  dropped partial 1\n");
+}
+END_TEST
+
 START_TEST(trt_other_contents)
 {
 	trt();
@@ -992,6 +1020,8 @@ suite_decode(void)
 	tcase_add_test(t, trt_only_the_largest_window);
 	tcase_add_test(t, trt_window_told);
 	tcase_add_test(t, trt_partial_blocks);
+	tcase_add_test(t, trt_the_size_of_a_whole_block);
+	tcase_add_test(t, trt_a_larger_block);
 	tcase_add_test(t, trt_other_contents);
 	tcase_add_test(t, trt_hashes_in_hex);
 	tcase_add_test(t, trt_gaps_and_restarts);
