@@ -104,6 +104,8 @@ sum_drop(struct event_sum *sum)
 	memset(sum->stored, 0, sizeof(sum->stored));
 	memset(sum->removed, 0, sizeof(sum->removed));
 	memset(sum->peak, 0, sizeof(sum->peak));
+	sum->block_tokens = 0;
+	sum->uneven = false;
 }
 
 static void
@@ -245,15 +247,30 @@ stream_forget(struct stream *s)
 	s->block_tokens = 0;
 }
 
-/* The capacity stays known only if blocks have the size that they had. */
+static bool
+stream_empty(const struct stream *s)
+{
+	static const uint64_t none[TIERS];
+
+	return s->uncounted == 0 && memcmp(s->held, none, sizeof(none)) == 0;
+}
+
+/*
+ * The capacity stays known only if blocks have the size that they had. An empty
+ * cache may have others, which are counted anew.
+ */
 static bool
 same_blocks(struct stream *s, const struct event_sum *sum)
 {
-	if (sum->uneven || (s->block_tokens != 0 && sum->block_tokens != 0 &&
-	    s->block_tokens != sum->block_tokens))
+	if (sum->uneven)
 		return false;
-	if (s->block_tokens == 0)
-		s->block_tokens = sum->block_tokens;
+	if (sum->block_tokens == 0 || sum->block_tokens == s->block_tokens)
+		return true;
+	if (s->block_tokens != 0 && !stream_empty(s))
+		return false;
+	if (s->block_tokens != 0)
+		stream_forget(s);
+	s->block_tokens = sum->block_tokens;
 	return true;
 }
 

@@ -20,11 +20,11 @@ struct event_sum {
 	/* since the last event that dropped all, if there is one */
 	uint64_t stored[TIERS], removed[TIERS]; /* blocks */
 	uint64_t peak[TIERS];  /* the most stored and not removed at a time */
+	uint32_t block_tokens; /* 0: not said */
+	bool uneven;           /* some are of other sizes */
 	/* of all events */
 	uint64_t all_stored, all_removed, volume; /* blocks; volume: of GPU */
 	uint64_t cleared, refused, restarted;
-	uint32_t block_tokens; /* 0: not said */
-	bool uneven;           /* some are of other sizes */
 };
 /* KVR_EINVAL: an event refers to what is not in the arrays. */
 int event_sum(const struct event_batch *b, struct event_sum *sum);

@@ -130,6 +130,43 @@ START_TEST(blocks_of_two_sizes_do_not_count)
 }
 END_TEST
 
+/* Of a size that was wrong nothing is left. */
+START_TEST(a_clear_heals_another_size)
+{
+	(void)batch(0, 1, "s100", 1);
+	(void)batch(1, 2, "r20", 1);
+	block = 16;
+	(void)batch(2, 3, "s50", 1);
+	ck_assert_uint_eq(worker_stats(0).events_held, 0);
+	(void)batch(3, 4, "c", 1);
+	ck_assert_uint_eq(capacity(), 100);
+	(void)batch(4, 5, "s50", 1);
+	ck_assert_uint_eq(worker_stats(0).events_held, 50);
+	ck_assert_uint_eq(capacity(), 0);
+	(void)batch(5, 6, "r20", 1);
+	ck_assert_uint_eq(capacity(), 800);
+	/* within one batch */
+	block = 1;
+	(void)batch(6, 7, "c s9", 1);
+	ck_assert_uint_eq(worker_stats(0).events_held, 9);
+}
+END_TEST
+
+START_TEST(what_was_before_a_clear_may_have_another_size)
+{
+	struct kvr_event_batch b = { .size = sizeof(b), .digest = 1 };
+	struct kvr_event e[3] = { event_of('s', 5), event_of('c', 0),
+		event_of('s', 7) };
+
+	got.size = sizeof(got);
+	e[0].block_tokens = 16;
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, e, sizeof(e[0]), 3,
+	    engine_hashes, 7, NULL, 0, 1, 0, &got), KVR_OK);
+	id[0] = got.worker;
+	ck_assert_uint_eq(worker_stats(0).events_held, 7);
+}
+END_TEST
+
 START_TEST(unknown_kinds_are_refused_one_by_one)
 {
 	(void)batch(0, 1, "s3 x9 s4", 1);
@@ -298,6 +335,8 @@ suite_event(void)
 	tcase_add_test(t, a_degraded_stream_does_not_count);
 	tcase_add_test(t, blocks_announced_again_do_not_count);
 	tcase_add_test(t, blocks_of_two_sizes_do_not_count);
+	tcase_add_test(t, a_clear_heals_another_size);
+	tcase_add_test(t, what_was_before_a_clear_may_have_another_size);
 	tcase_add_test(t, unknown_kinds_are_refused_one_by_one);
 	tcase_add_test(t, what_exceeds_the_counted_capacity_leaves);
 	tcase_add_test(t, counting_replaces_what_was_told);
