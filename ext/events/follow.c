@@ -237,7 +237,7 @@ take_ready(struct follow *f)
 		case STREAM_RESTARTED:
 			log_of(f, "the engine has restarted");
 			decoder_restart(f->decoder);
-			f->target.restart = true;
+			f->target.life = TARGET_NEW;
 			break;
 		}
 	}

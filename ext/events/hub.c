@@ -49,6 +49,7 @@ hub_add(struct hub *h, const char *region, struct kvr *k,
 		return false;
 	t->region = region;
 	t->conf = *conf;
+	t->since = h->batches;
 	t->looked = t->heard = -1;
 	target_init(&t->target, k, &t->conf);
 	h->targets[h->n++] = t;
@@ -60,6 +61,13 @@ hub_remove(struct hub *h, size_t i)
 {
 	target_end(h->targets[i]);
 	h->targets[i] = h->targets[--h->n];
+}
+
+void
+hub_change(struct hub *h, size_t i, const struct conf_stream *conf)
+{
+	h->targets[i]->conf = *conf;
+	target_scope(&h->targets[i]->target);
 }
 
 /* ------------------------------------------------------------ a worker --- */
@@ -86,6 +94,13 @@ lost(struct hub_target *t)
 		absent(t);
 }
 
+/* From number 0 on a stream is complete. */
+static uint64_t
+number_of(const struct target *t)
+{
+	return t->life == TARGET_SAME ? t->next : t->life == TARGET_NEW ? 0 : 1;
+}
+
 static void
 apply(struct hub_target *t, const struct event_batch *b, size_t from,
     size_t to)
@@ -97,13 +112,12 @@ apply(struct hub_target *t, const struct event_batch *b, size_t from,
 		t->missed = true;
 		return;
 	}
-	/* From number 0 on a stream is complete. */
-	batch.seq = t->target.restart ? 0 : t->target.next;
+	batch.seq = number_of(&t->target);
 	outcome = target_apply(&t->target, &batch);
 	if (outcome == TARGET_BEHIND) {
 		/* Others have changed how far it is. */
 		t->counts.rejoins++;
-		batch.seq = t->target.next;
+		batch.seq = number_of(&t->target);
 		outcome = target_apply(&t->target, &batch);
 	}
 	if (outcome == TARGET_ABSENT)
@@ -112,18 +126,27 @@ apply(struct hub_target *t, const struct event_batch *b, size_t from,
 		lost(t);
 }
 
-/* Its first batch from this publisher. */
-static void
-bind(struct hub_target *t, uint64_t publisher, bool complete)
+static bool
+is_bound(const struct hub_target *t, const struct hub_publisher *p)
 {
-	if (t->bound && t->publisher == publisher)
+	return t->bound && t->publisher == p->id;
+}
+
+/* Its first event from this publisher, which may say itself what was lost. */
+static void
+bind(struct hub_target *t, const struct hub_publisher *p,
+    const struct event *first)
+{
+	if (is_bound(t, p))
 		return;
 	t->bound = true;
-	t->publisher = publisher;
-	if (!complete)
+	t->publisher = p->id;
+	if (first->kind == EVENT_LOST)
+		return;
+	if (p->lost || p->at < t->since)
 		lost(t);
 	else if (t->target.next > 0)
-		t->target.restart = true;
+		t->target.life = TARGET_NEW;
 }
 
 /* What lies between events that say something of the stream itself. */
@@ -135,7 +158,7 @@ give(struct hub_target *t, const struct event_batch *b)
 	for (i = 0; i < b->n; i++) {
 		if (b->events[i].kind == EVENT_RESTARTED) {
 			say(t->region, &t->conf, "the engine has restarted");
-			t->target.restart = true;
+			t->target.life = TARGET_NEW;
 			from = i + 1;
 		} else if (b->events[i].kind == EVENT_LOST) {
 			if (from < i)
@@ -144,7 +167,7 @@ give(struct hub_target *t, const struct event_batch *b)
 			from = i + 1;
 		}
 	}
-	if (from < b->n || t->target.restart)
+	if (from < b->n || t->target.life != TARGET_SAME)
 		apply(t, b, from, b->n);
 }
 
@@ -171,14 +194,26 @@ is_of(const struct hub *h, const struct hub_target *t, const struct event *e)
 	    ((e->flags & EVENT_HAS_WORKER) && e->worker == t->conf.id));
 }
 
+static void
+begin(struct hub *h, struct hub_publisher *p)
+{
+	if (!p->begun)
+		p->at = h->batches;
+	p->begun = true;
+	h->batches++;
+}
+
 void
-hub_batch(struct hub *h, uint64_t publisher, bool complete,
+hub_batch(struct hub *h, struct hub_publisher *publisher,
     const struct event_batch *batch)
 {
 	struct event_batch own = *batch;
 	struct event *more;
 	size_t i, j;
 
+	if (batch->n == 0)
+		return;
+	begin(h, publisher);
 	if (batch->n > h->events_room) {
 		more = realloc(h->events, batch->n * sizeof(*more));
 		if (more == NULL) {
@@ -196,34 +231,36 @@ hub_batch(struct hub *h, uint64_t publisher, bool complete,
 			continue;
 		own.events = h->events;
 		note(h->targets[i], batch);
-		bind(h->targets[i], publisher, complete);
+		bind(h->targets[i], publisher, &own.events[0]);
 		give(h->targets[i], &own);
 	}
 }
 
 void
-hub_lost(struct hub *h, uint64_t publisher)
+hub_lost(struct hub *h, struct hub_publisher *publisher)
 {
 	size_t i;
 
+	publisher->lost = true;
 	for (i = 0; i < h->n; i++)
-		if (h->targets[i]->bound &&
-		    h->targets[i]->publisher == publisher)
+		if (is_bound(h->targets[i], publisher))
 			lost(h->targets[i]);
 }
 
 void
-hub_restarted(struct hub *h, uint64_t publisher)
+hub_restarted(struct hub *h, struct hub_publisher *publisher)
 {
+	struct hub_target *t;
 	size_t i;
 
-	for (i = 0; i < h->n; i++)
-		if (h->targets[i]->bound &&
-		    h->targets[i]->publisher == publisher) {
-			say(h->targets[i]->region, &h->targets[i]->conf,
-			    "the engine has restarted");
-			h->targets[i]->target.restart = true;
-		}
+	publisher->lost = false;
+	for (i = 0; i < h->n; i++) {
+		t = h->targets[i];
+		if (!is_bound(t, publisher))
+			continue;
+		say(t->region, &t->conf, "the engine has restarted");
+		t->target.life = TARGET_NEW;
+	}
 }
 
 static void

@@ -7,14 +7,26 @@
  * to say it again, so that its numbers are of no use to a region: the batches
  * of each worker are numbered here, from what the region expects.
  *
- *   publisher complete    the worker's first batch is one after a restart, if
+ *   publisher is new      the worker's first batch is one after a restart, if
  *                         its stream in the region had begun before
+ *   it was there before   the worker has missed something
  *   something was lost    the region is told so, of each of its workers
+ *
+ * After a restart the batches begin with number 0 again, and the worker is
+ * complete; or with 1, if something was lost before the first one.
  */
 #ifndef KVROUTE_HUB_H
 #define KVROUTE_HUB_H
 
 #include "tell.h"
+
+/* All 0: nothing has come from it. */
+struct hub_publisher {
+	uint64_t id;
+	bool begun;          /* it has had a batch, */
+	uint64_t at;         /* before which the hub had so many */
+	bool lost;           /* something, since it began or restarted */
+};
 
 struct hub_target {
 	const char *region;
@@ -23,6 +35,7 @@ struct hub_target {
 	bool bound;          /* it has had batches of the publisher, */
 	bool missed;         /* and of what it should have had, not all */
 	uint64_t publisher;
+	uint64_t since;      /* as many batches of the hub */
 	struct tell_counts counts;
 	int64_t looked, heard, lag;
 	bool lag_known;
@@ -34,6 +47,7 @@ struct hub_target {
 
 struct hub {
 	bool ids;            /* workers have them; else ranks tell */
+	uint64_t batches;
 	struct hub_target **targets;
 	size_t n, room;
 	struct event *events; /* of one worker */
@@ -45,16 +59,17 @@ void hub_free(struct hub *h);
 bool hub_add(struct hub *h, const char *region, struct kvr *k,
     const struct conf_stream *conf);
 void hub_remove(struct hub *h, size_t i);
+/* The same worker's, with another model or mode. */
+void hub_change(struct hub *h, size_t i, const struct conf_stream *conf);
 /* Looks for workers that regions do not have, and logs what has changed. */
 void hub_look(struct hub *h, int64_t now);
 /*
- * A batch of a publisher, of which all since its beginning has come if it is
- * complete. Among the events of a worker may be ones that say what is lost, or
- * that it has restarted.
+ * Among the events of a worker may be ones that say what is lost, or that it
+ * has restarted.
  */
-void hub_batch(struct hub *h, uint64_t publisher, bool complete,
+void hub_batch(struct hub *h, struct hub_publisher *publisher,
     const struct event_batch *batch);
-void hub_lost(struct hub *h, uint64_t publisher);
-void hub_restarted(struct hub *h, uint64_t publisher);
+void hub_lost(struct hub *h, struct hub_publisher *publisher);
+void hub_restarted(struct hub *h, struct hub_publisher *publisher);
 
 #endif

@@ -10,7 +10,7 @@
 #define PATIENCE INT64_C(10000000000)
 
 struct publisher {
-	uint64_t id;
+	struct hub_publisher of; /* its id */
 	struct stream *stream;
 	struct decoder *decoder;
 	int64_t heard;
@@ -73,11 +73,11 @@ publisher_of(struct plane *p, uint64_t id)
 {
 	const struct stream_options o = { .replay = false };
 	const struct decode_options d = { .format = DECODE_DYNAMO };
-	struct publisher made = { .id = id }, *to;
+	struct publisher made = { .of.id = id }, *to;
 	size_t i;
 
 	for (i = 0; i < p->n; i++)
-		if (p->publishers[i].id == id)
+		if (p->publishers[i].of.id == id)
 			return &p->publishers[i];
 	made.stream = stream_new(&o);
 	made.decoder = decoder_new(&d);
@@ -101,26 +101,25 @@ take(struct plane *p, struct publisher *from)
 
 	while (stream_next(from->stream, &out)) {
 		if (out.what == STREAM_LOST) {
-			hub_lost(&p->hub, from->id);
+			hub_lost(&p->hub, &from->of);
 			continue;
 		}
 		if (out.what == STREAM_RESTARTED) {
 			decoder_restart(from->decoder);
-			hub_restarted(&p->hub, from->id);
+			hub_restarted(&p->hub, &from->of);
 			continue;
 		}
 		if (decoder_read(from->decoder, out.bytes, out.n, &batch) !=
 		    DECODE_GOOD) {
 			p->malformed++;
-			hub_lost(&p->hub, from->id);
+			hub_lost(&p->hub, &from->of);
 			continue;
 		}
-		hub_batch(&p->hub, from->id,
-		    stream_state(from->stream).complete, &batch);
+		hub_batch(&p->hub, &from->of, &batch);
 	}
 	after = decoder_counts(from->decoder);
 	if (tell_unread(&after) > tell_unread(&before))
-		hub_lost(&p->hub, from->id);
+		hub_lost(&p->hub, &from->of);
 }
 
 /* What a broken connection has lost is seen by the numbers. */

@@ -13,6 +13,7 @@
 
 struct pull {
 	struct hub hub;
+	struct hub_publisher of;
 	struct conf_stream conf;
 	struct http *http;
 	struct http_request *request; /* NULL: none runs */
@@ -82,13 +83,13 @@ take(struct pull *p, const char *bytes, size_t n)
 
 	if (decoder_read(p->decoder, bytes, n, &batch) != DECODE_GOOD) {
 		p->malformed++;
-		hub_lost(&p->hub, 0);
+		hub_lost(&p->hub, &p->of);
 		return;
 	}
-	hub_batch(&p->hub, 0, true, &batch);
+	hub_batch(&p->hub, &p->of, &batch);
 	after = decoder_counts(p->decoder);
 	if (tell_unread(&after) > tell_unread(&before))
-		hub_lost(&p->hub, 0);
+		hub_lost(&p->hub, &p->of);
 }
 
 static void

@@ -32,12 +32,15 @@ same_source(const struct conf_stream *a, const struct conf_stream *b)
 	    strcmp(a->topic, b->topic) == 0;
 }
 
+/* But for what can change while it is followed. */
 static bool
 same_stream(const struct conf_stream *a, const struct conf_stream *b)
 {
 	struct conf_stream c = *a;
 
 	c.entry = b->entry;
+	c.full = b->full;
+	memcpy(c.model, b->model, sizeof(c.model));
 	return memcmp(&c, b, sizeof(c)) == 0;
 }
 
@@ -48,29 +51,36 @@ in_region(const struct conf_stream *stream, const char *region)
 	    strcmp(stream->region, region) == 0;
 }
 
-static bool
+/* NULL: it is not wanted any more. */
+static const struct conf_stream *
 planned(const struct conf *plan, const struct conf_stream *stream)
 {
 	size_t i;
 
 	for (i = 0; i < plan->n; i++)
 		if (same_stream(&plan->streams[i], stream))
-			return true;
-	return false;
+			return &plan->streams[i];
+	return NULL;
 }
 
 static void
 sweep(struct sources *s, const char *region, const struct conf *plan)
 {
+	const struct conf_stream *now;
 	struct hub *h;
 	size_t i, j;
 
 	for (i = 0; i < s->n; i++) {
 		h = hub_of(&s->all[i]);
-		for (j = h->n; j-- > 0;)
-			if (strcmp(h->targets[j]->region, region) == 0 &&
-			    !planned(plan, &h->targets[j]->conf))
+		for (j = h->n; j-- > 0;) {
+			if (strcmp(h->targets[j]->region, region) != 0)
+				continue;
+			now = planned(plan, &h->targets[j]->conf);
+			if (now == NULL)
 				hub_remove(h, j);
+			else
+				hub_change(h, j, now);
+		}
 	}
 }
 

@@ -14,10 +14,18 @@ target_init(struct target *t, struct kvr *k, const struct conf_stream *conf)
 	memset(t, 0, sizeof(*t));
 	t->k = k;
 	t->conf = conf;
+	target_scope(t);
+}
+
+void
+target_scope(struct target *t)
+{
+	const char *model = t->conf->model;
+
 	(void)kvr_scope_init(&t->scope, sizeof(t->scope));
-	if (conf->model[0] != '\0')
-		(void)kvr_scope_set(k, &t->scope, KVR_SCOPE_MODEL, conf->model,
-		    strlen(conf->model));
+	if (model[0] != '\0')
+		(void)kvr_scope_set(t->k, &t->scope, KVR_SCOPE_MODEL, model,
+		    strlen(model));
 }
 
 void
@@ -238,7 +246,8 @@ translate_all(struct target *t, const struct target_batch *batch,
 	*call = (struct call){ NULL, NULL, 0, 0 };
 	t->n = 0;
 	memset(&t->seen, 0, sizeof(t->seen));
-	if (t->restart && add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) == NULL)
+	if (t->life != TARGET_SAME &&
+	    add(t, KVR_EVENT_RESTARTED, KVR_TIER_GPU) == NULL)
 		return false;
 	if (b == NULL)
 		return true;
@@ -304,7 +313,7 @@ took(struct target *t, const struct target_batch *batch,
 		return TARGET_BEHIND;
 	if (r->outcome == KVR_EVENTS_RESTARTED)
 		t->counts.restarts++;
-	t->restart = false;
+	t->life = TARGET_SAME;
 	if (r->outcome == KVR_EVENTS_RESTARTED && r->next <= batch->seq)
 		return TARGET_RESTARTED;
 	if (r->outcome == KVR_EVENTS_DUPLICATE) {
@@ -342,6 +351,8 @@ target_apply(struct target *t, const struct target_batch *batch)
 void
 target_lost(struct target *t, uint64_t next)
 {
+	if (t->life == TARGET_NEW)
+		t->life = TARGET_NEW_LOST;
 	if (next > t->next)
 		t->counts.lost += next - t->next;
 	t->error = kvr_events_lost(t->k, t->id, next);

@@ -25,13 +25,20 @@ struct target_counts {
 	uint64_t errors;     /* batches that it did not take */
 };
 
+/* Which incarnation of the engine the next batch is of. */
+enum target_life {
+	TARGET_SAME = 0,
+	TARGET_NEW,          /* another one, known from its beginning on */
+	TARGET_NEW_LOST      /* another one, of which something was lost */
+};
+
 struct target {
 	const struct conf_stream *conf;
 	struct kvr *k;
 	uint64_t id;         /* 0: the region has no such worker */
 	uint64_t next;       /* number that the region expects */
 	uint32_t state;      /* enum kvr_events_state */
-	bool restart;        /* the next batch is another incarnation's */
+	enum target_life life;
 	int error;           /* the latest of the library */
 	struct kvr_scope scope;
 	struct target_counts counts;
@@ -55,6 +62,8 @@ enum target_outcome {
 void target_init(struct target *t, struct kvr *k,
     const struct conf_stream *conf);
 void target_free(struct target *t);
+/* conf says another model now. */
+void target_scope(struct target *t);
 /* Looks for the worker, and how far its stream has come. */
 bool target_find(struct target *t);
 
@@ -67,7 +76,10 @@ struct target_batch {
 
 enum target_outcome target_apply(struct target *t,
     const struct target_batch *batch);
-/* What comes before batch `next` cannot be had. */
+/*
+ * What comes before batch `next` cannot be had. Of a new life, that is known
+ * until its first batch is applied.
+ */
 void target_lost(struct target *t, uint64_t next);
 
 #endif

@@ -464,6 +464,15 @@ case_reloads()
 	until_state 'complete next 3 '
 }
 
+# [KEY: VALUE, ... [ID]]: the worker "a" of a plane, and another one
+plane()
+{
+	echo '{ "workers": [ { "worker": "a", "events": "'"$pub"'",
+	    "engine": "dynamo", "id": '"${2:-7}${1:-}"' },
+	    { "worker": "b", "events": "'"$pub"'", "engine": "dynamo",
+	    "id": 12 } ] }' > "$conf"
+}
+
 # Two workers of one plane, each with a publisher of its own.
 case_dynamos_plane()
 {
@@ -471,10 +480,7 @@ case_dynamos_plane()
 	removed=91$(echo "$v13" | sed 's/.*\(84a9776f.*\)84a9776f.*/\1/')
 	begin
 	region add b:0
-	echo '{ "workers": [ { "worker": "a", "events": "'"$pub"'",
-	    "engine": "dynamo", "id": 7 },
-	    { "worker": "b", "events": "'"$pub"'", "engine": "dynamo",
-	    "id": 12 } ] }' > "$conf"
+	plane
 	engine_up
 	daemon_up
 	tell wait
@@ -487,12 +493,26 @@ case_dynamos_plane()
 	tell send4 8 1 "$v14_frame"
 	until_state '^complete next 2 .* cleared 1 '
 	state b:0 | grep -q '^off' || state b:0
+	# another model is no restart; another id may be
+	plane ', "model": "m"'
+	kill -HUP "$reader"
+	until_counter reloads 1
+	tell send4 8 2 "$removed"
+	until_state '^complete next 3 .* removed 4 .* restarts 1 '
+	plane ', "model": "n"' 3
+	kill -HUP "$reader"
+	until_counter reloads 2
+	plane
+	kill -HUP "$reader"
+	until_counter reloads 3
+	tell send4 8 3 "$removed"
+	until_state '^degraded next 5 .* removed 5 .* restarts 1 '
 	# a start in the middle
 	daemon_down
 	daemon_up
 	tell wait
-	tell send4 8 2 "$removed"
-	until_state '^degraded next 4 .* removed 4 '
+	tell send4 8 4 "$removed"
+	until_state '^degraded next 7 .* removed 6 '
 }
 
 # ID: an event that removes a block.
@@ -529,13 +549,19 @@ server_down()
 	server=''
 }
 
+# [KEY: VALUE, ...]: an engine that is polled
+polled()
+{
+	echo '{ "workers": [ { "worker": "a", "engine": "trtllm",
+	    "server": "http://127.0.0.1:'"$port"'/",
+	    "interval_ms": 20'"${1:-}"' } ] }' > "$conf"
+}
+
 case_events_that_are_polled()
 {
 	begin
 	server_up
-	echo '{ "workers": [ { "worker": "a", "engine": "trtllm",
-	    "server": "http://127.0.0.1:'"$port"'/", "interval_ms": 20 } ] }' \
-	    > "$conf"
+	polled
 	answer "[$(trtllm 0),$(trtllm 1)]"
 	daemon_up
 	until_state '^complete next 1 .* removed 2 .* restarts 0 lost 0'
@@ -546,8 +572,33 @@ case_events_that_are_polled()
 	until_state '^degraded next 4 .* removed 4 .* lost 1'
 	answer "[$(trtllm 0)]"
 	until_state '^complete next 1 .* removed 5 .* restarts 1 lost 1'
+	# a restart, behind which some were lost
+	answer "[$(trtllm 1),$(trtllm 2)]"
+	until_state '^complete next 2 .* removed 7 '
+	answer "[$(trtllm 1)]"
+	until_state '^degraded next 2 .* removed 8 .* restarts 2 lost 2'
 	server_down
 	until_has 'it is tried again'
+}
+
+# What another process, or this one, was told before is no restart.
+case_a_polled_engine_goes_on()
+{
+	begin
+	server_up
+	polled
+	answer "[$(trtllm 0),$(trtllm 1)]"
+	daemon_up
+	until_state '^complete next 1 .* removed 2 '
+	polled ', "model": "m"'
+	kill -HUP "$reader"
+	until_counter reloads 1
+	answer "[$(trtllm 2)]"
+	until_state '^complete next 2 .* removed 3 .* restarts 0 lost 0'
+	daemon_down
+	daemon_up
+	answer "[$(trtllm 3)]"
+	until_state '^degraded next 4 .* removed 4 .* restarts 0 lost 1'
 }
 
 case_servers_tell_where_they_publish()
