@@ -7,8 +7,8 @@ MSGPACK := $(firstword $(foreach p,msgpack msgpack-c,$(if $(shell \
 	$(PKG_CONFIG) --exists $p 2>/dev/null && echo yes),$p)))
 MSGPACK_LIBS := $(if $(MSGPACK),$(shell $(PKG_CONFIG) --libs $(MSGPACK)))
 DECODER := $(if $(MSGPACK),$(addprefix ext/events/,batch.c build.c decode.c \
-	drop.c dynamo.c engine.c event_name.c object.c pack.c print.c \
-	trtllm.c))
+	drop.c dynamo.c engine.c event_name.c object.c pack.c partial.c \
+	print.c trtllm.c))
 # The order of numbered batches, which needs nothing.
 STREAM := ext/events/stream.c
 # What gives events to workers of regions, without a socket.

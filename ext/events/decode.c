@@ -27,6 +27,7 @@ decoder_free(struct decoder *d)
 		return;
 	msgpack_zone_destroy(&d->zone);
 	batch_free(&d->batch);
+	partial_free(&d->partial);
 	free(d);
 }
 
@@ -34,6 +35,7 @@ void
 decoder_restart(struct decoder *d)
 {
 	d->drop = (struct drop){ 0 };
+	partial_free(&d->partial);
 	d->n_ids = 0;
 }
 
@@ -71,7 +73,10 @@ read_format(struct decoder *d, const void *bytes, size_t n)
 	return formats[d->options.format](d, bytes, n);
 }
 
-/* What a message that is refused has taught and counted is taken back. */
+/*
+ * What a message that is refused has taught and counted is taken back. Of
+ * partial blocks all is forgotten: what the cache holds is not known any more.
+ */
 enum decode_verdict
 decoder_read(struct decoder *d, const void *bytes, size_t n,
     struct event_batch *out)
@@ -93,6 +98,7 @@ decoder_read(struct decoder *d, const void *bytes, size_t n,
 		d->counts = counts;
 		d->counts.refused++;
 		d->drop = drop;
+		partial_free(&d->partial);
 		memcpy(d->ids, ids, sizeof(ids));
 		d->n_ids = n_ids;
 	}

@@ -10,12 +10,14 @@
 #include "batch.h"
 #include "decode.h"
 #include "drop.h"
+#include "partial.h"
 
 struct decoder {
 	struct decode_options options;
 	struct decode_counts counts;
 	struct batch batch;
 	struct drop drop;
+	struct partial partial;
 	msgpack_zone zone;
 	/* The next event_id of each rank, where these are numbered. */
 	struct event_ids {

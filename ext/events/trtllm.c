@@ -210,15 +210,17 @@ put_tokens(struct batch *b, json_object *tokens, bool *plain)
 }
 
 static enum drop_reason
-put_block(struct batch *b, json_object *block, bool *plain)
+put_block(struct decoder *d, json_object *block, bool *plain)
 {
 	json_object *salt = get(block, "cache_salt");
+	struct batch *b = &d->batch;
 	uint64_t value;
 
 	if (!hash(get(block, "block_hash"), &value))
 		return DROP_MALFORMED;
 	if (!batch_hash(b, value))
 		return DROP_NO_MEMORY;
+	partial_take(&d->partial, value);
 	if (length(get(block, "mm_keys")) > 0)
 		*plain = false;
 	if (b->now.salt.n == 0 && json_object_is_type(salt, json_type_string) &&
@@ -226,6 +228,22 @@ put_block(struct batch *b, json_object *block, bool *plain)
 	        (size_t)json_object_get_string_len(salt), &b->now.salt))
 		return DROP_NO_MEMORY;
 	return put_tokens(b, get(block, "tokens"), plain);
+}
+
+/* Blocks from this one on are not stored; nor are they removed, then. */
+static enum drop_reason
+drop_blocks(struct decoder *d, json_object *blocks, size_t i)
+{
+	uint64_t value;
+
+	for (; i < length(blocks); i++) {
+		if (!hash(get(json_object_array_get_idx(blocks, i),
+		    "block_hash"), &value))
+			return DROP_MALFORMED;
+		if (!partial_add(&d->partial, value))
+			return DROP_NO_MEMORY;
+	}
+	return DROP_NONE;
 }
 
 /* All blocks of an event come to be in one tier. */
@@ -245,14 +263,15 @@ put_blocks(struct decoder *d, json_object *blocks)
 	for (i = 0; i < length(blocks) && reason == DROP_NONE; i++) {
 		block = json_object_array_get_idx(blocks, i);
 		if (size == 0 || tokens_of(blocks, i) != size) {
-			if (i == 0)
+			reason = drop_blocks(d, blocks, i);
+			if (i == 0 && reason == DROP_NONE)
 				return DROP_PARTIAL;
-			d->counts.dropped[DROP_PARTIAL]++;
+			d->counts.dropped[DROP_PARTIAL] += reason == DROP_NONE;
 			break;
 		}
 		if (i == 0)
 			b->now.tier = level_tier(get(block, "cache_level"));
-		reason = put_block(b, block, &plain);
+		reason = put_block(d, block, &plain);
 		if (!plain && clear == UINT64_MAX)
 			clear = i;
 	}
@@ -274,8 +293,10 @@ stored(struct decoder *d, json_object *data)
 }
 
 static enum drop_reason
-removed(struct batch *b, json_object *hashes)
+removed(struct decoder *d, json_object *hashes)
 {
+	struct batch *b = &d->batch;
+	bool partial = false;
 	uint64_t value;
 	size_t i;
 
@@ -286,17 +307,23 @@ removed(struct batch *b, json_object *hashes)
 	for (i = 0; i < length(hashes); i++) {
 		if (!hash(json_object_array_get_idx(hashes, i), &value))
 			return DROP_MALFORMED;
-		if (!batch_hash(b, value))
+		if (partial_has(&d->partial, value))
+			partial = true;
+		else if (!batch_hash(b, value))
 			return DROP_NO_MEMORY;
 	}
+	if (b->now.hashes.n == 0)
+		return DROP_PARTIAL;
+	d->counts.dropped[DROP_PARTIAL] += partial;
 	return DROP_NONE;
 }
 
 /* Priorities say nothing of what is cached. */
 static enum drop_reason
-updated(struct batch *b, json_object *data)
+updated(struct decoder *d, json_object *data)
 {
 	json_object *level = get(data, "cache_level");
+	struct batch *b = &d->batch;
 	uint64_t value;
 
 	if (level == NULL)
@@ -305,6 +332,8 @@ updated(struct batch *b, json_object *data)
 	    get(level, "new_value") == NULL ||
 	    !hash(get(data, "block_hash"), &value))
 		return DROP_MALFORMED;
+	if (partial_has(&d->partial, value))
+		return DROP_PARTIAL;
 	b->now.kind = EVENT_MOVED;
 	b->now.from_tier = level_tier(get(level, "old_value"));
 	b->now.tier = level_tier(get(level, "new_value"));
@@ -328,9 +357,9 @@ from_data(struct decoder *d, json_object *data)
 	if (is_type(data, "stored"))
 		return stored(d, data);
 	if (is_type(data, "removed"))
-		return removed(&d->batch, get(data, "block_hashes"));
+		return removed(d, get(data, "block_hashes"));
 	if (is_type(data, "updated"))
-		return updated(&d->batch, data);
+		return updated(d, data);
 	return json_object_is_type(get(data, "type"), json_type_string) ?
 	    DROP_UNKNOWN : DROP_MALFORMED;
 }

@@ -834,6 +834,60 @@ START_TEST(trt_the_size_of_a_whole_block)
 }
 END_TEST
 
+#define REMOVED(hashes) "\"type\":\"removed\",\"block_hashes\":[" hashes "]"
+
+/* What did not count when it was stored does not when it is removed. */
+START_TEST(trt_removals_of_partial_blocks)
+{
+	trt();
+	ck_json("[" TRT(0, 1, STORED("null", BLOCK(9, TWO_TOKENS, ""))) ","
+	    TRT(1, 1, STORED("null", BLOCK(1, TWO_TOKENS, "") ","
+	        BLOCK(2, TOKEN(3), ""))) ","
+	    TRT(2, 1, "\"type\":\"updated\",\"block_hash\":2,"
+	        "\"cache_level\":{\"new_value\":1,\"old_value\":0}") ","
+	    TRT(3, 1, REMOVED("2,1")) "," TRT(4, 1, REMOVED("9")) "]",
+	    "  stored 0000000000000001 parent - block_size 2 tokens 2: 1 2 "
+	    "tier device window 1\n"
+	    "  removed 0000000000000001 window 1\n"
+	    "  dropped partial 5\n");
+	/* of a size that is known now, and after a message that is none */
+	ck_json("[" TRT(5, 1, STORED("null", BLOCK(9, TWO_TOKENS, ""))) ","
+	    TRT(6, 1, REMOVED("9,2")) "]",
+	    "  stored 0000000000000009 parent - block_size 2 tokens 2: 1 2 "
+	    "tier device window 1\n"
+	    "  removed 0000000000000009 window 1\n  dropped partial 1\n");
+	ck_assert_int_eq(read_bytes("[", 1), DECODE_MALFORMED);
+	ck_json(TRT(7, 1, REMOVED("2")),
+	    "  removed 0000000000000002 window 1\n");
+}
+END_TEST
+
+/* The same is read when there is memory again. */
+START_TEST(trt_no_memory)
+{
+	static const char text[] = "[" TRT(0, 1, REMOVED("5")) ","
+	    TRT(1, 1, STORED("null", BLOCK(5, TOKEN(1), ""))) ","
+	    TRT(2, 1, REMOVED("5,6")) "]";
+	unsigned long i;
+
+	trt();
+	for (i = 1;; i++) {
+		decoder_free(decoder);
+		decoder = decoder_new(&options);
+		ck_assert_ptr_nonnull(decoder);
+		alloc_fail_at(i);
+		if (decoder_read(decoder, text, sizeof(text) - 1, &batch) ==
+		    DECODE_GOOD)
+			break;
+		alloc_reset();
+		ck_json(text, "  removed 0000000000000005 window 1\n"
+		    "  removed 0000000000000006 window 1\n"
+		    "  dropped partial 2\n");
+	}
+	ck_assert_uint_gt(i, 2);
+}
+END_TEST
+
 START_TEST(trt_a_larger_block)
 {
 	trt();
@@ -1021,6 +1075,8 @@ suite_decode(void)
 	tcase_add_test(t, trt_window_told);
 	tcase_add_test(t, trt_partial_blocks);
 	tcase_add_test(t, trt_the_size_of_a_whole_block);
+	tcase_add_test(t, trt_removals_of_partial_blocks);
+	tcase_add_test(t, trt_no_memory);
 	tcase_add_test(t, trt_a_larger_block);
 	tcase_add_test(t, trt_other_contents);
 	tcase_add_test(t, trt_hashes_in_hex);
