@@ -38,6 +38,7 @@ struct stream {
 	bool verify;          /* the replay begins with `last`, or shows that
 	                         the engine has restarted */
 	bool untold;          /* the caller compares `last`, not verify */
+	bool bare;            /* there is no digest of `last` */
 	bool unsure;          /* reconnected, and there is no replay to ask */
 	bool progress;        /* this replay has had something new */
 	struct queue ready, held;
@@ -116,6 +117,7 @@ remember(struct stream *s, uint64_t seq, uint64_t digest)
 	s->state.known = true;
 	s->state.last = seq;
 	s->state.digest = digest;
+	s->bare = false;
 	s->recent[seq % RECENT].set = true;
 	s->recent[seq % RECENT].seq = seq;
 	s->recent[seq % RECENT].digest = digest;
@@ -168,7 +170,16 @@ restart(struct stream *s)
 	s->state.known = false;
 	s->state.counts.restarts++;
 	memset(s->recent, 0, sizeof(s->recent));
-	s->verify = s->untold = s->unsure = false;
+	s->verify = s->untold = s->unsure = s->bare = false;
+}
+
+/* Next is a replay, which begins with `last` if that is to be compared. */
+static void
+ask(struct stream *s, bool verify)
+{
+	s->phase = ASK;
+	s->verify = verify;
+	s->untold = verify && s->bare;
 }
 
 /* -------------------------------------------------------------- live --- */
@@ -218,7 +229,7 @@ take(struct stream *s, struct item *item)
 	}
 	s->state.counts.gaps++;
 	if (s->options.replay && !s->unsure) {
-		s->phase = ASK;
+		ask(s, s->bare);
 		hold(s, item);
 	} else {
 		jump(s, item);
@@ -275,12 +286,10 @@ void
 stream_reconnected(struct stream *s)
 {
 	forget_held(s);
-	if (s->options.replay) {
-		s->phase = ASK;
-		s->verify = s->state.known;
-	} else {
+	if (s->options.replay)
+		ask(s, s->state.known);
+	else
 		s->unsure = s->state.known;
-	}
 }
 
 void
@@ -297,12 +306,10 @@ stream_rejoin(struct stream *s, uint64_t next, bool complete)
 	s->state.complete = complete;
 	if (next <= s->options.first)
 		return;
-	s->state.known = true;
+	s->state.known = s->bare = true;
 	s->state.last = next - 1;
-	if (s->options.replay) {
-		s->phase = ASK;
-		s->verify = s->untold = true;
-	}
+	if (s->options.replay)
+		ask(s, true);
 }
 
 void

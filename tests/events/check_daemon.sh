@@ -295,6 +295,32 @@ case_the_engine_restarts_while_the_daemon_is_away()
 	until_state '^complete next 4 .* restarts 1 lost 0'
 }
 
+# It could not be asked at first, and has come further than it had.
+case_the_engine_restarts_out_of_reach()
+{
+	begin "$with_replay"
+	engine_up "$back"
+	daemon_up
+	tell wait
+	send 0
+	send 1
+	until_state 'next 2 '
+	daemon_down
+	engine_down
+	daemon_up
+	until_counter phase connecting
+	# until the replay is given up
+	sleep 3
+	life=2
+	engine_up "$back"
+	keep 0
+	keep 1
+	keep 2
+	tell wait
+	send 3
+	until_state '^complete next 4 .* restarts 1 lost 0'
+}
+
 case_the_daemon_is_restarted_without_replay()
 {
 	begin

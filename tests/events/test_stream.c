@@ -478,10 +478,58 @@ START_TEST(nothing_for_the_caller_to_compare)
 	live(1, _i == 1 ? 0 : 8);
 	ck_out(_i == 0 ? "lost(5-6) 1:7 1:8" : _i == 1 ? "restarted 1:0" : "");
 	if (_i == 2) {
-		asked(5);
+		asked(4);
 		stream_replay_end(s, false);
 		ck_out("lost(5-7) 1:8");
 	}
+}
+END_TEST
+
+/* The caller still has to compare: the stream has no digest of its own. */
+START_TEST(a_replay_that_was_given_up)
+{
+	made(true);
+	stream_rejoin(s, 5, true);
+	asked(4);
+	stream_replay_end(s, false);
+	ck_quiet();
+	if (_i == 0)
+		stream_reconnected(s);
+	else
+		live(1, 6);
+	asked(4);
+	replayed(1, 4);
+	replayed(1, 5);
+	replayed(1, 6);
+	stream_replay_end(s, true);
+	ck_out("1:4 1:5 1:6");
+	ck_assert(stream_state(s).complete);
+	ck_assert_uint_eq(stream_state(s).counts.restarts, 0);
+	/* now it has one */
+	live(1, 8);
+	asked(7);
+	stream_reconnected(s);
+	asked(6);
+	replayed(2, 6);
+	ck_out("restarted");
+}
+END_TEST
+
+/* A restart that was seen meanwhile needs no digest. */
+START_TEST(a_replay_that_was_given_up_and_a_restart)
+{
+	made(true);
+	stream_rejoin(s, 5, true);
+	asked(4);
+	stream_replay_end(s, false);
+	live(2, 3);
+	ck_out("restarted");
+	asked(0);
+	replayed(2, 0);
+	stream_reconnected(s);
+	asked(0);
+	replayed(2, 0);
+	ck_out("2:0");
 }
 END_TEST
 
@@ -786,6 +834,8 @@ suite_stream(void)
 	tcase_add_test(t, the_caller_compares);
 	tcase_add_test(t, the_caller_compares_the_first_batch);
 	tcase_add_loop_test(t, nothing_for_the_caller_to_compare, 0, 3);
+	tcase_add_loop_test(t, a_replay_that_was_given_up, 0, 2);
+	tcase_add_test(t, a_replay_that_was_given_up_and_a_restart);
 	tcase_add_loop_test(t, rejoined_without_a_replay, 0, 3);
 	tcase_add_test(t, rejoined_before_anything);
 	tcase_add_test(t, stale_replies);
