@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* In milliseconds of the epoch, 300 years: more is no time. */
+#define TIME_MAX UINT64_C(10000000000000)
+
 struct decoder *
 decoder_new(const struct decode_options *options)
 {
@@ -91,6 +94,8 @@ decoder_read(struct decoder *d, const void *bytes, size_t n,
 	batch_clear(&d->batch);
 	verdict = read_format(d, bytes, n);
 	msgpack_zone_clear(&d->zone);
+	if (d->batch.time > TIME_MAX)
+		d->batch.time = 0;
 	if (verdict == DECODE_GOOD) {
 		d->counts.batches++;
 	} else {

@@ -300,6 +300,28 @@ stored(unsigned elements, unsigned blocks, bool parent)
 #define ONE "  stored 0000000000000010 parent - block_size 2 tokens 2: " \
 	"100000 100001 tier device"
 
+/* A lag is a difference to it, which must be a number. */
+START_TEST(a_time_that_is_none)
+{
+	static const uint64_t times[] = { 1, UINT64_C(10000000000000),
+	    UINT64_C(10000000000001), INT64_MAX, UINT64_MAX };
+	size_t i;
+
+	for (i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		packer_array(&pack, 2);
+		packer_uint(&pack, times[i]);
+		packer_array(&pack, 0);
+		ck_packed("");
+		ck_assert_uint_eq(batch.time, i < 2 ? times[i] : 0);
+	}
+	packer_array(&pack, 2);
+	packer_double(&pack, 1e11);
+	packer_array(&pack, 0);
+	ck_packed("");
+	ck_assert_uint_eq(batch.time, 0);
+}
+END_TEST
+
 START_TEST(a_number_for_an_adapter)
 {
 	begin(1);
@@ -1049,6 +1071,7 @@ suite_decode(void)
 	tcase_add_test(t, v13_dynamo);
 	tcase_add_test(t, v14_envelope_and_frame);
 	tcase_add_test(t, vectors_are_the_shared_ones);
+	tcase_add_test(t, a_time_that_is_none);
 	tcase_add_test(t, a_number_for_an_adapter);
 	tcase_add_test(t, extra_keys_of_adapter_and_salt);
 	tcase_add_loop_test(t, contents_end_before_an_image, 0, 3);
