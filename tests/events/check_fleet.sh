@@ -109,6 +109,7 @@ byte_mode()
 	is complete "$(in_state complete)" 4
 	is lost "$(metric kvroute_worker_events_lost_total)" 0
 	# 8192 tokens each; an engine counts room for tokens to come, too.
+	is capacities "$(each capacity_tokens | wc -w)" 4
 	for tokens in $(each capacity_tokens); do
 		[ "$tokens" -gt 4096 ] && [ "$tokens" -le 8192 ] ||
 		    echo "capacity: $tokens of 8192 tokens"

@@ -5,6 +5,7 @@
  */
 #include "streams.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 static void
@@ -351,25 +352,39 @@ START_TEST(bad_arguments)
 }
 END_TEST
 
-/* So many resets that slots are short: the batch can be applied later. */
+/*
+ * The first reset leaves more than one call reclaims, and behind it each of the
+ * next ones a little, so that slots become short: the batch can be applied
+ * later.
+ */
 START_TEST(a_reset_that_must_wait_changes_nothing)
 {
 	struct kvr_options o = small_options();
-	uint64_t seq;
-	int error = KVR_OK;
+	int error = KVR_OK, i;
+	uint64_t seq = 1;
+	char text[8];
 
 	o.max_workers = 1;
+	o.region_bytes = 4 << 20;
 	region_of(&o);
 	(void)batch(0, 1, "s5", 1);
-	for (seq = 1; seq < 100 && error == KVR_OK; seq++) {
-		(void)reserve(0, "abc", 1);
-		error = batch_error(seq, seq, "s1 c", 1);
-		id[0] = error == KVR_OK ? got.worker : id[0];
+	for (i = 0; i < 4000; i++) {
+		snprintf(text, sizeof(text), "%04d", i);
+		finish(reserve(0, text, 1), 1);
 	}
-	if (error == KVR_EBUSY)
-		ck_assert_uint_eq(worker_stats(0).events_next, seq - 1);
-	else
-		ck_assert_int_eq(error, KVR_OK);
+	while (seq < 100 && (error = batch_error(seq, seq, "s1 c", 1)) ==
+	    KVR_OK) {
+		id[0] = got.worker;
+		(void)reserve(0, "abc", 1);
+		seq++;
+	}
+	ck_assert_int_eq(error, KVR_EBUSY);
+	ck_assert_uint_eq(worker_stats(0).events_next, seq);
+	ck_assert_uint_eq(worker_stats(0).events_cleared, seq - 1);
+	for (i = 0; i < 100 && error == KVR_EBUSY; i++)
+		error = batch_error(seq, seq, "s1 c", 1);
+	ck_assert_int_eq(error, KVR_OK);
+	ck_assert_uint_eq(got.next, seq + 1);
 	region_end();
 }
 END_TEST
