@@ -129,6 +129,7 @@ socket_to(void *context, int type, const char *endpoint)
 	if (socket == NULL)
 		return NULL;
 	if (set(socket, ZMQ_LINGER, 0) && set(socket, ZMQ_RCVHWM, QUEUE) &&
+	    set(socket, ZMQ_IPV6, 1) &&
 	    set(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT) &&
 	    set(socket, ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT) &&
 	    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof(most)) == 0 &&

@@ -119,6 +119,25 @@ case_counts_events()
 	    "$scratch/metrics" || cat "$scratch/metrics"
 }
 
+case_an_address_of_ipv6()
+{
+	if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2> /dev/null; then
+		echo 'skipped: there is no [::1]'
+		return
+	fi
+	begin
+	before=$pub pub='tcp://[::1]:*'
+	engine_up
+	echo where >&3
+	read -r pub <&4
+	configure ''
+	daemon_up
+	tell wait
+	send 0
+	until_state '^complete next 1 '
+	pub=$before
+}
+
 case_joins_late()
 {
 	begin "$with_replay"

@@ -88,7 +88,11 @@ check()
 	engine='' reader='' life=1
 	rm -f "$scratch/record"
 	{ "case_$1"; finish; } > "$scratch/result" 2>&1
-	if [ -s "$scratch/result" ]; then
+	if grep -q '^skipped: ' "$scratch/result"; then
+		echo 0 0 1 >> "$tally"
+		printf '    SKIPPED  %s: %s\n' "$(echo "$1" | tr _ ' ')" \
+		    "$(sed -n 's/^skipped: //p' "$scratch/result")"
+	elif [ -s "$scratch/result" ]; then
 		echo 0 1 0 >> "$tally"
 		printf '    FAILED   %s:\n' "$(echo "$1" | tr _ ' ')"
 		head -n 20 "$scratch/result" | sed 's/^/             /'

@@ -11,10 +11,11 @@
  *   raw N             publishes a message of N empty frames
  *   forget            keeps nothing any more
  *   mute              answers no replay
+ *   where             is answered by where it publishes
  *
- * Each line is answered by "ok" when it is done. With `topic` a replay has the
- * frames of vLLM 0.26, else those of earlier releases. At the end of the input
- * it ends. SEQ is "-" for no number.
+ * Each other line is answered by "ok" when it is done. With `topic` a replay
+ * has the frames of vLLM 0.26, else those of earlier releases. At the end of
+ * the input it ends. SEQ is "-" for no number.
  */
 #include <err.h>
 #include <inttypes.h>
@@ -151,6 +152,17 @@ keep(uint64_t seq, const char *hex)
 }
 
 static void
+tell_where(void)
+{
+	char endpoint[256];
+	size_t n = sizeof(endpoint);
+
+	must(zmq_getsockopt(pub, ZMQ_LAST_ENDPOINT, endpoint, &n), "where");
+	puts(endpoint);
+	fflush(stdout);
+}
+
+static void
 obey(const char *line)
 {
 	static char hex[LINE_MAX_BYTES];
@@ -158,6 +170,10 @@ obey(const char *line)
 	uint64_t who, seq;
 	int n;
 
+	if (strcmp(line, "where\n") == 0) {
+		tell_where();
+		return;
+	}
 	if (strcmp(line, "wait\n") == 0) {
 		wait_for_subscriber();
 	} else if (strcmp(line, "forget\n") == 0) {
@@ -204,6 +220,7 @@ main(int argc, char **argv)
 	router = zmq_socket(context, ZMQ_ROUTER);
 	must(zmq_setsockopt(pub, ZMQ_LINGER, &none, sizeof(none)), "linger");
 	must(zmq_setsockopt(router, ZMQ_LINGER, &none, sizeof(none)), "linger");
+	must(zmq_setsockopt(pub, ZMQ_IPV6, &yes, sizeof(yes)), "IPv6");
 	must(zmq_setsockopt(pub, ZMQ_XPUB_VERBOSE, &yes, sizeof(yes)), "all");
 	must(zmq_bind(pub, argv[1]), argv[1]);
 	if (argc > 2)
