@@ -248,9 +248,21 @@ check_dynamo(struct parse *p, struct conf_stream *s, json_object *o)
 		wrong(p, "of Dynamo's workers, each rank is an entry");
 }
 
+/* Its streams come from what it says. */
+static bool
+tells(const struct conf_stream *s)
+{
+	return s->server[0] != '\0' && s->engine != CONF_TRTLLM;
+}
+
 static void
 check_http(struct parse *p, struct conf_stream *s)
 {
+	size_t n = strlen(s->server);
+
+	/* So that two entries of a server can be compared. */
+	while (n > 0 && s->server[n - 1] == '/')
+		s->server[--n] = '\0';
 	if (s->server[0] != '\0' && !begins(s->server, "http://") &&
 	    !begins(s->server, "https://"))
 		wrong(p, "\"server\" is http://HOST:PORT, not %s", s->server);
@@ -260,6 +272,8 @@ check_http(struct parse *p, struct conf_stream *s)
 			    "to \"events\"; not both");
 		if (s->replay[0] != '\0')
 			wrong(p, "what is polled has no \"replay\"");
+		if (s->topic[0] != '\0')
+			wrong(p, "what is polled has no \"topic\"");
 		if (s->interval == 0)
 			s->interval = INTERVAL;
 	} else if (s->server[0] != '\0' && s->events[0] != '\0') {
@@ -269,6 +283,9 @@ check_http(struct parse *p, struct conf_stream *s)
 		wrong(p, "only SGLang's \"server\" tells where its events are, "
 		    "and only TensorRT-LLM's has them: give \"events\"");
 	}
+	if (tells(s) && p->ranks > 1)
+		wrong(p, "its \"server\" tells how many ranks it has: leave "
+		    "\"ranks\" out");
 	if (s->interval != 0 && s->engine != CONF_TRTLLM)
 		wrong(p, "nothing is polled: \"interval_ms\" is for trtllm");
 }
@@ -303,14 +320,51 @@ same_worker(const struct conf_stream *a, const struct conf_stream *b)
 	        strcmp(a->region, b->region) == 0);
 }
 
+bool
+conf_has(const struct conf *conf, const struct conf_stream *stream)
+{
+	size_t i;
+
+	for (i = 0; i < conf->n; i++)
+		if (same_worker(&conf->streams[i], stream))
+			return true;
+	return false;
+}
+
+/* A server tells each event once: two that poll it would halve them. */
+static bool
+polled_twice(const struct conf_stream *a, const struct conf_stream *b)
+{
+	return a->engine == CONF_TRTLLM && b->engine == CONF_TRTLLM &&
+	    a->server[0] != '\0' && strcmp(a->server, b->server) == 0 &&
+	    (a->interval != b->interval || a->window != b->window ||
+	        a->block_size != b->block_size);
+}
+
+static bool
+check_polls(struct parse *p, const struct conf_stream *s)
+{
+	size_t i;
+
+	for (i = 0; i < p->conf->n; i++)
+		if (polled_twice(&p->conf->streams[i], s)) {
+			wrong(p, "its \"server\" is polled once for all its "
+			    "workers: give each the same \"interval_ms\", "
+			    "\"block_size\" and \"window\"");
+			return false;
+		}
+	return true;
+}
+
 /* One for each rank. */
 static void
 add(struct parse *p, const struct conf_stream *first)
 {
 	struct conf_stream s;
-	size_t i;
 	uint32_t r;
 
+	if (!check_polls(p, first))
+		return;
 	for (r = 0; r < p->ranks; r++) {
 		s = *first;
 		s.rank += r;
@@ -320,12 +374,10 @@ add(struct parse *p, const struct conf_stream *first)
 			    "which each rank has the next");
 			return;
 		}
-		for (i = 0; i < p->conf->n; i++)
-			if (same_worker(&p->conf->streams[i], &s)) {
-				wrong(p, "rank %" PRIu32 " is there twice",
-				    s.rank);
-				return;
-			}
+		if (conf_has(p->conf, &s)) {
+			wrong(p, "rank %" PRIu32 " is there twice", s.rank);
+			return;
+		}
 		if (!conf_add(p->conf, &s)) {
 			wrong(p, "more than %d streams, or no memory",
 			    CONF_STREAMS_MAX);
@@ -354,11 +406,8 @@ entry(struct parse *p, json_object *o)
 	}
 	if (p->wrong == before)
 		check(p, &s, o);
-	if (p->wrong == before && (s.server[0] == '\0' ||
-	    s.engine == CONF_TRTLLM))
+	if (p->wrong == before)
 		add(p, &s);
-	else if (p->wrong == before)
-		(void)conf_add(p->conf, &s);
 	p->worker = NULL;
 }
 

@@ -62,6 +62,8 @@ bool conf_read(struct conf *conf, const char *path, conf_say *say,
 void conf_free(struct conf *conf);
 /* A further stream. false: no memory, or too many. */
 bool conf_add(struct conf *conf, const struct conf_stream *stream);
+/* One of the same worker and rank. */
+bool conf_has(const struct conf *conf, const struct conf_stream *stream);
 /* The endpoint of a later rank: its port is `more` higher. "" stays. */
 bool conf_port(char *endpoint, size_t size, uint32_t more);
 const char *conf_engine_name(uint32_t engine);

@@ -130,23 +130,33 @@ leave(struct daemon *d, struct place *p)
 	sources_plan(&d->sources, p->attach.path, NULL, &nothing);
 }
 
+/* What a server has told may be an entry, too. */
+static void
+plan_found(struct daemon *d, const struct conf *found)
+{
+	size_t i;
+
+	for (i = 0; i < found->n; i++)
+		if (conf_has(&d->plan, &found->streams[i]))
+			say(found->streams[i].server, &found->streams[i],
+			    "it is there twice; this one is left out");
+		else
+			(void)conf_add(&d->plan, &found->streams[i]);
+}
+
 /* All that is known of the configuration, into all regions. */
 static void
 make_plan(struct daemon *d)
 {
-	const struct conf *found;
-	size_t i, j;
+	size_t i;
 
 	conf_free(&d->plan);
 	for (i = 0; i < d->conf.n; i++)
 		if (d->conf.streams[i].server[0] == '\0' ||
 		    sources_has(&d->conf.streams[i]))
 			(void)conf_add(&d->plan, &d->conf.streams[i]);
-	for (i = 0; i < d->n_found; i++) {
-		found = discover_streams(d->found[i]);
-		for (j = 0; j < found->n; j++)
-			(void)conf_add(&d->plan, &found->streams[j]);
-	}
+	for (i = 0; i < d->n_found; i++)
+		plan_found(d, discover_streams(d->found[i]));
 	for (i = 0; i < d->o->n; i++)
 		follow_plan(d, &d->places[i]);
 }

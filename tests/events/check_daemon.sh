@@ -664,6 +664,16 @@ case_servers_tell_where_they_publish()
 	"$events" --status "$socket" > "$scratch/status"
 	grep -q '"rank": 1, "engine": "sglang", "endpoint": "tcp://127.0.0.1:10"' \
 	    "$scratch/status" || cat "$scratch/status"
+	# one of its ranks is an entry, too
+	echo '{ "workers": [ { "worker": "a", "engine": "sglang",
+	    "server": "http://127.0.0.1:'"$port"'" },
+	    { "worker": "a", "events": "tcp://127.0.0.1:9", "rank": 1 } ] }' \
+	    > "$conf"
+	kill -HUP "$reader"
+	until_has 'a rank 1: it is there twice'
+	"$events" --status "$socket" > "$scratch/status"
+	[ "$(grep -c '"rank": 1' "$scratch/status")" -eq 1 ] ||
+	    cat "$scratch/status"
 	server_down
 }
 
@@ -689,6 +699,16 @@ case_configurations()
 	  { "worker": "l", "events": "tcp://h:7", "rank": 1 },
 	  { "worker": "m", "events": "tcp://h:1", "engine": "dynamo" },
 	  { "worker": "n", "server": "http://h:1" },
+	  { "worker": "o", "server": "http://h:2", "engine": "sglang" },
+	  { "worker": "o", "server": "http://h:3", "engine": "sglang" },
+	  { "worker": "p", "server": "http://h:4", "engine": "sglang",
+	    "ranks": 2 },
+	  { "worker": "q", "server": "http://h:5", "engine": "trtllm",
+	    "ranks": 2 },
+	  { "worker": "r", "server": "http://h:5/", "engine": "trtllm",
+	    "rank": 2, "interval_ms": 99 },
+	  { "worker": "s", "server": "http://h:6", "engine": "trtllm",
+	    "topic": "kv" },
 	  { "worker": 7, "events": "tcp://h:1" }, 8
 	], "wokers": [] }
 	END
@@ -700,11 +720,13 @@ case_configurations()
 	    'g: "engine" is one of' 'h: "mode" is' \
 	    'i: "ranks" is a number from 1 to 1024' 'j: there is no "colour"' \
 	    'k: .* endpoints with ports' 'l: rank 1 is there twice' \
-	    'm: .*"id" there' 'n: only SGLang' '"worker" is a text' \
-	    'entry 17: it is no object' 'there is no "wokers"'; do
+	    'm: .*"id" there' 'n: only SGLang' 'o: rank 0 is there twice' \
+	    'p: .* leave "ranks" out' 'r: .* give each the same' \
+	    's: what is polled has no "topic"' '"worker" is a text' \
+	    'entry 23: it is no object' 'there is no "wokers"'; do
 		grep -q -- "$sentence" "$out" || echo "not said: $sentence"
 	done
-	[ "$(wc -l < "$out")" -eq 17 ] || cat "$out"
+	[ "$(wc -l < "$out")" -eq 21 ] || cat "$out"
 	echo '{ "workers": [' > "$conf"
 	"$events" -c "$conf" --check > "$out" 2>&1 && echo 'exit 0'
 	grep -q 'line 2: it is cut' "$out" || cat "$out"
