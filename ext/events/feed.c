@@ -16,6 +16,8 @@
 
 enum { FRAMES_MAX = 4, BURST = 1000 };
 enum { HEARTBEAT = 5000, HEARTBEAT_TIMEOUT = 15000, QUEUE = 100000 };
+/* Between attempts to connect, the first of which are soon one after another. */
+enum { RECONNECT_MAX = 5000 };
 
 struct message {
 	zmq_msg_t frames[FRAMES_MAX];
@@ -130,6 +132,7 @@ socket_to(void *context, int type, const char *endpoint)
 		return NULL;
 	if (set(socket, ZMQ_LINGER, 0) && set(socket, ZMQ_RCVHWM, QUEUE) &&
 	    set(socket, ZMQ_IPV6, 1) &&
+	    set(socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX) &&
 	    set(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT) &&
 	    set(socket, ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT) &&
 	    zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof(most)) == 0 &&

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { FAILED = 1, HTTP_WAIT = 5 };
+enum { FAILED = 1, HTTP_WAIT = 5, STREAMS_A_THREAD = 500, THREADS_MAX = 4 };
 
 struct place {
 	struct attach attach;
@@ -359,9 +359,18 @@ loop(struct daemon *d)
 	}
 }
 
-/* A stream takes some descriptors. */
+/* One that looks up a name does nothing else meanwhile. */
+static int
+threads_for(size_t streams)
+{
+	const size_t n = 1 + streams / STREAMS_A_THREAD;
+
+	return n < THREADS_MAX ? (int)n : THREADS_MAX;
+}
+
+/* A stream takes some descriptors. Threads cannot be added later. */
 static void *
-make_context(void)
+make_context(size_t streams)
 {
 	struct rlimit files;
 	void *context = zmq_ctx_new();
@@ -374,6 +383,7 @@ make_context(void)
 	}
 	(void)zmq_ctx_set(context, ZMQ_MAX_SOCKETS,
 	    zmq_ctx_get(context, ZMQ_SOCKET_LIMIT));
+	(void)zmq_ctx_set(context, ZMQ_IO_THREADS, threads_for(streams));
 	return context;
 }
 
@@ -401,7 +411,8 @@ serve(const struct serve_options *options)
 	d->o = options;
 	if (!conf_read(&d->conf, options->conf, log_sentence, NULL))
 		return FAILED;
-	d->sources.context = d->context = make_context();
+	d->sources.context = d->context =
+	    make_context(d->conf.n * options->n);
 	d->sources.http = http_new();
 	if (d->context == NULL || d->sources.http == NULL ||
 	    !status_listen(&d->status, options->socket)) {

@@ -361,6 +361,28 @@ case_the_daemon_is_restarted_without_replay()
 	until_state '^degraded next 4 .* restarts 0 lost 1'
 }
 
+# Threads of libzmq's that do input and output.
+io_threads()
+{
+	cat /proc/"$reader"/task/*/comm | grep -c '/IO/'
+}
+
+case_many_streams_have_several_threads()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	[ "$(io_threads)" -eq 1 ] || io_threads
+	daemon_down
+	echo '{ "workers": [ { "worker": "a", "events": "'"$pub"'" },
+	    { "worker": "b", "events": "tcp://127.0.0.1:9", "ranks": 1000 } ]
+	    }' > "$conf"
+	daemon_up
+	tell wait
+	[ "$(io_threads)" -eq 3 ] || io_threads
+}
+
 case_a_wrong_endpoint()
 {
 	begin
