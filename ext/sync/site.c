@@ -148,8 +148,10 @@ start(struct site *s, int64_t now)
 		return false;
 	a.chains = p.chains = s->late.chains;
 	s->apply = apply_new(&a);
+	if (s->apply == NULL)
+		return false;
 	s->publish = publish_new(&p);
-	return s->apply != NULL && s->publish != NULL && late_begin(s, now);
+	return s->publish != NULL && late_begin(s, now);
 }
 
 bool
