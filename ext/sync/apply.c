@@ -3,13 +3,18 @@
  * apply.c - see apply.h: peers, and how late they are.
  *
  * Clocks of machines are not compared. arrival - sent differs from the delay by
- * a constant, so how much it is above the least one of the last minute is how
- * much later than the fastest frame a frame came: its excess.
+ * a constant, so how much it is above the least one is how much later than the
+ * fastest frame a frame came: its excess.
  *
  *	sent (peer)     0    100    200    300
  *	arrival (here)  7040 7141   7490   7342
  *	difference      7040 7041   7290   7042
  *	excess          0    1      250    2
+ *
+ * But two clocks drift apart: by 500 ppm each, if they are being put right. So
+ * the least one rises by a thousandth of the time that passes, and by no more:
+ * were it that of the last minute, a delay that stays would be none after that.
+ * A peer that was late with all of its frames cannot be told from one in time.
  *
  * One late frame, or a burst after the bus has paused, says nothing of those
  * that follow. A peer is late when for LATE_FOR no frame came in time, and in
@@ -38,7 +43,7 @@
 #define STOPPED (1500 * MS)
 #define FORGET (60 * SECOND) /* after that a silent peer is unknown */
 #define END_LIFE SECOND
-#define PART (10 * SECOND)
+#define DRIFT 1000 /* one in so many */
 #define LOADS_EACH (50 * MS)
 #define SENT_MAX (INT64_MAX / 4)
 
@@ -183,13 +188,10 @@ static struct peer *
 peer_make(struct apply *a, uint64_t origin)
 {
 	struct peer **place = peer_place(a), *p;
-	size_t i;
 
 	if (place == NULL || (p = calloc(1, sizeof(*p))) == NULL)
 		return NULL;
 	p->origin = origin;
-	for (i = 0; i < LEAST_PARTS; i++)
-		p->least[i] = INT64_MAX;
 	a->counts.peers++;
 	*place = p;
 	return p;
@@ -233,20 +235,16 @@ first_time(struct apply *a, struct peer *p, uint64_t number)
 static int64_t
 excess(struct peer *p, int64_t now, int64_t sent)
 {
-	const int64_t part = now / PART, difference = now - sent;
-	int64_t least = difference;
-	size_t i;
+	const int64_t difference = now - sent;
 
-	if (p->part < part - LEAST_PARTS)
-		p->part = part - LEAST_PARTS;
-	while (p->part < part)
-		p->least[++p->part % LEAST_PARTS] = INT64_MAX;
-	if (difference < p->least[part % LEAST_PARTS])
-		p->least[part % LEAST_PARTS] = difference;
-	for (i = 0; i < LEAST_PARTS; i++)
-		if (p->least[i] < least)
-			least = p->least[i];
-	return difference - least;
+	if (now > p->least_at) {
+		p->least += (now - p->least_at) / DRIFT;
+		p->least_at = now;
+	}
+	if (!p->timed || difference < p->least)
+		p->least = difference;
+	p->timed = true;
+	return difference - p->least;
 }
 
 static int64_t

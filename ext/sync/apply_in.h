@@ -13,8 +13,6 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-enum { LEAST_PARTS = 6 };
-
 /* An open lease of a peer. */
 struct lease {
 	uint64_t number;  /* the peer's */
@@ -55,8 +53,8 @@ struct peer {
 	uint64_t number, seen;    /* bit n: frame number - n has come */
 	uint64_t hello, load;     /* numbers of the frames that had them */
 	int64_t heard;
-	int64_t least[LEAST_PARTS]; /* of arrival - sent, in 10 s each */
-	int64_t part;
+	int64_t least, least_at;  /* of arrival - sent, and as of when */
+	bool timed;               /* that is known */
 	int64_t excess;
 	int64_t late_since;       /* if late: no frame since came in time */
 	bool late;

@@ -426,6 +426,45 @@ START_TEST(late_frames_are_prefixes_and_then_nothing)
 }
 END_TEST
 
+/* A delay that stays is one for as long as it does. */
+START_TEST(late_for_minutes_is_late)
+{
+	int i;
+
+	both();
+	open_on(a, 1, 5, 'b');
+	pass(SECOND, 0);
+	pass(2 * SECOND, 2 * SECOND);
+	for (i = 0; i < 90; i++) {
+		pass(SECOND, 2 * SECOND);
+		ck_assert_int_eq(the_peer(b).state, APPLY_LATE);
+		ck_assert_int_ge(the_peer(b).excess, 1800 * MS);
+	}
+	ck_assert_uint_eq(replica_leases(b), 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	pass(1100 * MS, 0);
+	ck_assert_int_eq(the_peer(b).state, APPLY_FRESH);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	finish();
+}
+END_TEST
+
+/* The peer's clock is slow by half a thousandth: 225 ms in all. */
+START_TEST(clocks_drift)
+{
+	int i;
+
+	both();
+	for (i = 0; i < 450; i++) {
+		a->skew -= MS / 2;
+		pass(SECOND, 0);
+		ck_assert_int_eq(the_peer(b).state, APPLY_FRESH);
+		ck_assert_int_lt(the_peer(b).excess, MS);
+	}
+	finish();
+}
+END_TEST
+
 static struct apply_peer
 peer_of(const struct replica *r)
 {
@@ -1479,6 +1518,8 @@ suite_apply(void)
 	tcase_add_test(t, a_new_daemon_begins_clean);
 	tcase_add_test(t, figures_of_a_peer);
 	tcase_add_test(t, late_frames_are_prefixes_and_then_nothing);
+	tcase_add_test(t, late_for_minutes_is_late);
+	tcase_add_test(t, clocks_drift);
 	tcase_add_test(t, one_late_frame_changes_nothing);
 	tcase_add_test(t, late_for_long_is_late);
 	tcase_add_test(t, jitter_of_a_busy_fleet_is_not_late);
