@@ -146,7 +146,7 @@ typedef struct {
 	uint64_t dead, reaped;  /* one that is being reaped, or 0, and */
 	                        /* where that goes on */
 	bool silent;            /* kvroute-sync, since its latest beat; */
-	int64_t silence;        /* that, when loads were ended; 0: never */
+	int64_t silence;        /* that + 1, when loads were ended; 0: never */
 	uint64_t unloaded;      /* where ending them goes on */
 	ngx_atomic_uint_t epoch;
 	ngx_http_kvroute_known_t *known;

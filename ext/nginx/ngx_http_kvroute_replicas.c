@@ -71,11 +71,12 @@ ngx_http_kvroute_replicas_watch(ngx_http_kvroute_srv_conf_t *up,
 	if (kvr_stats(up->kvr, &s) != KVR_OK)
 		return true;
 	up->silent = s.journal_beat >= 0 && now - s.journal_beat > SILENCE;
-	if (!up->silent || up->silence == s.journal_beat)
+	/* One that ends in good order beats 0 last. */
+	if (!up->silent || up->silence == s.journal_beat + 1)
 		return true;
 	tell(up, s.journal_beat, log);
 	if (!loads_end(up))
 		return false;
-	up->silence = s.journal_beat;
+	up->silence = s.journal_beat + 1;
 	return true;
 }
