@@ -15,7 +15,7 @@
 #define AGE_NOW SECOND /* of a frame of the log: all others were read */
 
 enum {
-	KEPT_MAX = 8 << 20,
+	KEPT_MAX = 64 << 20,   /* a second of the busiest pool */
 	WAITING_MAX = 1 << 20, /* then answers wait, not what is published */
 	LOOKS_MAX = 1 << 16    /* calls, to find an entry */
 };
@@ -162,9 +162,9 @@ late_begin(struct site *s, int64_t now)
 /* -------------------------------------------------------------- frames --- */
 
 static bool
-keeps(const struct late *l)
+fetching(const struct late *l)
 {
-	return l->fetch != NULL && !fetch_over(l->fetch) && !l->ended;
+	return l->fetch != NULL && !fetch_over(l->fetch);
 }
 
 static void
@@ -177,7 +177,11 @@ release(struct site *s)
 	kept_free(&s->late);
 }
 
-/* No longer than there is room: then the rest of the answer counts as new. */
+/*
+ * As long as there is room. What comes then is left out: applied before the
+ * answer, it would make all of that count as new, and what it says of leases
+ * and loads is said again each second.
+ */
 static void
 keep(struct site *s, const struct bus_message *m, int64_t now)
 {
@@ -185,10 +189,10 @@ keep(struct site *s, const struct bus_message *m, int64_t now)
 	const size_t bytes = sizeof(struct kept) + m->n;
 	struct kept *k = bytes > KEPT_MAX - l->bytes ? NULL : malloc(bytes);
 
+	if (frame_open(&l->reader, &s->rules, m->bytes, m->n) == FRAME_GOOD)
+		fetch_heard(l->fetch, l->reader.origin);
 	if (k == NULL) {
-		l->ended = true;
-		release(s);
-		apply_frame(s->apply, now, m->age, m->bytes, m->n);
+		l->left_out++;
 		return;
 	}
 	*k = (struct kept){ .came = now, .age = m->age, .n = m->n };
@@ -196,8 +200,6 @@ keep(struct site *s, const struct bus_message *m, int64_t now)
 	*l->last = k;
 	l->last = &k->next;
 	l->bytes += bytes;
-	if (frame_open(&l->reader, &s->rules, m->bytes, m->n) == FRAME_GOOD)
-		fetch_heard(l->fetch, l->reader.origin);
 }
 
 void
@@ -212,7 +214,7 @@ late_take(struct site *s, const struct bus_message *m)
 	} else if (m->answer) {
 		if (l->fetch != NULL)
 			fetch_frame(l->fetch, now, m->bytes, m->n);
-	} else if (keeps(l)) {
+	} else if (fetching(l) && !l->direct) {
 		keep(s, m, now);
 	} else {
 		l->replayed += l->replaying;
@@ -231,7 +233,6 @@ fetched(struct site *s)
 	const struct fetch_counts c = fetch_counts(s->late.fetch);
 	const enum fetch_state state = fetch_state(s->late.fetch);
 
-	s->late.ended = true;
 	bus_ask_end(s->bus);
 	/* Perhaps all others have just begun. The log has what was kept, too:
 	 * applied before it, all that precedes would come too late. */
@@ -240,6 +241,9 @@ fetched(struct site *s)
 		return;
 	}
 	release(s);
+	if (s->late.left_out > 0)
+		site_log(s, "%" PRIu64 " frames that came meanwhile were left "
+		    "out", s->late.left_out);
 	if (state == FETCH_DONE)
 		site_log(s, "ready: %" PRIu64 " blocks from %016" PRIx64
 		    " in %" PRId64 " ms", c.blocks, c.peer, c.took / MS);
@@ -255,19 +259,22 @@ static void
 look_ready(struct site *s, int64_t now)
 {
 	struct late *l = &s->late;
-	const bool fetching = l->fetch != NULL && !l->ended;
-	const bool replayed = l->replayed > 0;
+	const bool waits = fetching(l) || l->replaying;
 
-	if (l->ready)
-		return;
-	if (now - l->opened < READY_MAX && (fetching || l->replaying))
+	if (l->ready || (waits && now - l->opened < READY_MAX))
 		return;
 	l->ready = true;
-	if (fetching || l->replaying)
+	if (waits)
 		site_log(s, "ready, though what was missed has not come yet");
-	else if (replayed)
+	else if (l->replayed > 0)
 		site_log(s, "ready: %" PRIu64 " frames of the log in %" PRId64
 		    " ms", l->replayed, (now - l->opened) / MS);
+	/* Not before there is an answer: the log that is read then has all. */
+	if (fetching(l) && l->left_out > 0 &&
+	    fetch_counts(l->fetch).blocks > 0) {
+		l->direct = true;
+		release(s);
+	}
 }
 
 int64_t
@@ -276,15 +283,15 @@ late_work(struct site *s, int64_t now)
 	struct late *l = &s->late;
 	int64_t next = INT64_MAX, due;
 
-	if (l->fetch != NULL && !fetch_over(l->fetch) &&
-	    (bus_connected(s->bus) || fetch_state(l->fetch) != FETCH_LOOKING)) {
+	if (fetching(l) && (bus_connected(s->bus) ||
+	    fetch_state(l->fetch) != FETCH_LOOKING)) {
 		next = fetch_work(l->fetch, now);
 		if (fetch_over(l->fetch))
 			fetched(s);
 	}
 	if (l->give != NULL) {
 		due = bus_waiting(s->bus) > WAITING_MAX ? now + MS :
-		    give_work(l->give, l->ready, now);
+		    give_work(l->give, l->ready && !fetching(l), now);
 		next = due < next ? due : next;
 	}
 	look_ready(s, now);

@@ -35,8 +35,10 @@ struct late {
 	int64_t opened;
 	int64_t age;           /* of the oldest that was missed */
 	bool replaying;        /* the log */
-	bool ready, ended;
+	bool ready;
+	bool direct;           /* frames are no longer kept back */
 	uint64_t replayed;     /* frames */
+	uint64_t left_out;     /* no room to keep them back */
 	/* kept back */
 	struct kept *first, **last;
 	size_t bytes;

@@ -7,7 +7,7 @@
 
 #define MS INT64_C(1000000)
 
-enum { COUNTERS = 47 };
+enum { COUNTERS = 48 };
 
 struct counter {
 	const char *group, *name;
@@ -64,6 +64,7 @@ collect(const struct site *s, struct counter out[COUNTERS])
 		{ "fetched", "blocks", f.blocks },
 		{ "fetched", "refused", f.refused },
 		{ "fetched", "lost", f.lost },
+		{ "fetched", "left_out", s->late.left_out },
 		{ "given", "asked", g.asked },
 		{ "given", "answers", g.given },
 		{ "given", "refused", g.refused },

@@ -11,17 +11,27 @@
 
 #include "late.c"
 
-enum { MESSAGE = 1000 };
+enum { MESSAGE = 1000, QUESTIONER = 44 };
 
 static struct replica *a, *b;
 static struct site *s;
 static struct site_options options;
-static unsigned rereads, asks, ends;
+static unsigned rereads, asks, ends, answers;
+static uint64_t pieces; /* of the last answer */
 
 bool
 bus_answer(struct bus *bus, const char *reply, const void *bytes, size_t n)
 {
-	(void)bus, (void)reply, (void)bytes, (void)n;
+	static struct frame_reader reader;
+	struct frame_record r;
+
+	(void)bus, (void)reply;
+	ck_assert_int_eq(frame_open(&reader, &s->rules, bytes, n), FRAME_GOOD);
+	while (frame_next(&reader, &r))
+		if (r.kind == FRAME_SNAPSHOT_END) {
+			answers++;
+			pieces = r.pieces;
+		}
 	return true;
 }
 
@@ -97,7 +107,7 @@ begin(void)
 	ck_assert_ptr_nonnull(s->apply);
 	ck_assert(late_begin(s, now));
 	ck_assert_ptr_nonnull(s->late.fetch);
-	rereads = asks = ends = 0;
+	rereads = asks = ends = answers = 0;
 }
 
 static void
@@ -123,13 +133,13 @@ take(const void *bytes, size_t n, int64_t age)
 }
 
 /* However the lengths of messages meet the bound. */
-START_TEST(what_is_kept_is_bounded)
+static void
+overflow(void)
 {
 	static const unsigned char bytes[BUS_FRAME_MAX];
 	const size_t each = sizeof(struct kept) + MESSAGE;
 	size_t rest;
 
-	begin();
 	while (KEPT_MAX - s->late.bytes >= 2 * each)
 		take(bytes, MESSAGE, 0);
 	/* Its bytes would fit, itself not. */
@@ -140,7 +150,75 @@ START_TEST(what_is_kept_is_bounded)
 	take(bytes, MESSAGE, 0);
 	take(bytes, MESSAGE, 0);
 	ck_assert_uint_le(s->late.bytes, KEPT_MAX);
-	ck_assert(s->late.ended);
+}
+
+/* A peer has observed so many prompts, each of which is a frame of it. */
+static void
+observed(uint32_t n)
+{
+	uint32_t i;
+
+	/* its journal is read from now on */
+	replica_run(a, a->now + 20 * MS);
+	for (i = 1; i <= n; i++) {
+		ck_assert_int_eq(kvr_observe(a->k, replica_prompt(a, i, 5),
+		    replica_worker(a, 'b'), a->now, 0, NULL), KVR_OK);
+		replica_run(a, a->now + 20 * MS);
+	}
+	ck_assert_uint_ge(a->n, n);
+}
+
+static void
+take_last(size_t n)
+{
+	size_t i;
+
+	for (i = a->n - n; i < a->n; i++)
+		take(a->sent[i].bytes, a->sent[i].n, 0);
+}
+
+/* Another one that begins asks this one. */
+static void
+question(void)
+{
+	static struct frame_writer w;
+	const struct frame_record r = { .kind = FRAME_ASK, .peer = s->origin,
+	    .stamp_age = INT64_MAX };
+	struct bus_message message = { .reply = "there" };
+
+	frame_writer_init(&w, &s->rules, QUESTIONER);
+	ck_assert_int_eq(frame_put(&w, &r), FRAME_OK);
+	message.bytes = frame_finish(&w, 1, &message.n);
+	late_take(s, &message);
+}
+
+/* Until the peers that were heard have not answered. */
+static void
+work(int64_t time)
+{
+	int64_t at;
+
+	for (at = 0; at < time; at += 100 * MS)
+		(void)late_work(s, s->late.opened + at);
+}
+
+/* It is not ready for that, and tells nothing of what it does not know yet. */
+START_TEST(what_is_kept_is_bounded)
+{
+	begin();
+	observed(20);
+	take_last(20);
+	overflow();
+	ck_assert_uint_ge(s->late.left_out, 2);
+	question();
+	work(SECOND);
+	ck_assert(!s->late.ready);
+	ck_assert_uint_eq(answers, 1);
+	ck_assert_uint_eq(pieces, 0);
+	ck_assert_uint_eq(apply_counts(s->apply).frames[FRAME_GOOD], 0);
+	ck_assert_ptr_nonnull(s->late.first);
+	work(10 * SECOND);
+	ck_assert(s->late.ready);
 	ck_assert_ptr_null(s->late.first);
 	finish();
 }
@@ -158,26 +236,16 @@ log_again(size_t end)
 		    (i + 10 < end ? 30 * SECOND : 0));
 }
 
-/* Peers that do not answer were heard meanwhile; the log begins before that. */
-START_TEST(the_log_after_no_answer)
+static void
+the_log(bool full)
 {
-	uint32_t i;
-	size_t j;
-
 	begin();
-	/* its journal is read from now on */
-	replica_run(a, a->now + 20 * MS);
-	for (i = 1; i <= 100; i++) {
-		ck_assert_int_eq(kvr_observe(a->k, replica_prompt(a, i, 5),
-		    replica_worker(a, 'b'), a->now, 0, NULL), KVR_OK);
-		replica_run(a, a->now + 20 * MS);
-	}
-	ck_assert_uint_gt(a->n, 90);
+	observed(100);
 	/* The last ones come while it asks; there is no answer. */
-	for (j = a->n - 10; j < a->n; j++)
-		take(a->sent[j].bytes, a->sent[j].n, 0);
-	for (i = 0; i < 10; i++)
-		(void)late_work(s, s->late.opened + i * SECOND);
+	take_last(10);
+	if (full)
+		overflow();
+	work(10 * SECOND);
 	ck_assert_uint_eq(asks, 1);
 	ck_assert_uint_eq(ends, 1);
 	ck_assert_uint_eq(rereads, 1);
@@ -187,6 +255,18 @@ START_TEST(the_log_after_no_answer)
 	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
 	ck_assert_uint_eq(replica_holds(b, 50, 8, 'b'), 5);
 	finish();
+}
+
+/* Peers that do not answer were heard meanwhile; the log begins before that. */
+START_TEST(the_log_after_no_answer)
+{
+	the_log(false);
+}
+END_TEST
+
+START_TEST(the_log_after_more_than_is_kept)
+{
+	the_log(true);
 }
 END_TEST
 
@@ -201,6 +281,7 @@ suite_late(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, what_is_kept_is_bounded);
 	tcase_add_test(t, the_log_after_no_answer);
+	tcase_add_test(t, the_log_after_more_than_is_kept);
 	suite_add_tcase(suite, t);
 	return suite;
 }
