@@ -77,9 +77,8 @@ $(BUILD)/sync-cost: $(BUILD)/obj/bench/sync/cost.o $(call objects,$(WIRE) \
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
-# Late starts are measured too if there is a program.
-bench-sync: $(addprefix $(BUILD)/,sync-cost sync-flow traffic star kvroute-sync) ## measure replicas: cost, throughput, latency, hits (five minutes); PARTS=hits SEED=1
-	@PARTS='$(PARTS)' SEED='$(SEED)' ARMS='$(ARMS)' sh bench/sync/sync.sh $(BUILD) \
+bench-sync: $(addprefix $(BUILD)/,sync-cost sync-flow traffic star late-start kvroute-sync) ## measure replicas: cost, throughput, latency, hits (five minutes); PARTS=hits SEED=1
+	@PARTS='$(PARTS)' SEED='$(SEED)' ARMS='$(ARMS)' BLOCKS='$(BLOCKS)' sh bench/sync/sync.sh $(BUILD) \
 	    ../shared/traces
 
 # The daemon, where a bus is.
