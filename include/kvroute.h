@@ -222,8 +222,10 @@ int kvr_options_init(struct kvr_options *options, size_t size);
 int kvr_options_get(const struct kvr *k, struct kvr_options *out);
 /*
  * 1: no call on this handle sleeps, as if each had KVR_NOWAIT; a call that
- * would have to wait for the lock is KVR_EBUSY. For event loops. 0, the
- * default: off. Do not change it while calls on this handle run.
+ * would have to wait for the lock is KVR_EBUSY. For event loops. 2: a call
+ * waits for a tenth of a second at most, and after one that did so in vain none
+ * does until one has got the lock. 0, the default: calls wait. Do not change it
+ * while calls on this handle run.
  */
 int kvr_nowait_set(struct kvr *k, uint32_t on);
 /* Drops all prefixes, leases and loads; keeps workers, options, policy. */

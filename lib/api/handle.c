@@ -158,9 +158,9 @@ kvr_free(struct kvr *k)
 int
 kvr_nowait_set(struct kvr *k, uint32_t on)
 {
-	if (k == NULL || on > 1)
+	if (k == NULL || on > REGION_BRIEFLY)
 		return KVR_EINVAL;
-	atomic_store_explicit(&k->nowait, on == 1, memory_order_relaxed);
+	atomic_store_explicit(&k->nowait, on, memory_order_relaxed);
 	return KVR_OK;
 }
 

@@ -51,6 +51,10 @@
  * kind, they also ask now and then, at most every ASK_NS, whether the owner
  * lives.
  *
+ * CALLS THAT MAY WAIT BRIEFLY wait for LOCK_BRIEF_NS. Once one has done so in
+ * vain, they are as those that may not wait, until one of them gets the lock: a
+ * stopped owner delays a handle once, however many calls are made meanwhile.
+ *
  * DISTRUST. Any process that can write the region can write anything into the
  * word. It can take the lock away from its owner, so that two processes change
  * the index at once; all reads are bounded for that. It can let the lock look
@@ -207,10 +211,10 @@ lock_round(const struct kvr *k, struct wait *w)
 }
 
 static int
-lock_wait(const struct kvr *k)
+lock_wait(const struct kvr *k, int64_t ns)
 {
 	int64_t now = lock_clock();
-	struct wait w = { .until = now + k->wait_ns, .looked = now };
+	struct wait w = { .until = now + ns, .looked = now };
 
 	while (!lock_round(k, &w)) {
 		now = lock_clock();
@@ -225,16 +229,36 @@ lock_wait(const struct kvr *k)
 	return KVR_OK;
 }
 
+static int
+lock_briefly(const struct kvr *k)
+{
+	if (atomic_load_explicit(&k->own->gave_up, memory_order_relaxed))
+		return lock_hurry(k);
+	return lock_spin(k, LOCK_HUNGRY) ? KVR_OK :
+	    lock_wait(k, LOCK_BRIEF_NS);
+}
+
 int
 region_lock(const struct kvr *k, bool wait)
 {
+	const uint32_t nowait = wait ? atomic_load_explicit(&k->nowait,
+	    memory_order_relaxed) : REGION_NEVER;
+	int error = KVR_OK;
+
 	if (!seat_here(k))
 		return KVR_ESTATE;
-	if (lock_swap(k, 0, k->me))
-		return KVR_OK;
-	if (!wait || atomic_load_explicit(&k->nowait, memory_order_relaxed))
-		return lock_hurry(k);
-	return lock_spin(k, LOCK_HUNGRY) ? KVR_OK : lock_wait(k);
+	if (!lock_swap(k, 0, k->me)) {
+		if (nowait == REGION_NEVER)
+			return lock_hurry(k);
+		if (nowait == REGION_PATIENTLY)
+			return lock_spin(k, LOCK_HUNGRY) ? KVR_OK :
+			    lock_wait(k, k->wait_ns);
+		error = lock_briefly(k);
+	}
+	if (nowait == REGION_BRIEFLY)
+		atomic_store_explicit(&k->own->gave_up, error != KVR_OK,
+		    memory_order_relaxed);
+	return error;
 }
 
 void

@@ -21,6 +21,7 @@ enum {
 #define LOCK_WAITERS UINT32_C(0x80000000) /* there may be sleepers */
 
 #define LOCK_WAIT_NS INT64_C(30000000000) /* then a call gives up */
+#define LOCK_BRIEF_NS INT64_C(100000000) /* two looks at its owner */
 
 /* KVR_OK, KVR_EBUSY, or KVR_ESTATE in a child after fork. */
 int region_lock(const struct kvr *k, bool wait);

@@ -40,6 +40,14 @@ struct own {
 	uint32_t here;         /* 0: another process made the handle */
 	_Atomic int64_t asked; /* when it was last asked if an owner lives */
 	_Atomic uint64_t looks; /* of one call, at whether BROKEN */
+	_Atomic bool gave_up;  /* REGION_BRIEFLY: the last call that waited */
+};
+
+/* How long calls of a handle sleep; numbers of kvr_nowait_set. */
+enum region_wait {
+	REGION_PATIENTLY,   /* LOCK_WAIT_NS, each of them */
+	REGION_NEVER,
+	REGION_BRIEFLY      /* LOCK_BRIEF_NS, once */
 };
 
 /* A handle: this process's view of the region. */
@@ -83,7 +91,7 @@ struct kvr {
 	uint64_t gate_device, gate_inode;
 
 	bool readonly;      /* neither memory nor lock can be written */
-	_Atomic bool nowait; /* no call may sleep */
+	_Atomic uint32_t nowait; /* enum region_wait */
 	_Atomic bool quiet;  /* calls leave no record in the journal */
 	unsigned char boot_id[KVR_BOOT_ID_BYTES]; /* of the options, or 0 */
 	struct hash_rule rule;

@@ -136,6 +136,34 @@ START_TEST(gives_up)
 }
 END_TEST
 
+/* Once for all calls, until the lock is free again. */
+START_TEST(gives_up_briefly)
+{
+	struct kvr *other;
+	int64_t since;
+	int i;
+
+	ck_assert_int_eq(kvr_attach_at(NULL, shared, BYTES, &other), KVR_OK);
+	ck_assert_int_eq(kvr_nowait_set(k, 2), KVR_OK);
+	ck_assert_int_eq(region_lock(k, true), KVR_OK);
+	region_unlock(k);
+	ck_assert_int_eq(region_lock(other, true), KVR_OK);
+	since = milliseconds();
+	ck_assert_int_eq(region_lock(k, true), KVR_EBUSY);
+	ck_assert_int_ge(milliseconds() - since, 99);
+	ck_assert(atomic_load(&k->own->gave_up));
+	since = milliseconds();
+	for (i = 0; i < 1000; i++)
+		ck_assert_int_eq(region_lock(k, true), KVR_EBUSY);
+	ck_assert_int_lt(milliseconds() - since, 50000);
+	region_unlock(other);
+	ck_assert_int_eq(region_lock(k, true), KVR_OK);
+	ck_assert(!atomic_load(&k->own->gave_up));
+	region_unlock(k);
+	kvr_free(other);
+}
+END_TEST
+
 /* A private region has the same lock, without seats. */
 START_TEST(private_region)
 {
@@ -467,6 +495,7 @@ suite_lock(void)
 	tcase_add_test(t, words_without_an_owner);
 	tcase_add_test(t, lost_to_another);
 	tcase_add_test(t, gives_up);
+	tcase_add_test(t, gives_up_briefly);
 	tcase_add_test(t, private_region);
 	suite_add_tcase(s, t);
 	t = tcase_create("order");

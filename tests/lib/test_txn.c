@@ -305,7 +305,7 @@ START_TEST(never_sleeps)
 	ck_assert_int_eq(pthread_join(thread, NULL), 0);
 	ck_assert_int_ne(make_call(_i), KVR_EBUSY);
 	ck_assert_int_eq(kvr_nowait_set(k, 0), KVR_OK);
-	ck_assert_int_eq(kvr_nowait_set(k, 2), KVR_EINVAL);
+	ck_assert_int_eq(kvr_nowait_set(k, 3), KVR_EINVAL);
 	ck_assert_int_eq(kvr_nowait_set(NULL, 0), KVR_EINVAL);
 }
 END_TEST
