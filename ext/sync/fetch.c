@@ -268,26 +268,31 @@ fetch_frame(struct fetch *f, int64_t now, const void *bytes, size_t n)
 
 /* ------------------------------------------------------------- applying --- */
 
-/* Returns how many blocks that was. */
-static size_t
-observe(struct fetch *f, const struct held *h)
+/* Adds how many blocks that was. false: the region is busy. */
+static bool
+observe(struct fetch *f, const struct held *h, size_t *blocks)
 {
 	const struct roster_worker *w = &f->o.roster->workers[h->place];
 	struct stretch s;
 	uint64_t *end;
+	int error;
 
 	if (w->id == 0 || w->made != h->made || w->epoch != h->epoch ||
 	    !chains_get(f->o.chains, h->sequence, 0, &s, &end)) {
 		f->counts.refused++;
-		return 0;
+		return true;
 	}
-	if (kvr_prompt_set_sequences(f->prompt, s.parent, 0, s.hashes, s.n,
-	    s.n * f->block_size) == KVR_OK && kvr_observe(f->o.roster->k,
-	    f->prompt, w->id, h->stamp, 0, NULL) == KVR_OK)
-		f->counts.applied++;
-	else
-		f->counts.refused++;
-	return s.n;
+	error = kvr_prompt_set_sequences(f->prompt, s.parent, 0, s.hashes, s.n,
+	    s.n * f->block_size);
+	if (error == KVR_OK)
+		error = kvr_observe(f->o.roster->k, f->prompt, w->id, h->stamp,
+		    0, NULL);
+	if (error == KVR_EBUSY)
+		return false;
+	f->counts.applied += error == KVR_OK;
+	f->counts.refused += error != KVR_OK;
+	*blocks += s.n;
+	return true;
 }
 
 static void
@@ -301,16 +306,19 @@ over(struct fetch *f, int64_t now)
 	f->n = f->capacity = 0;
 }
 
-static void
+/* Returns when to call again. */
+static int64_t
 slice(struct fetch *f, int64_t now)
 {
 	size_t blocks = 0, entries = 0;
 
-	while (f->at < f->n && blocks < SLICE_BLOCKS &&
-	    entries++ < SLICE_ENTRIES)
-		blocks += observe(f, &f->held[f->at++]);
+	for (; f->at < f->n && blocks < SLICE_BLOCKS &&
+	    entries++ < SLICE_ENTRIES; f->at++)
+		if (!observe(f, &f->held[f->at], &blocks))
+			return now + TURN;
 	if (f->at == f->n)
 		over(f, now);
+	return now;
 }
 
 int64_t
@@ -327,7 +335,7 @@ fetch_work(struct fetch *f, int64_t now)
 	else if (f->state == FETCH_ASKED && now - f->heard >= ANSWER_MAX)
 		go_on(f, now);
 	else if (f->state == FETCH_APPLYING)
-		slice(f, now);
+		return slice(f, now);
 	return f->state == FETCH_APPLYING ? now : now + TURN;
 }
 

@@ -164,8 +164,13 @@ note(struct roster *f, uint64_t id)
 	bool news = true;
 
 	if (kvr_worker_get(f->k, id, &facts) != KVR_OK ||
-	    kvr_worker_name(f->k, id, name, sizeof(name), &name_len) != KVR_OK)
+	    kvr_worker_name(f->k, id, name, sizeof(name), &name_len) !=
+	    KVR_OK) {
+		/* Perhaps the region is busy, and it is still there. */
+		if ((w = roster_id(f, id)) != NULL)
+			w->there = true;
 		return false;
+	}
 	w = roster_find(f, name, name_len, facts.rank);
 	if (w != NULL && w->id == id) {
 		news = false;

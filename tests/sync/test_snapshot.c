@@ -4,10 +4,12 @@
  * are carried by hand.
  */
 #include <check.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "alloc.h"
+#include "busy.h"
 #include "frames.h"
 #include "replica.h"
 #include "snapshot.h"
@@ -282,6 +284,33 @@ START_TEST(several_frames)
 		ck_assert_uint_eq(replica_holds(b, i, 50, 'b'),
 		    replica_holds(a, i, 50, 'b'));
 	}
+	finish();
+}
+END_TEST
+
+/* It is not lost, nor tried for ever in one turn. */
+START_TEST(an_answer_waits_for_a_busy_region)
+{
+	size_t i;
+
+	begin();
+	sent(1, 50, 'a');
+	sent(2, 50, 'b');
+	ask(a->origin);
+	for (i = 0; i < n_answers; i++)
+		carry(i);
+	busy_begin(UINT_MAX);
+	for (i = 0; i < 100; i++)
+		ck_assert_int_gt(fetch_work(fetch, now + b->skew),
+		    now + b->skew);
+	ck_assert_uint_gt(busy_end(), 0);
+	ck_assert_int_eq(fetch_state(fetch), FETCH_APPLYING);
+	apply();
+	ck_assert_int_eq(fetch_state(fetch), FETCH_DONE);
+	ck_assert_uint_eq(fetch_counts(fetch).refused, 0);
+	b->now = now;
+	ck_assert_uint_eq(replica_holds(b, 1, 50, 'a'), 50);
+	ck_assert_uint_eq(replica_holds(b, 2, 50, 'b'), 50);
 	finish();
 }
 END_TEST
@@ -683,6 +712,7 @@ suite_snapshot(void)
 	tcase_add_test(t, ages_are_kept);
 	tcase_add_test(t, no_older_than_is_wanted);
 	tcase_add_test(t, several_frames);
+	tcase_add_test(t, an_answer_waits_for_a_busy_region);
 	tcase_add_test(t, an_answer_takes_turns);
 	tcase_add_test(t, a_lost_frame_is_noticed);
 	tcase_add_test(t, frames_come_twice);
