@@ -151,7 +151,11 @@ start(struct site *s, int64_t now)
 	if (s->apply == NULL)
 		return false;
 	s->publish = publish_new(&p);
-	return s->publish != NULL && late_begin(s, now);
+	if (s->publish == NULL || !late_begin(s, now))
+		return false;
+	/* From now on a process that was stopped with the lock of a region does
+	 * not stop the others, nor the bus. */
+	return kvr_nowait_set(s->k, 2) == KVR_OK;
 }
 
 bool

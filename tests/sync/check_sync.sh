@@ -13,6 +13,7 @@ mkdir -p "$scratch"
 : > "$tally"
 one=$scratch/one
 two=$scratch/two
+three=$scratch/three
 
 wanted()
 {
@@ -354,6 +355,41 @@ case_a_region_is_made_anew()
 	until_is 1 fresh first
 	until_is 20 router "$one" holds 1 b
 	until_is 1 router "$one" requests b
+}
+
+# stop_within REGION - a process of it, whose pid is in $churn_pid, stands still
+# in the middle of a change.
+stop_within()
+{
+	"$build/router" "$1" churn &
+	churn_pid=$!
+	tries=0
+	while kill -STOP "$churn_pid" && [ "$(router "$1" busy)" = 0 ]; do
+		kill -CONT "$churn_pid"
+		tries=$((tries + 1))
+		[ "$tries" -lt 1000 ] || { echo 'never stopped'; break; }
+	done
+}
+
+# One daemon serves two regions. A call waits for the lock for 30 s elsewhere.
+case_a_stopped_router_stops_no_other_region()
+{
+	begin
+	rm -f "$three"
+	router "$three" make s
+	daemon first "y=$two" "x=$one"
+	daemon second "y=$three"
+	until_is 1 fresh first
+	until_is 1 fresh second
+	stop_within "$one"
+	lease=$(router "$three" open 1 b)
+	until_is 1 router "$two" requests b
+	sleep 3
+	is 1 router "$two" requests b
+	is 1 fresh first
+	router "$three" finish "$lease"
+	until_is 0 router "$two" requests b
+	end KILL "$churn_pid"
 }
 
 case_metrics()

@@ -16,6 +16,8 @@
  *	router FILE finish LEASE
  *	router FILE holds PROMPT WORKER   prints blocks
  *	router FILE requests WORKER       prints how many run
+ *	router FILE churn                 observes for ever
+ *	router FILE busy                  prints 1 if the lock is held
  *	router FILE check
  */
 #include <kvroute.h>
@@ -27,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCKS = 20, BLOCK = 16, WORKERS = 4, LEASES = 64 };
+enum { BLOCKS = 20, BLOCK = 16, WORKERS = 4, LEASES = 64, CHURNED = 1000 };
 
 static struct kvr *k;
 static struct kvr_prompt *p;
@@ -178,6 +180,30 @@ requests(const char *name)
 	printf("%" PRIu64 "\n", stats.requests);
 }
 
+/* One prompt after another, so that a stop is often in the middle of a call. */
+static _Noreturn void
+churn(void)
+{
+	char number[24];
+	uint64_t i;
+
+	for (i = 0;; i = (i + 1) % CHURNED) {
+		snprintf(number, sizeof(number), "%" PRIu64, CHURNED + i);
+		prompt(number);
+		must(kvr_observe(k, p, worker("a"), kvr_clock_now(), 0, NULL),
+		    "observe");
+	}
+}
+
+static bool
+busy(void)
+{
+	uint64_t id;
+
+	must(kvr_nowait_set(k, 1), "nowait");
+	return kvr_worker_find(k, "a", 1, 0, &id) == KVR_EBUSY;
+}
+
 static void
 beat(void)
 {
@@ -219,6 +245,10 @@ main(int argc, char **argv)
 	else if (argc == 4 && strcmp(verb, "finish") == 0)
 		must(kvr_lease_finish(k, strtoull(argv[3], NULL, 10), NULL,
 		    kvr_clock_now(), 0), "finish");
+	else if (strcmp(verb, "churn") == 0)
+		churn();
+	else if (strcmp(verb, "busy") == 0)
+		printf("%d\n", busy());
 	else if (strcmp(verb, "beat") == 0)
 		beat();
 	else if (strcmp(verb, "check") == 0)
