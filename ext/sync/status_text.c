@@ -6,8 +6,9 @@
 #include <string.h>
 
 #define MS INT64_C(1000000)
+#define SECOND 1e9
 
-enum { COUNTERS = 48 };
+enum { COUNTERS = 50 };
 
 struct counter {
 	const char *group, *name;
@@ -47,6 +48,9 @@ collect(const struct site *s, struct counter out[COUNTERS])
 		{ "applied", "stranger", c.frames[FRAME_STRANGER] },
 		{ "applied", "forged", c.frames[FRAME_FORGED] },
 		{ "applied", "repeated", c.repeated },
+		/* counters do not go down */
+		{ "applied", "missed", c.lost + c.reordered },
+		{ "applied", "reordered", c.reordered },
 		{ "applied", "records", c.records },
 		{ "applied", "replayed", c.replayed },
 		{ "applied", "repaired", c.repaired },
@@ -181,6 +185,66 @@ gauge(FILE *out, const char *name, const struct site *s, uint64_t value)
 	fprintf(out, "} %" PRIu64 "\n", value);
 }
 
+static void
+put_fresh(FILE *out, const struct apply_peer *p)
+{
+	fputs(p->state == APPLY_FRESH ? "1" : "0", out);
+}
+
+static void
+put_lag(FILE *out, const struct apply_peer *p)
+{
+	fprintf(out, "%.6f", (double)p->excess / SECOND);
+}
+
+static void
+put_lost(FILE *out, const struct apply_peer *p)
+{
+	fprintf(out, "%" PRIu64, p->lost);
+}
+
+static void
+put_peers(FILE *out, const char *name, const struct site *s,
+    void put(FILE *, const struct apply_peer *))
+{
+	struct apply_peer peers[APPLY_PEERS_MAX];
+	const size_t n = apply_peers(s->apply, peers, APPLY_PEERS_MAX);
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		fprintf(out, "kvroute_sync_%s{name=\"%s\",region=", name,
+		    s->name);
+		put_text(out, s->path, strlen(s->path));
+		fputs(",host=", out);
+		put_text(out, peers[i].host, peers[i].host_len);
+		fprintf(out, ",origin=\"%016" PRIx64 "\"} ",
+		    peers[i].origin);
+		put(out, &peers[i]);
+		fputc('\n', out);
+	}
+}
+
+/* A frame that came after others was lost until then. */
+static void
+each_peer(FILE *out, const struct site *sites, size_t n)
+{
+	static const struct {
+		const char *name;
+		void (*put)(FILE *, const struct apply_peer *);
+	} all[] = {
+		{ "peer_fresh", put_fresh },
+		{ "peer_lag_seconds", put_lag },
+		{ "peer_lost", put_lost }
+	};
+	size_t i, j;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		fprintf(out, "# TYPE kvroute_sync_%s gauge\n", all[i].name);
+		for (j = 0; j < n; j++)
+			put_peers(out, all[i].name, &sites[j], all[i].put);
+	}
+}
+
 /* All samples of a metric stand together. */
 void
 status_prometheus(FILE *out, const struct site *sites, size_t n)
@@ -204,6 +268,7 @@ status_prometheus(FILE *out, const struct site *sites, size_t n)
 	for (j = 0; j < n; j++)
 		gauge(out, "peers_leases", &sites[j],
 		    apply_counts(sites[j].apply).leases);
+	each_peer(out, sites, n);
 	for (i = 0; i < COUNTERS && n > 0; i++)
 		for (j = 0; j < n; j++) {
 			(void)collect(&sites[j], all);

@@ -399,6 +399,11 @@ case_metrics()
 	"$build/kvroute-sync" --metrics "$scratch/first.sock" > "$scratch/out"
 	grep -q '^kvroute_sync_applied_frames_total{name="kvroute",' \
 	    "$scratch/out" || cat "$scratch/out"
+	for line in 'peer_fresh{.*,origin="[0-9a-f]*"} 1' \
+	    'peer_lag_seconds{.*"} [0-9]*\.[0-9]*' 'peer_lost{.*"} 0' \
+	    'applied_missed_total{.*"} 0' 'applied_reordered_total{.*"} 0'; do
+		is 1 grep -c "^kvroute_sync_$line\$" "$scratch/out"
+	done
 	"$build/kvroute-sync" --status "$scratch/first.sock" |
 	    jq -e '.[0].peers[0].state == "fresh"' > /dev/null ||
 	    echo 'the status is no JSON'
