@@ -222,7 +222,7 @@ what_one_sends_the_other_knows()
 	port=$port2
 	until_true 20 has_leases "$streams" || echo 'the next one brings none'
 	give_up_streams
-	until_true 20 no_leases || echo 'ended leases stay'
+	until_true 5 no_leases || echo 'ended leases stay'
 	stop_kept
 }
 
@@ -290,6 +290,20 @@ p99()
 	    sort -n | awk '{ v[NR] = $1 } END { print v[int(NR * .99)] + 0 }'
 }
 
+# A tenth above that of before, and what the machine is busy with else: the
+# processes that begin anew.
+P99_SLACK_US=250
+
+p99_holds()
+{
+	before=$(($(p99 1 "$1") / 1000))
+	during=$(($(p99 "$(($1 + 1))" "$2") / 1000))
+	printf '    p99 of a request, us: before %s, during %s\n' \
+	    "$before" "$during" >&3
+	[ "$during" -le $((before * 11 / 10 + P99_SLACK_US)) ] ||
+	    echo "p99 of a request: $before us before, $during us during"
+}
+
 deaths_of_others_fail_no_request()
 {
 	two_routers --scale 0.01 || return
@@ -309,13 +323,11 @@ deaths_of_others_fail_no_request()
 	mv "$work/figures1" "$work/figures"
 	no_errors 'of the router that lives'
 	above requests "$(figure requests)" 100
-	[ "${KILLS:-10}" -lt 50 ] || printf '    p99 of a request, us: %s %s\n' \
-	    "before $(($(p99 1 "$calm") / 1000))," \
-	    "during $(($(p99 "$((calm + 1))" "$rough") / 1000))" >&3
+	[ "${KILLS:-10}" -lt 50 ] || p99_holds "$calm" "$rough"
 	for n in 1 2; do
 		until_true 20 hears_one "$n" || echo "$n hears nothing"
 		eval "port=\$port$n"
-		until_true 20 no_leases || echo "leases stay at $n: $(
+		until_true 5 no_leases || echo "leases stay at $n: $(
 		    json '.upstreams[0].region.leases')"
 		is "requests at $n" "$(json '[.upstreams[0].workers[].requests]
 		    | add')" 0

@@ -84,12 +84,13 @@ brought()
 	router "$1" brought
 }
 
-# Everywhere no lease and no load is left, and all is well.
+# Everywhere no lease and no load is left, and all is well. What is of the dead
+# ends within 4 s.
 nothing_left()
 {
 	for i in $(seq "$count"); do
-		until_is 0 router "$i" leases
-		until_is '0 0
+		within 8 until_is 0 router "$i" leases
+		within 8 until_is '0 0
 0 0
 0 0
 0 0' router "$i" loads
@@ -127,14 +128,14 @@ case_losses_and_disorder()
 	daemons
 	drive_all 8 8
 	driven
-	# What was lost is repaired: only what is open is open.
+	# What was lost is repaired within 2 s: only what is open is open.
 	for i in 1 2 3; do
-		until_is 0 brought "$i"
+		within 6 until_is 0 brought "$i"
 	done
 	one=$(router 1 open 1 a)
 	two=$(router 2 open 2 b)
 	for i in 1 2 3; do
-		until_is 2 sum_requests "$i"
+		within 6 until_is 2 sum_requests "$i"
 	done
 	until_is 20 router 3 holds 2 b
 	router 1 finish "$one"
@@ -186,8 +187,8 @@ case_a_partition_heals()
 	drive_all 16 20
 	sleep 2
 	cut_off 1
-	until_is 0 fresh 1
-	until_is 1 fresh 2
+	within 8 until_is 0 fresh 1
+	within 8 until_is 1 fresh 2
 	sleep 8
 	router 1 open 1001 a > "$scratch/cut"
 	router 2 open 1002 b >> "$scratch/cut"
@@ -195,10 +196,10 @@ case_a_partition_heals()
 	all_hear
 	driven
 	for i in 1 2 3; do
-		until_is 2 sum_requests "$i"
+		within 4 until_is 2 sum_requests "$i"
 	done
 	if [ "$bus" = redis ]; then
-		same_live_sets
+		within 6 same_live_sets
 		until_is 20 router 1 holds 1002 b
 		until_is 20 router 3 holds 1001 a
 	fi
@@ -216,13 +217,13 @@ case_the_dead_have_no_load()
 	until_is 1 sum_requests 2
 	end KILL "$daemon_1"
 	daemon_1=
-	until_is 0 sum_requests 2
+	within 8 until_is 0 sum_requests 2
 	router 2 open 2 b > /dev/null
 	daemon 1
 	all_hear
 	until_is 2 sum_requests 2
 	cut_off 1
-	until_is 1 sum_requests 2
+	within 8 until_is 1 sum_requests 2
 	heal 1
 	until_is 2 sum_requests 2
 	until_is 2 sum_requests 1
@@ -241,8 +242,8 @@ case_the_dead_have_no_sums()
 	drive 1 100000 1
 	end KILL "$daemon_1"
 	daemon_1=
-	until_is 1 sum_requests 2
-	until_is 0 router 1 requests b
+	within 8 until_is 1 sum_requests 2
+	within 8 until_is 0 router 1 requests b
 	daemon 1 --loads
 	until_is 1 router 1 requests b
 	kill -TERM "$drive_1"

@@ -189,14 +189,28 @@ field()
 	    sed -n "s/.*\"$2\": \([^,}]*\).*/\1/p" | head -n 1
 }
 
+limit=20
+
+# within SECONDS command ... - that waits by the following: no longer than so.
+# Of a promise of 4 s that is 8, as the machine may be busy.
+within()
+{
+	limit=$1
+	shift
+	"$@"
+	limit=20
+}
+
 # Repeats a command until it succeeds. If it never does, nothing that follows
 # can be right: the subshell of the case ends.
 until_true()
 {
-	tries=0
+	until_end=$(($(date +%s) + limit))
 	while ! "$@" > /dev/null 2>&1; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 400 ] || { echo "never: $*"; exit 1; }
+		[ "$(date +%s)" -le "$until_end" ] || {
+			echo "not in $limit s: $*"
+			exit 1
+		}
 		sleep 0.05
 	done
 }
@@ -206,11 +220,10 @@ until_is()
 {
 	want=$1
 	shift
-	tries=0
+	until_end=$(($(date +%s) + limit))
 	while got=$("$@" 2>&1); [ "$got" != "$want" ]; do
-		tries=$((tries + 1))
-		if [ "$tries" -ge 400 ]; then
-			echo "$*: $got, expected $want"
+		if [ "$(date +%s)" -gt "$until_end" ]; then
+			echo "in $limit s: $*: $got, expected $want"
 			exit 1
 		fi
 		sleep 0.05
