@@ -229,8 +229,8 @@ what_one_sends_the_other_knows()
 # ---------------------------------------------------------------- deaths
 
 # A line for each: what, of which router, how, seconds until then and until it
-# goes on or comes back. Processes of the second nginx die too, never those of
-# the first.
+# goes on or comes back: one in five is longer than what is taken for death.
+# Processes of the second nginx die too, never those of the first.
 drawn_deaths()
 {
 	awk -v seed="${SEED:-1}" -v kills="${KILLS:-10}" 'BEGIN {
@@ -240,7 +240,8 @@ drawn_deaths()
 			i = int(rand() * 4) + 1
 			print what[i], i == 2 ? 1 : 2,
 			    rand() < .5 ? "KILL" : "STOP",
-			    .05 + rand() * .3, .05 + rand() * .7
+			    .05 + rand() * .3, rand() < .2 ? \
+			    2 + rand() * 4 : .05 + rand() * .7
 		}
 	}'
 }
@@ -273,13 +274,13 @@ strike()
 	esac
 }
 
-# users_of N - in the background, until they are told to stop.
+# users_of N SECONDS - in the background.
 users_of()
 {
 	eval "there=\$port$1"
 	"$build/kvroute-chats" --url "http://127.0.0.1:$there" -q \
-	    --format kv --chats 8 --think-ms 20 --timeout 60 --seconds \
-	    "$((${KILLS:-10} + 6))" > "$work/figures$1" &
+	    --format kv --chats 8 --think-ms 20 --timeout 60 \
+	    --seconds "$2" > "$work/figures$1" &
 	eval "users$1=$!"
 }
 
@@ -308,11 +309,13 @@ deaths_of_others_fail_no_request()
 {
 	two_routers --scale 0.01 || return
 	expected_alert='exited on signal 9'
-	users_of 1
-	users_of 2
+	drawn_deaths > "$work/deaths"
+	lasts=$(awk '{ sum += $4 + $5 + .5 } END { print int(sum) + 6 }' \
+	    "$work/deaths")
+	users_of 1 "$lasts"
+	users_of 2 "$lasts"
 	sleep 3
 	calm=$(wc -l < "$work/logs/access1")
-	drawn_deaths > "$work/deaths"
 	while read -r what n how before after; do
 		sleep "$before"
 		strike "$what" "$n" "$how" "$after"

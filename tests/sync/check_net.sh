@@ -279,8 +279,9 @@ is_so()
 
 # ------------------------------------------------------------------ deaths
 
-# A line for each: what, KILL or STOP, milliseconds until then, and until it
-# goes on or comes back.
+# A line for each: what, KILL or STOP, seconds until then, and until it goes on
+# or comes back: one in five is long enough that others take it for dead, or it
+# itself sees that it did not run.
 deaths()
 {
 	awk -v seed="$SEED" -v kills="$KILLS" -v n="$count" 'BEGIN {
@@ -290,7 +291,8 @@ deaths()
 			how = rand() < .5 ? "KILL" : "STOP"
 			print what == 0 ? "bus 0" : what <= n ? \
 			    "daemon " what : "drive " what - n, how,
-			    .05 + rand() * .4, .05 + rand() * 1.2
+			    .05 + rand() * .4, rand() < .2 ? \
+			    2 + rand() * 4 : .05 + rand() * 1.2
 		}
 	}'
 }
