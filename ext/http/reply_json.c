@@ -18,10 +18,11 @@ skip_space(const char *at, const char *end)
 static const char *
 skip_string(const char *at, const char *end)
 {
-	const char *quote, *escape;
+	const char *quote = NULL, *escape;
 
 	for (;;) {
-		quote = memchr(at, '"', (size_t)(end - at));
+		if (quote == NULL || quote < at)
+			quote = memchr(at, '"', (size_t)(end - at));
 		if (quote == NULL)
 			return NULL;
 		escape = memchr(at, '\\', (size_t)(quote - at));

@@ -475,6 +475,32 @@ START_TEST(no_memory)
 }
 END_TEST
 
+/*
+ * Each byte of an answer is looked at a few times, however many of them are
+ * escapes. Were it once more for each escape, the test would not end in time.
+ */
+START_TEST(dense_in_escapes)
+{
+	enum { ESCAPES = 1 << 21 };
+	static const char begin[] = "{'choices':[{'message':{'content':'",
+	    end[] = "'}}]}";
+	struct turn t = { ENDPOINT_CHAT, ANSWER_JSON, false, "", NULL, "" };
+	char *text = malloc(2 * ESCAPES + sizeof(begin) + sizeof(end));
+	char *at = text;
+	size_t i;
+
+	ck_assert_ptr_nonnull(text);
+	at = stpcpy(at, begin);
+	for (i = 0; i < ESCAPES; i++)
+		at = stpcpy(at, "\\n");
+	strcpy(at, end);
+	t.response = text;
+	ck_assert_int_eq(read_response(&t, 2 * strlen(text), 0, 0),
+	    REPLY_WHOLE);
+	free(text);
+}
+END_TEST
+
 /* A request that no answer continues says so. */
 START_TEST(requests_that_end)
 {
@@ -522,6 +548,7 @@ suite_reply_message(void)
 	tcase_add_loop_test(c, most, 0, TURNS);
 	tcase_add_test(c, too_many_calls);
 	tcase_add_loop_test(c, no_memory, 0, TURNS);
+	tcase_add_test(c, dense_in_escapes);
 	tcase_add_test(c, requests_that_end);
 	suite_add_tcase(s, c);
 	return s;
