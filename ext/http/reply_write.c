@@ -19,12 +19,15 @@
 
 #include "body_string.h"
 
-/* Not counted: what is kept is freed as soon as it has been written. */
+/*
+ * Not counted: what is kept is freed as soon as it has been written. The parts
+ * stay if there is no memory, since those who call go through them.
+ */
 static void
 put(struct reply *r, const void *bytes, size_t n)
 {
 	if (r->why == REPLY_WHOLE && !hold_append(&r->message, bytes, n))
-		reply_drop(r, REPLY_NO_MEMORY);
+		r->why = REPLY_NO_MEMORY;
 }
 
 static void
@@ -133,7 +136,7 @@ put_decoded(struct reply *r, struct hold *h)
 		return;
 	if (!hold_append(h, "\"", 1) ||
 	    !hold_reserve(m, h->length + 2 * STRING_SLACK)) {
-		reply_drop(r, REPLY_NO_MEMORY);
+		r->why = REPLY_NO_MEMORY;
 		return;
 	}
 	(void)string_decode(h->data, h->length, m->data + m->length,
@@ -141,7 +144,7 @@ put_decoded(struct reply *r, struct hold *h)
 	/* One value: nothing that would end the object around it. */
 	if (why != STRING_QUOTE || !view_text((char *)m->data + m->length,
 	    written, &value)) {
-		reply_drop(r, REPLY_CUT);
+		r->why = REPLY_CUT;
 		return;
 	}
 	m->length += written;
@@ -205,8 +208,8 @@ write_value(struct reply *r, const char *before, const char *after)
 	hold_free(&value);
 }
 
-void
-reply_write(struct reply *r)
+static void
+write_message(struct reply *r)
 {
 	if (r->endpoint == ENDPOINT_COMPLETIONS) {
 		put_text(r, "\"");
@@ -222,4 +225,17 @@ reply_write(struct reply *r)
 	} else {
 		write_blocks(r);
 	}
+}
+
+void
+reply_write(struct reply *r)
+{
+	enum reply_outcome why;
+
+	write_message(r);
+	why = r->why;
+	if (why == REPLY_WHOLE)
+		return;
+	reply_forget(r);
+	r->why = why;
 }

@@ -449,9 +449,9 @@ START_TEST(too_many_calls)
 END_TEST
 
 /* Each allocation fails in turn: nothing is kept, or all. */
-START_TEST(no_memory)
+static void
+fail_each(const struct turn *t)
 {
-	const struct turn *t = &turns[_i];
 	struct taken next, now;
 	enum reply_outcome e;
 	unsigned long fails;
@@ -472,6 +472,57 @@ START_TEST(no_memory)
 	now = take(t->endpoint, t->request);
 	ck_assert_int_eq(reply_append(r, b, p, NULL), REPLY_WHOLE);
 	expect(&next, t->response, now.units > 0);
+}
+
+START_TEST(no_memory)
+{
+	fail_each(&turns[_i]);
+}
+END_TEST
+
+/* Blocks of each kind, twice; the first one has a text of n bytes. */
+static void
+blocks_write(char *response, char *next, int n)
+{
+	int i, m = n;
+
+	next += sprintf(next, "{'messages':[" HELLO ",{'role':'assistant',"
+	    "'content':[");
+	for (i = 0; i < 6; i += 3, m = 250) {
+		response += sprintf(response,
+		    TYPED("content_block_start", ",'index':%d,'content_block':"
+		    "{'type':'text','text':'%0*d'}")
+		    TYPED("content_block_start", ",'index':%d,'content_block':"
+		    "{'type':'redacted_thinking','data':'%0*d'}")
+		    TYPED("content_block_start", ",'index':%d,'content_block':"
+		    "{'type':'tool_use','name':'f','input':{}}")
+		    TYPED("content_block_delta", ",'index':%d,'delta':{"
+		    "'partial_json':'{\\'a\\':\\'%0*d\\'}'}"),
+		    i, m, 1, i + 1, 250, 2, i + 2, i + 2, 250, 3);
+		next += sprintf(next, "%s{'type':'text','text':'%0*d'},{'type'"
+		    ":'redacted_thinking','data':'%0*d'},{'type':'tool_use',"
+		    "'name':'f','input':{'a':'%0*d'}}", i > 0 ? "," : "",
+		    m, 1, 250, 2, 250, 3);
+	}
+	strcpy(response, TYPED("message_stop", ""));
+	strcpy(next, "]}],'model':'m'}");
+}
+
+/*
+ * The memory of a message grows at 512 bytes and at 1024: each length of the
+ * first text moves another byte of it there.
+ */
+START_TEST(no_memory_in_blocks)
+{
+	static char response[4096], next[4096];
+	const struct turn t = { ENDPOINT_MESSAGES, ANSWER_STREAM, true,
+		CHAT(""), response, next };
+	int n;
+
+	for (n = 1; n <= 240; n++) {
+		blocks_write(response, next, n);
+		fail_each(&t);
+	}
 }
 END_TEST
 
@@ -548,6 +599,7 @@ suite_reply_message(void)
 	tcase_add_loop_test(c, most, 0, TURNS);
 	tcase_add_test(c, too_many_calls);
 	tcase_add_loop_test(c, no_memory, 0, TURNS);
+	tcase_add_test(c, no_memory_in_blocks);
 	tcase_add_test(c, dense_in_escapes);
 	tcase_add_test(c, requests_that_end);
 	suite_add_tcase(s, c);
