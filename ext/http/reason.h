@@ -4,8 +4,8 @@
  *
  * The first reasons are the library's: a worker was chosen by its cost, its
  * load, and so on. The others say why the library was not asked or gave no
- * worker; the proxy then takes the least loaded one. A reason is a number in
- * counters and a word in logs, JSON and metrics.
+ * worker; the proxy then takes the least loaded one, or none. A reason is a
+ * number in counters and a word in logs, JSON and metrics.
  */
 #ifndef KVROUTE_REASON_H
 #define KVROUTE_REASON_H
@@ -34,6 +34,7 @@ enum reason {
 	REASON_BUSY,
 	REASON_NO_WORKER,
 	REASON_STATE_LOST,
+	REASON_STATE_BUSY, /* refused: another worker would not do */
 	REASON_FAILED,
 	REASONS /* how many there are */
 };

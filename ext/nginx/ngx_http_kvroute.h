@@ -82,7 +82,8 @@ typedef struct {
 	uint32_t due;           /* ids to be looked up */
 	bool named;             /* the engine is told which */
 	bool closed;            /* drained or set down at run time, all */
-	bool usable;            /* by nginx's rules */
+	bool usable;            /* by nginx's rules, now */
+	bool down;              /* as configured, so not for a while only */
 	ngx_uint_t conns, weight;
 } ngx_http_kvroute_known_t;
 
@@ -403,12 +404,12 @@ const char *ngx_http_kvroute_secret_read(ngx_conf_t *cf,
 /* Once the body is read. */
 void ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx);
 /*
- * Is it known where the state is that the request needs? Then ctx->worker is
- * that worker; or it is 0 and ctx->reason says why it cannot be had.
+ * Does the request need state that is somewhere? Then ctx->worker is that
+ * worker; or it is 0 and ctx->reason says why it cannot be had: lost, or busy.
  */
 bool ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now);
-/* It could not be had after all. */
-void ngx_http_kvroute_session_missed(ngx_http_kvroute_ctx_t *ctx);
+/* It is there, but cannot be had now. */
+void ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx);
 void ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx);
 /* The status is 2xx. */
 void ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx);

@@ -18,7 +18,8 @@
  *     rrp.tried      bits of `first`, or, once none is left there, `backup`
  *
  * Requests without a prediction go to the peer with the fewest connections by
- * weight. A drained server gets them only if there is no other.
+ * weight. A drained server gets them only if there is no other. Those that need
+ * what one peer keeps go there or, while it is busy, nowhere.
  *
  * Nothing here waits for the region's lock: if it is held, the request is
  * routed without a prediction.
@@ -314,6 +315,14 @@ kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	ngx_http_kvroute_trace_keep(ctx);
 }
 
+/* As the stock method does when no peer is left. */
+static ngx_int_t
+take_none(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
+{
+	pc->name = ctx->rrp.peers->name;
+	return NGX_BUSY;
+}
+
 /* To the worker that keeps what the request needs. */
 static ngx_int_t
 take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
@@ -321,6 +330,8 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	bool current;
 	ngx_int_t rc;
 
+	if (ctx->reason == REASON_STATE_BUSY)
+		return take_none(ctx, pc);
 	if (ctx->worker == 0)
 		return take_least(ctx, pc);
 	rc = take_worker(ctx, pc, &current);
@@ -328,8 +339,13 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 		kept_book(ctx, now);
 		return rc;
 	}
-	ngx_http_kvroute_session_missed(ctx);
-	return rc == NGX_BUSY ? take_least(ctx, pc) : rc;
+	/* A backup that was found instead is given back. */
+	if (rc == NGX_OK) {
+		ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, 0);
+		pc->sockaddr = NULL;
+	}
+	ngx_http_kvroute_session_busy(ctx);
+	return take_none(ctx, pc);
 }
 
 /* --------------------------------------------------------------- shadow --- */

@@ -13,9 +13,12 @@
  *   answer passes      id -> its worker, kvr_affinity_bind     | answer.c
  *   previous_response_id, conversation, or an id in the path
  *     bound            that worker, also if it is drained
- *     worker gone, or nginx would not use it
+ *     worker gone, or down
  *                      reason state_lost: the least loaded one, whose engine
  *                      says in its own words that it does not know the id
+ *     worker full, or failed, or the lock is held
+ *                      reason state_busy: refused, since any other engine would
+ *                      say for good that there is no such id
  *     not bound        as if there were no id
  *   accepted           the binding is made anew: it lives on while it is used;
  *                      or it ends, if the request was to delete the id
@@ -29,6 +32,7 @@ enum {
 	TTL_MS = 600 * 1000,
 	RESPONSES_TTL_MS = 3600 * 1000,
 	SECRET_BYTES = 32,
+	TRIES = 4, /* of a lookup that finds writers in the way */
 	ENDED_NS = 1000000 /* as short as a binding can be */
 };
 
@@ -371,6 +375,14 @@ lost(ngx_http_kvroute_ctx_t *ctx, enum kvr_affinity_outcome how)
 	ctx->affinity = how;
 }
 
+void
+ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx)
+{
+	ctx->worker = 0;
+	ctx->reason = REASON_STATE_BUSY;
+	ctx->affinity = KVR_AFFINITY_NONE;
+}
+
 /* Ids that may be new: their lookup found the lock held. */
 static bool
 ids_missing(const ngx_http_kvroute_srv_conf_t *up)
@@ -386,53 +398,75 @@ ids_missing(const ngx_http_kvroute_srv_conf_t *up)
 
 /* A backup is not for use while a first peer is. */
 static bool
-may_take(const ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i)
+kept_back(const ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i)
 {
 	ngx_uint_t j;
 
 	for (j = 0; i >= up->n_first && j < up->n_first; j++) {
 		if (up->known[j].usable)
-			return false;
+			return true;
 	}
-	return up->known[i].usable;
+	return false;
+}
+
+/* Its worker, and that one's position in up->known; n_peers: it has none. */
+static int
+bound_look(ngx_http_kvroute_ctx_t *ctx, int64_t now, uint64_t *worker,
+    ngx_uint_t *place)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	uint32_t rank;
+	int error = kvr_affinity_find(up->kvr, ctx->state, now, worker);
+
+	if (error != KVR_OK)
+		return error;
+	*place = ngx_http_kvroute_peer_of(up, *worker, &rank);
+	if (*place < up->n_peers || !ids_missing(up))
+		return KVR_OK;
+	ngx_http_kvroute_peers_look(ctx);
+	return KVR_EBUSY;
+}
+
+/* No turn of the loop may wait for a writer, so it is asked again at once. */
+static int
+bound_find(ngx_http_kvroute_ctx_t *ctx, int64_t now, uint64_t *worker,
+    ngx_uint_t *place)
+{
+	int error = KVR_EBUSY, i;
+
+	for (i = 0; i < TRIES && error == KVR_EBUSY; i++)
+		error = bound_look(ctx, now, worker, place);
+	return error;
 }
 
 bool
 ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_uint_t i = up->n_peers;
 	uint64_t worker = 0;
-	uint32_t rank;
-	ngx_uint_t i;
 	int error;
 
 	if (ctx->state == 0)
 		return false;
-	error = kvr_affinity_find(up->kvr, ctx->state, now, &worker);
-	i = error != KVR_OK ? up->n_peers :
-	    ngx_http_kvroute_peer_of(up, worker, &rank);
+	error = bound_find(ctx, now, &worker, &i);
 	if (error == KVR_EWORKER) {
 		lost(ctx, KVR_AFFINITY_GONE);
-	} else if (error == KVR_EBUSY ||
-	    (error == KVR_OK && i == up->n_peers && ids_missing(up))) {
-		ctx->reason = REASON_BUSY;
+	} else if (error == KVR_EBUSY) {
+		ngx_http_kvroute_session_busy(ctx);
 	} else if (error != KVR_OK) {
 		ctx->affinity = KVR_AFFINITY_NEW;
 		return false;
-	} else if (i == up->n_peers || !may_take(up, i)) {
+	} else if (i == up->n_peers || up->known[i].down || kept_back(up, i)) {
 		lost(ctx, KVR_AFFINITY_MOVED);
+	} else if (!up->known[i].usable) {
+		ngx_http_kvroute_session_busy(ctx);
 	} else {
 		ctx->worker = worker;
 		ctx->reason = REASON_AFFINITY;
 		ctx->affinity = KVR_AFFINITY_HIT;
 	}
 	return true;
-}
-
-void
-ngx_http_kvroute_session_missed(ngx_http_kvroute_ctx_t *ctx)
-{
-	lost(ctx, KVR_AFFINITY_MOVED);
 }
 
 void

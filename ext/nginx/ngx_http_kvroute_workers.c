@@ -312,6 +312,7 @@ list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
 		known->usable = peer != NULL && usable(peer, now) &&
 		    same(&peer->name, known->name, known->name_len) &&
 		    (tried == NULL || (tried[i / word] >> i % word & 1) == 0);
+		known->down = peer == NULL || peer->down;
 		if (peer == NULL)
 			continue;
 		known->conns = peer->conns;

@@ -13,7 +13,8 @@ quick_cases="${quick_cases:-} auto_takes_what_clients_send
     conversations_go_on_where_they_are streams_name_their_answers
     answers_that_are_not_kept_are_not_bound state_of_a_removed_worker_is_lost
     state_of_a_refusing_worker_is_lost state_on_a_server_that_is_down
-    state_on_a_backup drained_worker_keeps_its_state
+    state_on_a_backup state_on_a_full_worker state_on_a_failed_worker
+    drained_worker_keeps_its_state
     state_while_the_lock_is_held
     ids_are_kept_while_the_lock_is_held bindings_that_wait_are_bounded
     state_of_ranks shadow_learns_where_state_is
@@ -499,6 +500,75 @@ state_on_a_backup()
 	settled
 }
 
+# fault_first 'kind=...' - of the engine that has the first turn.
+fault_first()
+{
+	n=1
+	for p in $engine_ports; do
+		[ "127.0.0.1:$p" != "$(cat "$work/began")" ] || fault $n "$1"
+		n=$((n + 1))
+	done
+}
+
+# Waits until the first turn's engine, which stalls, has a second one.
+next_in_flight()
+{
+	until_true 20 no_leases || echo 'the first turn does not end'
+	fault_first 'kind=stall&seconds=600'
+	curl -s -m 60 -o "$work/stalled" -w '%{http_code}\n' -d "{\"model\":
+	    \"m\",\"input\":\"go on\",\"previous_response_id\":\"$id\"}" \
+	    "http://127.0.0.1:$port/v1/responses" > "$work/stalled-status" &
+	stalled_pid=$!
+	until_true 20 one_lease || echo 'no second turn is under way'
+}
+
+one_lease()
+{
+	[ "$(json '.upstreams[0].region.leases')" = 1 ]
+}
+
+# The other engines could only say that there is no such id.
+state_on_a_full_worker()
+{
+	server_options='max_conns=1'
+	sessions_up
+	first 1
+	next_in_flight
+	is 'status of a turn' "$(next_of "$id")" 502
+	is 'a turn' "$(last 2-3)" 'state_busy none'
+	is 'status of a path' "$(call "/v1/responses/$id")" 502
+	is 'a path' "$(last 2-3)" 'state_busy none'
+	is 'status without state' "$(speak 2)" 200
+	is 'state busy' "$(json '.upstreams[0].reasons.state_busy')" 2
+	is 'state lost' "$(json '.upstreams[0].reasons.state_lost')" 0
+	fault_first 'kind=none'
+	wait "$stalled_pid"
+	is 'status of the turn in flight' "$(cat "$work/stalled-status")" 200
+	is 'status afterwards' "$(next_of "$id")" 200
+	is 'afterwards' "$(last 2-3)" 'affinity hit'
+	stays 'afterwards'
+	settled
+}
+
+state_on_a_failed_worker()
+{
+	server_options='max_fails=1 fail_timeout=600s'
+	sessions_up
+	first 1
+	next_in_flight
+	fault_first 'kind=die'
+	wait "$stalled_pid"
+	is 'status of the turn that failed' "$(cat "$work/stalled-status")" 502
+	is 'status of a turn' "$(next_of "$id")" 502
+	is 'a turn' "$(last 2-3)" 'state_busy none'
+	is 'state lost' "$(json '.upstreams[0].reasons.state_lost')" 0
+	# nginx forgets failures.
+	reload_nginx kvroute
+	is 'status afterwards' "$(next_of "$id")" 200
+	stays 'afterwards'
+	settled
+}
+
 drained_worker_keeps_its_state()
 {
 	sessions_up
@@ -528,10 +598,10 @@ state_while_the_lock_is_held()
 	echo "$place" > "$work/began"
 	next_of "$bound" > "$work/status"
 	# If the holder was stopped between two changes, the table can be read.
-	case $(last 2-3) in
-	'busy none') ;;
-	'affinity hit') stays 'state that can be found' ;;
-	*) echo "state while the lock is held: $(last 2-3)" ;;
+	case "$(last 2-3) $(cat "$work/status")" in
+	'state_busy none 502') ;;
+	'affinity hit 200') stays 'state that can be found' ;;
+	*) echo "state while the lock is held: $(last 2-3,5)" ;;
 	esac
 	kill -CONT "$holder_pid"
 	end_strays
