@@ -417,8 +417,9 @@ void ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx);
 void ngx_http_kvroute_session_answered(ngx_http_kvroute_ctx_t *ctx);
 
 /* peer */
-/* That the request went to; 0: not known. */
-uint64_t ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx);
+/* That the request went to, or the one of its ranks that `draw` draws. */
+uint64_t ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx,
+    uint64_t draw);
 ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 

@@ -380,18 +380,27 @@ taken_peer(ngx_http_kvroute_ctx_t *ctx)
 	return i;
 }
 
+/*
+ * Which of several ranks it was, only the engine knows; but each of them
+ * reaches what it keeps.
+ */
 uint64_t
-ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx)
+ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)
 {
-	ngx_http_kvroute_known_t *known = ctx->up->known;
+	const ngx_http_kvroute_known_t *known;
+	uint64_t id = 0;
 	ngx_uint_t i;
+	uint32_t n;
 
 	if (ctx->worker != 0 && ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
 		return ctx->worker;
 	i = taken_peer(ctx);
-	/* Which of several ranks it was, only the engine knows. */
-	return i < ctx->up->n_peers && known[i].ranks == 1 ? known[i].ids[0] :
-	    0;
+	if (i == ctx->up->n_peers)
+		return 0;
+	known = &ctx->up->known[i];
+	for (n = 0; n < known->ranks && id == 0; n++)
+		id = known->ids[(draw + n) % known->ranks];
+	return id;
 }
 
 /*

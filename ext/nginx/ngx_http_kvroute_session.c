@@ -490,7 +490,7 @@ state_bind(ngx_http_kvroute_ctx_t *ctx, uint64_t digest, bool ends)
 
 	ngx_memzero(&write, sizeof(write));
 	write.what = NGX_HTTP_KVROUTE_BIND;
-	write.id = ngx_http_kvroute_taken_worker(ctx);
+	write.id = ngx_http_kvroute_taken_worker(ctx, digest);
 	write.digest = digest;
 	write.ttl = (int64_t)loc->responses_ttl * 1000000;
 	if (digest == 0 || write.id == 0 || write.ttl == 0)

@@ -10,7 +10,8 @@ quick_cases="${quick_cases:-} auto_takes_what_clients_send
     auto_leaves_users_and_parents_alone modes_of_sessions
     routers_with_one_secret_agree tenants_have_sessions_of_their_own
     sessions_are_no_scope answers_go_on_where_they_are
-    conversations_go_on_where_they_are streams_name_their_answers
+    conversations_go_on_where_they_are conversations_of_ranks
+    streams_name_their_answers
     answers_that_are_not_kept_are_not_bound state_of_a_removed_worker_is_lost
     state_of_a_refusing_worker_is_lost state_on_a_server_that_is_down
     state_on_a_backup state_on_a_full_worker state_on_a_failed_worker
@@ -364,9 +365,10 @@ answers_go_on_where_they_are()
 	settled
 }
 
-conversations_go_on_where_they_are()
+# conversations_go_on [engine option ...]
+conversations_go_on()
 {
-	sessions_up
+	sessions_up "$@"
 	for n in 1 2 3 4; do
 		is 'status of a new one' "$(call_with /v1/conversations '')" 200
 		id=$(jq -r .id "$work/said")
@@ -394,6 +396,18 @@ conversations_go_on_where_they_are()
 		is "after the end, $n" "$(last 3)" new
 	done
 	settled
+}
+
+conversations_go_on_where_they_are()
+{
+	conversations_go_on
+}
+
+# One is made without a prompt, so no rank is chosen.
+conversations_of_ranks()
+{
+	server_facts='ranks=4'
+	conversations_go_on --ranks 4
 }
 
 streams_name_their_answers()
