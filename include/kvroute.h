@@ -790,6 +790,8 @@ struct kvr_worker_stats {
 	uint64_t events_held;       /* engine blocks that it has now; 0: not */
 	                            /* known */
 	uint64_t events_capacity;   /* tokens, by counting; 0: not yet */
+	uint64_t events_blocks;     /* of the index, known by their names */
+	uint64_t events_orphans;    /* engine blocks behind none that is known */
 	int64_t events_at;          /* time of the last batch; -1: none */
 	uint32_t events_state;      /* enum kvr_events_state */
 	uint32_t reserved;
@@ -1126,8 +1128,7 @@ enum kvr_event_tier { KVR_TIER_GPU = 0, KVR_TIER_HOST = 1 };
 
 /*
  * One event. Its hashes, and its tokens or local hashes, stand in arrays of the
- * call. Of what it has beside kind, tier, hashes and block_tokens nothing is
- * used yet.
+ * call. Where only numbers of blocks are used, tokens may be 0.
  */
 struct kvr_event {
 	size_t size;
@@ -1186,7 +1187,8 @@ struct kvr_event_result {
 /*
  * Applies a batch of n events. hashes and tokens: arrays that the events refer
  * to. out may be NULL. The first batch of a worker begins its stream. The lock
- * is held for a constant time.
+ * is held for a constant time, or, for a worker of KVR_RETAIN_EVENTS, for a time
+ * that grows with the blocks of the batch.
  */
 int kvr_events_apply(struct kvr *k, uint64_t worker,
     const struct kvr_event_batch *batch, const struct kvr_event *events,

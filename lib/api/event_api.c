@@ -4,6 +4,7 @@
  */
 #include "event.h"
 #include "handle.h"
+#include "hold.h"
 #include "txn.h"
 #include "worker.h"
 
@@ -19,8 +20,8 @@ kvr_event_init(struct kvr_event *event, size_t size)
 
 /* The caller's batch, checked, and its sums. */
 static int
-batch_get(const struct kvr_event_batch *from, struct event_batch *b,
-    struct event_sum *sum)
+batch_get(const struct kvr *k, const struct kvr_event_batch *from,
+    struct event_batch *b, struct event_sum *sum)
 {
 	int error;
 
@@ -36,7 +37,8 @@ batch_get(const struct kvr_event_batch *from, struct event_batch *b,
 	    (b->head.flags &
 	    ~(uint32_t)(KVR_BATCH_PAST | KVR_BATCH_FULL)) != 0)
 		return KVR_EINVAL;
-	return event_sum(b, sum);
+	error = event_sum(b, sum);
+	return error == KVR_OK ? hold_prepare(k, b) : error;
 }
 
 /* Applies it, within a transaction. */
@@ -56,11 +58,16 @@ apply(struct kvr *k, uint64_t worker, const struct event_batch *b,
 		error = handle_reset(k, slot, &slot);
 		if (error != KVR_OK)
 			return error;
+	} else if (event_empties(k, slot, b, sum, r->outcome) &&
+	    !hold_nothing(k, slot)) {
+		return KVR_EBUSY;
 	}
 	if (event_take(k, slot, &before, b, sum, r->outcome, now)) {
 		r->stored = sum->all_stored;
 		r->removed = sum->all_removed;
 		r->refused = sum->refused;
+		r->orphans = stream_at(k, slot_at(k, slot)->name)->orphans -
+		    before.orphans;
 	}
 	r->worker = worker_id(k, slot);
 	r->next = stream_at(k, slot_at(k, slot)->name)->next;
@@ -76,7 +83,8 @@ kvr_events_apply(struct kvr *k, uint64_t worker,
     struct kvr_event_result *out)
 {
 	struct event_batch b = { .events = events, .element = element, .n = n,
-		.n_hashes = n_hashes, .n_tokens = n_tokens };
+		.hashes = hashes, .n_hashes = n_hashes,
+		.tokens = tokens, .n_tokens = n_tokens };
 	struct kvr_event_result r;
 	struct event_sum sum;
 	struct txn c;
@@ -86,14 +94,17 @@ kvr_events_apply(struct kvr *k, uint64_t worker,
 	    (tokens == NULL && n_tokens > 0) ||
 	    (out != NULL && !struct_has_size(out->size)))
 		return KVR_EINVAL;
-	error = batch_get(batch, &b, &sum);
+	error = batch_get(k, batch, &b, &sum);
 	if (error == KVR_OK)
 		error = txn_write_begin(k, &c, now, flags);
-	if (error != KVR_OK)
+	if (error != KVR_OK) {
+		hold_release(&b);
 		return error;
+	}
 	memset(&r, 0, sizeof(r));
 	error = apply(k, worker, &b, &sum, c.now, &r);
 	error = txn_write_end(k, &c, error);
+	hold_release(&b);
 	if (error == KVR_OK && out != NULL)
 		struct_put(out, out->size, &r, sizeof(r));
 	return error;

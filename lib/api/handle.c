@@ -4,6 +4,7 @@
  * arguments, enters the transaction and calls inward.
  */
 #include "affinity.h"
+#include "event.h"
 #include "file.h"
 #include "handle.h"
 #include "id.h"
@@ -176,6 +177,7 @@ kvr_clear(struct kvr *k)
 	if (error != KVR_OK)
 		return error;
 	region_empty(k);
+	event_emptied(k);
 	affinity_empty(k);
 	rate_recover(k);
 	places_recover(k);
@@ -199,6 +201,7 @@ kvr_clock_set(struct kvr *k, int64_t now)
 		return error;
 	if (now < k->region->clock) {
 		region_empty(k);
+		event_emptied(k);
 		affinity_empty(k);
 		rate_recover(k);
 		places_recover(k);

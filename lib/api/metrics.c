@@ -242,6 +242,11 @@ static const struct metric of_worker[] = {
 	{ "kvroute_worker_events_capacity_tokens", WORKER(events_capacity),
 	    "Capacity of the cache, counted by its events; 0: not yet.",
 	    NULL },
+	{ "kvroute_worker_events_blocks", WORKER(events_blocks),
+	    "Blocks of the index that it has, by the engine's hashes; 0: not "
+	    "known so.", NULL },
+	{ "kvroute_worker_events_orphans_total", WORKER(events_orphans),
+	    "Blocks stored behind one that is not known.", NULL },
 	{ "kvroute_worker_events_at_seconds", WORKER(events_at),
 	    "Time of the latest batch, by the callers' clock.", NULL },
 };
@@ -532,7 +537,8 @@ put_choice(struct output *o, const struct metric *m, const struct shown *w,
 
 static const char *const retentions[] = { [KVR_RETAIN_TTL] = "ttl",
 	[KVR_RETAIN_CAPACITY] = "capacity",
-	[KVR_RETAIN_FEEDBACK] = "feedback" };
+	[KVR_RETAIN_FEEDBACK] = "feedback",
+	[KVR_RETAIN_EVENTS] = "events" };
 static const char *const states[] = { [KVR_EVENTS_OFF] = "off",
 	[KVR_EVENTS_COMPLETE] = "complete",
 	[KVR_EVENTS_DEGRADED] = "degraded" };

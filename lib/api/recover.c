@@ -32,6 +32,7 @@
 
 #include "affinity.h"
 #include "check.h"
+#include "event.h"
 #include "journal.h"
 #include "peers.h"
 #include "places.h"
@@ -92,6 +93,7 @@ adopt_boot(struct kvr *k, const unsigned char *boot_id)
 {
 	if (recover_other_boot(k, boot_id)) {
 		region_empty(k);
+		event_emptied(k);
 		affinity_empty(k);
 		rate_recover(k);
 		places_recover(k);

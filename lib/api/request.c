@@ -7,6 +7,7 @@
 #include "request.h"
 
 #include "cover.h"
+#include "hold.h"
 #include "lease.h"
 #include "lease_record.h"
 #include "order.h"
@@ -447,8 +448,11 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 		return txn_write_end(k, &c, KVR_EWORKER);
 	how.want = lease_blocks(k, p);
 	held = slot_at(k, slot)->held;
-	node = retain_insert(k, p, slot, &how, c.now, &recorded);
-	window_stamp(k, node, slot, recorded == p->blocks, c.now);
+	recorded = 0;
+	if (!hold_tracks(k, slot)) {
+		node = retain_insert(k, p, slot, &how, c.now, &recorded);
+		window_stamp(k, node, slot, recorded == p->blocks, c.now);
+	}
 	retain_used(k, slot, held);
 	add_once(k->region->counts.observes, 1);
 	if (recorded_blocks != NULL)

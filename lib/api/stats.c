@@ -142,6 +142,8 @@ worker_events(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	w->events_lost = read_once(s->lost);
 	w->events_next = read_once(s->next);
 	w->events_held = event_held(k, slot);
+	w->events_blocks = read_once(s->life) != 0 ? read_once(s->aliases) : 0;
+	w->events_orphans = read_once(s->orphans);
 	w->events_capacity = event_capacity(k, slot);
 	w->events_state = read_once(s->state);
 	w->events_at = w->events_state != KVR_EVENTS_OFF ? read_once(s->heard)

@@ -50,6 +50,8 @@
  */
 #include "event.h"
 
+#include "alias.h"
+#include "hold.h"
 #include "retain.h"
 #include "survival.h"
 #include "trust.h"
@@ -151,8 +153,7 @@ sum_event(struct event_sum *sum, const struct kvr_event *e)
 	}
 }
 
-/* One event of the caller's array, over the defaults. */
-static int
+int
 event_get(const struct event_batch *b, size_t i, struct kvr_event *e)
 {
 	const char *from = (const char *)b->events + i * b->element;
@@ -219,14 +220,27 @@ event_outcome(const struct stream *s, const struct event_batch *b,
 	return KVR_EVENTS_DUPLICATE;
 }
 
+/* Is nothing known to be in the cache when this batch begins? */
+static bool
+anew(const struct event_sum *sum, uint32_t outcome)
+{
+	return outcome == KVR_EVENTS_RESTARTED ||
+	    (outcome == KVR_EVENTS_APPLIED && sum->cleared != 0);
+}
+
 bool
 event_resets(const struct event_batch *b, const struct event_sum *sum,
     uint32_t outcome)
 {
-	if ((b->head.flags & KVR_BATCH_PAST) != 0)
-		return false;
-	return outcome == KVR_EVENTS_RESTARTED ||
-	    (outcome == KVR_EVENTS_APPLIED && sum->cleared != 0);
+	return anew(sum, outcome) && (b->head.flags & KVR_BATCH_PAST) == 0;
+}
+
+bool
+event_empties(const struct kvr *k, uint32_t slot, const struct event_batch *b,
+    const struct event_sum *sum, uint32_t outcome)
+{
+	return hold_wanted(k, slot) && (anew(sum, outcome) ||
+	    (outcome == KVR_EVENTS_APPLIED && b->head.seq == 0));
 }
 
 /* What the cache holds is known again: nothing. */
@@ -242,6 +256,7 @@ static void
 stream_forget(struct stream *s)
 {
 	stream_emptied(s);
+	s->life = s->aliases = 0;
 	memset(s->most, 0, sizeof(s->most));
 	memset(s->evicted, 0, sizeof(s->evicted));
 	s->block_tokens = 0;
@@ -299,10 +314,20 @@ stream_count(struct stream *s, const struct event_batch *b,
 	}
 }
 
+/* All is known from here on, and by its names if they are wanted. */
+static void
+stream_complete(struct kvr *k, uint32_t slot, struct stream *s)
+{
+	s->state = KVR_EVENTS_COMPLETE;
+	s->life = hold_wanted(k, slot) ? alias_life(k) : 0;
+	s->aliases = 0;
+}
+
 /* Returns whether the batch follows what is known; then it is counted. */
 static bool
-stream_take(struct stream *s, const struct event_batch *b,
-    const struct event_sum *sum, uint32_t outcome)
+stream_take(struct kvr *k, uint32_t slot, struct stream *s,
+    const struct event_batch *b, const struct event_sum *sum,
+    uint32_t outcome)
 {
 	uint64_t seq = b->head.seq;
 
@@ -315,7 +340,7 @@ stream_take(struct stream *s, const struct event_batch *b,
 			return false;
 	}
 	if (seq == 0 || sum->cleared != 0)
-		s->state = KVR_EVENTS_COMPLETE;
+		stream_complete(k, slot, s);
 	s->first = seq == 0 ? b->head.digest : s->first;
 	s->last = b->head.digest;
 	s->next = seq + 1;
@@ -419,15 +444,31 @@ event_take(struct kvr *k, uint32_t slot, const struct stream *before,
 	if (outcome == KVR_EVENTS_GAP)
 		return false;
 	if (outcome != KVR_EVENTS_DUPLICATE)
-		taken = stream_take(&s, b, sum, outcome);
+		taken = stream_take(k, slot, &s, b, sum, outcome);
 	s.heard = now;
 	stream_put(k, slot, &s);
 	if (outcome == KVR_EVENTS_DUPLICATE)
 		return false;
 	if (taken && (b->head.flags & KVR_BATCH_PAST) == 0 && counted(&s))
 		age(k, slot, sum->volume);
+	if (taken)
+		hold_apply(k, slot, b, now);
 	settle(k, slot, known);
 	return taken;
+}
+
+/* Its blocks stay on record, and age like those of other workers. */
+void
+event_degrade(struct kvr *k, uint32_t slot)
+{
+	struct stream *s = stream_at(k, slot_at(k, slot)->name);
+
+	write_once(s->life, 0);
+	write_once(s->aliases, 0);
+	if (s->state != KVR_EVENTS_COMPLETE)
+		return;
+	put_once(s->state, (uint8_t)KVR_EVENTS_DEGRADED);
+	put_once(s->uncounted, (uint8_t)1);
 }
 
 void
@@ -438,6 +479,7 @@ event_lost(struct kvr *k, uint32_t slot, uint64_t next)
 	if (s.state == KVR_EVENTS_OFF)
 		s.heard = -1;
 	s.state = KVR_EVENTS_DEGRADED;
+	s.life = s.aliases = 0;
 	s.uncounted = 1;
 	s.lost++;
 	if (s.next < next) {
@@ -445,6 +487,8 @@ event_lost(struct kvr *k, uint32_t slot, uint64_t next)
 		s.last = 0;
 	}
 	stream_put(k, slot, &s);
+	retain_decide(k, slot);
+	worker_recount(k, slot);
 }
 
 void
@@ -491,6 +535,8 @@ possible(const struct stream *s)
 		if (s->held[i] > s->most[i] || s->most[i] > SUM_MAX ||
 		    s->evicted[i] > SUM_MAX)
 			return false;
+	if (s->life > 0 && s->state != KVR_EVENTS_COMPLETE)
+		return false;
 	if (s->state == KVR_EVENTS_OFF)
 		return struct_known(s, sizeof(*s), 0);
 	return s->state == KVR_EVENTS_DEGRADED || s->next > 0;
@@ -521,5 +567,22 @@ event_recover(struct kvr *k)
 			put_once(s->state, (uint8_t)KVR_EVENTS_DEGRADED);
 			put_once(s->uncounted, (uint8_t)1);
 		}
+		write_once(s->life, 0);
+		write_once(s->aliases, 0);
 	}
+	alias_empty(k);
+}
+
+/* The index has been emptied: what was known by its names is not any more. */
+void
+event_emptied(struct kvr *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < slots_used(k); i++)
+		if (slot_in_use(k, i) && hold_tracks(k, i)) {
+			event_degrade(k, i);
+			retain_decide(k, i);
+			worker_recount(k, i);
+		}
 }

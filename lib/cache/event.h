@@ -12,7 +12,12 @@ struct event_batch {
 	struct kvr_event_batch head;
 	const void *events;
 	size_t element, n;
+	const uint64_t *hashes;
+	const uint32_t *tokens;
 	size_t n_hashes, n_tokens;
+	/* hold.c: local hashes of all blocks, and sequence hashes of one event */
+	uint64_t *local, *sequence;
+	uint64_t n_local, n_sequence;
 };
 
 /* What a batch comes to: computed without the lock. */
@@ -26,6 +31,8 @@ struct event_sum {
 	uint64_t all_stored, all_removed, volume; /* blocks; volume: of GPU */
 	uint64_t cleared, refused, restarted;
 };
+/* The i-th event over the defaults. The same errors as event_sum. */
+int event_get(const struct event_batch *b, size_t i, struct kvr_event *e);
 /* KVR_EINVAL: an event refers to what is not in the arrays. */
 int event_sum(const struct event_batch *b, struct event_sum *sum);
 
@@ -35,11 +42,20 @@ uint32_t event_outcome(const struct stream *s, const struct event_batch *b,
 /* Must the worker be reset before the batch is taken? */
 bool event_resets(const struct event_batch *b, const struct event_sum *sum,
     uint32_t outcome);
+/*
+ * If not: may nothing be on record that was not named since? What requests in
+ * flight have pinned stays.
+ */
+bool event_empties(const struct kvr *k, uint32_t slot,
+    const struct event_batch *b, const struct event_sum *sum,
+    uint32_t outcome);
 /* before: the stream before a reset. Returns whether it was applied. */
 bool event_take(struct kvr *k, uint32_t slot, const struct stream *before,
     const struct event_batch *b, const struct event_sum *sum,
     uint32_t outcome, int64_t now);
 void event_lost(struct kvr *k, uint32_t slot, uint64_t next);
+/* What the cache holds is not known any more. */
+void event_degrade(struct kvr *k, uint32_t slot);
 void event_off(struct kvr *k, uint32_t slot);
 
 /* The stream of a new worker, and of one that is reset. */
@@ -55,6 +71,8 @@ bool event_clocks(const struct kvr *k, uint32_t slot);
 
 /* Is all that streams say possible? */
 bool event_sound(const struct kvr *k);
+/* The index has been emptied. */
+void event_emptied(struct kvr *k);
 /* Something may be lost; what is not possible is forgotten. */
 void event_recover(struct kvr *k);
 

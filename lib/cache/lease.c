@@ -38,6 +38,7 @@
 #include "cell.h"
 #include "entry.h"
 #include "event.h"
+#include "hold.h"
 #include "id.h"
 #include "index.h"
 #include "places.h"
@@ -357,7 +358,9 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 		window_fill(k, l->slot, filled);
 		affinity_bind(k, &use, now);
 	}
-	window_stamp(k, l->node, l->slot, first && l->blocks == c->prompt, now);
+	if (!hold_tracks(k, l->slot))
+		window_stamp(k, l->node, l->slot,
+		    first && l->blocks == c->prompt, now);
 }
 
 /* Since it was opened; 0 if damage has made that impossible. */
@@ -425,8 +428,10 @@ static void
 lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
     int64_t now)
 {
-	struct insert how = { .want = lease_blocks(k, p), .in_place = true,
-		.lease_end = l->node, .depth = read_once(l->blocks) };
+	bool confirms = !hold_tracks(k, l->slot);
+	struct insert how = { .want = lease_blocks(k, p), .in_place = confirms,
+		.below = l->node, .depth = read_once(l->blocks),
+		.pins = l->node != 0 };
 	uint32_t recorded, node, had = l->blocks + l->private;
 
 	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > how.depth &&
@@ -440,7 +445,8 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	}
 	book_private(k, l, p->blocks - l->blocks);
 	unbook_ahead(k, l, p->blocks - had);
-	window_stamp(k, l->node, l->slot, false, now);
+	if (confirms)
+		window_stamp(k, l->node, l->slot, false, now);
 	retain_evict_lost(k, l->slot);
 }
 

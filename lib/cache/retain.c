@@ -28,8 +28,8 @@
  *             lost: report.c.
  *
  * THE TTL OF AN ENTRY depends on what is known of its worker (the mode): the
- * region's TTL if nothing is; else the idle limit, because something better
- * than time tells what is lost.
+ * region's TTL if nothing is; none if events name its blocks (hold.c); else the
+ * idle limit, because something better than time tells what is lost.
  *
  * A pinned entry that reaches the head of its list is taken off; it goes with
  * its last pin, unless it is stamped before. Each step takes one entry off a
@@ -48,6 +48,7 @@
 #include "cover.h"
 #include "entry.h"
 #include "event.h"
+#include "hold.h"
 #include "node.h"
 #include "order.h"
 #include "run.h"
@@ -107,6 +108,8 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 			add_once(c->expired, 1);
 		else
 			add_once(c->evicted_region, 1);
+		if (!orphan && hold_tracks(k, slot))
+			hold_lose(k, slot);
 		node_leave(k, entry);
 	}
 	if (!orphan)
@@ -194,6 +197,7 @@ retain_decide(struct kvr *k, uint32_t slot)
 
 	write_once(s->mode, mode);
 	put_once(s->ttl, mode == KVR_RETAIN_TTL ? region_ttl(k)
+	    : mode == KVR_RETAIN_EVENTS ? TTL_NEVER
 	    : k->region->seal.idle_limit);
 	order_settle(k, slot);
 }
@@ -315,12 +319,11 @@ retain_used(struct kvr *k, uint32_t slot, uint64_t held)
 	double fresh = s->held > held ? (double)(s->held - held) *
 	    hash_block_tokens(&k->rule) : 0;
 
-	if (event_clocks(k, slot))
-		fresh = 0;
-	/* 2^63 or more: damaged */
-	write_once(
-	    s->volume, s->volume + (fresh < 0x1p63 ? (uint64_t)fresh : 0));
-	window_fill(k, slot, fresh < 0x1p63 ? (uint64_t)fresh : 0);
+	if (fresh >= 0x1p63)
+		fresh = 0; /* damaged */
+	if (!event_clocks(k, slot))
+		write_once(s->volume, s->volume + (uint64_t)fresh);
+	window_fill(k, slot, (uint64_t)fresh);
 	retain_evict_lost(k, slot);
 }
 
@@ -407,12 +410,15 @@ retain_fit(struct fitting *f, int64_t now)
 
 	if (want == 0 || fit_walk(f, want))
 		return want;
-	cells = fit_cells(f, want);
-	retain_make_room(f->k, now, cells);
-	if (fit_walk(f, want))
-		return want;
-	cells += 2 + RUN_LEVELS + cell_tree_size(0, want, run_level(want));
-	retain_make_room(f->k, now, cells);
+	if (!f->how->keep) {
+		cells = fit_cells(f, want);
+		retain_make_room(f->k, now, cells);
+		if (fit_walk(f, want))
+			return want;
+		cells += 2 + RUN_LEVELS +
+		    cell_tree_size(0, want, run_level(want));
+		retain_make_room(f->k, now, cells);
+	}
 	while (want > 0 && !region_broken(f->k) && !fit_walk(f, want))
 		want = fit_less(f, want);
 	return want;

@@ -48,6 +48,7 @@
 
 #include "entry.h"
 #include "event.h"
+#include "hold.h"
 #include "numbers.h"
 #include "survival.h"
 
@@ -129,6 +130,8 @@ trust_mode(const struct kvr *k, uint32_t slot)
 
 	if (!chooses(k, slot))
 		return s->retain;
+	if (hold_tracks(k, slot))
+		return KVR_RETAIN_EVENTS;
 	if (numbers_nothing(k, slot))
 		return KVR_RETAIN_FEEDBACK;
 	if (by_told(k, slot) || survival_at(k, slot)->room > 0)

@@ -200,6 +200,7 @@ worker_add(struct kvr *k, const char *name, size_t length,
 void
 worker_remove(struct kvr *k, uint32_t slot)
 {
+	event_begin(k, slot_at(k, slot)->name);
 	name_remove(k, slot_at(k, slot)->name);
 	slot_retire(k, slot);
 	sub_once(k->region->workers, 1);

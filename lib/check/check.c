@@ -22,6 +22,8 @@
  *            the leases through it; loads are those of leases and external
  *   names    each is found by itself, knows its worker's slot, and is known
  *            there; free names are on the free list, once
+ *   aliases  the table of aliases is sound, and what it says is held: alias.c,
+ *            hold.c
  *   figures  all that follows from the rest, or is an estimate: counters,
  *            loads, what choices read, what was learnt: check_figures.c
  *
@@ -33,10 +35,12 @@
  */
 #include "check.h"
 
+#include "alias.h"
 #include "cell.h"
 #include "check_in.h"
 #include "cover.h"
 #include "entry.h"
+#include "hold.h"
 #include "id.h"
 #include "lease.h"
 #include "run.h"
@@ -527,8 +531,13 @@ sums_begin(struct sums *s, const struct kvr *k)
 	s->pins = calloc(k->layout.cells, sizeof(*s->pins));
 	s->slots = calloc(k->layout.slots, sizeof(*s->slots));
 	s->dp_groups = calloc(k->layout.names, sizeof(*s->dp_groups));
+	s->alias_children = calloc(k->layout.aliases + (size_t)1,
+	    sizeof(*s->alias_children));
+	s->alias_places = calloc(k->layout.aliases + (size_t)1,
+	    sizeof(*s->alias_places));
 	return s->seen != NULL && s->children != NULL && s->pins != NULL &&
-	    s->slots != NULL && s->dp_groups != NULL;
+	    s->slots != NULL && s->dp_groups != NULL &&
+	    s->alias_children != NULL && s->alias_places != NULL;
 }
 
 static void
@@ -539,6 +548,8 @@ sums_end(struct sums *s)
 	free(s->pins);
 	free(s->slots);
 	free(s->dp_groups);
+	free(s->alias_children);
+	free(s->alias_places);
 }
 
 static int
@@ -551,7 +562,9 @@ check_sums(struct sums *s)
 	    !check_order(s) || !check_leases(s) || !check_names(k) ||
 	    !check_groups_of_ranks(k) || !check_slots(s))
 		return KVR_ECORRUPT;
-	return !s->inexact && check_figures(s) ? KVR_OK : KVR_EINEXACT;
+	s->lost = !alias_sound(k, s->alias_children) ||
+	    !hold_sound(k, s->alias_places);
+	return !s->inexact && !s->lost && check_figures(s) ? KVR_OK : KVR_EINEXACT;
 }
 
 int

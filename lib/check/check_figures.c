@@ -107,7 +107,7 @@ mend_figures(const struct sums *s, struct kvr *k)
 
 	mend_cells(s, k);
 	worker_mend(k);
-	if (!event_sound(k))
+	if (s->lost || !event_sound(k))
 		event_recover(k);
 	trust_recover(k);
 	rate_recover(k);

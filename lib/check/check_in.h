@@ -18,12 +18,15 @@ struct sums {
 	uint32_t *pins;     /* of an entry, according to the leases */
 	struct slot *slots; /* [slots] counters only */
 	struct dp_group *dp_groups; /* [names] */
+	uint32_t *alias_children; /* [aliases + 1] */
+	uint64_t *alias_places; /* [aliases + 1] */
 	struct counts counts;
 	uint32_t free_cells;
 	uint64_t entries;   /* of retired slots too */
 	uint64_t listed[2]; /* entries flagged as on a list, less those met: */
 	                    /* by release, by stamp */
 	bool inexact;       /* a figure is wrong that can be mended */
+	bool lost;          /* what events named must be forgotten */
 };
 
 enum { SEEN_FREE = 1, SEEN_PIECE, SEEN_NODE, SEEN_GROUP, SEEN_ENTRY,

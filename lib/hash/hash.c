@@ -76,7 +76,8 @@ enum {
 	SEED = 1337,       /* of blocks without a scope, and of the chain */
 	SCOPE_PARTS = 4,
 	LONG_BLOCK = 240,  /* bytes; above, XXH3 expands the seed to a secret */
-	CHAIN_KEY = 176    /* offset of the chain's keys in the secret */
+	CHAIN_KEY = 176,   /* offset of the chain's keys in the secret */
+	BLOCK_TOKENS_MAX = 64 * 1024
 };
 
 /* Domain tags: the first words of hash inputs that are not blocks. */
@@ -348,6 +349,25 @@ hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
 		chain_loop(KVR_HASH_DYNAMO, chain, local, n, sequence);
 }
 
+/* What finish() made of a state; 37 and 32 are no less than half of 64. */
+static uint64_t
+unfinish(uint64_t sequence)
+{
+	sequence ^= sequence >> 32;
+	sequence *= UINT64_C(0x08da8ee41d6df849); /* inverts the constant */
+	return sequence ^ sequence >> 37;
+}
+
+void
+hash_resume(const struct hash_rule *rule, const struct kvr_scope *scope,
+    uint64_t sequence, struct hash_chain *chain)
+{
+	(void)hash_start(rule, scope, chain);
+	chain->state = rule->kind == KVR_HASH_KEYED ? unfinish(sequence)
+	    : sequence;
+	chain->blocks = 1; /* at least */
+}
+
 uint64_t
 hash_chain_end(const struct hash_rule *rule, const struct hash_chain *chain)
 {
@@ -487,6 +507,25 @@ hash_blocks(const struct hash_rule *rule, const struct hash_chain *chain,
 	};
 
 	loops[loop_of(rule)](rule, chain, from, n, local);
+}
+
+/* Tokens are hashed as little-endian words. */
+void
+hash_token_blocks(const struct hash_rule *rule, const struct hash_chain *chain,
+    const uint32_t *tokens, size_t n, uint64_t *local)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	uint32_t swapped[BLOCK_TOKENS_MAX]; /* as options.c allows */
+	size_t i, j;
+
+	for (i = 0; i < n; i++, tokens += rule->block_size) {
+		for (j = 0; j < rule->block_size; j++)
+			swapped[j] = __builtin_bswap32(tokens[j]);
+		hash_blocks(rule, chain, swapped, 1, &local[i]);
+	}
+#else
+	hash_blocks(rule, chain, tokens, n, local);
+#endif
 }
 
 void

@@ -66,9 +66,16 @@ uint64_t hash_tail(const struct hash_rule *rule, const void *tail, size_t n);
 /* Restarts the chain in this scope; returns the root. */
 uint64_t hash_start(const struct hash_rule *rule, const struct kvr_scope *scope,
     struct hash_chain *chain);
+/* The same, to go on after a block with this sequence hash. */
+void hash_resume(const struct hash_rule *rule, const struct kvr_scope *scope,
+    uint64_t sequence, struct hash_chain *chain);
 /* Local hashes of n consecutive whole blocks at `from`. */
 void hash_blocks(const struct hash_rule *rule, const struct hash_chain *chain,
     const void *from, size_t n, uint64_t *local);
+/* The same of tokens, as callers have them. */
+void hash_token_blocks(const struct hash_rule *rule,
+    const struct hash_chain *chain, const uint32_t *tokens, size_t n,
+    uint64_t *local);
 /* The same, and extends the chain over them. */
 void hash_blocks_chained(const struct hash_rule *rule,
     struct hash_chain *chain, const void *from, size_t n, uint64_t *local,

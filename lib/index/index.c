@@ -98,6 +98,27 @@ walk_child(const struct kvr *k, struct path *path, uint64_t prev,
 	return heir;
 }
 
+/* Goes on in the node where a path is; whether to its end. */
+static bool
+walk_inside(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
+    struct path *path)
+{
+	const struct node *n = node_at(k, path->node);
+	uint32_t length = read_once(n->length);
+	uint64_t hash;
+
+	while (path->inside < length && path->depth < want) {
+		hash = *prompt_sequence(p, path->depth);
+		if (path->inside + 1 == length ? read_once(n->end) != hash
+		    : run_get(k, n, path->inside) != (uint32_t)hash)
+			break;
+		path->inside++;
+		path->depth++;
+		path->steps++;
+	}
+	return path->inside == length;
+}
+
 /*
  * Finds where the first `want` blocks of the prompt leave the tree. For a lease
  * that grows, the walk begins at its end: the path up to there is its own,
@@ -121,15 +142,17 @@ index_walk(const struct kvr *k, const struct kvr_prompt *p, uint32_t want,
 	uint32_t inside;
 
 	memset(path, 0, sizeof(*path));
-	if (how->lease_end != 0) {
-		inside = read_once(node_at(k, how->lease_end)->length);
-		if (inside > how->depth)
+	if (how->below != 0) {
+		inside = read_once(node_at(k, how->below)->length);
+		if (inside > how->depth && how->inside == 0)
 			return;
-		path->node = how->lease_end;
-		path->inside = inside;
+		path->node = how->below;
+		path->inside = how->inside == 0 ? inside : how->inside;
 		path->depth = how->depth;
 		path->nodes = 1;
 		prev = node_at(k, path->node)->end;
+		if (path->inside < inside && !walk_inside(k, p, want, path))
+			return;
 	}
 	if (path->depth < p->first)
 		return;
@@ -264,8 +287,8 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 		node = node_split(k, p, node, path->inside, path->depth);
 	if (want <= path->depth)
 		return node;
-	if (how->in_place && (how->lease_end == 0 || how->lease_end == node) &&
-	    node_extendable(k, node, slot, how->lease_end != 0)) {
+	if (how->in_place && (how->below == 0 || how->below == node) &&
+	    node_extendable(k, node, slot, how->pins)) {
 		node_extend(k, p, node, path->depth, want);
 		return node;
 	}

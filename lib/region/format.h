@@ -10,7 +10,8 @@
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *   | region | slots | names | tournament | nodes'  | entries'| cells     |
  *   | header | 2 x W |   W   | bindings   | buckets | buckets | 64 B each |
- *   | seats  |       |       | journal    |         |         |           |
+ *   | seats  |       |       | aliases    |         |         |           |
+ *   |        |       |       | journal    |         |         |           |
  *   |        |       |       | peers      |         |         |           |
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *    durable: options, secret, workers      disposable: a cache of hints
@@ -18,6 +19,7 @@
  * Bindings of sessions (affinity.c) are hints too, but need nothing else: they
  * are kept when the rest is emptied after a death. So is the journal, in which
  * others read what was done (journal.c), and the report on them (peers.c).
+ * Aliases are the engines' own names of blocks: alias.c.
  *
  * CELLS all have one size, so memory never fragments. A cell is
  *   node    a run of blocks in the radix tree (index.c)
@@ -351,13 +353,29 @@ struct stream {
 	uint64_t most[TIERS]; /* the most of them at any time, */
 	uint64_t evicted[TIERS]; /* and how many went since it began */
 	uint64_t batches, stored, removed, refused;
-	uint64_t cleared, restarts, lost;
+	uint64_t cleared, restarts, lost, orphans;
 	uint32_t block_tokens; /* of its blocks; 0: not known */
 	uint8_t state;       /* enum kvr_events_state */
 	uint8_t uncounted;   /* 1: `held` is not what it has */
 	uint16_t pad;
+	uint32_t life;       /* of its aliases: hold.c; 0: they say nothing */
+	uint32_t aliases;    /* of that life */
 };
 _Static_assert(sizeof(struct stream) % 8 == 0, "words follow streams");
+
+/* What an engine calls a block: alias.c. */
+struct alias {
+	uint64_t name;       /* the engine's hash of it */
+	uint64_t sequence;   /* the index's */
+	uint32_t next;       /* in the bucket, or the next free one */
+	uint32_t parent;     /* of the block before; 0: this is a root */
+	uint32_t node;       /* which has it, or had: a hint */
+	uint32_t children;   /* aliases whose parent this is */
+	uint32_t life;       /* of its stream; 0: free */
+	uint16_t worker;     /* number of its name */
+	uint16_t copies;     /* in the cache; 0: none, or a root */
+};
+_Static_assert(sizeof(struct alias) == 40, "as kvr_events(3) says");
 
 /* A slot's role, state and conditions in one word. */
 enum gate {
@@ -445,11 +463,12 @@ struct layout {
 	uint64_t seats_at, slots_at, generations_at, names_at, name_buckets_at;
 	uint64_t loads_at, dp_groups_at, outside_at, survival_at, streams_at;
 	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
-	uint64_t bindings_at, journal_at, journal_bytes, peers_at;
+	uint64_t bindings_at, aliases_at, alias_buckets_at;
+	uint64_t journal_at, journal_bytes, peers_at;
 	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
 	uint32_t slots, names, name_buckets, leaves;
 	uint32_t node_buckets, entry_buckets, cells, seats;
-	uint32_t bindings, reserved;
+	uint32_t bindings, aliases;
 };
 
 /* What makes hashes comparable; what attach checks; sealed by a checksum. */
@@ -532,6 +551,10 @@ struct region {
 	uint32_t free_cells; /* free cells, wherever they are */
 	uint32_t magazine_first, magazine_count;
 	uint32_t magazine[MAGAZINE]; /* a ring buffer */
+	uint32_t alias_life; /* the last one given */
+	uint32_t alias_free; /* stack of free aliases */
+	uint32_t alias_fresh; /* aliases from here on were never used */
+	uint32_t alias_sweep; /* looked at last for dead ones */
 	struct counts counts;
 };
 

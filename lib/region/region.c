@@ -25,7 +25,7 @@
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
 /* From that size on 9 kB for a report on other machines do not matter. */
 enum { PEERS_REGION = 1 << 20 };
-enum { FORMAT_VERSION = 16, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { FORMAT_VERSION = 17, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
 
@@ -90,9 +90,16 @@ layout_fixed(struct layout *l, const struct kvr_options *o, uint64_t bytes)
 	    BINDINGS;
 	l->bindings_at = align_line(
 	    l->stamped_winner_at + (uint64_t)l->leaves * sizeof(uint16_t));
-	l->journal_bytes = o->journal_bytes;
-	l->journal_at = align_line(
+	l->aliases = (uint32_t)o->event_blocks;
+	l->aliases_at = align_line(
 	    l->bindings_at + (uint64_t)l->bindings * sizeof(struct binding));
+	l->alias_buckets_at = l->aliases_at;
+	if (l->aliases > 0)
+		l->alias_buckets_at +=
+		    (l->aliases + UINT64_C(1)) * sizeof(struct alias);
+	l->journal_bytes = o->journal_bytes;
+	l->journal_at = align_line(l->alias_buckets_at +
+	    (uint64_t)l->aliases * sizeof(uint32_t));
 	l->peers_at = l->journal_at + l->journal_bytes;
 	if (o->journal_bytes == 0 && bytes < PEERS_REGION)
 		return l->peers_at;
@@ -186,6 +193,8 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 	k->stamped = (int64_t *)(void *)(base + l->stamped_at);
 	k->stamped_winner = (uint16_t *)(void *)(base + l->stamped_winner_at);
 	k->bindings = (struct binding *)(void *)(base + l->bindings_at);
+	k->aliases = (struct alias *)(void *)(base + l->aliases_at);
+	k->alias_buckets = (uint32_t *)(void *)(base + l->alias_buckets_at);
 	k->journal = (uint64_t *)(void *)(base + l->journal_at);
 	k->peers = l->peers_at == l->node_buckets_at ? NULL :
 	    (struct peer_table *)(void *)(base + l->peers_at);
@@ -292,6 +301,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	r->journal_beat = -1;
 	r->journal_head = JOURNAL_FIRST;
 	r->journal_reserved = JOURNAL_FIRST;
+	r->alias_fresh = 1;
 	r->policy = *b->policy;
 	r->fleet_tokens = b->fleet_tokens;
 	r->fleet_seconds = b->fleet_seconds;
@@ -306,6 +316,9 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	memset(k.survival, 0, layout.names * sizeof(struct survival));
 	memset(k.streams, 0, layout.names * sizeof(struct stream));
 	memset(k.bindings, 0, layout.bindings * sizeof(struct binding));
+	if (layout.aliases > 0)
+		memset(k.aliases, 0, sizeof(struct alias));
+	memset(k.alias_buckets, 0, layout.aliases * sizeof(uint32_t));
 	memset(k.journal, 0, (size_t)layout.journal_bytes);
 	peers_empty(&k);
 	for (i = 0; i < layout.slots; i++)

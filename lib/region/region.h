@@ -65,6 +65,8 @@ struct kvr {
 	int64_t *due, *stamped; /* the tournaments: order.c */
 	uint16_t *due_winner, *stamped_winner;
 	struct binding *bindings; /* [bindings] of sessions: affinity.c */
+	struct alias *aliases;  /* [aliases + 1], the first blank: alias.c */
+	uint32_t *alias_buckets; /* [aliases] */
 	uint64_t *journal;  /* the ring; see journal.c */
 	struct peer_table *peers; /* or NULL: peers.c */
 	uint32_t *node_buckets, *entry_buckets;

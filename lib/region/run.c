@@ -77,6 +77,26 @@ run_get(const struct kvr *k, const struct node *n, uint32_t i)
 	return read_once(run_bottom(k, n, position)[position % PIECE]);
 }
 
+/* The last place of a hash; UINT32_MAX: it is not there. */
+uint32_t
+run_find(const struct kvr *k, const struct node *n, uint32_t hash)
+{
+	uint32_t i = n->length, position;
+	const uint32_t *piece;
+
+	if (i / PIECE > k->layout.cells)
+		return UINT32_MAX; /* it is damaged */
+	while (i > 0) {
+		position = n->begin + i - 1;
+		piece = run_bottom(k, n, position);
+		do
+			if (read_once(piece[position % PIECE]) == hash)
+				return i - 1;
+		while (--i > 0 && position-- % PIECE != 0);
+	}
+	return UINT32_MAX;
+}
+
 /*
  * How many leading hashes of the run equal the prompt's, of the first `limit`;
  * the first is known to be equal. Chained hashes that have diverged never meet

@@ -10,6 +10,7 @@
 uint32_t run_level(uint32_t end);
 uint32_t run_cells_to_append(const struct node *n, uint32_t count);
 uint32_t run_get(const struct kvr *k, const struct node *n, uint32_t i);
+uint32_t run_find(const struct kvr *k, const struct node *n, uint32_t hash);
 uint32_t run_common(const struct kvr *k, const struct node *n,
     const uint64_t *hashes, uint32_t limit);
 void run_append(struct kvr *k, struct node *n, const uint64_t *hashes,

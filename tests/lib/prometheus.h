@@ -388,6 +388,7 @@ static const struct field worker_fields[] = {
 	WC(events_lost), W(events_next), W(events_held),
 	{ "events_capacity_tokens", "",
 	    AT(kvr_worker_stats, events_capacity), WHOLE },
+	W(events_blocks), WC(events_orphans),
 	{ "events_at_seconds", "", AT(kvr_worker_stats, events_at), CLOCK },
 	{ "events_state", "", AT(kvr_worker_stats, events_state), STATE },
 	{ "", "", AT(kvr_worker_stats, reserved), UNUSED }
@@ -397,12 +398,12 @@ enum {
 	REGION_FIELDS = sizeof(region_fields) / sizeof(region_fields[0]),
 	WORKER_FIELDS = sizeof(worker_fields) / sizeof(worker_fields[0]),
 	/* what is reserved is not shown; the four reasons are one metric, and
-	   the three ways of retention and the three states of a stream are
+	   the four ways of retention and the three states of a stream are
 	   samples of one field each */
 	REGION_SAMPLES = REGION_FIELDS - 1,
 	REGION_METRICS = REGION_SAMPLES - 3,
 	WORKER_METRICS = WORKER_FIELDS - 2,
-	WORKER_SAMPLES = WORKER_METRICS + 4
+	WORKER_SAMPLES = WORKER_METRICS + 5
 };
 
 static inline bool
@@ -454,6 +455,8 @@ ck_way(const char *name, const char *worker, uint32_t rank, uint32_t way)
 	    way == KVR_RETAIN_CAPACITY);
 	ck_whole(value_of(name, worker, rank, "feedback"),
 	    way == KVR_RETAIN_FEEDBACK);
+	ck_whole(value_of(name, worker, rank, "events"),
+	    way == KVR_RETAIN_EVENTS);
 }
 
 static inline void

@@ -390,11 +390,11 @@ START_TEST(lease_ends_above_its_node)
 	struct path path;
 
 	observe(0, "abcd", 1);
-	how.lease_end = child_of(0, 'a');
+	how.below = child_of(0, 'a');
 	say("abcdef");
 	how.depth = 4;
 	index_walk(k, p, 6, &how, &path);
-	ck_assert(path.node == how.lease_end && path.inside == 4);
+	ck_assert(path.node == how.below && path.inside == 4);
 	for (how.depth = 0; how.depth < 4; how.depth++) {
 		index_walk(k, p, 6, &how, &path);
 		ck_assert(path.node == 0 && path.depth == 0);

@@ -522,8 +522,7 @@ log_is_kept(void)
 	b = peer();
 	UNTIL(both_up(a, b));
 	send_all(a, 1, 50);
-	/* what was not answered would be sent again */
-	UNTIL(b->last == 50 && bus_counts(a->bus).sent == 50);
+	UNTIL(b->last == 50);
 	kill_server();
 	send_all(a, 51, 150);
 	for (i = 0; i < 20; i++)
@@ -561,8 +560,7 @@ log_is_lost(void)
 	b = peer();
 	UNTIL(both_up(a, b));
 	send_all(a, 1, 50);
-	/* what was not answered would be sent again */
-	UNTIL(b->last == 50 && bus_counts(a->bus).sent == 50);
+	UNTIL(b->last == 50);
 	kill_server();
 	UNTIL(!bus_connected(a->bus) && !bus_connected(b->bus));
 	start(NULL);

@@ -26,16 +26,16 @@ static const struct kind {
 	int64_t ttl;
 	uint32_t calls; /* made on it at first */
 	uint32_t policy;
-	uint64_t journal;
+	uint64_t journal, aliases;
 } kinds[CORRUPT_WORLDS] = {
 	{ 64 << 10, 4, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 1000, 120, 0,
-	    0 },
-	{ 96 << 10, 16, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 100000, 1500,
 	    0, 0 },
+	{ 96 << 10, 16, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 100000, 1500,
+	    0, 0, 256 },
 	{ 64 << 10, 6, KVR_UNIT_BYTES, 4, KVR_HASH_DYNAMO, 0, 5000, 200, 1,
-	    KVR_JOURNAL_MIN },
+	    KVR_JOURNAL_MIN, 0 },
 	{ 256 << 10, 12, KVR_UNIT_TOKENS, 4, KVR_HASH_KEYED, 1, -1, 4000, 2,
-	    0 },
+	    0, 0 },
 };
 
 static struct corrupt_world worlds[CORRUPT_WORLDS];
@@ -123,9 +123,10 @@ make(const struct kind *kind, struct corrupt_world *w)
 	o.max_workers = kind->workers;
 	o.affinity_entries = PLACES;
 	o.journal_bytes = kind->journal;
+	o.event_blocks = kind->aliases;
 	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 's', sizeof(o.secret));
-	w->bytes = kind->bytes + TABLE_BYTES;
+	w->bytes = kind->bytes + TABLE_BYTES + kind->aliases * 44;
 	if (kind->journal > 0) /* it and the peers are last */
 		w->bytes += kind->journal + sizeof(struct peer_table);
 	w->memory = aligned_alloc(CELL, w->bytes);
@@ -177,7 +178,9 @@ add_workers(struct kvr *k, uint32_t n, uint64_t *id)
 		/* some overflow, some do not, some have other modes */
 		facts.capacity_tokens = i % 4 == 1 ? 300 : 4096;
 		facts.retain = i % 4 == 3 ? KVR_RETAIN_FEEDBACK
-		    : i % 4 == 2 ? KVR_RETAIN_TTL : KVR_RETAIN_AUTO;
+		    : i % 4 == 2 ? KVR_RETAIN_TTL
+		    : i % 4 == 0 && k->layout.aliases > 0 ? KVR_RETAIN_EVENTS
+		    : KVR_RETAIN_AUTO;
 		facts.eviction = i / 4 % 2;
 		name[1] = (char)('a' + i / 2);
 		facts.rank = i % 2;
@@ -217,6 +220,44 @@ go_on(struct kvr *k, struct ops_source *s, uint64_t lease, int64_t now,
 	default:
 		(void)kvr_lease_abort(k, lease, now, 0);
 	}
+}
+
+/* Half of what is in a prompt, as its engine tells it. */
+void
+corrupt_events(const struct kvr_prompt *p, uint32_t much, struct kvr_event *e,
+    uint64_t *names, uint32_t *tokens)
+{
+	uint32_t i;
+
+	for (i = 0; i < CORRUPT_NAMES; i++) {
+		tokens[i] = much << 16 | i;
+		names[i] = (uint64_t)much << 32 | (i + 1);
+	}
+	(void)kvr_event_init(e, sizeof(*e));
+	e->kind = KVR_EVENT_STORED;
+	e->block_tokens = 1;
+	e->hashes = 16 * (much % 4 + 1);
+	if (p->rule.unit == KVR_UNIT_TOKENS)
+		e->tokens = e->hashes;
+}
+
+/* Those of one engine: the first batch, and later ones. */
+static void
+tell(struct kvr *k, struct corrupt_world *w, uint64_t *id, uint32_t much)
+{
+	struct kvr_event_batch b = { .size = sizeof(b) };
+	struct kvr_event_result r = { .size = sizeof(r) };
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+	uint64_t names[CORRUPT_NAMES];
+	uint32_t tokens[CORRUPT_NAMES];
+	struct kvr_event e;
+
+	corrupt_events(w->p, much, &e, names, tokens);
+	demand(kvr_worker_stats(k, *id, &stats) == KVR_OK);
+	b.seq = stats.events_next;
+	demand(kvr_events_apply(k, *id, &b, &e, sizeof(e), 1, names,
+	    CORRUPT_NAMES, tokens, CORRUPT_NAMES, w->now, 0, &r) == KVR_OK);
+	*id = r.worker;
 }
 
 /* Of one of some sessions, by the time: a corpus keeps its meaning. */
@@ -303,6 +344,8 @@ world_of(uint32_t number)
 		if (i % 100 == 99)
 			(void)kvr_worker_reset(k, id[i / 100 % 2],
 			    &id[i / 100 % 2]);
+		if (kind->aliases > 0 && i % 64 == 17)
+			tell(k, w, &id[i / 64 % 2 * 4], i / 64 % 3);
 		live(k, w, &s, kind, id);
 	}
 	demand(kvr_worker_reset(k, id[1], &id[1]) == KVR_OK);

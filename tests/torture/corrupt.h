@@ -20,7 +20,7 @@
 
 #include "ops.h"
 
-enum { CORRUPT_WORLDS = 4, CORRUPT_WORKERS = 16 };
+enum { CORRUPT_WORLDS = 4, CORRUPT_WORKERS = 16, CORRUPT_NAMES = 64 };
 
 /* How a region is damaged: corrupt_damage.c. */
 enum corrupt_mode {
@@ -47,6 +47,13 @@ struct corrupt_world {
 };
 
 struct corrupt;
+
+/*
+ * What an engine may say: `much` blocks of a family of prompts are stored.
+ * names, tokens: of CORRUPT_NAMES.
+ */
+void corrupt_events(const struct kvr_prompt *p, uint32_t much,
+    struct kvr_event *e, uint64_t *names, uint32_t *tokens);
 
 /* What is asked for, and results of all runs. */
 struct corrupt_totals {

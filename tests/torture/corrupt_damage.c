@@ -57,6 +57,11 @@ static const struct field binding_fields[] = {
 	FIELD(binding, stamp), FIELD(binding, tokens),
 	FIELD(binding, ttl_ms), FIELD(binding, volume), FIELD(binding, found)
 };
+static const struct field alias_fields[] = {
+	FIELD(alias, name), FIELD(alias, sequence), FIELD(alias, next),
+	FIELD(alias, parent), FIELD(alias, node), FIELD(alias, children),
+	FIELD(alias, life), FIELD(alias, worker), FIELD(alias, copies)
+};
 static const struct field slot_fields[] = {
 	FIELD(slot, by_stamp.head), FIELD(slot, by_stamp.tail),
 	FIELD(slot, by_release.head), FIELD(slot, by_release.tail),
@@ -95,6 +100,8 @@ static const struct field header_fields[] = {
 	FIELD(region, counts.nodes), FIELD(region, counts.entries),
 	FIELD(region, counts.bindings),
 	FIELD(region, node_buckets_used), FIELD(region, entry_buckets_used),
+	FIELD(region, alias_free), FIELD(region, alias_fresh),
+	FIELD(region, alias_sweep), FIELD(region, alias_life),
 	FIELD(region, own_ttl), FIELD(region, arrivals),
 	FIELD(region, arrivals_at), FIELD(region, fleet_tokens),
 	FIELD(region, fleet_seconds), FIELD(region, rate_turn),
@@ -391,6 +398,17 @@ damage_binding(struct corrupt *c)
 	put_number(c, at + f.at, any_value(c, 0), f.width);
 }
 
+/* A field of an alias. */
+static void
+damage_alias(struct corrupt *c)
+{
+	struct field f = alias_fields[ops_pick(c->s, COUNT(alias_fields))];
+	size_t at = layout_of(c)->aliases_at + sizeof(struct alias) *
+	    (1 + corrupt_pick(c->s, layout_of(c)->aliases));
+
+	put_number(c, at + f.at, any_value(c, 0), f.width);
+}
+
 /* What is stored of a worker. */
 static void
 damage_slot(struct corrupt *c)
@@ -405,6 +423,8 @@ damage_slot(struct corrupt *c)
 		put_number(c, at + f.at, any_double(c), f.width);
 	} else if (how >= 224) {
 		damage_load(c, at);
+	} else if (how >= 208 && layout_of(c)->aliases > 0) {
+		damage_alias(c);
 	} else if (how >= 192) {
 		damage_binding(c);
 	} else {

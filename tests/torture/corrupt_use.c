@@ -263,21 +263,20 @@ tell_events(struct corrupt *c, uint64_t id, uint32_t much, uint32_t late)
 	struct kvr_event_result r = { .size = sizeof(r) };
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
 	struct kvr_event e[2];
-	static const uint64_t hashes[64];
-	uint32_t i;
+	uint64_t names[CORRUPT_NAMES];
+	uint32_t tokens[CORRUPT_NAMES];
 
 	(void)CALL(c, kvr_worker_stats, c->k, id, &stats);
 	b.seq = late != 0 && stats.events_next > 0 ? stats.events_next - 1
 	    : stats.events_next;
-	for (i = 0; i < 2; i++) {
-		(void)CALL(c, kvr_event_init, &e[i], sizeof(e[i]));
-		e[i].kind = i == 0 ? KVR_EVENT_STORED
-		    : much == 3 ? KVR_EVENT_CLEARED : KVR_EVENT_REMOVED;
-		e[i].block_tokens = 1;
-		e[i].hashes = 16 * (much + 1);
-	}
+	corrupt_events(c->w->p, much, &e[0], names, tokens);
+	e[1] = e[0];
+	e[1].kind = much == 3 ? KVR_EVENT_CLEARED : KVR_EVENT_REMOVED;
+	e[1].hashes_at = (uint64_t)c->now % 8;
+	e[1].hashes -= 8;
+	e[1].tokens = 0;
 	(void)CALL(c, kvr_events_apply, c->k, id, &b, e, sizeof(e[0]), 2,
-	    hashes, 64, NULL, 0, c->now, 0, &r);
+	    names, CORRUPT_NAMES, tokens, CORRUPT_NAMES, c->now, 0, &r);
 	if (late != 0)
 		(void)CALL(c, kvr_events_lost, c->k, id, b.seq + much);
 	if (much == 2 && late != 0)

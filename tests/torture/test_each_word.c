@@ -21,6 +21,9 @@ enum { WORDS = BYTES / 4, NOW = 50 };
 /* With a journal: its first records are damaged too, and the peers. */
 enum { PEERS = 3, PEER_BYTES = sizeof(struct peer_table), RECORDS = 1 << 10 };
 
+/* With aliases of blocks: worker 5's engine names what it has. */
+enum { ALIASES = 40, ALIAS_BYTES = 46 * ALIASES, NAMED = 16 };
+
 static size_t bytes = BYTES;
 
 static const uint32_t one_token[] = { 'a', 'b', 'c', 'd', 'e', 'f', 'g' };
@@ -248,11 +251,47 @@ change_workers(void)
 	(void)kvr_worker_add(k, "new", 3, NULL, &worker);
 }
 
+/* Names of blocks that are stored in a line, and their tokens. */
+static uint64_t names_of_blocks[NAMED];
+static uint32_t tokens_of_blocks[NAMED];
+
+static void
+name_blocks(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < NAMED; i++) {
+		names_of_blocks[i] = 1000 + i;
+		tokens_of_blocks[i] = 'a' + i;
+	}
+}
+
+/* One event about blocks from..NAMED - 1. */
+static struct kvr_event
+event_of(uint32_t kind, uint32_t from)
+{
+	struct kvr_event e;
+
+	must(kvr_event_init(&e, sizeof(e)) == KVR_OK);
+	e.kind = kind;
+	e.block_tokens = 1;
+	e.hashes_at = from;
+	e.hashes = NAMED - from;
+	if (k->layout.aliases > 0 && kind == KVR_EVENT_STORED) {
+		e.tokens_at = from;
+		e.tokens = NAMED - from;
+	}
+	if (from > 0) {
+		e.flags = KVR_EVENT_PARENT;
+		e.parent = names_of_blocks[from - 1];
+	}
+	return e;
+}
+
 /* The next batch, one that comes too late, and a gap. */
 static void
 tell_events(void)
 {
-	static const uint64_t hashes[16];
 	struct kvr_event_batch b = { .size = sizeof(b), .seq = 1,
 	    .digest = 7 };
 	struct kvr_event_result r = { .size = sizeof(r) };
@@ -260,22 +299,19 @@ tell_events(void)
 	uint64_t worker = id[5];
 	uint32_t i;
 
-	for (i = 0; i < 2; i++) {
-		must(kvr_event_init(&e[i], sizeof(e[i])) == KVR_OK);
-		e[i].kind = KVR_EVENT_STORED + i;
-		e[i].block_tokens = 1;
-		e[i].hashes = 16 - 8 * i;
-	}
+	e[0] = event_of(KVR_EVENT_STORED, 6);
+	e[1] = event_of(KVR_EVENT_REMOVED, 4);
 	for (i = 0; i < 3; i++, b.seq += i) {
-		if (kvr_events_apply(k, worker, &b, e, sizeof(e[0]), 2, hashes,
-		    16, NULL, 0, NOW, 0, &r) == KVR_OK)
+		if (kvr_events_apply(k, worker, &b, e, sizeof(e[0]), 2,
+		    names_of_blocks, NAMED, tokens_of_blocks, NAMED, NOW, 0,
+		    &r) == KVR_OK)
 			worker = r.worker;
 	}
 	(void)kvr_events_lost(k, worker, 20);
 	e[0].kind = KVR_EVENT_CLEARED;
 	b.seq = 20;
-	if (kvr_events_apply(k, worker, &b, e, sizeof(e[0]), 1, hashes, 16,
-	    NULL, 0, NOW, 0, &r) == KVR_OK)
+	if (kvr_events_apply(k, worker, &b, e, sizeof(e[0]), 1,
+	    names_of_blocks, NAMED, NULL, 0, NOW, 0, &r) == KVR_OK)
 		worker = r.worker;
 	(void)kvr_events_off(k, worker);
 }
@@ -432,6 +468,44 @@ START_TEST(exchange_that_attaches_can_be_used)
 }
 END_TEST
 
+/* What is known by the names of blocks, and where they are on record. */
+static void
+each_of_aliases(void (*use)(uint32_t word))
+{
+	const char *base = memory;
+
+	each_of(use, 0, sizeof(struct region));
+	each_of(use, (size_t)((char *)k->streams - base),
+	    (size_t)((char *)(k->streams + k->layout.names) - base));
+	each_of(use, (size_t)((char *)k->aliases - base),
+	    (size_t)((char *)(k->alias_buckets + ALIASES) - base));
+	each_of(use, (size_t)((char *)k->cells - base), bytes);
+}
+
+START_TEST(aliases_read_return)
+{
+	each_of_aliases(use_reads);
+}
+END_TEST
+
+START_TEST(aliases_written_return)
+{
+	each_of_aliases(use_writes);
+}
+END_TEST
+
+START_TEST(aliases_are_recovered)
+{
+	each_of_aliases(use_death);
+}
+END_TEST
+
+START_TEST(aliases_that_attach_can_be_used)
+{
+	each_of_aliases(use_attach);
+}
+END_TEST
+
 /* ----------------------------------------------------------- fixtures --- */
 
 /* Worker 5's engine publishes events. */
@@ -478,6 +552,40 @@ begin_with_journal(void)
 	by_chance();
 }
 
+static void
+begin_with_aliases(void)
+{
+	struct kvr_options o = small_options();
+	struct kvr_event_batch b = { .size = sizeof(b), .digest = 7 };
+	struct kvr_worker facts;
+	struct kvr_event e;
+
+	bytes = BYTES + ALIAS_BYTES;
+	o.max_workers = FLEET;
+	o.event_blocks = ALIASES;
+	memory = aligned_alloc(CELL, (bytes + CELL - 1) / CELL * CELL);
+	good = malloc(bytes);
+	ck_assert(memory != NULL && good != NULL);
+	memset(memory, 0, bytes);
+	ck_assert_int_eq(kvr_new_at(&o, memory, bytes, &k), KVR_OK);
+	people(FLEET);
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_set(k, id[5], &facts), KVR_OK);
+	fill();
+	name_blocks();
+	e = event_of(KVR_EVENT_STORED, 0);
+	e.hashes = e.tokens = 10;
+	ck_assert_int_eq(kvr_events_apply(k, id[5], &b, &e, sizeof(e), 1,
+	    names_of_blocks, NAMED, tokens_of_blocks, NAMED, 11, 0, NULL),
+	    KVR_OK);
+	ck_assert_int_eq(kvr_worker_find(k, "5", 1, 0, &id[5]), KVR_OK);
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+	ck_assert_uint_eq(worker_stats(5).events_blocks, 11);
+	memcpy(good, memory, bytes);
+	by_chance();
+}
+
 Suite *suite_each_word(void);
 
 Suite *
@@ -485,6 +593,7 @@ suite_each_word(void)
 {
 	Suite *s = suite_create("each_word");
 	TCase *t = tcase_create("damage"), *x = tcase_create("exchange");
+	TCase *a = tcase_create("aliases");
 
 	tcase_add_checked_fixture(t, begin, teardown);
 	tcase_set_timeout(t, 300);
@@ -493,6 +602,13 @@ suite_each_word(void)
 	tcase_add_test(t, writes_return);
 	tcase_add_test(t, a_death_is_recovered_from);
 	tcase_add_test(t, what_attaches_can_be_used);
+	tcase_add_checked_fixture(a, begin_with_aliases, teardown);
+	tcase_set_timeout(a, 300);
+	suite_add_tcase(s, a);
+	tcase_add_test(a, aliases_read_return);
+	tcase_add_test(a, aliases_written_return);
+	tcase_add_test(a, aliases_are_recovered);
+	tcase_add_test(a, aliases_that_attach_can_be_used);
 	tcase_add_checked_fixture(x, begin_with_journal, teardown);
 	tcase_set_timeout(x, 300);
 	suite_add_tcase(s, x);

@@ -200,9 +200,10 @@ call_events(struct bench *b)
 	(void)kvr_event_init(&e, sizeof(e));
 	e.kind = KVR_EVENT_STORED;
 	e.block_tokens = 16;
-	e.hashes = 32;
+	e.hashes = 6;
+	e.tokens = 96;
 	return kvr_events_apply(b->k, b->worker, &batch, &e, sizeof(e), 1,
-	    hashes, 32, NULL, 0, 5, 0, NULL);
+	    hashes, 32, numbers, 100, 5, 0, NULL);
 }
 
 static int
@@ -279,6 +280,7 @@ bench_open(struct bench *b, int call)
 	o.max_workers = 4;
 	o.block_size = 16;
 	o.journal_bytes = KVR_JOURNAL_MIN;
+	o.event_blocks = 256;
 	ck_assert_int_eq(kvr_new(&o, &b->k), KVR_OK);
 	b->worker = add(b->k, "w");
 	b->d.size = sizeof(b->d);

@@ -101,7 +101,7 @@ START_TEST(reports_while_others_choose)
 	y.purge = 1;
 	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 	for (i = 0; i < WORKERS; i++)
-		set_mode(i, KVR_RETAIN_FEEDBACK);
+		set_mode(i, i == 2 ? KVR_RETAIN_EVENTS : KVR_RETAIN_FEEDBACK);
 	atomic_store(&over, false);
 	atomic_store(&chosen, 0);
 	ck_assert_int_eq(pthread_create(&reader, NULL, choose_on, NULL), 0);
@@ -305,7 +305,8 @@ await_check(void)
 static void
 tell_more(uint32_t i, int64_t now)
 {
-	static const uint64_t hashes[64];
+	static uint64_t hashes[64];
+	static uint32_t tokens[64];
 	struct kvr_exchange x = { .size = sizeof(x), .at = now,
 	    .peers = i % PEERS, .dropped = { i } };
 	struct kvr_event_batch b = { .size = sizeof(b) };
@@ -324,10 +325,15 @@ tell_more(uint32_t i, int64_t now)
 	must(kvr_event_init(&e, sizeof(e)) == KVR_OK);
 	e.kind = i % 8 == 5 ? KVR_EVENT_CLEARED : KVR_EVENT_STORED + pick(2);
 	e.hashes = e.kind == KVR_EVENT_CLEARED ? 0 : 1 + pick(64);
-	e.block_tokens = 16;
+	e.block_tokens = 1;
+	for (j = 0; j < 64; j++) {
+		hashes[j] = j + 1 + (j > 8 ? i % 4 * 100 : 0);
+		tokens[j] = 'a' + (uint32_t)hashes[j];
+	}
+	e.tokens = e.kind == KVR_EVENT_STORED ? e.hashes : 0;
 	b.seq = s.events_next;
 	must(kvr_events_apply(k, id[2], &b, &e, sizeof(e), 1, hashes, 64,
-	    NULL, 0, now, 0, &r) == KVR_OK);
+	    tokens, 64, now, 0, &r) == KVR_OK);
 	id[2] = r.worker; /* a cleared one is reset */
 	if (i % 64 == 7)
 		must(kvr_events_lost(k, id[2], b.seq + 9) == KVR_OK);
@@ -371,6 +377,7 @@ START_TEST(read_only_while_others_write)
 
 	o.affinity_entries = 16;
 	o.journal_bytes = KVR_JOURNAL_MIN;
+	o.event_blocks = 200;
 	by_chance();
 	ck_assert_ptr_nonnull(memory);
 	ck_assert_int_eq(kvr_new_at(&o, memory, SHARED_BYTES, &k), KVR_OK);

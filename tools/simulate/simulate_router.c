@@ -24,7 +24,7 @@
 enum {
 	AFFINITY_ENTRIES = 16384,
 	ENDLESS_EVENTS = 8 << 20, /* tokens of an endless cache that count */
-	EVENT_BYTES = 32          /* for each block of an engine */
+	EVENT_BYTES = 44          /* for each block of an engine */
 };
 
 /* --------------------------------------------------------------- making --- */
@@ -299,7 +299,11 @@ owner_of(uint32_t origin)
 	return UINT64_C(0xffffffff) << 32 | origin;
 }
 
-/* Repeats another router's decision, by what it believes of the worker. */
+/*
+ * Repeats another router's decision, by what it believes of the worker. Where
+ * it knows what that has now, the request's own blocks may be there already: by
+ * what the other one predicted.
+ */
 static int
 follow(const struct simulation *s, const struct router *router,
     struct kvr_prompt *p, const struct notice *n, struct held *h)
@@ -314,7 +318,7 @@ follow(const struct simulation *s, const struct router *router,
 	request.owner = owner_of(n->origin);
 	if (alone)
 		request.flags = KVR_IGNORE_REUSE;
-	if (alone || s->options.index == SIMULATE_ORACLE)
+	if (alone || s->options.index >= SIMULATE_EVENTS)
 		request.overlap_blocks = (uint32_t)(n->predicted /
 		    s->block_size);
 	e = kvr_lease_open_on(router->k, p, &request, fleet_id(router->fleet,

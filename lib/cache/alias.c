@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * alias.c - a table of what engines call the blocks that they hold.
+ *
+ * An engine names a block by a hash of its own, which says nothing to others:
+ * it depends on a seed, on the engine, and on its version. An alias is such a
+ * name with what the index has for it. Names are private to one life of one
+ * worker: from when its cache was known to be empty until something was lost.
+ *
+ *   engine's name   9c1f       04d2       77ab
+ *                    |          |          |
+ *   alias          [ s0 ] <-- [ s1 ] <-- [ s2 ]     parent: the block before
+ *                      \        |        /          node: where it was put
+ *   index               [h0     h1     h2] w1
+ *
+ * A root is an alias too, of the scope and not of a block: it has no parent.
+ * So the way up from an alias has all hashes of its prefix.
+ *
+ * THE INVARIANTS
+ *   1. An alias is in the bucket of its life and name, once.
+ *   2. A parent is of the same life, and outlives its children, which it
+ *      counts. A root has no copies.
+ *   3. A stream counts the aliases of its life.
+ *
+ * Ending a life costs nothing: the stream gets another number, or none. What
+ * is dead then is found by whoever needs room, a few at a time.
+ */
+#include "alias.h"
+
+#include "mix.h"
+
+enum { SWEEP = 64 }; /* looked at for dead ones, for one that is added */
+
+static uint32_t
+bucket_of(const struct kvr *k, uint32_t life, uint64_t name)
+{
+	uint64_t h = mix(mix(name ^ k->table_key[1]) + life) >> 32;
+
+	return (uint32_t)(h * k->layout.aliases >> 32);
+}
+
+uint32_t
+alias_life(struct kvr *k)
+{
+	if (k->layout.aliases == 0 || k->region->alias_life == UINT32_MAX)
+		return 0;
+	put_once(k->region->alias_life, k->region->alias_life + 1);
+	return k->region->alias_life;
+}
+
+/* Only long chains are counted as steps: see BROKEN in region.h. */
+uint32_t
+alias_find(const struct kvr *k, uint32_t life, uint64_t name)
+{
+	uint32_t limit = CHAIN_MAX, i;
+
+	if (life == 0 || k->layout.aliases == 0)
+		return 0;
+	i = k->alias_buckets[bucket_of(k, life, name)];
+	for (; i != 0 && limit > 0; i = alias_at(k, i)->next, limit--)
+		if (alias_at(k, i)->name == name && alias_at(k, i)->life == life)
+			break;
+	if (limit < CHAIN_MAX - CHAIN_USUAL)
+		add_once(k->region->counts.steps, CHAIN_MAX - limit);
+	return limit > 0 && i <= k->layout.aliases ? i : 0;
+}
+
+/* ------------------------------------------------------------- freeing --- */
+
+/* Takes it out of its bucket and frees it. */
+static void
+unlink_alias(struct kvr *k, uint32_t alias)
+{
+	struct alias *a = alias_at(k, alias);
+	uint32_t *at = &k->alias_buckets[bucket_of(k, a->life, a->name)];
+	uint32_t limit = CHAIN_MAX;
+
+	while (*at != alias && *at != 0 && limit-- > 0)
+		at = &alias_at(k, *at)->next;
+	if (*at != alias) {
+		region_break(k);
+		return;
+	}
+	write_once(*at, a->next);
+	write_once(a->life, 0);
+	write_once(a->next, k->region->alias_free);
+	put_once(k->region->alias_free, alias);
+}
+
+static bool
+dead(const struct kvr *k, const struct alias *a)
+{
+	return a->life != 0 && stream_at(k, a->worker)->life != a->life;
+}
+
+/* Frees what is dead among the next few. */
+static void
+sweep(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t left = SWEEP, i = r->alias_sweep;
+
+	for (; left > 0 && !region_broken(k); left--) {
+		i = i < k->layout.aliases ? i + 1 : 1;
+		if (dead(k, alias_at(k, i)))
+			unlink_alias(k, i);
+	}
+	put_once(r->alias_sweep, i);
+	add_once(r->counts.steps, SWEEP);
+}
+
+/* One that is free; 0: none was found. */
+static uint32_t
+take(struct kvr *k)
+{
+	struct region *r = k->region;
+	uint32_t i = r->alias_fresh;
+
+	if (r->alias_free == 0 && i <= k->layout.aliases) {
+		put_once(r->alias_fresh, i + 1);
+		return i;
+	}
+	if (r->alias_free == 0)
+		sweep(k);
+	i = r->alias_free;
+	if (i > k->layout.aliases || alias_at(k, i)->life != 0) {
+		region_break(k);
+		return 0;
+	}
+	if (i != 0)
+		put_once(r->alias_free, alias_at(k, i)->next);
+	return i;
+}
+
+/* ------------------------------------------------------------ changing --- */
+
+uint32_t
+alias_add(struct kvr *k, const struct alias *like)
+{
+	uint32_t i = take(k), *head;
+	struct alias a = *like, *p = alias_at(k, like->parent);
+
+	if (i == 0 || region_broken(k))
+		return 0;
+	head = &k->alias_buckets[bucket_of(k, a.life, a.name)];
+	a.next = *head;
+	a.children = 0;
+	write_once_words(alias_at(k, i), &a, sizeof(a));
+	write_once(*head, i);
+	if (a.parent != 0)
+		write_once(p->children, p->children + 1);
+	add_once(stream_at(k, a.worker)->aliases, 1);
+	return i;
+}
+
+void
+alias_drop(struct kvr *k, uint32_t alias)
+{
+	const struct alias *a = alias_at(k, alias);
+	struct alias *p = alias_at(k, a->parent);
+
+	if (alias == 0 || a->children != 0 || dead(k, a))
+		return;
+	if (a->parent != 0)
+		write_once(p->children, p->children - 1);
+	sub_once(stream_at(k, a->worker)->aliases, 1);
+	unlink_alias(k, alias);
+}
+
+/* -------------------------------------------------------------- damage --- */
+
+/* One in use that no other check has met: it is counted at its parent. */
+static bool
+sound(const struct kvr *k, uint32_t i, uint32_t *children)
+{
+	const struct alias *a = alias_at(k, i), *p = alias_at(k, a->parent);
+
+	if (a->worker - 1u >= k->layout.names || a->life == 0)
+		return false;
+	if (dead(k, a))
+		return true;
+	if (a->parent == 0)
+		return a->copies == 0;
+	if (a->parent > k->layout.aliases || p->life != a->life)
+		return false;
+	children[a->parent]++;
+	return true;
+}
+
+/* Those in buckets, and those that are free. */
+static bool
+met(const struct kvr *k, uint32_t *children, uint32_t *count)
+{
+	uint32_t b, i, most = k->region->alias_fresh - 1;
+
+	for (b = 0; b < k->layout.aliases; b++)
+		for (i = k->alias_buckets[b]; i != 0; i = alias_at(k, i)->next)
+			if (i > most || ++*count > most ||
+			    bucket_of(k, alias_at(k, i)->life,
+			    alias_at(k, i)->name) != b ||
+			    !sound(k, i, children))
+				return false;
+	for (i = k->region->alias_free; i != 0; i = alias_at(k, i)->next)
+		if (i > most || ++*count > most || alias_at(k, i)->life != 0)
+			return false;
+	return *count == most;
+}
+
+bool
+alias_sound(const struct kvr *k, uint32_t *children)
+{
+	const struct region *r = k->region;
+	uint32_t i, count = 0, living = 0;
+	uint64_t said = 0;
+
+	if (r->alias_fresh - 1u > k->layout.aliases ||
+	    r->alias_sweep > k->layout.aliases || !met(k, children, &count))
+		return false;
+	for (i = 1; i < r->alias_fresh; i++) {
+		const struct alias *a = alias_at(k, i);
+
+		if (a->life == 0 || dead(k, a))
+			continue;
+		if (a->children != children[i] || a->life > r->alias_life)
+			return false;
+		living++;
+	}
+	for (i = 0; i < k->layout.names; i++)
+		said += k->streams[i].aliases;
+	return said == living;
+}
+
+void
+alias_empty(struct kvr *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->layout.aliases; i++)
+		write_once(k->alias_buckets[i], 0);
+	put_once(k->region->alias_free, 0);
+	put_once(k->region->alias_fresh, 1);
+	put_once(k->region->alias_sweep, 0);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * alias.h - what engines call the blocks that they hold.
+ */
+#ifndef KVR_ALIAS_H
+#define KVR_ALIAS_H
+
+#include "region.h"
+
+/* Aliases are numbered from 1; 0 is none, and reads as zeros. */
+static inline struct alias *
+alias_at(const struct kvr *k, uint32_t i)
+{
+	return &k->aliases[i <= k->layout.aliases ? i : 0];
+}
+
+/* A number for a life that begins; 0: there are none left. */
+uint32_t alias_life(struct kvr *k);
+
+/* The alias of this name in this life; 0: there is none. */
+uint32_t alias_find(const struct kvr *k, uint32_t life, uint64_t name);
+/*
+ * Adds one with name, sequence, parent, node, life, worker and copies of
+ * `like`. 0: all are taken.
+ */
+uint32_t alias_add(struct kvr *k, const struct alias *like);
+/* Removes one without children. */
+void alias_drop(struct kvr *k, uint32_t alias);
+
+/*
+ * Are all in their buckets, and as many as they say? children: zeroed, one for
+ * each alias and one more.
+ */
+bool alias_sound(const struct kvr *k, uint32_t *children);
+/* All are free, whatever the memory says. Streams must have no life. */
+void alias_empty(struct kvr *k);
+
+#endif

@@ -1,0 +1,737 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * hold.c - blocks that a worker holds because its engine says so.
+ *
+ * Where events say which blocks are stored and removed, and nothing was lost
+ * since the cache was known to be empty, the worker holds those and no others:
+ * absence is evidence. Its entries live until their blocks are removed, and a
+ * request adds none, but while it is in flight.
+ *
+ *   stored 77ab behind 04d2   s1 is known by the alias of 04d2, the tokens of
+ *                             77ab give l2, and s1 with l2 gives s2: the path
+ *                             grows by a block, and is stamped to the root
+ *
+ *   removed 77ab              the alias says where the block is: what covers
+ *                             it there is trimmed from it on
+ *
+ *	aliases    9c1f <-- 04d2 <-- 77ab         the engine's tree
+ *	                      `----- e0e0
+ *	index      [h0 h1] w1                     the index's: both have the same
+ *	              |== [h2] w1                 blocks, cut at other places
+ *	              `-- [g2] w1
+ *
+ * COPIES. An engine may have a block several times and in two tiers, and tells
+ * of each that is stored or removed: a block is gone with its last copy.
+ *
+ * PARTS. An engine's block may be several of the index. The last one has the
+ * engine's name; those before it are shared by all that begin like it, so they
+ * have a name of their own, and as many copies as such blocks are there.
+ *
+ * HOLES. Engines evict the last blocks of a prefix first. If one is removed
+ * before those behind it, its alias stays, without copies, until they are gone,
+ * and so does what it stands for: a node does not know its children. Within a
+ * batch the order of removals is of no matter.
+ *
+ * FINDING A BLOCK. An alias has the node that got the block. Nodes are split,
+ * and merged, and then this may be another's: so it is a hint. The node is
+ * searched for the block; failing that, the way up the aliases leads to a block
+ * with which a node begins, and that is found in the table of nodes. Removing
+ * a block tells the one before it where it is.
+ *
+ * LOSING TRACK. A region that is full evicts, and a table of aliases can be
+ * full: then the worker is degraded, as if batches had been lost.
+ */
+#include "hold.h"
+
+#include "alias.h"
+#include "cell.h"
+#include "cover.h"
+#include "entry.h"
+#include "lease.h"
+#include "mix.h"
+#include "node.h"
+#include "order.h"
+#include "retain.h"
+#include "run.h"
+#include "window.h"
+#include "worker.h"
+
+#include <stdlib.h>
+
+enum {
+	ROOM = 512,        /* cells at hand before a path grows, beside its */
+	                   /* run's */
+	DROPPED_MAX = 1024 /* entries, by one call */
+};
+
+/* Of aliases to which no engine gives a name. */
+#define ROOT_NAME UINT64_C(0x7074a8b6c1d5e39f)
+#define PART_NAME UINT64_C(0x5b1e6f0d92c83a47)
+
+bool
+hold_wanted(const struct kvr *k, uint32_t slot)
+{
+	return k->layout.aliases > 0 &&
+	    read_once(slot_at(k, slot)->retain) == KVR_RETAIN_EVENTS &&
+	    !window_on(k, slot);
+}
+
+bool
+hold_tracks(const struct kvr *k, uint32_t slot)
+{
+	return k->layout.aliases > 0 && read_once(stream_at(k,
+	    read_once(slot_at(k, slot)->name))->life) != 0;
+}
+
+void
+hold_lose(struct kvr *k, uint32_t slot)
+{
+	event_degrade(k, slot);
+	retain_decide(k, slot);
+	worker_recount(k, slot);
+}
+
+bool
+hold_nothing(struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t left = DROPPED_MAX, entry;
+
+	while ((entry = s->by_stamp.head) != 0 && left-- > 0 &&
+	    !region_broken(k)) {
+		add_once(k->region->counts.steps, 1);
+		if (!order_heads(k, entry)) {
+			region_break(k);
+		} else if (entry_at(k, entry)->pins == 0) {
+			node_leave(k, entry);
+		} else {
+			order_remove(k, entry);
+			order_unrelease(k, entry);
+		}
+	}
+	order_settle(k, slot);
+	return s->by_stamp.head == 0;
+}
+
+/* ------------------------------------------------- without the lock --- */
+
+/* Blocks of the index in one of the engine; 0: it has no whole number. */
+static uint32_t
+blocks_each(const struct kvr *k, const struct kvr_event *e)
+{
+	return e->block_tokens % k->rule.block_size == 0
+	    ? e->block_tokens / k->rule.block_size : 0;
+}
+
+/* Blocks of the index whose contents the event has. */
+static uint64_t
+blocks_given(const struct kvr *k, const struct kvr_event *e)
+{
+	uint32_t each = blocks_each(k, e);
+
+	if (e->kind != KVR_EVENT_STORED || each == 0 || e->tokens == 0 ||
+	    e->tier >= TIERS)
+		return 0;
+	if ((e->flags & KVR_EVENT_LOCALS) != 0)
+		return k->rule.kind == KVR_HASH_DYNAMO && each == 1 &&
+		    e->tokens == e->hashes ? e->hashes : 0;
+	return e->tokens / e->block_tokens == e->hashes &&
+	    e->tokens % e->block_tokens == 0 ? e->hashes * each : 0;
+}
+
+static int
+hash_event(const struct kvr *k, const struct event_batch *b,
+    const struct kvr_event *e, uint64_t blocks, uint64_t *local)
+{
+	struct hash_chain chain;
+	struct kvr_scope scope;
+	int error = hash_scope_get(&k->rule, &e->scope, &scope);
+
+	if (error != KVR_OK || blocks == 0)
+		return error;
+	if ((e->flags & KVR_EVENT_LOCALS) != 0) {
+		memcpy(local, b->hashes + e->tokens_at,
+		    (size_t)blocks * sizeof(*local));
+		return KVR_OK;
+	}
+	(void)hash_start(&k->rule, &scope, &chain);
+	hash_token_blocks(&k->rule, &chain, b->tokens + e->tokens_at,
+	    (size_t)blocks, local);
+	return KVR_OK;
+}
+
+int
+hold_prepare(const struct kvr *k, struct event_batch *b)
+{
+	uint64_t most = 0, all = 0, blocks, at = 0;
+	struct kvr_event e;
+	int error = KVR_OK;
+	size_t i;
+
+	if (k->layout.aliases == 0)
+		return KVR_OK;
+	for (i = 0; i < b->n && error == KVR_OK; i++) {
+		if ((error = event_get(b, i, &e)) != KVR_OK)
+			return error;
+		blocks = blocks_given(k, &e);
+		most = blocks > most ? blocks : most;
+		all += blocks;
+		if (all > RECORD_MAX)
+			return KVR_EINVAL;
+	}
+	b->local = calloc((size_t)all + (size_t)most + 1, sizeof(*b->local));
+	if (b->local == NULL)
+		return KVR_ENOMEM;
+	b->sequence = b->local + all;
+	b->n_local = all;
+	b->n_sequence = most;
+	for (i = 0; i < b->n && error == KVR_OK; i++, at += blocks) {
+		error = event_get(b, i, &e);
+		blocks = error == KVR_OK ? blocks_given(k, &e) : 0;
+		if (blocks > most || blocks > all - at)
+			error = KVR_EINVAL; /* the caller changes it meanwhile */
+		if (error == KVR_OK)
+			error = hash_event(k, b, &e, blocks, b->local + at);
+	}
+	if (error != KVR_OK)
+		hold_release(b);
+	return error;
+}
+
+void
+hold_release(struct event_batch *b)
+{
+	free(b->local);
+	b->local = NULL;
+}
+
+/* ------------------------------------------------------------- finding --- */
+
+struct place {
+	uint32_t node;
+	uint32_t at; /* block of it, from 0 */
+};
+
+static bool
+block_is(const struct kvr *k, uint32_t node, uint32_t at, uint64_t sequence)
+{
+	const struct node *n = node_at(k, node);
+
+	if (at >= n->length)
+		return false;
+	return at + 1 == n->length ? n->end == sequence
+	    : run_get(k, n, at) == (uint32_t)sequence;
+}
+
+/* Looks where it is most likely, and then everywhere in the node. */
+static bool
+find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
+    struct place *out)
+{
+	const struct node *n = node_at(k, node);
+	const struct entry *h = entry_at(k, entry_find(k, node, slot));
+	uint32_t at = n->length;
+
+	if (n->kind != CELL_NODE || at == 0)
+		return false;
+	if (h->kind == CELL_ENTRY && h->trimmed < at)
+		at -= h->trimmed;
+	out->node = node;
+	out->at = at - 1;
+	if (block_is(k, node, at - 1, sequence))
+		return true;
+	add_once(k->region->counts.steps, n->length / PIECE + 1);
+	out->at = run_find(k, n, (uint32_t)sequence);
+	return block_is(k, node, out->at, sequence);
+}
+
+/* Looks for a block with which a node begins, on the way up. */
+static bool
+find_above(const struct kvr *k, uint32_t alias, struct place *out)
+{
+	uint64_t sequence = alias_at(k, alias)->sequence, steps = 0;
+	uint32_t up = 0;
+
+	for (; up < k->region->seal.max_prompt_blocks && !region_broken(k);
+	     up++) {
+		const struct alias *a = alias_at(k, alias);
+
+		if (a->parent == 0)
+			break;
+		out->at = up;
+		out->node = node_child(k, alias_at(k, a->parent)->sequence,
+		    (uint32_t)a->sequence, &steps);
+		add_once(k->region->counts.steps, 1);
+		if (out->node != 0 && block_is(k, out->node, up, sequence))
+			return true;
+		alias = a->parent;
+	}
+	return false;
+}
+
+static bool
+find(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
+{
+	struct alias *a = alias_at(k, alias);
+
+	if (find_in(k, a->node, slot, a->sequence, out))
+		return true;
+	if (!find_above(k, alias, out))
+		return false;
+	write_once(a->node, out->node);
+	return true;
+}
+
+/* ------------------------------------------------------------- storing --- */
+
+/* What goes on with one event that stores. */
+struct storing {
+	struct kvr *k;
+	const struct event_batch *b;
+	const struct kvr_event *e;
+	uint32_t slot, each;
+	int64_t now;
+	struct alias like;   /* of the next alias; its parent is the last */
+	uint64_t *sequence;  /* [1 + blocks]: of the block before, and theirs */
+	uint32_t blocks;
+};
+
+static struct stream *
+stream_of(const struct kvr *k, uint32_t slot)
+{
+	return stream_at(k, slot_at(k, slot)->name);
+}
+
+static void
+orphan(struct kvr *k, uint32_t slot, uint64_t blocks)
+{
+	add_once(stream_of(k, slot)->orphans, blocks);
+}
+
+/*
+ * The blocks of the index that are the engine's block but for its last one,
+ * which has its name, count the engine's blocks of which they are a part.
+ */
+static void
+parts_count(struct kvr *k, uint32_t alias, uint32_t each, int more)
+{
+	struct alias *a = alias_at(k, alias);
+
+	for (; each > 1 && a->parent != 0; each--) {
+		a = alias_at(k, a->parent);
+		write_once(a->copies, (uint16_t)(a->copies + more));
+	}
+}
+
+/* One more copy of what has an alias. FULL: it is said again of the same. */
+static void
+copy_more(const struct storing *s, uint32_t alias)
+{
+	struct alias *a = alias_at(s->k, alias);
+	uint16_t copies = a->copies;
+
+	if (copies == 0)
+		parts_count(s->k, alias, s->each, 1);
+	if ((s->b->head.flags & KVR_BATCH_FULL) != 0)
+		copies |= (uint16_t)(1u << s->e->tier);
+	else if (copies < UINT16_MAX)
+		copies++;
+	write_once(a->copies, copies);
+}
+
+/* Its tokens are not given: another copy of what is known. */
+static void
+store_copies(struct storing *s)
+{
+	uint64_t i;
+	uint32_t a;
+
+	for (i = 0; i < s->e->hashes; i++) {
+		a = alias_find(s->k, s->like.life,
+		    s->b->hashes[s->e->hashes_at + i]);
+		if (a == 0)
+			orphan(s->k, s->slot, 1);
+		else
+			copy_more(s, a);
+	}
+}
+
+/* The alias of the scope that the event names. */
+static uint32_t
+root_alias(struct storing *s)
+{
+	struct alias like = s->like;
+	struct kvr_scope scope;
+	uint32_t a;
+
+	if (hash_scope_get(&s->k->rule, &s->e->scope, &scope) != KVR_OK)
+		return 0;
+	like.parent = like.node = 0;
+	like.sequence = hash_root(&s->k->rule, &scope);
+	like.name = mix(like.sequence ^ ROOT_NAME);
+	a = alias_find(s->k, like.life, like.name);
+	return a != 0 ? a : alias_add(s->k, &like);
+}
+
+/* Sets the alias before the first block; false: it is not known. */
+static bool
+store_behind(struct storing *s)
+{
+	struct alias *l = &s->like;
+
+	if ((s->e->flags & KVR_EVENT_PARENT) == 0)
+		l->parent = root_alias(s);
+	else
+		l->parent = alias_find(s->k, l->life, s->e->parent);
+	return l->parent != 0 && ((s->e->flags & KVR_EVENT_PARENT) == 0 ||
+	    alias_at(s->k, l->parent)->copies > 0);
+}
+
+static void
+store_hashes(struct storing *s, const uint64_t *local)
+{
+	const struct hash_rule *rule = &s->k->rule;
+	struct hash_chain chain;
+	struct kvr_scope scope;
+
+	s->sequence[0] = alias_at(s->k, s->like.parent)->sequence;
+	(void)hash_scope_get(rule, &s->e->scope, &scope);
+	if ((s->e->flags & KVR_EVENT_PARENT) != 0)
+		hash_resume(rule, &scope, s->sequence[0], &chain);
+	else
+		(void)hash_start(rule, &scope, &chain);
+	hash_chain_on(rule, &chain, local, s->blocks, s->sequence + 1);
+}
+
+/*
+ * Makes the path longer by the blocks, and says where they end; 0: not all
+ * could be recorded. Room is made first: what is evicted then may be what the
+ * path begins with.
+ */
+static uint32_t
+store_path(struct storing *s)
+{
+	struct kvr *k = s->k;
+	struct insert how = { .in_place = true, .keep = true };
+	struct kvr_prompt p = { .root = s->sequence[0] };
+	struct place place = { 0, 0 };
+	uint32_t recorded, node;
+
+	retain_make_room(k, s->now, ROOM + retain_spare(k) + cell_tree_size(0,
+	    s->blocks, run_level(s->blocks)));
+	if (!hold_tracks(k, s->slot))
+		return 0;
+	if (alias_at(k, s->like.parent)->parent != 0) {
+		if (!find(k, s->like.parent, s->slot, &place))
+			return 0;
+		how.below = place.node;
+		how.inside = place.at + 1;
+		how.depth = index_position(k, place.node) -
+		    (node_at(k, place.node)->length - how.inside);
+		if (how.depth < how.inside || how.depth > RECORD_MAX)
+			return 0; /* it is damaged */
+	}
+	p.sequence = how.depth > 0 ? s->sequence : s->sequence + 1;
+	p.first = how.depth;
+	p.base = how.depth - (how.depth > 0);
+	p.blocks = how.depth + s->blocks;
+	how.want = lease_blocks(k, &p);
+	node = retain_insert(k, &p, s->slot, &how, s->now, &recorded);
+	if (recorded < p.blocks)
+		return 0;
+	index_stamp(k, node, s->slot, s->now);
+	return node;
+}
+
+/* false: there are no more aliases. */
+static bool
+store_aliases(struct storing *s)
+{
+	struct alias *l = &s->like;
+	uint32_t i, a;
+	bool last;
+
+	for (i = 0; i < s->blocks; i++) {
+		last = i % s->each + 1 == s->each;
+		l->sequence = s->sequence[1 + i];
+		l->name = last ? s->b->hashes[s->e->hashes_at + i / s->each]
+		    : mix(l->sequence ^ PART_NAME);
+		a = alias_find(s->k, l->life, l->name);
+		if (a == 0)
+			a = alias_add(s->k, l);
+		if (a == 0)
+			return false;
+		if (last)
+			copy_more(s, a);
+		l->parent = a;
+	}
+	return true;
+}
+
+/* Does each of its blocks have an alias? Then none is new. */
+static bool
+all_known(const struct storing *s)
+{
+	uint64_t i;
+
+	for (i = 0; i < s->e->hashes; i++)
+		if (alias_find(s->k, s->like.life,
+		    s->b->hashes[s->e->hashes_at + i]) == 0)
+			return false;
+	return true;
+}
+
+static void
+store(struct storing *s, const uint64_t *local)
+{
+	s->like.copies = 0;
+	if (local == NULL || all_known(s)) {
+		store_copies(s);
+		return;
+	}
+	if (!store_behind(s)) {
+		orphan(s->k, s->slot, s->e->hashes);
+		return;
+	}
+	store_hashes(s, local);
+	s->like.node = store_path(s);
+	if (s->like.node == 0 || !store_aliases(s))
+		hold_lose(s->k, s->slot);
+}
+
+/* ------------------------------------------------------------ removing --- */
+
+/*
+ * Nothing that covers a node from which another part of the path goes on may
+ * be trimmed: so what covers such a node above this one is parted there.
+ * blocks: those that the entry covers above this one.
+ */
+static void
+part_above(struct kvr *k, uint32_t slot, uint32_t node, uint32_t blocks)
+{
+	while (blocks > 0 && !region_broken(k)) {
+		node = node_at(k, node)->parent;
+		add_once(k->region->counts.steps, 1);
+		if (node == 0 || node_at(k, node)->children != 1)
+			break;
+		blocks -= node_at(k, node)->length < blocks
+		    ? node_at(k, node)->length : blocks;
+	}
+	if (blocks > 0 && node != 0)
+		(void)cover_make(k, node, slot);
+}
+
+/* The worker has nothing from this block on. */
+static void
+trim(struct kvr *k, uint32_t slot, const struct place *place)
+{
+	struct cover c = { 0, 0, 0, 0 };
+	uint32_t entry = cover_climb(k, &c, place->node, slot), gone;
+	const struct entry *h = entry_at(k, entry);
+
+	if (entry == 0)
+		return;
+	if (k->region->free_cells < ENTRY_CELLS_MAX) {
+		hold_lose(k, slot);
+		return;
+	}
+	gone = c.beyond + node_at(k, place->node)->length;
+	if (gone < h->blocks)
+		part_above(k, slot, place->node, h->blocks - gone);
+	gone -= place->at;
+	if (gone <= h->trimmed)
+		return;
+	if (h->pins > 0) {
+		entry_set_trimmed(k, entry, gone < h->blocks ? gone
+		    : h->blocks);
+	} else if (gone >= h->blocks) {
+		node_leave(k, entry);
+	} else {
+		entry_trim(k, entry, gone - h->trimmed);
+		cover_rise(k, entry);
+	}
+}
+
+/*
+ * The last copy of a block is gone, and nothing is behind it. So may be those
+ * before it that waited for this. What covers a node may not cover the one
+ * above, so each node is trimmed by itself.
+ */
+static void
+leave(struct kvr *k, uint32_t slot, uint32_t alias)
+{
+	struct place place, last = { 0, 0 };
+
+	while (!region_broken(k) && hold_tracks(k, slot)) {
+		uint32_t parent = alias_at(k, alias)->parent;
+		struct alias *p = alias_at(k, parent);
+
+		add_once(k->region->counts.steps, 1);
+		if (parent != 0 && find(k, alias, slot, &place)) {
+			if (last.node != 0 && last.node != place.node)
+				trim(k, slot, &last);
+			last = place;
+			write_once(p->node, place.at > 0 ? place.node
+			    : node_at(k, place.node)->parent);
+		}
+		alias_drop(k, alias);
+		if (parent == 0 || p->copies > 0 || p->children > 0)
+			break;
+		alias = parent;
+	}
+	if (last.node != 0)
+		trim(k, slot, &last);
+}
+
+static void
+copy_less(const struct storing *s, uint32_t alias)
+{
+	struct alias *a = alias_at(s->k, alias);
+	uint16_t copies = a->copies;
+
+	if (copies == 0)
+		return;
+	if ((s->b->head.flags & KVR_BATCH_FULL) != 0)
+		copies &= (uint16_t)~(1u << s->e->tier);
+	else if (copies < UINT16_MAX)
+		copies--;
+	write_once(a->copies, copies);
+	if (copies > 0)
+		return;
+	parts_count(s->k, alias, s->each, -1);
+	if (a->children == 0)
+		leave(s->k, s->slot, alias);
+}
+
+static void
+take_away(const struct storing *s)
+{
+	uint64_t i;
+	uint32_t a;
+
+	for (i = s->e->hashes; i-- > 0 && !region_broken(s->k);) {
+		if (s->k->region->free_cells < ROOM)
+			retain_make_room(s->k, s->now, ROOM);
+		if (!hold_tracks(s->k, s->slot))
+			break;
+		a = alias_find(s->k, s->like.life,
+		    s->b->hashes[s->e->hashes_at + i]);
+		if (a != 0)
+			copy_less(s, a);
+	}
+}
+
+/* ------------------------------------------------------------ a batch --- */
+
+/* Events before this one are void. */
+static size_t
+first_valid(const struct event_batch *b)
+{
+	struct kvr_event e;
+	size_t i;
+
+	for (i = b->n; i > 0; i--)
+		if (event_get(b, i - 1, &e) == KVR_OK &&
+		    (e.kind == KVR_EVENT_CLEARED ||
+		    e.kind == KVR_EVENT_RESTARTED))
+			break;
+	return i;
+}
+
+/* Blocks of the index in each of the worker's; 0: events do not fit. */
+static uint32_t
+each_of(const struct kvr *k, uint32_t slot)
+{
+	uint32_t tokens = stream_of(k, slot)->block_tokens;
+
+	return tokens % k->rule.block_size == 0 ? tokens / k->rule.block_size
+	    : 0;
+}
+
+static void
+apply_event(struct storing *s, const uint64_t *local)
+{
+	if (s->e->tier >= TIERS || s->e->hashes == 0)
+		return;
+	if (s->e->kind == KVR_EVENT_STORED &&
+	    (s->e->block_tokens == 0 || blocks_each(s->k, s->e) == s->each))
+		store(s, local);
+	else if (s->e->kind == KVR_EVENT_REMOVED)
+		take_away(s);
+}
+
+void
+hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
+    int64_t now)
+{
+	struct storing s = { .k = k, .b = b, .slot = slot, .now = now,
+		.sequence = b->sequence, .each = each_of(k, slot) };
+	size_t i, first = first_valid(b);
+	uint64_t at = 0, blocks;
+	struct kvr_event e;
+
+	s.e = &e;
+	s.like.worker = (uint16_t)slot_at(k, slot)->name;
+	if (hold_tracks(k, slot) && b->n > first && s.each == 0 &&
+	    stream_of(k, slot)->block_tokens != 0)
+		hold_lose(k, slot);
+	for (i = 0; i < b->n && hold_tracks(k, slot) && !region_broken(k);
+	     i++, at += blocks) {
+		blocks = event_get(b, i, &e) == KVR_OK ? blocks_given(k, &e)
+		    : 0;
+		if (blocks > b->n_sequence || blocks > b->n_local - at)
+			break; /* the caller changes it meanwhile */
+		if (i < first)
+			continue;
+		s.like.life = stream_of(k, slot)->life;
+		s.blocks = (uint32_t)blocks;
+		apply_event(&s, blocks > 0 ? b->local + at : NULL);
+	}
+	order_settle(k, slot);
+}
+
+/* -------------------------------------------------------------- damage --- */
+
+/*
+ * Is a block where its alias, or a child's place, says; and does the worker
+ * have it? Sets the place of the block before.
+ */
+static bool
+block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
+{
+	const struct alias *a = alias_at(k, alias);
+	uint32_t slot = k->names[(a->worker - 1u) % k->layout.names].slot;
+	struct place place = { (uint32_t)(places[alias] >> 32),
+		(uint32_t)places[alias] };
+	struct cover c = { 0, 0, 0, 0 };
+	uint32_t entry, length;
+
+	if (!block_is(k, place.node, place.at, a->sequence) &&
+	    !find_in(k, a->node, slot, a->sequence, &place) &&
+	    !find_above(k, alias, &place))
+		return false;
+	if (place.at > 0)
+		places[a->parent] = (uint64_t)place.node << 32 |
+		    (place.at - 1);
+	length = node_at(k, place.node)->length;
+	entry = cover_climb(k, &c, place.node, slot);
+	return entry != 0 && entry_at(k, entry)->trimmed <=
+	    c.beyond + length - place.at - 1;
+}
+
+/* Children mostly have higher numbers, and know where their parents are. */
+bool
+hold_sound(const struct kvr *k, uint64_t *places)
+{
+	uint32_t i;
+
+	for (i = k->region->alias_fresh; i-- > 1;) {
+		const struct alias *a = alias_at(k, i);
+
+		if (a->life != 0 && a->parent != 0 &&
+		    stream_at(k, a->worker)->life == a->life &&
+		    !block_held(k, i, places))
+			return false;
+	}
+	return true;
+}

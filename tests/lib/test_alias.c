@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_alias.c - the table of what engines call their blocks.
+ */
+#include "alias.h"
+
+#include "inner.h"
+
+enum { ALIASES = 200 };
+
+static void
+setup(void)
+{
+	struct kvr_options o = small_options();
+
+	o.event_blocks = ALIASES;
+	region_of(&o);
+}
+
+/* The aliases of these tests are of no stream that says more. */
+static void
+teardown(void)
+{
+	uint32_t i;
+
+	for (i = 1; i <= k->layout.names; i++)
+		write_once_zeros(stream_at(k, i), sizeof(struct stream));
+	region_end();
+}
+
+/* A life of a worker. */
+static uint32_t
+live(uint16_t worker)
+{
+	uint32_t life = alias_life(k);
+
+	ck_assert_uint_gt(life, 0);
+	write_once(stream_at(k, worker)->life, life);
+	write_once(stream_at(k, worker)->aliases, 0);
+	return life;
+}
+
+static uint32_t
+add(uint16_t worker, uint64_t name, uint32_t parent)
+{
+	struct alias a = { .name = name, .sequence = name + 1,
+		.parent = parent, .worker = worker };
+
+	a.life = stream_at(k, worker)->life;
+	return alias_add(k, &a);
+}
+
+static bool
+sound(void)
+{
+	uint32_t *children = calloc(ALIASES + 1, sizeof(*children));
+	bool good;
+
+	ck_assert_ptr_nonnull(children);
+	good = alias_sound(k, children);
+	free(children);
+	return good;
+}
+
+START_TEST(found_by_life_and_name)
+{
+	uint32_t one = live(1), two = live(2), a, b, c;
+
+	a = add(1, 7, 0);
+	b = add(1, 8, a);
+	c = add(2, 7, 0);
+	ck_assert(a != 0 && b != 0 && c != 0 && a != c);
+	ck_assert_uint_eq(alias_find(k, one, 7), a);
+	ck_assert_uint_eq(alias_find(k, one, 8), b);
+	ck_assert_uint_eq(alias_find(k, two, 7), c);
+	ck_assert_uint_eq(alias_find(k, two, 8), 0);
+	ck_assert_uint_eq(alias_find(k, 0, 7), 0);
+	ck_assert_uint_eq(alias_at(k, b)->sequence, 9);
+	ck_assert_uint_eq(alias_at(k, a)->children, 1);
+	ck_assert_uint_eq(stream_at(k, 1)->aliases, 2);
+	ck_assert(sound());
+	alias_drop(k, a); /* it has a child */
+	ck_assert_uint_eq(alias_find(k, one, 7), a);
+	alias_drop(k, b);
+	ck_assert_uint_eq(alias_find(k, one, 8), 0);
+	ck_assert_uint_eq(alias_at(k, a)->children, 0);
+	ck_assert(sound());
+}
+END_TEST
+
+/* What lived before is found when there is no other room. */
+START_TEST(the_dead_make_room)
+{
+	uint32_t i, life, root;
+
+	for (life = 0; life < 5; life++) {
+		(void)live(1);
+		root = add(1, 1, 0);
+		for (i = 2; i <= ALIASES - 20; i++)
+			ck_assert_uint_gt(add(1, i, root), 0);
+		ck_assert(sound());
+	}
+}
+END_TEST
+
+START_TEST(a_full_table_refuses)
+{
+	uint32_t i;
+
+	(void)live(1);
+	for (i = 1; i <= ALIASES; i++)
+		ck_assert_uint_gt(add(1, i, 0), 0);
+	ck_assert_uint_eq(add(1, i, 0), 0);
+	ck_assert(sound());
+	alias_drop(k, alias_find(k, stream_at(k, 1)->life, 5));
+	ck_assert_uint_gt(add(1, i, 0), 0);
+	ck_assert(sound());
+}
+END_TEST
+
+/* Each of these is told from what calls alone have made. */
+START_TEST(damage_is_seen)
+{
+	uint32_t life = live(1), a = add(1, 7, 0), b = add(1, 8, a);
+	const struct alias was = *alias_at(k, b);
+
+	ck_assert(sound());
+	alias_at(k, b)->life = life + 9;
+	ck_assert(!sound());
+	*alias_at(k, b) = was;
+	alias_at(k, b)->parent = ALIASES + 1;
+	ck_assert(!sound());
+	*alias_at(k, b) = was;
+	alias_at(k, a)->children = 0;
+	ck_assert(!sound());
+	alias_at(k, a)->children = 1;
+	alias_at(k, a)->copies = 1; /* a root has none */
+	ck_assert(!sound());
+	alias_at(k, a)->copies = 0;
+	alias_at(k, b)->next = b;
+	ck_assert(!sound());
+	*alias_at(k, b) = was;
+	k->region->alias_fresh = ALIASES + 2;
+	ck_assert(!sound());
+	k->region->alias_fresh = 3;
+	stream_at(k, 1)->aliases = 1;
+	ck_assert(!sound());
+	stream_at(k, 1)->aliases = 2;
+	ck_assert(sound());
+	write_once_zeros(stream_at(k, 1), sizeof(struct stream));
+	alias_empty(k);
+	ck_assert(sound());
+	ck_assert_uint_eq(alias_find(k, life, 7), 0);
+}
+END_TEST
+
+Suite *suite_alias(void);
+
+Suite *
+suite_alias(void)
+{
+	Suite *s = suite_create("alias");
+	TCase *t = tcase_create("alias");
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	suite_add_tcase(s, t);
+	tcase_add_test(t, found_by_life_and_name);
+	tcase_add_test(t, the_dead_make_room);
+	tcase_add_test(t, a_full_table_refuses);
+	tcase_add_test(t, damage_is_seen);
+	return s;
+}

@@ -1,0 +1,687 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_hold.c - what a worker holds is what its engine says, block by block.
+ *
+ * An engine's block has as many letters as `each` says. Its name is a number
+ * that the test gives to each prefix.
+ */
+#include "hold.h"
+
+#include "alias.h"
+#include "inner.h"
+
+enum { TEXT = 64 };
+
+static uint64_t seq;
+static uint32_t each = 1, flags_of_batch;
+static struct kvr_event_result got;
+
+static void
+holds_with(uint64_t blocks, uint64_t bytes, uint32_t block_size)
+{
+	struct kvr_options o = small_options();
+	struct kvr_worker facts;
+
+	if (k != NULL)
+		region_end();
+	o.event_blocks = blocks;
+	o.region_bytes = bytes;
+	o.block_size = block_size;
+	region_of(&o);
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	ck_assert_int_eq(kvr_worker_set(k, id[1], &facts), KVR_OK);
+	seq = 0;
+	each = block_size;
+	flags_of_batch = 0;
+}
+
+static void
+setup(void)
+{
+	k = NULL;
+	holds_with(4096, 512 << 10, 1);
+}
+
+/* The engine's name of a prefix. */
+static uint64_t
+name_of(const char *text, size_t n)
+{
+	uint64_t h = 14695981039346656037u;
+
+	while (n-- > 0)
+		h = (h ^ (unsigned char)*text++) * 1099511628211u;
+	return h;
+}
+
+static int
+apply_to(uint32_t w, const struct kvr_event *e, size_t n,
+    const uint64_t *hashes, size_t n_hashes, const uint32_t *tokens,
+    size_t n_tokens, int64_t now)
+{
+	struct kvr_event_batch b = { .size = sizeof(b), .seq = seq,
+		.digest = seq + 1, .flags = flags_of_batch };
+	int error;
+
+	got = (struct kvr_event_result){ .size = sizeof(got) };
+	error = kvr_events_apply(k, id[w], &b, e, sizeof(*e), n, hashes,
+	    n_hashes, tokens, n_tokens, now, 0, &got);
+	if (error == KVR_OK) {
+		id[w] = got.worker;
+		seq = got.next;
+	}
+	return error;
+}
+
+/* One event about the blocks [from, to) of a text, of `each` letters. */
+static void
+event(uint32_t kind, uint32_t tier, const char *text, size_t from, size_t to)
+{
+	struct kvr_event e;
+	uint64_t hashes[TEXT];
+	uint32_t tokens[TEXT];
+	size_t i, n = 0;
+
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = kind;
+	e.tier = tier;
+	for (i = from; i < to; i++)
+		hashes[i - from] = name_of(text, (i + 1) * each);
+	for (i = from * each; i < to * each; i++)
+		tokens[n++] = (unsigned char)text[i];
+	e.hashes = to - from;
+	if (kind == KVR_EVENT_STORED) {
+		e.block_tokens = each;
+		e.tokens = n;
+		e.flags = from > 0 ? KVR_EVENT_PARENT : 0;
+		e.parent = from > 0 ? name_of(text, from * each) : 0;
+	}
+	ck_assert_int_eq(apply_to(0, &e, 1, hashes, to - from, tokens, n, 1),
+	    KVR_OK);
+}
+
+static void
+stored(const char *text, size_t from)
+{
+	event(KVR_EVENT_STORED, KVR_TIER_GPU, text, from,
+	    strlen(text) / each);
+	region_sound();
+}
+
+static void
+removed(const char *text, size_t from)
+{
+	event(KVR_EVENT_REMOVED, KVR_TIER_GPU, text, from,
+	    strlen(text) / each);
+	region_sound();
+}
+
+static void
+cleared(void)
+{
+	struct kvr_event e;
+
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_CLEARED;
+	ck_assert_int_eq(apply_to(0, &e, 1, NULL, 0, NULL, 0, 1), KVR_OK);
+	region_sound();
+}
+
+/* Blocks of the text that worker w is believed to have. */
+static uint32_t
+has(uint32_t w, const char *text)
+{
+	struct kvr_overlap found[WORKERS];
+	size_t n, i;
+
+	say(text);
+	ck_assert_int_eq(kvr_match(k, p, 1, found, sizeof(found[0]), WORKERS,
+	    &n), KVR_OK);
+	for (i = 0; i < n; i++)
+		if (found[i].worker == id[w])
+			return found[i].blocks;
+	return 0;
+}
+
+/* ------------------------------------------------------------- by hand --- */
+
+START_TEST(stored_is_held_until_it_is_removed)
+{
+	stored("abcdef", 0);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 7); /* and the root */
+	ck_assert_uint_eq(has(0, "abcdef"), 6);
+	ck_assert_uint_eq(has(0, "abcdefgh"), 6);
+	ck_assert_uint_eq(has(0, "abcxyz"), 3);
+	stored("abcdefgh", 6);
+	stored("abcxyz", 3);
+	ck_assert_uint_eq(has(0, "abcdefgh"), 8);
+	ck_assert_uint_eq(has(0, "abcxyz"), 6);
+	removed("abcdefgh", 7);
+	ck_assert_uint_eq(has(0, "abcdefgh"), 7);
+	removed("abcdefg", 3);
+	ck_assert_uint_eq(has(0, "abcdefgh"), 3);
+	ck_assert_uint_eq(has(0, "abcxyz"), 6);
+	removed("abcxyz", 0);
+	ck_assert_uint_eq(has(0, "abcxyz"), 0);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 0);
+	ck_assert_uint_eq(worker_stats(0).entries, 0);
+}
+END_TEST
+
+/* No TTL ends it: that of the region is 1000. */
+START_TEST(time_ends_nothing)
+{
+	uint32_t left;
+
+	stored("abc", 0);
+	ck_assert_int_eq(kvr_expire(k, 1000 * TTL, 1000, &left), KVR_OK);
+	say("abc");
+	ck_assert_uint_eq(has(0, "abc"), 3);
+}
+END_TEST
+
+/* Blocks that are stored twice are gone with the second removal. */
+START_TEST(copies_are_counted_over_tiers)
+{
+	stored("abc", 0);
+	event(KVR_EVENT_STORED, KVR_TIER_GPU, "abc", 0, 3);
+	event(KVR_EVENT_STORED, KVR_TIER_HOST, "abc", 0, 3);
+	removed("abc", 0);
+	removed("abc", 1);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	event(KVR_EVENT_REMOVED, KVR_TIER_HOST, "abc", 2, 3);
+	ck_assert_uint_eq(has(0, "abc"), 2);
+	event(KVR_EVENT_REMOVED, KVR_TIER_HOST, "abc", 0, 2);
+	ck_assert_uint_eq(has(0, "abc"), 1); /* one more copy */
+	removed("a", 0);
+	ck_assert_uint_eq(has(0, "abc"), 0);
+}
+END_TEST
+
+START_TEST(full_reports_are_no_copies)
+{
+	flags_of_batch = KVR_BATCH_FULL;
+	stored("abc", 0);
+	stored("abc", 0);
+	removed("abc", 2);
+	ck_assert_uint_eq(has(0, "abc"), 2);
+	event(KVR_EVENT_STORED, KVR_TIER_HOST, "ab", 0, 2);
+	removed("ab", 0);
+	ck_assert_uint_eq(has(0, "abc"), 2);
+	event(KVR_EVENT_REMOVED, KVR_TIER_HOST, "ab", 0, 2);
+	ck_assert_uint_eq(has(0, "abc"), 0);
+}
+END_TEST
+
+/* What is removed before that behind it goes with that. */
+START_TEST(holes_close)
+{
+	stored("abcdef", 0);
+	event(KVR_EVENT_REMOVED, KVR_TIER_GPU, "abcdef", 2, 3);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abcdef"), 6);
+	removed("abcdef", 3);
+	ck_assert_uint_eq(has(0, "abcdef"), 2);
+	stored("abcdef", 2);
+	event(KVR_EVENT_REMOVED, KVR_TIER_GPU, "abcdef", 2, 3);
+	event(KVR_EVENT_STORED, KVR_TIER_GPU, "abcdef", 2, 3);
+	removed("abcdef", 3);
+	ck_assert_uint_eq(has(0, "abcdef"), 3);
+}
+END_TEST
+
+START_TEST(unknown_parents_are_orphans)
+{
+	stored("abc", 0);
+	stored("xyzuv", 3);
+	ck_assert_uint_eq(got.orphans, 2);
+	ck_assert_uint_eq(worker_stats(0).events_orphans, 2);
+	ck_assert_uint_eq(has(0, "xyzuv"), 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	removed("xyzuv", 3);
+	removed("qq", 0);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+}
+END_TEST
+
+START_TEST(a_clear_ends_all)
+{
+	uint64_t old = id[0];
+
+	stored("abc", 0);
+	cleared();
+	ck_assert(id[0] != old);
+	ck_assert_uint_eq(has(0, "abc"), 0);
+	stored("xabc", 0);
+	ck_assert_uint_eq(has(0, "xabc"), 4);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+}
+END_TEST
+
+/* What was sent before it is known what the cache holds does not count. */
+START_TEST(a_stream_begins_with_nothing)
+{
+	observe(0, "abc", 1);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	stored("xy", 0);
+	ck_assert_uint_eq(has(0, "abc"), 0);
+	ck_assert_uint_eq(has(0, "xy"), 2);
+}
+END_TEST
+
+/* Then it is as if its blocks had been observed. */
+START_TEST(lost_batches_degrade)
+{
+	stored("abc", 0);
+	ck_assert_int_eq(kvr_events_lost(k, id[0], 9), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	ck_assert(worker_stats(0).retain != KVR_RETAIN_EVENTS);
+	seq = 9;
+	removed("abc", 0);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	ck_assert_int_eq(kvr_clear(k), KVR_OK);
+	region_sound();
+}
+END_TEST
+
+START_TEST(an_empty_region_degrades)
+{
+	stored("abc", 0);
+	ck_assert_int_eq(kvr_clear(k), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(has(0, "abc"), 0);
+	observe(0, "abc", 1);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+}
+END_TEST
+
+/* A request adds nothing but while it runs, and until it is confirmed. */
+START_TEST(a_lease_counts_while_it_runs)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	stored("abc", 0);
+	say("abcxy");
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 1, 0, NULL), KVR_OK);
+	ck_assert_uint_eq(has(0, "abcxy"), 3);
+	say("abcdef");
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_uint_eq(has(0, "abcdef"), 6);
+	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
+	stored("abcde", 3);
+	say("abcdefgh");
+	ck_assert_int_eq(kvr_lease_extend(k, d.lease, p, 1, 0), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abcdefgh"), 8);
+	removed("abcde", 4);
+	ck_assert_uint_eq(has(0, "abcdefgh"), 8);
+	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, 1, 0), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abcdefgh"), 4);
+}
+END_TEST
+
+START_TEST(a_full_table_degrades)
+{
+	holds_with(8, 512 << 10, 1);
+	stored("abcdef", 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	stored("abcdefghi", 6);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	ck_assert(worker_stats(0).retain != KVR_RETAIN_EVENTS);
+	/* aliases of an earlier life are free again */
+	cleared();
+	stored("uvwxyz", 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(has(0, "uvwxyz"), 6);
+}
+END_TEST
+
+/* Blocks of two index blocks are held as a whole. */
+START_TEST(larger_blocks_of_the_engine)
+{
+	holds_with(4096, 512 << 10, 1);
+	each = 2;
+	stored("abcdef", 0);
+	ck_assert_uint_eq(has(0, "abcdef"), 6);
+	ck_assert_uint_eq(has(0, "abcxxx"), 3);
+	removed("abcdef", 2);
+	ck_assert_uint_eq(has(0, "abcdef"), 4);
+	stored("abcdefgh", 2);
+	ck_assert_uint_eq(has(0, "abcdefgh"), 8);
+}
+END_TEST
+
+START_TEST(blocks_that_do_not_fit_degrade)
+{
+	holds_with(4096, 512 << 10, 2);
+	each = 3;
+	stored("abcdef", 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	say("abcd");
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 1, 0, NULL), KVR_OK);
+	ck_assert_uint_eq(has(0, "abcd"), 2);
+}
+END_TEST
+
+/* A region that is full evicts, and then does not know any more. */
+START_TEST(a_full_region_degrades)
+{
+	char text[LETTERS + 1];
+	uint32_t i, j;
+
+	holds_with(4096, 256 << 10, 1);
+	for (i = 0; i < 2000 && worker_stats(0).events_state !=
+	    KVR_EVENTS_DEGRADED; i++) {
+		for (j = 0; j < 40; j++)
+			text[j] = (char)('A' + (i / (j < 8 ? 26 : 1) + j) % 26);
+		text[40] = '\0';
+		stored(text, 0);
+		say(text);
+		ck_assert_int_eq(kvr_observe(k, p, id[2], 1, 0, NULL), KVR_OK);
+	}
+	ck_assert_uint_gt(i, 4);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
+	cleared();
+	stored("abc", 0);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+}
+END_TEST
+
+/* Dynamo's publishers give local hashes in place of tokens. */
+START_TEST(local_hashes_will_do)
+{
+	static const uint32_t tokens[] = { 'a', 'b', 'c', 'd' };
+	struct kvr_options o = small_options();
+	struct kvr_worker facts;
+	struct kvr_event e;
+	struct hash_chain chain;
+	struct kvr_scope scope;
+	uint64_t both[8];
+	size_t i;
+
+	region_end();
+	o.event_blocks = 100;
+	o.hash = KVR_HASH_DYNAMO;
+	o.region_bytes = 512 << 10;
+	region_of(&o);
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	(void)kvr_scope_init(&scope, sizeof(scope));
+	(void)hash_start(&k->rule, &scope, &chain);
+	hash_token_blocks(&k->rule, &chain, tokens, 4, both + 4);
+	for (i = 0; i < 4; i++)
+		both[i] = 100 + i;
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_STORED;
+	e.block_tokens = 1;
+	e.flags = KVR_EVENT_LOCALS;
+	e.hashes = e.tokens = 2;
+	e.tokens_at = 4;
+	ck_assert_int_eq(apply_to(0, &e, 1, both, 8, NULL, 0, 1), KVR_OK);
+	ck_assert_uint_eq(has(0, "abcd"), 2);
+	e.flags |= KVR_EVENT_PARENT;
+	e.parent = 101;
+	e.hashes_at = 2;
+	e.tokens_at = 6;
+	ck_assert_int_eq(apply_to(0, &e, 1, both, 8, NULL, 0, 1), KVR_OK);
+	ck_assert_uint_eq(has(0, "abcd"), 4);
+}
+END_TEST
+
+/* What is known outlives the handle. */
+START_TEST(another_handle_goes_on)
+{
+	struct kvr_options o = small_options();
+	size_t bytes = 512 << 10;
+	void *memory = aligned_alloc(CELL, bytes);
+	struct kvr_worker facts;
+
+	ck_assert_ptr_nonnull(memory);
+	region_end();
+	o.event_blocks = 1000;
+	ck_assert_int_eq(kvr_new_at(&o, memory, bytes, &k), KVR_OK);
+	people(WORKERS);
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	stored("abcdef", 0);
+	kvr_prompt_free(p);
+	kvr_free(k);
+	ck_assert_int_eq(kvr_attach_at(NULL, memory, bytes, &k), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	ck_assert_uint_eq(has(0, "abcdef"), 6);
+	removed("abcdef", 4);
+	ck_assert_uint_eq(got.outcome, KVR_EVENTS_APPLIED);
+	ck_assert_uint_eq(has(0, "abcdef"), 4);
+	region_end();
+	free(memory);
+	setup();
+}
+END_TEST
+
+/* ----------------------------------------------------------- by chance --- */
+
+/* The engine: which prefixes it has, and how many copies. */
+enum { PREFIXES = 2048, LEASES = 4 };
+static struct prefix {
+	char text[TEXT];
+	uint32_t copies, children, parent;
+} prefixes[PREFIXES];
+static uint32_t n_prefixes;
+
+/* Of so many blocks of the text. */
+static uint32_t
+prefix_find(const char *text, size_t blocks)
+{
+	size_t n = blocks * each;
+	uint32_t i;
+
+	for (i = 1; i < n_prefixes; i++)
+		if (prefixes[i].copies > 0 && strlen(prefixes[i].text) == n &&
+		    memcmp(prefixes[i].text, text, n) == 0)
+			return i;
+	return 0;
+}
+
+/* Blocks of the text that the engine has, from its start. */
+static uint32_t
+engine_has(const char *text)
+{
+	uint32_t n = 0;
+
+	while (text[n * each] != '\0' && prefix_find(text, n + 1) != 0)
+		n++;
+	return n;
+}
+
+static void
+random_text(char *text, uint32_t most)
+{
+	size_t i, n = (1 + pick(most)) * each;
+
+	for (i = 0; i < n; i++)
+		text[i] = (char)('a' + (i % 5 == 4 ? pick(3) : i % 3));
+	text[n] = '\0';
+}
+
+/* The engine prefills a prompt: what it lacks is stored, in pieces. */
+static void
+engine_runs(const char *text)
+{
+	uint32_t at = engine_has(text), to, i, n = (uint32_t)strlen(text) / each;
+
+	if (pick(4) == 0 && at > 0)
+		at -= 1 + pick(at); /* copies */
+	while (at < n) {
+		to = at + 1 + pick(n - at);
+		for (i = at; i < to; i++) {
+			uint32_t f = prefix_find(text, i + 1), j;
+
+			if (f != 0) {
+				prefixes[f].copies++;
+				continue;
+			}
+			for (j = 1; j < n_prefixes; j++)
+				if (prefixes[j].copies == 0)
+					break;
+			must(j < PREFIXES);
+			n_prefixes = j == n_prefixes ? j + 1 : n_prefixes;
+			prefixes[j].copies = 1;
+			memcpy(prefixes[j].text, text, (i + 1) * each);
+			prefixes[j].text[(i + 1) * each] = '\0';
+			prefixes[j].children = 0;
+			prefixes[j].parent = prefix_find(text, i);
+			prefixes[prefixes[j].parent].children++;
+		}
+		event(KVR_EVENT_STORED, pick(2), text, at, to);
+		at = to;
+	}
+}
+
+/* A copy of a block goes, and only the last if nothing is behind it. */
+static void
+engine_evicts(void)
+{
+	uint32_t i = 1 + pick(n_prefixes);
+	size_t n;
+
+	if (i >= n_prefixes || prefixes[i].copies == 0 ||
+	    (prefixes[i].copies == 1 && prefixes[i].children > 0))
+		return;
+	n = strlen(prefixes[i].text) / each;
+	event(KVR_EVENT_REMOVED, pick(2), prefixes[i].text, n - 1,
+	    n);
+	if (--prefixes[i].copies == 0)
+		prefixes[prefixes[i].parent].children--;
+}
+
+static struct {
+	uint64_t lease;
+	char text[TEXT];
+} open_leases[LEASES];
+
+static void
+lease_step(void)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	size_t i = pick(LEASES);
+
+	if (open_leases[i].lease != 0) {
+		if (pick(3) == 0)
+			must(kvr_lease_abort(k, open_leases[i].lease, 1, 0) ==
+			    KVR_OK);
+		else
+			must(kvr_lease_finish(k, open_leases[i].lease, NULL,
+			    1, 0) == KVR_OK);
+		open_leases[i].lease = 0;
+		return;
+	}
+	random_text(open_leases[i].text, 20 / each);
+	say(open_leases[i].text);
+	must(kvr_lease_open_on(k, p, NULL, id[0], 1, &d) == KVR_OK);
+	if (pick(2) == 0)
+		must(kvr_lease_commit(k, d.lease, 1, 0) == KVR_OK);
+	open_leases[i].lease = d.lease;
+}
+
+static uint32_t
+common(const char *a, const char *b)
+{
+	uint32_t n = 0;
+
+	while (a[n] != '\0' && a[n] == b[n])
+		n++;
+	return n;
+}
+
+/*
+ * What runs there, or what the engine has, whichever is more. A part of a block
+ * is on record, too: that the engine needs the whole is not the index's matter.
+ */
+static void
+ck_equal(const char *text)
+{
+	uint32_t want = 0, i, c;
+
+	for (i = 1; i < n_prefixes; i++) {
+		c = prefixes[i].copies == 0 ? 0
+		    : common(text, prefixes[i].text);
+		want = c > want ? c : want;
+	}
+	for (i = 0; i < LEASES; i++) {
+		c = open_leases[i].lease == 0 ? 0
+		    : common(text, open_leases[i].text);
+		want = c > want ? c : want;
+	}
+	must(has(0, text) == want);
+}
+
+START_TEST(equal_to_the_engine)
+{
+	uint64_t steps = test_amount(6000), i;
+	char text[TEXT];
+
+	by_chance();
+	holds_with(4096, 1 << 20, 1);
+	each = (uint32_t)_i;
+	memset(prefixes, 0, sizeof(prefixes));
+	memset(open_leases, 0, sizeof(open_leases));
+	n_prefixes = 1;
+	stored("z", 0);
+	removed("z", 0);
+	for (i = 0; i < steps; i++) {
+		random_text(text, 20 / each);
+		if (pick(3) == 0)
+			engine_runs(text);
+		else if (pick(8) == 0)
+			lease_step();
+		else if (pick(12) == 0)
+			observe(2, text, 1);
+		else
+			engine_evicts();
+		random_text(text, 20 / each);
+		ck_equal(text);
+		region_sound();
+		must(got.state == KVR_EVENTS_COMPLETE);
+	}
+	region_sound();
+}
+END_TEST
+
+Suite *suite_hold(void);
+
+Suite *
+suite_hold(void)
+{
+	Suite *s = suite_create("hold");
+	TCase *t = tcase_create("hold");
+
+	tcase_add_checked_fixture(t, setup, region_end);
+	tcase_add_test(t, stored_is_held_until_it_is_removed);
+	tcase_add_test(t, time_ends_nothing);
+	tcase_add_test(t, copies_are_counted_over_tiers);
+	tcase_add_test(t, full_reports_are_no_copies);
+	tcase_add_test(t, holes_close);
+	tcase_add_test(t, unknown_parents_are_orphans);
+	tcase_add_test(t, a_clear_ends_all);
+	tcase_add_test(t, a_stream_begins_with_nothing);
+	tcase_add_test(t, lost_batches_degrade);
+	tcase_add_test(t, an_empty_region_degrades);
+	tcase_add_test(t, a_lease_counts_while_it_runs);
+	tcase_add_test(t, a_full_table_degrades);
+	tcase_add_test(t, larger_blocks_of_the_engine);
+	tcase_add_test(t, blocks_that_do_not_fit_degrade);
+	tcase_add_test(t, a_full_region_degrades);
+	tcase_add_test(t, local_hashes_will_do);
+	tcase_add_test(t, another_handle_goes_on);
+	tcase_add_loop_test(t, equal_to_the_engine, 1, 4);
+	suite_add_tcase(s, t);
+	return s;
+}
