@@ -16,7 +16,7 @@
 
 enum { FRAMES_MAX = 4, BURST = 1000 };
 enum { HEARTBEAT = 5000, HEARTBEAT_TIMEOUT = 15000, QUEUE = 100000 };
-/* Between attempts to connect, the first of which are soon one after another. */
+/* Between attempts to connect; the first ones follow each other soon. */
 enum { RECONNECT_MAX = 5000 };
 
 struct message {
@@ -31,6 +31,7 @@ struct feed {
 	bool own;             /* context */
 	void *context, *sub, *monitor;
 	void *dealer;         /* NULL: no replay runs */
+	struct feed_replays *replays;
 	bool met;             /* connected at least once */
 	bool connected;
 	int64_t asked, heard; /* of the replay */
@@ -163,6 +164,7 @@ static bool
 copy(struct feed *f, const struct feed_options *o)
 {
 	f->dynamo = o->dynamo;
+	f->replays = o->replays;
 	f->own = o->context == NULL;
 	f->context = f->own ? zmq_ctx_new() : o->context;
 	f->endpoint = strdup(o->endpoint);
@@ -197,12 +199,20 @@ close_socket(void **socket)
 	*socket = NULL;
 }
 
+static void
+close_replay(struct feed *f)
+{
+	if (f->dealer != NULL && f->replays != NULL)
+		f->replays->n--;
+	close_socket(&f->dealer);
+}
+
 void
 feed_close(struct feed *f)
 {
 	if (f == NULL)
 		return;
-	close_socket(&f->dealer);
+	close_replay(f);
 	close_socket(&f->monitor);
 	close_socket(&f->sub);
 	if (f->own && f->context != NULL)
@@ -294,8 +304,15 @@ end_replay(struct feed *f, bool whole)
 {
 	const struct record_step step = { .kind = RECORD_END, .seq = whole };
 
-	close_socket(&f->dealer);
+	close_replay(f);
 	return give(f, &step);
+}
+
+static bool
+may_ask(const struct feed *f)
+{
+	return f->connected && (f->replays == NULL ||
+	    f->replays->n < f->replays->most);
 }
 
 /*
@@ -309,12 +326,13 @@ ask(struct feed *f, uint64_t from)
 	unsigned char bytes[8];
 	int i;
 
-	close_socket(&f->dealer);
 	for (i = 7; i >= 0; i--, from >>= 8)
 		bytes[i] = (unsigned char)from;
 	f->dealer = socket_to(f->context, ZMQ_DEALER, f->replay);
 	if (f->dealer == NULL)
 		return false;
+	if (f->replays != NULL)
+		f->replays->n++;
 	(void)zmq_send(f->dealer, "", 0, ZMQ_SNDMORE | ZMQ_DONTWAIT);
 	(void)zmq_send(f->dealer, bytes, sizeof(bytes), ZMQ_DONTWAIT);
 	f->asked = f->heard = now();
@@ -363,8 +381,10 @@ watch_replay(struct feed *f)
 
 	if (f->replay == NULL)
 		return true;
-	if (wants(f, &from))
-		return ask(f, from);
+	if (wants(f, &from)) {
+		close_replay(f); /* one that runs is of no use */
+		return !may_ask(f) || ask(f, from);
+	}
 	if (f->dealer != NULL && (t - f->heard > IDLE_MAX ||
 	    t - f->asked > REPLAY_MAX))
 		return end_replay(f, false);

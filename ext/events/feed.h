@@ -3,7 +3,8 @@
  * feed.h - the sockets of an engine: what it publishes, and its replay.
  *
  * All that comes is given to a sink as a step of record.h. Nothing is decided
- * here but when a replay has taken too long.
+ * here but when a replay is asked for, as soon as the engine is there and not
+ * too many others run, and when it has taken too long.
  */
 #ifndef KVROUTE_FEED_H
 #define KVROUTE_FEED_H
@@ -17,12 +18,18 @@
 
 enum { FEED_ITEMS = 3, FEED_WAIT = 50 /* ms */ };
 
+/* How many replays run, and may run at a time, of several feeds. */
+struct feed_replays {
+	unsigned n, most;
+};
+
 struct feed_options {
 	const char *endpoint;
 	const char *replay;   /* endpoint; NULL: none */
 	const char *topic;    /* prefix */
 	bool dynamo;          /* four frames instead of three */
 	void *context;        /* of libzmq, for many feeds; NULL: its own */
+	struct feed_replays *replays; /* the same; NULL: as many as ask */
 };
 
 struct feed_sink {

@@ -70,7 +70,7 @@ disconnect(struct follow *f)
 
 struct follow *
 follow_open(const char *region, struct kvr *k, const struct conf_stream *conf,
-    void *context)
+    struct follow_all *all)
 {
 	struct follow *f = calloc(1, sizeof(*f));
 
@@ -78,7 +78,7 @@ follow_open(const char *region, struct kvr *k, const struct conf_stream *conf,
 		return NULL;
 	f->region = region;
 	f->conf = *conf;
-	f->context = context;
+	f->all = all;
 	f->looked = f->heard = -1;
 	target_init(&f->target, k, &f->conf);
 	return f;
@@ -99,7 +99,7 @@ static bool
 rejoin(struct follow *f)
 {
 	const struct stream_options o = { .replay = f->conf.replay[0] != '\0',
-	    .first = first_of(&f->conf) };
+	    .first = first_of(&f->conf), .room = &f->all->room };
 
 	end_stream(f);
 	f->stream = stream_new(&o);
@@ -304,7 +304,8 @@ make(struct follow *f)
 {
 	const struct feed_options o = { .endpoint = f->conf.events,
 	    .replay = f->conf.replay[0] != '\0' ? f->conf.replay : NULL,
-	    .topic = f->conf.topic, .context = f->context };
+	    .topic = f->conf.topic, .context = f->all->context,
+	    .replays = &f->all->replays };
 	const struct feed_sink sink = { f, on_step, on_wants };
 	const struct decode_options d = { .format = DECODE_ENGINE,
 	    .block_size = f->conf.block_size, .window = f->conf.window };

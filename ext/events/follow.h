@@ -17,11 +17,18 @@
 #include "stream.h"
 #include "tell.h"
 
+/* What all of a daemon share. */
+struct follow_all {
+	void *context;       /* of libzmq */
+	struct feed_replays replays;
+	struct stream_room room;
+};
+
 struct follow {
 	const char *region;
 	struct conf_stream conf;
 	struct target target;
-	void *context;       /* of libzmq */
+	struct follow_all *all;
 	struct feed *feed;   /* NULL: the region has no such worker */
 	struct stream *stream;
 	struct decoder *decoder;
@@ -46,9 +53,9 @@ struct follow {
 	} logged;
 };
 
-/* NULL: no memory. `context` is libzmq's, and outlives it. */
+/* NULL: no memory. What all share outlives it. */
 struct follow *follow_open(const char *region, struct kvr *k,
-    const struct conf_stream *conf, void *context);
+    const struct conf_stream *conf, struct follow_all *all);
 void follow_close(struct follow *f);
 size_t follow_items(const struct follow *f, zmq_pollitem_t items[FEED_ITEMS]);
 /* Never waits. */

@@ -15,6 +15,9 @@
 #include <sys/resource.h>
 
 enum { FAILED = 1, HTTP_WAIT = 5, STREAMS_A_THREAD = 500, THREADS_MAX = 4 };
+/* Of all streams together: replays at a time, bytes that wait for them. */
+enum { REPLAYS_MAX = 8 };
+#define WAITING_MAX ((size_t)256 << 20)
 
 struct place {
 	struct attach attach;
@@ -31,7 +34,7 @@ struct daemon {
 	size_t n_found;
 	struct sources sources;
 	struct place places[SERVE_REGIONS_MAX];
-	void *context;           /* of libzmq */
+	struct follow_all all;
 	struct status_socket status;
 	zmq_pollitem_t *items;
 	size_t items_room;
@@ -113,7 +116,7 @@ follow_plan(struct daemon *d, struct place *p)
 		s = &d->plan.streams[i];
 		if (p->follows[i] == NULL && wanted(p, s))
 			p->follows[i] = follow_open(p->attach.path, p->attach.k,
-			    s, d->context);
+			    s, &d->all);
 	}
 	if (p->attach.k != NULL)
 		sources_plan(&d->sources, p->attach.path, p->attach.k,
@@ -394,7 +397,7 @@ end(struct daemon *d)
 	free_found(d->found, d->n_found);
 	http_free(d->sources.http);
 	status_close(&d->status);
-	zmq_ctx_term(d->context);
+	zmq_ctx_term(d->all.context);
 	conf_free(&d->plan);
 	conf_free(&d->conf);
 	free(d->items);
@@ -411,12 +414,13 @@ serve(const struct serve_options *options)
 	d->o = options;
 	if (!conf_read(&d->conf, options->conf, log_sentence, NULL))
 		return FAILED;
-	d->sources.context = d->context =
-	    make_context(d->conf.n * options->n);
+	d->all = (struct follow_all){ make_context(d->conf.n * options->n),
+	    { 0, REPLAYS_MAX }, { 0, WAITING_MAX } };
+	d->sources.context = d->all.context;
 	d->sources.http = http_new();
-	if (d->context == NULL || d->sources.http == NULL ||
+	if (d->all.context == NULL || d->sources.http == NULL ||
 	    !status_listen(&d->status, options->socket)) {
-		say(NULL, NULL, "%s: %s", d->context == NULL ? "libzmq" :
+		say(NULL, NULL, "%s: %s", d->all.context == NULL ? "libzmq" :
 		    d->sources.http == NULL ? "libcurl" : options->socket,
 		    strerror(errno));
 		return FAILED;

@@ -184,25 +184,44 @@ ask(struct stream *s, bool verify)
 
 /* -------------------------------------------------------------- live --- */
 
+static bool
+fits(size_t n, size_t held, size_t most)
+{
+	return n <= most && held <= most - n;
+}
+
 static void
 hold(struct stream *s, struct item *item)
 {
-	const size_t most = s->options.bytes_max;
+	struct stream_room *room = s->options.room;
+	const size_t n = cost(item->n);
 
-	if (cost(item->n) > most || s->state.held > most - cost(item->n)) {
+	if (!fits(n, s->state.held, s->options.bytes_max) ||
+	    (room != NULL && !fits(n, room->bytes, room->most))) {
 		s->state.counts.refused++;
 		free(item);
 		return;
 	}
-	s->state.held += cost(item->n);
+	s->state.held += n;
+	if (room != NULL)
+		room->bytes += n;
 	push(&s->held, item);
+}
+
+/* So many bytes wait no longer. */
+static void
+release(struct stream *s, size_t n)
+{
+	s->state.held -= n;
+	if (s->options.room != NULL)
+		s->options.room->bytes -= n;
 }
 
 static void
 forget_held(struct stream *s)
 {
 	empty(&s->held);
-	s->state.held = 0;
+	release(s, s->state.held);
 }
 
 /*
@@ -400,7 +419,7 @@ drain(struct stream *s)
 			return;
 		}
 		item = pop(&s->held);
-		s->state.held -= cost(item->n);
+		release(s, cost(item->n));
 		if (item->seq < next_seq(s))
 			free(item);
 		else if (item->seq == next_seq(s))
@@ -493,7 +512,7 @@ stream_free(struct stream *s)
 	if (s == NULL)
 		return;
 	empty(&s->ready);
-	empty(&s->held);
+	forget_held(s);
 	free(s->given);
 	free(s);
 }

@@ -32,10 +32,16 @@
 
 #define STREAM_BYTES_MAX ((size_t)64 << 20)
 
+/* For batches of several streams that wait. */
+struct stream_room {
+	size_t bytes, most;
+};
+
 struct stream_options {
 	bool replay;      /* the engine has one */
 	uint64_t first;   /* the number of its first batch */
 	size_t bytes_max; /* of batches that wait; 0: STREAM_BYTES_MAX */
+	struct stream_room *room; /* that it shares; NULL: none */
 };
 
 enum stream_what {

@@ -328,8 +328,6 @@ case_the_engine_restarts_out_of_reach()
 	engine_down
 	daemon_up
 	until_counter phase connecting
-	# until the replay is given up
-	sleep 3
 	life=2
 	engine_up "$back"
 	keep 0
@@ -359,6 +357,44 @@ case_the_daemon_is_restarted_without_replay()
 	tell wait
 	send 3
 	until_state '^degraded next 4 .* restarts 0 lost 1'
+}
+
+# How many replays were asked for.
+asked()
+{
+	"$events" --status "$socket" | sed -n 's/.*"replays": \([0-9]*\).*/\1/p' |
+	    awk '{ n += $1 } END { print n }'
+}
+
+# The others ask when these are given up.
+case_replays_take_turns()
+{
+	begin
+	for name in b c d e f g h i j; do
+		region add "$name:0"
+	done
+	for name in a b c d e f g h i j; do
+		printf '%s{ "worker": "%s", "events": "%s", "replay": "%s" }' \
+		    "$([ "$name" = a ] || echo ,)" "$name" "$pub" "$back"
+	done > "$scratch/list"
+	echo "{ \"workers\": [ $(cat "$scratch/list") ] }" > "$conf"
+	engine_up "$back"
+	tell mute
+	daemon_up
+	until_has attached
+	tries=0
+	until [ "$(asked)" -ge 8 ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 1200 ] || { echo "asked: $(asked)"; break; }
+		sleep 0.05
+	done
+	sleep 0.5
+	[ "$(asked)" -eq 8 ] || echo "asked at a time: $(asked)"
+	until [ "$(asked)" -eq 10 ]; do
+		tries=$((tries + 1))
+		[ "$tries" -lt 1200 ] || { echo "asked: $(asked)"; break; }
+		sleep 0.05
+	done
 }
 
 # Threads of libzmq's that do input and output.

@@ -246,6 +246,37 @@ START_TEST(a_short_replay_is_asked_for_again)
 }
 END_TEST
 
+/* A stream that ends, or forgets what waits, leaves room for others. */
+START_TEST(room_that_streams_share)
+{
+	struct stream_room room = { 0, 200 };
+	struct stream *other;
+
+	options.room = &room;
+	made(true);
+	other = s;
+	made(true);
+	live(1, 7);
+	ck_assert_uint_gt(room.bytes, 0);
+	ck_assert_uint_eq(room.bytes, stream_state(s).held);
+	stream_live(other, 3, "0123456789", 10);
+	stream_live(other, 4, "0123456789", 10);
+	stream_live(other, 5, "0123456789", 10);
+	ck_assert_uint_le(room.bytes, room.most);
+	ck_assert_uint_gt(stream_state(other).counts.refused, 0);
+	stream_free(other);
+	ck_assert_uint_eq(room.bytes, stream_state(s).held);
+	asked(0);
+	stream_replay_end(s, true);
+	ck_out("lost(0-6) 1:7");
+	ck_assert_uint_eq(room.bytes, 0);
+	live(1, 9);
+	ck_assert_uint_gt(room.bytes, 0);
+	stream_reconnected(s);
+	ck_assert_uint_eq(room.bytes, 0);
+}
+END_TEST
+
 START_TEST(duplicates)
 {
 	made(false);
@@ -821,6 +852,7 @@ suite_stream(void)
 	tcase_add_test(t, a_gap_without_replay_is_a_loss);
 	tcase_add_test(t, a_hole_in_the_replay);
 	tcase_add_test(t, a_short_replay_is_asked_for_again);
+	tcase_add_test(t, room_that_streams_share);
 	tcase_add_test(t, duplicates);
 	tcase_add_test(t, duplicates_while_it_waits);
 	tcase_add_loop_test(t, a_number_goes_back, 0, 2);
