@@ -52,6 +52,7 @@ struct publish {
 	int64_t pause;          /* until the journal is looked at again */
 	bool soon;              /* not only when a second is over */
 	uint64_t leases[PUBLISH_LEASES_MAX];
+	uint64_t most;          /* the list has all of them up to this one */
 	uint64_t hashes[CHAINS_LENGTH_MAX];
 	struct frame_writer frame;
 };
@@ -428,7 +429,20 @@ add_share(struct publish *p, const struct kvr_lease_info *l, bool own)
 	s->own_waiting += l->state == KVR_LEASE_DECODING ? 0 : l->tokens;
 }
 
-/* All open leases; own ones, ascending, to p->leases. false: too many. */
+/* Too many: the newest quarter leaves, and is what is not listed. */
+static size_t
+drop_newest(struct publish *p, size_t n)
+{
+	qsort(p->leases, n, sizeof(p->leases[0]), by_number);
+	n -= n / 4;
+	p->most = p->leases[n - 1];
+	return n;
+}
+
+/*
+ * All open leases; own ones, ascending, to p->leases. false: the region is
+ * busy.
+ */
 static bool
 walk_leases(struct publish *p)
 {
@@ -438,6 +452,7 @@ walk_leases(struct publish *p)
 	bool own;
 
 	memset(p->shares, 0, p->o.roster->places * sizeof(*p->shares));
+	p->most = UINT64_MAX;
 	do {
 		if (kvr_lease_list(p->o.roster->k, &cursor, found,
 		    sizeof(found[0]), WALK, &count) != KVR_OK)
@@ -446,8 +461,8 @@ walk_leases(struct publish *p)
 			own = found[i].owner >> 32 != ROSTER_PEERS;
 			add_share(p, &found[i], own);
 			if (own && n == PUBLISH_LEASES_MAX)
-				return false;
-			if (own)
+				n = drop_newest(p, n);
+			if (own && found[i].lease <= p->most)
 				p->leases[n++] = found[i].lease;
 		}
 	} while (cursor != 0 && ++most < (size_t)4 * PUBLISH_LEASES_MAX);
@@ -459,7 +474,7 @@ walk_leases(struct publish *p)
 	return cursor == 0;
 }
 
-/* In ranges that join, so that each lease is in one of them. */
+/* In ranges that join, so that each lease up to p->most is in one of them. */
 static void
 put_open(struct publish *p, int64_t at, int64_t now)
 {
@@ -470,7 +485,7 @@ put_open(struct publish *p, int64_t at, int64_t now)
 		r.numbers = p->leases + i;
 		r.length = n - i > OPEN_MAX ? OPEN_MAX : n - i;
 		i += r.length;
-		r.most = i == n ? UINT64_MAX : p->leases[i] - 1;
+		r.most = i == n ? p->most : p->leases[i] - 1;
 		put(p, &r, at, now);
 		r.least = r.most + 1;
 	} while (i < n);
@@ -543,15 +558,17 @@ put_loads(struct publish *p, bool all, int64_t now)
 static void
 list_all(struct publish *p, int64_t now)
 {
+	bool walked;
+
 	(void)kvr_journal_beat(p->o.roster->k, now);
 	p->second_at = p->read_at = now;
 	roster_read(p->o.roster);
 	put_hello(p, now);
 	if (!p->o.loads) {
-		if (walk_leases(p))
+		walked = walk_leases(p);
+		if (walked)
 			put_open(p, now, now);
-		else
-			p->counts.unlisted++;
+		p->counts.unlisted += !walked || p->most != UINT64_MAX;
 	}
 	put_loads(p, true, now);
 	flush(p, now);

@@ -38,7 +38,7 @@ struct publish_counts {
 	uint64_t too_long;       /* chains that were cut */
 	uint64_t unsayable;      /* a number is too large for its field */
 	uint64_t leases;         /* own open ones, when last listed */
-	uint64_t unlisted;       /* times when there were too many to list */
+	uint64_t unlisted;       /* lists that do not have all of them */
 	double rate;             /* requests a second for each worker */
 };
 

@@ -272,7 +272,12 @@ log_losses(struct site *s, int64_t now)
 	if (dropped > s->dropped)
 		site_log(s, "%" PRIu64 " frames or records were dropped: see "
 		    "--status", dropped - s->dropped);
+	if (p.unlisted > s->unlisted)
+		site_log(s, "%" PRIu64 " lists did not have all open leases: "
+		    "others may count what has ended for longer",
+		    p.unlisted - s->unlisted);
 	s->overruns = p.overruns;
+	s->unlisted = p.unlisted;
 	s->dropped = dropped;
 }
 

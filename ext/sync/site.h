@@ -37,7 +37,7 @@ struct site {
 	/* what was logged last */
 	bool connected;
 	bool replaced;            /* the path is that of another file now */
-	uint64_t overruns, dropped;
+	uint64_t overruns, unlisted, dropped;
 	int64_t logged, peers_logged, reported;
 	size_t peers;
 	struct apply_peer peer[APPLY_PEERS_MAX];

@@ -78,6 +78,7 @@ workers_add(struct replica *r, const struct replica_options *o)
 bool
 replica_init(struct replica *r, const struct replica_options *o)
 {
+	const size_t memory = o->memory == 0 ? MEMORY : o->memory;
 	struct kvr_options options;
 
 	memset(r, 0, sizeof(*r));
@@ -91,12 +92,12 @@ replica_init(struct replica *r, const struct replica_options *o)
 	options.journal_bytes = o->journal == 0 ? KVR_JOURNAL_MIN * 4 :
 	    o->journal;
 	memset(options.secret, o->secret, KVR_SECRET_MIN);
-	r->memory = aligned_alloc(64, MEMORY);
+	r->memory = aligned_alloc(64, memory);
 	if (r->memory == NULL)
 		return false;
-	memset(r->memory, 0, MEMORY);
-	return kvr_new_at(&options, r->memory, MEMORY, &r->k) == KVR_OK &&
-	    kvr_attach_at(NULL, r->memory, MEMORY, &r->quiet) == KVR_OK &&
+	memset(r->memory, 0, memory);
+	return kvr_new_at(&options, r->memory, memory, &r->k) == KVR_OK &&
+	    kvr_attach_at(NULL, r->memory, memory, &r->quiet) == KVR_OK &&
 	    kvr_quiet_set(r->quiet, 1) == KVR_OK &&
 	    kvr_prompt_new(r->k, &r->prompt) == KVR_OK && workers_add(r, o) &&
 	    daemon_init(r, o);

@@ -41,6 +41,7 @@ struct replica_options {
 	uint64_t site;
 	bool backwards;       /* added in reverse: their ids differ */
 	size_t journal;       /* bytes; 0: few */
+	size_t memory;        /* of the region; 0: 4 MiB */
 };
 
 /* false: something cannot be made. */

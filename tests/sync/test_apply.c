@@ -21,7 +21,7 @@ static const struct replica_options one = { .origin = 11, .secret = 's',
     two = { .origin = 22, .secret = 's', .now = 100 * SECOND,
     .skew = 5000 * SECOND, .backwards = true };
 
-enum { LONG = 20000 };
+enum { LONG = 20000, MANY = PUBLISH_LEASES_MAX + 5000 };
 
 static struct replica *a, *b;
 static int64_t now;
@@ -893,6 +893,39 @@ START_TEST(what_a_journal_lost_is_listed)
 }
 END_TEST
 
+/* Of these, the oldest are: an end that was lost is repaired. */
+START_TEST(more_leases_than_a_list_has)
+{
+	struct replica_options first = one, second = two;
+	uint64_t lease = 0;
+	uint32_t i;
+
+	first.memory = second.memory = (size_t)64 << 20;
+	first.journal = second.journal = 1 << 20;
+	begin(&first, &second);
+	pass(50 * MS, 0);
+	for (i = 0; i < MANY; i++) {
+		if (i == 10)
+			lease = open_on(a, 1, 1, 'b');
+		else
+			(void)open_on(a, 1, 1, 'b');
+		if (i % 1000 == 0)
+			pass(10 * MS, 0);
+	}
+	pass(1100 * MS, 0);
+	ck_assert_uint_eq(replica_leases(b), MANY);
+	close_it(a, lease);
+	replica_run(a, now += 10 * MS);
+	lose(a);
+	pass(2 * SECOND, 0);
+	ck_assert_uint_gt(publish_counts(a->publish).unlisted, 0);
+	ck_assert_uint_eq(apply_counts(b->apply).repaired, 1);
+	ck_assert_uint_eq(replica_leases(b), MANY - 1);
+	ck_assert_uint_eq(replica_requests(b, 'b'), MANY - 1);
+	finish();
+}
+END_TEST
+
 /* The router has reaped the peers' leases while the daemon was stopped. */
 START_TEST(a_stopped_daemon_counts_again)
 {
@@ -1536,6 +1569,7 @@ suite_apply(void)
 	tcase_add_test(t, a_daemon_that_begins_anew_ends_the_earlier_one);
 	tcase_add_test(t, the_later_daemon_of_a_site_stays);
 	tcase_add_test(t, what_a_journal_lost_is_listed);
+	tcase_add_test(t, more_leases_than_a_list_has);
 	tcase_add_test(t, a_stopped_daemon_counts_again);
 	tcase_add_test(t, leases_of_a_silent_peer_end_when_they_can);
 	tcase_add_test(t, a_peer_is_not_forgotten_before_its_leases_end);
