@@ -15,6 +15,7 @@
 #define SECOND (1000 * MS)
 #define LOOK_MAX (2500 * MS)   /* peers say HELLO each second */
 #define ANSWER_MAX (1500 * MS) /* between two frames */
+#define QUEUE_MAX (10 * SECOND) /* until the first one, with signs of life */
 #define TURN (10 * MS)
 
 enum {
@@ -41,11 +42,14 @@ struct fetch {
 	struct kvr_prompt *prompt;
 	uint64_t block_size;
 	int64_t began, heard;   /* below 0: not yet */
+	int64_t asked;
 	uint64_t peers[PEERS_MAX];
 	size_t n_peers, n_asked;
 	uint64_t number;        /* of the answer's last frame */
 	uint64_t pieces;
 	bool whole;
+	bool earlier;           /* what is held is of one asked before */
+	uint64_t source;        /* the peer that it is of */
 	struct held *held;
 	size_t n, capacity, at;
 	struct known known[KVR_WORKERS_MAX];
@@ -115,8 +119,8 @@ ask(struct fetch *f, int64_t now)
 	f->counts.asked++;
 	f->number = f->pieces = f->counts.lost = 0;
 	f->whole = false;
-	f->n = 0;
-	f->heard = now;
+	f->earlier = true;
+	f->heard = f->asked = now;
 	memset(f->known, 0, sizeof(f->known));
 	if (f->o.ask(f->o.context, bytes, n))
 		f->state = FETCH_ASKED;
@@ -133,6 +137,8 @@ by_stamp(const void *a, const void *b)
 static void
 apply(struct fetch *f)
 {
+	if (f->n > 0)
+		f->counts.peer = f->source;
 	if (f->n > 0)
 		qsort(f->held, f->n, sizeof(f->held[0]), by_stamp);
 	f->at = 0;
@@ -206,6 +212,10 @@ take_held(struct fetch *f, int64_t now, const struct frame_record *r)
 	const struct known *known;
 
 	f->pieces++;
+	if (f->earlier)
+		f->n = 0;
+	f->earlier = false;
+	f->source = f->counts.peer;
 	if (r->worker >= KVR_WORKERS_MAX || !grow(f) ||
 	    r->stamp_age > (uint64_t)f->o.oldest ||
 	    f->known[r->worker].place == 0) {
@@ -224,7 +234,8 @@ take_held(struct fetch *f, int64_t now, const struct frame_record *r)
 static void
 take_end(struct fetch *f, int64_t now, const struct frame_record *r)
 {
-	f->whole = r->pieces == f->pieces && f->counts.lost == 0;
+	f->whole = r->pieces == f->pieces && f->counts.lost == 0 &&
+	    !(f->earlier && f->n > 0);
 	if (r->pieces == 0)
 		go_on(f, now);
 	else
@@ -232,11 +243,15 @@ take_end(struct fetch *f, int64_t now, const struct frame_record *r)
 }
 
 static bool
-expected(struct fetch *f, const void *bytes, size_t n)
+expected(struct fetch *f, int64_t now, const void *bytes, size_t n)
 {
 	if (f->state != FETCH_ASKED || frame_open(&f->reader, &f->o.rules,
-	    bytes, n) != FRAME_GOOD || f->reader.origin != f->counts.peer ||
-	    f->reader.number <= f->number)
+	    bytes, n) != FRAME_GOOD || f->reader.origin != f->counts.peer)
+		return false;
+	/* A sign of life: others are answered first. */
+	if (f->reader.number == 0 && now - f->asked < QUEUE_MAX)
+		f->heard = now;
+	if (f->reader.number <= f->number)
 		return false;
 	f->counts.lost += f->reader.number - f->number - 1;
 	f->number = f->reader.number;
@@ -249,7 +264,7 @@ fetch_frame(struct fetch *f, int64_t now, const void *bytes, size_t n)
 {
 	struct frame_record r;
 
-	if (!expected(f, bytes, n))
+	if (!expected(f, now, bytes, n))
 		return;
 	f->heard = now;
 	while (f->state == FETCH_ASKED && frame_next(&f->reader, &r)) {

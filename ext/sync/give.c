@@ -4,7 +4,8 @@
  *
  * One is answered at a time: first the entries of the region are noted, some in
  * each turn, then frames are sent, one a turn. What is new meanwhile goes to
- * the one that asked as it goes to all.
+ * the one that asked as it goes to all. Those whose turn has not come are told
+ * that it will.
  */
 #include "snapshot.h"
 
@@ -13,6 +14,7 @@
 
 #define MS INT64_C(1000000)
 #define TURN MS
+#define SIGN_EACH (500 * MS) /* several in the ANSWER_MAX of fetch.c */
 
 enum {
 	WALK = 128,           /* entries in a call of the library */
@@ -43,7 +45,7 @@ struct give {
 	size_t n_waiting;     /* the first one is being answered */
 	enum phase phase;
 	uint64_t cursor, pieces;
-	int64_t next;
+	int64_t next, sign_at;
 	size_t workers;       /* places that were told */
 	struct held *held;
 	size_t n, capacity, at;
@@ -93,6 +95,7 @@ give_asked(struct give *g, const char *reply, const void *bytes, size_t n)
 	a = &g->waiting[g->n_waiting++];
 	a->origin = g->reader.origin;
 	a->oldest = r.stamp_age;
+	g->sign_at = 0;
 	strcpy(a->reply, reply);
 }
 
@@ -295,6 +298,25 @@ send_one(struct give *g, int64_t now)
 	end(g);
 }
 
+/* Signs of life, to all but the one that is being answered. */
+static void
+put_signs(struct give *g, int64_t now)
+{
+	const uint64_t number = g->frame.number;
+	const unsigned char *bytes;
+	size_t i, n;
+
+	if (now < g->sign_at || !frame_empty(&g->frame))
+		return;
+	g->sign_at = now + SIGN_EACH;
+	for (i = 1; i < g->n_waiting; i++) {
+		g->frame.number = 0;
+		bytes = frame_finish(&g->frame, now, &n);
+		(void)g->o.send(g->o.context, g->waiting[i].reply, bytes, n);
+	}
+	g->frame.number = number;
+}
+
 int64_t
 give_work(struct give *g, bool ready, int64_t now)
 {
@@ -309,6 +331,7 @@ give_work(struct give *g, bool ready, int64_t now)
 		walk(g, now);
 	else
 		send_one(g, now);
+	put_signs(g, now);
 	return g->next;
 }
 

@@ -593,6 +593,77 @@ START_TEST(too_many_ask)
 }
 END_TEST
 
+/* A turn of the giver; what is for the one that waits comes to b. */
+static void
+wait_turn(void)
+{
+	size_t i;
+
+	pass(SECOND);
+	n_answers = 0;
+	(void)give_work(give, true, now);
+	for (i = 0; i < n_answers; i++)
+		if (answers[i].n <= FRAME_HEAD + SIPHASH_BYTES)
+			carry(i);
+	(void)fetch_work(fetch, now + b->skew);
+}
+
+/* Of several that ask at once, the last one does not give up, nor wait long. */
+START_TEST(those_that_wait_hear_so)
+{
+	uint32_t i;
+
+	begin();
+	for (i = 0; i < 300; i++)
+		sent(i, 50, 'a');
+	fetch_heard(fetch, a->origin);
+	(void)fetch_work(fetch, now + b->skew);
+	for (i = 0; i < GIVE_WAITING_MAX; i++)
+		give_asked(give, "there", question, n_question);
+	(void)give_work(give, true, now);
+	ck_assert_uint_eq(n_answers, GIVE_WAITING_MAX - 1);
+	for (i = 0; i < 8; i++) {
+		wait_turn();
+		ck_assert_int_eq(fetch_state(fetch), FETCH_ASKED);
+		ck_assert_uint_eq(fetch_counts(fetch).asked, 1);
+		ck_assert_uint_eq(fetch_counts(fetch).lost, 0);
+	}
+	for (i = 0; i < 6; i++)
+		wait_turn();
+	ck_assert(fetch_state(fetch) != FETCH_ASKED);
+	finish();
+}
+END_TEST
+
+/* A peer that broke off told more than those that say nothing. */
+START_TEST(what_one_has_sent_is_kept)
+{
+	uint32_t i;
+
+	begin();
+	for (i = 0; i < 300; i++)
+		sent(i, 50, 'a');
+	ask(a->origin);
+	ck_assert_uint_gt(n_answers, 1);
+	carry(0);
+	fetch_heard(fetch, 33);
+	pass(SECOND);
+	pass(SECOND);
+	(void)fetch_work(fetch, now + b->skew);
+	(void)fetch_work(fetch, now + b->skew);
+	ck_assert_uint_eq(fetch_counts(fetch).peer, 33);
+	pass(SECOND);
+	pass(SECOND);
+	(void)fetch_work(fetch, now + b->skew);
+	apply();
+	ck_assert_int_eq(fetch_state(fetch), FETCH_FAILED);
+	ck_assert_uint_eq(fetch_counts(fetch).peer, a->origin);
+	ck_assert_uint_gt(fetch_counts(fetch).applied, 100);
+	b->now = now;
+	finish();
+}
+END_TEST
+
 /* What was routed before this daemon began: nothing can be said of it. */
 START_TEST(unknown_chains_are_left_out)
 {
@@ -724,6 +795,8 @@ suite_snapshot(void)
 	tcase_add_test(t, a_worker_is_reset_meanwhile);
 	tcase_add_test(t, an_answer_breaks);
 	tcase_add_test(t, too_many_ask);
+	tcase_add_test(t, those_that_wait_hear_so);
+	tcase_add_test(t, what_one_has_sent_is_kept);
 	tcase_add_test(t, unknown_chains_are_left_out);
 	tcase_add_test(t, answers_at_random);
 	tcase_add_test(t, without_memory);
