@@ -533,6 +533,7 @@ END_TEST
 START_TEST(dense_in_escapes)
 {
 	enum { ESCAPES = 1 << 21 };
+	static const char *const escapes[] = { "\\n", "\\'", "\\\\" };
 	static const char begin[] = "{'choices':[{'message':{'content':'",
 	    end[] = "'}}]}";
 	struct turn t = { ENDPOINT_CHAT, ANSWER_JSON, false, "", NULL, "" };
@@ -543,7 +544,7 @@ START_TEST(dense_in_escapes)
 	ck_assert_ptr_nonnull(text);
 	at = stpcpy(at, begin);
 	for (i = 0; i < ESCAPES; i++)
-		at = stpcpy(at, "\\n");
+		at = stpcpy(at, escapes[_i]);
 	strcpy(at, end);
 	t.response = text;
 	ck_assert_int_eq(read_response(&t, 2 * strlen(text), 0, 0),
@@ -600,7 +601,7 @@ suite_reply_message(void)
 	tcase_add_test(c, too_many_calls);
 	tcase_add_loop_test(c, no_memory, 0, TURNS);
 	tcase_add_test(c, no_memory_in_blocks);
-	tcase_add_test(c, dense_in_escapes);
+	tcase_add_loop_test(c, dense_in_escapes, 0, 3);
 	tcase_add_test(c, requests_that_end);
 	suite_add_tcase(s, c);
 	return s;
