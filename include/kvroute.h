@@ -791,7 +791,7 @@ struct kvr_worker_stats {
 	                            /* known */
 	uint64_t events_capacity;   /* tokens, by counting; 0: not yet */
 	uint64_t events_blocks;     /* of the index, known by their names */
-	uint64_t events_orphans;    /* engine blocks behind none that is known */
+	uint64_t events_orphans;    /* engine blocks, behind an unknown one */
 	int64_t events_at;          /* time of the last batch; -1: none */
 	uint32_t events_state;      /* enum kvr_events_state */
 	uint32_t reserved;
@@ -1187,8 +1187,8 @@ struct kvr_event_result {
 /*
  * Applies a batch of n events. hashes and tokens: arrays that the events refer
  * to. out may be NULL. The first batch of a worker begins its stream. The lock
- * is held for a constant time, or, for a worker of KVR_RETAIN_EVENTS, for a time
- * that grows with the blocks of the batch.
+ * is held for a constant time; for a worker of KVR_RETAIN_EVENTS for one that
+ * grows with the blocks of the batch.
  */
 int kvr_events_apply(struct kvr *k, uint64_t worker,
     const struct kvr_event_batch *batch, const struct kvr_event *events,

@@ -2,7 +2,7 @@
 /*
  * event_api.c - public calls on events of engines. event.c has what they do.
  */
-#include "event.h"
+#include "event_hash.h"
 #include "handle.h"
 #include "hold.h"
 #include "txn.h"
@@ -38,7 +38,7 @@ batch_get(const struct kvr *k, const struct kvr_event_batch *from,
 	    ~(uint32_t)(KVR_BATCH_PAST | KVR_BATCH_FULL)) != 0)
 		return KVR_EINVAL;
 	error = event_sum(b, sum);
-	return error == KVR_OK ? hold_prepare(k, b) : error;
+	return error == KVR_OK ? event_hash(k, b) : error;
 }
 
 /* Applies it, within a transaction. */
@@ -98,13 +98,13 @@ kvr_events_apply(struct kvr *k, uint64_t worker,
 	if (error == KVR_OK)
 		error = txn_write_begin(k, &c, now, flags);
 	if (error != KVR_OK) {
-		hold_release(&b);
+		event_hash_free(&b);
 		return error;
 	}
 	memset(&r, 0, sizeof(r));
 	error = apply(k, worker, &b, &sum, c.now, &r);
 	error = txn_write_end(k, &c, error);
-	hold_release(&b);
+	event_hash_free(&b);
 	if (error == KVR_OK && out != NULL)
 		struct_put(out, out->size, &r, sizeof(r));
 	return error;

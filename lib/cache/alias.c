@@ -58,7 +58,8 @@ alias_find(const struct kvr *k, uint32_t life, uint64_t name)
 		return 0;
 	i = k->alias_buckets[bucket_of(k, life, name)];
 	for (; i != 0 && limit > 0; i = alias_at(k, i)->next, limit--)
-		if (alias_at(k, i)->name == name && alias_at(k, i)->life == life)
+		if (alias_at(k, i)->name == name &&
+		    alias_at(k, i)->life == life)
 			break;
 	if (limit < CHAIN_MAX - CHAIN_USUAL)
 		add_once(k->region->counts.steps, CHAIN_MAX - limit);

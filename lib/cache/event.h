@@ -15,7 +15,7 @@ struct event_batch {
 	const uint64_t *hashes;
 	const uint32_t *tokens;
 	size_t n_hashes, n_tokens;
-	/* hold.c: local hashes of all blocks, and sequence hashes of one event */
+	/* local hashes of all blocks, sequence hashes of one event */
 	uint64_t *local, *sequence;
 	uint64_t n_local, n_sequence;
 };

@@ -14,10 +14,10 @@
  *   removed 77ab              the alias says where the block is: what covers
  *                             it there is trimmed from it on
  *
- *	aliases    9c1f <-- 04d2 <-- 77ab         the engine's tree
+ *	aliases    9c1f <-- 04d2 <-- 77ab     the engine's tree
  *	                      `----- e0e0
- *	index      [h0 h1] w1                     the index's: both have the same
- *	              |== [h2] w1                 blocks, cut at other places
+ *	index      [h0 h1] w1                 the index's: both have the same
+ *	              |== [h2] w1             blocks, cut at other places
  *	              `-- [g2] w1
  *
  * COPIES. An engine may have a block several times and in two tiers, and tells
@@ -32,21 +32,18 @@
  * and so does what it stands for: a node does not know its children. Within a
  * batch the order of removals is of no matter.
  *
- * FINDING A BLOCK. An alias has the node that got the block. Nodes are split,
- * and merged, and then this may be another's: so it is a hint. The node is
- * searched for the block; failing that, the way up the aliases leads to a block
- * with which a node begins, and that is found in the table of nodes. Removing
- * a block tells the one before it where it is.
+ * Removing a block tells the one before it where it is: alias_place.c.
  *
  * LOSING TRACK. A region that is full evicts, and a table of aliases can be
  * full: then the worker is degraded, as if batches had been lost.
  */
 #include "hold.h"
 
-#include "alias.h"
+#include "alias_place.h"
 #include "cell.h"
 #include "cover.h"
 #include "entry.h"
+#include "event_hash.h"
 #include "lease.h"
 #include "mix.h"
 #include "node.h"
@@ -55,8 +52,6 @@
 #include "run.h"
 #include "window.h"
 #include "worker.h"
-
-#include <stdlib.h>
 
 enum {
 	ROOM = 512,        /* cells at hand before a path grows, beside its */
@@ -111,175 +106,6 @@ hold_nothing(struct kvr *k, uint32_t slot)
 	}
 	order_settle(k, slot);
 	return s->by_stamp.head == 0;
-}
-
-/* ------------------------------------------------- without the lock --- */
-
-/* Blocks of the index in one of the engine; 0: it has no whole number. */
-static uint32_t
-blocks_each(const struct kvr *k, const struct kvr_event *e)
-{
-	return e->block_tokens % k->rule.block_size == 0
-	    ? e->block_tokens / k->rule.block_size : 0;
-}
-
-/* Blocks of the index whose contents the event has. */
-static uint64_t
-blocks_given(const struct kvr *k, const struct kvr_event *e)
-{
-	uint32_t each = blocks_each(k, e);
-
-	if (e->kind != KVR_EVENT_STORED || each == 0 || e->tokens == 0 ||
-	    e->tier >= TIERS)
-		return 0;
-	if ((e->flags & KVR_EVENT_LOCALS) != 0)
-		return k->rule.kind == KVR_HASH_DYNAMO && each == 1 &&
-		    e->tokens == e->hashes ? e->hashes : 0;
-	return e->tokens / e->block_tokens == e->hashes &&
-	    e->tokens % e->block_tokens == 0 ? e->hashes * each : 0;
-}
-
-static int
-hash_event(const struct kvr *k, const struct event_batch *b,
-    const struct kvr_event *e, uint64_t blocks, uint64_t *local)
-{
-	struct hash_chain chain;
-	struct kvr_scope scope;
-	int error = hash_scope_get(&k->rule, &e->scope, &scope);
-
-	if (error != KVR_OK || blocks == 0)
-		return error;
-	if ((e->flags & KVR_EVENT_LOCALS) != 0) {
-		memcpy(local, b->hashes + e->tokens_at,
-		    (size_t)blocks * sizeof(*local));
-		return KVR_OK;
-	}
-	(void)hash_start(&k->rule, &scope, &chain);
-	hash_token_blocks(&k->rule, &chain, b->tokens + e->tokens_at,
-	    (size_t)blocks, local);
-	return KVR_OK;
-}
-
-int
-hold_prepare(const struct kvr *k, struct event_batch *b)
-{
-	uint64_t most = 0, all = 0, blocks, at = 0;
-	struct kvr_event e;
-	int error = KVR_OK;
-	size_t i;
-
-	if (k->layout.aliases == 0)
-		return KVR_OK;
-	for (i = 0; i < b->n && error == KVR_OK; i++) {
-		if ((error = event_get(b, i, &e)) != KVR_OK)
-			return error;
-		blocks = blocks_given(k, &e);
-		most = blocks > most ? blocks : most;
-		all += blocks;
-		if (all > RECORD_MAX)
-			return KVR_EINVAL;
-	}
-	b->local = calloc((size_t)all + (size_t)most + 1, sizeof(*b->local));
-	if (b->local == NULL)
-		return KVR_ENOMEM;
-	b->sequence = b->local + all;
-	b->n_local = all;
-	b->n_sequence = most;
-	for (i = 0; i < b->n && error == KVR_OK; i++, at += blocks) {
-		error = event_get(b, i, &e);
-		blocks = error == KVR_OK ? blocks_given(k, &e) : 0;
-		if (blocks > most || blocks > all - at)
-			error = KVR_EINVAL; /* the caller changes it meanwhile */
-		if (error == KVR_OK)
-			error = hash_event(k, b, &e, blocks, b->local + at);
-	}
-	if (error != KVR_OK)
-		hold_release(b);
-	return error;
-}
-
-void
-hold_release(struct event_batch *b)
-{
-	free(b->local);
-	b->local = NULL;
-}
-
-/* ------------------------------------------------------------- finding --- */
-
-struct place {
-	uint32_t node;
-	uint32_t at; /* block of it, from 0 */
-};
-
-static bool
-block_is(const struct kvr *k, uint32_t node, uint32_t at, uint64_t sequence)
-{
-	const struct node *n = node_at(k, node);
-
-	if (at >= n->length)
-		return false;
-	return at + 1 == n->length ? n->end == sequence
-	    : run_get(k, n, at) == (uint32_t)sequence;
-}
-
-/* Looks where it is most likely, and then everywhere in the node. */
-static bool
-find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
-    struct place *out)
-{
-	const struct node *n = node_at(k, node);
-	const struct entry *h = entry_at(k, entry_find(k, node, slot));
-	uint32_t at = n->length;
-
-	if (n->kind != CELL_NODE || at == 0)
-		return false;
-	if (h->kind == CELL_ENTRY && h->trimmed < at)
-		at -= h->trimmed;
-	out->node = node;
-	out->at = at - 1;
-	if (block_is(k, node, at - 1, sequence))
-		return true;
-	add_once(k->region->counts.steps, n->length / PIECE + 1);
-	out->at = run_find(k, n, (uint32_t)sequence);
-	return block_is(k, node, out->at, sequence);
-}
-
-/* Looks for a block with which a node begins, on the way up. */
-static bool
-find_above(const struct kvr *k, uint32_t alias, struct place *out)
-{
-	uint64_t sequence = alias_at(k, alias)->sequence, steps = 0;
-	uint32_t up = 0;
-
-	for (; up < k->region->seal.max_prompt_blocks && !region_broken(k);
-	     up++) {
-		const struct alias *a = alias_at(k, alias);
-
-		if (a->parent == 0)
-			break;
-		out->at = up;
-		out->node = node_child(k, alias_at(k, a->parent)->sequence,
-		    (uint32_t)a->sequence, &steps);
-		add_once(k->region->counts.steps, 1);
-		if (out->node != 0 && block_is(k, out->node, up, sequence))
-			return true;
-		alias = a->parent;
-	}
-	return false;
-}
-
-static bool
-find(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
-{
-	struct alias *a = alias_at(k, alias);
-
-	if (find_in(k, a->node, slot, a->sequence, out))
-		return true;
-	if (!find_above(k, alias, out))
-		return false;
-	write_once(a->node, out->node);
-	return true;
 }
 
 /* ------------------------------------------------------------- storing --- */
@@ -422,7 +248,7 @@ store_path(struct storing *s)
 	if (!hold_tracks(k, s->slot))
 		return 0;
 	if (alias_at(k, s->like.parent)->parent != 0) {
-		if (!find(k, s->like.parent, s->slot, &place))
+		if (!alias_place(k, s->like.parent, s->slot, &place))
 			return 0;
 		how.below = place.node;
 		how.inside = place.at + 1;
@@ -567,7 +393,7 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 		struct alias *p = alias_at(k, parent);
 
 		add_once(k->region->counts.steps, 1);
-		if (parent != 0 && find(k, alias, slot, &place)) {
+		if (parent != 0 && alias_place(k, alias, slot, &place)) {
 			if (last.node != 0 && last.node != place.node)
 				trim(k, slot, &last);
 			last = place;
@@ -654,7 +480,8 @@ apply_event(struct storing *s, const uint64_t *local)
 	if (s->e->tier >= TIERS || s->e->hashes == 0)
 		return;
 	if (s->e->kind == KVR_EVENT_STORED &&
-	    (s->e->block_tokens == 0 || blocks_each(s->k, s->e) == s->each))
+	    (s->e->block_tokens == 0 ||
+	    event_blocks_each(s->k, s->e) == s->each))
 		store(s, local);
 	else if (s->e->kind == KVR_EVENT_REMOVED)
 		take_away(s);
@@ -677,8 +504,8 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 		hold_lose(k, slot);
 	for (i = 0; i < b->n && hold_tracks(k, slot) && !region_broken(k);
 	     i++, at += blocks) {
-		blocks = event_get(b, i, &e) == KVR_OK ? blocks_given(k, &e)
-		    : 0;
+		blocks = event_get(b, i, &e) == KVR_OK
+		    ? event_blocks_given(k, &e) : 0;
 		if (blocks > b->n_sequence || blocks > b->n_local - at)
 			break; /* the caller changes it meanwhile */
 		if (i < first)
@@ -688,50 +515,4 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 		apply_event(&s, blocks > 0 ? b->local + at : NULL);
 	}
 	order_settle(k, slot);
-}
-
-/* -------------------------------------------------------------- damage --- */
-
-/*
- * Is a block where its alias, or a child's place, says; and does the worker
- * have it? Sets the place of the block before.
- */
-static bool
-block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
-{
-	const struct alias *a = alias_at(k, alias);
-	uint32_t slot = k->names[(a->worker - 1u) % k->layout.names].slot;
-	struct place place = { (uint32_t)(places[alias] >> 32),
-		(uint32_t)places[alias] };
-	struct cover c = { 0, 0, 0, 0 };
-	uint32_t entry, length;
-
-	if (!block_is(k, place.node, place.at, a->sequence) &&
-	    !find_in(k, a->node, slot, a->sequence, &place) &&
-	    !find_above(k, alias, &place))
-		return false;
-	if (place.at > 0)
-		places[a->parent] = (uint64_t)place.node << 32 |
-		    (place.at - 1);
-	length = node_at(k, place.node)->length;
-	entry = cover_climb(k, &c, place.node, slot);
-	return entry != 0 && entry_at(k, entry)->trimmed <=
-	    c.beyond + length - place.at - 1;
-}
-
-/* Children mostly have higher numbers, and know where their parents are. */
-bool
-hold_sound(const struct kvr *k, uint64_t *places)
-{
-	uint32_t i;
-
-	for (i = k->region->alias_fresh; i-- > 1;) {
-		const struct alias *a = alias_at(k, i);
-
-		if (a->life != 0 && a->parent != 0 &&
-		    stream_at(k, a->worker)->life == a->life &&
-		    !block_held(k, i, places))
-			return false;
-	}
-	return true;
 }

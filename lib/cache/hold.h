@@ -18,23 +18,11 @@ bool hold_tracks(const struct kvr *k, uint32_t slot);
  */
 bool hold_nothing(struct kvr *k, uint32_t slot);
 
-/*
- * Without the lock: hashes the blocks of the events. KVR_ENOMEM; and
- * KVR_EMISMATCH: a scope has parts that the rule does not support.
- */
-int hold_prepare(const struct kvr *k, struct event_batch *b);
-void hold_release(struct event_batch *b);
 /* Under the lock: applies all events since the last that dropped all. */
 void hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
     int64_t now);
 
 /* One was evicted, or cannot be kept: its stream is degraded. */
 void hold_lose(struct kvr *k, uint32_t slot);
-
-/*
- * Is each block on record that is not known to be gone? After alias_sound.
- * places: zeroed, one for each alias and one more.
- */
-bool hold_sound(const struct kvr *k, uint64_t *places);
 
 #endif

@@ -158,9 +158,7 @@ tokens_to_prefill(const struct kvr_prompt *p, const struct booking *b)
 {
 	uint64_t all = prompt_tokens(p);
 
-	if (!b->count_prefill || b->cached >= all)
-		return 0;
-	return all - b->cached;
+	return b->count_prefill && b->cached < all ? all - b->cached : 0;
 }
 
 static void
@@ -358,9 +356,7 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 		window_fill(k, l->slot, filled);
 		affinity_bind(k, &use, now);
 	}
-	if (!hold_tracks(k, l->slot))
-		window_stamp(k, l->node, l->slot,
-		    first && l->blocks == c->prompt, now);
+	window_stamp(k, l->node, l->slot, first && l->blocks == c->prompt, now);
 }
 
 /* Since it was opened; 0 if damage has made that impossible. */
@@ -428,10 +424,9 @@ static void
 lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
     int64_t now)
 {
-	bool confirms = !hold_tracks(k, l->slot);
-	struct insert how = { .want = lease_blocks(k, p), .in_place = confirms,
-		.below = l->node, .depth = read_once(l->blocks),
-		.pins = l->node != 0 };
+	struct insert how = { .want = lease_blocks(k, p),
+		.in_place = !hold_tracks(k, l->slot), .below = l->node,
+		.depth = read_once(l->blocks) };
 	uint32_t recorded, node, had = l->blocks + l->private;
 
 	if ((l->flags & LEASE_UNRECORDED) == 0 && how.want > how.depth &&
@@ -445,8 +440,7 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	}
 	book_private(k, l, p->blocks - l->blocks);
 	unbook_ahead(k, l, p->blocks - had);
-	if (confirms)
-		window_stamp(k, l->node, l->slot, false, now);
+	window_stamp(k, l->node, l->slot, false, now);
 	retain_evict_lost(k, l->slot);
 }
 

@@ -42,6 +42,7 @@
 
 #include "cover.h"
 #include "entry.h"
+#include "hold.h"
 #include "index.h"
 #include "worker.h"
 
@@ -142,7 +143,8 @@ mark_end_only(struct kvr *k, uint32_t node, uint32_t slot)
 
 /*
  * Stamps a path, and marks where the engine will be able to resume. ends: a
- * prompt ends there, and not only the answer to it.
+ * prompt ends there, and not only the answer to it. Where events say what is
+ * held, nothing is stamped by requests: hold.c.
  */
 void
 window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
@@ -152,6 +154,8 @@ window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
 	bool marks = mode == KVR_WINDOW_BOUNDARY || mode == KVR_WINDOW_DUAL;
 	uint32_t left = marks && ends ? parting(k, node, slot) : 0;
 
+	if (hold_tracks(k, slot))
+		return;
 	if (left != 0) /* the path leaves its line there, or ends */
 		(void)cover_make(k, left, slot);
 	mark(k, left, slot);

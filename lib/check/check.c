@@ -23,7 +23,7 @@
  *   names    each is found by itself, knows its worker's slot, and is known
  *            there; free names are on the free list, once
  *   aliases  the table of aliases is sound, and what it says is held: alias.c,
- *            hold.c
+ *            alias_place.c
  *   figures  all that follows from the rest, or is an estimate: counters,
  *            loads, what choices read, what was learnt: check_figures.c
  *
@@ -35,12 +35,11 @@
  */
 #include "check.h"
 
-#include "alias.h"
+#include "alias_place.h"
 #include "cell.h"
 #include "check_in.h"
 #include "cover.h"
 #include "entry.h"
-#include "hold.h"
 #include "id.h"
 #include "lease.h"
 #include "run.h"
@@ -563,8 +562,9 @@ check_sums(struct sums *s)
 	    !check_groups_of_ranks(k) || !check_slots(s))
 		return KVR_ECORRUPT;
 	s->lost = !alias_sound(k, s->alias_children) ||
-	    !hold_sound(k, s->alias_places);
-	return !s->inexact && !s->lost && check_figures(s) ? KVR_OK : KVR_EINEXACT;
+	    !alias_places_sound(k, s->alias_places);
+	return !s->inexact && !s->lost && check_figures(s) ? KVR_OK
+	    : KVR_EINEXACT;
 }
 
 int

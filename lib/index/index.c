@@ -288,7 +288,8 @@ index_insert(struct kvr *k, const struct kvr_prompt *p,
 	if (want <= path->depth)
 		return node;
 	if (how->in_place && (how->below == 0 || how->below == node) &&
-	    node_extendable(k, node, slot, how->pins)) {
+	    node_extendable(k, node, slot, how->below != 0 &&
+	    how->inside == 0)) {
 		node_extend(k, p, node, path->depth, want);
 		return node;
 	}

@@ -23,11 +23,11 @@ struct insert {
 	uint32_t want;      /* blocks */
 	bool in_place;      /* a leaf may grow; new blocks are confirmed */
 	bool keep;          /* nothing may be evicted to make room */
-	uint32_t below;     /* where the walk begins, or 0; then only this */
-	                    /* leaf may grow; */
-	uint32_t inside;    /* behind that many blocks of it; 0: all; */
+	uint32_t below;     /* where the walk begins, or 0; only this leaf */
+	                    /* may grow; */
+	uint32_t inside;    /* behind that many blocks of it; 0: all, as */
+	                    /* the end of a lease, which pins it; */
 	uint32_t depth;     /* at this depth in blocks */
-	uint32_t pins;      /* of a leaf that grows: the caller's own */
 };
 void index_walk(const struct kvr *k, const struct kvr_prompt *p,
     uint32_t want, const struct insert *how, struct path *path);

@@ -515,7 +515,8 @@ random_text(char *text, uint32_t most)
 static void
 engine_runs(const char *text)
 {
-	uint32_t at = engine_has(text), to, i, n = (uint32_t)strlen(text) / each;
+	uint32_t n = (uint32_t)strlen(text) / each;
+	uint32_t at = engine_has(text), to, i;
 
 	if (pick(4) == 0 && at > 0)
 		at -= 1 + pick(at); /* copies */

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * alias_place.c - where in the index the block of an alias is.
+ *
+ * An alias has the node that got the block. Nodes are split, and merged, and
+ * then this may be another's: so it is a hint. The node is searched for the
+ * block; failing that, the way up the aliases leads to a block with which a
+ * node begins, and that is found in the table of nodes.
+ *
+ *	node       [h0 h1 h2 h3]                 hint of s3: this one
+ *	split      [h0 h1] == [h2 h3]            of s1, too, but it is above
+ *	s1?        s1 <- s0 <- root: after the root, a node begins with h0
+ */
+#include "alias_place.h"
+
+#include "cover.h"
+#include "entry.h"
+#include "node.h"
+#include "run.h"
+
+static bool
+block_is(const struct kvr *k, uint32_t node, uint32_t at, uint64_t sequence)
+{
+	const struct node *n = node_at(k, node);
+
+	if (at >= n->length)
+		return false;
+	return at + 1 == n->length ? n->end == sequence
+	    : run_get(k, n, at) == (uint32_t)sequence;
+}
+
+/* Looks where it is most likely, and then everywhere in the node. */
+static bool
+find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
+    struct place *out)
+{
+	const struct node *n = node_at(k, node);
+	const struct entry *h = entry_at(k, entry_find(k, node, slot));
+	uint32_t at = n->length;
+
+	if (n->kind != CELL_NODE || at == 0)
+		return false;
+	if (h->kind == CELL_ENTRY && h->trimmed < at)
+		at -= h->trimmed;
+	out->node = node;
+	out->at = at - 1;
+	if (block_is(k, node, at - 1, sequence))
+		return true;
+	add_once(k->region->counts.steps, n->length / PIECE + 1);
+	out->at = run_find(k, n, (uint32_t)sequence);
+	return block_is(k, node, out->at, sequence);
+}
+
+/* Looks for a block with which a node begins, on the way up. */
+static bool
+find_above(const struct kvr *k, uint32_t alias, struct place *out)
+{
+	uint64_t sequence = alias_at(k, alias)->sequence, steps = 0;
+	uint32_t up = 0;
+
+	for (; up < k->region->seal.max_prompt_blocks && !region_broken(k);
+	     up++) {
+		const struct alias *a = alias_at(k, alias);
+
+		if (a->parent == 0)
+			break;
+		out->at = up;
+		out->node = node_child(k, alias_at(k, a->parent)->sequence,
+		    (uint32_t)a->sequence, &steps);
+		add_once(k->region->counts.steps, 1);
+		if (out->node != 0 && block_is(k, out->node, up, sequence))
+			return true;
+		alias = a->parent;
+	}
+	return false;
+}
+
+bool
+alias_place(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
+{
+	struct alias *a = alias_at(k, alias);
+
+	if (find_in(k, a->node, slot, a->sequence, out))
+		return true;
+	if (!find_above(k, alias, out))
+		return false;
+	write_once(a->node, out->node);
+	return true;
+}
+
+/* -------------------------------------------------------------- damage --- */
+
+/*
+ * Is a block where its alias, or a child's place, says; and does the worker
+ * have it? Sets the place of the block before.
+ */
+static bool
+block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
+{
+	const struct alias *a = alias_at(k, alias);
+	uint32_t slot = k->names[(a->worker - 1u) % k->layout.names].slot;
+	struct place place = { (uint32_t)(places[alias] >> 32),
+		(uint32_t)places[alias] };
+	struct cover c = { 0, 0, 0, 0 };
+	uint32_t entry, length;
+
+	if (!block_is(k, place.node, place.at, a->sequence) &&
+	    !find_in(k, a->node, slot, a->sequence, &place) &&
+	    !find_above(k, alias, &place))
+		return false;
+	if (place.at > 0)
+		places[a->parent] = (uint64_t)place.node << 32 |
+		    (place.at - 1);
+	length = node_at(k, place.node)->length;
+	entry = cover_climb(k, &c, place.node, slot);
+	return entry != 0 && entry_at(k, entry)->trimmed <=
+	    c.beyond + length - place.at - 1;
+}
+
+/* Children mostly have higher numbers, and know where their parents are. */
+bool
+alias_places_sound(const struct kvr *k, uint64_t *places)
+{
+	uint32_t i;
+
+	for (i = k->region->alias_fresh; i-- > 1;) {
+		const struct alias *a = alias_at(k, i);
+
+		if (a->life != 0 && a->parent != 0 &&
+		    stream_at(k, a->worker)->life == a->life &&
+		    !block_held(k, i, places))
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * event_hash.c - hashes what events store, before the lock is taken.
+ *
+ * A local hash is of a block's contents alone, so those of a whole batch are
+ * made at once, one event after another. The chain needs the hash of the block
+ * before, which the index has: that is hold.c, an event at a time.
+ *
+ *	event 0: 3 blocks, event 1: none given, event 2: 2 blocks
+ *
+ *	local      | l0 l1 l2 | l0 l1 |
+ *	sequence   | of the block before | s0 s1 s2 |    as many as the most
+ */
+#include "event_hash.h"
+
+#include "hash.h"
+
+#include <stdlib.h>
+
+uint32_t
+event_blocks_each(const struct kvr *k, const struct kvr_event *e)
+{
+	return e->block_tokens % k->rule.block_size == 0
+	    ? e->block_tokens / k->rule.block_size : 0;
+}
+
+uint64_t
+event_blocks_given(const struct kvr *k, const struct kvr_event *e)
+{
+	uint32_t each = event_blocks_each(k, e);
+
+	if (e->kind != KVR_EVENT_STORED || each == 0 || e->tokens == 0 ||
+	    e->tier >= TIERS)
+		return 0;
+	if ((e->flags & KVR_EVENT_LOCALS) != 0)
+		return k->rule.kind == KVR_HASH_DYNAMO && each == 1 &&
+		    e->tokens == e->hashes ? e->hashes : 0;
+	return e->tokens / e->block_tokens == e->hashes &&
+	    e->tokens % e->block_tokens == 0 ? e->hashes * each : 0;
+}
+
+static int
+hash_one(const struct kvr *k, const struct event_batch *b,
+    const struct kvr_event *e, uint64_t blocks, uint64_t *local)
+{
+	struct hash_chain chain;
+	struct kvr_scope scope;
+	int error = hash_scope_get(&k->rule, &e->scope, &scope);
+
+	if (error != KVR_OK || blocks == 0)
+		return error;
+	if ((e->flags & KVR_EVENT_LOCALS) != 0) {
+		memcpy(local, b->hashes + e->tokens_at,
+		    (size_t)blocks * sizeof(*local));
+		return KVR_OK;
+	}
+	(void)hash_start(&k->rule, &scope, &chain);
+	hash_token_blocks(&k->rule, &chain, b->tokens + e->tokens_at,
+	    (size_t)blocks, local);
+	return KVR_OK;
+}
+
+int
+event_hash(const struct kvr *k, struct event_batch *b)
+{
+	uint64_t most = 0, all = 0, blocks, at = 0;
+	struct kvr_event e;
+	int error = KVR_OK;
+	size_t i;
+
+	if (k->layout.aliases == 0)
+		return KVR_OK;
+	for (i = 0; i < b->n && error == KVR_OK; i++) {
+		if ((error = event_get(b, i, &e)) != KVR_OK)
+			return error;
+		blocks = event_blocks_given(k, &e);
+		most = blocks > most ? blocks : most;
+		all += blocks;
+		if (all > RECORD_MAX)
+			return KVR_EINVAL;
+	}
+	b->local = calloc((size_t)all + (size_t)most + 1, sizeof(*b->local));
+	if (b->local == NULL)
+		return KVR_ENOMEM;
+	b->sequence = b->local + all;
+	b->n_local = all;
+	b->n_sequence = most;
+	for (i = 0; i < b->n && error == KVR_OK; i++, at += blocks) {
+		error = event_get(b, i, &e);
+		blocks = error == KVR_OK ? event_blocks_given(k, &e) : 0;
+		if (blocks > most || blocks > all - at)
+			error = KVR_EINVAL; /* the caller changes it */
+		if (error == KVR_OK)
+			error = hash_one(k, b, &e, blocks, b->local + at);
+	}
+	if (error != KVR_OK)
+		event_hash_free(b);
+	return error;
+}
+
+void
+event_hash_free(struct event_batch *b)
+{
+	free(b->local);
+	b->local = NULL;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * event_hash.h - the hashes of the blocks that events store.
+ */
+#ifndef KVR_EVENT_HASH_H
+#define KVR_EVENT_HASH_H
+
+#include "event.h"
+
+/* Blocks of the index in one of the engine; 0: it has no whole number. */
+uint32_t event_blocks_each(const struct kvr *k, const struct kvr_event *e);
+/* Blocks of the index whose contents the event has. */
+uint64_t event_blocks_given(const struct kvr *k, const struct kvr_event *e);
+
+/*
+ * Without the lock: hashes the blocks of the events, if the region has aliases.
+ * KVR_ENOMEM; KVR_EMISMATCH: a scope has parts that the rule does not support.
+ */
+int event_hash(const struct kvr *k, struct event_batch *b);
+void event_hash_free(struct event_batch *b);
+
+#endif
