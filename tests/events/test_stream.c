@@ -249,9 +249,10 @@ END_TEST
 /* A stream that ends, or forgets what waits, leaves room for others. */
 START_TEST(room_that_streams_share)
 {
-	struct stream_room room = { 0, 200 };
+	static struct stream_room room;
 	struct stream *other;
 
+	room = (struct stream_room){ 0, 200 };
 	options.room = &room;
 	made(true);
 	other = s;
