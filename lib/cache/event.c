@@ -283,8 +283,10 @@ same_blocks(struct stream *s, const struct event_sum *sum)
 		return true;
 	if (s->block_tokens != 0 && !stream_empty(s))
 		return false;
-	if (s->block_tokens != 0)
-		stream_forget(s);
+	if (s->block_tokens != 0) {
+		memset(s->most, 0, sizeof(s->most));
+		memset(s->evicted, 0, sizeof(s->evicted));
+	}
 	s->block_tokens = sum->block_tokens;
 	return true;
 }
