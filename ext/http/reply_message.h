@@ -80,8 +80,8 @@
 #include "kvroute.h"
 
 enum {
-	REPLY_MOST = 1 << 20, /* a good value of `most` */
-	REPLY_CALLS = 256     /* of tools in a message; more: too long */
+	REPLY_MOST = 256 << 10, /* a good `most`: it is read at once */
+	REPLY_CALLS = 256 /* of tools in a message; more: too long */
 };
 
 enum reply_outcome {

@@ -16,7 +16,8 @@ quick_cases="${quick_cases:-} users_see_what_engines_said
     streams_cut_at_some_bytes
     shadow_chooses_like_the_stock_method
     bypass_has_no_opinion
-    answers_are_part_of_the_next_prompt"
+    answers_are_part_of_the_next_prompt
+    long_answers_are_left"
 slow_cases="${slow_cases:-} streams_cut_at_every_byte"
 
 # Directly from one engine, as the reference: the checksum is over the texts of
@@ -310,4 +311,36 @@ answers_are_part_of_the_next_prompt()
 	location_lines='kvroute_answers off;'
 	missed_with chat
 	above 'blocks missed without them' "$(cat "$work/missed")" 15
+}
+
+# answer_of BYTES - one such answer, of a server that has nothing else.
+answer_of()
+{
+	awk -v n="$1" 'BEGIN {
+		printf "{\"choices\":[{\"message\":{\"content\":\""
+		for (i = 0; i < n; i += 10)
+			printf "0123456789"
+		printf "\"}}]}"
+	}' > "$work/out/answer"
+	curl -s -m 10 -o /dev/null -w '%{http_code}\n' -d '{"messages":[{
+	    "role":"user","content":"a"}]}' \
+	    "http://127.0.0.1:$port/v1/chat/completions"
+}
+
+# They are read in one turn of nginx's loop.
+long_answers_are_left()
+{
+	upstream_ports=$(free_port)
+	http_lines="server {
+		listen 127.0.0.1:$upstream_ports;
+		root $work/out;
+		default_type application/json;
+		error_page 404 =200 /answer;
+	}"
+	start_nginx kvroute
+	is 'status of 250 kB' "$(answer_of 250000)" 200
+	is 'status of 270 kB' "$(answer_of 270000)" 200
+	settled
+	is 'answers kept' "$(json '.upstreams[0].answers_kept')" 1
+	is 'answers left' "$(json '.upstreams[0].answers_left')" 1
 }
