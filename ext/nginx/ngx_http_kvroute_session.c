@@ -355,6 +355,9 @@ ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx)
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
 	    ctx->request, ngx_http_upstream_kvroute_module);
 
+	/* A mirrored request would move the session of its request. */
+	if (ctx->request != ctx->request->main)
+		return;
 	if (ctx->up->kvr == NULL || ctx->opinion == REASON_BYPASS ||
 	    (loc->scope != NULL && ngx_http_complex_value(ctx->request,
 	    loc->scope, &ctx->tenant) != NGX_OK))

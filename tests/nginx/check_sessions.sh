@@ -18,7 +18,8 @@ quick_cases="${quick_cases:-} auto_takes_what_clients_send
     drained_worker_keeps_its_state
     state_while_the_lock_is_held
     ids_are_kept_while_the_lock_is_held bindings_that_wait_are_bounded
-    state_of_ranks shadow_learns_where_state_is
+    state_of_ranks mirrored_requests_have_no_session
+    shadow_learns_where_state_is
     nothing_changes_without_keys ids_are_in_the_log
     secrets_that_cannot_be sessions_over_a_reload
     a_file_keeps_its_table small_zones_have_room"
@@ -695,6 +696,28 @@ state_of_ranks()
 		kept_by $((10 + n)) '' -H "X-Session-Id: $n"
 	done
 	settled
+}
+
+# A mirrored request has the headers and the body of its request.
+mirrored_requests_have_no_session()
+{
+	location_lines='kvroute_affinity $http_x_s;
+	    mirror /v1/mirror/v1/completions;
+	    location = /v1/mirror/v1/completions {
+		internal;
+		proxy_pass http://engines/v1/completions;
+	    }'
+	sessions_up
+	speak 1 '' -H 'X-S: a' > "$work/status"
+	until_true 20 no_leases || echo 'leases stay'
+	began
+	is 'outcomes of the first' "$(outcomes)" '0 1 0 0'
+	speak 2 '' -H 'X-S: a' > "$work/status"
+	stays 'the second'
+	is 'outcomes of both' "$(outcomes)" '1 1 0 0'
+	settled
+	is 'requests with their mirrors' \
+	    "$(json '[.upstreams[0].reasons[]] | add')" 4
 }
 
 # ------------------------------------------------------------------ the rest
