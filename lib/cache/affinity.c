@@ -15,8 +15,11 @@
  * Bindings that are not live stay where they are until their place is wanted.
  *
  * A new session takes a free place of its bucket; else one that is not live;
- * else that of the binding which was used least recently. So each call looks at
- * 8 places, and a table of twice as many places as sessions loses few.
+ * else that of the session which was used least recently; else, where all were
+ * bound by hand and have no tokens, that of the one used least recently. What
+ * is bound by hand is state that only its worker has; a session is a hint,
+ * and clients name as many as they like. So each call looks at 8 places, and a
+ * table of twice as many places as sessions loses few.
  *
  * TOKENS of a session: of its longest prompt, since shorter ones are of its
  * side requests. But what was sent long ago may be lost though short requests
@@ -184,6 +187,15 @@ live(const struct kvr *k, const struct binding *b, int64_t now)
 	    worker_slot(k, b->worker, &slot);
 }
 
+/* Is a to be evicted before b? */
+static bool
+leaves_before(const struct binding *a, const struct binding *b)
+{
+	const bool by_hand = a->tokens == 0;
+
+	return by_hand == (b->tokens == 0) ? a->stamp < b->stamp : !by_hand;
+}
+
 /* The place for a new session; what was there leaves. */
 static struct binding *
 place_make(struct kvr *k, uint64_t digest, int64_t now)
@@ -200,7 +212,7 @@ place_make(struct kvr *k, uint64_t digest, int64_t now)
 	for (i = 0; i < BINDINGS; i++) {
 		if (!live(k, &b[i], now))
 			return &b[i];
-		if (b[i].stamp < least->stamp)
+		if (leaves_before(&b[i], least))
 			least = &b[i];
 	}
 	add_once(counts->bindings_evicted, 1);

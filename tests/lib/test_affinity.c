@@ -215,6 +215,30 @@ START_TEST(the_oldest_leaves)
 }
 END_TEST
 
+/* What was bound by hand, without tokens, leaves after all sessions. */
+START_TEST(sessions_leave_before_state)
+{
+	uint32_t i;
+
+	region_end();
+	table_of(1, 120 * SECOND);
+	for (i = 1; i <= 8; i++)
+		bind(i, 1, i == 3 || i == 5 ? i : 0, (int64_t)i * SECOND);
+	for (i = 9; i <= 11; i++)
+		bind(i, 1, i, 9 * SECOND);
+	for (i = 1; i <= 8; i++)
+		ck_assert_uint_eq(look(i, 9 * SECOND).digest,
+		    i == 3 || i == 5 ? 0 : i);
+	/* the session of before goes, and then the oldest of what is left */
+	ck_assert_uint_eq(stats().affinity_evicted, 3);
+	for (i = 12; i <= 14; i++)
+		bind(i, 1, 0, 9 * SECOND);
+	ck_assert_uint_eq(look(1, 9 * SECOND).digest, 0);
+	ck_assert_uint_eq(look(2, 9 * SECOND).digest, 2);
+	ck_assert_uint_eq(look(14, 9 * SECOND).digest, 14);
+}
+END_TEST
+
 START_TEST(reports_are_averaged)
 {
 	struct binding b;
@@ -424,6 +448,7 @@ suite_affinity(void)
 	tcase_add_test(t, a_refresh_brings_back);
 	tcase_add_test(t, void_with_its_worker);
 	tcase_add_test(t, the_oldest_leaves);
+	tcase_add_test(t, sessions_leave_before_state);
 	tcase_add_test(t, reports_are_averaged);
 	tcase_add_test(t, survival_by_ttl);
 	tcase_add_test(t, survival_by_capacity);
