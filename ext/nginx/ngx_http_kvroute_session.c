@@ -482,6 +482,16 @@ ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx)
 
 /* -------------------------------------------------------------- binding --- */
 
+/* Of one that waits to be bound, the end waits too. */
+static bool
+unbound(ngx_http_kvroute_ctx_t *ctx, uint64_t digest)
+{
+	uint64_t worker;
+
+	return ctx->up->late_binds == 0 && kvr_affinity_find(ctx->up->kvr,
+	    digest, kvr_clock_now(), &worker) == KVR_EUNBOUND;
+}
+
 /* False: it is not. */
 static bool
 state_bind(ngx_http_kvroute_ctx_t *ctx, uint64_t digest, bool ends)
@@ -496,7 +506,8 @@ state_bind(ngx_http_kvroute_ctx_t *ctx, uint64_t digest, bool ends)
 	write.id = ngx_http_kvroute_taken_worker(ctx, digest);
 	write.digest = digest;
 	write.ttl = (int64_t)loc->responses_ttl * 1000000;
-	if (digest == 0 || write.id == 0 || write.ttl == 0)
+	if (digest == 0 || write.id == 0 || write.ttl == 0 ||
+	    (ends && unbound(ctx, digest)))
 		return false;
 	if (ends)
 		write.ttl = ENDED_NS;

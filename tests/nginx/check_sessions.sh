@@ -19,7 +19,7 @@ quick_cases="${quick_cases:-} auto_takes_what_clients_send
     state_while_the_lock_is_held
     ids_are_kept_while_the_lock_is_held bindings_that_wait_are_bounded
     state_of_ranks mirrored_requests_have_no_session
-    shadow_learns_where_state_is
+    deleting_what_is_not_bound_binds_nothing shadow_learns_where_state_is
     nothing_changes_without_keys ids_are_in_the_log
     secrets_that_cannot_be sessions_over_a_reload
     a_file_keeps_its_table small_zones_have_room"
@@ -718,6 +718,18 @@ mirrored_requests_have_no_session()
 	settled
 	is 'requests with their mirrors' \
 	    "$(json '[.upstreams[0].reasons[]] | add')" 4
+}
+
+deleting_what_is_not_bound_binds_nothing()
+{
+	engines=1
+	sessions_up
+	id=$(curl -s -m 10 -d '{"model":"m"}' \
+	    "http://127.0.0.1:$engine_ports/v1/conversations" | jq -r .id)
+	is 'status' "$(call "/v1/conversations/$id" -X DELETE)" 200
+	is 'its id' "$(last 3)" new
+	settled
+	is 'bindings' "$(metric kvroute_affinity_bindings)" 0
 }
 
 # ------------------------------------------------------------------ the rest
