@@ -76,7 +76,10 @@ int
 ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
     ngx_http_kvroute_late_t *write)
 {
-	int error = late_try(up, write);
+	/* A binding that waits must not replace a later one. */
+	const bool behind = write->what == NGX_HTTP_KVROUTE_BIND &&
+	    up->late_binds > 0 && !ngx_http_kvroute_late_write(up);
+	int error = behind ? KVR_EBUSY : late_try(up, write);
 
 	if (error == KVR_EBUSY)
 		late_keep(up, write);
