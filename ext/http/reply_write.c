@@ -21,7 +21,7 @@
 
 /*
  * Not counted: what is kept is freed as soon as it has been written. The parts
- * stay if there is no memory, since those who call go through them.
+ * stay if there is no memory, since callers go through them.
  */
 static void
 put(struct reply *r, const void *bytes, size_t n)

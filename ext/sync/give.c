@@ -4,7 +4,7 @@
  *
  * One is answered at a time: first the entries of the region are noted, some in
  * each turn, then frames are sent, one a turn. What is new meanwhile goes to
- * the one that asked as it goes to all. Those whose turn has not come are told
+ * the one that asked as it goes to all. Those that wait for their turn are told
  * that it will.
  */
 #include "snapshot.h"

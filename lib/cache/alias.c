@@ -23,7 +23,7 @@
  *   3. A stream counts the aliases of its life.
  *
  * Ending a life costs nothing: the stream gets another number, or none. What
- * is dead then is found by whoever needs room, a few at a time.
+ * is dead then is found when room is needed, a few at a time.
  */
 #include "alias.h"
 

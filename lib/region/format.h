@@ -370,7 +370,7 @@ struct alias {
 	uint32_t next;       /* in the bucket, or the next free one */
 	uint32_t parent;     /* of the block before; 0: this is a root */
 	uint32_t node;       /* which has it, or had: a hint */
-	uint32_t children;   /* aliases whose parent this is */
+	uint32_t children;   /* aliases that have it as parent */
 	uint32_t life;       /* of its stream; 0: free */
 	uint16_t worker;     /* number of its name */
 	uint16_t copies;     /* in the cache; 0: none, or a root */
