@@ -385,8 +385,8 @@ case_a_stopped_router_stops_no_other_region()
 	lease=$(router "$three" open 1 b)
 	until_is 1 router "$two" requests b
 	sleep 3
-	is 1 router "$two" requests b
-	is 1 fresh first
+	until_is 1 router "$two" requests b
+	until_is 1 fresh first
 	router "$three" finish "$lease"
 	until_is 0 router "$two" requests b
 	end KILL "$churn_pid"
