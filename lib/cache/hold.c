@@ -136,7 +136,8 @@ orphan(struct kvr *k, uint32_t slot, uint64_t blocks)
 
 /*
  * The blocks of the index that are the engine's block but for its last one,
- * which has its name, count the engine's blocks of which they are a part.
+ * which has its name, count the engine's blocks of which they are a part. As
+ * with copies, a number that is too large stays.
  */
 static void
 parts_count(struct kvr *k, uint32_t alias, uint32_t each, int more)
@@ -145,7 +146,8 @@ parts_count(struct kvr *k, uint32_t alias, uint32_t each, int more)
 
 	for (; each > 1 && a->parent != 0; each--) {
 		a = alias_at(k, a->parent);
-		write_once(a->copies, (uint16_t)(a->copies + more));
+		if (a->copies != UINT16_MAX && (more > 0 || a->copies > 0))
+			write_once(a->copies, (uint16_t)(a->copies + more));
 	}
 }
 

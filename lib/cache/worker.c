@@ -17,6 +17,7 @@
 
 #include "entry.h"
 #include "event.h"
+#include "hold.h"
 #include "headroom.h"
 #include "mix.h"
 #include "name.h"
@@ -282,6 +283,8 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	put_once(s->prefill_rate, facts->prefill_rate);
 	write_once_double(&s->weight, facts->weight);
 	window_set(k, slot, facts);
+	if (hold_tracks(k, slot) && !hold_wanted(k, slot))
+		event_degrade(k, slot);
 	if (!same)
 		trust_told(k, slot);
 	retain_decide(k, slot);

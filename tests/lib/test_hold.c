@@ -299,6 +299,28 @@ START_TEST(an_empty_region_degrades)
 }
 END_TEST
 
+/* Facts by which its blocks are not known any more. */
+START_TEST(another_retention_degrades)
+{
+	struct kvr_worker facts;
+
+	stored("abc", 0);
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	facts.window_mode = _i == 0 ? KVR_WINDOW_BOUNDARY : KVR_WINDOW_FULL;
+	facts.window_tokens = 4;
+	if (_i == 1)
+		facts.retain = KVR_RETAIN_TTL;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 0);
+	say("xyz");
+	ck_assert_int_eq(kvr_observe(k, p, id[0], 1, 0, NULL), KVR_OK);
+	ck_assert_uint_eq(has(0, "xyz"), 3);
+}
+END_TEST
+
 /* A request adds nothing but while it runs, and until it is confirmed. */
 START_TEST(a_lease_counts_while_it_runs)
 {
@@ -675,6 +697,7 @@ suite_hold(void)
 	tcase_add_test(t, a_stream_begins_with_nothing);
 	tcase_add_test(t, lost_batches_degrade);
 	tcase_add_test(t, an_empty_region_degrades);
+	tcase_add_loop_test(t, another_retention_degrades, 0, 2);
 	tcase_add_test(t, a_lease_counts_while_it_runs);
 	tcase_add_test(t, a_full_table_degrades);
 	tcase_add_test(t, larger_blocks_of_the_engine);
