@@ -291,6 +291,12 @@ finish(uint64_t state)
 	return state ^ state >> 32;
 }
 
+/*
+ * What follows is compiled several times, for the arguments that are the
+ * same for a region. So a branch on these is always taken, or never.
+ * GCOVR_EXCL_BR_START
+ */
+
 /* One step. `state` is a local variable of the caller: kept in a register. */
 INLINE uint64_t
 link_block(uint32_t kind, const uint64_t key[2], uint64_t *state,
@@ -307,12 +313,6 @@ link_block(uint32_t kind, const uint64_t key[2], uint64_t *state,
 	*state = XXH3_64bits_withSeed(pair, sizeof(pair), SEED);
 	return *state;
 }
-
-/*
- * Each loop below is compiled several times, for the arguments that are the
- * same for a region. So a branch on these is always taken, or never.
- * GCOVR_EXCL_BR_START
- */
 
 /* In dynamo mode the chain begins with the bare first local hash. */
 INLINE bool

@@ -154,6 +154,91 @@ START_TEST(damage_is_seen)
 }
 END_TEST
 
+/* Links that cannot be: each search ends, and finds nothing. */
+START_TEST(bent_links_end)
+{
+	uint32_t life = live(1), a = add(1, 7, 0), b, i;
+	uint32_t *head = NULL;
+
+	for (i = 0; i < ALIASES; i++)
+		if (k->alias_buckets[i] == a)
+			head = &k->alias_buckets[i];
+	ck_assert_ptr_nonnull(head);
+	alias_at(k, a)->next = a; /* a ring */
+	for (b = 8; b < 2000; b++)
+		ck_assert_uint_eq(alias_find(k, life, b), 0);
+	*head = ALIASES + 5;
+	ck_assert_uint_eq(alias_find(k, life, 7), 0);
+	alias_at(k, a)->next = 0;
+	*head = 0; /* it is in no bucket */
+	alias_drop(k, 0);
+	alias_drop(k, a);
+	ck_assert(region_broken(k));
+	ck_assert_uint_eq(add(1, 9, 0), 0);
+	k->region->counts.steps = 0;
+	looks_set(k, 0);
+	k->region->alias_free = ALIASES + 1;
+	ck_assert_uint_eq(add(1, 9, 0), 0);
+	ck_assert(region_broken(k));
+	k->region->counts.steps = 0;
+	looks_set(k, 0);
+	k->region->alias_free = 0;
+	/* one that is dead is not dropped by its number */
+	b = add(1, 10, 0);
+	(void)live(1);
+	alias_drop(k, b);
+	ck_assert_uint_eq(alias_find(k, life, 10), b);
+	k->region->alias_life = UINT32_MAX;
+	ck_assert_uint_eq(alias_life(k), 0);
+	k->region->alias_life = life + 1;
+	write_once_zeros(stream_at(k, 1), sizeof(struct stream));
+	alias_empty(k);
+}
+END_TEST
+
+START_TEST(other_damage_is_seen)
+{
+	uint32_t life = live(1), a = add(1, 7, 0), b = add(1, 8, a);
+	const struct alias was = *alias_at(k, b);
+
+	alias_at(k, b)->worker = 0;
+	ck_assert(!sound());
+	*alias_at(k, b) = was;
+	alias_at(k, b)->life = 0;
+	ck_assert(!sound());
+	*alias_at(k, b) = was;
+	alias_at(k, b)->name++;
+	ck_assert(!sound());
+	*alias_at(k, b) = was;
+	k->region->alias_sweep = ALIASES + 1;
+	ck_assert(!sound());
+	k->region->alias_sweep = 0;
+	k->region->alias_free = b; /* it is in use */
+	ck_assert(!sound());
+	k->region->alias_free = ALIASES + 1;
+	ck_assert(!sound());
+	k->region->alias_free = 0;
+	k->region->alias_fresh = b; /* it was never used */
+	ck_assert(!sound());
+	k->region->alias_fresh = 3;
+	k->region->alias_life = life - 1;
+	ck_assert(!sound());
+	k->region->alias_life = life;
+	ck_assert(sound());
+}
+END_TEST
+
+START_TEST(a_region_without_any)
+{
+	struct kvr_options o = small_options();
+
+	region_end();
+	region_of(&o);
+	ck_assert_uint_eq(alias_life(k), 0);
+	ck_assert_uint_eq(alias_find(k, 1, 7), 0);
+}
+END_TEST
+
 Suite *suite_alias(void);
 
 Suite *
@@ -168,5 +253,8 @@ suite_alias(void)
 	tcase_add_test(t, the_dead_make_room);
 	tcase_add_test(t, a_full_table_refuses);
 	tcase_add_test(t, damage_is_seen);
+	tcase_add_test(t, other_damage_is_seen);
+	tcase_add_test(t, bent_links_end);
+	tcase_add_test(t, a_region_without_any);
 	return s;
 }

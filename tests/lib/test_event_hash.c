@@ -94,6 +94,39 @@ START_TEST(what_gives_no_blocks)
 	e->tokens = 2;
 	ck_assert_uint_eq(event_blocks_given(k, e), 0);
 	region_end();
+	/* the right one, of another size, and too few */
+	begin(2, 100, KVR_HASH_DYNAMO);
+	e->flags = KVR_EVENT_LOCALS;
+	contents(e, 2, 0, 2);
+	e->tokens = 2;
+	ck_assert_uint_eq(event_blocks_given(k, e), 2);
+	e->tokens = 1;
+	ck_assert_uint_eq(event_blocks_given(k, e), 0);
+	contents(e, 4, 0, 2);
+	e->tokens = 2;
+	ck_assert_uint_eq(event_blocks_given(k, e), 0);
+	e->flags = 0;
+	e->tokens = 9; /* two blocks, and a token */
+	ck_assert_uint_eq(event_blocks_given(k, e), 0);
+	region_end();
+}
+END_TEST
+
+/* What is not in the arrays; and more than an index has. */
+START_TEST(events_that_cannot_be)
+{
+	begin(2, 100, KVR_HASH_KEYED);
+	contents(&events[0], 2, 0, 2);
+	events[0].hashes_at = 5;
+	ck_assert_int_eq(event_hash(k, &b), KVR_EINVAL);
+	ck_assert_ptr_null(b.local);
+	contents(&events[0], 2, 0, RECORD_MAX + 1);
+	events[0].hashes_at = 0;
+	b.n_hashes = UINT32_MAX;
+	b.n_tokens = UINT32_MAX;
+	ck_assert_int_eq(event_hash(k, &b), KVR_EINVAL);
+	ck_assert_ptr_null(b.local);
+	region_end();
 }
 END_TEST
 
@@ -144,6 +177,7 @@ suite_event_hash(void)
 	suite_add_tcase(s, t);
 	tcase_add_loop_test(t, as_the_blocks_of_a_prompt, 0, 2);
 	tcase_add_test(t, what_gives_no_blocks);
+	tcase_add_test(t, events_that_cannot_be);
 	tcase_add_test(t, a_region_without_aliases);
 	tcase_add_test(t, without_memory);
 	tcase_add_test(t, scopes_that_do_not_fit);

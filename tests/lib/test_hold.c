@@ -488,6 +488,171 @@ START_TEST(another_handle_goes_on)
 }
 END_TEST
 
+/* One event about blocks that are known, or not, by their names alone. */
+static int
+named(uint32_t kind, uint32_t block, const char *text, size_t from, size_t to)
+{
+	struct kvr_event e;
+	uint64_t hashes[TEXT];
+	size_t i;
+
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = kind;
+	e.block_tokens = block;
+	for (i = from; i < to; i++)
+		hashes[i - from] = name_of(text, i + 1);
+	e.hashes = to - from;
+	return apply_to(0, &e, 1, hashes, to - from, NULL, 0, 1);
+}
+
+/* Without tokens it is another copy, or not known. */
+START_TEST(names_alone_are_copies)
+{
+	stored("abc", 0);
+	ck_assert_int_eq(named(KVR_EVENT_STORED, 0, "abcd", 1, 4), KVR_OK);
+	ck_assert_uint_eq(got.orphans, 1);
+	removed("abc", 1);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	removed("abc", 1);
+	ck_assert_uint_eq(has(0, "abc"), 1);
+	/* nothing, of nothing, and of another size */
+	ck_assert_int_eq(named(KVR_EVENT_STORED, 1, "a", 0, 0), KVR_OK);
+	ck_assert_int_eq(named(KVR_EVENT_REMOVED, 0, "a", 0, 0), KVR_OK);
+	ck_assert_int_eq(named(KVR_EVENT_STORED, 7, "xy", 0, 2), KVR_OK);
+	ck_assert_int_eq(named(99, 0, "a", 0, 1), KVR_OK);
+	ck_assert_uint_eq(has(0, "abc"), 1);
+	region_sound();
+}
+END_TEST
+
+/* What a batch has before it drops all is void. */
+START_TEST(a_clear_within_a_batch)
+{
+	static const uint32_t tokens[] = { 'x', 'y', 'z' };
+	struct kvr_event e[4];
+	uint64_t hashes[3];
+	uint32_t i;
+
+	stored("abc", 0);
+	for (i = 0; i < 4; i++) {
+		(void)kvr_event_init(&e[i], sizeof(e[i]));
+		e[i].kind = KVR_EVENT_STORED;
+		e[i].block_tokens = 1;
+		e[i].hashes = e[i].tokens = 3;
+	}
+	for (i = 0; i < 3; i++)
+		hashes[i] = name_of("xyz", i + 1);
+	e[1].kind = KVR_EVENT_CLEARED;
+	e[1].hashes = e[1].tokens = 0;
+	e[2].hashes = e[2].tokens = 2;
+	e[3].kind = KVR_EVENT_REMOVED;
+	e[3].hashes = 1;
+	e[3].hashes_at = 1;
+	e[3].tokens = 0;
+	ck_assert_int_eq(apply_to(0, e, 4, hashes, 3, tokens, 3, 1), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abc"), 0);
+	ck_assert_uint_eq(has(0, "xyz"), 1);
+}
+END_TEST
+
+/* A number of copies that is too large for its word stays what it is. */
+START_TEST(too_many_copies_stay)
+{
+	uint32_t a;
+
+	stored("ab", 0);
+	a = alias_find(k, stream_at(k, 1)->life, name_of("ab", 2));
+	ck_assert_uint_gt(a, 0);
+	write_once(alias_at(k, a)->copies, UINT16_MAX);
+	stored("ab", 0);
+	removed("ab", 1);
+	removed("ab", 1);
+	ck_assert_uint_eq(has(0, "ab"), 2);
+	holds_with(4096, 512 << 10, 1);
+	each = 2;
+	stored("ab", 0);
+	a = alias_find(k, stream_at(k, 1)->life, name_of("ab", 2));
+	a = alias_at(k, a)->parent;
+	write_once(alias_at(k, a)->copies, UINT16_MAX);
+	removed("ab", 0);
+	ck_assert_uint_eq(has(0, "ab"), 1);
+}
+END_TEST
+
+/* More than one call drops; what a request has pinned stays with it. */
+START_TEST(a_stream_begins_in_parts)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t i, busy = 0;
+	int error;
+
+	holds_with(1000, 1 << 20, 1);
+	say("abcdef");
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
+	for (i = 0; i < 1500; i++) {
+		const uint32_t tokens[] = { 1000 + i, 2 };
+
+		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 2),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_observe(k, p, id[0], 1, 0, NULL), KVR_OK);
+	}
+	for (i = 0; i < 5; i++) {
+		error = named(KVR_EVENT_STORED, 1, "x", 0, 1);
+		region_sound();
+		if (error == KVR_OK)
+			break;
+		ck_assert_int_eq(error, KVR_EBUSY);
+		busy++;
+	}
+	ck_assert_uint_gt(busy, 0);
+	ck_assert_int_eq(error, KVR_OK);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+	ck_assert_uint_eq(has(0, "abcdef"), 6);
+	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, 1, 0), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abcdef"), 0);
+}
+END_TEST
+
+/* A hole is there once, whatever is said of it again. */
+START_TEST(a_hole_that_is_removed_again)
+{
+	stored("abcd", 0);
+	event(KVR_EVENT_REMOVED, KVR_TIER_GPU, "abcd", 1, 2);
+	event(KVR_EVENT_REMOVED, KVR_TIER_GPU, "abcd", 1, 2);
+	stored("abx", 2); /* behind the hole */
+	ck_assert_uint_eq(got.orphans, 1);
+	removed("abcd", 2);
+	ck_assert_uint_eq(has(0, "abcd"), 1);
+}
+END_TEST
+
+/* The index is not where an alias says, and the call ends. */
+START_TEST(damage_ends)
+{
+	struct alias *a;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++) {
+		holds_with(4096, 512 << 10, 1);
+		stored("abcdef", 0);
+		a = alias_at(k, alias_find(k, stream_at(k, 1)->life,
+		    name_of("abcdef", i < 2 ? 6 : 3)));
+		if (i % 2 == 0)
+			a->sequence++;
+		else
+			stream_at(k, 1)->life++;
+		event(i < 2 ? KVR_EVENT_REMOVED : KVR_EVENT_STORED,
+		    KVR_TIER_GPU, i < 2 ? "abcdef" : "abcxyz", i < 2 ? 5 : 3, 6);
+		ck_assert_uint_le(has(0, "abcdef"), 6);
+		ck_assert_int_eq(kvr_clear(k), KVR_OK);
+		event_recover(k);
+	}
+}
+END_TEST
+
 /* ----------------------------------------------------------- by chance --- */
 
 /* The engine: which prefixes it has, and how many copies. */
@@ -705,6 +870,12 @@ suite_hold(void)
 	tcase_add_test(t, a_full_region_degrades);
 	tcase_add_test(t, local_hashes_will_do);
 	tcase_add_test(t, another_handle_goes_on);
+	tcase_add_test(t, names_alone_are_copies);
+	tcase_add_test(t, a_clear_within_a_batch);
+	tcase_add_test(t, too_many_copies_stay);
+	tcase_add_test(t, a_stream_begins_in_parts);
+	tcase_add_test(t, a_hole_that_is_removed_again);
+	tcase_add_test(t, damage_ends);
 	tcase_add_loop_test(t, equal_to_the_engine, 1, 4);
 	suite_add_tcase(s, t);
 	return s;
