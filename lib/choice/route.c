@@ -125,10 +125,12 @@ take_least(const struct question *q, const uint64_t *among, cost_fn *cost,
 
 		bid = bid_of(&q->k->loads, slot);
 		bid.cost = cost(q, slot, o, expect_most(q, slot, o));
+		/* by_overlap is constant in each copy: GCOVR_EXCL_BR_START */
 		if (by_overlap && bid.cost <= best.bid.cost &&
 		    expect_doubtful(q, slot, o))
 			bid.cost = cost(q, slot, o,
 			    expect_blocks(q, slot, o));
+		/* GCOVR_EXCL_BR_STOP */
 		consider(q, &best, bid);
 	}
 	take_best(&best, out);

@@ -177,11 +177,13 @@ START_TEST(bent_links_end)
 	ck_assert_uint_eq(add(1, 9, 0), 0);
 	k->region->counts.steps = 0;
 	looks_set(k, 0);
-	k->region->alias_free = ALIASES + 1;
-	ck_assert_uint_eq(add(1, 9, 0), 0);
-	ck_assert(region_broken(k));
-	k->region->counts.steps = 0;
-	looks_set(k, 0);
+	for (i = 0; i < 2; i++) { /* none, and one that is in use */
+		k->region->alias_free = i == 0 ? ALIASES + 1 : a;
+		ck_assert_uint_eq(add(1, 9, 0), 0);
+		ck_assert(region_broken(k));
+		k->region->counts.steps = 0;
+		looks_set(k, 0);
+	}
 	k->region->alias_free = 0;
 	/* one that is dead is not dropped by its number */
 	b = add(1, 10, 0);
@@ -224,6 +226,12 @@ START_TEST(other_damage_is_seen)
 	k->region->alias_life = life - 1;
 	ck_assert(!sound());
 	k->region->alias_life = life;
+	ck_assert(sound());
+	alias_drop(k, b);
+	ck_assert(sound());
+	alias_at(k, b)->next = b; /* free ones in a ring */
+	ck_assert(!sound());
+	alias_at(k, b)->next = 0;
 	ck_assert(sound());
 }
 END_TEST

@@ -337,6 +337,20 @@ START_TEST(bad_arguments)
 	    engine_hashes, NULL, 1, 0, NULL), KVR_EWORKER);
 	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, NULL, 0, 0, NULL, 0,
 	    NULL, 1, 1, 0, NULL), KVR_EINVAL);
+	/* more than fits a word; and events that are not there */
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, &e, sizeof(e),
+	    (size_t)UINT32_MAX + 1, engine_hashes, 4, NULL, 0, 1, 0, NULL),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, &e, sizeof(e), 1,
+	    engine_hashes, (size_t)UINT32_MAX + 1, NULL, 0, 1, 0, NULL),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, &e, sizeof(e), 1,
+	    engine_hashes, 4, (const uint32_t *)engine_hashes,
+	    (size_t)UINT32_MAX + 1, 1, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, NULL, sizeof(e), 1,
+	    engine_hashes, 4, NULL, 0, 1, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, &e, 1, 1,
+	    engine_hashes, 4, NULL, 0, 1, 0, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_event_init(NULL, sizeof(e)), KVR_EINVAL);
 	ck_assert_int_eq(kvr_event_init(&e, 1), KVR_EINVAL);
 	ck_assert_int_eq(kvr_events_lost(NULL, id[0], 1), KVR_EINVAL);

@@ -525,6 +525,58 @@ START_TEST(names_alone_are_copies)
 }
 END_TEST
 
+/* Sizes that no block has, or that differ, and tiers that are not known. */
+START_TEST(sizes_and_tiers_are_refused)
+{
+	static const uint64_t hashes[] = { 1, 2 };
+	static const uint32_t tokens[] = { 'x', 'y' };
+	struct kvr_event e[3];
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		(void)kvr_event_init(&e[i], sizeof(e[i]));
+		e[i].kind = KVR_EVENT_STORED;
+		e[i].hashes = 1;
+	}
+	/* no size is known yet */
+	ck_assert_int_eq(apply_to(0, &e[0], 1, hashes, 2, tokens, 2, 1),
+	    KVR_OK);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	stored("w", 0);
+	e[0].block_tokens = 1;
+	e[0].tokens = 1;
+	e[1].block_tokens = 2;
+	e[2].block_tokens = UINT32_MAX;
+	ck_assert_int_eq(apply_to(0, e, 3, hashes, 2, tokens, 2, 1), KVR_OK);
+	ck_assert_uint_eq(got.refused, 2);
+	ck_assert_uint_eq(has(0, "x"), 1);
+	e[0].kind = KVR_EVENT_REMOVED;
+	e[0].tier = 9;
+	ck_assert_int_eq(apply_to(0, e, 1, hashes, 2, tokens, 2, 1), KVR_OK);
+	ck_assert_uint_eq(has(0, "x"), 1);
+	region_sound();
+}
+END_TEST
+
+/* A replay for a router that joins late resets nothing, and empties. */
+START_TEST(the_past_has_restarts_too)
+{
+	uint64_t same = id[0];
+
+	stored("abc", 0);
+	flags_of_batch = KVR_BATCH_PAST;
+	cleared();
+	ck_assert_uint_eq(id[0], same);
+	ck_assert_uint_eq(has(0, "abc"), 0);
+	stored("abx", 0);
+	ck_assert_uint_eq(has(0, "abx"), 3);
+	ck_assert_int_eq(named(KVR_EVENT_RESTARTED, 0, "a", 0, 0), KVR_OK);
+	ck_assert_uint_eq(id[0], same);
+	ck_assert_uint_eq(has(0, "abx"), 0);
+	region_sound();
+}
+END_TEST
+
 /* What a batch has before it drops all is void. */
 START_TEST(a_clear_within_a_batch)
 {
@@ -645,7 +697,8 @@ START_TEST(damage_ends)
 		else
 			stream_at(k, 1)->life++;
 		event(i < 2 ? KVR_EVENT_REMOVED : KVR_EVENT_STORED,
-		    KVR_TIER_GPU, i < 2 ? "abcdef" : "abcxyz", i < 2 ? 5 : 3, 6);
+		    KVR_TIER_GPU, i < 2 ? "abcdef" : "abcxyz", i < 2 ? 5 : 3,
+		    6);
 		ck_assert_uint_le(has(0, "abcdef"), 6);
 		ck_assert_int_eq(kvr_clear(k), KVR_OK);
 		event_recover(k);
@@ -871,6 +924,8 @@ suite_hold(void)
 	tcase_add_test(t, local_hashes_will_do);
 	tcase_add_test(t, another_handle_goes_on);
 	tcase_add_test(t, names_alone_are_copies);
+	tcase_add_test(t, sizes_and_tiers_are_refused);
+	tcase_add_test(t, the_past_has_restarts_too);
 	tcase_add_test(t, a_clear_within_a_batch);
 	tcase_add_test(t, too_many_copies_stay);
 	tcase_add_test(t, a_stream_begins_in_parts);

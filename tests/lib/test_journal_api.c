@@ -324,6 +324,7 @@ START_TEST(beats_and_rules)
 	ck_assert_int_eq(kvr_journal_beat(k, 7), KVR_OK);
 	ck_assert_int_eq(stats().journal_beat, 7);
 	ck_assert_int_eq(kvr_journal_beat(k, -1), KVR_ECLOCK);
+	ck_assert_int_eq(kvr_journal_beat(k, INT64_MAX), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_journal_beat(NULL, 1), KVR_EINVAL);
 	ck_assert_int_eq(kvr_new(&o, &same), KVR_OK);
 	o.secret[0]++;
