@@ -174,17 +174,19 @@ alias_drop(struct kvr *k, uint32_t alias)
 static bool
 sound(const struct kvr *k, uint32_t i, uint32_t *children)
 {
-	const struct alias *a = alias_at(k, i), *p = alias_at(k, a->parent);
+	const struct alias *a = alias_at(k, i);
+	uint32_t parent = read_once(a->parent);
 
 	if (a->worker - 1u >= k->layout.names || a->life == 0)
 		return false;
 	if (dead(k, a))
 		return true;
-	if (a->parent == 0)
+	if (parent == 0)
 		return a->copies == 0;
-	if (a->parent > k->layout.aliases || p->life != a->life)
+	if (parent > k->layout.aliases ||
+	    alias_at(k, parent)->life != a->life)
 		return false;
-	children[a->parent]++;
+	children[parent]++;
 	return true;
 }
 
@@ -211,13 +213,13 @@ bool
 alias_sound(const struct kvr *k, uint32_t *children)
 {
 	const struct region *r = k->region;
-	uint32_t i, count = 0, living = 0;
+	uint32_t i, count = 0, living = 0, fresh = read_once(r->alias_fresh);
 	uint64_t said = 0;
 
-	if (r->alias_fresh - 1u > k->layout.aliases ||
+	if (fresh - 1u > k->layout.aliases ||
 	    r->alias_sweep > k->layout.aliases || !met(k, children, &count))
 		return false;
-	for (i = 1; i < r->alias_fresh; i++) {
+	for (i = 1; i < fresh; i++) {
 		const struct alias *a = alias_at(k, i);
 
 		if (a->life == 0 || dead(k, a))

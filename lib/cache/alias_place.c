@@ -18,6 +18,8 @@
 #include "node.h"
 #include "run.h"
 
+enum { WALK_SHARE = 16 }; /* of all steps of a call, for one block */
+
 static bool
 block_is(const struct kvr *k, uint32_t node, uint32_t at, uint64_t sequence)
 {
@@ -46,29 +48,27 @@ find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
 	out->at = at - 1;
 	if (block_is(k, node, at - 1, sequence))
 		return true;
-	add_once(k->region->counts.steps, n->length / PIECE + 1);
 	out->at = run_find(k, n, (uint32_t)sequence);
 	return block_is(k, node, out->at, sequence);
 }
 
 /* Looks for a block with which a node begins, on the way up. */
 static bool
-find_above(const struct kvr *k, uint32_t alias, struct place *out)
+find_above(const struct kvr *k, uint32_t alias, uint64_t *steps,
+    struct place *out)
 {
-	uint64_t sequence = alias_at(k, alias)->sequence, steps = 0;
-	uint32_t up = 0;
+	uint64_t sequence = alias_at(k, alias)->sequence;
+	uint64_t most = steps_most(k) / WALK_SHARE;
 
-	for (; up < k->region->seal.max_prompt_blocks && !region_broken(k);
-	     up++) {
+	for (out->at = 0; *steps < most; out->at++, (*steps)++) {
 		const struct alias *a = alias_at(k, alias);
 
 		if (a->parent == 0)
 			break;
-		out->at = up;
 		out->node = node_child(k, alias_at(k, a->parent)->sequence,
-		    (uint32_t)a->sequence, &steps);
-		add_once(k->region->counts.steps, 1);
-		if (out->node != 0 && block_is(k, out->node, up, sequence))
+		    (uint32_t)a->sequence, steps);
+		if (out->node != 0 && block_is(k, out->node, out->at,
+		    sequence))
 			return true;
 		alias = a->parent;
 	}
@@ -79,13 +79,18 @@ bool
 alias_place(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
 {
 	struct alias *a = alias_at(k, alias);
+	uint64_t steps = 0;
+	bool found;
 
+	add_once(k->region->counts.steps, 1);
 	if (find_in(k, a->node, slot, a->sequence, out))
 		return true;
-	if (!find_above(k, alias, out))
-		return false;
-	write_once(a->node, out->node);
-	return true;
+	found = find_above(k, alias, &steps, out);
+	add_once(k->region->counts.steps, steps +
+	    node_at(k, a->node)->length / PIECE);
+	if (found)
+		write_once(a->node, out->node);
+	return found;
 }
 
 /* -------------------------------------------------------------- damage --- */
@@ -101,15 +106,16 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	uint32_t slot = k->names[(a->worker - 1u) % k->layout.names].slot;
 	struct place place = { (uint32_t)(places[alias] >> 32),
 		(uint32_t)places[alias] };
+	uint32_t entry, length, parent = read_once(a->parent);
 	struct cover c = { 0, 0, 0, 0 };
-	uint32_t entry, length;
+	uint64_t steps = 0;
 
 	if (!block_is(k, place.node, place.at, a->sequence) &&
 	    !find_in(k, a->node, slot, a->sequence, &place) &&
-	    !find_above(k, alias, &place))
+	    !find_above(k, alias, &steps, &place))
 		return false;
-	if (place.at > 0)
-		places[a->parent] = (uint64_t)place.node << 32 |
+	if (place.at > 0 && parent <= k->layout.aliases)
+		places[parent] = (uint64_t)place.node << 32 |
 		    (place.at - 1);
 	length = node_at(k, place.node)->length;
 	entry = cover_climb(k, &c, place.node, slot);
@@ -121,9 +127,11 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 bool
 alias_places_sound(const struct kvr *k, uint64_t *places)
 {
-	uint32_t i;
+	uint32_t i = read_once(k->region->alias_fresh);
 
-	for (i = k->region->alias_fresh; i-- > 1;) {
+	if (i > k->layout.aliases + 1)
+		return false;
+	while (i-- > 1) {
 		const struct alias *a = alias_at(k, i);
 
 		if (a->life != 0 && a->parent != 0 &&

@@ -281,7 +281,7 @@ same_blocks(struct stream *s, const struct event_sum *sum)
 		return false;
 	if (sum->block_tokens == 0 || sum->block_tokens == s->block_tokens)
 		return true;
-	if (s->block_tokens != 0 && !stream_empty(s))
+	if (s->block_tokens != 0 && (!stream_empty(s) || s->aliases > 0))
 		return false;
 	if (s->block_tokens != 0) {
 		memset(s->most, 0, sizeof(s->most));

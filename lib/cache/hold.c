@@ -92,6 +92,8 @@ hold_nothing(struct kvr *k, uint32_t slot)
 	const struct slot *s = slot_at(k, slot);
 	uint32_t left = DROPPED_MAX, entry;
 
+	if (hold_tracks(k, slot)) /* until it is taken, nothing is known */
+		hold_lose(k, slot);
 	while ((entry = s->by_stamp.head) != 0 && left-- > 0 &&
 	    !region_broken(k)) {
 		add_once(k->region->counts.steps, 1);
@@ -120,6 +122,7 @@ struct storing {
 	struct alias like;   /* of the next alias; its parent is the last */
 	uint64_t *sequence;  /* [1 + blocks]: of the block before, and theirs */
 	uint32_t blocks;
+	bool twice;          /* a block has another name already */
 };
 
 static struct stream *
@@ -146,6 +149,8 @@ parts_count(struct kvr *k, uint32_t alias, uint32_t each, int more)
 
 	for (; each > 1 && a->parent != 0; each--) {
 		a = alias_at(k, a->parent);
+		if (a->parent == 0)
+			break; /* a root */
 		if (a->copies != UINT16_MAX && (more > 0 || a->copies > 0))
 			write_once(a->copies, (uint16_t)(a->copies + more));
 	}
@@ -232,6 +237,38 @@ store_hashes(struct storing *s, const uint64_t *local)
 }
 
 /*
+ * Does the worker hold the first block of which the name is not known? Then the
+ * engine has two names for what is one to the index, as with images that stand
+ * in the same tokens. Each of them would end what the other holds.
+ */
+static bool
+has_other_name(const struct storing *s, const struct kvr_prompt *p,
+    const struct insert *how)
+{
+	const struct kvr *k = s->k;
+	struct cover c = { 0, 0, 0, 0 };
+	struct path path;
+	uint32_t want = how->depth, entry;
+	uint64_t i = 0;
+
+	do
+		want += s->each;
+	while (alias_find(k, s->like.life, s->b->hashes[s->e->hashes_at +
+	    i]) != 0 && ++i < s->e->hashes);
+	if (want > how->depth + s->blocks)
+		return false;
+	index_walk(k, p, want, how, &path);
+	add_once(k->region->counts.steps, path.steps);
+	if (path.depth < want)
+		return false;
+	entry = cover_climb(k, &c, path.node, s->slot);
+	return entry != 0 &&
+	    (entry_at(k, entry)->flags & ENTRY_LISTED) != 0 &&
+	    entry_at(k, entry)->trimmed <= c.beyond +
+	    node_at(k, path.node)->length - path.inside;
+}
+
+/*
  * Makes the path longer by the blocks, and says where they end; 0: not all
  * could be recorded. Room is made first: what is evicted then may be what the
  * path begins with.
@@ -264,14 +301,17 @@ store_path(struct storing *s)
 	p.base = how.depth - (how.depth > 0);
 	p.blocks = how.depth + s->blocks;
 	how.want = lease_blocks(k, &p);
-	node = retain_insert(k, &p, s->slot, &how, s->now, &recorded);
-	if (recorded < p.blocks)
+	if (has_other_name(s, &p, &how)) {
+		s->twice = true;
 		return 0;
-	index_stamp(k, node, s->slot, s->now);
-	return node;
+	}
+	node = retain_insert(k, &p, s->slot, &how, s->now, &recorded);
+	if (node != 0) /* what there is of it has no entry yet */
+		index_stamp(k, node, s->slot, s->now);
+	return recorded < p.blocks ? 0 : node;
 }
 
-/* false: there are no more aliases. */
+/* false: there are no more aliases, or a name is of another block. */
 static bool
 store_aliases(struct storing *s)
 {
@@ -287,7 +327,7 @@ store_aliases(struct storing *s)
 		a = alias_find(s->k, l->life, l->name);
 		if (a == 0)
 			a = alias_add(s->k, l);
-		if (a == 0)
+		if (a == 0 || alias_at(s->k, a)->sequence != l->sequence)
 			return false;
 		if (last)
 			copy_more(s, a);
@@ -322,8 +362,11 @@ store(struct storing *s, const uint64_t *local)
 		return;
 	}
 	store_hashes(s, local);
+	s->twice = false;
 	s->like.node = store_path(s);
-	if (s->like.node == 0 || !store_aliases(s))
+	if (s->twice)
+		store_copies(s);
+	else if (s->like.node == 0 || !store_aliases(s))
 		hold_lose(s->k, s->slot);
 }
 

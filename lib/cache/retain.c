@@ -99,6 +99,8 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 
 	add_once(c->steps, 1);
 	add_once(c->reclaimed, 1);
+	if (!orphan && hold_tracks(k, slot))
+		hold_lose(k, slot);
 	if (h->pins > 0) {
 		order_remove(k, entry);
 	} else {
@@ -108,8 +110,6 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 			add_once(c->expired, 1);
 		else
 			add_once(c->evicted_region, 1);
-		if (!orphan && hold_tracks(k, slot))
-			hold_lose(k, slot);
 		node_leave(k, entry);
 	}
 	if (!orphan)
@@ -252,7 +252,8 @@ retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 static bool
 retain_purged(const struct kvr *k, const struct slot *s, uint32_t entry)
 {
-	return s->purge > 0 && entry_at(k, entry)->released < s->purge;
+	return s->purge > 0 && s->mode != KVR_RETAIN_EVENTS &&
+	    entry_at(k, entry)->released < s->purge;
 }
 
 /*

@@ -525,6 +525,117 @@ START_TEST(names_alone_are_copies)
 }
 END_TEST
 
+/* What is longer than a prompt may be is on record as far as that. */
+START_TEST(too_long_a_path_degrades)
+{
+	struct kvr_options o = small_options();
+	struct kvr_worker facts;
+
+	region_end();
+	o.event_blocks = 100;
+	o.max_prompt_blocks = 4;
+	region_of(&o);
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	stored("abcdef", 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(has(0, "abcdef"), 4);
+}
+END_TEST
+
+/* Images stand in the same tokens: what has another name is not held twice. */
+START_TEST(two_names_of_one_block)
+{
+	static const uint32_t tokens[] = { 'a', 'b' };
+	static const uint64_t other[] = { 77, 78 };
+	struct kvr_event e;
+
+	stored("ab", 0);
+	stored("abc", 2);
+	stored("abd", 2);
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_STORED;
+	e.block_tokens = 1;
+	e.hashes = e.tokens = 2;
+	ck_assert_int_eq(apply_to(0, &e, 1, other, 2, tokens, 2, 1), KVR_OK);
+	ck_assert_uint_eq(got.orphans, 2);
+	region_sound();
+	e.kind = KVR_EVENT_REMOVED;
+	ck_assert_int_eq(apply_to(0, &e, 1, other, 2, NULL, 0, 1), KVR_EINVAL);
+	e.tokens = 0;
+	ck_assert_int_eq(apply_to(0, &e, 1, other, 2, NULL, 0, 1), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	removed("abc", 2);
+	removed("abd", 2);
+	removed("ab", 0);
+	ck_assert_uint_eq(has(0, "ab"), 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	/* one name of two blocks */
+	stored("a", 0);
+	event(KVR_EVENT_STORED, KVR_TIER_GPU, "b", 0, 1);
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_STORED;
+	e.block_tokens = 1;
+	e.hashes = e.tokens = 2;
+	ck_assert_int_eq(apply_to(0, &e, 1, (const uint64_t[]){ 99,
+	    name_of("a", 1) }, 2, tokens, 2, 1), KVR_OK);
+	region_sound();
+}
+END_TEST
+
+/* What a request has pinned is passed over for room, and not forgotten. */
+START_TEST(pinned_and_full)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t i;
+
+	holds_with(100, 64 << 10, 1);
+	stored("abc", 0);
+	say("abc");
+	ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
+	for (i = 0; i < 3000; i++) {
+		const uint32_t tokens[] = { 1000 + i, 2 };
+
+		ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, tokens, 2),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_observe(k, p, id[2], 1, 0, NULL), KVR_OK);
+	}
+	ck_assert_int_eq(kvr_lease_finish(k, d.lease, NULL, 1, 0), KVR_OK);
+	region_sound();
+	ck_assert(has(0, "abc") == 3 ||
+	    worker_stats(0).events_state == KVR_EVENTS_DEGRADED);
+}
+END_TEST
+
+/* Reports purge nothing of what the engine itself says. */
+START_TEST(reports_purge_nothing)
+{
+	struct kvr_report r = { .size = sizeof(r), .kind = KVR_REPORT_VALUE,
+		.prompt_tokens = 30, .cached_tokens = 1 };
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_policy y;
+	uint32_t i;
+
+	(void)kvr_policy_init(&y, sizeof(y));
+	y.purge = 1;
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
+	stored("abcdefghijklmnopqrstuvwxyzabcd", 0);
+	for (i = 0; i < 4; i++) {
+		say("abcdefghijklmnopqrstuvwxyzabcd");
+		ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
+		ck_assert_int_eq(kvr_lease_finish(k, d.lease, &r, 1, 0),
+		    KVR_OK);
+		region_sound();
+	}
+	ck_assert_uint_eq(has(0, "abcdefghijklmnopqrstuvwxyzabcd"), 30);
+}
+END_TEST
+
 /* Sizes that no block has, or that differ, and tiers that are not known. */
 START_TEST(sizes_and_tiers_are_refused)
 {
@@ -924,6 +1035,10 @@ suite_hold(void)
 	tcase_add_test(t, local_hashes_will_do);
 	tcase_add_test(t, another_handle_goes_on);
 	tcase_add_test(t, names_alone_are_copies);
+	tcase_add_test(t, too_long_a_path_degrades);
+	tcase_add_test(t, two_names_of_one_block);
+	tcase_add_test(t, pinned_and_full);
+	tcase_add_test(t, reports_purge_nothing);
 	tcase_add_test(t, sizes_and_tiers_are_refused);
 	tcase_add_test(t, the_past_has_restarts_too);
 	tcase_add_test(t, a_clear_within_a_batch);
