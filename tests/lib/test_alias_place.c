@@ -150,6 +150,28 @@ START_TEST(what_its_worker_has_not_is_seen)
 }
 END_TEST
 
+/* Numbers that lead out of the table lead nowhere. */
+START_TEST(numbers_out_of_bounds)
+{
+	uint32_t alias[LETTERS], fresh = k->region->alias_fresh;
+
+	seen(0, "abcd", 1);
+	(void)name_all("abcd", child_of(0, 'a'), alias);
+	fresh = k->region->alias_fresh;
+	k->region->alias_fresh = ALIASES + 2;
+	ck_assert(!sound());
+	k->region->alias_fresh = fresh;
+	alias_at(k, alias[3])->parent = ALIASES + 9;
+	ck_assert(sound()); /* what alias_sound finds */
+	alias_at(k, alias[3])->parent = alias[2];
+	alias_at(k, alias[3])->node = CELL;
+	alias_at(k, alias[2])->sequence++;
+	ck_assert(!sound());
+	alias_at(k, alias[2])->sequence--;
+	ck_assert(sound());
+}
+END_TEST
+
 Suite *suite_alias_place(void);
 
 Suite *
@@ -165,5 +187,6 @@ suite_alias_place(void)
 	tcase_add_test(t, by_a_hint_that_is_wrong);
 	tcase_add_test(t, what_is_not_on_record_is_not_found);
 	tcase_add_test(t, what_its_worker_has_not_is_seen);
+	tcase_add_test(t, numbers_out_of_bounds);
 	return s;
 }

@@ -10,6 +10,8 @@
 #include "alias.h"
 #include "inner.h"
 
+#include <stdio.h>
+
 enum { TEXT = 64 };
 
 static uint64_t seq;
@@ -636,6 +638,51 @@ START_TEST(reports_purge_nothing)
 }
 END_TEST
 
+/* Only what this engine has is there to be evicted. */
+START_TEST(no_room_but_its_own)
+{
+	char text[TEXT];
+	uint32_t i, j;
+
+	for (i = 0; i < 2; i++) {
+		holds_with(4000, 230 << 10, 1);
+		for (j = 0; j < 2000 && k->region->free_cells > 400; j++) {
+			snprintf(text, sizeof(text), "%c%c%c%u", 'a' + j % 26,
+			    'a' + j / 26 % 26, 'a' + j / 676 % 26, j);
+			event(KVR_EVENT_STORED, KVR_TIER_GPU, text, 0,
+			    strlen(text));
+			if (got.state != KVR_EVENTS_COMPLETE)
+				break;
+		}
+		if (i == 0)
+			stored("zzz", 0);
+		else
+			removed(text, strlen(text) - 1);
+		ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+		region_sound();
+	}
+}
+END_TEST
+
+/* A list that begins with what is no entry of it. */
+START_TEST(a_bent_list_ends)
+{
+	struct slot *s = slot_at(k, 2);
+	uint32_t head;
+
+	observe(2, "abc", 1);
+	head = s->by_stamp.head;
+	s->by_stamp.head = child_of(0, 'a');
+	ck_assert(!hold_nothing(k, 2));
+	ck_assert(region_broken(k));
+	s->by_stamp.head = head;
+	k->region->counts.steps = 0;
+	looks_set(k, 0);
+	ck_assert(hold_nothing(k, 2));
+	ck_assert_uint_eq(has(2, "abc"), 0);
+}
+END_TEST
+
 /* Sizes that no block has, or that differ, and tiers that are not known. */
 START_TEST(sizes_and_tiers_are_refused)
 {
@@ -1039,6 +1086,8 @@ suite_hold(void)
 	tcase_add_test(t, two_names_of_one_block);
 	tcase_add_test(t, pinned_and_full);
 	tcase_add_test(t, reports_purge_nothing);
+	tcase_add_test(t, no_room_but_its_own);
+	tcase_add_test(t, a_bent_list_ends);
 	tcase_add_test(t, sizes_and_tiers_are_refused);
 	tcase_add_test(t, the_past_has_restarts_too);
 	tcase_add_test(t, a_clear_within_a_batch);

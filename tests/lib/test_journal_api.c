@@ -241,6 +241,10 @@ START_TEST(reading_is_checked)
 	ck_assert_int_eq(kvr_new(&o, &without), KVR_OK);
 	ck_assert_int_eq(kvr_journal_read(NULL, &position, 1, &r, hashes, 1),
 	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_journal_read(k, &position, -1, &r, hashes, 1),
+	    KVR_ECLOCK);
+	ck_assert_int_eq(kvr_journal_read(k, &position, INT64_MAX, &r, hashes,
+	    1), KVR_ECLOCK);
 	ck_assert_int_eq(kvr_journal_read(k, NULL, 1, &r, hashes, 1),
 	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_journal_read(k, &position, 1, NULL, hashes, 1),
