@@ -70,7 +70,7 @@ event_hash(const struct kvr *k, struct event_batch *b)
 
 	if (k->layout.aliases == 0)
 		return KVR_OK;
-	for (i = 0; i < b->n && error == KVR_OK; i++) {
+	for (i = 0; i < b->n; i++) {
 		if ((error = event_get(b, i, &e)) != KVR_OK)
 			return error;
 		blocks = event_blocks_given(k, &e);

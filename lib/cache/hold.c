@@ -194,11 +194,11 @@ static uint32_t
 root_alias(struct storing *s)
 {
 	struct alias like = s->like;
-	struct kvr_scope scope;
+	struct kvr_scope scope = { 0 };
 	uint32_t a;
 
-	if (hash_scope_get(&s->k->rule, &s->e->scope, &scope) != KVR_OK)
-		return 0;
+	/* event_hash has found it good */
+	(void)hash_scope_get(&s->k->rule, &s->e->scope, &scope);
 	like.parent = like.node = 0;
 	like.sequence = hash_root(&s->k->rule, &scope);
 	like.name = mix(like.sequence ^ ROOT_NAME);
@@ -225,7 +225,7 @@ store_hashes(struct storing *s, const uint64_t *local)
 {
 	const struct hash_rule *rule = &s->k->rule;
 	struct hash_chain chain;
-	struct kvr_scope scope;
+	struct kvr_scope scope = { 0 };
 
 	s->sequence[0] = alias_at(s->k, s->like.parent)->sequence;
 	(void)hash_scope_get(rule, &s->e->scope, &scope);
