@@ -32,6 +32,9 @@ struct sequence {
 	uint64_t names[];       /* [n_names] */
 };
 
+/* Names of outputs' blocks have it, those of prompts do not. */
+#define OUTPUT_NAME UINT64_C(0x616E73776572)
+
 struct engine {
 	struct engine_idea idea;
 	struct engine_cache *cache;
@@ -283,7 +286,8 @@ model_resume(const struct engine *e, const struct sequence *q)
 static uint64_t
 model_name(const struct sequence *q, size_t i)
 {
-	return i < q->n_names ? q->names[i] : mix(q->request.number + mix(i));
+	return i < q->n_names ? q->names[i] : mix(mix(q->request.number ^
+	    OUTPUT_NAME) + mix(i));
 }
 
 /* The blocks that are made now are this one of the sequence. */
