@@ -22,14 +22,20 @@
  *      counts. A root has no copies.
  *   3. A stream counts the aliases of its life.
  *
- * Ending a life costs nothing: the stream gets another number, or none. What
- * is dead then is found when room is needed, a few at a time.
+ *   4. The region counts those that are dead: of a life that has ended.
+ *
+ * Ending a life costs nothing: the stream gets another number, or none. While
+ * anything is dead, each alias that is added looks at a few others for it; so
+ * after a 64th of the table all of it is free again.
  */
 #include "alias.h"
 
 #include "mix.h"
 
-enum { SWEEP = 64 }; /* looked at for dead ones, for one that is added */
+enum {
+	SWEEP = 64,  /* looked at for dead ones, for one that is added, */
+	SWEEPS = 128 /* and so many times that if none is free */
+};
 
 static uint32_t
 bucket_of(const struct kvr *k, uint32_t life, uint64_t name)
@@ -46,6 +52,14 @@ alias_life(struct kvr *k)
 		return 0;
 	put_once(k->region->alias_life, k->region->alias_life + 1);
 	return k->region->alias_life;
+}
+
+void
+alias_end(struct kvr *k, struct stream *s)
+{
+	add_once(k->region->alias_dead, s->aliases);
+	write_once(s->life, 0);
+	write_once(s->aliases, 0);
 }
 
 /* Only long chains are counted as steps: see BROKEN in region.h. */
@@ -101,10 +115,12 @@ sweep(struct kvr *k)
 	struct region *r = k->region;
 	uint32_t left = SWEEP, i = r->alias_sweep;
 
-	for (; left > 0 && !region_broken(k); left--) {
+	for (; left > 0 && r->alias_dead > 0 && !region_broken(k); left--) {
 		i = i < k->layout.aliases ? i + 1 : 1;
-		if (dead(k, alias_at(k, i)))
-			unlink_alias(k, i);
+		if (!dead(k, alias_at(k, i)))
+			continue;
+		unlink_alias(k, i);
+		sub_once(r->alias_dead, 1);
 	}
 	put_once(r->alias_sweep, i);
 	add_once(r->counts.steps, SWEEP);
@@ -115,13 +131,15 @@ static uint32_t
 take(struct kvr *k)
 {
 	struct region *r = k->region;
-	uint32_t i = r->alias_fresh;
+	uint32_t i = r->alias_fresh, left = SWEEPS;
 
+	if (r->alias_dead > 0)
+		sweep(k);
 	if (r->alias_free == 0 && i <= k->layout.aliases) {
 		put_once(r->alias_fresh, i + 1);
 		return i;
 	}
-	if (r->alias_free == 0)
+	while (r->alias_free == 0 && r->alias_dead > 0 && left-- > 0)
 		sweep(k);
 	i = r->alias_free;
 	if (i > k->layout.aliases || alias_at(k, i)->life != 0) {
@@ -209,19 +227,31 @@ met(const struct kvr *k, uint32_t *children, uint32_t *count)
 	return *count == most;
 }
 
+/* Is the one that stands for none as it was made? */
+static bool
+blank(const struct kvr *k)
+{
+	return k->layout.aliases == 0 ||
+	    struct_known(alias_at(k, 0), sizeof(struct alias), 0);
+}
+
 bool
 alias_sound(const struct kvr *k, uint32_t *children)
 {
 	const struct region *r = k->region;
 	uint32_t i, count = 0, living = 0, fresh = read_once(r->alias_fresh);
+	uint32_t ended = 0;
 	uint64_t said = 0;
 
 	if (fresh - 1u > k->layout.aliases ||
-	    r->alias_sweep > k->layout.aliases || !met(k, children, &count))
+	    r->alias_sweep > k->layout.aliases ||
+	    !blank(k) ||
+	    !met(k, children, &count))
 		return false;
 	for (i = 1; i < fresh; i++) {
 		const struct alias *a = alias_at(k, i);
 
+		ended += dead(k, a);
 		if (a->life == 0 || dead(k, a))
 			continue;
 		if (a->children != children[i] || a->life > r->alias_life)
@@ -230,7 +260,7 @@ alias_sound(const struct kvr *k, uint32_t *children)
 	}
 	for (i = 0; i < k->layout.names; i++)
 		said += k->streams[i].aliases;
-	return said == living;
+	return said == living && ended == r->alias_dead;
 }
 
 void
@@ -240,6 +270,9 @@ alias_empty(struct kvr *k)
 
 	for (i = 0; i < k->layout.aliases; i++)
 		write_once(k->alias_buckets[i], 0);
+	if (k->layout.aliases > 0)
+		write_once_zeros(alias_at(k, 0), sizeof(struct alias));
+	put_once(k->region->alias_dead, 0);
 	put_once(k->region->alias_free, 0);
 	put_once(k->region->alias_fresh, 1);
 	put_once(k->region->alias_sweep, 0);

@@ -17,6 +17,9 @@ alias_at(const struct kvr *k, uint32_t i)
 /* A number for a life that begins; 0: there are none left. */
 uint32_t alias_life(struct kvr *k);
 
+/* The life ends, of a stream or a copy of one. */
+void alias_end(struct kvr *k, struct stream *s);
+
 /* The alias of this name in this life; 0: there is none. */
 uint32_t alias_find(const struct kvr *k, uint32_t life, uint64_t name);
 /*

@@ -253,10 +253,10 @@ stream_emptied(struct stream *s)
 
 /* Another engine, maybe with another cache. */
 static void
-stream_forget(struct stream *s)
+stream_forget(struct kvr *k, struct stream *s)
 {
 	stream_emptied(s);
-	s->life = s->aliases = 0;
+	alias_end(k, s);
 	memset(s->most, 0, sizeof(s->most));
 	memset(s->evicted, 0, sizeof(s->evicted));
 	s->block_tokens = 0;
@@ -321,8 +321,9 @@ static void
 stream_complete(struct kvr *k, uint32_t slot, struct stream *s)
 {
 	s->state = KVR_EVENTS_COMPLETE;
+	alias_end(k, s);
 	s->life = hold_wanted(k, slot) ? alias_life(k) : 0;
-	s->aliases = 0;
+	s->copies = COPIES_NONE;
 }
 
 /* Returns whether the batch follows what is known; then it is counted. */
@@ -334,7 +335,7 @@ stream_take(struct kvr *k, uint32_t slot, struct stream *s,
 	uint64_t seq = b->head.seq;
 
 	if (outcome == KVR_EVENTS_RESTARTED) {
-		stream_forget(s);
+		stream_forget(k, s);
 		s->restarts++;
 		s->next = s->first = s->last = 0;
 		s->state = KVR_EVENTS_DEGRADED;
@@ -440,11 +441,14 @@ event_take(struct kvr *k, uint32_t slot, const struct stream *before,
     const struct event_batch *b, const struct event_sum *sum,
     uint32_t outcome, int64_t now)
 {
+	const struct stream *is = stream_at(k, slot_at(k, slot)->name);
 	bool known = event_capacity(k, slot) > 0, taken = false;
 	struct stream s = *before;
 
 	if (outcome == KVR_EVENTS_GAP)
 		return false;
+	s.life = is->life; /* which a reset has ended */
+	s.aliases = is->aliases;
 	if (outcome != KVR_EVENTS_DUPLICATE)
 		taken = stream_take(k, slot, &s, b, sum, outcome);
 	s.heard = now;
@@ -465,8 +469,7 @@ event_degrade(struct kvr *k, uint32_t slot)
 {
 	struct stream *s = stream_at(k, slot_at(k, slot)->name);
 
-	write_once(s->life, 0);
-	write_once(s->aliases, 0);
+	alias_end(k, s);
 	if (s->state != KVR_EVENTS_COMPLETE)
 		return;
 	put_once(s->state, (uint8_t)KVR_EVENTS_DEGRADED);
@@ -481,7 +484,7 @@ event_lost(struct kvr *k, uint32_t slot, uint64_t next)
 	if (s.state == KVR_EVENTS_OFF)
 		s.heard = -1;
 	s.state = KVR_EVENTS_DEGRADED;
-	s.life = s.aliases = 0;
+	alias_end(k, &s);
 	s.uncounted = 1;
 	s.lost++;
 	if (s.next < next) {
@@ -505,6 +508,7 @@ event_off(struct kvr *k, uint32_t slot)
 void
 event_begin(struct kvr *k, uint32_t name)
 {
+	alias_end(k, stream_at(k, name));
 	write_once_zeros(stream_at(k, name), sizeof(struct stream));
 }
 
@@ -516,7 +520,7 @@ event_reset(struct kvr *k, uint32_t name)
 
 	if (s.state == KVR_EVENTS_OFF)
 		return;
-	stream_forget(&s);
+	stream_forget(k, &s);
 	s.state = KVR_EVENTS_DEGRADED;
 	s.uncounted = 1;
 	write_once_words(stream_at(k, name), &s, sizeof(s));
@@ -529,7 +533,8 @@ possible(const struct stream *s)
 {
 	uint32_t i;
 
-	if (s->state > KVR_EVENTS_DEGRADED || s->uncounted > 1 || s->pad != 0 ||
+	if (s->state > KVR_EVENTS_DEGRADED || s->uncounted > 1 ||
+	    s->copies > COPIES_LISTED || s->pad != 0 ||
 	    s->block_tokens > BLOCK_BYTES_MAX || s->heard < -1 ||
 	    s->heard > CLOCK_MAX)
 		return false;

@@ -21,7 +21,9 @@
  *	              `-- [g2] w1
  *
  * COPIES. An engine may have a block several times and in two tiers, and tells
- * of each that is stored or removed: a block is gone with its last copy.
+ * of each that is stored or removed: a block is gone with its last copy. Or it
+ * says in which tiers a block is, as often as it likes. A stream that does both
+ * has lost count.
  *
  * PARTS. An engine's block may be several of the index. The last one has the
  * engine's name; those before it are shared by all that begin like it, so they
@@ -34,8 +36,9 @@
  *
  * Removing a block tells the one before it where it is: alias_place.c.
  *
- * LOSING TRACK. A region that is full evicts, and a table of aliases can be
- * full: then the worker is degraded, as if batches had been lost.
+ * LOSING TRACK. A region that is full evicts, a table of aliases can be full,
+ * and a batch can take more steps than a call has: then the worker is degraded,
+ * as if batches had been lost.
  */
 #include "hold.h"
 
@@ -55,8 +58,11 @@
 
 enum {
 	ROOM = 512,        /* cells at hand before a path grows, beside its */
-	                   /* run's */
-	DROPPED_MAX = 1024 /* entries, by one call */
+	                   /* run's, */
+	ROOM_TRIM = 2 * ENTRY_CELLS_MAX, /* and before one is trimmed */
+	DROPPED_MAX = 1024, /* entries, by one call */
+	BATCH_SHARE = 4     /* of all steps of a call: the rest is for what */
+	                    /* the last event takes */
 };
 
 /* Of aliases to which no engine gives a name. */
@@ -182,7 +188,7 @@ store_copies(struct storing *s)
 	for (i = 0; i < s->e->hashes; i++) {
 		a = alias_find(s->k, s->like.life,
 		    s->b->hashes[s->e->hashes_at + i]);
-		if (a == 0)
+		if (a == 0 || alias_at(s->k, a)->parent == 0)
 			orphan(s->k, s->slot, 1);
 		else
 			copy_more(s, a);
@@ -402,7 +408,7 @@ trim(struct kvr *k, uint32_t slot, const struct place *place)
 
 	if (entry == 0)
 		return;
-	if (k->region->free_cells < ENTRY_CELLS_MAX) {
+	if (k->region->free_cells < ROOM_TRIM) {
 		hold_lose(k, slot);
 		return;
 	}
@@ -481,8 +487,8 @@ take_away(const struct storing *s)
 	uint32_t a;
 
 	for (i = s->e->hashes; i-- > 0 && !region_broken(s->k);) {
-		if (s->k->region->free_cells < ROOM)
-			retain_make_room(s->k, s->now, ROOM);
+		if (s->k->region->free_cells < ROOM_TRIM)
+			retain_make_room(s->k, s->now, ROOM_TRIM);
 		if (!hold_tracks(s->k, s->slot))
 			break;
 		a = alias_find(s->k, s->like.life,
@@ -524,12 +530,37 @@ apply_event(struct storing *s, const uint64_t *local)
 {
 	if (s->e->tier >= TIERS || s->e->hashes == 0)
 		return;
-	if (s->e->kind == KVR_EVENT_STORED &&
-	    (s->e->block_tokens == 0 ||
-	    event_blocks_each(s->k, s->e) == s->each))
-		store(s, local);
-	else if (s->e->kind == KVR_EVENT_REMOVED)
+	if (s->e->kind == KVR_EVENT_REMOVED)
 		take_away(s);
+	else if (s->e->kind != KVR_EVENT_STORED)
+		return;
+	else if (s->e->block_tokens == 0 ||
+	    (s->each > 0 && event_blocks_each(s->k, s->e) == s->each))
+		store(s, local);
+	else
+		orphan(s->k, s->slot, s->e->hashes);
+}
+
+/* Do copies mean what they have meant in this life? */
+static bool
+same_copies(struct kvr *k, uint32_t slot, const struct event_batch *b)
+{
+	struct stream *t = stream_of(k, slot);
+	uint8_t copies = (b->head.flags & KVR_BATCH_FULL) != 0
+	    ? COPIES_LISTED : COPIES_COUNTED;
+
+	if (b->n == 0 || t->copies == copies)
+		return true;
+	if (t->copies != COPIES_NONE)
+		return false;
+	put_once(t->copies, copies);
+	return true;
+}
+
+static bool
+too_long(const struct kvr *k)
+{
+	return k->region->counts.steps > steps_most(k) / BATCH_SHARE;
 }
 
 void
@@ -544,8 +575,9 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 
 	s.e = &e;
 	s.like.worker = (uint16_t)slot_at(k, slot)->name;
-	if (hold_tracks(k, slot) && b->n > first && s.each == 0 &&
-	    stream_of(k, slot)->block_tokens != 0)
+	if (hold_tracks(k, slot) && b->n > first && ((s.each == 0 &&
+	    stream_of(k, slot)->block_tokens != 0) ||
+	    !same_copies(k, slot, b)))
 		hold_lose(k, slot);
 	for (i = 0; i < b->n && hold_tracks(k, slot) && !region_broken(k);
 	     i++, at += blocks) {
@@ -560,6 +592,8 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 		s.like.life = stream_of(k, slot)->life;
 		s.blocks = (uint32_t)blocks;
 		apply_event(&s, blocks > 0 ? b->local + at : NULL);
+		if (too_long(k) && !region_broken(k))
+			hold_lose(k, slot);
 	}
 	order_settle(k, slot);
 }

@@ -345,6 +345,11 @@ _Static_assert(sizeof(struct survival) % 8 == 0, "words follow survivals");
 
 /* What a worker's events have said, by tier: event.c. */
 enum { TIERS = 2 };
+enum copies {
+	COPIES_NONE,    /* nothing was stored in this life */
+	COPIES_COUNTED, /* how often it was stored and not removed */
+	COPIES_LISTED   /* a set of tiers: KVR_BATCH_FULL */
+};
 struct stream {
 	uint64_t next;       /* sequence number of the next batch */
 	uint64_t first, last; /* digests of batch 0 and of next - 1; or 0 */
@@ -357,7 +362,8 @@ struct stream {
 	uint32_t block_tokens; /* of its blocks; 0: not known */
 	uint8_t state;       /* enum kvr_events_state */
 	uint8_t uncounted;   /* 1: `held` is not what it has */
-	uint16_t pad;
+	uint8_t copies;      /* what its aliases' are: enum copies */
+	uint8_t pad;
 	uint32_t life;       /* of its aliases: hold.c; 0: they say nothing */
 	uint32_t aliases;    /* of that life */
 };
@@ -554,7 +560,8 @@ struct region {
 	uint32_t alias_life; /* the last one given */
 	uint32_t alias_free; /* stack of free aliases */
 	uint32_t alias_fresh; /* aliases from here on were never used */
-	uint32_t alias_sweep; /* looked at last for dead ones */
+	uint32_t alias_sweep; /* looked at last for dead ones, */
+	uint32_t alias_dead; /* of which there are so many */
 	struct counts counts;
 };
 

@@ -6,7 +6,7 @@
 
 #include "inner.h"
 
-enum { ALIASES = 200 };
+enum { ALIASES = 400 };
 
 static void
 setup(void)
@@ -24,7 +24,7 @@ teardown(void)
 	uint32_t i;
 
 	for (i = 1; i <= k->layout.names; i++)
-		write_once_zeros(stream_at(k, i), sizeof(struct stream));
+		alias_end(k, stream_at(k, i));
 	region_end();
 }
 
@@ -35,8 +35,8 @@ live(uint16_t worker)
 	uint32_t life = alias_life(k);
 
 	ck_assert_uint_gt(life, 0);
+	alias_end(k, stream_at(k, worker));
 	write_once(stream_at(k, worker)->life, life);
-	write_once(stream_at(k, worker)->aliases, 0);
 	return life;
 }
 
@@ -103,6 +103,27 @@ START_TEST(the_dead_make_room)
 }
 END_TEST
 
+/* A few that are dead behind many that live. */
+START_TEST(the_last_dead_are_found)
+{
+	uint32_t i;
+
+	(void)live(1);
+	(void)live(2);
+	for (i = 1; i <= ALIASES - 10; i++)
+		ck_assert_uint_gt(add(1, i, 0), 0);
+	for (; i <= ALIASES; i++)
+		ck_assert_uint_gt(add(2, i, 0), 0);
+	alias_end(k, stream_at(k, 2));
+	ck_assert_uint_eq(k->region->alias_dead, 10);
+	for (; i <= ALIASES + 10; i++)
+		ck_assert_uint_gt(add(1, i, 0), 0);
+	ck_assert_uint_eq(k->region->alias_dead, 0);
+	ck_assert_uint_eq(add(1, i, 0), 0);
+	ck_assert(sound());
+}
+END_TEST
+
 START_TEST(a_full_table_refuses)
 {
 	uint32_t i;
@@ -147,7 +168,12 @@ START_TEST(damage_is_seen)
 	ck_assert(!sound());
 	stream_at(k, 1)->aliases = 2;
 	ck_assert(sound());
-	write_once_zeros(stream_at(k, 1), sizeof(struct stream));
+	k->region->alias_dead = 1;
+	ck_assert(!sound());
+	k->region->alias_dead = 0;
+	alias_at(k, 0)->name = 1; /* of what stands for none */
+	ck_assert(!sound());
+	alias_end(k, stream_at(k, 1));
 	alias_empty(k);
 	ck_assert(sound());
 	ck_assert_uint_eq(alias_find(k, life, 7), 0);
@@ -193,7 +219,7 @@ START_TEST(bent_links_end)
 	k->region->alias_life = UINT32_MAX;
 	ck_assert_uint_eq(alias_life(k), 0);
 	k->region->alias_life = life + 1;
-	write_once_zeros(stream_at(k, 1), sizeof(struct stream));
+	alias_end(k, stream_at(k, 1));
 	alias_empty(k);
 }
 END_TEST
@@ -259,6 +285,7 @@ suite_alias(void)
 	suite_add_tcase(s, t);
 	tcase_add_test(t, found_by_life_and_name);
 	tcase_add_test(t, the_dead_make_room);
+	tcase_add_test(t, the_last_dead_are_found);
 	tcase_add_test(t, a_full_table_refuses);
 	tcase_add_test(t, damage_is_seen);
 	tcase_add_test(t, other_damage_is_seen);

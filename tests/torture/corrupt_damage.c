@@ -102,6 +102,7 @@ static const struct field header_fields[] = {
 	FIELD(region, node_buckets_used), FIELD(region, entry_buckets_used),
 	FIELD(region, alias_free), FIELD(region, alias_fresh),
 	FIELD(region, alias_sweep), FIELD(region, alias_life),
+	FIELD(region, alias_dead),
 	FIELD(region, own_ttl), FIELD(region, arrivals),
 	FIELD(region, arrivals_at), FIELD(region, fleet_tokens),
 	FIELD(region, fleet_seconds), FIELD(region, rate_turn),
