@@ -18,10 +18,20 @@ kvr_event_init(struct kvr_event *event, size_t size)
 	return struct_init(event, size, &d, sizeof(d));
 }
 
+/* Without the lock: will the worker's blocks be known by their names? */
+static bool
+named(const struct kvr *k, uint64_t worker)
+{
+	uint32_t slot;
+
+	return worker_slot(k, worker, &slot) && hold_wanted(k, slot);
+}
+
 /* The caller's batch, checked, and its sums. */
 static int
-batch_get(const struct kvr *k, const struct kvr_event_batch *from,
-    struct event_batch *b, struct event_sum *sum)
+batch_get(const struct kvr *k, uint64_t worker,
+    const struct kvr_event_batch *from, struct event_batch *b,
+    struct event_sum *sum)
 {
 	int error;
 
@@ -38,7 +48,7 @@ batch_get(const struct kvr *k, const struct kvr_event_batch *from,
 	    ~(uint32_t)(KVR_BATCH_PAST | KVR_BATCH_FULL)) != 0)
 		return KVR_EINVAL;
 	error = event_sum(b, sum);
-	return error == KVR_OK ? event_hash(k, b) : error;
+	return error == KVR_OK && named(k, worker) ? event_hash(k, b) : error;
 }
 
 /* Applies it, within a transaction. */
@@ -94,7 +104,7 @@ kvr_events_apply(struct kvr *k, uint64_t worker,
 	    (tokens == NULL && n_tokens > 0) ||
 	    (out != NULL && !struct_has_size(out->size)))
 		return KVR_EINVAL;
-	error = batch_get(k, batch, &b, &sum);
+	error = batch_get(k, worker, batch, &b, &sum);
 	if (error == KVR_OK)
 		error = txn_write_begin(k, &c, now, flags);
 	if (error != KVR_OK) {

@@ -68,8 +68,6 @@ event_hash(const struct kvr *k, struct event_batch *b)
 	int error = KVR_OK;
 	size_t i;
 
-	if (k->layout.aliases == 0)
-		return KVR_OK;
 	for (i = 0; i < b->n; i++) {
 		if ((error = event_get(b, i, &e)) != KVR_OK)
 			return error;

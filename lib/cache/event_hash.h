@@ -13,8 +13,8 @@ uint32_t event_blocks_each(const struct kvr *k, const struct kvr_event *e);
 uint64_t event_blocks_given(const struct kvr *k, const struct kvr_event *e);
 
 /*
- * Without the lock: hashes the blocks of the events, if the region has aliases.
- * KVR_ENOMEM; KVR_EMISMATCH: a scope has parts that the rule does not support.
+ * Without the lock: hashes the blocks of the events. KVR_ENOMEM; KVR_EMISMATCH:
+ * a scope has parts that the rule does not support.
  */
 int event_hash(const struct kvr *k, struct event_batch *b);
 void event_hash_free(struct event_batch *b);

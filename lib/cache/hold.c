@@ -557,6 +557,18 @@ same_copies(struct kvr *k, uint32_t slot, const struct event_batch *b)
 	return true;
 }
 
+/*
+ * The blocks are hashed; have a size of which the index's is a part; and are
+ * counted as before. Not hashed: the worker's retention was set meanwhile.
+ */
+static bool
+understood(struct kvr *k, uint32_t slot, const struct event_batch *b)
+{
+	if (b->local == NULL || !same_copies(k, slot, b))
+		return false;
+	return each_of(k, slot) > 0 || stream_of(k, slot)->block_tokens == 0;
+}
+
 static bool
 too_long(const struct kvr *k)
 {
@@ -575,9 +587,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 
 	s.e = &e;
 	s.like.worker = (uint16_t)slot_at(k, slot)->name;
-	if (hold_tracks(k, slot) && b->n > first && ((s.each == 0 &&
-	    stream_of(k, slot)->block_tokens != 0) ||
-	    !same_copies(k, slot, b)))
+	if (hold_tracks(k, slot) && b->n > first && !understood(k, slot, b))
 		hold_lose(k, slot);
 	for (i = 0; i < b->n && hold_tracks(k, slot) && !region_broken(k);
 	     i++, at += blocks) {

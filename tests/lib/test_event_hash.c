@@ -130,18 +130,6 @@ START_TEST(events_that_cannot_be)
 }
 END_TEST
 
-START_TEST(a_region_without_aliases)
-{
-	begin(2, 0, KVR_HASH_KEYED);
-	contents(&events[0], 4, 0, 2);
-	alloc_fail_from(1);
-	ck_assert_int_eq(event_hash(k, &b), KVR_OK);
-	alloc_reset();
-	ck_assert_ptr_null(b.local);
-	region_end();
-}
-END_TEST
-
 START_TEST(without_memory)
 {
 	begin(2, 100, KVR_HASH_KEYED);
@@ -178,7 +166,6 @@ suite_event_hash(void)
 	tcase_add_loop_test(t, as_the_blocks_of_a_prompt, 0, 2);
 	tcase_add_test(t, what_gives_no_blocks);
 	tcase_add_test(t, events_that_cannot_be);
-	tcase_add_test(t, a_region_without_aliases);
 	tcase_add_test(t, without_memory);
 	tcase_add_test(t, scopes_that_do_not_fit);
 	return s;

@@ -8,6 +8,7 @@
 #include "hold.h"
 
 #include "alias.h"
+#include "alloc.h"
 #include "inner.h"
 
 #include <stdio.h>
@@ -520,9 +521,123 @@ START_TEST(names_alone_are_copies)
 	/* nothing, of nothing, and of another size */
 	ck_assert_int_eq(named(KVR_EVENT_STORED, 1, "a", 0, 0), KVR_OK);
 	ck_assert_int_eq(named(KVR_EVENT_REMOVED, 0, "a", 0, 0), KVR_OK);
+	ck_assert_uint_eq(got.orphans, 0);
 	ck_assert_int_eq(named(KVR_EVENT_STORED, 7, "xy", 0, 2), KVR_OK);
+	ck_assert_uint_eq(got.orphans, 2);
 	ck_assert_int_eq(named(99, 0, "a", 0, 1), KVR_OK);
 	ck_assert_uint_eq(has(0, "abc"), 1);
+	region_sound();
+}
+END_TEST
+
+/* The name of a root is no block's, whoever says it. */
+START_TEST(a_root_has_no_copies)
+{
+	struct kvr_event e;
+	uint64_t name = 0;
+	uint32_t i;
+
+	stored("abc", 0);
+	for (i = 1; i < k->region->alias_fresh; i++)
+		if (alias_at(k, i)->parent == 0)
+			name = alias_at(k, i)->name;
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_STORED;
+	e.hashes = 1;
+	ck_assert_int_eq(apply_to(0, &e, 1, &name, 1, NULL, 0, 1), KVR_OK);
+	ck_assert_uint_eq(got.orphans, 1);
+	region_sound();
+	e.kind = KVR_EVENT_REMOVED;
+	ck_assert_int_eq(apply_to(0, &e, 1, &name, 1, NULL, 0, 1), KVR_OK);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	region_sound();
+}
+END_TEST
+
+/* Copies and sets of tiers say nothing together. 0: sets come first. */
+START_TEST(copies_of_two_kinds_degrade)
+{
+	flags_of_batch = _i == 0 ? KVR_BATCH_FULL : 0;
+	stored("abc", 0);
+	flags_of_batch ^= KVR_BATCH_FULL;
+	ck_assert_int_eq(apply_to(0, NULL, 0, NULL, 0, NULL, 0, 1), KVR_OK);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE); /* it has none */
+	stored("abc", 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	cleared();
+	stored("abc", 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+}
+END_TEST
+
+/*
+ * A batch that takes too many steps degrades its worker, and harms no other:
+ * an end that comes and goes behind a path of many nodes.
+ */
+START_TEST(too_many_steps_degrade)
+{
+	enum { DEEP = 60, TIMES = 6000 };
+	static struct kvr_event e[2 * TIMES];
+	static const uint32_t token = 'z';
+	char text[DEEP + 1];
+	uint64_t hash = 7;
+	uint32_t i;
+
+	memset(text, 'a', DEEP);
+	text[DEEP] = 0;
+	stored(text, 0);
+	for (i = 1; i < DEEP; i++) { /* so that no two are merged */
+		text[i] = 'b';
+		event(KVR_EVENT_STORED, KVR_TIER_GPU, text, i, i + 1);
+		text[i] = 'a';
+	}
+	region_sound();
+	for (i = 0; i < 2 * TIMES; i++) {
+		(void)kvr_event_init(&e[i], sizeof(e[i]));
+		e[i].kind = i % 2 == 0 ? KVR_EVENT_STORED : KVR_EVENT_REMOVED;
+		e[i].hashes = e[i].tokens = 1;
+		e[i].block_tokens = 1;
+		e[i].flags = KVR_EVENT_PARENT;
+		e[i].parent = name_of(text, DEEP);
+	}
+	observe(1, "others", 1);
+	ck_assert_int_eq(apply_to(0, e, 100, &hash, 1, &token, 1, 1), KVR_OK);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_int_eq(apply_to(0, e, 2 * TIMES, &hash, 1, &token, 1, 1),
+	    KVR_OK);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(has(1, "others"), 6);
+	region_sound();
+}
+END_TEST
+
+/* A worker that is only counted needs no hashes, nor memory for them. */
+START_TEST(counting_hashes_nothing)
+{
+	struct kvr_worker facts;
+
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	alloc_fail_from(1);
+	event(KVR_EVENT_STORED, KVR_TIER_GPU, "abc", 0, 3);
+	alloc_reset();
+	ck_assert_uint_eq(got.stored, 3);
+	ck_assert_uint_eq(has(0, "abc"), 0);
+}
+END_TEST
+
+/* What was not hashed, as its worker was counted then, is not known. */
+START_TEST(without_hashes_it_degrades)
+{
+	struct kvr_event e;
+	struct event_batch b = { .events = &e, .element = sizeof(e), .n = 1 };
+
+	stored("abc", 0);
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_STORED;
+	hold_apply(k, 0, &b, 1);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
 	region_sound();
 }
 END_TEST
@@ -1082,6 +1197,11 @@ suite_hold(void)
 	tcase_add_test(t, local_hashes_will_do);
 	tcase_add_test(t, another_handle_goes_on);
 	tcase_add_test(t, names_alone_are_copies);
+	tcase_add_test(t, a_root_has_no_copies);
+	tcase_add_loop_test(t, copies_of_two_kinds_degrade, 0, 2);
+	tcase_add_test(t, too_many_steps_degrade);
+	tcase_add_test(t, counting_hashes_nothing);
+	tcase_add_test(t, without_hashes_it_degrades);
 	tcase_add_test(t, too_long_a_path_degrades);
 	tcase_add_test(t, two_names_of_one_block);
 	tcase_add_test(t, pinned_and_full);
