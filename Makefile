@@ -76,6 +76,7 @@ SEES_tools/probe := tools/probe tools/common ext/http
 SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
 SEES_bench/nginx := ext/http
 SEES_bench/sync := ext/sync $(TOOL_DIRS)
+SEES_bench/events := ext/events tools/engine $(TOOL_DIRS)
 SEES_ext/http := ext/http
 SEES_ext/sync := ext/sync
 SEES_ext/events := ext/events ext/sync

@@ -50,7 +50,19 @@ $(BUILD)/region: $(BUILD)/obj/tests/events/region.o $(STATIC)
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $^ $(LIB_LIBS) $(LDLIBS)
 
-.PHONY: no-events deps-events check-events check-events-here
+$(BUILD)/event-cost: $(BUILD)/obj/bench/events/event_cost.o \
+    $(call objects,ext/events/target.c $(addprefix tools/engine/,event_pack.c \
+    event_form.c packer.c) tools/common/rng.c $(DECODER)) $(STATIC) \
+    $(BUILD)/gen/sources
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(MSGPACK_LIBS) -ljson-c \
+	    $(LIB_LIBS) $(LDLIBS)
+
+.PHONY: no-events deps-events check-events check-events-here bench-event-cost
+
+bench-event-cost: deps-events $(BUILD)/event-cost ## what it costs to know blocks by engines' names: time and memory
+	@for blocks in 1 8 32 128; do \
+	    $(BUILD)/event-cost $$blocks $(or $(PAIRS),400000) || exit; done
 
 no-events: ## say that kvroute-events is not built, and why
 	$(call say,SKIP,kvroute-events: it needs msgpack-c$(comma) libzmq and libcurl)
