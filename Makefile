@@ -108,7 +108,9 @@ BENCH_SOURCES := $(call files_of,bench $(BENCH_DIRS))
 BENCH_TOOL := $(BUILD)/kvroute-bench
 TRACE_TOOLS := $(BUILD)/kvroute-replay $(BUILD)/kvroute-tracegen
 TOOLS := $(TRACE_TOOLS) $(BENCH_TOOL)
-EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(call files_of,examples))
+# The gateway needs what kvroute-engine does; see mk/events.mk.
+EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(filter-out examples/gateway.c,\
+	$(call files_of,examples)))
 
 STATIC := $(BUILD)/libkvroute.a
 SHARED := $(BUILD)/libkvroute.so.$(VERSION)

@@ -33,7 +33,7 @@ must(int error, const char *what)
 static uint32_t
 split(char *worker)
 {
-	char *colon = strchr(worker, ':');
+	char *colon = strrchr(worker, ':'); /* a name may have some */
 
 	if (colon == NULL)
 		return 0;

@@ -1,0 +1,346 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_tokens.sh build - the example gateway, kvroute-events, four engines:
+# what a router of tokens learns from events is what the engines hold. $T
+# selects cases. A case that prints anything has failed.
+#
+#	here -> two gateways -> engines --events--> kvroute-events
+#	              '--- region file ----------------'
+#
+# Functions and variables of common.sh:
+# shellcheck disable=SC2034,SC2154
+set -u
+
+build=$(cd "$1" && pwd -P)
+scratch=$build/tokens-check
+# shellcheck source=tests/events/common.sh
+. tests/events/common.sh
+index=$sockets/index
+
+# Asks again until it says yes, for a minute.
+until_true()
+{
+	tries=1200
+	while ! "$@" > /dev/null 2>&1; do
+		tries=$((tries - 1))
+		[ "$tries" -gt 0 ] || return 1
+		sleep 0.05
+	done
+}
+
+is()
+{
+	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
+}
+
+# ---------------------------------------------------------------- programs ---
+
+# [option ...] - four engines of 40 blocks each.
+engines_up()
+{
+	rm -f "$scratch/ports" "$index" "$scratch"/*.log
+	pids='' daemon='' gateways=''
+	"$build/kvroute-engine" --engines 4 --for 300 --scale 0.001 \
+	    --capacity 640 --events "$pub" --events-replay "$back" "$@" \
+	    > "$scratch/ports" 2> "$scratch/engines.log" &
+	pids=$!
+	until_true all_ports || echo 'the engines do not start'
+	ports=$(paste -s -d ' ' "$scratch/ports")
+}
+
+all_ports()
+{
+	[ "$(wc -l < "$scratch/ports")" -eq 4 ]
+}
+
+# [no-replay]
+daemon_up()
+{
+	n=0
+	for port in $ports; do
+		jq -nc --arg w "127.0.0.1:$port" --arg e "$pub-$n" \
+		    --arg r "$back-$n" --arg without "${1:-}" \
+		    '{worker: $w, events: $e} + if $without == "" then
+		    {replay: $r} else {} end'
+		n=$((n + 1))
+	done | jq -s '{workers: .}' > "$scratch/conf"
+	"$events" -c "$scratch/conf" "$index" >> "$scratch/daemon.log" 2>&1 &
+	daemon=$!
+}
+
+daemon_down()
+{
+	kill "$daemon"
+	wait "$daemon" || echo "kvroute-events: exit $?"
+	daemon=''
+}
+
+free_port()
+{
+	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
+	    LocalAddr => "127.0.0.1", LocalPort => 0)->sockport'
+}
+
+gateway_up()
+{
+	entry=$(free_port)
+	# shellcheck disable=SC2046
+	"$build/examples/gateway" "$entry" "$index" \
+	    $(printf '127.0.0.1:%s ' $ports) 2>> "$scratch/gateway.log" &
+	gateways="$gateways $!"
+	until_true curl -s "http://127.0.0.1:$entry/" ||
+	    echo 'a gateway does not start'
+}
+
+gateways_up()
+{
+	gateway_up
+	first=$entry
+	gateway_up
+	second=$entry
+}
+
+gateways_down()
+{
+	for pid in $gateways; do
+		kill "$pid"
+		wait "$pid" || echo "gateway: exit $?"
+	done
+	gateways=''
+}
+
+finish()
+{
+	[ -z "$daemon" ] || daemon_down
+	gateways_down
+	kill "$pids"
+	wait "$pids" || echo "kvroute-engine: exit $?"
+	cat "$scratch"/gateway.log "$scratch"/engines.log 2> /dev/null
+}
+
+# ---------------------------------------------------------------- requests ---
+
+# Request n: the next turn of one of 6 chats, of two system prompts. No whole
+# number of blocks, since an engine always computes a last token.
+body()
+{
+	chat=$(($1 % 6))
+	from=$((1000 * (chat % 2) + 1)) # shared
+	own=$((10000 * (chat + 1) + 100000 * ($1 / 48)))
+	awk -v a="$from" -v b="$own" -v n=$((21 + $1 / 6 % 8 * 16)) 'BEGIN {
+	    printf "{\"max_tokens\":5,\"prompt\":["
+	    for (i = 0; i < 64; i++) printf "%d,", a + i
+	    for (i = 1; i < n; i++) printf "%d,", b + i
+	    print b "]}" }'
+}
+
+# What each engine holds of the body, and the number of its next batch.
+ask_engines()
+{
+	# shellcheck disable=SC2046
+	curl -s -m 10 $(printf 'http://127.0.0.1:%s/cached ' $ports) \
+	    -d "@$scratch/body" |
+	    jq -r '"\(.ranks[0].held) \(.ranks[0].events)"' |
+	    paste -d ' ' "$scratch/ports" - > "$scratch/held"
+}
+
+state()
+{
+	"$build/region" "$index" state "127.0.0.1:$1:0" 2>> "$scratch/state.log"
+}
+
+drained()
+{
+	while read -r port _ next; do
+		case "$(state "$port")" in
+		*" next $next "*) ;;
+		*) return 1 ;;
+		esac
+	done < "$scratch/held"
+}
+
+# A lost last batch is missed only when the next one comes.
+nudge()
+{
+	for port in $ports; do
+		curl -s -m 30 "http://127.0.0.1:$port/v1/completions" -d \
+		    "{\"prompt\":[$(seq -s , $((900000 + $1 * 100)) \
+		    $((900016 + $1 * 100)))],\"max_tokens\":1}" > /dev/null
+	done
+}
+
+settle()
+{
+	round=0
+	while [ "$round" -lt 60 ]; do
+		ask_engines
+		tries=20
+		while [ "$tries" -gt 0 ]; do
+			! drained || return 0
+			tries=$((tries - 1))
+			sleep 0.05
+		done
+		round=$((round + 1))
+		nudge "$round"
+	done
+	return 1
+}
+
+through()
+{
+	curl -s -m 30 -D "$scratch/headers" -o "$scratch/answer" \
+	    "http://127.0.0.1:$1/v1/completions" -d "@$scratch/body"
+	tr -d '\r' < "$scratch/headers" > "$scratch/said"
+	grep -q '^HTTP/1.1 200' "$scratch/said" || echo "request $n: no answer"
+}
+
+said()
+{
+	sed -n "s/^X-$1//p" "$scratch/said"
+}
+
+# What the gateway believed of each engine is what the engine held.
+same()
+{
+	while read -r port held _; do
+		is "request $n: engine $port" \
+		    "$(said "Overlap: 127.0.0.1:$port=")" \
+		    "$([ "$held" -eq 0 ] || echo "$held")"
+	done < "$scratch/held"
+	is "request $n: chosen" "$(said 'Predicted: ')" \
+	    "$(jq .usage.prompt_tokens_details.cached_tokens \
+	    "$scratch/answer")"
+}
+
+# Every fifth goes past the gateways, to each engine in turn.
+past()
+{
+	[ $(($1 % 5)) -eq 4 ] || return 1
+	port=$(echo "$ports" | cut -d ' ' -f $(($1 / 5 % 4 + 1)))
+	curl -sf -m 30 "http://127.0.0.1:$port/v1/completions" \
+	    -d "@$scratch/body" > "$scratch/answer" || echo "request $1 fails"
+}
+
+# FIRST LAST
+blind()
+{
+	n=$1
+	while [ "$n" -le "$2" ]; do
+		body "$n" > "$scratch/body"
+		past "$n" ||
+		    through "$([ $((n % 2)) -eq 0 ] && echo "$first" ||
+		    echo "$second")"
+		n=$((n + 1))
+	done
+}
+
+# FIRST LAST: the same, but nothing is asked before events have arrived.
+exact()
+{
+	n=$1 hits=0
+	while [ "$n" -le "$2" ]; do
+		body "$n" > "$scratch/body"
+		settle || { echo "request $n: not drained"; return; }
+		if ! past "$n"; then
+			through "$([ $((n % 2)) -eq 0 ] && echo "$first" ||
+			    echo "$second")"
+			same
+			[ "$(said 'Predicted: ')" = 0 ] || hits=$((hits + 1))
+		fi
+		n=$((n + 1))
+	done
+	[ "$hits" -gt 0 ] || echo 'nothing was cached'
+}
+
+# STATE NUMBER: so many workers.
+states()
+{
+	is "$1" "$(for port in $ports; do state "$port"; done |
+	    grep -c "^$1 ")" "$2"
+}
+
+sum()
+{
+	for port in $ports; do state "$port"; done | tr ' ' '\n' |
+	    awk -v want="$1" 'last == want { n += $1 } { last = $1 }
+	    END { print n + 0 }'
+}
+
+sound()
+{
+	"$build/region" "$index" check
+}
+
+up()
+{
+	engines_up "$@"
+	gateways_up
+	daemon_up
+}
+
+# ------------------------------------------------------------------- cases ---
+
+case_complete()
+{
+	up
+	exact 0 59
+	states complete 4
+	[ "$(sum removed)" -gt 0 ] || echo 'no engine made room'
+	is lost "$(sum lost)" 0
+	sound
+}
+
+case_losses_are_replayed()
+{
+	up --events-lose 3
+	blind 0 9
+	exact 10 24
+	states complete 4
+	is lost "$(sum lost)" 0
+}
+
+case_joins_late()
+{
+	engines_up
+	gateways_up
+	blind 0 39
+	daemon_up
+	exact 40 54
+	states complete 4
+}
+
+case_an_engine_restarts()
+{
+	up
+	exact 0 9
+	for port in $ports; do break; done
+	curl -sf -m 10 -X POST \
+	    "http://127.0.0.1:$port/fault?kind=restart&seconds=0.2"
+	until_true curl -sf -m 2 "http://127.0.0.1:$port/health" ||
+	    echo 'it does not come back'
+	# Its first batch says that it is another.
+	body 20 > "$scratch/body"
+	curl -sf -m 30 "http://127.0.0.1:$port/v1/completions" \
+	    -d "@$scratch/body" > "$scratch/answer" || echo 'no answer'
+	exact 20 39
+	is restarts "$(sum restarts)" 1
+	states complete 4
+}
+
+case_routers_restart()
+{
+	up
+	exact 0 9
+	gateways_down
+	gateways_up
+	exact 20 29
+	daemon_down
+	blind 30 49
+	daemon_up
+	exact 50 59
+	states complete 4
+	is lost "$(sum lost)" 0
+}
+
+daemon='' gateways='' pids=''
+all_cases tokens "$0"
