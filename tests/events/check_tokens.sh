@@ -267,6 +267,11 @@ sum()
 	    END { print n + 0 }'
 }
 
+restarted()
+{
+	[ "$(sum restarts)" -eq 1 ]
+}
+
 sound()
 {
 	"$build/region" "$index" check
@@ -323,6 +328,8 @@ case_an_engine_restarts()
 	body 20 > "$scratch/body"
 	curl -sf -m 30 "http://127.0.0.1:$port/v1/completions" \
 	    -d "@$scratch/body" > "$scratch/answer" || echo 'no answer'
+	# Else the number of its first life may pass for that of its second.
+	until_true restarted || echo 'no restart was noticed'
 	exact 20 39
 	is restarts "$(sum restarts)" 1
 	states complete 4
