@@ -269,7 +269,7 @@ completions(struct evhttp_request *client, void *arg)
 		evhttp_send_error(client, 400, kvr_errname(error));
 }
 
-/* ----------------------------------------------------------------- start --- */
+/* ---------------------------------------------------------------- start --- */
 
 static void
 must(int error, const char *what)

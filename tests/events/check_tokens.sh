@@ -53,15 +53,12 @@ all_ports()
 	[ "$(wc -l < "$scratch/ports")" -eq 4 ]
 }
 
-# [no-replay]
 daemon_up()
 {
 	n=0
 	for port in $ports; do
 		jq -nc --arg w "127.0.0.1:$port" --arg e "$pub-$n" \
-		    --arg r "$back-$n" --arg without "${1:-}" \
-		    '{worker: $w, events: $e} + if $without == "" then
-		    {replay: $r} else {} end'
+		    --arg r "$back-$n" '{worker: $w, events: $e, replay: $r}'
 		n=$((n + 1))
 	done | jq -s '{workers: .}' > "$scratch/conf"
 	"$events" -c "$scratch/conf" "$index" >> "$scratch/daemon.log" 2>&1 &
