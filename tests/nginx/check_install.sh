@@ -98,7 +98,7 @@ module_is_built_under_load()
 
 lua_lines()
 {
-	folder=$("$NGINX" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
+	folder=$("$NGINX_BIN" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
 	[ -e "$folder/ngx_http_lua_module.so" ] || return 1
 	echo "load_module $folder/ndk_http_module.so;
 	    load_module $folder/ngx_http_lua_module.so;"

@@ -131,7 +131,7 @@ orphan_nginx()
 {
 	stop_nginx
 	(
-		"$(command -v "$NGINX")" -p "$work" -c "$work/nginx.conf" \
+		"$(command -v "$NGINX_BIN")" -p "$work" -c "$work/nginx.conf" \
 		    -e "$work/logs/error" -g 'daemon off;' \
 		    > "$work/logs/out" 2>&1 &
 		nginx_pid=$!

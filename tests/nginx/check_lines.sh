@@ -128,7 +128,7 @@ tried_conf()
 		}
 	}
 	END
-	"$NGINX" -t -p "$work/out" -c "$work/tried.conf" \
+	"$NGINX_BIN" -t -p "$work/out" -c "$work/tried.conf" \
 	    -e "$work/out/tried" 2>&1 && echo 'it is taken'
 }
 
@@ -226,7 +226,7 @@ does_not_start()
 {
 	write_conf kvroute
 	: > "$work/logs/error"
-	timeout 20 "$NGINX" -p "$work" -c "$work/nginx.conf" \
+	timeout 20 "$NGINX_BIN" -p "$work" -c "$work/nginx.conf" \
 	    -e "$work/logs/error" -g 'daemon off;' > "$work/logs/out" 2>&1
 	is 'exit code of nginx' $? 1
 	grep -qF "$1" "$work/logs/error" ||

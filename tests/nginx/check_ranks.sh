@@ -225,7 +225,7 @@ refuses_facts()
 	module=$(cd "$build" && pwd -P)/nginx/ngx_http_upstream_kvroute_module.so
 	write_conf kvroute
 	: > "$work/logs/error"
-	! "$NGINX" -t -p "$work" -c "$work/nginx.conf" -e "$work/logs/error" \
+	! "$NGINX_BIN" -t -p "$work" -c "$work/nginx.conf" -e "$work/logs/error" \
 	    > "$work/logs/out" 2>&1 || echo "accepted: $server_facts"
 	grep -qF "$1" "$work/logs/error" "$work/logs/out" ||
 	    echo "not said: $1, but $(tail -n 2 "$work/logs/error")"

@@ -60,7 +60,7 @@ example()
 	    s|/var/lib/kvroute/chat|$work/out/chat|
 	    s|^events|pid $work/tried.pid; events|
 	    s|listen 80;|listen 127.0.0.1:1;|" "examples/$1" > "$work/tried.conf"
-	"$NGINX" -t -p "$work/out" -c "$work/tried.conf" \
+	"$NGINX_BIN" -t -p "$work/out" -c "$work/tried.conf" \
 	    -e "$work/out/tried" > "$work/said" 2>&1 || cat "$work/said"
 }
 

@@ -12,7 +12,8 @@
 # Set before: build (the build folder). Set here: work (the scratch folder),
 # port, engine_ports, nginx_pid, engines_pid.
 
-NGINX=${NGINX:-nginx}
+# Not NGINX: in that nginx looks for sockets that it inherits.
+NGINX_BIN=${NGINX_BIN:-nginx}
 build=${build:?}
 PATH=$PATH:/usr/sbin:/sbin
 work=
@@ -246,7 +247,7 @@ start_nginx()
 		port=$(free_port)
 		write_conf "$1"
 		# shellcheck disable=SC2086
-		$under "$NGINX" -p "$work" -c "$work/nginx.conf" \
+		$under "$NGINX_BIN" -p "$work" -c "$work/nginx.conf" \
 		    -e "$work/logs/error" -g 'daemon off;' \
 		    > "$work/logs/out" 2>&1 &
 		nginx_pid=$!
