@@ -836,6 +836,10 @@ int kvr_choose(const struct kvr *k, struct kvr_prompt *p,
 /* n whole blocks by their local hashes instead of their tokens or bytes. */
 int kvr_prompt_locals(struct kvr_prompt *p, const uint64_t *hashes, size_t n);
 
+/* What a source has set by kvr_worker_set_load, as it is in force. */
+int kvr_worker_get_load(const struct kvr *k, uint64_t id, uint32_t source,
+    struct kvr_load *out);
+
 /*
  * Saves the end of a prompt, after kvr_prompt_end, to go on there later: for
  * callers that extend a lease when its answer has passed, and would have to

@@ -506,21 +506,46 @@ part(uint64_t sum, uint64_t own, uint64_t all)
 	return value > UINT32_MAX ? UINT32_MAX : (uint64_t)value;
 }
 
+/*
+ * Load that is nobody's here: what peers have said, and what engines publish,
+ * which each router reads by itself.
+ */
+static bool
+others_load(struct publish *p, const struct roster_worker *w,
+    struct kvr_load *sum)
+{
+	struct kvr_load load = { .size = sizeof(load) };
+	uint32_t source;
+
+	*sum = w->load;
+	for (source = 0; source < ROSTER_SOURCE; source++) {
+		if (kvr_worker_get_load(p->o.roster->k, w->id, source,
+		    &load) != KVR_OK)
+			return false;
+		sum->requests += load.requests;
+		sum->prefill_tokens += load.prefill_tokens;
+		sum->active_blocks += load.active_blocks;
+	}
+	return true;
+}
+
 /* The load of this router on a worker. */
 static bool
 own_load(struct publish *p, const struct roster_worker *w, struct kvr_load *out)
 {
 	const struct share *s = &p->shares[roster_place(p->o.roster, w)];
 	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+	struct kvr_load others;
 	uint64_t waiting, blocks;
 
-	if (kvr_worker_stats(p->o.roster->k, w->id, &stats) != KVR_OK)
+	if (!others_load(p, w, &others) ||
+	    kvr_worker_stats(p->o.roster->k, w->id, &stats) != KVR_OK)
 		return false;
-	waiting = less(stats.prefill_tokens, w->load.prefill_tokens);
+	waiting = less(stats.prefill_tokens, others.prefill_tokens);
 	blocks = less(stats.active_blocks + stats.output_blocks,
-	    w->load.active_blocks);
+	    others.active_blocks);
 	if (p->o.loads) {
-		out->requests = part(less(stats.requests, w->load.requests),
+		out->requests = part(less(stats.requests, others.requests),
 		    1, 1);
 		out->prefill_tokens = part(waiting, 1, 1);
 		out->active_blocks = part(blocks, 1, 1);

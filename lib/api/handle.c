@@ -452,6 +452,31 @@ kvr_worker_set_load(struct kvr *k, uint64_t id, uint32_t source,
 }
 
 int
+kvr_worker_get_load(const struct kvr *k, uint64_t id, uint32_t source,
+    struct kvr_load *out)
+{
+	struct kvr_load l;
+	struct txn c;
+	uint32_t slot;
+	int error;
+
+	if (k == NULL || out == NULL || source >= KVR_LOAD_SOURCES ||
+	    !struct_has_size(out->size))
+		return KVR_EINVAL;
+	error = txn_read_locked(k, &c, 0);
+	if (error != KVR_OK)
+		return error;
+	if (worker_slot(k, id, &slot))
+		worker_get_load(k, slot, source, &l);
+	else
+		error = KVR_EWORKER;
+	error = txn_read_end(k, &c, error);
+	if (error == KVR_OK)
+		struct_put(out, out->size, &l, sizeof(l));
+	return error;
+}
+
+int
 kvr_worker_next(const struct kvr *k, uint64_t *id)
 {
 	uint64_t next;

@@ -326,6 +326,19 @@ outside_sum(struct outside *o, struct slot *s)
 }
 
 void
+worker_get_load(const struct kvr *k, uint32_t slot, uint32_t source,
+    struct kvr_load *out)
+{
+	const struct outside *o = outside_at(k, slot_at(k, slot)->name);
+
+	memset(out, 0, sizeof(*out));
+	out->prefill_tokens = read_once(o->source[source].prefill);
+	out->active_blocks = read_once(o->source[source].blocks);
+	out->requests = read_once(o->source[source].requests);
+	out->used_blocks = read_once(o->source[source].used);
+}
+
+void
 worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
     const struct kvr_load *load)
 {

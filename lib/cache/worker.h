@@ -12,6 +12,8 @@ int worker_add(struct kvr *k, const char *name, size_t length,
     const struct kvr_worker *facts, uint32_t *slot);
 void worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts);
 void worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts);
+void worker_get_load(const struct kvr *k, uint32_t slot, uint32_t source,
+    struct kvr_load *out);
 void worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
     const struct kvr_load *load);
 size_t worker_name(const struct kvr *k, uint32_t slot,

@@ -410,6 +410,10 @@ START_TEST(null_handles_for_workers)
 	ck_assert_int_eq(kvr_worker_set(k, w, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_set_load(NULL, w, 0, &load), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_set_load(k, w, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_get_load(NULL, w, 0, &load), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_get_load(k, w, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_get_load(k, w, KVR_LOAD_SOURCES, &load),
+	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_reset(NULL, w, &other), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_reset(k, w, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_next(NULL, &other), KVR_EINVAL);

@@ -201,6 +201,7 @@ END_TEST
 	X(kvr_worker_name(k, 99, NULL, 0, &n)) \
 	X(kvr_worker_set(k, 99, &facts)) \
 	X(kvr_worker_set_load(k, 99, 0, &load)) \
+	X(kvr_worker_get_load(k, 99, 0, &load)) \
 	X(kvr_worker_next(k, &some)) \
 	X(kvr_worker_remove(k, 99)) \
 	X(kvr_worker_reset(k, 99, &some)) \

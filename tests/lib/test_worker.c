@@ -336,6 +336,7 @@ END_TEST
 START_TEST(loads_by_source)
 {
 	uint64_t lease = reserve(0, "abcd", 1);
+	struct kvr_load load = { .size = sizeof(load) };
 
 	ck_assert_int_eq(try_load(0, 0, 10, 20, 3, 7), KVR_OK);
 	ck_assert_int_eq(try_load(0, 3, 100, 200, 30, 5), KVR_OK);
@@ -345,6 +346,14 @@ START_TEST(loads_by_source)
 	ck_load(0, 4 + 101, 4 + 202, 0, 1 + 31);
 	ck_assert_uint_eq(slot_at(k, slot_of(id[0]))->load_used, 5);
 	ck_load(1, 0, 0, 0, 0);
+	ck_assert_int_eq(kvr_worker_get_load(k, id[0], 3, &load), KVR_OK);
+	ck_assert_uint_eq(load.prefill_tokens, 100);
+	ck_assert_uint_eq(load.active_blocks, 200);
+	ck_assert_uint_eq(load.requests, 30);
+	ck_assert_uint_eq(load.used_blocks, 5);
+	ck_assert_int_eq(kvr_worker_get_load(k, id[0], 1, &load), KVR_OK);
+	ck_assert_uint_eq(load.requests, 0);
+	ck_assert_int_eq(kvr_worker_get_load(k, 99, 0, &load), KVR_EWORKER);
 	ck_assert_int_eq(try_load(0, KVR_LOAD_SOURCES, 0, 0, 0, 0),
 	    KVR_EINVAL);
 	finish(lease, 2);

@@ -707,6 +707,25 @@ START_TEST(sums_of_loads)
 }
 END_TEST
 
+/* Each router reads by itself what an engine publishes: it is not told. */
+START_TEST(loads_that_engines_publish)
+{
+	const struct kvr_load load = { sizeof(load), 1000, 50, 7, 0 };
+	struct replica_options first = one, second = two;
+
+	first.loads = second.loads = true;
+	begin(&first, &second);
+	pass(200 * MS, 0);
+	ck_assert_int_eq(kvr_worker_set_load(a->k, replica_worker(a, 'b'), 0,
+	    &load), KVR_OK);
+	open_on(a, 1, 5, 'b');
+	pass(300 * MS, 0);
+	ck_assert_uint_eq(replica_requests(a, 'b'), 8);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	finish();
+}
+END_TEST
+
 /* ------------------------------------------ leases not seen to open --- */
 
 START_TEST(a_late_starter_counts_what_runs)
@@ -1562,6 +1581,7 @@ suite_apply(void)
 	tcase_add_test(t, two_that_begin_at_once_reset_nothing);
 	tcase_add_test(t, a_late_starter_takes_epochs_over);
 	tcase_add_test(t, sums_of_loads);
+	tcase_add_test(t, loads_that_engines_publish);
 	tcase_add_test(t, a_late_starter_counts_what_runs);
 	tcase_add_test(t, a_lost_beginning_counts);
 	tcase_add_test(t, a_peer_that_was_late_counts_again);
