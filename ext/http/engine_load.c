@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* engine_load.c - see engine_load.h. */
+#include "engine_load.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum figure { RUNNING, WAITING, USAGE, FIGURES };
+
+static const struct {
+	const char *name; /* with '_' for ':' */
+	enum figure is;
+} names[] = {
+	{ "vllm_num_requests_running", RUNNING },
+	{ "vllm_num_requests_waiting", WAITING },
+	{ "vllm_kv_cache_usage_perc", USAGE },
+	{ "vllm_gpu_cache_usage_perc", USAGE },
+	{ "sglang_num_running_reqs", RUNNING },
+	{ "sglang_num_queue_reqs", WAITING },
+	{ "sglang_token_usage", USAGE },
+	{ "trtllm_num_requests_running", RUNNING },
+	{ "trtllm_num_requests_waiting", WAITING },
+	{ "trtllm_kv_cache_utilization", USAGE },
+	{ "llamacpp_requests_processing", RUNNING },
+	{ "llamacpp_requests_deferred", WAITING },
+	{ "llamacpp_kv_cache_usage_ratio", USAGE }
+};
+
+struct sum {
+	double apart, together; /* sum; largest of those that are the same */
+	uint32_t samples;       /* in `apart` */
+	bool has_together;
+};
+
+struct load_reader {
+	char line[LOAD_LINE_MAX];
+	size_t n_line;          /* with what had no room */
+	uint32_t ranks;
+	bool named;             /* a label names a rank */
+	struct sum sums[];      /* [FIGURES][ranks] */
+};
+
+struct load_reader *
+load_reader_new(uint32_t ranks)
+{
+	struct load_reader *r = ranks == 0 || ranks > LOAD_RANKS_MOST ? NULL :
+	    malloc(sizeof(*r) + ranks * FIGURES * sizeof(struct sum));
+
+	if (r == NULL)
+		return NULL;
+	r->ranks = ranks;
+	load_reader_begin(r);
+	return r;
+}
+
+void
+load_reader_free(struct load_reader *r)
+{
+	free(r);
+}
+
+void
+load_reader_begin(struct load_reader *r)
+{
+	r->n_line = 0;
+	r->named = false;
+	memset(r->sums, 0, r->ranks * FIGURES * sizeof(struct sum));
+}
+
+static struct sum *
+sum_at(struct load_reader *r, enum figure f, uint32_t rank)
+{
+	return &r->sums[f * r->ranks + rank];
+}
+
+/* -------------------------------------------------------------- a line --- */
+
+struct sample {
+	enum figure figure;
+	uint32_t rank;
+	bool named, together;
+	double value;
+};
+
+static bool
+is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
+static const char *
+pass_blanks(const char *at, const char *end)
+{
+	while (at < end && is_blank(*at))
+		at++;
+	return at;
+}
+
+static enum figure
+figure_of(const char *name, size_t n)
+{
+	size_t i, j;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		for (j = 0; j < n && names[i].name[j] != '\0'; j++)
+			if (names[i].name[j] != (name[j] == ':' ? '_' :
+			    name[j]))
+				break;
+		if (j == n && names[i].name[j] == '\0')
+			return names[i].is;
+	}
+	return FIGURES;
+}
+
+/* A rank; UINT32_MAX: it is none. */
+static uint32_t
+rank_of(const char *digits, size_t n)
+{
+	uint32_t value = 0;
+	size_t i;
+
+	if (n == 0 || n > 6)
+		return UINT32_MAX;
+	for (i = 0; i < n; i++) {
+		if (digits[i] < '0' || digits[i] > '9')
+			return UINT32_MAX;
+		value = value * 10 + (uint32_t)(digits[i] - '0');
+	}
+	return value;
+}
+
+static bool
+is(const char *text, const char *name, size_t n)
+{
+	return strlen(text) == n && memcmp(text, name, n) == 0;
+}
+
+static void
+label_take(struct sample *s, const char *name, size_t n_name,
+    const char *value, size_t n_value)
+{
+	uint32_t rank;
+
+	if (is("tp_rank", name, n_name) || is("pp_rank", name, n_name)) {
+		s->together = true;
+	} else if (is("engine", name, n_name) || is("dp_rank", name, n_name)) {
+		rank = rank_of(value, n_value);
+		s->named |= rank != UINT32_MAX;
+		s->rank = rank != UINT32_MAX ? rank : s->rank;
+	}
+}
+
+/* From behind '{' to behind '}'; NULL: they are broken. */
+static const char *
+labels_take(struct sample *s, const char *at, const char *end)
+{
+	const char *name, *value;
+	size_t n;
+
+	for (;;) {
+		while (at < end && (is_blank(*at) || *at == ','))
+			at++;
+		if (at < end && *at == '}')
+			return at + 1;
+		for (name = at; at < end && *at != '=' && !is_blank(*at);)
+			at++;
+		n = (size_t)(at - name);
+		at = pass_blanks(at, end);
+		if (at == end || *at++ != '=')
+			return NULL;
+		at = pass_blanks(at, end);
+		if (at == end || *at++ != '"')
+			return NULL;
+		for (value = at; at < end && *at != '"'; at++)
+			if (*at == '\\' && ++at == end)
+				return NULL;
+		if (at == end)
+			return NULL;
+		label_take(s, name, n, value, (size_t)(at - value));
+		at++;
+	}
+}
+
+/* Ten times as often as the exponent says; the value stays in its bounds. */
+static double
+scaled(double value, bool down, int exponent)
+{
+	for (; exponent > 0 && value > 0 && value <= LOAD_REQUESTS_MOST;
+	    exponent--)
+		value = down ? value / 10 : value * 10;
+	return value;
+}
+
+/* A decimal from 0 on, in whatever locale; 0: it is none. */
+static double
+number_of(const char *at, const char *end)
+{
+	double value = 0, place = 1;
+	bool down = false;
+	int exponent = 0;
+
+	for (; at < end && *at >= '0' && *at <= '9'; at++)
+		value = value > LOAD_REQUESTS_MOST ? value :
+		    value * 10 + (*at - '0');
+	if (at < end && *at == '.')
+		for (at++; at < end && *at >= '0' && *at <= '9'; at++)
+			value += (*at - '0') * (place /= 10);
+	if (at < end && (*at == 'e' || *at == 'E')) {
+		at++;
+		down = at < end && *at == '-';
+		if (at < end && (*at == '-' || *at == '+'))
+			at++;
+		for (; at < end && *at >= '0' && *at <= '9'; at++)
+			exponent = exponent > 400 ? exponent :
+			    exponent * 10 + (*at - '0');
+	}
+	if (at < end && !is_blank(*at))
+		return 0;
+	value = scaled(value, down, exponent);
+	return value < LOAD_REQUESTS_MOST ? value : LOAD_REQUESTS_MOST;
+}
+
+static void
+sample_add(struct load_reader *r, const struct sample *s)
+{
+	struct sum *sum;
+
+	r->named |= s->named;
+	if (r->ranks > 1 && s->rank >= r->ranks)
+		return;
+	sum = sum_at(r, s->figure, r->ranks > 1 ? s->rank : 0);
+	if (s->together) {
+		sum->has_together = true;
+		if (s->value > sum->together)
+			sum->together = s->value;
+	} else {
+		sum->apart += s->value;
+		sum->samples++;
+	}
+}
+
+static void
+line_take(struct load_reader *r)
+{
+	const char *at = r->line, *end = at + r->n_line;
+	struct sample s = { .rank = 0 };
+
+	while (at < end && *at != '{' && !is_blank(*at))
+		at++;
+	s.figure = figure_of(r->line, (size_t)(at - r->line));
+	if (s.figure == FIGURES)
+		return;
+	at = pass_blanks(at, end);
+	if (at < end && *at == '{')
+		at = labels_take(&s, at + 1, end);
+	if (at == NULL)
+		return;
+	at = pass_blanks(at, end);
+	if (at == end)
+		return;
+	s.value = number_of(at, end);
+	sample_add(r, &s);
+}
+
+void
+load_reader_data(struct load_reader *r, const void *bytes, size_t n)
+{
+	const char *at = bytes, *const end = at + n, *lf;
+	size_t piece, room;
+
+	while (at < end) {
+		lf = memchr(at, '\n', (size_t)(end - at));
+		piece = (size_t)((lf == NULL ? end : lf) - at);
+		room = r->n_line < LOAD_LINE_MAX ? LOAD_LINE_MAX - r->n_line : 0;
+		memcpy(r->line + r->n_line % LOAD_LINE_MAX, at,
+		    piece < room ? piece : room);
+		r->n_line = piece < room ? r->n_line + piece : LOAD_LINE_MAX;
+		if (lf == NULL)
+			return;
+		if (r->n_line < LOAD_LINE_MAX)
+			line_take(r);
+		r->n_line = 0;
+		at = lf + 1;
+	}
+}
+
+/* -------------------------------------------------------------- result --- */
+
+static double
+total(const struct sum *s)
+{
+	return s->apart + s->together;
+}
+
+static uint32_t
+requests_of(const struct sum *s, uint32_t share)
+{
+	double n = total(s) / share;
+
+	return n < LOAD_REQUESTS_MOST ? (uint32_t)n : LOAD_REQUESTS_MOST;
+}
+
+/* The mean of what adds up for requests. */
+static double
+usage_of(const struct sum *s)
+{
+	uint32_t n = s->samples + s->has_together;
+	double usage = n > 0 ? total(s) / n : -1;
+
+	return usage < 1 ? usage : 1;
+}
+
+bool
+load_reader_end(const struct load_reader *r, struct engine_load *out)
+{
+	const struct sum *running = &r->sums[RUNNING * r->ranks];
+	const struct sum *waiting = &r->sums[WAITING * r->ranks];
+	const struct sum *usage = &r->sums[USAGE * r->ranks];
+	uint32_t share = r->named ? 1 : r->ranks, i, from;
+	bool found = false;
+
+	for (i = 0; i < r->ranks; i++) {
+		from = r->named ? i : 0;
+		found |= running[from].samples > 0 ||
+		    running[from].has_together;
+		out[i].running = requests_of(&running[from], share);
+		out[i].waiting = requests_of(&waiting[from], share);
+		out[i].usage = usage_of(&usage[from]);
+	}
+	return found;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * engine_load.h - what an engine publishes about its load.
+ *
+ *   vLLM          vllm:num_requests_running{engine="0",model_name="m"} 3.0
+ *                 vllm:num_requests_waiting, vllm:kv_cache_usage_perc,
+ *                 before that vllm:gpu_cache_usage_perc
+ *   SGLang        sglang:num_running_reqs, sglang:num_queue_reqs,
+ *                 sglang:token_usage
+ *   TensorRT-LLM  trtllm_num_requests_running, trtllm_num_requests_waiting,
+ *                 trtllm_kv_cache_utilization
+ *   llama.cpp     llamacpp:requests_processing, llamacpp:requests_deferred,
+ *                 llamacpp:kv_cache_usage_ratio
+ *
+ * A text for Prometheus in pieces of any size. ':' and '_' are alike in names.
+ * A line counts at its LF, if it is not longer than LOAD_LINE_MAX; what is no
+ * number from 0 on counts as 0.
+ *
+ * Samples of one metric add up: of several models, for instance. Not so those
+ * with the label tp_rank or pp_rank: processes that run the same requests
+ * together publish the same number each, so the largest counts.
+ *
+ * The labels engine (vLLM) and dp_rank (SGLang) name a data-parallel rank. If
+ * several ranks are asked for, and no label names one, each has its share of
+ * the sum. If one is asked for, it is the sum of all.
+ */
+#ifndef KVROUTE_ENGINE_LOAD_H
+#define KVROUTE_ENGINE_LOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	LOAD_LINE_MAX = 2048,
+	LOAD_RANKS_MOST = 1024,
+	LOAD_REQUESTS_MOST = 1000000 /* of a rank */
+};
+
+struct engine_load {
+	uint32_t running, waiting;
+	double usage;     /* of the KV cache, 1 is all; below 0: not known */
+};
+
+struct load_reader;
+
+/* Of so many ranks, 1 to LOAD_RANKS_MOST. NULL: no memory. */
+struct load_reader *load_reader_new(uint32_t ranks);
+void load_reader_free(struct load_reader *r);
+/* Begins another text. */
+void load_reader_begin(struct load_reader *r);
+void load_reader_data(struct load_reader *r, const void *bytes, size_t n);
+/* Writes out[ranks]. Does the text say how many requests run? */
+bool load_reader_end(const struct load_reader *r, struct engine_load *out);
+
+#endif
