@@ -4,7 +4,6 @@
 
 #include "response.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,22 +54,12 @@ probe_request(struct probe *p, const char *host, size_t n,
     char out[PROBE_REQUEST_MAX])
 {
 	const struct probe_path *path = &probe_paths[p->path];
-	size_t i;
-	int length;
 
 	memset(&p->response, 0, sizeof(p->response));
 	p->bytes = 0;
 	p->status = 0;
 	capacity_begin(p->reader, path->form, p->rank);
-	for (i = 0; i < n; i++)
-		if (host[i] <= ' ' || host[i] > '~')
-			return 0;
-	if (n > PROBE_REQUEST_MAX)
-		return 0;
-	length = snprintf(out, PROBE_REQUEST_MAX, "GET %s HTTP/1.1\r\n"
-	    "Host: %.*s\r\nUser-Agent: kvroute\r\nAccept: */*\r\n"
-	    "Connection: close\r\n\r\n", path->path, (int)n, host);
-	return length > 0 && length < PROBE_REQUEST_MAX ? (size_t)length : 0;
+	return response_request(path->path, host, n, out, PROBE_REQUEST_MAX);
 }
 
 /* This response will say no more; `whole`: it came to its end. */

@@ -2,8 +2,27 @@
 /* response.c - see response.h. */
 #include "response.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+size_t
+response_request(const char *path, const char *host, size_t n, char *out,
+    size_t room)
+{
+	size_t i;
+	int length;
+
+	for (i = 0; i < n; i++)
+		if (host[i] <= ' ' || host[i] > '~')
+			return 0;
+	if (n > room)
+		return 0;
+	length = snprintf(out, room, "GET %s HTTP/1.1\r\n"
+	    "Host: %.*s\r\nUser-Agent: kvroute\r\nAccept: */*\r\n"
+	    "Connection: close\r\n\r\n", path, (int)n, host);
+	return length > 0 && (size_t)length < room ? (size_t)length : 0;
+}
 
 /* ---------------------------------------------------------------- head --- */
 

@@ -28,6 +28,13 @@ enum response_place {
 	RESPONSE_CHUNK_END, RESPONSE_OVER, RESPONSE_BROKEN
 };
 
+/*
+ * Writes the request that a response answers, of a path and a host of n bytes,
+ * and returns its length; 0: the host is too long or not printable.
+ */
+size_t response_request(const char *path, const char *host, size_t n,
+    char *out, size_t room);
+
 /* All 0: nothing has been read. */
 struct response {
 	enum response_place place;

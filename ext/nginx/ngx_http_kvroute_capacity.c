@@ -18,7 +18,7 @@
  * until something else is read, or the engine says that there is none: one that
  * is down has its last capacity.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_fetch.h"
 
 #include "probe.h"
 
@@ -30,23 +30,15 @@ enum {
 	BACKOFFS = 4,            /* at most so often */
 	REFRESH_MS = 300000,
 	AT_ONCE = 8,             /* servers of an upstream */
-	CONNECTIONS_MIN = 16,    /* that stay free for requests */
-	PIECE = 16384            /* parsed in a fraction of a millisecond */
+	CONNECTIONS_MIN = 16     /* that stay free for requests */
 };
 
 struct ngx_http_kvroute_ask_s {
 	ngx_http_kvroute_srv_conf_t *up;
 	ngx_http_kvroute_server_t *server; /* as configured */
 	ngx_uint_t place;        /* in up->known */
-	ngx_str_t name;
-	struct sockaddr *sockaddr;
-	socklen_t socklen;
-	/* while it is asked */
-	struct probe *probe;     /* or NULL */
-	ngx_connection_t *connection; /* or NULL */
-	ngx_event_t deadline;
-	u_char request[PROBE_REQUEST_MAX];
-	size_t to_send, sent;
+	struct probe *probe;     /* while it is asked, or NULL */
+	ngx_http_kvroute_fetch_t fetch;
 	/* what is known */
 	uint64_t id;             /* of the worker; 0: not looked up */
 	ngx_atomic_uint_t troubles; /* when it was asked */
@@ -105,13 +97,14 @@ facts_write_to(ngx_http_kvroute_ask_t *ask, uint64_t id)
 static void
 facts_write(ngx_http_kvroute_ask_t *ask)
 {
-	uint32_t rank, ranks = ngx_http_kvroute_ranks_of(ask->up, &ask->name);
+	const ngx_str_t *name = &ask->fetch.name;
+	uint32_t rank, ranks = ngx_http_kvroute_ranks_of(ask->up, name);
 	uint64_t id;
 
 	facts_write_to(ask, ask->id);
 	for (rank = 1; rank < ranks && ask->id != 0; rank++) {
-		if (kvr_worker_find(ask->up->kvr, (const char *)ask->name.data,
-		    ask->name.len, rank, &id) == KVR_OK)
+		if (kvr_worker_find(ask->up->kvr, (const char *)name->data,
+		    name->len, rank, &id) == KVR_OK)
 			facts_write_to(ask, id);
 	}
 }
@@ -120,6 +113,7 @@ facts_write(ngx_http_kvroute_ask_t *ask)
 static bool
 id_look(ngx_http_kvroute_ask_t *ask)
 {
+	const ngx_str_t *name = &ask->fetch.name;
 	struct kvr_worker facts;
 	uint64_t id = ask->id;
 	int error;
@@ -128,8 +122,8 @@ id_look(ngx_http_kvroute_ask_t *ask)
 	if (id != 0 && (error = kvr_worker_get(ask->up->kvr, id, &facts)) !=
 	    KVR_EWORKER)
 		return false;
-	error = kvr_worker_find(ask->up->kvr, (const char *)ask->name.data,
-	    ask->name.len, 0, &id);
+	error = kvr_worker_find(ask->up->kvr, (const char *)name->data,
+	    name->len, 0, &id);
 	if (error != KVR_OK || id == ask->id)
 		return false;
 	ask->id = id;
@@ -139,19 +133,9 @@ id_look(ngx_http_kvroute_ask_t *ask)
 /* -------------------------------------------------------------- result --- */
 
 static void
-connection_close(ngx_http_kvroute_ask_t *ask)
-{
-	if (ask->connection != NULL)
-		ngx_close_connection(ask->connection);
-	ask->connection = NULL;
-	if (ask->deadline.timer_set)
-		ngx_del_timer(&ask->deadline);
-}
-
-static void
 leave(ngx_http_kvroute_ask_t *ask)
 {
-	connection_close(ask);
+	ngx_http_kvroute_fetch_leave(&ask->fetch);
 	if (ask->probe == NULL)
 		return;
 	probe_free(ask->probe);
@@ -170,7 +154,7 @@ failed(ngx_http_kvroute_ask_t *ask, const char *why, unsigned status)
 	if (ask->failures++ == 0)
 		ngx_log_error(NGX_LOG_WARN, ask->up->ask_timer.log, 0,
 		    "kvroute of upstream \"%V\": capacity of %V is %s: %s%*s",
-		    &ask->up->upstream->host, &ask->name,
+		    &ask->up->upstream->host, &ask->fetch.name,
 		    ask->found.tokens == 0 ? "not known" : "as before",
 		    why, (size_t)(end - text), text);
 	ask->due = ngx_current_msec + (BACKOFF_MS <<
@@ -196,7 +180,7 @@ done(ngx_http_kvroute_ask_t *ask)
 		ngx_log_error(NGX_LOG_NOTICE, ask->up->ask_timer.log, 0,
 		    "kvroute of upstream \"%V\": capacity of %V is %uL "
 		    "tokens, in blocks of %uD (0: not known), by %s of %s",
-		    &ask->up->upstream->host, &ask->name, c->tokens,
+		    &ask->up->upstream->host, &ask->fetch.name, c->tokens,
 		    c->block_tokens, probe_place(ask->probe),
 		    capacity_kind_name(c->kind));
 	ask->found = *c;
@@ -208,21 +192,24 @@ done(ngx_http_kvroute_ask_t *ask)
 	facts_write(ask);
 }
 
+/* ------------------------------------------------------------ responses --- */
+
 static void
-on_deadline(ngx_event_t *event)
+on_failure(ngx_http_kvroute_fetch_t *fetch, const char *why)
 {
-	failed(event->data, "it does not answer", 0);
+	failed(fetch->data, why, 0);
 }
 
-/* ---------------------------------------------------------- connection --- */
-
-/* true: the connection is as before. */
 static bool
-advance(ngx_http_kvroute_ask_t *ask, enum probe_state state)
+on_data(ngx_http_kvroute_fetch_t *fetch, const u_char *bytes, size_t n)
 {
+	ngx_http_kvroute_ask_t *ask = fetch->data;
+	enum probe_state state = n == 0 ? probe_close(ask->probe) :
+	    probe_data(ask->probe, bytes, n);
+
 	if (state == PROBE_MORE)
 		return true;
-	connection_close(ask);
+	ngx_http_kvroute_fetch_leave(fetch);
 	if (state == PROBE_NEXT)
 		path_ask(ask);
 	else
@@ -230,109 +217,15 @@ advance(ngx_http_kvroute_ask_t *ask, enum probe_state state)
 	return false;
 }
 
-/* One piece; other events have their turn before the next one. */
-static void
-on_read(ngx_event_t *event)
-{
-	static u_char piece[PIECE];
-	ngx_connection_t *c = event->data;
-	ngx_http_kvroute_ask_t *ask = c->data;
-	ssize_t n = c->recv(c, piece, sizeof(piece));
-
-	if (n == NGX_ERROR || (n == NGX_AGAIN &&
-	    ngx_handle_read_event(event, 0) != NGX_OK)) {
-		failed(ask, "the connection is broken", 0);
-	} else if (n != NGX_AGAIN && advance(ask, n == 0 ?
-	    probe_close(ask->probe) :
-	    probe_data(ask->probe, piece, (size_t)n))) {
-		ngx_post_event(event, &ngx_posted_next_events);
-	}
-}
-
-/* Nothing more is sent. */
-static void
-on_nothing(ngx_event_t *event)
-{
-	(void)event;
-}
-
-static bool
-is_connected(ngx_connection_t *c)
-{
-	int error = 0;
-	socklen_t n = sizeof(error);
-
-	return getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &error, &n) == 0 &&
-	    error == 0;
-}
-
-static void
-on_write(ngx_event_t *event)
-{
-	ngx_connection_t *c = event->data;
-	ngx_http_kvroute_ask_t *ask = c->data;
-	ssize_t n;
-
-	if (ask->sent == 0 && !is_connected(c)) {
-		failed(ask, "it cannot be connected to", 0);
-		return;
-	}
-	n = c->send(c, ask->request + ask->sent, ask->to_send - ask->sent);
-	if (n == NGX_ERROR) {
-		failed(ask, "the connection is broken", 0);
-		return;
-	}
-	if (n > 0)
-		ask->sent += (size_t)n;
-	if (ask->sent == ask->to_send)
-		event->handler = on_nothing;
-	if (ngx_handle_write_event(event, 0) != NGX_OK ||
-	    ngx_handle_read_event(c->read, 0) != NGX_OK)
-		failed(ask, "the connection is broken", 0);
-}
-
-/* Hosts are named as nginx names peers; a local socket has no such name. */
-static bool
-request_make(ngx_http_kvroute_ask_t *ask)
-{
-	static const ngx_str_t local = ngx_string("localhost");
-	const ngx_str_t *host = ask->sockaddr->sa_family == AF_UNIX ?
-	    &local : &ask->name;
-
-	ask->sent = 0;
-	ask->to_send = probe_request(ask->probe, (const char *)host->data,
-	    host->len, (char *)ask->request);
-	return ask->to_send > 0;
-}
-
 /* The current path of the probe, on a new connection. */
 static void
 path_ask(ngx_http_kvroute_ask_t *ask)
 {
-	ngx_peer_connection_t pc;
-	ngx_connection_t *c;
-	ngx_int_t rc;
+	ngx_str_t host = ngx_http_kvroute_fetch_host(&ask->fetch);
 
-	ngx_memzero(&pc, sizeof(pc));
-	pc.sockaddr = ask->sockaddr;
-	pc.socklen = ask->socklen;
-	pc.name = &ask->name;
-	pc.get = ngx_event_get_peer;
-	pc.log = &ask->up->ask_log;
-	pc.log_error = NGX_ERROR_INFO;
-	rc = request_make(ask) ? ngx_event_connect_peer(&pc) : NGX_ERROR;
-	if (rc != NGX_OK && rc != NGX_AGAIN) {
-		failed(ask, "it cannot be connected to", 0);
-		return;
-	}
-	c = ask->connection = pc.connection;
-	c->data = ask;
-	c->log = c->read->log = c->write->log = &ask->up->ask_log;
-	c->read->handler = on_read;
-	c->write->handler = on_write;
-	ngx_add_timer(&ask->deadline, DEADLINE_MS);
-	if (rc == NGX_OK)
-		on_write(c->write);
+	ask->fetch.to_send = probe_request(ask->probe, (const char *)host.data,
+	    host.len, (char *)ask->fetch.request);
+	ngx_http_kvroute_fetch(&ask->fetch, DEADLINE_MS);
 }
 
 /* --------------------------------------------------------------- timer --- */
@@ -396,19 +289,12 @@ ask_make(ngx_http_kvroute_ask_t *ask, ngx_http_kvroute_srv_conf_t *up,
     ngx_http_upstream_rr_peer_t *peer, ngx_pool_t *pool)
 {
 	ask->up = up;
-	ask->name.len = peer->name.len;
-	ask->name.data = ngx_pstrdup(pool, &peer->name);
-	ask->socklen = peer->socklen;
-	ask->sockaddr = ngx_palloc(pool, peer->socklen);
-	if (ask->name.data == NULL || ask->sockaddr == NULL)
-		return false;
-	ngx_memcpy(ask->sockaddr, peer->sockaddr, peer->socklen);
 	ask->due = ngx_current_msec;
-	ask->deadline.handler = on_deadline;
-	ask->deadline.data = ask;
-	ask->deadline.log = &up->ask_log;
-	ask->deadline.cancelable = 1;
-	return true;
+	ask->fetch.data = ask;
+	ask->fetch.read = on_data;
+	ask->fetch.failed = on_failure;
+	return ngx_http_kvroute_fetch_init(&ask->fetch, peer, &up->ask_log,
+	    pool);
 }
 
 static bool
