@@ -271,7 +271,8 @@ load_reader_data(struct load_reader *r, const void *bytes, size_t n)
 	while (at < end) {
 		lf = memchr(at, '\n', (size_t)(end - at));
 		piece = (size_t)((lf == NULL ? end : lf) - at);
-		room = r->n_line < LOAD_LINE_MAX ? LOAD_LINE_MAX - r->n_line : 0;
+		room = r->n_line < LOAD_LINE_MAX ?
+		    LOAD_LINE_MAX - r->n_line : 0;
 		memcpy(r->line + r->n_line % LOAD_LINE_MAX, at,
 		    piece < room ? piece : room);
 		r->n_line = piece < room ? r->n_line + piece : LOAD_LINE_MAX;

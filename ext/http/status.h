@@ -33,6 +33,18 @@ struct status_name {
 	size_t length;
 };
 
+/* What the engine of a worker has said of its load. */
+struct status_load {
+	uint64_t worker;        /* its id */
+	const char *name;
+	size_t name_length;
+	uint32_t rank;
+	uint64_t running, waiting;
+	double usage;           /* of its KV cache; below 0: not known */
+	uint64_t surplus;       /* requests that were not booked */
+	double age;             /* seconds */
+};
+
 struct status_upstream {
 	const char *name;
 	size_t name_length;
@@ -43,6 +55,8 @@ struct status_upstream {
 	const struct counters *counters; /* NULL: none */
 	const struct status_name *asked; /* workers whose engines say their */
 	size_t n_asked;                  /* capacity; others have been told */
+	const struct status_load *loads; /* those known */
+	size_t n_loads;
 };
 
 struct status {

@@ -10,6 +10,7 @@
 
 #include "body.h"
 #include "json_writer.h"
+#include "status_loads.h"
 #include "status_peers.h"
 
 static const char *const costs[] = {
@@ -141,6 +142,7 @@ counters_put(struct json *j, const struct counters *all)
 /* --------------------------------------------------------- a worker --- */
 
 struct worker {
+	uint64_t id;
 	struct kvr_worker facts;
 	struct kvr_worker_stats stats;
 	char name[KVR_NAME_MAX];
@@ -207,7 +209,8 @@ source_put(struct json *j, const struct worker *w, bool asked)
 }
 
 static void
-worker_put(struct json *j, const struct worker *w, bool ranked, bool asked)
+worker_put(struct json *j, const struct status_upstream *up,
+    const struct worker *w, bool ranked, bool asked)
 {
 	json_map(j, NULL);
 	json_bytes(j, "name", w->name, w->name_length);
@@ -221,6 +224,7 @@ worker_put(struct json *j, const struct worker *w, bool ranked, bool asked)
 	json_text(j, "window_mode", NAME_IN(windows, w->facts.window_mode));
 	json_whole(j, "window", w->facts.window_tokens);
 	load_put(j, &w->stats);
+	loads_json(j, up, w->id);
 	hits_put(j, &w->stats);
 	json_map_end(j);
 }
@@ -231,6 +235,7 @@ worker_read(struct json *j, const struct kvr *k, uint64_t id, struct worker *w)
 {
 	int error;
 
+	w->id = id;
 	w->facts.size = sizeof(w->facts);
 	w->stats.size = sizeof(w->stats);
 	do
@@ -325,7 +330,7 @@ workers_put(struct json *j, const struct status_upstream *up,
 
 	json_list(j, "workers");
 	for (i = 0; i < n; i++)
-		worker_put(j, &all[i], is_ranked(all, n, i),
+		worker_put(j, up, &all[i], is_ranked(all, n, i),
 		    is_asked(up, &all[i], &at));
 	json_list_end(j);
 }

@@ -16,6 +16,7 @@
  * have only counters.
  */
 #include "status_in.h"
+#include "status_loads.h"
 #include "status_peers.h"
 
 #include <string.h>
@@ -293,6 +294,7 @@ status_metrics(const struct status *s, struct writer *to)
 		reasons_put(&m);
 		endpoints_put(&m);
 		counters_put(&m);
+		loads_metrics(s, to);
 		peers_metrics(s, to);
 	} else {
 		to->failed = true;

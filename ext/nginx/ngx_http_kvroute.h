@@ -16,6 +16,8 @@
  *   end        finish or abort, also while the lock is held
  *   extend     the answer becomes part of the prompt
  *   capacity   engines are asked for theirs
+ *   poll       and say how loaded they are
+ *   fetch      connections for these two
  *   answer     headers, first event, usage -> the report
  *   variables  for logs
  *   trace      lines for kvroute-replay(1)
@@ -45,6 +47,7 @@
 #include "reply_message.h"
 #include "session_key.h"
 #include "status.h"
+#include "surplus.h"
 
 enum { NGX_HTTP_KVROUTE_TROUBLES = 64 };
 
@@ -57,7 +60,19 @@ typedef struct {
 	ngx_atomic_t silence;   /* as below, of which a line was logged */
 	/* requests that failed at a server: of peer i in [i % TROUBLES] */
 	ngx_atomic_t troubles[NGX_HTTP_KVROUTE_TROUBLES];
+	ngx_atomic_t poller;    /* pid of the process that polls, or 0 */
+	ngx_atomic_t poller_beat; /* time of its latest look */
 } ngx_http_kvroute_shared_t;
+
+/* What the engine of a worker said last; in the zone, its leader writes. */
+typedef struct {
+	ngx_atomic_t worker;    /* its id; 0: the place is free */
+	ngx_atomic_t at;        /* time of the answer; 0: it said nothing */
+	ngx_atomic_t running, waiting;
+	ngx_atomic_t usage;     /* thousandths, and 1; 0: not known */
+	ngx_atomic_t requests;  /* of them, not explained */
+	struct surplus surplus;
+} ngx_http_kvroute_polled_t;
 
 /* kvroute_server: facts about one address. */
 typedef struct {
@@ -71,6 +86,9 @@ typedef struct {
 
 /* A server whose engine is asked for its capacity. */
 typedef struct ngx_http_kvroute_ask_s ngx_http_kvroute_ask_t;
+
+/* A server whose engine is polled for its load. */
+typedef struct ngx_http_kvroute_poll_s ngx_http_kvroute_poll_t;
 
 /* A peer as it was when the current choice began; backups come last. */
 typedef struct {
@@ -128,9 +146,12 @@ typedef struct {
 	ngx_array_t *servers;   /* ngx_http_kvroute_server_t */
 	bool ranked;            /* one of them has ranks */
 	ngx_str_t rank_header;
+	ngx_msec_t poll_ms;     /* 0: off */
+	ngx_str_t poll_path;
 	ngx_shm_zone_t *zone;
 	/* in the zone */
 	ngx_http_kvroute_shared_t *shared;
+	ngx_http_kvroute_polled_t *polled; /* [options.max_workers] */
 	void *memory;           /* the region, if not a file */
 	size_t bytes;
 	/* of this process */
@@ -167,6 +188,9 @@ typedef struct {
 	ngx_uint_t asking;      /* now */
 	ngx_event_t ask_timer;
 	ngx_log_t ask_log;
+	ngx_http_kvroute_poll_t *polls;
+	ngx_uint_t n_polls;
+	ngx_event_t poll_timer;
 } ngx_http_kvroute_srv_conf_t;
 
 typedef enum {
@@ -431,6 +455,20 @@ void ngx_http_kvroute_asks_leave(ngx_http_kvroute_srv_conf_t *up);
 /* A request failed at this peer of up->known. */
 void ngx_http_kvroute_trouble(ngx_http_kvroute_srv_conf_t *up,
     ngx_uint_t place);
+
+/* poll */
+/* As asks: once up->known is made. Each process; one of them polls. */
+bool ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
+    ngx_cycle_t *cycle);
+void ngx_http_kvroute_polls_leave(ngx_http_kvroute_srv_conf_t *up);
+/* What is known, at most n_workers of them. */
+size_t ngx_http_kvroute_polled_list(const ngx_http_kvroute_srv_conf_t *up,
+    struct status_load *out);
+/* These two return what is wrong, or NULL. */
+const char *ngx_http_kvroute_poll_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value);
+const char *ngx_http_kvroute_poll_path_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value);
 
 /* end */
 /* `taken`: the peer accepted the request with a status below 400. */

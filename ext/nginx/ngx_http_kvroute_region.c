@@ -260,6 +260,7 @@ join_again(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream \"%V\": "
 	    "the region is there now", &up->upstream->host);
 	(void)ngx_http_kvroute_asks_begin(up, up->cycle);
+	(void)ngx_http_kvroute_polls_begin(up, up->cycle);
 	return true;
 }
 
@@ -358,7 +359,8 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	if (error != KVR_OK)
 		(void)ngx_http_kvroute_complain(cycle->log, up, "region",
 		    error);
-	else if (!ngx_http_kvroute_asks_begin(up, cycle))
+	else if (!ngx_http_kvroute_asks_begin(up, cycle) ||
+	    !ngx_http_kvroute_polls_begin(up, cycle))
 		return NGX_ERROR;
 	watch(&up->watch);
 	return NGX_OK;
@@ -394,6 +396,7 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 	int error;
 
 	ngx_http_kvroute_asks_leave(up);
+	ngx_http_kvroute_polls_leave(up);
 	for (; tries > 0 && !ngx_http_kvroute_late_write(up); tries--)
 		ngx_msleep(1);
 	do {

@@ -59,12 +59,21 @@ status_make(ngx_pool_t *pool, const kvroute_upstreams_t *all, struct status *s)
 	    (all->n + 1) * sizeof(*upstream));
 	struct counters *counters = ngx_palloc(pool,
 	    (all->n + 1) * sizeof(*counters));
+	struct status_load *loads;
 	ngx_uint_t i;
 
 	if (upstream == NULL || counters == NULL)
 		return false;
-	for (i = 0; i < all->n; i++)
+	for (i = 0; i < all->n; i++) {
 		upstream_describe(&upstream[i], &counters[i], all->at[i]);
+		loads = ngx_palloc(pool, (all->at[i]->n_workers + 1) *
+		    sizeof(*loads));
+		if (loads == NULL)
+			return false;
+		upstream[i].loads = loads;
+		upstream[i].n_loads = ngx_http_kvroute_polled_list(all->at[i],
+		    loads);
+	}
 	s->proxy = "nginx";
 	s->time = (uint64_t)ngx_time();
 	s->upstream = upstream;

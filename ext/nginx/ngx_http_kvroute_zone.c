@@ -307,6 +307,7 @@ zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
 		return NGX_ERROR;
 	}
 	up->shared = of->shared;
+	up->polled = of->polled;
 	up->memory = of->memory;
 	up->bytes = of->bytes;
 	return NGX_OK;
@@ -325,7 +326,9 @@ zone_init(ngx_shm_zone_t *zone, void *old)
 		return up->path.len > 0 ? file_prepare(up, log) : NGX_OK;
 	}
 	up->shared = ngx_slab_calloc(slab, sizeof(*up->shared));
-	if (up->shared == NULL)
+	up->polled = ngx_slab_calloc(slab, up->options.max_workers *
+	    sizeof(*up->polled));
+	if (up->shared == NULL || up->polled == NULL)
 		return ngx_http_kvroute_complain(log, up, "zone",
 		    KVR_ETOOSMALL);
 	if (up->path.len > 0)
@@ -346,7 +349,8 @@ zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 	if (name->data == NULL)
 		return false;
 	ngx_sprintf(name->data, "kvroute %V", &up->upstream->host);
-	up->zone_size = COUNTERS_PAGES * ngx_pagesize;
+	up->zone_size = COUNTERS_PAGES * ngx_pagesize +
+	    up->options.max_workers * sizeof(*up->polled);
 	return true;
 }
 

@@ -277,6 +277,10 @@ explained(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg,
 		*why = ngx_http_kvroute_secret_read(cf, up, &value);
 	else if (named(arg, "journal", &value))
 		*why = journal_sized(up, &value);
+	else if (named(arg, "poll", &value))
+		*why = ngx_http_kvroute_poll_set(up, &value);
+	else if (named(arg, "poll_path", &value))
+		*why = ngx_http_kvroute_poll_path_set(up, &value);
 	else
 		return false;
 	return true;
@@ -610,6 +614,7 @@ srv_create(ngx_conf_t *cf)
 	up->options.block_size = BLOCK;
 	up->options.region_bytes = 0;
 	up->policy.cost = KVR_COST_BALANCED;
+	ngx_str_set(&up->poll_path, "/metrics");
 	ngx_queue_init(&up->late);
 	return up;
 }

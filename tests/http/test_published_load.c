@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_published_load.c - loads as engines write them, cut anywhere, and damaged;
- * and what of them the bookings of a router explain.
+ * test_published_load.c - loads as engines write them, cut anywhere, and
+ * damaged; and what of them the bookings of a router explain.
  */
 #include "test.h"
 
@@ -154,7 +154,8 @@ END_TEST
 
 START_TEST(damaged)
 {
-	static const char *const bad[] = { "", "\n", "vllm:num_requests_running",
+	static const char *const bad[] = { "", "\n",
+	    "vllm:num_requests_running",
 	    "vllm:num_requests_running\n", "vllm:num_requests_running 3",
 	    "vllm:num_requests_running{a=\"b} 3\n",
 	    "vllm:num_requests_running{a=\"b\\\n", "vllm:num_requests_run 3\n",

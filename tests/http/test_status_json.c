@@ -262,6 +262,39 @@ START_TEST(order_of_workers_after_a_reset)
 }
 END_TEST
 
+/* What an engine has said, and null of those that said nothing. */
+START_TEST(loads_that_engines_say)
+{
+	struct status_load load = { .name = "up", .name_length = 2,
+	    .running = 3, .waiting = 4, .usage = 0.5, .surplus = 2,
+	    .age = 1.5 };
+	struct json_object *up, *polled;
+
+	ck_assert_int_eq(kvr_worker_find(fleet[0].kvr, "up", 2, 0,
+	    &load.worker), KVR_OK);
+	fleet[0].loads = &load;
+	fleet[0].n_loads = 1;
+	take();
+	up = item(state, "upstreams", 0);
+	ck_assert_ptr_null(member(item(up, "workers", 0), "polled"));
+	polled = member(item(up, "workers", 1), "polled");
+	ck_number(polled, "running", 3);
+	ck_number(polled, "waiting", 4);
+	ck_number(polled, "surplus", 2);
+	ck_assert_double_eq(json_object_get_double(member(polled, "usage")),
+	    0.5);
+	ck_assert_double_eq(json_object_get_double(member(polled, "age")),
+	    1.5);
+	json_object_put(state);
+	load.usage = -1;
+	take();
+	up = item(state, "upstreams", 0);
+	ck_assert_ptr_null(member(member(item(up, "workers", 1), "polled"),
+	    "usage"));
+	json_object_put(state);
+}
+END_TEST
+
 /* Told by the operator, read off an engine, or not known. */
 START_TEST(sources_of_capacities)
 {
@@ -446,6 +479,7 @@ suite_status_json(void)
 	tcase_add_test(c, workers);
 	tcase_add_test(c, workers_with_ranks);
 	tcase_add_test(c, order_of_workers_after_a_reset);
+	tcase_add_test(c, loads_that_engines_say);
 	tcase_add_test(c, sources_of_capacities);
 	tcase_add_test(c, counters_are_shown);
 	tcase_add_test(c, endless_ttl);

@@ -179,6 +179,36 @@ END_TEST
 
 #define PEER "{upstream=\"none\",host=\"a?b??\",id=\"0000000000000abc\"} "
 
+START_TEST(loads_that_engines_say)
+{
+	const struct status_load loads[] = { { .name = "u\"p",
+	    .name_length = 3, .running = 3, .waiting = 4, .usage = 0.0625,
+	    .surplus = 2, .age = 1.5 }, { .name = "up", .name_length = 2,
+	    .rank = 1, .usage = -1 } };
+
+	take();
+	ck_assert_ptr_null(strstr(sink.text, "_polled_"));
+	fleet[0].loads = loads;
+	fleet[0].n_loads = 2;
+	take();
+	ck_line("# TYPE kvroute_proxy_polled_running gauge\n");
+	ck_line("kvroute_proxy_polled_running" A ",worker=\"u\\\"p\","
+	    "rank=\"0\"} 3.000\n");
+	ck_line("kvroute_proxy_polled_waiting" A ",worker=\"u\\\"p\","
+	    "rank=\"0\"} 4.000\n");
+	ck_line("kvroute_proxy_polled_usage" A ",worker=\"u\\\"p\","
+	    "rank=\"0\"} 0.063\n");
+	ck_line("kvroute_proxy_polled_surplus" A ",worker=\"u\\\"p\","
+	    "rank=\"0\"} 2.000\n");
+	ck_line("kvroute_proxy_polled_age_seconds" A ",worker=\"u\\\"p\","
+	    "rank=\"0\"} 1.500\n");
+	ck_line("kvroute_proxy_polled_surplus" A ",worker=\"up\","
+	    "rank=\"1\"} 0.000\n");
+	ck_assert_ptr_null(strstr(sink.text, "_polled_usage" A
+	    ",worker=\"up\""));
+}
+END_TEST
+
 START_TEST(no_news_of_peers)
 {
 	fleet_exchange(-1);
@@ -252,6 +282,7 @@ suite_status_metrics(void)
 	tcase_add_test(c, no_upstream);
 	tcase_add_test(c, no_room_and_no_memory);
 	tcase_add_loop_test(c, a_held_lock, 0, 2);
+	tcase_add_test(c, loads_that_engines_say);
 	tcase_add_test(c, no_news_of_peers);
 	tcase_add_test(c, peers);
 	tcase_add_test(c, old_news_of_peers);

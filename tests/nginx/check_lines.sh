@@ -47,6 +47,13 @@ wrong_lines()
 	kvroute path=kv journal=64; # "journal=64": the size is a power of two from 64k to 1g
 	kvroute path=kv journal=0; # "journal=0": the size is a power of two
 	kvroute path=kv journal=3m; # "journal=3m": the size is a power of two
+	kvroute zone=kv:8m poll=on; # "poll=on": it is "off", or a time from 100ms to 1m
+	kvroute zone=kv:8m poll=0; # "poll=0": it is "off", or a time from
+	kvroute zone=kv:8m poll=99ms; # "poll=99ms": it is "off", or a time from
+	kvroute zone=kv:8m poll=61s; # "poll=61s": it is "off", or a time from
+	kvroute zone=kv:8m poll_path=metrics; # "poll_path=metrics": it is a path of an engine that begins with "/"
+	kvroute zone=kv:8m poll_path=; # invalid parameter "poll_path="
+	kvroute zone=kv:8m "poll_path=/a b"; # "poll_path=/a b": it has a character that no path has
 	kvroute path=kv journal=2g; # "journal=2g": the size is a power of two
 	kvroute path=kv journal=much; # "journal=much": the size is a power of two
 	kvroute journal=4m zone=kv:8m; # has "journal=" without "path=": kvroute-sync reads a file

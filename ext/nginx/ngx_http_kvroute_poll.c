@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_poll.c - kvroute ... poll=TIME: engines say how loaded they
+ * are.
+ *
+ *   timer    lead? --> each server: is it due?
+ *              |         due --> GET /metrics --> engine_load.h --> surplus.h
+ *              |                                                       |
+ *              |         its load in the region, of a source of its own <--+
+ *              +--> no: another process does that
+ *
+ * One nginx worker process does this for all: the leader, as the zone says by
+ * pid and beat. When it has died, leaves, or has not beaten for LEAD_NS, the
+ * next one that looks takes its place, and goes on with what the zone knows of
+ * each worker. Only the leader writes; one that was stopped and goes on sees
+ * that it is none.
+ *
+ * What a poll says is good for STALE polls. Then the load that was set ends,
+ * and it is not known until the engine answers again. A worker that the zone
+ * does not know, since it is new, was reset, or has another place after a
+ * reload, loses at once what was set before, maybe by another life of nginx.
+ * With poll=off a leader is made, too, does that, and rests.
+ */
+#include "ngx_http_kvroute_fetch.h"
+
+#include "engine_load.h"
+#include "response.h"
+#include "surplus.h"
+
+/* Of kvr_worker_set_load; the last one is that of kvroute-sync(8). */
+enum { SOURCE = 0 };
+
+enum {
+	STALE = 3,               /* polls */
+	BYTES_MAX = 1 << 20,     /* of a response */
+	CONNECTIONS_MIN = 16,    /* that stay free for requests */
+	BACKOFFS = 10,           /* doublings at most */
+	AGAIN_DEAF_MS = 4000,    /* at most, if it does not answer */
+	AGAIN_DUMB_MS = 30000,   /* at most, if it publishes nothing */
+	REST_MS = 1000           /* between looks with poll=off */
+};
+#define LEAD_NS INT64_C(3000000000)
+
+struct ngx_http_kvroute_poll_s {
+	ngx_http_kvroute_srv_conf_t *up;
+	ngx_http_kvroute_fetch_t fetch;
+	ngx_uint_t place;        /* of its first rank in shared->polled */
+	uint32_t ranks;
+	struct load_reader *reader; /* while it is asked, or NULL */
+	struct response response;
+	size_t bytes;
+	ngx_msec_t due;
+	ngx_uint_t failures;
+	bool known;              /* it has said so before */
+};
+
+static ngx_http_kvroute_polled_t *
+polled_of(ngx_http_kvroute_poll_t *poll, uint32_t rank)
+{
+	return &poll->up->polled[poll->place + rank];
+}
+
+static uint64_t
+id_of(ngx_http_kvroute_poll_t *poll, uint32_t rank)
+{
+	uint64_t id = 0;
+
+	return kvr_worker_find(poll->up->kvr,
+	    (const char *)poll->fetch.name.data, poll->fetch.name.len, rank,
+	    &id) == KVR_OK ? id : 0;
+}
+
+/* --------------------------------------------------------------- leader --- */
+
+static bool
+leads(ngx_http_kvroute_srv_conf_t *up)
+{
+	return up->shared->poller == (ngx_atomic_uint_t)ngx_pid;
+}
+
+static bool
+is_gone(ngx_atomic_uint_t pid)
+{
+	return pid == 0 || (kill((ngx_pid_t)pid, 0) == -1 &&
+	    ngx_errno == ESRCH);
+}
+
+/* Is this process the leader, from now on if there is none? */
+static bool
+lead(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_atomic_uint_t leader = up->shared->poller;
+	int64_t now = kvr_clock_now();
+
+	if (!leads(up) && !is_gone(leader) &&
+	    now - (int64_t)up->shared->poller_beat <= LEAD_NS)
+		return false;
+	if (!leads(up) && !ngx_atomic_cmp_set(&up->shared->poller, leader,
+	    (ngx_atomic_uint_t)ngx_pid))
+		return false;
+	up->shared->poller_beat = (ngx_atomic_uint_t)now;
+	return true;
+}
+
+static void
+polls_leave(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_polls; i++) {
+		ngx_http_kvroute_fetch_leave(&up->polls[i].fetch);
+		load_reader_free(up->polls[i].reader);
+		up->polls[i].reader = NULL;
+	}
+}
+
+/* ---------------------------------------------------------------- loads --- */
+
+/* False: the lock is held, and what is in force stays. */
+static bool
+load_set(ngx_http_kvroute_poll_t *poll, uint64_t id,
+    const struct kvr_load *load)
+{
+	return kvr_worker_set_load(poll->up->kvr, id, SOURCE, load) !=
+	    KVR_EBUSY;
+}
+
+/* Ends what was set of this worker; nothing is known of it. */
+static bool
+load_end(ngx_http_kvroute_poll_t *poll, ngx_http_kvroute_polled_t *p,
+    uint64_t id)
+{
+	const struct kvr_load none = { .size = sizeof(none) };
+
+	if (id != 0 && !load_set(poll, id, &none))
+		return false;
+	ngx_memzero(p, sizeof(*p));
+	p->worker = id;
+	return true;
+}
+
+/* False: there is more to do. */
+static bool
+settle_one(ngx_http_kvroute_poll_t *poll, uint32_t rank)
+{
+	ngx_http_kvroute_polled_t *p = polled_of(poll, rank);
+	int64_t age = kvr_clock_now() - (int64_t)p->at;
+	int64_t stale = (int64_t)poll->up->poll_ms * STALE * 1000000;
+	uint64_t id = id_of(poll, rank);
+
+	if (id == 0)
+		return false;
+	if (p->worker == id && (p->at == 0 || age <= stale))
+		return true;
+	return load_end(poll, p, id);
+}
+
+static bool
+settle(ngx_http_kvroute_srv_conf_t *up)
+{
+	bool done = true;
+	ngx_uint_t i;
+	uint32_t rank;
+
+	for (i = 0; i < up->n_polls; i++)
+		for (rank = 0; rank < up->polls[i].ranks; rank++)
+			done &= settle_one(&up->polls[i], rank);
+	return done;
+}
+
+/* Requests booked on a worker, by all but this source; false: not known. */
+static bool
+booked_on(ngx_http_kvroute_poll_t *poll, uint64_t id,
+    struct kvr_worker_stats *stats, uint64_t *booked)
+{
+	struct kvr_load own = { .size = sizeof(own) };
+
+	stats->size = sizeof(*stats);
+	if (id == 0 || kvr_worker_get_load(poll->up->kvr, id, SOURCE, &own) !=
+	    KVR_OK || kvr_worker_stats(poll->up->kvr, id, stats) != KVR_OK)
+		return false;
+	*booked = stats->requests > own.requests ?
+	    stats->requests - own.requests : 0;
+	return true;
+}
+
+static uint64_t
+capacity_of(ngx_http_kvroute_poll_t *poll, uint64_t id,
+    const struct kvr_worker_stats *stats)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	if (kvr_worker_get(poll->up->kvr, id, &facts) == KVR_OK &&
+	    facts.capacity_tokens != 0)
+		return facts.capacity_tokens;
+	return stats->learnt_capacity;
+}
+
+/* What cannot be done while the lock is held is left to the next poll. */
+static void
+take(ngx_http_kvroute_poll_t *poll, uint32_t rank,
+    const struct engine_load *said)
+{
+	ngx_http_kvroute_polled_t *p = polled_of(poll, rank);
+	uint64_t id = id_of(poll, rank), booked, requests;
+	struct kvr_worker_stats stats;
+	struct kvr_load load;
+
+	if (id != p->worker || !booked_on(poll, id, &stats, &booked))
+		return;
+	requests = surplus_answered(&p->surplus, booked, said);
+	surplus_load(requests, said, &stats,
+	    (double)poll->up->options.block_size / 4, capacity_of(poll, id,
+	    &stats), &load);
+	if (!load_set(poll, id, &load))
+		return;
+	p->running = said->running;
+	p->waiting = said->waiting;
+	p->usage = said->usage < 0 ? 0 :
+	    (ngx_atomic_uint_t)(said->usage * 1000 + 0.5) + 1;
+	p->requests = requests;
+	p->at = (ngx_atomic_uint_t)kvr_clock_now();
+}
+
+/* --------------------------------------------------------------- result --- */
+
+static void
+poll_end(ngx_http_kvroute_poll_t *poll)
+{
+	ngx_http_kvroute_fetch_leave(&poll->fetch);
+	load_reader_free(poll->reader);
+	poll->reader = NULL;
+}
+
+/* Of failures in a row the first is logged. */
+static void
+failed(ngx_http_kvroute_poll_t *poll, const char *why, ngx_msec_t most)
+{
+	ngx_msec_t wait = poll->up->poll_ms <<
+	    ngx_min(poll->failures, BACKOFFS);
+
+	if (poll->failures++ == 0)
+		ngx_log_error(NGX_LOG_NOTICE, poll->up->poll_timer.log, 0,
+		    "kvroute of upstream \"%V\": load of %V is not known: %s",
+		    &poll->up->upstream->host, &poll->fetch.name, why);
+	poll->known = false;
+	poll->due = ngx_current_msec + ngx_max(poll->up->poll_ms,
+	    ngx_min(wait, most));
+	poll_end(poll);
+}
+
+static void
+answered(ngx_http_kvroute_poll_t *poll)
+{
+	static struct engine_load said[LOAD_RANKS_MOST];
+	uint32_t rank;
+
+	if (poll->response.status != 200 ||
+	    !load_reader_end(poll->reader, said)) {
+		failed(poll, "it publishes none", AGAIN_DUMB_MS);
+		return;
+	}
+	if (!poll->known)
+		ngx_log_error(NGX_LOG_INFO, poll->up->poll_timer.log, 0,
+		    "kvroute of upstream \"%V\": load of %V is known",
+		    &poll->up->upstream->host, &poll->fetch.name);
+	poll->known = true;
+	poll->failures = 0;
+	if (leads(poll->up) && !ngx_exiting)
+		for (rank = 0; rank < poll->ranks; rank++)
+			take(poll, rank, &said[rank]);
+	poll_end(poll);
+}
+
+static void
+on_failure(ngx_http_kvroute_fetch_t *fetch, const char *why)
+{
+	failed(fetch->data, why, AGAIN_DEAF_MS);
+}
+
+static bool
+on_data(ngx_http_kvroute_fetch_t *fetch, const u_char *bytes, size_t n)
+{
+	ngx_http_kvroute_poll_t *poll = fetch->data;
+	const char *at = (const char *)bytes, *end = at + n;
+	struct response_part part;
+	enum response_what what;
+
+	while ((what = response_next(&poll->response, &at, end, &part)) ==
+	    RESPONSE_BODY) {
+		poll->bytes += part.n;
+		load_reader_data(poll->reader, part.bytes, part.n);
+	}
+	if (what == RESPONSE_MORE && n > 0 && poll->bytes <= BYTES_MAX)
+		return true;
+	if (what == RESPONSE_END || (what == RESPONSE_MORE && n == 0 &&
+	    response_close(&poll->response)))
+		answered(poll);
+	else
+		failed(poll, poll->bytes > BYTES_MAX ? "it says too much" :
+		    "its response is broken", AGAIN_DUMB_MS);
+	return false;
+}
+
+/* ---------------------------------------------------------------- timer --- */
+
+static void
+begin(ngx_http_kvroute_poll_t *poll)
+{
+	ngx_http_kvroute_srv_conf_t *up = poll->up;
+	ngx_str_t host = ngx_http_kvroute_fetch_host(&poll->fetch);
+	struct kvr_worker_stats stats;
+	uint64_t booked;
+	uint32_t rank;
+
+	poll->reader = load_reader_new(poll->ranks);
+	if (poll->reader == NULL)
+		return;
+	ngx_memzero(&poll->response, sizeof(poll->response));
+	poll->bytes = 0;
+	poll->due = ngx_current_msec + up->poll_ms;
+	for (rank = 0; rank < poll->ranks; rank++)
+		if (booked_on(poll, polled_of(poll, rank)->worker, &stats,
+		    &booked))
+			surplus_asked(&polled_of(poll, rank)->surplus, booked);
+	poll->fetch.to_send = response_request((const char *)
+	    up->poll_path.data, (const char *)host.data, host.len,
+	    (char *)poll->fetch.request, sizeof(poll->fetch.request));
+	ngx_http_kvroute_fetch(&poll->fetch, up->poll_ms * (STALE - 1));
+}
+
+static bool
+is_due(ngx_http_kvroute_poll_t *poll)
+{
+	return poll->reader == NULL &&
+	    (ngx_msec_int_t)(ngx_current_msec - poll->due) >= 0 &&
+	    ngx_cycle->free_connection_n >= CONNECTIONS_MIN;
+}
+
+static void
+on_tick(ngx_event_t *event)
+{
+	ngx_http_kvroute_srv_conf_t *up = event->data;
+	ngx_uint_t i;
+
+	if (ngx_exiting || ngx_quit || ngx_terminate) {
+		ngx_http_kvroute_polls_leave(up);
+		return;
+	}
+	if (!lead(up)) {
+		polls_leave(up);
+	} else if (settle(up) && up->poll_ms == 0) {
+		return;
+	} else {
+		for (i = 0; i < up->n_polls && up->poll_ms > 0; i++)
+			if (is_due(&up->polls[i]))
+				begin(&up->polls[i]);
+	}
+	/* A poll is due every so many ticks: half of one is no delay. */
+	ngx_add_timer(event, up->poll_ms > 0 ? ngx_min(up->poll_ms / 2 + 1,
+	    REST_MS) : REST_MS);
+}
+
+/* -------------------------------------------------------------- process --- */
+
+static bool
+poll_make(ngx_http_kvroute_poll_t *poll, ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_upstream_rr_peer_t *peer, ngx_pool_t *pool)
+{
+	poll->up = up;
+	poll->ranks = ngx_http_kvroute_ranks_of(up, &peer->name);
+	poll->due = ngx_current_msec;
+	poll->fetch.data = poll;
+	poll->fetch.read = on_data;
+	poll->fetch.failed = on_failure;
+	return ngx_http_kvroute_fetch_init(&poll->fetch, peer, &up->ask_log,
+	    pool);
+}
+
+static bool
+polls_make(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
+{
+	ngx_http_upstream_rr_peers_t *peers;
+	ngx_http_upstream_rr_peer_t *peer;
+	ngx_http_kvroute_poll_t *poll;
+	ngx_uint_t place = 0;
+
+	up->polls = ngx_pcalloc(pool, (up->n_peers + 1) * sizeof(*up->polls));
+	if (up->polls == NULL)
+		return false;
+	for (peers = up->upstream->peer.data; peers != NULL;
+	    peers = peers->next)
+		for (peer = peers->peer; peer != NULL &&
+		    up->n_polls < up->n_peers; peer = peer->next) {
+			poll = &up->polls[up->n_polls];
+			if (!poll_make(poll, up, peer, pool))
+				return false;
+			if (place + poll->ranks > up->options.max_workers)
+				return true;
+			poll->place = place;
+			place += poll->ranks;
+			up->n_polls++;
+		}
+	return true;
+}
+
+bool
+ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
+    ngx_cycle_t *cycle)
+{
+	if (ngx_process == NGX_PROCESS_HELPER || up->polled == NULL)
+		return true;
+	up->ask_log = *cycle->log;
+	up->ask_log.log_level = NGX_LOG_ALERT;
+	if (up->polls == NULL && !polls_make(up, cycle->pool))
+		return false;
+	up->poll_timer.handler = on_tick;
+	up->poll_timer.data = up;
+	up->poll_timer.log = cycle->log;
+	up->poll_timer.cancelable = 1;
+	ngx_add_timer(&up->poll_timer, 1);
+	return true;
+}
+
+void
+ngx_http_kvroute_polls_leave(ngx_http_kvroute_srv_conf_t *up)
+{
+	polls_leave(up);
+	(void)ngx_atomic_cmp_set(&up->shared->poller,
+	    (ngx_atomic_uint_t)ngx_pid, 0);
+}
+
+/* What the leader writes meanwhile is old or new. */
+size_t
+ngx_http_kvroute_polled_list(const ngx_http_kvroute_srv_conf_t *up,
+    struct status_load *out)
+{
+	int64_t now = kvr_clock_now(), at;
+	const ngx_http_kvroute_polled_t *p;
+	ngx_http_kvroute_poll_t *poll;
+	size_t n = 0;
+	uint32_t rank;
+
+	for (poll = up->polls; poll < up->polls + up->n_polls; poll++)
+		for (rank = 0; rank < poll->ranks; rank++) {
+			p = polled_of(poll, rank);
+			at = (int64_t)p->at;
+			if (at == 0)
+				continue;
+			out[n++] = (struct status_load){
+			    .worker = p->worker,
+			    .name = (const char *)poll->fetch.name.data,
+			    .name_length = poll->fetch.name.len, .rank = rank,
+			    .running = p->running, .waiting = p->waiting,
+			    .usage = ((double)p->usage - 1) / 1000,
+			    .surplus = p->requests,
+			    .age = now > at ? (double)(now - at) / 1e9 : 0 };
+		}
+	return n;
+}
+
+/* -------------------------------------------------------- configuration --- */
+
+const char *
+ngx_http_kvroute_poll_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value)
+{
+	ngx_str_t text = *value;
+	ngx_int_t ms;
+
+	if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
+		up->poll_ms = 0;
+		return NULL;
+	}
+	ms = ngx_parse_time(&text, 0);
+	if (ms == NGX_ERROR || ms < 100 || ms > 60000)
+		return "it is \"off\", or a time from 100ms to 1m";
+	up->poll_ms = (ngx_msec_t)ms;
+	return NULL;
+}
+
+const char *
+ngx_http_kvroute_poll_path_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value)
+{
+	size_t i;
+
+	for (i = 0; i < value->len; i++)
+		if (value->data[i] <= ' ' || value->data[i] > '~')
+			return "it has a character that no path has";
+	if (value->len == 0 || value->len > 200 || value->data[0] != '/')
+		return "it is a path of an engine that begins with \"/\", of "
+		    "at most 200 bytes";
+	up->poll_path = *value;
+	return NULL;
+}
