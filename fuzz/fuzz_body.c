@@ -4,8 +4,8 @@
  *
  * The first byte is the endpoint (and whether the body is marked incomplete),
  * the second says how the pieces are cut, the third which allocation fails (0:
- * none), the rest is the body. It is read in one piece, in many, and by YAJL,
- * with the same result; and its strings in each way there is, see ways.h. The
+ * none), the rest is the body. It is read in one piece, in many, with its prompt
+ * later, and by YAJL, with the same result; and its strings in each way there is, see ways.h. The
  * prompt must be no larger than the body allows; a failed allocation is
  * BODY_NO_MEMORY or has no effect; and one struct body reads all of these, one
  * after the other.
@@ -103,6 +103,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bodies_take(body, region, prompt, endpoint, data + 3, size - 3,
 	    &many, &more);
 	demand(bodies_equal(&one, &more));
+	many.later = true;
+	bodies_take(body, region, prompt, endpoint, data + 3, size - 3,
+	    &many, &more);
+	demand(bodies_later(&more, &one));
+	many.later = false;
 	bodies_take_yajl(body, region, prompt, endpoint, data + 3, size - 3,
 	    whole.more, &more);
 	demand(bodies_equal(&one, &more));

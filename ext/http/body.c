@@ -101,7 +101,7 @@ begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint,
 	forget(b);
 	b->apart = what != IS_BODY;
 	body_outside(b, what);
-	if (endpoint == ENDPOINT_OTHER)
+	if (endpoint == ENDPOINT_OTHER && p != NULL)
 		body_stop(b, BODY_NO_PROMPT);
 }
 
@@ -109,7 +109,8 @@ void
 body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint)
 {
 	begin(b, p, endpoint, IS_BODY);
-	(void)kvr_prompt_begin(p, NULL);
+	if (p != NULL)
+		(void)kvr_prompt_begin(p, NULL);
 }
 
 void
@@ -302,9 +303,10 @@ tell(const struct body *b, struct body_facts *facts)
 static enum body_outcome
 outcome(const struct body *b)
 {
-	if (b->why == BODY_NO_MEMORY || b->why == BODY_TOO_DEEP ||
-	    b->endpoint == ENDPOINT_OTHER)
+	if (b->why == BODY_NO_MEMORY || b->why == BODY_TOO_DEEP)
 		return b->why;
+	if (b->endpoint == ENDPOINT_OTHER)
+		return BODY_NO_PROMPT;
 	if (b->given == 0)
 		return BODY_EMPTY;
 	if (b->some)
@@ -326,9 +328,26 @@ body_end(struct body *b, struct body_facts *facts)
 	if (b->is_reasoning)
 		body_drop_item(b);
 	body_settle(b);
-	body_release(b);
+	if (b->prompt == NULL)
+		b->written = b->system.length + b->held.length;
+	else
+		body_release(b);
 	b->stopped = true;
 	tell(b, facts);
+	return outcome(b);
+}
+
+enum body_outcome
+body_prompt(struct body *b, struct kvr_prompt *p)
+{
+	if (outcome(b) != BODY_PROMPT)
+		return outcome(b);
+	b->prompt = p;
+	(void)kvr_prompt_begin(p, NULL);
+	b->written = 0;
+	b->stopped = false;
+	body_release(b);
+	b->stopped = true;
 	return outcome(b);
 }
 

@@ -50,6 +50,11 @@
  *   - of a repeated key at the top the last one counts, as in engines. In a
  *     message both count.
  *
+ * A prompt later. Which index a request goes to may depend on its model: then
+ * there is no prompt yet, body_begin gets NULL, and the text is held, until
+ * body_prompt writes it to a prompt. The facts are the same, and so is the
+ * prompt. Model and ids are known for other endpoints too, which have no prompt.
+ *
  * A body is never an error. If it ends early, is broken, or has a byte that is
  * not UTF-8, then what precedes is the prompt, and facts->cut is set; a cut
  * string counts up to the cut, one with a wrong byte or escape not at all; the
@@ -63,7 +68,8 @@
  *
  * Memory: a struct body has 26 kB, and buffers that grow: up to twice the
  * longest string that has escapes or is cut by pieces; for Responses and
- * Messages, up to twice the system text and the messages ahead of it; up to
+ * Messages, up to twice the system text and the messages ahead of it; for a
+ * prompt later, up to twice its text; up to
  * four times what one message holds back because of the order of its keys,
  * mostly its role, and a few bytes for each such key. Those of more than 1 MB
  * are freed by body_trim or the next begin, others are kept. The rest of the
@@ -149,7 +155,10 @@ const char *body_reader(void);
 /* Does reasoning count? Not at first. For all bodies that begin from now on. */
 void body_reasoning(struct body *b, bool keep);
 
-/* Forgets the last body and begins the prompt; its content is not read. */
+/*
+ * Forgets the last body and begins the prompt; its content is not read. NULL:
+ * the prompt is made later.
+ */
 void body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint);
 /* Costs nothing once the outcome is known. */
 void body_data(struct body *b, const void *data, size_t n);
@@ -157,6 +166,11 @@ void body_data(struct body *b, const void *data, size_t n);
 void body_cut(struct body *b);
 /* All facts are written, whatever the outcome. */
 enum body_outcome body_end(struct body *b, struct body_facts *facts);
+/*
+ * After body_end, once, if there was no prompt: begins this one and writes it.
+ * Returns the outcome of the body, or BODY_NO_MEMORY.
+ */
+enum body_outcome body_prompt(struct body *b, struct kvr_prompt *p);
 /*
  * After body_end: sets KVR_SCOPE_SALT and KVR_SCOPE_ADAPTER where the body
  * has them. As kvr_scope_set.

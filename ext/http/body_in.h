@@ -136,7 +136,7 @@ struct part {
 };
 
 struct body {
-	struct kvr_prompt *prompt;
+	struct kvr_prompt *prompt; /* NULL: later */
 	enum endpoint endpoint;
 
 	/* feeding */

@@ -17,7 +17,8 @@ enum {
 	IN_COMPLETIONS = 1 << ENDPOINT_COMPLETIONS,
 	IN_RESPONSES = 1 << ENDPOINT_RESPONSES,
 	IN_MESSAGES = 1 << ENDPOINT_MESSAGES,
-	IN_ALL = IN_CHAT | IN_COMPLETIONS | IN_RESPONSES | IN_MESSAGES
+	IN_ALL = IN_CHAT | IN_COMPLETIONS | IN_RESPONSES | IN_MESSAGES,
+	IN_ANY = IN_ALL | 1 << ENDPOINT_OTHER
 };
 
 #define RANK(rank, name, value, mark, in) \
@@ -31,7 +32,7 @@ static const struct key top_keys[] = {
 	KEY("prompt", IS_PROMPTS, 0, IN_COMPLETIONS),
 	KEY("system", IS_SYSTEM, 0, IN_MESSAGES),
 	KEY("instructions", IS_SYSTEM, 0, IN_RESPONSES),
-	KEY("model", IS_NAME, NAME_MODEL, IN_ALL),
+	KEY("model", IS_NAME, NAME_MODEL, IN_ANY),
 	KEY("cache_salt", IS_NAME, NAME_SALT, IN_ALL),
 	KEY("stream", IS_TRUE, FLAG_STREAM, IN_ALL),
 	KEY("stream_options", IS_OPTIONS, FLAG_OPTIONS, IN_ALL),
@@ -51,11 +52,11 @@ static const struct key top_keys[] = {
 	KEY("previous_response_id", IS_AHEAD, AHEAD_PREVIOUS, IN_RESPONSES),
 	KEY("conversation", IS_AHEAD, AHEAD_CONVERSATION, IN_RESPONSES),
 	KEY("prompt", IS_AHEAD, AHEAD_STORED_PROMPT, IN_RESPONSES),
-	KEY("prompt_cache_key", IS_ID, BODY_CACHE_KEY, IN_ALL),
-	KEY("session_id", IS_ID, BODY_SESSION, IN_ALL),
-	KEY("user", IS_ID, BODY_USER, IN_ALL),
-	KEY("safety_identifier", IS_ID, BODY_SAFETY, IN_ALL),
-	KEY("metadata", IS_METADATA, 0, IN_ALL),
+	KEY("prompt_cache_key", IS_ID, BODY_CACHE_KEY, IN_ANY),
+	KEY("session_id", IS_ID, BODY_SESSION, IN_ANY),
+	KEY("user", IS_ID, BODY_USER, IN_ANY),
+	KEY("safety_identifier", IS_ID, BODY_SAFETY, IN_ANY),
+	KEY("metadata", IS_METADATA, 0, IN_ANY),
 	KEY("store", IS_FALSE, FLAG_UNSTORED, IN_RESPONSES),
 	END
 };
@@ -145,7 +146,7 @@ static const struct key option_keys[] = {
 };
 
 static const struct key metadata_keys[] = {
-	KEY("user_id", IS_ID, BODY_METADATA_USER, IN_ALL),
+	KEY("user_id", IS_ID, BODY_METADATA_USER, IN_ANY),
 	END
 };
 

@@ -80,7 +80,8 @@ body_flush(struct body *b)
 enum sink
 body_sink(const struct body *b)
 {
-	return b->apart || b->endpoint == ENDPOINT_RESPONSES ||
+	return b->prompt == NULL || b->apart ||
+	    b->endpoint == ENDPOINT_RESPONSES ||
 	    b->endpoint == ENDPOINT_MESSAGES ? SINK_MESSAGES : SINK_PROMPT;
 }
 
@@ -116,7 +117,8 @@ body_rewind(struct body *b)
 {
 	b->held.length = 0;
 	b->written = 0;
-	(void)kvr_prompt_begin(b->prompt, NULL);
+	if (b->prompt != NULL)
+		(void)kvr_prompt_begin(b->prompt, NULL);
 }
 
 void

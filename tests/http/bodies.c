@@ -101,9 +101,13 @@ bodies_take(struct body *b, const struct kvr *k, struct kvr_prompt *p,
     const struct pieces *pieces, struct taken *out)
 {
 	memset(out, 0, sizeof(*out));
-	body_begin(b, p, endpoint);
+	body_begin(b, pieces->later ? NULL : p, endpoint);
 	give(b, text, n, pieces);
 	out->outcome = body_end(b, &out->facts);
+	if (pieces->later) {
+		(void)kvr_prompt_begin(p, NULL);
+		out->outcome = body_prompt(b, p);
+	}
 	look(b, k, p, out);
 }
 
@@ -150,6 +154,16 @@ bodies_equal(const struct taken *a, const struct taken *b)
 	    memcmp(a->name, b->name, a->facts.model_length) == 0 &&
 	    memcmp(&a->scope, &b->scope, sizeof(a->scope)) == 0 &&
 	    a->units == b->units && a->hash == b->hash;
+}
+
+bool
+bodies_later(const struct taken *later, const struct taken *now)
+{
+	if (now->outcome == BODY_PROMPT)
+		return bodies_equal(later, now);
+	return later->outcome == now->outcome && later->units == 0 &&
+	    same_ids(later, now) && later->facts.model_length ==
+	    now->facts.model_length;
 }
 
 bool

@@ -23,6 +23,7 @@ struct pieces {
 	size_t step;     /* of the others; 0: all the rest */
 	uint64_t random; /* other than 0: lengths drawn from it */
 	bool more;       /* body_cut at the end */
+	bool later;      /* the prompt is made by body_prompt */
 };
 
 struct taken {
@@ -49,6 +50,8 @@ void bodies_take_yajl(struct body *b, const struct kvr *k,
     bool more, struct taken *out);
 
 bool bodies_equal(const struct taken *a, const struct taken *b);
+/* The first with its prompt later: nothing else differs. */
+bool bodies_later(const struct taken *later, const struct taken *now);
 /* Does the prompt begin with what `other` was? */
 bool bodies_begins(const struct kvr_prompt *p, const struct taken *other);
 

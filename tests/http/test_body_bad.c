@@ -180,6 +180,38 @@ START_TEST(other_endpoint)
 }
 END_TEST
 
+/* Facts that do not need a prompt. */
+START_TEST(other_endpoint_without_a_prompt)
+{
+	static const char text[] = "{\"input\":[\"a\"],\"user\":\"u\","
+	    "\"model\":\"m\"}";
+	struct body_facts facts;
+
+	body_begin(b, NULL, ENDPOINT_OTHER);
+	body_data(b, text, sizeof(text) - 1);
+	ck_assert_int_eq(body_end(b, &facts), BODY_NO_PROMPT);
+	ck_assert_uint_eq(facts.model_length, 1);
+	ck_assert_mem_eq(facts.model, "m", 1);
+	ck_assert_uint_eq(facts.id_length[BODY_USER], 1);
+	ck_assert_int_eq(body_prompt(b, p), BODY_NO_PROMPT);
+}
+END_TEST
+
+/* A failed allocation leaves no part of a prompt that counts. */
+START_TEST(no_memory_later)
+{
+	static const char text[] = CHAT("\"a\"");
+	struct body_facts facts;
+
+	body_begin(b, NULL, ENDPOINT_CHAT);
+	body_data(b, text, sizeof(text) - 1);
+	ck_assert_int_eq(body_end(b, &facts), BODY_PROMPT);
+	alloc_fail_from(1);
+	ck_assert_int_eq(body_prompt(b, p), BODY_NO_MEMORY);
+	alloc_reset();
+}
+END_TEST
+
 START_TEST(single_bytes)
 {
 	unsigned char byte;
@@ -663,6 +695,8 @@ suite_body_bad(void)
 	tcase_add_test(c, no_prompts_of_completions);
 	tcase_add_test(c, system_alone);
 	tcase_add_test(c, other_endpoint);
+	tcase_add_test(c, other_endpoint_without_a_prompt);
+	tcase_add_test(c, no_memory_later);
 	tcase_add_test(c, single_bytes);
 	tcase_add_test(c, flipped_bytes);
 	tcase_add_test(c, broken_later);

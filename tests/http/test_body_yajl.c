@@ -37,9 +37,15 @@ static void
 compare(enum endpoint endpoint, const char *text, size_t n,
     const struct pieces *pieces)
 {
-	struct taken ours, yajls;
+	struct pieces late = *pieces;
+	struct taken ours, yajls, later;
 
+	late.later = true;
+	bodies_take(b, k, p, endpoint, text, n, &late, &later);
 	bodies_take(b, k, p, endpoint, text, n, pieces, &ours);
+	ck_assert_msg(bodies_later(&later, &ours), "seed %llu: another prompt "
+	    "later of %.*s", (unsigned long long)seed, (int)(n < 999 ? n : 999),
+	    text);
 	bodies_take_yajl(b, k, p, endpoint, text, n, pieces->more, &yajls);
 	ck_assert_msg(bodies_equal(&ours, &yajls), "seed %llu: another prompt "
 	    "of %.*s", (unsigned long long)seed, (int)(n < 999 ? n : 999),
