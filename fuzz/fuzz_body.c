@@ -4,11 +4,11 @@
  *
  * The first byte is the endpoint (and whether the body is marked incomplete),
  * the second says how the pieces are cut, the third which allocation fails (0:
- * none), the rest is the body. It is read in one piece, in many, with its prompt
- * later, and by YAJL, with the same result; and its strings in each way there is, see ways.h. The
- * prompt must be no larger than the body allows; a failed allocation is
- * BODY_NO_MEMORY or has no effect; and one struct body reads all of these, one
- * after the other.
+ * none), the rest is the body. It is read in one piece, in many, with its
+ * prompt later, and by YAJL, with the same result; and its strings in each way
+ * there is, see ways.h. The prompt must be no larger than the body allows; a
+ * failed allocation is BODY_NO_MEMORY or has no effect; and one struct body
+ * reads all of these, one after the other.
  */
 #include "bodies.h"
 

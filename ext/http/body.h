@@ -53,7 +53,7 @@
  * A prompt later. Which index a request goes to may depend on its model: then
  * there is no prompt yet, body_begin gets NULL, and the text is held, until
  * body_prompt writes it to a prompt. The facts are the same, and so is the
- * prompt. Model and ids are known for other endpoints too, which have no prompt.
+ * prompt. Other endpoints have none, but their models and ids are known too.
  *
  * A body is never an error. If it ends early, is broken, or has a byte that is
  * not UTF-8, then what precedes is the prompt, and facts->cut is set; a cut

@@ -10,6 +10,8 @@
  *   reader     the request body, a piece at a time
  *   read       when that is done: now, or in turns while the request is held
  *   body       what was read -> prompt; edits of the request
+ *   early      the body is read before the upstream is chosen
+ *   salt       cache_salt in the body that is sent
  *   ranks      data-parallel ranks behind one address; their header
  *   session    keys of sessions; state that one engine keeps
  *   peer       the choice; the life of a request as kvr_lease(3) draws it
@@ -201,6 +203,7 @@ typedef enum {
 
 typedef struct {
 	ngx_array_t upstreams;  /* ngx_http_kvroute_srv_conf_t *, those on */
+	const char *needs;      /* NULL, or a directive that needs one */
 } ngx_http_kvroute_main_conf_t;
 
 typedef struct ngx_http_kvroute_trace_s ngx_http_kvroute_trace_t;
@@ -225,6 +228,8 @@ typedef struct {
 	ngx_array_t *bypass;    /* ngx_http_complex_value_t */
 	ngx_http_kvroute_trace_t *trace; /* NULL: off */
 	ngx_flag_t status;
+	ngx_flag_t early;
+	ngx_http_complex_value_t *salt;
 	/* of this process: where the last request went */
 	ngx_http_kvroute_srv_conf_t *seen;
 } ngx_http_kvroute_loc_conf_t;
@@ -237,6 +242,8 @@ typedef struct {
 	enum endpoint endpoint;
 	bool held;              /* in the queue */
 	bool read;              /* facts and outcome are known */
+	bool early;             /* `up` lends; the choice makes the prompt */
+	struct salt *salt;      /* NULL, or read for it, and for no prompt */
 	/* how the request goes on */
 	ngx_http_client_body_handler_pt then;
 	ngx_http_event_handler_pt reading; /* ours, or NULL */
@@ -358,6 +365,39 @@ void ngx_http_kvroute_read_begin(ngx_cycle_t *cycle);
 /* The body of this request, read to its end, for one choice; or NULL. */
 ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_get(
     ngx_http_kvroute_ctx_t *ctx);
+
+/* For early and salt: the upstream that lends what reading needs, or NULL. */
+ngx_http_kvroute_srv_conf_t *ngx_http_kvroute_lender(ngx_http_request_t *r);
+size_t ngx_http_kvroute_body_size(ngx_http_request_t *r);
+/* May so many bytes be read in one go now? */
+bool ngx_http_kvroute_is_now(size_t size);
+/* In one go; false: it cannot be read. */
+bool ngx_http_kvroute_read_whole(ngx_http_kvroute_reader_t *reader);
+/* In turns. False: it cannot be read. Else `then` is called later. */
+bool ngx_http_kvroute_hold(ngx_http_kvroute_reader_t *reader,
+    ngx_http_client_body_handler_pt then);
+/* A client that leaves while it is held ends the request. */
+void ngx_http_kvroute_client_watch(ngx_http_kvroute_reader_t *reader);
+void ngx_http_kvroute_phases_go_on(ngx_http_request_t *r);
+/* The body was read, and has grown ahead of its end. */
+void ngx_http_kvroute_reader_moved(ngx_http_request_t *r, ngx_chain_t *from,
+    ngx_chain_t *to, off_t grown);
+
+/* early */
+ngx_int_t ngx_http_kvroute_early_add(ngx_conf_t *cf);
+/* Empty if they are not known early. */
+ngx_str_t ngx_http_kvroute_early_model(ngx_http_request_t *r);
+ngx_str_t ngx_http_kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which);
+/* No choice of ours follows. */
+void ngx_http_kvroute_early_leave(ngx_http_request_t *r);
+
+/* salt */
+char *ngx_http_kvroute_salt_command(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+/* Of the PRECONTENT phase; NGX_DECLINED: the request may go on. */
+ngx_int_t ngx_http_kvroute_salt_set(ngx_http_request_t *r);
+/* That was set in its body, or empty. */
+ngx_str_t ngx_http_kvroute_salt_value(ngx_http_request_t *r);
 
 /* reader */
 ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_make(ngx_http_request_t *r,

@@ -89,6 +89,8 @@ header_filter(ngx_http_request_t *r)
 	ngx_uint_t status;
 	int64_t began;
 
+	if (ctx == NULL)
+		ngx_http_kvroute_early_leave(r);
 	/* From nginx's cache, perhaps instead of a failed response. */
 	if (ctx == NULL || r->upstream == NULL || ctx->headers ||
 	    ngx_http_kvroute_cached(r))
@@ -409,7 +411,8 @@ ngx_http_kvroute_filters_add(ngx_conf_t *cf)
 	ngx_http_top_header_filter = header_filter;
 	next_body = ngx_http_top_body_filter;
 	ngx_http_top_body_filter = body_filter;
-	if (ngx_http_kvroute_read_add(cf) != NGX_OK)
+	if (ngx_http_kvroute_read_add(cf) != NGX_OK ||
+	    ngx_http_kvroute_early_add(cf) != NGX_OK)
 		return NGX_ERROR;
 	return ngx_http_kvroute_trace_add(cf);
 }

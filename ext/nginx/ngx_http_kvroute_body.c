@@ -67,12 +67,17 @@ scope_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_scope *scope)
 	    ctx->request, ngx_http_upstream_kvroute_module);
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	ngx_str_t none = ngx_null_string;
+	ngx_str_t salt = ngx_http_kvroute_salt_value(ctx->request);
 
 	if (kvr_scope_init(scope, sizeof(*scope)) != KVR_OK ||
 	    body_scope(ctx->reader->body, up->kvr, scope) != KVR_OK)
 		return NGX_ERROR;
 	if (scope_part(ctx->request, up->kvr, scope, KVR_SCOPE_MODEL,
 	    loc->model, ctx->model) != NGX_OK)
+		return NGX_ERROR;
+	/* It may stand behind what was read of the body. */
+	if (salt.len > 0 && scope_part(ctx->request, up->kvr, scope,
+	    KVR_SCOPE_SALT, NULL, salt) != NGX_OK)
 		return NGX_ERROR;
 	return scope_part(ctx->request, up->kvr, scope, KVR_SCOPE_TENANT,
 	    loc->scope, none);
@@ -195,6 +200,8 @@ ngx_http_kvroute_body_read(ngx_http_kvroute_ctx_t *ctx)
 		ctx->endpoint = endpoint_of((const char *)uri->data, uri->len);
 	ctx->opinion = opinion_form(ctx);
 	ctx->reason = ctx->opinion;
+	if (ctx->reader == NULL)
+		ngx_http_kvroute_early_leave(ctx->request);
 	if (shared == NULL)
 		return;
 	(void)ngx_atomic_fetch_add(&shared->endpoints[ctx->endpoint], 1);

@@ -198,14 +198,15 @@ client_look(ngx_http_request_t *r)
 }
 
 /* As ngx_http_upstream_init_request does a moment later. */
-static void
-client_watch(ngx_http_kvroute_reader_t *reader)
+void
+ngx_http_kvroute_client_watch(ngx_http_kvroute_reader_t *reader)
 {
 	ngx_http_request_t *r = reader->request;
 	ngx_event_t *event = r->connection->read;
 
-	if (r->upstream == NULL || r->upstream->conf->store ||
-	    r->upstream->conf->ignore_client_abort || r->post_action)
+	if (r->post_action || (r->upstream != NULL &&
+	    (r->upstream->conf->store ||
+	    r->upstream->conf->ignore_client_abort)))
 		return;
 	reader->reading = client_look;
 	r->read_event_handler = client_look;
@@ -216,9 +217,9 @@ client_watch(ngx_http_kvroute_reader_t *reader)
 	}
 }
 
-/* False: it cannot be read. Else `then` is called later, never from here. */
-static bool
-hold(ngx_http_kvroute_reader_t *reader, ngx_http_client_body_handler_pt then)
+bool
+ngx_http_kvroute_hold(ngx_http_kvroute_reader_t *reader,
+    ngx_http_client_body_handler_pt then)
 {
 	if (!ngx_http_kvroute_reader_begin(reader))
 		return false;
@@ -236,14 +237,14 @@ body_came(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
 
-	if (hold(reader, reader->then))
-		client_watch(reader);
+	if (ngx_http_kvroute_hold(reader, reader->then))
+		ngx_http_kvroute_client_watch(reader);
 	else
 		reader->then(r);
 }
 
-static size_t
-body_size(ngx_http_request_t *r)
+size_t
+ngx_http_kvroute_body_size(ngx_http_request_t *r)
 {
 	ngx_chain_t *cl = r->request_body->bufs;
 	size_t size = 0;
@@ -253,16 +254,42 @@ body_size(ngx_http_request_t *r)
 	return size;
 }
 
+bool
+ngx_http_kvroute_is_now(size_t size)
+{
+	return size <= SHORT && loop.spent < TURN_NS;
+}
+
+/* The one to which the location led last, else any. */
+ngx_http_kvroute_srv_conf_t *
+ngx_http_kvroute_lender(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_main_conf_t *main = ngx_http_get_module_main_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_srv_conf_t **ups = main->upstreams.elts;
+	ngx_uint_t i;
+
+	if (loc->seen != NULL && loc->seen->shared != NULL)
+		return loc->seen;
+	for (i = 0; i < main->upstreams.nelts; i++) {
+		if (ups[i]->shared != NULL)
+			return ups[i];
+	}
+	return NULL;
+}
+
 /* Makes the reader of a request that must be held, else NULL. */
 static ngx_http_kvroute_reader_t *
 reader_ask(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 {
 	enum endpoint endpoint = endpoint_of((const char *)r->uri.data,
 	    r->uri.len);
-	size_t size = body_size(r);
+	size_t size = ngx_http_kvroute_body_size(r);
 
 	if (up == NULL || up->kvr == NULL || endpoint == ENDPOINT_OTHER ||
-	    size == 0 || (size <= SHORT && loop.spent < TURN_NS) ||
+	    size == 0 || ngx_http_kvroute_is_now(size) ||
 	    ngx_http_kvroute_bypassed(r))
 		return NULL;
 	return ngx_http_kvroute_reader_make(r, up, endpoint);
@@ -324,8 +351,21 @@ is_unused(const ngx_http_kvroute_reader_t *reader, ngx_http_request_t *r)
 	    reader->from == r->request_body->bufs;
 }
 
-static void
-phases_go_on(ngx_http_request_t *r)
+void
+ngx_http_kvroute_reader_moved(ngx_http_request_t *r, ngx_chain_t *from,
+    ngx_chain_t *to, off_t grown)
+{
+	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+
+	if (reader == NULL || reader->from != from)
+		return;
+	reader->from = to;
+	if (reader->facts.end > 0)
+		reader->facts.end += (uint64_t)grown;
+}
+
+void
+ngx_http_kvroute_phases_go_on(ngx_http_request_t *r)
 {
 	r->write_event_handler = ngx_http_core_run_phases;
 	ngx_http_core_run_phases(r);
@@ -338,7 +378,10 @@ precontent(ngx_http_request_t *r)
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
 	    ngx_http_upstream_kvroute_module);
 	ngx_http_kvroute_reader_t *reader;
+	ngx_int_t rc = ngx_http_kvroute_salt_set(r);
 
+	if (rc != NGX_DECLINED)
+		return rc;
 	if (loc->seen == NULL || r != r->main || r->request_body == NULL ||
 	    r->reading_body || r->request_body_no_buffering)
 		return NGX_DECLINED;
@@ -348,7 +391,8 @@ precontent(ngx_http_request_t *r)
 	if (is_unused(reader, r))
 		return NGX_DECLINED;
 	reader = reader_ask(r, loc->seen);
-	if (reader == NULL || !hold(reader, phases_go_on))
+	if (reader == NULL ||
+	    !ngx_http_kvroute_hold(reader, ngx_http_kvroute_phases_go_on))
 		return NGX_DECLINED;
 	r->write_event_handler = ngx_http_request_empty_handler;
 	return NGX_DONE;
@@ -363,10 +407,44 @@ fits(const ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
 	    ctx->request, ngx_http_upstream_kvroute_module);
 
-	return is_unused(reader, ctx->request) && reader->up == ctx->up &&
+	return is_unused(reader, ctx->request) &&
+	    (reader->early || reader->up == ctx->up) &&
 	    reader->endpoint == ctx->endpoint &&
 	    reader->most == loc->max_body &&
 	    reader->reasoning == loc->reasoning;
+}
+
+bool
+ngx_http_kvroute_read_whole(ngx_http_kvroute_reader_t *reader)
+{
+	int64_t began = kvr_clock_now(), ns;
+
+	if (!ngx_http_kvroute_reader_begin(reader))
+		return false;
+	while (ngx_http_kvroute_reader_piece(reader))
+		continue;
+	ngx_http_kvroute_reader_end(reader);
+	ns = kvr_clock_now() - began;
+	reader->ns += (uint64_t)ns;
+	spend(ns);
+	return true;
+}
+
+/* What was read early becomes a prompt of this upstream. */
+static bool
+prompt_make(ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
+{
+	int64_t began = kvr_clock_now();
+
+	reader->up = ctx->up;
+	reader->early = false;
+	reader->prompt = ngx_http_kvroute_prompt_take(ctx->up);
+	if (reader->prompt == NULL)
+		return false;
+	reader->outcome = body_prompt(reader->body, reader->prompt);
+	ngx_http_kvroute_count(ctx->up, COUNT_READ, 1);
+	spend(kvr_clock_now() - began);
+	return true;
 }
 
 ngx_http_kvroute_reader_t *
@@ -374,21 +452,16 @@ ngx_http_kvroute_reader_get(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
-	int64_t began = kvr_clock_now();
 
 	if (fits(reader, ctx)) {
 		ctx->ns += reader->ns;
-	} else {
-		reader = ngx_http_kvroute_reader_make(r, ctx->up,
-		    ctx->endpoint);
-		if (reader == NULL || !ngx_http_kvroute_reader_begin(reader))
-			return NULL;
-		while (ngx_http_kvroute_reader_piece(reader))
-			continue;
-		ngx_http_kvroute_reader_end(reader);
-		spend(kvr_clock_now() - began);
+		return !reader->early || prompt_make(reader, ctx) ? reader :
+		    NULL;
 	}
-	return reader;
+	ngx_http_kvroute_early_leave(r);
+	reader = ngx_http_kvroute_reader_make(r, ctx->up, ctx->endpoint);
+	return reader != NULL && ngx_http_kvroute_read_whole(reader) ? reader :
+	    NULL;
 }
 
 /* ---------------------------------------------------------------- begin --- */

@@ -15,6 +15,8 @@
  */
 #include "ngx_http_kvroute.h"
 
+#include "salt.h"
+
 /* Tests build it with another. */
 #ifndef NGX_HTTP_KVROUTE_PIECE
 #define NGX_HTTP_KVROUTE_PIECE 65536
@@ -175,14 +177,20 @@ ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader)
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
 	    ngx_http_upstream_kvroute_module);
 
+	reader->from = reader->link = r->request_body->bufs;
+	reader->at = 0;
+	if (reader->salt != NULL) {
+		reader->most = reader->left = ngx_http_kvroute_body_size(r);
+		return true;
+	}
 	reader->body = ngx_http_kvroute_body_take(reader->up);
-	reader->prompt = ngx_http_kvroute_prompt_take(reader->up);
-	if (reader->body == NULL || reader->prompt == NULL) {
+	if (!reader->early)
+		reader->prompt = ngx_http_kvroute_prompt_take(reader->up);
+	if (reader->body == NULL ||
+	    (!reader->early && reader->prompt == NULL)) {
 		ngx_http_kvroute_reader_leave(reader);
 		return false;
 	}
-	reader->from = reader->link = r->request_body->bufs;
-	reader->at = 0;
 	reader->most = reader->left = loc->max_body;
 	reader->reasoning = loc->reasoning;
 	body_reasoning(reader->body,
@@ -208,7 +216,10 @@ buf_read(ngx_http_kvroute_reader_t *reader, ngx_buf_t *buf)
 		    buf->file_pos + reader->at);
 	if (n <= 0)
 		return 0;
-	body_data(reader->body, bytes, (size_t)n);
+	if (reader->salt != NULL)
+		salt_data(reader->salt, bytes, (size_t)n);
+	else
+		body_data(reader->body, bytes, (size_t)n);
 	return (size_t)n;
 }
 
@@ -225,7 +236,9 @@ ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader)
 	if (reader->link == NULL)
 		return false;
 	n = reader->left > 0 ? buf_read(reader, reader->link->buf) : 0;
-	if (n == 0)
+	if (n == 0 && reader->salt != NULL)
+		reader->salt->broken = true;
+	else if (n == 0)
 		body_cut(reader->body);
 	reader->at += (off_t)n;
 	reader->left -= n;
@@ -235,8 +248,10 @@ ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader)
 void
 ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader)
 {
-	reader->outcome = body_end(reader->body, &reader->facts);
 	reader->read = true;
-	if (reader->up->shared != NULL)
+	if (reader->salt != NULL)
+		return;
+	reader->outcome = body_end(reader->body, &reader->facts);
+	if (reader->up->shared != NULL && !reader->early)
 		ngx_http_kvroute_count(reader->up, COUNT_READ, 1);
 }

@@ -55,24 +55,29 @@ static ngx_int_t
 model_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	ngx_str_t model = ctx != NULL && ctx->model.len > 0 ? ctx->model :
+	    ngx_http_kvroute_early_model(r);
 
-	if (ctx == NULL)
-		text_is(v, NULL, 0);
-	else
-		text_is(v, ctx->model.data, ctx->model.len);
+	text_is(v, model.data, model.len);
 	return NGX_OK;
+}
+
+static ngx_str_t
+id_of(ngx_http_request_t *r, uintptr_t which)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	return ctx != NULL && ctx->body_ids[which].len > 0 ?
+	    ctx->body_ids[which] : ngx_http_kvroute_early_id(r, which);
 }
 
 /* A text of the body. */
 static ngx_int_t
 id_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+	ngx_str_t id = id_of(r, which);
 
-	if (ctx == NULL)
-		text_is(v, NULL, 0);
-	else
-		text_is(v, ctx->body_ids[which].data, ctx->body_ids[which].len);
+	text_is(v, id.data, id.len);
 	return NGX_OK;
 }
 
@@ -80,12 +85,11 @@ id_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t which)
 static ngx_int_t
 user_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
 	static const enum body_id order[] = { BODY_USER, BODY_SAFETY,
 	    BODY_METADATA_USER };
 	size_t i = 0;
 
-	while (ctx != NULL && i < 2 && ctx->body_ids[order[i]].len == 0)
+	while (i < 2 && id_of(r, order[i]).len == 0)
 		i++;
 	return id_get(r, v, order[i]);
 }

@@ -577,6 +577,10 @@ static ngx_command_t commands[] = {
 	{ ngx_string("kvroute_reasoning"), ANYWHERE | NGX_CONF_TAKE1,
 	    ngx_conf_set_enum_slot, NGX_HTTP_LOC_CONF_OFFSET,
 	    offsetof(ngx_http_kvroute_loc_conf_t, reasoning), reasonings },
+	{ ngx_string("kvroute_early"), ANYWHERE | NGX_CONF_FLAG,
+	    ngx_conf_set_flag_slot, OF_LOCATION(early) },
+	{ ngx_string("kvroute_salt"), ANYWHERE | NGX_CONF_TAKE1,
+	    ngx_http_kvroute_salt_command, OF_LOCATION(salt) },
 	{ ngx_string("kvroute_bypass"), ANYWHERE | NGX_CONF_1MORE,
 	    ngx_http_set_predicate_slot, OF_LOCATION(bypass) },
 	{ ngx_string("kvroute_trace"), ANYWHERE | NGX_CONF_TAKE12,
@@ -632,6 +636,7 @@ loc_create(ngx_conf_t *cf)
 	loc->answers = NGX_CONF_UNSET;
 	loc->reasoning = NGX_CONF_UNSET_UINT;
 	loc->bypass = NGX_CONF_UNSET_PTR;
+	loc->early = NGX_CONF_UNSET;
 	loc->trace = NGX_CONF_UNSET_PTR;
 	ngx_http_kvroute_session_create(loc);
 	return loc;
@@ -641,6 +646,8 @@ static char *
 loc_merge(ngx_conf_t *cf, void *parent, void *child)
 {
 	ngx_http_kvroute_loc_conf_t *of = parent, *loc = child;
+	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
+	    cf, ngx_http_upstream_kvroute_module);
 
 	ngx_conf_merge_size_value(loc->max_body, of->max_body, MAX_BODY);
 	ngx_conf_merge_value(loc->feedback, of->feedback, 1);
@@ -655,6 +662,13 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 		loc->model = of->model;
 	if (loc->scope == NULL)
 		loc->scope = of->scope;
+	if (loc->salt == NULL)
+		loc->salt = of->salt;
+	ngx_conf_merge_value(loc->early, of->early, 0);
+	if (loc->early)
+		main->needs = "kvroute_early";
+	if (loc->salt != NULL)
+		main->needs = "kvroute_salt";
 	return NGX_CONF_OK;
 }
 

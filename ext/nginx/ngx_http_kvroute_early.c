@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_early.c - kvroute_early: the body is read before the
+ * upstream is chosen, so that the model can choose it.
+ *
+ *   PREACCESS   ours, the first: reads the body        $kvroute_model ...
+ *               limit_conn, limit_req                  ... is their key
+ *   CONTENT     proxy_pass http://$upstream            ... and chooses
+ *   peer.init   the prompt, out of the text that was read
+ *
+ * nginx runs the handlers of a phase from the last that was registered to the
+ * first. Modules of its own are registered before those that are loaded.
+ *
+ * A prompt is hashed for one index, and which one that is depends on the model,
+ * which may stand at the end of the body. So the text of the prompt is held,
+ * and hashed at the choice: JSON is read once. The reader of read.c does it, a
+ * long body in turns, for an upstream of ours that lends it its spares.
+ *
+ * What is known stays known: a request that is redirected within nginx has its
+ * variables, and its body is not read again. Subrequests have those of the
+ * request.
+ */
+#include "ngx_http_kvroute.h"
+
+typedef struct {
+	ngx_http_request_t *request;
+	bool done;
+	ngx_str_t model;
+	ngx_str_t ids[BODY_IDS];
+} early_t;
+
+/* The cleanup of a pool is where a struct is found again. */
+static void
+keep(void *data)
+{
+}
+
+static early_t *
+early_of(ngx_http_request_t *r)
+{
+	ngx_pool_cleanup_t *cln;
+	early_t *early;
+
+	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
+		early = cln->data;
+		if (cln->handler == keep && early->request == r->main)
+			return early;
+	}
+	return NULL;
+}
+
+static early_t *
+early_make(ngx_http_request_t *r)
+{
+	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool,
+	    sizeof(early_t));
+
+	if (cln == NULL)
+		return NULL;
+	cln->handler = keep;
+	ngx_memzero(cln->data, sizeof(early_t));
+	((early_t *)cln->data)->request = r;
+	return cln->data;
+}
+
+/* ---------------------------------------------------------------- facts --- */
+
+ngx_str_t
+ngx_http_kvroute_early_model(ngx_http_request_t *r)
+{
+	early_t *early = early_of(r);
+	ngx_str_t none = ngx_null_string;
+
+	return early == NULL ? none : early->model;
+}
+
+ngx_str_t
+ngx_http_kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which)
+{
+	early_t *early = early_of(r);
+	ngx_str_t none = ngx_null_string;
+
+	return early == NULL ? none : early->ids[which];
+}
+
+static bool
+text_keep(ngx_pool_t *pool, ngx_str_t *to, const char *text, size_t n)
+{
+	if (n == 0)
+		return true;
+	to->data = ngx_pnalloc(pool, n);
+	if (to->data == NULL)
+		return false;
+	ngx_memcpy(to->data, text, n);
+	to->len = n;
+	return true;
+}
+
+/* The parser may be given back before they are needed. */
+static bool
+facts_keep(ngx_http_request_t *r, early_t *early,
+    const struct body_facts *facts)
+{
+	bool kept = text_keep(r->pool, &early->model, facts->model,
+	    facts->model_length);
+	ngx_uint_t i;
+
+	for (i = 0; kept && i < BODY_IDS; i++)
+		kept = text_keep(r->pool, &early->ids[i], facts->id[i],
+		    facts->id_length[i]);
+	return kept;
+}
+
+/* ----------------------------------------------------------------- read --- */
+
+static void
+go_on(ngx_http_request_t *r)
+{
+	early_of(r)->done = true;
+	ngx_http_kvroute_phases_go_on(r);
+}
+
+/* All of it is read. */
+static void
+body_read(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+	early_t *early = early_of(r);
+
+	if (facts_keep(r, early, &reader->facts)) {
+		go_on(r);
+		return;
+	}
+	early->done = true;
+	ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+}
+
+/* All of it is there. */
+static void
+body_came(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_srv_conf_t *up = ngx_http_kvroute_lender(r);
+	size_t size = ngx_http_kvroute_body_size(r);
+	ngx_http_kvroute_reader_t *reader;
+
+	if (size == 0 || up == NULL) {
+		go_on(r);
+		return;
+	}
+	reader = ngx_http_kvroute_reader_make(r, up,
+	    endpoint_of((const char *)r->uri.data, r->uri.len));
+	if (reader != NULL)
+		reader->early = true;
+	if (reader != NULL && !ngx_http_kvroute_is_now(size)) {
+		if (ngx_http_kvroute_hold(reader, body_read)) {
+			r->write_event_handler =
+			    ngx_http_request_empty_handler;
+			ngx_http_kvroute_client_watch(reader);
+			return;
+		}
+	} else if (reader != NULL && ngx_http_kvroute_read_whole(reader)) {
+		body_read(r);
+		return;
+	}
+	early_of(r)->done = true;
+	ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+}
+
+static ngx_int_t
+preaccess(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	early_t *early;
+	ngx_int_t rc;
+
+	/* Of an error page nothing is read that was not before. */
+	if (!loc->early || r != r->main || r->error_page || r->err_status > 0)
+		return NGX_DECLINED;
+	/*
+	 * Nothing else runs phases meanwhile. If the body could not be read,
+	 * error_page brings the request back here: then it goes on without.
+	 */
+	early = early_of(r);
+	if (early != NULL)
+		return NGX_DECLINED;
+	early = early_make(r);
+	if (early == NULL)
+		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	rc = ngx_http_read_client_request_body(r, body_came);
+	if (rc >= NGX_HTTP_SPECIAL_RESPONSE)
+		return rc;
+	ngx_http_finalize_request(r, NGX_DONE);
+	return NGX_DONE;
+}
+
+/* It went elsewhere, or its prompt is not needed. */
+void
+ngx_http_kvroute_early_leave(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+
+	if (reader != NULL && reader->early && reader->read)
+		ngx_http_kvroute_reader_leave(reader);
+}
+
+/* ---------------------------------------------------------------- begin --- */
+
+ngx_int_t
+ngx_http_kvroute_early_add(ngx_conf_t *cf)
+{
+	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
+	    cf, ngx_http_upstream_kvroute_module);
+	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
+	    ngx_http_core_module);
+	ngx_http_handler_pt *handler;
+
+	if (main->needs != NULL && main->upstreams.nelts == 0) {
+		ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "\"%s\" needs an "
+		    "upstream with \"kvroute\": there is none", main->needs);
+		return NGX_ERROR;
+	}
+	handler = ngx_array_push(
+	    &core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
+	if (handler == NULL)
+		return NGX_ERROR;
+	*handler = preaccess;
+	return NGX_OK;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_salt.c - kvroute_salt: what engines keep their caches apart
+ * by is set here, whatever the client sends.
+ *
+ *   ACCESS       whoever knows the tenant has told it
+ *   PRECONTENT   ours, the last: reads the body, edits it
+ *   CONTENT      proxy_pass sends it, kvroute reads it
+ *
+ * So all that nginx does with a body has the edited one: retries, any upstream,
+ * any module that sends requests. The body is checked first, by salt.h, a long
+ * one in turns as in read.c. Then
+ *
+ *   client's salts   are blanked where they are, in memory or in the file
+ *   the new one      is put ahead of the last brace, in a buffer of its own
+ *
+ *   [ in memory or a file, from its start ]  [ ,"cache_salt":"..."} ]
+ *
+ * The order matters: for a retry nginx sends a file from its first byte, so
+ * nothing may be put into the middle of it.
+ *
+ * THE TRAP. A mirror has its own copy of the request but the same struct of the
+ * body. So the struct is copied before it is changed; what is blanked keeps its
+ * length.
+ *
+ * Isolation must not be bypassed. So what cannot be salted is refused, unless
+ * it is certainly no JSON: another endpoint, and a type that is none of JSON.
+ */
+#include "ngx_http_kvroute.h"
+
+#include "salt.h"
+
+enum { BEHIND_MOST = 4096 }; /* bytes behind the brace, mostly none */
+
+struct ngx_http_kvroute_salt_s {
+	ngx_http_request_t *request;
+	ngx_http_kvroute_loc_conf_t *loc; /* where */
+	ngx_int_t status;  /* NGX_DONE: not yet; NGX_DECLINED: goes on */
+	ngx_str_t value;   /* that was set */
+	ngx_str_t wanted;
+	struct salt scan;
+};
+
+typedef struct ngx_http_kvroute_salt_s salt_t;
+
+static void
+keep(void *data)
+{
+}
+
+static salt_t *
+salt_of(ngx_http_request_t *r)
+{
+	ngx_pool_cleanup_t *cln;
+	salt_t *s;
+
+	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
+		s = cln->data;
+		if (cln->handler == keep && s->request == r)
+			return s;
+	}
+	return NULL;
+}
+
+static salt_t *
+salt_make(ngx_http_request_t *r)
+{
+	ngx_pool_cleanup_t *cln = ngx_pool_cleanup_add(r->pool,
+	    sizeof(salt_t));
+
+	if (cln == NULL)
+		return NULL;
+	cln->handler = keep;
+	ngx_memzero(cln->data, sizeof(salt_t));
+	((salt_t *)cln->data)->request = r;
+	return cln->data;
+}
+
+ngx_str_t
+ngx_http_kvroute_salt_value(ngx_http_request_t *r)
+{
+	salt_t *s = salt_of(r);
+	ngx_str_t none = ngx_null_string;
+
+	return s == NULL ? none : s->value;
+}
+
+/* ---------------------------------------------------------------- chain --- */
+
+/* Bytes from..from + n - 1 of a buffer, which has them. */
+static bool
+buf_get(ngx_buf_t *b, off_t from, size_t n, u_char *to)
+{
+	if (!ngx_buf_in_memory(b))
+		return ngx_read_file(b->file, to, n, b->file_pos + from) ==
+		    (ssize_t)n;
+	ngx_memcpy(to, b->pos + from, n);
+	return true;
+}
+
+static bool
+file_blank(ngx_file_t *file, off_t at, size_t n)
+{
+	u_char blanks[256];
+	size_t some;
+
+	ngx_memset(blanks, ' ', sizeof(blanks));
+	for (; n > 0; n -= some, at += (off_t)some) {
+		some = ngx_min(n, sizeof(blanks));
+		if (pwrite(file->fd, blanks, some, at) != (ssize_t)some)
+			return false;
+	}
+	return true;
+}
+
+static bool
+buf_blank(ngx_buf_t *b, off_t from, size_t n)
+{
+	if (ngx_buf_in_memory(b))
+		ngx_memset(b->pos + from, ' ', n);
+	return !b->in_file || file_blank(b->file, b->file_pos + from, n);
+}
+
+/* The part of from..end - 1 that is in a buffer of `size` bytes at `at`. */
+static size_t
+part_of(off_t at, off_t size, off_t *from, off_t end)
+{
+	off_t last = ngx_min(end, at + size);
+
+	*from = ngx_max(*from, at);
+	return last > *from ? (size_t)(last - *from) : 0;
+}
+
+static bool
+chain_blank(ngx_chain_t *cl, const struct salt_span *span)
+{
+	off_t at = 0, from;
+	size_t n;
+
+	for (; cl != NULL; at += ngx_buf_size(cl->buf), cl = cl->next) {
+		from = (off_t)span->at;
+		n = part_of(at, ngx_buf_size(cl->buf), &from,
+		    (off_t)span->end);
+		if (n > 0 && !buf_blank(cl->buf, from - at, n))
+			return false;
+	}
+	return true;
+}
+
+/* All bytes from `from` on. */
+static bool
+chain_get(ngx_chain_t *cl, off_t from, u_char *to)
+{
+	off_t at = 0, size;
+
+	for (; cl != NULL; at += size, cl = cl->next) {
+		size = ngx_buf_size(cl->buf);
+		if (at + size <= from)
+			continue;
+		if (!buf_get(cl->buf, from - at, (size_t)(at + size - from),
+		    to))
+			return false;
+		to += at + size - from;
+		from = at + size;
+	}
+	return true;
+}
+
+/* A copy of the chain up to there; *last is where another link goes. */
+static ngx_int_t
+chain_front(ngx_pool_t *pool, ngx_chain_t *cl, off_t end, ngx_chain_t ***last)
+{
+	ngx_chain_t *link;
+	off_t size;
+
+	for (; cl != NULL && end > 0; end -= size, cl = cl->next) {
+		size = ngx_min(ngx_buf_size(cl->buf), end);
+		if (size == 0)
+			continue;
+		link = ngx_alloc_chain_link(pool);
+		if (link == NULL)
+			return NGX_ERROR;
+		link->buf = ngx_alloc_buf(pool);
+		if (link->buf == NULL)
+			return NGX_ERROR;
+		*link->buf = *cl->buf;
+		if (ngx_buf_in_memory(link->buf))
+			link->buf->last = link->buf->pos + size;
+		if (link->buf->in_file)
+			link->buf->file_last = link->buf->file_pos + size;
+		link->buf->last_buf = 0;
+		**last = link;
+		*last = &link->next;
+	}
+	**last = NULL;
+	return NGX_OK;
+}
+
+/* ----------------------------------------------------------------- edit --- */
+
+/* The member and what follows it. NGX_DECLINED: it cannot be made. */
+static ngx_int_t
+tail_make(ngx_http_request_t *r, salt_t *s, size_t behind, ngx_buf_t **tail)
+{
+	size_t room = SALT_ROOM(s->wanted.len), n;
+	ngx_buf_t *b = ngx_create_temp_buf(r->pool, room + behind);
+
+	if (b == NULL)
+		return NGX_ERROR;
+	n = salt_member(&s->scan, s->wanted.data, s->wanted.len, b->last, room);
+	if (n == 0)
+		return NGX_DECLINED;
+	b->last += n;
+	if (!chain_get(r->request_body->bufs, (off_t)s->scan.end, b->last))
+		return NGX_ERROR;
+	b->last += behind;
+	b->last_buf = 1;
+	*tail = b;
+	return NGX_OK;
+}
+
+static ngx_int_t
+refuse(ngx_http_request_t *r, ngx_int_t status, const char *why)
+{
+	ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
+	    "kvroute: no salt can be set, so the request is refused: %s", why);
+	return status;
+}
+
+/* The struct of the body and the length are those of this request alone. */
+static ngx_int_t
+body_replace(ngx_http_request_t *r, salt_t *s, ngx_buf_t *tail, off_t grown)
+{
+	ngx_http_request_body_t *body = ngx_palloc(r->pool, sizeof(*body));
+	ngx_chain_t *link = ngx_alloc_chain_link(r->pool), *bufs, **last;
+
+	last = &bufs;
+	if (body == NULL || link == NULL || chain_front(r->pool,
+	    r->request_body->bufs, (off_t)s->scan.end, &last) != NGX_OK)
+		return NGX_ERROR;
+	link->buf = tail;
+	link->next = NULL;
+	*last = link;
+	*body = *r->request_body;
+	ngx_http_kvroute_reader_moved(r, body->bufs, bufs, grown);
+	body->bufs = bufs;
+	r->request_body = body;
+	r->headers_in.content_length_n += grown;
+	/* The text of the header is shared with subrequests. */
+	r->headers_in.content_length = NULL;
+	return NGX_OK;
+}
+
+static ngx_int_t
+edit(ngx_http_request_t *r, salt_t *s)
+{
+	off_t size = (off_t)ngx_http_kvroute_body_size(r);
+	size_t behind = (size_t)(size - (off_t)s->scan.end), i;
+	ngx_buf_t *tail;
+	ngx_int_t rc;
+
+	if (behind > BEHIND_MOST)
+		return refuse(r, NGX_HTTP_BAD_REQUEST, "too much white space "
+		    "behind the body");
+	rc = tail_make(r, s, behind, &tail);
+	if (rc == NGX_DECLINED)
+		return refuse(r, NGX_HTTP_BAD_REQUEST, "the value of "
+		    "\"kvroute_salt\" is not UTF-8");
+	for (i = 0; rc == NGX_OK && i < s->scan.spans; i++) {
+		if (!chain_blank(r->request_body->bufs, &s->scan.span[i]))
+			rc = NGX_ERROR;
+	}
+	if (rc != NGX_OK || body_replace(r, s, tail,
+	    ngx_buf_size(tail) - (off_t)behind) != NGX_OK)
+		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	s->value = s->wanted;
+	return NGX_DECLINED;
+}
+
+/* ----------------------------------------------------------------- read --- */
+
+static ngx_int_t
+scanned(ngx_http_request_t *r, salt_t *s)
+{
+	if (!salt_end(&s->scan))
+		return refuse(r, NGX_HTTP_BAD_REQUEST,
+		    "the body is not one whole JSON object");
+	return edit(r, s);
+}
+
+/* The scan in turns is over. */
+static void
+scan_done(ngx_http_request_t *r)
+{
+	salt_t *s = salt_of(r);
+
+	/* A reader of the prompt, if there is one, is the newest again. */
+	ngx_http_kvroute_reader_of(r)->request = NULL;
+	s->status = scanned(r, s);
+	ngx_http_kvroute_phases_go_on(r);
+}
+
+static ngx_int_t
+scan(ngx_http_request_t *r, salt_t *s)
+{
+	ngx_http_kvroute_srv_conf_t *up = ngx_http_kvroute_lender(r);
+	ngx_http_kvroute_reader_t *reader = up == NULL ? NULL :
+	    ngx_http_kvroute_reader_make(r, up, ENDPOINT_OTHER);
+
+	if (reader == NULL)
+		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	salt_begin(&s->scan);
+	reader->salt = &s->scan;
+	if (r == r->main &&
+	    !ngx_http_kvroute_is_now(ngx_http_kvroute_body_size(r))) {
+		if (!ngx_http_kvroute_hold(reader, scan_done))
+			return NGX_HTTP_INTERNAL_SERVER_ERROR;
+		r->write_event_handler = ngx_http_request_empty_handler;
+		ngx_http_kvroute_client_watch(reader);
+		return NGX_DONE;
+	}
+	(void)ngx_http_kvroute_read_whole(reader);
+	reader->request = NULL;
+	return scanned(r, s);
+}
+
+static ngx_table_elt_t *
+header_of(ngx_http_request_t *r, const char *name)
+{
+	ngx_list_part_t *part = &r->headers_in.headers.part;
+	size_t n = ngx_strlen(name);
+	ngx_table_elt_t *h;
+	ngx_uint_t i;
+
+	for (; part != NULL; part = part->next) {
+		h = part->elts;
+		for (i = 0; i < part->nelts; i++) {
+			if (h[i].key.len == n && ngx_strncasecmp(h[i].key.data,
+			    (u_char *)name, n) == 0)
+				return &h[i];
+		}
+	}
+	return NULL;
+}
+
+/* Certainly none, so that it may pass without a salt. */
+static bool
+is_no_json(ngx_http_request_t *r)
+{
+	ngx_table_elt_t *type = r->headers_in.content_type;
+
+	return endpoint_of((const char *)r->uri.data, r->uri.len) ==
+	    ENDPOINT_OTHER && type != NULL && type->value.len > 0 &&
+	    ngx_strlcasestrn(type->value.data,
+	    type->value.data + type->value.len, (u_char *)"json", 3) == NULL;
+}
+
+/* All of the body is there. */
+static ngx_int_t
+salt(ngx_http_request_t *r, salt_t *s)
+{
+	ngx_table_elt_t *coding = header_of(r, "Content-Encoding");
+
+	if (r->request_body == NULL || ngx_http_kvroute_body_size(r) == 0 ||
+	    is_no_json(r))
+		return NGX_DECLINED;
+	if (coding != NULL && (coding->value.len != 8 || ngx_strncasecmp(
+	    coding->value.data, (u_char *)"identity", 8) != 0))
+		return refuse(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+		    "the body is compressed");
+	return scan(r, s);
+}
+
+static void
+body_came(ngx_http_request_t *r)
+{
+	salt_t *s = salt_of(r);
+
+	s->status = salt(r, s);
+	if (s->status != NGX_DONE)
+		ngx_http_kvroute_phases_go_on(r);
+}
+
+static ngx_int_t
+begin(ngx_http_request_t *r, salt_t *s)
+{
+	ngx_int_t rc;
+
+	if (ngx_http_complex_value(r, s->loc->salt, &s->wanted) != NGX_OK)
+		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	if (s->wanted.len == 0 || (s->wanted.len == s->value.len &&
+	    ngx_memcmp(s->wanted.data, s->value.data, s->value.len) == 0))
+		return NGX_DECLINED;
+	if (r->reading_body)
+		return refuse(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
+		    "another module has begun to read the body");
+	if (r != r->main || r->request_body != NULL)
+		return salt(r, s);
+	rc = ngx_http_read_client_request_body(r, body_came);
+	if (rc >= NGX_HTTP_SPECIAL_RESPONSE)
+		return rc;
+	ngx_http_finalize_request(r, NGX_DONE);
+	return NGX_AGAIN;
+}
+
+/*
+ * Once for each location. A request that comes back before it was salted could
+ * not be read: error_page has brought it here, and it must not go on.
+ */
+ngx_int_t
+ngx_http_kvroute_salt_set(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+	salt_t *s;
+	ngx_int_t rc;
+
+	/* Files, such as error pages, are sent without reading a body. */
+	if (loc->salt == NULL || r->content_handler == NULL)
+		return NGX_DECLINED;
+	s = salt_of(r);
+	if (s != NULL && s->status == NGX_DONE)
+		return NGX_HTTP_BAD_REQUEST;
+	if (s != NULL && s->loc == loc)
+		return s->status;
+	if (s == NULL)
+		s = salt_make(r);
+	if (s == NULL)
+		return NGX_HTTP_INTERNAL_SERVER_ERROR;
+	s->loc = loc;
+	s->status = NGX_DONE;
+	rc = begin(r, s);
+	/* Of a body that came at once the rest has been done meanwhile. */
+	if (rc == NGX_AGAIN)
+		return NGX_DONE;
+	if (rc != NGX_DONE)
+		s->status = rc;
+	return rc;
+}
+
+/* ------------------------------------------------------------ directive --- */
+
+char *
+ngx_http_kvroute_salt_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+	ngx_http_kvroute_loc_conf_t *loc = conf;
+	char *wrong = ngx_http_set_complex_value_slot(cf, cmd, conf);
+	u_char room[SALT_ROOM(1024)];
+	struct salt none;
+
+	if (wrong != NGX_CONF_OK || loc->salt->lengths != NULL)
+		return wrong;
+	salt_begin(&none);
+	if (loc->salt->value.len > 1024)
+		return "has a value of more than 1024 bytes";
+	if (salt_member(&none, loc->salt->value.data, loc->salt->value.len,
+	    room, sizeof(room)) == 0)
+		return "has a value that is not UTF-8, which JSON cannot hold";
+	return NGX_CONF_OK;
+}
