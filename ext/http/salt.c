@@ -198,7 +198,7 @@ digits_on(struct salt *s, place p, place end)
 	return p + 1;
 }
 
-/* ------------------------------------------------------ numbers and words --- */
+/* ---------------------------------------------------- numbers and words --- */
 
 static bool
 is_word(unsigned char c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ngx_http_kvroute_body.c - turns the request body into a prompt, and makes the
- * two changes to what is sent to the engine.
+ * changes to what is sent to the engine.
  *
  * The body is complete when the upstream is chosen: in memory up to
  * client_body_buffer_size, else in a temporary file. reader.c reads it.

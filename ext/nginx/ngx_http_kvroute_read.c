@@ -442,7 +442,6 @@ prompt_make(ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 	if (reader->prompt == NULL)
 		return false;
 	reader->outcome = body_prompt(reader->body, reader->prompt);
-	ngx_http_kvroute_count(ctx->up, COUNT_READ, 1);
 	spend(kvr_clock_now() - began);
 	return true;
 }

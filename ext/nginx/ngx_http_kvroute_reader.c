@@ -252,6 +252,6 @@ ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader)
 	if (reader->salt != NULL)
 		return;
 	reader->outcome = body_end(reader->body, &reader->facts);
-	if (reader->up->shared != NULL && !reader->early)
+	if (reader->up->shared != NULL)
 		ngx_http_kvroute_count(reader->up, COUNT_READ, 1);
 }
