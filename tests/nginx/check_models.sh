@@ -255,12 +255,21 @@ early_body_is_slow()
 early_refusals()
 {
 	start_engines 3 --scale 0.01
-	models_up 'client_max_body_size 1k; error_page 413 /v1/large;
-	    client_body_timeout 1s; error_page 408 = /v1/late;'
+	echo full > "$work/out/full"
+	models_up 'client_max_body_size 1k; error_page 413 /full;
+	    client_body_timeout 1s; error_page 408 = /v1/late;' '
+	location = /full { root '"$work"'/out; }'
 	chat large 3000
 	is 'status of too much' "$(send chat)" 413
 	is 'status of too many chunks' \
 	    "$(send chat -H 'Transfer-Encoding: chunked')" 413
+	is 'status of too much that does not come' "$(perl -MIO::Socket::INET \
+	    -e 'my $s = IO::Socket::INET->new(
+	        PeerAddr => "127.0.0.1:$ARGV[0]");
+	    alarm 30;
+	    print $s "POST /v1/completions HTTP/1.1\r\nHost: a\r\n",
+	        "Content-Length: 10000\r\n\r\n{";
+	    print scalar(<$s>) =~ /^HTTP\/1.1 (\d+)/ ? $1 : "none"' "$to")" 413
 	is 'status of a late body' "$(perl -MIO::Socket::INET -e '
 	    my $s = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]");
 	    alarm 30;
@@ -294,7 +303,8 @@ salted()
 
 salts()
 {
-	location_lines='kvroute_salt $http_x_tenant; kvroute_include_usage on;'
+	location_lines='kvroute_salt $http_x_tenant; kvroute_include_usage on;
+	    '${in_files:-}
 	start_recorder 200
 	start_nginx kvroute
 	[ -z "${chunks:-}" ] || set -- -H 'Transfer-Encoding: chunked'
@@ -331,13 +341,9 @@ salt_is_set()
 
 salt_is_set_in_files()
 {
-	body_buffer=64
-	salts
-	down
-	body_buffer=64
-	chunks=1
-	salts
-	unset chunks
+	in_files='client_body_in_file_only clean;'
+	salt_is_set
+	unset in_files
 }
 
 salt_is_set_in_pieces()
@@ -402,8 +408,8 @@ salt_and_model()
 # From a file too the second engine gets what the first one got.
 salt_is_set_for_retries()
 {
-	body_buffer=64
-	location_lines='kvroute_salt t; proxy_next_upstream http_503 non_idempotent;
+	location_lines='client_body_in_file_only clean; kvroute_salt t;
+	    proxy_next_upstream http_503 non_idempotent;
 	    proxy_next_upstream_tries 2;'
 	start_recorder 503 200
 	server_list="server 127.0.0.1:$(nth 1 "$engine_ports") max_fails=0;
