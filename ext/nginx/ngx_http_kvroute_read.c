@@ -246,7 +246,9 @@ body_came(ngx_http_request_t *r)
 size_t
 ngx_http_kvroute_body_size(ngx_http_request_t *r)
 {
-	ngx_chain_t *cl = r->request_body->bufs;
+	/* None of a body that nginx has thrown away. */
+	ngx_chain_t *cl = r->request_body == NULL ? NULL :
+	    r->request_body->bufs;
 	size_t size = 0;
 
 	for (; cl != NULL; cl = cl->next)

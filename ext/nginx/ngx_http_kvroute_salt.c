@@ -361,8 +361,7 @@ salt(ngx_http_request_t *r, salt_t *s)
 {
 	ngx_table_elt_t *coding = header_of(r, "Content-Encoding");
 
-	if (r->request_body == NULL || ngx_http_kvroute_body_size(r) == 0 ||
-	    is_no_json(r))
+	if (ngx_http_kvroute_body_size(r) == 0 || is_no_json(r))
 		return NGX_DECLINED;
 	if (coding != NULL && (coding->value.len != 8 || ngx_strncasecmp(
 	    coding->value.data, (u_char *)"identity", 8) != 0))

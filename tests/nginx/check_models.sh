@@ -12,7 +12,7 @@ quick_cases="${quick_cases:-} model_chooses_the_upstream
     early_client_leaves early_body_is_slow early_refusals
     salt_is_set salt_is_set_in_files salt_is_set_in_pieces
     salt_separates_the_index salt_and_model salt_is_set_for_retries
-    salt_refuses models_refused_at_start"
+    salt_refuses salt_refuses_what_does_not_come models_refused_at_start"
 
 # Two upstreams, each with an index; the second server of the configuration
 # chooses one by the model. models_up [LINES OF THE LOCATION
@@ -258,11 +258,16 @@ early_refusals()
 	echo full > "$work/out/full"
 	models_up 'client_max_body_size 1k; error_page 413 /full;
 	    client_body_timeout 1s; error_page 408 = /v1/late;' '
-	location = /full { root '"$work"'/out; }'
+	location = /full { root '"$work"'/out; }
+	location /thrown/ { client_max_body_size 1k; recursive_error_pages on;
+		error_page 413 = /full; }'
 	chat large 3000
 	is 'status of too much' "$(send chat)" 413
 	is 'status of too many chunks' \
 	    "$(send chat -H 'Transfer-Encoding: chunked')" 413
+	is 'status of what is thrown away' "$(curl -s -m 20 -o /dev/null \
+	    -w '%{http_code}' -X GET -H 'Expect:' --data-binary \
+	    @"$work/body" "http://127.0.0.1:$to/thrown/")" 200
 	is 'status of too much that does not come' "$(perl -MIO::Socket::INET \
 	    -e 'my $s = IO::Socket::INET->new(
 	        PeerAddr => "127.0.0.1:$ARGV[0]");
@@ -433,8 +438,11 @@ salt_is_set_for_retries()
 
 salt_refuses()
 {
-	location_lines='kvroute_salt $http_x_tenant; mirror /mirrored;'
-	http_lines='server { listen 127.0.0.1:'$(free_port)'; }'
+	location_lines='kvroute_salt $http_x_tenant;'
+	files=$(free_port)
+	echo file > "$work/out/file"
+	http_lines='server { listen 127.0.0.1:'$files'; root '"$work"'/out;
+		kvroute_salt t; }'
 	start_recorder 200
 	start_nginx kvroute
 	set -- -H 'X-Tenant: t'
@@ -445,6 +453,9 @@ salt_refuses()
 		is "status of $body elsewhere" "$(send other "$@" \
 		    -H 'Content-Type: application/json')" 400
 	done
+	is 'status of a file' "$(curl -s -m 20 -o /dev/null -X GET \
+	    -w '%{http_code}' --data-binary @"$work/body" \
+	    "http://127.0.0.1:$files/file")" 200
 	printf '{"a":1}' > "$work/body"
 	is 'status of a coding' \
 	    "$(send chat "$@" -H 'Content-Encoding: gzip')" 415
@@ -459,6 +470,20 @@ salt_refuses()
 	    -H 'Content-Type: multipart/form-data; boundary=a')" 400
 	is 'status without a body' "$(curl -s -m 10 -o /dev/null "$@" \
 	    -w '%{http_code}' "http://127.0.0.1:$port/v1/models")" 200
+	settled
+}
+
+# What came of it must not be passed on, not as an error page either.
+salt_refuses_what_does_not_come()
+{
+	location_lines='kvroute_salt t; client_max_body_size 1k;
+	    error_page 413 = /v1/other;'
+	start_recorder 200
+	start_nginx kvroute
+	printf '{"prompt":"%03000d"}' 1 > "$work/body"
+	is 'status' "$(send_in_pieces "$work/body" 500 chunked)" 400
+	is 'requests to the engine' \
+	    "$(find "$work/out/asked" -name '[0-9]*' | wc -l)" 0
 	settled
 }
 
