@@ -251,6 +251,17 @@ early_body_is_slow()
 	unset to large_at
 }
 
+# head_only PATH - announces a body and sends its first byte.
+head_only()
+{
+	perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(
+	        PeerAddr => "127.0.0.1:$ARGV[0]");
+	    alarm 30;
+	    print $s "POST /$ARGV[1] HTTP/1.1\r\nHost: a\r\n",
+	        "Content-Length: 10000\r\n\r\n{";
+	    print scalar(<$s>) =~ /^HTTP\/1.1 (\d+)/ ? $1 : "none"' "$to" "$1"
+}
+
 # What could not be read ends, also with an error page of the same location.
 early_refusals()
 {
@@ -265,16 +276,8 @@ early_refusals()
 	is 'status of too much' "$(send chat)" 413
 	is 'status of too many chunks' \
 	    "$(send chat -H 'Transfer-Encoding: chunked')" 413
-	is 'status of what is thrown away' "$(curl -s -m 20 -o /dev/null \
-	    -w '%{http_code}' -X GET -H 'Expect:' --data-binary \
-	    @"$work/body" "http://127.0.0.1:$to/thrown/")" 200
-	is 'status of too much that does not come' "$(perl -MIO::Socket::INET \
-	    -e 'my $s = IO::Socket::INET->new(
-	        PeerAddr => "127.0.0.1:$ARGV[0]");
-	    alarm 30;
-	    print $s "POST /v1/completions HTTP/1.1\r\nHost: a\r\n",
-	        "Content-Length: 10000\r\n\r\n{";
-	    print scalar(<$s>) =~ /^HTTP\/1.1 (\d+)/ ? $1 : "none"' "$to")" 413
+	is 'status of too much that does not come' "$(head_only v1/x)" 413
+	is 'status of what is thrown away' "$(head_only thrown/)" 200
 	is 'status of a late body' "$(perl -MIO::Socket::INET -e '
 	    my $s = IO::Socket::INET->new(PeerAddr => "127.0.0.1:$ARGV[0]");
 	    alarm 30;
@@ -454,8 +457,8 @@ salt_refuses()
 		    -H 'Content-Type: application/json')" 400
 	done
 	is 'status of a file' "$(curl -s -m 20 -o /dev/null -X GET \
-	    -w '%{http_code}' --data-binary @"$work/body" \
-	    "http://127.0.0.1:$files/file")" 200
+	    -H 'Content-Type: application/json' -w '%{http_code}' \
+	    --data-binary @"$work/body" "http://127.0.0.1:$files/file")" 200
 	printf '{"a":1}' > "$work/body"
 	is 'status of a coding' \
 	    "$(send chat "$@" -H 'Content-Encoding: gzip')" 415
