@@ -343,16 +343,29 @@ header_of(ngx_http_request_t *r, const char *name)
 	return NULL;
 }
 
-/* Certainly none, so that it may pass without a salt. */
+/* Has the path a prompt, as it is now or as the client wrote it? */
 static bool
-is_no_json(ngx_http_request_t *r)
+has_prompt(ngx_http_request_t *r)
 {
+	ngx_str_t *uri = &r->unparsed_uri;
+	u_char *end = ngx_strlchr(uri->data, uri->data + uri->len, '?');
+	size_t n = end == NULL ? uri->len : (size_t)(end - uri->data);
+
+	return endpoint_of((const char *)r->uri.data, r->uri.len) !=
+	    ENDPOINT_OTHER || endpoint_of((const char *)uri->data, n) !=
+	    ENDPOINT_OTHER;
+}
+
+/* Certainly no JSON, so that it may pass without a salt. */
+static bool
+is_form(ngx_http_request_t *r)
+{
+	static const char form[] = "multipart/";
 	ngx_table_elt_t *type = r->headers_in.content_type;
 
-	return endpoint_of((const char *)r->uri.data, r->uri.len) ==
-	    ENDPOINT_OTHER && type != NULL && type->value.len > 0 &&
-	    ngx_strlcasestrn(type->value.data,
-	    type->value.data + type->value.len, (u_char *)"json", 3) == NULL;
+	return type != NULL && type->value.len >= sizeof(form) - 1 &&
+	    ngx_strncasecmp(type->value.data, (u_char *)form,
+	    sizeof(form) - 1) == 0 && !has_prompt(r);
 }
 
 /* All of the body is there. */
@@ -361,7 +374,7 @@ salt(ngx_http_request_t *r, salt_t *s)
 {
 	ngx_table_elt_t *coding = header_of(r, "Content-Encoding");
 
-	if (ngx_http_kvroute_body_size(r) == 0 || is_no_json(r))
+	if (ngx_http_kvroute_body_size(r) == 0 || is_form(r))
 		return NGX_DECLINED;
 	if (coding != NULL && (coding->value.len != 8 || ngx_strncasecmp(
 	    coding->value.data, (u_char *)"identity", 8) != 0))

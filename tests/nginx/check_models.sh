@@ -12,7 +12,7 @@ quick_cases="${quick_cases:-} model_chooses_the_upstream
     early_client_leaves early_body_is_slow early_refusals
     salt_is_set salt_is_set_in_files salt_is_set_in_pieces
     salt_separates_the_index salt_and_model salt_is_set_for_retries
-    salt_refuses salt_refuses_what_does_not_come models_refused_at_start"
+    salt_is_set_in_mirrors salt_refuses salt_refuses_what_does_not_come models_refused_at_start"
 
 # Two upstreams, each with an index; the second server of the configuration
 # chooses one by the model. models_up [LINES OF THE LOCATION
@@ -395,22 +395,62 @@ salt_separates_the_index()
 # Read early, then salted, then routed: the body is read once.
 salt_and_model()
 {
+	salts_and_models
+	down
+	unset large_at
+	to_with=http2
+	salts_and_models --http2-prior-knowledge -H 'Content-Length:'
+	unset to_with large_at
+}
+
+salts_and_models()
+{
 	start_recorder 200 200 200
 	models_up 'kvroute_salt $kvroute_model-$http_x_tenant;
 	    kvroute_include_usage on;'
 	salted '{"prompt":"a","stream":true,"model":"large","cache_salt":1}' \
 	    '{"prompt":"a","stream":true,"model":"large",              "cache_salt":"large-t"'"$usage_member"'}' \
-	    -H 'X-Tenant: t'
+	    -H 'X-Tenant: t' "$@"
 	is 'requests to large' "$(requests_of large)" 1
 	printf '%s' '{"prompt":"a","stream":true,"model":"large"}' \
 	    > "$work/body"
-	is 'status' "$(send completions -H 'X-Tenant: t')" 200
+	is 'status' "$(send completions -H 'X-Tenant: t' "$@")" 200
 	until_true 10 test -e "$work/out/asked/2"
 	is 'body with both' "$(sed 1d "$work/out/asked/2")" \
 	    '{"prompt":"a","stream":true,"model":"large","cache_salt":"large-t"'"$usage_member"'}'
 	is 'bodies read' "$(bodies_read)" 2
 	settled
 	unset to large_at
+}
+
+# A mirror has its own salt, or none, and never the client's.
+salt_is_set_in_mirrors()
+{
+	start_recorder 200 200 200
+	upstream_ports=$(nth 1 "$engine_ports")
+	to=$(free_port)
+	http_lines='server {
+		listen 127.0.0.1:'$to';
+		location / { mirror /salted; mirror /plain; kvroute_salt t;
+			proxy_pass http://engines; }
+		location = /salted { internal; kvroute_salt m;
+			proxy_pass http://127.0.0.1:'$(nth 2 "$engine_ports")'; }
+		location = /plain { internal;
+			proxy_pass http://127.0.0.1:'$(nth 3 "$engine_ports")'; }
+	}'
+	start_nginx kvroute
+	printf '{"cache_salt":"x","prompt":"a"}' > "$work/body"
+	is 'status' "$(send completions)" 200
+	until_true 10 test -e "$work/out/asked/3" || echo 'not all came'
+	for n in 1 2 3; do
+		sed 1d "$work/out/asked/$n"
+		echo
+	done | sort > "$work/got"
+	printf '{                 "prompt":"a"%s}\n' '' ',"cache_salt":"m"' \
+	    ',"cache_salt":"t"' | sort > "$work/expected"
+	cmp "$work/got" "$work/expected" || cat "$work/got"
+	settled
+	unset to
 }
 
 # From a file too the second engine gets what the first one got.
@@ -466,7 +506,11 @@ salt_refuses()
 	    "$(send chat "$@" -H 'Content-Encoding: identity')" 200
 	is 'status of a value' "$(send chat -H "X-Tenant: $(printf \
 	    '\377')")" 400
+	is 'status of any type' "$(send other "$@" \
+	    -H 'Content-Type: text/plain')" 200
 	printf -- '--a\r\n' > "$work/body"
+	is 'status of no form' "$(send audio/transcriptions "$@" \
+	    -H 'Content-Type: text/plain')" 400
 	is 'status of a form' "$(send audio/transcriptions "$@" \
 	    -H 'Content-Type: multipart/form-data; boundary=a')" 200
 	is 'status of a form as a chat' "$(send chat "$@" \
