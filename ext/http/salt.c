@@ -176,26 +176,37 @@ escape_on(struct salt *s, place p, place end)
 	return p + 1;
 }
 
+/* 16: none. */
+static unsigned
+hex_of(unsigned char c)
+{
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	c |= 0x20;
+	return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
+}
+
 static place
 digits_on(struct salt *s, place p, place end)
 {
-	static const char hex[] = "0123456789abcdef";
-	const char *digit = *p == '\0' ? NULL :
-	    strchr(hex, *p >= 'A' && *p <= 'F' ? *p + ('a' - 'A') : *p);
 	unsigned char c;
+	unsigned digit;
 
-	if (digit == NULL)
-		return fail(s, end);
-	s->code = s->code << 4 | (unsigned)(digit - hex);
-	if (--s->digits > 0)
-		return p + 1;
+	for (; p < end && s->digits > 0; p++, s->digits--) {
+		digit = hex_of(*p);
+		if (digit == 16)
+			return fail(s, end);
+		s->code = s->code << 4 | digit;
+	}
+	if (s->digits > 0)
+		return p;
 	c = (unsigned char)s->code;
 	if (s->code < 0x80)
 		key_takes(s, &c, 1);
 	else
 		s->match = sizeof(name);
 	s->token = STRING;
-	return p + 1;
+	return p;
 }
 
 /* ---------------------------------------------------- numbers and words --- */
