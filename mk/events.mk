@@ -51,9 +51,8 @@ $(BUILD)/region: $(BUILD)/obj/tests/events/region.o $(STATIC)
 	$(Q)$(link) -o $@ $^ $(LIB_LIBS) $(LDLIBS)
 
 # The example whose requests are token ids.
-$(BUILD)/examples/gateway: $(BUILD)/obj/examples/gateway.o $(STATIC)
+$(BUILD)/gateway: $(BUILD)/obj/examples/gateway.o $(STATIC)
 	$(call say,LINK,$@)
-	@mkdir -p $(@D)
 	$(Q)$(link) -o $@ $^ $(EVENT_LIBS) -ljson-c $(LIB_LIBS) $(LDLIBS)
 
 $(BUILD)/event-cost: $(BUILD)/obj/bench/events/event_cost.o \
@@ -79,7 +78,7 @@ deps-events: ## check for what kvroute-events and its tests need
 check-events: deps-events ## test kvroute-events on streams of both framings; T=case
 	@+$(MAKE) --no-print-directory check-events-here
 
-check-events-here: $(BUILD)/publisher $(BUILD)/region $(EVENTS_TOOL) $(BUILD)/kvroute-engine $(BUILD)/kvroute-chats $(BUILD)/examples/gateway nginx-module-here ## the same without installing dependencies
+check-events-here: $(BUILD)/publisher $(BUILD)/region $(EVENTS_TOOL) $(BUILD)/kvroute-engine $(BUILD)/kvroute-chats $(BUILD)/gateway nginx-module-here ## the same without installing dependencies
 	@T='$(T)' sh tests/events/check_events.sh $(BUILD)
 	@T='$(T)' sh tests/events/check_daemon.sh $(BUILD)
 	@T='$(T)' sh tests/events/check_engines.sh $(BUILD)

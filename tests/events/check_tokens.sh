@@ -55,11 +55,11 @@ all_ports()
 
 daemon_up()
 {
-	n=0
+	rank=0
 	for port in $ports; do
-		jq -nc --arg w "127.0.0.1:$port" --arg e "$pub-$n" \
-		    --arg r "$back-$n" '{worker: $w, events: $e, replay: $r}'
-		n=$((n + 1))
+		jq -nc --arg w "127.0.0.1:$port" --arg e "$pub-$rank" \
+		    --arg r "$back-$rank" '{worker: $w, events: $e, replay: $r}'
+		rank=$((rank + 1))
 	done | jq -s '{workers: .}' > "$scratch/conf"
 	"$events" -c "$scratch/conf" "$index" >> "$scratch/daemon.log" 2>&1 &
 	daemon=$!
@@ -81,8 +81,8 @@ free_port()
 gateway_up()
 {
 	entry=$(free_port)
-	# shellcheck disable=SC2046
-	"$build/examples/gateway" "$entry" "$index" \
+	# shellcheck disable=SC2046,SC2086
+	"$build/gateway" "$entry" "$index" \
 	    $(printf '127.0.0.1:%s ' $ports) 2>> "$scratch/gateway.log" &
 	gateways="$gateways $!"
 	until_true curl -s "http://127.0.0.1:$entry/" ||
@@ -134,7 +134,7 @@ body()
 # What each engine holds of the body, and the number of its next batch.
 ask_engines()
 {
-	# shellcheck disable=SC2046
+	# shellcheck disable=SC2046,SC2086
 	curl -s -m 10 $(printf 'http://127.0.0.1:%s/cached ' $ports) \
 	    -d "@$scratch/body" |
 	    jq -r '"\(.ranks[0].held) \(.ranks[0].events)"' |
