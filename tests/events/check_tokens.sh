@@ -35,13 +35,13 @@ is()
 
 # ---------------------------------------------------------------- programs ---
 
-# [option ...] - four engines of 40 blocks each.
+# [option ...] - four engines of 22 blocks each.
 engines_up()
 {
 	rm -f "$scratch/ports" "$index" "$scratch"/*.log
 	pids='' daemon='' gateways=''
 	"$build/kvroute-engine" --engines 4 --for 300 --scale 0.001 \
-	    --capacity 640 --events "$pub" --events-replay "$back" "$@" \
+	    --capacity 352 --events "$pub" --events-replay "$back" "$@" \
 	    > "$scratch/ports" 2> "$scratch/engines.log" &
 	pids=$!
 	until_true all_ports || echo 'the engines do not start'
