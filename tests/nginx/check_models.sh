@@ -540,7 +540,7 @@ refused_at_start()
 	printf 'load_module %s;\nevents {}\nhttp { access_log off; %s }\n' \
 	    "$(cd "$build" && pwd -P)/nginx/ngx_http_upstream_kvroute_module.so" \
 	    "$1" > "$work/bad.conf"
-	"$NGINX" -t -p "$work" -c "$work/bad.conf" -e stderr \
+	"$NGINX_BIN" -t -p "$work" -c "$work/bad.conf" -e stderr \
 	    > "$work/refusal" 2>&1 && echo "accepted: $1"
 	grep -qF "$2" "$work/refusal" ||
 	    echo "for $1:" "$(grep emerg "$work/refusal")"
