@@ -26,6 +26,7 @@
 #include <json-c/json.h>
 
 enum { BLOCK_TOKENS = 16, BODY_MAX = 16 << 20, WORKERS_MAX = 64 };
+enum { ANSWER_MAX = 3600 }; /* seconds */
 
 struct gateway {
 	struct event_base *base;
@@ -37,6 +38,7 @@ struct gateway {
 struct forward {
 	struct gateway *g;
 	struct evhttp_request *client;
+	struct evhttp_connection *engine;
 	uint64_t lease;
 };
 
@@ -132,6 +134,15 @@ read_usage(struct evbuffer *body, struct kvr_report *report)
 	json_object_put(o);
 }
 
+/* Its caller still uses it, so the connection ends after that. */
+static void
+drop(evutil_socket_t fd, short what, void *engine)
+{
+	(void)fd;
+	(void)what;
+	evhttp_connection_free(engine);
+}
+
 /* The engine has answered: `from` has no status if it has failed. */
 static void
 answered(struct evhttp_request *from, void *arg)
@@ -142,6 +153,8 @@ answered(struct evhttp_request *from, void *arg)
 	struct kvr_report report = { .size = sizeof(report) };
 	struct evbuffer *body;
 
+	(void)event_base_once(f->g->base, -1, EV_TIMEOUT, drop, f->engine,
+	    NULL);
 	if (status == 0) {
 		(void)kvr_lease_abort(f->g->k, f->lease, now_ns(), 0);
 		evhttp_send_error(f->client, 502, NULL);
@@ -213,13 +226,19 @@ send_on(struct forward *f, const char *name)
 			evhttp_request_free(to);
 		return false;
 	}
-	evhttp_connection_free_on_completion(engine);
+	evhttp_connection_set_timeout(engine, ANSWER_MAX);
+	f->engine = engine;
 	evhttp_add_header(evhttp_request_get_output_headers(to), "Host", name);
+	evhttp_add_header(evhttp_request_get_output_headers(to), "Connection",
+	    "close");
 	evbuffer_add_buffer(evhttp_request_get_output_buffer(to),
 	    evhttp_request_get_input_buffer(f->client));
 	/* It frees the request if it fails. */
-	return evhttp_make_request(engine, to, EVHTTP_REQ_POST,
-	    "/v1/completions") == 0;
+	if (evhttp_make_request(engine, to, EVHTTP_REQ_POST,
+	    "/v1/completions") == 0)
+		return true;
+	evhttp_connection_free(engine);
+	return false;
 }
 
 static void

@@ -177,6 +177,9 @@ preaccess(ngx_http_request_t *r)
 	/* Of an error page nothing is read that was not before. */
 	if (!loc->early || r != r->main || r->error_page || r->err_status > 0)
 		return NGX_DECLINED;
+	/* Another module takes it as it comes: it would be a part. */
+	if (r->reading_body)
+		return NGX_DECLINED;
 	/*
 	 * Nothing else runs phases meanwhile. If the body could not be read,
 	 * error_page brings the request back here: then it goes on without.

@@ -148,8 +148,10 @@ settle_one(ngx_http_kvroute_poll_t *poll, uint32_t rank)
 	int64_t stale = (int64_t)poll->up->poll_ms * STALE * 1000000;
 	uint64_t id = id_of(poll, rank);
 
-	if (id == 0)
+	if (id == 0) {
+		p->at = 0; /* what was read of it is no longer shown */
 		return false;
+	}
 	if (p->worker == id && (p->at == 0 || age <= stale))
 		return true;
 	return load_end(poll, p, id);

@@ -251,6 +251,29 @@ body_replace(ngx_http_request_t *r, salt_t *s, ngx_buf_t *tail, off_t grown)
 	return NGX_OK;
 }
 
+/* The bytes of a body are shared with subrequests: these edit a copy. */
+static ngx_int_t
+body_copy(ngx_http_request_t *r)
+{
+	size_t n = ngx_http_kvroute_body_size(r);
+	ngx_http_request_body_t *body = ngx_palloc(r->pool, sizeof(*body));
+	ngx_chain_t *link = ngx_alloc_chain_link(r->pool);
+	ngx_buf_t *b = ngx_create_temp_buf(r->pool, n);
+
+	if (body == NULL || link == NULL || b == NULL ||
+	    !chain_get(r->request_body->bufs, 0, b->last))
+		return NGX_ERROR;
+	b->last += n;
+	link->buf = b;
+	link->next = NULL;
+	*body = *r->request_body;
+	ngx_http_kvroute_reader_moved(r, body->bufs, link, 0);
+	body->bufs = link;
+	body->temp_file = NULL;
+	r->request_body = body;
+	return NGX_OK;
+}
+
 static ngx_int_t
 edit(ngx_http_request_t *r, salt_t *s)
 {
@@ -266,6 +289,8 @@ edit(ngx_http_request_t *r, salt_t *s)
 	if (rc == NGX_DECLINED)
 		return refuse(r, NGX_HTTP_BAD_REQUEST, "the value of "
 		    "\"kvroute_salt\" is not UTF-8");
+	if (rc == NGX_OK && r != r->main && s->scan.spans > 0)
+		rc = body_copy(r);
 	for (i = 0; rc == NGX_OK && i < s->scan.spans; i++) {
 		if (!chain_blank(r->request_body->bufs, &s->scan.span[i]))
 			rc = NGX_ERROR;
@@ -398,6 +423,13 @@ begin(ngx_http_request_t *r, salt_t *s)
 {
 	ngx_int_t rc;
 
+	/*
+	 * What has no body needs no salt: a subrequest that authorizes, for
+	 * one. Its value would stay what it is for the whole request, also
+	 * where it hangs on what is being found out.
+	 */
+	if (r != r->main && ngx_http_kvroute_body_size(r) == 0)
+		return NGX_DECLINED;
 	if (ngx_http_complex_value(r, s->loc->salt, &s->wanted) != NGX_OK)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	if (s->wanted.len == 0 || (s->wanted.len == s->value.len &&

@@ -32,10 +32,7 @@
 
 #include "mix.h"
 
-enum {
-	SWEEP = 64,  /* looked at for dead ones, for one that is added, */
-	SWEEPS = 128 /* and so many times that if none is free */
-};
+enum { SWEEP = 64 }; /* looked at for dead ones, for one that is added */
 
 static uint32_t
 bucket_of(const struct kvr *k, uint32_t life, uint64_t name)
@@ -108,15 +105,15 @@ dead(const struct kvr *k, const struct alias *a)
 	return a->life != 0 && stream_at(k, a->worker)->life != a->life;
 }
 
-/* Frees what is dead among the next few. */
+/* Frees what is dead among the next few of those that were ever used. */
 static void
 sweep(struct kvr *k)
 {
 	struct region *r = k->region;
-	uint32_t left = SWEEP, i = r->alias_sweep;
+	uint32_t left = SWEEP, i = r->alias_sweep, used = r->alias_fresh - 1;
 
 	for (; left > 0 && r->alias_dead > 0 && !region_broken(k); left--) {
-		i = i < k->layout.aliases ? i + 1 : 1;
+		i = i < used && i < k->layout.aliases ? i + 1 : 1;
 		if (!dead(k, alias_at(k, i)))
 			continue;
 		unlink_alias(k, i);
@@ -131,7 +128,7 @@ static uint32_t
 take(struct kvr *k)
 {
 	struct region *r = k->region;
-	uint32_t i = r->alias_fresh, left = SWEEPS;
+	uint32_t i = r->alias_fresh, left = k->layout.aliases / SWEEP + 1;
 
 	if (r->alias_dead > 0)
 		sweep(k);

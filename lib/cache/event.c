@@ -277,6 +277,8 @@ stream_empty(const struct stream *s)
 static bool
 same_blocks(struct stream *s, const struct event_sum *sum)
 {
+	if (s->block_tokens == 0)
+		s->block_tokens = sum->block_tokens;
 	if (sum->uneven)
 		return false;
 	if (sum->block_tokens == 0 || sum->block_tokens == s->block_tokens)

@@ -178,6 +178,12 @@ copy_more(const struct storing *s, uint32_t alias)
 	write_once(a->copies, copies);
 }
 
+static bool
+too_long(const struct kvr *k)
+{
+	return k->region->counts.steps > steps_most(k) / BATCH_SHARE;
+}
+
 /* Its tokens are not given: another copy of what is known. */
 static void
 store_copies(struct storing *s)
@@ -185,7 +191,8 @@ store_copies(struct storing *s)
 	uint64_t i;
 	uint32_t a;
 
-	for (i = 0; i < s->e->hashes; i++) {
+	for (i = 0; i < s->e->hashes && !too_long(s->k); i++) {
+		add_once(s->k->region->counts.steps, 1);
 		a = alias_find(s->k, s->like.life,
 		    s->b->hashes[s->e->hashes_at + i]);
 		if (a == 0 || alias_at(s->k, a)->parent == 0)
@@ -351,8 +358,9 @@ all_known(const struct storing *s)
 	for (i = 0; i < s->e->hashes; i++)
 		if (alias_find(s->k, s->like.life,
 		    s->b->hashes[s->e->hashes_at + i]) == 0)
-			return false;
-	return true;
+			break;
+	add_once(s->k->region->counts.steps, i);
+	return i == s->e->hashes;
 }
 
 static void
@@ -486,7 +494,9 @@ take_away(const struct storing *s)
 	uint64_t i;
 	uint32_t a;
 
-	for (i = s->e->hashes; i-- > 0 && !region_broken(s->k);) {
+	for (i = s->e->hashes; i-- > 0 && !region_broken(s->k) &&
+	     !too_long(s->k);) {
+		add_once(s->k->region->counts.steps, 1);
 		if (s->k->region->free_cells < ROOM_TRIM)
 			retain_make_room(s->k, s->now, ROOM_TRIM);
 		if (!hold_tracks(s->k, s->slot))
@@ -567,12 +577,6 @@ understood(struct kvr *k, uint32_t slot, const struct event_batch *b)
 	if (b->local == NULL || !same_copies(k, slot, b))
 		return false;
 	return each_of(k, slot) > 0 || stream_of(k, slot)->block_tokens == 0;
-}
-
-static bool
-too_long(const struct kvr *k)
-{
-	return k->region->counts.steps > steps_most(k) / BATCH_SHARE;
 }
 
 void

@@ -329,7 +329,8 @@ void
 worker_get_load(const struct kvr *k, uint32_t slot, uint32_t source,
     struct kvr_load *out)
 {
-	const struct outside *o = outside_at(k, slot_at(k, slot)->name);
+	const struct outside *o = outside_at(k,
+	    read_once(slot_at(k, slot)->name));
 
 	memset(out, 0, sizeof(*out));
 	out->prefill_tokens = read_once(o->source[source].prefill);

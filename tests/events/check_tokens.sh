@@ -40,7 +40,7 @@ engines_up()
 {
 	rm -f "$scratch/ports" "$index" "$scratch"/*.log
 	pids='' daemon='' gateways=''
-	"$build/kvroute-engine" --engines 4 --for 300 --scale 0.001 \
+	"$build/kvroute-engine" --engines 4 --for 3600 --scale 0.001 \
 	    --capacity 352 --events "$pub" --events-replay "$back" "$@" \
 	    > "$scratch/ports" 2> "$scratch/engines.log" &
 	pids=$!

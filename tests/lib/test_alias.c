@@ -124,6 +124,26 @@ START_TEST(the_last_dead_are_found)
 }
 END_TEST
 
+/* What stands in records that were not used since is of no life. */
+START_TEST(what_was_emptied_is_not_dead)
+{
+	uint32_t i, life;
+
+	(void)live(1);
+	for (i = 1; i <= 50; i++)
+		ck_assert_uint_gt(add(1, i, 0), 0);
+	alias_end(k, stream_at(k, 1));
+	alias_empty(k);
+	for (life = 0; life < 20; life++) {
+		(void)live(1);
+		for (i = 1; i <= 4; i++)
+			ck_assert_uint_gt(add(1, i, 0), 0);
+	}
+	ck_assert(!region_broken(k));
+	ck_assert(sound());
+}
+END_TEST
+
 START_TEST(a_full_table_refuses)
 {
 	uint32_t i;
@@ -286,6 +306,7 @@ suite_alias(void)
 	tcase_add_test(t, found_by_life_and_name);
 	tcase_add_test(t, the_dead_make_room);
 	tcase_add_test(t, the_last_dead_are_found);
+	tcase_add_test(t, what_was_emptied_is_not_dead);
 	tcase_add_test(t, a_full_table_refuses);
 	tcase_add_test(t, damage_is_seen);
 	tcase_add_test(t, other_damage_is_seen);

@@ -39,8 +39,8 @@ keep_busy()
 	done
 }
 
-# ask N - short requests, one after the other.
-ask()
+# ask_each N - short requests, one after the other.
+ask_each()
 {
 	for i in $(seq "$1"); do
 		curl -sf -m 20 -o /dev/null "http://127.0.0.1:$port/v1/completions" \
@@ -73,7 +73,7 @@ polled_load_is_avoided()
 	is waiting "$(polled 1 .waiting)" 0
 	above usage "$(polled 1 .usage)" 0
 	is 'surplus of the other' "$(polled 2 .surplus)" 0
-	ask 10
+	ask_each 10
 	is 'requests of the busy one' "$(taken 1)" 0
 	is 'requests of the other' "$(taken 2)" 10
 	is 'surplus metric' "$(metric kvroute_nginx_polled_surplus)" 6
@@ -92,7 +92,7 @@ unpolled_load_is_not_seen()
 	up_polled
 	unset poll
 	keep_busy
-	ask 10
+	ask_each 10
 	above 'requests of the busy one' "$(taken 1)" 0
 	is polled "$(polled 1 '')" null
 	stop_kept

@@ -12,7 +12,9 @@ quick_cases="${quick_cases:-} model_chooses_the_upstream
     early_client_leaves early_body_is_slow early_refusals
     salt_is_set salt_is_set_in_files salt_is_set_in_pieces
     salt_separates_the_index salt_and_model salt_is_set_for_retries
-    salt_is_set_in_mirrors salt_refuses salt_refuses_what_does_not_come models_refused_at_start"
+    salt_is_set_in_mirrors salt_of_a_mirror_is_its_own
+    salt_hangs_on_who_is_found salt_refuses salt_refuses_what_does_not_come
+    models_refused_at_start"
 
 # Two upstreams, each with an index; the second server of the configuration
 # chooses one by the model. models_up [LINES OF THE LOCATION
@@ -449,6 +451,60 @@ salt_is_set_in_mirrors()
 	printf '{                 "prompt":"a"%s}\n' '' ',"cache_salt":"m"' \
 	    ',"cache_salt":"t"' | sort > "$work/expected"
 	cmp "$work/got" "$work/expected" || cat "$work/got"
+	settled
+	unset to
+}
+
+# What a mirror sets is the mirror's: the request keeps what its client wrote.
+salt_of_a_mirror_is_its_own()
+{
+	start_recorder 200 200
+	upstream_ports=$(nth 1 "$engine_ports")
+	to=$(free_port)
+	http_lines='server {
+		listen 127.0.0.1:'$to';
+		location / { mirror /salted; proxy_pass http://engines; }
+		location = /salted { internal; kvroute_salt m;
+			proxy_pass http://127.0.0.1:'$(nth 2 "$engine_ports")'; }
+	}'
+	start_nginx kvroute
+	printf '{"cache_salt":"x","prompt":"a"}' > "$work/body"
+	is 'status' "$(send completions)" 200
+	until_true 10 test -e "$work/out/asked/2" || echo 'not all came'
+	for n in 1 2; do
+		sed 1d "$work/out/asked/$n"
+		echo
+	done | sort > "$work/got"
+	printf '%s\n' '{"cache_salt":"x","prompt":"a"}' \
+	    '{                 "prompt":"a","cache_salt":"m"}' |
+	    sort > "$work/expected"
+	cmp "$work/got" "$work/expected" || cat "$work/got"
+	settled
+	unset to
+}
+
+# The value is that of the request, and not of one that authorizes it before.
+salt_hangs_on_who_is_found()
+{
+	start_recorder 200
+	to=$(free_port)
+	http_lines='map $who $salt { default nobody; alice of-alice; }
+	server {
+		listen 127.0.0.1:'$to';
+		kvroute_salt $salt;
+		location / { auth_request /who;
+			auth_request_set $who $upstream_http_x_who;
+			proxy_pass http://engines; }
+		location = /who { internal; proxy_pass_request_body off;
+			proxy_set_header Content-Length "";
+			proxy_pass http://127.0.0.1:'$to'/say; }
+		location = /say { add_header X-Who alice; return 204; }
+	}'
+	start_nginx kvroute
+	printf '{"prompt":"a"}' > "$work/body"
+	is 'status' "$(send completions)" 200
+	is 'the body' "$(sed 1d "$work/out/asked/1")" \
+	    '{"prompt":"a","cache_salt":"of-alice"}'
 	settled
 	unset to
 }
