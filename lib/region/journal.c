@@ -399,6 +399,7 @@ journal_sound(const struct kvr *k)
 	    memory_order_relaxed) - head;
 
 	return head % CELL == 0 && head >= JOURNAL_FIRST &&
+	    head < JOURNAL_LAST &&
 	    ahead % CELL == 0 && ahead <= longest(k);
 }
 
@@ -410,7 +411,7 @@ journal_recover(struct kvr *k)
 
 	if (journal_sound(k))
 		return;
-	if (head < JOURNAL_FIRST)
+	if (head < JOURNAL_FIRST || head >= JOURNAL_LAST)
 		head = JOURNAL_FIRST;
 	atomic_store_explicit(&k->region->journal_reserved, head,
 	    memory_order_relaxed);

@@ -60,5 +60,7 @@ void journal_recover(struct kvr *k);
 
 /* Of a new region. */
 #define JOURNAL_FIRST ((uint64_t)CELL)
+/* No head comes here: at a GB each second that takes 194 years. */
+#define JOURNAL_LAST (UINT64_MAX / 3 & ~(uint64_t)(CELL - 1))
 
 #endif

@@ -302,6 +302,25 @@ START_TEST(damage_is_bounded)
 }
 END_TEST
 
+/* A head that the next record would carry beyond the end of numbers. */
+START_TEST(heads_stay_below_the_last)
+{
+	static const uint64_t heads[] = { 0, 1, JOURNAL_LAST,
+		UINT64_MAX / 2 + 1, UINT64_MAX - 63, UINT64_MAX };
+	size_t i;
+
+	for (i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		atomic_store(&k->region->journal_head, heads[i]);
+		atomic_store(&k->region->journal_reserved, heads[i]);
+		ck_assert(!journal_sound(k));
+		journal_recover(k);
+		journal_clear(k);
+		ck_assert(journal_sound(k));
+		ck_assert_uint_eq(journal_head(k), JOURNAL_FIRST + CELL);
+	}
+}
+END_TEST
+
 /* A length that a digest confirms, and that no call would write. */
 START_TEST(lengths_are_bounded)
 {
@@ -368,6 +387,7 @@ suite_journal(void)
 	tcase_add_test(t, died_before_the_head_moved);
 	tcase_add_test(t, late_writers_show_nothing_torn);
 	tcase_add_test(t, damage_is_bounded);
+	tcase_add_test(t, heads_stay_below_the_last);
 	tcase_add_test(t, lengths_are_bounded);
 	tcase_add_test(t, heads_are_checked);
 	suite_add_tcase(s, t);
