@@ -408,7 +408,9 @@ event_clocks(const struct kvr *k, uint32_t slot)
 	const struct stream *s = stream_at(k, slot_at(k, slot)->name);
 	int64_t clock = k->region->clock;
 
-	return counted(s) && clock >= s->heard && clock - s->heard <= QUIET_NS;
+	/* below 0: none was heard, or the region is damaged */
+	return counted(s) && s->heard >= 0 && clock >= s->heard &&
+	    clock - s->heard <= QUIET_NS;
 }
 
 /* What was released before all of the cache was filled anew is gone. */

@@ -252,6 +252,24 @@ START_TEST(what_is_announced_is_not_counted_twice)
 }
 END_TEST
 
+/* Whatever a damaged region says of when a stream was heard. */
+START_TEST(a_stream_heard_at_no_time_is_quiet)
+{
+	int64_t *heard;
+
+	(void)batch(0, 1, "s50", 1);
+	heard = &stream_at(k, slot_at(k, id_slot(id[0]))->name)->heard;
+	ck_assert(event_clocks(k, id_slot(id[0])));
+	*heard = -1;
+	ck_assert(!event_clocks(k, id_slot(id[0])));
+	*heard = INT64_MIN + 11;
+	ck_assert(!event_clocks(k, id_slot(id[0])));
+	*heard = INT64_MAX;
+	ck_assert(!event_clocks(k, id_slot(id[0])));
+	*heard = -1; /* for kvr_check */
+}
+END_TEST
+
 /* Nor does what was stored before this router was there. */
 START_TEST(the_past_makes_nothing_age)
 {
@@ -343,6 +361,7 @@ suite_event(void)
 	tcase_add_test(t, what_others_store_makes_blocks_age);
 	tcase_add_test(t, what_is_announced_is_not_counted_twice);
 	tcase_add_test(t, the_past_makes_nothing_age);
+	tcase_add_test(t, a_stream_heard_at_no_time_is_quiet);
 	tcase_add_test(t, without_events_nothing_is_known);
 	tcase_add_test(t, impossible_streams_are_found);
 	tcase_add_test(t, after_a_death_streams_are_degraded);
