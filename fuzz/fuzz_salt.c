@@ -5,7 +5,8 @@
  * The first byte is the length of pieces (0: whole), the second that of the
  * value, which comes next; the rest is the body. Pieces do not matter. What
  * YAJL takes for an object within the bounds is not refused; with the salt it
- * is one again, has this salt and no other, and is the same else.
+ * is one again, has this salt and no other, and is the same else. Without it,
+ * the client's ones blanked, it is an object, too.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,6 +42,15 @@ look(const struct salts_seen *was, const uint8_t *sent, size_t n,
 	demand(memcmp(is.value, value, n_value) == 0);
 }
 
+/* As a mirror gets it that sets no salt. */
+static void
+look_bare(const struct salts_seen *was, const uint8_t *sent, size_t n)
+{
+	struct salts_seen is = salts_look(sent, n);
+
+	demand(is.valid && is.salts == 0 && is.rest == was->rest);
+}
+
 /* YAJL takes a string without an end for nothing, behind the object. */
 static bool
 trails(const struct salt *s, const uint8_t *body, size_t n)
@@ -74,6 +84,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	demand(same(&one, &many));
 	demand(!was.valid || was.salts == one.spans);
+	sent = salts_blank(&one, body, n);
+	if (was.valid)
+		look_bare(&was, sent, n);
+	free(sent);
 	sent = salts_apply(&one, body, n, value, n_value, &length);
 	if (sent != NULL && was.valid)
 		look(&was, sent, length, value, n_value);

@@ -17,9 +17,9 @@
  *   |  FIRST: a key, or the end
  *   START
  *
- * A span is open from the key of a salt to the comma after its value, or to the
- * end of the value if that is the last. In that case the comma ahead of it
- * stays, for the new member.
+ * A span is open from the key of a salt to the comma after its value. Of salts
+ * at the end, behind which there is none, the first takes the comma ahead of it:
+ * what is left is JSON, also where no new one is put in.
  */
 #include "salt.h"
 
@@ -61,7 +61,6 @@ value_ends(struct salt *s, uint64_t at)
 {
 	if (s->depth == 1 && s->salty)
 		s->span[s->spans - 1].end = at;
-	s->comma = true;
 	s->state = NEXT;
 }
 
@@ -85,9 +84,23 @@ key_ends(struct salt *s)
 static void
 comma_at_top(struct salt *s, uint64_t at)
 {
-	if (s->salty)
+	if (s->salty) {
 		s->span[s->spans - 1].end = at + 1;
+	} else {
+		s->kept = true;
+		s->lead = at;
+		s->run = s->spans;
+	}
 	s->salty = false;
+}
+
+/* The last brace: has it a member ahead of it that stays? */
+static bool
+members_end(struct salt *s)
+{
+	if (s->salty && s->kept)
+		s->span[s->run].at = s->lead;
+	return s->salty ? s->kept : s->state == NEXT;
 }
 
 /* -------------------------------------------------------------- strings --- */
@@ -248,7 +261,6 @@ level_begins(struct salt *s, bool is_map)
 	}
 	s->depth++;
 	s->is_map[s->depth] = is_map;
-	s->comma = false;
 	s->state = FIRST;
 }
 
@@ -266,8 +278,7 @@ level_ends(struct salt *s, bool is_map, uint64_t at)
 		return;
 	}
 	s->end = at;
-	/* A salt that was the last leaves the comma ahead of it. */
-	s->comma = s->state == NEXT && !s->salty;
+	s->comma = members_end(s);
 	s->state = OVER;
 }
 

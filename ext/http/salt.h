@@ -49,7 +49,7 @@ struct salt {
 	struct salt_span span[SALT_SPANS]; /* in order */
 	size_t spans;
 	uint64_t end;           /* of the brace at the end */
-	bool comma;             /* a member precedes it, and no comma */
+	bool comma;             /* a member that stays precedes it */
 	/* inside */
 	bool broken;
 	uint64_t given;         /* bytes that came */
@@ -65,6 +65,9 @@ struct salt {
 	size_t match;           /* bytes of the name that the key has */
 	bool salty;             /* the member at hand is one */
 	uint64_t key;           /* where its key begins */
+	bool kept;              /* a member that stays has ended */
+	uint64_t lead;          /* the comma behind the last one that did */
+	size_t run;             /* spans ahead of that comma */
 };
 
 void salt_begin(struct salt *s);

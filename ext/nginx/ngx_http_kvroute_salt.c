@@ -30,7 +30,10 @@
 
 #include "salt.h"
 
-enum { BEHIND_MOST = 4096 }; /* bytes behind the brace, mostly none */
+enum {
+	BEHIND_MOST = 4096, /* bytes behind the brace, mostly none */
+	SALTS_MOST = 65536  /* bytes of the client's salts, to be blanked */
+};
 
 struct ngx_http_kvroute_salt_s {
 	ngx_http_request_t *request;
@@ -101,7 +104,7 @@ buf_get(ngx_buf_t *b, off_t from, size_t n, u_char *to)
 static bool
 file_blank(ngx_file_t *file, off_t at, size_t n)
 {
-	u_char blanks[256];
+	u_char blanks[4096];
 	size_t some;
 
 	ngx_memset(blanks, ' ', sizeof(blanks));
@@ -281,10 +284,16 @@ edit(ngx_http_request_t *r, salt_t *s)
 	size_t behind = (size_t)(size - (off_t)s->scan.end), i;
 	ngx_buf_t *tail;
 	ngx_int_t rc;
+	uint64_t salts = 0;
 
 	if (behind > BEHIND_MOST)
 		return refuse(r, NGX_HTTP_BAD_REQUEST, "too much white space "
 		    "behind the body");
+	for (i = 0; i < s->scan.spans; i++)
+		salts += s->scan.span[i].end - s->scan.span[i].at;
+	if (salts > SALTS_MOST)
+		return refuse(r, NGX_HTTP_BAD_REQUEST, "the client's salt is "
+		    "too long");
 	rc = tail_make(r, s, behind, &tail);
 	if (rc == NGX_DECLINED)
 		return refuse(r, NGX_HTTP_BAD_REQUEST, "the value of "

@@ -38,14 +38,13 @@ salts_read(struct salt *s, const void *body, size_t n, size_t step)
 	return salt_end(s);
 }
 
-unsigned char *
-salts_apply(const struct salt *s, const void *body, size_t n,
-    const void *value, size_t n_value, size_t *length)
+static unsigned char *
+blanked(const struct salt *s, const void *body, size_t n, size_t room)
 {
-	size_t room = SALT_ROOM(n_value), i, end = (size_t)s->end, put;
 	unsigned char *to = malloc(n + room);
+	size_t i;
 
-	demand(to != NULL && end < n);
+	demand(to != NULL && s->end < n);
 	memcpy(to, body, n);
 	for (i = 0; i < s->spans; i++) {
 		demand(s->span[i].at < s->span[i].end &&
@@ -54,6 +53,22 @@ salts_apply(const struct salt *s, const void *body, size_t n,
 		memset(to + s->span[i].at, ' ',
 		    (size_t)(s->span[i].end - s->span[i].at));
 	}
+	return to;
+}
+
+unsigned char *
+salts_blank(const struct salt *s, const void *body, size_t n)
+{
+	return blanked(s, body, n, 0);
+}
+
+unsigned char *
+salts_apply(const struct salt *s, const void *body, size_t n,
+    const void *value, size_t n_value, size_t *length)
+{
+	size_t room = SALT_ROOM(n_value), end = (size_t)s->end, put;
+	unsigned char *to = blanked(s, body, n, room);
+
 	put = salt_member(s, value, n_value, to + end, room);
 	if (put == 0) {
 		free(to);

@@ -14,6 +14,9 @@
 /* Reads it in pieces of `step` bytes, 0: whole. False: it is refused. */
 bool salts_read(struct salt *s, const void *body, size_t n, size_t step);
 
+/* The body without the client's salts. The caller frees it. */
+unsigned char *salts_blank(const struct salt *s, const void *body, size_t n);
+
 /* The body that is sent; NULL: the value is not UTF-8. The caller frees it. */
 unsigned char *salts_apply(const struct salt *s, const void *body, size_t n,
     const void *value, size_t n_value, size_t *length);

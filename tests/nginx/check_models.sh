@@ -327,10 +327,10 @@ salts()
 	    '{                    "prompt":"'"$words"'","cache_salt":"a\"b"} ' \
 	    "$@"
 	salted '{"prompt":"'"$words"'","cache\u005fsalt":{"x":1}}' \
-	    '{"prompt":"'"$words"'",                         "cache_salt":"a\"b"}' \
+	    '{"prompt":"'"$words"'"                          ,"cache_salt":"a\"b"}' \
 	    "$@"
 	salted '{"cache_salt":1,"x":{"cache_salt":2},"cache_salt":3}' \
-	    '{               "x":{"cache_salt":2},              "cache_salt":"a\"b"}' \
+	    '{               "x":{"cache_salt":2}               ,"cache_salt":"a\"b"}' \
 	    "$@"
 	salted '{"prompt":"'"$words"'","stream":true}' \
 	    '{"prompt":"'"$words"'","stream":true,"cache_salt":"a\"b"'"$usage_member"'}' \
@@ -441,14 +441,14 @@ salt_is_set_in_mirrors()
 			proxy_pass http://127.0.0.1:'$(nth 3 "$engine_ports")'; }
 	}'
 	start_nginx kvroute
-	printf '{"cache_salt":"x","prompt":"a"}' > "$work/body"
+	printf '{"prompt":"a","cache_salt":"x"}' > "$work/body"
 	is 'status' "$(send completions)" 200
 	until_true 10 test -e "$work/out/asked/3" || echo 'not all came'
 	for n in 1 2 3; do
 		sed 1d "$work/out/asked/$n"
 		echo
 	done | sort > "$work/got"
-	printf '{                 "prompt":"a"%s}\n' '' ',"cache_salt":"m"' \
+	printf '{"prompt":"a"                 %s}\n' '' ',"cache_salt":"m"' \
 	    ',"cache_salt":"t"' | sort > "$work/expected"
 	cmp "$work/got" "$work/expected" || cat "$work/got"
 	settled
@@ -555,6 +555,8 @@ salt_refuses()
 	is 'status of a file' "$(curl -s -m 20 -o /dev/null -X GET \
 	    -H 'Content-Type: application/json' -w '%{http_code}' \
 	    --data-binary @"$work/body" "http://127.0.0.1:$files/file")" 200
+	printf '{"cache_salt":"%070000d"}' 1 > "$work/body"
+	is 'status of a long salt' "$(send chat "$@")" 400
 	printf '{"a":1}' > "$work/body"
 	is 'status of a coding' \
 	    "$(send chat "$@" -H 'Content-Encoding: gzip')" 415
