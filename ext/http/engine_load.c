@@ -32,24 +32,28 @@ struct sum {
 	bool has_together;
 };
 
+/* Of the ranks of an engine that is one worker; those above share sums. */
+enum { RANKS_ADDED = 64 };
+
 struct load_reader {
 	char line[LOAD_LINE_MAX];
 	size_t n_line;          /* with what had no room */
-	uint32_t ranks;
+	uint32_t ranks, columns;
 	bool named;             /* a label names a rank */
-	struct sum sums[];      /* [FIGURES][ranks] */
+	struct sum sums[];      /* [FIGURES][columns] */
 };
 
 struct load_reader *
 load_reader_new(uint32_t ranks)
 {
+	uint32_t columns = ranks == 1 ? RANKS_ADDED : ranks;
 	struct load_reader *r = ranks == 0 || ranks > LOAD_RANKS_MOST ? NULL :
-	    malloc(sizeof(*r) + ranks * FIGURES * sizeof(struct sum));
+	    calloc(1, sizeof(*r) + columns * FIGURES * sizeof(struct sum));
 
 	if (r == NULL)
 		return NULL;
 	r->ranks = ranks;
-	load_reader_begin(r);
+	r->columns = columns;
 	return r;
 }
 
@@ -59,18 +63,10 @@ load_reader_free(struct load_reader *r)
 	free(r);
 }
 
-void
-load_reader_begin(struct load_reader *r)
-{
-	r->n_line = 0;
-	r->named = false;
-	memset(r->sums, 0, r->ranks * FIGURES * sizeof(struct sum));
-}
-
 static struct sum *
-sum_at(struct load_reader *r, enum figure f, uint32_t rank)
+sum_at(struct load_reader *r, enum figure f, uint32_t column)
 {
-	return &r->sums[f * r->ranks + rank];
+	return &r->sums[f * r->columns + column];
 }
 
 /* -------------------------------------------------------------- a line --- */
@@ -228,7 +224,7 @@ sample_add(struct load_reader *r, const struct sample *s)
 	r->named |= s->named;
 	if (r->ranks > 1 && s->rank >= r->ranks)
 		return;
-	sum = sum_at(r, s->figure, r->ranks > 1 ? s->rank : 0);
+	sum = sum_at(r, s->figure, s->rank % r->columns);
 	if (s->together) {
 		sum->has_together = true;
 		if (s->value > sum->together)
@@ -287,16 +283,33 @@ load_reader_data(struct load_reader *r, const void *bytes, size_t n)
 
 /* -------------------------------------------------------------- result --- */
 
-static double
-total(const struct sum *s)
+static uint32_t
+samples_of(const struct sum *s)
 {
-	return s->apart + s->together;
+	return s->samples + s->has_together;
+}
+
+/* Of a worker: of its own rank, or of all if it is the whole engine. */
+static struct sum
+sum_of(const struct load_reader *r, enum figure f, uint32_t rank)
+{
+	const struct sum *of = &r->sums[f * r->columns];
+	struct sum all = { 0 };
+	uint32_t i, from = r->named ? rank : 0;
+
+	for (i = 0; i < r->columns; i++) {
+		if (r->ranks > 1 && i != from)
+			continue;
+		all.apart += of[i].apart + of[i].together;
+		all.samples += samples_of(&of[i]);
+	}
+	return all;
 }
 
 static uint32_t
 requests_of(const struct sum *s, uint32_t share)
 {
-	double n = total(s) / share;
+	double n = s->apart / share;
 
 	return n < LOAD_REQUESTS_MOST ? (uint32_t)n : LOAD_REQUESTS_MOST;
 }
@@ -305,8 +318,7 @@ requests_of(const struct sum *s, uint32_t share)
 static double
 usage_of(const struct sum *s)
 {
-	uint32_t n = s->samples + s->has_together;
-	double usage = n > 0 ? total(s) / n : -1;
+	double usage = s->samples > 0 ? s->apart / s->samples : -1;
 
 	return usage < 1 ? usage : 1;
 }
@@ -314,19 +326,18 @@ usage_of(const struct sum *s)
 bool
 load_reader_end(const struct load_reader *r, struct engine_load *out)
 {
-	const struct sum *running = &r->sums[RUNNING * r->ranks];
-	const struct sum *waiting = &r->sums[WAITING * r->ranks];
-	const struct sum *usage = &r->sums[USAGE * r->ranks];
-	uint32_t share = r->named ? 1 : r->ranks, i, from;
+	uint32_t share = r->named ? 1 : r->ranks, i;
+	struct sum running, waiting, usage;
 	bool found = false;
 
 	for (i = 0; i < r->ranks; i++) {
-		from = r->named ? i : 0;
-		found |= running[from].samples > 0 ||
-		    running[from].has_together;
-		out[i].running = requests_of(&running[from], share);
-		out[i].waiting = requests_of(&waiting[from], share);
-		out[i].usage = usage_of(&usage[from]);
+		running = sum_of(r, RUNNING, i);
+		waiting = sum_of(r, WAITING, i);
+		usage = sum_of(r, USAGE, i);
+		found |= running.samples > 0;
+		out[i].running = requests_of(&running, share);
+		out[i].waiting = requests_of(&waiting, share);
+		out[i].usage = usage_of(&usage);
 	}
 	return found;
 }

@@ -18,7 +18,8 @@
  *
  * Samples of one metric add up: of several models, for instance. Not so those
  * with the label tp_rank or pp_rank: processes that run the same requests
- * together publish the same number each, so the largest counts.
+ * together publish the same number each, so the largest of each data-parallel
+ * rank counts.
  *
  * The labels engine (vLLM) and dp_rank (SGLang) name a data-parallel rank. If
  * several ranks are asked for, and no label names one, each has its share of
@@ -44,11 +45,9 @@ struct engine_load {
 
 struct load_reader;
 
-/* Of so many ranks, 1 to LOAD_RANKS_MOST. NULL: no memory. */
+/* Of one text and so many ranks, 1 to LOAD_RANKS_MOST. NULL: no memory. */
 struct load_reader *load_reader_new(uint32_t ranks);
 void load_reader_free(struct load_reader *r);
-/* Begins another text. */
-void load_reader_begin(struct load_reader *r);
 void load_reader_data(struct load_reader *r, const void *bytes, size_t n);
 /* Writes out[ranks]. Does the text say how many requests run? */
 bool load_reader_end(const struct load_reader *r, struct engine_load *out);

@@ -22,10 +22,9 @@ surplus_answered(struct surplus *s, uint64_t booked,
 
 	surplus_asked(s, booked);
 	more = there > s->booked ? there - s->booked : 0;
-	least = s->answers == 0 ? 0 : more < s->more ? more : s->more;
+	least = more < s->more ? more : s->more;
 	s->more = more;
 	s->booked = booked;
-	s->answers = 1;
 	return least;
 }
 

@@ -31,9 +31,8 @@
 
 /* Of a worker, all 0 at first; it may be in shared memory. */
 struct surplus {
-	uint64_t booked;  /* the most since the last answer */
-	uint64_t more;    /* what that answer had above the bookings */
-	uint64_t answers; /* so far, up to 1 */
+	uint64_t booked; /* the most since the last answer */
+	uint64_t more;   /* what that answer had above the bookings */
 };
 
 void surplus_asked(struct surplus *s, uint64_t booked);

@@ -24,7 +24,6 @@
 
 typedef struct {
 	ngx_http_request_t *request;
-	bool done;
 	ngx_str_t model;
 	ngx_str_t ids[BODY_IDS];
 } early_t;
@@ -113,25 +112,16 @@ facts_keep(ngx_http_request_t *r, early_t *early,
 
 /* ----------------------------------------------------------------- read --- */
 
-static void
-go_on(ngx_http_request_t *r)
-{
-	early_of(r)->done = true;
-	ngx_http_kvroute_phases_go_on(r);
-}
-
 /* All of it is read. */
 static void
 body_read(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
-	early_t *early = early_of(r);
 
-	if (facts_keep(r, early, &reader->facts)) {
-		go_on(r);
+	if (facts_keep(r, early_of(r), &reader->facts)) {
+		ngx_http_kvroute_phases_go_on(r);
 		return;
 	}
-	early->done = true;
 	ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
 }
 
@@ -144,7 +134,7 @@ body_came(ngx_http_request_t *r)
 	ngx_http_kvroute_reader_t *reader;
 
 	if (size == 0 || up == NULL) {
-		go_on(r);
+		ngx_http_kvroute_phases_go_on(r);
 		return;
 	}
 	reader = ngx_http_kvroute_reader_make(r, up,
@@ -162,7 +152,6 @@ body_came(ngx_http_request_t *r)
 		body_read(r);
 		return;
 	}
-	early_of(r)->done = true;
 	ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
 }
 

@@ -32,6 +32,7 @@ enum { SOURCE = 0 };
 
 enum {
 	STALE = 3,               /* polls */
+	TICKS = 8,               /* of a poll: at each some are due */
 	BYTES_MAX = 1 << 20,     /* of a response */
 	CONNECTIONS_MIN = 16,    /* that stay free for requests */
 	BACKOFFS = 10,           /* doublings at most */
@@ -85,6 +86,17 @@ is_gone(ngx_atomic_uint_t pid)
 	    ngx_errno == ESRCH);
 }
 
+/* Who has not led before begins with all at once, so he spreads them. */
+static void
+polls_spread(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_polls; i++)
+		up->polls[i].due = ngx_current_msec +
+		    up->poll_ms * i / up->n_polls;
+}
+
 /* Is this process the leader, from now on if there is none? */
 static bool
 lead(ngx_http_kvroute_srv_conf_t *up)
@@ -95,9 +107,12 @@ lead(ngx_http_kvroute_srv_conf_t *up)
 	if (!leads(up) && !is_gone(leader) &&
 	    now - (int64_t)up->shared->poller_beat <= LEAD_NS)
 		return false;
-	if (!leads(up) && !ngx_atomic_cmp_set(&up->shared->poller, leader,
-	    (ngx_atomic_uint_t)ngx_pid))
-		return false;
+	if (!leads(up)) {
+		if (!ngx_atomic_cmp_set(&up->shared->poller, leader,
+		    (ngx_atomic_uint_t)ngx_pid))
+			return false;
+		polls_spread(up);
+	}
 	up->shared->poller_beat = (ngx_atomic_uint_t)now;
 	return true;
 }
@@ -116,13 +131,12 @@ polls_leave(ngx_http_kvroute_srv_conf_t *up)
 
 /* ---------------------------------------------------------------- loads --- */
 
-/* False: the lock is held, and what is in force stays. */
+/* False: what is in force stays. The lock is held, or the worker gone. */
 static bool
 load_set(ngx_http_kvroute_poll_t *poll, uint64_t id,
     const struct kvr_load *load)
 {
-	return kvr_worker_set_load(poll->up->kvr, id, SOURCE, load) !=
-	    KVR_EBUSY;
+	return kvr_worker_set_load(poll->up->kvr, id, SOURCE, load) == KVR_OK;
 }
 
 /* Ends what was set of this worker; nothing is known of it. */
@@ -358,8 +372,7 @@ on_tick(ngx_event_t *event)
 			if (is_due(&up->polls[i]))
 				begin(&up->polls[i]);
 	}
-	/* A poll is due every so many ticks: half of one is no delay. */
-	ngx_add_timer(event, up->poll_ms > 0 ? ngx_min(up->poll_ms / 2 + 1,
+	ngx_add_timer(event, up->poll_ms > 0 ? ngx_min(up->poll_ms / TICKS + 1,
 	    REST_MS) : REST_MS);
 }
 
@@ -371,7 +384,6 @@ poll_make(ngx_http_kvroute_poll_t *poll, ngx_http_kvroute_srv_conf_t *up,
 {
 	poll->up = up;
 	poll->ranks = ngx_http_kvroute_ranks_of(up, &peer->name);
-	poll->due = ngx_current_msec;
 	poll->fetch.data = poll;
 	poll->fetch.read = on_data;
 	poll->fetch.failed = on_failure;

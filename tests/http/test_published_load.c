@@ -132,6 +132,15 @@ START_TEST(sglang)
 	ck_load(1, 4, 0, -1);
 	ck_assert(read_ranks(1, "sglang:num_running_reqs{name=\"m\"} 3\n"));
 	ck_load(0, 3, 0, -1);
+	/* All ranks of one worker: of each the largest. */
+	ck_assert(read_ranks(1,
+	    "sglang:num_running_reqs{dp_rank=\"0\",tp_rank=\"0\"} 1\n"
+	    "sglang:num_running_reqs{dp_rank=\"1\",tp_rank=\"2\"} 4\n"
+	    "sglang:num_running_reqs{dp_rank=\"1\",tp_rank=\"3\"} 4\n"
+	    "sglang:num_running_reqs{dp_rank=\"99\",tp_rank=\"4\"} 2\n"
+	    "sglang:token_usage{dp_rank=\"0\",tp_rank=\"0\"} 0.1\n"
+	    "sglang:token_usage{dp_rank=\"1\",tp_rank=\"2\"} 0.5\n"));
+	ck_load(0, 7, 0, 0.3);
 }
 END_TEST
 
@@ -220,7 +229,7 @@ poll(struct surplus *s, uint64_t before, uint64_t after, uint32_t running,
 
 START_TEST(surplus_of_two_answers)
 {
-	struct surplus s = { 0, 0, 0 };
+	struct surplus s = { 0, 0 };
 
 	ck_assert_uint_eq(poll(&s, 0, 0, 5, 3), 0);
 	ck_assert_uint_eq(poll(&s, 0, 0, 4, 2), 6);
@@ -235,7 +244,7 @@ END_TEST
 /* Own requests, however many begin and end at once, are no surplus. */
 START_TEST(bursts_are_no_surplus)
 {
-	struct surplus s = { 0, 0, 0 };
+	struct surplus s = { 0, 0 };
 	int i;
 
 	for (i = 0; i < 20; i++) {
