@@ -65,7 +65,8 @@ $(foreach d,$(TOOL_DIRS),$(eval SEES_$d := $(call upto,$d,$(TOOL_DIRS))))
 $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 	$(call upto,$d,$(BENCH_DIRS)) $(TOOL_DIRS)))
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
-	$(TOOL_DIRS) tools/engine tools/chats ext/http ext/sync ext/events \
+	$(TOOL_DIRS) tools/engine tools/chats tools/top ext/http ext/sync \
+	ext/events \
 	$(BUILD)/gen))
 SEES_tests/foreign := tools/common
 SEES_tests/nginx := $(LIB_DIRS)
@@ -73,6 +74,7 @@ SEES_tools := $(TOOL_DIRS)
 SEES_tools/engine := tools/engine tools/common tools/simulate
 SEES_tools/chats := tools/chats tools/common tools/simulate
 SEES_tools/probe := tools/probe tools/common ext/http
+SEES_tools/top := tools/top tools/common ext/http
 SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
 SEES_bench/nginx := ext/http
 SEES_bench/sync := ext/sync $(TOOL_DIRS)
@@ -182,7 +184,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	@mkdir -p $(@D)
 	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
-include mk/probe.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk mk/run.mk \
+include mk/probe.mk mk/top.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk mk/run.mk \
 	mk/nginx.mk mk/llama.mk mk/clients.mk
 
 SOURCES := $(SYNC) $(STREAM) $(EVENTS) $(wildcard tools/*.c tools/*/*.c \

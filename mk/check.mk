@@ -36,7 +36,7 @@ ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 SYSTEM_CALLS := open fstat stat fcntl fchown fchmod madvise read pread readlink \
 	kill ftruncate posix_fallocate
 UNDER_TEST := $(patsubst %.c,$(BUILD)/under-test/%.o,$(LIB) $(MODULES) \
-	$(HTTP) $(WIRE) $(DECODER) $(STREAM) $(TARGETS))
+	$(HTTP) $(WIRE) $(DECODER) $(STREAM) $(TARGETS) $(TOP_TEXT))
 
 $(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)

@@ -56,6 +56,7 @@ engine header curl/curl.h libcurl4-openssl-dev
 engine header event2/http.h libevent-dev
 engine command curl curl
 engine command jq jq
+engine header ncurses.h libncurses-dev
 sync header hiredis/hiredis.h libhiredis-dev
 sync header nats/nats.h libnats-dev
 sync command redis-server redis-server

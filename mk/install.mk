@@ -8,10 +8,11 @@ INSTALL ?= install
 replace = $(INSTALL) -m $(1) $(2) $(3)/$(notdir $(2)).new && \
 	mv -f $(3)/$(notdir $(2)).new $(3)/$(notdir $(2))
 # Programs used only by tests are not installed; neither are their pages.
-INSTALLED := $(TOOLS) $(PROBE_IF_POSSIBLE) $(SYNC_IF_POSSIBLE) \
-	$(EVENTS_IF_POSSIBLE)
+INSTALLED := $(TOOLS) $(PROBE_IF_POSSIBLE) $(TOP_IF_POSSIBLE) \
+	$(SYNC_IF_POSSIBLE) $(EVENTS_IF_POSSIBLE)
 PAGES := $(filter-out man/kvroute-engine.1 man/kvroute-chats.1 \
 	$(if $(PROBE_IF_POSSIBLE),,man/kvroute-probe.1) \
+	$(if $(TOP_IF_POSSIBLE),,man/kvroute-top.1) \
 	$(if $(SYNC_IF_POSSIBLE),,man/kvroute-sync.8) \
 	$(if $(EVENTS_IF_POSSIBLE),,man/kvroute-events.8),\
 	$(sort $(wildcard man/*.[1378])))

@@ -151,7 +151,7 @@ $(BUILD)/hold $(BUILD)/catch: $(BUILD)/%: \
 check-nginx: deps-nginx ## test the module, also with faults; CHECK_NGINX=quick, T=case, VALGRIND=1, NGINX_BIN=
 	@+$(MAKE) --no-print-directory check-nginx-here
 
-check-nginx-here: $(NGINX_TOOLS) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) nginx-module-here nginx-module-small ## the same without installing dependencies
+check-nginx-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) nginx-module-here nginx-module-small ## the same without installing dependencies
 	@T='$(T)' sh tests/nginx/check.sh $(BUILD)
 
 .PHONY: bench-nginx bench-nginx-here

@@ -86,7 +86,7 @@ is_gone(ngx_atomic_uint_t pid)
 	    ngx_errno == ESRCH);
 }
 
-/* Who has not led before begins with all at once, so he spreads them. */
+/* A new leader would begin with all at once. */
 static void
 polls_spread(ngx_http_kvroute_srv_conf_t *up)
 {

@@ -28,6 +28,7 @@ here=$(dirname "$0")
 . "$here/check_lines.sh"
 . "$here/check_life.sh"
 . "$here/check_install.sh"
+. "$here/check_top.sh"
 
 tally=$build/nginx/tally
 slow=$([ "${CHECK_NGINX:-all}" = quick ] || echo yes)

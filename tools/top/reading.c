@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* reading.c - see reading.h. */
+#include "reading.h"
+
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <bsd/string.h>
+
+/* ------------------------------------------------------------- members --- */
+
+static json_object *
+member(json_object *of, const char *name)
+{
+	json_object *found = NULL;
+
+	return json_object_object_get_ex(of, name, &found) ? found : NULL;
+}
+
+static uint64_t
+whole(json_object *of, const char *name)
+{
+	json_object *found = member(of, name);
+
+	return json_object_is_type(found, json_type_int)
+	    ? json_object_get_uint64(found) : 0;
+}
+
+/* `other` if it is no number. */
+static double
+real(json_object *of, const char *name, double other)
+{
+	json_object *found = member(of, name);
+
+	return json_object_is_type(found, json_type_int) ||
+	    json_object_is_type(found, json_type_double)
+	    ? json_object_get_double(found) : other;
+}
+
+static bool
+truth(json_object *of, const char *name)
+{
+	json_object *found = member(of, name);
+
+	return json_object_is_type(found, json_type_boolean) &&
+	    json_object_get_boolean(found);
+}
+
+/* Bytes that a terminal would obey are shown as '?'. */
+static void
+word(json_object *of, const char *name, char *to, size_t size)
+{
+	json_object *found = member(of, name);
+	size_t i;
+
+	if (!json_object_is_type(found, json_type_string))
+		return;
+	strlcpy(to, json_object_get_string(found), size);
+	for (i = 0; to[i] != '\0'; i++)
+		if (to[i] < ' ' || to[i] > '~')
+			to[i] = '?';
+}
+
+/* Its length; 0: it is no list. */
+static size_t
+length(json_object *list)
+{
+	return json_object_is_type(list, json_type_array)
+	    ? json_object_array_length(list) : 0;
+}
+
+/* ------------------------------------------------------------ upstream --- */
+
+static void
+worker_read(struct reading_worker *w, json_object *of)
+{
+	json_object *polled = member(of, "polled");
+
+	word(of, "name", w->name, sizeof(w->name));
+	word(of, "state", w->state, sizeof(w->state));
+	word(of, "retain", w->retain, sizeof(w->retain));
+	w->rank = member(of, "rank") == NULL ? -1 :
+	    (int64_t)(whole(of, "rank") & INT32_MAX);
+	w->overloaded = truth(of, "overloaded");
+	w->requests = whole(of, "requests");
+	w->prefill_tokens = whole(of, "prefill_tokens");
+	w->backlog = real(of, "backlog", 0);
+	w->prefill_rate = real(of, "prefill_rate", 0);
+	w->held_blocks = whole(of, "held_blocks");
+	w->opens = whole(of, "lease_opens");
+	w->prompt_tokens = whole(of, "prompt_tokens");
+	w->predicted_tokens = whole(of, "predicted_tokens");
+	w->usage_prompt = whole(of, "usage_prompt_tokens");
+	w->usage_cached = whole(of, "usage_cached_tokens");
+	w->running = real(polled, "running", -1);
+	w->waiting = real(polled, "waiting", -1);
+	w->usage = real(polled, "usage", -1);
+}
+
+static void
+reasons_read(struct reading_upstream *up, json_object *of)
+{
+	struct reading_reason *r;
+
+	if (!json_object_is_type(of, json_type_object))
+		return;
+	json_object_object_foreach(of, name, value) {
+		if (up->reasons == READING_REASONS)
+			return;
+		r = &up->reason[up->reasons++];
+		strlcpy(r->name, name, sizeof(r->name));
+		r->choices = json_object_get_uint64(value);
+	}
+}
+
+static void
+exchange_read(struct reading_upstream *up, json_object *of)
+{
+	json_object *peers = member(of, "peers");
+	char state[READING_WORD] = "";
+	size_t i;
+
+	up->exchange = json_object_is_type(of, json_type_object);
+	up->connected = truth(of, "connected");
+	up->stale = truth(of, "stale");
+	up->peers = whole(of, "peers_known");
+	for (i = 0; i < length(peers); i++) {
+		word(json_object_array_get_idx(peers, i), "state", state,
+		    sizeof(state));
+		up->peers_fresh += strcmp(state, "fresh") == 0;
+	}
+}
+
+/* False: no memory. */
+static bool
+workers_read(struct reading_upstream *up, json_object *list)
+{
+	size_t n = length(list), i;
+
+	up->worker = calloc(n + 1, sizeof(*up->worker));
+	if (up->worker == NULL)
+		return false;
+	for (i = 0; i < n; i++)
+		worker_read(&up->worker[i], json_object_array_get_idx(list,
+		    i));
+	up->workers = n;
+	return true;
+}
+
+static bool
+upstream_read(struct reading_upstream *up, json_object *of)
+{
+	json_object *region = member(of, "region");
+	json_object *affinity = member(of, "affinity");
+
+	word(of, "name", up->name, sizeof(up->name));
+	word(of, "policy", up->policy, sizeof(up->policy));
+	up->attached = truth(of, "attached");
+	up->block = whole(of, "block");
+	up->ttl = real(of, "ttl", -1);
+	up->region_bytes = whole(region, "bytes");
+	up->cells = whole(region, "cells");
+	up->cells_free = whole(region, "cells_free");
+	up->blocks = whole(region, "blocks");
+	up->leases = whole(region, "leases");
+	up->evicted = whole(region, "evicted_region");
+	up->retries = whole(of, "retries");
+	up->aborts = whole(of, "aborts");
+	up->session_hits = whole(affinity, "hit");
+	up->session_moves = whole(affinity, "moved");
+	exchange_read(up, member(of, "exchange"));
+	reasons_read(up, member(of, "reasons"));
+	return workers_read(up, member(of, "workers"));
+}
+
+/* ------------------------------------------------------------- reading --- */
+
+static const char *
+status_read(struct reading *r, json_object *status)
+{
+	json_object *list = member(status, "upstreams");
+	size_t n = length(list);
+
+	if (!json_object_is_type(list, json_type_array))
+		return "it is JSON, but not the status of kvroute";
+	r->upstream = calloc(n + 1, sizeof(*r->upstream));
+	if (r->upstream == NULL)
+		return "no memory";
+	for (; r->upstreams < n; r->upstreams++)
+		if (!upstream_read(&r->upstream[r->upstreams],
+		    json_object_array_get_idx(list, r->upstreams)))
+			return "no memory";
+	return NULL;
+}
+
+const char *
+reading_parse(struct reading *r, const char *text, size_t n)
+{
+	struct json_tokener *tokener = json_tokener_new();
+	json_object *status;
+	const char *wrong;
+
+	memset(r, 0, sizeof(*r));
+	if (tokener == NULL || n > INT32_MAX) {
+		if (tokener != NULL)
+			json_tokener_free(tokener);
+		return tokener == NULL ? "no memory" : "it is too long";
+	}
+	status = json_tokener_parse_ex(tokener, text, (int)n);
+	wrong = status == NULL ? "it is not JSON" : status_read(r, status);
+	json_object_put(status);
+	json_tokener_free(tokener);
+	return wrong;
+}
+
+void
+reading_free(struct reading *r)
+{
+	size_t i;
+
+	for (i = 0; r->upstream != NULL && i <= r->upstreams; i++)
+		free(r->upstream[i].worker);
+	free(r->upstream);
+	memset(r, 0, sizeof(*r));
+}
