@@ -17,9 +17,9 @@
  *   |  FIRST: a key, or the end
  *   START
  *
- * A span is open from the key of a salt to the comma after its value. No comma
- * follows salts at the end: the first of them takes the one ahead of it. What is
- * left is JSON, also where no new salt is put in.
+ * A span is open from the key of a salt to the comma after its value. None is
+ * behind salts at the end: the first of them takes the comma ahead of it. So
+ * what is left is JSON, also where no new salt is put in.
  */
 #include "salt.h"
 
