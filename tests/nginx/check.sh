@@ -27,6 +27,7 @@ here=$(dirname "$0")
 . "$here/check_load.sh"
 . "$here/check_lines.sh"
 . "$here/check_life.sh"
+. "$here/check_fleet.sh"
 . "$here/check_install.sh"
 . "$here/check_top.sh"
 
