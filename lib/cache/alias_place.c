@@ -31,10 +31,13 @@ block_is(const struct kvr *k, uint32_t node, uint32_t at, uint64_t sequence)
 	    : run_get(k, n, at) == (uint32_t)sequence;
 }
 
-/* Looks where it is most likely, and then everywhere in the node. */
+/*
+ * Looks where it is most likely, and then everywhere in the node. The cell may
+ * be anything by now: then it has no length.
+ */
 static bool
 find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
-    struct place *out)
+    uint64_t *steps, struct place *out)
 {
 	const struct node *n = node_at(k, node);
 	const struct entry *h = entry_at(k, entry_find(k, node, slot));
@@ -48,6 +51,7 @@ find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
 	out->at = at - 1;
 	if (block_is(k, node, at - 1, sequence))
 		return true;
+	*steps += n->length / PIECE;
 	out->at = run_find(k, n, (uint32_t)sequence);
 	return block_is(k, node, out->at, sequence);
 }
@@ -80,15 +84,12 @@ alias_place(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
 {
 	struct alias *a = alias_at(k, alias);
 	uint64_t steps = 0;
-	bool found;
+	bool here, found;
 
-	add_once(k->region->counts.steps, 1);
-	if (find_in(k, a->node, slot, a->sequence, out))
-		return true;
-	found = find_above(k, alias, &steps, out);
-	add_once(k->region->counts.steps, steps +
-	    node_at(k, a->node)->length / PIECE);
-	if (found)
+	here = find_in(k, a->node, slot, a->sequence, &steps, out);
+	found = here || find_above(k, alias, &steps, out);
+	add_once(k->region->counts.steps, 1 + steps);
+	if (found && !here)
 		write_once(a->node, out->node);
 	return found;
 }
@@ -111,7 +112,7 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	uint64_t steps = 0;
 
 	if (!block_is(k, place.node, place.at, a->sequence) &&
-	    !find_in(k, a->node, slot, a->sequence, &place) &&
+	    !find_in(k, a->node, slot, a->sequence, &steps, &place) &&
 	    !find_above(k, alias, &steps, &place))
 		return false;
 	if (place.at > 0 && parent <= k->layout.aliases)

@@ -4,6 +4,7 @@
  */
 #include "alias_place.h"
 
+#include "cell.h"
 #include "inner.h"
 
 enum { ALIASES = 100 };
@@ -123,6 +124,23 @@ START_TEST(by_a_hint_that_is_wrong)
 }
 END_TEST
 
+/* Its cell has become another thing: what stands there is no length. */
+START_TEST(by_a_hint_that_is_no_node)
+{
+	uint32_t alias[LETTERS], cell;
+	struct place place;
+
+	seen(0, "abcdefgh", 1);
+	cell = cell_take(k);
+	write_once(node_at(k, cell)->length, UINT32_MAX);
+	(void)name_all("abcdefgh", cell, alias);
+	k->region->counts.steps = 0;
+	ck_assert(alias_place(k, alias[7], 0, &place));
+	ck_assert_uint_lt(k->region->counts.steps, 100);
+	cell_give(k, cell);
+}
+END_TEST
+
 START_TEST(what_is_not_on_record_is_not_found)
 {
 	uint32_t alias[LETTERS];
@@ -185,6 +203,7 @@ suite_alias_place(void)
 	tcase_add_test(t, in_a_whole_node);
 	tcase_add_test(t, after_a_split);
 	tcase_add_test(t, by_a_hint_that_is_wrong);
+	tcase_add_test(t, by_a_hint_that_is_no_node);
 	tcase_add_test(t, what_is_not_on_record_is_not_found);
 	tcase_add_test(t, what_its_worker_has_not_is_seen);
 	tcase_add_test(t, numbers_out_of_bounds);
