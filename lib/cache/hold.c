@@ -219,7 +219,10 @@ root_alias(struct storing *s)
 	return a != 0 ? a : alias_add(s->k, &like);
 }
 
-/* Sets the alias before the first block; false: it is not known. */
+/*
+ * Sets the alias before the first block; false: it is not known, or it is that
+ * of a scope, and there are no more.
+ */
 static bool
 store_behind(struct storing *s)
 {
@@ -372,7 +375,10 @@ store(struct storing *s, const uint64_t *local)
 		return;
 	}
 	if (!store_behind(s)) {
-		orphan(s->k, s->slot, s->e->hashes);
+		if ((s->e->flags & KVR_EVENT_PARENT) != 0)
+			orphan(s->k, s->slot, s->e->hashes);
+		else
+			hold_lose(s->k, s->slot);
 		return;
 	}
 	store_hashes(s, local);

@@ -366,6 +366,29 @@ START_TEST(a_full_table_degrades)
 }
 END_TEST
 
+/* Not even one for another scope: then nothing of it would be on record. */
+START_TEST(no_alias_for_a_root_degrades)
+{
+	static const uint32_t token = 'x';
+	static const uint64_t hash = 77;
+	struct kvr_event e;
+
+	holds_with(4, 512 << 10, 1);
+	stored("abc", 0);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 4);
+	(void)kvr_event_init(&e, sizeof(e));
+	ck_assert_int_eq(kvr_scope_set(k, &e.scope, KVR_SCOPE_SALT, "s", 1),
+	    KVR_OK);
+	e.kind = KVR_EVENT_STORED;
+	e.block_tokens = 1;
+	e.hashes = e.tokens = 1;
+	ck_assert_int_eq(apply_to(0, &e, 1, &hash, 1, &token, 1, 1), KVR_OK);
+	ck_assert_uint_eq(got.orphans, 0);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	region_sound();
+}
+END_TEST
+
 /* Blocks of two index blocks are held as a whole. */
 START_TEST(larger_blocks_of_the_engine)
 {
@@ -1191,6 +1214,7 @@ suite_hold(void)
 	tcase_add_loop_test(t, another_retention_degrades, 0, 2);
 	tcase_add_test(t, a_lease_counts_while_it_runs);
 	tcase_add_test(t, a_full_table_degrades);
+	tcase_add_test(t, no_alias_for_a_root_degrades);
 	tcase_add_test(t, larger_blocks_of_the_engine);
 	tcase_add_test(t, blocks_that_do_not_fit_degrade);
 	tcase_add_test(t, a_full_region_degrades);
