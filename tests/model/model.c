@@ -75,6 +75,7 @@ model_free(struct model *m)
 		HASH_DEL(m->workers, w);
 		free(w);
 	}
+	model_events_free(m);
 	free(m);
 }
 
@@ -180,6 +181,7 @@ model_clear(struct model *m)
 	struct worker *w;
 
 	forget(m);
+	model_events_emptied(m);
 	for (w = m->workers; w != NULL; w = w->hh.next) {
 		w->requests = w->prefill = w->output = w->private = 0;
 		w->pinned = 0;
@@ -224,7 +226,8 @@ model_live(const struct model *m, const struct record *r, int64_t time)
 {
 	if (r->pins > 0)
 		return true;
-	return r->confirmed && (m->ttl < 0 || time - r->stamp < m->ttl);
+	return r->confirmed && (m->ttl < 0 || time - r->stamp < m->ttl ||
+	    model_tracked(m, r->key.worker));
 }
 
 static struct record *
@@ -242,6 +245,7 @@ find_or_add(struct model *m, uint64_t worker, const struct model_path *path,
 	r->name.worker = worker;
 	r->name.prefix = path->sequence[i];
 	r->depth = i;
+	model_events_seen(m, path, i);
 	HASH_ADD(hh, m->records, key, sizeof(r->key), r);
 	return r;
 }
@@ -315,8 +319,17 @@ model_observe(struct model *m, uint64_t worker, const struct model_path *path,
 {
 	uint32_t i;
 
+	if (model_tracked(m, worker))
+		return;
 	for (i = 0; i < path->blocks && i < recorded; i++)
 		stamp(find_or_add(m, worker, path, i), time);
+}
+
+void
+model_stamp(struct model *m, uint64_t worker, const struct model_path *path,
+    uint32_t i, int64_t time)
+{
+	stamp(find_or_add(m, worker, path, i), time);
 }
 
 /* ------------------------------------------------------------ leases --- */
@@ -367,14 +380,18 @@ model_reserve(struct model *m, uint64_t worker, const struct model_path *path,
 	w->private += b->private;
 }
 
-/* Does nothing if the lease's worker was removed or reset since. */
+/*
+ * Does nothing if the lease's worker was removed or reset since, or if its
+ * engine says what it holds.
+ */
 static void
 stamp_lease(struct model *m, struct lease *l, int64_t time)
 {
 	uint32_t i;
 
 	l->committed = true;
-	if (model_worker_find(m, l->worker) == NULL)
+	if (model_worker_find(m, l->worker) == NULL ||
+	    model_tracked(m, l->worker))
 		return;
 	for (i = 0; i < l->recorded; i++)
 		stamp(model_find(m, l->worker, l->prefix[i]), time);

@@ -64,12 +64,24 @@ static const uint8_t weight[OP_KINDS] = {
 	[OP_CHECK] = 1,
 };
 
+/* One half of all operations, where there are events. */
 static uint8_t
-draw_kind(struct ops_source *s)
+draw_events(struct ops_source *s)
+{
+	uint32_t r = ops_pick(s, 32);
+
+	return r == 0 ? OP_EVENTS_LOST : r < 3 ? OP_EVENTS_ANEW : OP_EVENTS;
+}
+
+static uint8_t
+draw_kind(struct ops_source *s, bool events)
 {
 	uint32_t r = ops_pick(s, 256);
 	uint8_t i;
 
+	if (events && r >= 128)
+		return draw_events(s);
+	r = events ? 2 * r : r;
 	for (i = 0; i < OP_KINDS; i++) {
 		if (r < weight[i])
 			return i;
@@ -141,7 +153,7 @@ takes_prompt(const struct op *o)
 	switch (o->kind) {
 	case OP_OBSERVE: case OP_MATCH: case OP_ROUTE: case OP_CANDIDATES:
 	case OP_RESERVE: case OP_RESERVE_ON: case OP_EXTEND:
-	case OP_BAD_CLOCK:
+	case OP_BAD_CLOCK: case OP_EVENTS: case OP_EVENTS_ANEW:
 		return true;
 	default:
 		return false;
@@ -160,7 +172,7 @@ draw_one(struct ops_source *s, const struct ops_config *c, bool failing,
     struct op *o)
 {
 	memset(o, 0, sizeof(*o));
-	o->kind = draw_kind(s);
+	o->kind = draw_kind(s, c->events > 0);
 	if (c->no_removal && (o->kind == OP_REMOVE || o->kind == OP_RESET ||
 	    o->kind == OP_CLEAR))
 		o->kind = OP_OBSERVE;
@@ -170,7 +182,7 @@ draw_one(struct ops_source *s, const struct ops_config *c, bool failing,
 	o->arg = (uint8_t)ops_pick(s, 256);
 	if (takes_prompt(o))
 		draw_prompt(s, c, o);
-	if (takes_request(o) && ops_pick(s, 2) == 0)
+	if (o->kind >= OP_EVENTS || (takes_request(o) && ops_pick(s, 2) == 0))
 		o->variant = (uint8_t)ops_pick(s, 256);
 	if (failing)
 		o->fail = (uint8_t)ops_pick(s, 4);
@@ -200,6 +212,7 @@ ops_config_draw(struct ops_source *s, struct ops_config *c)
 	c->unit = r == 1 ? KVR_UNIT_BYTES : KVR_UNIT_TOKENS;
 	c->hash = r == 2 ? KVR_HASH_DYNAMO : KVR_HASH_KEYED;
 	c->eagle = r == 3;
+	c->events = r == 4;
 	c->ttl = ttl[ops_pick(s, 8)];
 	c->region_bytes = UINT64_C(1) << 18;
 	r = ops_pick(s, 8);
@@ -213,6 +226,13 @@ ops_config_draw(struct ops_source *s, struct ops_config *c)
 	c->full = ops_pick(s, 8) == 7;
 	c->calm = ops_pick(s, 2) == 1;
 	c->lease_limit = ops_pick(s, 8) == 7 ? 150 : 0;
+	if (c->events > 0) {
+		r = ops_pick(s, 32);
+		c->events = 1 + r % 4 % 3;
+		c->tiers = r / 4 % 2 == 1;
+		c->hash = r / 8 == 3 ? KVR_HASH_DYNAMO : KVR_HASH_KEYED;
+		c->aliases = r / 8 == 2 ? 24 : 0;
+	}
 	if (c->full)
 		c->region_bytes = c->workers * 1912 +
 		    (c->workers > 8 ? 33 << 10 : 13 << 10);
@@ -225,7 +245,7 @@ static const char *const kind_name[OP_KINDS] = {
 	"commit", "first_token", "extend", "output", "finish", "abort",
 	"reap_owner", "expire", "worker_add", "worker_remove",
 	"worker_reset", "worker_set", "worker_set_load", "clear",
-	"bad_clock", "check"
+	"bad_clock", "check", "events", "events_anew", "events_lost"
 };
 
 static const char *const time_name[TIME_KINDS] = {
@@ -272,9 +292,11 @@ ops_config_print(FILE *to, const struct ops_config *c)
 	fprintf(to, "%s: block_size %u unit %u hash %u eagle %u ttl %" PRId64
 	    " region %" PRIu64 " max_prompt_blocks %u workers %u alphabet %u"
 	    " scopes %u longest %u policy %u full %d lease_limit %" PRId64
-	    "\n", c->name, c->block_size, c->unit, c->hash, c->eagle, c->ttl,
+	    " events %u aliases %u tiers %d\n",
+	    c->name, c->block_size, c->unit, c->hash, c->eagle, c->ttl,
 	    c->region_bytes, c->max_prompt_blocks, c->workers, c->alphabet,
-	    c->scopes, c->longest, c->policy, c->full, c->lease_limit);
+	    c->scopes, c->longest, c->policy, c->full, c->lease_limit,
+	    c->events, c->aliases, c->tiers);
 }
 
 /* ------------------------------------------------------------ shrink --- */

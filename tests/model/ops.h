@@ -33,6 +33,7 @@ enum op_kind {
 	OP_OUTPUT, OP_FINISH, OP_ABORT, OP_REAP,
 	OP_EXPIRE, OP_ADD, OP_REMOVE, OP_RESET, OP_SET, OP_LOAD,
 	OP_CLEAR, OP_BAD_CLOCK, OP_CHECK,
+	OP_EVENTS, OP_EVENTS_ANEW, OP_EVENTS_LOST,
 	OP_KINDS
 };
 
@@ -79,6 +80,9 @@ struct ops_config {
 	uint32_t scopes;
 	uint32_t longest;  /* 0: runs of a few blocks; 1: > 16; 2: > 256; 3 */
 	uint32_t policy;   /* 0: default, 1: two-tier, 2: with thresholds */
+	uint32_t events;   /* blocks of the index in one of the engines' */
+	uint32_t aliases;  /* for events; 0: more than are needed */
+	bool tiers;        /* engines say what is present again */
 	bool full;         /* the region is too small: it may hold less */
 	bool no_removal;   /* workers stay as they are */
 	bool calm;         /* long jumps of time are rare */
@@ -126,6 +130,8 @@ void ops_report(const struct ops_config *c, struct op *ops, size_t n,
 struct ops_totals {
 	uint64_t ops, matches, decisions, walks, failed_allocations;
 	uint64_t splits, merges, extensions, expired, voided, evicted, reaped;
+	/* batches applied, workers tracked after one, and degraded */
+	uint64_t batches, tracked, degraded;
 };
 extern struct ops_totals ops_totals;
 

@@ -123,7 +123,8 @@ compare_candidate(struct world *w, const struct kvr_candidate *c,
 	model_load(w->m, c->worker, &load);
 	if (!model_worker_known(w->m, c->worker))
 		return world_fail(w, "candidate: no such worker");
-	if (c->overlap_blocks != v->blocks || c->overlap_tokens != v->tokens)
+	if (!model_vague(w->m, c->worker) && (c->overlap_blocks != v->blocks ||
+	    c->overlap_tokens != world_tokens_of(w, world_usable(w, v))))
 		return world_fail(w, "candidate: overlap %u, must %u",
 		    c->overlap_blocks, v->blocks);
 	if (c->requests != load.requests ||
@@ -134,13 +135,14 @@ compare_candidate(struct world *w, const struct kvr_candidate *c,
 		    c->requests, c->prefill_tokens, c->decode_blocks,
 		    load.requests, load.prefill_tokens,
 		    load.active_blocks + load.output_blocks);
-	if (!w->c->full && c->age_ns != age)
+	if (!w->c->full && !model_vague(w->m, c->worker) && c->age_ns != age)
 		return world_fail(w, "candidate: age %" PRId64 ", must %"
 		    PRId64, c->age_ns, age);
 	if (chosen == KVR_OK && c->worker == d->worker &&
 	    c->verdict != KVR_ELIGIBLE)
 		return world_fail(w, "the chosen one is not eligible");
 	if (chosen == KVR_OK && c->verdict == KVR_ELIGIBLE &&
+	    !model_any_vague(w->m) &&
 	    (d->reason == KVR_REASON_COST || d->reason == KVR_REASON_TIE) &&
 	    c->cost < d->cost)
 		return world_fail(w, "a candidate costs %g, the chosen %g",
@@ -187,7 +189,8 @@ step_candidates(struct world *w, const struct op *o)
 int
 step_observe(struct world *w, const struct op *o)
 {
-	uint32_t recorded = UINT32_MAX;
+	uint32_t recorded = UINT32_MAX, can;
+	bool tracked;
 	uint64_t id;
 	int rc, want;
 
@@ -201,11 +204,12 @@ step_observe(struct world *w, const struct op *o)
 	if (rc != KVR_OK)
 		return recorded == UINT32_MAX ? world_glance(w)
 		    : world_fail(w, "a failed observe wrote its output");
-	if (w->c->full ? recorded > recordable(w)
-	    : recorded != recordable(w) && w->c->ttl != 0)
+	tracked = model_tracked(w->m, id);
+	can = tracked ? 0 : recordable(w);
+	if (w->c->full ? recorded > can : recorded != can && w->c->ttl != 0)
 		return world_fail(w, "recorded %u blocks, must %u", recorded,
-		    recordable(w));
-	w->counts.truncated += w->path.blocks > room_of(w);
+		    can);
+	w->counts.truncated += !tracked && w->path.blocks > room_of(w);
 	model_observe(w->m, id, &w->path, recordable(w), w->time);
 	return step_wrote(w, &w->counts.observes);
 }
@@ -248,6 +252,7 @@ book(struct world *w, const struct op *o, const struct kvr_request *r,
 	const struct kvr_overlap *v = world_found(w, d->worker);
 	uint32_t want = ignores_reuse(r) ? 0 : recordable(w);
 	struct model_booking b = { 0 };
+	uint64_t tokens;
 
 	if (d->lease == 0)
 		return w->c->full ? step_wrote(w, &w->counts.lease_opens)
@@ -263,8 +268,9 @@ book(struct world *w, const struct op *o, const struct kvr_request *r,
 	b.recorded = d->recorded_blocks;
 	b.private = w->path.blocks - b.recorded;
 	b.unrecorded = ignores_reuse(r);
-	if (!ignores_prefill(r) && world_prompt_tokens(w) > v->tokens)
-		b.prefill = world_prompt_tokens(w) - v->tokens;
+	tokens = w->c->events > 0 ? d->overlap_tokens : v->tokens;
+	if (!ignores_prefill(r) && world_prompt_tokens(w) > tokens)
+		b.prefill = world_prompt_tokens(w) - tokens;
 	w->counts.truncated += !ignores_reuse(r) &&
 	    w->path.blocks > room_of(w);
 	model_reserve(w->m, d->worker, &w->path, &b, w->time);
@@ -435,7 +441,7 @@ step_finish(struct world *w, const struct op *o)
 	uint64_t lease = w->slots[o->slot].lease;
 	int rc, want = model_finish(w->m, lease, w->time);
 
-	/* by TTL no report changes anything, true or not */
+	/* by TTL no report changes anything, true or not; else one may */
 	report.kind = o->arg % 3;
 	report.flags = o->arg / 3 % 4;
 	report.endpoint = o->arg / 64;
@@ -445,7 +451,8 @@ step_finish(struct world *w, const struct op *o)
 	report.completion_tokens = o->arg % 32 == 31 ? UINT64_MAX
 	    : o->arg / 16;
 	WORLD_CALL(rc, o->fail, kvr_lease_finish(w->k, lease,
-	    o->arg % 4 == 0 ? NULL : &report, w->call, 0));
+	    o->arg % 4 == 0 || w->c->events > 0 ? NULL : &report, w->call,
+	    0));
 	if (step_same(w, "kvr_lease_finish", rc, want) != 0)
 		return -1;
 	return outcome(w, rc, &w->counts.lease_finishes);

@@ -29,6 +29,13 @@ do_expire(struct world *w, const struct op *o)
 	    ? world_check_expired(w) : 0;
 }
 
+/* As the model. */
+static uint32_t
+retain_of(const struct world *w, uint32_t name)
+{
+	return step_has_events(w, name) ? KVR_RETAIN_EVENTS : KVR_RETAIN_TTL;
+}
+
 static int
 do_add(struct world *w, const struct op *o)
 {
@@ -40,7 +47,8 @@ do_add(struct world *w, const struct op *o)
 
 	kvr_worker_init(&facts, sizeof(facts));
 	facts.rank = o->worker % 2;
-	facts.retain = KVR_RETAIN_TTL; /* as the model */
+	w->plain[o->worker] &= there;
+	facts.retain = retain_of(w, o->worker);
 	WORLD_CALL(rc, o->fail, kvr_worker_add(w->k, name->text,
 	    strlen(name->text), &facts, &id));
 	if (step_same(w, "kvr_worker_add", rc, there ? KVR_EEXIST
@@ -54,6 +62,8 @@ do_add(struct world *w, const struct op *o)
 	name->old = name->id;
 	name->id = id;
 	model_worker_add(w->m, id);
+	model_events_worker(w->m, id, o->worker,
+	    step_has_events(w, o->worker));
 	return world_glance(w);
 }
 
@@ -66,6 +76,8 @@ do_remove(struct world *w, const struct op *o)
 	WORLD_CALL(rc, o->fail, kvr_worker_remove(w->k, id));
 	if (step_same(w, "kvr_worker_remove", rc, want) != 0)
 		return -1;
+	if (rc == KVR_OK)
+		model_events_begin(w->m, o->worker);
 	model_worker_void(w->m, id);
 	return world_glance(w);
 }
@@ -88,6 +100,9 @@ do_reset(struct world *w, const struct op *o)
 		return world_fail(w, "a worker's id was used again");
 	model_worker_void(w->m, id);
 	model_worker_add(w->m, fresh);
+	model_events_reset(w->m, o->worker);
+	model_events_worker(w->m, fresh, o->worker,
+	    step_has_events(w, o->worker));
 	name->old = id;
 	name->id = fresh;
 	return world_glance(w);
@@ -106,15 +121,21 @@ do_set(struct world *w, const struct op *o)
 
 	kvr_worker_init(&facts, sizeof(facts));
 	facts.rank = o->worker % 2;
-	facts.retain = KVR_RETAIN_TTL; /* as the model */
+	if (want == KVR_OK)
+		w->plain[o->worker] = o->arg / 32 % 4 == 3;
+	facts.retain = retain_of(w, o->worker);
 	facts.state = o->arg % 8 < 3 ? o->arg % 8 : KVR_STATE_UP;
 	facts.role = role[o->arg / 8 % 4];
 	facts.max_batched_tokens = o->arg;
-	facts.capacity_tokens = o->arg * 4U;
+	if (w->c->events == 0) /* else it would go by it */
+		facts.capacity_tokens = o->arg * 4U;
 	facts.sequences = o->arg % 5;
 	WORLD_CALL(rc, o->fail, kvr_worker_set(w->k, id, &facts));
 	if (step_same(w, "kvr_worker_set", rc, want) != 0)
 		return -1;
+	if (rc == KVR_OK)
+		model_events_retain(w->m, o->worker,
+		    step_has_events(w, o->worker));
 	/* the model learns nothing, so nothing that it has is forgotten */
 	if (o->arg % 4 == 3 && step_same(w, "kvr_worker_forget",
 	    kvr_worker_forget(w->k, id), want) != 0)
@@ -218,6 +239,8 @@ static int (*const step[OP_KINDS])(struct world *, const struct op *) = {
 	[OP_RESET] = do_reset, [OP_SET] = do_set,
 	[OP_LOAD] = do_load, [OP_CLEAR] = do_clear,
 	[OP_BAD_CLOCK] = do_bad_clock, [OP_CHECK] = do_check,
+	[OP_EVENTS] = step_events, [OP_EVENTS_ANEW] = step_events_anew,
+	[OP_EVENTS_LOST] = step_events_lost,
 };
 
 static int
@@ -230,6 +253,8 @@ run_all(struct world *w, const struct op *ops, size_t n, size_t every)
 		world_move_time(w, &ops[i]);
 		ops_totals.ops++;
 		if (step[ops[i].kind % OP_KINDS](w, &ops[i]) != 0)
+			return -1;
+		if (w->c->events > 0 && step_glance_events(w, &ops[i]) != 0)
 			return -1;
 		if ((i + 1) % every == 0 && world_check(w) != 0)
 			return -1;

@@ -76,6 +76,31 @@ static const struct ops_config worlds[] = {
 	  .ttl = KVR_TTL_ENDLESS, .workers = 4, .alphabet = 2,
 	  .scopes = 2, .longest = 2, .full = true, .calm = true,
 	  .region_bytes = 22 << 10 },
+	{ .name = "events", .block_size = 2, .ttl = 1000, .workers = 4,
+	  .alphabet = 2, .scopes = 2, .longest = 1, .events = 1 },
+	{ .name = "events, calm", .block_size = 1, .ttl = 4000,
+	  .workers = 2, .alphabet = 3, .scopes = 1, .longest = 2,
+	  .events = 1, .no_removal = true, .calm = true,
+	  .region_bytes = 4 * MIB },
+	{ .name = "events in parts", .block_size = 2, .ttl = 1000,
+	  .workers = 4, .alphabet = 2, .scopes = 1, .longest = 1,
+	  .events = 3, .calm = true },
+	{ .name = "events by tiers", .block_size = 1,
+	  .ttl = KVR_TTL_ENDLESS, .workers = 4, .alphabet = 2, .scopes = 2,
+	  .longest = 1, .events = 1, .tiers = true },
+	{ .name = "events, reference hash", .block_size = 4, .ttl = 500,
+	  .hash = KVR_HASH_DYNAMO, .workers = 3, .alphabet = 3,
+	  .scopes = 4, .longest = 1, .events = 1 },
+	{ .name = "events, few aliases", .block_size = 1, .ttl = 500,
+	  .workers = 4, .alphabet = 2, .scopes = 2, .events = 2,
+	  .aliases = 20 },
+	{ .name = "events, short prompts", .block_size = 1, .ttl = 500,
+	  .workers = 3, .alphabet = 2, .scopes = 1, .longest = 1,
+	  .max_prompt_blocks = 5, .events = 1 },
+	{ .name = "events, full", .block_size = 1, .ttl = 10000,
+	  .workers = 4, .alphabet = 3, .scopes = 2, .longest = 1,
+	  .events = 1, .aliases = 400, .full = true, .calm = true,
+	  .region_bytes = 6 << 10 },
 };
 enum { WORLDS = sizeof(worlds) / sizeof(worlds[0]) };
 
@@ -107,6 +132,11 @@ must_have_met(const struct ops_config *c)
 
 	ck_assert_uint_gt(t->matches, 0);
 	ck_assert_uint_gt(t->decisions, 0);
+	if (c->events > 0) {
+		ck_assert_uint_gt(t->batches, 0);
+		ck_assert_uint_gt(t->tracked, 0);
+		ck_assert_uint_gt(t->degraded, 0);
+	}
 	if (!c->no_removal && c->ttl != 0)
 		ck_assert_uint_gt(t->voided, 0);
 	if (c->full) {

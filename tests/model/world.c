@@ -46,6 +46,9 @@ world_disarm(unsigned fail)
 
 /* -------------------------------------------------------------- make --- */
 
+/* Aliases that no world uses up; and what stays free for a path. */
+enum { ALIASES = 4096, ROOM_OF_EVENTS = 96 << 10 };
+
 static void
 make_options(const struct ops_config *c, struct kvr_options *o)
 {
@@ -64,6 +67,11 @@ make_options(const struct ops_config *c, struct kvr_options *o)
 	o->eagle = c->eagle;
 	o->max_workers = c->workers;
 	o->max_prompt_blocks = c->max_prompt_blocks;
+	if (c->events > 0) {
+		o->event_blocks = c->aliases > 0 ? c->aliases : ALIASES;
+		o->region_bytes += o->event_blocks * 48 +
+		    (c->full ? ROOM_OF_EVENTS / 2 : ROOM_OF_EVENTS);
+	}
 	o->secret_bytes = KVR_SECRET_MIN;
 	for (i = 0; i < KVR_SECRET_MIN; i++)
 		o->secret[i] = (unsigned char)(i * 151 + 7);
@@ -97,12 +105,16 @@ make_workers(struct world *w)
 	for (i = 0; i < w->c->workers; i++) {
 		snprintf(w->names[i].text, sizeof(w->names[i].text), "w%u", i);
 		facts.rank = i % 2;
-		facts.retain = KVR_RETAIN_TTL; /* as the model */
+		/* as the model */
+		facts.retain = step_has_events(w, i) ? KVR_RETAIN_EVENTS
+		    : KVR_RETAIN_TTL;
 		if (kvr_worker_add(w->k, w->names[i].text,
 		    strlen(w->names[i].text), &facts,
 		    &w->names[i].id) != KVR_OK)
 			return -1;
 		model_worker_add(w->m, w->names[i].id);
+		model_events_worker(w->m, w->names[i].id, i,
+		    step_has_events(w, i));
 	}
 	return 0;
 }
@@ -144,6 +156,8 @@ world_make(struct world *w, const struct ops_config *c,
 	w->m = model_new(c->ttl + c->skew);
 	w->options.size = sizeof(w->options);
 	make_options(c, &o);
+	if (c->events > 0)
+		model_events_use(w->m, o.event_blocks, c->block_size);
 	rc = kvr_new(&o, &w->k);
 	if (rc != KVR_OK)
 		return world_fail(w, "kvr_new: %s", kvr_errname(rc));
@@ -169,6 +183,7 @@ world_end(struct world *w)
 	free(w->tokens);
 	free(w->prefix);
 	free(w->sequence);
+	free(w->spelt);
 }
 
 /* -------------------------------------------------------------- time --- */
@@ -500,6 +515,13 @@ world_found(const struct world *w, uint64_t id)
 	return &none;
 }
 
+uint32_t
+world_usable(const struct world *w, const struct kvr_overlap *v)
+{
+	return v->blocks - (v->blocks > 0 && model_tracked(w->m, v->worker) &&
+	    v->blocks * (uint64_t)w->c->block_size == w->n_tokens);
+}
+
 static void
 expect(struct world *w)
 {
@@ -524,17 +546,19 @@ static int
 compare_overlap(struct world *w, const struct kvr_overlap *got)
 {
 	const struct kvr_overlap *want = world_found(w, got->worker);
+	bool less = w->c->full;
 
 	if (got->blocks == 0 || got->active_blocks > got->blocks ||
 	    got->tokens != world_tokens_of(w, got->blocks))
 		return world_fail(w, "match: absurd overlap of %u blocks, %u"
 		    " active, %u tokens", got->blocks, got->active_blocks,
 		    got->tokens);
-	if (w->c->full ? got->blocks > want->blocks
-	    : got->blocks != want->blocks)
+	if (model_vague(w->m, got->worker))
+		return 0;
+	if (less ? got->blocks > want->blocks : got->blocks != want->blocks)
 		return world_fail(w, "match: worker %" PRIx64 " has %u blocks,"
 		    " must %u", got->worker, got->blocks, want->blocks);
-	if (w->c->full ? got->active_blocks > want->active_blocks
+	if (less ? got->active_blocks > want->active_blocks
 	    : got->active_blocks != want->active_blocks)
 		return world_fail(w, "match: worker %" PRIx64 " has %u active"
 		    " blocks, must %u", got->worker, got->active_blocks,
@@ -554,7 +578,8 @@ world_match(struct world *w, const struct op *o)
 	    sizeof(got[0]), OPS_NAMES, &n));
 	if (rc != KVR_OK)
 		return world_fail(w, "kvr_match: %s", kvr_errname(rc));
-	if (n > OPS_NAMES || (!w->c->full && n != w->n_found))
+	if (n > OPS_NAMES || (!w->c->full && n != w->n_found &&
+	    !model_any_vague(w->m)))
 		return world_fail(w, "match: %zu workers, must %zu", n,
 		    w->n_found);
 	for (i = 0; i < n; i++)
@@ -577,6 +602,8 @@ world_choose(struct world *w, const struct op *o,
     const struct kvr_request *r, struct kvr_decision *out)
 {
 	uint64_t ids[2] = { w->names[o->worker].id, w->names[0].id };
+	struct kvr_overlap usable[OPS_NAMES];
+	size_t i;
 	int rc;
 
 	if (o->variant >= 128) {
@@ -587,16 +614,25 @@ world_choose(struct world *w, const struct op *o,
 	}
 	if (world_match(w, o) != 0)
 		return -1;
+	for (i = 0; i < w->n_found; i++) {
+		usable[i] = w->found[i];
+		usable[i].blocks = world_usable(w, &w->found[i]);
+	}
 	memset(out, 0x5a, sizeof(*out));
 	out->size = sizeof(*out);
-	return kvr_choose(w->k, w->p, r, w->found, sizeof(w->found[0]),
-	    w->n_found, w->call, out);
+	rc = kvr_choose(w->k, w->p, r, usable, sizeof(usable[0]), w->n_found,
+	    w->call, out);
+	if (rc == KVR_OK)
+		out->overlap_blocks = world_found(w, out->worker)->blocks;
+	return rc;
 }
 
 int
 world_same_decision(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want)
 {
+	if (model_any_vague(w->m))
+		return 0;
 	ops_totals.decisions++;
 	if (got->worker != want->worker)
 		return world_fail(w, "decision: worker %" PRIx64 ", must %"

@@ -6,12 +6,13 @@
  *                   the library and a path of the model; compares results
  *   world_check.c   compares everything that can be read
  *   steps.c         does the operations on prompts and leases
+ *   steps_events.c  does those on what engines say of their caches
  *   steps_rest.c    does those on workers, time and the whole; runs them all
  */
 #ifndef TESTS_WORLD_H
 #define TESTS_WORLD_H
 
-#include "model.h"
+#include "model_events.h"
 #include "ops.h"
 
 struct world_name {
@@ -59,6 +60,10 @@ struct world {
 	struct kvr_request request;
 	struct world_counts counts;
 	uint64_t cells_free;  /* when nothing was recorded */
+	uint64_t batches;     /* given: the digest of each is another */
+	uint64_t *spelt;      /* the names of the blocks of a batch, */
+	size_t spelt_room;    /* and local hashes */
+	bool plain[OPS_NAMES]; /* this worker's events are not wanted now */
 	bool blurred;         /* full region: the model only bounds loads */
 };
 
@@ -110,6 +115,11 @@ int world_choose(struct world *w, const struct op *o,
 int world_same_decision(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want);
 const struct kvr_overlap *world_found(const struct world *w, uint64_t id);
+/*
+ * Its blocks that count: an engine computes at least one token, and that is
+ * allowed for where something better than time tells what it has.
+ */
+uint32_t world_usable(const struct world *w, const struct kvr_overlap *v);
 
 /* A writing call may have ended old leases: only those, and in order. */
 int world_reap(struct world *w);
@@ -141,5 +151,12 @@ int step_output(struct world *w, const struct op *o);
 int step_finish(struct world *w, const struct op *o);
 int step_abort(struct world *w, const struct op *o);
 int step_reap(struct world *w, const struct op *o);
+int step_events(struct world *w, const struct op *o);
+int step_events_anew(struct world *w, const struct op *o);
+int step_events_lost(struct world *w, const struct op *o);
+/* What all streams are, and where the last prompt is. */
+int step_glance_events(struct world *w, const struct op *o);
+/* Are the blocks of this worker to be known by its engine's names? */
+bool step_has_events(const struct world *w, uint32_t name);
 
 #endif
