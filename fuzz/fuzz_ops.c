@@ -6,8 +6,9 @@
  * each operation which of its allocations fails. Failing memory, hostile
  * sequences and plain use are one target.
  *
- * Bounds: 200 operations; kvr_check and all counts after every 16th and at the
- * end; a region of at most 256 KiB, and of less where the operations cannot
+ * Bounds: 200 operations; kvr_check and all counts after every 16th, or after
+ * each where engines say what they hold, and at the end; a region of at most
+ * 256 KiB beside what is for events, and of less where the operations cannot
  * fill it, since a check takes as long as the region has cells.
  */
 #include <stdlib.h>
@@ -53,7 +54,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	n = ops_draw(&s, &c, true, ops, FUZZ_OPS);
 	if (!c.full)
 		c.region_bytes = room_for(&c, ops, n);
-	if (ops_run(&c, ops, n, CHECKED, &f) != 0) {
+	if (ops_run(&c, ops, n, c.events > 0 ? 1 : CHECKED, &f) != 0) {
 		ops_report(&c, ops, n, &f);
 		abort();
 	}
