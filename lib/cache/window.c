@@ -192,15 +192,15 @@ window_running(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 	const struct window *w = &s->window;
-	double mean;
+	double mean, blocks;
 
 	if ((w->mode != KVR_WINDOW_BOUNDARY && w->mode != KVR_WINDOW_DENSE) ||
 	    s->leases == 0)
 		return 0;
 	mean = (double)s->reading / s->leases;
-	/* both are below 2^32 */
-	return (uint64_t)(layer_blocks(k, w, tail_tokens(k, slot, mean)) *
-	    s->leases);
+	blocks = layer_blocks(k, w, tail_tokens(k, slot, mean)) * s->leases;
+	/* more only if it is damaged */
+	return blocks < 0x1p62 ? (uint64_t)blocks : UINT64_C(1) << 62;
 }
 
 /*

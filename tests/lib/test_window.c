@@ -6,6 +6,7 @@
  * and compared with a table of the texts that a worker was sent, which knows
  * of no tree.
  */
+#include "window.h"
 #include "worker.h"
 
 #include "inner.h"
@@ -331,6 +332,22 @@ START_TEST(damaged)
 }
 END_TEST
 
+/* Numbers of leases that there cannot be come to more than a word has. */
+START_TEST(damaged_sums_end)
+{
+	struct slot *s = slot_at(k, id_slot(id[0])), before = *s;
+
+	s->window.mode = KVR_WINDOW_DENSE;
+	s->window.tokens = UINT32_MAX;
+	s->window.layers = UINT16_MAX;
+	s->leases = 1U << 31;
+	s->reading = UINT64_C(1) << 63;
+	ck_assert_uint_eq(window_running(k, id_slot(id[0])),
+	    UINT64_C(1) << 62);
+	*s = before;
+}
+END_TEST
+
 /* -------------------------------------------------------------- reports --- */
 
 /* What the engine cannot use is no evidence that it is lost. */
@@ -516,6 +533,7 @@ suite_window(void)
 	tcase_add_test(t, facts);
 	tcase_add_test(t, reset);
 	tcase_add_test(t, damaged);
+	tcase_add_test(t, damaged_sums_end);
 	tcase_add_test(t, not_lost);
 	tcase_add_loop_test(t, by_a_table, 0, 20);
 	return s;
