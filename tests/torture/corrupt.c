@@ -130,7 +130,7 @@ make(const struct kind *kind, struct corrupt_world *w)
 	if (kind->journal > 0) /* it and the peers are last */
 		w->bytes += kind->journal + sizeof(struct peer_table);
 	w->memory = aligned_alloc(CELL, w->bytes);
-	w->image = malloc(w->bytes);
+	w->image = aligned_alloc(CELL, w->bytes);
 	demand(w->memory != NULL && w->image != NULL);
 	memset(w->memory, 0, w->bytes);
 	demand(kvr_new_at(&o, w->memory, w->bytes, &k) == KVR_OK);
