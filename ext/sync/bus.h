@@ -73,6 +73,7 @@ struct bus_counts {
 /* NULL: `error` says why: the URL, or what this program was built without. */
 struct bus *bus_open(const struct bus_options *options, char *error,
     size_t size);
+/* What counts as sent is at the server then, if it takes it within a moment. */
 void bus_close(struct bus *b);
 /* Takes a copy. false: it is too long, or there is no memory; counted. */
 bool bus_send(struct bus *b, const void *bytes, size_t n);

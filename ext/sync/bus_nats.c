@@ -32,6 +32,7 @@ enum {
 	WRITE_MS = 500,   /* then the connection counts as broken */
 	PING_MS = 1000,
 	PINGS_OUT = 3,
+	CLOSE_MS = 500,   /* for the server to take what was sent */
 	CLOSED_POLL_MS = 100, /* how soon a lost connection is noticed */
 	PORT = 4222,
 	TURN = 256,       /* frames given to the caller at a time */
@@ -314,6 +315,9 @@ run(void *closure)
 			stay_away(s);
 	}
 	pthread_mutex_unlock(&s->mutex);
+	/* What is on its way would be dropped with the connection. */
+	if (s->c != NULL)
+		(void)natsConnection_FlushTimeout(s->c, CLOSE_MS);
 	leave(s);
 	return NULL;
 }

@@ -18,10 +18,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +33,7 @@ enum {
 	FRAMES_MAX = 20000,
 	PEERS_MAX = 4,
 	ARGS_MAX = 24,
+	LATE_MS = 50,
 	QUEUE = 1 << 20
 };
 
@@ -441,6 +444,116 @@ wrong_password(void)
 		a = peer();
 		UNTIL(strstr(bus_error(a->bus), "NOAUTH") != NULL);
 	}
+}
+
+/* Bytes to the server are late; with those of a client's end they are lost. */
+static void
+carry_late(int client, int to)
+{
+	static unsigned char held[1 << 20], bytes[65536];
+	struct pollfd fds[2] = { { .fd = client }, { .fd = to } };
+	ssize_t n;
+	size_t n_held = 0;
+
+	for (;;) {
+		fds[0].events = n_held + sizeof(bytes) > sizeof(held) ? 0 :
+		    POLLIN;
+		fds[1].events = POLLIN;
+		if (poll(fds, 2, LATE_MS) == 0) {
+			if (n_held > 0 && write(to, held, n_held) < 0)
+				_exit(0);
+			n_held = 0;
+		}
+		if (fds[0].revents != 0) {
+			n = read(client, held + n_held, sizeof(bytes));
+			if (n <= 0)
+				_exit(0);
+			n_held += (size_t)n;
+		}
+		if (fds[1].revents != 0) {
+			n = read(to, bytes, sizeof(bytes));
+			if (n <= 0 || write(client, bytes, (size_t)n) != n)
+				_exit(0);
+		}
+	}
+}
+
+static int
+socket_at(unsigned at, bool listens)
+{
+	const struct sockaddr_in address = { .sin_family = AF_INET,
+	    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	    .sin_port = htons((uint16_t)at) };
+	const struct sockaddr *a = (const struct sockaddr *)&address;
+	const int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (fd < 0 || (listens ? bind(fd, a, sizeof(address)) != 0 ||
+	    listen(fd, 8) != 0 : connect(fd, a, sizeof(address)) != 0))
+		err(1, "link");
+	return fd;
+}
+
+/* Another port of the server, over such a way. It ends with this program. */
+static unsigned
+late_link(void)
+{
+	const unsigned at = free_port();
+	const int fd = socket_at(at, true);
+	int client;
+
+	if (fork() != 0) {
+		close(fd);
+		return at;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGCHLD, SIG_IGN);
+	while ((client = accept(fd, NULL, NULL)) >= 0) {
+		if (fork() == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			carry_late(client, socket_at(port, false));
+		}
+		close(client);
+	}
+	_exit(0);
+}
+
+/* What counts as sent is not on its way any more when the bus is closed. */
+static void
+sent_is_not_lost(void)
+{
+	struct peer *a, *b;
+	char late[128];
+	uint64_t n;
+
+	start(NULL);
+	b = peer();
+	UNTIL(bus_connected(b->bus));
+	snprintf(late, sizeof(late), "%s://127.0.0.1:%u", redis ? "redis" :
+	    "nats", late_link());
+	for (n = 100; n < 400; n += 100) {
+		a = peer_of((struct bus_options){ .url = late });
+		UNTIL(bus_connected(a->bus));
+		send_all(a, n, n + 20);
+		UNTIL(bus_counts(a->bus).sent == 21);
+		leave(a);
+		UNTIL(b->last == n + 20);
+		IS(missing(b, n, n + 20) == 0);
+	}
+}
+
+/* The end waits for a server that is stopped, but not for ever. */
+static void
+the_end_is_bounded(void)
+{
+	struct peer *a;
+
+	start(NULL);
+	a = peer();
+	UNTIL(bus_connected(a->bus));
+	kill(server, SIGSTOP);
+	alarm(PATIENCE_S);
+	leave(a);
+	alarm(0);
 }
 
 /* A thousand frames, and what the relay says of them. */
@@ -897,6 +1010,8 @@ static const struct {
 	{ "queue_is_bounded", queue_is_bounded, 'b' },
 	{ "reader_lags", reader_lags, 'b' },
 	{ "wrong_password", wrong_password, 'b' },
+	{ "sent_is_not_lost", sent_is_not_lost, 'b' },
+	{ "the_end_is_bounded", the_end_is_bounded, 'b' },
 	{ "relay_loses_and_doubles", relay_loses_and_doubles, 'b' },
 	{ "relay_reorders", relay_reorders, 'b' },
 	{ "log_is_kept", log_is_kept, 'r' },
