@@ -2,45 +2,24 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # check_engines.sh build - kvroute-events reads what kvroute-engine publishes.
 # $T selects cases. A case that prints anything has failed.
+#
+# Functions and variables of common.sh:
+# shellcheck disable=SC2034,SC2154
 set -u
-export LC_ALL=C
 
 build=$(cd "$1" && pwd)
-tally=$build/engines-tally
-: > "$tally"
-# Short: a path of a socket has at most 107 bytes.
-scratch=$(mktemp -d)
-out=$scratch/out
+scratch=$build/engines-check
+# shellcheck source=tests/events/common.sh
+. tests/events/common.sh
 engine='' reader=''
-trap 'finish; rm -rf "$scratch"' EXIT
-
-wanted()
-{
-	[ -z "${T:-}" ] && return 0
-	for name in $(echo "$T" | tr ',' ' '); do
-		[ "$name" != "$1" ] || return 0
-	done
-	return 1
-}
-
-# Asks again until it says yes, for a minute.
-until_true()
-{
-	tries=1200
-	while ! "$@" > /dev/null 2>&1; do
-		tries=$((tries - 1))
-		[ "$tries" -gt 0 ] || return 1
-		sleep 0.05
-	done
-}
+trap 'finish; rm -rf "$sockets"' EXIT
 
 # [option ...] - an engine of one rank with 40 blocks.
 engine_up()
 {
 	rm -f "$scratch/port"
 	${KVR_UNDER:-} "$build/kvroute-engine" --for 120 --scale 0.01 \
-	    --capacity 640 --events "ipc://$scratch/pub" \
-	    --events-replay "ipc://$scratch/replay" "$@" \
+	    --capacity 640 --events "$pub" --events-replay "$back" "$@" \
 	    > "$scratch/port" 2> "$scratch/log" &
 	engine=$!
 	until_true test -s "$scratch/port" || echo 'it does not start'
@@ -50,14 +29,14 @@ engine_up()
 # [option ...] - prints what is published from its first batch on.
 dump()
 {
-	"$build/kvroute-events" --dump "ipc://$scratch/pub-0" "$@" \
-	    > "$out" 2>&1 &
+	: > "$out" # else what another case has left may be taken for its
+	"$events" --dump "$pub-0" "$@" > "$out" 2>&1 &
 	reader=$!
 }
 
 replayed()
 {
-	dump --replay-endpoint "ipc://$scratch/replay-0" "$@"
+	dump --replay-endpoint "$back-0" "$@"
 }
 
 stop_reader()
@@ -95,11 +74,6 @@ held()
 {
 	curl -s -m 60 "$url/cached" -d "{\"prompt\":$(ids "$1" "$2")}" |
 	    jq ".ranks[0].$3"
-}
-
-is()
-{
-	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
 }
 
 # All batches of the engine have been printed.
@@ -277,22 +251,4 @@ case_wrong_options()
 	done
 }
 
-check()
-{
-	{ "case_$1"; finish; } > "$scratch/result" 2>&1
-	if [ -s "$scratch/result" ]; then
-		echo 0 1 0 >> "$tally"
-		printf '    FAILED   %s:\n' "$(echo "$1" | tr _ ' ')"
-		head -n 20 "$scratch/result" | sed 's/^/             /'
-	else
-		echo 1 0 0 >> "$tally"
-	fi
-	engine='' reader=''
-}
-
-cases=$(sed -n 's/^case_\(.*\)()$/\1/p' "$0")
-for name in $cases; do
-	! wanted "$name" || check "$name"
-done
-printf '  %-14s %4d tests\n' engines "$(wc -l < "$tally")"
-sh mk/tally.sh "$tally"
+all_cases engines "$0"

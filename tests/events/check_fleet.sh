@@ -13,16 +13,16 @@ set -u
 export LC_ALL=C
 
 build=$(cd "$1" && pwd -P)
+# Before setup.sh, whose until_true has a limit in seconds.
+# shellcheck source=tests/events/basics.sh
+. tests/events/basics.sh
 # shellcheck source=tests/nginx/setup.sh
 . tests/nginx/setup.sh
 tally=$build/fleet-tally
 : > "$tally"
 daemon=''
 
-case " $(echo "${T:-fleet}" | tr ',' ' ') " in
-*' fleet '*) ;;
-*) exit 0 ;;
-esac
+wanted fleet || exit 0
 
 fleet_end()
 {
@@ -78,11 +78,6 @@ drained()
 all_restarted()
 {
 	[ "$(metric kvroute_worker_events_restarts_total)" -ge 1 ]
-}
-
-is()
-{
-	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
 }
 
 talk()

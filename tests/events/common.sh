@@ -1,8 +1,10 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # SPDX-License-Identifier: BSD-2-Clause
-# common.sh - what the scripts of this folder share: an engine's sockets, led by
+# common.sh - what most scripts of this folder share: an engine's sockets, led by
 # the functions below, and the cases. For `build` and `scratch` in the includer.
 export LC_ALL=C
+# shellcheck source=tests/events/basics.sh
+. tests/events/basics.sh
 
 tally=$scratch/tally
 rm -rf "$scratch"
@@ -17,15 +19,6 @@ out=$scratch/out
 trap 'rm -rf "$sockets"' EXIT
 # A publisher that has failed is noticed by what it does not answer.
 trap '' PIPE
-
-wanted()
-{
-	[ -z "${T:-}" ] && return 0
-	for name in $(echo "$T" | tr ',' ' '); do
-		[ "$name" != "$1" ] || return 0
-	done
-	return 1
-}
 
 # A batch that removes block N < 128 and then M < 128, of different contents in
 # each life of the engine.
