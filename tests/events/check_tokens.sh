@@ -16,22 +16,7 @@ scratch=$build/tokens-check
 # shellcheck source=tests/events/common.sh
 . tests/events/common.sh
 index=$sockets/index
-
-# Asks again until it says yes, for a minute.
-until_true()
-{
-	tries=1200
-	while ! "$@" > /dev/null 2>&1; do
-		tries=$((tries - 1))
-		[ "$tries" -gt 0 ] || return 1
-		sleep 0.05
-	done
-}
-
-is()
-{
-	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
-}
+status=$sockets/status
 
 # ---------------------------------------------------------------- programs ---
 
@@ -61,7 +46,8 @@ daemon_up()
 		    --arg r "$back-$rank" '{worker: $w, events: $e, replay: $r}'
 		rank=$((rank + 1))
 	done | jq -s '{workers: .}' > "$scratch/conf"
-	"$events" -c "$scratch/conf" "$index" >> "$scratch/daemon.log" 2>&1 &
+	"$events" -c "$scratch/conf" --socket "$status" "$index" \
+	    >> "$scratch/daemon.log" 2>&1 &
 	daemon=$!
 }
 
@@ -269,9 +255,38 @@ restarted()
 	[ "$(sum restarts)" -eq 1 ]
 }
 
+# What a daemon counts, of all workers.
+counted()
+{
+	"$events" --metrics "$status" | awk -v name="kvroute_events_$1{" \
+	    'index($0, name) == 1 { n += $NF } END { print n + 0 }'
+}
+
+at_least_one()
+{
+	[ "$2" -gt 0 ] || echo "$1: none"
+}
+
+# LAST: of the prompts up to this one, the index says of each engine what the
+# engine says that it has.
 sound()
 {
 	"$build/region" "$index" check
+	n=$(($1 > 11 ? $1 - 11 : 0)) found=0
+	while [ "$n" -le "$1" ]; do
+		body "$n" > "$scratch/body"
+		settle || { echo "prompt $n: not drained"; return; }
+		jq '.prompt[]' "$scratch/body" |
+		    "$build/region" "$index" match > "$scratch/matched"
+		while read -r port held _; do
+			is "prompt $n: engine $port" "$(sed -n \
+			    "s/^127.0.0.1:$port //p" "$scratch/matched")" \
+			    "$([ "$held" -eq 0 ] || echo "$held")"
+			found=$((found + held))
+		done < "$scratch/held"
+		n=$((n + 1))
+	done
+	at_least_one 'tokens of these prompts' "$found"
 }
 
 up()
@@ -288,18 +303,23 @@ case_complete()
 	up
 	exact 0 59
 	states complete 4
-	[ "$(sum removed)" -gt 0 ] || echo 'no engine made room'
+	at_least_one 'blocks removed' "$(sum removed)"
 	is lost "$(sum lost)" 0
-	sound
+	sound 59
 }
 
 case_losses_are_replayed()
 {
 	up --events-lose 5
-	blind 0 9
-	exact 10 19
+	blind 0 29
+	exact 30 39
 	states complete 4
+	at_least_one gaps "$(counted gaps_total)"
+	at_least_one replays "$(counted replays_total)"
+	at_least_one 'blocks removed' "$(sum removed)"
 	is lost "$(sum lost)" 0
+	is orphans "$(counted orphans_total)" 0
+	sound 39
 }
 
 case_joins_late()
@@ -310,6 +330,9 @@ case_joins_late()
 	daemon_up
 	exact 40 54
 	states complete 4
+	at_least_one 'batches of before' "$(counted replayed_past_total)"
+	is lost "$(sum lost)" 0
+	sound 54
 }
 
 case_an_engine_restarts()
@@ -330,6 +353,8 @@ case_an_engine_restarts()
 	exact 20 39
 	is restarts "$(sum restarts)" 1
 	states complete 4
+	is lost "$(sum lost)" 0
+	sound 39
 }
 
 case_routers_restart()
@@ -345,6 +370,7 @@ case_routers_restart()
 	exact 50 59
 	states complete 4
 	is lost "$(sum lost)" 0
+	sound 59
 }
 
 daemon='' gateways='' pids=''

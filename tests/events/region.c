@@ -9,6 +9,8 @@
  *   region FILE reset WORKER:RANK
  *   region FILE off WORKER:RANK       ends its stream
  *   region FILE state WORKER:RANK     prints how its events stand
+ *   region FILE match                 prints what each holds of the token ids
+ *                                     on its standard input
  *   region FILE check
  */
 #include <kvroute.h>
@@ -19,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 4 };
+enum { BLOCK = 4, WORKERS_MAX = 64 };
 
 static struct kvr *k;
 
@@ -91,12 +93,41 @@ state(uint64_t id)
 }
 
 static void
+match(void)
+{
+	struct kvr_overlap overlaps[WORKERS_MAX];
+	char name[KVR_NAME_MAX];
+	struct kvr_prompt *p;
+	uint32_t token;
+	size_t n = 0, i, length;
+
+	must(kvr_prompt_new(k, &p), "prompt");
+	must(kvr_prompt_begin(p, NULL), "prompt");
+	while (scanf("%" SCNu32, &token) == 1)
+		must(kvr_prompt_tokens(p, &token, 1), "prompt");
+	must(kvr_prompt_end(p, NULL), "prompt");
+	must(kvr_match(k, p, kvr_clock_now(), overlaps, sizeof(overlaps[0]),
+	    WORKERS_MAX, &n), "match");
+	for (i = 0; i < n; i++) {
+		must(kvr_worker_name(k, overlaps[i].worker, name, sizeof(name),
+		    &length), "name");
+		printf("%.*s %" PRIu32 "\n", (int)length, name,
+		    overlaps[i].tokens);
+	}
+	kvr_prompt_free(p);
+}
+
+static void
 obey(const char *what, char *worker)
 {
 	uint64_t id;
 
 	if (strcmp(what, "check") == 0) {
 		must(kvr_check(k), "check");
+		return;
+	}
+	if (strcmp(what, "match") == 0) {
+		match();
 		return;
 	}
 	if (worker == NULL)
