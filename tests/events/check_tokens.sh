@@ -38,6 +38,7 @@ all_ports()
 	[ "$(wc -l < "$scratch/ports")" -eq 4 ]
 }
 
+# ["no replay"]
 daemon_up()
 {
 	rank=0
@@ -45,7 +46,8 @@ daemon_up()
 		jq -nc --arg w "127.0.0.1:$port" --arg e "$pub-$rank" \
 		    --arg r "$back-$rank" '{worker: $w, events: $e, replay: $r}'
 		rank=$((rank + 1))
-	done | jq -s '{workers: .}' > "$scratch/conf"
+	done | jq -s "{workers: .}${1:+ | del(.workers[].replay)}" \
+	    > "$scratch/conf"
 	"$events" -c "$scratch/conf" --socket "$status" "$index" \
 	    >> "$scratch/daemon.log" 2>&1 &
 	daemon=$!
@@ -236,6 +238,49 @@ exact()
 	[ "$hits" -gt 0 ] || echo 'nothing was cached'
 }
 
+# PATH: to each engine.
+tell_engines()
+{
+	for port in $ports; do
+		curl -sf -m 10 -X POST "http://127.0.0.1:$port/$1" ||
+		    echo "engine $port: not $1"
+	done
+}
+
+# A prompt that is like no other, and the same for the same number.
+fresh()
+{
+	echo "{\"max_tokens\":1,\"prompt\":[$(seq -s , $((9000000 + $1 * 1000)) \
+	    $((9000100 + $1 * 1000)))]}" > "$scratch/body"
+}
+
+# FIRST LAST: no prediction fails a request, and they are better than none,
+# although a fifth of the requests is not told of.
+useful()
+{
+	n=$1 off=0 hit=0 all=0
+	while [ "$n" -le "$2" ]; do
+		body "$n" > "$scratch/body"
+		case $((n % 5)) in
+		0) tell_engines 'fault?kind=none' ;;
+		4) tell_engines 'fault?kind=lose&seconds=600' ;;
+		esac
+		through "$second"
+		predicted=$(said 'Predicted: ')
+		tokens=$(jq .usage.prompt_tokens "$scratch/answer")
+		cached=$(jq .usage.prompt_tokens_details.cached_tokens \
+		    "$scratch/answer")
+		[ "$predicted" -le "$tokens" ] ||
+		    echo "request $n: $predicted of $tokens tokens"
+		off=$((off + (predicted > cached ? predicted - cached :
+		    cached - predicted)))
+		hit=$((hit + cached)) all=$((all + tokens))
+		n=$((n + 1))
+	done
+	[ $((4 * off)) -le $((3 * hit)) ] ||
+	    echo "wrong by $off, and $hit of $all tokens were cached"
+}
+
 # STATE NUMBER: so many workers.
 states()
 {
@@ -248,6 +293,15 @@ sum()
 	for port in $ports; do state "$port"; done | tr ' ' '\n' |
 	    awk -v want="$1" 'last == want { n += $1 } { last = $1 }
 	    END { print n + 0 }'
+}
+
+# PORT: a first batch that is missed is followed by others.
+heard_anew()
+{
+	fresh $((tries + 10))
+	curl -sf -m 30 "http://127.0.0.1:$1/v1/completions" \
+	    -d "@$scratch/body"
+	restarted
 }
 
 restarted()
@@ -371,6 +425,93 @@ case_routers_restart()
 	states complete 4
 	is lost "$(sum lost)" 0
 	sound 59
+}
+
+# Each engine has published something that was heard.
+all_heard()
+{
+	fresh $((tries + 10))
+	for port in $ports; do
+		curl -sf -m 30 "http://127.0.0.1:$port/v1/completions" \
+		    -d "@$scratch/body"
+		case "$(state "$port")" in off*) return 1 ;; esac
+	done
+}
+
+# Each engine publishes something that is not, and then something that is.
+lose_some()
+{
+	tell_engines 'fault?kind=lose&seconds=600'
+	fresh "$1"
+	for port in $ports; do
+		curl -sf -m 30 "http://127.0.0.1:$port/v1/completions" \
+		    -d "@$scratch/body" > "$scratch/answer" ||
+		    echo "engine $port: no answer"
+	done
+	tell_engines 'fault?kind=none'
+	settle || echo 'not drained'
+}
+
+# All that it held is gone, and it says so.
+clear_all()
+{
+	tell_engines flush_cache
+	settle || echo 'not drained'
+}
+
+case_losses_without_replay()
+{
+	engines_up
+	gateways_up
+	daemon_up 'no replay'
+	n=-1
+	# The first batch may have been before the daemon.
+	until_true all_heard || echo 'not all are heard'
+	clear_all
+	states complete 4
+	exact 0 9
+	# What is not told is not there: it is complete, as far as is known.
+	tell_engines 'fault?kind=lose&seconds=600'
+	fresh 1
+	through "$first"
+	through "$second"
+	is 'while complete' "$(said 'Predicted: ')" 0
+	lose_some 2
+	states degraded 4
+	at_least_one lost "$(sum lost)"
+	is replays "$(counted replays_total)" 0
+	# Now it may be there although nobody says so.
+	tell_engines 'fault?kind=lose&seconds=600'
+	fresh 3
+	through "$first"
+	through "$second"
+	at_least_one 'predicted while degraded' "$(said 'Predicted: ')"
+	is 'and so it is' "$(jq .usage.prompt_tokens_details.cached_tokens \
+	    "$scratch/answer")" 96
+	useful 60 119
+	states degraded 4
+	tell_engines 'fault?kind=none'
+	"$build/region" "$index" check
+	clear_all
+	states complete 4
+	exact 120 129
+	sound 129
+	# A restart is as good, if all since then is heard.
+	lose_some 4
+	states degraded 4
+	lost=$(sum lost)
+	for port in $ports; do break; done
+	curl -sf -m 10 -X POST \
+	    "http://127.0.0.1:$port/fault?kind=restart&seconds=0.2"
+	until_true curl -sf -m 2 "http://127.0.0.1:$port/health" ||
+	    echo 'it does not come back'
+	until_true heard_anew "$port" || echo 'no restart was noticed'
+	settle || echo 'not drained'
+	states complete "$([ "$(sum lost)" -eq "$lost" ] && echo 1 || echo 0)"
+	clear_all
+	states complete 4
+	exact 140 149
+	sound 149
 }
 
 daemon='' gateways='' pids=''
