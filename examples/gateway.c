@@ -8,6 +8,10 @@
  * POST /v1/completions with a list of token ids as `prompt` goes to the engine
  * that the region chooses. Headers of the response say which one, and what each
  * of them was believed to hold. Responses are sent when they are complete.
+ *
+ * Gateways of one region are told the same engines: what others are there, from
+ * earlier, is removed at the start. SIGTERM ends it at once: requests that engines
+ * have are cut off, and do not count as theirs any more.
  */
 #include <kvroute.h>
 
@@ -18,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <time.h>
 
 #include <event2/buffer.h>
@@ -28,14 +33,18 @@
 enum { BLOCK_TOKENS = 16, BODY_MAX = 16 << 20, WORKERS_MAX = 64 };
 enum { ANSWER_MAX = 3600 }; /* seconds */
 
+LIST_HEAD(forwards, forward);
+
 struct gateway {
 	struct event_base *base;
 	struct kvr *k;
 	struct kvr_prompt *prompt;
+	struct forwards forwards;
 };
 
 /* A request that an engine has. */
 struct forward {
+	LIST_ENTRY(forward) others;
 	struct gateway *g;
 	struct evhttp_request *client;
 	struct evhttp_connection *engine;
@@ -153,6 +162,7 @@ answered(struct evhttp_request *from, void *arg)
 	struct kvr_report report = { .size = sizeof(report) };
 	struct evbuffer *body;
 
+	LIST_REMOVE(f, others);
 	(void)event_base_once(f->g->base, -1, EV_TIMEOUT, drop, f->engine,
 	    NULL);
 	if (status == 0) {
@@ -260,6 +270,7 @@ route(struct gateway *g, struct evhttp_request *client)
 	name_of(g, d.worker, name);
 	tell_decision(headers, name, &d);
 	if (send_on(f, name)) {
+		LIST_INSERT_HEAD(&g->forwards, f, others);
 		(void)kvr_lease_commit(g->k, d.lease, now_ns(), 0);
 		return;
 	}
@@ -315,6 +326,28 @@ add_worker(struct gateway *g, const char *name)
 		must(error, name);
 }
 
+static bool
+is_told(const char *name, char *const *names)
+{
+	while (*names != NULL && strcmp(*names, name) != 0)
+		names++;
+	return *names != NULL;
+}
+
+/* Another gateway may remove them, too. */
+static void
+remove_others(struct gateway *g, char *const *names)
+{
+	char name[KVR_NAME_MAX + 1];
+	uint64_t id;
+
+	for (id = 0; kvr_worker_next(g->k, &id) == KVR_OK && id != 0;) {
+		name_of(g, id, name);
+		if (!is_told(name, names))
+			(void)kvr_worker_remove(g->k, id);
+	}
+}
+
 static void
 open_region(struct gateway *g, const char *path)
 {
@@ -338,6 +371,20 @@ end(evutil_socket_t number, short what, void *arg)
 	event_base_loopbreak(arg);
 }
 
+/* What runs on engines ends with us. */
+static void
+end_forwards(struct gateway *g)
+{
+	struct forward *f;
+
+	while ((f = LIST_FIRST(&g->forwards)) != NULL) {
+		LIST_REMOVE(f, others);
+		evhttp_connection_free(f->engine);
+		(void)kvr_lease_abort(g->k, f->lease, now_ns(), 0);
+		free(f);
+	}
+}
+
 static void
 serve(struct gateway *g, const char *port)
 {
@@ -357,6 +404,7 @@ serve(struct gateway *g, const char *port)
 	if (term == NULL || event_add(term, NULL) != 0)
 		errx(1, "no memory");
 	event_base_dispatch(g->base);
+	end_forwards(g);
 	event_free(term);
 	evhttp_free(http);
 	event_base_free(g->base);
@@ -372,6 +420,7 @@ main(int argc, char **argv)
 		errx(2, "usage: gateway PORT REGION HOST:PORT ...");
 	signal(SIGPIPE, SIG_IGN);
 	open_region(&g, argv[2]);
+	remove_others(&g, argv + 3);
 	for (i = 3; i < argc; i++)
 		add_worker(&g, argv[i]);
 	serve(&g, argv[1]);

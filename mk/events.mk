@@ -83,4 +83,5 @@ check-events-here: $(BUILD)/publisher $(BUILD)/region $(EVENTS_TOOL) $(BUILD)/kv
 	@T='$(T)' sh tests/events/check_daemon.sh $(BUILD)
 	@T='$(T)' sh tests/events/check_engines.sh $(BUILD)
 	@T='$(T)' sh tests/events/check_fleet.sh $(BUILD)
+	@T='$(T)' sh tests/events/check_gateway.sh $(BUILD)
 	@T='$(T)' sh tests/events/check_tokens.sh $(BUILD)

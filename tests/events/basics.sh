@@ -28,3 +28,9 @@ until_true()
 		sleep 0.05
 	done
 }
+
+free_port()
+{
+	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
+	    LocalAddr => "127.0.0.1", LocalPort => 0)->sockport'
+}

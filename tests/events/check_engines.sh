@@ -228,8 +228,7 @@ case_restarts_are_seen()
 
 case_server_info_tells_where()
 {
-	port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen
-	    => 1, LocalAddr => "127.0.0.1", LocalPort => 0)->sockport')
+	port=$(free_port)
 	engine_up --publish sglang
 	is none "$(curl -s -m 60 "$url/server_info" | jq -c .kv_events)" null
 	finish

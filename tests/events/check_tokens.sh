@@ -15,7 +15,6 @@ build=$(cd "$1" && pwd -P)
 scratch=$build/tokens-check
 # shellcheck source=tests/events/common.sh
 . tests/events/common.sh
-index=$sockets/index
 status=$sockets/status
 
 # ---------------------------------------------------------------- programs ---
@@ -60,38 +59,14 @@ daemon_down()
 	daemon=''
 }
 
-free_port()
-{
-	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
-	    LocalAddr => "127.0.0.1", LocalPort => 0)->sockport'
-}
-
-gateway_up()
-{
-	entry=$(free_port)
-	# shellcheck disable=SC2046,SC2086
-	"$build/gateway" "$entry" "$index" \
-	    $(printf '127.0.0.1:%s ' $ports) 2>> "$scratch/gateway.log" &
-	gateways="$gateways $!"
-	until_true curl -s "http://127.0.0.1:$entry/" ||
-	    echo 'a gateway does not start'
-}
-
 gateways_up()
 {
-	gateway_up
+	# shellcheck disable=SC2086
+	gateway_up $ports
 	first=$entry
-	gateway_up
+	# shellcheck disable=SC2086
+	gateway_up $ports
 	second=$entry
-}
-
-gateways_down()
-{
-	for pid in $gateways; do
-		kill "$pid"
-		wait "$pid" || echo "gateway: exit $?"
-	done
-	gateways=''
 }
 
 finish()

@@ -15,6 +15,7 @@ sockets=$(mktemp -d)
 pub=ipc://$sockets/pub
 back=ipc://$sockets/replay
 events=$build/kvroute-events
+index=$sockets/index
 out=$scratch/out
 trap 'rm -rf "$sockets"' EXIT
 # A publisher that has failed is noticed by what it does not answer.
@@ -61,6 +62,28 @@ send()
 keep()
 {
 	tell keep "$1" "$(batch "$1" "$life")"
+}
+
+# PORT ... - the example gateway before these engines, in `gateways`; its port is
+# `entry`.
+gateway_up()
+{
+	entry=$(free_port)
+	# shellcheck disable=SC2046
+	"$build/gateway" "$entry" "$index" $(printf '127.0.0.1:%s ' "$@") \
+	    2>> "$scratch/gateway.log" &
+	gateways="$gateways $!"
+	until_true curl -s "http://127.0.0.1:$entry/" ||
+	    echo 'a gateway does not start'
+}
+
+gateways_down()
+{
+	for pid in $gateways; do
+		kill "$pid"
+		wait "$pid" || echo "gateway: exit $?"
+	done
+	gateways=''
 }
 
 until_has()

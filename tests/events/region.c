@@ -9,6 +9,9 @@
  *   region FILE reset WORKER:RANK
  *   region FILE off WORKER:RANK       ends its stream
  *   region FILE state WORKER:RANK     prints how its events stand
+ *   region FILE running WORKER:RANK   prints how many requests it has
+ *   region FILE routed WORKER:RANK    and how many were routed there
+ *   region FILE workers               prints their names
  *   region FILE match                 prints what each holds of the token ids
  *                                     on its standard input
  *   region FILE check
@@ -17,6 +20,7 @@
 
 #include <err.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,13 +97,42 @@ state(uint64_t id)
 }
 
 static void
+requests(uint64_t id, bool all)
+{
+	struct kvr_worker_stats s = { .size = sizeof(s) };
+
+	must(kvr_worker_stats(k, id, &s), "stats");
+	printf("%" PRIu64 "\n", all ? s.lease_opens : s.requests);
+}
+
+static void
+print_name(uint64_t id)
+{
+	char name[KVR_NAME_MAX];
+	size_t n;
+
+	must(kvr_worker_name(k, id, name, sizeof(name), &n), "name");
+	printf("%.*s", (int)n, name);
+}
+
+static void
+workers(void)
+{
+	uint64_t id;
+
+	for (id = 0; kvr_worker_next(k, &id) == KVR_OK && id != 0;) {
+		print_name(id);
+		putchar('\n');
+	}
+}
+
+static void
 match(void)
 {
 	struct kvr_overlap overlaps[WORKERS_MAX];
-	char name[KVR_NAME_MAX];
 	struct kvr_prompt *p;
 	uint32_t token;
-	size_t n = 0, i, length;
+	size_t n = 0, i;
 
 	must(kvr_prompt_new(k, &p), "prompt");
 	must(kvr_prompt_begin(p, NULL), "prompt");
@@ -109,10 +142,8 @@ match(void)
 	must(kvr_match(k, p, kvr_clock_now(), overlaps, sizeof(overlaps[0]),
 	    WORKERS_MAX, &n), "match");
 	for (i = 0; i < n; i++) {
-		must(kvr_worker_name(k, overlaps[i].worker, name, sizeof(name),
-		    &length), "name");
-		printf("%.*s %" PRIu32 "\n", (int)length, name,
-		    overlaps[i].tokens);
+		print_name(overlaps[i].worker);
+		printf(" %" PRIu32 "\n", overlaps[i].tokens);
 	}
 	kvr_prompt_free(p);
 }
@@ -130,6 +161,10 @@ obey(const char *what, char *worker)
 		match();
 		return;
 	}
+	if (strcmp(what, "workers") == 0) {
+		workers();
+		return;
+	}
 	if (worker == NULL)
 		errx(2, "%s: of which worker?", what);
 	if (strcmp(what, "add") == 0)
@@ -142,6 +177,10 @@ obey(const char *what, char *worker)
 		must(kvr_events_off(k, find(worker)), what);
 	else if (strcmp(what, "state") == 0)
 		state(find(worker));
+	else if (strcmp(what, "running") == 0)
+		requests(find(worker), false);
+	else if (strcmp(what, "routed") == 0)
+		requests(find(worker), true);
 	else
 		errx(2, "what is: %s", what);
 }

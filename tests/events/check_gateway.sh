@@ -1,0 +1,152 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_gateway.sh build - the example gateway when clients or engines do what
+# they should not. $T selects cases. A case that prints anything has failed.
+#
+# Functions and variables of common.sh:
+# shellcheck disable=SC2034,SC2154
+set -u
+
+build=$(cd "$1" && pwd -P)
+scratch=$build/gateway-check
+# shellcheck source=tests/events/common.sh
+. tests/events/common.sh
+gateways='' engine='' user=''
+
+finish()
+{
+	[ -z "$user" ] || { kill "$user"; wait "$user"; }
+	gateways_down
+	[ -z "$engine" ] || { kill "$engine"; wait "$engine" 2> /dev/null; }
+	user='' engine=''
+	[ ! -e "$index" ] || "$build/region" "$index" check
+	rm -f "$index" "$scratch/port"
+	cat "$scratch/gateway.log" 2> /dev/null
+}
+
+# HOW
+broken_up()
+{
+	perl tests/events/broken.pl "$1" "$scratch/port" &
+	engine=$!
+	until_true test -s "$scratch/port" || echo 'no engine'
+	port=$(cat "$scratch/port")
+}
+
+good_up()
+{
+	"$build/kvroute-engine" --for 600 --scale 0.001 \
+	    > "$scratch/port" 2> "$scratch/engine.log" &
+	engine=$!
+	until_true test -s "$scratch/port" || echo 'no engine'
+	port=$(head -n 1 "$scratch/port")
+}
+
+prompt="{\"max_tokens\":2,\"prompt\":[$(seq -s , 100)]}"
+
+# [BODY [option ...]] - prints the status of the response; 000: none.
+ask()
+{
+	body=${1:-$prompt}
+	[ $# -eq 0 ] || shift
+	curl -s -m 60 -o "$scratch/answer" -w '%{http_code}' "$@" \
+	    "http://127.0.0.1:$entry/v1/completions" -d "$body"
+}
+
+running()
+{
+	"$build/region" "$index" running "127.0.0.1:$port:0"
+}
+
+runs()
+{
+	[ "$(running)" -eq "$1" ]
+}
+
+# The gateway goes on, and nothing of the request is left.
+case_engines_do_not_answer()
+{
+	for how in silent cut rubbish; do
+		broken_up "$how"
+		gateway_up "$port"
+		is "$how" "$(ask)" 502
+		is "$how, again" "$(ask)" 502
+		is "$how, running" "$(running)" 0
+		finish
+	done
+}
+
+case_an_engine_is_not_there()
+{
+	port=$(free_port)
+	gateway_up "$port"
+	is refused "$(ask)" 502
+	is 'refused again' "$(ask)" 502
+	is running "$(running)" 0
+}
+
+# What it says is passed on; what it did not compute is not cached there.
+case_an_engine_is_out_of_order()
+{
+	good_up
+	gateway_up "$port"
+	curl -sf -X POST \
+	    "http://127.0.0.1:$port/fault?kind=error&status=503&seconds=600"
+	is status "$(ask)" 503
+	is running "$(running)" 0
+	curl -sf -X POST "http://127.0.0.1:$port/fault?kind=none"
+	is 'in order' "$(ask)" 200
+	is 'nothing cached' \
+	    "$(jq .usage.prompt_tokens_details.cached_tokens \
+	    "$scratch/answer")" 0
+	is running "$(running)" 0
+}
+
+# No engine has them.
+case_clients_send_rubbish()
+{
+	good_up
+	gateway_up "$port"
+	for body in '{"prompt":[1,2' '{"prompt":"text"}' '{"prompt":[1,-1]}' \
+	    '{"prompt":[4294967296]}' '{"prompt":[1,"a"]}' '{"prompt":[1.5]}' \
+	    '{"prompt":[[1]]}' '{"prompt":null}' '{"prompts":[1]}' '[]' '7' \
+	    'null' ' ' "$(printf '%100s' '' | tr ' ' '[')"; do
+		is "$body" "$(ask "$body")" 400
+	done
+	is GET "$(ask "$prompt" -G)" 405
+	is path "$(curl -s -m 60 -o "$scratch/answer" -w '%{http_code}' \
+	    "http://127.0.0.1:$entry/v1/chat/completions" -d "$prompt")" 404
+	is requests "$("$build/region" "$index" routed \
+	    "127.0.0.1:$port:0")" 0
+	is good "$(ask)" 200
+	is requests "$("$build/region" "$index" routed \
+	    "127.0.0.1:$port:0")" 1
+}
+
+case_ends_while_a_request_runs()
+{
+	broken_up hold
+	gateway_up "$port"
+	ask > "$scratch/status" &
+	user=$!
+	until_true runs 1 || echo 'it does not run'
+	gateways_down
+	! wait "$user" || echo 'the client got an answer'
+	user=''
+	is running "$(running)" 0
+}
+
+case_engines_of_earlier_runs()
+{
+	gateway_up 1 2
+	gateways_down
+	gateway_up 2 3
+	is workers "$("$build/region" "$index" workers | sort |
+	    paste -s -d ' ')" '127.0.0.1:2 127.0.0.1:3'
+	# One that is told the same changes nothing.
+	gateway_up 3 2
+	is workers "$("$build/region" "$index" workers | sort |
+	    paste -s -d ' ')" '127.0.0.1:2 127.0.0.1:3'
+}
+
+all_cases gateway "$0"
