@@ -10,8 +10,8 @@
  * of them was believed to hold. Responses are sent when they are complete.
  *
  * Gateways of one region are told the same engines: what others are there, from
- * earlier, is removed at the start. SIGTERM ends it at once: requests that engines
- * have are cut off, and do not count as theirs any more.
+ * earlier, is removed at the start. SIGTERM ends it at once: requests that
+ * engines have are cut off, and do not count as theirs any more.
  */
 #include <kvroute.h>
 
