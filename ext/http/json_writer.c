@@ -143,7 +143,7 @@ json_whole(struct json *j, const char *key, uint64_t value)
 	number(j, key, digits, digits_write(digits, value));
 }
 
-/* Not printf, whose point a locale may replace. */
+/* Not printf: a locale may replace its point. */
 void
 json_real(struct json *j, const char *key, double value)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * ngx_http_kvroute_replicas.c - what kvroute-sync has brought from other
- * machines, and what to do when it is silent: then nobody ends that.
+ * machines, and what to do when it is silent: then nothing ends that.
  *
  *     beat        |  |  |  |  |                              |  |
  *     silent                        ==========================

@@ -3,7 +3,7 @@
  * ngx_http_kvroute_salt.c - kvroute_salt: what engines keep their caches apart
  * by is set here, whatever the client sends.
  *
- *   ACCESS       whoever knows the tenant has told it
+ *   ACCESS       the tenant is known by now
  *   PRECONTENT   ours, the last: reads the body, edits it
  *   CONTENT      proxy_pass sends it, kvroute reads it
  *

@@ -507,7 +507,7 @@ part(uint64_t sum, uint64_t own, uint64_t all)
 }
 
 /*
- * Load that is nobody's here: what peers have said, and what engines publish,
+ * Load that is not of here: what peers have said, and what engines publish,
  * which each router reads by itself.
  */
 static bool

@@ -281,7 +281,7 @@ log_losses(struct site *s, int64_t now)
 	s->dropped = dropped;
 }
 
-/* While it is missing, whoever has it open may go on. */
+/* While it is missing, what has it open may go on. */
 static bool
 replaced(const struct site *s)
 {

@@ -553,7 +553,7 @@ START_TEST(names_alone_are_copies)
 }
 END_TEST
 
-/* The name of a root is no block's, whoever says it. */
+/* The name of a root is no block's, whatever says it. */
 START_TEST(a_root_has_no_copies)
 {
 	struct kvr_event e;

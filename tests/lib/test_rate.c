@@ -540,7 +540,7 @@ speak(uint32_t share, double seconds)
 	}
 }
 
-/* First tokens tell who waits only where nearly all requests have one. */
+/* First tokens tell what waits only where nearly all requests have one. */
 START_TEST(most_have_a_first_token)
 {
 	uint64_t lease;

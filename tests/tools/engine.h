@@ -67,7 +67,7 @@ expect_silence(struct engine *e)
 	ck_assert(!engine_next(e, &event));
 }
 
-/* Steps until nobody is left; when that is. Events are dropped. */
+/* Steps until none is left; when that is. Events are dropped. */
 static inline int64_t
 run(struct engine *e, int64_t now)
 {

@@ -265,7 +265,7 @@ START_TEST(preempted_in_prefill)
 }
 END_TEST
 
-/* Nothing of those behind gets in before who was preempted. */
+/* Nothing from behind gets in before what was preempted. */
 START_TEST(head_of_the_queue)
 {
 	struct engine *e = with((struct engine_idea){ .blocks = 3,

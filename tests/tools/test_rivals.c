@@ -222,7 +222,7 @@ START_TEST(imbalance)
 }
 END_TEST
 
-/* Of several holders the least loaded; who is away does not count. */
+/* Of several holders the least loaded; an absent one does not count. */
 START_TEST(several_holders)
 {
 	static const bool holders[SOME] = { false, true, true, true };

@@ -228,7 +228,7 @@ START_TEST(resets_are_told)
 }
 END_TEST
 
-/* Nobody routes it, and the engines tell of it. */
+/* It is not routed, and the engines tell of it. */
 START_TEST(bypass)
 {
 	struct simulate_options o = listens(_i % HEARD);

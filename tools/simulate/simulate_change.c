@@ -7,7 +7,7 @@
  *     '----kill----- up or draining
  *
  * Routers see them as a gateway with health checks does, at once: a worker is
- * added, set to draining or up, or removed. Nobody tells them that a worker is
+ * added, set to draining or up, or removed. Nothing tells them that a worker is
  * slow. An engine that drains ends its requests and keeps its cache.
  *
  * The requests of a worker that is killed are sent again at once, those that
