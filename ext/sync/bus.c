@@ -59,7 +59,11 @@ set_up(struct bus *b, const struct bus_options *options)
 		return snprintf(b->error, sizeof(b->error), "%s: this program "
 		    "was built without %s", b->url.scheme,
 		    schemes[i].library) < 0;
-	if (!good_name(options->name))
+	if (options->listens > 0 && b->kind != &bus_nats)
+		return snprintf(b->error, sizeof(b->error),
+		    "URL: only NATS is listened to") < 0;
+	if (options->listens > 0 ? !bus_subject(options->name) :
+	    !good_name(options->name))
 		return snprintf(b->error, sizeof(b->error), "the name of the "
 		    "stream or subject is not one") < 0;
 	b->options.name = strcpy(b->name, options->name);
@@ -189,6 +193,12 @@ bus_counts(const struct bus *b)
 
 /* ------------------------------------------------------- for the kinds --- */
 
+size_t
+bus_take_max(const struct bus *b)
+{
+	return b->options.listens > 0 ? b->options.listens : BUS_FRAME_MAX;
+}
+
 void
 bus_deliver(struct bus *b, const void *bytes, size_t n, int64_t age,
     const char *reply, bool answer)
@@ -198,7 +208,7 @@ bus_deliver(struct bus *b, const void *bytes, size_t n, int64_t age,
 	    .reply = reply == NULL || *reply == '\0' ? NULL : reply,
 	    .answer = answer };
 
-	if (n > BUS_FRAME_MAX) {
+	if (n > bus_take_max(b)) {
 		b->counts.take_drops++;
 		return;
 	}

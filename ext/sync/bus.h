@@ -56,6 +56,9 @@ struct bus_options {
 	uint64_t log_frames; /* about so many stay in the log, ... */
 	uint64_t log_bytes;  /* ... or fewer, of about so many bytes; 0: any */
 	size_t queue_bytes;  /* that wait, in each direction */
+	size_t listens;      /* NATS: nothing is sent or asked, the name is */
+	                     /* a subject as bus_subject takes it, and so */
+	                     /* many bytes may come in a frame; 0: as above */
 	bus_take *take;
 	void *context;
 };

@@ -28,7 +28,7 @@ struct bus {
 	const struct bus_kind *kind;
 	struct bus_options options; /* url, name, ca: copies */
 	struct bus_url url;
-	char name[BUS_NAME_MAX + 1], ca[256];
+	char name[BUS_SUBJECT_MAX], ca[256];
 	struct bus_counts counts;
 	uint64_t refused;           /* too long to be sent */
 	bool tls, connected;
@@ -40,6 +40,8 @@ struct bus {
 extern const struct bus_kind bus_redis __attribute__((weak));
 extern const struct bus_kind bus_nats __attribute__((weak));
 
+/* How long a frame that comes may be. */
+size_t bus_take_max(const struct bus *b);
 void bus_deliver(struct bus *b, const void *bytes, size_t n, int64_t age,
     const char *reply, bool answer);
 /* How long to pause before the next try, in ns; *pause is the last one. */

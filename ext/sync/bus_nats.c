@@ -62,6 +62,8 @@ struct nats {
 	char inbox[BUS_SUBJECT_MAX];
 	bool stop, connected;
 	const char *name;
+	bool listens;
+	size_t take_max;
 };
 
 static struct nats *
@@ -99,7 +101,7 @@ take(struct nats *s, const char *subject, natsMsg *message)
 	const int n = natsMsg_GetDataLength(message);
 
 	pthread_mutex_lock(&s->mutex);
-	if (n < 0 || n > BUS_FRAME_MAX)
+	if (n < 0 || (size_t)n > s->take_max)
 		s->in.drops++;
 	else
 		(void)bus_queue_push(&s->in, subject, natsMsg_GetData(message),
@@ -211,16 +213,17 @@ subscribe(struct nats *s)
 	natsInbox *inbox = NULL;
 	natsStatus status = listen_to(s, &s->own, s->name, arrived);
 
-	if (status == NATS_OK)
+	if (status == NATS_OK && !s->listens)
 		status = natsInbox_Create(&inbox);
-	if (status == NATS_OK)
+	if (status == NATS_OK && !s->listens)
 		status = listen_to(s, &s->answers, inbox, answered);
 	/* Until the server has it, frames would pass by. */
 	if (status == NATS_OK)
 		status = natsConnection_FlushTimeout(s->c, CONNECT_MS);
 	if (status == NATS_OK) {
 		pthread_mutex_lock(&s->mutex);
-		snprintf(s->inbox, sizeof(s->inbox), "%s", inbox);
+		snprintf(s->inbox, sizeof(s->inbox), "%s", inbox == NULL ? "" :
+		    inbox);
 		s->connected = true;
 		s->counts.connects++;
 		s->error[0] = '\0';
@@ -316,7 +319,7 @@ run(void *closure)
 	}
 	pthread_mutex_unlock(&s->mutex);
 	/* What is on its way would be dropped with the connection. */
-	if (s->c != NULL)
+	if (s->c != NULL && !s->listens)
 		(void)natsConnection_FlushTimeout(s->c, CLOSE_MS);
 	leave(s);
 	return NULL;
@@ -478,6 +481,8 @@ nats_open(struct bus *b)
 	if (s == NULL)
 		return snprintf(b->error, sizeof(b->error), "no memory") < 0;
 	s->name = b->name;
+	s->listens = b->options.listens > 0;
+	s->take_max = bus_take_max(b);
 	s->out.most = s->in.most = b->options.queue_bytes;
 	s->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	status = natsOptions_Create(&s->options);

@@ -704,7 +704,8 @@ redis_ask(struct bus *b, const void *bytes, size_t n)
 
 	redis_ask_end(b);
 	arc4random_buf(&random, sizeof(random));
-	snprintf(r->reply, sizeof(r->reply), "%s:%016" PRIx64, b->name, random);
+	snprintf(r->reply, sizeof(r->reply), "%.*s:%016" PRIx64,
+	    (int)BUS_NAME_MAX, b->name, random);
 	r->answered = (struct id){ 0, 0 };
 	return redis_send(b, "?", bytes, n);
 }

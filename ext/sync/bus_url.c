@@ -6,6 +6,8 @@
  */
 #include "bus_url.h"
 
+#include "bus_queue.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -142,5 +144,25 @@ bus_url_parse(const char *text, struct bus_url *out, char *error, size_t size)
 		return bad(error, size, "? and # mean nothing here");
 	if (!copy(out->path, sizeof(out->path), end, strlen(end)))
 		return bad(error, size, "the path is too long");
+	return true;
+}
+
+bool
+bus_subject(const char *name)
+{
+	const size_t n = strlen(name);
+	size_t i, token;
+
+	if (n == 0 || n >= BUS_SUBJECT_MAX)
+		return false;
+	for (i = 0; i <= n; i += token + 1) {
+		token = strcspn(name + i, ".");
+		if (token == 0 || (token > 1 && memchr(name + i, '*', token)) ||
+		    (memchr(name + i, '>', token) && i + 1 != n))
+			return false;
+	}
+	for (i = 0; i < n; i++)
+		if (name[i] <= ' ' || name[i] > '~')
+			return false;
 	return true;
 }

@@ -21,4 +21,7 @@ struct bus_url {
 bool bus_url_parse(const char *text, struct bus_url *out, char *error,
     size_t size);
 
+/* Is it a subject of NATS, perhaps with wildcards, and not too long? */
+bool bus_subject(const char *name);
+
 #endif

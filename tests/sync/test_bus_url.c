@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bus_queue.h"
 #include "bus_url.h"
 
 static struct bus_url parsed;
@@ -99,6 +100,28 @@ START_TEST(long_parts)
 }
 END_TEST
 
+START_TEST(subjects)
+{
+	static const char *const good[] = { "a", "a.b", "*", ">", "a.*.b.>",
+	    "namespace.ns.component.c.endpoint.generate.kv-events" };
+	static const char *const bad_ones[] = { "", ".", "a.", ".a", "a..b",
+	    "a*", "a.*b", "a>", ">.a", "a.>.b", "a b", "a\nb", "a\x7f",
+	    "\xc3\xa4" };
+	char text[BUS_SUBJECT_MAX + 1];
+	size_t i;
+
+	for (i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		ck_assert_msg(bus_subject(good[i]), "%s", good[i]);
+	for (i = 0; i < sizeof(bad_ones) / sizeof(bad_ones[0]); i++)
+		ck_assert_msg(!bus_subject(bad_ones[i]), "%s", bad_ones[i]);
+	memset(text, 'x', sizeof(text));
+	text[BUS_SUBJECT_MAX] = '\0';
+	ck_assert(!bus_subject(text));
+	text[BUS_SUBJECT_MAX - 1] = '\0';
+	ck_assert(bus_subject(text));
+}
+END_TEST
+
 Suite *suite_bus_url(void);
 
 Suite *
@@ -110,6 +133,7 @@ suite_bus_url(void)
 	tcase_add_test(t, addresses);
 	tcase_add_test(t, bad);
 	tcase_add_test(t, long_parts);
+	tcase_add_test(t, subjects);
 	suite_add_tcase(s, t);
 	return s;
 }
