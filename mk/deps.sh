@@ -66,6 +66,8 @@ sync command jq jq
 sync command ip iproute2
 events header msgpack.h libmsgpack-dev
 events header zmq.h libzmq3-dev
+events header nats/nats.h libnats-dev
+events command nats-server nats-server
 events header curl/curl.h libcurl4-openssl-dev
 events header json-c/json.h libjson-c-dev
 events command perl perl

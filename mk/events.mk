@@ -21,10 +21,14 @@ EVENTS_ABSENT := $(if $(MSGPACK),,$(filter-out %/test_stream.c,\
 # Programs of their own beside the suites.
 EVENTS_PROGRAMS := tests/events/publisher.c tests/events/region.c
 
+# Where cnats is, Dynamo's plane is read over NATS, too.
+EVENTS_NATS := $(filter ext/sync/bus_nats.c,$(BUS))
+EVENTS_NATS_LIBS = $(if $(EVENTS_NATS),$(shell $(PKG_CONFIG) --libs libnats))
 EVENTS := $(addprefix ext/events/,attach.c conf.c discover.c feed.c \
 	follow.c http.c hub.c kvroute-events.c plane.c pull.c reader.c record.c \
 	say.c serve.c sources.c target.c tell.c) \
-	ext/sync/status_socket.c
+	$(addprefix ext/sync/,status_socket.c bus.c bus_queue.c bus_url.c) \
+	$(EVENTS_NATS)
 EVENTS_TOOL := $(BUILD)/kvroute-events
 ZMQ := $(if $(MSGPACK),$(shell $(PKG_CONFIG) --exists libzmq libcurl \
 	2>/dev/null && \
@@ -38,7 +42,7 @@ $(EVENTS_TOOL): $(call objects,$(EVENTS) $(DECODER) $(STREAM)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(MSGPACK_LIBS) \
-	    $(ZMQ_LIBS) $(CURL_LIBS) -ljson-c $(LIB_LIBS) $(LDLIBS)
+	    $(ZMQ_LIBS) $(EVENTS_NATS_LIBS) $(CURL_LIBS) -ljson-c $(LIB_LIBS) $(LDLIBS)
 
 # An engine's part in the tests of the tool.
 $(BUILD)/publisher: $(BUILD)/obj/tests/events/publisher.o

@@ -2,6 +2,8 @@
 /* conf.c - see conf.h. */
 #include "conf.h"
 
+#include "bus_url.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <json-c/json.h>
@@ -232,11 +234,40 @@ field(struct parse *p, const char *key, json_object *value,
 
 /* ------------------------------------------------------------- entries --- */
 
+bool
+conf_nats(const struct conf_stream *stream)
+{
+	return begins(stream->events, "nats://") ||
+	    begins(stream->events, "nats+tls://");
+}
+
+/* The status shows endpoints, so no password may be in one. */
+static void
+check_nats(struct parse *p, struct conf_stream *s)
+{
+	struct bus_url url;
+	char error[SENTENCE_MAX / 2] = "";
+
+	if (!bus_url_parse(s->events, &url, error, sizeof(error)))
+		wrong(p, "\"events\": %s", error);
+	else if (url.host[0] == '\0' || url.path[0] != '\0')
+		wrong(p, "\"events\" is nats://HOST:PORT, not %s", s->events);
+	else if (url.user[0] != '\0' || url.password[0] != '\0')
+		wrong(p, "\"events\" has a password, which others would see: "
+		    "give an address that asks for none");
+	if (s->topic[0] == '\0')
+		wrong(p, "\"topic\" is missing: over NATS it is the subject, "
+		    "as namespace.NS.component.C.kv-events");
+	else if (!bus_subject(s->topic))
+		wrong(p, "\"topic\" is no subject of NATS: words with dots "
+		    "between them, at most 127 bytes");
+}
+
 static void
 check_dynamo(struct parse *p, struct conf_stream *s, json_object *o)
 {
-	if (begins(s->events, "nats://"))
-		wrong(p, "Dynamo's plane is read over ZeroMQ, not over NATS");
+	if (conf_nats(s))
+		check_nats(p, s);
 	else
 		check_zmq(p, "events", s->events);
 	if (!json_object_object_get_ex(o, "id", NULL))
@@ -301,7 +332,10 @@ check(struct parse *p, struct conf_stream *s, json_object *o)
 	if (s->engine == CONF_DYNAMO) {
 		check_dynamo(p, s, o);
 	} else {
-		check_zmq(p, "events", s->events);
+		if (conf_nats(s))
+			wrong(p, "only Dynamo's plane is read over NATS");
+		else
+			check_zmq(p, "events", s->events);
 		if (json_object_object_get_ex(o, "id", NULL))
 			wrong(p, "\"id\" is for dynamo");
 	}

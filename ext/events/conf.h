@@ -66,6 +66,8 @@ bool conf_add(struct conf *conf, const struct conf_stream *stream);
 bool conf_has(const struct conf *conf, const struct conf_stream *stream);
 /* The endpoint of a later rank: its port is `more` higher. "" stays. */
 bool conf_port(char *endpoint, size_t size, uint32_t more);
+/* Are its events on a server of NATS? */
+bool conf_nats(const struct conf_stream *stream);
 const char *conf_engine_name(uint32_t engine);
 
 #endif

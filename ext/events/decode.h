@@ -75,6 +75,12 @@ void decoder_free(struct decoder *d);
 enum decode_verdict decoder_read(struct decoder *d, const void *bytes,
     size_t n, struct event_batch *out);
 /*
+ * Of Dynamo's envelope, with or without its frame: which publisher's message it
+ * is, and its number. false: it has none.
+ */
+bool decode_dynamo_numbers(const void *bytes, size_t n, uint64_t *publisher,
+    uint64_t *sequence);
+/*
  * The engine has restarted: what was learnt of its groups, windows and block
  * size is forgotten.
  */

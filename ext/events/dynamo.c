@@ -173,23 +173,64 @@ envelope(struct decoder *d, struct pack_span whole)
 	return payload(d, at, at + o.via.bin.size);
 }
 
+/* What is in the frame, if there is one. false: it is another's length. */
+static bool
+unframe(struct pack_span *m)
+{
+	const unsigned char *at = m->at;
+	const size_t n = (size_t)(m->end - at);
+	uint64_t length;
+
+	if (n < FRAME_HEAD || at[0] != FRAME_VERSION)
+		return true;
+	length = (uint64_t)at[1] << 24 | (uint64_t)at[2] << 16 |
+	    (uint64_t)at[3] << 8 | at[4];
+	m->at += FRAME_HEAD;
+	return length == n - FRAME_HEAD;
+}
+
 enum decode_verdict
 decode_dynamo(struct decoder *d, const unsigned char *bytes, size_t n)
 {
-	const unsigned char *end = bytes + n;
+	struct pack_span m = { bytes, bytes + n };
 	struct pack_head head;
-	uint64_t length;
 
-	if (n >= FRAME_HEAD && bytes[0] == FRAME_VERSION) {
-		length = (uint64_t)bytes[1] << 24 | (uint64_t)bytes[2] << 16 |
-		    (uint64_t)bytes[3] << 8 | bytes[4];
-		if (length != n - FRAME_HEAD)
-			return DECODE_MALFORMED;
-		bytes += FRAME_HEAD;
-	}
-	if (!pack_head(bytes, end, &head))
+	if (!unframe(&m) || !pack_head(m.at, m.end, &head))
 		return DECODE_MALFORMED;
-	return head.type == PACK_MAP ?
-	    envelope(d, (struct pack_span){ bytes, end }) :
-	    payload(d, bytes, end);
+	return head.type == PACK_MAP ? envelope(d, m) :
+	    payload(d, m.at, m.end);
+}
+
+/* An unsigned number, in any of its forms. */
+static bool
+number(struct pack_span map, const char *key, uint64_t *out)
+{
+	struct pack_span part;
+	size_t n;
+
+	if (!pack_value(map, key, &part))
+		return false;
+	n = (size_t)(part.end - part.at);
+	*out = *part.at;
+	if (n == 1)
+		return *out < 0x80;
+	if (*out < 0xcc || *out > 0xcf)
+		return false;
+	for (*out = 0; part.at + 1 < part.end; part.at++)
+		*out = *out << 8 | part.at[1];
+	return true;
+}
+
+bool
+decode_dynamo_numbers(const void *bytes, size_t n, uint64_t *publisher,
+    uint64_t *sequence)
+{
+	struct pack_span m = { bytes, (const unsigned char *)bytes + n };
+	struct pack_head head;
+
+	return n <= DECODE_BYTES_MAX && unframe(&m) &&
+	    pack_skip(m.at, m.end, DECODE_DEPTH_MAX) == m.end &&
+	    pack_head(m.at, m.end, &head) && head.type == PACK_MAP &&
+	    number(m, "publisher_id", publisher) &&
+	    number(m, "sequence", sequence);
 }

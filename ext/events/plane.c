@@ -2,8 +2,10 @@
 /* plane.c - see plane.h. */
 #include "plane.h"
 
+#include "bus.h"
 #include "say.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,14 +22,23 @@ struct plane {
 	struct hub hub;
 	struct conf_stream conf;
 	struct feed *feed;
+	struct bus *bus;         /* one of the two */
 	struct publisher *publishers;
 	size_t n, room;
 	int64_t opened;
 	struct stream_counts ended;
 	struct decode_counts decoded;
-	uint64_t malformed;
+	uint64_t malformed, strange;
 	bool connected, patient; /* as logged */
+	char error[BUS_ERROR_MAX];
 };
+
+static bool
+is_connected(const struct plane *p)
+{
+	return p->bus != NULL ? bus_connected(p->bus) :
+	    feed_connected(p->feed);
+}
 
 static void
 publisher_end(struct plane *p, struct publisher *of)
@@ -146,6 +157,36 @@ on_wants(void *context, uint64_t *from)
 	return false;
 }
 
+/* Without an envelope nothing would say what is lost. */
+static void
+on_message(void *context, const struct bus_message *m)
+{
+	struct record_step step = { .kind = RECORD_LIVE, .bytes = m->bytes,
+	    .n = m->n };
+	struct plane *p = context;
+
+	if (decode_dynamo_numbers(m->bytes, m->n, &step.publisher, &step.seq))
+		(void)on_step(p, &step);
+	else
+		p->strange++;
+}
+
+static bool
+listen_to(struct plane *p)
+{
+	const struct bus_options o = { .url = p->conf.events,
+	    .name = p->conf.topic, .listens = DECODE_BYTES_MAX,
+	    .queue_bytes = STREAM_BYTES_MAX, .take = on_message,
+	    .context = p };
+
+	p->bus = bus_open(&o, p->error, sizeof(p->error));
+	if (p->bus != NULL)
+		return true;
+	say(p->conf.events, NULL, "%s", p->error);
+	errno = EPROTONOSUPPORT;
+	return false;
+}
+
 struct plane *
 plane_open(const struct conf_stream *conf, void *context)
 {
@@ -158,8 +199,8 @@ plane_open(const struct conf_stream *conf, void *context)
 	p->conf = *conf;
 	p->hub.ids = true;
 	p->opened = kvr_clock_now();
-	p->feed = feed_open(&o, &(struct feed_sink){ p, on_step, on_wants });
-	if (p->feed != NULL)
+	if (conf_nats(conf) ? listen_to(p) : (p->feed = feed_open(&o,
+	    &(struct feed_sink){ p, on_step, on_wants })) != NULL)
 		return p;
 	free(p);
 	return NULL;
@@ -173,6 +214,7 @@ plane_close(struct plane *p)
 	if (p == NULL)
 		return;
 	feed_close(p->feed);
+	bus_close(p->bus);
 	for (i = 0; i < p->n; i++)
 		publisher_end(p, &p->publishers[i]);
 	free(p->publishers);
@@ -189,16 +231,41 @@ plane_hub(struct plane *p)
 size_t
 plane_items(const struct plane *p, zmq_pollitem_t items[FEED_ITEMS])
 {
-	return feed_items(p->feed, items);
+	struct pollfd fds[BUS_FDS_MAX];
+	size_t i, n;
+
+	if (p->bus == NULL)
+		return feed_items(p->feed, items);
+	n = bus_fds(p->bus, fds);
+	for (i = 0; i < n; i++)
+		items[i] = (zmq_pollitem_t){ .fd = fds[i].fd,
+		    .events = ZMQ_POLLIN };
+	return n;
+}
+
+/* What a server of NATS says, once. */
+static void
+log_error(struct plane *p)
+{
+	const char *error = bus_error(p->bus);
+
+	if (*error != '\0' && strcmp(error, p->error) != 0)
+		say(p->conf.events, NULL, "%s; it is tried again", error);
+	snprintf(p->error, sizeof(p->error), "%s", error);
 }
 
 void
 plane_work(struct plane *p, int64_t now)
 {
-	const bool connected = feed_connected(p->feed);
+	const bool connected = is_connected(p);
 
 	hub_look(&p->hub, now);
-	(void)feed_read(p->feed);
+	if (p->bus != NULL) {
+		bus_work(p->bus);
+		log_error(p);
+	} else {
+		(void)feed_read(p->feed);
+	}
 	if (connected != p->connected)
 		say(p->conf.events, NULL, connected ? "connected" :
 		    "it has gone; it is tried again");
@@ -214,12 +281,13 @@ plane_row(const struct plane *p, const struct hub_target *t,
 {
 	*row = (struct tell_row){ .region = t->region, .conf = &t->conf,
 	    .target = &t->target, .counts = t->counts,
-	    .phase = t->target.id == 0 ? "absent" : feed_connected(p->feed) ?
-	        "live" : "connecting", .connected = feed_connected(p->feed),
+	    .phase = t->target.id == 0 ? "absent" : is_connected(p) ?
+	        "live" : "connecting", .connected = is_connected(p),
 	    .stream = p->ended, .decoded = p->decoded, .heard = t->heard,
 	    .lag = t->lag, .lag_known = t->lag_known };
 	struct stream_state s;
 	struct decode_counts d;
+	struct bus_counts c;
 	size_t i;
 
 	for (i = 0; i < p->n; i++) {
@@ -227,6 +295,13 @@ plane_row(const struct plane *p, const struct hub_target *t,
 		d = decoder_counts(p->publishers[i].decoder);
 		tell_add(&row->stream, &s.counts, &row->decoded, &d);
 	}
-	row->counts.strange = feed_strange(p->feed);
 	row->counts.malformed = p->malformed;
+	row->counts.strange = p->strange;
+	if (p->bus == NULL) {
+		row->counts.strange = feed_strange(p->feed);
+		return;
+	}
+	c = bus_counts(p->bus);
+	row->counts.reconnects = c.connects > 0 ? c.connects - 1 : 0;
+	row->stream.refused += c.take_drops;
 }

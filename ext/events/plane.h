@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * plane.h - Dynamo's event plane over ZeroMQ: one socket for many workers, each
- * with a publisher that numbers its batches.
+ * plane.h - Dynamo's event plane: one socket of ZeroMQ, or one subscription of
+ * NATS, for many workers, each with a publisher that numbers its batches.
+ *
+ *   ZeroMQ   feed --> numbers of its frames -----.
+ *                                                +--> stream --> hub
+ *   NATS     bus ---> numbers of the envelope ---'
+ *
+ * Neither says again what was lost; the numbers tell that it was.
  */
 #ifndef KVROUTE_PLANE_H
 #define KVROUTE_PLANE_H
@@ -13,7 +19,7 @@ enum { PLANE_PUBLISHERS_MAX = 4096 };
 
 struct plane;
 
-/* NULL: errno is that of libzmq. `context` is libzmq's. */
+/* NULL: errno says why, for zmq_strerror. `context` is libzmq's. */
 struct plane *plane_open(const struct conf_stream *conf, void *context);
 void plane_close(struct plane *p);
 struct hub *plane_hub(struct plane *p);

@@ -620,6 +620,102 @@ case_dynamos_plane()
 	until_state '^degraded next 7 .* removed 6 '
 }
 
+# A server of NATS, on the port that it had before.
+nats_up()
+{
+	nats_port=${nats_port:-$(free_port)}
+	nats-server -a 127.0.0.1 -p "$nats_port" > "$scratch/nats.log" 2>&1 \
+	    3>&- 4<&- &
+	server=$!
+	until_true grep -q 'Server is ready' "$scratch/nats.log" ||
+	    cat "$scratch/nats.log"
+	rm -f "$scratch/in" "$scratch/answers"
+	mkfifo "$scratch/in" "$scratch/answers"
+	perl tests/events/nats.pl "$nats_port" \
+	    < "$scratch/in" > "$scratch/answers" &
+	engine=$!
+	exec 3> "$scratch/in" 4< "$scratch/answers"
+}
+
+nats_down()
+{
+	exec 3>&- 4<&-
+	wait "$engine" || echo "nats.pl: exit $?"
+	engine=''
+	server_down
+}
+
+# SUBJECT PUBLISHER SEQ PAYLOAD: in the envelope of the vector.
+envelope()
+{
+	printf 'send %s ' "$1"
+	echo "$v14 $(printf '%02x %02x c5%04x' "$2" "$3" $((${#4} / 2)))$4" |
+	    awk '{ head = $1; sub(/c4609184.*/, "", head)
+	        sub(/5f696407/, "5f6964" $2, head)
+	        sub(/6e636500/, "6e6365" $3, head); print head $4 }'
+}
+
+is_live()
+{
+	[ "$(counter phase)" = "${1:-live}" ]
+}
+
+case_dynamos_plane_over_nats()
+{
+	removed=91$(echo "$v13" | sed 's/.*\(84a9776f.*\)84a9776f.*/\1/')
+	subject=namespace.ns.component.vllm.kv-events
+	begin
+	region add b:0
+	pub=nats://127.0.0.1:$(free_port)
+	nats_port=${pub##*:}
+	plane ", \"topic\": \"namespace.*.component.vllm.>\""
+	jq '.workers[1].topic = .workers[0].topic' "$conf" > "$conf.new"
+	mv "$conf.new" "$conf"
+	# a server that comes late is found
+	daemon_up
+	until_has 'it is tried again'
+	nats_up
+	until_true is_live || echo 'not connected'
+	tell send "$subject" "$v14"
+	until_state '^complete next 1 .* cleared 1 '
+	tell send "$subject" "$v14"
+	tell "$(envelope "$subject" 7 1 "$removed")"
+	until_state '^complete next 2 .* removed 1 cleared 1 .* lost 0'
+	is duplicates "$(counter duplicates)" 1
+	# what is of another subject, and what is none
+	tell "$(envelope "${subject#namespace.}" 7 2 "$removed")"
+	tell send "$subject" "$removed"
+	tell send "$subject" ''
+	tell "$(envelope "$subject" 7 2 "$removed")"
+	until_state '^complete next 3 .* removed 2 .* lost 0'
+	is strange "$(counter strange)" 2
+	is malformed "$(counter malformed)" 0
+	# the server goes and comes again, and nothing was said meanwhile
+	nats_down
+	until_true is_live connecting || echo 'still connected'
+	nats_up
+	until_true is_live || echo 'not connected again'
+	is reconnects "$(counter reconnects)" 1
+	tell "$(envelope "$subject" 7 3 "$removed")"
+	until_state '^complete next 4 .* removed 3 .* lost 0'
+	# and something was
+	nats_down
+	until_true is_live connecting || echo 'still connected'
+	nats_up
+	until_true is_live || echo 'not connected again'
+	tell "$(envelope "$subject" 7 5 "$removed")"
+	until_state '^degraded next 6 .* removed 4 .* lost 1'
+	is gaps "$(counter gaps)" 1
+	# a cache that is cleared, or another publisher
+	tell "$(envelope "$subject" 7 6 "$(echo "$v14" | sed 's/.*c460//')")"
+	until_state '^complete next 7 .* cleared 2 '
+	tell "$(envelope "$subject" 8 0 "$removed")"
+	until_state '^complete next 1 .* restarts 1 '
+	state b:0 | grep -q '^off' || state b:0
+	nats_down
+	pub=ipc://$sockets/pub
+}
+
 # ID: an event that removes a block.
 trtllm()
 {
@@ -767,6 +863,16 @@ case_configurations()
 	    "rank": 2, "interval_ms": 99 },
 	  { "worker": "s", "server": "http://h:6", "engine": "trtllm",
 	    "topic": "kv" },
+	  { "worker": "t", "events": "nats://h:1" },
+	  { "worker": "u", "events": "nats://h:1", "engine": "dynamo", "id": 1 },
+	  { "worker": "v", "events": "nats://h:1", "engine": "dynamo", "id": 1,
+	    "topic": "a..b" },
+	  { "worker": "w", "events": "nats://u:p@h:1", "engine": "dynamo",
+	    "id": 1, "topic": "a" },
+	  { "worker": "x", "events": "nats://h:1/a", "engine": "dynamo",
+	    "id": 1, "topic": "a" },
+	  { "worker": "y", "events": "nats://h:99999", "engine": "dynamo",
+	    "id": 1, "topic": "a" },
 	  { "worker": 7, "events": "tcp://h:1" }, 8
 	], "wokers": [] }
 	END
@@ -781,10 +887,12 @@ case_configurations()
 	    'm: .*"id" there' 'n: only SGLang' 'o: rank 0 is there twice' \
 	    'p: .* leave "ranks" out' 'r: .* give each the same' \
 	    's: what is polled has no "topic"' '"worker" is a text' \
-	    'entry 23: it is no object' 'there is no "wokers"'; do
+	    't: only Dynamo' 'u: "topic" is missing' 'v: "topic" is no' \
+	    'w: .* password' 'x: .* not nats://h:1/a' 'y: .* host or port' \
+	    'entry 29: it is no object' 'there is no "wokers"'; do
 		grep -q -- "$sentence" "$out" || echo "not said: $sentence"
 	done
-	[ "$(wc -l < "$out")" -eq 21 ] || cat "$out"
+	[ "$(wc -l < "$out")" -eq 27 ] || cat "$out"
 	echo '{ "workers": [' > "$conf"
 	"$events" -c "$conf" --check > "$out" 2>&1 && echo 'exit 0'
 	grep -q 'line 2: it is cut' "$out" || cat "$out"
@@ -800,6 +908,7 @@ case_configurations()
 
 v1=$(vector v1)
 v13=$(vector v13)
+v14=$(vector v14)
 v14_frame=$(vector v14_frame)
 
 all_cases events-daemon "$0"

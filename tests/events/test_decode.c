@@ -240,6 +240,47 @@ START_TEST(v14_envelope_and_frame)
 }
 END_TEST
 
+/* false: it has none; out of the hex of a message. */
+static bool
+numbers(const char *hex, uint64_t *publisher, uint64_t *sequence)
+{
+	size_t n;
+	unsigned char *bytes = vector_bytes(hex, &n);
+	const bool good = decode_dynamo_numbers(bytes, n, publisher, sequence);
+
+	free(bytes);
+	return good;
+}
+
+/* {publisher_id, sequence}, with numbers in all forms. */
+START_TEST(numbers_of_envelopes)
+{
+#define MAP "82ac7075626c69736865725f6964"
+#define SEQ "a873657175656e6365"
+	static const char *const none[] = { "", "c0", "90", "80", "07",
+	    MAP "07", MAP "07a173" "00", "81" SEQ "00", MAP "ff" SEQ "00",
+	    MAP "07" SEQ "c0", MAP "07" SEQ "a130", MAP "07" SEQ "cd01",
+	    MAP "07" SEQ "00" "00", MAP "07" SEQ "d001", "01000000ff" MAP "07"
+	    SEQ "00" };
+	uint64_t p = 0, q = 1;
+	size_t i;
+
+	ck_assert(numbers(vector_hex("v14"), &p, &q) && p == 7 && q == 0);
+	p = q = 9;
+	ck_assert(numbers(vector_hex("v14_frame"), &p, &q) && p == 7 &&
+	    q == 0);
+	ck_assert(numbers(MAP "cc80" SEQ "cd0102", &p, &q));
+	ck_assert(p == 0x80 && q == 0x102);
+	ck_assert(numbers(MAP "ce01020304" SEQ "cfffffffffffffffff", &p, &q));
+	ck_assert(p == 0x1020304 && q == UINT64_MAX);
+	ck_assert(!numbers(vector_hex("v13"), &p, &q));
+	for (i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		ck_assert_msg(!numbers(none[i], &p, &q), "%s", none[i]);
+#undef MAP
+#undef SEQ
+}
+END_TEST
+
 /* These copies are those that all implementations are held to. */
 START_TEST(vectors_are_the_shared_ones)
 {
@@ -1070,6 +1111,7 @@ suite_decode(void)
 	tcase_add_test(t, v12_mooncake);
 	tcase_add_test(t, v13_dynamo);
 	tcase_add_test(t, v14_envelope_and_frame);
+	tcase_add_test(t, numbers_of_envelopes);
 	tcase_add_test(t, vectors_are_the_shared_ones);
 	tcase_add_test(t, a_time_that_is_none);
 	tcase_add_test(t, a_number_for_an_adapter);
