@@ -790,7 +790,7 @@ struct kvr_worker_stats {
 	uint64_t events_held;       /* engine blocks that it has now; 0: not */
 	                            /* known */
 	uint64_t events_capacity;   /* tokens, by counting; 0: not yet */
-	uint64_t events_blocks;     /* of the index, known by their names */
+	uint64_t events_blocks;     /* aliases: blocks known by their names */
 	uint64_t events_orphans;    /* engine blocks, behind an unknown one */
 	int64_t events_at;          /* time of the last batch; -1: none */
 	uint32_t events_state;      /* enum kvr_events_state */

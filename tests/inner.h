@@ -257,8 +257,9 @@ say(const char *text)
 	for (i = 0; i < n; i++)
 		token[i] = (unsigned char)text[i];
 	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, token, n), KVR_OK);
-	for (i = 0; i < n; i++)
-		say_letter((uint32_t)p->sequence[i], text[i]);
+	for (i = 0; i < n / p->rule.block_size; i++)
+		say_letter((uint32_t)p->sequence[i],
+		    text[i * p->rule.block_size]);
 	return p;
 }
 

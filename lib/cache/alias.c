@@ -23,6 +23,8 @@
  *   3. A stream counts the aliases of its life.
  *
  *   4. The region counts those that are dead: of a life that has ended.
+ *   5. One that ends within a block goes on where its parent ends, and one that
+ *      ends a block has the rest of it: pages.c.
  *
  * Ending a life costs nothing: the stream gets another number, or none. While
  * anything is dead, each alias that is added looks at a few others for it; so
@@ -31,8 +33,12 @@
 #include "alias.h"
 
 #include "mix.h"
+#include "pages.h"
 
-enum { SWEEP = 64 }; /* looked at for dead ones, for one that is added */
+enum {
+	SWEEP = 64, /* looked at for dead ones, for one that is added */
+	AHEAD = 6   /* names, from one step of loading ahead to the next */
+};
 
 static uint32_t
 bucket_of(const struct kvr *k, uint32_t life, uint64_t name)
@@ -75,6 +81,41 @@ alias_find(const struct kvr *k, uint32_t life, uint64_t name)
 	if (limit < CHAIN_MAX - CHAIN_USUAL)
 		add_once(k->region->counts.steps, CHAIN_MAX - limit);
 	return limit > 0 && i <= k->layout.aliases ? i : 0;
+}
+
+/* A bucket, some names later its first alias, and then the one behind that. */
+void
+alias_prefetch(const struct kvr *k, uint32_t life, const uint64_t *name,
+    size_t left, int by)
+{
+	const ptrdiff_t far = (ptrdiff_t)by * AHEAD;
+	const uint32_t *buckets = k->alias_buckets;
+	uint32_t first;
+
+	if (left > 3 * AHEAD)
+		__builtin_prefetch(&buckets[bucket_of(k, life, name[3 * far])]);
+	if (left > 2 * AHEAD)
+		__builtin_prefetch(alias_at(k, read_once(buckets[bucket_of(k,
+		    life, name[2 * far])])));
+	if (left > AHEAD) {
+		first = read_once(buckets[bucket_of(k, life, name[far])]);
+		__builtin_prefetch(alias_at(k, read_once(alias_at(k,
+		    first)->next)));
+	}
+}
+
+uint32_t
+alias_whole(const struct kvr *k, uint32_t alias, uint64_t *steps)
+{
+	uint32_t begun = alias_begun(alias_at(k, alias)), before;
+
+	for (; begun > 0; begun = before, (*steps)++) {
+		alias = read_once(alias_at(k, alias)->parent);
+		before = alias_begun(alias_at(k, alias));
+		if (before >= begun)
+			return 0;
+	}
+	return alias <= k->layout.aliases ? alias : 0;
 }
 
 /* ------------------------------------------------------------- freeing --- */
@@ -197,9 +238,10 @@ sound(const struct kvr *k, uint32_t i, uint32_t *children)
 	if (dead(k, a))
 		return true;
 	if (parent == 0)
-		return a->copies == 0;
+		return a->copies == 0 && alias_begun(a) == 0;
 	if (parent > k->layout.aliases ||
-	    alias_at(k, parent)->life != a->life)
+	    alias_at(k, parent)->life != a->life ||
+	    !pages_sound(k, a))
 		return false;
 	children[parent]++;
 	return true;

@@ -14,6 +14,20 @@ alias_at(const struct kvr *k, uint32_t i)
 	return &k->aliases[i <= k->layout.aliases ? i : 0];
 }
 
+/* Tokens of a block within which it ends; 0: it ends one, or is a root. */
+static inline uint32_t
+alias_begun(const struct alias *a)
+{
+	uint32_t node = read_once(a->node);
+
+	return node > ALIAS_WITHIN ? node - ALIAS_WITHIN : 0;
+}
+/*
+ * The next on the way up from it, or itself, that ends no block within; 0: the
+ * way is damaged.
+ */
+uint32_t alias_whole(const struct kvr *k, uint32_t alias, uint64_t *steps);
+
 /* A number for a life that begins; 0: there are none left. */
 uint32_t alias_life(struct kvr *k);
 
@@ -22,6 +36,12 @@ void alias_end(struct kvr *k, struct stream *s);
 
 /* The alias of this name in this life; 0: there is none. */
 uint32_t alias_find(const struct kvr *k, uint32_t life, uint64_t name);
+/*
+ * Loads ahead for those that will be asked for: the names behind this one, of
+ * which there are `left`, or before it if `by` is -1.
+ */
+void alias_prefetch(const struct kvr *k, uint32_t life, const uint64_t *name,
+    size_t left, int by);
 /*
  * Adds one with name, sequence, parent, node, life, worker and copies of
  * `like`. 0: all are taken.

@@ -10,6 +10,8 @@
  *	node       [h0 h1 h2 h3]                 hint of s3: this one
  *	split      [h0 h1] == [h2 h3]            of s1, too, but it is above
  *	s1?        s1 <- s0 <- root: after the root, a node begins with h0
+ *
+ * Those that end within a block are passed over: they have no place.
  */
 #include "alias_place.h"
 
@@ -66,15 +68,16 @@ find_above(const struct kvr *k, uint32_t alias, uint64_t *steps,
 
 	for (out->at = 0; *steps < most; out->at++, (*steps)++) {
 		const struct alias *a = alias_at(k, alias);
+		uint32_t above = alias_whole(k, a->parent, steps);
 
-		if (a->parent == 0)
+		if (above == 0)
 			break;
-		out->node = node_child(k, alias_at(k, a->parent)->sequence,
+		out->node = node_child(k, alias_at(k, above)->sequence,
 		    (uint32_t)a->sequence, steps);
 		if (out->node != 0 && block_is(k, out->node, out->at,
 		    sequence))
 			return true;
-		alias = a->parent;
+		alias = above;
 	}
 	return false;
 }
@@ -107,7 +110,7 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	uint32_t slot = k->names[(a->worker - 1u) % k->layout.names].slot;
 	struct place place = { (uint32_t)(places[alias] >> 32),
 		(uint32_t)places[alias] };
-	uint32_t entry, length, parent = read_once(a->parent);
+	uint32_t entry, length, above;
 	struct cover c = { 0, 0, 0, 0 };
 	uint64_t steps = 0;
 
@@ -115,9 +118,9 @@ block_held(const struct kvr *k, uint32_t alias, uint64_t *places)
 	    !find_in(k, a->node, slot, a->sequence, &steps, &place) &&
 	    !find_above(k, alias, &steps, &place))
 		return false;
-	if (place.at > 0 && parent <= k->layout.aliases)
-		places[parent] = (uint64_t)place.node << 32 |
-		    (place.at - 1);
+	above = alias_whole(k, a->parent, &steps);
+	if (place.at > 0)
+		places[above] = (uint64_t)place.node << 32 | (place.at - 1);
 	length = node_at(k, place.node)->length;
 	entry = cover_climb(k, &c, place.node, slot);
 	return entry != 0 && entry_at(k, entry)->trimmed <=
@@ -135,7 +138,7 @@ alias_places_sound(const struct kvr *k, uint64_t *places)
 	while (i-- > 1) {
 		const struct alias *a = alias_at(k, i);
 
-		if (a->life != 0 && a->parent != 0 &&
+		if (a->life != 0 && a->parent != 0 && alias_begun(a) == 0 &&
 		    stream_at(k, a->worker)->life == a->life &&
 		    !block_held(k, i, places))
 			return false;

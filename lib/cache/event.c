@@ -191,6 +191,20 @@ event_sum(const struct event_batch *b, struct event_sum *sum)
 	return KVR_OK;
 }
 
+size_t
+event_first_valid(const struct event_batch *b)
+{
+	struct kvr_event e;
+	size_t i;
+
+	for (i = b->n; i > 0; i--)
+		if (event_get(b, i - 1, &e) == KVR_OK &&
+		    (e.kind == KVR_EVENT_CLEARED ||
+		    e.kind == KVR_EVENT_RESTARTED))
+			break;
+	return i;
+}
+
 /* ---------------------------------------------------------- the stream --- */
 
 /* Was another batch of this number applied? If one has no digest: `unknown`. */
@@ -350,6 +364,21 @@ stream_take(struct kvr *k, uint32_t slot, struct stream *s,
 	s->last = b->head.digest;
 	s->next = seq + 1;
 	stream_count(s, b, sum);
+	return true;
+}
+
+bool
+event_same_copies(struct kvr *k, uint32_t slot, const struct event_batch *b)
+{
+	struct stream *t = stream_at(k, slot_at(k, slot)->name);
+	uint8_t copies = (b->head.flags & KVR_BATCH_FULL) != 0
+	    ? COPIES_LISTED : COPIES_COUNTED;
+
+	if (b->n == 0 || t->copies == copies)
+		return true;
+	if (t->copies != COPIES_NONE)
+		return false;
+	put_once(t->copies, copies);
 	return true;
 }
 

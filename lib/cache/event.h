@@ -18,6 +18,10 @@ struct event_batch {
 	/* local hashes of all blocks, sequence hashes of one event */
 	uint64_t *local, *sequence;
 	uint64_t n_local, n_sequence;
+	/* of pages, room for what is hashed later: hashes of one event, */
+	uint64_t *paged;
+	uint64_t n_paged;
+	uint32_t *block; /* and the tokens of a block */
 };
 
 /* What a batch comes to: computed without the lock. */
@@ -35,6 +39,9 @@ struct event_sum {
 int event_get(const struct event_batch *b, size_t i, struct kvr_event *e);
 /* KVR_EINVAL: an event refers to what is not in the arrays. */
 int event_sum(const struct event_batch *b, struct event_sum *sum);
+
+/* Events before this one are void. */
+size_t event_first_valid(const struct event_batch *b);
 
 /* Under the lock: what becomes of a batch. enum kvr_events_outcome. */
 uint32_t event_outcome(const struct stream *s, const struct event_batch *b,
@@ -57,6 +64,10 @@ void event_lost(struct kvr *k, uint32_t slot, uint64_t next);
 /* What the cache holds is not known any more. */
 void event_degrade(struct kvr *k, uint32_t slot);
 void event_off(struct kvr *k, uint32_t slot);
+
+/* Do copies mean in this batch what they have meant in this life? */
+bool event_same_copies(struct kvr *k, uint32_t slot,
+    const struct event_batch *b);
 
 /* The stream of a new worker, and of one that is reset. */
 void event_begin(struct kvr *k, uint32_t name);

@@ -10,10 +10,14 @@
  *
  *	local      | l0 l1 l2 | l0 l1 |
  *	sequence   | of the block before | s0 s1 s2 |    as many as the most
+ *
+ * An event of pages does not say where in a block of the index it begins, so
+ * there is only room for its hashes: pages.c.
  */
 #include "event_hash.h"
 
 #include "hash.h"
+#include "pages.h"
 
 #include <stdlib.h>
 
@@ -60,34 +64,69 @@ hash_one(const struct kvr *k, const struct event_batch *b,
 	return KVR_OK;
 }
 
-int
-event_hash(const struct kvr *k, struct event_batch *b)
+static uint64_t
+larger(uint64_t a, uint64_t b)
 {
-	uint64_t most = 0, all = 0, blocks, at = 0;
-	struct kvr_event e;
-	int error = KVR_OK;
-	size_t i;
+	return a > b ? a : b;
+}
 
+/* How much room the events take. */
+static int
+measure(const struct kvr *k, struct event_batch *b)
+{
+	struct kvr_event e;
+	uint64_t blocks;
+	size_t i;
+	int error;
+
+	b->n_local = b->n_sequence = b->n_paged = 0;
 	for (i = 0; i < b->n; i++) {
 		if ((error = event_get(b, i, &e)) != KVR_OK)
 			return error;
 		blocks = event_blocks_given(k, &e);
-		most = blocks > most ? blocks : most;
-		all += blocks;
-		if (all > RECORD_MAX)
+		b->n_local += blocks;
+		b->n_paged = larger(b->n_paged, pages_most(k, &e));
+		b->n_sequence = larger(b->n_sequence,
+		    larger(blocks, b->n_paged));
+		if (larger(b->n_local, b->n_paged) > RECORD_MAX)
 			return KVR_EINVAL;
 	}
-	b->local = calloc((size_t)all + (size_t)most + 1, sizeof(*b->local));
+	return KVR_OK;
+}
+
+static int
+make_room(const struct kvr *k, struct event_batch *b)
+{
+	/* words of 64 bits for the tokens of a block */
+	uint64_t block = b->n_paged > 0 ? k->rule.block_size / 2u + 1 : 0;
+
+	b->local = calloc((size_t)(b->n_local + b->n_sequence + 1 +
+	    b->n_paged + block), sizeof(*b->local));
 	if (b->local == NULL)
 		return KVR_ENOMEM;
-	b->sequence = b->local + all;
-	b->n_local = all;
-	b->n_sequence = most;
+	b->sequence = b->local + b->n_local;
+	b->paged = b->sequence + b->n_sequence + 1;
+	b->block = (uint32_t *)(void *)(b->paged + b->n_paged);
+	return KVR_OK;
+}
+
+int
+event_hash(const struct kvr *k, struct event_batch *b)
+{
+	uint64_t blocks, at = 0;
+	struct kvr_event e;
+	size_t i;
+	int error = measure(k, b);
+
+	if (error == KVR_OK)
+		error = make_room(k, b);
+	if (error != KVR_OK)
+		return error;
 	for (i = 0; i < b->n && error == KVR_OK; i++, at += blocks) {
 		error = event_get(b, i, &e);
 		/* else the caller changes it meanwhile: GCOVR_EXCL_BR_START */
 		blocks = error == KVR_OK ? event_blocks_given(k, &e) : 0;
-		if (blocks > most || blocks > all - at)
+		if (blocks > b->n_sequence || blocks > b->n_local - at)
 			error = KVR_EINVAL;
 		/* GCOVR_EXCL_BR_STOP */
 		if (error == KVR_OK)

@@ -29,6 +29,9 @@
  * engine's name; those before it are shared by all that begin like it, so they
  * have a name of their own, and as many copies as such blocks are there.
  *
+ * PAGES. Or it may be a part of one of the index: pages.c. Then a block is held
+ * that its last page is held of, and the way up is over all pages.
+ *
  * HOLES. Engines evict the last blocks of a prefix first. If one is removed
  * before those behind it, its alias stays, without copies, until they are gone,
  * and so does what it stands for: a node does not know its children. Within a
@@ -51,6 +54,7 @@
 #include "mix.h"
 #include "node.h"
 #include "order.h"
+#include "pages.h"
 #include "retain.h"
 #include "run.h"
 #include "window.h"
@@ -123,9 +127,11 @@ struct storing {
 	struct kvr *k;
 	const struct event_batch *b;
 	const struct kvr_event *e;
-	uint32_t slot, each;
+	uint32_t slot, each; /* blocks of the index in the engine's; or 0: */
+	struct pages pages;
 	int64_t now;
 	struct alias like;   /* of the next alias; its parent is the last */
+	uint32_t above;      /* alias of the block before, or of the root */
 	uint64_t *sequence;  /* [1 + blocks]: of the block before, and theirs */
 	uint32_t blocks;
 	bool twice;          /* a block has another name already */
@@ -232,23 +238,32 @@ store_behind(struct storing *s)
 		l->parent = root_alias(s);
 	else
 		l->parent = alias_find(s->k, l->life, s->e->parent);
-	return l->parent != 0 && ((s->e->flags & KVR_EVENT_PARENT) == 0 ||
-	    alias_at(s->k, l->parent)->copies > 0);
+	if (l->parent == 0 || ((s->e->flags & KVR_EVENT_PARENT) != 0 &&
+	    alias_at(s->k, l->parent)->copies == 0))
+		return false;
+	if (s->pages.size > 0 && !pages_begin(s->k, &s->pages, l->parent,
+	    s->b->block, &s->k->region->counts.steps))
+		return false;
+	s->above = s->pages.size > 0 ? s->pages.above : l->parent;
+	return true;
 }
 
 static void
 store_hashes(struct storing *s, const uint64_t *local)
 {
 	const struct hash_rule *rule = &s->k->rule;
+	const struct alias *above = alias_at(s->k, s->above);
 	struct hash_chain chain;
 	struct kvr_scope scope = { 0 };
 
-	s->sequence[0] = alias_at(s->k, s->like.parent)->sequence;
+	s->sequence[0] = above->sequence;
 	(void)hash_scope_get(rule, &s->e->scope, &scope);
-	if ((s->e->flags & KVR_EVENT_PARENT) != 0)
+	if (above->parent != 0) {
 		hash_resume(rule, &scope, s->sequence[0], &chain);
-	else
+	} else { /* which only the first page may have said */
 		(void)hash_start(rule, &scope, &chain);
+		chain.state = s->sequence[0];
+	}
 	hash_chain_on(rule, &chain, local, s->blocks, s->sequence + 1);
 }
 
@@ -264,13 +279,14 @@ has_other_name(const struct storing *s, const struct kvr_prompt *p,
 	const struct kvr *k = s->k;
 	struct cover c = { 0, 0, 0, 0 };
 	struct path path;
-	uint32_t want = how->depth, entry;
-	uint64_t i = 0;
+	uint32_t each = s->each > 0 ? s->each : 1, want = how->depth + each;
+	uint32_t entry;
+	uint64_t i;
 
-	do
-		want += s->each;
-	while (alias_find(k, s->like.life, s->b->hashes[s->e->hashes_at +
-	    i]) != 0 && ++i < s->e->hashes);
+	for (i = 0; want <= how->depth + s->blocks; want += each, i++)
+		if (alias_find(k, s->like.life, s->b->hashes[s->e->hashes_at +
+		    (s->each > 0 ? i : pages_end(k, &s->pages, i))]) == 0)
+			break;
 	if (want > how->depth + s->blocks)
 		return false;
 	index_walk(k, p, want, how, &path);
@@ -302,8 +318,8 @@ store_path(struct storing *s)
 	    s->blocks, run_level(s->blocks)));
 	if (!hold_tracks(k, s->slot))
 		return 0;
-	if (alias_at(k, s->like.parent)->parent != 0) {
-		if (!alias_place(k, s->like.parent, s->slot, &place))
+	if (alias_at(k, s->above)->parent != 0) {
+		if (!alias_place(k, s->above, s->slot, &place))
 			return 0;
 		how.below = place.node;
 		how.inside = place.at + 1;
@@ -352,18 +368,49 @@ store_aliases(struct storing *s)
 	return true;
 }
 
+/* The same of pages. Each is a step, so that many of them are given up. */
+static bool
+store_pages(struct storing *s)
+{
+	const uint64_t *names = &s->b->hashes[s->e->hashes_at];
+	uint64_t i;
+	uint32_t a;
+
+	s->pages.node = s->like.node;
+	s->pages.sequence = s->sequence + 1;
+	for (i = 0; i < s->e->hashes; i++, names++) {
+		alias_prefetch(s->k, s->like.life, names, s->e->hashes - i, 1);
+		a = too_long(s->k) ? 0
+		    : pages_add(s->k, &s->pages, &s->like, i, *names);
+		if (a == 0)
+			return false;
+		copy_more(s, a);
+	}
+	return true;
+}
+
 /* Does each of its blocks have an alias? Then none is new. */
 static bool
 all_known(const struct storing *s)
 {
 	uint64_t i;
 
-	for (i = 0; i < s->e->hashes; i++)
+	for (i = 0; i < s->e->hashes && !too_long(s->k); i++) {
 		if (alias_find(s->k, s->like.life,
 		    s->b->hashes[s->e->hashes_at + i]) == 0)
-			break;
-	add_once(s->k->region->counts.steps, i);
-	return i == s->e->hashes;
+			return false;
+		add_once(s->k->region->counts.steps, 1);
+	}
+	return true;
+}
+
+/* Its blocks are on record; false: not all of them could be. */
+static bool
+store_blocks(struct storing *s)
+{
+	s->twice = false;
+	s->like.node = s->blocks > 0 ? store_path(s) : 0;
+	return s->twice || s->like.node != 0 || s->blocks == 0;
 }
 
 static void
@@ -381,12 +428,18 @@ store(struct storing *s, const uint64_t *local)
 			hold_lose(s->k, s->slot);
 		return;
 	}
+	if (s->pages.size > 0) {
+		pages_hash(s->k, &s->pages, s->b, s->e, s->b->block,
+		    s->b->paged);
+		s->blocks = s->pages.blocks;
+	}
 	store_hashes(s, local);
-	s->twice = false;
-	s->like.node = store_path(s);
-	if (s->twice)
+	if (!store_blocks(s))
+		hold_lose(s->k, s->slot);
+	else if (s->twice)
 		store_copies(s);
-	else if (s->like.node == 0 || !store_aliases(s))
+	else if (!(s->pages.size > 0 ? store_pages(s)
+	    : store_aliases(s)))
 		hold_lose(s->k, s->slot);
 }
 
@@ -454,16 +507,19 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 	struct place place, last = { 0, 0 };
 
 	while (!region_broken(k) && hold_tracks(k, slot)) {
-		uint32_t parent = alias_at(k, alias)->parent;
+		uint32_t parent = alias_at(k, alias)->parent, above;
 		struct alias *p = alias_at(k, parent);
 
 		add_once(k->region->counts.steps, 1);
-		if (parent != 0 && alias_place(k, alias, slot, &place)) {
+		if (parent != 0 && alias_begun(alias_at(k, alias)) == 0 &&
+		    alias_place(k, alias, slot, &place)) {
 			if (last.node != 0 && last.node != place.node)
 				trim(k, slot, &last);
 			last = place;
-			write_once(p->node, place.at > 0 ? place.node
-			    : node_at(k, place.node)->parent);
+			above = alias_whole(k, parent,
+			    &k->region->counts.steps);
+			write_once(alias_at(k, above)->node, place.at > 0
+			    ? place.node : node_at(k, place.node)->parent);
 		}
 		alias_drop(k, alias);
 		if (parent == 0 || p->copies > 0 || p->children > 0)
@@ -497,18 +553,19 @@ copy_less(const struct storing *s, uint32_t alias)
 static void
 take_away(const struct storing *s)
 {
+	const uint64_t *names = &s->b->hashes[s->e->hashes_at];
 	uint64_t i;
 	uint32_t a;
 
 	for (i = s->e->hashes; i-- > 0 && !region_broken(s->k) &&
 	     !too_long(s->k);) {
+		alias_prefetch(s->k, s->like.life, &names[i], i + 1, -1);
 		add_once(s->k->region->counts.steps, 1);
 		if (s->k->region->free_cells < ROOM_TRIM)
 			retain_make_room(s->k, s->now, ROOM_TRIM);
 		if (!hold_tracks(s->k, s->slot))
 			break;
-		a = alias_find(s->k, s->like.life,
-		    s->b->hashes[s->e->hashes_at + i]);
+		a = alias_find(s->k, s->like.life, names[i]);
 		if (a != 0)
 			copy_less(s, a);
 	}
@@ -516,27 +573,10 @@ take_away(const struct storing *s)
 
 /* ------------------------------------------------------------ a batch --- */
 
-/* Events before this one are void. */
-static size_t
-first_valid(const struct event_batch *b)
-{
-	struct kvr_event e;
-	size_t i;
-
-	for (i = b->n; i > 0; i--)
-		if (event_get(b, i - 1, &e) == KVR_OK &&
-		    (e.kind == KVR_EVENT_CLEARED ||
-		    e.kind == KVR_EVENT_RESTARTED))
-			break;
-	return i;
-}
-
-/* Blocks of the index in each of the worker's; 0: events do not fit. */
+/* Blocks of the index in one of the engine's; 0: no whole number. */
 static uint32_t
-each_of(const struct kvr *k, uint32_t slot)
+each_of(const struct kvr *k, uint32_t tokens)
 {
-	uint32_t tokens = stream_of(k, slot)->block_tokens;
-
 	return tokens % k->rule.block_size == 0 ? tokens / k->rule.block_size
 	    : 0;
 }
@@ -550,49 +590,40 @@ apply_event(struct storing *s, const uint64_t *local)
 		take_away(s);
 	else if (s->e->kind != KVR_EVENT_STORED)
 		return;
-	else if (s->e->block_tokens == 0 ||
-	    (s->each > 0 && event_blocks_each(s->k, s->e) == s->each))
+	else if (s->pages.size > 0 && (s->e->flags & KVR_EVENT_LOCALS) != 0)
+		hold_lose(s->k, s->slot); /* hashes of pages make no block's */
+	else if (s->e->block_tokens == 0 || s->e->block_tokens ==
+	    stream_of(s->k, s->slot)->block_tokens)
 		store(s, local);
 	else
 		orphan(s->k, s->slot, s->e->hashes);
 }
 
-/* Do copies mean what they have meant in this life? */
-static bool
-same_copies(struct kvr *k, uint32_t slot, const struct event_batch *b)
-{
-	struct stream *t = stream_of(k, slot);
-	uint8_t copies = (b->head.flags & KVR_BATCH_FULL) != 0
-	    ? COPIES_LISTED : COPIES_COUNTED;
-
-	if (b->n == 0 || t->copies == copies)
-		return true;
-	if (t->copies != COPIES_NONE)
-		return false;
-	put_once(t->copies, copies);
-	return true;
-}
-
 /*
- * The blocks are hashed; have a size of which the index's is a part; and are
- * counted as before. Not hashed: the worker's retention was set meanwhile.
+ * The blocks are hashed; they are several of the index, or pages of one; and
+ * are counted as before. Not hashed: the worker's retention was set meanwhile.
  */
 static bool
 understood(struct kvr *k, uint32_t slot, const struct event_batch *b)
 {
-	if (b->local == NULL || !same_copies(k, slot, b))
+	uint32_t tokens = stream_of(k, slot)->block_tokens;
+
+	if (b->local == NULL || !event_same_copies(k, slot, b))
 		return false;
-	return each_of(k, slot) > 0 || stream_of(k, slot)->block_tokens == 0;
+	return tokens == 0 || each_of(k, tokens) > 0 ||
+	    pages_size(k, tokens) > 0;
 }
 
 void
 hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
     int64_t now)
 {
+	uint32_t tokens = stream_of(k, slot)->block_tokens;
 	struct storing s = { .k = k, .b = b, .slot = slot, .now = now,
-		.sequence = b->sequence, .each = each_of(k, slot) };
-	size_t i, first = first_valid(b);
-	uint64_t at = 0, blocks;
+		.sequence = b->sequence, .each = each_of(k, tokens),
+		.pages = { .size = pages_size(k, tokens) } };
+	size_t i, first = event_first_valid(b);
+	uint64_t at = 0, blocks, paged;
 	struct kvr_event e;
 
 	s.e = &e;
@@ -602,16 +633,20 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	for (i = 0; i < b->n && hold_tracks(k, slot) && !region_broken(k);
 	     i++, at += blocks) {
 		/* else the caller changes it meanwhile: GCOVR_EXCL_BR_START */
-		blocks = event_get(b, i, &e) == KVR_OK
-		    ? event_blocks_given(k, &e) : 0;
-		if (blocks > b->n_sequence || blocks > b->n_local - at)
+		if (event_get(b, i, &e) != KVR_OK)
+			break;
+		blocks = event_blocks_given(k, &e);
+		paged = pages_most(k, &e);
+		if (blocks > b->n_sequence || blocks > b->n_local - at ||
+		    paged > b->n_paged)
 			break;
 		/* GCOVR_EXCL_BR_STOP */
 		if (i < first)
 			continue;
 		s.like.life = stream_of(k, slot)->life;
 		s.blocks = (uint32_t)blocks;
-		apply_event(&s, blocks > 0 ? b->local + at : NULL);
+		apply_event(&s, blocks > 0 ? b->local + at
+		    : paged > 0 ? b->paged : NULL);
 		if (too_long(k) && !region_broken(k))
 			hold_lose(k, slot);
 	}

@@ -88,6 +88,26 @@ START_TEST(found_by_life_and_name)
 }
 END_TEST
 
+/* It reads nothing but those names, in either direction. */
+START_TEST(loading_ahead_changes_nothing)
+{
+	uint64_t *names = malloc(40 * sizeof(*names));
+	uint32_t life = live(1), i, root = add(1, 1000, 0);
+
+	ck_assert_ptr_nonnull(names);
+	for (i = 0; i < 40; i++) {
+		names[i] = 7 * i;
+		ck_assert_uint_gt(add(1, names[i], root), 0);
+	}
+	for (i = 0; i < 40; i++) {
+		alias_prefetch(k, life, &names[i], 40 - i, 1);
+		alias_prefetch(k, life, &names[i], i + 1, -1);
+	}
+	free(names);
+	ck_assert(sound());
+}
+END_TEST
+
 /* What lived before is found when there is no other room. */
 START_TEST(the_dead_make_room)
 {
@@ -304,6 +324,7 @@ suite_alias(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	suite_add_tcase(s, t);
 	tcase_add_test(t, found_by_life_and_name);
+	tcase_add_test(t, loading_ahead_changes_nothing);
 	tcase_add_test(t, the_dead_make_room);
 	tcase_add_test(t, the_last_dead_are_found);
 	tcase_add_test(t, what_was_emptied_is_not_dead);
