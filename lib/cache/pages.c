@@ -195,7 +195,7 @@ pages_sound(const struct kvr *k, const struct alias *a)
 	if (begun == 0 && at == 0)
 		return true;
 	size = pages_size(k, stream_at(k, a->worker)->block_tokens);
-	if (size == 0 || at >= k->rule.block_size)
+	if (size == 0)
 		return false;
 	if (begun == 0)
 		return at + size == k->rule.block_size;
