@@ -71,7 +71,9 @@ $(BUILD)/event-cost: $(BUILD)/obj/bench/events/event_cost.o \
 
 bench-event-cost: deps-events $(BUILD)/event-cost ## what it costs to know blocks by engines' names: time and memory
 	@for blocks in 1 8 32 128; do \
-	    $(BUILD)/event-cost $$blocks $(or $(PAIRS),400000) || exit; done
+	    $(BUILD)/event-cost $$blocks $(or $(PAIRS),400000) || exit; done; \
+	for pages in '1 16' '1 64' '16 64'; do \
+	    $(BUILD)/event-cost 8 $(or $(PAIRS),400000) $$pages || exit; done
 
 no-events: ## say that kvroute-events is not built, and why
 	$(call say,SKIP,kvroute-events: it needs msgpack-c$(comma) libzmq and libcurl)

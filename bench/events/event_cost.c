@@ -2,7 +2,7 @@
 /*
  * event_cost.c - what it costs to know what engines hold, block by block:
  *
- *	event-cost blocks pairs
+ *	event-cost blocks pairs [page [block]]
  *
  *	message --decode--> batch --apply--> region
  *	            timed     `----hash        timed, with its own hashing
@@ -12,7 +12,8 @@
  * of one request, while its cache is full: they are stored behind those of the
  * turn before, and as many of the request that was served longest ago are
  * removed, its last ones first. Requests begin with the same 32 blocks and have
- * up to 256 more of their own. 4 engines with 16,384 blocks of 16 tokens each.
+ * up to 256 more of their own. 4 engines with 16,384 blocks of 16 tokens each,
+ * or of so many; an engine's may be pages of them.
  *
  * Thread CPU of one run, in which the three take turns. Then the prefixes that
  * are held are recorded in a region without names too, to compare their memory.
@@ -35,14 +36,14 @@
 
 enum {
 	ENGINES = 4, CAPACITY = 16384, BLOCK = 16, COMMON = 32, OWN = 256,
-	BLOCKS_MAX = COMMON + OWN, TOKENS_MAX = BLOCKS_MAX * BLOCK,
-	ALIASES = ENGINES * (CAPACITY + 2 * OWN)
+	BLOCKS_MAX = COMMON + OWN, BLOCK_MAX = 64,
+	TOKENS_MAX = BLOCKS_MAX * BLOCK_MAX,
+	ALIASES = ENGINES * (CAPACITY + 2 * OWN) /* for each one of a block */
 };
 
 /* A request: blocks that it has stored, and that are not removed. */
 struct chain {
 	uint32_t id, blocks;
-	uint64_t names[BLOCKS_MAX];
 };
 
 struct engine {
@@ -56,11 +57,13 @@ struct engine {
 
 struct cost {
 	uint32_t blocks;      /* of a batch */
+	uint32_t block, page; /* tokens; pages of a block: */
+	uint32_t pages;
 	struct kvr *k, *plain;
 	struct kvr_prompt *prompt;
 	struct engine engines[ENGINES];
-	struct rng rng;
 	struct packer packer;
+	uint64_t stored[TOKENS_MAX], removed[TOKENS_MAX]; /* names */
 	uint32_t ids;
 	int64_t decode, hash, apply, longest; /* CPU */
 };
@@ -91,14 +94,32 @@ chain_at(const struct engine *e, uint32_t i)
 
 /* The tokens of n blocks of a chain from this one on. */
 static size_t
-tokens_of(const struct chain *c, uint32_t from, uint32_t n, uint32_t *out)
+tokens_of(const struct cost *s, const struct chain *c, uint32_t from,
+    uint32_t n, uint32_t *out)
 {
-	uint32_t i, first = from * BLOCK;
+	uint32_t i, first = from * s->block;
 
-	for (i = 0; i < n * BLOCK; i++)
-		out[i] = first + i < COMMON * BLOCK ? first + i
+	for (i = 0; i < n * s->block; i++)
+		out[i] = first + i < COMMON * s->block ? first + i
 		    : (c->id * UINT32_C(2654435761)) ^ (first + i);
-	return (size_t)n * BLOCK;
+	return (size_t)n * s->block;
+}
+
+/* The engine's names of the pages of these blocks. */
+static size_t
+names_of(const struct cost *s, const struct chain *c, uint32_t from,
+    uint32_t n, uint64_t *out)
+{
+	uint32_t i, first = from * s->pages;
+	struct rng rng;
+
+	for (i = 0; i < n * s->pages; i++) {
+		rng.state = first + i + 1;
+		if (first + i >= COMMON * s->pages)
+			rng.state |= (uint64_t)c->id << 32;
+		out[i] = rng_next(&rng);
+	}
+	return (size_t)n * s->pages;
 }
 
 /* The request that is served next; a new one has what all begin with. */
@@ -106,7 +127,6 @@ static struct chain *
 chain_growing(struct cost *s, struct engine *e)
 {
 	struct chain *c = chain_at(e, e->newest);
-	uint32_t i;
 
 	if (c->id != 0 && c->blocks + s->blocks <= BLOCKS_MAX)
 		return c;
@@ -114,8 +134,6 @@ chain_growing(struct cost *s, struct engine *e)
 	c = chain_at(e, e->newest);
 	c->id = ++s->ids;
 	c->blocks = 0;
-	for (i = 0; i < COMMON; i++)
-		c->names[i] = i + 1;
 	if (e->seq > 0)
 		c->blocks = COMMON;
 	return c;
@@ -126,16 +144,16 @@ static struct event_item
 grow(struct cost *s, struct engine *e, struct chain *c, uint32_t n,
     uint32_t *tokens)
 {
-	struct event_item item = { .kind = ITEM_STORED, .block = BLOCK,
-	    .hashes = &c->names[c->blocks], .n = n, .tokens = tokens };
-	uint32_t i;
+	struct event_item item = { .kind = ITEM_STORED, .block = s->page,
+	    .hashes = s->stored, .tokens = tokens };
 
 	item.has_parent = c->blocks > 0;
-	item.parent = c->blocks > 0 ? c->names[c->blocks - 1] : 0;
-	item.n_tokens = tokens_of(c, c->blocks, n, tokens);
-	for (i = c->blocks; i < c->blocks + n; i++)
-		if (i >= COMMON)
-			c->names[i] = rng_next(&s->rng);
+	if (c->blocks > 0) {
+		(void)names_of(s, c, c->blocks - 1, 1, s->stored);
+		item.parent = s->stored[s->pages - 1];
+	}
+	item.n = names_of(s, c, c->blocks, n, s->stored);
+	item.n_tokens = tokens_of(s, c, c->blocks, n, tokens);
 	c->blocks += n;
 	e->held += n;
 	return item;
@@ -143,15 +161,16 @@ grow(struct cost *s, struct engine *e, struct chain *c, uint32_t n,
 
 /* Removes the last blocks of the oldest, n at most, but not the common ones. */
 static struct event_item
-shrink(struct engine *e, uint32_t n)
+shrink(struct cost *s, struct engine *e, uint32_t n)
 {
 	struct chain *c = chain_at(e, e->oldest);
-	struct event_item item = { .kind = ITEM_REMOVED };
+	struct event_item item = { .kind = ITEM_REMOVED,
+	    .hashes = s->removed };
 
-	item.n = c->blocks - COMMON < n ? c->blocks - COMMON : n;
-	c->blocks -= (uint32_t)item.n;
-	item.hashes = &c->names[c->blocks];
-	e->held -= item.n;
+	n = c->blocks - COMMON < n ? c->blocks - COMMON : n;
+	c->blocks -= n;
+	item.n = names_of(s, c, c->blocks, n, s->removed);
+	e->held -= n;
 	if (c->blocks == COMMON) {
 		c->id = 0;
 		e->oldest++;
@@ -203,7 +222,7 @@ step(struct cost *s, struct engine *e, bool timed)
 
 	items[0] = grow(s, e, c, n, tokens);
 	if (e->held > CAPACITY)
-		items[n_items++] = shrink(e, n);
+		items[n_items++] = shrink(s, e, n);
 	event_pack(&s->packer, FORM_VLLM, 1, 0, items, n_items);
 	hear(s, e, tokens, items[0].n_tokens, timed);
 	e->seq++;
@@ -239,13 +258,17 @@ engine_make(struct cost *s, struct engine *e, uint32_t i)
 static void
 make(struct cost *s)
 {
+	/* two tokens in each, but one for the last page of a block */
+	const uint64_t aliases = ALIASES * (UINT64_C(1) + (s->pages - 1) *
+	    ((s->page + 1) / 2));
 	struct kvr_options o;
 	uint32_t i;
 
 	(void)kvr_options_init(&o, sizeof(o));
-	o.block_size = BLOCK;
+	o.block_size = s->block;
 	must(kvr_new(&o, &s->plain), "region");
-	o.event_blocks = ALIASES;
+	o.event_blocks = aliases;
+	o.region_bytes += 44 * aliases;
 	must(kvr_new(&o, &s->k), "region");
 	must(kvr_prompt_new(s->k, &s->prompt), "prompt");
 	for (i = 0; i < ENGINES; i++)
@@ -278,8 +301,8 @@ record(struct cost *s, const struct engine *e)
 	for (i = e->oldest; i != e->newest + 1; i++) {
 		const struct chain *c = chain_at(e, i);
 
-		must(kvr_prompt_set_tokens(p, NULL, tokens, tokens_of(c, 0,
-		    c->blocks, tokens)), "tokens");
+		must(kvr_prompt_set_tokens(p, NULL, tokens, tokens_of(s, c,
+		    0, c->blocks, tokens)), "tokens");
 		must(kvr_observe(s->plain, p, id, SECOND, 0,
 		    NULL), "observe");
 	}
@@ -299,13 +322,14 @@ tell(struct cost *s, uint64_t pairs)
 
 		must(kvr_worker_stats(s->k, e->target.id, &w), "stats");
 		if (w.events_state != KVR_EVENTS_COMPLETE ||
-		    w.events_held != e->held)
+		    w.events_held != e->held * s->pages)
 			errx(1, "%" PRIu64 " blocks are held, %" PRIu64
-			    " are on record", e->held, w.events_held);
+			    " pages are on record", e->held, w.events_held);
 		held += e->held;
 		names += w.events_blocks;
 		record(s, e);
 	}
+	printf("block=%" PRIu32 "\npage=%" PRIu32 "\n", s->block, s->page);
 	printf("blocks=%" PRIu32 "\ndecode_ns=%.0f\nhash_ns=%.0f\n"
 	    "apply_ns=%.0f\nratio=%.2f\nlongest_us=%.1f\n", s->blocks,
 	    (double)s->decode * per, (double)s->hash * per,
@@ -333,13 +357,19 @@ main(int argc, char **argv)
 	static struct cost s;
 	uint64_t pairs;
 
-	if (argc != 3)
-		errx(2, "usage: event-cost blocks pairs");
+	if (argc < 3 || argc > 5)
+		errx(2, "usage: event-cost blocks pairs [page [block]]");
 	s.blocks = (uint32_t)strtoul(argv[1], NULL, 10);
 	pairs = strtoull(argv[2], NULL, 10);
 	if (s.blocks == 0 || s.blocks > OWN || pairs < s.blocks)
 		errx(2, "1 to %d blocks, and as many pairs", OWN);
-	s.rng.state = 1;
+	s.block = argc > 4 ? (uint32_t)strtoul(argv[4], NULL, 10) : BLOCK;
+	s.page = argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 10) : s.block;
+	if (s.block == 0 || s.block > BLOCK_MAX || s.page == 0 ||
+	    s.block % s.page != 0)
+		errx(2, "blocks of up to %d tokens, and a part as page",
+		    BLOCK_MAX);
+	s.pages = s.block / s.page;
 	make(&s);
 	run(&s, 2 * ENGINES * CAPACITY, false);
 	pairs = pairs / s.blocks * s.blocks;
