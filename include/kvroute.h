@@ -214,6 +214,10 @@ struct kvr_options {
 	                            /* to _MAX */
 	uint64_t event_blocks;      /* experimental. (block, worker) pairs */
 	                            /* known by the hashes of events; 0: none */
+	uint32_t tenants;           /* experimental. That share the region */
+	                            /* when it is full: kvr_tenant(3); 0: it */
+	                            /* is not shared; to KVR_TENANTS_MAX */
+	uint32_t reserved;
 };
 
 /* Writes every default, and `size`, which is sizeof your struct. */
@@ -476,6 +480,9 @@ struct kvr_request {
 	uint64_t affinity;        /* experimental: kvr_affinity_key; 0: none */
 	int64_t affinity_ttl;     /* experimental: since its last use; at */
 	                          /* most 30 days; 0: 600 s */
+	uint32_t share;           /* experimental: of the prompt's tenant in */
+	                          /* a full region; 0: as it is */
+	uint32_t share_reserved;
 };
 int kvr_request_init(struct kvr_request *request, size_t size);
 
@@ -1109,6 +1116,32 @@ int kvr_peer_set(struct kvr *k, const struct kvr_exchange *exchange,
  */
 int kvr_peer_list(const struct kvr *k, struct kvr_exchange *exchange,
     struct kvr_peer *peers, size_t element, size_t capacity, size_t *count);
+
+/*
+ * The tenants of a region, which are those of the scopes of prompts, share it
+ * when it is full: the one that has most of it for its share loses its oldest
+ * prefixes first. See kvr_tenant(3).
+ */
+enum {
+	KVR_TENANTS_MAX = 1024, /* kvr_options.tenants */
+	KVR_SHARE_DEFAULT = 100,
+	KVR_SHARE_MAX = 10000   /* kvr_request.share */
+};
+
+struct kvr_tenant {
+	uint64_t digest;   /* of KVR_SCOPE_TENANT; 0: the rest */
+	uint64_t bytes;    /* of the region */
+	uint64_t evicted;  /* entries lost because the region was full */
+	uint32_t share;
+	uint32_t reserved;
+};
+/*
+ * Tenants that have a part of the region, or lost some. *cursor 0 begins, 0 is
+ * the end; at most `capacity`, *count of them. KVR_ESTATE: the region is not
+ * shared.
+ */
+int kvr_tenant_list(const struct kvr *k, uint64_t *cursor,
+    struct kvr_tenant *out, size_t element, size_t capacity, size_t *count);
 
 /*
  * Events are what an engine itself says of its cache: blocks stored, removed,

@@ -36,6 +36,7 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 	b.session = choice->session;
 	b.session_ttl = r->affinity_ttl;
 	b.promised = choice->promised;
+	b.share = r->share;
 	lease = lease_open(k, p, &b, now, &recorded);
 	add_once(k->region->counts.lease_opens, 1);
 	add_once(s->lease_opens, 1);

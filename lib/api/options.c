@@ -43,7 +43,8 @@ options_check(const struct kvr_options *o)
 	if (o->unit > KVR_UNIT_BYTES || o->hash > KVR_HASH_DYNAMO ||
 	    o->eagle > 1 || o->affinity_entries > KVR_AFFINITY_ENTRIES_MAX ||
 	    !journal_bytes_ok(o->journal_bytes) ||
-	    o->event_blocks > KVR_EVENT_BLOCKS_MAX)
+	    o->event_blocks > KVR_EVENT_BLOCKS_MAX ||
+	    o->tenants > KVR_TENANTS_MAX || o->reserved != 0)
 		return KVR_EINVAL;
 	if (o->eagle == 1 && o->unit == KVR_UNIT_BYTES)
 		return KVR_EINVAL;
@@ -175,6 +176,7 @@ kvr_options_get(const struct kvr *k, struct kvr_options *out)
 	o.affinity_entries = s->affinity_entries;
 	o.journal_bytes = s->journal_bytes;
 	o.event_blocks = s->event_blocks;
+	o.tenants = (uint32_t)s->tenants;
 	o.max_prompt_blocks = s->max_prompt_blocks;
 	memcpy(o.boot_id, k->boot_id, sizeof(o.boot_id));
 	struct_put(out, out->size, &o, sizeof(o));

@@ -243,7 +243,7 @@ uint64_t
 lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
     int64_t now, uint32_t *recorded)
 {
-	struct insert how = { .want = lease_blocks(k, p) };
+	struct insert how = { .want = lease_blocks(k, p), .share = b->share };
 	struct slot *s = slot_at(k, b->slot);
 	struct lease *l;
 	uint32_t i, claim;

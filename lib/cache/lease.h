@@ -23,6 +23,7 @@ struct booking {
 	uint64_t session;  /* to be bound when it is committed; 0: none */
 	double promised;   /* share of the prompt, by the session's binding */
 	int64_t session_ttl;
+	uint32_t share;    /* of the prompt's tenant; 0: as it is */
 };
 
 uint32_t lease_blocks(const struct kvr *k, const struct kvr_prompt *p);

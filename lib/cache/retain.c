@@ -8,7 +8,9 @@
  *
  *   orphaned  their worker was removed or reset
  *   expired   their TTL is over
- *   evicted   the region is full; the one stamped longest ago goes first
+ *   evicted   the region is full; the one stamped longest ago goes first, of
+ *             the tenant with most for its share, if tenants share it:
+ *             tenant.c
  *
  * And for two that concern one worker, because its cache has lost something:
  *
@@ -52,6 +54,7 @@
 #include "node.h"
 #include "order.h"
 #include "run.h"
+#include "tenant.h"
 #include "trust.h"
 #include "window.h"
 
@@ -64,15 +67,6 @@ enum {
 	LEASE_CELLS = 128,    /* that prefixes leave to leases, */
 	LEASE_SHARE = 32      /* at most one in so many */
 };
-
-/* The next to evict from a full region; 0: there is none. */
-static uint32_t
-retain_stamped(struct kvr *k)
-{
-	if (k->region->dead.head != 0)
-		return k->region->dead.head;
-	return slot_at(k, order_stamped_slot(k))->by_stamp.head;
-}
 
 /* The next entry that is orphaned, or due by `until`; else 0. */
 static uint32_t
@@ -88,7 +82,46 @@ retain_next(const struct kvr *k, int64_t until)
 	return slot_at(k, slot)->by_stamp.head;
 }
 
-/* The entry heads its list. */
+/*
+ * What a tenant may take where several share: the oldest of the one that has
+ * most. That may have less for its share than the one that asks, if all that
+ * this has is pinned: then it gives nothing.
+ */
+static uint32_t
+retain_shared(const struct kvr *k, uint32_t asks)
+{
+	uint32_t tenant = tenant_fullest(k);
+
+	if (asks != TENANT_ANY && tenant != asks &&
+	    tenant_fill(tenant_at(k, tenant)) <
+	    tenant_fill(tenant_at(k, asks)))
+		return 0;
+	return tenant_oldest(k, tenant);
+}
+
+/* The next to evict from a full region; 0: there is none. */
+static uint32_t
+retain_stamped(struct kvr *k, int64_t now, uint32_t asks)
+{
+	uint32_t due;
+
+	if (!tenant_on(k))
+		return k->region->dead.head != 0 ? k->region->dead.head
+		    : slot_at(k, order_stamped_slot(k))->by_stamp.head;
+	due = retain_next(k, now);
+	return due != 0 ? due : retain_shared(k, asks);
+}
+
+/* An entry that is live and not pinned leaves a full region. */
+static void
+retain_count_evicted(struct kvr *k, uint32_t entry)
+{
+	add_once(k->region->counts.evicted_region, 1);
+	if (tenant_on(k))
+		add_once(tenant_at(k, tenant_of_entry(k, entry))->evicted, 1);
+}
+
+/* The entry heads a list. */
 static void
 retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 {
@@ -109,7 +142,7 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 		else if (h->stamp <= horizon_of(k, slot, now))
 			add_once(c->expired, 1);
 		else
-			add_once(c->evicted_region, 1);
+			retain_count_evicted(k, entry);
 		node_leave(k, entry);
 	}
 	if (!orphan)
@@ -122,7 +155,7 @@ retain_reclaim(struct kvr *k, uint32_t entry, int64_t now)
 {
 	if (entry == 0 || region_broken(k))
 		return false;
-	if (!order_heads(k, entry)) {
+	if (!order_heads(k, entry) && !tenant_heads(k, entry)) {
 		region_break(k);
 		return false;
 	}
@@ -144,7 +177,7 @@ retain_expire(struct kvr *k, int64_t now, uint32_t budget)
 	    budget--)
 		if (nodes - k->region->counts.nodes > most)
 			break;
-	__builtin_prefetch(entry_at(k, retain_stamped(k)));
+	__builtin_prefetch(entry_at(k, retain_stamped(k, now, TENANT_ANY)));
 }
 
 bool
@@ -172,18 +205,24 @@ retain_reclaim_orphan(struct kvr *k)
 	    retain_reclaim(k, k->region->dead.head, 0);
 }
 
-/* Tries to have `cells` free; pinned entries stay. */
-void
-retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
+static void
+make_room(struct kvr *k, int64_t now, uint32_t cells, uint32_t asks)
 {
 	const struct region *r = k->region;
 	uint32_t passed = 0, before = r->free_cells;
 
 	while (before < cells && passed < PASSED_MAX &&
-	    retain_reclaim(k, retain_stamped(k), now)) {
+	    retain_reclaim(k, retain_stamped(k, now, asks), now)) {
 		passed += r->free_cells == before;
 		before = r->free_cells;
 	}
+}
+
+/* Tries to have `cells` free; pinned entries stay. */
+void
+retain_make_room(struct kvr *k, int64_t now, uint32_t cells)
+{
+	make_room(k, now, cells, TENANT_ANY);
 }
 
 /* ----------------------------------------------- what a cache has lost --- */
@@ -340,6 +379,16 @@ struct fitting {
 	uint32_t missing; /* cells of entries on it */
 };
 
+/* For which room is made. */
+static uint32_t
+fit_tenant(const struct fitting *f)
+{
+	if (!tenant_on(f->k))
+		return TENANT_ANY;
+	return f->path.node != 0 ? tenant_of(f->k, f->path.node)
+	    : tenant_find(f->k, prompt_tenant(f->p));
+}
+
 /*
  * Cells that prefixes leave to leases, so that a request still counts as load
  * if there is no room for its prefix.
@@ -407,18 +456,19 @@ fit_less(const struct fitting *f, uint32_t want)
 static uint32_t
 retain_fit(struct fitting *f, int64_t now)
 {
-	uint32_t want = f->how->want, cells;
+	uint32_t want = f->how->want, cells, asks;
 
 	if (want == 0 || fit_walk(f, want))
 		return want;
 	if (!f->how->keep) {
 		cells = fit_cells(f, want);
-		retain_make_room(f->k, now, cells);
+		asks = fit_tenant(f);
+		make_room(f->k, now, cells, asks);
 		if (fit_walk(f, want))
 			return want;
 		cells += 2 + RUN_LEVELS +
 		    cell_tree_size(0, want, run_level(want));
-		retain_make_room(f->k, now, cells);
+		make_room(f->k, now, cells, asks);
 	}
 	while (want > 0 && !region_broken(f->k) && !fit_walk(f, want))
 		want = fit_less(f, want);
@@ -434,12 +484,12 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
     const struct insert *how, int64_t now, uint32_t *recorded)
 {
 	struct fitting f;
-	uint32_t want;
+	uint32_t want, node;
 	bool cut;
 
 	memset(&f, 0, sizeof(f));
 	cell_prefetch(k);
-	node_prefetch(k, retain_stamped(k));
+	node_prefetch(k, retain_stamped(k, now, TENANT_ANY));
 	__builtin_prefetch(entry_at(k, slot_at(k, slot)->by_release.head));
 	f.k = k;
 	f.p = p;
@@ -460,8 +510,13 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	*recorded = want;
 	if (want < p->blocks)
 		add_once(k->region->counts.truncated, 1);
-	return want > how->depth ? index_insert(k, p, &f.path, want, slot, how)
-	    : 0;
+	if (want <= how->depth)
+		return 0;
+	node = index_insert(k, p, &f.path, want, slot, how);
+	if (how->share != 0)
+		tenant_set_share(k, tenant_of(k, node), prompt_tenant(p),
+		    how->share);
+	return node;
 }
 
 /* Idle blocks without hashes, which take room in the cache: entry.c. */

@@ -18,6 +18,8 @@
  *   order    stamps ascend along lists by stamp, children precede parents;
  *            entries missing on one are pinned; the tournaments know when
  *            the heads are due: check_order.c
+ *   tenants  a node has its parent's; the lists of tenants have what those of
+ *            workers have, in their order: check_tenants.c
  *   leases   a lease's node is where its blocks end; the pins of an entry are
  *            the leases through it; loads are those of leases and external
  *   names    each is found by itself, knows its worker's slot, and is known
@@ -534,9 +536,12 @@ sums_begin(struct sums *s, const struct kvr *k)
 	    sizeof(*s->alias_children));
 	s->alias_places = calloc(k->layout.aliases + (size_t)1,
 	    sizeof(*s->alias_places));
+	s->tenant_cells = calloc(k->layout.tenants + (size_t)1,
+	    sizeof(*s->tenant_cells));
 	return s->seen != NULL && s->children != NULL && s->pins != NULL &&
 	    s->slots != NULL && s->dp_groups != NULL &&
-	    s->alias_children != NULL && s->alias_places != NULL;
+	    s->alias_children != NULL && s->alias_places != NULL &&
+	    s->tenant_cells != NULL;
 }
 
 static void
@@ -549,6 +554,7 @@ sums_end(struct sums *s)
 	free(s->dp_groups);
 	free(s->alias_children);
 	free(s->alias_places);
+	free(s->tenant_cells);
 }
 
 static int
@@ -558,8 +564,8 @@ check_sums(struct sums *s)
 
 	if (!check_clock(k) || !tables_sound(k) || !check_none(k) ||
 	    !check_free(s) || !check_nodes(s) || !check_entries(s) ||
-	    !check_order(s) || !check_leases(s) || !check_names(k) ||
-	    !check_groups_of_ranks(k) || !check_slots(s))
+	    !check_order(s) || !check_tenants(s) || !check_leases(s) ||
+	    !check_names(k) || !check_groups_of_ranks(k) || !check_slots(s))
 		return KVR_ECORRUPT;
 	s->lost = !alias_sound(k, s->alias_children) ||
 	    !alias_places_sound(k, s->alias_places);

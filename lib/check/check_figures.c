@@ -12,6 +12,7 @@
 #include "places.h"
 #include "rate.h"
 #include "retain.h"
+#include "tenant.h"
 #include "trust.h"
 #include "worker.h"
 
@@ -56,7 +57,7 @@ check_figures(struct sums *s)
 	    c->blocks == s->counts.blocks && c->held == s->counts.held &&
 	    c->leases == s->counts.leases && affinity_sound(k) &&
 	    journal_sound(k) && peers_sound(k) && event_sound(k) &&
-	    check_fleet(k, s->dp_groups);
+	    check_fleet(k, s->dp_groups) && check_tenant_figures(s);
 }
 
 /* ---------------------------------------------------------------- mend --- */
@@ -128,4 +129,5 @@ mend_figures(const struct sums *s, struct kvr *k)
 	affinity_recover(k);
 	journal_recover(k);
 	peers_recover(k);
+	tenant_mend(k, s->tenant_cells);
 }

@@ -2,7 +2,8 @@
 /*
  * check_in.h - shared by the files that check a region: check.c (cells, nodes,
  * entries, leases, counts), check_order.c (lists, tournaments),
- * check_fleet.c (names, slots, loads) and check_figures.c (what can be mended).
+ * check_tenants.c (lists of tenants), check_fleet.c (names, slots, loads) and
+ * check_figures.c (what can be mended).
  */
 #ifndef KVR_CHECK_IN_H
 #define KVR_CHECK_IN_H
@@ -20,6 +21,7 @@ struct sums {
 	struct dp_group *dp_groups; /* [names] */
 	uint32_t *alias_children; /* [aliases + 1] */
 	uint64_t *alias_places; /* [aliases + 1] */
+	uint32_t *tenant_cells; /* [tenants + 1] */
 	struct counts counts;
 	uint32_t free_cells;
 	uint64_t entries;   /* of retired slots too */
@@ -73,6 +75,11 @@ claim(struct sums *s, uint32_t i, uint8_t what)
 /* Claims the entries without a node, which are in the lists only. */
 bool check_anonymous(struct sums *s);
 bool check_order(struct sums *s);
+/* What covers the node above an entry; 0: that begins at a root. */
+uint32_t check_entry_above(const struct kvr *k, const struct entry *h);
+/* Tenants of nodes, and their lists; counts the cells of each. */
+bool check_tenants(struct sums *s);
+bool check_tenant_figures(const struct sums *s);
 /* An entry that is not confirmed is pinned; one that is has a stamp. */
 static inline bool
 check_confirmed(const struct entry *h)

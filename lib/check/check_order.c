@@ -89,9 +89,8 @@ check_list(struct sums *s, struct list l, uint32_t slot, bool by_stamp)
 	return l.tail == prev;
 }
 
-/* What covers the node above an entry; 0: that begins at a root. */
-static uint32_t
-entry_above(const struct kvr *k, const struct entry *h)
+uint32_t
+check_entry_above(const struct kvr *k, const struct entry *h)
 {
 	uint32_t node = h->node, left = h->blocks, limit = LINE_MAX;
 
@@ -113,7 +112,7 @@ check_children_first(struct sums *s, struct list l, bool by_stamp)
 
 	for (i = l.tail; i != 0 && i < k->layout.cells && limit > 0; limit--) {
 		const struct entry *h = entry_at(k, i);
-		uint32_t above = entry_above(k, h);
+		uint32_t above = check_entry_above(k, h);
 
 		if (above != 0 && (entry_at(k, above)->flags & flag) != 0 &&
 		    seen_as(s, above) == SEEN_ENTRY)

@@ -123,6 +123,7 @@ policy_check_request(const struct kvr_request *r)
 	    r->affinity_mode > KVR_AFFINITY_HARD ||
 	    !affinity_ttl_ok(r->affinity_ttl) ||
 	    r->overlap_blocks > KVR_AUTO ||
+	    r->share > KVR_SHARE_MAX || r->share_reserved != 0 ||
 	    !finite_number(r->overlap_credit) ||
 	    !finite_number(r->prefill_scale) || !finite_number(r->temperature))
 		return KVR_EINVAL;

@@ -66,6 +66,13 @@ uint64_t prompt_tokens(const struct kvr_prompt *p);
 /* Tokens in the first `blocks` blocks; in byte mode an estimate. */
 uint64_t prompt_blocks_tokens(const struct kvr_prompt *p, uint32_t blocks);
 
+/* Digest of its tenant; 0: it has none. */
+static inline uint64_t
+prompt_tenant(const struct kvr_prompt *p)
+{
+	return p->scope.digest[KVR_SCOPE_TENANT];
+}
+
 /* The sequence hashes from block i on; i is base or above. */
 static inline const uint64_t *
 prompt_sequence(const struct kvr_prompt *p, uint32_t i)

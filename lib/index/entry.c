@@ -35,6 +35,7 @@
 #include "cell.h"
 #include "order.h"
 #include "table.h"
+#include "tenant.h"
 
 /* --------------------------------------------------- table of entries --- */
 
@@ -397,11 +398,12 @@ entry_make(struct kvr *k, uint32_t node, uint32_t slot)
 uint32_t
 entry_add(struct kvr *k, uint32_t node, uint32_t slot)
 {
-	uint32_t i = entry_make(k, node, slot);
+	uint32_t free = k->region->free_cells, i = entry_make(k, node, slot);
 
 	write_once(entry_at(k, i)->blocks, node_at(k, node)->length);
 	pair_add(k, node_at(k, node), i);
 	entry_count(k, slot, 1, node_at(k, node)->length);
+	tenant_charge(k, tenant_of(k, node), free);
 	return i;
 }
 
@@ -413,7 +415,7 @@ uint32_t
 entry_copy(struct kvr *k, uint32_t node, uint32_t from)
 {
 	const struct entry *o = entry_at(k, from);
-	uint32_t i = entry_make(k, node, o->slot);
+	uint32_t free = k->region->free_cells, i = entry_make(k, node, o->slot);
 	struct entry *h = entry_at(k, i);
 
 	write_once(h->stamp, o->stamp);
@@ -423,6 +425,7 @@ entry_copy(struct kvr *k, uint32_t node, uint32_t from)
 	pair_add(k, node_at(k, node), i);
 	order_copy(k, i, from);
 	entry_count(k, h->slot, 1, 0);
+	tenant_charge(k, tenant_of(k, node), free);
 	return i;
 }
 
@@ -484,6 +487,7 @@ entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
 	write_once(h->trimmed, blocks);
 	add_once(slot_at(k, slot)->anonymous, blocks);
 	entry_count(k, slot, 1, 0);
+	tenant_charge(k, 0, k->region->free_cells + 1);
 	order_append(k, i);
 	order_release(k, i);
 	order_settle(k, slot);
@@ -494,6 +498,7 @@ void
 entry_move(struct kvr *k, uint32_t entry, uint32_t node)
 {
 	struct entry *h = entry_at(k, entry);
+	uint32_t free = k->region->free_cells;
 
 	table_remove(k, entry);
 	pair_remove(k, h);
@@ -502,6 +507,7 @@ entry_move(struct kvr *k, uint32_t entry, uint32_t node)
 	entry_unmark(h);
 	table_add(k, entry);
 	pair_add(k, node_at(k, node), entry);
+	tenant_charge(k, tenant_of(k, node), free);
 }
 
 /* Makes an entry cover more or less; what its pins count stays the same. */
@@ -530,7 +536,8 @@ void
 entry_remove(struct kvr *k, uint32_t entry)
 {
 	struct entry *h = entry_at(k, entry);
-	uint32_t slot = h->slot;
+	uint32_t slot = h->slot, tenant = tenant_of_entry(k, entry);
+	uint32_t free = k->region->free_cells;
 
 	order_remove(k, entry);
 	order_unrelease(k, entry);
@@ -544,6 +551,7 @@ entry_remove(struct kvr *k, uint32_t entry)
 	}
 	write_once(h->kind, CELL_FREE);
 	cell_give(k, entry);
+	tenant_charge(k, tenant, free);
 	region_slot_free(k, slot);
 }
 

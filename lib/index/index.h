@@ -28,6 +28,7 @@ struct insert {
 	uint32_t inside;    /* behind that many blocks of it; 0: all, as */
 	                    /* the end of a lease, which pins it; */
 	uint32_t depth;     /* at this depth in blocks */
+	uint32_t share;     /* of the prompt's tenant; 0: as it is */
 };
 void index_walk(const struct kvr *k, const struct kvr_prompt *p,
     uint32_t want, const struct insert *how, struct path *path);

@@ -19,6 +19,7 @@
 #include "cell.h"
 #include "entry.h"
 #include "run.h"
+#include "tenant.h"
 
 /* ------------------------------------------------------- table of nodes --- */
 
@@ -70,7 +71,7 @@ uint32_t
 node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
     uint32_t from, uint32_t to)
 {
-	uint32_t i = cell_take(k);
+	uint32_t free = k->region->free_cells, i = cell_take(k);
 	struct node *n = node_at(k, i);
 
 	write_once_zeros(n, sizeof(*n));
@@ -84,6 +85,9 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 	children_add(k, parent, 1);
 	add_once(k->region->counts.nodes, 1);
 	add_once(k->region->counts.blocks, to - from);
+	tenant_take(k, i, parent != 0 ? tenant_of(k, parent)
+	    : tenant_find(k, prompt_tenant(p)));
+	tenant_charge(k, tenant_of(k, i), free);
 	return i;
 }
 
@@ -96,7 +100,7 @@ uint32_t
 node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
     uint32_t at, uint32_t depth)
 {
-	uint32_t upper = cell_take(k);
+	uint32_t free = k->region->free_cells, upper = cell_take(k);
 	struct node *u = node_at(k, upper), *l = node_at(k, lower);
 
 	child_unlink(k, lower);
@@ -117,6 +121,8 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	heir_pass(k, u->parent, lower, upper);
 	add_once(k->region->counts.nodes, 1);
 	add_once(k->region->counts.splits, 1);
+	tenant_take(k, upper, tenant_of(k, lower));
+	tenant_charge(k, tenant_of(k, lower), free);
 	return upper;
 }
 
@@ -143,7 +149,7 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 	struct node *n = node_at(k, node);
 	struct entry *h = entry_at(k, n->entries);
 	struct slot *s = slot_at(k, h->slot);
-	uint32_t blocks = to - from;
+	uint32_t blocks = to - from, free = k->region->free_cells;
 
 	entry_whole(k, n->entries);
 	write_once(h->anchor, 0); /* it belongs to the old end */
@@ -157,6 +163,7 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 	}
 	add_once(k->region->counts.blocks, blocks);
 	add_once(k->region->counts.extensions, 1);
+	tenant_charge(k, tenant_of(k, node), free);
 }
 
 /*
@@ -169,7 +176,7 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 {
 	struct node *u = node_at(k, upper), *l = node_at(k, lower);
 	struct node old = *l;
-	uint32_t above = u->length;
+	uint32_t above = u->length, free = k->region->free_cells;
 
 	child_unlink(k, upper);
 	child_unlink(k, lower);
@@ -191,6 +198,7 @@ node_merge(struct kvr *k, uint32_t upper, uint32_t lower)
 	cell_give_tree(k, upper);
 	sub_once(k->region->counts.nodes, 1);
 	add_once(k->region->counts.merges, 1);
+	tenant_charge(k, tenant_of(k, lower), free);
 }
 
 /* ------------------------------------------------------------- dropping --- */
@@ -200,6 +208,7 @@ static void
 node_drop(struct kvr *k, uint32_t node)
 {
 	const struct node *n = node_at(k, node);
+	uint32_t free = k->region->free_cells, tenant = tenant_of(k, node);
 
 	child_unlink(k, node);
 	children_add(k, n->parent, -1);
@@ -207,6 +216,7 @@ node_drop(struct kvr *k, uint32_t node)
 	sub_once(k->region->counts.nodes, 1);
 	sub_once(k->region->counts.blocks, n->length);
 	cell_give_tree(k, node);
+	tenant_charge(k, tenant, free);
 }
 
 /*

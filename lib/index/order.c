@@ -39,6 +39,8 @@
  */
 #include "order.h"
 
+#include "tenant.h"
+
 enum { PASSED_MAX = 64 }; /* in searching a place by last use */
 
 /* Which of an entry's pairs of links a list uses. */
@@ -104,6 +106,7 @@ order_append(struct kvr *k, uint32_t entry)
 
 	list_insert_after(k, l, entry, l->tail, BY_STAMP);
 	write_once(h->flags, h->flags | ENTRY_LISTED);
+	tenant_append(k, entry);
 }
 
 /* Whether it is the oldest of its worker; then removing it changes the head. */
@@ -125,6 +128,7 @@ order_remove(struct kvr *k, uint32_t entry)
 		return;
 	list_remove(k, stamp_list(k, h->slot), entry, BY_STAMP);
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_LISTED);
+	tenant_remove(k, entry);
 }
 
 /* ---------------------------------------------------------- by release --- */
@@ -181,6 +185,7 @@ order_copy(struct kvr *k, uint32_t entry, uint32_t older)
 		list_insert_after(k, stamp_list(k, h->slot), entry, older,
 		    BY_STAMP);
 		write_once(h->flags, h->flags | ENTRY_LISTED);
+		tenant_insert(k, entry, older);
 	}
 	if ((o->flags & ENTRY_IDLE) != 0 && s->retired == 0) {
 		list_insert_after(k, &s->by_release, entry, older, BY_RELEASE);

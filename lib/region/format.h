@@ -12,14 +12,15 @@
  *   | header | 2 x W |   W   | bindings   | buckets | buckets | 64 B each |
  *   | seats  |       |       | aliases    |         |         |           |
  *   |        |       |       | journal    |         |         |           |
- *   |        |       |       | peers      |         |         |           |
+ *   |        |       |       | peers      |         |         | tenants   |
  *   +--------+-------+-------+------------+---------+---------+-----------+
  *    durable: options, secret, workers      disposable: a cache of hints
  *
  * Bindings of sessions (affinity.c) are hints too, but need nothing else: they
  * are kept when the rest is emptied after a death. So is the journal, in which
  * others read what was done (journal.c), and the report on them (peers.c).
- * Aliases are the engines' own names of blocks: alias.c.
+ * Aliases are the engines' own names of blocks: alias.c. Tenants share a full
+ * region: tenant.c.
  *
  * CELLS all have one size, so memory never fragments. A cell is
  *   node    a run of blocks in the radix tree (index.c)
@@ -456,6 +457,26 @@ struct peer_table {
 _Static_assert(sizeof(struct kvr_peer) == 144, "a row of the format");
 _Static_assert(sizeof(struct peer_table) == 147 * CELL, "it is whole lines");
 
+/* What cells are charged to: tenant.c. Number 0 is all without a row. */
+struct tenant {
+	uint64_t digest;   /* of its name; 0: it has none */
+	struct list by_stamp; /* its entries that are on a list by stamp */
+	uint64_t fill;     /* cells for its share; 0: that list is empty */
+	uint32_t cells;    /* of its nodes and entries, with all they need */
+	uint32_t share;
+	uint64_t evicted;  /* entries, from a full region */
+};
+_Static_assert(sizeof(struct tenant) == 40, "as kvr_tenant(3) says");
+
+/* One for each cell. */
+union belonging {
+	uint32_t tenant;   /* of a node */
+	struct {           /* of an entry, in that list of its tenant */
+		uint32_t prev, next;
+	} place;
+};
+_Static_assert(sizeof(union belonging) == 8, "as kvr_tenant(3) says");
+
 /* How a region is shared, which decides how its lock finds dead owners. */
 enum region_kind {
 	REGION_PRIVATE, /* by the threads of a process */
@@ -477,10 +498,13 @@ struct layout {
 	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
 	uint64_t bindings_at, aliases_at, alias_buckets_at;
 	uint64_t journal_at, journal_bytes, peers_at;
-	uint64_t node_buckets_at, entry_buckets_at, cells_at, end;
+	uint64_t node_buckets_at, entry_buckets_at, cells_at;
+	uint64_t tenants_at, tenant_winner_at, belonging_at, end;
 	uint32_t slots, names, name_buckets, leaves;
 	uint32_t node_buckets, entry_buckets, cells, seats;
 	uint32_t bindings, aliases;
+	uint32_t tenants;    /* rows but the first; 0: there is no table */
+	uint32_t tenant_leaves; /* rows, and what fills the tournament */
 };
 
 /* What makes hashes comparable; what attach checks; sealed by a checksum. */
@@ -496,6 +520,7 @@ struct seal {
 	uint64_t room;       /* REGION_MEMORY: number of the PID namespace */
 	uint64_t journal_bytes;
 	uint64_t event_blocks;
+	uint64_t tenants;
 	struct hash_rule rule;
 	uint64_t table_key[12]; /* never leaves the region */
 	struct layout layout;

@@ -17,6 +17,7 @@
 #include "peers.h"
 #include "seat.h"
 #include "table.h"
+#include "tenant.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -97,9 +98,19 @@ layout_fixed(struct layout *l, const struct kvr_options *o, uint64_t bytes)
 	if (l->aliases > 0)
 		l->alias_buckets_at +=
 		    (l->aliases + UINT64_C(1)) * sizeof(struct alias);
-	l->journal_bytes = o->journal_bytes;
-	l->journal_at = align_line(l->alias_buckets_at +
+	l->tenants = o->tenants;
+	for (l->tenant_leaves = 2; l->tenant_leaves <= l->tenants;
+	    l->tenant_leaves *= 2)
+		continue;
+	l->tenants_at = align_line(l->alias_buckets_at +
 	    (uint64_t)l->aliases * sizeof(uint32_t));
+	l->tenant_winner_at = l->tenants_at;
+	if (l->tenants > 0)
+		l->tenant_winner_at +=
+		    l->tenant_leaves * sizeof(struct tenant);
+	l->journal_bytes = o->journal_bytes;
+	l->journal_at = align_line(l->tenant_winner_at + (l->tenants > 0
+	    ? l->tenant_leaves * sizeof(uint16_t) : 0));
 	l->peers_at = l->journal_at + l->journal_bytes;
 	if (o->journal_bytes == 0 && bytes < PEERS_REGION)
 		return l->peers_at;
@@ -110,19 +121,24 @@ layout_fixed(struct layout *l, const struct kvr_options *o, uint64_t bytes)
  * One bucket per 8 cells in each of the two tables: in the worst case, every
  * run one block long, that is less than 3 nodes per bucket. A cell is counted
  * with its byte of the tables. The buckets that are not full, and the padding
- * of both tables, are at most 127 bytes: less than the two cells left out.
+ * of both tables, are at most 127 bytes: less than the two cells left out. The
+ * tenants of cells begin in a line of their own, for which a third is.
  */
 int
 region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 {
 	struct layout l;
-	uint64_t at, cells, buckets;
+	uint64_t at, cells, buckets, owned = 0, spare = 2 * CELL;
 
 	memset(&l, 0, sizeof(l));
 	at = layout_fixed(&l, o, bytes);
-	if (bytes < at + 2 * CELL)
+	if (l.tenants > 0) {
+		owned = sizeof(union belonging);
+		spare += CELL;
+	}
+	if (bytes < at + spare)
 		return KVR_ETOOSMALL;
-	cells = (bytes - at - 2 * CELL) / (CELL + 1);
+	cells = (bytes - at - spare) / (CELL + 1 + owned);
 	if (cells > INT32_MAX)
 		cells = INT32_MAX;
 	if (cells < MIN_CELLS)
@@ -134,7 +150,8 @@ region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 	l.entry_buckets_at = align_line(at + buckets * sizeof(uint32_t));
 	l.cells_at = align_line(
 	    l.entry_buckets_at + buckets * sizeof(uint32_t));
-	l.end = l.cells_at + cells * CELL;
+	l.belonging_at = l.cells_at + cells * CELL;
+	l.end = l.belonging_at + cells * owned;
 	*out = l;
 	return KVR_OK;
 }
@@ -201,6 +218,9 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 	k->node_buckets = (uint32_t *)(void *)(base + l->node_buckets_at);
 	k->entry_buckets = (uint32_t *)(void *)(base + l->entry_buckets_at);
 	k->cells = (union cell *)(void *)(base + l->cells_at);
+	k->tenants = (struct tenant *)(void *)(base + l->tenants_at);
+	k->tenant_winner = (uint16_t *)(void *)(base + l->tenant_winner_at);
+	k->belonging = (union belonging *)(void *)(base + l->belonging_at);
 	k->ttl = seal->ttl;
 	k->rule = seal->rule;
 	memcpy(k->table_key, seal->table_key, sizeof(k->table_key));
@@ -252,6 +272,7 @@ seal_fill(struct seal *s, const struct kvr_options *o, const uint64_t *key)
 	s->affinity_entries = o->affinity_entries;
 	s->journal_bytes = o->journal_bytes;
 	s->event_blocks = o->event_blocks;
+	s->tenants = o->tenants;
 	s->max_prompt_blocks = o->max_prompt_blocks == KVR_AUTO
 	    ? s->layout.cells / 8 * PIECE : o->max_prompt_blocks;
 	if (s->max_prompt_blocks > RECORD_MAX)
@@ -367,13 +388,15 @@ layout_sound(const struct seal *s)
 	if (s->max_workers < 1 || s->max_workers > KVR_WORKERS_MAX ||
 	    s->affinity_entries > KVR_AFFINITY_ENTRIES_MAX ||
 	    !journal_bytes_ok(s->journal_bytes) ||
-	    s->event_blocks > KVR_EVENT_BLOCKS_MAX)
+	    s->event_blocks > KVR_EVENT_BLOCKS_MAX ||
+	    s->tenants > KVR_TENANTS_MAX)
 		return false;
 	memset(&o, 0, sizeof(o));
 	o.max_workers = s->max_workers;
 	o.affinity_entries = s->affinity_entries;
 	o.journal_bytes = s->journal_bytes;
 	o.event_blocks = s->event_blocks;
+	o.tenants = (uint32_t)s->tenants;
 	return region_layout(&o, s->bytes, &layout) == KVR_OK &&
 	    memcmp(&layout, &s->layout, sizeof(layout)) == 0;
 }
@@ -533,4 +556,5 @@ region_empty(struct kvr *k)
 	write_once_zeros(k->outside, k->layout.names * sizeof(*k->outside));
 	groups_empty(k);
 	tournament_empty(k);
+	tenant_empty(k);
 }

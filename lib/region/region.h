@@ -71,6 +71,9 @@ struct kvr {
 	struct peer_table *peers; /* or NULL: peers.c */
 	uint32_t *node_buckets, *entry_buckets;
 	union cell *cells;
+	struct tenant *tenants; /* [tenant_leaves], if there is a table */
+	uint16_t *tenant_winner;
+	union belonging *belonging; /* [cells] */
 	struct layout layout;
 	int64_t ttl;
 	void *owned;        /* memory to free with the handle, or NULL */

@@ -64,6 +64,9 @@ START_TEST(absurd_options)
 	BAD_OPTION(affinity_entries, KVR_AFFINITY_ENTRIES_MAX + 1);
 	BAD_OPTION(event_blocks, KVR_EVENT_BLOCKS_MAX + 1);
 	BAD_OPTION(event_blocks, UINT64_MAX);
+	BAD_OPTION(tenants, KVR_TENANTS_MAX + 1);
+	BAD_OPTION(tenants, UINT32_MAX);
+	BAD_OPTION(reserved, 1);
 	BAD_OPTION(idle_limit_ns, 0);
 }
 END_TEST

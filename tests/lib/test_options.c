@@ -50,6 +50,7 @@ ck_same_options(const struct kvr_options *got, const struct kvr_options *want)
 	ck_assert_uint_eq(got->secret_bytes, want->secret_bytes);
 	ck_assert_uint_eq(got->affinity_entries, want->affinity_entries);
 	ck_assert_uint_eq(got->event_blocks, want->event_blocks);
+	ck_assert_uint_eq(got->tenants, want->tenants);
 	ck_assert_mem_eq(got->secret, want->secret, sizeof(got->secret));
 }
 

@@ -58,6 +58,10 @@ make_options(const struct ops_config *c, struct kvr_options *o)
 	/* one bucket, beside the cells there would be without */
 	o->affinity_entries = 8;
 	o->region_bytes = c->region_bytes + 8 * 40;
+	/* every other region is shared, by more tenants than have rows */
+	o->tenants = (c->workers + c->longest) % 2 * 3;
+	if (o->tenants > 0)
+		o->region_bytes += c->region_bytes / 8 + 512;
 	o->ttl_ns = c->ttl;
 	o->lease_limit_ns = c->lease_limit > 0 ? c->lease_limit
 	    : INT64_MAX / 2;
@@ -119,7 +123,10 @@ make_workers(struct world *w)
 	return 0;
 }
 
-/* One part each, so that the reference's hash has them too. */
+/*
+ * One part each, so that the reference's hash has them too; and a tenant, where
+ * there can be one.
+ */
 static int
 make_scopes(struct world *w)
 {
@@ -135,6 +142,10 @@ make_scopes(struct world *w)
 			return -1;
 		if (i > 0 && kvr_scope_set(w->k, &w->scopes[i], part[i],
 		    i == 3 ? "other" : "x", i == 3 ? 5 : 1) != KVR_OK)
+			return -1;
+		if (i > 0 && w->c->hash == KVR_HASH_KEYED && kvr_scope_set(
+		    w->k, &w->scopes[i], KVR_SCOPE_TENANT, &"abcdef"[i],
+		    1) != KVR_OK)
 			return -1;
 	}
 	return 0;

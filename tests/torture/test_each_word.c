@@ -12,6 +12,8 @@
  * tests/torture/corrupt.h damages at random, and more at a time. Here nothing
  * is left out: what follows from one wrong word is seen in each of them.
  */
+#include "tenants.h"
+
 #include "damage.h"
 
 #include "corrupt.h"
@@ -23,6 +25,9 @@ enum { PEERS = 3, PEER_BYTES = sizeof(struct peer_table), RECORDS = 1 << 10 };
 
 /* With aliases of blocks: worker 5's engine names what it has. */
 enum { ALIASES = 40, ALIAS_BYTES = 46 * ALIASES, NAMED = 16 };
+
+/* With tenants that share it. */
+enum { TENANTS = 3, TENANT_BYTES = BYTES / 8 + 512 };
 
 static size_t bytes = BYTES;
 
@@ -121,11 +126,14 @@ read_index(void)
 	struct kvr_overlap found[2 * FLEET];
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct kvr_lease_info lease[4];
+	struct kvr_tenant tenant[4];
 	struct kvr_entry entry[16];
 	uint64_t cursor = 0, owner[4];
 	uint32_t i;
 	size_t n;
 
+	(void)kvr_tenant_list(k, &cursor, tenant, sizeof(tenant[0]), 4, &n);
+	cursor = 0;
 	(void)kvr_match(k, p, NOW, found, sizeof(found[0]), 2 * FLEET, &n);
 	(void)kvr_route(k, p, NULL, NOW, &d);
 	(void)kvr_candidates(k, p, NULL, NOW, all, sizeof(all[0]), 2 * FLEET,
@@ -506,6 +514,43 @@ START_TEST(aliases_that_attach_can_be_used)
 }
 END_TEST
 
+/* What tenants have, and all that this hangs on. */
+static void
+each_of_tenants(void (*use)(uint32_t word))
+{
+	const char *base = memory;
+
+	each_of(use, 0, sizeof(struct region));
+	each_of(use, (size_t)((char *)k->tenants - base),
+	    (size_t)((char *)(k->tenant_winner + k->layout.tenant_leaves) -
+	    base));
+	each_of(use, (size_t)((char *)k->cells - base), bytes);
+}
+
+START_TEST(tenants_read_return)
+{
+	each_of_tenants(use_reads);
+}
+END_TEST
+
+START_TEST(tenants_written_return)
+{
+	each_of_tenants(use_writes);
+}
+END_TEST
+
+START_TEST(tenants_are_recovered)
+{
+	each_of_tenants(use_death);
+}
+END_TEST
+
+START_TEST(tenants_that_attach_can_be_used)
+{
+	each_of_tenants(use_attach);
+}
+END_TEST
+
 /* ----------------------------------------------------------- fixtures --- */
 
 /* Worker 5's engine publishes events. */
@@ -601,6 +646,33 @@ begin_with_pages(void)
 	begin_with_names(4);
 }
 
+/* Nearly full, so that calls evict. */
+static void
+begin_with_tenants(void)
+{
+	struct kvr_options o = small_options();
+	uint32_t i;
+
+	bytes = BYTES + TENANT_BYTES;
+	o.max_workers = FLEET;
+	o.tenants = TENANTS;
+	memory = aligned_alloc(CELL, (bytes + CELL - 1) / CELL * CELL);
+	good = malloc(bytes);
+	ck_assert(memory != NULL && good != NULL);
+	memset(memory, 0, bytes);
+	ck_assert_int_eq(kvr_new_at(&o, memory, bytes, &k), KVR_OK);
+	people(FLEET);
+	fill();
+	for (i = 0; i < 100; i++) {
+		say_as((char)('a' + i % 3), 10 + i, 9, i);
+		(void)observed(i % 4, 12);
+	}
+	ck_assert_uint_gt(stats().evicted_region, 0);
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+	memcpy(good, memory, bytes);
+	by_chance();
+}
+
 Suite *suite_each_word(void);
 
 Suite *
@@ -609,6 +681,7 @@ suite_each_word(void)
 	Suite *s = suite_create("each_word");
 	TCase *t = tcase_create("damage"), *x = tcase_create("exchange");
 	TCase *a = tcase_create("aliases"), *g = tcase_create("pages");
+	TCase *shared = tcase_create("tenants");
 
 	tcase_add_checked_fixture(t, begin, teardown);
 	tcase_set_timeout(t, 300);
@@ -620,6 +693,13 @@ suite_each_word(void)
 	tcase_add_checked_fixture(a, begin_with_aliases, teardown);
 	tcase_set_timeout(a, 300);
 	suite_add_tcase(s, a);
+	tcase_add_checked_fixture(shared, begin_with_tenants, teardown);
+	tcase_set_timeout(shared, 300);
+	suite_add_tcase(s, shared);
+	tcase_add_test(shared, tenants_read_return);
+	tcase_add_test(shared, tenants_written_return);
+	tcase_add_test(shared, tenants_are_recovered);
+	tcase_add_test(shared, tenants_that_attach_can_be_used);
 	tcase_add_test(a, aliases_read_return);
 	tcase_add_test(a, aliases_written_return);
 	tcase_add_test(a, aliases_are_recovered);
