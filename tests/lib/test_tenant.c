@@ -339,7 +339,7 @@ END_TEST
 /* In a large table a digest has some rows of its own. */
 START_TEST(many_rows)
 {
-	uint32_t i, row, rows = 700, at[700];
+	uint32_t i, row, rows = 400, at[400];
 
 	shared_by(1000);
 	for (i = 0; i < rows; i++) {
