@@ -12,6 +12,7 @@
 #include "json_writer.h"
 #include "status_loads.h"
 #include "status_peers.h"
+#include "status_tenants.h"
 
 static const char *const costs[] = {
 	[KVR_COST_DYNAMO] = "dynamo",
@@ -83,7 +84,7 @@ journal_put(struct json *j, const struct kvr_stats *s)
 }
 
 static void
-region_put(struct json *j, const struct kvr_stats *s)
+region_put(struct json *j, const struct kvr *k, const struct kvr_stats *s)
 {
 	json_map(j, "region");
 	json_whole(j, "bytes", s->region_bytes);
@@ -98,6 +99,7 @@ region_put(struct json *j, const struct kvr_stats *s)
 	json_whole(j, "busy_writes", s->busy_writes);
 	json_whole(j, "lease_reaps", s->lease_reaps);
 	journal_put(j, s);
+	tenants_json(j, k);
 	json_map_end(j);
 }
 
@@ -397,7 +399,7 @@ upstream_put(struct json *j, const struct status_upstream *up)
 		json_null(j, "shadow");
 	else
 		json_text(j, "shadow", up->shadow);
-	region_put(j, &s);
+	region_put(j, up->kvr, &s);
 	peers_json(j, up->kvr);
 	sums_put(j, workers, n);
 	requests_put(j, up->counters);

@@ -87,6 +87,73 @@ START_TEST(upstreams)
 }
 END_TEST
 
+static void
+tenant_says(struct kvr *k, char tenant, const char *text)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_prompt *p;
+	struct kvr_request r;
+	struct kvr_scope scope;
+
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
+	ck_assert_int_eq(kvr_scope_set(k, &scope, KVR_SCOPE_TENANT, &tenant,
+	    tenant == 0 ? 0 : 1), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_bytes(p, &scope, text, strlen(text)),
+	    KVR_OK);
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	r.share = tenant == 0 ? 0 : (uint32_t)tenant;
+	ck_assert_int_eq(kvr_lease_open(k, p, &r, FLEET_NOW, &d), KVR_OK);
+	kvr_prompt_free(p);
+}
+
+/* Those that have most, of many. */
+START_TEST(some_tenants)
+{
+	struct kvr_options o;
+	struct kvr *k;
+	struct json_object *tenants, *row;
+	char tenant, text[128];
+
+	kvr_free(fleet_index(&o));
+	o.tenants = 40;
+	ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
+	k = fleet[1].kvr;
+	(void)fleet_worker(k, "w", KVR_STATE_UP);
+	take();
+	ck_assert_ptr_null(member(member(item(state, "upstreams", 0),
+	    "region"), "tenants"));
+	ck_number(member(member(item(state, "upstreams", 1), "region"),
+	    "tenants"), "known", 0);
+	json_object_put(state);
+	memset(text, 'x', sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	for (tenant = 'a'; tenant < 'z'; tenant++)
+		tenant_says(k, tenant, "short");
+	tenant_says(k, 'z', text);
+	text[64] = '\0';
+	tenant_says(k, 0, text);
+	take();
+	tenants = member(member(item(state, "upstreams", 1), "region"),
+	    "tenants");
+	ck_number(tenants, "known", 27);
+	ck_assert_uint_eq(json_object_array_length(member(tenants, "rows")),
+	    16);
+	row = item(tenants, "rows", 0);
+	ck_number(row, "share", 'z');
+	ck_number(row, "evicted", 0);
+	ck_assert_uint_eq(strlen(json_object_get_string(member(row,
+	    "tenant"))), 16);
+	ck_assert_int_gt(json_object_get_int64(member(row, "bytes")),
+	    json_object_get_int64(member(item(tenants, "rows", 1), "bytes")));
+	ck_assert_ptr_null(member(item(tenants, "rows", 1), "tenant"));
+	ck_number(item(tenants, "rows", 2), "bytes", 3 * 64);
+	json_object_put(state);
+	kvr_free(k);
+	fleet[1].kvr = NULL;
+}
+END_TEST
+
 START_TEST(a_journal)
 {
 	struct kvr_options o;
@@ -472,6 +539,7 @@ suite_status_json(void)
 	tcase_add_checked_fixture(c, fleet_setup, fleet_teardown);
 	tcase_add_test(c, upstreams);
 	tcase_add_test(c, a_journal);
+	tcase_add_test(c, some_tenants);
 	tcase_add_test(c, no_news_of_peers);
 	tcase_add_test(c, peers);
 	tcase_add_test(c, old_news_of_peers);
