@@ -12,6 +12,7 @@
  *   body       what was read -> prompt; edits of the request
  *   early      the body is read before the upstream is chosen
  *   salt       cache_salt in the body that is sent
+ *   share      of tenants in a full index
  *   ranks      data-parallel ranks behind one address; their header
  *   session    keys of sessions; state that one engine keeps
  *   peer       the choice; the life of a request as kvr_lease(3) draws it
@@ -230,6 +231,7 @@ typedef struct {
 	ngx_flag_t status;
 	ngx_flag_t early;
 	ngx_http_complex_value_t *salt;
+	ngx_http_complex_value_t *share;
 	/* of this process: where the last request went */
 	ngx_http_kvroute_srv_conf_t *seen;
 } ngx_http_kvroute_loc_conf_t;
@@ -390,6 +392,15 @@ ngx_str_t ngx_http_kvroute_early_model(ngx_http_request_t *r);
 ngx_str_t ngx_http_kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which);
 /* No choice of ours follows. */
 void ngx_http_kvroute_early_leave(ngx_http_request_t *r);
+
+/* share */
+char *ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+/* NULL, or what is missing. */
+char *ngx_http_kvroute_share_merge(ngx_http_kvroute_loc_conf_t *loc,
+    ngx_http_kvroute_loc_conf_t *of);
+/* For struct kvr_request; 0: the index is not shared. */
+uint32_t ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx);
 
 /* salt */
 char *ngx_http_kvroute_salt_command(ngx_conf_t *cf, ngx_command_t *cmd,

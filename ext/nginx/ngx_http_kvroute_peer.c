@@ -188,6 +188,7 @@ request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
 	request->owner = ctx->up->owner;
 	request->flags = KVR_NOWAIT |
 	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
+	request->share = ngx_http_kvroute_share_of(ctx);
 	if (ctx->session == 0)
 		return;
 	request->affinity = ctx->session;

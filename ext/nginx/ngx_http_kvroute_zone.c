@@ -283,6 +283,7 @@ alike(const ngx_http_kvroute_srv_conf_t *a,
 	return a->options.block_size == b->options.block_size &&
 	    a->options.ttl_ns == b->options.ttl_ns &&
 	    a->options.max_workers == b->options.max_workers &&
+	    a->options.tenants == b->options.tenants &&
 	    tables_alike(a, b) &&
 	    a->options.journal_bytes == b->options.journal_bytes &&
 	    a->options.secret_bytes == b->options.secret_bytes &&
@@ -302,8 +303,9 @@ zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
 	}
 	if (!alike(up, of)) {
 		ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute zone \"%V\" is "
-		    "in use with another block, ttl, workers, journal, "
-		    "affinity or secret: give it another name", &up->zone_name);
+		    "in use with another block, ttl, workers, tenants, "
+		    "journal, affinity or secret: give it another name",
+		    &up->zone_name);
 		return NGX_ERROR;
 	}
 	up->shared = of->shared;

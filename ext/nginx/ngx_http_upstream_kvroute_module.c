@@ -253,6 +253,11 @@ parameter(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
 		up->sized = true;
 		return true;
 	}
+	if (named(arg, "tenants", &value) &&
+	    number(&value, 1, KVR_TENANTS_MAX, &n)) {
+		up->options.tenants = (uint32_t)n;
+		return true;
+	}
 	if (named(arg, "policy", &value))
 		return chosen(costs, &value, &up->policy.cost);
 	if (named(arg, "retain", &value))
@@ -581,6 +586,8 @@ static ngx_command_t commands[] = {
 	    ngx_conf_set_flag_slot, OF_LOCATION(early) },
 	{ ngx_string("kvroute_salt"), ANYWHERE | NGX_CONF_TAKE1,
 	    ngx_http_kvroute_salt_command, OF_LOCATION(salt) },
+	{ ngx_string("kvroute_share"), ANYWHERE | NGX_CONF_TAKE1,
+	    ngx_http_kvroute_share_command, OF_LOCATION(share) },
 	{ ngx_string("kvroute_bypass"), ANYWHERE | NGX_CONF_1MORE,
 	    ngx_http_set_predicate_slot, OF_LOCATION(bypass) },
 	{ ngx_string("kvroute_trace"), ANYWHERE | NGX_CONF_TAKE12,
@@ -648,6 +655,7 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 	ngx_http_kvroute_loc_conf_t *of = parent, *loc = child;
 	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
 	    cf, ngx_http_upstream_kvroute_module);
+	char *wrong;
 
 	ngx_conf_merge_size_value(loc->max_body, of->max_body, MAX_BODY);
 	ngx_conf_merge_value(loc->feedback, of->feedback, 1);
@@ -669,7 +677,11 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 		main->needs = "kvroute_early";
 	if (loc->salt != NULL)
 		main->needs = "kvroute_salt";
-	return NGX_CONF_OK;
+	wrong = ngx_http_kvroute_share_merge(loc, of);
+	if (wrong == NULL)
+		return NGX_CONF_OK;
+	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", wrong);
+	return NGX_CONF_ERROR;
 }
 
 static ngx_http_module_t context = {

@@ -24,6 +24,7 @@ here=$(dirname "$0")
 . "$here/check_reading.sh"
 . "$here/check_sessions.sh"
 . "$here/check_sync.sh"
+. "$here/check_tenants.sh"
 . "$here/check_load.sh"
 . "$here/check_lines.sh"
 . "$here/check_life.sh"

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_share.c - kvroute_share: how much of a full index a tenant,
+ * the value of kvroute_scope, may have beside others. See kvr_tenant(3).
+ */
+#include "ngx_http_kvroute.h"
+
+/* 0: it is none. */
+static uint32_t
+share_read(const ngx_str_t *text)
+{
+	ngx_int_t n = ngx_atoi(text->data, text->len);
+
+	return n >= 1 && n <= KVR_SHARE_MAX ? (uint32_t)n : 0;
+}
+
+char *
+ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+	ngx_http_kvroute_loc_conf_t *loc = conf;
+	char *wrong = ngx_http_set_complex_value_slot(cf, cmd, conf);
+
+	if (wrong != NGX_CONF_OK || loc->share->lengths != NULL)
+		return wrong;
+	return share_read(&loc->share->value) > 0 ? NGX_CONF_OK :
+	    "has a value that is no number from 1 to 10000, or a variable "
+	    "that gives one; 100 is what tenants have without it";
+}
+
+char *
+ngx_http_kvroute_share_merge(ngx_http_kvroute_loc_conf_t *loc,
+    ngx_http_kvroute_loc_conf_t *of)
+{
+	if (loc->share == NULL)
+		loc->share = of->share;
+	return loc->share == NULL || loc->scope != NULL ? NULL :
+	    "\"kvroute_share\" needs \"kvroute_scope\", which says whose "
+	    "share it is";
+}
+
+uint32_t
+ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
+	    ctx->request, ngx_http_upstream_kvroute_module);
+	ngx_str_t text = ngx_null_string;
+	uint32_t share;
+
+	if (ctx->up->options.tenants == 0)
+		return 0;
+	if (loc->share == NULL || ngx_http_complex_value(ctx->request,
+	    loc->share, &text) != NGX_OK || text.len == 0)
+		return KVR_SHARE_DEFAULT;
+	share = share_read(&text);
+	if (share > 0)
+		return share;
+	ngx_log_error(NGX_LOG_WARN, ctx->request->connection->log, 0,
+	    "kvroute_share is \"%V\", no number from 1 to 10000: 100 is used",
+	    &text);
+	return KVR_SHARE_DEFAULT;
+}
