@@ -9,17 +9,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MODES = 3 };
+enum { MODES = 4, TENANTS = 64 };
 #define INDEX_RATIO_MAX 1.5 /* of TTL's */
 #define BYTES_MAX 8.0       /* a live pair, with modes other than TTL */
 
 static const struct mode {
 	const char *name;
 	uint32_t retain;
+	uint32_t tenants; /* of the region */
 } modes[MODES] = {
-	{ "ttl", KVR_RETAIN_TTL },
-	{ "capacity", KVR_RETAIN_CAPACITY },
-	{ "feedback", KVR_RETAIN_FEEDBACK }
+	{ "ttl", KVR_RETAIN_TTL, 0 },
+	{ "capacity", KVR_RETAIN_CAPACITY, 0 },
+	{ "feedback", KVR_RETAIN_FEEDBACK, 0 },
+	{ "shared", KVR_RETAIN_TTL, TENANTS }
 };
 
 struct result {
@@ -239,8 +241,8 @@ print_beside(const struct result *r)
 		steps_print_head(&r[i]);
 		bytes[i] = bytes_per_live(&r[i]);
 	}
-	printf("\n%-24s %9s %9s %9s\n", "mean of a request, us", r[0].name,
-	    r[1].name, r[2].name);
+	printf("\n%-24s %9s %9s %9s %9s\n", "mean of a request, us", r[0].name,
+	    r[1].name, r[2].name, r[3].name);
 	for (row = 0; row < ROWS; row++)
 		steps_print_row(row_names[row], rows[row], 1e3);
 	steps_print_row("index, over ttl's", index, index[0]);
@@ -285,6 +287,7 @@ steps_begin(struct result *r, const struct mode *mode, const struct load *l,
 	memset(r, 0, sizeof(*r));
 	r->options = *options;
 	r->options.retain = mode->retain;
+	r->options.region.tenants = mode->tenants;
 	r->name = mode->name;
 	r->load = l;
 	r->trials = trials;

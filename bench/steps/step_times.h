@@ -7,8 +7,10 @@
  * others. By how much can be told only within one run, because machines drift:
  * all retentions are measured in turns, trial by trial, and compared with TTL.
  *
- *   trial 1                       trial 2                            ...
- *   ttl | capacity | feedback     feedback | capacity | ttl
+ *   trial 1                             trial 2                       ...
+ *   ttl | capacity | feedback | shared  shared | feedback | capacity | ttl
+ *
+ * "shared" is TTL in a region that tenants share: tenant.c.
  */
 #ifndef KVROUTE_STEP_TIMES_H
 #define KVROUTE_STEP_TIMES_H
