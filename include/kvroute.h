@@ -137,6 +137,10 @@ struct kvr_decision {
 	uint32_t reason;          /* enum kvr_reason */
 	uint32_t eligible;        /* workers that could have been chosen */
 	uint32_t affinity;        /* experimental: enum kvr_affinity_outcome */
+	/* the eligible worker with the most of the prompt on record, and */
+	/* what it is predicted to have; the chosen one if that is no more */
+	uint64_t best_worker;
+	uint64_t best_tokens;
 };
 
 /* Makes a region in private memory. options may be NULL: all defaults. */
@@ -760,6 +764,11 @@ struct kvr_stats {
 	uint64_t journal_written;   /* bytes of all records so far */
 	uint64_t journal_overruns;  /* reads that found records lost */
 	int64_t journal_beat;       /* the latest kvr_journal_beat; or -1 */
+	/* of the leases opened, also of removed workers */
+	uint64_t prompt_tokens;
+	uint64_t predicted_tokens;  /* of them, predicted to be cached */
+	uint64_t best_tokens;       /* the same, had each gone to best_worker */
+	                            /* of kvr_decision */
 };
 int kvr_stats(const struct kvr *k, struct kvr_stats *out);
 
@@ -802,6 +811,9 @@ struct kvr_worker_stats {
 	int64_t events_at;          /* time of the last batch; -1: none */
 	uint32_t events_state;      /* enum kvr_events_state */
 	uint32_t reserved;
+	uint64_t best_tokens;       /* of the requests routed here, predicted */
+	                            /* to be cached had each gone to */
+	                            /* best_worker of kvr_decision */
 };
 int kvr_worker_stats(const struct kvr *k, uint64_t worker,
     struct kvr_worker_stats *out);

@@ -42,6 +42,10 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 	add_once(s->lease_opens, 1);
 	add_once(s->prompt_tokens, prompt_tokens(p));
 	add_once(s->predicted_tokens, b.cached);
+	add_once(s->best_tokens, choice->best_tokens);
+	add_once(k->region->counts.prompt_tokens, prompt_tokens(p));
+	add_once(k->region->counts.predicted_tokens, b.cached);
+	add_once(k->region->counts.best_tokens, choice->best_tokens);
 	if (choice->affinity == KVR_AFFINITY_HIT ||
 	    choice->affinity == KVR_AFFINITY_MOVED)
 		add_once(k->region->counts.bindings_found, 1);
@@ -112,6 +116,8 @@ choice_given(const struct kvr *k, const struct kvr_prompt *p,
 		out->tokens = prompt_blocks_tokens(p, r->overlap_blocks);
 	if (out->tokens > prompt_tokens(p))
 		out->tokens = prompt_tokens(p);
+	out->best = worker; /* the caller knows why */
+	out->best_tokens = out->tokens;
 	return KVR_OK;
 }
 

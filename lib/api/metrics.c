@@ -156,6 +156,12 @@ static const struct metric of_region[] = {
 	{ "kvroute_journal_beat_seconds", REGION(journal_beat),
 	    "Latest sign of life of the program that reads the journal.",
 	    NULL },
+	{ "kvroute_prompt_tokens_total", REGION(prompt_tokens),
+	    "Prompt tokens of the leases opened.", NULL },
+	{ "kvroute_predicted_tokens_total", REGION(predicted_tokens),
+	    "Tokens of these prompts predicted to be cached.", NULL },
+	{ "kvroute_best_tokens_total", REGION(best_tokens),
+	    "The same on the eligible worker with the most.", NULL },
 };
 
 static const struct metric of_worker[] = {
@@ -177,6 +183,8 @@ static const struct metric of_worker[] = {
 	    "Prompt tokens of these requests.", NULL },
 	{ "kvroute_worker_predicted_tokens_total", WORKER(predicted_tokens),
 	    "Tokens of these prompts predicted to be cached.", NULL },
+	{ "kvroute_worker_best_tokens_total", WORKER(best_tokens),
+	    "The same on the eligible worker with the most.", NULL },
 	{ "kvroute_worker_overloaded", WORKER(overloaded),
 	    "1 if the worker is above a threshold of the policy, else 0.",
 	    NULL },

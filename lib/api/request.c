@@ -141,6 +141,8 @@ decision_write(const struct kvr_prompt *p, const struct choice *c,
 	d.reason = c->reason;
 	d.eligible = c->eligible;
 	d.affinity = c->affinity;
+	d.best_worker = c->best;
+	d.best_tokens = c->best_tokens;
 	struct_put(out, out->size, &d, sizeof(d));
 }
 

@@ -62,6 +62,9 @@ stats_counts(const struct counts *c, struct kvr_stats *s)
 	s->affinity_found = read_once(c->bindings_found);
 	s->affinity_moved = read_once(c->bindings_moved);
 	s->affinity_evicted = read_once(c->bindings_evicted);
+	s->prompt_tokens = read_once(c->prompt_tokens);
+	s->predicted_tokens = read_once(c->predicted_tokens);
+	s->best_tokens = read_once(c->best_tokens);
 }
 
 static uint64_t
@@ -179,6 +182,7 @@ kvr_worker_stats(const struct kvr *k, uint64_t worker,
 	w.lease_opens = read_once(s->lease_opens);
 	w.prompt_tokens = read_once(s->prompt_tokens);
 	w.predicted_tokens = read_once(s->predicted_tokens);
+	w.best_tokens = read_once(s->best_tokens);
 	w.overloaded = read_once(s->over_prefill) != 0 ||
 	    read_once(s->over_blocks) != 0;
 	worker_learnt(k, slot, &w);

@@ -70,6 +70,8 @@ struct choice {
 	uint32_t active;   /* of it, in use there, */
 	uint32_t usable;   /* and such that the engine can resume behind it */
 	uint64_t tokens;   /* of it, expected to be cached */
+	uint64_t best;     /* the worker with the longest overlap: longest.c, */
+	uint64_t best_tokens; /* and what is expected there */
 	uint32_t flags;    /* of the request, resolved */
 	double cost;
 	uint64_t session;  /* to be bound when the lease is committed; or 0 */

@@ -34,6 +34,7 @@
 #include "eligible.h"
 #include "exp.h"
 #include "expect.h"
+#include "longest.h"
 #include "mix.h"
 #include "policy.h"
 #include "session.h"
@@ -327,6 +328,28 @@ take_pinned(const struct question *q, uint32_t slot, uint32_t reason,
 /* Of the worker that is taken, survival is read whatever the others took. */
 enum { TAKEN_STEPS = 32 * LINE_MAX };
 
+/*
+ * What the chosen worker's overlap is compared with. It comes last, so that the
+ * steps it takes are none that the choice would have needed.
+ */
+static void
+best_note(const struct question *q, struct choice *c)
+{
+	uint32_t slot = longest_slot(q, c->slot);
+	uint64_t tokens;
+
+	c->best = c->worker;
+	c->best_tokens = c->tokens;
+	if (slot == c->slot)
+		return;
+	tokens = expected_tokens(q, slot,
+	    expect_recorded(q, slot, found_of(q->set, slot)));
+	if (tokens <= c->tokens)
+		return;
+	c->best = worker_id(q->k, slot);
+	c->best_tokens = tokens;
+}
+
 int
 route_take(const struct question *q, struct choice *out)
 {
@@ -352,6 +375,7 @@ route_take(const struct question *q, struct choice *out)
 	c.blocks = found_of(q->set, c.slot)->blocks;
 	c.active = found_of(q->set, c.slot)->active_blocks;
 	c.usable = route_usable(q, c.slot);
+	best_note(q, &c);
 	*out = c;
 	return KVR_OK;
 }

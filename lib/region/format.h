@@ -311,7 +311,8 @@ struct slot {
 	double completion;   /* mean tokens of the latest completions */
 	uint64_t completions; /* number reported */
 	uint64_t common_kinds; /* values in `common`: a bit each, by hash */
-	uint64_t spare[2];   /* fills the line */
+	uint64_t best_tokens; /* as predicted_tokens, where there was most */
+	uint64_t spare;      /* fills the line */
 
 	struct window window; /* also read without the lock */
 };
@@ -534,6 +535,7 @@ struct counts {
 	uint64_t expired, evicted_capacity, evicted_region, orphaned;
 	uint64_t splits, merges, extensions, truncated, clock_back, recoveries;
 	uint64_t bindings, bindings_found, bindings_moved, bindings_evicted;
+	uint64_t prompt_tokens, predicted_tokens, best_tokens;
 	uint64_t max_steps, max_cells, max_reclaimed;
 	uint64_t steps, cells, reclaimed; /* of the current writing call */
 };

@@ -365,7 +365,8 @@ static const struct field region_fields[] = {
 	{ "journal_written_bytes_total", "", AT(kvr_stats, journal_written),
 	    WHOLE },
 	RC(journal_overruns),
-	{ "journal_beat_seconds", "", AT(kvr_stats, journal_beat), CLOCK }
+	{ "journal_beat_seconds", "", AT(kvr_stats, journal_beat), CLOCK },
+	RC(prompt_tokens), RC(predicted_tokens), RC(best_tokens)
 };
 
 static const struct field worker_fields[] = {
@@ -391,7 +392,7 @@ static const struct field worker_fields[] = {
 	W(events_blocks), WC(events_orphans),
 	{ "events_at_seconds", "", AT(kvr_worker_stats, events_at), CLOCK },
 	{ "events_state", "", AT(kvr_worker_stats, events_state), STATE },
-	{ "", "", AT(kvr_worker_stats, reserved), UNUSED }
+	{ "", "", AT(kvr_worker_stats, reserved), UNUSED }, WC(best_tokens)
 };
 
 enum {

@@ -66,6 +66,7 @@ poke(struct slot *s)
 	s->lease_opens = plain_random(&chance) >> pick(60);
 	s->prompt_tokens = plain_random(&chance) >> pick(60);
 	s->predicted_tokens = plain_random(&chance);
+	s->best_tokens = plain_random(&chance);
 	s->over_prefill = (uint8_t)pick(2);
 	s->mode = (uint8_t)(KVR_RETAIN_TTL + pick(3));
 	s->learnt_block = pick(UINT32_MAX);

@@ -91,9 +91,49 @@ START_TEST(counted_by_worker)
 	ck_assert_uint_eq(s.prompt_tokens, 12);
 	ck_assert_uint_eq(s.predicted_tokens, 2 + 6);
 	ck_assert_uint_eq(s.overloaded, 0);
+	ck_assert_uint_eq(s.best_tokens, 2 + 6);
 	finish(lease, 5);
 	ck_assert_uint_eq(worker_stats(0).lease_opens, 2); /* so far */
 	ck_assert_uint_eq(worker_stats(1).entries, 0);
+}
+END_TEST
+
+/* Two workers; the one with the prompt is busy, so the load decides. */
+START_TEST(best_beside_chosen)
+{
+	struct kvr_request r;
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_load load = { .size = sizeof(load), .active_blocks = 100 };
+	struct kvr_stats before = stats(), s;
+
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	r.n_excluded = 1;
+	r.excluded[0] = id[2];
+	observe(0, "abcdef", 1);
+	observe(1, "ab", 1);
+	observe(2, "abcdefgh", 1);
+	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
+	say("abcdefgh");
+	ck_assert_int_eq(kvr_lease_open(k, p, &r, 2, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[1]);
+	ck_assert_uint_eq(d.overlap_tokens, 2);
+	ck_assert_uint_eq(d.best_worker, id[0]); /* the third is excluded */
+	ck_assert_uint_eq(d.best_tokens, 6);
+	ck_assert_uint_eq(worker_stats(1).best_tokens, 6);
+	ck_assert_uint_eq(worker_stats(0).best_tokens, 0);
+	/* where the caller chooses there is no other */
+	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[1], 3, &d), KVR_OK);
+	ck_assert_uint_eq(d.best_worker, id[1]);
+	ck_assert_uint_eq(d.best_tokens, d.overlap_tokens);
+	s = stats();
+	ck_assert_uint_eq(s.prompt_tokens - before.prompt_tokens, 16);
+	ck_assert_uint_eq(s.predicted_tokens - before.predicted_tokens,
+	    2 + d.overlap_tokens);
+	ck_assert_uint_eq(s.best_tokens - before.best_tokens,
+	    6 + d.overlap_tokens);
+	/* kept when the worker is not */
+	ck_assert_int_eq(kvr_worker_remove(k, id[1]), KVR_OK);
+	ck_assert_uint_eq(stats().best_tokens, s.best_tokens);
 }
 END_TEST
 
@@ -322,6 +362,7 @@ suite_stats(void)
 	tcase_add_test(t, counted_from_the_start);
 	tcase_add_test(t, counted_by_calls);
 	tcase_add_test(t, counted_by_worker);
+	tcase_add_test(t, best_beside_chosen);
 	tcase_add_test(t, entry_says_what_it_is);
 	tcase_add_test(t, only_the_live);
 	tcase_add_test(t, walk_meets_each_once);

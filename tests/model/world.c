@@ -655,6 +655,9 @@ world_same_decision(struct world *w, const struct kvr_decision *got,
 	    got->overlap_tokens != want->overlap_tokens)
 		return world_fail(w, "decision: overlap %u, must %u",
 		    got->overlap_blocks, want->overlap_blocks);
+	if (got->best_tokens != want->best_tokens)
+		return world_fail(w, "decision: best %" PRIu64 ", must %"
+		    PRIu64, got->best_tokens, want->best_tokens);
 	if (got->prompt_blocks != w->path.blocks ||
 	    got->prompt_tokens != world_prompt_tokens(w))
 		return world_fail(w, "decision: prompt of %u blocks",

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * longest.c - the eligible worker with the longest overlap.
+ *
+ * A choice is compared with it: the difference is what the load of that worker,
+ * its session or a draw has cost in hits. It is found apart from the costs,
+ * since these pass over many workers without a look at their overlap.
+ *
+ * A match meets overlaps from the end of the path on up (match.c), and its ends
+ * say how deep the rows that follow can be:
+ *
+ *	ends   [row 0, depth 8]  [row 1, depth 7]   [row 3, depth 4]
+ *	rows    w1: 8             w2: 7   w5: 6 *    w3: 4   w4: 4
+ *	                                       * trimmed
+ *
+ * So the walk is over where no later row can be longer. Mostly that is at once:
+ * the chosen worker has the longest itself. Overlaps that a caller gave have no
+ * ends, and are all looked at.
+ */
+#include "longest.h"
+
+#include "set.h"
+
+/* Can a row from this one on be longer? Moves on to the end it belongs to. */
+static bool
+may_be_longer(const struct found_set *set, uint32_t row, uint32_t *end,
+    uint32_t blocks)
+{
+	while (*end + 1 < set->n_ends && set->ends[*end + 1].row <= row)
+		++*end;
+	return set->n_ends == 0 || set->ends[*end].depth > blocks;
+}
+
+/* Rows of a caller may name a worker twice, or one that is no more. */
+static bool
+is_eligible(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	return slot < q->slots && set_has(q->take, slot) &&
+	    found_of(q->set, slot) == o;
+}
+
+uint32_t
+longest_slot(const struct question *q, uint32_t slot)
+{
+	const struct found_set *set = q->set;
+	uint32_t blocks = found_of(set, slot)->blocks, row, end = 0;
+
+	for (row = 0; row < set->count; row++) {
+		const struct kvr_overlap *o = &set->found[row];
+
+		if (!may_be_longer(set, row, &end, blocks))
+			break;
+		if (o->blocks > blocks && is_eligible(q, found_slot(o), o)) {
+			slot = found_slot(o);
+			blocks = o->blocks;
+		}
+	}
+	return slot;
+}
