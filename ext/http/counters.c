@@ -45,6 +45,8 @@ const struct counter counter_list[] = {
 	    COUNT_CACHED_TOKENS, COUNTS },
 	{ usage, "predicted_tokens", "Of these, cached as predicted.",
 	    COUNT_PREDICTED_TOKENS, COUNTS },
+	{ usage, "best_tokens", "Of these, cached as predicted on the eligible "
+	    "server with the most.", COUNT_BEST_TOKENS, COUNTS },
 	{ affinity, "hit", "Choices of the worker to which the session or the "
 	    "state was bound.", COUNT_AFFINITY, COUNTS },
 	{ affinity, "new", "Choices for a session or a state that was not "

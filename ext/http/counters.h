@@ -5,10 +5,11 @@
  *   proxy's atomics --> struct counters --> counter_value --> JSON, metrics
  *                       (a copy)            counter_list
  *
- * A proxy keeps one number for each reason, endpoint and enum count, wherever
- * its processes can all add to it. For a status report it copies them into
- * struct counters. counter_list names what is shown, in order: a count, or the
- * difference of two ("absent" = responses with usage - those with a value).
+ * A proxy keeps one number for each reason, endpoint, enum count and bucket of
+ * a histogram, wherever its processes can all add to it. For a status report it
+ * copies them into struct counters. counter_list names what is shown, in order:
+ * a count, or the difference of two ("absent" = responses with usage - those
+ * with a value).
  */
 #ifndef KVROUTE_COUNTERS_H
 #define KVROUTE_COUNTERS_H
@@ -17,6 +18,7 @@
 #include <stdint.h>
 
 #include "endpoint.h"
+#include "histogram.h"
 #include "reason.h"
 
 enum count {
@@ -46,6 +48,7 @@ enum count {
 	COUNT_PROMPT_TOKENS,    /* reported, of responses with a number */
 	COUNT_CACHED_TOKENS,    /* reported */
 	COUNT_PREDICTED_TOKENS, /* predicted for them, in engine tokens */
+	COUNT_BEST_TOKENS,      /* the same on the worker with the most */
 	/* shadow mode: what would have been chosen, and what was */
 	COUNT_SHADOW,           /* requests watched */
 	COUNT_SHADOW_SAME,      /* of them, to the same worker */
@@ -59,6 +62,7 @@ struct counters {
 	uint64_t reason[REASONS];
 	uint64_t endpoint[ENDPOINTS];
 	uint64_t count[COUNTS];
+	struct histogram histogram[HISTOGRAMS];
 };
 
 struct counter {

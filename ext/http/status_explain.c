@@ -127,6 +127,7 @@ decision_put(struct json *j, const struct explain *e)
 	json_real(j, "cost", d.cost);
 	json_whole(j, "overlap_blocks", d.overlap_blocks);
 	json_whole(j, "overlap_tokens", d.overlap_tokens);
+	json_whole(j, "best_tokens", d.best_tokens);
 	json_map_end(j);
 }
 

@@ -13,6 +13,7 @@
 #include "status_loads.h"
 #include "status_peers.h"
 #include "status_tenants.h"
+#include "status_times.h"
 
 static const char *const costs[] = {
 	[KVR_COST_DYNAMO] = "dynamo",
@@ -98,6 +99,8 @@ region_put(struct json *j, const struct kvr *k, const struct kvr_stats *s)
 	json_whole(j, "recoveries", s->recoveries);
 	json_whole(j, "busy_writes", s->busy_writes);
 	json_whole(j, "lease_reaps", s->lease_reaps);
+	json_whole(j, "affinity_entries", s->affinity_entries);
+	json_whole(j, "affinity_bindings", s->affinity_bindings);
 	journal_put(j, s);
 	tenants_json(j, k);
 	json_map_end(j);
@@ -169,6 +172,7 @@ hits_put(struct json *j, const struct kvr_worker_stats *s)
 	json_whole(j, "lease_opens", s->lease_opens);
 	json_whole(j, "prompt_tokens", s->prompt_tokens);
 	json_whole(j, "predicted_tokens", s->predicted_tokens);
+	json_whole(j, "best_tokens", s->best_tokens);
 	json_whole(j, "reports", s->calibration.reports);
 	json_whole(j, "unreported", s->calibration.unreported);
 	json_whole(j, "reported_tokens", s->calibration.reported_tokens);
@@ -341,15 +345,17 @@ workers_put(struct json *j, const struct status_upstream *up,
 static void
 sums_put(struct json *j, const struct worker *all, size_t n)
 {
-	uint64_t prompt = 0, predicted = 0;
+	uint64_t prompt = 0, predicted = 0, best = 0;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		prompt += all[i].stats.prompt_tokens;
 		predicted += all[i].stats.predicted_tokens;
+		best += all[i].stats.best_tokens;
 	}
 	json_whole(j, "prompt_tokens", prompt);
 	json_whole(j, "predicted_tokens", predicted);
+	json_whole(j, "best_tokens", best);
 }
 
 /* --------------------------------------------------------- together --- */
@@ -404,6 +410,7 @@ upstream_put(struct json *j, const struct status_upstream *up)
 	sums_put(j, workers, n);
 	requests_put(j, up->counters);
 	counters_put(j, up->counters);
+	times_json(j, up->counters);
 	workers_put(j, up, workers, n);
 	json_map_end(j);
 	writer_free(j->to, workers);

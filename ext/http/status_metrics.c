@@ -12,12 +12,13 @@
  *   # TYPE kvroute_leases gauge            kvroute_leases{upstream="b"} 5
  *   kvroute_leases 5
  *
- * The proxy's counters follow, and other machines. Upstreams without an index
- * have only counters.
+ * The proxy's counters follow, its histograms, and other machines. Upstreams
+ * without an index have only these.
  */
 #include "status_in.h"
 #include "status_loads.h"
 #include "status_peers.h"
+#include "status_times.h"
 
 #include <string.h>
 
@@ -294,6 +295,7 @@ status_metrics(const struct status *s, struct writer *to)
 		reasons_put(&m);
 		endpoints_put(&m);
 		counters_put(&m);
+		times_metrics(s, to);
 		loads_metrics(s, to);
 		peers_metrics(s, to);
 	} else {

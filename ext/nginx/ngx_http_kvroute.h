@@ -22,6 +22,7 @@
  *   poll       and say how loaded they are
  *   fetch      connections for these two
  *   answer     headers, first event, usage -> the report
+ *   time       what took how long: histograms
  *   variables  for logs
  *   trace      lines for kvroute-replay(1)
  *   status     what operators and Prometheus can see; orders; explain
@@ -59,6 +60,9 @@ typedef struct {
 	ngx_atomic_t reasons[REASONS];
 	ngx_atomic_t endpoints[ENDPOINTS];
 	ngx_atomic_t counts[COUNTS];
+	/* nanoseconds, and how many by buckets */
+	ngx_atomic_t times[HISTOGRAMS];
+	ngx_atomic_t buckets[HISTOGRAMS][HISTOGRAM_BUCKETS];
 	ngx_atomic_t epoch;     /* changes when ids or states change */
 	ngx_atomic_t silence;   /* as below, of which a line was logged */
 	/* requests that failed at a server: of peer i in [i % TROUBLES] */
@@ -304,6 +308,9 @@ typedef struct {
 	bool stream;
 	bool strip;             /* usage is removed from the response */
 	bool started;
+	int64_t first;          /* time of the first token; 0: none yet */
+	ngx_msec_t first_ms;    /* from the request to it */
+	uint64_t token_ns;      /* for each further token; 0: not known */
 	bool last;              /* all of it has passed */
 	bool ending;            /* the engine is done; the rest must pass */
 	bool reported;          /* the report is made */
@@ -547,6 +554,20 @@ char *ngx_http_kvroute_filters_order(ngx_conf_t *cf);
 ngx_int_t ngx_http_kvroute_filters_add(ngx_conf_t *cf);
 /* ctx->answer is no longer needed. */
 void ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx);
+
+/* time */
+void ngx_http_kvroute_time_begin(ngx_cycle_t *cycle);
+/* Since `began`, which this turn of the loop spends in the module. */
+uint64_t ngx_http_kvroute_spent(ngx_http_kvroute_srv_conf_t *up,
+    int64_t began);
+/* The first token has come; again is no error. */
+void ngx_http_kvroute_first_timed(ngx_http_kvroute_ctx_t *ctx);
+/* All of them have, and ctx->report says how many. */
+void ngx_http_kvroute_tokens_timed(ngx_http_kvroute_ctx_t *ctx);
+/* The request is over. */
+void ngx_http_kvroute_request_timed(ngx_http_kvroute_ctx_t *ctx);
+void ngx_http_kvroute_times_copy(struct histogram *to,
+    const ngx_http_kvroute_shared_t *from);
 
 /* variables */
 ngx_int_t ngx_http_kvroute_variables_add(ngx_conf_t *cf);

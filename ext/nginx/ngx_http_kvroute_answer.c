@@ -108,7 +108,7 @@ header_filter(ngx_http_request_t *r)
 		began = kvr_clock_now();
 		(void)kvr_lease_commit(
 		    ctx->up->kvr, ctx->lease, began, KVR_NOWAIT);
-		ctx->ns += (uint64_t)(kvr_clock_now() - began);
+		ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	}
 	if (status >= 200 && status < 300)
 		ngx_http_kvroute_session_accepted(ctx);
@@ -141,7 +141,8 @@ first_token(ngx_http_kvroute_ctx_t *ctx)
 {
 	if (ctx->started || !answer_started(ctx->answer))
 		return;
-		/* The lock was held: the next piece tries again. */
+	ngx_http_kvroute_first_timed(ctx);
+	/* The lock was held: the next piece tries again. */
 	ctx->started = ctx->lease == 0 || token_note(ctx) != KVR_EBUSY;
 }
 
@@ -316,7 +317,7 @@ strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 		return NGX_ERROR;
 	if (out == NULL)
 		return NGX_OK;
-	ctx->ns += (uint64_t)(kvr_clock_now() - began);
+	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	rc = next_body(r, out);
 	ngx_chain_update_chains(r->pool, &ctx->free, &ctx->busy, &out,
 	    (ngx_buf_tag_t)&ngx_http_upstream_kvroute_module);
@@ -351,7 +352,7 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 		began = ngx_buf_size(in->buf) > 0 ? kvr_clock_now() : 0;
 		chain_read(ctx, in);
 		if (began > 0)
-			ctx->ns += (uint64_t)(kvr_clock_now() - began);
+			ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 		rc = next_body(r, in);
 	}
 	ctx->last = last;

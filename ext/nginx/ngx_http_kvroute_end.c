@@ -109,9 +109,11 @@ void
 ngx_http_kvroute_late_run(ngx_event_t *event)
 {
 	ngx_http_kvroute_srv_conf_t *up = event->data;
+	int64_t began = kvr_clock_now();
 
 	if (!ngx_http_kvroute_late_write(up) && !event->timer_set)
 		ngx_add_timer(event, LATE_MS);
+	(void)ngx_http_kvroute_spent(up, began);
 }
 
 /* Compares the reported number of cached tokens with the prediction. */
@@ -132,6 +134,8 @@ values_count(ngx_http_kvroute_ctx_t *ctx)
 	    (double)ctx->decision.prompt_tokens;
 	ngx_http_kvroute_count(up, COUNT_PREDICTED_TOKENS,
 	    (double)ctx->decision.overlap_tokens * scale);
+	ngx_http_kvroute_count(up, COUNT_BEST_TOKENS,
+	    (double)ctx->decision.best_tokens * scale);
 }
 
 /* The client or the engine closed before the response was complete. */
@@ -157,6 +161,7 @@ report_make(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	if (ctx->answer != NULL)
 		answer_end(ctx->answer, report);
+	ngx_http_kvroute_tokens_timed(ctx);
 	if (ctx->tries > 1 || ctx->facts.several || ctx->facts.media ||
 	    ctx->facts.prompt_logprobs || ctx->facts.stored ||
 	    ctx->facts.cut || broken(ctx))

@@ -494,7 +494,7 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	ngx_http_kvroute_rank_write(ctx);
 	(void)ngx_atomic_fetch_add(&up->shared->reasons[ctx->reason], 1);
 	ngx_http_kvroute_session_count(ctx);
-	ctx->ns += (uint64_t)(kvr_clock_now() - began);
+	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	return rc;
 }
 
@@ -594,7 +594,7 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 		refusal_note(ctx);
 	if (ctx->rrp.current != NULL && (state & NGX_PEER_FAILED))
 		ngx_http_kvroute_trouble(ctx->up, taken_peer(ctx));
-	ctx->ns += (uint64_t)(kvr_clock_now() - began);
+	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
 }
 
@@ -611,6 +611,7 @@ cleanup(void *data)
 		ngx_http_kvroute_count(ctx->up, COUNT_CLIENTS_LEFT, 1);
 	if (ctx->up->kvr != NULL)
 		ngx_http_kvroute_end(ctx, ctx->headers);
+	ngx_http_kvroute_request_timed(ctx);
 	ngx_http_kvroute_prompt_leave(ctx);
 	ngx_http_kvroute_answer_leave(ctx);
 	ngx_http_kvroute_extend_leave(ctx);
@@ -672,7 +673,7 @@ peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 	if (ngx_http_kvroute_request_edit(ctx) != NGX_OK ||
 	    ngx_http_kvroute_rank_prepare(ctx) != NGX_OK)
 		return NGX_ERROR;
-	ctx->ns += (uint64_t)(kvr_clock_now() - began);
+	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	return NGX_OK;
 }
 

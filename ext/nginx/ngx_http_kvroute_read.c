@@ -128,7 +128,7 @@ queue_step(void)
 		ngx_http_kvroute_count(reader->up, COUNT_PIECES, 1);
 	else
 		ngx_http_kvroute_reader_end(reader);
-	reader->ns += (uint64_t)(kvr_clock_now() - began);
+	reader->ns += ngx_http_kvroute_spent(reader->up, began);
 	if (more) {
 		ngx_queue_insert_tail(&loop.queue, &reader->queue);
 		return;

@@ -374,6 +374,7 @@ ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle)
 	ngx_uint_t i;
 
 	ngx_http_kvroute_read_begin(cycle);
+	ngx_http_kvroute_time_begin(cycle);
 	if (main == NULL)
 		return NGX_OK;
 	ups = main->upstreams.elts;

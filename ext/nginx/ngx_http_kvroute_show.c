@@ -25,6 +25,7 @@ counters_copy(struct counters *to, const ngx_http_kvroute_shared_t *from)
 		to->endpoint[i] = from->endpoints[i];
 	for (i = 0; i < COUNTS; i++)
 		to->count[i] = from->counts[i];
+	ngx_http_kvroute_times_copy(to->histogram, from);
 }
 
 static void
@@ -88,6 +89,7 @@ show(ngx_http_request_t *r, void (*write)(const struct status *,
     struct writer *), const char *type)
 {
 	kvroute_upstreams_t all = kvroute_upstreams(r);
+	int64_t began = kvr_clock_now();
 	struct status s;
 	kvroute_reply_t o;
 	ngx_uint_t i;
@@ -102,6 +104,8 @@ show(ngx_http_request_t *r, void (*write)(const struct status *,
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	kvroute_reply_begin(&o, r);
 	write(&s, &o.writer);
+	if (all.n > 0)
+		(void)ngx_http_kvroute_spent(all.at[0], began);
 	return kvroute_reply_send(&o, NGX_HTTP_OK, type);
 }
 

@@ -141,6 +141,61 @@ decision_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 	    ctx->decision.prompt_blocks);
 }
 
+/* What was predicted to be cached: on the chosen server, on the best. */
+static ngx_int_t
+tokens_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t best)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL || ctx->worker == 0) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	return number_is(r, v, best ? ctx->decision.best_tokens :
+	    ctx->decision.overlap_tokens);
+}
+
+/* In seconds, as nginx's own times are. */
+static ngx_int_t
+seconds_are(ngx_http_request_t *r, ngx_http_variable_value_t *v, uint64_t us)
+{
+	u_char *text = ngx_pnalloc(r->pool, NGX_INT64_LEN + 7), *end;
+
+	if (text == NULL)
+		return NGX_ERROR;
+	end = us % 1000 == 0 ? ngx_sprintf(text, "%uL.%03uL", us / 1000000,
+	    us % 1000000 / 1000) : ngx_sprintf(text, "%uL.%06uL",
+	    us / 1000000, us % 1000000);
+	text_is(v, text, (size_t)(end - text));
+	return NGX_OK;
+}
+
+static ngx_int_t
+ttft_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL || ctx->first == 0) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	return seconds_are(r, v, (uint64_t)ctx->first_ms * 1000);
+}
+
+static ngx_int_t
+token_time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL || ctx->token_ns == 0) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	return seconds_are(r, v, ctx->token_ns / 1000);
+}
+
 static ngx_int_t
 cached_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 {
@@ -173,6 +228,14 @@ static ngx_http_variable_t variables[] = {
 	{ ngx_string("kvroute_overlap"), NULL, decision_get, 1,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_blocks"), NULL, decision_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_overlap_tokens"), NULL, tokens_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_best_tokens"), NULL, tokens_get, 1,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_ttft"), NULL, ttft_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_token_time"), NULL, token_time_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_cached"), NULL, cached_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },

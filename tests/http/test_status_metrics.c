@@ -49,6 +49,22 @@ ck_line(const char *line)
 
 enum { NAME = 128, SAMPLE = 512 };
 
+/* NAME{upstream="...; of a histogram NAME_bucket{..., and so on. */
+static void
+ck_sample(const char *at, const char *name, bool histogram)
+{
+	static const char *const ends[] = { "_bucket", "_sum", "_count" };
+	char head[2 * NAME];
+	size_t i, found = 0;
+
+	for (i = 0; i < 3; i++) {
+		snprintf(head, sizeof(head), "%s%s{upstream=\"", name,
+		    histogram ? ends[i] : "");
+		found += strncmp(at, head, strlen(head)) == 0;
+	}
+	ck_assert_msg(found > 0, "%s before: %.80s", name, at);
+}
+
 /* HELP and TYPE once, before all samples; each with an upstream, then more. */
 static void
 ck_metric(const char **at)
@@ -67,10 +83,8 @@ ck_metric(const char **at)
 	*at += read;
 	ck_assert_int_eq(strcmp(kind, "counter") == 0,
 	    strcmp(name + strlen(name) - 6, "_total") == 0);
-	snprintf(head, sizeof(head), "%s{upstream=\"", name);
 	while (**at != '\0' && **at != '#') {
-		ck_assert_msg(strncmp(*at, head, strlen(head)) == 0,
-		    "%s before: %.80s", head, *at);
+		ck_sample(*at, name, strcmp(kind, "histogram") == 0);
 		*at += strcspn(*at, "\n") + 1;
 	}
 }
@@ -83,7 +97,7 @@ START_TEST(samples_of_a_metric_are_together)
 	take();
 	for (; *at != '\0'; metrics++)
 		ck_metric(&at);
-	ck_assert_uint_gt(metrics, counters_shown + 2 + 50);
+	ck_assert_uint_gt(metrics, counters_shown + 2 + HISTOGRAMS + 50);
 }
 END_TEST
 
@@ -158,7 +172,8 @@ START_TEST(no_upstream)
 	fleet_status.upstreams = 0;
 	take();
 	ck_assert_uint_eq(lines_with("kvroute_"), 0);
-	ck_assert_uint_eq(lines_with("# HELP"), counters_shown + 2);
+	ck_assert_uint_eq(lines_with("# HELP"), counters_shown + 2 +
+	    HISTOGRAMS);
 }
 END_TEST
 

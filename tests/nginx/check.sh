@@ -22,6 +22,7 @@ here=$(dirname "$0")
 . "$here/check_peers.sh"
 . "$here/check_ranks.sh"
 . "$here/check_reading.sh"
+. "$here/check_seeing.sh"
 . "$here/check_sessions.sh"
 . "$here/check_sync.sh"
 . "$here/check_tenants.sh"
