@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_dashboard.c - examples/grafana.json: what it asks for exists. Each name
+ * that begins with kvroute_, in a query of a panel or of a variable, must be
+ * that of a sample which nginx writes, with all that may be known of a fleet.
+ */
+#include "test.h"
+
+#include <json-c/json.h>
+#include <stdio.h>
+
+#include "fleet.h"
+
+#define FILE_NAME "examples/grafana.json"
+#define LETTERS "abcdefghijklmnopqrstuvwxyz_"
+
+static struct json_object *dashboard;
+static size_t names;
+
+static void
+dashboard_setup(void)
+{
+	static const struct status_load load = { .name = "up",
+	    .name_length = 2, .usage = 0.5 };
+
+	fleet_setup();
+	fleet_status.proxy = "nginx";
+	fleet[0].loads = &load;
+	fleet[0].n_loads = 1;
+	fleet_exchange(fleet_soon());
+	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
+	status_metrics(&fleet_status, &sink.writer);
+	ck_assert(!sink.writer.failed);
+	dashboard = json_object_from_file(FILE_NAME);
+	ck_assert_msg(dashboard != NULL, FILE_NAME ": %s",
+	    json_util_get_last_err());
+}
+
+static void
+dashboard_teardown(void)
+{
+	json_object_put(dashboard);
+	fleet_teardown();
+}
+
+/* A sample of this name, at the beginning of a line. */
+static bool
+is_written(const char *name, size_t n)
+{
+	const char *at = sink.text;
+
+	for (; *at != '\0'; at += strcspn(at, "\n") + 1)
+		if (strncmp(at, name, n) == 0 && at[n] == '{')
+			return true;
+	return false;
+}
+
+static void
+ck_query(const char *query)
+{
+	static const char prefix[] = "kvroute_";
+	const char *at = query;
+	size_t n;
+
+	while ((at = strstr(at, prefix)) != NULL) {
+		n = strspn(at, LETTERS);
+		ck_assert_msg(is_written(at, n), "%.*s is no metric: %s",
+		    (int)n, at, query);
+		names++;
+		at += n;
+	}
+}
+
+static bool
+is_query(const char *key)
+{
+	return strcmp(key, "expr") == 0 || strcmp(key, "query") == 0 ||
+	    strcmp(key, "definition") == 0;
+}
+
+static void
+look(struct json_object *o)
+{
+	size_t i;
+
+	if (json_object_is_type(o, json_type_array)) {
+		for (i = 0; i < json_object_array_length(o); i++)
+			look(json_object_array_get_idx(o, i));
+	} else if (json_object_is_type(o, json_type_object)) {
+		json_object_object_foreach(o, key, value) {
+			if (is_query(key))
+				ck_query(json_object_get_string(value));
+			look(value);
+		}
+	}
+}
+
+START_TEST(each_metric_is_written)
+{
+	names = 0;
+	look(dashboard);
+	ck_assert_uint_gt(names, 40);
+	ck_assert(!is_written("kvroute_leas", 12));
+	ck_assert(!is_written("kvroute_leases_", 15));
+}
+END_TEST
+
+static struct json_object *
+member(struct json_object *of, const char *key)
+{
+	struct json_object *o = NULL;
+
+	ck_assert_msg(json_object_object_get_ex(of, key, &o), "no %s", key);
+	return o;
+}
+
+/* So that it works with any data source, whatever its name. */
+START_TEST(its_source_is_a_variable)
+{
+	struct json_object *panels = member(dashboard, "panels"), *panel;
+	struct json_object *list = member(member(dashboard, "templating"),
+	    "list");
+	size_t i, j, n = json_object_array_length(panels);
+
+	ck_assert_str_eq(json_object_get_string(member(
+	    json_object_array_get_idx(list, 0), "type")), "datasource");
+	ck_assert_str_eq(json_object_get_string(member(
+	    json_object_array_get_idx(list, 0), "query")), "prometheus");
+	for (i = 0; i < n; i++) {
+		panel = json_object_array_get_idx(panels, i);
+		for (j = 0; j < i; j++)
+			ck_assert_int_ne(json_object_get_int(member(panel,
+			    "id")), json_object_get_int(member(
+			    json_object_array_get_idx(panels, j), "id")));
+		if (strcmp(json_object_get_string(member(panel, "type")),
+		    "row") == 0)
+			continue;
+		ck_assert_str_eq(json_object_get_string(member(member(panel,
+		    "datasource"), "uid")), "${datasource}");
+	}
+}
+END_TEST
+
+Suite *suite_dashboard(void);
+
+Suite *
+suite_dashboard(void)
+{
+	Suite *s = suite_create("dashboard");
+	TCase *c = tcase_create("dashboard");
+
+	tcase_add_checked_fixture(c, dashboard_setup, dashboard_teardown);
+	tcase_add_test(c, each_metric_is_written);
+	tcase_add_test(c, its_source_is_a_variable);
+	suite_add_tcase(s, c);
+	return s;
+}
