@@ -121,13 +121,24 @@ START_TEST(what_the_load_cost)
 	ck_assert_uint_eq(scene_chosen(), 1);
 	ck_assert_uint_eq(scene.c.best_tokens, 64);
 	ck_assert_uint_eq(scene.c.best, scene_id(1));
-	/* longer, but by nothing that is a token of the prompt */
-	scene_length(0, 5);
-	scene.set.count = 0;
-	scene.set.base += SCENE_SLOTS;
-	ck_assert_int_eq(scene_choose(), KVR_OK);
-	ck_assert_uint_eq(scene.c.best_tokens, 0);
-	ck_assert_uint_eq(scene.c.best, scene.c.worker);
+}
+END_TEST
+
+/* Longer, but by less than a token. */
+START_TEST(no_better_by_tokens)
+{
+	scene_of(2);
+	scene.p.rule.unit = KVR_UNIT_BYTES;
+	scene.p.rule.block_size = 1;
+	scene_length(40, 0);
+	scene_overlap(1, 5, 0);
+	scene_overlap(0, 4, 0);
+	scene_load(1, 640, 640, 9);
+	ck_assert_uint_eq(scene_chosen(), 0);
+	ck_assert_uint_eq(longest(0), 1);
+	ck_assert_uint_eq(scene.c.tokens, 1);
+	ck_assert_uint_eq(scene.c.best_tokens, 1);
+	ck_assert_uint_eq(scene.c.best, scene_id(0));
 }
 END_TEST
 
@@ -142,6 +153,7 @@ suite_longest(void)
 	tcase_add_test(t, rows_of_nobody);
 	tcase_add_test(t, depths_of_a_match);
 	tcase_add_test(t, what_the_load_cost);
+	tcase_add_test(t, no_better_by_tokens);
 	suite_add_tcase(s, t);
 	return s;
 }
