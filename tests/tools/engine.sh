@@ -532,6 +532,7 @@ wrong_requests_are_told()
 	    "$url/v1/completions")" 405
 	is 'no fault' "$(status '/fault?kind=x' '')" 400
 	is 'no fault' "$(status '/fault?kind=stall&seconds=x' '')" 400
+	is 'no fault' "$(status '/fault?kind=error&percent=0' '')" 400
 	is 'no get' "$(curl -s -o "$scratch/answer" -w '%{http_code}' \
 	    "$url/fault?kind=die")" 405
 	is health "$(curl -s -w '%{http_code}' "$url/health")" 200
@@ -1077,6 +1078,10 @@ errors_are_answers()
 	fault 'kind=error&seconds=600&status=503'
 	is status "$(status /v1/chat/completions "$chat,$with_usage}")" 503
 	is health "$(curl -s -o /dev/null -w '%{http_code}' "$url/health")" 503
+	fault 'kind=error&seconds=600&status=503&percent=50'
+	is 'one in two' "$(for i in 1 2 3 4; do
+	    status /v1/completions '{"prompt":"a"}'; echo; done | paste -s -d ' ')" \
+	    '200 503 200 503'
 	fault 'kind=error&seconds=0.2&status=429'
 	until_true healthy || echo "no end"
 	is 'and then' "$(cached 1 20)" 0

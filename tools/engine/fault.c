@@ -8,7 +8,7 @@
  *   die       all responses in flight are cut off
  *   restart   refuse and die; the cache is empty afterwards
  *   slow      everything takes `factor` times as long
- *   error     every response has this `status`
+ *   error     `percent` of the responses have this `status`
  *   lose      batches of events are not published, but can be replayed
  *   none      ends the fault
  */
@@ -89,6 +89,7 @@ struct fault {
 	struct timeval length;
 	long long factor;
 	long long status;
+	long long percent;
 };
 
 static void
@@ -96,6 +97,8 @@ begin(struct server *s, const struct fault *f)
 {
 	s->fault = f->kind;
 	s->fault_status = (int)f->status;
+	s->fault_percent = (int)f->percent;
+	s->fault_due = 0;
 	if (f->kind == FAULT_DIE || f->kind == FAULT_RESTART)
 		break_answers(s);
 	if (f->kind == FAULT_REFUSE || f->kind == FAULT_RESTART)
@@ -155,7 +158,21 @@ read_fault(struct evkeyvalq *query, struct fault *f)
 	return i < FAULT_KINDS &&
 	    length(query, &f->length) &&
 	    number(query, "factor", SLOWER, 1, 1000000, &f->factor) &&
-	    number(query, "status", 500, 400, 599, &f->status);
+	    number(query, "status", 500, 400, 599, &f->status) &&
+	    number(query, "percent", 100, 1, 100, &f->percent);
+}
+
+/* Spread evenly, and the last of each round: of half, every second one. */
+bool
+fault_hits(struct server *s)
+{
+	if (s->fault != FAULT_ERROR)
+		return false;
+	s->fault_due += s->fault_percent;
+	if (s->fault_due < 100)
+		return false;
+	s->fault_due -= 100;
+	return true;
 }
 
 static bool

@@ -316,7 +316,7 @@ server_route(struct link *l)
 		link_shut(l);
 	else if (s->fault == FAULT_STALL)
 		l->held = true;
-	else if (s->fault == FAULT_ERROR)
+	else if (fault_hits(s))
 		server_error(l, ASK_CHAT, s->fault_status, "injected fault");
 	else
 		route_path(l, path == NULL ? "" : path);

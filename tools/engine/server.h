@@ -99,6 +99,7 @@ struct server {
 	struct event *fault_end;
 	enum fault_kind fault;
 	int fault_status;
+	int fault_percent, fault_due;
 	struct kept *kept;
 	struct events *events;   /* NULL: none */
 	uint32_t number;         /* of the engine in this process */
@@ -157,5 +158,7 @@ bool stored_route(struct link *l, const char *path);
 /* fault.c */
 void fault_request(struct link *l);
 void fault_stop(struct server *s);
+/* Is this response to be an error? */
+bool fault_hits(struct server *s);
 
 #endif
