@@ -39,6 +39,7 @@ struct answer {
 	enum answer_kind kind;
 	bool strip;
 	bool started, failed;
+	uint64_t n_events;       /* since it has started */
 	struct events events;
 	struct usage usage;
 	size_t id_length[OBJECT_IDS];
@@ -335,6 +336,7 @@ end_event(struct answer *a)
 		parse_whole(a);
 	a->whole = NULL;
 	only_usage = conclude(a);
+	a->n_events += a->started && a->has_data;
 	a->has_data = a->lost = false;
 	return only_usage;
 }
@@ -414,6 +416,12 @@ bool
 answer_started(const struct answer *a)
 {
 	return a->started;
+}
+
+uint64_t
+answer_events(const struct answer *a)
+{
+	return a->n_events;
 }
 
 /* Of a response that is one object, while that is being read, too. */

@@ -79,6 +79,9 @@ void answer_data(struct answer *a, const void *bytes, size_t n);
  */
 bool answer_started(const struct answer *a);
 
+/* Events with data so far, from the first token on, the last one as it ends. */
+uint64_t answer_events(const struct answer *a);
+
 /*
  * Did the engine report a failure? An object with an `error` that is not null,
  * of type (or object) "error", or of type "response.failed".

@@ -38,6 +38,9 @@ enum count {
 	COUNT_ABORTS,           /* not accepted, or status >= 400 */
 	COUNT_CLIENTS_LEFT,     /* before the end of the response */
 	COUNT_REFUSED,          /* workers reset: connection refused */
+	COUNT_BROKEN,           /* responses that broke off */
+	COUNT_GRAY,             /* workers that were judged gray */
+	COUNT_HEALED,           /* and that were good again */
 	COUNT_DELAYED,          /* writes delayed: the lock was held */
 	COUNT_LOST,             /* leases left to their age limit */
 	COUNT_REQUESTED,        /* include_usage was added to the request */

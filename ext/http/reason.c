@@ -21,6 +21,7 @@ static const char *const names[REASONS] = {
 	[REASON_NO_WORKER] = "no_worker",
 	[REASON_STATE_LOST] = "state_lost",
 	[REASON_STATE_BUSY] = "state_busy",
+	[REASON_PROBE] = "probe",
 	[REASON_FAILED] = "failed"
 };
 

@@ -35,6 +35,7 @@ enum reason {
 	REASON_NO_WORKER,
 	REASON_STATE_LOST,
 	REASON_STATE_BUSY, /* refused: another worker would not do */
+	REASON_PROBE,      /* of a gray worker */
 	REASON_FAILED,
 	REASONS /* how many there are */
 };

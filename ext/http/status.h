@@ -45,6 +45,13 @@ struct status_load {
 	double age;             /* seconds */
 };
 
+/* How a worker is, beside the others of its upstream. */
+struct status_health {
+	const char *name;
+	size_t name_length;
+	const char *what;       /* "good", "slow", "failing", "warming" */
+};
+
 struct status_upstream {
 	const char *name;
 	size_t name_length;
@@ -57,6 +64,8 @@ struct status_upstream {
 	size_t n_asked;                  /* capacity; others have been told */
 	const struct status_load *loads; /* those known */
 	size_t n_loads;
+	const struct status_health *healths; /* those known */
+	size_t n_healths;
 };
 
 struct status {

@@ -28,5 +28,7 @@ status_again(struct writer *to, int error)
 
 /* upstream="NAME", as a label of Prometheus. */
 void status_label(struct writer *to, const struct status_upstream *up);
+/* The name of a worker, as the value of a label. */
+void status_name_put(struct writer *to, const char *name, size_t n);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "body.h"
 #include "json_writer.h"
+#include "status_health.h"
 #include "status_loads.h"
 #include "status_peers.h"
 #include "status_tenants.h"
@@ -231,6 +232,7 @@ worker_put(struct json *j, const struct status_upstream *up,
 	json_whole(j, "window", w->facts.window_tokens);
 	load_put(j, &w->stats);
 	loads_json(j, up, w->id);
+	health_json(j, up, w->name, w->name_length);
 	hits_put(j, &w->stats);
 	json_map_end(j);
 }

@@ -49,8 +49,8 @@ put_decimal(struct writer *to, double value)
 	writer_number(to, n % 1000);
 }
 
-static void
-put_name(struct writer *to, const char *name, size_t n)
+void
+status_name_put(struct writer *to, const char *name, size_t n)
 {
 	size_t i;
 
@@ -92,7 +92,7 @@ sample_put(const struct status *s, const struct status_upstream *up,
 	writer_text(to, "{");
 	status_label(to, up);
 	writer_text(to, ",worker=\"");
-	put_name(to, l->name, l->name_length);
+	status_name_put(to, l->name, l->name_length);
 	writer_text(to, "\",rank=\"");
 	writer_number(to, l->rank);
 	writer_text(to, "\"} ");

@@ -15,6 +15,7 @@
  * The proxy's counters follow, its histograms, and other machines. Upstreams
  * without an index have only these.
  */
+#include "status_health.h"
 #include "status_in.h"
 #include "status_loads.h"
 #include "status_peers.h"
@@ -297,6 +298,7 @@ status_metrics(const struct status *s, struct writer *to)
 		counters_put(&m);
 		times_metrics(s, to);
 		loads_metrics(s, to);
+		health_metrics(s, to);
 		peers_metrics(s, to);
 	} else {
 		to->failed = true;

@@ -24,6 +24,7 @@
  *   answer     headers, first event, usage -> the report
  *   time       what took how long: histograms
  *   variables  for logs
+ *   health     gray engines, broken responses, warming up
  *   trace      lines for kvroute-replay(1)
  *   status     what operators and Prometheus can see; orders; explain
  *
@@ -47,6 +48,7 @@
 #include "body.h"
 #include "counters.h"
 #include "endpoint.h"
+#include "health.h"
 #include "reason.h"
 #include "reply_message.h"
 #include "session_key.h"
@@ -110,6 +112,8 @@ typedef struct {
 	bool usable;            /* by nginx's rules, now */
 	bool down;              /* as configured, so not for a while only */
 	ngx_uint_t conns, weight;
+	struct health *health;  /* in the zone, or NULL */
+	bool held;              /* for requests that have no other */
 } ngx_http_kvroute_known_t;
 
 typedef enum {
@@ -155,10 +159,13 @@ typedef struct {
 	ngx_str_t rank_header;
 	ngx_msec_t poll_ms;     /* 0: off */
 	ngx_str_t poll_path;
+	double gray;            /* times as slow as others; 0: off */
+	ngx_msec_t slow_start;  /* 0: off */
 	ngx_shm_zone_t *zone;
 	/* in the zone */
 	ngx_http_kvroute_shared_t *shared;
 	ngx_http_kvroute_polled_t *polled; /* [options.max_workers] */
+	struct health *health;  /* [options.max_workers], or NULL */
 	void *memory;           /* the region, if not a file */
 	size_t bytes;
 	/* of this process */
@@ -184,6 +191,8 @@ typedef struct {
 	ngx_uint_t n_workers;   /* of them, with their ranks */
 	uint64_t *allowed;      /* scratch: ids of usable peers' workers */
 	ngx_uint_t turn;        /* which of equals is first */
+	struct health **fleet;  /* of first peers, each once */
+	ngx_uint_t n_fleet;     /* 0: health is off */
 	ngx_queue_t late;       /* ngx_http_kvroute_late_t */
 	ngx_uint_t late_binds;  /* those of them that bind */
 	ngx_event_t timer;
@@ -316,6 +325,17 @@ typedef struct {
 	bool reported;          /* the report is made */
 	struct kvr_report report;
 	ngx_chain_t *free, *busy; /* buffers of ours */
+	/* of the peer's health */
+	struct health *health;  /* while `due` */
+	ngx_str_t health_name;
+	bool due;               /* the end of this try is evidence */
+	bool failed, answered;  /* how it ended */
+	bool cools;             /* and nginx counts it as failed */
+	bool probe;             /* of a gray one */
+	int64_t sent_at, first_at, seen_at; /* 0: not yet */
+	uint64_t events;        /* of the stream, until then */
+	double booked, beside;  /* tokens to prefill there, when it was sent; */
+	                        /* and until then */
 	/* of the trace: NULL, or ids of the prompt */
 	uint64_t *ids;
 	ngx_uint_t n_ids;
@@ -349,6 +369,8 @@ ngx_http_kvroute_server_t *ngx_http_kvroute_server_find(
 void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
 /* An id or a state has changed: all processes look them up again. */
 void ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up);
+/* Is one of the group that is in use usable, beside the current one? */
+bool ngx_http_kvroute_another_usable(ngx_http_kvroute_ctx_t *ctx);
 /* Its position in up->known, and its rank; n_peers: none. */
 ngx_uint_t ngx_http_kvroute_peer_of(ngx_http_kvroute_srv_conf_t *up,
     uint64_t worker, uint32_t *rank);
@@ -526,6 +548,39 @@ size_t ngx_http_kvroute_polled_list(const ngx_http_kvroute_srv_conf_t *up,
 const char *ngx_http_kvroute_poll_set(ngx_http_kvroute_srv_conf_t *up,
     const ngx_str_t *value);
 const char *ngx_http_kvroute_poll_path_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value);
+
+/* health */
+bool ngx_http_kvroute_health_on(const ngx_http_kvroute_srv_conf_t *up);
+/* Of the master; then of each process, once up->known is made. */
+void ngx_http_kvroute_health_prepare(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+/* False: no memory. */
+bool ngx_http_kvroute_health_begin(ngx_http_kvroute_srv_conf_t *up,
+    ngx_pool_t *pool);
+/* For a choice: up->known[].held. */
+void ngx_http_kvroute_health_look(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+/* A gray peer that this request is to try; n_peers: none. */
+ngx_uint_t ngx_http_kvroute_health_probe(ngx_http_kvroute_ctx_t *ctx,
+    int64_t now);
+void ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
+    int64_t now);
+/* ctx->answer has read more of a stream. */
+void ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx);
+/* The state that nginx is to be told of the peer that is given back. */
+ngx_uint_t ngx_http_kvroute_health_free(ngx_http_kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc, ngx_uint_t state);
+void ngx_http_kvroute_health_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
+/* An operator says that it is good. */
+void ngx_http_kvroute_health_forget(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name);
+/* What is known, at most n_peers of them. */
+size_t ngx_http_kvroute_health_list(const ngx_http_kvroute_srv_conf_t *up,
+    struct status_health *out);
+/* These two return what is wrong, or NULL. */
+const char *ngx_http_kvroute_gray_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value);
+const char *ngx_http_kvroute_slow_start_set(ngx_http_kvroute_srv_conf_t *up,
     const ngx_str_t *value);
 
 /* end */

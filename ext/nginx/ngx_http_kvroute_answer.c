@@ -167,6 +167,7 @@ chain_read(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 	}
 	ngx_http_kvroute_session_answered(ctx);
 	first_token(ctx);
+	ngx_http_kvroute_health_progress(ctx);
 }
 
 /* ---------------------------------------------------------------- strip --- */
@@ -302,6 +303,7 @@ chain_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out)
 			return NGX_ERROR;
 	}
 	first_token(ctx);
+	ngx_http_kvroute_health_progress(ctx);
 	return NGX_OK;
 }
 

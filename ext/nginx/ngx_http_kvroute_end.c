@@ -183,6 +183,7 @@ ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 
 	if (taken && !ctx->reported)
 		report_make(ctx);
+	ngx_http_kvroute_health_end(ctx, taken);
 	if (ctx->lease == 0)
 		return;
 	ngx_memzero(&write, sizeof(write));

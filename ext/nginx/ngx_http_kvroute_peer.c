@@ -92,18 +92,27 @@ less_loaded(const ngx_http_kvroute_known_t *a,
 /* Of peers from..to - 1, ties in rotation; `to`: none. */
 static ngx_uint_t
 least_of(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t from, ngx_uint_t to,
-    bool closed)
+    bool closed, bool held)
 {
 	ngx_uint_t n = to - from, i, at, best = to;
 
 	for (i = 0; i < n; i++) {
 		at = from + (up->turn + i) % n;
 		if (up->known[at].usable && up->known[at].closed == closed &&
-		    (best == to || less_loaded(&up->known[at],
-		    &up->known[best])))
+		    up->known[at].held == held && (best == to ||
+		    less_loaded(&up->known[at], &up->known[best])))
 			best = at;
 	}
 	return best;
+}
+
+static ngx_uint_t
+least_first(ngx_http_kvroute_srv_conf_t *up, bool closed)
+{
+	ngx_uint_t best = least_of(up, 0, up->n_first, closed, false);
+
+	return best < up->n_first ? best :
+	    least_of(up, 0, up->n_first, closed, true);
 }
 
 /* The fewest connections by weight; n_peers: none. */
@@ -114,10 +123,11 @@ least_loaded(ngx_http_kvroute_srv_conf_t *up)
 
 	up->turn++;
 	for (closed = 0; closed <= 1; closed++) {
-		best = least_of(up, 0, up->n_first, closed == 1);
+		best = least_first(up, closed == 1);
 		if (best < up->n_first)
 			return best;
-		best = least_of(up, up->n_first, up->n_peers, closed == 1);
+		best = least_of(up, up->n_first, up->n_peers, closed == 1,
+		    false);
 		if (best < up->n_peers)
 			return best;
 	}
@@ -159,6 +169,20 @@ allowed_add(ngx_http_kvroute_srv_conf_t *up,
 	return n;
 }
 
+/* Of the first peers those that are held back only if there is no other. */
+static ngx_uint_t
+allowed_first(ngx_http_kvroute_srv_conf_t *up, bool *missing)
+{
+	ngx_uint_t i, n = 0;
+	int held;
+
+	for (held = 0; held <= 1 && n == 0 && !*missing; held++)
+		for (i = 0; i < up->n_first; i++)
+			if (up->known[i].usable && up->known[i].held == held)
+				n = allowed_add(up, &up->known[i], n, missing);
+	return n;
+}
+
 /*
  * Collects the usable workers in up->allowed and returns their number. A worker
  * is left out if its lookup found the lock held.
@@ -166,10 +190,11 @@ allowed_add(ngx_http_kvroute_srv_conf_t *up,
 static ngx_uint_t
 allowed_list(ngx_http_kvroute_srv_conf_t *up, bool *missing)
 {
-	ngx_uint_t i, n = 0;
+	ngx_uint_t i, n;
 
 	*missing = false;
-	for (i = 0; i < up->n_peers; i++) {
+	n = allowed_first(up, missing);
+	for (i = up->n_first; i < up->n_peers; i++) {
 		if (i == up->n_first && (n > 0 || *missing))
 			break;
 		if (up->known[i].usable)
@@ -189,7 +214,8 @@ request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
 	request->flags = KVR_NOWAIT |
 	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
 	request->share = ngx_http_kvroute_share_of(ctx);
-	if (ctx->session == 0)
+	/* A probe says nothing of where its session is. */
+	if (ctx->session == 0 || ctx->probe)
 		return;
 	request->affinity = ctx->session;
 	request->affinity_mode = (uint32_t)loc->affinity_mode;
@@ -349,6 +375,33 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	return take_none(ctx, pc);
 }
 
+/* ---------------------------------------------------------------- probe --- */
+
+/* To a gray server, whatever is cached; NGX_BUSY: the request is none. */
+static ngx_int_t
+take_probe(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_uint_t i = ngx_http_kvroute_health_probe(ctx, now);
+	ngx_http_kvroute_known_t *known = &up->known[i];
+	uint32_t rank;
+	ngx_int_t rc;
+
+	if (i == up->n_peers)
+		return NGX_BUSY;
+	rank = (uint32_t)(up->turn++ % known->ranks);
+	rc = take(ctx, pc, i);
+	if (rc == NGX_BUSY)
+		return rc;
+	ctx->probe = true;
+	ctx->reason = REASON_PROBE;
+	ctx->worker = known->ids[rank];
+	ctx->rank = known->named ? (ngx_int_t)rank : -1;
+	if (ctx->worker != 0)
+		kept_book(ctx, now);
+	return rc;
+}
+
 /* --------------------------------------------------------------- shadow --- */
 
 static void
@@ -467,6 +520,18 @@ take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 /* ------------------------------------------------------------ get, free --- */
 
+/* Without a session or state that is somewhere. */
+static ngx_int_t
+take_any(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+{
+	ngx_int_t rc = take_probe(ctx, pc, now);
+
+	if (rc != NGX_BUSY)
+		return rc;
+	return ctx->opinion == REASON_COST ? take_best(ctx, pc, now) :
+	    take_least(ctx, pc);
+}
+
 static ngx_int_t
 peer_get(ngx_peer_connection_t *pc, void *data)
 {
@@ -482,15 +547,17 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	ngx_memzero(&ctx->decision, sizeof(ctx->decision));
 	if (ctx->tries++ > 0)
 		ngx_http_kvroute_count(up, COUNT_RETRIES, 1);
+	ctx->probe = false;
 	ngx_http_kvroute_peers_look(ctx);
+	ngx_http_kvroute_health_look(ctx, began);
 	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
 		rc = take_shadowed(ctx, pc, began);
 	else if (ngx_http_kvroute_session_find(ctx, began))
 		rc = take_kept(ctx, pc, began);
-	else if (ctx->opinion == REASON_COST)
-		rc = take_best(ctx, pc, began);
 	else
-		rc = take_least(ctx, pc);
+		rc = take_any(ctx, pc, began);
+	if (rc == NGX_OK && up->n_fleet > 0)
+		ngx_http_kvroute_health_sent(ctx, taken_peer(ctx), began);
 	ngx_http_kvroute_rank_write(ctx);
 	(void)ngx_atomic_fetch_add(&up->shared->reasons[ctx->reason], 1);
 	ngx_http_kvroute_session_count(ctx);
@@ -585,6 +652,8 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 	ngx_http_kvroute_ctx_t *ctx = data;
 	int64_t began = kvr_clock_now();
 	bool taken = was_taken(ctx, state);
+	ngx_uint_t told = ctx->rrp.current == NULL ? state :
+	    ngx_http_kvroute_health_free(ctx, pc, state);
 
 	if (taken && to_pass(ctx))
 		ctx->ending = true;
@@ -592,10 +661,10 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 		ngx_http_kvroute_end(ctx, taken);
 	if (ctx->rrp.current != NULL && was_refused(ctx, pc, state, error))
 		refusal_note(ctx);
-	if (ctx->rrp.current != NULL && (state & NGX_PEER_FAILED))
+	if (ctx->rrp.current != NULL && (told & NGX_PEER_FAILED))
 		ngx_http_kvroute_trouble(ctx->up, taken_peer(ctx));
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
-	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
+	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, told);
 }
 
 /* --------------------------------------------------------------- begin --- */

@@ -141,8 +141,10 @@ ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle)
 	if (main == NULL || ngx_test_config)
 		return NGX_OK;
 	ups = main->upstreams.elts;
-	for (i = 0; i < main->upstreams.nelts; i++)
+	for (i = 0; i < main->upstreams.nelts; i++) {
+		ngx_http_kvroute_health_prepare(ups[i], cycle->log);
 		region_prepare(ups[i], cycle->log);
+	}
 	return NGX_OK;
 }
 
@@ -333,7 +335,8 @@ asked_make(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
 static bool
 scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
-	if (!ngx_http_kvroute_peers_list(up, cycle->pool))
+	if (!ngx_http_kvroute_peers_list(up, cycle->pool) ||
+	    !ngx_http_kvroute_health_begin(up, cycle->pool))
 		return false;
 	up->allowed = ngx_pcalloc(cycle->pool,
 	    (up->n_workers + 1) * sizeof(*up->allowed));

@@ -60,6 +60,7 @@ status_make(ngx_pool_t *pool, const kvroute_upstreams_t *all, struct status *s)
 	    (all->n + 1) * sizeof(*upstream));
 	struct counters *counters = ngx_palloc(pool,
 	    (all->n + 1) * sizeof(*counters));
+	struct status_health *healths;
 	struct status_load *loads;
 	ngx_uint_t i;
 
@@ -69,8 +70,13 @@ status_make(ngx_pool_t *pool, const kvroute_upstreams_t *all, struct status *s)
 		upstream_describe(&upstream[i], &counters[i], all->at[i]);
 		loads = ngx_palloc(pool, (all->at[i]->n_workers + 1) *
 		    sizeof(*loads));
-		if (loads == NULL)
+		healths = ngx_palloc(pool, (all->at[i]->n_peers + 1) *
+		    sizeof(*healths));
+		if (loads == NULL || healths == NULL)
 			return false;
+		upstream[i].healths = healths;
+		upstream[i].n_healths = ngx_http_kvroute_health_list(
+		    all->at[i], healths);
 		upstream[i].loads = loads;
 		upstream[i].n_loads = ngx_http_kvroute_polled_list(all->at[i],
 		    loads);

@@ -288,6 +288,8 @@ obey(order_t *o, struct kvr_worker *facts)
 		if (error == KVR_OK)
 			error = obey_one(o, id, facts);
 	}
+	if (kvroute_is(&o->action, "up") || kvroute_is(&o->action, "reset"))
+		ngx_http_kvroute_health_forget(o->up, &name);
 	return error;
 }
 

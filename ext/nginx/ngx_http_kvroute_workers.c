@@ -322,6 +322,21 @@ list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
 	ngx_http_upstream_rr_peers_unlock(peers);
 }
 
+bool
+ngx_http_kvroute_another_usable(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
+	ngx_http_upstream_rr_peer_t *peer;
+	time_t now = ngx_time();
+	bool found = false;
+
+	ngx_http_upstream_rr_peers_rlock(peers);
+	for (peer = peers->peer; peer != NULL && !found; peer = peer->next)
+		found = peer != ctx->rrp.current && usable(peer, now);
+	ngx_http_upstream_rr_peers_unlock(peers);
+	return found;
+}
+
 /* If the lock is held, what was known stays. */
 static void
 id_look(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_known_t *known,

@@ -291,6 +291,19 @@ alike(const ngx_http_kvroute_srv_conf_t *a,
 	    a->options.secret_bytes) == 0;
 }
 
+/* Only where it is needed, so that a zone without it keeps its room. */
+static bool
+health_make(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab)
+{
+	if (up->health == NULL && ngx_http_kvroute_health_on(up)) {
+		slab->log_nomem = 0;
+		up->health = ngx_slab_calloc(slab, up->options.max_workers *
+		    sizeof(*up->health));
+		slab->log_nomem = 1;
+	}
+	return up->health != NULL || !ngx_http_kvroute_health_on(up);
+}
+
 static ngx_int_t
 zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
     ngx_log_t *log)
@@ -310,9 +323,15 @@ zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
 	}
 	up->shared = of->shared;
 	up->polled = of->polled;
+	up->health = of->health;
 	up->memory = of->memory;
 	up->bytes = of->bytes;
-	return NGX_OK;
+	if (health_make(up, (ngx_slab_pool_t *)up->zone->shm.addr))
+		return NGX_OK;
+	ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute zone \"%V\" is in use "
+	    "without \"gray=\" and \"slow_start=\": give it another name",
+	    &up->zone_name);
+	return NGX_ERROR;
 }
 
 static ngx_int_t
@@ -330,7 +349,8 @@ zone_init(ngx_shm_zone_t *zone, void *old)
 	up->shared = ngx_slab_calloc(slab, sizeof(*up->shared));
 	up->polled = ngx_slab_calloc(slab, up->options.max_workers *
 	    sizeof(*up->polled));
-	if (up->shared == NULL || up->polled == NULL)
+	if (up->shared == NULL || up->polled == NULL ||
+	    !health_make(up, slab))
 		return ngx_http_kvroute_complain(log, up, "zone",
 		    KVR_ETOOSMALL);
 	if (up->path.len > 0)
@@ -352,7 +372,8 @@ zone_name_make(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 		return false;
 	ngx_sprintf(name->data, "kvroute %V", &up->upstream->host);
 	up->zone_size = COUNTERS_PAGES * ngx_pagesize +
-	    up->options.max_workers * sizeof(*up->polled);
+	    up->options.max_workers * (sizeof(*up->polled) +
+	    sizeof(*up->health));
 	return true;
 }
 

@@ -286,6 +286,10 @@ explained(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg,
 		*why = ngx_http_kvroute_poll_set(up, &value);
 	else if (named(arg, "poll_path", &value))
 		*why = ngx_http_kvroute_poll_path_set(up, &value);
+	else if (named(arg, "gray", &value))
+		*why = ngx_http_kvroute_gray_set(up, &value);
+	else if (named(arg, "slow_start", &value))
+		*why = ngx_http_kvroute_slow_start_set(up, &value);
 	else
 		return false;
 	return true;

@@ -16,6 +16,7 @@ here=$(dirname "$0")
 . "$here/check_bodies.sh"
 . "$here/check_capacity.sh"
 . "$here/check_faults.sh"
+. "$here/check_health.sh"
 . "$here/check_models.sh"
 . "$here/check_orders.sh"
 . "$here/check_passing.sh"

@@ -54,6 +54,11 @@ wrong_lines()
 	kvroute zone=kv:8m poll_path=metrics; # "poll_path=metrics": it is a path of an engine that begins with "/"
 	kvroute zone=kv:8m poll_path=; # invalid parameter "poll_path="
 	kvroute zone=kv:8m "poll_path=/a b"; # "poll_path=/a b": it has a character that no path has
+	kvroute zone=kv:8m gray=on; # "gray=on": it is "off", or how many times slower than the others a server may be, from 2 to 100
+	kvroute zone=kv:8m gray=1; # "gray=1": it is "off", or how many times
+	kvroute zone=kv:8m gray=101; # "gray=101": it is "off", or how many times
+	kvroute zone=kv:8m slow_start=500ms; # "slow_start=500ms": it is "off", or a time from 1s to 1h
+	kvroute zone=kv:8m slow_start=2h; # "slow_start=2h": it is "off", or a time from 1s
 	kvroute path=kv journal=2g; # "journal=2g": the size is a power of two
 	kvroute path=kv journal=much; # "journal=much": the size is a power of two
 	kvroute journal=4m zone=kv:8m; # has "journal=" without "path=": kvroute-sync reads a file

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_health.c - engines that are gray, that break off, and that
+ * warm up; health.h judges.
+ *
+ *   peer.get     gray ones and those that have enough while they warm up are
+ *                held back: they are for requests that have no other; now and
+ *                then a request is a probe of a gray one
+ *   body filter  each 250 ms of a stream: time, and tokens seen
+ *   peer.free    did it fail? broken off after its headers: nginx counts it
+ *                like a failure before them, while another server is there
+ *   end          time until the first token or the whole answer, less what had
+ *                to be prefilled before
+ *
+ * A unit of work is the prefill of UNIT_TOKENS tokens, about 7 ms; a token of
+ * the answer is TOKEN_UNITS of them, and more while the engine prefills beside
+ * that, since each step of an engine does some of both:
+ *
+ *   sent |--- prefill of all that is booked there ---| first |- . - . - . -|
+ *             FIRST_UNITS + booked / UNIT_TOKENS               tokens
+ *
+ * What the index took for cached, and the engine did not report so, counts as
+ * prefilled: a cold cache is no gray engine. A stream whose client is slow
+ * tells nothing, as nginx then reads it no faster than it can be sent.
+ */
+#include "ngx_http_kvroute.h"
+
+enum {
+	UNIT_TOKENS = 64,
+	FIRST_UNITS = 16,
+	TOKEN_UNITS = 2,
+	STEP_TOKENS = 2048,      /* of a prompt, that a step computes at most */
+	SOME_TOKENS = 8,         /* that a segment needs */
+	CHEAP_BYTES = 16384,     /* of the body of a probe */
+	FACTOR_MIN = 2,
+	FACTOR_MAX = 100
+};
+#define SEGMENT_NS INT64_C(250000000)
+#define LATE_NS INT64_C(1000000000) /* then a probe need not be cheap */
+
+/* --------------------------------------------------------------- places --- */
+
+bool
+ngx_http_kvroute_health_on(const ngx_http_kvroute_srv_conf_t *up)
+{
+	return up->gray > 0 || up->slow_start > 0;
+}
+
+/* FNV-1a of the name; never 0. */
+static uint64_t
+key_of(const u_char *name, size_t n)
+{
+	uint64_t key = UINT64_C(0xcbf29ce484222325);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		key = (key ^ name[i]) * UINT64_C(0x100000001b3);
+	return key | 1;
+}
+
+/*
+ * Of the master, before the processes begin: what is known of servers that stay
+ * is kept over a reload, and new ones warm up, unless all are new.
+ */
+void
+ngx_http_kvroute_health_prepare(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log)
+{
+	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
+	ngx_http_upstream_rr_peer_t *peer;
+	struct health *h;
+	uint64_t *keys;
+	size_t n = 0, i;
+	bool fresh, first = true;
+
+	if (up->health == NULL || !ngx_http_kvroute_health_on(up))
+		return;
+	keys = ngx_alloc((peers->number + 1) * sizeof(*keys), log);
+	if (keys == NULL)
+		return;
+	for (peer = peers->peer; peer != NULL && n < peers->number;
+	    peer = peer->next)
+		keys[n++] = key_of(peer->name.data, peer->name.len);
+	for (i = 0; i < up->options.max_workers && first; i++)
+		first = up->health[i].key == 0;
+	health_keep(up->health, up->options.max_workers, keys, n);
+	for (i = 0; i < n; i++) {
+		h = health_place(up->health, up->options.max_workers, keys[i],
+		    &fresh);
+		if (h != NULL && fresh && !first)
+			health_cool(h);
+	}
+	ngx_free(keys);
+}
+
+static void
+fleet_add(ngx_http_kvroute_srv_conf_t *up, struct health *h)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_fleet; i++)
+		if (up->fleet[i] == h)
+			return;
+	up->fleet[up->n_fleet++] = h;
+}
+
+/* Backups are not judged: what they do is not what the others do. */
+bool
+ngx_http_kvroute_health_begin(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
+{
+	ngx_http_kvroute_known_t *known;
+	bool fresh;
+
+	up->n_fleet = 0;
+	if (up->health == NULL || !ngx_http_kvroute_health_on(up))
+		return true;
+	up->fleet = ngx_pcalloc(pool, (up->n_first + 1) * sizeof(*up->fleet));
+	if (up->fleet == NULL)
+		return false;
+	for (known = up->known; known < up->known + up->n_first; known++) {
+		known->health = health_place(up->health,
+		    up->options.max_workers, key_of(known->name,
+		    known->name_len), &fresh);
+		if (known->health != NULL)
+			fleet_add(up, known->health);
+	}
+	return true;
+}
+
+/* --------------------------------------------------------------- choice --- */
+
+static bool
+is_gray(const ngx_http_kvroute_srv_conf_t *up,
+    const ngx_http_kvroute_known_t *known)
+{
+	return up->gray > 0 && known->health != NULL &&
+	    health_verdict(known->health) != HEALTH_GOOD;
+}
+
+static double
+warmth_of(const ngx_http_kvroute_srv_conf_t *up,
+    const ngx_http_kvroute_known_t *known, int64_t now)
+{
+	if (up->slow_start == 0 || known->health == NULL)
+		return 1;
+	return health_warmth(known->health, (int64_t)up->slow_start * 1000000,
+	    now);
+}
+
+/* Connections for each unit of weight of those that are warm; 0: none is. */
+static double
+load_of_warm(const ngx_http_kvroute_srv_conf_t *up, int64_t now)
+{
+	double conns = 0, weight = 0;
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_first; i++) {
+		if (!up->known[i].usable || is_gray(up, &up->known[i]) ||
+		    warmth_of(up, &up->known[i], now) < 1)
+			continue;
+		conns += (double)up->known[i].conns;
+		weight += (double)up->known[i].weight;
+	}
+	/* and the one that is about to be sent */
+	return weight > 0 ? (conns + 1) / weight : 0;
+}
+
+/* While it warms up it takes a share of what the others have. */
+static bool
+has_enough(const ngx_http_kvroute_known_t *known, double warmth, double load)
+{
+	double most = warmth * load * (double)known->weight;
+
+	return warmth < 1 && load > 0 &&
+	    (double)known->conns + 1 > (most > 1 ? most : 1);
+}
+
+/* A session that must go there does. */
+static void
+hard_release(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
+	    ctx->request, ngx_http_upstream_kvroute_module);
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	uint64_t worker = 0;
+	uint32_t rank;
+	ngx_uint_t i;
+
+	if (ctx->session == 0 || loc->affinity_mode != KVR_AFFINITY_HARD ||
+	    kvr_affinity_find(up->kvr, ctx->session, now, &worker) != KVR_OK)
+		return;
+	i = ngx_http_kvroute_peer_of(up, worker, &rank);
+	if (i < up->n_peers)
+		up->known[i].held = false;
+}
+
+void
+ngx_http_kvroute_health_look(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_http_kvroute_known_t *known;
+	bool any = false;
+	double load;
+
+	ctx->due = false;
+	if (up->n_fleet == 0)
+		return;
+	load = load_of_warm(up, now);
+	for (known = up->known; known < up->known + up->n_first; known++) {
+		known->held = is_gray(up, known) || has_enough(known,
+		    warmth_of(up, known, now), load);
+		any |= known->held;
+	}
+	if (any && up->kvr != NULL)
+		hard_release(ctx, now);
+}
+
+/* A gray server that is to be tried by this request; n_peers: none. */
+ngx_uint_t
+ngx_http_kvroute_health_probe(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	bool cheap = ctx->request->headers_in.content_length_n <= CHEAP_BYTES;
+	ngx_http_kvroute_known_t *known;
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_first && up->gray > 0 && ctx->tries == 1; i++) {
+		known = &up->known[i];
+		if (known->usable && !known->closed && is_gray(up, known) &&
+		    health_is_due(known->health, cheap ? 0 : LATE_NS, now) &&
+		    health_probe(known->health, now))
+			return i;
+	}
+	return up->n_peers;
+}
+
+/* ------------------------------------------------------------- evidence --- */
+
+/* Tokens that are booked there and not prefilled. */
+static double
+booked_on(ngx_http_kvroute_ctx_t *ctx)
+{
+	struct kvr_worker_stats s = { .size = sizeof(s) };
+
+	return ctx->worker != 0 && kvr_worker_stats(ctx->up->kvr, ctx->worker,
+	    &s) == KVR_OK ? (double)s.prefill_tokens : 0;
+}
+
+/* The request was sent to peer i of up->known. */
+void
+ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
+    int64_t now)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+
+	ctx->health = i < up->n_peers ? up->known[i].health : NULL;
+	if (ctx->health == NULL)
+		return;
+	ctx->health_name.data = up->known[i].name;
+	ctx->health_name.len = up->known[i].name_len;
+	ctx->due = true;
+	ctx->failed = ctx->answered = ctx->cools = false;
+	ctx->sent_at = ctx->seen_at = now;
+	ctx->first_at = 0;
+	ctx->events = 0;
+	ctx->booked = ctx->beside = up->gray > 0 ? booked_on(ctx) : 0;
+}
+
+static void
+changed(ngx_http_kvroute_ctx_t *ctx, enum health_change change)
+{
+	static const char *const lines[] = {
+		[HEALTH_BECAME_SLOW] = "is much slower than the others: it is "
+		    "gray",
+		[HEALTH_BECAME_FAILING] = "fails more often than the others: "
+		    "it is gray",
+		[HEALTH_HEALED] = "is as good as the others again" };
+
+	ngx_uint_t level = change == HEALTH_HEALED ? NGX_LOG_NOTICE :
+	    NGX_LOG_WARN;
+
+	if (change == HEALTH_SAME)
+		return;
+	ngx_log_error(level, ctx->request->connection->log, 0, "kvroute: "
+	    "worker \"%V\" %s",
+	    &ctx->health_name, lines[change]);
+	ngx_http_kvroute_count(ctx->up, change == HEALTH_HEALED ?
+	    COUNT_HEALED : COUNT_GRAY, 1);
+	if (change == HEALTH_HEALED) {
+		health_cool(ctx->health);
+		(void)health_answered(ctx->health, kvr_clock_now());
+	}
+}
+
+/* More of a stream has come. */
+void
+ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	uint64_t events;
+	int64_t now;
+	double beside, step;
+
+	if (!ctx->due || up->gray == 0 || !answer_started(ctx->answer))
+		return;
+	now = kvr_clock_now();
+	events = answer_events(ctx->answer);
+	if (ctx->first_at == 0) {
+		ctx->first_at = ctx->seen_at = now;
+		ctx->events = events;
+		ctx->beside = booked_on(ctx);
+		return;
+	}
+	if (now - ctx->seen_at < SEGMENT_NS ||
+	    (events - ctx->events < SOME_TOKENS && now - ctx->seen_at <
+	    8 * SEGMENT_NS))
+		return;
+	beside = booked_on(ctx);
+	step = ngx_min((ctx->beside + beside) / 2, STEP_TOKENS);
+	if (!ctx->request->connection->buffered)
+		health_worked(ctx->health, ctx->sent_at, now - ctx->seen_at,
+		    (double)(events - ctx->events) * (TOKEN_UNITS + step /
+		    UNIT_TOKENS), now);
+	ctx->seen_at = now;
+	ctx->events = events;
+	ctx->beside = beside;
+	changed(ctx, health_goes_on(up->fleet, up->n_fleet, ctx->health,
+	    up->gray, now));
+}
+
+/* What was predicted to be cached, and is not for all that is known. */
+static double
+missed(const ngx_http_kvroute_ctx_t *ctx)
+{
+	double predicted = (double)ctx->decision.overlap_tokens;
+
+	if (ctx->report.kind == KVR_REPORT_VALUE)
+		predicted -= (double)ctx->report.cached_tokens;
+	return predicted > 0 ? predicted : 0;
+}
+
+/* Until its first token; or, of one that is no stream, until its headers. */
+static void
+answer_note(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+{
+	ngx_http_upstream_t *u = ctx->request->upstream;
+	double units = FIRST_UNITS + (ctx->booked + missed(ctx)) / UNIT_TOKENS;
+	int64_t ns = ctx->first_at - ctx->sent_at;
+
+	if (ctx->stream ? ctx->first_at == 0 : u == NULL || u->state == NULL ||
+	    u->state->header_time == (ngx_msec_t)-1)
+		return;
+	if (!ctx->stream) {
+		ns = (int64_t)u->state->header_time * 1000000;
+		units += TOKEN_UNITS * (double)ctx->report.completion_tokens;
+	}
+	health_worked(ctx->health, ctx->sent_at, ns, units, now);
+}
+
+/* The report is made, if there is one. Again is no error. */
+void
+ngx_http_kvroute_health_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	int64_t now = kvr_clock_now();
+
+	if (!ctx->due)
+		return;
+	ctx->due = false;
+	if (ctx->cools)
+		health_cool(ctx->health);
+	else if (taken && health_answered(ctx->health, now) &&
+	    up->slow_start > 0)
+		ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
+		    "kvroute: worker \"%V\" warms up", &ctx->health_name);
+	/* A client that leaves says nothing of the engine. */
+	if (up->gray == 0 || (!ctx->failed && (!ctx->answered ||
+	    ctx->request->connection->error)))
+		return;
+	if (taken && !ctx->failed && ctx->worker != 0)
+		answer_note(ctx, now);
+	changed(ctx, health_ended(up->fleet, up->n_fleet, ctx->health,
+	    up->gray, ctx->sent_at, ctx->failed, now));
+}
+
+/* ------------------------------------------------------------- failures --- */
+
+/* After its headers: a connection that breaks, or a server that stops. */
+static bool
+broke_off(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
+{
+	ngx_http_upstream_t *u = ctx->request->upstream;
+	ngx_connection_t *c = pc->connection;
+	ngx_event_pipe_t *p = u->pipe;
+
+	if (!ctx->headers || c == NULL || ctx->request->connection->error)
+		return false;
+	if (c->read->timedout)
+		return true;
+	if (u->buffering && p != NULL)
+		return p->upstream_error || (p->upstream_eof &&
+		    !p->upstream_done && p->length > 0);
+	return c->read->error || (c->read->eof && u->length > 0);
+}
+
+/* As its status says; 429 and 503 of an engine: it is full. */
+static bool
+is_refusal(ngx_uint_t status)
+{
+	return status == 429 || status == 500 || (status >= 502 &&
+	    status <= 504);
+}
+
+/*
+ * What nginx is to count of the request that has ended. The last server that
+ * is usable does not become unusable.
+ */
+ngx_uint_t
+ngx_http_kvroute_health_free(ngx_http_kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc, ngx_uint_t state)
+{
+	ngx_uint_t status = ctx->request->upstream->headers_in.status_n;
+	bool broke = (state & NGX_PEER_FAILED) == 0 && broke_off(ctx, pc);
+
+	ctx->failed = (state & NGX_PEER_FAILED) != 0 || broke ||
+	    (!ctx->headers && is_refusal(status) &&
+	    !ctx->request->connection->error);
+	ctx->answered = status > 0;
+	if (broke) {
+		ngx_http_kvroute_count(ctx->up, COUNT_BROKEN, 1);
+		if (ngx_http_kvroute_another_usable(ctx))
+			state |= NGX_PEER_FAILED;
+	}
+	ctx->cools = (state & NGX_PEER_FAILED) != 0;
+	return state;
+}
+
+/* ----------------------------------------------------------------- show --- */
+
+static const char *
+name_of(const ngx_http_kvroute_srv_conf_t *up,
+    const ngx_http_kvroute_known_t *known)
+{
+	if (up->gray > 0 && health_verdict(known->health) == HEALTH_SLOW)
+		return "slow";
+	if (up->gray > 0 && health_verdict(known->health) == HEALTH_FAILING)
+		return "failing";
+	return warmth_of(up, known, kvr_clock_now()) < 1 ? "warming" : "good";
+}
+
+/* Each address once. */
+size_t
+ngx_http_kvroute_health_list(const ngx_http_kvroute_srv_conf_t *up,
+    struct status_health *out)
+{
+	const ngx_http_kvroute_known_t *known;
+	ngx_uint_t i;
+	size_t n = 0;
+
+	for (i = 0; i < up->n_fleet; i++) {
+		for (known = up->known; known->health != up->fleet[i]; known++)
+			continue;
+		out[n++] = (struct status_health){
+		    .name = (const char *)known->name,
+		    .name_length = known->name_len,
+		    .what = name_of(up, known) };
+	}
+	return n;
+}
+
+void
+ngx_http_kvroute_health_forget(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name)
+{
+	ngx_http_kvroute_known_t *known;
+
+	for (known = up->known; known < up->known + up->n_first; known++)
+		if (known->health != NULL && known->name_len == name->len &&
+		    ngx_memcmp(known->name, name->data, name->len) == 0)
+			health_forget(known->health);
+}
+
+/* -------------------------------------------------------- configuration --- */
+
+const char *
+ngx_http_kvroute_gray_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value)
+{
+	ngx_int_t n;
+
+	if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
+		up->gray = 0;
+		return NULL;
+	}
+	n = ngx_atoi(value->data, value->len);
+	if (n == NGX_ERROR || n < FACTOR_MIN || n > FACTOR_MAX)
+		return "it is \"off\", or how many times slower than the "
+		    "others a server may be, from 2 to 100";
+	up->gray = (double)n;
+	return NULL;
+}
+
+const char *
+ngx_http_kvroute_slow_start_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value)
+{
+	ngx_str_t text = *value;
+	ngx_int_t ms;
+
+	if (value->len == 3 && ngx_strncmp(value->data, "off", 3) == 0) {
+		up->slow_start = 0;
+		return NULL;
+	}
+	ms = ngx_parse_time(&text, 0);
+	if (ms == NGX_ERROR || ms < 1000 || ms > 3600000)
+		return "it is \"off\", or a time from 1s to 1h";
+	up->slow_start = (ngx_msec_t)ms;
+	return NULL;
+}

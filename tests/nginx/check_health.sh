@@ -1,0 +1,424 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_health.sh - cases of check.sh: engines that are gray, that break off,
+# and that warm up.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2016,SC2034,SC2154
+
+quick_cases="${quick_cases:-} failing_engine_is_left_and_comes_back
+    slow_engine_is_left_and_comes_back slow_streams_are_seen_before_they_end
+    nothing_is_gray_by_default
+    of_slow_engines_none_is_gray hard_sessions_stay_on_a_gray_engine
+    gray_engine_is_used_if_there_is_no_other gray_over_a_reload
+    gray_in_a_zone_without_room order_makes_a_gray_engine_good
+    broken_stream_counts_as_failed broken_buffered_stream_counts_as_failed
+    last_engine_may_break_off clients_that_leave_break_nothing
+    joining_engine_warms_up restarted_engine_warms_up"
+
+# ------------------------------------------------------------------- gray
+
+# health_up [engine option ...]
+health_up()
+{
+	kvroute_options="zone=kv:8m ${health:-gray=8}"
+	location_lines='kvroute_affinity $http_x_s;'
+	server_options=${server_options:-max_fails=0}
+	sessions_up "$@"
+}
+
+# health N - of the N-th engine.
+health()
+{
+	json ".upstreams[0].workers[] | select(.name == \"$(address_of "$1")\")
+	    | .health"
+}
+
+health_is()
+{
+	[ "$(health "$1")" = "$2" ]
+}
+
+# Of session a: another request with the same text.
+turn()
+{
+	turns=$((${turns:-0} + 1))
+	speak 1 ",\"user\":\"$turns\"" -H 'X-S: a'
+}
+
+# Work for each engine, so that all are known. The session is on engine `home`.
+begin_session()
+{
+	for i in $(seq 40 63); do
+		is 'status of the first' "$(speak "$i")" 200
+	done
+	is 'first turn' "$(turn)" 200
+	began
+	home=0
+	for i in 1 2 3 4; do
+		[ "$(address_of $i)" != "$(cat "$work/began")" ] || home=$i
+	done
+	is 'second turn' "$(turn)" 200
+	stays 'second turn'
+}
+
+# turns_until ENGINE HEALTH MOST - sends turns until it is so.
+turns_until()
+{
+	sent=0
+	until health_is "$1" "$2" || [ "$sent" -ge "$3" ]; do
+		sent=$((sent + 1))
+		turn > "$work/status"
+		[ "$2" != good ] || sleep 0.1
+	done
+	is "health after $sent turns" "$(health "$1")" "$2"
+}
+
+# Turns of the session but for probes: none on the gray engine, none fails.
+turns_go_elsewhere()
+{
+	for i in $(seq 10); do
+		status=$(turn)
+		[ "$(last 2)" != probe ] || continue
+		is 'status elsewhere' "$status" 200
+		[ "$(last 1)" != "$(address_of "$home")" ] ||
+		    echo "turn $i is on the gray engine: $(last 1-)"
+	done
+}
+
+# One 503 in two: without gray= half of the turns fail until it is mended.
+failing_engine_is_left_and_comes_back()
+{
+	health_up
+	begin_session
+	is 'health at first' "$(health "$home")" good
+	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
+	turns_until "$home" failing 20
+	turns_go_elsewhere
+	is 'gray in metrics' "$(metric kvroute_nginx_gray)" 1
+	is 'judged gray' "$(json '.upstreams[0].grayed')" 1
+	until_true 10 is_logged "worker \"$(address_of "$home")\" fails more"\
+' often than the others: it is gray' || echo 'nothing is said of it'
+	fault "$home" kind=none
+	turns_until "$home" good 300
+	above probes "$(json '.upstreams[0].reasons.probe')" 2
+	is 'good again' "$(json '.upstreams[0].healed')" 1
+	is 'gray in the end' "$(metric kvroute_nginx_gray)" 0
+	settled
+}
+
+slow_engine_is_left_and_comes_back()
+{
+	health_up --scale 0.1
+	begin_session
+	fault "$home" 'kind=slow&factor=50&seconds=600'
+	turns_until "$home" slow 30
+	turns_go_elsewhere
+	is 'gray in metrics' "$(metric kvroute_nginx_gray)" 1
+	fault "$home" kind=none
+	turns_until "$home" good 300
+	is 'good again' "$(json '.upstreams[0].healed')" 1
+	settled
+}
+
+# A stream of which only the beginning has come.
+slow_streams_are_seen_before_they_end()
+{
+	health_up --scale 0.1
+	begin_session
+	hard='kvroute_affinity $http_x_s mode=hard;'
+	location_lines="$hard access_log $work/logs/sessions sessions;"
+	reload_nginx kvroute
+	turn > "$work/status"
+	is 'before' "$(last 1)" "$(address_of "$home")"
+	fault "$home" 'kind=slow&factor=100&seconds=600'
+	for i in 1 2 3; do
+		curl -sN -m 300 -o /dev/null "http://127.0.0.1:$port/v1/completions" \
+		    -H 'X-S: a' -d '{"model":"m","prompt":"a","stream":true,
+		    "max_tokens":5000}' &
+		kept_pids="$kept_pids $!"
+	done
+	until_true 60 health_is "$home" slow || echo 'it is not seen'
+	is 'requests that run' "$(state_of "$(address_of "$home")" requests)" 3
+	stop_kept
+	fault "$home" kind=none
+	settled
+}
+
+# The cases above can fail.
+nothing_is_gray_by_default()
+{
+	health=' '
+	health_up
+	unset health
+	begin_session
+	is health "$(health "$home")" null
+	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
+	failed=0
+	for i in $(seq 20); do
+		[ "$(turn)" = 200 ] || failed=$((failed + 1))
+	done
+	is 'turns that failed' "$failed" 10
+	is 'judged gray' "$(json '.upstreams[0].grayed')" 0
+	settled
+}
+
+of_slow_engines_none_is_gray()
+{
+	health_up --scale 0.1
+	begin_session
+	faults "$engine_ports" 'kind=slow&factor=20&seconds=600'
+	talk --requests 60 --chats 12 --think-ms 1 --turns 2 \
+	    --system-bytes 500 --answer-tokens 4
+	no_errors 'of slow ones'
+	faults "$engine_ports" 'kind=error&status=503&seconds=600'
+	talk --requests 60 --chats 12 --think-ms 1 --turns 2
+	is 'gray ones, at most half' \
+	    "$([ "$(metric kvroute_nginx_gray)" -le 2 ] && echo yes)" yes
+	faults "$engine_ports" kind=none
+	settled
+}
+
+hard_sessions_stay_on_a_gray_engine()
+{
+	health_up
+	location_lines="kvroute_affinity \$http_x_s mode=hard;
+	    access_log $work/logs/sessions sessions;"
+	reload_nginx kvroute
+	begin_session
+	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
+	turns_until "$home" failing 20
+	for i in $(seq 6); do
+		turn > "$work/status"
+		stays "turn $i"
+		is 'why' "$(last 2)" affinity
+	done
+	fault "$home" kind=none
+	turns_until "$home" good 300
+	settled
+}
+
+gray_engine_is_used_if_there_is_no_other()
+{
+	server_options='max_fails=1 fail_timeout=600s'
+	health_up
+	begin_session
+	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
+	turns_until "$home" failing 20
+	fault "$home" kind=none
+	for i in 1 2 3 4; do
+		[ $i = "$home" ] || fault $i 'kind=refuse&seconds=600'
+	done
+	location_lines='proxy_next_upstream error non_idempotent;'
+	location_lines="$location_lines access_log $work/logs/sessions sessions;"
+	reload_nginx kvroute
+	is status "$(speak 2)" 200
+	tail -n 1 "$work/logs/sessions" | grep -q "$(address_of "$home") [a-z]" ||
+	    echo "it went elsewhere: $(last 1-)"
+	settled
+}
+
+gray_over_a_reload()
+{
+	health_up
+	begin_session
+	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
+	turns_until "$home" failing 20
+	reload_nginx kvroute
+	is 'health after a reload' "$(health "$home")" failing
+	turns_go_elsewhere
+	kvroute_options=zone=kv:8m
+	reload_nginx kvroute
+	is 'health without gray=' "$(health "$home")" null
+	settled
+}
+
+gray_in_a_zone_without_room()
+{
+	up
+	kvroute_options='zone=kv:8m gray=8'
+	write_conf kvroute
+	kill -HUP "$nginx_pid"
+	until_true 20 is_logged 'is in use without "gray=" and "slow_start=":'\
+' give it another name' || echo 'nothing is said of it'
+	talk --requests 8 --chats 2 --think-ms 1
+	no_errors 'with the old configuration'
+	kvroute_options='zone=kw:8m gray=8'
+	reload_nginx kvroute
+	is 'health in another zone' "$(health 1)" good
+	expected_alert='give it another name'
+	settled
+}
+
+order_makes_a_gray_engine_good()
+{
+	health_up
+	begin_session
+	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
+	turns_until "$home" failing 20
+	is order "$(order "$(address_of "$home")" up)" 200
+	is health "$(health "$home")" good
+	settled
+}
+
+# ------------------------------------------------------------- broken off
+
+# stream_of - a long one; prints the engine that has it.
+stream_of()
+{
+	curl -sN -m 300 -o "$work/stream" "http://127.0.0.1:$port/v1/completions" \
+	    -d '{"model":"m","prompt":"a","stream":true,"max_tokens":5000}' &
+	chats_pid=$!
+	until_true 20 has_begun || echo 'no stream'
+	for engine in 1 2; do
+		[ "$(state_of "$(address_of "$engine")" requests)" = 0 ] || return
+	done
+}
+
+has_begun()
+{
+	grep -q choices "$work/stream"
+}
+
+breaks_off()
+{
+	rm -f "$work/stream"
+	stream_of
+	fault "$engine" kind=die
+	wait "$chats_pid"
+	chats_pid=
+}
+
+broken_is()
+{
+	[ "$(json '.upstreams[0].broken')" = "$1" ]
+}
+
+# The next ones go to the other engine for fail_timeout.
+broken_counts()
+{
+	engines=2
+	server_options=${server_options:-max_fails=1 fail_timeout=600s}
+	sessions_up --decode-ms 20
+	breaks_off
+	until_true 20 broken_is 1 || is broken "$(json '.upstreams[0].broken')" 1
+	: > "$work/logs/sessions"
+	for i in 1 2 3 4 5 6; do
+		is status "$(speak "$i")" 200
+		[ "$(last 1)" != "$(address_of "$engine")" ] ||
+		    echo "request $i is where a stream broke off"
+	done
+	until_true 10 is_logged 'upstream server temporarily disabled' ||
+	    echo 'nginx does not count it'
+	is 'in metrics' "$(metric kvroute_nginx_broken_total)" 1
+}
+
+broken_stream_counts_as_failed()
+{
+	broken_counts
+	settled
+}
+
+broken_buffered_stream_counts_as_failed()
+{
+	buffering='on; proxy_buffer_size 4k; proxy_buffers 8 4k'
+	broken_counts
+	settled
+}
+
+# No engine would be left.
+last_engine_may_break_off()
+{
+	broken_counts
+	first=$engine
+	breaks_off
+	[ "$engine" != "$first" ] || echo 'the same one again'
+	until_true 20 broken_is 2 || is broken "$(json '.upstreams[0].broken')" 2
+	is 'status afterwards' "$(speak 1)" 200
+	is 'the last one' "$(last 1)" "$(address_of "$engine")"
+	settled
+}
+
+clients_that_leave_break_nothing()
+{
+	engines=2
+	server_options='max_fails=1 fail_timeout=600s'
+	sessions_up --decode-ms 20
+	for i in 1 2 3 4; do
+		rm -f "$work/stream"
+		stream_of
+		end_child "$chats_pid" -KILL
+		chats_pid=
+	done
+	until_true 20 no_leases
+	is broken "$(json '.upstreams[0].broken')" 0
+	is 'lines of nginx' "$(lines_with 'temporarily disabled')" 0
+	settled
+}
+
+# -------------------------------------------------------------- slow start
+
+# nine_at_once - requests by engine, with all engines usable.
+nine_at_once()
+{
+	: > "$work/logs/access"
+	ask_at_once 9
+	answers_are '200:9'
+	until_true 20 nine_logged
+	requests_by_engine
+}
+
+nine_logged()
+{
+	[ "$(grep -c "$(printf '\t127.0.0.1:')" "$work/logs/access")" -eq 9 ]
+}
+
+warm_up()
+{
+	processes=1
+	start_engines 3 --scale 0.01 --capacity 100000
+	kvroute_options="zone=kv:8m $1"
+	server_options='max_fails=0'
+	location_lines='kvroute_bypass 1;
+	    proxy_next_upstream error timeout non_idempotent;'
+	log=access
+}
+
+# A new one has one request at a time, and later its share.
+joining_engine_warms_up()
+{
+	warm_up slow_start=1h
+	all=$engine_ports
+	upstream_ports="$(nth 1 "$all") $(nth 2 "$all")"
+	start_nginx kvroute
+	is 'at first' "$(health 1) $(health 2)" 'good good'
+	unset upstream_ports
+	reload_nginx kvroute
+	is 'the new one' "$(health 3)" warming
+	is 'while it is cold' "$(nine_at_once)" '4 4 1'
+	is 'while it warms up' "$(nine_at_once)" '4 4 1'
+	is 'the new one' "$(health 3)" warming
+	is 'in metrics' "$(metric kvroute_nginx_warming)" 1
+	kvroute_options='zone=kv:8m slow_start=1s'
+	reload_nginx kvroute
+	until_true 20 health_is 3 good || echo 'it is not warm'
+	is 'when it is warm' "$(nine_at_once)" '3 3 3'
+	settled
+}
+
+restarted_engine_warms_up()
+{
+	warm_up slow_start=1h
+	start_nginx kvroute
+	is 'at first' "$(nine_at_once)" '3 3 3'
+	fault 2 'kind=refuse&seconds=5'
+	talk --requests 12 --chats 3 --think-ms 1
+	no_errors 'meanwhile'
+	is 'the one that was gone' "$(health 2)" warming
+	until_true 20 engine_answers "$(nth 2 "$engine_ports")"
+	is 'when it is back' "$(nine_at_once)" '4 1 4'
+	kvroute_options='zone=kv:8m'
+	reload_nginx kvroute
+	is 'without slow_start=' "$(nine_at_once)" '3 3 3'
+	settled
+}
