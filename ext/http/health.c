@@ -5,8 +5,8 @@
 #define SECOND INT64_C(1000000000)
 
 enum {
-	UNITS_MIN = 64,          /* that tell how fast a worker is */
-	UNITS_MAX = 512,         /* older work fades */
+	UNITS_MIN = 32,          /* that tell how fast a worker is */
+	UNITS_MAX = 128,         /* older work fades */
 	SHARE_ONE = 1 << 16,
 	SHARE_LATEST = 8,        /* the weight of the latest request: 1/8 */
 	SHARE_FAILING = SHARE_ONE / 5,

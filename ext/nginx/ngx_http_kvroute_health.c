@@ -19,15 +19,16 @@
  *   sent |--- prefill of all that is booked there ---| first |- . - . - . -|
  *             FIRST_UNITS + booked / UNIT_TOKENS               tokens
  *
- * What the index took for cached, and the engine did not report so, counts as
- * prefilled: a cold cache is no gray engine. A stream whose client is slow
+ * Of the prompt itself what the engine reports counts: tokens are estimated by
+ * the index, and what it took for cached need not be. A cold cache is no gray
+ * engine, nor is one with other prompts. A stream whose client is slow
  * tells nothing, as nginx then reads it no faster than it can be sent.
  */
 #include "ngx_http_kvroute.h"
 
 enum {
 	UNIT_TOKENS = 64,
-	FIRST_UNITS = 16,
+	FIRST_UNITS = 4,
 	TOKEN_UNITS = 2,
 	STEP_TOKENS = 2048,      /* of a prompt, that a step computes at most */
 	SOME_TOKENS = 8,         /* that a segment needs */
@@ -328,15 +329,27 @@ ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx)
 	    up->gray, now));
 }
 
-/* What was predicted to be cached, and is not for all that is known. */
 static double
-missed(const ngx_http_kvroute_ctx_t *ctx)
+above(double a, double b)
 {
-	double predicted = (double)ctx->decision.overlap_tokens;
+	return a > b ? a - b : 0;
+}
+
+/*
+ * Tokens of what was booked there, and of this prompt as the engine reports it;
+ * without a report nothing of it was cached, for all that is known.
+ */
+static double
+prefilled(const ngx_http_kvroute_ctx_t *ctx)
+{
+	double prompt = (double)ctx->decision.prompt_tokens;
+	double others = above(ctx->booked, above(prompt,
+	    (double)ctx->decision.overlap_tokens));
 
 	if (ctx->report.kind == KVR_REPORT_VALUE)
-		predicted -= (double)ctx->report.cached_tokens;
-	return predicted > 0 ? predicted : 0;
+		prompt = above((double)ctx->report.prompt_tokens,
+		    (double)ctx->report.cached_tokens);
+	return others + prompt;
 }
 
 /* Until its first token; or, of one that is no stream, until its headers. */
@@ -344,7 +357,7 @@ static void
 answer_note(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
-	double units = FIRST_UNITS + (ctx->booked + missed(ctx)) / UNIT_TOKENS;
+	double units = FIRST_UNITS + prefilled(ctx) / UNIT_TOKENS;
 	int64_t ns = ctx->first_at - ctx->sent_at;
 
 	if (ctx->stream ? ctx->first_at == 0 : u == NULL || u->state == NULL ||

@@ -115,9 +115,9 @@ START_TEST(little_or_old_work_tells_nothing)
 {
 	begin();
 	all_work(3, 5);
-	ck_assert_int_eq(request(4, 3, 60, 500, false), HEALTH_SAME);
-	ck_assert_int_eq(request(4, 3, 10, 500, false), HEALTH_SAME);
-	ck_assert_int_eq(request(4, 3, 63, 500, false), HEALTH_SAME);
+	ck_assert_int_eq(request(4, 3, 31, 500, false), HEALTH_SAME);
+	ck_assert_int_eq(request(4, 3, 1, 500, false), HEALTH_SAME);
+	ck_assert_int_eq(request(4, 3, 31, 500, false), HEALTH_SAME);
 	ck_assert_int_eq(request(4, 3, 1, 500, false), HEALTH_BECAME_SLOW);
 	begin();
 	all_work(3, 5);

@@ -112,7 +112,7 @@ slow_engine_is_left_and_comes_back()
 	health_up --scale 0.1
 	begin_session
 	fault "$home" 'kind=slow&factor=50&seconds=600'
-	turns_until "$home" slow 30
+	turns_until "$home" slow 60
 	turns_go_elsewhere
 	is 'gray in metrics' "$(metric kvroute_nginx_gray)" 1
 	fault "$home" kind=none
