@@ -140,6 +140,12 @@ START_TEST(above_bound)
 	ck_assert(json_object_object_get_ex(json_object_array_get_idx(list, 0),
 	    "verdict", &value));
 	ck_assert_str_eq(json_object_get_string(value), "above_bound");
+	/* what it has is given up */
+	ck_assert(json_object_object_get_ex(all, "decision", &list));
+	ck_assert(json_object_object_get_ex(list, "overlap_tokens", &value));
+	ck_assert_int_eq(json_object_get_int(value), 0);
+	ck_assert(json_object_object_get_ex(list, "best_tokens", &value));
+	ck_assert_int_eq(json_object_get_int(value), 1);
 	json_object_put(all);
 }
 END_TEST
