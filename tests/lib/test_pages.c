@@ -593,6 +593,27 @@ START_TEST(damage_is_found)
 }
 END_TEST
 
+/* A way up that ends too early, or outside. */
+START_TEST(ways_that_lead_to_no_root)
+{
+	struct pages g = { .size = 4 };
+	struct alias *a, was;
+	uint32_t block[16], i;
+	uint64_t steps = 0;
+
+	pages_with(16, 4);
+	stored("abcd", 0);
+	a = alias_at(k, alias_at(k, alias_of("abcd"))->parent);
+	was = *a;
+	for (i = 0; i < 2; i++) {
+		a->parent = i * (k->layout.aliases + 7);
+		ck_assert(!pages_begin(k, &g, alias_of("abcd"), block,
+		    &steps));
+	}
+	*a = was;
+}
+END_TEST
+
 /* ----------------------------------------------------------- by chance --- */
 
 /* The engine: which prefixes it has, and how many copies. */
@@ -895,6 +916,7 @@ suite_pages(void)
 	tcase_add_test(t, too_many_pages_degrade);
 	tcase_add_test(t, within_a_batch);
 	tcase_add_test(t, damage_is_found);
+	tcase_add_test(t, ways_that_lead_to_no_root);
 	tcase_add_loop_test(t, equal_to_the_engine, 0,
 	    sizeof(combinations) / sizeof(combinations[0]));
 	return s;
