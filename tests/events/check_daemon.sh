@@ -526,19 +526,10 @@ case_one_daemon_for_a_region()
 	until_has attached
 	timeout 120 "$events" -c "$conf" "$file" > "$scratch/second" 2>&1 &
 	second=$!
-	tries=0
-	until grep -q 'another kvroute-events has it' "$scratch/second"; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 1200 ] || { echo never; break; }
-		sleep 0.05
-	done
+	until_true grep -q 'another kvroute-events has it' \
+	    "$scratch/second" || echo never
 	daemon_down
-	tries=0
-	until grep -q attached "$scratch/second"; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 1200 ] || { echo 'never attached'; break; }
-		sleep 0.05
-	done
+	until_true grep -q attached "$scratch/second" || echo 'never attached'
 	kill "$second"
 	wait "$second" || echo "exit $?"
 }
