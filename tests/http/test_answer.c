@@ -658,6 +658,32 @@ START_TEST(reports)
 }
 END_TEST
 
+/* Events with data from the first token on; comments and heads are none. */
+START_TEST(events_are_counted)
+{
+	static const char text[] =
+	    ": hello\n\n"
+	    "data: {\"choices\":[]}\n\n"
+	    "data: {\"choices\":[{\"text\":\"a\"}]}\n\n"
+	    ": still here\n\n"
+	    "data: {\"choices\":[{\"text\":\"b\"}]}\n\n"
+	    "data: {\"choices\":[{\"text\":\"c\"}]}\n";
+	struct answer *a = answer_new();
+	size_t i;
+
+	ck_assert_ptr_nonnull(a);
+	answer_begin(a, ANSWER_STREAM, false);
+	for (i = 0; i < sizeof(text) - 1; i++)
+		answer_data(a, &text[i], 1);
+	ck_assert_uint_eq(answer_events(a), 2);
+	answer_data(a, "\n", 1);
+	ck_assert_uint_eq(answer_events(a), 3);
+	answer_begin(a, ANSWER_STREAM, false);
+	ck_assert_uint_eq(answer_events(a), 0);
+	answer_free(a);
+}
+END_TEST
+
 Suite *suite_answer(void);
 
 Suite *
@@ -672,6 +698,7 @@ suite_answer(void)
 	tcase_add_loop_test(t, oddities, 0, ODD);
 	tcase_add_test(t, depth);
 	tcase_add_test(t, long_answers);
+	tcase_add_test(t, events_are_counted);
 	tcase_add_loop_test(t, first_token, 0, STARTS);
 	tcase_add_loop_test(t, ids_of_answers, 0, IDS);
 	tcase_add_test(t, ids_come_early);

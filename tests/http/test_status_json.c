@@ -362,6 +362,24 @@ START_TEST(loads_that_engines_say)
 }
 END_TEST
 
+/* A word, or null where nothing is known. */
+START_TEST(how_workers_are)
+{
+	static const struct status_health healths[] = {
+	    { "u", 1, "failing" }, { "up", 2, "slow" } };
+	struct json_object *up;
+
+	fleet[0].healths = healths;
+	fleet[0].n_healths = 2;
+	take();
+	up = item(state, "upstreams", 0);
+	ck_assert_ptr_null(member(item(up, "workers", 0), "health"));
+	ck_assert_str_eq(json_object_get_string(member(item(up, "workers", 1),
+	    "health")), "slow");
+	json_object_put(state);
+}
+END_TEST
+
 /* Told by the operator, read off an engine, or not known. */
 START_TEST(sources_of_capacities)
 {
@@ -548,6 +566,7 @@ suite_status_json(void)
 	tcase_add_test(c, workers_with_ranks);
 	tcase_add_test(c, order_of_workers_after_a_reset);
 	tcase_add_test(c, loads_that_engines_say);
+	tcase_add_test(c, how_workers_are);
 	tcase_add_test(c, sources_of_capacities);
 	tcase_add_test(c, counters_are_shown);
 	tcase_add_test(c, endless_ttl);

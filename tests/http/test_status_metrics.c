@@ -167,6 +167,25 @@ START_TEST(upstream_without_counters)
 }
 END_TEST
 
+START_TEST(how_workers_are)
+{
+	static const struct status_health healths[] = { { "up", 2, "slow" },
+	    { "b\"", 2, "failing" }, { "c", 1, "warming" },
+	    { "d", 1, "good" } };
+
+	take();
+	ck_assert_uint_eq(lines_with("kvroute_proxy_gray{"), 0);
+	fleet[0].healths = healths;
+	fleet[0].n_healths = 4;
+	take();
+	ck_line("kvroute_proxy_gray" A ",worker=\"up\"} 1\n");
+	ck_line("kvroute_proxy_gray" A ",worker=\"b\\\"\"} 1\n");
+	ck_line("kvroute_proxy_gray" A ",worker=\"c\"} 0\n");
+	ck_line("kvroute_proxy_warming" A ",worker=\"c\"} 1\n");
+	ck_line("kvroute_proxy_warming" A ",worker=\"d\"} 0\n");
+}
+END_TEST
+
 START_TEST(no_upstream)
 {
 	fleet_status.upstreams = 0;
@@ -298,6 +317,7 @@ suite_status_metrics(void)
 	tcase_add_test(c, no_room_and_no_memory);
 	tcase_add_loop_test(c, a_held_lock, 0, 2);
 	tcase_add_test(c, loads_that_engines_say);
+	tcase_add_test(c, how_workers_are);
 	tcase_add_test(c, no_news_of_peers);
 	tcase_add_test(c, peers);
 	tcase_add_test(c, old_news_of_peers);
