@@ -225,21 +225,17 @@ root_alias(struct storing *s)
 	return a != 0 ? a : alias_add(s->k, &like);
 }
 
-/*
- * Sets the alias before the first block; false: it is not known, or it is that
- * of a scope, and there are no more.
- */
+/* The alias before the first block; false: unknown, or no room for a root. */
 static bool
 store_behind(struct storing *s)
 {
+	const bool named = (s->e->flags & KVR_EVENT_PARENT) != 0;
 	struct alias *l = &s->like;
 
-	if ((s->e->flags & KVR_EVENT_PARENT) == 0)
-		l->parent = root_alias(s);
-	else
-		l->parent = alias_find(s->k, l->life, s->e->parent);
-	if (l->parent == 0 || ((s->e->flags & KVR_EVENT_PARENT) != 0 &&
-	    alias_at(s->k, l->parent)->copies == 0))
+	l->parent = named ? alias_find(s->k, l->life, s->e->parent)
+	    : root_alias(s);
+	if (l->parent == 0 ||
+	    (named && alias_at(s->k, l->parent)->copies == 0))
 		return false;
 	if (s->pages.size > 0 && !pages_begin(s->k, &s->pages, l->parent,
 	    s->b->block, &s->k->region->counts.steps))
@@ -368,7 +364,7 @@ store_aliases(struct storing *s)
 	return true;
 }
 
-/* The same of pages. Each is a step, so that many of them are given up. */
+/* The same of pages, each a step: many of them are given up. */
 static bool
 store_pages(struct storing *s)
 {

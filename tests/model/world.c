@@ -639,8 +639,8 @@ world_choose(struct world *w, const struct op *o,
 }
 
 /*
- * The best is looked for by what is on record. Where an engine computes the last
- * block again, another worker with as much on record may have one block more.
+ * The best is looked for by what is on record. Where an engine computes the
+ * last block again, another worker may have one block more.
  */
 static int
 same_best(struct world *w, const struct kvr_decision *got,
