@@ -99,6 +99,8 @@ fleet_of_the_example()
 		    words)" 200
 		above "cached for green of $model" "$(fleet_cached)" 100
 	done
+	is 'tenants of chat' "$(fleet_of chat '[.region.tenants.rows[].share] |
+	    sort | map(tostring) | join(" ")')" '100 100 300'
 	is 'workers of coder' "$(fleet_of coder '.workers | length')" 16
 	is 'workers of chat' "$(fleet_of chat '.workers | length')" 4
 	for name in coder chat; do
