@@ -411,7 +411,7 @@ salts_and_models()
 	models_up 'kvroute_salt $kvroute_model-$http_x_tenant;
 	    kvroute_include_usage on;'
 	salted '{"prompt":"a","stream":true,"model":"large","cache_salt":1}' \
-	    '{"prompt":"a","stream":true,"model":"large",              "cache_salt":"large-t"'"$usage_member"'}' \
+	    '{"prompt":"a","stream":true,"model":"large"               ,"cache_salt":"large-t"'"$usage_member"'}' \
 	    -H 'X-Tenant: t' "$@"
 	is 'requests to large' "$(requests_of large)" 1
 	printf '%s' '{"prompt":"a","stream":true,"model":"large"}' \

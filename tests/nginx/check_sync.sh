@@ -34,7 +34,7 @@ a_journal_is_kept()
 	is 'its size' "$(metric kvroute_journal_bytes)" 65536
 	above 'bytes written' "$(metric kvroute_journal_written_bytes_total)" 0
 	journal 128k
-	reload_is_refused 'another block, ttl, workers, journal, affinity'
+	reload_is_refused 'another block, ttl, workers, tenants, journal, affinity'
 	expected_alert='in use with another block'
 	is 'the same in JSON' "$(json '.upstreams[0].region.journal
 	    | (.bytes | tostring) + " " + (.written > 0 | tostring) + " "
