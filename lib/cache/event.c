@@ -367,6 +367,13 @@ stream_take(struct kvr *k, uint32_t slot, struct stream *s,
 	return true;
 }
 
+uint32_t
+event_each(const struct kvr *k, uint32_t tokens)
+{
+	return tokens % k->rule.block_size == 0 ? tokens / k->rule.block_size
+	    : 0;
+}
+
 bool
 event_same_copies(struct kvr *k, uint32_t slot, const struct event_batch *b)
 {

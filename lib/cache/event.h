@@ -65,6 +65,8 @@ void event_lost(struct kvr *k, uint32_t slot, uint64_t next);
 void event_degrade(struct kvr *k, uint32_t slot);
 void event_off(struct kvr *k, uint32_t slot);
 
+/* Blocks of the index in one of the engine's; 0: no whole number. */
+uint32_t event_each(const struct kvr *k, uint32_t tokens);
 /* Do copies mean in this batch what they have meant in this life? */
 bool event_same_copies(struct kvr *k, uint32_t slot,
     const struct event_batch *b);

@@ -129,6 +129,7 @@ struct storing {
 	const struct kvr_event *e;
 	uint32_t slot, each; /* blocks of the index in the engine's; or 0: */
 	struct pages pages;
+	uint32_t tokens;     /* in the engine's, as the stream said */
 	int64_t now;
 	struct alias like;   /* of the next alias; its parent is the last */
 	uint32_t above;      /* alias of the block before, or of the root */
@@ -231,17 +232,20 @@ store_behind(struct storing *s)
 {
 	const bool named = (s->e->flags & KVR_EVENT_PARENT) != 0;
 	struct alias *l = &s->like;
+	uint64_t steps = 0;
+	bool good = true;
 
 	l->parent = named ? alias_find(s->k, l->life, s->e->parent)
 	    : root_alias(s);
 	if (l->parent == 0 ||
 	    (named && alias_at(s->k, l->parent)->copies == 0))
 		return false;
-	if (s->pages.size > 0 && !pages_begin(s->k, &s->pages, l->parent,
-	    s->b->block, &s->k->region->counts.steps))
-		return false;
+	if (s->pages.size > 0)
+		good = pages_begin(s->k, &s->pages, l->parent, s->b->block,
+		    &steps);
+	add_once(s->k->region->counts.steps, steps);
 	s->above = s->pages.size > 0 ? s->pages.above : l->parent;
-	return true;
+	return good;
 }
 
 static void
@@ -501,22 +505,25 @@ static void
 leave(struct kvr *k, uint32_t slot, uint32_t alias)
 {
 	struct place place, last = { 0, 0 };
+	uint64_t steps;
 
 	while (!region_broken(k) && hold_tracks(k, slot)) {
 		uint32_t parent = alias_at(k, alias)->parent, above;
 		struct alias *p = alias_at(k, parent);
 
-		add_once(k->region->counts.steps, 1);
+		steps = 1;
 		if (parent != 0 && alias_begun(alias_at(k, alias)) == 0 &&
 		    alias_place(k, alias, slot, &place)) {
 			if (last.node != 0 && last.node != place.node)
 				trim(k, slot, &last);
 			last = place;
-			above = alias_whole(k, parent,
-			    &k->region->counts.steps);
-			write_once(alias_at(k, above)->node, place.at > 0
-			    ? place.node : node_at(k, place.node)->parent);
+			above = alias_whole(k, parent, &steps);
+			if (above != 0)
+				write_once(alias_at(k, above)->node, place.at >
+				    0 ? place.node
+				    : node_at(k, place.node)->parent);
 		}
+		add_once(k->region->counts.steps, steps);
 		alias_drop(k, alias);
 		if (parent == 0 || p->copies > 0 || p->children > 0)
 			break;
@@ -569,14 +576,6 @@ take_away(const struct storing *s)
 
 /* ------------------------------------------------------------ a batch --- */
 
-/* Blocks of the index in one of the engine's; 0: no whole number. */
-static uint32_t
-each_of(const struct kvr *k, uint32_t tokens)
-{
-	return tokens % k->rule.block_size == 0 ? tokens / k->rule.block_size
-	    : 0;
-}
-
 static void
 apply_event(struct storing *s, const uint64_t *local)
 {
@@ -586,10 +585,10 @@ apply_event(struct storing *s, const uint64_t *local)
 		take_away(s);
 	else if (s->e->kind != KVR_EVENT_STORED)
 		return;
-	else if (s->pages.size > 0 && (s->e->flags & KVR_EVENT_LOCALS) != 0)
-		hold_lose(s->k, s->slot); /* hashes of pages make no block's */
-	else if (s->e->block_tokens == 0 || s->e->block_tokens ==
-	    stream_of(s->k, s->slot)->block_tokens)
+	else if (s->pages.size > 0 && ((s->e->flags & KVR_EVENT_LOCALS) != 0 ||
+	    s->e->hashes > s->k->layout.aliases))
+		hold_lose(s->k, s->slot); /* no block's hash, or no room */
+	else if (s->e->block_tokens == 0 || s->e->block_tokens == s->tokens)
 		store(s, local);
 	else
 		orphan(s->k, s->slot, s->e->hashes);
@@ -600,13 +599,12 @@ apply_event(struct storing *s, const uint64_t *local)
  * are counted as before. Not hashed: the worker's retention was set meanwhile.
  */
 static bool
-understood(struct kvr *k, uint32_t slot, const struct event_batch *b)
+understood(struct kvr *k, uint32_t slot, const struct event_batch *b,
+    uint32_t tokens)
 {
-	uint32_t tokens = stream_of(k, slot)->block_tokens;
-
 	if (b->local == NULL || !event_same_copies(k, slot, b))
 		return false;
-	return tokens == 0 || each_of(k, tokens) > 0 ||
+	return tokens == 0 || event_each(k, tokens) > 0 ||
 	    pages_size(k, tokens) > 0;
 }
 
@@ -616,7 +614,8 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 {
 	uint32_t tokens = stream_of(k, slot)->block_tokens;
 	struct storing s = { .k = k, .b = b, .slot = slot, .now = now,
-		.sequence = b->sequence, .each = each_of(k, tokens),
+		.sequence = b->sequence, .each = event_each(k, tokens),
+		.tokens = tokens,
 		.pages = { .size = pages_size(k, tokens) } };
 	size_t i, first = event_first_valid(b);
 	uint64_t at = 0, blocks, paged;
@@ -624,7 +623,8 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 
 	s.e = &e;
 	s.like.worker = (uint16_t)slot_at(k, slot)->name;
-	if (hold_tracks(k, slot) && b->n > first && !understood(k, slot, b))
+	if (hold_tracks(k, slot) && b->n > first &&
+	    !understood(k, slot, b, tokens))
 		hold_lose(k, slot);
 	for (i = 0; i < b->n && hold_tracks(k, slot) && !region_broken(k);
 	     i++, at += blocks) {

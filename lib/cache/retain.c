@@ -463,6 +463,9 @@ retain_fit(struct fitting *f, int64_t now)
 	if (!f->how->keep) {
 		cells = fit_cells(f, want);
 		asks = fit_tenant(f);
+		if (f->how->share != 0)
+			tenant_set_share(f->k, asks, prompt_tenant(f->p),
+			    f->how->share);
 		make_room(f->k, now, cells, asks);
 		if (fit_walk(f, want))
 			return want;
