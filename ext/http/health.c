@@ -69,6 +69,7 @@ health_place(struct health *all, size_t n, uint64_t key, bool *fresh)
 			continue;
 		clear(&all[at]);
 		put(all[at].at, 0);
+		put(all[at].share_at, 0);
 		put(all[at].healed, 0);
 		put(all[at].cold, 0);
 		put(all[at].warm_at, 0);
@@ -169,7 +170,10 @@ is_failing(struct health *const *all, size_t n, const struct health *of,
 	size_t i, known = 0, better = 0;
 
 	for (i = 0; i < n && share >= SHARE_FAILING; i++) {
-		if (all[i] == of || get(all[i]->verdict) != HEALTH_GOOD)
+		/* One that has no requests is no better. */
+		if (all[i] == of || get(all[i]->verdict) != HEALTH_GOOD ||
+		    get(all[i]->share_at) == 0 ||
+		    since(get(all[i]->share_at), now) > OLD)
 			continue;
 		known++;
 		better += share_of(all[i], now) * SHARE_TIMES < share;
@@ -294,7 +298,7 @@ probed(struct health *const *all, size_t n, struct health *of, double factor,
 	seen.ns = units > 0 ? (uint64_t)((double)ns / (double)units *
 	    UNITS_MIN) : 0;
 	if (failed || (slow && units > 0 &&
-	    is_slow(all, n, &seen, factor / 2, now)))
+	    is_slow(all, n, &seen, (1 + factor) / 2, now)))
 		probe_bad(of, now);
 	else if (!slow || units > 0)
 		change = probe_good(of, now);
@@ -324,6 +328,12 @@ health_goes_on(struct health *const *all, size_t n, struct health *of,
 {
 	return get(of->verdict) != HEALTH_GOOD ? HEALTH_SAME :
 	    judge(all, n, of, factor, now);
+}
+
+bool
+health_is_of(const struct health *h, uint64_t key)
+{
+	return get(h->key) == key;
 }
 
 enum health_verdict

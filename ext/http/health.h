@@ -92,6 +92,8 @@ enum health_change health_ended(struct health *const *all, size_t n,
 enum health_change health_goes_on(struct health *const *all, size_t n,
     struct health *of, double factor, int64_t now);
 
+/* Its place may be another worker's by now. */
+bool health_is_of(const struct health *h, uint64_t key);
 enum health_verdict health_verdict(const struct health *h);
 /* Good again, without a probe: it is another worker by now. */
 void health_forget(struct health *h);

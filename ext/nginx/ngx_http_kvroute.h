@@ -113,6 +113,7 @@ typedef struct {
 	bool down;              /* as configured, so not for a while only */
 	ngx_uint_t conns, weight;
 	struct health *health;  /* in the zone, or NULL */
+	uint64_t health_key;
 	bool held;              /* for requests that have no other */
 } ngx_http_kvroute_known_t;
 
@@ -326,9 +327,11 @@ typedef struct {
 	struct kvr_report report;
 	ngx_chain_t *free, *busy; /* buffers of ours */
 	/* of the peer's health */
-	struct health *health;  /* while `due` */
+	struct health *health;  /* while `due`, and if its key is still */
+	uint64_t health_key;
 	ngx_str_t health_name;
 	bool due;               /* the end of this try is evidence */
+	bool stalled;           /* by its client, since seen_at */
 	bool failed, answered;  /* how it ended */
 	bool cools;             /* and nginx counts it as failed */
 	bool probe;             /* of a gray one */

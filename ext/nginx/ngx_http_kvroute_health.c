@@ -119,9 +119,9 @@ ngx_http_kvroute_health_begin(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
 	if (up->fleet == NULL)
 		return false;
 	for (known = up->known; known < up->known + up->n_first; known++) {
+		known->health_key = key_of(known->name, known->name_len);
 		known->health = health_place(up->health,
-		    up->options.max_workers, key_of(known->name,
-		    known->name_len), &fresh);
+		    up->options.max_workers, known->health_key, &fresh);
 		if (known->health != NULL)
 			fleet_add(up, known->health);
 	}
@@ -225,6 +225,9 @@ ngx_http_kvroute_health_probe(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	ngx_http_kvroute_known_t *known;
 	ngx_uint_t i;
 
+	/* Without a prompt it would show nothing. */
+	if (ctx->endpoint == ENDPOINT_OTHER)
+		return up->n_peers;
 	for (i = 0; i < up->n_first && up->gray > 0 && ctx->tries == 1; i++) {
 		known = &up->known[i];
 		if (known->usable && !known->closed && is_gray(up, known) &&
@@ -255,8 +258,11 @@ ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 
 	ctx->health = i < up->n_peers ? up->known[i].health : NULL;
-	if (ctx->health == NULL)
+	if (ctx->health == NULL || !health_is_of(ctx->health,
+	    up->known[i].health_key))
 		return;
+	ctx->health_key = up->known[i].health_key;
+	ctx->stalled = false;
 	ctx->health_name.data = up->known[i].name;
 	ctx->health_name.len = up->known[i].name_len;
 	ctx->due = true;
@@ -302,7 +308,8 @@ ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx)
 	int64_t now;
 	double beside, step;
 
-	if (!ctx->due || up->gray == 0 || !answer_started(ctx->answer))
+	if (!ctx->due || up->gray == 0 || !answer_started(ctx->answer) ||
+	    !health_is_of(ctx->health, ctx->health_key))
 		return;
 	now = kvr_clock_now();
 	events = answer_events(ctx->answer);
@@ -318,10 +325,12 @@ ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	beside = booked_on(ctx);
 	step = ngx_min((ctx->beside + beside) / 2, STEP_TOKENS);
-	if (!ctx->request->connection->buffered)
+	/* A client that was slow since then: nginx has not read on. */
+	if (!ctx->stalled)
 		health_worked(ctx->health, ctx->sent_at, now - ctx->seen_at,
 		    (double)(events - ctx->events) * (TOKEN_UNITS + step /
 		    UNIT_TOKENS), now);
+	ctx->stalled = false;
 	ctx->seen_at = now;
 	ctx->events = events;
 	ctx->beside = beside;
@@ -380,14 +389,18 @@ ngx_http_kvroute_health_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 	if (!ctx->due)
 		return;
 	ctx->due = false;
+	/* A reload may have given its place to another server. */
+	if (!health_is_of(ctx->health, ctx->health_key))
+		return;
 	if (ctx->cools)
 		health_cool(ctx->health);
 	else if (taken && health_answered(ctx->health, now) &&
 	    up->slow_start > 0)
 		ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
 		    "kvroute: worker \"%V\" warms up", &ctx->health_name);
-	/* A client that leaves says nothing of the engine. */
-	if (up->gray == 0 || (!ctx->failed && (!ctx->answered ||
+	/* A client that leaves is no evidence, nor is what has no prompt. */
+	if (up->gray == 0 || ctx->endpoint == ENDPOINT_OTHER ||
+	    (!ctx->failed && (!ctx->answered ||
 	    ctx->request->connection->error)))
 		return;
 	if (taken && !ctx->failed && ctx->worker != 0)
@@ -406,7 +419,9 @@ broke_off(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	ngx_connection_t *c = pc->connection;
 	ngx_event_pipe_t *p = u->pipe;
 
-	if (!ctx->headers || c == NULL || ctx->request->connection->error)
+	/* One that was upgraded may be idle. */
+	if (!ctx->headers || u->upgrade || c == NULL ||
+	    ctx->request->connection->error)
 		return false;
 	if (c->read->timedout)
 		return true;

@@ -375,6 +375,22 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	return take_none(ctx, pc);
 }
 
+/* Its position in up->known; n_peers: none. */
+static ngx_uint_t
+taken_peer(ngx_http_kvroute_ctx_t *ctx)
+{
+	const ngx_str_t *name = &ctx->rrp.current->name;
+	ngx_http_kvroute_known_t *known = ctx->up->known;
+	ngx_uint_t i;
+
+	for (i = 0; i < ctx->up->n_peers; i++) {
+		if (known[i].name_len == name->len &&
+		    ngx_memcmp(known[i].name, name->data, name->len) == 0)
+			break;
+	}
+	return i;
+}
+
 /* ---------------------------------------------------------------- probe --- */
 
 /* To a gray server, whatever is cached; NGX_BUSY: the request is none. */
@@ -391,7 +407,8 @@ take_probe(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 		return NGX_BUSY;
 	rank = (uint32_t)(up->turn++ % known->ranks);
 	rc = take(ctx, pc, i);
-	if (rc == NGX_BUSY)
+	/* Another process may have made it unusable: it is a backup. */
+	if (rc == NGX_BUSY || taken_peer(ctx) != i)
 		return rc;
 	ctx->probe = true;
 	ctx->reason = REASON_PROBE;
@@ -416,22 +433,6 @@ shadow_count(ngx_http_kvroute_ctx_t *ctx, const struct kvr_decision *taken)
 	ngx_http_kvroute_count(up, COUNT_SHADOW_BLOCKS, wanted->prompt_blocks);
 	ngx_http_kvroute_count(up, COUNT_SHADOW_WANTED, wanted->overlap_blocks);
 	ngx_http_kvroute_count(up, COUNT_SHADOW_TAKEN, taken->overlap_blocks);
-}
-
-/* Its position in up->known; n_peers: none. */
-static ngx_uint_t
-taken_peer(ngx_http_kvroute_ctx_t *ctx)
-{
-	const ngx_str_t *name = &ctx->rrp.current->name;
-	ngx_http_kvroute_known_t *known = ctx->up->known;
-	ngx_uint_t i;
-
-	for (i = 0; i < ctx->up->n_peers; i++) {
-		if (known[i].name_len == name->len &&
-		    ngx_memcmp(known[i].name, name->data, name->len) == 0)
-			break;
-	}
-	return i;
 }
 
 /*

@@ -105,8 +105,10 @@ ngx_http_kvroute_tokens_timed(ngx_http_kvroute_ctx_t *ctx)
 void
 ngx_http_kvroute_request_timed(ngx_http_kvroute_ctx_t *ctx)
 {
-	observe(ctx->up, HISTOGRAM_REQUEST,
-	    (uint64_t)elapsed(ctx->request) * 1000000);
+	/* A subrequest ends when its request does, whatever it took. */
+	if (ctx->request == ctx->request->main)
+		observe(ctx->up, HISTOGRAM_REQUEST,
+		    (uint64_t)elapsed(ctx->request) * 1000000);
 	observe(ctx->up, HISTOGRAM_MODULE, ctx->ns);
 }
 

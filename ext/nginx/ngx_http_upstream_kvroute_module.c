@@ -351,6 +351,8 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	}
 	if ((wrong = incomplete(up)) != NULL)
 		return wrong;
+	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
+		up->gray = 0; /* the stock method probes none */
 	if (up->options.region_bytes == 0)
 		up->options.region_bytes = FILE_SIZE;
 	bindings_size(up);

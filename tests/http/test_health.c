@@ -22,6 +22,8 @@ begin(void)
 	for (i = 0; i < MOST; i++)
 		fleet[i] = &workers[i];
 	now = 100 * SECOND;
+	for (i = 0; i < MOST; i++) /* all have had a request */
+		workers[i].share_at = (uint64_t)now;
 }
 
 /* A request of so many units, each of so many milliseconds. */
@@ -220,6 +222,40 @@ START_TEST(at_most_half_are_gray)
 }
 END_TEST
 
+/* Those that get no requests, and did not lately, are no better. */
+START_TEST(idle_ones_are_no_better)
+{
+	int i;
+
+	begin();
+	workers[1].share_at = 0;
+	now += 121 * SECOND;
+	for (i = 0; i < 20; i++)
+		ck_assert_int_eq(request(4, 0, 0, 0, true), HEALTH_SAME);
+	request(4, 1, 0, 0, false);
+	ck_assert_int_eq(request(4, 0, 0, 0, true), HEALTH_BECAME_FAILING);
+}
+END_TEST
+
+/* A probe that is as fast as the others is good, whatever the factor. */
+START_TEST(like_the_others_is_good)
+{
+	int i;
+
+	begin();
+	all_work(4, 5);
+	for (i = 0; i < 9; i++)
+		request(4, 1, 100, 60, false);
+	ck_assert_int_eq(health_verdict(fleet[1]), HEALTH_SLOW);
+	for (i = 0; i < 3; i++) {
+		now += 10 * SECOND;
+		health_worked(fleet[1], now, 20 * 5500000, 20, now);
+		ck_assert_int_eq(health_ended(fleet, 4, fleet[1], 2, now,
+		    false, now), i < 2 ? HEALTH_SAME : HEALTH_HEALED);
+	}
+}
+END_TEST
+
 /* One probe at a time, a second apart, and three good ones in a row. */
 START_TEST(good_probes_heal)
 {
@@ -393,6 +429,8 @@ START_TEST(a_relapse_takes_more_probes)
 		ck_assert_int_eq(heal(2), needed[i]);
 	}
 	now += 300 * SECOND;
+	for (i = 0; i < 4; i++)
+		request(4, i, 0, 0, false);
 	request(4, 2, 0, 0, true);
 	request(4, 2, 0, 0, true);
 	ck_assert_int_eq(heal(2), 3);
@@ -474,6 +512,8 @@ suite_health(void)
 	Suite *s = suite_create("health");
 	TCase *c = tcase_create("health");
 
+	tcase_add_test(c, idle_ones_are_no_better);
+	tcase_add_test(c, like_the_others_is_good);
 	tcase_add_test(c, a_slow_one_is_gray);
 	tcase_add_test(c, a_slow_one_is_found_while_it_works);
 	tcase_add_test(c, all_slow_ones_are_good);

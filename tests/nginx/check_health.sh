@@ -8,7 +8,7 @@
 
 quick_cases="${quick_cases:-} failing_engine_is_left_and_comes_back
     slow_engine_is_left_and_comes_back slow_streams_are_seen_before_they_end
-    nothing_is_gray_by_default
+    nothing_is_gray_by_default in_shadow_mode_nothing_is_gray
     of_slow_engines_none_is_gray hard_sessions_stay_on_a_gray_engine
     gray_engine_is_used_if_there_is_no_other gray_over_a_reload
     gray_in_a_zone_without_room order_makes_a_gray_engine_good
@@ -163,6 +163,23 @@ nothing_is_gray_by_default()
 	settled
 }
 
+# There a method of nginx chooses, which would never try it again.
+in_shadow_mode_nothing_is_gray()
+{
+	health='shadow=least_conn gray=8'
+	health_up
+	unset health
+	faults "$engine_ports" kind=none
+	fault 1 'kind=error&status=503&seconds=600'
+	for i in $(seq 60); do
+		[ "$(speak "$i")" = 200 ] || failed=$((${failed:-0} + 1))
+	done
+	above 'failed requests' "${failed:-0}" 8
+	unset failed
+	is 'judged gray' "$(json '.upstreams[0].grayed')" 0
+	settled
+}
+
 of_slow_engines_none_is_gray()
 {
 	health_up --scale 0.1
@@ -171,6 +188,7 @@ of_slow_engines_none_is_gray()
 	talk --requests 60 --chats 12 --think-ms 1 --turns 2 \
 	    --system-bytes 500 --answer-tokens 4
 	no_errors 'of slow ones'
+	is 'judged gray' "$(json '.upstreams[0].grayed')" 0
 	faults "$engine_ports" 'kind=error&status=503&seconds=600'
 	talk --requests 60 --chats 12 --think-ms 1 --turns 2
 	is 'gray ones, at most half' \
