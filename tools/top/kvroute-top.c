@@ -265,6 +265,8 @@ run_batch(struct top *t)
 
 	t->view.width = LISTING_WIDTH_MAX;
 	for (i = 0; t->count == 0 || i < t->count; i++, due += t->interval) {
+		if (due < clock_ns()) /* the last one took longer */
+			due = clock_ns();
 		while (clock_ns() < due)
 			source_wait(&t->source, -1,
 			    (int)((due - clock_ns()) / 1000000 + 1));

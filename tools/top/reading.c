@@ -49,17 +49,21 @@ truth(json_object *of, const char *name)
 
 /* Bytes that a terminal would obey are shown as '?'. */
 static void
+clean(char *to, size_t size, const char *from)
+{
+	strlcpy(to, from, size);
+	for (; *to != '\0'; to++)
+		if (*to < ' ' || *to > '~')
+			*to = '?';
+}
+
+static void
 word(json_object *of, const char *name, char *to, size_t size)
 {
 	json_object *found = member(of, name);
-	size_t i;
 
-	if (!json_object_is_type(found, json_type_string))
-		return;
-	strlcpy(to, json_object_get_string(found), size);
-	for (i = 0; to[i] != '\0'; i++)
-		if (to[i] < ' ' || to[i] > '~')
-			to[i] = '?';
+	if (json_object_is_type(found, json_type_string))
+		clean(to, size, json_object_get_string(found));
 }
 
 /* Its length; 0: it is no list. */
@@ -109,7 +113,7 @@ reasons_read(struct reading_upstream *up, json_object *of)
 		if (up->reasons == READING_REASONS)
 			return;
 		r = &up->reason[up->reasons++];
-		strlcpy(r->name, name, sizeof(r->name));
+		clean(r->name, sizeof(r->name), name);
 		r->choices = json_object_get_uint64(value);
 	}
 }
