@@ -257,8 +257,10 @@ put_blocks(struct decoder *d, json_object *blocks)
 	bool plain = true;
 	size_t i, size = whole_block(d, blocks);
 
+	if (!json_object_is_type(blocks, json_type_array))
+		return DROP_MALFORMED;
 	b->now.block_size = (uint32_t)size;
-	if (size > 0 && tokens_of(blocks, 0) > size)
+	if (size > 0 && length(blocks) > 0 && tokens_of(blocks, 0) > size)
 		return DROP_BLOCK_SIZE;
 	for (i = 0; i < length(blocks) && reason == DROP_NONE; i++) {
 		block = json_object_array_get_idx(blocks, i);

@@ -1010,6 +1010,21 @@ START_TEST(trt_gaps_and_restarts)
 }
 END_TEST
 
+/* Also once the size of a block is known, with which they are compared. */
+START_TEST(trt_blocks_that_are_no_list)
+{
+	trt();
+	ck_json("[" TRT(0, 1, STORED("null", BLOCK(1, TWO_TOKENS, "") ","
+	    BLOCK(2, TWO_TOKENS, ""))) "]", "  stored 0000000000000001 "
+	    "0000000000000002 parent - block_size 2 tokens 4: 1 2 1 2 tier "
+	    "device window 1\n");
+	ck_json("[" TRT(1, 1, "\"type\":\"stored\"") ","
+	    TRT(2, 1, "\"type\":\"stored\",\"blocks\":{}") ","
+	    TRT(3, 1, "\"type\":\"stored\",\"blocks\":7") "]",
+	    "  dropped malformed 3\n");
+}
+END_TEST
+
 START_TEST(trt_bad_events)
 {
 	trt();
@@ -1136,6 +1151,7 @@ suite_decode(void)
 	tcase_add_test(t, too_deep);
 	tcase_add_test(t, too_large);
 	tcase_add_test(t, trt_stored_moved_removed);
+	tcase_add_test(t, trt_blocks_that_are_no_list);
 	tcase_add_test(t, trt_only_the_largest_window);
 	tcase_add_test(t, trt_window_told);
 	tcase_add_test(t, trt_partial_blocks);
