@@ -420,6 +420,13 @@ event_capacity(const struct kvr *k, uint32_t slot)
 	return least(blocks, BATCH_MAX) * read_once(s->block_tokens);
 }
 
+uint32_t
+event_block(const struct kvr *k, uint32_t slot)
+{
+	return read_once(stream_at(k,
+	    read_once(slot_at(k, slot)->name))->block_tokens);
+}
+
 uint64_t
 event_held(const struct kvr *k, uint32_t slot)
 {

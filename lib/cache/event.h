@@ -77,6 +77,8 @@ void event_reset(struct kvr *k, uint32_t name);
 
 /* Tokens that its cache holds, by counting; 0: not known. Needs no lock. */
 uint64_t event_capacity(const struct kvr *k, uint32_t slot);
+/* Tokens of its blocks; 0: not known. Needs no lock. */
+uint32_t event_block(const struct kvr *k, uint32_t slot);
 /* Blocks of the engine that it has now; 0: not known. Needs no lock. */
 uint64_t event_held(const struct kvr *k, uint32_t slot);
 /* Do events, and not what is sent there, tell how much is new to it? */

@@ -406,18 +406,27 @@ worker_recount(struct kvr *k, uint32_t slot)
 	worker_publish(k, slot);
 }
 
-/* Tokens per block of the engine, configured or learnt; else the index's. */
+/*
+ * Tokens per block of the engine: as configured, as its events say, or learnt
+ * from reports; else the index's. What was learnt is a multiple of what the
+ * engine reuses: if it is less than what events say, parts of blocks are
+ * reused.
+ */
 uint64_t
 worker_block(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 	uint32_t configured = read_once(s->block_tokens),
-		 learnt = read_once(s->learnt_block);
+		 learnt = read_once(s->learnt_block), said;
 
 	if (k->rule.unit == KVR_UNIT_BYTES)
 		return 1; /* tokens are estimates there: nothing to round */
-	return configured != 0 ? configured
-	    : learnt != 0 ? learnt : k->rule.block_size;
+	if (configured != 0)
+		return configured;
+	said = event_block(k, slot);
+	if (said == 0 || (learnt != 0 && learnt < said))
+		said = learnt;
+	return said != 0 ? said : k->rule.block_size;
 }
 
 /*

@@ -177,6 +177,60 @@ START_TEST(told_and_learnt)
 }
 END_TEST
 
+/* A batch of events about one block; the first one tells its tokens. */
+static void
+say_block(uint64_t seq, uint32_t kind, uint32_t tokens)
+{
+	static const uint64_t hash = 77;
+	struct kvr_event_batch b = { .size = sizeof(b), .seq = seq,
+		.digest = seq + 1, .flags = KVR_BATCH_PAST };
+	struct kvr_event_result got = { .size = sizeof(got) };
+	struct kvr_event e;
+
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = kind;
+	e.hashes = kind == KVR_EVENT_STORED;
+	e.block_tokens = tokens;
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, &e, sizeof(e), 1,
+	    &hash, 1, NULL, 0, 1, 0, &got), KVR_OK);
+	id[0] = got.worker;
+}
+
+/*
+ * What events say comes between, unless reports show that parts of its blocks
+ * are reused.
+ */
+START_TEST(said_by_events)
+{
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+
+	set_facts(0, KVR_RETAIN_AUTO, 1000000, 0);
+	say_long(500, 0, 1);
+	(void)observed(0, 1);
+	say_block(0, KVR_EVENT_STORED, 64);
+	ck_assert(expected(0) == 448);
+	slot_at(k, 0)->learnt_block = 192; /* by chance */
+	ck_assert(expected(0) == 448);
+	slot_at(k, 0)->learnt_block = 1;
+	ck_assert(expected(0) == 496);
+	slot_at(k, 0)->learnt_block = 192;
+	set_facts(0, KVR_RETAIN_AUTO, 1000000, 100);
+	ck_assert(expected(0) == 400);
+	set_facts(0, KVR_RETAIN_AUTO, 1000000, 0);
+	/* lost batches do not change an engine's blocks; another may have others */
+	ck_assert_int_eq(kvr_events_lost(k, id[0], 9), KVR_OK);
+	ck_assert(expected(0) == 448);
+	say_block(9, KVR_EVENT_RESTARTED, 0);
+	ck_assert_int_eq(kvr_worker_stats(k, id[0], &stats), KVR_OK);
+	ck_assert_uint_eq(stats.events_restarts, 1);
+	ck_assert(expected(0) == 384);
+	say_block(10, KVR_EVENT_STORED, 1); /* pages of a token */
+	ck_assert(expected(0) == 496);
+	ck_assert_int_eq(kvr_events_off(k, id[0]), KVR_OK);
+	ck_assert(expected(0) == 384);
+}
+END_TEST
+
 /* Bytes: tokens are an estimate, so nothing is rounded to blocks. */
 START_TEST(bytes)
 {
@@ -524,6 +578,7 @@ suite_expect(void)
 	tcase_add_test(c, by_the_ttl);
 	tcase_add_test(c, whole_engine_blocks);
 	tcase_add_test(c, told_and_learnt);
+	tcase_add_test(c, said_by_events);
 	tcase_add_test(c, bytes);
 	tcase_add_test(c, nothing_is_known);
 	tcase_add_test(c, in_use);

@@ -355,6 +355,15 @@ model_tracked(const struct model *m, uint64_t worker)
 	return w != NULL && w->stream != NULL && w->stream->tracked;
 }
 
+uint32_t
+model_event_block(const struct model *m, uint64_t worker)
+{
+	const struct worker *w = m->events ? model_worker_find(m, worker)
+	    : NULL;
+
+	return w != NULL && w->stream != NULL ? w->stream->block_tokens : 0;
+}
+
 bool
 model_vague(const struct model *m, uint64_t worker)
 {

@@ -88,6 +88,8 @@ void model_events_stats(const struct model *m, uint32_t name,
     struct model_stream_stats *out);
 /* Is nothing else recorded for it? */
 bool model_tracked(const struct model *m, uint64_t worker);
+/* Tokens of its engine's blocks, as its events say; 0: they do not. */
+uint32_t model_event_block(const struct model *m, uint64_t worker);
 /* Is what it holds not known to the model? */
 bool model_vague(const struct model *m, uint64_t worker);
 bool model_any_vague(const struct model *m);

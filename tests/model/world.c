@@ -526,11 +526,19 @@ world_found(const struct world *w, uint64_t id)
 	return &none;
 }
 
+/* An engine finds whole blocks of its own, and computes at least one token. */
 uint32_t
 world_usable(const struct world *w, const struct kvr_overlap *v)
 {
-	return v->blocks - (v->blocks > 0 && model_tracked(w->m, v->worker) &&
-	    v->blocks * (uint64_t)w->c->block_size == w->n_tokens);
+	uint64_t block = model_event_block(w->m, v->worker);
+	uint64_t tokens = v->blocks * (uint64_t)w->c->block_size;
+
+	if (v->blocks == 0 || !model_tracked(w->m, v->worker))
+		return v->blocks;
+	if (block == 0)
+		block = w->c->block_size;
+	tokens = tokens < w->n_tokens ? tokens : w->n_tokens - 1;
+	return (uint32_t)(tokens / block * block / w->c->block_size);
 }
 
 static void
@@ -639,19 +647,21 @@ world_choose(struct world *w, const struct op *o,
 }
 
 /*
- * The best is looked for by what is on record. Where an engine computes the
- * last block again, another worker may have one block more.
+ * The best is looked for by what is on record. Where an engine cannot use all
+ * of that, another worker may have more.
  */
 static int
 same_best(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want)
 {
-	uint64_t less = 0;
+	uint64_t less = 0, unused;
 	size_t i;
 
-	for (i = 0; i < w->n_found; i++)
-		if (world_usable(w, &w->found[i]) < w->found[i].blocks)
-			less = w->c->block_size;
+	for (i = 0; i < w->n_found; i++) {
+		unused = w->found[i].blocks - world_usable(w, &w->found[i]);
+		if (unused * w->c->block_size > less)
+			less = unused * w->c->block_size;
+	}
 	if (got->best_tokens <= want->best_tokens &&
 	    got->best_tokens + less >= want->best_tokens)
 		return 0;
