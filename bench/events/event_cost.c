@@ -258,9 +258,9 @@ engine_make(struct cost *s, struct engine *e, uint32_t i)
 static void
 make(struct cost *s)
 {
-	/* two tokens in each, but one for the last page of a block */
+	/* two tokens, and six in each more; but one for the last of a block */
 	const uint64_t aliases = ALIASES * (UINT64_C(1) + (s->pages - 1) *
-	    ((s->page + 1) / 2));
+	    (s->page > 2 ? 1 + (s->page + 3) / 6 : 1));
 	struct kvr_options o;
 	uint32_t i;
 

@@ -17,7 +17,8 @@
  * So the way up from an alias has all hashes of its prefix.
  *
  * THE INVARIANTS
- *   1. An alias is in the bucket of its life and name, once.
+ *   1. An alias is in the bucket of its life and name, once; an inner one,
+ *      which no engine names, is in none: pages.c.
  *   2. A parent is of the same life, and outlives its children, which it
  *      counts. A root has no copies.
  *   3. A stream counts the aliases of its life.
@@ -128,13 +129,15 @@ unlink_alias(struct kvr *k, uint32_t alias)
 	uint32_t *at = &k->alias_buckets[bucket_of(k, a->life, a->name)];
 	uint32_t limit = CHAIN_MAX;
 
-	while (*at != alias && *at != 0 && limit-- > 0)
-		at = &alias_at(k, *at)->next;
-	if (*at != alias) {
-		region_break(k);
-		return;
+	if (!alias_inner(a)) {
+		while (*at != alias && *at != 0 && limit-- > 0)
+			at = &alias_at(k, *at)->next;
+		if (*at != alias) {
+			region_break(k);
+			return;
+		}
+		write_once(*at, a->next);
 	}
-	write_once(*at, a->next);
 	write_once(a->life, 0);
 	write_once(a->next, k->region->alias_free);
 	put_once(k->region->alias_free, alias);
@@ -199,12 +202,16 @@ alias_add(struct kvr *k, const struct alias *like)
 
 	if (i == 0 || region_broken(k))
 		return 0;
-	head = &k->alias_buckets[bucket_of(k, a.life, a.name)];
-	a.next = *head;
-	a.children = 0;
-	write_once_words(alias_at(k, i), &a, sizeof(a));
-	write_once(*head, i);
-	if (a.parent != 0)
+	if (alias_inner(&a)) {
+		write_once_words(alias_at(k, i), &a, sizeof(a));
+	} else {
+		head = &k->alias_buckets[bucket_of(k, a.life, a.name)];
+		a.next = *head;
+		a.children = 0;
+		write_once_words(alias_at(k, i), &a, sizeof(a));
+		write_once(*head, i);
+	}
+	if (a.parent != 0 && !alias_inner(p))
 		write_once(p->children, p->children + 1);
 	add_once(stream_at(k, a.worker)->aliases, 1);
 	return i;
@@ -216,9 +223,9 @@ alias_drop(struct kvr *k, uint32_t alias)
 	const struct alias *a = alias_at(k, alias);
 	struct alias *p = alias_at(k, a->parent);
 
-	if (alias == 0 || a->children != 0 || dead(k, a))
+	if (alias == 0 || alias_children(a) != 0 || dead(k, a))
 		return;
-	if (a->parent != 0)
+	if (a->parent != 0 && !alias_inner(p))
 		write_once(p->children, p->children - 1);
 	sub_once(stream_at(k, a->worker)->aliases, 1);
 	unlink_alias(k, alias);
@@ -247,7 +254,7 @@ sound(const struct kvr *k, uint32_t i, uint32_t *children)
 	return true;
 }
 
-/* Those in buckets, and those that are free. */
+/* Those in buckets, those that are in none, and those that are free. */
 static bool
 met(const struct kvr *k, uint32_t *children, uint32_t *count)
 {
@@ -256,10 +263,17 @@ met(const struct kvr *k, uint32_t *children, uint32_t *count)
 	for (b = 0; b < k->layout.aliases; b++)
 		for (i = k->alias_buckets[b]; i != 0; i = alias_at(k, i)->next)
 			if (i > most || ++*count > most ||
+			    alias_inner(alias_at(k, i)) ||
 			    bucket_of(k, alias_at(k, i)->life,
 			    alias_at(k, i)->name) != b ||
 			    !sound(k, i, children))
 				return false;
+	for (i = 1; i <= most; i++)
+		if (alias_inner(alias_at(k, i)) && alias_at(k, i)->life != 0) {
+			++*count;
+			if (!sound(k, i, children))
+				return false;
+		}
 	for (i = k->region->alias_free; i != 0; i = alias_at(k, i)->next)
 		if (i > most || ++*count > most || alias_at(k, i)->life != 0)
 			return false;
@@ -293,7 +307,8 @@ alias_sound(const struct kvr *k, uint32_t *children)
 		ended += dead(k, a);
 		if (a->life == 0 || dead(k, a))
 			continue;
-		if (a->children != children[i] || a->life > r->alias_life)
+		if ((alias_inner(a) ? 1 : a->children) != children[i] ||
+		    a->life > r->alias_life)
 			return false;
 		living++;
 	}

@@ -525,7 +525,7 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 		}
 		add_once(k->region->counts.steps, steps);
 		alias_drop(k, alias);
-		if (parent == 0 || p->copies > 0 || p->children > 0)
+		if (parent == 0 || p->copies > 0 || alias_children(p) > 0)
 			break;
 		alias = parent;
 	}

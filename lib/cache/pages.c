@@ -22,11 +22,11 @@
  * page has come, and needs those of the pages before. These have no place in
  * the index, nor a sequence hash, so their aliases have tokens there: two, and
  * the number of tokens up to their end. What a larger page has before these is
- * in aliases of its own, which have derived names and no copies, and go with
- * the page. The last page of a block needs none:
+ * in inner aliases, six tokens in each: no engine names them, so they are found
+ * from the page alone, and go with it. The last page of a block needs none:
  *
- *	pages of 4     root <- ab <- abcd <- ef <- efgh <- ... <- s0
- *	                       2     4       6     8
+ *	pages of 4     root <- [ab] <- cd <- [ef] <- gh <- ... <- s0
+ *	                        2      4      6      8
  *
  * A block is held while its last page is. Engines remove the last pages of a
  * prefix first, so all pages of a block are there until its last one is not;
@@ -40,12 +40,8 @@
 #include "pages.h"
 
 #include "hash.h"
-#include "mix.h"
 
-/* Of aliases for what a page has before its last two tokens. */
-#define INNER_NAME UINT64_C(0x2d87c6f1a95b40e3)
-
-enum { WORD_TOKENS = 2 }; /* of an alias */
+enum { WORD_TOKENS = 2, INNER_TOKENS = 6 }; /* of an alias, at most */
 
 uint32_t
 pages_size(const struct kvr *k, uint32_t block_tokens)
@@ -68,23 +64,81 @@ pages_most(const struct kvr *k, const struct kvr_event *e)
 	    ? e->tokens / k->rule.block_size + 1 : 0;
 }
 
-/* Tokens that an alias has, behind so many of a block; the last may be less. */
+/* Tokens of a page that are in an alias of its own: the last ones. */
+static uint32_t
+last_of(uint32_t size)
+{
+	return size < WORD_TOKENS ? size : WORD_TOKENS;
+}
+
+uint64_t
+pages_aliases(uint32_t size)
+{
+	return 1 + (size - last_of(size) + INNER_TOKENS - 1) / INNER_TOKENS;
+}
+
+/* Tokens that an alias has, behind so many of a block. */
 static uint32_t
 step(uint32_t size, uint32_t at)
 {
-	uint32_t left = size - at % size;
+	uint32_t left = size - at % size, inner = left - last_of(size);
 
-	return left < WORD_TOKENS ? left : WORD_TOKENS;
+	if (left <= last_of(size))
+		return left;
+	return inner < INNER_TOKENS ? inner : INNER_TOKENS;
+}
+
+/* Is it one that can end there? Its place behind another is not looked at. */
+static bool
+of_its_kind(const struct alias *a, uint32_t size, uint32_t end)
+{
+	return alias_inner(a) == (end % size != 0);
 }
 
 /* ------------------------------------------------------------- storing --- */
 
-/* The tokens of an alias, which ends a number of them that was checked. */
 static void
-tokens_put(uint32_t *block, uint32_t at, uint32_t end, uint64_t tokens)
+word_put(uint64_t *word, const uint32_t *tokens, uint32_t n)
 {
-	for (; at < end; at++, tokens >>= 32)
-		block[at] = (uint32_t)tokens;
+	*word = tokens[0];
+	if (n > 1)
+		*word |= (uint64_t)tokens[1] << 32;
+}
+
+static void
+word_get(uint64_t word, uint32_t *tokens, uint32_t n)
+{
+	tokens[0] = (uint32_t)word;
+	if (n > 1)
+		tokens[1] = (uint32_t)(word >> 32);
+}
+
+/* Of an inner one, which has as many as there is room for, or fewer. */
+static void
+inner_put(struct alias *a, const uint32_t *tokens, uint32_t n)
+{
+	uint32_t all[INNER_TOKENS] = { 0 };
+
+	memcpy(all, tokens, n * sizeof(*all));
+	word_put(&a->sequence, &all[0], WORD_TOKENS);
+	word_put(&a->name, &all[2], WORD_TOKENS);
+	a->next = all[4];
+	a->children = all[5];
+}
+
+/* The tokens of an alias, of which there is a number that was checked. */
+static void
+tokens_get(const struct alias *a, uint32_t *tokens, uint32_t n)
+{
+	uint32_t all[INNER_TOKENS] = { 0 };
+
+	word_get(a->sequence, &all[0], WORD_TOKENS);
+	if (alias_inner(a)) {
+		word_get(a->name, &all[2], WORD_TOKENS);
+		all[4] = a->next;
+		all[5] = a->children;
+	}
+	memcpy(tokens, all, n * sizeof(*all));
 }
 
 bool
@@ -101,9 +155,10 @@ pages_begin(const struct kvr *k, struct pages *g, uint32_t parent,
 
 		parent = read_once(a->parent);
 		at = alias_begun(alias_at(k, parent));
-		if (at >= end || at + step(g->size, at) != end)
+		if (at >= end || at + step(g->size, at) != end ||
+		    !of_its_kind(a, g->size, end))
 			return false;
-		tokens_put(block, at, end, a->sequence);
+		tokens_get(a, block + at, end - at);
 	}
 	g->above = parent;
 	return parent != 0 && parent <= k->layout.aliases;
@@ -139,18 +194,44 @@ pages_end(const struct kvr *k, const struct pages *g, uint64_t i)
 	return ((i + 1) * k->rule.block_size - g->begun) / g->size - 1;
 }
 
-/* The alias of this name, which there may be already. */
-static uint32_t
-find_or_add(struct kvr *k, const struct alias *like)
+/*
+ * Is what has this name the page that ends so? Its tokens before the last two
+ * are the same if its name is: they are not compared.
+ */
+static bool
+same_page(struct kvr *k, const struct pages *g, const struct alias *like,
+    uint32_t alias)
 {
-	uint32_t i = alias_find(k, like->life, like->name);
-	const struct alias *a = alias_at(k, i);
+	const struct alias *a = alias_at(k, alias);
+	uint64_t left = pages_aliases(g->size);
 
-	add_once(k->region->counts.steps, 1);
-	if (i == 0)
-		return alias_add(k, like);
-	return a->sequence == like->sequence && a->parent == like->parent &&
-	    alias_begun(a) == alias_begun(like) ? i : 0;
+	if (a->sequence != like->sequence ||
+	    alias_begun(a) != alias_begun(like))
+		return false;
+	if (alias_begun(a) == 0)
+		return a->parent == like->parent;
+	for (; left > 0; left--)
+		a = alias_at(k, alias = read_once(a->parent));
+	add_once(k->region->counts.steps, pages_aliases(g->size));
+	return alias == like->parent;
+}
+
+/* What a page has before its last tokens. false: there are no more aliases. */
+static bool
+add_inner(struct kvr *k, const struct pages *g, struct alias *like,
+    uint32_t at, const uint32_t *tokens)
+{
+	uint32_t left = g->size - last_of(g->size), n;
+
+	for (; left > 0 && like->parent != 0; left -= n, tokens += n) {
+		n = step(g->size, at);
+		at += n;
+		like->node = ALIAS_INNER + at;
+		inner_put(like, tokens, n);
+		like->parent = alias_add(k, like);
+		add_once(k->region->counts.steps, 1);
+	}
+	return like->parent != 0;
 }
 
 uint32_t
@@ -158,30 +239,27 @@ pages_add(struct kvr *k, const struct pages *g, struct alias *like, uint64_t i,
     uint64_t name)
 {
 	const uint32_t *tokens = g->tokens + i * g->size;
-	uint64_t ends = g->begun + (i + 1) * g->size;
+	uint32_t last = last_of(g->size), have;
+	uint64_t ends = g->begun + (i + 1) * g->size, sequence;
 	uint32_t end = (uint32_t)(ends % k->rule.block_size);
-	uint32_t at = end - g->size, n;
+	uint32_t node = end > 0 ? ALIAS_WITHIN + end : g->node;
 
+	if (end > 0)
+		word_put(&sequence, &tokens[g->size - last], last);
+	else
+		sequence = g->sequence[ends / k->rule.block_size - 1];
+	like->node = node;
+	like->sequence = sequence;
+	add_once(k->region->counts.steps, 1);
+	have = alias_find(k, like->life, name);
+	if (have != 0)
+		return like->parent = same_page(k, g, like, have) ? have : 0;
+	if (end > 0 && !add_inner(k, g, like, end - g->size, tokens))
+		return 0;
 	like->name = name;
-	if (end == 0) {
-		like->node = g->node;
-		like->sequence = g->sequence[ends / k->rule.block_size - 1];
-		return like->parent = find_or_add(k, like);
-	}
-	for (; at < end; at += n) {
-		n = step(g->size, at);
-		like->node = ALIAS_WITHIN + at + n;
-		like->sequence = tokens[0];
-		if (n == WORD_TOKENS)
-			like->sequence |= (uint64_t)tokens[1] << 32;
-		tokens += n;
-		like->name = at + n == end ? name
-		    : mix((name ^ INNER_NAME) + at);
-		like->parent = find_or_add(k, like);
-		if (like->parent == 0)
-			break;
-	}
-	return like->parent;
+	like->node = node;
+	like->sequence = sequence;
+	return like->parent = alias_add(k, like);
 }
 
 /* -------------------------------------------------------------- damage --- */
@@ -199,5 +277,6 @@ pages_sound(const struct kvr *k, const struct alias *a)
 		return false;
 	if (begun == 0)
 		return at + size == k->rule.block_size;
-	return begun < k->rule.block_size && begun == at + step(size, at);
+	return begun < k->rule.block_size && begun == at + step(size, at) &&
+	    of_its_kind(a, size, begun);
 }

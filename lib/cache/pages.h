@@ -8,6 +8,8 @@
 #include "alias.h"
 #include "event.h"
 
+/* Aliases of a page of so many tokens, if it does not end a block. */
+uint64_t pages_aliases(uint32_t size);
 /* Tokens of a page, if that is what such a block is; else 0. */
 uint32_t pages_size(const struct kvr *k, uint32_t block_tokens);
 /* Blocks of the index that an event may end; 0: it has no pages' contents. */

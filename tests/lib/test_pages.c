@@ -113,7 +113,7 @@ START_TEST(wherever_events_are_cut)
 }
 END_TEST
 
-/* What a page has before its last two tokens takes names, and frees them. */
+/* What a page has before its last two tokens takes aliases, and frees them. */
 START_TEST(names_of_larger_pages)
 {
 	pages_with(16, 4);
@@ -126,12 +126,71 @@ START_TEST(names_of_larger_pages)
 	ck_assert_uint_eq(has(0, "abcdefghijklmnop"), 1);
 	removed("abcdefghijklmnop", 2);
 	ck_assert_uint_eq(names(), 5);
-	pages_with(6, 3); /* two tokens, and one */
+	pages_with(6, 3); /* one token, and two */
 	stored("abc", 0);
 	ck_assert_uint_eq(names(), 3);
 	pages_with(4, 2);
 	stored("abcd", 0);
 	ck_assert_uint_eq(names(), 3);
+}
+END_TEST
+
+/* An inner one has six tokens. */
+START_TEST(aliases_of_a_page)
+{
+	static const uint32_t known[][2] = { { 1, 1 }, { 2, 1 }, { 3, 2 },
+		{ 4, 2 }, { 8, 2 }, { 9, 3 }, { 14, 3 }, { 15, 4 },
+		{ 16, 4 }, { 32, 6 } };
+	char text[65];
+	uint32_t i, page;
+
+	memset(text, 'x', sizeof(text));
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		page = known[i][0];
+		ck_assert_uint_eq(pages_aliases(page), known[i][1]);
+		pages_with(2 * page, page);
+		text[page] = '\0';
+		stored(text, 0);
+		ck_assert_uint_eq(names(), 1 + known[i][1]);
+		text[page] = 'x';
+		text[2 * page] = '\0';
+		stored(text, 1);
+		ck_assert_uint_eq(names(), 2 + known[i][1]);
+		ck_assert_uint_eq(has(0, text), 1);
+		stored(text, 0); /* copies */
+		removed(text, 0);
+		removed(text, 0);
+		ck_assert_uint_eq(names(), 0);
+		text[2 * page] = 'x';
+	}
+}
+END_TEST
+
+/* Each token of a page is in the hash of its block. */
+START_TEST(each_token_of_a_page)
+{
+	char text[] = "abcdefghijklmnopqrstuvwxyzABCDEF", other[33];
+	uint32_t i;
+
+	for (i = 0; i < 32; i++) {
+		pages_with(32, 16);
+		stored(text, 0);
+		memcpy(other, text, sizeof(other));
+		other[i]++;
+		ck_assert_uint_eq(has(0, other), 0);
+		ck_assert_uint_eq(has(0, text), 1);
+	}
+	for (i = 0; i < 16; i++) { /* the first page alone is known before */
+		pages_with(32, 16);
+		memcpy(other, text, sizeof(other));
+		other[i]++;
+		other[16] = '\0';
+		stored(other, 0);
+		other[16] = text[16];
+		stored(other, 1);
+		ck_assert_uint_eq(has(0, text), 0);
+		ck_assert_uint_eq(has(0, other), 1);
+	}
 }
 END_TEST
 
@@ -394,8 +453,8 @@ START_TEST(one_name_of_two_pages)
 }
 END_TEST
 
-/* Derived names are of no page, and nothing goes on within one. */
-START_TEST(names_that_no_engine_gives)
+/* Inner ones have no name, and nothing goes on within a page. */
+START_TEST(within_a_page)
 {
 	static const uint32_t tokens[] = { 'x', 'y', 'z', 'u' };
 	uint32_t inner, page;
@@ -408,7 +467,9 @@ START_TEST(names_that_no_engine_gives)
 	inner = alias_at(k, page)->parent;
 	ck_assert_uint_eq(alias_begun(alias_at(k, page)), 4);
 	ck_assert_uint_eq(alias_begun(alias_at(k, inner)), 2);
-	name = alias_at(k, inner)->name;
+	ck_assert(alias_inner(alias_at(k, inner)));
+	ck_assert(!alias_inner(alias_at(k, page)));
+	name = alias_at(k, inner)->name; /* tokens */
 	(void)kvr_event_init(&e, sizeof(e));
 	e.kind = KVR_EVENT_STORED;
 	e.hashes = 1;
@@ -537,7 +598,7 @@ START_TEST(damage_is_found)
 	ck_assert_uint_eq(g.begun, 8);
 	for (i = 0; i < 8; i++)
 		ck_assert_uint_eq(block[i], 'a' + i);
-	for (i = 0; i < 7; i++) {
+	for (i = 0; i < 9; i++) {
 		uint32_t broken = alias_of("abcdefgh");
 
 		switch (i) {
@@ -559,12 +620,18 @@ START_TEST(damage_is_found)
 		case 5:
 			b->node = ALIAS_WITHIN + 8;
 			break;
+		case 6: /* of the other kind */
+			a->node = ALIAS_INNER + 8;
+			break;
+		case 7:
+			b->node = ALIAS_WITHIN + 6;
+			break;
 		default:
 			b->node = 0;
 		}
 		ck_assert(!pages_begin(k, &g, broken, block, &steps));
 		ck_assert(i > 1 || alias_whole(k, broken, &steps) == 0);
-		ck_assert(!pages_sound(k, i < 2 ? b : a));
+		ck_assert(!pages_sound(k, i < 2 || i == 7 ? b : a));
 		ck_assert_int_ne(kvr_check(k), KVR_OK);
 		*a = was;
 		*b = above;
@@ -590,6 +657,35 @@ START_TEST(damage_is_found)
 	ck_assert_int_ne(kvr_check(k), KVR_OK);
 	a->node = 0;
 	region_sound();
+}
+END_TEST
+
+/* Inner ones with another child than their own, and in a ring. */
+START_TEST(inner_ones_that_are_not_one_pages)
+{
+	struct kvr_stats stats = { .size = sizeof(stats) };
+	struct alias *a, *inner, was;
+
+	pages_with(16, 4);
+	stored("abcdefgh", 0);
+	stored("abcdefgi", 1);
+	a = alias_at(k, alias_of("abcdefgi"));
+	was = *a;
+	a->parent = alias_at(k, alias_of("abcdefgh"))->parent;
+	ck_assert(pages_sound(k, a));
+	ck_assert_int_ne(kvr_check(k), KVR_OK);
+	*a = was;
+	inner = alias_at(k, a->parent);
+	was = *inner;
+	inner->parent = k->layout.aliases + 7;
+	ck_assert_int_ne(kvr_check(k), KVR_OK);
+	*inner = was;
+	region_sound();
+	inner->parent = a->parent;
+	removed("abcdefgi", 1);
+	ck_assert_int_eq(kvr_stats(k, &stats), KVR_OK);
+	ck_assert_uint_eq(stats.recoveries, 1);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
 }
 END_TEST
 
@@ -901,6 +997,8 @@ suite_pages(void)
 	tcase_add_test(t, branches_within_a_block);
 	tcase_add_loop_test(t, wherever_events_are_cut, 0, 8);
 	tcase_add_test(t, names_of_larger_pages);
+	tcase_add_test(t, aliases_of_a_page);
+	tcase_add_test(t, each_token_of_a_page);
 	tcase_add_test(t, copies_of_pages);
 	tcase_add_test(t, holes_of_pages);
 	tcase_add_test(t, pages_behind_what_is_not_known);
@@ -911,11 +1009,12 @@ suite_pages(void)
 	tcase_add_test(t, two_names_of_a_block);
 	tcase_add_test(t, another_name_further_on);
 	tcase_add_loop_test(t, one_name_of_two_pages, 0, 2);
-	tcase_add_test(t, names_that_no_engine_gives);
+	tcase_add_test(t, within_a_page);
 	tcase_add_test(t, a_table_that_is_full);
 	tcase_add_test(t, too_many_pages_degrade);
 	tcase_add_test(t, within_a_batch);
 	tcase_add_test(t, damage_is_found);
+	tcase_add_test(t, inner_ones_that_are_not_one_pages);
 	tcase_add_test(t, ways_that_lead_to_no_root);
 	tcase_add_loop_test(t, equal_to_the_engine, 0,
 	    sizeof(combinations) / sizeof(combinations[0]));
