@@ -2,6 +2,7 @@
 /*
  * event_api.c - public calls on events of engines. event.c has what they do.
  */
+#include "alias.h"
 #include "event_hash.h"
 #include "handle.h"
 #include "hold.h"
@@ -51,6 +52,21 @@ batch_get(const struct kvr *k, uint64_t worker,
 	return error == KVR_OK && named(k, worker) ? event_hash(k, b) : error;
 }
 
+/*
+ * Is there room for its names? If its worker's last ones end with it, they end
+ * before, as they may have to be reclaimed for it.
+ */
+static bool
+room(struct kvr *k, uint32_t slot, const struct event_batch *b,
+    const struct event_sum *sum, uint32_t outcome)
+{
+	if (hold_tracks(k, slot) && (event_resets(b, sum, outcome) ||
+	    event_empties(k, slot, b, sum, outcome)) &&
+	    !alias_at_hand(k, b->n_aliases))
+		hold_lose(k, slot);
+	return alias_reclaim(k, b->n_aliases);
+}
+
 /* Applies it, within a transaction. */
 static int
 apply(struct kvr *k, uint64_t worker, const struct event_batch *b,
@@ -64,6 +80,8 @@ apply(struct kvr *k, uint64_t worker, const struct event_batch *b,
 		return KVR_EWORKER;
 	before = *stream_at(k, slot_at(k, slot)->name);
 	r->outcome = event_outcome(&before, b, sum);
+	if (!room(k, slot, b, sum, r->outcome))
+		return KVR_EBUSY;
 	if (event_resets(b, sum, r->outcome)) {
 		error = handle_reset(k, slot, &slot);
 		if (error != KVR_OK)

@@ -28,8 +28,11 @@
  *      ends a block has the rest of it: pages.c.
  *
  * Ending a life costs nothing: the stream gets another number, or none. While
- * anything is dead, each alias that is added looks at a few others for it; so
- * after a 64th of the table all of it is free again.
+ * anything is dead, a batch of events looks at a few aliases for each one that
+ * it may add, and frees those; so after a 64th of the table all is free again.
+ * If the batch may need more than is free, it looks at more of them, up to a
+ * bound, and waits for another call if that was not enough: so none is refused
+ * while there are dead ones anywhere.
  */
 #include "alias.h"
 
@@ -37,7 +40,9 @@
 #include "pages.h"
 
 enum {
-	SWEEP = 64, /* looked at for dead ones, for one that is added */
+	SWEEP = 64,        /* looked at for dead ones, for one that is added, */
+	SWEEP_MAX = 16384, /* and by one call; they follow each other, so a */
+	SWEEP_STEP = 16,   /* step of other work takes as long as these */
 	AHEAD = 6   /* names, from one step of loading ahead to the next */
 };
 
@@ -149,13 +154,14 @@ dead(const struct kvr *k, const struct alias *a)
 	return a->life != 0 && stream_at(k, a->worker)->life != a->life;
 }
 
-/* Frees what is dead among the next few of those that were ever used. */
+/* Frees what is dead among so many of those that were ever used. */
 static void
-sweep(struct kvr *k)
+sweep(struct kvr *k, uint64_t left)
 {
 	struct region *r = k->region;
-	uint32_t left = SWEEP, i = r->alias_sweep, used = r->alias_fresh - 1;
+	uint32_t i = r->alias_sweep, used = r->alias_fresh - 1;
 
+	add_once(r->counts.steps, left / SWEEP_STEP);
 	for (; left > 0 && r->alias_dead > 0 && !region_broken(k); left--) {
 		i = i < used && i < k->layout.aliases ? i + 1 : 1;
 		if (!dead(k, alias_at(k, i)))
@@ -164,24 +170,51 @@ sweep(struct kvr *k)
 		sub_once(r->alias_dead, 1);
 	}
 	put_once(r->alias_sweep, i);
-	add_once(r->counts.steps, SWEEP);
 }
 
-/* One that is free; 0: none was found. */
+bool
+alias_at_hand(const struct kvr *k, uint64_t need)
+{
+	uint32_t i = k->region->alias_free;
+	uint64_t fresh = k->layout.aliases + UINT64_C(1) -
+	    k->region->alias_fresh, left;
+
+	if (fresh >= need) /* or all, if it is damaged */
+		return true;
+	for (left = need - fresh; left > 0 && i != 0; left--)
+		i = alias_at(k, i)->next;
+	add_once(k->region->counts.steps, (need - fresh - left) / SWEEP_STEP);
+	return left == 0;
+}
+
+bool
+alias_reclaim(struct kvr *k, uint64_t need)
+{
+	uint64_t most = k->layout.aliases < SWEEP_MAX ? k->layout.aliases
+	    : SWEEP_MAX;
+	uint64_t first = need < most / SWEEP ? need * SWEEP : most;
+
+	if (k->region->alias_dead == 0)
+		return true;
+	sweep(k, first);
+	if (alias_at_hand(k, need))
+		return true;
+	sweep(k, most - first);
+	return k->region->alias_dead == 0 || region_broken(k) ||
+	    alias_at_hand(k, need);
+}
+
+/* One that is free; 0: there is none. */
 static uint32_t
 take(struct kvr *k)
 {
 	struct region *r = k->region;
-	uint32_t i = r->alias_fresh, left = k->layout.aliases / SWEEP + 1;
+	uint32_t i = r->alias_fresh;
 
-	if (r->alias_dead > 0)
-		sweep(k);
 	if (r->alias_free == 0 && i <= k->layout.aliases) {
 		put_once(r->alias_fresh, i + 1);
 		return i;
 	}
-	while (r->alias_free == 0 && r->alias_dead > 0 && left-- > 0)
-		sweep(k);
 	i = r->alias_free;
 	if (i > k->layout.aliases || alias_at(k, i)->life != 0) {
 		region_break(k);

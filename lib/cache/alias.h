@@ -49,6 +49,14 @@ uint32_t alias_life(struct kvr *k);
 /* The life ends, of a stream or a copy of one. */
 void alias_end(struct kvr *k, struct stream *s);
 
+/* Can so many be added? */
+bool alias_at_hand(const struct kvr *k, uint64_t need);
+/*
+ * Frees some of those whose life has ended. false: this was a part, and so many
+ * cannot be added yet; call again.
+ */
+bool alias_reclaim(struct kvr *k, uint64_t need);
+
 /* The alias of this name in this life; 0: there is none. */
 uint32_t alias_find(const struct kvr *k, uint32_t life, uint64_t name);
 /*

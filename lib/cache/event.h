@@ -22,6 +22,7 @@ struct event_batch {
 	uint64_t *paged;
 	uint64_t n_paged;
 	uint32_t *block; /* and the tokens of a block */
+	uint64_t n_aliases; /* that it may add */
 };
 
 /* What a batch comes to: computed without the lock. */

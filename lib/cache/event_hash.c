@@ -75,17 +75,22 @@ static int
 measure(const struct kvr *k, struct event_batch *b)
 {
 	struct kvr_event e;
-	uint64_t blocks;
+	uint64_t blocks, paged;
 	size_t i;
 	int error;
 
-	b->n_local = b->n_sequence = b->n_paged = 0;
+	b->n_local = b->n_sequence = b->n_paged = b->n_aliases = 0;
 	for (i = 0; i < b->n; i++) {
 		if ((error = event_get(b, i, &e)) != KVR_OK)
 			return error;
 		blocks = event_blocks_given(k, &e);
 		b->n_local += blocks;
-		b->n_paged = larger(b->n_paged, pages_most(k, &e));
+		paged = pages_most(k, &e);
+		b->n_paged = larger(b->n_paged, paged);
+		b->n_aliases += 1 + blocks; /* and a root */
+		if (paged > 0)
+			b->n_aliases += e.hashes *
+			    pages_aliases(e.block_tokens);
 		b->n_sequence = larger(b->n_sequence,
 		    larger(blocks, b->n_paged));
 		if (larger(b->n_local, b->n_paged) > RECORD_MAX)

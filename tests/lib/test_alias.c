@@ -130,6 +130,7 @@ START_TEST(the_dead_make_room)
 
 	for (life = 0; life < 5; life++) {
 		(void)live(1);
+		ck_assert(alias_reclaim(k, ALIASES - 20));
 		root = add(1, 1, 0);
 		for (i = 2; i <= ALIASES - 20; i++)
 			ck_assert_uint_gt(add(1, i, root), 0);
@@ -151,11 +152,53 @@ START_TEST(the_last_dead_are_found)
 		ck_assert_uint_gt(add(2, i, 0), 0);
 	alias_end(k, stream_at(k, 2));
 	ck_assert_uint_eq(k->region->alias_dead, 10);
+	ck_assert(!alias_at_hand(k, 1));
+	ck_assert_uint_eq(add(1, i, 0), 0);
+	ck_assert(alias_reclaim(k, 10));
+	ck_assert(alias_at_hand(k, 10) && !alias_at_hand(k, 11));
 	for (; i <= ALIASES + 10; i++)
 		ck_assert_uint_gt(add(1, i, 0), 0);
 	ck_assert_uint_eq(k->region->alias_dead, 0);
+	ck_assert(alias_reclaim(k, 1)); /* all that was to be had */
 	ck_assert_uint_eq(add(1, i, 0), 0);
 	ck_assert(sound());
+}
+END_TEST
+
+/* For a few, a few are looked at; for many, as many as a call may. */
+START_TEST(reclaimed_in_parts)
+{
+	enum { MANY = 40000, LOOKS = 16384 };
+	struct kvr_options o = small_options();
+	uint32_t i;
+
+	region_end();
+	o.event_blocks = MANY;
+	o.region_bytes = 128 << 10;
+	o.region_bytes += MANY * 44;
+	region_of(&o);
+	(void)live(1);
+	(void)live(2);
+	ck_assert(alias_at_hand(k, MANY) && !alias_at_hand(k, MANY + 1));
+	for (i = 1; i <= MANY; i++)
+		ck_assert_uint_gt(add(i <= 100 || i > MANY - 10 ? 2 : 1, i,
+		    0), 0);
+	ck_assert(alias_reclaim(k, 7)); /* nothing is dead */
+	alias_end(k, stream_at(k, 2));
+	ck_assert_uint_eq(k->region->alias_dead, 110);
+	k->region->counts.steps = 0;
+	ck_assert(alias_reclaim(k, 1));
+	ck_assert_uint_eq(k->region->alias_sweep, 64);
+	ck_assert_uint_eq(k->region->alias_dead, 110 - 64);
+	ck_assert(!alias_reclaim(k, 101));
+	ck_assert_uint_eq(k->region->alias_sweep, 64 + LOOKS);
+	ck_assert(!alias_reclaim(k, 101));
+	ck_assert_uint_eq(k->region->alias_dead, 10);
+	ck_assert(alias_reclaim(k, 101));
+	ck_assert_uint_eq(k->region->alias_dead, 0);
+	ck_assert_uint_le(k->region->counts.steps, (64 + 3 * LOOKS) / 16 + 40);
+	ck_assert(alias_at_hand(k, 110) && !alias_at_hand(k, 111));
+	k->region->counts.steps = 0;
 }
 END_TEST
 
@@ -171,6 +214,7 @@ START_TEST(what_was_emptied_is_not_dead)
 	alias_empty(k);
 	for (life = 0; life < 20; life++) {
 		(void)live(1);
+		ck_assert(alias_reclaim(k, 4));
 		for (i = 1; i <= 4; i++)
 			ck_assert_uint_gt(add(1, i, 0), 0);
 	}
@@ -343,6 +387,7 @@ suite_alias(void)
 	tcase_add_test(t, a_root_within_a_block);
 	tcase_add_test(t, the_dead_make_room);
 	tcase_add_test(t, the_last_dead_are_found);
+	tcase_add_test(t, reclaimed_in_parts);
 	tcase_add_test(t, what_was_emptied_is_not_dead);
 	tcase_add_test(t, a_full_table_refuses);
 	tcase_add_test(t, damage_is_seen);

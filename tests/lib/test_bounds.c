@@ -32,6 +32,7 @@
  * makes one size very large that must not matter. A region's key can be unlucky
  * (see test_flood.c); here it is always the same.
  */
+#include "alias.h"
 #include "lease.h"
 #include "retain.h"
 
@@ -769,6 +770,58 @@ START_TEST(events_that_make_much_leave)
 END_TEST
 
 /*
+ * A table of aliases that is full: of ended lives, or of one that goes on and,
+ * at its end, of an ended one. A call looks at a part of it.
+ */
+START_TEST(a_full_table_of_aliases)
+{
+	enum { MANY = 100000, FEW = 20, PART = 16384, DEAD = 64 };
+	struct kvr_event_batch b = { .size = sizeof(b) };
+	struct kvr_options o = small_options();
+	uint32_t tokens[FEW], i, calls = 0;
+	uint64_t hashes[FEW];
+	struct kvr_worker facts;
+	struct kvr_event e;
+	int error;
+
+	o.event_blocks = MANY;
+	o.region_bytes = 8 << 20;
+	region_of(&o);
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_STORED;
+	e.block_tokens = 1;
+	e.hashes = e.tokens = FEW;
+	for (i = 0; i < FEW; i++)
+		hashes[i] = tokens[i] = i;
+	k->region->alias_life = 2;
+	for (i = 1; i <= MANY; i++) {
+		struct alias a = { .name = i, .worker = 2,
+			.life = i > MANY - DEAD ? 1 : 2 };
+
+		ck_assert_uint_gt(alias_add(k, &a), 0);
+	}
+	stream_at(k, 2)->life = _i == 0 ? 0 : 2;
+	stream_at(k, 2)->aliases = _i == 0 ? 0 : MANY - DEAD;
+	k->region->alias_dead = _i == 0 ? MANY : DEAD;
+	do {
+		counters_reset();
+		error = kvr_events_apply(k, id[0], &b, &e, sizeof(e), 1,
+		    hashes, FEW, tokens, FEW, 1, 0, NULL);
+		at_most("steps for a batch", stats().max_steps, PART / 16 +
+		    16 * FEW);
+		calls++;
+	} while (error == KVR_EBUSY);
+	ck_assert_int_eq(error, KVR_OK);
+	ck_assert_uint_eq(calls, _i == 0 ? 1 : MANY / PART + 1);
+	alias_end(k, stream_at(k, 2));
+	region_end();
+}
+END_TEST
+
+/*
  * If every spare slot still has entries to reclaim, a call that needs a slot
  * reclaims some of those of the worker removed first, and says that it has to
  * be called again.
@@ -1125,6 +1178,7 @@ suite_bounds(void)
 	tcase_add_test(t, all_due_at_once);
 	tcase_add_test(t, worker_that_held_much);
 	tcase_add_test(t, events_that_make_much_leave);
+	tcase_add_loop_test(t, a_full_table_of_aliases, 0, 2);
 	tcase_add_test(t, no_slot_is_spare);
 	tcase_add_test(t, no_slot_is_spare_for_leases);
 	tcase_add_test(t, leases_over_age);

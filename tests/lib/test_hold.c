@@ -236,6 +236,82 @@ START_TEST(a_full_table_degrades)
 }
 END_TEST
 
+/* Blocks [from, to) of one prompt, by one event of worker w, perhaps anew. */
+static int
+store_many(uint32_t w, uint64_t number, uint32_t from, uint32_t to, bool anew)
+{
+	enum { MANY = 20000 };
+	uint64_t *hashes = malloc(MANY * sizeof(*hashes));
+	uint32_t *tokens = malloc(MANY * sizeof(*tokens)), i;
+	struct kvr_event e[2];
+	int error;
+
+	ck_assert(hashes != NULL && tokens != NULL && to <= MANY);
+	for (i = 0; i < 2; i++)
+		(void)kvr_event_init(&e[i], sizeof(e[i]));
+	for (i = 0; i < MANY; i++) {
+		hashes[i] = 1000 + i;
+		tokens[i] = i;
+	}
+	e[0].kind = KVR_EVENT_CLEARED;
+	e[1].kind = KVR_EVENT_STORED;
+	e[1].block_tokens = 1;
+	e[1].hashes = e[1].tokens = to - from;
+	e[1].hashes_at = e[1].tokens_at = from;
+	e[1].flags = from > 0 ? KVR_EVENT_PARENT : 0;
+	e[1].parent = from > 0 ? hashes[from - 1] : 0;
+	seq = number;
+	error = apply_to(w, &e[!anew], anew ? 2 : 1, hashes, MANY, tokens, MANY,
+	    1);
+	free(hashes);
+	free(tokens);
+	return error;
+}
+
+/*
+ * The dead are behind more that live than a call looks at: it says so, and then
+ * there is room. Whether the batch itself ends the life, or it had ended.
+ */
+START_TEST(a_table_full_of_dead_waits)
+{
+	enum { LIVE = 17000, DEAD = 1000 };
+	uint32_t last = _i == 0 ? LIVE : LIVE + DEAD;
+	uint64_t was;
+
+	holds_with(LIVE + DEAD + 2, 4 << 20, 1);
+	ck_assert_int_eq(store_many(1, 0, 0, LIVE, false), KVR_OK);
+	ck_assert_int_eq(store_many(0, 0, 0, DEAD, false), KVR_OK);
+	region_sound();
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	was = id[0];
+	if (_i == 0) {
+		ck_assert_int_eq(store_many(0, 1, 0, DEAD, true), KVR_EBUSY);
+		ck_assert_uint_eq(id[0], was);
+		region_sound();
+		ck_assert_uint_eq(worker_stats(0).events_state,
+		    KVR_EVENTS_DEGRADED);
+		ck_assert_int_eq(store_many(0, 1, 0, DEAD, true), KVR_OK);
+		ck_assert(id[0] != was);
+	} else {
+		ck_assert_int_eq(kvr_events_lost(k, id[0], 7), KVR_OK);
+		ck_assert_int_eq(store_many(1, 1, LIVE, LIVE + DEAD, false),
+		    KVR_EBUSY);
+		region_sound();
+		ck_assert_int_eq(store_many(1, 1, LIVE, LIVE + DEAD, false),
+		    KVR_OK);
+	}
+	region_sound();
+	ck_assert_uint_eq(got.state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, _i == 0 ? DEAD + 1
+	    : 0);
+	ck_assert_uint_eq(worker_stats(1).events_blocks, last + 1);
+	/* and none is left */
+	ck_assert_int_eq(store_many(1, _i == 0 ? 1 : 2, last, last + 2, false),
+	    KVR_OK);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+}
+END_TEST
+
 /* Not even one for another scope: then nothing of it would be on record. */
 START_TEST(no_alias_for_a_root_degrades)
 {
@@ -1084,6 +1160,7 @@ suite_hold(void)
 	tcase_add_loop_test(t, another_retention_degrades, 0, 2);
 	tcase_add_test(t, a_lease_counts_while_it_runs);
 	tcase_add_test(t, a_full_table_degrades);
+	tcase_add_loop_test(t, a_table_full_of_dead_waits, 0, 2);
 	tcase_add_test(t, no_alias_for_a_root_degrades);
 	tcase_add_test(t, larger_blocks_of_the_engine);
 	tcase_add_test(t, blocks_that_do_not_fit_degrade);
