@@ -122,20 +122,19 @@ layout_fixed(struct layout *l, const struct kvr_options *o, uint64_t bytes)
  * run one block long, that is less than 3 nodes per bucket. A cell is counted
  * with its byte of the tables. The buckets that are not full, and the padding
  * of both tables, are at most 127 bytes: less than the two cells left out. The
- * tenants of cells begin in a line of their own, for which a third is.
+ * tenants of cells follow the cells, in a line of their own anyway.
  */
 int
 region_layout(const struct kvr_options *o, uint64_t bytes, struct layout *out)
 {
 	struct layout l;
-	uint64_t at, cells, buckets, owned = 0, spare = 2 * CELL;
+	uint64_t at, cells, buckets, owned = 0;
+	const uint64_t spare = 2 * CELL;
 
 	memset(&l, 0, sizeof(l));
 	at = layout_fixed(&l, o, bytes);
-	if (l.tenants > 0) {
+	if (l.tenants > 0)
 		owned = sizeof(union belonging);
-		spare += CELL;
-	}
 	if (bytes < at + spare)
 		return KVR_ETOOSMALL;
 	cells = (bytes - at - spare) / (CELL + 1 + owned);

@@ -100,6 +100,26 @@ START_TEST(layout_at_every_size)
 }
 END_TEST
 
+/* The same with tenants, of which each cell has its own. */
+START_TEST(layout_with_tenants)
+{
+	struct kvr_options o = { .size = sizeof(o), .max_workers = 8,
+		.tenants = (uint32_t)_i };
+	const uint64_t each = CELL + 1 + sizeof(union belonging);
+	struct layout l;
+	uint64_t bytes;
+
+	for (bytes = 100000; bytes < 110000; bytes++) {
+		must(region_layout(&o, bytes, &l) == KVR_OK);
+		must(l.belonging_at == l.cells_at + l.cells * UINT64_C(64));
+		must(l.belonging_at % CELL == 0);
+		must(l.end == l.belonging_at + l.cells *
+		    sizeof(union belonging));
+		must(l.end <= bytes && bytes - l.end < 2 * CELL + each);
+	}
+}
+END_TEST
+
 START_TEST(layout_too_small)
 {
 	uint32_t workers = fleets[_i];
@@ -361,6 +381,7 @@ suite_region(void)
 	TCase *t = tcase_create("memory");
 
 	tcase_add_loop_test(t, layout_at_every_size, 0, FLEETS);
+	tcase_add_loop_test(t, layout_with_tenants, 1, 4);
 	tcase_add_loop_test(t, layout_too_small, 0, FLEETS);
 	tcase_add_test(t, layout_beyond_links);
 	tcase_add_test(t, sealed_nonsense);
