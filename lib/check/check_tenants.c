@@ -129,5 +129,5 @@ check_tenant_figures(const struct sums *s)
 	for (t = 0; t <= k->layout.tenants; t++)
 		if (!row_sound(k, t, s->tenant_cells[t]))
 			return false;
-	return tenant_tournament_sound(k);
+	return tenant_beyond_empty(k) && tenant_tournament_sound(k);
 }

@@ -106,6 +106,27 @@ tenant_fullest(const struct kvr *k)
 	return side(k, 1);
 }
 
+/* Bytes of the rows that only fill the tournament, and never have anything. */
+static size_t
+rows_beyond(const struct kvr *k)
+{
+	return (k->layout.tenant_leaves - 1 - k->layout.tenants) *
+	    sizeof(*k->tenants);
+}
+
+bool
+tenant_beyond_empty(const struct kvr *k)
+{
+	const unsigned char *at = (const void *)(k->tenants + 1 +
+	    k->layout.tenants);
+	size_t i, bytes = rows_beyond(k);
+
+	for (i = 0; i < bytes; i++)
+		if (at[i] != 0)
+			return false;
+	return true;
+}
+
 /* Every match was won by the fuller of its two sides. */
 bool
 tenant_tournament_sound(const struct kvr *k)
@@ -317,5 +338,6 @@ tenant_mend(struct kvr *k, const uint32_t *cells)
 		return;
 	for (i = 0; i <= k->layout.tenants; i++)
 		row_mend(k, i, cells[i]);
+	write_once_zeros(k->tenants + i, rows_beyond(k));
 	settle_all(k);
 }

@@ -64,16 +64,26 @@ uint32_t tenant_oldest(const struct kvr *k, uint32_t tenant);
 bool tenant_heads(const struct kvr *k, uint32_t entry);
 void tenant_empty(struct kvr *k);
 bool tenant_tournament_sound(const struct kvr *k);
+/* Has no row got anything but those that tenants may have? */
+bool tenant_beyond_empty(const struct kvr *k);
 void tenant_mend(struct kvr *k, const uint32_t *cells);
 
 /* ------------------------------------- nothing where none share it --- */
 
-/* A node that was just made. */
+/* A node that was just made at a root: of the prompt's tenant. */
 static inline void
-tenant_take(struct kvr *k, uint32_t node, uint32_t tenant)
+tenant_take_root(struct kvr *k, uint32_t node, uint64_t digest)
 {
 	if (tenant_on(k))
-		tenant_take_node(k, node, tenant);
+		tenant_take_node(k, node, tenant_find(k, digest));
+}
+
+/* One that was made beside or below another. */
+static inline void
+tenant_take(struct kvr *k, uint32_t node, uint32_t other)
+{
+	if (tenant_on(k))
+		tenant_take_node(k, node, tenant_of(k, other));
 }
 
 /* What was changed took cells, or gave some back: `free` were before. */

@@ -11,7 +11,7 @@ static struct tenant *a, *b, *others;
 static void
 begin(void)
 {
-	struct kvr_options o = shared_options(3);
+	struct kvr_options o = shared_options(4);
 	uint64_t lease;
 	uint32_t i;
 
@@ -97,10 +97,10 @@ START_TEST(whose_it_is)
 	uint32_t above = node_at(k, node)->parent;
 
 	ck_assert_uint_ne(above, 0);
-	FOUND(place(node)->tenant = 4);
+	FOUND(place(node)->tenant = 5);
 	FOUND(place(node)->tenant = UINT32_MAX);
 	FOUND(place(node)->tenant = 0);
-	FOUND(place(above)->tenant = place(above)->tenant % 3 + 1);
+	FOUND(place(above)->tenant = place(above)->tenant % 4 + 1);
 }
 END_TEST
 
@@ -116,6 +116,11 @@ START_TEST(wrong_figures)
 	MENDED(b->share++); /* a fill that does not follow from it */
 	MENDED(others->share = 0);
 	MENDED(others->digest = 5);
+	/* of those behind the last one, which have nothing */
+	MENDED(k->tenants[5].cells = 1);
+	MENDED(k->tenants[7].share = 1);
+	MENDED((k->tenants[6].by_stamp.head = a->by_stamp.head,
+	    k->tenants[6].fill = UINT64_MAX));
 	MENDED(k->tenant_winner[1] ^= 1);
 	MENDED(k->tenant_winner[2] ^= 1);
 }
