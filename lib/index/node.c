@@ -85,8 +85,10 @@ node_make(struct kvr *k, const struct kvr_prompt *p, uint32_t parent,
 	children_add(k, parent, 1);
 	add_once(k->region->counts.nodes, 1);
 	add_once(k->region->counts.blocks, to - from);
-	tenant_take(k, i, parent != 0 ? tenant_of(k, parent)
-	    : tenant_find(k, prompt_tenant(p)));
+	if (parent != 0)
+		tenant_take(k, i, parent);
+	else
+		tenant_take_root(k, i, prompt_tenant(p));
 	tenant_charge(k, tenant_of(k, i), free);
 	return i;
 }
@@ -121,7 +123,7 @@ node_split(struct kvr *k, const struct kvr_prompt *p, uint32_t lower,
 	heir_pass(k, u->parent, lower, upper);
 	add_once(k->region->counts.nodes, 1);
 	add_once(k->region->counts.splits, 1);
-	tenant_take(k, upper, tenant_of(k, lower));
+	tenant_take(k, upper, lower);
 	tenant_charge(k, tenant_of(k, lower), free);
 	return upper;
 }
