@@ -522,14 +522,17 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	return node;
 }
 
-/* Idle blocks without hashes, which take room in the cache: entry.c. */
+/*
+ * Idle blocks without hashes, which take room in the cache: entry.c. They are
+ * of the rest, which may not have more for its share than the one that loses.
+ */
 void
 retain_add_anonymous(struct kvr *k, uint32_t slot, uint64_t blocks,
     int64_t now)
 {
 	if (blocks == 0)
 		return;
-	retain_make_room(k, now, 1);
+	make_room(k, now, 1, tenant_on(k) ? 0 : TENANT_ANY);
 	entry_add_anonymous(k, slot, blocks < UINT32_MAX ? (uint32_t)blocks
 	    : UINT32_MAX, now);
 }

@@ -266,6 +266,70 @@ START_TEST(pins_take_no_more_than_the_share)
 }
 END_TEST
 
+/* A small prefix of tenant a that is idle, beside much that is in flight. */
+static void
+all_pinned_but_one(char tenant)
+{
+	uint32_t i;
+
+	shared_by(4);
+	say_as('a', 500, 0, 0);
+	(void)observed(0, 1);
+	for (i = 1; i < 40; i++) {
+		say_as(tenant, 3000, 0, i);
+		(void)reserved_for(0, 0, 1 + i);
+	}
+}
+
+/* Output without hashes is of the rest, which may not take from others. */
+START_TEST(output_takes_from_none_with_less)
+{
+	uint32_t taken[4096], n = 0, entries;
+
+	all_pinned_but_one(0);
+	entries = slot_at(k, 0)->entries;
+	while (k->region->free_cells > 0 && n < 4096)
+		taken[n++] = cell_take(k);
+	ck_assert_uint_eq(k->region->free_cells, 0);
+	retain_add_anonymous(k, 0, 3, 50);
+	ck_assert_uint_eq(slot_at(k, 0)->anonymous, 0);
+	ck_assert_uint_eq(row_of('a')->evicted, 0);
+	/* once the rest has less for its share than tenant a */
+	tenant_set_share(k, 0, 0, KVR_SHARE_MAX);
+	retain_add_anonymous(k, 0, 3, 51);
+	ck_assert_uint_eq(slot_at(k, 0)->anonymous, 3);
+	ck_assert_uint_eq(row_of('a')->evicted, 1);
+	ck_assert_uint_eq(slot_at(k, 0)->entries, entries);
+	while (n > 0) {
+		cell_at(k, taken[--n])->tree.kind = CELL_FREE;
+		cell_give(k, taken[n]);
+	}
+	region_end();
+}
+END_TEST
+
+/* Load counts: beyond what is left to leases, they take from any tenant. */
+START_TEST(leases_take_from_any_in_the_end)
+{
+	uint32_t i, spare;
+
+	all_pinned_but_one('b');
+	spare = k->region->free_cells;
+	ck_assert_uint_gt(spare, retain_spare(k) / 2);
+	for (i = 0; i < spare / 2; i++) {
+		say_as('b', 3000, 0, 100 + i);
+		must(reserved_for(0, 0, 100) != 0);
+		must(row_of('a')->evicted == 0);
+	}
+	for (; row_of('a')->evicted == 0; i++) {
+		must(i < spare / 2 + 2);
+		must(reserved_for(0, 0, 100) != 0);
+	}
+	ck_assert_uint_eq(row_of('a')->evicted, 1);
+	region_end();
+}
+END_TEST
+
 /* What is due goes first, whichever has most. */
 START_TEST(due_before_full)
 {
@@ -419,6 +483,8 @@ suite_tenant(void)
 	tcase_add_test(c, by_their_shares);
 	tcase_add_test(c, nothing_is_reserved);
 	tcase_add_test(c, pins_take_no_more_than_the_share);
+	tcase_add_test(c, output_takes_from_none_with_less);
+	tcase_add_test(c, leases_take_from_any_in_the_end);
 	tcase_add_test(c, due_before_full);
 	tcase_add_test(c, more_tenants_than_rows);
 	tcase_add_test(c, rows_are_used_again);
