@@ -48,6 +48,9 @@ options_check(const struct kvr_options *o)
 		return KVR_EINVAL;
 	if (o->eagle == 1 && o->unit == KVR_UNIT_BYTES)
 		return KVR_EINVAL;
+	/* there a scope has no tenant */
+	if (o->tenants > 0 && o->hash == KVR_HASH_DYNAMO)
+		return KVR_EINVAL;
 	if (o->event_blocks > 0 &&
 	    (o->unit == KVR_UNIT_BYTES || o->eagle == 1))
 		return KVR_EINVAL;

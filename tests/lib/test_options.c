@@ -158,6 +158,7 @@ START_TEST(too_extreme_options)
 	REFUSED(o.lease_limit_ns = 0);
 	REFUSED(o.max_prompt_blocks = (uint32_t)KVR_AUTO + 1);
 	REFUSED((o.eagle = 1, o.unit = KVR_UNIT_BYTES));
+	REFUSED((o.tenants = 1, o.hash = KVR_HASH_DYNAMO));
 	REFUSED(o.secret_bytes = KVR_SECRET_MIN); /* all zeros */
 	REFUSED((o.secret_bytes = KVR_SECRET_MIN - 1, o.secret[0] = 1));
 	REFUSED((o.secret_bytes = KVR_SECRET_MAX + 1, o.secret[0] = 1));

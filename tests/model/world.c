@@ -58,8 +58,9 @@ make_options(const struct ops_config *c, struct kvr_options *o)
 	/* one bucket, beside the cells there would be without */
 	o->affinity_entries = 8;
 	o->region_bytes = c->region_bytes + 8 * 40;
-	/* every other region is shared, by more tenants than have rows */
-	o->tenants = (c->workers + c->longest) % 2 * 3;
+	/* every other one with scopes is shared, by more tenants than rows */
+	if (c->hash == KVR_HASH_KEYED)
+		o->tenants = (c->workers + c->longest) % 2 * 3;
 	if (o->tenants > 0)
 		o->region_bytes += c->region_bytes / 8 + 512;
 	o->ttl_ns = c->ttl;
