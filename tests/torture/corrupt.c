@@ -4,9 +4,10 @@
  *
  * The regions have everything in them: shared prefixes, split and long runs,
  * leases in all states and of removed workers, unconfirmed entries, retired
- * slots, free trees. Two of them are full, and one has a journal. They are made
- * by public calls, from fixed seeds and with a fixed table key, so a run means
- * the same in every process.
+ * slots, free trees. Two of them are full, one has a journal, and one is shared
+ * by tenants, one of which finds no row. They are made by public calls, from
+ * fixed seeds and with a fixed table key, so a run means the same in every
+ * process.
  */
 #include "corrupt.h"
 #include "plain.h"
@@ -17,7 +18,7 @@
 #include <xxhash.h>
 
 /* Two buckets of bindings, beside the cells there would be without. */
-enum { LONGEST = 700, FAMILIES = 6, PLACES = 16 };
+enum { LONGEST = 700, FAMILIES = 6, PLACES = 16, TENANTS = 2 };
 #define TABLE_BYTES (PLACES * sizeof(struct binding))
 
 static const struct kind {
@@ -27,15 +28,16 @@ static const struct kind {
 	uint32_t calls; /* made on it at first */
 	uint32_t policy;
 	uint64_t journal, aliases;
+	uint32_t tenants;
 } kinds[CORRUPT_WORLDS] = {
 	{ 64 << 10, 4, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 1000, 120, 0,
-	    0, 0 },
+	    0, 0, 0 },
 	{ 96 << 10, 16, KVR_UNIT_TOKENS, 1, KVR_HASH_KEYED, 0, 100000, 1500,
-	    0, 0, 256 },
+	    0, 0, 256, 0 },
 	{ 64 << 10, 6, KVR_UNIT_BYTES, 4, KVR_HASH_DYNAMO, 0, 5000, 200, 1,
-	    KVR_JOURNAL_MIN, 0 },
+	    KVR_JOURNAL_MIN, 0, 0 },
 	{ 256 << 10, 12, KVR_UNIT_TOKENS, 4, KVR_HASH_KEYED, 1, -1, 4000, 2,
-	    0, 0 },
+	    0, 0, TENANTS },
 };
 
 static struct corrupt_world worlds[CORRUPT_WORLDS];
@@ -67,7 +69,9 @@ corrupt_pick(struct ops_source *s, uint32_t n)
 
 /*
  * The prompts of a family share their first tokens, then one of a few ends
- * follows. So prompts meet, fork inside runs, and extend one another.
+ * follows. So prompts meet, fork inside runs, and extend one another. Every
+ * other family is a tenant's, where there can be one; what events tell is of
+ * none.
  */
 int
 corrupt_say(struct ops_source *s, struct kvr_prompt *p)
@@ -76,14 +80,18 @@ corrupt_say(struct ops_source *s, struct kvr_prompt *p)
 		257, LONGEST };
 	uint32_t token[LONGEST], family = ops_pick(s, FAMILIES), i;
 	uint32_t end = ops_pick(s, 5), n, common;
+	struct kvr_scope scope;
 
+	(void)kvr_scope_init(&scope, sizeof(scope));
 	n = length[ops_pick(s, sizeof(length) / sizeof(length[0]))];
 	common = n * ops_pick(s, 9) / 8;
 	for (i = 0; i < n; i++)
 		token[i] = family << 16 | (i < common ? 0 : end << 12) | i;
 	if (p->rule.unit == KVR_UNIT_BYTES)
 		return kvr_prompt_set_bytes(p, NULL, token, n * 4);
-	return kvr_prompt_set_tokens(p, NULL, token, n);
+	if (family % 2 == 1 && p->rule.kind == KVR_HASH_KEYED)
+		scope.digest[KVR_SCOPE_TENANT] = family;
+	return kvr_prompt_set_tokens(p, &scope, token, n);
 }
 
 /* ------------------------------------------------------------- regions --- */
@@ -124,9 +132,12 @@ make(const struct kind *kind, struct corrupt_world *w)
 	o.affinity_entries = PLACES;
 	o.journal_bytes = kind->journal;
 	o.event_blocks = kind->aliases;
+	o.tenants = kind->tenants;
 	o.secret_bytes = KVR_SECRET_MIN;
 	memset(o.secret, 's', sizeof(o.secret));
 	w->bytes = kind->bytes + TABLE_BYTES + kind->aliases * 44;
+	if (kind->tenants > 0)
+		w->bytes += (kind->bytes / 8 + 512) / CELL * CELL;
 	if (kind->journal > 0) /* it and the peers are last */
 		w->bytes += kind->journal + sizeof(struct peer_table);
 	w->memory = aligned_alloc(CELL, w->bytes);
@@ -267,6 +278,7 @@ corrupt_request(int64_t now, struct kvr_request *r)
 	demand(kvr_request_init(r, sizeof(*r)) == KVR_OK);
 	r->affinity = now % 3 == 0 ? 0 : (uint64_t)now / 3 % 24;
 	r->affinity_mode = (uint32_t)(now / 72 % 3);
+	r->share = (uint32_t)(now / 5 % 4 * 50);
 }
 
 static void

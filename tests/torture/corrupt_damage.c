@@ -62,6 +62,11 @@ static const struct field alias_fields[] = {
 	FIELD(alias, parent), FIELD(alias, node), FIELD(alias, children),
 	FIELD(alias, life), FIELD(alias, worker), FIELD(alias, copies)
 };
+static const struct field tenant_fields[] = {
+	FIELD(tenant, digest), FIELD(tenant, by_stamp.head),
+	FIELD(tenant, by_stamp.tail), FIELD(tenant, fill),
+	FIELD(tenant, cells), FIELD(tenant, share), FIELD(tenant, evicted)
+};
 static const struct field slot_fields[] = {
 	FIELD(slot, by_stamp.head), FIELD(slot, by_stamp.tail),
 	FIELD(slot, by_release.head), FIELD(slot, by_release.tail),
@@ -410,6 +415,31 @@ damage_alias(struct corrupt *c)
 	put_number(c, at + f.at, any_value(c, 0), f.width);
 }
 
+/* A field of a tenant, a match, or whose a cell is. */
+static void
+damage_tenant(struct corrupt *c)
+{
+	const struct layout *l = layout_of(c);
+	struct field f = tenant_fields[ops_pick(c->s, COUNT(tenant_fields))];
+
+	switch (ops_pick(c->s, 3)) {
+	case 0:
+		put_number(c, l->tenants_at + sizeof(struct tenant) *
+		    corrupt_pick(c->s, l->tenant_leaves) + f.at,
+		    any_value(c, 0), f.width);
+		break;
+	case 1:
+		put_number(c, l->tenant_winner_at + sizeof(uint16_t) *
+		    corrupt_pick(c->s, l->tenant_leaves), any_value(c, 0),
+		    sizeof(uint16_t));
+		break;
+	default:
+		put_number(c, l->belonging_at + sizeof(uint32_t) *
+		    (2 * any_cell(c) + ops_pick(c->s, 2)), any_value(c, 0),
+		    sizeof(uint32_t));
+	}
+}
+
 /* What is stored of a worker. */
 static void
 damage_slot(struct corrupt *c)
@@ -426,6 +456,8 @@ damage_slot(struct corrupt *c)
 		damage_load(c, at);
 	} else if (how >= 208 && layout_of(c)->aliases > 0) {
 		damage_alias(c);
+	} else if (how % 4 == 1 && layout_of(c)->tenants > 0) {
+		damage_tenant(c);
 	} else if (how >= 192) {
 		damage_binding(c);
 	} else {

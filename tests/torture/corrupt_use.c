@@ -408,6 +408,25 @@ exchange(struct corrupt *c)
 	read_journal(c);
 }
 
+/* No more than there is room for, and an end. */
+static void
+list_tenants(struct corrupt *c)
+{
+	struct kvr_tenant row[SOME];
+	uint64_t cursor = 0;
+	uint32_t i;
+	size_t n = 0;
+
+	for (i = 0; i <= KVR_TENANTS_MAX; i++) {
+		if (CALL(c, kvr_tenant_list, c->k, &cursor, row,
+		    sizeof(row[0]), SOME, &n) != KVR_OK || cursor == 0)
+			return;
+		if (n > SOME)
+			corrupt_fail(c, "%zu tenants", n);
+	}
+	corrupt_fail(c, "tenants without an end");
+}
+
 static void
 ask_region(struct corrupt *c)
 {
@@ -419,6 +438,7 @@ ask_region(struct corrupt *c)
 	(void)CALL(c, kvr_stats, c->k, &stats);
 	read_metrics(c);
 	exchange(c);
+	list_tenants(c);
 	(void)CALL(c, kvr_next_expiry, c->k, &due);
 	(void)CALL(c, kvr_options_get, c->k, &options);
 	if (CALL(c, kvr_policy_get, c->k, &policy) == KVR_OK)
