@@ -1002,8 +1002,9 @@ struct kvr_record {
 	                         /* kvr_request */
 	uint32_t stage;          /* OPEN: enum kvr_stage */
 	uint32_t flags;          /* OPEN: enum kvr_flags of the request */
-	uint32_t reserved;
+	uint32_t share;          /* OPEN: as in kvr_request */
 	struct kvr_report report; /* FINISH */
+	uint64_t tenant;         /* of the prompt: kvr_scope.digest */
 };
 
 /*
@@ -1033,6 +1034,12 @@ int kvr_rule_get(const struct kvr *k, uint64_t *rule);
  */
 int kvr_prompt_set_sequences(struct kvr_prompt *p, uint64_t parent,
     uint32_t first, const uint64_t *hashes, size_t n, uint64_t units);
+/*
+ * Says of which tenant such a prompt is, which its hashes do not tell, and what
+ * share that has, if a request does not say so. 0: none, or as it is.
+ */
+int kvr_prompt_set_tenant(struct kvr_prompt *p, uint64_t tenant,
+    uint32_t share);
 
 enum kvr_lease_state {
 	KVR_LEASE_OPENED = 0,

@@ -83,6 +83,7 @@ record_open(struct kvr *k, const struct kvr_prompt *p,
 	r.affinity_ttl = r.affinity != 0 ? request->affinity_ttl : 0;
 	r.stage = request->stage;
 	r.flags = request->flags & ~(uint32_t)KVR_NOWAIT;
+	r.share = request->share;
 	hashes = lease_record_prompt(p, 0, &r);
 	journal_begin(k, &r, place);
 	return hashes;

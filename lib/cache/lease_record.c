@@ -35,5 +35,6 @@ lease_record_prompt(const struct kvr_prompt *p, uint32_t from,
 	r->hashes = p->blocks - from;
 	r->parent = from == 0 ? p->root : *prompt_sequence(p, from - 1);
 	r->units = p->units;
+	r->tenant = prompt_tenant(p);
 	return prompt_sequence(p, from);
 }

@@ -389,6 +389,16 @@ fit_tenant(const struct fitting *f)
 	    : tenant_find(f->k, prompt_tenant(f->p));
 }
 
+/* What the request says of its tenant's share, or else another router does. */
+static void
+fit_share(const struct fitting *f, uint32_t tenant)
+{
+	uint32_t share = f->how->share != 0 ? f->how->share : f->p->share;
+
+	if (share != 0)
+		tenant_set_share(f->k, tenant, prompt_tenant(f->p), share);
+}
+
 /*
  * Cells that prefixes leave to leases, so that a request still counts as load
  * if there is no room for its prefix.
@@ -463,9 +473,7 @@ retain_fit(struct fitting *f, int64_t now)
 	if (!f->how->keep) {
 		cells = fit_cells(f, want);
 		asks = fit_tenant(f);
-		if (f->how->share != 0)
-			tenant_set_share(f->k, asks, prompt_tenant(f->p),
-			    f->how->share);
+		fit_share(f, asks);
 		make_room(f->k, now, cells, asks);
 		if (fit_walk(f, want))
 			return want;
@@ -516,9 +524,7 @@ retain_insert(struct kvr *k, const struct kvr_prompt *p, uint32_t slot,
 	if (want <= how->depth)
 		return 0;
 	node = index_insert(k, p, &f.path, want, slot, how);
-	if (how->share != 0)
-		tenant_set_share(k, tenant_of(k, node), prompt_tenant(p),
-		    how->share);
+	fit_share(&f, tenant_of(k, node));
 	return node;
 }
 

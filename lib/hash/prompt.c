@@ -202,7 +202,7 @@ begin(struct kvr_prompt *p, const struct kvr_scope *scope, bool deferred)
 	p->closed = 0;
 	p->by_locals = 0;
 	p->resumed = p->first = p->base = 0;
-	p->blocks = 0;
+	p->blocks = p->share = 0;
 	p->units = 0;
 	p->tail_bytes = 0;
 	p->n_allowed = 0;

@@ -32,7 +32,7 @@ struct kvr_prompt {
 	uint32_t found_base;     /* of the next match; see found_set */
 	uint32_t first, base;    /* blocks; see above */
 	uint32_t resumed;
-	uint32_t reserved;
+	uint32_t share;          /* of its tenant, as it was told; 0: nothing */
 	/* the files of this room only: */
 	uint64_t *local;         /* [blocks - base] */
 	size_t capacity;         /* of local and of sequence */

@@ -6,7 +6,8 @@
  * for nothing else, so these will do. Local hashes and the state of the chain
  * are not known: the prompt is closed but has not begun, and so can be neither
  * continued nor saved. If its first blocks are missing it is as one that was
- * resumed: see saved.c.
+ * resumed: see saved.c. Its tenant, which is a part of the root, has to be
+ * said beside.
  *
  *	            parent | hashes[0] ... hashes[n-1] |
  *	sequence    s[f-1] |   s[f]          s[f+n-1]  |    base = f - 1
@@ -45,5 +46,17 @@ kvr_prompt_set_sequences(struct kvr_prompt *p, uint64_t parent, uint32_t first,
 		p->sequence[0] = parent;
 	if (n > 0)
 		memcpy(p->sequence + before, hashes, n * sizeof(*hashes));
+	return KVR_OK;
+}
+
+int
+kvr_prompt_set_tenant(struct kvr_prompt *p, uint64_t tenant, uint32_t share)
+{
+	if (p == NULL || share > KVR_SHARE_MAX || (tenant == 0 && share != 0))
+		return KVR_EINVAL;
+	if (p->begun || !p->closed)
+		return KVR_ESTATE;
+	p->scope.digest[KVR_SCOPE_TENANT] = tenant;
+	p->share = share;
 	return KVR_OK;
 }

@@ -60,7 +60,8 @@ enum {
 	/* words of a record before its hashes */
 	COMMIT = 0,
 	CHECK = 1,
-	BODY = 2,    /* struct kvr_record from `kind` on, */
+	BODY = 2,    /* struct kvr_record from `kind` on; */
+	OTHER = 13,  /* its new worker, of RESET; else the tenant */
 	REPORT = 16, /* struct kvr_report after its size, */
 	SPARE = 21   /* and nothing */
 };
@@ -73,8 +74,10 @@ enum {
 	BODY_BYTES = offsetof(struct kvr_record, report) - BODY_AT,
 	REPORT_AT = offsetof(struct kvr_record, report) +
 	    offsetof(struct kvr_report, prompt_tokens),
-	REPORT_BYTES = sizeof(struct kvr_record) - REPORT_AT
+	REPORT_BYTES = offsetof(struct kvr_record, tenant) - REPORT_AT
 };
+_Static_assert(offsetof(struct kvr_record, new_worker) ==
+    BODY_AT + (OTHER - BODY) * 8, "a word");
 _Static_assert(BODY_BYTES == (REPORT - BODY) * 8 &&
     REPORT_BYTES == (SPARE - REPORT) * 8, "a record is words");
 
@@ -240,6 +243,8 @@ journal_begin(struct kvr *k, struct kvr_record *r,
 	if (r->hashes > most)
 		r->hashes = (uint32_t)most;
 	memcpy(words + BODY, (const char *)r + BODY_AT, BODY_BYTES);
+	if (r->kind != KVR_RECORD_RESET)
+		words[OTHER] = r->tenant;
 	if (lines == LINES_MAX) {
 		memcpy(words + REPORT, (const char *)r + REPORT_AT,
 		    REPORT_BYTES);
@@ -345,6 +350,10 @@ get_numbers(const struct kvr *k, uint64_t position, struct kvr_record *r,
 		return 0;
 	memcpy((char *)r + BODY_AT, words + BODY, BODY_BYTES);
 	memcpy((char *)r + REPORT_AT, words + REPORT, REPORT_BYTES);
+	if (r->kind != KVR_RECORD_RESET) {
+		r->new_worker = 0;
+		r->tenant = words[OTHER];
+	}
 	r->report.size = sizeof(r->report);
 	r->position = position;
 	return length_of(lines, r->hashes) <= longest(k) ? lines : 0;

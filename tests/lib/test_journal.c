@@ -97,9 +97,10 @@ START_TEST(kinds_keep_their_fields)
 		.blocks = 6, .first_block = 7, .parent = 8, .units = 9,
 		.overlap_tokens = 10, .affinity = 11, .affinity_ttl = 12,
 		.new_worker = 13, .overlap_blocks = 14, .stage = 15,
-		.flags = 16, .report = { .prompt_tokens = 17,
-		.cached_tokens = 18, .completion_tokens = 19, .kind = 20,
-		.flags = 21, .endpoint = 22 } };
+		.flags = 16, .share = 23, .tenant = 24,
+		.report = { .prompt_tokens = 17, .cached_tokens = 18,
+		.completion_tokens = 19, .kind = 20, .flags = 21,
+		.endpoint = 22 } };
 	const uint32_t kind = (uint32_t)_i;
 	const uint64_t chain[] = { 31, 32, 33 };
 	struct journal_place place;
@@ -127,9 +128,15 @@ START_TEST(kinds_keep_their_fields)
 	    kind == KVR_RECORD_RESET)
 		ck_assert(got.parent == 8 && got.units == 9 &&
 		    got.overlap_tokens == 10 && got.affinity == 11 &&
-		    got.affinity_ttl == 12 && got.new_worker == 13 &&
-		    got.overlap_blocks == 14 && got.stage == 15 &&
-		    got.flags == 16);
+		    got.affinity_ttl == 12 && got.overlap_blocks == 14 &&
+		    got.stage == 15 && got.flags == 16 && got.share == 23);
+	/* one word for both */
+	ck_assert_uint_eq(got.new_worker, kind == KVR_RECORD_RESET ? 13 : 0);
+	if (kind == KVR_RECORD_OPEN || kind == KVR_RECORD_EXTEND ||
+	    kind == KVR_RECORD_OBSERVE)
+		ck_assert_uint_eq(got.tenant, 24);
+	else if (kind == KVR_RECORD_RESET)
+		ck_assert_uint_eq(got.tenant, 0);
 }
 END_TEST
 

@@ -92,6 +92,7 @@ START_TEST(life_of_a_lease)
 	r.owner = 42;
 	r.affinity = 77;
 	r.affinity_ttl = 9 * MS;
+	r.share = 300;
 	r.flags = KVR_NO_FIRST_TOKEN | KVR_NOWAIT;
 	say("abcd");
 	ck_assert_int_eq(kvr_lease_open(k, p, &r, 2, &d), KVR_OK);
@@ -99,7 +100,7 @@ START_TEST(life_of_a_lease)
 	ck_prompt(0);
 	ck_assert(got.owner == 42 && got.affinity == 77 &&
 	    got.affinity_ttl == 9 * MS && got.flags == KVR_NO_FIRST_TOKEN &&
-	    got.stage == KVR_STAGE_ALL);
+	    got.stage == KVR_STAGE_ALL && got.share == 300);
 	ck_assert(got.overlap_tokens == 2 && got.overlap_blocks == 2);
 	ck_assert_int_eq(kvr_lease_first_token(k, d.lease, 3, 0), KVR_ESTATE);
 	ck_none();

@@ -48,6 +48,24 @@ START_TEST(whole_prompts)
 }
 END_TEST
 
+START_TEST(tenants)
+{
+	struct kvr_record r = { .size = sizeof(r) };
+	struct kvr_scope scope;
+	const uint32_t token = 1;
+
+	say("abcd");
+	(void)lease_record_prompt(p, 0, &r);
+	ck_assert_uint_eq(r.tenant, 0);
+	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
+	ck_assert_int_eq(kvr_scope_set(k, &scope, KVR_SCOPE_TENANT, "x", 1),
+	    KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, &scope, &token, 1), KVR_OK);
+	(void)lease_record_prompt(p, 0, &r);
+	ck_assert_uint_eq(r.tenant, scope.digest[KVR_SCOPE_TENANT]);
+}
+END_TEST
+
 /* A resumed prompt knows one hash before its first block. */
 START_TEST(resumed_prompts)
 {
@@ -79,6 +97,7 @@ suite_lease_record(void)
 
 	tcase_add_test(t, leases);
 	tcase_add_test(t, whole_prompts);
+	tcase_add_test(t, tenants);
 	tcase_add_test(t, resumed_prompts);
 	return s;
 }

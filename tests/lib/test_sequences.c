@@ -107,7 +107,14 @@ START_TEST(cannot_be_continued)
 	ck_assert_int_eq(kvr_prompt_hash(twin, 0, &local, &sequence),
 	    KVR_ESTATE);
 	ck_assert(local == 1 && sequence == 2);
-	/* and then it is a prompt as any other */
+	/* and then it is a prompt as any other, of no tenant */
+	ck_assert_int_eq(kvr_prompt_set_tenant(twin, 5, 6), KVR_OK);
+	ck_assert(prompt_tenant(twin) == 5 && twin->share == 6);
+	ck_assert_int_eq(kvr_prompt_set_tokens(twin, NULL, &token, 1), KVR_OK);
+	ck_assert(prompt_tenant(twin) == 0 && twin->share == 0);
+	ck_assert_int_eq(kvr_prompt_set_tenant(twin, 5, 6), KVR_ESTATE);
+	ck_assert_int_eq(kvr_prompt_begin(twin, NULL), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_tenant(twin, 5, 6), KVR_ESTATE);
 	ck_assert_int_eq(kvr_prompt_set_tokens(twin, NULL, &token, 1), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_hash(twin, 0, &local, &sequence), KVR_OK);
 }
@@ -137,6 +144,13 @@ START_TEST(arguments_are_checked)
 	    KVR_OK);
 	ck_assert_int_eq(kvr_prompt_set_sequences(twin, 1, 0, NULL, 0, 0),
 	    KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_tenant(NULL, 1, 1), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_set_tenant(twin, 0, 1), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_set_tenant(twin, 1, KVR_SHARE_MAX + 1),
+	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_set_tenant(twin, 1, KVR_SHARE_MAX),
+	    KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_tenant(twin, 0, 0), KVR_OK);
 }
 END_TEST
 

@@ -444,16 +444,24 @@ START_TEST(trees_are_of_one_tenant)
 END_TEST
 
 /* A record of another machine knows the hashes, and no tenant. */
-START_TEST(what_has_no_tenant_goes_on_in_a_tree)
+static void
+as_a_record(void)
 {
 	uint64_t hash[60], local;
-	uint32_t cells, i;
+	uint32_t i;
 
-	shared_by(4);
-	say_as('a', 60, 0, 1);
 	for (i = 0; i < 60; i++)
 		must(kvr_prompt_hash(p, i, &local, &hash[i]) == KVR_OK);
 	must(kvr_prompt_set_sequences(p, p->root, 0, hash, 60, 60) == KVR_OK);
+}
+
+START_TEST(what_has_no_tenant_goes_on_in_a_tree)
+{
+	uint32_t cells;
+
+	shared_by(4);
+	say_as('a', 60, 0, 1);
+	as_a_record();
 	(void)observed(0, 1);
 	ck_assert_ptr_null(row_of('a'));
 	ck_assert_uint_gt(k->tenants[0].cells, 0);
@@ -461,10 +469,31 @@ START_TEST(what_has_no_tenant_goes_on_in_a_tree)
 	say_as('a', 30, 0, 1);
 	(void)observed(0, 2);
 	cells = row_of('a')->cells;
-	must(kvr_prompt_set_sequences(p, p->root, 0, hash, 60, 60) == KVR_OK);
+	say_as('a', 60, 0, 1);
+	as_a_record();
 	(void)observed(1, 3);
 	ck_assert_uint_gt(row_of('a')->cells, cells);
 	ck_assert_uint_eq(k->tenants[0].cells, 0);
+	region_end();
+}
+END_TEST
+
+/* Unless it is told; a share that is told gives way to a request's. */
+START_TEST(what_is_told_of_a_tenant)
+{
+	shared_by(4);
+	say_as('a', 60, 0, 1);
+	as_a_record();
+	must(kvr_prompt_set_tenant(p, digest_of('a'), 0) == KVR_OK);
+	(void)observed(0, 1);
+	ck_assert_uint_eq(k->tenants[0].cells, 0);
+	ck_assert_uint_gt(row_of('a')->cells, 0);
+	ck_assert_uint_eq(row_of('a')->share, KVR_SHARE_DEFAULT);
+	must(kvr_prompt_set_tenant(p, digest_of('a'), 7) == KVR_OK);
+	(void)observed(1, 2);
+	ck_assert_uint_eq(row_of('a')->share, 7);
+	(void)reserved_for(1, 9, 3);
+	ck_assert_uint_eq(row_of('a')->share, 9);
 	region_end();
 }
 END_TEST
@@ -491,6 +520,7 @@ suite_tenant(void)
 	tcase_add_test(c, many_rows);
 	tcase_add_test(c, trees_are_of_one_tenant);
 	tcase_add_test(c, what_has_no_tenant_goes_on_in_a_tree);
+	tcase_add_test(c, what_is_told_of_a_tenant);
 	suite_add_tcase(s, c);
 	return s;
 }
