@@ -9,7 +9,7 @@
  *	BIND        yes         yes                  -
  *	OPEN        yes         what is not seen     -
  *	LOAD        see apply_loads.c                -
- *	HELLO, WORKER, SITE, RESET, CLEAR, CHAIN     always
+ *	HELLO, WORKER, SITE, RESET, CLEAR, CHAIN, TENANT   always
  */
 #include "apply_in.h"
 
@@ -154,6 +154,18 @@ stretch_of(const struct frame_record *r)
 	    .hashes = r->numbers };
 }
 
+/* As kvr_prompt_set_sequences does, of the tenant that the root is of. */
+static int
+set_whole(struct apply *a, const struct stretch *s, uint64_t units)
+{
+	const int error = kvr_prompt_set_sequences(a->prompt, s->parent, 0,
+	    s->hashes, s->n, units);
+
+	if (error == KVR_OK && a->o.chains != NULL)
+		roots_say(chains_roots(a->o.chains), s->parent, a->prompt);
+	return error;
+}
+
 /* The end of a chain, with all that came before; KVR_EAGAIN: it did not. */
 static int
 set_joined(struct apply *a, const struct frame_record *r)
@@ -166,8 +178,8 @@ set_joined(struct apply *a, const struct frame_record *r)
 		return KVR_EAGAIN;
 	if (r->length > 0)
 		memcpy(end, r->numbers, r->length * sizeof(*end));
-	return kvr_prompt_set_sequences(a->prompt, s.parent, 0, s.hashes,
-	    s.n + r->length, r->units);
+	s.n += r->length;
+	return set_whole(a, &s, r->units);
 }
 
 static int
@@ -179,6 +191,8 @@ set_prompt(struct apply *a, const struct frame_record *r)
 		(void)chains_add(a->o.chains, &s);
 	if (r->first_block > 0 && r->kind != FRAME_EXTEND)
 		return set_joined(a, r);
+	if (r->first_block == 0)
+		return set_whole(a, &s, r->units);
 	return kvr_prompt_set_sequences(a->prompt, r->parent,
 	    (uint32_t)r->first_block, r->numbers, r->length, r->units);
 }
@@ -494,6 +508,11 @@ always(struct apply *a, const struct moment *m, const struct frame_record *r)
 	case FRAME_LOAD:
 		apply_load(a, m, r);
 		return true;
+	case FRAME_TENANT:
+		if (a->o.chains != NULL)
+			roots_told(chains_roots(a->o.chains), r->parent,
+			    r->tenant, r->share);
+		break;
 	case FRAME_CHAIN:
 		if (a->o.chains != NULL) {
 			const struct stretch s = stretch_of(r);

@@ -44,6 +44,7 @@ struct age {
 struct chains {
 	size_t blocks, segments, mask;
 	struct age new, old;
+	struct roots *roots;
 	uint32_t places[CHAINS_LENGTH_MAX];
 	uint64_t hashes[CHAINS_LENGTH_MAX];
 };
@@ -80,7 +81,8 @@ chains_new(size_t blocks)
 	c->mask = 3;
 	while ((c->mask + 1) / 4 * 3 < blocks)
 		c->mask = c->mask * 2 + 1;
-	if (age_make(c, &c->new) && age_make(c, &c->old))
+	c->roots = roots_new();
+	if (c->roots != NULL && age_make(c, &c->new) && age_make(c, &c->old))
 		return c;
 	chains_free(c);
 	return NULL;
@@ -93,7 +95,14 @@ chains_free(struct chains *c)
 		return;
 	age_free(&c->new);
 	age_free(&c->old);
+	roots_free(c->roots);
 	free(c);
+}
+
+struct roots *
+chains_roots(const struct chains *c)
+{
+	return c->roots;
 }
 
 size_t

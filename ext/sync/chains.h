@@ -12,9 +12,9 @@
 #ifndef KVROUTE_CHAINS_H
 #define KVROUTE_CHAINS_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
+
+#include "roots.h"
 
 enum {
 	CHAINS_BLOCKS = 3 << 19, /* 1.5 M: at most 2 x 27 MB */
@@ -54,6 +54,8 @@ void chains_unmark(struct chains *c);
  */
 bool chains_mark(struct chains *c, uint64_t hash, uint32_t blocks, size_t most,
     struct stretch *out, uint64_t *last);
+/* Of which tenants their roots are. */
+struct roots *chains_roots(const struct chains *c);
 /* How many different blocks are known; some twice. */
 size_t chains_blocks(const struct chains *c);
 

@@ -270,6 +270,9 @@ fetch_frame(struct fetch *f, int64_t now, const void *bytes, size_t n)
 	while (f->state == FETCH_ASKED && frame_next(&f->reader, &r)) {
 		if (r.kind == FRAME_WORKER)
 			take_worker(f, &r);
+		else if (r.kind == FRAME_TENANT)
+			roots_told(chains_roots(f->o.chains), r.parent,
+			    r.tenant, r.share);
 		else if (r.peer != f->o.origin)
 			continue;
 		else if (r.kind == FRAME_CHAIN)
@@ -299,6 +302,7 @@ observe(struct fetch *f, const struct held *h, size_t *blocks)
 	}
 	error = kvr_prompt_set_sequences(f->prompt, s.parent, 0, s.hashes, s.n,
 	    s.n * f->block_size);
+	roots_say(chains_roots(f->o.chains), s.parent, f->prompt);
 	if (error == KVR_OK)
 		error = kvr_observe(f->o.roster->k, f->prompt, w->id, h->stamp,
 		    0, NULL);

@@ -67,7 +67,9 @@ static const struct {
 	[FRAME_SNAPSHOT_END] = { NOTHING, { F(peer, 8), F(pieces, 8) } },
 	[FRAME_CHAIN] = { NUMBERS, { F(peer, 8), F(parent, 8),
 	    F(first_block, 4), PAD(4) } },
-	[FRAME_SITE] = { NOTHING, { F(site, 8) } }
+	[FRAME_SITE] = { NOTHING, { F(site, 8) } },
+	[FRAME_TENANT] = { NOTHING, { F(parent, 8), F(tenant, 8), F(share, 4),
+	    PAD(4) } }
 };
 
 static bool

@@ -49,6 +49,7 @@ enum frame_kind {
 	FRAME_SNAPSHOT_END = 18,
 	FRAME_CHAIN = 19,   /* hashes that later records refer to */
 	FRAME_SITE = 20,    /* an earlier origin of that site has ended */
+	FRAME_TENANT = 21,  /* whose the chains below a root are */
 	FRAME_KINDS
 };
 
@@ -90,6 +91,8 @@ struct frame_record {
 	uint64_t sequence;       /* of the last block that a worker holds */
 	uint64_t pieces;         /* SNAPSHOT records that were sent */
 	uint64_t site;           /* of a machine and a region; 0: none */
+	uint64_t tenant;         /* digest; of the root that is the parent */
+	uint64_t share;          /* of that tenant; 0: nothing is said */
 	uint64_t length;         /* of text, or of numbers */
 	const uint64_t *numbers; /* hashes; OPEN: ids, ascending */
 	const char *text;        /* a host or a worker's name; any bytes */

@@ -203,6 +203,20 @@ put_workers(struct give *g)
 	return true;
 }
 
+/* Whose a chain is, before it begins. */
+static bool
+put_tenant(struct give *g, const struct stretch *s)
+{
+	struct frame_record r = { .kind = FRAME_TENANT, .parent = s->parent };
+	uint32_t share;
+
+	if (s->first > 0 || !roots_get(chains_roots(g->o.chains),
+	    s->parent, &r.tenant, &share))
+		return true;
+	r.share = share;
+	return frame_put(&g->frame, &r) == FRAME_OK;
+}
+
 /* What does not fit is kept: the store's own place for it is used anew. */
 static bool
 put_stretch(struct give *g, const struct stretch *s)
@@ -211,7 +225,7 @@ put_stretch(struct give *g, const struct stretch *s)
 	    .peer = g->waiting[0].origin, .parent = s->parent,
 	    .first_block = s->first, .numbers = s->hashes, .length = s->n };
 
-	if (frame_put(&g->frame, &r) == FRAME_OK) {
+	if (put_tenant(g, s) && frame_put(&g->frame, &r) == FRAME_OK) {
 		g->counts.blocks += s->n;
 		g->rest.n = 0;
 		return true;

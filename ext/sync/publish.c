@@ -54,6 +54,8 @@ struct publish {
 	uint64_t leases[PUBLISH_LEASES_MAX];
 	uint64_t most;          /* the list has all of them up to this one */
 	uint64_t hashes[CHAINS_LENGTH_MAX];
+	struct frame_record tenant; /* that was put last, */
+	uint64_t tenant_frame;      /* and into which frame */
 	struct frame_writer frame;
 };
 
@@ -266,6 +268,26 @@ put_part(struct publish *p, const struct kvr_record *from,
 	put(p, &r, from->at, now);
 }
 
+/* Whose a root is: once in a frame, if others do not come between. */
+static void
+put_tenant(struct publish *p, const struct kvr_record *from, int64_t now)
+{
+	struct frame_record r = { .kind = FRAME_TENANT, .parent = from->parent,
+	    .tenant = from->tenant, .share = from->share };
+
+	if (from->tenant == 0 || from->first_block != 0)
+		return;
+	if (p->o.chains != NULL)
+		roots_own(chains_roots(p->o.chains), from->parent,
+		    from->tenant, from->share);
+	if (p->tenant_frame == p->frame.number &&
+	    memcmp(&p->tenant, &r, sizeof(r)) == 0)
+		return;
+	p->tenant = r;
+	put(p, &r, now, now);
+	p->tenant_frame = p->frame.number;
+}
+
 static void
 fill_prompt(struct publish *p, const struct kvr_record *from,
     struct frame_record *r, int64_t now)
@@ -279,6 +301,7 @@ fill_prompt(struct publish *p, const struct kvr_record *from,
 	/* Cut here, or by the journal: no record is over a quarter of it. */
 	if (s.n > 0 && s.first + s.n < from->blocks)
 		p->counts.too_long++;
+	put_tenant(p, from, now);
 	if (p->o.chains != NULL)
 		(void)chains_add(p->o.chains, &s);
 	r->parent = s.parent;

@@ -191,6 +191,11 @@ frames_draw(struct rng *rng, uint64_t kind, size_t most,
 	case FRAME_SITE:
 		r.site = draw(rng, 8);
 		break;
+	case FRAME_TENANT:
+		r.parent = draw(rng, 8);
+		r.tenant = draw(rng, 8);
+		r.share = draw(rng, 4);
+		break;
 	default: /* COMMIT, FIRST, ABORT */
 		r.lease = draw(rng, 8);
 	}

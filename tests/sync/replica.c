@@ -89,6 +89,7 @@ replica_init(struct replica *r, const struct replica_options *o)
 	options.secret_bytes = KVR_SECRET_MIN;
 	options.max_workers = 8;
 	options.affinity_entries = 64;
+	options.tenants = o->tenants;
 	options.journal_bytes = o->journal == 0 ? KVR_JOURNAL_MIN * 4 :
 	    o->journal;
 	memset(options.secret, o->secret, KVR_SECRET_MIN);
@@ -159,14 +160,48 @@ replica_carry_all(struct replica *from, struct replica *to, int64_t now)
 	from->n = 0;
 }
 
+static struct kvr_scope
+scope_of(const struct replica *r, char tenant)
+{
+	struct kvr_scope scope;
+
+	(void)kvr_scope_init(&scope, sizeof(scope));
+	if (tenant != 0)
+		(void)kvr_scope_set(r->k, &scope, KVR_SCOPE_TENANT, &tenant, 1);
+	return scope;
+}
+
 struct kvr_prompt *
 replica_prompt(struct replica *r, uint32_t prompt, uint32_t blocks)
 {
+	return replica_prompt_of(r, 0, prompt, blocks);
+}
+
+struct kvr_tenant
+replica_tenant(const struct replica *r, char tenant)
+{
+	const struct kvr_scope scope = scope_of(r, tenant);
+	struct kvr_tenant row[16];
+	uint64_t cursor = 0;
+	size_t n = 0, i;
+
+	(void)kvr_tenant_list(r->k, &cursor, row, sizeof(row[0]), 16, &n);
+	for (i = 0; i < n; i++)
+		if (row[i].digest == scope.digest[KVR_SCOPE_TENANT])
+			return row[i];
+	return (struct kvr_tenant){ 0 };
+}
+
+struct kvr_prompt *
+replica_prompt_of(struct replica *r, char tenant, uint32_t prompt,
+    uint32_t blocks)
+{
+	const struct kvr_scope scope = scope_of(r, tenant);
 	uint32_t tokens[UNITS_MAX], i;
 
 	for (i = 0; i < blocks * REPLICA_BLOCK && i < UNITS_MAX; i++)
 		tokens[i] = prompt * 1000 + i;
-	return kvr_prompt_set_tokens(r->prompt, NULL, tokens, i) == KVR_OK ?
+	return kvr_prompt_set_tokens(r->prompt, &scope, tokens, i) == KVR_OK ?
 	    r->prompt : NULL;
 }
 

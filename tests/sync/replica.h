@@ -42,6 +42,7 @@ struct replica_options {
 	bool backwards;       /* added in reverse: their ids differ */
 	size_t journal;       /* bytes; 0: few */
 	size_t memory;        /* of the region; 0: 4 MiB */
+	uint32_t tenants;     /* that share the region */
 };
 
 /* false: something cannot be made. */
@@ -59,6 +60,11 @@ void replica_carry_all(struct replica *from, struct replica *to, int64_t now);
 /* Prompt number `prompt`, of so many blocks: all those of one share it. */
 struct kvr_prompt *replica_prompt(struct replica *r, uint32_t prompt,
     uint32_t blocks);
+/* The same of a tenant; 0: of none. */
+struct kvr_prompt *replica_prompt_of(struct replica *r, char tenant,
+    uint32_t prompt, uint32_t blocks);
+/* What a tenant has; all zeros: it has no row. */
+struct kvr_tenant replica_tenant(const struct replica *r, char tenant);
 uint64_t replica_worker(const struct replica *r, char name);
 /* Leading blocks of the prompt that this worker holds. */
 uint32_t replica_holds(struct replica *r, uint32_t prompt, uint32_t blocks,

@@ -1549,6 +1549,149 @@ START_TEST(the_beginning_of_a_long_chain_is_lost)
 }
 END_TEST
 
+/* -------------------------------------------------------------- tenants --- */
+
+enum { SHARED = 4, TENANTS_MEMORY = 512 << 10 };
+
+static void
+both_shared(void)
+{
+	struct replica_options first = one, second = two;
+
+	first.tenants = second.tenants = SHARED;
+	first.memory = second.memory = TENANTS_MEMORY;
+	begin(&first, &second);
+	pass(50 * MS, 0);
+}
+
+static void
+ask_as(struct replica *r, char tenant, uint32_t prompt, uint32_t share)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_request request;
+
+	ck_assert_int_eq(kvr_request_init(&request, sizeof(request)), KVR_OK);
+	request.share = share;
+	ck_assert_int_eq(kvr_lease_open_on(r->k, replica_prompt_of(r, tenant,
+	    prompt, 60), &request, replica_worker(r, 'b'), r->now + r->skew,
+	    &d), KVR_OK);
+	close_it(r, d.lease);
+}
+
+START_TEST(whose_prompts_are)
+{
+	both_shared();
+	ask_as(a, 'x', 1, 0);
+	ask_as(a, 0, 2, 0);
+	pass(20 * MS, 0);
+	ck_assert_uint_gt(replica_tenant(b, 'x').bytes, 0);
+	ck_assert_uint_gt(replica_tenant(b, 0).bytes, 0);
+	ck_assert_uint_eq(replica_tenant(b, 'x').bytes,
+	    replica_tenant(b, 0).bytes);
+	ck_assert_uint_eq(replica_tenant(b, 'x').share, KVR_SHARE_DEFAULT);
+	ck_assert_int_eq(kvr_observe(a->k, replica_prompt_of(a, 'y', 1, 60),
+	    replica_worker(a, 'a'), a->now + a->skew, 0, NULL), KVR_OK);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_tenant(b, 'y').bytes,
+	    replica_tenant(b, 'x').bytes);
+	finish();
+}
+END_TEST
+
+/* What this router's requests say counts, else what others say. */
+START_TEST(whose_shares_count)
+{
+	both_shared();
+	ask_as(a, 'x', 1, 300);
+	ask_as(b, 'y', 1, 50);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_tenant(b, 'x').share, 300);
+	ck_assert_uint_eq(replica_tenant(a, 'y').share, 50);
+	ask_as(b, 'x', 2, 20);
+	pass(20 * MS, 0);
+	ask_as(a, 'x', 3, 300);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(replica_tenant(b, 'x').share, 20);
+	ck_assert_uint_eq(replica_tenant(a, 'x').share, 300);
+	finish();
+}
+END_TEST
+
+/* One floods another router; here another tenant loses nothing. */
+START_TEST(a_flood_elsewhere_takes_its_share)
+{
+	uint32_t i;
+
+	both_shared();
+	ask_as(b, 'x', 1, 0);
+	for (i = 0; i < 2000; i++) {
+		ask_as(a, 'y', 100 + i, 0);
+		if (i % 16 == 0)
+			pass(MS, 0);
+	}
+	pass(20 * MS, 0);
+	ck_assert_uint_gt(replica_tenant(b, 'y').evicted, 0);
+	ck_assert_uint_eq(replica_tenant(b, 'x').evicted, 0);
+	ck_assert_uint_gt(replica_tenant(b, 'x').bytes, 0);
+	ck_assert_uint_eq(replica_tenant(b, 0).bytes, 0);
+	finish();
+}
+END_TEST
+
+/* Once in a frame for several requests. */
+START_TEST(what_it_costs_to_tell_tenants)
+{
+	uint64_t bytes;
+	uint32_t i;
+
+	both_shared();
+	pass(2300 * MS, 0);
+	bytes = publish_counts(a->publish).bytes;
+	for (i = 0; i < 3; i++)
+		(void)open_on(a, i, 4, 'a');
+	pass(20 * MS, 0);
+	bytes = publish_counts(a->publish).bytes - bytes;
+	for (i = 0; i < 3; i++) {
+		struct kvr_decision d = { .size = sizeof(d) };
+
+		ck_assert_int_eq(kvr_lease_open_on(a->k, replica_prompt_of(a,
+		    'x', i, 4), NULL, replica_worker(a, 'a'), a->now +
+		    a->skew, &d), KVR_OK);
+		ck_assert_int_eq(kvr_lease_commit(a->k, d.lease, a->now +
+		    a->skew, 0), KVR_OK);
+	}
+	bytes += publish_counts(a->publish).bytes;
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(publish_counts(a->publish).bytes, bytes + 32);
+	finish();
+}
+END_TEST
+
+START_TEST(tenants_of_long_chains)
+{
+	struct replica_options first = one, second = two;
+	struct kvr_tenant row[4];
+	uint64_t cursor = 0;
+	size_t n;
+
+	first.journal = second.journal = 1 << 20;
+	first.tenants = second.tenants = SHARED;
+	begin(&first, &second);
+	pass(50 * MS, 0);
+	(void)long_prompt(a, LONG);
+	ck_assert_int_eq(kvr_prompt_set_tenant(a->prompt, 77, 9), KVR_OK);
+	ck_assert_int_eq(kvr_observe(a->k, a->prompt, replica_worker(a, 'c'),
+	    a->now + a->skew, 0, NULL), KVR_OK);
+	pass(20 * MS, 0);
+	ck_assert_uint_eq(holds_long(b, 'c'), LONG);
+	ck_assert_int_eq(kvr_tenant_list(b->k, &cursor, row, sizeof(row[0]), 4,
+	    &n), KVR_OK);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_uint_eq(row[0].digest, 77);
+	finish();
+}
+END_TEST
+
 Suite *
 suite_apply(void)
 {
@@ -1556,6 +1699,11 @@ suite_apply(void)
 	TCase *t = tcase_create("apply");
 
 	tcase_set_timeout(t, 60);
+	tcase_add_test(t, whose_prompts_are);
+	tcase_add_test(t, whose_shares_count);
+	tcase_add_test(t, a_flood_elsewhere_takes_its_share);
+	tcase_add_test(t, what_it_costs_to_tell_tenants);
+	tcase_add_test(t, tenants_of_long_chains);
 	tcase_add_test(t, a_lease_counts_there_too);
 	tcase_add_test(t, what_was_applied_is_not_sent_again);
 	tcase_add_test(t, frames_count_once);

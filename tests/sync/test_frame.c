@@ -104,7 +104,8 @@ START_TEST(sizes)
 		{ FRAME_OPEN, 24 }, { FRAME_HELLO, 24 }, { FRAME_WORKER, 24 },
 		{ FRAME_ASK, 24 }, { FRAME_SNAPSHOT, 48 },
 		{ FRAME_SNAPSHOT_END, 24 },
-		{ FRAME_CHAIN, 32 }, { FRAME_SITE, 16 }
+		{ FRAME_CHAIN, 32 }, { FRAME_SITE, 16 },
+		{ FRAME_TENANT, 32 }
 	};
 	size_t i;
 
@@ -135,6 +136,20 @@ START_TEST(fields)
 	    .first_block = 0x18, .blocks = 0x19, .affinity_ttl = 0x1a,
 	    .numbers = &hash,
 	    .length = 1 });
+	ck_assert_uint_eq(finish(0), FRAME_HEAD + sizeof(want) - 1);
+	ck_assert_mem_eq(copy + FRAME_HEAD, want, sizeof(want) - 1);
+}
+END_TEST
+
+START_TEST(fields_of_a_tenant)
+{
+	static const unsigned char want[] =
+	    "\x15\0" "\4\0" "\0\0\0\0" "\x11\0\0\0\0\0\0\x10"
+	    "\x12\0\0\0\0\0\0\x20" "\x2c\1\0\0" "\0\0\0\0";
+
+	put((struct frame_record){ .kind = FRAME_TENANT,
+	    .parent = 0x1000000000000011, .tenant = 0x2000000000000012,
+	    .share = 300 });
 	ck_assert_uint_eq(finish(0), FRAME_HEAD + sizeof(want) - 1);
 	ck_assert_mem_eq(copy + FRAME_HEAD, want, sizeof(want) - 1);
 }
@@ -438,6 +453,7 @@ suite_frame(void)
 	tcase_add_test(plain, sizes);
 	tcase_add_test(plain, fields);
 	tcase_add_test(plain, text_is_padded);
+	tcase_add_test(plain, fields_of_a_tenant);
 	tcase_add_test(plain, too_large_for_its_field);
 	tcase_add_test(plain, later_kinds_and_fields);
 	tcase_add_test(plain, bad_records);

@@ -88,9 +88,10 @@ static void
 begin(void)
 {
 	const struct replica_options one = { .origin = 11, .secret = 's',
-	    .now = 100 * SECOND, .keyed = true },
+	    .now = 100 * SECOND, .keyed = true, .tenants = 4 },
 	    two = { .origin = 22, .secret = 's', .now = 100 * SECOND,
-	    .skew = 5000 * SECOND, .backwards = true, .keyed = true };
+	    .skew = 5000 * SECOND, .backwards = true, .keyed = true,
+	    .tenants = 4 };
 	struct give_options g;
 	struct fetch_options f;
 
@@ -216,6 +217,36 @@ START_TEST(what_workers_hold)
 	ck_assert_uint_eq(fetch_counts(fetch).lost, 0);
 	/* And now b can tell it. */
 	ck_assert_uint_eq(chains_blocks(b->chains), 100);
+	finish();
+}
+END_TEST
+
+/* Whose they are, and the share that was said, or told by another. */
+START_TEST(tenants_of_what_workers_hold)
+{
+	struct kvr_request request;
+	struct kvr_decision d = { .size = sizeof(d) };
+	uint32_t i;
+
+	begin();
+	ck_assert_int_eq(kvr_request_init(&request, sizeof(request)), KVR_OK);
+	request.share = 40;
+	ck_assert_int_eq(kvr_lease_open_on(a->k, replica_prompt_of(a, 'x', 1,
+	    20), &request, replica_worker(a, 'a'), now, &d), KVR_OK);
+	ck_assert_int_eq(kvr_lease_commit(a->k, d.lease, now, 0), KVR_OK);
+	for (i = 0; i < 300; i++) /* several frames */
+		ck_assert_int_eq(kvr_observe(a->k, replica_prompt_of(a, 'y',
+		    i, 60), replica_worker(a, 'b'), now, 0, NULL), KVR_OK);
+	sent(1, 20, 'a');
+	ask_and_carry();
+	ck_assert_uint_gt(n_answers, 2);
+	ck_assert_int_eq(fetch_state(fetch), FETCH_DONE);
+	ck_assert_uint_eq(replica_holds(b, 1, 40, 'a'), 20);
+	for (i = 0; i < 3; i++)
+		ck_assert_uint_eq(replica_tenant(b, "xy"[i]).bytes,
+		    replica_tenant(a, "xy"[i]).bytes);
+	ck_assert_uint_gt(replica_tenant(b, 'y').bytes, 60 * 300);
+	ck_assert_uint_eq(replica_tenant(b, 'x').share, 40);
 	finish();
 }
 END_TEST
@@ -780,6 +811,7 @@ suite_snapshot(void)
 
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, what_workers_hold);
+	tcase_add_test(t, tenants_of_what_workers_hold);
 	tcase_add_test(t, ages_are_kept);
 	tcase_add_test(t, no_older_than_is_wanted);
 	tcase_add_test(t, several_frames);
