@@ -63,7 +63,7 @@ down()
 	unset engines method log http_lines location_lines server_options \
 	    server_facts kvroute_options body_buffer upstream_ports processes \
 	    server_list first_lines top_lines buffering module_file \
-	    worker_user
+	    worker_user router_options
 }
 
 # is WHAT VALUE EXPECTED

@@ -118,8 +118,8 @@ hears_one()
 # start_router N - an nginx with a region of its own; its port is in port.
 start_router()
 {
-	kvroute_options="path=$work/out/index$1 size=8m block=64 \
-	    secret=$work/out/secret journal=1m"
+	kvroute_options="path=$work/out/index$1 secret=$work/out/secret \
+	    ${router_options:-size=8m block=64 journal=1m}"
 	log=access$1
 	start_nginx kvroute
 	keep_nginx

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # check_tenants.sh - cases of check.sh: tenants share an index that is full.
 #
-# Variables and functions of check.sh, check_models.sh, check_reading.sh:
+# Variables and functions of check.sh, check_models.sh, check_reading.sh,
+# check_sync.sh:
 # shellcheck disable=SC2016,SC2034,SC2154
 
 quick_cases="${quick_cases:-} tenants_share_a_full_index
     tenants_are_driven_out_unshared tenants_refused_at_start
-    tenants_of_another_number"
+    tenants_of_another_number tenants_of_others_take_their_share"
 
 # An index that three megabytes of prompts fill. tenants_up [OPTION]
 tenants_up()
@@ -41,10 +42,11 @@ small_chats()
 	done
 }
 
-# The share of the latest chats that was on record, in percent.
+# chats_found [LOG] - the share of the latest chats that was on record, in
+# percent.
 chats_found()
 {
-	tail -n 20 "$work/logs/access" | awk '{ found += $3; all += $4 }
+	tail -n 20 "$work/logs/${1:-access}" | awk '{ found += $3; all += $4 }
 	    END { print int(100 * found / all) }'
 }
 
@@ -114,6 +116,34 @@ tenants_refused_at_start()
 	    '"kvroute_share" needs "kvroute_scope"'
 	refused_at_start "$block kvroute_scope a; kvroute_share 1 2;" \
 	    'number of arguments'
+}
+
+many_are_evicted()
+{
+	[ "$(json '.upstreams[0].region.evicted_region')" -gt 20 ]
+}
+
+# All go to another router, which tells this one of a flood and of the chats.
+tenants_of_others_take_their_share()
+{
+	router_options='size=1280k block=16 journal=256k affinity=0 tenants=8'
+	http_lines='kvroute_scope $http_x_tenant;
+	map $http_x_tenant $share { default 100; flood 50; }
+	kvroute_share $share;'
+	body_buffer=1m
+	two_routers --scale 0.001 --capacity 100000000 || return
+	port=$port2
+	small_chats
+	flood 60
+	port=$port1
+	until_true 20 many_are_evicted || echo 'no flood is told of'
+	is 'shares' "$(json '[.upstreams[0].region.tenants.rows[].share] | sort
+	    | map(tostring) | join(" ")')" '50 100'
+	is 'what the chats have lost' "$(tenant_row 100 .evicted)" 0
+	small_chats
+	above 'percent found' "$(chats_found access1)" 97
+	until_true 20 no_leases || echo 'leases stay'
+	stop_kept
 }
 
 # A reload keeps the index, which has as many as it was made with.
