@@ -59,6 +59,8 @@ const struct counter counter_list[] = {
 	    "bound.", COUNT_AFFINITY_NEW, COUNTS },
 	{ affinity, "moved", "Choices of another worker than the bound one.",
 	    COUNT_AFFINITY_MOVED, COUNTS },
+	{ affinity, "moved_gray", "Of these, those whose bound worker was gray "
+	    "or warming up.", COUNT_AFFINITY_GRAY, COUNTS },
 	{ affinity, "gone", "Choices whose bound worker was removed or reset.",
 	    COUNT_AFFINITY_GONE, COUNTS },
 	{ affinity, "bound", "Ids of answers and conversations that were bound "

@@ -33,6 +33,7 @@ enum count {
 	COUNT_AFFINITY_NEW,     /* there was no binding */
 	COUNT_AFFINITY_MOVED,   /* there was, and it went elsewhere */
 	COUNT_AFFINITY_GONE,    /* the same: the worker is no more */
+	COUNT_AFFINITY_GRAY,    /* of those moved, away from a gray worker */
 	COUNT_BOUND,            /* ids of answers and conversations bound */
 	COUNT_RETRIES,          /* choices after the first of a request */
 	COUNT_ABORTS,           /* not accepted, or status >= 400 */

@@ -332,6 +332,7 @@ typedef struct {
 	ngx_str_t health_name;
 	bool due;               /* the end of this try is evidence */
 	bool stalled;           /* by its client, since seen_at */
+	bool bound_held;        /* the server of its session is held back */
 	bool failed, answered;  /* how it ended */
 	bool cools;             /* and nginx counts it as failed */
 	bool probe;             /* of a gray one */

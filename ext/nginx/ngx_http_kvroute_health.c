@@ -176,9 +176,9 @@ has_enough(const ngx_http_kvroute_known_t *known, double warmth, double load)
 	    (double)known->conns + 1 > (most > 1 ? most : 1);
 }
 
-/* A session that must go there does. */
+/* A session that must go there does; of others it is counted why they left. */
 static void
-hard_release(ngx_http_kvroute_ctx_t *ctx, int64_t now)
+session_look(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
 	    ctx->request, ngx_http_upstream_kvroute_module);
@@ -187,12 +187,15 @@ hard_release(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	uint32_t rank;
 	ngx_uint_t i;
 
-	if (ctx->session == 0 || loc->affinity_mode != KVR_AFFINITY_HARD ||
+	if (ctx->session == 0 ||
 	    kvr_affinity_find(up->kvr, ctx->session, now, &worker) != KVR_OK)
 		return;
 	i = ngx_http_kvroute_peer_of(up, worker, &rank);
-	if (i < up->n_peers)
+	if (i == up->n_peers)
+		return;
+	if (loc->affinity_mode == KVR_AFFINITY_HARD)
 		up->known[i].held = false;
+	ctx->bound_held = up->known[i].held;
 }
 
 void
@@ -203,7 +206,7 @@ ngx_http_kvroute_health_look(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	bool any = false;
 	double load;
 
-	ctx->due = false;
+	ctx->due = ctx->bound_held = false;
 	if (up->n_fleet == 0)
 		return;
 	load = load_of_warm(up, now);
@@ -213,7 +216,7 @@ ngx_http_kvroute_health_look(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 		any |= known->held;
 	}
 	if (any && up->kvr != NULL)
-		hard_release(ctx, now);
+		session_look(ctx, now);
 }
 
 /* A gray server that is to be tried by this request; n_peers: none. */

@@ -478,6 +478,8 @@ ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx)
 	if (ctx->affinity != KVR_AFFINITY_NONE)
 		ngx_http_kvroute_count(ctx->up, COUNT_AFFINITY +
 		    ctx->affinity - KVR_AFFINITY_HIT, 1);
+	if (ctx->affinity == KVR_AFFINITY_MOVED && ctx->bound_held)
+		ngx_http_kvroute_count(ctx->up, COUNT_AFFINITY_GRAY, 1);
 }
 
 /* -------------------------------------------------------------- binding --- */

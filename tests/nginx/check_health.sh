@@ -94,7 +94,12 @@ failing_engine_is_left_and_comes_back()
 	is 'health at first' "$(health "$home")" good
 	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
 	turns_until "$home" failing 20
+	moved=$(json .upstreams[0].affinity.moved)
 	turns_go_elsewhere
+	# it moves once, and then is at home elsewhere
+	is 'sessions that left a gray engine' \
+	    "$(json '.upstreams[0].affinity | "\(.moved) \(.moved_gray)"')" \
+	    "$((moved + 1)) 1"
 	is 'gray in metrics' "$(metric kvroute_nginx_gray)" 1
 	is 'judged gray' "$(json '.upstreams[0].grayed')" 1
 	until_true 10 is_logged "worker \"$(address_of "$home")\" fails more"\
@@ -160,6 +165,7 @@ nothing_is_gray_by_default()
 	done
 	is 'turns that failed' "$failed" 10
 	is 'judged gray' "$(json '.upstreams[0].grayed')" 0
+	is 'sessions that left' "$(json '.upstreams[0].affinity.moved_gray')" 0
 	settled
 }
 
