@@ -6,7 +6,7 @@
 # shellcheck disable=SC2034,SC2154
 
 quick_cases="${quick_cases:-} top_shows_a_fleet top_shows_a_region
-    top_in_a_terminal top_says_what_is_wrong"
+    top_shows_health top_in_a_terminal top_says_what_is_wrong"
 
 status_url()
 {
@@ -52,9 +52,13 @@ top_shows_a_fleet()
 	is 'state of another' "$(top_cell STATE 1)" up
 	is 'upstream' "$(top_line Upstream | cut -d , -f 1-2)" \
 	    'engines, policy balanced'
-	is 'prompts' "$(top_line Prompts | sed 's/ %.*//')" \
-	    "$(json '.upstreams[0] | 100 * .predicted_tokens / .prompt_tokens |
-	        round')"
+	is 'prompts' "$(top_line Prompts | grep -oE '[0-9]+ % [bp]' | paste -s)" \
+	    "$(json '.upstreams[0] | "\(100 * .best_tokens / .prompt_tokens |
+	        round) % b\t\(100 * .predicted_tokens / .prompt_tokens |
+	        round) % p"')"
+	is 'best' "$(top_cell BEST% 1)" "$(json '.upstreams[0].workers[] |
+	    select(.name == "127.0.0.1:'"$(nth 1 "$engine_ports")"'") | 100 *
+	    .best_tokens / .prompt_tokens | round')"
 	is 'seen' "$(top_cell SEEN% 1)" "$(json '.upstreams[0].workers[] |
 	    select(.name == "127.0.0.1:'"$(nth 1 "$engine_ports")"'") | 100 *
 	    .usage_cached_tokens / .usage_prompt_tokens | round')"
@@ -84,6 +88,31 @@ top_shows_a_region()
 	top --count 1 "$work/out/index" || cat "$work/out/top_wrong"
 	cmp "$work/out/index" "$work/out/copy"
 	is 'workers' "$(top_line Workers | cut -d : -f 1)" 4
+}
+
+# A gray engine, the session that left it, and what is left when it is good.
+top_shows_health()
+{
+	health_up
+	begin_session
+	top --count 1 "$(status_url)" || cat "$work/out/top_wrong"
+	is 'workers' "$(top_line Workers)" \
+	    '4: 4 up, 0 draining, 0 down, 0 overloaded, 0 gray, 0 warming'
+	is 'sessions' "$(top_line Sessions)" \
+	    '1 known, turns: 100 % stayed, 0 % moved'
+	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
+	turns_until "$home" failing 20
+	turns_go_elsewhere
+	top --count 1 "$(status_url)" || cat "$work/out/top_wrong"
+	is 'workers with a gray one' "$(top_line Workers)" \
+	    '4: 4 up, 0 draining, 0 down, 0 overloaded, 1 gray, 0 warming'
+	is 'state of the gray one' "$(top_cell STATE "$home")" failing
+	top_line Sessions | grep -q ' % left gray$' ||
+	    echo "no session left it: $(top_line Sessions)"
+	is order "$(order "$(address_of "$home")" up)" 200
+	top --count 1 "$(status_url)" || cat "$work/out/top_wrong"
+	is 'state when it is good' "$(top_cell STATE "$home")" up
+	settled
 }
 
 # Keys change what is shown; the terminal is left as it was.

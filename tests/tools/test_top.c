@@ -13,10 +13,10 @@
 
 #define WORKER(name, state, more) \
 	"{\"name\":\"" name "\",\"state\":\"" state "\"," more "}"
-#define COUNTED(opens, prompt, predicted, usage, cached) \
+#define COUNTED(opens, prompt, best, predicted, usage, cached) \
 	"\"lease_opens\":" opens ",\"prompt_tokens\":" prompt \
-	",\"predicted_tokens\":" predicted ",\"usage_prompt_tokens\":" usage \
-	",\"usage_cached_tokens\":" cached
+	",\"best_tokens\":" best ",\"predicted_tokens\":" predicted \
+	",\"usage_prompt_tokens\":" usage ",\"usage_cached_tokens\":" cached
 #define UPSTREAM(name, more, workers) \
 	"{\"name\":\"" name "\",\"attached\":true,\"policy\":\"balanced\"," \
 	"\"block\":1024,\"ttl\":120.0,\"region\":{\"bytes\":67108864," \
@@ -26,17 +26,17 @@
 #define STATUS(upstreams) "{\"version\":\"1\",\"upstreams\":[" upstreams "]}"
 
 static const char first[] = STATUS(UPSTREAM("a", "5",
-    WORKER("b:1", "up", "\"rank\":1," COUNTED("10", "1000", "200", "900",
+    WORKER("b:1", "up", "\"rank\":1," COUNTED("10", "1000", "300", "200", "900",
     "450"))
-    "," WORKER("b:1", "up", "\"rank\":0," COUNTED("50", "0", "0", "0", "0")))
+    "," WORKER("b:1", "up", "\"rank\":0," COUNTED("50", "0", "0", "0", "0", "0")))
     ",\"reasons\":{\"cost\":10,\"tie\":5}}");
 static const char second[] = STATUS(UPSTREAM("a", "25",
     WORKER("b:1", "draining", "\"rank\":1,\"requests\":3,\"backlog\":0.5,"
     "\"prefill_rate\":12345.0,\"held_blocks\":4096,\"retain\":\"ttl\","
     "\"polled\":{\"running\":4,\"waiting\":2,\"usage\":0.25},"
-    COUNTED("30", "3000", "1200", "1900", "950"))
+    COUNTED("30", "3000", "1500", "1200", "1900", "950"))
     "," WORKER("b:1", "up", "\"rank\":0,\"requests\":1,\"overloaded\":true,"
-    "\"polled\":null," COUNTED("5", "100", "25", "0", "0")))
+    "\"polled\":null," COUNTED("5", "100", "50", "25", "0", "0")))
     ",\"reasons\":{\"cost\":10,\"tie\":20,\"bound\":5}}");
 
 static struct reading now, before;
@@ -84,14 +84,14 @@ START_TEST(first_reading)
 	ck_line(0, "Upstream  a, policy balanced, block 1.0k bytes, ttl 120 s");
 	ck_line(1, "Workers   2: 2 up, 0 draining, 0 down, 0 overloaded");
 	ck_line(2, "Requests  7 open");
-	ck_line(3, "Prompts   20 % cached as predicted, 50 % as reported");
+	ck_line(3, "Prompts   cached: 30 % best, 20 % predicted, 50 % reported");
 	ck_line(4, "Choices   67 % cost, 33 % tie");
 	ck_line(5, "Index     25 % of 67M bytes, 12k blocks");
 	ck_line(6, "");
 	ck_line(8, "b:1@0                 up          0    -    0.00     -"
-	    "     -     -     -     -      -     0         ");
+	    "     -     -     -     -      -     -     0         ");
 	ck_line(9, "b:1@1                 up          0    -    0.00     -"
-	    "     -     -    20    50      -     0         ");
+	    "     -    30    20    50      -     -     0         ");
 	ck_assert_int_eq(line[7].kind, LISTING_HEAD);
 	ck_assert_int_eq(line[9].kind, LISTING_ROW);
 }
@@ -105,16 +105,16 @@ START_TEST(second_reading)
 	make(&before, 2, (struct listing_view){ .width = 200 });
 	ck_line(1, "Workers   2: 1 up, 1 draining, 0 down, 1 overloaded");
 	ck_line(2, "Requests  7 open, 12/s, 0/s again, 0/s failed");
-	ck_line(3, "Prompts   1.1k tokens/s, 49 % cached as predicted, "
-	    "50 % as reported");
+	ck_line(3, "Prompts   1.1k tokens/s, cached: 60 % best, 49 % predicted, "
+	    "50 % reported");
 	ck_line(4, "Choices   75 % tie, 25 % bound");
 	ck_line(5, "Index     25 % of 67M bytes, 12k blocks, 10/s evicted");
 	ck_line(7, "WORKER                STATE     REQ WAIT BACKLOG REQ/S"
-	    " TOK/S SPEED PRED% SEEN% CACHE%  HELD KEEP    ");
+	    " TOK/S BEST% PRED% SEEN% CACHE% SPEED  HELD KEEP    ");
 	ck_line(8, "b:1@0                 overload    1    -    0.00   2.5"
-	    "    50     -    25     -      -     0         ");
+	    "    50    50    25     -      -     -     0         ");
 	ck_line(9, "b:1@1                 draining    3    2    0.50    10"
-	    "  1.0k   12k    50    50     25  4.1k ttl     ");
+	    "  1.0k    60    50    50     25   12k  4.1k ttl     ");
 	ck_assert_int_eq(line[8].kind, LISTING_TROUBLE);
 	ck_assert_int_eq(line[9].kind, LISTING_ABSENT);
 }
@@ -209,6 +209,79 @@ START_TEST(peers)
 }
 END_TEST
 
+#define JUDGED(name, health, overloaded) \
+	WORKER(name, "up", "\"health\":" health ",\"overloaded\":" overloaded)
+
+/* What keeps requests away comes first; a word that is not known is gray. */
+START_TEST(health)
+{
+	static const struct {
+		const char *state;
+		enum listing_kind kind;
+	} of[] = { { "slow", LISTING_TROUBLE }, { "failing", LISTING_TROUBLE },
+	    { "warming", LISTING_ABSENT }, { "overload", LISTING_TROUBLE },
+	    { "up", LISTING_ROW }, { "odd?", LISTING_TROUBLE },
+	    { "draining", LISTING_ABSENT }, { "up", LISTING_ROW } };
+	size_t i;
+
+	read_of(&now, STATUS(UPSTREAM("a", "0",
+	    JUDGED("1", "\"slow\"", "true") ","
+	    JUDGED("2", "\"failing\"", "false") ","
+	    JUDGED("3", "\"warming\"", "false") ","
+	    JUDGED("4", "\"warming\"", "true") ","
+	    JUDGED("5", "\"good\"", "false") ","
+	    JUDGED("6", "\"odd\\t\"", "false") ","
+	    WORKER("7", "draining", "\"health\":\"slow\"") ","
+	    JUDGED("8", "null", "false")) "}"));
+	make(NULL, 0, (struct listing_view){ .width = 120 });
+	ck_line(1, "Workers   8: 7 up, 1 draining, 0 down, 2 overloaded, "
+	    "4 gray, 2 warming");
+	ck_assert_int_eq(line[1].kind, LISTING_TROUBLE);
+	ck_assert_uint_eq(lines, 15);
+	for (i = 0; i < 8; i++) {
+		ck_assert_int_eq(line[7 + i].text[0], (char)('1' + i));
+		ck_assert_int_eq(strncmp(line[7 + i].text + 22, of[i].state,
+		    strlen(of[i].state)), 0);
+		ck_assert_int_eq(line[7 + i].text[22 + strlen(of[i].state)],
+		    ' ');
+		ck_assert_int_eq(line[7 + i].kind, of[i].kind);
+	}
+}
+END_TEST
+
+#define SESSIONS(hit, moved, gray, gone, bindings) \
+	STATUS(UPSTREAM("a", "0,\"affinity_bindings\":" bindings, "") \
+	",\"affinity\":{\"hit\":" hit ",\"new\":9,\"moved\":" moved \
+	",\"moved_gray\":" gray ",\"gone\":" gone "}}")
+
+/* Of a region there is only their number. */
+START_TEST(sessions)
+{
+	read_of(&before, SESSIONS("10", "4", "1", "0", "3"));
+	read_of(&now, SESSIONS("18", "5", "2", "1", "12345"));
+	make(&before, 1, (struct listing_view){ .width = 80 });
+	ck_line(4, "Sessions  12k known, turns: 80 % stayed, 0 % moved, "
+	    "10 % left gray, 10 % gone");
+	make(NULL, 1, (struct listing_view){ .width = 120 });
+	ck_line(4, "Sessions  12k known, turns: 75 % stayed, 12 % moved, "
+	    "8 % left gray, 4 % gone");
+	reading_free(&now);
+	read_of(&now, SESSIONS("0", "0", "0", "0", "1"));
+	make(NULL, 1, (struct listing_view){ .width = 80 });
+	ck_line(4, "Sessions  1 known");
+	reading_free(&now);
+	/* counters that were read at different moments */
+	read_of(&now, SESSIONS("1", "1", "3", "0", "0"));
+	make(NULL, 1, (struct listing_view){ .width = 120 });
+	ck_line(4, "Sessions  0 known, turns: 50 % stayed, 0 % moved, "
+	    "50 % left gray");
+	reading_free(&now);
+	read_of(&now, SESSIONS("0", "0", "0", "0", "0"));
+	make(NULL, 1, (struct listing_view){ .width = 80 });
+	ck_line(4, "Index     25 % of 67M bytes, 12k blocks");
+}
+END_TEST
+
 START_TEST(numbers)
 {
 	static const struct {
@@ -297,6 +370,8 @@ suite_top(void)
 	tcase_add_test(t, widths);
 	tcase_add_test(t, several_upstreams);
 	tcase_add_loop_test(t, peers, 0, 3);
+	tcase_add_test(t, health);
+	tcase_add_test(t, sessions);
 	tcase_add_test(t, numbers);
 	tcase_add_test(t, no_status);
 	tcase_add_test(t, other_kinds);

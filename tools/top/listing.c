@@ -3,10 +3,11 @@
  * listing.c - see listing.h.
  *
  *   Upstream  engines (1 of 2), policy balanced, block 1.0k, ttl 120 s
- *   Workers   5: 4 up, 1 draining, 0 down, 0 overloaded
+ *   Workers   5: 4 up, 1 draining, 0 down, 0 overloaded, 1 gray, 0 warming
  *   Requests  35.2/s, 23 open, 0.1/s again, 0/s failed
- *   Prompts   1.2M tokens/s, 83 % cached as predicted, 79 % as reported
+ *   Prompts   1.2M tokens/s, cached: 88 % best, 83 % predicted, 79 % reported
  *   Choices   80 % overlap, 12 % load
+ *   Sessions  512 known, turns: 93 % stayed, 5 % moved, 2 % left gray
  *   Index     34 % of 64M, 120k blocks, 0/s evicted
  *
  *   WORKER          STATE     REQ  WAIT ...
@@ -20,11 +21,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES_ABOVE = 10, CELL = 64, UNKNOWN = -1 };
+enum { LINES_ABOVE = 11, CELL = 64, UNKNOWN = -1 };
 
 enum column {
-	WORKER, STATE, REQUESTS, WAITING, BACKLOG, RATE, TOKENS, SPEED,
-	PREDICTED, REPORTED, CACHE, HELD, KEEP, COLUMNS
+	WORKER, STATE, REQUESTS, WAITING, BACKLOG, RATE, TOKENS, BEST,
+	PREDICTED, REPORTED, CACHE, SPEED, HELD, KEEP, COLUMNS
 };
 
 /* Texts are on the left and sorted upwards, numbers on the right and down. */
@@ -35,7 +36,8 @@ static const struct {
 	const char *meaning;
 } columns[COLUMNS] = {
 	[WORKER] = { "WORKER", 21, TEXT, "the engine, and its rank" },
-	[STATE] = { "STATE", 8, TEXT, "up, draining, down, or overload" },
+	[STATE] = { "STATE", 8, TEXT, "up, draining, down; slow or failing: "
+	    "gray; overload; warming" },
 	[REQUESTS] = { "REQ", 4, NUMBER, "requests booked on it now" },
 	[WAITING] = { "WAIT", 4, NUMBER,
 	    "requests that wait, as the engine says" },
@@ -43,14 +45,16 @@ static const struct {
 	    "seconds of prefill booked on it" },
 	[RATE] = { "REQ/S", 5, NUMBER, "requests a second" },
 	[TOKENS] = { "TOK/S", 5, NUMBER, "tokens of prompts a second" },
-	[SPEED] = { "SPEED", 5, NUMBER,
-	    "tokens that it prefills in a second, as learnt" },
+	[BEST] = { "BEST%", 5, SHARE,
+	    "of the prompts, cached where most was, as predicted" },
 	[PREDICTED] = { "PRED%", 5, SHARE,
 	    "of the prompts, cached as predicted" },
 	[REPORTED] = { "SEEN%", 5, SHARE,
 	    "of the prompts, cached as the engine reported" },
 	[CACHE] = { "CACHE%", 6, SHARE,
 	    "of its cache in use, as the engine says" },
+	[SPEED] = { "SPEED", 5, NUMBER,
+	    "tokens that it prefills in a second, as learnt" },
 	[HELD] = { "HELD", 5, NUMBER, "blocks on record" },
 	[KEEP] = { "KEEP", 8, TEXT, "how these are given up" }
 };
@@ -62,8 +66,8 @@ struct row {
 
 /* What has been counted between two readings. */
 struct counts {
-	double opens, prompt, predicted; /* tokens, estimated */
-	double usage, cached;            /* as the engine counts */
+	double opens, prompt, predicted, best; /* tokens, estimated */
+	double usage, cached;                  /* as the engine counts */
 };
 
 struct made {
@@ -176,17 +180,20 @@ row_since(const struct made *m, struct row *row, struct counts *sum)
 		since(is->opens, was->opens),
 		since(is->prompt_tokens, was->prompt_tokens),
 		since(is->predicted_tokens, was->predicted_tokens),
+		since(is->best_tokens, was->best_tokens),
 		since(is->usage_prompt, was->usage_prompt),
 		since(is->usage_cached, was->usage_cached)
 	};
 
 	row->value[RATE] = a_second(m, n.opens);
 	row->value[TOKENS] = a_second(m, n.prompt);
+	row->value[BEST] = share_of(n.best, n.prompt);
 	row->value[PREDICTED] = share_of(n.predicted, n.prompt);
 	row->value[REPORTED] = share_of(n.cached, n.usage);
 	sum->opens += n.opens;
 	sum->prompt += n.prompt;
 	sum->predicted += n.predicted;
+	sum->best += n.best;
 	sum->usage += n.usage;
 	sum->cached += n.cached;
 }
@@ -205,10 +212,29 @@ rows_make(struct made *m, struct counts *sum)
 
 /* ------------------------------------------------------------- columns --- */
 
+static bool
+is_warming(const struct reading_worker *w)
+{
+	return strcmp(w->health, "warming") == 0;
+}
+
+/* By whatever word: newer proxies may have others. */
+static bool
+is_gray(const struct reading_worker *w)
+{
+	return w->health[0] != '\0' && strcmp(w->health, "good") != 0 &&
+	    !is_warming(w);
+}
+
+/* What keeps requests away comes first. */
 static const char *
 state_of(const struct reading_worker *w)
 {
-	return w->overloaded && strcmp(w->state, "up") == 0 ? "overload" :
+	if (strcmp(w->state, "up") != 0)
+		return w->state;
+	if (is_gray(w))
+		return w->health;
+	return w->overloaded ? "overload" : is_warming(w) ? w->health :
 	    w->state;
 }
 
@@ -392,20 +418,28 @@ upstream_line(struct made *m, size_t place, size_t upstreams)
 static void
 workers_line(struct made *m)
 {
-	size_t up = 0, draining = 0, overloaded = 0, i;
+	size_t up = 0, draining = 0, overloaded = 0, gray = 0, warming = 0;
 	struct listing_line *l;
+	bool judged = false;
+	size_t i;
 
 	for (i = 0; i < m->is->workers; i++) {
-		const char *state = m->is->worker[i].state;
+		const struct reading_worker *w = &m->is->worker[i];
 
-		up += strcmp(state, "up") == 0;
-		draining += strcmp(state, "draining") == 0;
-		overloaded += m->is->worker[i].overloaded;
+		up += strcmp(w->state, "up") == 0;
+		draining += strcmp(w->state, "draining") == 0;
+		overloaded += w->overloaded;
+		gray += is_gray(w);
+		warming += is_warming(w);
+		judged |= w->health[0] != '\0';
 	}
-	l = line_begin(m, up == 0 ? LISTING_TROUBLE : LISTING_PLAIN);
+	l = line_begin(m, up == 0 || gray > 0 ? LISTING_TROUBLE :
+	    LISTING_PLAIN);
 	put(m, l, "Workers   %zu: %zu up, %zu draining, %zu down, "
 	    "%zu overloaded", m->is->workers, up, draining,
 	    m->is->workers - up - draining, overloaded);
+	if (judged)
+		put(m, l, ", %zu gray, %zu warming", gray, warming);
 }
 
 static void
@@ -413,7 +447,6 @@ requests_line(struct made *m, const struct counts *sum)
 {
 	const struct reading_upstream *was = m->was;
 	struct listing_line *l = line_begin(m, LISTING_PLAIN);
-	double stayed, left;
 
 	put(m, l, "Requests  %llu open", (unsigned long long)m->is->leases);
 	put_rate(m, l, ", ", a_second(m, sum->opens), "/s");
@@ -423,10 +456,6 @@ requests_line(struct made *m, const struct counts *sum)
 	    "/s again");
 	put_rate(m, l, ", ", a_second(m, since(m->is->aborts, was->aborts)),
 	    "/s failed");
-	stayed = since(m->is->session_hits, was->session_hits);
-	left = since(m->is->session_moves, was->session_moves);
-	put_share(m, l, ", ", share_of(stayed, stayed + left),
-	    "of turns stayed");
 }
 
 static void
@@ -440,10 +469,11 @@ prompts_line(struct made *m, const struct counts *sum)
 	put_rate(m, l, "", rate, " tokens/s");
 	if (!(sum->prompt > 0))
 		put(m, l, "%sno requests", comma);
-	put_share(m, l, comma, share_of(sum->predicted, sum->prompt),
-	    "cached as predicted");
-	put_share(m, l, ", ", share_of(sum->cached, sum->usage),
-	    "as reported");
+	put(m, l, "%s", sum->prompt > 0 ? comma : "");
+	put_share(m, l, "cached: ", share_of(sum->best, sum->prompt), "best");
+	put_share(m, l, ", ", share_of(sum->predicted, sum->prompt),
+	    "predicted");
+	put_share(m, l, ", ", share_of(sum->cached, sum->usage), "reported");
 }
 
 static uint64_t
@@ -493,6 +523,38 @@ choices_line(struct made *m)
 	}
 	if (!(sum > 0))
 		put(m, l, "none");
+}
+
+/* Turns of sessions that had a worker. */
+static void
+sessions_line(struct made *m)
+{
+	static const struct reading_upstream none;
+	const struct reading_upstream *is = m->is, *was = m->was;
+	double stayed, moved, gray, gone, turns;
+	struct listing_line *l;
+	char text[8];
+
+	if (was == NULL)
+		was = &none;
+	stayed = since(is->session_hits, was->session_hits);
+	moved = since(is->session_moves, was->session_moves);
+	gray = since(is->session_grays, was->session_grays);
+	gone = since(is->session_gone, was->session_gone);
+	turns = stayed + moved + gone;
+	if (is->sessions == 0 && !(turns > 0))
+		return;
+	/* counters are not read at one moment */
+	gray = gray < moved ? gray : moved;
+	l = line_begin(m, LISTING_PLAIN);
+	listing_number(text, (double)is->sessions);
+	put(m, l, "Sessions  %s known", text);
+	put_share(m, l, ", turns: ", share_of(stayed, turns), "stayed");
+	put_share(m, l, ", ", share_of(moved - gray, turns), "moved");
+	if (gray > 0)
+		put_share(m, l, ", ", share_of(gray, turns), "left gray");
+	if (gone > 0)
+		put_share(m, l, ", ", share_of(gone, turns), "gone");
 }
 
 static void
@@ -548,7 +610,8 @@ row_line(struct made *m, const struct row *r)
 {
 	struct listing_line *l = line_begin(m,
 	    strcmp(r->is->state, "up") != 0 ? LISTING_ABSENT :
-	    r->is->overloaded ? LISTING_TROUBLE : LISTING_ROW);
+	    r->is->overloaded || is_gray(r->is) ? LISTING_TROUBLE :
+	    is_warming(r->is) ? LISTING_ABSENT : LISTING_ROW);
 	char to[CELL + READING_NAME];
 	size_t i;
 
@@ -567,6 +630,7 @@ upstream_lines(struct made *m, const struct listing_view *view)
 	requests_line(m, &sum);
 	prompts_line(m, &sum);
 	choices_line(m);
+	sessions_line(m);
 	index_line(m);
 	peers_line(m);
 	(void)line_begin(m, LISTING_PLAIN);

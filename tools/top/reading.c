@@ -83,6 +83,7 @@ worker_read(struct reading_worker *w, json_object *of)
 
 	word(of, "name", w->name, sizeof(w->name));
 	word(of, "state", w->state, sizeof(w->state));
+	word(of, "health", w->health, sizeof(w->health));
 	word(of, "retain", w->retain, sizeof(w->retain));
 	w->rank = member(of, "rank") == NULL ? -1 :
 	    (int64_t)(whole(of, "rank") & INT32_MAX);
@@ -95,6 +96,7 @@ worker_read(struct reading_worker *w, json_object *of)
 	w->opens = whole(of, "lease_opens");
 	w->prompt_tokens = whole(of, "prompt_tokens");
 	w->predicted_tokens = whole(of, "predicted_tokens");
+	w->best_tokens = whole(of, "best_tokens");
 	w->usage_prompt = whole(of, "usage_prompt_tokens");
 	w->usage_cached = whole(of, "usage_cached_tokens");
 	w->running = real(polled, "running", -1);
@@ -169,10 +171,13 @@ upstream_read(struct reading_upstream *up, json_object *of)
 	up->blocks = whole(region, "blocks");
 	up->leases = whole(region, "leases");
 	up->evicted = whole(region, "evicted_region");
+	up->sessions = whole(region, "affinity_bindings");
 	up->retries = whole(of, "retries");
 	up->aborts = whole(of, "aborts");
 	up->session_hits = whole(affinity, "hit");
 	up->session_moves = whole(affinity, "moved");
+	up->session_grays = whole(affinity, "moved_gray");
+	up->session_gone = whole(affinity, "gone");
 	exchange_read(up, member(of, "exchange"));
 	reasons_read(up, member(of, "reasons"));
 	return workers_read(up, member(of, "workers"));

@@ -25,6 +25,7 @@ struct reading_worker {
 	char name[READING_NAME];
 	int64_t rank;           /* below 0: there is one only */
 	char state[READING_WORD];
+	char health[READING_WORD]; /* empty: it is not judged */
 	char retain[READING_WORD];
 	bool overloaded;
 	uint64_t requests;      /* booked on it now */
@@ -33,7 +34,7 @@ struct reading_worker {
 	double prefill_rate;    /* tokens a second; 0: not known */
 	uint64_t held_blocks;
 	uint64_t opens;         /* requests since it is there */
-	uint64_t prompt_tokens, predicted_tokens;
+	uint64_t prompt_tokens, predicted_tokens, best_tokens;
 	uint64_t usage_prompt, usage_cached; /* as the engine said */
 	double running, waiting; /* as the engine publishes; below 0: unknown */
 	double usage;            /* of its cache, 1 is all; below 0: unknown */
@@ -55,7 +56,10 @@ struct reading_upstream {
 	bool connected, stale;
 	uint64_t peers, peers_fresh;
 	uint64_t retries, aborts;
+	uint64_t sessions;      /* on record, with the ids of answers */
 	uint64_t session_hits, session_moves; /* turns that stayed, that left */
+	uint64_t session_grays; /* of those that left: it was held back */
+	uint64_t session_gone;  /* and those whose worker is no more */
 	struct reading_reason reason[READING_REASONS];
 	size_t reasons;
 	struct reading_worker *worker;
