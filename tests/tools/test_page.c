@@ -10,6 +10,7 @@
  * detects them.
  */
 #include "alloc.h"
+#include "browser.h"
 #include "page.h"
 #include "page_document.h"
 #include "sample.h"
@@ -174,21 +175,6 @@ page_text(void)
 	ck_assert_uint_eq(strlen(text), size);
 	return text;
 }
-
-static size_t
-times_in(const char *text, const char *what)
-{
-	size_t n = 0;
-
-	for (; (text = strstr(text, what)) != NULL; text++)
-		n++;
-	return n;
-}
-
-#define ck_has(text, what) \
-	ck_assert_msg(times_in((text), (what)) > 0, "no %s", (what))
-#define ck_hasnt(text, what) \
-	ck_assert_msg(times_in((text), (what)) == 0, "has %s", (what))
 
 /* The table has each policy's numbers as in --format kv. */
 static void
@@ -450,67 +436,18 @@ END_TEST
 
 /* ---------------------------------------------------- external programs --- */
 
-static char folder[PATH_MAX];
-
 static void
-folder_setup(void)
+outside_setup(void)
 {
-	const char *tmp = getenv("TMPDIR");
-
 	setup();
-	snprintf(folder, sizeof(folder), "%s/kvroute-test-XXXXXX",
-	    tmp == NULL ? "/tmp" : tmp);
-	ck_assert_ptr_nonnull(mkdtemp(folder));
+	folder_setup();
 }
 
 static void
-folder_teardown(void)
+outside_teardown(void)
 {
-	char command[PATH_MAX + 32];
-
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	ck_assert_int_eq(system(command), 0);
+	folder_teardown();
 	teardown();
-}
-
-static void
-write_file(const char *name, const char *text)
-{
-	char path[2 * PATH_MAX];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	f = fopen(path, "w");
-	ck_assert_ptr_nonnull(f);
-	fputs(text, f);
-	ck_assert_int_eq(fclose(f), 0);
-}
-
-static bool
-is_there(const char *program)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "command -v %s > /dev/null 2>&1",
-	    program);
-	return system(command) == 0;
-}
-
-/* A command's output, to be freed; *status is that of pclose. */
-static char *
-output_of(const char *command, int *status)
-{
-	char *text = NULL, buffer[4096];
-	size_t size, n;
-	FILE *to = open_memstream(&text, &size), *from = popen(command, "r");
-
-	ck_assert_ptr_nonnull(to);
-	ck_assert_ptr_nonnull(from);
-	while ((n = fread(buffer, 1, sizeof(buffer), from)) > 0)
-		fwrite(buffer, 1, n, to);
-	*status = pclose(from);
-	ck_assert_int_eq(fclose(to), 0);
-	return text;
 }
 
 static void
@@ -649,24 +586,6 @@ ck_frame(const char *said, const char *frame, long width)
 	ck_assert_int_eq(said_number(said, frame, "again"), 0);
 }
 
-/* The sandbox does not work as root and is not needed for our own page. */
-static char *
-browse(void)
-{
-	char command[3 * PATH_MAX], *said;
-	int status;
-
-	snprintf(command, sizeof(command), "timeout -k 5 100 chromium "
-	    "--headless --no-sandbox --disable-gpu --disable-dev-shm-usage "
-	    "--no-first-run --user-data-dir='%s/profile' "
-	    "--allow-file-access-from-files --enable-logging=stderr "
-	    "--window-size=1500,900 --dump-dom 'file://%s/look.html' 2>&1 "
-	    "< /dev/null", folder, folder);
-	said = output_of(command, &status);
-	ck_assert_msg(status == 0, "chromium: %d: %.2000s", status, said);
-	return said;
-}
-
 START_TEST(browsed)
 {
 	char *said;
@@ -714,7 +633,7 @@ suite_page(void)
 	tcase_add_test(c, memory);
 	suite_add_tcase(s, c);
 	tcase_set_timeout(other, 120);
-	tcase_add_checked_fixture(other, folder_setup, folder_teardown);
+	tcase_add_checked_fixture(other, outside_setup, outside_teardown);
 	tcase_add_test(other, parsed);
 	tcase_add_test(other, browsed);
 	suite_add_tcase(s, other);
