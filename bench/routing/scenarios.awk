@@ -12,7 +12,9 @@
 # where the whole interval lies above it, unless the difference is negligible.
 #
 # A policy with keys, @soft, is compared with the same one without. In the family
-# keys it is the one that is compared with the simple methods.
+# keys it is the one that is compared with the simple methods. One by events is
+# compared with a capacity that is told, but not by prompts with images: engines
+# announce them, and routers do not see them.
 #
 # limit: another one than 1.05, and than 1.02 for keys; returns: than .5. named:
 # kinds of requests that name their sessions. whole: all scenarios are meant,
@@ -49,6 +51,7 @@ $1 == "skipped" { why[$2] = $3; next }
 NF >= 4 {
 	family[$2] = $1
 	split($3, word, " ")
+	unseen[$2] = word[1] == "images"
 	names_sessions[$2] = index(" " named " ", " " word[1] " ") > 0
 	overloaded[$2] = index("," $5 ",", ",overloaded,") > 0
 	held[$2] = index("," $5 ",", ",held,") > 0
@@ -242,8 +245,8 @@ function applies(name, best, i)
 	    mean(name, best, "requests") >= from_requests[i]
 }
 
-# The ratios of one policy to another, and a verdict.
-function judge(name, other, policy, at_most,    i, bad)
+# The ratios of one policy to another, and a verdict, or why there is none.
+function judge(name, other, policy, at_most, excuse,    i, bad)
 {
 	printf "| %s | %s | %s |", name, other, policy
 	for (i = 1; i <= n_figures; i++) {
@@ -255,6 +258,10 @@ function judge(name, other, policy, at_most,    i, bad)
 		printf " %s |", interval()
 		if (beyond(at_most, negligible[i]))
 			bad = bad ", " texts[i]
+	}
+	if (excuse != "") {
+		printf " %s |\n", excuse
+		return
 	}
 	missed += bad != ""
 	printf " %s |\n", bad == "" ? "kept" : "MISSED: " substr(bad, 3)
@@ -322,6 +329,25 @@ function keys(    i)
 			keys_of(wanted_of[i])
 }
 
+# Known block by block, and by a capacity.
+function events_of(name,    i)
+{
+	if (!complete(name))
+		return
+	for (i = 1; i <= n_policies; i++)
+		if (policy_of[i] ~ /^balanced:events/)
+			judge(name, "balanced:capacity", policy_of[i], LIMIT,
+			    unseen[name] ? "not judged" : "")
+}
+
+function events(    i)
+{
+	ratios_heading("Events of engines", "beside", LIMIT)
+	for (i = 1; i <= n_wanted; i++)
+		if (!(wanted_of[i] in why))
+			events_of(wanted_of[i])
+}
+
 # Loads whose mark in the table does not fit the utilisation by the best policy.
 function warn_of_overload(    i, name, best, used)
 {
@@ -368,6 +394,8 @@ END {
 		regrets()
 	if (index(policies " ", "@soft ") > 0)
 		keys()
+	if (is_given("balanced:capacity") && index(policies, ":events") > 0)
+		events()
 	figures_over_several()
 	warn_of_overload()
 	warn_of_eviction()

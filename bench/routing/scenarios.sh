@@ -12,12 +12,15 @@
 #
 # A policy with @MODE is run where requests name their sessions. Other policies
 # are not told of the sessions of `conversation`, which its trace does not name;
-# @tie and @hard are run in the family keys alone, and oracles not there.
+# @tie and @hard are run in the family keys alone, and oracles not there. One
+# with +late hears of events after EVENT_DELAY seconds (0.2), and loses
+# EVENT_LOSS per cent of their batches (1), which engines send again; other
+# policies hear them at once.
 #
 # SEEDS="1 2 3 4 5", POLICIES="...": what is run. JOBS: how many at a time.
 # TABLE: another one than scenarios.tsv.
-# LIMIT: of the ratio to the best simple method, 1.05, and of that with keys to
-# that without, 1.02. RETURNS=0.5: the share of
+# LIMIT: of the ratio to the best simple method, and of that with events to a
+# known capacity, 1.05, and of that with keys to that without, 1.02. RETURNS=0.5: the share of
 # its fair share that a worker gets which joins or recovers.
 # TRACES has conversation_trace.jsonl and agentic/.
 set -eu
@@ -30,7 +33,7 @@ case ${1:-} in
 *) oracles='dynamo:oracle balanced:oracle' ;;
 esac
 policies=${POLICIES:-$simple balanced:feedback balanced:capacity
-	balanced:feedback@soft balanced:capacity@soft balanced:feedback@tie
+	balanced:events balanced:events+late balanced:feedback@soft balanced:capacity@soft balanced:feedback@tie
 	balanced:feedback@hard $oracles}
 named='conversation sessions generated images openings'
 seeds=${SEEDS:-1 2 3 4 5}
@@ -118,6 +121,14 @@ run()
 	echo
 }
 
+# Runs policies, if any, that hear of events late: input, options.
+run_late()
+{
+	[ $# -gt 1 ] || return 0
+	run "$@" --event-delay "${EVENT_DELAY:-0.2}" \
+	    --event-loss "${EVENT_LOSS:-1}" | sed 's/^policy=.*/&+late/'
+}
+
 # Runs the policies whose results are missing.
 one()
 {
@@ -129,15 +140,17 @@ one()
 	esac
 	plain=
 	keyed=
+	late=
 	for policy in $policies; do
 		applies "$policy" || continue
 		[ ! -s "$out/$name/$policy.$seed.kv" ] || continue
 		case $policy in
+		*+late) late="$late --policy ${policy%+late}" ;;
 		*@*) keyed="$keyed --policy $policy" ;;
 		*) plain="$plain --policy $policy" ;;
 		esac
 	done
-	[ -n "$plain$keyed" ] || return 0
+	[ -n "$plain$keyed$late" ] || return 0
 	work=$out/$name/.$seed
 	rm -rf "$work"
 	mkdir -p "$work/rows"
@@ -150,15 +163,18 @@ one()
 		generate > "$work/trace"
 		input=$work/trace ;;
 	esac
-	# shellcheck disable=SC2086
+	seen=$input
 	case $requests in
 	conversation*)
 		sed 's/"session": [0-9]*, //' "$work/trace" > "$work/plain"
-		run "$work/plain" $plain
-		run "$input" $keyed ;;
-	*)
-		run "$input" $plain $keyed ;;
-	esac > "$work/kv"
+		seen=$work/plain ;;
+	esac
+	# shellcheck disable=SC2086
+	{
+		run "$seen" $plain
+		run "$input" $keyed
+		run_late "$seen" $late
+	} > "$work/kv"
 	split_rows "$work/rows" "$name" "$seed" < "$work/kv"
 	mv "$work"/rows/* "$out/$name"
 	rm -rf "$work"
