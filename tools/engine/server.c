@@ -422,12 +422,36 @@ on_request(struct evhttp_request *request, void *server)
 
 /* -------------------------------------------------------------- servers --- */
 
+union address {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+/* IPv4 or IPv6; 0: it is neither. */
+static int
+address_read(const struct server *s, union address *a)
+{
+	memset(a, 0, sizeof(*a));
+	if (inet_pton(AF_INET, s->facts->address, &a->in.sin_addr) == 1) {
+		a->in.sin_family = AF_INET;
+		a->in.sin_port = htons(s->port);
+		return sizeof(a->in);
+	}
+	if (inet_pton(AF_INET6, s->facts->address, &a->in6.sin6_addr) != 1)
+		return 0;
+	a->in6.sin6_family = AF_INET6;
+	a->in6.sin6_port = htons(s->port);
+	return sizeof(a->in6);
+}
+
 bool
 server_listen(struct server *s)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET };
+	union address a;
 	struct evconnlistener *listener;
 	socklen_t n = sizeof(a);
+	int length = address_read(s, &a);
 	char why[512];
 
 	if (s->bound != NULL)
@@ -436,17 +460,16 @@ server_listen(struct server *s)
 		warnx("%s", why);
 		return false;
 	}
-	a.sin_port = htons(s->port);
-	if (inet_pton(AF_INET, s->facts->address, &a.sin_addr) != 1)
+	if (length == 0)
 		return false;
 	listener = evconnlistener_new_bind(s->base, NULL, NULL,
 	    LEV_OPT_REUSEABLE | LEV_OPT_CLOSE_ON_EXEC | LEV_OPT_CLOSE_ON_FREE,
-	    BACKLOG, (struct sockaddr *)&a, (int)sizeof(a));
+	    BACKLOG, &a.any, length);
 	if (listener == NULL)
 		return false;
-	if (getsockname(evconnlistener_get_fd(listener),
-	    (struct sockaddr *)&a, &n) == 0)
-		s->port = ntohs(a.sin_port);
+	if (getsockname(evconnlistener_get_fd(listener), &a.any, &n) == 0)
+		s->port = ntohs(a.any.sa_family == AF_INET ? a.in.sin_port :
+		    a.in6.sin6_port);
 	s->bound = evhttp_bind_listener(s->http, listener);
 	if (s->bound == NULL)
 		evconnlistener_free(listener);
