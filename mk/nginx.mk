@@ -71,12 +71,14 @@ nginx-module-here: $(STATIC) ## the same without installing dependencies
 
 # The same with limits so small that tests need no long bodies, and with a file
 # that stops the reading of bodies.
+SMALL := -DNGX_HTTP_KVROUTE_PIECE=1024 -DNGX_HTTP_KVROUTE_SHORT=1024 \
+	-DNGX_HTTP_KVROUTE_TURN_NS=0 -DNGX_HTTP_KVROUTE_STOP=\"stop\"
+
 .PHONY: nginx-module-small
 
 nginx-module-small: $(STATIC) ## the same for tests: small limits, and a file that stops the reading of bodies
 	$(call say,NGINX,$(BUILD)/nginx/small/ngx_http_upstream_kvroute_module.so)
-	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' VARIANT=small \
-	    DEFINES='-DNGX_HTTP_KVROUTE_PIECE=1024 -DNGX_HTTP_KVROUTE_SHORT=1024 -DNGX_HTTP_KVROUTE_TURN_NS=0 -DNGX_HTTP_KVROUTE_STOP=\"stop\"' \
+	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' VARIANT=small DEFINES='$(SMALL)' \
 	    bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
 
 # What nginx-module has built for some nginx is installed as it is: built again
@@ -153,6 +155,17 @@ check-nginx: deps-nginx ## test the module, also with faults; CHECK_NGINX=quick,
 
 check-nginx-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) nginx-module-here nginx-module-small ## the same without installing dependencies
 	@T='$(T)' sh tests/nginx/check.sh $(BUILD)
+
+.PHONY: nginx-newer check-nginx-newer check-nginx-newer-here
+
+nginx-newer: ## fetch a newer nginx and its headers into build/nginx-newer; NGINX_SUITE=sid
+	@sh mk/nginx_newer.sh $(BUILD)
+
+check-nginx-newer: deps-nginx ## test the module on a newer nginx, some cases; skipped if it cannot be fetched; T=, CHECK_NGINX=quick
+	@+$(MAKE) --no-print-directory check-nginx-newer-here
+
+check-nginx-newer-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) $(STATIC) ## the same without installing dependencies
+	@CC='$(CC)' SMALL='$(SMALL)' T='$(T)' sh tests/nginx/check_newer.sh $(BUILD)
 
 .PHONY: bench-nginx bench-nginx-here
 

@@ -96,12 +96,16 @@ module_is_built_under_load()
 
 # ------------------------------------------------------------ other modules
 
+# Those of the module of Lua, if this nginx loads it.
 lua_lines()
 {
 	folder=$("$NGINX_BIN" -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p')
 	[ -e "$folder/ngx_http_lua_module.so" ] || return 1
 	echo "load_module $folder/ndk_http_module.so;
-	    load_module $folder/ngx_http_lua_module.so;"
+	    load_module $folder/ngx_http_lua_module.so;" |
+	    tee "$work/out/lua.conf"
+	echo "events { } pid $work/out/lua.pid;" >> "$work/out/lua.conf"
+	"$NGINX_BIN" -t -e /dev/null -c "$work/out/lua.conf" 2> /dev/null
 }
 
 # What Lua's body filter and the client see of a stream with usage at its end.
@@ -122,7 +126,7 @@ lua_and_client_see()
 # The module loaded last would have the first look at a response.
 lua_sees_no_usage_in_any_order()
 {
-	lines=$(lua_lines) || { skip 'there is no module of Lua'; return; }
+	lines=$(lua_lines) || { skip 'there is no module of Lua for this nginx'; return; }
 	printf 'data: %s\n\n' \
 	    '{"choices":[{"index":0,"delta":{"content":"one"}}]}' '[DONE]' \
 	    > "$work/out/expected"
