@@ -72,7 +72,8 @@ nginx-module-here: $(STATIC) ## the same without installing dependencies
 # The same with limits so small that tests need no long bodies, and with a file
 # that stops the reading of bodies.
 SMALL := -DNGX_HTTP_KVROUTE_PIECE=1024 -DNGX_HTTP_KVROUTE_SHORT=1024 \
-	-DNGX_HTTP_KVROUTE_TURN_NS=0 -DNGX_HTTP_KVROUTE_STOP=\"stop\"
+	-DNGX_HTTP_KVROUTE_TURN_NS=0 -DNGX_HTTP_KVROUTE_STOP=\"stop\" \
+	-DNGX_HTTP_KVROUTE_LEFT_MS=3000
 
 .PHONY: nginx-module-small
 

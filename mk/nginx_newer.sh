@@ -97,8 +97,9 @@ runs()
 if runs; then
 	exit 0
 fi
-command -v apt-get > /dev/null && command -v dpkg-deb > /dev/null ||
-    missing 'this system is not Debian'
+for tool in apt-get apt-cache dpkg-deb timeout; do
+	command -v $tool > /dev/null || missing "there is no $tool"
+done
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial" \
     "$folder/packages"
 : > "$folder/apt/status"

@@ -93,6 +93,15 @@ health_keep(struct health *all, size_t n, const uint64_t *keys, size_t n_keys)
 	}
 }
 
+void
+health_drop(struct health *all, size_t n, uint64_t key)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		(void)swap(&all[i].key, key, 0);
+}
+
 /* ------------------------------------------------------------- evidence --- */
 
 void

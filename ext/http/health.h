@@ -70,6 +70,8 @@ struct health *health_place(struct health *all, size_t n, uint64_t key,
 /* Frees the places of workers that are not among these. */
 void health_keep(struct health *all, size_t n, const uint64_t *keys,
     size_t n_keys);
+/* Frees the place of this one, if it has one. */
+void health_drop(struct health *all, size_t n, uint64_t key);
 
 /* Work that a request which began then has seen done, so many units of it. */
 void health_worked(struct health *h, int64_t began, int64_t ns, double units,

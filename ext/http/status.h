@@ -66,6 +66,8 @@ struct status_upstream {
 	size_t n_loads;
 	const struct status_health *healths; /* those known */
 	size_t n_healths;
+	const uint64_t *left;   /* ids of workers whose server has left */
+	size_t n_left;
 };
 
 struct status {

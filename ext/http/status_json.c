@@ -215,6 +215,18 @@ source_put(struct json *j, const struct worker *w, bool asked)
 		json_text(j, "capacity_source", asked ? "read" : "told");
 }
 
+/* An order still counts once the server is back. */
+static const char *
+state_of(const struct status_upstream *up, const struct worker *w)
+{
+	size_t i;
+
+	for (i = 0; i < up->n_left; i++)
+		if (up->left[i] == w->id)
+			return "left";
+	return status_state_name(w->facts.state);
+}
+
 static void
 worker_put(struct json *j, const struct status_upstream *up,
     const struct worker *w, bool ranked, bool asked)
@@ -223,7 +235,7 @@ worker_put(struct json *j, const struct status_upstream *up,
 	json_bytes(j, "name", w->name, w->name_length);
 	if (ranked)
 		json_whole(j, "rank", w->facts.rank);
-	json_text(j, "state", status_state_name(w->facts.state));
+	json_text(j, "state", state_of(up, w));
 	json_real(j, "weight", w->facts.weight);
 	json_whole(j, "capacity", w->facts.capacity_tokens);
 	source_put(j, w, asked);

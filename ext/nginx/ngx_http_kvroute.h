@@ -5,6 +5,7 @@
  *   module     directives; calls of nginx at start
  *   zone       one region for each upstream, in a zone or in a file
  *   workers    workers of the region = peers of the upstream
+ *   follow     peers that nginx adds and removes while it runs
  *   region     nginx starts, reloads, ends
  *   replicas   what kvroute-sync has brought, once it is silent
  *   reader     the request body, a piece at a time
@@ -55,6 +56,13 @@
 #include "status.h"
 #include "surplus.h"
 
+/* Does this nginx resolve names of servers while it runs, from 1.27.3 on? */
+#if (NGX_HTTP_UPSTREAM_ZONE) && defined ngx_http_upstream_rr_peer_ref
+#define NGX_HTTP_KVROUTE_RESOLVE 1
+#else
+#define NGX_HTTP_KVROUTE_RESOLVE 0
+#endif
+
 enum { NGX_HTTP_KVROUTE_TROUBLES = 64 };
 
 /* What all nginx workers count together; in the zone, without pointers. */
@@ -67,7 +75,7 @@ typedef struct {
 	ngx_atomic_t buckets[HISTOGRAMS][HISTOGRAM_BUCKETS];
 	ngx_atomic_t epoch;     /* changes when ids or states change */
 	ngx_atomic_t silence;   /* as below, of which a line was logged */
-	/* requests that failed at a server: of peer i in [i % TROUBLES] */
+	/* requests that failed at a server: by its key, in [key % TROUBLES] */
 	ngx_atomic_t troubles[NGX_HTTP_KVROUTE_TROUBLES];
 	ngx_atomic_t poller;    /* pid of the process that polls, or 0 */
 	ngx_atomic_t poller_beat; /* time of its latest look */
@@ -83,9 +91,15 @@ typedef struct {
 	struct surplus surplus;
 } ngx_http_kvroute_polled_t;
 
-/* kvroute_server: facts about one address. */
+/* kvroute_server: facts about one address, or all those of a name. */
 typedef struct {
-	ngx_str_t name;
+	ngx_str_t name;         /* as peers are named; empty: of no address */
+	ngx_str_t text;         /* as configured, there: */
+	ngx_str_t file;
+	ngx_uint_t line;
+	ngx_str_t host;         /* of a name, and */
+	in_port_t port;
+	bool ported;            /* it was given */
 	struct kvr_worker facts;
 	bool ask;               /* capacity=auto */
 	bool evicts;            /* eviction= is among the facts */
@@ -103,6 +117,14 @@ typedef struct ngx_http_kvroute_poll_s ngx_http_kvroute_poll_t;
 typedef struct {
 	u_char name[KVR_NAME_MAX];
 	size_t name_len;
+	uint64_t key;           /* of the name */
+	ngx_sockaddr_t address;
+	socklen_t address_len;
+	ngx_http_kvroute_server_t *server; /* its facts, or NULL */
+	ngx_http_kvroute_ask_t *ask;       /* of the process that asks, or NULL */
+	ngx_http_kvroute_poll_t *poll;     /* likewise */
+	bool joined;            /* its workers are in the region; */
+	bool refused;           /* they cannot be, and that was logged */
 	uint64_t *ids;          /* [ranks] of its workers; 0: not known */
 	uint8_t *flags;         /* [ranks], see workers.c */
 	uint32_t ranks;
@@ -113,7 +135,6 @@ typedef struct {
 	bool down;              /* as configured, so not for a while only */
 	ngx_uint_t conns, weight;
 	struct health *health;  /* in the zone, or NULL */
-	uint64_t health_key;
 	bool held;              /* for requests that have no other */
 } ngx_http_kvroute_known_t;
 
@@ -137,6 +158,12 @@ typedef struct {
 	uint64_t digest;        /* BIND */
 	int64_t ttl;
 } ngx_http_kvroute_late_t;
+
+/* A worker whose peer has left. */
+typedef struct {
+	uint64_t id;
+	ngx_msec_t since;
+} ngx_http_kvroute_left_t;
 
 /* Parsers and prompts that no request has. */
 typedef struct ngx_http_kvroute_spares_s ngx_http_kvroute_spares_t;
@@ -187,6 +214,12 @@ typedef struct {
 	uint64_t unloaded;      /* where ending them goes on */
 	ngx_atomic_uint_t epoch;
 	ngx_http_kvroute_known_t *known;
+	ngx_uint_t generation;  /* of the peers, when they were listed */
+	bool resolves;          /* some peers come and go */
+	bool joining;           /* not all of `known` have joined */
+	bool leaving;           /* workers may have no peer */
+	ngx_http_kvroute_left_t *left; /* [options.max_workers], or NULL */
+	ngx_uint_t n_left;
 	ngx_uint_t n_peers;
 	ngx_uint_t n_first;     /* of them, not backups */
 	ngx_uint_t n_workers;   /* of them, with their ranks */
@@ -200,13 +233,11 @@ typedef struct {
 	struct status_name *asked; /* those with capacity=auto */
 	size_t n_asked;
 	/* of the process that asks */
-	ngx_http_kvroute_ask_t *asks;
-	ngx_uint_t n_asks;
+	bool asks;
 	ngx_uint_t asking;      /* now */
 	ngx_event_t ask_timer;
 	ngx_log_t ask_log;
-	ngx_http_kvroute_poll_t *polls;
-	ngx_uint_t n_polls;
+	bool polls;
 	ngx_event_t poll_timer;
 } ngx_http_kvroute_srv_conf_t;
 
@@ -280,7 +311,10 @@ typedef struct {
 typedef struct {
 	/* must come first: state of the stock balancer */
 	ngx_http_upstream_rr_peer_data_t rrp;
-	uintptr_t *tried;       /* scratch, as long as rrp.tried */
+	uintptr_t *tried;       /* scratch, as long as rrp.tried: */
+	ngx_uint_t words;
+	ngx_uint_t generation;  /* of the peers that these are about */
+	ngx_array_t taken;      /* ngx_str_t: names of the tries */
 	ngx_http_request_t *request;
 	ngx_http_kvroute_srv_conf_t *up;
 	/* of the body */
@@ -360,15 +394,17 @@ ngx_int_t ngx_http_kvroute_complain(ngx_log_t *log,
     ngx_http_kvroute_srv_conf_t *up, const char *what, int error);
 
 /* workers */
-/* Makes up->known; false: no memory. */
-bool ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up,
-    ngx_pool_t *pool);
 /* Workers of the region = peers of the upstream, with configured facts. */
 void ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up,
     struct kvr *k, ngx_log_t *log);
-/* What is configured for this server, or NULL. */
-ngx_http_kvroute_server_t *ngx_http_kvroute_server_find(
-    ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name);
+/* One worker and its ranks; `tries` while the lock is held. */
+int ngx_http_kvroute_workers_ensure(ngx_http_kvroute_srv_conf_t *up,
+    struct kvr *k, const ngx_http_kvroute_known_t *known, ngx_uint_t tries);
+/* Of a peer of this name; 0: there is none. */
+uint32_t ngx_http_kvroute_ranks_named(const ngx_http_kvroute_srv_conf_t *up,
+    const void *name, size_t len);
+/* All ids of a peer are to be looked up. */
+void ngx_http_kvroute_ids_due(ngx_http_kvroute_known_t *known);
 /* Updates up->known for the choice of this request. */
 void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
 /* An id or a state has changed: all processes look them up again. */
@@ -380,6 +416,30 @@ ngx_uint_t ngx_http_kvroute_peer_of(ngx_http_kvroute_srv_conf_t *up,
     uint64_t worker, uint32_t *rank);
 /* Of the chosen worker; empty if it is gone. */
 ngx_str_t ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx);
+
+/* follow */
+/* Of a name; never 0. */
+uint64_t ngx_http_kvroute_key(const u_char *name, size_t n);
+/* Makes up->known of the peers as they are now; false: no memory. */
+bool ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+void ngx_http_kvroute_peers_free(ngx_http_kvroute_srv_conf_t *up);
+/* The same, if they have changed since. */
+void ngx_http_kvroute_peers_follow(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+bool ngx_http_kvroute_peers_changed(const ngx_http_kvroute_srv_conf_t *up);
+/* Adds workers of new peers, as far as the lock is free. */
+void ngx_http_kvroute_peers_join(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+/* Now and then: removes those of peers that have left. */
+void ngx_http_kvroute_peers_leave(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+/* What is configured for this peer, or for the name it is of; or NULL. */
+ngx_http_kvroute_server_t *ngx_http_kvroute_server_of(
+    ngx_http_kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer);
+/* Finds the addresses of kvroute_server, once all servers are read. */
+ngx_int_t ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
+    ngx_http_kvroute_srv_conf_t *up);
 
 /* region */
 ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
@@ -488,9 +548,8 @@ const char *ngx_http_kvroute_rank_header_set(ngx_http_kvroute_srv_conf_t *up,
 /* Is there room for so many? The peers are known. */
 ngx_int_t ngx_http_kvroute_ranks_check(ngx_conf_t *cf,
     ngx_http_kvroute_srv_conf_t *up);
-/* How many workers a server is: 1 without ranks. */
-uint32_t ngx_http_kvroute_ranks_of(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *name);
+/* How many workers a server is: 1 without ranks, or without facts. */
+uint32_t ngx_http_kvroute_ranks_of(const ngx_http_kvroute_server_t *server);
 /* Makes a place for the rank in the head of the request, */
 ngx_int_t ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx);
 /* and writes the chosen one there, or none. */
@@ -525,6 +584,8 @@ void ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx);
 void ngx_http_kvroute_session_answered(ngx_http_kvroute_ctx_t *ctx);
 
 /* peer */
+/* The server of the latest try; empty: none. It stays when the peer is freed. */
+ngx_str_t ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx);
 /* That the request went to, or the one of its ranks that `draw` draws. */
 uint64_t ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx,
     uint64_t draw);
@@ -532,18 +593,23 @@ ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 
 /* capacity */
-/* Once up->known is made; false: no memory. */
-bool ngx_http_kvroute_asks_begin(ngx_http_kvroute_srv_conf_t *up,
+/* Once up->known is made. */
+void ngx_http_kvroute_asks_begin(ngx_http_kvroute_srv_conf_t *up,
     ngx_cycle_t *cycle);
+/* Peers of up->known are new. */
+void ngx_http_kvroute_asks_follow(ngx_http_kvroute_srv_conf_t *up);
+void ngx_http_kvroute_ask_free(ngx_http_kvroute_ask_t *ask);
 void ngx_http_kvroute_asks_leave(ngx_http_kvroute_srv_conf_t *up);
-/* A request failed at this peer of up->known. */
+/* A request failed at this peer. */
 void ngx_http_kvroute_trouble(ngx_http_kvroute_srv_conf_t *up,
-    ngx_uint_t place);
+    const ngx_str_t *name);
 
 /* poll */
 /* As asks: once up->known is made. Each process; one of them polls. */
-bool ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
+void ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
     ngx_cycle_t *cycle);
+void ngx_http_kvroute_polls_follow(ngx_http_kvroute_srv_conf_t *up);
+void ngx_http_kvroute_poll_free(ngx_http_kvroute_poll_t *poll);
 void ngx_http_kvroute_polls_leave(ngx_http_kvroute_srv_conf_t *up);
 /* What is known, at most n_workers of them. */
 size_t ngx_http_kvroute_polled_list(const ngx_http_kvroute_srv_conf_t *up,
@@ -556,12 +622,14 @@ const char *ngx_http_kvroute_poll_path_set(ngx_http_kvroute_srv_conf_t *up,
 
 /* health */
 bool ngx_http_kvroute_health_on(const ngx_http_kvroute_srv_conf_t *up);
-/* Of the master; then of each process, once up->known is made. */
+/* Of the master. */
 void ngx_http_kvroute_health_prepare(ngx_http_kvroute_srv_conf_t *up,
     ngx_log_t *log);
-/* False: no memory. */
-bool ngx_http_kvroute_health_begin(ngx_http_kvroute_srv_conf_t *up,
-    ngx_pool_t *pool);
+/* Of each process: up->known is made, and up->fleet has room. */
+void ngx_http_kvroute_health_follow(ngx_http_kvroute_srv_conf_t *up);
+/* The worker of this key has left. */
+void ngx_http_kvroute_health_leave(ngx_http_kvroute_srv_conf_t *up,
+    uint64_t key);
 /* For a choice: up->known[].held. */
 void ngx_http_kvroute_health_look(ngx_http_kvroute_ctx_t *ctx, int64_t now);
 /* A gray peer that this request is to try; n_peers: none. */

@@ -36,7 +36,7 @@ enum {
 struct ngx_http_kvroute_ask_s {
 	ngx_http_kvroute_srv_conf_t *up;
 	ngx_http_kvroute_server_t *server; /* as configured */
-	ngx_uint_t place;        /* in up->known */
+	uint64_t key;            /* of its name */
 	struct probe *probe;     /* while it is asked, or NULL */
 	ngx_http_kvroute_fetch_t fetch;
 	/* what is known */
@@ -98,7 +98,7 @@ static void
 facts_write(ngx_http_kvroute_ask_t *ask)
 {
 	const ngx_str_t *name = &ask->fetch.name;
-	uint32_t rank, ranks = ngx_http_kvroute_ranks_of(ask->up, name);
+	uint32_t rank, ranks = ngx_http_kvroute_ranks_of(ask->server);
 	uint64_t id;
 
 	facts_write_to(ask, ask->id);
@@ -233,7 +233,7 @@ path_ask(ngx_http_kvroute_ask_t *ask)
 static void
 begin(ngx_http_kvroute_ask_t *ask)
 {
-	ask->troubles = ask->up->shared->troubles[ask->place %
+	ask->troubles = ask->up->shared->troubles[ask->key %
 	    NGX_HTTP_KVROUTE_TROUBLES];
 	ask->probe = probe_new(0);
 	if (ask->probe == NULL)
@@ -253,7 +253,7 @@ static bool
 doubtful(ngx_http_kvroute_ask_t *ask)
 {
 	return ask->failures == 0 && passed(ask->answered + AGAIN_MS) &&
-	    ask->troubles != ask->up->shared->troubles[ask->place %
+	    ask->troubles != ask->up->shared->troubles[ask->key %
 	    NGX_HTTP_KVROUTE_TROUBLES];
 }
 
@@ -277,73 +277,76 @@ on_tick(ngx_event_t *event)
 
 	if (ngx_exiting || ngx_quit || ngx_terminate)
 		return;
-	for (i = 0; i < up->n_asks; i++)
-		look(&up->asks[i]);
+	for (i = 0; i < up->n_peers; i++)
+		if (up->known[i].ask != NULL)
+			look(up->known[i].ask);
 	ngx_add_timer(event, TICK_MS);
 }
 
 /* ------------------------------------------------------------- process --- */
 
-static bool
-ask_make(ngx_http_kvroute_ask_t *ask, ngx_http_kvroute_srv_conf_t *up,
-    ngx_http_upstream_rr_peer_t *peer, ngx_pool_t *pool)
+/* NULL: no memory; the next change of the peers tries again. */
+static ngx_http_kvroute_ask_t *
+ask_make(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_http_kvroute_known_t *known)
 {
+	ngx_http_kvroute_ask_t *ask = ngx_calloc(sizeof(*ask),
+	    up->ask_timer.log);
+
+	if (ask == NULL)
+		return NULL;
 	ask->up = up;
+	ask->server = known->server;
+	ask->key = known->key;
 	ask->due = ngx_current_msec;
 	ask->fetch.data = ask;
 	ask->fetch.read = on_data;
 	ask->fetch.failed = on_failure;
-	return ngx_http_kvroute_fetch_init(&ask->fetch, peer, &up->ask_log,
-	    pool);
+	ngx_http_kvroute_fetch_init(&ask->fetch, known, &up->ask_log);
+	return ask;
 }
 
-static bool
-asks_make(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
+void
+ngx_http_kvroute_ask_free(ngx_http_kvroute_ask_t *ask)
 {
-	ngx_http_upstream_rr_peers_t *peers;
-	ngx_http_upstream_rr_peer_t *peer;
-	ngx_http_kvroute_server_t *server;
-	ngx_http_kvroute_ask_t *ask;
-	ngx_uint_t place = 0;
-
-	up->asks = ngx_pcalloc(pool, (up->n_peers + 1) * sizeof(*up->asks));
-	if (up->asks == NULL)
-		return false;
-	for (peers = up->upstream->peer.data; peers != NULL;
-	    peers = peers->next) {
-		for (peer = peers->peer; peer != NULL && place < up->n_peers;
-		    peer = peer->next, place++) {
-			server = ngx_http_kvroute_server_find(up, &peer->name);
-			if (server == NULL || !server->ask)
-				continue;
-			ask = &up->asks[up->n_asks++];
-			ask->server = server;
-			ask->place = place;
-			if (!ask_make(ask, up, peer, pool))
-				return false;
-		}
-	}
-	return true;
+	leave(ask);
+	ngx_free(ask);
 }
 
-bool
+void
+ngx_http_kvroute_asks_follow(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
+	bool any = false;
+
+	if (!up->asks)
+		return;
+	for (known = up->known; known < end; known++) {
+		if (known->server == NULL || !known->server->ask)
+			continue;
+		if (known->ask == NULL)
+			known->ask = ask_make(up, known);
+		any |= known->ask != NULL;
+	}
+	if (any && !up->ask_timer.timer_set)
+		ngx_add_timer(&up->ask_timer, 1);
+}
+
+void
 ngx_http_kvroute_asks_begin(ngx_http_kvroute_srv_conf_t *up,
     ngx_cycle_t *cycle)
 {
 	if (ngx_process == NGX_PROCESS_HELPER || ngx_worker != 0)
-		return true;
+		return;
 	/* Failures to connect are expected, and logged here. */
 	up->ask_log = *cycle->log;
 	up->ask_log.log_level = NGX_LOG_ALERT;
-	if (!asks_make(up, cycle->pool))
-		return false;
 	up->ask_timer.handler = on_tick;
 	up->ask_timer.data = up;
 	up->ask_timer.log = cycle->log;
 	up->ask_timer.cancelable = 1;
-	if (up->n_asks > 0)
-		ngx_add_timer(&up->ask_timer, 1);
-	return true;
+	up->asks = true;
+	ngx_http_kvroute_asks_follow(up);
 }
 
 void
@@ -351,13 +354,16 @@ ngx_http_kvroute_asks_leave(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_uint_t i;
 
-	for (i = 0; i < up->n_asks; i++)
-		leave(&up->asks[i]);
+	for (i = 0; i < up->n_peers; i++)
+		if (up->known[i].ask != NULL)
+			leave(up->known[i].ask);
 }
 
 void
-ngx_http_kvroute_trouble(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t place)
+ngx_http_kvroute_trouble(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name)
 {
-	(void)ngx_atomic_fetch_add(&up->shared->troubles[place %
+	(void)ngx_atomic_fetch_add(&up->shared->troubles[
+	    ngx_http_kvroute_key(name->data, name->len) %
 	    NGX_HTTP_KVROUTE_TROUBLES], 1);
 }

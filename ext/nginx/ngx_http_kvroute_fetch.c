@@ -87,7 +87,7 @@ ngx_http_kvroute_fetch_host(ngx_http_kvroute_fetch_t *fetch)
 {
 	static const ngx_str_t local = ngx_string("localhost");
 
-	return fetch->sockaddr->sa_family == AF_UNIX ? local : fetch->name;
+	return fetch->address.sockaddr.sa_family == AF_UNIX ? local : fetch->name;
 }
 
 void
@@ -99,8 +99,8 @@ ngx_http_kvroute_fetch(ngx_http_kvroute_fetch_t *fetch, ngx_msec_t deadline)
 
 	fetch->sent = 0;
 	ngx_memzero(&pc, sizeof(pc));
-	pc.sockaddr = fetch->sockaddr;
-	pc.socklen = fetch->socklen;
+	pc.sockaddr = &fetch->address.sockaddr;
+	pc.socklen = fetch->address_len;
 	pc.name = &fetch->name;
 	pc.get = ngx_event_get_peer;
 	pc.log = fetch->log;
@@ -120,21 +120,18 @@ ngx_http_kvroute_fetch(ngx_http_kvroute_fetch_t *fetch, ngx_msec_t deadline)
 		on_write(c->write);
 }
 
-bool
+void
 ngx_http_kvroute_fetch_init(ngx_http_kvroute_fetch_t *fetch,
-    ngx_http_upstream_rr_peer_t *peer, ngx_log_t *log, ngx_pool_t *pool)
+    const ngx_http_kvroute_known_t *known, ngx_log_t *log)
 {
 	fetch->log = log;
-	fetch->name.len = peer->name.len;
-	fetch->name.data = ngx_pstrdup(pool, &peer->name);
-	fetch->socklen = peer->socklen;
-	fetch->sockaddr = ngx_palloc(pool, peer->socklen);
-	if (fetch->name.data == NULL || fetch->sockaddr == NULL)
-		return false;
-	ngx_memcpy(fetch->sockaddr, peer->sockaddr, peer->socklen);
+	fetch->name.len = known->name_len;
+	fetch->name.data = fetch->text;
+	ngx_memcpy(fetch->text, known->name, known->name_len);
+	fetch->address = known->address;
+	fetch->address_len = known->address_len;
 	fetch->deadline.handler = on_deadline;
 	fetch->deadline.data = fetch;
 	fetch->deadline.log = log;
 	fetch->deadline.cancelable = 1;
-	return true;
 }

@@ -31,9 +31,10 @@ struct ngx_http_kvroute_fetch_s {
 	u_char request[NGX_HTTP_KVROUTE_FETCH_REQUEST];
 	size_t to_send;
 	/* its own */
-	ngx_str_t name;
-	struct sockaddr *sockaddr;
-	socklen_t socklen;
+	ngx_str_t name;          /* in `text` */
+	u_char text[KVR_NAME_MAX];
+	ngx_sockaddr_t address;
+	socklen_t address_len;
 	ngx_log_t *log;
 	ngx_connection_t *connection; /* or NULL */
 	ngx_event_t deadline;
@@ -41,8 +42,8 @@ struct ngx_http_kvroute_fetch_s {
 };
 
 /* Failures to connect are expected: the log should pass over them. */
-bool ngx_http_kvroute_fetch_init(ngx_http_kvroute_fetch_t *fetch,
-    ngx_http_upstream_rr_peer_t *peer, ngx_log_t *log, ngx_pool_t *pool);
+void ngx_http_kvroute_fetch_init(ngx_http_kvroute_fetch_t *fetch,
+    const ngx_http_kvroute_known_t *known, ngx_log_t *log);
 /* As nginx names peers; a local socket has no such name. */
 ngx_str_t ngx_http_kvroute_fetch_host(ngx_http_kvroute_fetch_t *fetch);
 /* Sends the request and waits for the response, so long for all of it. */

@@ -47,18 +47,6 @@ ngx_http_kvroute_health_on(const ngx_http_kvroute_srv_conf_t *up)
 	return up->gray > 0 || up->slow_start > 0;
 }
 
-/* FNV-1a of the name; never 0. */
-static uint64_t
-key_of(const u_char *name, size_t n)
-{
-	uint64_t key = UINT64_C(0xcbf29ce484222325);
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		key = (key ^ name[i]) * UINT64_C(0x100000001b3);
-	return key | 1;
-}
-
 /*
  * Of the master, before the processes begin: what is known of servers that stay
  * is kept over a reload, and new ones warm up, unless all are new.
@@ -81,7 +69,8 @@ ngx_http_kvroute_health_prepare(ngx_http_kvroute_srv_conf_t *up,
 		return;
 	for (peer = peers->peer; peer != NULL && n < peers->number;
 	    peer = peer->next)
-		keys[n++] = key_of(peer->name.data, peer->name.len);
+		keys[n++] = ngx_http_kvroute_key(peer->name.data,
+		    peer->name.len);
 	for (i = 0; i < up->options.max_workers && first; i++)
 		first = up->health[i].key == 0;
 	health_keep(up->health, up->options.max_workers, keys, n);
@@ -105,27 +94,34 @@ fleet_add(ngx_http_kvroute_srv_conf_t *up, struct health *h)
 	up->fleet[up->n_fleet++] = h;
 }
 
-/* Backups are not judged: what they do is not what the others do. */
-bool
-ngx_http_kvroute_health_begin(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
+/*
+ * Backups are not judged: what they do is not what the others do. One that is
+ * new while nginx runs warms up.
+ */
+void
+ngx_http_kvroute_health_follow(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_known_t *known;
+	ngx_http_kvroute_known_t *known, *end = up->known + up->n_first;
 	bool fresh;
 
 	up->n_fleet = 0;
 	if (up->health == NULL || !ngx_http_kvroute_health_on(up))
-		return true;
-	up->fleet = ngx_pcalloc(pool, (up->n_first + 1) * sizeof(*up->fleet));
-	if (up->fleet == NULL)
-		return false;
-	for (known = up->known; known < up->known + up->n_first; known++) {
-		known->health_key = key_of(known->name, known->name_len);
+		return;
+	for (known = up->known; known < end; known++) {
 		known->health = health_place(up->health,
-		    up->options.max_workers, known->health_key, &fresh);
+		    up->options.max_workers, known->key, &fresh);
+		if (known->health != NULL && fresh)
+			health_cool(known->health);
 		if (known->health != NULL)
 			fleet_add(up, known->health);
 	}
-	return true;
+}
+
+void
+ngx_http_kvroute_health_leave(ngx_http_kvroute_srv_conf_t *up, uint64_t key)
+{
+	if (up->health != NULL)
+		health_drop(up->health, up->options.max_workers, key);
 }
 
 /* --------------------------------------------------------------- choice --- */
@@ -262,12 +258,11 @@ ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
 
 	ctx->health = i < up->n_peers ? up->known[i].health : NULL;
 	if (ctx->health == NULL || !health_is_of(ctx->health,
-	    up->known[i].health_key))
+	    up->known[i].key))
 		return;
-	ctx->health_key = up->known[i].health_key;
+	ctx->health_key = up->known[i].key;
 	ctx->stalled = false;
-	ctx->health_name.data = up->known[i].name;
-	ctx->health_name.len = up->known[i].name_len;
+	ctx->health_name = ngx_http_kvroute_taken_name(ctx);
 	ctx->due = true;
 	ctx->failed = ctx->answered = ctx->cools = false;
 	ctx->sent_at = ctx->seen_at = now;

@@ -12,7 +12,8 @@
  * nginx decides which peers are usable (down, backup, max_fails, max_conns,
  * already tried) and takes the chosen one: all other peers are marked as tried
  * while the stock method looks for one. So weights, failures and connections
- * are counted only by nginx.
+ * are counted only by nginx. Peers may come and go between any two of these
+ * calls: see follow.c.
  *
  *     up->known    [ first | first | first | backup ]   updated for a choice
  *     rrp.tried      bits of `first`, or, once none is left there, `backup`
@@ -26,14 +27,102 @@
  */
 #include "ngx_http_kvroute.h"
 
-enum { WORD = 8 * sizeof(uintptr_t) };
+enum { WORD = 8 * sizeof(uintptr_t), LOOKS = 4 };
 
 /* ----------------------------------------------------------------- take --- */
 
 static ngx_uint_t
-words_of(const ngx_http_upstream_rr_peers_t *peers)
+words_of(ngx_uint_t peers)
 {
-	return (peers->number + WORD - 1) / WORD;
+	return (peers + WORD - 1) / WORD;
+}
+
+static bool
+is_called(const ngx_http_kvroute_known_t *known, const ngx_str_t *name)
+{
+	return known->name_len == name->len &&
+	    ngx_memcmp(known->name, name->data, name->len) == 0;
+}
+
+/* Its position among `n` first of up->known; n: none. */
+static ngx_uint_t
+peer_called(const ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
+    ngx_uint_t n)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < n && !is_called(&up->known[i], name); i++)
+		continue;
+	return i;
+}
+
+ngx_str_t
+ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx)
+{
+	const ngx_str_t *names = ctx->taken.elts;
+	ngx_str_t none = ngx_null_string;
+
+	return ctx->taken.nelts == 0 ? none : names[ctx->taken.nelts - 1];
+}
+
+/* Once nginx has taken it back, a peer may be freed. */
+static void
+name_keep(ngx_http_kvroute_ctx_t *ctx)
+{
+	const ngx_str_t *name = &ctx->rrp.current->name;
+	ngx_str_t *copy = ngx_array_push(&ctx->taken);
+
+	if (copy == NULL)
+		return;
+	copy->len = name->len;
+	copy->data = ngx_pstrdup(ctx->request->pool, &ctx->rrp.current->name);
+	if (copy->data == NULL)
+		copy->len = 0;
+}
+
+static ngx_int_t
+stock_get(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
+{
+	ngx_int_t rc = ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp);
+
+	if (rc == NGX_OK)
+		name_keep(ctx);
+	return rc;
+}
+
+/*
+ * The bits of tried peers are about those of up->known, also when these are
+ * others than at the latest try. A spare word: the backups may be more by now.
+ */
+static bool
+tried_fit(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	const ngx_str_t *names = ctx->taken.elts;
+	ngx_uint_t words = words_of(up->n_peers) + 1, i, at;
+	uintptr_t *place = ctx->rrp.tried;
+
+	if (words > ctx->words) {
+		place = ngx_palloc(ctx->request->pool,
+		    2 * words * sizeof(uintptr_t));
+		if (place == NULL)
+			return false;
+		ctx->words = words;
+		ctx->tried = place + words;
+	}
+	ngx_memzero(place, ctx->words * sizeof(uintptr_t));
+	ctx->rrp.tried = place;
+	ctx->rrp.peers = up->upstream->peer.data;
+	ctx->generation = up->generation;
+#if (NGX_HTTP_KVROUTE_RESOLVE)
+	ctx->rrp.config = up->generation;
+#endif
+	for (i = 0; i < ctx->taken.nelts; i++) {
+		at = peer_called(up, &names[i], up->n_first);
+		if (at < up->n_first)
+			place[at / WORD] |= (uintptr_t)1 << (at % WORD);
+	}
+	return true;
 }
 
 /* Switches to the backups when no first peer is left; never back. */
@@ -45,8 +134,7 @@ backups(ngx_http_kvroute_ctx_t *ctx)
 	for (i = 0; i < ctx->up->n_first; i++)
 		ctx->up->known[i].usable = false;
 	ctx->rrp.peers = ctx->rrp.peers->next;
-	ngx_memzero(ctx->rrp.tried, words_of(ctx->rrp.peers) *
-	    sizeof(uintptr_t));
+	ngx_memzero(ctx->rrp.tried, ctx->words * sizeof(uintptr_t));
 }
 
 /*
@@ -67,11 +155,11 @@ take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 		i -= ctx->up->n_first;
 	}
 	peers = ctx->rrp.peers;
-	bytes = words_of(peers) * sizeof(uintptr_t);
+	bytes = ctx->words * sizeof(uintptr_t);
 	ngx_memcpy(ctx->tried, ctx->rrp.tried, bytes);
 	ngx_memset(ctx->rrp.tried, 0xff, bytes);
 	ctx->rrp.tried[i / WORD] &= ~((uintptr_t)1 << (i % WORD));
-	rc = ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp);
+	rc = stock_get(ctx, pc);
 	/* If that peer was not available, a backup may have been found. */
 	if (ctx->rrp.peers != peers && rc == NGX_OK)
 		return rc;
@@ -146,9 +234,8 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 			return rc;
 	}
 	/* None: the stock method handles that. */
-	ngx_memset(ctx->rrp.tried, 0xff, words_of(ctx->rrp.peers) *
-	    sizeof(uintptr_t));
-	return ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp);
+	ngx_memset(ctx->rrp.tried, 0xff, ctx->words * sizeof(uintptr_t));
+	return stock_get(ctx, pc);
 }
 
 /* --------------------------------------------------------------- choice --- */
@@ -295,10 +382,8 @@ take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	i = ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank);
 	rc = i < ctx->up->n_peers && known[i].usable ? take(ctx, pc, i) :
 	    NGX_BUSY;
-	*current = rc == NGX_OK &&
-	    ctx->rrp.current->name.len == known[i].name_len &&
-	    ngx_memcmp(ctx->rrp.current->name.data, known[i].name,
-	    known[i].name_len) == 0;
+	*current = rc == NGX_OK && is_called(&known[i],
+	    &ctx->rrp.current->name);
 	if (*current)
 		ctx->rank = known[i].named ? (ngx_int_t)rank : -1;
 	return rc;
@@ -379,16 +464,9 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 static ngx_uint_t
 taken_peer(ngx_http_kvroute_ctx_t *ctx)
 {
-	const ngx_str_t *name = &ctx->rrp.current->name;
-	ngx_http_kvroute_known_t *known = ctx->up->known;
-	ngx_uint_t i;
+	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
 
-	for (i = 0; i < ctx->up->n_peers; i++) {
-		if (known[i].name_len == name->len &&
-		    ngx_memcmp(known[i].name, name->data, name->len) == 0)
-			break;
-	}
-	return i;
+	return peer_called(ctx->up, &name, ctx->up->n_peers);
 }
 
 /* ---------------------------------------------------------------- probe --- */
@@ -511,8 +589,7 @@ take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	bool sure = ctx->opinion == REASON_COST &&
 	    choose(ctx, now, false);
 	ngx_int_t rc = ctx->up->shadow == NGX_HTTP_KVROUTE_ROUND_ROBIN ?
-	    ngx_http_upstream_get_round_robin_peer(pc, &ctx->rrp) :
-	    take_least(ctx, pc);
+	    stock_get(ctx, pc) : take_least(ctx, pc);
 
 	if (sure && rc == NGX_OK)
 		shadow_book(ctx, now);
@@ -533,30 +610,44 @@ take_any(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	    take_least(ctx, pc);
 }
 
+/* Once, by the peers as they are now. */
 static ngx_int_t
-peer_get(ngx_peer_connection_t *pc, void *data)
+take_once(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
-	ngx_http_kvroute_ctx_t *ctx = data;
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
-	int64_t began = kvr_clock_now();
-	ngx_int_t rc;
 
 	ctx->reason = ctx->opinion;
 	ctx->worker = 0;
 	ctx->rank = -1;
 	ctx->affinity = KVR_AFFINITY_NONE;
 	ngx_memzero(&ctx->decision, sizeof(ctx->decision));
+	ctx->probe = false;
+	ngx_http_kvroute_peers_follow(up, ctx->request->connection->log);
+	if (ctx->generation != up->generation && !tried_fit(ctx))
+		return NGX_ERROR;
+	ngx_http_kvroute_peers_look(ctx);
+	ngx_http_kvroute_health_look(ctx, now);
+	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
+		return take_shadowed(ctx, pc, now);
+	return ngx_http_kvroute_session_find(ctx, now) ?
+	    take_kept(ctx, pc, now) : take_any(ctx, pc, now);
+}
+
+static ngx_int_t
+peer_get(ngx_peer_connection_t *pc, void *data)
+{
+	ngx_http_kvroute_ctx_t *ctx = data;
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	int64_t began = kvr_clock_now();
+	ngx_uint_t looks = LOOKS;
+	ngx_int_t rc;
+
 	if (ctx->tries++ > 0)
 		ngx_http_kvroute_count(up, COUNT_RETRIES, 1);
-	ctx->probe = false;
-	ngx_http_kvroute_peers_look(ctx);
-	ngx_http_kvroute_health_look(ctx, began);
-	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
-		rc = take_shadowed(ctx, pc, began);
-	else if (ngx_http_kvroute_session_find(ctx, began))
-		rc = take_kept(ctx, pc, began);
-	else
-		rc = take_any(ctx, pc, began);
+	do /* the peers may change meanwhile: then nginx has none */
+		rc = take_once(ctx, pc, began);
+	while (rc == NGX_BUSY && ngx_http_kvroute_peers_changed(up) &&
+	    --looks > 0);
 	if (rc == NGX_OK && up->n_fleet > 0)
 		ngx_http_kvroute_health_sent(ctx, taken_peer(ctx), began);
 	ngx_http_kvroute_rank_write(ctx);
@@ -608,6 +699,7 @@ static void
 refusal_note(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
 	ngx_uint_t i = taken_peer(ctx);
 	bool any = false;
 	uint32_t rank;
@@ -620,7 +712,7 @@ refusal_note(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
 	    "kvroute: worker \"%V\" refuses connections: its record "
-	    "is reset", &ctx->rrp.current->name);
+	    "is reset", &name);
 	ngx_http_kvroute_count(up, COUNT_REFUSED, 1);
 }
 
@@ -655,6 +747,7 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 	bool taken = was_taken(ctx, state);
 	ngx_uint_t told = ctx->rrp.current == NULL ? state :
 	    ngx_http_kvroute_health_free(ctx, pc, state);
+	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
 
 	if (taken && to_pass(ctx))
 		ctx->ending = true;
@@ -663,7 +756,7 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 	if (ctx->rrp.current != NULL && was_refused(ctx, pc, state, error))
 		refusal_note(ctx);
 	if (ctx->rrp.current != NULL && (told & NGX_PEER_FAILED))
-		ngx_http_kvroute_trouble(ctx->up, taken_peer(ctx));
+		ngx_http_kvroute_trouble(ctx->up, &name);
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, told);
 }
@@ -699,24 +792,12 @@ ctx_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 	ctx->up = up;
 	ctx->rank = -1;
 	cln = ngx_pool_cleanup_add(r->pool, 0);
-	if (cln == NULL)
+	if (cln == NULL || ngx_array_init(&ctx->taken, r->pool, 2,
+	    sizeof(ngx_str_t)) != NGX_OK)
 		return NULL;
 	cln->handler = cleanup;
 	cln->data = ctx;
 	return ctx;
-}
-
-static ngx_int_t
-tried_make(ngx_http_kvroute_ctx_t *ctx)
-{
-	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
-	ngx_uint_t words = words_of(peers);
-
-	if (peers->next != NULL)
-		words = ngx_max(words, words_of(peers->next));
-	ctx->tried = ngx_pcalloc(ctx->request->pool,
-	    (words + 1) * sizeof(uintptr_t));
-	return ctx->tried == NULL ? NGX_ERROR : NGX_OK;
 }
 
 static ngx_int_t
@@ -733,7 +814,8 @@ peer_init(ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us)
 		return NGX_ERROR;
 	loc->seen = up;
 	r->upstream->peer.data = &ctx->rrp;
-	if (up->init_stock(r, us) != NGX_OK || tried_make(ctx) != NGX_OK)
+	ngx_http_kvroute_peers_follow(up, r->connection->log);
+	if (up->init_stock(r, us) != NGX_OK || !tried_fit(ctx))
 		return NGX_ERROR;
 	r->upstream->peer.get = peer_get;
 	r->upstream->peer.free = peer_free;
@@ -758,5 +840,7 @@ ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
 		return NGX_ERROR;
 	up->init_stock = us->peer.init;
 	us->peer.init = peer_init;
+	if (ngx_http_kvroute_servers_settle(cf, up) != NGX_OK)
+		return NGX_ERROR;
 	return ngx_http_kvroute_ranks_check(cf, up);
 }

@@ -17,9 +17,12 @@
  *
  * What a poll says is good for STALE polls. Then the load that was set ends,
  * and it is not known until the engine answers again. A worker that the zone
- * does not know, since it is new, was reset, or has another place after a
- * reload, loses at once what was set before, maybe by another life of nginx.
- * With poll=off a leader is made, too, does that, and rests.
+ * does not know, since it is new or was reset, loses at once what was set
+ * before, maybe by another life of nginx. With poll=off a leader is made, too,
+ * does that, and rests.
+ *
+ * A place in the zone is that of an id, and free again once that worker is gone:
+ * servers may come and go.
  */
 #include "ngx_http_kvroute_fetch.h"
 
@@ -45,7 +48,6 @@ enum {
 struct ngx_http_kvroute_poll_s {
 	ngx_http_kvroute_srv_conf_t *up;
 	ngx_http_kvroute_fetch_t fetch;
-	ngx_uint_t place;        /* of its first rank in shared->polled */
 	uint32_t ranks;
 	struct load_reader *reader; /* while it is asked, or NULL */
 	struct response response;
@@ -53,22 +55,67 @@ struct ngx_http_kvroute_poll_s {
 	ngx_msec_t due;
 	ngx_uint_t failures;
 	bool known;              /* it has said so before */
+	struct {
+		uint64_t id;     /* as it was looked up, or 0 */
+		uint32_t place;  /* in up->polled, if that id is there */
+	} at[];                  /* [ranks] */
 };
 
-static ngx_http_kvroute_polled_t *
-polled_of(ngx_http_kvroute_poll_t *poll, uint32_t rank)
-{
-	return &poll->up->polled[poll->place + rank];
-}
-
+/* 0: it is not known now. While the lock is held it is as before. */
 static uint64_t
 id_of(ngx_http_kvroute_poll_t *poll, uint32_t rank)
 {
 	uint64_t id = 0;
-
-	return kvr_worker_find(poll->up->kvr,
+	int error = kvr_worker_find(poll->up->kvr,
 	    (const char *)poll->fetch.name.data, poll->fetch.name.len, rank,
-	    &id) == KVR_OK ? id : 0;
+	    &id);
+
+	if (error != KVR_EBUSY)
+		poll->at[rank].id = error == KVR_OK ? id : 0;
+	return poll->at[rank].id;
+}
+
+/* ---------------------------------------------------------------- zone --- */
+
+/* What the zone knows of this worker, or NULL. */
+static ngx_http_kvroute_polled_t *
+polled_of(ngx_http_kvroute_poll_t *poll, uint32_t rank, uint64_t id)
+{
+	ngx_http_kvroute_polled_t *all = poll->up->polled;
+	uint32_t i = poll->at[rank].place;
+
+	if (id == 0)
+		return NULL;
+	if (all[i].worker == id)
+		return &all[i];
+	for (i = 0; i < poll->up->options.max_workers; i++)
+		if (all[i].worker == id) {
+			poll->at[rank].place = i;
+			return &all[i];
+		}
+	return NULL;
+}
+
+/* Nobody's, or that of a worker that is gone. */
+static bool
+is_free(ngx_http_kvroute_srv_conf_t *up, const ngx_http_kvroute_polled_t *p)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	return p->worker == 0 ||
+	    kvr_worker_get(up->kvr, p->worker, &facts) == KVR_EWORKER;
+}
+
+/* NULL: there is none now, since the lock is held. */
+static ngx_http_kvroute_polled_t *
+place_take(ngx_http_kvroute_srv_conf_t *up)
+{
+	uint32_t i;
+
+	for (i = 0; i < up->options.max_workers; i++)
+		if (is_free(up, &up->polled[i]))
+			return &up->polled[i];
+	return NULL;
 }
 
 /* --------------------------------------------------------------- leader --- */
@@ -92,9 +139,10 @@ polls_spread(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_uint_t i;
 
-	for (i = 0; i < up->n_polls; i++)
-		up->polls[i].due = ngx_current_msec +
-		    up->poll_ms * i / up->n_polls;
+	for (i = 0; i < up->n_peers; i++)
+		if (up->known[i].poll != NULL)
+			up->known[i].poll->due = ngx_current_msec +
+			    up->poll_ms * i / up->n_peers;
 }
 
 /* Is this process the leader, from now on if there is none? */
@@ -118,15 +166,21 @@ lead(ngx_http_kvroute_srv_conf_t *up)
 }
 
 static void
+poll_leave(ngx_http_kvroute_poll_t *poll)
+{
+	ngx_http_kvroute_fetch_leave(&poll->fetch);
+	load_reader_free(poll->reader);
+	poll->reader = NULL;
+}
+
+static void
 polls_leave(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_uint_t i;
 
-	for (i = 0; i < up->n_polls; i++) {
-		ngx_http_kvroute_fetch_leave(&up->polls[i].fetch);
-		load_reader_free(up->polls[i].reader);
-		up->polls[i].reader = NULL;
-	}
+	for (i = 0; i < up->n_peers; i++)
+		if (up->known[i].poll != NULL)
+			poll_leave(up->known[i].poll);
 }
 
 /* ---------------------------------------------------------------- loads --- */
@@ -157,30 +211,31 @@ load_end(ngx_http_kvroute_poll_t *poll, ngx_http_kvroute_polled_t *p,
 static bool
 settle_one(ngx_http_kvroute_poll_t *poll, uint32_t rank)
 {
-	ngx_http_kvroute_polled_t *p = polled_of(poll, rank);
-	int64_t age = kvr_clock_now() - (int64_t)p->at;
-	int64_t stale = (int64_t)poll->up->poll_ms * STALE * 1000000;
 	uint64_t id = id_of(poll, rank);
+	ngx_http_kvroute_polled_t *p = polled_of(poll, rank, id);
+	int64_t stale = (int64_t)poll->up->poll_ms * STALE * 1000000;
 
-	if (id == 0) {
-		p->at = 0; /* what was read of it is no longer shown */
-		return false;
-	}
-	if (p->worker == id && (p->at == 0 || age <= stale))
+	if (p != NULL && (p->at == 0 ||
+	    kvr_clock_now() - (int64_t)p->at <= stale))
 		return true;
-	return load_end(poll, p, id);
+	if (id != 0 && p == NULL)
+		p = place_take(poll->up);
+	return p != NULL && load_end(poll, p, id);
 }
 
 static bool
 settle(ngx_http_kvroute_srv_conf_t *up)
 {
+	ngx_http_kvroute_poll_t *poll;
 	bool done = true;
 	ngx_uint_t i;
 	uint32_t rank;
 
-	for (i = 0; i < up->n_polls; i++)
-		for (rank = 0; rank < up->polls[i].ranks; rank++)
-			done &= settle_one(&up->polls[i], rank);
+	for (i = 0; i < up->n_peers; i++) {
+		poll = up->known[i].poll;
+		for (rank = 0; poll != NULL && rank < poll->ranks; rank++)
+			done &= settle_one(poll, rank);
+	}
 	return done;
 }
 
@@ -217,12 +272,12 @@ static void
 take(ngx_http_kvroute_poll_t *poll, uint32_t rank,
     const struct engine_load *said)
 {
-	ngx_http_kvroute_polled_t *p = polled_of(poll, rank);
 	uint64_t id = id_of(poll, rank), booked, requests;
+	ngx_http_kvroute_polled_t *p = polled_of(poll, rank, id);
 	struct kvr_worker_stats stats;
 	struct kvr_load load;
 
-	if (id != p->worker || !booked_on(poll, id, &stats, &booked))
+	if (p == NULL || !booked_on(poll, id, &stats, &booked))
 		return;
 	requests = surplus_answered(&p->surplus, booked, said);
 	surplus_load(requests, said, &stats,
@@ -240,14 +295,6 @@ take(ngx_http_kvroute_poll_t *poll, uint32_t rank,
 
 /* --------------------------------------------------------------- result --- */
 
-static void
-poll_end(ngx_http_kvroute_poll_t *poll)
-{
-	ngx_http_kvroute_fetch_leave(&poll->fetch);
-	load_reader_free(poll->reader);
-	poll->reader = NULL;
-}
-
 /* Of failures in a row the first is logged. */
 static void
 failed(ngx_http_kvroute_poll_t *poll, const char *why, ngx_msec_t most)
@@ -262,7 +309,7 @@ failed(ngx_http_kvroute_poll_t *poll, const char *why, ngx_msec_t most)
 	poll->known = false;
 	poll->due = ngx_current_msec + ngx_max(poll->up->poll_ms,
 	    ngx_min(wait, most));
-	poll_end(poll);
+	poll_leave(poll);
 }
 
 static void
@@ -285,7 +332,7 @@ answered(ngx_http_kvroute_poll_t *poll)
 	if (leads(poll->up) && !ngx_exiting)
 		for (rank = 0; rank < poll->ranks; rank++)
 			take(poll, rank, &said[rank]);
-	poll_end(poll);
+	poll_leave(poll);
 }
 
 static void
@@ -325,6 +372,7 @@ begin(ngx_http_kvroute_poll_t *poll)
 {
 	ngx_http_kvroute_srv_conf_t *up = poll->up;
 	ngx_str_t host = ngx_http_kvroute_fetch_host(&poll->fetch);
+	ngx_http_kvroute_polled_t *p;
 	struct kvr_worker_stats stats;
 	uint64_t booked;
 	uint32_t rank;
@@ -335,10 +383,11 @@ begin(ngx_http_kvroute_poll_t *poll)
 	ngx_memzero(&poll->response, sizeof(poll->response));
 	poll->bytes = 0;
 	poll->due = ngx_current_msec + up->poll_ms;
-	for (rank = 0; rank < poll->ranks; rank++)
-		if (booked_on(poll, polled_of(poll, rank)->worker, &stats,
-		    &booked))
-			surplus_asked(&polled_of(poll, rank)->surplus, booked);
+	for (rank = 0; rank < poll->ranks; rank++) {
+		p = polled_of(poll, rank, poll->at[rank].id);
+		if (p != NULL && booked_on(poll, p->worker, &stats, &booked))
+			surplus_asked(&p->surplus, booked);
+	}
 	poll->fetch.to_send = response_request((const char *)
 	    up->poll_path.data, (const char *)host.data, host.len,
 	    (char *)poll->fetch.request, sizeof(poll->fetch.request));
@@ -346,9 +395,9 @@ begin(ngx_http_kvroute_poll_t *poll)
 }
 
 static bool
-is_due(ngx_http_kvroute_poll_t *poll)
+is_due(const ngx_http_kvroute_poll_t *poll)
 {
-	return poll->reader == NULL &&
+	return poll != NULL && poll->reader == NULL &&
 	    (ngx_msec_int_t)(ngx_current_msec - poll->due) >= 0 &&
 	    ngx_cycle->free_connection_n >= CONNECTIONS_MIN;
 }
@@ -368,9 +417,9 @@ on_tick(ngx_event_t *event)
 	} else if (settle(up) && up->poll_ms == 0) {
 		return;
 	} else {
-		for (i = 0; i < up->n_polls && up->poll_ms > 0; i++)
-			if (is_due(&up->polls[i]))
-				begin(&up->polls[i]);
+		for (i = 0; i < up->n_peers && up->poll_ms > 0; i++)
+			if (is_due(up->known[i].poll))
+				begin(up->known[i].poll);
 	}
 	ngx_add_timer(event, up->poll_ms > 0 ? ngx_min(up->poll_ms / TICKS + 1,
 	    REST_MS) : REST_MS);
@@ -378,62 +427,62 @@ on_tick(ngx_event_t *event)
 
 /* -------------------------------------------------------------- process --- */
 
-static bool
-poll_make(ngx_http_kvroute_poll_t *poll, ngx_http_kvroute_srv_conf_t *up,
-    ngx_http_upstream_rr_peer_t *peer, ngx_pool_t *pool)
+/* NULL: no memory; the next change of the peers tries again. */
+static ngx_http_kvroute_poll_t *
+poll_make(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_http_kvroute_known_t *known)
 {
+	ngx_http_kvroute_poll_t *poll = ngx_calloc(sizeof(*poll) +
+	    known->ranks * sizeof(poll->at[0]), up->poll_timer.log);
+
+	if (poll == NULL)
+		return NULL;
 	poll->up = up;
-	poll->ranks = ngx_http_kvroute_ranks_of(up, &peer->name);
+	poll->ranks = known->ranks;
+	poll->due = ngx_current_msec;
 	poll->fetch.data = poll;
 	poll->fetch.read = on_data;
 	poll->fetch.failed = on_failure;
-	return ngx_http_kvroute_fetch_init(&poll->fetch, peer, &up->ask_log,
-	    pool);
+	ngx_http_kvroute_fetch_init(&poll->fetch, known, &up->ask_log);
+	return poll;
 }
 
-static bool
-polls_make(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
+void
+ngx_http_kvroute_poll_free(ngx_http_kvroute_poll_t *poll)
 {
-	ngx_http_upstream_rr_peers_t *peers;
-	ngx_http_upstream_rr_peer_t *peer;
-	ngx_http_kvroute_poll_t *poll;
-	ngx_uint_t place = 0;
-
-	up->polls = ngx_pcalloc(pool, (up->n_peers + 1) * sizeof(*up->polls));
-	if (up->polls == NULL)
-		return false;
-	for (peers = up->upstream->peer.data; peers != NULL;
-	    peers = peers->next)
-		for (peer = peers->peer; peer != NULL &&
-		    up->n_polls < up->n_peers; peer = peer->next) {
-			poll = &up->polls[up->n_polls];
-			if (!poll_make(poll, up, peer, pool))
-				return false;
-			if (place + poll->ranks > up->options.max_workers)
-				return true;
-			poll->place = place;
-			place += poll->ranks;
-			up->n_polls++;
-		}
-	return true;
+	poll_leave(poll);
+	ngx_free(poll);
 }
 
-bool
+void
+ngx_http_kvroute_polls_follow(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
+
+	if (!up->polls)
+		return;
+	for (known = up->known; known < end; known++)
+		if (known->poll == NULL)
+			known->poll = poll_make(up, known);
+	/* With poll=off it may rest. */
+	if (!up->poll_timer.timer_set)
+		ngx_add_timer(&up->poll_timer, 1);
+}
+
+void
 ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
     ngx_cycle_t *cycle)
 {
 	if (ngx_process == NGX_PROCESS_HELPER || up->polled == NULL)
-		return true;
+		return;
 	up->ask_log = *cycle->log;
 	up->ask_log.log_level = NGX_LOG_ALERT;
-	if (up->polls == NULL && !polls_make(up, cycle->pool))
-		return false;
 	up->poll_timer.handler = on_tick;
 	up->poll_timer.data = up;
 	up->poll_timer.log = cycle->log;
 	up->poll_timer.cancelable = 1;
-	ngx_add_timer(&up->poll_timer, 1);
-	return true;
+	up->polls = true;
+	ngx_http_kvroute_polls_follow(up);
 }
 
 void
@@ -445,31 +494,41 @@ ngx_http_kvroute_polls_leave(ngx_http_kvroute_srv_conf_t *up)
 }
 
 /* What the leader writes meanwhile is old or new. */
+static size_t
+polled_one(ngx_http_kvroute_poll_t *poll, struct status_load *out)
+{
+	int64_t now = kvr_clock_now(), at;
+	const ngx_http_kvroute_polled_t *p;
+	uint32_t rank;
+	size_t n = 0;
+
+	for (rank = 0; rank < poll->ranks; rank++) {
+		p = polled_of(poll, rank, id_of(poll, rank));
+		at = p == NULL ? 0 : (int64_t)p->at;
+		if (at == 0)
+			continue;
+		out[n++] = (struct status_load){
+		    .worker = p->worker,
+		    .name = (const char *)poll->fetch.name.data,
+		    .name_length = poll->fetch.name.len, .rank = rank,
+		    .running = p->running, .waiting = p->waiting,
+		    .usage = ((double)p->usage - 1) / 1000,
+		    .surplus = p->requests,
+		    .age = now > at ? (double)(now - at) / 1e9 : 0 };
+	}
+	return n;
+}
+
 size_t
 ngx_http_kvroute_polled_list(const ngx_http_kvroute_srv_conf_t *up,
     struct status_load *out)
 {
-	int64_t now = kvr_clock_now(), at;
-	const ngx_http_kvroute_polled_t *p;
-	ngx_http_kvroute_poll_t *poll;
 	size_t n = 0;
-	uint32_t rank;
+	ngx_uint_t i;
 
-	for (poll = up->polls; poll < up->polls + up->n_polls; poll++)
-		for (rank = 0; rank < poll->ranks; rank++) {
-			p = polled_of(poll, rank);
-			at = (int64_t)p->at;
-			if (at == 0)
-				continue;
-			out[n++] = (struct status_load){
-			    .worker = p->worker,
-			    .name = (const char *)poll->fetch.name.data,
-			    .name_length = poll->fetch.name.len, .rank = rank,
-			    .running = p->running, .waiting = p->waiting,
-			    .usage = ((double)p->usage - 1) / 1000,
-			    .surplus = p->requests,
-			    .age = now > at ? (double)(now - at) / 1e9 : 0 };
-		}
+	for (i = 0; i < up->n_peers && up->kvr != NULL; i++)
+		if (up->known[i].poll != NULL)
+			n += polled_one(up->known[i].poll, out + n);
 	return n;
 }
 

@@ -79,20 +79,34 @@ ngx_http_kvroute_ranks_set(ngx_http_kvroute_srv_conf_t *up,
 }
 
 uint32_t
-ngx_http_kvroute_ranks_of(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *name)
+ngx_http_kvroute_ranks_of(const ngx_http_kvroute_server_t *server)
 {
-	ngx_http_kvroute_server_t *server = ngx_http_kvroute_server_find(up,
-	    name);
-
 	return server != NULL && server->ranks > 0 ? server->ranks : 1;
+}
+
+/* A name has one address at least, once it has any. */
+static ngx_uint_t
+ranks_least(ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_upstream_rr_peers_t *peers)
+{
+	ngx_http_upstream_rr_peer_t *peer;
+	ngx_uint_t n = 0;
+
+	for (peer = peers->peer; peer != NULL; peer = peer->next)
+		n += ngx_http_kvroute_ranks_of(ngx_http_kvroute_server_of(up,
+		    peer));
+#if (NGX_HTTP_KVROUTE_RESOLVE)
+	for (peer = peers->resolve; peer != NULL; peer = peer->next)
+		n += ngx_http_kvroute_ranks_of(ngx_http_kvroute_server_of(up,
+		    peer));
+#endif
+	return n;
 }
 
 ngx_int_t
 ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
-	ngx_http_upstream_rr_peer_t *peer;
 	ngx_uint_t n = 0;
 
 	if (up->rank_header.len == 0) {
@@ -101,8 +115,7 @@ ngx_http_kvroute_ranks_check(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up)
 	if (!up->ranked)
 		return NGX_OK;
 	for (; peers != NULL; peers = peers->next)
-		for (peer = peers->peer; peer != NULL; peer = peer->next)
-			n += ngx_http_kvroute_ranks_of(up, &peer->name);
+		n += ranks_least(up, peers);
 	if (n <= up->options.max_workers)
 		return NGX_OK;
 	ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "kvroute of upstream \"%V\": "

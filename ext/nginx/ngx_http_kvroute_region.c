@@ -122,8 +122,12 @@ region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		(void)ngx_http_kvroute_complain(log, up, "region", error);
 		return;
 	}
-	region_sync(up, k, log);
+	if (!ngx_http_kvroute_peers_list(up, log))
+		up->behind = true;
+	else
+		region_sync(up, k, log);
 	announce(up, k, log);
+	ngx_http_kvroute_peers_free(up);
 	kvr_free(k);
 }
 
@@ -261,8 +265,8 @@ join_again(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		return false;
 	ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream \"%V\": "
 	    "the region is there now", &up->upstream->host);
-	(void)ngx_http_kvroute_asks_begin(up, up->cycle);
-	(void)ngx_http_kvroute_polls_begin(up, up->cycle);
+	ngx_http_kvroute_asks_begin(up, up->cycle);
+	ngx_http_kvroute_polls_begin(up, up->cycle);
 	return true;
 }
 
@@ -279,12 +283,15 @@ watch(ngx_event_t *event)
 		ngx_add_timer(event, WATCH_MS);
 		return;
 	}
+	ngx_http_kvroute_peers_follow(up, event->log);
 	/* What the master could not do, once the lock is free. */
 	if (up->behind &&
 	    kvr_owner_list(up->kvr, &from, &owner, 1, &n) == KVR_OK) {
 		up->behind = false;
 		region_sync(up, up->kvr, event->log);
 	}
+	ngx_http_kvroute_peers_join(up, event->log);
+	ngx_http_kvroute_peers_leave(up, event->log);
 	/*
 	 * Orders of another nginx on the same file change no epoch here: the
 	 * next request looks again.
@@ -309,42 +316,6 @@ timer_make(ngx_http_kvroute_srv_conf_t *up, ngx_event_t *timer,
 
 /* ------------------------------------------------- of each nginx worker --- */
 
-/* Names for the status. */
-static bool
-asked_make(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
-{
-	ngx_http_kvroute_server_t *servers;
-	ngx_uint_t i;
-
-	if (up->servers == NULL)
-		return true;
-	servers = up->servers->elts;
-	up->asked = ngx_palloc(pool, up->servers->nelts * sizeof(*up->asked));
-	if (up->asked == NULL)
-		return false;
-	for (i = 0; i < up->servers->nelts; i++) {
-		if (!servers[i].ask)
-			continue;
-		up->asked[up->n_asked].bytes = (const char *)
-		    servers[i].name.data;
-		up->asked[up->n_asked++].length = servers[i].name.len;
-	}
-	return true;
-}
-
-static bool
-scratch_make(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
-{
-	if (!ngx_http_kvroute_peers_list(up, cycle->pool) ||
-	    !ngx_http_kvroute_health_begin(up, cycle->pool))
-		return false;
-	up->allowed = ngx_pcalloc(cycle->pool,
-	    (up->n_workers + 1) * sizeof(*up->allowed));
-	up->spare_readers = ngx_http_kvroute_spares_new(cycle->pool);
-	return up->allowed != NULL && up->spare_readers != NULL &&
-	    asked_make(up, cycle->pool);
-}
-
 /*
  * Without its region an upstream routes without predictions. The master has
  * opened it just before, so this is hardly ever so, and it is tried again.
@@ -354,7 +325,9 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
 	int error;
 
-	if (!scratch_make(up, cycle))
+	up->spare_readers = ngx_http_kvroute_spares_new(cycle->pool);
+	if (up->spare_readers == NULL ||
+	    !ngx_http_kvroute_peers_list(up, cycle->log))
 		return NGX_ERROR;
 	timer_make(up, &up->timer, ngx_http_kvroute_late_run, cycle->log);
 	timer_make(up, &up->watch, watch, cycle->log);
@@ -362,9 +335,10 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	if (error != KVR_OK)
 		(void)ngx_http_kvroute_complain(cycle->log, up, "region",
 		    error);
-	else if (!ngx_http_kvroute_asks_begin(up, cycle) ||
-	    !ngx_http_kvroute_polls_begin(up, cycle))
-		return NGX_ERROR;
+	if (error == KVR_OK) {
+		ngx_http_kvroute_asks_begin(up, cycle);
+		ngx_http_kvroute_polls_begin(up, cycle);
+	}
 	watch(&up->watch);
 	return NGX_OK;
 }

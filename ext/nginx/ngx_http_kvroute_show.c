@@ -52,6 +52,25 @@ upstream_describe(struct status_upstream *to, struct counters *counters,
 	to->counters = counters;
 }
 
+/* Those that are not back since the latest look; false: no memory. */
+static bool
+left_list(ngx_pool_t *pool, ngx_http_kvroute_srv_conf_t *up,
+    struct status_upstream *to)
+{
+	uint64_t *ids = ngx_palloc(pool, (up->n_left + 1) * sizeof(*ids));
+	ngx_uint_t i;
+	uint32_t rank;
+
+	if (ids == NULL)
+		return false;
+	for (i = 0; i < up->n_left; i++)
+		if (ngx_http_kvroute_peer_of(up, up->left[i].id, &rank) ==
+		    up->n_peers)
+			ids[to->n_left++] = up->left[i].id;
+	to->left = ids;
+	return true;
+}
+
 /* false: no memory. */
 static bool
 status_make(ngx_pool_t *pool, const kvroute_upstreams_t *all, struct status *s)
@@ -72,7 +91,8 @@ status_make(ngx_pool_t *pool, const kvroute_upstreams_t *all, struct status *s)
 		    sizeof(*loads));
 		healths = ngx_palloc(pool, (all->at[i]->n_peers + 1) *
 		    sizeof(*healths));
-		if (loads == NULL || healths == NULL)
+		if (loads == NULL || healths == NULL ||
+		    !left_list(pool, all->at[i], &upstream[i]))
 			return false;
 		upstream[i].healths = healths;
 		upstream[i].n_healths = ngx_http_kvroute_health_list(

@@ -282,8 +282,8 @@ obey(order_t *o, struct kvr_worker *facts)
 		error = find(o, &name, rank, &id);
 		return error != KVR_OK ? error : obey_one(o, id, facts);
 	}
-	ranks = ngx_http_kvroute_ranks_of(o->up, &name);
-	for (rank = 0; rank < ranks && error == KVR_OK; rank++) {
+	ranks = ngx_http_kvroute_ranks_named(o->up, name.data, name.len);
+	for (rank = 0; rank < ngx_max(ranks, 1) && error == KVR_OK; rank++) {
 		error = find(o, &name, rank, &id);
 		if (error == KVR_OK)
 			error = obey_one(o, id, facts);

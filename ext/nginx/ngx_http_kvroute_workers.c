@@ -7,7 +7,7 @@
  * The master makes them equal after each start and reload. A worker that stays
  * keeps its record and a state set at run time. An nginx worker looks up the
  * ids of its peers once, and again when the zone's epoch says that a worker was
- * reset, added or removed. What it knew stays in force until the lookup is
+ * reset, added or removed. Peers that come and go meanwhile: follow.c. What it knew stays in force until the lookup is
  * done: an id that is gone by then means nothing to the library.
  *
  *     epoch changes     due due due         ids are those of before
@@ -22,61 +22,10 @@ enum { ADD_TRIES = 1000 }; /* of the library, if it is busy */
 /* Of a rank: its id is to be looked up; it was in use when that was done. */
 enum { RANK_DUE = 1, RANK_OPEN = 2 };
 
-/* ---------------------------------------------------------------- peers --- */
-
-typedef struct {
-	ngx_http_upstream_rr_peers_t *peers;
-	ngx_http_upstream_rr_peer_t *peer;
-} walk_t;
-
-static void
-walk_settle(walk_t *w)
-{
-	while (w->peer == NULL && w->peers != NULL) {
-		w->peers = w->peers->next;
-		w->peer = w->peers == NULL ? NULL : w->peers->peer;
-	}
-}
-
-/* All peers of an upstream, backups last. */
-static ngx_http_upstream_rr_peer_t *
-walk_begin(ngx_http_kvroute_srv_conf_t *up, walk_t *w)
-{
-	w->peers = up->upstream->peer.data;
-	w->peer = w->peers == NULL ? NULL : w->peers->peer;
-	walk_settle(w);
-	return w->peer;
-}
-
-static ngx_http_upstream_rr_peer_t *
-walk_next(walk_t *w)
-{
-	w->peer = w->peer->next;
-	walk_settle(w);
-	return w->peer;
-}
-
 static bool
 same(const ngx_str_t *a, const void *name, size_t len)
 {
 	return a->len == len && ngx_memcmp(a->data, name, len) == 0;
-}
-
-ngx_http_kvroute_server_t *
-ngx_http_kvroute_server_find(ngx_http_kvroute_srv_conf_t *up,
-    const ngx_str_t *name)
-{
-	ngx_http_kvroute_server_t *servers;
-	ngx_uint_t i;
-
-	if (up->servers == NULL)
-		return NULL;
-	servers = up->servers->elts;
-	for (i = 0; i < up->servers->nelts; i++) {
-		if (same(name, servers[i].name.data, servers[i].name.len))
-			return &servers[i];
-	}
-	return NULL;
 }
 
 /* -------------------------------------------------------------- workers --- */
@@ -86,12 +35,11 @@ ngx_http_kvroute_server_find(ngx_http_kvroute_srv_conf_t *up,
  * again; `now`: the facts of a worker that exists, or NULL.
  */
 static void
-facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
-    uint32_t rank, ngx_uint_t weight, const struct kvr_worker *now,
-    struct kvr_worker *facts)
+facts_make(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_http_kvroute_known_t *known, uint32_t rank,
+    const struct kvr_worker *now, struct kvr_worker *facts)
 {
-	ngx_http_kvroute_server_t *server = ngx_http_kvroute_server_find(up,
-	    name);
+	ngx_http_kvroute_server_t *server = known->server;
 	bool ask = server != NULL && server->ask;
 
 	if (server != NULL) {
@@ -101,7 +49,7 @@ facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
 		(void)kvr_worker_init(facts, sizeof(*facts));
 	}
 	facts->rank = rank;
-	facts->weight = weight > 0 ? (double)weight : 1.0;
+	facts->weight = known->weight > 0 ? (double)known->weight : 1.0;
 	facts->retain = up->retain;
 	if (ask && now != NULL) {
 		facts->capacity_tokens = now->capacity_tokens;
@@ -122,20 +70,22 @@ facts_make(ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *name,
 
 /* It exists: sets the configured facts, keeps a state set by order. */
 static int
-worker_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
-    const ngx_str_t *name, uint32_t rank, ngx_uint_t weight)
+rank_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
+    const ngx_http_kvroute_known_t *known, uint32_t rank, ngx_uint_t tries)
 {
-	const char *text = (const char *)name->data;
+	const char *text = (const char *)known->name;
 	struct kvr_worker facts, now;
-	ngx_uint_t tries = ADD_TRIES;
 	uint64_t id;
 	int error;
 
-	error = kvr_worker_find(k, text, name->len, rank, &id);
+	error = kvr_worker_find(k, text, known->name_len, rank, &id);
+	if (error == KVR_EBUSY)
+		return error;
 	if (error != KVR_OK) {
-		facts_make(up, name, rank, weight, NULL, &facts);
+		facts_make(up, known, rank, NULL, &facts);
 		do /* what earlier workers have left goes a piece at a time */
-			error = kvr_worker_add(k, text, name->len, &facts, &id);
+			error = kvr_worker_add(k, text, known->name_len,
+			    &facts, &id);
 		while (error == KVR_EBUSY && --tries > 0);
 		/* Another process was faster. */
 		return error == KVR_EEXIST ? KVR_OK : error;
@@ -144,23 +94,34 @@ worker_ensure(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	error = kvr_worker_get(k, id, &now);
 	if (error != KVR_OK)
 		return error;
-	facts_make(up, name, rank, weight, &now, &facts);
+	facts_make(up, known, rank, &now, &facts);
 	return kvr_worker_set(k, id, &facts);
 }
 
-static bool
-is_peer(ngx_http_kvroute_srv_conf_t *up, const char *name, size_t len,
-    uint32_t rank)
+int
+ngx_http_kvroute_workers_ensure(ngx_http_kvroute_srv_conf_t *up,
+    struct kvr *k, const ngx_http_kvroute_known_t *known, ngx_uint_t tries)
 {
-	ngx_http_upstream_rr_peer_t *peer;
-	walk_t w;
+	uint32_t rank;
+	int error = KVR_OK;
 
-	for (peer = walk_begin(up, &w); peer != NULL; peer = walk_next(&w)) {
-		if (same(&peer->name, name, len))
-			return rank < ngx_http_kvroute_ranks_of(up,
-			    &peer->name);
+	for (rank = 0; rank < known->ranks && error == KVR_OK; rank++)
+		error = rank_ensure(up, k, known, rank, tries);
+	return error;
+}
+
+uint32_t
+ngx_http_kvroute_ranks_named(const ngx_http_kvroute_srv_conf_t *up,
+    const void *name, size_t len)
+{
+	const ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
+
+	for (known = up->known; known < end; known++) {
+		if (known->name_len == len &&
+		    ngx_memcmp(known->name, name, len) == 0)
+			return known->ranks;
 	}
-	return false;
+	return 0;
 }
 
 static void
@@ -174,7 +135,7 @@ workers_drop(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 	while (kvr_worker_next(k, &id) == KVR_OK && id != 0) {
 		if (kvr_worker_name(k, id, name, sizeof(name), &len) !=
 		    KVR_OK || kvr_worker_get(k, id, &facts) != KVR_OK ||
-		    is_peer(up, name, len, facts.rank))
+		    facts.rank < ngx_http_kvroute_ranks_named(up, name, len))
 			continue;
 		ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream "
 		    "\"%V\": worker %*s, rank %uD, removed",
@@ -204,23 +165,22 @@ void
 ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
     ngx_log_t *log)
 {
-	ngx_http_upstream_rr_peer_t *peer;
-	uint32_t rank, ranks;
-	walk_t w;
+	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
 	int error;
 
-	/* first, because the table of workers may be full */
-	workers_drop(up, k, log);
-	for (peer = walk_begin(up, &w); peer != NULL; peer = walk_next(&w)) {
-		ranks = ngx_http_kvroute_ranks_of(up, &peer->name);
-		error = KVR_OK;
-		for (rank = 0; rank < ranks && error == KVR_OK; rank++)
-			error = worker_ensure(up, k, &peer->name, rank,
-			    (ngx_uint_t)peer->weight);
+	/*
+	 * First, because the table of workers may be full. Addresses of a name
+	 * may be back soon: those are left to follow.c.
+	 */
+	if (!up->resolves)
+		workers_drop(up, k, log);
+	for (known = up->known; known < end; known++) {
+		error = ngx_http_kvroute_workers_ensure(up, k, known,
+		    ADD_TRIES);
 		if (error != KVR_OK)
 			ngx_log_error(NGX_LOG_ERR, log, 0, "kvroute of "
-			    "upstream \"%V\": worker \"%V\": %s",
-			    &up->upstream->host, &peer->name,
+			    "upstream \"%V\": worker \"%*s\": %s",
+			    &up->upstream->host, known->name_len, known->name,
 			    kvr_strerror(error));
 	}
 	servers_check(up, log);
@@ -229,59 +189,14 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 
 /* ------------------------------------------------ peers, while it runs --- */
 
-static void
-ids_due(ngx_http_kvroute_known_t *known)
+void
+ngx_http_kvroute_ids_due(ngx_http_kvroute_known_t *known)
 {
 	uint32_t i;
 
 	for (i = 0; i < known->ranks; i++)
 		known->flags[i] |= RANK_DUE;
 	known->due = known->ranks;
-}
-
-/* Its ranks, and room for their ids; false: no memory. */
-static bool
-ranks_list(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_known_t *known,
-    const ngx_str_t *name, ngx_pool_t *pool)
-{
-	ngx_http_kvroute_server_t *server = ngx_http_kvroute_server_find(up,
-	    name);
-
-	known->ranks = ngx_http_kvroute_ranks_of(up, name);
-	known->named = server != NULL && server->ranks > 0;
-	known->ids = ngx_pcalloc(pool, known->ranks * sizeof(*known->ids));
-	known->flags = ngx_pcalloc(pool, known->ranks * sizeof(*known->flags));
-	up->n_workers += known->ranks;
-	if (known->ids == NULL || known->flags == NULL)
-		return false;
-	ids_due(known);
-	return true;
-}
-
-bool
-ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_pool_t *pool)
-{
-	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
-	ngx_http_upstream_rr_peer_t *peer;
-	ngx_http_kvroute_known_t *known;
-	walk_t w;
-
-	up->n_first = peers->number;
-	up->n_peers = up->n_first +
-	    (peers->next != NULL ? peers->next->number : 0);
-	up->known = ngx_pcalloc(pool, (up->n_peers + 1) * sizeof(*known));
-	if (up->known == NULL)
-		return false;
-	up->n_workers = 0;
-	known = up->known;
-	for (peer = walk_begin(up, &w); peer != NULL &&
-	    known < up->known + up->n_peers; peer = walk_next(&w), known++) {
-		known->name_len = ngx_min(peer->name.len, sizeof(known->name));
-		ngx_memcpy(known->name, peer->name.data, known->name_len);
-		if (!ranks_list(up, known, &peer->name, pool))
-			return false;
-	}
-	return true;
 }
 
 static bool
@@ -295,8 +210,8 @@ usable(ngx_http_upstream_rr_peer_t *peer, time_t now)
 
 /*
  * If a process dies with nginx's lock of the peers, the lock stays held, so
- * only copying is done under it. A peer with another name was added while nginx
- * ran and is ignored.
+ * only copying is done under it. A peer with another name is of another
+ * generation, see follow.c.
  */
 static void
 list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
@@ -354,6 +269,7 @@ id_look(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_known_t *known,
 	if (error != KVR_OK) {
 		known->ids[rank] = 0;
 		known->flags[rank] = RANK_DUE;
+		known->joined = false;
 		return;
 	}
 	known->ids[rank] = id;
@@ -389,7 +305,7 @@ ids_look(ngx_http_kvroute_srv_conf_t *up)
 	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
 
 	for (known = up->known; known < end && up->epoch != epoch; known++)
-		ids_due(known);
+		ngx_http_kvroute_ids_due(known);
 	up->epoch = epoch;
 	for (known = up->known; known < end; known++)
 		ids_of_peer(up, known);
@@ -404,6 +320,8 @@ ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx)
 	bool on_backup = ctx->rrp.peers != first;
 	ngx_uint_t i;
 
+	if (up->kvr != NULL)
+		ngx_http_kvroute_peers_join(up, ctx->request->connection->log);
 	if (!on_backup)
 		list_look(first, ctx->rrp.tried, up->known, up->n_first);
 	else
@@ -449,7 +367,7 @@ ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
 	if (ctx->worker == 0)
 		return name;
 	if (ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
-		return ctx->rrp.current->name;
+		return ngx_http_kvroute_taken_name(ctx);
 	i = ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank);
 	if (i < ctx->up->n_peers) {
 		name.data = known[i].name;

@@ -366,6 +366,9 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	    NGX_HTTP_UPSTREAM_WEIGHT | NGX_HTTP_UPSTREAM_MAX_CONNS |
 	    NGX_HTTP_UPSTREAM_MAX_FAILS | NGX_HTTP_UPSTREAM_FAIL_TIMEOUT |
 	    NGX_HTTP_UPSTREAM_DOWN | NGX_HTTP_UPSTREAM_BACKUP;
+#if (NGX_HTTP_KVROUTE_RESOLVE)
+	up->upstream->flags |= NGX_HTTP_UPSTREAM_MODIFY;
+#endif
 	up->on = true;
 	main = ngx_http_conf_get_module_main_conf(cf,
 	    ngx_http_upstream_kvroute_module);
@@ -489,27 +492,29 @@ fact(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
 	return false;
 }
 
-/* ADDRESS[:PORT], as peers are named. */
+/* ADDRESS[:PORT], as peers are named, or a name for later. */
 static bool
-address(ngx_conf_t *cf, ngx_str_t *text, ngx_str_t *name)
+address(ngx_conf_t *cf, ngx_str_t *text, ngx_http_kvroute_server_t *server)
 {
 	ngx_url_t u;
 
 	ngx_memzero(&u, sizeof(u));
 	u.url = *text;
 	u.default_port = 80;
+	u.no_resolve = 1;
 	if (ngx_parse_url(cf->pool, &u) != NGX_OK) {
 		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s in \"%V\"",
 		    u.err ? u.err : "error", text);
 		return false;
 	}
-	if (u.naddrs != 1) {
-		ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-		    "\"%V\" has %ui addresses: name each of them", text,
-		    u.naddrs);
-		return false;
-	}
-	*name = u.addrs[0].name;
+	server->text = *text;
+	server->file = cf->conf_file->file.name;
+	server->line = cf->conf_file->line;
+	server->host = u.host;
+	server->port = u.port;
+	server->ported = !u.no_port;
+	if (u.naddrs > 0)
+		server->name = u.addrs[0].name;
 	return true;
 }
 
@@ -531,7 +536,7 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		return NGX_CONF_ERROR;
 	ngx_memzero(server, sizeof(*server));
 	(void)kvr_worker_init(&server->facts, sizeof(server->facts));
-	if (!address(cf, &args[1], &server->name))
+	if (!address(cf, &args[1], server))
 		return NGX_CONF_ERROR;
 	for (i = 2; i < cf->args->nelts; i++) {
 		if (named(&args[i], "ranks", &value)) {

@@ -467,6 +467,12 @@ START_TEST(places_are_found_again)
 	ck_assert(health_place(workers, 3, 27, &fresh) == a && fresh);
 	ck_assert_int_eq(health_verdict(a), HEALTH_GOOD);
 	ck_assert(!health_answered(a, now));
+	health_drop(workers, 3, 3);
+	ck_assert_ptr_null(health_place(workers, 3, 3, &fresh));
+	health_drop(workers, 3, 11);
+	ck_assert(health_place(workers, 3, 19, &fresh) == c && !fresh);
+	ck_assert(health_place(workers, 3, 27, &fresh) == a && !fresh);
+	ck_assert(health_place(workers, 3, 3, &fresh) == b && fresh);
 }
 END_TEST
 

@@ -380,6 +380,29 @@ START_TEST(how_workers_are)
 }
 END_TEST
 
+/* What an operator ordered is said again once its server is back. */
+START_TEST(workers_whose_servers_left)
+{
+	struct json_object *up;
+	uint64_t left[] = { 999, 0 };
+
+	ck_assert_int_eq(kvr_worker_find(fleet[0].kvr, "draining", 8, 0,
+	    &left[1]), KVR_OK);
+	fleet[0].left = left;
+	fleet[0].n_left = 2;
+	take();
+	up = item(state, "upstreams", 0);
+	ck_text(item(up, "workers", 0), "state", "left");
+	ck_text(item(up, "workers", 1), "state", "up");
+	json_object_put(state);
+	fleet[0].n_left = 1;
+	take();
+	up = item(state, "upstreams", 0);
+	ck_text(item(up, "workers", 0), "state", "draining");
+	json_object_put(state);
+}
+END_TEST
+
 /* Told by the operator, read off an engine, or not known. */
 START_TEST(sources_of_capacities)
 {
@@ -567,6 +590,7 @@ suite_status_json(void)
 	tcase_add_test(c, order_of_workers_after_a_reset);
 	tcase_add_test(c, loads_that_engines_say);
 	tcase_add_test(c, how_workers_are);
+	tcase_add_test(c, workers_whose_servers_left);
 	tcase_add_test(c, sources_of_capacities);
 	tcase_add_test(c, counters_are_shown);
 	tcase_add_test(c, endless_ttl);

@@ -18,6 +18,7 @@ here=$(dirname "$0")
 . "$here/check_faults.sh"
 . "$here/check_health.sh"
 . "$here/check_models.sh"
+. "$here/check_names.sh"
 . "$here/check_orders.sh"
 . "$here/check_passing.sh"
 . "$here/check_peers.sh"

@@ -1,15 +1,17 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # check_newer.sh BUILD - cases of check.sh on an nginx newer than this system's,
-# as mk/nginx_newer.sh fetches it. T=name,name picks others, CHECK_NGINX=quick
-# all that are quick; SMALL is how nginx-module-small is made. Skipped if there is no such nginx.
+# as mk/nginx_newer.sh fetches it: those of names that are resolved while nginx
+# runs, and some others. T=name,name picks others, CHECK_NGINX=quick all that are
+# quick; SMALL is how nginx-module-small is made. Skipped without such an nginx.
 set -u
 
 build=$(cd "$1" && pwd)
 stage=$build/nginx-newer/build
 tally=$stage/nginx/tally
-cases='users_see_what_engines_said engine_refuses model_chooses_the_upstream
-    wrong_lines_are_named polled_load_over_a_reload'
+cases="$(sed -n "/^name_cases='/,/'$/p" tests/nginx/check_names.sh |
+    sed "s/^name_cases=//" | tr -d "'") users_see_what_engines_said
+    engine_refuses model_chooses_the_upstream wrong_lines_are_named"
 
 mkdir -p "$stage/nginx"
 if ! why=$(sh mk/nginx_newer.sh "$build"); then

@@ -1,0 +1,349 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_names.sh - cases of check.sh: names that nginx resolves while it runs,
+# from 1.27.3 on. Engines of one name have addresses of their own and one port.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2034,SC2154
+
+name_cases='names_come_and_go names_without_addresses names_change_under_load
+    names_over_a_reload names_have_facts names_are_polled_and_judged
+    names_are_tried_again names_fill_the_table names_of_a_service'
+quick_cases="${quick_cases:-} $name_cases"
+
+# Can it? Otherwise the case is skipped.
+resolves()
+{
+	"$NGINX_BIN" -v 2>&1 | tr '/.' '  ' |
+	    awk '{ exit $4 * 1000000 + $5 * 1000 + $6 < 1027003 }' && return
+	skip "$("$NGINX_BIN" -v 2>&1) resolves no names while it runs"
+	return 1
+}
+
+# answer 'RECORD' ... - what the name server says from now on.
+answer()
+{
+	printf '%s\n' "$@" > "$work/out/names.new"
+	mv "$work/out/names.new" "$work/out/names"
+}
+
+# addresses ADDRESS ... - those of engines.test.
+addresses()
+{
+	for address in "$@"; do
+		case $address in
+		*:*) echo "engines.test AAAA $address" ;;
+		*) echo "engines.test A $address" ;;
+		esac
+	done > "$work/out/names.new"
+	mv "$work/out/names.new" "$work/out/names"
+}
+
+start_names()
+{
+	perl "$here/dns.pl" "$work/out/names" > "$work/out/names.port" &
+	kept_pids="$kept_pids $!"
+	until_true 10 test -s "$work/out/names.port"
+	names_port=$(cat "$work/out/names.port")
+}
+
+is_healthy()
+{
+	curl -sf -m 2 -o /dev/null "http://$1:$engines_port/v1/models"
+}
+
+# start_engine_at ADDRESS [option ...] - at the port of all; sets engine_pid.
+start_engine_at()
+{
+	at=$1
+	shift
+	"$build/kvroute-engine" --address "$at" --port "$engines_port" \
+	    --for 900 --scale 0.01 --capacity 100000 "$@" \
+	    > "$work/logs/engine" 2>&1 &
+	engine_pid=$!
+	kept_pids="$kept_pids $engine_pid"
+	case $at in
+	*:*) until_true 10 is_healthy "[$at]" ;;
+	*) until_true 10 is_healthy "$at" ;;
+	esac || echo "the engine at $at does not start"
+}
+
+# up_names ADDRESS ... - engines there, the name server, and nginx.
+up_names()
+{
+	engines_port=$(free_port)
+	for address in "$@"; do
+		start_engine_at "$address"
+	done
+	start_names
+	: "${server_list:=server engines.test:$engines_port resolve;}"
+	http_lines="resolver 127.0.0.1:$names_port valid=1s;
+	    resolver_timeout 2s; ${http_lines:-}"
+	start_nginx kvroute
+}
+
+# The names of workers, as the index has them.
+worker_names()
+{
+	json '[.upstreams[0].workers[].name] | unique | join(" ")'
+}
+
+workers_are()
+{
+	[ "$(worker_names)" = "$*" ]
+}
+
+# wait_for_workers NAME ... - in order; fails the case otherwise.
+wait_for_workers()
+{
+	until_true 30 workers_are "$*" ||
+	    echo "workers are $(worker_names), not $*"
+}
+
+# ask_one - a request; its status, and the server that it went to.
+ask_one()
+{
+	curl -s -m 20 -o "$work/out/said" -w '%{http_code}' \
+	    "http://127.0.0.1:$port/v1/completions" \
+	    -d "{\"prompt\": \"${1:-a question}\", \"max_tokens\": 2}"
+}
+
+asked_is()
+{
+	[ "$(ask_one)" = "$1" ]
+}
+
+# opens NAME - leases that were opened on its worker.
+opens()
+{
+	json "[.upstreams[0].workers[] | select(.name == \"$1\") |
+	    .lease_opens] | add // 0"
+}
+
+requests_reach()
+{
+	ask_one "a question of $(date +%s%N)" > "$work/out/status"
+	[ "$(opens "$1")" -gt "$2" ]
+}
+
+names_come_and_go()
+{
+	resolves || return 0
+	module_file=$(cd "$build" && pwd -P)/nginx/small/$module_name
+	addresses 127.0.0.2
+	up_names 127.0.0.2 127.0.0.3 ::1
+	a=127.0.0.2:$engines_port b=127.0.0.3:$engines_port
+	c="[::1]:$engines_port"
+	wait_for_workers "$a"
+	until_true 20 requests_reach "$a" 0 || echo 'the first is not asked'
+	addresses 127.0.0.2 127.0.0.3 ::1
+	wait_for_workers "$a" "$b" "$c"
+	until_true 20 requests_reach "$b" 0 || echo 'a new one is not asked'
+	until_true 20 requests_reach "$c" 0 || echo 'that of IPv6 is not asked'
+	addresses 127.0.0.3 ::1
+	wait_for_workers "$b" "$c"
+	is 'requests to what is left' "$(talk --requests 40 --chats 8 \
+	    --think-ms 1; figure errors)" 0
+	addresses 127.0.0.2
+	wait_for_workers "$a"
+	is 'its record' "$(opens "$a")" 0
+	until_true 20 requests_reach "$a" 0 || echo 'it is not asked again'
+	addresses 127.0.0.2 127.0.0.3
+	wait_for_workers "$a" "$b"
+	settled
+}
+
+names_without_addresses()
+{
+	resolves || return 0
+	answer 'other.test A 127.0.0.9'
+	up_names 127.0.0.2
+	is 'the status without an address' "$(ask_one)" 502
+	is 'workers' "$(worker_names)" ''
+	addresses 127.0.0.2
+	until_true 20 asked_is 200 || echo 'it is not found'
+	answer 'engines.test FAIL'
+	sleep 3
+	is 'the status while the name server fails' "$(ask_one)" 200
+	answer 'other.test A 127.0.0.9'
+	until_true 20 asked_is 502 || echo 'it stays'
+	addresses 127.0.0.2
+	until_true 20 asked_is 200 || echo 'it does not come back'
+	settled
+}
+
+# Streams of what has left end as they would; no request fails.
+names_change_under_load()
+{
+	resolves || return 0
+	module_file=$(cd "$build" && pwd -P)/nginx/small/$module_name
+	kvroute_options='zone=kv:8m gray=8 poll=100ms'
+	addresses 127.0.0.2 127.0.0.3 127.0.0.4
+	up_names 127.0.0.2 127.0.0.3 127.0.0.4 ::1
+	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port" \
+	    "127.0.0.4:$engines_port"
+	talk_meanwhile --requests 100000 --seconds 14 --chats 24 --think-ms 5
+	for i in 1 2; do
+		addresses 127.0.0.3 127.0.0.4
+		sleep 2.1
+		addresses ::1 127.0.0.2
+		sleep 2.1
+		addresses 127.0.0.2 127.0.0.3 127.0.0.4 ::1
+		sleep 2.1
+	done
+	talk_over
+	no_errors 'while addresses change'
+	settled
+}
+
+# Records of addresses that stay are kept; so are those that an answer of the
+# name server leaves out for a while.
+names_over_a_reload()
+{
+	resolves || return 0
+	addresses 127.0.0.2 127.0.0.3
+	up_names 127.0.0.2 127.0.0.3
+	a=127.0.0.2:$engines_port b=127.0.0.3:$engines_port
+	wait_for_workers "$a" "$b"
+	until_true 20 requests_reach "$a" 0
+	until_true 20 requests_reach "$b" 0
+	before=$(opens "$a")
+	reload_nginx kvroute
+	is 'workers after a reload' "$(worker_names)" "$a $b"
+	is 'requests on record after it' "$(opens "$a")" "$before"
+	is 'the status after it' "$(ask_one)" 200
+	addresses 127.0.0.3
+	sleep 4
+	before=$(opens "$a")
+	talk --requests 40 --chats 8 --think-ms 1
+	no_errors 'without one of the addresses'
+	is 'requests to what has left' "$(opens "$a")" "$before"
+	is 'its state' "$(json ".upstreams[0].workers[] |
+	    select(.name == \"$a\") | .state")" left
+	addresses 127.0.0.2 127.0.0.3
+	until_true 20 requests_reach "$a" "$before" || echo 'it does not come back'
+	is 'its state' "$(json ".upstreams[0].workers[] |
+	    select(.name == \"$a\") | .state")" up
+	kill -KILL "$(children "$nginx_pid" | head -n 1)"
+	expected_alert='exited on signal 9'
+	until_true 20 asked_is 200 || echo 'nothing works after a death'
+	settled
+}
+
+names_have_facts()
+{
+	resolves || return 0
+	addresses 127.0.0.2
+	server_list='server engines.test:8123 resolve weight=3;
+	    kvroute_server engines.test:8123 capacity=123456 sequences=7 ranks=2;
+	    kvroute_server 127.0.0.3:8123 capacity=777 ranks=1;'
+	up_names
+	wait_for_workers 127.0.0.2:8123
+	addresses 127.0.0.2 127.0.0.3
+	wait_for_workers 127.0.0.2:8123 127.0.0.3:8123
+	is 'facts' "$(json '[.upstreams[0].workers[] | [.name, .rank // 0, .weight,
+	    .capacity]] | sort | tojson')" '[["127.0.0.2:8123",0,3,123456],'\
+'["127.0.0.2:8123",1,3,123456],["127.0.0.3:8123",0,3,777]]'
+}
+
+all_polled()
+{
+	[ "$(json '[.upstreams[0].workers[] | select(.polled != null and
+	    .health != null and .capacity == 100000)] | length')" = "$1" ]
+}
+
+names_are_polled_and_judged()
+{
+	resolves || return 0
+	kvroute_options='zone=kv:8m poll=100ms gray=8 slow_start=1s'
+	addresses 127.0.0.2
+	server_list='server engines.test:PORT resolve;
+	    kvroute_server engines.test:PORT capacity=auto;'
+	engines_port=$(free_port)
+	server_list=$(echo "$server_list" | sed "s/PORT/$engines_port/")
+	for address in 127.0.0.2 127.0.0.3; do
+		start_engine_at "$address"
+	done
+	start_names
+	http_lines="resolver 127.0.0.1:$names_port valid=1s;"
+	start_nginx kvroute
+	until_true 20 all_polled 1 || echo 'the first is not polled'
+	addresses 127.0.0.2 127.0.0.3
+	until_true 20 all_polled 2 || echo 'the second is not polled'
+	talk --requests 20 --chats 4 --think-ms 1
+	no_errors 'of two'
+	is 'polled in the metrics' "$(status /metrics |
+	    grep -c '^kvroute_nginx_polled_running')" 2
+	addresses 127.0.0.3
+	until_true 20 all_polled 1 || echo 'what has left is polled'
+	addresses 127.0.0.2 127.0.0.3
+	until_true 20 all_polled 2 || echo 'what is back is not polled'
+	settled
+}
+
+# One address refuses; the other is tried, also while addresses change.
+names_are_tried_again()
+{
+	resolves || return 0
+	addresses 127.0.0.2 127.0.0.5
+	up_names 127.0.0.2 127.0.0.3
+	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.5:$engines_port"
+	talk --requests 30 --chats 8 --think-ms 1
+	no_errors 'with an address that refuses'
+	addresses 127.0.0.5
+	until_true 20 asked_is 502 || echo 'what refuses answers'
+	addresses 127.0.0.5 127.0.0.3
+	until_true 20 asked_is 200 || echo 'what came is not used'
+	settled
+}
+
+# Those that have left make room at once.
+names_fill_the_table()
+{
+	resolves || return 0
+	kvroute_options='zone=kv:8m workers=2'
+	addresses 127.0.0.2 127.0.0.3
+	up_names 127.0.0.2 127.0.0.3 127.0.0.4
+	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port"
+	addresses 127.0.0.3 127.0.0.4
+	wait_for_workers "127.0.0.3:$engines_port" "127.0.0.4:$engines_port"
+	addresses 127.0.0.2 127.0.0.3 127.0.0.4
+	until_true 20 grep -q 'no room for another worker' "$work/logs/error" ||
+	    echo 'it is not said that the table is full'
+	talk --requests 30 --chats 8 --think-ms 1
+	no_errors 'with more addresses than places'
+	is 'workers' "$(worker_names | wc -w)" 2
+	settled
+}
+
+# Ports come from the name server, too.
+names_of_a_service()
+{
+	resolves || return 0
+	start_engines 2 --scale 0.01 --capacity 100000
+	one=$(nth 1 "$engine_ports") two=$(nth 2 "$engine_ports")
+	answer "_llm._tcp.engines.test SRV 1 1 $one a.test" \
+	    'a.test A 127.0.0.1'
+	start_names
+	server_list='server engines.test service=_llm._tcp resolve;
+	    kvroute_server engines.test capacity=4321;'
+	http_lines="resolver 127.0.0.1:$names_port valid=1s ipv6=off;"
+	start_nginx kvroute
+	wait_for_workers "127.0.0.1:$one"
+	answer "_llm._tcp.engines.test SRV 1 1 $one a.test" \
+	    "_llm._tcp.engines.test SRV 1 5 $two a.test" 'a.test A 127.0.0.1'
+	until_true 30 opens_at_least 2 ||
+	    echo "workers are $(worker_names)"
+	is 'weights' "$(json '[.upstreams[0].workers[].weight] | sort | tojson')" \
+	    '[1,5]'
+	is 'capacities' "$(json '[.upstreams[0].workers[].capacity] | unique |
+	    tojson')" '[4321]'
+	talk --requests 30 --chats 8 --think-ms 1
+	no_errors 'of a service'
+	settled
+}
+
+opens_at_least()
+{
+	[ "$(json '.upstreams[0].workers | length')" -ge "$1" ]
+}
