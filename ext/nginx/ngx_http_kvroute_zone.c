@@ -304,6 +304,10 @@ health_make(ngx_http_kvroute_srv_conf_t *up, ngx_slab_pool_t *slab)
 	return up->health != NULL || !ngx_http_kvroute_health_on(up);
 }
 
+/*
+ * What is added stays with the zone, so the configuration before knows of it,
+ * too: if this one fails after all, the next reload finds it there.
+ */
 static ngx_int_t
 zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
     ngx_log_t *log)
@@ -326,8 +330,10 @@ zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
 	up->health = of->health;
 	up->memory = of->memory;
 	up->bytes = of->bytes;
-	if (health_make(up, (ngx_slab_pool_t *)up->zone->shm.addr))
+	if (health_make(up, (ngx_slab_pool_t *)up->zone->shm.addr)) {
+		of->health = up->health;
 		return NGX_OK;
+	}
 	ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute zone \"%V\" is in use "
 	    "without \"gray=\" and \"slow_start=\": give it another name",
 	    &up->zone_name);

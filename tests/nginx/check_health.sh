@@ -11,7 +11,7 @@ quick_cases="${quick_cases:-} failing_engine_is_left_and_comes_back
     nothing_is_gray_by_default in_shadow_mode_nothing_is_gray
     of_slow_engines_none_is_gray hard_sessions_stay_on_a_gray_engine
     gray_engine_is_used_if_there_is_no_other gray_over_a_reload
-    gray_in_a_zone_without_room order_makes_a_gray_engine_good
+    gray_in_a_zone_without_room gray_after_reloads_that_fail order_makes_a_gray_engine_good
     broken_stream_counts_as_failed broken_buffered_stream_counts_as_failed
     last_engine_may_break_off clients_that_leave_break_nothing
     joining_engine_warms_up restarted_engine_warms_up"
@@ -239,6 +239,34 @@ gray_engine_is_used_if_there_is_no_other()
 	is status "$(speak 2)" 200
 	tail -n 1 "$work/logs/sessions" | grep -q "$(address_of "$home") [a-z]" ||
 	    echo "it went elsewhere: $(last 1-)"
+	settled
+}
+
+reloads_failed()
+{
+	[ "$(grep -c "$work/none/index" "$work/logs/error")" -ge "$1" ]
+}
+
+# What they added to the zone is there for the next.
+gray_after_reloads_that_fail()
+{
+	kvroute_options="path=$work/out/index size=8m"
+	up
+	kvroute_options="$kvroute_options gray=8"
+	old=$(children "$nginx_pid")
+	for i in $(seq 24); do
+		write_conf kvroute
+		sed -i '$d' "$work/nginx.conf"
+		echo "upstream none { kvroute path=$work/none/index;
+		    server 127.0.0.1:1; } }" >> "$work/nginx.conf"
+		kill -HUP "$nginx_pid"
+		until_true 10 reloads_failed "$i" || echo 'a reload is taken'
+	done
+	expected_alert=$work/none/index
+	write_conf kvroute
+	kill -HUP "$nginx_pid"
+	until_true 20 new_processes || echo 'then no reload is taken' \
+	    "$(grep -c 'is in use without' "$work/logs/error")"
 	settled
 }
 
