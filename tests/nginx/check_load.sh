@@ -117,18 +117,38 @@ polled_load_ends_when_engine_is_silent()
 	settled
 }
 
-# With poll=off what was set ends; in a file it outlives nginx, and ends too.
+# busy_is N WHEN - what the engine runs by now is seen, and counts.
+busy_is()
+{
+	until_true 20 polled_is 1 .surplus "$1" ||
+	    echo "$2 the surplus is $(polled 1 .surplus), not $1"
+	is "requests on record $2" \
+	    "$(json '[.upstreams[0].workers[].requests] | add')" "$1"
+}
+
+# After each change of processes the load changes, too: what was known before is
+# no news. With poll=off what was set ends; in a file it outlives nginx, and
+# ends too.
 polled_load_over_a_reload()
 {
 	start_engines 2 --scale 0.01 --decode-ms 2000
-	kvroute_options="path=$work/out/index size=8m poll=100ms"
+	polling="path=$work/out/index size=8m poll=100ms"
+	kvroute_options=$polling
 	start_nginx kvroute
 	keep_busy
-	until_true 20 polled_is 1 .surplus 6 ||
-	    echo "the surplus is $(polled 1 .surplus)"
+	busy_is 6 'at first'
 	reload_nginx kvroute
-	until_true 20 polled_is 1 .surplus 6 ||
-	    echo "after a reload the surplus is $(polled 1 .surplus)"
+	stop_kept
+	busy_is 0 'after a reload'
+	keep_busy
+	busy_is 6 'once more'
+	kvroute_options="path=$work/out/index size=8m"
+	reload_nginx kvroute
+	until_true 20 no_requests || echo 'without polls the load stays'
+	is 'what is polled without polls' "$(polled 1 '')" null
+	kvroute_options=$polling
+	reload_nginx kvroute
+	busy_is 6 'with polls again'
 	old=$(children "$nginx_pid")
 	for pid in $old; do
 		kill -KILL "$pid"
@@ -136,11 +156,9 @@ polled_load_over_a_reload()
 	until_true 20 new_processes
 	expected_alert='exited on signal 9'
 	stop_kept
-	until_true 20 polled_is 1 .surplus 0 ||
-	    echo "after deaths the surplus is $(polled 1 .surplus)"
+	busy_is 0 'after deaths'
 	keep_busy
-	until_true 20 polled_is 1 .surplus 6 ||
-	    echo "once more the surplus is $(polled 1 .surplus)"
+	busy_is 6 'after that'
 	stop_nginx
 	kvroute_options="path=$work/out/index size=8m"
 	start_nginx kvroute
