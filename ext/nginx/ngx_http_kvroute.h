@@ -250,6 +250,8 @@ typedef enum {
 typedef struct {
 	ngx_array_t upstreams;  /* ngx_http_kvroute_srv_conf_t *, those on */
 	const char *needs;      /* NULL, or a directive that needs one */
+	bool shared;            /* some block has kvroute_share, */
+	bool scoped;            /* and some such one kvroute_scope */
 } ngx_http_kvroute_main_conf_t;
 
 typedef struct ngx_http_kvroute_trace_s ngx_http_kvroute_trace_t;
@@ -489,9 +491,10 @@ void ngx_http_kvroute_early_leave(ngx_http_request_t *r);
 /* share */
 char *ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-/* NULL, or what is missing. */
-char *ngx_http_kvroute_share_merge(ngx_http_kvroute_loc_conf_t *loc,
-    ngx_http_kvroute_loc_conf_t *of);
+/* These two return NULL, or what is missing: here, and at last. */
+char *ngx_http_kvroute_share_merge(ngx_conf_t *cf,
+    ngx_http_kvroute_loc_conf_t *loc, ngx_http_kvroute_loc_conf_t *of);
+char *ngx_http_kvroute_share_check(const ngx_http_kvroute_main_conf_t *main);
 /* For struct kvr_request; 0: the index is not shared. */
 uint32_t ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx);
 

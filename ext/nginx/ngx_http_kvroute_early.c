@@ -205,8 +205,13 @@ ngx_http_kvroute_early_add(ngx_conf_t *cf)
 	    cf, ngx_http_upstream_kvroute_module);
 	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
 	    ngx_http_core_module);
+	char *wrong = ngx_http_kvroute_share_check(main);
 	ngx_http_handler_pt *handler;
 
+	if (wrong != NULL) {
+		ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "%s", wrong);
+		return NGX_ERROR;
+	}
 	if (main->needs != NULL && main->upstreams.nelts == 0) {
 		ngx_log_error(NGX_LOG_EMERG, cf->log, 0, "\"%s\" needs an "
 		    "upstream with \"kvroute\": there is none", main->needs);

@@ -5,6 +5,9 @@
  */
 #include "ngx_http_kvroute.h"
 
+static char unscoped[] = "\"kvroute_share\" needs \"kvroute_scope\", which says "
+    "whose share it is";
+
 /* 0: it is none. */
 static uint32_t
 share_read(const ngx_str_t *text)
@@ -27,15 +30,34 @@ ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	    "that gives one; 100 is what tenants have without it";
 }
 
+/*
+ * A location must know whose its share is. A server, or all of http, leaves that
+ * to its locations: one of them at least must know it.
+ */
 char *
-ngx_http_kvroute_share_merge(ngx_http_kvroute_loc_conf_t *loc,
+ngx_http_kvroute_share_merge(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
     ngx_http_kvroute_loc_conf_t *of)
 {
-	if (loc->share == NULL)
+	ngx_http_core_loc_conf_t *core = ngx_http_conf_get_module_loc_conf(cf,
+	    ngx_http_core_module);
+	ngx_http_kvroute_main_conf_t *main = ngx_http_conf_get_module_main_conf(
+	    cf, ngx_http_upstream_kvroute_module);
+	bool own = loc->share != NULL;
+
+	if (!own)
 		loc->share = of->share;
-	return loc->share == NULL || loc->scope != NULL ? NULL :
-	    "\"kvroute_share\" needs \"kvroute_scope\", which says whose "
-	    "share it is";
+	if (loc->share == NULL)
+		return NULL;
+	main->shared = true;
+	main->scoped |= loc->scope != NULL;
+	return own && loc->scope == NULL && core->name.len > 0 ?
+	    unscoped : NULL;
+}
+
+char *
+ngx_http_kvroute_share_check(const ngx_http_kvroute_main_conf_t *main)
+{
+	return main->shared && !main->scoped ? unscoped : NULL;
 }
 
 uint32_t
@@ -48,7 +70,7 @@ ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx)
 
 	if (ctx->up->options.tenants == 0)
 		return 0;
-	if (loc->share == NULL || ngx_http_complex_value(ctx->request,
+	if (loc->share == NULL || loc->scope == NULL || ngx_http_complex_value(ctx->request,
 	    loc->share, &text) != NGX_OK || text.len == 0)
 		return KVR_SHARE_DEFAULT;
 	share = share_read(&text);

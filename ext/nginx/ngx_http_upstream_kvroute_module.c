@@ -688,7 +688,7 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 		main->needs = "kvroute_early";
 	if (loc->salt != NULL)
 		main->needs = "kvroute_salt";
-	wrong = ngx_http_kvroute_share_merge(loc, of);
+	wrong = ngx_http_kvroute_share_merge(cf, loc, of);
 	if (wrong == NULL)
 		return NGX_CONF_OK;
 	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "%s", wrong);

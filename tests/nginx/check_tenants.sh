@@ -101,6 +101,12 @@ tenants_are_driven_out_unshared()
 	settled
 }
 
+tenants_accepted()
+{
+	refused_at_start "$(echo "$1" | tr '\n' ' ')" 'test is successful' |
+	    grep -v '^accepted: '
+}
+
 tenants_refused_at_start()
 {
 	block='upstream e { kvroute zone=kv:8m; server 127.0.0.1:1; }'
@@ -114,6 +120,16 @@ tenants_refused_at_start()
 	done
 	refused_at_start "$block server { kvroute_share 100; }" \
 	    '"kvroute_share" needs "kvroute_scope"'
+	refused_at_start "$block server { location / { kvroute_share 100; }
+	    location /b { kvroute_scope a; kvroute_share 1; } }" \
+	    '"kvroute_share" needs "kvroute_scope"'
+	refused_at_start "$block kvroute_share 100; server { location / { } }" \
+	    '"kvroute_share" needs "kvroute_scope"'
+	# whose it is may be said where it is used
+	tenants_accepted "$block kvroute_share 100; server {
+	    location /a { kvroute_scope a; } location /b { } }"
+	tenants_accepted "$block server { kvroute_share 100;
+	    location /a { location /a/b { kvroute_scope a; } } }"
 	refused_at_start "$block kvroute_scope a; kvroute_share 1 2;" \
 	    'number of arguments'
 }
