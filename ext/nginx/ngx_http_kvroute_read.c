@@ -197,16 +197,43 @@ client_look(ngx_http_request_t *r)
 	ngx_queue_insert_tail(&loop.queue, &reader->queue);
 }
 
+/* NULL: this nginx has none. Modules that are linked statically have names. */
+static ngx_module_t *
+module_called(const char *name)
+{
+	ngx_uint_t i;
+
+	for (i = 0; ngx_cycle->modules[i] != NULL; i++)
+		if (ngx_strcmp(ngx_cycle->modules[i]->name, name) == 0)
+			return ngx_cycle->modules[i];
+	return NULL;
+}
+
+/*
+ * Of the location; before a request has its upstream, that of proxy_pass, whose
+ * configuration begins with that of its upstream.
+ */
+static const ngx_http_upstream_conf_t *
+upstream_conf(ngx_http_request_t *r)
+{
+	ngx_module_t *proxy;
+
+	if (r->upstream != NULL)
+		return r->upstream->conf;
+	proxy = module_called("ngx_http_proxy_module");
+	return proxy == NULL ? NULL : r->loc_conf[proxy->ctx_index];
+}
+
 /* As ngx_http_upstream_init_request does a moment later. */
 void
 ngx_http_kvroute_client_watch(ngx_http_kvroute_reader_t *reader)
 {
 	ngx_http_request_t *r = reader->request;
+	const ngx_http_upstream_conf_t *conf = upstream_conf(r);
 	ngx_event_t *event = r->connection->read;
 
-	if (r->post_action || (r->upstream != NULL &&
-	    (r->upstream->conf->store ||
-	    r->upstream->conf->ignore_client_abort)))
+	if (r->post_action || (conf != NULL &&
+	    (conf->store || conf->ignore_client_abort)))
 		return;
 	reader->reading = client_look;
 	r->read_event_handler = client_look;

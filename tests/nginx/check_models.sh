@@ -9,7 +9,7 @@
 quick_cases="${quick_cases:-} model_chooses_the_upstream
     model_chooses_in_pieces model_chooses_a_plain_upstream
     model_limits_requests model_is_known_after_redirects
-    early_client_leaves early_body_is_slow early_refusals
+    early_client_leaves early_client_may_leave early_body_is_slow early_refusals
     salt_is_set salt_is_set_in_files salt_is_set_in_pieces
     salt_separates_the_index salt_and_model salt_is_set_for_retries
     salt_is_set_in_mirrors salt_of_a_mirror_is_its_own
@@ -224,6 +224,32 @@ early_client_leaves()
 	leave 1 "$to"
 	is 'requests that came to a choice' "$(requests_of engines)" 0
 	is 'status afterwards' "$(send chat)" 200
+	settled
+	unset to large_at
+}
+
+came_to_engines()
+{
+	[ "$(requests_of engines)" = "$1" ]
+}
+
+# With proxy_ignore_client_abort the engine has its request all the same.
+early_client_may_leave()
+{
+	small_module
+	start_engines 3 --scale 0.01
+	models_up 'proxy_ignore_client_abort on;'
+	chat small 20000
+	stop_reading
+	curl -s -m 60 -o /dev/null -H 'Expect:' --data-binary @"$work/body" \
+	    "http://127.0.0.1:$to/v1/chat/completions" &
+	sent_pid=$!
+	until_true 20 counts_are bodies_held 1 || echo 'the body is not held'
+	kill "$sent_pid"
+	wait "$sent_pid"
+	sleep 0.2
+	go_on_reading
+	until_true 20 came_to_engines 1 || echo 'no engine has the request'
 	settled
 	unset to large_at
 }
