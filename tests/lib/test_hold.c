@@ -6,7 +6,7 @@
 
 #include "alias.h"
 #include "alloc.h"
-#include "holds.h"
+#include "engine.h"
 
 #include <stdio.h>
 
@@ -950,140 +950,6 @@ END_TEST
 
 /* ----------------------------------------------------------- by chance --- */
 
-/* The engine: which prefixes it has, and how many copies. */
-enum { PREFIXES = 2048, LEASES = 4 };
-static struct prefix {
-	char text[TEXT];
-	uint32_t copies, children, parent;
-} prefixes[PREFIXES];
-static uint32_t n_prefixes;
-
-/* Of so many blocks of the text. */
-static uint32_t
-prefix_find(const char *text, size_t blocks)
-{
-	size_t n = blocks * each;
-	uint32_t i;
-
-	for (i = 1; i < n_prefixes; i++)
-		if (prefixes[i].copies > 0 && strlen(prefixes[i].text) == n &&
-		    memcmp(prefixes[i].text, text, n) == 0)
-			return i;
-	return 0;
-}
-
-/* Blocks of the text that the engine has, from its start. */
-static uint32_t
-engine_has(const char *text)
-{
-	uint32_t n = 0;
-
-	while (text[n * each] != '\0' && prefix_find(text, n + 1) != 0)
-		n++;
-	return n;
-}
-
-static void
-random_text(char *text, uint32_t most)
-{
-	size_t i, n = (1 + pick(most)) * each;
-
-	for (i = 0; i < n; i++)
-		text[i] = (char)('a' + (i % 5 == 4 ? pick(3) : i % 3));
-	text[n] = '\0';
-}
-
-/* The engine prefills a prompt: what it lacks is stored, in pieces. */
-static void
-engine_runs(const char *text)
-{
-	uint32_t n = (uint32_t)strlen(text) / each;
-	uint32_t at = engine_has(text), to, i;
-
-	if (pick(4) == 0 && at > 0)
-		at -= 1 + pick(at); /* copies */
-	while (at < n) {
-		to = at + 1 + pick(n - at);
-		for (i = at; i < to; i++) {
-			uint32_t f = prefix_find(text, i + 1), j;
-
-			if (f != 0) {
-				prefixes[f].copies++;
-				continue;
-			}
-			for (j = 1; j < n_prefixes; j++)
-				if (prefixes[j].copies == 0)
-					break;
-			must(j < PREFIXES);
-			n_prefixes = j == n_prefixes ? j + 1 : n_prefixes;
-			prefixes[j].copies = 1;
-			memcpy(prefixes[j].text, text, (i + 1) * each);
-			prefixes[j].text[(i + 1) * each] = '\0';
-			prefixes[j].children = 0;
-			prefixes[j].parent = prefix_find(text, i);
-			prefixes[prefixes[j].parent].children++;
-		}
-		event(KVR_EVENT_STORED, pick(2), text, at, to);
-		at = to;
-	}
-}
-
-/* A copy of a block goes, and only the last if nothing is behind it. */
-static void
-engine_evicts(void)
-{
-	uint32_t i = 1 + pick(n_prefixes);
-	size_t n;
-
-	if (i >= n_prefixes || prefixes[i].copies == 0 ||
-	    (prefixes[i].copies == 1 && prefixes[i].children > 0))
-		return;
-	n = strlen(prefixes[i].text) / each;
-	event(KVR_EVENT_REMOVED, pick(2), prefixes[i].text, n - 1,
-	    n);
-	if (--prefixes[i].copies == 0)
-		prefixes[prefixes[i].parent].children--;
-}
-
-static struct {
-	uint64_t lease;
-	char text[TEXT];
-} open_leases[LEASES];
-
-static void
-lease_step(void)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-	size_t i = pick(LEASES);
-
-	if (open_leases[i].lease != 0) {
-		if (pick(3) == 0)
-			must(kvr_lease_abort(k, open_leases[i].lease, 1, 0) ==
-			    KVR_OK);
-		else
-			must(kvr_lease_finish(k, open_leases[i].lease, NULL,
-			    1, 0) == KVR_OK);
-		open_leases[i].lease = 0;
-		return;
-	}
-	random_text(open_leases[i].text, 20 / each);
-	say(open_leases[i].text);
-	must(kvr_lease_open_on(k, p, NULL, id[0], 1, &d) == KVR_OK);
-	if (pick(2) == 0)
-		must(kvr_lease_commit(k, d.lease, 1, 0) == KVR_OK);
-	open_leases[i].lease = d.lease;
-}
-
-static uint32_t
-common(const char *a, const char *b)
-{
-	uint32_t n = 0;
-
-	while (a[n] != '\0' && a[n] == b[n])
-		n++;
-	return n;
-}
-
 /*
  * What runs there, or what the engine has, whichever is more. A part of a block
  * is on record, too: that the engine needs the whole is not the index's matter.
@@ -1091,50 +957,32 @@ common(const char *a, const char *b)
 static void
 ck_equal(const char *text)
 {
-	uint32_t want = 0, i, c;
+	uint32_t want = running_has(text), i, n;
 
 	for (i = 1; i < n_prefixes; i++) {
-		c = prefixes[i].copies == 0 ? 0
+		n = prefixes[i].length == 0 ? 0
 		    : common(text, prefixes[i].text);
-		want = c > want ? c : want;
-	}
-	for (i = 0; i < LEASES; i++) {
-		c = open_leases[i].lease == 0 ? 0
-		    : common(text, open_leases[i].text);
-		want = c > want ? c : want;
+		want = n > want ? n : want;
 	}
 	must(has(0, text) == want);
 }
 
 START_TEST(equal_to_the_engine)
 {
-	uint64_t steps = test_amount(6000), i;
+	uint64_t steps = test_amount(6000);
 	char text[TEXT];
 
 	by_chance();
-	holds_with(4096, 1 << 20, 1);
+	holds_with(8192, 1 << 20, 1);
 	each = (uint32_t)_i;
-	memset(prefixes, 0, sizeof(prefixes));
-	memset(open_leases, 0, sizeof(open_leases));
-	n_prefixes = 1;
-	stored("z", 0);
-	removed("z", 0);
-	for (i = 0; i < steps; i++) {
-		random_text(text, 20 / each);
-		if (pick(3) == 0)
-			engine_runs(text);
-		else if (pick(8) == 0)
-			lease_step();
-		else if (pick(12) == 0)
-			observe(2, text, 1);
-		else
-			engine_evicts();
-		random_text(text, 20 / each);
+	engine_with(20, 5);
+	cleared();
+	while (steps-- > 0) {
+		engine_steps(3);
+		random_text(text);
 		ck_equal(text);
 		region_sound();
-		must(got.state == KVR_EVENTS_COMPLETE);
 	}
-	region_sound();
 }
 END_TEST
 
