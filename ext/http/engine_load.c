@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* engine_load.c - see engine_load.h. */
-#include "engine_load.h"
+#include "engine_load_in.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,12 @@ struct sum {
 /* Of the ranks of an engine that is one worker; those above share sums. */
 enum { RANKS_ADDED = 64 };
 
+/* Only lists of iterations begin with this. */
+enum { LIST_BEGINS = '[' };
+
 struct load_reader {
+	bool begun, is_list;
+	struct iterations list;
 	char line[LOAD_LINE_MAX];
 	size_t n_line;          /* with what had no room */
 	uint32_t ranks, columns;
@@ -54,12 +59,15 @@ load_reader_new(uint32_t ranks)
 		return NULL;
 	r->ranks = ranks;
 	r->columns = columns;
+	iterations_begin(&r->list);
 	return r;
 }
 
 void
 load_reader_free(struct load_reader *r)
 {
+	if (r != NULL)
+		iterations_free(&r->list);
 	free(r);
 }
 
@@ -187,9 +195,8 @@ scaled(double value, bool down, int exponent)
 	return value;
 }
 
-/* A decimal from 0 on, in whatever locale; 0: it is none. */
-static double
-number_of(const char *at, const char *end)
+double
+load_number(const char *at, const char *end)
 {
 	double value = 0, place = 1;
 	bool down = false;
@@ -254,14 +261,14 @@ line_take(struct load_reader *r)
 	at = pass_blanks(at, end);
 	if (at == end)
 		return;
-	s.value = number_of(at, end);
+	s.value = load_number(at, end);
 	sample_add(r, &s);
 }
 
-void
-load_reader_data(struct load_reader *r, const void *bytes, size_t n)
+static void
+lines_take(struct load_reader *r, const char *at, const char *end)
 {
-	const char *at = bytes, *const end = at + n, *lf;
+	const char *lf;
 	size_t piece, room;
 
 	while (at < end) {
@@ -279,6 +286,44 @@ load_reader_data(struct load_reader *r, const void *bytes, size_t n)
 		r->n_line = 0;
 		at = lf + 1;
 	}
+}
+
+/* Its first byte, behind blanks, says which form it is. */
+void
+load_reader_data(struct load_reader *r, const void *bytes, size_t n)
+{
+	const char *at = bytes, *const end = at + n;
+
+	while (!r->begun && at < end && (is_blank(*at) || *at == '\n'))
+		at++;
+	if (at == end)
+		return;
+	if (!r->begun)
+		r->is_list = *at == LIST_BEGINS;
+	r->begun = true;
+	if (r->is_list)
+		iterations_data(&r->list, at, (size_t)(end - at));
+	else
+		lines_take(r, at, end);
+}
+
+static void
+last_take(struct load_reader *r)
+{
+	const double *last = r->list.last;
+	struct sample s = { .figure = RUNNING, .value = last[ITERATION_ACTIVE] };
+
+	if (s.value < 0)
+		return;
+	sample_add(r, &s);
+	s.figure = WAITING;
+	s.value = last[ITERATION_QUEUED] < 0 ? 0 : last[ITERATION_QUEUED];
+	sample_add(r, &s);
+	if (last[ITERATION_USED] < 0 || !(last[ITERATION_BLOCKS] > 0))
+		return;
+	s.figure = USAGE;
+	s.value = last[ITERATION_USED] / last[ITERATION_BLOCKS];
+	sample_add(r, &s);
 }
 
 /* -------------------------------------------------------------- result --- */
@@ -324,12 +369,14 @@ usage_of(const struct sum *s)
 }
 
 bool
-load_reader_end(const struct load_reader *r, struct engine_load *out)
+load_reader_end(struct load_reader *r, struct engine_load *out)
 {
 	uint32_t share = r->named ? 1 : r->ranks, i;
 	struct sum running, waiting, usage;
 	bool found = false;
 
+	if (r->is_list && iterations_end(&r->list))
+		last_take(r);
 	for (i = 0; i < r->ranks; i++) {
 		running = sum_of(r, RUNNING, i);
 		waiting = sum_of(r, WAITING, i);
@@ -340,4 +387,10 @@ load_reader_end(const struct load_reader *r, struct engine_load *out)
 		out[i].usage = usage_of(&usage);
 	}
 	return found;
+}
+
+bool
+load_reader_same(const struct load_reader *r)
+{
+	return r->is_list && !r->list.dead && r->list.elements == 0;
 }

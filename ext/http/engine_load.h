@@ -8,7 +8,7 @@
  *   SGLang        sglang:num_running_reqs, sglang:num_queue_reqs,
  *                 sglang:token_usage
  *   TensorRT-LLM  trtllm_num_requests_running, trtllm_num_requests_waiting,
- *                 trtllm_kv_cache_utilization
+ *                 trtllm_kv_cache_utilization; or a list, see below
  *   llama.cpp     llamacpp:requests_processing, llamacpp:requests_deferred,
  *                 llamacpp:kv_cache_usage_ratio
  *
@@ -24,6 +24,14 @@
  * The labels engine (vLLM) and dp_rank (SGLang) name a data-parallel rank. If
  * several ranks are asked for, and no label names one, each has its share of
  * the sum. If one is asked for, it is the sum of all.
+ *
+ * TensorRT-LLM has another form, too: a list in JSON of the iterations since the
+ * list was last read, of which the last counts.
+ *
+ *   [{"numActiveRequests":3,"numQueuedRequests":5,
+ *     "kvCacheStats":{"usedNumBlocks":600,"maxNumBlocks":1000,...},...}]
+ *
+ * It is empty if there was none: nothing has changed, or the engine is idle.
  */
 #ifndef KVROUTE_ENGINE_LOAD_H
 #define KVROUTE_ENGINE_LOAD_H
@@ -49,7 +57,9 @@ struct load_reader;
 struct load_reader *load_reader_new(uint32_t ranks);
 void load_reader_free(struct load_reader *r);
 void load_reader_data(struct load_reader *r, const void *bytes, size_t n);
-/* Writes out[ranks]. Does the text say how many requests run? */
-bool load_reader_end(const struct load_reader *r, struct engine_load *out);
+/* Writes out[ranks]. Does the text, which ends, say how many requests run? */
+bool load_reader_end(struct load_reader *r, struct engine_load *out);
+/* Then: is it an empty list, so that what was said before is the latest? */
+bool load_reader_same(const struct load_reader *r);
 
 #endif

@@ -316,10 +316,16 @@ static void
 answered(ngx_http_kvroute_poll_t *poll)
 {
 	static struct engine_load said[LOAD_RANKS_MOST];
+	bool found = load_reader_end(poll->reader, said);
 	uint32_t rank;
 
-	if (poll->response.status != 200 ||
-	    !load_reader_end(poll->reader, said)) {
+	/* What is known stays until it is stale. */
+	if (poll->response.status == 200 && load_reader_same(poll->reader)) {
+		poll->failures = 0;
+		poll_end(poll);
+		return;
+	}
+	if (poll->response.status != 200 || !found) {
 		failed(poll, "it publishes none", AGAIN_DUMB_MS);
 		return;
 	}

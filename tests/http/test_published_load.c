@@ -161,6 +161,98 @@ START_TEST(others)
 }
 END_TEST
 
+/* Of several ranks each has its share; the last of the list counts. */
+START_TEST(iterations)
+{
+	static const char list[] = "\r\n [{\"cpuMemUsage\":0,\"iter\":1,"
+	    "\"numActiveRequests\":90,\"numQueuedRequests\":80,"
+	    "\"kvCacheStats\":{\"usedNumBlocks\":9,\"maxNumBlocks\":9}},"
+	    "{\"iter\":2,\"iterLatencyMS\":1.5e1,\"numActiveRequests\":6,"
+	    "\"maxNumActiveRequests\":64,\"numQueuedRequests\":3,"
+	    "\"kvCacheStats\":{\"cacheHitRate\":0.85,\"freeNumBlocks\":400,"
+	    "\"maxNumBlocks\":1000,\"usedNumBlocks\":600},"
+	    "\"inflightBatchingStats\":{\"numActiveRequests\":77,"
+	    "\"usedNumBlocks\":1},\"other\":[{\"numActiveRequests\":5}],"
+	    "\"timestamp\":\"11-25-2026 20:42:33.1\"},"
+	    "{\"iter\":3},{\"numActiveRequests\":null}]\n";
+
+	ck_assert(read_ranks(1, list));
+	ck_load(0, 6, 3, 0.6);
+	ck_assert(read_ranks(3, list));
+	ck_load(0, 2, 1, 0.6);
+	ck_load(2, 2, 1, 0.6);
+	ck_assert(read_ranks(1, "[{\"numActiveRequests\":7,\"kvCacheStats\":"
+	    "{\"usedNumBlocks\":600,\"maxNumBlocks\":0}}]"));
+	ck_load(0, 7, 0, -1);
+	ck_assert(read_ranks(1, "[{\"numActiveRequests\":1e400,"
+	    "\"numQueuedRequests\":-3,\"kvCacheStats\":null}]"));
+	ck_load(0, LOAD_REQUESTS_MOST, 0, -1);
+}
+END_TEST
+
+/* True: what was known before is the latest. */
+static bool
+is_same(const char *text)
+{
+	struct load_reader *r = load_reader_new(1);
+	bool same;
+
+	ck_assert_ptr_nonnull(r);
+	load_reader_data(r, text, strlen(text));
+	ck_assert(!load_reader_end(r, got));
+	same = load_reader_same(r);
+	load_reader_free(r);
+	return same;
+}
+
+START_TEST(no_iterations)
+{
+	static const char *const bad[] = { "[", "[{", "[{\"numActiveRequests\""
+	    ":3}", "[{\"numActiveRequests\":3},]", "[] []", "[[]]", "[1]",
+	    "[null]", "[\"a\"]", "[false]", "[{}]", "",
+	    "[{\"numQueuedRequests\":3}]", "[[{\"numActiveRequests\":3}]]",
+	    "[{\"a\":{\"numActiveRequests\":3}}]", "{\"numActiveRequests\":3}",
+	    "[{\"numActiveRequests\":\"3\"}]", "[3}" };
+	char deep[300];
+	size_t i;
+
+	ck_assert(is_same("[]"));
+	ck_assert(is_same(" [ ]\n"));
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		ck_assert_msg(!read_ranks(1, bad[i]), "%s", bad[i]);
+		ck_assert_msg(!is_same(bad[i]), "%s", bad[i]);
+	}
+	memset(deep, '[', 150);
+	memset(deep + 150, ']', 150);
+	deep[299] = '\0';
+	ck_assert(!read_ranks(1, deep));
+}
+END_TEST
+
+/* Without memory nothing is known, and that is no empty list. */
+START_TEST(iterations_without_memory)
+{
+	const char *text = "[{\"numActiveRequests\":3}]";
+	struct load_reader *r;
+	unsigned long i;
+	bool found = false;
+
+	for (i = 1; !found; i++) {
+		ck_assert_uint_lt(i, 20);
+		r = load_reader_new(1);
+		ck_assert_ptr_nonnull(r);
+		alloc_fail_at(i);
+		load_reader_data(r, text, strlen(text));
+		found = load_reader_end(r, got);
+		alloc_reset();
+		ck_assert(!load_reader_same(r));
+		load_reader_free(r);
+	}
+	ck_assert_uint_gt(i, 3);
+	ck_load(0, 3, 0, -1);
+}
+END_TEST
+
 START_TEST(damaged)
 {
 	static const char *const bad[] = { "", "\n",
@@ -301,6 +393,9 @@ suite_published_load(void)
 	tcase_add_test(t, ranks_by_label);
 	tcase_add_test(t, sglang);
 	tcase_add_test(t, others);
+	tcase_add_test(t, iterations);
+	tcase_add_test(t, no_iterations);
+	tcase_add_test(t, iterations_without_memory);
 	tcase_add_test(t, damaged);
 	tcase_add_test(t, a_long_line);
 	suite_add_tcase(s, t);

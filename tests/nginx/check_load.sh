@@ -8,7 +8,8 @@
 quick_cases="${quick_cases:-} polled_load_is_avoided unpolled_load_is_not_seen
     polled_load_ends_when_engine_is_silent polled_load_over_a_reload
     polled_load_without_metrics polls_are_made_by_one_process
-    polled_load_of_its_own polled_ranks"
+    polled_load_of_its_own polled_ranks polled_load_of_iterations
+    polled_load_of_idle_iterations"
 
 # address_of N - of the N-th engine.
 address_of()
@@ -251,4 +252,46 @@ rank_is()
 {
 	[ "$(json ".upstreams[0].workers[] | select(.name ==
 	    \"$(address_of 1)\" and .rank == $1) | .polled.surplus")" = "$2" ]
+}
+
+# TensorRT-LLM's list has nothing new at some polls: what it said stays.
+polled_load_of_iterations()
+{
+	engines=2
+	kvroute_options='zone=kv:8m poll=500ms'
+	up --decode-ms 70000 --publish trtllm
+	keep_busy
+	until_true 20 polled_is 1 .surplus 6 ||
+	    echo "the surplus is $(polled 1 .surplus)"
+	is running "$(polled 1 .running)" 6
+	above usage "$(polled 1 .usage)" 0
+	for i in $(seq 20); do
+		is 'surplus while it runs' "$(polled 1 .surplus)" 6
+		sleep 0.1
+	done
+	ask_each 2
+	is 'requests of the busy one' "$(taken 1)" 0
+	is 'lines of failures' \
+	    "$(grep -c 'load of .* is not known' "$work/logs/error")" 0
+	stop_kept
+	settled
+}
+
+# In the end nothing is new: what ended is seen, and then nothing is known.
+polled_load_of_idle_iterations()
+{
+	up_polled --publish trtllm
+	keep_busy
+	until_true 20 polled_is 1 .surplus 6 ||
+	    echo "the surplus is $(polled 1 .surplus)"
+	stop_kept
+	until_true 20 no_requests || echo 'the load stays'
+	until_true 20 polled_is 1 '' null || echo 'it stays known'
+	is 'lines of failures' \
+	    "$(grep -c 'load of .* is not known' "$work/logs/error")" 0
+	keep_busy
+	until_true 20 polled_is 1 .surplus 6 ||
+	    echo "once more the surplus is $(polled 1 .surplus)"
+	stop_kept
+	settled
 }

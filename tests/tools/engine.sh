@@ -980,6 +980,21 @@ cache_is_published()
 	stop
 }
 
+# A list that reading it takes away: what ran, and what waits.
+iterations_are_published()
+{
+	start --capacity 4000 --block 40 --publish trtllm --sequences 2
+	is 'before anything ran' "$(curl -s "$url/metrics")" '[]'
+	is 'no server info' "$(code_of /get_server_info)" 404
+	curl -s -m 10 -o "$scratch/answer" "$url/v1/completions" \
+	    -d '{"prompt": "one two three", "max_tokens": 4}'
+	is 'afterwards' "$(curl -s "$url/metrics" | jq -c '.[-1] |
+	    [.numActiveRequests, .numQueuedRequests,
+	    .kvCacheStats.maxNumBlocks]')" '[0,0,100]'
+	is 'and then' "$(curl -s "$url/metrics")" '[]'
+	stop
+}
+
 # ---------------------------------------------------------------- faults ---
 
 refusing_lets_answers_end()

@@ -48,7 +48,7 @@ static const char usage_text[] =
 "           [--template plain|date|clock]\n"
 "           [--tools N] [--reasoning]\n"
 "           [--usage value|null-for-0|null|none] [--headers early|late]\n"
-"           [--publish vllm|sglang|sglang-old|none]\n"
+"           [--publish vllm|sglang|sglang-old|trtllm|none]\n"
 "           [--responses N] [--seed N] [--for SECONDS] [--verbose]\n"
 "           [--events ENDPOINT] [--events-replay ENDPOINT]\n"
 "           [--events-form vllm|vllm-arrays|sglang|sglang-arrays]\n"
@@ -81,8 +81,8 @@ static const char help_text[] =
 "  --reasoning       answers of chats begin with reasoning\n"
 "  --usage WHICH     value, null-for-0, null or none (value)\n"
 "  --headers WHEN    of streams: early, or late: after prefill (early)\n"
-"  --publish HOW     the size of the cache: as vllm, sglang, sglang-old\n"
-"                    or none (vllm)\n"
+"  --publish HOW     the size of the cache: as vllm, sglang, sglang-old,\n"
+"                    trtllm (none, but its load) or none (vllm)\n"
 "  --responses N     kept, and as many conversations (1024)\n"
 "  --seed N          of random eviction (1) and of ids (differ in each run)\n"
 "  --for SECONDS     exit after this time\n"
@@ -199,7 +199,7 @@ set_words(struct options *o, int option, const char *text)
 	};
 	static const char *const when[] = { "early", "late" };
 	static const char *const published[] = {
-		"vllm", "sglang", "sglang-old", "none"
+		"vllm", "sglang", "sglang-old", "trtllm", "none"
 	};
 
 	switch (option) {
@@ -225,7 +225,7 @@ set_words(struct options *o, int option, const char *text)
 		break;
 	case O_PUBLISH:
 		o->facts.publish = (enum publish)args_word("publish", text,
-		    published, 4);
+		    published, 5);
 		break;
 	case O_HELP:
 		printf("%s%s", usage_text, help_text);

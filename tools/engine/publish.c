@@ -6,9 +6,12 @@
  *   sglang       GET /server_info,      {"max_total_num_tokens":...}
  *                    /get_server_info
  *   sglang-old   GET /get_server_info
+ *   trtllm       GET /metrics           [{"numActiveRequests":...},...]
  *   none                                metrics without that line
  *
- * As SGLang does without its switch, the two have no /metrics.
+ * As SGLang does without its switch, the two have no /metrics. TensorRT-LLM's
+ * are a list of what happened since it was last read; of that this one has the
+ * beginning and the end, or nothing.
  */
 #include "server.h"
 
@@ -48,6 +51,61 @@ publish_config(const struct server *s, struct evbuffer *body)
 		    "mamba_block_size=\"None\",num_cpu_blocks=\"None\","
 		    "num_gpu_blocks=\"%" PRIu64 "\",sliding_window=\"None\"}"
 		    " 1.0\n", f->block_tokens, i, f->blocks);
+}
+
+bool
+publish_has_iterations(const struct server *s)
+{
+	return s->facts->publish == PUBLISH_TRTLLM;
+}
+
+static struct iteration
+iteration_now(const struct server *s)
+{
+	struct iteration it = { .number = s->told.number };
+	struct serving_counts n;
+	uint32_t i;
+
+	for (i = 0; i < s->facts->ranks; i++) {
+		serving_counts(s->ranks[i], &n);
+		it.running += n.running;
+		it.waiting += n.waiting;
+		it.held += n.held;
+		it.blocks += n.blocks;
+		it.work += n.prompt_tokens + n.generated + n.finished;
+	}
+	return it;
+}
+
+static void
+put_iteration(struct evbuffer *body, const struct iteration *it)
+{
+	evbuffer_add_printf(body, "{\"iter\":%" PRIu64 ","
+	    "\"iterLatencyMS\":15.5,\"numActiveRequests\":%" PRIu64 ","
+	    "\"numQueuedRequests\":%" PRIu64 ",\"kvCacheStats\":{"
+	    "\"maxNumBlocks\":%" PRIu64 ",\"freeNumBlocks\":%" PRIu64 ","
+	    "\"usedNumBlocks\":%" PRIu64 "},\"inflightBatchingStats\":{"
+	    "\"numPausedRequests\":0}}", it->number, it->running,
+	    it->waiting, it->blocks, it->blocks - it->held, it->held);
+}
+
+void
+publish_iterations(struct link *l, struct evbuffer *body)
+{
+	struct server *s = l->server;
+	struct iteration now = iteration_now(s);
+
+	evbuffer_add_printf(body, "[");
+	if (now.work != s->told.work || now.running != s->told.running ||
+	    now.waiting != s->told.waiting) {
+		put_iteration(body, &s->told);
+		evbuffer_add_printf(body, ",");
+		now.number++;
+		put_iteration(body, &now);
+		s->told = now;
+	}
+	evbuffer_add_printf(body, "]");
+	server_answer(l, 200, body);
 }
 
 /* Where its events are, as SGLang says it; null: nowhere, or no port. */

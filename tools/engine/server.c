@@ -233,6 +233,10 @@ get_metrics(struct link *l, struct evbuffer *body)
 		server_error(l, ASK_CHAT, 404, "Not Found");
 		return;
 	}
+	if (publish_has_iterations(s)) {
+		publish_iterations(l, body);
+		return;
+	}
 	for (i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
 		put_metric(s, body, &metrics[i]);
 	publish_config(s, body);

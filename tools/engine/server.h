@@ -53,7 +53,8 @@ enum fault_kind {
 };
 
 enum publish {
-	PUBLISH_VLLM, PUBLISH_SGLANG, PUBLISH_SGLANG_OLD, PUBLISH_NONE
+	PUBLISH_VLLM, PUBLISH_SGLANG, PUBLISH_SGLANG_OLD, PUBLISH_TRTLLM,
+	PUBLISH_NONE
 };
 
 enum { RANKS_MAX = 64 };
@@ -87,6 +88,14 @@ struct link {
 	struct link *prev, *next;
 };
 
+/* The latest iteration that was published. */
+struct iteration {
+	uint64_t number;
+	uint64_t running, waiting;
+	uint64_t held, blocks;
+	uint64_t work;           /* grows with each */
+};
+
 struct server {
 	const struct server_facts *facts;
 	struct event_base *base;
@@ -102,6 +111,7 @@ struct server {
 	int fault_percent, fault_due;
 	struct kept *kept;
 	struct events *events;   /* NULL: none */
+	struct iteration told;
 	uint32_t number;         /* of the engine in this process */
 	uint64_t requests;
 	uint64_t seed;
@@ -142,6 +152,8 @@ void call_drop(struct call *c);
 
 /* publish.c: the cache, as its engine publishes it. */
 bool publish_has_metrics(const struct server *s);
+bool publish_has_iterations(const struct server *s);
+void publish_iterations(struct link *l, struct evbuffer *body);
 void publish_config(const struct server *s, struct evbuffer *body);
 void publish_info(struct link *l, struct evbuffer *body);
 void publish_old_info(struct link *l, struct evbuffer *body);
