@@ -4,6 +4,7 @@
  */
 #include "alias.h"
 #include "event_hash.h"
+#include "event_piece.h"
 #include "handle.h"
 #include "hold.h"
 #include "txn.h"
@@ -49,58 +50,138 @@ batch_get(const struct kvr *k, uint64_t worker,
 	    ~(uint32_t)(KVR_BATCH_PAST | KVR_BATCH_FULL)) != 0)
 		return KVR_EINVAL;
 	error = event_sum(b, sum);
-	return error == KVR_OK && named(k, worker) ? event_hash(k, b) : error;
+	if (error != KVR_OK || !named(k, worker))
+		return error;
+	error = event_cut(k, b);
+	if (error == KVR_OK)
+		error = event_hash(k, b);
+	if (error != KVR_OK)
+		event_cut_free(b);
+	return error;
 }
 
 /*
- * Is there room for its names? If its worker's last ones end with it, they end
+ * Is there room for the names of its first piece? If its worker's last ones end with it, they end
  * before, as they may have to be reclaimed for it.
  */
 static bool
 room(struct kvr *k, uint32_t slot, const struct event_batch *b,
     const struct event_sum *sum, uint32_t outcome)
 {
+	uint64_t aliases = event_piece(b, 0).n_aliases;
+
 	if (hold_tracks(k, slot) && (event_resets(b, sum, outcome) ||
 	    event_empties(k, slot, b, sum, outcome)) &&
-	    !alias_at_hand(k, b->n_aliases))
+	    !alias_at_hand(k, aliases))
 		hold_lose(k, slot);
-	return alias_reclaim(k, b->n_aliases);
+	return alias_reclaim(k, aliases);
 }
 
-/* Applies it, within a transaction. */
+static void
+batch_free(struct event_batch *b)
+{
+	event_hash_free(b);
+	event_cut_free(b);
+}
+
+/* All of it, or its first piece. Sets *taken: it counts. */
+static int
+take(struct kvr *k, uint32_t *slot, const struct event_batch *b,
+    const struct event_sum *sum, int64_t now, uint32_t *outcome, bool *taken)
+{
+	struct stream before = *stream_at(k, slot_at(k, *slot)->name);
+	int error;
+
+	*outcome = event_outcome(&before, b, sum);
+	if (!room(k, *slot, b, sum, *outcome))
+		return KVR_EBUSY;
+	if (event_resets(b, sum, *outcome)) {
+		error = handle_reset(k, *slot, slot);
+		if (error != KVR_OK)
+			return error;
+	} else if (event_empties(k, *slot, b, sum, *outcome) &&
+	    !hold_nothing(k, *slot)) {
+		return KVR_EBUSY;
+	}
+	*taken = event_take(k, *slot, &before, b, sum, *outcome, now);
+	return KVR_OK;
+}
+
+/* The next piece of what was begun. */
+static int
+go_on(struct kvr *k, uint32_t slot, const struct event_batch *b, int64_t now)
+{
+	uint64_t at = stream_at(k, slot_at(k, slot)->name)->pieces;
+
+	if (!alias_reclaim(k, event_piece(b, at).n_aliases))
+		return KVR_EBUSY;
+	event_go_on(k, slot, b, now);
+	return KVR_OK;
+}
+
+/*
+ * Applies it, or a piece of it, within a transaction. again: not the first of
+ * the call. Sets *more: there are more pieces.
+ */
 static int
 apply(struct kvr *k, uint64_t worker, const struct event_batch *b,
-    const struct event_sum *sum, int64_t now, struct kvr_event_result *r)
+    const struct event_sum *sum, int64_t now, bool again, bool *more,
+    struct kvr_event_result *r)
 {
-	struct stream before;
-	uint32_t slot;
-	int error;
+	uint32_t slot, outcome = KVR_EVENTS_APPLIED;
+	const struct stream *s;
+	bool taken = true;
+	uint64_t orphans;
+	int error = KVR_OK;
 
 	if (!worker_slot(k, worker, &slot))
 		return KVR_EWORKER;
-	before = *stream_at(k, slot_at(k, slot)->name);
-	r->outcome = event_outcome(&before, b, sum);
-	if (!room(k, slot, b, sum, r->outcome))
-		return KVR_EBUSY;
-	if (event_resets(b, sum, r->outcome)) {
-		error = handle_reset(k, slot, &slot);
-		if (error != KVR_OK)
-			return error;
-	} else if (event_empties(k, slot, b, sum, r->outcome) &&
-	    !hold_nothing(k, slot)) {
-		return KVR_EBUSY;
-	}
-	if (event_take(k, slot, &before, b, sum, r->outcome, now)) {
+	s = stream_at(k, slot_at(k, slot)->name);
+	orphans = s->orphans;
+	if (event_begun(s, b, again))
+		error = go_on(k, slot, b, now);
+	else
+		error = take(k, &slot, b, sum, now, &outcome, &taken);
+	if (error != KVR_OK)
+		return error;
+	if (!again)
+		r->outcome = outcome;
+	if (taken) {
 		r->stored = sum->all_stored;
 		r->removed = sum->all_removed;
 		r->refused = sum->refused;
-		r->orphans = stream_at(k, slot_at(k, slot)->name)->orphans -
-		    before.orphans;
+		r->orphans += s->orphans - orphans;
 	}
 	r->worker = worker_id(k, slot);
-	r->next = stream_at(k, slot_at(k, slot)->name)->next;
-	r->state = stream_at(k, slot_at(k, slot)->name)->state;
+	r->next = s->next;
+	r->state = s->state;
+	*more = s->pieces > 0 && s->next == b->head.seq;
 	return KVR_OK;
+}
+
+/* In as many transactions as it has pieces: others have the lock between. */
+static int
+apply_all(struct kvr *k, uint64_t worker, const struct event_batch *b,
+    const struct event_sum *sum, int64_t now, uint32_t flags,
+    struct kvr_event_result *r)
+{
+	bool more = true;
+	struct txn c;
+	uint64_t i;
+	int error = KVR_OK;
+
+	for (i = 0; error == KVR_OK && more; i++) {
+		error = txn_write_begin(k, &c, now, flags);
+		if (error != KVR_OK)
+			break;
+		more = false;
+		error = apply(k, worker, b, sum, c.now, i > 0, &more, r);
+		error = txn_write_end(k, &c, error);
+		more = more && i + 1 < b->n_pieces;
+		worker = r->worker;
+		now = c.now; /* one that goes back is counted once */
+	}
+	return error;
 }
 
 int
@@ -115,7 +196,6 @@ kvr_events_apply(struct kvr *k, uint64_t worker,
 		.tokens = tokens, .n_tokens = n_tokens };
 	struct kvr_event_result r;
 	struct event_sum sum;
-	struct txn c;
 	int error;
 
 	if (k == NULL || batch == NULL || (hashes == NULL && n_hashes > 0) ||
@@ -123,16 +203,11 @@ kvr_events_apply(struct kvr *k, uint64_t worker,
 	    (out != NULL && !struct_has_size(out->size)))
 		return KVR_EINVAL;
 	error = batch_get(k, worker, batch, &b, &sum);
-	if (error == KVR_OK)
-		error = txn_write_begin(k, &c, now, flags);
-	if (error != KVR_OK) {
-		event_hash_free(&b);
+	if (error != KVR_OK)
 		return error;
-	}
 	memset(&r, 0, sizeof(r));
-	error = apply(k, worker, &b, &sum, c.now, &r);
-	error = txn_write_end(k, &c, error);
-	event_hash_free(&b);
+	error = apply_all(k, worker, &b, &sum, now, flags, &r);
+	batch_free(&b);
 	if (error == KVR_OK && out != NULL)
 		struct_put(out, out->size, &r, sizeof(r));
 	return error;

@@ -46,11 +46,13 @@
  * counted, until all is dropped.
  *
  * The sums of a batch are made without the lock, so the lock is held for a
- * constant time, however many blocks there are.
+ * constant time, however many blocks there are. Where blocks are known by name,
+ * a long batch is taken in pieces: event_piece.c.
  */
 #include "event.h"
 
 #include "alias.h"
+#include "event_piece.h"
 #include "hold.h"
 #include "retain.h"
 #include "survival.h"
@@ -224,6 +226,10 @@ event_outcome(const struct stream *s, const struct event_batch *b,
 
 	if (sum->restarted != 0)
 		return KVR_EVENTS_RESTARTED;
+	if (s->pieces > 0 && seq == s->next && compare(s->begun,
+	    b->head.digest, seq == 0 ? KVR_EVENTS_RESTARTED
+	    : KVR_EVENTS_DUPLICATE) == KVR_EVENTS_RESTARTED)
+		return KVR_EVENTS_RESTARTED; /* it is not what was begun */
 	if (seq >= s->next)
 		return seq == s->next ? KVR_EVENTS_APPLIED : KVR_EVENTS_GAP;
 	if (seq == 0)
@@ -274,6 +280,7 @@ stream_forget(struct kvr *k, struct stream *s)
 	memset(s->most, 0, sizeof(s->most));
 	memset(s->evicted, 0, sizeof(s->evicted));
 	s->block_tokens = 0;
+	s->pieces = s->begun = 0;
 }
 
 static bool
@@ -363,6 +370,7 @@ stream_take(struct kvr *k, uint32_t slot, struct stream *s,
 	s->first = seq == 0 ? b->head.digest : s->first;
 	s->last = b->head.digest;
 	s->next = seq + 1;
+	s->pieces = s->begun = 0;
 	stream_count(s, b, sum);
 	return true;
 }
@@ -504,8 +512,13 @@ event_take(struct kvr *k, uint32_t slot, const struct stream *before,
 		return false;
 	if (taken && (b->head.flags & KVR_BATCH_PAST) == 0 && counted(&s))
 		age(k, slot, sum->volume);
-	if (taken)
-		hold_apply(k, slot, b, now);
+	if (taken) {
+		struct event_batch piece = event_piece(b, 0);
+
+		hold_apply(k, slot, &piece, now);
+		event_pause(k, slot, b, outcome == KVR_EVENTS_RESTARTED ? 0
+		    : before->last);
+	}
 	settle(k, slot, known);
 	return taken;
 }
@@ -536,7 +549,7 @@ event_lost(struct kvr *k, uint32_t slot, uint64_t next)
 	s.lost++;
 	if (s.next < next) {
 		s.next = next;
-		s.last = 0;
+		s.last = s.pieces = s.begun = 0;
 	}
 	stream_put(k, slot, &s);
 	retain_decide(k, slot);
@@ -593,7 +606,8 @@ possible(const struct stream *s)
 		return false;
 	if (s->state == KVR_EVENTS_OFF)
 		return struct_known(s, sizeof(*s), 0);
-	return s->state == KVR_EVENTS_DEGRADED || s->next > 0;
+	return s->state == KVR_EVENTS_DEGRADED || s->next > 0 ||
+	    s->pieces > 0;
 }
 
 bool

@@ -70,12 +70,21 @@ larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+uint64_t
+event_aliases(const struct kvr *k, const struct kvr_event *e)
+{
+	uint64_t n = 1 + event_blocks_given(k, e); /* a root */
+
+	return pages_most(k, e) == 0 ? n :
+	    n + e->hashes * pages_aliases(e->block_tokens);
+}
+
 /* How much room the events take. */
 static int
 measure(const struct kvr *k, struct event_batch *b)
 {
 	struct kvr_event e;
-	uint64_t blocks, paged;
+	uint64_t blocks;
 	size_t i;
 	int error;
 
@@ -85,12 +94,8 @@ measure(const struct kvr *k, struct event_batch *b)
 			return error;
 		blocks = event_blocks_given(k, &e);
 		b->n_local += blocks;
-		paged = pages_most(k, &e);
-		b->n_paged = larger(b->n_paged, paged);
-		b->n_aliases += 1 + blocks; /* and a root */
-		if (paged > 0)
-			b->n_aliases += e.hashes *
-			    pages_aliases(e.block_tokens);
+		b->n_paged = larger(b->n_paged, pages_most(k, &e));
+		b->n_aliases += event_aliases(k, &e);
 		b->n_sequence = larger(b->n_sequence,
 		    larger(blocks, b->n_paged));
 		if (larger(b->n_local, b->n_paged) > RECORD_MAX)

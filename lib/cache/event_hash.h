@@ -11,6 +11,8 @@
 uint32_t event_blocks_each(const struct kvr *k, const struct kvr_event *e);
 /* Blocks of the index of which the event has the contents. */
 uint64_t event_blocks_given(const struct kvr *k, const struct kvr_event *e);
+/* Names that the event may add. */
+uint64_t event_aliases(const struct kvr *k, const struct kvr_event *e);
 
 /*
  * Without the lock: hashes the blocks of the events. KVR_ENOMEM; KVR_EMISMATCH:

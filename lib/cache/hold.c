@@ -507,7 +507,7 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 	struct place place, last = { 0, 0 };
 	uint64_t steps;
 
-	while (!region_broken(k) && hold_tracks(k, slot)) {
+	while (!too_long(k) && !region_broken(k) && hold_tracks(k, slot)) {
 		uint32_t parent = alias_at(k, alias)->parent, above;
 		struct alias *p = alias_at(k, parent);
 

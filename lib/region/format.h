@@ -353,7 +353,10 @@ enum copies {
 	COPIES_LISTED   /* a set of tiers: KVR_BATCH_FULL */
 };
 struct stream {
-	uint64_t next;       /* sequence number of the next batch */
+	uint64_t next;       /* sequence number of the next batch, */
+	uint64_t pieces;     /* of which so many pieces were applied: */
+	                     /* event_piece.c */
+	uint64_t begun;      /* if there are any: its digest, or 0 */
 	uint64_t first, last; /* digests of batch 0 and of next - 1; or 0 */
 	int64_t heard;       /* time of the last batch; -1: none */
 	uint64_t held[TIERS]; /* blocks of the engine, */

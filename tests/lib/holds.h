@@ -8,7 +8,11 @@
 #ifndef KVR_HOLDS_H
 #define KVR_HOLDS_H
 
+#include "worker.h"
+
+#include "event_hash.h"
 #include "inner.h"
+#include "txn.h"
 
 enum { TEXT = 512 };
 
@@ -65,6 +69,35 @@ apply_to(uint32_t w, const struct kvr_event *e, size_t n,
 		seq = got.next;
 	}
 	return error;
+}
+
+/* The same batch in one transaction, however long, as if it were a piece. */
+static inline void
+apply_uncut(uint32_t w, const struct kvr_event *e, size_t n,
+    const uint64_t *hashes, size_t n_hashes, const uint32_t *tokens,
+    size_t n_tokens)
+{
+	struct event_batch b = { .events = e, .element = sizeof(*e), .n = n,
+		.hashes = hashes, .n_hashes = n_hashes, .tokens = tokens,
+		.n_tokens = n_tokens };
+	struct event_sum sum;
+	struct stream before;
+	uint32_t slot;
+	struct txn c;
+
+	b.head.seq = seq;
+	b.head.digest = seq + 1;
+	ck_assert_int_eq(event_sum(&b, &sum), KVR_OK);
+	ck_assert_int_eq(event_hash(k, &b), KVR_OK);
+	ck_assert_int_eq(txn_write_begin(k, &c, 1, 0), KVR_OK);
+	ck_assert(worker_slot(k, id[w], &slot));
+	before = *stream_at(k, slot_at(k, slot)->name);
+	ck_assert(event_take(k, slot, &before, &b, &sum,
+	    event_outcome(&before, &b, &sum), 1));
+	seq = stream_at(k, slot_at(k, slot)->name)->next;
+	got.state = stream_at(k, slot_at(k, slot)->name)->state;
+	ck_assert_int_eq(txn_write_end(k, &c, KVR_OK), KVR_OK);
+	event_hash_free(&b);
 }
 
 /* One event about the blocks [from, to) of a text, of `each` letters. */

@@ -769,6 +769,47 @@ START_TEST(events_that_make_much_leave)
 }
 END_TEST
 
+/* Blocks by name: the lock is held for a piece of a batch, however long. */
+START_TEST(events_of_many_blocks)
+{
+	enum { MOST = 20000, AT_ONCE = 256 };
+	static uint64_t hashes[MOST];
+	static uint32_t tokens[MOST];
+	struct kvr_options o = small_options();
+	struct kvr_event_batch b = { .size = sizeof(b) };
+	struct kvr_event_result r = { .size = sizeof(r) };
+	struct kvr_worker facts;
+	struct kvr_event e;
+	uint32_t i;
+
+	o.region_bytes = 8 << 20;
+	o.event_blocks = 2 * MOST;
+	region_of(&o);
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	for (i = 0; i < MOST; i++) {
+		hashes[i] = i + 1;
+		tokens[i] = i;
+	}
+	(void)kvr_event_init(&e, sizeof(e));
+	for (i = 0; i < 3; i++, b.seq++) {
+		e.kind = i == 1 ? KVR_EVENT_REMOVED : KVR_EVENT_STORED;
+		e.hashes = e.tokens = i == 2 ? MOST / 10 : MOST;
+		e.block_tokens = i == 1 ? 0 : 1;
+		counters_reset();
+		ck_assert_int_eq(kvr_events_apply(k, id[0], &b, &e, sizeof(e),
+		    1, hashes, MOST, tokens, MOST, 1, 0, &r), KVR_OK);
+		ck_assert_uint_eq(r.state, KVR_EVENTS_COMPLETE);
+		ck_assert_uint_eq(r.next, b.seq + 1);
+		/* each is looked up, stored or removed, and on one path */
+		at_most("steps", stats().max_steps, 4 * AT_ONCE + 512);
+		at_most("cells", stats().max_cells, AT_ONCE + 64);
+	}
+	region_end();
+}
+END_TEST
+
 /*
  * A table of aliases that is full: of ended lives, or of one that goes on and,
  * at its end, of an ended one. A call looks at a part of it.
@@ -1179,6 +1220,7 @@ suite_bounds(void)
 	tcase_add_test(t, worker_that_held_much);
 	tcase_add_test(t, events_that_make_much_leave);
 	tcase_add_loop_test(t, a_full_table_of_aliases, 0, 2);
+	tcase_add_test(t, events_of_many_blocks);
 	tcase_add_test(t, no_slot_is_spare);
 	tcase_add_test(t, no_slot_is_spare_for_leases);
 	tcase_add_test(t, leases_over_age);

@@ -504,7 +504,10 @@ START_TEST(a_table_that_is_full)
 }
 END_TEST
 
-/* More pages than a call has steps: the worker is degraded, nothing else. */
+/*
+ * More pages than a call has steps: taken in pieces; without these the worker
+ * is degraded, nothing else. So it is when one page ends too many holes.
+ */
 START_TEST(too_many_pages_degrade)
 {
 	enum { MANY = 1000000 };
@@ -529,12 +532,24 @@ START_TEST(too_many_pages_degrade)
 	holds_with(MANY + 10, (128 << 10) + (MANY + 10) * 44, 4096);
 	for (i = 0; i < 2; i++) {
 		e.hashes = e.tokens = i == 0 ? 3000 : MANY;
-		ck_assert_int_eq(apply_to(0, &e, 1, hashes, MANY, tokens,
-		    MANY, 1), KVR_OK);
+		apply_uncut(0, &e, 1, hashes, MANY, tokens, MANY);
 		region_sound();
 		ck_assert_uint_eq(got.state, i == 0 ? KVR_EVENTS_COMPLETE
 		    : KVR_EVENTS_DEGRADED);
 	}
+	cleared();
+	e.hashes = e.tokens = MANY;
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(apply_to(0, &e, 1, hashes, MANY, tokens,
+		    MANY, 1), KVR_OK);
+		region_sound();
+		ck_assert_uint_eq(got.state, i < 2 ? KVR_EVENTS_COMPLETE
+		    : KVR_EVENTS_DEGRADED);
+		e.kind = KVR_EVENT_REMOVED;
+		e.hashes_at = i == 0 ? 0 : MANY - 1;
+		e.hashes = i == 0 ? MANY - 1 : 1;
+	}
+	ck_assert_uint_le(k->region->counts.max_steps, steps_most(k));
 	ck_assert_int_eq(kvr_stats(k, &stats), KVR_OK);
 	ck_assert_uint_eq(stats.recoveries, 0);
 	free(hashes);

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * event_piece.c - a long batch of events, a piece at a time.
+ *
+ * The lock is held for as long as blocks by name take, and an engine that has
+ * prefilled a long prompt, or drops many blocks for one, says it in one batch.
+ * So a long one is cut, and each piece is a transaction of its own:
+ *
+ *	batch 7     stored 0 ......... 599         removed 0 ... 299
+ *	events      [0, 256) [256, 512) [512, 600)  [44, 300) [0, 44)
+ *	pieces      |   0   |    1     |    2     |    3     |  4   |
+ *	stream      7, 1     7, 2       7, 3        7, 4       8, 0
+ *	                                            next, pieces
+ *
+ * A piece of an event that stores goes on behind the last block of the one
+ * before; one that removes begins at the end of a prefix, as engines do, so
+ * that no hole is made.
+ *
+ * What a batch comes to by its numbers counts with the first piece. The number
+ * of the batch is passed with the last one, so a caller that dies between two
+ * has the batch given again, and what was applied is not applied twice: copies
+ * would be counted twice. The digest says that it is the same batch. So how a
+ * batch is cut depends on nothing but the batch and the region's rule; another
+ * cut is another FORMAT_VERSION.
+ *
+ * Between two pieces readers see a part of the batch. That is as if the engine
+ * had sent it in several.
+ */
+#include "event_piece.h"
+
+#include "event_hash.h"
+#include "hold.h"
+#include "pages.h"
+
+#include <stdlib.h>
+
+/* Blocks of the index in one of the event's, as far as they cost something. */
+static uint64_t
+each_of(const struct kvr *k, const struct kvr_event *e)
+{
+	uint32_t each = e->kind == KVR_EVENT_STORED
+	    ? event_blocks_each(k, e) : 0;
+
+	return each > 0 ? each : 1;
+}
+
+/* Blocks of the engine in one piece of the event. */
+static uint64_t
+step_of(const struct kvr *k, const struct kvr_event *e)
+{
+	uint64_t each = each_of(k, e);
+
+	return each < PIECE_BLOCKS ? PIECE_BLOCKS / each : 1;
+}
+
+/* What one event is cut to: as many. */
+static uint64_t
+parts_of(const struct kvr *k, const struct kvr_event *e)
+{
+	uint64_t step = step_of(k, e);
+
+	return e->hashes > step ? (e->hashes + step - 1) / step : 1;
+}
+
+/* The event's blocks [from, from + n). */
+static struct kvr_event
+part(const struct kvr *k, const struct event_batch *b,
+    const struct kvr_event *e, uint64_t from, uint64_t n)
+{
+	struct kvr_event to = *e;
+	bool given = event_blocks_given(k, e) > 0 || pages_most(k, e) > 0;
+
+	to.hashes_at += from;
+	to.hashes = n;
+	if (e->kind != KVR_EVENT_STORED)
+		return to;
+	if ((e->flags & KVR_EVENT_LOCALS) != 0) {
+		to.tokens_at += given ? from : 0;
+		to.tokens = given ? n : 0;
+	} else {
+		to.tokens_at += given ? from * e->block_tokens : 0;
+		to.tokens = given ? n * e->block_tokens : 0;
+	}
+	if (from > 0) {
+		to.flags |= KVR_EVENT_PARENT;
+		to.parent = b->hashes[e->hashes_at + from - 1];
+	}
+	return to;
+}
+
+/* Where the events of a batch that is cut are written. */
+struct cutting {
+	const struct kvr *k;
+	const struct event_batch *b;
+	struct kvr_event *events;    /* [room] */
+	struct event_piece *pieces;  /* [room] */
+	uint64_t n, room, n_pieces;
+	uint64_t weight, local;      /* of the piece, and before its end */
+};
+
+/* An event more, which may begin a piece. */
+static void
+put(struct cutting *c, const struct kvr_event *e)
+{
+	uint64_t weight = e->hashes * each_of(c->k, e);
+
+	weight = weight > 0 ? weight : 1;
+	if (c->n == 0 || c->weight + weight > PIECE_BLOCKS) {
+		c->pieces[c->n_pieces++] = (struct event_piece){ .at = c->n,
+			.local = c->local };
+		c->weight = 0;
+	}
+	c->pieces[c->n_pieces - 1].n++;
+	c->pieces[c->n_pieces - 1].aliases += event_aliases(c->k, e);
+	c->events[c->n++] = *e;
+	c->weight += weight;
+	c->local += event_blocks_given(c->k, e);
+}
+
+/* false: the caller changes it meanwhile. */
+static bool
+cut(struct cutting *c, const struct kvr_event *e)
+{
+	uint64_t step = step_of(c->k, e), at = 0, n;
+	struct kvr_event to;
+
+	if (parts_of(c->k, e) > c->room - c->n) /* GCOVR_EXCL_BR_LINE */
+		return false;
+	do {
+		n = e->hashes - at < step ? e->hashes - at : step;
+		to = part(c->k, c->b, e, e->kind == KVR_EVENT_REMOVED
+		    ? e->hashes - at - n : at, n);
+		put(c, &to);
+		at += n;
+	} while (at < e->hashes);
+	return true;
+}
+
+/* Events, and blocks, that the lock would be held for; and room for all. */
+static int
+measure(const struct kvr *k, const struct event_batch *b, size_t first,
+    uint64_t *room, uint64_t *weight)
+{
+	struct kvr_event e;
+	size_t i;
+	int error;
+
+	*room = *weight = 0;
+	for (i = first; i < b->n; i++) {
+		error = event_get(b, i, &e);
+		if (error != KVR_OK) /* GCOVR_EXCL_BR_LINE: as in cut() */
+			return error;
+		*room += parts_of(k, &e);
+		*weight += 1 + e.hashes * each_of(k, &e);
+	}
+	return KVR_OK;
+}
+
+int
+event_cut(const struct kvr *k, struct event_batch *b)
+{
+	size_t first = event_first_valid(b), i;
+	struct cutting c = { .k = k, .b = b };
+	struct kvr_event e;
+	uint64_t weight;
+	int error = measure(k, b, first, &c.room, &weight);
+
+	if (error != KVR_OK || weight <= PIECE_BLOCKS)
+		return error;
+	c.events = calloc((size_t)c.room, sizeof(*c.events));
+	c.pieces = calloc((size_t)c.room, sizeof(*c.pieces));
+	if (c.events == NULL || c.pieces == NULL)
+		error = KVR_ENOMEM;
+	for (i = first; i < b->n && error == KVR_OK; i++) {
+		error = event_get(b, i, &e);
+		if (error == KVR_OK && !cut(&c, &e))
+			error = KVR_EINVAL;
+	}
+	b->cut = c.events;
+	b->pieces = c.pieces;
+	if (error != KVR_OK) {
+		event_cut_free(b);
+		return error;
+	}
+	b->events = c.events;
+	b->element = sizeof(*c.events);
+	b->n = (size_t)c.n;
+	b->n_pieces = c.n_pieces;
+	return KVR_OK;
+}
+
+void
+event_cut_free(struct event_batch *b)
+{
+	free(b->cut);
+	free(b->pieces);
+	b->cut = NULL;
+	b->pieces = NULL;
+}
+
+struct event_batch
+event_piece(const struct event_batch *b, uint64_t i)
+{
+	struct event_batch piece = *b;
+
+	if (i >= b->n_pieces)
+		return piece;
+	piece.events = b->cut + b->pieces[i].at;
+	piece.n = (size_t)b->pieces[i].n;
+	piece.n_aliases = b->pieces[i].aliases;
+	if (b->local != NULL) {
+		piece.local += b->pieces[i].local;
+		piece.n_local -= b->pieces[i].local;
+	}
+	return piece;
+}
+
+/* ------------------------------------------------------ under the lock --- */
+
+bool
+event_begun(const struct stream *s, const struct event_batch *b, bool same)
+{
+	if (s->pieces == 0 || s->pieces >= b->n_pieces ||
+	    s->next != b->head.seq)
+		return false;
+	if (same || (s->begun == b->head.digest && s->begun != 0))
+		return true;
+	/* as what comes again of the last batch; not so of batch 0 */
+	return s->next > 0 && (s->begun == 0 || b->head.digest == 0);
+}
+
+static struct stream *
+stream_of(const struct kvr *k, uint32_t slot)
+{
+	return stream_at(k, slot_at(k, slot)->name);
+}
+
+void
+event_pause(struct kvr *k, uint32_t slot, const struct event_batch *b,
+    uint64_t last)
+{
+	struct stream *s = stream_of(k, slot);
+
+	if (b->n_pieces < 2 || !hold_tracks(k, slot))
+		return;
+	put_once(s->next, b->head.seq);
+	put_once(s->last, last);
+	put_once(s->begun, b->head.digest);
+	put_once(s->pieces, 1);
+}
+
+void
+event_go_on(struct kvr *k, uint32_t slot, const struct event_batch *b,
+    int64_t now)
+{
+	struct stream *s = stream_of(k, slot);
+	uint64_t i = s->pieces;
+	struct event_batch piece = event_piece(b, i);
+
+	put_once(s->heard, now);
+	hold_apply(k, slot, &piece, now);
+	if (i + 1 < b->n_pieces && hold_tracks(k, slot)) {
+		put_once(s->pieces, i + 1);
+		return;
+	}
+	put_once(s->next, b->head.seq + 1);
+	put_once(s->last, b->head.digest);
+	put_once(s->begun, 0);
+	put_once(s->pieces, 0);
+}
