@@ -297,7 +297,7 @@ struct kvr_worker {
 	double prefill_rate;         /* tokens a second; 0: not known */
 	double weight;               /* share of the load; 1.0; above 0 */
 	uint32_t eviction;           /* enum kvr_eviction; released */
-	uint32_t block_tokens;       /* of the engine's blocks; 0: said, learnt */
+	uint32_t block_tokens;       /* of the engine's blocks; 0: learnt */
 	uint32_t sequences;          /* it runs at a time; 0: learnt */
 	uint32_t reserved;
 	/* experimental: sliding windows */

@@ -200,8 +200,7 @@ alias_reclaim(struct kvr *k, uint64_t need)
 	if (alias_at_hand(k, need))
 		return true;
 	sweep(k, most - first);
-	return k->region->alias_dead == 0 || region_broken(k) ||
-	    alias_at_hand(k, need);
+	return k->region->alias_dead == 0 || alias_at_hand(k, need);
 }
 
 /* One that is free; 0: there is none. */

@@ -106,11 +106,10 @@ word_put(uint64_t *word, const uint32_t *tokens, uint32_t n)
 }
 
 static void
-word_get(uint64_t word, uint32_t *tokens, uint32_t n)
+word_get(uint64_t word, uint32_t *tokens)
 {
 	tokens[0] = (uint32_t)word;
-	if (n > 1)
-		tokens[1] = (uint32_t)(word >> 32);
+	tokens[1] = (uint32_t)(word >> 32);
 }
 
 /* Of an inner one, which has as many as there is room for, or fewer. */
@@ -132,9 +131,9 @@ tokens_get(const struct alias *a, uint32_t *tokens, uint32_t n)
 {
 	uint32_t all[INNER_TOKENS] = { 0 };
 
-	word_get(a->sequence, &all[0], WORD_TOKENS);
+	word_get(a->sequence, &all[0]);
 	if (alias_inner(a)) {
-		word_get(a->name, &all[2], WORD_TOKENS);
+		word_get(a->name, &all[2]);
 		all[4] = a->next;
 		all[5] = a->children;
 	}

@@ -389,10 +389,10 @@ struct alias {
 _Static_assert(sizeof(struct alias) == 40, "as kvr_events(3) says");
 /*
  * The node of an alias that ends within a block: one of these, and the tokens
- * of the block up to its end. No cell has such a number. Its last two tokens, or
- * the last one, stand in place of a sequence hash. An inner one is in no bucket,
- * and has one child: tokens stand in place of its name, sequence hash, next and
- * children. See pages.c.
+ * of the block up to its end. No cell has such a number. Its last two tokens,
+ * or the last one, stand in place of a sequence hash. An inner one is in no
+ * bucket, and has one child: tokens stand in place of its name, sequence hash,
+ * next and children. See pages.c.
  */
 #define ALIAS_WITHIN UINT32_C(0xfffe0000)
 #define ALIAS_INNER UINT32_C(0xffff0000)

@@ -217,7 +217,7 @@ START_TEST(said_by_events)
 	set_facts(0, KVR_RETAIN_AUTO, 1000000, 100);
 	ck_assert(expected(0) == 400);
 	set_facts(0, KVR_RETAIN_AUTO, 1000000, 0);
-	/* lost batches do not change an engine's blocks; another may have others */
+	/* lost batches change no engine's blocks; another may have others */
 	ck_assert_int_eq(kvr_events_lost(k, id[0], 9), KVR_OK);
 	ck_assert(expected(0) == 448);
 	say_block(9, KVR_EVENT_RESTARTED, 0);
