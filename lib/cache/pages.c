@@ -31,8 +31,17 @@
  * A block is held while its last page is. Engines remove the last pages of a
  * prefix first, so all pages of a block are there until its last one is not;
  * where one goes before those behind it, that is a hole as any other: hold.c.
- * So a page that is removed from the middle of a block, and from nothing else
- * of a path that the engine keeps, ends nothing until what is behind it goes.
+ * It ends nothing until what is behind it goes, though the engine can use none
+ * of that:
+ *
+ *	a b c - e f g h     s0 and s1 count until h, g, f and e are removed
+ *
+ * To end it at once, all blocks behind the hole would have to be found, and
+ * found again when the page is back: by links from each alias to its children
+ * and to the next of these, for a block that has begun has no hash, and so no
+ * place in the index from which a search could start. That is 8 bytes for each
+ * alias, a fifth, against what engines that evict the end of a prefix first do
+ * not do.
  *
  * The contents of a block that has begun are hashed again under the lock, since
  * where an event's first block begins is not known before.
