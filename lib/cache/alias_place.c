@@ -35,7 +35,8 @@ block_is(const struct kvr *k, uint32_t node, uint32_t at, uint64_t sequence)
 
 /*
  * Looks where it is most likely, and then everywhere in the node. The cell may
- * be anything by now: then it has no length.
+ * be anything by now: then it has no length, and where hashes stand in it, which
+ * can look like a node, one that no node has.
  */
 static bool
 find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
@@ -43,9 +44,10 @@ find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
 {
 	const struct node *n = node_at(k, node);
 	const struct entry *h = entry_at(k, entry_find(k, node, slot));
-	uint32_t at = n->length;
+	uint32_t at = n->length, pieces = at / PIECE;
 
-	if (n->kind != CELL_NODE || at == 0)
+	if (n->kind != CELL_NODE || at == 0 ||
+	    pieces > steps_most(k) / WALK_SHARE)
 		return false;
 	if (h->kind == CELL_ENTRY && h->trimmed < at)
 		at -= h->trimmed;
@@ -53,7 +55,7 @@ find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,
 	out->at = at - 1;
 	if (block_is(k, node, at - 1, sequence))
 		return true;
-	*steps += n->length / PIECE;
+	*steps += pieces;
 	out->at = run_find(k, n, (uint32_t)sequence);
 	return block_is(k, node, out->at, sequence);
 }
