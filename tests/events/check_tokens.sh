@@ -160,17 +160,25 @@ said()
 	sed -n "s/^X-$1//p" "$scratch/said"
 }
 
+# Of so many tokens, those that are whole blocks of the index: an engine with
+# smaller ones may have more.
+whole()
+{
+	echo $(($1 / step * step))
+}
+
 # What the gateway believed of each engine is what the engine held.
 same()
 {
 	while read -r port held _; do
+		held=$(whole "$held")
 		is "request $n: engine $port" \
 		    "$(said "Overlap: 127.0.0.1:$port=")" \
 		    "$([ "$held" -eq 0 ] || echo "$held")"
 	done < "$scratch/held"
 	is "request $n: chosen" "$(said 'Predicted: ')" \
-	    "$(jq .usage.prompt_tokens_details.cached_tokens \
-	    "$scratch/answer")"
+	    "$(whole "$(jq .usage.prompt_tokens_details.cached_tokens \
+	    "$scratch/answer")")"
 }
 
 # Every fifth goes past the gateways, to each engine in turn.
@@ -308,6 +316,7 @@ sound()
 		jq '.prompt[]' "$scratch/body" |
 		    "$build/region" "$index" match > "$scratch/matched"
 		while read -r port held _; do
+			held=$(whole "$held")
 			is "prompt $n: engine $port" "$(sed -n \
 			    "s/^127.0.0.1:$port //p" "$scratch/matched")" \
 			    "$([ "$held" -eq 0 ] || echo "$held")"
@@ -335,6 +344,38 @@ case_complete()
 	at_least_one 'blocks removed' "$(sum removed)"
 	is lost "$(sum lost)" 0
 	sound 59
+}
+
+# SGLang's pages of a token, or of four, in the index's blocks of 16.
+pages_of()
+{
+	step=16
+	up --block "$1" --events-form "$2"
+	exact 0 39
+	states complete 4
+	at_least_one 'blocks removed' "$(sum removed)"
+	is orphans "$(counted orphans_total)" 0
+	for port in $ports; do break; done
+	curl -sf -m 10 -X POST \
+	    "http://127.0.0.1:$port/fault?kind=restart&seconds=0.2"
+	until_true curl -sf -m 2 "http://127.0.0.1:$port/health" ||
+	    echo 'it does not come back'
+	until_true heard_anew "$port" || echo 'no restart was noticed'
+	exact 40 49
+	states complete 4
+	is lost "$(sum lost)" 0
+	sound 49
+	step=1
+}
+
+case_pages_of_one()
+{
+	pages_of 1 sglang
+}
+
+case_pages_of_four()
+{
+	pages_of 4 sglang-arrays
 }
 
 case_losses_are_replayed()
@@ -488,5 +529,5 @@ case_losses_without_replay()
 	sound 149
 }
 
-daemon='' gateways='' pids=''
+daemon='' gateways='' pids='' step=1
 all_cases tokens "$0"
