@@ -4,9 +4,12 @@
  */
 #include "test.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "decode.h"
 #include "target.h"
+#include "vectors.h"
 
 enum { EVENTS = 8, TOKENS = 16 };
 
@@ -122,6 +125,109 @@ START_TEST(a_copy_in_the_host_counts_there)
 }
 END_TEST
 
+/* ---------------------------------------------- blocks smaller than the index's */
+
+/* The same worker, by name, in a region with blocks of 8 tokens. */
+static void
+by_blocks(void)
+{
+	struct kvr_options o;
+	struct kvr_worker facts;
+	uint64_t id;
+
+	target_free(&target);
+	kvr_free(k);
+	ck_assert_int_eq(kvr_options_init(&o, sizeof(o)), KVR_OK);
+	o.block_size = 8;
+	o.event_blocks = 100;
+	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
+	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_add(k, "a", 1, &facts, &id), KVR_OK);
+	target_init(&target, k, &conf);
+	ck_assert(target_find(&target));
+}
+
+/* Events [from, to) of a message of SGLang, as the next batch. */
+static void
+give_vector(const char *name, size_t from, size_t to)
+{
+	const struct decode_options options = { .format = DECODE_ENGINE };
+	struct decoder *d = decoder_new(&options);
+	struct event_batch all;
+	const struct target_batch batch = { .events = &all, .from = from,
+	    .to = to, .seq = target.next };
+	unsigned char *bytes;
+	size_t n;
+
+	ck_assert_ptr_nonnull(d);
+	bytes = vector_bytes(vector_hex(name), &n);
+	ck_assert_int_eq(decoder_read(d, bytes, n, &all), DECODE_GOOD);
+	ck_assert_uint_ge(all.n, to);
+	ck_assert_int_eq(target_apply(&target, &batch), TARGET_APPLIED);
+	ck_assert_int_eq(kvr_check(k), KVR_OK);
+	ck_assert_uint_eq(stats().events_state, KVR_EVENTS_COMPLETE);
+	decoder_free(d);
+	free(bytes);
+}
+
+/* Blocks of the index that the worker has of the tokens 1 to 8. */
+static uint32_t
+has_of_eight(void)
+{
+	static const uint32_t eight[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+	struct kvr_overlap found;
+	struct kvr_prompt *p;
+	size_t n;
+
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_tokens(p, NULL, eight, 8), KVR_OK);
+	ck_assert_int_eq(kvr_match(k, p, 1, &found, sizeof(found), 1, &n),
+	    KVR_OK);
+	kvr_prompt_free(p);
+	return n > 0 ? found.blocks : 0;
+}
+
+/* Two blocks of 4 are one; it goes with the second. */
+START_TEST(sglang_in_larger_blocks)
+{
+	by_blocks();
+	give_vector("v6", 0, 1);
+	ck_assert_uint_eq(has_of_eight(), 1);
+	ck_assert_uint_eq(stats().events_held, 2);
+	give_vector("v6", 1, 2);
+	ck_assert_uint_eq(has_of_eight(), 0);
+	ck_assert_uint_eq(stats().events_held, 1);
+	ck_assert_uint_eq(stats().events_orphans, 0);
+	/* what is left of it, and the same tokens again */
+	give_vector("v6", 0, 2);
+	give_vector("v6", 0, 1);
+	ck_assert_uint_eq(has_of_eight(), 1);
+}
+END_TEST
+
+/* Half a block under a salt: once from arrays, once in the host's memory. */
+START_TEST(sglang_with_a_salt_in_larger_blocks)
+{
+	uint64_t names, plain;
+
+	by_blocks();
+	give_vector("v6", 0, 1);
+	plain = stats().events_blocks;
+	by_blocks();
+	give_vector("v8", 0, 1);
+	names = stats().events_blocks;
+	ck_assert_uint_gt(names, 1); /* beside the root */
+	give_vector("v7", 0, 1);
+	ck_assert_uint_eq(stats().events_blocks, names);
+	ck_assert_uint_eq(stats().events_orphans, 0);
+	ck_assert_uint_eq(has_of_eight(), 0);
+	give_vector("v6", 0, 1); /* without it all is another, with its root */
+	ck_assert_uint_eq(has_of_eight(), 1);
+	ck_assert_uint_eq(stats().events_blocks, names + plain);
+}
+END_TEST
+
 Suite *suite_target(void);
 
 Suite *
@@ -134,6 +240,8 @@ suite_target(void)
 	tcase_add_test(t, a_place_without_tokens);
 	tcase_add_test(t, a_move_between_tiers_changes_no_count);
 	tcase_add_test(t, a_copy_in_the_host_counts_there);
+	tcase_add_test(t, sglang_in_larger_blocks);
+	tcase_add_test(t, sglang_with_a_salt_in_larger_blocks);
 	suite_add_tcase(s, t);
 	return s;
 }
