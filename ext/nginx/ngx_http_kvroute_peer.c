@@ -738,6 +738,23 @@ to_pass(ngx_http_kvroute_ctx_t *ctx)
 	    (ctx->strip || ctx->request->upstream->buffering);
 }
 
+/*
+ * Where there is one server nginx tries no other one. If the peers are others
+ * than at the choice, that one is new to this request.
+ */
+static void
+give_back(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
+    ngx_uint_t state)
+{
+	ngx_uint_t tries = pc->tries;
+
+	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
+	if (tries > 1 && pc->tries == 0 &&
+	    (ctx->generation != ctx->up->generation ||
+	    ngx_http_kvroute_peers_changed(ctx->up)))
+		pc->tries = tries - 1;
+}
+
 static void
 peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 {
@@ -758,7 +775,7 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 	if (ctx->rrp.current != NULL && (told & NGX_PEER_FAILED))
 		ngx_http_kvroute_trouble(ctx->up, &name);
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
-	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, told);
+	give_back(ctx, pc, told);
 }
 
 /* --------------------------------------------------------------- begin --- */

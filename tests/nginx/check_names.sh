@@ -8,7 +8,7 @@
 
 name_cases='names_come_and_go names_without_addresses names_change_under_load
     names_over_a_reload names_have_facts names_are_polled_and_judged
-    names_are_tried_again names_fill_the_table names_of_a_service'
+    names_are_tried_again names_change_between_tries names_fill_the_table names_of_a_service'
 quick_cases="${quick_cases:-} $name_cases"
 
 # Can it? Otherwise the case is skipped.
@@ -220,6 +220,8 @@ names_over_a_reload()
 	is 'requests to what has left' "$(opens "$a")" "$before"
 	is 'its state' "$(json ".upstreams[0].workers[] |
 	    select(.name == \"$a\") | .state")" left
+	reload_nginx kvroute
+	is 'what it had before, after a reload' "$(opens "$a")" "$before"
 	addresses 127.0.0.2 127.0.0.3
 	until_true 20 requests_reach "$a" "$before" || echo 'it does not come back'
 	is 'its state' "$(json ".upstreams[0].workers[] |
@@ -246,10 +248,11 @@ names_have_facts()
 '["127.0.0.2:8123",1,3,123456],["127.0.0.3:8123",0,3,777]]'
 }
 
+# all_polled N [CAPACITY] - are so many, and judged?
 all_polled()
 {
-	[ "$(json '[.upstreams[0].workers[] | select(.polled != null and
-	    .health != null and .capacity == 100000)] | length')" = "$1" ]
+	[ "$(json "[.upstreams[0].workers[] | select(.polled != null and
+	    .health != null and .capacity == ${2:-0})] | length")" = "$1" ]
 }
 
 names_are_polled_and_judged()
@@ -267,17 +270,17 @@ names_are_polled_and_judged()
 	start_names
 	http_lines="resolver 127.0.0.1:$names_port valid=1s;"
 	start_nginx kvroute
-	until_true 20 all_polled 1 || echo 'the first is not polled'
+	until_true 20 all_polled 1 100000 || echo 'the first is not polled'
 	addresses 127.0.0.2 127.0.0.3
-	until_true 20 all_polled 2 || echo 'the second is not polled'
+	until_true 20 all_polled 2 100000 || echo 'the second is not polled'
 	talk --requests 20 --chats 4 --think-ms 1
 	no_errors 'of two'
 	is 'polled in the metrics' "$(status /metrics |
 	    grep -c '^kvroute_nginx_polled_running')" 2
 	addresses 127.0.0.3
-	until_true 20 all_polled 1 || echo 'what has left is polled'
+	until_true 20 all_polled 1 100000 || echo 'what has left is polled'
 	addresses 127.0.0.2 127.0.0.3
-	until_true 20 all_polled 2 || echo 'what is back is not polled'
+	until_true 20 all_polled 2 100000 || echo 'what is back is not polled'
 	settled
 }
 
@@ -297,16 +300,56 @@ names_are_tried_again()
 	settled
 }
 
+# The engines of the first two tries stop; when they die, their addresses are no
+# longer among those of the name.
+names_change_between_tries()
+{
+	resolves || return 0
+	location_lines='proxy_next_upstream error timeout non_idempotent;'
+	addresses 127.0.0.2 127.0.0.3
+	up_names 127.0.0.4
+	for address in 127.0.0.2 127.0.0.3; do
+		start_engine_at $address
+		stopped="${stopped:-} $engine_pid"
+	done
+	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port"
+	# shellcheck disable=SC2086
+	kill -STOP $stopped
+	ask_one > "$work/out/status" &
+	asked_pid=$!
+	until_true 20 is_running 1 || echo 'the request does not begin'
+	addresses 127.0.0.4
+	until_true 20 has_worker "127.0.0.4:$engines_port" ||
+	    echo 'the third does not come'
+	# shellcheck disable=SC2086
+	kill -KILL $stopped
+	wait "$asked_pid"
+	is 'its status' "$(cat "$work/out/status")" 200
+	unset stopped
+	settled
+}
+
+has_worker()
+{
+	worker_names | grep -q "$1"
+}
+
+is_running()
+{
+	[ "$(json '[.upstreams[0].workers[].requests] | add')" = "$1" ]
+}
+
 # Those that have left make room at once.
 names_fill_the_table()
 {
 	resolves || return 0
-	kvroute_options='zone=kv:8m workers=2'
+	kvroute_options='zone=kv:8m workers=2 poll=100ms gray=8'
 	addresses 127.0.0.2 127.0.0.3
 	up_names 127.0.0.2 127.0.0.3 127.0.0.4
 	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port"
 	addresses 127.0.0.3 127.0.0.4
 	wait_for_workers "127.0.0.3:$engines_port" "127.0.0.4:$engines_port"
+	until_true 20 all_polled 2 || echo 'places of what has left stay'
 	addresses 127.0.0.2 127.0.0.3 127.0.0.4
 	until_true 20 grep -q 'no room for another worker' "$work/logs/error" ||
 	    echo 'it is not said that the table is full'
