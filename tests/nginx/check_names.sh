@@ -93,11 +93,12 @@ workers_are()
 	[ "$(worker_names)" = "$*" ]
 }
 
-# wait_for_workers NAME ... - in order; fails the case otherwise.
+# wait_for_workers NAME ... - in order; else the rest of the case is in vain.
 wait_for_workers()
 {
-	until_true 30 workers_are "$*" ||
-	    echo "workers are $(worker_names), not $*"
+	until_true 20 workers_are "$*" && return
+	echo "workers are $(worker_names), not $*"
+	return 1
 }
 
 # ask_one - a request; its status, and the server that it went to.
@@ -134,22 +135,22 @@ names_come_and_go()
 	up_names 127.0.0.2 127.0.0.3 ::1
 	a=127.0.0.2:$engines_port b=127.0.0.3:$engines_port
 	c="[::1]:$engines_port"
-	wait_for_workers "$a"
+	wait_for_workers "$a" || return 0
 	until_true 20 requests_reach "$a" 0 || echo 'the first is not asked'
 	addresses 127.0.0.2 127.0.0.3 ::1
-	wait_for_workers "$a" "$b" "$c"
+	wait_for_workers "$a" "$b" "$c" || return 0
 	until_true 20 requests_reach "$b" 0 || echo 'a new one is not asked'
 	until_true 20 requests_reach "$c" 0 || echo 'that of IPv6 is not asked'
 	addresses 127.0.0.3 ::1
-	wait_for_workers "$b" "$c"
+	wait_for_workers "$b" "$c" || return 0
 	is 'requests to what is left' "$(talk --requests 40 --chats 8 \
 	    --think-ms 1; figure errors)" 0
 	addresses 127.0.0.2
-	wait_for_workers "$a"
+	wait_for_workers "$a" || return 0
 	is 'its record' "$(opens "$a")" 0
 	until_true 20 requests_reach "$a" 0 || echo 'it is not asked again'
 	addresses 127.0.0.2 127.0.0.3
-	wait_for_workers "$a" "$b"
+	wait_for_workers "$a" "$b" || return 0
 	settled
 }
 
@@ -181,7 +182,7 @@ names_change_under_load()
 	addresses 127.0.0.2 127.0.0.3 127.0.0.4
 	up_names 127.0.0.2 127.0.0.3 127.0.0.4 ::1
 	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port" \
-	    "127.0.0.4:$engines_port"
+	    "127.0.0.4:$engines_port" || return 0
 	talk_meanwhile --requests 100000 --seconds 14 --chats 24 --think-ms 5
 	for i in 1 2; do
 		addresses 127.0.0.3 127.0.0.4
@@ -204,7 +205,7 @@ names_over_a_reload()
 	addresses 127.0.0.2 127.0.0.3
 	up_names 127.0.0.2 127.0.0.3
 	a=127.0.0.2:$engines_port b=127.0.0.3:$engines_port
-	wait_for_workers "$a" "$b"
+	wait_for_workers "$a" "$b" || return 0
 	until_true 20 requests_reach "$a" 0
 	until_true 20 requests_reach "$b" 0
 	before=$(opens "$a")
@@ -240,9 +241,9 @@ names_have_facts()
 	    kvroute_server engines.test:8123 capacity=123456 sequences=7 ranks=2;
 	    kvroute_server 127.0.0.3:8123 capacity=777 ranks=1;'
 	up_names
-	wait_for_workers 127.0.0.2:8123
+	wait_for_workers 127.0.0.2:8123 || return 0
 	addresses 127.0.0.2 127.0.0.3
-	wait_for_workers 127.0.0.2:8123 127.0.0.3:8123
+	wait_for_workers 127.0.0.2:8123 127.0.0.3:8123 || return 0
 	is 'facts' "$(json '[.upstreams[0].workers[] | [.name, .rank // 0, .weight,
 	    .capacity]] | sort | tojson')" '[["127.0.0.2:8123",0,3,123456],'\
 '["127.0.0.2:8123",1,3,123456],["127.0.0.3:8123",0,3,777]]'
@@ -290,7 +291,8 @@ names_are_tried_again()
 	resolves || return 0
 	addresses 127.0.0.2 127.0.0.5
 	up_names 127.0.0.2 127.0.0.3
-	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.5:$engines_port"
+	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.5:$engines_port" ||
+	    return 0
 	talk --requests 30 --chats 8 --think-ms 1
 	no_errors 'with an address that refuses'
 	addresses 127.0.0.5
@@ -312,7 +314,8 @@ names_change_between_tries()
 		start_engine_at $address
 		stopped="${stopped:-} $engine_pid"
 	done
-	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port"
+	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port" ||
+	    return 0
 	# shellcheck disable=SC2086
 	kill -STOP $stopped
 	ask_one > "$work/out/status" &
@@ -346,9 +349,11 @@ names_fill_the_table()
 	kvroute_options='zone=kv:8m workers=2 poll=100ms gray=8'
 	addresses 127.0.0.2 127.0.0.3
 	up_names 127.0.0.2 127.0.0.3 127.0.0.4
-	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port"
+	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port" ||
+	    return 0
 	addresses 127.0.0.3 127.0.0.4
-	wait_for_workers "127.0.0.3:$engines_port" "127.0.0.4:$engines_port"
+	wait_for_workers "127.0.0.3:$engines_port" "127.0.0.4:$engines_port" ||
+	    return 0
 	until_true 20 all_polled 2 || echo 'places of what has left stay'
 	addresses 127.0.0.2 127.0.0.3 127.0.0.4
 	until_true 20 grep -q 'no room for another worker' "$work/logs/error" ||
@@ -372,7 +377,7 @@ names_of_a_service()
 	    kvroute_server engines.test capacity=4321;'
 	http_lines="resolver 127.0.0.1:$names_port valid=1s ipv6=off;"
 	start_nginx kvroute
-	wait_for_workers "127.0.0.1:$one"
+	wait_for_workers "127.0.0.1:$one" || return 0
 	answer "_llm._tcp.engines.test SRV 1 1 $one a.test" \
 	    "_llm._tcp.engines.test SRV 1 5 $two a.test" 'a.test A 127.0.0.1'
 	until_true 30 opens_at_least 2 ||
