@@ -121,8 +121,8 @@ typedef struct {
 	ngx_sockaddr_t address;
 	socklen_t address_len;
 	ngx_http_kvroute_server_t *server; /* its facts, or NULL */
-	ngx_http_kvroute_ask_t *ask;       /* of the process that asks, or NULL */
-	ngx_http_kvroute_poll_t *poll;     /* likewise */
+	ngx_http_kvroute_ask_t *ask; /* of the process that asks, or NULL */
+	ngx_http_kvroute_poll_t *poll; /* likewise */
 	bool joined;            /* its workers are in the region; */
 	bool refused;           /* they cannot be, and that was logged */
 	uint64_t *ids;          /* [ranks] of its workers; 0: not known */
@@ -587,7 +587,7 @@ void ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx);
 void ngx_http_kvroute_session_answered(ngx_http_kvroute_ctx_t *ctx);
 
 /* peer */
-/* The server of the latest try; empty: none. It stays when the peer is freed. */
+/* The server of the latest try; empty: none. It outlives the peer. */
 ngx_str_t ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx);
 /* That the request went to, or the one of its ranks that `draw` draws. */
 uint64_t ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx,

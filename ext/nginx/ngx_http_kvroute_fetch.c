@@ -87,7 +87,8 @@ ngx_http_kvroute_fetch_host(ngx_http_kvroute_fetch_t *fetch)
 {
 	static const ngx_str_t local = ngx_string("localhost");
 
-	return fetch->address.sockaddr.sa_family == AF_UNIX ? local : fetch->name;
+	return fetch->address.sockaddr.sa_family == AF_UNIX ? local :
+	    fetch->name;
 }
 
 void

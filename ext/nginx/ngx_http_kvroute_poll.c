@@ -21,8 +21,8 @@
  * before, maybe by another life of nginx. With poll=off a leader is made, too,
  * does that, and rests.
  *
- * A place in the zone is that of an id, and free again once that worker is gone:
- * servers may come and go.
+ * A place in the zone is that of an id, and free again once that worker is
+ * gone: servers may come and go.
  */
 #include "ngx_http_kvroute_fetch.h"
 

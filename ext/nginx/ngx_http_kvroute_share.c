@@ -5,8 +5,8 @@
  */
 #include "ngx_http_kvroute.h"
 
-static char unscoped[] = "\"kvroute_share\" needs \"kvroute_scope\", which says "
-    "whose share it is";
+static char unscoped[] = "\"kvroute_share\" needs \"kvroute_scope\", which "
+    "says whose share it is";
 
 /* 0: it is none. */
 static uint32_t
@@ -31,8 +31,8 @@ ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 /*
- * A location must know whose its share is. A server, or all of http, leaves that
- * to its locations: one of them at least must know it.
+ * A location must know whose its share is. A server, or all of http, leaves
+ * that to its locations: one of them at least must know it.
  */
 char *
 ngx_http_kvroute_share_merge(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
@@ -70,8 +70,9 @@ ngx_http_kvroute_share_of(ngx_http_kvroute_ctx_t *ctx)
 
 	if (ctx->up->options.tenants == 0)
 		return 0;
-	if (loc->share == NULL || loc->scope == NULL || ngx_http_complex_value(ctx->request,
-	    loc->share, &text) != NGX_OK || text.len == 0)
+	if (loc->share == NULL || loc->scope == NULL ||
+	    ngx_http_complex_value(ctx->request, loc->share, &text) !=
+	    NGX_OK || text.len == 0)
 		return KVR_SHARE_DEFAULT;
 	share = share_read(&text);
 	if (share > 0)
