@@ -16,15 +16,22 @@
  * So the walk is over where no later row can be longer. Mostly that is at once:
  * the chosen worker has the longest itself. Overlaps that a caller gave have no
  * ends, and are all looked at.
+ *
+ * What counts is what can be used of an overlap (expect.c): an engine that
+ * computes the last block of a prompt again may have less of a longer one. Of
+ * each row that is longer than the best so far, that is asked, as long as there
+ * are steps; what is by chance, survival, is not.
  */
 #include "longest.h"
+
+#include "expect.h"
 
 #include "set.h"
 
 /* Can a row from this one on be longer? Moves on to the end it belongs to. */
 static bool
 may_be_longer(const struct found_set *set, uint32_t row, uint32_t *end,
-    uint32_t blocks)
+    double blocks)
 {
 	while (*end + 1 < set->n_ends && set->ends[*end + 1].row <= row)
 		++*end;
@@ -44,16 +51,21 @@ uint32_t
 longest_slot(const struct question *q, uint32_t slot)
 {
 	const struct found_set *set = q->set;
-	uint32_t blocks = found_of(set, slot)->blocks, row, end = 0;
+	double best = expect_most_recorded(q, slot, found_of(set, slot));
+	double usable;
+	uint32_t row, end = 0;
 
 	for (row = 0; row < set->count; row++) {
 		const struct kvr_overlap *o = &set->found[row];
 
-		if (!may_be_longer(set, row, &end, blocks))
+		if (!may_be_longer(set, row, &end, best))
 			break;
-		if (o->blocks > blocks && is_eligible(q, found_slot(o), o)) {
+		if (o->blocks <= best || !is_eligible(q, found_slot(o), o))
+			continue;
+		usable = expect_most_recorded(q, found_slot(o), o);
+		if (usable > best) {
 			slot = found_slot(o);
-			blocks = o->blocks;
+			best = usable;
 		}
 	}
 	return slot;

@@ -7,7 +7,7 @@
 
 #include "question.h"
 
-/* `slot` itself unless the overlap of another one is longer than its own. */
+/* `slot` itself unless more of the overlap of another one can be used. */
 uint32_t longest_slot(const struct question *q, uint32_t slot);
 
 #endif

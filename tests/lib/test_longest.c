@@ -105,6 +105,39 @@ START_TEST(depths_of_a_match)
 }
 END_TEST
 
+/* Where what workers 1 .. `last` hold is not taken as it is. */
+static uint32_t
+longest_of_unsure(uint32_t slot, uint32_t last)
+{
+	ck_assert_int_eq(scene_begin(), KVR_OK);
+	for (; last > 0; last--) {
+		scene.gate[last] |= GATE_UNSURE;
+		scene.slots[last].mode = KVR_RETAIN_EVENTS;
+		scene.slots[last].block_tokens = 16;
+	}
+	return longest_slot(&scene.t, slot);
+}
+
+/* Of a whole prompt, an engine computes the last block again. */
+START_TEST(what_can_be_used)
+{
+	scene_of(4);
+	scene.set.path.nodes = 1; /* these were matched */
+	scene_overlap(1, 4, 0);
+	scene_overlap(2, 4, 0);
+	scene_overlap(3, 3, 0);
+	ck_assert_uint_eq(longest_of_unsure(0, 1), 2);
+	ck_assert_uint_eq(longest_of_unsure(1, 1), 2);
+	ck_assert_uint_eq(longest_of_unsure(1, 2), 1);
+	ck_assert_uint_eq(longest_of_unsure(2, 2), 2);
+	/* not more than the shorter one, of which all can be */
+	ck_assert_uint_eq(longest_of_unsure(3, 2), 3);
+	/* with one token more all can be used of the whole */
+	scene_length(4, 1);
+	ck_assert_uint_eq(longest_of_unsure(3, 2), 1);
+}
+END_TEST
+
 /* A long overlap on a worker with much to do: what passing it over costs. */
 START_TEST(what_the_load_cost)
 {
@@ -152,6 +185,7 @@ suite_longest(void)
 	tcase_add_test(t, of_the_eligible);
 	tcase_add_test(t, rows_of_nobody);
 	tcase_add_test(t, depths_of_a_match);
+	tcase_add_test(t, what_can_be_used);
 	tcase_add_test(t, what_the_load_cost);
 	tcase_add_test(t, no_better_by_tokens);
 	suite_add_tcase(s, t);

@@ -647,29 +647,6 @@ world_choose(struct world *w, const struct op *o,
 	return rc;
 }
 
-/*
- * The best is looked for by what is on record. Where an engine cannot use all
- * of that, another worker may have more.
- */
-static int
-same_best(struct world *w, const struct kvr_decision *got,
-    const struct kvr_decision *want)
-{
-	uint64_t less = 0, unused;
-	size_t i;
-
-	for (i = 0; i < w->n_found; i++) {
-		unused = w->found[i].blocks - world_usable(w, &w->found[i]);
-		if (unused * w->c->block_size > less)
-			less = unused * w->c->block_size;
-	}
-	if (got->best_tokens <= want->best_tokens &&
-	    got->best_tokens + less >= want->best_tokens)
-		return 0;
-	return world_fail(w, "decision: best %" PRIu64 ", must %" PRIu64,
-	    got->best_tokens, want->best_tokens);
-}
-
 int
 world_same_decision(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want)
@@ -687,8 +664,9 @@ world_same_decision(struct world *w, const struct kvr_decision *got,
 	    got->overlap_tokens != want->overlap_tokens)
 		return world_fail(w, "decision: overlap %u, must %u",
 		    got->overlap_blocks, want->overlap_blocks);
-	if (same_best(w, got, want) != 0)
-		return -1;
+	if (got->best_tokens != want->best_tokens)
+		return world_fail(w, "decision: best %" PRIu64 ", must %"
+		    PRIu64, got->best_tokens, want->best_tokens);
 	if (got->prompt_blocks != w->path.blocks ||
 	    got->prompt_tokens != world_prompt_tokens(w))
 		return world_fail(w, "decision: prompt of %u blocks",
