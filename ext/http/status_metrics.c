@@ -19,6 +19,7 @@
 #include "status_in.h"
 #include "status_loads.h"
 #include "status_peers.h"
+#include "status_tenants.h"
 #include "status_times.h"
 
 #include <string.h>
@@ -299,6 +300,7 @@ status_metrics(const struct status *s, struct writer *to)
 		times_metrics(s, to);
 		loads_metrics(s, to);
 		health_metrics(s, to);
+		tenants_metrics(s, to);
 		peers_metrics(s, to);
 	} else {
 		to->failed = true;

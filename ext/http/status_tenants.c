@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * status_tenants.c - see status_tenants.h. There may be a thousand; those that
- * have most are shown. Their names are not in the index: they go by digests.
+ * have most are shown. Their names are not in the index: they go by digests,
+ * which the shares beside them tell apart where each has its own.
  */
 #include "status_tenants.h"
 
@@ -33,7 +34,7 @@ by_bytes(const void *a, const void *b)
 
 /* All of them; false: the index is not shared, or the report has failed. */
 static bool
-rows_read(struct json *j, const struct kvr *k, struct kvr_tenant *rows,
+rows_read(struct writer *to, const struct kvr *k, struct kvr_tenant *rows,
     size_t *n)
 {
 	uint64_t cursor = 0;
@@ -45,7 +46,7 @@ rows_read(struct json *j, const struct kvr *k, struct kvr_tenant *rows,
 		do
 			error = kvr_tenant_list(k, &cursor, rows + *n,
 			    sizeof(*rows), AT_ONCE, &count);
-		while (status_again(j->to, error));
+		while (status_again(to, error));
 		if (error != KVR_OK)
 			return false;
 		*n += count;
@@ -94,9 +95,106 @@ tenants_json(struct json *j, const struct kvr *k)
 
 	if (rows == NULL)
 		return;
-	if (k != NULL && rows_read(j, k, rows, &n))
+	if (k != NULL && rows_read(j->to, k, rows, &n))
 		rows_put(j, rows, n);
 	else
 		json_null(j, "tenants");
 	writer_free(j->to, rows);
+}
+
+/* ------------------------------------------------------------- metrics --- */
+
+static const struct {
+	const char *name, *type, *help;
+} figures[] = {
+	{ "tenant_bytes", "gauge", "What a tenant has of the index." },
+	{ "tenant_share", "gauge", "Its share of a full one." },
+	{ "tenant_evicted_total", "counter", "What it lost in a full one." }
+};
+
+static uint64_t
+figure_of(const struct kvr_tenant *t, size_t figure)
+{
+	const uint64_t all[] = { t->bytes, t->share, t->evicted };
+
+	return all[figure];
+}
+
+static void
+metric_name(const struct status *s, size_t figure, struct writer *to)
+{
+	writer_text(to, "kvroute_");
+	writer_text(to, s->proxy);
+	writer_text(to, "_");
+	writer_text(to, figures[figure].name);
+}
+
+static void
+head_put(const struct status *s, size_t figure, struct writer *to)
+{
+	writer_text(to, "# HELP ");
+	metric_name(s, figure, to);
+	writer_text(to, " ");
+	writer_text(to, figures[figure].help);
+	writer_text(to, "\n# TYPE ");
+	metric_name(s, figure, to);
+	writer_text(to, " ");
+	writer_text(to, figures[figure].type);
+	writer_text(to, "\n");
+}
+
+static void
+sample_put(const struct status *s, const struct status_upstream *up,
+    const struct kvr_tenant *t, size_t figure, struct writer *to)
+{
+	char digest[HEX];
+
+	hex(digest, t->digest);
+	metric_name(s, figure, to);
+	writer_text(to, "{");
+	status_label(to, up);
+	writer_text(to, ",tenant=\"");
+	if (t->digest == 0)
+		writer_text(to, "rest");
+	else
+		writer_put(to, digest, sizeof(digest));
+	writer_text(to, "\"} ");
+	writer_number(to, figure_of(t, figure));
+	writer_text(to, "\n");
+}
+
+/* All samples of a metric stand together: each index is read for each. */
+static void
+figure_put(const struct status *s, struct kvr_tenant *rows, size_t figure,
+    struct writer *to)
+{
+	bool begun = false;
+	size_t u, i, n;
+
+	for (u = 0; u < s->upstreams; u++) {
+		const struct status_upstream *up = &s->upstream[u];
+
+		if (up->kvr == NULL || !rows_read(to, up->kvr, rows, &n))
+			continue;
+		if (n > 0 && !begun)
+			head_put(s, figure, to);
+		begun |= n > 0;
+		for (i = 0; i < n; i++)
+			sample_put(s, up, &rows[i], figure, to);
+	}
+}
+
+void
+tenants_metrics(const struct status *s, struct writer *to)
+{
+	struct kvr_tenant *rows = writer_alloc(to, (ROWS_MAX + AT_ONCE) *
+	    sizeof(*rows));
+	size_t figure;
+
+	if (rows == NULL)
+		return;
+	for (figure = 0; figure < sizeof(figures) / sizeof(figures[0]);
+	    figure++)
+		figure_put(s, rows, figure, to);
+	writer_free(to, rows);
 }

@@ -186,6 +186,60 @@ START_TEST(how_workers_are)
 }
 END_TEST
 
+/* A prompt of no tenant, and the same one of a tenant. */
+static void
+tenants_say(struct kvr *k)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_prompt *p;
+	struct kvr_request r;
+	struct kvr_scope scope;
+	int i;
+
+	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
+	ck_assert_int_eq(kvr_scope_init(&scope, sizeof(scope)), KVR_OK);
+	for (i = 0; i < 2; i++) {
+		ck_assert_int_eq(kvr_prompt_set_bytes(p, &scope, "short", 5),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_lease_open(k, p, &r, FLEET_NOW, &d),
+		    KVR_OK);
+		ck_assert_int_eq(kvr_scope_set(k, &scope, KVR_SCOPE_TENANT,
+		    "x", 1), KVR_OK);
+		r.share = 70;
+	}
+	kvr_prompt_free(p);
+}
+
+START_TEST(tenants)
+{
+	struct kvr_options o;
+
+	take();
+	ck_assert_uint_eq(lines_with("# HELP kvroute_proxy_tenant_"), 0);
+	kvr_free(fleet_index(&o));
+	o.tenants = 4;
+	ck_assert_int_eq(kvr_new(&o, &fleet[1].kvr), KVR_OK);
+	(void)fleet_worker(fleet[1].kvr, "w", KVR_STATE_UP);
+	take();
+	ck_assert_uint_eq(lines_with("# HELP kvroute_proxy_tenant_"), 0);
+	tenants_say(fleet[1].kvr);
+	take();
+	ck_assert_uint_eq(lines_with("# HELP kvroute_proxy_tenant_"), 3);
+	ck_line("kvroute_proxy_tenant_share{upstream=\"none\","
+	    "tenant=\"rest\"} 100\n");
+	ck_line("kvroute_proxy_tenant_bytes{upstream=\"none\","
+	    "tenant=\"rest\"} 192\n");
+	ck_assert_uint_eq(lines_with("kvroute_proxy_tenant_share{"), 2);
+	ck_assert_uint_eq(lines_with("kvroute_proxy_tenant_bytes{"), 2);
+	ck_assert_uint_eq(lines_with("kvroute_proxy_tenant_evicted_total{"),
+	    2);
+	ck_assert_ptr_nonnull(strstr(sink.text, "\"} 70\n"));
+	kvr_free(fleet[1].kvr);
+	fleet[1].kvr = NULL;
+}
+END_TEST
+
 START_TEST(no_upstream)
 {
 	fleet_status.upstreams = 0;
@@ -314,6 +368,7 @@ suite_status_metrics(void)
 	tcase_add_test(c, samples_of_the_proxy);
 	tcase_add_test(c, upstream_without_counters);
 	tcase_add_test(c, no_upstream);
+	tcase_add_test(c, tenants);
 	tcase_add_test(c, no_room_and_no_memory);
 	tcase_add_loop_test(c, a_held_lock, 0, 2);
 	tcase_add_test(c, loads_that_engines_say);
