@@ -357,7 +357,9 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 			ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 		rc = next_body(r, in);
 	}
-	ctx->stalled |= r->connection->buffered != 0;
+	/* by its client, or by limit_rate, which also waits when all is sent */
+	ctx->stalled |= r->connection->buffered != 0 ||
+	    r->connection->write->delayed;
 	ctx->last = last;
 	if (last && ctx->ending)
 		ngx_http_kvroute_end(ctx, true);

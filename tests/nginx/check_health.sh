@@ -11,7 +11,10 @@ quick_cases="${quick_cases:-} failing_engine_is_left_and_comes_back
     nothing_is_gray_by_default in_shadow_mode_nothing_is_gray
     of_slow_engines_none_is_gray hard_sessions_stay_on_a_gray_engine
     gray_engine_is_used_if_there_is_no_other gray_over_a_reload
-    gray_in_a_zone_without_room gray_after_reloads_that_fail order_makes_a_gray_engine_good
+    monitors_heal_no_gray_engine slow_clients_make_no_engine_gray
+    gray_is_the_engine_not_its_place a_factor_of_two
+    gray_in_a_zone_without_room gray_after_reloads_that_fail
+    order_makes_a_gray_engine_good
     broken_stream_counts_as_failed broken_buffered_stream_counts_as_failed
     last_engine_may_break_off clients_that_leave_break_nothing
     joining_engine_warms_up restarted_engine_warms_up"
@@ -310,6 +313,124 @@ order_makes_a_gray_engine_good()
 	turns_until "$home" failing 20
 	is order "$(order "$(address_of "$home")" up)" 200
 	is health "$(health "$home")" good
+	settled
+}
+
+# only_home_is_left - the others refuse, and nginx leaves them for long.
+only_home_is_left()
+{
+	for i in 1 2 3 4; do
+		[ $i = "$home" ] || fault $i 'kind=refuse&seconds=600'
+	done
+	location_lines='proxy_next_upstream error non_idempotent;'
+	location_lines="$location_lines access_log $work/logs/sessions sessions;"
+	reload_nginx kvroute
+}
+
+# What has no prompt says nothing of an engine that prompts made gray.
+monitors_heal_no_gray_engine()
+{
+	server_options='max_fails=1 fail_timeout=600s'
+	health_up
+	begin_session
+	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
+	turns_until "$home" failing 20
+	fault "$home" kind=none
+	only_home_is_left
+	for i in $(seq 14); do
+		is "status of look $i" "$(call /v1/models)" 200
+		sleep 0.4
+	done
+	is 'where they went' "$(last 1)" "$(address_of "$home")"
+	is 'health afterwards' "$(health "$home")" failing
+	is 'probes' "$(json '.upstreams[0].reasons.probe')" 0
+	settled
+}
+
+slow_client_has()
+{
+	[ "$(wc -c < "$work/slow3")" -ge "$1" ]
+}
+
+# nginx reads no faster than it may send: that is not the engine.
+slow_clients_make_no_engine_gray()
+{
+	buffering='on; proxy_buffer_size 4k; proxy_buffers 4 4k;
+	    proxy_busy_buffers_size 8k; proxy_max_temp_file_size 0'
+	health_up --scale 0.1
+	begin_session
+	location_lines="kvroute_affinity \$http_x_s mode=hard;
+	    limit_rate \$http_x_rate;
+	    access_log $work/logs/sessions sessions;"
+	reload_nginx kvroute
+	turn > "$work/status"
+	is 'before' "$(last 1)" "$(address_of "$home")"
+	for i in 1 2 3; do
+		curl -sN -m 300 -o "$work/slow$i" \
+		    "http://127.0.0.1:$port/v1/completions" -H 'X-S: a' \
+		    -H 'X-Rate: 1k' -d '{"model":"m","prompt":"a","stream":true,
+		    "max_tokens":5000}' &
+		kept_pids="$kept_pids $!"
+	done
+	until_true 60 slow_client_has 10000 || echo 'a slow client gets nothing'
+	is health "$(health "$home")" good
+	is 'judged gray' "$(json '.upstreams[0].grayed')" 0
+	is 'requests that run' "$(state_of "$(address_of "$home")" requests)" 3
+	stop_kept
+	settled
+}
+
+# A reload replaces an engine while its streams run, slowly: they say nothing of
+# the one that has its place.
+gray_is_the_engine_not_its_place()
+{
+	engines=5
+	health_up --scale 0.1
+	all=$engine_ports
+	upstream_ports=$(echo "$all" | cut -d ' ' -f 1-4)
+	location_lines="kvroute_affinity \$http_x_s mode=hard;
+	    access_log $work/logs/sessions sessions;"
+	reload_nginx kvroute
+	begin_session
+	for i in 1 2 3; do
+		curl -sN -m 300 -o "$work/old$i" \
+		    "http://127.0.0.1:$port/v1/completions" -H 'X-S: a' \
+		    -d '{"model":"m","prompt":"a","stream":true,
+		    "max_tokens":5000}' &
+		kept_pids="$kept_pids $!"
+	done
+	until_true 20 grep -q choices "$work/old1" || echo 'no stream'
+	fault "$home" 'kind=slow&factor=100&seconds=600'
+	upstream_ports=$(echo "$all" | tr ' ' '\n' |
+	    grep -vx "$(nth "$home" "$all")" | paste -s -d ' ')
+	NOWAIT=yes
+	reload_nginx kvroute
+	unset NOWAIT
+	before=$(json '.upstreams[0].grayed')
+	had=$(wc -c < "$work/old1")
+	for i in $(seq 60 89); do
+		is 'status beside them' "$(speak "$i")" 200
+		sleep 0.2
+	done
+	above 'bytes of an old stream' "$(wc -c < "$work/old1")" "$had"
+	is 'health of all' "$(json '[.upstreams[0].workers[].health] | unique |
+	    join(" ")')" good
+	is 'judged gray' "$(json '.upstreams[0].grayed')" "$before"
+	stop_kept
+	settled
+}
+
+# Five times as slow is gray, which 8 would not see.
+a_factor_of_two()
+{
+	health=gray=2
+	health_up --scale 0.1
+	unset health
+	begin_session
+	fault "$home" 'kind=slow&factor=5&seconds=600'
+	turns_until "$home" slow 100
+	turns_go_elsewhere
+	fault "$home" kind=none
 	settled
 }
 
