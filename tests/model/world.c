@@ -528,18 +528,36 @@ world_found(const struct world *w, uint64_t id)
 }
 
 /* An engine finds whole blocks of its own, and computes at least one token. */
-uint32_t
-world_usable(const struct world *w, const struct kvr_overlap *v)
+static uint64_t
+usable_tokens(const struct world *w, const struct kvr_overlap *v)
 {
 	uint64_t block = model_event_block(w->m, v->worker);
 	uint64_t tokens = v->blocks * (uint64_t)w->c->block_size;
 
 	if (v->blocks == 0 || !model_tracked(w->m, v->worker))
-		return v->blocks;
+		return tokens;
 	if (block == 0)
 		block = w->c->block_size;
 	tokens = tokens < w->n_tokens ? tokens : w->n_tokens - 1;
-	return (uint32_t)(tokens / block * block / w->c->block_size);
+	return tokens / block * block;
+}
+
+uint32_t
+world_usable(const struct world *w, const struct kvr_overlap *v)
+{
+	return (uint32_t)(usable_tokens(w, v) / w->c->block_size);
+}
+
+/* Blocks of an engine that are no multiple: kvr_choose cannot say those. */
+static bool
+any_part_usable(const struct world *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->n_found; i++)
+		if (usable_tokens(w, &w->found[i]) % w->c->block_size != 0)
+			return true;
+	return false;
 }
 
 static void
@@ -651,7 +669,7 @@ int
 world_same_decision(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want)
 {
-	if (model_any_vague(w->m))
+	if (model_any_vague(w->m) || any_part_usable(w))
 		return 0;
 	ops_totals.decisions++;
 	if (got->worker != want->worker)
