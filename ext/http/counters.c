@@ -32,6 +32,8 @@ const struct counter counter_list[] = {
 	    COUNT_GRAY, COUNTS },
 	{ NULL, "healed", "Gray workers that were good again.",
 	    COUNT_HEALED, COUNTS },
+	{ NULL, "queued", "Times that a request waited for a worker that is "
+	    "not full.", COUNT_QUEUED, COUNTS },
 	{ NULL, "delayed_writes", "Writes delayed because the lock was held.",
 	    COUNT_DELAYED, COUNTS },
 	{ NULL, "lost_leases", "Leases left to their age limit.",

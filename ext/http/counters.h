@@ -42,6 +42,7 @@ enum count {
 	COUNT_BROKEN,           /* responses that broke off */
 	COUNT_GRAY,             /* workers that were judged gray */
 	COUNT_HEALED,           /* and that were good again */
+	COUNT_QUEUED,           /* requests that had to wait for a worker */
 	COUNT_DELAYED,          /* writes delayed: the lock was held */
 	COUNT_LOST,             /* leases left to their age limit */
 	COUNT_REQUESTED,        /* include_usage was added to the request */

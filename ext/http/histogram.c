@@ -20,6 +20,10 @@ const struct histogram_form histogram_forms[HISTOGRAMS] = {
 	    "response.", 16,
 	    { MS(10), MS(20), MS(50), MS(100), MS(200), MS(500), S(1), S(2),
 	    S(5), S(10), S(20), S(50), S(100), S(200), S(500), S(1000) } },
+	[HISTOGRAM_QUEUE] = { "queue", "That requests waited for a worker that "
+	    "is not full, of those that did.", 16,
+	    { MS(1), MS(2), MS(5), MS(10), MS(20), MS(50), MS(100), MS(200),
+	    MS(500), S(1), S(2), S(5), S(10), S(20), S(50), S(100) } },
 	[HISTOGRAM_MODULE] = { "module", "Spent on a request by kvroute's "
 	    "module.", 13,
 	    { US(1), US(2), US(5), US(10), US(20), US(50), US(100), US(200),

@@ -21,6 +21,7 @@ enum histogram_kind {
 	HISTOGRAM_FIRST,   /* from a request to its first token; of streams */
 	HISTOGRAM_TOKEN,   /* for each further token */
 	HISTOGRAM_REQUEST, /* until its response has passed */
+	HISTOGRAM_QUEUE,   /* that it waited for a worker; of those that did */
 	HISTOGRAM_MODULE,  /* spent on it by the proxy's module */
 	HISTOGRAM_TURN,    /* that a turn of the proxy's loop spent in it */
 	HISTOGRAMS         /* how many there are */

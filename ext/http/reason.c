@@ -22,6 +22,8 @@ static const char *const names[REASONS] = {
 	[REASON_STATE_LOST] = "state_lost",
 	[REASON_STATE_BUSY] = "state_busy",
 	[REASON_PROBE] = "probe",
+	[REASON_QUEUE_FULL] = "queue_full",
+	[REASON_QUEUE_TIMEOUT] = "queue_timeout",
 	[REASON_FAILED] = "failed"
 };
 

@@ -36,6 +36,8 @@ enum reason {
 	REASON_STATE_LOST,
 	REASON_STATE_BUSY, /* refused: another worker would not do */
 	REASON_PROBE,      /* of a gray worker */
+	REASON_QUEUE_FULL, /* refused: as many as may waited for a worker */
+	REASON_QUEUE_TIMEOUT, /* refused: it has waited in vain */
 	REASON_FAILED,
 	REASONS /* how many there are */
 };

@@ -68,6 +68,8 @@ struct status_upstream {
 	size_t n_healths;
 	const uint64_t *left;   /* ids of workers whose server has left */
 	size_t n_left;
+	uint64_t queue;         /* requests that may wait; 0: none may */
+	uint64_t waiting;       /* that do */
 };
 
 struct status {

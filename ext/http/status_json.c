@@ -13,6 +13,7 @@
 #include "status_health.h"
 #include "status_loads.h"
 #include "status_peers.h"
+#include "status_queue.h"
 #include "status_tenants.h"
 #include "status_times.h"
 
@@ -425,6 +426,7 @@ upstream_put(struct json *j, const struct status_upstream *up)
 	requests_put(j, up->counters);
 	counters_put(j, up->counters);
 	times_json(j, up->counters);
+	queue_json(j, up);
 	workers_put(j, up, workers, n);
 	json_map_end(j);
 	writer_free(j->to, workers);

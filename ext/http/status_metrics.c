@@ -20,6 +20,7 @@
 #include "status_loads.h"
 #include "status_peers.h"
 #include "status_tenants.h"
+#include "status_queue.h"
 #include "status_times.h"
 
 #include <string.h>
@@ -301,6 +302,7 @@ status_metrics(const struct status *s, struct writer *to)
 		loads_metrics(s, to);
 		health_metrics(s, to);
 		tenants_metrics(s, to);
+		queue_metrics(s, to);
 		peers_metrics(s, to);
 	} else {
 		to->failed = true;

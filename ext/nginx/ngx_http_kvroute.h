@@ -26,6 +26,8 @@
  *   time       what took how long: histograms
  *   variables  for logs
  *   health     gray engines, broken responses, warming up
+ *   queue      requests that wait while all servers are full
+ *   places     what processes tell each other of these
  *   trace      lines for kvroute-replay(1)
  *   status     what operators and Prometheus can see; orders; explain
  *
@@ -63,7 +65,17 @@
 #define NGX_HTTP_KVROUTE_RESOLVE 0
 #endif
 
-enum { NGX_HTTP_KVROUTE_TROUBLES = 64 };
+enum { NGX_HTTP_KVROUTE_TROUBLES = 64, NGX_HTTP_KVROUTE_QUEUES = 128 };
+
+/* Of a process whose requests wait: what the others must know. */
+typedef struct {
+	ngx_atomic_t pid;       /* 0: the place is free */
+	ngx_atomic_t beat;      /* milliseconds: when it has looked, */
+	ngx_atomic_t oldest;    /* since when a plain one waits; 0: none does */
+	ngx_atomic_t wants, wants_since; /* likewise: for this worker */
+	ngx_atomic_t waiting;   /* how many */
+	ngx_atomic_t life;      /* of the configuration */
+} ngx_http_kvroute_queue_t;
 
 /* What all nginx workers count together; in the zone, without pointers. */
 typedef struct {
@@ -79,6 +91,8 @@ typedef struct {
 	ngx_atomic_t troubles[NGX_HTTP_KVROUTE_TROUBLES];
 	ngx_atomic_t poller;    /* pid of the process that polls, or 0 */
 	ngx_atomic_t poller_beat; /* time of its latest look */
+	ngx_atomic_t lives;     /* configurations that there were */
+	ngx_http_kvroute_queue_t queues[NGX_HTTP_KVROUTE_QUEUES];
 } ngx_http_kvroute_shared_t;
 
 /* What the engine of a worker said last; in the zone, its leader writes. */
@@ -132,6 +146,7 @@ typedef struct {
 	bool named;             /* the engine is told which */
 	bool closed;            /* drained or set down at run time, all */
 	bool usable;            /* by nginx's rules, now */
+	bool full;              /* and it would be, were it not full */
 	bool down;              /* as configured, so not for a while only */
 	ngx_uint_t conns, weight;
 	struct health *health;  /* in the zone, or NULL */
@@ -189,6 +204,8 @@ typedef struct {
 	ngx_str_t poll_path;
 	double gray;            /* times as slow as others; 0: off */
 	ngx_msec_t slow_start;  /* 0: off */
+	ngx_uint_t queue;       /* how many may wait; 0: off */
+	ngx_msec_t queue_timeout; /* 0: not given */
 	ngx_shm_zone_t *zone;
 	/* in the zone */
 	ngx_http_kvroute_shared_t *shared;
@@ -239,6 +256,12 @@ typedef struct {
 	ngx_log_t ask_log;
 	bool polls;
 	ngx_event_t poll_timer;
+	/* of its requests that wait */
+	ngx_atomic_uint_t life;
+	ngx_http_kvroute_queue_t *place; /* NULL: none does */
+	ngx_queue_t plain, others; /* of ngx_http_kvroute_ctx_t */
+	ngx_uint_t n_waits;
+	ngx_event_t queue_event;
 } ngx_http_kvroute_srv_conf_t;
 
 typedef enum {
@@ -309,6 +332,24 @@ typedef struct {
 	uint64_t ns;
 } ngx_http_kvroute_reader_t;
 
+/* How a request waits for a server, and what its balancer knew before. */
+typedef struct {
+	ngx_queue_t queue;
+	ngx_http_upstream_rr_peers_t *peers;
+	uintptr_t *tried;
+	size_t bytes;           /* of that */
+	bool waits;
+	bool fresh;             /* nginx's timer is to be removed */
+	bool still;             /* it was woken in vain */
+	ngx_connection_t *hold; /* the placeholder, or NULL */
+	ngx_event_t over;
+	ngx_atomic_uint_t since; /* milliseconds, for the order */
+	uint64_t wants;         /* the only worker that will do, or 0 */
+	int64_t began;
+	uint64_t ns;            /* that it has waited, all told */
+	ngx_err_t error;        /* why it could not connect then */
+} ngx_http_kvroute_wait_t;
+
 /* One request. */
 typedef struct {
 	/* must come first: state of the stock balancer */
@@ -374,6 +415,7 @@ typedef struct {
 	bool probe;             /* of a gray one */
 	int64_t sent_at, first_at, seen_at; /* 0: not yet */
 	uint64_t events;        /* of the stream, until then */
+	ngx_http_kvroute_wait_t wait;
 	double booked, beside;  /* tokens to prefill there, when it was sent; */
 	                        /* and until then */
 	/* of the trace: NULL, or ids of the prompt */
@@ -658,6 +700,50 @@ const char *ngx_http_kvroute_gray_set(ngx_http_kvroute_srv_conf_t *up,
 const char *ngx_http_kvroute_slow_start_set(ngx_http_kvroute_srv_conf_t *up,
     const ngx_str_t *value);
 
+/* queue */
+/* Of the master; then of each process. */
+void ngx_http_kvroute_queue_prepare(ngx_http_kvroute_srv_conf_t *up);
+void ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+/* For a request, with so many bytes of tried peers; false: no memory. */
+bool ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes);
+/* Before a choice: what is known of peers, to return to. */
+void ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx);
+/* Is it its turn? Also sees to it that it takes nothing from older ones. */
+bool ngx_http_kvroute_queue_lets(ngx_http_kvroute_ctx_t *ctx);
+/* A choice gave no peer. NGX_AGAIN: the request waits, else NGX_BUSY. */
+ngx_int_t ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc);
+/* Are there servers in use, and all of them full? */
+bool ngx_http_kvroute_all_full(const ngx_http_kvroute_srv_conf_t *up);
+/* A peer was given back. */
+void ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up);
+/* These two return what is wrong, or NULL. */
+const char *ngx_http_kvroute_queue_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value);
+const char *ngx_http_kvroute_queue_timeout_set(
+    ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *value);
+/* Warns if it cannot have an effect. */
+void ngx_http_kvroute_queue_check(ngx_conf_t *cf,
+    ngx_http_kvroute_srv_conf_t *up);
+
+/* places */
+/* Milliseconds, for the order; never 0. */
+ngx_atomic_uint_t ngx_http_kvroute_stamp(void);
+/* Requests that wait, of all processes. */
+size_t ngx_http_kvroute_queue_length(const ngx_http_kvroute_srv_conf_t *up);
+/* A place of this process; false: there is none. */
+bool ngx_http_kvroute_place_have(ngx_http_kvroute_srv_conf_t *up);
+/* What the others are to know of it. */
+void ngx_http_kvroute_place_write(ngx_http_kvroute_srv_conf_t *up);
+void ngx_http_kvroute_place_leave(ngx_http_kvroute_srv_conf_t *up);
+/* Does a plain request wait elsewhere for longer? */
+bool ngx_http_kvroute_older_elsewhere(const ngx_http_kvroute_srv_conf_t *up,
+    ngx_atomic_uint_t since);
+/* Workers that one wants that waits for longer are full. Is there any? */
+void ngx_http_kvroute_wanted_leave(ngx_http_kvroute_srv_conf_t *up,
+    ngx_atomic_uint_t since);
+
 /* end */
 /* `taken`: the peer accepted the request with a status below 400. */
 void ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken);
@@ -694,6 +780,8 @@ uint64_t ngx_http_kvroute_spent(ngx_http_kvroute_srv_conf_t *up,
 void ngx_http_kvroute_first_timed(ngx_http_kvroute_ctx_t *ctx);
 /* All of them have, and ctx->report says how many. */
 void ngx_http_kvroute_tokens_timed(ngx_http_kvroute_ctx_t *ctx);
+/* A request has waited for a server. */
+void ngx_http_kvroute_waited(ngx_http_kvroute_srv_conf_t *up, uint64_t ns);
 /* The request is over. */
 void ngx_http_kvroute_request_timed(ngx_http_kvroute_ctx_t *ctx);
 void ngx_http_kvroute_times_copy(struct histogram *to,
@@ -722,6 +810,10 @@ ngx_int_t ngx_http_kvroute_explain_handler(ngx_http_request_t *r);
 #define ngx_http_kvroute_count(up, of, n) \
 	((void)ngx_atomic_fetch_add(&(up)->shared->counts[of], \
 	    (ngx_atomic_int_t)(n)))
+
+/* That waits, of a place in a queue. */
+#define ngx_http_kvroute_waiter(q) \
+	(ngx_queue_data((q), ngx_http_kvroute_ctx_t, wait.queue))
 
 /* The request's ctx, if it went to one of our upstreams. */
 #define ngx_http_kvroute_ctx(r) ((ngx_http_kvroute_ctx_t *) \

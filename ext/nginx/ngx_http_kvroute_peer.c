@@ -110,6 +110,8 @@ tried_fit(ngx_http_kvroute_ctx_t *ctx)
 		ctx->words = words;
 		ctx->tried = place + words;
 	}
+	if (!ngx_http_kvroute_queue_make(ctx, ctx->words * sizeof(uintptr_t)))
+		return false;
 	ngx_memzero(place, ctx->words * sizeof(uintptr_t));
 	ctx->rrp.tried = place;
 	ctx->rrp.peers = up->upstream->peer.data;
@@ -210,7 +212,9 @@ least_loaded(ngx_http_kvroute_srv_conf_t *up)
 	ngx_uint_t closed, best;
 
 	up->turn++;
-	for (closed = 0; closed <= 1; closed++) {
+	/* Where requests can wait, they do not go to a drained one. */
+	for (closed = 0; closed <= (ngx_http_kvroute_all_full(up) ? 0 : 1);
+	    closed++) {
 		best = least_first(up, closed == 1);
 		if (best < up->n_first)
 			return best;
@@ -220,6 +224,14 @@ least_loaded(ngx_http_kvroute_srv_conf_t *up)
 			return best;
 	}
 	return up->n_peers;
+}
+
+/* As the stock method does when no peer is left. */
+static ngx_int_t
+take_none(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
+{
+	pc->name = ctx->rrp.peers->name;
+	return NGX_BUSY;
 }
 
 static ngx_int_t
@@ -233,6 +245,8 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 		if (rc != NGX_BUSY)
 			return rc;
 	}
+	if (ngx_http_kvroute_all_full(ctx->up))
+		return take_none(ctx, pc);
 	/* None: the stock method handles that. */
 	ngx_memset(ctx->rrp.tried, 0xff, ctx->words * sizeof(uintptr_t));
 	return stock_get(ctx, pc);
@@ -427,14 +441,6 @@ kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	ngx_http_kvroute_trace_keep(ctx);
 }
 
-/* As the stock method does when no peer is left. */
-static ngx_int_t
-take_none(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
-{
-	pc->name = ctx->rrp.peers->name;
-	return NGX_BUSY;
-}
-
 /* To the worker that keeps what the request needs. */
 static ngx_int_t
 take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
@@ -610,6 +616,23 @@ take_any(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	    take_least(ctx, pc);
 }
 
+/* The peers are known. */
+static ngx_int_t
+take_one(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
+{
+	bool turn = ngx_http_kvroute_queue_lets(ctx);
+
+	ngx_http_kvroute_health_look(ctx, now);
+	if (!turn) {
+		ctx->reason = REASON_NO_WORKER;
+		return NGX_BUSY;
+	}
+	if (ctx->up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
+		return take_shadowed(ctx, pc, now);
+	return ngx_http_kvroute_session_find(ctx, now) ?
+	    take_kept(ctx, pc, now) : take_any(ctx, pc, now);
+}
+
 /* Once, by the peers as they are now. */
 static ngx_int_t
 take_once(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
@@ -625,14 +648,12 @@ take_once(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	ngx_http_kvroute_peers_follow(up, ctx->request->connection->log);
 	if (ctx->generation != up->generation && !tried_fit(ctx))
 		return NGX_ERROR;
+	ngx_http_kvroute_queue_keep(ctx);
 	ngx_http_kvroute_peers_look(ctx);
-	ngx_http_kvroute_health_look(ctx, now);
-	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
-		return take_shadowed(ctx, pc, now);
-	return ngx_http_kvroute_session_find(ctx, now) ?
-	    take_kept(ctx, pc, now) : take_any(ctx, pc, now);
+	return take_one(ctx, pc, now);
 }
 
+/* NGX_AGAIN: the request waits, and this is called again; see queue.c. */
 static ngx_int_t
 peer_get(ngx_peer_connection_t *pc, void *data)
 {
@@ -642,17 +663,22 @@ peer_get(ngx_peer_connection_t *pc, void *data)
 	ngx_uint_t looks = LOOKS;
 	ngx_int_t rc;
 
-	if (ctx->tries++ > 0)
+	if (!ctx->wait.waits && ctx->tries++ > 0)
 		ngx_http_kvroute_count(up, COUNT_RETRIES, 1);
 	do /* the peers may change meanwhile: then nginx has none */
 		rc = take_once(ctx, pc, began);
 	while (rc == NGX_BUSY && ngx_http_kvroute_peers_changed(up) &&
 	    --looks > 0);
+	if (rc == NGX_BUSY)
+		rc = ngx_http_kvroute_queue_wait(ctx, pc);
 	if (rc == NGX_OK && up->n_fleet > 0)
 		ngx_http_kvroute_health_sent(ctx, taken_peer(ctx), began);
 	ngx_http_kvroute_rank_write(ctx);
-	(void)ngx_atomic_fetch_add(&up->shared->reasons[ctx->reason], 1);
-	ngx_http_kvroute_session_count(ctx);
+	if (rc != NGX_AGAIN) {
+		(void)ngx_atomic_fetch_add(&up->shared->reasons[ctx->reason],
+		    1);
+		ngx_http_kvroute_session_count(ctx);
+	}
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	return rc;
 }
@@ -671,7 +697,9 @@ was_refused(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	if ((state & NGX_PEER_FAILED) == 0 || pc->cached || u->ssl ||
 	    u->state == NULL || u->state->connect_time != (ngx_msec_t)-1)
 		return false;
-	if (pc->connection == NULL)
+	if (pc->connection == ctx->wait.hold && pc->connection != NULL)
+		error = ctx->wait.error;
+	if (pc->connection == NULL || pc->connection == ctx->wait.hold)
 		return error == NGX_ECONNREFUSED || error == NGX_ENOENT;
 	return !pc->connection->write->timedout;
 }
@@ -776,6 +804,7 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 		ngx_http_kvroute_trouble(ctx->up, &name);
 	ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 	give_back(ctx, pc, told);
+	ngx_http_kvroute_queue_freed(ctx->up);
 }
 
 /* --------------------------------------------------------------- begin --- */
@@ -859,5 +888,6 @@ ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
 	us->peer.init = peer_init;
 	if (ngx_http_kvroute_servers_settle(cf, up) != NGX_OK)
 		return NGX_ERROR;
+	ngx_http_kvroute_queue_check(cf, up);
 	return ngx_http_kvroute_ranks_check(cf, up);
 }

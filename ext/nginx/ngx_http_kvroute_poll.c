@@ -322,7 +322,7 @@ answered(ngx_http_kvroute_poll_t *poll)
 	/* What is known stays until it is stale. */
 	if (poll->response.status == 200 && load_reader_same(poll->reader)) {
 		poll->failures = 0;
-		poll_end(poll);
+		poll_leave(poll);
 		return;
 	}
 	if (poll->response.status != 200 || !found) {

@@ -147,6 +147,7 @@ ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle)
 	ups = main->upstreams.elts;
 	for (i = 0; i < main->upstreams.nelts; i++) {
 		ngx_http_kvroute_health_prepare(ups[i], cycle->log);
+		ngx_http_kvroute_queue_prepare(ups[i]);
 		region_prepare(ups[i], cycle->log);
 	}
 	return NGX_OK;
@@ -331,6 +332,7 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 		return NGX_ERROR;
 	timer_make(up, &up->timer, ngx_http_kvroute_late_run, cycle->log);
 	timer_make(up, &up->watch, watch, cycle->log);
+	ngx_http_kvroute_queue_begin(up, cycle->log);
 	error = attach(up);
 	if (error != KVR_OK)
 		(void)ngx_http_kvroute_complain(cycle->log, up, "region",
@@ -406,6 +408,7 @@ ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle)
 		return;
 	ups = main->upstreams.elts;
 	for (i = 0; i < main->upstreams.nelts; i++) {
+		ngx_http_kvroute_place_leave(ups[i]);
 		if (ups[i]->kvr != NULL)
 			region_leave(ups[i]);
 	}

@@ -50,6 +50,9 @@ upstream_describe(struct status_upstream *to, struct counters *counters,
 		return;
 	counters_copy(counters, up->shared);
 	to->counters = counters;
+	to->queue = up->queue;
+	if (up->queue > 0)
+		to->waiting = ngx_http_kvroute_queue_length(up);
 }
 
 /* Those that are not back since the latest look; false: no memory. */

@@ -6,6 +6,7 @@
  *     FIRST     |------------------------------------|
  *     TOKEN                                          |---- / (tokens - 1) --|
  *     REQUEST   |-----------------------------------------------------------|
+ *     QUEUE              |--|  of those that had to wait for a server
  *     MODULE    |--------|----------|                 |--|      |--|      |-|
  *
  * A request begins as for nginx's $request_time. Of one that has several
@@ -100,6 +101,12 @@ ngx_http_kvroute_tokens_timed(ngx_http_kvroute_ctx_t *ctx)
 	ctx->token_ns = (uint64_t)(kvr_clock_now() - ctx->first) /
 	    (tokens - 1);
 	observe(ctx->up, HISTOGRAM_TOKEN, ctx->token_ns);
+}
+
+void
+ngx_http_kvroute_waited(ngx_http_kvroute_srv_conf_t *up, uint64_t ns)
+{
+	observe(up, HISTOGRAM_QUEUE, ns);
 }
 
 void

@@ -183,6 +183,20 @@ ttft_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 	return seconds_are(r, v, (uint64_t)ctx->first_ms * 1000);
 }
 
+/* Of those that had to. */
+static ngx_int_t
+queue_time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
+    uintptr_t data)
+{
+	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
+
+	if (ctx == NULL || ctx->wait.ns == 0) {
+		text_is(v, NULL, 0);
+		return NGX_OK;
+	}
+	return seconds_are(r, v, ctx->wait.ns / 1000000 * 1000);
+}
+
 static ngx_int_t
 token_time_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
     uintptr_t data)
@@ -234,6 +248,8 @@ static ngx_http_variable_t variables[] = {
 	{ ngx_string("kvroute_best_tokens"), NULL, tokens_get, 1,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_ttft"), NULL, ttft_get, 0,
+	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
+	{ ngx_string("kvroute_queue_time"), NULL, queue_time_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_token_time"), NULL, token_time_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },

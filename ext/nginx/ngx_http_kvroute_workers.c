@@ -201,12 +201,23 @@ ngx_http_kvroute_ids_due(ngx_http_kvroute_known_t *known)
 }
 
 static bool
-usable(ngx_http_upstream_rr_peer_t *peer, time_t now)
+alive(const ngx_http_upstream_rr_peer_t *peer, time_t now)
 {
 	return !peer->down && !(peer->max_fails &&
 	    peer->fails >= peer->max_fails &&
-	    now - peer->checked <= peer->fail_timeout) &&
-	    !(peer->max_conns && peer->conns >= peer->max_conns);
+	    now - peer->checked <= peer->fail_timeout);
+}
+
+static bool
+full(const ngx_http_upstream_rr_peer_t *peer)
+{
+	return peer->max_conns && peer->conns >= peer->max_conns;
+}
+
+static bool
+usable(const ngx_http_upstream_rr_peer_t *peer, time_t now)
+{
+	return alive(peer, now) && !full(peer);
 }
 
 /*
@@ -225,9 +236,11 @@ list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
 
 	ngx_http_upstream_rr_peers_rlock(peers);
 	for (peer = peers->peer, i = 0; i < n; i++, known++) {
-		known->usable = peer != NULL && usable(peer, now) &&
+		known->usable = peer != NULL && alive(peer, now) &&
 		    same(&peer->name, known->name, known->name_len) &&
 		    (tried == NULL || (tried[i / word] >> i % word & 1) == 0);
+		known->full = known->usable && full(peer);
+		known->usable = known->usable && !known->full;
 		known->down = peer == NULL || peer->down;
 		if (peer == NULL)
 			continue;
@@ -327,7 +340,7 @@ ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx)
 		list_look(first, ctx->rrp.tried, up->known, up->n_first);
 	else
 		for (i = 0; i < up->n_first; i++)
-			up->known[i].usable = false;
+			up->known[i].usable = up->known[i].full = false;
 	if (up->n_peers > up->n_first)
 		list_look(first->next, on_backup ? ctx->rrp.tried : NULL,
 		    backup, up->n_peers - up->n_first);

@@ -290,6 +290,10 @@ explained(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg,
 		*why = ngx_http_kvroute_gray_set(up, &value);
 	else if (named(arg, "slow_start", &value))
 		*why = ngx_http_kvroute_slow_start_set(up, &value);
+	else if (named(arg, "queue", &value))
+		*why = ngx_http_kvroute_queue_set(up, &value);
+	else if (named(arg, "queue_timeout", &value))
+		*why = ngx_http_kvroute_queue_timeout_set(up, &value);
 	else
 		return false;
 	return true;
@@ -317,6 +321,8 @@ incomplete(const ngx_http_kvroute_srv_conf_t *up)
 		return "needs \"zone=NAME:SIZE\" or \"path=FILE\"";
 	if (up->path.len == 0 && up->options.region_bytes != 0)
 		return "has \"size=\" without \"path=\"";
+	if (up->queue_timeout > 0 && up->queue == 0)
+		return "has \"queue_timeout=\" without \"queue=\"";
 	if (up->options.journal_bytes == 0)
 		return NULL;
 	if (up->path.len == 0)

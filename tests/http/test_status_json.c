@@ -403,6 +403,21 @@ START_TEST(workers_whose_servers_left)
 }
 END_TEST
 
+START_TEST(requests_that_wait)
+{
+	struct json_object *up;
+
+	fleet[0].queue = 64;
+	fleet[0].waiting = 3;
+	take();
+	up = item(state, "upstreams", 0);
+	ck_number(member(up, "queue"), "waiting", 3);
+	ck_number(member(up, "queue"), "most", 64);
+	ck_assert_ptr_null(member(item(state, "upstreams", 1), "queue"));
+	json_object_put(state);
+}
+END_TEST
+
 /* Told by the operator, read off an engine, or not known. */
 START_TEST(sources_of_capacities)
 {
@@ -592,6 +607,7 @@ suite_status_json(void)
 	tcase_add_test(c, how_workers_are);
 	tcase_add_test(c, workers_whose_servers_left);
 	tcase_add_test(c, sources_of_capacities);
+	tcase_add_test(c, requests_that_wait);
 	tcase_add_test(c, counters_are_shown);
 	tcase_add_test(c, endless_ttl);
 	tcase_add_test(c, no_upstream);

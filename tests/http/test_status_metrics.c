@@ -240,6 +240,23 @@ START_TEST(tenants)
 }
 END_TEST
 
+START_TEST(requests_that_wait)
+{
+	take();
+	ck_assert_uint_eq(lines_with("kvroute_proxy_waiting"), 0);
+	fleet[0].queue = 64;
+	fleet[0].waiting = 3;
+	take();
+	ck_line("kvroute_proxy_waiting" A "} 3\n");
+	ck_assert_uint_eq(lines_with("kvroute_proxy_waiting{"), 1);
+	ck_assert_uint_eq(lines_with("# TYPE kvroute_proxy_waiting gauge"), 1);
+	fleet[1].queue = 1;
+	take();
+	ck_line("kvroute_proxy_waiting{upstream=\"none\"} 0\n");
+	ck_assert_uint_eq(lines_with("# TYPE kvroute_proxy_waiting gauge"), 1);
+}
+END_TEST
+
 START_TEST(no_upstream)
 {
 	fleet_status.upstreams = 0;
@@ -373,6 +390,7 @@ suite_status_metrics(void)
 	tcase_add_loop_test(c, a_held_lock, 0, 2);
 	tcase_add_test(c, loads_that_engines_say);
 	tcase_add_test(c, how_workers_are);
+	tcase_add_test(c, requests_that_wait);
 	tcase_add_test(c, no_news_of_peers);
 	tcase_add_test(c, peers);
 	tcase_add_test(c, old_news_of_peers);

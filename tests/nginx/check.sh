@@ -22,6 +22,7 @@ here=$(dirname "$0")
 . "$here/check_orders.sh"
 . "$here/check_passing.sh"
 . "$here/check_peers.sh"
+. "$here/check_queue.sh"
 . "$here/check_ranks.sh"
 . "$here/check_reading.sh"
 . "$here/check_seeing.sh"

@@ -107,6 +107,10 @@ fleet_of_the_example()
 		is "requests to $name" "$(fleet_of $name \
 		    '[.workers[].lease_opens] | add')" 4
 	done
+	for name in coder chat; do
+		is "places to wait for $name" "$(fleet_of $name \
+		    '.queue | "\(.waiting) of \(.most)"')" '0 of 1000'
+	done
 	is 'status of another model' "$(fleet_chat red gpt words)" 404
 	is 'its answer' "$(jq -r .error.code "$work/out/answer")" \
 	    model_not_found

@@ -59,6 +59,16 @@ wrong_lines()
 	kvroute zone=kv:8m gray=101; # "gray=101": it is "off", or how many times
 	kvroute zone=kv:8m slow_start=500ms; # "slow_start=500ms": it is "off", or a time from 1s to 1h
 	kvroute zone=kv:8m slow_start=2h; # "slow_start=2h": it is "off", or a time from 1s
+	kvroute zone=kv:8m queue=0; # "queue=0": it is "off", or how many requests may wait while all servers are full, from 1 to 65536
+	kvroute zone=kv:8m queue=65537; # "queue=65537": it is "off", or how many requests
+	kvroute zone=kv:8m queue=all; # "queue=all": it is "off", or how many requests
+	kvroute zone=kv:8m queue=; # invalid parameter "queue="
+	kvroute queue=100; # needs "zone=NAME:SIZE" or "path=FILE"
+	kvroute zone=kv:8m queue_timeout=10s; # has "queue_timeout=" without "queue="
+	kvroute zone=kv:8m queue=off queue_timeout=10s; # has "queue_timeout=" without "queue="
+	kvroute zone=kv:8m queue=9 queue_timeout=9ms; # "queue_timeout=9ms": it is a time from 10ms to 1h
+	kvroute zone=kv:8m queue=9 queue_timeout=61m; # "queue_timeout=61m": it is a time from
+	kvroute zone=kv:8m queue=9 queue_timeout=soon; # "queue_timeout=soon": it is a time from
 	kvroute path=kv journal=2g; # "journal=2g": the size is a power of two
 	kvroute path=kv journal=much; # "journal=much": the size is a power of two
 	kvroute journal=4m zone=kv:8m; # has "journal=" without "path=": kvroute-sync reads a file

@@ -1,0 +1,602 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# check_queue.sh - cases of check.sh: requests that wait while all servers are
+# full.
+#
+# Variables of check.sh and setup.sh:
+# shellcheck disable=SC2016,SC2034,SC2154
+
+quick_cases="${quick_cases:-} full_servers_are_waited_for
+    waiting_has_an_end clients_that_leave_give_up_their_place
+    all_processes_share_the_places older_requests_of_another_process_go_first
+    state_of_another_process_goes_first places_of_a_dead_process_are_free
+    requests_wait_over_a_reload engines_that_fail_are_not_waited_for
+    waiting_requests_try_the_next_server waiting_for_a_local_socket
+    waiting_for_an_engine_with_tls state_waits_for_its_worker
+    drained_servers_are_not_for_waiting_requests
+    shadowed_requests_wait_too more_users_than_places_at_engines
+    without_a_limit_nobody_waits"
+
+# ------------------------------------------------------------ what they use
+
+# A line for each request: its number, status, reason, address, time waited.
+queue_log()
+{
+	http_lines="log_format queue '\$http_x_n \$status \$kvroute_reason"
+	http_lines="$http_lines \$upstream_addr \$kvroute_queue_time';
+	    ${more_lines:-}"
+	location_lines="access_log $work/logs/queue queue; ${location_lines:-}"
+	: > "$work/logs/queue"
+}
+
+# queue_up OPTIONS [engine option ...] - kvroute's, beside the zone.
+queue_up()
+{
+	kvroute_options="zone=kv:8m $1"
+	shift
+	processes=${processes:-1}
+	engines=${engines:-1}
+	server_options=${server_options:-max_conns=1 max_fails=0}
+	queue_log
+	up "$@"
+	queue_pids=
+	sent=0
+}
+
+# send_one [curl option ...] - one more request, which goes on in the background.
+send_one()
+{
+	sent=$((sent + 1))
+	curl -s -m 60 -o /dev/null -w '%{http_code}\n' -H "X-N: $sent" \
+	    -d '{"model":"m","max_tokens":1,"prompt":"'"$prompt"'"}' "$@" \
+	    "http://127.0.0.1:${queue_port:-$port}/v1/completions" \
+	    > "$work/out/sent.$sent" &
+	sent_pid=$!
+	queue_pids="$queue_pids $sent_pid"
+}
+
+waiting()
+{
+	json '.upstreams[0].queue.waiting'
+}
+
+waiting_is()
+{
+	[ "$(waiting)" = "$1" ]
+}
+
+# Sends one that must wait, as the N-th of those that do.
+send_to_wait()
+{
+	n=$1
+	shift
+	send_one "$@"
+	until_true 20 waiting_is "$n" || is 'waiting' "$(waiting)" "$n"
+}
+
+in_flight_is()
+{
+	[ "$(json '[.upstreams[0].workers[].requests] | add')" = "$1" ]
+}
+
+# Engines stall, and each server has a request.
+all_are_busy()
+{
+	faults "$engine_ports" 'kind=stall&seconds=600'
+	for p in $engine_ports; do
+		send_one
+		until_true 20 in_flight_is "$sent" || echo "$sent is not there"
+	done
+}
+
+# Of a request that is sent.
+sent_status()
+{
+	cat "$work/out/sent.$1"
+}
+
+has_status()
+{
+	[ -s "$work/out/sent.$1" ]
+}
+
+all_answered()
+{
+	for pid in $queue_pids; do
+		wait "$pid"
+	done
+	queue_pids=
+}
+
+# Numbers of those with this status, in the order of the log.
+logged_in_order()
+{
+	until_true 20 queue_logged
+	awk -v s="$1" '$2 == s { print $1 }' "$work/logs/queue" |
+	    paste -s -d ' '
+}
+
+queue_logged()
+{
+	[ "$(wc -l < "$work/logs/queue")" -ge "$sent" ]
+}
+
+# line_of N FIELD
+line_of()
+{
+	until_true 20 grep -q "^$1 " "$work/logs/queue"
+	awk -v n="$1" -v f="$2" '$1 == n { print $f }' "$work/logs/queue"
+}
+
+let_go()
+{
+	faults "$engine_ports" kind=none
+	all_answered
+}
+
+# ------------------------------------------------------------------- waiting
+
+# In order; and one too many is refused.
+full_servers_are_waited_for()
+{
+	queue_up 'queue=3 queue_timeout=50s'
+	all_are_busy
+	for i in 1 2 3; do
+		send_to_wait $i
+	done
+	is 'bookings while they wait' \
+	    "$(json '.upstreams[0].region.leases')" 1
+	is 'places' "$(json '.upstreams[0].queue.most')" 3
+	is 'waiting in metrics' "$(metric kvroute_nginx_waiting)" 3
+	send_one
+	wait "$sent_pid"
+	is 'one too many' "$(sent_status 5)" 502
+	is 'its reason' "$(line_of 5 3)" queue_full
+	is 'that it waited' "$(line_of 5 5)" -
+	let_go
+	is 'order' "$(logged_in_order 200)" '1 2 3 4'
+	is 'reason of one that waited' "$(line_of 4 3)" "$(line_of 1 3)"
+	is 'address of one that waited' "$(line_of 4 4)" "$(address_of 1)"
+	above 'time of the last' "$(line_of 4 5)" 0
+	is 'time of the first' "$(line_of 1 5)" -
+	is 'waited' "$(json '.upstreams[0] | "\(.queued) \(.times.queue.count)
+	    \(.reasons.queue_full) \(.reasons | add)"' | paste -s -d ' ' |
+	    tr -s ' \t' ' ')" '3 3 1 5'
+	is 'retries' "$(json '.upstreams[0].retries')" 0
+	is 'waiting at last' "$(waiting)" 0
+	is 'lines of nginx' "$(lines_with 'no live upstreams')" 1
+	settled
+}
+
+waiting_has_an_end()
+{
+	queue_up 'queue=3 queue_timeout=300ms'
+	all_are_busy
+	send_one
+	wait "$sent_pid"
+	is status "$(sent_status 2)" 504
+	is reason "$(line_of 2 3)" queue_timeout
+	above 'time that it waited' "$(line_of 2 5)" 0.2
+	is_logged 'while waiting for a server that is not full' ||
+	    echo 'the log does not say what it waited for'
+	is counted "$(json '.upstreams[0].reasons.queue_timeout')" 1
+	is 'waiting at last' "$(waiting)" 0
+	let_go
+	is 'the first' "$(sent_status 1)" 200
+	send_one
+	all_answered
+	is 'afterwards' "$(sent_status 3)" 200
+	settled
+}
+
+clients_that_leave_give_up_their_place()
+{
+	queue_up 'queue=1'
+	all_are_busy
+	send_to_wait 1
+	kill "$sent_pid"
+	wait "$sent_pid"
+	until_true 20 waiting_is 0 || echo 'it waits on'
+	is 'status in the log' "$(line_of 2 2)" 499
+	send_to_wait 1
+	let_go
+	is 'the one that came later' "$(sent_status 3)" 200
+	is 'clients that left' "$(json '.upstreams[0].clients_left')" 1
+	settled
+}
+
+# ----------------------------------------------------------------- processes
+
+# Whichever process has them; each then serves its own, the oldest first of all.
+all_processes_share_the_places()
+{
+	processes=3
+	module_file=$(cd "$build" && pwd -P)/nginx/small/ngx_http_upstream_kvroute_module.so
+	queue_up 'queue=8'
+	all_are_busy
+	for i in 1 2 3 4 5 6 7 8; do
+		send_to_wait $i
+	done
+	for i in 1 2 3; do
+		send_one
+		wait "$sent_pid"
+		is 'one too many' "$(sent_status "$sent")" 502
+	done
+	let_go
+	is 'order' "$(logged_in_order 200)" '1 2 3 4 5 6 7 8 9'
+	is 'waiting at last' "$(waiting)" 0
+	settled
+}
+
+# Of two processes, each has the requests that come while the other is stopped.
+# This module gives one that is stopped a minute.
+queue_of_two()
+{
+	processes=2
+	module_file=$(cd "$build" && pwd -P)/nginx/small/ngx_http_upstream_kvroute_module.so
+	kvroute_options='zone=kv:8m queue=8'
+	server_options='max_conns=1 max_fails=0'
+	engines=1
+	"$1"
+	up
+	one=$(children "$nginx_pid" | head -n 1)
+	two=$(children "$nginx_pid" | tail -n 1)
+	queue_pids=
+	sent=0
+}
+
+# only PROCESS OTHER - runs.
+only()
+{
+	kill -CONT "$1"
+	kill -STOP "$2"
+	until_true 20 is_stopped "$2"
+}
+
+is_stopped()
+{
+	awk '{ sub(/.*\) /, ""); exit $1 != "T" }' "/proc/$1/stat"
+}
+
+older_requests_of_another_process_go_first()
+{
+	queue_of_two queue_log
+	only "$one" "$two"
+	all_are_busy
+	only "$two" "$one"
+	send_to_wait 1
+	only "$one" "$two"
+	faults "$engine_ports" kind=none
+	until_true 20 has_status 1 || echo 'the first one does not end'
+	send_to_wait 2
+	kill -CONT "$two"
+	all_answered
+	is order "$(logged_in_order 200)" '1 2 3'
+	settled
+}
+
+four_logged()
+{
+	[ "$(wc -l < "$work/logs/sessions")" -ge 4 ]
+}
+
+# Its server is free, and others may not have it.
+state_of_another_process_goes_first()
+{
+	queue_of_two log_sessions
+	only "$one" "$two"
+	first 1
+	next_in_flight
+	only "$two" "$one"
+	next_of "$id" > "$work/out/next" &
+	next_pid=$!
+	until_true 20 waiting_is 1 || echo 'it does not wait'
+	only "$one" "$two"
+	fault_first 'kind=none'
+	wait "$stalled_pid"
+	send_to_wait 2
+	kill -CONT "$two"
+	all_answered
+	wait "$next_pid"
+	is 'statuses' "$(cat "$work/out/next") $(sent_status 1)" '200 200'
+	until_true 10 four_logged
+	is 'reasons, in order' "$(tail -n 2 "$work/logs/sessions" |
+	    cut -d ' ' -f 2-3 | paste -s -d ' ')" 'affinity hit cost none'
+	settled
+}
+
+# nginx itself takes the requests of a dead process for connections that are
+# there, until a reload.
+places_of_a_dead_process_are_free()
+{
+	queue_up 'queue=2 queue_timeout=40s'
+	all_are_busy
+	send_to_wait 1
+	send_to_wait 2
+	kill -KILL "$(children "$nginx_pid")"
+	all_answered
+	expected_alert='exited on signal 9'
+	until_true 30 waiting_is 0 || echo "still waiting: $(waiting)"
+	sent=0
+	send_to_wait 1
+	send_to_wait 2
+	send_one
+	wait "$sent_pid"
+	is 'one too many' "$(sent_status 3)" 502
+	kvroute_options='zone=kv:8m queue=2 queue_timeout=100ms'
+	faults "$engine_ports" kind=none
+	end_child "$(echo "$queue_pids" | cut -d ' ' -f 2)" -TERM
+	end_child "$(echo "$queue_pids" | cut -d ' ' -f 3)" -TERM
+	until_true 20 waiting_is 0 || echo 'they wait on'
+	reload_nginx kvroute
+	send_one
+	all_answered
+	is 'after a reload' "$(sent_status "$sent")" 200
+	settled
+}
+
+requests_wait_over_a_reload()
+{
+	queue_up 'queue=3'
+	all_are_busy
+	send_to_wait 1
+	send_to_wait 2
+	NOWAIT=yes
+	reload_nginx kvroute
+	unset NOWAIT
+	is 'waiting after a reload' "$(waiting)" 2
+	faults "$engine_ports" kind=none
+	send_one
+	all_answered
+	for i in 1 2 3 4; do
+		is "status of $i" "$(sent_status $i)" 200
+	done
+	until_true 60 old_gone || echo 'the old process stays'
+	is 'waiting at last' "$(waiting)" 0
+	settled
+}
+
+# ------------------------------------------------------------------ failures
+
+# None is left: 502 at once, as without a queue.
+engines_that_fail_are_not_waited_for()
+{
+	server_options='max_conns=1 max_fails=1 fail_timeout=600s'
+	engines=2
+	queue_up 'queue=3'
+	all_are_busy
+	send_to_wait 1
+	send_to_wait 2
+	faults "$engine_ports" kind=die
+	all_answered
+	for i in 1 2 3 4; do
+		is "status of $i" "$(sent_status $i)" 502
+	done
+	send_one
+	all_answered
+	is 'status of the next' "$(sent_status 5)" 502
+	is 'its reason' "$(line_of 5 3)" no_worker
+	is 'waiting at last' "$(waiting)" 0
+	faults "$engine_ports" kind=none
+	settled
+}
+
+# Its connection is refused; another server is free by then.
+waiting_requests_try_the_next_server()
+{
+	engines=2
+	location_lines='proxy_next_upstream error non_idempotent;
+	    proxy_next_upstream_timeout 1s; proxy_connect_timeout 900ms;'
+	queue_up 'queue=3'
+	all_are_busy
+	send_to_wait 1
+	sleep 1.2
+	fault 1 'kind=refuse&seconds=600'
+	fault 2 kind=none
+	all_answered
+	is 'status of one that waited' "$(sent_status 3)" 200
+	is 'it went to the other' "$(awk '$1 == 3 { print $(NF - 1) }' \
+	    "$work/logs/queue")" "$(address_of 2)"
+	settled
+}
+
+# Where connect() succeeds, or fails, at once.
+waiting_for_a_local_socket()
+{
+	start_engines 1 --scale 0.01
+	server_list="server unix:$work/out/engine max_conns=1 max_fails=0;"
+	more_lines="server {
+		listen unix:$work/out/engine;
+		access_log off;
+		keepalive_timeout 0;
+		location / { proxy_pass http://$(address_of 1);
+		    proxy_read_timeout 600s; }
+	}"
+	kvroute_options='zone=kv:8m queue=3'
+	location_lines='proxy_next_upstream off;'
+	processes=1
+	queue_log
+	unset more_lines
+	start_nginx kvroute
+	queue_pids=
+	sent=0
+	all_are_busy
+	send_to_wait 1
+	send_to_wait 2
+	let_go
+	is 'statuses' "$(sent_status 1) $(sent_status 2) $(sent_status 3)" \
+	    '200 200 200'
+	faults "$engine_ports" 'kind=stall&seconds=600'
+	send_one
+	until_true 20 in_flight_is 1
+	send_to_wait 1
+	mv "$work/out/engine" "$work/out/elsewhere"
+	let_go
+	is 'status without a socket' "$(sent_status 5)" 502
+	is 'waiting at last' "$(waiting)" 0
+	is_logged "connect() to unix:$work/out/engine failed" ||
+	    echo 'the log does not say why'
+	is_logged 'refuses connections: its record is reset' ||
+	    echo 'it is not taken for refused'
+	mv "$work/out/elsewhere" "$work/out/engine"
+	expected_alert="connect() to unix:$work/out/engine failed"
+	settled
+}
+
+waiting_for_an_engine_with_tls()
+{
+	command -v openssl > /dev/null || { skip 'no openssl'; return; }
+	openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=engine \
+	    -keyout "$work/out/key" -out "$work/out/certificate" 2> /dev/null
+	start_engines 1 --scale 0.01
+	tls_port=$(free_port)
+	more_lines="server {
+		listen 127.0.0.1:$tls_port ssl;
+		ssl_certificate $work/out/certificate;
+		ssl_certificate_key $work/out/key;
+		access_log off;
+		location / { proxy_pass http://$(address_of 1);
+		    proxy_read_timeout 600s; }
+	}
+	server {
+		listen unix:$work/out/front;
+		access_log $work/logs/queue queue;
+		location / {
+			proxy_pass https://engines;
+			proxy_read_timeout 600s;
+		}
+	}"
+	kvroute_options='zone=kv:8m queue=3'
+	upstream_ports=$tls_port
+	server_options='max_conns=1 max_fails=0'
+	processes=1
+	queue_log
+	unset more_lines
+	start_nginx kvroute
+	queue_pids=
+	sent=0
+	faults "$engine_ports" 'kind=stall&seconds=600'
+	send_one --unix-socket "$work/out/front"
+	until_true 20 in_flight_is 1 || echo 'it is not there'
+	send_to_wait 1 --unix-socket "$work/out/front"
+	send_to_wait 2 --unix-socket "$work/out/front"
+	let_go
+	is 'order' "$(logged_in_order 200)" '1 2 3'
+	settled
+}
+
+# --------------------------------------------------------- who may go where
+
+# The other engines are free, and of no use to it; others go to them.
+state_waits_for_its_worker()
+{
+	server_options='max_conns=1'
+	kvroute_options='zone=kv:8m queue=3'
+	sessions_up
+	first 1
+	next_in_flight
+	next_of "$id" > "$work/out/next" &
+	next_pid=$!
+	until_true 20 waiting_is 1 || echo 'it does not wait'
+	for i in 2 3 4; do
+		is "status without state, $i" "$(curl -s -m 30 -o /dev/null \
+		    -w '%{http_code}' -d "{\"model\":\"m\",\"max_tokens\":1,
+		    \"prompt\":\"$i\"}" "http://127.0.0.1:$port/v1/completions")" \
+		    200
+	done
+	is 'waiting' "$(waiting)" 1
+	fault_first 'kind=none'
+	wait "$stalled_pid"
+	wait "$next_pid"
+	is 'status of the turn in flight' "$(cat "$work/stalled-status")" 200
+	is 'status of the one that waited' "$(cat "$work/out/next")" 200
+	until_true 10 grep -q 'affinity hit' "$work/logs/sessions"
+	is 'where it went' "$(grep ' affinity hit ' "$work/logs/sessions" |
+	    cut -d ' ' -f 1 | sort -u)" "$(cat "$work/began")"
+	is 'state busy' "$(json '.upstreams[0].reasons.state_busy')" 0
+	settled
+}
+
+drained_servers_are_not_for_waiting_requests()
+{
+	engines=2
+	queue_up 'queue=3'
+	is order "$(order "$(address_of 2)" drain)" 200
+	faults "$engine_ports" 'kind=stall&seconds=600'
+	send_one
+	until_true 20 in_flight_is 1
+	send_to_wait 1
+	is order "$(order "$(address_of 2)" up)" 200
+	until_true 20 in_flight_is 2 || echo 'it waits on'
+	let_go
+	is 'where they went' "$(line_of 1 4) $(line_of 2 4)" \
+	    "$(address_of 1) $(address_of 2)"
+	settled
+}
+
+# The stock method has been at the backup before, in vain.
+shadowed_requests_wait_too()
+{
+	start_engines 2 --scale 0.01
+	server_list="server $(address_of 1) max_conns=1 max_fails=0;
+	    server $(address_of 2) max_conns=1 max_fails=0 backup;"
+	kvroute_options='zone=kv:8m queue=3 shadow=round_robin'
+	processes=1
+	queue_log
+	start_nginx kvroute
+	queue_pids=
+	sent=0
+	all_are_busy
+	send_to_wait 1
+	fault 1 kind=none
+	until_true 20 has_status 3 || echo 'it waits on'
+	is 'where it went' "$(line_of 3 4)" "$(address_of 1)"
+	let_go
+	is order "$(logged_in_order 200)" '1 3 2'
+	is shadowed "$(json '.upstreams[0].shadowed | .same + .other')" 3
+	settled
+}
+
+# Sessions and all, by two processes, with users that leave.
+more_users_than_places_at_engines()
+{
+	processes=2
+	engines=3
+	location_lines='kvroute_affinity $http_x_session_id;'
+	queue_up 'queue=64'
+	talk --requests 90 --chats 16 --think-ms 1 --turns 3
+	no_errors 'with a queue'
+	above waited "$(json '.upstreams[0].queued')" 9
+	is 'refused' "$(json '.upstreams[0].reasons | .queue_full +
+	    .queue_timeout')" 0
+	above 'cached tokens' "$(json '.upstreams[0].usage.cached_tokens')" 0
+	is 'waiting at last' "$(waiting)" 0
+	settled
+}
+
+# The cases above can fail; and a server without a limit is never full.
+without_a_limit_nobody_waits()
+{
+	queue_up ''
+	all_are_busy
+	send_one
+	wait "$sent_pid"
+	is 'status without a queue' "$(sent_status 2)" 502
+	is 'queue' "$(json '.upstreams[0].queue')" null
+	is 'in metrics' "$(status /metrics | grep -c kvroute_nginx_waiting)" 0
+	let_go
+	kvroute_options='zone=kv:8m queue=3'
+	server_options=' '
+	reload_nginx kvroute
+	is_logged '"queue=" of upstream "engines" has no effect: no server of'\
+' it has "max_conns="' || echo 'nothing is said of it'
+	sent=0
+	faults "$engine_ports" 'kind=stall&seconds=600'
+	send_one
+	send_one
+	until_true 20 in_flight_is 2 || echo 'they are not there'
+	is 'waiting' "$(waiting)" 0
+	let_go
+	is 'statuses' "$(sent_status 1) $(sent_status 2)" '200 200'
+	settled
+}
