@@ -374,12 +374,12 @@ struct stream {
 };
 _Static_assert(sizeof(struct stream) % 8 == 0, "words follow streams");
 
-/* What an engine calls a block: alias.c. */
+/* What an engine calls a block: alias.c. What a search reads comes first. */
 struct alias {
 	uint64_t name;       /* the engine's hash of it */
-	uint64_t sequence;   /* the index's */
 	uint32_t next;       /* in the bucket, or the next free one */
 	uint32_t parent;     /* of the block before; 0: this is a root */
+	uint64_t sequence;   /* the index's */
 	uint32_t node;       /* which has it, or had: a hint; or ALIAS_WITHIN */
 	uint32_t children;   /* aliases that have it as parent */
 	uint32_t life;       /* of its stream; 0: free */
