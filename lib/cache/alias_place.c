@@ -35,8 +35,8 @@ block_is(const struct kvr *k, uint32_t node, uint32_t at, uint64_t sequence)
 
 /*
  * Looks where it is most likely, and then everywhere in the node. The cell may
- * be anything by now: then it has no length, and where hashes stand in it, which
- * can look like a node, one that no node has.
+ * be anything by now: then it has no length; or, where hashes stand in it which
+ * look like a node, one that no node has.
  */
 static bool
 find_in(const struct kvr *k, uint32_t node, uint32_t slot, uint64_t sequence,

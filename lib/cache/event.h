@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-/* Events of a batch that are applied under the lock at a time: event_piece.c. */
+/* Events that are applied under the lock at a time: event_piece.c. */
 struct event_piece {
 	uint64_t at, n;
 	uint64_t local;   /* hashes of those before */
@@ -30,8 +30,8 @@ struct event_batch {
 	uint64_t n_paged;
 	uint32_t *block; /* and the tokens of a block */
 	uint64_t n_aliases; /* that it may add */
-	/* of a long one: its events in pieces, which `events` then are; and what */
-	/* belongs to each */
+	/* of a long one: its events in pieces, which `events` then are; */
+	/* and what belongs to each */
 	struct kvr_event *cut;
 	struct event_piece *pieces;
 	uint64_t n_pieces; /* 0: it is one */
@@ -70,8 +70,8 @@ bool event_empties(const struct kvr *k, uint32_t slot,
     const struct event_batch *b, const struct event_sum *sum,
     uint32_t outcome);
 /*
- * before: the stream before a reset. Returns whether it was applied, or the first
- * piece of it.
+ * before: the stream before a reset. Returns whether it was applied, or the
+ * first piece of it.
  */
 bool event_take(struct kvr *k, uint32_t slot, const struct stream *before,
     const struct event_batch *b, const struct event_sum *sum,
