@@ -12,8 +12,8 @@ DECODER := $(if $(MSGPACK),$(addprefix ext/events/,batch.c build.c decode.c \
 # The order of numbered batches, which needs nothing.
 STREAM := ext/events/stream.c
 # What gives events to workers of regions, without a socket.
-TARGETS := $(if $(MSGPACK),$(addprefix ext/events/,conf.c hub.c say.c \
-	target.c tell.c))
+TARGETS := $(if $(MSGPACK),$(addprefix ext/events/,conf.c hub.c \
+	login.c say.c target.c tell.c))
 # Suites and harnesses that cannot be without msgpack-c.
 EVENTS_ABSENT := $(if $(MSGPACK),,$(filter-out %/test_stream.c,\
 	$(wildcard tests/events/*.c)) \
@@ -25,8 +25,8 @@ EVENTS_PROGRAMS := tests/events/publisher.c tests/events/region.c
 EVENTS_NATS := $(filter ext/sync/bus_nats.c,$(BUS))
 EVENTS_NATS_LIBS = $(if $(EVENTS_NATS),$(shell $(PKG_CONFIG) --libs libnats))
 EVENTS := $(addprefix ext/events/,attach.c conf.c discover.c feed.c \
-	follow.c http.c hub.c kvroute-events.c plane.c pull.c reader.c record.c \
-	say.c serve.c sources.c target.c tell.c) \
+	follow.c http.c hub.c kvroute-events.c login.c plane.c pull.c reader.c \
+	record.c say.c serve.c sources.c target.c tell.c) \
 	$(addprefix ext/sync/,status_socket.c bus.c bus_queue.c bus_url.c) \
 	$(EVENTS_NATS)
 EVENTS_TOOL := $(BUILD)/kvroute-events

@@ -194,6 +194,7 @@ text_field(struct parse *p, const char *key, json_object *value,
 		{ "replay", s->replay, sizeof(s->replay) },
 		{ "server", s->server, sizeof(s->server) },
 		{ "topic", s->topic, sizeof(s->topic) },
+		{ "login", s->login, sizeof(s->login) },
 		{ "model", s->model, sizeof(s->model) }
 	};
 	size_t i;
@@ -254,7 +255,7 @@ check_nats(struct parse *p, struct conf_stream *s)
 		wrong(p, "\"events\" is nats://HOST:PORT, not %s", s->events);
 	else if (url.user[0] != '\0' || url.password[0] != '\0')
 		wrong(p, "\"events\" has a password, which others would see: "
-		    "give an address that asks for none");
+		    "name a file with it as \"login\"");
 	if (s->topic[0] == '\0')
 		wrong(p, "\"topic\" is missing: over NATS it is the subject, "
 		    "as namespace.NS.component.C.kv-events");
@@ -270,6 +271,8 @@ check_dynamo(struct parse *p, struct conf_stream *s, json_object *o)
 		check_nats(p, s);
 	else
 		check_zmq(p, "events", s->events);
+	if (s->login[0] != '\0' && !conf_nats(s))
+		wrong(p, "only a server of NATS has a \"login\"");
 	if (!json_object_object_get_ex(o, "id", NULL))
 		wrong(p, "Dynamo's plane tells of many workers: give the "
 		    "worker's \"id\" there");

@@ -33,6 +33,7 @@ struct conf_stream {
 	char worker[CONF_TEXT_MAX], region[CONF_PATH_MAX]; /* "": each region */
 	char events[CONF_URL_MAX], replay[CONF_URL_MAX];   /* "": none */
 	char server[CONF_URL_MAX];
+	char login[CONF_PATH_MAX]; /* of a server of NATS: a file; "": none */
 	char topic[CONF_TEXT_MAX];
 	char model[CONF_TEXT_MAX];
 	uint64_t id;           /* Dynamo's worker_id */

@@ -3,6 +3,7 @@
 #include "plane.h"
 
 #include "bus.h"
+#include "login.h"
 #include "say.h"
 
 #include <errno.h>
@@ -174,12 +175,16 @@ on_message(void *context, const struct bus_message *m)
 static bool
 listen_to(struct plane *p)
 {
-	const struct bus_options o = { .url = p->conf.events,
+	char url[CONF_URL_MAX + 3 * CONF_PATH_MAX];
+	const bool asks = p->conf.login[0] != '\0';
+	const struct bus_options o = { .url = asks ? url : p->conf.events,
 	    .name = p->conf.topic, .listens = DECODE_BYTES_MAX,
 	    .queue_bytes = STREAM_BYTES_MAX, .take = on_message,
 	    .context = p };
 
-	p->bus = bus_open(&o, p->error, sizeof(p->error));
+	if (!asks || login_url(p->conf.events, p->conf.login, url,
+	    sizeof(url), p->error, sizeof(p->error)))
+		p->bus = bus_open(&o, p->error, sizeof(p->error));
 	if (p->bus != NULL)
 		return true;
 	say(p->conf.events, NULL, "%s", p->error);

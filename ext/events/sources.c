@@ -29,6 +29,7 @@ same_source(const struct conf_stream *a, const struct conf_stream *b)
 	    a->block_size == b->block_size && a->interval == b->interval &&
 	    strcmp(a->events, b->events) == 0 &&
 	    strcmp(a->server, b->server) == 0 &&
+	    strcmp(a->login, b->login) == 0 &&
 	    strcmp(a->topic, b->topic) == 0;
 }
 

@@ -5,7 +5,7 @@
  *   redis://[user:password@]host[:port][/db]    Streams; also valkey://
  *   rediss://...                                TLS: not yet, see the error
  *   unix://[user:password@]/path                the same, a local server
- *   nats://[user:password@]host[:port]          NATS core
+ *   nats://[user:password@]host[:port]          NATS core; token@, too
  *   nats+tls://...                              the same with TLS
  *
  * No call waits for a server, but bus_wait, as long as it is told, and

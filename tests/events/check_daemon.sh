@@ -611,18 +611,22 @@ case_dynamos_plane()
 	until_state '^degraded next 7 .* removed 6 '
 }
 
-# A server of NATS, on the port that it had before.
+# [JSON [option ...]] - a server of NATS, on the port that it had before; what a
+# client says to it, and what it asks for.
 nats_up()
 {
+	hello='{"verbose":false}'
+	[ $# -eq 0 ] || { hello=$1 && shift; }
 	nats_port=${nats_port:-$(free_port)}
-	nats-server -a 127.0.0.1 -p "$nats_port" > "$scratch/nats.log" 2>&1 \
+	nats-server -a 127.0.0.1 -p "$nats_port" "$@" \
+	    > "$scratch/nats.log" 2>&1 \
 	    3>&- 4<&- &
 	server=$!
 	until_true grep -q 'Server is ready' "$scratch/nats.log" ||
 	    cat "$scratch/nats.log"
 	rm -f "$scratch/in" "$scratch/answers"
 	mkfifo "$scratch/in" "$scratch/answers"
-	perl tests/events/nats.pl "$nats_port" \
+	perl tests/events/nats.pl "$nats_port" "$hello" \
 	    < "$scratch/in" > "$scratch/answers" &
 	engine=$!
 	exec 3> "$scratch/in" 4< "$scratch/answers"
@@ -703,6 +707,45 @@ case_dynamos_plane_over_nats()
 	tell "$(envelope "$subject" 8 0 "$removed")"
 	until_state '^complete next 1 .* restarts 1 '
 	state b:0 | grep -q '^off' || state b:0
+	nats_down
+	pub=ipc://$sockets/pub
+}
+
+# LOGIN: what the file has now; then the daemon is connected.
+logs_in()
+{
+	printf '%s\n' "$1" > "$scratch/login"
+	daemon_up
+	until_true is_live || echo "$1: not connected"
+	daemon_down
+}
+
+# A wrong password is no secret that is shown, and nothing is heard.
+case_a_server_that_asks_who_it_is()
+{
+	begin
+	pub=nats://127.0.0.1:$(free_port)
+	nats_port=${pub##*:}
+	plane ', "topic": "kv-events"'
+	jq --arg f "$scratch/login" '.workers[1].topic = .workers[0].topic |
+	    .workers[].login = $f' "$conf" > "$conf.new"
+	mv "$conf.new" "$conf"
+	"$events" -c "$conf" --check > "$out" 2>&1 || cat "$out"
+	nats_up '{"user":"me","pass":"s3:cr/t"}' --user me --pass s3:cr/t
+	logs_in me:s3:cr/t
+	echo me:secret-but-wrong > "$scratch/login"
+	daemon_up
+	until_has 'Authorization Violation\|authorization violation'
+	is_live connecting || echo "phase $(counter phase)"
+	grep -q 'secret' "$out" && echo 'it is told'
+	daemon_down
+	rm -f "$scratch/login"
+	daemon_up
+	until_has 'login: No such file'
+	daemon_down
+	nats_down
+	nats_up '{"auth_token":"toktok"}' --auth toktok
+	logs_in toktok
 	nats_down
 	pub=ipc://$sockets/pub
 }
@@ -864,6 +907,8 @@ case_configurations()
 	    "id": 1, "topic": "a" },
 	  { "worker": "y", "events": "nats://h:99999", "engine": "dynamo",
 	    "id": 1, "topic": "a" },
+	  { "worker": "z", "events": "tcp://h:9", "engine": "dynamo",
+	    "id": 1, "login": "/x" },
 	  { "worker": 7, "events": "tcp://h:1" }, 8
 	], "wokers": [] }
 	END
@@ -879,11 +924,11 @@ case_configurations()
 	    'p: .* leave "ranks" out' 'r: .* give each the same' \
 	    's: what is polled has no "topic"' '"worker" is a text' \
 	    't: only Dynamo' 'u: "topic" is missing' 'v: "topic" is no' \
-	    'w: .* password' 'x: .* not nats://h:1/a' 'y: .* host or port' \
-	    'entry 29: it is no object' 'there is no "wokers"'; do
+	    'w: .* "login"' 'z: only a server of NATS' 'x: .* not nats://h:1/a' 'y: .* host or port' \
+	    'entry 30: it is no object' 'there is no "wokers"'; do
 		grep -q -- "$sentence" "$out" || echo "not said: $sentence"
 	done
-	[ "$(wc -l < "$out")" -eq 27 ] || cat "$out"
+	[ "$(wc -l < "$out")" -eq 28 ] || cat "$out"
 	echo '{ "workers": [' > "$conf"
 	"$events" -c "$conf" --check > "$out" 2>&1 && echo 'exit 0'
 	grep -q 'line 2: it is cut' "$out" || cat "$out"

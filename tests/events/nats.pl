@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: BSD-2-Clause
-# nats.pl PORT - publishes what lines on its standard input say, to a server of
-# NATS on this machine.
+# nats.pl PORT [JSON] - publishes what lines on its standard input say, to a server of
+# NATS on this machine. JSON: what it is told when it is connected to.
 #
 #   send SUBJECT HEX   a message
 #
@@ -24,7 +24,7 @@ sub flush_out {
 	die "nats: it has gone\n";
 }
 
-print $server "CONNECT {\"verbose\":false}\r\n";
+print $server 'CONNECT ', $ARGV[1] // '{"verbose":false}', "\r\n";
 flush_out();
 while (my $line = <STDIN>) {
 	my ($subject, $hex) = $line =~ /^send (\S+) ([0-9a-f]*)$/

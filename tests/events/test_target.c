@@ -125,7 +125,7 @@ START_TEST(a_copy_in_the_host_counts_there)
 }
 END_TEST
 
-/* ---------------------------------------------- blocks smaller than the index's */
+/* -------------------------------------- blocks smaller than the index's --- */
 
 /* The same worker, by name, in a region with blocks of 8 tokens. */
 static void
