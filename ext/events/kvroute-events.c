@@ -14,8 +14,11 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include "bus.h"
+#include "decode.h"
 #include "feed.h"
 #include "kvroute.h"
+#include "login.h"
 #include "print.h"
 #include "reader.h"
 #include "serve.h"
@@ -31,6 +34,8 @@ static const char usage_text[] =
 "       kvroute-events --status PATH | --metrics PATH\n"
 "       kvroute-events --dump ENDPOINT [--replay-endpoint ENDPOINT]\n"
 "           [--topic PREFIX] [--record FILE] [--batches N] [options]\n"
+"       kvroute-events --dump nats://HOST[:PORT] --topic SUBJECT\n"
+"           [--login FILE] [--record FILE] [--batches N] [options]\n"
 "       kvroute-events --replay FILE [options]\n"
 "       kvroute-events --json FILE [options]\n"
 "       kvroute-events --help | --version\n";
@@ -46,7 +51,8 @@ static const char help_text[] =
 "  --metrics PATH    the same for Prometheus\n\n"
 "  --dump ENDPOINT   the engine's PUB socket, tcp://host:port\n"
 "  --replay-endpoint ENDPOINT  its ROUTER socket, which sends batches again\n"
-"  --topic PREFIX    of topics to subscribe to (all)\n"
+"  --topic PREFIX    of topics to subscribe to (all); over NATS: the subject\n"
+"  --login FILE      user:password, or the token, of a server of NATS\n"
 "  --record FILE     writes all that is received to a new file\n"
 "  --batches N       ends after so many\n"
 "  --replay FILE     prints what was recorded\n"
@@ -64,7 +70,7 @@ struct settings {
 	struct feed_options feed;
 	struct serve_options serve;
 	bool check;
-	const char *record, *replay, *json;
+	const char *record, *replay, *json, *login;
 	uint64_t batches;
 };
 
@@ -104,7 +110,7 @@ format(const char *name)
 
 enum {
 	O_CONFIG = 256, O_CHECK, O_SOCKET, O_STATUS, O_METRICS, O_DUMP,
-	O_REPLAY_ENDPOINT, O_TOPIC, O_RECORD, O_BATCHES,
+	O_REPLAY_ENDPOINT, O_TOPIC, O_LOGIN, O_RECORD, O_BATCHES,
 	O_REPLAY, O_JSON, O_FORMAT, O_BLOCK_SIZE, O_WINDOW, O_ALL_GROUPS,
 	O_FIRST, O_TOKENS, O_HELP, O_VERSION
 };
@@ -118,6 +124,7 @@ static const struct option long_options[] = {
 	{ "dump", required_argument, NULL, O_DUMP },
 	{ "replay-endpoint", required_argument, NULL, O_REPLAY_ENDPOINT },
 	{ "topic", required_argument, NULL, O_TOPIC },
+	{ "login", required_argument, NULL, O_LOGIN },
 	{ "record", required_argument, NULL, O_RECORD },
 	{ "batches", required_argument, NULL, O_BATCHES },
 	{ "replay", required_argument, NULL, O_REPLAY },
@@ -146,6 +153,9 @@ set_source(struct settings *s, int option)
 		break;
 	case O_TOPIC:
 		s->feed.topic = optarg;
+		break;
+	case O_LOGIN:
+		s->login = optarg;
 		break;
 	case O_RECORD:
 		s->record = optarg;
@@ -301,16 +311,79 @@ wants(void *reader, uint64_t *from)
 	return reader_wants(reader, from);
 }
 
-static void
-dump(struct settings *s)
+static bool
+over_nats(const struct settings *s)
 {
-	struct reader *r;
-	struct feed *f;
+	return s->feed.endpoint != NULL &&
+	    (strncmp(s->feed.endpoint, "nats://", 7) == 0 ||
+	    strncmp(s->feed.endpoint, "nats+tls://", 11) == 0);
+}
 
-	if (s->record != NULL)
-		s->reader.record = make_record(s);
-	r = make_reader(s);
-	f = feed_open(&s->feed, &(struct feed_sink){ r, step, wants });
+/* What comes from a server of NATS. */
+struct listener {
+	struct reader *reader;
+	uint64_t strange; /* without an envelope nothing says what is lost */
+};
+
+static void
+heard(void *context, const struct bus_message *m)
+{
+	struct record_step what = { .kind = RECORD_LIVE, .bytes = m->bytes,
+	    .n = m->n };
+	struct listener *l = context;
+
+	if (!decode_dynamo_numbers(m->bytes, m->n, &what.publisher, &what.seq))
+		l->strange++;
+	else if (!reader_step(l->reader, &what))
+		err(FAILED, NULL);
+}
+
+static struct bus *
+bus_of(const struct settings *s, struct listener *l)
+{
+	char url[2048], error[BUS_ERROR_MAX];
+	const struct bus_options o = { .url = s->login == NULL ?
+	    s->feed.endpoint : url, .name = s->feed.topic,
+	    .listens = DECODE_BYTES_MAX, .queue_bytes = STREAM_BYTES_MAX,
+	    .take = heard, .context = l };
+	struct bus *b;
+
+	if (s->login != NULL && !login_url(s->feed.endpoint, s->login, url,
+	    sizeof(url), error, sizeof(error)))
+		errx(FAILED, "%s", error);
+	b = bus_open(&o, error, sizeof(error));
+	if (b == NULL)
+		errx(FAILED, "%s", error);
+	return b;
+}
+
+static void
+dump_bus(const struct settings *s, struct reader *r)
+{
+	struct listener l = { .reader = r };
+	struct bus *b = bus_of(s, &l);
+	const char *error = NULL;
+
+	while (!stop && (s->batches == 0 || reader_batches(r) < s->batches)) {
+		bus_wait(b, FEED_WAIT);
+		if (bus_error(b)[0] != '\0' && error == NULL)
+			warnx("%s", error = bus_error(b));
+		if (fflush(stdout) != 0)
+			break;
+	}
+	reader_end(r);
+	if (l.strange > 0)
+		printf("strange messages %llu\n",
+		    (unsigned long long)l.strange);
+	bus_close(b);
+}
+
+static void
+dump_feed(const struct settings *s, struct reader *r)
+{
+	struct feed *f = feed_open(&s->feed,
+	    &(struct feed_sink){ r, step, wants });
+
 	if (f == NULL)
 		errx(FAILED, "%s: %s", s->feed.endpoint, zmq_strerror(errno));
 	while (!stop && (s->batches == 0 || reader_batches(r) < s->batches)) {
@@ -324,6 +397,20 @@ dump(struct settings *s)
 		printf("strange messages %llu\n",
 		    (unsigned long long)feed_strange(f));
 	feed_close(f);
+}
+
+static void
+dump(struct settings *s)
+{
+	struct reader *r;
+
+	if (s->record != NULL)
+		s->reader.record = make_record(s);
+	r = make_reader(s);
+	if (over_nats(s))
+		dump_bus(s, r);
+	else
+		dump_feed(s, r);
 	reader_free(r);
 	if (s->reader.record != NULL && fclose(s->reader.record) != 0)
 		err(FAILED, "%s", s->record);
@@ -449,6 +536,10 @@ check_modes(const struct settings *s, int more)
 	if (!dumps && (s->feed.replay != NULL || s->record != NULL ||
 	    s->batches != 0 || s->feed.topic[0] != '\0'))
 		usage();
+	if (!over_nats(s) && s->login != NULL)
+		usage();
+	if (over_nats(s) && s->feed.topic[0] == '\0')
+		errx(USAGE, "over NATS --topic is needed, the subject");
 	if (s->feed.dynamo && s->feed.replay != NULL)
 		errx(USAGE, "Dynamo's plane has no replay endpoint");
 }
@@ -462,6 +553,8 @@ main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "c:", long_options,
 	    NULL)) != -1)
 		set(&s, option);
+	if (over_nats(&s))
+		s.reader.decode.format = DECODE_DYNAMO;
 	s.feed.dynamo = s.reader.decode.format == DECODE_DYNAMO;
 	s.reader.out = stdout;
 	if (s.serve.conf != NULL && s.feed.endpoint == NULL &&

@@ -750,6 +750,35 @@ case_a_server_that_asks_who_it_is()
 	pub=ipc://$sockets/pub
 }
 
+# The subscription may come after the first.
+is_printed()
+{
+	tell send kv-events "$v14"
+	grep -q cleared "$out"
+}
+
+case_a_dump_over_nats()
+{
+	nats_port=$(free_port)
+	nats_up '{"user":"me","pass":"it"}' --user me --pass it
+	echo me:it > "$scratch/login"
+	: > "$out"
+	"$events" --dump "nats://127.0.0.1:$nats_port" --topic kv-events \
+	    --login "$scratch/login" > "$out" 2>&1 &
+	dumps=$!
+	tell send kv-events "$v14"
+	until_true is_printed || cat "$out"
+	kill "$dumps"
+	wait "$dumps" || { echo "exit $?" && cat "$out"; }
+	is cleared "$(grep -c cleared "$out")" 1
+	nats_down
+	for wrong in '--dump nats://h' '--dump tcp://h:1 --login x'; do
+		# shellcheck disable=SC2086
+		"$events" $wrong > "$out" 2>&1
+		[ $? -eq 2 ] || echo "$wrong: not exit 2"
+	done
+}
+
 # ID: an event that removes a block.
 trtllm()
 {
