@@ -8,8 +8,8 @@
  * keeps its record and a state set at run time. An nginx worker looks up the
  * ids of its peers once, and again when the zone's epoch says that a worker was
  * reset, added or removed. What it knew stays in force until the lookup is
- * done: an id that is gone by then means nothing to the library. Peers that come
- * and go meanwhile: follow.c.
+ * done: an id that is gone by then means nothing to the library. Peers that
+ * come and go meanwhile: follow.c.
  *
  *     epoch changes     due due due         ids are those of before
  *     lock is held      due due due         the same
