@@ -17,6 +17,26 @@
 static struct json_object *dashboard;
 static size_t names, sources;
 
+/* The last index is shared, and one tenant has something of it. */
+static void
+tenants_share(void)
+{
+	struct kvr_options o;
+	struct kvr_prompt *p;
+	uint64_t worker;
+
+	kvr_free(fleet[2].kvr);
+	kvr_free(fleet_index(&o));
+	o.tenants = 2;
+	ck_assert_int_eq(kvr_new(&o, &fleet[2].kvr), KVR_OK);
+	worker = fleet_worker(fleet[2].kvr, "w", KVR_STATE_UP);
+	ck_assert_int_eq(kvr_prompt_new(fleet[2].kvr, &p), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_set_bytes(p, NULL, "short", 5), KVR_OK);
+	ck_assert_int_eq(kvr_observe(fleet[2].kvr, p, worker, FLEET_NOW, 0,
+	    NULL), KVR_OK);
+	kvr_prompt_free(p);
+}
+
 static void
 dashboard_setup(void)
 {
@@ -28,6 +48,7 @@ dashboard_setup(void)
 	fleet[0].loads = &load;
 	fleet[0].n_loads = 1;
 	fleet_exchange(fleet_soon());
+	tenants_share();
 	sink_begin(&sink, SINK_BYTES, SIZE_MAX);
 	status_metrics(&fleet_status, &sink.writer);
 	ck_assert(!sink.writer.failed);
