@@ -2,8 +2,8 @@
 /*
  * fuzz_load.c - any bytes as what an engine says of its load.
  *
- * Three bytes say how they are read: for how many ranks; how they are cut; which
- * allocation fails. The rest is the text. Whatever the input,
+ * Three bytes say how they are read: for how many ranks; how they are cut;
+ * which allocation fails. The rest is the text. Whatever the input,
  *
  * - cuts do not change what is found;
  * - numbers are within their bounds;

@@ -311,8 +311,9 @@ static void
 last_take(struct load_reader *r)
 {
 	const double *last = r->list.last;
-	struct sample s = { .figure = RUNNING, .value = last[ITERATION_ACTIVE] };
+	struct sample s = { .figure = RUNNING };
 
+	s.value = last[ITERATION_ACTIVE];
 	if (s.value < 0)
 		return;
 	sample_add(r, &s);

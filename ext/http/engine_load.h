@@ -25,8 +25,8 @@
  * several ranks are asked for, and no label names one, each has its share of
  * the sum. If one is asked for, it is the sum of all.
  *
- * TensorRT-LLM has another form, too: a list in JSON of the iterations since the
- * list was last read, of which the last counts.
+ * TensorRT-LLM has another form, too: a list in JSON of the iterations since
+ * the list was last read, of which the last counts.
  *
  *   [{"numActiveRequests":3,"numQueuedRequests":5,
  *     "kvCacheStats":{"usedNumBlocks":600,"maxNumBlocks":1000,...},...}]

@@ -43,7 +43,8 @@ page_write(void)
 static const struct {
 	const char *name;
 	int width;
-} frames[] = { { "phone", 390 }, { "tablet", 800 }, { "desk", 1440 }, { "restarted", 390 },
+} frames[] = { { "phone", 390 }, { "tablet", 800 }, { "desk", 1440 },
+	{ "restarted", 390 },
 	{ "nobody", 390 }, { "bare", 390 }, { "zero", 390 }, { "huge", 320 },
 	{ "nulls", 390 }, { "hostile", 390 }, { "again", 1170 },
 	{ "broken", 390 } };

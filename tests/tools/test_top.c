@@ -28,7 +28,8 @@
 static const char first[] = STATUS(UPSTREAM("a", "5",
     WORKER("b:1", "up", "\"rank\":1," COUNTED("10", "1000", "300", "200", "900",
     "450"))
-    "," WORKER("b:1", "up", "\"rank\":0," COUNTED("50", "0", "0", "0", "0", "0")))
+    "," WORKER("b:1", "up", "\"rank\":0," COUNTED("50", "0", "0", "0", "0",
+    "0")))
     ",\"reasons\":{\"cost\":10,\"tie\":5}}");
 static const char second[] = STATUS(UPSTREAM("a", "25",
     WORKER("b:1", "draining", "\"rank\":1,\"requests\":3,\"backlog\":0.5,"
@@ -84,7 +85,8 @@ START_TEST(first_reading)
 	ck_line(0, "Upstream  a, policy balanced, block 1.0k bytes, ttl 120 s");
 	ck_line(1, "Workers   2: 2 up, 0 draining, 0 down, 0 overloaded");
 	ck_line(2, "Requests  7 open");
-	ck_line(3, "Prompts   cached: 30 % best, 20 % predicted, 50 % reported");
+	ck_line(3, "Prompts   cached: 30 % best, 20 % predicted, "
+	    "50 % reported");
 	ck_line(4, "Choices   67 % cost, 33 % tie");
 	ck_line(5, "Index     25 % of 67M bytes, 12k blocks");
 	ck_line(6, "");
@@ -105,8 +107,8 @@ START_TEST(second_reading)
 	make(&before, 2, (struct listing_view){ .width = 200 });
 	ck_line(1, "Workers   2: 1 up, 1 draining, 0 down, 1 overloaded");
 	ck_line(2, "Requests  7 open, 12/s, 0/s again, 0/s failed");
-	ck_line(3, "Prompts   1.1k tokens/s, cached: 60 % best, 49 % predicted, "
-	    "50 % reported");
+	ck_line(3, "Prompts   1.1k tokens/s, cached: 60 % best, "
+	    "49 % predicted, 50 % reported");
 	ck_line(4, "Choices   75 % tie, 25 % bound");
 	ck_line(5, "Index     25 % of 67M bytes, 12k blocks, 10/s evicted");
 	ck_line(7, "WORKER                STATE     REQ WAIT BACKLOG REQ/S"
