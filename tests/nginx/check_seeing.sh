@@ -90,6 +90,39 @@ time_count()
 	metric "kvroute_nginx_$1_seconds_count"
 }
 
+# Of the metrics on standard input: bounds rise and counts do not fall, the last
+# bucket is the count, and the sum, which is counted by itself, is what these
+# buckets may have.
+buckets_add_up()
+{
+	sed -n -e "s/^kvroute_nginx_$1_seconds_bucket{.*le=\"\(.*\)\"} /bucket \1 /p" \
+	    -e "s/^kvroute_nginx_$1_seconds_\([sc][a-z]*\){.*} /\1 - /p" |
+	    awk -v kind="$1" '
+	    function bad(why) { print kind ": " why }
+	    $1 == "bucket" {
+		here = $NF - last
+		if (here < 0) bad("a bucket falls at " $2)
+		if ($2 == "+Inf") {
+			open = here
+		} else {
+			if (seen++ && $2 + 0 <= low) bad("bounds fall at " $2)
+			most += here * $2
+		}
+		least += here * low
+		low = $2 + 0
+		last = $NF
+	    }
+	    $1 == "sum" { sum = $NF }
+	    $1 == "count" { count = $NF }
+	    END {
+		if (seen < 5) bad("buckets: " seen)
+		if (last != count) bad("last " last ", count " count)
+		if (sum < least * 0.999999) bad("sum " sum " below " least)
+		if (!open && sum > most * 1.000001)
+			bad("sum " sum " above " most)
+	    }'
+}
+
 # Each histogram has what it should, and its buckets add up.
 times_are()
 {
@@ -97,14 +130,10 @@ times_are()
 	is "tokens $5" "$(time_count time_per_output_token)" "$2"
 	is "requests $5" "$(time_count request)" "$3"
 	is "time of the module $5" "$(time_count module)" "$4"
+	status /metrics > "$work/out/metrics"
 	for kind in time_to_first_token time_per_output_token request module \
 	    turn; do
-		status /metrics > "$work/out/metrics"
-		is "last bucket of $kind $5" \
-		    "$(sed -n "s/^kvroute_nginx_${kind}_seconds_bucket{.*Inf\"} //p" \
-		    "$work/out/metrics")" \
-		    "$(sed -n "s/^kvroute_nginx_${kind}_seconds_count{.*} //p" \
-		    "$work/out/metrics")"
+		buckets_add_up $kind < "$work/out/metrics"
 	done
 }
 
