@@ -35,29 +35,10 @@ static const struct {
 };
 
 static void
-head_put(const struct status *s, size_t i, struct writer *to)
-{
-	writer_text(to, "# HELP kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_");
-	writer_text(to, figures[i].name);
-	writer_text(to, " ");
-	writer_text(to, figures[i].help);
-	writer_text(to, "\n# TYPE kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_");
-	writer_text(to, figures[i].name);
-	writer_text(to, " gauge\n");
-}
-
-static void
 sample_put(const struct status *s, const struct status_upstream *up,
     const struct status_health *h, size_t i, struct writer *to)
 {
-	writer_text(to, "kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_");
-	writer_text(to, figures[i].name);
+	status_gauge_name(to, s, "", figures[i].name);
 	writer_text(to, "{");
 	status_label(to, up);
 	writer_text(to, ",worker=\"");
@@ -75,7 +56,7 @@ health_metrics(const struct status *s, struct writer *to)
 	for (u = 0; u < s->upstreams; u++)
 		all += s->upstream[u].n_healths;
 	for (i = 0; all > 0 && i < sizeof(figures) / sizeof(figures[0]); i++) {
-		head_put(s, i, to);
+		status_gauge_head(to, s, "", figures[i].name, figures[i].help);
 		for (u = 0; u < s->upstreams; u++)
 			for (k = 0; k < s->upstream[u].n_healths; k++)
 				sample_put(s, &s->upstream[u],

@@ -26,6 +26,11 @@ status_again(struct writer *to, int error)
 	return !to->failed;
 }
 
+/* The name of a gauge, kvroute_PROXY_GROUPNAME; and the lines ahead of it. */
+void status_gauge_name(struct writer *to, const struct status *s,
+    const char *group, const char *name);
+void status_gauge_head(struct writer *to, const struct status *s,
+    const char *group, const char *name, const char *help);
 /* upstream="NAME", as a label of Prometheus. */
 void status_label(struct writer *to, const struct status_upstream *up);
 /* The name of a worker, as the value of a label. */

@@ -50,6 +50,30 @@ put_decimal(struct writer *to, double value)
 }
 
 void
+status_gauge_name(struct writer *to, const struct status *s, const char *group,
+    const char *name)
+{
+	writer_text(to, "kvroute_");
+	writer_text(to, s->proxy);
+	writer_text(to, "_");
+	writer_text(to, group);
+	writer_text(to, name);
+}
+
+void
+status_gauge_head(struct writer *to, const struct status *s, const char *group,
+    const char *name, const char *help)
+{
+	writer_text(to, "# HELP ");
+	status_gauge_name(to, s, group, name);
+	writer_text(to, " ");
+	writer_text(to, help);
+	writer_text(to, "\n# TYPE ");
+	status_gauge_name(to, s, group, name);
+	writer_text(to, " gauge\n");
+}
+
+void
 status_name_put(struct writer *to, const char *name, size_t n)
 {
 	size_t i;
@@ -85,10 +109,7 @@ static void
 sample_put(const struct status *s, const struct status_upstream *up,
     const struct status_load *l, size_t i, struct writer *to)
 {
-	writer_text(to, "kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_polled_");
-	writer_text(to, figures[i].name);
+	status_gauge_name(to, s, "polled_", figures[i].name);
 	writer_text(to, "{");
 	status_label(to, up);
 	writer_text(to, ",worker=\"");
@@ -100,22 +121,6 @@ sample_put(const struct status *s, const struct status_upstream *up,
 	writer_text(to, "\n");
 }
 
-static void
-head_put(const struct status *s, size_t i, struct writer *to)
-{
-	writer_text(to, "# HELP kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_polled_");
-	writer_text(to, figures[i].name);
-	writer_text(to, " ");
-	writer_text(to, figures[i].help);
-	writer_text(to, "\n# TYPE kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_polled_");
-	writer_text(to, figures[i].name);
-	writer_text(to, " gauge\n");
-}
-
 void
 loads_metrics(const struct status *s, struct writer *to)
 {
@@ -124,7 +129,8 @@ loads_metrics(const struct status *s, struct writer *to)
 	for (u = 0; u < s->upstreams; u++)
 		all += s->upstream[u].n_loads;
 	for (i = 0; all > 0 && i < FIGURES; i++) {
-		head_put(s, i, to);
+		status_gauge_head(to, s, "polled_", figures[i].name,
+		    figures[i].help);
 		for (u = 0; u < s->upstreams; u++)
 			for (k = 0; k < s->upstream[u].n_loads; k++)
 				if (figure(&s->upstream[u].loads[k], i) >= 0)
