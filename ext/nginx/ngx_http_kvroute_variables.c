@@ -5,6 +5,9 @@
  */
 #include "ngx_http_kvroute.h"
 
+/* Of a decision; in tokens on the chosen server, and on the best. */
+enum { OVERLAP, BLOCKS, TOKENS, BEST };
+
 static void
 text_is(ngx_http_variable_value_t *v, const u_char *text, size_t n)
 {
@@ -129,7 +132,7 @@ reason_get(ngx_http_request_t *r, ngx_http_variable_value_t *v, uintptr_t data)
 /* Numbers of the choice, if there was one. */
 static ngx_int_t
 decision_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t overlap)
+    uintptr_t number)
 {
 	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
 
@@ -137,23 +140,11 @@ decision_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
 		text_is(v, NULL, 0);
 		return NGX_OK;
 	}
-	return number_is(r, v, overlap ? ctx->decision.overlap_blocks :
-	    ctx->decision.prompt_blocks);
-}
-
-/* What was predicted to be cached: on the chosen server, on the best. */
-static ngx_int_t
-tokens_get(ngx_http_request_t *r, ngx_http_variable_value_t *v,
-    uintptr_t best)
-{
-	ngx_http_kvroute_ctx_t *ctx = ngx_http_kvroute_ctx(r);
-
-	if (ctx == NULL || ctx->worker == 0) {
-		text_is(v, NULL, 0);
-		return NGX_OK;
-	}
-	return number_is(r, v, best ? ctx->decision.best_tokens :
-	    ctx->decision.overlap_tokens);
+	return number_is(r, v,
+	    number == OVERLAP ? ctx->decision.overlap_blocks :
+	    number == BLOCKS ? ctx->decision.prompt_blocks :
+	    number == TOKENS ? ctx->decision.overlap_tokens :
+	    ctx->decision.best_tokens);
 }
 
 /* In seconds, as nginx's own times are. */
@@ -239,13 +230,13 @@ static ngx_http_variable_t variables[] = {
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_rank"), NULL, rank_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_overlap"), NULL, decision_get, 1,
+	{ ngx_string("kvroute_overlap"), NULL, decision_get, OVERLAP,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_blocks"), NULL, decision_get, 0,
+	{ ngx_string("kvroute_blocks"), NULL, decision_get, BLOCKS,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_overlap_tokens"), NULL, tokens_get, 0,
+	{ ngx_string("kvroute_overlap_tokens"), NULL, decision_get, TOKENS,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
-	{ ngx_string("kvroute_best_tokens"), NULL, tokens_get, 1,
+	{ ngx_string("kvroute_best_tokens"), NULL, decision_get, BEST,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
 	{ ngx_string("kvroute_ttft"), NULL, ttft_get, 0,
 	    NGX_HTTP_VAR_NOCACHEABLE, 0 },
