@@ -55,6 +55,7 @@ static const choice_t windows[] = {
 	{ "boundary", KVR_WINDOW_BOUNDARY },
 	{ "dense", KVR_WINDOW_DENSE },
 	{ "dual", KVR_WINDOW_DUAL },
+	{ "auto", KVR_WINDOW_LEARN },
 	{ NULL, 0 }
 };
 
@@ -440,10 +441,12 @@ windows_unfit(const struct kvr_worker *facts)
 	    facts->window_align > 0 || facts->window_interval > 0 ||
 	    facts->window_capacity > 0))
 		return "facts about windows need \"window_mode=boundary\", "
-		    "\"dense\" or \"dual\"";
+		    "\"dense\", \"dual\" or \"auto\"";
 	if (facts->window_capacity > 0 &&
-	    facts->window_mode != KVR_WINDOW_DUAL)
-		return "\"window_capacity=\" needs \"window_mode=dual\"";
+	    facts->window_mode != KVR_WINDOW_DUAL &&
+	    facts->window_mode != KVR_WINDOW_LEARN)
+		return "\"window_capacity=\" needs \"window_mode=dual\" or "
+		    "\"auto\"";
 	return NULL;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "lease.h"
 
+#include "expect.h"
 #include "lease_record.h"
 #include "lease_walk.h"
 #include "request.h"
@@ -37,6 +38,7 @@ book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
 	b.session_ttl = r->affinity_ttl;
 	b.promised = choice->promised;
 	b.share = r->share;
+	b.ideas = choice->ideas;
 	lease = lease_open(k, p, &b, now, &recorded);
 	add_once(k->region->counts.lease_opens, 1);
 	add_once(s->lease_opens, 1);
@@ -113,8 +115,11 @@ choice_given(const struct kvr *k, const struct kvr_prompt *p,
 	out->blocks = found_of(set, out->slot)->blocks;
 	out->active = found_of(set, out->slot)->active_blocks;
 	out->usable = route_usable(&q, out->slot);
-	if (r->overlap_blocks != KVR_AUTO)
+	out->ideas = expect_ideas(&q, out->slot);
+	if (r->overlap_blocks != KVR_AUTO) {
 		out->tokens = prompt_blocks_tokens(p, r->overlap_blocks);
+		out->ideas.full = 0; /* by another router's record */
+	}
 	if (out->tokens > prompt_tokens(p))
 		out->tokens = prompt_tokens(p);
 	out->best = worker; /* the caller knows why */

@@ -33,7 +33,7 @@
 /* Of a lock-free read, for one number. */
 enum { TRIES_MAX = 100 };
 
-enum kind { UINT64, UINT32, NANOSECONDS, REAL, RETAIN, STATE };
+enum kind { UINT64, UINT32, NANOSECONDS, REAL, RETAIN, STATE, WINDOW };
 
 struct metric {
 	const char *name;
@@ -257,6 +257,19 @@ static const struct metric of_worker[] = {
 	    "Blocks stored behind one that is not known.", NULL },
 	{ "kvroute_worker_events_at_seconds", WORKER(events_at),
 	    "Time of the latest batch, by the callers' clock.", NULL },
+	{ "kvroute_worker_window_mode", WINDOW,
+	    offsetof(struct kvr_worker_stats, window_mode),
+	    "1 for the mode of sliding windows in force, 0 for the others.",
+	    NULL },
+	{ "kvroute_worker_window_ends_reports", WORKER(window_ends_reports),
+	    "Recent reports on which boundary, or dual, and full disagreed.",
+	    NULL },
+	{ "kvroute_worker_window_ends_gain", WORKER(window_ends_gain),
+	    "How much less than full it was wrong: -1 to 1.", NULL },
+	{ "kvroute_worker_window_dense_reports", WORKER(window_dense_reports),
+	    "Recent reports on which dense and full disagreed.", NULL },
+	{ "kvroute_worker_window_dense_gain", WORKER(window_dense_gain),
+	    "How much less than full it was wrong: -1 to 1.", NULL },
 };
 
 enum {
@@ -551,18 +564,25 @@ static const char *const states[] = { [KVR_EVENTS_OFF] = "off",
 	[KVR_EVENTS_COMPLETE] = "complete",
 	[KVR_EVENTS_DEGRADED] = "degraded" };
 
+static const char *const windows[] = { [KVR_WINDOW_FULL] = "full",
+	[KVR_WINDOW_BOUNDARY] = "boundary", [KVR_WINDOW_DENSE] = "dense",
+	[KVR_WINDOW_DUAL] = "dual" };
+
 static const struct choices of_retain = { ",retain=\"", retentions,
 	sizeof(retentions) / sizeof(retentions[0]) };
 static const struct choices of_state = { ",state=\"", states,
 	sizeof(states) / sizeof(states[0]) };
+static const struct choices of_window = { ",mode=\"", windows,
+	sizeof(windows) / sizeof(windows[0]) };
 
 static void
 put_worker(struct output *o, const struct metric *m, const struct shown *w)
 {
 	struct line l;
 
-	if (m->kind == RETAIN || m->kind == STATE) {
-		put_choice(o, m, w, m->kind == RETAIN ? &of_retain : &of_state);
+	if (m->kind >= RETAIN) {
+		put_choice(o, m, w, m->kind == RETAIN ? &of_retain
+		    : m->kind == STATE ? &of_state : &of_window);
 		return;
 	}
 	l.length = 0;

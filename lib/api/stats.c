@@ -12,6 +12,8 @@
 #include "table.h"
 #include "trust.h"
 #include "txn.h"
+#include "window.h"
+#include "window_learn.h"
 #include "worker.h"
 
 #include <stdlib.h>
@@ -125,6 +127,11 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	if (!trust_learnt(k, slot) && w->learnt_capacity > 0 &&
 	    in_use < 0x1p63)
 		w->learnt_capacity += (uint64_t)in_use;
+	w->window_mode = read_once(window_of(k, slot)->in_force);
+	w->window_ends_reports = window_compared(k, slot, IDEA_ENDS);
+	w->window_ends_gain = window_gain(k, slot, IDEA_ENDS);
+	w->window_dense_reports = window_compared(k, slot, IDEA_DENSE);
+	w->window_dense_gain = window_gain(k, slot, IDEA_DENSE);
 	w->prefill_rate = 1 / read_once_double(&k->loads.pace[slot]);
 	w->backlog = rate_backlog(k, slot, read_once(k->region->clock));
 }

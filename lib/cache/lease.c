@@ -36,6 +36,7 @@
 
 #include "affinity.h"
 #include "cell.h"
+#include "claim.h"
 #include "entry.h"
 #include "event.h"
 #include "hold.h"
@@ -211,28 +212,6 @@ completion_blocks(const struct kvr *k, uint32_t slot)
 	    hash_block_tokens(&k->rule) + 0.5;
 
 	return blocks > 0 && blocks < 1e6 ? (uint32_t)blocks : 0;
-}
-
-/* Called before anything of the request is recorded. */
-static void
-claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
-    const struct booking *b)
-{
-	struct claim *c = claim_at(k, cell);
-	uint64_t tokens = prompt_tokens(p);
-
-	write_once_zeros(c, sizeof(*c));
-	write_once(c->tokens, tokens);
-	write_once(c->predicted, b->cached < tokens ? b->cached : tokens);
-	write_once(c->volume, slot_at(k, b->slot)->volume);
-	write_once(c->overlap, b->record ? b->overlap : 0);
-	write_once(c->active, b->active);
-	write_once(c->prompt, p->blocks);
-	write_once(
-	    c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
-	write_once(c->session, (uint32_t)b->session);
-	write_once(c->ttl_ms, affinity_ttl_ms(b->session_ttl));
-	write_once(c->promised, (uint16_t)(b->promised * UINT16_MAX + 0.5));
 }
 
 /*

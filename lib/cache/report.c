@@ -50,6 +50,7 @@
 #include "retain.h"
 #include "survival.h"
 #include "trust.h"
+#include "window_learn.h"
 #include "worker.h"
 
 enum {
@@ -476,6 +477,17 @@ found_more(const struct evidence *e)
 	    : 0;
 }
 
+/* In tokens as the index counts them: in byte mode by this prompt's length. */
+static double
+cached_tokens(const struct evidence *e, const struct kvr_report *report)
+{
+	double cached = (double)e->cached;
+
+	if (e->k->rule.unit == KVR_UNIT_BYTES && report->prompt_tokens > 0)
+		cached *= (double)e->c->tokens / (double)report->prompt_tokens;
+	return cached;
+}
+
 /* Compares what was predicted with what was found. */
 static void
 compare(struct evidence *e, const struct kvr_report *report)
@@ -498,6 +510,11 @@ compare(struct evidence *e, const struct kvr_report *report)
 	e->sample.more = found_more(e);
 	if (e->c->tokens > 0 && trust_judge(e->k, e->l->slot, &e->sample))
 		decide_again(e->k, e->l->slot);
+	if (number && window_learn(e->k, e->l, e->c,
+	    cached_tokens(e, report))) {
+		retain_decide(e->k, e->l->slot);
+		worker_recount(e->k, e->l->slot);
+	}
 }
 
 /* What the engine said, whether it is evidence or not. */
@@ -560,6 +577,7 @@ report_forget(struct kvr *k, uint32_t slot)
 	write_once(s->lost, UINT64_C(0));
 	write_once(s->learnt_block, 0);
 	survival_forget(k, slot);
+	window_forget(k, slot);
 	retain_decide(k, slot);
 	worker_recount(k, slot);
 }

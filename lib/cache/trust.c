@@ -98,9 +98,8 @@ judge(struct survival *s, double hit, double missed, double all)
 
 /* ------------------------------------------------------------ in force --- */
 
-/* Told, or counted, by which a worker goes if it is left to choose. */
-static uint64_t
-told_of(const struct kvr *k, uint32_t slot)
+uint64_t
+trust_told_room(const struct kvr *k, uint32_t slot)
 {
 	uint64_t counted = event_capacity(k, slot);
 
@@ -110,7 +109,7 @@ told_of(const struct kvr *k, uint32_t slot)
 static bool
 by_told(const struct kvr *k, uint32_t slot)
 {
-	return told_of(k, slot) > 0 &&
+	return trust_told_room(k, slot) > 0 &&
 	    survival_at(k, slot)->doubted == 0;
 }
 
@@ -136,8 +135,8 @@ trust_mode(const struct kvr *k, uint32_t slot)
 		return KVR_RETAIN_FEEDBACK;
 	if (by_told(k, slot) || survival_at(k, slot)->room > 0)
 		return KVR_RETAIN_CAPACITY;
-	return s->shown != 0 || told_of(k, slot) > 0 ? KVR_RETAIN_FEEDBACK
-	    : KVR_RETAIN_TTL;
+	return s->shown != 0 || trust_told_room(k, slot) > 0
+	    ? KVR_RETAIN_FEEDBACK : KVR_RETAIN_TTL;
 }
 
 uint64_t
@@ -145,7 +144,7 @@ trust_room(const struct kvr *k, uint32_t slot)
 {
 	if (trust_learnt(k, slot))
 		return read_once(survival_at(k, slot)->room);
-	return chooses(k, slot) ? told_of(k, slot)
+	return chooses(k, slot) ? trust_told_room(k, slot)
 	    : read_once(slot_at(k, slot)->capacity);
 }
 
@@ -162,14 +161,14 @@ trust_told(struct kvr *k, uint32_t slot)
 
 	judge_anew(s);
 	put_once(s->doubted, 0);
-	if (told_of(k, slot) > 0)
+	if (trust_told_room(k, slot) > 0)
 		write_once(s->room, 0);
 }
 
 uint64_t
 trust_young(const struct kvr *k, uint32_t slot)
 {
-	uint64_t told = told_of(k, slot);
+	uint64_t told = trust_told_room(k, slot);
 
 	return told > 0 ? told / 2 : survival_capacity(k, slot) / 2;
 }
@@ -278,7 +277,7 @@ static void
 told_again(struct kvr *k, uint32_t slot)
 {
 	struct survival *s = survival_at(k, slot);
-	uint64_t told = told_of(k, slot);
+	uint64_t told = trust_told_room(k, slot);
 
 	if (s->doubted == 0 || told == 0 || s->room < told - told / 4)
 		return;

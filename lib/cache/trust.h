@@ -23,6 +23,8 @@ bool trust_judge(struct kvr *k, uint32_t slot,
 void trust_told(struct kvr *k, uint32_t slot);
 /* The mode in force: enum kvr_retain, never auto. */
 uint8_t trust_mode(const struct kvr *k, uint32_t slot);
+/* The capacity in tokens that was told, or counted by events; 0: none. */
+uint64_t trust_told_room(const struct kvr *k, uint32_t slot);
 /* The capacity in tokens, learnt or told; 0: none. The mode tells its use. */
 uint64_t trust_room(const struct kvr *k, uint32_t slot);
 /* Whether it is learnt, by a worker that goes by it; needs no lock. */

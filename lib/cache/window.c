@@ -27,8 +27,11 @@
  *	   `== [h4 .. h6]* w1   the answer to it one more: of all 8, w1 can
  *	          `== [h7] w1   reuse 7
  *
- * DENSE needs to know only whether the engine still has the end of a path. So
- * ends of answers are marked too, and nothing above them.
+ * DENSE needs to know only whether the engine still has the end of a path, of
+ * an answer or of a prompt. So the entry there is marked as WHOLE, and nothing
+ * above it. That mark keeps nothing apart.
+ *
+ * Where the mode is learnt (window_learn.c) both are kept.
  *
  * Where a prompt leaves what its worker had, the engine finds the full layers
  * cached and has computed the tail again, so that is marked too: it is where
@@ -44,21 +47,41 @@
 #include "entry.h"
 #include "hold.h"
 #include "index.h"
+#include "window_learn.h"
 #include "worker.h"
 
 #define PERCENT 100.0
 
+/* Does it say the same as is known? */
+static bool
+same_facts(const struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
+{
+	struct kvr_worker known = { 0 };
+
+	window_get(k, slot, &known);
+	return facts->window_capacity == known.window_capacity &&
+	    facts->window_tokens == known.window_tokens &&
+	    facts->window_align == known.window_align &&
+	    facts->window_interval == known.window_interval &&
+	    facts->window_layers == known.window_layers &&
+	    facts->window_mode == known.window_mode;
+}
+
+/* What was learnt stays if nothing else is said. */
 void
 window_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 {
 	struct window *w = &slot_at(k, slot)->window;
 
+	if (same_facts(k, slot, facts))
+		return;
 	write_once(w->capacity, facts->window_capacity);
 	write_once(w->tokens, facts->window_tokens);
 	write_once(w->align, facts->window_align);
 	write_once(w->interval, facts->window_interval);
 	write_once(w->layers, (uint16_t)facts->window_layers);
 	write_once(w->mode, (uint8_t)facts->window_mode);
+	window_forget(k, slot);
 }
 
 void
@@ -76,10 +99,14 @@ window_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 
 /* What damage made impossible. */
 void
-window_mend(struct slot *s)
+window_mend(struct kvr *k, uint32_t slot)
 {
-	if (s->window.mode > KVR_WINDOW_DUAL)
-		put_once(s->window.mode, KVR_WINDOW_FULL);
+	struct window *w = &slot_at(k, slot)->window;
+
+	if (w->mode > KVR_WINDOW_LEARN)
+		put_once(w->mode, KVR_WINDOW_FULL);
+	if (!window_sane(k, slot))
+		window_forget(k, slot);
 }
 
 /* --------------------------------------------------------------- marks --- */
@@ -117,27 +144,27 @@ parting(struct kvr *k, uint32_t node, uint32_t slot)
 
 /* Marks the end of a node, if an entry ends there and has not lost it. */
 static void
-mark(struct kvr *k, uint32_t node, uint32_t slot)
+mark(struct kvr *k, uint32_t node, uint32_t slot, uint8_t how)
 {
 	uint32_t entry = node == 0 ? 0 : entry_find(k, node, slot);
 
 	if (entry != 0 && entry_at(k, entry)->trimmed == 0)
 		write_once(entry_at(k, entry)->flags,
-		    entry_at(k, entry)->flags | ENTRY_MARKED);
+		    entry_at(k, entry)->flags | how);
 }
 
-/* All is kept as long as the end is: what is above needs no mark. */
+/* All is kept as long as the end is: that of the path, and no other. */
 static void
-mark_end_only(struct kvr *k, uint32_t node, uint32_t slot)
+mark_whole(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	uint32_t entry = node == 0 ? 0 : entry_find(k, node, slot);
 
-	mark(k, node, slot);
+	mark(k, node, slot, ENTRY_WHOLE);
 	while (entry != 0 && !region_broken(k)) {
 		node = cover_above(k, entry);
 		entry = node == 0 ? 0 : entry_find(k, node, slot);
 		if (entry != 0)
-			entry_unmark(entry_at(k, entry));
+			entry_unmark(entry_at(k, entry), ENTRY_WHOLE);
 	}
 }
 
@@ -151,19 +178,19 @@ window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
     int64_t now)
 {
 	uint8_t mode = window_of(k, slot)->mode;
-	bool marks = mode == KVR_WINDOW_BOUNDARY || mode == KVR_WINDOW_DUAL;
+	bool marks = mode != KVR_WINDOW_FULL && mode != KVR_WINDOW_DENSE;
 	uint32_t left = marks && ends ? parting(k, node, slot) : 0;
 
 	if (hold_tracks(k, slot))
 		return;
 	if (left != 0) /* the path leaves its line there, or ends */
 		(void)cover_make(k, left, slot);
-	mark(k, left, slot);
+	mark(k, left, slot, ENTRY_MARKED);
 	index_stamp(k, node, slot, now);
-	if (mode == KVR_WINDOW_DENSE)
-		mark_end_only(k, node, slot);
-	else if (marks && ends)
-		mark(k, node, slot);
+	if (mode == KVR_WINDOW_DENSE || mode == KVR_WINDOW_LEARN)
+		mark_whole(k, node, slot);
+	if (marks && ends)
+		mark(k, node, slot, ENTRY_MARKED);
 }
 
 /* ---------------------------------------------------------------- room --- */
@@ -194,8 +221,8 @@ window_running(const struct kvr *k, uint32_t slot)
 	const struct window *w = &s->window;
 	double mean, blocks;
 
-	if ((w->mode != KVR_WINDOW_BOUNDARY && w->mode != KVR_WINDOW_DENSE) ||
-	    s->leases == 0)
+	if ((w->in_force != KVR_WINDOW_BOUNDARY &&
+	    w->in_force != KVR_WINDOW_DENSE) || s->leases == 0)
 		return 0;
 	mean = (double)s->reading / s->leases;
 	blocks = layer_blocks(k, w, tail_tokens(k, slot, mean)) * s->leases;
@@ -214,10 +241,10 @@ window_kept(const struct kvr *k, uint32_t slot, uint64_t prompt,
 	const struct window *w = window_of(k, slot);
 	double blocks = 0;
 
-	if (w->mode == KVR_WINDOW_BOUNDARY)
+	if (w->in_force == KVR_WINDOW_BOUNDARY)
 		blocks = layer_blocks(k, w, tail_tokens(k, slot,
 		    (double)prompt));
-	else if (w->mode == KVR_WINDOW_DENSE)
+	else if (w->in_force == KVR_WINDOW_DENSE)
 		blocks = layer_blocks(k, w, (double)fresh);
 	return blocks < 0x1p31 ? (uint32_t)(blocks + 0.5) : UINT32_MAX / 2;
 }
@@ -236,7 +263,7 @@ window_fill(struct kvr *k, uint32_t slot, uint64_t fresh)
 	uint64_t quarter = w->capacity / WINDOW_QUARTERS;
 	uint32_t i;
 
-	if (w->mode != KVR_WINDOW_DUAL || w->capacity == 0)
+	if (!window_apart(w) || w->capacity == 0)
 		return;
 	write_once(w->filled, w->filled +
 	    (uint64_t)tail_tokens(k, slot, (double)fresh));

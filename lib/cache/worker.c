@@ -437,7 +437,7 @@ uint64_t
 worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
     uint64_t tokens)
 {
-	uint64_t align = window_on(k, slot)
+	uint64_t align = window_on(k, slot) || window_learns(k, slot)
 	    ? read_once(window_of(k, slot)->align) : 0;
 	uint64_t block = align != 0 && k->rule.unit == KVR_UNIT_TOKENS ? align
 	    : worker_block(k, slot);
@@ -463,13 +463,15 @@ worker_overloaded(const struct kvr *k, uint32_t slot)
 
 /* What damage made impossible becomes what a worker is by default. */
 static void
-mend_facts(struct slot *s)
+mend_facts(struct kvr *k, uint32_t slot)
 {
+	struct slot *s = slot_at(k, slot);
+
 	if (s->role > KVR_ROLE_DECODE)
 		put_once(s->role, KVR_ROLE_BOTH);
 	if (s->state > KVR_STATE_DOWN)
 		put_once(s->state, KVR_STATE_UP);
-	window_mend(s);
+	window_mend(k, slot);
 }
 
 static void
@@ -496,7 +498,7 @@ worker_mend(struct kvr *k)
 		put_once(s->over_prefill, 0);
 		put_once(s->over_blocks, 0);
 		put_once(s->own_ttl, 0);
-		mend_facts(s);
+		mend_facts(k, i);
 		if (!slot_in_use(k, i))
 			continue;
 		outside_sum(outside_at(k, s->name), s);
@@ -526,7 +528,7 @@ worker_recover(struct kvr *k)
 	for (i = 0; i < k->layout.slots; i++) {
 		write_once(k->slots[i].dp_group, 0);
 		put_once(k->slots[i].own_ttl, 0);
-		mend_facts(&k->slots[i]);
+		mend_facts(k, i);
 	}
 	for (number = 1; number <= k->layout.names; number++) {
 		struct name *n = name_at(k, number);

@@ -344,7 +344,7 @@ check_entry(struct sums *s, uint32_t i)
 
 	if (h->trimmed > length || (h->trimmed == length && h->pins == 0))
 		return false;
-	if ((h->flags & ENTRY_MARKED) != 0 && h->trimmed > 0)
+	if ((h->flags & (ENTRY_MARKED | ENTRY_WHOLE)) != 0 && h->trimmed > 0)
 		return false;
 	length -= h->pins > 0 ? 0 : h->trimmed;
 	if (h->slot >= k->layout.slots || h->node >= k->layout.cells ||

@@ -11,6 +11,7 @@
 #include "rate.h"
 #include "trust.h"
 #include "window.h"
+#include "window_learn.h"
 #include "worker.h"
 
 /* --------------------------------------------------------------- names --- */
@@ -104,7 +105,7 @@ check_load(const struct kvr *k, uint32_t slot)
 		(p->weight != 1 ? GATE_WEIGHTED : 0u) |
 		(p->mode != KVR_RETAIN_TTL || window_on(k, slot)
 		    ? GATE_UNSURE : 0u)) &&
-	    p->window.mode <= KVR_WINDOW_DUAL &&
+	    window_sane(k, slot) &&
 	    l->ttl[slot] == p->ttl && l->free_at[slot] == p->free_at &&
 	    l->waiting[slot] == (double)p->load_prefill &&
 	    l->prefilling[slot] == p->prefilling &&

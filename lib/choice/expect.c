@@ -138,15 +138,30 @@ last_entry(const struct question *q, uint32_t slot, uint32_t *depth)
 	return entry_at(q->k, entry_seek(q->k, end->node, slot, &links));
 }
 
+/*
+ * What was released up to then has lost its end: eviction is in that order. 0:
+ * nothing has, of what is left.
+ */
+static uint64_t
+lost_until(const struct kvr *k, uint32_t slot)
+{
+	const struct entry *oldest = entry_at(k,
+	    read_once(slot_at(k, slot)->by_release.head));
+
+	return read_once(oldest->node) != 0 && read_once(oldest->trimmed) > 0
+	    ? read_once(oldest->released) : 0;
+}
+
 /* Where all is kept, it is there as long as the end of the path is. */
 static bool
-dense_lost(const struct kvr *k, const struct entry *last)
+dense_lost(const struct kvr *k, uint32_t slot, const struct entry *last)
 {
 	if (last == NULL || read_once(last->pins) > 0 ||
-	    (read_once(last->flags) & ENTRY_MARKED) != 0)
+	    (read_once(last->flags) & ENTRY_WHOLE) != 0)
 		return false;
 	return read_once(last->trimmed) > 0 ||
-	    read_once(node_at(k, read_once(last->node))->children) == 0;
+	    read_once(node_at(k, read_once(last->node))->children) == 0 ||
+	    read_once(last->released) <= lost_until(k, slot);
 }
 
 /* Whether the memory of tails has not been filled since. */
@@ -155,8 +170,8 @@ tail_alive(const struct question *q, uint32_t slot, const struct entry *h)
 {
 	const struct window *w = window_of(q->k, slot);
 
-	return read_once(w->mode) != KVR_WINDOW_DUAL ||
-	    read_once(h->pins) > 0 || read_once(h->released) >=
+	return !window_apart(w) || read_once(h->pins) > 0 ||
+	    read_once(h->released) >=
 	    read_once(w->volume[WINDOW_QUARTERS - 1]);
 }
 
@@ -184,17 +199,15 @@ last_mark(const struct question *q, uint32_t slot,
 	return 0;
 }
 
-/* Of the overlap, how many blocks the engine can resume behind. */
+/* Of the overlap, how many blocks there are up to the last end. */
 static uint32_t
-resumable(const struct question *q, uint32_t slot,
+up_to_ends(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
 	const struct window *w = window_of(q->k, slot);
 	uint32_t end = 0, interval = read_once(w->interval), marked, tokens;
 	const struct entry *last = last_entry(q, slot, &end);
 
-	if (read_once(w->mode) == KVR_WINDOW_DENSE)
-		return dense_lost(q->k, last) ? 0 : o->blocks;
 	/* no longer than the window, the path is its own tail */
 	if (last != NULL && (read_once(last->flags) & ENTRY_MARKED) != 0 &&
 	    end * q->block <= read_once(w->tokens))
@@ -205,6 +218,96 @@ resumable(const struct question *q, uint32_t slot,
 	tokens = o->tokens - o->tokens % interval;
 	return tokens > marked * q->block ? (uint32_t)(tokens / q->block)
 	    : marked;
+}
+
+/* Whether what was released then is older than all of a dense cache. */
+static bool
+dense_outlived(const struct kvr *k, uint32_t slot, const struct entry *last)
+{
+	const struct window *w = window_of(k, slot);
+	uint64_t volume = read_once(slot_at(k, slot)->volume);
+	uint64_t released = read_once(last->released);
+	double room = (double)trust_told_room(k, slot) * 100 /
+	    (100 + read_once(w->layers));
+
+	return room > 0 && read_once(w->layers) > 0 &&
+	    read_once(last->pins) == 0 && volume > released &&
+	    (double)(volume - released) > room;
+}
+
+/* If the mode is learnt, what there was before was kept for a larger cache. */
+static bool
+dense_without(const struct kvr *k, uint32_t slot, const struct entry *last)
+{
+	const struct window *w = window_of(k, slot);
+
+	if (dense_lost(k, slot, last))
+		return true;
+	return last != NULL && window_learns(k, slot) &&
+	    (read_once(w->in_force) != KVR_WINDOW_DENSE ||
+	    read_once(last->released) < read_once(w->volume[0])) &&
+	    dense_outlived(k, slot, last);
+}
+
+/*
+ * Of the overlap, what a dense cache has. Where the end of the path is lost, so
+ * is all that was used with it; but not what another path, that is not lost,
+ * has used since.
+ */
+static uint32_t
+up_to_used(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	uint32_t end = 0;
+	const struct entry *last = last_entry(q, slot, &end), *h;
+	struct cover at;
+	struct climb c;
+
+	if (!dense_without(q->k, slot, last))
+		return o->blocks;
+	for (c = climb_begin(q, slot, o, &at); c.left > 0 && c.depth > 0 &&
+	    q->set->steps < q->set->most; climb_up(q, &c)) {
+		h = entry_at(q->k, cover_climb(q->k, &at, c.node, slot));
+		q->set->steps += 1 + at.links;
+		at.links = 0;
+		if (c.depth <= o->blocks && (read_once(h->pins) > 0 ||
+		    read_once(h->released) > read_once(last->released)) &&
+		    !dense_without(q->k, slot, h))
+			return (uint32_t)c.depth;
+	}
+	return 0;
+}
+
+/* Of the overlap, how many blocks the engine can resume behind. */
+static uint32_t
+resumable(const struct question *q, uint32_t slot,
+    const struct kvr_overlap *o)
+{
+	return read_once(window_of(q->k, slot)->in_force) == KVR_WINDOW_DENSE
+	    ? up_to_used(q, slot, o) : up_to_ends(q, slot, o);
+}
+
+static double
+share_usable(const struct question *q, uint32_t slot, uint32_t blocks)
+{
+	return q->tokens == 0 ? 0 : (double)worker_usable(q->k, slot,
+	    q->tokens, prompt_blocks_tokens(q->p, blocks)) / (double)q->tokens;
+}
+
+/* What each mode would expect, where reports decide between them. */
+struct window_ideas
+expect_ideas(const struct question *q, uint32_t slot)
+{
+	const struct kvr_overlap *o = found_of(q->set, slot);
+	struct window_ideas ideas = { 0, 0, 0 };
+
+	if (!window_learns(q->k, slot) || q->set->path.nodes == 0 ||
+	    o->blocks == 0)
+		return ideas;
+	ideas.full = share_usable(q, slot, o->blocks);
+	ideas.ends = share_usable(q, slot, up_to_ends(q, slot, o));
+	ideas.dense = share_usable(q, slot, up_to_used(q, slot, o));
+	return ideas;
 }
 
 /* Blocks of the overlap that the engine can use, from whole tokens. */

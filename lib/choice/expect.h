@@ -12,6 +12,7 @@
 
 double expect_usable(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
+struct window_ideas expect_ideas(const struct question *q, uint32_t slot);
 double expect_surviving(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o);
 

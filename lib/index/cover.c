@@ -216,9 +216,7 @@ cover_make(struct kvr *k, uint32_t node, uint32_t slot)
 static bool
 keeps_end(const struct kvr *k, const struct entry *h)
 {
-	/* densely kept, the last end is enough: window.c */
-	return ((h->flags & ENTRY_MARKED) != 0 && slot_at(k, h->slot)
-	    ->window.mode != KVR_WINDOW_DENSE) ||
+	return (h->flags & ENTRY_MARKED) != 0 ||
 	    (h->anchor != 0 && node_at(k, h->node)->children != 1);
 }
 

@@ -456,7 +456,7 @@ entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks)
 	}
 	entry_count(k, h->slot, 0, -(uint64_t)blocks);
 	write_once(h->trimmed, h->trimmed + blocks);
-	entry_unmark(h);
+	entry_unmark(h, ENTRY_MARKED | ENTRY_WHOLE);
 	pair_write(k, h);
 }
 
@@ -467,7 +467,7 @@ entry_set_trimmed(struct kvr *k, uint32_t entry, uint32_t blocks)
 
 	write_once(h->trimmed, blocks);
 	if (blocks > 0)
-		entry_unmark(h);
+		entry_unmark(h, ENTRY_MARKED | ENTRY_WHOLE);
 	pair_write(k, h);
 }
 
@@ -504,7 +504,7 @@ entry_move(struct kvr *k, uint32_t entry, uint32_t node)
 	pair_remove(k, h);
 	write_once(h->node, node);
 	write_once(h->anchor, 0); /* it belongs to the old end */
-	entry_unmark(h);
+	entry_unmark(h, ENTRY_MARKED | ENTRY_WHOLE);
 	table_add(k, entry);
 	pair_add(k, node_at(k, node), entry);
 	tenant_charge(k, tenant_of(k, node), free);

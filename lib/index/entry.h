@@ -23,12 +23,12 @@ entry_lane(const struct entry *h)
 	return (uint32_t)h->flags >> ENTRY_LANE;
 }
 
-/* What is marked is the end, which is another one or lost now. */
+/* Takes marks from its end, which is another one or lost now. */
 static inline void
-entry_unmark(struct entry *h)
+entry_unmark(struct entry *h, uint8_t marks)
 {
-	if ((h->flags & ENTRY_MARKED) != 0)
-		write_once(h->flags, h->flags & (uint8_t)~ENTRY_MARKED);
+	if ((h->flags & marks) != 0)
+		write_once(h->flags, h->flags & (uint8_t)~marks);
 }
 
 uint32_t entry_find(const struct kvr *k, uint32_t node, uint32_t slot);

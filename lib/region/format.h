@@ -124,9 +124,11 @@ enum entry_flags {
 	ENTRY_LISTED = 1,
 	ENTRY_IDLE = 2,
 	ENTRY_UNCONFIRMED = 4,
-	ENTRY_MARKED = 8 /* the engine can resume at its end: window.c */
+	ENTRY_MARKED = 8, /* the engine can resume at its end, and */
+	ENTRY_WHOLE = 16  /* nothing that goes on behind it was lost: */
+	                  /* window.c */
 };
-enum { ENTRY_LANE = 4 }; /* the lane is above the flags, from this bit on */
+enum { ENTRY_LANE = 5 }; /* the lane is above the flags, from this bit on */
 
 struct entry {
 	uint32_t next;     /* in the bucket */
@@ -179,8 +181,10 @@ struct claim {
 	uint8_t tail;      /* of `ahead`: a block begun by the prompt's end */
 	uint16_t promised; /* share of the prompt that the binding of the */
 	                   /* session let expect, in 65535ths */
-	uint64_t tokens;   /* of the prompt */
-	uint64_t predicted; /* of them, predicted to be cached */
+	uint32_t tokens;   /* of the prompt */
+	uint32_t predicted; /* of them, predicted to be cached */
+	uint16_t full, ends, dense; /* the same by these modes, in 65535ths */
+	uint16_t reserved; /* of the prompt; full 0: none. window_learn.c */
 	uint64_t prefill;  /* the others, booked until prefilled */
 	uint64_t volume;   /* of the worker, before this request */
 	uint32_t overlap;  /* blocks the worker was believed to have, */
@@ -238,8 +242,8 @@ struct window {
 	uint64_t capacity;   /* tokens in memory of their own; or 0 */
 	uint32_t tokens, align, interval;
 	uint16_t layers;     /* for one without a window, in hundredths */
-	uint8_t mode;        /* enum kvr_window */
-	uint8_t pad;
+	uint8_t mode;        /* enum kvr_window, as told */
+	uint8_t in_force;    /* the same, or learnt */
 	/* DUAL: tokens of tails since the first of these volumes, each one a */
 	uint64_t filled;     /* quarter of that memory before the next one */
 	uint64_t volume[WINDOW_QUARTERS];
@@ -318,6 +322,14 @@ struct slot {
 };
 _Static_assert(sizeof(struct slot) == 8 * CELL, "a slot is eight lines");
 
+/* Modes that reports can tell from FULL. ENDS: BOUNDARY, or DUAL. */
+enum window_idea { IDEA_ENDS, IDEA_DENSE, WINDOW_IDEAS };
+struct fit {
+	float gain;        /* what FULL erred more, lately, and the weight */
+	float compared;    /* of the reports on which they disagreed; */
+	float kept;        /* share found of what both expected, less HALF */
+};
+
 /*
  * The probability that a block is still cached, by the number of tokens
  * prefilled on its worker since the block became idle. Hits and misses by age:
@@ -341,6 +353,9 @@ struct survival {
 	uint8_t young;     /* the first quarter of ages asked for; or 0 */
 	uint8_t doubted;   /* 1: the told capacity has been contradicted */
 	uint16_t zeros;    /* in a row, though more was predicted */
+
+	/* which mode of windows fits: window_learn.c */
+	struct fit idea[WINDOW_IDEAS];
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct survival) % 8 == 0, "words follow survivals");

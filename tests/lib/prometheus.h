@@ -138,7 +138,9 @@ read_sample(void)
 		expect("\"");
 		if (*at == ',') {
 			expect(is(s->metric, "kvroute_worker_retain")
-			    ? ",retain=\"" : ",state=\"");
+			    ? ",retain=\"" : is(s->metric,
+			    "kvroute_worker_window_mode") ? ",mode=\""
+			    : ",state=\"");
 			s->way = read_label();
 		}
 		expect("}");
@@ -317,7 +319,9 @@ value_of(const char *name, const char *worker, uint32_t rank,
 	return value;
 }
 
-enum holds { WHOLE, SMALL, CLOCK, NUMBER, WAY, STATE, UNUSED, UNUSED_WORDS };
+enum holds {
+	WHOLE, SMALL, CLOCK, NUMBER, WAY, STATE, WINDOW, UNUSED_WORDS
+};
 
 struct field {
 	const char *name; /* of the metric without its prefix */
@@ -392,26 +396,35 @@ static const struct field worker_fields[] = {
 	W(events_blocks), WC(events_orphans),
 	{ "events_at_seconds", "", AT(kvr_worker_stats, events_at), CLOCK },
 	{ "events_state", "", AT(kvr_worker_stats, events_state), STATE },
-	{ "", "", AT(kvr_worker_stats, reserved), UNUSED }, WC(best_tokens)
+	{ "window_mode", "", AT(kvr_worker_stats, window_mode), WINDOW },
+	WC(best_tokens),
+	{ "window_ends_reports", "",
+	    AT(kvr_worker_stats, window_ends_reports), NUMBER },
+	{ "window_ends_gain", "",
+	    AT(kvr_worker_stats, window_ends_gain), NUMBER },
+	{ "window_dense_reports", "",
+	    AT(kvr_worker_stats, window_dense_reports), NUMBER },
+	{ "window_dense_gain", "",
+	    AT(kvr_worker_stats, window_dense_gain), NUMBER }
 };
 
 enum {
 	REGION_FIELDS = sizeof(region_fields) / sizeof(region_fields[0]),
 	WORKER_FIELDS = sizeof(worker_fields) / sizeof(worker_fields[0]),
 	/* what is reserved is not shown; the four reasons are one metric, and
-	   the four ways of retention and the three states of a stream are
-	   samples of one field each */
+	   the four ways of retention, the three states of a stream and the
+	   four modes of windows are samples of one field each */
 	REGION_SAMPLES = REGION_FIELDS - 1,
 	REGION_METRICS = REGION_SAMPLES - 3,
-	WORKER_METRICS = WORKER_FIELDS - 2,
-	WORKER_SAMPLES = WORKER_METRICS + 5
+	WORKER_METRICS = WORKER_FIELDS - 1,
+	WORKER_SAMPLES = WORKER_METRICS + 8
 };
 
 static inline bool
 in_word(const struct field *f)
 {
 	return f->holds == SMALL || f->holds == WAY ||
-	    f->holds == STATE || f->holds == UNUSED;
+	    f->holds == STATE || f->holds == WINDOW;
 }
 
 /* A struct that has grown lacks a metric here. */
@@ -472,6 +485,19 @@ ck_state(const char *name, const char *worker, uint32_t rank, uint32_t state)
 }
 
 static inline void
+ck_window(const char *name, const char *worker, uint32_t rank, uint32_t mode)
+{
+	ck_whole(value_of(name, worker, rank, "full"),
+	    mode == KVR_WINDOW_FULL);
+	ck_whole(value_of(name, worker, rank, "boundary"),
+	    mode == KVR_WINDOW_BOUNDARY);
+	ck_whole(value_of(name, worker, rank, "dense"),
+	    mode == KVR_WINDOW_DENSE);
+	ck_whole(value_of(name, worker, rank, "dual"),
+	    mode == KVR_WINDOW_DUAL);
+}
+
+static inline void
 ck_field(const char *prefix, const struct field *f, const void *stats,
     const char *worker, uint32_t rank)
 {
@@ -500,6 +526,8 @@ ck_field(const char *prefix, const struct field *f, const void *stats,
 		ck_way(name, worker, rank, small);
 	else if (f->holds == STATE)
 		ck_state(name, worker, rank, small);
+	else if (f->holds == WINDOW)
+		ck_window(name, worker, rank, small);
 }
 
 /* The parsed text says what the structs say. */

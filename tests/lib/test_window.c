@@ -221,6 +221,26 @@ START_TEST(dense)
 }
 END_TEST
 
+/* What is left of a path whose end is lost is what another one has used. */
+START_TEST(dense_shared)
+{
+	struct kvr_worker f = facts_of(KVR_WINDOW_DENSE, 2);
+
+	f.capacity_tokens = 20;
+	f.window_layers = 100;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
+	finish(reserve(0, "systaaaa", 1), 2);
+	finish(reserve(0, "systbbbbbbb", 3), 4);
+	say("systaaaaX");
+	ck_assert_uint_eq(overlap(0, k->region->clock), 6);
+	ck_reuse(0, "systaaaaX", 4);
+	ck_reuse(0, "systbbbbbbbX", 11);
+	finish(reserve(0, "uvwxyz", 5), 6);
+	ck_reuse(0, "systaaaaX", 0);
+	ck_reuse(0, "uvwxyzX", 6);
+}
+END_TEST
+
 /* A small memory of tails forgets them before the blocks are evicted. */
 START_TEST(dual)
 {
@@ -282,7 +302,7 @@ START_TEST(facts)
 	ck_assert_mem_eq(&f, &g, sizeof(f));
 	f.window_layers = 10001;
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_EINVAL);
-	f = facts_of(KVR_WINDOW_DUAL + 1, 1);
+	f = facts_of(KVR_WINDOW_LEARN + 1, 1);
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_EINVAL);
 	f = facts_of(KVR_WINDOW_BOUNDARY, 0);
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_EINVAL);
@@ -321,12 +341,15 @@ START_TEST(damaged)
 	ck_assert_uint_eq(h->flags & ENTRY_MARKED, 0);
 	h->flags |= ENTRY_MARKED;
 	ck_assert_int_eq(kvr_check(k), KVR_ECORRUPT);
-	h->flags &= (uint8_t)~ENTRY_MARKED;
-	s->window.mode = KVR_WINDOW_DUAL + 1;
+	h->flags ^= ENTRY_MARKED | ENTRY_WHOLE;
+	ck_assert_int_eq(kvr_check(k), KVR_ECORRUPT);
+	h->flags &= (uint8_t)~ENTRY_WHOLE;
+	s->window.mode = KVR_WINDOW_LEARN + 1;
 	ck_assert_int_eq(kvr_check(k), KVR_EINEXACT);
 	worker_mend(k);
 	ck_assert_uint_eq(s->window.mode, KVR_WINDOW_FULL);
-	s->window.mode = KVR_WINDOW_BOUNDARY;
+	ck_assert_uint_eq(s->window.in_force, KVR_WINDOW_FULL);
+	s->window.mode = s->window.in_force = KVR_WINDOW_BOUNDARY;
 	worker_recount(k, id_slot(id[0]));
 	region_sound();
 }
@@ -337,7 +360,7 @@ START_TEST(damaged_sums_end)
 {
 	struct slot *s = slot_at(k, id_slot(id[0])), before = *s;
 
-	s->window.mode = KVR_WINDOW_DENSE;
+	s->window.in_force = KVR_WINDOW_DENSE;
 	s->window.tokens = UINT32_MAX;
 	s->window.layers = UINT16_MAX;
 	s->leases = 1U << 31;
@@ -528,6 +551,7 @@ suite_window(void)
 	tcase_add_test(t, short_paths);
 	tcase_add_test(t, interval_and_alignment);
 	tcase_add_test(t, dense);
+	tcase_add_test(t, dense_shared);
 	tcase_add_test(t, dual);
 	tcase_add_test(t, tails_take_room);
 	tcase_add_test(t, facts);

@@ -229,7 +229,7 @@ all_sequences(const struct op *alphabet, size_t letters)
 {
 	struct ops_config c = { .name = "smallest", .block_size = 1,
 	    .ttl = 8, .workers = 2, .alphabet = 2, .scopes = 1,
-	    .region_bytes = 12 << 10 };
+	    .region_bytes = (12 << 10) + 256 };
 	struct op ops[LONGEST + PROBES];
 	size_t percent = (size_t)test_amount(100);
 	size_t length = percent > 50 ? LONGEST : percent > 5 ? 4 : 3;

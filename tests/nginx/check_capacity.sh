@@ -131,11 +131,15 @@ windows_told()
 	no_errors 'with windows'
 	server_list="server $first; server $second;
 	    kvroute_server $first capacity=auto window=128
-	        window_mode=boundary;"
+	        window_mode=boundary;
+	    kvroute_server $second window=128 window_mode=auto
+	        window_layers=5;"
 	reload_nginx kvroute
 	is 'after a reload' "$(state_of "$first" window_mode) $(state_of \
 	    "$first" window) $(state_of "$second" window_mode) $(state_of \
-	    "$second" window)" 'boundary 128 full 0'
+	    "$second" window)" 'boundary 128 auto 128'
+	is 'in force' "$(state_of "$first" window_in_force) $(state_of \
+	    "$second" window_in_force)" 'boundary full'
 	settled
 }
 

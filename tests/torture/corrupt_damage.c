@@ -81,7 +81,10 @@ static const struct field slot_fields[] = {
 	FIELD(slot, last_first), FIELD(slot, prefilling),
 	FIELD(slot, completions), FIELD(slot, name),
 	FIELD(slot, dp_group), FIELD(slot, reading),
-	FIELD(slot, sequences), FIELD(slot, most), FIELD(slot, votes)
+	FIELD(slot, sequences), FIELD(slot, most), FIELD(slot, votes),
+	FIELD(slot, window.mode), FIELD(slot, window.in_force),
+	FIELD(slot, window.capacity), FIELD(slot, window.tokens),
+	FIELD(slot, window.volume[0])
 };
 static const struct field slot_doubles[] = {
 	FIELD(slot, weight), FIELD(slot, prefill_rate),

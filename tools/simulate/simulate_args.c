@@ -27,8 +27,8 @@ enum {
 	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_SILENT, O_TOLD,
 	O_DELAY, O_EVENT_LOSS, O_EVENT_REPLAY, O_BYPASS, O_COMMON_RATE,
 	O_AFFINITY, O_SEQUENCES, O_BATCH, O_READS,
-	O_ATTENTION, O_PREEMPT, O_WINDOW, O_UNAWARE, O_SLOW, O_JOIN, O_DRAIN,
-	O_KILL, O_SLO, O_REPLICAS, O_EXCHANGE, O_EXCHANGE_DELAY,
+	O_ATTENTION, O_PREEMPT, O_WINDOW, O_UNAWARE, O_LEARN, O_SLOW, O_JOIN,
+	O_DRAIN, O_KILL, O_SLO, O_REPLICAS, O_EXCHANGE, O_EXCHANGE_DELAY,
 	O_EXCHANGE_LOSS,
 	O_EXCHANGE_REPAIR, O_EXCHANGE_LATE, O_BLOCK, O_SEED, O_MEMORY, O_SPEED,
 	O_ARRIVALS, O_FORMAT, O_REPORT, O_SESSIONS, O_ACTIVE,
@@ -50,6 +50,7 @@ static const struct option long_options[] = {
 	{ "preempt", no_argument, NULL, O_PREEMPT },
 	{ "window", required_argument, NULL, O_WINDOW },
 	{ "unaware", no_argument, NULL, O_UNAWARE },
+	{ "learn", no_argument, NULL, O_LEARN },
 	{ "slow", required_argument, NULL, O_SLOW },
 	{ "join", required_argument, NULL, O_JOIN },
 	{ "drain", required_argument, NULL, O_DRAIN },
@@ -388,6 +389,9 @@ set_routers(struct simulate_options *o, int option, const char *text)
 		return true;
 	case O_UNAWARE:
 		o->unaware = true;
+		return true;
+	case O_LEARN:
+		o->learn = true;
 		return true;
 	case O_COMMON_RATE:
 		o->common_rate = true;

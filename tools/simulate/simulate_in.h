@@ -10,6 +10,7 @@
  *   simulate_exchange.c what they tell each other, late or never
  *   simulate_sums.c    ... their loads, and which leases are open
  *   simulate_past.c    engines as they were, for the delayed oracle
+ *   simulate_learn.c   modes of windows that routers have learnt
  *   simulate_events.c  what engines say of their caches, late or never
  *   simulate_change.c  workers that join, drain, die, are slow
  *   simulate_measure.c times of requests, load of workers, utilisation
@@ -83,6 +84,9 @@ struct usage {
 struct booked {
 	uint64_t requests;
 	uint64_t prefill_tokens;
+	uint32_t window_mode;    /* in force */
+	uint32_t learnt_changes; /* of it, */
+	uint64_t learnt_after;   /* the last after so many reports */
 };
 
 /* What a router holds of a request: its own, or one that it was told of. */
@@ -213,6 +217,9 @@ int routers_make(struct simulation *s, const struct kvr_options *region);
 void routers_free(struct simulation *s);
 struct held *held_by(const struct simulation *s, uint32_t router, size_t ride);
 /* Books, frees, ... what the notice says: not SUMS, not ROLL. */
+/* After a report on a request of the worker. */
+int learnt_note(const struct simulation *s, struct router *router,
+    uint32_t worker);
 int router_hear(struct simulation *s, uint32_t router, struct kvr_prompt *p,
     const struct notice *n);
 /* Records the prefix of an OPEN, and no load. */

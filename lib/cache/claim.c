@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * claim.c - what was predicted when a lease was opened: its second cell.
+ */
+#include "claim.h"
+
+#include "affinity.h"
+#include "prompt.h"
+
+static uint16_t
+share_of(double share)
+{
+	return (uint16_t)(share * UINT16_MAX + 0.5);
+}
+
+void
+claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
+    const struct booking *b)
+{
+	struct claim *c = claim_at(k, cell);
+	uint64_t tokens = prompt_tokens(p);
+
+	if (tokens > UINT32_MAX) /* no engine takes such a prompt */
+		tokens = UINT32_MAX;
+	write_once_zeros(c, sizeof(*c));
+	write_once(c->tokens, (uint32_t)tokens);
+	write_once(c->predicted, (uint32_t)(b->cached < tokens ? b->cached
+	    : tokens));
+	write_once(c->full, share_of(b->record ? b->ideas.full : 0));
+	write_once(c->ends, share_of(b->ideas.ends));
+	write_once(c->dense, share_of(b->ideas.dense));
+	write_once(c->volume, slot_at(k, b->slot)->volume);
+	write_once(c->overlap, b->record ? b->overlap : 0);
+	write_once(c->active, b->active);
+	write_once(c->prompt, p->blocks);
+	write_once(
+	    c->tail, p->units > (uint64_t)p->blocks * p->rule.block_size);
+	write_once(c->session, (uint32_t)b->session);
+	write_once(c->ttl_ms, affinity_ttl_ms(b->session_ttl));
+	write_once(c->promised, share_of(b->promised));
+}

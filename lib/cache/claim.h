@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * claim.h - what was predicted when a lease was opened.
+ */
+#ifndef KVR_CLAIM_H
+#define KVR_CLAIM_H
+
+#include "lease.h"
+
+/* Call it before anything of the request is recorded. */
+void claim_make(struct kvr *k, uint32_t cell, const struct kvr_prompt *p,
+    const struct booking *b);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_claim.c - what a lease keeps of what was predicted for it.
+ */
+#include "claim.h"
+
+#include "cell.h"
+
+#include "inner.h"
+
+static const struct claim *
+claim_of(const struct booking *b, uint32_t *cell)
+{
+	*cell = cell_take(k);
+	ck_assert_uint_ne(*cell, 0);
+	claim_make(k, *cell, p, b);
+	return claim_at(k, *cell);
+}
+
+START_TEST(predicted)
+{
+	struct booking b = { .cached = 3, .overlap = 3, .active = 2,
+	    .record = true, .promised = 1,
+	    .ideas = { .full = 0.75, .ends = 0.5, .dense = 0 } };
+	const struct claim *c;
+	uint32_t cell;
+
+	say("abcd");
+	c = claim_of(&b, &cell);
+	ck_assert_uint_eq(c->tokens, 4);
+	ck_assert_uint_eq(c->prompt, 4);
+	ck_assert_uint_eq(c->predicted, 3);
+	ck_assert_uint_eq(c->overlap, 3);
+	ck_assert_uint_eq(c->active, 2);
+	ck_assert_uint_eq(c->promised, UINT16_MAX);
+	ck_assert_uint_eq(c->full, 49151);
+	ck_assert_uint_eq(c->ends, 32768);
+	ck_assert_uint_eq(c->dense, 0);
+	cell_give(k, cell);
+}
+END_TEST
+
+/* No more than the prompt is predicted; what is not recorded is compared with
+   nothing. */
+START_TEST(bounded)
+{
+	struct booking b = { .cached = UINT64_MAX, .overlap = 3,
+	    .ideas = { .full = 1, .ends = 1, .dense = 1 } };
+	const struct claim *c;
+	uint32_t cell;
+
+	say("abcd");
+	c = claim_of(&b, &cell);
+	ck_assert_uint_eq(c->predicted, 4);
+	ck_assert_uint_eq(c->overlap, 0);
+	ck_assert_uint_eq(c->full, 0);
+	cell_give(k, cell);
+}
+END_TEST
+
+/* Of a prompt that no engine takes, as much as there is room for. */
+START_TEST(far_too_long)
+{
+	struct booking b = { .cached = UINT64_MAX, .record = true };
+	const struct claim *c;
+	uint64_t units = p->units;
+	uint32_t cell;
+
+	say("abcd");
+	p->units = UINT64_C(1) << 40;
+	c = claim_of(&b, &cell);
+	p->units = units;
+	ck_assert_uint_eq(c->tokens, UINT32_MAX);
+	ck_assert_uint_eq(c->predicted, UINT32_MAX);
+	cell_give(k, cell);
+}
+END_TEST
+
+Suite *suite_claim(void);
+
+Suite *
+suite_claim(void)
+{
+	Suite *s = suite_create("claim");
+	TCase *t = small_case(s, "claim");
+
+	tcase_add_test(t, predicted);
+	tcase_add_test(t, bounded);
+	tcase_add_test(t, far_too_long);
+	return s;
+}
