@@ -219,6 +219,23 @@ START_TEST(not_dense)
 }
 END_TEST
 
+/* An engine that has lost what is young, too, is none; nor is it anything. */
+START_TEST(lost)
+{
+	uint32_t i;
+
+	learns(600, 500, 0);
+	found("shown", 0, 0);
+	found("shownX", 5, 1);
+	dense_turns(120, 0, 0);
+	ck_assert_uint_eq(mode_now(), KVR_WINDOW_FULL);
+	learns(0, 500, 0);
+	for (i = 0; i < 20; i++)
+		turn(i, 0);
+	ck_assert(worker_stats(0).window_ends_reports == 0);
+}
+END_TEST
+
 /* A dense cache that turns out to hold more is none. */
 START_TEST(no_longer_dense)
 {
@@ -438,6 +455,7 @@ suite_window_learn(void)
 	tcase_add_test(t, no_evidence);
 	tcase_add_test(t, dense);
 	tcase_add_test(t, not_dense);
+	tcase_add_test(t, lost);
 	tcase_add_test(t, no_longer_dense);
 	tcase_add_test(t, restarts);
 	tcase_add_test(t, forgotten);
