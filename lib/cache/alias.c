@@ -257,6 +257,10 @@ alias_drop(struct kvr *k, uint32_t alias)
 
 	if (alias == 0 || alias_children(a) != 0 || dead(k, a))
 		return;
+	if (a->life == 0) {
+		region_break(k); /* it is free: its child was in a ring */
+		return;
+	}
 	if (a->parent != 0 && !alias_inner(p))
 		write_once(p->children, p->children - 1);
 	sub_once(stream_at(k, a->worker)->aliases, 1);
