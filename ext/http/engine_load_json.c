@@ -8,7 +8,7 @@
  *
  * The last iteration that says how many requests are active counts, if the list
  * is whole. What YAJL keeps of a token cut in two is at most all of the text,
- * which who reads it bounds.
+ * which its reader bounds.
  */
 #include "engine_load_in.h"
 

@@ -7,7 +7,7 @@
  *         ^~~~~~~~~~~~~~~~~ again: values of a list
  *
  * Values are views of the text: nothing is decoded or copied. What is passed
- * over is only checked for its quotes, brackets and commas; who uses a view
+ * over is only checked for its quotes, brackets and commas; what uses a view
  * has it read by a parser.
  */
 #ifndef KVROUTE_REPLY_JSON_H

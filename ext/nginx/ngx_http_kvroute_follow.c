@@ -18,7 +18,7 @@
  *
  * An address that is back before that, since an engine was not ready for a
  * while or since a name has more addresses than an answer, has its record
- * still. Nobody is sent there meanwhile: it is no peer.
+ * still. No request goes there meanwhile: it is no peer.
  *
  * A peer may be freed as soon as nginx's lock is released and no request has
  * it. So all that is needed of it is copied, also by a request that has it.

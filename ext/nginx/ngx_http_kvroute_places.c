@@ -11,7 +11,7 @@
  * together: at worst a request waits until the next look, some 10 ms.
  *
  * A place counts only while its process looks at it. For the order that is
- * YIELD_MS, so that one which is stopped holds nobody up for long; for the
+ * YIELD_MS, so that one which is stopped delays no other for long; for the
  * bound it is STALE_MS, after which it is taken for dead, and may be taken
  * over.
  * Processes of before a reload count, but have servers of their own.
@@ -78,7 +78,7 @@ place_claim(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_queue_t *place,
 
 	if (counts(place, now) && pid != (ngx_atomic_uint_t)ngx_pid)
 		return false;
-	/* A beat first: it must not be taken for that of who was there. */
+	/* A beat first: it must not be taken for that of the process before. */
 	place->beat = now;
 	if (!ngx_atomic_cmp_set(&place->pid, pid, (ngx_atomic_uint_t)ngx_pid))
 		return false;

@@ -96,7 +96,7 @@ polled_of(ngx_http_kvroute_poll_t *poll, uint32_t rank, uint64_t id)
 	return NULL;
 }
 
-/* Nobody's, or that of a worker that is gone. */
+/* Free, or that of a worker that is gone. */
 static bool
 is_free(ngx_http_kvroute_srv_conf_t *up, const ngx_http_kvroute_polled_t *p)
 {

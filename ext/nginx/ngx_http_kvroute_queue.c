@@ -25,9 +25,9 @@
  *   process 1   plain   a c f          others   B        "oldest a, wants B's"
  *   process 2   plain   d e            others            "oldest d"
  *
- * Each process wakes its own. Nobody overtakes: a plain request goes only if no
+ * Each process wakes its own. None overtakes: a plain request goes only if no
  * other process has an older one, and a worker that is wanted is full for all
- * that came later. ngx_http_kvroute_places.c tells who waits elsewhere.
+ * that came later. ngx_http_kvroute_places.c tells what waits elsewhere.
  */
 #include "ngx_http_kvroute.h"
 
@@ -419,7 +419,7 @@ began(ngx_queue_t *q)
 	return ngx_http_kvroute_waiter(q)->wait.began;
 }
 
-/* Wakes whoever there is room for, the oldest first. */
+/* Wakes those there is room for, the oldest first. */
 static void
 wake_some(ngx_http_kvroute_srv_conf_t *up)
 {

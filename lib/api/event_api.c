@@ -61,8 +61,8 @@ batch_get(const struct kvr *k, uint64_t worker,
 }
 
 /*
- * Is there room for the names of its first piece? If its worker's last ones end with it, they end
- * before, as they may have to be reclaimed for it.
+ * Is there room for the names of its first piece? If its worker's last ones end
+ * with it, they end before, as they may have to be reclaimed for it.
  */
 static bool
 room(struct kvr *k, uint32_t slot, const struct event_batch *b,

@@ -42,12 +42,11 @@
  *
  * UNCOUNTED is a stream if its sums do not say what the cache holds: something
  * was lost, blocks that are present are announced again, or blocks have several
- * sizes. Then a capacity that was found before stays, and nothing else is
- * counted, until all is dropped.
+ * sizes. Then a capacity found before stays, and nothing else counts until all
+ * is dropped.
  *
- * The sums of a batch are made without the lock, so the lock is held for a
- * constant time, however many blocks there are. Where blocks are known by name,
- * a long batch is taken in pieces: event_piece.c.
+ * The sums are made without the lock, which is held for a constant time. Where
+ * blocks are known by name, a long batch is taken in pieces: event_piece.c.
  */
 #include "event.h"
 
@@ -512,13 +511,9 @@ event_take(struct kvr *k, uint32_t slot, const struct stream *before,
 		return false;
 	if (taken && (b->head.flags & KVR_BATCH_PAST) == 0 && counted(&s))
 		age(k, slot, sum->volume);
-	if (taken) {
-		struct event_batch piece = event_piece(b, 0);
-
-		hold_apply(k, slot, &piece, now);
-		event_pause(k, slot, b, outcome == KVR_EVENTS_RESTARTED ? 0
-		    : before->last);
-	}
+	if (taken)
+		event_first(k, slot, b, outcome == KVR_EVENTS_RESTARTED ? 0
+		    : before->last, now);
 	settle(k, slot, known);
 	return taken;
 }
@@ -606,8 +601,7 @@ possible(const struct stream *s)
 		return false;
 	if (s->state == KVR_EVENTS_OFF)
 		return struct_known(s, sizeof(*s), 0);
-	return s->state == KVR_EVENTS_DEGRADED || s->next > 0 ||
-	    s->pieces > 0;
+	return s->state == KVR_EVENTS_DEGRADED || (s->next | s->pieces) > 0;
 }
 
 bool

@@ -236,11 +236,13 @@ stream_of(const struct kvr *k, uint32_t slot)
 }
 
 void
-event_pause(struct kvr *k, uint32_t slot, const struct event_batch *b,
-    uint64_t last)
+event_first(struct kvr *k, uint32_t slot, const struct event_batch *b,
+    uint64_t last, int64_t now)
 {
 	struct stream *s = stream_of(k, slot);
+	struct event_batch piece = event_piece(b, 0);
 
+	hold_apply(k, slot, &piece, now);
 	if (b->n_pieces < 2 || !hold_tracks(k, slot))
 		return;
 	put_once(s->next, b->head.seq);

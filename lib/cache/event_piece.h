@@ -26,11 +26,11 @@ struct event_batch event_piece(const struct event_batch *b, uint64_t i);
 bool event_begun(const struct stream *s, const struct event_batch *b,
     bool same);
 /*
- * The first piece is applied: the batch does not count as taken while there are
+ * Applies the first piece. The batch does not count as taken while there are
  * more. last: the digest of the one before.
  */
-void event_pause(struct kvr *k, uint32_t slot, const struct event_batch *b,
-    uint64_t last);
+void event_first(struct kvr *k, uint32_t slot, const struct event_batch *b,
+    uint64_t last, int64_t now);
 /* Applies the next one of a batch that was begun. */
 void event_go_on(struct kvr *k, uint32_t slot, const struct event_batch *b,
     int64_t now);

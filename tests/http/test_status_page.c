@@ -25,7 +25,7 @@ read_file(const char *path, char *to)
 	ck_assert_int_eq(fclose(f), 0);
 }
 
-/* The page, but for who answers it. */
+/* The page, but for what answers it. */
 static void
 page_write(void)
 {

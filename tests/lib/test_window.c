@@ -221,7 +221,7 @@ START_TEST(dense)
 }
 END_TEST
 
-/* What is left of a path whose end is lost is what another one has used. */
+/* What is left of a path with a lost end is what another one has used. */
 START_TEST(dense_shared)
 {
 	struct kvr_worker f = facts_of(KVR_WINDOW_DENSE, 2);
