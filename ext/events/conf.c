@@ -179,6 +179,20 @@ mode(struct parse *p, json_object *value, struct conf_stream *s)
 		    "kv_cache_report_mode is");
 }
 
+static void
+sliding(struct parse *p, json_object *value, struct conf_stream *s)
+{
+	const char *name = json_object_get_string(value);
+
+	if (name != NULL && strcmp(name, "learn") == 0)
+		s->sliding = CONF_SLIDING_LEARN;
+	else if (name != NULL && strcmp(name, "leave") == 0)
+		s->sliding = CONF_SLIDING_LEAVE;
+	else
+		wrong(p, "\"sliding\" is learn or leave: whether windows "
+		    "that the engine tells of are set in the region");
+}
+
 static bool
 text_field(struct parse *p, const char *key, json_object *value,
     struct conf_stream *s)
@@ -217,6 +231,8 @@ field(struct parse *p, const char *key, json_object *value,
 		engine(p, value, s);
 	else if (strcmp(key, "mode") == 0)
 		mode(p, value, s);
+	else if (strcmp(key, "sliding") == 0)
+		sliding(p, value, s);
 	else if (strcmp(key, "rank") == 0)
 		s->rank = (uint32_t)number(p, key, value, 0, INT32_MAX);
 	else if (strcmp(key, "ranks") == 0)

@@ -108,6 +108,7 @@ decoder_read(struct decoder *d, const void *bytes, size_t n,
 		d->n_ids = n_ids;
 	}
 	batch_show(&d->batch, out);
+	out->sliding = d->drop.sliding;
 	return verdict;
 }
 

@@ -18,6 +18,17 @@ learn(struct drop *d, const struct event *e)
 	*(e->attention == EVENT_FULL ? &d->full : &d->other) |= bit;
 }
 
+/* The events themselves are dropped. A state of Mamba is a window of 1. */
+static void
+learn_sliding(struct drop *d, const struct event *e)
+{
+	const uint64_t window = e->attention == EVENT_STATE ? 1 :
+	    e->attention == EVENT_SLIDING ? e->window : 0;
+
+	if (window > d->sliding)
+		d->sliding = window;
+}
+
 /* Removals have a group, but do not say what it is. */
 static bool
 group_counts(const struct drop *d, const struct event *e)
@@ -56,10 +67,14 @@ window_counts(struct drop *d, const struct decode_options *options,
 void
 drop_announce(struct drop *d, uint64_t window)
 {
+	const uint64_t largest = window > d->window ? window : d->window;
+	const uint64_t other = window > d->window ? d->window : window;
+
 	if (d->begun)
 		return;
-	if (window > d->window)
-		d->window = window;
+	if (other < largest && other > d->sliding)
+		d->sliding = other;
+	d->window = largest;
 	d->announced = true;
 }
 
@@ -80,6 +95,7 @@ drop_judge(struct drop *d, const struct decode_options *options,
 	    e->kind != EVENT_MOVED)
 		return DROP_NONE;
 	learn(d, e);
+	learn_sliding(d, e);
 	if (!window_counts(d, options, e) || !group_counts(d, e))
 		reason = DROP_GROUP;
 	else if (!tier_counts(e))

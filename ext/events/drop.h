@@ -12,6 +12,7 @@
 struct drop {
 	uint64_t full, other; /* groups 0 to 63, by what their events said */
 	uint64_t window;      /* the largest announced, or else seen */
+	uint64_t sliding;     /* the largest of layers that slide; 0: none */
 	bool announced, begun;
 	uint32_t block_size;
 };

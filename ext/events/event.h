@@ -96,6 +96,8 @@ struct event_batch {
 	uint64_t time;       /* milliseconds of the epoch; 0: not said */
 	uint64_t publisher;  /* Dynamo's envelope */
 	uint64_t sequence;   /* the same */
+	uint64_t sliding;    /* tokens of the largest window of layers that
+	                        slide, as far as the engine has said; 0 */
 	size_t n;
 	const struct event *events;
 	const uint64_t *hashes;

@@ -41,6 +41,7 @@ same_stream(const struct conf_stream *a, const struct conf_stream *b)
 
 	c.entry = b->entry;
 	c.full = b->full;
+	c.sliding = b->sliding;
 	memcpy(c.model, b->model, sizeof(c.model));
 	return memcmp(&c, b, sizeof(c)) == 0;
 }

@@ -328,12 +328,49 @@ took(struct target *t, const struct target_batch *batch,
 	return TARGET_APPLIED;
 }
 
+/* Whether the worker may get another window: what others tell stays. */
+static bool
+is_free(const struct target *t, const struct kvr_worker *w)
+{
+	if (t->conf->sliding == CONF_SLIDING_LEAVE ||
+	    (t->conf->sliding == CONF_SLIDING_AUTO &&
+	        w->retain == KVR_RETAIN_EVENTS))
+		return false;
+	if (w->window_mode == KVR_WINDOW_LEARN)
+		return t->window != 0 && w->window_tokens == t->window;
+	return w->window_mode == KVR_WINDOW_FULL && w->window_tokens == 0;
+}
+
+/*
+ * Before each batch, as a router that is configured anew sets the facts anew.
+ * If the lock is held for long, the next batch tries again.
+ */
+static void
+set_window(struct target *t, uint64_t sliding)
+{
+	struct kvr_worker facts = { .size = sizeof(facts) };
+
+	if (sliding == 0)
+		return;
+	t->sliding = sliding;
+	if (sliding > UINT32_MAX || t->id == 0 ||
+	    kvr_worker_get(t->k, t->id, &facts) != KVR_OK ||
+	    !is_free(t, &facts) || facts.window_tokens == sliding)
+		return;
+	facts.window_mode = KVR_WINDOW_LEARN;
+	facts.window_tokens = (uint32_t)sliding;
+	if (kvr_worker_set(t->k, t->id, &facts) == KVR_OK)
+		t->window = (uint32_t)sliding;
+}
+
 enum target_outcome
 target_apply(struct target *t, const struct target_batch *batch)
 {
 	struct kvr_event_result result;
 	struct call call;
 
+	if (batch->events != NULL)
+		set_window(t, batch->events->sliding);
 	if (!translate_all(t, batch, &call)) {
 		t->error = KVR_ENOMEM;
 		t->counts.errors++;

@@ -38,6 +38,8 @@ struct target {
 	uint64_t id;         /* 0: the region has no such worker */
 	uint64_t next;       /* number that the region expects */
 	uint32_t state;      /* enum kvr_events_state */
+	uint64_t sliding;    /* window that the engine slides; 0: not said */
+	uint32_t window;     /* that the worker was given for it; 0: none */
 	enum target_life life;
 	int error;           /* the latest of the library */
 	struct kvr_scope scope;

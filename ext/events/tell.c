@@ -141,6 +141,8 @@ put_row(FILE *out, const struct tell_row *r, int64_t now)
 		    (now - r->heard) / 1000000);
 	if (r->lag_known)
 		fprintf(out, ", \"lag_ms\": %" PRId64, r->lag);
+	if (r->target->sliding != 0)
+		fprintf(out, ", \"sliding\": %" PRIu64, r->target->sliding);
 	put_counters(out, r);
 	fputs(" }", out);
 }

@@ -92,6 +92,17 @@ all_counted()
 	case " $(each capacity_tokens) " in *' 0 '*) return 1 ;; esac
 }
 
+windows()
+{
+	status /json | jq -r '[.upstreams[0].workers[]
+	    | "\(.window_mode) \(.window)"] | unique | join(", ")'
+}
+
+windows_are()
+{
+	[ "$(windows)" = "$1" ]
+}
+
 byte_mode()
 {
 	round=0
@@ -125,13 +136,16 @@ byte_mode()
 	until_true 60 drained || echo "not drained: $(each next), not $next"
 	is 'complete after a restart' "$(in_state complete)" 4
 	is restarts "$(metric kvroute_worker_events_restarts_total)" 1
+	# What they tell of a second group is set, and learnt from reports.
+	until_true 60 windows_are 'auto 512' || echo "windows: $(windows)"
 }
 
 setup_begin
 trap fleet_end EXIT
 mkdir -m 777 "$work/out"
 start_engines 4 --scale 0.01 --capacity 8192 --publish none \
-    --events "ipc://$work/pub" --events-replay "ipc://$work/back"
+    --events "ipc://$work/pub" --events-replay "ipc://$work/back" \
+    --events-window 512
 kvroute_options="path=$work/out/index size=8m"
 start_nginx kvroute
 write_daemon_conf

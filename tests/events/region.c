@@ -9,6 +9,8 @@
  *   region FILE reset WORKER:RANK
  *   region FILE off WORKER:RANK       ends its stream
  *   region FILE state WORKER:RANK     prints how its events stand
+ *   region FILE window WORKER:RANK    prints its sliding window, if one is
+ *                                     learnt
  *   region FILE running WORKER:RANK   prints how many requests it has
  *   region FILE routed WORKER:RANK    and how many were routed there
  *   region FILE workers               prints their names
@@ -97,6 +99,16 @@ state(uint64_t id)
 }
 
 static void
+window(uint64_t id)
+{
+	struct kvr_worker w = { .size = sizeof(w) };
+
+	must(kvr_worker_get(k, id, &w), "facts");
+	printf("%" PRIu32 "\n", w.window_mode == KVR_WINDOW_LEARN ?
+	    w.window_tokens : 0);
+}
+
+static void
 requests(uint64_t id, bool all)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
@@ -177,6 +189,8 @@ obey(const char *what, char *worker)
 		must(kvr_events_off(k, find(worker)), what);
 	else if (strcmp(what, "state") == 0)
 		state(find(worker));
+	else if (strcmp(what, "window") == 0)
+		window(find(worker));
 	else if (strcmp(what, "running") == 0)
 		requests(find(worker), false);
 	else if (strcmp(what, "routed") == 0)

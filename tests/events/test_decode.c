@@ -165,6 +165,29 @@ START_TEST(v5_a_sliding_group_is_sparse)
 }
 END_TEST
 
+static uint64_t
+slides_in(const char *name)
+{
+	unsigned char *bytes;
+	size_t n;
+
+	bytes = vector_bytes(vector_hex(name), &n);
+	ck_assert_int_eq(read_bytes(bytes, n), DECODE_GOOD);
+	free(bytes);
+	return batch.sliding;
+}
+
+/* What is dropped tells the window, once and for all, up to a restart. */
+START_TEST(windows_that_slide)
+{
+	ck_assert_uint_eq(slides_in("v1"), 0);
+	ck_assert_uint_eq(slides_in("v5"), 5);
+	ck_assert_uint_eq(slides_in("v1"), 5);
+	decoder_restart(decoder);
+	ck_assert_uint_eq(slides_in("v1"), 0);
+}
+END_TEST
+
 START_TEST(v6_signed_hashes)
 {
 	ck_vector("v6",
@@ -532,6 +555,20 @@ stored_by(unsigned group, const char *kind)
 	packer_text(&pack, kind);
 }
 
+/* Of a kind with a window of its own, but no size, nothing is known. */
+START_TEST(a_state_is_a_window_of_1)
+{
+	begin(1);
+	stored_by(1, "sliding_window");
+	ck_packed("  dropped group 1\n");
+	ck_assert_uint_eq(batch.sliding, 0);
+	begin(1);
+	stored_by(2, "mamba");
+	ck_packed("  dropped group 1\n");
+	ck_assert_uint_eq(batch.sliding, 1);
+}
+END_TEST
+
 #define GONE "  removed 0000000000000001 tier device"
 
 /* What a dropped event has put into the arrays is taken back. */
@@ -858,6 +895,32 @@ START_TEST(trt_only_the_largest_window)
 }
 END_TEST
 
+static uint64_t
+slides(const char *text)
+{
+	decoder_free(decoder);
+	decoder = NULL;
+	ck_json(text, "");
+	return batch.sliding;
+}
+
+/* All but the largest, of which again the largest. */
+START_TEST(trt_windows_that_slide)
+{
+	trt();
+	ck_assert_uint_eq(slides("[" TRT(0, 512, "\"type\":\"created\"") "]"),
+	    0);
+	ck_assert_uint_eq(slides("[" TRT(0, 512, "\"type\":\"created\"") ","
+	    TRT(1, 512, "\"type\":\"created\"") "]"), 0);
+	ck_assert_uint_eq(slides("[" TRT(0, 128, "\"type\":\"created\"") ","
+	    TRT(1, 4096, "\"type\":\"created\"") ","
+	    TRT(2, 512, "\"type\":\"created\"") "]"), 512);
+	ck_assert_uint_eq(slides("[" TRT(0, 4096, "\"type\":\"created\"") ","
+	    TRT(1, 512, "\"type\":\"created\"") ","
+	    TRT(2, 128, "\"type\":\"created\"") "]"), 512);
+}
+END_TEST
+
 START_TEST(trt_window_told)
 {
 	trt();
@@ -1117,6 +1180,7 @@ suite_decode(void)
 	tcase_add_test(t, v3_maps);
 	tcase_add_test(t, v4_wide_hashes);
 	tcase_add_test(t, v5_a_sliding_group_is_sparse);
+	tcase_add_test(t, windows_that_slide);
 	tcase_add_test(t, v6_signed_hashes);
 	tcase_add_test(t, v7_salt_in_the_host);
 	tcase_add_test(t, v8_metadata_where_others_have_an_adapter);
@@ -1135,6 +1199,7 @@ suite_decode(void)
 	tcase_add_test(t, a_text_after_a_parent_is_no_salt);
 	tcase_add_test(t, maps_of_later_releases);
 	tcase_add_test(t, too_few_tokens_are_none);
+	tcase_add_test(t, a_state_is_a_window_of_1);
 	tcase_add_test(t, a_dropped_event_leaves_nothing);
 	tcase_add_test(t, group_0_until_one_is_learnt_to_be_full);
 	tcase_add_test(t, tiers_that_others_share);
@@ -1153,6 +1218,7 @@ suite_decode(void)
 	tcase_add_test(t, trt_stored_moved_removed);
 	tcase_add_test(t, trt_blocks_that_are_no_list);
 	tcase_add_test(t, trt_only_the_largest_window);
+	tcase_add_test(t, trt_windows_that_slide);
 	tcase_add_test(t, trt_window_told);
 	tcase_add_test(t, trt_partial_blocks);
 	tcase_add_test(t, trt_the_size_of_a_whole_block);

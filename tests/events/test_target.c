@@ -125,6 +125,84 @@ START_TEST(a_copy_in_the_host_counts_there)
 }
 END_TEST
 
+/* ----------------------------------------------------- sliding windows --- */
+
+/* A batch of an engine with that window; then the facts. */
+static struct kvr_worker
+slides(uint64_t window)
+{
+	const struct event_batch all = { .sliding = window };
+	const struct target_batch batch = { .events = &all,
+	    .seq = target.next };
+	struct kvr_worker w = { .size = sizeof(w) };
+
+	ck_assert_int_eq(target_apply(&target, &batch), TARGET_APPLIED);
+	ck_assert_int_eq(kvr_worker_get(k, target.id, &w), KVR_OK);
+	return w;
+}
+
+static void
+tell(uint32_t retain, uint32_t mode, uint32_t window)
+{
+	struct kvr_worker w;
+
+	ck_assert_int_eq(kvr_worker_init(&w, sizeof(w)), KVR_OK);
+	w.retain = retain;
+	w.window_mode = mode;
+	w.window_tokens = window;
+	ck_assert_int_eq(kvr_worker_set(k, target.id, &w), KVR_OK);
+}
+
+static void
+ck_window(struct kvr_worker w, uint32_t mode, uint32_t window)
+{
+	ck_assert_uint_eq(w.window_mode, mode);
+	ck_assert_uint_eq(w.window_tokens, window);
+}
+
+/* Again after others have set the facts anew, and a larger one of its own. */
+START_TEST(a_window_is_learnt)
+{
+	ck_window(slides(0), KVR_WINDOW_FULL, 0);
+	ck_window(slides(512), KVR_WINDOW_LEARN, 512);
+	tell(KVR_RETAIN_AUTO, KVR_WINDOW_FULL, 0);
+	ck_window(slides(512), KVR_WINDOW_LEARN, 512);
+	ck_window(slides(1024), KVR_WINDOW_LEARN, 1024);
+	ck_window(slides(0), KVR_WINDOW_LEARN, 1024);
+	ck_assert_uint_eq(target.sliding, 1024);
+}
+END_TEST
+
+START_TEST(a_window_that_is_told_stays)
+{
+	tell(KVR_RETAIN_AUTO, KVR_WINDOW_DENSE, 128);
+	ck_window(slides(512), KVR_WINDOW_DENSE, 128);
+	tell(KVR_RETAIN_AUTO, KVR_WINDOW_LEARN, 128);
+	ck_window(slides(512), KVR_WINDOW_LEARN, 128);
+	tell(KVR_RETAIN_AUTO, KVR_WINDOW_FULL, 128);
+	ck_window(slides(512), KVR_WINDOW_FULL, 128);
+}
+END_TEST
+
+START_TEST(a_window_that_is_none)
+{
+	ck_window(slides((UINT64_C(1) << 32) + 7), KVR_WINDOW_FULL, 0);
+	ck_window(slides(UINT32_MAX), KVR_WINDOW_LEARN, UINT32_MAX);
+}
+END_TEST
+
+START_TEST(a_window_that_is_not_wanted)
+{
+	tell(KVR_RETAIN_EVENTS, KVR_WINDOW_FULL, 0);
+	ck_window(slides(512), KVR_WINDOW_FULL, 0);
+	conf.sliding = CONF_SLIDING_LEARN;
+	ck_window(slides(512), KVR_WINDOW_LEARN, 512);
+	tell(KVR_RETAIN_AUTO, KVR_WINDOW_FULL, 0);
+	conf.sliding = CONF_SLIDING_LEAVE;
+	ck_window(slides(512), KVR_WINDOW_FULL, 0);
+}
+END_TEST
+
 /* -------------------------------------- blocks smaller than the index's --- */
 
 /* The same worker, by name, in a region with blocks of 8 tokens. */
@@ -240,6 +318,10 @@ suite_target(void)
 	tcase_add_test(t, a_place_without_tokens);
 	tcase_add_test(t, a_move_between_tiers_changes_no_count);
 	tcase_add_test(t, a_copy_in_the_host_counts_there);
+	tcase_add_test(t, a_window_is_learnt);
+	tcase_add_test(t, a_window_that_is_told_stays);
+	tcase_add_test(t, a_window_that_is_none);
+	tcase_add_test(t, a_window_that_is_not_wanted);
 	tcase_add_test(t, sglang_in_larger_blocks);
 	tcase_add_test(t, sglang_with_a_salt_in_larger_blocks);
 	suite_add_tcase(s, t);
