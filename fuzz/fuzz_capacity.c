@@ -47,6 +47,9 @@ look(const struct capacity *c)
 	MUST(c->tokens <= CAPACITY_TOKENS_MAX);
 	MUST(c->block_tokens <= CAPACITY_BLOCK_MAX);
 	MUST(c->sequences <= CAPACITY_SEQUENCES_MAX);
+	MUST(c->window <= CAPACITY_WINDOW_MAX);
+	MUST(c->window_tokens <= CAPACITY_TOKENS_MAX);
+	MUST(c->tokens != 0 || (c->window == 0 && c->window_tokens == 0));
 	MUST(c->kind != CAPACITY_OTHER || c->tokens == 0);
 	MUST(c->block_tokens == 0 || c->kind != CAPACITY_VLLM ||
 	    c->tokens != 0);
@@ -61,7 +64,8 @@ same(const struct capacity *a, const struct capacity *b, bool names)
 {
 	return a->kind == b->kind && a->tokens == b->tokens &&
 	    a->block_tokens == b->block_tokens &&
-	    a->sequences == b->sequences &&
+	    a->sequences == b->sequences && a->window == b->window &&
+	    a->window_tokens == b->window_tokens &&
 	    (!names || strcmp(a->model, b->model) == 0);
 }
 

@@ -38,6 +38,10 @@ capacity_add(struct capacity *sum, const struct capacity *later)
 		sum->block_tokens = later->block_tokens;
 	if (sum->sequences == 0)
 		sum->sequences = later->sequences;
+	if (sum->window == 0)
+		sum->window = later->window;
+	if (sum->window_tokens == 0)
+		sum->window_tokens = later->window_tokens;
 	if (sum->model[0] == '\0')
 		memcpy(sum->model, later->model, sizeof(sum->model));
 }

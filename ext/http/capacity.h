@@ -12,6 +12,12 @@
  * the text: of metrics, one label at a time is kept; of JSON, strings are cut
  * before YAJL sees them.
  *
+ * Of sliding windows the two say little. vLLM's sliding_window is "None" unless
+ * all layers slide, so it says nothing of models in which some do: their events
+ * do. SGLang (since August 2026) has the size of the memory for windows beside
+ * that of the other, as memory_usage.token_capacity_swa, but not the window.
+ * Its swa_full_tokens_ratio is there for models without windows too.
+ *
  * A number that is missing, no decimal integer ("None", null, -1, 1e9), 0 or
  * absurd is unknown.
  *
@@ -35,6 +41,7 @@ enum {
 	CAPACITY_SEQUENCES_MAX = 1 << 20
 };
 #define CAPACITY_TOKENS_MAX (UINT64_C(1) << 40)
+#define CAPACITY_WINDOW_MAX (UINT64_C(1) << 30)
 
 enum capacity_kind {
 	CAPACITY_OTHER = 0, CAPACITY_VLLM, CAPACITY_SGLANG, CAPACITY_LLAMA
@@ -45,6 +52,8 @@ struct capacity {
 	uint64_t tokens;        /* of KV cache, of one rank; 0: not known */
 	uint32_t block_tokens;  /* of the engine; 0: not known */
 	uint32_t sequences;     /* running at a time; 0: not known */
+	uint32_t window;        /* of all layers; 0: not known, or none */
+	uint64_t window_tokens; /* of the memory for windows; 0: not known */
 	char model[CAPACITY_MODEL_MAX]; /* empty: not known */
 };
 

@@ -27,7 +27,7 @@ enum metrics_place {
 
 /* What a line of vllm:cache_config_info says; 0: unknown. */
 struct metrics_line {
-	uint64_t blocks, block, tokens;
+	uint64_t blocks, block, tokens, window;
 	uint64_t rank;
 	bool other_rank;    /* the label is no rank */
 	bool states;        /* layers keep a state in place of blocks */
@@ -58,8 +58,8 @@ enum info_place {
 
 enum info_number {
 	INFO_TOKENS, INFO_PAGE, INFO_RUNNING, INFO_STATE_TOKENS,
-	INFO_STATE_ROOM, INFO_STATE_PAGE, INFO_STATE_RUNNING,
-	INFO_STATE_SEQUENCES, INFO_SLOTS, INFO_NUMBERS
+	INFO_STATE_ROOM, INFO_STATE_WINDOWS, INFO_STATE_PAGE,
+	INFO_STATE_RUNNING, INFO_STATE_SEQUENCES, INFO_SLOTS, INFO_NUMBERS
 };
 
 /* Of thinning: outside strings, in the part that is kept, or past it. */

@@ -7,7 +7,8 @@
  *          +-- internal_states --> STATES --> STATE, of the wanted rank
  *                                  (a list)     +-- the same numbers
  *                                               +-- memory_usage --> MEMORY
- *                                                     token_capacity
+ *                                                     token_capacity, and
+ *                                                     token_capacity_swa
  *
  * What a rank says about itself precedes what its server says. The text is
  * thinned first: a string passes up to an escape, or up to KEPT bytes, and a
@@ -37,6 +38,8 @@ static const struct name names[] = {
 	    INFO_STATE_TOKENS },
 	{ "memory_usage", INFO_STATE, INFO_MEMORY, 0 },
 	{ "token_capacity", INFO_MEMORY, INFO_NUMBER, INFO_STATE_ROOM },
+	{ "token_capacity_swa", INFO_MEMORY, INFO_NUMBER,
+	    INFO_STATE_WINDOWS },
 	{ "page_size", INFO_STATE, INFO_NUMBER, INFO_STATE_PAGE },
 	{ "max_running_requests", INFO_STATE, INFO_NUMBER,
 	    INFO_STATE_RUNNING },
@@ -327,10 +330,12 @@ info_end(struct info *o, struct capacity *out)
 	    CAPACITY_BLOCK_MAX);
 	out->sequences = (uint32_t)first_of(o, sequences, 4,
 	    CAPACITY_SEQUENCES_MAX);
-	if (out->tokens != 0)
+	if (out->tokens != 0) {
 		out->kind = CAPACITY_SGLANG;
-	else if (o->numbers[INFO_SLOTS] != 0)
+		out->window_tokens = o->numbers[INFO_STATE_WINDOWS];
+	} else if (o->numbers[INFO_SLOTS] != 0) {
 		out->kind = CAPACITY_LLAMA;
+	}
 	if (out->kind != CAPACITY_OTHER)
 		memcpy(out->model, o->model, sizeof(o->model));
 }

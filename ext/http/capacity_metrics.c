@@ -69,6 +69,8 @@ label_take(struct metrics *m)
 		l->tokens = number(m, CAPACITY_TOKENS_MAX);
 	} else if (named(m, "mamba_block_size")) {
 		l->states = !says(m, "None");
+	} else if (named(m, "sliding_window")) {
+		l->window = number(m, CAPACITY_WINDOW_MAX);
 	} else if (named(m, "engine")) {
 		l->rank = number(m, UINT32_MAX);
 		l->other_rank = l->rank == 0 && !says(m, "0");
@@ -92,6 +94,7 @@ line_take(struct metrics *m)
 	m->found.tokens = l->tokens;
 	if (l->tokens == 0 && !l->states)
 		m->found.tokens = product;
+	m->found.window = m->found.tokens > 0 ? (uint32_t)l->window : 0;
 	apart = product > m->found.tokens ? product - m->found.tokens :
 	    m->found.tokens - product;
 	/* One block of the pool may be reserved. */

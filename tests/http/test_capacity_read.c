@@ -92,6 +92,31 @@ START_TEST(vllm_as_it_writes)
 }
 END_TEST
 
+static uint32_t
+window_of(const char *more)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), CONFIG "{block_size=\"16\","
+	    "num_gpu_blocks=\"27000\",%s} 1.0\n", more);
+	ck_assert_uint_eq(metrics(text).tokens, 27000 * 16);
+	return metrics(text).window;
+}
+
+/* "None" is none, or those of some layers only. */
+START_TEST(window_of_all_layers)
+{
+	ck_assert_uint_eq(window_of("sliding_window=\"4096\""), 4096);
+	ck_assert_uint_eq(window_of("sliding_window=\"None\""), 0);
+	ck_assert_uint_eq(window_of("sliding_window=\"-1\""), 0);
+	ck_assert_uint_eq(window_of("sliding_window=\"1073741824\""),
+	    1 << 30);
+	ck_assert_uint_eq(window_of("sliding_window=\"1073741825\""), 0);
+	ck_assert_uint_eq(metrics(CONFIG "{block_size=\"16\","
+	    "num_gpu_blocks=\"None\",sliding_window=\"9\"} 1\n").window, 0);
+}
+END_TEST
+
 START_TEST(labels_in_any_order_with_escapes_and_blanks)
 {
 	struct capacity c = metrics(
@@ -277,6 +302,28 @@ START_TEST(sglang_in_its_variants)
 }
 END_TEST
 
+static uint64_t
+windows_of(const char *memory)
+{
+	char text[300];
+
+	snprintf(text, sizeof(text), "{\"swa_full_tokens_ratio\":0.8,"
+	    "\"token_capacity_swa\":7,\"internal_states\":[{"
+	    "\"token_capacity_swa\":8,\"memory_usage\":{%s}}]}", memory);
+	return json(text).window_tokens;
+}
+
+START_TEST(memory_for_windows)
+{
+	ck_assert_uint_eq(windows_of("\"token_capacity\":9919,"
+	    "\"token_capacity_swa\":991"), 991);
+	ck_assert_uint_eq(windows_of("\"token_capacity\":9919,"
+	    "\"token_capacity_swa\":null"), 0);
+	ck_assert_uint_eq(windows_of("\"token_capacity\":9919"), 0);
+	ck_assert_uint_eq(windows_of("\"token_capacity_swa\":991"), 0);
+}
+END_TEST
+
 START_TEST(states_of_ranks)
 {
 	static const char text[] = "{\"max_total_num_tokens\":9,"
@@ -410,13 +457,16 @@ START_TEST(facts_of_several_texts)
 {
 	struct capacity sum = { .kind = CAPACITY_VLLM, .model = "m" };
 	const struct capacity later = { .kind = CAPACITY_SGLANG, .tokens = 5,
-	    .block_tokens = 1, .sequences = 3, .model = "n" };
+	    .block_tokens = 1, .sequences = 3, .window = 6, .window_tokens = 7,
+	    .model = "n" };
 
 	capacity_add(&sum, &later);
 	ck_assert_int_eq(sum.kind, CAPACITY_VLLM);
 	ck_assert_uint_eq(sum.tokens, 5);
 	ck_assert_uint_eq(sum.block_tokens, 1);
 	ck_assert_uint_eq(sum.sequences, 3);
+	ck_assert_uint_eq(sum.window, 6);
+	ck_assert_uint_eq(sum.window_tokens, 7);
 	ck_assert_str_eq(sum.model, "m");
 	ck_assert_str_eq(capacity_kind_name(CAPACITY_VLLM), "vLLM");
 	ck_assert_str_eq(capacity_kind_name(CAPACITY_OTHER), "?");
@@ -432,6 +482,7 @@ suite_capacity_read(void)
 	TCase *t = tcase_create("metrics");
 
 	tcase_add_test(t, vllm_as_it_writes);
+	tcase_add_test(t, window_of_all_layers);
 	tcase_add_test(t, labels_in_any_order_with_escapes_and_blanks);
 	tcase_add_test(t, thousands_of_lines_before_it);
 	tcase_add_test(t, ranks_are_kept_apart);
@@ -442,6 +493,7 @@ suite_capacity_read(void)
 	t = tcase_create("json");
 	tcase_add_test(t, sglang_as_it_writes);
 	tcase_add_test(t, sglang_in_its_variants);
+	tcase_add_test(t, memory_for_windows);
 	tcase_add_test(t, states_of_ranks);
 	tcase_add_test(t, json_without_a_capacity);
 	tcase_add_test(t, json_of_another_engine);
