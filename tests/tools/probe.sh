@@ -105,6 +105,25 @@ sglang_in_json()
 	done
 }
 
+windows()
+{
+	start --capacity 4000 --block 32 --publish-window 512
+	probe 0 "$host"
+	is window "$(grep 'window  ' "$scratch/out")" '  window     512 tokens'
+	says out ' window=512 window_mode=auto;'
+	stop
+	start --capacity 4000 --publish sglang --publish-window 900
+	probe 0 "$host"
+	says out '  windows    900 tokens of memory'
+	probe 0 --format json "$host"
+	is windows "$(json '.[0] | [.window, .window_capacity]')" '[null,900]'
+	stop
+	start
+	probe 0 --format json "$host"
+	is none "$(json '.[0] | [.window, .window_capacity]')" '[null,null]'
+	stop
+}
+
 rank_that_is_not_there()
 {
 	start
@@ -168,7 +187,7 @@ wrong_options_are_told()
 
 total=0
 : > "$tally"
-for case in vllm_in_text sglang_in_json rank_that_is_not_there \
+for case in vllm_in_text sglang_in_json windows rank_that_is_not_there \
     nothing_is_published several_engines wrong_options_are_told; do
 	total=$((total + 1))
 	"$case" > "$scratch/problems" 2>&1 < /dev/null

@@ -26,7 +26,8 @@ enum {
 	O_PORT = 256, O_ENGINES, O_RANKS, O_ADDRESS, O_MODEL, O_BLOCK,
 	O_CAPACITY, O_EVICT, O_SEQUENCES, O_BATCH, O_READS, O_ATTENTION,
 	O_PREEMPT, O_PREFILL_RATE, O_DECODE_MS, O_SCALE, O_TEMPLATE, O_USAGE,
-	O_PUBLISH, O_RESPONSES, O_TOOLS, O_REASONING, O_HEADERS, O_SEED, O_FOR,
+	O_PUBLISH, O_PUBLISH_WINDOW,
+	O_RESPONSES, O_TOOLS, O_REASONING, O_HEADERS, O_SEED, O_FOR,
 	O_EVENTS, O_EVENTS_REPLAY, O_EVENTS_FORM, O_EVENTS_TOPIC,
 	O_EVENTS_KEEP, O_EVENTS_LOSE, O_EVENTS_WINDOW, O_EVENTS_FULL,
 	O_EVENTS_COPIES, O_VERBOSE, O_HELP, O_VERSION
@@ -49,6 +50,7 @@ static const char usage_text[] =
 "           [--tools N] [--reasoning]\n"
 "           [--usage value|null-for-0|null|none] [--headers early|late]\n"
 "           [--publish vllm|sglang|sglang-old|trtllm|none]\n"
+"           [--publish-window TOKENS]\n"
 "           [--responses N] [--seed N] [--for SECONDS] [--verbose]\n"
 "           [--events ENDPOINT] [--events-replay ENDPOINT]\n"
 "           [--events-form vllm|vllm-arrays|sglang|sglang-arrays]\n"
@@ -83,6 +85,8 @@ static const char help_text[] =
 "  --headers WHEN    of streams: early, or late: after prefill (early)\n"
 "  --publish HOW     the size of the cache: as vllm, sglang, sglang-old,\n"
 "                    trtllm (none, but its load) or none (vllm)\n"
+"  --publish-window N as vllm the window of all layers, as sglang the size\n"
+"                    of the memory for windows (none)\n"
 "  --responses N     kept, and as many conversations (1024)\n"
 "  --seed N          of random eviction (1) and of ids (differ in each run)\n"
 "  --for SECONDS     exit after this time\n"
@@ -120,6 +124,7 @@ static const struct option long_options[] = {
 	{ "usage", required_argument, NULL, O_USAGE },
 	{ "headers", required_argument, NULL, O_HEADERS },
 	{ "publish", required_argument, NULL, O_PUBLISH },
+	{ "publish-window", required_argument, NULL, O_PUBLISH_WINDOW },
 	{ "responses", required_argument, NULL, O_RESPONSES },
 	{ "seed", required_argument, NULL, O_SEED },
 	{ "for", required_argument, NULL, O_FOR },
@@ -360,6 +365,10 @@ set_option(struct options *o, int option, const char *text)
 		break;
 	case O_SCALE:
 		o->facts.scale = args_factor("scale", text);
+		break;
+	case O_PUBLISH_WINDOW:
+		o->facts.window = args_number("publish-window", text, 1,
+		    UINT64_C(1) << 32);
 		break;
 	case O_RESPONSES:
 		o->facts.responses = (size_t)args_number("responses", text, 0,

@@ -26,6 +26,16 @@ is_sglang(const struct server *s)
 	    s->facts->publish == PUBLISH_SGLANG_OLD;
 }
 
+/* Of windows; `none`: as the engine writes that there are none. */
+static void
+put_window(const struct server *s, struct evbuffer *body, const char *none)
+{
+	if (s->facts->window > 0)
+		evbuffer_add_printf(body, "%" PRIu64, s->facts->window);
+	else
+		evbuffer_add_printf(body, "%s", none);
+}
+
 bool
 publish_has_metrics(const struct server *s)
 {
@@ -43,14 +53,17 @@ publish_config(const struct server *s, struct evbuffer *body)
 	evbuffer_add_printf(body, "# HELP vllm:cache_config_info Information "
 	    "of the LLMEngine CacheConfig\n"
 	    "# TYPE vllm:cache_config_info gauge\n");
-	for (i = 0; i < s->facts->ranks; i++)
+	for (i = 0; i < s->facts->ranks; i++) {
 		evbuffer_add_printf(body,
 		    "vllm:cache_config_info{block_size=\"%" PRIu32 "\","
 		    "cache_dtype=\"auto\",enable_prefix_caching=\"True\","
 		    "engine=\"%" PRIu32 "\",gpu_memory_utilization=\"0.9\","
 		    "mamba_block_size=\"None\",num_cpu_blocks=\"None\","
-		    "num_gpu_blocks=\"%" PRIu64 "\",sliding_window=\"None\"}"
-		    " 1.0\n", f->block_tokens, i, f->blocks);
+		    "num_gpu_blocks=\"%" PRIu64 "\",sliding_window=\"",
+		    f->block_tokens, i, f->blocks);
+		put_window(s, body, "None");
+		evbuffer_add_printf(body, "\"} 1.0\n");
+	}
 }
 
 bool
@@ -144,12 +157,16 @@ info_put(struct link *l, struct evbuffer *body)
 	evbuffer_add_printf(body, ",\"page_size\":%" PRIu32 ","
 	    "\"max_running_requests\":null,\"max_total_num_tokens\":%" PRIu64
 	    ",\"internal_states\":[", f->serving.block_tokens, tokens);
-	for (i = 0; i < f->ranks; i++)
+	for (i = 0; i < f->ranks; i++) {
 		evbuffer_add_printf(body, "%s{\"page_size\":%" PRIu32 ","
 		    "\"memory_usage\":{\"weight\":0.98,\"token_capacity\":%"
-		    PRIu64 "},\"effective_max_running_requests_per_dp\":%"
-		    PRIu32 "}", i > 0 ? "," : "", f->serving.block_tokens,
-		    tokens, f->serving.sequences);
+		    PRIu64 ",\"token_capacity_swa\":", i > 0 ? "," : "",
+		    f->serving.block_tokens, tokens);
+		put_window(l->server, body, "null");
+		evbuffer_add_printf(body, "},"
+		    "\"effective_max_running_requests_per_dp\":%" PRIu32 "}",
+		    f->serving.sequences);
+	}
 	evbuffer_add_printf(body, "]");
 	put_events(l->server, body);
 	evbuffer_add_printf(body, ",\"version\":\"0.0.0\"}");

@@ -66,6 +66,7 @@ struct server_facts {
 	struct ask_rules rules;
 	enum reply_usage usage;
 	enum publish publish;
+	uint64_t window;      /* that it publishes; 0: none */
 	uint32_t tools;       /* one answer in so many is a call; 0: none */
 	bool reasoning;       /* answers begin with it */
 	bool headers_early;

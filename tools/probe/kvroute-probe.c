@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { O_FORMAT = 256, O_RANK, O_TIMEOUT, O_HEADER, O_HELP, O_VERSION };
-enum { TIMEOUT_MS = 10000, LINE_MAX_BYTES = ENGINE_URL_MAX + 128 };
+enum { TIMEOUT_MS = 10000, LINE_MAX_BYTES = ENGINE_URL_MAX + 160 };
 enum format { FORMAT_TEXT, FORMAT_JSON };
 
 static const char usage_text[] =
@@ -117,6 +117,9 @@ server_line(const struct engine_facts *f, char *out)
 	if (c->sequences != 0)
 		n += snprintf(out + n, LINE_MAX_BYTES - (size_t)n,
 		    " sequences=%" PRIu32, (uint32_t)c->sequences);
+	if (c->window != 0)
+		n += snprintf(out + n, LINE_MAX_BYTES - (size_t)n,
+		    " window=%" PRIu32 " window_mode=auto", c->window);
 	snprintf(out + n, LINE_MAX_BYTES - (size_t)n, "%s;",
 	    c->kind == CAPACITY_SGLANG ? " eviction=leaf" : "");
 }
@@ -149,6 +152,10 @@ print_text(const struct engine_facts *f)
 	print_number("capacity", c->tokens, " tokens");
 	print_number("block", c->block_tokens, " tokens");
 	print_number("sequences", c->sequences, "");
+	if (c->window != 0)
+		print_number("window", c->window, " tokens");
+	if (c->window_tokens != 0)
+		print_number("windows", c->window_tokens, " tokens of memory");
 	if (line[0] != '\0')
 		printf("  %s\n", line);
 }
@@ -184,6 +191,9 @@ add_json(struct json_object *list, const struct engine_facts *f)
 	json_object_object_add(o, "block_tokens",
 	    number_or_null(c->block_tokens));
 	json_object_object_add(o, "sequences", number_or_null(c->sequences));
+	json_object_object_add(o, "window", number_or_null(c->window));
+	json_object_object_add(o, "window_capacity",
+	    number_or_null(c->window_tokens));
 	json_object_object_add(o, "kvroute_server", text_or_null(line));
 	json_object_object_add(o, "error", text_or_null(f->error));
 	json_object_array_add(list, o);
