@@ -246,6 +246,7 @@ worker_put(struct json *j, const struct status_upstream *up,
 	json_text(j, "window_in_force",
 	    NAME_IN(windows, w->stats.window_mode));
 	json_whole(j, "window", w->facts.window_tokens);
+	json_whole(j, "window_capacity", w->facts.window_capacity);
 	load_put(j, &w->stats);
 	loads_json(j, up, w->id);
 	health_json(j, up, w->name, w->name_length);

@@ -116,6 +116,7 @@ typedef struct {
 	bool ported;            /* it was given */
 	struct kvr_worker facts;
 	bool ask;               /* capacity=auto */
+	bool windows;           /* window_mode=auto, and window= is read */
 	bool evicts;            /* eviction= is among the facts */
 	uint32_t ranks;         /* each of them a worker; 0: not given */
 	bool used;

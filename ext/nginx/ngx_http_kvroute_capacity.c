@@ -52,6 +52,23 @@ static void path_ask(ngx_http_kvroute_ask_t *ask);
 
 /* --------------------------------------------------------------- facts --- */
 
+/* What is not said may come from events, and stays. */
+static void
+windows_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
+{
+	const ngx_http_kvroute_server_t *server = ask->server;
+	const struct capacity *found = &ask->found;
+
+	if (server->windows && found->window != 0) {
+		facts->window_mode = KVR_WINDOW_LEARN;
+		facts->window_tokens = found->window;
+	}
+	if (server->facts.window_capacity == 0 &&
+	    (facts->window_mode == KVR_WINDOW_LEARN ||
+	    facts->window_mode == KVR_WINDOW_DUAL))
+		facts->window_capacity = found->window_tokens;
+}
+
 /* The facts as they should be; false: nothing is known of them. */
 static bool
 facts_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
@@ -72,6 +89,7 @@ facts_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
 	if (!server->evicts)
 		facts->eviction = found->kind == CAPACITY_SGLANG ?
 		    KVR_EVICT_LEAF : KVR_EVICT_RELEASED;
+	windows_wanted(ask, facts);
 	return true;
 }
 
@@ -89,7 +107,10 @@ facts_write_to(ngx_http_kvroute_ask_t *ask, uint64_t id)
 	    (facts.capacity_tokens != now.capacity_tokens ||
 	    facts.block_tokens != now.block_tokens ||
 	    facts.sequences != now.sequences ||
-	    facts.eviction != now.eviction || facts.retain != now.retain))
+	    facts.eviction != now.eviction || facts.retain != now.retain ||
+	    facts.window_mode != now.window_mode ||
+	    facts.window_tokens != now.window_tokens ||
+	    facts.window_capacity != now.window_capacity))
 		(void)kvr_worker_set(ask->up->kvr, id, &facts);
 }
 

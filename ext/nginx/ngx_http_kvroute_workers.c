@@ -31,6 +31,20 @@ same(const ngx_str_t *a, const void *name, size_t len)
 
 /* -------------------------------------------------------------- workers --- */
 
+static void
+windows_keep(const ngx_http_kvroute_server_t *server,
+    const struct kvr_worker *now, struct kvr_worker *facts)
+{
+	if (server->windows && now->window_mode == KVR_WINDOW_LEARN) {
+		facts->window_mode = now->window_mode;
+		facts->window_tokens = now->window_tokens;
+	}
+	if (facts->window_capacity == 0 &&
+	    (facts->window_mode == KVR_WINDOW_LEARN ||
+	    facts->window_mode == KVR_WINDOW_DUAL))
+		facts->window_capacity = now->window_capacity;
+}
+
 /*
  * As configured. What was read off the engine stays in force until it is read
  * again; `now`: the facts of a worker that exists, or NULL.
@@ -60,6 +74,7 @@ facts_make(ngx_http_kvroute_srv_conf_t *up,
 			facts->sequences = now->sequences;
 		if (!server->evicts)
 			facts->eviction = now->eviction;
+		windows_keep(server, now, facts);
 	}
 	/* Until there is a capacity to go by. */
 	if (ask && facts->capacity_tokens == 0 &&

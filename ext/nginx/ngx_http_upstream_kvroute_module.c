@@ -429,14 +429,25 @@ window_fact(struct kvr_worker *facts, ngx_str_t *arg)
 	return true;
 }
 
-/* NULL, or why the facts do not fit together. */
+/*
+ * NULL, or why the facts do not fit together. A window that is to be read off
+ * the engine sets the mode, too.
+ */
 static const char *
-windows_unfit(const struct kvr_worker *facts)
+windows_unfit(ngx_http_kvroute_server_t *server)
 {
+	struct kvr_worker *facts = &server->facts;
 	bool full = facts->window_mode == KVR_WINDOW_FULL;
 
+	server->windows = facts->window_mode == KVR_WINDOW_LEARN &&
+	    facts->window_tokens == 0 && server->ask;
+	if (server->windows) {
+		facts->window_mode = KVR_WINDOW_FULL;
+		return NULL;
+	}
 	if (!full && facts->window_tokens == 0)
-		return "\"window_mode=\" needs \"window=\"";
+		return "\"window_mode=\" needs \"window=\"; \"auto\" may "
+		    "have \"capacity=auto\" instead";
 	if (full && (facts->window_tokens > 0 || facts->window_layers > 0 ||
 	    facts->window_align > 0 || facts->window_interval > 0 ||
 	    facts->window_capacity > 0))
@@ -556,7 +567,7 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 			return refused(cf, &args[i]);
 		}
 	}
-	why = windows_unfit(&server->facts);
+	why = windows_unfit(server);
 	return why == NULL ? NGX_CONF_OK : unfit(cf, &args[1], why);
 }
 

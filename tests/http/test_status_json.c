@@ -436,6 +436,7 @@ START_TEST(sources_of_capacities)
 		facts.block_tokens = 32;
 		facts.window_mode = KVR_WINDOW_DUAL;
 		facts.window_tokens = 1024;
+		facts.window_capacity = 5000;
 		ck_assert_int_eq(kvr_worker_set(fleet[0].kvr, id, &facts),
 		    KVR_OK);
 	}
@@ -444,6 +445,7 @@ START_TEST(sources_of_capacities)
 	ck_number(item(up, "workers", 0), "capacity", 5000);
 	ck_number(item(up, "workers", 0), "block_tokens", 32);
 	ck_number(item(up, "workers", 0), "window", 1024);
+	ck_number(item(up, "workers", 0), "window_capacity", 5000);
 	ck_text(item(up, "workers", 0), "window_mode", "dual");
 	ck_text(item(up, "workers", 0), "window_in_force", "dual");
 	ck_text(item(up, "workers", 0), "capacity_source", "told");

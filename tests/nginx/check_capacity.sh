@@ -6,7 +6,7 @@
 # shellcheck disable=SC2034,SC2154
 
 quick_cases="${quick_cases:-} capacity_is_read_in_every_dialect
-    capacity_told_read_and_unknown windows_told
+    capacity_told_read_and_unknown windows_told windows_read
     capacity_of_engine_that_is_silent
     capacity_of_engine_that_comes_up_later capacity_changes_with_engine
     capacity_after_failed_requests capacity_outlives_reload
@@ -140,6 +140,78 @@ windows_told()
 	    "$second" window)" 'boundary 128 auto 128'
 	is 'in force' "$(state_of "$first" window_in_force) $(state_of \
 	    "$second" window_in_force)" 'boundary full'
+	settled
+}
+
+# facts_of SERVER - that windows have there.
+facts_of()
+{
+	json ".upstreams[0].workers[] | select(.name == \"$1\")
+	    | \"\(.window_mode) \(.window) \(.window_capacity)\""
+}
+
+facts_are()
+{
+	[ "$(facts_of "$1")" = "$2" ]
+}
+
+# await_facts SERVER EXPECTED
+await_facts()
+{
+	until_true 30 facts_are "$1" "$2" || is "facts of $1" "$(facts_of "$1")" \
+	    "$2"
+}
+
+# What is told is not read, and what was read outlives a reload.
+windows_read()
+{
+	start_engines 2 --scale 0.01 --capacity 50000 --publish-window 4096
+	first=$(address 1)
+	second=$(address 2)
+	server_list="server $first; server $second;
+	    kvroute_server $first capacity=auto window_mode=auto;
+	    kvroute_server $second capacity=auto window_mode=auto window=128;"
+	start_nginx kvroute
+	await_facts "$first" 'auto 4096 0'
+	await_capacities '50000 read 16 capacity, 50000 read 16 capacity'
+	is told "$(facts_of "$second")" 'auto 128 0'
+	talk --requests 24 --chats 4 --think-ms 1
+	no_errors 'with windows'
+	fault 1 'kind=stall&seconds=600'
+	reload_nginx kvroute
+	is 'after a reload' "$(facts_of "$first")" 'auto 4096 0'
+	server_list="server $first; server $second;
+	    kvroute_server $first capacity=auto;
+	    kvroute_server $second capacity=auto;"
+	reload_nginx kvroute
+	is 'without' "$(facts_of "$first"), $(facts_of "$second")" \
+	    'full 0 0, full 0 0'
+	# Now nothing else changes.
+	server_list="server $first; server $second;
+	    kvroute_server $second capacity=auto window_mode=auto;"
+	reload_nginx kvroute
+	await_facts "$second" 'auto 4096 0'
+	settled
+	stop_nginx
+	stop_engines
+	: > "$work/logs/error"
+	start_engines 2 --scale 0.01 --capacity 50000 --publish sglang \
+	    --publish-window 9000
+	first=$(address 1)
+	second=$(address 2)
+	server_list="server $first; server $second;
+	    kvroute_server $first capacity=auto window_mode=auto window=512;
+	    kvroute_server $second capacity=auto window_mode=dual window=512
+	        window_capacity=4000;"
+	start_nginx kvroute
+	await_facts "$first" 'auto 512 9000'
+	await_capacities '50000 read 16 capacity, 50000 read 16 capacity'
+	is 'told of two memories' "$(facts_of "$second")" 'dual 512 4000'
+	server_list="server $first; server $second;
+	    kvroute_server $first capacity=auto window_mode=auto;
+	    kvroute_server $second capacity=auto window_mode=dual window=512;"
+	reload_nginx kvroute
+	await_facts "$second" 'dual 512 9000'
 	settled
 }
 
