@@ -869,6 +869,25 @@ case_events_that_are_polled()
 	until_has 'it is tried again'
 }
 
+# Of two windows the smaller one slides.
+case_a_window_that_is_polled()
+{
+	begin
+	server_up
+	polled
+	answer "[$(created 0 16),$(created 1 64),$(trtllm 2)]"
+	daemon_up
+	until_counter sliding 16
+	until_true window_is 16 || echo "window: $(region window a:0)"
+	server_down
+}
+
+created()
+{
+	printf '{"event_id":%d,"window_size":%d,"data":{"type":"created"}}' \
+	    "$1" "$2"
+}
+
 # What another process, or this one, was told before is no restart.
 case_a_polled_engine_goes_on()
 {
