@@ -429,7 +429,7 @@ a_factor_of_two()
 	health_up --scale 0.1
 	unset health
 	begin_session
-	fault "$home" 'kind=slow&factor=5&seconds=600'
+	fault "$home" 'kind=slow&factor=12&seconds=600'
 	turns_until "$home" slow 100
 	turns_go_elsewhere
 	fault "$home" kind=none
