@@ -419,7 +419,7 @@ set_options(struct bus *b, natsOptions *o)
 	    b->url.host[0] == '\0' ? "127.0.0.1" : b->url.host, six ? "]" : "",
 	    b->url.port == 0 ? PORT : b->url.port);
 	s = natsOptions_SetURL(o, url);
-	if (s == NATS_OK && b->url.password[0] != '\0')
+	if (s == NATS_OK && b->url.colon)
 		s = natsOptions_SetUserInfo(o, b->url.user, b->url.password);
 	else if (s == NATS_OK && b->url.user[0] != '\0')
 		s = natsOptions_SetToken(o, b->url.user);

@@ -73,6 +73,7 @@ parse_login(const char *from, size_t n, struct bus_url *out)
 
 	if (!decode(out->user, sizeof(out->user), from, user))
 		return false;
+	out->colon = colon != NULL;
 	return colon == NULL || decode(out->password, sizeof(out->password),
 	    colon + 1, n - user - 1);
 }

@@ -10,8 +10,9 @@
 
 struct bus_url {
 	char scheme[16];
-	char user[128];
+	char user[512];     /* or a token */
 	char password[256];
+	bool colon;         /* behind the user, also of an empty password */
 	char host[256];     /* without the brackets of IPv6 */
 	char path[256];     /* from the slash on */
 	unsigned port;      /* 0: none was given */

@@ -117,6 +117,8 @@ choose(const struct kvr *k, uint32_t slot)
 	for (i = IDEA_ENDS; i < WINDOW_IDEAS; i++) {
 		bool now = w->in_force == mode_of(w, i);
 
+		if (i == IDEA_DENSE && w->capacity > 0)
+			continue; /* that is of one memory for all layers */
 		gain = window_gain(k, slot, i);
 		if ((now || fits(k, slot, i)) &&
 		    gain * (now ? 1 + SHARE : 1) > most) {
@@ -192,7 +194,8 @@ window_learn(struct kvr *k, const struct lease *l, const struct claim *c,
 	compare(k, l->slot, IDEA_ENDS, ends, full, &found);
 	if (w->in_force == KVR_WINDOW_DENSE && cached > full)
 		full = cached;
-	compare(k, l->slot, IDEA_DENSE, dense, full, &found);
+	if (w->capacity == 0)
+		compare(k, l->slot, IDEA_DENSE, dense, full, &found);
 	mode = choose(k, l->slot);
 	if (mode == w->in_force)
 		return false;

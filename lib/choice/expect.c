@@ -307,6 +307,8 @@ expect_ideas(const struct question *q, uint32_t slot)
 	ideas.full = share_usable(q, slot, o->blocks);
 	ideas.ends = share_usable(q, slot, up_to_ends(q, slot, o));
 	ideas.dense = share_usable(q, slot, up_to_used(q, slot, o));
+	if (q->set->steps >= q->set->most)
+		ideas.full = 0; /* what was not walked is no evidence */
 	return ideas;
 }
 

@@ -14,8 +14,9 @@
  *	                                       * trimmed
  *
  * So the walk is over where no later row can be longer. Mostly that is at once:
- * the chosen worker has the longest itself. Overlaps that a caller gave have no
- * ends, and are all looked at.
+ * the chosen worker has the longest itself. Where many have the whole prompt,
+ * of which each can use less, and where a caller gave the overlaps, which have
+ * no ends, all are looked at.
  *
  * What counts is what can be used of an overlap (expect.c): an engine that
  * computes the last block of a prompt again may have less of a longer one. Of

@@ -207,7 +207,10 @@ START_TEST(dense)
 }
 END_TEST
 
-/* The same that is found is none; nor is it one without the share of layers. */
+/*
+ * The same that is found is none; nor is it one without the share of layers, or
+ * with a memory for them.
+ */
 START_TEST(not_dense)
 {
 	learns(600, 500, 0);
@@ -216,6 +219,10 @@ START_TEST(not_dense)
 	learns(600, 0, 0);
 	dense_turns(120, 0, 13);
 	ck_assert_uint_eq(mode_now(), KVR_WINDOW_FULL);
+	learns(600, 500, 1000000);
+	dense_turns(120, 0, 13);
+	ck_assert_uint_ne(mode_now(), KVR_WINDOW_DENSE);
+	ck_assert(worker_stats(0).window_dense_reports == 0);
 }
 END_TEST
 

@@ -30,15 +30,18 @@ START_TEST(addresses)
 		{ "redis://a:6380/3", { .scheme = "redis", .host = "a",
 		    .port = 6380, .path = "/3" } },
 		{ "unix://:pw@/run/redis.sock", { .scheme = "unix",
-		    .password = "pw", .path = "/run/redis.sock" } },
+		    .password = "pw", .colon = true,
+		    .path = "/run/redis.sock" } },
 		{ "nats+tls://u@[::1]:1", { .scheme = "nats+tls", .user = "u",
 		    .host = "::1", .port = 1 } },
 		{ "nats://[::1]", { .scheme = "nats", .host = "::1" } },
 		{ "redis://u:p%40%3A%2f%FF@h:65535/", { .scheme = "redis",
-		    .user = "u", .password = "p@:/\xff", .host = "h",
-		    .port = 65535, .path = "/" } },
+		    .user = "u", .password = "p@:/\xff", .colon = true,
+		    .host = "h", .port = 65535, .path = "/" } },
 		{ "redis://u:p@q:r@h", { .scheme = "redis", .user = "u",
-		    .password = "p@q:r", .host = "h" } },
+		    .password = "p@q:r", .colon = true, .host = "h" } },
+		{ "nats://u:@h", { .scheme = "nats", .user = "u", .colon = true,
+		    .host = "h" } },
 		{ "redis://", { .scheme = "redis" } }
 	};
 	size_t i;
@@ -86,7 +89,7 @@ START_TEST(long_parts)
 		{ "redis://a/", "", sizeof(parsed.path) - 1 },
 		{ "", "://a", sizeof(parsed.scheme) }
 	};
-	char text[600], part[300];
+	char text[1200], part[600];
 	size_t i, n;
 
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
