@@ -17,6 +17,8 @@
 static ngx_http_output_header_filter_pt next_header;
 static ngx_http_output_body_filter_pt next_body;
 
+enum { STALL_MS = 10 };
+
 /* -------------------------------------------------------------- headers --- */
 
 static bool
@@ -336,6 +338,14 @@ has_last(ngx_chain_t *in)
 	return false;
 }
 
+/* By limit_rate, which also waits when all is sent; each event does a little. */
+static bool
+held_back(const ngx_event_t *write)
+{
+	return write->delayed && write->timer_set && (ngx_msec_int_t)
+	    (write->timer.key - ngx_current_msec) > STALL_MS;
+}
+
 static ngx_int_t
 body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
@@ -357,9 +367,8 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 			ctx->ns += ngx_http_kvroute_spent(ctx->up, began);
 		rc = next_body(r, in);
 	}
-	/* by its client, or by limit_rate, which also waits when all is sent */
 	ctx->stalled |= r->connection->buffered != 0 ||
-	    r->connection->write->delayed;
+	    held_back(r->connection->write);
 	ctx->last = last;
 	if (last && ctx->ending)
 		ngx_http_kvroute_end(ctx, true);
