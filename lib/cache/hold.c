@@ -78,7 +78,7 @@ hold_wanted(const struct kvr *k, uint32_t slot)
 {
 	return k->layout.aliases > 0 &&
 	    read_once(slot_at(k, slot)->retain) == KVR_RETAIN_EVENTS &&
-	    !window_on(k, slot);
+	    !window_on(k, slot) && !window_learns(k, slot);
 }
 
 bool

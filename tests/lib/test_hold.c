@@ -175,14 +175,16 @@ END_TEST
 /* Facts by which its blocks are not known any more. */
 START_TEST(another_retention_degrades)
 {
+	static const uint32_t modes[] = { KVR_WINDOW_BOUNDARY,
+		KVR_WINDOW_LEARN, KVR_WINDOW_FULL };
 	struct kvr_worker facts;
 
 	stored("abc", 0);
 	(void)kvr_worker_init(&facts, sizeof(facts));
 	facts.retain = KVR_RETAIN_EVENTS;
-	facts.window_mode = _i == 0 ? KVR_WINDOW_BOUNDARY : KVR_WINDOW_FULL;
+	facts.window_mode = modes[_i];
 	facts.window_tokens = 4;
-	if (_i == 1)
+	if (_i == 2)
 		facts.retain = KVR_RETAIN_TTL;
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
 	region_sound();
@@ -191,6 +193,25 @@ START_TEST(another_retention_degrades)
 	say("xyz");
 	ck_assert_int_eq(kvr_observe(k, p, id[0], 1, 0, NULL), KVR_OK);
 	ck_assert_uint_eq(has(0, "xyz"), 3);
+}
+END_TEST
+
+/* Nor does a stream that begins then hold any, whatever mode is learnt. */
+START_TEST(a_mode_that_is_learnt_holds_nothing)
+{
+	struct kvr_worker facts;
+
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	facts.window_mode = KVR_WINDOW_LEARN;
+	facts.window_tokens = 4;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	stored("abc", 0);
+	region_sound();
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 0);
+	ck_assert(worker_stats(0).retain != KVR_RETAIN_EVENTS);
+	ck_assert_uint_eq(has(0, "abc"), 0);
 }
 END_TEST
 
@@ -1008,7 +1029,8 @@ suite_hold(void)
 	tcase_add_test(t, a_stream_begins_with_nothing);
 	tcase_add_test(t, lost_batches_degrade);
 	tcase_add_test(t, an_empty_region_degrades);
-	tcase_add_loop_test(t, another_retention_degrades, 0, 2);
+	tcase_add_loop_test(t, another_retention_degrades, 0, 3);
+	tcase_add_test(t, a_mode_that_is_learnt_holds_nothing);
 	tcase_add_test(t, a_lease_counts_while_it_runs);
 	tcase_add_test(t, a_full_table_degrades);
 	tcase_add_loop_test(t, a_table_full_of_dead_waits, 0, 2);
