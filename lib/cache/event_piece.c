@@ -44,9 +44,8 @@ each_of(const struct kvr *k, const struct kvr_event *e)
 	return each > 0 ? each : 1;
 }
 
-/* Blocks of the engine in one piece of the event. */
-static uint64_t
-step_of(const struct kvr *k, const struct kvr_event *e)
+uint64_t
+event_step(const struct kvr *k, const struct kvr_event *e)
 {
 	uint64_t each = each_of(k, e);
 
@@ -57,7 +56,7 @@ step_of(const struct kvr *k, const struct kvr_event *e)
 static uint64_t
 parts_of(const struct kvr *k, const struct kvr_event *e)
 {
-	uint64_t step = step_of(k, e);
+	uint64_t step = event_step(k, e);
 
 	return e->hashes > step ? (e->hashes + step - 1) / step : 1;
 }
@@ -121,7 +120,7 @@ put(struct cutting *c, const struct kvr_event *e)
 static bool
 cut(struct cutting *c, const struct kvr_event *e)
 {
-	uint64_t step = step_of(c->k, e), at = 0, n;
+	uint64_t step = event_step(c->k, e), at = 0, n;
 	struct kvr_event to;
 
 	if (parts_of(c->k, e) > c->room - c->n) /* GCOVR_EXCL_BR_LINE */

@@ -50,6 +50,7 @@
 #include "cover.h"
 #include "entry.h"
 #include "event_hash.h"
+#include "event_piece.h"
 #include "lease.h"
 #include "mix.h"
 #include "node.h"
@@ -77,8 +78,7 @@ bool
 hold_wanted(const struct kvr *k, uint32_t slot)
 {
 	return k->layout.aliases > 0 &&
-	    read_once(slot_at(k, slot)->retain) == KVR_RETAIN_EVENTS &&
-	    !window_on(k, slot) && !window_learns(k, slot);
+	    read_once(slot_at(k, slot)->retain) == KVR_RETAIN_EVENTS;
 }
 
 bool
@@ -312,6 +312,7 @@ store_path(struct storing *s)
 	struct insert how = { .in_place = true, .keep = true };
 	struct kvr_prompt p = { .root = s->sequence[0] };
 	struct place place = { 0, 0 };
+	struct window_run run = { .tokens = s->e->hashes * s->tokens };
 	uint32_t recorded, node;
 
 	retain_make_room(k, s->now, ROOM + retain_spare(k) + cell_tree_size(0,
@@ -337,9 +338,11 @@ store_path(struct storing *s)
 		s->twice = true;
 		return 0;
 	}
+	run.prompt = s->e->hashes > 1 && window_prompt(k, s->slot, &how);
+	run.ends = s->e->hashes < event_step(k, s->e);
 	node = retain_insert(k, &p, s->slot, &how, s->now, &recorded);
 	if (node != 0) /* what there is of it has no entry yet */
-		index_stamp(k, node, s->slot, s->now);
+		window_store(k, node, s->slot, &run, s->now);
 	return recorded < p.blocks ? 0 : node;
 }
 
@@ -438,8 +441,7 @@ store(struct storing *s, const uint64_t *local)
 		hold_lose(s->k, s->slot);
 	else if (s->twice)
 		store_copies(s);
-	else if (!(s->pages.size > 0 ? store_pages(s)
-	    : store_aliases(s)))
+	else if (!(s->pages.size > 0 ? store_pages(s) : store_aliases(s)))
 		hold_lose(s->k, s->slot);
 }
 
@@ -519,9 +521,8 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 			last = place;
 			above = alias_whole(k, parent, &steps);
 			if (above != 0)
-				write_once(alias_at(k, above)->node, place.at >
-				    0 ? place.node
-				    : node_at(k, place.node)->parent);
+				write_once(alias_at(k, above)->node, place.at
+				    ? place.node : node_at(k, place.node)->parent);
 		}
 		add_once(k->region->counts.steps, steps);
 		alias_drop(k, alias);
@@ -615,8 +616,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	uint32_t tokens = stream_of(k, slot)->block_tokens;
 	struct storing s = { .k = k, .b = b, .slot = slot, .now = now,
 		.sequence = b->sequence, .each = event_each(k, tokens),
-		.tokens = tokens,
-		.pages = { .size = pages_size(k, tokens) } };
+		.tokens = tokens, .pages = { .size = pages_size(k, tokens) } };
 	size_t i, first = event_first_valid(b);
 	uint64_t at = 0, blocks, paged;
 	struct kvr_event e;

@@ -37,6 +37,16 @@
  * cached and has computed the tail again, so that is marked too: it is where
  * the first entry above ends that was there before.
  *
+ * EVENTS say which blocks of the full layers there are (hold.c), and nothing of
+ * where prompts ended. A request marks its end while it holds the path, and the
+ * mark stays if that is stored meanwhile. Of prompts that other routers sent
+ * there are only runs of blocks that are stored at once: their ends are marked,
+ * and where they part from what was there. What is stored a block at a time is
+ * an answer, and so is what is stored behind the end of a request that runs. An
+ * engine that computes a long prompt in parts says so in several runs: then
+ * there is a mark too many at each. Where DENSE goes by events, a path is whole
+ * from when its end is stored until that is removed.
+ *
  * ROOM. Blocks of sliding layers take room in the cache of the others, and are
  * evicted in the same order. They are listed as outputs are that have no
  * hashes (entry_add_anonymous). Those of running requests are counted.
@@ -168,29 +178,91 @@ mark_whole(struct kvr *k, uint32_t node, uint32_t slot)
 	}
 }
 
+/* Whether it matters where prompts ended. */
+static bool
+by_ends(const struct kvr *k, uint32_t slot)
+{
+	uint8_t mode = window_of(k, slot)->mode;
+
+	return mode != KVR_WINDOW_FULL && mode != KVR_WINDOW_DENSE;
+}
+
+/* The path leaves its line where it is parted, or ends. */
+static void
+mark_at(struct kvr *k, uint32_t left, uint32_t slot)
+{
+	if (left != 0)
+		(void)cover_make(k, left, slot);
+	mark(k, left, slot, ENTRY_MARKED);
+}
+
+/* Stamps and marks; left: also there, or 0. */
+static void
+stamp(struct kvr *k, uint32_t node, uint32_t slot, uint32_t left, bool ends,
+    int64_t now)
+{
+	uint8_t mode = window_of(k, slot)->mode;
+
+	mark_at(k, left, slot);
+	index_stamp(k, node, slot, now);
+	if (mode == KVR_WINDOW_DENSE || mode == KVR_WINDOW_LEARN)
+		mark_whole(k, node, slot);
+	if (ends)
+		mark(k, node, slot, ENTRY_MARKED);
+}
+
 /*
- * Stamps a path, and marks where the engine will be able to resume. ends: a
- * prompt ends there, and not only the answer to it. Where events say what is
- * held, nothing is stamped by requests: hold.c.
+ * Where events say what is held, a request stamps nothing. Its own end is
+ * marked all the same, and stays if it is stored while the request runs.
  */
 void
 window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
     int64_t now)
 {
-	uint8_t mode = window_of(k, slot)->mode;
-	bool marks = mode != KVR_WINDOW_FULL && mode != KVR_WINDOW_DENSE;
-	uint32_t left = marks && ends ? parting(k, node, slot) : 0;
+	bool marks = ends && by_ends(k, slot);
+	uint32_t left = marks ? parting(k, node, slot) : 0;
 
-	if (hold_tracks(k, slot))
-		return;
-	if (left != 0) /* the path leaves its line there, or ends */
-		(void)cover_make(k, left, slot);
-	mark(k, left, slot, ENTRY_MARKED);
-	index_stamp(k, node, slot, now);
-	if (mode == KVR_WINDOW_DENSE || mode == KVR_WINDOW_LEARN)
-		mark_whole(k, node, slot);
-	if (marks && ends)
+	if (!hold_tracks(k, slot)) {
+		stamp(k, node, slot, left, marks, now);
+	} else if (marks) {
+		mark_at(k, left, slot);
 		mark(k, node, slot, ENTRY_MARKED);
+	}
+}
+
+/* ----------------------------------------------------------- by events --- */
+
+static bool
+pinned(struct kvr *k, uint32_t node, uint32_t slot)
+{
+	struct cover at = { 0, 0, 0, 0 };
+	uint32_t entry = cover_climb(k, &at, node, slot);
+
+	add_once(k->region->counts.steps, 1 + at.links);
+	return entry != 0 && entry_at(k, entry)->pins > 0;
+}
+
+bool
+window_prompt(struct kvr *k, uint32_t slot, const struct insert *how)
+{
+	const struct node *n = node_at(k, how->below);
+
+	return by_ends(k, slot) && (how->depth == 0 || n->children != 0 ||
+	    n->length != how->inside || !pinned(k, how->below, slot));
+}
+
+void
+window_store(struct kvr *k, uint32_t node, uint32_t slot,
+    const struct window_run *run, int64_t now)
+{
+	bool foreign = run->prompt && !pinned(k, node, slot);
+	uint32_t left = foreign ? parting(k, node, slot) : 0;
+
+	if (foreign && run->ends)
+		window_fill(k, slot, run->tokens);
+	else if (left == node)
+		left = 0; /* it goes on in place */
+	stamp(k, node, slot, left, foreign && run->ends, now);
 }
 
 /* ---------------------------------------------------------------- room --- */

@@ -5,6 +5,7 @@
 #ifndef KVR_WINDOW_H
 #define KVR_WINDOW_H
 
+#include "index.h"
 #include "region.h"
 
 static inline const struct window *
@@ -40,8 +41,25 @@ void window_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts);
 void window_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts);
 void window_mend(struct kvr *k, uint32_t slot);
 
+/*
+ * Stamps a path, and marks where the engine will be able to resume. ends: a
+ * prompt ends there, and not only the answer to it.
+ */
 void window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
     int64_t now);
+
+/* Blocks that events say are stored. */
+struct window_run {
+	uint64_t tokens;
+	bool prompt; /* they may be of one, */
+	bool ends;   /* and its last */
+};
+
+/* Whether blocks at a place may be a prompt's: not the answer to what runs. */
+bool window_prompt(struct kvr *k, uint32_t slot, const struct insert *how);
+/* Stamps them, and marks ends and partings of which no lease here tells. */
+void window_store(struct kvr *k, uint32_t node, uint32_t slot,
+    const struct window_run *run, int64_t now);
 
 uint64_t window_running(const struct kvr *k, uint32_t slot);
 uint32_t window_kept(const struct kvr *k, uint32_t slot, uint64_t prompt,

@@ -17,6 +17,36 @@ setup(void)
 	holds_with(4096, 512 << 10, 1);
 }
 
+/* Its engine has a window of five tokens, and maybe a memory for tails. */
+static void
+windows(uint64_t capacity, uint32_t mode)
+{
+	struct kvr_worker facts;
+
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	facts.window_mode = mode;
+	facts.window_tokens = 5;
+	facts.window_capacity = capacity;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+}
+
+/* Tokens of the text that worker 0 is predicted to reuse. */
+static uint64_t
+reuses(const char *text)
+{
+	struct kvr_candidate c[WORKERS_MAX];
+	size_t i, n;
+
+	say(text);
+	ck_assert_int_eq(kvr_candidates(k, p, NULL, k->region->clock, c,
+	    sizeof(c[0]), WORKERS_MAX, &n), KVR_OK);
+	for (i = 0; i < n; i++)
+		if (c[i].worker == id[0])
+			return c[i].overlap_tokens;
+	ck_abort();
+}
+
 /* ------------------------------------------------------------- by hand --- */
 
 START_TEST(stored_is_held_until_it_is_removed)
@@ -175,17 +205,11 @@ END_TEST
 /* Facts by which its blocks are not known any more. */
 START_TEST(another_retention_degrades)
 {
-	static const uint32_t modes[] = { KVR_WINDOW_BOUNDARY,
-		KVR_WINDOW_LEARN, KVR_WINDOW_FULL };
 	struct kvr_worker facts;
 
 	stored("abc", 0);
 	(void)kvr_worker_init(&facts, sizeof(facts));
-	facts.retain = KVR_RETAIN_EVENTS;
-	facts.window_mode = modes[_i];
-	facts.window_tokens = 4;
-	if (_i == 2)
-		facts.retain = KVR_RETAIN_TTL;
+	facts.retain = KVR_RETAIN_TTL;
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
 	region_sound();
 	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_DEGRADED);
@@ -196,22 +220,17 @@ START_TEST(another_retention_degrades)
 }
 END_TEST
 
-/* Nor does a stream that begins then hold any, whatever mode is learnt. */
-START_TEST(a_mode_that_is_learnt_holds_nothing)
+/* A window is no such fact. */
+START_TEST(a_window_degrades_nothing)
 {
-	struct kvr_worker facts;
-
-	(void)kvr_worker_init(&facts, sizeof(facts));
-	facts.retain = KVR_RETAIN_EVENTS;
-	facts.window_mode = KVR_WINDOW_LEARN;
-	facts.window_tokens = 4;
-	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
 	stored("abc", 0);
+	windows(0, (uint32_t)_i);
 	region_sound();
 	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
-	ck_assert_uint_eq(worker_stats(0).events_blocks, 0);
-	ck_assert(worker_stats(0).retain != KVR_RETAIN_EVENTS);
-	ck_assert_uint_eq(has(0, "abc"), 0);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+	ck_assert_uint_eq(has(0, "abc"), 3);
+	removed("abc", 2);
+	ck_assert_uint_eq(has(0, "abc"), 2);
 }
 END_TEST
 
@@ -972,6 +991,241 @@ START_TEST(damage_ends)
 }
 END_TEST
 
+/* ------------------------------------------------------ sliding windows --- */
+
+/* Where a request ended is known, and an answer is no end. */
+START_TEST(ends_of_requests)
+{
+	uint64_t lease;
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	stored("abcdefgh", 0);
+	lease = reserve(0, "abcdefghijklmn", 1);
+	commit(lease, 1);
+	stored("abcdefghijklmn", 8);
+	stored("abcdefghijklmnopqrst", 14);
+	region_sound();
+	ck_assert_uint_eq(reuses("abcdefghijklmnopqrstX"), 14);
+	finish(lease, 2);
+	stored("abcdefghijklmnopqrstu", 20);
+	region_sound();
+	ck_assert_uint_eq(has(0, "abcdefghijklmnopqrstu"), 21);
+	ck_assert_uint_eq(reuses("abcdefghijklmnopqrstuX"), 14);
+	ck_assert_uint_eq(reuses("abcdefghijklmX"), 8);
+	ck_assert_uint_eq(reuses("abcdefgX"), 0);
+}
+END_TEST
+
+/* Of a request that is not dispatched nothing is, nor of what is lost. */
+START_TEST(no_ends_of_requests)
+{
+	uint64_t lease;
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	stored("a", 0);
+	give_up(reserve(0, "abcdefghij", 1), 1);
+	ck_assert_uint_eq(reuses("abcdefghijX"), 0);
+	lease = reserve(0, "abcdefghij", 2);
+	commit(lease, 2);
+	stored("abcdefghij", 1);
+	finish(lease, 3);
+	ck_assert_uint_eq(reuses("abcdefghijX"), 10);
+	removed("abcdefghij", 9);
+	stored("abcdefghij", 9);
+	ck_assert_uint_eq(has(0, "abcdefghij"), 10);
+	ck_assert_uint_eq(reuses("abcdefghijX"), 1);
+}
+END_TEST
+
+/* Those of other routers: where stored blocks end, and where they part. */
+START_TEST(ends_of_what_is_stored)
+{
+	windows(0, KVR_WINDOW_BOUNDARY);
+	stored("abcdefgh", 0);
+	stored("abcdefghi", 8);
+	stored("abcdefghij", 9);
+	ck_assert_uint_eq(reuses("abcdefghijX"), 8);
+	ck_assert_uint_eq(reuses("abcdefX"), 0);
+	stored("abcdefuvwxyz", 6);
+	ck_assert_uint_eq(reuses("abcdefX"), 6);
+	ck_assert_uint_eq(reuses("abcdefuvwxyzX"), 12);
+	ck_assert_uint_eq(reuses("abcdefuvwX"), 6);
+	removed("abcdefuvwxyz", 10);
+	ck_assert_uint_eq(has(0, "abcdefuvwxyz"), 10);
+	ck_assert_uint_eq(reuses("abcdefuvwxX"), 6);
+}
+END_TEST
+
+/* A foreign prompt may go on in the middle of what runs here. */
+START_TEST(parting_from_what_runs)
+{
+	uint64_t lease;
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	lease = reserve(0, "abcdefghij", 1);
+	commit(lease, 1);
+	stored("abcdefghij", 0);
+	stored("abcdefuvwxyz", 6);
+	ck_assert_uint_eq(reuses("abcdefX"), 6);
+	ck_assert_uint_eq(reuses("abcdefuvwxyzX"), 12);
+	stored("abcdefpqr", 6);
+	ck_assert_uint_eq(reuses("abcdefpqrX"), 9);
+	finish(lease, 2);
+	region_sound();
+	ck_assert_uint_eq(reuses("abcdefghijX"), 10);
+}
+END_TEST
+
+/* A prompt that is told here has one end, however it is computed. */
+START_TEST(parts_of_what_runs)
+{
+	uint64_t lease;
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	lease = reserve(0, "abcdefghijkl", 1);
+	commit(lease, 1);
+	stored("abcdef", 0);
+	stored("abcdefghijkl", 6);
+	ck_assert_uint_eq(reuses("abcdefghX"), 0);
+	finish(lease, 2);
+	region_sound();
+	ck_assert_uint_eq(reuses("abcdefghX"), 0);
+	ck_assert_uint_eq(reuses("abcdefghijklX"), 12);
+}
+END_TEST
+
+/* Nor does a prompt end where a long event is cut. */
+START_TEST(pieces_are_no_ends)
+{
+	char text[TEXT], part[TEXT];
+	uint32_t i;
+
+	holds_with(4096, 512 << 10, 1);
+	windows(0, KVR_WINDOW_BOUNDARY);
+	for (i = 0; i < 400; i++)
+		text[i] = (char)('a' + i % 3 + i % 20);
+	text[400] = '\0';
+	memcpy(text, "abcde", 5);
+	stored("abcd", 0);
+	stored("abcde", 4);
+	stored(text, 5);
+	ck_assert_uint_eq(has(0, text), 400);
+	memcpy(part, text, 300);
+	part[300] = 'X';
+	part[301] = '\0';
+	ck_assert_uint_eq(has(0, part), 300);
+	ck_assert_uint_eq(reuses(part), 4);
+	stored(part, 300);
+	memcpy(part + 300, "YZ", 3);
+	ck_assert_uint_eq(reuses(part), 4);
+	text[400] = 'X';
+	text[401] = '\0';
+	ck_assert_uint_eq(reuses(text), 400);
+}
+END_TEST
+
+/* Where it does not matter, no end is kept apart. */
+START_TEST(ends_that_do_not_matter)
+{
+	windows(0, (uint32_t)_i);
+	stored("abcd", 0);
+	stored("abcdefgh", 4);
+	ck_assert_uint_eq(worker_stats(0).entries, _i == KVR_WINDOW_FULL ||
+	    _i == KVR_WINDOW_DENSE ? 1 : 2);
+}
+END_TEST
+
+/* A dense engine resumes anywhere, until the end is removed. */
+START_TEST(dense_by_events)
+{
+	windows(0, KVR_WINDOW_DENSE);
+	stored("abcdefghij", 0);
+	give_up(reserve(0, "abcdefghijkl", 1), 1);
+	commit(reserve(0, "abcdefghijkl", 1), 1);
+	ck_assert_uint_eq(reuses("abcdefX"), 6);
+	stored("abcdefghijkl", 10);
+	ck_assert_uint_eq(reuses("abcdefX"), 6);
+	removed("abcdefghijkl", 11);
+	ck_assert_uint_eq(reuses("abcdefX"), 6); /* it runs */
+}
+END_TEST
+
+START_TEST(dense_ends)
+{
+	windows(0, KVR_WINDOW_DENSE);
+	stored("abcdefghij", 0);
+	ck_assert_uint_eq(reuses("abcdefX"), 6);
+	removed("abcdefghij", 9);
+	ck_assert_uint_eq(has(0, "abcdefX"), 6);
+	ck_assert_uint_eq(reuses("abcdefX"), 0);
+	stored("abcdefghij", 9);
+	ck_assert_uint_eq(reuses("abcdefX"), 6);
+}
+END_TEST
+
+/* A memory of tails is filled by the prompts of all routers. */
+START_TEST(tails_age)
+{
+	windows(16, KVR_WINDOW_DUAL);
+	stored("abcdefgh", 0);
+	ck_assert_uint_eq(reuses("abcdefghX"), 8);
+	stored("babababa", 0);
+	stored("cacacaca", 0);
+	ck_assert_uint_eq(reuses("abcdefghX"), 8);
+	stored("dadadada", 0);
+	stored("eaeaeaea", 0);
+	stored("fafafafa", 0);
+	ck_assert_uint_eq(has(0, "abcdefghX"), 8);
+	ck_assert_uint_eq(reuses("abcdefghX"), 0);
+	ck_assert_uint_eq(reuses("fafafafaX"), 8);
+}
+END_TEST
+
+/* What is held stays so when reports teach a mode, and is predicted by it. */
+START_TEST(a_mode_is_learnt)
+{
+	struct kvr_report r = { .size = sizeof(r), .kind = KVR_REPORT_VALUE,
+	    .prompt_tokens = 13 };
+	char text[] = "aaaabbbbccccd", leaves[] = "aaaabbbbXXXXX";
+	uint64_t lease;
+	uint32_t i;
+
+	windows(0, KVR_WINDOW_LEARN);
+	for (i = 0; i < 20; i++) {
+		text[0] = leaves[0] = (char)('a' + i);
+		stored(text, 0);
+		lease = reserve(0, leaves, 1);
+		commit(lease, 1);
+		ck_assert_int_eq(kvr_lease_finish(k, lease, &r, 1, 0),
+		    KVR_OK);
+		region_sound();
+	}
+	ck_assert_uint_eq(worker_stats(0).window_mode, KVR_WINDOW_FULL);
+	for (i = 0; i < 20; i++) {
+		text[0] = leaves[0] = (char)('A' + i);
+		text[4] = '\0';
+		stored(text, 0);
+		text[4] = 'b';
+		stored(text, 4);
+		lease = reserve(0, leaves, 1);
+		commit(lease, 1);
+		r.cached_tokens = 4;
+		ck_assert_int_eq(kvr_lease_finish(k, lease, &r, 1, 0),
+		    KVR_OK);
+		region_sound();
+	}
+	ck_assert_uint_eq(worker_stats(0).window_mode, KVR_WINDOW_BOUNDARY);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_EVENTS);
+	memcpy(leaves, "Zaaa", 4);
+	memcpy(text, "Zaaa", 5);
+	stored(text, 0);
+	text[4] = 'b';
+	stored(text, 4);
+	ck_assert_uint_eq(has(0, leaves), 8);
+	ck_assert_uint_eq(reuses(leaves), 4);
+}
+END_TEST
+
 /* ----------------------------------------------------------- by chance --- */
 
 /*
@@ -991,22 +1245,35 @@ ck_equal(const char *text)
 	must(has(0, text) == want);
 }
 
-START_TEST(equal_to_the_engine)
+static void
+run_engine(uint64_t steps, uint32_t size, uint32_t mode)
 {
-	uint64_t steps = test_amount(6000);
 	char text[TEXT];
 
 	by_chance();
 	holds_with(8192, 1 << 20, 1);
-	each = (uint32_t)_i;
+	windows(mode == KVR_WINDOW_DUAL ? 100 : 0, mode);
+	each = size;
 	engine_with(20, 5);
 	cleared();
 	while (steps-- > 0) {
 		engine_steps(3);
 		random_text(text);
 		ck_equal(text);
+		must(reuses(text) <= has(0, text));
 		region_sound();
 	}
+}
+
+START_TEST(equal_to_the_engine)
+{
+	run_engine(test_amount(6000), (uint32_t)_i, KVR_WINDOW_FULL);
+}
+END_TEST
+
+START_TEST(equal_with_windows)
+{
+	run_engine(test_amount(3000), 1, (uint32_t)_i);
 }
 END_TEST
 
@@ -1029,8 +1296,9 @@ suite_hold(void)
 	tcase_add_test(t, a_stream_begins_with_nothing);
 	tcase_add_test(t, lost_batches_degrade);
 	tcase_add_test(t, an_empty_region_degrades);
-	tcase_add_loop_test(t, another_retention_degrades, 0, 3);
-	tcase_add_test(t, a_mode_that_is_learnt_holds_nothing);
+	tcase_add_test(t, another_retention_degrades);
+	tcase_add_loop_test(t, a_window_degrades_nothing, KVR_WINDOW_FULL,
+	    KVR_WINDOW_LEARN + 1);
 	tcase_add_test(t, a_lease_counts_while_it_runs);
 	tcase_add_test(t, a_full_table_degrades);
 	tcase_add_loop_test(t, a_table_full_of_dead_waits, 0, 2);
@@ -1059,7 +1327,21 @@ suite_hold(void)
 	tcase_add_test(t, a_stream_begins_in_parts);
 	tcase_add_test(t, a_hole_that_is_removed_again);
 	tcase_add_test(t, damage_ends);
+	tcase_add_test(t, ends_of_requests);
+	tcase_add_test(t, no_ends_of_requests);
+	tcase_add_test(t, ends_of_what_is_stored);
+	tcase_add_test(t, parting_from_what_runs);
+	tcase_add_test(t, parts_of_what_runs);
+	tcase_add_test(t, pieces_are_no_ends);
+	tcase_add_loop_test(t, ends_that_do_not_matter, KVR_WINDOW_FULL,
+	    KVR_WINDOW_LEARN + 1);
+	tcase_add_test(t, dense_by_events);
+	tcase_add_test(t, dense_ends);
+	tcase_add_test(t, tails_age);
+	tcase_add_test(t, a_mode_is_learnt);
 	tcase_add_loop_test(t, equal_to_the_engine, 1, 4);
+	tcase_add_loop_test(t, equal_with_windows, KVR_WINDOW_BOUNDARY,
+	    KVR_WINDOW_LEARN + 1);
 	suite_add_tcase(s, t);
 	return s;
 }
