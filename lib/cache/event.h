@@ -35,6 +35,7 @@ struct event_batch {
 	struct kvr_event *cut;
 	struct event_piece *pieces;
 	uint64_t n_pieces; /* 0: it is one */
+	size_t after;      /* events of later ones */
 };
 
 /* What a batch comes to: computed without the lock. */

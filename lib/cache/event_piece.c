@@ -44,8 +44,9 @@ each_of(const struct kvr *k, const struct kvr_event *e)
 	return each > 0 ? each : 1;
 }
 
-uint64_t
-event_step(const struct kvr *k, const struct kvr_event *e)
+/* Blocks of the engine in one piece of the event. */
+static uint64_t
+step_of(const struct kvr *k, const struct kvr_event *e)
 {
 	uint64_t each = each_of(k, e);
 
@@ -56,7 +57,7 @@ event_step(const struct kvr *k, const struct kvr_event *e)
 static uint64_t
 parts_of(const struct kvr *k, const struct kvr_event *e)
 {
-	uint64_t step = event_step(k, e);
+	uint64_t step = step_of(k, e);
 
 	return e->hashes > step ? (e->hashes + step - 1) / step : 1;
 }
@@ -120,7 +121,7 @@ put(struct cutting *c, const struct kvr_event *e)
 static bool
 cut(struct cutting *c, const struct kvr_event *e)
 {
-	uint64_t step = event_step(c->k, e), at = 0, n;
+	uint64_t step = step_of(c->k, e), at = 0, n;
 	struct kvr_event to;
 
 	if (parts_of(c->k, e) > c->room - c->n) /* GCOVR_EXCL_BR_LINE */
@@ -206,12 +207,25 @@ event_piece(const struct event_batch *b, uint64_t i)
 		return piece;
 	piece.events = b->cut + b->pieces[i].at;
 	piece.n = (size_t)b->pieces[i].n;
+	piece.after = b->n - (size_t)b->pieces[i].at - piece.n;
 	piece.n_aliases = b->pieces[i].aliases;
 	if (b->local != NULL) {
 		piece.local += b->pieces[i].local;
 		piece.n_local -= b->pieces[i].local;
 	}
 	return piece;
+}
+
+bool
+event_goes_on(const struct event_batch *b, size_t i)
+{
+	struct kvr_event e, next;
+
+	return i + 1 < b->n + b->after && event_get(b, i, &e) == KVR_OK &&
+	    event_get(b, i + 1, &next) == KVR_OK && e.hashes > 0 &&
+	    next.kind == KVR_EVENT_STORED &&
+	    (next.flags & KVR_EVENT_PARENT) != 0 &&
+	    next.parent == b->hashes[e.hashes_at + e.hashes - 1];
 }
 
 /* ------------------------------------------------------ under the lock --- */

@@ -136,6 +136,7 @@ struct storing {
 	uint64_t *sequence;  /* [1 + blocks]: of the block before, and theirs */
 	uint32_t blocks;
 	bool twice;          /* a block has another name already */
+	struct window_run run; /* of events, that it belongs to */
 };
 
 static struct stream *
@@ -312,7 +313,6 @@ store_path(struct storing *s)
 	struct insert how = { .in_place = true, .keep = true };
 	struct kvr_prompt p = { .root = s->sequence[0] };
 	struct place place = { 0, 0 };
-	struct window_run run = { .tokens = s->e->hashes * s->tokens };
 	uint32_t recorded, node;
 
 	retain_make_room(k, s->now, ROOM + retain_spare(k) + cell_tree_size(0,
@@ -338,11 +338,10 @@ store_path(struct storing *s)
 		s->twice = true;
 		return 0;
 	}
-	run.prompt = s->e->hashes > 1 && window_prompt(k, s->slot, &how);
-	run.ends = s->e->hashes < event_step(k, s->e);
+	window_begin(k, s->slot, &how, &s->run);
 	node = retain_insert(k, &p, s->slot, &how, s->now, &recorded);
 	if (node != 0) /* what there is of it has no entry yet */
-		window_store(k, node, s->slot, &run, s->now);
+		window_store(k, node, s->slot, &s->run, s->now);
 	return recorded < p.blocks ? 0 : node;
 }
 
@@ -447,26 +446,6 @@ store(struct storing *s, const uint64_t *local)
 
 /* ------------------------------------------------------------ removing --- */
 
-/*
- * Nothing that covers a node from which another part of the path goes on may
- * be trimmed: so what covers such a node above this one is parted there.
- * blocks: those that the entry covers above this one.
- */
-static void
-part_above(struct kvr *k, uint32_t slot, uint32_t node, uint32_t blocks)
-{
-	while (blocks > 0 && !region_broken(k)) {
-		node = node_at(k, node)->parent;
-		add_once(k->region->counts.steps, 1);
-		if (node == 0 || node_at(k, node)->children != 1)
-			break;
-		blocks -= node_at(k, node)->length < blocks
-		    ? node_at(k, node)->length : blocks;
-	}
-	if (blocks > 0 && node != 0)
-		(void)cover_make(k, node, slot);
-}
-
 /* The worker has nothing from this block on. */
 static void
 trim(struct kvr *k, uint32_t slot, const struct place *place)
@@ -483,7 +462,7 @@ trim(struct kvr *k, uint32_t slot, const struct place *place)
 	}
 	gone = c.beyond + node_at(k, place->node)->length;
 	if (gone < h->blocks)
-		part_above(k, slot, place->node, h->blocks - gone);
+		cover_part_above(k, slot, place->node, h->blocks - gone);
 	gone -= place->at;
 	if (gone <= h->trimmed)
 		return;
@@ -521,8 +500,9 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 			last = place;
 			above = alias_whole(k, parent, &steps);
 			if (above != 0)
-				write_once(alias_at(k, above)->node, place.at
-				    ? place.node : node_at(k, place.node)->parent);
+				write_once(alias_at(k, above)->node, place.at >
+				    0 ? place.node
+				    : node_at(k, place.node)->parent);
 		}
 		add_once(k->region->counts.steps, steps);
 		alias_drop(k, alias);
@@ -641,6 +621,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 			continue;
 		s.like.life = stream_of(k, slot)->life;
 		s.blocks = (uint32_t)blocks;
+		window_count(&s.run, e.hashes, tokens, event_goes_on(b, i));
 		apply_event(&s, blocks > 0 ? b->local + at
 		    : paged > 0 ? b->paged : NULL);
 		if (too_long(k) && !region_broken(k))

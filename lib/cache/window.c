@@ -40,12 +40,13 @@
  * EVENTS say which blocks of the full layers there are (hold.c), and nothing of
  * where prompts ended. A request marks its end while it holds the path, and the
  * mark stays if that is stored meanwhile. Of prompts that other routers sent
- * there are only runs of blocks that are stored at once: their ends are marked,
- * and where they part from what was there. What is stored a block at a time is
- * an answer, and so is what is stored behind the end of a request that runs. An
- * engine that computes a long prompt in parts says so in several runs: then
- * there is a mark too many at each. Where DENSE goes by events, a path is whole
- * from when its end is stored until that is removed.
+ * there are only runs of blocks that are stored by one batch, each behind the
+ * one before: their ends are marked, and where they part from what was there.
+ * What is stored a block at a time is an answer, and so is what is stored
+ * behind the end of a request that runs. An engine that computes a long prompt
+ * in parts says so in several batches: there is a mark too many at each. Where
+ * DENSE goes by events, a path is whole from when its end is stored until that
+ * is removed.
  *
  * ROOM. Blocks of sliding layers take room in the cache of the others, and are
  * evicted in the same order. They are listed as outputs are that have no
@@ -242,27 +243,44 @@ pinned(struct kvr *k, uint32_t node, uint32_t slot)
 	return entry != 0 && entry_at(k, entry)->pins > 0;
 }
 
-bool
-window_prompt(struct kvr *k, uint32_t slot, const struct insert *how)
+void
+window_count(struct window_run *run, uint64_t blocks, uint64_t tokens,
+    bool goes_on)
+{
+	if (!run->goes_on)
+		memset(run, 0, sizeof(*run));
+	run->many = run->many || blocks > 1 || run->tokens > 0;
+	run->tokens += blocks * tokens;
+	run->goes_on = goes_on;
+}
+
+void
+window_begin(struct kvr *k, uint32_t slot, const struct insert *how,
+    struct window_run *run)
 {
 	const struct node *n = node_at(k, how->below);
 
-	return by_ends(k, slot) && (how->depth == 0 || n->children != 0 ||
-	    n->length != how->inside || !pinned(k, how->below, slot));
+	if (run->begun || !by_ends(k, slot))
+		return;
+	run->begun = true;
+	run->prompt = how->depth == 0 || n->children != 0 ||
+	    n->length != how->inside || !pinned(k, how->below, slot);
 }
 
 void
 window_store(struct kvr *k, uint32_t node, uint32_t slot,
     const struct window_run *run, int64_t now)
 {
-	bool foreign = run->prompt && !pinned(k, node, slot);
+	bool foreign = run->prompt && (run->many || run->goes_on) &&
+	    !pinned(k, node, slot);
+	bool ends = foreign && !run->goes_on;
 	uint32_t left = foreign ? parting(k, node, slot) : 0;
 
-	if (foreign && run->ends)
+	if (ends)
 		window_fill(k, slot, run->tokens);
 	else if (left == node)
 		left = 0; /* it goes on in place */
-	stamp(k, node, slot, left, foreign && run->ends, now);
+	stamp(k, node, slot, left, ends, now);
 }
 
 /* ---------------------------------------------------------------- room --- */

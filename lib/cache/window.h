@@ -48,15 +48,21 @@ void window_mend(struct kvr *k, uint32_t slot);
 void window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
     int64_t now);
 
-/* Blocks that events say are stored. */
+/* Events that store blocks, each behind those of the one before. */
 struct window_run {
 	uint64_t tokens;
-	bool prompt; /* they may be of one, */
-	bool ends;   /* and its last */
+	bool begun;   /* some of it is on record */
+	bool prompt;  /* it is not the answer to what runs */
+	bool goes_on; /* the next event belongs to it */
+	bool many;    /* blocks */
 };
 
-/* Whether blocks at a place may be a prompt's: not the answer to what runs. */
-bool window_prompt(struct kvr *k, uint32_t slot, const struct insert *how);
+/* The next event stores so many blocks of so many tokens. */
+void window_count(struct window_run *run, uint64_t blocks, uint64_t tokens,
+    bool goes_on);
+/* Its blocks will be on record at this place: is it a prompt? */
+void window_begin(struct kvr *k, uint32_t slot, const struct insert *how,
+    struct window_run *run);
 /* Stamps them, and marks ends and partings of which no lease here tells. */
 void window_store(struct kvr *k, uint32_t node, uint32_t slot,
     const struct window_run *run, int64_t now);

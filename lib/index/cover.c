@@ -212,6 +212,26 @@ cover_make(struct kvr *k, uint32_t node, uint32_t slot)
 	return entry;
 }
 
+/*
+ * Nothing that covers a node from which another part of the path goes on may
+ * be trimmed: so what covers such a node above this one is parted there.
+ * blocks: those that the entry covers above this one.
+ */
+void
+cover_part_above(struct kvr *k, uint32_t slot, uint32_t node, uint32_t blocks)
+{
+	while (blocks > 0 && !region_broken(k)) {
+		node = node_at(k, node)->parent;
+		add_once(k->region->counts.steps, 1);
+		if (node == 0 || node_at(k, node)->children != 1)
+			break;
+		blocks -= node_at(k, node)->length < blocks
+		    ? node_at(k, node)->length : blocks;
+	}
+	if (blocks > 0 && node != 0)
+		(void)cover_make(k, node, slot);
+}
+
 /* Whether the end of an entry must stay one though the path goes on. */
 static bool
 keeps_end(const struct kvr *k, const struct entry *h)

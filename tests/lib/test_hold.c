@@ -1124,6 +1124,146 @@ START_TEST(pieces_are_no_ends)
 }
 END_TEST
 
+/* Blocks [from, to) of a text by events of so many, in one batch. */
+static void
+stored_by(const char *text, uint32_t from, uint32_t to, uint32_t step)
+{
+	struct kvr_event e[TEXT];
+	uint64_t hashes[TEXT];
+	uint32_t tokens[TEXT], i;
+	size_t n = 0;
+
+	for (i = 0; i < to; i++) {
+		hashes[i] = name_of(text, i + 1);
+		tokens[i] = (unsigned char)text[i];
+	}
+	for (i = from; i < to; i += step, n++) {
+		(void)kvr_event_init(&e[n], sizeof(e[n]));
+		e[n].kind = KVR_EVENT_STORED;
+		e[n].block_tokens = 1;
+		e[n].hashes_at = e[n].tokens_at = i;
+		e[n].hashes = e[n].tokens = to - i < step ? to - i : step;
+		e[n].flags = i > 0 ? KVR_EVENT_PARENT : 0;
+		e[n].parent = i > 0 ? hashes[i - 1] : 0;
+	}
+	ck_assert_int_eq(apply_to(0, e, n, hashes, to, tokens, to, 1), KVR_OK);
+	region_sound();
+}
+
+/* A run may be of several events, and of as many pieces. */
+START_TEST(runs_of_events)
+{
+	char text[TEXT], part[TEXT];
+	uint32_t i;
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	for (i = 0; i < 400; i++)
+		text[i] = (char)('a' + i % 3 + i % 20);
+	text[400] = 'X';
+	text[401] = '\0';
+	stored_by(text, 0, 10, (uint32_t)_i);
+	ck_assert_uint_eq(reuses("abcX"), 0);
+	stored_by(text, 10, 400, (uint32_t)_i);
+	ck_assert_uint_eq(has(0, text), 400);
+	ck_assert_uint_eq(reuses(text), 400);
+	memcpy(part, text, 50);
+	memcpy(part + 50, "XYZXYZ", 7);
+	stored_by(part, 50, 56, (uint32_t)_i);
+	ck_assert_uint_eq(reuses(part), 55); /* and one is computed */
+	part[51] = 'W';
+	part[50] = 'W';
+	ck_assert_uint_eq(reuses(part), 50);
+	for (i = 11; i < 50; i += 7) {
+		memcpy(part, text, i);
+		memcpy(part + i, "Y", 2);
+		ck_assert_uint_eq(reuses(part), 10);
+	}
+}
+END_TEST
+
+/* The rest of two texts, in one batch, behind so many blocks. */
+static void
+stored_two(const char *one, const char *two, uint32_t from)
+{
+	const char *text[] = { one, two };
+	struct kvr_event e[2];
+	uint64_t hashes[TEXT];
+	uint32_t tokens[TEXT], i, j, n = 0;
+
+	for (i = 0; i < 2; i++) {
+		(void)kvr_event_init(&e[i], sizeof(e[i]));
+		e[i].kind = KVR_EVENT_STORED;
+		e[i].block_tokens = 1;
+		e[i].hashes_at = e[i].tokens_at = n;
+		e[i].hashes = e[i].tokens = strlen(text[i]) - from;
+		e[i].flags = KVR_EVENT_PARENT;
+		e[i].parent = name_of(text[i], from);
+		for (j = from; text[i][j] != '\0'; j++) {
+			hashes[n] = name_of(text[i], j + 1);
+			tokens[n++] = (unsigned char)text[i][j];
+		}
+	}
+	ck_assert_int_eq(apply_to(0, e, 2, hashes, n, tokens, n, 1), KVR_OK);
+	region_sound();
+}
+
+/* Two of one batch are none, and one may be an answer. */
+START_TEST(runs_beside_each_other)
+{
+	uint64_t lease;
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	stored("xyzw", 0);
+	lease = reserve(0, "abcd", 1);
+	commit(lease, 1);
+	stored("abcd", 0);
+	stored_two("abcdefg", "xyzwuv", 4);
+	ck_assert_uint_eq(reuses("abcdefgX"), 4);
+	ck_assert_uint_eq(reuses("xyzwuvX"), 6);
+	finish(lease, 2);
+	stored_two("xyzwab", "abcdppp", 4);
+	ck_assert_uint_eq(reuses("abcdpppX"), 7);
+	ck_assert_uint_eq(reuses("xyzwabX"), 6);
+}
+END_TEST
+
+/* What is behind what runs stays an answer to the end of the run. */
+START_TEST(runs_of_answers)
+{
+	uint64_t lease;
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	lease = reserve(0, "abcd", 1);
+	commit(lease, 1);
+	stored("abcd", 0);
+	stored_by("abcdefghij", 4, 10, 2);
+	ck_assert_uint_eq(has(0, "abcdefghij"), 10);
+	ck_assert_uint_eq(reuses("abcdefghijX"), 4);
+	finish(lease, 2);
+}
+END_TEST
+
+/* Its tokens fill a memory of tails once. */
+START_TEST(runs_fill_once)
+{
+	char text[] = "?babababa";
+	uint32_t i;
+
+	windows(16, KVR_WINDOW_DUAL);
+	stored("abcdefgh", 0);
+	for (i = 0; i < 3; i++) {
+		text[0] = (char)('p' + i);
+		stored_by(text, 0, 8, 1);
+	}
+	ck_assert_uint_eq(reuses("abcdefghX"), 8);
+	for (; i < 6; i++) {
+		text[0] = (char)('p' + i);
+		stored_by(text, 0, 8, 1);
+	}
+	ck_assert_uint_eq(reuses("abcdefghX"), 0);
+}
+END_TEST
+
 /* Where it does not matter, no end is kept apart. */
 START_TEST(ends_that_do_not_matter)
 {
@@ -1333,6 +1473,11 @@ suite_hold(void)
 	tcase_add_test(t, parting_from_what_runs);
 	tcase_add_test(t, parts_of_what_runs);
 	tcase_add_test(t, pieces_are_no_ends);
+	tcase_add_loop_test(t, runs_of_events, 1, 4);
+	tcase_add_loop_test(t, runs_of_events, 64, 65);
+	tcase_add_test(t, runs_beside_each_other);
+	tcase_add_test(t, runs_of_answers);
+	tcase_add_test(t, runs_fill_once);
 	tcase_add_loop_test(t, ends_that_do_not_matter, KVR_WINDOW_FULL,
 	    KVR_WINDOW_LEARN + 1);
 	tcase_add_test(t, dense_by_events);
