@@ -84,15 +84,23 @@ batch_free(struct event_batch *b)
 	event_cut_free(b);
 }
 
-/* All of it, or its first piece. Sets *taken: it counts. */
+/*
+ * All of it, or its first piece. Sets *taken: it counts. If some of a batch of
+ * this number was applied, and it is not known of which, names may be counted
+ * twice, or be missing.
+ */
 static int
 take(struct kvr *k, uint32_t *slot, const struct event_batch *b,
     const struct event_sum *sum, int64_t now, uint32_t *outcome, bool *taken)
 {
-	struct stream before = *stream_at(k, slot_at(k, *slot)->name);
+	const struct stream *s = stream_at(k, slot_at(k, *slot)->name);
+	struct stream before;
 	int error;
 
-	*outcome = event_outcome(&before, b, sum);
+	*outcome = event_outcome(s, b, sum);
+	if (*outcome == KVR_EVENTS_APPLIED && s->pieces > 0)
+		hold_lose(k, *slot);
+	before = *s;
 	if (!room(k, *slot, b, sum, *outcome))
 		return KVR_EBUSY;
 	if (event_resets(b, sum, *outcome)) {

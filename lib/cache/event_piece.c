@@ -23,6 +23,9 @@
  * batch is cut depends on nothing but the batch and the region's rule; another
  * cut is another FORMAT_VERSION.
  *
+ * Without a digest it may be the same batch or another. It is taken anew, and
+ * as the record is wrong either way, the worker is degraded.
+ *
  * Between two pieces readers see a part of the batch. That is as if the engine
  * had sent it in several.
  */
@@ -233,13 +236,9 @@ event_goes_on(const struct event_batch *b, size_t i)
 bool
 event_begun(const struct stream *s, const struct event_batch *b, bool same)
 {
-	if (s->pieces == 0 || s->pieces >= b->n_pieces ||
-	    s->next != b->head.seq)
-		return false;
-	if (same || (s->begun == b->head.digest && s->begun != 0))
-		return true;
-	/* as what comes again of the last batch; not so of batch 0 */
-	return s->next > 0 && (s->begun == 0 || b->head.digest == 0);
+	return s->pieces > 0 && s->pieces < b->n_pieces &&
+	    s->next == b->head.seq && s->begun == b->head.digest &&
+	    (same || s->begun != 0);
 }
 
 static struct stream *

@@ -23,7 +23,8 @@ bool event_goes_on(const struct event_batch *b, size_t i);
 
 /*
  * Under the lock. Has the stream taken a part of this batch? same: the caller
- * knows that what it took is of this one.
+ * has begun it, so it need not have a digest; but another caller may have begun
+ * another batch since.
  */
 bool event_begun(const struct stream *s, const struct event_batch *b,
     bool same);

@@ -20,6 +20,7 @@ static uint64_t names[2 * BLOCKS];
 static uint32_t tokens[8 * BLOCKS];
 static struct kvr_event events[EVENTS];
 static size_t n;
+static bool bare; /* batches have no digest */
 
 static void
 setup(void)
@@ -33,6 +34,7 @@ setup(void)
 	for (i = 0; i < 8 * BLOCKS; i++)
 		tokens[i] = (uint32_t)(i * i % 100003);
 	n = 0;
+	bare = false;
 }
 
 /* The engine's blocks [from, from + blocks) of one long prompt. */
@@ -102,8 +104,28 @@ batch_of(void)
 		.n_tokens = 8 * BLOCKS };
 
 	b.head.seq = seq;
-	b.head.digest = seq + 1;
+	b.head.digest = bare ? 0 : seq + 1;
 	return b;
+}
+
+/* The same as it is, or without a digest. */
+static int
+apply(void)
+{
+	struct kvr_event_batch b = { .size = sizeof(b), .seq = seq,
+		.digest = bare ? 0 : seq + 1 };
+	int error;
+
+	got = (struct kvr_event_result){ .size = sizeof(got) };
+	error = kvr_events_apply(k, id[0], &b, events, sizeof(events[0]), n,
+	    names, 2 * BLOCKS, tokens, 8 * BLOCKS, 1, 0, &got);
+	if (error != KVR_OK)
+		return error;
+	region_sound();
+	id[0] = got.worker;
+	seq = got.next;
+	n = 0;
+	return KVR_OK;
 }
 
 static struct kvr_event
@@ -447,24 +469,79 @@ START_TEST(an_engine_restarts_meanwhile)
 }
 END_TEST
 
-/* Without a digest what comes again is taken for the same, but for batch 0. */
+/* As many blocks of another prompt. */
+static void
+add_other(uint64_t blocks)
+{
+	struct kvr_event *e = add(KVR_EVENT_STORED, 0, blocks);
+
+	e->hashes_at = BLOCKS;
+	e->tokens_at = BLOCKS * each;
+}
+
+/* The stream has no digest, or the batch, or both: the same, and another. */
 START_TEST(without_a_digest)
 {
 	begin_with(4);
 	add(KVR_EVENT_STORED, 0, BLOCKS);
+	bare = _i % 3 != 1;
 	(void)die_after(2);
-	stream_at(k, 1)->begun = 0;
-	give();
-	ck_all(BLOCKS);
-	ck_assert_int_eq(kvr_events_off(k, id[0]), KVR_OK);
-	seq = 0;
+	bare = _i % 3 != 0;
+	if (_i >= 3) {
+		n = 0;
+		add_other(BLOCKS);
+	}
+	ck_assert_int_eq(apply(), KVR_OK);
+	ck_assert_uint_eq(got.outcome, KVR_EVENTS_APPLIED);
+	ck_assert_uint_eq(got.next, 2);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	ck_assert_uint_eq(stream_at(k, 1)->pieces, 0);
+	ck_assert_uint_eq(worker_stats(0).events_held, 0); /* not known */
+	add(KVR_EVENT_CLEARED, 0, 0);
 	add(KVR_EVENT_STORED, 0, BLOCKS);
+	ck_assert_int_eq(apply(), KVR_OK);
+	ck_all(BLOCKS);
+}
+END_TEST
+
+/* Batch 0 is a restart then, and known again. */
+START_TEST(batch_0_without_a_digest)
+{
+	add(KVR_EVENT_STORED, 0, BLOCKS);
+	bare = true;
 	(void)die_after(2);
-	stream_at(k, 1)->begun = 0;
 	region_sound(); /* it is complete, and nothing has been passed */
-	give();
+	ck_assert_int_eq(apply(), KVR_OK);
 	ck_assert_uint_eq(got.outcome, KVR_EVENTS_RESTARTED);
 	ck_all(BLOCKS);
+}
+END_TEST
+
+/* A caller goes on with what it has begun itself, if that is still there. */
+START_TEST(another_feeder_between_two_pieces)
+{
+	struct stream *s = stream_at(k, 1);
+	struct event_batch b;
+
+	begin_with(4);
+	add(KVR_EVENT_STORED, 0, BLOCKS);
+	bare = true;
+	(void)die_after(2);
+	b = batch_of();
+	b.n_pieces = 6;
+	ck_assert(event_begun(s, &b, true));
+	ck_assert(!event_begun(s, &b, false));
+	b.head.digest = 7;
+	ck_assert(!event_begun(s, &b, true));
+	s->begun = 8;
+	ck_assert(!event_begun(s, &b, true));
+	b.head.digest = 8;
+	ck_assert(event_begun(s, &b, true) && event_begun(s, &b, false));
+	b.head.seq++;
+	ck_assert(!event_begun(s, &b, true));
+	b.head.seq--;
+	b.n_pieces = 2;
+	ck_assert(!event_begun(s, &b, true));
 }
 END_TEST
 
@@ -511,7 +588,10 @@ START_TEST(a_gap_after_a_death)
 }
 END_TEST
 
-/* More pieces than it has, as only damage says: it is taken anew. */
+/*
+ * More pieces than it has, as only damage says. It is taken anew, and copies
+ * that were counted twice are not believed.
+ */
 START_TEST(damage_ends)
 {
 	begin_with(4);
@@ -520,7 +600,14 @@ START_TEST(damage_ends)
 	stream_at(k, 1)->pieces = UINT64_MAX;
 	give();
 	ck_assert_uint_eq(stream_at(k, 1)->pieces, 0);
-	ck_assert_uint_eq(held(), BLOCKS);
+	ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+	add(KVR_EVENT_CLEARED, 0, 0);
+	add(KVR_EVENT_STORED, 0, BLOCKS);
+	give();
+	ck_all(BLOCKS);
+	add(KVR_EVENT_REMOVED, 0, BLOCKS);
+	give();
+	ck_all(0);
 }
 END_TEST
 
@@ -545,7 +632,9 @@ suite_event_piece(void)
 	tcase_add_loop_test(t, a_death_applies_nothing_twice, 0, SIZES);
 	tcase_add_test(t, another_process_goes_on);
 	tcase_add_test(t, an_engine_restarts_meanwhile);
-	tcase_add_test(t, without_a_digest);
+	tcase_add_loop_test(t, without_a_digest, 0, 6);
+	tcase_add_test(t, batch_0_without_a_digest);
+	tcase_add_test(t, another_feeder_between_two_pieces);
 	tcase_add_loop_test(t, it_is_not_gone_on_with, 0, 3);
 	tcase_add_test(t, a_gap_after_a_death);
 	tcase_add_test(t, damage_ends);
