@@ -28,11 +28,11 @@
  *      ends a block has the rest of it: pages.c.
  *
  * Ending a life costs nothing: the stream gets another number, or none. While
- * anything is dead, a batch of events looks at a few aliases for each one that
- * it may add, and frees those; so after a 64th of the table all is free again.
- * If the batch may need more than is free, it looks at more of them, up to a
- * bound, and waits for another call if that was not enough: so none is refused
- * while there are dead ones anywhere.
+ * anything is dead, a piece of a batch looks at two aliases for each that it
+ * may add, and frees what is dead; so when half of the table was added all is
+ * free again. If it may need more than is free, it looks at as many once more
+ * until there is enough, up to a bound, and waits for another call if that was
+ * not enough: so none is refused while there are dead ones anywhere.
  */
 #include "alias.h"
 
@@ -40,7 +40,8 @@
 #include "pages.h"
 
 enum {
-	SWEEP = 64,        /* looked at for dead ones, for one that is added, */
+	SWEEP = 2,         /* looked at for dead ones, for one that is added, */
+	SWEEP_MIN = 64,    /* at least, */
 	SWEEP_MAX = 16384, /* and by one call; they follow each other, so a */
 	SWEEP_STEP = 16,   /* step of other work takes as long as these */
 	AHEAD = 6   /* names, from one step of loading ahead to the next */
@@ -154,53 +155,69 @@ dead(const struct kvr *k, const struct alias *a)
 	return a->life != 0 && stream_at(k, a->worker)->life != a->life;
 }
 
-/* Frees what is dead among so many of those that were ever used. */
-static void
-sweep(struct kvr *k, uint64_t left)
+/* Frees what is dead among so many of those that were ever used; how many. */
+static uint64_t
+sweep(struct kvr *k, uint64_t most)
 {
 	struct region *r = k->region;
 	uint32_t i = r->alias_sweep, used = r->alias_fresh - 1;
+	uint64_t left = most, found = 0;
 
-	add_once(r->counts.steps, left / SWEEP_STEP);
 	for (; left > 0 && r->alias_dead > 0 && !region_broken(k); left--) {
 		i = i < used && i < k->layout.aliases ? i + 1 : 1;
 		if (!dead(k, alias_at(k, i)))
 			continue;
 		unlink_alias(k, i);
 		sub_once(r->alias_dead, 1);
+		found++;
 	}
 	put_once(r->alias_sweep, i);
+	add_once(r->counts.steps, (most - left) / SWEEP_STEP + found);
+	return found;
+}
+
+/* Those that were never used; all, if it is damaged. */
+static uint64_t
+unused(const struct kvr *k)
+{
+	return k->layout.aliases + UINT64_C(1) - k->region->alias_fresh;
+}
+
+/* Those that can be added, or as many as are needed. */
+static uint64_t
+at_hand(const struct kvr *k, uint64_t need)
+{
+	uint32_t i = k->region->alias_free;
+	uint64_t n = unused(k), walked = 0;
+
+	if (n >= need)
+		return need;
+	for (; n + walked < need && i != 0; walked++)
+		i = alias_at(k, i)->next;
+	add_once(k->region->counts.steps, walked / SWEEP_STEP);
+	return n + walked;
 }
 
 bool
 alias_at_hand(const struct kvr *k, uint64_t need)
 {
-	uint32_t i = k->region->alias_free;
-	uint64_t fresh = k->layout.aliases + UINT64_C(1) -
-	    k->region->alias_fresh, left;
-
-	if (fresh >= need) /* or all, if it is damaged */
-		return true;
-	for (left = need - fresh; left > 0 && i != 0; left--)
-		i = alias_at(k, i)->next;
-	add_once(k->region->counts.steps, (need - fresh - left) / SWEEP_STEP);
-	return left == 0;
+	return at_hand(k, need) == need;
 }
 
 bool
 alias_reclaim(struct kvr *k, uint64_t need)
 {
-	uint64_t most = k->layout.aliases < SWEEP_MAX ? k->layout.aliases
+	uint64_t left = k->layout.aliases < SWEEP_MAX ? k->layout.aliases
 	    : SWEEP_MAX;
-	uint64_t first = need < most / SWEEP ? need * SWEEP : most;
+	uint64_t part = SWEEP * need < SWEEP_MIN ? SWEEP_MIN : SWEEP * need;
+	uint64_t n = at_hand(k, need);
 
-	if (k->region->alias_dead == 0)
-		return true;
-	sweep(k, first);
-	if (alias_at_hand(k, need))
-		return true;
-	sweep(k, most - first);
-	return k->region->alias_dead == 0 || alias_at_hand(k, need);
+	do {
+		part = part < left ? part : left;
+		n += sweep(k, part);
+		left -= part;
+	} while (n < need && left > 0 && k->region->alias_dead > 0);
+	return n >= need || k->region->alias_dead == 0;
 }
 
 /* One that is free; 0: there is none. */

@@ -165,7 +165,7 @@ START_TEST(the_last_dead_are_found)
 }
 END_TEST
 
-/* For a few, a few are looked at; for many, as many as a call may. */
+/* For a few, a few are looked at; then as many as a call may. */
 START_TEST(reclaimed_in_parts)
 {
 	enum { MANY = 40000, LOOKS = 16384 };
@@ -190,15 +190,44 @@ START_TEST(reclaimed_in_parts)
 	ck_assert(alias_reclaim(k, 1));
 	ck_assert_uint_eq(k->region->alias_sweep, 64);
 	ck_assert_uint_eq(k->region->alias_dead, 110 - 64);
+	ck_assert_uint_eq(k->region->counts.steps, 64 + 64 / 16);
+	ck_assert(alias_reclaim(k, 65));
+	ck_assert_uint_eq(k->region->alias_sweep, 64 + 130);
+	ck_assert_uint_eq(k->region->alias_dead, 10);
 	ck_assert(!alias_reclaim(k, 101));
-	ck_assert_uint_eq(k->region->alias_sweep, 64 + LOOKS);
+	ck_assert_uint_eq(k->region->alias_sweep, 64 + 130 + LOOKS);
 	ck_assert(!alias_reclaim(k, 101));
 	ck_assert_uint_eq(k->region->alias_dead, 10);
 	ck_assert(alias_reclaim(k, 101));
 	ck_assert_uint_eq(k->region->alias_dead, 0);
-	ck_assert_uint_le(k->region->counts.steps, (64 + 3 * LOOKS) / 16 + 40);
+	ck_assert_uint_le(k->region->counts.steps, (64 + 130 + 3 * LOOKS) / 16 +
+	    110 + 40);
 	ck_assert(alias_at_hand(k, 110) && !alias_at_hand(k, 111));
 	k->region->counts.steps = 0;
+}
+END_TEST
+
+/* A call that needs many looks at no more than until it has them. */
+START_TEST(reclaimed_until_there_is_enough)
+{
+	uint32_t i;
+
+	(void)live(1);
+	(void)live(2);
+	for (i = 1; i <= ALIASES; i++)
+		ck_assert_uint_gt(add(i % 4 == 0 ? 2 : 1, i, 0), 0);
+	alias_end(k, stream_at(k, 2));
+	ck_assert_uint_eq(k->region->alias_dead, 100);
+	ck_assert(alias_reclaim(k, 40)); /* twice 80 of which some are dead */
+	ck_assert_uint_eq(k->region->alias_sweep, 160);
+	ck_assert_uint_eq(k->region->alias_dead, 60);
+	ck_assert(alias_reclaim(k, 60)); /* once is enough */
+	ck_assert_uint_eq(k->region->alias_sweep, 160 + 120);
+	ck_assert_uint_eq(k->region->alias_dead, 30);
+	ck_assert(alias_reclaim(k, 30)); /* there were enough */
+	ck_assert_uint_eq(k->region->alias_sweep, 160 + 120 + 64);
+	ck_assert_uint_eq(k->region->alias_dead, 14);
+	ck_assert(sound());
 }
 END_TEST
 
@@ -388,6 +417,7 @@ suite_alias(void)
 	tcase_add_test(t, the_dead_make_room);
 	tcase_add_test(t, the_last_dead_are_found);
 	tcase_add_test(t, reclaimed_in_parts);
+	tcase_add_test(t, reclaimed_until_there_is_enough);
 	tcase_add_test(t, what_was_emptied_is_not_dead);
 	tcase_add_test(t, a_full_table_refuses);
 	tcase_add_test(t, damage_is_seen);
