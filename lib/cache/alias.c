@@ -32,7 +32,8 @@
  * may add, and frees what is dead; so when half of the table was added all is
  * free again. If it may need more than is free, it looks at as many once more
  * until there is enough, up to a bound, and waits for another call if that was
- * not enough: so none is refused while there are dead ones anywhere.
+ * not enough: so none is refused while there are dead ones anywhere. Where all
+ * that are free have been counted, so must be all others.
  */
 #include "alias.h"
 
@@ -204,6 +205,22 @@ alias_at_hand(const struct kvr *k, uint64_t need)
 	return at_hand(k, need) == need;
 }
 
+/*
+ * So many are free; is each of the others alive, or dead? If too few count as
+ * dead some are never found, and if too many, calls wait for those.
+ */
+static bool
+add_up(const struct kvr *k, uint64_t n)
+{
+	uint32_t i;
+
+	n += k->region->alias_dead;
+	for (i = 0; i < k->layout.names; i++)
+		n += k->streams[i].aliases;
+	add_once(k->region->counts.steps, k->layout.names / SWEEP_STEP);
+	return n == k->region->alias_fresh - UINT64_C(1);
+}
+
 bool
 alias_reclaim(struct kvr *k, uint64_t need)
 {
@@ -217,7 +234,13 @@ alias_reclaim(struct kvr *k, uint64_t need)
 		n += sweep(k, part);
 		left -= part;
 	} while (n < need && left > 0 && k->region->alias_dead > 0);
-	return n >= need || k->region->alias_dead == 0;
+	if (n >= need)
+		return true;
+	if (!add_up(k, n - unused(k))) {
+		region_break(k);
+		return false;
+	}
+	return k->region->alias_dead == 0;
 }
 
 /* One that is free; 0: there is none. */

@@ -53,7 +53,7 @@ void alias_end(struct kvr *k, struct stream *s);
 bool alias_at_hand(const struct kvr *k, uint64_t need);
 /*
  * Frees some of those whose life has ended. false: this was a part, and so many
- * cannot be added yet; call again.
+ * cannot be added yet, or the region is damaged; call again.
  */
 bool alias_reclaim(struct kvr *k, uint64_t need);
 

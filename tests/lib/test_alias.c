@@ -231,6 +231,76 @@ START_TEST(reclaimed_until_there_is_enough)
 }
 END_TEST
 
+/*
+ * In a full table, of two lives of which one has ended, too many are counted as
+ * dead, too few, none, or too few of a stream: none of these waits for ever.
+ */
+START_TEST(what_is_miscounted_ends)
+{
+	static const uint32_t counts[] = { 200, 201, UINT32_MAX, 199, 0, 200 };
+	uint32_t i;
+
+	(void)live(1);
+	(void)live(2);
+	for (i = 1; i <= ALIASES; i++)
+		ck_assert_uint_gt(add(i % 2 == 0 ? 2 : 1, i, 0), 0);
+	alias_end(k, stream_at(k, 2));
+	k->region->alias_dead = counts[_i];
+	if (_i == 5)
+		stream_at(k, 1)->aliases--;
+	if (_i == 0) { /* it is right */
+		ck_assert(alias_reclaim(k, 201));
+		ck_assert(!region_broken(k));
+		ck_assert(alias_at_hand(k, 200));
+		return;
+	}
+	ck_assert(!alias_reclaim(k, 201));
+	ck_assert(region_broken(k));
+	k->region->counts.steps = 0;
+	looks_set(k, 0);
+	alias_empty(k);
+	stream_at(k, 1)->aliases = 0;
+	ck_assert(alias_reclaim(k, ALIASES));
+}
+END_TEST
+
+/* The same by calls: one says that it is to be repeated, and that is all. */
+START_TEST(a_miscount_costs_a_call)
+{
+	struct kvr_event_batch b = { .size = sizeof(b) };
+	uint64_t names[] = { 1, 2, 3 };
+	uint32_t tokens[] = { 1, 2, 3 }, i;
+	struct kvr_worker facts;
+	struct kvr_event e;
+
+	(void)kvr_worker_init(&facts, sizeof(facts));
+	facts.retain = KVR_RETAIN_EVENTS;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &facts), KVR_OK);
+	(void)live(2);
+	for (i = 1; i <= ALIASES; i++)
+		ck_assert_uint_gt(add(2, i, 0), 0);
+	if (_i == 0) {
+		k->region->alias_dead = 5; /* and none is */
+	} else {
+		alias_end(k, stream_at(k, 2));
+		k->region->alias_dead = 0; /* and all are */
+	}
+	(void)kvr_event_init(&e, sizeof(e));
+	e.kind = KVR_EVENT_STORED;
+	e.block_tokens = 1;
+	e.hashes = e.tokens = 3;
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, &e, sizeof(e), 1,
+	    names, 3, tokens, 3, 1, 0, NULL), KVR_EBUSY);
+	ck_assert_uint_eq(stats().recoveries, 1);
+	ck_assert_int_eq(kvr_events_apply(k, id[0], &b, &e, sizeof(e), 1,
+	    names, 3, tokens, 3, 1, 0, NULL), KVR_OK);
+	ck_assert_uint_eq(worker_stats(0).events_state, KVR_EVENTS_COMPLETE);
+	ck_assert_uint_eq(worker_stats(0).events_blocks, 4);
+	region_sound();
+	ck_assert_int_eq(kvr_events_off(k, id[0]), KVR_OK);
+}
+END_TEST
+
 /* What stands in records that were not used since is of no life. */
 START_TEST(what_was_emptied_is_not_dead)
 {
@@ -418,6 +488,8 @@ suite_alias(void)
 	tcase_add_test(t, the_last_dead_are_found);
 	tcase_add_test(t, reclaimed_in_parts);
 	tcase_add_test(t, reclaimed_until_there_is_enough);
+	tcase_add_loop_test(t, what_is_miscounted_ends, 0, 6);
+	tcase_add_loop_test(t, a_miscount_costs_a_call, 0, 2);
 	tcase_add_test(t, what_was_emptied_is_not_dead);
 	tcase_add_test(t, a_full_table_refuses);
 	tcase_add_test(t, damage_is_seen);
