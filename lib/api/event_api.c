@@ -61,19 +61,23 @@ batch_get(const struct kvr *k, uint64_t worker,
 }
 
 /*
- * Is there room for the names of its first piece? If its worker's last ones end
- * with it, they end before, as they may have to be reclaimed for it.
+ * Is there room for the names of its first piece, if it may add any? If its
+ * worker's last ones end with it, they end before, as they may have to be
+ * reclaimed for it.
  */
 static bool
 room(struct kvr *k, uint32_t slot, const struct event_batch *b,
     const struct event_sum *sum, uint32_t outcome)
 {
 	uint64_t aliases = event_piece(b, 0).n_aliases;
+	bool tracks = hold_tracks(k, slot);
 
-	if (hold_tracks(k, slot) && (event_resets(b, sum, outcome) ||
-	    event_empties(k, slot, b, sum, outcome)) &&
-	    !alias_at_hand(k, aliases))
-		hold_lose(k, slot);
+	if (event_empties(k, slot, b, sum, outcome)) {
+		if (tracks && !alias_at_hand(k, aliases))
+			hold_lose(k, slot);
+	} else if (outcome != KVR_EVENTS_APPLIED || !tracks) {
+		return true;
+	}
 	return alias_reclaim(k, aliases);
 }
 
@@ -121,7 +125,8 @@ go_on(struct kvr *k, uint32_t slot, const struct event_batch *b, int64_t now)
 {
 	uint64_t at = stream_at(k, slot_at(k, slot)->name)->pieces;
 
-	if (!alias_reclaim(k, event_piece(b, at).n_aliases))
+	if (hold_tracks(k, slot) &&
+	    !alias_reclaim(k, event_piece(b, at).n_aliases))
 		return KVR_EBUSY;
 	event_go_on(k, slot, b, now);
 	return KVR_OK;

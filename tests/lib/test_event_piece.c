@@ -5,6 +5,7 @@
  */
 #include "event_piece.h"
 
+#include "alias.h"
 #include "alloc.h"
 #include "hold.h"
 #include "holds.h"
@@ -611,6 +612,68 @@ START_TEST(damage_ends)
 }
 END_TEST
 
+/* ------------------------------------------------- a table that is full --- */
+
+enum { MANY = 40000, DEAD = 4 * BLOCKS, SPARE = 300 };
+
+/*
+ * Two workers have five blocks each. All aliases but these and SPARE are roots
+ * of the second, and the last of them, which are of a life that has ended, are
+ * the last that a search comes to.
+ */
+static void
+fill_table(void)
+{
+	struct alias a = { .worker = 2 };
+	uint32_t i, others, ended;
+	struct stream *s;
+
+	holds_with(MANY, REGION, 4);
+	s = stream_at(k, 2);
+	add(KVR_EVENT_STORED, 0, 5);
+	ck_assert_int_eq(apply_to(1, events, n, names, 2 * BLOCKS, tokens,
+	    8 * BLOCKS, 1), KVR_OK);
+	seq = 0;
+	give();
+	ended = alias_life(k);
+	others = MANY - SPARE - (k->region->alias_fresh - 1);
+	for (i = 0; i < others; i++) {
+		a.name = i;
+		a.life = i < others - DEAD ? s->life : ended;
+		ck_assert_uint_gt(alias_add(k, &a), 0);
+	}
+	s->aliases -= DEAD;
+	k->region->alias_dead = DEAD;
+	region_sound();
+}
+
+/*
+ * A repeated batch, one too early, one of a stream that is degraded, and the
+ * rest of one that was begun before that.
+ */
+START_TEST(what_adds_nothing_waits_for_nothing)
+{
+	static const uint32_t outcomes[] = { KVR_EVENTS_DUPLICATE,
+		KVR_EVENTS_GAP, KVR_EVENTS_APPLIED, KVR_EVENTS_APPLIED };
+
+	fill_table();
+	add(KVR_EVENT_STORED, 5, 250);
+	add(KVR_EVENT_STORED, 255, 1000);
+	if (_i == 0)
+		seq = 0;
+	else if (_i == 1)
+		seq = 7;
+	if (_i == 3)
+		(void)die_after(1);
+	if (_i >= 2)
+		ck_assert_int_eq(kvr_events_lost(k, id[0], seq), KVR_OK);
+	give();
+	ck_assert_uint_eq(got.outcome, outcomes[_i]);
+	ck_assert_uint_eq(k->region->alias_sweep, 0);
+	ck_assert_uint_ge(k->region->alias_dead, _i < 2 ? DEAD : DEAD + 6);
+}
+END_TEST
+
 Suite *suite_event_piece(void);
 
 Suite *
@@ -638,6 +701,7 @@ suite_event_piece(void)
 	tcase_add_loop_test(t, it_is_not_gone_on_with, 0, 3);
 	tcase_add_test(t, a_gap_after_a_death);
 	tcase_add_test(t, damage_ends);
+	tcase_add_loop_test(t, what_adds_nothing_waits_for_nothing, 0, 4);
 	suite_add_tcase(s, t);
 	return s;
 }
