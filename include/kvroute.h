@@ -1253,7 +1253,8 @@ struct kvr_event_result {
  * Applies a batch of n events. hashes and tokens: arrays that the events refer
  * to. out may be NULL. The first batch of a worker begins its stream. The lock
  * is held for a constant time; for a worker of KVR_RETAIN_EVENTS for one that
- * grows with the blocks of the batch.
+ * grows with the blocks of a piece of the batch. After an error out->worker is
+ * set if a part of it was applied.
  */
 int kvr_events_apply(struct kvr *k, uint64_t worker,
     const struct kvr_event_batch *batch, const struct kvr_event *events,

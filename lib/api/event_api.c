@@ -172,25 +172,33 @@ apply(struct kvr *k, uint64_t worker, const struct event_batch *b,
 	return KVR_OK;
 }
 
-/* In as many transactions as it has pieces: others have the lock between. */
+/*
+ * In as many transactions as it has pieces: others have the lock between. Once
+ * the first is applied, which may have reset the worker, one that must wait for
+ * aliases is tried again, until all of these have been looked at.
+ */
 static int
 apply_all(struct kvr *k, uint64_t worker, const struct event_batch *b,
     const struct event_sum *sum, int64_t now, uint32_t flags,
     struct kvr_event_result *r)
 {
+	uint64_t i = 0, waits = alias_rounds(k);
 	bool more = true;
 	struct txn c;
-	uint64_t i;
 	int error = KVR_OK;
 
-	for (i = 0; error == KVR_OK && more; i++) {
+	while (error == KVR_OK && more) {
 		error = txn_write_begin(k, &c, now, flags);
 		if (error != KVR_OK)
 			break;
-		more = false;
 		error = apply(k, worker, b, sum, c.now, i > 0, &more, r);
 		error = txn_write_end(k, &c, error);
-		more = more && i + 1 < b->n_pieces;
+		if (error == KVR_EBUSY && i > 0 && waits > 0) {
+			waits--;
+			error = KVR_OK;
+			continue;
+		}
+		more = more && ++i < b->n_pieces;
 		worker = r->worker;
 		now = c.now; /* one that goes back is counted once */
 	}
@@ -221,7 +229,7 @@ kvr_events_apply(struct kvr *k, uint64_t worker,
 	memset(&r, 0, sizeof(r));
 	error = apply_all(k, worker, &b, &sum, now, flags, &r);
 	batch_free(&b);
-	if (error == KVR_OK && out != NULL)
+	if (r.worker != 0 && out != NULL) /* some piece was applied */
 		struct_put(out, out->size, &r, sizeof(r));
 	return error;
 }

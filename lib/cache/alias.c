@@ -243,6 +243,12 @@ alias_reclaim(struct kvr *k, uint64_t need)
 	return k->region->alias_dead == 0;
 }
 
+uint64_t
+alias_rounds(const struct kvr *k)
+{
+	return k->layout.aliases / SWEEP_MAX + 1;
+}
+
 /* One that is free; 0: there is none. */
 static uint32_t
 take(struct kvr *k)

@@ -56,6 +56,8 @@ bool alias_at_hand(const struct kvr *k, uint64_t need);
  * cannot be added yet, or the region is damaged; call again.
  */
 bool alias_reclaim(struct kvr *k, uint64_t need);
+/* After so many such calls all have been looked at. */
+uint64_t alias_rounds(const struct kvr *k);
 
 /* The alias of this name in this life; 0: there is none. */
 uint32_t alias_find(const struct kvr *k, uint32_t life, uint64_t name);

@@ -674,6 +674,72 @@ START_TEST(what_adds_nothing_waits_for_nothing)
 }
 END_TEST
 
+/*
+ * A restart resets the worker with its first piece, for which there is room; a
+ * later one waits for aliases that are dead, and they are far away.
+ */
+START_TEST(a_later_piece_waits)
+{
+	uint64_t before;
+
+	fill_table();
+	before = id[0];
+	seq = 0;
+	add(KVR_EVENT_RESTARTED, 0, 0);
+	add(KVR_EVENT_STORED, 0, BLOCKS);
+	give();
+	ck_assert_uint_ne(id[0], before);
+	ck_assert_uint_eq(got.outcome, KVR_EVENTS_RESTARTED);
+	ck_assert_uint_eq(got.next, 1);
+	ck_assert_uint_eq(got.stored, BLOCKS);
+	ck_assert_uint_eq(worker_stats(0).events_restarts, 1);
+	ck_held(BLOCKS);
+}
+END_TEST
+
+/* Those of worker 1 that are of the one life are of the other. */
+static void
+bury(uint32_t from, uint32_t to)
+{
+	uint32_t i;
+
+	for (i = 1; i < k->region->alias_fresh; i++)
+		if (alias_at(k, i)->worker == 2 && alias_at(k, i)->life == from)
+			write_once(alias_at(k, i)->life, to);
+}
+
+/* If they are never found, as only damage does, it says how far it is. */
+START_TEST(a_later_piece_fails)
+{
+	uint64_t before, i;
+	uint32_t ended;
+
+	fill_table();
+	before = id[0];
+	ended = k->region->alias_life;
+	bury(ended, 0);
+	seq = 0;
+	add(KVR_EVENT_RESTARTED, 0, 0);
+	add(KVR_EVENT_STORED, 0, BLOCKS);
+	ck_assert_int_eq(apply(), KVR_EBUSY);
+	ck_assert_uint_ne(got.worker, 0);
+	ck_assert_uint_ne(got.worker, before);
+	ck_assert_uint_eq(got.outcome, KVR_EVENTS_RESTARTED);
+	ck_assert_uint_eq(got.next, 0);
+	id[0] = got.worker;
+	ck_assert_uint_eq(held(), PIECE_BLOCKS);
+	ck_assert_int_eq(apply(), KVR_EBUSY);
+	ck_assert_uint_eq(got.worker, 0); /* nothing more was applied */
+	bury(0, ended);
+	for (i = 0; apply() == KVR_EBUSY; i++) /* the same, where it was */
+		ck_assert_uint_lt(i, alias_rounds(k));
+	ck_assert_uint_eq(got.outcome, KVR_EVENTS_APPLIED);
+	ck_assert_uint_eq(got.worker, id[0]);
+	ck_assert_uint_eq(worker_stats(0).events_restarts, 1);
+	ck_held(BLOCKS);
+}
+END_TEST
+
 Suite *suite_event_piece(void);
 
 Suite *
@@ -702,6 +768,8 @@ suite_event_piece(void)
 	tcase_add_test(t, a_gap_after_a_death);
 	tcase_add_test(t, damage_ends);
 	tcase_add_loop_test(t, what_adds_nothing_waits_for_nothing, 0, 4);
+	tcase_add_test(t, a_later_piece_waits);
+	tcase_add_test(t, a_later_piece_fails);
 	suite_add_tcase(s, t);
 	return s;
 }
