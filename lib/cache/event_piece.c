@@ -37,13 +37,20 @@
 
 #include <stdlib.h>
 
-/* Blocks of the index in one of the event's, as far as they cost something. */
+/*
+ * Blocks of the index in one of the event's, or aliases of a page, as far as
+ * they cost something. No engine has blocks above BLOCK_BYTES_MAX: such are
+ * refused.
+ */
 static uint64_t
 each_of(const struct kvr *k, const struct kvr_event *e)
 {
-	uint32_t each = e->kind == KVR_EVENT_STORED
-	    ? event_blocks_each(k, e) : 0;
+	uint32_t each = event_blocks_each(k, e);
 
+	if (e->kind != KVR_EVENT_STORED || e->block_tokens > BLOCK_BYTES_MAX)
+		return 1;
+	if (pages_most(k, e) > 0)
+		return pages_aliases(e->block_tokens);
 	return each > 0 ? each : 1;
 }
 
@@ -154,7 +161,8 @@ measure(const struct kvr *k, const struct event_batch *b, size_t first,
 		if (error != KVR_OK) /* GCOVR_EXCL_BR_LINE: as in cut() */
 			return error;
 		*room += parts_of(k, &e);
-		*weight += 1 + e.hashes * each_of(k, &e);
+		if (*weight <= PIECE_BLOCKS)
+			*weight += 1 + e.hashes * each_of(k, &e);
 	}
 	return KVR_OK;
 }

@@ -7,7 +7,7 @@
 
 #include "event.h"
 
-/* Blocks of a piece, or one of the engine that is more of the index. */
+/* Blocks of a piece, or aliases of pages; or one of the engine that is more. */
 enum { PIECE_BLOCKS = 256 };
 
 /*

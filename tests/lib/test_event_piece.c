@@ -196,6 +196,55 @@ START_TEST(large_blocks_are_whole)
 }
 END_TEST
 
+/* Pages of eight tokens, of which each has two aliases. */
+START_TEST(pages_weigh_what_they_add)
+{
+	struct event_batch b;
+
+	holds_with(8 * BLOCKS, REGION, 32);
+	each = 8;
+	add(KVR_EVENT_STORED, 0, 300);
+	b = batch_of();
+	ck_assert_int_eq(event_cut(k, &b), KVR_OK);
+	ck_assert_uint_eq(b.n_pieces, 3);
+	ck_assert_uint_eq(event_at(&b, 0, 0).hashes, PIECE_BLOCKS / 2);
+	ck_assert_uint_eq(event_at(&b, 1, 0).tokens, 8 * PIECE_BLOCKS / 2);
+	ck_assert_uint_eq(event_piece(&b, 0).n_aliases, 1 + PIECE_BLOCKS);
+	event_cut_free(&b);
+	/* two of them would be one piece, and with their pages they are not */
+	n = 0;
+	add(KVR_EVENT_STORED, 0, 100);
+	add(KVR_EVENT_STORED, 100, 100);
+	b = batch_of();
+	ck_assert_int_eq(event_cut(k, &b), KVR_OK);
+	ck_assert_uint_eq(b.n_pieces, 2);
+	event_cut_free(&b);
+}
+END_TEST
+
+/* Larger than any block: they are refused, and only looked at. */
+START_TEST(absurd_blocks_weigh_little)
+{
+	struct event_batch b;
+	struct kvr_event *e;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		e = add(KVR_EVENT_STORED, 0, BLOCKS);
+		e->block_tokens = UINT32_MAX - 3; /* whole ones of the index */
+		e->tokens = 0;
+	}
+	b = batch_of();
+	ck_assert_int_eq(event_cut(k, &b), KVR_OK);
+	ck_assert_uint_eq(b.n_pieces, 2 * BLOCKS / PIECE_BLOCKS + 1);
+	ck_assert_uint_eq(event_at(&b, 1, 0).hashes, PIECE_BLOCKS);
+	event_cut_free(&b);
+	give();
+	ck_assert_uint_eq(got.refused, 2);
+	ck_assert_uint_eq(got.orphans, 2 * BLOCKS);
+}
+END_TEST
+
 /* Local hashes are cut as names are; what does not fit counts for none. */
 START_TEST(other_contents)
 {
@@ -752,6 +801,8 @@ suite_event_piece(void)
 	tcase_add_test(t, a_short_one_is_not_cut);
 	tcase_add_test(t, removed_from_the_end);
 	tcase_add_test(t, large_blocks_are_whole);
+	tcase_add_test(t, pages_weigh_what_they_add);
+	tcase_add_test(t, absurd_blocks_weigh_little);
 	tcase_add_test(t, other_contents);
 	tcase_add_test(t, no_memory);
 	tcase_add_test(t, no_piece_takes_long);
