@@ -367,6 +367,22 @@ wake_goes(ngx_http_kvroute_ctx_t *ctx, ngx_int_t rc)
 		ngx_post_event(c->write, &ngx_posted_events);
 }
 
+/* nginx removes servers while it runs: their names are freed with them. */
+static void
+name_copy(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_t *u)
+{
+	ngx_str_t *from = u->peer.name, *name = ngx_palloc(ctx->request->pool,
+	    sizeof(*name) + from->len);
+
+	if (name != NULL) {
+		name->len = from->len;
+		name->data = (u_char *)(name + 1);
+		ngx_memcpy(name->data, from->data, from->len);
+	}
+	u->peer.name = name != NULL ? name : ctx->rrp.peers->name;
+	u->state->peer = u->peer.name;
+}
+
 /* False: it waits on. What becomes of it is done when this is over. */
 static bool
 wake(ngx_http_kvroute_ctx_t *ctx)
@@ -387,7 +403,7 @@ wake(ngx_http_kvroute_ctx_t *ctx)
 	}
 	r->connection->log->action = "connecting to upstream";
 	times_set(ctx, u);
-	u->state->peer = u->peer.name;
+	name_copy(ctx, u);
 	if (rc == NGX_OK || rc == NGX_AGAIN || rc == NGX_DONE)
 		wake_goes(ctx, rc);
 	else

@@ -8,7 +8,8 @@
 
 name_cases='names_come_and_go names_without_addresses names_change_under_load
     names_over_a_reload names_have_facts names_are_polled_and_judged
-    names_are_tried_again names_change_between_tries names_fill_the_table names_of_a_service'
+    names_are_tried_again names_change_between_tries names_fill_the_table names_of_a_service
+    names_in_the_log_outlive_servers'
 quick_cases="${quick_cases:-} $name_cases"
 
 # Can it? Otherwise the case is skipped.
@@ -362,6 +363,78 @@ names_fill_the_table()
 	no_errors 'with more addresses than places'
 	is 'workers' "$(worker_names | wc -w)" 2
 	settled
+}
+
+# fault_at ADDRESS FAULT
+fault_at()
+{
+	curl -sf -m 10 -o /dev/null -X POST \
+	    "http://$1:$engines_port/fault?$2" || echo "no fault at $1"
+}
+
+# A request has waited, and its server leaves, and dies; others take its memory.
+names_in_the_log_outlive_servers()
+{
+	resolves || return 0
+	kvroute_options='zone=kv:8m queue=9'
+	processes=1
+	queue_log
+	addresses 127.0.0.2 127.0.0.3
+	engines_port=$(free_port)
+	server_list="server engines.test:$engines_port resolve max_conns=1
+	    max_fails=0;"
+	pids=
+	for address in 127.0.0.2 127.0.0.3; do
+		start_engine_at $address
+		pids="$pids $engine_pid"
+	done
+	start_names
+	http_lines="resolver 127.0.0.1:$names_port valid=1s; $http_lines"
+	location_lines="proxy_next_upstream error timeout non_idempotent;
+	    $location_lines"
+	start_nginx kvroute
+	wait_for_workers "127.0.0.2:$engines_port" "127.0.0.3:$engines_port" ||
+	    return 0
+	queue_pids='' sent=0
+	fault_at 127.0.0.2 'kind=stall&seconds=600'
+	fault_at 127.0.0.3 'kind=stall&seconds=600'
+	send_one
+	until_true 20 in_flight_is 1
+	send_one
+	until_true 20 in_flight_is 2 || echo 'the two are not there'
+	send_to_wait 1
+	for i in 2 3; do
+		kill "$(echo "$queue_pids" | cut -d ' ' -f $i)"
+		[ $i = 3 ] || until_true 20 waiting_is 0 || echo 'it waits on'
+	done
+	until_true 20 in_flight_is 1 || echo 'the third is not alone'
+	case $(json '.upstreams[0].workers[] | select(.requests > 0) | .name') in
+	127.0.0.2:*) at=127.0.0.2 n=2 other=127.0.0.3 ;;
+	*) at=127.0.0.3 n=3 other=127.0.0.2 ;;
+	esac
+	addresses $other
+	until_true 20 has_left "$at:$engines_port" || echo 'it stays'
+	kill -KILL "$(echo "$pids" | cut -d ' ' -f $n)"
+	until_true 20 reaches "$other:$engines_port" || echo 'it is not tried again'
+	addresses $other 127.0.0.144 127.0.0.145 127.0.0.146 127.0.0.147
+	until_true 20 has_worker 127.0.0.147 || echo 'no other comes'
+	fault_at $other kind=none
+	until_true 20 has_status 3 || echo 'it has no end'
+	is 'its servers in the log' "$(line_of 3 4) $(line_of 3 5)" \
+	    "$at:$engines_port, $other:$engines_port"
+}
+
+# reaches NAME - does its worker have a request?
+reaches()
+{
+	[ "$(json "[.upstreams[0].workers[] | select(.name == \"$1\") |
+	    .requests] | add // 0")" -gt 0 ]
+}
+
+has_left()
+{
+	! has_worker "$1" || [ "$(json ".upstreams[0].workers[] |
+	    select(.name == \"$1\") | .state")" = left ]
 }
 
 # Ports come from the name server, too.
