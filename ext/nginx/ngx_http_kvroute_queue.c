@@ -125,6 +125,22 @@ has_hope(ngx_http_kvroute_ctx_t *ctx)
 
 /* --------------------------------------------------------------- a wait --- */
 
+/*
+ * The time that it has waited is neither nginx's nor the engine's. Of a request
+ * that is over nginx has taken the time by now.
+ */
+static void
+times_set(ngx_http_upstream_t *u)
+{
+	ngx_msec_t waited = ngx_current_msec - u->start_time;
+
+	u->start_time += waited;
+	u->peer.start_time += waited;
+	if (u->state->response_time != (ngx_msec_t)-1)
+		u->state->response_time -=
+		    ngx_min(waited, u->state->response_time);
+}
+
 /* It goes on, or is over; again is no error. */
 static void
 wait_end(ngx_http_kvroute_ctx_t *ctx)
@@ -140,6 +156,7 @@ wait_end(ngx_http_kvroute_ctx_t *ctx)
 	ngx_http_kvroute_place_write(up);
 	if (ctx->wait.over.timer_set)
 		ngx_del_timer(&ctx->wait.over);
+	times_set(ctx->request->upstream);
 	ns = (uint64_t)(kvr_clock_now() - ctx->wait.began);
 	ctx->wait.ns += ns;
 	ngx_http_kvroute_waited(up, ns);
@@ -336,16 +353,6 @@ connection_set(ngx_http_kvroute_ctx_t *ctx, ngx_connection_t *c)
 	u->writer.connection = c;
 }
 
-/* The time that it has waited is neither nginx's nor the engine's. */
-static void
-times_set(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_t *u)
-{
-	ngx_msec_t waited = ngx_current_msec - u->start_time;
-
-	u->start_time += waited;
-	u->peer.start_time += waited;
-}
-
 static void
 wake_goes(ngx_http_kvroute_ctx_t *ctx, ngx_int_t rc)
 {
@@ -402,7 +409,6 @@ wake(ngx_http_kvroute_ctx_t *ctx)
 		return false;
 	}
 	r->connection->log->action = "connecting to upstream";
-	times_set(ctx, u);
 	name_copy(ctx, u);
 	if (rc == NGX_OK || rc == NGX_AGAIN || rc == NGX_DONE)
 		wake_goes(ctx, rc);

@@ -23,7 +23,8 @@ quick_cases="${quick_cases:-} full_servers_are_waited_for
 queue_log()
 {
 	http_lines="log_format queue '\$http_x_n \$status \$kvroute_reason"
-	http_lines="$http_lines \$upstream_addr \$kvroute_queue_time';
+	http_lines="$http_lines \$upstream_addr \$kvroute_queue_time"
+	http_lines="$http_lines \$upstream_response_time';
 	    ${more_lines:-}"
 	location_lines="access_log $work/logs/queue queue; ${location_lines:-}"
 	: > "$work/logs/queue"
@@ -177,6 +178,7 @@ waiting_has_an_end()
 	is status "$(sent_status 2)" 504
 	is reason "$(line_of 2 3)" queue_timeout
 	above 'time that it waited' "$(line_of 2 5)" 0.2
+	is 'time of a server' "$(line_of 2 6)" 0.000
 	is_logged 'while waiting for a server that is not full' ||
 	    echo 'the log does not say what it waited for'
 	is counted "$(json '.upstreams[0].reasons.queue_timeout')" 1
@@ -194,10 +196,13 @@ clients_that_leave_give_up_their_place()
 	queue_up 'queue=1'
 	all_are_busy
 	send_to_wait 1
+	sleep 0.3
 	kill "$sent_pid"
 	wait "$sent_pid"
 	until_true 20 waiting_is 0 || echo 'it waits on'
 	is 'status in the log' "$(line_of 2 2)" 499
+	above 'time that it waited' "$(line_of 2 5)" 0.2
+	is 'time of a server' "$(line_of 2 6)" 0.000
 	send_to_wait 1
 	let_go
 	is 'the one that came later' "$(sent_status 3)" 200
@@ -395,7 +400,7 @@ waiting_requests_try_the_next_server()
 	fault 2 kind=none
 	all_answered
 	is 'status of one that waited' "$(sent_status 3)" 200
-	is 'it went to the other' "$(awk '$1 == 3 { print $(NF - 1) }' \
+	is 'it went to the other' "$(awk '$1 == 3 { print $5 }' \
 	    "$work/logs/queue")" "$(address_of 2)"
 	settled
 }
