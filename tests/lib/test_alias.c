@@ -264,6 +264,30 @@ START_TEST(what_is_miscounted_ends)
 }
 END_TEST
 
+/* A dead one that is in no bucket ends the search at once. */
+START_TEST(the_search_ends_at_damage)
+{
+	uint32_t i;
+
+	(void)live(1);
+	for (i = 1; i <= ALIASES; i++)
+		ck_assert_uint_gt(add(1, i, 0), 0);
+	alias_end(k, stream_at(k, 1));
+	for (i = 0; i < ALIASES; i++)
+		if (k->alias_buckets[i] == 3)
+			k->alias_buckets[i] = alias_at(k, 3)->next;
+	for (i = 1; i <= ALIASES; i++)
+		if (alias_at(k, i)->next == 3)
+			alias_at(k, i)->next = alias_at(k, 3)->next;
+	ck_assert(!alias_reclaim(k, 70));
+	ck_assert(region_broken(k));
+	ck_assert_uint_eq(k->region->alias_sweep, 3);
+	k->region->counts.steps = 0;
+	looks_set(k, 0);
+	alias_empty(k);
+}
+END_TEST
+
 /* The same by calls: one says that it is to be repeated, and that is all. */
 START_TEST(a_miscount_costs_a_call)
 {
@@ -489,6 +513,7 @@ suite_alias(void)
 	tcase_add_test(t, reclaimed_in_parts);
 	tcase_add_test(t, reclaimed_until_there_is_enough);
 	tcase_add_loop_test(t, what_is_miscounted_ends, 0, 6);
+	tcase_add_test(t, the_search_ends_at_damage);
 	tcase_add_loop_test(t, a_miscount_costs_a_call, 0, 2);
 	tcase_add_test(t, what_was_emptied_is_not_dead);
 	tcase_add_test(t, a_full_table_refuses);
