@@ -207,9 +207,9 @@ is_same(const char *text)
 
 START_TEST(no_iterations)
 {
-	static const char *const bad[] = { "[", "[{", "[{\"numActiveRequests\""
-	    ":3}", "[{\"numActiveRequests\":3},]", "[] []", "[[]]", "[1]",
-	    "[null]", "[\"a\"]", "[false]", "[{}]", "",
+	static const char *const bad[] = { "[", "[{",
+	    "[{\"numActiveRequests\":3}", "[{\"numActiveRequests\":3},]",
+	    "[] []", "[[]]", "[1]", "[null]", "[\"a\"]", "[false]", "[{}]", "",
 	    "[{\"numQueuedRequests\":3}]", "[[{\"numActiveRequests\":3}]]",
 	    "[{\"a\":{\"numActiveRequests\":3}}]", "{\"numActiveRequests\":3}",
 	    "[{\"numActiveRequests\":\"3\"}]", "[3}" };
