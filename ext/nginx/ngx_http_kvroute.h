@@ -65,16 +65,25 @@
 #define NGX_HTTP_KVROUTE_RESOLVE 0
 #endif
 
-enum { NGX_HTTP_KVROUTE_TROUBLES = 64, NGX_HTTP_KVROUTE_QUEUES = 128 };
+enum {
+	NGX_HTTP_KVROUTE_TROUBLES = 64,
+	NGX_HTTP_KVROUTE_QUEUES = 128,
+	NGX_HTTP_KVROUTE_WANTED = 4
+};
 
-/* Of a process whose requests wait: what the others must know. */
+/*
+ * Of a process whose requests wait: what the others must know. Times are
+ * milliseconds; small, since zones that were large enough must remain so.
+ */
 typedef struct {
 	ngx_atomic_t pid;       /* 0: the place is free */
-	ngx_atomic_t beat;      /* milliseconds: when it has looked, */
-	ngx_atomic_t oldest;    /* since when a plain one waits; 0: none does */
-	ngx_atomic_t wants, wants_since; /* likewise: for this worker */
 	ngx_atomic_t waiting;   /* how many */
-	ngx_atomic_t life;      /* of the configuration */
+	volatile uint32_t life; /* of the configuration */
+	volatile uint32_t beat; /* when it has looked */
+	volatile uint32_t oldest; /* since when a plain one waits; 0: none */
+	/* since when one waits for this server: its place in up->known, + 1 */
+	volatile uint32_t since[NGX_HTTP_KVROUTE_WANTED];
+	volatile uint16_t server[NGX_HTTP_KVROUTE_WANTED]; /* or 0 */
 } ngx_http_kvroute_queue_t;
 
 /* What all nginx workers count together; in the zone, without pointers. */
@@ -258,9 +267,10 @@ typedef struct {
 	bool polls;
 	ngx_event_t poll_timer;
 	/* of its requests that wait */
-	ngx_atomic_uint_t life;
+	uint32_t life;
 	ngx_http_kvroute_queue_t *place; /* NULL: none does */
 	ngx_queue_t plain, others; /* of ngx_http_kvroute_ctx_t */
+	ngx_queue_t fresh;      /* of them, those with nginx's timer */
 	ngx_uint_t n_waits;
 	ngx_event_t queue_event;
 } ngx_http_kvroute_srv_conf_t;
@@ -336,6 +346,8 @@ typedef struct {
 /* How a request waits for a server, and what its balancer knew before. */
 typedef struct {
 	ngx_queue_t queue;
+	ngx_queue_t *list;      /* that it is in */
+	ngx_queue_t young;      /* its place in `fresh`, while it is */
 	ngx_http_upstream_rr_peers_t *peers;
 	uintptr_t *tried;
 	size_t bytes;           /* of that */
@@ -344,8 +356,9 @@ typedef struct {
 	bool still;             /* it was woken in vain */
 	ngx_connection_t *hold; /* the placeholder, or NULL */
 	ngx_event_t over;
-	ngx_atomic_uint_t since; /* milliseconds, for the order */
-	uint64_t wants;         /* the only worker that will do, or 0 */
+	uint32_t since;         /* it came: milliseconds, for the order */
+	uint64_t wants;         /* key of the only server that will do, or 0; */
+	ngx_uint_t wants_at;    /* and where it was in up->known */
 	int64_t began;
 	uint64_t ns;            /* that it has waited, all told */
 	ngx_err_t error;        /* why it could not connect then */
@@ -454,6 +467,8 @@ void ngx_http_kvroute_ids_due(ngx_http_kvroute_known_t *known);
 void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
 /* An id or a state has changed: all processes look them up again. */
 void ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up);
+/* The same of what is usable or full, for a request that has tried none. */
+void ngx_http_kvroute_room_look(ngx_http_kvroute_srv_conf_t *up);
 /* Is one of the group that is in use usable, beside the current one? */
 bool ngx_http_kvroute_another_usable(ngx_http_kvroute_ctx_t *ctx);
 /* Its position in up->known, and its rank; n_peers: none. */
@@ -621,8 +636,8 @@ void ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx);
  * worker; or it is 0 and ctx->reason says why it cannot be had: lost, or busy.
  */
 bool ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now);
-/* It is there, but cannot be had now. */
-void ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx);
+/* It is at peer i, n_peers: that is not known, but cannot be had now. */
+void ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i);
 void ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx);
 /* The status is 2xx. */
 void ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx);
@@ -632,6 +647,9 @@ void ngx_http_kvroute_session_answered(ngx_http_kvroute_ctx_t *ctx);
 /* peer */
 /* The server of the latest try; empty: none. It outlives the peer. */
 ngx_str_t ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx);
+/* Has it tried peer i of up->known? */
+bool ngx_http_kvroute_has_tried(const ngx_http_kvroute_ctx_t *ctx,
+    ngx_uint_t i);
 /* That the request went to, or the one of its ranks that `draw` draws. */
 uint64_t ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx,
     uint64_t draw);
@@ -710,7 +728,9 @@ void ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up,
 bool ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes);
 /* Before a choice: what is known of peers, to return to. */
 void ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx);
-/* Is it its turn? Also sees to it that it takes nothing from older ones. */
+/* Servers that older ones wait for are full for it. */
+void ngx_http_kvroute_queue_yield(ngx_http_kvroute_ctx_t *ctx);
+/* Is it its turn to go anywhere? */
 bool ngx_http_kvroute_queue_lets(ngx_http_kvroute_ctx_t *ctx);
 /* A choice gave no peer. NGX_AGAIN: the request waits, else NGX_BUSY. */
 ngx_int_t ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
@@ -730,7 +750,8 @@ void ngx_http_kvroute_queue_check(ngx_conf_t *cf,
 
 /* places */
 /* Milliseconds, for the order; never 0. */
-ngx_atomic_uint_t ngx_http_kvroute_stamp(void);
+uint32_t ngx_http_kvroute_stamp(void);
+bool ngx_http_kvroute_is_before(uint32_t a, uint32_t b);
 /* Requests that wait, of all processes. */
 size_t ngx_http_kvroute_queue_length(const ngx_http_kvroute_srv_conf_t *up);
 /* A place of this process; false: there is none. */
@@ -740,10 +761,10 @@ void ngx_http_kvroute_place_write(ngx_http_kvroute_srv_conf_t *up);
 void ngx_http_kvroute_place_leave(ngx_http_kvroute_srv_conf_t *up);
 /* Does a plain request wait elsewhere for longer? */
 bool ngx_http_kvroute_older_elsewhere(const ngx_http_kvroute_srv_conf_t *up,
-    ngx_atomic_uint_t since);
-/* Workers that one wants that waits for longer are full. Is there any? */
+    uint32_t since);
+/* Servers that one wants that waits for longer are full. */
 void ngx_http_kvroute_wanted_leave(ngx_http_kvroute_srv_conf_t *up,
-    ngx_atomic_uint_t since);
+    uint32_t since);
 
 /* end */
 /* `taken`: the peer accepted the request with a status below 400. */

@@ -65,6 +65,19 @@ ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx)
 	return ctx->taken.nelts == 0 ? none : names[ctx->taken.nelts - 1];
 }
 
+bool
+ngx_http_kvroute_has_tried(const ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
+{
+	const ngx_str_t *names = ctx->taken.elts;
+	ngx_uint_t n;
+
+	for (n = 0; n < ctx->taken.nelts; n++) {
+		if (is_called(&ctx->up->known[i], &names[n]))
+			return true;
+	}
+	return false;
+}
+
 /* Once nginx has taken it back, a peer may be freed. */
 static void
 name_keep(ngx_http_kvroute_ctx_t *ctx)
@@ -446,6 +459,7 @@ static ngx_int_t
 take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
 	bool current;
+	uint32_t rank;
 	ngx_int_t rc;
 
 	if (ctx->reason == REASON_STATE_BUSY)
@@ -462,7 +476,8 @@ take_kept(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 		ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, 0);
 		pc->sockaddr = NULL;
 	}
-	ngx_http_kvroute_session_busy(ctx);
+	ngx_http_kvroute_session_busy(ctx,
+	    ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank));
 	return take_none(ctx, pc);
 }
 
@@ -620,17 +635,20 @@ take_any(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 static ngx_int_t
 take_one(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 {
-	bool turn = ngx_http_kvroute_queue_lets(ctx);
+	bool chooses = ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE, found;
 
+	ngx_http_kvroute_queue_yield(ctx);
 	ngx_http_kvroute_health_look(ctx, now);
-	if (!turn) {
+	found = chooses && ngx_http_kvroute_session_find(ctx, now);
+	if ((!found || ctx->reason == REASON_STATE_LOST) &&
+	    !ngx_http_kvroute_queue_lets(ctx)) {
 		ctx->reason = REASON_NO_WORKER;
+		ctx->affinity = KVR_AFFINITY_NONE;
 		return NGX_BUSY;
 	}
-	if (ctx->up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
+	if (!chooses)
 		return take_shadowed(ctx, pc, now);
-	return ngx_http_kvroute_session_find(ctx, now) ?
-	    take_kept(ctx, pc, now) : take_any(ctx, pc, now);
+	return found ? take_kept(ctx, pc, now) : take_any(ctx, pc, now);
 }
 
 /* Once, by the peers as they are now. */

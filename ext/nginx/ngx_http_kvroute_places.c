@@ -3,8 +3,8 @@
  * ngx_http_kvroute_places.c - what processes tell each other, in the zone, of
  * their requests that wait; see ngx_http_kvroute_queue.c.
  *
- *   place      pid, beat | waiting | oldest      | wants, wants_since
- *              whose     | bound   | plain ones  | those with state
+ *   place      pid, beat | waiting | oldest      | server[], since[]
+ *              whose     | bound   | plain ones  | the others
  *
  * A process has a place while some of its requests wait, and writes only there.
  * All is read without a lock, so that what is read together need not belong
@@ -14,6 +14,7 @@
  * YIELD_MS, so that one which is stopped delays no other for long; for the
  * bound it is STALE_MS, after which it is taken for dead, and may be taken
  * over.
+ * Of the servers that are wanted, few have room there: those first wanted.
  * Processes of before a reload count, but have servers of their own.
  */
 #include "ngx_http_kvroute.h"
@@ -26,33 +27,33 @@
 enum {
 	YIELD_MS = NGX_HTTP_KVROUTE_YIELD_MS,
 	STALE_MS = 30 * YIELD_MS,
-	LOOK_MOST = 64           /* that need one worker */
+	LOOK_MOST = 1024         /* others */
 };
 
 /* Milliseconds; never 0. */
-ngx_atomic_uint_t
+uint32_t
 ngx_http_kvroute_stamp(void)
 {
-	ngx_atomic_uint_t ms = (ngx_atomic_uint_t)(kvr_clock_now() / 1000000);
+	uint32_t ms = (uint32_t)(kvr_clock_now() / 1000000);
 
 	return ms == 0 ? 1 : ms;
 }
 
 /* By less than half of the clock's range. */
-static bool
-is_before(ngx_atomic_uint_t a, ngx_atomic_uint_t b)
+bool
+ngx_http_kvroute_is_before(uint32_t a, uint32_t b)
 {
-	return a != b && b - a < (ngx_atomic_uint_t)-1 / 2;
+	return a != b && b - a < UINT32_MAX / 2;
 }
 
 static bool
-is_within(ngx_atomic_uint_t beat, ngx_atomic_uint_t now, ngx_uint_t ms)
+is_within(uint32_t beat, uint32_t now, ngx_uint_t ms)
 {
-	return !is_before(beat, now) || now - beat < ms;
+	return !ngx_http_kvroute_is_before(beat, now) || now - beat < ms;
 }
 
 static bool
-counts(const ngx_http_kvroute_queue_t *place, ngx_atomic_uint_t now)
+counts(const ngx_http_kvroute_queue_t *place, uint32_t now)
 {
 	return place->pid != 0 && is_within(place->beat, now, STALE_MS);
 }
@@ -61,7 +62,7 @@ size_t
 ngx_http_kvroute_queue_length(const ngx_http_kvroute_srv_conf_t *up)
 {
 	const ngx_http_kvroute_queue_t *place = up->shared->queues;
-	ngx_atomic_uint_t now = ngx_http_kvroute_stamp();
+	uint32_t now = ngx_http_kvroute_stamp();
 	size_t n = 0, i;
 
 	for (i = 0; i < NGX_HTTP_KVROUTE_QUEUES; i++)
@@ -70,9 +71,34 @@ ngx_http_kvroute_queue_length(const ngx_http_kvroute_srv_conf_t *up)
 	return n;
 }
 
+/* Servers that are wanted, with the time of the oldest that does. */
+typedef struct {
+	ngx_uint_t n;
+	uint32_t since[NGX_HTTP_KVROUTE_WANTED];
+	uint16_t server[NGX_HTTP_KVROUTE_WANTED];
+} wanted_t;
+
+/* No time may be taken for that of another server. */
+static void
+wanted_write(ngx_http_kvroute_queue_t *place, const wanted_t *wanted)
+{
+	ngx_uint_t i, n = wanted == NULL ? 0 : wanted->n;
+
+	for (i = 0; i < NGX_HTTP_KVROUTE_WANTED; i++) {
+		if (i < n && place->server[i] == wanted->server[i] &&
+		    place->since[i] == wanted->since[i])
+			continue;
+		place->server[i] = 0;
+		if (i >= n)
+			continue;
+		place->since[i] = wanted->since[i];
+		place->server[i] = wanted->server[i];
+	}
+}
+
 static bool
 place_claim(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_queue_t *place,
-    ngx_atomic_uint_t now)
+    uint32_t now)
 {
 	ngx_atomic_uint_t pid = place->pid;
 
@@ -82,7 +108,8 @@ place_claim(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_queue_t *place,
 	place->beat = now;
 	if (!ngx_atomic_cmp_set(&place->pid, pid, (ngx_atomic_uint_t)ngx_pid))
 		return false;
-	place->waiting = place->oldest = place->wants = 0;
+	place->waiting = place->oldest = 0;
+	wanted_write(place, NULL);
 	place->life = up->life;
 	up->place = place;
 	return true;
@@ -91,7 +118,7 @@ place_claim(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_queue_t *place,
 bool
 ngx_http_kvroute_place_have(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_atomic_uint_t now = ngx_http_kvroute_stamp();
+	uint32_t now = ngx_http_kvroute_stamp();
 	ngx_uint_t i;
 
 	/* It was taken for dead. */
@@ -111,31 +138,61 @@ ngx_http_kvroute_place_leave(ngx_http_kvroute_srv_conf_t *up)
 {
 	if (up->place == NULL)
 		return;
-	up->place->waiting = up->place->oldest = up->place->wants = 0;
+	up->place->waiting = up->place->oldest = 0;
+	wanted_write(up->place, NULL);
 	(void)ngx_atomic_cmp_set(&up->place->pid, (ngx_atomic_uint_t)ngx_pid,
 	    0);
 	up->place = NULL;
 }
 
-/* The oldest that needs one worker, of the first ones. */
-static ngx_http_kvroute_ctx_t *
-first_bound(ngx_http_kvroute_srv_conf_t *up)
+/* Adds peer i of up->known, if it is not there. */
+static void
+wanted_add(wanted_t *wanted, ngx_uint_t i, uint32_t since)
 {
-	ngx_queue_t *q;
-	ngx_uint_t n = 0;
+	uint16_t server = (uint16_t)(i + 1);
+	ngx_uint_t n;
 
+	for (n = 0; n < wanted->n && wanted->server[n] != server; n++)
+		continue;
+	if (n < wanted->n || n == NGX_HTTP_KVROUTE_WANTED || i >= UINT16_MAX)
+		return;
+	wanted->server[n] = server;
+	wanted->since[n] = since;
+	wanted->n = n + 1;
+}
+
+/* It needs one, or, having failed at some, any other. */
+static void
+wants_add(const ngx_http_kvroute_ctx_t *ctx, wanted_t *wanted)
+{
+	const ngx_http_kvroute_known_t *known = ctx->up->known;
+	ngx_uint_t i;
+
+	for (i = 0; i < ctx->up->n_peers; i++) {
+		if (ctx->wait.wants != 0 ? known[i].key == ctx->wait.wants :
+		    ctx->tries > 1 && !known[i].closed &&
+		    !ngx_http_kvroute_has_tried(ctx, i))
+			wanted_add(wanted, i, ctx->wait.since);
+	}
+}
+
+static void
+wanted_list(ngx_http_kvroute_srv_conf_t *up, wanted_t *wanted)
+{
+	ngx_uint_t looks = 0;
+	ngx_queue_t *q;
+
+	wanted->n = 0;
 	for (q = ngx_queue_head(&up->others);
-	    q != ngx_queue_sentinel(&up->others) && n++ < LOOK_MOST;
-	    q = ngx_queue_next(q))
-		if (ngx_http_kvroute_waiter(q)->wait.wants != 0)
-			return ngx_http_kvroute_waiter(q);
-	return NULL;
+	    q != ngx_queue_sentinel(&up->others) && looks++ < LOOK_MOST &&
+	    wanted->n < NGX_HTTP_KVROUTE_WANTED; q = ngx_queue_next(q))
+		wants_add(ngx_http_kvroute_waiter(q), wanted);
 }
 
 void
 ngx_http_kvroute_place_write(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_ctx_t *bound;
+	wanted_t wanted;
 
 	if (up->n_waits == 0) {
 		ngx_http_kvroute_place_leave(up);
@@ -143,22 +200,18 @@ ngx_http_kvroute_place_write(ngx_http_kvroute_srv_conf_t *up)
 	}
 	if (!ngx_http_kvroute_place_have(up))
 		return;
-	bound = first_bound(up);
 	up->place->waiting = up->n_waits;
 	up->place->oldest = ngx_queue_empty(&up->plain) ? 0 :
 	    ngx_http_kvroute_waiter(ngx_queue_head(&up->plain))->wait.since;
-	up->place->wants = 0;
-	if (bound == NULL)
-		return;
-	up->place->wants_since = bound->wait.since;
-	up->place->wants = (ngx_atomic_uint_t)bound->wait.wants;
+	wanted_list(up, &wanted);
+	wanted_write(up->place, &wanted);
 }
 
 /* ---------------------------------------------------------------- turns --- */
 
 static bool
 is_heard(const ngx_http_kvroute_srv_conf_t *up,
-    const ngx_http_kvroute_queue_t *place, ngx_atomic_uint_t now)
+    const ngx_http_kvroute_queue_t *place, uint32_t now)
 {
 	return place->pid != 0 && place->life == up->life &&
 	    is_within(place->beat, now, YIELD_MS);
@@ -166,39 +219,47 @@ is_heard(const ngx_http_kvroute_srv_conf_t *up,
 
 bool
 ngx_http_kvroute_older_elsewhere(const ngx_http_kvroute_srv_conf_t *up,
-    ngx_atomic_uint_t since)
+    uint32_t since)
 {
 	const ngx_http_kvroute_queue_t *place = up->shared->queues;
-	ngx_atomic_uint_t now = ngx_http_kvroute_stamp(), oldest;
+	uint32_t now = ngx_http_kvroute_stamp(), oldest;
 	ngx_uint_t i;
 
 	for (i = 0; i < NGX_HTTP_KVROUTE_QUEUES; i++) {
 		oldest = place[i].oldest;
-		if (oldest != 0 && is_before(oldest, since) &&
+		if (oldest != 0 && ngx_http_kvroute_is_before(oldest, since) &&
 		    &place[i] != up->place && is_heard(up, &place[i], now))
 			return true;
 	}
 	return false;
 }
 
-void
-ngx_http_kvroute_wanted_leave(ngx_http_kvroute_srv_conf_t *up,
-    ngx_atomic_uint_t since)
+/* It is peer i of up->known; if peers have just changed, perhaps another. */
+static void
+server_leave(ngx_http_kvroute_srv_conf_t *up, ngx_uint_t i)
 {
-	const ngx_http_kvroute_queue_t *place = up->shared->queues;
-	ngx_atomic_uint_t now = ngx_http_kvroute_stamp(), wants;
-	ngx_uint_t i, peer;
-	uint32_t rank;
+	if (i < up->n_peers && up->known[i].usable) {
+		up->known[i].usable = false;
+		up->known[i].full = true;
+	}
+}
 
-	for (i = 0; i < NGX_HTTP_KVROUTE_QUEUES; i++) {
-		wants = place[i].wants;
-		if (wants == 0 || !is_before(place[i].wants_since, since) ||
-		    !is_heard(up, &place[i], now))
+void
+ngx_http_kvroute_wanted_leave(ngx_http_kvroute_srv_conf_t *up, uint32_t since)
+{
+	const ngx_http_kvroute_queue_t *place = up->shared->queues, *end;
+	uint32_t now = ngx_http_kvroute_stamp();
+	uint16_t server;
+	ngx_uint_t i;
+
+	for (end = place + NGX_HTTP_KVROUTE_QUEUES; place < end; place++) {
+		if (!is_heard(up, place, now))
 			continue;
-		peer = ngx_http_kvroute_peer_of(up, wants, &rank);
-		if (peer < up->n_peers && up->known[peer].usable) {
-			up->known[peer].usable = false;
-			up->known[peer].full = true;
+		for (i = 0; i < NGX_HTTP_KVROUTE_WANTED; i++) {
+			server = place->server[i];
+			if (server != 0 && ngx_http_kvroute_is_before(
+			    place->since[i], since))
+				server_leave(up, server - 1u);
 		}
 	}
 }

@@ -20,14 +20,20 @@
  * Nothing is booked for a request that waits, and the server is chosen when it
  * no longer does. Those that can go anywhere, "plain" ones, are one line; the
  * others, which need the server that keeps their state or have failed at some,
- * do not stand in their way:
+ * do not stand in their way, nor in that of each other:
  *
- *   process 1   plain   a c f          others   B        "oldest a, wants B's"
+ *   process 1   plain   a c f          others   B G      "oldest a, wants B's
+ *                                                         and G's"
  *   process 2   plain   d e            others            "oldest d"
  *
- * Each process wakes its own. None overtakes: a plain request goes only if no
- * other process has an older one, and a worker that is wanted is full for all
- * that came later. ngx_http_kvroute_places.c tells what waits elsewhere.
+ * Each process wakes its own. None overtakes: what goes anywhere goes only if
+ * no plain one is older, in any process, and a server that is wanted is full
+ * for all that came later. ngx_http_kvroute_places.c tells what waits
+ * elsewhere. Whether a request is plain is known only when it is its turn: an
+ * id may be bound by then, or its server gone. Then it changes lines.
+ *
+ * In one turn of the loop few are tried, for each try is a choice. Others whose
+ * servers are full are no tries, or some would starve behind them.
  */
 #include "ngx_http_kvroute.h"
 
@@ -39,16 +45,36 @@ enum {
 	TIMEOUT_LEAST = 10,
 	TIMEOUT_MOST = 3600000,
 	POLL_MS = 10,
-	LOOK_MOST = 64           /* others, in one go */
+	TRIES_MOST = 64          /* in one turn of the loop */
 };
 
 /* ---------------------------------------------------------------- turns --- */
 
-/* Can it go to any server, as far as is known? */
-static bool
-is_plain(const ngx_http_kvroute_ctx_t *ctx)
+static uint32_t
+since_of(ngx_queue_t *q)
 {
-	return ctx->state == 0 && ctx->tries <= 1;
+	return ngx_http_kvroute_waiter(q)->wait.since;
+}
+
+/* By when they came; again moves it to the line that it now belongs to. */
+static void
+enlist(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_queue_t *list = ctx->tries > 1 ||
+	    ctx->reason == REASON_STATE_BUSY ? &up->others : &up->plain, *q;
+
+	if (ctx->wait.waits && ctx->wait.list == list)
+		return;
+	if (ctx->wait.waits) {
+		ngx_queue_remove(&ctx->wait.queue);
+	}
+	ctx->wait.list = list;
+	for (q = ngx_queue_last(list); q != ngx_queue_sentinel(list) &&
+	    ngx_http_kvroute_is_before(ctx->wait.since, since_of(q));
+	    q = ngx_queue_prev(q))
+		continue;
+	ngx_queue_insert_after(q, &ctx->wait.queue);
 }
 
 void
@@ -60,19 +86,31 @@ ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx)
 	ngx_memcpy(ctx->wait.tried, ctx->rrp.tried, ctx->wait.bytes);
 }
 
+void
+ngx_http_kvroute_queue_yield(ngx_http_kvroute_ctx_t *ctx)
+{
+	if (ctx->up->queue == 0)
+		return;
+	if (ctx->wait.since == 0)
+		ctx->wait.since = ngx_http_kvroute_stamp();
+	ngx_http_kvroute_wanted_leave(ctx->up, ctx->wait.since);
+}
+
 bool
 ngx_http_kvroute_queue_lets(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	uint32_t since = ctx->wait.since, oldest;
 
 	if (up->queue == 0)
 		return true;
-	if (!ctx->wait.waits)
-		ctx->wait.since = ngx_http_kvroute_stamp();
-	ngx_http_kvroute_wanted_leave(up, ctx->wait.since);
-	return !is_plain(ctx) ||
-	    ((ctx->wait.waits || ngx_queue_empty(&up->plain)) &&
-	    !ngx_http_kvroute_older_elsewhere(up, ctx->wait.since));
+	oldest = ngx_queue_empty(&up->plain) ? since + 1 :
+	    since_of(ngx_queue_head(&up->plain));
+	/* Of those that came at the same time the one that waits. */
+	if (ctx->wait.waits ? ngx_http_kvroute_is_before(oldest, since) :
+	    !ngx_http_kvroute_is_before(since, oldest))
+		return false;
+	return !ngx_http_kvroute_older_elsewhere(up, since);
 }
 
 bool
@@ -86,39 +124,22 @@ ngx_http_kvroute_all_full(const ngx_http_kvroute_srv_conf_t *up)
 	return false;
 }
 
-/* What keeps its state; KVR_EBUSY: that cannot be known now. */
-static int
-kept_look(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t *peer)
-{
-	uint64_t worker = 0;
-	uint32_t rank;
-	int error = kvr_affinity_find(ctx->up->kvr, ctx->state,
-	    kvr_clock_now(), &worker);
-
-	*peer = ctx->up->n_peers;
-	if (error != KVR_OK)
-		return error;
-	*peer = ngx_http_kvroute_peer_of(ctx->up, worker, &rank);
-	ctx->wait.wants = worker;
-	return KVR_OK;
-}
-
 /* Will there be a server for it? One that has failed is none. */
 static bool
 has_hope(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	const ngx_http_kvroute_known_t *known;
 	bool kept = ctx->reason == REASON_STATE_BUSY, hope = false;
-	ngx_uint_t i, peer = up->n_peers;
 
 	ngx_http_kvroute_peers_look(ctx);
-	ctx->wait.wants = 0;
-	if (kept && kept_look(ctx, &peer) == KVR_EBUSY)
+	if (!kept)
+		ctx->wait.wants = 0;
+	else if (ctx->wait.wants == 0) /* it is not known what keeps it */
 		return true;
-	for (i = 0; i < up->n_peers; i++) {
-		if (kept && i != peer)
-			continue;
-		hope |= up->known[i].usable || up->known[i].full;
+	for (known = up->known; known < up->known + up->n_peers; known++) {
+		if (!kept || known->key == ctx->wait.wants)
+			hope |= known->usable || known->full;
 	}
 	return hope;
 }
@@ -152,6 +173,10 @@ wait_end(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	ctx->wait.waits = false;
 	ngx_queue_remove(&ctx->wait.queue);
+	if (ctx->wait.fresh) {
+		ngx_queue_remove(&ctx->wait.young);
+	}
+	ctx->wait.fresh = false;
 	up->n_waits--;
 	ngx_http_kvroute_place_write(up);
 	if (ctx->wait.over.timer_set)
@@ -260,11 +285,11 @@ wait_begin(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	pc->cached = 0;
 	pc->name = ctx->rrp.peers->name;
 	pc->log->action = "waiting for a server that is not full";
+	enlist(ctx);
 	ctx->wait.waits = true;
 	ctx->wait.fresh = true;
+	ngx_queue_insert_tail(&up->fresh, &ctx->wait.young);
 	ctx->wait.began = kvr_clock_now();
-	ngx_queue_insert_tail(is_plain(ctx) ? &up->plain : &up->others,
-	    &ctx->wait.queue);
 	up->n_waits++;
 	ngx_http_kvroute_place_write(up);
 	ngx_memzero(over, sizeof(*over));
@@ -292,6 +317,7 @@ ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 		return NGX_BUSY;
 	if (ctx->wait.waits) {
 		ctx->wait.still = true;
+		enlist(ctx);
 		return NGX_AGAIN;
 	}
 	if (room_take(up)) {
@@ -419,66 +445,131 @@ wake(ngx_http_kvroute_ctx_t *ctx)
 
 /* nginx has a timer for the connection that it believes in. */
 static void
-timers_leave(ngx_queue_t *list)
+timers_leave(ngx_queue_t *fresh)
 {
 	ngx_http_kvroute_ctx_t *ctx;
-	ngx_queue_t *q;
 
-	for (q = ngx_queue_last(list); q != ngx_queue_sentinel(list);
-	    q = ngx_queue_prev(q)) {
-		ctx = ngx_http_kvroute_waiter(q);
-		if (!ctx->wait.fresh)
-			break;
+	while (!ngx_queue_empty(fresh)) {
+		ctx = ngx_queue_data(ngx_queue_head(fresh),
+		    ngx_http_kvroute_ctx_t, wait.young);
+		ngx_queue_remove(&ctx->wait.young);
 		ctx->wait.fresh = false;
 		if (ctx->wait.hold->write->timer_set)
 			ngx_del_timer(ctx->wait.hold->write);
 	}
 }
 
-static int64_t
-began(ngx_queue_t *q)
+static bool
+is_first_usable(const ngx_http_kvroute_srv_conf_t *up)
 {
-	return ngx_http_kvroute_waiter(q)->wait.began;
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_first && !up->known[i].usable; i++)
+		continue;
+	return i < up->n_first;
 }
 
-/* Wakes those there is room for, the oldest first. */
-static void
+/* Its server has room, or it need not wait for it any longer. */
+static bool
+kept_has_room(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_uint_t i = ctx->wait.wants_at;
+
+	if (i >= up->n_peers || up->known[i].key != ctx->wait.wants)
+		return true; /* peers have changed */
+	return !up->known[i].full || up->known[i].down ||
+	    (i >= up->n_first && is_first_usable(up));
+}
+
+/* Is it worth a try? Up->known is as for one that has tried no server. */
+static bool
+has_room(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_srv_conf_t *up = ctx->up;
+	ngx_uint_t i;
+
+	if (ctx->wait.wants != 0)
+		return kept_has_room(ctx);
+	if (ctx->reason == REASON_STATE_BUSY)
+		return true;
+	for (i = 0; i < up->n_peers; i++) {
+		if (up->known[i].usable && !ngx_http_kvroute_has_tried(ctx, i))
+			return true;
+	}
+	/* None is left: it need not wait. */
+	for (i = 0; i < up->n_peers; i++) {
+		if (up->known[i].full && !ngx_http_kvroute_has_tried(ctx, i))
+			return false;
+	}
+	return true;
+}
+
+/* From q on, the first that is worth a try; NULL: none. */
+static ngx_queue_t *
+next_with_room(ngx_queue_t *list, ngx_queue_t *q)
+{
+	while (q != ngx_queue_sentinel(list) &&
+	    !has_room(ngx_http_kvroute_waiter(q)))
+		q = ngx_queue_next(q);
+	return q == ngx_queue_sentinel(list) ? NULL : q;
+}
+
+/* One that waits on, as it must, keeps the younger plain ones from trying. */
+static ngx_queue_t *
+next_plain(ngx_http_kvroute_srv_conf_t *up, const ngx_queue_t *stuck)
+{
+	ngx_queue_t *q = ngx_queue_head(&up->plain);
+
+	return q == ngx_queue_sentinel(&up->plain) || q == stuck ||
+	    !has_room(ngx_http_kvroute_waiter(q)) ? NULL : q;
+}
+
+/*
+ * Wakes those there is room for, the oldest first. True: some may be left, and
+ * not all tries were in vain.
+ */
+static bool
 wake_some(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_queue_t *other = ngx_queue_head(&up->others), *plain, *next;
-	ngx_uint_t n = 0;
-	bool stuck = false;
+	ngx_queue_t *from = ngx_queue_head(&up->others);
+	ngx_queue_t *stuck = NULL, *plain, *other;
+	ngx_uint_t n, woken = 0;
 
-	for (;;) {
-		plain = stuck || ngx_queue_empty(&up->plain) ? NULL :
-		    ngx_queue_head(&up->plain);
-		if (other == ngx_queue_sentinel(&up->others) || n == LOOK_MOST)
-			other = NULL;
-		if (plain != NULL && (other == NULL || began(plain) <=
-		    began(other))) {
-			stuck = !wake(ngx_http_kvroute_waiter(plain));
-		} else if (other != NULL) {
-			next = ngx_queue_next(other);
-			(void)wake(ngx_http_kvroute_waiter(other));
-			other = next;
-			n++;
+	for (n = 0; n < TRIES_MOST; n++) {
+		ngx_http_kvroute_room_look(up);
+		plain = next_plain(up, stuck);
+		other = next_with_room(&up->others, from);
+		from = other == NULL ? ngx_queue_sentinel(&up->others) : other;
+		if (plain == NULL && other == NULL)
+			return false;
+		if (other == NULL || (plain != NULL &&
+		    !ngx_http_kvroute_is_before(since_of(other),
+		    since_of(plain)))) {
+			if (wake(ngx_http_kvroute_waiter(plain)))
+				woken++;
+			else
+				stuck = plain;
 		} else {
-			return;
+			from = ngx_queue_next(other);
+			woken += wake(ngx_http_kvroute_waiter(other));
 		}
-		if (other == NULL)
-			other = ngx_queue_sentinel(&up->others);
 	}
+	return woken > 0;
 }
 
 static void
 look(ngx_event_t *event)
 {
 	ngx_http_kvroute_srv_conf_t *up = event->data;
+	bool more;
 
-	timers_leave(&up->plain);
-	timers_leave(&up->others);
-	wake_some(up);
+	timers_leave(&up->fresh);
+	more = wake_some(up);
 	ngx_http_kvroute_place_write(up);
+	if (more && up->n_waits > 0) {
+		ngx_post_event(event, &ngx_posted_next_events);
+	}
 	if (up->n_waits > 0 && !event->timer_set)
 		ngx_add_timer(event, POLL_MS);
 }
@@ -497,7 +588,7 @@ ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up)
 void
 ngx_http_kvroute_queue_prepare(ngx_http_kvroute_srv_conf_t *up)
 {
-	up->life = ngx_atomic_fetch_add(&up->shared->lives, 1) + 1;
+	up->life = (uint32_t)ngx_atomic_fetch_add(&up->shared->lives, 1) + 1;
 }
 
 void
@@ -505,6 +596,7 @@ ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	ngx_queue_init(&up->plain);
 	ngx_queue_init(&up->others);
+	ngx_queue_init(&up->fresh);
 	up->queue_event.handler = look;
 	up->queue_event.data = up;
 	up->queue_event.log = log;

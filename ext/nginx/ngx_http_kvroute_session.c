@@ -376,11 +376,14 @@ lost(ngx_http_kvroute_ctx_t *ctx, enum kvr_affinity_outcome how)
 	ctx->worker = 0;
 	ctx->reason = REASON_STATE_LOST;
 	ctx->affinity = how;
+	ctx->bound_held = false; /* that is of its session */
 }
 
 void
-ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx)
+ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
 {
+	ctx->wait.wants = i < ctx->up->n_peers ? ctx->up->known[i].key : 0;
+	ctx->wait.wants_at = i;
 	ctx->worker = 0;
 	ctx->reason = REASON_STATE_BUSY;
 	ctx->affinity = KVR_AFFINITY_NONE;
@@ -456,14 +459,14 @@ ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 	if (error == KVR_EWORKER) {
 		lost(ctx, KVR_AFFINITY_GONE);
 	} else if (error == KVR_EBUSY) {
-		ngx_http_kvroute_session_busy(ctx);
+		ngx_http_kvroute_session_busy(ctx, up->n_peers);
 	} else if (error != KVR_OK) {
 		ctx->affinity = KVR_AFFINITY_NEW;
 		return false;
 	} else if (i == up->n_peers || up->known[i].down || kept_back(up, i)) {
 		lost(ctx, KVR_AFFINITY_MOVED);
 	} else if (!up->known[i].usable) {
-		ngx_http_kvroute_session_busy(ctx);
+		ngx_http_kvroute_session_busy(ctx, i);
 	} else {
 		ctx->worker = worker;
 		ctx->reason = REASON_AFFINITY;

@@ -364,6 +364,17 @@ ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx)
 }
 
 void
+ngx_http_kvroute_room_look(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_http_upstream_rr_peers_t *first = up->upstream->peer.data;
+
+	list_look(first, NULL, up->known, up->n_first);
+	if (up->n_peers > up->n_first)
+		list_look(first->next, NULL, up->known + up->n_first,
+		    up->n_peers - up->n_first);
+}
+
+void
 ngx_http_kvroute_workers_changed(ngx_http_kvroute_srv_conf_t *up)
 {
 	(void)ngx_atomic_fetch_add(&up->shared->epoch, 1);

@@ -9,10 +9,13 @@
 quick_cases="${quick_cases:-} full_servers_are_waited_for
     waiting_has_an_end clients_that_leave_give_up_their_place
     all_processes_share_the_places older_requests_of_another_process_go_first
-    state_of_another_process_goes_first places_of_a_dead_process_are_free
+    state_of_another_process_goes_first all_wanted_servers_are_left_alone
+    retries_of_another_process_go_first unknown_ids_do_not_overtake
+    places_of_a_dead_process_are_free
     requests_wait_over_a_reload engines_that_fail_are_not_waited_for
     waiting_requests_try_the_next_server waiting_for_a_local_socket
     waiting_for_an_engine_with_tls state_waits_for_its_worker
+    state_waits_behind_no_other_worker more_go_than_in_one_turn
     drained_servers_are_not_for_waiting_requests
     shadowed_requests_wait_too more_users_than_places_at_engines
     without_a_limit_nobody_waits"
@@ -234,14 +237,14 @@ all_processes_share_the_places()
 }
 
 # Of two processes, each has the requests that come while the other is stopped.
-# This module gives one that is stopped a minute.
+# This module gives one that is stopped a minute. queue_of_two LOG [ENGINES]
 queue_of_two()
 {
 	processes=2
 	module_file=$(cd "$build" && pwd -P)/nginx/small/ngx_http_upstream_kvroute_module.so
 	kvroute_options='zone=kv:8m queue=8'
 	server_options='max_conns=1 max_fails=0'
-	engines=1
+	engines=${2:-1}
 	"$1"
 	up
 	one=$(children "$nginx_pid" | head -n 1)
@@ -307,6 +310,113 @@ state_of_another_process_goes_first()
 	until_true 10 four_logged
 	is 'reasons, in order' "$(tail -n 2 "$work/logs/sessions" |
 	    cut -d ' ' -f 2-3 | paste -s -d ' ')" 'affinity hit cost none'
+	settled
+}
+
+# Answers that engine 1 and engine 2 keep: sets id_1 and id_2.
+answers_of_two()
+{
+	id_1='' id_2='' turn=0
+	while [ -z "$id_1" ] || [ -z "$id_2" ]; do
+		turn=$((turn + 1))
+		[ $turn -lt 40 ] || { echo 'all go to one engine'; return 1; }
+		first $turn
+		[ "$(cat "$work/began")" = "$(address_of 1)" ] && id_1=$id ||
+		    id_2=$id
+	done
+	until_true 20 no_leases || echo 'they do not end'
+}
+
+# go_on ID FILE [curl option ...] - the next turn; its status is in that file.
+go_on()
+{
+	of=$1 file=$2
+	shift 2
+	curl -s -m 60 -o /dev/null -w '%{http_code}\n' "$@" -d "{\"model\":\"m\",
+	    \"input\":\"go on\",\"max_output_tokens\":1,
+	    \"previous_response_id\":\"$of\"}" \
+	    "http://127.0.0.1:$port/v1/responses" > "$work/out/$file"
+}
+
+# Engines stall, and each has a turn.
+two_are_busy()
+{
+	faults "$engine_ports" 'kind=stall&seconds=600'
+	go_on "$id_1" busy.1 &
+	go_on "$id_2" busy.2 &
+	queue_pids="$queue_pids $!"
+	until_true 20 in_flight_is 2 || echo 'they are not there'
+}
+
+# Also that of the second one in its queue.
+all_wanted_servers_are_left_alone()
+{
+	queue_of_two log_sessions 2
+	only "$one" "$two"
+	answers_of_two || return 0
+	two_are_busy
+	only "$two" "$one"
+	go_on "$id_1" next.1 &
+	until_true 20 waiting_is 1 || echo 'the first does not wait'
+	go_on "$id_2" next.2 &
+	until_true 20 waiting_is 2 || echo 'the second does not wait'
+	only "$one" "$two"
+	fault 2 kind=none
+	until_true 20 test -s "$work/out/busy.2" || echo 'a turn does not end'
+	send_to_wait 3
+	is 'the one that came later' "$(sent_status 1)" ''
+	fault 1 kind=none
+	kill -CONT "$two"
+	all_answered
+	until_true 20 test -s "$work/out/next.1"
+	is 'statuses' "$(sent_status 1) $(cat "$work/out/next.1" \
+	    "$work/out/next.2" | paste -s -d ' ')" '200 200 200'
+	settled
+}
+
+# It has failed at the first engine and waits for the other one; what comes later
+# fails there, too, and finds the other one free.
+retries_of_another_process_go_first()
+{
+	location_lines='proxy_next_upstream error non_idempotent;'
+	queue_of_two queue_log 2
+	only "$one" "$two"
+	fault 1 'kind=refuse&seconds=600'
+	fault 2 'kind=stall&seconds=600'
+	send_one
+	until_true 20 in_flight_is 1 || echo 'the first is not there'
+	only "$two" "$one"
+	send_to_wait 1
+	above retries "$(json '.upstreams[0].retries')" 0
+	only "$one" "$two"
+	fault 2 kind=none
+	until_true 20 has_status 1 || echo 'the first one does not end'
+	send_to_wait 2
+	kill -CONT "$two"
+	all_answered
+	is order "$(logged_in_order 200)" '1 2 3'
+	settled
+}
+
+# What goes anywhere has no right to be first by what it says.
+unknown_ids_do_not_overtake()
+{
+	queue_of_two queue_log
+	only "$one" "$two"
+	all_are_busy
+	only "$two" "$one"
+	send_to_wait 1
+	only "$one" "$two"
+	faults "$engine_ports" kind=none
+	until_true 20 has_status 1 || echo 'the first one does not end'
+	go_on nobody_knows_it next -H 'X-N: 3' &
+	until_true 20 waiting_is 2 || echo 'it does not wait'
+	kill -CONT "$two"
+	all_answered
+	sent=3
+	until_true 20 queue_logged
+	is order "$(cut -d ' ' -f 1 "$work/logs/queue" | paste -s -d ' ')" \
+	    '1 2 3'
 	settled
 }
 
@@ -519,6 +629,50 @@ state_waits_for_its_worker()
 	is 'where it went' "$(grep ' affinity hit ' "$work/logs/sessions" |
 	    cut -d ' ' -f 1 | sort -u)" "$(cat "$work/began")"
 	is 'state busy' "$(json '.upstreams[0].reasons.state_busy')" 0
+	settled
+}
+
+# Many wait for one engine, and then one for the other, which is free first.
+state_waits_behind_no_other_worker()
+{
+	engines=2
+	server_options='max_conns=1 max_fails=0'
+	kvroute_options='zone=kv:8m queue=200'
+	queue_pids=''
+	sessions_up
+	answers_of_two || return 0
+	two_are_busy
+	i=0
+	while [ $i -lt 70 ]; do
+		i=$((i + 1))
+		go_on "$id_1" next.$i &
+		queue_pids="$queue_pids $!"
+	done
+	until_true 40 waiting_is 70 || echo "$(waiting) wait"
+	go_on "$id_2" other &
+	until_true 20 waiting_is 71 || echo 'the other one does not wait'
+	fault 2 kind=none
+	until_true 20 test -s "$work/out/other" || echo 'it starves'
+	is 'its status' "$(cat "$work/out/other")" 200
+	is 'waiting' "$(waiting)" 70
+	let_go
+	is 'statuses' "$(cat "$work"/out/next.* | sort -u)" 200
+	settled
+}
+
+more_go_than_in_one_turn()
+{
+	server_options='max_conns=70 max_fails=0'
+	queue_up 'queue=200'
+	faults "$engine_ports" 'kind=stall&seconds=600'
+	while [ $sent -lt 140 ]; do
+		send_one
+	done
+	until_true 40 waiting_is 70 || echo "$(waiting) wait"
+	let_go
+	is 'statuses' "$(cat "$work"/out/sent.* | sort | uniq -c |
+	    tr -s ' ')" ' 140 200'
+	is 'that waited' "$(json .upstreams[0].times.queue.count)" 70
 	settled
 }
 
