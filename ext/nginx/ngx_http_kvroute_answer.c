@@ -338,7 +338,7 @@ has_last(ngx_chain_t *in)
 	return false;
 }
 
-/* By limit_rate, which also waits when all is sent; each event does a little. */
+/* By limit_rate, which also waits when all is sent; a little is nothing. */
 static bool
 held_back(const ngx_event_t *write)
 {

@@ -63,7 +63,7 @@ windows_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
 		facts->window_mode = KVR_WINDOW_LEARN;
 		facts->window_tokens = found->window;
 	}
-	if (server->facts.window_capacity == 0 &&
+	if (server->facts.window_capacity == 0 && found->window_tokens != 0 &&
 	    (facts->window_mode == KVR_WINDOW_LEARN ||
 	    facts->window_mode == KVR_WINDOW_DUAL))
 		facts->window_capacity = found->window_tokens;

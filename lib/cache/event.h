@@ -36,6 +36,7 @@ struct event_batch {
 	struct event_piece *pieces;
 	uint64_t n_pieces; /* 0: it is one */
 	size_t after;      /* events of later ones */
+	bool goes_on;      /* behind the last block of the piece before */
 };
 
 /* What a batch comes to: computed without the lock. */

@@ -216,6 +216,8 @@ event_piece(const struct event_batch *b, uint64_t i)
 
 	if (i >= b->n_pieces)
 		return piece;
+	piece.goes_on = i > 0 &&
+	    event_goes_on(b, (size_t)b->pieces[i].at - 1);
 	piece.events = b->cut + b->pieces[i].at;
 	piece.n = (size_t)b->pieces[i].n;
 	piece.after = b->n - (size_t)b->pieces[i].at - piece.n;

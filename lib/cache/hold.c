@@ -603,6 +603,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 
 	s.e = &e;
 	s.like.worker = (uint16_t)slot_at(k, slot)->name;
+	s.run.goes_on = s.run.many = b->goes_on;
 	if (hold_tracks(k, slot) && b->n > first &&
 	    !understood(k, slot, b, tokens))
 		hold_lose(k, slot);

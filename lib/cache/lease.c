@@ -335,7 +335,9 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 		window_fill(k, l->slot, filled);
 		affinity_bind(k, &use, now);
 	}
-	window_stamp(k, l->node, l->slot, first && l->blocks == c->prompt, now);
+	/* what events took away since was said to end there by nothing else */
+	window_stamp(k, l->node, l->slot, (first || hold_tracks(k, l->slot)) &&
+	    l->blocks == c->prompt, now);
 }
 
 /* Since it was opened; 0 if damage has made that impossible. */

@@ -1264,6 +1264,43 @@ START_TEST(runs_fill_once)
 }
 END_TEST
 
+/* An end that was removed is marked again by what brings it back. */
+START_TEST(an_end_that_was_removed)
+{
+	uint64_t lease;
+	uint32_t i;
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	for (i = 0; i < 2; i++) {
+		lease = reserve(0, "abcdefghij", 2 * i + 1);
+		commit(lease, 2 * i + 1);
+		stored("abcdefghij", i == 0 ? 0 : 6);
+		finish(lease, 2 * i + 2);
+		ck_assert_uint_eq(reuses("abcdefghijX"), 10);
+		if (i == 0)
+			removed("abcdefghij", 6);
+	}
+}
+END_TEST
+
+/* Also where its last piece is a block. */
+START_TEST(a_run_in_pieces)
+{
+	enum { LEAST = 255 };
+	uint32_t i, n = LEAST + (uint32_t)_i / 2;
+	char text[TEXT];
+
+	windows(0, KVR_WINDOW_BOUNDARY);
+	for (i = 0; i < n; i++)
+		text[i] = (char)('a' + i % 3 + i % 20);
+	text[n] = 'X';
+	text[n + 1] = '\0';
+	stored_by(text, 0, n, _i % 2 == 0 ? 1 : 64);
+	ck_assert_uint_eq(has(0, text), n);
+	ck_assert_uint_eq(reuses(text), n);
+}
+END_TEST
+
 /* Where it does not matter, no end is kept apart. */
 START_TEST(ends_that_do_not_matter)
 {
@@ -1478,6 +1515,8 @@ suite_hold(void)
 	tcase_add_test(t, runs_beside_each_other);
 	tcase_add_test(t, runs_of_answers);
 	tcase_add_test(t, runs_fill_once);
+	tcase_add_test(t, an_end_that_was_removed);
+	tcase_add_loop_test(t, a_run_in_pieces, 0, 10);
 	tcase_add_loop_test(t, ends_that_do_not_matter, KVR_WINDOW_FULL,
 	    KVR_WINDOW_LEARN + 1);
 	tcase_add_test(t, dense_by_events);
