@@ -234,7 +234,7 @@ ops_config_draw(struct ops_source *s, struct ops_config *c)
 		c->aliases = r / 8 == 2 ? 24 : 0;
 	}
 	if (c->full)
-		c->region_bytes = c->workers * 1912 +
+		c->region_bytes = c->workers * 1952 + 64 +
 		    (c->workers > 8 ? 33 << 10 : 13 << 10);
 }
 
