@@ -18,7 +18,7 @@
 
 enum {
 	SHADOW_TEXT = 64,     /* tokens of a prompt, at most; one letter each */
-	SHADOW_BLOCKS = 1024, /* of one worker */
+	SHADOW_BLOCKS = 4096, /* of one worker */
 	SHADOW_WORKERS = 4,
 	SHADOW_LEASES = 8
 };
