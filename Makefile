@@ -185,7 +185,7 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
 include mk/probe.mk mk/top.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk mk/run.mk \
-	mk/nginx.mk mk/llama.mk mk/clients.mk
+	mk/nginx.mk mk/llama.mk mk/clients.mk mk/coverage.mk
 
 SOURCES := $(SYNC) $(STREAM) $(EVENTS) $(wildcard tools/*.c tools/*/*.c \
 	tests/nginx/*.c bench/nginx/*.c examples/*.c fuzz/*.c) $(LIB) $(HTTP) \

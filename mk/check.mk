@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # Tests, also under sanitizers and valgrind, and fuzzing.
 
-TESTS := $(filter-out $(EVENTS_ABSENT),$(sort $(wildcard \
-	$(addsuffix /test_*.c,$(TEST_DIRS)))))
+suites_of = $(filter-out $(EVENTS_ABSENT),$(sort $(wildcard $(foreach \
+	s,$(1),$(addsuffix /test_$s.c,$(TEST_DIRS))))))
+# ONLY are the suites to build; without it all.
+TESTS := $(call suites_of,$(or $(ONLY),*))
 SUITES := $(sort $(patsubst test_%.c,%,$(notdir $(TESTS))))
-HELPERS := $(filter-out $(TESTS) $(SYNC_PROGRAMS) $(EVENTS_PROGRAMS) \
-	$(EVENTS_ABSENT) tests/main.c,$(call files_of,$(TEST_DIRS)))
+HELPERS := $(filter-out $(call suites_of,*) $(SYNC_PROGRAMS) \
+	$(EVENTS_PROGRAMS) $(EVENTS_ABSENT) tests/main.c,\
+	$(call files_of,$(TEST_DIRS)))
 # Helpers that use Check are linked only to suites.
 FUZZ_HELPERS := $(filter-out $(shell grep -lE '"(simulated|test)\.h"' \
 	/dev/null $(HELPERS)),$(HELPERS))
@@ -22,12 +25,14 @@ THREAD_SUITES := $(patsubst test_%.c,%,$(notdir $(shell \
 
 empty :=
 comma := ,
+split = $(subst $(comma), ,$(1))
 # $(2) if $(T) is empty or contains $(1).
 wanted = $(if $(T),$(if $(findstring $(1),$(T)),$(2)),$(2))
 WANTED = $(call wanted,contract,all) $(call wanted,fuzz,$(REPLAYS))
-split = $(subst $(comma), ,$(1))
 
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || echo -lcheck)
+SUITE_LIBS = $(CHECK_LIBS) $(TOOL_LIBS) $(HTTP_LIBS) $(MSGPACK_LIBS) \
+	$(LIB_LIBS) $(LDLIBS)
 
 # Only the code under test allocates through tests/alloc.c.
 ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
@@ -35,14 +40,19 @@ ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 # And only lib/ makes these system calls through tests/sys.c.
 SYSTEM_CALLS := open fstat stat fcntl fchown fchmod madvise read pread readlink \
 	kill ftruncate posix_fallocate
-UNDER_TEST := $(patsubst %.c,$(BUILD)/under-test/%.o,$(LIB) $(MODULES) \
-	$(HTTP) $(WIRE) $(DECODER) $(STREAM) $(TARGETS) $(TOP_TEXT))
+TESTED := $(LIB) $(MODULES) $(HTTP) $(WIRE) $(DECODER) $(STREAM) $(TARGETS) \
+	$(TOP_TEXT)
+UNDER_TEST := $(TESTED:%.c=$(BUILD)/under-test/%.o)
 
-$(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
+define redirect
 	@mkdir -p $(@D)
 	$(Q)$(OBJCOPY) $(foreach a,$(ALLOCATORS),--redefine-sym $(a)=alloc_$(a)) \
 	    $(if $(filter lib/%,$*),$(foreach \
 	    c,$(SYSTEM_CALLS),--redefine-sym $(c)=sys_$(c))) $< $@
+endef
+
+$(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
+	$(redirect)
 
 $(BUILD)/gen/suites.h: $(BUILD)/gen/sources
 	@printf 'SUITE(%s)\n' $(SUITES) > $@
@@ -59,8 +69,7 @@ $(BUILD)/check: $(call objects,tests/main.c $(TESTS) $(HELPERS) $(FOREIGN)) \
     $(UNDER_TEST) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -Wl,--wrap=region_lock -o $@ $(filter-out $(call \
-	    objects,$(FOREIGN)),$(filter %.o,$^)) $(CHECK_LIBS) $(TOOL_LIBS) \
-	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LIB_LIBS) $(LDLIBS)
+	    objects,$(FOREIGN)),$(filter %.o,$^)) $(SUITE_LIBS)
 
 # fuzz_peer.c is called at each step of the library.
 PEER := $(LIB:%.c=$(BUILD)/peer/%.o) $(filter-out \
@@ -115,7 +124,7 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
-	check-valgrind check-model check-all coverage mutate fuzz fuzz-here lint soak
+	check-valgrind check-model check-all mutate fuzz fuzz-here lint soak
 
 check: deps ## run all tests, T=name[,name] only these; installs dependencies
 	@+$(MAKE) --no-print-directory check-here
@@ -133,27 +142,22 @@ check-suites: $(BUILD)/check $(call wanted,fuzz,$(REPLAYS)) ## suites and fuzz c
 # Each variant has its own build directory, and longer timeouts.
 variant = @+$(3) $(MAKE) --no-print-directory BUILD=$(BUILD)/$(1) $(2)
 VARIANT_CC ?= clang
+# Suites and fuzzers share what is compiled for both.
+ASAN_KINDS := address$(comma)undefined
+WITH_ASAN = CC=$(VARIANT_CC) SAN=$(patsubst clang%,fuzzer-no-link$(comma),\
+	$(filter clang%,$(VARIANT_CC)))$(ASAN_KINDS)
 
 check-clang: deps-slow ## run the suites compiled by clang
 	$(call variant,clang,CC=clang check-suites)
 
 check-asan: deps-slow ## run the suites under AddressSanitizer and UBSan
-	$(call variant,asan,CC=$(VARIANT_CC) SAN=address$(comma)undefined \
-	    check-suites,CK_TIMEOUT_MULTIPLIER=5 $(SANITIZER_OPTIONS))
-
-# Without optimisation, which copies branches and merges them. Tests include a
-# file of lib/ here and there, so their objects count too. What no test can
-# reach is marked where it is, with the reason.
-coverage: deps-coverage ## run the suites, and demand that they reach nearly all of lib/
-	@mkdir -p $(BUILD)/coverage && find $(BUILD)/coverage -name '*.gcda' -delete
-	$(call variant,coverage,CC=gcc SAN= WERROR= CFLAGS='-O0 -g --coverage \
-	    -fprofile-update=atomic' LDFLAGS=-Wl$(comma)-u$(comma)__gcov_dump \
-	    check-suites,CK_TIMEOUT_MULTIPLIER=5)
-	@sh mk/coverage.sh $(BUILD)/coverage
+	$(call variant,asan,$(WITH_ASAN) check-suites,CK_TIMEOUT_MULTIPLIER=5 \
+	    $(SANITIZER_OPTIONS))
 
 check-tsan: deps-slow ## run the suites that start threads under ThreadSanitizer
 	$(call variant,tsan,CC=$(VARIANT_CC) SAN=thread T='$(or $(T),\
-	    $(THREAD_SUITES))' check-suites,CK_TIMEOUT_MULTIPLIER=10)
+	    $(THREAD_SUITES))' ONLY='$(or $(call split,$(T)),$(THREAD_SUITES))' \
+	    check-suites,CK_TIMEOUT_MULTIPLIER=10)
 
 check-valgrind: deps-slow ## run shortened suites under valgrind
 	$(call variant,valgrind,check-suites,CK_TIMEOUT_MULTIPLIER=60 \
@@ -168,8 +172,7 @@ FUZZ_OPTIONS := $(patsubst ASAN_%,ASAN_%:quarantine_size_mb=16$\
 	:malloc_context_size=12,$(SANITIZER_OPTIONS))
 
 fuzz: deps-slow ## run each fuzzer for FUZZ_SECONDS=60; T=fuzz_name only these
-	$(call variant,fuzz,CC=clang SAN=fuzzer-no-link$(comma)address$(comma)undefined \
-	    fuzz-here,$(FUZZ_OPTIONS))
+	$(call variant,asan,$(WITH_ASAN) fuzz-here,$(FUZZ_OPTIONS))
 
 fuzz-here: $(FUZZERS) ## used by fuzz in its own build directory
 	@sh mk/fuzz.sh $(BUILD) $(FUZZ_SECONDS) \

@@ -37,16 +37,16 @@ $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
 
 # The parts without HTTP have unit tests.
 ENGINE_TESTED := ask ask_prompt ask_state blocks kept output serving tokenizer words
-$(BUILD)/check: \
+$(BUILD)/check $(BUILD)/coverage/check: \
     $(ENGINE_TESTED:%=$(BUILD)/under-test/tools/engine/%.o)
 
 # What writes events has msgpack-c, which ends the program without memory.
-$(BUILD)/check: $(if $(MSGPACK),$(call objects,$(addprefix tools/engine/,\
+$(BUILD)/check $(BUILD)/coverage/check: $(if $(MSGPACK),$(call objects,$(addprefix tools/engine/,\
     event_form.c event_pack.c packer.c)))
 
 # So have those of kvroute-chats.
 CHATS_TESTED := chats_agents chats_answer chats_history chats_text
-$(BUILD)/check: \
+$(BUILD)/check $(BUILD)/coverage/check: \
     $(CHATS_TESTED:%=$(BUILD)/under-test/tools/chats/%.o)
 
 .PHONY: check-engine check-engine-here
