@@ -57,6 +57,9 @@ $(BUILD)/under-test/%.o: $(BUILD)/obj/%.o
 $(BUILD)/gen/suites.h: $(BUILD)/gen/sources
 	@printf 'SUITE(%s)\n' $(SUITES) > $@
 $(BUILD)/obj/tests/main.o: $(BUILD)/gen/suites.h
+# What random tests draw from, unless KVR_SEED names another.
+TEST_SEED := 20261126
+$(BUILD)/obj/tests/main.o: CPPFLAGS += -DTEST_SEED=$(TEST_SEED)
 
 # Check's assertion macros pass no variadic arguments; clang warns about it.
 $(BUILD)/obj/tests/%.o: WARNINGS += $(if $(findstring clang,$(CC)),\
@@ -124,7 +127,8 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
-	check-valgrind check-model check-all mutate fuzz fuzz-here lint soak
+	check-valgrind check-model check-all mutate fuzz fuzz-here lint soak \
+	soak-long
 
 check: deps ## run all tests, T=name[,name] only these; installs dependencies
 	@+$(MAKE) --no-print-directory check-here
@@ -140,7 +144,7 @@ check-suites: $(BUILD)/check $(call wanted,fuzz,$(REPLAYS)) ## suites and fuzz c
 	    '$(or $(T),$(SUITES) $(HARNESSES))' '$(HARNESSES)'
 
 # Each variant has its own build directory, and longer timeouts.
-variant = @+$(3) $(MAKE) --no-print-directory BUILD=$(BUILD)/$(1) $(2)
+variant = @+AGAIN='make $@' $(3) $(MAKE) --no-print-directory BUILD=$(BUILD)/$(1) $(2)
 VARIANT_CC ?= clang
 # Suites and fuzzers share what is compiled for both.
 ASAN_KINDS := address$(comma)undefined
@@ -178,9 +182,19 @@ fuzz-here: $(FUZZERS) ## used by fuzz in its own build directory
 	@sh mk/fuzz.sh $(BUILD) $(FUZZ_SECONDS) \
 	    '$(or $(call split,$(T)),$(HARNESSES))' '$(FUZZ_NUMBERS)'
 
-soak: deps ## 12,000 kills, 10^8 operations, stops of 5 s (15 minutes); T= as in check
+# Suites that draw from the seed.
+RANDOM_SUITES := $(patsubst test_%.c,%,$(notdir $(shell \
+	grep -lwE 'test_seed|by_chance' /dev/null $(TESTS))))
+MINUTES ?= 10
+
+soak: deps ## run random suites with new seeds, for MINUTES=10; T= as in check
 	@+$(MAKE) --no-print-directory $(BUILD)/check
-	@sh mk/soak.sh $(BUILD) '$(call split,$(T))'
+	@sh mk/soak.sh $(BUILD) $(MINUTES) '$(or $(call split,$(T)),\
+	    $(RANDOM_SUITES))'
+
+soak-long: deps ## 12,000 kills, 10^8 operations, stops of 5 s (15 minutes); T= as in check
+	@+$(MAKE) --no-print-directory $(BUILD)/check
+	@sh mk/soak_long.sh $(BUILD) '$(call split,$(T))'
 
 MUTANTS ?= 300
 SEED ?= 1

@@ -4,9 +4,23 @@
 # the contract checks: all, or those named (suites, "fuzz", single harnesses,
 # "contract"). As many suites at a time as there are processors, or $JOBS, each
 # in a process of its own. $KVR_UNDER is an optional command to run them under.
+# The last lines repeat what failed, each with a command that repeats it; that
+# begins with $AGAIN, or `make check`.
 #
 # check.sh --suite build name - runs one.
 set -u
+
+# note NAME FILE - keeps what failed, for the last lines. A message may name the
+# seed of one round; that is quicker than all rounds.
+note()
+{
+	grep '^ *FAILED' "$2" | while IFS= read -r line; do
+		seed=$(echo "$line" | sed -n 's/.*KVR_SEED=\([0-9]*\).*/\1/p')
+		printf '    FAILED   %s: %s\n             KVR_SEED=%s %s T=%s\n' "$1" \
+		    "${line#*FAILED   }" "${seed:-$KVR_SEED}" \
+		    "${AGAIN:-make check}" "$1"
+	done >> "$build/failed"
+}
 
 # A runner that dies leaves no counts.
 run_suite()
@@ -21,6 +35,7 @@ run_suite()
 		echo 0 1 0 > "$counts"
 	fi
 	cat "$out"
+	note "$1" "$out"
 	cat "$counts" >> "$build/tally"
 	rm "$out" "$counts"
 }
@@ -57,6 +72,9 @@ else
 fi
 
 : > "$tally"
+: > "$build/failed"
+KVR_SEED=$("$build/check" -s) || exit 1
+export KVR_SEED
 
 # Those that take longest are begun first.
 slow=' model simulate each_word body_yajl bounds apply churn '
@@ -91,19 +109,30 @@ replay()
 		printf '  %-14s %s\n' "fuzz_$1" "$(tail -n 1 "$log")"
 		echo 1 0 0 >> "$tally"
 	else
-		printf '    FAILED   fuzz_%s:\n' "$1"
-		tail -n 40 "$log"
+		{
+			echo "    FAILED   $(tail -n 1 "$log")"
+			tail -n 40 "$log"
+		} > "$log.failed"
+		cat "$log.failed"
+		note "fuzz_$1" "$log.failed"
 		echo 0 1 0 >> "$tally"
 	fi
 }
 
 if [ -n "$all$suites" ]; then
+	echo "  random tests draw from KVR_SEED=$KVR_SEED"
 	run_suites
 fi
 for harness in $replays; do
 	replay "${harness#fuzz_}"
 done
 if [ -n "$contract" ]; then
-	sh tests/contract.sh "$build" "$tally"
+	sh tests/contract.sh "$build" "$tally" > "$build/contract.out" 2>&1
+	cat "$build/contract.out"
+	note contract "$build/contract.out"
+fi
+if [ -s "$build/failed" ]; then
+	printf '\nwhat failed:\n'
+	cat "$build/failed"
 fi
 sh mk/tally.sh "$tally"

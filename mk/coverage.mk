@@ -41,6 +41,6 @@ coverage: deps-coverage ## run the suites, and demand that they reach nearly all
 
 coverage-here: $(BUILD)/coverage/check
 	@find $(BUILD)/coverage -name '*.gcda' -delete
-	@+CK_TIMEOUT_MULTIPLIER=5 sh mk/check.sh $(BUILD)/coverage \
+	@+AGAIN='make coverage' CK_TIMEOUT_MULTIPLIER=5 sh mk/check.sh $(BUILD)/coverage \
 	    '$(or $(T),$(SUITES))' ''
 	@sh mk/coverage.sh $(BUILD)/coverage

@@ -4,19 +4,23 @@
  *
  *   check [-t file] [suite[,suite ...] ...]
  *   check -l
+ *   check -s
  *
  * Each test runs in a process of its own (CK_FORK=no for a debugger). A skip
  * is reported as a failure with a message that begins with SKIP: a message
  * is all that a test's process can return. With -t the three counts are added
- * to a file, for mk/tally.sh. With -l the names of all suites are printed.
+ * to a file, for mk/tally.sh. With -l the names of all suites are printed,
+ * with -s the seed of random tests.
  */
 #include "test.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,11 +113,7 @@ test_amount(uint64_t full)
 uint64_t
 test_seed(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return number_of("KVR_SEED", (uint64_t)t.tv_sec * 1000000007u ^
-	    (uint64_t)t.tv_nsec ^ (uint64_t)getpid() << 40);
+	return number_of("KVR_SEED", TEST_SEED);
 }
 
 static double
@@ -123,6 +123,17 @@ seconds(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* What the processes of all tests so far have computed, in seconds. */
+static double
+computed(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	    (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static void
@@ -150,7 +161,7 @@ run(const char *name, Suite *(*make)(void), struct counts *sum)
 {
 	SRunner *runner = srunner_create(make());
 	struct counts n = { 0, 0, 0 };
-	double start = seconds();
+	double start = seconds(), before = computed();
 	TestResult **results;
 	int i, count;
 
@@ -158,7 +169,8 @@ run(const char *name, Suite *(*make)(void), struct counts *sum)
 	srunner_run_all(runner, CK_SILENT);
 	count = srunner_ntests_run(runner);
 	results = srunner_results(runner);
-	printf("  %-14s %4d tests %7.2f s\n", name, count, seconds() - start);
+	printf("  %-14s %4d tests %7.2f s, %7.2f of a processor\n", name, count,
+	    seconds() - start, computed() - before);
 	for (i = 0; i < count; i++)
 		tell(results[i], &n);
 	if (count == 0) {
@@ -226,9 +238,13 @@ main(int argc, char **argv)
 	char *name;
 	int c;
 
-	while ((c = getopt(argc, argv, "lt:")) != -1) {
+	while ((c = getopt(argc, argv, "lst:")) != -1) {
 		if (c == 'l') {
 			list_all();
+			return 0;
+		}
+		if (c == 's') {
+			printf("%" PRIu64 "\n", test_seed());
 			return 0;
 		}
 		if (c != 't')

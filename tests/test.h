@@ -35,7 +35,10 @@ _Noreturn void test_exit(int status);
  */
 uint64_t test_amount(uint64_t full);
 
-/* $KVR_SEED, or a new seed on each run; print it when the test fails. */
+/*
+ * $KVR_SEED, or TEST_SEED of mk/check.mk: the same in each run. Print it when
+ * the test fails.
+ */
 uint64_t test_seed(void);
 
 #endif
