@@ -117,6 +117,7 @@ compare_candidate(struct world *w, const struct kvr_candidate *c,
     const struct kvr_decision *d, int chosen)
 {
 	const struct kvr_overlap *v = world_found(w, c->worker);
+	uint64_t tokens = world_usable(w, v);
 	struct model_load load;
 	int64_t age = model_age(w->m, c->worker, &w->path, w->time);
 
@@ -124,9 +125,10 @@ compare_candidate(struct world *w, const struct kvr_candidate *c,
 	if (!model_worker_known(w->m, c->worker))
 		return world_fail(w, "candidate: no such worker");
 	if (!model_vague(w->m, c->worker) && (c->overlap_blocks != v->blocks ||
-	    c->overlap_tokens != world_tokens_of(w, world_usable(w, v))))
-		return world_fail(w, "candidate: overlap %u, must %u",
-		    c->overlap_blocks, v->blocks);
+	    c->overlap_tokens != tokens))
+		return world_fail(w, "candidate: overlap %u blocks, %" PRIu64
+		    " tokens, must %u, %" PRIu64, c->overlap_blocks,
+		    c->overlap_tokens, v->blocks, tokens);
 	if (c->requests != load.requests ||
 	    c->prefill_tokens != load.prefill_tokens || (!w->blurred &&
 	    c->decode_blocks != load.active_blocks + load.output_blocks))
@@ -268,7 +270,8 @@ book(struct world *w, const struct op *o, const struct kvr_request *r,
 	b.recorded = d->recorded_blocks;
 	b.private = w->path.blocks - b.recorded;
 	b.unrecorded = ignores_reuse(r);
-	tokens = w->c->events > 0 ? d->overlap_tokens : v->tokens;
+	tokens = model_vague(w->m, d->worker) ? d->overlap_tokens
+	    : world_usable(w, v);
 	if (!ignores_prefill(r) && world_prompt_tokens(w) > tokens)
 		b.prefill = world_prompt_tokens(w) - tokens;
 	w->counts.truncated += !ignores_reuse(r) &&

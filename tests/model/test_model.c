@@ -261,6 +261,41 @@ START_TEST(all_sequences_of_leases)
 }
 END_TEST
 
+/* -------------------------------------- what the model once was wrong in --- */
+
+enum { MENDED_OPS = 5, EXCLUDED = 2 << 3 /* of a variant */ };
+
+static const struct {
+	struct ops_config c;
+	struct op op[MENDED_OPS];
+	size_t n;
+} mended[] = {
+	/* of an engine's blocks of 5 tokens, 1 is in 2 of the index's of 4 */
+	{ { .name = "no whole blocks", .block_size = 4, .ttl = 500,
+	    .workers = 2, .alphabet = 1, .scopes = 1, .events = 1 },
+	  { { .kind = OP_EVENTS_ANEW, .arg = 3, .variant = 247 },
+	    { .kind = OP_EVENTS_ANEW, .arg = 13 },
+	    { .kind = OP_RESERVE_ON, P(0, 2, 0, 0) },
+	    { .kind = OP_RESERVE, P(0, 2, 0, 0), .slot = 1, .worker = 1,
+	      .variant = EXCLUDED },
+	    { .kind = OP_CANDIDATES, P(0, 2, 0, 0), .worker = 1,
+	      .variant = EXCLUDED } }, 5 },
+};
+enum { MENDED = sizeof(mended) / sizeof(mended[0]) };
+
+START_TEST(mended_sequences)
+{
+	struct ops_config c = mended[_i].c;
+	struct op ops[MENDED_OPS];
+	struct ops_failure f;
+
+	complete(&c);
+	memcpy(ops, mended[_i].op, sizeof(ops));
+	if (ops_run(&c, ops, mended[_i].n, 1, &f) != 0)
+		fail_with(&c, ops, mended[_i].n, &f, 0);
+}
+END_TEST
+
 /* ---------------------------------------------------------- the harness --- */
 
 /* A model that is wrong by one nanosecond must be detected, and shrunk. */
@@ -365,6 +400,9 @@ suite_model(void)
 	tcase_set_timeout(t, 300);
 	tcase_add_test(t, all_sequences_of_the_tree);
 	tcase_add_test(t, all_sequences_of_leases);
+	suite_add_tcase(s, t);
+	t = tcase_create("mended");
+	tcase_add_loop_test(t, mended_sequences, 0, MENDED);
 	suite_add_tcase(s, t);
 	t = tcase_create("harness");
 	tcase_set_timeout(t, 120);

@@ -456,10 +456,8 @@ world_resume(struct world *w, const struct op *o, size_t cut)
 
 /* In byte mode a token is estimated at 4 bytes; rounded to nearest. */
 uint64_t
-world_tokens_of(const struct world *w, uint64_t blocks)
+world_tokens_of(const struct world *w, uint64_t units)
 {
-	uint64_t units = blocks * w->c->block_size;
-
 	return w->c->unit == KVR_UNIT_BYTES ? (units + 2) / 4 : units;
 }
 
@@ -527,35 +525,34 @@ world_found(const struct world *w, uint64_t id)
 	return &none;
 }
 
-/* An engine finds whole blocks of its own, and computes at least one token. */
 static uint64_t
-usable_tokens(const struct world *w, const struct kvr_overlap *v)
+usable_units(const struct world *w, const struct kvr_overlap *v)
 {
 	uint64_t block = model_event_block(w->m, v->worker);
-	uint64_t tokens = v->blocks * (uint64_t)w->c->block_size;
+	uint64_t units = v->blocks * (uint64_t)w->c->block_size;
 
 	if (v->blocks == 0 || !model_tracked(w->m, v->worker))
-		return tokens;
+		return units;
 	if (block == 0)
 		block = w->c->block_size;
-	tokens = tokens < w->n_tokens ? tokens : w->n_tokens - 1;
-	return tokens / block * block;
+	units = units < w->n_tokens ? units : w->n_tokens - 1;
+	return units / block * block;
 }
 
-uint32_t
+uint64_t
 world_usable(const struct world *w, const struct kvr_overlap *v)
 {
-	return (uint32_t)(usable_tokens(w, v) / w->c->block_size);
+	return world_tokens_of(w, usable_units(w, v));
 }
 
-/* Blocks of an engine that are no multiple: kvr_choose cannot say those. */
+/* Blocks of an engine that are no multiple: kvr_choose takes whole ones. */
 static bool
 any_part_usable(const struct world *w)
 {
 	size_t i;
 
 	for (i = 0; i < w->n_found; i++)
-		if (usable_tokens(w, &w->found[i]) % w->c->block_size != 0)
+		if (usable_units(w, &w->found[i]) % w->c->block_size != 0)
 			return true;
 	return false;
 }
@@ -575,7 +572,8 @@ expect(struct world *w)
 			continue;
 		v->blocks = model_overlap(w->m, v->worker, &w->path, w->time,
 		    &v->active_blocks);
-		v->tokens = (uint32_t)world_tokens_of(w, v->blocks);
+		v->tokens = (uint32_t)world_tokens_of(w,
+		    (uint64_t)v->blocks * w->c->block_size);
 		w->n_found += v->blocks > 0;
 	}
 }
@@ -587,7 +585,8 @@ compare_overlap(struct world *w, const struct kvr_overlap *got)
 	bool less = w->c->full;
 
 	if (got->blocks == 0 || got->active_blocks > got->blocks ||
-	    got->tokens != world_tokens_of(w, got->blocks))
+	    got->tokens != world_tokens_of(w,
+	    (uint64_t)got->blocks * w->c->block_size))
 		return world_fail(w, "match: absurd overlap of %u blocks, %u"
 		    " active, %u tokens", got->blocks, got->active_blocks,
 		    got->tokens);
@@ -654,10 +653,13 @@ world_choose(struct world *w, const struct op *o,
 		return -1;
 	for (i = 0; i < w->n_found; i++) {
 		usable[i] = w->found[i];
-		usable[i].blocks = world_usable(w, &w->found[i]);
+		usable[i].blocks = (uint32_t)(usable_units(w, &w->found[i]) /
+		    w->c->block_size);
 	}
 	memset(out, 0x5a, sizeof(*out));
 	out->size = sizeof(*out);
+	if (any_part_usable(w))
+		return kvr_route(w->k, w->p, r, w->call, out);
 	rc = kvr_choose(w->k, w->p, r, usable, sizeof(usable[0]), w->n_found,
 	    w->call, out);
 	if (rc == KVR_OK)
@@ -669,7 +671,9 @@ int
 world_same_decision(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want)
 {
-	if (model_any_vague(w->m) || any_part_usable(w))
+	uint64_t tokens;
+
+	if (model_any_vague(w->m))
 		return 0;
 	ops_totals.decisions++;
 	if (got->worker != want->worker)
@@ -678,10 +682,12 @@ world_same_decision(struct world *w, const struct kvr_decision *got,
 	if (memcmp(&got->cost, &want->cost, sizeof(got->cost)) != 0)
 		return world_fail(w, "decision: cost %g, must %g", got->cost,
 		    want->cost);
+	tokens = world_usable(w, world_found(w, got->worker));
 	if (got->overlap_blocks != want->overlap_blocks ||
-	    got->overlap_tokens != want->overlap_tokens)
-		return world_fail(w, "decision: overlap %u, must %u",
-		    got->overlap_blocks, want->overlap_blocks);
+	    got->overlap_tokens != tokens)
+		return world_fail(w, "decision: overlap %u blocks, %" PRIu64
+		    " tokens, must %u, %" PRIu64, got->overlap_blocks,
+		    got->overlap_tokens, want->overlap_blocks, tokens);
 	if (got->best_tokens != want->best_tokens)
 		return world_fail(w, "decision: best %" PRIu64 ", must %"
 		    PRIu64, got->best_tokens, want->best_tokens);

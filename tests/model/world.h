@@ -104,22 +104,26 @@ int world_prompt(struct world *w, const struct op *o, uint32_t scope,
 int world_resume(struct world *w, const struct op *o, size_t cut);
 const struct kvr_request *world_request(struct world *w,
     const struct op *o);
-uint64_t world_tokens_of(const struct world *w, uint64_t blocks);
+uint64_t world_tokens_of(const struct world *w, uint64_t units);
 uint64_t world_prompt_tokens(const struct world *w);
 
 /* Matches and compares; found is then what any match must return. */
 int world_match(struct world *w, const struct op *o);
-/* found and a choice from it; returns the choice's result. */
+/*
+ * found and a choice from it, or what kvr_route chooses where kvr_choose cannot
+ * be told how much counts; returns the choice's result.
+ */
 int world_choose(struct world *w, const struct op *o,
     const struct kvr_request *r, struct kvr_decision *out);
 int world_same_decision(struct world *w, const struct kvr_decision *got,
     const struct kvr_decision *want);
 const struct kvr_overlap *world_found(const struct world *w, uint64_t id);
 /*
- * Its blocks that count: an engine computes at least one token, and that is
- * allowed for where something better than time tells what it has.
+ * Its tokens that count: an engine finds whole blocks of its own and computes
+ * at least one token. That is allowed for where something better than time
+ * tells what it has.
  */
-uint32_t world_usable(const struct world *w, const struct kvr_overlap *v);
+uint64_t world_usable(const struct world *w, const struct kvr_overlap *v);
 
 /* A writing call may have ended old leases: only those, and in order. */
 int world_reap(struct world *w);
