@@ -3,6 +3,7 @@
 #include "model_in.h"
 
 enum { EVICTED_ENOUGH = 16, EVICTED_SHARE = 64 };
+enum { PART = 256 }; /* blocks of the index that are stored at a time */
 
 uint64_t
 model_event_name(uint64_t prefix, bool other)
@@ -566,6 +567,7 @@ struct taking {
 	struct stream *s;
 	const struct model_batch *b;
 	const struct model_event *e;
+	bool behind; /* it is a later part, which goes on behind another */
 	uint64_t id;
 	int64_t time;
 	struct model_result *r;
@@ -640,7 +642,8 @@ store(struct taking *t)
 		return;
 	}
 	if (e->from > 0) {
-		parent = model_event_name(prefix_at(t->b, e->from - 1), false);
+		parent = model_event_name(prefix_at(t->b, e->from - 1),
+		    t->behind && e->other_name);
 		n = name_find(t->s, parent);
 		if (n == NULL || n->copies == 0) {
 			orphan(t, e->to - e->from);
@@ -676,6 +679,25 @@ store(struct taking *t)
 	}
 	if (aliases_used(t->m) > t->m->aliases)
 		degrade(t->s);
+}
+
+/*
+ * A long event is as several, each behind the last block of the one before. So
+ * the first may be of copies alone, with what is new behind it.
+ */
+static void
+store_parts(const struct taking *all)
+{
+	const uint32_t step = PART / all->b->each, end = all->e->to;
+	struct model_event part = *all->e;
+	struct taking t = *all;
+
+	t.e = &part;
+	for (; part.from < end && t.s->tracked; part.from = part.to) {
+		part.to = end - part.from < step ? end : part.from + step;
+		t.behind = part.from > all->e->from;
+		store(&t);
+	}
 }
 
 static void
@@ -726,7 +748,7 @@ take_events(struct taking *t, uint32_t first)
 			take_away(t);
 		else if (t->e->block_tokens == 0 ||
 		    t->e->block_tokens == t->s->block_tokens)
-			store(t);
+			store_parts(t);
 		else
 			orphan(t, t->e->to - t->e->from);
 	}
@@ -737,7 +759,7 @@ model_events_take(struct model *m, uint32_t name, uint64_t id,
     const struct model_batch *b, int64_t time, struct model_result *r)
 {
 	struct stream *s = &m->streams[name];
-	struct taking t = { m, s, b, NULL, id, time, r };
+	struct taking t = { m, s, b, NULL, false, id, time, r };
 	uint32_t cleared, first;
 	struct sum sum;
 	bool restarted;

@@ -280,6 +280,17 @@ static const struct {
 	      .variant = EXCLUDED },
 	    { .kind = OP_CANDIDATES, P(0, 2, 0, 0), .worker = 1,
 	      .variant = EXCLUDED } }, 5 },
+	/* 256 of the 257 blocks are copies; of the whole, none would be */
+	{ { .name = "a part of copies", .block_size = 1, .ttl = 500,
+	    .workers = 1, .alphabet = 1, .scopes = 1, .events = 1 },
+	  { { .kind = OP_EVENTS_ANEW, P(0, 257, 0, 0), .arg = 3 },
+	    { .kind = OP_EVENTS, P(0, 1, 0, 0), .arg = 3 },
+	    { .kind = OP_EVENTS, P(0, 258, 0, 0), .arg = 17 } }, 3 },
+	/* a part goes on behind the name that its own event has given */
+	{ { .name = "parts of other names", .block_size = 1, .ttl = 500,
+	    .workers = 1, .alphabet = 1, .scopes = 1, .events = 1 },
+	  { { .kind = OP_EVENTS_ANEW, P(0, 258, 0, 0), .arg = 3,
+	      .variant = 228 } }, 1 },
 };
 enum { MENDED = sizeof(mended) / sizeof(mended[0]) };
 
