@@ -533,7 +533,7 @@ request_steps(int64_t now)
 	    KVR_OK);
 	ck_assert_int_eq(kvr_lease_abort(k, d.lease, now, 0), KVR_OK);
 	steps = stats().max_steps;
-	ck_assert_uint_lt(stats().entries, 4 * (uint64_t)fleet);
+	ck_assert_uint_lt(stats().entries, 2 * (uint64_t)fleet + depth);
 	return steps;
 }
 
