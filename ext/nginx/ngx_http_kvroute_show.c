@@ -55,29 +55,41 @@ upstream_describe(struct status_upstream *to, struct counters *counters,
 		to->waiting = ngx_http_kvroute_queue_length(up);
 }
 
-/* Those that are not back since the latest look; false: no memory. */
+/*
+ * The peers as they are now, whichever process is asked, and the workers that
+ * are without one.
+ */
+static void
+peers_look(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
+{
+	ngx_http_kvroute_peers_follow(up, log);
+	if (up->kvr != NULL)
+		ngx_http_kvroute_peers_leave(up, log);
+}
+
+/* false: no memory. */
 static bool
-left_list(ngx_pool_t *pool, ngx_http_kvroute_srv_conf_t *up,
+left_list(ngx_pool_t *pool, const ngx_http_kvroute_srv_conf_t *up,
     struct status_upstream *to)
 {
 	uint64_t *ids = ngx_palloc(pool, (up->n_left + 1) * sizeof(*ids));
-	ngx_uint_t i;
-	uint32_t rank;
 
 	if (ids == NULL)
 		return false;
-	for (i = 0; i < up->n_left; i++)
-		if (ngx_http_kvroute_peer_of(up, up->left[i].id, &rank) ==
-		    up->n_peers)
-			ids[to->n_left++] = up->left[i].id;
+	while (to->n_left < up->n_left) {
+		ids[to->n_left] = up->left[to->n_left].id;
+		to->n_left++;
+	}
 	to->left = ids;
 	return true;
 }
 
 /* false: no memory. */
 static bool
-status_make(ngx_pool_t *pool, const kvroute_upstreams_t *all, struct status *s)
+status_make(ngx_http_request_t *r, const kvroute_upstreams_t *all,
+    struct status *s)
 {
+	ngx_pool_t *pool = r->pool;
 	struct status_upstream *upstream = ngx_pcalloc(pool,
 	    (all->n + 1) * sizeof(*upstream));
 	struct counters *counters = ngx_palloc(pool,
@@ -89,6 +101,7 @@ status_make(ngx_pool_t *pool, const kvroute_upstreams_t *all, struct status *s)
 	if (upstream == NULL || counters == NULL)
 		return false;
 	for (i = 0; i < all->n; i++) {
+		peers_look(all->at[i], r->connection->log);
 		upstream_describe(&upstream[i], &counters[i], all->at[i]);
 		loads = ngx_palloc(pool, (all->at[i]->n_workers + 1) *
 		    sizeof(*loads));
@@ -129,7 +142,7 @@ show(ngx_http_request_t *r, void (*write)(const struct status *,
 		if (status_blocked(all.at[i]->kvr))
 			return kvroute_blocked_answer(r);
 	}
-	if (!status_make(r->pool, &all, &s))
+	if (!status_make(r, &all, &s))
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	kvroute_reply_begin(&o, r);
 	write(&s, &o.writer);

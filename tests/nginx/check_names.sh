@@ -215,19 +215,19 @@ names_over_a_reload()
 	is 'requests on record after it' "$(opens "$a")" "$before"
 	is 'the status after it' "$(ask_one)" 200
 	addresses 127.0.0.3
-	sleep 4
+	until_true 20 has_left "$a" || echo 'it does not leave'
 	before=$(opens "$a")
 	talk --requests 40 --chats 8 --think-ms 1
 	no_errors 'without one of the addresses'
 	is 'requests to what has left' "$(opens "$a")" "$before"
-	is 'its state' "$(json ".upstreams[0].workers[] |
-	    select(.name == \"$a\") | .state")" left
+	is 'its state' "$(state_of "$a" state)" left
 	reload_nginx kvroute
 	is 'what it had before, after a reload' "$(opens "$a")" "$before"
 	addresses 127.0.0.2 127.0.0.3
 	until_true 20 requests_reach "$a" "$before" || echo 'it does not come back'
-	is 'its state' "$(json ".upstreams[0].workers[] |
-	    select(.name == \"$a\") | .state")" up
+	for i in $(seq 20); do
+		is 'its state' "$(state_of "$a" state)" up
+	done
 	kill -KILL "$(children "$nginx_pid" | head -n 1)"
 	expected_alert='exited on signal 9'
 	until_true 20 asked_is 200 || echo 'nothing works after a death'
@@ -433,8 +433,7 @@ reaches()
 
 has_left()
 {
-	! has_worker "$1" || [ "$(json ".upstreams[0].workers[] |
-	    select(.name == \"$1\") | .state")" = left ]
+	! has_worker "$1" || [ "$(state_of "$1" state)" = left ]
 }
 
 # Ports come from the name server, too.
