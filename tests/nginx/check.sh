@@ -1,14 +1,26 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # check.sh BUILD - end-to-end cases and faults of nginx with the module, engines
-# and users. A case is a function that prints its failures; each has its own
-# nginx and engines. Nothing is asserted about time.
+# and users. A case is a function that prints its failures; each runs in a
+# process of its own, with its own folder, ports, nginx and engines, beside
+# JOBS - 1 others. Nothing is asserted about time.
 #
 # CHECK_NGINX=quick skips slow cases; T=name,name picks cases; VALGRIND=1 runs
-# nginx under valgrind, and its reports fail the case.
+# nginx under valgrind, and its reports fail the case. SUITE names the target
+# that repeats a failure.
+#
+# check.sh --case BUILD NAME - runs one.
+#
+# In BUILD/nginx: `failed`, a line for each case that failed; `times`, seconds
+# of the clock and of the processor that each case took.
 # shellcheck disable=SC1091,SC2034,SC2154
 set -u
 
+this_case=
+if [ "$1" = --case ]; then
+	this_case=$3
+	shift
+fi
 build=$1
 here=$(dirname "$0")
 . "$here/setup.sh"
@@ -36,17 +48,9 @@ here=$(dirname "$0")
 . "$here/check_install.sh"
 . "$here/check_top.sh"
 
-tally=$build/nginx/tally
+suite=${SUITE:-nginx}
+results=$build/nginx
 slow=$([ "${CHECK_NGINX:-all}" = quick ] || echo yes)
-
-fail()
-{
-	echo "    FAILED   $*" >&3
-	echo 0 1 0 >> "$tally"
-	exit 1
-}
-
-exec 3>&1
 
 # ------------------------------------------------------------ what cases use
 
@@ -143,17 +147,19 @@ no_leases()
 json()
 {
 	asked=0
-	until status_is_whole > /dev/null || [ $asked -eq 100 ]; do
+	until status_has "$1" || [ $asked -eq 100 ]; do
 		asked=$((asked + 1))
 		sleep 0.05
 	done
-	jq -r "$1" "$work/status"
 }
 
-status_is_whole()
+# False: the index was busy. Other errors of jq are the filter's.
+status_has()
 {
-	status /json > "$work/status" &&
-	    jq -e '.upstreams[0].region.bytes > 0' "$work/status"
+	status /json > "$work/status" || return
+	jq -r "if .upstreams[0].region.bytes > 0 then . else
+	    \"\" | halt_error(9) end | $1" "$work/status"
+	[ $? -ne 9 ]
 }
 
 # Requests without a prediction, because another process held the lock.
@@ -190,48 +196,136 @@ complaints()
 	rm -f "$work"/logs/valgrind.*
 }
 
-# ------------------------------------------------------------------ running
+# ----------------------------------------------------------------- one case
 
-if [ -n "${VALGRIND:-}" ]; then
-	command -v valgrind > /dev/null || fail 'no valgrind'
-fi
-
-run()
+# What setup.sh calls, too: the case ends here.
+fail()
 {
-	total=$((total + 1))
-	expected_alert=
-	"$1" > "$work/problems" 2>&1
-	# The shell may report a child that was killed on purpose.
-	sed -i '/^\(Killed\|Terminated\)$/d' "$work/problems"
-	end_strays
-	down
-	{ alerts; complaints; } >> "$work/problems"
-	if [ -e "$work/skipped" ]; then
-		echo 0 0 1 >> "$tally"
-		printf '    skipped  %s: %s\n' "$(echo "$1" | tr _ ' ')" \
-		    "$(cat "$work/skipped")"
-		rm "$work/skipped"
-	elif [ -s "$work/problems" ]; then
-		echo 0 1 0 >> "$tally"
-		printf '    FAILED   %s:\n' "$(echo "$1" | tr _ ' ')"
-		head -n 40 "$work/problems" | sed 's/^/             /'
-	else
-		echo 1 0 0 >> "$tally"
-	fi
-	rm -rf "$work/logs" "$work/out"
-	mkdir "$work/logs" "$work/out"
+	echo "$*" >> "$work/problems"
+	exit 1
 }
 
-setup_begin
-[ -z "${VALGRIND:-}" ] || under="valgrind -q --leak-check=no \
-    --log-file=$work/logs/valgrind.%p"
-mkdir -p "$work/out" "$build/nginx"
-: > "$tally"
-total=0
-for case in $(echo "${T:-$quick_cases ${slow:+$slow_cases}}" | tr ',' ' '); do
-	[ ! -t 2 ] || printf '\r%-70s\r' "  $case" >&2
-	run "$case"
-done
-[ ! -t 2 ] || printf '\r%70s\r' '' >&2
-printf '  %-14s %4d tests\n' nginx "$total"
-sh mk/tally.sh "$tally"
+# report - writes what became of the case.
+report()
+{
+	words=$(echo "$this_case" | tr _ ' ')
+	again="make check-$suite T=$this_case"
+	if [ -e "$work/skipped" ]; then
+		echo 0 0 1 >> "$results/tally"
+		printf '    skipped  %s: %s\n' "$words" "$(cat "$work/skipped")"
+	elif [ -s "$work/problems" ]; then
+		echo 0 1 0 >> "$results/tally"
+		echo "$suite: $words: $(head -n 1 "$work/problems") -- $again" \
+		    >> "$results/failed"
+		printf '    FAILED   %s: %s -- %s\n' "$suite" "$words" "$again"
+		head -n 40 "$work/problems" | sed 's/^/             /'
+	else
+		echo 1 0 0 >> "$results/tally"
+	fi > "$work/report"
+	cat "$work/report"
+}
+
+# seconds - of the clock, and of processors in this case's processes.
+seconds()
+{
+	times > "$work/used"
+	awk -v clock=$(($(date +%s) - began_at)) -F '[ms ]+' '
+		{ used += 60 * ($1 + $3) + $2 + $4 }
+		END { printf "%d %.1f ", clock, used }' "$work/used"
+	echo "$this_case"
+}
+
+# An interrupted case has no result.
+case_end()
+{
+	code=$?
+	trap '' HUP INT TERM
+	end_strays
+	down
+	stop_kept
+	if [ $code -lt 128 ]; then
+		{ alerts; complaints; } >> "$work/problems"
+		# The shell may report a child that was killed on purpose.
+		sed -i '/^\(Killed\|Terminated\)$/d' "$work/problems"
+		report
+		seconds >> "$results/times"
+	fi
+	setup_end
+	exit 0
+}
+
+if [ -n "$this_case" ]; then
+	began_at=$(date +%s)
+	expected_alert=
+	setup_begin
+	trap case_end EXIT
+	[ -z "${VALGRIND:-}" ] || under="valgrind -q --leak-check=no \
+	    --log-file=$work/logs/valgrind.%p"
+	mkdir "$work/out"
+	{
+		"$this_case"
+	} > "$work/problems" 2>&1
+	exit 0
+fi
+
+# ---------------------------------------------------------------- all cases
+
+# Those that take longest are begun first.
+longest=' '
+
+# cases NAME ... - in the order in which they are begun.
+ordered()
+{
+	for turn in longest others; do
+		for case in "$@"; do
+			case $longest in
+			*" $case "*) [ $turn = others ] || echo "$case" ;;
+			*) [ $turn = longest ] || echo "$case" ;;
+			esac
+		done
+	done
+}
+
+# No further case begins; those that run end what they have started.
+interrupted()
+{
+	trap '' HUP INT TERM
+	running=$(children "$runner")
+	kill "$runner" 2> /dev/null
+	# shellcheck disable=SC2086
+	[ -z "$running" ] || kill $running 2> /dev/null
+	for pid in $running; do
+		until_true 20 has_gone "$pid"
+	done
+	exit 130
+}
+
+has_gone()
+{
+	! kill -0 "$1" 2> /dev/null
+}
+
+if [ -n "${VALGRIND:-}" ] && ! command -v valgrind > /dev/null; then
+	echo 'there is no valgrind' >&2
+	exit 1
+fi
+mkdir -p "$results"
+: > "$results/tally"
+: > "$results/failed"
+: > "$results/times"
+trap interrupted HUP INT TERM
+# shellcheck disable=SC2046
+ordered $(echo "${T:-$quick_cases ${slow:+$slow_cases}}" | tr ',' ' ') \
+    > "$results/cases"
+xargs -P "${JOBS:-$(($(nproc) * 2))}" -n 1 sh "$0" --case "$build" \
+    < "$results/cases" &
+runner=$!
+wait "$runner" || {
+	echo "$suite: not all cases were run -- make check-$suite" \
+	    >> "$results/failed"
+	echo 0 1 0 >> "$results/tally"
+}
+sort -rn -o "$results/times" "$results/times"
+printf '  %-14s %4d tests\n' "$suite" "$(wc -l < "$results/cases")"
+[ ! -s "$results/failed" ] || sed 's/^/FAILED  /' "$results/failed"
+sh mk/tally.sh "$results/tally"

@@ -248,6 +248,7 @@ two_upstreams_at_once()
 # does_not_start WORDS - nginx exits with these words in its log.
 does_not_start()
 {
+	: "${port:=$(free_port)}"
 	write_conf kvroute
 	: > "$work/logs/error"
 	timeout 20 "$NGINX_BIN" -p "$work" -c "$work/nginx.conf" \

@@ -51,5 +51,6 @@ variant '' ''
 variant small "$SMALL"
 echo "  $version"
 [ -n "${T:-}" ] || [ "${CHECK_NGINX:-}" = quick ] || T=$cases
-export T
+SUITE=nginx-newer
+export T SUITE
 exec sh tests/nginx/check.sh "$stage"

@@ -22,6 +22,7 @@ nginx_pid=
 engines_pid=
 kept_pids=
 chats_pid=
+ports_pid=
 engine_ports=
 under=
 
@@ -42,6 +43,7 @@ setup_begin()
 	trap 'exit 130' INT
 	trap 'exit 143' TERM
 	mkdir "$work/logs" "$work/tmp"
+	reserve_ports
 }
 
 # Ends one child and waits for it.
@@ -60,6 +62,7 @@ setup_end()
 	stop_nginx
 	stop_kept
 	stop_engines
+	end_child "$ports_pid" -TERM
 	[ -z "$work" ] || rm -rf "$work"
 }
 
@@ -75,11 +78,31 @@ until_true()
 	done
 }
 
-# A port that the kernel has just assigned and released.
+# A block of ports below those that the kernel assigns, whose first UDP port is
+# held meanwhile, so that no other of these scripts takes them.
+reserve_ports()
+{
+	perl -MIO::Socket::INET -e '
+	    my ($parent, $held, $base) = (getppid);
+	    while (!$held) {
+		$base = 10240 + 64 * int(rand(350));
+		$held = IO::Socket::INET->new(Proto => "udp",
+		    LocalAddr => "127.0.0.1", LocalPort => $base);
+	    }
+	    print grep { IO::Socket::INET->new(Listen => 1, ReuseAddr => 1,
+		LocalAddr => "127.0.0.1", LocalPort => $_) }
+		map { "$_\n" } $base .. $base + 63;
+	    close(STDOUT);
+	    sleep(1) while getppid == $parent;' > "$work/ports" &
+	ports_pid=$!
+	until_true 20 test -s "$work/ports" || fail 'no ports'
+}
+
+# The next of them.
 free_port()
 {
-	perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
-	    LocalAddr => "127.0.0.1", LocalPort => 0)->sockport'
+	head -n 1 "$work/ports"
+	sed -i -e '1{h;d;}' -e "\$G" "$work/ports"
 }
 
 # children PID - of a process, one a line. nginx's are its worker processes.
