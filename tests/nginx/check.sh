@@ -271,11 +271,16 @@ fi
 # ---------------------------------------------------------------- all cases
 
 # Those that take longest are begun first.
-longest=' '
+longest='tenants_share_a_full_index tenants_are_driven_out_unshared
+    tenants_of_others_take_their_share bodies_of_every_kind
+    bodies_in_pieces_from_files bodies_in_pieces polled_load_of_iterations
+    what_one_sends_the_other_knows slow_clients_make_no_engine_gray
+    names_change_under_load'
 
 # cases NAME ... - in the order in which they are begun.
 ordered()
 {
+	longest=" $(echo "$longest" | xargs) "
 	for turn in longest others; do
 		for case in "$@"; do
 			case $longest in

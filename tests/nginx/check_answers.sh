@@ -199,7 +199,7 @@ cuts()
 	: > "$work/cut_port"
 	perl "$here/cut.pl" "$work/stream" > "$work/cut_port" &
 	engines_pid=$!
-	until_true 10 test -s "$work/cut_port"
+	until_true 20 test -s "$work/cut_port"
 	upstream_ports=$(cat "$work/cut_port")
 	start_nginx kvroute
 	echo '{"model":"m","stream":true,"prompt":"abc"}' > "$work/body"

@@ -48,7 +48,7 @@ start_engine()
 	    --for 600 > "$work/logs/engine-$1" 2>&1 &
 	one_engine=$!
 	kept_pids="$kept_pids $one_engine"
-	until_true 10 engine_answers "$1" || echo "no engine at $1"
+	until_true 20 engine_answers "$1" || echo "no engine at $1"
 }
 
 stop_engine()
@@ -103,7 +103,7 @@ capacity_told_read_and_unknown()
 	fault 1 'kind=error&seconds=60&status=404'
 	fault 2 'kind=error&seconds=60&status=404'
 	reload_nginx kvroute
-	until_true 10 is_logged "capacity of $second is not known: it"\
+	until_true 20 is_logged "capacity of $second is not known: it"\
 ' publishes none, status 404' ||
 	    echo 'nothing is said of an engine that publishes nothing'
 	await_capacities '0 null 0 ttl, 0 null 0 ttl'
@@ -247,7 +247,7 @@ capacity_of_engine_that_comes_up_later()
 	server_list="server $(address 1); server 127.0.0.1:$late backup;
 	    kvroute_server 127.0.0.1:$late capacity=auto;"
 	start_nginx kvroute
-	until_true 10 is_logged "capacity of 127.0.0.1:$late is not known" ||
+	until_true 20 is_logged "capacity of 127.0.0.1:$late is not known" ||
 	    echo 'nothing is said of an engine that is not there'
 	sleep 4
 	is 'lines about it' \
@@ -277,7 +277,7 @@ capacity_changes_with_engine()
 	stop_engine
 	talk --requests 60 --chats 8 --think-ms 1 --turns 1
 	no_errors 'while it is down'
-	until_true 10 is_logged "capacity of 127.0.0.1:$late is as before" ||
+	until_true 20 is_logged "capacity of 127.0.0.1:$late is as before" ||
 	    echo 'nothing is said of an engine that has gone'
 	is 'capacity while it is down' \
 	    "$(state_of "127.0.0.1:$late" capacity)" 90000
@@ -345,7 +345,7 @@ capacity_in_awkward_responses()
 	start_engines 1 --scale 0.01
 	perl "$here/publish.pl" > "$work/out/published" &
 	kept_pids="$kept_pids $!"
-	until_true 10 test -s "$work/out/published" || echo 'it does not start'
+	until_true 20 test -s "$work/out/published" || echo 'it does not start'
 	late=$(cat "$work/out/published")
 	server_list="server $(address 1); server 127.0.0.1:$late down;
 	    kvroute_server 127.0.0.1:$late capacity=auto;"

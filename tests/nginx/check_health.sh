@@ -105,7 +105,7 @@ failing_engine_is_left_and_comes_back()
 	    "$((moved + 1)) 1"
 	is 'gray in metrics' "$(metric kvroute_nginx_gray)" 1
 	is 'judged gray' "$(json '.upstreams[0].grayed')" 1
-	until_true 10 is_logged "worker \"$(address_of "$home")\" fails more"\
+	until_true 20 is_logged "worker \"$(address_of "$home")\" fails more"\
 ' often than the others: it is gray' || echo 'nothing is said of it'
 	fault "$home" kind=none
 	turns_until "$home" good 300
@@ -218,7 +218,8 @@ hard_sessions_stay_on_a_gray_engine()
 	for i in $(seq 6); do
 		turn > "$work/status"
 		stays "turn $i"
-		is 'why' "$(last 2)" affinity
+		# now and then it is asked anyway
+		[ "$(last 2)" = probe ] || is 'why' "$(last 2)" affinity
 	done
 	fault "$home" kind=none
 	turns_until "$home" good 300
@@ -263,7 +264,7 @@ gray_after_reloads_that_fail()
 		echo "upstream none { kvroute path=$work/none/index;
 		    server 127.0.0.1:1; } }" >> "$work/nginx.conf"
 		kill -HUP "$nginx_pid"
-		until_true 5 reloads_failed "$i" && continue
+		until_true 20 reloads_failed "$i" && continue
 		echo "reload $i finds no room"
 		break
 	done
@@ -438,7 +439,7 @@ a_factor_of_two()
 
 # ------------------------------------------------------------- broken off
 
-# stream_of - a long one; prints the engine that has it.
+# stream_of - one of 100 s; the engine that has it is in `engine`.
 stream_of()
 {
 	curl -sN -m 300 -o "$work/stream" "http://127.0.0.1:$port/v1/completions" \
@@ -474,7 +475,7 @@ broken_counts()
 {
 	engines=2
 	server_options=${server_options:-max_fails=1 fail_timeout=600s}
-	sessions_up --decode-ms 20
+	sessions_up --decode-ms 2000
 	breaks_off
 	until_true 20 broken_is 1 || is broken "$(json '.upstreams[0].broken')" 1
 	: > "$work/logs/sessions"
@@ -483,7 +484,7 @@ broken_counts()
 		[ "$(last 1)" != "$(address_of "$engine")" ] ||
 		    echo "request $i is where a stream broke off"
 	done
-	until_true 10 is_logged 'upstream server temporarily disabled' ||
+	until_true 20 is_logged 'upstream server temporarily disabled' ||
 	    echo 'nginx does not count it'
 	is 'in metrics' "$(metric kvroute_nginx_broken_total)" 1
 }
@@ -518,7 +519,7 @@ clients_that_leave_break_nothing()
 {
 	engines=2
 	server_options='max_fails=1 fail_timeout=600s'
-	sessions_up --decode-ms 20
+	sessions_up --decode-ms 2000
 	for i in 1 2 3 4; do
 		rm -f "$work/stream"
 		stream_of

@@ -164,11 +164,13 @@ upgrade_nginx()
 	kill -QUIT "$old_pid"
 }
 
-# The old one ends with its streams; the new one sees them.
+# The old one ends with its streams, which are slow until the new one has seen
+# them.
 upgrade_ends_no_requests_of_the_old()
 {
 	kvroute_options="path=$work/out/index size=8m"
-	up --scale 0.1
+	up
+	faults "$engine_ports" 'kind=slow&factor=100&seconds=600'
 	orphan_nginx
 	long_streams 8
 	upgrade_nginx || return
@@ -176,6 +178,7 @@ upgrade_ends_no_requests_of_the_old()
 	    "http://127.0.0.1:$port/v1/completions" || echo 'no response'
 	above 'leases of the old one' \
 	    "$(json '.upstreams[0].region.leases')" 0
+	faults "$engine_ports" kind=none
 	talk_over
 	no_errors 'in streams of the old one'
 	until_true 20 has_ended "$old_pid" || echo 'the old nginx stays'

@@ -110,7 +110,7 @@ polled_load_ends_when_engine_is_silent()
 	until_true 20 polled_is 1 '' null || echo 'it stays known'
 	is 'requests of a silent engine' \
 	    "$(json '[.upstreams[0].workers[].requests] | add')" 0
-	until_true 10 is_logged "load of $(address_of 1) is not known: it does"\
+	until_true 20 is_logged "load of $(address_of 1) is not known: it does"\
 ' not answer' || echo 'nothing is said of a silent engine'
 	fault 1 'kind=none'
 	until_true 20 polled_is 1 .surplus 6 || echo 'it stays unknown'
@@ -176,7 +176,7 @@ no_requests()
 polled_load_without_metrics()
 {
 	up_polled --publish sglang
-	until_true 10 is_logged "load of $(address_of 1) is not known: it"\
+	until_true 20 is_logged "load of $(address_of 1) is not known: it"\
 ' publishes none' || echo 'nothing is said of it'
 	talk --requests 24 --chats 4 --think-ms 1
 	no_errors 'without metrics'

@@ -330,7 +330,7 @@ salted()
 	n=$(($(find "$work/out/asked" -name '[0-9]*' | wc -l) + 1))
 	is 'status' "$(send completions -H 'Content-Type: application/json' \
 	    "$@")" 200
-	until_true 10 test -e "$work/out/asked/$n" || echo 'nothing came'
+	until_true 20 test -e "$work/out/asked/$n" || echo 'nothing came'
 	cmp "$work/out/asked/$n" "$work/expected"
 	is 'Content-Length' "$(tr -d '\r' < "$work/out/asked/.head$n" |
 	    sed -n 's/^Content-Length: //p')" \
@@ -443,7 +443,7 @@ salts_and_models()
 	printf '%s' '{"prompt":"a","stream":true,"model":"large"}' \
 	    > "$work/body"
 	is 'status' "$(send completions -H 'X-Tenant: t' "$@")" 200
-	until_true 10 test -e "$work/out/asked/2"
+	until_true 20 test -e "$work/out/asked/2"
 	is 'body with both' "$(sed 1d "$work/out/asked/2")" \
 	    '{"prompt":"a","stream":true,"model":"large","cache_salt":"large-t"'"$usage_member"'}'
 	is 'bodies read' "$(bodies_read)" 2
@@ -469,7 +469,7 @@ salt_is_set_in_mirrors()
 	start_nginx kvroute
 	printf '{"prompt":"a","cache_salt":"x"}' > "$work/body"
 	is 'status' "$(send completions)" 200
-	until_true 10 test -e "$work/out/asked/3" || echo 'not all came'
+	until_true 20 test -e "$work/out/asked/3" || echo 'not all came'
 	for n in 1 2 3; do
 		sed 1d "$work/out/asked/$n"
 		echo
@@ -496,7 +496,7 @@ salt_of_a_mirror_is_its_own()
 	start_nginx kvroute
 	printf '{"cache_salt":"x","prompt":"a"}' > "$work/body"
 	is 'status' "$(send completions)" 200
-	until_true 10 test -e "$work/out/asked/2" || echo 'not all came'
+	until_true 20 test -e "$work/out/asked/2" || echo 'not all came'
 	for n in 1 2; do
 		sed 1d "$work/out/asked/$n"
 		echo

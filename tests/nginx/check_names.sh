@@ -44,7 +44,7 @@ start_names()
 {
 	perl "$here/dns.pl" "$work/out/names" > "$work/out/names.port" &
 	kept_pids="$kept_pids $!"
-	until_true 10 test -s "$work/out/names.port"
+	until_true 20 test -s "$work/out/names.port"
 	names_port=$(cat "$work/out/names.port")
 }
 
@@ -64,8 +64,8 @@ start_engine_at()
 	engine_pid=$!
 	kept_pids="$kept_pids $engine_pid"
 	case $at in
-	*:*) until_true 10 is_healthy "[$at]" ;;
-	*) until_true 10 is_healthy "$at" ;;
+	*:*) until_true 20 is_healthy "[$at]" ;;
+	*) until_true 20 is_healthy "$at" ;;
 	esac || echo "the engine at $at does not start"
 }
 

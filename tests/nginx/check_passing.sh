@@ -38,7 +38,7 @@ slow_client()
 		: > "$work/cut_port"
 		perl "$here/cut.pl" "$work/stream" > "$work/cut_port" &
 		engines_pid=$!
-		until_true 10 test -s "$work/cut_port"
+		until_true 20 test -s "$work/cut_port"
 		upstream_ports=$(cat "$work/cut_port")
 		start_nginx kvroute
 		curl -s -m 60 -o "$work/out/got" -d "$1" "http://127.0.0.1:$port/v1/completions?end=99999999"
@@ -79,7 +79,7 @@ start_recorder()
 	mkdir "$work/out/asked"
 	perl "$here/record.pl" "$work/out/asked" "$@" > "$work/recorder" &
 	engines_pid=$!
-	until_true 10 recorder_told $# || fail 'no recorder'
+	until_true 20 recorder_told $# || fail 'no recorder'
 	engine_ports=$(paste -s -d ' ' "$work/recorder")
 }
 

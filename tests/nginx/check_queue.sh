@@ -307,7 +307,7 @@ state_of_another_process_goes_first()
 	all_answered
 	wait "$next_pid"
 	is 'statuses' "$(cat "$work/out/next") $(sent_status 1)" '200 200'
-	until_true 10 four_logged
+	until_true 20 four_logged
 	is 'reasons, in order' "$(tail -n 2 "$work/logs/sessions" |
 	    cut -d ' ' -f 2-3 | paste -s -d ' ')" 'affinity hit cost none'
 	settled
@@ -625,7 +625,7 @@ state_waits_for_its_worker()
 	wait "$next_pid"
 	is 'status of the turn in flight' "$(cat "$work/stalled-status")" 200
 	is 'status of the one that waited' "$(cat "$work/out/next")" 200
-	until_true 10 grep -q 'affinity hit' "$work/logs/sessions"
+	until_true 20 grep -q 'affinity hit' "$work/logs/sessions"
 	is 'where it went' "$(grep ' affinity hit ' "$work/logs/sessions" |
 	    cut -d ' ' -f 1 | sort -u)" "$(cat "$work/began")"
 	is 'state busy' "$(json '.upstreams[0].reasons.state_busy')" 0

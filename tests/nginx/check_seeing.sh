@@ -63,7 +63,7 @@ best_is_shown_beside_chosen()
 	order_of "$two" up
 	before=$(json '.upstreams[0].predicted_tokens')
 	say_to a "$long"
-	until_true 10 seen_is 3 || echo "requests: $(cat "$work/logs/seen")"
+	until_true 20 seen_is 3 || echo "requests: $(cat "$work/logs/seen")"
 	is 'worker of the third' "$(seen 3 1)" "$one"
 	is 'its overlap' "$(seen 3 2)" 0
 	above 'best of the third' "$(seen 3 3)" 1000
@@ -149,7 +149,7 @@ times_are_counted()
 	say_to a 'one two'
 	curl -s -m 20 -o /dev/null "http://127.0.0.1:$port/v1/completions" \
 	    -d '{"prompt": 7.5, "max_tokens": "x"}'
-	until_true 10 seen_is 4 || echo "requests: $(cat "$work/logs/seen")"
+	until_true 20 seen_is 4 || echo "requests: $(cat "$work/logs/seen")"
 	times_are 2 1 4 4 first
 	for i in 1 2; do
 		case $(seen $i 4) in
@@ -176,7 +176,7 @@ times_are_counted()
 	reload_nginx kvroute
 	times_are 2 1 4 4 'after a reload'
 	say_to a 'one two three' ', "stream": true'
-	until_true 10 seen_is 5 || echo 'no fifth request'
+	until_true 20 seen_is 5 || echo 'no fifth request'
 	times_are 3 1 5 5 'and a request'
 	settled
 }
@@ -190,11 +190,11 @@ times_of_a_held_body()
 	{ printf '{"max_tokens": 1, "prompt": "'; tr -d '\n' \
 	    < "$work/out/words"; printf '"}'; } > "$work/out/body"
 	say_to a 'short'
-	until_true 10 seen_is 1 || echo 'no request'
+	until_true 20 seen_is 1 || echo 'no request'
 	before=$(time_count turn)
 	curl -s -m 30 -o /dev/null "http://127.0.0.1:$port/v1/completions" \
 	    --data-binary "@$work/out/body"
-	until_true 10 seen_is 2 || echo 'no second request'
+	until_true 20 seen_is 2 || echo 'no second request'
 	pieces=$(json '.upstreams[0].body_pieces')
 	above 'pieces' "$pieces" 3
 	above 'turns' "$(time_count turn)" $((before + 3))

@@ -59,7 +59,7 @@ call()
 	lines=$(wc -l < "$work/logs/sessions")
 	curl -s -m 30 -o "$work/said" -w '%{http_code}\n' "$@" \
 	    "http://127.0.0.1:$port$path"
-	until_true 10 logged_more || echo "no line in the log: $path"
+	until_true 20 logged_more || echo "no line in the log: $path"
 }
 
 # call_with PATH MEMBERS [curl option ...]

@@ -166,7 +166,7 @@ exchange_is()
 # Each router shows the other one: state, delay, what it runs, drops.
 peers_are_shown()
 {
-	until_true 5 exchange_is '.peers | length' 1 || echo 'no peer is shown'
+	until_true 20 exchange_is '.peers | length' 1 || echo 'no peer is shown'
 	is 'what is told' "$(exchange '[.connected, .stale, .peers_known,
 	    .peers[0].state, .age < 3, .peers[0].lag < 1,
 	    .peers[0].heard_age < 4, .peers[0].frames > 0,
@@ -200,29 +200,29 @@ what_one_sends_the_other_knows()
 	until_true 20 has_leases "$streams" || echo "no leases come, but $(
 	    json '.upstreams[0].region.leases')"
 	peers_are_shown
-	until_true 5 exchange_is '.peers[0] | [.leases, .requests]
+	until_true 20 exchange_is '.peers[0] | [.leases, .requests]
 	    | map(tostring) | join(" ")' "$streams $streams" ||
 	    echo "leases and requests of the other: $(exchange '.peers[0]')"
 	is 'it beats' "$(json '.upstreams[0].region.journal.beat_age < 3')" true
 	kill -KILL "$sync_pid"
-	until_true 5 no_leases || echo 'leases of the others stay'
+	until_true 20 no_leases || echo 'leases of the others stay'
 	is 'requests there' "$(json '[.upstreams[0].workers[].requests]
 	    | add')" 0
 	is 'lines about it' "$(lines_with 'kvroute-sync is silent')" 1
-	until_true 5 exchange_is .stale true || echo 'old news count as new'
+	until_true 20 exchange_is .stale true || echo 'old news count as new'
 	is 'peers of old news' "$(exchange '.peers | length')" 1
 	is 'their metrics' "$(metric kvroute_nginx_peer_frames_total)" 0
 	give_up_streams
 	start_sync 2
 	until_true 20 hears_one 2 || echo 'the next one hears nothing'
-	until_true 5 exchange_is .stale false || echo 'it tells nothing'
+	until_true 20 exchange_is .stale false || echo 'it tells nothing'
 	port=$port1
 	until_true 20 no_leases || echo 'leases of given up requests stay'
 	long_streams 4
 	port=$port2
 	until_true 20 has_leases "$streams" || echo 'the next one brings none'
 	give_up_streams
-	until_true 5 no_leases || echo 'ended leases stay'
+	until_true 20 no_leases || echo 'ended leases stay'
 	stop_kept
 }
 
@@ -330,7 +330,7 @@ deaths_of_others_fail_no_request()
 	for n in 1 2; do
 		until_true 20 hears_one "$n" || echo "$n hears nothing"
 		eval "port=\$port$n"
-		until_true 5 no_leases || echo "leases stay at $n: $(
+		until_true 20 no_leases || echo "leases stay at $n: $(
 		    json '.upstreams[0].region.leases')"
 		is "requests at $n" "$(json '[.upstreams[0].workers[].requests]
 		    | add')" 0
