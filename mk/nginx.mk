@@ -77,7 +77,7 @@ SMALL := -DNGX_HTTP_KVROUTE_PIECE=1024 -DNGX_HTTP_KVROUTE_SHORT=1024 \
 
 .PHONY: nginx-module-small
 
-nginx-module-small: $(STATIC) ## the same for tests: small limits, and a file that stops the reading of bodies
+nginx-module-small: nginx-module-here ## the same for tests: small limits, and a file that stops the reading of bodies
 	$(call say,NGINX,$(BUILD)/nginx/small/ngx_http_upstream_kvroute_module.so)
 	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' VARIANT=small DEFINES='$(SMALL)' \
 	    bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'

@@ -3,8 +3,8 @@
 # module.sh BUILD [NGINX_SRC [FOLDER]] - builds the nginx module of FOLDER
 # (default: ext/nginx) against the nginx sources in NGINX_SRC (default: Debian's
 # nginx-dev, with the options of Debian's nginx) into BUILD/nginx. SAN=...
-# compiles it with a sanitizer; VARIANT=NAME DEFINES="-D..." make another one,
-# into BUILD/nginx/NAME.
+# compiles it with a sanitizer. VARIANT=NAME DEFINES="-D..." make another one from
+# what was built without, into BUILD/nginx/NAME.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -46,14 +46,16 @@ prepare()
 	    KVROUTE_LIBS="$out/libkvroute.a -lbsd" \
 	    $configure "${NGX_CONF_FLAGS[@]}" \
 	    --with-cc="${CC:-cc}" \
-	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN} ${DEFINES:-}" \
+	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \
 	    --with-ld-opt="${SAN:+-fsanitize=$SAN}" \
 	    --add-dynamic-module="$root/$folder"
 }
 
+# Again when the list of files, or the way it is built, has changed.
+prepare_once()
 {
-	# Again when the list of files, or the way it is built, has changed.
-	wanted="$source ${CC:-cc} ${SAN:-} ${DEFINES:-} $(cd "$root" &&
+	local wanted
+	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
 	    ls "$folder"/*.c ext/http/*.c &&
 	    cksum "$folder"/config ext/http/page.html ext/nginx/module.sh)
 	    $(cat "$source/conf_flags" "$source/src/core/nginx.h" \
@@ -62,13 +64,43 @@ prepare()
 		prepare
 		echo "$wanted" > "$objects.made-of"
 	fi
+}
+
+# The other one again, but for what names one of the macros.
+vary()
+{
+	local plain=$out/nginx/$name macros file
+	if [ "$objects/objs/$module" -nt "$plain/objs/$module" ] &&
+	    [ "$(cat "$objects.made-of")" = "$DEFINES" ]; then
+		return
+	fi
+	rm -rf "$objects"
+	cp -a "$plain" "$objects"
+	sed -i "s|^CFLAGS = .*|& ${DEFINES//\\/\\\\}|" "$objects/objs/Makefile"
+	macros=$(grep -oE 'NGX_[A-Z_]+' <<< "$DEFINES" | paste -s -d '|')
+	for file in $(cd "$root/$folder" && grep -lwE "$macros" ./*.[ch]); do
+		file=${file##*/}
+		[ "${file##*.}" = c ] || file='*.c'
+		# shellcheck disable=SC2086
+		rm "$objects"/objs/addon/nginx/${file%.c}.o
+	done
+	rm "$objects/objs/$module"
+	echo "$DEFINES" > "$objects.made-of"
+}
+
+{
+	if [ -n "$variant" ]; then
+		vary
+	else
+		prepare_once
+	fi
 	cd "$objects"
 	# nginx's makefile does not know the dependency on the library.
 	[ "objs/$module" -nt "$out/libkvroute.a" ] || rm -f "objs/$module"
 	# A failure here does not end the script: it is handled below. nginx may
 	# have the old file mapped: it gets a new one, under a name of its own
 	# until it is whole.
-	make -f objs/Makefile modules &&
+	make -j "$(nproc)" -f objs/Makefile modules &&
 	    cp "objs/$module" "$into/$module.new" &&
 	    mv -f "$into/$module.new" "$into/$module"
 } > "$log" 2>&1 < /dev/null || {
