@@ -55,7 +55,7 @@ check-engine: deps-engine ## test responses, streams, metrics and faults of kvro
 	@+$(MAKE) --no-print-directory check-engine-here
 
 check-engine-here: $(BUILD)/kvroute-engine ## the same without installing dependencies
-	@sh tests/tools/engine.sh $(BUILD)
+	@T='$(T)' sh tests/cases.sh engine $(BUILD) tests/tools/engine.sh
 
 .PHONY: nginx-module nginx-module-here deps-nginx
 

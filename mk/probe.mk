@@ -21,8 +21,8 @@ $(PROBE_TOOL): $(call objects,$(PROBE) $(PROBE_MODULES)) $(STATIC) \
 
 .PHONY: check-probe check-probe-here
 
-check-probe: deps-engine ## test kvroute-probe on engines of each dialect
+check-probe: deps-engine ## test kvroute-probe on engines of each dialect; T=case
 	@+$(MAKE) --no-print-directory check-probe-here
 
 check-probe-here: $(PROBE_TOOL) $(BUILD)/kvroute-engine ## the same without installing dependencies
-	@sh tests/tools/probe.sh $(BUILD)
+	@T='$(T)' sh tests/cases.sh probe $(BUILD) tests/tools/probe.sh

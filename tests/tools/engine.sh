@@ -1,17 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# engine.sh build - kvroute-engine over HTTP: what its answers, streams
-# and metrics say, and its faults. A case is a function that prints what it
-# found to be wrong; each has engines of its own. Nothing is asserted about
-# time: what must not come is waited for where it would take for ever.
-set -u
-export LC_ALL=C
+# engine.sh build [case] - kvroute-engine over HTTP: what its answers, streams
+# and metrics say, and its faults: cases of tests/cases.sh, which have engines of
+# their own. Nothing is asserted about time: what must not come is waited for
+# where it would take for ever.
+#
+# shellcheck disable=SC2154
+. tests/cases.sh
 
+[ $# -gt 1 ] || { list ''; exit; }
 build=$1
-scratch=$build/engine-test
-tally=$scratch/tally
-rm -rf "$scratch"
-mkdir -p "$scratch"
 engine_pid=
 
 # -------------------------------------------------------- what cases use ---
@@ -35,17 +33,6 @@ stop()
 	wait "$engine_pid" || echo "it ended with $?"
 	engine_pid=
 	cat "$scratch/log"
-}
-
-# Asks again for a while, until it says yes.
-until_true()
-{
-	tries=400
-	while ! "$@" > /dev/null 2>&1; do
-		tries=$((tries - 1))
-		[ "$tries" -gt 0 ] || return 1
-		sleep 0.05
-	done
 }
 
 # post PATH BODY [curl option ...]
@@ -93,11 +80,6 @@ cached_with()
 metric()
 {
 	curl -s -m 10 "$url/metrics" | sed -n "s/^vllm:$1{.*} //p"
-}
-
-is()
-{
-	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
 }
 
 chat='{"messages":[{"role":"system",
@@ -241,7 +223,7 @@ turn_hits_turn()
 
 # --------------------------------------------------------------- caching ---
 
-prefixes_hit_in_whole_blocks()
+case_prefixes_hit_in_whole_blocks()
 {
 	for block in 16 32 2176; do
 		start --scale 0.01 --block "$block"
@@ -258,7 +240,7 @@ prefixes_hit_in_whole_blocks()
 	done
 }
 
-full_caches_forget()
+case_full_caches_forget()
 {
 	for evict in lru leaf random; do
 		start --scale 0.01 --capacity 640 --evict $evict
@@ -274,7 +256,7 @@ full_caches_forget()
 }
 
 # A turn of a chat hits the turn before, with the answer that was given.
-next_turns_hit_answers()
+case_next_turns_hit_answers()
 {
 	start --scale 0.01
 	post /v1/chat/completions "$chat}" > "$scratch/one"
@@ -288,10 +270,9 @@ next_turns_hit_answers()
 	    .prompt_tokens_details.cached_tokens as $cached |
 	    if $cached <= $one - 1 and $cached > $one - 1 - 16 then empty
 	    else . end' "$scratch/one" "$scratch/two"
-	stop
 }
 
-engines_have_caches_of_their_own()
+case_engines_have_caches_of_their_own()
 {
 	start --scale 0.01 --engines 3
 	is ports "$(sort -u "$scratch/ports" | wc -l)" 3
@@ -299,11 +280,10 @@ engines_have_caches_of_their_own()
 	is "the first" "$(cached 1 100)" 96
 	url=http://127.0.0.1:$(sed -n 3p "$scratch/ports")
 	is "the third" "$(cached 1 100)" 0
-	stop
 }
 
 # Room for one and a half of six: they give way, and say what they would.
-full_engines_preempt()
+case_full_engines_preempt()
 {
 	start --scale 0.01
 	post /v1/completions "{\"prompt\":\"a\",\"n\":6,\"max_tokens\":300}" |
@@ -322,12 +302,11 @@ full_engines_preempt()
 	    jq .choices > "$scratch/waited"
 	cmp "$scratch/alone" "$scratch/waited"
 	is 'gave way' "$(metric num_preemptions_total)" 0
-	stop
 }
 
 # --------------------------------------------------------------- answers ---
 
-streams_say_what_answers_say()
+case_streams_say_what_answers_say()
 {
 	for headers in early late; do
 		start --scale 0.01 --headers $headers
@@ -352,7 +331,7 @@ reasoning_of='[.choices[0].message.reasoning_content?,
     map(strings | select(length > 0)) | length'
 reasons_of='.choices[0].finish_reason? // .stop_reason? // .status?'
 
-tools_are_called()
+case_tools_are_called()
 {
 	start --scale 0.01 --tools 1 --reasoning
 	for kind in chat/completions responses messages; do
@@ -391,11 +370,10 @@ tools_are_called()
 		    jq -r .stop_reason
 	done | sort -u > "$scratch/reasons"
 	is 'one in three' "$(xargs < "$scratch/reasons")" 'end_turn tool_use'
-	stop
 }
 
 # All pieces of a stream, joined by what they are.
-streams_call_as_answers_do()
+case_streams_call_as_answers_do()
 {
 	start --scale 0.01 --tools 1 --reasoning
 	for i in 1 2 3 4; do
@@ -418,11 +396,10 @@ streams_call_as_answers_do()
 		    '[.content[] | .thinking // .text // (.input | tojson |
 		    gsub("[ \n]"; ""))] | add' message_stop
 	done
-	stop
 }
 
 # A client sends a call back, and its result.
-next_turns_hit_calls()
+case_next_turns_hit_calls()
 {
 	start --scale 0.01 --tools 1
 	for kind in chat/completions responses messages; do
@@ -443,10 +420,9 @@ next_turns_hit_calls()
 		    $cached > $one - 1 - 16 then empty else [$one, .] end' \
 		    "$scratch/one" "$scratch/two"
 	done
-	stop
 }
 
-usage_is_what_it_is_told_to_be()
+case_usage_is_what_it_is_told_to_be()
 {
 	for usage in value null-for-0 null none; do
 		start --scale 0.01 --usage $usage
@@ -467,7 +443,7 @@ usage_is_what_it_is_told_to_be()
 	done
 }
 
-messages_count_cached_tokens_apart()
+case_messages_count_cached_tokens_apart()
 {
 	start --scale 0.01
 	usages /v1/messages "$chat" > "$scratch/usages"
@@ -475,11 +451,10 @@ messages_count_cached_tokens_apart()
 	    '0 32 32'
 	is sums "$(jq '.input_tokens + .cache_read_input_tokens' \
 	    "$scratch/usages" | uniq | wc -l)" 1
-	stop
 }
 
 # Two of four ways to ask for none.
-streams_have_usage_if_asked()
+case_streams_have_usage_if_asked()
 {
 	start --scale 0.01
 	for more in '' ',"stream_options":{"include_usage":false}'; do
@@ -494,11 +469,10 @@ streams_have_usage_if_asked()
 	    \"stream_options\":{\"include_usage\":true,
 	    \"continuous_usage_stats\":true}}" | grep '^data: {' |
 	    grep -vc usage)" 0
-	stop
 }
 
 # Prefill would take for ever: only headers can be there, or nothing.
-headers_come_early_or_late()
+case_headers_come_early_or_late()
 {
 	for headers in early late; do
 		start --prefill-rate 0.001 --headers $headers
@@ -512,7 +486,7 @@ headers_come_early_or_late()
 	done
 }
 
-wrong_requests_are_told()
+case_wrong_requests_are_told()
 {
 	start --scale 0.01 --model m --capacity 1000
 	for kind in chat/completions completions responses messages \
@@ -537,22 +511,20 @@ wrong_requests_are_told()
 	    "$url/fault?kind=die")" 405
 	is health "$(curl -s -w '%{http_code}' "$url/health")" 200
 	is models "$(curl -s "$url/v1/models" | jq -r '.data[].id')" m
-	stop
 }
 
-several_prompts_are_answered()
+case_several_prompts_are_answered()
 {
 	start --scale 0.01
 	is texts "$(post /v1/completions '{"prompt":["a","b"],"n":2}' |
 	    jq '.choices | length')" 4
 	is embeddings "$(post /v1/embeddings '{"input":["a","b","c"]}' |
 	    jq '.data | length')" 3
-	stop
 }
 
 # ----------------------------------------------------------------- state ---
 
-previous_responses_are_prompts()
+case_previous_responses_are_prompts()
 {
 	start --scale 0.01
 	ask '"input":"Which blocks leave first?"'
@@ -569,10 +541,9 @@ previous_responses_are_prompts()
 		history=$(of "$history + .output | tojson")
 	done
 	is 'who came before' "$(of .previous_response_id | cut -c 1-5)" resp_
-	stop
 }
 
-conversations_are_prompts()
+case_conversations_are_prompts()
 {
 	start --scale 0.01
 	id=$(converse '{"items":[{"role":"system","content":"Be brief."}],
@@ -609,11 +580,10 @@ conversations_are_prompts()
 	done
 	ask "\"input\":\"a\",\"conversation\":\"$id\"" -w '%{http_code}'
 	is 'a turn of none' "$(tail -c 3 "$scratch/answer")" 404
-	stop
 }
 
 # Also one that a stream made.
-responses_are_kept()
+case_responses_are_kept()
 {
 	start --scale 0.01 --tools 1 --reasoning
 	id=$(converse)
@@ -659,10 +629,9 @@ responses_are_kept()
 	is 'a turn after none' "$(tail -c 3 "$scratch/answer")" 404
 	grep -q "Response with id '${one##*/}' not found" "$scratch/answer" ||
 	    cat "$scratch/answer"
-	stop
 }
 
-responses_are_not_kept()
+case_responses_are_not_kept()
 {
 	start --scale 0.01 --responses 2
 	ask '"input":"a","store":false'
@@ -686,11 +655,10 @@ responses_are_not_kept()
 	ask '"input":"a"'
 	is none "$(code_of "/v1/responses/$(of .id)")" 404
 	is none "$(code_of "/v1/conversations/$(converse)")" 404
-	stop
 }
 
 # Its client leaves before the end, which would take for ever.
-broken_streams_are_not_kept()
+case_broken_streams_are_not_kept()
 {
 	start --decode-ms 100000
 	id=$(converse)
@@ -702,11 +670,10 @@ broken_streams_are_not_kept()
 	missing "/v1/responses/$one" "Response with id '$one' not found."
 	is items "$(get "/v1/conversations/$id/items" '[.data, .last_id]')" \
 	    '[[],null]'
-	stop
 }
 
 # Others do not know them, nor the same one after a restart.
-ids_are_of_one_engine()
+case_ids_are_of_one_engine()
 {
 	start --scale 0.01 --engines 2
 	id=$(converse)
@@ -741,7 +708,7 @@ ids_are_of_one_engine()
 	is 'what they are' "$(grep -cvE '^resp_[0-9a-f]{24}$' "$scratch/ids")" 0
 }
 
-wrong_state_is_told()
+case_wrong_state_is_told()
 {
 	start --scale 0.01
 	id=$(converse)
@@ -760,12 +727,11 @@ wrong_state_is_told()
 		is "$path" "$(code_of "$path")" 404
 		of .error.message | grep -q . || echo "$path: no message"
 	done
-	stop
 }
 
 # ------------------------------------------------------------ connections ---
 
-connections_are_kept()
+case_connections_are_kept()
 {
 	start --scale 0.01
 	is connections "$(curl -s -m 20 -w '%{num_connects}' -o /dev/null \
@@ -773,11 +739,10 @@ connections_are_kept()
 	    -w '%{num_connects}' -o /dev/null -d "$chat,$with_usage}" \
 	    "$url/v1/chat/completions" --next -s -m 20 -w '%{num_connects}' \
 	    -o /dev/null "$url/health")" 100
-	stop
 }
 
 # A client of HTTP/1.0 sees the end of a stream by the end of the connection.
-old_clients_are_served()
+case_old_clients_are_served()
 {
 	start --scale 0.01
 	for version in --http1.0 --http1.1; do
@@ -789,11 +754,10 @@ old_clients_are_served()
 	done
 	cmp "$scratch/text--http1.0" "$scratch/text--http1.1"
 	[ -s "$scratch/text--http1.0" ] || echo "no text"
-	stop
 }
 
 # Two requests in one go: two answers, one after the other.
-requests_may_come_together()
+case_requests_may_come_together()
 {
 	start --scale 0.01
 	perl -MIO::Socket::INET -e '
@@ -805,10 +769,9 @@ requests_may_come_together()
 	    local $/; print <$s>;' "${url#http://}" > "$scratch/answers"
 	is answers "$(grep -o 'HTTP/1.[01] 200' \
 	    "$scratch/answers" | wc -l)" 3
-	stop
 }
 
-large_bodies_are_read()
+case_large_bodies_are_read()
 {
 	start --scale 0.01
 	{
@@ -827,10 +790,9 @@ large_bodies_are_read()
 	    "$url/v1/completions")" 413
 	rm -f "$scratch/large" "$scratch/large.two"
 	is 'and then' "$(cached 1 20)" 0
-	stop
 }
 
-many_are_served_at_a_time()
+case_many_are_served_at_a_time()
 {
 	start --scale 0.01
 	for i in $(seq 1 600); do
@@ -844,11 +806,10 @@ many_are_served_at_a_time()
 	    --parallel-immediate -K "$scratch/many" | sort | uniq -c |
 	    xargs)" '600 200'
 	is finished "$(metric request_success_total)" 600
-	stop
 }
 
 # Answers would take for ever; clients go, in each stage and in the queue.
-clients_may_leave()
+case_clients_may_leave()
 {
 	start --sequences 2 --prefill-rate 20 --decode-ms 10000
 	for more in '' ",$with_usage"; do
@@ -861,10 +822,9 @@ clients_may_leave()
 	done
 	is finished "$(metric request_success_total)" 0
 	is held "$(metric kv_cache_usage_perc)" 0
-	stop
 }
 
-it_ends_when_told()
+case_it_ends_when_told()
 {
 	start --decode-ms 100000
 	post /v1/chat/completions "$chat,$with_usage}" > "$scratch/stream" &
@@ -877,7 +837,7 @@ it_ends_when_told()
 
 # ----------------------------------------------------------------- ranks ---
 
-ranks_have_their_own_caches()
+case_ranks_have_their_own_caches()
 {
 	start --ranks 3 --scale 0.01
 	is 'the first time' "$(cached_with -H 'X-Data-Parallel-Rank: 1')" 0
@@ -889,10 +849,9 @@ ranks_have_their_own_caches()
 	    awk '$2 > 0 { print $1 }')" 1
 	is 'sizes published' "$(curl -s "$url/metrics" |
 	    grep -c '^vllm:cache_config_info{.*engine="[012]"')" 3
-	stop
 }
 
-ranks_that_do_not_exist()
+case_ranks_that_do_not_exist()
 {
 	start --ranks 3 --scale 0.01
 	for rank in 3 -1 x 1,1; do
@@ -902,11 +861,10 @@ ranks_that_do_not_exist()
 	is 'status of two' "$(status /v1/completions '{"prompt":"a"}' \
 	    -H 'X-Data-Parallel-Rank: 1' -H 'X-Data-Parallel-Rank: 1')" 400
 	is 'status without' "$(status /v1/completions '{"prompt":"a"}')" 200
-	stop
 }
 
 # Of requests that name none, each goes where the fewest are.
-engine_chooses_among_idle_ranks()
+case_engine_chooses_among_idle_ranks()
 {
 	start --ranks 2 --scale 0.01
 	post /v1/completions '{"stream":true,"max_tokens":20000,"prompt":"a"}' \
@@ -922,7 +880,7 @@ engine_chooses_among_idle_ranks()
 
 # --------------------------------------------------------------- metrics ---
 
-metrics_are_told()
+case_metrics_are_told()
 {
 	start --scale 0.01 --model 'a"b\c'
 	cached 1 100 > /dev/null
@@ -947,13 +905,12 @@ metrics_are_told()
 		"b\\\\\\\\c\"[}] [0-9.e+-]+$") bad(); samples++ }
 	    END { if (samples != 9) print samples " metrics" }' \
 	    "$scratch/metrics"
-	stop
 }
 
 config='^vllm:cache_config_info{.*engine="0".*} 1\.0$'
 
 # The size of the cache, in the words of each engine.
-cache_is_published()
+case_cache_is_published()
 {
 	start --capacity 4000 --block 32
 	curl -s "$url/metrics" | grep "$config" |
@@ -977,11 +934,10 @@ cache_is_published()
 	start --publish none
 	curl -s "$url/metrics" | grep -q "$config" && echo 'it is published'
 	is 'no server info' "$(code_of /get_server_info)" 404
-	stop
 }
 
 # A list that reading it takes away: what ran, and what waits.
-iterations_are_published()
+case_iterations_are_published()
 {
 	start --capacity 4000 --block 40 --publish trtllm --sequences 2
 	is 'before anything ran' "$(curl -s "$url/metrics")" '[]'
@@ -992,12 +948,11 @@ iterations_are_published()
 	    [.numActiveRequests, .numQueuedRequests,
 	    .kvCacheStats.maxNumBlocks]')" '[0,0,100]'
 	is 'and then' "$(curl -s "$url/metrics")" '[]'
-	stop
 }
 
 # ---------------------------------------------------------------- faults ---
 
-refusing_lets_answers_end()
+case_refusing_lets_answers_end()
 {
 	start --decode-ms 50
 	cached 1 100 > /dev/null
@@ -1008,10 +963,9 @@ refusing_lets_answers_end()
 	tail -n 2 "$scratch/stream" | grep -q DONE || echo "the stream is cut"
 	until_true healthy || echo "it does not come back"
 	is 'what it had' "$(cached 1 100)" 96
-	stop
 }
 
-stalling_answers_nothing()
+case_stalling_answers_nothing()
 {
 	start --scale 0.1
 	fault 'kind=stall&seconds=600'
@@ -1026,11 +980,10 @@ stalling_answers_nothing()
 	wait "$client" || echo "what came in the stall ended with $?"
 	jq -e .usage "$scratch/answer" > /dev/null || cat "$scratch/answer"
 	is finished "$(metric request_success_total)" 1
-	stop
 }
 
 # The rest of a stream comes when the stall is over.
-stalling_stops_streams()
+case_stalling_stops_streams()
 {
 	start --decode-ms 40
 	begin_stream
@@ -1042,10 +995,9 @@ stalling_stops_streams()
 	fault 'kind=none'
 	wait "$client" || echo "the stream ended with $?"
 	tail -n 2 "$scratch/stream" | grep -q DONE || echo "the stream is cut"
-	stop
 }
 
-dying_breaks_streams()
+case_dying_breaks_streams()
 {
 	start --decode-ms 1000
 	cached 1 100 > /dev/null
@@ -1055,10 +1007,9 @@ dying_breaks_streams()
 	is 'the client sees' $? 18
 	grep -q DONE "$scratch/stream" && echo "the stream has an end"
 	is 'what it had' "$(cached 1 100)" 96
-	stop
 }
 
-restarting_empties()
+case_restarting_empties()
 {
 	start --decode-ms 1000
 	cached 1 100 > /dev/null
@@ -1071,10 +1022,9 @@ restarting_empties()
 	until_true healthy || echo "it does not come back"
 	is finished "$(metric request_success_total)" 0
 	is 'what it has' "$(cached 1 100)" 0
-	stop
 }
 
-slowing_is_slow()
+case_slowing_is_slow()
 {
 	start
 	fault 'kind=slow&seconds=600&factor=1000000'
@@ -1082,10 +1032,9 @@ slowing_is_slow()
 	is 'the client sees' $? 28
 	fault 'kind=none'
 	is 'and then' "$(cached 1 20)" 0
-	stop
 }
 
-errors_are_answers()
+case_errors_are_answers()
 {
 	start --scale 0.01
 	fault 'kind=error&seconds=600'
@@ -1100,12 +1049,11 @@ errors_are_answers()
 	fault 'kind=error&seconds=0.2&status=429'
 	until_true healthy || echo "no end"
 	is 'and then' "$(cached 1 20)" 0
-	stop
 }
 
 # --------------------------------------------------------------- options ---
 
-wrong_options_are_told()
+case_wrong_options_are_told()
 {
 	for options in '--port 70000' '--evict x' '--block 0' '--capacity 5' \
 	    '--scale 0' '--usage' '--engines 2 --port 65535' 'x' \
@@ -1120,29 +1068,11 @@ wrong_options_are_told()
 	"$build/kvroute-engine" --for 1 --port "${url##*:}" \
 	    > "$scratch/out" 2>&1
 	is 'a port that is taken' $? 1
-	stop
 }
 
-# -------------------------------------------------------------------- all ---
-
-run()
+finish()
 {
-	total=$((total + 1))
-	output=$("$1" 2>&1 < /dev/null)
-	if [ -z "$output" ]; then
-		echo 1 0 0 >> "$tally"
-	else
-		echo 0 1 0 >> "$tally"
-		printf '    FAILED   %s:\n' "$(echo "$1" | tr _ ' ')"
-		printf '%s\n' "$output" | head -n 30 | sed 's/^/             /'
-	fi
+	[ -z "$engine_pid" ] || stop
 }
 
-total=0
-: > "$tally"
-cases=$(sed -n '/^# -* caching/,/^# -* all/s/^\([a-z_]*\)()$/\1/p' "$0")
-for case in ${ENGINE_CASES:-$cases}; do
-	run "$case"
-done
-printf '  %-14s %4d tests\n' engine "$total"
-sh mk/tally.sh "$tally"
+run "$2"

@@ -1,17 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# probe.sh build - kvroute-probe against kvroute-engine, in each dialect and
-# with each failure. A case is a function that prints what it found to be wrong.
-set -u
-export LC_ALL=C
+# probe.sh build [case] - kvroute-probe against kvroute-engine, in each dialect
+# and with each failure: cases of tests/cases.sh.
+#
+# shellcheck disable=SC2154
+. tests/cases.sh
 
+[ $# -gt 1 ] || { list ''; exit; }
 build=$1
-scratch=$build/probe-test
-tally=$scratch/tally
-rm -rf "$scratch"
-mkdir -p "$scratch"
 engine_pid=
-trap 'stop' EXIT
 
 # start OPTION ... - an engine at $host.
 start()
@@ -20,11 +17,7 @@ start()
 	"$build/kvroute-engine" --for 120 "$@" > "$scratch/port" \
 	    2> "$scratch/log" &
 	engine_pid=$!
-	tries=400
-	until [ -s "$scratch/port" ] || [ "$tries" -eq 0 ]; do
-		tries=$((tries - 1))
-		sleep 0.05
-	done
+	until_true test -s "$scratch/port" || echo 'it does not start'
 	host=127.0.0.1:$(cat "$scratch/port")
 }
 
@@ -44,11 +37,6 @@ probe()
 	${KVR_UNDER:-} "$build/kvroute-probe" "$@" > "$scratch/out" \
 	    2> "$scratch/errors"
 	is "status of $*" $? "$wanted"
-}
-
-is()
-{
-	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
 }
 
 # says FILE TEXT
@@ -71,7 +59,7 @@ json()
 
 # ------------------------------------------------------------------- cases
 
-vllm_in_text()
+case_vllm_in_text()
 {
 	start --capacity 4000 --block 32 --model org/m
 	curl -s -o /dev/null "http://$host/metrics"
@@ -87,10 +75,9 @@ vllm_in_text()
 	END
 	diff "$scratch/wanted" "$scratch/out"
 	is errors "$(cat "$scratch/errors")" ''
-	stop
 }
 
-sglang_in_json()
+case_sglang_in_json()
 {
 	for dialect in sglang sglang-old; do
 		start --capacity 4000 --block 8 --publish $dialect \
@@ -105,7 +92,7 @@ sglang_in_json()
 	done
 }
 
-windows()
+case_windows()
 {
 	start --capacity 4000 --block 32 --publish-window 512
 	probe 0 "$host"
@@ -121,19 +108,17 @@ windows()
 	start
 	probe 0 --format json "$host"
 	is none "$(json '.[0] | [.window, .window_capacity]')" '[null,null]'
-	stop
 }
 
-rank_that_is_not_there()
+case_rank_that_is_not_there()
 {
 	start
 	probe 0 --rank 0 "$host"
 	probe 1 --rank 3 "$host"
 	says errors 'vLLM, which publishes no capacity'
-	stop
 }
 
-nothing_is_published()
+case_nothing_is_published()
 {
 	start --publish none
 	probe 1 "$host"
@@ -148,11 +133,10 @@ nothing_is_published()
 	fault 'kind=stall&seconds=60'
 	probe 1 --timeout 0.3 "$host"
 	says errors 'timed out'
-	stop
 }
 
 # Each engine gets its turn, and one failure is a failure.
-several_engines()
+case_several_engines()
 {
 	start --capacity 4000
 	probe 1 --format json http://127.0.0.1:1 "$host"
@@ -162,10 +146,9 @@ several_engines()
 	says out 'capacity   4000 tokens'
 	says errors '127.0.0.1:1: '
 	probe 0 "$host" "$host"
-	stop
 }
 
-wrong_options_are_told()
+case_wrong_options_are_told()
 {
 	for options in '' '--format xml h' '--rank -1 h' '--timeout 0 h' \
 	    '--timeout endless h' '--colour h' '--header'; do
@@ -183,22 +166,9 @@ wrong_options_are_told()
 	done
 }
 
-# -------------------------------------------------------------------- all
-
-total=0
-: > "$tally"
-for case in vllm_in_text sglang_in_json windows rank_that_is_not_there \
-    nothing_is_published several_engines wrong_options_are_told; do
-	total=$((total + 1))
-	"$case" > "$scratch/problems" 2>&1 < /dev/null
+finish()
+{
 	stop
-	if [ ! -s "$scratch/problems" ]; then
-		echo 1 0 0 >> "$tally"
-	else
-		echo 0 1 0 >> "$tally"
-		printf '    FAILED   %s:\n' "$(echo $case | tr _ ' ')"
-		head -n 30 "$scratch/problems" | sed 's/^/             /'
-	fi
-done
-printf '  %-14s %4d tests\n' probe "$total"
-sh mk/tally.sh "$tally"
+}
+
+run "$2"
