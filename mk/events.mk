@@ -85,9 +85,6 @@ check-events: deps-events ## test kvroute-events on streams of both framings; T=
 	@+$(MAKE) --no-print-directory check-events-here
 
 check-events-here: $(BUILD)/publisher $(BUILD)/region $(EVENTS_TOOL) $(BUILD)/kvroute-engine $(BUILD)/kvroute-chats $(BUILD)/gateway nginx-module-here ## the same without installing dependencies
-	@T='$(T)' sh tests/events/check_events.sh $(BUILD)
-	@T='$(T)' sh tests/events/check_daemon.sh $(BUILD)
-	@T='$(T)' sh tests/events/check_engines.sh $(BUILD)
-	@T='$(T)' sh tests/events/check_fleet.sh $(BUILD)
-	@T='$(T)' sh tests/events/check_gateway.sh $(BUILD)
-	@T='$(T)' sh tests/events/check_tokens.sh $(BUILD)
+	@T='$(T)' sh tests/cases.sh events $(BUILD) $(addprefix \
+	    tests/events/check_,$(addsuffix .sh,tokens fleet daemon engines \
+	    events gateway))

@@ -62,14 +62,14 @@ check-sync: deps-sync ## test replicas and their buses on real servers and netwo
 NET := $(addprefix $(BUILD)/,star forge router drive kvroute-sync)
 
 check-sync-here: $(BUILD)/check-bus $(BUILD)/relay $(NET) ## the same without installing dependencies
-	@T='$(T)' sh tests/sync/check_bus.sh $(BUILD)
-	@T='$(T)' sh tests/sync/check_sync.sh $(BUILD)
-	@T='$(T)' sh tests/sync/check_net.sh $(BUILD)
+	@T='$(T)' sh tests/cases.sh sync $(BUILD) \
+	    $(addprefix tests/sync/check_,bus.sh sync.sh net.sh)
 
 KILLS ?= 200
 soak-sync: $(NET) ## replicas, daemons and buses die and stop at KILLS=200 random points; SEED=1
-	@T=deaths_at_random_points KILLS='$(KILLS)' SEED='$(SEED)' \
-	    sh tests/sync/check_net.sh $(BUILD)
+	@T='$(or $(T),deaths_at_random_points)' KILLS='$(KILLS)' \
+	    SEED='$(SEED)' LIMIT=0 \
+	    sh tests/cases.sh sync $(BUILD) tests/sync/check_net.sh
 
 # Without a bus: frames are handed on.
 $(BUILD)/sync-cost: $(BUILD)/obj/bench/sync/cost.o $(call objects,$(WIRE) \

@@ -27,7 +27,6 @@ list()
 # run [PREFIX:]NAME - runs a case, and what the script does after each.
 run()
 {
-	[ -z "$alone" ] || ip link set lo up
 	"case_${1#*:}"
 	finish
 	true
@@ -50,6 +49,19 @@ until_true()
 	done
 }
 
+# now_is WANT command ... - prints that.
+now_is()
+{
+	prints "$@" || wrong "$@"
+}
+
+# until_is WANT command ... - repeats it until it prints that. If it never does,
+# nothing that follows can be right, and the case ends.
+until_is()
+{
+	until_true prints "$@" || { wrong "$@"; exit 1; }
+}
+
 prints()
 {
 	want=$1
@@ -58,21 +70,10 @@ prints()
 	[ "$got" = "$want" ]
 }
 
-# until_is WANT command ... - repeats it until it prints that. If it never does,
-# nothing that follows can be right, and the case ends.
-until_is()
+wrong()
 {
-	until_true prints "$@" || {
-		shift
-		echo "$*: $got, expected $want"
-		exit 1
-	}
-}
-
-# until_has PATTERN FILE
-until_has()
-{
-	until_true grep -q -- "$1" "$2" || echo "never: $1"
+	shift
+	echo "$*: $got, expected $want"
 }
 
 # A port that the kernel has just assigned and released.
@@ -82,7 +83,10 @@ free_port()
 	    LocalAddr => "127.0.0.1", LocalPort => 0)->sockport'
 }
 
-[ "${0##*/}" = cases.sh ] || return 0
+if [ "${0##*/}" != cases.sh ]; then
+	[ -z "${alone:-}" ] || ip link set lo up
+	return
+fi
 
 # ---------------------------------------------------------------- one case
 
@@ -122,7 +126,7 @@ report()
 	fi
 }
 
-# $alone gives it a network. Only a case that hangs takes so many seconds.
+# $alone gives it a network. Only a case that hangs takes $LIMIT seconds.
 one_case()
 {
 	scratch=$(mktemp -d) || exit
@@ -130,7 +134,7 @@ one_case()
 	result=$results/$(basename "$script" .sh)-$case
 	trap 'end_session "$session"; rm -rf "$scratch"; exit 1' HUP INT TERM
 	# shellcheck disable=SC2086
-	setsid timeout 900 $alone sh "$script" "$build" "$case" \
+	setsid timeout "${LIMIT:-900}" $alone sh "$script" "$build" "$case" \
 	    > "$result" 2>&1 < /dev/null &
 	session=$!
 	wait "$session" || echo "exit $?" >> "$result"
@@ -177,7 +181,7 @@ wanted()
 wanted_cases()
 {
 	for script in "$@"; do
-		{ sh "$script" "$build" || echo cases_cannot_be_listed; } |
+		{ alone='' sh "$script" "$build" || echo cases_cannot_be_listed; } |
 		    while read -r case slow; do
 			! wanted "$case" || echo "$script $case $slow"
 		done

@@ -1,20 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_daemon.sh build - kvroute-events between a small publisher and a region.
-# $T selects cases. A case that prints anything has failed.
-set -u
-
-build=$(cd "$1" && pwd)
-scratch=$build/events-test/daemon
-# shellcheck source=tests/events/common.sh
+# check_daemon.sh build [case] - kvroute-events between a small publisher and a
+# region: cases of tests/cases.sh.
+#
+# shellcheck disable=SC2154
 . tests/events/common.sh
 
-# As a daemon ends only when it is told to.
-trap '[ -z "$reader$server" ] || kill $reader $server; rm -rf "$sockets"' EXIT
+[ $# -gt 1 ] || { list ''; exit; }
+build=$1
+
 reader='' server=''
 file=$scratch/region
 conf=$scratch/conf
-socket=$sockets/status
+socket=$scratch/socket
 
 region()
 {
@@ -29,16 +27,15 @@ state()
 
 until_state()
 {
-	tries=0
-	until state "${2:-a:0}" | grep -q "$1"; do
-		tries=$((tries + 1))
-		if [ "$tries" -ge 1200 ]; then
-			echo "never '$1', but: $(state "${2:-a:0}")"
-			tail -n 5 "$out"
-			return 1
-		fi
-		sleep 0.05
-	done
+	until_true has_state "$1" || {
+		echo "never '$1', but: $(state)"
+		tail -n 5 "$out"
+	}
+}
+
+has_state()
+{
+	state | grep -q "$1"
 }
 
 # [KEY: VALUE, ...]: the worker "a", whose engine has a replay if `with` says so.
@@ -77,15 +74,8 @@ counter()
 
 until_counter()
 {
-	tries=0
-	until [ "$(counter "$1")" = "$2" ]; do
-		tries=$((tries + 1))
-		if [ "$tries" -ge 1200 ]; then
-			echo "$1: never $2, but $(counter "$1")"
-			return 1
-		fi
-		sleep 0.05
-	done
+	until_true prints "$2" counter "$1" ||
+	    echo "$1: never $2, but $(counter "$1")"
 }
 
 begin()
@@ -406,19 +396,10 @@ case_replays_take_turns()
 	tell mute
 	daemon_up
 	until_has attached
-	tries=0
-	until [ "$(asked)" -ge 8 ]; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 1200 ] || { echo "asked: $(asked)"; break; }
-		sleep 0.05
-	done
+	until_is 8 asked
 	sleep 0.5
-	[ "$(asked)" -eq 8 ] || echo "asked at a time: $(asked)"
-	until [ "$(asked)" -eq 10 ]; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 1200 ] || { echo "asked: $(asked)"; break; }
-		sleep 0.05
-	done
+	now_is 8 asked
+	until_is 10 asked
 }
 
 # Threads of libzmq's that do input and output.
@@ -443,7 +424,7 @@ case_many_streams_have_several_threads()
 	[ "$(io_threads)" -eq 3 ] || io_threads
 }
 
-case_a_wrong_endpoint()
+case_a_wrong_endpoint() # slow
 {
 	begin
 	engine_up
@@ -676,7 +657,7 @@ envelope()
 
 is_live()
 {
-	[ "$(counter phase)" = "${1:-live}" ]
+	prints "${1:-live}" counter phase
 }
 
 case_dynamos_plane_over_nats()
@@ -732,7 +713,7 @@ case_dynamos_plane_over_nats()
 	until_state '^complete next 1 .* restarts 1 '
 	state b:0 | grep -q '^off' || state b:0
 	nats_down
-	pub=ipc://$sockets/pub
+	pub=ipc://$scratch/pub
 }
 
 # LOGIN: what the file has now; then the daemon is connected.
@@ -771,7 +752,7 @@ case_a_server_that_asks_who_it_is()
 	nats_up '{"auth_token":"toktok"}' --auth toktok
 	logs_in toktok
 	nats_down
-	pub=ipc://$sockets/pub
+	pub=ipc://$scratch/pub
 }
 
 # The subscription may come after the first.
@@ -821,12 +802,7 @@ server_up()
 	rm -f "$scratch/port" "$scratch/kv_cache_events" "$scratch/server_info"
 	perl tests/events/serve.pl "$scratch" 3>&- 4<&- &
 	server=$!
-	tries=0
-	until [ -s "$scratch/port" ]; do
-		tries=$((tries + 1))
-		[ "$tries" -lt 1200 ] || { echo 'no server'; return 1; }
-		sleep 0.05
-	done
+	until_true test -s "$scratch/port" || echo 'no server'
 	port=$(cat "$scratch/port")
 }
 
@@ -1021,4 +997,4 @@ v13=$(vector v13)
 v14=$(vector v14)
 v14_frame=$(vector v14_frame)
 
-all_cases events-daemon "$0"
+run "$2"

@@ -1,18 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_engines.sh build - kvroute-events reads what kvroute-engine publishes.
-# $T selects cases. A case that prints anything has failed.
+# check_engines.sh build [case] - kvroute-events reads what kvroute-engine
+# publishes: cases of tests/cases.sh.
 #
-# Functions and variables of common.sh:
 # shellcheck disable=SC2034,SC2154
-set -u
-
-build=$(cd "$1" && pwd)
-scratch=$build/engines-check
-# shellcheck source=tests/events/common.sh
 . tests/events/common.sh
+
+[ $# -gt 1 ] || { list ''; exit; }
+build=$1
 engine='' reader=''
-trap 'finish; rm -rf "$sockets"' EXIT
 
 # [option ...] - an engine of one rank with 40 blocks.
 engine_up()
@@ -250,4 +246,4 @@ case_wrong_options()
 	done
 }
 
-all_cases engines "$0"
+run "$2"

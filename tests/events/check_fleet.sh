@@ -1,30 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_fleet.sh build - nginx with the module, kvroute-events, four engines:
-# what a router of bytes learns from events, end to end. $T selects it by the
-# name of its case. It prints what is wrong.
+# check_fleet.sh build [case] - nginx with the module, kvroute-events, four
+# engines: what a router of bytes learns from events, end to end: a case of
+# tests/cases.sh.
 #
 #	users -> nginx -> engines --events--> kvroute-events
 #	           '--- region file ---------------'
 #
 # Variables of setup.sh:
 # shellcheck disable=SC2034,SC2154
-set -u
-export LC_ALL=C
+. tests/cases.sh
 
-build=$(cd "$1" && pwd -P)
-# Before setup.sh, whose until_true has a limit in seconds.
-# shellcheck source=tests/events/basics.sh
-. tests/events/basics.sh
+[ $# -gt 1 ] || { list ''; exit; }
+build=$1
+# Its until_true has a limit in seconds.
 # shellcheck source=tests/nginx/setup.sh
 . tests/nginx/setup.sh
-tally=$build/fleet-tally
-: > "$tally"
 daemon=''
 
-wanted fleet || exit 0
-
-fleet_end()
+finish()
 {
 	[ -z "$daemon" ] || end_child "$daemon" -TERM
 	setup_end
@@ -103,8 +97,17 @@ windows_are()
 	[ "$(windows)" = "$1" ]
 }
 
-byte_mode()
+case_fleet() # slow
 {
+	setup_begin
+	mkdir -m 777 "$work/out"
+	start_engines 4 --scale 0.01 --capacity 8192 --publish none \
+	    --events "ipc://$work/pub" --events-replay "ipc://$work/back" \
+	    --events-window 512
+	kvroute_options="path=$work/out/index size=8m"
+	start_nginx kvroute
+	write_daemon_conf
+	start_daemon
 	round=0
 	# Until each engine has made room often enough to be counted.
 	while [ "$round" -lt 20 ] && { [ "$round" -eq 0 ] || ! all_counted; }; do
@@ -140,23 +143,4 @@ byte_mode()
 	until_true 60 windows_are 'auto 512' || echo "windows: $(windows)"
 }
 
-setup_begin
-trap fleet_end EXIT
-mkdir -m 777 "$work/out"
-start_engines 4 --scale 0.01 --capacity 8192 --publish none \
-    --events "ipc://$work/pub" --events-replay "ipc://$work/back" \
-    --events-window 512
-kvroute_options="path=$work/out/index size=8m"
-start_nginx kvroute
-write_daemon_conf
-start_daemon
-byte_mode > "$work/result" 2>&1
-if [ -s "$work/result" ]; then
-	echo 0 1 0 >> "$tally"
-	echo '    FAILED   fleet:'
-	head -n 20 "$work/result" | sed 's/^/             /'
-else
-	echo 1 0 0 >> "$tally"
-fi
-printf '  %-14s %4d tests\n' fleet 1
-sh mk/tally.sh "$tally"
+run "$2"

@@ -1,16 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_gateway.sh build - the example gateway when clients or engines do what
-# they should not. $T selects cases. A case that prints anything has failed.
+# check_gateway.sh build [case] - the example gateway when clients or engines do
+# what they should not: cases of tests/cases.sh.
 #
-# Functions and variables of common.sh:
 # shellcheck disable=SC2034,SC2154
-set -u
-
-build=$(cd "$1" && pwd -P)
-scratch=$build/gateway-check
-# shellcheck source=tests/events/common.sh
 . tests/events/common.sh
+
+[ $# -gt 1 ] || { list ''; exit; }
+build=$1
 gateways='' engine='' user=''
 
 finish()
@@ -149,4 +146,4 @@ case_engines_of_earlier_runs()
 	    paste -s -d ' ')" '127.0.0.1:2 127.0.0.1:3'
 }
 
-all_cases gateway "$0"
+run "$2"

@@ -1,21 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_tokens.sh build - the example gateway, kvroute-events, four engines:
-# what a router of tokens learns from events is what the engines hold. $T
-# selects cases. A case that prints anything has failed.
+# check_tokens.sh build [case] - the example gateway, kvroute-events, four
+# engines: what a router of tokens learns from events is what the engines hold.
+# Cases of tests/cases.sh.
 #
 #	here -> two gateways -> engines --events--> kvroute-events
 #	              '--- region file ----------------'
 #
-# Functions and variables of common.sh:
 # shellcheck disable=SC2034,SC2154
-set -u
-
-build=$(cd "$1" && pwd -P)
-scratch=$build/tokens-check
-# shellcheck source=tests/events/common.sh
 . tests/events/common.sh
-status=$sockets/status
+
+[ $# -gt 1 ] || { list ''; exit; }
+build=$1
+status=$scratch/status
 
 # ---------------------------------------------------------------- programs ---
 
@@ -336,7 +333,7 @@ up()
 
 # ------------------------------------------------------------------- cases ---
 
-case_complete()
+case_complete() # slow
 {
 	up
 	exact 0 59
@@ -368,17 +365,17 @@ pages_of()
 	step=1
 }
 
-case_pages_of_one()
+case_pages_of_one() # slow
 {
 	pages_of 1 sglang
 }
 
-case_pages_of_four()
+case_pages_of_four() # slow
 {
 	pages_of 4 sglang-arrays
 }
 
-case_losses_are_replayed()
+case_losses_are_replayed() # slow
 {
 	up --events-lose 5
 	blind 0 29
@@ -391,7 +388,7 @@ case_losses_are_replayed()
 	sound 39
 }
 
-case_joins_late()
+case_joins_late() # slow
 {
 	engines_up
 	gateways_up
@@ -404,7 +401,7 @@ case_joins_late()
 	sound 54
 }
 
-case_an_engine_restarts()
+case_an_engine_restarts() # slow
 {
 	up
 	exact 0 9
@@ -426,7 +423,7 @@ case_an_engine_restarts()
 	sound 39
 }
 
-case_routers_restart()
+case_routers_restart() # slow
 {
 	up
 	exact 0 9
@@ -474,7 +471,7 @@ clear_all()
 	settle || echo 'not drained'
 }
 
-case_losses_without_replay()
+case_losses_without_replay() # slow
 {
 	engines_up
 	gateways_up
@@ -530,4 +527,4 @@ case_losses_without_replay()
 }
 
 daemon='' gateways='' pids='' step=1
-all_cases tokens "$0"
+run "$2"

@@ -1,23 +1,15 @@
 # shellcheck shell=sh disable=SC2034,SC2154
 # SPDX-License-Identifier: BSD-2-Clause
 # common.sh - what most scripts of this folder share: an engine's sockets, led by
-# the functions below, and the cases. For `build` and `scratch` in the includer.
-export LC_ALL=C
-# shellcheck source=tests/events/basics.sh
-. tests/events/basics.sh
+# the functions below. For `build` and `scratch`.
+. tests/cases.sh
 
-tally=$scratch/tally
-rm -rf "$scratch"
-mkdir -p "$scratch"
-: > "$tally"
-# Short: a path of a socket has at most 107 bytes.
-sockets=$(mktemp -d)
-pub=ipc://$sockets/pub
-back=ipc://$sockets/replay
-events=$build/kvroute-events
-index=$sockets/index
-out=$scratch/out
-trap 'rm -rf "$sockets"' EXIT
+pub=ipc://${scratch:-}/pub
+back=ipc://${scratch:-}/replay
+events=${1:?}/kvroute-events
+index=${scratch:-}/index
+out=${scratch:-}/out
+engine='' reader='' life=1
 # A publisher that has failed is noticed by what it does not answer.
 trap '' PIPE
 
@@ -88,33 +80,7 @@ gateways_down()
 
 until_has()
 {
-	tries=0
-	until grep -q "$1" "$out"; do
-		tries=$((tries + 1))
-		if [ "$tries" -ge 1200 ]; then
-			echo "never: $1"
-			return 1
-		fi
-		sleep 0.05
-	done
-}
-
-check()
-{
-	engine='' reader='' life=1
-	rm -f "$scratch/record"
-	{ "case_$1"; finish; } > "$scratch/result" 2>&1
-	if grep -q '^skipped: ' "$scratch/result"; then
-		echo 0 0 1 >> "$tally"
-		printf '    SKIPPED  %s: %s\n' "$(echo "$1" | tr _ ' ')" \
-		    "$(sed -n 's/^skipped: //p' "$scratch/result")"
-	elif [ -s "$scratch/result" ]; then
-		echo 0 1 0 >> "$tally"
-		printf '    FAILED   %s:\n' "$(echo "$1" | tr _ ' ')"
-		head -n 20 "$scratch/result" | sed 's/^/             /'
-	else
-		echo 1 0 0 >> "$tally"
-	fi
+	until_true grep -q "$1" "$out" || echo "never: $1"
 }
 
 # The hex of a vector, of the suites' file.
@@ -123,15 +89,4 @@ vector()
 	awk -v name="\"$1\"," '$1 == "{" { on = ($2 == name) }
 	    on && /^\t    "/ { gsub(/[^0-9a-f]/, ""); printf "%s", $0 }' \
 	    tests/events/vectors.c
-}
-
-# NAME SCRIPT: its cases, of which $T selects.
-all_cases()
-{
-	cases=$(sed -n 's/^case_\(.*\)()$/\1/p' "$2")
-	for name in $cases; do
-		! wanted "$name" || check "$name"
-	done
-	printf '  %-14s %4d tests\n' "$1" "$(wc -l < "$tally")"
-	sh mk/tally.sh "$tally"
 }

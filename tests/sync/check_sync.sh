@@ -1,56 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# check_sync.sh build - two daemons on two regions with a real bus between them.
-# $T selects cases.
-set -u
-export LC_ALL=C
+# check_sync.sh build [case] - two daemons on two regions with a real bus between
+# them: cases of tests/cases.sh.
+#
+# shellcheck disable=SC2154
+. tests/cases.sh
 
-build=$(cd "$1" && pwd)
-scratch=$build/sync-test/daemons
-tally=$scratch/tally
-rm -rf "$scratch"
-mkdir -p "$scratch"
-: > "$tally"
+# NATS has no log.
+[ $# -gt 1 ] || { list redis:; list nats: | grep -v no_log; exit; }
+build=$1
+bus=${2%%:*}
 one=$scratch/one
 two=$scratch/two
 three=$scratch/three
-
-wanted()
-{
-	[ -z "${T:-}" ] && return 0
-	for name in $(echo "$T" | tr ',' ' '); do
-		[ "$name" != "$1" ] || return 0
-	done
-	return 1
-}
+first_pid='' second_pid='' bus_pid=''
 
 router()
 {
 	"$build/router" "$@"
-}
-
-# Waits until a command prints that, and says what it prints if it never does.
-until_is()
-{
-	want=$1
-	shift
-	tries=0
-	while got=$("$@" 2>&1); [ "$got" != "$want" ]; do
-		tries=$((tries + 1))
-		if [ "$tries" -ge 300 ]; then
-			echo "$*: $got, expected $want"
-			return 1
-		fi
-		sleep 0.05
-	done
-}
-
-is()
-{
-	want=$1
-	shift
-	got=$("$@" 2>&1)
-	[ "$got" = "$want" ] || { echo "$*: $got, expected $want"; return 1; }
 }
 
 bus_up()
@@ -131,15 +98,15 @@ case_requests_are_seen()
 	lease=$(router "$one" open 1 b)
 	until_is 20 router "$two" holds 1 b
 	until_is 1 router "$two" requests b
-	is 0 router "$two" requests a
+	now_is 0 router "$two" requests a
 	router "$one" finish "$lease"
 	until_is 0 router "$two" requests b
-	is 20 router "$two" holds 1 b
+	now_is 20 router "$two" holds 1 b
 	lease=$(router "$two" open 2 c)
 	until_is 20 router "$one" holds 2 c
 }
 
-case_a_killed_daemon_ends()
+case_a_killed_daemon_ends() # slow
 {
 	begin
 	both
@@ -147,7 +114,7 @@ case_a_killed_daemon_ends()
 	until_is 1 router "$two" requests b
 	end KILL "$first_pid"
 	until_is 0 router "$two" requests b
-	is '"silent"' field second state
+	now_is '"silent"' field second state
 	# What it had applied is ended by the next one.
 	router "$two" open 2 c > /dev/null
 	daemon first "$one"
@@ -163,10 +130,10 @@ case_a_stopped_daemon_leaves_nothing()
 	router "$two" open 1 b > /dev/null
 	until_is 1 router "$one" requests b
 	end TERM "$first_pid"
-	is 0 router "$one" requests b
-	is 20 router "$one" holds 1 b
+	now_is 0 router "$one" requests b
+	now_is 20 router "$one" holds 1 b
 	# The router need not wait to see that it has gone.
-	is 0 router "$one" beat
+	now_is 0 router "$one" beat
 }
 
 case_what_runs_is_seen_by_a_late_starter()
@@ -190,7 +157,6 @@ case_what_runs_is_seen_by_a_late_starter()
 
 case_no_log_into_a_region_in_use()
 {
-	[ "$bus" = redis ] || return 0
 	begin
 	daemon first "$one"
 	until_is true field first connected
@@ -199,8 +165,8 @@ case_no_log_into_a_region_in_use()
 	router "$two" open 2 c > /dev/null
 	daemon second "$two"
 	until_is 1 fresh second
-	is 0 router "$two" holds 1 b
-	is 0 field second replayed
+	now_is 0 router "$two" holds 1 b
+	now_is 0 field second replayed
 	grep -q 'has prefixes: it learns from now on' "$scratch/second.log" ||
 	    cat "$scratch/second.log"
 }
@@ -234,6 +200,11 @@ case_without_a_bus()
 	until_is 1 fresh second
 }
 
+two_strangers()
+{
+	[ "$(field second stranger)" -ge 2 ]
+}
+
 case_another_secret()
 {
 	begin t
@@ -242,14 +213,9 @@ case_another_secret()
 	until_is true field first connected
 	until_is true field second connected
 	router "$one" open 1 b > /dev/null
-	tries=0
-	while [ "$(field second stranger)" -lt 2 ] && [ "$tries" -lt 300 ]; do
-		tries=$((tries + 1))
-		sleep 0.05
-	done
-	[ "$tries" -lt 300 ] || echo 'no stranger was counted'
-	is 0 router "$two" requests b
-	is 0 fresh second
+	until_true two_strangers || echo 'no stranger was counted'
+	now_is 0 router "$two" requests b
+	now_is 0 fresh second
 }
 
 case_sums_of_loads()
@@ -258,7 +224,7 @@ case_sums_of_loads()
 	both --loads
 	router "$one" open 1 b > /dev/null
 	until_is 1 router "$two" requests b
-	is 0 router "$two" holds 1 b
+	now_is 0 router "$two" holds 1 b
 	end KILL "$first_pid"
 	until_is 0 router "$two" requests b
 }
@@ -287,11 +253,11 @@ case_a_late_start()
 	until_is 1 field first own_leases
 	daemon second "$two"
 	until_is true field second ready
-	is '"done"' field second late_start
-	is 20 router "$two" holds 1 b
-	is 20 router "$two" holds 2 c
+	now_is '"done"' field second late_start
+	now_is 20 router "$two" holds 1 b
+	now_is 20 router "$two" holds 2 c
 	until_is 1 fresh second
-	is 1 field first answers
+	now_is 1 field first answers
 	grep -q 'ready: 40 blocks from' "$scratch/second.log" ||
 	    echo 'the log does not say so'
 	# One that learnt it so can tell it, too.
@@ -300,7 +266,7 @@ case_a_late_start()
 	router "$one" make s
 	daemon first "$one"
 	until_is true field first ready
-	is 20 router "$one" holds 1 b
+	now_is 20 router "$one" holds 1 b
 }
 
 case_a_late_start_alone()
@@ -313,7 +279,7 @@ case_a_late_start_alone()
 	end TERM "$first_pid"
 	daemon second "$two"
 	until_is true field second ready
-	[ "$bus" != redis ] || is 20 router "$two" holds 1 b
+	[ "$bus" != redis ] || now_is 20 router "$two" holds 1 b
 }
 
 case_missed_in_a_restart()
@@ -346,11 +312,11 @@ case_a_region_is_made_anew()
 	router "$two" open 1 b > /dev/null
 	until_is 1 field second own_leases
 	# Its routers may still have it.
-	is 0 grep -c 'is another file now' "$scratch/first.log"
+	now_is 0 grep -c 'is another file now' "$scratch/first.log"
 	router "$one" make s
 	until_is 1 grep -c 'is another file now' "$scratch/first.log"
 	wait "$first_pid"
-	is 1 echo $?
+	now_is 1 echo $?
 	daemon first "$one"
 	until_is 1 fresh first
 	until_is 20 router "$one" holds 1 b
@@ -372,7 +338,7 @@ stop_within()
 }
 
 # One daemon serves two regions. A call waits for the lock for 30 s elsewhere.
-case_a_stopped_router_stops_no_other_region()
+case_a_stopped_router_stops_no_other_region() # slow
 {
 	begin
 	rm -f "$three"
@@ -402,36 +368,12 @@ case_metrics()
 	for line in 'peer_fresh{.*,origin="[0-9a-f]*"} 1' \
 	    'peer_lag_seconds{.*"} [0-9]*\.[0-9]*' 'peer_lost{.*"} 0' \
 	    'applied_missed_total{.*"} 0' 'applied_reordered_total{.*"} 0'; do
-		is 1 grep -c "^kvroute_sync_$line\$" "$scratch/out"
+		now_is 1 grep -c "^kvroute_sync_$line\$" "$scratch/out"
 	done
 	"$build/kvroute-sync" --status "$scratch/first.sock" |
 	    jq -e '.[0].peers[0].state == "fresh"' > /dev/null ||
 	    echo 'the status is no JSON'
 }
 
-check()
-{
-	first_pid='' second_pid='' bus_pid=''
-	rm -f "$scratch"/*.log
-	{ "case_$1"; finish; } > "$scratch/result" 2>&1
-	if [ -s "$scratch/result" ]; then
-		echo 0 1 0 >> "$tally"
-		printf '    FAILED   %s, %s:\n' "$bus" "$(echo "$1" | tr _ ' ')"
-		head -n 20 "$scratch/result" "$scratch"/first.log \
-		    "$scratch"/second.log | sed 's/^/             /'
-	else
-		echo 1 0 0 >> "$tally"
-	fi
-}
-
-# One that nobody has.
-port=$(perl -MIO::Socket::INET -e 'print IO::Socket::INET->new(Listen => 1,
-    LocalAddr => "127.0.0.1")->sockport')
-cases=$(sed -n 's/^case_\(.*\)()$/\1/p' "$0")
-for bus in ${BUSES:-redis nats}; do
-	for name in $cases; do
-		! wanted "$name" || check "$name"
-	done
-	printf '  %-14s %4d tests\n' "daemon, $bus" "$(echo "$cases" | wc -l)"
-done
-sh mk/tally.sh "$tally"
+port=$(free_port)
+run "$2"

@@ -16,7 +16,7 @@
 # that uses $scratch/region$N.
 # shellcheck shell=sh disable=SC2016,SC2034,SC2154
 
-PATH=$PATH:/usr/sbin:/sbin
+. tests/cases.sh
 net=10.77.0
 bus_pid=
 star_pid=
@@ -187,45 +187,4 @@ field()
 {
 	"$build/kvroute-sync" --status "$scratch/socket$1" 2>&1 |
 	    sed -n "s/.*\"$2\": \([^,}]*\).*/\1/p" | head -n 1
-}
-
-limit=20
-
-# within SECONDS command ... - that waits by the following: no longer than so.
-# Of a promise of 4 s that is 8, as the machine may be busy.
-within()
-{
-	limit=$1
-	shift
-	"$@"
-	limit=20
-}
-
-# Repeats a command until it succeeds. If it never does, nothing that follows
-# can be right: the subshell of the case ends.
-until_true()
-{
-	until_end=$(($(date +%s) + limit))
-	while ! "$@" > /dev/null 2>&1; do
-		[ "$(date +%s)" -le "$until_end" ] || {
-			echo "not in $limit s: $*"
-			exit 1
-		}
-		sleep 0.05
-	done
-}
-
-# The same until it prints that.
-until_is()
-{
-	want=$1
-	shift
-	until_end=$(($(date +%s) + limit))
-	while got=$("$@" 2>&1); [ "$got" != "$want" ]; do
-		if [ "$(date +%s)" -gt "$until_end" ]; then
-			echo "in $limit s: $*: $got, expected $want"
-			exit 1
-		fi
-		sleep 0.05
-	done
 }
