@@ -331,7 +331,7 @@ reasoning_of='[.choices[0].message.reasoning_content?,
     map(strings | select(length > 0)) | length'
 reasons_of='.choices[0].finish_reason? // .stop_reason? // .status?'
 
-case_tools_are_called()
+case_tools_are_called() # slow
 {
 	start --scale 0.01 --tools 1 --reasoning
 	for kind in chat/completions responses messages; do
@@ -809,7 +809,7 @@ case_many_are_served_at_a_time()
 }
 
 # Answers would take for ever; clients go, in each stage and in the queue.
-case_clients_may_leave()
+case_clients_may_leave() # slow
 {
 	start --sequences 2 --prefill-rate 20 --decode-ms 10000
 	for more in '' ",$with_usage"; do
@@ -1009,7 +1009,7 @@ case_dying_breaks_streams()
 	is 'what it had' "$(cached 1 100)" 96
 }
 
-case_restarting_empties()
+case_restarting_empties() # slow
 {
 	start --decode-ms 1000
 	cached 1 100 > /dev/null
