@@ -2,98 +2,111 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # model.sh build - verifies tests/model/*.pml with spin: no violated assertion,
 # no deadlock, no endless run. Then removes one piece of the protocol at a time;
-# each time, the search must find an error.
-set -u
+# each time, the search must find an error. $T selects searches.
+#
+# model.sh build search - one of them, as a case of tests/cases.sh.
+#
+# shellcheck disable=SC2154
+[ -n "${results:-}" ] || JOBS=${JOBS:-$(nproc)} \
+    exec sh tests/cases.sh model "$1" "$0"
+. tests/cases.sh
 
-scratch=$1/model
-tally=$scratch/tally
-mkdir -p "$scratch"
-cp tests/model/*.pml "$scratch" || exit 1
-model=lock
-: > "$tally"
+# A model, a piece, and what is wrong without it.
+breaks='
+lock ODD assertion violated (whole&&nodes)
+lock FENCE assertion violated (whole&&nodes)
+lock RELEASE assertion violated (whole&&nodes)
+lock ACQUIRE assertion violated (whole&&nodes)
+lock EVEN_LOOK assertion violated (whole&&nodes)
+lock LATE_FENCE assertion violated (whole&&nodes)
+lock SECOND_LOOK assertion violated (whole&&nodes)
+lock VERSION_OF_REUSE assertion violated (whole&&nodes)
+lock HEIRS_FENCE assertion violated (whole&&nodes)
+lock EMPTYING assertion violated (val[last[1]]==0)
+lock HEIRS invalid end state
+lock BOUND non-progress cycle
+owner TURN assertion violated ((w%32)==me)
+owner ALIVE assertion violated ((w%32)==me)
+owner WAITERS_SET assertion violated 0
+owner WAITERS_KEPT assertion violated 0
+owner COMPARE assertion violated 0
+owner WAKE assertion violated 0
+owner LOOK invalid end state
+'
 
-# search readers piece kind [option] - writes $scratch/log. Warnings are off
-# because spin generates the code.
+if [ $# -eq 1 ]; then
+	list ''
+	echo "$breaks" | awk 'NF { print $1 ":" $2 }'
+	exit
+fi
+log=$scratch/log
+
+# search MODEL READERS PIECE KIND - without this piece, into $log. Warnings are
+# off because spin generates the code. NP is about runs without an end. What is
+# wrong without a piece is found sooner than a compiler optimises.
 search()
-{(
-	cd "$scratch" && rm -f pan pan.* && {
-		spin -a -DREADERS="$1" -DWITHOUT="$2" \
-		    -DROUNDS=1 -DLIVES=2 -DDEATHS=1 "$model.pml" &&
-		${CC:-cc} -O2 -w "-D$3" -DCOLLAPSE -DMEMLIM=4096 -o pan pan.c &&
-		./pan -m20000 "${4:-}"
-	} > log 2>&1
-)}
-
-said()
 {
-	grep -qE "$1" "$scratch/log"
+	model=$(pwd)/tests/model/$1.pml
+	(
+		cd "$scratch" &&
+		    spin -a -DREADERS="$2" -DWITHOUT="$3" -DROUNDS=1 \
+		    -DLIVES=2 -DDEATHS=1 "$model" &&
+		    ${CC:-cc} "$([ "$3" = NOTHING ] && echo -O1 || echo -O0)" -w "-D$4" -DCOLLAPSE -DMEMLIM=4096 \
+		    -o pan pan.c &&
+		    ./pan -m20000 "$([ "$4" = SAFETY ] || echo -l)"
+	) > "$log" 2>&1
 }
 
-report()
+# holds MODEL READERS KIND - the search is complete and finds no error.
+holds()
 {
-	if [ "$1" -eq 0 ]; then
-		printf '  %-14s %s\n' model "$2"
-		echo 1 0 0 >> "$tally"
-	else
-		printf '    FAILED   model: %s\n' "$2"
-		tail -n 40 "$scratch/log" | sed 's/^/             /'
-		echo 0 1 0 >> "$tally"
+	if ! search "$1" "$2" NOTHING "$3" ||
+	    ! grep -q '^Full statespace search for:' "$log" ||
+	    ! grep -q 'errors: 0$' "$log" || grep -qE \
+	    'not completed|depth too small|out of memory|MEMLIM|trunc' "$log"
+	then
+		tail -n 40 "$log"
 	fi
 }
 
-# The search was complete and found no error.
-is_clean()
+case_two_writers_one_reader() # slow
 {
-	said '^Full statespace search for:' && said 'errors: 0$' &&
-	    ! said 'not completed|depth too small|out of memory|MEMLIM|trunc'
-}
-
-# No statement is unreachable.
-is_reached()
-{
+	holds lock 1 SAFETY
+	# No statement is unreachable.
 	for process in writer reader; do
-		grep -A 1 "^unreached in proctype $process" "$scratch/log" |
-		    grep -q '(0 of ' || return 1
+		grep -A 1 "^unreached in proctype $process" "$log" |
+		    grep -q '(0 of ' || echo "$process: some is not reached"
 	done
 }
 
-# holds what readers kind [option]
-holds()
+case_one_writer_two_readers()
 {
-	search "$2" NOTHING "$3" "${4:-}" && is_clean
-	report $? "$1: $(sed -n 's/^ *\([0-9]*\) states, stored.*/\1/p' \
-	    "$scratch/log") states, 0 errors"
+	holds lock 2 SAFETY
 }
 
-# breaks expected-message piece ... - removes each piece on its own.
-breaks()
+case_every_run_ends() # slow
 {
-	found=$1
-	shift
-	for piece in "$@"; do
-		search 1 "$piece" SAFETY
-		grep -qF ": $found" "$scratch/log"
-		report $? "without $piece: $found"
-	done
+	holds lock 2 NP
 }
-
-holds 'two writers, one reader' 1 SAFETY
-is_reached
-report $? 'every statement is reached'
-holds 'one writer, two readers' 2 SAFETY
-holds 'every run ends' 2 NP -l
-breaks 'assertion violated (whole&&nodes)' ODD FENCE RELEASE ACQUIRE \
-    EVEN_LOOK LATE_FENCE SECOND_LOOK VERSION_OF_REUSE HEIRS_FENCE
-breaks 'assertion violated (val[last[1]]==0)' EMPTYING
-breaks 'invalid end state' HEIRS
-search 2 BOUND NP -l
-said ': non-progress cycle'
-report $? 'without BOUND: non-progress cycle'
 
 # The lock word; it has no readers.
-model=owner
-holds 'three handles, one death, a seat used again' 0 SAFETY
-breaks 'assertion violated ((w%32)==me)' TURN ALIVE
-breaks 'assertion violated 0' WAITERS_SET WAITERS_KEPT COMPARE WAKE
-breaks 'invalid end state' LOOK
-sh mk/tally.sh "$tally"
+case_three_handles_one_death_a_seat_used_again() # slow
+{
+	holds owner 0 SAFETY
+}
+
+# without MODEL PIECE
+without()
+{
+	found=$(echo "$breaks" | sed -n "s/^$1 $2 //p")
+	case $found in
+	non-progress*) search "$1" 2 "$2" NP ;;
+	*) search "$1" 1 "$2" SAFETY ;;
+	esac
+	grep -qF ": ${found:-nothing}" "$log" || tail -n 40 "$log"
+}
+
+case $2 in
+*:*) without "${2%:*}" "${2#*:}" ;;
+*) run "$2" ;;
+esac

@@ -24,12 +24,17 @@ list()
 	    tr -d '#'
 }
 
-# run [PREFIX:]NAME - runs a case, and what the script does after each.
+# run [PREFIX:]NAME - runs a case, and `finish`, which a script may define.
 run()
 {
 	"case_${1#*:}"
 	finish
 	true
+}
+
+finish()
+{
+	:
 }
 
 # is WHAT GOT WANT
@@ -113,6 +118,7 @@ report()
 	what="$(basename "$script" .sh), $(echo "$case" | tr _ ' ')"
 	if [ ! -s "$1" ]; then
 		echo 1 0 0 >> "$results/tally"
+		rm "$1"
 	elif grep -q '^skipped: ' "$1"; then
 		echo 0 0 1 >> "$results/tally"
 		sed -n "s/^skipped/    SKIPPED  $what/p" "$1"

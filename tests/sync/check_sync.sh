@@ -27,11 +27,11 @@ bus_up()
 		url=unix://$scratch/redis.sock
 		redis-server --port 0 --unixsocket "$scratch/redis.sock" \
 		    --save '' --appendonly no --daemonize no \
-		    --dir "$scratch" > "$scratch/redis.log" 2>&1 &
+		    --dir "$scratch" > "$scratch/redis.out" 2>&1 &
 		;;
 	nats)
 		url=nats://127.0.0.1:$port
-		nats-server -a 127.0.0.1 -p "$port" > "$scratch/nats.log" 2>&1 &
+		nats-server -a 127.0.0.1 -p "$port" > "$scratch/nats.out" 2>&1 &
 		;;
 	esac
 	bus_pid=$!

@@ -94,12 +94,12 @@ bus_up()
 		url=redis://$net.1
 		ip netns exec bus redis-server --port 6379 --bind "$net.1" --protected-mode no \
 		    --save '' --appendonly no --daemonize no \
-		    --dir "$scratch" >> "$scratch/bus.log" 2>&1 &
+		    --dir "$scratch" >> "$scratch/bus.out" 2>&1 &
 		;;
 	nats)
 		url=nats://$net.1
 		ip netns exec bus nats-server -a "$net.1" -p 4222 \
-		    >> "$scratch/bus.log" 2>&1 &
+		    >> "$scratch/bus.out" 2>&1 &
 		;;
 	esac
 	bus_pid=$!
