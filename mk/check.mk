@@ -212,7 +212,7 @@ check-all: ## run all checks, including slow ones
 	    check-events check-nginx check-nginx-newer \
 	    'check-nginx VALGRIND=1' check-clients; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
-	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
+	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally $(BUILD)/*/fuzz/tally
 
 lint: deps ## check pages, scripts, includes, line and function lengths
 	@sh mk/lint.sh

@@ -13,7 +13,7 @@ build=$1
 seconds=$2
 harnesses=$3
 numbers=$4
-tally=$build/tally
+tally=$build/fuzz/tally
 
 fuzz()
 {
@@ -45,7 +45,7 @@ if [ $# -eq 5 ]; then
 	fuzz "$5"
 	exit 0
 fi
-mkdir -p "$build/crash"
+mkdir -p "$build/crash" "$build/fuzz"
 : > "$tally"
 # shellcheck disable=SC2086
 printf '%s\n' $harnesses | xargs -P "${JOBS:-$(nproc)}" -n 1 \
