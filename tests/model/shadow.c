@@ -2,8 +2,9 @@
 /* shadow.c - see shadow.h. */
 #include "shadow.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "test.h"
 
 void
 shadow_begin(struct shadow *s, uint32_t block_size, int64_t ttl,
@@ -42,7 +43,7 @@ block_add(struct shadow_worker *w)
 	struct shadow_block *b = &w->block[w->blocks++];
 
 	if (w->blocks > SHADOW_BLOCKS)
-		abort();
+		ck_abort_msg("the model has no room for another block");
 	memset(b, 0, sizeof(*b));
 	return b;
 }
@@ -205,7 +206,7 @@ path_unpin(struct shadow *s, uint32_t worker, const char *text,
 		struct shadow_block *b = block_of(w, text, end);
 
 		if (b->pins == 0)
-			abort();
+			ck_abort_msg("a block of a lease has no pins");
 		if (--b->pins > 0)
 			continue;
 		if (b->used) /* else nothing has happened to it */
