@@ -691,6 +691,8 @@ void ngx_http_kvroute_health_prepare(ngx_http_kvroute_srv_conf_t *up,
     ngx_log_t *log);
 /* Of each process: up->known is made, and up->fleet has room. */
 void ngx_http_kvroute_health_follow(ngx_http_kvroute_srv_conf_t *up);
+/* The same for peers that were there before places of others became free. */
+void ngx_http_kvroute_health_follow_late(ngx_http_kvroute_srv_conf_t *up);
 /* The worker of this key has left. */
 void ngx_http_kvroute_health_leave(ngx_http_kvroute_srv_conf_t *up,
     uint64_t key);

@@ -591,6 +591,8 @@ ngx_http_kvroute_peers_leave(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	up->joining = up->resolves;
 	if (up->leaving && !ends())
 		leave(up, false, log);
+	if (up->resolves)
+		ngx_http_kvroute_health_follow_late(up);
 }
 
 /* False: later, since the lock is held. */

@@ -118,6 +118,19 @@ ngx_http_kvroute_health_follow(ngx_http_kvroute_srv_conf_t *up)
 }
 
 void
+ngx_http_kvroute_health_follow_late(ngx_http_kvroute_srv_conf_t *up)
+{
+	ngx_http_kvroute_known_t *known, *end = up->known + up->n_first;
+
+	for (known = up->known; known < end; known++) {
+		if (known->health == NULL) {
+			ngx_http_kvroute_health_follow(up);
+			return;
+		}
+	}
+}
+
+void
 ngx_http_kvroute_health_leave(ngx_http_kvroute_srv_conf_t *up, uint64_t key)
 {
 	if (up->health != NULL)
