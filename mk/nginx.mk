@@ -73,7 +73,7 @@ nginx-module-here: $(STATIC) ## the same without installing dependencies
 # that stops the reading of bodies.
 SMALL := -DNGX_HTTP_KVROUTE_PIECE=1024 -DNGX_HTTP_KVROUTE_SHORT=1024 \
 	-DNGX_HTTP_KVROUTE_TURN_NS=0 -DNGX_HTTP_KVROUTE_STOP=\"stop\" \
-	-DNGX_HTTP_KVROUTE_LEFT_MS=3000 -DNGX_HTTP_KVROUTE_YIELD_MS=60000
+	-DNGX_HTTP_KVROUTE_LEFT_MS=1000 -DNGX_HTTP_KVROUTE_YIELD_MS=60000
 
 .PHONY: nginx-module-small
 

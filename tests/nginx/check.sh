@@ -110,16 +110,36 @@ talk()
 	chats -q --format kv "$@" > "$work/figures"
 }
 
-# The same in the background, while something else is done to nginx.
+# The same in the background, until `talk_over`, while something else is done to
+# nginx.
 talk_meanwhile()
 {
 	"$build/kvroute-chats" --url "http://127.0.0.1:$port" -q --format kv \
-	    "$@" > "$work/figures" &
+	    --seconds 600 "$@" > "$work/figures" &
 	chats_pid=$!
 }
 
+# more N - waits until there have been so many requests since now.
+more()
+{
+	least=$(($(requests_made) + $1))
+	until_true 20 made_least || echo "users make no $1 requests"
+}
+
+requests_made()
+{
+	json '.upstreams[0].reasons | add'
+}
+
+made_least()
+{
+	[ "$(requests_made)" -ge "$least" ]
+}
+
+# Requests that are under way end as they do.
 talk_over()
 {
+	kill -USR1 "$chats_pid" 2> /dev/null
 	wait "$chats_pid"
 	chats_pid=
 }

@@ -50,10 +50,10 @@ module_is_installed_under_load()
 	runs_the_file "$(first_process)" || echo 'it runs another file'
 	before=$(children "$nginx_pid" | paste -s -d ' ')
 	# shellcheck disable=SC2086
-	talk_meanwhile $load --seconds 4
+	talk_meanwhile $load
 	for i in 1 2 3 4 5; do
 		make_here nginx-install || cat "$work/out/made"
-		sleep 0.2
+		more 20
 	done
 	talk_over
 	no_errors 'while the module is installed'
@@ -82,7 +82,7 @@ module_is_built_under_load()
 	up --scale 0.05
 	before=$(children "$nginx_pid" | paste -s -d ' ')
 	# shellcheck disable=SC2086
-	talk_meanwhile $load --seconds 4
+	talk_meanwhile $load
 	for i in 1 2 3; do
 		MAKEFLAGS='' MAKELEVEL='' bash ext/nginx/module.sh "$build" \
 		    "${NGINX_SRC:-}" || echo 'it is not built'

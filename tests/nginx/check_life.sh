@@ -285,7 +285,7 @@ worker_process_dies_with_the_lock()
 	kvroute_options="path=$work/out/index size=8m"
 	log=access
 	up
-	talk_meanwhile --requests 1000000 --chats 16 --think-ms 1 --timeout 60
+	talk_meanwhile --chats 16 --think-ms 1 --timeout 60
 	one=$(children "$nginx_pid" | head -n 1)
 	"$build/catch" "$work/out/index" "$one" ||
 	    echo 'the lock is never taken'

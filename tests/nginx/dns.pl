@@ -7,7 +7,8 @@
 #   NAME AAAA ::1
 #   _http._tcp.NAME SRV PRIORITY WEIGHT PORT TARGET
 #
-# A name without a line does not exist; with "NAME FAIL" the server fails.
+# A name without a line does not exist; with "NAME FAIL" the server fails, and
+# prints that.
 use strict;
 use warnings;
 use IO::Socket::INET;
@@ -63,6 +64,7 @@ while (defined(my $from = $socket->recv(my $query, 4096))) {
 	}
 	my $code = unpack('n', substr($query, $at + 1, 2));
 	my ($state, @answers) = look(join('.', @labels), $code);
+	print "failed\n" if $state == 2;
 
 	$socket->send(pack('nnnnnn', $id, 0x8180 | $state, 1,
 	    scalar(@answers), 0, 0) . substr($query, 12, $at - 7) . join('',

@@ -25,11 +25,15 @@
 #include "progress.h"
 
 #include <err.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { POLL_MS = 100 };
+
+/* Set by SIGUSR1. */
+static volatile sig_atomic_t enough;
 
 enum phase { WAITING, ASKING, FINISHED, IDLE };
 
@@ -326,6 +330,13 @@ show(struct drive *d, int64_t now)
 }
 
 static void
+begin_no_more(int signal)
+{
+	(void)signal;
+	enough = 1;
+}
+
+static void
 run(struct drive *d)
 {
 	int64_t now = d->start;
@@ -333,6 +344,8 @@ run(struct drive *d)
 
 	while (!is_over(d, now)) {
 		now = chats_clock();
+		if (enough && now < d->stop)
+			d->stop = now;
 		warm_up(d, now);
 		wait = begin_due(d, now);
 		check_multi(curl_multi_perform(d->multi, &running));
@@ -363,6 +376,7 @@ begin(struct drive *d)
 	const struct chats_options *o = d->o;
 	size_t length = strlen(o->url) + strlen(o->path) + 1, i;
 
+	signal(SIGUSR1, begin_no_more);
 	chats_check(curl_global_init(CURL_GLOBAL_NOTHING));
 	d->multi = curl_multi_init();
 	d->n_users = o->sessions != 0 ? (size_t)agents_most(o) : o->chats;
