@@ -21,13 +21,14 @@ quick_cases="${quick_cases:-} failing_engine_is_left_and_comes_back
 
 # ------------------------------------------------------------------- gray
 
-# health_up [engine option ...]
+# health_up [engine option ...] - an engine that takes a hundred times as long
+# as others does not do so by chance, as one that takes eight times as long may.
 health_up()
 {
-	kvroute_options="zone=kv:8m ${health:-gray=8}"
+	kvroute_options="zone=kv:8m ${health:-gray=100}"
 	location_lines='kvroute_affinity $http_x_s;'
 	server_options=${server_options:-max_fails=0}
-	sessions_up "$@"
+	sessions_up --scale 0.1 "$@"
 }
 
 # health N - of the N-th engine.
@@ -117,7 +118,8 @@ failing_engine_is_left_and_comes_back()
 
 slow_engine_is_left_and_comes_back()
 {
-	health_up --scale 0.1
+	health=gray=8
+	health_up --scale 0.3
 	begin_session
 	fault "$home" 'kind=slow&factor=50&seconds=600'
 	turns_until "$home" slow 60
@@ -132,7 +134,8 @@ slow_engine_is_left_and_comes_back()
 # A stream of which only the beginning has come.
 slow_streams_are_seen_before_they_end()
 {
-	health_up --scale 0.1
+	health=gray=8
+	health_up --scale 0.3
 	begin_session
 	hard='kvroute_affinity $http_x_s mode=hard;'
 	location_lines="$hard access_log $work/logs/sessions sessions;"
@@ -158,7 +161,6 @@ nothing_is_gray_by_default()
 {
 	health=' '
 	health_up
-	unset health
 	begin_session
 	is health "$(health "$home")" null
 	fault "$home" 'kind=error&status=503&percent=50&seconds=600'
@@ -177,7 +179,6 @@ in_shadow_mode_nothing_is_gray()
 {
 	health='shadow=least_conn gray=8'
 	health_up
-	unset health
 	faults "$engine_ports" kind=none
 	fault 1 'kind=error&status=503&seconds=600'
 	for i in $(seq 60); do
@@ -191,7 +192,8 @@ in_shadow_mode_nothing_is_gray()
 
 of_slow_engines_none_is_gray()
 {
-	health_up --scale 0.1
+	health=gray=8
+	health_up --scale 0.3
 	begin_session
 	faults "$engine_ports" 'kind=slow&factor=20&seconds=600'
 	talk --requests 60 --chats 12 --think-ms 1 --turns 2 \
@@ -360,7 +362,8 @@ slow_clients_make_no_engine_gray()
 {
 	buffering='on; proxy_buffer_size 4k; proxy_buffers 4 4k;
 	    proxy_busy_buffers_size 8k; proxy_max_temp_file_size 0'
-	health_up --scale 0.1
+	health=gray=8
+	health_up --scale 0.3
 	begin_session
 	location_lines="kvroute_affinity \$http_x_s mode=hard;
 	    limit_rate \$http_x_rate;
@@ -371,7 +374,7 @@ slow_clients_make_no_engine_gray()
 	for i in 1 2 3; do
 		curl -sN -m 300 -o "$work/slow$i" \
 		    "http://127.0.0.1:$port/v1/completions" -H 'X-S: a' \
-		    -H 'X-Rate: 1k' -d '{"model":"m","prompt":"a","stream":true,
+		    -H 'X-Rate: 4k' -d '{"model":"m","prompt":"a","stream":true,
 		    "max_tokens":5000}' &
 		kept_pids="$kept_pids $!"
 	done
@@ -388,7 +391,8 @@ slow_clients_make_no_engine_gray()
 gray_is_the_engine_not_its_place()
 {
 	engines=5
-	health_up --scale 0.1
+	health=gray=8
+	health_up --scale 0.3
 	all=$engine_ports
 	upstream_ports=$(echo "$all" | cut -d ' ' -f 1-4)
 	location_lines="kvroute_affinity \$http_x_s mode=hard;
@@ -427,8 +431,7 @@ gray_is_the_engine_not_its_place()
 a_factor_of_two()
 {
 	health=gray=2
-	health_up --scale 0.1
-	unset health
+	health_up --scale 0.3
 	begin_session
 	fault "$home" 'kind=slow&factor=12&seconds=600'
 	turns_until "$home" slow 100
