@@ -363,7 +363,7 @@ slow_clients_make_no_engine_gray()
 	buffering='on; proxy_buffer_size 4k; proxy_buffers 4 4k;
 	    proxy_busy_buffers_size 8k; proxy_max_temp_file_size 0'
 	health=gray=8
-	health_up --scale 0.3
+	health_up
 	begin_session
 	location_lines="kvroute_affinity \$http_x_s mode=hard;
 	    limit_rate \$http_x_rate;
@@ -374,7 +374,7 @@ slow_clients_make_no_engine_gray()
 	for i in 1 2 3; do
 		curl -sN -m 300 -o "$work/slow$i" \
 		    "http://127.0.0.1:$port/v1/completions" -H 'X-S: a' \
-		    -H 'X-Rate: 4k' -d '{"model":"m","prompt":"a","stream":true,
+		    -H 'X-Rate: 2k' -d '{"model":"m","prompt":"a","stream":true,
 		    "max_tokens":5000}' &
 		kept_pids="$kept_pids $!"
 	done
@@ -392,7 +392,7 @@ gray_is_the_engine_not_its_place()
 {
 	engines=5
 	health=gray=8
-	health_up --scale 0.3
+	health_up
 	all=$engine_ports
 	upstream_ports=$(echo "$all" | cut -d ' ' -f 1-4)
 	location_lines="kvroute_affinity \$http_x_s mode=hard;
