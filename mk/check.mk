@@ -39,7 +39,7 @@ ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
 	strdup mmap
 # And only lib/ makes these system calls through tests/sys.c.
 SYSTEM_CALLS := open fstat stat fcntl fchown fchmod madvise read pread readlink \
-	kill ftruncate posix_fallocate
+	kill ftruncate posix_fallocate getentropy
 TESTED := $(LIB) $(MODULES) $(HTTP) $(WIRE) $(DECODER) $(STREAM) $(TARGETS) \
 	$(TOP_TEXT)
 UNDER_TEST := $(TESTED:%.c=$(BUILD)/under-test/%.o)

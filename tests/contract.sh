@@ -116,7 +116,7 @@ shared_library_imports_little()
 		(malloc|calloc|realloc|reallocarray|free|aligned_alloc|
 		posix_memalign|mmap|munmap|
 		(__)?(mem(cpy|move|set|cmp|chr)|str(len|nlen|cmp|lcpy))(_chk)?|
-		arc4random_buf|__errno_location|
+		getentropy|__errno_location|
 		open|close|unlink|read|pread|readlink|stat|__xstat|fstat|__fxstat|
 		fcntl|fcntl64|ftruncate|posix_fallocate|fchmod|fchown|geteuid|
 		clock_gettime|nanosleep|syscall|kill|getpid|madvise|

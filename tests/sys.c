@@ -100,6 +100,7 @@ ssize_t sys_readlink(const char *path, char *to, size_t bytes);
 int sys_kill(pid_t pid, int number);
 int sys_ftruncate(int fd, off_t bytes);
 int sys_posix_fallocate(int fd, off_t at, off_t bytes);
+int sys_getentropy(void *to, size_t bytes);
 
 int
 sys_open(const char *path, int flags, ...)
@@ -193,4 +194,10 @@ int
 sys_posix_fallocate(int fd, off_t at, off_t bytes)
 {
 	return fails(SYS_FALLOCATE) ? code : posix_fallocate(fd, at, bytes);
+}
+
+int
+sys_getentropy(void *to, size_t bytes)
+{
+	return fails(SYS_GETENTROPY) ? -1 : getentropy(to, bytes);
 }

@@ -7,7 +7,6 @@
 #include "policy_run.h"
 #include "rng.h"
 
-#include <bsd/stdlib.h>
 #include <err.h>
 #include <inttypes.h>
 #include <stdio.h>

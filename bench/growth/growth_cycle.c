@@ -18,7 +18,6 @@
 #include "args.h"
 #include "rng.h"
 
-#include <bsd/stdlib.h>
 #include <err.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 
 #include "args.h"
 
-#include <bsd/stdlib.h>
 #include <err.h>
 #include <stdlib.h>
 #include <string.h>

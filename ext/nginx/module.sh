@@ -43,7 +43,7 @@ prepare()
 	configure=./configure
 	[ -e $configure ] || configure=auto/configure
 	KVROUTE_INCLUDE=$root/include \
-	    KVROUTE_LIBS="$out/libkvroute.a -lbsd" \
+	    KVROUTE_LIBS="$out/libkvroute.a" \
 	    $configure "${NGX_CONF_FLAGS[@]}" \
 	    --with-cc="${CC:-cc}" \
 	    --with-cc-opt="-O2 -g -fstack-protector-strong -Wextra -Wno-missing-field-initializers ${SAN:+-fsanitize=$SAN}" \

@@ -30,7 +30,6 @@
 
 #include <kvroute.h>
 
-#include <bsd/stdlib.h>
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
@@ -40,6 +39,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 enum {
 	WINDOW = 32,          /* XADDs without a reply */
@@ -703,7 +703,8 @@ redis_ask(struct bus *b, const void *bytes, size_t n)
 	uint64_t random;
 
 	redis_ask_end(b);
-	arc4random_buf(&random, sizeof(random));
+	if (getentropy(&random, sizeof(random)) != 0)
+		return false;
 	snprintf(r->reply, sizeof(r->reply), "%.*s:%016" PRIx64,
 	    (int)BUS_NAME_MAX, b->name, random);
 	r->answered = (struct id){ 0, 0 };

@@ -4,7 +4,6 @@
 
 #include "report.h"
 
-#include <bsd/stdlib.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -170,7 +169,10 @@ site_open(struct site *s, const struct site_options *options, char *name)
 	s->path = path == NULL ? name : path + 1;
 	if (path != NULL)
 		*path = '\0';
-	arc4random_buf(&s->origin, sizeof(s->origin));
+	if (getentropy(&s->origin, sizeof(s->origin)) != 0) {
+		site_log(s, "no random number: %s", strerror(errno));
+		return false;
+	}
 	if (!take(s, s->path) || !attach(s))
 		return false;
 	now = kvr_clock_now();

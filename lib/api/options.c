@@ -8,7 +8,7 @@
 #include "journal.h"
 #include "rate.h"
 
-#include <bsd/stdlib.h>
+#include <unistd.h>
 
 enum {
 	BLOCK_TOKENS_MAX = BLOCK_BYTES_MAX / 4,
@@ -105,7 +105,8 @@ options_get(const struct kvr_options *from, struct kvr_options *o)
 	return key_ok(o) ? options_check(o) : KVR_EINVAL;
 }
 
-static void
+/* False if the system gave nothing random for a secret. */
+static bool
 rule_of(const struct kvr_options *o, struct hash_rule *rule)
 {
 	memset(rule, 0, sizeof(*rule));
@@ -115,9 +116,10 @@ rule_of(const struct kvr_options *o, struct hash_rule *rule)
 	rule->eagle = o->eagle;
 	if (o->secret_bytes > 0)
 		hash_rule_key(rule, o->secret, o->secret_bytes);
-	else
-		arc4random_buf(rule->secret, sizeof(rule->secret));
+	else if (getentropy(rule->secret, sizeof(rule->secret)) != 0)
+		return false;
 	hash_rule_seal(rule);
+	return true;
 }
 
 /* Formats memory as a region with fresh random keys, and attaches to it. */
@@ -132,8 +134,8 @@ options_format(const struct kvr_options *o, void *memory, uint64_t bytes,
 	    RATE_FIRST_TOKENS, RATE_FIRST_SECONDS };
 	int error;
 
-	rule_of(o, &rule);
-	arc4random_buf(key, sizeof(key));
+	if (!rule_of(o, &rule) || getentropy(key, sizeof(key)) != 0)
+		return KVR_ESYSTEM;
 	(void)kvr_policy_init(&policy, sizeof(policy));
 	error = region_format(&begin, memory, bytes, kind);
 	return error != KVR_OK ? error : region_attach(memory, bytes, k);

@@ -13,7 +13,6 @@
 
 #include <kvroute.h>
 
-#include <bsd/stdlib.h>
 #include <err.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -21,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum {
 	O_PORT = 256, O_ENGINES, O_RANKS, O_ADDRESS, O_MODEL, O_BLOCK,
@@ -164,7 +164,8 @@ defaults(struct options *o)
 	o->facts.scale = 1;
 	o->facts.headers_early = true;
 	o->facts.responses = 1024;
-	arc4random_buf(&o->facts.ids, sizeof(o->facts.ids));
+	if (getentropy(&o->facts.ids, sizeof(o->facts.ids)) != 0)
+		err(ARGS_FAILED, "getentropy");
 	o->facts.serving.block_tokens = 16;
 	o->facts.serving.sequences = 256;
 	o->facts.serving.prefill_rate = 9000;
