@@ -206,7 +206,9 @@ compile_commands.json: $(BUILD)/gen/flags $(BUILD)/gen/sources ## compilation da
 clean: ## remove all build results
 	rm -rf $(BUILD) compile_commands.json
 
-help: ## list targets
-	@awk -F '## ' '/^[a-z][a-z_.-]*:.*## / { sub(/:.*/, "", $$1); \
-	    printf "  %-22s %s\n", $$1, $$2 }' $(filter-out %.d,$(MAKEFILE_LIST))
+# A target whose comment begins with #- is for other targets or a rare purpose.
+help: ## list targets; ALL=1 also those for rare purposes
+	@awk -F '$(if $(ALL),#[#-] ,## )' '/^[a-z][a-z_.-]*:/ && NF > 1 { \
+	    sub(/:.*/, "", $$1); printf "  %-22s %s\n", $$1, $$2 }' \
+	    $(filter-out %.d,$(MAKEFILE_LIST))
 	@echo 'T=name[,name] selects suites; V=1 shows commands; BUILD=directory.'

@@ -136,10 +136,10 @@ check: deps ## run all tests, T=name[,name] only these; installs dependencies
 export CC CXX PKG_CONFIG
 
 # Also replays of fuzz corpora and the contract.
-check-here: $(BUILD)/check $(WANTED) ## the same without installing dependencies
+check-here: $(BUILD)/check $(WANTED) #- the same without installing dependencies
 	@+MAKE='$(MAKE)' sh mk/check.sh $(BUILD) '$(T)' '$(HARNESSES)'
 
-check-suites: $(BUILD)/check $(call wanted,fuzz,$(REPLAYS)) ## suites and fuzz corpora only
+check-suites: $(BUILD)/check $(call wanted,fuzz,$(REPLAYS)) #- suites and fuzz corpora only
 	@+sh mk/check.sh $(BUILD) \
 	    '$(or $(T),$(SUITES) $(HARNESSES))' '$(HARNESSES)'
 
@@ -178,7 +178,7 @@ FUZZ_OPTIONS := $(patsubst ASAN_%,ASAN_%:quarantine_size_mb=16$\
 fuzz: deps-slow ## run each fuzzer for FUZZ_SECONDS=60; T=fuzz_name only these
 	$(call variant,asan,$(WITH_ASAN) fuzz-here,$(FUZZ_OPTIONS))
 
-fuzz-here: $(FUZZERS) ## used by fuzz in its own build directory
+fuzz-here: $(FUZZERS) #- used by fuzz in its own build directory
 	@sh mk/fuzz.sh $(BUILD) $(FUZZ_SECONDS) \
 	    '$(or $(call split,$(T)),$(HARNESSES))' '$(FUZZ_NUMBERS)'
 
@@ -199,7 +199,7 @@ soak-long: deps ## 12,000 kills, 10^8 operations, stops of 5 s (15 minutes); T= 
 MUTANTS ?= 300
 SEED ?= 1
 JOBS ?= 2
-mutate: deps ## change lib/ in MUTANTS=300 places, one by one: do the suites notice? (hours)
+mutate: deps #- change lib/ in MUTANTS=300 places, one by one: do the suites notice? (hours)
 	@sh mk/mutate.sh $(BUILD) $(MUTANTS) $(SEED) $(JOBS)
 
 check-model: ## verify the model of the seqlock with spin

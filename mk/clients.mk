@@ -8,5 +8,5 @@ check-clients: deps-nginx ## test nginx with the SDKs of OpenAI, Anthropic and V
 	@CC='$(CC)' sh mk/deps.sh clients || :
 	@+$(MAKE) --no-print-directory check-clients-here
 
-check-clients-here: $(BUILD)/kvroute-engine nginx-module-here ## the same without installing dependencies
+check-clients-here: $(BUILD)/kvroute-engine nginx-module-here #- the same without installing dependencies
 	@sh tests/clients/clients.sh $(BUILD)

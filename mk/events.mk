@@ -69,7 +69,7 @@ $(BUILD)/event-cost: $(BUILD)/obj/bench/events/event_cost.o \
 
 .PHONY: no-events deps-events check-events check-events-here bench-event-cost
 
-bench-event-cost: deps-events $(BUILD)/event-cost ## what it costs to know blocks by engines' names: time and memory
+bench-event-cost: deps-events $(BUILD)/event-cost #- what it costs to know blocks by engines' names: time and memory
 	@for blocks in 1 8 32 128; do \
 	    $(BUILD)/event-cost $$blocks $(or $(PAIRS),400000) || exit; done; \
 	for pages in '1 16' '1 64' '16 64'; do \
@@ -78,13 +78,13 @@ bench-event-cost: deps-events $(BUILD)/event-cost ## what it costs to know block
 no-events: ## say that kvroute-events is not built, and why
 	$(call say,SKIP,kvroute-events: it needs msgpack-c$(comma) libzmq and libcurl)
 
-deps-events: ## check for what kvroute-events and its tests need
+deps-events: #- check for what kvroute-events and its tests need
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test events proxy nginx engine
 
 check-events: deps-events ## test kvroute-events on streams of both framings; T=case
 	@+$(MAKE) --no-print-directory check-events-here
 
-check-events-here: $(BUILD)/publisher $(BUILD)/region $(EVENTS_TOOL) $(BUILD)/kvroute-engine $(BUILD)/kvroute-chats $(BUILD)/gateway nginx-module-here ## the same without installing dependencies
+check-events-here: $(BUILD)/publisher $(BUILD)/region $(EVENTS_TOOL) $(BUILD)/kvroute-engine $(BUILD)/kvroute-chats $(BUILD)/gateway nginx-module-here #- the same without installing dependencies
 	@T='$(T)' sh tests/cases.sh events $(BUILD) $(addprefix \
 	    tests/events/check_,$(addsuffix .sh,tokens fleet daemon engines \
 	    events gateway))

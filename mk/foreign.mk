@@ -3,7 +3,7 @@
 
 .PHONY: check-foreign deps-foreign
 
-deps-foreign: ## check for cross compilers and qemu; as root, install them
+deps-foreign: #- check for cross compilers and qemu; as root, install them
 	@sh mk/deps.sh build foreign
 
 FOREIGN_FLAGS = -Iinclude $(call quote,$(LIB_DIRS) tests/model tools/common) \

@@ -58,5 +58,5 @@ uninstall: ## remove what install installed
 	        $(p)))/$(notdir $(p)))
 	$(call each_alias,rm -f)
 
-install-check: all ## compile and run a program against an installed copy
+install-check: all #- compile and run a program against an installed copy
 	@+MAKE='$(MAKE)' sh mk/install-check.sh $(BUILD)

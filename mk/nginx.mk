@@ -9,7 +9,7 @@ CHATS_MODULES := tools/common/args.c tools/common/draw.c \
 
 .PHONY: deps-engine
 
-deps-engine: ## the same for the test engine and its clients
+deps-engine: #- the same for the test engine and its clients
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test engine
 
 $(BUILD)/kvroute-chats: $(call objects,$(CHATS) $(CHATS_MODULES)) $(STATIC) \
@@ -54,18 +54,18 @@ $(BUILD)/check $(BUILD)/coverage/check: \
 check-engine: deps-engine ## test responses, streams, metrics and faults of kvroute-engine
 	@+$(MAKE) --no-print-directory check-engine-here
 
-check-engine-here: $(BUILD)/kvroute-engine ## the same without installing dependencies
+check-engine-here: $(BUILD)/kvroute-engine #- the same without installing dependencies
 	@T='$(T)' sh tests/cases.sh engine $(BUILD) tests/tools/engine.sh
 
 .PHONY: nginx-module nginx-module-here deps-nginx
 
-deps-nginx: ## the same for the nginx module and its tests
+deps-nginx: #- the same for the nginx module and its tests
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build proxy nginx engine
 
 nginx-module: deps-nginx ## build the nginx module; NGINX_SRC=directory if not for Debian's nginx
 	@+$(MAKE) --no-print-directory nginx-module-here
 
-nginx-module-here: $(STATIC) ## the same without installing dependencies
+nginx-module-here: $(STATIC) #- the same without installing dependencies
 	$(call say,NGINX,$(BUILD)/nginx/ngx_http_upstream_kvroute_module.so)
 	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
 
@@ -77,7 +77,7 @@ SMALL := -DNGX_HTTP_KVROUTE_PIECE=1024 -DNGX_HTTP_KVROUTE_SHORT=1024 \
 
 .PHONY: nginx-module-small
 
-nginx-module-small: nginx-module-here ## the same for tests: small limits, and a file that stops the reading of bodies
+nginx-module-small: nginx-module-here #- the same for tests: small limits, and a file that stops the reading of bodies
 	$(call say,NGINX,$(BUILD)/nginx/small/ngx_http_upstream_kvroute_module.so)
 	$(Q)MAKEFLAGS= CC='$(CC)' SAN='$(SAN)' VARIANT=small DEFINES='$(SMALL)' \
 	    bash ext/nginx/module.sh $(BUILD) '$(NGINX_SRC)'
@@ -102,7 +102,7 @@ nginx-install: ## install what nginx-module built, below DESTDIR; NGINX_MODULES=
 	$(INSTALL) -d $(DESTDIR)$(nginx_modules)
 	$(call replace,644,$(NGINX_MODULE),$(DESTDIR)$(nginx_modules))
 
-nginx-uninstall: ## remove what nginx-install installed
+nginx-uninstall: #- remove what nginx-install installed
 	rm -f $(DESTDIR)$(nginx_modules)/$(notdir $(NGINX_MODULE))
 
 .PHONY: demo-nginx demo-nginx-here
@@ -112,7 +112,7 @@ NGINX_TOOLS := $(BUILD)/kvroute-chats $(BUILD)/kvroute-engine
 demo-nginx: deps-nginx ## agents by least_conn, by hash and by kvroute in nginx (two minutes)
 	@+$(MAKE) --no-print-directory demo-nginx-here
 
-demo-nginx-here: $(NGINX_TOOLS) nginx-module-here ## the same without installing dependencies
+demo-nginx-here: $(NGINX_TOOLS) nginx-module-here #- the same without installing dependencies
 	@sh ext/nginx/demo.sh $(BUILD)
 
 .PHONY: demo-sync demo-sync-here
@@ -120,7 +120,7 @@ demo-nginx-here: $(NGINX_TOOLS) nginx-module-here ## the same without installing
 demo-sync: deps-nginx deps-sync ## agents by two nginx, each alone and with kvroute-sync between them
 	@+$(MAKE) --no-print-directory demo-sync-here
 
-demo-sync-here: $(NGINX_TOOLS) $(SYNC_IF_POSSIBLE) nginx-module-here ## the same without installing dependencies
+demo-sync-here: $(NGINX_TOOLS) $(SYNC_IF_POSSIBLE) nginx-module-here #- the same without installing dependencies
 	@sh ext/nginx/demo_sync.sh $(BUILD)
 
 # The cost of reading a body, compared with hashing its text and with YAJL.
@@ -154,18 +154,18 @@ $(BUILD)/hold $(BUILD)/catch: $(BUILD)/%: \
 check-nginx: deps-nginx ## test the module, also with faults; CHECK_NGINX=quick, T=case, VALGRIND=1, NGINX_BIN=
 	@+$(MAKE) --no-print-directory check-nginx-here
 
-check-nginx-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) nginx-module-here nginx-module-small ## the same without installing dependencies
+check-nginx-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) nginx-module-here nginx-module-small #- the same without installing dependencies
 	@T='$(T)' sh tests/nginx/check.sh $(BUILD)
 
 .PHONY: nginx-newer check-nginx-newer check-nginx-newer-here
 
-nginx-newer: ## fetch a newer nginx and its headers into build/nginx-newer; NGINX_SUITE=sid
+nginx-newer: #- fetch a newer nginx and its headers into build/nginx-newer; NGINX_SUITE=sid
 	@sh mk/nginx_newer.sh $(BUILD)
 
 check-nginx-newer: deps-nginx ## test the module on a newer nginx, some cases; skipped if it cannot be fetched; T=, CHECK_NGINX=quick
 	@+$(MAKE) --no-print-directory check-nginx-newer-here
 
-check-nginx-newer-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) $(STATIC) ## the same without installing dependencies
+check-nginx-newer-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUILD)/hold $(BUILD)/catch $(SYNC_IF_POSSIBLE) $(STATIC) #- the same without installing dependencies
 	@CC='$(CC)' SMALL='$(SMALL)' T='$(T)' sh tests/nginx/check_newer.sh $(BUILD)
 
 .PHONY: bench-nginx bench-nginx-here
@@ -173,7 +173,7 @@ check-nginx-newer-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUI
 bench-nginx: deps-nginx ## measure gain and cost in nginx (20 minutes); BENCH="hits cpu", BENCH_REQUESTS=, ROUNDS=
 	@+$(MAKE) --no-print-directory bench-nginx-here
 
-bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor $(BUILD)/turns.so nginx-module-here ## the same without installing dependencies
+bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor $(BUILD)/turns.so nginx-module-here #- the same without installing dependencies
 	$(Q)MAKEFLAGS= CC='$(CC)' bash ext/nginx/module.sh $(BUILD) \
 	    '$(NGINX_SRC)' bench/nginx/module
 	@sh bench/nginx/bench.sh $(BUILD)

@@ -24,5 +24,5 @@ $(PROBE_TOOL): $(call objects,$(PROBE) $(PROBE_MODULES)) $(STATIC) \
 check-probe: deps-engine ## test kvroute-probe on engines of each dialect; T=case
 	@+$(MAKE) --no-print-directory check-probe-here
 
-check-probe-here: $(PROBE_TOOL) $(BUILD)/kvroute-engine ## the same without installing dependencies
+check-probe-here: $(PROBE_TOOL) $(BUILD)/kvroute-engine #- the same without installing dependencies
 	@T='$(T)' sh tests/cases.sh probe $(BUILD) tests/tools/probe.sh

@@ -18,16 +18,16 @@ PLOTS ?= $(BUILD)/growth
 deps: ## check for dependencies; as root on Debian, install what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test
 
-deps-page: ## the same for the browser test of HTML pages
+deps-page: #- the same for the browser test of HTML pages
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test page
 
-deps-slow: ## the same for check-asan, check-tsan, check-valgrind, fuzz
+deps-slow: #- the same for check-asan, check-tsan, check-valgrind, fuzz
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test slow
 
-deps-coverage: ## the same for coverage
+deps-coverage: #- the same for coverage
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test coverage
 
-deps-plot: ## the same for growth
+deps-plot: #- the same for growth
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build plot
 
 demo: deps ## replay the sample trace on 8 workers, compared with round robin
@@ -37,7 +37,7 @@ $(SAMPLE): $(BUILD)/kvroute-tracegen
 	$(call say,GEN,$@)
 	$(Q)$< --seed 1 > $@
 
-demo-here: $(BUILD)/kvroute-replay $(SAMPLE) ## the same without installing dependencies
+demo-here: $(BUILD)/kvroute-replay $(SAMPLE) #- the same without installing dependencies
 	@$< --workers 8 --policy dynamo --policy round-robin $(SAMPLE)
 	@echo; echo 'On modelled engines with small caches:'; echo
 	@$< --simulate -q --capacity 100000 --policy round-robin \
@@ -48,15 +48,15 @@ demo-here: $(BUILD)/kvroute-replay $(SAMPLE) ## the same without installing depe
 bench: deps ## measure the cost of each step on the sample trace and that of ../shared, and the longest calls
 	@+$(MAKE) --no-print-directory bench-here
 
-bench-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same without installing dependencies
+bench-here: $(BUILD)/kvroute-bench $(SAMPLE) #- the same without installing dependencies
 	@for trace in $(SAMPLE) $(REAL_TRACE); do \
 	    echo; echo "$${trace##*/}"; $< $$trace || exit 1; done
 	@echo; $< --calls 100000 --workers 4096
 
-bench-retain: deps ## compare the cost of retention by TTL, capacity and feedback
+bench-retain: deps #- compare the cost of retention by TTL, capacity and feedback
 	@+$(MAKE) --no-print-directory bench-retain-here
 
-bench-retain-here: $(BUILD)/kvroute-bench $(SAMPLE) ## the same without installing dependencies
+bench-retain-here: $(BUILD)/kvroute-bench $(SAMPLE) #- the same without installing dependencies
 	@$< --retain all $(or $(REAL_TRACE),$(SAMPLE))
 
 bench-routing: deps ## compare policies on modelled engines, in all scenarios (up to an hour)
@@ -67,7 +67,7 @@ bench-routing: deps ## compare policies on modelled engines, in all scenarios (u
 # without the rest;
 # SEEDS and POLICIES, too, choose a part. Results in $(BUILD)/routing/scenarios
 # are kept and not measured again; remove them after a change.
-bench-routing-here: $(TRACE_TOOLS) ## the same without installing dependencies
+bench-routing-here: $(TRACE_TOOLS) #- the same without installing dependencies
 	@missed=0; \
 	[ -n '$(SCENARIOS)' ] || ROUTING='$(ROUTING)' \
 	    sh bench/routing/routing.sh $< '$(REAL_TRACE)' $(BUILD)/routing || \
@@ -85,28 +85,28 @@ bench-routing-quick: $(TRACE_TOOLS) ## a few scenarios of each family with one s
 	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/quick quick
 
 # SEED=2 are other loads.
-bench-routing-search: $(TRACE_TOOLS) ## search at random for loads that are routed badly; MINUTES=10
+bench-routing-search: $(TRACE_TOOLS) #- search at random for loads that are routed badly; MINUTES=10
 	@MINUTES='$(MINUTES)' SEED='$(SEED)' sh bench/routing/search.sh \
 	    $(TRACE_TOOLS) $(BUILD)/routing/search
 
 # SEEDS="1 2 3", RUNS="4-*" choose a part. Results in $(BUILD)/routing/replicas
 # are kept and not measured again; remove them after a change.
-bench-replicas: $(TRACE_TOOLS) ## several routers in front of the same engines (half an hour)
+bench-replicas: $(TRACE_TOOLS) #- several routers in front of the same engines (half an hour)
 	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/replicas.sh $< \
 	    ../shared/traces $(BUILD)/routing/replicas
 
-bench-events: $(TRACE_TOOLS) ## what events of engines are worth (ten minutes)
+bench-events: $(TRACE_TOOLS) #- what events of engines are worth (ten minutes)
 	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/events.sh $< \
 	    ../shared/traces $(BUILD)/routing/events
 
-bench-windows: $(TRACE_TOOLS) ## routing that knows of sliding windows (half an hour)
+bench-windows: $(TRACE_TOOLS) #- routing that knows of sliding windows (half an hour)
 	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/windows.sh $< \
 	    ../shared/traces $(BUILD)/routing/windows
 
-growth: deps-plot ## write tables and plots of how costs grow; PLOTS=directory for plots
+growth: deps-plot #- write tables and plots of how costs grow; PLOTS=directory for plots
 	@+$(MAKE) --no-print-directory growth-here
 
-growth-here: $(BUILD)/kvroute-bench ## the same without installing dependencies
+growth-here: $(BUILD)/kvroute-bench #- the same without installing dependencies
 	@mkdir -p $(BUILD)/growth
 	@for curve in $(CURVES); do \
 	    $< --growth $$curve > $(BUILD)/growth/$$curve.tsv || exit 1; done

@@ -38,10 +38,10 @@ $(BUILD)/late-start: $(BUILD)/obj/bench/sync/late_start.o $(STATIC)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
 .PHONY: bench-late-start bench-late-start-here
-bench-late-start: deps-sync ## how soon a router knows what others do when it begins; BLOCKS=1000000
+bench-late-start: deps-sync #- how soon a router knows what others do when it begins; BLOCKS=1000000
 	@+$(MAKE) --no-print-directory bench-late-start-here
 
-bench-late-start-here: $(BUILD)/late-start $(BUILD)/kvroute-sync ## the same without installing dependencies
+bench-late-start-here: $(BUILD)/late-start $(BUILD)/kvroute-sync #- the same without installing dependencies
 	@BLOCKS='$(BLOCKS)' sh bench/sync/late_start.sh $(BUILD)
 
 $(BUILD)/traffic: $(BUILD)/obj/bench/sync/traffic.o $(call objects,$(MODULES)) \
@@ -52,7 +52,7 @@ $(BUILD)/traffic: $(BUILD)/obj/bench/sync/traffic.o $(call objects,$(MODULES)) \
 
 .PHONY: deps-sync check-sync check-sync-here soak-sync bench-sync
 
-deps-sync: ## the same for what replicas exchange and its tests
+deps-sync: #- the same for what replicas exchange and its tests
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test sync
 
 check-sync: deps-sync ## test replicas and their buses on real servers and networks; T=case
@@ -61,12 +61,12 @@ check-sync: deps-sync ## test replicas and their buses on real servers and netwo
 # What check_net.sh needs.
 NET := $(addprefix $(BUILD)/,star forge router drive kvroute-sync)
 
-check-sync-here: $(BUILD)/check-bus $(BUILD)/relay $(NET) ## the same without installing dependencies
+check-sync-here: $(BUILD)/check-bus $(BUILD)/relay $(NET) #- the same without installing dependencies
 	@T='$(T)' sh tests/cases.sh sync $(BUILD) \
 	    $(addprefix tests/sync/check_,bus.sh sync.sh net.sh)
 
 KILLS ?= 200
-soak-sync: $(NET) ## replicas, daemons and buses die and stop at KILLS=200 random points; SEED=1
+soak-sync: $(NET) #- replicas, daemons and buses die and stop at KILLS=200 random points; SEED=1
 	@T='$(or $(T),deaths_at_random_points)' KILLS='$(KILLS)' \
 	    SEED='$(SEED)' LIMIT=0 \
 	    sh tests/cases.sh sync $(BUILD) tests/sync/check_net.sh
@@ -77,7 +77,7 @@ $(BUILD)/sync-cost: $(BUILD)/obj/bench/sync/cost.o $(call objects,$(WIRE) \
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LIB_LIBS) $(LDLIBS)
 
-bench-sync: $(addprefix $(BUILD)/,sync-cost sync-flow traffic star late-start kvroute-sync) ## measure replicas: cost, throughput, latency, hits (five minutes); PARTS=hits SEED=1
+bench-sync: $(addprefix $(BUILD)/,sync-cost sync-flow traffic star late-start kvroute-sync) #- measure replicas: cost, throughput, latency, hits (five minutes); PARTS=hits SEED=1
 	@PARTS='$(PARTS)' SEED='$(SEED)' ARMS='$(ARMS)' BLOCKS='$(BLOCKS)' sh bench/sync/sync.sh $(BUILD) \
 	    ../shared/traces
 

@@ -304,7 +304,7 @@ readme_opens_with_try()
 # Targets in code: between backticks, or in indented lines.
 documents_name_targets_that_exist()
 {
-	"$MAKE" -s help > "$scratch/help"
+	"$MAKE" -s ALL=1 help > "$scratch/help"
 	{
 		grep -ohE '`make [a-z][a-z_.-]*' README.md CONTRIBUTING.md
 		grep -ohE '^    make [a-z][a-z_.-]*' README.md CONTRIBUTING.md
@@ -370,7 +370,7 @@ readme_has_measured_figures()
 
 help_lists_every_target()
 {
-	"$MAKE" -s help > "$scratch/help"
+	"$MAKE" -s ALL=1 help > "$scratch/help"
 	sed -e ':a' -e '/\\$/{N;s/\\\n//;ba' -e '}' Makefile mk/*.mk |
 	    sed -n 's/^\.PHONY: //p' | tr -s ' \t' '\n' |
 	    grep -vx FORCE | while read -r target; do
@@ -378,12 +378,21 @@ help_lists_every_target()
 	done
 }
 
+# What a reader can take in: the rest is behind ALL=1.
+help_is_short()
+{
+	"$MAKE" -s help > "$scratch/help"
+	lines=$(grep -c '^  [a-z]' "$scratch/help")
+	[ "$lines" -ge 20 ] && [ "$lines" -le 40 ] ||
+	    echo "make help shows $lines targets"
+}
+
 # Also what stands behind a colon in them.
 help_shows_descriptions_whole()
 {
-	sed -n 's/^[a-z][a-z_.-]*:.*## //p' Makefile mk/*.mk \
+	sed -n 's/^[a-z][a-z_.-]*:.*#[#-] //p' Makefile mk/*.mk \
 	    > "$scratch/described"
-	"${MAKE:-make}" -s BUILD="$build" help > "$scratch/help"
+	"${MAKE:-make}" -s BUILD="$build" ALL=1 help > "$scratch/help"
 	while read -r description; do
 		grep -qF -- " $description" "$scratch/help" ||
 		    echo "not in make help: $description"
