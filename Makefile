@@ -16,7 +16,6 @@ BUILD ?= build
 CFLAGS ?= -O2 -g
 CXX ?= c++
 PKG_CONFIG ?= pkg-config
-OBJCOPY ?= objcopy
 
 prefix ?= /usr/local
 bindir ?= $(prefix)/bin
@@ -36,12 +35,48 @@ SONAME := libkvroute.so.$(firstword $(subst ., ,$(VERSION)))
 WARNINGS := -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow \
 	-Wcast-qual -Wstrict-prototypes -Wvla $(if $(WERROR),-Werror)
 # These follow CFLAGS: decisions must be the same on every platform, names must
-# not leak, and ld -r creates the single object of the static library.
+# not leak, and -r creates the single object of the static library.
 NEEDED := -std=c11 -ffp-contract=off -fvisibility=hidden -fPIC -fno-lto \
 	-fno-semantic-interposition -pthread
 # Sanitizers, e.g. SAN=address,undefined.
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer)
+
+# ------------------------------------------------------------ what CC finds
+
+# CC alone chooses the target: the tools beside it are those that it uses.
+beside_cc = $(shell $(CC) -print-prog-name=$(1) 2> /dev/null)
+ifeq ($(origin AR),default)
+AR := $(call beside_cc,ar)
+endif
+OBJCOPY := $(or $(OBJCOPY),$(call beside_cc,objcopy))
+STRIP ?= $(call beside_cc,strip)
+
+# Headers of xxHash, uthash and the kernel are the same for every C library. A
+# compiler with a folder of its own for headers, as musl-gcc, misses them.
+SHARED_HEADERS := $(shell $(CC) $(CPPFLAGS) -E -include xxhash.h -x c \
+	/dev/null > /dev/null 2>&1 || echo -idirafter /usr/include \
+	-idirafter /usr/include/$$($(CC) -print-multiarch 2> /dev/null))
+
+# One attempt to link all libraries that any program needs names those that are
+# not there for this target.
+ABSENT := $(shell LC_ALL=C $(CC) $(LDFLAGS) -shared -nostdlib -o /dev/null \
+	-x c /dev/null -lbsd -ljson-c -lcurl -lyajl -lncurses -lhiredis \
+	-lnats -lmsgpackc -lmsgpack-c -lzmq 2>&1 | \
+	sed -n 's/.*\(cannot find\|find library\) -l\([a-z-]*\).*/\2/p')
+# Whether all of these are.
+found = $(if $(filter $(ABSENT),$(1)),,yes)
+# PROGRAMS, libraries: these programs where the libraries are; else `all` names
+# them.
+with = $(if $(call found,$(2)),$(1),$(eval LEFT_OUT += $(foreach \
+	p,$(notdir $(1)),$(p):$(subst $(space),+,$(filter $(ABSENT),$(2))))))
+empty :=
+space := $(empty) $(empty)
+comma := ,
+define newline
+
+
+endef
 
 # -------------------------------------------------------------- directories
 
@@ -69,6 +104,7 @@ $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
 	ext/events \
 	$(BUILD)/gen))
 SEES_tests/foreign := tools/common
+SEES_tests/foreign/libc := $(LIB_DIRS)
 SEES_tests/nginx := $(LIB_DIRS)
 SEES_tools := $(TOOL_DIRS)
 SEES_tools/engine := tools/engine tools/common tools/simulate
@@ -84,12 +120,12 @@ SEES_ext/sync := ext/sync
 SEES_ext/events := ext/events ext/sync
 includes = -Iinclude $(call quote,$(SEES_$(patsubst %/,%,$(dir $(1)))))
 
-compile_with = $(CC) $(1) -D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L \
+compile_with = $(CC) $(1) $(SHARED_HEADERS) -D_DEFAULT_SOURCE \
+	-D_POSIX_C_SOURCE=200809L \
 	$(CPPFLAGS) $(WARNINGS) $(CFLAGS) $(NEEDED) $(SANITIZE)
 compile = $(call compile_with,$(call includes,$(1)))
 link = $(CC) $(CFLAGS) -pthread $(SANITIZE) $(LDFLAGS)
 
-LIB_LIBS := -lbsd
 TOOL_LIBS := -ljson-c -lbsd -lm
 HTTP_LIBS := -lyajl
 
@@ -110,6 +146,7 @@ BENCH_SOURCES := $(call files_of,bench $(BENCH_DIRS))
 BENCH_TOOL := $(BUILD)/kvroute-bench
 TRACE_TOOLS := $(BUILD)/kvroute-replay $(BUILD)/kvroute-tracegen
 TOOLS := $(TRACE_TOOLS) $(BENCH_TOOL)
+TOOLS_IF_POSSIBLE := $(call with,$(TOOLS),json-c bsd)
 # The gateway needs what kvroute-engine does; see mk/events.mk.
 EXAMPLES := $(patsubst %.c,$(BUILD)/%,$(filter-out examples/gateway.c,\
 	$(call files_of,examples)))
@@ -120,8 +157,17 @@ PC := $(BUILD)/kvroute.pc
 
 # ------------------------------------------------------------------ building
 
-.PHONY: all clean help FORCE
-all: $(STATIC) $(SHARED) $(PC) $(TOOLS) $(EXAMPLES) ## build the library, tools and examples
+.PHONY: all left-out wide clean help FORCE
+all: $(STATIC) $(SHARED) $(PC) $(TOOLS_IF_POSSIBLE) $(EXAMPLES) left-out ## build the library, tools and examples
+
+left-out: | wide #- name the programs that are not built, and why
+	$(foreach p,$(LEFT_OUT),$(call say,SKIP,$(subst :,: $(CC) finds no \
+	    lib,$(subst +,$(comma) lib,$(p))))$(newline))
+
+wide: #- stop where a pointer has not 64 bits
+	@! $(CC) $(CPPFLAGS) $(CFLAGS) -dM -E -x c /dev/null | \
+	    grep '__SIZEOF_POINTER__ 4' > /dev/null || { echo 'kvroute needs' \
+	    'a target of 64 bits, and that of $(CC) has 32' >&2; exit 1; }
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/gen/flags
 	$(call say,CC,$<)
@@ -134,14 +180,14 @@ $(BUILD)/gen/flags: TEXT = $(call compile_with) $(foreach \
 	v,$(sort $(filter SEES_%,$(.VARIABLES))),$v:$($v))
 $(BUILD)/gen/sources: TEXT = $(LIB) $(MODULES) $(HTTP) $(WIRE) $(DECODER) \
 	$(STREAM) $(EVENTS) $(BENCH_SOURCES) $(TESTS) $(HELPERS)
-$(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE
+$(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE | wide
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
 
 # One object in which hidden names are local, so that they cannot collide.
 $(BUILD)/kvroute.o: $(call objects,$(LIB)) $(BUILD)/gen/sources
 	$(call say,LD,$@)
-	$(Q)$(LD) -r -o $@ $(filter %.o,$^)
+	$(Q)$(CC) -r -nostdlib -o $@ $(filter %.o,$^)
 	$(Q)$(OBJCOPY) --localize-hidden $@
 
 $(STATIC): $(BUILD)/kvroute.o
@@ -154,8 +200,7 @@ $(SHARED): $(call objects,$(LIB)) lib/kvroute.map $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -shared -Wl,-soname,$(SONAME) \
 	    -Wl,--version-script=lib/kvroute.map -Wl,--as-needed -Wl,-z,now \
-	    $(if $(SAN),,-Wl,-z,defs) -o $@.new $(filter %.o,$^) $(LIB_LIBS) \
-	    $(LDLIBS)
+	    $(if $(SAN),,-Wl,-z,defs) -o $@.new $(filter %.o,$^) $(LDLIBS)
 	$(Q)mv -f $@.new $@
 	$(Q)ln -sf $(@F) $(BUILD)/$(SONAME)
 	$(Q)ln -sf $(SONAME) $(BUILD)/libkvroute.so
@@ -176,13 +221,12 @@ $(BENCH_TOOL): $(call objects,$(BENCH_SOURCES))
 $(TRACE_TOOLS): $(BUILD)/%: $(BUILD)/obj/tools/%.o
 $(TOOLS): $(call objects,$(MODULES)) $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(TOOL_LIBS) $(LIB_LIBS) \
-	    $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(TOOL_LIBS) $(LDLIBS)
 
 $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(link) -o $@ $< $(STATIC) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $< $(STATIC) $(LDLIBS)
 
 include mk/probe.mk mk/top.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk mk/run.mk \
 	mk/nginx.mk mk/llama.mk mk/clients.mk mk/coverage.mk

@@ -23,8 +23,6 @@ FUZZ_SECONDS ?= 60
 THREAD_SUITES := $(patsubst test_%.c,%,$(notdir $(shell \
 	grep -l pthread_create /dev/null $(TESTS))))
 
-empty :=
-comma := ,
 split = $(subst $(comma), ,$(1))
 # $(2) if $(T) is empty or contains $(1).
 wanted = $(if $(T),$(if $(findstring $(1),$(T)),$(2)),$(2))
@@ -32,7 +30,7 @@ WANTED = $(call wanted,contract,all) $(call wanted,fuzz,$(REPLAYS))
 
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || echo -lcheck)
 SUITE_LIBS = $(CHECK_LIBS) $(TOOL_LIBS) $(HTTP_LIBS) $(MSGPACK_LIBS) \
-	$(LIB_LIBS) $(LDLIBS)
+	$(LDLIBS)
 
 # Only the code under test allocates through tests/alloc.c.
 ALLOCATORS := malloc calloc realloc reallocarray aligned_alloc posix_memalign \
@@ -97,7 +95,7 @@ $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,fuzz/replay_corpus.c $(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(fuzzed) $(TOOL_LIBS) $(HTTP_LIBS) \
-	    $(MSGPACK_LIBS) $(LIB_LIBS) $(LDLIBS)
+	    $(MSGPACK_LIBS) $(LDLIBS)
 
 # These harnesses turn bytes into small numbers. What libFuzzer learns of values
 # that are compared cannot help it there, and took three quarters of the time.
@@ -124,7 +122,7 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,$(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -fsanitize=fuzzer -o $@ $(fuzzed) $(TOOL_LIBS) \
-	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LIB_LIBS) $(LDLIBS)
+	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
 	check-valgrind check-model check-all mutate fuzz fuzz-here lint soak \
@@ -192,7 +190,7 @@ soak: deps ## run random suites with new seeds, for MINUTES=10; T= as in check
 	@sh mk/soak.sh $(BUILD) $(MINUTES) '$(or $(call split,$(T)),\
 	    $(RANDOM_SUITES))'
 
-soak-long: deps ## 12,000 kills, 10^8 operations, stops of 5 s (15 minutes); T= as in check
+soak-long: deps #- 12,000 kills, 10^8 operations, stops of 5 s (15 minutes); T= as in check
 	@+$(MAKE) --no-print-directory $(BUILD)/check
 	@sh mk/soak_long.sh $(BUILD) '$(call split,$(T))'
 

@@ -3,9 +3,9 @@
 # kvroute-events, which needs libzmq and libcurl too. Where these are, it is built, tested
 # and installed with the rest.
 
-MSGPACK := $(firstword $(foreach p,msgpack msgpack-c,$(if $(shell \
-	$(PKG_CONFIG) --exists $p 2>/dev/null && echo yes),$p)))
-MSGPACK_LIBS := $(if $(MSGPACK),$(shell $(PKG_CONFIG) --libs $(MSGPACK)))
+# Its name depends on its version.
+MSGPACK := $(firstword $(filter-out $(ABSENT),msgpackc msgpack-c))
+MSGPACK_LIBS := $(MSGPACK:%=-l%)
 DECODER := $(if $(MSGPACK),$(addprefix ext/events/,batch.c build.c decode.c \
 	drop.c dynamo.c engine.c event_name.c object.c pack.c partial.c \
 	print.c trtllm.c))
@@ -23,41 +23,38 @@ EVENTS_PROGRAMS := tests/events/publisher.c tests/events/region.c
 
 # Where cnats is, Dynamo's plane is read over NATS, too.
 EVENTS_NATS := $(filter ext/sync/bus_nats.c,$(BUS))
-EVENTS_NATS_LIBS = $(if $(EVENTS_NATS),$(shell $(PKG_CONFIG) --libs libnats))
+EVENTS_NATS_LIBS := $(if $(EVENTS_NATS),-lnats)
 EVENTS := $(addprefix ext/events/,attach.c conf.c discover.c feed.c \
 	follow.c http.c hub.c kvroute-events.c login.c plane.c pull.c reader.c \
 	record.c say.c serve.c sources.c target.c tell.c) \
 	$(addprefix ext/sync/,status_socket.c bus.c bus_queue.c bus_url.c) \
 	$(EVENTS_NATS)
 EVENTS_TOOL := $(BUILD)/kvroute-events
-ZMQ := $(if $(MSGPACK),$(shell $(PKG_CONFIG) --exists libzmq libcurl \
-	2>/dev/null && \
-	echo libzmq))
-ZMQ_LIBS = $(shell $(PKG_CONFIG) --libs libzmq 2>/dev/null || echo -lzmq)
-EVENTS_IF_POSSIBLE := $(if $(ZMQ),$(EVENTS_TOOL))
+EVENTS_IF_POSSIBLE := $(call with,$(EVENTS_TOOL),bsd json-c curl zmq \
+	$(or $(MSGPACK),msgpackc))
 
-all: $(or $(EVENTS_IF_POSSIBLE),no-events)
+all: $(EVENTS_IF_POSSIBLE)
 
 $(EVENTS_TOOL): $(call objects,$(EVENTS) $(DECODER) $(STREAM)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(MSGPACK_LIBS) \
-	    $(ZMQ_LIBS) $(EVENTS_NATS_LIBS) $(CURL_LIBS) -ljson-c $(LIB_LIBS) $(LDLIBS)
+	    -lzmq $(EVENTS_NATS_LIBS) -lcurl -ljson-c -lbsd $(LDLIBS)
 
 # An engine's part in the tests of the tool.
 $(BUILD)/publisher: $(BUILD)/obj/tests/events/publisher.o
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $^ $(ZMQ_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $^ -lzmq $(LDLIBS)
 
 # A router's.
 $(BUILD)/region: $(BUILD)/obj/tests/events/region.o $(STATIC)
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $^ $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $^ $(LDLIBS)
 
 # The example whose requests are token ids.
 $(BUILD)/gateway: $(BUILD)/obj/examples/gateway.o $(STATIC)
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $^ $(EVENT_LIBS) -ljson-c $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $^ -levent -ljson-c $(LDLIBS)
 
 $(BUILD)/event-cost: $(BUILD)/obj/bench/events/event_cost.o \
     $(call objects,ext/events/target.c $(addprefix tools/engine/,event_pack.c \
@@ -65,18 +62,15 @@ $(BUILD)/event-cost: $(BUILD)/obj/bench/events/event_cost.o \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(MSGPACK_LIBS) -ljson-c \
-	    $(LIB_LIBS) $(LDLIBS)
+	    $(LDLIBS)
 
-.PHONY: no-events deps-events check-events check-events-here bench-event-cost
+.PHONY: deps-events check-events check-events-here bench-event-cost
 
 bench-event-cost: deps-events $(BUILD)/event-cost #- what it costs to know blocks by engines' names: time and memory
 	@for blocks in 1 8 32 128; do \
 	    $(BUILD)/event-cost $$blocks $(or $(PAIRS),400000) || exit; done; \
 	for pages in '1 16' '1 64' '16 64'; do \
 	    $(BUILD)/event-cost 8 $(or $(PAIRS),400000) $$pages || exit; done
-
-no-events: ## say that kvroute-events is not built, and why
-	$(call say,SKIP,kvroute-events: it needs msgpack-c$(comma) libzmq and libcurl)
 
 deps-events: #- check for what kvroute-events and its tests need
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test events proxy nginx engine

@@ -6,8 +6,12 @@
 deps-foreign: #- check for cross compilers and qemu; as root, install them
 	@sh mk/deps.sh build foreign
 
-FOREIGN_FLAGS = -Iinclude $(call quote,$(LIB_DIRS) tests/model tools/common) \
-	-D_DEFAULT_SOURCE -D_POSIX_C_SOURCE=200809L $(WARNINGS) $(NEEDED)
+check-foreign: deps-foreign ## compare decisions of gcc, clang, aarch64 and s390x; install for other targets; have glibc and musl share a region
+	@+MAKE='$(MAKE)' sh mk/foreign.sh $(BUILD)
 
-check-foreign: deps-foreign ## compare decisions of gcc, clang, aarch64 and s390x builds; have glibc and musl share a region
-	@FLAGS='$(FOREIGN_FLAGS)' sh mk/foreign.sh $(BUILD)
+# Each with its own compiler, by mk/foreign.sh.
+$(BUILD)/results: $(call objects,$(FOREIGN) tools/common/rng.c) $(STATIC)
+$(BUILD)/peers: $(call objects,tests/foreign/libc/peers.c $(LIB))
+$(BUILD)/results $(BUILD)/peers: $(BUILD)/gen/sources
+	$(call say,LINK,$@)
+	$(Q)$(link) -o $@ $(filter %.o %.a,$^) $(LDLIBS)

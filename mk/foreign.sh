@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# foreign.sh build - compares results across platforms. Builds tests/foreign
-# with two compilers, with and without optimization, and for other CPUs under
-# qemu. All outputs must be identical. $FLAGS are the library's compiler flags.
+# foreign.sh build - builds with other compilers and for other CPUs and C
+# libraries, by nothing but CC. All must decide alike, installed copies must
+# work, and a process of glibc and one of musl share a region: both write, and
+# each outlives the other's death with the lock.
 set -u
 
 scratch=$1/foreign
@@ -26,31 +27,21 @@ report()
 	fi
 }
 
-# Cross builds use their own headers and libraries, except for headers that are
-# the same on all platforms: xxhash and libbsd. The one function needed of
-# libbsd is also in their C library.
+# build NAME TARGET VARIABLE=value ...
 build()
 {
-	machine=$1
-	shift
-	case $machine in
-	here) libraries=-lbsd ;;
-	*) libraries='-idirafter /usr/include -static' ;;
-	esac
-	# shellcheck disable=SC2086
-	"$@" $FLAGS -o "$scratch/$name" tests/foreign/*.c tools/common/rng.c \
-	    lib/*/*.c $libraries > "$scratch/log" 2>&1
+	into=$scratch/$1
+	target=$2
+	shift 2
+	"$MAKE" -s BUILD="$into" "$@" "$into/$target" \
+	    > "$scratch/log" 2>&1
 }
 
-run()
+# A command that runs programs of this machine, or nothing.
+under()
 {
-	case $1 in
-	here) under= ;;
-	*) under=$(command -v "qemu-$1" || command -v "qemu-$1-static") ;;
-	esac
-	# shellcheck disable=SC2086
-	$under "$scratch/$name" ${vectors:+"$vectors"} \
-	    > "$scratch/$name.out" 2> "$scratch/log"
+	[ "$1" = here ] || command -v "qemu-$1" ||
+	    command -v "qemu-$1-static"
 }
 
 # Compares with the first variant; logs the lines that differ.
@@ -63,13 +54,17 @@ equal()
 	return 1
 }
 
-# variant name machine compiler flag ...
+# variant NAME MACHINE VARIABLE=value ...
 variant()
 {
 	name=$1 machine=$2
 	shift 2
-	build "$machine" "$@" || { report 1 "$name does not build"; return; }
-	run "$machine" || { report 1 "$name fails"; return; }
+	build "$name" results "$@" ||
+	    { report 1 "$name does not build"; return; }
+	# shellcheck disable=SC2046
+	$(under "$machine") "$scratch/$name/results" ${vectors:+"$vectors"} \
+	    > "$scratch/$name.out" 2> "$scratch/log" ||
+	    { report 1 "$name fails"; return; }
 	hashes=$(cat "$scratch/log")
 	if [ -z "$first" ]; then
 		first=$name
@@ -81,16 +76,66 @@ variant()
 	[ -z "$vectors" ] || report 0 "$name: $hashes"
 }
 
-variant gcc-O2 here gcc -O2
-variant gcc-O0 here gcc -O0
-variant gcc-O3-native here gcc -O3 -march=native
-variant clang-O2 here clang -O2
-variant clang-O0 here clang -O0
-variant aarch64 aarch64 aarch64-linux-gnu-gcc -O2
-variant s390x s390x s390x-linux-gnu-gcc -O2
-if [ -z "$vectors" ]; then
-	echo "  foreign        no vectors/dynamo-hash.tsv: skipped"
+# installs NAME UNDER VARIABLE=value ... - the library, and what else can be
+# built; a program is linked to it, and runs.
+installs()
+{
+	name=$1
+	shift
+	CXX='' KVR_UNDER=$1 "$MAKE" -s BUILD="$scratch/$name" CC="$name" \
+	    install-check > "$scratch/log" 2>&1
+	report $? "$name: the installed files work"
+}
+
+both_write()
+{
+	"$scratch/glibc/peers" "$folder/both" write > "$scratch/log" 2>&1 &
+	"$scratch/musl-gcc/peers" "$folder/both" write >> "$scratch/log" 2>&1 &&
+	    wait $!
+}
+
+# outlives NAME OTHER
+outlives()
+{
+	"$scratch/$1/peers" "$folder/$1" outlive "$scratch/$2/peers" \
+	    > "$scratch/log" 2>&1
+}
+
+share()
+{
+	folder=$(mktemp -d) || exit 1
+	trap 'rm -rf "$folder"' EXIT
+	if ! build glibc peers || ! build musl-gcc peers CC=musl-gcc; then
+		report 1 'glibc and musl: no build'
+		return
+	fi
+	both_write
+	report $? 'glibc and musl write to one region'
+	outlives glibc musl-gcc
+	report $? "glibc outlives musl: $(grep found "$scratch/log")"
+	outlives musl-gcc glibc
+	report $? "musl outlives glibc: $(grep found "$scratch/log")"
+}
+
+skipped()
+{
+	echo "    SKIPPED  foreign: $1"
 	echo 0 0 1 >> "$tally"
+}
+
+variant gcc-O2 here CC=gcc
+variant gcc-O0 here CC=gcc CFLAGS=-O0
+variant gcc-O3-native here CC=gcc CFLAGS='-O3 -march=native'
+variant clang-O2 here CC=clang
+variant clang-O0 here CC=clang CFLAGS=-O0
+variant aarch64 aarch64 CC=aarch64-linux-gnu-gcc LDFLAGS=-static
+variant s390x s390x CC=s390x-linux-gnu-gcc LDFLAGS=-static
+[ -n "$vectors" ] || skipped 'no vectors/dynamo-hash.tsv'
+installs aarch64-linux-gnu-gcc "$(under aarch64) -L /usr/aarch64-linux-gnu"
+if command -v musl-gcc > /dev/null 2>&1; then
+	installs musl-gcc ''
+	share
+else
+	skipped 'there is no musl-gcc (musl-tools)'
 fi
-sh mk/libc.sh "$1"
 sh mk/tally.sh "$tally"

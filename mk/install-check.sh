@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # install-check.sh build - installs below build/, compiles a small program
 # against the installed files (pkg-config; C and C++; shared and static), runs
-# it and the tools, and uninstalls. No file may be left.
+# it and the tools, and uninstalls. No file may be left. $KVR_UNDER runs programs
+# of another machine; an empty CXX leaves out C++.
 set -eu
 
 build=$1
 MAKE=${MAKE:-make}
 CC=${CC:-cc}
-CXX=${CXX:-c++}
+CXX=${CXX-c++}
+KVR_UNDER=${KVR_UNDER:-}
 PKG_CONFIG=${PKG_CONFIG:-pkg-config}
 root=$(cd "$build" && pwd)/installed
 rm -rf "$root"
@@ -45,18 +47,23 @@ try()
 	"$@"
 }
 
+# links NAME compiler option ...
+# shellcheck disable=SC2086
+links()
+{
+	name=$1
+	shift
+	try "$@" -o "$root/$name" "$root/ten.c" -x none $shared
+	try "$@" -static -o "$root/$name-static" "$root/ten.c" -x none $static
+	LD_LIBRARY_PATH=$lib try $KVR_UNDER "$root/$name"
+	try $KVR_UNDER "$root/$name-static"
+}
+
 # shellcheck disable=SC2086
 {
-	try $CC -std=c11 -o "$root/c" "$root/ten.c" $shared
-	try $CC -std=c11 -static -o "$root/c-static" "$root/ten.c" $static
-	try $CXX -x c++ -o "$root/cxx" "$root/ten.c" -x none $shared
-	try $CXX -x c++ -static -o "$root/cxx-static" "$root/ten.c" -x none \
-	    $static
+	links c $CC -std=c11
+	[ -z "$CXX" ] || links cxx $CXX -x c++
 }
-LD_LIBRARY_PATH=$lib try "$root/c"
-LD_LIBRARY_PATH=$lib try "$root/cxx"
-try "$root/c-static"
-try "$root/cxx-static"
 
 # Programs may have the library mapped: another install gives it a new file.
 for file in "$lib"/libkvroute.so.*.*; do
@@ -70,10 +77,17 @@ done
 }
 
 # A program linked to the shared library needs its soname, not its file name.
-objdump -p "$root/c" | grep -q 'NEEDED *libkvroute\.so\.[0-9]*$'
+objdump=$($CC -print-prog-name=objdump)
+"$objdump" -p "$root/c" | grep -q 'NEEDED *libkvroute\.so\.[0-9]*$'
 
+# The static library is without what only a debugger reads.
+"$objdump" -h "$lib/libkvroute.a" > "$root/sections"
+grep -q '\.text' "$root/sections"
+! grep '\.debug' "$root/sections" || exit 1
+
+# shellcheck disable=SC2086
 for tool in "$root"/opt/kvroute/bin/*; do
-	[ ! -e "$tool" ] || try "$tool" --help > "$root/usage"
+	[ ! -e "$tool" ] || try $KVR_UNDER "$tool" --help > "$root/usage"
 done
 for page in "$root"/opt/kvroute/share/man/man*/*; do
 	[ ! -e "$page" ] || mandoc -T ascii "$page" > "$root/page"

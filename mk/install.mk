@@ -7,15 +7,12 @@ INSTALL ?= install
 # MODE, FILE, FOLDER
 replace = $(INSTALL) -m $(1) $(2) $(3)/$(notdir $(2)).new && \
 	mv -f $(3)/$(notdir $(2)).new $(3)/$(notdir $(2))
-# Programs used only by tests are not installed; neither are their pages.
-INSTALLED := $(TOOLS) $(PROBE_IF_POSSIBLE) $(TOP_IF_POSSIBLE) \
-	$(SYNC_IF_POSSIBLE) $(EVENTS_IF_POSSIBLE)
-PAGES := $(filter-out man/kvroute-engine.1 man/kvroute-chats.1 \
-	$(if $(PROBE_IF_POSSIBLE),,man/kvroute-probe.1) \
-	$(if $(TOP_IF_POSSIBLE),,man/kvroute-top.1) \
-	$(if $(SYNC_IF_POSSIBLE),,man/kvroute-sync.8) \
-	$(if $(EVENTS_IF_POSSIBLE),,man/kvroute-events.8),\
-	$(sort $(wildcard man/*.[1378])))
+# Programs used only by tests are not installed. The pages of a program are
+# where it is.
+INSTALLED := $(strip $(TOOLS_IF_POSSIBLE) $(PROBE_IF_POSSIBLE) $(TOP_IF_POSSIBLE) \
+	$(SYNC_IF_POSSIBLE) $(EVENTS_IF_POSSIBLE))
+PAGES := $(sort $(wildcard man/*.[37] \
+	$(foreach t,$(notdir $(INSTALLED)),man/$(t).[18])))
 SECTIONS := $(sort $(patsubst .%,%,$(suffix $(PAGES))))
 # PAGE NAME for each further name of a page.
 page_names = awk '/^\.Sh/ { on = ($$2 == "NAME") } on && $$1 == ".Nm" \
@@ -32,6 +29,7 @@ install: all ## install to prefix=/usr/local, below DESTDIR
 	    $(DESTDIR)$(bindir) $(SECTIONS:%=$(DESTDIR)$(mandir)/man%)
 	$(INSTALL) -m 644 include/kvroute.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(STATIC) $(DESTDIR)$(libdir)
+	$(STRIP) --strip-debug $(DESTDIR)$(libdir)/$(notdir $(STATIC))
 	$(call replace,755,$(SHARED),$(DESTDIR)$(libdir))
 	ln -sf $(notdir $(SHARED)) $(DESTDIR)$(libdir)/$(SONAME)
 	ln -sf $(SONAME) $(DESTDIR)$(libdir)/libkvroute.so

@@ -15,25 +15,24 @@ deps-engine: #- the same for the test engine and its clients
 $(BUILD)/kvroute-chats: $(call objects,$(CHATS) $(CHATS_MODULES)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(CURL_LIBS) $(TOOL_LIBS) \
-	    $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) -lcurl $(TOOL_LIBS) \
+	    $(LDLIBS)
 
 # Its events need libzmq and msgpack-c; without, it says so when it is asked.
 ENGINE_EVENTS := $(addprefix tools/engine/,event_pack.c event_socket.c \
 	events.c packer.c)
-ENGINE := $(filter-out $(if $(ZMQ),tools/engine/events_none.c,\
+ENGINE := $(filter-out $(if $(EVENTS_IF_POSSIBLE),tools/engine/events_none.c,\
 	$(ENGINE_EVENTS)),$(call files_of,tools/engine))
 ENGINE_MODULES := tools/common/args.c tools/common/rng.c \
 	tools/simulate/engine_cache.c tools/simulate/engine_model.c \
 	tools/simulate/engine_window.c
-EVENT_LIBS = $(shell $(PKG_CONFIG) --libs libevent 2>/dev/null || echo -levent)
 
 $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
     $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(EVENT_LIBS) \
-	    $(if $(ZMQ),$(ZMQ_LIBS) $(MSGPACK_LIBS)) $(TOOL_LIBS) \
-	    $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) -levent \
+	    $(if $(EVENTS_IF_POSSIBLE),-lzmq $(MSGPACK_LIBS)) $(TOOL_LIBS) \
+	    $(LDLIBS)
 
 # The parts without HTTP have unit tests.
 ENGINE_TESTED := ask ask_prompt ask_state blocks kept output serving tokenizer words
@@ -128,7 +127,7 @@ $(BUILD)/floor: $(call objects,bench/nginx/body_floor.c $(HTTP)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(HTTP_LIBS) \
-	    $(LIB_LIBS) $(LDLIBS)
+	    $(LDLIBS)
 
 # Preloaded into nginx, it measures the turns of its loop.
 $(BUILD)/turns.so: bench/nginx/turns.c
@@ -140,14 +139,14 @@ $(BUILD)/rivals: bench/nginx/body_rivals.cc $(STATIC)
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build rivals
 	$(call say,CXX,$@)
 	$(Q)$(CXX) -std=c++17 -O2 -msse4.2 -mpclmul -Iinclude -o $@ $< $(STATIC) \
-	    -lsimdjson $(LIB_LIBS) $(LDLIBS)
+	    -lsimdjson $(LDLIBS)
 
 # A process that can be stopped while it holds the lock of an index, and one
 # that stops another so. Both use the library from inside.
 $(BUILD)/hold $(BUILD)/catch: $(BUILD)/%: \
     $(BUILD)/obj/tests/nginx/%.o $(call objects,$(LIB)) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(LDLIBS)
 
 .PHONY: check-nginx check-nginx-here
 

@@ -7,17 +7,15 @@ PROBE_MODULES := tools/common/args.c tools/common/rng.c \
 	$(wildcard ext/http/capacity*.c) ext/http/pool.c ext/http/probe.c \
 	ext/http/response.c
 PROBE_TOOL := $(BUILD)/kvroute-probe
-PROBE_IF_POSSIBLE := $(if $(shell $(PKG_CONFIG) --exists libcurl yajl \
-	2>/dev/null && echo yes),$(PROBE_TOOL))
-CURL_LIBS = $(shell $(PKG_CONFIG) --libs libcurl 2>/dev/null || echo -lcurl)
+PROBE_IF_POSSIBLE := $(call with,$(PROBE_TOOL),json-c bsd curl yajl)
 
 all: $(PROBE_IF_POSSIBLE)
 
 $(PROBE_TOOL): $(call objects,$(PROBE) $(PROBE_MODULES)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(CURL_LIBS) \
-	    $(HTTP_LIBS) $(TOOL_LIBS) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) -lcurl \
+	    $(HTTP_LIBS) $(TOOL_LIBS) $(LDLIBS)
 
 .PHONY: check-probe check-probe-here
 

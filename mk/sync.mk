@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # The buses between replicas: hiredis and cnats, each where it is.
 
-BUS_KINDS := $(foreach b,redis=hiredis nats=libnats,$(if $(shell \
-	$(PKG_CONFIG) --exists $(lastword $(subst =, ,$b)) 2>/dev/null && \
-	echo yes),$b))
-BUS := ext/sync/bus.c $(foreach b,$(BUS_KINDS),\
-	ext/sync/bus_$(firstword $(subst =, ,$b)).c)
-BUS_PACKAGES := $(foreach b,$(BUS_KINDS),$(lastword $(subst =, ,$b)))
-BUS_LIBS = $(if $(BUS_PACKAGES),$(shell $(PKG_CONFIG) --libs $(BUS_PACKAGES)))
+BUS_FOUND := $(filter-out $(ABSENT),hiredis nats)
+BUS := $(addprefix ext/sync/,bus.c \
+	$(patsubst %,bus_%.c,$(BUS_FOUND:hiredis=redis)))
+BUS_LIBS := $(BUS_FOUND:%=-l%)
 
 # Programs of their own beside the suites.
 SYNC_PROGRAMS := $(addprefix tests/sync/,check_bus.c relay.c star.c forge.c \
@@ -17,8 +14,7 @@ SYNC_PROGRAMS := $(addprefix tests/sync/,check_bus.c relay.c star.c forge.c \
 $(BUILD)/check-bus $(BUILD)/relay $(BUILD)/star $(BUILD)/forge: $(BUILD)/%: $(call objects,$(WIRE) $(BUS) \
     tools/common/rng.c) $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(BUS_LIBS) $(LIB_LIBS) \
-	    $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(BUS_LIBS) $(LDLIBS)
 $(BUILD)/check-bus: $(BUILD)/obj/tests/sync/check_bus.o
 $(BUILD)/relay: $(BUILD)/obj/tests/sync/relay.o
 $(BUILD)/star: $(BUILD)/obj/tests/sync/star.o
@@ -31,11 +27,11 @@ $(BUILD)/sync-flow: $(BUILD)/obj/bench/sync/flow.o
 $(addprefix $(BUILD)/,router drive sync-flow): \
     $(call objects,tools/common/rng.c) $(STATIC)
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LDLIBS)
 
 $(BUILD)/late-start: $(BUILD)/obj/bench/sync/late_start.o $(STATIC)
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LDLIBS)
 
 .PHONY: bench-late-start bench-late-start-here
 bench-late-start: deps-sync #- how soon a router knows what others do when it begins; BLOCKS=1000000
@@ -47,8 +43,7 @@ bench-late-start-here: $(BUILD)/late-start $(BUILD)/kvroute-sync #- the same wit
 $(BUILD)/traffic: $(BUILD)/obj/bench/sync/traffic.o $(call objects,$(MODULES)) \
     $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(TOOL_LIBS) $(LIB_LIBS) \
-	    $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(TOOL_LIBS) $(LDLIBS)
 
 .PHONY: deps-sync check-sync check-sync-here soak-sync bench-sync
 
@@ -75,7 +70,7 @@ soak-sync: $(NET) #- replicas, daemons and buses die and stop at KILLS=200 rando
 $(BUILD)/sync-cost: $(BUILD)/obj/bench/sync/cost.o $(call objects,$(WIRE) \
     tools/common/rng.c) $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(LDLIBS)
 
 bench-sync: $(addprefix $(BUILD)/,sync-cost sync-flow traffic star late-start kvroute-sync) #- measure replicas: cost, throughput, latency, hits (five minutes); PARTS=hits SEED=1
 	@PARTS='$(PARTS)' SEED='$(SEED)' ARMS='$(ARMS)' BLOCKS='$(BLOCKS)' sh bench/sync/sync.sh $(BUILD) \
@@ -83,7 +78,8 @@ bench-sync: $(addprefix $(BUILD)/,sync-cost sync-flow traffic star late-start kv
 
 # The daemon, where a bus is.
 SYNC_TOOL := $(BUILD)/kvroute-sync
-SYNC_IF_POSSIBLE := $(if $(BUS_KINDS),$(SYNC_TOOL))
+SYNC_IF_POSSIBLE := $(call with,$(SYNC_TOOL),bsd \
+	$(if $(BUS_FOUND),,hiredis nats))
 SYNC := $(addprefix ext/sync/,kvroute-sync.c late.c site.c status_socket.c \
 	status_text.c report.c)
 
@@ -92,5 +88,4 @@ all: $(SYNC_IF_POSSIBLE)
 $(SYNC_TOOL): $(call objects,$(SYNC) $(WIRE) $(BUS)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(BUS_LIBS) $(LIB_LIBS) \
-	    $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(BUS_LIBS) -lbsd $(LDLIBS)

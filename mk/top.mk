@@ -6,15 +6,12 @@ TOP := $(call files_of,tools/top)
 # What it makes of a status; tests/tools tests that by itself.
 TOP_TEXT := tools/top/reading.c tools/top/listing.c
 TOP_TOOL := $(BUILD)/kvroute-top
-TOP_IF_POSSIBLE := $(if $(shell $(PKG_CONFIG) --exists ncurses libcurl yajl \
-	2>/dev/null && echo yes),$(TOP_TOOL))
-CURSES_LIBS = $(shell $(PKG_CONFIG) --libs ncurses 2>/dev/null || \
-	echo -lncurses)
+TOP_IF_POSSIBLE := $(call with,$(TOP_TOOL),json-c bsd curl yajl ncurses)
 
 all: $(TOP_IF_POSSIBLE)
 
 $(TOP_TOOL): $(call objects,$(TOP) tools/common/args.c tools/common/rng.c \
     $(HTTP)) $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(CURSES_LIBS) \
-	    $(CURL_LIBS) $(HTTP_LIBS) $(TOOL_LIBS) $(LIB_LIBS) $(LDLIBS)
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) -lncurses -lcurl \
+	    $(HTTP_LIBS) $(TOOL_LIBS) $(LDLIBS)

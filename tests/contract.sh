@@ -403,6 +403,17 @@ help_shows_descriptions_whole()
 	grep -q ' see c: d$' "$scratch/help" || echo 'it cuts at a colon'
 }
 
+# In a sentence, and before anything is compiled. Only where CC has such a target.
+narrow_targets_are_refused()
+{
+	$CC -m32 -E -x c /dev/null > /dev/null 2>&1 || return
+	! "$MAKE" -s BUILD="$scratch/m32" CC="$CC -m32" \
+	    "$scratch/m32/obj/lib/base/error.o" > "$scratch/m32.out" 2>&1 ||
+	    echo "it is compiled for 32 bits"
+	grep -v '^make' "$scratch/m32.out" | grep -vxF \
+	    "kvroute needs a target of 64 bits, and that of $CC -m32 has 32"
+}
+
 # A policy that only modelled engines have is not simply unknown.
 replay_names_the_missing_option()
 {
