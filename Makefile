@@ -157,7 +157,7 @@ PC := $(BUILD)/kvroute.pc
 
 # ------------------------------------------------------------------ building
 
-.PHONY: all left-out wide clean help FORCE
+.PHONY: all left-out wide tidy clean help FORCE
 all: $(STATIC) $(SHARED) $(PC) $(TOOLS_IF_POSSIBLE) $(EXAMPLES) left-out ## build the library, tools and examples
 
 left-out: | wide #- name the programs that are not built, and why
@@ -231,21 +231,36 @@ $(BUILD)/examples/%: $(BUILD)/obj/examples/%.o $(STATIC)
 include mk/probe.mk mk/top.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk mk/run.mk \
 	mk/nginx.mk mk/llama.mk mk/clients.mk mk/coverage.mk
 
-SOURCES := $(SYNC) $(STREAM) $(EVENTS) $(wildcard tools/*.c tools/*/*.c \
-	tests/nginx/*.c bench/nginx/*.c examples/*.c fuzz/*.c) $(LIB) $(HTTP) \
-	$(WIRE) $(BUS) $(DECODER) $(BENCH_SOURCES) $(TESTS) \
-	$(HELPERS) $(FOREIGN) $(SYNC_PROGRAMS) $(EVENTS_PROGRAMS) tests/main.c
+SOURCES := $(sort $(SYNC) $(STREAM) $(EVENTS) $(wildcard tools/*.c tools/*/*.c \
+	tests/nginx/*.c bench/nginx/*.c bench/events/*.c examples/*.c fuzz/*.c) \
+	$(LIB) $(HTTP) $(WIRE) $(BUS) $(DECODER) $(BENCH_SOURCES) $(TESTS) \
+	$(HELPERS) $(FOREIGN) tests/foreign/libc/peers.c $(SYNC_PROGRAMS) \
+	$(EVENTS_PROGRAMS) tests/main.c)
 
 -include $(patsubst %.o,%.d,$(call objects,$(SOURCES)))
 
 # --------------------------------------------------------------------- other
 
-compile_commands.json: $(BUILD)/gen/flags $(BUILD)/gen/sources ## compilation database for editors
+# Written entry by entry: all of them are longer than a command may be.
+escaped = $(subst ",\",$(subst \,\\,$(1)))
+entry = {"directory": "$(call escaped,$(CURDIR))", "file": "$(1)", \
+	"command": "$(call escaped,$(call compile,$(1)) -c $(1))"}
+compile_commands.json: Makefile $(wildcard mk/*.mk) $(BUILD)/gen/flags $(BUILD)/gen/sources ## compilation database for editors
 	$(call say,GEN,$@)
-	@{ echo '['; \
-	$(foreach c,$(SOURCES),printf '%s{"directory":"%s","file":"%s",\
-	"command":"%s -c %s"}' "$$comma" '$(CURDIR)' '$(c)' \
-	'$(call compile,$(c))' '$(c)'; comma=,; ) echo ']'; } > $@
+	$(file > $@,[$(call entry,$(firstword $(SOURCES))))
+	$(foreach c,$(wordlist 2,9999,$(SOURCES)),$(file >> $@,$(comma) \
+	    $(call entry,$(c))))
+	$(file >> $@,])
+
+TIDIED := $(filter lib/% ext/% tools/%,$(SOURCES))
+# Skipped without clang-tidy: a failure to install it is not an error.
+tidy: compile_commands.json ## check lib/, ext/ and tools/ by clang-tidy (half a minute); skipped without
+	@CC='$(CC)' sh mk/deps.sh tidy || :
+	@if ! command -v clang-tidy > /dev/null 2>&1; then \
+	    echo '  SKIPPED  tidy: there is no clang-tidy'; \
+	elif clang-tidy -p . --quiet $(TIDIED) 2> $(BUILD)/tidy.log; then \
+	    echo '  tidy           $(words $(TIDIED)) files'; \
+	else tail -n 3 $(BUILD)/tidy.log >&2; exit 1; fi
 
 clean: ## remove all build results
 	rm -rf $(BUILD) compile_commands.json

@@ -206,7 +206,7 @@ check-model: ## verify the model of the seqlock with spin
 
 check-all: ## run all checks, including slow ones
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
-	    coverage check-model check-foreign fuzz lint check-engine check-probe check-sync \
+	    coverage check-model check-foreign fuzz lint tidy check-engine check-probe check-sync \
 	    check-events check-nginx check-nginx-newer \
 	    'check-nginx VALGRIND=1' check-clients; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|coverage|plot|model|foreign|proxy|nginx|engine|
-#     sync|events|llama|clients|rivals ...
+# deps.sh build|test|page|slow|coverage|tidy|plot|model|foreign|proxy|nginx|
+#     engine|sync|events|llama|clients|rivals ...
 # - checks the dependencies of these groups: building, tests, tests in a
-# browser, slow checks, coverage, plots, the spin model, other CPUs, ext/http,
-# the nginx module, the test engine and its client, the buses of replicas,
-# events of engines, llama.cpp, SDKs, other JSON libraries. Silent if nothing is
+# browser, slow checks, coverage, clang-tidy, plots, the spin model, other CPUs,
+# ext/http, the nginx module, the test engine and its client, the buses of
+# replicas, events of engines, llama.cpp, SDKs, other JSON libraries. Silent if nothing is
 # missing. Otherwise, on Debian, root installs it with one apt-get call; other
 # users get that call printed, and the script fails. On other systems it lists
 # what is missing and fails.
@@ -37,6 +37,7 @@ slow runtime clang libclang-rt-dev
 slow command valgrind valgrind
 coverage command gcc gcc
 coverage command gcovr gcovr
+tidy command clang-tidy clang-tidy
 model command spin spin
 foreign command gcc gcc
 foreign command clang clang

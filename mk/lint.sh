@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # lint.sh - style checks: pages; line, function and file lengths; includes
-# between directories; a test file for each module; scripts, if shellcheck is
-# installed.
+# between directories; a test file for each module; the compilation database;
+# scripts, if shellcheck is installed.
 set -u
 bad=0
 
@@ -92,6 +92,23 @@ words()
 		exit 1' || bad=1
 }
 
+# The compilation database is JSON with each file of lib/ and tools/, and its
+# commands compile.
+database()
+{
+	if ! "${MAKE:-make}" -s compile_commands.json || ! perl -MJSON::PP -e '
+		local $/;
+		my %command = map { $_->{file} => $_->{command} }
+		    @{decode_json(<STDIN>)};
+		-e or die "$_ does not exist\n" for keys %command;
+		$command{$_} or die "$_ has no command\n"
+		    for glob("lib/*/*.c tools/*.c tools/*/*.c");
+		exec "$command{q{lib/api/options.c}} -o /dev/null";
+		' < compile_commands.json; then
+		fail 'compile_commands.json is wrong'
+	fi
+}
+
 scripts()
 {
 	command -v shellcheck > /dev/null 2>&1 || return
@@ -106,5 +123,6 @@ walls
 circles
 suites
 words
+database
 scripts
 exit $bad

@@ -50,7 +50,7 @@ enum {
 #define YOUNGER 4.0          /* weight of the younger bin's S, in pieces */
 #define PRIOR 1.0            /* weight of UNKNOWN, in pieces */
 #define UNKNOWN (5.0 / 6)    /* S without evidence */
-#define LN_FADE -0.0010005003335835335 /* ln FADE */
+#define LN_FADE (-0.0010005003335835335) /* ln FADE */
 #define COUNT_MAX 1001.0F    /* 1 / (1 - FADE) pieces, and a bit */
 
 /* floor(4 log2(age / 1024)), from 0 to the last bin. */
