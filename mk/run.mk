@@ -8,7 +8,7 @@ CURVES := blocks workers prompt shared chat fan stairs parted
 # bench/growth/plots has the plots of bench/RESULTS.md.
 PLOTS ?= $(BUILD)/growth
 
-.PHONY: deps deps-page deps-slow deps-coverage deps-plot demo demo-here \
+.PHONY: deps deps-build deps-page deps-slow deps-coverage deps-plot demo demo-here \
 	bench bench-here \
 	bench-retain bench-retain-here bench-routing bench-routing-here \
 	bench-routing-quick bench-routing-search bench-replicas \
@@ -17,6 +17,9 @@ PLOTS ?= $(BUILD)/growth
 
 deps: ## check for dependencies; as root on Debian, install what is missing
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test
+
+deps-build: #- the same for what is built, without tests
+	@CC='$(CC)' sh mk/deps.sh build
 
 deps-page: #- the same for the browser test of HTML pages
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test page
@@ -30,7 +33,7 @@ deps-coverage: #- the same for coverage
 deps-plot: #- the same for growth
 	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build plot
 
-demo: deps ## replay the sample trace on 8 workers, compared with round robin
+demo: deps-build ## chats on 8 modelled engines, by round robin and by kvroute (a minute with the build)
 	@+$(MAKE) --no-print-directory demo-here
 
 $(SAMPLE): $(BUILD)/kvroute-tracegen
@@ -38,12 +41,15 @@ $(SAMPLE): $(BUILD)/kvroute-tracegen
 	$(Q)$< --seed 1 > $@
 
 demo-here: $(BUILD)/kvroute-replay $(SAMPLE) #- the same without installing dependencies
-	@$< --workers 8 --policy dynamo --policy round-robin $(SAMPLE)
-	@echo; echo 'On modelled engines with small caches:'; echo
-	@$< --simulate -q --capacity 100000 --policy round-robin \
-	    --policy dynamo --policy balanced --policy balanced:feedback \
-	    --policy balanced:capacity --report $(BUILD)/demo.html $(SAMPLE)
-	@echo; echo 'As an HTML page: $(BUILD)/demo.html'
+	@printf '%s\n' '' 'Chats on modelled engines, routed by turns' \
+	    '(round-robin), by the cost of NVIDIA Dynamo (dynamo) and by' \
+	    "kvroute's (balanced). What is known of an engine's cache: that" \
+	    'a prefix stays for 120 s (ttl=120), what responses report as' \
+	    'cached (feedback), or how much it holds (capacity). The same with' \
+	    'charts is in $(BUILD)/demo.html.' '' | fmt -w 79
+	@$< --simulate -q --capacity 100000 --report $(BUILD)/demo.html \
+	    $(addprefix --policy ,round-robin dynamo balanced \
+	    balanced:feedback balanced:capacity) $(SAMPLE)
 
 bench: deps ## measure the cost of each step on the sample trace and that of ../shared, and the longest calls
 	@+$(MAKE) --no-print-directory bench-here

@@ -211,6 +211,11 @@ START_TEST(complete)
 	ck_has(text, "Worker load");
 	ck_has(text, "Predicted and actual overlap");
 	ck_has(text, "Index size");
+	ck_has(text, "<dt>seed</dt>");
+	/* counters that are 0 everywhere are not shown */
+	ck_hasnt(text, "cache resets");
+	ck_hasnt(text, "truncated");
+	ck_hasnt(text, "between routers");
 	/* bars, curves and sizes; 10 loads; overlaps of 8 that predict */
 	ck_assert_uint_eq(times_in(text, "role=\"img\""), 4 + 2 + 10 + 8);
 	ck_assert_uint_eq(times_in(text, "<title id="), 4 + 2 + 10 + 8);

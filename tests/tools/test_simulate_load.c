@@ -523,6 +523,71 @@ START_TEST(regrets)
 }
 END_TEST
 
+static int
+table(FILE *f, const struct simulate_row *rows, size_t n)
+{
+	const struct simulate_about about = { "trace", 1, 3, 1000000000 };
+
+	return simulate_table(f, &about, rows, n);
+}
+
+static void
+ck_order(const char *text, const char *first, const char *second)
+{
+	const char *at = strstr(text, first);
+
+	ck_assert_msg(at != NULL, "no %s in\n%s", first, text);
+	ck_assert_msg(strstr(at, second) != NULL, "no %s after %s in\n%s",
+	    second, first, text);
+}
+
+/* Whichever is the best, and if none is. */
+START_TEST(conclusions)
+{
+	static const struct { double speed[2]; } runs[] = {
+		{ { 1, 2 } }, { { 2, 1 } }, { { 1, 1 } }
+	};
+	struct simulate_options o = options_of(0, 1, 0);
+	struct simulate_row rows[2];
+	struct setup u[2];
+	char *text, *at;
+	int i;
+
+	o.n_speeds = 1;
+	for (i = 0; i < 2; i++) {
+		o.speeds[0] = runs[_i].speed[i];
+		begin(&u[i], &o, 512);
+		give_simple(&u[i], 700, 3, a, 0);
+		ck_assert_int_eq(simulate_drain(u[i].s), KVR_OK);
+		rows[i] = (struct simulate_row){ i == 0 ? "slow" : "fast",
+		    u[i].s, NULL };
+	}
+	if (_i == 1) {
+		rows[0].name = "fast";
+		rows[1].name = "slow";
+	}
+	text = printed(rows, 2, table);
+	for (at = text; (at = strchr(at, '\n')) != NULL; )
+		*at = ' ';
+	if (_i < 2) {
+		ck_order(text, "came soonest with fast,", "with slow,");
+		ck_order(text, "with fast, and", "100 %");
+	} else {
+		ck_order(text, "No policy had", "the same time with all.");
+	}
+	/* nothing is predicted, and hit; there is no goal */
+	ck_assert_ptr_null(strstr(text, "blocks wrong"));
+	ck_assert_ptr_null(strstr(text, "goodput"));
+	ck_order(text, " hits: ", " busiest: ");
+	free(text);
+	text = printed(rows, 1, table);
+	ck_assert_ptr_null(strstr(text, "soonest"));
+	free(text);
+	end(&u[0]);
+	end(&u[1]);
+}
+END_TEST
+
 /* ------------------------------------------------------------ refused --- */
 
 START_TEST(contradictions)
@@ -612,6 +677,7 @@ suite_simulate_load(void)
 	tcase_add_test(t, percentiles);
 	tcase_add_loop_test(t, worst_share, 0, 2);
 	tcase_add_loop_test(t, regrets, 0, 2);
+	tcase_add_loop_test(t, conclusions, 0, 3);
 	tcase_add_loop_test(t, contradictions, 0, 8);
 	tcase_add_test(t, in_order_of_time);
 	suite_add_tcase(s, t);

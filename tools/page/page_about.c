@@ -84,7 +84,8 @@ print_common(const struct page *p, const struct simulate_options *o)
 	size_t k;
 
 	for (k = 0; k < figures_count(p->figures); k++) {
-		if (!page_is_common(p, k) || (o->n_capacities > 0 &&
+		if (!page_is_common(p, k) || figures_blank(p->figures, k) ||
+		    (o->n_capacities > 0 &&
 		    strcmp(figures_name(p->figures, k), "capacity_tokens") ==
 		    0)) /* print_mixed lists them */
 			continue;

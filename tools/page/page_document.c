@@ -168,7 +168,8 @@ print_sentence(const struct page *p)
 static bool
 in_table(const struct page *p, enum figure_group group, size_t k)
 {
-	return figures_group(p->figures, k) == group && !page_is_common(p, k);
+	return figures_group(p->figures, k) == group &&
+	    !page_is_common(p, k) && !figures_blank(p->figures, k);
 }
 
 static void

@@ -73,7 +73,20 @@ static const struct known {
 	    FIGURE_INDEX },
 	{ "evicted_region", "evicted, index full", "entries", 1, 0,
 	    FIGURE_INDEX },
-	{ "truncated", "truncated", "requests", 1, 0, FIGURE_INDEX }
+	{ "truncated", "truncated", "requests", 1, 0, FIGURE_INDEX },
+	{ "messages", "told to other routers", "messages", 1, 0, FIGURE_RUN },
+	{ "messages_lost", "lost between routers", "messages", 1, 0,
+	    FIGURE_RUN },
+	{ "messages_late", "late between routers", "messages", 1, 0,
+	    FIGURE_RUN },
+	{ "leases_repaired", "repaired after a loss", "requests", 1, 0,
+	    FIGURE_RUN },
+	{ "event_batches", "told by engines", "batches of events", 1, 0,
+	    FIGURE_RUN },
+	{ "event_batches_lost", "lost from engines", "batches of events", 1,
+	    0, FIGURE_RUN },
+	{ "event_gaps", "gaps noticed in events", "", 1, 0, FIGURE_RUN },
+	{ "bypassed", "past the routers", "requests", 1, 0, FIGURE_RUN }
 };
 
 struct figures {
@@ -240,6 +253,25 @@ number_in(const char *text)
 		return NAN;
 	d = strtod(text, &end);
 	return *end == '\0' ? d : NAN;
+}
+
+/* Results and settings may be 0. */
+bool
+figures_blank(const struct figures *x, size_t k)
+{
+	size_t row;
+	double d;
+
+	if (figures_group(x, k) == FIGURE_RESULT ||
+	    strcmp(x->name[k], "seed") == 0 ||
+	    strcmp(x->name[k], "capacity_tokens") == 0)
+		return false;
+	for (row = 0; row < x->rows; row++) {
+		d = number_in(x->value[row][k]);
+		if (!isnan(d) && fabs(d) > 0)
+			return false;
+	}
+	return true;
 }
 
 static int

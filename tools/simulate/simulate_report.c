@@ -1,34 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_report.c - see simulate_report.h.
- *
- * Every number is computed once, into an array by enum figure; regrets
- * from the arrays of all policies.
+ * simulate_report.c - see simulate_report.h: the numbers, and formats for
+ * programs.
  */
-#include "simulate_report.h"
+#include "simulate_figures.h"
 
 #include "engine_model.h"
 #include "returns_report.h"
 #include "sessions_report.h"
 #include "simulate.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* In output order. */
-enum figure {
-	WORKERS, CAPACITY, BLOCK, REPLICAS, SEED, REQUESTS, REFUSED, EMPTY,
-	WAITED, PROMPT_TOKENS, HIT_RATIO, PREDICTED_RATIO, ERROR_BLOCKS,
-	OVER_BLOCKS, UNDER_BLOCKS, MEAN, P50, P90, P99, TOKEN_MS, MAKESPAN,
-	STEPS, RESETS, REPORTS, UNREPORTED, PURGES, EXPIRED, EVICTED_CAPACITY,
-	EVICTED_REGION, TRUNCATED, REQUEST_MEAN, REQUEST_P90, REQUEST_P99,
-	GOODPUT, WORST_SHARE, TTFT_REGRET, REQUEST_REGRET, PREEMPTED, RETRIED,
-	LOST, UTILISATION, MESSAGES, MESSAGES_LOST, MESSAGES_LATE,
-	LEASES_REPAIRED, EVENT_BATCHES, EVENT_BATCHES_LOST, EVENT_GAPS,
-	BYPASSED, LEARNT_FULL, LEARNT_BOUNDARY, LEARNT_DENSE, LEARNT_DUAL,
-	LEARNT_CHANGES, LEARNT_AFTER, FIGURES
-};
 static const struct {
 	const char *name;
 	int decimals;
@@ -248,8 +232,6 @@ simulate_work_out(struct simulation *s, double f[FIGURES])
 	return e == KVR_OK ? work_out_first_tokens(s, f) : e;
 }
 
-typedef double figure_row[FIGURES];
-
 /* Each policy's mean over the least mean of those that served requests. */
 static void
 regret(figure_row *f, size_t n, enum figure mean, enum figure result)
@@ -264,9 +246,8 @@ regret(figure_row *f, size_t n, enum figure mean, enum figure result)
 		f[i][result] = ratio(f[i][mean], best);
 }
 
-/* The figures of all policies, to be freed. NULL: *error. */
-static figure_row *
-work_out_all(const struct simulate_row *rows, size_t n, int *error)
+figure_row *
+simulate_figures(const struct simulate_row *rows, size_t n, int *error)
 {
 	figure_row *f = calloc(n, sizeof(*f));
 	size_t i;
@@ -298,7 +279,7 @@ simulate_kv(FILE *out, const struct simulate_row *rows, size_t n)
 {
 	size_t i;
 	int e, k;
-	figure_row *f = work_out_all(rows, n, &e);
+	figure_row *f = simulate_figures(rows, n, &e);
 
 	for (i = 0; f != NULL && i < n; i++) {
 		fprintf(out, "%spolicy=%s\n", i > 0 ? "\n" : "", rows[i].name);
@@ -319,7 +300,7 @@ simulate_json(FILE *out, const struct simulate_row *rows, size_t n)
 {
 	size_t i;
 	int e, k;
-	figure_row *f = work_out_all(rows, n, &e);
+	figure_row *f = simulate_figures(rows, n, &e);
 
 	for (i = 0; f != NULL && i < n; i++) {
 		fprintf(out, "{\"policy\":\"%s\"", rows[i].name);
@@ -333,250 +314,4 @@ simulate_json(FILE *out, const struct simulate_row *rows, size_t n)
 	}
 	free(f);
 	return e;
-}
-
-/* "500000, 1000000" */
-static void
-print_capacities(FILE *out, const struct simulate_options *o)
-{
-	uint32_t n = o->n_capacities == 0 ? 1 : o->n_capacities, i;
-
-	for (i = 0; i < n; i++) {
-		fputs(i > 0 ? ", " : "", out);
-		if (simulate_capacity(o, i) == 0)
-			fputs("endless", out);
-		else
-			fprintf(out, "%" PRIu64, simulate_capacity(o, i));
-	}
-}
-
-/* What happens to workers in mid-run. */
-static void
-print_changes(FILE *out, const struct simulate_options *o)
-{
-	static const char *const what[] = {
-		[SIMULATE_JOIN] = "joins",
-		[SIMULATE_DRAIN] = "drains",
-		[SIMULATE_KILL] = "dies",
-		[SIMULATE_SLOW] = "is slow",
-		[SIMULATE_SLOW_END] = "is as fast as before"
-	};
-	uint32_t i;
-
-	for (i = 0; i < o->n_changes; i++) {
-		const struct simulate_change *c = &o->changes[i];
-
-		fprintf(out, "worker %" PRIu32 " %s at %g s", c->worker,
-		    what[c->kind], (double)c->at / 1e9);
-		if (c->kind == SIMULATE_SLOW)
-			fprintf(out, ", %g times", c->factor);
-		fputc('\n', out);
-	}
-}
-
-static const char *const affinity_names[] = { "none", "soft", "tie", "hard" };
-
-/* Options of engines under load that differ from the defaults. */
-static void
-print_load(FILE *out, const struct simulate_options *o)
-{
-	uint32_t i;
-
-	for (i = 0; i < o->n_sequences; i++)
-		fprintf(out, "%s%" PRIu32 "%s", i == 0 ?
-		    "requests that run at a time on an engine: " : ", ",
-		    o->sequences[i], i + 1 == o->n_sequences ? "\n" : "");
-	if (o->batch > 0)
-		fprintf(out, "steps of %" PRIu32 " tokens\n", o->batch);
-	if (o->own_reads)
-		fputs("each request reads its own context\n", out);
-	if (o->attention > 0)
-		fprintf(out, "prefill takes twice as long at %" PRIu64
-		    " tokens\n", o->attention);
-	if (o->preempt)
-		fputs("outputs take memory as they grow\n", out);
-	if (o->slo_first_ns > 0)
-		fprintf(out, "goodput: first token in %g s, then %g ms a "
-		    "token\n", (double)o->slo_first_ns / 1e9,
-		    (double)o->slo_token_ns / 1e6);
-}
-
-/* Of several routers. */
-static void
-print_exchange(FILE *out, const struct simulate_options *o)
-{
-	if (o->replicas == 1)
-		return;
-	fprintf(out, "%" PRIu32 " routers, sessions %s, that exchange: %s",
-	    o->replicas, simulate_dealing_names[o->dealing],
-	    simulate_exchange_names[o->exchange]);
-	if (o->exchange_delay_ns > 0)
-		fprintf(out, ", %g ms late (%s)",
-		    (double)o->exchange_delay_ns / 1e6, o->degrade ?
-		    "degrade" : "apply");
-	if (o->exchange_loss > 0)
-		fprintf(out, ", %g %% lost, %srepaired",
-		    o->exchange_loss * 100, o->repair ? "" : "not ");
-	fputc('\n', out);
-}
-
-static void
-print_events(FILE *out, const struct simulate_options *o)
-{
-	if (o->event_delay_ns > 0)
-		fprintf(out, "events, and what the oracle sees, are %g s "
-		    "late\n", (double)o->event_delay_ns / 1e9);
-	if (o->event_loss > 0)
-		fprintf(out, "%g %% of the batches of events are lost, %s\n",
-		    o->event_loss * 100, o->event_replay ? "and replayed" :
-		    "not replayed");
-	if (o->bypass > 0)
-		fprintf(out, "%g %% of the requests bypass the routers\n",
-		    o->bypass * 100);
-}
-
-/* Options that differ from the defaults. */
-static void
-print_unusual(FILE *out, const struct simulate_options *o)
-{
-	static const char *const evictions[] = {
-		[ENGINE_EVICT_RANDOM] = "evicted at random",
-		[ENGINE_EVICT_LEAF] = "evicted from the leaves"
-	};
-	uint32_t i;
-
-	if (o->eviction != ENGINE_EVICT_RELEASED)
-		fprintf(out, "%s%s\n", evictions[o->eviction], o->told ?
-		    ", known to routers" : "");
-	for (i = 0; i < o->n_speeds; i++)
-		fprintf(out, "%s%g%s", i == 0 ? "engines of speed " : ", ",
-		    o->speeds[i], i + 1 == o->n_speeds ? "\n" : "");
-	if (o->reset_ns > 0)
-		fprintf(out, "each engine loses its cache every %g s\n",
-		    (double)o->reset_ns / 1e9);
-	if (o->reports_text != NULL)
-		fprintf(out, "engines report %s\n", o->reports_text);
-	if (o->silent == 1)
-		fputs("no engine reports anything\n", out);
-	if (o->silent > 1)
-		fprintf(out, "of %" PRIu32 " engines, one reports nothing\n",
-		    o->silent);
-	print_load(out, o);
-	print_changes(out, o);
-	print_events(out, o);
-	if (o->common_rate)
-		fputs("balanced uses one prefill rate for all engines\n",
-		    out);
-	print_exchange(out, o);
-}
-
-/* That of all policies; a policy that has its own says so in its name. */
-static void
-print_affinity(FILE *out, const struct simulate_row *row)
-{
-	uint32_t affinity = simulate_options(row->simulation)->affinity;
-
-	if (affinity != 0 && strchr(row->name, '@') == NULL)
-		fprintf(out, "requests name their sessions, affinity is %s\n",
-		    affinity_names[affinity]);
-}
-
-static void
-simulate_print_heading(FILE *out, const struct simulate_about *about,
-    const struct simulate_row *row)
-{
-	const struct simulate_options *o = simulate_options(row->simulation);
-
-	fprintf(out, "%s: %" PRIu64 " requests in %.0f s", about->trace,
-	    about->requests, (double)about->span_ns / 1e9);
-	if (about->speed < 1 || about->speed > 1)
-		fprintf(out, ", %g times as fast as recorded", about->speed);
-	fprintf(out, "\n%" PRIu32 " engine%s, caches of ", o->workers,
-	    o->workers == 1 ? "" : "s");
-	print_capacities(out, o);
-	fprintf(out, " tokens in blocks of %" PRIu32 "\n", o->engine_block);
-	print_unusual(out, o);
-	print_affinity(out, row);
-	fprintf(out, "\n%-18s %5s %6s %6s %6s %6s %6s %6s %6s %6s\n", "policy",
-	    "hits", "mean", "p50", "p90", "p99", "token", "error", "over",
-	    "under");
-	fprintf(out, "%-18s %5s %27s %6s %20s\n", "", "%",
-	    "s to first token", "ms", "blocks per request");
-}
-
-static void
-simulate_print_row(FILE *out, const char *name, const double *f)
-{
-	fprintf(out, "%-18s %5.2f %6.3f %6.3f %6.3f %6.3f %6.2f %6.3f %6.3f "
-	    "%6.3f\n", name, f[HIT_RATIO] * 100, f[MEAN], f[P50], f[P90],
-	    f[P99], f[TOKEN_MS], f[ERROR_BLOCKS], f[OVER_BLOCKS],
-	    f[UNDER_BLOCKS]);
-}
-
-/* Conditions that distort the figures. */
-static void
-simulate_print_warnings(FILE *out, const char *name, const double *f)
-{
-	if (f[REFUSED] > 0)
-		fprintf(out, "%s: %.0f requests exceeded an engine's memory "
-		    "and are not counted\n", name, f[REFUSED]);
-	if (f[EMPTY] > 0)
-		fprintf(out, "%s: %.0f requests without tokens were not "
-		    "routed\n", name, f[EMPTY]);
-	if (f[PREEMPTED] > 0)
-		fprintf(out, "%s: requests were preempted %.0f times\n", name,
-		    f[PREEMPTED]);
-	if (f[RETRIED] > 0)
-		fprintf(out, "%s: %.0f requests were routed again as their "
-		    "worker died\n", name, f[RETRIED]);
-	if (f[LOST] > 0)
-		fprintf(out, "%s: %.0f of them exceeded the next one's memory "
-		    "and were lost\n", name, f[LOST]);
-	if (f[EVICTED_REGION] > 0 || f[TRUNCATED] > 0)
-		fprintf(out, "%s: the index was full; try a larger --memory\n",
-		    name);
-}
-
-static void
-print_served(FILE *out, const struct simulate_row *rows, figure_row *f,
-    size_t n)
-{
-	bool slo = has_figure(&rows[0], GOODPUT);
-	size_t i;
-
-	fprintf(out, "\n%-18s %6s %6s %6s %7s %6s %7s %7s\n", "policy", "mean",
-	    "p90", "p99", "goodput", "worst", "first", "request");
-	fprintf(out, "%-18s %20s %7s %6s %15s\n", "", "s to the end", "%",
-	    "share", "x the least mean");
-	for (i = 0; i < n; i++) {
-		fprintf(out, "%-18s %6.2f %6.2f %6.2f ", rows[i].name,
-		    f[i][REQUEST_MEAN], f[i][REQUEST_P90], f[i][REQUEST_P99]);
-		if (slo)
-			fprintf(out, "%7.2f", f[i][GOODPUT] * 100);
-		else
-			fprintf(out, "%7s", "-");
-		fprintf(out, " %6.3f %7.3f %7.3f\n", f[i][WORST_SHARE],
-		    f[i][TTFT_REGRET], f[i][REQUEST_REGRET]);
-	}
-}
-
-int
-simulate_table(FILE *out, const struct simulate_about *about,
-    const struct simulate_row *rows, size_t n)
-{
-	size_t i;
-	int e;
-	figure_row *f = work_out_all(rows, n, &e);
-
-	if (f == NULL)
-		return e;
-	simulate_print_heading(out, about, &rows[0]);
-	for (i = 0; i < n; i++)
-		simulate_print_row(out, rows[i].name, f[i]);
-	print_served(out, rows, f, n);
-	sessions_table(out, rows, n);
-	for (i = 0; i < n; i++)
-		simulate_print_warnings(out, rows[i].name, f[i]);
-	free(f);
-	return KVR_OK;
 }
