@@ -230,8 +230,11 @@ static void
 print_tables(const struct page *p)
 {
 	fputs("<section>\n<h2>All numbers</h2>\n<p>TTFT is the time from a "
-	    "request's arrival to its first token; p90 is its 90th "
-	    "percentile.</p>\n", p->f);
+	    "request's arrival to its first token, p90 its 90th "
+	    "percentile, makespan the time from the first arrival to the "
+	    "last end. Overpredicted blocks were expected in the engine's "
+	    "cache and not there; underpredicted ones were there and not "
+	    "expected.</p>\n", p->f);
 	print_table(p, FIGURE_RESULT, "Hits and latency");
 	print_table(p, FIGURE_PREDICTION, "Prediction");
 	print_table(p, FIGURE_INDEX, "Index");

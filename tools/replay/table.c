@@ -10,6 +10,7 @@
 #include "policy_run.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 
 const char *const report_format_names[REPORT_FORMATS] = {
 	[REPORT_TEXT] = "text",
@@ -197,12 +198,13 @@ table_print_row(FILE *out, const struct pass *r, const double *f)
 }
 
 static void
-print_legend(FILE *out)
+print_legend(FILE *out, bool modelled)
 {
 	fprintf(out, "\nhit ratio: share of prompt tokens predicted to be "
 	    "cached on the chosen worker;\nbest: on any worker. decision: "
 	    "mean time, without hashing. busiest: prompt\ntokens to compute "
-	    "on the busiest worker, relative to the mean.\n");
+	    "on the busiest worker, relative to the mean.%s\n", modelled ?
+	    " first token:\nmean time until it, at these rates." : "");
 }
 
 /* Conditions that distort the figures. */
@@ -249,7 +251,7 @@ report_print(FILE *out, enum report_format format, const struct report *about,
 	}
 	if (format != REPORT_TEXT)
 		return KVR_OK;
-	print_legend(out);
+	print_legend(out, about->prefill_rate != 0);
 	for (i = 0; i < n; i++)
 		if (table_work_out(about, passes[i], f) == KVR_OK)
 			table_print_warnings(out, passes[i], f);
