@@ -57,7 +57,7 @@ const char *figures_unit(const struct figures *x, size_t k);
 enum figure_group figures_group(const struct figures *x, size_t k);
 /* Is figure k the same in all rows? */
 bool figures_constant(const struct figures *x, size_t k);
-/* A counter, or an error, that is 0 or missing in all rows: not worth a line. */
+/* A counter or an error that is 0 or missing in all rows: not worth a line. */
 bool figures_blank(const struct figures *x, size_t k);
 /* Figure k of a row, formatted. */
 struct number figures_text(const struct figures *x, size_t row, size_t k);
