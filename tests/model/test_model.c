@@ -261,7 +261,7 @@ START_TEST(all_sequences_of_leases)
 }
 END_TEST
 
-/* -------------------------------------- what the model once was wrong in --- */
+/* ------------------------------------- what the model once was wrong in --- */
 
 enum { MENDED_OPS = 5, EXCLUDED = 2 << 3 /* of a variant */ };
 
