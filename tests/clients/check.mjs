@@ -378,6 +378,8 @@ async function run(name, test) {
 	} catch (error) {
 		console.log(`    FAILED   clients: ${name}: ${error.stack}`);
 		appendFileSync(`${folder}/tally`, "0 1 0\n");
+		appendFileSync(`${folder}/failed`, `clients: ${name}: ` +
+			`${error.message.split("\n")[0]} -- make check-clients\n`);
 		await fault("none");
 	}
 }

@@ -8,6 +8,7 @@
 #
 # The packages, 80 MB, come into the build folder from the npm registry, as
 # package-lock.json has them; without node, npm or the registry it is skipped.
+# In build/clients/failed is a line for each test that failed.
 #
 # Variables of setup.sh:
 # shellcheck disable=SC1091,SC2034,SC2154
@@ -23,6 +24,7 @@ seconds=300     # no engine runs longer
 
 mkdir -p "$scratch" || exit 1
 : > "$tally"
+: > "$scratch/failed"
 
 skip()
 {
@@ -36,9 +38,17 @@ skip()
 fail()
 {
 	printf '    FAILED   clients: %s\n' "$*"
+	echo "clients: $* -- make check-clients" | head -n 1 >> "$scratch/failed"
 	echo 0 1 0 >> "$tally"
+	end
+}
+
+# Ends the script, with what failed once more.
+end()
+{
+	[ ! -s "$scratch/failed" ] || sed 's/^/FAILED  /' "$scratch/failed"
 	sh mk/tally.sh "$tally"
-	exit 1
+	exit
 }
 
 # ------------------------------------------------------- what must be there
@@ -108,7 +118,8 @@ mv "$work/nginx.new" "$work/nginx"
 wait "$chats_pid" || fail 'the clients ended early'
 chats_pid=
 cat "$work/tally" >> "$tally"
+[ ! -e "$work/failed" ] || cat "$work/failed" >> "$scratch/failed"
 if grep -E '\[(emerg|alert|crit)\]' "$work/logs/error"; then
 	fail 'nginx has alerts'
 fi
-sh mk/tally.sh "$tally"
+end

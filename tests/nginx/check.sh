@@ -342,7 +342,7 @@ trap interrupted HUP INT TERM
 # shellcheck disable=SC2046
 ordered $(echo "${T:-$quick_cases ${slow:+$slow_cases}}" | tr ',' ' ') \
     > "$results/cases"
-xargs -P "${JOBS:-$(($(nproc) * 2))}" -n 1 sh "$0" --case "$build" \
+xargs -P "${JOBS:-$(($(nproc) * 3))}" -n 1 sh "$0" --case "$build" \
     < "$results/cases" &
 runner=$!
 wait "$runner" || {
