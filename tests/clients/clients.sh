@@ -40,15 +40,15 @@ fail()
 	printf '    FAILED   clients: %s\n' "$*"
 	echo "clients: $* -- make check-clients" | head -n 1 >> "$scratch/failed"
 	echo 0 1 0 >> "$tally"
-	end
+	total
+	exit 1
 }
 
-# Ends the script, with what failed once more.
-end()
+# What failed, once more, and the tally.
+total()
 {
 	[ ! -s "$scratch/failed" ] || sed 's/^/FAILED  /' "$scratch/failed"
 	sh mk/tally.sh "$tally"
-	exit
 }
 
 # ------------------------------------------------------- what must be there
@@ -122,4 +122,4 @@ cat "$work/tally" >> "$tally"
 if grep -E '\[(emerg|alert|crit)\]' "$work/logs/error"; then
 	fail 'nginx has alerts'
 fi
-end
+total
