@@ -324,17 +324,22 @@ case_a_region_is_made_anew()
 }
 
 # stop_within REGION - a process of it, whose pid is in $churn_pid, stands still
-# in the middle of a change.
+# in the middle of a change. One that stands still while it opens the region
+# would let nobody else open it.
 stop_within()
 {
-	"$build/router" "$1" churn &
+	"$build/router" "$1" churn > "$scratch/churn" &
 	churn_pid=$!
-	tries=0
-	while kill -STOP "$churn_pid" && [ "$(router "$1" busy)" = 0 ]; do
-		kill -CONT "$churn_pid"
-		tries=$((tries + 1))
-		[ "$tries" -lt 1000 ] || { echo 'never stopped'; break; }
-	done
+	until_is open cat "$scratch/churn"
+	until_true is_within "$1" || echo 'never stopped'
+}
+
+is_within()
+{
+	kill -STOP "$churn_pid"
+	[ "$(router "$1" busy)" != 1 ] || return 0
+	kill -CONT "$churn_pid"
+	return 1
 }
 
 # One daemon serves two regions. A call waits for the lock for 30 s elsewhere.

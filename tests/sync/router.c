@@ -16,7 +16,7 @@
  *	router FILE finish LEASE
  *	router FILE holds PROMPT WORKER   prints blocks
  *	router FILE requests WORKER       prints how many run
- *	router FILE churn                 observes for ever
+ *	router FILE churn                 observes for ever, once it is open
  *	router FILE busy                  prints 1 if the lock is held
  *	router FILE check
  */
@@ -187,6 +187,8 @@ churn(void)
 	char number[24];
 	uint64_t i;
 
+	puts("open");
+	fflush(stdout);
 	for (i = 0;; i = (i + 1) % CHURNED) {
 		snprintf(number, sizeof(number), "%" PRIu64, CHURNED + i);
 		prompt(number);
