@@ -114,7 +114,7 @@ case_a_killed_daemon_ends() # slow
 	until_is 1 router "$two" requests b
 	end KILL "$first_pid"
 	until_is 0 router "$two" requests b
-	now_is '"silent"' field second state
+	until_is '"silent"' field second state
 	# What it had applied is ended by the next one.
 	router "$two" open 2 c > /dev/null
 	daemon first "$one"

@@ -1698,7 +1698,6 @@ suite_apply(void)
 	Suite *s = suite_create("apply");
 	TCase *t = tcase_create("apply");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, whose_prompts_are);
 	tcase_add_test(t, whose_shares_count);
 	tcase_add_test(t, a_flood_elsewhere_takes_its_share);

@@ -278,7 +278,6 @@ suite_late(void)
 	Suite *suite = suite_create("late");
 	TCase *t = tcase_create("late");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, what_is_kept_is_bounded);
 	tcase_add_test(t, the_log_after_no_answer);
 	tcase_add_test(t, the_log_after_more_than_is_kept);

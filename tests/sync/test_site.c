@@ -161,7 +161,6 @@ suite_site(void)
 	Suite *s = suite_create("site");
 	TCase *t = tcase_create("site");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, a_busy_region_at_the_start);
 	suite_add_tcase(s, t);
 	return s;

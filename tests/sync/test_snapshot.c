@@ -809,7 +809,6 @@ suite_snapshot(void)
 	Suite *s = suite_create("snapshot");
 	TCase *t = tcase_create("snapshot");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, what_workers_hold);
 	tcase_add_test(t, tenants_of_what_workers_hold);
 	tcase_add_test(t, ages_are_kept);
