@@ -810,7 +810,6 @@ suite_ask(void)
 	Suite *s = suite_create("ask");
 	TCase *c = tcase_create("ask");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, lengths);
 	tcase_add_test(c, two_to_five_bytes);
 	tcase_add_test(c, cut_at_tokens);

@@ -399,7 +399,6 @@ suite_body_order(void)
 	TCase *c = tcase_create("body_order");
 
 	tcase_add_checked_fixture(c, bed_make, bed_free);
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, order_of_keys, 0, 2 * BODIES);
 	tcase_add_loop_test(c, pair, 0, PAIRS);
 	tcase_add_loop_test(c, cut_is_a_prefix, 0, BODIES);

@@ -327,7 +327,6 @@ suite_body_yajl(void)
 	TCase *c = tcase_create("body_yajl");
 
 	tcase_add_checked_fixture(c, bed_make, bed_free);
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, units_in_place, 0, 14);
 	tcase_add_test(c, ways);
 	tcase_add_test(c, every_cut);

@@ -591,7 +591,6 @@ suite_reply_message(void)
 	TCase *c = tcase_create("reply");
 
 	tcase_add_checked_fixture(c, setup, teardown);
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, next_prompt, 0, TURNS);
 	tcase_add_loop_test(c, cut_anywhere, 0, TURNS);
 	tcase_add_loop_test(c, line_ends, 0, TURNS);

@@ -828,7 +828,6 @@ suite_serving(void)
 	Suite *s = suite_create("serving");
 	TCase *c = tcase_create("serving");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, whole_blocks, 0, 4);
 	tcase_add_test(c, at_most_prompt_less_one);
 	tcase_add_test(c, answers_too);

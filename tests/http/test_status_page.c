@@ -224,7 +224,6 @@ suite_status_page(void)
 	Suite *s = suite_create("status_page");
 	TCase *t = tcase_create("browser");
 
-	tcase_set_timeout(t, 120);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, browsed);
 	suite_add_tcase(s, t);

@@ -473,7 +473,6 @@ suite_gate(void)
 	tcase_add_test(t, reading_user);
 	tcase_add_test(t, reader_beside_a_change);
 	t = files_case(s, "containers");
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, containers);
 	tcase_add_test(t, containers_killed);
 	tcase_add_test(t, name_too_long);

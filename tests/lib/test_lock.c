@@ -507,7 +507,6 @@ suite_lock(void)
 	suite_add_tcase(s, t);
 	t = tcase_create("death");
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
 	tcase_add_loop_test(t, death_is_found, 0, 2);
 	tcase_add_test(t, stopped_owner);
 	tcase_add_test(t, killed_while_it_waits);

@@ -771,7 +771,6 @@ suite_pages(void)
 	TCase *t = tcase_create("pages");
 
 	tcase_add_checked_fixture(t, setup, region_end);
-	tcase_set_timeout(t, 120);
 	suite_add_tcase(s, t);
 	tcase_add_test(t, a_block_is_held_when_all_pages_are);
 	tcase_add_test(t, branches_within_a_block);

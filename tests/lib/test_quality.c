@@ -323,7 +323,6 @@ suite_quality(void)
 	tcase_add_loop_test(t, chain_avalanche, 0, 3);
 	tcase_add_test(t, prompt_avalanche);
 	tcase_add_loop_test(t, truncated_collisions, 0, 6);
-	tcase_set_timeout(t, 300);
 	suite_add_tcase(s, t);
 	return s;
 }

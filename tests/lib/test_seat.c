@@ -300,7 +300,6 @@ suite_seat(void)
 	TCase *t = tcase_create("seats");
 
 	tcase_add_checked_fixture(t, setup, teardown);
-	tcase_set_timeout(t, 30);
 	tcase_add_test(t, turns);
 	tcase_add_test(t, turns_wrap);
 	tcase_add_test(t, all_seats);

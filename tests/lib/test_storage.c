@@ -247,7 +247,6 @@ suite_storage(void)
 	Suite *s = suite_create("storage");
 	TCase *t = tcase_create("storage");
 
-	tcase_set_timeout(t, 30);
 	tcase_add_test(t, one_byte_anywhere);
 	tcase_add_test(t, unfinished);
 	tcase_add_test(t, unreadable);

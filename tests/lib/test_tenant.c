@@ -506,7 +506,6 @@ suite_tenant(void)
 	Suite *s = suite_create("tenant");
 	TCase *c = tcase_create("tenant");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, as_the_reference);
 	tcase_add_test(c, flood_takes_its_share);
 	tcase_add_test(c, by_their_shares);

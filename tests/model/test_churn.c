@@ -433,7 +433,6 @@ suite_churn(void)
 	Suite *s = suite_create("churn");
 	TCase *t = tcase_create("churn");
 
-	tcase_set_timeout(t, 120);
 	tcase_add_test(t, as_good_as_new);
 	suite_add_tcase(s, t);
 	return s;

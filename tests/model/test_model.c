@@ -404,11 +404,9 @@ suite_model(void)
 	Suite *s = suite_create("model");
 	TCase *t = tcase_create("random");
 
-	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, random_operations, 0, WORLDS);
 	suite_add_tcase(s, t);
 	t = tcase_create("all");
-	tcase_set_timeout(t, 300);
 	tcase_add_test(t, all_sequences_of_the_tree);
 	tcase_add_test(t, all_sequences_of_leases);
 	suite_add_tcase(s, t);
@@ -416,7 +414,6 @@ suite_model(void)
 	tcase_add_loop_test(t, mended_sequences, 0, MENDED);
 	suite_add_tcase(s, t);
 	t = tcase_create("harness");
-	tcase_set_timeout(t, 120);
 	tcase_add_test(t, difference_is_found);
 	tcase_add_test(t, bytes_and_seeds_decode);
 	tcase_add_test(t, old_leases_end);

@@ -572,7 +572,6 @@ suite_chats_agents(void)
 	Suite *s = suite_create("chats_agents");
 	TCase *c = tcase_create("chats_agents");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, prompts_grow, 0, 8);
 	tcase_add_test(c, long_prompts_are_replaced);
 	tcase_add_test(c, requests_depend_on_the_seed_alone);

@@ -576,7 +576,6 @@ suite_engine_cache(void)
 	Suite *s = suite_create("engine_cache");
 	TCase *c = tcase_create("engine_cache");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, released);
 	tcase_add_test(c, leaf);
 	tcase_add_test(c, drawn_from_the_idle);

@@ -348,7 +348,6 @@ suite_engine_kinds(void)
 	Suite *s = suite_create("engine_kinds");
 	TCase *c = tcase_create("engine_kinds");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, blocks_across_ids);
 	tcase_add_test(c, same_steps_in_any_block);
 	tcase_add_test(c, speeds);

@@ -442,7 +442,6 @@ suite_engine_load(void)
 	Suite *s = suite_create("engine_load");
 	TCase *c = tcase_create("engine_load");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, slots);
 	tcase_add_test(c, batches);
 	tcase_add_test(c, batches_full);

@@ -382,7 +382,6 @@ suite_engine_model(void)
 	Suite *s = suite_create("engine_model");
 	TCase *c = tcase_create("engine_model");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, one_request);
 	tcase_add_test(c, chunks);
 	tcase_add_test(c, two_share_a_step);

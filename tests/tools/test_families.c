@@ -447,7 +447,6 @@ suite_families(void)
 	Suite *s = suite_create("families");
 	TCase *c = tcase_create("families");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, draw_is_exponential);
 	tcase_add_test(c, shared_has_one_prompt);
 	tcase_add_test(c, documents_repeat);

@@ -624,7 +624,6 @@ suite_page(void)
 	Suite *s = suite_create("page");
 	TCase *c = tcase_create("page"), *other = tcase_create("other");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, complete);
 	tcase_add_test(c, alone);
@@ -637,7 +636,6 @@ suite_page(void)
 	tcase_add_test(c, many);
 	tcase_add_test(c, memory);
 	suite_add_tcase(s, c);
-	tcase_set_timeout(other, 120);
 	tcase_add_checked_fixture(other, outside_setup, outside_teardown);
 	tcase_add_test(other, parsed);
 	tcase_add_test(other, browsed);

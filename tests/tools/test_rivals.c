@@ -745,7 +745,6 @@ suite_rivals(void)
 	Suite *s = suite_create("rivals");
 	TCase *c = tcase_create("rivals");
 
-	tcase_set_timeout(c, 60);
 	add_rules(c);
 	tcase_add_test(c, tree_as_drawn);
 	tcase_add_test(c, tree_evicts_leaves);

@@ -551,7 +551,6 @@ suite_scenarios(void)
 	Suite *s = suite_create("scenarios");
 	TCase *c = tcase_create("scenarios");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_checked_fixture(c, make_folder, remove_folder);
 	tcase_add_test(c, table_is_sound);
 	tcase_add_test(c, interval);

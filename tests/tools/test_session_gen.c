@@ -126,7 +126,6 @@ suite_session_gen(void)
 	Suite *s = suite_create("session_gen");
 	TCase *c = tcase_create("session_gen");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, sessions_same_everywhere);
 	tcase_add_test(c, sessions_have_their_shape);
 	tcase_add_test(c, sessions_extremes);

@@ -274,7 +274,6 @@ suite_session_trace(void)
 	Suite *s = suite_create("session_trace");
 	TCase *c = tcase_create("session_trace");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, reads_requests);
 	tcase_add_loop_test(c, knows_outputs_by_the_next_prompt, 0, 4);
 	tcase_add_test(c, reads_agents);

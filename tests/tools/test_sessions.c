@@ -429,7 +429,6 @@ suite_sessions(void)
 	Suite *s = suite_create("sessions");
 	TCase *c = tcase_create("sessions");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, parent_waits_for_agents);
 	tcase_add_test(c, agents_within_a_pause);
 	tcase_add_test(c, empty_agents);

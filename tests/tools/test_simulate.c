@@ -471,7 +471,6 @@ suite_simulate(void)
 	Suite *s = suite_create("simulate");
 	TCase *c = tcase_create("simulate");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, one_request, 0, KINDS);
 	tcase_add_loop_test(c, instants, 0, KINDS);
 	tcase_add_loop_test(c, refused_and_empty, 0, KINDS);

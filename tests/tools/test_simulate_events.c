@@ -296,7 +296,6 @@ suite_simulate_events(void)
 	Suite *s = suite_create("simulate_events");
 	TCase *c = tcase_create("simulate_events");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, all_arrives, 0, 2 * HEARD);
 	tcase_add_test(c, capacity_is_counted);
 	tcase_add_test(c, answers_are_told);

@@ -359,7 +359,6 @@ suite_simulate_exchange(void)
 	Suite *s = suite_create("simulate_exchange");
 	TCase *c = tcase_create("simulate_exchange");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, one_router, 0, KINDS);
 	tcase_add_loop_test(c, seeds_repeat, 0, SIMULATE_EXCHANGES);
 	tcase_add_loop_test(c, dealing_does_not_matter, 0,

@@ -318,7 +318,6 @@ suite_simulate_fleets(void)
 	Suite *s = suite_create("simulate_fleets");
 	TCase *c = tcase_create("simulate_fleets");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_loop_test(c, lists_of_one_kind, 0, KINDS);
 	tcase_add_loop_test(c, faster_engines, 0, KINDS);
 	tcase_add_loop_test(c, resets, 0, KINDS);

@@ -660,7 +660,6 @@ suite_simulate_load(void)
 	Suite *s = suite_create("simulate_load");
 	TCase *t = tcase_create("simulate_load");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_loop_test(t, slots, 0, KINDS);
 	tcase_add_loop_test(t, preempted, 0, KINDS);
 	tcase_add_loop_test(t, slow, 0, KINDS);

@@ -661,7 +661,6 @@ suite_trace(void)
 	Suite *s = suite_create("trace");
 	TCase *c = tcase_create("trace");
 
-	tcase_set_timeout(c, 60);
 	tcase_add_test(c, reader_fields);
 	tcase_add_test(c, reader_seen);
 	tcase_add_test(c, reader_without_tokens);

@@ -641,7 +641,6 @@ suite_depth(void)
 	Suite *s = suite_create("depth");
 	TCase *t = tcase_create("depth");
 
-	tcase_set_timeout(t, 120);
 	tcase_add_test(t, between_least_and_most);
 	suite_add_tcase(s, t);
 	return s;

@@ -684,17 +684,14 @@ suite_each_word(void)
 	TCase *shared = tcase_create("tenants");
 
 	tcase_add_checked_fixture(t, begin, teardown);
-	tcase_set_timeout(t, 300);
 	suite_add_tcase(s, t);
 	tcase_add_test(t, reads_return);
 	tcase_add_test(t, writes_return);
 	tcase_add_test(t, a_death_is_recovered_from);
 	tcase_add_test(t, what_attaches_can_be_used);
 	tcase_add_checked_fixture(a, begin_with_aliases, teardown);
-	tcase_set_timeout(a, 300);
 	suite_add_tcase(s, a);
 	tcase_add_checked_fixture(shared, begin_with_tenants, teardown);
-	tcase_set_timeout(shared, 300);
 	suite_add_tcase(s, shared);
 	tcase_add_test(shared, tenants_read_return);
 	tcase_add_test(shared, tenants_written_return);
@@ -705,14 +702,12 @@ suite_each_word(void)
 	tcase_add_test(a, aliases_are_recovered);
 	tcase_add_test(a, aliases_that_attach_can_be_used);
 	tcase_add_checked_fixture(g, begin_with_pages, teardown);
-	tcase_set_timeout(g, 300);
 	suite_add_tcase(s, g);
 	tcase_add_test(g, aliases_read_return);
 	tcase_add_test(g, aliases_written_return);
 	tcase_add_test(g, aliases_are_recovered);
 	tcase_add_test(g, aliases_that_attach_can_be_used);
 	tcase_add_checked_fixture(x, begin_with_journal, teardown);
-	tcase_set_timeout(x, 300);
 	suite_add_tcase(s, x);
 	tcase_add_test(x, exchange_reads_return);
 	tcase_add_test(x, exchange_writes_return);

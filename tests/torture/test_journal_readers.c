@@ -168,7 +168,6 @@ suite_journal_readers(void)
 	Suite *s = suite_create("journal_readers");
 	TCase *t = tcase_create("journal_readers");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, whole_or_lost);
 	tcase_add_checked_fixture(t, setup, NULL);
 	suite_add_tcase(s, t);

@@ -506,7 +506,6 @@ suite_nosys(void)
 	Suite *s = suite_create("nosys");
 	TCase *t = files_case(s, "system calls");
 
-	tcase_set_timeout(t, 60);
 	tcase_add_test(t, each_call);
 	tcase_add_test(t, interrupted);
 	tcase_add_test(t, all_later_calls);

@@ -183,7 +183,6 @@ suite_peer(void)
 	Suite *s = suite_create("peer");
 	TCase *t = tcase_create("peer");
 
-	tcase_set_timeout(t, 100);
 	tcase_add_test(t, writes_the_lock);
 	suite_add_tcase(s, t);
 	return s;

@@ -435,7 +435,6 @@ suite_process(void)
 	Suite *s = suite_create("process");
 	TCase *t = tcase_create("process");
 
-	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, killed_one_at_a_time, 0, 2);
 	tcase_add_test(t, killed_with_the_heir);
 	tcase_add_test(t, all_killed_and_opened_again);

@@ -270,7 +270,6 @@ suite_stop(void)
 	Suite *s = suite_create("stop");
 	TCase *t = tcase_create("stop");
 
-	tcase_set_timeout(t, 120);
 	tcase_add_test(t, writer_stands_still);
 	suite_add_tcase(s, t);
 	return s;

@@ -610,7 +610,6 @@ suite_threads(void)
 	Suite *s = suite_create("threads");
 	TCase *t = tcase_create("threads");
 
-	tcase_set_timeout(t, 120);
 	tcase_add_test(t, four_threads);
 	tcase_add_test(t, workers_come_and_go);
 	tcase_add_test(t, two_processes);
