@@ -7,7 +7,7 @@
 # A script sources this file for the functions at its end. With BUILD alone it
 # prints its cases, "slow" behind those that take long: these begin first. With
 # BUILD and one name it runs that case, in the folder $scratch. What a case
-# prints is wrong with it, unless that begins with "skipped: ".
+# prints is wrong with it, unless it is "skipped: " and why.
 #
 # Each case is a session of its own, which ends with it. Where that is allowed
 # it also has a network of its own, so that no other process takes its ports.
@@ -119,7 +119,7 @@ report()
 	if [ ! -s "$1" ]; then
 		echo 1 0 0 >> "$results/tally"
 		rm "$1"
-	elif grep -q '^skipped: ' "$1"; then
+	elif ! grep -qv '^skipped: ' "$1"; then
 		echo 0 0 1 >> "$results/tally"
 		sed -n "s/^skipped/    SKIPPED  $what/p" "$1"
 	else
@@ -138,6 +138,7 @@ one_case()
 	scratch=$(mktemp -d) || exit
 	export scratch
 	result=$results/$(basename "$script" .sh)-$case
+	session=''
 	trap 'end_session "$session"; rm -rf "$scratch"; exit 1' HUP INT TERM
 	# shellcheck disable=SC2086
 	setsid timeout "${LIMIT:-900}" $alone sh "$script" "$build" "$case" \

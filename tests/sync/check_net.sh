@@ -119,7 +119,7 @@ case_losses_and_disorder() # slow
 	daemons
 	drive_all 8 8
 	driven
-	# What was lost is repaired s: only what is open is open.
+	# What was lost is repaired: only what is open is open.
 	for i in 1 2 3; do
 		until_is 0 brought "$i"
 	done
