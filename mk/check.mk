@@ -144,17 +144,13 @@ check-suites: $(BUILD)/check $(call wanted,fuzz,$(REPLAYS)) #- suites and fuzz c
 # Each variant has its own build directory, and longer timeouts.
 variant = @+AGAIN='make $@' $(3) $(MAKE) --no-print-directory BUILD=$(BUILD)/$(1) $(2)
 VARIANT_CC ?= clang
-# Suites and fuzzers share what is compiled for both.
-ASAN_KINDS := address$(comma)undefined
-WITH_ASAN = CC=$(VARIANT_CC) SAN=$(patsubst clang%,fuzzer-no-link$(comma),\
-	$(filter clang%,$(VARIANT_CC)))$(ASAN_KINDS)
 
 check-clang: deps-slow ## run the suites compiled by clang
 	$(call variant,clang,CC=clang check-suites)
 
 check-asan: deps-slow ## run the suites under AddressSanitizer and UBSan
-	$(call variant,asan,$(WITH_ASAN) check-suites,CK_TIMEOUT_MULTIPLIER=5 \
-	    $(SANITIZER_OPTIONS))
+	$(call variant,asan,CC=$(VARIANT_CC) SAN=address$(comma)undefined \
+	    check-suites,CK_TIMEOUT_MULTIPLIER=5 $(SANITIZER_OPTIONS))
 
 check-tsan: deps-slow ## run the suites that start threads under ThreadSanitizer
 	$(call variant,tsan,CC=$(VARIANT_CC) SAN=thread T='$(or $(T),\
@@ -174,7 +170,8 @@ FUZZ_OPTIONS := $(patsubst ASAN_%,ASAN_%:quarantine_size_mb=16$\
 	:malloc_context_size=12,$(SANITIZER_OPTIONS))
 
 fuzz: deps-slow ## run each fuzzer for FUZZ_SECONDS=60; T=fuzz_name only these
-	$(call variant,asan,$(WITH_ASAN) fuzz-here,$(FUZZ_OPTIONS))
+	$(call variant,fuzz,CC=clang SAN=fuzzer-no-link$(comma)address$(comma)undefined \
+	    fuzz-here,$(FUZZ_OPTIONS))
 
 fuzz-here: $(FUZZERS) #- used by fuzz in its own build directory
 	@sh mk/fuzz.sh $(BUILD) $(FUZZ_SECONDS) \
@@ -210,7 +207,7 @@ check-all: ## run all checks, including slow ones
 	    check-events check-nginx check-nginx-newer \
 	    'check-nginx VALGRIND=1' check-clients; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
-	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally $(BUILD)/*/fuzz/tally
+	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 
 lint: deps ## check pages, scripts, includes, line and function lengths
 	@sh mk/lint.sh

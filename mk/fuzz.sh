@@ -18,7 +18,7 @@ build=$1
 seconds=$2
 harnesses=$3
 numbers=$4
-tally=$build/fuzz/tally
+tally=$build/tally
 
 fuzz()
 {
@@ -58,7 +58,7 @@ if [ $# -eq 5 ]; then
 	fuzz "$5"
 	exit 0
 fi
-mkdir -p "$build/crash" "$build/fuzz"
+mkdir -p "$build/crash"
 : > "$tally"
 # shellcheck disable=SC2086
 printf '%s\n' $harnesses | xargs -P "${JOBS:-$(nproc)}" -n 1 \
