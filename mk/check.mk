@@ -210,6 +210,6 @@ check-all: ## run all checks, including slow ones
 	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 
 lint: deps ## check pages, scripts, includes, line and function lengths
-	@sh mk/lint.sh
+	@+MAKE='$(MAKE)' sh mk/lint.sh
 
 include mk/foreign.mk

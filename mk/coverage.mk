@@ -42,7 +42,7 @@ $(BUILD)/coverage/check: \
 coverage: deps-coverage ## run the suites, and demand that they reach nearly all of lib/
 	@+$(MAKE) --no-print-directory coverage-here
 
-coverage-here: $(BUILD)/coverage/check
+coverage-here: $(BUILD)/coverage/check #- the same without installing dependencies
 	@find $(BUILD)/coverage -name '*.gcda' -delete
 	@+AGAIN='make coverage' CK_TIMEOUT_MULTIPLIER=5 sh mk/check.sh $(BUILD)/coverage \
 	    '$(or $(T),$(COUNTED_SUITES))' ''
