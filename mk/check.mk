@@ -57,10 +57,10 @@ $(BUILD)/gen/suites.h: $(BUILD)/gen/sources
 $(BUILD)/obj/tests/main.o: $(BUILD)/gen/suites.h
 # What random tests draw from, unless KVR_SEED names another.
 TEST_SEED := 20261126
-$(BUILD)/obj/tests/main.o: CPPFLAGS += -DTEST_SEED=$(TEST_SEED)
+$(BUILD)/obj/tests/main.o: private CPPFLAGS += -DTEST_SEED=$(TEST_SEED)
 
 # Check's assertion macros pass no variadic arguments; clang warns about it.
-$(BUILD)/obj/tests/%.o: WARNINGS += $(if $(findstring clang,$(CC)),\
+$(BUILD)/obj/tests/%.o: private WARNINGS += $(if $(findstring clang,$(CC)),\
 	-Wno-gnu-zero-variadic-macro-arguments)
 
 # Objects of tests/foreign are not linked. Every check compiles them, because few
