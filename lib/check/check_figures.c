@@ -94,9 +94,12 @@ mend_cells(const struct sums *s, struct kvr *k)
 			write_once(h->flags, (uint8_t)(h->pins == 0
 			    ? h->flags & ~ENTRY_UNCONFIRMED
 			    : h->flags | ENTRY_UNCONFIRMED));
-		if (s->seen[i] == SEEN_LEASE &&
-		    (l->flags & LEASE_PREFILLING) == 0)
+		if (s->seen[i] != SEEN_LEASE)
+			continue;
+		if ((l->flags & LEASE_PREFILLING) == 0)
 			write_once(claim_at(k, l->claim)->prefill, UINT64_C(0));
+		if (claim_at(k, l->claim)->tail > 1)
+			write_once(claim_at(k, l->claim)->tail, 0);
 	}
 }
 

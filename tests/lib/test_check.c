@@ -166,6 +166,25 @@ START_TEST(damaged_node_table)
 }
 END_TEST
 
+/*
+ * Two nodes are each other's parent: all that is asked of either is so, and
+ * only the way up has no end.
+ */
+START_TEST(damaged_circle)
+{
+	uint32_t *at = &k->node_buckets[bucket_of_node(k, N(fork)->prev,
+	    N(fork)->first)];
+	uint32_t b = bucket_of_node(k, N(leaf)->end, N(fork)->first);
+
+	while (*at != fork)
+		at = &N(*at)->next;
+	FOUND((*at = N(fork)->next, N(fork)->next = k->node_buckets[b],
+	    k->node_buckets[b] = fork, N(fork)->prev = N(leaf)->end,
+	    N(fork)->parent = leaf, N(leaf)->children++, N(stem)->children--,
+	    N(stem)->heir = 0));
+}
+END_TEST
+
 /* ------------------------------------------------------------- entries --- */
 
 static void
@@ -201,6 +220,54 @@ START_TEST(damaged_hold)
 	FOUND(H(fork, 0)->next = entry_find(k, fork, 0));
 	FOUND(k->entry_buckets[bucket_of_entry(k, leaf, 0)] = 0);
 	FOUND(k->entry_buckets[bucket_of_entry(k, leaf, 0)] = UINT32_MAX);
+}
+END_TEST
+
+/* Takes an entry or a lease from its list, and gives it to another one. */
+static void
+rechain(uint32_t i, uint32_t from, uint32_t to)
+{
+	uint32_t *at = &k->entry_buckets[from];
+
+	while (*at != i)
+		at = &entry_at(k, *at)->next;
+	*at = entry_at(k, i)->next;
+	entry_at(k, i)->next = k->entry_buckets[to];
+	k->entry_buckets[to] = i;
+}
+
+/* An entry that is in the bucket of its key, and the key is wrong. */
+static void
+rekey_entry(uint32_t node, uint32_t slot)
+{
+	uint32_t i = entry_find(k, leaf, 0);
+
+	rechain(i, bucket_of_entry(k, leaf, 0), bucket_of_entry(k, node, slot));
+	entry_at(k, i)->node = node;
+	entry_at(k, i)->slot = (uint16_t)slot;
+}
+
+static void
+rekey_lease(uint64_t number)
+{
+	uint32_t i = lease_find(k, one);
+
+	rechain(i, bucket_of_lease(k, L(one)->number),
+	    bucket_of_lease(k, number));
+	lease_at(k, i)->number = number;
+}
+
+START_TEST(damaged_keys)
+{
+	FOUND(rekey_entry(leaf, FLEET));
+	FOUND(rekey_entry(leaf, UINT16_MAX));
+	FOUND(rekey_entry(k->layout.cells, 0));
+	FOUND(rekey_entry(UINT32_MAX, 0));
+	FOUND(rekey_entry(k->region->free_top, 0));
+	FOUND(rekey_entry(fork, 0)); /* which has one */
+	FOUND(rekey_lease(0));
+	FOUND(rekey_lease(k->region->lease_number + 1));
+	FOUND(rekey_lease(L(two)->number));
 }
 END_TEST
 
@@ -303,6 +370,7 @@ START_TEST(damaged_lease)
 	FOUND(L(one)->slot = 1);
 	FOUND(L(one)->slot = UINT16_MAX);
 	FOUND(L(one)->kind = CELL_ENTRY);
+	FOUND(L(one)->node = UINT32_MAX);
 	FOUND(L(one)->flags |= LEASE_DETACHED);
 	FOUND(L(one)->opened = L(two)->opened + 1);
 	FOUND(L(one)->age_next = 0);
@@ -315,7 +383,32 @@ START_TEST(damaged_lease)
 }
 END_TEST
 
+/* The lease of a worker that was reset has nothing. */
+START_TEST(damaged_detached)
+{
+	ck_assert_int_eq(kvr_worker_reset(k, id[0], &id[0]), KVR_OK);
+	lease_detach(k, L(one), 12);
+	ck_assert_uint_ne(L(one)->flags & LEASE_DETACHED, 0);
+	region_sound();
+	memcpy(good, memory, BYTES);
+	FOUND(L(one)->node = stem);
+	FOUND(L(one)->blocks = 1);
+	FOUND(L(one)->private = 1);
+	FOUND(L(one)->output = 1);
+	FOUND(claim_at(k, L(one)->claim)->ahead = 1);
+	FOUND(L(one)->flags |= LEASE_PREFILLING);
+}
+END_TEST
+
 /* --------------------------------------------------------------- slots --- */
+
+START_TEST(damaged_clock)
+{
+	FOUND(k->region->clock = -2);
+	FOUND(k->region->clock = CLOCK_MAX + 1);
+	FOUND(k->region->lease_number = UINT64_MAX);
+}
+END_TEST
 
 START_TEST(damaged_slot)
 {
@@ -342,6 +435,7 @@ START_TEST(damaged_trim)
 	FOUND(h->trimmed = length);
 	FOUND(h->trimmed = length + 1);
 	FOUND(h->trimmed = UINT32_MAX);
+	FOUND(h->flags |= ENTRY_MARKED);
 	FOUND(N(h->node)->word &= (uint16_t)~WORD_TRIMMED);
 	FOUND(N(leaf)->word |= WORD_TRIMMED);
 	/* below what has lost its end its worker holds nothing */
@@ -364,6 +458,7 @@ START_TEST(damaged_claim)
 	MENDED(s->ahead = 0);
 	MENDED(c->prefill++);
 	MENDED(c->prefill = 0);
+	MENDED(c->tail = 2);
 	FOUND(L(three)->claim = k->layout.cells);
 	FOUND(L(three)->claim = k->region->free_top);
 	FOUND(L(three)->claim = entry_find(k, leaf, 0));
@@ -419,12 +514,16 @@ suite_check(void)
 	tcase_add_test(t, damaged_node);
 	tcase_add_test(t, damaged_run);
 	tcase_add_test(t, damaged_node_table);
+	tcase_add_test(t, damaged_circle);
 	tcase_add_test(t, damaged_hold);
+	tcase_add_test(t, damaged_keys);
 	tcase_add_test(t, damaged_cover);
 	tcase_add_test(t, damaged_pair);
 	tcase_add_test(t, damaged_ages);
 	tcase_add_test(t, damaged_flags);
 	tcase_add_test(t, damaged_lease);
+	tcase_add_test(t, damaged_detached);
+	tcase_add_test(t, damaged_clock);
 	tcase_add_test(t, damaged_slot);
 	tcase_add_test(t, junk_anywhere);
 	suite_add_tcase(s, t);
