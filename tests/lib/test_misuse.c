@@ -347,6 +347,8 @@ START_TEST(null_handles)
 
 	ck_assert_int_eq(kvr_clear(NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_check(NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_nowait_set(NULL, 0), KVR_EINVAL);
+	ck_assert_int_eq(kvr_nowait_set(k, 3), KVR_EINVAL);
 	ck_assert_int_eq(kvr_options_get(NULL, &o), KVR_EINVAL);
 	ck_assert_int_eq(kvr_options_get(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_stats(NULL, &before), KVR_EINVAL);
@@ -412,8 +414,19 @@ START_TEST(null_handles_for_workers)
 	ck_assert_int_eq(kvr_worker_set_load(k, w, 0, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_get_load(NULL, w, 0, &load), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_get_load(k, w, 0, NULL), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_set_load(k, w, KVR_LOAD_SOURCES, &load),
+	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_get_load(k, w, KVR_LOAD_SOURCES, &load),
 	    KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_get_load(k, 0, 0, &load), KVR_EWORKER);
+	load.requests = UINT64_MAX;
+	ck_assert_int_eq(kvr_worker_set_load(k, w, 0, &load), KVR_EINVAL);
+	load.requests = 0;
+	load.active_blocks = UINT64_MAX;
+	ck_assert_int_eq(kvr_worker_set_load(k, w, 0, &load), KVR_EINVAL);
+	load.size = 0;
+	ck_assert_int_eq(kvr_worker_set_load(k, w, 0, &load), KVR_EINVAL);
+	ck_assert_int_eq(kvr_worker_get_load(k, w, 0, &load), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_reset(NULL, w, &other), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_reset(k, w, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_next(NULL, &other), KVR_EINVAL);

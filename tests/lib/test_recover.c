@@ -597,10 +597,15 @@ START_TEST(reader_reads)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 	struct kvr_policy policy = { .size = sizeof(policy) };
+	struct kvr_worker_stats of = { .size = sizeof(of) };
+	struct kvr_load load = { .size = sizeof(load) };
+	struct kvr_stats s = { .size = sizeof(s) };
+	struct kvr_lease_info lease;
 	struct kvr_candidate c;
 	struct kvr_entry e;
 	struct kvr *writing;
 	uint64_t found = 0, cursor = 0;
+	int64_t due;
 	size_t n;
 
 	made();
@@ -626,6 +631,8 @@ START_TEST(reader_reads)
 	    KVR_EREADONLY);
 	ck_assert_int_eq(kvr_owner_list(k, &cursor, &found, 1, &n),
 	    KVR_EREADONLY);
+	ck_assert_int_eq(kvr_lease_list(k, &cursor, &lease, sizeof(lease), 1,
+	    &n), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_EREADONLY);
 	ck_assert_int_eq(kvr_observe(k, p, id[0], 30, 0, NULL),
 	    KVR_EREADONLY);
@@ -639,6 +646,16 @@ START_TEST(reader_reads)
 	/* in the middle of a change there is nothing to read */
 	atomic_fetch_add(&writing->region->seq, 1);
 	ck_assert_int_eq(kvr_route(k, p, NULL, 30, &d), KVR_EBUSY);
+	ck_assert_int_eq(kvr_match(k, p, 30, NULL, sizeof(struct kvr_overlap),
+	    0, &n), KVR_EBUSY);
+	ck_assert_int_eq(kvr_stats(k, &s), KVR_EBUSY);
+	ck_assert_int_eq(kvr_worker_stats(k, id[0], &of), KVR_EBUSY);
+	ck_assert_int_eq(kvr_worker_next(k, &found), KVR_EBUSY);
+	ck_assert_int_eq(kvr_worker_find(k, "1", 1, 0, &found), KVR_EBUSY);
+	ck_assert_int_eq(kvr_policy_get(k, &policy), KVR_EBUSY);
+	ck_assert_int_eq(kvr_worker_get_load(k, id[0], 0, &load), KVR_EBUSY);
+	ck_assert_int_eq(kvr_next_expiry(k, &due), KVR_EBUSY);
+	ck_assert_int_eq(kvr_check(k), KVR_EBUSY);
 	atomic_fetch_add(&writing->region->seq, 1);
 	ck_assert_int_eq(kvr_route(k, p, NULL, 30, &d), KVR_OK);
 	kvr_free(k);

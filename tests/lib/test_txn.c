@@ -443,6 +443,64 @@ START_TEST(anybody_inherits)
 }
 END_TEST
 
+/* A child of fork() has the handle, but no seat: the page says so to it. */
+START_TEST(no_call_after_a_fork)
+{
+	struct kvr_options o = small_options();
+	struct kvr_worker_stats of = { .size = sizeof(of) };
+	struct kvr_stats s = { .size = sizeof(s) };
+	struct kvr_record record = { .size = sizeof(record) };
+	struct kvr_load load = { .size = sizeof(load) };
+	struct kvr_event_batch batch = { .size = sizeof(batch) };
+	struct kvr_event_result result = { .size = sizeof(result) };
+	struct kvr_policy policy = { .size = sizeof(policy) };
+	struct kvr_decision d = { .size = sizeof(d) };
+	struct kvr_lease_info lease;
+	struct kvr_candidate c;
+	struct kvr_tenant tenant;
+	struct kvr_entry entry;
+	uint64_t cursor = 0, found = id[0];
+	int64_t due;
+	size_t n;
+
+	region_end();
+	o.region_bytes = 1 << 20;
+	o.journal_bytes = 64 << 10;
+	o.event_blocks = 16;
+	o.tenants = 4;
+	region_of(&o);
+	say("abcd");
+	k->own->here = 0;
+#define REFUSED(call) ck_assert_int_eq((call), KVR_ESTATE)
+	REFUSED(kvr_match(k, p, 1, NULL, sizeof(struct kvr_overlap), 0, &n));
+	REFUSED(kvr_route(k, p, NULL, 1, &d));
+	REFUSED(kvr_candidates(k, p, NULL, 1, &c, sizeof(c), 1, &n));
+	REFUSED(kvr_entries(k, &cursor, 1, &entry, sizeof(entry), 1, &n));
+	REFUSED(kvr_stats(k, &s));
+	REFUSED(kvr_worker_stats(k, id[0], &of));
+	REFUSED(kvr_metrics(k, NULL, 0, &n));
+	REFUSED(kvr_check(k));
+	REFUSED(kvr_policy_get(k, &policy));
+	REFUSED(kvr_next_expiry(k, &due));
+	REFUSED(kvr_worker_next(k, &found));
+	REFUSED(kvr_worker_find(k, "0", 1, 0, &found));
+	REFUSED(kvr_worker_get_load(k, id[0], 0, &load));
+	REFUSED(kvr_worker_reset(k, id[0], &found));
+	REFUSED(kvr_owner_list(k, &cursor, &found, 1, &n));
+	REFUSED(kvr_lease_list(k, &cursor, &lease, sizeof(lease), 1, &n));
+	REFUSED(kvr_tenant_list(k, &cursor, &tenant, sizeof(tenant), 1, &n));
+	REFUSED(kvr_events_apply(k, id[0], &batch, NULL, 0, 0, NULL, 0, NULL,
+	    0, 1, 0, &result));
+	REFUSED(kvr_events_lost(k, id[0], 1));
+	REFUSED(kvr_journal_read(k, &cursor, 1, &record, NULL, 0));
+	REFUSED(kvr_journal_beat(k, 1));
+#undef REFUSED
+	k->own->here = 1;
+	ck_assert_uint_eq(found, id[0]);
+	region_sound();
+}
+END_TEST
+
 Suite *suite_txn(void);
 
 Suite *
@@ -459,6 +517,7 @@ suite_txn(void)
 	tcase_add_loop_test(t, never_sleeps, 0, CALLS);
 	tcase_add_loop_test(t, waits, 0, CALLS);
 	tcase_add_loop_test(t, looks, 0, LOOKING);
+	tcase_add_test(t, no_call_after_a_fork);
 	t = tcase_create("shared");
 	tcase_add_checked_fixture(t, shared_setup, shared_end);
 	tcase_add_test(t, died_between_changes);
