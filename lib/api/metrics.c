@@ -300,13 +300,14 @@ put_line(struct output *o, struct line *l)
 	l->length = 0;
 }
 
+/* The name has more before it. */
 static bool
 is_counter(const char *name)
 {
 	static const char end[] = "_total";
 	size_t length = strlen(name), n = sizeof(end) - 1;
 
-	return length > n && memcmp(name + length - n, end, n) == 0;
+	return memcmp(name + length - n, end, n) == 0;
 }
 
 static void

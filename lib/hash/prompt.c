@@ -60,8 +60,6 @@ prompt_new(const struct hash_rule *rule, struct kvr_prompt **out)
 
 	if (rule == NULL || out == NULL || rule->block_size == 0)
 		return KVR_EINVAL;
-	if ((uint64_t)rule->block_size + 1 > SIZE_MAX / sizeof(uint32_t))
-		return KVR_EINVAL;
 	p = calloc(1, sizeof(*p));
 	if (p == NULL)
 		return KVR_ENOMEM;
@@ -120,8 +118,6 @@ reserve_blocks(struct kvr_prompt *p, uint32_t base, uint32_t already,
 	if (already + n <= p->capacity)
 		return KVR_OK;
 	room = room_for(p->capacity, already + (size_t)n, sizeof(*local));
-	if (room == 0)
-		return KVR_EINVAL;
 	local = realloc(p->local, room * sizeof(*local));
 	if (local == NULL)
 		return KVR_ENOMEM;

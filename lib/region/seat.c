@@ -157,7 +157,7 @@ seat_room(void)
 	return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* A process of this namespace. */
+/* A process of this namespace; the holder names one. */
 static bool
 process_alive(uint64_t holder)
 {
@@ -165,7 +165,7 @@ process_alive(uint64_t holder)
 	uint32_t pid = (uint32_t)(holder & HOLDER_PID);
 	struct status s;
 
-	if (pid == 0 || (kill((pid_t)pid, 0) == -1 && errno == ESRCH))
+	if (kill((pid_t)pid, 0) == -1 && errno == ESRCH)
 		return false;
 	if (!status_known((uint32_t)getpid()) || !status_read(pid, &s))
 		return true;
@@ -294,7 +294,7 @@ seat_take(struct kvr *k)
 		k->me = 1;
 		return KVR_OK;
 	}
-	if (k->kind != REGION_MEMORY || k->room != k->region->seal.room)
+	if (k->room != k->region->seal.room)
 		return KVR_EMISMATCH;
 	for (i = 0; i < 2 * k->layout.seats; i++)
 		if (seat_seize(k, i % k->layout.seats, i >= k->layout.seats))
