@@ -19,6 +19,7 @@ enum { TEXT = 512 };
 static uint64_t seq;
 static uint32_t each = 1, flags_of_batch;
 static struct kvr_event_result got;
+static uint64_t steps_before; /* that apply_uncut has taken already */
 
 static inline void
 holds_with(uint64_t blocks, uint64_t bytes, uint32_t block_size)
@@ -90,6 +91,7 @@ apply_uncut(uint32_t w, const struct kvr_event *e, size_t n,
 	ck_assert_int_eq(event_sum(&b, &sum), KVR_OK);
 	ck_assert_int_eq(event_hash(k, &b), KVR_OK);
 	ck_assert_int_eq(txn_write_begin(k, &c, 1, 0), KVR_OK);
+	add_once(k->region->counts.steps, steps_before);
 	ck_assert(worker_slot(k, id[w], &slot));
 	before = *stream_at(k, slot_at(k, slot)->name);
 	ck_assert(event_take(k, slot, &before, &b, &sum,

@@ -417,6 +417,15 @@ START_TEST(damage_is_clipped)
 	place(7)->found = FOUND_ALL;
 	place(7)->volume = 77;
 	ck_assert(survival(2, SECOND) == 1);
+	/* of a time that has not come, or of none: as if it had ended */
+	place(7)->stamp = 2 * SECOND;
+	ck_assert_uint_eq(look(7, SECOND).digest, 0);
+	affinity_note(k, 7, 2, 0, SECOND);
+	place(7)->stamp = -1;
+	ck_assert_uint_eq(look(7, SECOND).digest, 0);
+	affinity_note(k, 7, 2, 0, SECOND);
+	ck_assert_uint_eq(place(7)->found, FOUND_ALL);
+	place(7)->stamp = SECOND;
 }
 END_TEST
 

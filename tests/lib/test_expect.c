@@ -565,6 +565,38 @@ START_TEST(links_are_limited)
 }
 END_TEST
 
+/* Where the steps end, so does what is expected of windows: never more. */
+START_TEST(steps_are_limited)
+{
+	static const uint32_t modes[] = { KVR_WINDOW_BOUNDARY,
+		KVR_WINDOW_DENSE, KVR_WINDOW_LEARN };
+	struct kvr_worker f;
+	uint64_t most, left;
+	double whole, some;
+	uint32_t i;
+
+	deep_path();
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
+		f.window_mode = modes[i];
+		f.window_tokens = BLOCK_OF;
+		ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
+		ask_at(2);
+		most = set.most;
+		whole = expect_usable(&t, 0, found(0));
+		for (left = 0; left < 1000; left += 7) {
+			ask_at(2);
+			set.most = set.steps + left;
+			some = expect_usable(&t, 0, found(0));
+			ck_assert(some >= 0 && some <= whole);
+			if (set.steps >= set.most)
+				ck_assert(expect_ideas(&t, 0).full == 0);
+			set.most = most;
+		}
+	}
+}
+END_TEST
+
 Suite *suite_expect(void);
 
 Suite *
@@ -587,5 +619,6 @@ suite_expect(void)
 	tcase_add_test(c, as_the_sum_says);
 	tcase_add_test(c, a_path_of_all_ages);
 	tcase_add_test(c, links_are_limited);
+	tcase_add_test(c, steps_are_limited);
 	return s;
 }

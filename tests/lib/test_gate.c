@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "namespaces.h"
+#include "sys.h"
 
 /* ------------------------------------------------------------ the file --- */
 
@@ -76,6 +77,18 @@ START_TEST(given_away)
 	ck_assert_int_eq(stat(path_lock, &st), 0);
 	ck_assert_uint_eq(st.st_uid, STRANGER);
 	ck_assert_uint_eq(st.st_gid, STRANGER + 1);
+	/* or not, or its group alone */
+	ck_assert_int_eq(chown(path, STRANGER, STRANGER + 2), 0);
+	sys_fail_from(SYS_FCHOWN, 1, EPERM);
+	ck_assert_int_eq(try(ATTACH | TRUST), KVR_OK);
+	ck_assert_uint_eq(sys_reset(), 2);
+	ck_assert_int_eq(stat(path_lock, &st), 0);
+	ck_assert_uint_eq(st.st_gid, STRANGER + 1);
+	sys_fail_at(SYS_FCHOWN, 1, EPERM);
+	ck_assert_int_eq(try(ATTACH | TRUST), KVR_OK);
+	ck_assert_uint_eq(sys_reset(), 1);
+	ck_assert_int_eq(stat(path_lock, &st), 0);
+	ck_assert_uint_eq(st.st_gid, STRANGER + 2);
 	/* but no file of another's that has its name */
 	ck_assert_int_eq(unlink(path_lock), 0);
 	file_cut(BYTES);

@@ -624,6 +624,37 @@ START_TEST(too_many_steps_degrade)
 }
 END_TEST
 
+/*
+ * The steps end before the event, or within it: in copies, in what is known, in
+ * removals. The worker is degraded, each time.
+ */
+START_TEST(no_steps_left)
+{
+	static const uint32_t tokens[] = { 'a', 'b', 'c', 'd' };
+	uint64_t hashes[4];
+	struct kvr_event e;
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		hashes[i] = name_of("abcd", i + 1);
+	for (i = 0; i < 6; i++) {
+		holds_with(4096, 512 << 10, 1);
+		stored("abcd", 0);
+		(void)kvr_event_init(&e, sizeof(e));
+		e.kind = i < 4 ? KVR_EVENT_STORED : KVR_EVENT_REMOVED;
+		e.hashes = 4;
+		e.tokens = i < 2 ? 4 : 0;
+		e.block_tokens = i < 4 ? 1 : 0;
+		steps_before = steps_most(k) / 4 - i % 2;
+		apply_uncut(0, &e, 1, hashes, 4, tokens, 4);
+		steps_before = 0;
+		ck_assert_uint_eq(got.state, KVR_EVENTS_DEGRADED);
+		ck_assert_uint_eq(has(0, "abcd"), i < 5 ? 4 : 3);
+		region_sound();
+	}
+}
+END_TEST
+
 /* A worker that is only counted needs no hashes, nor memory for them. */
 START_TEST(counting_hashes_nothing)
 {
@@ -1489,6 +1520,7 @@ suite_hold(void)
 	tcase_add_test(t, a_root_has_no_copies);
 	tcase_add_loop_test(t, copies_of_two_kinds_degrade, 0, 2);
 	tcase_add_test(t, too_many_steps_degrade);
+	tcase_add_test(t, no_steps_left);
 	tcase_add_test(t, counting_hashes_nothing);
 	tcase_add_test(t, without_hashes_it_degrades);
 	tcase_add_test(t, too_long_a_path_degrades);

@@ -9,6 +9,7 @@
 #include "files.h"
 #include "prometheus.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -108,6 +109,24 @@ START_TEST(any_numbers)
 		k->loads.pace[i] = pace[i];
 	}
 	k->region->counts = counts;
+}
+END_TEST
+
+/* A damaged region may have what is no number. */
+START_TEST(no_numbers)
+{
+	static const double odd[] = { (double)NAN, 0x1p-1060, -0x1p-1060 };
+	static const char *const want[] = { "NaN", "+Inf", "-Inf" };
+	double pace = k->loads.pace[0];
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		k->loads.pace[0] = odd[i];
+		taken(k);
+		ck_assert(is(value_of(
+		    "kvroute_worker_prefill_tokens_per_second", "0", 0, ""), want[i]));
+	}
+	k->loads.pace[0] = pace;
 }
 END_TEST
 
@@ -544,6 +563,7 @@ suite_metrics(void)
 
 	tcase_add_test(t, says_what_the_structs_say);
 	tcase_add_test(t, any_numbers);
+	tcase_add_test(t, no_numbers);
 	tcase_add_test(t, order_after_a_reset);
 	tcase_add_test(t, labels);
 	tcase_add_test(t, any_names);

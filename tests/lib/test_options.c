@@ -8,6 +8,9 @@
 #include "options.h"
 
 #include "inner.h"
+#include "sys.h"
+
+#include <errno.h>
 
 static struct kvr_options
 defaults(void)
@@ -158,6 +161,8 @@ START_TEST(too_extreme_options)
 	REFUSED(o.lease_limit_ns = 0);
 	REFUSED(o.max_prompt_blocks = (uint32_t)KVR_AUTO + 1);
 	REFUSED((o.eagle = 1, o.unit = KVR_UNIT_BYTES));
+	REFUSED((o.event_blocks = 1, o.unit = KVR_UNIT_BYTES));
+	REFUSED((o.event_blocks = 1, o.eagle = 1));
 	REFUSED((o.tenants = 1, o.hash = KVR_HASH_DYNAMO));
 	REFUSED(o.secret_bytes = KVR_SECRET_MIN); /* all zeros */
 	REFUSED((o.secret_bytes = KVR_SECRET_MIN - 1, o.secret[0] = 1));
@@ -251,6 +256,23 @@ START_TEST(secrets)
 	ck_assert_uint_ne(hash_under(&o), hash);
 	o.secret_bytes = 0; /* then the field is ignored */
 	ck_assert_uint_ne(hash_under(&o), hash_under(&o));
+}
+END_TEST
+
+/* Of a system without random bytes: neither a secret nor keys of tables. */
+START_TEST(no_random_bytes)
+{
+	struct kvr_options o = small_options();
+	struct kvr *made = NULL;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		sys_fail_at(SYS_GETENTROPY, 1, EIO);
+		ck_assert_int_eq(kvr_new(&o, &made), KVR_ESYSTEM);
+		ck_assert_uint_eq(sys_reset(), 1);
+		o.secret_bytes = 0;
+	}
+	ck_assert_ptr_null(made);
 }
 END_TEST
 
@@ -375,6 +397,7 @@ suite_options(void)
 	tcase_add_test(t, extreme_times);
 	tcase_add_test(t, file_options);
 	tcase_add_test(t, secrets);
+	tcase_add_test(t, no_random_bytes);
 	tcase_add_test(t, options_read);
 	tcase_add_test(t, attach_with_other_options);
 	suite_add_tcase(s, t);

@@ -116,6 +116,8 @@ START_TEST(too_much)
 	ck_assert_int_eq(kvr_prompt_media(p, UINT32_MAX - 1, &word, 1),
 	    KVR_EINVAL);
 	ck_assert_int_eq(kvr_prompt_media(p, SIZE_MAX, &word, 1), KVR_EINVAL);
+	ck_assert_int_eq(kvr_prompt_media(p, 9, &word, 1), KVR_OK);
+	ck_assert_int_eq(kvr_prompt_media(p, 9, &word, SIZE_MAX), KVR_EINVAL);
 	ck_assert_int_eq(kvr_prompt_media(p, UINT32_MAX - 2, &word, 1),
 	    KVR_OK);
 	ck_same(p, same);

@@ -220,6 +220,8 @@ START_TEST(sealed_nonsense)
 	SEALED(r->seal.max_prompt_blocks = 0, KVR_EFORMAT);
 	SEALED(r->seal.ttl = INT64_MIN, KVR_EFORMAT);
 	SEALED(r->seal.idle_limit = 0, KVR_EFORMAT);
+	SEALED(r->seal.kind = REGION_FILE + 1, KVR_EFORMAT);
+	SEALED(r->seal.event_blocks = KVR_EVENT_BLOCKS_MAX + 1, KVR_EFORMAT);
 	SEALED(r->checksum++, KVR_OK); /* sealed again: nothing is wrong */
 	r->checksum++;
 	ck_assert_int_eq(attach(r, MEMORY), KVR_EFORMAT);

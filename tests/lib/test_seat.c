@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "inner.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "namespaces.h"
+#include "sys.h"
 
 enum { BYTES = 24 << 10, SEATS = 24 };
 
@@ -263,6 +265,30 @@ START_TEST(namespace_not_known)
 	k->room = 0;
 	ck_assert(seat_alive(k, word));
 	k->room = room;
+	sys_fail_at(SYS_STAT, 1, EIO);
+	ck_assert_int_eq(attach(&handle[0]), KVR_EMISMATCH);
+	ck_assert_uint_eq(sys_reset(), 1);
+}
+END_TEST
+
+/* Nor is a seat taken from one, where the region is of no namespace. */
+START_TEST(no_namespace_at_all)
+{
+	struct kvr_options o = small_options();
+	struct kvr *more = NULL;
+	uint32_t i;
+
+	region_end();
+	sys_fail_from(SYS_STAT, 1, EIO);
+	ck_assert_int_eq(kvr_new_at(&o, shared, BYTES, &k), KVR_OK);
+	people(2);
+	for (i = 1; i < SEATS; i++)
+		ck_assert_int_eq(attach(&handle[i]), KVR_OK);
+	ck_assert_int_eq(attach(&more), KVR_EFULL);
+	ck_assert_uint_eq(sys_reset(), SEATS + 2); /* one when it was made */
+	ck_assert_ptr_null(more);
+	for (i = 1; i < SEATS; i++)
+		kvr_free(handle[i]);
 }
 END_TEST
 
@@ -307,6 +333,7 @@ suite_seat(void)
 	tcase_add_test(t, names);
 	tcase_add_test(t, forked);
 	tcase_add_test(t, namespace_not_known);
+	tcase_add_test(t, no_namespace_at_all);
 	tcase_add_test(t, other_kinds);
 	tcase_add_test(t, other_namespace);
 	suite_add_tcase(s, t);

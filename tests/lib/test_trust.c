@@ -357,6 +357,10 @@ START_TEST(damage_is_found_and_repaired)
 		trust_recover(k);
 		ck_assert(trust_sane(k));
 	}
+	mine()->more = 2;
+	ck_assert(!trust_sane(k));
+	trust_recover(k);
+	ck_assert(trust_sane(k));
 	mine()->doubted = 2;
 	ck_assert(!trust_sane(k));
 	trust_recover(k);

@@ -413,6 +413,22 @@ START_TEST(died_in_a_change)
 }
 END_TEST
 
+/* A clock that no call can have set is forgotten. */
+START_TEST(a_clock_that_cannot_be)
+{
+	static const int64_t odd[] = { -2, INT64_MAX };
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		observe(0, "abcd", 10);
+		k->region->clock = odd[i];
+		atomic_fetch_or(&k->region->seq, 1);
+		ck_tree("");
+		ck_assert_int_eq(stats().clock, -1);
+	}
+}
+END_TEST
+
 /* The next caller recovers: a reader, one that does not wait, or any. */
 START_TEST(anybody_inherits)
 {
@@ -522,6 +538,7 @@ suite_txn(void)
 	tcase_add_checked_fixture(t, shared_setup, shared_end);
 	tcase_add_test(t, died_between_changes);
 	tcase_add_test(t, died_in_a_change);
+	tcase_add_test(t, a_clock_that_cannot_be);
 	tcase_add_test(t, anybody_inherits);
 	suite_add_tcase(s, t);
 	return s;

@@ -143,6 +143,8 @@ START_TEST(each_call)
 		for (call = 0; call < SYS_CALLS; call++)
 			met[call] += fail_each(&scenes[i],
 			    (enum sys_call)call, EIO);
+	for (i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
+		ck_assert_uint_gt(fail_each(&scenes[i], SYS_FCNTL, EACCES), 0);
 	/* so the build has redirected them */
 	for (call = 0; call < SYS_CALLS; call++)
 		ck_assert_msg(met[call] > 0 || call == SYS_KILL ||
