@@ -682,6 +682,13 @@ START_TEST(reader_of_an_unfinished_change)
 	atomic_fetch_add(&k->region->seq, 1);
 	region_unlock(k);
 	ck_assert_int_eq(kvr_check(reading), KVR_OK);
+	/* and a writer may damage the seal at any time */
+	k->region->seal.bytes -= BYTES;
+	ck_assert_int_eq(kvr_check(reading), KVR_ECORRUPT);
+	k->region->seal.bytes += BYTES;
+	k->region->checksum++;
+	ck_assert_int_eq(kvr_check(reading), KVR_ECORRUPT);
+	k->region->checksum--;
 	kvr_free(reading);
 	closed();
 }
