@@ -371,6 +371,9 @@ START_TEST(damage_is_seen)
 	alias_at(k, b)->life = life + 9;
 	ck_assert(!sound());
 	*alias_at(k, b) = was;
+	alias_at(k, b)->worker = 0;
+	ck_assert(!sound());
+	*alias_at(k, b) = was;
 	alias_at(k, b)->parent = ALIASES + 1;
 	ck_assert(!sound());
 	*alias_at(k, b) = was;
