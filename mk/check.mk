@@ -141,7 +141,7 @@ check-suites: $(BUILD)/check $(call wanted,fuzz,$(REPLAYS)) #- suites and fuzz c
 	@+sh mk/check.sh $(BUILD) \
 	    '$(or $(T),$(SUITES) $(HARNESSES))' '$(HARNESSES)'
 
-# Each variant has its own build directory, and longer timeouts.
+# Each variant has its own build directory.
 variant = @+AGAIN='make $@' $(3) $(MAKE) --no-print-directory BUILD=$(BUILD)/$(1) $(2)
 VARIANT_CC ?= clang
 
@@ -150,15 +150,15 @@ check-clang: deps-slow ## run the suites compiled by clang
 
 check-asan: deps-slow ## run the suites under AddressSanitizer and UBSan
 	$(call variant,asan,CC=$(VARIANT_CC) SAN=address$(comma)undefined \
-	    check-suites,CK_TIMEOUT_MULTIPLIER=5 $(SANITIZER_OPTIONS))
+	    check-suites,$(SANITIZER_OPTIONS))
 
 check-tsan: deps-slow ## run the suites that start threads under ThreadSanitizer
 	$(call variant,tsan,CC=$(VARIANT_CC) SAN=thread T='$(or $(T),\
 	    $(THREAD_SUITES))' ONLY='$(or $(call split,$(T)),$(THREAD_SUITES))' \
-	    check-suites,CK_TIMEOUT_MULTIPLIER=10)
+	    check-suites)
 
 check-valgrind: deps-slow ## run shortened suites under valgrind
-	$(call variant,valgrind,check-suites,CK_TIMEOUT_MULTIPLIER=60 \
+	$(call variant,valgrind,check-suites,CK_TIMEOUT_MULTIPLIER=4 \
 	    KVR_TEST_PERCENT=$(or $(KVR_TEST_PERCENT),2) KVR_UNDER='$(UNDER_VALGRIND)')
 
 UNDER_VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full \
@@ -182,10 +182,10 @@ RANDOM_SUITES := $(patsubst test_%.c,%,$(notdir $(shell \
 	grep -lwE 'test_seed|by_chance' /dev/null $(TESTS))))
 MINUTES ?= 10
 
-soak: deps ## run random suites with new seeds, for MINUTES=10; T= as in check
-	@+$(MAKE) --no-print-directory $(BUILD)/check
+soak: deps ## run random suites and fuzz inputs with new seeds, for MINUTES=10; T= as in check
+	@+$(MAKE) --no-print-directory $(BUILD)/check $(REPLAYS)
 	@sh mk/soak.sh $(BUILD) $(MINUTES) '$(or $(call split,$(T)),\
-	    $(RANDOM_SUITES))'
+	    $(RANDOM_SUITES) $(HARNESSES))'
 
 soak-long: deps #- 12,000 kills, 10^8 operations, stops of 5 s (15 minutes); T= as in check
 	@+$(MAKE) --no-print-directory $(BUILD)/check
@@ -205,7 +205,7 @@ check-all: ## run all checks, including slow ones
 	@+for target in check check-clang check-asan check-tsan check-valgrind \
 	    coverage check-model check-foreign fuzz lint tidy check-engine check-probe check-sync \
 	    check-events check-nginx check-nginx-newer \
-	    'check-nginx VALGRIND=1' check-clients; do \
+	    'check-nginx VALGRIND=1' check-clients bench-routing-quick demo; do \
 	    $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 

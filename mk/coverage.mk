@@ -44,6 +44,6 @@ coverage: deps-coverage ## run the suites, and demand that they reach nearly all
 
 coverage-here: $(BUILD)/coverage/check #- the same without installing dependencies
 	@find $(BUILD)/coverage -name '*.gcda' -delete
-	@+AGAIN='make coverage' CK_TIMEOUT_MULTIPLIER=5 sh mk/check.sh $(BUILD)/coverage \
+	@+AGAIN='make coverage' sh mk/check.sh $(BUILD)/coverage \
 	    '$(or $(T),$(COUNTED_SUITES))' ''
 	@sh mk/coverage.sh $(BUILD)/coverage

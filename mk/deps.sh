@@ -29,6 +29,7 @@ test header yajl/yajl_parse.h libyajl-dev
 test header msgpack.h libmsgpack-dev
 test command $CXX g++
 test command mandoc mandoc
+test command perl perl
 test command pkg-config pkg-config
 test command xmllint libxml2-utils
 page command chromium chromium fonts-dejavu-core

@@ -5,13 +5,8 @@
 # build/corpus/, failing ones to build/crash/. What went wrong is printed first,
 # then how far the fuzzer had come.
 #
-# $FUZZ_RUNS is a number of inputs for each instead of a time, from the corpus
-# and $FUZZ_SEED. What is covered and compared depends on addresses, so these are
-# the same in each run, where that is allowed.
-#
 # Harnesses among "numbers" run thousands of edges in each execution. To weigh
 # inputs by how rare their features are would take more than half of the time.
-# They get a twentieth of the runs.
 set -u
 
 build=$1
@@ -27,19 +22,11 @@ fuzz()
 	found=$build/corpus/${1#fuzz_}
 	mkdir -p "$found"
 	[ -d "$seeds" ] || seeds=$found
-	entropic=1 share=1
 	case " $numbers " in
-	*" $1 "*) entropic=0 share=20 ;;
+	*" $1 "*) entropic=0 ;;
+	*) entropic=1 ;;
 	esac
-	bound=-max_total_time=$seconds
-	same=
-	if [ -n "${FUZZ_RUNS:-}" ]; then
-		! setarch -R true 2> /dev/null || same='setarch -R'
-		bound="-seed=${FUZZ_SEED:-1} -runs=$((FUZZ_RUNS / share))"
-		rm -f "$found"/*
-	fi
-	# shellcheck disable=SC2086
-	if $same "$build/$1" $bound -timeout=120 \
+	if "$build/$1" -max_total_time="$seconds" -timeout=20 \
 	    -rss_limit_mb=3072 -print_final_stats=1 -entropic="$entropic" \
 	    -artifact_prefix="$build/crash/$1-" \
 	    "$found" "$seeds" > "$log" 2>&1 < /dev/null; then

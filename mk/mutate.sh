@@ -22,7 +22,8 @@ SLOW='model|shadow|families|simulate|route|corrupt|each_word|trace|page|process'
 
 KVR_SHARED=${KVR_SHARED:-$(cd .. && pwd)/shared}
 KVR_SEED=$seed
-export KVR_SHARED KVR_SEED
+CK_DEFAULT_TIMEOUT=60
+export KVR_SHARED KVR_SEED CK_DEFAULT_TIMEOUT
 
 copy_tree()
 {

@@ -1,26 +1,40 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# soak.sh build minutes "names" - runs suites again and again for so many
-# minutes, each time with a new seed, as many at a time as there are processors,
-# or $JOBS. A failure is printed with the command that repeats it. Seeds count
-# from $FROM, or from the time.
+# soak.sh build minutes "names" - runs random suites, and replays of fuzz corpora
+# with inputs that are drawn, again and again for so many minutes: each time with
+# a new seed, as many at a time as there are processors, or $JOBS. A failure is
+# printed with the command that repeats it. Seeds are made of $FROM, or the time.
 #
-# soak.sh --one build end name seed - runs one suite, unless the time is over.
+# soak.sh --one build end name seed - runs one, unless the time is over.
 set -u
+
+# shellcheck disable=SC2086
+run_one()
+{
+	case $1 in
+	fuzz_*)
+		seed="FUZZ_SEED=$2 FUZZ_RUNS=${FUZZ_RUNS:-2000}"
+		env $seed timeout -k 10 900 "$build/replay_${1#fuzz_}" \
+		    "fuzz/corpus/${1#fuzz_}" ;;
+	*)
+		seed=KVR_SEED=$2
+		env $seed "$build/check" "$1" ;;
+	esac > "$log" 2>&1
+}
 
 one()
 {
-	build=$1 end=$2 name=$3 seed=$4
-	[ "$(date +%s)" -lt "$end" ] || return 0
-	[ ! -t 2 ] || printf '\r  %-14s %4d s left \r' "$name" \
-	    $((end - $(date +%s))) >&2
-	log=$build/soak/$name.$seed
-	if KVR_SEED=$seed "$build/check" "$name" > "$log" 2>&1; then
-		echo "$name passed" >> "$build/soak/runs"
+	build=$1 end=$2
+	left=$((end - $(date +%s)))
+	[ "$left" -gt 0 ] || return 0
+	[ ! -t 2 ] || printf '\r  %-14s %5d s left \r' "$3" "$left" >&2
+	log=$build/soak/$3.$4
+	if run_one "$3" "$4"; then
+		echo "$3 passed" >> "$build/soak/runs"
 	else
-		echo "$name failed" >> "$build/soak/runs"
+		echo "$3 failed" >> "$build/soak/runs"
 		grep FAILED "$log" || tail -n 5 "$log"
-		echo "             KVR_SEED=$seed make check T=$name"
+		echo "             $seed make check T=$3"
 	fi
 	rm "$log"
 }
@@ -34,22 +48,23 @@ fi
 build=$1
 end=$(($(date +%s) + $2 * 60))
 names=$3
-seed=${FROM:-$(date +%s)}
+n=${FROM:-$(date +%s)}
 
+# Suites draw from a seed and the numbers behind it, so seeds are far apart.
 every_run()
 {
 	while [ "$(date +%s)" -lt "$end" ]; do
 		for name in $names; do
-			echo "$name $seed"
+			echo "$name $((n * 2654435761 % 9007199254740992))"
 		done
-		seed=$((seed + 1))
+		n=$((n + 1))
 	done
 }
 
 rm -rf "$build/soak"
 mkdir -p "$build/soak"
 : > "$build/soak/runs"
-echo "  seeds from $seed"
+echo "  seeds FROM=$n"
 every_run | xargs -P "${JOBS:-$(nproc)}" -n 2 sh "$0" --one "$build" "$end"
 awk '
 	{ n[$1]++; bad[$1] += $2 == "failed"; sum += $2 == "failed" }

@@ -41,7 +41,7 @@ static const struct {
 	{ NULL, NULL }
 };
 
-/* Of the coverage build: mk/check.mk. */
+/* Of the coverage build: mk/coverage.mk. */
 void __gcov_dump(void) __attribute__((weak));
 
 void

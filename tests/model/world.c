@@ -658,9 +658,9 @@ world_choose(struct world *w, const struct op *o,
 	}
 	memset(out, 0x5a, sizeof(*out));
 	out->size = sizeof(*out);
-	if (any_part_usable(w))
-		return kvr_route(w->k, w->p, r, w->call, out);
-	rc = kvr_choose(w->k, w->p, r, usable, sizeof(usable[0]), w->n_found,
+	/* Parts of blocks cannot be told: worker and cost are not judged then. */
+	rc = any_part_usable(w) ? kvr_route(w->k, w->p, r, w->call, out)
+	    : kvr_choose(w->k, w->p, r, usable, sizeof(usable[0]), w->n_found,
 	    w->call, out);
 	if (rc == KVR_OK)
 		out->overlap_blocks = world_found(w, out->worker)->blocks;
