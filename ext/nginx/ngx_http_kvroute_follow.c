@@ -499,14 +499,17 @@ ends(void)
 	return ngx_exiting || ngx_quit || ngx_terminate;
 }
 
+/* Since when it has been without a peer; it is off the list. */
 static ngx_msec_t
-left_since(const ngx_http_kvroute_srv_conf_t *up, uint64_t id)
+left_take(ngx_http_kvroute_srv_conf_t *up, uint64_t id)
 {
 	ngx_uint_t i;
 
 	for (i = 0; i < up->n_left; i++)
-		if (up->left[i].id == id)
+		if (up->left[i].id == id) {
+			up->left[i].id = 0;
 			return up->left[i].since;
+		}
 	return ngx_current_msec;
 }
 
@@ -540,6 +543,19 @@ remove_one(ngx_http_kvroute_srv_conf_t *up, uint64_t id, const char *name,
 	return true;
 }
 
+/* Behind n others: those of the list that could not be looked at. */
+static ngx_uint_t
+left_keep(const ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_left_t *left,
+    ngx_uint_t n)
+{
+	ngx_uint_t i;
+
+	for (i = 0; i < up->n_left && n < up->options.max_workers; i++)
+		if (up->left[i].id != 0)
+			left[n++] = up->left[i];
+	return n;
+}
+
 /* One pass over the workers; what the lock prevents is left to the next. */
 static void
 leave_some(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_left_t *left,
@@ -552,23 +568,27 @@ leave_some(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_left_t *left,
 	ngx_msec_t since;
 	bool all = true;
 	size_t len;
+	int error;
 
-	while (kvr_worker_next(up->kvr, &id) == KVR_OK && id != 0 &&
+	while ((error = kvr_worker_next(up->kvr, &id)) == KVR_OK && id != 0 &&
 	    n < up->options.max_workers) {
 		if (kvr_worker_name(up->kvr, id, name, sizeof(name), &len) !=
 		    KVR_OK || kvr_worker_get(up->kvr, id, &facts) != KVR_OK) {
 			all = false;
 			continue;
 		}
+		since = left_take(up, id);
 		if (facts.rank < ngx_http_kvroute_ranks_named(up, name, len))
 			continue;
-		since = left_since(up, id);
 		if (may_go(up, id, since, full) &&
 		    remove_one(up, id, name, len, log))
 			continue;
 		left[n++] = (ngx_http_kvroute_left_t){ id, since };
 	}
-	up->leaving = !all || id != 0 || n > 0;
+	all = all && error == KVR_OK && id == 0;
+	if (!all)
+		n = left_keep(up, left, n);
+	up->leaving = !all || n > 0;
 	ngx_memcpy(up->left, left, n * sizeof(*left));
 	up->n_left = n;
 }

@@ -202,6 +202,15 @@ start_holder()
 	until_true 20 holder_has_the_lock || echo 'the lock is never taken'
 }
 
+# One that has the lock and changes nothing.
+hold_still()
+{
+	: > "$work/holder"
+	"$build/hold" "$work/out/index" still > "$work/holder" &
+	holder_pid=$!
+	until_true 20 test -s "$work/holder" || echo 'the lock is not taken'
+}
+
 holder_has_the_lock()
 {
 	kill -STOP "$holder_pid"

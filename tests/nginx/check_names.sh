@@ -7,8 +7,9 @@
 # shellcheck disable=SC2034,SC2154
 
 name_cases='names_come_and_go names_without_addresses names_change_under_load
-    names_over_a_reload names_have_facts names_are_polled_and_judged
-    names_are_tried_again names_change_between_tries names_fill_the_table names_of_a_service
+    names_over_a_reload names_leave_while_the_lock_is_held names_have_facts
+    names_are_polled_and_judged names_are_tried_again
+    names_change_between_tries names_fill_the_table names_of_a_service
     names_in_the_log_outlive_servers'
 quick_cases="${quick_cases:-} $name_cases"
 
@@ -254,6 +255,27 @@ names_over_a_reload()
 	kill -KILL "$(children "$nginx_pid" | head -n 1)"
 	expected_alert='exited on signal 9'
 	until_true 20 asked_is 200 || echo 'nothing works after a death'
+	settled
+}
+
+# A process that sees an address leave, but cannot read the index then.
+names_leave_while_the_lock_is_held()
+{
+	resolves || return 0
+	kvroute_options="path=$work/out/index size=8m"
+	processes=1
+	addresses 127.0.0.2
+	up_names 127.0.0.2
+	wait_for_workers "127.0.0.2:$engines_port" || return 0
+	hold_still
+	addresses 127.0.0.5
+	until_true 20 asked_is 502 || echo 'the address does not leave'
+	sleep 2.5 # it looks for what has left each second
+	is_blocked || echo 'the lock is free'
+	end_strays
+	until_true 20 lock_is_free || echo 'the lock stays held'
+	until_true 20 has_left "127.0.0.2:$engines_port" ||
+	    echo "its state is $(state_of "127.0.0.2:$engines_port" state)"
 	settled
 }
 

@@ -635,10 +635,7 @@ ids_are_kept_while_the_lock_is_held()
 	kvroute_options="path=$work/out/index size=8m"
 	sessions_up
 	first 1
-	: > "$work/holder"
-	"$build/hold" "$work/out/index" still > "$work/holder" &
-	holder_pid=$!
-	until_true 20 test -s "$work/holder" || echo 'the lock is not taken'
+	hold_still
 	sleep 2.5
 	for n in 1 2 3 4; do
 		is "status, $n" "$(next_of "$id")" 200
