@@ -43,10 +43,11 @@ is()
 	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
 }
 
-# until_true command ... - repeats it until it succeeds, a minute long.
+# until_true SECONDS command ... - repeats it until it succeeds.
 until_true()
 {
-	tries=1200
+	tries=$(($1 * 20))
+	shift
 	while ! "$@" > /dev/null 2>&1; do
 		tries=$((tries - 1))
 		[ "$tries" -gt 0 ] || return 1
@@ -60,11 +61,19 @@ now_is()
 	prints "$@" || wrong "$@"
 }
 
-# until_is WANT command ... - repeats it until it prints that. If it never does,
-# nothing that follows can be right, and the case ends.
+# within SECONDS WANT command ... - repeats it until it prints that. If it never
+# does, nothing that follows can be right, and the case ends.
+within()
+{
+	seconds=$1
+	shift
+	until_true "$seconds" prints "$@" || { wrong "$@"; exit 1; }
+}
+
+# until_is WANT command ... - the same, where no time is promised.
 until_is()
 {
-	until_true prints "$@" || { wrong "$@"; exit 1; }
+	within 60 "$@"
 }
 
 prints()

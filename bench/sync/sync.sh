@@ -183,7 +183,8 @@ lossy()
 	ip netns exec bus "$build/star" "$SEED" 10 20 $((50 / SPEED)) \
 	    $((20 / SPEED)) 0 "$url" $names > "$scratch/$arm.star" &
 	stars="$stars $!"
-	until_true grep -q ready "$scratch/$arm.star"
+	until_true 60 grep -q ready "$scratch/$arm.star" ||
+	    give_up 'the star does not start' "$scratch/$arm.star"
 	# No daemon can ask another one through it.
 	for i in 1 2 3 4; do
 		ip netns exec "m$i" "$build/kvroute-sync" "--${url%%:*}" "$url" \

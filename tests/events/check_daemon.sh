@@ -27,7 +27,7 @@ state()
 
 until_state()
 {
-	until_true has_state "$1" || {
+	until_true 60 has_state "$1" || {
 		echo "never '$1', but: $(state)"
 		tail -n 5 "$out"
 	}
@@ -74,7 +74,7 @@ counter()
 
 until_counter()
 {
-	until_true prints "$2" counter "$1" ||
+	until_true 60 prints "$2" counter "$1" ||
 	    echo "$1: never $2, but $(counter "$1")"
 }
 
@@ -144,7 +144,7 @@ case_a_window_that_slides()
 	until_counter reloads 1
 	until_counter phase live
 	tell send 1 "$v5"
-	until_true window_is 5 || echo "window: $(region window a:0)"
+	until_true 60 window_is 5 || echo "window: $(region window a:0)"
 }
 
 window_is()
@@ -531,10 +531,10 @@ case_one_daemon_for_a_region()
 	until_has attached
 	timeout 120 "$events" -c "$conf" "$file" > "$scratch/second" 2>&1 &
 	second=$!
-	until_true grep -q 'another kvroute-events has it' \
+	until_true 60 grep -q 'another kvroute-events has it' \
 	    "$scratch/second" || echo never
 	daemon_down
-	until_true grep -q attached "$scratch/second" || echo 'never attached'
+	until_true 60 grep -q attached "$scratch/second" || echo 'never attached'
 	kill "$second"
 	wait "$second" || echo "exit $?"
 }
@@ -627,7 +627,7 @@ nats_up()
 	    > "$scratch/nats.log" 2>&1 \
 	    3>&- 4<&- &
 	server=$!
-	until_true grep -q 'Server is ready' "$scratch/nats.log" ||
+	until_true 60 grep -q 'Server is ready' "$scratch/nats.log" ||
 	    cat "$scratch/nats.log"
 	rm -f "$scratch/in" "$scratch/answers"
 	mkfifo "$scratch/in" "$scratch/answers"
@@ -675,7 +675,7 @@ case_dynamos_plane_over_nats()
 	daemon_up
 	until_has 'it is tried again'
 	nats_up
-	until_true is_live || echo 'not connected'
+	until_true 60 is_live || echo 'not connected'
 	tell send "$subject" "$v14"
 	until_state '^complete next 1 .* cleared 1 '
 	tell send "$subject" "$v14"
@@ -692,17 +692,17 @@ case_dynamos_plane_over_nats()
 	is malformed "$(counter malformed)" 0
 	# the server goes and comes again, and nothing was said meanwhile
 	nats_down
-	until_true is_live connecting || echo 'still connected'
+	until_true 60 is_live connecting || echo 'still connected'
 	nats_up
-	until_true is_live || echo 'not connected again'
+	until_true 60 is_live || echo 'not connected again'
 	is reconnects "$(counter reconnects)" 1
 	tell "$(envelope "$subject" 7 3 "$removed")"
 	until_state '^complete next 4 .* removed 3 .* lost 0'
 	# and something was
 	nats_down
-	until_true is_live connecting || echo 'still connected'
+	until_true 60 is_live connecting || echo 'still connected'
 	nats_up
-	until_true is_live || echo 'not connected again'
+	until_true 60 is_live || echo 'not connected again'
 	tell "$(envelope "$subject" 7 5 "$removed")"
 	until_state '^degraded next 6 .* removed 4 .* lost 1'
 	is gaps "$(counter gaps)" 1
@@ -721,7 +721,7 @@ logs_in()
 {
 	printf '%s\n' "$1" > "$scratch/login"
 	daemon_up
-	until_true is_live || echo "$1: not connected"
+	until_true 60 is_live || echo "$1: not connected"
 	daemon_down
 }
 
@@ -772,7 +772,7 @@ case_a_dump_over_nats()
 	    --login "$scratch/login" > "$out" 2>&1 &
 	dumps=$!
 	tell send kv-events "$v14"
-	until_true is_printed || cat "$out"
+	until_true 60 is_printed || cat "$out"
 	kill "$dumps"
 	wait "$dumps" || { echo "exit $?" && cat "$out"; }
 	is cleared "$(grep -c cleared "$out")" 1
@@ -802,7 +802,7 @@ server_up()
 	rm -f "$scratch/port" "$scratch/kv_cache_events" "$scratch/server_info"
 	perl tests/events/serve.pl "$scratch" 3>&- 4<&- &
 	server=$!
-	until_true test -s "$scratch/port" || echo 'no server'
+	until_true 60 test -s "$scratch/port" || echo 'no server'
 	port=$(cat "$scratch/port")
 }
 
@@ -854,7 +854,7 @@ case_a_window_that_is_polled()
 	answer "[$(created 0 16),$(created 1 64),$(trtllm 2)]"
 	daemon_up
 	until_counter sliding 16
-	until_true window_is 16 || echo "window: $(region window a:0)"
+	until_true 60 window_is 16 || echo "window: $(region window a:0)"
 	server_down
 }
 

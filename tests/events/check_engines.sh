@@ -18,7 +18,7 @@ engine_up()
 	    --capacity 640 --events "$pub" --events-replay "$back" "$@" \
 	    > "$scratch/port" 2> "$scratch/log" &
 	engine=$!
-	until_true test -s "$scratch/port" || echo 'it does not start'
+	until_true 60 test -s "$scratch/port" || echo 'it does not start'
 	url=http://127.0.0.1:$(head -n 1 "$scratch/port")
 }
 
@@ -76,7 +76,7 @@ held()
 all_read()
 {
 	next=$(held 1 16 events)
-	until_true grep -q "^batch $((next - 1)) " "$out" ||
+	until_true 60 grep -q "^batch $((next - 1)) " "$out" ||
 	    echo "never: batch $((next - 1))"
 }
 
@@ -179,7 +179,7 @@ case_one_batch_in_two_is_lost()
 {
 	engine_up --events-lose 2
 	replayed
-	until_true grep -q . "$scratch/port"
+	until_true 60 grep -q . "$scratch/port"
 	for first in 1 1001 2001 3001 4001; do
 		prompt "$first" $((first + 31)) 1 > "$scratch/hits"
 	done
@@ -212,10 +212,10 @@ case_restarts_are_seen()
 	prompt 1 64 1 > "$scratch/hits"
 	all_read
 	curl -sf -m 60 -X POST "$url/fault?kind=restart&seconds=0.2"
-	until_true curl -sf "$url/health" || echo 'it does not come back'
+	until_true 60 curl -sf "$url/health" || echo 'it does not come back'
 	is 'after a restart' "$(prompt 1 64 1)" 0
-	until_true grep -q '^restarted' "$out" || echo 'no restart'
-	until_true grep -q '^  stored' "$out"
+	until_true 60 grep -q '^restarted' "$out" || echo 'no restart'
+	until_true 60 grep -q '^  stored' "$out"
 	stop_reader
 	grep -q '^end complete .* restarts 1 ' "$out" || tail -n 1 "$out"
 	is hashes "$(grep '^  stored' "$out" | cut -d ' ' -f 4 | sort -u |

@@ -13,7 +13,6 @@
 
 [ $# -gt 1 ] || { list ''; exit; }
 build=$1
-# Its until_true has a limit in seconds.
 # shellcheck source=tests/nginx/setup.sh
 . tests/nginx/setup.sh
 daemon=''

@@ -26,7 +26,7 @@ broken_up()
 {
 	perl tests/events/broken.pl "$1" "$scratch/port" &
 	engine=$!
-	until_true test -s "$scratch/port" || echo 'no engine'
+	until_true 60 test -s "$scratch/port" || echo 'no engine'
 	port=$(cat "$scratch/port")
 }
 
@@ -35,7 +35,7 @@ good_up()
 	"$build/kvroute-engine" --for 600 --scale 0.001 \
 	    > "$scratch/port" 2> "$scratch/engine.log" &
 	engine=$!
-	until_true test -s "$scratch/port" || echo 'no engine'
+	until_true 60 test -s "$scratch/port" || echo 'no engine'
 	port=$(head -n 1 "$scratch/port")
 }
 
@@ -126,7 +126,7 @@ case_ends_while_a_request_runs()
 	gateway_up "$port"
 	ask > "$scratch/status" &
 	user=$!
-	until_true runs 1 || echo 'it does not run'
+	until_true 60 runs 1 || echo 'it does not run'
 	gateways_down
 	! wait "$user" || echo 'the client got an answer'
 	user=''

@@ -25,7 +25,7 @@ engines_up()
 	    --capacity 352 --events "$pub" --events-replay "$back" "$@" \
 	    > "$scratch/ports" 2> "$scratch/engines.log" &
 	pids=$!
-	until_true all_ports || echo 'the engines do not start'
+	until_true 60 all_ports || echo 'the engines do not start'
 	ports=$(paste -s -d ' ' "$scratch/ports")
 }
 
@@ -355,9 +355,9 @@ pages_of()
 	for port in $ports; do break; done
 	curl -sf -m 10 -X POST \
 	    "http://127.0.0.1:$port/fault?kind=restart&seconds=0.2"
-	until_true curl -sf -m 2 "http://127.0.0.1:$port/health" ||
+	until_true 60 curl -sf -m 2 "http://127.0.0.1:$port/health" ||
 	    echo 'it does not come back'
-	until_true heard_anew "$port" || echo 'no restart was noticed'
+	until_true 60 heard_anew "$port" || echo 'no restart was noticed'
 	exact 40 49
 	states complete 4
 	is lost "$(sum lost)" 0
@@ -408,14 +408,14 @@ case_an_engine_restarts() # slow
 	for port in $ports; do break; done
 	curl -sf -m 10 -X POST \
 	    "http://127.0.0.1:$port/fault?kind=restart&seconds=0.2"
-	until_true curl -sf -m 2 "http://127.0.0.1:$port/health" ||
+	until_true 60 curl -sf -m 2 "http://127.0.0.1:$port/health" ||
 	    echo 'it does not come back'
 	# Its first batch says that it is another.
 	body 20 > "$scratch/body"
 	curl -sf -m 30 "http://127.0.0.1:$port/v1/completions" \
 	    -d "@$scratch/body" > "$scratch/answer" || echo 'no answer'
 	# Else the number of its first life may pass for that of its second.
-	until_true restarted || echo 'no restart was noticed'
+	until_true 60 restarted || echo 'no restart was noticed'
 	exact 20 39
 	is restarts "$(sum restarts)" 1
 	states complete 4
@@ -478,7 +478,7 @@ case_losses_without_replay() # slow
 	daemon_up 'no replay'
 	n=-1
 	# The first batch may have been before the daemon.
-	until_true all_heard || echo 'not all are heard'
+	until_true 60 all_heard || echo 'not all are heard'
 	clear_all
 	states complete 4
 	exact 0 9
@@ -515,9 +515,9 @@ case_losses_without_replay() # slow
 	for port in $ports; do break; done
 	curl -sf -m 10 -X POST \
 	    "http://127.0.0.1:$port/fault?kind=restart&seconds=0.2"
-	until_true curl -sf -m 2 "http://127.0.0.1:$port/health" ||
+	until_true 60 curl -sf -m 2 "http://127.0.0.1:$port/health" ||
 	    echo 'it does not come back'
-	until_true heard_anew "$port" || echo 'no restart was noticed'
+	until_true 60 heard_anew "$port" || echo 'no restart was noticed'
 	settle || echo 'not drained'
 	states complete "$([ "$(sum lost)" -eq "$lost" ] && echo 1 || echo 0)"
 	clear_all

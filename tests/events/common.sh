@@ -65,7 +65,7 @@ gateway_up()
 	"$build/gateway" "$entry" "$index" $(printf '127.0.0.1:%s ' "$@") \
 	    2>> "$scratch/gateway.log" &
 	gateways="$gateways $!"
-	until_true curl -s "http://127.0.0.1:$entry/" ||
+	until_true 60 curl -s "http://127.0.0.1:$entry/" ||
 	    echo 'a gateway does not start'
 }
 
@@ -80,7 +80,7 @@ gateways_down()
 
 until_has()
 {
-	until_true grep -q "$1" "$out" || echo "never: $1"
+	until_true 60 grep -q "$1" "$out" || echo "never: $1"
 }
 
 # The hex of a vector, of the suites' file.

@@ -113,8 +113,8 @@ case_a_killed_daemon_ends() # slow
 	router "$one" open 1 b > /dev/null
 	until_is 1 router "$two" requests b
 	end KILL "$first_pid"
-	until_is 0 router "$two" requests b
-	until_is '"silent"' field second state
+	within 20 0 router "$two" requests b
+	within 20 '"silent"' field second state
 	# What it had applied is ended by the next one.
 	router "$two" open 2 c > /dev/null
 	daemon first "$one"
@@ -213,7 +213,7 @@ case_another_secret()
 	until_is true field first connected
 	until_is true field second connected
 	router "$one" open 1 b > /dev/null
-	until_true two_strangers || echo 'no stranger was counted'
+	until_true 60 two_strangers || echo 'no stranger was counted'
 	now_is 0 router "$two" requests b
 	now_is 0 fresh second
 }
@@ -226,7 +226,7 @@ case_sums_of_loads()
 	until_is 1 router "$two" requests b
 	now_is 0 router "$two" holds 1 b
 	end KILL "$first_pid"
-	until_is 0 router "$two" requests b
+	within 20 0 router "$two" requests b
 }
 
 case_loads_of_regions_without_journals()
@@ -331,7 +331,7 @@ stop_within()
 	"$build/router" "$1" churn > "$scratch/churn" &
 	churn_pid=$!
 	until_is open cat "$scratch/churn"
-	until_true is_within "$1" || echo 'never stopped'
+	until_true 60 is_within "$1" || echo 'never stopped'
 }
 
 is_within()
@@ -354,12 +354,12 @@ case_a_stopped_router_stops_no_other_region() # slow
 	until_is 1 fresh second
 	stop_within "$one"
 	lease=$(router "$three" open 1 b)
-	until_is 1 router "$two" requests b
+	within 20 1 router "$two" requests b
 	sleep 3
-	until_is 1 router "$two" requests b
-	until_is 1 fresh first
+	within 20 1 router "$two" requests b
+	within 20 1 fresh first
 	router "$three" finish "$lease"
-	until_is 0 router "$two" requests b
+	within 20 0 router "$two" requests b
 	end KILL "$churn_pid"
 }
 

@@ -86,6 +86,14 @@ heal()
 	ip link set "to-m$1" up
 }
 
+# give_up WHAT LOG - ends the case.
+give_up()
+{
+	echo "$1:"
+	tail -n 5 "$2"
+	exit 1
+}
+
 # bus_up redis|nats - on its machine; $url leads there.
 bus_up()
 {
@@ -103,9 +111,10 @@ bus_up()
 		;;
 	esac
 	bus_pid=$!
-	until_true on bus perl -MIO::Socket::INET -e '
+	until_true 60 on bus perl -MIO::Socket::INET -e '
 	    exit !IO::Socket::INET->new(PeerAddr => $ARGV[0])' \
-	    "$net.1:$([ "$1" = redis ] && echo 6379 || echo 4222)"
+	    "$net.1:$([ "$1" = redis ] && echo 6379 || echo 4222)" ||
+	    give_up 'the bus does not start' "$scratch/bus.out"
 }
 
 # star_up loss twice delay jitter late - between N daemons of machines, whose
@@ -121,7 +130,8 @@ star_up()
 	ip netns exec bus "$build/star" "${SEED:-1}" "$@" "$url" $names \
 	    > "$scratch/star" 2>> "$scratch/star.log" &
 	star_pid=$!
-	until_true grep -q ready "$scratch/star"
+	until_true 60 grep -q ready "$scratch/star" ||
+	    give_up 'the star does not start' "$scratch/star.log"
 }
 
 # daemon N [option ...] - its pid is in $daemon_N.

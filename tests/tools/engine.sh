@@ -22,7 +22,7 @@ start()
 	${KVR_UNDER:-} "$build/kvroute-engine" --for 120 "$@" \
 	    > "$scratch/ports" 2> "$scratch/log" &
 	engine_pid=$!
-	until_true test -s "$scratch/ports" || echo "it does not start"
+	until_true 60 test -s "$scratch/ports" || echo "it does not start"
 	url=http://127.0.0.1:$(head -n 1 "$scratch/ports")
 }
 
@@ -150,7 +150,7 @@ begin_stream()
 	rm -f "$scratch/stream"
 	post /v1/chat/completions "$chat,$with_usage}" > "$scratch/stream" &
 	client=$!
-	until_true grep -q data: "$scratch/stream" || echo "no stream"
+	until_true 60 grep -q data: "$scratch/stream" || echo "no stream"
 }
 
 code_of()
@@ -486,9 +486,9 @@ case_headers_come_early_or_late()
 		curl -sN "$url/v1/chat/completions" -d "$chat,$with_usage}" \
 		    -D "$scratch/headers" > "$scratch/stream" &
 		client=$!
-		until_true something_runs || echo "nothing runs"
+		until_true 60 something_runs || echo "nothing runs"
 		if [ $headers = early ]; then
-			until_true grep -q 'event-stream' "$scratch/headers" ||
+			until_true 60 grep -q 'event-stream' "$scratch/headers" ||
 			    cat "$scratch/headers"
 		else
 			sleep 1
@@ -680,11 +680,11 @@ case_broken_streams_are_not_kept()
 	curl -sN "$url/v1/responses" -d "{\"input\":\"a\",\"stream\":true,
 	    \"conversation\":\"$id\"}" > "$scratch/stream" &
 	client=$!
-	until_true grep -q 'created.*}' "$scratch/stream" || echo "no stream"
+	until_true 60 grep -q 'created.*}' "$scratch/stream" || echo "no stream"
 	kill "$client"
 	wait "$client" 2> /dev/null && echo "an end"
 	one=$(events | jq -r 'select(.type | test("created$")).response.id')
-	until_true nothing_runs || echo "something runs"
+	until_true 60 nothing_runs || echo "something runs"
 	missing "/v1/responses/$one" "Response with id '$one' not found."
 	is items "$(get "/v1/conversations/$id/items" '[.data, .last_id]')" \
 	    '[[],null]'
@@ -706,7 +706,7 @@ case_ids_are_of_one_engine()
 	[ "$(of .id)" != "$one" ] || echo "two engines have one id"
 	url=$first
 	fault 'kind=restart&seconds=0.1'
-	until_true healthy || echo "it does not come back"
+	until_true 60 healthy || echo "it does not come back"
 	missing "/v1/responses/$one" "Response with id '$one' not found."
 	missing "/v1/conversations/$id" \
 	    "Conversation with id '$id' not found."
@@ -835,8 +835,8 @@ case_clients_may_leave() # slow
 			post /v1/chat/completions "$chat$more}" -m 4 \
 			    > "$scratch/left" &
 		done
-		until_true something_runs || echo "nothing runs"
-		until_true nothing_runs || echo "something runs"
+		until_true 60 something_runs || echo "nothing runs"
+		until_true 60 nothing_runs || echo "something runs"
 	done
 	is finished "$(metric request_success_total)" 0
 	is held "$(metric kv_cache_usage_perc)" 0
@@ -847,7 +847,7 @@ case_it_ends_when_told()
 	start --decode-ms 100000
 	post /v1/chat/completions "$chat,$with_usage}" > "$scratch/stream" &
 	client=$!
-	until_true something_runs || echo "nothing runs"
+	until_true 60 something_runs || echo "nothing runs"
 	stop
 	wait "$client"
 	is 'the client sees' $? 18
@@ -888,7 +888,7 @@ case_engine_chooses_among_idle_ranks()
 	post /v1/completions '{"stream":true,"max_tokens":20000,"prompt":"a"}' \
 	    > "$scratch/long" &
 	streaming=$!
-	until_true test -s "$scratch/long"
+	until_true 60 test -s "$scratch/long"
 	is status "$(status /v1/completions '{"prompt":"b"}')" 200
 	is 'ended on' "$(curl -s "$url/metrics" |
 	    sed -n 's/^vllm:request_success_total{engine="\(.\)".* 1$/\1/p')" 1
@@ -975,10 +975,10 @@ case_refusing_lets_answers_end()
 	start --decode-ms 50
 	cached 1 100 > /dev/null
 	begin_stream
-	until_true refuses refuse || echo "it is not refused"
+	until_true 60 refuses refuse || echo "it is not refused"
 	wait "$client" || echo "the stream ended with $?"
 	tail -n 2 "$scratch/stream" | grep -q DONE || echo "the stream is cut"
-	until_true healthy || echo "it does not come back"
+	until_true 60 healthy || echo "it does not come back"
 	is 'what it had' "$(cached 1 100)" 96
 }
 
@@ -1012,7 +1012,7 @@ case_stalling_stops_streams()
 	start --decode-ms 40
 	begin_stream
 	fault 'kind=stall&seconds=600'
-	until_true nothing_comes || echo "it does not stall"
+	until_true 60 nothing_comes || echo "it does not stall"
 	grep -q DONE "$scratch/stream" && echo "the stream has an end"
 	fault 'kind=none'
 	wait "$client" || echo "the stream ended with $?"
@@ -1037,10 +1037,10 @@ case_restarting_empties() # slow
 	cached 1 100 > /dev/null
 	is 'what it had' "$(cached 1 100)" 96
 	begin_stream
-	until_true refuses restart || echo "it is not refused"
+	until_true 60 refuses restart || echo "it is not refused"
 	wait "$client"
 	is 'the client sees' $? 18
-	until_true healthy || echo "it does not come back"
+	until_true 60 healthy || echo "it does not come back"
 	is finished "$(metric request_success_total)" 0
 	is 'what it has' "$(cached 1 100)" 0
 }
@@ -1068,7 +1068,7 @@ case_errors_are_answers()
 	    status /v1/completions '{"prompt":"a"}'; echo; done | paste -s -d ' ')" \
 	    '200 503 200 503'
 	fault 'kind=error&seconds=0.2&status=429'
-	until_true healthy || echo "no end"
+	until_true 60 healthy || echo "no end"
 	is 'and then' "$(cached 1 20)" 0
 }
 

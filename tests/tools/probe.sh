@@ -17,7 +17,7 @@ start()
 	"$build/kvroute-engine" --for 120 "$@" > "$scratch/port" \
 	    2> "$scratch/log" &
 	engine_pid=$!
-	until_true test -s "$scratch/port" || echo 'it does not start'
+	until_true 60 test -s "$scratch/port" || echo 'it does not start'
 	host=127.0.0.1:$(cat "$scratch/port")
 }
 
