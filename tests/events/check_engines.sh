@@ -14,7 +14,7 @@ engine='' reader=''
 engine_up()
 {
 	rm -f "$scratch/port"
-	${KVR_UNDER:-} "$build/kvroute-engine" --for 120 --scale 0.01 \
+	${KVR_UNDER:-} "$build/kvroute-engine" --for 900 --scale 0.01 \
 	    --capacity 640 --events "$pub" --events-replay "$back" "$@" \
 	    > "$scratch/port" 2> "$scratch/log" &
 	engine=$!

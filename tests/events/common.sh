@@ -33,7 +33,7 @@ engine_up()
 {
 	rm -f "$scratch/in" "$scratch/answers"
 	mkfifo "$scratch/in" "$scratch/answers"
-	timeout 120 "$build/publisher" "$pub" "$@" \
+	timeout 900 "$build/publisher" "$pub" "$@" \
 	    < "$scratch/in" > "$scratch/answers" &
 	engine=$!
 	exec 3> "$scratch/in" 4< "$scratch/answers"

@@ -19,7 +19,7 @@ start()
 {
 	rm -f "$scratch/ports"
 	# shellcheck disable=SC2086
-	${KVR_UNDER:-} "$build/kvroute-engine" --for 120 "$@" \
+	${KVR_UNDER:-} "$build/kvroute-engine" --for 900 "$@" \
 	    > "$scratch/ports" 2> "$scratch/log" &
 	engine_pid=$!
 	until_true 60 test -s "$scratch/ports" || echo "it does not start"

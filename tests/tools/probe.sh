@@ -14,7 +14,7 @@ engine_pid=
 start()
 {
 	: > "$scratch/port"
-	"$build/kvroute-engine" --for 120 "$@" > "$scratch/port" \
+	"$build/kvroute-engine" --for 900 "$@" > "$scratch/port" \
 	    2> "$scratch/log" &
 	engine_pid=$!
 	until_true 60 test -s "$scratch/port" || echo 'it does not start'
