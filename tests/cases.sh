@@ -17,11 +17,14 @@ PATH=$PATH:/usr/sbin:/sbin
 
 # ------------------------------------------------------- what scripts use
 
-# list PREFIX - prints the cases of a script: its functions case_NAME.
+# list PREFIX - prints the cases of a script: its functions case_NAME. If a line
+# that defines one has another form, the script ends.
 list()
 {
 	sed -n "s/^case_\([a-z0-9_]*\)()\( # slow\)*\$/$1\1\2/p" "$0" |
 	    tr -d '#'
+	[ "$(grep -c '^case_[^ ]* *()' "$0")" -eq \
+	    "$(grep -c '^case_[a-z0-9_]*()\( # slow\)*$' "$0")" ] || exit 1
 }
 
 # run [PREFIX:]NAME - runs a case, and `finish`, which a script may define.
@@ -193,22 +196,30 @@ wanted()
 	esac
 }
 
+# failed WHAT - what is no case.
+failed()
+{
+	echo "    FAILED   $*" | tee -a "$results/failed" >&2
+	echo 0 1 0 >> "$results/tally"
+}
+
 # Lines of a script, a case, and perhaps "slow".
 wanted_cases()
 {
 	for script in "$@"; do
-		{ alone='' sh "$script" "$build" || echo cases_cannot_be_listed; } |
-		    while read -r case slow; do
+		alone='' sh "$script" "$build" > "$results/listed"
+		code=$?
+		[ $code -eq 0 ] && [ -s "$results/listed" ] ||
+		    failed "cases of $script cannot be listed: exit $code"
+		while read -r case slow; do
 			! wanted "$case" || echo "$script $case $slow"
-		done
+		done < "$results/listed"
 	done
 }
 
 wanted_cases "$@" | sort -s -r -k 3 | cut -d ' ' -f 1,2 |
-    xargs -P "${JOBS:-$(($(nproc) * 4))}" -n 2 sh "$0" --case || {
-	echo '    FAILED   not all cases were run' | tee -a "$results/failed"
-	echo 0 1 0 >> "$results/tally"
-}
+    xargs -P "${JOBS:-$(($(nproc) * 4))}" -n 2 sh "$0" --case ||
+    failed 'not all cases were run'
 printf '  %-14s %4d tests\n' "$name" "$(wc -l < "$results/tally")"
 cat "$results/failed"
 sh mk/tally.sh "$results/tally"

@@ -8,7 +8,9 @@
 
 if [ $# -eq 1 ]; then
 	for bus in redis nats; do
-		"$1/check-bus" --list "$bus" | sed "s/^/$bus:/"
+		names=$("$1/check-bus" --list "$bus") || exit
+		[ -n "$names" ] || exit 1
+		echo "$names" | sed "s/^/$bus:/"
 	done
 	exit
 fi
