@@ -124,6 +124,15 @@ end_session()
 	done
 }
 
+# What else the case depends on, as far as it is set.
+given()
+{
+	for variable in KILLS LIMIT SEED; do
+		eval "value=\${$variable:-}"
+		[ -z "$value" ] || printf "%s='%s' " $variable "$value"
+	done
+}
+
 # report FILE - in one piece, since others report at the same time.
 report()
 {
@@ -136,7 +145,7 @@ report()
 		sed -n "s/^skipped/    SKIPPED  $what/p" "$1"
 	else
 		echo 0 1 0 >> "$results/tally"
-		what="    FAILED   $what: make check-$name T=$case"
+		what="    FAILED   $what: $(given)make check-$name T=$case"
 		echo "$what" >> "$results/failed"
 		tail -n 5 "$scratch"/*.log >> "$1" 2> /dev/null
 		printf '%s\n%s\n' "$what" \
