@@ -162,8 +162,8 @@ one_case()
 	session=''
 	trap 'end_session "$session"; rm -rf "$scratch"; exit 1' HUP INT TERM
 	# shellcheck disable=SC2086
-	setsid timeout "${LIMIT:-900}" $alone sh "$script" "$build" "$case" \
-	    > "$result" 2>&1 < /dev/null &
+	setsid timeout -k 10 "${LIMIT:-900}" $alone sh "$script" "$build" \
+	    "$case" > "$result" 2>&1 < /dev/null &
 	session=$!
 	wait "$session" || echo "exit $?" >> "$result"
 	end_session "$session"
