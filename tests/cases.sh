@@ -218,8 +218,8 @@ wanted_cases()
 	for script in "$@"; do
 		alone='' sh "$script" "$build" > "$results/listed"
 		code=$?
-		[ $code -eq 0 ] && [ -s "$results/listed" ] ||
-		    failed "cases of $script cannot be listed: exit $code"
+		[ -s "$results/listed" ] || code=1
+		[ $code -eq 0 ] || failed "cases of $script cannot be listed"
 		while read -r case slow; do
 			! wanted "$case" || echo "$script $case $slow"
 		done < "$results/listed"
