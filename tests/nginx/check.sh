@@ -3,7 +3,7 @@
 # check.sh BUILD - end-to-end cases and faults of nginx with the module, engines
 # and users. A case is a function that prints its failures; each runs in a
 # process of its own, with its own folder, ports, nginx and engines, beside
-# JOBS - 1 others. Nothing is asserted about time.
+# JOBS - 1 others, and has 15 minutes. Nothing is asserted about time.
 #
 # CHECK_NGINX=quick skips slow cases; T=name,name picks cases; VALGRIND=1 runs
 # nginx under valgrind, and its reports fail the case. SUITE names the target
@@ -315,7 +315,7 @@ ordered()
 interrupted()
 {
 	trap '' HUP INT TERM
-	running=$(children "$runner")
+	running=$(for pid in $(children "$runner"); do children "$pid"; done)
 	kill "$runner" 2> /dev/null
 	# shellcheck disable=SC2086
 	[ -z "$running" ] || kill $running 2> /dev/null
@@ -330,6 +330,13 @@ has_gone()
 	! kill -0 "$1" 2> /dev/null
 }
 
+# failed WHAT [CASE] - what no case has reported.
+failed()
+{
+	echo 0 1 0 >> "$results/tally"
+	echo "$suite: $1 -- make check-$suite${2:+ T=$2}" >> "$results/failed"
+}
+
 if [ -n "${VALGRIND:-}" ] && ! command -v valgrind > /dev/null; then
 	echo 'there is no valgrind' >&2
 	exit 1
@@ -342,14 +349,18 @@ trap interrupted HUP INT TERM
 # shellcheck disable=SC2046
 ordered $(echo "${T:-$quick_cases ${slow:+$slow_cases}}" | tr ',' ' ') \
     > "$results/cases"
-xargs -P "${JOBS:-$(($(nproc) * 3))}" -n 1 sh "$0" --case "$build" \
+# One that is killed stops no others.
+# shellcheck disable=SC2016
+xargs -P "${JOBS:-$(($(nproc) * 3))}" -n 1 sh -c \
+    'timeout -k 10 900 sh "$0" --case "$@" || true' "$0" "$build" \
     < "$results/cases" &
 runner=$!
-wait "$runner" || {
-	echo "$suite: not all cases were run -- make check-$suite" \
-	    >> "$results/failed"
-	echo 0 1 0 >> "$results/tally"
-}
+wait "$runner" || failed 'not all cases have ended'
+# A case that is ended by a signal, or by its time, makes no report.
+sed 's/.* //' "$results/times" > "$results/ended"
+grep -vxF -f "$results/ended" "$results/cases" | while read -r case; do
+	failed "$case has no result" "$case"
+done
 sort -rn -o "$results/times" "$results/times"
 printf '  %-14s %4d tests\n' "$suite" "$(wc -l < "$results/cases")"
 [ ! -s "$results/failed" ] || sed 's/^/FAILED  /' "$results/failed"
