@@ -220,9 +220,11 @@ hard_sessions_stay_on_a_gray_engine()
 	for i in $(seq 6); do
 		turn > "$work/status"
 		stays "turn $i"
-		# now and then it is asked anyway
-		[ "$(last 2)" = probe ] || is 'why' "$(last 2)" affinity
+		last 2 >> "$work/why"
 	done
+	# Now and then it is asked anyway.
+	above 'turns by affinity' "$(grep -c '^affinity$' "$work/why")" 0
+	is 'other reasons' "$(grep -vx 'affinity\|probe' "$work/why")" ''
 	fault "$home" kind=none
 	turns_until "$home" good 300
 	settled

@@ -490,6 +490,8 @@ case_headers_come_early_or_late()
 		if [ $headers = early ]; then
 			until_true 60 grep -q 'event-stream' "$scratch/headers" ||
 			    cat "$scratch/headers"
+			grep -q '^HTTP/1.1 200' "$scratch/headers" ||
+			    cat "$scratch/headers"
 		else
 			sleep 1
 			cat "$scratch/headers"
