@@ -52,7 +52,6 @@ nginx command nginx nginx
 nginx file /usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
 nginx command dh_nginx nginx-dev
 nginx command curl curl
-nginx command jq jq
 nginx command gojq gojq
 nginx command make make
 engine header curl/curl.h libcurl4-openssl-dev
