@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * catch.c - stops a process while it holds the lock of an index.
+ * catch.c - stops a process while it holds the lock of an index, and prints its
+ * pid.
  *
- *   catch file pid
+ *   catch file pid ...
  *
- * Reads the lock word until it names the process, and stops it. If it has left
- * the lock by then, it goes on and is tried again, for half a minute.
+ * Reads the lock word until it names one of the processes, and stops that. If it
+ * has left the lock by then, it goes on and another is looked for, for five
+ * minutes.
  */
 #include "region.h"
 #include "seat.h"
@@ -16,20 +18,31 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SECONDS = 30, LOOKS = 2000 };
+enum { SECONDS = 300, LOOKS = 2000 };
 
-static bool
-has_the_lock(const struct kvr *k, uint32_t pid)
+static char **pids; /* as text; the last is NULL */
+
+/* Which of the processes has it; 0: none. */
+static pid_t
+has_the_lock(const struct kvr *k)
 {
-	return seat_pid(k, atomic_load(&k->region->lock)) == pid;
+	uint32_t pid = seat_pid(k, atomic_load(&k->region->lock));
+	char **one = pids;
+
+	while (*one != NULL && strtoul(*one, NULL, 10) != pid)
+		one++;
+	return *one != NULL ? (pid_t)pid : 0;
 }
 
 /* SIGSTOP takes effect a little later. */
 static bool
-is_stopped(const char *status)
+is_stopped(pid_t pid)
 {
-	FILE *file = fopen(status, "r");
-	char state = '?';
+	char status[64], state = '?';
+	FILE *file;
+
+	(void)snprintf(status, sizeof(status), "/proc/%ld/stat", (long)pid);
+	file = fopen(status, "r");
 
 	if (file == NULL)
 		err(1, "%s", status);
@@ -39,44 +52,44 @@ is_stopped(const char *status)
 	return state == 'T';
 }
 
-static bool
-caught(const struct kvr *k, uint32_t pid, const char *status)
+/* The process that is stopped; 0: it had left the lock. */
+static pid_t
+caught(const struct kvr *k)
 {
+	pid_t pid;
 	uint32_t i;
 
-	for (i = 0; !has_the_lock(k, pid); i++)
+	for (i = 0; (pid = has_the_lock(k)) == 0; i++)
 		if (i > LOOKS)
 			(void)usleep(10);
-	if (kill((pid_t)pid, SIGSTOP) != 0)
+	if (kill(pid, SIGSTOP) != 0)
 		err(1, "kill");
-	while (!is_stopped(status))
+	while (!is_stopped(pid))
 		(void)usleep(10);
-	if (has_the_lock(k, pid))
-		return true;
-	(void)kill((pid_t)pid, SIGCONT);
-	return false;
+	if (has_the_lock(k) == pid)
+		return pid;
+	(void)kill(pid, SIGCONT);
+	return 0;
 }
 
 int
 main(int argc, char **argv)
 {
-	char status[64];
-	uint32_t pid;
 	struct kvr *k;
+	pid_t pid;
 	int error;
 
-	if (argc != 3)
-		errx(2, "usage: catch file pid");
+	if (argc < 3)
+		errx(2, "usage: catch file pid ...");
+	pids = argv + 2;
 	(void)alarm(SECONDS);
-	pid = (uint32_t)strtoul(argv[2], NULL, 10);
-	(void)snprintf(status, sizeof(status), "/proc/%lu/stat",
-	    (unsigned long)pid);
 	error = kvr_open(argv[1], strlen(argv[1]), KVR_OPEN_READONLY |
 	    KVR_OPEN_TRUST, NULL, &k);
 	if (error != KVR_OK)
 		errx(1, "%s: %s", argv[1], kvr_strerror(error));
-	while (!caught(k, pid, status))
+	while ((pid = caught(k)) == 0)
 		continue;
+	printf("%ld\n", (long)pid);
 	kvr_free(k);
 	return 0;
 }

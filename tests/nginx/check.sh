@@ -193,8 +193,15 @@ settled()
 {
 	until_true 20 no_leases ||
 	    echo "leases stay: $(json '.upstreams[0].region.leases')"
-	is 'number of worker processes' \
-	    "$(children "$nginx_pid" | wc -l)" "${processes:-2}"
+	until_true 20 processes_are "${processes:-2}" ||
+	    echo "number of worker processes is not ${processes:-2}:" \
+	    "$(children "$nginx_pid" | wc -l)"
+}
+
+# Those of before a reload may take a moment to end.
+processes_are()
+{
+	[ "$(children "$nginx_pid" | wc -l)" -eq "$1" ]
 }
 
 # Unexpected lines of the error log, the end of nginx included; a case names

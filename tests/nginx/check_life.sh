@@ -295,8 +295,8 @@ worker_process_dies_with_the_lock()
 	log=access
 	up
 	talk_meanwhile --chats 16 --think-ms 1 --timeout 60
-	one=$(children "$nginx_pid" | head -n 1)
-	"$build/catch" "$work/out/index" "$one" ||
+	# shellcheck disable=SC2046
+	one=$("$build/catch" "$work/out/index" $(children "$nginx_pid")) ||
 	    echo 'the lock is never taken'
 	give_up_streams
 	until_true 20 is_blocked || echo 'the lock is free'
