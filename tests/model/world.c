@@ -658,10 +658,12 @@ world_choose(struct world *w, const struct op *o,
 	}
 	memset(out, 0x5a, sizeof(*out));
 	out->size = sizeof(*out);
-	/* Parts of blocks cannot be told: worker and cost are not judged then. */
-	rc = any_part_usable(w) ? kvr_route(w->k, w->p, r, w->call, out)
-	    : kvr_choose(w->k, w->p, r, usable, sizeof(usable[0]), w->n_found,
-	    w->call, out);
+	/* Parts of blocks cannot be told; then worker and cost are not judged. */
+	if (any_part_usable(w))
+		rc = kvr_route(w->k, w->p, r, w->call, out);
+	else
+		rc = kvr_choose(w->k, w->p, r, usable, sizeof(usable[0]),
+		    w->n_found, w->call, out);
 	if (rc == KVR_OK)
 		out->overlap_blocks = world_found(w, out->worker)->blocks;
 	return rc;

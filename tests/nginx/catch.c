@@ -5,8 +5,8 @@
  *
  *   catch file pid ...
  *
- * Reads the lock word until it names one of the processes, and stops that. If it
- * has left the lock by then, it goes on and another is looked for, for five
+ * Reads the lock word until it names one of the processes, and stops that. If
+ * it has left the lock by then, it goes on and another is looked for, for five
  * minutes.
  */
 #include "region.h"

@@ -308,10 +308,19 @@ has_lines()
 
 # A start, a reload and nginx -t are refused. Only a process that is begun anew
 # is without it, for as long as that lasts.
+all_have_the_index()
+{
+	for pid in $(children "$nginx_pid"); do
+		grep -qF "$work/out/index" "/proc/$pid/maps" || return 1
+	done
+}
+
 file_that_others_may_write()
 {
 	kvroute_options="path=$work/out/index size=1m"
 	up
+	until_true 20 all_have_the_index ||
+	    echo 'a process does not open the index'
 	chmod 666 "$work/out/index"
 	expected_alert='Others may write the file
 exited on signal 9'
