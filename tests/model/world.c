@@ -658,7 +658,7 @@ world_choose(struct world *w, const struct op *o,
 	}
 	memset(out, 0x5a, sizeof(*out));
 	out->size = sizeof(*out);
-	/* Parts of blocks cannot be told; then worker and cost are not judged. */
+	/* Without the parts of blocks, worker and cost cannot be judged. */
 	if (any_part_usable(w))
 		rc = kvr_route(w->k, w->p, r, w->call, out);
 	else
