@@ -8,7 +8,7 @@
  * crashed. No file at all is a failure: nothing was tested.
  *
  * Then as many inputs are drawn as $FUZZ_RUNS says, each a file that is changed
- * in a few places. They depend on $FUZZ_SEED and the files alone. The one that
+ * in a few places. They depend on $KVR_SEED and the files alone. The one that
  * is tried is in replay_NAME.input.
  */
 #include "rng.h"
@@ -212,7 +212,7 @@ main(int argc, char **argv)
 	for (i = 1; i < argc; i++)
 		good &= try_path(argv[i]);
 	if (good && tried > 0)
-		good = try_drawn(argv[0], number("FUZZ_SEED", 1),
+		good = try_drawn(argv[0], number("KVR_SEED", 1),
 		    number("FUZZ_RUNS", 0));
 	printf("%lu inputs\n", tried);
 	return good && tried > 0 ? 0 : 1;

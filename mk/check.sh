@@ -34,7 +34,7 @@ run_replay()
 # Amounts, and what replays draw, are a part of what is repeated.
 settings()
 {
-	for name in KVR_TEST_PERCENT FUZZ_RUNS FUZZ_SEED; do
+	for name in KVR_TEST_PERCENT FUZZ_RUNS; do
 		eval "value=\${$name:-}"
 		[ -z "$value" ] || printf '%s=%s ' "$name" "$value"
 	done

@@ -7,18 +7,15 @@
 #
 # soak.sh --one build end name seed - runs one, unless the time is over.
 set -u
+export FUZZ_RUNS="${FUZZ_RUNS:-2000}"
 
-# shellcheck disable=SC2086
 run_one()
 {
 	case $1 in
 	fuzz_*)
-		seed="FUZZ_SEED=$2 FUZZ_RUNS=${FUZZ_RUNS:-2000}"
-		env $seed timeout -k 10 900 "$build/replay_${1#fuzz_}" \
+		timeout -k 10 900 "$build/replay_${1#fuzz_}" \
 		    "fuzz/corpus/${1#fuzz_}" ;;
-	*)
-		seed=KVR_SEED=$2
-		env $seed "$build/check" "$1" ;;
+	*) "$build/check" "$1" ;;
 	esac > "$log" 2>&1
 }
 
@@ -29,12 +26,13 @@ one()
 	[ "$left" -gt 0 ] || return 0
 	[ ! -t 2 ] || printf '\r  %-14s %5d s left \r' "$3" "$left" >&2
 	log=$build/soak/$3.$4
-	if run_one "$3" "$4"; then
+	export KVR_SEED="$4"
+	if run_one "$3"; then
 		echo "$3 passed" >> "$build/soak/runs"
 	else
 		echo "$3 failed" >> "$build/soak/runs"
 		grep FAILED "$log" || tail -n 5 "$log"
-		echo "             $seed make check T=$3"
+		echo "             KVR_SEED=$4 FUZZ_RUNS=$FUZZ_RUNS make check T=$3"
 	fi
 	rm "$log"
 }
