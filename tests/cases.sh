@@ -14,6 +14,7 @@
 set -u
 export LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
+. tests/until.sh
 
 # ------------------------------------------------------- what scripts use
 
@@ -44,18 +45,6 @@ finish()
 is()
 {
 	[ "$2" = "$3" ] || echo "$1: '$2' instead of '$3'"
-}
-
-# until_true SECONDS command ... - repeats it until it succeeds.
-until_true()
-{
-	tries=$(($1 * 20))
-	shift
-	while ! "$@" > /dev/null 2>&1; do
-		tries=$((tries - 1))
-		[ "$tries" -gt 0 ] || return 1
-		sleep 0.05
-	done
 }
 
 # now_is WANT command ... - prints that.

@@ -16,6 +16,7 @@
 NGINX_BIN=${NGINX_BIN:-nginx}
 build=${build:?}
 PATH=$PATH:/usr/sbin:/sbin
+. tests/until.sh
 work=
 port=
 nginx_pid=
@@ -67,18 +68,6 @@ setup_end()
 	stop_engines
 	end_child "$ports_pid" -TERM
 	[ -z "$work" ] || rm -rf "$work"
-}
-
-# until_true SECONDS command ... - repeats it until it succeeds.
-until_true()
-{
-	tries=$(($1 * 20))
-	shift
-	while ! "$@" > /dev/null 2>&1; do
-		tries=$((tries - 1))
-		[ "$tries" -gt 0 ] || return 1
-		sleep 0.05
-	done
 }
 
 # A block of ports below those that the kernel assigns, whose first UDP port is
