@@ -51,7 +51,7 @@ static const char usage_text[] =
 "usage: kvroute-bench [--workers N] [--block TOKENS] [--ttl SEC|endless]\n"
 "           [--hash keyed|dynamo] [--memory SIZE] [--trials N]\n"
 "           [--retain ttl|capacity|feedback|all] [--capacity TOKENS]\n"
-"           [--policy dynamo|two-tier|balanced] [--format text|kv]\n"
+"           [--policy balanced|dynamo] [--format text|kv]\n"
 "           [trace]\n"
 "       kvroute-bench --threads N [the same options] [trace]\n"
 "       kvroute-bench --calls N [the same options]\n"
@@ -71,7 +71,7 @@ static const char help_text[] =
 "  --retain MODE     how workers are believed to keep what they were sent:\n"
 "                    ttl, capacity, feedback (ttl); all: each, in turns\n"
 "  --capacity TOKENS of each worker that goes by capacity (1000000)\n"
-"  --policy NAME     cost function: dynamo, two-tier, balanced (dynamo)\n"
+"  --policy NAME     cost function: balanced, dynamo (balanced)\n"
 "  --trials N        replays; the best counts (5)\n"
 "  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
 "  --calls N         the longest calls in a history of N requests\n"
@@ -132,12 +132,10 @@ set_retain(struct settings *s, const char *text)
 static void
 set_policy(struct settings *s, const char *text)
 {
-	static const char *const names[] = { "dynamo", "two-tier",
-		"balanced" };
-	static const uint32_t costs[] = { KVR_COST_DYNAMO, KVR_COST_TWO_TIER,
-		KVR_COST_BALANCED };
+	static const char *const names[] = { "balanced", "dynamo" };
+	static const uint32_t costs[] = { KVR_COST_BALANCED, KVR_COST_DYNAMO };
 
-	s->world.cost = costs[args_word("policy", text, names, 3)];
+	s->world.cost = costs[args_word("policy", text, names, 2)];
 }
 
 static void

@@ -58,9 +58,11 @@ send(struct kvr *k)
 		return e;
 	e = kvr_prompt_set_tokens(p, NULL, prompt, 512);
 	if (e == KVR_OK)
-		e = kvr_route(k, p, NULL, kvr_clock_now(), &d);
+		e = kvr_lease_open(k, p, NULL, kvr_clock_now(), &d);
+	if (e == KVR_OK) /* sent, and answered at once */
+		e = kvr_lease_commit(k, d.lease, kvr_clock_now(), 0);
 	if (e == KVR_OK)
-		e = kvr_observe(k, p, d.worker, kvr_clock_now(), 0, NULL);
+		e = kvr_lease_finish(k, d.lease, NULL, kvr_clock_now(), 0);
 	if (e == KVR_OK)
 		printf("512 tokens, %d of them known from the last run\n",
 		    (int)d.overlap_tokens);

@@ -31,11 +31,12 @@ turn(struct kvr *k, struct kvr_prompt *p, size_t tokens, int64_t now)
 	size_t length;
 
 	if (kvr_prompt_set_tokens(p, NULL, chat, tokens) != KVR_OK ||
-	    kvr_route(k, p, NULL, now, &d) != KVR_OK ||
-	    kvr_observe(k, p, d.worker, now, 0, NULL) != KVR_OK ||
+	    kvr_lease_open(k, p, NULL, now, &d) != KVR_OK ||
 	    kvr_worker_name(k, d.worker, name, sizeof(name), &length) != KVR_OK)
 		return 1;
 	printf("%zu tokens to %.*s, %d of them cached there\n", tokens,
 	    (int)length, name, (int)d.overlap_tokens);
-	return 0;
+	return kvr_lease_commit(k, d.lease, now, 0) != KVR_OK || /* sent */
+	    kvr_lease_first_token(k, d.lease, now + 1000000, 0) != KVR_OK ||
+	    kvr_lease_finish(k, d.lease, NULL, now + 2000000, 0) != KVR_OK;
 }

@@ -228,7 +228,6 @@ facts(void)
 	w.taints = pick(4);
 	w.state = pick(8) == 7 ? pick(3) : KVR_STATE_UP;
 	/* by what was picked above: the corpus keeps its meaning */
-	w.sequences = w.block_tokens < 12 ? w.block_tokens : 0;
 	/* some of that is absurd: then nothing happens */
 	(void)kvr_worker_set(f.k, f.worker[pick(WORKERS)], &w);
 }
@@ -237,23 +236,16 @@ static void
 policy(void)
 {
 	struct kvr_policy y;
+	double observed;
 
 	must(kvr_policy_init(&y, sizeof(y)) == KVR_OK);
-	y.cost = pick(3);
-	y.purge = pick(2);
-	y.balanced_read = real(1e15);
-	y.balanced_prior = real(1e15);
+	y.cost = pick(3) % 2;
+	(void)pick(2); /* the corpus keeps its meaning */
+	y.balanced_bound = real(1e15);
+	observed = real(1e15);
+	if (observed >= 1e-3 && observed <= 1e6)
+		y.observed_seconds = observed;
 	y.temperature = pick(4) == 0 ? real(1e308) : 0;
-	/* by the same numbers: the corpus keeps its meaning */
-	y.balanced_prefill = y.balanced_prior;
-	y.balanced_request = y.balanced_read;
-	y.balanced_interfere = y.balanced_read;
-	y.balanced_bound = y.balanced_read;
-	y.balanced_bound_slack = y.balanced_prior;
-	if (y.balanced_read <= 1)
-		y.balanced_tie = y.balanced_common = y.balanced_read;
-	if (y.balanced_prior <= 1)
-		y.balanced_dead_band = y.balanced_prior;
 	must(kvr_policy_set(f.k, &y) == KVR_OK);
 }
 

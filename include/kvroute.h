@@ -117,9 +117,7 @@ enum kvr_reason {
 	KVR_REASON_TIE = 1,    /* least cost, shared by several */
 	KVR_REASON_SAMPLED = 2,/* drawn by temperature */
 	KVR_REASON_PINNED = 3, /* given by the caller */
-	KVR_REASON_LOAD = 4,   /* two-tier: least load */
-	KVR_REASON_OVERLAP = 5,/* two-tier: least load among longest overlaps */
-	KVR_REASON_AFFINITY = 6 /* experimental: by the request's affinity */
+	KVR_REASON_AFFINITY = 4 /* experimental: by the request's affinity */
 };
 
 struct kvr_decision {
@@ -165,7 +163,8 @@ int kvr_route(const struct kvr *k, struct kvr_prompt *p,
     const struct kvr_request *request, int64_t now, struct kvr_decision *out);
 /*
  * Records that the prompt was sent to this worker: refreshes and extends its
- * path, as lease_open_on, commit and finish at one instant would.
+ * path, as lease_open_on, commit and finish at one instant would. When it will
+ * end is not known, so it counts as load that fades; not with KVR_ENDED.
  * *recorded_blocks (may be NULL): how much of the prompt there was room for.
  */
 int kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker,
@@ -300,8 +299,6 @@ struct kvr_worker {
 	double weight;               /* share of the load; 1.0; above 0 */
 	uint32_t eviction;           /* enum kvr_eviction; released */
 	uint32_t block_tokens;       /* of the engine's blocks; 0: learnt */
-	uint32_t sequences;          /* it runs at a time; 0: learnt */
-	uint32_t reserved;
 	/* experimental: sliding windows */
 	uint32_t window_mode;        /* enum kvr_window; full */
 	uint32_t window_tokens;      /* of a layer; 0 only if full */
@@ -456,7 +453,9 @@ enum kvr_flags {
 	/* for struct kvr_request: */
 	KVR_IGNORE_PREFILL = 2, /* count no prefill tokens */
 	KVR_IGNORE_REUSE = 4,   /* count no shared blocks; record no prefix */
-	KVR_NO_FIRST_TOKEN = 8  /* the answer comes as a whole */
+	KVR_NO_FIRST_TOKEN = 8, /* the answer comes as a whole */
+	/* for kvr_observe: */
+	KVR_ENDED = 16 /* the request is over: it is no load */
 };
 
 struct kvr_preference {
@@ -526,18 +525,16 @@ int kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 /* -------------------------------------------------------------- policy --- */
 
 enum kvr_cost {
-	KVR_COST_DYNAMO = 0,  /* the reference's cost function */
-	KVR_COST_TWO_TIER = 1,/* longest overlap, unless loads differ a lot */
-	KVR_COST_BALANCED = 2 /* seconds until the first token, and the delay */
-	                      /* to later requests */
+	KVR_COST_BALANCED = 0, /* seconds, to this request and to others; the */
+	                       /* default */
+	KVR_COST_DYNAMO = 1    /* the reference's cost function */
 };
 
 /* How workers are chosen; lives in the region. See kvr_policy(3). */
 struct kvr_policy {
 	size_t size;
 	uint32_t cost;                /* enum kvr_cost */
-	uint32_t purge;               /* experimental. 1: entries that two */
-	                              /* reports contradict are dropped; 0 */
+	uint32_t reserved;
 	double overlap_credit;        /* 1.0 */
 	double overlap_decay;         /* 0 */
 	double prefill_scale;         /* 1.0 */
@@ -547,28 +544,13 @@ struct kvr_policy {
 	                              /* never; -1 */
 	double overload_prefill_fraction; /* ... of max_batched_tokens; -1 */
 	double overload_blocks_fraction; /* ... of the capacity's blocks; -1 */
-	double two_tier_overlap;      /* share of the prompt, 0.5 */
-	double two_tier_load_gap;     /* requests, 32 */
-	double two_tier_load_ratio;   /* 1.1 */
-	/* the weights of KVR_COST_BALANCED */
-	double balanced_prefill;      /* of a second of new prefill; 2 */
-	double balanced_place;        /* of waiting for a place or memory; 2 */
-	double balanced_read;         /* of a prompt's token that decoding */
-	                              /* reads, beside one to prefill; 0.08 */
-	double balanced_request;      /* of a decoding request: seconds; 0.01 */
-	double balanced_interfere;    /* of new prefill to each of these; */
-	                              /* 0.025 */
-	double balanced_tie;          /* costs that differ by this share are */
-	                              /* equal; 0.01 */
-	double balanced_common;       /* of the workers: a prefix that more */
-	                              /* have counts as cached by all; 0.5 */
+	/* of KVR_COST_BALANCED */
 	double balanced_bound;        /* no worker runs more than so many */
-	                              /* times its share; 0: no bound; 1.5 */
-	double balanced_bound_slack;  /* requests beside that; 3 */
-	double balanced_prior;        /* weight of the expected prefill rate, */
-	                              /* in seconds of measured prefill; 10 */
-	double balanced_dead_band;    /* a measured rate that differs less */
-	                              /* from it does not count; 0.125 */
+	                              /* times its share, and 3; 0: no */
+	                              /* bound; 2 */
+	double observed_seconds;      /* for which a request that is only */
+	                              /* observed counts as running, in the */
+	                              /* mean; 10 */
 };
 int kvr_policy_init(struct kvr_policy *policy, size_t size);
 int kvr_policy_get(const struct kvr *k, struct kvr_policy *out);
@@ -704,11 +686,10 @@ struct kvr_calibration {
 	uint64_t predicted_tokens;  /* cached, by those predictions */
 	uint64_t over_tokens;       /* predicted and not reported */
 	uint64_t under_tokens;      /* reported and not predicted */
-	uint64_t purges;            /* see kvr_report(3) */
 	/* of all reports with a number, evidence or not */
 	uint64_t usage_prompt_tokens;
 	uint64_t usage_cached_tokens; /* of those */
-	uint64_t reserved[3];       /* 0 */
+	uint64_t reserved[4];       /* 0 */
 };
 
 struct kvr_stats {
@@ -733,8 +714,7 @@ struct kvr_stats {
 	struct kvr_calibration calibration; /* also of removed workers */
 	/* entries removed, by cause */
 	uint64_t expired;           /* due */
-	uint64_t evicted_capacity;  /* their worker's cache was full, or by */
-	                            /* a purge */
+	uint64_t evicted_capacity;  /* their worker's cache was full */
 	uint64_t evicted_region;    /* the region was full */
 	uint64_t orphaned;          /* their worker was removed or reset */
 	uint64_t splits;
@@ -792,7 +772,7 @@ struct kvr_worker_stats {
 	/* what was learnt from reports; 0: nothing yet */
 	uint64_t learnt_capacity;   /* tokens */
 	uint32_t learnt_block;      /* tokens of the engine's blocks */
-	uint32_t sequences;         /* it runs at a time, told or learnt */
+	uint32_t reserved;
 	double prefill_rate;        /* tokens a second, current estimate */
 	double backlog;             /* seconds of prefill booked, at the */
 	                            /* time of the last writing call */
@@ -848,9 +828,9 @@ int kvr_check(const struct kvr *k);
 /* -------------------------------------------------------- experimental --- */
 
 /*
- * What follows may change in any release, and so may kvr_options.eagle,
- * kvr_policy.purge and all that is named affinity, journal, peer or events. The
- * symbols have a version node of their own.
+ * What follows may change in any release, and so may kvr_options.eagle and all
+ * that is named affinity, journal, peer or events. The symbols have a version
+ * node of their own.
  */
 
 /*

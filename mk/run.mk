@@ -68,26 +68,20 @@ bench-retain-here: $(BUILD)/kvroute-bench $(SAMPLE) #- the same without installi
 bench-routing: deps ## compare policies on modelled engines, in all scenarios (up to an hour)
 	@+$(MAKE) --no-print-directory bench-routing-here
 
-# ROUTING="8 1000000 1" is a part: numbers of workers, capacities, seeds.
-# SCENARIOS="shared conv-8-1m held" are families, scenarios and marks of them,
-# without the rest;
+# SCENARIOS="shared conv-8-1m held" are families, scenarios and marks of them;
 # SEEDS and POLICIES, too, choose a part. Results in $(BUILD)/routing/scenarios
 # are kept and not measured again; remove them after a change.
 bench-routing-here: $(TRACE_TOOLS) #- the same without installing dependencies
-	@missed=0; \
-	[ -n '$(SCENARIOS)' ] || ROUTING='$(ROUTING)' \
-	    sh bench/routing/routing.sh $< '$(REAL_TRACE)' $(BUILD)/routing || \
-	    missed=1; \
-	SEEDS='$(SEEDS)' POLICIES='$(POLICIES)' sh bench/routing/scenarios.sh \
+	@SEEDS='$(SEEDS)' POLICIES='$(POLICIES)' sh bench/routing/scenarios.sh \
 	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/scenarios \
-	    $(SCENARIOS) && [ $$missed -eq 0 ]
+	    $(SCENARIOS)
 
 # Limits are loose, as one seed has no interval: this finds a cost that
 # collapses, as the first one did by factors of 2 to 600. The results are the
 # same in each run; they are measured again.
 bench-routing-quick: $(TRACE_TOOLS) ## a few scenarios of each family with one seed (3 minutes)
 	@rm -rf $(BUILD)/routing/quick
-	@SEEDS=1 LIMIT=2 RETURNS=0.3 sh bench/routing/scenarios.sh --simple \
+	@SEEDS=1 WORST=2 RETURNS=0.3 sh bench/routing/scenarios.sh \
 	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/quick quick
 
 # SEED=2 are other loads.

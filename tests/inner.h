@@ -108,6 +108,17 @@ people(uint32_t workers)
 		id[i] = worker_of((char)('0' + i));
 }
 
+/* The cost that decides, and else the defaults. */
+static inline void
+use_cost(uint32_t cost)
+{
+	struct kvr_policy y;
+
+	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
+	y.cost = cost;
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
+}
+
 /* A region with as many workers as it has room for. */
 static inline void
 region_of(const struct kvr_options *o)

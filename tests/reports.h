@@ -31,16 +31,6 @@ set_mode(uint32_t worker, uint32_t retain)
 }
 
 static inline void
-set_purge(void)
-{
-	struct kvr_policy y;
-
-	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
-	y.purge = 1;
-	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
-}
-
-static inline void
 reported(uint64_t lease, uint64_t cached, int64_t now)
 {
 	struct kvr_report r = { .size = sizeof(r),

@@ -64,7 +64,7 @@ struct replay {
 };
 
 static const char usage_text[] =
-"usage: kvroute-replay [-q] [--policy dynamo|two-tier|half|round-robin]...\n"
+"usage: kvroute-replay [-q] [--policy balanced|dynamo|half|round-robin]...\n"
 "           [--workers N] [--block TOKENS] [--ttl SEC|endless]\n"
 "           [--hash keyed|dynamo] [--seed N] [--memory SIZE]\n"
 "           [--region FILE] [--speed X] [--prefill-rate N] [--decode-rate N]\n"
@@ -75,7 +75,7 @@ static const char usage_text[] =
 static const char help_text[] =
 "\nReplays a Mooncake-format trace (a file, or standard input) through\n"
 "kvroute and reports how much of the prompts would have been cached.\n\n"
-"  --policy NAME      routing policy; repeat to compare (dynamo)\n"
+"  --policy NAME      routing policy; repeat to compare (balanced)\n"
 "  --workers N        number of workers (8)\n"
 "  --block TOKENS     index block size in tokens (16)\n"
 "  --ttl SEC          how long a prefix counts as cached (120); endless\n"
@@ -264,7 +264,7 @@ read_options(struct settings *s, int argc, char **argv)
 	if (optind < argc && strcmp(argv[optind], "-") != 0)
 		s->trace = argv[optind];
 	if (s->n_policies == 0)
-		s->policies[s->n_policies++] = PASS_DYNAMO;
+		s->policies[s->n_policies++] = PASS_BALANCED;
 	if (s->decisions != NULL && s->n_policies > 1)
 		errx(ARGS_USAGE, "--decisions: needs a single policy");
 	if (s->file != NULL && s->n_policies > 1)

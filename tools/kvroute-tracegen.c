@@ -18,7 +18,7 @@
 enum {
 	O_SEED = 256, O_REQUESTS, O_DURATION, O_TOOL_LOOPS, O_DOCUMENTS,
 	O_SYSTEMS, O_FAMILY, O_PROMPT, O_RATE,
-	O_PRIVATE, O_OUTPUT, O_POPULARITY,
+	O_PRIVATE, O_OUTPUT, O_POPULARITY, O_USERS,
 	O_OUT, O_SESSIONS, O_AGENTS, O_LIMIT, O_END, O_HELP, O_VERSION
 };
 enum {
@@ -37,7 +37,7 @@ static const char usage_text[] =
 "           [--tool-loops PERCENT] [--documents PERCENT] [--systems N]\n"
 "       kvroute-tracegen --family NAME [--seed N] [--requests N] [--rate N]\n"
 "           [--prompt TOKENS] [--private TOKENS] [--output TOKENS]\n"
-"           [--documents N] [--popularity even|zipf]\n"
+"           [--documents N] [--popularity even|zipf] [--users N]\n"
 "       kvroute-tracegen --family sessions --out FOLDER [--seed N]\n"
 "           [--sessions N] [--requests N] [--agents N] [--prompt TOKENS]\n"
 "           [--limit TOKENS]\n"
@@ -61,12 +61,14 @@ static const char help_text[] =
 "                     chat            conversations of up to 12 turns\n"
 "                     images          the same, an image each turn, unseen\n"
 "                     openings        the same, 8 requests at once first\n"
+"                     users           few users, each with a few chats\n"
 "  --rate N           mean requests per second\n"
 "  --prompt TOKENS    the common prefix or the document\n"
 "  --private TOKENS   mean of what follows, or of a chat's questions\n"
 "  --output TOKENS    mean output\n"
-"  --documents N      how many documents\n"
+"  --documents N      how many documents; of users, how many chats\n"
 "  --popularity KIND  of documents: even, or zipf, the k-th by 1/k (even)\n"
+"  --users N          how many users; at most as many as chats (1)\n"
 "\nWith --family sessions, sessions of agents, a file each:\n"
 "  --out FOLDER       where to write session_0001.json, ...\n"
 "  --sessions N       how many (20)\n"
@@ -88,6 +90,7 @@ static const struct option long_options[] = {
 	{ "private", required_argument, NULL, O_PRIVATE },
 	{ "output", required_argument, NULL, O_OUTPUT },
 	{ "popularity", required_argument, NULL, O_POPULARITY },
+	{ "users", required_argument, NULL, O_USERS },
 	{ "out", required_argument, NULL, O_OUT },
 	{ "sessions", required_argument, NULL, O_SESSIONS },
 	{ "agents", required_argument, NULL, O_AGENTS },
@@ -157,6 +160,7 @@ write_sample(const struct given *g)
 	refuse(g, O_PRIVATE, "needs --family");
 	refuse(g, O_OUTPUT, "needs --family");
 	refuse(g, O_POPULARITY, "needs --family");
+	refuse(g, O_USERS, "needs --family users");
 	sample_defaults(&o);
 	o.seed = number_of(g, O_SEED, 0, INT64_MAX, o.seed);
 	o.requests = number_of(g, O_REQUESTS, 1, REQUESTS_MAX, o.requests);
@@ -197,6 +201,10 @@ write_family(const struct given *g)
 		refuse(g, O_DOCUMENTS, "is not an option of this family");
 		refuse(g, O_POPULARITY, "is not an option of this family");
 	}
+	if (family != FAMILY_USERS)
+		refuse(g, O_USERS, "needs --family users");
+	else
+		refuse(g, O_POPULARITY, "is not an option of this family");
 	if (o.private == 0)
 		refuse(g, O_PRIVATE, "is not an option of this family");
 	o.seed = number_of(g, O_SEED, 0, INT64_MAX, o.seed);
@@ -211,6 +219,7 @@ write_family(const struct given *g)
 		o.popularity = (enum family_popularity)args_word("popularity",
 		    text_of(g, O_POPULARITY), family_popularities,
 		    FAMILY_POPULARITIES);
+	o.users = number_of(g, O_USERS, 1, o.documents, o.users);
 	set_rate(g, &o);
 	return family_write(stdout, &o);
 }

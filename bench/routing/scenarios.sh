@@ -1,42 +1,43 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# scenarios.sh [--simple] REPLAY TRACEGEN TRACES FOLDER [NAME]... - compares
-# policies on the scenarios of scenarios.tsv: all, or those whose name, family
-# or mark is given; with --simple, without oracles.
-# Prints Markdown; fails when a balanced policy is worse than it may be.
+# scenarios.sh REPLAY TRACEGEN TRACES FOLDER [NAME]... - compares the library's
+# default cost with its rivals on the scenarios of scenarios.tsv, and on loads
+# that draw.awk draws (random): all, or those whose name, family or mark is
+# given. Prints Markdown; fails when the default is worse than it may be.
 #
 # Every policy of a scenario and seed gets the same requests. Each result is a
 # file FOLDER/SCENARIO/POLICY.SEED.kv; existing ones are not run again, so an
 # interrupted run can be continued. Remove them when the code has changed:
 # with POLICIES, only those of some policies.
 #
-# A policy with @MODE is run where requests name their sessions. Other policies
-# are not told of the sessions of `conversation`, which its trace does not name;
-# @tie and @hard are run in the family keys alone, and oracles not there. One
-# with +late hears of events after EVENT_DELAY seconds (0.2), and loses
-# EVENT_LOSS per cent of their batches (1), which engines send again; other
-# policies hear them at once.
+# Rivals are at their best published settings. Those with an index know as much
+# as the policy that is compared with them. A policy with @MODE is run in the
+# family keys alone; other policies are not told of the sessions of
+# `conversation`, which its trace does not name.
 #
-# SEEDS="1 2 3 4 5", POLICIES="...": what is run. JOBS: how many at a time.
-# TABLE: another one than scenarios.tsv.
-# LIMIT: of the ratio to the best simple method, and of that with events to a
-# known capacity, 1.05, and of that with keys to that without, 1.02. RETURNS=0.5: the share of
-# its fair share that a worker gets which joins or recovers.
+# SEEDS="1 2 3", POLICIES="...": what is run. JOBS: how many at a time. TABLE:
+# another one than scenarios.tsv, without random loads. RANDOM_LOADS=40: how
+# many are drawn; they are run with the first seed alone. WORST=2: a limit for
+# the mean TTFT of each scenario, over that of the best rival. RETURNS=0.5: the
+# share of its fair share that a worker gets which joins or recovers.
 # TRACES has conversation_trace.jsonl and agentic/.
 set -eu
 
 here=$(dirname "$0")
-simple='round-robin least-loaded least-backlog sticky chbl cache-aware
-	lmetric:ttl=120 dynamo:ttl=120'
-case ${1:-} in
---simple) oracles='' && shift ;;
-*) oracles='dynamo:oracle balanced:oracle' ;;
-esac
-policies=${POLICIES:-$simple balanced:feedback balanced:capacity
-	balanced:events balanced:events+late balanced:feedback@soft balanced:capacity@soft balanced:feedback@tie
-	balanced:feedback@hard $oracles}
-named='conversation sessions generated images openings'
-seeds=${SEEDS:-1 2 3 4 5}
+free='round-robin least-loaded least-backlog sticky chbl cache-aware'
+by_index='lmetric dynamo dynamo[credit=2,prefill=4,request=64] ramjet two-tier'
+# Prints the rules that use an index, with the same knowledge as ours.
+rivals()
+{
+	for known in feedback capacity; do
+		for rule in $by_index; do
+			echo "$rule:$known"
+		done
+	done
+}
+policies=${POLICIES:-$free $(rivals) balanced:feedback balanced:capacity
+	balanced:feedback@soft balanced:capacity@soft}
+seeds=${SEEDS:-1 2 3}
 table=${TABLE:-$here/scenarios.tsv}
 tab=$(printf '\t')
 
@@ -52,15 +53,8 @@ read_line()
 applies()
 {
 	case $family:$1 in
-	keys:*:oracle) return 1 ;;
-	keys:*@*) ;;
-	*@tie | *@hard) return 1 ;;
-	esac
-	case $1 in
-	*@*) case " $named " in
-	    *" ${requests%% *} "*) ;;
-	    *) return 1 ;;
-	    esac ;;
+	keys:balanced:*@*) ;;
+	keys:balanced:* | *@*) return 1 ;;
 	esac
 }
 
@@ -121,14 +115,6 @@ run()
 	echo
 }
 
-# Runs policies, if any, that hear of events late: input, options.
-run_late()
-{
-	[ $# -gt 1 ] || return 0
-	run "$@" --event-delay "${EVENT_DELAY:-0.2}" \
-	    --event-loss "${EVENT_LOSS:-1}" | sed 's/^policy=.*/&+late/'
-}
-
 # Runs the policies whose results are missing.
 one()
 {
@@ -140,17 +126,15 @@ one()
 	esac
 	plain=
 	keyed=
-	late=
 	for policy in $policies; do
 		applies "$policy" || continue
 		[ ! -s "$out/$name/$policy.$seed.kv" ] || continue
 		case $policy in
-		*+late) late="$late --policy ${policy%+late}" ;;
 		*@*) keyed="$keyed --policy $policy" ;;
 		*) plain="$plain --policy $policy" ;;
 		esac
 	done
-	[ -n "$plain$keyed$late" ] || return 0
+	[ -n "$plain$keyed" ] || return 0
 	work=$out/$name/.$seed
 	rm -rf "$work"
 	mkdir -p "$work/rows"
@@ -173,7 +157,6 @@ one()
 	{
 		run "$seen" $plain
 		run "$input" $keyed
-		run_late "$seen" $late
 	} > "$work/kv"
 	split_rows "$work/rows" "$name" "$seed" < "$work/kv"
 	mv "$work"/rows/* "$out/$name"
@@ -224,6 +207,15 @@ lacks()
 	done
 }
 
+# The seeds of the scenario at hand; a random load is a seed of its own.
+seeds_of()
+{
+	case ,$marks, in
+	*,random,*) echo "${seeds%% *}" ;;
+	*) echo "$seeds" ;;
+	esac
+}
+
 # Names of the scenarios of the table that are wanted.
 wanted()
 {
@@ -255,7 +247,16 @@ if [ "${1:-}" = --one ]; then
 	exit
 fi
 
+# The scenarios, and loads that are drawn: the same ones each time.
+with_random()
+{
+	cat "$here/scenarios.tsv"
+	awk -v seed=2027 -v first=1 -v "last=${RANDOM_LOADS:-40}" \
+	    -f "$here/draw.awk" | sed "s/\$/${tab}random/"
+}
+
 mkdir -p "$out"
+[ -n "${TABLE:-}" ] || { with_random > "$out/table" && table=$out/table; }
 : > "$out/skipped"
 : > "$out/jobs"
 names=$(wanted "$@")
@@ -269,24 +270,21 @@ for name in $names; do
 		printf 'skipped\t%s\t%s\n' "$name" "$why" >> "$out/skipped"
 		continue
 	fi
-	for seed in $seeds; do
+	for seed in $(seeds_of); do
 		echo "$name $seed" >> "$out/jobs"
 	done
 done
 
 # A run that fails says why; its results are missing below.
-POLICIES=$policies xargs -P "${JOBS:-$(nproc)}" -L 1 sh "$0" "$replay" \
+TABLE=$table POLICIES=$policies xargs -P "${JOBS:-$(nproc)}" -L 1 sh "$0" "$replay" \
     "$tracegen" "$traces" "$out" --one < "$out/jobs" || :
 
 # shellcheck disable=SC2086,SC2116
 for name in $names; do
-	for seed in $seeds; do
-		for policy in $policies; do
-			cat "$out/$name/$policy.$seed.kv" 2> /dev/null || :
-		done
+	for policy in $policies; do
+		cat "$out/$name/$policy".[0-9]*.kv 2> /dev/null || :
 	done
-done | awk -v simple="$(echo $simple)" -v policies="$(echo $policies)" \
+done | awk -v free="$(echo $free)" -v by_index="$(echo $by_index)" \
     -v wanted="$(echo $names)" -v seeds="$(echo $seeds)" \
-    -v named="$named" -v limit="${LIMIT:-}" -v returns="${RETURNS:-}" -v "whole=$whole" \
-    -f "$here/scenarios.awk" -f "$here/figures.awk" "$table" \
-    "$out/skipped" -
+    -v worst="${WORST:-}" -v returns="${RETURNS:-}" -v "whole=$whole" \
+    -f "$here/judge.awk" "$table" "$out/skipped" -

@@ -15,7 +15,8 @@ minutes=${MINUTES:-10}
 seed=${SEED:-1}
 jobs=${JOBS:-$(nproc)}
 simple='round-robin least-loaded least-backlog sticky chbl cache-aware
-	lmetric:ttl=120 dynamo:ttl=120'
+	lmetric:capacity dynamo:capacity ramjet:capacity two-tier:capacity
+	dynamo[credit=2,prefill=4,request=64]:capacity'
 batch=$((jobs * 4))
 
 rm -rf "$out"

@@ -2,7 +2,7 @@
 # worst.awk - of results of one load, as scenarios.sh keeps them, how much worse
 # a balanced policy is than the best simple method. Prints the largest ratio
 # (the least of the seeds) and what it is of, or nothing: the load is overloaded,
-# or requests were refused. simple: as in scenarios.awk.
+# or requests were refused. simple: as in scenarios.sh.
 
 BEGIN {
 	FS = "="

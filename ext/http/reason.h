@@ -2,8 +2,8 @@
 /*
  * reason.h - why a request went to the worker it went to.
  *
- * The first reasons are the library's: a worker was chosen by its cost, its
- * load, and so on. The others say why the library was not asked or gave no
+ * The first reasons are the library's: a worker was chosen by its cost, by the
+ * session, and so on. The others say why the library was not asked or gave no
  * worker; the proxy then takes the least loaded one, or none. A reason is a
  * number in counters and a word in logs, JSON and metrics.
  */
@@ -20,8 +20,6 @@ enum reason {
 	REASON_TIE = KVR_REASON_TIE,
 	REASON_SAMPLED = KVR_REASON_SAMPLED,
 	REASON_PINNED = KVR_REASON_PINNED,
-	REASON_LOAD = KVR_REASON_LOAD,
-	REASON_OVERLAP = KVR_REASON_OVERLAP,
 	REASON_AFFINITY = KVR_REASON_AFFINITY,
 	/* the proxy's */
 	REASON_BYPASS,

@@ -18,9 +18,8 @@
 #include "status_times.h"
 
 static const char *const costs[] = {
-	[KVR_COST_DYNAMO] = "dynamo",
-	[KVR_COST_TWO_TIER] = "two_tier",
-	[KVR_COST_BALANCED] = "balanced"
+	[KVR_COST_BALANCED] = "balanced",
+	[KVR_COST_DYNAMO] = "dynamo"
 };
 static const char *const states[] = {
 	[KVR_STATE_UP] = "up",
@@ -187,7 +186,6 @@ hits_put(struct json *j, const struct kvr_worker_stats *s)
 	    s->calibration.usage_cached_tokens);
 	json_whole(j, "learnt_capacity", s->learnt_capacity);
 	json_whole(j, "learnt_block", s->learnt_block);
-	json_whole(j, "sequences", s->sequences);
 }
 
 /* Where is the name among those asked? The search begins behind the last. */

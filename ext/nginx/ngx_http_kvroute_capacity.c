@@ -84,8 +84,6 @@ facts_wanted(const ngx_http_kvroute_ask_t *ask, struct kvr_worker *facts)
 		facts->retain = KVR_RETAIN_AUTO;
 	if (server->facts.block_tokens == 0)
 		facts->block_tokens = found->block_tokens;
-	if (server->facts.sequences == 0)
-		facts->sequences = found->sequences;
 	if (!server->evicts)
 		facts->eviction = found->kind == CAPACITY_SGLANG ?
 		    KVR_EVICT_LEAF : KVR_EVICT_RELEASED;
@@ -106,7 +104,6 @@ facts_write_to(ngx_http_kvroute_ask_t *ask, uint64_t id)
 	if (facts_wanted(ask, &facts) &&
 	    (facts.capacity_tokens != now.capacity_tokens ||
 	    facts.block_tokens != now.block_tokens ||
-	    facts.sequences != now.sequences ||
 	    facts.eviction != now.eviction || facts.retain != now.retain ||
 	    facts.window_mode != now.window_mode ||
 	    facts.window_tokens != now.window_tokens ||

@@ -70,8 +70,6 @@ facts_make(ngx_http_kvroute_srv_conf_t *up,
 		facts->capacity_tokens = now->capacity_tokens;
 		if (facts->block_tokens == 0)
 			facts->block_tokens = now->block_tokens;
-		if (facts->sequences == 0)
-			facts->sequences = now->sequences;
 		if (!server->evicts)
 			facts->eviction = now->eviction;
 		windows_keep(server, now, facts);

@@ -26,7 +26,6 @@ typedef struct {
 static const choice_t costs[] = {
 	{ "balanced", KVR_COST_BALANCED },
 	{ "dynamo", KVR_COST_DYNAMO },
-	{ "two_tier", KVR_COST_TWO_TIER },
 	{ NULL, 0 }
 };
 
@@ -65,28 +64,6 @@ static ngx_conf_enum_t reasonings[] = {
 	{ ngx_null_string, 0 }
 };
 
-/* The weights of the balanced cost, named as in kvr_policy(3). */
-static const struct {
-	const char *name;
-	size_t at; /* in struct kvr_policy */
-	double most;
-} weights[] = {
-#define WEIGHT(field, most) \
-	{ #field, offsetof(struct kvr_policy, field), most }
-	WEIGHT(balanced_prefill, 1e6),
-	WEIGHT(balanced_place, 1e6),
-	WEIGHT(balanced_read, 1e6),
-	WEIGHT(balanced_request, 1e6),
-	WEIGHT(balanced_interfere, 1e6),
-	WEIGHT(balanced_tie, 1),
-	WEIGHT(balanced_common, 1e6),
-	WEIGHT(balanced_bound, 1e6),
-	WEIGHT(balanced_bound_slack, 1e6),
-	WEIGHT(balanced_prior, 1e6),
-	WEIGHT(balanced_dead_band, 1)
-#undef WEIGHT
-};
-
 static bool
 chosen(const choice_t *choices, ngx_str_t *text, uint32_t *value)
 {
@@ -123,7 +100,7 @@ number(ngx_str_t *text, ngx_int_t least, ngx_int_t most, ngx_int_t *value)
 	return *value != NGX_ERROR && *value >= least && *value <= most;
 }
 
-enum { DECIMALS = 6, WINDOW_MOST = 1 << 30 };
+enum { DECIMALS = 6, WINDOW_MOST = 1 << 30, BOUND_MOST = 1000000 };
 
 /* A decimal from 0 with a few places. */
 static bool
@@ -133,25 +110,6 @@ decimal(ngx_str_t *text, double most, double *value)
 
 	*value = (double)n / 1e6;
 	return n != NGX_ERROR && *value <= most;
-}
-
-/* NAME=NUMBER, as in the policy? Then *good tells whether it may be so. */
-static bool
-weighed(struct kvr_policy *policy, ngx_str_t *arg, bool *good)
-{
-	ngx_str_t value;
-	double number;
-	size_t i;
-
-	for (i = 0; i < sizeof(weights) / sizeof(weights[0]); i++) {
-		if (!named(arg, weights[i].name, &value))
-			continue;
-		*good = decimal(&value, weights[i].most, &number);
-		ngx_memcpy((u_char *)policy + weights[i].at, &number,
-		    sizeof(number));
-		return true;
-	}
-	return false;
 }
 
 static char *
@@ -219,10 +177,7 @@ parameter(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
 	ngx_str_t value;
 	ngx_int_t n;
 	uint32_t shadow;
-	bool good;
 
-	if (weighed(&up->policy, arg, &good))
-		return good;
 	if (named(arg, "zone", &value))
 		return zone_named(cf, up, &value);
 	if (named(arg, "path", &value))
@@ -261,6 +216,8 @@ parameter(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
 	}
 	if (named(arg, "policy", &value))
 		return chosen(costs, &value, &up->policy.cost);
+	if (named(arg, "balanced_bound", &value))
+		return decimal(&value, BOUND_MOST, &up->policy.balanced_bound);
 	if (named(arg, "retain", &value))
 		return chosen(retains, &value, &up->retain);
 	if (named(arg, "shadow", &value) && chosen(shadows, &value, &shadow)) {
@@ -491,12 +448,6 @@ fact(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
 		facts->max_batched_tokens = (uint64_t)n;
 		return true;
 	}
-	if (named(arg, "sequences", &value)) {
-		if (!number(&value, 1, NGX_MAX_INT32_VALUE, &n))
-			return false;
-		facts->sequences = (uint32_t)n;
-		return true;
-	}
 	if (named(arg, "block_tokens", &value)) {
 		if (!number(&value, 1, 1 << 20, &n))
 			return false;
@@ -655,7 +606,6 @@ srv_create(ngx_conf_t *cf)
 	up->options.unit = KVR_UNIT_BYTES;
 	up->options.block_size = BLOCK;
 	up->options.region_bytes = 0;
-	up->policy.cost = KVR_COST_BALANCED;
 	ngx_str_set(&up->poll_path, "/metrics");
 	ngx_queue_init(&up->late);
 	return up;

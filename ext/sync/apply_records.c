@@ -202,13 +202,14 @@ static void
 observe(struct apply *a, const struct moment *m, const struct frame_record *r)
 {
 	const struct roster_worker *w = apply_agreed(a, m, r);
+	uint32_t flags = r->kind == FRAME_OBSERVE && !m->past ? 0 : KVR_ENDED;
 	int error;
 
 	if (w == NULL || (r->flags & KVR_IGNORE_REUSE) != 0)
 		return;
 	error = set_prompt(a, r);
 	if (error == KVR_OK)
-		error = kvr_observe(a->k, a->prompt, w->id, when(m, r), 0,
+		error = kvr_observe(a->k, a->prompt, w->id, when(m, r), flags,
 		    NULL);
 	if (apply_done(a, error) && m->past)
 		a->counts.replayed++;

@@ -305,7 +305,7 @@ observe(struct fetch *f, const struct held *h, size_t *blocks)
 	roots_say(chains_roots(f->o.chains), s.parent, f->prompt);
 	if (error == KVR_OK)
 		error = kvr_observe(f->o.roster->k, f->prompt, w->id, h->stamp,
-		    0, NULL);
+		    KVR_ENDED, NULL);
 	if (error == KVR_EBUSY)
 		return false;
 	f->counts.applied += error == KVR_OK;

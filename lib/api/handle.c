@@ -12,7 +12,7 @@
 #include "lease_walk.h"
 #include "name.h"
 #include "options.h"
-#include "places.h"
+#include "observed.h"
 #include "policy.h"
 #include "prompt.h"
 #include "rate.h"
@@ -180,7 +180,6 @@ kvr_clear(struct kvr *k)
 	event_emptied(k);
 	affinity_empty(k);
 	rate_recover(k);
-	places_recover(k);
 	journal_clear(k);
 	return txn_write_end(k, NULL, KVR_OK);
 }
@@ -204,7 +203,6 @@ kvr_clock_set(struct kvr *k, int64_t now)
 		event_emptied(k);
 		affinity_empty(k);
 		rate_recover(k);
-		places_recover(k);
 		write_once(k->region->clock, now);
 		journal_clear(k);
 	}
@@ -230,6 +228,8 @@ kvr_policy_set(struct kvr *k, const struct kvr_policy *policy)
 		error = txn_write_begin(k, &c, 0, 0);
 	if (error != KVR_OK)
 		return error;
+	if (p.observed_seconds != k->region->policy.observed_seconds)
+		observed_empty(k); /* their sums fade with the old mean */
 	policy_write(k, &p);
 	for (i = 0; i < slots_used(k); i++)
 		worker_recount(k, i);
@@ -278,8 +278,7 @@ facts_get(const struct kvr_worker *from, struct kvr_worker *w)
 	if (error != KVR_OK)
 		return error;
 	if (w->role > KVR_ROLE_DECODE || w->state > KVR_STATE_DOWN ||
-	    w->retain > KVR_RETAIN_EVENTS || w->eviction > KVR_EVICT_LEAF ||
-	    w->reserved != 0)
+	    w->retain > KVR_RETAIN_EVENTS || w->eviction > KVR_EVICT_LEAF)
 		return KVR_EINVAL;
 	if (w->retain == KVR_RETAIN_CAPACITY && w->capacity_tokens == 0)
 		return KVR_EINVAL;
@@ -572,7 +571,6 @@ static void
 forget_learnt(struct kvr *k, uint32_t slot)
 {
 	rate_forget(k, slot);
-	places_forget(k, slot);
 	report_forget(k, slot);
 }
 

@@ -341,7 +341,7 @@ kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	record(k, l, KVR_RECORD_ABORT, 0, NULL, c.now);
-	lease_abort(k, l, c.now);
+	lease_abort(k, l);
 	add_once(k->region->counts.lease_aborts, 1);
 	return txn_write_end(k, &c, KVR_OK);
 }

@@ -52,8 +52,8 @@ struct metric {
 #define REMOVED(reason, field) \
 	{ "kvroute_entries_removed_total", REGION(field), \
 	    "Entries removed: expired, evicted for room in their worker's " \
-	    "cache or by a purge, evicted for room in the region, or " \
-	    "orphaned with their worker.", reason }
+	    "cache, evicted for room in the region, or orphaned with " \
+	    "their worker.", reason }
 
 static const struct metric of_region[] = {
 	{ "kvroute_region_bytes", REGION(region_bytes), "Size of the region.",
@@ -96,9 +96,6 @@ static const struct metric of_region[] = {
 	    "Tokens predicted to be cached and not reported.", NULL },
 	{ "kvroute_under_tokens_total", REGION(calibration.under_tokens),
 	    "Tokens reported as cached and not predicted.", NULL },
-	{ "kvroute_purges_total", REGION(calibration.purges),
-	    "Times that reports caused old blocks of a worker to be dropped.",
-	    NULL },
 	{ "kvroute_usage_prompt_tokens_total",
 	    REGION(calibration.usage_prompt_tokens),
 	    "Prompt tokens of all reports with a number.", NULL },
@@ -205,8 +202,6 @@ static const struct metric of_worker[] = {
 	    "Tokens predicted to be cached and not reported.", NULL },
 	{ "kvroute_worker_under_tokens_total", WORKER(calibration.under_tokens),
 	    "Tokens reported as cached and not predicted.", NULL },
-	{ "kvroute_worker_purges_total", WORKER(calibration.purges),
-	    "Times that reports caused old blocks of it to be dropped.", NULL },
 	{ "kvroute_worker_usage_prompt_tokens_total",
 	    WORKER(calibration.usage_prompt_tokens),
 	    "Prompt tokens of all reports with a number.", NULL },
@@ -218,8 +213,6 @@ static const struct metric of_worker[] = {
 	{ "kvroute_worker_learnt_block_tokens", WORKER(learnt_block),
 	    "Size of the engine's blocks learnt from reports; 0: not yet.",
 	    NULL },
-	{ "kvroute_worker_sequences", WORKER(sequences),
-	    "Requests it runs at a time, told or learnt; 0: not known.", NULL },
 	{ "kvroute_worker_prefill_tokens_per_second", WORKER(prefill_rate),
 	    "Current estimate of the prefill rate.", NULL },
 	{ "kvroute_worker_backlog_seconds", WORKER(backlog),

@@ -35,7 +35,6 @@
 #include "event.h"
 #include "journal.h"
 #include "peers.h"
-#include "places.h"
 #include "policy.h"
 #include "rate.h"
 #include "txn.h"
@@ -96,7 +95,6 @@ adopt_boot(struct kvr *k, const unsigned char *boot_id)
 		event_emptied(k);
 		affinity_empty(k);
 		rate_recover(k);
-		places_recover(k);
 		write_once(k->region->clock, -1);
 		atomic_store_explicit(&k->region->journal_beat, -1,
 		    memory_order_relaxed);
@@ -119,7 +117,6 @@ forget_workers(struct kvr *k)
 		    k->generations[i] + (k->generations[i] & 1));
 	region_empty(k);
 	rate_recover(k);
-	places_recover(k);
 	worker_recover(k);
 }
 

@@ -11,7 +11,9 @@
 #include "lease.h"
 #include "lease_record.h"
 #include "order.h"
+#include "observed.h"
 #include "policy.h"
+#include "pressure.h"
 #include "rate.h"
 #include "retain.h"
 #include "route.h"
@@ -439,11 +441,12 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	const uint64_t *hashes;
 	struct txn c;
 	uint32_t slot, node, recorded;
-	uint64_t held;
+	uint64_t held, fresh;
 	int error = txn_check_prompt(k, p);
 
 	if (error == KVR_OK)
-		error = txn_write_begin(k, &c, now, flags);
+		error = txn_write_begin(k, &c, now,
+		    flags & ~(uint32_t)KVR_ENDED);
 	if (error != KVR_OK)
 		return error;
 	if (!worker_slot(k, worker, &slot))
@@ -455,7 +458,10 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 		node = retain_insert(k, p, slot, &how, c.now, &recorded);
 		window_stamp(k, node, slot, recorded == p->blocks, c.now);
 	}
-	retain_used(k, slot, held);
+	fresh = retain_used(k, slot, held, prompt_tokens(p));
+	pressure_add(k, slot, fresh, prompt_tokens(p), c.now);
+	if ((flags & KVR_ENDED) == 0)
+		observed_add(k, slot, fresh, prompt_tokens(p), c.now);
 	add_once(k->region->counts.observes, 1);
 	if (recorded_blocks != NULL)
 		*recorded_blocks = recorded;

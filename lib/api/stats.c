@@ -27,7 +27,6 @@ calibration_read(const struct calibration *seen, struct kvr_calibration *c)
 	c->predicted_tokens = read_once(seen->predicted);
 	c->over_tokens = read_once(seen->over);
 	c->under_tokens = read_once(seen->under);
-	c->purges = read_once(seen->purges);
 	c->usage_prompt_tokens = read_once(seen->usage_prompt);
 	c->usage_cached_tokens = read_once(seen->usage_cached);
 }
@@ -119,7 +118,6 @@ worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 	w->retain = read_once(s->mode);
 	calibration_read(&s->seen, &w->calibration);
 	w->learnt_block = read_once(s->learnt_block);
-	w->sequences = read_once(k->loads.places[slot]);
 	in_use = (double)(read_once(s->active) + read_once(s->output)) *
 	    hash_block_tokens(&k->rule);
 	w->learnt_capacity = trust_learnt(k, slot) ? trust_room(k, slot)

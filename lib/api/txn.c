@@ -35,7 +35,6 @@
 #include "id.h"
 #include "journal.h"
 #include "lease_walk.h"
-#include "places.h"
 #include "rate.h"
 #include "retain.h"
 #include "seat.h"
@@ -92,7 +91,6 @@ txn_recover(struct kvr *k)
 	atomic_thread_fence(memory_order_release);
 	region_empty(k);
 	rate_recover(k);
-	places_recover(k);
 	worker_recover(k);
 	if (k->region->clock < -1 || k->region->clock > CLOCK_MAX)
 		write_once(k->region->clock, -1);
@@ -246,6 +244,7 @@ txn_write_begin(struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 	put_once(counts->steps, 0);
 	put_once(counts->cells, 0);
 	put_once(counts->reclaimed, 0);
+	put_once(counts->revived, 0);
 	looks_set(k, 0);
 	return KVR_OK;
 }

@@ -23,9 +23,9 @@
  *
  * TOKENS of a session: of its longest prompt, since shorter ones are of its
  * side requests. But what was sent long ago may be lost though short requests
- * still come: at each use the old number is multiplied by how likely it has
- * survived since the use before; the larger of it and the new prompt counts. On
- * another worker only the new prompt does.
+ * still come: VOLUME is the worker's when the longest prompt was sent, and a
+ * shorter one takes its place once that is expected to have more left. On
+ * another worker only the new prompt counts.
  *
  * FOUND is the share of what the binding promised that engines found, by their
  * reports: a half of it is the latest one's. A session that rewrites its
@@ -121,18 +121,18 @@ volume_of(const struct kvr *k, uint32_t slot)
 	return (uint32_t)(read_once(slot_at(k, slot)->volume) >> VOLUME_BITS);
 }
 
-/* Tokens that were new to its worker since it was used. It may go round. */
+/* Tokens that were new to its worker since then. It may go round. */
 static uint64_t
 volume_since(const struct kvr *k, uint32_t slot, const struct binding *b)
 {
 	return (uint64_t)(volume_of(k, slot) - b->volume) << VOLUME_BITS;
 }
 
-/* Of a capacity that was told, what was sent last leaves last. */
+/* Of a capacity that is known, what was sent last leaves last. */
 static double
 survives_capacity(const struct kvr *k, uint32_t slot, const struct binding *b)
 {
-	uint64_t room = read_once(slot_at(k, slot)->capacity);
+	uint64_t room = trust_room(k, slot);
 
 	return volume_since(k, slot, b) <= room &&
 	    b->tokens <= room - volume_since(k, slot, b);
@@ -257,8 +257,10 @@ affinity_bind(struct kvr *k, const struct affinity_use *use, int64_t now)
 	if (live(k, &old, now) && old.worker == b.worker) {
 		kept = old.tokens *
 		    affinity_survival(k, use->slot, &old, now);
-		if (kept > b.tokens)
-			b.tokens = tokens_within(kept);
+		if (kept > b.tokens) {
+			b.tokens = old.tokens;
+			b.volume = old.volume;
+		}
 		b.found = old.found;
 	} else if (live(k, &old, now)) {
 		add_once(k->region->counts.bindings_moved, 1);

@@ -37,7 +37,7 @@
  *   volume    What is stored is new to the worker, from any router: the clock
  *             by which blocks age (survival.c). A stream that is silent for
  *             half a minute may be dead; then what is sent counts again.
- *   purge     A cache that evicts in order of use has lost what was released
+ *   outlived  A cache that evicts in order of use has lost what was released
  *             before it stored as much as it can hold.
  *
  * UNCOUNTED is a stream if its sums do not say what the cache holds: something
@@ -475,8 +475,8 @@ age(struct kvr *k, uint32_t slot, uint64_t blocks)
 	if (p->mode != KVR_RETAIN_CAPACITY || room == 0 ||
 	    trust_room(k, slot) != room)
 		return;
-	if (p->volume > room && p->purge < p->volume - room)
-		put_once(p->purge, p->volume - room);
+	if (p->volume > room && p->outlived < p->volume - room)
+		put_once(p->outlived, p->volume - room);
 }
 
 /* The stream has changed, and so may have how the worker is retained. */

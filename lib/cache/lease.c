@@ -42,7 +42,7 @@
 #include "hold.h"
 #include "id.h"
 #include "index.h"
-#include "places.h"
+#include "pressure.h"
 #include "rate.h"
 #include "report.h"
 #include "retain.h"
@@ -130,8 +130,11 @@ static void
 book_prefill(struct kvr *k, const struct lease *l, uint64_t tokens)
 {
 	struct claim *c = claim_at(k, l->claim);
+	struct slot *s = slot_at(k, l->slot);
 
-	add_once(slot_at(k, l->slot)->prefill, tokens - c->prefill);
+	add_once(s->prefill, tokens - c->prefill);
+	if ((l->flags & LEASE_SILENT) != 0)
+		add_once(s->silent, tokens - c->prefill);
 	write_once(c->prefill, tokens);
 }
 
@@ -171,18 +174,22 @@ prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	if (!b->count_prefill)
 		return;
 	book_prefill(k, l, tokens);
-	rate_book(k, l->slot, tokens, now, !b->silent);
+	pressure_add(k, l->slot, tokens, prompt_tokens(p), now);
+	if (b->silent)
+		rate_book_silent(k, l->slot, tokens, now);
+	rate_publish_next(k);
 	write_once(l->flags, l->flags | LEASE_PREFILLING);
 }
 
 static void
-prefill_end(struct kvr *k, struct lease *l, int64_t now)
+prefill_end(struct kvr *k, struct lease *l)
 {
 	if ((l->flags & LEASE_PREFILLING) == 0)
 		return;
 	write_once(l->flags, l->flags & (uint8_t)~LEASE_PREFILLING);
 	book_prefill(k, l, 0);
-	rate_unbook(k, l->slot, now, (l->flags & LEASE_SILENT) == 0);
+	if ((l->flags & LEASE_SILENT) != 0)
+		rate_unbook_silent(k, l->slot, k->region->clock);
 }
 
 /* ------------------------------------------------------------- opening --- */
@@ -340,22 +347,6 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	    l->blocks == c->prompt, now);
 }
 
-/* Since it was opened; 0 if damage has made that impossible. */
-static int64_t
-lease_age(const struct lease *l, int64_t now)
-{
-	return l->opened >= 0 && l->opened < now ? now - l->opened : 0;
-}
-
-static void
-first_token_at(struct kvr *k, const struct lease *l, int64_t now)
-{
-	int64_t ms = lease_age(l, now) / 1000000;
-
-	write_once(claim_at(k, l->claim)->first_ms,
-	    ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX);
-}
-
 int
 lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 {
@@ -363,19 +354,14 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 
 	if ((l->flags & LEASE_COMMITTED) == 0)
 		return KVR_ESTATE;
-	if ((l->flags & LEASE_DECODING) == 0)
-		first_token_at(k, l, now);
 	write_once(l->flags, l->flags | LEASE_DECODING);
 	if (!lease_orphaned(k, l))
 		session_refresh(k, l, now);
 	if ((l->flags & LEASE_PREFILLING) == 0)
 		return KVR_OK;
-	if ((l->flags & LEASE_SILENT) == 0)
-		places_first_token(k, l->slot);
-	/* what waits for a place says nothing of prefill */
-	rate_learn(k, l->slot, places_taken(k, l->slot) ? 0
-	    : claim_at(k, l->claim)->prefill, l->opened, now);
-	prefill_end(k, l, now);
+	rate_learn(k, l->slot, claim_at(k, l->claim)->prefill, l->opened, now);
+	prefill_end(k, l);
+	rate_publish_next(k);
 	worker_recount(k, l->slot);
 	return KVR_OK;
 }
@@ -462,14 +448,14 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 
 /* Gives up pins, load and the slot, if the lease still has them. */
 void
-lease_detach(struct kvr *k, struct lease *l, int64_t now)
+lease_detach(struct kvr *k, struct lease *l)
 {
 	struct slot *s = slot_at(k, l->slot);
 
 	if ((l->flags & LEASE_DETACHED) != 0)
 		return;
 	index_unpin(k, l->node, l->slot);
-	prefill_end(k, l, now);
+	prefill_end(k, l);
 	book_ahead(k, l, 0);
 	book_private(k, l, 0);
 	book_output(k, l, 0);
@@ -485,9 +471,9 @@ lease_detach(struct kvr *k, struct lease *l, int64_t now)
 }
 
 static void
-lease_end(struct kvr *k, uint32_t lease, int64_t now)
+lease_end(struct kvr *k, uint32_t lease)
 {
-	lease_detach(k, lease_at(k, lease), now);
+	lease_detach(k, lease_at(k, lease));
 	lease_unlink(k, lease);
 	write_once(lease_at(k, lease)->kind, CELL_FREE);
 	cell_give(k, lease_at(k, lease)->claim);
@@ -502,7 +488,7 @@ static uint64_t
 completion_tokens(const struct kvr *k, const struct lease *l,
     const struct kvr_report *report)
 {
-	uint64_t capacity = slot_at(k, l->slot)->capacity;
+	uint64_t capacity = trust_told_room(k, l->slot);
 	uint64_t prompt = claim_at(k, l->claim)->tokens;
 
 	return report != NULL && prompt <= capacity &&
@@ -564,19 +550,6 @@ cache_completion(struct kvr *k, const struct lease *l,
 		retain_add_anonymous(k, l->slot, all - l->blocks, now);
 }
 
-static void
-service_learn(struct kvr *k, const struct lease *l, int64_t now)
-{
-	double first = (double)claim_at(k, l->claim)->first_ms * 1e-3;
-	bool spoken = (l->flags & LEASE_DECODING) != 0;
-
-	if ((l->flags & LEASE_SILENT) == 0)
-		rate_ended(k, spoken);
-	if (spoken)
-		places_ended(k, l->slot,
-		    (double)lease_age(l, now) * 1e-9 - first);
-}
-
 /* Its prompt and its answer stay cached. */
 static void
 complete(struct kvr *k, uint32_t lease, const struct kvr_report *report,
@@ -591,7 +564,7 @@ complete(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 	lease_commit(k, lease, now);
 	session_refresh(k, l, now);
 	session_report(k, l, report, now);
-	lease_end(k, lease, now);
+	lease_end(k, lease);
 }
 
 void
@@ -601,17 +574,16 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 	const struct lease *l = lease_at(k, lease);
 
 	if (lease_orphaned(k, l)) {
-		lease_end(k, lease, now);
+		lease_end(k, lease);
 		return;
 	}
-	service_learn(k, l, now);
 	complete(k, lease, report, now);
 }
 
 void
-lease_abort(struct kvr *k, uint32_t lease, int64_t now)
+lease_abort(struct kvr *k, uint32_t lease)
 {
-	lease_end(k, lease, now);
+	lease_end(k, lease);
 }
 
 /*
@@ -624,7 +596,7 @@ lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 	const struct lease *l = lease_at(k, lease);
 
 	if ((l->flags & LEASE_COMMITTED) == 0 || lease_orphaned(k, l))
-		lease_abort(k, lease, now);
+		lease_abort(k, lease);
 	else
 		complete(k, lease, NULL, now);
 	add_once(k->region->counts.lease_reaps, 1);

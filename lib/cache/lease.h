@@ -38,9 +38,9 @@ int lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
 void lease_output(struct kvr *k, uint32_t lease, uint32_t blocks);
 void lease_finish(struct kvr *k, uint32_t lease,
     const struct kvr_report *report, int64_t now);
-void lease_abort(struct kvr *k, uint32_t lease, int64_t now);
+void lease_abort(struct kvr *k, uint32_t lease);
 void lease_reap(struct kvr *k, uint32_t lease, int64_t now);
 bool lease_orphaned(const struct kvr *k, const struct lease *l);
-void lease_detach(struct kvr *k, struct lease *l, int64_t now);
+void lease_detach(struct kvr *k, struct lease *l);
 
 #endif

@@ -126,7 +126,7 @@ lease_detach_retired(struct kvr *k)
 		add_once(r->detach_idle, 1);
 		i = l->age_next;
 		if ((l->flags & LEASE_DETACHED) == 0 && lease_orphaned(k, l)) {
-			lease_detach(k, l, r->clock);
+			lease_detach(k, l);
 			put_once(r->detach_idle, 0);
 		}
 	}

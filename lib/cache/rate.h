@@ -16,55 +16,28 @@ bool rate_sane(const struct kvr *k);
 double rate_fleet(const struct kvr *k);
 void rate_forget(struct kvr *k, uint32_t slot);
 void rate_publish(struct kvr *k, uint32_t slot);
-void rate_ended(struct kvr *k, bool spoken);
-double rate_arrivals(const struct kvr *k, int64_t now);
-void rate_book(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now,
-    bool speaks);
-void rate_unbook(struct kvr *k, uint32_t slot, int64_t now, bool speaks);
+/* A change of one pace, or time, changes others: publishes one, in turn. */
+void rate_publish_next(struct kvr *k);
+void rate_book_silent(struct kvr *k, uint32_t slot, uint64_t tokens,
+    int64_t now);
+void rate_unbook_silent(struct kvr *k, uint32_t slot, int64_t now);
 void rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens,
     int64_t opened, int64_t now);
 
-/* What choices read: it needs no lock, and is inline as they read it often. */
-
-#define SPOKEN_MIN 0.9 /* of requests, with a first token */
-
-/* Whether nearly all requests have a first token, as far as is known here. */
-static inline bool
-rate_spoken(const struct kvr *k)
-{
-	return read_once_double(&k->region->spoken) > SPOKEN_MIN;
-}
-
-/* Seconds of prefill that wait on a worker: booked by leases, and external. */
+/*
+ * Seconds of prefill that are booked on a worker. Choices need no lock for it,
+ * and it is inline as they read it often.
+ */
 static inline double
 rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
 {
-	int64_t free_at = read_once(k->loads.free_at[slot]);
-	double pace = read_once_double(&k->loads.pace[slot]);
-	double outside = read_once_double(&k->loads.waiting[slot]) * pace;
+	int64_t until = read_once(k->loads.silent_until[slot]);
+	double booked = read_once_double(&k->loads.booked[slot]) *
+	    read_once_double(&k->loads.pace[slot]);
 
 	/* unsigned: damaged times must not overflow */
-	return free_at > now ? (double)((uint64_t)free_at - (uint64_t)now) *
-	    1e-9 + outside : outside;
-}
-
-/* Seconds for which requests have waited beyond what their prefill explains. */
-static inline double
-rate_late(const struct kvr *k, uint32_t slot, int64_t now)
-{
-	int64_t free_at = read_once(k->loads.free_at[slot]);
-
-	if (free_at >= now || !rate_spoken(k) ||
-	    read_once(k->loads.prefilling[slot]) == 0)
-		return 0;
-	return (double)((uint64_t)now - (uint64_t)free_at) * 1e-9;
-}
-
-/* Seconds until the prefill of a new request can begin. */
-static inline double
-rate_wait(const struct kvr *k, uint32_t slot, int64_t now)
-{
-	return rate_backlog(k, slot, now) + rate_late(k, slot, now);
+	return until > now ? booked +
+	    (double)((uint64_t)until - (uint64_t)now) * 1e-9 : booked;
 }
 
 #endif

@@ -32,14 +32,6 @@
  * in tokens is known (the anchor of an entry), so the two can be compared
  * there: the blocks between two anchors have hit if the engine found all their
  * tokens, missed if it found none, and are no evidence otherwise.
- *
- * PURGE, if the policy enables it. One report that is wrongly believed to be
- * too low would delete most of what is known. So two reports must be far too
- * low (by more than two blocks and by more than a quarter), without a hit
- * between them on anything as old. Then all entries of this worker are deleted
- * that were released up to the older of the two first misses. What a request
- * has just used is released later, and stays. In byte mode, where tokens are
- * only estimated, there is no purge.
  */
 #include "report.h"
 
@@ -58,7 +50,8 @@ enum {
 	KINDS_MIN = 4,       /* if they had so many different numbers */
 	ANCHOR_SLACK = 16,   /* tokens of templates at the end of a prompt */
 	ENDPOINT_BITS = 32,
-	MUCH_TOKENS = 4096
+	MUCH_TOKENS = 4096,
+	BLOCK_TOKENS = 2304  /* no engine's block is larger, if not told */
 };
 #define MUCH 0.25  /* of a prompt */
 #define WRONG 0.05 /* share of all reports, by assumption */
@@ -75,9 +68,6 @@ struct evidence {
 	uint64_t lost;       /* of the slot, before this report */
 	double confidence;   /* likelihood that its misses are real */
 	uint32_t from, to;   /* blocks that were idle, and could have hit */
-	bool missed, hit;    /* any of them */
-	uint64_t missed_at;  /* volume at the release of the first missed */
-	uint64_t hit_at;     /* and of the oldest hit */
 	uint64_t young;      /* blocks below this age */
 	struct trust_sample sample;
 	struct cover at;     /* on the way up the path */
@@ -156,8 +146,9 @@ static bool
 much_predicted(const struct evidence *e)
 {
 	double tokens = e->to * hash_block_tokens(&e->k->rule);
+	double least = e->s->block_tokens != 0 ? 1 : BLOCK_TOKENS;
 
-	return tokens > 0 && (tokens >= MUCH_TOKENS ||
+	return tokens >= least && (tokens >= MUCH_TOKENS ||
 	    tokens >= (double)e->c->tokens * MUCH);
 }
 
@@ -278,14 +269,6 @@ note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
 	sample_add(e, h->released, sample.tokens, hit);
 	sample.tokens *= e->weight * (hit ? 1 : e->confidence);
 	survival_note(e->k, e->l->slot, &sample);
-	if (hit) {
-		if (!e->hit || h->released < e->hit_at)
-			e->hit_at = h->released;
-		e->hit = true;
-	} else {
-		e->missed_at = h->released; /* the first one comes last */
-		e->missed = true;
-	}
 }
 
 /* Restricts [low, high) to blocks that are evidence. */
@@ -411,45 +394,6 @@ set_anchor(const struct evidence *e, uint64_t prompt_tokens)
 		    entry_at(e->k, entry)->anchor, (uint32_t)prompt_tokens);
 }
 
-/* --------------------------------------------------------------- purge --- */
-
-static bool
-contradicts(const struct evidence *e, bool number)
-{
-	double predicted = (double)e->c->predicted, min;
-
-	min = 2 * hash_block_tokens(&e->k->rule);
-	if (min < predicted / 4)
-		min = predicted / 4;
-	return number && e->missed &&
-	    e->k->rule.unit == KVR_UNIT_TOKENS &&
-	    predicted - (double)e->cached > min;
-}
-
-static void
-consider_purge(struct evidence *e, bool number)
-{
-	struct slot *s = e->s;
-
-	/* the hit must be older than the suspect, not released with it */
-	if (e->hit && s->suspect > 0 && e->hit_at + 1 < s->suspect)
-		put_once(s->suspect, 0);
-	if (!contradicts(e, number) || e->k->region->policy.purge == 0)
-		return;
-	if (s->suspect == 0) {
-		put_once(s->suspect, e->missed_at + 1);
-		return;
-	}
-	put_once(s->purge,
-	    e->missed_at + 1 < s->suspect ? e->missed_at + 1 : s->suspect);
-	put_once(s->suspect, 0);
-	/* what is released from now on, also this path, must come later */
-	if (s->volume < s->purge)
-		write_once(s->volume, s->purge);
-	add_once(s->seen.purges, 1);
-	add_once(e->k->region->counts.seen.purges, 1);
-}
-
 /* --------------------------------------------------------- calibration --- */
 
 static void
@@ -466,17 +410,6 @@ calibrate(struct calibration *c, const struct evidence *e)
 		add_once(c->under, cached - predicted);
 }
 
-/* Tokens found beyond what is on record; less than two blocks are none. */
-static double
-found_more(const struct evidence *e)
-{
-	double block = hash_block_tokens(&e->k->rule);
-	double more = (double)e->cached - e->c->overlap * block;
-
-	return more > 2 * block && e->k->rule.unit == KVR_UNIT_TOKENS ? more
-	    : 0;
-}
-
 /* In tokens as the index counts them: in byte mode by this prompt's length. */
 static double
 cached_tokens(const struct evidence *e, const struct kvr_report *report)
@@ -486,6 +419,22 @@ cached_tokens(const struct evidence *e, const struct kvr_report *report)
 	if (e->k->rule.unit == KVR_UNIT_BYTES && report->prompt_tokens > 0)
 		cached *= (double)e->c->tokens / (double)report->prompt_tokens;
 	return cached;
+}
+
+/*
+ * Tokens found beyond what is on record. Less than two blocks are none; nor, in
+ * byte mode, is less than an eighth of the prompt: text is not even.
+ */
+static double
+found_more(const struct evidence *e, const struct kvr_report *report)
+{
+	double block = hash_block_tokens(&e->k->rule), least = 2 * block;
+	double more = cached_tokens(e, report) - e->c->overlap * block;
+
+	if (e->k->rule.unit == KVR_UNIT_BYTES &&
+	    least < (double)e->c->tokens / 8)
+		least = (double)e->c->tokens / 8;
+	return more > least ? more : 0;
 }
 
 /* Compares what was predicted with what was found. */
@@ -505,9 +454,8 @@ compare(struct evidence *e, const struct kvr_report *report)
 		set_anchor(e, report->prompt_tokens);
 	}
 	survival_update(e->k, e->l->slot);
-	consider_purge(e, number);
 	e->sample.all = (double)e->c->tokens / e->weight;
-	e->sample.more = found_more(e);
+	e->sample.more = found_more(e, report);
 	if (e->c->tokens > 0 && trust_judge(e->k, e->l->slot, &e->sample))
 		decide_again(e->k, e->l->slot);
 	if (number && window_learn(e->k, e->l, e->c,
@@ -542,8 +490,9 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	struct evidence e = { .k = k, .l = l, .c = c,
 		.s = slot_at(k, l->slot), .from = c->active,
 		.lost = slot_at(k, l->slot)->lost };
+	double block = hash_block_tokens(&k->rule);
 	double blocks = (double)worker_usable(k, l->slot, c->tokens,
-	    c->tokens) / hash_block_tokens(&k->rule);
+	    (uint64_t)(c->overlap * block)) / block;
 
 	if (report != NULL) {
 		usage_count(&e.s->seen, c, report);
@@ -571,7 +520,6 @@ report_forget(struct kvr *k, uint32_t slot)
 	put_once(s->common_kinds, 0);
 	put_once(s->common, 0);
 	put_once(s->common_of, 0);
-	put_once(s->suspect, 0);
 	put_once(s->completions, 0);
 	put_once(s->completion, 0);
 	write_once(s->lost, UINT64_C(0));

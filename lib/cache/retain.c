@@ -26,8 +26,8 @@
  *             cache evicts whole leaves, least recently used first, all of the
  *             node goes at which the entry ends. One that a request has pinned,
  *             and has not used yet, is passed over.
- *   purged    Two reports agree that what was released up to some moment is
- *             lost: report.c.
+ *   outlived  Since it was released, events have stored as much as the cache
+ *             can hold: event.c.
  *
  * THE TTL OF AN ENTRY depends on what is known of its worker (the mode): the
  * region's TTL if nothing is; none if events name its blocks (hold.c); else the
@@ -287,12 +287,12 @@ retain_shrink(struct kvr *k, uint32_t entry, uint64_t blocks)
 	return false;
 }
 
-/* Whether an idle entry is to be purged. */
+/* Whether an idle entry its cache has outlived. */
 static bool
-retain_purged(const struct kvr *k, const struct slot *s, uint32_t entry)
+retain_outlived(const struct kvr *k, const struct slot *s, uint32_t entry)
 {
-	return s->purge > 0 && s->mode != KVR_RETAIN_EVENTS &&
-	    entry_at(k, entry)->released < s->purge;
+	return s->outlived > 0 && s->mode != KVR_RETAIN_EVENTS &&
+	    entry_at(k, entry)->released < s->outlived;
 }
 
 /*
@@ -323,13 +323,13 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 	const struct slot *s = slot_at(k, slot);
 	uint32_t at = s->by_release.head, i, passed = 0, next;
 	uint64_t excess, nodes = k->region->counts.nodes;
-	bool purged;
+	bool outlived;
 
 	for (i = 0; i < EVICTIONS_MAX && at != 0 && !region_broken(k) &&
 	    nodes - k->region->counts.nodes <= NODES_MAX; i++) {
-		purged = retain_purged(k, s, at);
+		outlived = retain_outlived(k, s, at);
 		excess = retain_excess(k, slot);
-		if (excess == 0 && !purged)
+		if (excess == 0 && !outlived)
 			break;
 		add_once(k->region->counts.steps, 1);
 		/* what has been idle longest is in no CPU cache */
@@ -337,7 +337,7 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 		node_prefetch(k, next);
 		if (entry_at(k, at)->pins > 0)
 			retain_pass(k, s, passed++);
-		else if (purged)
+		else if (outlived)
 			(void)retain_shrink(k, at, UINT64_MAX);
 		else if (retain_shrink(k, at, s->eviction == KVR_EVICT_LEAF
 		    ? retain_leaf(k, at) : excess))
@@ -350,21 +350,24 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 
 /*
  * A prompt was observed; held: the worker's blocks before. What is new there
- * makes the others age, unless events tell that of all prompts.
+ * makes the others age, unless events tell that of all prompts. Returns how
+ * many of its tokens are new.
  */
-void
-retain_used(struct kvr *k, uint32_t slot, uint64_t held)
+uint64_t
+retain_used(struct kvr *k, uint32_t slot, uint64_t held, uint64_t tokens)
 {
 	struct slot *s = slot_at(k, slot);
-	double fresh = s->held > held ? (double)(s->held - held) *
-	    hash_block_tokens(&k->rule) : 0;
+	double blocks = (s->held > held ? (double)(s->held - held) : 0) +
+	    (double)k->region->counts.revived;
+	double fresh = blocks * hash_block_tokens(&k->rule);
 
-	if (fresh >= 0x1p63)
-		fresh = 0; /* damaged */
+	if (fresh < (double)tokens)
+		tokens = (uint64_t)fresh;
 	if (!event_clocks(k, slot))
-		write_once(s->volume, s->volume + (uint64_t)fresh);
-	window_fill(k, slot, (uint64_t)fresh);
+		write_once(s->volume, s->volume + tokens);
+	window_fill(k, slot, tokens);
 	retain_evict_lost(k, slot);
+	return tokens;
 }
 
 /* ------------------------------------------------------- making room --- */

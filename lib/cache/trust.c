@@ -10,7 +10,10 @@
  *                 <------------                 <-----------------
  *                  young agree                     contradicted
  *
- * CONTRADICTED. By capacity everything predicted is there. So of each report
+ * CONTRADICTED. If engines find more than a tenth of their prompts beyond what
+ * is on record, the cache is larger, as where it goes on in the host's memory:
+ * then a capacity is not believed again until an edge is found near it. By
+ * capacity everything predicted is there. So of each report
  * the share of predicted idle blocks that were missed is averaged, over about
  * the last 32. Above a quarter, of at least 16 reports, the capacity is wrong,
  * or the engine does not evict in this order, or others use it too, or it has
@@ -58,6 +61,8 @@ enum {
 	RETURN_MIN = 32, /* and before it is believed again */
 	WALK_MAX = 1024  /* entries, to see what is younger */
 };
+/* Why a capacity that was told is not believed. */
+enum doubt { NO_DOUBT, MISSES, TOO_SMALL };
 #define DOUBT 0.25
 #define MORE 0.1
 #define AGREE 0.1
@@ -224,9 +229,16 @@ too_little(struct survival *s, const struct trust_sample *sample)
 	put_once(s->more, (float)(more < 1 ? more : 1));
 	if (more <= MORE)
 		return false;
-	judge_anew(s);
-	write_once(s->room, 0);
 	return true;
+}
+
+static void
+give_up(struct survival *s, enum doubt doubt)
+{
+	judge_anew(s);
+	if (s->room == 0)
+		put_once(s->doubted, doubt);
+	write_once(s->room, 0);
 }
 
 /* In force: a capacity. */
@@ -235,16 +247,16 @@ judge_capacity(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 {
 	struct survival *s = survival_at(k, slot);
 
-	if (s->room > 0 && too_little(s, sample)) {
-		survival_unlearn(k, slot);
+	if (too_little(s, sample)) {
+		if (s->room > 0)
+			survival_unlearn(k, slot);
+		give_up(s, TOO_SMALL);
 		return true;
 	}
 	judge(s, sample->hit, sample->missed, sample->all);
 	if (sound(s->judged, WINDOW) >= DOUBT_MIN &&
 	    sound(s->missed, 1) > DOUBT) {
-		judge_anew(s);
-		put_once(s->doubted, by_told(k, slot) ? 1 : s->doubted);
-		write_once(s->room, 0);
+		give_up(s, MISSES);
 		return true;
 	}
 	return false;
@@ -265,23 +277,28 @@ judge_survival(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 		judge_anew(s);
 		return true;
 	}
-	if (s->doubted == 0)
+	if (s->doubted != MISSES)
 		return false;
 	judge_anew(s);
-	put_once(s->doubted, 0);
+	put_once(s->doubted, NO_DOUBT);
 	return true;
 }
 
-/* The told capacity is not refuted by an edge above it, or just below. */
+/*
+ * The told capacity is not refuted by an edge just below it or, unless it was
+ * too small, above.
+ */
 static void
 told_again(struct kvr *k, uint32_t slot)
 {
 	struct survival *s = survival_at(k, slot);
 	uint64_t told = trust_told_room(k, slot);
 
-	if (s->doubted == 0 || told == 0 || s->room < told - told / 4)
+	if (s->doubted == NO_DOUBT || told == 0 || s->room < told - told / 4 ||
+	    (s->doubted == TOO_SMALL && s->room > told &&
+	    s->room - told > told / 4))
 		return;
-	put_once(s->doubted, 0);
+	put_once(s->doubted, NO_DOUBT);
 	write_once(s->room, 0);
 }
 
@@ -306,7 +323,7 @@ possible(const struct survival *s)
 {
 	return s->missed >= 0 && s->missed <= 1 && s->more >= 0 &&
 	    s->more <= 1 && s->judged >= 0 &&
-	    s->judged <= WINDOW && s->doubted <= 1;
+	    s->judged <= WINDOW && s->doubted <= TOO_SMALL;
 }
 
 bool

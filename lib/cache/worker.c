@@ -18,10 +18,10 @@
 #include "entry.h"
 #include "event.h"
 #include "hold.h"
-#include "headroom.h"
 #include "mix.h"
 #include "name.h"
-#include "places.h"
+#include "observed.h"
+#include "pressure.h"
 #include "rate.h"
 #include "retain.h"
 #include "survival.h"
@@ -105,15 +105,14 @@ worker_publish(struct kvr *k, uint32_t slot)
 
 	publish_ttl(k, slot);
 	rate_publish(k, slot);
-	places_publish(k, slot);
-	headroom_publish(k, slot);
 	write_once(
 	    k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
 	write_once(k->loads.gate[slot], gate_of(k, slot));
 	write_once_double(&k->loads.prefill[slot], (double)s->prefill);
+	write_once_double(
+	    &k->loads.booked[slot], (double)(s->prefill - s->silent));
 	write_once_double(&k->loads.blocks[slot], (double)s->blocks);
 	write_once(k->loads.requests[slot], s->requests);
-	write_once(k->loads.prefilling[slot], s->prefilling);
 	write_once_double(&k->loads.reading[slot], (double)s->reading +
 	    (double)s->load_blocks * hash_block_tokens(&k->rule));
 }
@@ -134,6 +133,9 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	write_once(s->name, from->name);
 	put_once(s->rank, from->rank);
 	survival_forget(k, slot);
+	pressure_forget(k, slot);
+	observed_forget(k, slot);
+	write_once(k->loads.silent_until[slot], INT64_C(0));
 	write_once_zeros(
 	    outside_at(k, from->name), sizeof(struct outside));
 	write_once(k->loads.identity[slot], from->identity);
@@ -238,8 +240,7 @@ worker_get(const struct kvr *k, uint32_t slot, struct kvr_worker *facts)
 	facts->retain = read_once(s->retain);
 	facts->eviction = read_once(s->eviction);
 	facts->block_tokens = read_once(s->block_tokens);
-	facts->sequences = read_once(s->sequences);
-	facts->reserved = facts->window_reserved = 0;
+	facts->window_reserved = 0;
 	facts->capacity_tokens = read_once(s->capacity);
 	facts->max_batched_tokens = read_once(s->max_batched);
 	facts->taints = read_once(s->taints);
@@ -276,7 +277,6 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	write_once(s->retain, (uint8_t)facts->retain);
 	put_once(s->eviction, (uint8_t)facts->eviction);
 	write_once(s->block_tokens, facts->block_tokens);
-	put_once(s->sequences, facts->sequences);
 	put_once(s->capacity, facts->capacity_tokens);
 	put_once(s->max_batched, facts->max_batched_tokens);
 	write_once(s->taints, facts->taints);

@@ -436,7 +436,7 @@ check_lease(struct sums *s, uint32_t i)
 	uint32_t node = l->node, blocks = 0, entry, limit = k->layout.cells;
 	uint32_t left = 0;
 	bool prefilling = (l->flags & LEASE_PREFILLING) != 0;
-	bool waits = prefilling && (l->flags & LEASE_SILENT) == 0;
+	bool silent = prefilling && (l->flags & LEASE_SILENT) != 0;
 
 	if ((c->prefill > 0 && !prefilling) || c->tail > 1)
 		s->inexact = true;
@@ -460,7 +460,7 @@ check_lease(struct sums *s, uint32_t i)
 	mine->leases++;
 	mine->requests++;
 	mine->prefill += prefilling ? c->prefill : 0;
-	mine->prefilling += waits;
+	mine->silent += silent ? c->prefill : 0;
 	mine->reading += c->tokens;
 	mine->ahead += c->ahead;
 	mine->output += (uint64_t)l->private + l->output;

@@ -9,7 +9,8 @@
 #include "event.h"
 #include "journal.h"
 #include "peers.h"
-#include "places.h"
+#include "observed.h"
+#include "pressure.h"
 #include "rate.h"
 #include "retain.h"
 #include "tenant.h"
@@ -24,7 +25,7 @@ check_slot(const struct slot *p, const struct slot *sum)
 	if (p->entries != sum->entries || p->held != sum->held ||
 	    p->active != sum->active || p->leases != sum->leases ||
 	    p->output != sum->output || p->anonymous != sum->anonymous ||
-	    p->ahead != sum->ahead || p->prefilling != sum->prefilling ||
+	    p->ahead != sum->ahead || p->silent != sum->silent ||
 	    p->reading != sum->reading)
 		return false;
 	return p->prefill == sum->prefill + p->load_prefill &&
@@ -73,7 +74,7 @@ mend_slot(struct slot *p, const struct slot *sum)
 	put_once(p->output, sum->output);
 	put_once(p->anonymous, sum->anonymous);
 	put_once(p->ahead, sum->ahead);
-	put_once(p->prefilling, sum->prefilling);
+	put_once(p->silent, sum->silent);
 	put_once(p->reading, sum->reading);
 	put_once(p->prefill, sum->prefill + p->load_prefill);
 	put_once(p->requests, sum->requests + p->load_requests);
@@ -115,7 +116,8 @@ mend_figures(const struct sums *s, struct kvr *k)
 		event_recover(k);
 	trust_recover(k);
 	rate_recover(k);
-	places_recover(k);
+	pressure_recover(k);
+	observed_recover(k);
 	for (i = 0; i < k->layout.slots; i++)
 		mend_slot(slot_at(k, i), &s->slots[i]);
 	for (i = 0; i < k->layout.slots; i++) {

@@ -5,9 +5,9 @@
  * Another part of check.c.
  */
 #include "check_in.h"
-#include "headroom.h"
 #include "name.h"
-#include "places.h"
+#include "observed.h"
+#include "pressure.h"
 #include "rate.h"
 #include "trust.h"
 #include "window.h"
@@ -92,7 +92,6 @@ check_load(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *p = slot_at(k, slot);
 	const struct loads *l = &k->loads;
-	struct headroom memory = headroom_of(k, slot);
 	bool overloaded = p->over_prefill != 0 || p->over_blocks != 0;
 
 	return p->role <= KVR_ROLE_DECODE && p->state <= KVR_STATE_DOWN &&
@@ -106,11 +105,8 @@ check_load(const struct kvr *k, uint32_t slot)
 		(p->mode != KVR_RETAIN_TTL || window_on(k, slot)
 		    ? GATE_UNSURE : 0u)) &&
 	    window_sane(k, slot) &&
-	    l->ttl[slot] == p->ttl && l->free_at[slot] == p->free_at &&
-	    l->waiting[slot] == (double)p->load_prefill &&
-	    l->prefilling[slot] == p->prefilling &&
-	    l->room[slot] == memory.room &&
-	    l->release[slot] == memory.release &&
+	    l->ttl[slot] == p->ttl &&
+	    l->booked[slot] == (double)(p->prefill - p->silent) &&
 	    l->reading[slot] == (double)p->reading +
 		(double)p->load_blocks * hash_block_tokens(&k->rule) &&
 	    p->own_ttl == (p->ttl != region_ttl(k));
@@ -163,6 +159,6 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 bool
 check_fleet(const struct kvr *k, struct dp_group *counted)
 {
-	return check_dp_groups(k, counted) && rate_sane(k) && places_sane(k) &&
-	    trust_sane(k);
+	return check_dp_groups(k, counted) && rate_sane(k) && trust_sane(k) &&
+	    pressure_sane(k) && observed_sane(k);
 }

@@ -5,96 +5,86 @@
  * Whatever costs say, no worker runs more requests than its share, times a
  * factor, plus a few:
  *
- *	share = weight * places / their sum over the eligible workers
- *	limit = balanced_bound * share * (running + 1) + balanced_bound_slack
+ *	share = weight / sum of the weights of the eligible workers
+ *	limit = balanced_bound * share * (running + 1) + 3
  *
  * Running are requests of all eligible workers, waiting ones and external load
- * included; the one that is routed is the last. Places are the requests that a
- * worker runs at a time, told or learnt (places.c); where they are not known,
- * the mean of the others. With a factor of 1 or more some worker is below its
- * limit always, since not all can have more than their shares.
+ * included; the one that is routed is the last. With a factor of 1 or more some
+ * worker is below its limit always, since not all can have more than their
+ * shares. It is a net: with the default factor, 2, costs seldom reach it.
  *
  * The idea is that of consistent hashing with bounded loads (Mirrokni, Thorup,
  * Zadimoghaddam, SODA 2018), with a cost in place of the hash.
  */
 #include "bound.h"
 
+#include "pressure.h"
+#include "rate.h"
 #include "set.h"
 
+#define SLACK 3.0 /* requests that any worker may run */
 /* Limits are often whole numbers: a bit lost must not decide. */
 #define ROUNDED (1 + 1e-9)
 
-/* Requests and places of the eligible workers. */
-struct taken
-bound_taken(const struct question *q)
+/* Sums over the eligible workers. */
+struct fleet
+bound_fleet(const struct question *q)
 {
-	const struct loads *l = &q->k->loads;
 	struct set_walk w = set_walk(q->take, q->words);
-	uint64_t all_running = 0, all_places = 0;
-	struct taken t = { 0 };
-	uint32_t slot, places, running;
+	struct fleet f = { .wait = 2 * COST_MAX };
+	double requests, wait;
+	uint32_t slot;
 
 	while (set_next(&w, &slot)) {
-		running = read_once(l->requests[slot]);
-		places = read_once(l->places[slot]);
-		all_running += running;
-		all_places += places;
-		t.known += places != 0;
-		if (running > t.most)
-			t.most = running;
+		requests = requests_on(q, slot);
+		f.requests += requests;
+		f.reading += reading_on(q, slot);
+		f.inserted += pressure_inserted(q->k, slot);
+		if (requests > f.most)
+			f.most = requests;
+		wait = rate_backlog(q->k, slot, q->now);
+		if (wait < f.wait)
+			f.wait = wait;
 	}
-	t.running = (double)all_running;
-	t.places = (double)all_places;
-	return t;
+	return f;
 }
 
 static double
-share_of(const struct question *q, uint32_t slot, double mean)
+weight_of(const struct question *q, uint32_t slot)
 {
-	uint32_t places = read_once(q->k->loads.places[slot]);
-	double share = places != 0 ? places : mean;
-
-	return q->weighted ? share * read_once_double(
-	    &q->k->slots[slot].weight) : share;
+	return q->weighted ? read_once_double(&q->k->slots[slot].weight) : 1;
 }
 
 static double
-shares_sum(const struct question *q, const struct taken *t, double mean)
+weights_sum(const struct question *q)
 {
 	struct set_walk w = set_walk(q->take, q->words);
 	double sum = 0;
 	uint32_t slot;
 
 	if (!q->weighted)
-		return t->places + mean * (q->eligible - t->known);
+		return q->eligible;
 	while (set_next(&w, &slot))
-		sum += share_of(q, slot, mean);
+		sum += weight_of(q, slot);
 	return sum;
 }
 
 /* Fills q->below: those of the eligible that may be chosen; never none. */
 void
-bound_find(struct question *q, const struct taken *t)
+bound_find(struct question *q, const struct fleet *f)
 {
-	const uint32_t *requests = q->k->loads.requests;
 	struct set_walk w = set_walk(q->take, q->words);
-	double mean = t->known > 0 ? t->places / t->known : 1;
-	double all, shares, slack = q->policy.balanced_bound_slack;
-	double share, last = -1, most = 0; /* of equal shares the last one's */
+	double share; /* of a worker of weight 1 */
 	bool any = false;
 	uint32_t slot;
 
 	memcpy(q->below, q->take, q->words * sizeof(q->take[0]));
-	if (!(q->policy.balanced_bound > 0) || 1.0 + t->most <= slack)
+	if (!(q->policy.balanced_bound > 0) || 1 + f->most <= SLACK)
 		return;
-	all = q->policy.balanced_bound * (t->running + 1);
-	shares = shares_sum(q, t, mean);
+	share = q->policy.balanced_bound * (f->requests + 1) / weights_sum(q);
 	while (set_next(&w, &slot)) {
-		share = share_of(q, slot, mean);
-		if (share != last)
-			most = (all * share / shares + slack) * ROUNDED;
-		last = share;
-		if (1.0 + read_once(requests[slot]) <= most)
+		if (1 + requests_on(q, slot) <=
+		    (share * weight_of(q, slot) + SLACK) * ROUNDED)
 			any = true;
 		else
 			set_remove(q->below, slot);

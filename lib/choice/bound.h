@@ -5,16 +5,39 @@
 #ifndef KVR_BOUND_H
 #define KVR_BOUND_H
 
+#include "observed.h"
 #include "question.h"
 
-struct taken {
-	double running; /* requests */
-	double places;  /* of the workers of which they are known */
-	uint32_t known; /* such workers */
-	uint32_t most;  /* requests of one worker */
+/* Sums over the eligible workers. */
+struct fleet {
+	double requests;
+	double reading;  /* tokens of their prompts */
+	double inserted; /* pressure.c */
+	double most;     /* requests of one worker */
+	double wait;     /* the least backlog, in seconds */
 };
 
-struct taken bound_taken(const struct question *q);
-void bound_find(struct question *q, const struct taken *t);
+struct fleet bound_fleet(const struct question *q);
+void bound_find(struct question *q, const struct fleet *f);
+
+/* What runs on a worker, with what was only observed. */
+static inline double
+requests_on(const struct question *q, uint32_t slot)
+{
+	double requests = read_once(q->k->loads.requests[slot]);
+
+	return q->observed > 0
+	    ? requests + q->observed * observed_requests(q->k, slot)
+	    : requests;
+}
+
+static inline double
+reading_on(const struct question *q, uint32_t slot)
+{
+	double reading = read_once_double(&q->k->loads.reading[slot]);
+
+	return q->observed > 0
+	    ? reading + q->observed * observed_reading(q->k, slot) : reading;
+}
 
 #endif

@@ -3,223 +3,205 @@
  * cost_balanced.c - the cost of a worker in seconds, to this request and to
  * others.
  *
- *	new      = tokens of the prompt that would have to be prefilled there
- *	reading  = tokens of the prompts that run there, and of this one
- *	decoding = requests that run there and are past their first token
- *	rho      = how busy the fleet is, see below; at most 0.99
- *	lambda   = 1 / (1 - rho), at most 16.5
+ *	booked    tokens of other requests that are to be prefilled there
+ *	new       tokens of this prompt that would have to be prefilled there
+ *	load      requests that run there; or, if that is more, the prompts that
+ *	          run there, in prompts of mean length
+ *	mean      tokens of a prompt, of those that run and this one
+ *	pressure  2 * hits^2 * inserted / mean inserted, see pressure.c
+ *	pace      seconds that a token takes to prefill there, see rate.c
  *
- *	cost = wait
- *	     + pace * new * (balanced_prefill * lambda
- *	                     + balanced_interfere * decoding)
- *	     + pace * balanced_read * reading
- *	     + balanced_request * decoding
+ *	cost = pace * (booked + new * (1 + pressure)
+ *	               + load * (new + mean / 5) / 4)
  *
- * The wait delays this request alone: until what is booked is prefilled
- * (rate.c), until a place is free (places.c) or memory (headroom.c), whichever
- * is longest. The prefill that it brings delays it and all that arrive
- * meanwhile, the more the busier the fleet is: as in a queue near its limit,
- * one more second of work is 1 / (1 - rho) seconds of waiting. So a busy fleet
- * is careful with prefill and follows overlap, and an idle one spreads its
- * work. Each step of the engine reads what runs there, and takes some time for
- * each request.
+ * The request waits for what is booked, and delays no other by that. Its own
+ * prefill delays it; and all that run there, as it takes their steps. For each
+ * token of its answer they read its context, which takes a tenth to a quarter
+ * of the time of its prompt's prefill. These two count a quarter: some of those
+ * that run wait themselves, or are about to end.
  *
- * Requests are counted, and not the distinct blocks that they share: a hundred
- * requests on one prefix are a hundred requests.
+ * What it brings in drives as much out of a full cache. That would have been
+ * wanted as likely as tokens of this traffic are found; and where much comes
+ * in, what comes in is itself soon gone.
  *
- * A COMMON prefix, such as the system prompt of an assistant, is one that many
- * workers hold. All others will be sent it soon, whatever this request does, so
- * that it has to be prefilled there is no reason to avoid them: it counts as
- * held, in steps, as the share of workers that hold it grows from 5/8 of
- * balanced_common to balanced_common. Without this a worker that joins would
- * never be asked.
+ * LOAD is the scarcer of what requests share: steps, or memory. Requests are
+ * counted, and not the distinct blocks that they share: a hundred requests on
+ * one prefix are a hundred requests.
  *
- * rho is the prefill that arrives over what the fleet can prefill, or, where
- * all know how many requests they run at a time, the fourth power of the share
- * of these places that is taken, whichever is larger: requests wait for a place
- * only when nearly all are taken. The fleet are all that share the arrivals,
- * not only those eligible for this request: a pinned worker would seem
- * saturated.
+ * A COMMON prefix, such as the system prompt of an assistant, is in use on many
+ * workers at once. All others will be sent it soon, whatever this request does,
+ * so that it has to be prefilled there is no reason to avoid them. Of a block
+ * that n eligible workers have in use, on which r of all R requests run, the
+ * share
  *
- * pace (seconds per token) is that of rate.c. kvr_policy(3) gives the source of
- * the formula and of each weight.
+ *	r / R * (1 - 1 / n^2)
+ *
+ * counts as held by all: half of it if half of a fleet has it and the other
+ * half is as busy, nearly all if the others are idle. What was only observed is
+ * in use for the mean time that such requests run. What is merely on record
+ * does not count: copies that have long been evicted would, and everything
+ * would be copied everywhere.
+ *
+ * A stage of prefill has no answers: load is 0. One of decoding has no prefill:
+ * booked and new are 0. kvr_policy(3) gives the source of the formula.
  */
 #include "cost_balanced.h"
 
 #include "best.h"
 #include "bound.h"
-#include "eligible.h"
 #include "expect.h"
-#include "headroom.h"
-#include "places.h"
+#include "observed.h"
+#include "pressure.h"
 #include "rate.h"
 #include "set.h"
 
-#define RHO_MAX 0.99
-#define LAMBDA_MAX 16.5
-#define TIE_SECONDS 0.001
-enum { DEPTHS = 256 }; /* that are told apart */
+#define PRESSURE 2.0   /* times hits^2 */
+#define LOAD 0.25      /* of what delays those that run */
+#define ANSWER 0.2     /* of a mean prompt: what its answer takes of them */
+#define TIE 0.01       /* costs that differ by this share are equal */
 
-/* The smallest depth that is counted under `i`. */
+/* --------------------------------------------------- common prefixes --- */
+
+/* Workers that use the prompt up to some depth, and what runs on them. */
+struct users {
+	double requests;
+	uint32_t workers;
+};
+
+/* Blocks of the prompt that are in use on a worker. */
 static uint32_t
-depth_of(const struct question *q, uint32_t i)
+used_by(const struct question *q, uint32_t slot)
 {
-	return (uint32_t)(((uint64_t)i * q->p->blocks + DEPTHS - 1) / DEPTHS);
+	const struct kvr_overlap *o = found_of(q->set, slot);
+	double age;
+
+	if (o->active_blocks == o->blocks || !(q->observed > 0) ||
+	    !(observed_requests(q->k, slot) > 0))
+		return o->active_blocks;
+	age = (double)(q->now - expect_stamp(q, slot)) * 1e-9;
+	return age <= q->policy.observed_seconds ? o->blocks
+	    : o->active_blocks;
 }
 
-/* Counts the eligible workers by the depth up to which they hold the prompt. */
-static void
-count_depths(const struct question *q, uint32_t *counts)
+/* Counts the eligible workers by the depth up to which it is in use. */
+static uint32_t
+count_users(const struct question *q, struct users *users)
 {
 	struct set_walk w = set_walk(q->take, q->words);
-	uint32_t slot, held, blocks = q->p->blocks;
+	uint32_t slot, used, depth, blocks = q->p->blocks, n = 0;
 
-	memset(counts, 0, (DEPTHS + 1) * sizeof(counts[0]));
+	memset(users, 0, (DEPTHS + 1) * sizeof(users[0]));
 	while (set_next(&w, &slot)) {
-		held = found_of(q->set, slot)->blocks;
-		held = held < blocks ? held : blocks;
-		counts[blocks > 0 ? (uint64_t)held * DEPTHS / blocks : 0]++;
+		used = used_by(q, slot);
+		if (used == 0)
+			continue;
+		used = used < blocks ? used : blocks;
+		depth = (uint32_t)((uint64_t)used * DEPTHS / blocks);
+		users[depth].requests += requests_on(q, slot);
+		users[depth].workers++;
+		n++;
 	}
+	return n;
 }
 
 /*
- * Fills the depths of common prefixes: held by more and more workers. Depths
- * are rounded down to a 256th of the prompt, so that one walk suffices.
+ * Fills common[i]: the blocks from depth i on that count as held by all. A
+ * depth is a 256th of the prompt, rounded down.
  */
 static void
-find_common(struct question *q)
+find_common(struct question *q, double running)
 {
-	double half = q->policy.balanced_common * q->eligible / 2;
-	uint32_t counts[DEPTHS + 1], i, level = 0, n = 0;
-	double need = 1 + half + half / COMMON_LEVELS;
+	struct users at[DEPTHS + 1], sum = { 0, 0 };
+	double share, depth = (double)q->p->blocks / DEPTHS;
+	uint32_t i;
 
-	memset(q->common, 0, sizeof(q->common));
-	if (!(need > 1 && need <= q->set->count))
+	q->shares = false;
+	if (q->set->count < 2 || q->p->blocks == 0 || !(running > 0) ||
+	    count_users(q, at) < 2)
 		return;
-	count_depths(q, counts);
+	q->shares = true;
+	q->common[DEPTHS] = 0;
 	for (i = DEPTHS; i > 0; i--) {
-		n += counts[i];
-		for (; level < COMMON_LEVELS && n >= need; level++) {
-			q->common[level] = depth_of(q, i);
-			need += half / COMMON_LEVELS;
-		}
+		sum.requests += at[i].requests;
+		sum.workers += at[i].workers;
+		share = sum.workers < 2 ? 0 : sum.requests / running *
+		    (1 - 1.0 / sum.workers / sum.workers);
+		q->common[i - 1] = q->common[i] + depth * share;
 	}
 }
 
-/* Blocks that count as held though they are not. */
+/* Of the blocks behind the first `held`, those that count as held. */
 static double
-common_credit(const struct question *q, double held)
+common_behind(const struct question *q, double held)
 {
-	double sum = 0;
+	double at = held / q->p->blocks * DEPTHS;
 	uint32_t i;
 
-	for (i = 0; i < COMMON_LEVELS && q->common[i] > held; i++)
-		sum += q->common[i] - held;
-	return sum / COMMON_LEVELS;
+	if (!q->shares || !(at < DEPTHS))
+		return 0;
+	i = (uint32_t)at;
+	return q->common[i + 1] +
+	    (i + 1 - at) * (q->common[i] - q->common[i + 1]);
 }
 
-/* How busy the fleet is by the share of its places that are taken. */
-static double
-busy_places(const struct question *q, const struct taken *t)
-{
-	double share = t->known == q->eligible && t->places > 0
-	    ? t->running / t->places : 0;
+/* --------------------------------------------------------------- terms --- */
 
-	return share * share * share * share;
-}
-
-/* Computes what is the same for every worker. */
+/* What is the same for every worker. */
 void
 balanced_begin(struct question *q)
 {
-	double rate = eligible_rate(q);
-	double rho = rate > 0 ? rate_arrivals(q->k, q->now) / rate : 0;
-	struct taken taken = bound_taken(q);
-	double busy = busy_places(q, &taken);
+	double hits = pressure_hits(q->k);
+	struct fleet f;
 
-	if (rho < busy)
-		rho = busy;
-	if (!(rho < RHO_MAX))
-		rho = RHO_MAX;
-	q->lambda = 1 / (1 - rho);
-	if (q->lambda > LAMBDA_MAX)
-		q->lambda = LAMBDA_MAX;
-	find_common(q);
-	bound_find(q, &taken);
-}
-
-/* Costs up to this are as good as this one; never less than the cost. */
-static double
-near_to(const struct question *q, double cost)
-{
-	double tie = q->policy.balanced_tie;
-
-	return cost * (tie > 0 && tie <= 1 ? 1 + tie : 1) + TIE_SECONDS;
+	q->observed = observed_left(q->k, q->now);
+	f = bound_fleet(q);
+	q->mean = (f.reading + (double)q->tokens) / (f.requests + 1);
+	q->pressure = f.inserted > 0
+	    ? PRESSURE * hits * hits * q->eligible / f.inserted : 0;
+	find_common(q, f.requests);
+	q->wait = f.wait;
+	bound_find(q, &f);
 }
 
 /* Prefill that the prompt brings where so much of it is cached, in tokens. */
-struct fresh {
-	double all;
-	double counted; /* less what counts as held: see above */
-};
-
-static struct fresh
+static double
 fresh_of(const struct question *q, double held)
 {
-	double all = (double)q->tokens - held * q->block;
-	double counted = all - common_credit(q, held) * q->block;
-	struct fresh f = { all > 0 ? all : 0, counted > 0 ? counted : 0 };
+	double fresh = (double)q->tokens -
+	    (held + common_behind(q, held)) * q->block;
 
-	return f;
-}
-
-/* Running requests that are past their first token, as far as is known. */
-INLINE double
-decoding_on(const struct question *q, uint32_t slot)
-{
-	uint32_t requests = read_once(q->k->loads.requests[slot]);
-	uint32_t prefilling = read_once(q->k->loads.prefilling[slot]);
-
-	if (!rate_spoken(q->k))
-		return requests;
-	return requests > prefilling ? requests - prefilling : 0;
-}
-
-/* Seconds until the prefill of so many tokens can begin. */
-INLINE double
-wait_on(const struct question *q, uint32_t slot, double fresh)
-{
-	double queue = rate_wait(q->k, slot, q->now);
-	double place = places_wait(q->k, slot);
-	double memory = headroom_wait(q->k, slot, fresh);
-
-	place = q->policy.balanced_place * (place > memory ? place : memory);
-	return queue > place ? queue : place;
+	return fresh >= 1 ? fresh : 1;
 }
 
 INLINE double
-cost_of(const struct question *q, uint32_t slot, struct fresh fresh)
+load_of(const struct question *q, uint32_t slot)
 {
-	const struct loads *l = &q->k->loads;
-	const struct kvr_policy *y = &q->policy;
-	double pace = read_once_double(&l->pace[slot]);
-	double reading = read_once_double(&l->reading[slot]) +
-	    (double)q->tokens;
-	double decoding = decoding_on(q, slot);
-	double cost = y->balanced_read * reading * pace +
-	    y->balanced_request * decoding;
+	double requests = requests_on(q, slot);
+	double reading = reading_on(q, slot) / q->mean;
 
-	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0) {
-		cost += wait_on(q, slot, fresh.all);
-		cost += fresh.counted * pace *
-		    (y->balanced_prefill * q->lambda +
-		    y->balanced_interfere * decoding);
-	}
+	return requests > reading ? requests : reading;
+}
+
+INLINE double
+cost_of(const struct question *q, uint32_t slot, double fresh)
+{
+	double pace = read_once_double(&q->k->loads.pace[slot]);
+	double pressure = q->pressure * pressure_inserted(q->k, slot);
+	double load = 0, cost = 0;
+
+	if (q->request.stage != KVR_STAGE_PREFILL)
+		load = LOAD * load_of(q, slot);
+	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0)
+		cost = rate_backlog(q->k, slot, q->now) +
+		    pace * fresh * (1 + pressure + load);
+	cost += pace * load * ANSWER * q->mean;
 	if (q->request.n_preferences != 0)
 		cost *= question_dislike(&q->request,
 		    read_once(q->k->slots[slot].taints));
 	return cost_within(cost);
 }
+
+/* -------------------------------------------------------------- choice --- */
 
 /* The cost if `held` blocks of the prompt are cached there. */
 double
@@ -228,6 +210,13 @@ balanced_cost(const struct question *q, uint32_t slot,
 {
 	(void)o;
 	return cost_of(q, slot, fresh_of(q, held));
+}
+
+/* Costs up to this are as good. What all wait for makes no difference. */
+INLINE double
+near_to(const struct question *q, double cost)
+{
+	return cost + TIE * (cost > q->wait ? cost - q->wait : 0);
 }
 
 /*
@@ -240,8 +229,9 @@ balanced_take_near(const struct question *q, struct choice *out)
 {
 	double *costs = q->set->costs, near = 2 * COST_MAX;
 	struct set_walk w = set_walk(q->below, q->words);
-	const struct fresh none_held = fresh_of(q, 0);
+	const double none_held = fresh_of(q, 0);
 	struct best best = best_none();
+	struct bid bid;
 	uint32_t slot;
 
 	while (set_next(&w, &slot)) {
@@ -259,9 +249,13 @@ balanced_take_near(const struct question *q, struct choice *out)
 			near = near_to(q, c);
 	}
 	w = set_walk(q->below, q->words);
-	while (set_next(&w, &slot))
-		if (costs[slot] <= near)
-			consider(q, &best, bid_of(&q->k->loads, slot));
+	while (set_next(&w, &slot)) {
+		if (costs[slot] > near)
+			continue;
+		bid = bid_of(&q->k->loads, slot);
+		bid.cost = cost_within(load_of(q, slot)); /* or it is none */
+		consider(q, &best, bid);
+	}
 	take_best(&best, out);
 	out->cost = costs[out->slot];
 }

@@ -198,24 +198,6 @@ eligible_find(struct question *q, uint32_t slots)
 	return error;
 }
 
-/*
- * What the workers prefill together that could take requests of this stage and
- * so share the work, even if this request may not go to them; in tokens per
- * second.
- */
-double
-eligible_rate(const struct question *q)
-{
-	uint32_t closed = gate_closed(q) | GATE_FREE, slot;
-	const struct loads *l = &q->k->loads;
-	double rate = 0;
-
-	for (slot = 0; slot < q->slots; slot++)
-		if ((read_once(l->gate[slot]) & closed) == 0)
-			rate += 1 / read_once_double(&l->pace[slot]);
-	return rate;
-}
-
 /* The error that says why take is empty. */
 int
 eligible_none(const struct question *q)

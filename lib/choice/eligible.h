@@ -10,6 +10,5 @@
 int eligible_find(struct question *q, uint32_t slots);
 enum kvr_verdict eligible_verdict(const struct question *q, uint32_t slot);
 int eligible_none(const struct question *q);
-double eligible_rate(const struct question *q);
 
 #endif

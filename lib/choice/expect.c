@@ -138,6 +138,16 @@ last_entry(const struct question *q, uint32_t slot, uint32_t *depth)
 	return entry_at(q->k, entry_seek(q->k, end->node, slot, &links));
 }
 
+int64_t
+expect_stamp(const struct question *q, uint32_t slot)
+{
+	uint32_t depth;
+	const struct entry *last = last_entry(q, slot, &depth);
+
+	return last != NULL && read_once(last->node) != 0
+	    ? read_once(last->stamp) : -1;
+}
+
 /*
  * What was released up to then has lost its end: eviction is in that order. 0:
  * nothing has, of what is left.

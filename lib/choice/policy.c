@@ -14,7 +14,9 @@
 #include "affinity.h"
 #include "id.h"
 
-#define BALANCED_MAX 1e15 /* seconds, weights: larger ones make no sense */
+#define BOUND_MAX 1e15 /* larger ones make no sense */
+#define OBSERVED_MIN 1e-3 /* seconds */
+#define OBSERVED_MAX 1e6
 
 /* Finite and at least `least`. */
 static bool
@@ -41,26 +43,14 @@ kvr_policy_init(struct kvr_policy *policy, size_t size)
 	struct kvr_policy d;
 
 	memset(&d, 0, sizeof(d));
-	d.cost = KVR_COST_DYNAMO;
+	d.cost = KVR_COST_BALANCED;
 	d.overlap_credit = 1;
 	d.prefill_scale = 1;
 	d.overload_prefill_tokens = -1;
 	d.overload_prefill_fraction = -1;
 	d.overload_blocks_fraction = -1;
-	d.two_tier_overlap = 0.5;
-	d.two_tier_load_gap = 32;
-	d.two_tier_load_ratio = 1.1;
-	d.balanced_prefill = 2;
-	d.balanced_place = 2;
-	d.balanced_read = 0.08;
-	d.balanced_request = 0.01;
-	d.balanced_interfere = 0.025;
-	d.balanced_tie = 0.01;
-	d.balanced_bound = 1.5;
-	d.balanced_bound_slack = 3;
-	d.balanced_common = 0.5;
-	d.balanced_dead_band = 0.125;
-	d.balanced_prior = 10;
+	d.balanced_bound = 2;
+	d.observed_seconds = 10;
 	return struct_init(policy, size, &d, sizeof(d));
 }
 
@@ -81,8 +71,8 @@ kvr_request_init(struct kvr_request *request, size_t size)
 int
 policy_check(const struct kvr_policy *policy)
 {
-	bool good = policy->cost <= KVR_COST_BALANCED &&
-	    policy->purge <= 1 &&
+	bool good = policy->cost <= KVR_COST_DYNAMO &&
+	    policy->reserved == 0 &&
 	    number_from(0, policy->overlap_credit) &&
 	    number_from(0, policy->overlap_decay) &&
 	    number_from(0, policy->prefill_scale) &&
@@ -91,21 +81,9 @@ policy_check(const struct kvr_policy *policy)
 	    finite_number(policy->overload_prefill_tokens) &&
 	    finite_number(policy->overload_prefill_fraction) &&
 	    finite_number(policy->overload_blocks_fraction) &&
-	    number_from(0, policy->two_tier_overlap) &&
-	    policy->two_tier_overlap <= 1 &&
-	    number_from(0, policy->two_tier_load_gap) &&
-	    number_from(1, policy->two_tier_load_ratio) &&
-	    number_within(0, policy->balanced_prefill, BALANCED_MAX) &&
-	    number_within(0, policy->balanced_place, BALANCED_MAX) &&
-	    number_within(0, policy->balanced_read, BALANCED_MAX) &&
-	    number_within(0, policy->balanced_request, BALANCED_MAX) &&
-	    number_within(0, policy->balanced_interfere, BALANCED_MAX) &&
-	    number_within(0, policy->balanced_tie, 1) &&
-	    number_within(0, policy->balanced_bound, BALANCED_MAX) &&
-	    number_within(0, policy->balanced_bound_slack, BALANCED_MAX) &&
-	    number_within(0, policy->balanced_common, BALANCED_MAX) &&
-	    number_within(0, policy->balanced_dead_band, 1) &&
-	    number_within(0, policy->balanced_prior, BALANCED_MAX);
+	    number_within(0, policy->balanced_bound, BOUND_MAX) &&
+	    number_within(OBSERVED_MIN, policy->observed_seconds,
+		OBSERVED_MAX);
 
 	return good ? KVR_OK : KVR_EINVAL;
 }

@@ -10,7 +10,7 @@
 
 /* The largest cost. */
 #define COST_MAX 1e300
-enum { COMMON_LEVELS = 4 };
+enum { DEPTHS = 256 }; /* of a prompt, that are told apart */
 enum { QUESTION_WORDS = KVR_WORKERS_MAX * SLOTS_PER_WORKER / 64 };
 /* The session of a request, and the worker it is bound to: session.c. */
 #define NOT_CREDITED UINT32_MAX
@@ -45,9 +45,13 @@ struct question {
 	double per_token;             /* 1 / block where that is exact, or 0 */
 	double request_blocks;        /* tokens in blocks, rounded up */
 	double decay;                 /* of overlap credit; 0: none */
-	double lambda; /* weight of new prefill: cost_balanced.c */
-	/* depths that more and more workers hold, in blocks: the same */
-	double common[COMMON_LEVELS];
+	/* cost_balanced.c */
+	double observed;              /* what is left of observed requests */
+	double mean;                  /* tokens of a prompt */
+	double pressure;              /* for each token inserted */
+	double common[DEPTHS + 1];    /* blocks behind that count as held */
+	bool shares;                  /* there are any */
+	double wait;                  /* that all have, in seconds */
 	int64_t now;
 	struct session session;
 	bool usual;                   /* only the usual terms of a cost */

@@ -30,7 +30,6 @@
 #include "best.h"
 #include "cost_balanced.h"
 #include "cost_dynamo.h"
-#include "cost_two_tier.h"
 #include "eligible.h"
 #include "exp.h"
 #include "expect.h"
@@ -63,6 +62,8 @@ route_begin(struct question *q, const struct kvr *k, const struct kvr_prompt *p,
 	q->k = k;
 	q->p = p;
 	policy_read(k, &q->policy);
+	if (q->policy.cost > KVR_COST_DYNAMO) /* damaged */
+		q->policy.cost = KVR_COST_BALANCED;
 	q->request = *r;
 	policy_resolve(&q->policy, &q->request);
 	q->set = set;
@@ -240,22 +241,6 @@ dynamo_take(const struct question *q, struct choice *out)
 }
 
 static void
-two_tier_take(const struct question *q, struct choice *out)
-{
-	uint32_t longest = two_tier_longest(q);
-	uint64_t among[QUESTION_WORDS];
-
-	if (longest == 0) {
-		take_least(q, q->take, two_tier_cost, false, out);
-		out->reason = KVR_REASON_LOAD;
-		return;
-	}
-	two_tier_among(q, longest, among);
-	take_least(q, among, two_tier_cost, false, out);
-	out->reason = KVR_REASON_OVERLAP;
-}
-
-static void
 balanced_take(const struct question *q, struct choice *out)
 {
 	if (q->request.temperature > 0)
@@ -268,7 +253,6 @@ balanced_take(const struct question *q, struct choice *out)
 
 static const struct rule rules[] = {
 	[KVR_COST_DYNAMO] = { dynamo_cost, dynamo_take },
-	[KVR_COST_TWO_TIER] = { two_tier_cost, two_tier_take },
 	[KVR_COST_BALANCED] = { balanced_cost, balanced_take }
 };
 

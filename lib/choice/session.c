@@ -154,8 +154,7 @@ return_to_bound(const struct question *q, session_cost_fn *cost,
 			c->reason = KVR_REASON_AFFINITY;
 		return;
 	}
-	if (c->reason == KVR_REASON_OVERLAP ||
-	    !set_has(candidates(q), s->slot))
+	if (!set_has(candidates(q), s->slot))
 		return;
 	there = cost(q, s->slot);
 	if (there > c->cost * LITTLE_MORE)

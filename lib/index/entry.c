@@ -336,13 +336,6 @@ entry_count(struct kvr *k, uint32_t slot, int32_t entries, uint64_t blocks)
 	add_once(k->region->counts.held, blocks);
 }
 
-/* Blocks of the path that the worker has by this entry. */
-uint32_t
-entry_blocks(const struct entry *h)
-{
-	return h->blocks - (h->pins > 0 ? 0 : h->trimmed);
-}
-
 /* Counts blocks that entries of the slot have gained or lost. */
 void
 entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks)
@@ -561,6 +554,9 @@ entry_stamp(struct kvr *k, uint32_t entry, int64_t now)
 {
 	struct entry *h = entry_at(k, entry);
 
+	if (h->pins == 0 && h->stamp > STAMP_NONE &&
+	    h->stamp <= horizon_of(k, h->slot, now))
+		add_once(k->region->counts.revived, entry_blocks(h));
 	write_once(h->stamp, now);
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_UNCONFIRMED);
 	entry_whole(k, entry);

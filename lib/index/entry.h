@@ -43,7 +43,13 @@ void entry_pin(struct kvr *k, uint32_t entry, int64_t now);
 void entry_whole(struct kvr *k, uint32_t entry);
 void entry_set_trimmed(struct kvr *k, uint32_t entry, uint32_t blocks);
 void entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks);
-uint32_t entry_blocks(const struct entry *h);
+/* Blocks of the path that the worker has by this entry. */
+static inline uint32_t
+entry_blocks(const struct entry *h)
+{
+	return h->blocks - (h->pins > 0 ? 0 : h->trimmed);
+}
+
 uint32_t entry_seek(const struct kvr *k, uint32_t node, uint32_t slot,
     uint32_t *links);
 uint32_t entry_read(const struct kvr *k, uint32_t node, uint32_t slot);

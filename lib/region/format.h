@@ -192,7 +192,7 @@ struct claim {
 	uint32_t ahead;    /* booked blocks that it will still need */
 	uint32_t ttl_ms;   /* of the session's binding */
 	uint32_t prompt;   /* whole blocks of the prompt */
-	uint32_t first_ms; /* from open to first token, if that has come */
+	uint32_t unused;
 };
 
 /* A free cell, or a free run: its whole tree of pieces, in the node's cell. */
@@ -231,7 +231,6 @@ struct list {
 struct calibration {
 	uint64_t reports, unreported;
 	uint64_t reported, predicted, over, under; /* tokens */
-	uint64_t purges;
 	/* of reports with a number, evidence or not: tokens */
 	uint64_t usage_prompt, usage_cached;
 };
@@ -287,36 +286,26 @@ struct slot {
 	uint64_t volume;     /* tokens new to this worker so far */
 	uint64_t ahead;      /* blocks that running requests still need */
 	uint64_t anonymous;   /* output blocks believed to be cached */
-	uint64_t purge;      /* entries released up to this volume go */
-	uint64_t suspect;    /* the same, if another report confirms */
+	uint64_t outlived;   /* entries released up to this volume go */
 	uint64_t lost;       /* released before this: suspected */
 	uint64_t shown;      /* endpoints that have reported cached tokens */
 	uint32_t block_tokens, learnt_block; /* of the engine; 0: unknown */
 
 	/* prefill speed: rate.c */
-	int64_t free_at;     /* when all booked prefill will be done */
 	int64_t last_first;  /* time of the latest first token */
 	double rate_tokens, rate_seconds; /* of recent prefill */
-	uint32_t prefilling; /* leases before their first token */
 	uint32_t common;     /* divisor of the latest cached tokens, */
 	uint32_t common_of;  /* and the number of these reports */
-	uint32_t reserved;
+	uint64_t silent;     /* of prefill: of leases that tell no end of it */
 	uint64_t prompt_tokens, predicted_tokens;
 	uint64_t reading;    /* tokens of the prompts of open leases */
-
-	/* how many run at a time: places.c */
-	uint32_t sequences;  /* told; 0: not */
-	uint32_t most;       /* that ran while others waited, */
-	uint32_t votes;      /* and evidence for it */
-	uint32_t reserved_2;
-	double service;      /* mean seconds from first token to end */
 
 	struct calibration seen;
 	double completion;   /* mean tokens of the latest completions */
 	uint64_t completions; /* number reported */
 	uint64_t common_kinds; /* values in `common`: a bit each, by hash */
 	uint64_t best_tokens; /* as predicted_tokens, where there was most */
-	uint64_t spare;      /* fills the line */
+	uint64_t spare[7];   /* fills the line */
 
 	struct window window; /* also read without the lock */
 };
@@ -351,7 +340,7 @@ struct survival {
 	/* what a missing number and a zero mean: numbers.c */
 	uint16_t numbers[ANSWER_KINDS]; /* the latest answers of a kind */
 	uint8_t young;     /* the first quarter of ages asked for; or 0 */
-	uint8_t doubted;   /* 1: the told capacity has been contradicted */
+	uint8_t doubted;   /* why the told capacity is not believed, or 0 */
 	uint16_t zeros;    /* in a row, though more was predicted */
 
 	/* which mode of windows fits: window_learn.c */
@@ -461,7 +450,8 @@ struct binding {
 	int64_t stamp;     /* its last use */
 	uint32_t tokens;   /* that the session sent there, if not lost */
 	uint32_t ttl_ms;   /* since the last use */
-	uint32_t volume;   /* of the worker then, in units of 1024 tokens */
+	uint32_t volume;   /* of the worker when these were sent, in units */
+	                   /* of 1024 tokens */
 	uint32_t found;    /* of what it promised, in shares of FOUND_ALL */
 };
 _Static_assert(sizeof(struct binding) == 40, "as kvr_affinity(3) says");
@@ -558,7 +548,8 @@ struct counts {
 	uint64_t bindings, bindings_found, bindings_moved, bindings_evicted;
 	uint64_t prompt_tokens, predicted_tokens, best_tokens;
 	uint64_t max_steps, max_cells, max_reclaimed;
-	uint64_t steps, cells, reclaimed; /* of the current writing call */
+	uint64_t steps, cells, reclaimed; /* of the current writing call; */
+	uint64_t revived;    /* blocks it stamped though they had expired */
 };
 
 struct region {
@@ -573,10 +564,10 @@ struct region {
 	uint32_t slots_used; /* slots beyond this were never in use */
 	uint32_t own_ttl;    /* slots in use that have their own TTL */
 	uint32_t node_buckets_used, entry_buckets_used; /* table.c */
-	double arrivals;     /* recent tokens to prefill: rate.c */
-	int64_t arrivals_at;
 	double fleet_tokens, fleet_seconds; /* prefill of all workers */
-	double spoken;       /* share of requests with a first token */
+	double inserted, asked; /* by all workers lately: pressure.c, */
+	int64_t inserted_since; /* since then; -1: nothing */
+	int64_t observed_since; /* observed.c */
 	struct kvr_policy policy;
 
 	/* A line each. */

@@ -26,13 +26,13 @@
 #define UNMADE UINT64_C(0x756e6d6164653f3f) /* "unmade??": being formatted */
 /* From that size on 9 kB for a report on other machines do not matter. */
 enum { PEERS_REGION = 1 << 20 };
-enum { FORMAT_VERSION = 21, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
+enum { FORMAT_VERSION = 22, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 
 /* ------------------------------------------------------------- layout --- */
 
 /* Bytes of struct loads per slot. */
 enum { LOAD = 8 * sizeof(double) + 4 * sizeof(uint64_t) +
-    4 * sizeof(uint32_t) };
+    2 * sizeof(uint32_t) };
 
 static uint64_t
 align_line(uint64_t at)
@@ -167,21 +167,19 @@ static void
 loads_open(struct loads *l, char *at, uint32_t slots)
 {
 	l->prefill = (double *)(void *)at;
-	l->blocks = l->prefill + slots;
+	l->booked = l->prefill + slots;
+	l->blocks = l->booked + slots;
 	l->id = (uint64_t *)(void *)(l->blocks + slots);
 	l->identity = l->id + slots;
 	l->requests = (uint32_t *)(void *)(l->identity + slots);
 	l->gate = l->requests + slots;
-	l->prefilling = l->gate + slots;
-	l->places = l->prefilling + slots;
-	l->ttl = (int64_t *)(void *)(l->places + slots);
-	l->free_at = l->ttl + slots;
-	l->waiting = (double *)(void *)(l->free_at + slots);
-	l->pace = l->waiting + slots;
-	l->hold = l->pace + slots;
-	l->reading = l->hold + slots;
-	l->room = l->reading + slots;
-	l->release = l->room + slots;
+	l->ttl = (int64_t *)(void *)(l->gate + slots);
+	l->silent_until = l->ttl + slots;
+	l->pace = (double *)(void *)(l->silent_until + slots);
+	l->reading = l->pace + slots;
+	l->inserted = l->reading + slots;
+	l->observed_requests = l->inserted + slots;
+	l->observed_reading = l->observed_requests + slots;
 }
 
 /* The seal is the caller's copy, which no other process can change. */
@@ -459,11 +457,9 @@ slot_empty(struct slot *s)
 	put_once(s->load_requests, 0);
 	put_once(s->ahead, 0);
 	put_once(s->anonymous, 0);
-	put_once(s->purge, 0);
-	put_once(s->suspect, 0);
-	put_once(s->free_at, 0);
+	put_once(s->outlived, 0);
 	put_once(s->last_first, 0);
-	put_once(s->prefilling, 0);
+	put_once(s->silent, 0);
 	put_once(s->reading, 0);
 	put_once(s->load_prefill, 0);
 	put_once(s->load_used, 0);
@@ -478,13 +474,13 @@ load_empty(struct kvr *k, uint32_t slot)
 {
 	write_once_double(&k->loads.prefill[slot], 0);
 	write_once_double(&k->loads.blocks[slot], 0);
-	write_once_double(&k->loads.waiting[slot], 0);
-	write_once(k->loads.free_at[slot], INT64_C(0));
+	write_once_double(&k->loads.booked[slot], 0);
+	write_once(k->loads.silent_until[slot], INT64_C(0));
 	write_once(k->loads.requests[slot], 0);
-	write_once(k->loads.prefilling[slot], 0);
 	write_once_double(&k->loads.reading[slot], 0);
-	write_once_double(&k->loads.room[slot], 0);
-	write_once_double(&k->loads.release[slot], 0);
+	write_once_double(&k->loads.inserted[slot], 0);
+	write_once_double(&k->loads.observed_requests[slot], 0);
+	write_once_double(&k->loads.observed_reading[slot], 0);
 	write_once(k->loads.gate[slot],
 	    k->loads.gate[slot] & ~(uint32_t)GATE_OVERLOADED);
 }
@@ -547,6 +543,10 @@ region_empty(struct kvr *k)
 	put_once(r->counts.blocks, 0);
 	put_once(r->counts.held, 0);
 	put_once(r->counts.leases, 0);
+	write_once_double(&r->inserted, 0);
+	write_once_double(&r->asked, 0);
+	put_once(r->inserted_since, -1);
+	write_once(r->observed_since, INT64_C(-1));
 	for (i = 0; i < k->layout.slots; i++) {
 		slot_empty(&k->slots[i]);
 		load_empty(k, i);

@@ -15,22 +15,20 @@
  * made by worker_publish.
  */
 struct loads {
-	double *prefill;    /* tokens */
+	double *prefill;    /* tokens that are booked, */
+	double *booked;     /* of them, those that will be told to end */
 	double *blocks;
 	uint64_t *id;       /* of the worker; 0: the slot has none */
 	uint64_t *identity; /* keyed hash of name and rank: breaks ties */
 	uint32_t *requests;
 	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
-	uint32_t *prefilling; /* leases before their first token */
-	uint32_t *places;   /* requests that run at a time; 0: not known */
 	int64_t *ttl;       /* of an entry after its stamp */
-	int64_t *free_at;
-	double *waiting;    /* prefill tokens that no lease booked */
+	int64_t *silent_until; /* when the others will be prefilled: rate.c */
 	double *pace;       /* seconds per token of prefill */
-	double *hold;       /* seconds between ends, if all places are taken */
 	double *reading;    /* tokens of the prompts of running requests */
-	double *room;       /* tokens of memory free for new requests; */
-	double *release;    /* seconds until a token is; 0: not known */
+	double *inserted;   /* tokens new to the worker: pressure.c */
+	double *observed_requests; /* observed.c */
+	double *observed_reading;
 };
 
 /*
@@ -250,7 +248,7 @@ horizon_of(const struct kvr *k, uint32_t slot, int64_t now)
 static inline int64_t
 region_ttl(const struct kvr *k)
 {
-	return k->ttl < 0 ? TTL_NEVER : k->ttl;
+	return k->ttl < 0 || k->ttl > TTL_NEVER ? TTL_NEVER : k->ttl;
 }
 
 /*

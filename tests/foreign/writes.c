@@ -51,22 +51,23 @@ write_policy(struct world *w, uint32_t kind)
 
 	must("kvr_policy_init", kvr_policy_init(&p, sizeof(p)));
 	if (kind == 1) {
-		p.cost = KVR_COST_TWO_TIER;
-		p.two_tier_load_gap = 3;
-		p.two_tier_overlap = 0.3;
+		p.cost = KVR_COST_DYNAMO;
 	} else if (kind == 2) {
+		p.cost = KVR_COST_DYNAMO;
 		p.overlap_decay = 0.7;
 		p.request_weight = 0.25;
 		p.overload_prefill_tokens = 9000;
 		p.overload_blocks_fraction = 0.6;
 	} else if (kind == 3) {
+		p.cost = KVR_COST_DYNAMO;
 		p.temperature = 0.8;
 		p.overlap_credit = 1.3;
 		p.prefill_scale = 0.6;
 		p.overload_prefill_fraction = 3;
 	} else if (kind == 4) {
-		p.cost = KVR_COST_BALANCED;
-		p.purge = 1;
+		p.temperature = 0.5;
+		p.balanced_bound = 1.25;
+		p.observed_seconds = 3;
 	}
 	must("kvr_policy_set", kvr_policy_set(w->k, &p));
 }
@@ -305,10 +306,10 @@ look_at_worker(struct world *w, uint64_t id)
 	    s.lease_opens, s.prompt_tokens, s.predicted_tokens,
 	    s.overloaded);
 	printf(" %u learnt %" PRIu64 " %u %a %a reports %" PRIu64 " %" PRIu64
-	    " %" PRIu64 " %" PRIu64 "\n", s.retain, s.learnt_capacity,
+	    " %" PRIu64 "\n", s.retain, s.learnt_capacity,
 	    s.learnt_block, s.prefill_rate, s.backlog,
 	    s.calibration.reports, s.calibration.over_tokens,
-	    s.calibration.under_tokens, s.calibration.purges);
+	    s.calibration.under_tokens);
 }
 
 static void

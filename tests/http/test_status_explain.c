@@ -41,7 +41,8 @@ setup(void)
 	ck_assert_int_eq(kvr_prompt_info(prompt, &explained.info), KVR_OK);
 	explained.scope.digest[0] = 0x1fULL << 56;
 	explained.scope.digest[3] = 0xabc;
-	explained.now = FLEET_NOW;
+	/* what was observed has been prefilled */
+	explained.now = 2 * FLEET_NOW;
 }
 
 /* The text must begin with this, single quotes for double ones. */
@@ -126,8 +127,9 @@ START_TEST(above_bound)
 	struct kvr_policy policy;
 	uint64_t id;
 
+	/* of two workers, none can have above twice its share */
 	(void)kvr_policy_init(&policy, sizeof(policy));
-	policy.cost = KVR_COST_BALANCED;
+	policy.balanced_bound = 1.5;
 	ck_assert_int_eq(kvr_policy_set(fleet[0].kvr, &policy), KVR_OK);
 	ck_assert_int_eq(kvr_worker_find(fleet[0].kvr, "up", 2, 0, &id),
 	    KVR_OK);

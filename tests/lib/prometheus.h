@@ -320,7 +320,7 @@ value_of(const char *name, const char *worker, uint32_t rank,
 }
 
 enum holds {
-	WHOLE, SMALL, CLOCK, NUMBER, WAY, STATE, WINDOW, UNUSED_WORDS
+	WHOLE, SMALL, CLOCK, NUMBER, WAY, STATE, WINDOW, UNUSED, UNUSED_WORDS
 };
 
 struct field {
@@ -346,7 +346,6 @@ struct field {
 	    AT(s, calibration.predicted_tokens), WHOLE }, \
 	{ "over_tokens_total", "", AT(s, calibration.over_tokens), WHOLE }, \
 	{ "under_tokens_total", "", AT(s, calibration.under_tokens), WHOLE }, \
-	{ "purges_total", "", AT(s, calibration.purges), WHOLE }, \
 	{ "usage_prompt_tokens_total", "", \
 	    AT(s, calibration.usage_prompt_tokens), WHOLE }, \
 	{ "usage_cached_tokens_total", "", \
@@ -384,7 +383,7 @@ static const struct field worker_fields[] = {
 	    AT(kvr_worker_stats, learnt_capacity), WHOLE },
 	{ "learnt_block_tokens", "", AT(kvr_worker_stats, learnt_block),
 	    SMALL },
-	{ "sequences", "", AT(kvr_worker_stats, sequences), SMALL },
+	{ "", "", AT(kvr_worker_stats, reserved), UNUSED },
 	{ "prefill_tokens_per_second", "",
 	    AT(kvr_worker_stats, prefill_rate), NUMBER },
 	{ "backlog_seconds", "", AT(kvr_worker_stats, backlog), NUMBER },
@@ -416,14 +415,14 @@ enum {
 	   four modes of windows are samples of one field each */
 	REGION_SAMPLES = REGION_FIELDS - 1,
 	REGION_METRICS = REGION_SAMPLES - 3,
-	WORKER_METRICS = WORKER_FIELDS - 1,
+	WORKER_METRICS = WORKER_FIELDS - 2,
 	WORKER_SAMPLES = WORKER_METRICS + 8
 };
 
 static inline bool
 in_word(const struct field *f)
 {
-	return f->holds == SMALL || f->holds == WAY ||
+	return f->holds == SMALL || f->holds == WAY || f->holds == UNUSED ||
 	    f->holds == STATE || f->holds == WINDOW;
 }
 
@@ -436,7 +435,7 @@ no_gap(const struct field *f, size_t fields, size_t bytes)
 	for (i = 0; i < fields; i++) {
 		ck_assert_uint_eq(f[i].offset, next);
 		next += in_word(&f[i]) ? sizeof(uint32_t)
-		    : f[i].holds == UNUSED_WORDS ? sizeof(uint64_t[3])
+		    : f[i].holds == UNUSED_WORDS ? sizeof(uint64_t[4])
 		    : sizeof(uint64_t);
 	}
 	ck_assert_uint_eq(next, bytes);

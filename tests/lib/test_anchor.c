@@ -190,22 +190,6 @@ START_TEST(parted_node)
 }
 END_TEST
 
-/* Estimates are not evidence: nothing is purged. */
-START_TEST(no_purge)
-{
-	int kind;
-
-	set_purge();
-	begin(0);
-	for (kind = 'm'; kind < 'z'; kind++) {
-		say_bytes(150, 100, kind);
-		ask_of(0, 3000, 0);
-	}
-	ck_assert_uint_eq(worker_stats(0).calibration.purges, 0);
-	ck_assert_uint_eq(slot_at(k, 0)->suspect, 0);
-}
-END_TEST
-
 /* Any reports in any order. */
 START_TEST(any_lengths)
 {
@@ -246,7 +230,6 @@ suite_anchor(void)
 	tcase_add_test(t, lengths_not_said);
 	tcase_add_test(t, grown_leaf_has_no_anchor);
 	tcase_add_test(t, parted_node);
-	tcase_add_test(t, no_purge);
 	tcase_add_test(t, any_lengths);
 	return s;
 }

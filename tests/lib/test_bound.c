@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_bound.c - the limit on the requests of one worker: by hand here, and at
- * random in test_cost_balanced.c and test_balance.c.
+ * random in test_cost_balanced.c and test_balance.c. Each may run 3 beside its
+ * share, whatever the factor.
  */
 #include "bound.h"
 
@@ -11,6 +12,7 @@ enum { FLEET = 4 };
 
 static struct kvr_policy y;
 static struct kvr_request r;
+static int64_t later; /* the time */
 
 static void
 setup(void)
@@ -18,20 +20,17 @@ setup(void)
 	struct kvr_options o = small_options();
 
 	o.max_workers = FLEET;
+	later = 0;
 	region_of(&o);
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
-	y.cost = KVR_COST_BALANCED;
-	y.balanced_bound_slack = 0;
-	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 	say("abcd");
 }
 
 static void
-set_bound(double factor, double slack)
+set_bound(double factor)
 {
 	y.balanced_bound = factor;
-	y.balanced_bound_slack = slack;
 	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 }
 
@@ -53,13 +52,12 @@ run_all(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 }
 
 static void
-set_facts(uint32_t worker, double weight, uint32_t sequences)
+set_weight(uint32_t worker, double weight)
 {
 	struct kvr_worker f;
 
 	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
 	f.weight = weight;
-	f.sequences = sequences;
 	ck_assert_int_eq(kvr_worker_set(k, id[worker], &f), KVR_OK);
 }
 
@@ -71,7 +69,7 @@ below(void)
 	struct kvr_candidate c[FLEET];
 	size_t n, i, length = 0;
 
-	ck_assert_int_eq(kvr_candidates(k, p, &r, 0, c, sizeof(c[0]), FLEET,
+	ck_assert_int_eq(kvr_candidates(k, p, &r, later, c, sizeof(c[0]), FLEET,
 	    &n), KVR_OK);
 	ck_assert_uint_eq(n, FLEET);
 	for (i = 0; i < n; i++)
@@ -87,62 +85,52 @@ verdict(uint32_t worker)
 	struct kvr_candidate c[FLEET];
 	size_t n;
 
-	ck_assert_int_eq(kvr_candidates(k, p, &r, 0, c, sizeof(c[0]), FLEET,
+	ck_assert_int_eq(kvr_candidates(k, p, &r, later, c, sizeof(c[0]), FLEET,
 	    &n), KVR_OK);
 	return (enum kvr_verdict)c[worker].verdict;
 }
 
-/* 16 with this one: twice a share of 4 is 8. */
+/* 16 with this one: twice a share of 4, and 3, is 11. */
 START_TEST(a_factor_of_the_share)
 {
-	set_bound(2, 0);
-	run_all(7, 4, 4, 0);
+	ck_assert(y.balanced_bound == 2);
+	run_all(10, 3, 2, 0);
 	ck_assert_str_eq(below(), "0123");
-	run_all(8, 4, 3, 0);
+	run_all(11, 3, 1, 0);
 	ck_assert_str_eq(below(), "123");
 	ck_assert_uint_eq(verdict(0), KVR_ABOVE_BOUND);
-	set_bound(2.25, 0);
+	set_bound(2.25);
 	ck_assert_str_eq(below(), "0123");
-}
-END_TEST
-
-START_TEST(and_a_few_more)
-{
-	set_bound(1, 3);
+	set_bound(1);
 	run_all(6, 3, 3, 3);
 	ck_assert_str_eq(below(), "0123");
-	run_all(7, 3, 3, 2);
-	ck_assert_str_eq(below(), "123");
-	/* an idle fleet: the slack alone keeps a few together */
-	set_bound(1, 3.5);
-	run_all(3, 0, 0, 0);
+	run_all(7, 7, 0, 1);
+	ck_assert_str_eq(below(), "23");
+	/* 3 is no limit for an idle fleet */
+	set_bound(0.001);
+	run_all(2, 2, 0, 0);
 	ck_assert_str_eq(below(), "0123");
-	run_all(4, 0, 0, 0);
+	run_all(3, 2, 0, 0);
 	ck_assert_str_eq(below(), "123");
 }
 END_TEST
 
 START_TEST(no_bound)
 {
-	set_bound(0, 0);
+	set_bound(0);
 	run_all(100000, 0, 0, 0);
 	ck_assert_str_eq(below(), "0123");
 }
 END_TEST
 
-/* With a factor of 1, some worker always has less than its share. */
+/* With a factor of 1 or more, some worker always has less than its share. */
 START_TEST(some_worker_is_below)
 {
-	set_bound(1, 0);
-	run_all(0, 0, 0, 0);
-	/* each would have 1 of a share of a quarter: no bound is possible */
+	set_bound(1);
+	run_all(99, 99, 99, 99);
 	ck_assert_str_eq(below(), "0123");
-	run_all(1, 1, 1, 0);
-	ck_assert_str_eq(below(), "3");
-	run_all(9, 9, 9, 9);
-	ck_assert_str_eq(below(), "0123");
-	set_bound(0.1, 0);
-	run_all(10, 20, 30, 40);
+	set_bound(0.1);
+	run_all(50, 60, 70, 80);
 	ck_assert_str_eq(below(), "0123");
 }
 END_TEST
@@ -150,43 +138,46 @@ END_TEST
 /* Shares are by weight. */
 START_TEST(shares_by_weight)
 {
-	set_facts(0, 5, 0);
-	set_bound(1, 0);
-	run_all(9, 0, 0, 6);
+	set_weight(0, 5);
+	set_bound(1);
 	/* 16: ten for the first, two for each other */
+	run_all(12, 0, 1, 2);
+	ck_assert_str_eq(below(), "0123");
+	run_all(10, 0, 0, 5);
 	ck_assert_str_eq(below(), "012");
-	run_all(10, 1, 2, 2);
-	ck_assert_str_eq(below(), "1");
-}
-END_TEST
-
-/* ... and by places; unknown ones count as the mean of the others. */
-START_TEST(shares_by_places)
-{
-	set_facts(0, 1, 8);
-	set_facts(1, 1, 4);
-	set_bound(1, 0);
-	/* 8 4 6 6 of 24 */
-	run_all(7, 4, 6, 6);
-	ck_assert_str_eq(below(), "0");
-	run_all(8, 3, 6, 6);
-	ck_assert_str_eq(below(), "1");
-	run_all(8, 4, 5, 6);
-	ck_assert_str_eq(below(), "2");
+	run_all(13, 0, 1, 1);
+	ck_assert_str_eq(below(), "123");
 }
 END_TEST
 
 /* Workers that this request may not go to do not count. */
 START_TEST(of_the_eligible)
 {
-	set_bound(1, 0);
-	run_all(3, 3, 1, 100);
+	set_bound(1);
+	run_all(6, 1, 1, 100);
 	ck_assert_str_eq(below(), "012");
 	r.n_excluded = 1;
 	r.excluded[0] = id[3];
-	/* 8 for three */
-	ck_assert_str_eq(below(), "2");
+	/* 9 for three */
+	ck_assert_str_eq(below(), "12");
 	ck_assert_uint_eq(verdict(3), KVR_NOT_ALLOWED);
+}
+END_TEST
+
+/* What is only observed runs for a while: here five requests. */
+START_TEST(of_what_is_observed)
+{
+	uint32_t i;
+
+	set_bound(1);
+	for (i = 0; i < 5; i++)
+		(void)observed(0, 0);
+	ck_assert_str_eq(below(), "123");
+	/* more than 3 of them are left for 5.108 s */
+	later = INT64_C(5100000000);
+	ck_assert_str_eq(below(), "123");
+	later += 10000000;
+	ck_assert_str_eq(below(), "0123");
 }
 END_TEST
 
@@ -195,11 +186,10 @@ START_TEST(not_for_pinned_requests)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 
-	set_bound(1, 0);
 	run_all(50, 0, 0, 0);
 	r.pinned = id[0];
 	ck_assert_uint_eq(verdict(0), KVR_ELIGIBLE);
-	ck_assert_int_eq(kvr_route(k, p, &r, 0, &d), KVR_OK);
+	ck_assert_int_eq(kvr_route(k, p, &r, later, &d), KVR_OK);
 	ck_assert_uint_eq(d.worker, id[0]);
 }
 END_TEST
@@ -221,19 +211,18 @@ START_TEST(not_chosen)
 	struct kvr_decision d = { .size = sizeof(d) };
 	uint32_t i;
 
-	set_bound(1.5, 0);
 	say_long(1000, 1000, 1);
-	(void)observed(0, 0);
-	ck_assert_int_eq(kvr_route(k, p, &r, 0, &d), KVR_OK);
+	finish(reserved(0, 0), 0);
+	ck_assert_int_eq(kvr_route(k, p, &r, later, &d), KVR_OK);
 	ck_assert_uint_eq(d.worker, id[0]);
-	run_all(3, 1, 1, 1);
-	ck_assert_int_eq(kvr_route(k, p, &r, 0, &d), KVR_OK);
+	run_all(9, 1, 1, 1);
+	ck_assert_int_eq(kvr_route(k, p, &r, later, &d), KVR_OK);
 	ck_assert_uint_ne(d.worker, id[0]);
 	ck_assert_uint_eq(d.eligible, FLEET);
 	r.temperature = 100;
 	for (i = 0; i < 200; i++) {
 		r.seed = i;
-		ck_assert_int_eq(kvr_route(k, p, &r, 0, &d), KVR_OK);
+		ck_assert_int_eq(kvr_route(k, p, &r, later, &d), KVR_OK);
 		ck_assert_uint_ne(d.worker, id[0]);
 	}
 }
@@ -250,12 +239,11 @@ suite_bound(void)
 	tcase_add_checked_fixture(t, setup, region_end);
 	suite_add_tcase(s, t);
 	tcase_add_test(t, a_factor_of_the_share);
-	tcase_add_test(t, and_a_few_more);
 	tcase_add_test(t, no_bound);
 	tcase_add_test(t, some_worker_is_below);
 	tcase_add_test(t, shares_by_weight);
-	tcase_add_test(t, shares_by_places);
 	tcase_add_test(t, of_the_eligible);
+	tcase_add_test(t, of_what_is_observed);
 	tcase_add_test(t, not_for_pinned_requests);
 	tcase_add_test(t, of_this_cost);
 	tcase_add_test(t, not_chosen);

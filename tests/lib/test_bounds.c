@@ -1073,10 +1073,8 @@ START_TEST(survival_of_all)
 
 	big_region(16 << 20, FLEET, TTL);
 	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
-	if (_i == 0)
-		y.cost = KVR_COST_TWO_TIER;
-	else
-		y.temperature = 1;
+	y.cost = _i == 0 ? KVR_COST_BALANCED : KVR_COST_DYNAMO;
+	y.temperature = _i;
 	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
 	ck_assert_int_eq(kvr_worker_init(&f, sizeof(f)), KVR_OK);
 	f.retain = KVR_RETAIN_FEEDBACK;

@@ -168,15 +168,10 @@ START_TEST(damaged_loads)
 	HERE(l->blocks[0]++);
 	HERE(l->requests[0]--);
 	HERE(l->ttl[0]++);
-	HERE(l->free_at[0]++);
-	HERE(l->waiting[0] = 0);
-	HERE(l->prefilling[0]++);
+	HERE(l->booked[0]++);
+	HERE(l->booked[0] = (double)NAN);
 	HERE(l->reading[0]++);
 	HERE(l->reading[0] = (double)NAN);
-	HERE(l->places[0]++);
-	HERE(l->places[15]++);
-	HERE(l->hold[0] = 1);
-	HERE(l->hold[0] = (double)NAN);
 	HERE(l->gate[0] ^= KVR_ROLE_PREFILL);
 	HERE(l->gate[0] ^= GATE_OVERLOADED);
 	HERE(l->gate[0] ^= GATE_WEIGHTED);
@@ -186,10 +181,8 @@ START_TEST(damaged_loads)
 	HERE(s->prefill++);
 	HERE(s->blocks--);
 	HERE(s->requests++);
-	HERE(s->prefilling++);
+	HERE(s->silent++);
 	HERE(s->reading++);
-	HERE(s->sequences++);
-	HERE((s->most = 3, s->votes = 20));
 	HERE(s->role = KVR_ROLE_DECODE);
 	HERE(s->state = KVR_STATE_DRAINING);
 	HERE(s->over_prefill = 1);
@@ -228,12 +221,9 @@ START_TEST(damaged_life)
 	MENDED(s->mode = KVR_RETAIN_TTL);
 	MENDED(slot_at(k, 3)->mode = KVR_RETAIN_FEEDBACK);
 	MENDED(k->loads.gate[4] ^= GATE_UNSURE);
-	MENDED(s->free_at++);
-	MENDED(k->loads.free_at[4]--);
-	MENDED(k->loads.waiting[4] = 1);
-	MENDED(k->loads.waiting[0] = 0);
-	MENDED(k->loads.room[4] = 1);
-	MENDED(k->loads.release[0] = 1);
+	MENDED(s->silent++);
+	MENDED(k->loads.booked[4]--);
+	MENDED(k->loads.booked[0] = 0);
 }
 END_TEST
 
@@ -279,18 +269,16 @@ START_TEST(damaged_rates)
 	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		HERE(r->fleet_tokens = bad[i]);
 		HERE(r->fleet_seconds = bad[i]);
-		HERE(r->arrivals = bad[i]);
-		HERE(r->spoken = bad[i]);
+		HERE(r->inserted = bad[i]);
+		HERE(r->asked = bad[i]);
+		HERE(k->loads.inserted[15] = bad[i]);
+		HERE(k->loads.observed_requests[15] = bad[i]);
+		HERE(k->loads.observed_reading[0] = bad[i]);
 		HERE(s->rate_tokens = bad[i]);
 		HERE(s->rate_seconds = bad[i]);
 		HERE(s->completion = bad[i]);
 		HERE(free_one->completion = bad[i]);
-		HERE(s->service = bad[i]);
-		HERE(free_one->service = bad[i]);
 	}
-	HERE(r->spoken = 1.001);
-	HERE(s->votes = 65);
-	HERE(free_one->votes = UINT32_MAX);
 }
 END_TEST
 

@@ -2,41 +2,42 @@
 /*
  * test_cost_balanced.c - the cost in seconds, and the worker chosen by it.
  *
- * The cost is implemented here a second time, straight from its definition:
- * waiting, new and running work, each in seconds of the worker; the prefixes
- * that are common, and the bound. Inputs come from the public calls where they
- * are visible there; arrivals, running prompts and first tokens are counted
- * here. The choice is compared with the costs that kvr_candidates returns,
- * whatever short cuts lead to it.
+ * Each term by hand, then the cost is implemented a second time, straight from
+ * its definition, and compared over random fleets. What is cached, inserted and
+ * observed is taken from the library: test_expect.c, test_pressure.c and
+ * test_observed.c are about these. The choice is compared with the costs that
+ * kvr_candidates returns, whatever short cuts lead to it.
  */
 #include "expect.h"
 #include "id.h"
 #include "mix.h"
-#include "rate.h"
+#include "observed.h"
+#include "pressure.h"
 #include "route.h"
 
 #include "inner.h"
 
 #include <math.h>
 
-enum { FLEET = 12, BLOCK_OF = 16, LEASES = 48, BRANCH = 40,
-	LONGER = 16 };
+enum { FLEET = 12, BLOCK_OF = 16, LEASES = 48, BRANCH = 40, LONGER = 16,
+	DEPTH = 256 };
 
-/* Arrivals, as all opened leases add up to. */
-static double arrived;
-static int64_t arrived_at;
-
-/* What runs, and how many of those that finished had a first token. */
+/* What runs. */
 static struct held {
 	uint64_t lease, worker, tokens;
-	bool prefilling, committed, spoken;
+	bool committed;
 } leases[LEASES];
-static double spoken;
 static uint64_t outside[FLEET]; /* blocks */
 
 static struct kvr_request r;
 static struct kvr_policy y;
 static int64_t now;
+
+static void
+use_policy(void)
+{
+	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
+}
 
 static void
 setup(void)
@@ -48,70 +49,52 @@ setup(void)
 	o.max_workers = FLEET;
 	o.ttl_ns = INT64_C(120) * 1000000000;
 	o.lease_limit_ns = INT64_C(1) << 52;
+	o.affinity_entries = 8;
 	region_of(&o);
-	arrived = spoken = 0;
-	arrived_at = now = 0;
+	now = 0;
 	memset(leases, 0, sizeof(leases));
 	memset(outside, 0, sizeof(outside));
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
-	y.cost = KVR_COST_BALANCED;
-}
-
-static void
-use_policy(void)
-{
-	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
-}
-
-/* Configured rates count, and nothing that was measured. */
-static void
-by_facts(void)
-{
-	y.balanced_prior = 1e12;
-	use_policy();
+	ck_assert_uint_eq(y.cost, KVR_COST_BALANCED);
 }
 
 /* ----------------------------------------------- the formula, again --- */
 
+/* Of the fleet, for one question. */
+static struct fleet_of {
+	double workers, requests, reading, inserted, mean, hits, wait;
+	/* those that use more than so many 256ths of it, and what runs there */
+	uint32_t users[DEPTH];
+	double busy[DEPTH];
+} fleet;
+
 static double
-seconds_since(int64_t then)
+observed_by(double sum)
 {
-	return now > then ? (double)(now - then) / 1e9 : 0;
+	return sum * observed_left(k, now);
 }
 
-static void
-count_arrival(const struct kvr_decision *d)
+static double
+requests_of(const struct kvr_candidate *c)
 {
-	bool prefills = (r.flags & KVR_IGNORE_PREFILL) == 0 &&
-	    r.stage != KVR_STAGE_DECODE;
-
-	if (!prefills || d->lease == 0)
-		return;
-	arrived = arrived * exp(-seconds_since(arrived_at) / 60) +
-	    (double)(d->prompt_tokens - d->overlap_tokens);
-	arrived_at = now;
+	return (double)c->requests +
+	    observed_by(observed_requests(k, id_slot(c->worker)));
 }
 
-/* What the workers prefill that accept such requests, if not this one. */
 static double
-takers_rate(void)
+reading_of(const struct kvr_candidate *c)
 {
-	struct kvr_worker f = { .size = sizeof(f) };
-	struct kvr_worker_stats s = { .size = sizeof(s) };
-	double rate = 0;
-	uint64_t w = 0;
+	double tokens = observed_by(observed_reading(k, id_slot(c->worker)));
+	uint32_t i;
 
-	for (;;) {
-		must(kvr_worker_next(k, &w) == KVR_OK);
-		if (w == 0)
-			return rate;
-		must(kvr_worker_get(k, w, &f) == KVR_OK);
-		must(kvr_worker_stats(k, w, &s) == KVR_OK);
-		if (f.state == KVR_STATE_UP &&
-		    (f.role == KVR_ROLE_BOTH || f.role == r.stage))
-			rate += s.prefill_rate;
-	}
+	for (i = 0; i < LEASES; i++)
+		if (leases[i].lease != 0 && leases[i].worker == c->worker)
+			tokens += (double)leases[i].tokens;
+	for (i = 0; i < FLEET; i++)
+		if (id[i] == c->worker)
+			tokens += (double)outside[i] * BLOCK_OF;
+	return tokens;
 }
 
 static bool
@@ -120,36 +103,59 @@ may_take(const struct kvr_candidate *c)
 	return c->verdict == KVR_ELIGIBLE || c->verdict == KVR_ABOVE_BOUND;
 }
 
-/* The fourth power of the share of places that are taken; 0: not known. */
-static double
-places_taken(const struct kvr_candidate *c, size_t n)
+/* Blocks in use: of leases, or of what was observed lately. */
+static uint32_t
+used_of(const struct kvr_candidate *c, const struct kvr_overlap *o)
 {
-	double running = 0, places = 0;
-	size_t i;
+	bool observes = observed_requests(k, id_slot(c->worker)) *
+	    observed_left(k, now) > 0;
 
-	for (i = 0; i < n; i++) {
-		struct kvr_worker_stats s = { .size = sizeof(s) };
-
-		if (!may_take(&c[i]))
-			continue;
-		must(kvr_worker_stats(k, c[i].worker, &s) == KVR_OK);
-		if (s.sequences == 0)
-			return 0;
-		running += (double)c[i].requests;
-		places += s.sequences;
-	}
-	return places > 0 ? pow(running / places, 4) : 0;
+	return observes && c->age_ns >= 0 &&
+	    (double)c->age_ns * 1e-9 <= y.observed_seconds ? o->blocks
+	    : o->active_blocks;
 }
 
-static double
-lambda_of(const struct kvr_candidate *c, size_t n)
+static void
+look_at_users(const struct kvr_candidate *c, size_t n)
 {
-	double tokens = arrived * exp(-seconds_since(arrived_at) / 60);
-	double rate = takers_rate();
-	double rho = rate > 0 ? tokens / 60 / rate : 0;
+	struct kvr_overlap found[FLEET];
+	size_t i, j, count;
+	uint32_t depth;
 
-	rho = fmin(0.99, fmax(rho, places_taken(c, n)));
-	return fmin(16.5, 1 / (1 - rho));
+	must(kvr_match(k, p, now, found, sizeof(found[0]), FLEET, &count) ==
+	    KVR_OK);
+	for (i = 0; i < n; i++)
+		for (j = 0; j < count; j++) {
+			if (!may_take(&c[i]) || c[i].worker != found[j].worker)
+				continue;
+			for (depth = 0; depth < (uint64_t)DEPTH *
+			    used_of(&c[i], &found[j]) / p->blocks; depth++) {
+				fleet.users[depth]++;
+				fleet.busy[depth] += requests_of(&c[i]);
+			}
+		}
+}
+
+static void
+look_at_fleet(const struct kvr_candidate *c, size_t n)
+{
+	size_t i;
+
+	memset(&fleet, 0, sizeof(fleet));
+	fleet.wait = INFINITY;
+	for (i = 0; i < n; i++) {
+		if (!may_take(&c[i]))
+			continue;
+		fleet.wait = fmin(fleet.wait, c[i].backlog);
+		fleet.workers++;
+		fleet.requests += requests_of(&c[i]);
+		fleet.reading += reading_of(&c[i]);
+		fleet.inserted += pressure_inserted(k, id_slot(c[i].worker));
+	}
+	fleet.mean = (fleet.reading + (double)p->units) / (fleet.requests + 1);
+	fleet.hits = pressure_hits(k);
+	if (p->blocks > 0)
+		look_at_users(c, n);
 }
 
 /* Tokens that can be expected to be cached: test_expect.c's subject. */
@@ -168,6 +174,36 @@ cached_on(uint64_t worker)
 	return expect_blocks(&t, slot, found_of(&set, slot)) * t.block;
 }
 
+/* Blocks behind the cached ones that count as held, as others use them. */
+static double
+lent(double blocks)
+{
+	double at = blocks * DEPTH / p->blocks, sum = 0, part;
+	uint32_t i;
+
+	for (i = 0; i < DEPTH && p->blocks > 0; i++) {
+		part = fmax(0, fmin(1, i + 1 - at));
+		if (fleet.users[i] > 1)
+			sum += part * fleet.busy[i] / fleet.requests *
+			    (1 - pow(fleet.users[i], -2));
+	}
+	return sum * p->blocks / DEPTH;
+}
+
+static double
+load_on(const struct kvr_candidate *c)
+{
+	return fmax(requests_of(c), reading_of(c) / fleet.mean);
+}
+
+static double
+pressure_on(const struct kvr_candidate *c)
+{
+	return fleet.inserted > 0 ? 2 * fleet.hits * fleet.hits *
+	    pressure_inserted(k, id_slot(c->worker)) /
+	    (fleet.inserted / fleet.workers) : 0;
+}
+
 static double
 preferred(uint64_t worker)
 {
@@ -182,137 +218,22 @@ preferred(uint64_t worker)
 	return exp(-tanh(sum));
 }
 
-/*
- * The `n`th deepest overlap of the workers that may take it, in blocks, rounded
- * down to a 256th of the prompt.
- */
 static double
-depth_of(const struct kvr_candidate *c, size_t count, double n)
-{
-	double deepest = 0;
-	size_t i, j, as_deep;
-
-	for (i = 0; i < count; i++) {
-		for (as_deep = j = 0; j < count; j++)
-			as_deep += may_take(&c[j]) &&
-			    c[j].overlap_blocks >= c[i].overlap_blocks;
-		if (may_take(&c[i]) && (double)as_deep >= n)
-			deepest = fmax(deepest, c[i].overlap_blocks);
-	}
-	return ceil(floor(deepest * 256 / p->blocks) * p->blocks / 256);
-}
-
-/* Blocks that count as held because many workers hold them. */
-static double
-lent(const struct kvr_candidate *c, size_t n, double held)
-{
-	double eligible = 0, sum = 0;
-	uint32_t step;
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		eligible += may_take(&c[i]);
-	if (!(y.balanced_common * eligible > 0))
-		return 0;
-	for (step = 5; step <= 8; step++)
-		sum += fmax(0, depth_of(c, n,
-		    1 + y.balanced_common * eligible * step / 8) - held);
-	return sum / 4;
-}
-
-/* Tokens of what runs there, and how many wait for their first token. */
-static double
-running_tokens(uint64_t worker, double *waiting)
-{
-	double tokens = 0;
-	uint32_t i;
-
-	*waiting = 0;
-	for (i = 0; i < LEASES; i++) {
-		if (leases[i].lease == 0 || leases[i].worker != worker)
-			continue;
-		tokens += (double)leases[i].tokens;
-		*waiting += leases[i].prefilling;
-	}
-	for (i = 0; i < FLEET; i++)
-		if (id[i] == worker)
-			tokens += (double)outside[i] * BLOCK_OF;
-	return tokens;
-}
-
-/* Until what runs has released enough for so many new tokens. */
-static double
-memory_of(uint32_t slot, double fresh)
-{
-	const struct slot *s = slot_at(k, slot);
-	double used = (double)s->blocks * BLOCK_OF;
-	double over = used + (double)s->ahead * BLOCK_OF + s->completion +
-	    fresh - 0.95 * (double)s->capacity;
-
-	return s->capacity > 0 && used > 0 && over > 0
-	    ? over * s->service / used : 0;
-}
-
-/* Until the prefill can begin: prefill before it, no place, or no memory. */
-static double
-delay_of(const struct kvr_candidate *c, const struct kvr_worker_stats *s,
-    double waiting, double fresh)
-{
-	uint32_t slot = id_slot(c->worker);
-	double queue = c->backlog, place = 0;
-
-	if (spoken > 0.9 && waiting > 0)
-		queue += seconds_since(k->loads.free_at[slot]);
-	if (s->sequences > 0 && c->requests >= s->sequences)
-		place = (double)(c->requests - s->sequences + 1) *
-		    slot_at(k, slot)->service / s->sequences;
-	place = fmax(place, memory_of(slot, fresh));
-	return fmax(queue, y.balanced_place * place);
-}
-
-static double
-cost_of(const struct kvr_candidate *all, size_t n,
-    const struct kvr_candidate *c)
+cost_of(const struct kvr_candidate *c)
 {
 	struct kvr_worker_stats s = { .size = sizeof(s) };
-	bool decodes = r.stage == KVR_STAGE_DECODE;
-	double cost, held, fresh, tokens, waiting, steps;
+	double load, held, fresh, cost = 0;
 
 	must(kvr_worker_stats(k, c->worker, &s) == KVR_OK);
-	tokens = running_tokens(c->worker, &waiting) + (double)p->units;
-	steps = (double)c->requests - (spoken > 0.9 ? waiting : 0);
-	cost = y.balanced_read * tokens / s.prefill_rate +
-	    y.balanced_request * steps;
-	if (!decodes && (r.flags & KVR_IGNORE_PREFILL) == 0) {
-		held = cached_on(c->worker) / BLOCK_OF;
-		cost += delay_of(c, &s, waiting,
-		    fmax(0, (double)p->units - held * BLOCK_OF));
-		held += lent(all, n, held);
-		fresh = fmax(0, (double)p->units - held * BLOCK_OF) /
-		    s.prefill_rate;
-		cost += y.balanced_prefill * lambda_of(all, n) * fresh +
-		    y.balanced_interfere * steps * fresh;
-	}
+	load = r.stage == KVR_STAGE_PREFILL ? 0 : load_on(c) / 4;
+	held = cached_on(c->worker) / BLOCK_OF;
+	fresh = fmax(1, (double)p->units - (held + lent(held)) * BLOCK_OF);
+	if (r.stage != KVR_STAGE_DECODE &&
+	    (r.flags & KVR_IGNORE_PREFILL) == 0)
+		cost = c->backlog + fresh / s.prefill_rate *
+		    (1 + pressure_on(c) + load);
+	cost += load * fleet.mean / 5 / s.prefill_rate;
 	return cost * preferred(c->worker);
-}
-
-/* Blocks of the prompt that no running request uses there. */
-static void
-ck_new_blocks(const struct kvr_candidate *c)
-{
-	struct kvr_overlap found[FLEET];
-	uint32_t active = 0;
-	size_t i, n;
-
-	must(kvr_match(k, p, now, found, sizeof(found[0]), FLEET, &n) ==
-	    KVR_OK);
-	for (i = 0; i < n; i++)
-		if (found[i].worker == c->worker)
-			active = found[i].active_blocks;
-	if ((r.flags & KVR_IGNORE_REUSE) != 0 || (r.stage == KVR_STAGE_DECODE
-	    && r.overlap_credit < 0))
-		active = 0;
-	must(c->new_decode_blocks == p->blocks - active);
 }
 
 /* -------------------------------------------------- the worker chosen --- */
@@ -326,10 +247,18 @@ lot_of(uint64_t worker)
 	    k->loads.identity[id_slot(worker)]);
 }
 
-/* Is a before b among those with the least cost? */
+static bool
+near(double a, double b)
+{
+	return fabs(a - b) <= 1e-9 * fabs(b);
+}
+
+/* Is a before b among those with costs near the least? */
 static bool
 goes_before(const struct kvr_candidate *a, const struct kvr_candidate *b)
 {
+	if (!near(load_on(a), load_on(b)))
+		return load_on(a) < load_on(b);
 	if (a->requests != b->requests)
 		return a->requests < b->requests;
 	if (a->prefill_tokens != b->prefill_tokens)
@@ -339,8 +268,8 @@ goes_before(const struct kvr_candidate *a, const struct kvr_candidate *b)
 	return lot_of(a->worker) < lot_of(b->worker);
 }
 
-struct counted {
-	uint64_t questions, ties, doubtful, none, bounded, lent, spoken, full;
+static struct counted {
+	uint64_t questions, ties, near, doubtful, none, bounded, lent, pressed;
 } counted;
 
 static size_t
@@ -354,53 +283,33 @@ candidates(struct kvr_candidate *c)
 	return n;
 }
 
-static uint32_t
-places_of(uint64_t worker)
-{
-	struct kvr_worker_stats s = { .size = sizeof(s) };
-
-	must(kvr_worker_stats(k, worker, &s) == KVR_OK);
-	return s.sequences;
-}
-
 static double
-share_of(uint64_t worker, double mean)
+weight_of(uint64_t worker)
 {
 	struct kvr_worker f = { .size = sizeof(f) };
-	uint32_t places = places_of(worker);
 
 	must(kvr_worker_get(k, worker, &f) == KVR_OK);
-	return (places > 0 ? places : mean) * f.weight;
+	return f.weight;
 }
 
 /* Which workers are above the bound: their verdicts say so. */
 static void
 ck_bound(const struct kvr_candidate *c, size_t n)
 {
-	double all = 1, shares = 0, places = 0, known = 0, mean, most;
+	double weights = 0, most;
 	bool above[FLEET] = { false };
 	uint32_t below = 0;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		if (!may_take(&c[i]))
-			continue;
-		all += (double)c[i].requests;
-		places += places_of(c[i].worker);
-		known += places_of(c[i].worker) > 0;
-	}
-	mean = known > 0 ? places / known : 1;
 	for (i = 0; i < n; i++)
-		if (may_take(&c[i]))
-			shares += share_of(c[i].worker, mean);
+		weights += may_take(&c[i]) ? weight_of(c[i].worker) : 0;
 	for (i = 0; i < n; i++) {
 		if (!may_take(&c[i]))
 			continue;
-		most = y.balanced_bound * all *
-		    share_of(c[i].worker, mean) / shares +
-		    y.balanced_bound_slack;
+		most = y.balanced_bound * (fleet.requests + 1) *
+		    weight_of(c[i].worker) / weights + 3;
 		above[i] = y.balanced_bound > 0 &&
-		    (double)c[i].requests + 1 > most * (1 + 1e-9);
+		    requests_of(&c[i]) + 1 > most * (1 + 1e-9);
 		below += !above[i];
 	}
 	for (i = 0; i < n; i++) {
@@ -411,29 +320,34 @@ ck_bound(const struct kvr_candidate *c, size_t n)
 }
 
 static void
-ck_choice(const struct kvr_candidate *c, size_t n, uint32_t w)
+ck_choice(const struct kvr_candidate *c, size_t n)
 {
 	const struct kvr_candidate *best = NULL;
 	struct kvr_decision d = { .size = sizeof(d) };
-	double near = INFINITY;
-	uint32_t shared = 0;
+	double least = INFINITY;
+	uint32_t shared = 0, as_near = 0;
 	size_t i;
 	int rc = kvr_route(k, p, &r, now, &d);
 
-	if (w == 0) {
+	if (fleet.workers == 0) {
 		must(rc != KVR_OK);
 		counted.none++;
 		return;
 	}
-	must(rc == KVR_OK && d.eligible == w);
+	must(rc == KVR_OK && d.eligible == fleet.workers);
 	for (i = 0; i < n; i++)
 		if (c[i].verdict == KVR_ELIGIBLE)
-			near = fmin(near,
-			    c[i].cost * (1 + y.balanced_tie) + 0.001);
+			least = fmin(least, c[i].cost);
+	/* what all wait for makes no difference */
+	least += 0.01 * fmax(0, least - fleet.wait);
 	for (i = 0; i < n; i++) {
-		if (c[i].verdict != KVR_ELIGIBLE || c[i].cost > near)
+		if (c[i].verdict != KVR_ELIGIBLE || c[i].cost > least)
 			continue;
-		shared++;
+		as_near++;
+		if (best != NULL && near(load_on(&c[i]), load_on(best)))
+			shared++;
+		else if (best == NULL || load_on(&c[i]) < load_on(best))
+			shared = 1;
 		if (best == NULL || goes_before(&c[i], best))
 			best = &c[i];
 	}
@@ -441,6 +355,7 @@ ck_choice(const struct kvr_candidate *c, size_t n, uint32_t w)
 	must(d.reason == (shared > 1 ? KVR_REASON_TIE : KVR_REASON_COST));
 	must(d.overlap_tokens == best->overlap_tokens);
 	counted.ties += shared > 1;
+	counted.near += as_near > shared;
 }
 
 /* All about the current prompt and request. */
@@ -449,28 +364,22 @@ ck_question(void)
 {
 	struct kvr_candidate c[FLEET];
 	size_t n = candidates(c), i;
-	uint32_t w = 0;
 	double want;
 
-	for (i = 0; i < n; i++)
-		w += may_take(&c[i]);
-	for (i = 0; i < n; i++) {
-		ck_new_blocks(&c[i]);
-		/* if none can be chosen, one is still asked */
-		want = cost_of(c, n, &c[i]);
-		if (!(fabs(c[i].cost - want) <= 1e-9 * want))
+	look_at_fleet(c, n);
+	for (i = 0; i < n && fleet.workers > 0; i++) {
+		want = cost_of(&c[i]);
+		if (!near(c[i].cost, want))
 			ck_abort_msg("cost %.15g, must be %.15g (KVR_SEED=%"
 			    PRIu64 ")", c[i].cost, want, seed);
 		counted.doubtful += c[i].overlap_blocks > 0 &&
 		    c[i].overlap_tokens + 1 < c[i].overlap_blocks * BLOCK_OF;
-		counted.lent += lent(c, n, c[i].overlap_blocks) > 0;
-		counted.full += places_of(c[i].worker) > 0 &&
-		    c[i].requests >= places_of(c[i].worker);
+		counted.lent += lent(c[i].overlap_blocks) > 0;
+		counted.pressed += pressure_on(&c[i]) > 0.01;
 	}
 	ck_bound(c, n);
-	ck_choice(c, n, w);
+	ck_choice(c, n);
 	counted.questions++;
-	counted.spoken += spoken > 0.9;
 }
 
 /* ------------------------------------------------------------- by hand --- */
@@ -486,6 +395,29 @@ set_facts(uint32_t worker, double rate, uint32_t retain)
 	ck_assert_int_eq(kvr_worker_set(k, id[worker], &f), KVR_OK);
 }
 
+static void
+set_load(uint32_t worker, uint64_t prefill, uint64_t blocks, uint64_t requests)
+{
+	struct kvr_load load = { .size = sizeof(load),
+	    .prefill_tokens = prefill, .active_blocks = blocks,
+	    .requests = requests };
+
+	ck_assert_int_eq(kvr_worker_set_load(k, id[worker], 0, &load), KVR_OK);
+}
+
+/* That many workers, which prefill 1000 tokens a second. */
+static void
+fleet_of(uint32_t workers)
+{
+	uint32_t i;
+
+	for (i = 0; i < FLEET; i++)
+		if (i < workers)
+			set_facts(i, 1000, KVR_RETAIN_TTL);
+		else
+			ck_assert_int_eq(kvr_worker_remove(k, id[i]), KVR_OK);
+}
+
 static double
 cost_on(uint32_t worker)
 {
@@ -498,114 +430,138 @@ cost_on(uint32_t worker)
 	ck_abort_msg("no such worker");
 }
 
-static bool
-near(double a, double b)
-{
-	return fabs(a - b) <= 1e-9 * fabs(b);
-}
+#define ck_cost(worker, want) do { \
+	double is_ = cost_on(worker), want_ = (want); \
+	if (!near(is_, want_)) \
+		ck_abort_msg("%s: %.12g, not %.12g", #want, is_, want_); \
+} while (0)
 
-START_TEST(idle)
+START_TEST(new_tokens)
 {
-	y.balanced_read = 0.1;
-	by_facts();
-	set_facts(0, 1000, KVR_RETAIN_TTL);
+	fleet_of(2);
 	set_facts(1, 4000, KVR_RETAIN_TTL);
 	say_long(1600, 0, 1);
-	/* 1600 to prefill, 1000 a second; a tenth of 1600 to read */
-	ck_assert(near(cost_on(0), 2 * 1.6 + 0.16));
-	ck_assert(near(cost_on(1), 2 * 0.4 + 0.04));
+	ck_cost(0, 1.6);
+	ck_cost(1, 0.4);
 	r.flags = KVR_IGNORE_PREFILL;
-	ck_assert(near(cost_on(0), 0.16));
+	ck_cost(0, 0);
 	r.flags = 0;
-	/* an incomplete block is prefilled too */
+	/* an incomplete block is prefilled too; of all that is held, one is */
+	finish(reserved(0, 0), 0);
+	ck_cost(0, 0.001);
 	say_long(1615, 0, 1);
-	ck_assert(near(cost_on(0), 2 * 1.615 + 0.1615));
-	(void)observed(0, 0);
-	ck_assert(near(cost_on(0), 2 * 0.015 + 0.1615));
+	ck_cost(0, 0.015);
+	ck_cost(1, 1.615 / 4);
 }
 END_TEST
 
-START_TEST(busy)
+START_TEST(booked_tokens)
 {
-	struct kvr_load load = { .size = sizeof(load), .prefill_tokens = 500,
-	    .active_blocks = 10, .requests = 1 };
-	double rest;
-
-	y.balanced_read = 0.1;
-	by_facts();
-	set_facts(0, 1000, KVR_RETAIN_TTL);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
+	fleet_of(2);
+	set_load(0, 500, 0, 0);
 	say_long(1600, 0, 1);
-	/* queued, interfering, read with its 160 tokens, one more request */
-	rest = 0.5 + 0.025 * 1.6 + 0.1 * 1.76 + 0.01;
-	ck_assert(near(cost_on(0), rest + 2 * 1.6));
-	/* a third of the fleet's rate arrives: lambda = 3/2 */
-	k->region->arrivals = 60 * takers_rate() / 3;
-	k->region->arrivals_at = 0;
-	ck_assert(near(cost_on(0), rest + 2 * 1.5 * 1.6));
-	/* overrun */
-	k->region->arrivals *= 1000;
-	ck_assert(near(cost_on(0), rest + 16.5 * 2 * 1.6));
-	now = INT64_C(3600) * 1000000000;
-	ck_assert(near(cost_on(0), rest + 2 * 1.6));
-	k->region->arrivals = 0;
+	ck_cost(0, 0.5 + 1.6);
+	ck_cost(1, 1.6);
+	r.stage = KVR_STAGE_DECODE;
+	ck_cost(0, 0);
 }
 END_TEST
 
-static void
-set_sequences(uint32_t worker, uint32_t sequences)
+/* Requests, or their prompts if these are longer than the mean. */
+START_TEST(what_runs)
 {
-	struct kvr_worker f = { .size = sizeof(f) };
-
-	ck_assert_int_eq(kvr_worker_get(k, id[worker], &f), KVR_OK);
-	f.sequences = sequences;
-	ck_assert_int_eq(kvr_worker_set(k, id[worker], &f), KVR_OK);
-}
-
-/* Places that are taken make a fleet as busy as prefill does. */
-START_TEST(busy_by_places)
-{
-	uint32_t i;
-
-	y.balanced_read = y.balanced_interfere = y.balanced_request = 0;
-	by_facts();
-	set_facts(0, 1000, KVR_RETAIN_TTL);
-	for (i = 0; i < FLEET; i++)
-		set_sequences(i, 4);
-	say_long(160, 0, 1);
-	ck_assert(near(cost_on(0), 2 * 0.16));
-	/* three quarters of 48: lambda = 1 / (1 - 3/4^4) */
-	for (i = 0; i < 36; i++) {
-		say_long(160, 0, 1 + i);
-		commit(reserved(1 + i % (FLEET - 1), 0), 0);
-	}
-	k->region->arrivals = 0;
-	say_long(160, 0, 100);
-	ck_assert(near(cost_on(0), 256.0 / 175 * 2 * 0.16));
-	/* one worker does not tell: only arrivals count */
-	set_sequences(5, 0);
-	ck_assert(near(cost_on(0), 2 * 0.16));
+	fleet_of(2);
+	say_long(1600, 0, 1);
+	/* the mean of four prompts, three of which are of unknown length */
+	set_load(0, 0, 0, 3);
+	ck_cost(0, 1.6 + 3 / 4.0 * (1.6 + 0.4 / 5));
+	ck_cost(1, 1.6);
+	/* 6400 tokens: 1.6 times the mean of two */
+	set_load(0, 0, 400, 1);
+	ck_cost(0, 1.6 + 1.6 / 4 * (1.6 + 4.0 / 5));
+	r.stage = KVR_STAGE_PREFILL;
+	ck_cost(0, 1.6);
+	r.stage = KVR_STAGE_DECODE;
+	ck_cost(0, 1.6 / 4 * 4.0 / 5);
+	r.stage = KVR_STAGE_ALL;
+	r.flags = KVR_IGNORE_PREFILL;
+	ck_cost(0, 1.6 / 4 * 4.0 / 5);
+	/* a lease is a request, and its prompt */
+	r.flags = 0;
+	set_load(0, 0, 0, 0);
+	say_long(4800, 0, 2);
+	(void)reserved(1, 0);
+	say_long(1600, 0, 1);
+	ck_cost(1, 4.8 + 1.6 + 4.8 / 3.2 / 4 * (1.6 + 3.2 / 5));
 }
 END_TEST
 
-/* Of 12 workers 1 + 6 * 5/8, rounded up, share the first quarter of it. */
+/* Only half of what is asked is new, and all of that is on worker 0. */
+START_TEST(what_comes_in_drives_out)
+{
+	fleet_of(4);
+	say_long(1600, 0, 2);
+	finish(reserved(0, 0), 0);
+	say_long(1600, 0, 1);
+	ck_cost(0, 1.6);
+	say_long(1600, 0, 2);
+	finish(reserved(0, 0), 0);
+	say_long(1600, 0, 1);
+	ck_cost(0, 1.6 * (1 + 2 * 0.25 * 4));
+	ck_cost(1, 1.6);
+	r.stage = KVR_STAGE_PREFILL;
+	ck_cost(0, 1.6 * (1 + 2 * 0.25 * 4));
+	r.stage = KVR_STAGE_ALL;
+	/* of 4000 tokens 2400 are new, a third of them on worker 1 */
+	say_long(800, 0, 3);
+	finish(reserved(1, 0), 0);
+	say_long(1600, 0, 1);
+	ck_cost(0, 1.6 * (1 + 2 * 0.16 * 4 * 2 / 3));
+	ck_cost(1, 1.6 * (1 + 2 * 0.16 * 4 / 3));
+	ck_cost(2, 1.6);
+	/* of those that may be chosen only two have taken any */
+	r.n_excluded = 2;
+	r.excluded[0] = id[2];
+	r.excluded[1] = id[3];
+	ck_cost(0, 1.6 * (1 + 2 * 0.16 * 2 * 2 / 3));
+}
+END_TEST
+
+/* The part of it that n use counts as held: 1 - 1 / n^2 of what runs there. */
 START_TEST(a_common_prefix_is_lent)
 {
-	static const double part[] = { 0, 0, 0, 0, 0.25, 0.5, 1, 1 };
+	double n, share;
 	uint32_t i;
 
-	y.balanced_read = 0;
-	by_facts();
-	set_facts(FLEET - 1, 1000, KVR_RETAIN_TTL);
+	fleet_of(FLEET);
+	r.stage = KVR_STAGE_PREFILL; /* no load, so that this is all */
+	say_long(800, 1600, 1);
+	finish(reserved(10, 0), 0);
 	for (i = 0; i < 8; i++) {
+		n = i + 1;
+		/* what was used is on record, and no more */
+		say_long(3200, 3200, 2);
+		finish(reserved(9, 0), 0);
 		say_long(1600, 1600, 1);
-		(void)observed(i, 0);
-		say_long(3200, 1600, 2);
-		k->region->arrivals = 0;
-		ck_question();
-		ck_assert(near(cost_on(FLEET - 1),
-		    2 * (3.2 - 1.6 * part[i])));
+		(void)reserved(i, 0);
+		say_long(3200, 1600, 3);
+		k->region->asked = 0; /* nothing of this traffic is cached */
+		set_load(FLEET - 1, 0, 0, 0);
+		share = 1 - 1 / (n * n);
+		ck_cost(FLEET - 1, 3.2 - 1.6 * share);
+		ck_cost(10, 3.2 - 0.8 - 0.8 * share);
+		ck_assert(near(cost_on(0) - 1.6, 1.6));
+		/* twelve more run elsewhere */
+		set_load(FLEET - 1, 0, 0, 12);
+		ck_cost(FLEET - 1, 3.2 - 1.6 * n / (n + 12) * share);
 	}
+	/* of two that may be chosen one uses it; of two, both */
+	r.n_excluded = FLEET - 2;
+	for (i = 0; i < FLEET - 2; i++)
+		r.excluded[i] = id[i < 7 ? i : i + 1];
+	ck_cost(FLEET - 1, 3.2);
+	r.excluded[0] = id[FLEET - 1];
+	ck_cost(FLEET - 1, 3.2 - 1.2);
 }
 END_TEST
 
@@ -616,59 +572,157 @@ START_TEST(common_by_workers_and_not_by_overlaps)
 	struct kvr_decision d = { .size = sizeof(d) }, once = d;
 	uint32_t i;
 
-	by_facts();
+	fleet_of(FLEET);
 	for (i = 0; i < FLEET; i++)
-		set_facts(i, 1000 + 10 * i, KVR_RETAIN_TTL);
+		set_facts(i, 1000 + 20 * i, KVR_RETAIN_TTL);
 	say_long(1600, 1600, 1);
 	memset(given, 0, sizeof(given));
 	for (i = 0; i < FLEET; i++) {
 		given[i].worker = id[0];
-		given[i].blocks = 100;
+		given[i].blocks = given[i].active_blocks = 100;
 	}
 	r.n_excluded = 1;
-	r.excluded[0] = id[0];
-	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), 1, now,
-	    &once), KVR_OK);
-	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), FLEET,
-	    now, &d), KVR_OK);
-	ck_assert(d.worker == once.worker && d.cost == once.cost);
+	for (i = 0; i < 2; i++) {
+		r.excluded[0] = id[i];
+		ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]),
+		    1, now, &once), KVR_OK);
+		ck_assert(near(once.cost, i == 0 ? 1.6 / 1.22 : 0.001));
+		ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]),
+		    FLEET, now, &d), KVR_OK);
+		ck_assert(d.worker == once.worker && d.cost == once.cost);
+	}
 	/* the largest slot that an id can name: no such worker */
 	for (i = 1; i < FLEET; i++)
 		given[i].worker = id[0] | (uint64_t)ID_SLOT << 2;
 	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), FLEET,
 	    now, &d), KVR_OK);
 	ck_assert(d.worker == once.worker && d.cost == once.cost);
-	r.excluded[0] = id[1];
-	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), 1, now,
-	    &once), KVR_OK);
-	for (i = 0; i < FLEET; i++)
-		given[i].worker = id[0];
-	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), FLEET,
-	    now, &d), KVR_OK);
-	ck_assert(d.worker == once.worker && d.cost == once.cost);
-	k->region->arrivals = 0;
+	/* two use more than there is */
+	r.n_excluded = 0;
+	given[1] = given[0];
+	given[1].worker = id[1];
+	given[0].active_blocks = given[1].active_blocks = UINT32_MAX;
+	ck_assert_int_eq(kvr_choose(k, p, &r, given, sizeof(given[0]), 2, now,
+	    &d), KVR_OK);
+	ck_assert(d.worker == id[1] && near(d.cost, 0.001 / 1.02));
 }
 END_TEST
 
 /* A worker that has probably evicted it costs what it will cost. */
 START_TEST(doubt_decides)
 {
-	y.balanced_read = 0;
-	by_facts();
+	fleet_of(2);
 	set_facts(0, 1000, KVR_RETAIN_FEEDBACK);
-	set_facts(1, 1000, KVR_RETAIN_TTL);
 	say_long(1600, 1600, 1);
 	finish(reserved(0, 0), 0);
 	say_long(1600, 800, 1);
 	finish(reserved(1, 0), 0);
 	say_long(1600, 1600, 1);
-	arrived = k->region->arrivals = 0;
 	ck_question();
 	ck_assert(cost_on(0) < cost_on(1));
 	note_age(0, 0, false, 1e6);
 	note_age(0, 1600, false, 1e6);
 	ck_question();
 	ck_assert(cost_on(0) > cost_on(1));
+}
+END_TEST
+
+START_TEST(preferences)
+{
+	struct kvr_worker f = { .size = sizeof(f) };
+
+	fleet_of(2);
+	ck_assert_int_eq(kvr_worker_get(k, id[0], &f), KVR_OK);
+	f.taints = 6;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
+	say_long(1000, 0, 1);
+	r.n_preferences = 3;
+	r.preferences[0] = (struct kvr_preference){ 2, 0.5 };
+	r.preferences[1] = (struct kvr_preference){ 4, -1.5 };
+	r.preferences[2] = (struct kvr_preference){ 1, 9 };
+	ck_cost(0, exp(tanh(1)));
+	ck_cost(1, 1);
+}
+END_TEST
+
+/* The worker of a session counts as holding what the session sent last. */
+START_TEST(session_credit)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+
+	fleet_of(3);
+	r.affinity = 5;
+	say_long(800, 0, 1);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[2], 0, &d), KVR_OK);
+	finish(d.lease, 0);
+	say_long(2400, 0, 2);
+	ck_cost(0, 2.4);
+	ck_cost(2, 1.6);
+	ck_assert_int_eq(kvr_route(k, p, &r, 0, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[2]);
+	ck_assert_uint_eq(d.overlap_tokens, 0);
+}
+END_TEST
+
+/* A request that is only observed counts less and less. */
+START_TEST(what_was_observed)
+{
+	double left = exp(-0.5);
+
+	fleet_of(2);
+	say_long(1600, 0, 2);
+	ck_assert_uint_eq(observed(0, 0), 100);
+	say_long(800, 0, 1);
+	/* half of the prompt, and a request of twice the mean */
+	ck_cost(0, 1.6 + 0.8 + 1600 / 1200.0 / 4 * (0.8 + 1.2 / 5));
+	ck_cost(1, 0.8);
+	now = INT64_C(5000000000);
+	ck_cost(0, 0.8 + left / ((1600 * left + 800) / (1 + left)) * 1600 / 4 *
+	    (0.8 + (1600 * left + 800) / (1 + left) / 1000 / 5));
+	r.stage = KVR_STAGE_PREFILL;
+	ck_cost(0, 0.8);
+}
+END_TEST
+
+/* Costs within a hundredth are equal: then the least loaded, then a lot. */
+START_TEST(near_is_a_hundredth)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	static const double rates[] = { 1000, 991, 989, 900 };
+	uint32_t count[4] = { 0 }, i, kind;
+
+	fleet_of(4);
+	for (i = 0; i < 4; i++)
+		set_facts(i, rates[i], KVR_RETAIN_TTL);
+	r.stage = KVR_STAGE_PREFILL; /* loads cost nothing */
+	for (kind = 0; kind < 200; kind++) {
+		say_long(1000, 0, kind);
+		ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
+		ck_assert_uint_eq(d.reason, KVR_REASON_TIE);
+		for (i = 0; d.worker != id[i]; i++)
+			ck_assert_uint_lt(i, 3);
+		count[i]++;
+	}
+	ck_assert(count[0] > 60 && count[1] > 60);
+	ck_assert_uint_eq(count[0] + count[1], 200);
+	set_load(0, 0, 0, 1);
+	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[1]);
+	ck_assert_uint_eq(d.reason, KVR_REASON_COST);
+	ck_assert(near(d.cost, 1000 / 991.0));
+	/* as many requests, of longer prompts */
+	set_load(1, 0, 1000, 1);
+	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[0]);
+	/* and the share is of what differs: all have to wait for 10 s */
+	for (i = 0; i < 4; i++)
+		set_load(i, (uint64_t)(10 * rates[i]), 0, i == 0);
+	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[1]);
+	ck_assert(near(d.cost, 10 + 1000 / 991.0));
+	set_load(1, 9950, 0, 0);
+	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
+	ck_assert_uint_eq(d.worker, id[0]);
 }
 END_TEST
 
@@ -691,22 +745,15 @@ any_facts(uint32_t worker)
 	f.taints = pick(8);
 	f.role = pick(8) == 0 ? 1 + pick(2) : KVR_ROLE_BOTH;
 	f.state = pick(12) == 0 ? KVR_STATE_DRAINING : KVR_STATE_UP;
-	f.sequences = pick(3) != 0 ? 1 + pick(9) : 0;
 	must(kvr_worker_set(k, id[worker], &f) == KVR_OK);
 }
 
 static void
 any_load(uint32_t worker)
 {
-	struct kvr_load load = { .size = sizeof(load) };
-
-	if (pick(2) == 0) {
-		load.prefill_tokens = pick(3000);
-		load.active_blocks = pick(300);
-		load.requests = pick(5);
-	}
-	must(kvr_worker_set_load(k, id[worker], 0, &load) == KVR_OK);
-	outside[worker] = load.active_blocks;
+	outside[worker] = pick(2) * pick(300);
+	set_load(worker, pick(2) * pick(3000), outside[worker],
+	    pick(2) * pick(5));
 }
 
 /* Few stems, many ends. */
@@ -734,7 +781,8 @@ any_request(void)
 	if (pick(3) != 0)
 		return;
 	r.flags = (pick(4) == 0 ? KVR_IGNORE_PREFILL : 0u) |
-	    (pick(4) == 0 ? KVR_IGNORE_REUSE : 0u);
+	    (pick(4) == 0 ? KVR_IGNORE_REUSE : 0u) |
+	    (pick(4) == 0 ? KVR_NO_FIRST_TOKEN : 0u);
 	r.stage = pick(4) == 0 ? pick(3) : KVR_STAGE_ALL;
 	r.overlap_credit = (double)pick(4) - 1;
 	r.n_preferences = pick(3);
@@ -750,33 +798,16 @@ any_request(void)
 }
 
 static void
-any_reserve(struct held *held, bool talks)
+any_reserve(struct held *held)
 {
 	struct kvr_decision d = { .size = sizeof(d) };
 
 	if (kvr_lease_open(k, p, &r, now, &d) != KVR_OK)
 		return;
-	count_arrival(&d);
-	memset(held, 0, sizeof(*held));
-	held->lease = d.lease;
-	held->worker = d.worker;
-	held->tokens = d.prompt_tokens;
-	held->prefilling = (r.flags & KVR_IGNORE_PREFILL) == 0 &&
-	    r.stage != KVR_STAGE_DECODE;
-	held->committed = held->lease != 0 && (talks || pick(4) != 0);
+	*held = (struct held){ d.lease, d.worker, d.prompt_tokens,
+	    d.lease != 0 && pick(4) != 0 };
 	if (held->committed)
 		commit(held->lease, now);
-}
-
-static void
-any_first_token(struct held *held)
-{
-	must(kvr_lease_first_token(k, held->lease, now, 0) ==
-	    (held->committed ? KVR_OK : KVR_ESTATE));
-	if (!held->committed)
-		return;
-	held->prefilling = false;
-	held->spoken = true;
 }
 
 /* Reports that teach and reports that lie. */
@@ -788,19 +819,16 @@ any_end(struct held *held)
 	report.kind = pick(3);
 	report.cached_tokens = pick(2) == 0 ? pick(700) : pick(5) * BLOCK_OF;
 	report.completion_tokens = pick(300);
-	if (pick(4) == 0) {
-		must(kvr_lease_abort(k, held->lease, now, 0) == KVR_OK);
-	} else {
+	if (pick(4) == 0)
+		give_up(held->lease, now);
+	else
 		must(kvr_lease_finish(k, held->lease, &report, now, 0) ==
 		    KVR_OK);
-		spoken += ((held->spoken ? 1 : 0) - spoken) * 0.05;
-	}
 	held->lease = 0;
 }
 
-/* `quiet`: some end without a first token. */
 static void
-any_call(bool quiet)
+any_call(void)
 {
 	struct held *held = &leases[pick(LEASES)];
 	uint32_t worker = pick(FLEET);
@@ -816,7 +844,7 @@ any_call(bool quiet)
 		any_load(worker);
 		break;
 	case 2:
-		must(kvr_observe(k, p, id[worker], now, 0, NULL) == KVR_OK);
+		(void)observed(worker, now);
 		break;
 	case 3:
 		note_age(worker, (uint64_t)pick(1000) << pick(8),
@@ -824,49 +852,32 @@ any_call(bool quiet)
 		break;
 	default:
 		if (held->lease == 0)
-			any_reserve(held, !quiet);
-		else if (pick(3) == 0 || (!quiet && !held->spoken))
-			any_first_token(held);
+			any_reserve(held);
+		else if (pick(3) == 0)
+			must(kvr_lease_first_token(k, held->lease, now, 0) ==
+			    (held->committed ? KVR_OK : KVR_ESTATE));
 		else
 			any_end(held);
 	}
 }
 
-/* The weights, each of which is none or little or much. */
-static void
-any_policy(uint32_t round)
-{
-	static const double weight[] = { 0.04, 0, 1, 7.5 };
-
-	(void)kvr_policy_init(&y, sizeof(y));
-	y.cost = KVR_COST_BALANCED;
-	y.balanced_prior = round * 5;
-	y.balanced_read = weight[round % 4];
-	y.balanced_prefill = round == 0 ? 1.5 : weight[pick(4)];
-	y.balanced_request = round == 0 ? 0.01 : weight[pick(4)];
-	y.balanced_interfere = round == 0 ? 0.025 : weight[pick(4)];
-	y.balanced_tie = round == 0 ? 0.01 : pick(3) * 0.125;
-	y.balanced_common = round == 0 ? 0.5 : pick(5) * 0.125;
-	y.balanced_bound = round == 0 ? 1.5 : pick(4) * 0.5;
-	y.balanced_bound_slack = round == 0 ? 3 : pick(3);
-	use_policy();
-}
-
 START_TEST(as_the_formula_says)
 {
-	uint64_t n = test_amount(2000), i;
+	uint64_t n = test_amount(3000), i;
 	uint32_t round;
 
 	by_chance();
 	memset(&counted, 0, sizeof(counted));
-	for (round = 0; round < 8; round++) {
+	for (round = 0; round < 4; round++) {
 		region_end();
 		setup();
-		any_policy(round);
+		y.balanced_bound = round == 0 ? 2 : 0.5 * pick(4);
+		y.observed_seconds = round == 0 ? 10 : 1 + pick(100);
+		use_policy();
 		for (i = 0; i < FLEET; i++)
 			any_facts((uint32_t)i);
 		for (i = 0; i < n; i++) {
-			any_call(round % 2 == 0);
+			any_call();
 			any_prompt();
 			any_request();
 			ck_question();
@@ -874,12 +885,12 @@ START_TEST(as_the_formula_says)
 	}
 	if (n > 1000) {
 		ck_assert_uint_gt(counted.ties, 10);
+		ck_assert_uint_gt(counted.near, 100);
 		ck_assert_uint_gt(counted.doubtful, 1000);
 		ck_assert_uint_gt(counted.none, 0);
 		ck_assert_uint_gt(counted.bounded, 1000);
 		ck_assert_uint_gt(counted.lent, 1000);
-		ck_assert_uint_gt(counted.spoken, 1000);
-		ck_assert_uint_gt(counted.full, 1000);
+		ck_assert_uint_gt(counted.pressed, 1000);
 	}
 }
 END_TEST
@@ -888,57 +899,21 @@ END_TEST
 START_TEST(ties)
 {
 	uint64_t n = test_amount(400), i;
-	struct kvr_load load = { .size = sizeof(load) };
 	uint32_t worker;
 
 	by_chance();
 	memset(&counted, 0, sizeof(counted));
-	y.balanced_read = y.balanced_request = y.balanced_interfere = 0;
-	use_policy();
 	for (i = 0; i < n; i++) {
 		for (worker = 0; worker < FLEET; worker++) {
-			load.active_blocks = pick(3);
-			load.requests = 1 + pick(2);
-			outside[worker] = load.active_blocks;
-			must(kvr_worker_set_load(k, id[worker], 0, &load) ==
-			    KVR_OK);
+			outside[worker] = pick(3);
+			set_load(worker, 0, outside[worker], 1 + pick(2));
 		}
 		any_prompt();
+		r.stage = KVR_STAGE_PREFILL;
 		ck_question();
 	}
-	ck_assert_uint_eq(counted.ties, n);
-}
-END_TEST
-
-/* Costs within the tie go to the least loaded; those beyond it do not. */
-START_TEST(near_is_a_share_and_a_millisecond)
-{
-	struct kvr_load load = { .size = sizeof(load), .requests = 1 };
-	struct kvr_decision d = { .size = sizeof(d) };
-	static const double rates[] = { 1000, 997, 985, 980 };
-	uint32_t i;
-
-	for (i = 4; i < FLEET; i++)
-		ck_assert_int_eq(kvr_worker_remove(k, id[i]), KVR_OK);
-	y.balanced_read = y.balanced_request = y.balanced_interfere = 0;
-	y.balanced_tie = 0.01;
-	by_facts();
-	for (i = 0; i < 4; i++)
-		set_facts(i, rates[i], KVR_RETAIN_TTL);
-	ck_assert_int_eq(kvr_worker_set_load(k, id[0], 0, &load), KVR_OK);
-	/* 2 s on worker 0: near is below 2.021 s */
-	say_long(1000, 0, 1);
-	ck_assert(near(cost_on(0), 2) && cost_on(1) < 2.021 &&
-	    cost_on(2) > 2.021);
-	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
-	ck_assert_uint_eq(d.worker, id[1]);
-	ck_assert_uint_eq(d.reason, KVR_REASON_TIE);
-	ck_assert(d.cost == cost_on(1));
-	/* it is loaded more */
-	load.requests = 2;
-	ck_assert_int_eq(kvr_worker_set_load(k, id[1], 0, &load), KVR_OK);
-	ck_assert_int_eq(kvr_route(k, p, &r, now, &d), KVR_OK);
-	ck_assert_uint_eq(d.worker, id[0]);
+	ck_assert_uint_gt(counted.ties, n / 2);
+	ck_assert_uint_gt(counted.near, n / 2);
 }
 END_TEST
 
@@ -967,7 +942,6 @@ odd_worker(uint32_t worker)
 	f.weight = any_number(1e-6, 1e6);
 	f.retain = pick(2) * KVR_RETAIN_FEEDBACK;
 	f.taints = pick(4);
-	f.sequences = pick(2) == 0 ? 0 : pick(2) == 0 ? 1 : UINT32_MAX;
 	must(kvr_worker_set(k, id[worker], &f) == KVR_OK);
 	load.prefill_tokens = tokens[pick(4)];
 	load.active_blocks = tokens[pick(4)];
@@ -976,6 +950,7 @@ odd_worker(uint32_t worker)
 		 k, id[worker], pick(KVR_LOAD_SOURCES), &load) == KVR_OK);
 }
 
+/* Each cost is one, and the worker chosen is eligible. */
 static void
 ck_finite(void)
 {
@@ -985,30 +960,12 @@ ck_finite(void)
 
 	for (i = 0; i < n; i++) {
 		must(c[i].cost >= 0 && c[i].cost <= 1e300);
-		must(c[i].backlog >= 0 && isfinite(c[i].backlog));
 	}
 	must(kvr_route(k, p, &r, now, &d) == KVR_OK);
 	must(d.cost >= 0 && d.cost <= 1e300);
 	for (i = 0; i < n && c[i].worker != d.worker; i++)
 		continue;
-	must(i < n && c[i].cost == d.cost);
-}
-
-static void
-odd_policy(void)
-{
-	y.balanced_prefill = any_number(0, 1e15);
-	y.balanced_read = any_number(0, 1e15);
-	y.balanced_request = any_number(0, 1e15);
-	y.balanced_interfere = any_number(0, 1e15);
-	y.balanced_tie = any_number(0, 1);
-	y.balanced_common = any_number(0, 1e15);
-	y.balanced_bound = any_number(0, 1e15);
-	y.balanced_bound_slack = any_number(0, 1e15);
-	y.balanced_prior = any_number(0, 1e15);
-	y.balanced_dead_band = any_number(0, 1);
-	y.temperature = pick(3) == 0 ? any_number(0, 1e308) : 0;
-	use_policy();
+	must(i < n && c[i].cost == d.cost && c[i].verdict == KVR_ELIGIBLE);
 }
 
 START_TEST(always_a_number)
@@ -1020,7 +977,10 @@ START_TEST(always_a_number)
 	by_chance();
 	for (i = 0; i < n; i++) {
 		held = &leases[i % LEASES];
-		odd_policy();
+		y.balanced_bound = any_number(0, 1e15);
+		y.observed_seconds = any_number(1e-3, 1e6);
+		y.temperature = pick(3) == 0 ? any_number(0, 1e308) : 0;
+		use_policy();
 		odd_worker(pick(FLEET));
 		now += pick(2) == 0 ? (int64_t)pick(1000) * 1000000000 : 1;
 		any_prompt();
@@ -1036,93 +996,83 @@ START_TEST(always_a_number)
 		if (held->lease != 0)
 			any_end(held);
 		else
-			any_reserve(held, false);
-		if (held->lease != 0 && pick(2) == 0)
-			any_first_token(held);
+			any_reserve(held);
+		if (pick(4) == 0)
+			(void)observed(pick(FLEET), now);
 		ck_finite();
 	}
 }
 END_TEST
 
-/* Eight bytes that a choice reads of a worker or of the policy. */
+/* Eight bytes that a choice reads of a worker, of the fleet or the policy. */
 static void *
 any_place(void)
 {
-	struct kvr_policy *at = &k->region->policy;
 	const struct loads *l = &k->loads;
+	struct region *g = k->region;
 	uint32_t slot = pick(FLEET);
 
-	switch (pick(16)) {
-	case 0: return &at->balanced_prefill;
-	case 1: return &at->balanced_read;
-	case 2: return &at->balanced_request;
-	case 3: return &at->balanced_interfere;
-	case 4: return &at->balanced_tie;
-	case 5: return &at->balanced_common;
-	case 6: return &at->balanced_bound;
-	case 7: return &at->balanced_bound_slack;
-	case 8: return &l->pace[slot];
-	case 9: return &l->hold[slot];
-	case 10: return &l->reading[slot];
-	case 11: return &l->waiting[slot];
-	case 12: return &l->free_at[slot];
-	case 13: return &l->places[slot / 2 * 2];
-	case 14: return &l->prefilling[slot / 2 * 2];
+	switch (pick(14)) {
+	case 0: return &g->policy.balanced_bound;
+	case 1: return &g->policy.observed_seconds;
+	case 2: return &g->inserted;
+	case 3: return &g->asked;
+	case 4: return &g->inserted_since;
+	case 5: return &g->observed_since;
+	case 6: return &l->pace[slot];
+	case 7: return &l->reading[slot];
+	case 8: return &l->booked[slot];
+	case 9: return &l->silent_until[slot];
+	case 10: return &l->inserted[slot];
+	case 11: return &l->observed_requests[slot];
+	case 12: return &l->observed_reading[slot];
 	default: return &l->requests[slot / 2 * 2];
 	}
 }
 
-static void
-ck_any_number(bool drawn_too)
+/* NaN, negative, huge, or any bits. */
+static uint64_t
+any_bits(void)
 {
-	struct kvr_decision d = { .size = sizeof(d) };
-	struct kvr_candidate c[FLEET];
-	size_t n = candidates(c), i;
+	static const double odd[] = { (double)NAN, -1, -1e300,
+	    (double)INFINITY, -(double)INFINITY, 1e300, -1600, 5e-324 };
+	uint64_t bits = plain_random(&chance);
 
-	for (i = 0; i < n; i++)
-		must(c[i].cost >= 0 && c[i].cost <= 1e300);
-	r.temperature = drawn_too ? 0.5 : -1;
-	must(kvr_route(k, p, &r, now, &d) == KVR_OK);
-	must(d.cost >= 0 && d.cost <= 1e300);
-	for (i = 0; i < n && c[i].worker != d.worker; i++)
-		continue;
-	must(i < n && c[i].cost == d.cost && c[i].verdict == KVR_ELIGIBLE);
+	if (pick(3) == 0)
+		memcpy(&bits, &odd[pick(8)], sizeof(bits));
+	return bits;
 }
 
-/* Any bits in what a choice reads. */
-START_TEST(any_bits)
+START_TEST(damaged)
 {
-	uint64_t n = test_amount(6000), i, bits, was = 0;
-	void *place = NULL;
-	double x;
+	enum { AT_ONCE = 3 };
+	uint64_t n = test_amount(6000), i, bits, was[AT_ONCE];
+	void *place[AT_ONCE];
+	uint32_t j;
 
 	by_chance();
-	use_policy();
+	for (i = 0; i < FLEET; i++) {
+		any_prompt();
+		(void)observed((uint32_t)i, 0);
+		any_reserve(&leases[i]);
+	}
+	/* the first and the last cannot be chosen */
+	r.n_excluded = 2;
+	r.excluded[0] = id[0];
+	r.excluded[1] = id[FLEET - 1];
 	for (i = 0; i < n; i++) {
-		bits = plain_random(&chance);
-		if (pick(2) == 0)
-			bits |= UINT64_C(0x7ff) << 52;
-		memcpy(&x, &bits, sizeof(x));
-		switch (pick(8)) {
-		case 0: k->region->arrivals = x; break;
-		case 1: k->region->fleet_tokens = x; break;
-		case 2: k->region->fleet_seconds = x; break;
-		case 3: k->region->arrivals_at = (int64_t)bits; break;
-		case 4: k->region->spoken = x; break;
-		default:
-			place = any_place();
-			memcpy(&was, place, sizeof(was));
-			memcpy(place, &bits, sizeof(bits));
+		for (j = 0; j < AT_ONCE; j++) {
+			place[j] = any_place();
+			memcpy(&was[j], place[j], sizeof(was[j]));
+			bits = any_bits();
+			memcpy(place[j], &bits, sizeof(bits));
 		}
 		any_prompt();
-		ck_any_number(pick(2) == 0);
-		if (place != NULL)
-			memcpy(place, &was, sizeof(was));
-		place = NULL;
+		r.temperature = pick(2) == 0 ? 0.5 : -1;
+		ck_finite();
+		for (j = AT_ONCE; j-- > 0;)
+			memcpy(place[j], &was[j], sizeof(was[j]));
 	}
-	k->region->arrivals = NAN;
-	ck_assert_int_eq(kvr_check(k), KVR_EINEXACT);
-	ck_assert_int_eq(kvr_clear(k), KVR_OK);
 }
 END_TEST
 
@@ -1135,14 +1085,11 @@ START_TEST(drawn_by_cost)
 	struct kvr_decision d = { .size = sizeof(d) };
 	double cost[3], sum = 0, share;
 
-	region_end();
-	setup();
-	for (i = 3; i < FLEET; i++)
-		ck_assert_int_eq(kvr_worker_remove(k, id[i]), KVR_OK);
+	fleet_of(3);
 	for (i = 0; i < 3; i++)
 		set_facts(i, 1000 << i, KVR_RETAIN_TTL);
 	y.temperature = 0.5;
-	by_facts();
+	use_policy();
 	say_long(1600, 0, 1);
 	for (i = 0; i < 3; i++)
 		cost[i] = cost_on(i);
@@ -1176,17 +1123,21 @@ suite_cost_balanced(void)
 
 	tcase_add_checked_fixture(t, setup, region_end);
 	suite_add_tcase(s, t);
-	tcase_add_test(t, idle);
-	tcase_add_test(t, busy);
-	tcase_add_test(t, busy_by_places);
+	tcase_add_test(t, new_tokens);
+	tcase_add_test(t, booked_tokens);
+	tcase_add_test(t, what_runs);
+	tcase_add_test(t, what_comes_in_drives_out);
 	tcase_add_test(t, a_common_prefix_is_lent);
 	tcase_add_test(t, common_by_workers_and_not_by_overlaps);
 	tcase_add_test(t, doubt_decides);
+	tcase_add_test(t, preferences);
+	tcase_add_test(t, session_credit);
+	tcase_add_test(t, what_was_observed);
+	tcase_add_test(t, near_is_a_hundredth);
 	tcase_add_test(t, as_the_formula_says);
 	tcase_add_test(t, ties);
-	tcase_add_test(t, near_is_a_share_and_a_millisecond);
 	tcase_add_test(t, always_a_number);
-	tcase_add_test(t, any_bits);
+	tcase_add_test(t, damaged);
 	tcase_add_test(t, drawn_by_cost);
 	return s;
 }

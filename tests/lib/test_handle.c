@@ -167,10 +167,10 @@ START_TEST(structs_read)
 
 	ck_assert_int_eq(kvr_policy_init(&usual, sizeof(usual)), KVR_OK);
 	policy = usual;
-	policy.cost = KVR_COST_TWO_TIER;
+	policy.cost = KVR_COST_DYNAMO;
 	policy.overlap_credit = 3;
 	policy.temperature = 0.5;
-	policy.two_tier_load_ratio = 7;
+	policy.observed_seconds = 7;
 	ck_read(set_policy, get_policy, &policy, &usual, sizeof(policy));
 	ck_assert_int_eq(kvr_worker_init(&none, sizeof(none)), KVR_OK);
 	facts = none;

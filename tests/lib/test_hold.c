@@ -770,32 +770,6 @@ START_TEST(pinned_and_full)
 }
 END_TEST
 
-/* Reports purge nothing of what the engine itself says. */
-START_TEST(reports_purge_nothing)
-{
-	struct kvr_report r = { .size = sizeof(r), .kind = KVR_REPORT_VALUE,
-		.prompt_tokens = 30, .cached_tokens = 1 };
-	struct kvr_decision d = { .size = sizeof(d) };
-	struct kvr_policy y;
-	uint32_t i;
-
-	(void)kvr_policy_init(&y, sizeof(y));
-	y.purge = 1;
-	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
-	stored("abcdefghijklmnopqrstuvwxyzabcd", 0);
-	for (i = 0; i < 4; i++) {
-		say("abcdefghijklmnopqrstuvwxyzabcd");
-		ck_assert_int_eq(kvr_lease_open_on(k, p, NULL, id[0], 1, &d),
-		    KVR_OK);
-		ck_assert_int_eq(kvr_lease_commit(k, d.lease, 1, 0), KVR_OK);
-		ck_assert_int_eq(kvr_lease_finish(k, d.lease, &r, 1, 0),
-		    KVR_OK);
-		region_sound();
-	}
-	ck_assert_uint_eq(has(0, "abcdefghijklmnopqrstuvwxyzabcd"), 30);
-}
-END_TEST
-
 /* Only what this engine has is there to be evicted. */
 START_TEST(no_room_but_its_own)
 {
@@ -1526,7 +1500,6 @@ suite_hold(void)
 	tcase_add_test(t, too_long_a_path_degrades);
 	tcase_add_test(t, two_names_of_one_block);
 	tcase_add_test(t, pinned_and_full);
-	tcase_add_test(t, reports_purge_nothing);
 	tcase_add_test(t, no_room_but_its_own);
 	tcase_add_test(t, a_bent_list_ends);
 	tcase_add_test(t, sizes_and_tiers_are_refused);

@@ -73,8 +73,8 @@ poke(struct slot *s)
 	s->learnt_block = pick(UINT32_MAX);
 	s->seen = (struct calibration){ plain_random(&chance),
 		plain_random(&chance), plain_random(&chance), UINT64_MAX,
-		plain_random(&chance), plain_random(&chance), pick(9),
-		plain_random(&chance), plain_random(&chance) };
+		plain_random(&chance), pick(9), plain_random(&chance),
+		plain_random(&chance) };
 }
 
 static double

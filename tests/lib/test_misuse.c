@@ -61,8 +61,8 @@ START_TEST(absurd_policies)
 	ck_assert_int_eq(kvr_policy_set(k, NULL), KVR_EINVAL);
 	ck_assert_int_eq(kvr_policy_get(k, NULL), KVR_EINVAL);
 	BAD_POLICY(size, 0);
-	BAD_POLICY(cost, 3);
-	BAD_POLICY(purge, 2);
+	BAD_POLICY(cost, 2);
+	BAD_POLICY(reserved, 1);
 	BAD_POLICY(overlap_credit, -1);
 	BAD_POLICY(overlap_credit, (double)NAN);
 	BAD_POLICY(overlap_decay, -1);
@@ -76,13 +76,12 @@ START_TEST(absurd_policies)
 	BAD_POLICY(overload_prefill_tokens, (double)NAN);
 	BAD_POLICY(overload_prefill_fraction, (double)NAN);
 	BAD_POLICY(overload_blocks_fraction, (double)NAN);
-	BAD_POLICY(two_tier_overlap, -0.5);
-	BAD_POLICY(two_tier_overlap, 1.5);
-	BAD_POLICY(two_tier_overlap, (double)NAN);
-	BAD_POLICY(two_tier_load_gap, -1);
-	BAD_POLICY(two_tier_load_gap, (double)NAN);
-	BAD_POLICY(two_tier_load_ratio, 0.5);
-	BAD_POLICY(two_tier_load_ratio, (double)NAN);
+	BAD_POLICY(balanced_bound, -1);
+	BAD_POLICY(balanced_bound, (double)NAN);
+	BAD_POLICY(observed_seconds, 0);
+	BAD_POLICY(observed_seconds, -1);
+	BAD_POLICY(observed_seconds, (double)INFINITY);
+	BAD_POLICY(observed_seconds, (double)NAN);
 	kvr_policy_init(&usual, sizeof(usual));
 	ck_assert_int_eq(kvr_policy_get(k, &kept), KVR_OK);
 	ck_assert_mem_eq(&kept, &usual, sizeof(kept));
@@ -448,7 +447,7 @@ START_TEST(reserved_fields)
 	uint64_t other;
 
 	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
-	facts.reserved = 1;
+	facts.window_reserved = 1;
 	ck_assert_int_eq(kvr_worker_set(k, w, &facts), KVR_EINVAL);
 	ck_assert_int_eq(kvr_worker_add(k, "new", 3, &facts, &other),
 	    KVR_EINVAL);

@@ -22,22 +22,15 @@ START_TEST(policy_defaults)
 	memset(&p, 0xff, sizeof(p));
 	ck_assert_int_eq(kvr_policy_init(&p, sizeof(p)), KVR_OK);
 	ck_assert_uint_eq(p.size, sizeof(p));
-	ck_assert_uint_eq(p.cost, KVR_COST_DYNAMO);
-	ck_assert_uint_eq(p.purge, 0);
-	ck_assert(p.balanced_prefill == 2 && p.balanced_read == 0.08);
-	ck_assert(p.balanced_request == 0.01 && p.balanced_interfere == 0.025);
-	ck_assert(p.balanced_tie == 0.01 && p.balanced_common == 0.5);
-	ck_assert(p.balanced_place == 2);
-	ck_assert(p.balanced_bound == 1.5 && p.balanced_bound_slack == 3);
-	ck_assert(p.balanced_prior == 10 && p.balanced_dead_band == 0.125);
+	ck_assert_uint_eq(p.cost, KVR_COST_BALANCED);
+	ck_assert_uint_eq(p.reserved, 0);
+	ck_assert(p.balanced_bound == 2 && p.observed_seconds == 10);
 	ck_assert(p.overlap_credit == 1 && p.overlap_decay == 0);
 	ck_assert(p.prefill_scale == 1 && p.request_weight == 0);
 	ck_assert(p.temperature == 0);
 	ck_assert(
 	    p.overload_prefill_tokens < 0 && p.overload_prefill_fraction < 0);
 	ck_assert(p.overload_blocks_fraction < 0);
-	ck_assert(p.two_tier_overlap == 0.5 && p.two_tier_load_gap == 32);
-	ck_assert(p.two_tier_load_ratio == 1.1);
 	ck_assert_int_eq(policy_check(&p), KVR_OK);
 }
 END_TEST
@@ -57,28 +50,17 @@ static const struct {
 	NUMBER(overload_prefill_tokens, -1e308, 1e308),
 	NUMBER(overload_prefill_fraction, -1e308, 1e308),
 	NUMBER(overload_blocks_fraction, -1e308, 1e308),
-	NUMBER(two_tier_overlap, 0, 1),
-	NUMBER(two_tier_load_gap, 0, 1e308),
-	NUMBER(two_tier_load_ratio, 1, 1e308),
-	NUMBER(balanced_prefill, 0, 1e15),
-	NUMBER(balanced_place, 0, 1e15),
-	NUMBER(balanced_read, 0, 1e15),
-	NUMBER(balanced_request, 0, 1e15),
-	NUMBER(balanced_interfere, 0, 1e15),
-	NUMBER(balanced_tie, 0, 1),
-	NUMBER(balanced_common, 0, 1e15),
 	NUMBER(balanced_bound, 0, 1e15),
-	NUMBER(balanced_bound_slack, 0, 1e15),
-	NUMBER(balanced_prior, 0, 1e15),
-	NUMBER(balanced_dead_band, 0, 1)
+	NUMBER(observed_seconds, 1e-3, 1e6)
 #undef NUMBER
 };
 
 START_TEST(policy_ranges)
 {
 	static const double values[] = {
-		-INFINITY, -1e308, -1, -1e-9, -5e-324, 0, 5e-324, 0.5, 1,
-		1 + 0x1p-52, 1.1, 1e308, INFINITY, NAN
+		-INFINITY, -1e308, -1, -1e-9, -5e-324, 0, 5e-324, 9e-4, 1e-3,
+		0.5, 1, 1 + 0x1p-52, 1.1, 1e6, 1.1e6, 1e15, 1.1e15, 1e308,
+		INFINITY, NAN
 	};
 	struct kvr_policy p;
 	size_t i, j;
@@ -102,16 +84,14 @@ START_TEST(policy_enums)
 	struct kvr_policy p;
 
 	(void)kvr_policy_init(&p, sizeof(p));
-	p.cost = KVR_COST_TWO_TIER;
+	p.cost = KVR_COST_DYNAMO;
 	ck_assert_int_eq(policy_check(&p), KVR_OK);
-	p.cost = KVR_COST_BALANCED;
-	ck_assert_int_eq(policy_check(&p), KVR_OK);
-	p.cost = KVR_COST_BALANCED + 1;
+	p.cost = KVR_COST_DYNAMO + 1;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
 	p.cost = UINT32_MAX;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
 	(void)kvr_policy_init(&p, sizeof(p));
-	p.purge = 2;
+	p.reserved = 1;
 	ck_assert_int_eq(policy_check(&p), KVR_EINVAL);
 }
 END_TEST
@@ -243,6 +223,7 @@ static void
 fleet_make(uint32_t n, const uint32_t *order)
 {
 	struct kvr_options o;
+	struct kvr_policy policy;
 	uint32_t i, which;
 	char name[8];
 
@@ -254,6 +235,9 @@ fleet_make(uint32_t n, const uint32_t *order)
 	o.max_workers = FLEET;
 	ck_assert_int_eq(kvr_new(&o, &k), KVR_OK);
 	ck_assert_int_eq(kvr_prompt_new(k, &p), KVR_OK);
+	(void)kvr_policy_init(&policy, sizeof(policy));
+	policy.cost = KVR_COST_DYNAMO;
+	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_OK);
 	for (i = 0; i < n; i++) {
 		which = order != NULL ? order[i] : i;
 		snprintf(name, sizeof(name), "w%u", which);
@@ -477,7 +461,7 @@ START_TEST(public_policy_is_checked)
 	policy.temperature = -1;
 	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_EINVAL);
 	policy.temperature = 1;
-	policy.cost = 3;
+	policy.cost = 2;
 	ck_assert_int_eq(kvr_policy_set(k, &policy), KVR_EINVAL);
 	ck_assert_int_eq(kvr_policy_get(k, &now), KVR_OK);
 	ck_assert(now.temperature == 3 && now.cost == KVR_COST_DYNAMO);

@@ -225,7 +225,8 @@ START_TEST(wrong_figures)
 	MENDED(in->slots[0].prefill = 7);
 	MENDED(in->loads.requests[1] = 9);
 	MENDED(r->workers = 9);
-	MENDED(r->arrivals = (double)NAN);
+	MENDED(r->inserted = (double)NAN);
+	MENDED(in->loads.observed_reading[1] = (double)NAN);
 	MENDED((r->counts.entries--, r->policy.cost = 99));
 	MENDED(r->policy.cost = 99);
 	MENDED(r->policy.temperature = (double)NAN);

@@ -61,40 +61,6 @@ START_TEST(overlap_as_given)
 }
 END_TEST
 
-/* --------------------------------------------------------------- purge --- */
-
-/* Nothing new since the release: the path itself is as old as what missed. */
-START_TEST(own_path_is_never_purged)
-{
-	struct kvr_decision d = { .size = sizeof(d) };
-	struct kvr_request r;
-	uint32_t mode, i;
-
-	set_purge();
-	for (mode = KVR_RETAIN_TTL; mode <= KVR_RETAIN_FEEDBACK;
-	    mode += 2) {
-		set_mode(mode, mode);
-		say("abcdefgh");
-		ask(mode, 0, 1);
-		ask(mode, 7, 2);
-		kvr_request_init(&r, sizeof(r));
-		r.overlap_blocks = 8;
-		for (i = 0; i < 2; i++) {
-			ck_assert_int_eq(
-			    kvr_lease_open_on(k, p, &r, id[mode], 3, &d),
-			    KVR_OK);
-			commit(d.lease, 3);
-			reported(d.lease, 0, 3);
-		}
-		ck_assert_uint_eq(worker_stats(mode).calibration.purges, 1);
-		ck_assert_uint_eq(overlap(mode, 3), 8);
-		say("ij");
-		ask(mode, 0, 4);
-		ck_assert_uint_eq(overlap(mode, 4), 2);
-	}
-}
-END_TEST
-
 /* ------------------------------------------------- reports believed --- */
 
 /* How many reports were evidence, and how many not; of the worker. */
@@ -368,11 +334,11 @@ START_TEST(absent_where_numbers_are_not)
 	uint32_t i;
 
 	set_mode(0, KVR_RETAIN_FEEDBACK);
-	say_long(401, 401, 0);
+	say_long(4001, 4001, 0);
 	ask(0, 0, 1);
 	for (i = 0; i < 10; i++)
 		ck_told(0, said(KVR_REPORT_ABSENT, 0), false);
-	ck_told(0, said(KVR_REPORT_VALUE, 400), true);
+	ck_told(0, said(KVR_REPORT_VALUE, 4000), true);
 	for (i = 0; i < 10; i++)
 		ck_told(0, said(KVR_REPORT_ABSENT, 0), false);
 	ck_assert(misses(0, 0, AGES) == 0);
@@ -558,7 +524,5 @@ suite_report(void)
 	tcase_add_test(t, block_of_the_engine);
 	tcase_add_test(t, one_number_is_no_block);
 	tcase_add_test(t, forget_what_reports_taught);
-	t = small_case(s, "purge");
-	tcase_add_test(t, own_path_is_never_purged);
 	return s;
 }

@@ -39,7 +39,7 @@ START_TEST(decided_as_the_original)
 	uint32_t recorded;
 	size_t n;
 
-	observe(2, "abcdef", 1);
+	finish(reserve(2, "abcdef", 1), 1);
 	say("abcdxy");
 	twinned(0);
 	ck_assert_int_eq(kvr_route(k, p, NULL, 2, &a), KVR_OK);

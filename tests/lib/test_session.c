@@ -25,6 +25,7 @@ region_with(uint32_t entries, uint32_t workers)
 	o.region_bytes = 1 << 20;
 	o.max_workers = workers;
 	region_of(&o);
+	use_cost(KVR_COST_DYNAMO);
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	r.affinity = DIGEST;
 	memset(&d, 0, sizeof(d));
@@ -83,16 +84,6 @@ busy(uint32_t worker, uint64_t blocks)
 }
 
 static void
-policy(uint32_t cost)
-{
-	struct kvr_policy y;
-
-	ck_assert_int_eq(kvr_policy_init(&y, sizeof(y)), KVR_OK);
-	y.cost = cost;
-	ck_assert_int_eq(kvr_policy_set(k, &y), KVR_OK);
-}
-
-static void
 facts_of(uint32_t worker, uint32_t state, uint32_t role)
 {
 	struct kvr_worker facts;
@@ -112,8 +103,8 @@ START_TEST(soft_returns)
 
 	turn(2, LONG, SECOND);
 	say_long(LONG, 0, 1);
-	for (cost = KVR_COST_DYNAMO; cost <= KVR_COST_BALANCED; cost++) {
-		policy(cost);
+	for (cost = KVR_COST_BALANCED; cost <= KVR_COST_DYNAMO; cost++) {
+		use_cost(cost);
 		chosen(2, KVR_REASON_AFFINITY, KVR_AFFINITY_HIT);
 		ck_assert_uint_eq(d.overlap_tokens, 0);
 		ck_assert_uint_eq(d.overlap_blocks, 0);
@@ -142,7 +133,7 @@ START_TEST(credit_in_seconds)
 
 	turn(2, LONG, SECOND);
 	say_long(LONG, 0, 1);
-	policy(KVR_COST_BALANCED);
+	use_cost(KVR_COST_BALANCED);
 	ck_assert_int_eq(kvr_worker_set_load(k, id[2], 0, &load), KVR_OK);
 	chosen(2, KVR_REASON_AFFINITY, KVR_AFFINITY_HIT);
 	ck_assert_uint_ne(route(200 * SECOND), 2); /* lost by now */
@@ -339,10 +330,10 @@ START_TEST(routers_agree)
 	struct kvr *first;
 	char name;
 
-	for (cost = KVR_COST_DYNAMO; cost <= KVR_COST_BALANCED; cost++)
+	for (cost = KVR_COST_BALANCED; cost <= KVR_COST_DYNAMO; cost++)
 	for (mode = KVR_AFFINITY_SOFT; mode <= KVR_AFFINITY_HARD; mode++) {
 		r.affinity_mode = mode;
-		policy(cost);
+		use_cost(cost);
 		say_long(LONG, 0, 1);
 		spread(100, counts, here);
 		for (i = 0; i < WORKERS; i++)
@@ -351,7 +342,7 @@ START_TEST(routers_agree)
 		kvr_prompt_free(p);
 		region_with(mode == KVR_AFFINITY_TIE ? 0 : 8, WORKERS);
 		r.affinity_mode = mode;
-		policy(cost);
+		use_cost(cost);
 		for (i = 0; i < WORKERS; i++)
 			remove_worker(id[i]);
 		for (i = WORKERS; i-- > 0;) {
@@ -431,8 +422,8 @@ START_TEST(hard_is_pinned)
 	say_long(LONG, 0, 1);
 	(void)observed(1, SECOND);
 	busy(2, 100000);
-	for (cost = KVR_COST_DYNAMO; cost <= KVR_COST_BALANCED; cost++) {
-		policy(cost);
+	for (cost = KVR_COST_BALANCED; cost <= KVR_COST_DYNAMO; cost++) {
+		use_cost(cost);
 		chosen(2, KVR_REASON_AFFINITY, KVR_AFFINITY_HIT);
 	}
 	r.temperature = 5;
@@ -536,7 +527,7 @@ START_TEST(no_key_no_change)
 	for (i = 0; i < 200; i++) {
 		say_by_chance();
 		busy(pick(WORKERS), pick(100));
-		policy(pick(3));
+		use_cost(pick(2));
 		r.affinity_mode = pick(3);
 		ck_assert_int_eq(kvr_route(k, p, NULL, 2 * SECOND, &plain),
 		    KVR_OK);

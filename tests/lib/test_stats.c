@@ -106,6 +106,7 @@ START_TEST(best_beside_chosen)
 	struct kvr_load load = { .size = sizeof(load), .active_blocks = 100 };
 	struct kvr_stats before = stats(), s;
 
+	use_cost(KVR_COST_DYNAMO);
 	ck_assert_int_eq(kvr_request_init(&r, sizeof(r)), KVR_OK);
 	r.n_excluded = 1;
 	r.excluded[0] = id[2];

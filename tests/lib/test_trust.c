@@ -361,7 +361,7 @@ START_TEST(damage_is_found_and_repaired)
 	ck_assert(!trust_sane(k));
 	trust_recover(k);
 	ck_assert(trust_sane(k));
-	mine()->doubted = 2;
+	mine()->doubted = 3;
 	ck_assert(!trust_sane(k));
 	trust_recover(k);
 	ck_assert(trust_sane(k));

@@ -79,7 +79,7 @@ struct ops_config {
 	uint32_t alphabet;          /* kinds of blocks */
 	uint32_t scopes;
 	uint32_t longest;  /* 0: runs of a few blocks; 1: > 16; 2: > 256; 3 */
-	uint32_t policy;   /* 0: default, 1: two-tier, 2: with thresholds */
+	uint32_t policy;   /* 0: balanced, 1: Dynamo's, 2: with thresholds */
 	uint32_t events;   /* blocks of the index in one of the engines' */
 	uint32_t aliases;  /* for events; 0: more than are needed */
 	bool tiers;        /* engines say what is present again */

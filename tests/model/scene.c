@@ -57,12 +57,20 @@ scene_of(uint32_t workers)
 	s->k.loads.identity = s->identity;
 	s->k.loads.requests = s->requests;
 	s->k.loads.gate = s->gate;
+	s->k.loads.booked = s->booked;
+	s->k.loads.pace = s->pace;
+	s->k.loads.reading = s->reading;
+	s->k.loads.inserted = s->inserted;
+	s->k.loads.observed_requests = s->observed_requests;
+	s->k.loads.observed_reading = s->observed_reading;
+	s->k.loads.silent_until = s->silent_until;
 	s->k.names = s->names;
 	s->k.name_buckets = s->name_buckets;
 	s->k.layout.slots = s->k.layout.names = SCENE_SLOTS;
 	s->k.layout.name_buckets = 1;
 	s->region.slots_used = workers;
 	(void)kvr_policy_init(&s->region.policy, sizeof(s->region.policy));
+	s->region.policy.cost = KVR_COST_DYNAMO;
 	(void)kvr_request_init(&s->r, sizeof(s->r));
 	for (i = 0; i < workers; i++)
 		worker_make(i);
@@ -142,7 +150,8 @@ publish(void)
 		const struct slot *p = &s->slots[i];
 		bool busy = p->over_prefill != 0 || p->over_blocks != 0;
 
-		s->prefill[i] = (double)p->prefill;
+		s->prefill[i] = s->booked[i] = (double)p->prefill;
+		s->pace[i] = 1.0 / 17000;
 		s->load_blocks[i] = (double)p->blocks;
 		s->requests[i] = p->requests;
 		s->id[i] = s->generations[i] % 2 == 0 ? 0 : scene_id(i);

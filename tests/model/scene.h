@@ -19,6 +19,10 @@ struct scene {
 	double prefill[SCENE_SLOTS], load_blocks[SCENE_SLOTS];
 	uint64_t id[SCENE_SLOTS], identity[SCENE_SLOTS];
 	uint32_t requests[SCENE_SLOTS];
+	double booked[SCENE_SLOTS], pace[SCENE_SLOTS], reading[SCENE_SLOTS];
+	double inserted[SCENE_SLOTS];
+	double observed_requests[SCENE_SLOTS], observed_reading[SCENE_SLOTS];
+	int64_t silent_until[SCENE_SLOTS];
 	_Alignas(8) uint32_t gate[SCENE_SLOTS];
 	struct dp_group dp_groups[SCENE_SLOTS];
 	uint32_t generations[SCENE_SLOTS];
@@ -37,7 +41,10 @@ struct scene {
 };
 extern struct scene scene;
 
-/* Idle workers up, of both roles; a prompt of 4 blocks of 16 tokens. */
+/*
+ * Idle workers up, of both roles; a prompt of 4 blocks of 16 tokens. The cost
+ * is Dynamo's.
+ */
 void scene_of(uint32_t workers);
 void scene_length(uint32_t blocks, uint32_t tail);
 void scene_load(uint32_t slot, uint64_t prefill, uint64_t blocks,

@@ -140,13 +140,16 @@ compare_candidate(struct world *w, const struct kvr_candidate *c,
 	if (!w->c->full && !model_vague(w->m, c->worker) && c->age_ns != age)
 		return world_fail(w, "candidate: age %" PRId64 ", must %"
 		    PRId64, c->age_ns, age);
+	/* a session that is pinned knows no bound */
 	if (chosen == KVR_OK && c->worker == d->worker &&
-	    c->verdict != KVR_ELIGIBLE)
+	    c->verdict != KVR_ELIGIBLE && (c->verdict != KVR_ABOVE_BOUND ||
+	    w->request.affinity_mode != KVR_AFFINITY_HARD))
 		return world_fail(w, "the chosen one is not eligible");
+	/* the balanced cost takes the least loaded of those that are near */
 	if (chosen == KVR_OK && c->verdict == KVR_ELIGIBLE &&
 	    !model_any_vague(w->m) &&
 	    (d->reason == KVR_REASON_COST || d->reason == KVR_REASON_TIE) &&
-	    c->cost < d->cost)
+	    c->cost * (w->c->policy == 0 ? 1.01 : 1) < d->cost)
 		return world_fail(w, "a candidate costs %g, the chosen %g",
 		    c->cost, d->cost);
 	return 0;
@@ -178,7 +181,8 @@ step_candidates(struct world *w, const struct op *o)
 	for (i = 0; i < n; i++) {
 		if (compare_candidate(w, &got[i], &d, chosen) != 0)
 			return -1;
-		eligible += got[i].verdict == KVR_ELIGIBLE;
+		eligible += got[i].verdict == KVR_ELIGIBLE ||
+		    got[i].verdict == KVR_ABOVE_BOUND;
 	}
 	if (n != known || (chosen == KVR_OK && d.eligible != eligible))
 		return world_fail(w, "%zu candidates, %zu eligible", n,
@@ -199,8 +203,10 @@ step_observe(struct world *w, const struct op *o)
 	if (world_prompt(w, o, o->scope, 0) != 0)
 		return -1;
 	id = step_worker(w, o, &want);
+	/* overlaps that are given to kvr_choose do not say what is in use */
 	WORLD_CALL(rc, o->fail, kvr_observe(w->k, w->p, id, w->call,
-	    o->arg % 2 == 0 ? KVR_NOWAIT : 0, &recorded));
+	    (o->arg % 2 == 0 ? KVR_NOWAIT : 0) | (w->c->policy == 0 ||
+	    o->arg % 3 == 0 ? KVR_ENDED : 0), &recorded));
 	if (step_same(w, "kvr_observe", rc, want) != 0)
 		return -1;
 	if (rc != KVR_OK)

@@ -129,7 +129,6 @@ do_set(struct world *w, const struct op *o)
 	facts.max_batched_tokens = o->arg;
 	if (w->c->events == 0) /* else it would go by it */
 		facts.capacity_tokens = o->arg * 4U;
-	facts.sequences = o->arg % 5;
 	WORLD_CALL(rc, o->fail, kvr_worker_set(w->k, id, &facts));
 	if (step_same(w, "kvr_worker_set", rc, want) != 0)
 		return -1;

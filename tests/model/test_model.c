@@ -60,7 +60,7 @@ static const struct ops_config worlds[] = {
 	{ .name = "short prompts only", .block_size = 2, .ttl = 300,
 	  .workers = 3, .alphabet = 2, .scopes = 1, .longest = 1,
 	  .max_prompt_blocks = 5 },
-	{ .name = "two-tier", .block_size = 2, .ttl = 300, .workers = 6,
+	{ .name = "reference cost", .block_size = 2, .ttl = 300, .workers = 6,
 	  .alphabet = 2, .scopes = 2, .policy = 1 },
 	{ .name = "thresholds", .block_size = 2, .ttl = 300, .workers = 6,
 	  .alphabet = 2, .scopes = 2, .policy = 2 },

@@ -26,8 +26,7 @@ any_policy(void)
 	struct kvr_policy policy;
 
 	must(kvr_policy_init(&policy, sizeof(policy)) == KVR_OK);
-	policy.purge = pick(2);
-	policy.cost = pick(3);
+	policy.cost = pick(2);
 	if (pick(2) == 0)
 		policy.overload_prefill_tokens = pick(60);
 	if (pick(2) == 0)
@@ -95,7 +94,6 @@ any_facts(uint32_t worker)
 	f.state = pick(8) == 0 ? 1 + pick(2) : KVR_STATE_UP;
 	f.weight = 1 + pick(2);
 	f.role = pick(8) == 0 ? pick(3) : KVR_ROLE_BOTH;
-	f.sequences = pick(2) * pick(5);
 	f.block_tokens = pick(3) * 2;
 	f.max_batched_tokens = pick(100);
 	error = kvr_worker_set(k, id[worker], &f);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_scenes.c - random scenes, decided twice.
+ * test_scenes.c - random scenes, decided twice, by Dynamo's cost.
  *
  * The formulas are implemented a second time, as plainly as possible: from the
  * request as given, worker by worker, with divisions and with libm. Costs must
@@ -142,8 +142,6 @@ plain_cost(uint32_t i, double least)
 	double credit, decode, cost, sum = 0;
 	uint32_t j;
 
-	if (scene.region.policy.cost == KVR_COST_TWO_TIER)
-		return s->requests / s->weight;
 	credit = plain_credit() * plain_decay(i, least) * f->blocks;
 	decode = (double)s->blocks + scene.p.blocks - (alone ? 0
 	    : f->active_blocks);
@@ -239,12 +237,10 @@ random_scene(void)
 	uint32_t i, workers = 1 + one_of(one_of(2) == 0 ? 6 : 150);
 
 	scene_of(workers);
-	p->cost = one_of(3) == 0;
 	p->overlap_credit = number_of(one_of(8));
 	p->overlap_decay = one_of(2) == 0 ? number_of(one_of(8)) : 0;
 	p->prefill_scale = number_of(one_of(8));
 	p->request_weight = one_of(2) == 0 ? number_of(one_of(8)) : 0;
-	p->two_tier_load_gap = one_of(5);
 	scene.p.rule.block_size = sizes[one_of(7)];
 	if (scene.p.rule.block_size % 4 == 0)
 		scene.p.rule.unit = one_of(2);
@@ -259,9 +255,8 @@ random_scene(void)
 
 /* What a plain choice finds out about the scene. */
 struct plain {
-	uint32_t eligible, busy, longest;
+	uint32_t eligible, busy;
 	double least_prefill, cost[SCENE_SLOTS];
-	double least_load, most_load;
 	bool take[SCENE_SLOTS];
 };
 
@@ -271,10 +266,9 @@ plain_look(struct plain *w)
 	uint32_t i, n = scene.region.slots_used;
 
 	memset(w, 0, sizeof(*w));
-	w->least_prefill = w->least_load = INFINITY;
+	w->least_prefill = INFINITY;
 	for (i = 0; i < n; i++) {
 		const struct slot *s = &scene.slots[i];
-		double load = s->requests / s->weight;
 
 		if (!plain_fits(i))
 			continue;
@@ -285,32 +279,9 @@ plain_look(struct plain *w)
 		w->take[i] = true;
 		w->eligible++;
 		w->least_prefill = fmin(w->least_prefill, (double)s->prefill);
-		w->least_load = fmin(w->least_load, load);
-		w->most_load = fmax(w->most_load, load);
-		if (plain_credit() > 0 && plain_found(i)->blocks > w->longest)
-			w->longest = plain_found(i)->blocks;
 	}
 	for (i = 0; i < n; i++)
 		w->cost[i] = plain_cost(i, w->least_prefill);
-}
-
-/* With two tiers, only the longest overlaps remain. */
-static void
-plain_two_tier(struct plain *w)
-{
-	const struct kvr_policy *p = &scene.region.policy;
-	double n = ceil((double)prompt_tokens(&scene.p) / plain_block());
-	uint32_t i;
-
-	if (p->cost != KVR_COST_TWO_TIER || scene.r.pinned != 0)
-		return;
-	if (w->most_load - w->least_load > p->two_tier_load_gap &&
-	    w->most_load > p->two_tier_load_ratio * w->least_load)
-		return;
-	if (!(w->longest / n > p->two_tier_overlap))
-		return;
-	for (i = 0; i < scene.region.slots_used; i++)
-		w->take[i] &= plain_found(i)->blocks == w->longest;
 }
 
 static bool
@@ -395,7 +366,6 @@ START_TEST(random_scenes)
 			continue;
 		if (!same_candidates(&w))
 			ck_abort_msg("round %u: costs", (unsigned)round);
-		plain_two_tier(&w);
 		if (!good_choice(&w))
 			ck_abort_msg("round %u: choice", (unsigned)round);
 	}

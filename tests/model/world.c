@@ -88,10 +88,8 @@ make_policy(struct world *w)
 	struct kvr_policy p;
 
 	kvr_policy_init(&p, sizeof(p));
-	if (w->c->policy == 1) {
-		p.cost = KVR_COST_TWO_TIER;
-		p.two_tier_load_gap = 2;
-	} else if (w->c->policy == 2) {
+	p.cost = w->c->policy == 0 ? KVR_COST_BALANCED : KVR_COST_DYNAMO;
+	if (w->c->policy == 2) {
 		p.overlap_decay = 0.5;
 		p.request_weight = 0.25;
 		p.overload_prefill_tokens = 40;

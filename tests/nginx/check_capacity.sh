@@ -70,11 +70,8 @@ capacity_is_read_in_every_dialect()
 		server_facts='capacity=auto'
 		kvroute_options='zone=kv:8m retain=capacity'
 		engines=2
-		up --capacity 50000 --block 32 --sequences 24 --publish $dialect
+		up --capacity 50000 --block 32 --publish $dialect
 		await_capacities '49984 read 32 capacity, 49984 read 32 capacity'
-		[ $dialect = vllm ] && sequences=0 || sequences=24
-		is "sequences of $dialect" \
-		    "$(json '.upstreams[0].workers[0].sequences')" "$sequences"
 		is 'notices' "$(lines_with "capacity of $(address 1) is 49984")" 1
 		is 'errors' "$(grep -E '\[(warn|error)\]' "$work/logs/error")" ''
 		talk --requests 24 --chats 4 --think-ms 1

@@ -37,6 +37,12 @@ wrong_lines()
 	kvroute zone=kv:8m ttl=soon; # invalid parameter "ttl=soon"
 	kvroute zone=kv:8m policy=best; # invalid parameter "policy=best"
 	kvroute zone=kv:8m policy=; # invalid parameter "policy="
+	kvroute zone=kv:8m policy=two_tier; # invalid parameter "policy=two_tier"
+	kvroute zone=kv:8m balanced_prefill=2; # invalid parameter "balanced_prefill=2"
+	kvroute zone=kv:8m balanced_bound_slack=3; # invalid parameter "balanced_bound_slack=3"
+	kvroute zone=kv:8m balanced_bound=many; # invalid parameter "balanced_bound=many"
+	kvroute zone=kv:8m balanced_bound=-1; # invalid parameter "balanced_bound=-1"
+	kvroute zone=kv:8m balanced_bound=1000000.1; # invalid parameter "balanced_bound=1000000.1"
 	kvroute zone=kv:8m retain=long; # invalid parameter "retain=long"
 	kvroute zone=kv:8m shadow=hash; # invalid parameter "shadow=hash"
 	kvroute zone=kv:8m affinity=-1; # invalid parameter "affinity=-1"
@@ -79,6 +85,7 @@ wrong_lines()
 	kvroute_server 127.0.0.1:1; # invalid number of arguments
 	kvroute_server 127.0.0.1:1 capacity=0; # invalid parameter "capacity=0"
 	kvroute_server 127.0.0.1:1 capacity=automatic; # invalid parameter "capacity=automatic"
+	kvroute_server 127.0.0.1:1 sequences=7; # invalid parameter "sequences=7"
 	kvroute_server 127.0.0.1:1 speed=9; # invalid parameter "speed=9"
 	kvroute_server 127.0.0.1:1 eviction=none; # invalid parameter "eviction=none"
 	kvroute_server 127.0.0.1:1 block_tokens=-1; # invalid parameter "block_tokens=-1"
@@ -210,7 +217,7 @@ two_upstreams_at_once()
 	server_list="server $(address 1);"
 	http_lines="upstream others {
 		zone others 256k;
-		kvroute zone=kw:1m block=128;
+		kvroute zone=kw:1m block=128 policy=dynamo balanced_bound=1.25;
 		server $(address 2);
 	}"
 	# shellcheck disable=SC2016
@@ -223,9 +230,9 @@ two_upstreams_at_once()
 	curl -s -m 20 -o /dev/null -d '{"model":"m","prompt":"abc"}' \
 	    -H 'X-Other: 1' "http://127.0.0.1:$port/v1/completions"
 	until_true 20 no_leases
-	is 'upstreams in JSON' "$(json '[.upstreams[] | .name + " "
-	    + (.block | tostring) + " " + (.reasons | add | tostring)]
-	    | sort | join(", ")')" 'engines 256 1, others 128 2'
+	is 'upstreams in JSON' "$(json '[.upstreams[] | .name + " " + .policy
+	    + " " + (.block | tostring) + " " + (.reasons | add | tostring)]
+	    | sort | join(", ")')" 'engines balanced 256 1, others dynamo 128 2'
 	is 'requests in metrics' "$(status /metrics | awk '
 	    /^kvroute_nginx_requests_total\{/ {
 		match($0, /upstream="[a-z]*"/)

@@ -284,7 +284,7 @@ names_have_facts()
 	resolves || return 0
 	addresses 127.0.0.2
 	server_list='server engines.test:8123 resolve weight=3;
-	    kvroute_server engines.test:8123 capacity=123456 sequences=7 ranks=2;
+	    kvroute_server engines.test:8123 capacity=123456 ranks=2;
 	    kvroute_server 127.0.0.3:8123 capacity=777 ranks=1;'
 	up_names
 	wait_for_workers 127.0.0.2:8123 || return 0

@@ -82,7 +82,7 @@ case_sglang_in_json()
 	for dialect in sglang sglang-old; do
 		start --capacity 4000 --block 8 --publish $dialect \
 		    --sequences 9 --model org/m
-		line="kvroute_server $host capacity=4000 block_tokens=8 sequences=9"
+		line="kvroute_server $host capacity=4000 block_tokens=8"
 		line="$line eviction=leaf;"
 		probe 0 --format json "$host/v1/"
 		is "$dialect" "$(json '.[0] | [.url, .engine, .model, .capacity,

@@ -353,6 +353,81 @@ START_TEST(openings_come_together)
 }
 END_TEST
 
+/*
+ * Of 12 chats of 3 users the first ones are session 1 of user 0, 2 of user 1, 3
+ * of user 2, 4 of user 0 ..., and in round r each user goes on with its chat
+ * r % 4. The first chats of a user have 1, 2, 3 and 4 turns, later ones 10.
+ */
+START_TEST(users_go_round)
+{
+	enum { USERS = 3, OWN = 4, CHATS = USERS * OWN, ROUNDS = 100 };
+	struct family_options o = of(FAMILY_USERS, USERS * ROUNDS);
+	static size_t turns[MOST], last[MOST], place[MOST];
+	size_t i, n, round, ended = 0;
+	uint64_t s;
+
+	memset(turns, 0, sizeof(turns));
+	o.users = USERS;
+	o.documents = CHATS + 2; /* the rest has no user */
+	o.gap_us = 1000000;
+	read_family(&o);
+	for (i = 0; i < seen.n; i++) {
+		round = i / USERS;
+		/* of all users at once, at a fixed interval */
+		ck_assert_int_ge(seen.at[i], 3000 * (int64_t)round);
+		ck_assert_int_le(seen.at[i], 3000 * (int64_t)round + 50);
+		for (n = round * USERS; n < i; n++)
+			ck_assert_uint_ne(seen.session[n], seen.session[i]);
+		s = seen.session[i];
+		ck_assert(s > 0 && s < MOST);
+		if (turns[s]++ == 0) {
+			place[s] = round % OWN;
+			ck_assert_uint_eq(seen.known[i], i == 0 ? 0 : 1);
+			ck_assert_uint_ge(seen.tokens[i], 512 + 16);
+		} else { /* it has grown, and its turn has come again */
+			n = last[s];
+			ck_assert_uint_eq(round, n / USERS + OWN);
+			ck_assert_uint_eq(seen.known[i], seen.tokens[n] / 512);
+			ck_assert_uint_ge(seen.tokens[i],
+			    seen.tokens[n] + seen.output[n] + 16);
+		}
+		ck_assert_uint_eq(round % OWN, place[s]);
+		ck_assert_uint_eq(seen.first[i], 0);
+		ck_assert_uint_eq(seen.unseen[i], 0);
+		last[s] = i;
+	}
+	for (s = 1; s < MOST && turns[s] > 0; s++) {
+		if (s <= CHATS)
+			ck_assert(turns[s] == 1 + place[s] &&
+			    place[s] == (s - 1) / USERS);
+		else if (last[s] / USERS + OWN < ROUNDS)
+			ck_assert_uint_eq(turns[s], 10);
+		ck_assert_uint_le(turns[s], 10);
+		ended += last[s] / USERS + OWN < ROUNDS;
+	}
+	/* 24, 23, 22 and 21 turns after the first: 2 whole chats of each */
+	ck_assert_uint_eq(ended, 3 * CHATS);
+	ck_assert_uint_eq(s - 1, 4 * CHATS);
+}
+END_TEST
+
+/* One user has a request each two seconds, of eight chats in turn. */
+START_TEST(user_alone)
+{
+	struct family_options o = of(FAMILY_USERS, 400);
+	size_t i;
+
+	read_family(&o);
+	for (i = 0; i < seen.n; i++) {
+		ck_assert_int_ge(seen.at[i], 2000 * (int64_t)i);
+		ck_assert_int_le(seen.at[i], 2000 * (int64_t)i + 50);
+		if (i < 8)
+			ck_assert_uint_eq(seen.session[i], i + 1);
+	}
+	ck_assert(mean(seen.output) > 40 && mean(seen.output) < 60);
+}
+END_TEST
+
 /* --------------------------------------------------------- all of them --- */
 
 static uint64_t
@@ -382,7 +457,8 @@ START_TEST(families_same_everywhere)
 		[FAMILY_BURSTS] = UINT64_C(0x6b3f1982bcb0823f),
 		[FAMILY_CHAT] = UINT64_C(0x135e4f37e5b0f3f4),
 		[FAMILY_IMAGES] = UINT64_C(0x11e06fcae208143d),
-		[FAMILY_OPENINGS] = UINT64_C(0x9767db163921ee0d)
+		[FAMILY_OPENINGS] = UINT64_C(0x9767db163921ee0d),
+		[FAMILY_USERS] = UINT64_C(0xca21e6a9ff78d822)
 	};
 	struct family_options o = of((enum family)_i, 500);
 	uint64_t digest = family_digest(&o);
@@ -411,6 +487,9 @@ START_TEST(families_extremes)
 	o.documents = FAMILY_DOCUMENTS_MAX;
 	o.requests = 10;
 	read_family(&o);
+	o.users = FAMILY_DOCUMENTS_MAX;
+	read_family(&o);
+	o.users = 1;
 	o.documents = o.requests = 1;
 	o.private = o.output = FAMILY_LENGTH_MAX;
 	read_family(&o);
@@ -459,6 +538,8 @@ suite_families(void)
 	tcase_add_test(c, chats_grow);
 	tcase_add_test(c, images_are_unseen);
 	tcase_add_test(c, openings_come_together);
+	tcase_add_test(c, users_go_round);
+	tcase_add_test(c, user_alone);
 	tcase_add_loop_test(c, families_same_everywhere, 0, FAMILIES);
 	tcase_add_loop_test(c, families_extremes, 0, FAMILIES);
 	tcase_add_loop_test(c, families_memory, 0, FAMILIES);

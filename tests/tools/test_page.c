@@ -312,7 +312,6 @@ START_TEST(what_was_simulated)
 	o.replicas = 2;
 	o.exchange = SIMULATE_ALL;
 	o.exchange_delay_ns = INT64_C(20000000);
-	o.common_rate = true;
 	region.max_workers = o.workers;
 	rows[n_rows].name = "round-robin";
 	ck_assert_int_eq(simulate_new(&o, &region,
@@ -326,7 +325,6 @@ START_TEST(what_was_simulated)
 	ck_has(text, "delay</dt><dd>50" MARKUP_BLANK "ms</dd>");
 	ck_has(text, "exchange</dt><dd>all</dd>");
 	ck_has(text, "exchange delay</dt><dd>20" MARKUP_BLANK "ms</dd>");
-	ck_has(text, "one for all workers");
 	ck_hasnt(text, "capacity per worker");
 	ck_has(text, "<dt>trace</dt><dd><bdi>sample</bdi>");
 	free(text);

@@ -238,34 +238,125 @@ START_TEST(several_holders)
 }
 END_TEST
 
-/* ------------------------------------------------------ lmetric, backlog -- */
+/* --------------------------------------------------- rules by an index --- */
 
 /* (backlog + new) * (running + 1), by hand */
 START_TEST(products)
 {
 	struct rival_fleet f = fleet_idle(3);
-	struct kvr_overlap seen[SOME];
+	uint64_t seen[SOME] = { 0 };
 
-	memset(seen, 0, sizeof(seen));
 	booked[0].requests = 4;    /* 2000 * 5 = 10000 */
-	seen[1].tokens = 1000;     /* 1000 * 11 = 11000 */
+	seen[1] = 1000;            /* 1000 * 11 = 11000 */
 	booked[1].requests = 10;
 	booked[2].requests = 1;    /* (4000 + 2000) * 2 = 12000 */
 	booked[2].prefill_tokens = 4000;
 	ck_assert_uint_eq(rival_lmetric(&f, seen, 2000, &lots), 0);
-	seen[1].tokens = 1100;     /* 900 * 11 = 9900 */
+	seen[1] = 1100;            /* 900 * 11 = 9900 */
 	ck_assert_uint_eq(rival_lmetric(&f, seen, 2000, &lots), 1);
 	booked[2].prefill_tokens = 2900; /* 4900 * 2 = 9800 */
 	ck_assert_uint_eq(rival_lmetric(&f, seen, 2000, &lots), 2);
 	away[2] = true;
 	ck_assert_uint_eq(rival_lmetric(&f, seen, 2000, &lots), 1);
 	away[2] = false;
-	seen[1].tokens = 2000;     /* at least one token: 1 * 11 */
+	seen[1] = 2000;            /* at least one token: 1 * 11 */
 	booked[0].requests = 9;
-	seen[0].tokens = 1998;     /* 2 * 10 */
+	seen[0] = 1998;            /* 2 * 10 */
 	ck_assert_uint_eq(rival_lmetric(&f, seen, 2000, &lots), 1);
 }
 END_TEST
+
+/* min(32, blocks of 512 beyond all's) - 4 * (running + backlog / 8192) */
+START_TEST(shifted_overlaps)
+{
+	struct rival_fleet f = fleet_idle(3);
+	uint64_t seen[SOME] = { 1024, 1024 + 8 * 512 + 511, 1024 };
+
+	booked[0].requests = 1;              /* 0 - 4 */
+	booked[1].requests = 1;              /* 8 - 4, a part is nothing */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 1);
+	booked[1].requests = 3;              /* 8 - 12; the third: 0 */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 2);
+	booked[1].requests = 0;
+	booked[1].prefill_tokens = 16383;    /* 8 - 4 * 1.9999 */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 1);
+	booked[1].prefill_tokens = 16385;    /* 8 - 4 * 2.0001 */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 2);
+	booked[2].requests = 1;
+	booked[2].prefill_tokens = 1;        /* 0 - 4.0005 */
+	booked[1].prefill_tokens = 16384 + 8192; /* 8 - 12 */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 0);
+}
+END_TEST
+
+/* Beyond 32 blocks overlap counts no more, and what all have, not at all. */
+START_TEST(shifted_ends)
+{
+	struct rival_fleet f = fleet_idle(3);
+	uint64_t seen[SOME] = { 33 * 512, 40 * 512, 0 };
+
+	booked[1].prefill_tokens = 1;        /* 32 - 0.0005; the first: 32 */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 0);
+	booked[1].prefill_tokens = 0;
+	booked[0].prefill_tokens = 1;
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 1);
+	booked[1].requests = 1;              /* 32 - 4 */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 0);
+	away[2] = true;                      /* 7 - 4; the first: 0 - 0.0005 */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 1);
+	booked[1].requests = 2;              /* 7 - 8 */
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), 0);
+}
+END_TEST
+
+/* The longest overlap if that is more than half; half is not. */
+START_TEST(more_than_half)
+{
+	struct rival_fleet f = fleet_idle(4);
+	uint64_t seen[SOME] = { 0, 501, 501, 500 };
+
+	booked[1].requests = 3;
+	booked[2].requests = 2;
+	booked[3].requests = 1; /* the least loaded is 0 */
+	ck_assert_uint_eq(rival_two_tier(&f, seen, 1000, &lots), 2);
+	booked[2].requests = 3; /* ties: least to prefill */
+	booked[2].prefill_tokens = 1;
+	ck_assert_uint_eq(rival_two_tier(&f, seen, 1000, &lots), 1);
+	ck_assert_uint_eq(rival_two_tier(&f, seen, 1001, &lots), 1);
+	ck_assert_uint_eq(rival_two_tier(&f, seen, 1002, &lots), 0);
+	seen[3] = 502;
+	ck_assert_uint_eq(rival_two_tier(&f, seen, 1000, &lots), 3);
+	away[3] = true;
+	ck_assert_uint_eq(rival_two_tier(&f, seen, 1000, &lots), 1);
+	memset(seen, 0, sizeof(seen));
+	ck_assert_uint_eq(rival_two_tier(&f, seen, 0, &lots), 0);
+}
+END_TEST
+
+/* More than 32 apart, and more than 1.1 times: both. */
+START_TEST(imbalance_of_two_tiers)
+{
+	static const struct {
+		uint64_t most, least;
+		uint32_t worker; /* 1: by its overlap, 0: least loaded */
+	} cases[] = {
+		{ 32, 0, 1 }, { 33, 0, 0 }, { 98, 66, 1 }, { 99, 66, 0 },
+		{ 363, 330, 1 }, { 364, 330, 0 }, { 440, 400, 1 }
+	};
+	struct rival_fleet f = fleet_idle(3);
+	uint64_t seen[SOME] = { 0, 1000 };
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		booked[0].requests = cases[i].least;
+		booked[1].requests = booked[2].requests = cases[i].most;
+		ck_assert_uint_eq(rival_two_tier(&f, seen, 1000, &lots),
+		    cases[i].worker);
+	}
+}
+END_TEST
+
+/* -------------------------------------------------------- loads alone --- */
 
 START_TEST(backlog)
 {
@@ -288,20 +379,21 @@ END_TEST
 START_TEST(ties_by_lot)
 {
 	struct rival_fleet f = fleet_idle(4);
-	struct kvr_overlap seen[SOME];
-	struct chosen c[3];
+	uint64_t seen[SOME] = { 0 };
+	struct chosen c[5];
 	uint32_t i, w;
 
 	memset(c, 0, sizeof(c));
-	memset(seen, 0, sizeof(seen));
 	away[0] = true;
 	booked[1].requests = booked[1].prefill_tokens = 1;
 	for (i = 0; i < 1000; i++) {
 		c[0].times[rival_least_backlog(&f, &lots)]++;
 		c[1].times[rival_least_loaded(&f, &lots)]++;
 		c[2].times[rival_lmetric(&f, seen, 100, &lots)]++;
+		c[3].times[rival_ramjet(&f, seen, &lots)]++;
+		c[4].times[rival_two_tier(&f, seen, 100, &lots)]++;
 	}
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 5; i++) {
 		ck_assert_uint_eq(c[i].times[0] + c[i].times[1], 0);
 		for (w = 2; w < 4; w++)
 			ck_assert_uint_gt(c[i].times[w], 400);
@@ -314,13 +406,14 @@ START_TEST(all_away)
 	static const bool holders[SOME];
 	struct rival_fleet f = fleet_idle(2);
 	struct rival_match m = { 10, 10, holders };
-	struct kvr_overlap seen[SOME];
+	static const uint64_t seen[SOME];
 
-	memset(seen, 0, sizeof(seen));
 	memset(away, 1, sizeof(away));
 	ck_assert_uint_eq(rival_sticky(&f, 1), RIVAL_NONE);
 	ck_assert_uint_eq(rival_cache_aware(&f, &m, &lots), RIVAL_NONE);
 	ck_assert_uint_eq(rival_lmetric(&f, seen, 1, &lots), RIVAL_NONE);
+	ck_assert_uint_eq(rival_ramjet(&f, seen, &lots), RIVAL_NONE);
+	ck_assert_uint_eq(rival_two_tier(&f, seen, 1, &lots), RIVAL_NONE);
 	ck_assert_uint_eq(rival_least_backlog(&f, &lots), RIVAL_NONE);
 	ck_assert_uint_eq(rival_least_loaded(&f, &lots), RIVAL_NONE);
 }
@@ -442,9 +535,17 @@ static const struct kind rivals[] = {
 	{ SIMULATE_LMETRIC, SIMULATE_TTL },
 	{ SIMULATE_LMETRIC, SIMULATE_CAPACITY },
 	{ SIMULATE_LMETRIC, SIMULATE_FEEDBACK },
-	{ SIMULATE_LMETRIC, SIMULATE_ORACLE }
+	{ SIMULATE_LMETRIC, SIMULATE_ORACLE },
+	{ SIMULATE_RAMJET, SIMULATE_TTL },
+	{ SIMULATE_RAMJET, SIMULATE_CAPACITY },
+	{ SIMULATE_RAMJET, SIMULATE_FEEDBACK },
+	{ SIMULATE_RAMJET, SIMULATE_ORACLE },
+	{ SIMULATE_TWO_TIER, SIMULATE_TTL },
+	{ SIMULATE_TWO_TIER, SIMULATE_CAPACITY },
+	{ SIMULATE_TWO_TIER, SIMULATE_FEEDBACK },
+	{ SIMULATE_TWO_TIER, SIMULATE_ORACLE }
 };
-enum { RIVALS = sizeof(rivals) / sizeof(rivals[0]) };
+enum { RIVALS = sizeof(rivals) / sizeof(rivals[0]), PLAIN = 4 };
 
 static struct simulate_options
 rival_options(int i, uint32_t workers, uint64_t capacity)
@@ -531,7 +632,7 @@ END_TEST
 START_TEST(some_is_unseen)
 {
 	static const enum simulate_policy policies[] = { SIMULATE_CACHE_AWARE,
-		SIMULATE_LEAST_BACKLOG, SIMULATE_BALANCED };
+		SIMULATE_LEAST_BACKLOG, SIMULATE_BALANCED, SIMULATE_RAMJET };
 	static const uint64_t a[] = { 1, 2, 3 }, b[] = { 1, 2, 4 };
 	struct simulate_options o = rival_options(0, 1, 0);
 	struct simulate_change changes[] = {
@@ -624,27 +725,74 @@ START_TEST(one_key_at_once)
 }
 END_TEST
 
-/* LMetric with the oracle knows what no report has told. */
-START_TEST(lmetric_by_index)
+/*
+ * What an index expects brings a request back, and is predicted. Past the TTL
+ * of 120 s only TTL has forgotten it.
+ */
+START_TEST(by_index)
 {
-	static const uint64_t ids[] = { 1, 2 };
-	struct simulate_options o = rival_options(4 + _i, 8, 0);
+	static const uint64_t ids[] = { 1, 2, 3 }, others[] = { 4, 5, 6 };
+	struct simulate_options o = rival_options(PLAIN + _i, 8, 1000000);
 	const struct simulate_ride *rides;
 	struct setup u;
 	size_t n;
 
 	begin(&u, &o, 512);
-	give_simple(&u, 1024, 1, ids, 0);
-	give_simple(&u, 1024, 1, ids, 10000000000);
-	/* past the TTL of 120 s: only TTL has forgotten */
-	give_simple(&u, 1024, 1, ids, 200000000000);
+	give_simple(&u, 1536, 1, ids, 0);
+	give_simple(&u, 1536, 1, others, 5000000000);
+	give_simple(&u, 1536, 1, ids, 10000000000);
+	give_simple(&u, 1536, 1, ids, 200000000000);
 	rides = simulate_rides(u.s, &n);
-	ck_assert_uint_eq(rides[1].worker, rides[0].worker);
-	ck_assert_uint_gt(rides[1].predicted, 0);
-	if (rivals[4 + _i].index == SIMULATE_TTL)
-		ck_assert_uint_eq(rides[2].predicted, 0);
-	else
-		ck_assert_uint_gt(rides[2].predicted, 0);
+	ck_assert_uint_eq(n, 4);
+	ck_assert_uint_eq(rides[0].predicted, 0);
+	ck_assert_uint_eq(rides[1].predicted, 0);
+	ck_assert_uint_eq(rides[2].worker, rides[0].worker);
+	ck_assert_uint_ge(rides[2].predicted, 1024);
+	if (o.index == SIMULATE_TTL) {
+		ck_assert_uint_eq(rides[3].predicted, 0);
+	} else {
+		/* more than half, though some may have been lost */
+		ck_assert_uint_eq(rides[3].worker, rides[0].worker);
+		ck_assert_uint_gt(rides[3].predicted, 768);
+	}
+	end(&u);
+}
+END_TEST
+
+/*
+ * 40 requests with one prompt arrive together; one worker has it. LMetric sends
+ * them all there: one token times 40 is less than 1536 times 1. Ramjet's three
+ * blocks are less than a request, so all get as many. Of the two tiers the
+ * first sends 33 there, and the second one to each of the others.
+ */
+START_TEST(one_prompt_at_once)
+{
+	static const struct {
+		enum simulate_policy policy;
+		uint32_t there, elsewhere;
+	} cases[] = {
+		{ SIMULATE_LMETRIC, 40, 0 },
+		{ SIMULATE_RAMJET, 5, 5 },
+		{ SIMULATE_TWO_TIER, 33, 1 }
+	};
+	static const uint64_t ids[] = { 1, 2, 3 };
+	struct simulate_options o = rival_options(PLAIN, 8, 0);
+	const struct simulate_ride *rides;
+	struct chosen c = { { 0 } };
+	struct setup u;
+	size_t n, i;
+
+	o.policy = cases[_i].policy;
+	begin(&u, &o, 512);
+	give_simple(&u, 1536, 1, ids, 0);
+	for (i = 0; i < 40; i++)
+		give_simple(&u, 1536, 100, ids, 10000000000);
+	rides = simulate_rides(u.s, &n);
+	for (i = 1; i < n; i++)
+		c.times[rides[i].worker]++;
+	for (i = 0; i < 8; i++)
+		ck_assert_uint_eq(c.times[i], i == rides[0].worker
+		    ? cases[_i].there : cases[_i].elsewhere);
 	end(&u);
 }
 END_TEST
@@ -732,6 +880,10 @@ add_rules(TCase *c)
 	tcase_add_test(c, imbalance);
 	tcase_add_test(c, several_holders);
 	tcase_add_test(c, products);
+	tcase_add_test(c, shifted_overlaps);
+	tcase_add_test(c, shifted_ends);
+	tcase_add_test(c, more_than_half);
+	tcase_add_test(c, imbalance_of_two_tiers);
 	tcase_add_test(c, backlog);
 	tcase_add_test(c, ties_by_lot);
 	tcase_add_test(c, all_away);
@@ -754,10 +906,11 @@ suite_rivals(void)
 	tcase_add_loop_test(c, rivals_conserved, 0, FLEETS * RIVALS);
 	tcase_add_loop_test(c, rivals_memory, 0, RIVALS);
 	tcase_add_test(c, sessions_stick);
-	tcase_add_loop_test(c, some_is_unseen, 0, 3);
+	tcase_add_loop_test(c, some_is_unseen, 0, 4);
 	tcase_add_loop_test(c, cache_aware_remembers, 0, 3);
 	tcase_add_loop_test(c, one_key_at_once, 0, 2);
-	tcase_add_loop_test(c, lmetric_by_index, 0, 4);
+	tcase_add_loop_test(c, by_index, 0, RIVALS - PLAIN);
+	tcase_add_loop_test(c, one_prompt_at_once, 0, 3);
 	tcase_add_loop_test(c, rivals_only_to_those_up, 0, RIVALS);
 	tcase_add_loop_test(c, cache_aware_forgets_the_dead, 0, 2);
 	suite_add_tcase(s, c);

@@ -59,15 +59,15 @@ START_TEST(table_is_sound)
 	    "NF == 5 && "
 	    "$5 !~ /^(held|overloaded|quick)(,(overloaded|quick))*$/ "
 	    "{ print \"last: \" $0 } "
-	    "(index($5, \"held\") > 0) != ($2 ~ /^held-/) "
-	    "{ print \"held: \" $0 } "
+	    "$2 ~ /^held-/ && $5 !~ /held/ { print \"held: \" $0 } "
 	    "$2 in seen || $2 !~ /^[a-z0-9-]+$/ { print \"name: \" $2 } "
 	    "{ seen[$2]; family[$1]++ } "
 	    "$5 ~ /held/ { held[$1]++ } $5 ~ /quick/ { quick[$1]++ } "
-	    "END { n = split(\"chat shared documents agents fleets trouble "
-	    "reports engines keys\", names, \" \"); "
+	    "END { n = split(\"chat shared documents agents users fleets "
+	    "trouble reports engines keys\", names, \" \"); "
 	    "for (i = 1; i <= n; i++) { if (!family[names[i]]) "
-	    "print \"none: \" names[i]; if (!held[names[i]]) "
+	    "print \"none: \" names[i]; "
+	    "if (!held[names[i]] && names[i] != \"users\") "
 	    "print \"none held: \" names[i]; if (!quick[names[i]]) "
 	    "print \"none quick: \" names[i]; delete family[names[i]] } "
 	    "for (f in family) print \"family: \" f }' "
@@ -79,245 +79,220 @@ END_TEST
 /* --------------------------------------------------------------- report --- */
 
 /*
- * Means to first token of two policies and two seeds; `subject` is balanced
- * with feedback.
+ * Shell functions: row SCENARIO POLICY SEED [NAME=VALUE]..., three SCENARIO
+ * POLICY SEED MEAN P90 REQUEST, and scenario FAMILY NAME REQUESTS MARKS of a
+ * table.
  */
-static int
-report(double simple1, double simple2, double subject1, double subject2,
-    const char *more)
-{
-	char command[2048];
+#define ROWS "cd bench/routing; row() { printf 'scenario=%s\\npolicy=%s\\n" \
+	"workers=8\\nseed=%s\\nrequests=3000\\n' $1 $2 $3; shift 3; " \
+	"printf '%s\\n' \"$@\"; }; three() { row $1 $2 $3 ttft_mean=$4 " \
+	"ttft_p90=$5 request_mean=$6; }; scenario() { " \
+	"printf '%s\\t%s\\t%s\\t%s\\t%s\\n' $1 $2 $3 " \
+	"\"${5:---workers 8}\" $4 >> \"$D/table\"; }; " \
+	": > \"$D/table\"; : > \"$D/skipped\"; "
+/* Before and after the rows; then variables, and the table. */
+#define BEGIN_ROWS ROWS "{ "
+#define JUDGE "; } | awk -v free='sticky chbl' -v by_index=lmetric " \
+	"-v seeds=1 -f judge.awk "
+#define TABLE " scenarios.tsv \"$D/skipped\" -"
+#define OWN_TABLE " \"$D/table\" \"$D/skipped\" -"
 
-	snprintf(command, sizeof(command), "cd bench/routing; "
-	    "{ row() { printf 'scenario=%%s\\npolicy=%%s\\nworkers=8\\nseed=%%s"
-	    "\\nrequests=100\\nmakespan=10\\nttft_mean=%%s\\nttft_p90=%%s\\n' "
-	    "\"$1\" \"$2\" \"$3\" \"$4\" \"$4\"; }; "
-	    "row chat sticky 1 %g; row chat sticky 2 %g; "
-	    "row chat balanced:feedback 1 %g; %s "
-	    "row chat balanced:feedback 2 %g; } | "
-	    "awk -v simple=sticky -v policies='sticky balanced:feedback' "
-	    "-v wanted=chat -v seeds='1 2' -f scenarios.awk -f figures.awk "
-	    "scenarios.tsv -",
-	    simple1, simple2, subject1, more, subject2);
-	return sh(command);
-}
-
-/*
- * Ratios of 1.1 and 1.2: the geometric mean is 1.149. The logarithms .0953 and
- * .1823 have a standard error of .0435, and t with one degree of freedom is
- * 12.706, so the interval is a factor of exp(.5528) either way.
- */
-START_TEST(interval)
+/* Each figure has its own best rival, and each knowledge its own rivals. */
+START_TEST(best_rival_of_each_figure)
 {
-	ck_assert_int_eq(report(1, 1, 1.1, 1.2, ""), 0);
-	has("| chat | 1.000 1.000 | 1.150 1.150 |");
-	/* No p90 of 100 requests. */
-	has("| chat | sticky | balanced:feedback | 1.149 (0.661-1.997) | - | "
-	    "- | - | - | kept |");
+	ck_assert_int_eq(sh(BEGIN_ROWS
+	    "three chat sticky 1 2 9 3; three chat chbl 1 3 4 2; "
+	    "three chat lmetric:feedback 1 1 8 9; "
+	    "three chat lmetric:capacity 1 .5 8 9; "
+	    "three chat balanced:feedback 1 1.1 4 2.2; "
+	    "three chat balanced:capacity 1 1.1 6 1" JUDGE
+	    "-v wanted=chat" TABLE), 0);
+	has("| chat | lmetric:feedback 1.000 | 1.100 (1.10) 4.000 (1.00) "
+	    "2.200 (1.10) | lmetric:capacity 0.500 | 1.100 (2.20) "
+	    "6.000 (1.50) 1.000 (0.50) |\n");
+	/* without limits */
+	has("| all, 1: TTFT mean | balanced:capacity | 2.200 | | |\n");
+	has("| all: worst TTFT mean, chat | balanced:feedback | 1.100 | | |");
 	has("\n0 missed\n");
 }
 END_TEST
 
-/* The same ratio twice: an interval of no width. */
-START_TEST(limit)
+/* 1 and 4 are 2, and so are 2 and 2. */
+START_TEST(means_of_seeds)
 {
-	ck_assert_int_eq(report(1, 2, 1.05, 2.1, ""), 0);
-	has("1.050 (1.050-1.050) | - | - | - | - | kept |");
-	ck_assert_int_eq(report(1, 2, 1.06, 2.12, ""), 1);
-	has("1.060 (1.060-1.060) | - | - | - | - | MISSED: TTFT mean |");
-	has("\n1 missed\n");
+	ck_assert_int_eq(sh(BEGIN_ROWS
+	    "three chat sticky 1 1 1 1; three chat sticky 2 4 4 4; "
+	    "for k in feedback capacity; do for s in 1 2; do "
+	    "three chat balanced:$k $s 2 4 1; done; done" JUDGE
+	    "-v wanted=chat -v seeds='1 2'" TABLE), 0);
+	has("| chat | sticky 2.000 | 2.000 (1.00) 4.000 (2.00) 1.000 (0.50) | "
+	    "sticky 2.000 | 2.000 (1.00) 4.000 (2.00) 1.000 (0.50) |\n");
 }
 END_TEST
 
-/* 4 ms more are none, 6 ms are. */
-START_TEST(negligible)
+/* Ratios of .5 and 2 in the mean are 1, and the worst is 2. */
+START_TEST(limits)
 {
-	ck_assert_int_eq(report(.02, .02, .024, .024, ""), 0);
-	has("1.200 (1.200-1.200) | - | - | - | - | kept |");
-	ck_assert_int_eq(report(.02, .02, .026, .026, ""), 1);
-	has("1.300 (1.300-1.300) | - | - | - | - | MISSED: TTFT mean |");
-}
-END_TEST
+	static const char rows[] = BEGIN_ROWS
+	    "for n in chat unshared; do three $n sticky 1 1 1 1; "
+	    "case $n in chat) v=.5;; *) v=2;; esac; "
+	    "for k in feedback capacity; do "
+	    "three $n balanced:$k 1 $v 1 1.02; done; done" JUDGE
+	    "-v wanted='chat unshared'";
+	char command[4096];
 
-/* A result that is missing is no result, and fails. */
-START_TEST(incomplete)
-{
-	ck_assert_int_eq(report(1, 1, 1, 1, "exit;"), 1);
-	has("| chat | | NOT RUN |");
-}
-END_TEST
-
-/* The best is by time per request where that is reported. */
-START_TEST(best_by_time_per_request)
-{
-	ck_assert_int_eq(sh("cd bench/routing; "
-	    "{ row() { printf 'scenario=chat\\npolicy=%s\\nseed=1\\n"
-	    "requests=3000\\nttft_mean=%s\\nttft_p90=%s\\n"
-	    "request_mean=%s\\n' $1 $2 $2 $3; }; row sticky 1 9; row chbl 2 8; "
-	    "row balanced:capacity 2 8; } | awk -v simple='sticky chbl' "
-	    "-v policies='sticky chbl balanced:capacity' -v wanted=chat "
-	    "-v seeds=1 -f scenarios.awk -f figures.awk scenarios.tsv -"), 0);
-	has("| chat | chbl | balanced:capacity | 1.000 | 1.000 | 1.000 | - | - "
-	    "| kept |");
-	has("| chat | 1.000 1.000 9.00 |");
-}
-END_TEST
-
-/* A shell function: row SCENARIO POLICY SEED [NAME=VALUE]... */
-#define ROW "cd bench/routing; row() { printf 'scenario=%s\\npolicy=%s\\n" \
-	"seed=%s\\nrequests=3000\\nmakespan=10\\n' $1 $2 $3; shift 3; " \
-	"printf '%s\\n' \"$@\"; }; { "
-#define REPORT "; } | awk -v simple='sticky' -v seeds=1 -v policies='sticky " \
-	"dynamo:oracle balanced:oracle balanced:feedback balanced:capacity' " \
-	"-f scenarios.awk -f figures.awk -v wanted="
-
-/*
- * Overload is judged by throughput alone: 10 and 12.5 s for the same requests.
- * The mark and the utilisation must agree.
- */
-START_TEST(overload)
-{
-	ck_assert_int_eq(sh("printf 'chat\\tx\\t-\\t-\\toverloaded\\n' "
-	    "> \"$D/table\"; " ROW
-	    "row x sticky 1 ttft_mean=1 utilisation=.97; "
-	    "row x balanced:feedback 1 ttft_mean=9 makespan=12.5 | "
-	    "sed /makespan=10/d" REPORT "x -v limit=1.2 "
-	    "-v policies='sticky balanced:feedback' \"$D/table\" -"), 1);
-	has("| x | sticky | balanced:feedback | - | - | - | - | 1.250 | "
-	    "MISSED: 1 / throughput |");
-	ck_assert_ptr_null(strstr(out, "marked as"));
-	ck_assert_int_eq(sh(ROW "row chat sticky 1 ttft_mean=1 utilisation=.97;"
-	    "row chat balanced:feedback 1 ttft_mean=1" REPORT "chat "
-	    "-v policies='sticky balanced:feedback' scenarios.tsv -"), 0);
-	has("chat is not marked as overloaded: utilisation 0.97 by sticky.");
-}
-END_TEST
-
-/* Families have equal weight: (.5 * 2)^(1/2) and .9, so .949. */
-START_TEST(gain_of_families)
-{
-	static const char rows[] = ROW
-	    "for n in chat conv-8-1m unshared; do "
-	    "for p in sticky dynamo:oracle balanced:oracle; do "
-	    "row $n $p 1 ttft_mean=1 request_mean=1; done; "
-	    "case $n in chat) v=.5;; conv*) v=2;; *) v=.9;; esac; "
-	    "for p in balanced:feedback balanced:capacity; do "
-	    "row $n $p 1 ttft_mean=$v request_mean=.9; done; done" REPORT;
-	char command[2048];
-
-	snprintf(command, sizeof(command), "%s%s", rows,
-	    "'chat conv-8-1m unshared' -v limit=9 scenarios.tsv -");
-	ck_assert_int_eq(sh(command), 0);
-	has("| TTFT mean | balanced:feedback | 0.949 | <= 0.80 | |");
-	has("| time per request | balanced:capacity | 0.900 | <= 0.95 | |");
-	snprintf(command, sizeof(command), "%s%s", rows,
-	    "'chat conv-8-1m unshared' -v limit=9 -v whole=1 scenarios.tsv -");
+	snprintf(command, sizeof(command), "%s%s", rows, " -v whole=1" TABLE);
 	ck_assert_int_eq(sh(command), 1);
-	has("| TTFT mean | balanced:feedback | 0.949 | <= 0.80 | MISSED |");
-	has("| time per request | balanced:capacity | 0.900 | <= 0.95 | kept ");
+	has("| all, 2: TTFT mean | balanced:feedback | 1.000 | <= 1.010 | "
+	    "kept |\n");
+	has("| all, 2: s per request | balanced:feedback | 1.020 | <= 1.010 | "
+	    "MISSED |\n");
+	has("| all: worst TTFT mean, unshared | balanced:feedback | 2.000 | "
+	    "<= 1.250 | MISSED |\n");
+	has("\n4 missed\n");
+	snprintf(command, sizeof(command), "%s%s", rows, " -v worst=2" TABLE);
+	ck_assert_int_eq(sh(command), 0);
+	has("worst TTFT mean, unshared | balanced:capacity | 2.000 | "
+	    "<= 2.000 | kept |\n");
+	snprintf(command, sizeof(command), "%s%s", rows, " -v worst=1.9" TABLE);
+	ck_assert_int_eq(sh(command), 1);
 	has("\n2 missed\n");
 }
 END_TEST
 
-/* conv-16-* hit less and wait longer; one agent is missing in `few`. */
-START_TEST(figures)
+/* A result that is missing is no result, and fails: ours, or of a seed. */
+START_TEST(incomplete)
 {
-	static const char rows[] = ROW
-	    "for n in $names; do case $n in conv-16-*) h=.49;; *) h=.5;; esac;"
-	    "row $n sticky 1 ttft_mean=9; "
-	    "row $n dynamo:oracle 1 ttft_mean=2 ttft_p90=2; "
-	    "row $n balanced:oracle 1 ttft_mean=.9 hit_ratio=.5; "
-	    "row $n balanced:feedback 1 ttft_mean=1 ttft_p90=2 hit_ratio=$h; "
-	    "row $n balanced:capacity 1 ttft_mean=.9 ttft_p90=1 hit_ratio=.5; "
-	    "done" REPORT "\"$names\" -v whole=1 scenarios.tsv -";
-	char command[2048];
+	ck_assert_int_eq(sh(BEGIN_ROWS "three chat sticky 1 1 1 1; "
+	    "three chat balanced:feedback 1 1 1 1" JUDGE
+	    "-v wanted=chat" TABLE), 1);
+	has("| chat | sticky 1.000 | 1.000 (1.00) 1.000 (1.00) 1.000 (1.00) | "
+	    "NOT RUN | |\n");
+	has("\n1 missed\n");
+	ck_assert_int_eq(sh(BEGIN_ROWS "three chat sticky 1 1 1 1; "
+	    "for k in feedback capacity; do for s in 1 2; do "
+	    "three chat balanced:$k $s 1 1 1; done; done" JUDGE
+	    "-v wanted=chat -v seeds='1 2'" TABLE), 1);
+	has("| chat | NOT RUN | | NOT RUN | |\n");
+}
+END_TEST
 
-	snprintf(command, sizeof(command), "names=$(awk -F '\\t' '"
-	    "$2 ~ /^(conv-.*m|conv-.*k|agents-.*)$/ { print $2 }' "
-	    "bench/routing/scenarios.tsv | paste -s -d ' '); %s", rows);
-	ck_assert_int_eq(sh(command), 1);
-	has("| hits / balanced:oracle, 8 workers | balanced:feedback | 1.000 | "
-	    ">= 0.99 | kept |");
-	has("| hits / balanced:oracle, 16 workers | balanced:feedback | 0.980 "
-	    "| >= 0.99 | MISSED |");
-	has("| hits / balanced:oracle, 16 workers | balanced:capacity | 1.000 "
-	    "| >= 0.99 | kept |");
-	has("| TTFT mean / dynamo:oracle | balanced:feedback | 0.500 | "
-	    "<= 0.86 | kept |");
-	has("| TTFT mean / dynamo:oracle, 8 workers | balanced:capacity | "
-	    "0.450 | | |");
-	has("| TTFT p90 / dynamo:oracle | balanced:feedback | 1.000 | "
-	    "<= 0.89 | MISSED |");
-	has("| / balanced:oracle | balanced:feedback | 1.111 | <= 1.15 | kept");
-	has("| / balanced:oracle | balanced:capacity | 1.000 | <= 1.05 | kept");
-	has("| / dynamo:oracle | balanced:feedback | 0.500 | <= 0.50 | kept |");
-	snprintf(command, sizeof(command), "names='agents-8-1m-once "
-	    "agents-16-2m-twice'; %s", rows);
-	ck_assert_int_eq(sh(command), 1);
-	has("| / balanced:oracle | balanced:feedback | - | <= 1.15 | MISSED |");
+/*
+ * Overloaded loads are in no group, and those with several routers in one of
+ * their own; random ones have the first seed alone.
+ */
+START_TEST(groups)
+{
+	ck_assert_int_eq(sh(ROWS
+	    "scenario chat plain chat; scenario chat over chat overloaded; "
+	    "scenario chat kept chat held,quick; "
+	    "scenario agents session sessions; "
+	    "scenario users few users; scenario chat drawn chat random; "
+	    "scenario chat many chat held '--replicas 4'; { v=1; "
+	    "for n in plain over kept session few drawn many; do "
+	    "v=$((v * 2)); for s in 1 2; do "
+	    "case $n$s in drawn2) continue;; esac; three $n sticky $s 1 1 1; "
+	    "for k in feedback capacity; do three $n balanced:$k $s $v 1 1; "
+	    "done; done; done" JUDGE "-v seeds='1 2' "
+	    "-v wanted='plain over kept session few drawn many'" OWN_TABLE), 0);
+	/* 2, 8, 16, 32 */
+	has("| all, 4: TTFT mean | balanced:feedback | 9.514 | | |\n");
+	has("| held, 1: TTFT mean | balanced:feedback | 8.000 | | |\n");
+	has("| agents, 1: TTFT mean | balanced:feedback | 16.000 | | |\n");
+	has("| random, 1: TTFT mean | balanced:feedback | 64.000 | | |\n");
+	has("| users, 1: TTFT mean | balanced:feedback | 32.000 | | |\n");
+	has("| routers, 1: TTFT mean | balanced:capacity | 128.000 | | |\n");
+	has("| over | sticky 1.000 | 4.000 (4.00) ");
+}
+END_TEST
+
+/* Agents by reports and by capacity, and hits of few users, if all is meant. */
+START_TEST(single_figures)
+{
+	ck_assert_int_eq(sh(ROWS
+	    "scenario agents a sessions; scenario agents b sessions; "
+	    "scenario users u users; { "
+	    "for n in a b; do three $n sticky 1 9 9 9; "
+	    "three $n balanced:capacity 1 1 1 1; done; "
+	    "three a balanced:feedback 1 1 1 1; "
+	    "three b balanced:feedback 1 1.21 1 1; "
+	    "row u sticky 1 hit_ratio=.5 ttft_mean=1; "
+	    "row u lmetric:capacity 1 hit_ratio=.8 ttft_mean=2; "
+	    "row u balanced:feedback 1 hit_ratio=.48 ttft_mean=1; "
+	    "row u balanced:capacity 1 hit_ratio=.72 ttft_mean=1"
+	    JUDGE "-v whole=1 -v wanted='a b u'" OWN_TABLE), 1);
+	has("| agents: TTFT mean / balanced:capacity | balanced:feedback | "
+	    "1.100 | <= 1.020 | MISSED |\n");
+	has("| agents: the same, worst, b | balanced:feedback | 1.210 | "
+	    "<= 1.100 | MISSED |\n");
+	has("| u: hits / those of sticky | balanced:feedback | 0.960 | "
+	    ">= 0.950 | kept |\n");
+	has("| u: hits / those of lmetric:capacity | balanced:capacity | "
+	    "0.900 | >= 0.950 | MISSED |\n");
 }
 END_TEST
 
 /* The larger of both shares, seed 2 has too few; a mean over seeds 1 and 3. */
 START_TEST(returned)
 {
-	ck_assert_int_eq(sh(ROW "for seed in 1 2 3; do "
-	    "a=$((seed == 2 ? -1 : seed)); row fleet-joins sticky $seed "
-	    "ttft_mean=1; row fleet-joins balanced:feedback $seed ttft_mean=1 "
+	ck_assert_int_eq(sh(BEGIN_ROWS "for seed in 1 2 3; do "
+	    "a=$((seed == 2 ? -1 : seed)); three fleet-joins sticky $seed "
+	    "1 1 1; for k in feedback capacity; do "
+	    "row fleet-joins balanced:$k $seed ttft_mean=1 ttft_p90=1 "
+	    "request_mean=1 "
 	    "return0_kind=join return0_worker=8 return0_at=600.000 "
 	    "return0_share=.$a return0_session_share=-1.0000 "
 	    "return1_kind=slow-end return1_worker=9 return1_at=700.000 "
-	    "return1_share=-1.0000 return1_session_share=0.$((seed + 4)); done "
-	    "| sed s/=[.]-1/=-1.0/" REPORT "fleet-joins -v seeds='1 2 3' "
-	    "-v policies='sticky balanced:feedback' scenarios.tsv -"), 1);
-	has("| fleet-joins | worker 8, join at 600 s | balanced:feedback | "
-	    "0.20 | MISSED |");
-	has("| fleet-joins | worker 9, slow-end at 700 s | balanced:feedback | "
-	    "0.60 | kept |");
-	has("\n1 missed\n");
+	    "return1_share=-1.0000 return1_session_share=0.$((seed + 4)); done;"
+	    " done | sed s/=[.]-1/=-1.0/" JUDGE
+	    "-v wanted=fleet-joins -v seeds='1 2 3'" TABLE), 1);
+	has("| fleet-joins: worker 8, join at 600.000 s | balanced:feedback | "
+	    "0.200 | >= 0.500 | MISSED |\n");
+	has("| fleet-joins: worker 9, slow-end at 700.000 s | "
+	    "balanced:capacity | 0.600 | >= 0.500 | kept |\n");
+	has("\n2 missed\n");
+	ck_assert_int_eq(sh(BEGIN_ROWS "three fleet-joins sticky 1 1 1 1; "
+	    "for k in feedback capacity; do row fleet-joins balanced:$k 1 "
+	    "ttft_mean=1 return0_kind=join return0_worker=8 return0_at=600 "
+	    "return0_share=.3 return0_session_share=.2; done" JUDGE
+	    "-v wanted=fleet-joins -v returns=.3" TABLE), 0);
+	has("worker 8, join at 600 s | balanced:capacity | 0.300 | >= 0.300 | "
+	    "kept |\n");
 }
 END_TEST
 
-#define KEYS "; } | awk -v simple='sticky' -v seeds=1 -v policies='sticky " \
-	"balanced:feedback balanced:feedback@soft balanced:feedback@tie' " \
-	"-v named='conversation images' -f scenarios.awk -f figures.awk " \
-	"-v wanted="
-
-/*
- * A policy with keys is compared with itself, and in its own family with the
- * best simple method. What names no session is not judged, nor expected.
- */
+/* Where keys tell sessions, ours has them too. */
 START_TEST(with_keys)
 {
-	static const char rows[] = ROW
-	    "row chat sticky 1 ttft_mean=1; "
-	    "row chat balanced:feedback 1 ttft_mean=1; "
-	    "row conv-8-1m sticky 1 ttft_mean=1; "
-	    "row conv-8-1m balanced:feedback 1 ttft_mean=1; "
-	    "row conv-8-1m balanced:feedback@soft 1 ttft_mean=$v; "
-	    "row keys-images sticky 1 ttft_mean=1; "
-	    "row keys-images balanced:feedback 1 ttft_mean=2; "
-	    "row keys-images balanced:feedback@soft 1 ttft_mean=.9; "
-	    "$skip; row keys-images balanced:feedback@tie 1 ttft_mean=2"
-	    KEYS "'chat conv-8-1m keys-images' scenarios.tsv -";
-	char command[2048];
+	ck_assert_int_eq(sh(BEGIN_ROWS
+	    "three keys-images sticky 1 1 1 1; for k in feedback capacity; do "
+	    "three keys-images balanced:$k@soft 1 .9 .9 .9; done" JUDGE
+	    "-v wanted=keys-images" TABLE), 0);
+	has("| keys-images | sticky 1.000 | 0.900 (0.90) 0.900 (0.90) "
+	    "0.900 (0.90) | sticky 1.000 | 0.900 (0.90) ");
+}
+END_TEST
 
-	snprintf(command, sizeof(command), "v=1.02; skip=:; %s", rows);
+/* What cannot be run is listed, and missed if all is meant. */
+START_TEST(skipped)
+{
+	static const char rows[] = ROWS
+	    "printf 'skipped\\tchat\\tno trace\\n' > \"$D/skipped\"; { "
+	    "three unshared sticky 1 1 1 1; for k in feedback capacity; do "
+	    "row unshared balanced:$k 1 ttft_mean=1 ttft_p90=1 request_mean=1 "
+	    "evicted_region=$evicted; done" JUDGE "-v wanted='chat unshared'";
+	char command[4096];
+
+	snprintf(command, sizeof(command), "evicted=0; %s%s", rows, TABLE);
 	ck_assert_int_eq(sh(command), 0);
-	has("| chat | | no session ids | - | - | - | - | - | not judged |");
-	has("| conv-8-1m | balanced:feedback | balanced:feedback@soft | 1.020");
-	has("| keys-images | balanced:feedback | balanced:feedback@soft | "
-	    "0.450");
-	has("| keys-images | sticky | balanced:feedback@soft | 0.900");
-	has("| scenario | sticky | balanced:feedback |\n");
-	has("| scenario | sticky | balanced:feedback | balanced:feedback@soft "
-	    "| balanced:feedback@tie |\n");
-	snprintf(command, sizeof(command), "v=1.03; skip=:; %s", rows);
+	has("- skipped: chat (no trace)\n");
+	ck_assert_ptr_null(strstr(out, "| chat |"));
+	ck_assert_ptr_null(strstr(out, "was full"));
+	snprintf(command, sizeof(command), "evicted=5; %s%s", rows,
+	    " -v whole=1" TABLE);
 	ck_assert_int_eq(sh(command), 1);
 	has("\n1 missed\n");
-	snprintf(command, sizeof(command), "v=1.02; skip=exit; %s", rows);
-	ck_assert_int_eq(sh(command), 1);
-	has("| keys-images | | NOT RUN |");
+	has("The index of balanced:feedback was full in unshared.\n");
 }
 END_TEST
 
@@ -331,8 +306,8 @@ static const char tools[] =
 "esac\n"
 "echo \"$*\" >> \"$D/runs\"\n"
 "while [ $# -gt 0 ]; do case $1 in --seed) seed=$2;; --policy)\n"
-"printf '%spolicy=%s\\nseed=%s\\nrequests=9\\nttft_mean=1\\nttft_p90=2\\n'"
-" \"$sep\" \"$2\" \"$seed\"; sep='\n'; esac; shift; done\n"
+"printf '%spolicy=%s\\nseed=%s\\nrequests=9\\nttft_mean=1\\nttft_p90=2\\n"
+"request_mean=3\\n' \"$sep\" \"$2\" \"$seed\"; sep='\n'; esac; shift; done\n"
 "END\n"
 "cat > \"$D/tracegen\" <<'END'\n"
 "#!/bin/sh\n"
@@ -341,7 +316,8 @@ static const char tools[] =
 "END\n"
 "chmod +x \"$D/replay\" \"$D/tracegen\"";
 
-#define SCENARIOS "POLICIES='sticky balanced:feedback' " \
+#define SCENARIOS "RANDOM_LOADS=0 " \
+	"POLICIES='sticky balanced:feedback balanced:capacity' " \
 	"sh bench/routing/scenarios.sh \"$D/replay\" \"$D/tracegen\" " \
 	"\"$D\" \"$D/out\" chat trouble-slow documents-6 2> /dev/null"
 
@@ -350,7 +326,8 @@ START_TEST(resumed)
 {
 	ck_assert_int_eq(sh(tools), 0);
 	ck_assert_int_eq(sh("SEEDS='1 2' " SCENARIOS), 0);
-	has("| chat | 1.000 2.000 | 1.000 2.000 |");
+	has("| chat | sticky 1.000 | 1.000 (1.00) 2.000 (1.00) 3.000 (1.00) | "
+	    "sticky 1.000 | 1.000 (1.00) ");
 	has("skipped: trouble-slow "
 	    "(no --prompt,no --rate,no --slow,no shared)");
 	has("skipped: documents-6 (no --documents,no --output,"
@@ -359,9 +336,11 @@ START_TEST(resumed)
 	ck_assert_int_eq(sh("sort \"$D/runs\" | sed \"s|$D/||\""), 0);
 	ck_assert_str_eq(out,
 	    "--simulate -q --format kv --seed 1 --workers 8 --policy sticky "
-	    "--policy balanced:feedback out/chat/.1/trace\n"
+	    "--policy balanced:feedback --policy balanced:capacity "
+	    "out/chat/.1/trace\n"
 	    "--simulate -q --format kv --seed 2 --workers 8 --policy sticky "
-	    "--policy balanced:feedback out/chat/.2/trace\n");
+	    "--policy balanced:feedback --policy balanced:capacity "
+	    "out/chat/.2/trace\n");
 	ck_assert_int_eq(sh("SEEDS='1 2' " SCENARIOS), 0);
 	ck_assert_int_eq(sh("wc -l < \"$D/runs\""), 0);
 	ck_assert_int_eq(atoi(out), 2);
@@ -375,7 +354,10 @@ END_TEST
 
 #define RUN "--simulate -q --format kv --seed 1 --workers 8 "
 
-/* Only runs with keys see the sessions that were found in a conversation. */
+/*
+ * Only in the family keys is a policy run with keys, in place of itself. Only
+ * such runs see the sessions that were found in a conversation.
+ */
 START_TEST(keyed_runs)
 {
 	ck_assert_int_eq(sh(tools), 0);
@@ -383,20 +365,24 @@ START_TEST(keyed_runs)
 	    "\"input_length\": 9, \"output_length\": 1, \"hash_ids\": [0]}' "
 	    "> \"$D/conversation_trace.jsonl\"; "
 	    "printf 'chat\\ta\\tconversation\\t--workers 8\\n"
-	    "chat\\tb\\tchat\\t--workers 8\\n' > \"$D/table\"; "
+	    "keys\\tb\\tconversation\\t--workers 8\\n"
+	    "keys\\tc\\tchat\\t--workers 8\\n' > \"$D/table\"; "
 	    "sed -i '2a for last; do :; done; case $last in "
 	    "*/*) grep -c session \"$last\" >> \"$D/named\";; esac' "
 	    "\"$D/replay\"; JOBS=1 TABLE=\"$D/table\" SEEDS=1 POLICIES='sticky "
-	    "balanced:feedback balanced:feedback@soft balanced:feedback@tie' "
+	    "balanced:feedback balanced:feedback@soft' "
 	    "sh bench/routing/scenarios.sh \"$D/replay\" \"$D/tracegen\" "
-	    "\"$D\" \"$D/out\" 2> /dev/null"), 0);
+	    "\"$D\" \"$D/out\" 2> /dev/null"), 1); /* none by capacity */
 	ck_assert_int_eq(sh("sed \"s|$D/||\" \"$D/runs\"; cat \"$D/named\"; "
-	    "ls \"$D/out/a\" \"$D/out/b\" | grep @"), 0);
+	    "ls \"$D/out/a\" \"$D/out/b\" \"$D/out/c\" | grep balanced"), 0);
 	ck_assert_str_eq(out,
 	    RUN "--policy sticky --policy balanced:feedback out/a/.1/plain\n"
-	    RUN "--policy balanced:feedback@soft out/a/.1/trace\n"
-	    RUN "--policy sticky --policy balanced:feedback out/b/.1/trace\n"
-	    "0\n1\n0\nbalanced:feedback@soft.1.kv\n");
+	    RUN "--policy sticky out/b/.1/plain\n"
+	    RUN "--policy balanced:feedback@soft out/b/.1/trace\n"
+	    RUN "--policy sticky out/c/.1/trace\n"
+	    RUN "--policy balanced:feedback@soft out/c/.1/trace\n"
+	    "0\n0\n1\n0\n0\nbalanced:feedback.1.kv\n"
+	    "balanced:feedback@soft.1.kv\nbalanced:feedback@soft.1.kv\n");
 }
 END_TEST
 
@@ -553,16 +539,15 @@ suite_scenarios(void)
 
 	tcase_add_checked_fixture(c, make_folder, remove_folder);
 	tcase_add_test(c, table_is_sound);
-	tcase_add_test(c, interval);
-	tcase_add_test(c, limit);
-	tcase_add_test(c, negligible);
+	tcase_add_test(c, best_rival_of_each_figure);
+	tcase_add_test(c, means_of_seeds);
+	tcase_add_test(c, limits);
 	tcase_add_test(c, incomplete);
-	tcase_add_test(c, best_by_time_per_request);
-	tcase_add_test(c, overload);
-	tcase_add_test(c, gain_of_families);
-	tcase_add_test(c, figures);
+	tcase_add_test(c, groups);
+	tcase_add_test(c, single_figures);
 	tcase_add_test(c, returned);
 	tcase_add_test(c, with_keys);
+	tcase_add_test(c, skipped);
 	tcase_add_test(c, resumed);
 	tcase_add_test(c, keyed_runs);
 	tcase_add_test(c, no_such_scenario);

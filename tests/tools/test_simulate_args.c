@@ -89,6 +89,58 @@ START_TEST(affinity_of_a_policy)
 }
 END_TEST
 
+/* Weights of Dynamo's cost; those that are not given keep their defaults. */
+START_TEST(weights_taken)
+{
+	static const struct {
+		const char *name;
+		struct simulate_weights weights;
+	} wanted[] = {
+		{ "dynamo[credit=2,prefill=4,request=64]:capacity",
+		    { 2, 4, 64 } },
+		{ "dynamo[request=0.5]:ttl=120", { 1, 1, 0.5 } },
+		{ "dynamo[prefill=0,credit=1e3]:oracle", { 1000, 0, 0 } },
+		{ "dynamo[request=1,request=3]:feedback@soft", { 1, 1, 3 } },
+		{ "dynamo:ttl=120", { 1, 1, 0 } },
+		{ "balanced:ttl=120", { 1, 1, 0 } }
+	};
+	char line[] = "--policy dynamo[credit=2,prefill=4,request=64]:capacity "
+	    "--policy dynamo[request=0.5] "
+	    "--policy dynamo[prefill=0,credit=1e3]:oracle "
+	    "--policy dynamo[request=1,request=3]:feedback@soft "
+	    "--policy dynamo --policy balanced";
+	struct settings s;
+	size_t i;
+
+	parse(&s, line);
+	ck_assert_uint_eq(s.n, sizeof(wanted) / sizeof(wanted[0]));
+	for (i = 0; i < s.n; i++) {
+		ck_assert_str_eq(s.wanted[i].name, wanted[i].name);
+		ck_assert_double_eq(s.wanted[i].weights.credit,
+		    wanted[i].weights.credit);
+		ck_assert_double_eq(s.wanted[i].weights.prefill,
+		    wanted[i].weights.prefill);
+		ck_assert_double_eq(s.wanted[i].weights.request,
+		    wanted[i].weights.request);
+	}
+	ck_assert_int_eq(s.wanted[3].index, SIMULATE_FEEDBACK);
+	ck_assert_uint_eq(s.wanted[3].affinity, 1 + KVR_AFFINITY_SOFT);
+}
+END_TEST
+
+START_TEST(default_policies)
+{
+	char line[] = "--workers 3";
+	struct settings s;
+
+	parse(&s, line);
+	ck_assert_uint_eq(s.n, 2);
+	ck_assert_int_eq(s.wanted[0].policy, SIMULATE_ROUND_ROBIN);
+	ck_assert_int_eq(s.wanted[1].policy, SIMULATE_BALANCED);
+	ck_assert_str_eq(s.wanted[1].name, "balanced:ttl=120");
+}
+END_TEST
+
 /* Words of --sessions are no paths. */
 START_TEST(exchange_taken)
 {
@@ -162,6 +214,26 @@ static const struct {
 	{ "--policy sticky@soft", "sticky@soft: it does not look at" },
 	{ "--policy lmetric@soft", "it does not look at affinity" },
 	{ "--policy balanced:oracle@soft", "it does not look at affinity" },
+	{ "--policy ramjet:capacity@tie", "it does not look at affinity" },
+	{ "--policy two-tier@hard", "it does not look at affinity" },
+	{ "--policy sticky:ttl=5", "sticky needs no index" },
+	{ "--policy dynamo[credit=2", "dynamo: no ] at the end" },
+	{ "--policy dynamo[credit=2:capacity", "dynamo: no ] at the end" },
+	{ "--policy dynamo[credit=2]5", "dynamo: no ] at the end" },
+	{ "--policy dynamo[overlap=2]", "not a weight: \"overlap=2\"" },
+	{ "--policy dynamo[credit]", "not a weight: \"credit\"" },
+	{ "--policy dynamo[]", "not a weight: \"\"" },
+	{ "--policy dynamo[credit=2,]", "not a weight: \"\"" },
+	{ "--policy dynamo[credit=]", "not a weight: \"credit=\"" },
+	{ "--policy dynamo[credit=two]", "not a weight: \"credit=two\"" },
+	{ "--policy dynamo[credit=2x]", "not a weight: \"credit=2x\"" },
+	{ "--policy dynamo[prefill=-1]", "not a weight: \"prefill=-1\"" },
+	{ "--policy dynamo[prefill=nan]", "not a weight: \"prefill=nan\"" },
+	{ "--policy dynamo[request=inf]", "not a weight: \"request=inf\"" },
+	{ "--policy dynamo[request=1e7]", "not a weight: \"request=1e7\"" },
+	{ "--policy balanced[credit=2]", "balanced: it has no weights" },
+	{ "--policy sticky[credit=2]", "sticky: it has no weights" },
+	{ "--common-rate", "unrecognized option" },
 	{ "--exchange some", "not one of none, all, prefixes, loads" },
 	{ "--exchange-loss 101", "not from 0 to 100" },
 	{ "--exchange-loss endless", "not from 0 to 100" },
@@ -215,6 +287,8 @@ suite_simulate_args(void)
 
 	tcase_add_test(c, taken);
 	tcase_add_test(c, affinity_of_a_policy);
+	tcase_add_test(c, weights_taken);
+	tcase_add_test(c, default_policies);
 	tcase_add_test(c, exchange_taken);
 	tcase_add_test(c, events_taken);
 	tcase_add_loop_test(c, not_taken, 0,

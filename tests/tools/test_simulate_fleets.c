@@ -128,29 +128,43 @@ START_TEST(reports)
 }
 END_TEST
 
-/* The index knows how many requests run at a time, from the beginning. */
-START_TEST(sequences_told)
+/* Each router has the cost, and its weights, in blocks of its own. */
+START_TEST(costs_told)
 {
-	struct simulate_options o = options_of(_i, 2, 100000);
-	struct kvr_worker_stats w = { .size = sizeof(w) };
+	static const uint32_t blocks[] = { 16, 512, 2048 };
+	static const double requests[] = { 64, 2, 0.5 };
+	struct simulate_options o = options_of(_i == 3 ? 5 : 3, 2, 0);
+	struct kvr_policy p = { .size = sizeof(p) };
 	struct setup u;
-	uint64_t id;
+	uint32_t r;
 
-	o.n_sequences = 2;
-	o.sequences[0] = 3;
-	o.sequences[1] = 5;
-	for (o.told = false;; o.told = true) {
-		begin(&u, &o, 512);
-		id = 0;
-		ck_assert_int_eq(kvr_worker_next(u.s->routers[0].k, &id),
+	o.replicas = 2;
+	o.weights = (struct simulate_weights){ 2, 4, 64 };
+	begin(&u, &o, blocks[_i % 3]);
+	for (r = 0; r < o.replicas; r++) {
+		ck_assert_int_eq(kvr_policy_get(u.s->routers[r].k, &p),
 		    KVR_OK);
-		ck_assert_int_eq(kvr_worker_stats(u.s->routers[0].k, id, &w),
-		    KVR_OK);
-		ck_assert_uint_eq(w.sequences, o.told ? 3 : 0);
-		end(&u);
-		if (o.told)
-			return;
+		ck_assert_uint_eq(p.cost, _i == 3 ? KVR_COST_BALANCED
+		    : KVR_COST_DYNAMO);
+		ck_assert_double_eq(p.overlap_credit, 2);
+		ck_assert_double_eq(p.prefill_scale, 4);
+		ck_assert_double_eq(p.request_weight, requests[_i % 3]);
 	}
+	end(&u);
+}
+END_TEST
+
+/* A credit of 0 is load alone: what was cached elsewhere is not looked for. */
+START_TEST(weights_matter)
+{
+	struct simulate_options o = options_of(3, 4, 100000);
+	struct simulate_totals a, b;
+	int64_t x;
+
+	a = totals_of(&o, &x);
+	o.weights.credit = 0;
+	b = totals_of(&o, &x);
+	ck_assert_uint_lt(b.hit_tokens, a.hit_tokens);
 }
 END_TEST
 
@@ -324,8 +338,9 @@ suite_simulate_fleets(void)
 	tcase_add_loop_test(c, other_blocks, 0, 3 * KINDS);
 	tcase_add_loop_test(c, random_eviction, 0, KINDS);
 	tcase_add_loop_test(c, reports, 3, KINDS);
+	tcase_add_loop_test(c, costs_told, 0, 4);
+	tcase_add_test(c, weights_matter);
 	tcase_add_loop_test(c, silent, 3, KINDS);
-	tcase_add_loop_test(c, sequences_told, 3, KINDS);
 	tcase_add_loop_test(c, just_past, 0, 3 * 3);
 	tcase_add_loop_test(c, long_past, ORACLES, KINDS);
 	tcase_add_loop_test(c, exchange_makes_one, 0, KINDS);

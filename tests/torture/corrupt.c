@@ -157,12 +157,8 @@ set_policy(struct kvr *k, uint32_t policy)
 	struct kvr_policy p;
 
 	demand(kvr_policy_init(&p, sizeof(p)) == KVR_OK);
-	if (policy == 1)
-		p.cost = KVR_COST_TWO_TIER;
-	if (policy == 0) {
-		p.cost = KVR_COST_BALANCED;
-		p.purge = 1;
-	}
+	if (policy != 0)
+		p.cost = KVR_COST_DYNAMO;
 	if (policy == 2) {
 		p.overlap_decay = 0.5;
 		p.request_weight = 1.5;

@@ -50,7 +50,7 @@ static const struct field claim_fields[] = {
 	FIELD(claim, ttl_ms), FIELD(claim, tokens), FIELD(claim, predicted),
 	FIELD(claim, prefill), FIELD(claim, volume), FIELD(claim, overlap),
 	FIELD(claim, active), FIELD(claim, ahead), FIELD(claim, tail),
-	FIELD(claim, prompt), FIELD(claim, first_ms)
+	FIELD(claim, prompt)
 };
 static const struct field binding_fields[] = {
 	FIELD(binding, digest), FIELD(binding, worker),
@@ -74,14 +74,13 @@ static const struct field slot_fields[] = {
 	FIELD(slot, ahead), FIELD(slot, anonymous), FIELD(slot, capacity),
 	FIELD(slot, retain), FIELD(slot, eviction), FIELD(slot, mode),
 	FIELD(slot, own_ttl), FIELD(slot, ttl), FIELD(slot, volume),
-	FIELD(slot, purge), FIELD(slot, suspect), FIELD(slot, lost),
+	FIELD(slot, outlived), FIELD(slot, lost),
 	FIELD(slot, shown), FIELD(slot, block_tokens),
 	FIELD(slot, learnt_block), FIELD(slot, common),
-	FIELD(slot, common_of), FIELD(slot, free_at),
-	FIELD(slot, last_first), FIELD(slot, prefilling),
+	FIELD(slot, common_of),
+	FIELD(slot, last_first), FIELD(slot, silent),
 	FIELD(slot, completions), FIELD(slot, name),
 	FIELD(slot, dp_group), FIELD(slot, reading),
-	FIELD(slot, sequences), FIELD(slot, most), FIELD(slot, votes),
 	FIELD(slot, window.mode), FIELD(slot, window.in_force),
 	FIELD(slot, window.capacity), FIELD(slot, window.tokens),
 	FIELD(slot, window.volume[0])
@@ -89,7 +88,7 @@ static const struct field slot_fields[] = {
 static const struct field slot_doubles[] = {
 	FIELD(slot, weight), FIELD(slot, prefill_rate),
 	FIELD(slot, rate_tokens), FIELD(slot, rate_seconds),
-	FIELD(slot, completion), FIELD(slot, service)
+	FIELD(slot, completion)
 };
 static const struct field tree_fields[] = {
 	FIELD(tree, next), FIELD(tree, kind), FIELD(tree, level),
@@ -111,21 +110,12 @@ static const struct field header_fields[] = {
 	FIELD(region, alias_free), FIELD(region, alias_fresh),
 	FIELD(region, alias_sweep), FIELD(region, alias_life),
 	FIELD(region, alias_dead),
-	FIELD(region, own_ttl), FIELD(region, arrivals),
-	FIELD(region, arrivals_at), FIELD(region, fleet_tokens),
+	FIELD(region, own_ttl), FIELD(region, inserted),
+	FIELD(region, asked), FIELD(region, inserted_since),
+	FIELD(region, observed_since), FIELD(region, fleet_tokens),
 	FIELD(region, fleet_seconds), FIELD(region, rate_turn),
-	FIELD(region, spoken), FIELD(region, policy.purge),
-	FIELD(region, policy.balanced_prefill),
-	FIELD(region, policy.balanced_read),
-	FIELD(region, policy.balanced_request),
-	FIELD(region, policy.balanced_interfere),
-	FIELD(region, policy.balanced_tie),
-	FIELD(region, policy.balanced_common),
 	FIELD(region, policy.balanced_bound),
-	FIELD(region, policy.balanced_bound_slack),
-	FIELD(region, policy.balanced_place),
-	FIELD(region, policy.balanced_prior),
-	FIELD(region, policy.balanced_dead_band),
+	FIELD(region, policy.observed_seconds),
 	FIELD(region, policy.cost), FIELD(region, policy.overlap_credit),
 	FIELD(region, policy.overlap_decay),
 	FIELD(region, policy.prefill_scale),
@@ -133,10 +123,7 @@ static const struct field header_fields[] = {
 	FIELD(region, policy.temperature),
 	FIELD(region, policy.overload_prefill_tokens),
 	FIELD(region, policy.overload_prefill_fraction),
-	FIELD(region, policy.overload_blocks_fraction),
-	FIELD(region, policy.two_tier_overlap),
-	FIELD(region, policy.two_tier_load_gap),
-	FIELD(region, policy.two_tier_load_ratio)
+	FIELD(region, policy.overload_blocks_fraction)
 };
 static const struct field seal_fields[] = {
 	FIELD(seal, magic), FIELD(seal, version), FIELD(seal, byte_order),
@@ -491,8 +478,8 @@ damage_header(struct corrupt *c)
 
 	bool real = f.width == sizeof(double) &&
 	    (f.at >= offsetof(struct region, policy) ||
-	    f.at == offsetof(struct region, arrivals) ||
-	    f.at == offsetof(struct region, spoken) ||
+	    f.at == offsetof(struct region, inserted) ||
+	    f.at == offsetof(struct region, asked) ||
 	    f.at == offsetof(struct region, fleet_tokens) ||
 	    f.at == offsetof(struct region, fleet_seconds));
 

@@ -301,7 +301,6 @@ ask_worker(struct corrupt *c, uint64_t id)
 	if (CALL(c, kvr_worker_get, c->k, id, &facts) == KVR_OK) {
 		facts.retain = ops_pick(c->s, KVR_RETAIN_FEEDBACK + 1);
 		facts.eviction = ops_pick(c->s, 2);
-		facts.sequences = 2 * facts.retain;
 		(void)CALL(c, kvr_worker_set, c->k, id, &facts);
 	}
 	if (facts.eviction != 0)
@@ -444,8 +443,7 @@ ask_region(struct corrupt *c)
 	if (CALL(c, kvr_policy_get, c->k, &policy) == KVR_OK)
 		(void)CALL(c, kvr_policy_set, c->k, &policy);
 	(void)kvr_policy_init(&policy, sizeof(policy));
-	policy.cost = ops_pick(c->s, KVR_COST_BALANCED + 1);
-	policy.purge = ops_pick(c->s, 2);
+	policy.cost = ops_pick(c->s, KVR_COST_DYNAMO + 1);
 	policy.overload_blocks_fraction = policy.overload_prefill_fraction =
 	    0.5;
 	(void)CALL(c, kvr_policy_set, c->k, &policy);

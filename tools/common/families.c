@@ -34,7 +34,8 @@ const char *const family_names[FAMILIES] = {
 	[FAMILY_BURSTS] = "bursts",
 	[FAMILY_CHAT] = "chat",
 	[FAMILY_IMAGES] = "images",
-	[FAMILY_OPENINGS] = "openings"
+	[FAMILY_OPENINGS] = "openings",
+	[FAMILY_USERS] = "users"
 };
 
 const char *const family_popularities[FAMILY_POPULARITIES] = {
@@ -55,6 +56,8 @@ enum {
 	TOKEN_US = 20000,        /* of a chat's output */
 	IMAGE = 2048,            /* tokens of an image */
 	OPENING = 8,             /* requests with which a session begins */
+	USER_TURNS = 10,         /* of a chat of few users */
+	USERS_APART_US = 50000,  /* requests of the users, at most */
 	WEIGHT = 1 << 30         /* of the most popular document */
 };
 
@@ -98,13 +101,14 @@ family_defaults(struct family_options *o, enum family family)
 		[FAMILY_BURSTS] = { 2000, 100000, 0, 500, 200 },
 		[FAMILY_CHAT] = { 1000, 100000, 0, 200, 250 },
 		[FAMILY_IMAGES] = { 2000, 125000, 0, 100, 200 },
-		[FAMILY_OPENINGS] = { 8192, 50000, 0, 500, 200 }
+		[FAMILY_OPENINGS] = { 8192, 50000, 0, 500, 200 },
+		[FAMILY_USERS] = { 512, 2000000, 8, 850, 50 }
 	};
 
 	*o = (struct family_options){ .family = family,
 	    .prompt = defaults[family].prompt,
 	    .gap_us = defaults[family].gap_us, .requests = 3000,
-	    .documents = defaults[family].documents, .seed = 1,
+	    .documents = defaults[family].documents, .users = 1, .seed = 1,
 	    .private = defaults[family].private,
 	    .output = defaults[family].output };
 }
@@ -389,6 +393,65 @@ make_chats(struct families *f)
 	return 0;
 }
 
+/* A chat of few users: its next request, and how many follow. */
+struct talk {
+	struct item next;
+	uint64_t turns;
+};
+
+/* Another chat takes its place. */
+static void
+talk_begin(struct families *f, struct talk *t, uint64_t head)
+{
+	t->next = (struct item){ .tokens = f->o.prompt, .head = head,
+	    .head_blocks = f->o.prompt / TRACE_BLOCK,
+	    .session = ++f->sessions };
+	t->next.body = take_ids(f, 2 + USER_TURNS * DRAW_TIMES_MAX *
+	    (f->o.private + f->o.output) / TRACE_BLOCK);
+	t->turns = USER_TURNS;
+}
+
+static int
+talk_go_on(struct families *f, struct talk *t, uint64_t at)
+{
+	t->next.at = at;
+	t->next.tokens += draw_private(f);
+	t->next.output = draw_output(f);
+	if (add_item(f, t->next) != 0)
+		return -1;
+	t->next.tokens += t->next.output;
+	t->turns--;
+	return 0;
+}
+
+/*
+ * At each interval every user sends a request of the next of its chats, all at
+ * nearly the same time. The chats begin at different times.
+ */
+static int
+make_users(struct families *f)
+{
+	uint64_t head = take_ids(f, f->o.prompt / TRACE_BLOCK), n, at, chat;
+	uint64_t users = f->o.users, own = f->o.documents / users;
+	struct talk *talks = calloc(f->o.documents, sizeof(*talks));
+	int result = talks != NULL ? 0 : -1;
+
+	for (n = 0; result == 0 && n < own * users; n++) {
+		talk_begin(f, &talks[n], head);
+		talks[n].turns = 1 + n / users % USER_TURNS;
+	}
+	for (n = 0; result == 0 && f->n < f->o.requests; n++) {
+		at = n / users * users * f->o.gap_us +
+		    rng_between(&f->rng, 0, USERS_APART_US);
+		chat = n % users + n / users % own * users;
+		if (talks[chat].turns == 0)
+			talk_begin(f, &talks[chat], head);
+		result = talk_go_on(f, &talks[chat], at);
+	}
+	free(talks);
+	return result;
+}
+
 /* -------------------------------------------------------------- writing --- */
 
 static int
@@ -451,6 +514,8 @@ make_items(struct families *f)
 	case FAMILY_IMAGES:
 	case FAMILY_OPENINGS:
 		return make_chats(f);
+	case FAMILY_USERS:
+		return make_users(f);
 	default:
 		return make_shared(f);
 	}

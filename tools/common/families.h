@@ -13,8 +13,10 @@
  *                   routers see no images: | one prompt | q1 | a1 | q2 | ...
  *   openings        | new prompt | q1 | a1 | q2 | ...   and, when it begins,
  *                   | new prompt | private |   7 of these
+ *   users           | one prompt for all | q1 | a1 | q2 | ...   of few users,
+ *                   each with a few chats in turn, again and again
  *
- * The last two name the session of each request.
+ * The last three name the session of each request.
  *
  * Documents are equally popular, or of rank k with a weight of 1/k.
  *
@@ -38,6 +40,7 @@ enum family {
 	FAMILY_CHAT,
 	FAMILY_IMAGES,
 	FAMILY_OPENINGS,
+	FAMILY_USERS,
 	FAMILIES
 };
 extern const char *const family_names[FAMILIES];
@@ -57,7 +60,9 @@ struct family_options {
 	uint64_t prompt;    /* tokens; UNSHARED: their mean */
 	uint64_t gap_us;    /* mean time between requests, above 0 */
 	uint64_t requests;
-	uint64_t documents; /* of DOCUMENTS and IDLE_DOCUMENTS, above 0 */
+	uint64_t documents; /* of DOCUMENTS and IDLE_DOCUMENTS, above 0; */
+	                    /* USERS: chats */
+	uint64_t users;     /* of USERS: 1 to its chats */
 	enum family_popularity popularity; /* of documents */
 	uint64_t private;   /* means in tokens; UNSHARED has no private part */
 	uint64_t output;

@@ -172,8 +172,6 @@ print_options(const struct page *p, const struct simulate_options *o)
 		    simulate_exchange_names[o->exchange], "");
 		print_seconds(p, "exchange delay", o->exchange_delay_ns);
 	}
-	if (o->common_rate)
-		print_item(p, "prefill rate", "one for all workers", "");
 }
 
 void

@@ -67,7 +67,6 @@ static const struct known {
 	{ "reports", "reports of cached tokens", "requests", 1, 0,
 	    FIGURE_INDEX },
 	{ "unreported", "without evidence", "requests", 1, 0, FIGURE_INDEX },
-	{ "purges", "purges", "", 1, 0, FIGURE_INDEX },
 	{ "expired", "expired", "entries", 1, 0, FIGURE_INDEX },
 	{ "evicted_capacity", "evicted, worker full", "entries", 1, 0,
 	    FIGURE_INDEX },

@@ -26,8 +26,8 @@
 #include <time.h>
 
 const char *const pass_policy_names[PASS_POLICIES] = {
+	[PASS_BALANCED] = "balanced",
 	[PASS_DYNAMO] = "dynamo",
-	[PASS_TWO_TIER] = "two-tier",
 	[PASS_HALF] = "half",
 	[PASS_ROUND_ROBIN] = "round-robin"
 };
@@ -73,8 +73,8 @@ pass_set_policy(struct pass *r)
 	struct kvr_policy policy;
 
 	kvr_policy_init(&policy, sizeof(policy));
-	if (r->options.policy == PASS_TWO_TIER)
-		policy.cost = KVR_COST_TWO_TIER;
+	if (r->options.policy == PASS_DYNAMO)
+		policy.cost = KVR_COST_DYNAMO;
 	return kvr_policy_set(r->k, &policy);
 }
 

@@ -15,8 +15,8 @@
 struct trace_request;
 
 enum pass_policy {
+	PASS_BALANCED,    /* KVR_COST_BALANCED */
 	PASS_DYNAMO,      /* KVR_COST_DYNAMO */
-	PASS_TWO_TIER,    /* KVR_COST_TWO_TIER */
 	PASS_HALF,        /* half.h */
 	PASS_ROUND_ROBIN,
 	PASS_POLICIES

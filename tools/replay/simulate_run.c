@@ -92,6 +92,7 @@ make_simulations(struct run *r)
 		struct simulate_options o = s->simulate;
 
 		o.policy = w->policy;
+		o.weights = w->weights;
 		o.index = w->index;
 		if (w->own_affinity)
 			o.affinity = w->affinity;

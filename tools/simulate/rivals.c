@@ -84,7 +84,7 @@ rival_least_backlog(const struct rival_fleet *f, struct rng *lots)
  * with this one. An engine computes at least one token.
  */
 uint32_t
-rival_lmetric(const struct rival_fleet *f, const struct kvr_overlap *seen,
+rival_lmetric(const struct rival_fleet *f, const uint64_t *seen,
     uint64_t tokens, struct rng *lots)
 {
 	struct least l = nothing;
@@ -94,19 +94,50 @@ rival_lmetric(const struct rival_fleet *f, const struct kvr_overlap *seen,
 	for (w = 0; w < f->workers; w++) {
 		if (!eligible(f, w))
 			continue;
-		new_tokens = seen[w].tokens < tokens ?
-		    tokens - seen[w].tokens : 1;
+		new_tokens = seen[w] < tokens ? tokens - seen[w] : 1;
 		offer(&l, (f->booked[w].prefill_tokens + new_tokens) *
 		    (f->booked[w].requests + 1), 0, w, lots);
 	}
 	return l.worker;
 }
 
+/*
+ * Ramjet: the most of
+ *
+ *	min(32, overlap) - 4 * (running requests + prefill booked / 8192)
+ *
+ * with the overlap in blocks of 512 tokens beyond what each worker has.
+ */
+uint32_t
+rival_ramjet(const struct rival_fleet *f, const uint64_t *seen,
+    struct rng *lots)
+{
+	enum { UNIT = 512, OVERLAP_MAX = 32, SHIFT = 4 * 8192 };
+	uint64_t all = UINT64_MAX, overlap, load;
+	struct least l = nothing;
+	uint32_t w;
+
+	for (w = 0; w < f->workers; w++)
+		if (eligible(f, w) && seen[w] < all)
+			all = seen[w];
+	for (w = 0; w < f->workers; w++) {
+		if (!eligible(f, w))
+			continue;
+		overlap = (seen[w] - all) / UNIT;
+		overlap = overlap < OVERLAP_MAX ? overlap : OVERLAP_MAX;
+		/* times 8192: whole numbers */
+		load = SHIFT * f->booked[w].requests +
+		    4 * f->booked[w].prefill_tokens;
+		offer(&l, load + 8192 * (OVERLAP_MAX - overlap), 0, w, lots);
+	}
+	return l.worker;
+}
+
 /* ---------------------------------------------------------- cache-aware --- */
 
-/* max - min > 32 and max > 1.5 * min, of running requests */
+/* max - min > 32 and max > hundredths / 100 * min, of running requests */
 static bool
-imbalanced(const struct rival_fleet *f)
+imbalanced(const struct rival_fleet *f, uint64_t hundredths)
 {
 	uint64_t least = UINT64_MAX, most = 0, n;
 	uint32_t w;
@@ -118,7 +149,8 @@ imbalanced(const struct rival_fleet *f)
 		least = n < least ? n : least;
 		most = n > most ? n : most;
 	}
-	return least <= most && most - least > 32 && 2 * most > 3 * least;
+	return least <= most && most - least > 32 &&
+	    100 * most > hundredths * least;
 }
 
 /*
@@ -133,9 +165,35 @@ uint32_t
 rival_cache_aware(const struct rival_fleet *f, const struct rival_match *m,
     struct rng *lots)
 {
-	if (!imbalanced(f) && m->matched > 0 && 2 * m->matched >= m->tokens)
+	if (!imbalanced(f, 150) && m->matched > 0 &&
+	    2 * m->matched >= m->tokens)
 		return least_of(f, m->holders, lots);
 	return least_of(f, NULL, lots);
+}
+
+/*
+ * The same by the overlap that an index expects, with the ratio of earlier
+ * versions, 1.1: the least loaded of those with the longest overlap, if that is
+ * more than half of the prompt and the fleet is balanced.
+ */
+uint32_t
+rival_two_tier(const struct rival_fleet *f, const uint64_t *seen,
+    uint64_t tokens, struct rng *lots)
+{
+	struct least l = nothing;
+	uint64_t longest = 0;
+	uint32_t w;
+
+	for (w = 0; w < f->workers; w++)
+		if (eligible(f, w) && seen[w] > longest)
+			longest = seen[w];
+	if (imbalanced(f, 110) || 2 * longest <= tokens)
+		return least_of(f, NULL, lots);
+	for (w = 0; w < f->workers; w++)
+		if (eligible(f, w) && seen[w] == longest)
+			offer(&l, f->booked[w].requests,
+			    f->booked[w].prefill_tokens, w, lots);
+	return l.worker;
 }
 
 /* ----------------------------------------------------------------- keys --- */

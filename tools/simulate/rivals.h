@@ -10,13 +10,12 @@
  *   sticky         the key of the request
  *   chbl           the key; running requests
  *   cache-aware    a tree of its own decisions; running requests
- *   lmetric        overlap by the index; prefill booked, running requests
+ *   lmetric, ramjet, two-tier
+ *                  overlap by the index; prefill booked, running requests
  *   least-backlog  prefill booked
  */
 #ifndef KVROUTE_RIVALS_H
 #define KVROUTE_RIVALS_H
-
-#include <kvroute.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -68,9 +67,13 @@ struct rival_match {
 uint32_t rival_cache_aware(const struct rival_fleet *f,
     const struct rival_match *m, struct rng *lots);
 
-/* seen[workers]: overlap of the prompt of `tokens` tokens. */
-uint32_t rival_lmetric(const struct rival_fleet *f,
-    const struct kvr_overlap *seen, uint64_t tokens, struct rng *lots);
+/* seen[workers]: tokens of a prompt of `tokens` that are taken for cached. */
+uint32_t rival_lmetric(const struct rival_fleet *f, const uint64_t *seen,
+    uint64_t tokens, struct rng *lots);
+uint32_t rival_ramjet(const struct rival_fleet *f, const uint64_t *seen,
+    struct rng *lots);
+uint32_t rival_two_tier(const struct rival_fleet *f, const uint64_t *seen,
+    uint64_t tokens, struct rng *lots);
 
 uint32_t rival_least_backlog(const struct rival_fleet *f, struct rng *lots);
 /* Fewest running requests, then least to prefill, then by lot. */

@@ -35,11 +35,12 @@ enum simulate_policy {
 	SIMULATE_STICKY,
 	SIMULATE_CHBL,
 	SIMULATE_CACHE_AWARE,
-	/* these use an index; the library's policies */
-	SIMULATE_DYNAMO,       /* KVR_COST_DYNAMO */
-	SIMULATE_TWO_TIER,     /* KVR_COST_TWO_TIER */
-	SIMULATE_BALANCED,     /* KVR_COST_BALANCED */
-	SIMULATE_LMETRIC,      /* see rivals.h */
+	/* these use an index: the library's costs, */
+	SIMULATE_DYNAMO,
+	SIMULATE_BALANCED,
+	SIMULATE_LMETRIC,      /* and rules of rivals.h */
+	SIMULATE_RAMJET,
+	SIMULATE_TWO_TIER,
 	SIMULATE_POLICIES
 };
 extern const char *const simulate_policy_names[SIMULATE_POLICIES];
@@ -96,9 +97,16 @@ enum simulate_exchange {
 };
 extern const char *const simulate_exchange_names[SIMULATE_EXCHANGES];
 
+/* Of Dynamo's cost. A request counts as so many blocks of 16 tokens. */
+struct simulate_weights {
+	double credit, prefill, request;
+};
+enum { SIMULATE_WEIGHT_BLOCK = 16 };
+
 /* simulate_defaults writes the defaults. Worker w is of kind w % kinds. */
 struct simulate_options {
 	enum simulate_policy policy;
+	struct simulate_weights weights;
 	enum simulate_index index;
 	uint32_t workers;
 	uint64_t capacity_tokens; /* per worker; 0: endless */
@@ -122,7 +130,6 @@ struct simulate_options {
 	int64_t slo_first_ns;     /* goodput: at most so long to the first */
 	int64_t slo_token_ns;     /* ... and for each token; 0: no SLO */
 	bool told;                /* the index is told block and eviction */
-	bool common_rate;         /* balanced: one prefill rate for all */
 	uint32_t affinity;        /* requests name their sessions: 1 + enum */
 	                          /* kvr_affinity_mode; 0: they do not */
 	int64_t reset_ns;         /* interval of cache resets; 0: never */

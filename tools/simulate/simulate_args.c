@@ -25,7 +25,7 @@ enum { REPLICAS_MAX = 64 };
 enum {
 	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
 	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_SILENT, O_TOLD,
-	O_DELAY, O_EVENT_LOSS, O_EVENT_REPLAY, O_BYPASS, O_COMMON_RATE,
+	O_DELAY, O_EVENT_LOSS, O_EVENT_REPLAY, O_BYPASS,
 	O_AFFINITY, O_SEQUENCES, O_BATCH, O_READS,
 	O_ATTENTION, O_PREEMPT, O_WINDOW, O_UNAWARE, O_LEARN, O_SLOW, O_JOIN,
 	O_DRAIN, O_KILL, O_SLO, O_REPLICAS, O_EXCHANGE, O_EXCHANGE_DELAY,
@@ -64,7 +64,6 @@ static const struct option long_options[] = {
 	{ "event-loss", required_argument, NULL, O_EVENT_LOSS },
 	{ "event-replay", required_argument, NULL, O_EVENT_REPLAY },
 	{ "bypass", required_argument, NULL, O_BYPASS },
-	{ "common-rate", no_argument, NULL, O_COMMON_RATE },
 	{ "affinity", required_argument, NULL, O_AFFINITY },
 	{ "replicas", required_argument, NULL, O_REPLICAS },
 	{ "exchange", required_argument, NULL, O_EXCHANGE },
@@ -130,11 +129,58 @@ set_mode(struct wanted *w, const char *text)
 	w->own_affinity = text != NULL;
 	if (text == NULL)
 		return;
-	if (w->policy < SIMULATE_DYNAMO || w->policy == SIMULATE_LMETRIC ||
+	if (w->policy < SIMULATE_DYNAMO || w->policy > SIMULATE_BALANCED ||
 	    w->index == SIMULATE_ORACLE)
 		errx(ARGS_USAGE, "--policy %s: it does not look at affinity",
 		    w->name);
 	w->affinity = read_affinity("policy", text);
+}
+
+/* A weight of the list: NAME=NUMBER. */
+static void
+set_weight(struct simulate_weights *w, const char *text)
+{
+	const struct {
+		const char *name;
+		double *value;
+	} known[] = { { "credit=", &w->credit }, { "prefill=", &w->prefill },
+		{ "request=", &w->request } };
+	size_t i, n;
+	char *end;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		n = strlen(known[i].name);
+		if (strncmp(text, known[i].name, n) != 0)
+			continue;
+		*known[i].value = strtod(text + n, &end);
+		if (end == text + n || *end != '\0' ||
+		    !(*known[i].value >= 0 && *known[i].value <= 1e6))
+			break;
+		return;
+	}
+	errx(ARGS_USAGE, "--policy: not a weight: \"%s\" (credit=N, "
+	    "prefill=N or request=N, from 0)", text);
+}
+
+/* Takes a list in brackets, if there is one, off the name of a policy. */
+static void
+set_weights(struct wanted *w, char *name)
+{
+	char *list = strchr(name, '['), *end, *part;
+
+	w->weights = (struct simulate_weights){ 1, 1, 0 };
+	if (list == NULL)
+		return;
+	*list++ = '\0';
+	end = strchr(list, ']');
+	if (end == NULL || end[1] != '\0')
+		errx(ARGS_USAGE, "--policy %s: no ] at the end of the weights",
+		    name);
+	if (strcmp(name, simulate_policy_names[SIMULATE_DYNAMO]) != 0)
+		errx(ARGS_USAGE, "--policy %s: it has no weights", name);
+	*end = '\0';
+	while ((part = strsep(&list, ",")) != NULL)
+		set_weight(&w->weights, part);
 }
 
 static void
@@ -153,6 +199,7 @@ add_policy(struct settings *s, const char *text)
 	colon = strchr(name, ':');
 	if (colon != NULL)
 		*colon = '\0';
+	set_weights(w, name);
 	w->policy = (enum simulate_policy)args_word("policy", name,
 	    simulate_policy_names, SIMULATE_POLICIES);
 	w->index = SIMULATE_TTL;
@@ -393,9 +440,6 @@ set_routers(struct simulate_options *o, int option, const char *text)
 	case O_LEARN:
 		o->learn = true;
 		return true;
-	case O_COMMON_RATE:
-		o->common_rate = true;
-		return true;
 	case O_REPLICAS:
 		o->replicas = (uint32_t)args_number("replicas", text, 1,
 		    REPLICAS_MAX);
@@ -592,7 +636,7 @@ simulate_args(struct settings *s, int argc, char **argv)
 	set_paths(s, argc - optind, argv + optind);
 	if (s->n == 0) {
 		add_policy(s, "round-robin");
-		add_policy(s, "dynamo");
+		add_policy(s, "balanced");
 	}
 	args_load_check(&s->simulate);
 	s->region.max_workers = s->simulate.workers;

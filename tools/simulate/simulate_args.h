@@ -10,12 +10,13 @@
 
 #include <kvroute.h>
 
-enum { POLICIES_MAX = 64, NAME_BYTES = 48 };
+enum { POLICIES_MAX = 64, NAME_BYTES = 64 };
 
 /* A policy as named on the command line. */
 struct wanted {
 	char name[NAME_BYTES];
 	enum simulate_policy policy;
+	struct simulate_weights weights;
 	enum simulate_index index;
 	int64_t ttl_ns;
 	bool own_affinity; /* instead of that of all policies, */

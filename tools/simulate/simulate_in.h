@@ -174,6 +174,7 @@ struct simulation {
 	bool *is_ready;           /* [workers] */
 	struct kvr_overlap *seen; /* [workers] by the oracle */
 	struct kvr_overlap *used; /* [workers] */
+	struct kvr_candidate *candidates; /* [workers] of rules by an index */
 	uint32_t n_ready;
 	uint32_t block_size;
 	struct rng lots;    /* of policies */
@@ -362,10 +363,11 @@ int rivals_place(struct simulation *s, const struct engine_request *q,
 /* A router hears that a prompt of n ids is on this worker. */
 int rivals_hear(struct simulation *s, uint32_t router, uint32_t worker,
     const uint64_t *ids, size_t n);
-/* LMetric: by n overlaps of a prompt. *out is that of the chosen worker. */
-int rivals_lmetric(struct simulation *s, const struct router *router,
-    const struct kvr_overlap *overlaps, size_t n, uint64_t tokens,
-    struct kvr_overlap *out);
+/* Is it one that goes by what an index expects each worker to have? */
+bool rivals_by_index(const struct simulation *s);
+/* [workers] tokens of a prompt, to be filled before such a one is placed. */
+uint64_t *rivals_seen(const struct simulation *s);
+int rivals_place_seen(struct simulation *s, uint64_t tokens, struct ride *r);
 
 /* --------------------------------------------------------------- past --- */
 

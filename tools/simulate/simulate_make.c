@@ -8,6 +8,7 @@ void
 simulate_defaults(struct simulate_options *o)
 {
 	*o = (struct simulate_options){ .policy = SIMULATE_DYNAMO,
+	    .weights = { 1, 1, 0 },
 	    .index = SIMULATE_TTL, .workers = 8, .capacity_tokens = 1000000,
 	    .engine_block = ENGINE_BLOCK, .eviction = ENGINE_EVICT_RELEASED,
 	    .replicas = 1, .repair = true, .degrade = true,
@@ -85,9 +86,11 @@ simulate_make_tables(struct simulation *s)
 	s->absent = calloc(n, sizeof(*s->absent));
 	s->seen = calloc(n, sizeof(*s->seen));
 	s->used = calloc(n, sizeof(*s->used));
+	s->candidates = calloc(n, sizeof(*s->candidates));
 	if (s->engines == NULL || s->ready == NULL || s->is_ready == NULL ||
 	    s->flights == NULL || s->absent == NULL ||
 	    s->seen == NULL || s->used == NULL ||
+	    s->candidates == NULL ||
 	    times_make(&s->next, n) != 0 || times_make(&s->next_reset, n) != 0)
 		return KVR_ENOMEM;
 	if (s->options.index != SIMULATE_ORACLE ||
@@ -164,6 +167,7 @@ simulate_free(struct simulation *s)
 	free(s->absent);
 	free(s->seen);
 	free(s->used);
+	free(s->candidates);
 	free(s->rides);
 	free(s->held);
 	free(s->done);

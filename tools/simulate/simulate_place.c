@@ -6,12 +6,10 @@
  *   least-loaded         uses its router's bookings: requests, prefill
  *   the rules of rivals.h
  *                        use what their authors' routers know
- *   the library's :ttl :capacity :feedback
- *                        use its index of what was sent where
- *   the library's :counts :events
- *                        use what engines say of their caches, too
- *   the library's :oracle
- *                        uses its cost and the engines' caches
+ *   the others, with :ttl :capacity :feedback
+ *                        use the library's index of what was sent where
+ *   with :counts :events use what engines say of their caches, too
+ *   with :oracle         use the engines' caches
  *
  * The oracle's region has a TTL of 0, so it records only running requests, and
  * a match finds their blocks, which the costs count as active. The overlap
@@ -31,9 +29,10 @@ const char *const simulate_policy_names[SIMULATE_POLICIES] = {
 	[SIMULATE_CHBL] = "chbl",
 	[SIMULATE_CACHE_AWARE] = "cache-aware",
 	[SIMULATE_DYNAMO] = "dynamo",
-	[SIMULATE_TWO_TIER] = "two-tier",
 	[SIMULATE_BALANCED] = "balanced",
-	[SIMULATE_LMETRIC] = "lmetric"
+	[SIMULATE_LMETRIC] = "lmetric",
+	[SIMULATE_RAMJET] = "ramjet",
+	[SIMULATE_TWO_TIER] = "two-tier"
 };
 const char *const simulate_index_names[SIMULATE_INDEXES] = {
 	[SIMULATE_TTL] = "ttl",
@@ -153,41 +152,65 @@ place_by_oracle(struct simulation *s, const struct router *router,
 	    d);
 }
 
+/* Fills what rules by an index go by: from the engines, or as it expects. */
+static int
+see_for_rivals(struct simulation *s, const struct router *router,
+    struct kvr_prompt *p, const struct engine_request *q)
+{
+	uint64_t *seen = rivals_seen(s);
+	uint32_t w;
+	size_t n, i;
+	int e;
+
+	memset(seen, 0, s->options.workers * sizeof(*seen));
+	if (s->options.index == SIMULATE_ORACLE) {
+		e = see(s, router, p, q, &n);
+		for (i = 0; e == KVR_OK && i < n; i++) {
+			w = fleet_number(router->fleet, s->seen[i].worker);
+			seen[w] = s->seen[i].tokens;
+		}
+		return e;
+	}
+	e = kvr_candidates(router->k, p, NULL, s->now, s->candidates,
+	    sizeof(*s->candidates), s->options.workers, &n);
+	for (i = 0; e == KVR_OK && i < n; i++) {
+		w = fleet_number(router->fleet, s->candidates[i].worker);
+		seen[w] = s->candidates[i].overlap_tokens;
+	}
+	return e;
+}
+
 /* With the oracle, the lease gets the overlap that decided. */
 static int
-place_by_lmetric(struct simulation *s, const struct router *router,
-    struct kvr_prompt *p, const struct engine_request *q,
+place_by_rival(struct simulation *s, const struct router *router,
+    struct kvr_prompt *p, const struct engine_request *q, struct ride *r,
     struct kvr_decision *d)
 {
-	bool oracle = s->options.index == SIMULATE_ORACLE;
 	struct kvr_request request;
-	struct kvr_overlap chosen;
-	size_t n = s->options.workers;
-	int e = oracle ? see(s, router, p, q, &n) : kvr_match(router->k, p,
-	    s->now, s->used, sizeof(*s->used), s->options.workers, &n);
+	int e = see_for_rivals(s, router, p, q);
 
 	if (e == KVR_OK)
-		e = rivals_lmetric(s, router, oracle ? s->seen : s->used, n,
-		    q->tokens, &chosen);
+		e = rivals_place_seen(s, q->tokens, r);
 	if (e != KVR_OK)
 		return e;
 	kvr_request_init(&request, sizeof(request));
-	if (oracle)
-		request.overlap_blocks = chosen.blocks;
-	return kvr_lease_open_on(router->k, p, &request, chosen.worker, s->now,
-	    d);
+	if (s->options.index == SIMULATE_ORACLE)
+		request.overlap_blocks = (uint32_t)(rivals_seen(s)[r->worker] /
+		    s->block_size);
+	return kvr_lease_open_on(router->k, p, &request,
+	    fleet_id(router->fleet, r->worker), s->now, d);
 }
 
 static int
 place_by_library(struct simulation *s, const struct router *router,
     struct kvr_prompt *p, const struct engine_request *q,
-    const struct ride *r, struct kvr_decision *d)
+    struct ride *r, struct kvr_decision *d)
 {
 	struct kvr_request request;
 	int e;
 
-	if (s->options.policy == SIMULATE_LMETRIC)
-		return place_by_lmetric(s, router, p, q, d);
+	if (rivals_by_index(s))
+		return place_by_rival(s, router, p, q, r, d);
 	if (s->options.index == SIMULATE_ORACLE)
 		return place_by_oracle(s, router, p, q, d);
 	e = router_request(s, router, r->session, &request);

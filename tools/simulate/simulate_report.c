@@ -42,7 +42,6 @@ static const struct {
 	[RESETS] = { "resets", 0 },
 	[REPORTS] = { "reports", 0 },
 	[UNREPORTED] = { "unreported", 0 },
-	[PURGES] = { "purges", 0 },
 	[EXPIRED] = { "expired", 0 },
 	[EVICTED_CAPACITY] = { "evicted_capacity", 0 },
 	[EVICTED_REGION] = { "evicted_region", 0 },
@@ -139,7 +138,6 @@ work_out_index(const struct simulation *s, double *f)
 		return e;
 	f[REPORTS] = (double)t.calibration.reports;
 	f[UNREPORTED] = (double)t.calibration.unreported;
-	f[PURGES] = (double)t.calibration.purges;
 	f[EXPIRED] = (double)t.expired;
 	f[EVICTED_CAPACITY] = (double)t.evicted_capacity;
 	f[EVICTED_REGION] = (double)t.evicted_region;

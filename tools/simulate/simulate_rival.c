@@ -11,7 +11,6 @@
 #include "rivals.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /*
  * Entries per worker: SGLang's max_tree_size of 2^26 characters, at four
@@ -23,7 +22,7 @@ struct rivals {
 	struct rival_ring *ring;    /* chbl */
 	struct approx_tree **trees; /* cache-aware: [replicas] */
 	bool *holders;              /* cache-aware: [workers] */
-	struct kvr_overlap *seen;   /* lmetric: [workers] */
+	uint64_t *seen;             /* rules by an index: tokens, [workers] */
 	bool *away;                 /* [workers] absent or draining */
 };
 
@@ -39,6 +38,12 @@ rivals_plain(const struct simulation *s)
 	default:
 		return false;
 	}
+}
+
+bool
+rivals_by_index(const struct simulation *s)
+{
+	return s->options.policy > SIMULATE_BALANCED;
 }
 
 static int
@@ -62,7 +67,7 @@ trees_make(struct simulation *s)
 int
 rivals_make(struct simulation *s)
 {
-	if (!rivals_plain(s) && s->options.policy != SIMULATE_LMETRIC)
+	if (!rivals_plain(s) && !rivals_by_index(s))
 		return KVR_OK;
 	s->rivals = calloc(1, sizeof(*s->rivals));
 	if (s->rivals == NULL)
@@ -72,7 +77,7 @@ rivals_make(struct simulation *s)
 		return KVR_ENOMEM;
 	if (s->options.policy == SIMULATE_CACHE_AWARE)
 		return trees_make(s);
-	if (s->options.policy == SIMULATE_LMETRIC) {
+	if (rivals_by_index(s)) {
 		s->rivals->seen = calloc(s->options.workers,
 		    sizeof(*s->rivals->seen));
 		return s->rivals->seen == NULL ? KVR_ENOMEM : KVR_OK;
@@ -170,24 +175,23 @@ rivals_place(struct simulation *s, const struct engine_request *q,
 	return r->worker == RIVAL_NONE ? KVR_ENOWORKER : KVR_OK;
 }
 
-int
-rivals_lmetric(struct simulation *s, const struct router *router,
-    const struct kvr_overlap *overlaps, size_t n, uint64_t tokens,
-    struct kvr_overlap *out)
+uint64_t *
+rivals_seen(const struct simulation *s)
 {
-	struct rival_fleet f = fleet_of(s, router);
-	struct kvr_overlap *seen = s->rivals->seen;
-	uint32_t w;
-	size_t i;
+	return s->rivals->seen;
+}
 
-	memset(seen, 0, f.workers * sizeof(*seen));
-	for (i = 0; i < n; i++)
-		seen[fleet_number(router->fleet, overlaps[i].worker)] =
-		    overlaps[i];
-	w = rival_lmetric(&f, seen, tokens, &s->lots);
-	if (w == RIVAL_NONE)
-		return KVR_ENOWORKER;
-	*out = seen[w];
-	out->worker = fleet_id(router->fleet, w);
-	return KVR_OK;
+int
+rivals_place_seen(struct simulation *s, uint64_t tokens, struct ride *r)
+{
+	struct rival_fleet f = fleet_of(s, &s->routers[r->router]);
+	const uint64_t *seen = s->rivals->seen;
+
+	if (s->options.policy == SIMULATE_LMETRIC)
+		r->worker = rival_lmetric(&f, seen, tokens, &s->lots);
+	else if (s->options.policy == SIMULATE_RAMJET)
+		r->worker = rival_ramjet(&f, seen, &s->lots);
+	else
+		r->worker = rival_two_tier(&f, seen, tokens, &s->lots);
+	return r->worker == RIVAL_NONE ? KVR_ENOWORKER : KVR_OK;
 }

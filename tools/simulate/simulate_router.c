@@ -70,8 +70,6 @@ tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 	facts.eviction = eviction_told(o);
 	tell_window(o, &facts);
 	facts.block_tokens = o->told ? o->engine_block : 0;
-	if (o->told && o->n_sequences > 0)
-		facts.sequences = o->sequences[worker % o->n_sequences];
 	if (o->index == SIMULATE_CAPACITY) {
 		/* as it would be told: believed until reports contradict */
 		facts.capacity_tokens = capacity == 0 ? ENDLESS_TOKENS :
@@ -84,21 +82,20 @@ tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 	return kvr_worker_set(router->k, id, &facts);
 }
 
+/* Rules of rivals.h do not ask for a cost. */
 static int
-router_set_policy(const struct simulate_options *o, struct kvr *k)
+router_set_policy(const struct simulate_options *o, struct kvr *k,
+    uint32_t block)
 {
-	static const uint32_t costs[SIMULATE_POLICIES] = {
-		[SIMULATE_DYNAMO] = KVR_COST_DYNAMO,
-		[SIMULATE_TWO_TIER] = KVR_COST_TWO_TIER,
-		[SIMULATE_BALANCED] = KVR_COST_BALANCED,
-		[SIMULATE_LMETRIC] = KVR_COST_DYNAMO /* not asked */
-	};
 	struct kvr_policy policy;
 
 	kvr_policy_init(&policy, sizeof(policy));
-	policy.cost = costs[o->policy];
-	if (o->common_rate)
-		policy.balanced_prior = 1e9; /* s: always the fleet's rate */
+	policy.cost = o->policy == SIMULATE_BALANCED ? KVR_COST_BALANCED
+	    : KVR_COST_DYNAMO;
+	policy.overlap_credit = o->weights.credit;
+	policy.prefill_scale = o->weights.prefill;
+	policy.request_weight = o->weights.request * SIMULATE_WEIGHT_BLOCK /
+	    block;
 	return kvr_policy_set(k, &policy);
 }
 
@@ -140,7 +137,8 @@ router_make_region(struct simulation *s, const struct kvr_options *region,
 		e = fleet_new(router->k, s->options.workers, &router->fleet);
 	for (w = 0; e == KVR_OK && w < s->options.workers; w++)
 		e = tell_facts(s, router, w);
-	return e == KVR_OK ? router_set_policy(&s->options, router->k) : e;
+	return e == KVR_OK ? router_set_policy(&s->options, router->k,
+	    region->block_size) : e;
 }
 
 int
@@ -246,7 +244,6 @@ add_stats(struct kvr_stats *sum, const struct kvr_stats *t)
 	sum->held_blocks += t->held_blocks;
 	sum->calibration.reports += t->calibration.reports;
 	sum->calibration.unreported += t->calibration.unreported;
-	sum->calibration.purges += t->calibration.purges;
 	sum->expired += t->expired;
 	sum->evicted_capacity += t->evicted_capacity;
 	sum->evicted_region += t->evicted_region;
@@ -419,7 +416,9 @@ router_learn(struct simulation *s, uint32_t number, struct kvr_prompt *p,
 
 	if (router->k != NULL)
 		return kvr_observe(router->k, p, fleet_id(router->fleet,
-		    n->worker), s->now, 0, NULL);
+		    n->worker), s->now,
+		    s->options.exchange == SIMULATE_PREFIXES_LOADS
+		    ? KVR_ENDED : 0, NULL); /* its load is told */
 	return rivals_hear(s, number, n->worker, n->list, n->n_list);
 }
 

@@ -143,9 +143,6 @@ print_unusual(FILE *out, const struct simulate_options *o)
 	print_load(out, o);
 	print_changes(out, o);
 	print_events(out, o);
-	if (o->common_rate)
-		fputs("balanced uses one prefill rate for all engines\n",
-		    out);
 	print_exchange(out, o);
 }
 

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * observed.h - the load of requests of which only the beginning is known.
+ */
+#ifndef KVR_OBSERVED_H
+#define KVR_OBSERVED_H
+
+#include "region.h"
+
+/* A prompt was observed: `fresh` of its tokens are new there. */
+void observed_add(struct kvr *k, uint32_t slot, uint64_t fresh,
+    uint64_t prompt, int64_t now);
+void observed_forget(struct kvr *k, uint32_t slot);
+/* What is left now of the sums below, which is the same for all workers. */
+double observed_left(const struct kvr *k, int64_t now);
+bool observed_sane(const struct kvr *k);
+void observed_empty(struct kvr *k);
+/* The same if damage made any of it impossible. */
+void observed_recover(struct kvr *k);
+
+/* Times what is left: requests on a worker, and tokens of their prompts. */
+static inline double
+observed_requests(const struct kvr *k, uint32_t slot)
+{
+	return read_once_double(&k->loads.observed_requests[slot]);
+}
+
+static inline double
+observed_reading(const struct kvr *k, uint32_t slot)
+{
+	return read_once_double(&k->loads.observed_reading[slot]);
+}
+
+#endif
