@@ -202,7 +202,8 @@ static void
 observe(struct apply *a, const struct moment *m, const struct frame_record *r)
 {
 	const struct roster_worker *w = apply_agreed(a, m, r);
-	uint32_t flags = r->kind == FRAME_OBSERVE && !m->past ? 0 : KVR_ENDED;
+	uint32_t flags = r->kind == FRAME_OBSERVE && !m->past
+	    ? r->flags & KVR_ENDED : KVR_ENDED;
 	int error;
 
 	if (w == NULL || (r->flags & KVR_IGNORE_REUSE) != 0)

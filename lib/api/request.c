@@ -419,10 +419,10 @@ kvr_candidates(const struct kvr *k, struct kvr_prompt *p,
 
 static const uint64_t *
 record_observe(struct kvr *k, const struct kvr_prompt *p, uint64_t worker,
-    int64_t now, struct journal_place *place)
+    uint32_t flags, int64_t now, struct journal_place *place)
 {
 	struct kvr_record r = { .kind = KVR_RECORD_OBSERVE, .at = now,
-		.worker = worker };
+		.worker = worker, .flags = flags & KVR_ENDED };
 	const uint64_t *hashes;
 
 	if (!journal_on(k))
@@ -441,7 +441,7 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	const uint64_t *hashes;
 	struct txn c;
 	uint32_t slot, node, recorded;
-	uint64_t held, fresh;
+	uint64_t fresh;
 	int error = txn_check_prompt(k, p);
 
 	if (error == KVR_OK)
@@ -452,20 +452,21 @@ kvr_observe(struct kvr *k, struct kvr_prompt *p, uint64_t worker, int64_t now,
 	if (!worker_slot(k, worker, &slot))
 		return txn_write_end(k, &c, KVR_EWORKER);
 	how.want = lease_blocks(k, p);
-	held = slot_at(k, slot)->held;
 	recorded = 0;
+	fresh = 0; /* events say what is new to the others */
 	if (!hold_tracks(k, slot)) {
 		node = retain_insert(k, p, slot, &how, c.now, &recorded);
 		window_stamp(k, node, slot, recorded == p->blocks, c.now);
+		fresh = retain_used(k, slot, p, recorded);
 	}
-	fresh = retain_used(k, slot, held, prompt_tokens(p));
-	pressure_add(k, slot, fresh, prompt_tokens(p), c.now);
-	if ((flags & KVR_ENDED) == 0)
+	if ((flags & KVR_ENDED) == 0) {
+		pressure_add(k, slot, fresh, prompt_tokens(p), c.now);
 		observed_add(k, slot, fresh, prompt_tokens(p), c.now);
+	}
 	add_once(k->region->counts.observes, 1);
 	if (recorded_blocks != NULL)
 		*recorded_blocks = recorded;
-	hashes = record_observe(k, p, worker, c.now, &place);
+	hashes = record_observe(k, p, worker, flags, c.now, &place);
 	(void)txn_write_end(k, &c, KVR_OK);
 	journal_end(k, &place, hashes);
 	return KVR_OK;

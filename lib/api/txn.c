@@ -244,7 +244,7 @@ txn_write_begin(struct kvr *k, struct txn *c, int64_t now, uint32_t flags)
 	put_once(counts->steps, 0);
 	put_once(counts->cells, 0);
 	put_once(counts->reclaimed, 0);
-	put_once(counts->revived, 0);
+	put_once(counts->gained, 0);
 	looks_set(k, 0);
 	return KVR_OK;
 }

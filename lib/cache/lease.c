@@ -174,7 +174,6 @@ prefill_begin(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
 	if (!b->count_prefill)
 		return;
 	book_prefill(k, l, tokens);
-	pressure_add(k, l->slot, tokens, prompt_tokens(p), now);
 	if (b->silent)
 		rate_book_silent(k, l->slot, tokens, now);
 	rate_publish_next(k);
@@ -339,6 +338,8 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	if (first) { /* now it fills the cache */
 		if (!event_clocks(k, l->slot))
 			write_once(s->volume, s->volume + filled);
+		if ((l->flags & LEASE_PREFILLING) != 0)
+			pressure_add(k, l->slot, filled, c->tokens, now);
 		window_fill(k, l->slot, filled);
 		affinity_bind(k, &use, now);
 	}

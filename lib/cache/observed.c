@@ -104,7 +104,7 @@ observed_add(struct kvr *k, uint32_t slot, uint64_t fresh, uint64_t prompt,
 
 	if (slot >= k->layout.slots)
 		return;
-	rate_book_silent(k, slot, fresh, now);
+	rate_book_observed(k, slot, fresh, now);
 	write_once_double(&l->observed_requests[slot],
 	    l->observed_requests[slot] + weight);
 	write_once_double(&l->observed_reading[slot],

@@ -7,7 +7,7 @@
 
 #include "region.h"
 
-/* A request was booked: `fresh` of the tokens of its prompt are new there. */
+/* A request was sent: `fresh` of the tokens of its prompt are new there. */
 void pressure_add(struct kvr *k, uint32_t slot, uint64_t fresh,
     uint64_t prompt, int64_t now);
 /* Of a worker with an empty cache. */

@@ -54,6 +54,15 @@ sane(double x)
 }
 
 /* Whether all learnt values are possible ones. */
+/* No more than SILENT_MAX ahead of the clock. */
+static bool
+sane_until(const struct kvr *k, int64_t until)
+{
+	int64_t clock = k->region->clock > 0 ? k->region->clock : 0;
+
+	return until <= 0 || until - clock <= (int64_t)(SILENT_MAX * 1e9);
+}
+
 bool
 rate_sane(const struct kvr *k)
 {
@@ -64,7 +73,9 @@ rate_sane(const struct kvr *k)
 	for (i = 0; i < k->layout.slots && good; i++)
 		good = sane(k->slots[i].rate_tokens) &&
 		    sane(k->slots[i].rate_seconds) &&
-		    sane(k->slots[i].completion);
+		    sane(k->slots[i].completion) &&
+		    sane_until(k, k->loads.silent_until[i]) &&
+		    sane_until(k, k->loads.observed_until[i]);
 	return good;
 }
 
@@ -82,6 +93,7 @@ rate_recover(struct kvr *k)
 		put_once(k->slots[i].rate_tokens, 0);
 		put_once(k->slots[i].rate_seconds, 0);
 		put_once(k->slots[i].completion, 0);
+		rate_idle(k, i);
 	}
 }
 
@@ -174,20 +186,41 @@ rate_unbook_silent(struct kvr *k, uint32_t slot, int64_t now)
 }
 
 /* Books prefill; its end will not be told. */
+static void
+book_until(const struct kvr *k, uint32_t slot, int64_t *until,
+    uint64_t tokens, int64_t now)
+{
+	double seconds = (double)tokens * rate_pace(k, slot_at(k, slot));
+
+	if (*until > now)
+		seconds += (double)((uint64_t)*until - (uint64_t)now) * 1e-9;
+	seconds = clamp(seconds, 0, SILENT_MAX);
+	write_once(*until, now + (int64_t)(seconds * 1e9));
+}
+
 void
 rate_book_silent(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
 {
-	double seconds = (double)tokens * rate_pace(k, slot_at(k, slot));
-	int64_t until;
+	if (slot < k->layout.slots)
+		book_until(k, slot, &k->loads.silent_until[slot], tokens, now);
+}
 
+void
+rate_book_observed(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t now)
+{
+	if (slot < k->layout.slots)
+		book_until(k, slot, &k->loads.observed_until[slot], tokens,
+		    now);
+}
+
+/* Nothing is booked whose end will not be told. */
+void
+rate_idle(struct kvr *k, uint32_t slot)
+{
 	if (slot >= k->layout.slots)
 		return;
-	until = k->loads.silent_until[slot];
-	if (until > now)
-		seconds += (double)((uint64_t)until - (uint64_t)now) * 1e-9;
-	seconds = clamp(seconds, 0, SILENT_MAX);
-	write_once(
-	    k->loads.silent_until[slot], now + (int64_t)(seconds * 1e9));
+	write_once(k->loads.silent_until[slot], INT64_C(0));
+	write_once(k->loads.observed_until[slot], INT64_C(0));
 }
 
 /* The first token has come of a request with `tokens` to prefill. */

@@ -20,9 +20,20 @@ void rate_publish(struct kvr *k, uint32_t slot);
 void rate_publish_next(struct kvr *k);
 void rate_book_silent(struct kvr *k, uint32_t slot, uint64_t tokens,
     int64_t now);
+void rate_book_observed(struct kvr *k, uint32_t slot, uint64_t tokens,
+    int64_t now);
+void rate_idle(struct kvr *k, uint32_t slot);
 void rate_unbook_silent(struct kvr *k, uint32_t slot, int64_t now);
 void rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens,
     int64_t opened, int64_t now);
+
+static inline double
+seconds_until(int64_t until, int64_t now)
+{
+	/* unsigned: damaged times must not overflow */
+	return until > now ? (double)((uint64_t)until - (uint64_t)now) * 1e-9
+	    : 0;
+}
 
 /*
  * Seconds of prefill that are booked on a worker. Choices need no lock for it,
@@ -31,13 +42,12 @@ void rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens,
 static inline double
 rate_backlog(const struct kvr *k, uint32_t slot, int64_t now)
 {
-	int64_t until = read_once(k->loads.silent_until[slot]);
-	double booked = read_once_double(&k->loads.booked[slot]) *
-	    read_once_double(&k->loads.pace[slot]);
+	const struct loads *l = &k->loads;
 
-	/* unsigned: damaged times must not overflow */
-	return until > now ? booked +
-	    (double)((uint64_t)until - (uint64_t)now) * 1e-9 : booked;
+	return read_once_double(&l->booked[slot]) *
+	    read_once_double(&l->pace[slot]) +
+	    seconds_until(read_once(l->silent_until[slot]), now) +
+	    seconds_until(read_once(l->observed_until[slot]), now);
 }
 
 #endif

@@ -349,25 +349,25 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 }
 
 /*
- * A prompt was observed; held: the worker's blocks before. What is new there
- * makes the others age, unless events tell that of all prompts. Returns how
- * many of its tokens are new.
+ * A prompt was observed, so much of it recorded. What is new there makes the
+ * others age, unless events tell that of all prompts. Returns how many of its
+ * tokens are new.
  */
 uint64_t
-retain_used(struct kvr *k, uint32_t slot, uint64_t held, uint64_t tokens)
+retain_used(struct kvr *k, uint32_t slot, const struct kvr_prompt *p,
+    uint32_t recorded)
 {
 	struct slot *s = slot_at(k, slot);
-	double blocks = (s->held > held ? (double)(s->held - held) : 0) +
-	    (double)k->region->counts.revived;
-	double fresh = blocks * hash_block_tokens(&k->rule);
+	uint64_t gained = k->region->counts.gained, all = prompt_tokens(p);
+	uint64_t had = gained < recorded ? prompt_blocks_tokens(p,
+	    recorded - (uint32_t)gained) : 0;
+	uint64_t fresh = had < all ? all - had : 0;
 
-	if (fresh < (double)tokens)
-		tokens = (uint64_t)fresh;
 	if (!event_clocks(k, slot))
-		write_once(s->volume, s->volume + tokens);
-	window_fill(k, slot, tokens);
+		write_once(s->volume, s->volume + fresh);
+	window_fill(k, slot, fresh);
 	retain_evict_lost(k, slot);
-	return tokens;
+	return fresh;
 }
 
 /* ------------------------------------------------------- making room --- */

@@ -135,7 +135,7 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	survival_forget(k, slot);
 	pressure_forget(k, slot);
 	observed_forget(k, slot);
-	write_once(k->loads.silent_until[slot], INT64_C(0));
+	rate_idle(k, slot);
 	write_once_zeros(
 	    outside_at(k, from->name), sizeof(struct outside));
 	write_once(k->loads.identity[slot], from->identity);

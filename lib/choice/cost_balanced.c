@@ -58,6 +58,7 @@
 #define PRESSURE 2.0   /* times hits^2 */
 #define LOAD 0.25      /* of what delays those that run */
 #define ANSWER 0.2     /* of a mean prompt: what its answer takes of them */
+#define OBSERVED_LEAST 0.1 /* requests, of which the last is a while ago */
 #define TIE 0.01       /* costs that differ by this share are equal */
 
 /* --------------------------------------------------- common prefixes --- */
@@ -73,13 +74,14 @@ static uint32_t
 used_by(const struct question *q, uint32_t slot)
 {
 	const struct kvr_overlap *o = found_of(q->set, slot);
-	double age;
+	int64_t stamp;
 
-	if (o->active_blocks == o->blocks || !(q->observed > 0) ||
-	    !(observed_requests(q->k, slot) > 0))
+	if (o->active_blocks == o->blocks ||
+	    !(q->observed * observed_requests(q->k, slot) > OBSERVED_LEAST))
 		return o->active_blocks;
-	age = (double)(q->now - expect_stamp(q, slot)) * 1e-9;
-	return age <= q->policy.observed_seconds ? o->blocks
+	stamp = expect_stamp(q, slot);
+	return stamp >= 0 && stamp <= q->now && (double)(q->now - stamp) *
+	    1e-9 <= q->policy.observed_seconds ? o->blocks
 	    : o->active_blocks;
 }
 

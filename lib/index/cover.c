@@ -185,8 +185,10 @@ cover_extend(struct kvr *k, uint32_t entry)
 		blocks += node_at(k, above)->length;
 		node = above;
 	}
-	if (blocks != h->blocks)
-		entry_resize(k, entry, blocks);
+	if (blocks == h->blocks)
+		return;
+	add_once(k->region->counts.gained, blocks - h->blocks);
+	entry_resize(k, entry, blocks);
 }
 
 /*

@@ -396,6 +396,7 @@ entry_add(struct kvr *k, uint32_t node, uint32_t slot)
 	write_once(entry_at(k, i)->blocks, node_at(k, node)->length);
 	pair_add(k, node_at(k, node), i);
 	entry_count(k, slot, 1, node_at(k, node)->length);
+	add_once(k->region->counts.gained, node_at(k, node)->length);
 	tenant_charge(k, tenant_of(k, node), free);
 	return i;
 }
@@ -432,6 +433,7 @@ entry_whole(struct kvr *k, uint32_t entry)
 		return;
 	if (h->pins == 0)
 		entry_count(k, h->slot, 0, h->trimmed);
+	add_once(k->region->counts.gained, h->trimmed);
 	write_once(h->trimmed, 0);
 	pair_write(k, h);
 }
@@ -556,7 +558,7 @@ entry_stamp(struct kvr *k, uint32_t entry, int64_t now)
 
 	if (h->pins == 0 && h->stamp > STAMP_NONE &&
 	    h->stamp <= horizon_of(k, h->slot, now))
-		add_once(k->region->counts.revived, entry_blocks(h));
+		add_once(k->region->counts.gained, entry_blocks(h));
 	write_once(h->stamp, now);
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_UNCONFIRMED);
 	entry_whole(k, entry);

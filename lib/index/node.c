@@ -159,6 +159,7 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 	run_append(k, n, prompt_sequence(p, from), blocks);
 	write_once(n->end, *prompt_sequence(p, to - 1));
 	entry_count_blocks(k, h->slot, blocks);
+	add_once(k->region->counts.gained, blocks);
 	if (h->pins > 0) {
 		add_once(s->active, blocks);
 		add_once(s->blocks, blocks);

@@ -549,7 +549,7 @@ struct counts {
 	uint64_t prompt_tokens, predicted_tokens, best_tokens;
 	uint64_t max_steps, max_cells, max_reclaimed;
 	uint64_t steps, cells, reclaimed; /* of the current writing call; */
-	uint64_t revived;    /* blocks it stamped though they had expired */
+	uint64_t gained;     /* blocks that a worker did not have before it */
 };
 
 struct region {

@@ -31,7 +31,7 @@ enum { FORMAT_VERSION = 22, BYTE_ORDER_MARK = 0x01020304, MIN_CELLS = 64 };
 /* ------------------------------------------------------------- layout --- */
 
 /* Bytes of struct loads per slot. */
-enum { LOAD = 8 * sizeof(double) + 4 * sizeof(uint64_t) +
+enum { LOAD = 8 * sizeof(double) + 5 * sizeof(uint64_t) +
     2 * sizeof(uint32_t) };
 
 static uint64_t
@@ -175,7 +175,8 @@ loads_open(struct loads *l, char *at, uint32_t slots)
 	l->gate = l->requests + slots;
 	l->ttl = (int64_t *)(void *)(l->gate + slots);
 	l->silent_until = l->ttl + slots;
-	l->pace = (double *)(void *)(l->silent_until + slots);
+	l->observed_until = l->silent_until + slots;
+	l->pace = (double *)(void *)(l->observed_until + slots);
 	l->reading = l->pace + slots;
 	l->inserted = l->reading + slots;
 	l->observed_requests = l->inserted + slots;
@@ -476,6 +477,7 @@ load_empty(struct kvr *k, uint32_t slot)
 	write_once_double(&k->loads.blocks[slot], 0);
 	write_once_double(&k->loads.booked[slot], 0);
 	write_once(k->loads.silent_until[slot], INT64_C(0));
+	write_once(k->loads.observed_until[slot], INT64_C(0));
 	write_once(k->loads.requests[slot], 0);
 	write_once_double(&k->loads.reading[slot], 0);
 	write_once_double(&k->loads.inserted[slot], 0);

@@ -108,7 +108,7 @@ static uint32_t
 used_of(const struct kvr_candidate *c, const struct kvr_overlap *o)
 {
 	bool observes = observed_requests(k, id_slot(c->worker)) *
-	    observed_left(k, now) > 0;
+	    observed_left(k, now) > 0.1;
 
 	return observes && c->age_ns >= 0 &&
 	    (double)c->age_ns * 1e-9 <= y.observed_seconds ? o->blocks

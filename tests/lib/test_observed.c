@@ -30,6 +30,8 @@ add(uint32_t slot, uint32_t prompt, int64_t now)
 	must(n_added < HISTORY);
 	added[n_added++] = (struct added){ now, slot, prompt };
 	observed_add(k, slot, 0, prompt, now);
+	if (k->region->clock < now)
+		k->region->clock = now;
 }
 
 static void

@@ -190,9 +190,14 @@ START_TEST(which_requests_count)
 	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], 0, &d), KVR_OK);
 	give_up(d.lease, 0);
 	ck_sums(0, 0);
-	/* when it is opened, whatever becomes of it */
+	/* when it is sent, whatever becomes of it */
 	r.stage = KVR_STAGE_PREFILL;
 	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], 0, &d), KVR_OK);
+	give_up(d.lease, 0);
+	ck_sums(0, 0);
+	ck_assert_int_eq(kvr_lease_open_on(k, p, &r, id[0], 0, &d), KVR_OK);
+	ck_sums(0, 0);
+	ck_assert_int_eq(kvr_lease_commit(k, d.lease, 0, 0), KVR_OK);
 	ck_sums(100, 100);
 	give_up(d.lease, 0);
 	ck_sums(100, 100);

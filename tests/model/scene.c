@@ -64,6 +64,7 @@ scene_of(uint32_t workers)
 	s->k.loads.observed_requests = s->observed_requests;
 	s->k.loads.observed_reading = s->observed_reading;
 	s->k.loads.silent_until = s->silent_until;
+	s->k.loads.observed_until = s->observed_until;
 	s->k.names = s->names;
 	s->k.name_buckets = s->name_buckets;
 	s->k.layout.slots = s->k.layout.names = SCENE_SLOTS;

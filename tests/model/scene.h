@@ -22,7 +22,7 @@ struct scene {
 	double booked[SCENE_SLOTS], pace[SCENE_SLOTS], reading[SCENE_SLOTS];
 	double inserted[SCENE_SLOTS];
 	double observed_requests[SCENE_SLOTS], observed_reading[SCENE_SLOTS];
-	int64_t silent_until[SCENE_SLOTS];
+	int64_t silent_until[SCENE_SLOTS], observed_until[SCENE_SLOTS];
 	_Alignas(8) uint32_t gate[SCENE_SLOTS];
 	struct dp_group dp_groups[SCENE_SLOTS];
 	uint32_t generations[SCENE_SLOTS];
