@@ -23,8 +23,8 @@ struct loads {
 	uint32_t *requests;
 	uint32_t *gate;     /* 0: nothing unusual; see enum gate */
 	int64_t *ttl;       /* of an entry after its stamp */
-	int64_t *silent_until; /* when the others will be prefilled, and those */
-	int64_t *observed_until; /* that were only observed: rate.c */
+	int64_t *silent_until; /* when the others will be prefilled, and */
+	int64_t *observed_until; /* those that were only observed: rate.c */
 	double *pace;       /* seconds per token of prefill */
 	double *reading;    /* tokens of the prompts of running requests */
 	double *inserted;   /* tokens new to the worker: pressure.c */
