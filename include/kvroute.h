@@ -990,7 +990,8 @@ struct kvr_record {
 	uint32_t overlap_blocks; /* OPEN: overlap_tokens in blocks, as in */
 	                         /* kvr_request */
 	uint32_t stage;          /* OPEN: enum kvr_stage */
-	uint32_t flags;          /* OPEN: enum kvr_flags of the request */
+	uint32_t flags;          /* OPEN: enum kvr_flags of the request; */
+	                         /* OBSERVE: of the call, KVR_ENDED */
 	uint32_t share;          /* OPEN: as in kvr_request */
 	struct kvr_report report; /* FINISH */
 	uint64_t tenant;         /* of the prompt: kvr_scope.digest */

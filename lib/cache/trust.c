@@ -12,10 +12,9 @@
  *
  * CONTRADICTED. If engines find more than a tenth of their prompts beyond what
  * is on record, the cache is larger, as where it goes on in the host's memory:
- * then a capacity is not believed again until an edge is found near it. By
- * capacity everything predicted is there. So of each report
- * the share of predicted idle blocks that were missed is averaged, over about
- * the last 32. Above a quarter, of at least 16 reports, the capacity is wrong,
+ * then a capacity is not believed again until an edge is found near it. And by
+ * capacity everything predicted is there. So of each report the share of
+ * predicted idle blocks that were missed is averaged, over about the last 32. Above a quarter, of at least 16 reports, the capacity is wrong,
  * or the engine does not evict in this order, or others use it too, or it has
  * restarted: survival by age knows better.
  *
@@ -227,9 +226,7 @@ too_little(struct survival *s, const struct trust_sample *sample)
 
 	more += (sample->more / sample->all - more) / WINDOW;
 	put_once(s->more, (float)(more < 1 ? more : 1));
-	if (more <= MORE)
-		return false;
-	return true;
+	return more > MORE;
 }
 
 static void

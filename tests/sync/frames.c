@@ -153,6 +153,7 @@ frames_draw(struct rng *rng, uint64_t kind, size_t most,
 		break;
 	case FRAME_OBSERVE:
 		draw_worker(rng, &r, room);
+		r.flags = draw(rng, 1);
 		r.parent = draw(rng, 8);
 		r.units = draw(rng, 4);
 		r.first_block = draw(rng, 4);
