@@ -235,7 +235,7 @@ give_up(struct survival *s, enum doubt doubt)
 {
 	judge_anew(s);
 	if (s->room == 0)
-		put_once(s->doubted, doubt);
+		put_once(s->doubted, (uint8_t)doubt);
 	write_once(s->room, 0);
 }
 
