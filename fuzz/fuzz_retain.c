@@ -344,7 +344,7 @@ begin(void)
 	char name;
 
 	must(kvr_options_init(&o, sizeof(o)) == KVR_OK);
-	o.region_bytes = pick(2) == 0 ? 24 << 10 : 96 << 10;
+	o.region_bytes = pick(2) == 0 ? 30 << 10 : 102 << 10;
 	o.unit = f.unit = pick(4) == 3 ? KVR_UNIT_BYTES : KVR_UNIT_TOKENS;
 	o.block_size = f.unit == KVR_UNIT_TOKENS ? 1 + pick(4)
 	    : 4 + 4 * pick(4);

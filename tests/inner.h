@@ -20,9 +20,11 @@
 #include "cover.h"
 #include "entry.h"
 #include "index.h"
+#include "order.h"
 #include "region.h"
 #include "run.h"
 #include "seat.h"
+#include "stack.h"
 #include "survival.h"
 #include "table.h"
 
@@ -149,22 +151,41 @@ small_setup(void)
 	region_of(&o);
 }
 
-/* Survival by age alone: nothing is suspected. */
+/* A report says that tokens of this age were there, or not. */
 static inline void
 note_age(uint32_t slot, uint64_t age, bool was_hit, double tokens)
 {
-	struct survival_sample sample = { UINT64_MAX, 0, UINT64_MAX - age,
-		tokens, was_hit };
-
-	survival_note(k, slot, &sample);
+	survival_note(k, slot, survival_bin(age), tokens, was_hit);
 	survival_update(k, slot);
-	slot_at(k, slot)->lost = 0;
 }
 
 static inline double
 of_age(uint32_t slot, uint64_t age)
 {
-	return survival_of(k, slot, UINT64_MAX, UINT64_MAX - age);
+	return survival_of(k, slot, survival_bin(age));
+}
+
+/* Others use the worker: so many blocks become idle, a few at a time. */
+static inline void
+idle_since(uint32_t slot, uint64_t blocks)
+{
+	uint64_t some;
+
+	for (; blocks > 0; blocks -= some) {
+		some = blocks < 64 ? blocks : 64;
+		(void)stack_push(k, slot, some);
+	}
+}
+
+/* Which no entry has: kvr_check would say so. */
+static inline void
+forget_idle(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->layout.slots; i++)
+		if (slot_in_use(k, i))
+			order_stack_mend(k, i);
 }
 
 /* A case in which each test gets a small region and ends with it sound. */

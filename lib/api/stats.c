@@ -113,18 +113,12 @@ static void
 worker_learnt(const struct kvr *k, uint32_t slot, struct kvr_worker_stats *w)
 {
 	const struct slot *s = slot_at(k, slot);
-	double in_use;
 
 	w->retain = read_once(s->mode);
 	calibration_read(&s->seen, &w->calibration);
 	w->learnt_block = read_once(s->learnt_block);
-	in_use = (double)(read_once(s->active) + read_once(s->output)) *
-	    hash_block_tokens(&k->rule);
 	w->learnt_capacity = trust_learnt(k, slot) ? trust_room(k, slot)
 	    : survival_capacity(k, slot);
-	if (!trust_learnt(k, slot) && w->learnt_capacity > 0 &&
-	    in_use < 0x1p63)
-		w->learnt_capacity += (uint64_t)in_use;
 	w->window_mode = read_once(window_of(k, slot)->in_force);
 	w->window_ends_reports = window_compared(k, slot, IDEA_ENDS);
 	w->window_ends_gain = window_gain(k, slot, IDEA_ENDS);

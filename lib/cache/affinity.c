@@ -4,7 +4,7 @@
  *
  *	digest of a session --> bucket --> 8 bindings, in no order
  *
- *	             digest   worker   used   tokens   ttl    volume  found
+ *	             digest   worker   used   tokens   ttl    clock   found
  *	binding 0    7f3a..   5        100 s  41,000   600 s  88,000  1
  *	binding 1    02c9..   9        340 s     210   600 s  12,000  0.4
  *	binding 2    0        free
@@ -43,6 +43,7 @@
 #include "id.h"
 #include "mix.h"
 #include "numbers.h"
+#include "stack.h"
 #include "survival.h"
 #include "trust.h"
 #include "worker.h"
@@ -50,7 +51,7 @@
 enum {
 	TTL_DEFAULT_MS = 600 * 1000,
 	MS = 1000000,
-	VOLUME_BITS = 10 /* a volume is kept in units of 1024 tokens */
+	CLOCK_BITS = 4 /* a time is kept in units of 16 blocks */
 };
 #define HOPE (1.0 / 64) /* of engines that find nothing: see expect.c */
 
@@ -116,16 +117,20 @@ affinity_look(const struct kvr *k, uint64_t digest, int64_t now,
 }
 
 static uint32_t
-volume_of(const struct kvr *k, uint32_t slot)
+clock_of(const struct kvr *k, uint32_t slot)
 {
-	return (uint32_t)(read_once(slot_at(k, slot)->volume) >> VOLUME_BITS);
+	return (uint32_t)(read_once(slot_at(k, slot)->clock) >> CLOCK_BITS);
 }
 
-/* Tokens that were new to its worker since then. It may go round. */
+/* What the worker's cache must hold for it to be there. It may go round. */
 static uint64_t
-volume_since(const struct kvr *k, uint32_t slot, const struct binding *b)
+depth_of(const struct kvr *k, uint32_t slot, const struct binding *b)
 {
-	return (uint64_t)(volume_of(k, slot) - b->volume) << VOLUME_BITS;
+	uint64_t clock = read_once(slot_at(k, slot)->clock);
+	uint64_t since = (uint64_t)(clock_of(k, slot) - b->clock) <<
+	    CLOCK_BITS;
+
+	return stack_depth(k, slot, since < clock ? clock - since : 0);
 }
 
 /* Of a capacity that is known, what was sent last leaves last. */
@@ -134,18 +139,13 @@ survives_capacity(const struct kvr *k, uint32_t slot, const struct binding *b)
 {
 	uint64_t room = trust_room(k, slot);
 
-	return volume_since(k, slot, b) <= room &&
-	    b->tokens <= room - volume_since(k, slot, b);
+	return depth_of(k, slot, b) <= room;
 }
 
 static double
 survives_age(const struct kvr *k, uint32_t slot, const struct binding *b)
 {
-	uint64_t volume = read_once(slot_at(k, slot)->volume);
-	uint64_t since = volume_since(k, slot, b);
-
-	return survival_of(k, slot, volume, since < volume ? volume - since
-	    : 0);
+	return survival_of(k, slot, survival_bin(depth_of(k, slot, b)));
 }
 
 static double
@@ -244,7 +244,7 @@ affinity_bind(struct kvr *k, const struct affinity_use *use, int64_t now)
 	struct binding *place = place_of(k, use->digest);
 	struct binding old, b = { use->digest, worker_id(k, use->slot), now,
 		tokens_within((double)use->tokens), use->ttl_ms,
-		volume_of(k, use->slot), FOUND_ALL };
+		clock_of(k, use->slot), FOUND_ALL };
 	double kept;
 
 	if (use->digest == 0 || k->layout.bindings == 0)
@@ -259,7 +259,7 @@ affinity_bind(struct kvr *k, const struct affinity_use *use, int64_t now)
 		    affinity_survival(k, use->slot, &old, now);
 		if (kept > b.tokens) {
 			b.tokens = old.tokens;
-			b.volume = old.volume;
+			b.clock = old.clock;
 		}
 		b.found = old.found;
 	} else if (live(k, &old, now)) {

@@ -34,11 +34,8 @@
  *             removals may have other causes: it takes 16, and a 64th of that
  *             number. Of two tiers the larger counts, since a block in the
  *             host's memory often is in the GPU's too.
- *   volume    What is stored is new to the worker, from any router: the clock
- *             by which blocks age (survival.c). A stream that is silent for
- *             half a minute may be dead; then what is sent counts again.
  *   outlived  A cache that evicts in order of use has lost what was released
- *             before it stored as much as it can hold.
+ *             before it stored as much as it can hold, from any router.
  *
  * UNCOUNTED is a stream if its sums do not say what the cache holds: something
  * was lost, blocks that are present are announced again, or blocks have several
@@ -63,7 +60,6 @@ enum {
 	EVICTED_SHARE = 64  /* and one in so many of the most held */
 };
 /* Silence after which a stream may be dead. */
-#define QUIET_NS (INT64_C(30) * 1000000000)
 /* Of one batch, in blocks; and of any sum. */
 #define BATCH_MAX (UINT64_C(1) << 40)
 #define SUM_MAX (UINT64_C(1) << 62)
@@ -452,31 +448,29 @@ counted(const struct stream *s)
 	    s->block_tokens > 0;
 }
 
-bool
-event_clocks(const struct kvr *k, uint32_t slot)
-{
-	const struct stream *s = stream_at(k, slot_at(k, slot)->name);
-	int64_t clock = k->region->clock;
-
-	/* below 0: none was heard, or the region is damaged */
-	return counted(s) && s->heard >= 0 && clock >= s->heard &&
-	    clock - s->heard <= QUIET_NS;
-}
-
-/* What was released before all of the cache was filled anew is gone. */
+/*
+ * What was released before all of the cache was filled anew is gone: whenever a
+ * quarter has been, the time is noted.
+ */
 static void
-age(struct kvr *k, uint32_t slot, uint64_t blocks)
+outlive(struct kvr *k, uint32_t slot, uint64_t blocks)
 {
 	const struct stream *s = stream_at(k, slot_at(k, slot)->name);
 	struct slot *p = slot_at(k, slot);
 	uint64_t room = event_capacity(k, slot);
+	uint32_t i;
 
-	write_once(p->volume, plus(p->volume, blocks * s->block_tokens));
 	if (p->mode != KVR_RETAIN_CAPACITY || room == 0 ||
 	    trust_room(k, slot) != room)
 		return;
-	if (p->volume > room && p->outlived < p->volume - room)
-		put_once(p->outlived, p->volume - room);
+	put_once(p->stored, plus(p->stored, blocks * s->block_tokens));
+	if (p->stored < room / FILL_QUARTERS)
+		return;
+	put_once(p->stored, 0);
+	put_once(p->outlived, p->filled[FILL_QUARTERS - 1]);
+	for (i = FILL_QUARTERS - 1; i > 0; i--)
+		put_once(p->filled[i], p->filled[i - 1]);
+	put_once(p->filled[0], p->clock);
 }
 
 /* The stream has changed, and so may have how the worker is retained. */
@@ -510,7 +504,7 @@ event_take(struct kvr *k, uint32_t slot, const struct stream *before,
 	if (outcome == KVR_EVENTS_DUPLICATE)
 		return false;
 	if (taken && (b->head.flags & KVR_BATCH_PAST) == 0 && counted(&s))
-		age(k, slot, sum->volume);
+		outlive(k, slot, sum->volume);
 	if (taken)
 		event_first(k, slot, b, outcome == KVR_EVENTS_RESTARTED ? 0
 		    : before->last, now);

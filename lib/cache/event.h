@@ -99,8 +99,6 @@ uint64_t event_capacity(const struct kvr *k, uint32_t slot);
 uint32_t event_block(const struct kvr *k, uint32_t slot);
 /* Blocks of the engine that it has now; 0: not known. Needs no lock. */
 uint64_t event_held(const struct kvr *k, uint32_t slot);
-/* Do events, and not what is sent there, tell how much is new to it? */
-bool event_clocks(const struct kvr *k, uint32_t slot);
 
 /* Is all that streams say possible? */
 bool event_sound(const struct kvr *k);

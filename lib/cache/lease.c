@@ -35,6 +35,7 @@
 #include "lease.h"
 
 #include "affinity.h"
+#include "ages.h"
 #include "cell.h"
 #include "claim.h"
 #include "entry.h"
@@ -259,6 +260,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	if (b->record)
 		write_once(l->node, retain_insert(k, p, b->slot, &how, now,
 		    recorded));
+	ages_note(k, claim_at(k, claim), l, *recorded);
 	index_pin(k, l->node, b->slot, 0, now);
 	write_once(l->blocks, *recorded);
 	lease_link(k, i);
@@ -327,7 +329,6 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 {
 	struct lease *l = lease_at(k, lease);
 	const struct claim *c = claim_at(k, l->claim);
-	struct slot *s = slot_at(k, l->slot);
 	struct affinity_use use = session_use(k, l);
 	const uint64_t filled = c->tokens - c->predicted;
 	bool first = (l->flags & LEASE_COMMITTED) == 0;
@@ -336,8 +337,6 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 	if (lease_orphaned(k, l))
 		return; /* its slot may have become another worker's */
 	if (first) { /* now it fills the cache */
-		if (!event_clocks(k, l->slot))
-			write_once(s->volume, s->volume + filled);
 		if ((l->flags & LEASE_PREFILLING) != 0)
 			pressure_add(k, l->slot, filled, c->tokens, now);
 		window_fill(k, l->slot, filled);

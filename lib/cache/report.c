@@ -35,6 +35,7 @@
  */
 #include "report.h"
 
+#include "ages.h"
 #include "cover.h"
 #include "entry.h"
 #include "mix.h"
@@ -65,12 +66,10 @@ struct evidence {
 	uint32_t kind;       /* of response */
 	uint64_t cached;     /* tokens */
 	double weight;       /* less than 1 if the number is missing */
-	uint64_t lost;       /* of the slot, before this report */
 	double confidence;   /* likelihood that its misses are real */
 	uint32_t from, to;   /* blocks that were idle, and could have hit */
 	uint64_t young;      /* blocks below this age */
 	struct trust_sample sample;
-	struct cover at;     /* on the way up the path */
 };
 
 /* ----------------------------------------- which reports are evidence --- */
@@ -120,24 +119,6 @@ evidence_read(struct evidence *e, const struct kvr_report *r)
 	return true;
 }
 
-/* The entry of `block`, which is on the path. */
-static const struct entry *
-entry_of_block(const struct evidence *e, uint64_t block)
-{
-	uint32_t node = e->l->node, depth = e->l->blocks;
-	struct cover at = { 0, 0, 0, 0 };
-
-	while (node != 0 && depth > block && !region_broken(e->k)) {
-		depth -= node_at(e->k, node)->length;
-		if (depth > block)
-			node = node_at(e->k, node)->parent;
-		add_once(e->k->region->counts.steps, 1);
-	}
-	(void)cover_climb(e->k, &at, node, e->l->slot);
-	add_once(e->k->region->counts.steps, at.links);
-	return entry_at(e->k, at.entry);
-}
-
 /*
  * So much of the prompt was predicted that the engine should have found some,
  * also one whose blocks are much larger than the index's.
@@ -160,8 +141,7 @@ answer_note(struct evidence *e, bool number)
 		.in_use = e->from > 0 };
 
 	if (!answer.in_use)
-		answer.age = survival_bin(entry_of_block(e, 0)->released,
-		    e->c->volume);
+		answer.age = ages_of(e->c, 0);
 	numbers_note(e->k, e->l->slot, &answer);
 	if (!number)
 		e->weight = numbers_usual(e->k, e->l->slot, e->kind);
@@ -239,36 +219,33 @@ learn_block(struct slot *s, uint64_t cached)
 
 /* ----------------------------------------------------- hits and misses --- */
 
+/* Notes a hit, or a miss, of blocks of one age. */
 static void
-sample_add(struct evidence *e, uint64_t released, double tokens, bool hit)
+note_part(struct evidence *e, uint32_t age, double tokens, bool hit)
 {
-	bool young = e->c->volume < e->young ||
-	    released > e->c->volume - e->young;
+	bool young = age < survival_bin(e->young);
 
 	*(hit ? &e->sample.hit : &e->sample.missed) += tokens;
 	if (young)
 		*(hit ? &e->sample.young_hit : &e->sample.young_missed) +=
 		    tokens;
+	survival_note(e->k, e->l->slot, age,
+	    tokens * e->weight * (hit ? 1 : e->confidence), hit);
 }
 
-/* Notes a hit, or a miss, of blocks [low, high) of the path, all in `node`. */
+/* The same of blocks [low, high) of the path. */
 static void
-note_blocks(struct evidence *e, uint32_t node, uint32_t low, uint32_t high,
-    bool hit)
+note_blocks(struct evidence *e, uint32_t low, uint32_t high, bool hit)
 {
-	const struct entry *h = entry_at(e->k,
-	    cover_climb(e->k, &e->at, node, e->l->slot));
-	struct survival_sample sample = { e->c->volume, e->lost, h->released,
-		hash_block_tokens(&e->k->rule), hit };
+	double block = hash_block_tokens(&e->k->rule);
+	uint32_t end;
 
-	add_once(e->k->region->counts.steps, e->at.links);
-	e->at.links = 0;
-	if (low >= high)
-		return;
-	sample.tokens *= high - low;
-	sample_add(e, h->released, sample.tokens, hit);
-	sample.tokens *= e->weight * (hit ? 1 : e->confidence);
-	survival_note(e->k, e->l->slot, &sample);
+	for (; low < high; low = end) {
+		end = ages_end(e->c, low);
+		if (end > high)
+			end = high;
+		note_part(e, ages_of(e->c, low), (end - low) * block, hit);
+	}
 }
 
 /* Restricts [low, high) to blocks that are evidence. */
@@ -294,8 +271,7 @@ likely_missing(const struct evidence *e, uint64_t block, bool number)
 
 	if (block >= e->to)
 		return 1;
-	lost = 1 - survival_of(e->k, e->l->slot, e->c->volume,
-	    entry_of_block(e, block)->released);
+	lost = 1 - survival_of(e->k, e->l->slot, ages_of(e->c, block));
 	if (!number)
 		other += (1 - lost) *
 		    (1 - numbers_share(e->k, e->l->slot, e->kind));
@@ -307,23 +283,18 @@ static void
 compare_tokens(struct evidence *e, bool number)
 {
 	uint64_t hits = e->cached / e->k->rule.block_size;
-	uint32_t node = e->l->node, depth = e->l->blocks;
 
-	e->confidence = likely_missing(e, hits < e->from ? e->from : hits,
+	uint64_t gone = (e->cached + worker_block(e->k, e->l->slot) - 1) /
+	    e->k->rule.block_size;
+
+	e->confidence = likely_missing(e, gone < e->from ? e->from : gone,
 	    number);
-	while (node != 0 && depth > e->from && !region_broken(e->k)) {
-		const struct node *n = node_at(e->k, node);
-		uint32_t low = depth - n->length, high = depth, middle;
-
-		depth = low;
-		clip(e, &low, &high);
-		middle = hits <= low ? low : hits < high ? (uint32_t)hits
-		    : high;
-		note_blocks(e, node, middle, high, false);
-		note_blocks(e, node, low, middle, true);
-		node = n->parent;
-		add_once(e->k->region->counts.steps, 1);
-	}
+	if (hits < e->from)
+		hits = e->from;
+	if (hits > e->to)
+		hits = e->to;
+	note_blocks(e, (uint32_t)hits, e->to, false);
+	note_blocks(e, e->from, (uint32_t)hits, true);
 }
 
 /* A place on the path whose distance from the root in tokens is known. */
@@ -339,21 +310,12 @@ compare_between(struct evidence *e, struct anchor above, struct anchor below)
 	uint64_t slack = (uint64_t)hash_block_tokens(&e->k->rule) +
 	    ANCHOR_SLACK + e->s->block_tokens;
 	bool hit = e->cached + slack >= below.tokens;
-	uint32_t depth = below.depth, node;
+	uint32_t low = above.depth, high = below.depth;
 
 	if (!hit && e->cached > above.tokens + slack)
 		return;
-	for (node = below.node; node != above.node && node != 0 &&
-	    !region_broken(e->k);) {
-		const struct node *n = node_at(e->k, node);
-		uint32_t low = depth - n->length, high = depth;
-
-		depth = low;
-		clip(e, &low, &high);
-		note_blocks(e, node, low, high, hit);
-		node = n->parent;
-		add_once(e->k->region->counts.steps, 1);
-	}
+	clip(e, &low, &high);
+	note_blocks(e, low, high, hit);
 }
 
 static void
@@ -488,8 +450,7 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
     const struct kvr_report *report)
 {
 	struct evidence e = { .k = k, .l = l, .c = c,
-		.s = slot_at(k, l->slot), .from = c->active,
-		.lost = slot_at(k, l->slot)->lost };
+		.s = slot_at(k, l->slot), .from = c->active };
 	double block = hash_block_tokens(&k->rule);
 	double blocks = (double)worker_usable(k, l->slot, c->tokens,
 	    (uint64_t)(c->overlap * block)) / block;
@@ -522,7 +483,6 @@ report_forget(struct kvr *k, uint32_t slot)
 	put_once(s->common_of, 0);
 	put_once(s->completions, 0);
 	put_once(s->completion, 0);
-	write_once(s->lost, UINT64_C(0));
 	write_once(s->learnt_block, 0);
 	survival_forget(k, slot);
 	window_forget(k, slot);

@@ -349,22 +349,18 @@ retain_evict_lost(struct kvr *k, uint32_t slot)
 }
 
 /*
- * A prompt was observed, so much of it recorded. What is new there makes the
- * others age, unless events tell that of all prompts. Returns how many of its
- * tokens are new.
+ * A prompt was observed, so much of it recorded. Returns how many of its tokens
+ * are new.
  */
 uint64_t
 retain_used(struct kvr *k, uint32_t slot, const struct kvr_prompt *p,
     uint32_t recorded)
 {
-	struct slot *s = slot_at(k, slot);
 	uint64_t gained = k->region->counts.gained, all = prompt_tokens(p);
 	uint64_t had = gained < recorded ? prompt_blocks_tokens(p,
 	    recorded - (uint32_t)gained) : 0;
 	uint64_t fresh = had < all ? all - had : 0;
 
-	if (!event_clocks(k, slot))
-		write_once(s->volume, s->volume + fresh);
 	window_fill(k, slot, fresh);
 	retain_evict_lost(k, slot);
 	return fresh;

@@ -3,10 +3,10 @@
  * survival.c - how likely an idle block is still cached, by its age.
  *
  * A cache of unknown size evicts by use, not by time. So the age of an idle
- * block is the number of tokens that have been new on its worker since it
- * became idle: the worker's volume now less that at the block's release.
- * Reported hits and misses of blocks that were believed to be cached are
- * counted by age, four bins per doubling:
+ * block is what the cache must hold for it to be there: what is in use, and all
+ * idle blocks released after it (stack.c), in tokens. Reported hits and misses
+ * of blocks that were believed to be cached are counted by the age that they
+ * had when the request came, four bins per doubling:
  *
  *   bin     0      1    2    3    4    5        63
  *   age   < 1024                 2048          48 million tokens
@@ -19,16 +19,6 @@
  * A cache that has lost young blocks has lost older ones, so a bin with little
  * evidence is like its younger neighbour. The last part is a prior: a bin in
  * which nothing is expected would never be tried again. S(-1) = 5/6.
- *
- * IN ORDER. Most caches evict first what was released first, and one that loses
- * all loses old blocks with young ones. So blocks released before one that was
- * found lost are suspected, until one as old is found cached. For each worker,
- * suspected hits are counted against those expected by age alone, and the
- * survival of suspected blocks is multiplied by that share:
- *
- *   released  a < b < c < d     b was found lost: a is suspected
- *                               a is found nevertheless: nothing is suspected,
- *                               and suspicion weighs less from now on
  *
  * Evidence is counted in pieces of 512 tokens. Each new piece makes the older
  * ones of its bin fade a little, so a cache that has shrunk is noticed. See
@@ -98,32 +88,18 @@ write_once_float(float *place, double value)
 	__atomic_store(place, &x, __ATOMIC_RELAXED);
 }
 
-static uint64_t
-age_between(uint64_t released, uint64_t volume)
-{
-	return volume > released ? volume - released : 0;
-}
-
 uint32_t
-survival_bin(uint64_t released, uint64_t volume)
+survival_bin(uint64_t age)
 {
-	return age_bin(age_between(released, volume));
+	return age_bin(age);
 }
 
-/* S of a block that was released at this volume; above 0 and below 1. */
 double
-survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
-    uint64_t released)
+survival_of(const struct kvr *k, uint32_t slot, uint32_t bin)
 {
 	const struct survival *s = survival_at(k, slot);
-	uint32_t bin = age_bin(age_between(released, volume));
-	double likely = UNKNOWN + read_likely(&s->likely[bin]), share;
 
-	if (released >= read_once(slot_at(k, slot)->lost))
-		return likely;
-	share = (read_once_float(&s->later_hit) + 1) /
-	    (read_once_float(&s->later_due) + 1);
-	return share < 1 ? likely * share : likely;
+	return UNKNOWN + read_likely(&s->likely[bin < AGES ? bin : AGES - 1]);
 }
 
 /*
@@ -140,23 +116,14 @@ count(float *seen, double share, double tokens)
 }
 
 void
-survival_note(struct kvr *k, uint32_t slot,
-    const struct survival_sample *sample)
+survival_note(struct kvr *k, uint32_t slot, uint32_t bin, double tokens,
+    bool hit)
 {
 	struct survival *s = survival_at(k, slot);
-	struct slot *p = slot_at(k, slot);
-	uint32_t bin = age_bin(age_between(sample->released, sample->volume));
 
-	if (sample->released < sample->lost) {
-		count(&s->later_hit, sample->hit, sample->tokens);
-		count(&s->later_due, UNKNOWN + read_likely(&s->likely[bin]),
-		    sample->tokens);
-	}
-	count(&s->hit[bin], sample->hit, sample->tokens);
-	count(&s->miss[bin], !sample->hit, sample->tokens);
-	if (sample->hit ? sample->released < p->lost
-			: sample->released > p->lost)
-		write_once(p->lost, sample->released);
+	bin = bin < AGES ? bin : AGES - 1;
+	count(&s->hit[bin], hit, tokens);
+	count(&s->miss[bin], !hit, tokens);
 }
 
 /*
@@ -194,7 +161,6 @@ survival_unlearn(struct kvr *k, uint32_t slot)
 {
 	write_once_zeros(
 	    survival_at(k, slot), offsetof(struct survival, missed));
-	write_once(slot_at(k, slot)->lost, 0);
 }
 
 /* Where a bin begins, in tokens. */

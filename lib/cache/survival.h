@@ -16,19 +16,13 @@ survival_at(const struct kvr *k, uint32_t slot)
 	return &k->survival[i < k->layout.names ? i : 0];
 }
 
-double survival_of(const struct kvr *k, uint32_t slot, uint64_t volume,
-    uint64_t released);
-
-/* What a report says about some blocks of one age. */
-struct survival_sample {
-	uint64_t volume;   /* of the worker when the request came */
-	uint64_t lost;     /* of the slot, before the report */
-	uint64_t released; /* when the blocks became idle */
-	double tokens;     /* in them, weighted */
-	bool hit;
-};
-void survival_note(struct kvr *k, uint32_t slot,
-    const struct survival_sample *sample);
+/* The bin of an age in tokens: stack_depth. */
+uint32_t survival_bin(uint64_t age);
+/* Of idle blocks of this bin; above 0 and below 1. */
+double survival_of(const struct kvr *k, uint32_t slot, uint32_t bin);
+/* A report says that so many tokens of them were there, or not. */
+void survival_note(struct kvr *k, uint32_t slot, uint32_t bin, double tokens,
+    bool hit);
 /* Call it when all samples of a report have been noted. */
 void survival_update(struct kvr *k, uint32_t slot);
 /* For a new incarnation: all; and if the cache is another one: ages. */
@@ -37,7 +31,5 @@ void survival_unlearn(struct kvr *k, uint32_t slot);
 /* The age from which blocks are lost, less certainly and certainly; or 0. */
 uint64_t survival_capacity(const struct kvr *k, uint32_t slot);
 uint64_t survival_edge(const struct kvr *k, uint32_t slot);
-/* The bin of a block's age when the volume was this. */
-uint32_t survival_bin(uint64_t released, uint64_t volume);
 
 #endif

@@ -37,12 +37,10 @@
  * is looked for.
  *
  * LEARNT. It evicts what is surely gone; what is left counts by its age still,
- * since edges are estimates. The capacity is what is in use now and all idle
- * blocks that are younger than the middle of the first bin of misses: rather
- * too much than too little, since what is wrongly predicted is noticed, and
- * what is wrongly evicted is not. An age is no measure of room by itself: where
- * much is hit, little is new while much is used. Outputs are not counted, since
- * they were not when the edge was found. If it is too large, it is contradicted
+ * since edges are estimates. The capacity is the middle of the first bin of
+ * misses: rather too much than too little, since what is wrongly predicted is
+ * noticed, and what is wrongly evicted is not. If it is too large, it is
+ * contradicted
  * as above. It is too small if engines find more than predicted: above a tenth
  * of the prompts the cache must be another one, and all counts by age are
  * forgotten.
@@ -58,8 +56,7 @@
 enum {
 	WINDOW = 32,     /* reports that are averaged */
 	DOUBT_MIN = 16,  /* reports, before a capacity is doubted */
-	RETURN_MIN = 32, /* and before it is believed again */
-	WALK_MAX = 1024  /* entries, to see what is younger */
+	RETURN_MIN = 32  /* and before it is believed again */
 };
 /* Why a capacity that was told is not believed. */
 enum doubt { NO_DOUBT, MISSES, TOO_SMALL };
@@ -180,45 +177,6 @@ trust_young(const struct kvr *k, uint32_t slot)
 
 /* ------------------------------------------------------------- judging --- */
 
-/* Blocks in use, and idle ones younger than an age. */
-static double
-blocks_younger(const struct kvr *k, uint32_t slot, uint64_t age)
-{
-	const struct slot *s = slot_at(k, slot);
-	double blocks = 0, reached = 0;
-	uint32_t i = s->by_release.tail, left = WALK_MAX;
-
-	for (; i != 0 && left > 0; left--) {
-		const struct entry *h = entry_at(k, i);
-
-		reached = s->volume > h->released
-		    ? (double)(s->volume - h->released) : 0;
-		if (reached >= (double)age)
-			break;
-		if (h->node != 0 && h->pins == 0)
-			blocks += entry_blocks(h);
-		i = h->release_prev;
-		add_once(k->region->counts.steps, 1);
-	}
-	/* of those beyond it is assumed that they are as dense */
-	if (i != 0 && left == 0 && reached > 0)
-		blocks *= (double)age / reached;
-	return blocks + (double)s->active + (double)s->output;
-}
-
-/* In tokens; 0: no edge. */
-static uint64_t
-learnt_room(const struct kvr *k, uint32_t slot)
-{
-	uint64_t edge = survival_edge(k, slot);
-	double tokens;
-
-	if (edge == 0)
-		return 0;
-	tokens = blocks_younger(k, slot, edge) * hash_block_tokens(&k->rule);
-	return tokens < 0x1p62 ? (uint64_t)tokens : 0;
-}
-
 /* Averages what was found beyond the learnt capacity, as a share of prompts. */
 static bool
 too_little(struct survival *s, const struct trust_sample *sample)
@@ -254,6 +212,8 @@ judge_capacity(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 	judge(s, sample->hit, sample->missed, sample->all);
 	if (sound(s->judged, WINDOW) >= DOUBT_MIN &&
 	    sound(s->missed, 1) > DOUBT) {
+		if (s->room > 0) /* the cache is another one */
+			survival_unlearn(k, slot);
 		give_up(s, MISSES);
 		return true;
 	}
@@ -270,7 +230,7 @@ judge_survival(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 	if (sound(s->judged, WINDOW) < RETURN_MIN ||
 	    sound(s->missed, 1) > AGREE)
 		return false;
-	write_once(s->room, learnt_room(k, slot));
+	write_once(s->room, survival_edge(k, slot));
 	if (s->room > 0) {
 		judge_anew(s);
 		return true;

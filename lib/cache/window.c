@@ -341,7 +341,7 @@ window_kept(const struct kvr *k, uint32_t slot, uint64_t prompt,
 
 /*
  * DUAL: a prompt brings a tail to their memory, or less if less is computed.
- * Whenever a quarter of it has been filled, the volume is noted. What was
+ * Whenever a quarter of it has been filled, the time is noted. What was
  * released before the last of four notes is lost: a whole memory has been
  * filled since, up to a quarter more.
  */
@@ -361,6 +361,6 @@ window_fill(struct kvr *k, uint32_t slot, uint64_t fresh)
 		return;
 	write_once(w->filled, UINT64_C(0));
 	for (i = WINDOW_QUARTERS - 1; i > 0; i--)
-		write_once(w->volume[i], w->volume[i - 1]);
-	write_once(w->volume[0], s->volume);
+		write_once(w->clock[i], w->clock[i - 1]);
+	write_once(w->clock[0], s->clock);
 }

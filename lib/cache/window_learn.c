@@ -10,7 +10,7 @@
  *   full     all that is on record                    |==========|
  *   ends     as far as the last mark                  |======|
  *   dense    all; or, if the end of the path is gone  |==========|  or  |=|
- *            or older than the volume of such a
+ *            or older than what fills such a
  *            cache, what others have used since
  *   report                                            |======|
  *
@@ -201,7 +201,7 @@ window_learn(struct kvr *k, const struct lease *l, const struct claim *c,
 		return false;
 	write_once(w->in_force, mode);
 	if (mode == KVR_WINDOW_DENSE) /* no quarter of a memory ends then */
-		write_once(w->volume[0], slot_at(k, l->slot)->volume);
+		write_once(w->clock[0], slot_at(k, l->slot)->clock);
 	/* what was lost by the former mode was not lost by age */
 	survival_unlearn(k, l->slot);
 	trust_told(k, l->slot);

@@ -24,6 +24,7 @@
 #include "pressure.h"
 #include "rate.h"
 #include "retain.h"
+#include "stack.h"
 #include "survival.h"
 #include "trust.h"
 #include "window.h"
@@ -133,6 +134,7 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	write_once(s->name, from->name);
 	put_once(s->rank, from->rank);
 	survival_forget(k, slot);
+	stack_empty(k, slot);
 	pressure_forget(k, slot);
 	observed_forget(k, slot);
 	rate_idle(k, slot);

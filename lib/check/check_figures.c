@@ -10,6 +10,7 @@
 #include "journal.h"
 #include "peers.h"
 #include "observed.h"
+#include "order.h"
 #include "pressure.h"
 #include "rate.h"
 #include "retain.h"
@@ -121,8 +122,10 @@ mend_figures(const struct sums *s, struct kvr *k)
 	for (i = 0; i < k->layout.slots; i++)
 		mend_slot(slot_at(k, i), &s->slots[i]);
 	for (i = 0; i < k->layout.slots; i++) {
-		if (slot_in_use(k, i))
+		if (slot_in_use(k, i)) {
+			order_stack_mend(k, i);
 			retain_decide(k, i);
+		}
 		worker_recount(k, i);
 	}
 	put_once(k->region->workers, workers_in(k));

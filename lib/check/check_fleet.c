@@ -7,6 +7,7 @@
 #include "check_in.h"
 #include "name.h"
 #include "observed.h"
+#include "order.h"
 #include "pressure.h"
 #include "rate.h"
 #include "trust.h"
@@ -143,7 +144,8 @@ check_dp_groups(const struct kvr *k, struct dp_group *counted)
 		own_ttl += p->own_ttl;
 		if (p->dp_group == 0)
 			continue;
-		if (!check_load(k, i) || !check_outside(k, p))
+		if (!check_load(k, i) || !check_outside(k, p) ||
+		    !order_stack_sound(k, i))
 			return false;
 		counted[p->dp_group - 1].ranks++;
 		counted[p->dp_group - 1].not_overloaded +=

@@ -27,6 +27,7 @@
 
 #include "cover.h"
 #include "entry.h"
+#include "stack.h"
 #include "survival.h"
 #include "worker.h"
 
@@ -41,15 +42,15 @@ survives(const struct kvr *k, uint32_t slot, uint32_t entry)
 
 	if (read_once(h->pins) > 0)
 		return 1;
-	return survival_of(k, slot, read_once(slot_at(k, slot)->volume),
-	    read_once(h->released));
+	return survival_of(k, slot, survival_bin(stack_depth(k, slot,
+	    read_once(h->released))));
 }
 
 /*
  * Blocks by the lowest S met above them so far. Climbing to a lower S lowers
  * all larger ones to it, so the largest are on top.
  */
-enum { PILE = 2 * AGES + 2 }; /* values of S: each bin, and suspected */
+enum { PILE = AGES + 2 }; /* values of S: each bin */
 
 struct pile {
 	double s[PILE], blocks[PILE];
@@ -182,7 +183,7 @@ tail_alive(const struct question *q, uint32_t slot, const struct entry *h)
 
 	return !window_apart(w) || read_once(h->pins) > 0 ||
 	    read_once(h->released) >=
-	    read_once(w->volume[WINDOW_QUARTERS - 1]);
+	    read_once(w->clock[WINDOW_QUARTERS - 1]);
 }
 
 /* Depth of the last mark of the overlap; 0: none. */
@@ -235,14 +236,12 @@ static bool
 dense_outlived(const struct kvr *k, uint32_t slot, const struct entry *last)
 {
 	const struct window *w = window_of(k, slot);
-	uint64_t volume = read_once(slot_at(k, slot)->volume);
-	uint64_t released = read_once(last->released);
 	double room = (double)trust_told_room(k, slot) * 100 /
 	    (100 + read_once(w->layers));
 
 	return room > 0 && read_once(w->layers) > 0 &&
-	    read_once(last->pins) == 0 && volume > released &&
-	    (double)(volume - released) > room;
+	    read_once(last->pins) == 0 && (double)stack_depth(k, slot,
+	    read_once(last->released)) > room;
 }
 
 /* If the mode is learnt, what there was before was kept for a larger cache. */
@@ -255,7 +254,7 @@ dense_without(const struct kvr *k, uint32_t slot, const struct entry *last)
 		return true;
 	return last != NULL && window_learns(k, slot) &&
 	    (read_once(w->in_force) != KVR_WINDOW_DENSE ||
-	    read_once(last->released) < read_once(w->volume[0])) &&
+	    read_once(last->released) < read_once(w->clock[0])) &&
 	    dense_outlived(k, slot, last);
 }
 

@@ -26,7 +26,7 @@
  *
  * A split makes no entries: the lower part is the heir of the upper part. An
  * entry is PARTED where its worker uses less than it covers; it ABSORBS the one
- * above when both are the same again (entry_same), which stamping does, since
+ * above when both are the same again (cover_same), which stamping does, since
  * it stamps the whole path. So refreshing a path leaves one entry for it.
  *
  * What holds a node is found there and down the line from it, so a line has at
@@ -243,6 +243,27 @@ keeps_end(const struct kvr *k, const struct entry *h)
 }
 
 /*
+ * Whether two entries of one worker, at a node (one) and further down (other),
+ * differ only in where they end. They must agree in the time of release, which
+ * is the age of their blocks, unless retention goes by time alone. They must be
+ * adjacent in the lists, or joining them would move blocks past others that
+ * were stamped or released in between, and may be below the first.
+ */
+bool
+cover_same(const struct kvr *k, uint32_t one, uint32_t other)
+{
+	const struct entry *a = entry_at(k, one), *b = entry_at(k, other);
+
+	return a->stamp == b->stamp && a->pins == b->pins &&
+	    ((a->flags ^ b->flags) & (ENTRY_MARKED - 1)) == 0 &&
+	    (a->trimmed | b->trimmed) == 0 &&
+	    ((a->flags & ENTRY_LISTED) == 0 || a->stamp_prev == other) &&
+	    ((a->flags & ENTRY_IDLE) == 0 || a->release_prev == other) &&
+	    (a->released == b->released ||
+	    slot_at(k, a->slot)->mode == KVR_RETAIN_TTL);
+}
+
+/*
  * Joins an entry with the one of its worker just below in the line, if they are
  * the same. An anchor is lost only where the nodes could be merged, too.
  */
@@ -252,7 +273,7 @@ cover_absorb(struct kvr *k, uint32_t above, uint32_t below)
 	const struct entry *a = entry_at(k, above);
 	uint32_t blocks = a->blocks;
 
-	if (!entry_same(k, above, below) || keeps_end(k, a))
+	if (!cover_same(k, above, below) || keeps_end(k, a))
 		return false;
 	entry_remove(k, above);
 	entry_resize(k, below, entry_at(k, below)->blocks + blocks);

@@ -21,10 +21,11 @@ uint32_t cover_find(const struct kvr *k, uint32_t node, uint32_t slot);
 uint32_t cover_climb(const struct kvr *k, struct cover *below, uint32_t node,
     uint32_t slot);
 uint32_t cover_left(const struct kvr *k, const struct cover *at);
-uint32_t cover_above(const struct kvr *k, uint32_t entry);
 void cover_part_above(struct kvr *k, uint32_t slot, uint32_t node,
     uint32_t blocks);
 uint32_t cover_make(struct kvr *k, uint32_t node, uint32_t slot);
+uint32_t cover_above(const struct kvr *k, uint32_t entry);
+bool cover_same(const struct kvr *k, uint32_t one, uint32_t other);
 bool cover_absorb(struct kvr *k, uint32_t above, uint32_t below);
 void cover_rise(struct kvr *k, uint32_t entry);
 bool cover_adopt(struct kvr *k, uint32_t node, uint32_t child,

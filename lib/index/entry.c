@@ -431,10 +431,12 @@ entry_whole(struct kvr *k, uint32_t entry)
 
 	if (h->trimmed == 0)
 		return;
+	order_uncount(k, entry);
 	if (h->pins == 0)
 		entry_count(k, h->slot, 0, h->trimmed);
 	add_once(k->region->counts.gained, h->trimmed);
 	write_once(h->trimmed, 0);
+	order_count(k, entry);
 	pair_write(k, h);
 }
 
@@ -444,13 +446,16 @@ entry_trim(struct kvr *k, uint32_t entry, uint32_t blocks)
 {
 	struct entry *h = entry_at(k, entry);
 
+	order_uncount(k, entry);
 	if (h->node == 0) {
 		sub_once(slot_at(k, h->slot)->anonymous, blocks);
 		write_once(h->trimmed, h->trimmed - blocks);
+		order_count(k, entry);
 		return;
 	}
 	entry_count(k, h->slot, 0, -(uint64_t)blocks);
 	write_once(h->trimmed, h->trimmed + blocks);
+	order_count(k, entry);
 	entry_unmark(h, ENTRY_MARKED | ENTRY_WHOLE);
 	pair_write(k, h);
 }
@@ -484,7 +489,7 @@ entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks, int64_t now)
 	entry_count(k, slot, 1, 0);
 	tenant_charge(k, 0, k->region->free_cells + 1);
 	order_append(k, i);
-	order_release(k, i);
+	order_release(k, i, 0);
 	order_settle(k, slot);
 }
 
@@ -511,8 +516,10 @@ entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks)
 {
 	struct entry *h = entry_at(k, entry);
 
+	order_uncount(k, entry);
 	entry_count(k, h->slot, 0, (uint64_t)blocks - h->blocks);
 	write_once(h->blocks, blocks);
+	order_count(k, entry);
 }
 
 /* Prefetches what removing this entry will read. */
@@ -552,7 +559,7 @@ entry_remove(struct kvr *k, uint32_t entry)
 
 /* Confirms an entry and makes it the youngest of its worker. */
 void
-entry_stamp(struct kvr *k, uint32_t entry, int64_t now)
+entry_stamp(struct kvr *k, uint32_t entry, uint32_t below, int64_t now)
 {
 	struct entry *h = entry_at(k, entry);
 
@@ -567,7 +574,7 @@ entry_stamp(struct kvr *k, uint32_t entry, int64_t now)
 	order_append(k, entry);
 	order_unrelease(k, entry);
 	if (h->pins == 0)
-		order_release(k, entry);
+		order_release(k, entry, below);
 }
 
 /*
@@ -584,6 +591,7 @@ entry_pin(struct kvr *k, uint32_t entry, int64_t now)
 	struct entry *h = entry_at(k, entry);
 	struct slot *s = slot_at(k, h->slot);
 
+	order_uncount(k, entry);
 	write_once(h->pins, h->pins + 1);
 	if (h->pins > 1)
 		return;
@@ -601,7 +609,7 @@ entry_pin(struct kvr *k, uint32_t entry, int64_t now)
  * trimmed and has not come back.
  */
 bool
-entry_unpin(struct kvr *k, uint32_t entry)
+entry_unpin(struct kvr *k, uint32_t entry, uint32_t below)
 {
 	struct entry *h = entry_at(k, entry);
 	struct slot *s = slot_at(k, h->slot);
@@ -616,32 +624,14 @@ entry_unpin(struct kvr *k, uint32_t entry)
 	sub_once(s->blocks, h->blocks);
 	entry_count(k, h->slot, 0, -(uint64_t)h->trimmed);
 	if ((h->flags & ENTRY_LISTED) == 0 ||
-	    h->trimmed >= h->blocks)
+	    h->trimmed >= h->blocks) {
+		order_count(k, entry);
 		return true;
+	}
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_UNCONFIRMED);
 	if ((h->flags & ENTRY_IDLE) == 0)
-		order_release(k, entry);
+		order_release(k, entry, below);
+	else
+		order_count(k, entry);
 	return false;
-}
-
-/*
- * Whether two entries of one worker, at a node (one) and further down (other),
- * differ only in where they end. Entries in use must also agree in the time of
- * release, since reports are evidence about that age, unless retention goes by
- * time alone. They must be adjacent in the lists, or joining them would move
- * blocks past others that were stamped or released in between, and may be
- * below the first.
- */
-bool
-entry_same(const struct kvr *k, uint32_t one, uint32_t other)
-{
-	const struct entry *a = entry_at(k, one), *b = entry_at(k, other);
-
-	return a->stamp == b->stamp && a->pins == b->pins &&
-	    ((a->flags ^ b->flags) & (ENTRY_MARKED - 1)) == 0 &&
-	    (a->trimmed | b->trimmed) == 0 &&
-	    ((a->flags & ENTRY_LISTED) == 0 || a->stamp_prev == other) &&
-	    ((a->flags & ENTRY_IDLE) == 0 || a->release_prev == other) &&
-	    (a->released == b->released ||
-	    slot_at(k, a->slot)->mode == KVR_RETAIN_TTL);
 }

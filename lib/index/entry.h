@@ -38,7 +38,8 @@ void entry_prefetch(const struct kvr *k, const struct entry *h);
 void entry_move(struct kvr *k, uint32_t entry, uint32_t node);
 void entry_resize(struct kvr *k, uint32_t entry, uint32_t blocks);
 void entry_remove(struct kvr *k, uint32_t entry);
-void entry_stamp(struct kvr *k, uint32_t entry, int64_t now);
+/* Below: what was stamped, or unpinned, just before, of the same path; or 0. */
+void entry_stamp(struct kvr *k, uint32_t entry, uint32_t below, int64_t now);
 void entry_pin(struct kvr *k, uint32_t entry, int64_t now);
 void entry_whole(struct kvr *k, uint32_t entry);
 void entry_set_trimmed(struct kvr *k, uint32_t entry, uint32_t blocks);
@@ -55,8 +56,7 @@ uint32_t entry_seek(const struct kvr *k, uint32_t node, uint32_t slot,
 uint32_t entry_read(const struct kvr *k, uint32_t node, uint32_t slot);
 void entry_add_anonymous(struct kvr *k, uint32_t slot, uint32_t blocks,
     int64_t now);
-bool entry_unpin(struct kvr *k, uint32_t entry);
-bool entry_same(const struct kvr *k, uint32_t one, uint32_t other);
+bool entry_unpin(struct kvr *k, uint32_t entry, uint32_t below);
 void entry_count_blocks(struct kvr *k, uint32_t slot, uint64_t blocks);
 void entry_retire_slot(struct kvr *k, uint32_t slot);
 

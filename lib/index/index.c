@@ -363,7 +363,7 @@ stamp_cover(struct kvr *k, struct climb *c, uint32_t node, uint32_t slot,
 	uint32_t entry = cover_make(k, node, slot);
 	const struct entry *h = entry_at(k, entry);
 
-	entry_stamp(k, entry, now);
+	entry_stamp(k, entry, c->entry, now);
 	c->left = h->blocks;
 	if (c->node != 0 && c->spare == SPARE_UNKNOWN &&
 	    node_at(k, node)->heir != c->node)
@@ -421,14 +421,20 @@ index_pin(struct kvr *k, uint32_t node, uint32_t slot, uint32_t until,
 void
 index_unpin(struct kvr *k, uint32_t node, uint32_t slot)
 {
+	uint32_t below = 0; /* unpinned before, if it is still there */
+
 	while (node != 0 && !region_broken(k)) {
 		uint32_t entry = entry_find(k, node, slot);
 		uint32_t above = entry != 0 ? cover_above(k, entry)
 		    : node_at(k, node)->parent;
 
 		add_once(k->region->counts.steps, 1);
-		if (entry != 0 && entry_unpin(k, entry))
+		if (entry != 0 && entry_unpin(k, entry, below)) {
 			node_leave(k, entry);
+			entry = 0;
+		}
+		if (entry != 0)
+			below = entry;
 		node = above;
 	}
 	order_settle(k, slot);

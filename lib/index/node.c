@@ -18,6 +18,7 @@
 
 #include "cell.h"
 #include "entry.h"
+#include "order.h"
 #include "run.h"
 #include "tenant.h"
 
@@ -155,7 +156,9 @@ node_extend(struct kvr *k, const struct kvr_prompt *p, uint32_t node,
 
 	entry_whole(k, n->entries);
 	write_once(h->anchor, 0); /* it belongs to the old end */
+	order_uncount(k, n->entries);
 	write_once(h->blocks, h->blocks + blocks);
+	order_count(k, n->entries);
 	run_append(k, n, prompt_sequence(p, from), blocks);
 	write_once(n->end, *prompt_sequence(p, to - 1));
 	entry_count_blocks(k, h->slot, blocks);

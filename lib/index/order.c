@@ -39,6 +39,7 @@
  */
 #include "order.h"
 
+#include "stack.h"
 #include "tenant.h"
 
 enum { PASSED_MAX = 64 }; /* in searching a place by last use */
@@ -146,18 +147,66 @@ order_used_before(const struct kvr *k, const struct slot *s, int64_t stamp)
 	return entry;
 }
 
+/* Blocks that it has while nothing pins it; those of an answer: see entry.c. */
+static uint64_t
+order_idle(const struct entry *h)
+{
+	return h->node == 0 ? h->trimmed : h->trimmed < h->blocks
+	    ? h->blocks - h->trimmed : 0;
+}
+
+/*
+ * Below: what was released just before, of the same path, or 0. A path is of
+ * one age, however it is split.
+ */
 void
-order_release(struct kvr *k, uint32_t entry)
+order_release(struct kvr *k, uint32_t entry, uint32_t below)
 {
 	struct entry *h = entry_at(k, entry);
 	struct slot *s = slot_at(k, h->slot);
+	uint64_t blocks = order_idle(h);
+	uint32_t older;
 
 	if (s->retired != 0)
 		return;
-	write_once(h->released, s->volume);
-	list_insert_after(k, &s->by_release, entry, order_used_before(k, s,
-	    h->stamp), BY_RELEASE);
+	older = order_used_before(k, s, h->stamp);
+	if (below != 0 && older == below) {
+		write_once(h->released, entry_at(k, below)->released);
+		stack_add(k, h->slot, h->released, blocks);
+		write_once(s->clock, s->clock + blocks);
+	} else {
+		write_once(h->released, stack_push(k, h->slot, blocks));
+	}
+	list_insert_after(k, &s->by_release, entry, older, BY_RELEASE);
 	write_once(h->flags, h->flags | ENTRY_IDLE);
+}
+
+/* Blocks of an entry, if they are idle and counted. */
+static uint64_t
+order_counted(const struct kvr *k, const struct entry *h)
+{
+	return (h->flags & ENTRY_IDLE) != 0 && h->pins == 0 &&
+	    slot_at(k, h->slot)->retired == 0 ? order_idle(h) : 0;
+}
+
+void
+order_uncount(struct kvr *k, uint32_t entry)
+{
+	const struct entry *h = entry_at(k, entry);
+	uint64_t blocks = order_counted(k, h);
+
+	if (blocks > 0)
+		stack_add(k, h->slot, h->released, -blocks);
+}
+
+void
+order_count(struct kvr *k, uint32_t entry)
+{
+	const struct entry *h = entry_at(k, entry);
+	uint64_t blocks = order_counted(k, h);
+
+	if (blocks > 0)
+		stack_add(k, h->slot, h->released, blocks);
 }
 
 void
@@ -168,9 +217,62 @@ order_unrelease(struct kvr *k, uint32_t entry)
 
 	if ((h->flags & ENTRY_IDLE) == 0)
 		return;
+	order_uncount(k, entry);
 	if (s->retired == 0)
 		list_remove(k, &s->by_release, entry, BY_RELEASE);
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_IDLE);
+}
+
+/* Takes all that is listed as idle out of `left`, by epochs. */
+static void
+stack_recount(const struct kvr *k, uint32_t slot, uint64_t *left)
+{
+	uint32_t i = slot_at(k, slot)->by_release.head;
+	uint32_t limit = k->layout.cells;
+
+	for (; i != 0 && limit > 0; limit--) {
+		const struct entry *h = entry_at(k, i);
+
+		left[stack_epoch(stack_at(k, slot), h->released)] -=
+		    order_counted(k, h);
+		i = h->release_next;
+	}
+}
+
+bool
+order_stack_sound(const struct kvr *k, uint32_t slot)
+{
+	const struct stack *s = stack_at(k, slot);
+	uint64_t left[EPOCHS];
+	uint32_t i;
+
+	if (s->n > EPOCHS)
+		return false;
+	memset(left, 0, sizeof(left));
+	memcpy(left, s->idle, s->n * sizeof(left[0]));
+	stack_recount(k, slot, left);
+	for (i = 0; i < EPOCHS; i++)
+		if (left[i] != 0 || (i < s->n && s->begin[i] <
+		    s->begin[i > 0 ? i - 1 : i]))
+			return false;
+	return true;
+}
+
+void
+order_stack_mend(struct kvr *k, uint32_t slot)
+{
+	struct stack *s = stack_at(k, slot);
+	uint64_t left[EPOCHS];
+	uint32_t i;
+
+	if (order_stack_sound(k, slot))
+		return;
+	write_once(s->n, 1); /* of one age, until they are used again */
+	write_once(s->begin[0], UINT64_C(0));
+	memset(left, 0, sizeof(left));
+	stack_recount(k, slot, left);
+	for (i = 0; i < EPOCHS; i++)
+		write_once(s->idle[i], -left[i]);
 }
 
 /* Inserts an entry next to another of its worker, just younger. */

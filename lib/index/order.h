@@ -10,7 +10,13 @@
 void order_append(struct kvr *k, uint32_t entry);
 bool order_heads(const struct kvr *k, uint32_t entry);
 void order_remove(struct kvr *k, uint32_t entry);
-void order_release(struct kvr *k, uint32_t entry);
+void order_release(struct kvr *k, uint32_t entry, uint32_t below);
+/* What is idle by epochs, compared with the list by release, and recounted. */
+bool order_stack_sound(const struct kvr *k, uint32_t slot);
+void order_stack_mend(struct kvr *k, uint32_t slot);
+/* Around a change of what an entry has, or of its pins. */
+void order_uncount(struct kvr *k, uint32_t entry);
+void order_count(struct kvr *k, uint32_t entry);
 void order_unrelease(struct kvr *k, uint32_t entry);
 void order_copy(struct kvr *k, uint32_t entry, uint32_t older);
 void order_settle(struct kvr *k, uint32_t slot);

@@ -145,7 +145,7 @@ struct entry {
 	uint32_t trimmed;  /* of the last of them, evicted before the */
 	                   /* rest; if node is 0: see entry_add_anonymous */
 	uint32_t anchor;   /* tokens of a prompt that ended here; or 0 */
-	uint64_t released; /* worker's volume when it became idle */
+	uint64_t released; /* worker's clock when it became idle: stack.c */
 };
 
 enum lease_flags {
@@ -174,6 +174,7 @@ struct lease {
 	uint32_t age_prev, age_next;
 };
 
+enum { AGE_PARTS = 3 };
 /* The second cell of a lease: what was predicted when it was opened. */
 struct claim {
 	uint32_t session;  /* lower half of the session's digest; or 0 */
@@ -186,13 +187,13 @@ struct claim {
 	uint16_t full, ends, dense; /* the same by these modes, in 65535ths */
 	uint16_t reserved; /* of the prompt; full 0: none. window_learn.c */
 	uint64_t prefill;  /* the others, booked until prefilled */
-	uint64_t volume;   /* of the worker, before this request */
+	uint32_t ages_end[AGE_PARTS - 1]; /* blocks: ages.c */
 	uint32_t overlap;  /* blocks the worker was believed to have, */
 	uint32_t active;   /* of them, already in use by others */
 	uint32_t ahead;    /* booked blocks that it will still need */
 	uint32_t ttl_ms;   /* of the session's binding */
 	uint32_t prompt;   /* whole blocks of the prompt */
-	uint32_t unused;
+	uint8_t ages[4];   /* of each part: a bin of survival.c */
 };
 
 /* A free cell, or a free run: its whole tree of pieces, in the node's cell. */
@@ -243,11 +244,12 @@ struct window {
 	uint16_t layers;     /* for one without a window, in hundredths */
 	uint8_t mode;        /* enum kvr_window, as told */
 	uint8_t in_force;    /* the same, or learnt */
-	/* DUAL: tokens of tails since the first of these volumes, each one a */
+	/* DUAL: tokens of tails since the first of these times, each one a */
 	uint64_t filled;     /* quarter of that memory before the next one */
-	uint64_t volume[WINDOW_QUARTERS];
+	uint64_t clock[WINDOW_QUARTERS];
 };
 
+enum { FILL_QUARTERS = 4 };
 /* One worker's slot. Needs the lock, except where noted. */
 struct slot {
 	uint8_t role, state;
@@ -283,11 +285,12 @@ struct slot {
 
 	/* retention: retain.c */
 	int64_t ttl;         /* of an entry after its stamp, or TTL_NEVER */
-	uint64_t volume;     /* tokens new to this worker so far */
+	uint64_t clock;      /* blocks released so far: stack.c */
 	uint64_t ahead;      /* blocks that running requests still need */
 	uint64_t anonymous;   /* output blocks believed to be cached */
-	uint64_t outlived;   /* entries released up to this volume go */
-	uint64_t lost;       /* released before this: suspected */
+	uint64_t outlived;   /* entries released before this go: event.c */
+	uint64_t filled[FILL_QUARTERS]; /* when another quarter of its cache */
+	uint64_t stored;     /* had been stored; tokens since the last one */
 	uint64_t shown;      /* endpoints that have reported cached tokens */
 	uint32_t block_tokens, learnt_block; /* of the engine; 0: unknown */
 
@@ -305,7 +308,7 @@ struct slot {
 	uint64_t completions; /* number reported */
 	uint64_t common_kinds; /* values in `common`: a bit each, by hash */
 	uint64_t best_tokens; /* as predicted_tokens, where there was most */
-	uint64_t spare[7];   /* fills the line */
+	uint64_t spare[3];   /* fills the line */
 
 	struct window window; /* also read without the lock */
 };
@@ -328,7 +331,6 @@ enum { AGES = 64, ANSWER_KINDS = 64 };
 struct survival {
 	float hit[AGES], miss[AGES];
 	float likely[AGES]; /* S minus its value when nothing is known */
-	float later_hit, later_due; /* of blocks older than a lost one */
 
 	/* by which capacity the worker goes in AUTO: trust.c */
 	float missed;      /* share of what was predicted by it, lately */
@@ -348,6 +350,14 @@ struct survival {
 	uint32_t reserved;
 };
 _Static_assert(sizeof(struct survival) % 8 == 0, "words follow survivals");
+
+/* Idle blocks by the epoch of their release: stack.c. */
+enum { EPOCHS = 64 };
+struct stack {
+	uint64_t begin[EPOCHS]; /* ascending */
+	uint64_t idle[EPOCHS];  /* blocks */
+	uint32_t n, pad;
+};
 
 /* What a worker's events have said, by tier: event.c. */
 enum { TIERS = 2 };
@@ -450,7 +460,7 @@ struct binding {
 	int64_t stamp;     /* its last use */
 	uint32_t tokens;   /* that the session sent there, if not lost */
 	uint32_t ttl_ms;   /* since the last use */
-	uint32_t volume;   /* of the worker when these were sent, in units */
+	uint32_t clock;    /* of the worker when these were sent, in units */
 	                   /* of 1024 tokens */
 	uint32_t found;    /* of what it promised, in shares of FOUND_ALL */
 };
@@ -507,6 +517,7 @@ struct seat {
 struct layout {
 	uint64_t seats_at, slots_at, generations_at, names_at, name_buckets_at;
 	uint64_t loads_at, dp_groups_at, outside_at, survival_at, streams_at;
+	uint64_t stacks_at;
 	uint64_t due_at, stamped_at, due_winner_at, stamped_winner_at;
 	uint64_t bindings_at, aliases_at, alias_buckets_at;
 	uint64_t journal_at, journal_bytes, peers_at;

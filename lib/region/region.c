@@ -80,8 +80,9 @@ layout_fixed(struct layout *l, const struct kvr_options *o, uint64_t bytes)
 	l->survival_at = align_line(l->loads_at + (uint64_t)l->slots * LOAD);
 	l->streams_at = l->survival_at +
 	    (uint64_t)l->names * sizeof(struct survival);
-	l->due_at = l->streams_at +
+	l->stacks_at = l->streams_at +
 	    (uint64_t)l->names * sizeof(struct stream);
+	l->due_at = l->stacks_at + (uint64_t)l->names * sizeof(struct stack);
 	l->stamped_at = l->due_at + (uint64_t)l->leaves * sizeof(int64_t);
 	l->due_winner_at =
 	    l->stamped_at + (uint64_t)l->leaves * sizeof(int64_t);
@@ -202,6 +203,7 @@ handle_open(struct kvr *k, struct region *r, const struct seal *seal)
 	loads_open(&k->loads, base + l->loads_at, l->slots);
 	k->survival = (struct survival *)(void *)(base + l->survival_at);
 	k->streams = (struct stream *)(void *)(base + l->streams_at);
+	k->stacks = (struct stack *)(void *)(base + l->stacks_at);
 	k->name_buckets = (uint32_t *)(void *)(base + l->name_buckets_at);
 	k->due = (int64_t *)(void *)(base + l->due_at);
 	k->due_winner = (uint16_t *)(void *)(base + l->due_winner_at);
@@ -334,6 +336,7 @@ region_format(const struct region_begin *b, void *memory, uint64_t bytes,
 	memset(k.loads.prefill, 0, (size_t)layout.slots * LOAD);
 	memset(k.survival, 0, layout.names * sizeof(struct survival));
 	memset(k.streams, 0, layout.names * sizeof(struct stream));
+	memset(k.stacks, 0, layout.names * sizeof(struct stack));
 	memset(k.bindings, 0, layout.bindings * sizeof(struct binding));
 	if (layout.aliases > 0)
 		memset(k.aliases, 0, sizeof(struct alias));
@@ -549,6 +552,7 @@ region_empty(struct kvr *k)
 	write_once_double(&r->asked, 0);
 	put_once(r->inserted_since, -1);
 	write_once(r->observed_since, INT64_C(-1));
+	write_once_zeros(k->stacks, k->layout.names * sizeof(*k->stacks));
 	for (i = 0; i < k->layout.slots; i++) {
 		slot_empty(&k->slots[i]);
 		load_empty(k, i);

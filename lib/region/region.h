@@ -58,6 +58,7 @@ struct kvr {
 	struct outside *outside;   /* [names] */
 	struct survival *survival; /* [names] */
 	struct stream *streams;    /* [names] */
+	struct stack *stacks;      /* [names] */
 	uint32_t *generations; /* [slots]; odd: in use */
 	struct name *names;
 	uint32_t *name_buckets;

@@ -11,7 +11,7 @@
 
 #include "inner.h"
 
-enum { FLEET = 8, BYTES = 48 << 10 };
+enum { FLEET = 8, BYTES = 64 << 10 };
 
 static void *memory, *good;
 static uint64_t one, two;       /* leases */

@@ -30,6 +30,13 @@ setup(void)
 }
 
 static void
+end(void)
+{
+	forget_idle();
+	region_end();
+}
+
+static void
 bind(uint64_t digest, uint32_t slot, uint64_t tokens, int64_t now)
 {
 	const struct affinity_use use = { digest, tokens, slot, TTL_MS };
@@ -134,7 +141,7 @@ START_TEST(long_prompts_fade)
 	facts.retain = KVR_RETAIN_CAPACITY;
 	worker_set(k, 2, &facts);
 	bind(7, 2, 500, SECOND);
-	slot_at(k, 2)->volume += 1 << 20;
+	idle_since(2, 1 << 20);
 	bind(7, 2, 20, 2 * SECOND);
 	ck_assert_uint_eq(look(7, 2 * SECOND).tokens, 20);
 }
@@ -283,7 +290,10 @@ START_TEST(survival_by_ttl)
 }
 END_TEST
 
-/* Of 100,000 tokens 40,000 are the session's: 60,000 others leave it there. */
+/*
+ * Of 100,000 tokens 40,000 are the session's: with 50,000 others it is there,
+ * with 75,000 it is not.
+ */
 START_TEST(survival_by_capacity)
 {
 	struct kvr_worker facts;
@@ -293,9 +303,9 @@ START_TEST(survival_by_capacity)
 	facts.retain = KVR_RETAIN_CAPACITY;
 	worker_set(k, 2, &facts);
 	bind(7, 2, 40960, SECOND);
-	slot_at(k, 2)->volume = 61440;
+	idle_since(2, 40960 + 51200);
 	ck_assert(survival(2, SECOND) == 1);
-	slot_at(k, 2)->volume = 62464;
+	idle_since(2, 25600);
 	ck_assert(survival(2, SECOND) == 0);
 }
 END_TEST
@@ -307,18 +317,18 @@ START_TEST(survival_by_feedback)
 	ck_assert_int_eq(kvr_worker_init(&facts, sizeof(facts)), KVR_OK);
 	facts.retain = KVR_RETAIN_FEEDBACK;
 	worker_set(k, 2, &facts);
-	note_age(2, 5000, true, 100000);
+	note_age(2, 5000, true, 100000); /* 4871 to 5792 */
 	note_age(2, 2000000, false, 100000);
 	bind(7, 2, 500, SECOND);
-	slot_at(k, 2)->volume = 5120;
+	idle_since(2, 5500);
 	ck_assert(survival(2, SECOND) > 0.9);
-	slot_at(k, 2)->volume = 2048000;
+	idle_since(2, 2048000 - 5500); /* 1763487 to 2097151 */
 	ck_assert(survival(2, SECOND) < 0.1);
 }
 END_TEST
 
-/* The volume is kept in 32 bits of 1024 tokens: it may go round. */
-START_TEST(volumes_go_round)
+/* The time is kept in 32 bits of 16 blocks: it may go round. */
+START_TEST(times_go_round)
 {
 	struct kvr_worker facts;
 
@@ -326,11 +336,11 @@ START_TEST(volumes_go_round)
 	facts.capacity_tokens = 102400;
 	facts.retain = KVR_RETAIN_CAPACITY;
 	worker_set(k, 2, &facts);
-	slot_at(k, 2)->volume = (UINT64_C(1) << 42) - 2048;
+	slot_at(k, 2)->clock = (UINT64_C(1) << 36) - 2048;
 	bind(7, 2, 40960, SECOND);
-	slot_at(k, 2)->volume += 20480;
+	idle_since(2, 20480);
 	ck_assert(survival(2, SECOND) == 1);
-	slot_at(k, 2)->volume += 102400;
+	idle_since(2, 102400);
 	ck_assert(survival(2, SECOND) == 0);
 }
 END_TEST
@@ -415,7 +425,7 @@ START_TEST(damage_is_clipped)
 	b = look(7, SECOND);
 	ck_assert(affinity_found(&b) == 0);
 	place(7)->found = FOUND_ALL;
-	place(7)->volume = 77;
+	place(7)->clock = 77;
 	ck_assert(survival(2, SECOND) == 1);
 	/* of a time that has not come, or of none: as if it had ended */
 	place(7)->stamp = 2 * SECOND;
@@ -447,7 +457,7 @@ suite_affinity(void)
 	Suite *s = suite_create("affinity");
 	TCase *t = tcase_create("table");
 
-	tcase_add_checked_fixture(t, setup, region_end);
+	tcase_add_checked_fixture(t, setup, end);
 	tcase_add_test(t, a_ttl_is_rounded_up);
 	tcase_add_test(t, binds_and_finds);
 	tcase_add_test(t, lives_since_its_last_use);
@@ -462,7 +472,7 @@ suite_affinity(void)
 	tcase_add_test(t, survival_by_ttl);
 	tcase_add_test(t, survival_by_capacity);
 	tcase_add_test(t, survival_by_feedback);
-	tcase_add_test(t, volumes_go_round);
+	tcase_add_test(t, times_go_round);
 	tcase_add_test(t, nothing_without_a_table);
 	tcase_add_test(t, damage_is_dropped);
 	tcase_add_test(t, damage_is_clipped);

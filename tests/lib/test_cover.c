@@ -381,7 +381,7 @@ START_TEST(few_cells)
 	uint32_t left, i, j, whole = 0;
 
 	o.max_workers = 22;
-	o.region_bytes = 81064;
+	o.region_bytes = 103768;
 	for (left = 1; left < 120; left++) {
 		region_of(&o);
 		for (j = 0; j < 5; j++)

@@ -212,7 +212,7 @@ add(uint32_t n, uint32_t slot)
 static void
 stamp(uint32_t n, uint32_t slot)
 {
-	entry_stamp(k, have[n][slot].entry, now);
+	entry_stamp(k, have[n][slot].entry, 0, now);
 	have[n][slot].stamp = now;
 	have[n][slot].listed = true;
 }
@@ -222,7 +222,7 @@ take(uint32_t n, uint32_t slot)
 {
 	/* what is pinned is never removed */
 	while (have[n][slot].pins > 0) {
-		(void)entry_unpin(k, have[n][slot].entry);
+		(void)entry_unpin(k, have[n][slot].entry, 0);
 		have[n][slot].pins--;
 	}
 	entry_remove(k, have[n][slot].entry);
@@ -241,7 +241,7 @@ static void
 unpin(uint32_t n, uint32_t slot)
 {
 	struct have *h = &have[n][slot];
-	bool last = h->pins == 1, gone = entry_unpin(k, h->entry);
+	bool last = h->pins == 1, gone = entry_unpin(k, h->entry, 0);
 
 	must(gone == (last && !h->listed));
 	if (h->pins > 0)
@@ -259,7 +259,7 @@ copy(uint32_t n, uint32_t to, uint32_t slot)
 
 	have[to][slot] = have[n][slot];
 	have[to][slot].entry = entry_copy(k, nodes[to], have[n][slot].entry);
-	must(entry_same(k, have[to][slot].entry, have[n][slot].entry));
+	must(cover_same(k, have[to][slot].entry, have[n][slot].entry));
 	entry_at(k, have[to][slot].entry)->blocks = blocks;
 	entry_count_blocks(k, slot, blocks);
 	if (have[n][slot].pins > 0) {
@@ -356,27 +356,27 @@ START_TEST(sameness)
 	/* 1 is the child, which is stamped and released first */
 	add(0, slot);
 	add(1, slot);
-	ck_assert(entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	ck_assert(cover_same(k, have[0][slot].entry, have[1][slot].entry));
 	stamp(1, slot);
-	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	ck_assert(!cover_same(k, have[0][slot].entry, have[1][slot].entry));
 	stamp(0, slot);
-	ck_assert(entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	ck_assert(cover_same(k, have[0][slot].entry, have[1][slot].entry));
 	/* something else was released between the two */
 	add(2, slot);
 	stamp(2, slot);
 	pin(0, slot);
 	stamp(0, slot);
 	unpin(0, slot);
-	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	ck_assert(!cover_same(k, have[0][slot].entry, have[1][slot].entry));
 	take(2, slot);
-	ck_assert(entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	ck_assert(cover_same(k, have[0][slot].entry, have[1][slot].entry));
 	pin(0, slot);
-	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	ck_assert(!cover_same(k, have[0][slot].entry, have[1][slot].entry));
 	pin(1, slot);
-	ck_assert(entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	ck_assert(cover_same(k, have[0][slot].entry, have[1][slot].entry));
 	order_remove(k, have[0][slot].entry);
 	have[0][slot].listed = false;
-	ck_assert(!entry_same(k, have[0][slot].entry, have[1][slot].entry));
+	ck_assert(!cover_same(k, have[0][slot].entry, have[1][slot].entry));
 	ck_all();
 }
 END_TEST
@@ -423,7 +423,7 @@ END_TEST
 START_TEST(unconfirmed)
 {
 	add(0, 9);
-	ck_assert(!entry_unpin(k, have[0][9].entry));
+	ck_assert(!entry_unpin(k, have[0][9].entry, 0));
 	pin(0, 9);
 	pin(0, 9);
 	unpin(0, 9);

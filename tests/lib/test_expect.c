@@ -272,7 +272,9 @@ START_TEST(in_use)
 	set_facts(0, KVR_RETAIN_FEEDBACK, 0, 0);
 	say_long(1600, 800, 1);
 	finish(reserved(0, 1), 1);
-	note_age(0, 0, false, 1e6);
+	/* half of 1600; of the other half, 800 in use and half of 800 */
+	note_age(0, 800, false, 1e6);
+	note_age(0, 1200, false, 1e6);
 	ck_assert(expected(0) < 10);
 	say_long(800, 800, 0);
 	lease = reserved(0, 2);
@@ -338,13 +340,12 @@ likely(uint32_t worker, uint32_t i)
 	uint64_t steps = 0;
 	const struct entry *h = entry_at(k, cover_find(k,
 	    index_find(k, &set.path, i + 1, &steps), slot));
-	uint64_t volume = slot_at(k, slot)->volume;
 
 	must(h->kind == CELL_ENTRY);
 	if (h->pins > 0)
 		return 1;
-	must(volume >= h->released);
-	return survival_of(k, slot, volume, h->released);
+	return survival_of(k, slot, survival_bin(stack_depth(k, slot,
+	    h->released)));
 }
 
 /* The defining sum, over all that is usable. */
@@ -400,8 +401,8 @@ one_call(int64_t now)
 			give_up(open_leases[i], now);
 		open_leases[i] = 0;
 	}
-	/* other workers' volume, and arbitrary reports */
-	slot_at(k, worker)->volume += (uint64_t)pick(1000) << pick(14);
+	/* arbitrary ages, and arbitrary reports */
+	(void)stack_push(k, worker, (uint64_t)pick(1000) << pick(14));
 	if (pick(3) == 0)
 		note_age(worker, (uint64_t)pick(2000) << pick(15),
 		    pick(2) == 0, (double)pick(100000));
@@ -445,6 +446,7 @@ START_TEST(as_the_sum_says)
 	}
 	if (n > 1000)
 		ck_assert_uint_gt(rising, 100);
+	forget_idle();
 }
 END_TEST
 
@@ -464,8 +466,9 @@ START_TEST(a_path_of_all_ages)
 		for (i = 90; i > 0; i--) {
 			say_long(i * BLOCK_OF, 200 * BLOCK_OF, 0);
 			(void)observed(0, 1);
-			slot_at(k, 0)->volume += i < 80 ? UINT64_C(1000)
-			    << (i / 4) : 0;
+			if (i < 80)
+				(void)stack_push(k, 0, UINT64_C(64) <<
+				    (i / 4));
 		}
 		/* split where another prompt ended */
 		for (i = 1; i < 90; i++) {
@@ -476,6 +479,7 @@ START_TEST(a_path_of_all_ages)
 		ck_assert(fabs(expected(0) - sum_of(0)) < 1e-6);
 		ck_assert_uint_eq(found(0)->blocks, 90);
 		ck_assert_uint_gt(t.set->path.nodes, 80);
+		forget_idle();
 	}
 }
 END_TEST

@@ -189,7 +189,7 @@ release(uint32_t entry)
 	const struct entry *h = entry_at(k, entry);
 	struct row *r = &by_release[h->slot];
 
-	order_release(k, entry);
+	order_release(k, entry, 0);
 	if (slot_at(k, h->slot)->retired == 0)
 		row_insert(r, r->n, entry);
 }

@@ -26,7 +26,9 @@ START_TEST(ages_outlive_a_merge)
 	ck_assert(hits(0, AT_ONCE + 1, AGES) == 0);
 	say_long(3000, 3000, 0);
 	ask(0, 2000, 4);
-	ck_assert(hits(0, AT_ONCE + 1, AGES) == 0);
+	/* 2000 have been released since its end, and 4 bins end at 2048 */
+	ck_assert(hits(0, 0, 5) > 5.7);
+	ck_assert(hits(0, 5, AGES) == 0);
 }
 END_TEST
 
@@ -312,15 +314,19 @@ START_TEST(absent_where_numbers_are_usual)
 {
 	struct kvr_report absent = said(KVR_REPORT_ABSENT, 0),
 	    zero = said(KVR_REPORT_VALUE, 0);
+	struct kvr_worker f = { .size = sizeof(f) };
 	uint32_t i;
 
 	for (i = 0; i < 2; i++) {
-		set_mode(i, KVR_RETAIN_FEEDBACK);
-		say_long(4001, 4001, 0);
+		ck_assert_int_eq(kvr_worker_get(k, id[i], &f), KVR_OK);
+		f.retain = KVR_RETAIN_FEEDBACK;
+		f.block_tokens = 1; /* so that little is much */
+		ck_assert_int_eq(kvr_worker_set(k, id[i], &f), KVR_OK);
+		say_long(2001, 2001, 0); /* half of it: of the first bin */
 		ask(i, 0, 1);
-		ask(i, 4000, 2);
-		ask(i, 4000, 3);
-		ask(i, 4000, 4);
+		ask(i, 2000, 2);
+		ask(i, 2000, 3);
+		ask(i, 2000, 4);
 		tell(i, i == 0 ? &absent : &zero);
 	}
 	ck_assert(misses(0, 0, AGES) > 0);
@@ -389,8 +395,11 @@ START_TEST(age_of_the_asking)
 	say_long(20000, 0, 3);
 	ask(0, 0, 4);
 	reported(lease, 999, 5);
-	/* 3000 tokens: four times the logarithm of 3000 / 1024, and one */
-	ck_assert(hits(0, 7, 8) * 512 > 990);
+	/*
+	 * 3000 tokens and half of its own 1000: four times the logarithm of
+	 * 3500 / 1024, and one
+	 */
+	ck_assert(hits(0, 8, 9) * 512 > 990);
 	ck_seen(0, 999, 0);
 }
 END_TEST
@@ -470,14 +479,13 @@ START_TEST(forget_what_reports_taught)
 	was = worker_stats(0);
 	ck_assert_uint_eq(was.learnt_block, 48);
 	ck_assert_uint_eq(was.retain, KVR_RETAIN_FEEDBACK);
-	ck_assert(slot_at(k, 0)->lost > 0);
 	ck_assert(hits(0, 0, AGES) > 0);
 	ck_assert_int_eq(kvr_worker_forget(k, id[0]), KVR_OK);
 	is = worker_stats(0);
 	ck_assert_uint_eq(is.learnt_block, 0);
 	ck_assert_uint_eq(is.learnt_capacity, 0);
 	ck_assert_uint_eq(is.retain, KVR_RETAIN_TTL);
-	ck_assert(slot_at(k, 0)->lost == 0 && hits(0, 0, AGES) == 0);
+	ck_assert(hits(0, 0, AGES) == 0);
 	ck_assert(slot_at(k, 0)->completion == 0);
 	ck_assert_uint_eq(is.entries, was.entries);
 	ck_assert_uint_eq(is.held_blocks, was.held_blocks);

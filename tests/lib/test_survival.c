@@ -386,59 +386,6 @@ START_TEST(anything_may_stand_there)
 }
 END_TEST
 
-/* ----------------------------------------------------------- suspicion --- */
-
-static void
-note_released(uint64_t released, bool was_hit)
-{
-	struct survival_sample sample = { 10000, slot_at(k, 0)->lost, released,
-		PIECE_OF, was_hit };
-
-	survival_note(k, 0, &sample);
-	survival_update(k, 0);
-}
-
-static double
-released_at(uint64_t released)
-{
-	return survival_of(k, 0, 10000, released);
-}
-
-/* A loss makes what is older suspect; a hit as old clears it. */
-START_TEST(suspects)
-{
-	note_released(9000, false);
-	ck_assert_uint_eq(slot_at(k, 0)->lost, 9000);
-	/* the suspicion has not been right or wrong yet */
-	ck_assert(released_at(8999) == of_age(0, 1001));
-	note_released(8000, false);
-	ck_assert_uint_eq(slot_at(k, 0)->lost, 9000);
-	ck_assert(released_at(8999) < of_age(0, 1001) * 0.6);
-	ck_assert(released_at(9000) == of_age(0, 1000));
-	note_released(8500, true);
-	ck_assert_uint_eq(slot_at(k, 0)->lost, 8500);
-	ck_assert(released_at(8999) == of_age(0, 1001));
-	note_released(9999, true);
-	ck_assert_uint_eq(slot_at(k, 0)->lost, 8500);
-}
-END_TEST
-
-/* Suspects that hit as often as others of their age are no less likely. */
-START_TEST(suspects_in_vain)
-{
-	uint32_t i;
-
-	for (i = 0; i < 200; i++) {
-		note_released(9000, false);
-		note_released(8000, true);
-		note_released(8000, true);
-		note_released(8000, true);
-	}
-	note_released(9000, false);
-	ck_assert(released_at(8000) > of_age(0, 2000) * 0.99);
-}
-END_TEST
-
 Suite *suite_survival(void);
 
 Suite *
@@ -464,8 +411,5 @@ suite_survival(void)
 	tcase_add_test(t, capacity_is_where_misses_begin);
 	tcase_add_test(t, capacity_needs_misses);
 	tcase_add_test(t, anything_may_stand_there);
-	t = small_case(s, "in order");
-	tcase_add_test(t, suspects);
-	tcase_add_test(t, suspects_in_vain);
 	return s;
 }

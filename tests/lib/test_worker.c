@@ -233,7 +233,7 @@ END_TEST
 START_TEST(leases_let_go_of_slots)
 {
 	enum { TIMES = 5 * WORKERS };
-	uint64_t lease[TIMES], gone, volume;
+	uint64_t lease[TIMES], gone, clock;
 	uint32_t i;
 
 	for (i = 0; i < TIMES; i++) {
@@ -246,11 +246,11 @@ START_TEST(leases_let_go_of_slots)
 	}
 	ck_assert_uint_eq(stats().leases, TIMES);
 	ck_assert_uint_eq(worker_stats(0).requests, 0);
-	/* what a late commit filled was another incarnation's cache */
-	volume = slot_at(k, slot_of(id[0]))->volume;
+	/* what ends late was in another incarnation's cache */
+	clock = slot_at(k, slot_of(id[0]))->clock;
 	for (i = 0; i < TIMES; i++) {
 		ck_assert_int_eq(kvr_lease_commit(k, lease[i], 100, 0), KVR_OK);
-		ck_assert_uint_eq(slot_at(k, slot_of(id[0]))->volume, volume);
+		ck_assert_uint_eq(slot_at(k, slot_of(id[0]))->clock, clock);
 		ck_assert_int_eq(
 		    kvr_lease_first_token(k, lease[i], 100, 0), KVR_OK);
 		ck_assert_int_eq(kvr_lease_output(k, lease[i], 9, 100, 0),

@@ -12,7 +12,7 @@
 #include "inner.h"
 #include "recover.h"
 
-enum { BYTES = 64 << 10, LEASES = 12, OPS = 500, SEEDS = 60 };
+enum { BYTES = 77 << 10, LEASES = 12, OPS = 500, SEEDS = 60 };
 
 static void *memory, *copy;
 static uint64_t lease[LEASES];

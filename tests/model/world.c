@@ -48,6 +48,7 @@ world_disarm(unsigned fail)
 
 /* Aliases that no world uses up; and what stays free for a path. */
 enum { ALIASES = 4096, ROOM_OF_EVENTS = 96 << 10 };
+enum { AGES_OF_ONE = 1032 }; /* bytes that a worker takes for ages */
 
 static void
 make_options(const struct ops_config *c, struct kvr_options *o)
@@ -55,9 +56,10 @@ make_options(const struct ops_config *c, struct kvr_options *o)
 	size_t i;
 
 	kvr_options_init(o, sizeof(*o));
-	/* one bucket, beside the cells there would be without */
+	/* one bucket, and ages, beside the cells there would be without */
 	o->affinity_entries = 8;
-	o->region_bytes = c->region_bytes + 8 * 40;
+	o->region_bytes = c->region_bytes + 8 * 40 +
+	    c->workers * AGES_OF_ONE;
 	/* every other one with scopes is shared, by more tenants than rows */
 	if (c->hash == KVR_HASH_KEYED)
 		o->tenants = (c->workers + c->longest) % 2 * 3;

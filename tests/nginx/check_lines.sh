@@ -217,7 +217,7 @@ two_upstreams_at_once()
 	server_list="server $(address 1);"
 	http_lines="upstream others {
 		zone others 256k;
-		kvroute zone=kw:1m block=128 policy=dynamo balanced_bound=1.25;
+		kvroute zone=kw:2m block=128 policy=dynamo balanced_bound=1.25;
 		server $(address 2);
 	}"
 	# shellcheck disable=SC2016
@@ -269,15 +269,15 @@ does_not_start()
 # Each is refused and left unchanged.
 file_that_is_no_index()
 {
-	kvroute_options="path=$work/out/index size=1m"
+	kvroute_options="path=$work/out/index size=2m"
 	engines=1
 	up
 	talk --requests 6 --chats 2 --think-ms 1
 	stop_nginx
 	cp "$work/out/index" "$work/out/whole"
-	kvroute_options="path=$work/out/index size=1m block=128"
+	kvroute_options="path=$work/out/index size=2m block=128"
 	does_not_start "$work/out/index: The region, the prompt or the scope"
-	kvroute_options="path=$work/out/index size=1m"
+	kvroute_options="path=$work/out/index size=2m"
 	truncate -s 500000 "$work/out/index"
 	does_not_start "$work/out/index: This memory is no region"
 	is 'bytes of a short file' "$(wc -c < "$work/out/index")" 500000
@@ -324,7 +324,7 @@ all_have_the_index()
 
 file_that_others_may_write()
 {
-	kvroute_options="path=$work/out/index size=1m"
+	kvroute_options="path=$work/out/index size=2m"
 	up
 	until_true 20 all_have_the_index ||
 	    echo 'a process does not open the index'
@@ -371,7 +371,7 @@ file_that_worker_processes_cannot_reach()
 	[ "$(id -u)" -eq 0 ] || { skip 'root only'; return; }
 	worker_user='nobody nogroup'
 	folder=$(mktemp -d) || return
-	kvroute_options="path=$folder/index size=1m"
+	kvroute_options="path=$folder/index size=2m"
 	start_engines 1 --scale 0.01
 	find_module
 	does_not_start "$folder/index, for the worker processes: "

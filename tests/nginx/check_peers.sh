@@ -290,7 +290,7 @@ drained_servers_are_the_last_to_ask()
 
 drain_outlives_a_restart()
 {
-	kvroute_options="path=$work/out/index size=1m"
+	kvroute_options="path=$work/out/index size=2m"
 	servers_up 2 '' ''
 	is 'order to the first' "$(order "$(address 1)" drain)" 200
 	finish_nginx

@@ -879,7 +879,7 @@ sessions_over_a_reload()
 # file.
 a_file_keeps_its_table()
 {
-	kvroute_options="path=$work/out/index size=1m"
+	kvroute_options="path=$work/out/index size=2m"
 	location_lines='kvroute_affinity $http_x_s;'
 	sessions_up
 	speak 1 '' -H 'X-S: a' > "$work/status"
@@ -896,9 +896,9 @@ a_file_keeps_its_table()
 small_zones_have_room()
 {
 	find_module
-	tried_conf 'kvroute zone=kv:776k;' > "$work/tried"
+	tried_conf 'kvroute zone=kv:1056k;' > "$work/tried"
 	grep -qF 'it is taken' "$work/tried" || cat "$work/tried"
-	tried_conf 'kvroute zone=kv:776k affinity=1400;' > "$work/tried"
+	tried_conf 'kvroute zone=kv:1056k affinity=1400;' > "$work/tried"
 	grep -qF 'zone: The region is too small' "$work/tried" ||
 	    echo 'the zone has more room than was thought'
 	expected_alert='[emerg]'

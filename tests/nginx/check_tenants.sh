@@ -14,7 +14,7 @@ quick_cases="${quick_cases:-} tenants_share_a_full_index
 tenants_up()
 {
 	start_engines 1 --scale 0.001 --capacity 100000000
-	kvroute_options="zone=kvt:768k block=16 workers=1 affinity=0
+	kvroute_options="zone=kvt:776k block=16 workers=1 affinity=0
 	    ttl=1h ${1:-}"
 	http_lines='kvroute_scope $http_x_tenant;
 	map $http_x_tenant $share { default ""; large 300; odd many; }
@@ -143,7 +143,7 @@ many_are_evicted()
 # All go to another router, which tells this one of a flood and of the chats.
 tenants_of_others_take_their_share()
 {
-	router_options='size=1280k block=16 journal=256k affinity=0 ttl=1h
+	router_options='size=1540k block=16 journal=256k affinity=0 ttl=1h
 	    tenants=8'
 	http_lines='kvroute_scope $http_x_tenant;
 	map $http_x_tenant $share { default 100; flood 50; }
@@ -168,7 +168,7 @@ tenants_of_others_take_their_share()
 tenants_of_another_number()
 {
 	tenants_up 'tenants=8'
-	kvroute_options='zone=kvt:768k block=16 workers=1 affinity=0 ttl=1h
+	kvroute_options='zone=kvt:776k block=16 workers=1 affinity=0 ttl=1h
 	    tenants=9'
 	write_conf kvroute
 	kill -HUP "$nginx_pid"

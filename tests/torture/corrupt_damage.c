@@ -48,14 +48,15 @@ static const struct field lease_fields[] = {
 static const struct field claim_fields[] = {
 	FIELD(claim, session), FIELD(claim, kind), FIELD(claim, promised),
 	FIELD(claim, ttl_ms), FIELD(claim, tokens), FIELD(claim, predicted),
-	FIELD(claim, prefill), FIELD(claim, volume), FIELD(claim, overlap),
+	FIELD(claim, prefill), FIELD(claim, ages_end[0]),
+	FIELD(claim, ages_end[1]), FIELD(claim, ages), FIELD(claim, overlap),
 	FIELD(claim, active), FIELD(claim, ahead), FIELD(claim, tail),
 	FIELD(claim, prompt)
 };
 static const struct field binding_fields[] = {
 	FIELD(binding, digest), FIELD(binding, worker),
 	FIELD(binding, stamp), FIELD(binding, tokens),
-	FIELD(binding, ttl_ms), FIELD(binding, volume), FIELD(binding, found)
+	FIELD(binding, ttl_ms), FIELD(binding, clock), FIELD(binding, found)
 };
 static const struct field alias_fields[] = {
 	FIELD(alias, name), FIELD(alias, sequence), FIELD(alias, next),
@@ -73,8 +74,9 @@ static const struct field slot_fields[] = {
 	FIELD(slot, held), FIELD(slot, active), FIELD(slot, output),
 	FIELD(slot, ahead), FIELD(slot, anonymous), FIELD(slot, capacity),
 	FIELD(slot, retain), FIELD(slot, eviction), FIELD(slot, mode),
-	FIELD(slot, own_ttl), FIELD(slot, ttl), FIELD(slot, volume),
-	FIELD(slot, outlived), FIELD(slot, lost),
+	FIELD(slot, own_ttl), FIELD(slot, ttl), FIELD(slot, clock),
+	FIELD(slot, outlived), FIELD(slot, filled[0]), FIELD(slot, filled[3]),
+	FIELD(slot, stored),
 	FIELD(slot, shown), FIELD(slot, block_tokens),
 	FIELD(slot, learnt_block), FIELD(slot, common),
 	FIELD(slot, common_of),
@@ -83,7 +85,7 @@ static const struct field slot_fields[] = {
 	FIELD(slot, dp_group), FIELD(slot, reading),
 	FIELD(slot, window.mode), FIELD(slot, window.in_force),
 	FIELD(slot, window.capacity), FIELD(slot, window.tokens),
-	FIELD(slot, window.volume[0])
+	FIELD(slot, window.clock[0])
 };
 static const struct field slot_doubles[] = {
 	FIELD(slot, weight), FIELD(slot, prefill_rate),

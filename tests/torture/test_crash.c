@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BYTES = (34 << 10) + KVR_JOURNAL_MIN, STEPS_MAX = 1000000, NAMES = 6 };
+enum { BYTES = (41 << 10) + KVR_JOURNAL_MIN, STEPS_MAX = 1000000, NAMES = 6 };
 enum { MOVES = 7, STAYS = 8 }; /* digests of sessions */
 
 static void *shared, *last, *copy;

@@ -38,7 +38,7 @@ struct bench {
 	void *memory;
 	uint64_t seq;              /* of the next batch of events */
 };
-enum { MEMORY = 832 << 10 };
+enum { MEMORY = 1152 << 10 };
 
 static int
 call_new(struct bench *b)

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 enum { KILLS = 200, KILLS_SOAK = 8000, CHECK_EVERY = 10 };
-enum { ROOMY = 1 << 20, TIGHT = 40 << 10 };
+enum { ROOMY = 1 << 20, TIGHT = 48 << 10 };
 
 static struct board *board;
 static struct kvr *k;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * test_readers.c - choices without the lock, while reports change what can be
- * expected: volumes, survival, TTLs, rates, engine blocks.
+ * expected: ages, survival, TTLs, rates, engine blocks.
  *
  * A reader discards what it met half changed, so no result may be out of
  * bounds; and ThreadSanitizer sees every word that is read without read_once()

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test_learning.c - what reports teach of a cache whose capacity is known here.
+ *
+ * The engine keeps blocks in exact order of their last use, whose size is that
+ * of the index's blocks, or another. Chats begin with the same tokens and grow;
+ * of a prompt that is served the last block was used first, so it goes first.
+ */
+#include "numbers.h"
+#include "trust.h"
+
+#include "reports.h"
+
+enum {
+	BLOCK = 32, CHATS = 128, COMMON = 512, LONGEST = 4096, GROWTH = 150,
+	CAPACITY = 100000, MORE = 5000, KEYS = (CHATS + 1) * LONGEST
+};
+
+/* Its blocks are in a list, the one that was used last is at `newest`. */
+static struct {
+	uint32_t block, room, held, newest, oldest;
+	uint32_t newer[KEYS], older[KEYS]; /* by key; 0: none */
+	bool has[KEYS];
+	uint32_t length[CHATS];
+} engine;
+static uint64_t asked, predicted, found; /* tokens, since counted */
+
+static void
+setup(void)
+{
+	struct kvr_options o = small_options();
+
+	o.region_bytes = 16 << 20;
+	o.block_size = BLOCK;
+	o.ttl_ns = INT64_C(1000000000000);
+	region_of(&o);
+	by_chance();
+}
+
+static void
+engine_of(uint32_t block, uint64_t capacity)
+{
+	memset(&engine, 0, sizeof(engine));
+	engine.block = block;
+	engine.room = (uint32_t)(capacity / block);
+}
+
+/* Of one that ends with this token, in a chat; or in all of them. */
+static uint32_t
+key_of(uint32_t chat, uint32_t end)
+{
+	return (end <= COMMON ? 0 : chat + 1) * LONGEST + end - 1;
+}
+
+static void
+engine_drop(uint32_t key)
+{
+	uint32_t newer = engine.newer[key], older = engine.older[key];
+
+	*(newer != 0 ? &engine.older[newer] : &engine.newest) = older;
+	*(older != 0 ? &engine.newer[older] : &engine.oldest) = newer;
+	engine.has[key] = false;
+	engine.held--;
+}
+
+static void
+engine_use(uint32_t key)
+{
+	if (engine.has[key])
+		engine_drop(key);
+	engine.newer[key] = 0;
+	engine.older[key] = engine.newest;
+	*(engine.newest != 0 ? &engine.newer[engine.newest]
+	    : &engine.oldest) = key;
+	engine.newest = key;
+	engine.has[key] = true;
+	engine.held++;
+}
+
+/* Tokens found by a prompt; its last token is computed in any case. */
+static uint64_t
+engine_serve(uint32_t chat, uint32_t tokens)
+{
+	uint32_t hit = 0, end;
+
+	while (hit + engine.block < tokens &&
+	    engine.has[key_of(chat, hit + engine.block)])
+		hit += engine.block;
+	for (end = tokens - tokens % engine.block; end > 0;
+	    end -= engine.block)
+		engine_use(key_of(chat, end));
+	while (engine.held > engine.room)
+		engine_drop(engine.oldest);
+	return hit;
+}
+
+static void
+say_chat(uint32_t chat, uint32_t tokens)
+{
+	static uint32_t token[LONGEST];
+	uint32_t i;
+
+	for (i = 0; i < tokens; i++)
+		token[i] = i < COMMON ? i : (chat + 1) * LONGEST + i;
+	must(kvr_prompt_set_tokens(p, NULL, token, tokens) == KVR_OK);
+}
+
+static void
+served(uint32_t chat, uint32_t tokens)
+{
+	struct kvr_decision d = { .size = sizeof(d) };
+	int64_t now = k->region->clock + 1;
+	struct kvr_report r = said(KVR_REPORT_VALUE, 0);
+
+	say_chat(chat, tokens);
+	must(kvr_lease_open_on(k, p, NULL, id[0], now, &d) == KVR_OK);
+	must(kvr_lease_commit(k, d.lease, now, 0) == KVR_OK);
+	r.cached_tokens = engine_serve(chat, tokens);
+	must(kvr_lease_finish(k, d.lease, &r, now, 0) == KVR_OK);
+	asked += tokens;
+	predicted += d.overlap_tokens;
+	found += r.cached_tokens;
+}
+
+/* A chat goes on, or begins anew: those of low numbers more often. */
+static void
+turn(void)
+{
+	uint32_t chat = pick(1 + pick(CHATS));
+
+	engine.length[chat] += 1 + pick(2 * GROWTH);
+	if (engine.length[chat] <= COMMON || engine.length[chat] >= LONGEST)
+		engine.length[chat] = COMMON + 1 + pick(GROWTH);
+	served(chat, engine.length[chat]);
+}
+
+static void
+turns(uint32_t n)
+{
+	asked = predicted = found = 0;
+	for (; n > 0; n--)
+		turn();
+	region_sound();
+}
+
+static void
+facts(uint32_t block_tokens)
+{
+	struct kvr_worker f = { .size = sizeof(f) };
+
+	ck_assert_int_eq(kvr_worker_get(k, id[0], &f), KVR_OK);
+	f.block_tokens = block_tokens;
+	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
+}
+
+/* ------------------------------------------------------------- learnt --- */
+
+/* The same as the index's, larger, smaller, and none of these. */
+static const uint32_t blocks_of[] = { BLOCK, 4 * BLOCK, BLOCK / 4, 48 };
+enum { KINDS = 4 };
+
+static void
+ck_near(double is, double must_be, double share, const char *what)
+{
+	if (!(fabs(is - must_be) <= share * must_be))
+		ck_abort_msg("%s: %g, must be %g, engine's block is %u "
+		    "(KVR_SEED=%" PRIu64 ")", what, is, must_be, engine.block,
+		    seed);
+}
+
+/* i: a kind for each block size that is told, and one for each that is not. */
+static void
+learns(int i)
+{
+	facts(i < KINDS ? blocks_of[i] : 0);
+	engine_of(blocks_of[i % KINDS], CAPACITY + (uint64_t)i * MORE);
+	turns(8000);
+	turns(2000);
+}
+
+START_TEST(as_much_as_is_found)
+{
+	learns(_i);
+	ck_assert(found > asked / 4 && found < asked - asked / 8);
+	ck_near((double)predicted, (double)found, 0.05, "predicted tokens");
+}
+END_TEST
+
+/* Ages are known to a fifth, and rather too much is assumed than too little. */
+START_TEST(a_capacity)
+{
+	double capacity = CAPACITY + _i * MORE, room;
+	uint32_t more;
+
+	learns(_i);
+	for (more = 0; more < 20 && worker_stats(0).retain !=
+	    KVR_RETAIN_CAPACITY; more++) /* it may be in doubt */
+		turns(200);
+	ck_assert_uint_eq(worker_stats(0).retain, KVR_RETAIN_CAPACITY);
+	ck_assert(trust_learnt(k, id_slot(id[0])));
+	room = (double)trust_room(k, id_slot(id[0]));
+	ck_near(room, 1.05 * capacity, 0.15, "room");
+}
+END_TEST
+
+/*
+ * Prompts that are shorter than its block, again and again: nothing is found,
+ * and that says nothing.
+ */
+START_TEST(short_requests)
+{
+	uint32_t i;
+
+	facts(_i < KINDS ? blocks_of[_i] : 0);
+	engine_of(blocks_of[_i % KINDS], CAPACITY);
+	for (i = 0; i < 400; i++) {
+		served(i % 3, 20 + i % 100);
+		must(!numbers_nothing(k, id_slot(id[0])));
+	}
+	turns(200);
+	for (i = 0; i < 400; i++) {
+		served(i % 3, 20 + i % 100);
+		must(!numbers_nothing(k, id_slot(id[0])));
+		if (i % 10 == 0)
+			turn();
+	}
+}
+END_TEST
+
+Suite *suite_learning(void);
+
+Suite *
+suite_learning(void)
+{
+	Suite *s = suite_create("learning");
+	TCase *t = tcase_create("learning");
+
+	tcase_add_checked_fixture(t, setup, region_end);
+	suite_add_tcase(s, t);
+	tcase_add_loop_test(t, as_much_as_is_found, 0, 2 * KINDS);
+	tcase_add_loop_test(t, a_capacity, 0, 2 * KINDS);
+	tcase_add_loop_test(t, short_requests, 0, 2 * KINDS);
+	return s;
+}
