@@ -59,7 +59,6 @@ enum {
 	EVICTED_MIN = 16,   /* blocks, before a capacity is believed, */
 	EVICTED_SHARE = 64  /* and one in so many of the most held */
 };
-/* Silence after which a stream may be dead. */
 /* Of one batch, in blocks; and of any sum. */
 #define BATCH_MAX (UINT64_C(1) << 40)
 #define SUM_MAX (UINT64_C(1) << 62)

@@ -40,10 +40,9 @@
  * since edges are estimates. The capacity is the middle of the first bin of
  * misses: rather too much than too little, since what is wrongly predicted is
  * noticed, and what is wrongly evicted is not. If it is too large, it is
- * contradicted
- * as above. It is too small if engines find more than predicted: above a tenth
- * of the prompts the cache must be another one, and all counts by age are
- * forgotten.
+ * contradicted as above. It is too small if engines find more than predicted,
+ * above a tenth of the prompts. Either way the cache must be another one, and
+ * all counts by age are forgotten.
  */
 #include "trust.h"
 

@@ -19,13 +19,12 @@
  *	                            half of 1100
  *
  * The time is a count of all blocks released so far, so that no two releases
- * are at the same one. A release begins an epoch, unless the newest has less
- * than an eighth of what is in use. When there are too many epochs, neighbours
- * are joined that have no more than an eighth of what is in front of them, or
- * than a quarter, if that is not enough. So a depth is exact to about a
- * sixteenth of it, to an eighth where a cache holds thousands of times what a
- * request brings, and a release or a look takes a time that does not grow with
- * what is idle.
+ * are at the same one. An epoch ends when it has more than an eighth of what is
+ * in use, and 16 blocks. When there are too many, neighbours are joined that
+ * have no more than an eighth of what is in front of them, or than a quarter or
+ * more, if that is not enough. So a depth is exact to about a tenth of it up to
+ * 8,000 blocks, an eighth up to 30,000 and a quarter up to a million, and a
+ * release or a look takes a time that does not grow with what is idle.
  */
 #include "stack.h"
 
