@@ -215,8 +215,19 @@ wanted_cases()
 	done
 }
 
-wanted_cases "$@" | sort -s -r -k 3 | cut -d ' ' -f 1,2 |
-    xargs -P "${JOBS:-$(($(nproc) * 4))}" -n 2 sh "$0" --case ||
+# A name in $T that no script has would run nothing, and pass.
+unknown_names()
+{
+	for case in $(echo "${T:-}" | tr ',' ' '); do
+		grep -qE "[ :]$case( |\$)" "$results/wanted" ||
+		    failed "$name: there is no case $case"
+	done
+}
+
+wanted_cases "$@" > "$results/wanted"
+unknown_names
+sort -s -r -k 3 "$results/wanted" | cut -d ' ' -f 1,2 |
+    xargs -r -P "${JOBS:-$(($(nproc) * 4))}" -n 2 sh "$0" --case ||
     failed 'not all cases were run'
 printf '  %-14s %4d tests\n' "$name" "$(wc -l < "$results/tally")"
 cat "$results/failed"

@@ -292,7 +292,7 @@ resume()
 	send 4
 	until_state '^complete next 5 .* removed 10 .* restarts 0 lost 0'
 	until_counter batches 3
-	[ "$(counter duplicates)" = 1 ] || counter duplicates
+	until_counter duplicates 1
 }
 
 case_the_daemon_is_restarted()

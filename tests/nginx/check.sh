@@ -289,9 +289,11 @@ if [ -n "$this_case" ]; then
 	[ -z "${VALGRIND:-}" ] || under="valgrind -q --leak-check=no \
 	    --log-file=$work/logs/valgrind.%p"
 	mkdir "$work/out"
-	{
+	if grep -qx "$this_case" "$results/known"; then
 		"$this_case"
-	} > "$work/problems" 2>&1
+	else
+		echo "there is no case $this_case"
+	fi > "$work/problems" 2>&1
 	exit 0
 fi
 
@@ -353,6 +355,7 @@ mkdir -p "$results"
 : > "$results/failed"
 : > "$results/times"
 trap interrupted HUP INT TERM
+echo "$quick_cases $slow_cases" | tr -s ' \n\t' '\n' > "$results/known"
 # shellcheck disable=SC2046
 ordered $(echo "${T:-$quick_cases ${slow:+$slow_cases}}" | tr ',' ' ') \
     > "$results/cases"
