@@ -26,7 +26,7 @@
 /* Limits are often whole numbers: a bit lost must not decide. */
 #define ROUNDED (1 + 1e-9)
 
-/* Sums over the eligible workers. */
+/* Sums over the eligible workers. Leaves the backlog of each in set->costs. */
 struct fleet
 bound_fleet(const struct question *q)
 {
@@ -43,6 +43,7 @@ bound_fleet(const struct question *q)
 		if (requests > f.most)
 			f.most = requests;
 		wait = rate_backlog(q->k, slot, q->now);
+		q->set->costs[slot] = wait;
 		if (wait < f.wait)
 			f.wait = wait;
 	}

@@ -158,6 +158,7 @@ balanced_begin(struct question *q)
 	q->observed = observed_left(q->k, q->now);
 	f = bound_fleet(q);
 	q->mean = (f.reading + (double)q->tokens) / (f.requests + 1);
+	q->per_mean = 1 / q->mean;
 	q->pressure = f.inserted > 0
 	    ? PRESSURE * hits * hits * q->eligible / f.inserted : 0;
 	find_common(q, f.requests);
@@ -179,13 +180,14 @@ INLINE double
 load_of(const struct question *q, uint32_t slot)
 {
 	double requests = requests_on(q, slot);
-	double reading = reading_on(q, slot) / q->mean;
+	double reading = reading_on(q, slot) * q->per_mean;
 
 	return requests > reading ? requests : reading;
 }
 
+/* `wait` is the worker's backlog, in seconds. */
 INLINE double
-cost_of(const struct question *q, uint32_t slot, double fresh)
+cost_of(const struct question *q, uint32_t slot, double fresh, double wait)
 {
 	double pace = read_once_double(&q->k->loads.pace[slot]);
 	double pressure = q->pressure * pressure_inserted(q->k, slot);
@@ -194,8 +196,7 @@ cost_of(const struct question *q, uint32_t slot, double fresh)
 	if (q->request.stage != KVR_STAGE_PREFILL)
 		load = LOAD * load_of(q, slot);
 	if ((q->request.flags & KVR_IGNORE_PREFILL) == 0)
-		cost = rate_backlog(q->k, slot, q->now) +
-		    pace * fresh * (1 + pressure + load);
+		cost = wait + pace * fresh * (1 + pressure + load);
 	cost += pace * load * ANSWER * q->mean;
 	if (q->request.n_preferences != 0)
 		cost *= question_dislike(&q->request,
@@ -211,7 +212,8 @@ balanced_cost(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double held)
 {
 	(void)o;
-	return cost_of(q, slot, fresh_of(q, held));
+	return cost_of(q, slot, fresh_of(q, held),
+	    rate_backlog(q->k, slot, q->now));
 }
 
 /* Costs up to this are as good. What all wait for makes no difference. */
@@ -222,35 +224,55 @@ near_to(const struct question *q, double cost)
 }
 
 /*
- * Takes the least loaded of the workers whose cost is near the lowest. What
- * may have been lost is computed only for workers that would be near without.
- * Most workers hold none of the prompt, and differ in their loads alone.
+ * The cost of a worker that may hold some of the prompt. What may have been
+ * lost is computed only if it would be near the lowest without.
  */
+static double
+cost_of_holder(const struct question *q, uint32_t slot, double wait,
+    double lowest)
+{
+	const struct kvr_overlap *o = found_of(q->set, slot);
+	double c = cost_of(q, slot, fresh_of(q, expect_most(q, slot, o)), wait);
+
+	if (c <= near_to(q, lowest) && expect_doubtful(q, slot, o))
+		c = cost_of(q, slot, fresh_of(q, expect_blocks(q, slot, o)),
+		    wait);
+	return c;
+}
+
+/*
+ * Replaces the backlogs in `costs` by costs; returns the lowest. Most workers
+ * hold none of the prompt, and differ in their loads alone.
+ */
+static double
+find_costs(const struct question *q, double *costs)
+{
+	struct set_walk w = set_walk(q->below, q->words);
+	const double none_held = fresh_of(q, 0);
+	double lowest = 2 * COST_MAX;
+	uint32_t slot;
+
+	while (set_next(&w, &slot)) {
+		costs[slot] = !found_has(q->set, slot) &&
+		    slot != q->session.credited
+		    ? cost_of(q, slot, none_held, costs[slot])
+		    : cost_of_holder(q, slot, costs[slot], lowest);
+		lowest = costs[slot] < lowest ? costs[slot] : lowest;
+	}
+	return lowest;
+}
+
+/* Takes the least loaded of the workers whose cost is near the lowest. */
 void
 balanced_take_near(const struct question *q, struct choice *out)
 {
-	double *costs = q->set->costs, near = 2 * COST_MAX;
+	const double *costs = q->set->costs;
+	double near = near_to(q, find_costs(q, q->set->costs));
 	struct set_walk w = set_walk(q->below, q->words);
-	const double none_held = fresh_of(q, 0);
 	struct best best = best_none();
 	struct bid bid;
 	uint32_t slot;
 
-	while (set_next(&w, &slot)) {
-		const struct kvr_overlap *o = found_of(q->set, slot);
-		double c = o->blocks == 0 && slot != q->session.credited
-		    ? cost_of(q, slot, none_held)
-		    : cost_of(q, slot,
-			  fresh_of(q, expect_most(q, slot, o)));
-
-		if (c <= near && expect_doubtful(q, slot, o))
-			c = cost_of(q, slot,
-			    fresh_of(q, expect_blocks(q, slot, o)));
-		costs[slot] = c;
-		if (near_to(q, c) < near)
-			near = near_to(q, c);
-	}
-	w = set_walk(q->below, q->words);
 	while (set_next(&w, &slot)) {
 		if (costs[slot] > near)
 			continue;

@@ -47,7 +47,8 @@ struct question {
 	double decay;                 /* of overlap credit; 0: none */
 	/* cost_balanced.c */
 	double observed;              /* what is left of observed requests */
-	double mean;                  /* tokens of a prompt */
+	double mean;                  /* tokens of a prompt, */
+	double per_mean;              /* and 1 / mean */
 	double pressure;              /* for each token inserted */
 	double common[DEPTHS + 1];    /* blocks behind that count as held */
 	bool shares;                  /* there are any */

@@ -18,6 +18,7 @@ enum { BLOCK_OF = 16 };
 
 /* One question about the current prompt. */
 static struct question t;
+static double costs[2 * WORKERS];
 static struct found_set set;
 static struct kvr_overlap rows[2 * WORKERS];
 static uint32_t places[2 * WORKERS], base;
@@ -68,6 +69,7 @@ ask_at(int64_t now)
 	set.found = rows;
 	set.places = places;
 	set.next_base = &base;
+	set.costs = costs;
 	match_overlaps(k, p, now, &set);
 	ck_assert_int_eq(route_begin(&t, k, p, &r, &set, now), KVR_OK);
 }
