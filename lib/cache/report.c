@@ -384,8 +384,10 @@ cached_tokens(const struct evidence *e, const struct kvr_report *report)
 }
 
 /*
- * Tokens found beyond what is on record. Less than two blocks are none; nor, in
- * byte mode, is less than an eighth of the prompt: text is not even.
+ * Tokens found beyond what is on record, if that takes most of the capacity:
+ * else they were cached before there was a record, or for another router. Less
+ * than two blocks are none; nor, in byte mode, is less than an eighth of the
+ * prompt: text is not even.
  */
 static double
 found_more(const struct evidence *e, const struct kvr_report *report)
@@ -396,7 +398,7 @@ found_more(const struct evidence *e, const struct kvr_report *report)
 	if (e->k->rule.unit == KVR_UNIT_BYTES &&
 	    least < (double)e->c->tokens / 8)
 		least = (double)e->c->tokens / 8;
-	return more > least ? more : 0;
+	return more > least && retain_fills(e->k, e->l->slot) ? more : 0;
 }
 
 /* Compares what was predicted with what was found. */

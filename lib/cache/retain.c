@@ -67,6 +67,7 @@ enum {
 	LEASE_CELLS = 128,    /* that prefixes leave to leases, */
 	LEASE_SHARE = 32      /* at most one in so many */
 };
+#define MOSTLY_FULL 0.75
 
 /* The next entry that is orphaned, or due by `until`; else 0. */
 static uint32_t
@@ -241,19 +242,41 @@ retain_decide(struct kvr *k, uint32_t slot)
 	order_settle(k, slot);
 }
 
+/* Blocks that a worker with all that is on record would have to cache. */
+static uint64_t
+retain_needed(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+
+	return s->held + s->anonymous + s->output + s->ahead +
+	    window_running(k, slot);
+}
+
+static double
+retain_room(const struct kvr *k, uint32_t slot)
+{
+	return (double)trust_room(k, slot) / hash_block_tokens(&k->rule);
+}
+
 /* Blocks that a worker would have to cache beyond its capacity. */
 static uint64_t
 retain_excess(const struct kvr *k, uint32_t slot)
 {
-	const struct slot *s = slot_at(k, slot);
-	double room = (double)trust_room(k, slot);
-	double blocks = room / hash_block_tokens(&k->rule);
-	uint64_t used = s->held + s->anonymous + s->output + s->ahead +
-	    window_running(k, slot);
+	double blocks = retain_room(k, slot);
+	uint64_t needed = retain_needed(k, slot);
 
-	if (s->mode != KVR_RETAIN_CAPACITY || (double)used <= blocks)
+	if (slot_at(k, slot)->mode != KVR_RETAIN_CAPACITY ||
+	    (double)needed <= blocks)
 		return 0;
-	return used - (uint64_t)blocks;
+	return needed - (uint64_t)blocks;
+}
+
+/* Whether what is on record takes most of the worker's capacity. */
+bool
+retain_fills(const struct kvr *k, uint32_t slot)
+{
+	return (double)retain_needed(k, slot) >=
+	    MOSTLY_FULL * retain_room(k, slot);
 }
 
 /* Blocks of the node at which an entry ends that it has. */

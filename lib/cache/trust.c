@@ -15,9 +15,9 @@
  * the last 32. Above a quarter, of at least 16 reports, the capacity is wrong,
  * or the engine does not evict in this order, or others use it too, or it has
  * restarted: survival by age knows better. And if engines find more than a
- * tenth of their prompts beyond what is on record, the cache is larger, as
- * where it goes on in the host's memory: then a capacity is not believed again
- * until an edge is found near it.
+ * tenth of their prompts beyond what is on record, while that takes most of
+ * the capacity, the cache is larger, as where it goes on in the host's memory:
+ * then a capacity is not believed again until an edge is found near it.
  *
  * YOUNG AGREE. Without the capacity nothing is evicted here, so what it would
  * have predicted is not known. But blocks of half its age would be among it. If

@@ -10,7 +10,7 @@
 /* What a report says about the idle blocks that were predicted, in tokens. */
 struct trust_sample {
 	double hit, missed;             /* of all ages */
-	double more;                    /* found and not predicted */
+	double more;                    /* found though not on record */
 	double young_hit, young_missed; /* of those below trust_young() */
 	double all;                     /* of the prompt; above 0 */
 };

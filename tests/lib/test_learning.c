@@ -144,11 +144,12 @@ turns(uint32_t n)
 }
 
 static void
-facts(uint32_t block_tokens)
+told(uint64_t capacity, uint32_t block_tokens)
 {
 	struct kvr_worker f = { .size = sizeof(f) };
 
 	ck_assert_int_eq(kvr_worker_get(k, id[0], &f), KVR_OK);
+	f.capacity_tokens = capacity;
 	f.block_tokens = block_tokens;
 	ck_assert_int_eq(kvr_worker_set(k, id[0], &f), KVR_OK);
 }
@@ -172,7 +173,7 @@ ck_near(double is, double must_be, double share, const char *what)
 static void
 learns(int i)
 {
-	facts(i < KINDS ? blocks_of[i] : 0);
+	told(0, i < KINDS ? blocks_of[i] : 0);
 	engine_of(blocks_of[i % KINDS], CAPACITY + (uint64_t)i * MORE);
 	turns(8000);
 	turns(2000);
@@ -211,7 +212,7 @@ START_TEST(short_requests)
 {
 	uint32_t i;
 
-	facts(_i < KINDS ? blocks_of[_i] : 0);
+	told(0, _i < KINDS ? blocks_of[_i] : 0);
 	engine_of(blocks_of[_i % KINDS], CAPACITY);
 	for (i = 0; i < 400; i++) {
 		served(i % 3, 20 + i % 100);
@@ -224,6 +225,48 @@ START_TEST(short_requests)
 		if (i % 10 == 0)
 			turn();
 	}
+}
+END_TEST
+
+/* --------------------------------------------------------------- told --- */
+
+/*
+ * The cache was filled before there was a record, or by another router: that
+ * more is found than is on record does not refute the capacity.
+ */
+START_TEST(warm_before_the_record)
+{
+	uint32_t i, chat;
+
+	told(CAPACITY, BLOCK);
+	engine_of(BLOCK, CAPACITY);
+	for (chat = CHATS; chat-- > 0; ) {
+		engine.length[chat] = COMMON + 1000;
+		(void)engine_serve(chat, engine.length[chat]);
+	}
+	for (i = 0; i < 1000; i++) {
+		turns(1);
+		ck_assert_uint_eq(worker_stats(0).retain,
+		    KVR_RETAIN_CAPACITY);
+	}
+}
+END_TEST
+
+/* It is given up if the cache is larger; then the right one is learnt. */
+START_TEST(larger_than_told)
+{
+	uint32_t i;
+
+	told(CAPACITY / 4, BLOCK);
+	engine_of(BLOCK, CAPACITY);
+	turns(1000);
+	ck_assert_uint_ne(worker_stats(0).retain, KVR_RETAIN_CAPACITY);
+	turns(8000);
+	for (i = 0; i < 20 && worker_stats(0).retain !=
+	    KVR_RETAIN_CAPACITY; i++) /* it may be in doubt */
+		turns(200);
+	ck_near((double)trust_room(k, id_slot(id[0])), 1.05 * CAPACITY, 0.15,
+	    "room");
 }
 END_TEST
 
@@ -240,5 +283,7 @@ suite_learning(void)
 	tcase_add_loop_test(t, as_much_as_is_found, 0, 2 * KINDS);
 	tcase_add_loop_test(t, a_capacity, 0, 2 * KINDS);
 	tcase_add_loop_test(t, short_requests, 0, 2 * KINDS);
+	tcase_add_test(t, warm_before_the_record);
+	tcase_add_test(t, larger_than_told);
 	return s;
 }
