@@ -31,6 +31,7 @@ test command $CXX g++
 test command mandoc mandoc
 test command perl perl
 test command pkg-config pkg-config
+test command python3 python3
 test command xmllint libxml2-utils
 page command chromium chromium fonts-dejavu-core
 slow command clang clang

@@ -69,39 +69,33 @@ bench-routing: deps ## compare policies on modelled engines, in all scenarios (u
 	@+$(MAKE) --no-print-directory bench-routing-here
 
 # SCENARIOS="shared conv-8-1m held" are families, scenarios and marks of them;
-# SEEDS and POLICIES, too, choose a part. Results in $(BUILD)/routing/scenarios
-# are kept and not measured again; remove them after a change.
+# SEEDS, POLICIES and RUNS="4-*", too, choose a part; SEED=2 are other loads of
+# the search. Results in $(BUILD)/routing are kept and not measured again, but
+# for those of bench-routing-quick; remove them after a change.
+ROUTING = @$(foreach name,SEEDS POLICIES RUNS SEED MINUTES, \
+	$(name)='$($(name))') python3 bench/routing/routing.py
+
 bench-routing-here: $(TRACE_TOOLS) #- the same without installing dependencies
-	@SEEDS='$(SEEDS)' POLICIES='$(POLICIES)' sh bench/routing/scenarios.sh \
-	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/scenarios \
+	$(ROUTING) scenarios $^ ../shared/traces $(BUILD)/routing/scenarios \
 	    $(SCENARIOS)
 
 # Limits are loose, as one seed has no interval: this finds a cost that
-# collapses, as the first one did by factors of 2 to 600. The results are the
-# same in each run; they are measured again.
+# collapses, as the first one did by factors of 2 to 600.
+bench-routing-quick: SEEDS := 1
+bench-routing-quick: export WORST := 2
+bench-routing-quick: export RETURNS := 0.3
 bench-routing-quick: $(TRACE_TOOLS) ## a few scenarios of each family with one seed (3 minutes)
 	@rm -rf $(BUILD)/routing/quick
-	@SEEDS=1 WORST=2 RETURNS=0.3 sh bench/routing/scenarios.sh \
-	    $(TRACE_TOOLS) ../shared/traces $(BUILD)/routing/quick quick
+	$(ROUTING) scenarios $^ ../shared/traces $(BUILD)/routing/quick quick
 
-# SEED=2 are other loads.
 bench-routing-search: $(TRACE_TOOLS) #- search at random for loads that are routed badly; MINUTES=10
-	@MINUTES='$(MINUTES)' SEED='$(SEED)' sh bench/routing/search.sh \
-	    $(TRACE_TOOLS) $(BUILD)/routing/search
+	$(ROUTING) search $^ $(BUILD)/routing/search
 
-# SEEDS="1 2 3", RUNS="4-*" choose a part. Results in $(BUILD)/routing/replicas
-# are kept and not measured again; remove them after a change.
 bench-replicas: $(TRACE_TOOLS) #- several routers in front of the same engines (half an hour)
-	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/replicas.sh $< \
-	    ../shared/traces $(BUILD)/routing/replicas
-
 bench-events: $(TRACE_TOOLS) #- what events of engines are worth (ten minutes)
-	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/events.sh $< \
-	    ../shared/traces $(BUILD)/routing/events
-
 bench-windows: $(TRACE_TOOLS) #- routing that knows of sliding windows (half an hour)
-	@SEEDS='$(SEEDS)' RUNS='$(RUNS)' sh bench/routing/windows.sh $< \
-	    ../shared/traces $(BUILD)/routing/windows
+bench-replicas bench-events bench-windows: bench-%:
+	$(ROUTING) $* $^ ../shared/traces $(BUILD)/routing/$*
 
 growth: deps-plot #- write tables and plots of how costs grow; PLOTS=directory for plots
 	@+$(MAKE) --no-print-directory growth-here
