@@ -5,7 +5,7 @@ SAMPLE := $(BUILD)/sample.jsonl
 REAL_TRACE := $(wildcard ../shared/traces/conversation_trace.jsonl)
 
 CURVES := blocks workers prompt shared chat fan stairs parted
-# bench/growth/plots has the plots of bench/RESULTS.md.
+# PLOTS=bench/growth/plots draws those of the repository anew.
 PLOTS ?= $(BUILD)/growth
 
 .PHONY: deps deps-build deps-page deps-slow deps-coverage deps-plot demo demo-here \
@@ -105,4 +105,3 @@ growth-here: $(BUILD)/kvroute-bench #- the same without installing dependencies
 	@for curve in $(CURVES); do \
 	    $< --growth $$curve > $(BUILD)/growth/$$curve.tsv || exit 1; done
 	@sh bench/growth/plot.sh $(BUILD)/growth '$(PLOTS)'
-	@sh bench/growth/tables.sh $(BUILD)/growth
