@@ -47,6 +47,7 @@ of replicas, events and windows are arithmetic, over the seeds.
 import concurrent.futures
 import fnmatch
 import functools
+import inspect
 import json
 import math
 import os
@@ -399,12 +400,13 @@ class Runs:
                 for path in paths]
 
     @functools.cache
-    def value(self, run, policy, figure, mean=geometric_mean):
-        """Over the seeds; None: a result is missing."""
+    def value(self, run, policy, figure):
+        """The mean over the seeds; None: a result is missing."""
         results = self.results(run, policy)
         if not all(figure in result for result in results):
             return None
-        return mean(max(float(result[figure]), 1e-6) for result in results)
+        return geometric_mean(max(float(result[figure]), 1e-6)
+                              for result in results)
 
     def best(self, run, knows, figure, choose=min):
         """The best rival: (value, policy)."""
@@ -785,10 +787,18 @@ COMMANDS = {"scenarios": compare_scenarios, "search": search_loads,
     name: functools.partial(study, name) for name in STUDIES}
 
 
-if __name__ == "__main__":
-    if len(sys.argv) < 2 or sys.argv[1] not in COMMANDS:
-        sys.exit(__doc__)
+def main(command="", *words):
     try:
-        sys.exit(1 if COMMANDS[sys.argv[1]](*sys.argv[2:]) else 0)
+        inspect.signature(COMMANDS[command]).bind(*words)
+    except (KeyError, TypeError):
+        fail(f"wrong arguments\n\n{__doc__}")
+    try:
+        sys.exit(1 if COMMANDS[command](*words) else 0)
     except OSError as error:
         fail(error)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

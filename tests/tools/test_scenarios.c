@@ -460,8 +460,10 @@ START_TEST(no_such_scenario)
 {
 	ck_assert_int_eq(sh(SCRIPT "scenarios " TOOLS "nonsense 2>&1"), 2);
 	has("no such scenario: nonsense");
-	ck_assert_int_eq(sh(SCRIPT "nonsense 2>&1"), 1);
+	ck_assert_int_eq(sh(SCRIPT "nonsense 2>&1"), 2);
 	has("RANDOM_LOADS=40");
+	ck_assert_int_eq(sh(SCRIPT "replicas a b 2>&1"), 2);
+	has("wrong arguments");
 }
 END_TEST
 
