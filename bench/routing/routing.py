@@ -632,7 +632,8 @@ def judge_load(runs, run, simple):
             return 0, ""
     most, text = max(((min(ratio(policy, seed, figure)
                            for seed in range(len(best))),
-                       f"{FIGURES[figure]} of {policy}")
+                       f"{FIGURES[figure]} of {policy}".replace(
+                           "s per", "time per"))
                       for policy in ("balanced:feedback", "balanced:capacity")
                       for figure in FIGURES), key=lambda pair: pair[0])
     return most, (f"{text} against {best[-1]}, utilisation "
