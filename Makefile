@@ -90,6 +90,8 @@ TOOL_DIRS := $(TOOL_ROOMS:%=tools/%)
 BENCH_DIRS := bench/steps bench/threads bench/growth
 TEST_DIRS := tests $(addprefix tests/,lib model torture http tools sync \
 	events)
+# Programs that tests, demos and benchmarks run, and nobody installs.
+STAND_INS := tests/stand-ins/engine tests/stand-ins/chats
 
 quote = $(addprefix -iquote ,$(1))
 # The words of list $(2) up to and including $(1).
@@ -100,21 +102,19 @@ $(foreach d,$(TOOL_DIRS),$(eval SEES_$d := $(call upto,$d,$(TOOL_DIRS))))
 $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 	$(call upto,$d,$(BENCH_DIRS)) $(TOOL_DIRS)))
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
-	$(TOOL_DIRS) tools/engine tools/chats tools/top ext/http ext/sync \
-	ext/events \
+	$(TOOL_DIRS) $(STAND_INS) tools/top ext/http ext/sync ext/events \
 	$(BUILD)/gen))
 SEES_tests/foreign := tools/common
 SEES_tests/foreign/libc := $(LIB_DIRS)
 SEES_tests/nginx := $(LIB_DIRS)
 SEES_tools := $(TOOL_DIRS)
-SEES_tools/engine := tools/engine tools/common tools/simulate
-SEES_tools/chats := tools/chats tools/common tools/simulate
+$(foreach d,$(STAND_INS),$(eval SEES_$d := $d tools/common tools/simulate))
 SEES_tools/probe := tools/probe tools/common ext/http
 SEES_tools/top := tools/top tools/common ext/http
 SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
 SEES_bench/nginx := ext/http
 SEES_bench/sync := ext/sync $(TOOL_DIRS)
-SEES_bench/events := ext/events tools/engine $(TOOL_DIRS)
+SEES_bench/events := ext/events tests/stand-ins/engine $(TOOL_DIRS)
 SEES_ext/http := ext/http
 SEES_ext/sync := ext/sync
 SEES_ext/events := ext/events ext/sync
@@ -232,6 +232,7 @@ include mk/probe.mk mk/top.mk mk/sync.mk mk/events.mk mk/check.mk mk/install.mk 
 	mk/nginx.mk mk/llama.mk mk/clients.mk mk/coverage.mk
 
 SOURCES := $(sort $(SYNC) $(STREAM) $(EVENTS) $(wildcard tools/*.c tools/*/*.c \
+	tests/stand-ins/*/*.c \
 	tests/nginx/*.c bench/nginx/*.c bench/events/*.c examples/*.c fuzz/*.c) \
 	$(LIB) $(HTTP) $(WIRE) $(BUS) $(DECODER) $(BENCH_SOURCES) $(TESTS) \
 	$(HELPERS) $(FOREIGN) tests/foreign/libc/peers.c $(SYNC_PROGRAMS) \
@@ -252,9 +253,9 @@ compile_commands.json: Makefile $(wildcard mk/*.mk) $(BUILD)/gen/flags $(BUILD)/
 	    $(call entry,$(c))))
 	$(file >> $@,])
 
-TIDIED := $(filter lib/% ext/% tools/%,$(SOURCES))
+TIDIED := $(filter lib/% ext/% tools/% tests/stand-ins/%,$(SOURCES))
 # Skipped without clang-tidy: a failure to install it is not an error.
-tidy: compile_commands.json ## check lib/, ext/ and tools/ by clang-tidy (half a minute); skipped without
+tidy: compile_commands.json ## check lib/, ext/, tools/ and stand-ins by clang-tidy (half a minute); skipped without
 	@CC='$(CC)' sh mk/deps.sh tidy || :
 	@if ! command -v clang-tidy > /dev/null 2>&1; then \
 	    echo '  SKIPPED  tidy: there is no clang-tidy'; \

@@ -57,8 +57,8 @@ $(BUILD)/gateway: $(BUILD)/obj/examples/gateway.o $(STATIC)
 	$(Q)$(link) -o $@ $^ -levent -ljson-c $(LDLIBS)
 
 $(BUILD)/event-cost: $(BUILD)/obj/bench/events/event_cost.o \
-    $(call objects,ext/events/target.c $(addprefix tools/engine/,event_pack.c \
-    event_form.c packer.c) tools/common/rng.c $(DECODER)) $(STATIC) \
+    $(call objects,ext/events/target.c $(addprefix tests/stand-ins/engine/,\
+    event_pack.c event_form.c packer.c) tools/common/rng.c $(DECODER)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(MSGPACK_LIBS) -ljson-c \

@@ -2,7 +2,7 @@
 # nginx end to end: the module, the test engine behind it, and its clients.
 
 # kvroute-chats, the client.
-CHATS := $(call files_of,tools/chats)
+CHATS := $(call files_of,tests/stand-ins/chats)
 CHATS_MODULES := tools/common/args.c tools/common/draw.c \
 	tools/common/progress.c tools/common/rng.c tools/common/session_gen.c \
 	tools/common/session_trace.c tools/simulate/sessions.c
@@ -19,10 +19,11 @@ $(BUILD)/kvroute-chats: $(call objects,$(CHATS) $(CHATS_MODULES)) $(STATIC) \
 	    $(LDLIBS)
 
 # Its events need libzmq and msgpack-c; without, it says so when it is asked.
-ENGINE_EVENTS := $(addprefix tools/engine/,event_pack.c event_socket.c \
+ENGINE_AT := tests/stand-ins/engine
+ENGINE_EVENTS := $(addprefix $(ENGINE_AT)/,event_pack.c event_socket.c \
 	events.c packer.c)
-ENGINE := $(filter-out $(if $(EVENTS_IF_POSSIBLE),tools/engine/events_none.c,\
-	$(ENGINE_EVENTS)),$(call files_of,tools/engine))
+ENGINE := $(filter-out $(if $(EVENTS_IF_POSSIBLE),$(ENGINE_AT)/events_none.c,\
+	$(ENGINE_EVENTS)),$(call files_of,$(ENGINE_AT)))
 ENGINE_MODULES := tools/common/args.c tools/common/rng.c \
 	tools/simulate/engine_cache.c tools/simulate/engine_model.c \
 	tools/simulate/engine_window.c
@@ -37,16 +38,16 @@ $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
 # The parts without HTTP have unit tests.
 ENGINE_TESTED := ask ask_prompt ask_state blocks kept output serving tokenizer words
 $(BUILD)/check $(BUILD)/coverage/check: \
-    $(ENGINE_TESTED:%=$(BUILD)/under-test/tools/engine/%.o)
+    $(ENGINE_TESTED:%=$(BUILD)/under-test/$(ENGINE_AT)/%.o)
 
 # What writes events has msgpack-c, which ends the program without memory.
-$(BUILD)/check $(BUILD)/coverage/check: $(if $(MSGPACK),$(call objects,$(addprefix tools/engine/,\
+$(BUILD)/check $(BUILD)/coverage/check: $(if $(MSGPACK),$(call objects,$(addprefix $(ENGINE_AT)/,\
     event_form.c event_pack.c packer.c)))
 
 # So have those of kvroute-chats.
 CHATS_TESTED := chats_agents chats_answer chats_history chats_text
 $(BUILD)/check $(BUILD)/coverage/check: \
-    $(CHATS_TESTED:%=$(BUILD)/under-test/tools/chats/%.o)
+    $(CHATS_TESTED:%=$(BUILD)/under-test/tests/stand-ins/chats/%.o)
 
 .PHONY: check-engine check-engine-here
 

@@ -3,10 +3,10 @@
  * alloc.h - an allocator that fails on demand.
  *
  * The build redirects malloc, calloc, realloc, reallocarray, aligned_alloc,
- * posix_memalign, strdup and mmap in the code under test (lib/ and the modules
- * of ext/ and tools/) to this file. Tests, models and Check keep the system's,
- * so only the code under test ever fails. The state is per process: what one
- * test arms, no other test sees.
+ * posix_memalign, strdup and mmap in the code under test (lib/, and modules of
+ * ext/, tools/ and tests/stand-ins/) to this file. Tests, models and Check keep
+ * the system's, so only the code under test ever fails. The state is per
+ * process: what one test arms, no other test sees.
  */
 #ifndef KVR_ALLOC_H
 #define KVR_ALLOC_H
