@@ -84,7 +84,7 @@ endef
 # CONTRIBUTING.md describes them. -iquote, because system headers have names
 # such as check.h and file.h too.
 ROOMS := base hash region index cache choice check api
-TOOL_ROOMS := common simulate page replay
+TOOL_ROOMS := common simulate replay
 LIB_DIRS := $(ROOMS:%=lib/%)
 TOOL_DIRS := $(TOOL_ROOMS:%=tools/%)
 BENCH_DIRS := bench/steps bench/threads bench/growth
@@ -104,6 +104,7 @@ $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
 	$(TOOL_DIRS) $(STAND_INS) tools/top ext/http ext/sync ext/events \
 	$(BUILD)/gen))
+SEES_tools/replay += $(BUILD)/gen
 SEES_tests/foreign := tools/common
 SEES_tests/foreign/libc := $(LIB_DIRS)
 SEES_tests/nginx := $(LIB_DIRS)
@@ -184,6 +185,12 @@ $(BUILD)/gen/flags $(BUILD)/gen/sources: FORCE | wide
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(TEXT)' | cmp -s - $@ || printf '%s\n' '$(TEXT)' > $@
 
+# The page of kvroute-replay, as bytes.
+$(BUILD)/gen/replay_page.h: tools/replay/page.html
+	@mkdir -p $(@D)
+	$(Q)od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g' > $@
+$(BUILD)/obj/tools/replay/report_page.o: $(BUILD)/gen/replay_page.h
+
 # One object in which hidden names are local, so that they cannot collide.
 $(BUILD)/kvroute.o: $(call objects,$(LIB)) $(BUILD)/gen/sources
 	$(call say,LD,$@)
@@ -255,7 +262,7 @@ compile_commands.json: Makefile $(wildcard mk/*.mk) $(BUILD)/gen/flags $(BUILD)/
 
 TIDIED := $(filter lib/% ext/% tools/% tests/stand-ins/%,$(SOURCES))
 # Skipped without clang-tidy: a failure to install it is not an error.
-tidy: compile_commands.json ## check lib/, ext/, tools/ and stand-ins by clang-tidy (half a minute); skipped without
+tidy: compile_commands.json $(BUILD)/gen/replay_page.h ## check lib/, ext/, tools/ and stand-ins by clang-tidy (half a minute); skipped without
 	@CC='$(CC)' sh mk/deps.sh tidy || :
 	@if ! command -v clang-tidy > /dev/null 2>&1; then \
 	    echo '  SKIPPED  tidy: there is no clang-tidy'; \

@@ -9,9 +9,9 @@
 
 #include "args.h"
 #include "progress.h"
+#include "report_page.h"
 #include "simulate.h"
 #include "simulate_args.h"
-#include "page_document.h"
 #include "session_files.h"
 #include "sessions_drive.h"
 #include "simulate_report.h"
@@ -38,6 +38,8 @@ struct run {
 	struct session_files sessions;
 	struct sessions_figures figures[POLICIES_MAX];
 	struct progress bar;
+	char *const *command;
+	int n_words; /* of the command */
 };
 
 bool
@@ -208,12 +210,13 @@ open_report(struct run *r)
 }
 
 static void
-report_page(const struct run *r, const struct simulate_about *about,
+write_page(const struct run *r, const struct simulate_about *about,
     const struct simulate_row *rows)
 {
 	if (r->page == NULL)
 		return;
-	run_must(simulate_page(r->page, about, rows, r->set.n), "reporting");
+	run_must(report_page(r->page, about, r->command, r->n_words, rows,
+	    r->set.n), "reporting");
 	if (ferror(r->page) || fclose(r->page) != 0)
 		err(ARGS_FAILED, "%s", r->set.report);
 }
@@ -235,7 +238,7 @@ report(const struct run *r)
 	    simulate_table(stdout, &about, rows, r->set.n), "reporting");
 	if (fflush(stdout) != 0)
 		err(ARGS_FAILED, "standard output");
-	report_page(r, &about, rows);
+	write_page(r, &about, rows);
 }
 
 int
@@ -244,6 +247,8 @@ simulate_run(int argc, char **argv)
 	static struct run r;
 	size_t i;
 
+	r.command = argv;
+	r.n_words = argc;
 	simulate_args(&r.set, argc, argv);
 	open_report(&r);
 	open_trace(&r);

@@ -5,11 +5,13 @@
  */
 #include "simulate_figures.h"
 
+#include "charts_json.h"
 #include "engine_model.h"
 #include "returns_report.h"
 #include "sessions_report.h"
 #include "simulate.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -293,8 +295,8 @@ simulate_kv(FILE *out, const struct simulate_row *rows, size_t n)
 }
 
 /* Names of policies have no characters to escape. */
-int
-simulate_json(FILE *out, const struct simulate_row *rows, size_t n)
+static int
+print_json(FILE *out, const struct simulate_row *rows, size_t n, bool charts)
 {
 	size_t i;
 	int e, k;
@@ -308,8 +310,22 @@ simulate_json(FILE *out, const struct simulate_row *rows, size_t n)
 				    figures[k].decimals, f[i][k]);
 		sessions_json(out, rows[i].sessions);
 		e = e == KVR_OK ? returns_json(out, rows[i].simulation) : e;
+		if (charts && e == KVR_OK)
+			e = charts_json(out, rows[i].simulation);
 		fputs("}\n", out);
 	}
 	free(f);
 	return e;
+}
+
+int
+simulate_json(FILE *out, const struct simulate_row *rows, size_t n)
+{
+	return print_json(out, rows, n, false);
+}
+
+int
+simulate_json_charts(FILE *out, const struct simulate_row *rows, size_t n)
+{
+	return print_json(out, rows, n, true);
 }

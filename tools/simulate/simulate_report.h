@@ -34,5 +34,7 @@ int simulate_table(FILE *out, const struct simulate_about *about,
 int simulate_kv(FILE *out, const struct simulate_row *rows, size_t n);
 /* An object a line. */
 int simulate_json(FILE *out, const struct simulate_row *rows, size_t n);
+/* The same, each object with a member more: see charts_json.c. */
+int simulate_json_charts(FILE *out, const struct simulate_row *rows, size_t n);
 
 #endif

@@ -59,7 +59,7 @@ struct reading_upstream {
 	uint64_t sessions;      /* on record, with the ids of answers */
 	uint64_t session_hits, session_moves; /* turns that stayed, that left */
 	uint64_t session_grays; /* of those that left: it was held back */
-	uint64_t session_gone;  /* and those whose worker is no more */
+	uint64_t session_gone;  /* and those without their worker */
 	struct reading_reason reason[READING_REASONS];
 	size_t reasons;
 	struct reading_worker *worker;
