@@ -4,7 +4,7 @@
  *
  * kvroute-bench(1) says what each number means.
  */
-#include "args.h"
+#include "args_table.h"
 #include "calls.h"
 #include "flood.h"
 #include "growth.h"
@@ -18,8 +18,8 @@
 #include <kvroute.h>
 
 #include <err.h>
-#include <getopt.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,161 +60,99 @@ static const char usage_text[] =
 "       kvroute-bench --growth CURVE [--trials N] [--format text|kv]\n"
 "       kvroute-bench --help | --version\n";
 
-static const char help_text[] =
-"\nMeasures hashing, match, observe and expire on a trace (on one that is\n"
-"made up, without a file) under the policy half of kvroute-replay(1).\n\n"
-"  --workers N       how many workers there are (64)\n"
-"  --block TOKENS    tokens of an index block (16)\n"
-"  --ttl SEC         how long a prefix is believed cached (120); endless\n"
-"  --hash KIND       keyed, or dynamo for the reference's hashes (keyed)\n"
-"  --memory SIZE     of the region that is timed (64M)\n"
-"  --retain MODE     how workers are believed to keep what they were sent:\n"
-"                    ttl, capacity, feedback (ttl); all: each, in turns\n"
-"  --capacity TOKENS of each worker that goes by capacity (1000000)\n"
-"  --policy NAME     cost function: balanced, dynamo (balanced)\n"
-"  --trials N        replays; the best counts (5)\n"
-"  --threads N       what N threads reach, beside one; --trials pairs (9)\n"
-"  --calls N         the longest calls in a history of N requests\n"
-"  --flood           prompts with hashes equal in low bits, beside others\n"
-"  --journal         a record of the journal, beside copying its bytes\n"
-"  --growth CURVE    how costs grow: blocks, workers, prompt, shared, chat,\n"
-"                    fan, stairs, parted, or all\n"
-"  --format KIND     text, or kv (name=value) (text)\n";
-
 /* ------------------------------------------------------------- options --- */
 
-enum {
-	O_WORKERS = 256, O_BLOCK, O_TTL, O_HASH, O_MEMORY, O_TRIALS, O_THREADS,
-	O_RETAIN, O_CAPACITY, O_POLICY, O_CALLS, O_FLOOD, O_JOURNAL, O_GROWTH,
-	O_FORMAT, O_HELP, O_VERSION
-};
-static const struct option long_options[] = {
-	{ "workers", required_argument, NULL, O_WORKERS },
-	{ "block", required_argument, NULL, O_BLOCK },
-	{ "ttl", required_argument, NULL, O_TTL },
-	{ "hash", required_argument, NULL, O_HASH },
-	{ "memory", required_argument, NULL, O_MEMORY },
-	{ "trials", required_argument, NULL, O_TRIALS },
-	{ "threads", required_argument, NULL, O_THREADS },
-	{ "retain", required_argument, NULL, O_RETAIN },
-	{ "capacity", required_argument, NULL, O_CAPACITY },
-	{ "policy", required_argument, NULL, O_POLICY },
-	{ "calls", required_argument, NULL, O_CALLS },
-	{ "flood", no_argument, NULL, O_FLOOD },
-	{ "journal", no_argument, NULL, O_JOURNAL },
-	{ "growth", required_argument, NULL, O_GROWTH },
-	{ "format", required_argument, NULL, O_FORMAT },
-	{ "help", no_argument, NULL, O_HELP },
-	{ "version", no_argument, NULL, O_VERSION },
-	{ NULL, 0, NULL, 0 }
-};
-
-static _Noreturn void
-usage(void)
-{
-	fputs(usage_text, stderr);
-	exit(ARGS_USAGE);
-}
-
 static void
-set_retain(struct settings *s, const char *text)
+take_retain(void *settings, const struct args_row *row, const char *text)
 {
 	static const char *const names[] = { "ttl", "capacity", "feedback",
 		"all" };
 	static const uint32_t modes[] = { KVR_RETAIN_TTL, KVR_RETAIN_CAPACITY,
 		KVR_RETAIN_FEEDBACK, KVR_RETAIN_TTL };
-	size_t i = args_word("retain", text, names, 4);
+	size_t i = args_word(row->name, text, names, 4);
+	struct settings *s = settings;
 
 	s->world.retain = modes[i];
 	s->all = i == 3;
 }
 
 static void
-set_policy(struct settings *s, const char *text)
+take_policy(void *settings, const struct args_row *row, const char *text)
 {
 	static const char *const names[] = { "balanced", "dynamo" };
 	static const uint32_t costs[] = { KVR_COST_BALANCED, KVR_COST_DYNAMO };
 
-	s->world.cost = costs[args_word("policy", text, names, 2)];
+	((struct settings *)settings)->world.cost =
+	    costs[args_word(row->name, text, names, 2)];
 }
 
 static void
-set_option(struct settings *s, int option, const char *text)
+take_growth(void *settings, const struct args_row *row, const char *text)
 {
-	static const char *const hashes[] = { "keyed", "dynamo" };
-	static const char *const formats[] = { "text", "kv" };
+	struct settings *s = settings;
 
-	switch (option) {
-	case O_WORKERS:
-		s->world.workers = (uint32_t)args_number("workers", text, 1,
-		    KVR_WORKERS_MAX);
-		break;
-	case O_BLOCK:
-		s->world.region.block_size = (uint32_t)args_number("block",
-		    text, 1, INT32_MAX);
-		break;
-	case O_TTL:
-		s->world.region.ttl_ns = args_ttl("ttl", text);
-		break;
-	case O_HASH:
-		s->world.region.hash = args_word("hash", text, hashes, 2) == 0 ?
-		    KVR_HASH_KEYED : KVR_HASH_DYNAMO;
-		break;
-	case O_MEMORY:
-		s->world.region.region_bytes = args_size("memory", text);
-		break;
-	case O_TRIALS:
-		s->trials = (uint32_t)args_number("trials", text, 1,
-		    TRIALS_MAX);
-		break;
-	case O_THREADS:
-		s->threads = (uint32_t)args_number("threads", text, 2,
-		    CREW_MAX);
-		break;
-	case O_RETAIN:
-		set_retain(s, text);
-		break;
-	case O_CAPACITY:
-		s->world.capacity_tokens = args_number("capacity", text, 1,
-		    INT64_MAX);
-		break;
-	case O_POLICY:
-		set_policy(s, text);
-		break;
-	case O_CALLS:
-		s->calls = (uint32_t)args_number("calls", text, 1000,
-		    1000000000);
-		break;
-	case O_FLOOD:
-		s->flood = true;
-		break;
-	case O_JOURNAL:
-		s->journal = true;
-		break;
-	case O_GROWTH:
-		s->growth = true;
-		s->curve = args_word("growth", text, growth_names,
-		    GROWTH_NAMES);
-		break;
-	case O_FORMAT:
-		s->format = args_word("format", text, formats, 2) == 0 ? TEXT :
-		    KV;
-		break;
-	case O_HELP:
-		printf("%s%s", usage_text, help_text);
-		exit(0);
-	case O_VERSION:
-		printf("kvroute-bench %s\n", kvr_version_string());
-		exit(0);
-	default:
-		usage();
-	}
+	s->growth = true;
+	s->curve = args_word(row->name, text, growth_names, GROWTH_NAMES);
 }
+
+#define AT(member) offsetof(struct settings, member)
+
+static const char *const hashes[] = { "keyed", "dynamo" };
+static const char *const formats[] = { "text", "kv" };
+
+static const struct args_row option_rows[] = {
+	{ "workers", "N", "how many workers there are (64)", ARGS_UINT32,
+	    .at = AT(world.workers), .min = 1, .max = KVR_WORKERS_MAX },
+	{ "block", "TOKENS", "tokens of an index block (16)", ARGS_UINT32,
+	    .at = AT(world.region.block_size), .min = 1, .max = INT32_MAX },
+	{ "ttl", "SEC",
+	    "how long a prefix is believed cached (120); endless", ARGS_TTL,
+	    .at = AT(world.region.ttl_ns) },
+	{ "hash", "KIND", "keyed, or dynamo for the reference's hashes (keyed)",
+	    ARGS_WORD, .at = AT(world.region.hash), .max = 2,
+	    .words = hashes },
+	{ "memory", "SIZE", "of the region that is timed (64M)", ARGS_SIZE,
+	    .at = AT(world.region.region_bytes) },
+	{ "retain", "MODE",
+	    "how workers are believed to keep what they were sent:\n"
+	    "ttl, capacity, feedback (ttl); all: each, in turns", ARGS_CALL,
+	    .take = take_retain },
+	{ "capacity", "TOKENS",
+	    "of each worker that goes by capacity (1000000)", ARGS_UINT64,
+	    .at = AT(world.capacity_tokens), .min = 1, .max = INT64_MAX },
+	{ "policy", "NAME", "cost function: balanced, dynamo (balanced)",
+	    ARGS_CALL, .take = take_policy },
+	{ "trials", "N", "replays; the best counts (5)", ARGS_UINT32,
+	    .at = AT(trials), .min = 1, .max = TRIALS_MAX },
+	{ "threads", "N",
+	    "what N threads reach, beside one; --trials pairs (9)",
+	    ARGS_UINT32, .at = AT(threads), .min = 2, .max = CREW_MAX },
+	{ "calls", "N", "the longest calls in a history of N requests",
+	    ARGS_UINT32, .at = AT(calls), .min = 1000, .max = 1000000000 },
+	{ "flood", NULL, "prompts with hashes equal in low bits, beside others",
+	    ARGS_FLAG, .at = AT(flood) },
+	{ "journal", NULL,
+	    "a record of the journal, beside copying its bytes", ARGS_FLAG,
+	    .at = AT(journal) },
+	{ "growth", "CURVE",
+	    "how costs grow: blocks, workers, prompt, shared, chat,\n"
+	    "fan, stairs, parted, or all", ARGS_CALL, .take = take_growth },
+	{ "format", "KIND", "text, or kv (name=value) (text)", ARGS_WORD,
+	    .at = AT(format), .max = 2, .words = formats }
+};
+
+static const struct args_table table = {
+	"kvroute-bench", usage_text,
+	"\nMeasures hashing, match, observe and expire on a trace (on one that "
+	"is\nmade up, without a file) under the policy half of "
+	"kvroute-replay(1).\n\n",
+	20, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
+};
 
 static void
 read_options(struct settings *s, int argc, char **argv)
 {
-	int option;
+	int next;
 	bool made; /* no trace is read */
 
 	memset(s, 0, sizeof(*s));
@@ -223,18 +161,17 @@ read_options(struct settings *s, int argc, char **argv)
 	s->world.workers = DEFAULT_WORKERS;
 	s->world.retain = KVR_RETAIN_TTL;
 	s->world.capacity_tokens = DEFAULT_CAPACITY;
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		set_option(s, option, optarg);
+	next = args_parse(&table, s, argc, argv);
 	made = s->flood || s->journal || s->growth || s->calls > 0;
-	if (argc - optind > (made ? 0 : 1) ||
+	if (argc - next > (made ? 0 : 1) ||
 	    s->flood + s->journal + s->growth + (s->threads > 0) +
 	    (s->calls > 0) > 1 ||
 	    (s->all && (s->threads > 0 || s->calls > 0)) ||
 	    ((s->flood || s->journal || s->growth) &&
 	    (s->all || s->world.retain != KVR_RETAIN_TTL)))
-		usage();
-	if (optind < argc)
-		s->trace = argv[optind];
+		args_usage(&table);
+	if (next < argc)
+		s->trace = argv[next];
 }
 
 /* ----------------------------------------------------------------- load --- */

@@ -3,8 +3,8 @@
 
 # kvroute-chats, the client.
 CHATS := $(call files_of,tests/stand-ins/chats)
-CHATS_MODULES := tools/common/args.c tools/common/draw.c \
-	tools/common/progress.c tools/common/rng.c tools/common/session_gen.c \
+CHATS_MODULES := tools/common/args.c tools/common/args_table.c \
+	tools/common/draw.c tools/common/progress.c tools/common/rng.c tools/common/session_gen.c \
 	tools/common/session_trace.c tools/simulate/sessions.c
 
 .PHONY: deps-engine
@@ -24,8 +24,8 @@ ENGINE_EVENTS := $(addprefix $(ENGINE_AT)/,event_pack.c event_socket.c \
 	events.c packer.c)
 ENGINE := $(filter-out $(if $(EVENTS_IF_POSSIBLE),$(ENGINE_AT)/events_none.c,\
 	$(ENGINE_EVENTS)),$(call files_of,$(ENGINE_AT)))
-ENGINE_MODULES := tools/common/args.c tools/common/rng.c \
-	tools/simulate/engine_cache.c tools/simulate/engine_model.c \
+ENGINE_MODULES := tools/common/args.c tools/common/args_table.c \
+	tools/common/rng.c tools/simulate/engine_cache.c tools/simulate/engine_model.c \
 	tools/simulate/engine_window.c
 
 $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \

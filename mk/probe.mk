@@ -3,7 +3,8 @@
 # installed with the other tools.
 
 PROBE := $(call files_of,tools/probe)
-PROBE_MODULES := tools/common/args.c tools/common/rng.c \
+PROBE_MODULES := tools/common/args.c tools/common/args_table.c \
+	tools/common/rng.c \
 	$(wildcard ext/http/capacity*.c) ext/http/pool.c ext/http/probe.c \
 	ext/http/response.c
 PROBE_TOOL := $(BUILD)/kvroute-probe

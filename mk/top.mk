@@ -10,8 +10,8 @@ TOP_IF_POSSIBLE := $(call with,$(TOP_TOOL),json-c bsd curl yajl ncurses)
 
 all: $(TOP_IF_POSSIBLE)
 
-$(TOP_TOOL): $(call objects,$(TOP) tools/common/args.c tools/common/rng.c \
-    $(HTTP)) $(STATIC) $(BUILD)/gen/sources
+$(TOP_TOOL): $(call objects,$(TOP) tools/common/args.c \
+    tools/common/args_table.c tools/common/rng.c $(HTTP)) $(STATIC) $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) -lncurses -lcurl \
 	    $(HTTP_LIBS) $(TOOL_LIBS) $(LDLIBS)

@@ -6,7 +6,7 @@
  * passes the same prompt to every policy, each with its own region.
  * kvroute-replay(1) describes the options and the model.
  */
-#include "args.h"
+#include "args_table.h"
 #include "progress.h"
 #include "table.h"
 #include "policy_run.h"
@@ -17,9 +17,9 @@
 
 #include <bsd/string.h>
 #include <err.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,60 +72,7 @@ static const char usage_text[] =
 "       kvroute-replay --simulate [option]... [trace]\n"
 "       kvroute-replay --help | --version\n";
 
-static const char help_text[] =
-"\nReplays a Mooncake-format trace (a file, or standard input) through\n"
-"kvroute and reports how much of the prompts would have been cached.\n\n"
-"  --policy NAME      routing policy; repeat to compare (balanced)\n"
-"  --workers N        number of workers (8)\n"
-"  --block TOKENS     index block size in tokens (16)\n"
-"  --ttl SEC          how long a prefix counts as cached (120); endless\n"
-"  --hash KIND        keyed, or dynamo for the reference's hashes (keyed)\n"
-"  --seed N           seeds the secret, which also breaks ties (1)\n"
-"  --memory SIZE      index size for each policy (256M)\n"
-"  --region FILE      keep the index in FILE; start from its contents\n"
-"  --speed X          replay X times as fast as recorded (1)\n"
-"  --prefill-rate N   tokens/s of a modelled worker (10000); 0: no load\n"
-"  --decode-rate N    tokens/s of a running request (50)\n"
-"  --decisions FILE   write one line per decision; - is standard output\n"
-"  --format KIND      text, kv (name=value) or json (text)\n"
-"  -q, --quiet        no progress bar\n"
-"\n--simulate models engines and their caches in full. It has its own\n"
-"options: kvroute-replay --simulate --help.\n";
-
 /* -------------------------------------------------------------- options --- */
-
-enum {
-	O_POLICY = 256, O_WORKERS, O_BLOCK, O_TTL, O_HASH, O_SEED, O_MEMORY,
-	O_REGION, O_SPEED, O_PREFILL_RATE, O_DECODE_RATE, O_DECISIONS, O_FORMAT,
-	O_HELP, O_VERSION
-};
-
-static const struct option long_options[] = {
-	{ "policy", required_argument, NULL, O_POLICY },
-	{ "workers", required_argument, NULL, O_WORKERS },
-	{ "block", required_argument, NULL, O_BLOCK },
-	{ "ttl", required_argument, NULL, O_TTL },
-	{ "hash", required_argument, NULL, O_HASH },
-	{ "seed", required_argument, NULL, O_SEED },
-	{ "memory", required_argument, NULL, O_MEMORY },
-	{ "region", required_argument, NULL, O_REGION },
-	{ "speed", required_argument, NULL, O_SPEED },
-	{ "prefill-rate", required_argument, NULL, O_PREFILL_RATE },
-	{ "decode-rate", required_argument, NULL, O_DECODE_RATE },
-	{ "decisions", required_argument, NULL, O_DECISIONS },
-	{ "format", required_argument, NULL, O_FORMAT },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, O_HELP },
-	{ "version", no_argument, NULL, O_VERSION },
-	{ NULL, 0, NULL, 0 }
-};
-
-static _Noreturn void
-usage(void)
-{
-	fputs(usage_text, stderr);
-	exit(ARGS_USAGE);
-}
 
 static void
 set_defaults(struct settings *s)
@@ -173,96 +120,78 @@ add_policy(struct settings *s, const char *text)
 	s->policies[s->n_policies++] = policy;
 }
 
-/* Options of the region. */
-static bool
-set_region(struct settings *s, int option, const char *text)
+static void
+take_policy(void *settings, const struct args_row *row, const char *text)
 {
-	static const char *const hashes[] = { "keyed", "dynamo" };
-
-	switch (option) {
-	case O_BLOCK:
-		s->region.block_size = (uint32_t)args_number("block", text, 1,
-		    INT32_MAX);
-		return true;
-	case O_TTL:
-		s->region.ttl_ns = args_ttl("ttl", text);
-		return true;
-	case O_HASH:
-		s->region.hash = args_word("hash", text, hashes, 2) == 0 ?
-		    KVR_HASH_KEYED : KVR_HASH_DYNAMO;
-		return true;
-	case O_SEED:
-		args_secret(&s->region, args_number("seed", text, 0,
-		    INT64_MAX));
-		return true;
-	case O_MEMORY:
-		s->region.region_bytes = args_size("memory", text);
-		return true;
-	case O_REGION:
-		s->file = text;
-		return true;
-	default:
-		return false;
-	}
+	(void)row;
+	add_policy(settings, text);
 }
 
 static void
-set_option(struct settings *s, int option, const char *text)
+take_seed(void *settings, const struct args_row *row, const char *text)
 {
-	if (set_region(s, option, text))
-		return;
-	switch (option) {
-	case O_POLICY:
-		add_policy(s, text);
-		break;
-	case O_WORKERS:
-		s->workers = (uint32_t)args_number("workers", text, 1,
-		    KVR_WORKERS_MAX);
-		break;
-	case O_SPEED:
-		s->speed = args_factor("speed", text);
-		break;
-	case O_PREFILL_RATE:
-		s->prefill_rate = args_number("prefill-rate", text, 0,
-		    RATE_MAX);
-		break;
-	case O_DECODE_RATE:
-		s->decode_rate = args_number("decode-rate", text, 1, RATE_MAX);
-		break;
-	case O_DECISIONS:
-		s->decisions = text;
-		break;
-	case O_FORMAT:
-		s->format = (enum report_format)args_word("format", text,
-		    report_format_names, REPORT_FORMATS);
-		break;
-	case 'q':
-		s->quiet = true;
-		break;
-	case O_HELP:
-		printf("%s%s", usage_text, help_text);
-		exit(0);
-	case O_VERSION:
-		printf("kvroute-replay %s\n", kvr_version_string());
-		exit(0);
-	default:
-		usage();
-	}
+	args_secret(&((struct settings *)settings)->region,
+	    args_number(row->name, text, 0, INT64_MAX));
 }
+
+#define AT(member) offsetof(struct settings, member)
+
+static const char *const hashes[] = { "keyed", "dynamo" };
+
+static const struct args_row option_rows[] = {
+	{ "policy", "NAME", "routing policy; repeat to compare (balanced)",
+	    ARGS_CALL, .take = take_policy },
+	{ "workers", "N", "number of workers (8)", ARGS_UINT32,
+	    .at = AT(workers), .min = 1, .max = KVR_WORKERS_MAX },
+	{ "block", "TOKENS", "index block size in tokens (16)", ARGS_UINT32,
+	    .at = AT(region.block_size), .min = 1, .max = INT32_MAX },
+	{ "ttl", "SEC", "how long a prefix counts as cached (120); endless",
+	    ARGS_TTL, .at = AT(region.ttl_ns) },
+	{ "hash", "KIND", "keyed, or dynamo for the reference's hashes (keyed)",
+	    ARGS_WORD, .at = AT(region.hash), .max = 2, .words = hashes },
+	{ "seed", "N", "seeds the secret, which also breaks ties (1)",
+	    ARGS_CALL, .take = take_seed },
+	{ "memory", "SIZE", "index size for each policy (256M)", ARGS_SIZE,
+	    .at = AT(region.region_bytes) },
+	{ "region", "FILE", "keep the index in FILE; start from its contents",
+	    ARGS_STRING, .at = AT(file) },
+	{ "speed", "X", "replay X times as fast as recorded (1)", ARGS_FACTOR,
+	    .at = AT(speed) },
+	{ "prefill-rate", "N",
+	    "tokens/s of a modelled worker (10000); 0: no load", ARGS_UINT64,
+	    .at = AT(prefill_rate), .max = RATE_MAX },
+	{ "decode-rate", "N", "tokens/s of a running request (50)",
+	    ARGS_UINT64, .at = AT(decode_rate), .min = 1, .max = RATE_MAX },
+	{ "decisions", "FILE",
+	    "write one line per decision; - is standard output", ARGS_STRING,
+	    .at = AT(decisions) },
+	{ "format", "KIND", "text, kv (name=value) or json (text)", ARGS_WORD,
+	    .at = AT(format), .max = REPORT_FORMATS,
+	    .words = report_format_names },
+	{ "quiet", NULL, "no progress bar", ARGS_FLAG, 'q', .at = AT(quiet) },
+	{ .kind = ARGS_PROSE, .help =
+	    "\n--simulate models engines and their caches in full. It has its "
+	    "own\noptions: kvroute-replay --simulate --help.\n" }
+};
+
+static const struct args_table table = {
+	"kvroute-replay", usage_text,
+	"\nReplays a Mooncake-format trace (a file, or standard input) through\n"
+	"kvroute and reports how much of the prompts would have been cached.\n\n",
+	21, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
+};
 
 static void
 read_options(struct settings *s, int argc, char **argv)
 {
-	int option;
+	int next;
 
 	set_defaults(s);
-	while ((option = getopt_long(argc, argv, "q", long_options, NULL)) !=
-	    -1)
-		set_option(s, option, optarg);
-	if (argc - optind > 1)
-		usage();
-	if (optind < argc && strcmp(argv[optind], "-") != 0)
-		s->trace = argv[optind];
+	next = args_parse(&table, s, argc, argv);
+	if (argc - next > 1)
+		args_usage(&table);
+	if (next < argc && strcmp(argv[next], "-") != 0)
+		s->trace = argv[next];
 	if (s->n_policies == 0)
 		s->policies[s->n_policies++] = PASS_BALANCED;
 	if (s->decisions != NULL && s->n_policies > 1)

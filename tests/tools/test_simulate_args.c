@@ -54,7 +54,7 @@ START_TEST(taken)
 	ck_assert_uint_eq(o->batch, 512);
 	ck_assert_uint_eq(o->attention, 53000);
 	ck_assert_uint_eq(o->affinity, 1 + KVR_AFFINITY_HARD);
-	ck_assert(o->own_reads && o->preempt && s.json && !s.kv);
+	ck_assert(o->own_reads && o->preempt && s.format == SIMULATE_JSON);
 	ck_assert_int_eq(o->slo_first_ns, INT64_C(1500000000));
 	ck_assert_int_eq(o->slo_token_ns, 50000000);
 	ck_assert_uint_eq(o->n_changes, 5);

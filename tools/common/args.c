@@ -79,6 +79,16 @@ args_ttl(const char *option, const char *text)
 	return (int64_t)(d * 1e9 + 0.5);
 }
 
+int64_t
+args_seconds(const char *option, const char *text)
+{
+	int64_t ns = args_ttl(option, text);
+
+	if (ns == KVR_TTL_ENDLESS)
+		errx(ARGS_USAGE, "--%s %s: not seconds", option, text);
+	return ns;
+}
+
 size_t
 args_word(const char *option, const char *text, const char *const *words,
     size_t n)

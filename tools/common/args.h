@@ -25,6 +25,8 @@ double args_factor(const char *option, const char *text);
 uint64_t args_size(const char *option, const char *text);
 /* Seconds as nanoseconds: 120, 0.5; "endless" and -1 are KVR_TTL_ENDLESS. */
 int64_t args_ttl(const char *option, const char *text);
+/* The same, but not endless. */
+int64_t args_seconds(const char *option, const char *text);
 /* The index of text among n words. */
 size_t args_word(const char *option, const char *text,
     const char *const *words, size_t n);

@@ -2,18 +2,17 @@
 /*
  * kvroute-probe - prints the capacities that engines publish.
  */
-#include "args.h"
+#include "args_table.h"
 #include "engine_ask.h"
 
 #include <err.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { O_FORMAT = 256, O_RANK, O_TIMEOUT, O_HEADER, O_HELP, O_VERSION };
 enum { TIMEOUT_MS = 10000, LINE_MAX_BYTES = ENGINE_URL_MAX + 160 };
 enum format { FORMAT_TEXT, FORMAT_JSON };
 
@@ -22,23 +21,6 @@ static const char usage_text[] =
 "           [--header LINE ...] URL ...\n"
 "       kvroute-probe --help | --version\n";
 
-static const char help_text[] =
-"\nAsks inference engines for the capacity of their KV caches.\n\n"
-"  --format WHICH     text or json (text)\n"
-"  --rank N           of a data-parallel engine (0)\n"
-"  --timeout SECONDS  for each request (10)\n"
-"  --header LINE      to be sent, such as an authorization\n";
-
-static const struct option long_options[] = {
-	{ "format", required_argument, NULL, O_FORMAT },
-	{ "rank", required_argument, NULL, O_RANK },
-	{ "timeout", required_argument, NULL, O_TIMEOUT },
-	{ "header", required_argument, NULL, O_HEADER },
-	{ "help", no_argument, NULL, O_HELP },
-	{ "version", no_argument, NULL, O_VERSION },
-	{ NULL, 0, NULL, 0 }
-};
-
 struct options {
 	enum format format;
 	struct engine_rules rules;
@@ -46,56 +28,47 @@ struct options {
 
 /* ------------------------------------------------------------- options --- */
 
-static _Noreturn void
-usage(void)
-{
-	fputs(usage_text, stderr);
-	exit(ARGS_USAGE);
-}
-
 static void
-add_header(struct options *o, const char *line)
+add_header(void *options, const struct args_row *row, const char *line)
 {
+	struct options *o = options;
 	struct curl_slist *more = curl_slist_append(o->rules.headers, line);
 
+	(void)row;
 	if (more == NULL)
 		errx(ARGS_FAILED, "no memory");
 	o->rules.headers = more;
 }
 
 static void
-set_option(struct options *o, int option, const char *text)
+take_timeout(void *options, const struct args_row *row, const char *text)
 {
-	static const char *const formats[] = { "text", "json" };
-	int64_t ns;
+	int64_t ns = args_ttl(row->name, text);
 
-	switch (option) {
-	case O_FORMAT:
-		o->format = (enum format)args_word("format", text, formats, 2);
-		break;
-	case O_RANK:
-		o->rules.rank = (uint32_t)args_number("rank", text, 0, 65535);
-		break;
-	case O_TIMEOUT:
-		ns = args_ttl("timeout", text);
-		if (ns < 1000000 || ns > INT64_C(3600) * 1000000000)
-			errx(ARGS_USAGE, "--timeout %s: not from 0.001 to "
-			    "3600", text);
-		o->rules.timeout_ms = (long)(ns / 1000000);
-		break;
-	case O_HEADER:
-		add_header(o, text);
-		break;
-	case O_HELP:
-		printf("%s%s", usage_text, help_text);
-		exit(0);
-	case O_VERSION:
-		printf("kvroute-probe %s\n", kvr_version_string());
-		exit(0);
-	default:
-		usage();
-	}
+	if (ns < 1000000 || ns > INT64_C(3600) * 1000000000)
+		errx(ARGS_USAGE, "--timeout %s: not from 0.001 to 3600", text);
+	((struct options *)options)->rules.timeout_ms = (long)(ns / 1000000);
 }
+
+static const char *const formats[] = { "text", "json" };
+
+static const struct args_row option_rows[] = {
+	{ "format", "WHICH", "text or json (text)", ARGS_WORD,
+	    .at = offsetof(struct options, format), .max = 2,
+	    .words = formats },
+	{ "rank", "N", "of a data-parallel engine (0)", ARGS_UINT32,
+	    .at = offsetof(struct options, rules.rank), .max = 65535 },
+	{ "timeout", "SECONDS", "for each request (10)", ARGS_CALL,
+	    .take = take_timeout },
+	{ "header", "LINE", "to be sent, such as an authorization", ARGS_CALL,
+	    .take = add_header }
+};
+
+static const struct args_table table = {
+	"kvroute-probe", usage_text,
+	"\nAsks inference engines for the capacity of their KV caches.\n\n",
+	21, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
+};
 
 /* -------------------------------------------------------------- output --- */
 
@@ -231,16 +204,14 @@ main(int argc, char **argv)
 	struct options o = { .rules.timeout_ms = TIMEOUT_MS };
 	CURL *curl;
 	bool known;
-	int option;
+	int next = args_parse(&table, &o, argc, argv);
 
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		set_option(&o, option, optarg);
-	if (optind == argc)
-		usage();
+	if (next == argc)
+		args_usage(&table);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
 	    (curl = curl_easy_init()) == NULL)
 		errx(ARGS_FAILED, "no memory");
-	known = probe_all(curl, &o, argv + optind);
+	known = probe_all(curl, &o, argv + next);
 	curl_easy_cleanup(curl);
 	curl_slist_free_all(o.rules.headers);
 	curl_global_cleanup();

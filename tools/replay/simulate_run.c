@@ -233,8 +233,8 @@ report(const struct run *r)
 		rows[i] = (struct simulate_row){ r->set.wanted[i].name,
 		    r->simulations[i],
 		    r->set.sessions == NULL ? NULL : &r->figures[i] };
-	run_must(r->set.kv ? simulate_kv(stdout, rows, r->set.n) :
-	    r->set.json ? simulate_json(stdout, rows, r->set.n) :
+	run_must(r->set.format == SIMULATE_KV ? simulate_kv(stdout, rows, r->set.n) :
+	    r->set.format == SIMULATE_JSON ? simulate_json(stdout, rows, r->set.n) :
 	    simulate_table(stdout, &about, rows, r->set.n), "reporting");
 	if (fflush(stdout) != 0)
 		err(ARGS_FAILED, "standard output");

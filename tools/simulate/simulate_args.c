@@ -2,15 +2,13 @@
 /* simulate_args.c - see simulate_args.h. */
 #include "simulate_args.h"
 
-#include "args.h"
+#include "args_table.h"
 #include "simulate_args_load.h"
-#include "simulate_help.h"
 #include "trace.h"
 
 #include <bsd/string.h>
 #include <err.h>
-#include <getopt.h>
-#include <stdio.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,79 +20,27 @@
 
 enum { REPLICAS_MAX = 64 };
 
-enum {
-	O_SIMULATE = 256, O_POLICY, O_WORKERS, O_CAPACITY, O_SPEEDS,
-	O_ENGINE_BLOCK, O_EVICTION, O_RESETS, O_REPORTS, O_SILENT, O_TOLD,
-	O_DELAY, O_EVENT_LOSS, O_EVENT_REPLAY, O_BYPASS,
-	O_AFFINITY, O_SEQUENCES, O_BATCH, O_READS,
-	O_ATTENTION, O_PREEMPT, O_WINDOW, O_UNAWARE, O_LEARN, O_SLOW, O_JOIN,
-	O_DRAIN, O_KILL, O_SLO, O_REPLICAS, O_EXCHANGE, O_EXCHANGE_DELAY,
-	O_EXCHANGE_LOSS,
-	O_EXCHANGE_REPAIR, O_EXCHANGE_LATE, O_BLOCK, O_SEED, O_MEMORY, O_SPEED,
-	O_ARRIVALS, O_FORMAT, O_REPORT, O_SESSIONS, O_ACTIVE,
-	O_SESSION_COUNT, O_RAMP, O_THINK_LIMIT, O_HELP, O_VERSION
-};
-
-static const struct option long_options[] = {
-	{ "simulate", no_argument, NULL, O_SIMULATE },
-	{ "policy", required_argument, NULL, O_POLICY },
-	{ "workers", required_argument, NULL, O_WORKERS },
-	{ "capacity", required_argument, NULL, O_CAPACITY },
-	{ "speeds", required_argument, NULL, O_SPEEDS },
-	{ "engine-block", required_argument, NULL, O_ENGINE_BLOCK },
-	{ "eviction", required_argument, NULL, O_EVICTION },
-	{ "sequences", required_argument, NULL, O_SEQUENCES },
-	{ "batch", required_argument, NULL, O_BATCH },
-	{ "reads", required_argument, NULL, O_READS },
-	{ "attention", required_argument, NULL, O_ATTENTION },
-	{ "preempt", no_argument, NULL, O_PREEMPT },
-	{ "window", required_argument, NULL, O_WINDOW },
-	{ "unaware", no_argument, NULL, O_UNAWARE },
-	{ "learn", no_argument, NULL, O_LEARN },
-	{ "slow", required_argument, NULL, O_SLOW },
-	{ "join", required_argument, NULL, O_JOIN },
-	{ "drain", required_argument, NULL, O_DRAIN },
-	{ "kill", required_argument, NULL, O_KILL },
-	{ "slo", required_argument, NULL, O_SLO },
-	{ "resets", required_argument, NULL, O_RESETS },
-	{ "reports", required_argument, NULL, O_REPORTS },
-	{ "silent", required_argument, NULL, O_SILENT },
-	{ "told", no_argument, NULL, O_TOLD },
-	{ "event-delay", required_argument, NULL, O_DELAY },
-	{ "event-loss", required_argument, NULL, O_EVENT_LOSS },
-	{ "event-replay", required_argument, NULL, O_EVENT_REPLAY },
-	{ "bypass", required_argument, NULL, O_BYPASS },
-	{ "affinity", required_argument, NULL, O_AFFINITY },
-	{ "replicas", required_argument, NULL, O_REPLICAS },
-	{ "exchange", required_argument, NULL, O_EXCHANGE },
-	{ "exchange-delay", required_argument, NULL, O_EXCHANGE_DELAY },
-	{ "exchange-loss", required_argument, NULL, O_EXCHANGE_LOSS },
-	{ "exchange-repair", required_argument, NULL, O_EXCHANGE_REPAIR },
-	{ "exchange-late", required_argument, NULL, O_EXCHANGE_LATE },
-	{ "block", required_argument, NULL, O_BLOCK },
-	{ "seed", required_argument, NULL, O_SEED },
-	{ "memory", required_argument, NULL, O_MEMORY },
-	{ "speed", required_argument, NULL, O_SPEED },
-	{ "arrivals", required_argument, NULL, O_ARRIVALS },
-	{ "format", required_argument, NULL, O_FORMAT },
-	{ "report", required_argument, NULL, O_REPORT },
-	{ "sessions", required_argument, NULL, O_SESSIONS },
-	{ "active", required_argument, NULL, O_ACTIVE },
-	{ "session-count", required_argument, NULL, O_SESSION_COUNT },
-	{ "ramp", required_argument, NULL, O_RAMP },
-	{ "think-limit", required_argument, NULL, O_THINK_LIMIT },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "help", no_argument, NULL, O_HELP },
-	{ "version", no_argument, NULL, O_VERSION },
-	{ NULL, 0, NULL, 0 }
-};
-
-static _Noreturn void
-usage(void)
-{
-	fputs(simulate_usage, stderr);
-	exit(ARGS_USAGE);
-}
+static const char usage_text[] =
+"usage: kvroute-replay --simulate [-q] [--policy POLICY]...\n"
+"           [--workers N] [--capacity TOKENS|endless[,...]]\n"
+"           [--speeds X[,...]] [--engine-block TOKENS] [--eviction KIND]\n"
+"           [--sequences N[,...]] [--batch TOKENS] [--reads KIND]\n"
+"           [--attention TOKENS] [--preempt] [--window LIST]\n"
+"           [--unaware] [--learn]\n"
+"           [--slow WORKER:FROM:TO:FACTOR]... [--join WORKER:SEC]...\n"
+"           [--drain WORKER:SEC]... [--kill WORKER:SEC]...\n"
+"           [--slo SEC,MS] [--resets SEC] [--reports LIST] [--silent N]\n"
+"           [--told] [--event-delay SEC] [--event-loss PERCENT]\n"
+"           [--event-replay on|off] [--bypass PERCENT]\n"
+"           [--affinity MODE] [--replicas N]\n"
+"           [--sessions dealt|random|sticky]\n"
+"           [--exchange WHAT] [--exchange-delay MS]\n"
+"           [--exchange-loss PERCENT] [--exchange-repair on|off]\n"
+"           [--exchange-late apply|degrade]\n"
+"           [--block TOKENS] [--seed N] [--memory SIZE] [--speed X]\n"
+"           [--arrivals ticks|spread] [--format text|kv|json]\n"
+"           [--report FILE] [trace | --sessions PATH [--active N]\n"
+"           [--session-count N] [--ramp SEC] [--think-limit SEC] [path]...]\n";
 
 /* ------------------------------------------------------------- policies --- */
 
@@ -218,63 +164,151 @@ add_policy(struct settings *s, const char *text)
 
 /* --------------------------------------------------------------- values --- */
 
-/* Calls `take` for each part of a list; returns their number. */
+enum { LIST_BYTES = 512 };
+
+/* Splits a list into at most SIMULATE_KINDS parts; returns their number. */
 static uint32_t
-each_of(const char *option, const char *text, struct simulate_options *o,
-    void (*take)(struct simulate_options *, uint32_t, const char *))
+split_list(const char *option, const char *text, char copy[LIST_BYTES],
+    const char *parts[SIMULATE_KINDS])
 {
-	char copy[512], *rest = copy, *part;
+	char *rest = copy, *part;
 	uint32_t n = 0;
 
-	if (strlcpy(copy, text, sizeof(copy)) >= sizeof(copy))
+	if (strlcpy(copy, text, LIST_BYTES) >= LIST_BYTES)
 		errx(ARGS_USAGE, "--%s: too long", option);
 	while ((part = strsep(&rest, ",")) != NULL) {
 		if (n == SIMULATE_KINDS)
 			errx(ARGS_USAGE, "--%s: more than %d", option,
 			    SIMULATE_KINDS);
-		take(o, n++, part);
+		parts[n++] = part;
 	}
 	return n;
 }
 
 static void
-take_capacity(struct simulate_options *o, uint32_t i, const char *text)
+take_capacities(void *settings, const struct args_row *row, const char *text)
 {
-	o->capacities[i] = strcmp(text, "endless") == 0 ? 0 :
-	    args_number("capacity", text, 1, INT64_MAX);
+	struct simulate_options *o = &((struct settings *)settings)->simulate;
+	const char *parts[SIMULATE_KINDS];
+	char copy[LIST_BYTES];
+	uint32_t i;
+
+	o->n_capacities = split_list(row->name, text, copy, parts);
+	for (i = 0; i < o->n_capacities; i++)
+		o->capacities[i] = strcmp(parts[i], "endless") == 0 ? 0 :
+		    args_number(row->name, parts[i], 1, INT64_MAX);
 	o->capacity_tokens = o->capacities[0];
 }
 
 static void
-take_speed(struct simulate_options *o, uint32_t i, const char *text)
+take_speeds(void *settings, const struct args_row *row, const char *text)
 {
-	o->speeds[i] = args_factor("speeds", text);
+	struct simulate_options *o = &((struct settings *)settings)->simulate;
+	const char *parts[SIMULATE_KINDS];
+	char copy[LIST_BYTES];
+	uint32_t i;
+
+	o->n_speeds = split_list(row->name, text, copy, parts);
+	for (i = 0; i < o->n_speeds; i++)
+		o->speeds[i] = args_factor(row->name, parts[i]);
 }
 
 static void
-take_sequences(struct simulate_options *o, uint32_t i, const char *text)
+take_sequences(void *settings, const struct args_row *row, const char *text)
 {
-	o->sequences[i] = (uint32_t)args_number("sequences", text, 1, 1 << 16);
+	struct simulate_options *o = &((struct settings *)settings)->simulate;
+	const char *parts[SIMULATE_KINDS];
+	char copy[LIST_BYTES];
+	uint32_t i;
+
+	o->n_sequences = split_list(row->name, text, copy, parts);
+	for (i = 0; i < o->n_sequences; i++)
+		o->sequences[i] = (uint32_t)args_number(row->name, parts[i], 1,
+		    1 << 16);
 }
 
 static void
-set_reports(struct simulate_options *o, const char *text)
+take_reports(void *settings, const struct args_row *row, const char *text)
 {
+	struct simulate_options *o = &((struct settings *)settings)->simulate;
 	const char *problem = engine_report_parse(text, &o->reports);
 
 	if (problem != NULL)
-		errx(ARGS_USAGE, "--reports %s: %s", text, problem);
+		errx(ARGS_USAGE, "--%s %s: %s", row->name, text, problem);
 	o->reports_text = o->reports.n > 0 ? text : NULL;
 }
 
-static int64_t
-read_seconds(const char *option, const char *text)
+static void
+take_policy(void *settings, const struct args_row *row, const char *text)
 {
-	int64_t ns = args_ttl(option, text);
+	(void)row;
+	add_policy(settings, text);
+}
 
-	if (ns == KVR_TTL_ENDLESS)
-		errx(ARGS_USAGE, "--%s %s: not seconds", option, text);
-	return ns;
+/* Of rows, `min` is the kind of change. */
+static void
+take_change(void *settings, const struct args_row *row, const char *text)
+{
+	args_change(&((struct settings *)settings)->simulate,
+	    (enum simulate_change_kind)row->min, text);
+}
+
+static void
+take_load(void *settings, const struct args_row *row, const char *text)
+{
+	struct simulate_options *o = &((struct settings *)settings)->simulate;
+
+	if (strcmp(row->name, "slow") == 0)
+		args_slow(o, text);
+	else if (strcmp(row->name, "slo") == 0)
+		args_slo(o, text);
+	else
+		args_window(o, text);
+}
+
+static void
+take_affinity(void *settings, const struct args_row *row, const char *text)
+{
+	((struct settings *)settings)->simulate.affinity =
+	    read_affinity(row->name, text);
+}
+
+/* Milliseconds are read as seconds. */
+static void
+take_exchange_delay(void *settings, const struct args_row *row,
+    const char *text)
+{
+	((struct settings *)settings)->simulate.exchange_delay_ns =
+	    args_seconds(row->name, text) / 1000;
+}
+
+/* How requests are dealt, or a path. */
+static void
+take_sessions(void *settings, const struct args_row *row, const char *text)
+{
+	struct settings *s = settings;
+	size_t i;
+
+	for (i = 0; i < SIMULATE_DEALINGS; i++)
+		if (strcmp(text, simulate_dealing_names[i]) == 0) {
+			s->simulate.dealing = (enum simulate_dealing)i;
+			return;
+		}
+	if (s->sessions != NULL)
+		errx(ARGS_USAGE, "--%s: given twice; further paths are "
+		    "arguments", row->name);
+	s->sessions = text;
+	s->simulate.closed = true;
+}
+
+static void
+take_report(void *settings, const struct args_row *row, const char *text)
+{
+	struct settings *s = settings;
+
+	(void)row;
+	s->report = text;
+	s->simulate.sample_ns = SAMPLE_NS;
 }
 
 /* ------------------------------------------------------------- options --- */
@@ -291,241 +325,166 @@ set_defaults(struct settings *s)
 	s->speed = 1;
 }
 
-/* Options of engines. False: another option. */
-static bool
-set_engines(struct simulate_options *o, int option, const char *text)
-{
-	static const char *const evictions[] = {
-		[ENGINE_EVICT_RELEASED] = "released",
-		[ENGINE_EVICT_RANDOM] = "random",
-		[ENGINE_EVICT_LEAF] = "leaf"
-	};
+#define AT(member) offsetof(struct settings, member)
+#define IN(member) offsetof(struct settings, simulate.member)
 
-	switch (option) {
-	case O_CAPACITY:
-		o->n_capacities = each_of("capacity", text, o, take_capacity);
-		return true;
-	case O_SPEEDS:
-		o->n_speeds = each_of("speeds", text, o, take_speed);
-		return true;
-	case O_ENGINE_BLOCK:
-		o->engine_block = (uint32_t)args_number("engine-block", text,
-		    1, INT32_MAX);
-		return true;
-	case O_EVICTION:
-		o->eviction = (enum engine_eviction)args_word("eviction", text,
-		    evictions, sizeof(evictions) / sizeof(evictions[0]));
-		return true;
-	case O_RESETS:
-		o->reset_ns = read_seconds("resets", text);
-		return true;
-	case O_REPORTS:
-		set_reports(o, text);
-		return true;
-	case O_SILENT:
-		o->silent = (uint32_t)args_number("silent", text, 1,
-		    KVR_WORKERS_MAX);
-		return true;
-	default:
-		return false;
-	}
-}
+static const char *const evictions[] = {
+	[ENGINE_EVICT_RELEASED] = "released",
+	[ENGINE_EVICT_RANDOM] = "random",
+	[ENGINE_EVICT_LEAF] = "leaf"
+};
+static const char *const reads[] = { "shared", "own" };
+static const char *const off_on[] = { "off", "on" };
+static const char *const late[] = { "apply", "degrade" };
+static const char *const arrivals[] = { "ticks", "spread" };
+static const char *const formats[] = { "text", "kv", "json" };
 
-/* Options of engines under load. False: another option. */
-static bool
-set_load(struct simulate_options *o, int option, const char *text)
-{
-	static const char *const reads[] = { "shared", "own" };
+static const struct args_row option_rows[] = {
+	{ .name = "simulate", .kind = ARGS_NOTHING },
+	{ "policy", "POLICY",
+	    "round-robin, random, least-loaded, least-backlog,\n"
+	    "sticky, chbl or cache-aware; or dynamo, balanced,\n"
+	    "lmetric, ramjet or two-tier, with an index: :ttl=SEC\n"
+	    "(120), :ttl=endless, :capacity, :feedback, :counts,\n"
+	    ":events or :oracle. Repeat it to compare (round-robin\n"
+	    "and balanced). balanced:capacity@MODE is with that\n"
+	    "--affinity; dynamo[credit=2,prefill=4,request=64] with\n"
+	    "these weights (1, 1 and 0 blocks of 16 tokens)", ARGS_CALL,
+	    .take = take_policy },
+	{ "workers", "N", "number of engines (8)", ARGS_UINT32,
+	    .at = IN(workers), .min = 1, .max = KVR_WORKERS_MAX },
+	{ "block", "TOKENS", "index block size in tokens (512)", ARGS_UINT32,
+	    .at = AT(region.block_size), .min = 1, .max = INT32_MAX },
+	{ "seed", "N", "seeds all randomness and the secret (1)", ARGS_UINT64,
+	    .at = IN(seed), .max = INT64_MAX },
+	{ "memory", "SIZE", "index size for each policy (64M)", ARGS_SIZE,
+	    .at = AT(region.region_bytes) },
+	{ "speed", "X", "replay X times as fast as recorded (1)", ARGS_FACTOR,
+	    .at = AT(speed) },
+	{ "arrivals", "HOW", "ticks, as recorded, or spread evenly (ticks)",
+	    ARGS_CHOICE, .at = AT(spread), .words = arrivals },
+	{ "format", "KIND", "text, kv (name=value) or json (text)", ARGS_WORD,
+	    .at = AT(format), .max = SIMULATE_FORMATS, .words = formats },
+	{ "slo", "SEC,MS",
+	    "goodput: time to first token, time of each later one", ARGS_CALL,
+	    .take = take_load },
+	{ "report", "FILE", "also write an HTML page with charts", ARGS_CALL,
+	    .take = take_report },
+	{ "quiet", NULL, "no progress bar", ARGS_FLAG, 'q', .at = AT(quiet) },
+	{ .kind = ARGS_PROSE, .help = "\nSessions, instead of a trace:\n" },
+	{ "sessions", "PATH",
+	    "a file or a directory of them; more paths may follow", ARGS_CALL,
+	    .take = take_sessions },
+	{ "active", "N", "how many run at a time (8)", ARGS_UINT64,
+	    .at = AT(loop.active), .min = 1, .max = SESSIONS_ACTIVE_MAX },
+	{ "session-count", "N", "how many in all (each once)", ARGS_UINT64,
+	    .at = AT(loop.count), .min = 1, .max = SESSIONS_COUNT_MAX },
+	{ "ramp", "SEC", "the first ones begin within SEC seconds (60)",
+	    ARGS_SECONDS, .at = AT(loop.ramp_ns) },
+	{ "think-limit", "SEC", "no pause of an agent is longer (as recorded)",
+	    ARGS_SECONDS, .at = AT(loop.think_ns) },
+	{ .kind = ARGS_PROSE,
+	    .help = "\nEngines (a list is repeated over them):\n" },
+	{ "capacity", "TOKENS",
+	    "cache size per engine (1000000); endless; a list", ARGS_CALL,
+	    .take = take_capacities },
+	{ "speeds", "X", "relative speed (1); a list", ARGS_CALL,
+	    .take = take_speeds },
+	{ "engine-block", "TOKENS", "cache block size (512)", ARGS_UINT32,
+	    .at = IN(engine_block), .min = 1, .max = INT32_MAX },
+	{ "eviction", "KIND", "released, random or leaf (released)",
+	    ARGS_WORD, .at = IN(eviction),
+	    .max = sizeof(evictions) / sizeof(evictions[0]),
+	    .words = evictions },
+	{ "sequences", "N", "requests that run at a time (256); a list",
+	    ARGS_CALL, .take = take_sequences },
+	{ "batch", "TOKENS",
+	    "tokens of a step, those that are generated included\n"
+	    "(2048 for prefill alone)", ARGS_UINT32,
+	    .at = IN(batch), .min = 1, .max = 1 << 20 },
+	{ "reads", "KIND",
+	    "what a step reads: each block once (shared), or each\n"
+	    "request's own context (own) (shared)", ARGS_CHOICE,
+	    .at = IN(own_reads), .words = reads },
+	{ "attention", "TOKENS",
+	    "context at which prefill takes twice as long (none)", ARGS_UINT64,
+	    .at = IN(attention), .min = 1000, .max = 1000000000 },
+	{ "preempt", NULL,
+	    "outputs take memory as they grow; the last request\n"
+	    "gives way if there is none", ARGS_FLAG, .at = IN(preempt) },
+	{ "window", "LIST",
+	    "some layers have a window; what is kept of them: full,\n"
+	    "boundary, dense or dual, and +tokens=N (1024),\n"
+	    "+groups=N (5), +align=N, +interval=N, +capacity=N", ARGS_CALL,
+	    .take = take_load },
+	{ "slow", "W:FROM:TO:X",
+	    "worker W, from 0, takes X times as long from second\n"
+	    "FROM to second TO", ARGS_CALL, .take = take_load },
+	{ "drain", "W:SEC", "worker W gets no new requests from then on",
+	    ARGS_CALL, .min = SIMULATE_DRAIN, .take = take_change },
+	{ "kill", "W:SEC", "worker W dies; its requests are routed again",
+	    ARGS_CALL, .min = SIMULATE_KILL, .take = take_change },
+	{ "join", "W:SEC", "worker W comes back, or joins the others then",
+	    ARGS_CALL, .min = SIMULATE_JOIN, .take = take_change },
+	{ "resets", "SEC", "each loses its cache every SEC seconds",
+	    ARGS_SECONDS, .at = IN(reset_ns) },
+	{ "reports", "LIST",
+	    "how they report cached tokens (exact): low=SHARE,\n"
+	    "noisy=SHARE, zeros=SHARE, null, absent=SHARE,\n"
+	    "reported=SHARE, rounded=TOKENS, lying; several are\n"
+	    "joined by +", ARGS_CALL, .take = take_reports },
+	{ "silent", "N", "every N-th engine reports nothing", ARGS_UINT32,
+	    .at = IN(silent), .min = 1, .max = KVR_WORKERS_MAX },
+	{ .kind = ARGS_PROSE, .help = "\nRouters:\n" },
+	{ "told", NULL, "tell the index --engine-block and --eviction",
+	    ARGS_FLAG, .at = IN(told) },
+	{ "unaware", NULL, "do not tell the index of --window", ARGS_FLAG,
+	    .at = IN(unaware) },
+	{ "learn", NULL, "tell the index of --window all but its mode",
+	    ARGS_FLAG, .at = IN(learn) },
+	{ "event-delay", "SEC",
+	    "events arrive late, and the oracle sees caches late",
+	    ARGS_SECONDS, .at = IN(event_delay_ns) },
+	{ "event-loss", "PERCENT", "batches of events that are lost (0)",
+	    ARGS_PERCENT, .at = IN(event_loss) },
+	{ "event-replay", "on|off", "engines send again what was lost (on)",
+	    ARGS_CHOICE, .at = IN(event_replay), .words = off_on },
+	{ "bypass", "PERCENT", "requests that reach engines past the routers (0)",
+	    ARGS_PERCENT, .at = IN(bypass) },
+	{ "affinity", "MODE",
+	    "requests name their sessions: soft, tie or hard (none)",
+	    ARGS_CALL, .take = take_affinity },
+	{ "replicas", "N", "number of routers that share the requests (1)",
+	    ARGS_UINT32, .at = IN(replicas), .min = 1, .max = REPLICAS_MAX },
+	{ .kind = ARGS_PROSE, .help =
+	    "  --sessions HOW     dealt: requests go to them in turn; random; "
+	    "sticky:\n"
+	    "                     those of a session go to one of them "
+	    "(dealt)\n" },
+	{ "exchange", "WHAT",
+	    "what routers tell each other: none, all, prefixes,\n"
+	    "loads, prefixes+loads or bookings (none)", ARGS_WORD,
+	    .at = IN(exchange), .max = SIMULATE_EXCHANGES,
+	    .words = simulate_exchange_names },
+	{ "exchange-delay", "MS", "how late they hear it (0)", ARGS_CALL,
+	    .take = take_exchange_delay },
+	{ "exchange-loss", "PERCENT", "messages that are lost (0)",
+	    ARGS_PERCENT, .at = IN(exchange_loss) },
+	{ "exchange-repair", "on|off",
+	    "compare open leases each second (on)", ARGS_CHOICE,
+	    .at = IN(repair), .words = off_on },
+	{ "exchange-late", "HOW",
+	    "of late messages, apply all or degrade to prefixes\n"
+	    "(degrade)", ARGS_CHOICE, .at = IN(degrade), .words = late }
+};
 
-	switch (option) {
-	case O_SEQUENCES:
-		o->n_sequences = each_of("sequences", text, o, take_sequences);
-		return true;
-	case O_BATCH:
-		o->batch = (uint32_t)args_number("batch", text, 1, 1 << 20);
-		return true;
-	case O_READS:
-		o->own_reads = args_word("reads", text, reads, 2) == 1;
-		return true;
-	case O_ATTENTION:
-		o->attention = args_number("attention", text, 1000,
-		    1000000000);
-		return true;
-	case O_PREEMPT:
-		o->preempt = true;
-		return true;
-	case O_WINDOW:
-		args_window(o, text);
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* What happens to workers in mid-run. False: another option. */
-static bool
-set_changes(struct simulate_options *o, int option, const char *text)
-{
-	switch (option) {
-	case O_SLOW:
-		args_slow(o, text);
-		return true;
-	case O_JOIN:
-		args_change(o, SIMULATE_JOIN, text);
-		return true;
-	case O_DRAIN:
-		args_change(o, SIMULATE_DRAIN, text);
-		return true;
-	case O_KILL:
-		args_change(o, SIMULATE_KILL, text);
-		return true;
-	case O_SLO:
-		args_slo(o, text);
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* From 0 to 100; as a share. */
-static double
-read_percent(const char *option, const char *text)
-{
-	int64_t billionths = args_ttl(option, text);
-
-	if (billionths < 0 || billionths > INT64_C(100000000000))
-		errx(ARGS_USAGE, "--%s %s: not from 0 to 100", option, text);
-	return (double)billionths / 1e11;
-}
-
-/* Options of events. False: another option. */
-static bool
-set_events(struct simulate_options *o, int option, const char *text)
-{
-	static const char *const off_on[] = { "off", "on" };
-
-	switch (option) {
-	case O_DELAY:
-		o->event_delay_ns = read_seconds("event-delay", text);
-		return true;
-	case O_EVENT_LOSS:
-		o->event_loss = read_percent("event-loss", text);
-		return true;
-	case O_EVENT_REPLAY:
-		o->event_replay = args_word("event-replay", text, off_on, 2) ==
-		    1;
-		return true;
-	case O_BYPASS:
-		o->bypass = read_percent("bypass", text);
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Options of routers. False: another option. */
-static bool
-set_routers(struct simulate_options *o, int option, const char *text)
-{
-	switch (option) {
-	case O_AFFINITY:
-		o->affinity = read_affinity("affinity", text);
-		return true;
-	case O_TOLD:
-		o->told = true;
-		return true;
-	case O_UNAWARE:
-		o->unaware = true;
-		return true;
-	case O_LEARN:
-		o->learn = true;
-		return true;
-	case O_REPLICAS:
-		o->replicas = (uint32_t)args_number("replicas", text, 1,
-		    REPLICAS_MAX);
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Options of several routers. False: another option. */
-static bool
-set_exchange(struct simulate_options *o, int option, const char *text)
-{
-	static const char *const off_on[] = { "off", "on" };
-	static const char *const late[] = { "apply", "degrade" };
-
-	switch (option) {
-	case O_EXCHANGE:
-		o->exchange = (enum simulate_exchange)args_word("exchange",
-		    text, simulate_exchange_names, SIMULATE_EXCHANGES);
-		return true;
-	case O_EXCHANGE_DELAY:
-		o->exchange_delay_ns = read_seconds("exchange-delay", text) /
-		    1000;
-		return true;
-	case O_EXCHANGE_LOSS:
-		o->exchange_loss = read_percent("exchange-loss", text);
-		return true;
-	case O_EXCHANGE_REPAIR:
-		o->repair = args_word("exchange-repair", text, off_on, 2) == 1;
-		return true;
-	case O_EXCHANGE_LATE:
-		o->degrade = args_word("exchange-late", text, late, 2) == 1;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* Does it say how requests are dealt, and name no path? */
-static bool
-set_dealing(struct simulate_options *o, const char *text)
-{
-	size_t i;
-
-	for (i = 0; i < SIMULATE_DEALINGS; i++) {
-		if (strcmp(text, simulate_dealing_names[i]) != 0)
-			continue;
-		o->dealing = (enum simulate_dealing)i;
-		return true;
-	}
-	return false;
-}
-
-/* Options of sessions. False: another option. */
-static bool
-set_sessions(struct settings *s, int option, const char *text)
-{
-	switch (option) {
-	case O_SESSIONS:
-		if (set_dealing(&s->simulate, text))
-			return true;
-		if (s->sessions != NULL)
-			errx(ARGS_USAGE, "--sessions: given twice; further "
-			    "paths are arguments");
-		s->sessions = text;
-		s->simulate.closed = true;
-		return true;
-	case O_ACTIVE:
-		s->loop.active = args_number("active", text, 1,
-		    SESSIONS_ACTIVE_MAX);
-		return true;
-	case O_SESSION_COUNT:
-		s->loop.count = args_number("session-count", text, 1,
-		    SESSIONS_COUNT_MAX);
-		return true;
-	case O_RAMP:
-		s->loop.ramp_ns = read_seconds("ramp", text);
-		return true;
-	case O_THINK_LIMIT:
-		s->loop.think_ns = read_seconds("think-limit", text);
-		return true;
-	default:
-		return false;
-	}
-}
+static const struct args_table table = {
+	"kvroute-replay", usage_text,
+	"\nReplays a Mooncake-format trace (a file, or standard input) on "
+	"modelled\nengines and reports what their caches hit and how long "
+	"requests took.\n\n",
+	21, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
+};
 
 /* Options that exclude each other, and the paths. */
 static void
@@ -541,7 +500,7 @@ set_paths(struct settings *s, int argc, char **argv)
 			errx(ARGS_USAGE, "--active, --session-count, --ramp "
 			    "and --think-limit need --sessions");
 		if (argc > 1)
-			usage();
+			args_usage(&table);
 		if (argc == 1 && strcmp(argv[0], "-") != 0)
 			s->path = argv[0];
 		return;
@@ -552,88 +511,14 @@ set_paths(struct settings *s, int argc, char **argv)
 	s->n_more_sessions = argc;
 }
 
-/* Options of input and output. */
-static void
-set_files(struct settings *s, int option, const char *text)
-{
-	static const char *const arrivals[] = { "ticks", "spread" };
-	static const char *const formats[] = { "text", "kv", "json" };
-
-	switch (option) {
-	case O_SPEED:
-		s->speed = args_factor("speed", text);
-		break;
-	case O_ARRIVALS:
-		s->spread = args_word("arrivals", text, arrivals, 2) == 1;
-		break;
-	case O_REPORT:
-		s->report = text;
-		s->simulate.sample_ns = SAMPLE_NS;
-		break;
-	case O_FORMAT:
-		s->json = args_word("format", text, formats, 3) == 2;
-		s->kv = strcmp(text, "kv") == 0;
-		break;
-	default:
-		usage();
-	}
-}
-
-static void
-set_option(struct settings *s, int option, const char *text)
-{
-	switch (option) {
-	case O_SIMULATE:
-		break;
-	case 'q':
-		s->quiet = true;
-		break;
-	case O_POLICY:
-		add_policy(s, text);
-		break;
-	case O_WORKERS:
-		s->simulate.workers = (uint32_t)args_number("workers", text, 1,
-		    KVR_WORKERS_MAX);
-		break;
-	case O_BLOCK:
-		s->region.block_size = (uint32_t)args_number("block", text, 1,
-		    INT32_MAX);
-		break;
-	case O_SEED:
-		s->simulate.seed = args_number("seed", text, 0, INT64_MAX);
-		break;
-	case O_MEMORY:
-		s->region.region_bytes = args_size("memory", text);
-		break;
-	case O_HELP:
-		printf("%s%s%s", simulate_usage, simulate_help,
-		    simulate_help_routers);
-		exit(0);
-	case O_VERSION:
-		printf("kvroute-replay %s\n", kvr_version_string());
-		exit(0);
-	default:
-		if (!set_engines(&s->simulate, option, text) &&
-		    !set_load(&s->simulate, option, text) &&
-		    !set_changes(&s->simulate, option, text) &&
-		    !set_events(&s->simulate, option, text) &&
-		    !set_routers(&s->simulate, option, text) &&
-		    !set_exchange(&s->simulate, option, text) &&
-		    !set_sessions(s, option, text))
-			set_files(s, option, text);
-	}
-}
-
 void
 simulate_args(struct settings *s, int argc, char **argv)
 {
-	int option;
+	int next;
 
 	set_defaults(s);
-	while ((option = getopt_long(argc, argv, "q", long_options, NULL)) !=
-	    -1)
-		set_option(s, option, optarg);
-	set_paths(s, argc - optind, argv + optind);
+	next = args_parse(&table, s, argc, argv);
+	set_paths(s, argc - next, argv + next);
 	if (s->n == 0) {
 		add_policy(s, "round-robin");
 		add_policy(s, "balanced");

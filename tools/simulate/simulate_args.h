@@ -11,6 +11,9 @@
 #include <kvroute.h>
 
 enum { POLICIES_MAX = 64, NAME_BYTES = 64 };
+enum simulate_format {
+	SIMULATE_TEXT, SIMULATE_KV, SIMULATE_JSON, SIMULATE_FORMATS
+};
 
 /* A policy as named on the command line. */
 struct wanted {
@@ -30,8 +33,7 @@ struct settings {
 	size_t n;
 	double speed;
 	bool spread;
-	bool kv;
-	bool json;
+	enum simulate_format format;
 	bool quiet;
 	const char *report; /* page to write; NULL: none */
 	const char *path; /* NULL: standard input */

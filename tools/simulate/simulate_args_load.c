@@ -37,16 +37,6 @@ args_parts(const char *option, const char *text, const char *form,
 		errx(ARGS_USAGE, "--%s %s: not %s", option, text, form);
 }
 
-static int64_t
-args_seconds(const char *option, const char *text)
-{
-	int64_t ns = args_ttl(option, text);
-
-	if (ns == KVR_TTL_ENDLESS)
-		errx(ARGS_USAGE, "--%s %s: not seconds", option, text);
-	return ns;
-}
-
 static void
 args_add(struct simulate_options *o, const struct simulate_change *c)
 {

@@ -4,12 +4,12 @@
  *
  *   source.h ---> reading.h ---> listing.h ---> screen.h, or standard output
  */
-#include "args.h"
+#include "args_table.h"
 #include "screen.h"
 #include "source.h"
 
 #include <err.h>
-#include <getopt.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -19,10 +19,6 @@
 #include <bsd/string.h>
 #include <curl/curl.h>
 
-enum {
-	O_INTERVAL = 256, O_BATCH, O_COUNT, O_SORT, O_REVERSE, O_UPSTREAM,
-	O_HEADER, O_HELP, O_VERSION
-};
 enum { HEADERS_MAX = 16, TIMEOUT_MS = 10000, TITLE_MAX = 512 };
 
 static const char usage_text[] =
@@ -30,33 +26,6 @@ static const char usage_text[] =
 "           [--sort COLUMN] [--reverse] [--upstream NAME]\n"
 "           [--header LINE ...] URL | FILE\n"
 "       kvroute-top --help | --version\n";
-
-static const char help_text[] =
-"\nShows the workers of an index and what they do.\n\n"
-"  URL                 of kvroute_status in nginx: http://127.0.0.1/kvroute\n"
-"  FILE                a region, of kvroute path= in nginx\n"
-"  --interval SECONDS  between readings (2)\n"
-"  --batch             writes text, to a pipe or a file\n"
-"  --count N           readings in batch mode; 0: without end (0)\n"
-"  --sort COLUMN       as the head of the table names it (WORKER)\n"
-"  --reverse           the other way around\n"
-"  --upstream NAME     of several (the first)\n"
-"  --header LINE       to be sent, such as an authorization\n\n"
-"Keys: q quit, space pause, < > column to sort by, r the other way around,\n"
-"u next upstream, h what the column means, enter read now, arrows scroll.\n";
-
-static const struct option long_options[] = {
-	{ "interval", required_argument, NULL, O_INTERVAL },
-	{ "batch", no_argument, NULL, O_BATCH },
-	{ "count", required_argument, NULL, O_COUNT },
-	{ "sort", required_argument, NULL, O_SORT },
-	{ "reverse", no_argument, NULL, O_REVERSE },
-	{ "upstream", required_argument, NULL, O_UPSTREAM },
-	{ "header", required_argument, NULL, O_HEADER },
-	{ "help", no_argument, NULL, O_HELP },
-	{ "version", no_argument, NULL, O_VERSION },
-	{ NULL, 0, NULL, 0 }
-};
 
 struct top {
 	int64_t interval;          /* ns */
@@ -76,13 +45,6 @@ struct top {
 
 /* ------------------------------------------------------------- options --- */
 
-static _Noreturn void
-usage(void)
-{
-	fputs(usage_text, stderr);
-	exit(ARGS_USAGE);
-}
-
 static size_t
 column_of(const char *name)
 {
@@ -99,46 +61,63 @@ column_of(const char *name)
 }
 
 static void
-set_option(struct top *t, int option, const char *text)
+take_interval(void *top, const struct args_row *row, const char *text)
 {
-	switch (option) {
-	case O_INTERVAL:
-		t->interval = args_ttl("interval", text);
-		if (t->interval < 100000000 ||
-		    t->interval > INT64_C(3600) * 1000000000)
-			errx(ARGS_USAGE, "--interval %s: not from 0.1 to 3600",
-			    text);
-		break;
-	case O_BATCH:
-		t->batch = true;
-		break;
-	case O_COUNT:
-		t->count = args_number("count", text, 0, UINT32_MAX);
-		break;
-	case O_SORT:
-		t->view.sort = column_of(text);
-		break;
-	case O_REVERSE:
-		t->view.reverse = true;
-		break;
-	case O_UPSTREAM:
-		t->upstream = text;
-		break;
-	case O_HEADER:
-		if (t->headers == HEADERS_MAX)
-			errx(ARGS_USAGE, "--header: more than %d", HEADERS_MAX);
-		t->header[t->headers++] = text;
-		break;
-	case O_HELP:
-		printf("%s%s", usage_text, help_text);
-		exit(0);
-	case O_VERSION:
-		printf("kvroute-top %s\n", kvr_version_string());
-		exit(0);
-	default:
-		usage();
-	}
+	struct top *t = top;
+
+	t->interval = args_ttl(row->name, text);
+	if (t->interval < 100000000 ||
+	    t->interval > INT64_C(3600) * 1000000000)
+		errx(ARGS_USAGE, "--interval %s: not from 0.1 to 3600", text);
 }
+
+static void
+take_sort(void *top, const struct args_row *row, const char *text)
+{
+	(void)row;
+	((struct top *)top)->view.sort = column_of(text);
+}
+
+static void
+add_header(void *top, const struct args_row *row, const char *text)
+{
+	struct top *t = top;
+
+	if (t->headers == HEADERS_MAX)
+		errx(ARGS_USAGE, "--%s: more than %d", row->name, HEADERS_MAX);
+	t->header[t->headers++] = text;
+}
+
+static const struct args_row option_rows[] = {
+	{ "interval", "SECONDS", "between readings (2)", ARGS_CALL,
+	    .take = take_interval },
+	{ "batch", NULL, "writes text, to a pipe or a file", ARGS_FLAG,
+	    .at = offsetof(struct top, batch) },
+	{ "count", "N", "readings in batch mode; 0: without end (0)",
+	    ARGS_UINT64, .at = offsetof(struct top, count),
+	    .max = UINT32_MAX },
+	{ "sort", "COLUMN", "as the head of the table names it (WORKER)",
+	    ARGS_CALL, .take = take_sort },
+	{ "reverse", NULL, "the other way around", ARGS_FLAG,
+	    .at = offsetof(struct top, view.reverse) },
+	{ "upstream", "NAME", "of several (the first)", ARGS_STRING,
+	    .at = offsetof(struct top, upstream) },
+	{ "header", "LINE", "to be sent, such as an authorization", ARGS_CALL,
+	    .take = add_header },
+	{ .kind = ARGS_PROSE, .help =
+	    "\nKeys: q quit, space pause, < > column to sort by, r the other "
+	    "way around,\nu next upstream, h what the column means, enter read "
+	    "now, arrows scroll.\n" }
+};
+
+static const struct args_table options = {
+	"kvroute-top", usage_text,
+	"\nShows the workers of an index and what they do.\n\n"
+	"  URL                 of kvroute_status in nginx: "
+	"http://127.0.0.1/kvroute\n"
+	"  FILE                a region, of kvroute path= in nginx\n",
+	22, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
+};
 
 /* ------------------------------------------------------------- reading --- */
 
@@ -393,14 +372,12 @@ int
 main(int argc, char **argv)
 {
 	struct top t = { .interval = INT64_C(2) * 1000000000 };
-	int option;
+	int next = args_parse(&options, &t, argc, argv);
 
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		set_option(&t, option, optarg);
-	if (argc - optind != 1)
-		usage();
+	if (argc - next != 1)
+		args_usage(&options);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK ||
-	    !source_open(&t.source, argv[optind], t.header, t.headers,
+	    !source_open(&t.source, argv[next], t.header, t.headers,
 	    TIMEOUT_MS))
 		errx(ARGS_FAILED, "no memory");
 	if (t.batch) {

@@ -9,29 +9,19 @@
  */
 #include "server.h"
 
-#include "args.h"
+#include "args_table.h"
 
 #include <kvroute.h>
 
 #include <err.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum {
-	O_PORT = 256, O_ENGINES, O_RANKS, O_ADDRESS, O_MODEL, O_BLOCK,
-	O_CAPACITY, O_EVICT, O_SEQUENCES, O_BATCH, O_READS, O_ATTENTION,
-	O_PREEMPT, O_PREFILL_RATE, O_DECODE_MS, O_SCALE, O_TEMPLATE, O_USAGE,
-	O_PUBLISH, O_PUBLISH_WINDOW,
-	O_RESPONSES, O_TOOLS, O_REASONING, O_HEADERS, O_SEED, O_FOR,
-	O_EVENTS, O_EVENTS_REPLAY, O_EVENTS_FORM, O_EVENTS_TOPIC,
-	O_EVENTS_KEEP, O_EVENTS_LOSE, O_EVENTS_WINDOW, O_EVENTS_FULL,
-	O_EVENTS_COPIES, O_VERBOSE, O_HELP, O_VERSION
-};
 enum {
 	ENGINES_MAX = 256, MODELS_MAX = 8, BLOCK_MAX = 1 << 20,
 	RESPONSES_MAX = 1 << 20,
@@ -57,91 +47,6 @@ static const char usage_text[] =
 "           [--events-topic TEXT] [--events-keep N] [--events-lose N]\n"
 "           [--events-window TOKENS] [--events-full] [--events-copies]\n"
 "       kvroute-engine --help | --version\n";
-
-static const char help_text[] =
-"\nAnswers like an inference engine, with a prefix cache but no model.\n\n"
-"  --port N          to listen on; 0: a free one, printed (0)\n"
-"  --engines N       number of engines, each with its own port and cache (1)\n"
-"  --ranks N         data-parallel ranks of each, with a cache each (1)\n"
-"  --address IP      to listen on (127.0.0.1)\n"
-"  --model NAME      served model; may be repeated (all are served)\n"
-"  --block TOKENS    in a block of the cache (16)\n"
-"  --capacity TOKENS in the cache (400000)\n"
-"  --evict WHICH     lru, leaf or random (lru)\n"
-"  --sequences N     in prefill and decode at a time, at most (256)\n"
-"  --batch TOKENS    in a step, the generated ones included; without: 2048\n"
-"                    of prompts, besides those\n"
-"  --reads WHICH     of a step from memory: each block in use once (shared),\n"
-"                    or once for each request that uses it (own) (shared)\n"
-"  --attention N     the context at which prefill takes twice as long (none)\n"
-"  --preempt         outputs take memory as they grow\n"
-"  --prefill-rate N  tokens a second of a step that only computes them (9000)\n"
-"  --decode-ms MS    of a step without load, a token for each request (15)\n"
-"  --scale F         factor of all times: 0.02 is 50 times as fast (1)\n"
-"  --template WHICH  plain, date or clock at the front of prompts (plain)\n"
-"  --tools N         one answer in N calls tools, if a chat has them (none)\n"
-"  --reasoning       answers of chats begin with reasoning\n"
-"  --usage WHICH     value, null-for-0, null or none (value)\n"
-"  --headers WHEN    of streams: early, or late: after prefill (early)\n"
-"  --publish HOW     the size of the cache: as vllm, sglang, sglang-old,\n"
-"                    trtllm (none, but its load) or none (vllm)\n"
-"  --publish-window N as vllm the window of all layers, as sglang the size\n"
-"                    of the memory for windows (none)\n"
-"  --responses N     kept, and as many conversations (1024)\n"
-"  --seed N          of random eviction (1) and of ids (differ in each run)\n"
-"  --for SECONDS     exit after this time\n"
-"  --events ENDPOINT where events of the cache are published (nowhere)\n"
-"  --events-replay ENDPOINT   where they are sent again (nowhere)\n"
-"  --events-form F   as vllm, vllm-arrays, sglang or sglang-arrays (vllm)\n"
-"  --events-topic T  before each batch (empty)\n"
-"  --events-keep N   batches that can be sent again (10000)\n"
-"  --events-lose N   one batch in N is not published (none)\n"
-"  --events-window N also those of a group of layers with this window\n"
-"  --events-full     blocks are stored again when they are hit\n"
-"  --events-copies   a block that is computed again is a copy\n"
-"  --verbose         a line on standard error for each response\n";
-
-static const struct option long_options[] = {
-	{ "port", required_argument, NULL, O_PORT },
-	{ "engines", required_argument, NULL, O_ENGINES },
-	{ "ranks", required_argument, NULL, O_RANKS },
-	{ "address", required_argument, NULL, O_ADDRESS },
-	{ "model", required_argument, NULL, O_MODEL },
-	{ "block", required_argument, NULL, O_BLOCK },
-	{ "capacity", required_argument, NULL, O_CAPACITY },
-	{ "evict", required_argument, NULL, O_EVICT },
-	{ "sequences", required_argument, NULL, O_SEQUENCES },
-	{ "batch", required_argument, NULL, O_BATCH },
-	{ "reads", required_argument, NULL, O_READS },
-	{ "attention", required_argument, NULL, O_ATTENTION },
-	{ "preempt", no_argument, NULL, O_PREEMPT },
-	{ "prefill-rate", required_argument, NULL, O_PREFILL_RATE },
-	{ "decode-ms", required_argument, NULL, O_DECODE_MS },
-	{ "scale", required_argument, NULL, O_SCALE },
-	{ "template", required_argument, NULL, O_TEMPLATE },
-	{ "tools", required_argument, NULL, O_TOOLS },
-	{ "reasoning", no_argument, NULL, O_REASONING },
-	{ "usage", required_argument, NULL, O_USAGE },
-	{ "headers", required_argument, NULL, O_HEADERS },
-	{ "publish", required_argument, NULL, O_PUBLISH },
-	{ "publish-window", required_argument, NULL, O_PUBLISH_WINDOW },
-	{ "responses", required_argument, NULL, O_RESPONSES },
-	{ "seed", required_argument, NULL, O_SEED },
-	{ "for", required_argument, NULL, O_FOR },
-	{ "events", required_argument, NULL, O_EVENTS },
-	{ "events-replay", required_argument, NULL, O_EVENTS_REPLAY },
-	{ "events-form", required_argument, NULL, O_EVENTS_FORM },
-	{ "events-topic", required_argument, NULL, O_EVENTS_TOPIC },
-	{ "events-keep", required_argument, NULL, O_EVENTS_KEEP },
-	{ "events-lose", required_argument, NULL, O_EVENTS_LOSE },
-	{ "events-window", required_argument, NULL, O_EVENTS_WINDOW },
-	{ "events-full", no_argument, NULL, O_EVENTS_FULL },
-	{ "events-copies", no_argument, NULL, O_EVENTS_COPIES },
-	{ "verbose", no_argument, NULL, O_VERBOSE },
-	{ "help", no_argument, NULL, O_HELP },
-	{ "version", no_argument, NULL, O_VERSION },
-	{ NULL, 0, NULL, 0 }
-};
 
 struct options {
 	struct server_facts facts;
@@ -187,208 +92,163 @@ add_model(struct options *o, const char *name)
 	o->models[rules->n_models++] = name;
 }
 
-static _Noreturn void
-usage(void)
+static void
+take_model(void *options, const struct args_row *row, const char *text)
 {
-	fputs(usage_text, stderr);
-	exit(ARGS_USAGE);
+	(void)row;
+	add_model(options, text);
 }
 
 static void
-set_words(struct options *o, int option, const char *text)
+take_headers(void *options, const struct args_row *row, const char *text)
 {
-	static const char *const evictions[] = { "lru", "leaf", "random" };
-	static const char *const reads[] = { "shared", "own" };
-	static const char *const templates[] = { "plain", "date", "clock" };
-	static const char *const usages[] = {
-		"value", "null-for-0", "null", "none"
-	};
-	static const char *const when[] = { "early", "late" };
-	static const char *const published[] = {
-		"vllm", "sglang", "sglang-old", "trtllm", "none"
-	};
-
-	switch (option) {
-	case O_EVICT:
-		o->facts.serving.eviction = (enum engine_eviction)args_word(
-		    "evict", text, evictions, 3);
-		break;
-	case O_READS:
-		o->facts.serving.own_reads = args_word("reads", text, reads,
-		    2) == 1;
-		break;
-	case O_TEMPLATE:
-		o->facts.rules.template = (enum ask_template)args_word(
-		    "template", text, templates, 3);
-		break;
-	case O_USAGE:
-		o->facts.usage = (enum reply_usage)args_word("usage", text,
-		    usages, 4);
-		break;
-	case O_HEADERS:
-		o->facts.headers_early = args_word("headers", text, when,
-		    2) == 0;
-		break;
-	case O_PUBLISH:
-		o->facts.publish = (enum publish)args_word("publish", text,
-		    published, 5);
-		break;
-	case O_HELP:
-		printf("%s%s", usage_text, help_text);
-		exit(0);
-	case O_VERSION:
-		printf("kvroute-engine %s\n", kvr_version_string());
-		exit(0);
-	default:
-		usage();
-	}
-}
-
-static const char *
-short_text(const char *option, const char *text, size_t most)
-{
-	if (strlen(text) > most)
-		errx(ARGS_USAGE, "--%s: longer than %zu bytes", option, most);
-	return text;
-}
-
-/* What it publishes; false: another option. */
-static bool
-set_events(struct server_facts *f, int option, const char *text)
-{
-	struct events_facts *e = &f->events;
-
-	switch (option) {
-	case O_EVENTS:
-		e->endpoint = short_text("events", text, ENDPOINT_BYTES);
-		return true;
-	case O_EVENTS_REPLAY:
-		e->replay = short_text("events-replay", text, ENDPOINT_BYTES);
-		return true;
-	case O_EVENTS_FORM:
-		e->form = (enum event_form)args_word("events-form", text,
-		    event_forms, FORMS);
-		return true;
-	case O_EVENTS_TOPIC:
-		e->topic = short_text("events-topic", text, TOPIC_BYTES);
-		return true;
-	case O_EVENTS_KEEP:
-		e->keep = (uint32_t)args_number("events-keep", text, 1,
-		    KEPT_BATCHES_MAX);
-		return true;
-	case O_EVENTS_LOSE:
-		e->lose = (uint32_t)args_number("events-lose", text, 1,
-		    1000000);
-		return true;
-	case O_EVENTS_WINDOW:
-		e->window = (uint32_t)args_number("events-window", text, 1,
-		    1 << 20);
-		return true;
-	case O_EVENTS_FULL:
-		f->serving.tells_hits = true;
-		return true;
-	case O_EVENTS_COPIES:
-		f->serving.has_copies = true;
-		return true;
-	default:
-		return false;
-	}
-}
-
-/* What an engine does; false: another option. */
-static bool
-set_engine(struct serving_facts *s, int option, const char *text)
-{
-	switch (option) {
-	case O_BLOCK:
-		s->block_tokens = (uint32_t)args_number("block", text, 1,
-		    BLOCK_MAX);
-		return true;
-	case O_SEQUENCES:
-		s->sequences = (uint32_t)args_number("sequences", text, 1,
-		    65536);
-		return true;
-	case O_BATCH:
-		s->batch = (uint32_t)args_number("batch", text, 1, 1 << 20);
-		return true;
-	case O_ATTENTION:
-		s->attention = args_number("attention", text, 1000,
-		    1000000000);
-		return true;
-	case O_PREEMPT:
-		s->preempt = true;
-		return true;
-	case O_PREFILL_RATE:
-		s->prefill_rate = args_factor("prefill-rate", text);
-		return true;
-	case O_DECODE_MS:
-		s->decode_ns = (int64_t)(args_factor("decode-ms", text) * 1e6);
-		return true;
-	default:
-		return false;
-	}
+	((struct options *)options)->facts.headers_early =
+	    args_word(row->name, text, row->words, 2) == 0;
 }
 
 static void
-set_option(struct options *o, int option, const char *text)
+take_decode(void *options, const struct args_row *row, const char *text)
 {
-	if (set_engine(&o->facts.serving, option, text) ||
-	    set_events(&o->facts, option, text))
-		return;
-	switch (option) {
-	case O_PORT:
-		o->port = (uint16_t)args_number("port", text, 0, UINT16_MAX);
-		break;
-	case O_ENGINES:
-		o->engines = (uint32_t)args_number("engines", text, 1,
-		    ENGINES_MAX);
-		break;
-	case O_RANKS:
-		o->facts.ranks = (uint32_t)args_number("ranks", text, 1,
-		    RANKS_MAX);
-		break;
-	case O_ADDRESS:
-		o->facts.address = text;
-		break;
-	case O_MODEL:
-		add_model(o, text);
-		break;
-	case O_CAPACITY:
-		o->capacity = args_number("capacity", text, 1,
-		    UINT64_C(1) << 32);
-		break;
-	case O_TOOLS:
-		o->facts.tools = (uint32_t)args_number("tools", text, 1,
-		    1000000);
-		break;
-	case O_REASONING:
-		o->facts.reasoning = true;
-		break;
-	case O_SCALE:
-		o->facts.scale = args_factor("scale", text);
-		break;
-	case O_PUBLISH_WINDOW:
-		o->facts.window = args_number("publish-window", text, 1,
-		    UINT64_C(1) << 32);
-		break;
-	case O_RESPONSES:
-		o->facts.responses = (size_t)args_number("responses", text, 0,
-		    RESPONSES_MAX);
-		break;
-	case O_SEED:
-		o->seed = args_number("seed", text, 0, INT64_MAX);
-		o->facts.ids = 0;
-		break;
-	case O_FOR:
-		o->for_ns = args_ttl("for", text);
-		break;
-	case O_VERBOSE:
-		o->facts.verbose = true;
-		break;
-	default:
-		set_words(o, option, text);
-	}
+	((struct options *)options)->facts.serving.decode_ns =
+	    (int64_t)(args_factor(row->name, text) * 1e6);
 }
+
+static void
+take_seed(void *options, const struct args_row *row, const char *text)
+{
+	struct options *o = options;
+
+	o->seed = args_number(row->name, text, 0, INT64_MAX);
+	o->facts.ids = 0;
+}
+
+/* A text of at most `max` bytes. */
+static void
+take_short(void *options, const struct args_row *row, const char *text)
+{
+	if (strlen(text) > row->max)
+		errx(ARGS_USAGE, "--%s: longer than %zu bytes", row->name,
+		    (size_t)row->max);
+	*(const char **)(void *)((char *)options + row->at) = text;
+}
+
+#define AT(member) offsetof(struct options, member)
+#define IN(member) offsetof(struct options, facts.member)
+
+static const char *const evictions[] = { "lru", "leaf", "random" };
+static const char *const reads[] = { "shared", "own" };
+static const char *const templates[] = { "plain", "date", "clock" };
+static const char *const usages[] = { "value", "null-for-0", "null", "none" };
+static const char *const when[] = { "early", "late" };
+static const char *const published[] = {
+	"vllm", "sglang", "sglang-old", "trtllm", "none"
+};
+
+static const struct args_row option_rows[] = {
+	{ "port", "N", "to listen on; 0: a free one, printed (0)",
+	    ARGS_UINT16, .at = AT(port), .max = UINT16_MAX },
+	{ "engines", "N",
+	    "number of engines, each with its own port and cache (1)",
+	    ARGS_UINT32, .at = AT(engines), .min = 1, .max = ENGINES_MAX },
+	{ "ranks", "N", "data-parallel ranks of each, with a cache each (1)",
+	    ARGS_UINT32, .at = IN(ranks), .min = 1, .max = RANKS_MAX },
+	{ "address", "IP", "to listen on (127.0.0.1)", ARGS_STRING,
+	    .at = IN(address) },
+	{ "model", "NAME", "served model; may be repeated (all are served)",
+	    ARGS_CALL, .take = take_model },
+	{ "block", "TOKENS", "in a block of the cache (16)", ARGS_UINT32,
+	    .at = IN(serving.block_tokens), .min = 1, .max = BLOCK_MAX },
+	{ "capacity", "TOKENS", "in the cache (400000)", ARGS_UINT64,
+	    .at = AT(capacity), .min = 1, .max = UINT64_C(1) << 32 },
+	{ "evict", "WHICH", "lru, leaf or random (lru)", ARGS_WORD,
+	    .at = IN(serving.eviction), .max = 3, .words = evictions },
+	{ "sequences", "N", "in prefill and decode at a time, at most (256)",
+	    ARGS_UINT32, .at = IN(serving.sequences), .min = 1,
+	    .max = 65536 },
+	{ "batch", "TOKENS",
+	    "in a step, the generated ones included; without: 2048\n"
+	    "of prompts, besides those", ARGS_UINT32,
+	    .at = IN(serving.batch), .min = 1, .max = 1 << 20 },
+	{ "reads", "WHICH",
+	    "of a step from memory: each block in use once (shared),\n"
+	    "or once for each request that uses it (own) (shared)",
+	    ARGS_CHOICE, .at = IN(serving.own_reads), .words = reads },
+	{ "attention", "N",
+	    "the context at which prefill takes twice as long (none)",
+	    ARGS_UINT64, .at = IN(serving.attention), .min = 1000,
+	    .max = 1000000000 },
+	{ "preempt", NULL, "outputs take memory as they grow", ARGS_FLAG,
+	    .at = IN(serving.preempt) },
+	{ "prefill-rate", "N",
+	    "tokens a second of a step that only computes them (9000)",
+	    ARGS_FACTOR, .at = IN(serving.prefill_rate) },
+	{ "decode-ms", "MS",
+	    "of a step without load, a token for each request (15)",
+	    ARGS_CALL, .take = take_decode },
+	{ "scale", "F", "factor of all times: 0.02 is 50 times as fast (1)",
+	    ARGS_FACTOR, .at = IN(scale) },
+	{ "template", "WHICH",
+	    "plain, date or clock at the front of prompts (plain)", ARGS_WORD,
+	    .at = IN(rules.template), .max = 3, .words = templates },
+	{ "tools", "N",
+	    "one answer in N calls tools, if a chat has them (none)",
+	    ARGS_UINT32, .at = IN(tools), .min = 1, .max = 1000000 },
+	{ "reasoning", NULL, "answers of chats begin with reasoning",
+	    ARGS_FLAG, .at = IN(reasoning) },
+	{ "usage", "WHICH", "value, null-for-0, null or none (value)",
+	    ARGS_WORD, .at = IN(usage), .max = 4, .words = usages },
+	{ "headers", "WHEN",
+	    "of streams: early, or late: after prefill (early)", ARGS_CALL,
+	    .words = when, .take = take_headers },
+	{ "publish", "HOW",
+	    "the size of the cache: as vllm, sglang, sglang-old,\n"
+	    "trtllm (none, but its load) or none (vllm)", ARGS_WORD,
+	    .at = IN(publish), .max = 5, .words = published },
+	{ "publish-window", "N",
+	    "as vllm the window of all layers, as sglang the size\n"
+	    "of the memory for windows (none)", ARGS_UINT64,
+	    .at = IN(window), .min = 1, .max = UINT64_C(1) << 32 },
+	{ "responses", "N", "kept, and as many conversations (1024)",
+	    ARGS_UINT64, .at = IN(responses), .max = RESPONSES_MAX },
+	{ "seed", "N",
+	    "of random eviction (1) and of ids (differ in each run)",
+	    ARGS_CALL, .take = take_seed },
+	{ "for", "SECONDS", "exit after this time", ARGS_TTL,
+	    .at = AT(for_ns) },
+	{ "events", "ENDPOINT",
+	    "where events of the cache are published (nowhere)", ARGS_CALL,
+	    .at = IN(events.endpoint), .max = ENDPOINT_BYTES,
+	    .take = take_short },
+	{ "events-replay", "ENDPOINT", "where they are sent again (nowhere)",
+	    ARGS_CALL, .at = IN(events.replay), .max = ENDPOINT_BYTES,
+	    .take = take_short },
+	{ "events-form", "F",
+	    "as vllm, vllm-arrays, sglang or sglang-arrays (vllm)", ARGS_WORD,
+	    .at = IN(events.form), .max = FORMS, .words = event_forms },
+	{ "events-topic", "T", "before each batch (empty)", ARGS_CALL,
+	    .at = IN(events.topic), .max = TOPIC_BYTES, .take = take_short },
+	{ "events-keep", "N", "batches that can be sent again (10000)",
+	    ARGS_UINT32, .at = IN(events.keep), .min = 1,
+	    .max = KEPT_BATCHES_MAX },
+	{ "events-lose", "N", "one batch in N is not published (none)",
+	    ARGS_UINT32, .at = IN(events.lose), .min = 1, .max = 1000000 },
+	{ "events-window", "N",
+	    "also those of a group of layers with this window", ARGS_UINT32,
+	    .at = IN(events.window), .min = 1, .max = 1 << 20 },
+	{ "events-full", NULL, "blocks are stored again when they are hit",
+	    ARGS_FLAG, .at = IN(serving.tells_hits) },
+	{ "events-copies", NULL, "a block that is computed again is a copy",
+	    ARGS_FLAG, .at = IN(serving.has_copies) },
+	{ "verbose", NULL, "a line on standard error for each response",
+	    ARGS_FLAG, .at = IN(verbose) }
+};
+
+static const struct args_table table = {
+	"kvroute-engine", usage_text,
+	"\nAnswers like an inference engine, with a prefix cache but no "
+	"model.\n\n",
+	20, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
+};
 
 static void
 complete_events(struct server_facts *f)
@@ -519,13 +379,11 @@ main(int argc, char **argv)
 {
 	struct event_base *base;
 	struct options o;
-	int option, status;
+	int status;
 
 	defaults(&o);
-	while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-		set_option(&o, option, optarg);
-	if (optind != argc)
-		usage();
+	if (args_parse(&table, &o, argc, argv) != argc)
+		args_usage(&table);
 	complete(&o);
 	signal(SIGPIPE, SIG_IGN);
 	more_files();
