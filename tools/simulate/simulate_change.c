@@ -21,144 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------- schedule --- */
-
-/* Of one time, a spell's end comes first; the others stay in their order. */
-bool
-simulate_add_change(struct simulate_options *o,
-    const struct simulate_change *change)
-{
-	struct simulate_change *c = o->changes;
-	uint32_t i = o->n_changes;
-
-	if (i == SIMULATE_CHANGES_MAX)
-		return false;
-	for (; i > 0 && (c[i - 1].at > change->at ||
-	    (c[i - 1].at == change->at && change->kind == SIMULATE_SLOW_END &&
-	    c[i - 1].kind != SIMULATE_SLOW_END)); i--)
-		c[i] = c[i - 1];
-	c[i] = *change;
-	o->n_changes++;
-	return true;
-}
-
-bool
-simulate_is_slowness(const struct simulate_change *c)
-{
-	return c->kind == SIMULATE_SLOW || c->kind == SIMULATE_SLOW_END;
-}
-
-bool
-simulate_joins_first(const struct simulate_options *o, uint32_t worker)
-{
-	uint32_t i;
-
-	for (i = 0; i < o->n_changes; i++)
-		if (o->changes[i].worker == worker &&
-		    !simulate_is_slowness(&o->changes[i]))
-			return o->changes[i].kind == SIMULATE_JOIN;
-	return false;
-}
-
-struct schedule {
-	bool up[KVR_WORKERS_MAX];
-	bool absent[KVR_WORKERS_MAX];
-	bool slow[KVR_WORKERS_MAX];
-	uint32_t n_up;
-};
-
-/* NULL, or why this change cannot follow those before it. */
-static const char *
-follow(struct schedule *t, const struct simulate_change *c)
-{
-	bool slow = c->kind == SIMULATE_SLOW, up = c->kind == SIMULATE_JOIN;
-	uint32_t w = c->worker;
-
-	if (simulate_is_slowness(c)) {
-		if (slow && t->slow[w])
-			return "the worker is slow already";
-		t->slow[w] = slow;
-		return NULL;
-	}
-	if (up && t->up[w])
-		return "the worker is up already";
-	if (!up && t->absent[w])
-		return "the worker is not there then";
-	if (!up && !t->up[w] && c->kind == SIMULATE_DRAIN)
-		return "the worker drains already";
-	t->n_up += (uint32_t)(up - t->up[w]);
-	t->up[w] = up;
-	t->absent[w] = c->kind == SIMULATE_KILL;
-	return t->n_up == 0 ? "no worker is left" : NULL;
-}
-
-static const char *
-in_range(const struct simulate_options *o, const struct simulate_change *c)
-{
-	if (c->worker >= o->workers)
-		return "there is no such worker; they are numbered from 0";
-	if (c->at < 0 || (c->kind == SIMULATE_SLOW && !(c->factor > 0)))
-		return "out of range";
-	return NULL;
-}
-
-static const char *
-replay(struct schedule *t, const struct simulate_options *o, uint32_t *which)
-{
-	const char *problem = NULL;
-	uint32_t i, w;
-
-	for (i = 0; problem == NULL && i < o->n_changes; i++) {
-		problem = in_range(o, &o->changes[i]);
-		*which = i;
-	}
-	if (problem != NULL)
-		return problem;
-	for (w = 0; w < o->workers; w++) {
-		t->absent[w] = simulate_joins_first(o, w);
-		t->up[w] = !t->absent[w];
-		t->n_up += t->up[w];
-	}
-	*which = 0;
-	if (t->n_up == 0)
-		return "no worker is there from the beginning";
-	for (i = 0; problem == NULL && i < o->n_changes; i++) {
-		problem = follow(t, &o->changes[i]);
-		*which = i;
-	}
-	return problem;
-}
-
-const char *
-simulate_changes_problem(const struct simulate_options *o, uint32_t *which)
-{
-	struct schedule t;
-
-	if (o->n_changes == 0)
-		return NULL;
-	memset(&t, 0, sizeof(t));
-	return replay(&t, o, which);
-}
-
 /* -------------------------------------------------------------- workers --- */
-
-bool
-worker_up(const struct simulation *s, uint32_t worker)
-{
-	return s->flights[worker].up;
-}
-
-uint32_t
-worker_of_up(const struct simulation *s, uint32_t n)
-{
-	uint32_t w;
-
-	if (s->n_up == s->options.workers)
-		return n;
-	for (w = 0; !worker_up(s, w) || n-- > 0; w++)
-		;
-	return w;
-}
 
 static void
 set_up(struct simulation *s, uint32_t worker, bool up)
@@ -169,29 +32,14 @@ set_up(struct simulation *s, uint32_t worker, bool up)
 
 /* -------------------------------------------------------- what is known --- */
 
-int
-ride_keep(const struct simulation *s, struct ride *r,
-    const struct engine_request *q)
+/* Routers forget it, and what others said of its load. */
+static int
+remove_worker(struct simulation *s, uint32_t worker)
 {
-	size_t n = (size_t)((q->tokens + q->known + ENGINE_BLOCK - 1) /
-	    ENGINE_BLOCK);
+	int e = routers_leave(s, worker);
 
-	r->wanted = q->output;
-	r->known = q->known;
-	if (!s->keeps)
-		return KVR_OK;
-	r->ids = malloc(n * sizeof(*r->ids));
-	if (r->ids == NULL)
-		return KVR_ENOMEM;
-	memcpy(r->ids, q->ids, n * sizeof(*r->ids));
-	return KVR_OK;
-}
-
-void
-ride_drop(struct ride *r)
-{
-	free(r->ids);
-	r->ids = NULL;
+	sums_leave(s, worker);
+	return e;
 }
 
 /* The prompt is of a router's region, if there is one. */
@@ -224,7 +72,7 @@ changes_make(struct simulation *s, const struct kvr_options *region)
 	for (i = 0; e == KVR_OK && i < o->workers; i++) {
 		s->absent[i] = simulate_joins_first(o, i);
 		if (s->absent[i])
-			e = routers_leave(s, i);
+			e = remove_worker(s, i);
 		else
 			set_up(s, i, true);
 	}
@@ -251,7 +99,7 @@ leave_worker(struct simulation *s, struct ride *r)
 {
 	int e = routers_refused(s, r);
 
-	simulate_undo(s, r);
+	serve_undo(s, r);
 	flight_end(s, r->worker);
 	r->first = -1;
 	r->admitted = false;
@@ -276,14 +124,14 @@ route_again(struct simulation *s, struct ride *r)
 	if (tokens_make(&s->tokens, &q) != 0)
 		return KVR_ENOMEM;
 	e = kvr_prompt_set_tokens(s->again, NULL, s->tokens.tokens, q.tokens);
-	return e == KVR_OK ? simulate_again(s, s->again, &request, r) : e;
+	return e == KVR_OK ? serve_again(s, s->again, &request, r) : e;
 }
 
 static int
 kill_worker(struct simulation *s, uint32_t worker)
 {
 	size_t i;
-	int e = routers_leave(s, worker);
+	int e = remove_worker(s, worker);
 
 	engine_kill(s->engines[worker]);
 	times_set(&s->next, worker, TIMES_NEVER);

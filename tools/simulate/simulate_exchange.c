@@ -20,7 +20,6 @@
 #include "rivals.h"
 #include "simulate_in.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -42,9 +41,6 @@ const char *const simulate_exchange_names[SIMULATE_EXCHANGES] = {
 #define SECOND_NS INT64_C(1000000000)
 #define SUMS_NS (SECOND_NS / 10) /* between two of one router */
 #define ROLL_NS SECOND_NS
-#define LATE_NS (SECOND_NS / 5)
-#define LATE_REQUESTS 0.08 /* that a worker gets in the meantime */
-#define PACE_S 10          /* over which requests are counted */
 
 struct message {
 	struct message *prev, *next;
@@ -55,22 +51,6 @@ struct message {
 };
 
 /* ---------------------------------------------------------------- modes --- */
-
-bool
-exchange_has_sums(const struct simulation *s)
-{
-	return s->options.replicas > 1 &&
-	    (s->options.exchange == SIMULATE_LOADS ||
-	    s->options.exchange == SIMULATE_PREFIXES_LOADS);
-}
-
-bool
-exchange_has_leases(const struct simulation *s)
-{
-	return s->options.replicas > 1 &&
-	    (s->options.exchange == SIMULATE_ALL ||
-	    s->options.exchange == SIMULATE_BOOKINGS);
-}
 
 /* Is it of interest to others? */
 static bool
@@ -129,42 +109,17 @@ exchange_deal(struct simulation *s, uint64_t session,
 	return (uint32_t)(lot % s->options.replicas);
 }
 
-/* ------------------------------------------------------------ lateness --- */
-
-/* A request: its pace is a mean over PACE_S that fades. */
-static void
-count_request(struct simulation *s, uint32_t number)
-{
-	struct router *router = &s->routers[number];
-	double passed = (double)(s->now - router->pace_at) / 1e9;
-
-	router->pace = router->pace * exp(-passed / PACE_S) + 1.0 / PACE_S;
-	router->pace_at = s->now;
-}
-
-bool
-exchange_late(const struct simulation *s, uint32_t router, int64_t sent)
-{
-	double each = s->routers[router].pace / (s->n_up > 0 ? s->n_up : 1);
-	double limit = LATE_REQUESTS * 1e9;
-
-	if (!s->options.degrade)
-		return false;
-	limit = each * (double)LATE_NS > limit ? limit / each : (double)LATE_NS;
-	return (double)(s->now - sent) > limit;
-}
-
 /* ------------------------------------------------------------- hearing --- */
 
 static int
 hear_request(struct simulation *s, uint32_t router, struct kvr_prompt *p,
     const struct notice *n)
 {
-	bool late = exchange_late(s, router, n->sent);
+	bool late = router_late(s, router, n->sent);
 	bool *was_late = &s->routers[router].late[n->origin];
 	int e = KVR_OK;
 
-	count_request(s, router);
+	router_count(s, router);
 	if (s->absent[n->worker])
 		return KVR_OK;
 	if (!exchange_has_leases(s))
@@ -295,7 +250,7 @@ enqueue(struct simulation *s, uint64_t to, const struct notice *n,
 	return e;
 }
 
-int
+static int
 exchange_send(struct simulation *s, const struct notice *n,
     struct kvr_prompt *p)
 {
@@ -318,6 +273,22 @@ exchange_next(const struct simulation *s)
 	    s->messages->at : next;
 }
 
+/* A router's sums, or its roll. */
+static int
+send_list(struct simulation *s, enum notice_kind kind, uint32_t origin)
+{
+	uint64_t *list = NULL;
+	struct notice n = { .kind = kind, .origin = origin, .sent = s->now };
+	int e = kind == NOTICE_SUMS ? sums_list(s, origin, &list, &n.n_list) :
+	    roll_list(s, origin, &list, &n.n_list);
+
+	n.list = list;
+	if (e == KVR_OK)
+		e = exchange_send(s, &n, NULL);
+	free(list);
+	return e;
+}
+
 /* Routers send their sums one after the other, not all at one time. */
 int
 exchange_do(struct simulation *s)
@@ -329,11 +300,11 @@ exchange_do(struct simulation *s)
 	    s->messages->at <= s->now)
 		e = deliver(s);
 	while (e == KVR_OK && s->next_sums <= s->now) {
-		e = sums_send(s, s->sums_turn++ % n);
+		e = send_list(s, NOTICE_SUMS, s->sums_turn++ % n);
 		s->next_sums += SUMS_NS / n;
 	}
 	while (e == KVR_OK && s->next_roll <= s->now) {
-		e = roll_send(s, s->roll_turn++ % n);
+		e = send_list(s, NOTICE_ROLL, s->roll_turn++ % n);
 		s->next_roll += ROLL_NS / n;
 	}
 	return e;
@@ -368,7 +339,7 @@ routers_book(struct simulation *s, struct kvr_prompt *p,
 		n.n_list = (size_t)((q->tokens + ENGINE_BLOCK - 1) /
 		    ENGINE_BLOCK);
 	}
-	count_request(s, r->router);
+	router_count(s, r->router);
 	return tell(s, &n, r, p);
 }
 

@@ -2,18 +2,20 @@
 /*
  * simulate_in.h - internals of a simulation:
  *
- *   simulate.c         time: steps, arrivals, resets
  *   simulate_make.c    creation and destruction
+ *   simulate.c         time: steps, arrivals, resets
+ *   simulate_change.c  workers that join, drain, die, are slow
+ *   simulate_serve.c   a request from arrival to end
  *   simulate_place.c   the choice of a worker
- *   simulate_rival.c   ... by the rules of rivals.h
- *   simulate_router.c  routers and their leases
- *   simulate_exchange.c what they tell each other, late or never
+ *   simulate_exchange.c what routers tell each other, late or never
  *   simulate_sums.c    ... their loads, and which leases are open
+ *   simulate_router.c  routers and their leases
+ *   simulate_rival.c   the rules of rivals.h
  *   simulate_past.c    engines as they were, for the delayed oracle
  *   simulate_learn.c   modes of windows that routers have learnt
  *   simulate_events.c  what engines say of their caches, late or never
- *   simulate_change.c  workers that join, drain, die, are slow
  *   simulate_measure.c times of requests, load of workers, utilisation
+ *   simulate_options.c options, and what follows from them
  *   simulate_return.c  what workers get that joined or were slow
  *   simulate_sample.c  requests and samples, for charts
  *   simulate_check.c   consistency checks
@@ -230,6 +232,9 @@ int router_learn(struct simulation *s, uint32_t router, struct kvr_prompt *p,
 int router_let_go(struct simulation *s, uint32_t router, size_t ride);
 /* Ends all that it holds of another router's requests. */
 int router_drop(struct simulation *s, uint32_t router, uint32_t origin);
+/* It hears of a request; what is too late for load to count depends on it. */
+void router_count(struct simulation *s, uint32_t router);
+bool router_late(const struct simulation *s, uint32_t router, int64_t sent);
 
 /* ----------------------------------------------------------- exchange --- */
 
@@ -240,25 +245,22 @@ void exchange_free(struct simulation *s);
 int64_t exchange_next(const struct simulation *s);
 /* Delivers and sends what is due. */
 int exchange_do(struct simulation *s);
-/* Tells the others, except for losses. p: the prompt of an OPEN. */
-int exchange_send(struct simulation *s, const struct notice *n,
-    struct kvr_prompt *p);
 /* The router that gets the request. */
 uint32_t exchange_deal(struct simulation *s, uint64_t session,
     const struct engine_request *q);
-/* Too late for load to count? */
-bool exchange_late(const struct simulation *s, uint32_t router,
-    int64_t sent);
 bool exchange_has_sums(const struct simulation *s);
 bool exchange_has_leases(const struct simulation *s);
 
 int sums_make(struct simulation *s);
 void sums_free(struct simulation *s);
-int sums_send(struct simulation *s, uint32_t origin);
+/* Of a router's notice; *list is to be freed, also after a failure. */
+int sums_list(const struct simulation *s, uint32_t origin, uint64_t **list,
+    size_t *n);
 int sums_hear(struct simulation *s, uint32_t router, const struct notice *n);
 /* The worker is gone, and so are its loads. */
 void sums_leave(struct simulation *s, uint32_t worker);
-int roll_send(struct simulation *s, uint32_t origin);
+int roll_list(struct simulation *s, uint32_t origin, uint64_t **list,
+    size_t *n);
 int roll_hear(struct simulation *s, uint32_t router, const struct notice *n);
 
 /*
@@ -319,15 +321,24 @@ bool simulate_joins_first(const struct simulate_options *o, uint32_t worker);
 int64_t changes_next(const struct simulation *s);
 /* Makes those that are due. */
 int changes_do(struct simulation *s);
-/* Keeps what is needed to route a request again; drops it. */
-int ride_keep(const struct simulation *s, struct ride *r,
-    const struct engine_request *q);
-void ride_drop(struct ride *r);
-/* simulate.c: sends a request that is kept to the worker that p is for. */
-int simulate_again(struct simulation *s, struct kvr_prompt *p,
+
+/* ------------------------------------------------------------ requests --- */
+
+/* The engine has no step, but may have work. */
+void serve_ready(struct simulation *s, uint32_t worker);
+/* Handles all events of an engine. */
+int serve_listen(struct simulation *s, uint32_t worker);
+int serve_request(struct simulation *s, struct kvr_prompt *p,
+    const struct engine_request *q, const struct trace_request *from);
+/* Sends a request that is kept to the worker that p is for. */
+int serve_again(struct simulation *s, struct kvr_prompt *p,
     const struct engine_request *q, struct ride *r);
 /* Takes an admission out of the totals. */
-void simulate_undo(struct simulation *s, struct ride *r);
+void serve_undo(struct simulation *s, struct ride *r);
+/* Remembers that the response to a request has ended. */
+int serve_done(struct simulation *s, uint64_t number);
+/* Drops what was kept to route a request again. */
+void ride_drop(struct ride *r);
 
 /* ------------------------------------------------------------- checks --- */
 
@@ -371,6 +382,7 @@ int rivals_place_seen(struct simulation *s, uint64_t tokens, struct ride *r);
 
 /* --------------------------------------------------------------- past --- */
 
+uint32_t simulate_sequences(const struct simulate_options *o, uint32_t worker);
 struct engine *simulate_engine(const struct simulation *s, uint32_t worker);
 struct past *past_new(struct engine *twin);
 void past_free(struct past *p);

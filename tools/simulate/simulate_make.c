@@ -4,37 +4,6 @@
 
 #include <stdlib.h>
 
-void
-simulate_defaults(struct simulate_options *o)
-{
-	*o = (struct simulate_options){ .policy = SIMULATE_DYNAMO,
-	    .weights = { 1, 1, 0 },
-	    .index = SIMULATE_TTL, .workers = 8, .capacity_tokens = 1000000,
-	    .engine_block = ENGINE_BLOCK, .eviction = ENGINE_EVICT_RELEASED,
-	    .replicas = 1, .repair = true, .degrade = true,
-	    .event_replay = true, .seed = 1 };
-}
-
-uint64_t
-simulate_capacity(const struct simulate_options *o, uint32_t worker)
-{
-	return o->n_capacities == 0 ? o->capacity_tokens :
-	    o->capacities[worker % o->n_capacities];
-}
-
-static uint32_t
-simulate_sequences(const struct simulate_options *o, uint32_t worker)
-{
-	return o->n_sequences == 0 ? ENGINE_SEQUENCES :
-	    o->sequences[worker % o->n_sequences];
-}
-
-double
-simulate_speed(const struct simulate_options *o, uint32_t worker)
-{
-	return o->n_speeds == 0 ? 1 : o->speeds[worker % o->n_speeds];
-}
-
 struct engine *
 simulate_engine(const struct simulation *s, uint32_t worker)
 {

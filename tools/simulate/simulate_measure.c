@@ -36,6 +36,24 @@ flight_now(struct simulation *s, uint32_t worker)
 	return f;
 }
 
+bool
+worker_up(const struct simulation *s, uint32_t worker)
+{
+	return s->flights[worker].up;
+}
+
+uint32_t
+worker_of_up(const struct simulation *s, uint32_t n)
+{
+	uint32_t w;
+
+	if (s->n_up == s->options.workers)
+		return n;
+	for (w = 0; !worker_up(s, w) || n-- > 0; w++)
+		;
+	return w;
+}
+
 void
 flight_begin(struct simulation *s, uint32_t worker)
 {

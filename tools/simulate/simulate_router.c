@@ -16,8 +16,13 @@
  */
 #include "simulate_in.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LATE_NS INT64_C(200000000)
+#define LATE_REQUESTS 0.08 /* that a worker gets in the meantime */
+#define PACE_S 10          /* over which requests are counted */
 
 /* More than any trace has: the capacity of an endless cache. */
 #define ENDLESS_TOKENS (UINT64_C(1) << 50)
@@ -207,7 +212,6 @@ routers_leave(struct simulation *s, uint32_t worker)
 		if (s->routers[i].k != NULL)
 			e = fleet_leave(s->routers[i].fleet, s->routers[i].k,
 			    worker);
-	sums_leave(s, worker);
 	return e;
 }
 
@@ -455,4 +459,29 @@ router_drop(struct simulation *s, uint32_t number, uint32_t origin)
 			    &cursor, NULL);
 		} while (e == KVR_OK && cursor != 0);
 	return e;
+}
+
+/* ------------------------------------------------------------ lateness --- */
+
+/* The pace is a mean over PACE_S that fades. */
+void
+router_count(struct simulation *s, uint32_t number)
+{
+	struct router *router = &s->routers[number];
+	double passed = (double)(s->now - router->pace_at) / 1e9;
+
+	router->pace = router->pace * exp(-passed / PACE_S) + 1.0 / PACE_S;
+	router->pace_at = s->now;
+}
+
+bool
+router_late(const struct simulation *s, uint32_t router, int64_t sent)
+{
+	double each = s->routers[router].pace / (s->n_up > 0 ? s->n_up : 1);
+	double limit = LATE_REQUESTS * 1e9;
+
+	if (!s->options.degrade)
+		return false;
+	limit = each * (double)LATE_NS > limit ? limit / each : (double)LATE_NS;
+	return (double)(s->now - sent) > limit;
 }

@@ -74,23 +74,21 @@ own_sums(const struct simulation *s, const struct router *router,
 }
 
 int
-sums_send(struct simulation *s, uint32_t origin)
+sums_list(const struct simulation *s, uint32_t origin, uint64_t **list,
+    size_t *n)
 {
-	size_t n = s->options.workers * (size_t)SUMS_WORDS;
-	uint64_t *list = calloc(n, sizeof(*list));
-	struct notice notice = { .kind = NOTICE_SUMS, .origin = origin,
-	    .sent = s->now, .list = list, .n_list = n };
 	struct sums own;
 	uint32_t w;
-	int e = list == NULL ? KVR_ENOMEM : KVR_OK;
+	int e = KVR_OK;
 
+	*n = s->options.workers * (size_t)SUMS_WORDS;
+	*list = calloc(*n, sizeof(**list));
+	if (*list == NULL)
+		return KVR_ENOMEM;
 	for (w = 0; e == KVR_OK && w < s->options.workers; w++) {
 		e = own_sums(s, &s->routers[origin], w, &own);
-		memcpy(&list[w * SUMS_WORDS], &own, sizeof(own));
+		memcpy(&(*list)[w * SUMS_WORDS], &own, sizeof(own));
 	}
-	if (e == KVR_OK)
-		e = exchange_send(s, &notice, NULL);
-	free(list);
 	return e;
 }
 
@@ -119,7 +117,7 @@ int
 sums_hear(struct simulation *s, uint32_t number, const struct notice *n)
 {
 	struct router *router = &s->routers[number];
-	bool late = exchange_late(s, number, n->sent);
+	bool late = router_late(s, number, n->sent);
 	struct sums now = { 0, 0, 0 }, *all;
 	uint32_t w;
 	int e = KVR_OK;
@@ -174,27 +172,20 @@ is_over(const struct simulation *s, size_t ride)
 }
 
 int
-roll_send(struct simulation *s, uint32_t origin)
+roll_list(struct simulation *s, uint32_t origin, uint64_t **list, size_t *n)
 {
-	struct notice n = { .kind = NOTICE_ROLL, .origin = origin,
-	    .sent = s->now };
-	uint64_t *list;
 	size_t i;
-	int e;
 
 	while (s->oldest < s->n_rides && is_over(s, s->oldest))
 		s->oldest++;
-	list = calloc(s->n_rides - s->oldest + 1, sizeof(*list));
-	if (list == NULL)
+	*list = calloc(s->n_rides - s->oldest + 1, sizeof(**list));
+	if (*list == NULL)
 		return KVR_ENOMEM;
-	for (i = s->oldest; i < s->n_rides; i++)
+	for (i = s->oldest, *n = 0; i < s->n_rides; i++)
 		if (held_by(s, origin, i)->open &&
 		    s->rides[i].router == origin)
-			list[n.n_list++] = i;
-	n.list = list;
-	e = exchange_send(s, &n, NULL);
-	free(list);
-	return e;
+			(*list)[(*n)++] = i;
+	return KVR_OK;
 }
 
 int
