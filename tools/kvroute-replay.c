@@ -177,7 +177,8 @@ static const struct args_row option_rows[] = {
 static const struct args_table table = {
 	"kvroute-replay", usage_text,
 	"\nReplays a Mooncake-format trace (a file, or standard input) through\n"
-	"kvroute and reports how much of the prompts would have been cached.\n\n",
+	"kvroute and reports how much of the prompts would have been "
+	"cached.\n\n",
 	21, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
 };
 

@@ -31,7 +31,7 @@ args_number(const char *option, const char *text, uint64_t min, uint64_t max)
 
 /* A plain decimal number; strtod also accepts nan, inf and 0x. */
 static double
-decimal(const char *option, const char *text)
+read_decimal(const char *option, const char *text)
 {
 	const char *digits = text + (text[0] == '-');
 	char *end = NULL;
@@ -46,7 +46,7 @@ decimal(const char *option, const char *text)
 double
 args_factor(const char *option, const char *text)
 {
-	double d = decimal(option, text);
+	double d = read_decimal(option, text);
 
 	if (!(d >= 1e-6 && d <= 1e6))
 		errx(ARGS_USAGE, "--%s %s: not from 0.000001 to 1000000",
@@ -72,7 +72,7 @@ args_ttl(const char *option, const char *text)
 
 	if (strcmp(text, "endless") == 0 || strcmp(text, "-1") == 0)
 		return KVR_TTL_ENDLESS;
-	d = decimal(option, text);
+	d = read_decimal(option, text);
 	if (!(d >= 0 && d <= SECONDS_MAX))
 		errx(ARGS_USAGE, "--%s %s: not seconds or \"endless\"",
 		    option, text);

@@ -21,20 +21,20 @@
 enum { FRACTION_BITS = 20 };
 
 static uint64_t
-uniform(struct rng *r)
+draw_uniform(struct rng *r)
 {
 	return rng_next(r) >> (64 - FRACTION_BITS);
 }
 
 /* True: *first is accepted. */
 static int
-descends(struct rng *r, uint64_t *first)
+table_descends(struct rng *r, uint64_t *first)
 {
 	uint64_t last, next;
 	int n = 1;
 
-	*first = uniform(r);
-	for (last = *first; (next = uniform(r)) < last; last = next)
+	*first = draw_uniform(r);
+	for (last = *first; (next = draw_uniform(r)) < last; last = next)
 		n++;
 	return n % 2;
 }
@@ -44,7 +44,7 @@ draw_exponential(struct rng *r, uint64_t mean)
 {
 	uint64_t whole = 0, fraction;
 
-	while (!descends(r, &fraction))
+	while (!table_descends(r, &fraction))
 		if (++whole == DRAW_TIMES_MAX)
 			return DRAW_TIMES_MAX * mean;
 	return whole * mean + (mean * fraction >> FRACTION_BITS);

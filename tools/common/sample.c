@@ -102,7 +102,7 @@ sample_defaults(struct sample_options *o)
 }
 
 static uint64_t
-draw(struct sample *s, struct range r)
+draw_between(struct sample *s, struct range r)
 {
 	return rng_between(&s->rng, r.low, r.high);
 }
@@ -111,7 +111,7 @@ draw(struct sample *s, struct range r)
 static uint64_t
 draw_low(struct sample *s, struct range r)
 {
-	uint64_t a = draw(s, r), b = draw(s, r);
+	uint64_t a = draw_between(s, r), b = draw_between(s, r);
 
 	return a < b ? a : b;
 }
@@ -308,7 +308,7 @@ make_systems(struct sample *s)
 			return -1;
 		s->systems[kind] = p;
 		for (i = 0; i < s->options.systems; i++) {
-			p[i].tokens = draw(s, length);
+			p[i].tokens = draw_between(s, length);
 			p[i].first_id = s->next_id;
 			s->next_id += p[i].tokens / TRACE_BLOCK;
 		}

@@ -43,7 +43,8 @@ session_gen_defaults(struct session_gen *o)
 
 /* `first`: the id of the first block that is completed; 0: new ones. */
 static int
-extend(struct talker *t, struct context *c, uint64_t tokens, uint64_t first)
+extend_history(struct talker *t, struct context *c, uint64_t tokens,
+    uint64_t first)
 {
 	uint64_t whole = (c->tokens + tokens) / BLOCK, *p;
 
@@ -120,9 +121,10 @@ continue_with(struct talker *t, struct context *c, uint64_t output)
 	if (c->tokens + output > limit) {
 		c->tokens = c->head;
 		c->n = c->head / BLOCK;
-		return extend(t, c, draw_length(&t->rng, 1, TASK), 0);
+		return extend_history(t, c, draw_length(&t->rng, 1, TASK), 0);
 	}
-	return extend(t, c, output + draw_length(&t->rng, 1, RESULT), 0);
+	return extend_history(t, c, output + draw_length(&t->rng, 1, RESULT),
+	    0);
 }
 
 static int
@@ -156,11 +158,12 @@ write_talk(struct talker *t, uint64_t requests, uint64_t head, uint64_t first,
     int nested, uint64_t *took)
 {
 	struct context c = { .head = head };
-	int result = extend(t, &c, head, first);
+	int result = extend_history(t, &c, head, first);
 
 	*took = 0;
 	if (result == 0)
-		result = extend(t, &c, draw_length(&t->rng, 1, TASK), 0);
+		result = extend_history(t, &c, draw_length(&t->rng, 1, TASK),
+		    0);
 	fputs("\"requests\": [\n", t->out);
 	if (result == 0)
 		result = write_requests(t, &c, requests, nested, took);

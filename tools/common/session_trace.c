@@ -42,7 +42,7 @@ wrong(const struct reader *r, const char *format, ...)
 
 /* Makes room for `more` elements after the first n. */
 static int
-reserve(const struct reader *r, void **array, size_t *capacity, size_t n,
+reserve_room(const struct reader *r, void **array, size_t *capacity, size_t n,
     size_t more, size_t element)
 {
 	size_t want = *capacity;
@@ -146,7 +146,7 @@ read_ids(struct reader *r, const struct json_object *o,
 	if (r->s->n_ids + room > SESSION_IDS_MAX)
 		return wrong(r, "more than %d blocks of %d tokens",
 		    SESSION_IDS_MAX, SESSION_BLOCK);
-	if (reserve(r, &array, &r->id_capacity, r->s->n_ids, room,
+	if (reserve_room(r, &array, &r->id_capacity, r->s->n_ids, room,
 	    sizeof(uint64_t)) != 0)
 		return -1;
 	r->s->ids = array;
@@ -171,7 +171,7 @@ read_ids(struct reader *r, const struct json_object *o,
 
 /* Does `next` begin with all complete blocks of `o`? */
 static bool
-repeats(const struct json_object *o, const struct json_object *next)
+repeats_blocks(const struct json_object *o, const struct json_object *next)
 {
 	struct json_object *a, *b;
 	size_t n, i;
@@ -218,7 +218,7 @@ learn_outputs(struct session *s, const struct session_talk *t,
 			continue;
 		o = json_object_array_get_idx(requests, i);
 		if (next != NULL && next->input >= e->input + e->output &&
-		    repeats(o, after))
+		    repeats_blocks(o, after))
 			learn_output(s, e, next);
 		next = e;
 		after = o;
@@ -332,11 +332,11 @@ read_talk_head(struct reader *r, const struct json_object *o, size_t n,
 		return -1;
 	if (s->n_entries + n > SESSION_ENTRIES_MAX)
 		return wrong(r, "more than %d requests", SESSION_ENTRIES_MAX);
-	if (reserve(r, &talks, &r->talk_capacity, s->n_talks, 1,
+	if (reserve_room(r, &talks, &r->talk_capacity, s->n_talks, 1,
 	    sizeof(*s->talks)) != 0)
 		return -1;
 	s->talks = talks;
-	if (reserve(r, &entries, &r->entry_capacity, s->n_entries, n,
+	if (reserve_room(r, &entries, &r->entry_capacity, s->n_entries, n,
 	    sizeof(*s->entries)) != 0)
 		return -1;
 	s->entries = entries;
@@ -403,7 +403,7 @@ read_text(const struct reader *r, FILE *file, char **out, size_t *length)
 		if (*length >= SESSION_BYTES_MAX)
 			return wrong(r, "longer than %d bytes",
 			    SESSION_BYTES_MAX);
-		if (reserve(r, &text, &capacity, *length, 1 << 16, 1) != 0)
+		if (reserve_room(r, &text, &capacity, *length, 1 << 16, 1) != 0)
 			return -1;
 		*out = text;
 		n = fread(*out + *length, 1, 1 << 16, file);

@@ -402,7 +402,7 @@ read_tick(struct trace *t)
 }
 
 static int64_t
-spread(const struct trace *t)
+spread_time(const struct trace *t)
 {
 	int64_t tick = t->held[0].timestamp - t->first;
 	int64_t length = TRACE_LAST_TICK_MS;
@@ -428,7 +428,7 @@ trace_next(struct trace *t, struct trace_request *out)
 	h = &t->held[t->n_out];
 	out->number = t->number++;
 	out->timestamp_ms = h->timestamp;
-	out->arrival_ms = spread(t);
+	out->arrival_ms = spread_time(t);
 	out->input_length = h->input_length;
 	out->output_length = h->output_length;
 	out->known_output = 0;

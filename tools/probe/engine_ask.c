@@ -61,7 +61,7 @@ address_make(const char *url, char *out)
 
 /* CURLE_OK: *status is that of the response. */
 static CURLcode
-get(struct fetch *f, const char *url, long *status)
+get_text(struct fetch *f, const char *url, long *status)
 {
 	CURLcode code;
 
@@ -92,7 +92,7 @@ ask_paths(struct fetch *f, const struct engine_rules *rules,
 		snprintf(url, sizeof(url), "%.*s%s",
 		    (int)base_length(out->url), out->url, probe_paths[i].path);
 		capacity_begin(f->reader, probe_paths[i].form, rules->rank);
-		code = get(f, url, &status);
+		code = get_text(f, url, &status);
 		if (code != CURLE_OK)
 			return code;
 		if (status != 200 && status != 404)
@@ -105,7 +105,8 @@ ask_paths(struct fetch *f, const struct engine_rules *rules,
 }
 
 static void
-explain(struct engine_facts *out, CURLcode code, const char *why, long refused)
+explain_failure(struct engine_facts *out, CURLcode code, const char *why,
+    long refused)
 {
 	const enum capacity_kind kind = out->capacity.kind;
 
@@ -151,7 +152,7 @@ engine_ask(CURL *curl, const struct engine_rules *rules, const char *url,
 	if (base_length(url) < ENGINE_URL_MAX &&
 	    address_make(url, out->address))
 		code = ask_paths(&f, rules, out, &refused);
-	explain(out, code, why, refused);
+	explain_failure(out, code, why, refused);
 	capacity_free(f.reader);
 	return true;
 }

@@ -59,7 +59,7 @@ half_free(struct half *h)
 
 /* Worker w becomes the most recently assigned. */
 static void
-assign(struct half *h, uint32_t w)
+assign_worker(struct half *h, uint32_t w)
 {
 	struct place *p = h->places;
 
@@ -96,7 +96,7 @@ half_choose(struct half *h, const struct half_overlap *overlaps, size_t n,
 	for (i = 0; i < n; i++)
 		if (overlaps[i].worker == c.worker)
 			c.blocks = overlaps[i].blocks;
-	assign(h, c.worker);
+	assign_worker(h, c.worker);
 	return c;
 }
 

@@ -50,7 +50,7 @@ engines_free(struct engines *e)
 }
 
 static int64_t
-duration(uint64_t tokens, uint64_t rate)
+work_duration(uint64_t tokens, uint64_t rate)
 {
 	uint64_t whole = tokens / rate;
 
@@ -69,7 +69,7 @@ engines_start(struct engines *e, uint32_t worker, int64_t now,
 	if (prefill_tokens == 0)
 		prefill_tokens = 1;
 	if (begin < INT64_MAX - LONGEST)
-		begin += duration(prefill_tokens, e->prefill_rate);
+		begin += work_duration(prefill_tokens, e->prefill_rate);
 	e->free_at[worker] = begin;
 	return begin - now;
 }
@@ -119,7 +119,7 @@ engines_follow(struct engines *e, uint64_t lease, int64_t first,
 		return -1;
 	event.kind = ENGINES_FINISH;
 	if (event.at < INT64_MAX - LONGEST)
-		event.at += duration(output_tokens, e->decode_rate);
+		event.at += work_duration(output_tokens, e->decode_rate);
 	return engines_push(e, event);
 }
 

@@ -298,8 +298,8 @@ decide_leased(struct pass *r, struct kvr_prompt *p, int64_t now,
 
 /* Decides, and adds up the time of that alone. */
 static int
-decide(struct pass *r, struct kvr_prompt *p, uint64_t tokens, int64_t now,
-    struct taken *t)
+decide_worker(struct pass *r, struct kvr_prompt *p, uint64_t tokens,
+    int64_t now, struct taken *t)
 {
 	int64_t start;
 	int e;
@@ -361,7 +361,8 @@ start_engine(struct pass *r, const struct trace_request *q, int64_t now,
 }
 
 static uint64_t
-account(struct pass *r, const struct trace_request *q, const struct taken *t)
+account_choice(struct pass *r, const struct trace_request *q,
+    const struct taken *t)
 {
 	uint64_t hit = (uint64_t)t->overlap_blocks * r->block_size;
 
@@ -388,7 +389,7 @@ pass_empty(struct pass *r, const struct trace_request *q, struct taken *t)
 	else
 		r->totals.unrouted++;
 	if (t->worker != UINT32_MAX)
-		account(r, q, t);
+		account_choice(r, q, t);
 	return KVR_OK;
 }
 
@@ -404,9 +405,9 @@ pass_request(struct pass *r, struct kvr_prompt *p,
 	if (e == KVR_OK && q->tokens == 0)
 		e = pass_empty(r, q, &t);
 	else if (e == KVR_OK)
-		e = decide(r, p, q->tokens, now, &t);
+		e = decide_worker(r, p, q->tokens, now, &t);
 	if (e == KVR_OK && q->tokens > 0)
-		e = start_engine(r, q, now, &t, account(r, q, &t));
+		e = start_engine(r, q, now, &t, account_choice(r, q, &t));
 	if (e != KVR_OK)
 		return e;
 	r->totals.requests++;

@@ -120,7 +120,7 @@ run_arrival(const struct settings *s, const struct trace_request *q,
 }
 
 static void
-give(struct run *r, const struct trace_request *q, int64_t now)
+give_request(struct run *r, const struct trace_request *q, int64_t now)
 {
 	struct trace_request seen = trace_seen(q);
 	size_t i;
@@ -148,7 +148,7 @@ simulate_all(struct run *r)
 	while ((result = trace_next(r->trace, &q)) == 1) {
 		first_ms = r->requests == 0 ? q.timestamp_ms : first_ms;
 		r->last = run_arrival(&r->set, &q, first_ms);
-		give(r, &q, r->last);
+		give_request(r, &q, r->last);
 		progress_show(&bar, trace_bytes(r->trace), ++r->requests);
 	}
 	for (i = 0; result == 0 && i < r->set.n; i++)
@@ -222,7 +222,7 @@ write_page(const struct run *r, const struct simulate_about *about,
 }
 
 static void
-report(const struct run *r)
+write_report(const struct run *r)
 {
 	struct simulate_about about = { r->name, r->set.speed, r->requests,
 	    r->last };
@@ -233,8 +233,10 @@ report(const struct run *r)
 		rows[i] = (struct simulate_row){ r->set.wanted[i].name,
 		    r->simulations[i],
 		    r->set.sessions == NULL ? NULL : &r->figures[i] };
-	run_must(r->set.format == SIMULATE_KV ? simulate_kv(stdout, rows, r->set.n) :
-	    r->set.format == SIMULATE_JSON ? simulate_json(stdout, rows, r->set.n) :
+	run_must(r->set.format == SIMULATE_KV ?
+	    simulate_kv(stdout, rows, r->set.n) :
+	    r->set.format == SIMULATE_JSON ?
+	    simulate_json(stdout, rows, r->set.n) :
 	    simulate_table(stdout, &about, rows, r->set.n), "reporting");
 	if (fflush(stdout) != 0)
 		err(ARGS_FAILED, "standard output");
@@ -257,7 +259,7 @@ simulate_run(int argc, char **argv)
 		simulate_sessions(&r);
 	else
 		simulate_all(&r);
-	report(&r);
+	write_report(&r);
 	for (i = 0; i < r.set.n; i++)
 		simulate_free(r.simulations[i]);
 	kvr_prompt_free(r.prompt);

@@ -53,7 +53,7 @@ static const struct {
 };
 
 static double
-ratio(double a, double b)
+share_of(double a, double b)
 {
 	return b > 0 ? a / b : 0;
 }
@@ -75,8 +75,8 @@ work_out_spread(const struct pass *r, double *f)
 		most_requests = q > most_requests ? q : most_requests;
 		most_tokens = t > most_tokens ? t : most_tokens;
 	}
-	f[BUSIEST_REQUESTS] = ratio(most_requests * n, requests);
-	f[BUSIEST_TOKENS] = ratio(most_tokens * n, tokens);
+	f[BUSIEST_REQUESTS] = share_of(most_requests * n, requests);
+	f[BUSIEST_TOKENS] = share_of(most_tokens * n, tokens);
 }
 
 static int
@@ -99,12 +99,12 @@ table_work_out(const struct report *about, const struct pass *r, double *f)
 	f[UNROUTED] = (double)t->unrouted;
 	f[PROMPT_TOKENS] = tokens;
 	f[PROMPT_BLOCKS] = (double)t->blocks;
-	f[HIT_RATIO] = ratio((double)t->hit_tokens, tokens);
-	f[LONGEST_RATIO] = ratio((double)t->longest_tokens, tokens);
+	f[HIT_RATIO] = share_of((double)t->hit_tokens, tokens);
+	f[LONGEST_RATIO] = share_of((double)t->longest_tokens, tokens);
 	f[CHECKSUM] = 0;
 	f[HASH_NS] = about->hash_ns;
-	f[DECISION_NS] = ratio((double)t->decision_ns, requests);
-	f[FIRST_TOKEN_MS] = ratio(t->first_token_ns, requests) / 1e6;
+	f[DECISION_NS] = share_of((double)t->decision_ns, requests);
+	f[FIRST_TOKEN_MS] = share_of(t->first_token_ns, requests) / 1e6;
 	f[REGION_BYTES] = (double)s.region_bytes;
 	f[HELD_BLOCKS] = (double)s.held_blocks;
 	f[EXPIRED] = (double)s.expired;

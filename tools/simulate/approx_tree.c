@@ -73,7 +73,7 @@ node_free(struct approx_tree *t, struct node *n)
 }
 
 static void
-evict(struct approx_tree *t, uint32_t worker)
+evict_tenant(struct approx_tree *t, uint32_t worker)
 {
 	struct entry *e = t->lists[worker];
 
@@ -89,7 +89,7 @@ void
 approx_tree_forget(struct approx_tree *t, uint32_t worker)
 {
 	while (t->lists[worker] != NULL)
-		evict(t, worker);
+		evict_tenant(t, worker);
 }
 
 void
@@ -213,7 +213,7 @@ approx_tree_insert(struct approx_tree *t, const uint64_t *ids, size_t n,
 		DL_APPEND(t->lists[worker], t->path[i]);
 	}
 	while (t->counts[worker] > t->limit)
-		evict(t, worker);
+		evict_tenant(t, worker);
 	return 0;
 }
 

@@ -137,7 +137,7 @@ cache_made_of(struct engine_cache *c, const struct cache_origin *origin)
 }
 
 static void
-note(struct engine_cache *c, const struct engine_block *b, bool stored)
+note_change(struct engine_cache *c, const struct engine_block *b, bool stored)
 {
 	size_t want = c->changes_room == 0 ? 64 : c->changes_room * 2;
 	struct cache_change *p;
@@ -184,13 +184,13 @@ idle_remove(struct engine_cache *c, struct engine_block *b)
 }
 
 static void
-drop(struct engine_cache *c, struct engine_block *b)
+drop_block(struct engine_cache *c, struct engine_block *b)
 {
 	idle_remove(c, b);
 	if (!b->nameless)
 		HASH_DEL(c->table, b);
 	if (b->name != 0 || !b->nameless)
-		note(c, b, false);
+		note_change(c, b, false);
 	free(b);
 }
 
@@ -198,23 +198,24 @@ void
 cache_evict(struct engine_cache *c)
 {
 	if (c->eviction == ENGINE_EVICT_RANDOM)
-		drop(c, c->array[rng_between(&c->rng, 0, c->counts.idle - 1)]);
+		drop_block(c, c->array[rng_between(&c->rng, 0,
+		    c->counts.idle - 1)]);
 	else
-		drop(c, c->list);
+		drop_block(c, c->list);
 }
 
 void
 cache_reset(struct engine_cache *c)
 {
 	while (c->counts.idle > 0)
-		drop(c, c->eviction == ENGINE_EVICT_RANDOM ?
+		drop_block(c, c->eviction == ENGINE_EVICT_RANDOM ?
 		    c->array[c->counts.idle - 1] : c->list);
 }
 
 /* --------------------------------------------------------------- blocks --- */
 
 static struct engine_block *
-find(const struct engine_cache *c, uint64_t name)
+find_block(const struct engine_cache *c, uint64_t name)
 {
 	struct engine_block *b;
 
@@ -252,7 +253,7 @@ block_new(struct engine_cache *c, bool nameless, uint64_t name)
 	b->beside = !c->has_origin;
 	if (nameless) {
 		if (name != 0)
-			note(c, b, true);
+			note_change(c, b, true);
 		return b;
 	}
 	HASH_ADD(hh, c->table, name, sizeof(b->name), b);
@@ -260,7 +261,7 @@ block_new(struct engine_cache *c, bool nameless, uint64_t name)
 		free(b);
 		return NULL;
 	}
-	note(c, b, true);
+	note_change(c, b, true);
 	return b;
 }
 
@@ -277,7 +278,7 @@ cache_add_nameless(struct engine_cache *c, uint64_t name)
 struct engine_block *
 cache_pin(struct engine_cache *c, uint64_t name)
 {
-	struct engine_block *b = find(c, name);
+	struct engine_block *b = find_block(c, name);
 
 	if (b == NULL)
 		b = block_new(c, false, name);
@@ -308,7 +309,7 @@ cache_discard(struct engine_cache *c, struct engine_block *b)
 
 	cache_unpin(c, b);
 	if (last)
-		drop(c, b);
+		drop_block(c, b);
 }
 
 /* ---------------------------------------------------------------- paths --- */
@@ -316,7 +317,7 @@ cache_discard(struct engine_cache *c, struct engine_block *b)
 bool
 cache_has(const struct engine_cache *c, uint64_t name)
 {
-	return find(c, name) != NULL;
+	return find_block(c, name) != NULL;
 }
 
 size_t
@@ -324,7 +325,7 @@ cache_leading(const struct engine_cache *c, const uint64_t *names, size_t n)
 {
 	size_t i;
 
-	for (i = 0; i < n && find(c, names[i]) != NULL; i++)
+	for (i = 0; i < n && find_block(c, names[i]) != NULL; i++)
 		;
 	return i;
 }
@@ -339,7 +340,7 @@ cache_pinned_leading(const struct engine_cache *c, const uint64_t *names,
 
 	while (low < high) {
 		middle = low + (high - low) / 2;
-		b = find(c, names[middle]);
+		b = find_block(c, names[middle]);
 		if (b != NULL && b->pins > 0)
 			low = middle + 1;
 		else
@@ -356,7 +357,7 @@ cache_use(struct engine_cache *c, const uint64_t *names, size_t n)
 	if (c->eviction != ENGINE_EVICT_LEAF)
 		return;
 	while (n-- > 0) {
-		b = find(c, names[n]);
+		b = find_block(c, names[n]);
 		if (b->pins > 0)
 			continue;
 		idle_remove(c, b);
@@ -381,7 +382,7 @@ cache_block_name(const struct engine_block *b)
 static bool
 idle_right(const struct engine_cache *c, const struct engine_block *b)
 {
-	return b->pins == 0 && (b->nameless || find(c, b->name) == b);
+	return b->pins == 0 && (b->nameless || find_block(c, b->name) == b);
 }
 
 /* Counts the list or array; false: it has a block that is not idle. */

@@ -152,7 +152,7 @@ engine_next(struct engine *e, struct engine_event *out)
 /* --------------------------------------------------------------- blocks --- */
 
 static uint64_t
-mix(uint64_t z)
+mix_bits(uint64_t z)
 {
 	z += UINT64_C(0x9E3779B97F4A7C15);
 	z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -169,7 +169,7 @@ name_after(const struct engine *e, uint64_t before, const uint64_t *ids,
 	uint64_t last = (at + e->idea.block_tokens - 1) / ENGINE_BLOCK;
 
 	for (n = at / ENGINE_BLOCK; n <= last; n++)
-		name = mix(name + mix(ids[n]));
+		name = mix_bits(name + mix_bits(ids[n]));
 	return name;
 }
 
@@ -286,8 +286,8 @@ model_resume(const struct engine *e, const struct sequence *q)
 static uint64_t
 model_name(const struct sequence *q, size_t i)
 {
-	return i < q->n_names ? q->names[i] : mix(mix(q->request.number ^
-	    OUTPUT_NAME) + mix(i));
+	return i < q->n_names ? q->names[i] :
+	    mix_bits(mix_bits(q->request.number ^ OUTPUT_NAME) + mix_bits(i));
 }
 
 /* The blocks that are made now are this one of the sequence. */
@@ -400,7 +400,7 @@ engine_submit(struct engine *e, const struct engine_request *r)
 
 /* Parts of a step are clamped to a year, ... */
 static int64_t
-part(double ns)
+limit_ns(double ns)
 {
 	return ns < 3e16 ? (int64_t)ns : INT64_C(30000000000000000);
 }
@@ -477,7 +477,7 @@ engine_begin(struct engine *e, int64_t now)
 	return now + at_speed(e, ENGINE_STEP_NS +
 	    (int64_t)sequences * ENGINE_SEQUENCE_NS +
 	    (int64_t)(memory * ENGINE_BLOCK_NS / ENGINE_BLOCK) +
-	    part((double)computed * e->token_ns) + part(attention));
+	    limit_ns((double)computed * e->token_ns) + limit_ns(attention));
 }
 
 int64_t
@@ -561,7 +561,7 @@ model_finish(struct engine *e, struct sequence *q)
 
 /* One sequence's progress in the step that ends. */
 static void
-progress(struct engine *e, struct sequence *q)
+make_progress(struct engine *e, struct sequence *q)
 {
 	if (q->prefill_left > 0) {
 		q->prefill_left -= q->chunk;
@@ -581,7 +581,7 @@ progress(struct engine *e, struct sequence *q)
 
 /* The sequence admitted last, and so the last of its prefix to be computed. */
 static void
-preempt(struct engine *e, struct sequence *q)
+preempt_last(struct engine *e, struct sequence *q)
 {
 	model_release(e, q);
 	q->own = model_own(e, q);
@@ -607,7 +607,7 @@ grow_all(struct engine *e)
 		last = q;
 		while (more > 0 && model_in_use(e) + more > e->idea.blocks) {
 			last = e->running->prev;
-			preempt(e, last);
+			preempt_last(e, last);
 			if (last == q)
 				return;
 		}
@@ -624,7 +624,7 @@ engine_end(struct engine *e)
 
 	e->stepping = e->pressed = false;
 	DL_FOREACH_SAFE(e->running, q, next)
-		progress(e, q);
+		make_progress(e, q);
 	if (e->idea.preempt)
 		grow_all(e);
 	admit_all(e);

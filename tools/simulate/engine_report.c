@@ -108,21 +108,21 @@ engine_report_parse(const char *text, struct engine_report_idea *out)
 
 /* In [0, 1), with 53 bits. */
 static double
-fraction(struct rng *rng)
+draw_fraction(struct rng *rng)
 {
 	return (double)(rng_next(rng) >> 11) / 9007199254740992.0;
 }
 
 static bool
-happens(struct rng *rng, double share)
+draw_chance(struct rng *rng, double share)
 {
-	return fraction(rng) < share;
+	return draw_fraction(rng) < share;
 }
 
 static uint64_t
 with_noise(uint64_t value, uint64_t most, double share, struct rng *rng)
 {
-	double error = share * (2 * fraction(rng) - 1);
+	double error = share * (2 * draw_fraction(rng) - 1);
 	double noisy = (double)value * (1 + error) + 0.5;
 
 	return noisy < (double)most ? (uint64_t)noisy : most;
@@ -130,7 +130,7 @@ with_noise(uint64_t value, uint64_t most, double share, struct rng *rng)
 
 /* A number in place of n: plausible or not. */
 static uint64_t
-lie(uint64_t n, struct rng *rng)
+draw_lie(uint64_t n, struct rng *rng)
 {
 	uint64_t shift;
 
@@ -162,23 +162,23 @@ static void
 tell_lies(const struct engine_answer *truth, struct rng *rng,
     struct kvr_report *r)
 {
-	r->cached_tokens = lie(truth->prompt_tokens, rng);
-	if (happens(rng, 0.5))
-		r->prompt_tokens = lie(truth->prompt_tokens, rng);
-	if (happens(rng, 0.5))
-		r->completion_tokens = lie(truth->completion_tokens, rng);
+	r->cached_tokens = draw_lie(truth->prompt_tokens, rng);
+	if (draw_chance(rng, 0.5))
+		r->prompt_tokens = draw_lie(truth->prompt_tokens, rng);
+	if (draw_chance(rng, 0.5))
+		r->completion_tokens = draw_lie(truth->completion_tokens, rng);
 }
 
 /* Applies a fault to a report with a value. */
 static void
-apply(const struct engine_fault *f, const struct engine_answer *truth,
+apply_idea(const struct engine_fault *f, const struct engine_answer *truth,
     struct rng *rng, struct kvr_report *r)
 {
 	uint64_t block = truth->block_tokens;
 
 	switch (f->kind) {
 	case ENGINE_FAULT_LOW:
-		if (happens(rng, f->share))
+		if (draw_chance(rng, f->share))
 			r->cached_tokens -= r->cached_tokens < block ?
 			    r->cached_tokens : block;
 		break;
@@ -187,7 +187,7 @@ apply(const struct engine_fault *f, const struct engine_answer *truth,
 		    r->prompt_tokens, f->share, rng);
 		break;
 	case ENGINE_FAULT_ZEROS:
-		if (happens(rng, f->share))
+		if (draw_chance(rng, f->share))
 			r->cached_tokens = 0;
 		break;
 	case ENGINE_FAULT_NULL:
@@ -195,11 +195,11 @@ apply(const struct engine_fault *f, const struct engine_answer *truth,
 			r->kind = KVR_REPORT_ABSENT;
 		break;
 	case ENGINE_FAULT_ABSENT:
-		if (happens(rng, f->share))
+		if (draw_chance(rng, f->share))
 			r->kind = KVR_REPORT_ABSENT;
 		break;
 	case ENGINE_FAULT_REPORTED:
-		if (!happens(rng, f->share))
+		if (!draw_chance(rng, f->share))
 			say_nothing(r);
 		break;
 	case ENGINE_FAULT_ROUNDED:
@@ -207,7 +207,7 @@ apply(const struct engine_fault *f, const struct engine_answer *truth,
 		break;
 	case ENGINE_FAULT_LYING:
 	default:
-		if (happens(rng, f->share))
+		if (draw_chance(rng, f->share))
 			tell_lies(truth, rng, r);
 	}
 }
@@ -226,6 +226,6 @@ engine_report(const struct engine_report_idea *idea,
 	r.cached_tokens = truth->cached_tokens;
 	r.completion_tokens = truth->completion_tokens;
 	for (i = 0; i < idea->n && r.kind == KVR_REPORT_VALUE; i++)
-		apply(&idea->faults[i], truth, rng, &r);
+		apply_idea(&idea->faults[i], truth, rng, &r);
 	*out = r;
 }

@@ -68,7 +68,7 @@ window_free(struct engine_window *w)
 
 /* The name of a group's block beside one of the full group. */
 static uint64_t
-beside(uint64_t name, uint32_t group)
+blocks_beside(uint64_t name, uint32_t group)
 {
 	return name + (group + 1) * GROUP_STEP;
 }
@@ -86,7 +86,8 @@ window_step(const struct engine_window *w, struct window_walk *walk,
 		walk->best = walk->n;
 		return;
 	}
-	while (g < w->idea.groups && cache_has(w->cache, beside(name, g)))
+	while (g < w->idea.groups &&
+	    cache_has(w->cache, blocks_beside(name, g)))
 		g++;
 	walk->tail = g == w->idea.groups ? walk->tail + 1 : 0;
 	if (walk->n % w->align == 0 &&
@@ -97,7 +98,7 @@ window_step(const struct engine_window *w, struct window_walk *walk,
 /* -------------------------------------------------------------- keeping --- */
 
 static void
-fit(struct engine_window *w)
+fit_memory(struct engine_window *w)
 {
 	struct engine_cache_counts c;
 
@@ -107,7 +108,7 @@ fit(struct engine_window *w)
 }
 
 static bool
-pin(struct engine_window *w, uint64_t name, size_t at,
+pin_blocks(struct engine_window *w, uint64_t name, size_t at,
     struct window_pins *pins)
 {
 	size_t want = pins->room == 0 ? 16 : pins->room * 2;
@@ -128,13 +129,13 @@ pin(struct engine_window *w, uint64_t name, size_t at,
 
 /* Computes a block of each group, and keeps it without being in use. */
 static bool
-touch(struct engine_window *w, uint64_t name)
+touch_blocks(struct engine_window *w, uint64_t name)
 {
 	struct engine_block *b;
 	uint32_t g;
 
 	for (g = 0; g < w->idea.groups; g++) {
-		b = cache_pin(w->cache, beside(name, g));
+		b = cache_pin(w->cache, blocks_beside(name, g));
 		if (b == NULL)
 			return false;
 		cache_unpin(w->cache, b);
@@ -144,20 +145,21 @@ touch(struct engine_window *w, uint64_t name)
 
 /* Blocks [from, to) of each group. Pins NULL: they are not used. */
 static bool
-keep(struct engine_window *w, const struct window_path *path, size_t from,
-    size_t to, struct window_pins *pins)
+keep_blocks(struct engine_window *w, const struct window_path *path,
+    size_t from, size_t to, struct window_pins *pins)
 {
 	uint32_t g;
 	size_t i;
 
 	for (i = from; i < to; i++) {
 		if (pins == NULL) {
-			if (!touch(w, path->names[i]))
+			if (!touch_blocks(w, path->names[i]))
 				return false;
 			continue;
 		}
 		for (g = 0; g < w->idea.groups; g++)
-			if (!pin(w, beside(path->names[i], g), i, pins))
+			if (!pin_blocks(w, blocks_beside(path->names[i], g), i,
+			    pins))
 				return false;
 	}
 	return true;
@@ -169,7 +171,8 @@ keep_tail(struct engine_window *w, const struct window_path *path, size_t end,
     struct window_pins *pins)
 {
 	end -= end % w->align;
-	return keep(w, path, end > w->tail ? end - w->tail : 0, end, pins);
+	return keep_blocks(w, path, end > w->tail ? end - w->tail : 0, end,
+	    pins);
 }
 
 static bool
@@ -181,8 +184,8 @@ admit_dense(struct engine_window *w, const struct window_path *path,
 	if (last < path->hit)
 		last = path->hit;
 	return keep_tail(w, path, path->hit, pins) &&
-	    keep(w, path, path->hit, last, NULL) &&
-	    keep(w, path, last, path->n, pins);
+	    keep_blocks(w, path, path->hit, last, NULL) &&
+	    keep_blocks(w, path, last, path->n, pins);
 }
 
 static bool
@@ -210,7 +213,7 @@ window_admit(struct engine_window *w, const struct window_path *path,
 		return true;
 	kept = w->idea.mode == ENGINE_WINDOW_DENSE ?
 	    admit_dense(w, path, pins) : admit_tails(w, path, pins);
-	fit(w);
+	fit_memory(w);
 	return kept;
 }
 
@@ -228,7 +231,7 @@ window_release(struct engine_window *w, struct window_pins *pins,
 	free(pins->pins);
 	*pins = (struct window_pins){ NULL, 0, 0 };
 	if (w != NULL)
-		fit(w);
+		fit_memory(w);
 }
 
 bool
@@ -239,7 +242,7 @@ window_output(struct engine_window *w, const uint64_t *name)
 	if (w == NULL || w->idea.mode != ENGINE_WINDOW_DENSE)
 		return true;
 	if (name != NULL)
-		return touch(w, *name);
+		return touch_blocks(w, *name);
 	for (g = 0; g < w->idea.groups; g++)
 		if (!cache_add_nameless(w->cache, 0))
 			return false;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 static bool
-eligible(const struct rival_fleet *f, uint32_t worker)
+is_eligible(const struct rival_fleet *f, uint32_t worker)
 {
 	return f->away == NULL || !f->away[worker];
 }
@@ -25,7 +25,7 @@ struct least {
 };
 
 static void
-offer(struct least *l, uint64_t a, uint64_t b, uint32_t worker,
+offer_worker(struct least *l, uint64_t a, uint64_t b, uint32_t worker,
     struct rng *lots)
 {
 	if (l->ties > 0 && (a > l->a || (a == l->a && b > l->b)))
@@ -48,8 +48,8 @@ least_of(const struct rival_fleet *f, const bool *only, struct rng *lots)
 	uint32_t w;
 
 	for (w = 0; w < f->workers; w++)
-		if (eligible(f, w) && (only == NULL || only[w]))
-			offer(&l, f->booked[w].requests,
+		if (is_eligible(f, w) && (only == NULL || only[w]))
+			offer_worker(&l, f->booked[w].requests,
 			    f->booked[w].prefill_tokens, w, lots);
 	return l.worker;
 }
@@ -72,8 +72,8 @@ rival_least_backlog(const struct rival_fleet *f, struct rng *lots)
 	uint32_t w;
 
 	for (w = 0; w < f->workers; w++)
-		if (eligible(f, w))
-			offer(&l, f->booked[w].prefill_tokens,
+		if (is_eligible(f, w))
+			offer_worker(&l, f->booked[w].prefill_tokens,
 			    f->booked[w].requests, w, lots);
 	return l.worker;
 }
@@ -92,10 +92,10 @@ rival_lmetric(const struct rival_fleet *f, const uint64_t *seen,
 	uint32_t w;
 
 	for (w = 0; w < f->workers; w++) {
-		if (!eligible(f, w))
+		if (!is_eligible(f, w))
 			continue;
 		new_tokens = seen[w] < tokens ? tokens - seen[w] : 1;
-		offer(&l, (f->booked[w].prefill_tokens + new_tokens) *
+		offer_worker(&l, (f->booked[w].prefill_tokens + new_tokens) *
 		    (f->booked[w].requests + 1), 0, w, lots);
 	}
 	return l.worker;
@@ -118,17 +118,18 @@ rival_ramjet(const struct rival_fleet *f, const uint64_t *seen,
 	uint32_t w;
 
 	for (w = 0; w < f->workers; w++)
-		if (eligible(f, w) && seen[w] < all)
+		if (is_eligible(f, w) && seen[w] < all)
 			all = seen[w];
 	for (w = 0; w < f->workers; w++) {
-		if (!eligible(f, w))
+		if (!is_eligible(f, w))
 			continue;
 		overlap = (seen[w] - all) / UNIT;
 		overlap = overlap < OVERLAP_MAX ? overlap : OVERLAP_MAX;
 		/* times 8192: whole numbers */
 		load = SHIFT * f->booked[w].requests +
 		    4 * f->booked[w].prefill_tokens;
-		offer(&l, load + 8192 * (OVERLAP_MAX - overlap), 0, w, lots);
+		offer_worker(&l, load + 8192 * (OVERLAP_MAX - overlap), 0, w,
+		    lots);
 	}
 	return l.worker;
 }
@@ -137,13 +138,13 @@ rival_ramjet(const struct rival_fleet *f, const uint64_t *seen,
 
 /* max - min > 32 and max > hundredths / 100 * min, of running requests */
 static bool
-imbalanced(const struct rival_fleet *f, uint64_t hundredths)
+is_imbalanced(const struct rival_fleet *f, uint64_t hundredths)
 {
 	uint64_t least = UINT64_MAX, most = 0, n;
 	uint32_t w;
 
 	for (w = 0; w < f->workers; w++) {
-		if (!eligible(f, w))
+		if (!is_eligible(f, w))
 			continue;
 		n = f->booked[w].requests;
 		least = n < least ? n : least;
@@ -165,7 +166,7 @@ uint32_t
 rival_cache_aware(const struct rival_fleet *f, const struct rival_match *m,
     struct rng *lots)
 {
-	if (!imbalanced(f, 150) && m->matched > 0 &&
+	if (!is_imbalanced(f, 150) && m->matched > 0 &&
 	    2 * m->matched >= m->tokens)
 		return least_of(f, m->holders, lots);
 	return least_of(f, NULL, lots);
@@ -185,13 +186,13 @@ rival_two_tier(const struct rival_fleet *f, const uint64_t *seen,
 	uint32_t w;
 
 	for (w = 0; w < f->workers; w++)
-		if (eligible(f, w) && seen[w] > longest)
+		if (is_eligible(f, w) && seen[w] > longest)
 			longest = seen[w];
-	if (imbalanced(f, 110) || 2 * longest <= tokens)
+	if (is_imbalanced(f, 110) || 2 * longest <= tokens)
 		return least_of(f, NULL, lots);
 	for (w = 0; w < f->workers; w++)
-		if (eligible(f, w) && seen[w] == longest)
-			offer(&l, f->booked[w].requests,
+		if (is_eligible(f, w) && seen[w] == longest)
+			offer_worker(&l, f->booked[w].requests,
 			    f->booked[w].prefill_tokens, w, lots);
 	return l.worker;
 }
@@ -199,7 +200,7 @@ rival_two_tier(const struct rival_fleet *f, const uint64_t *seen,
 /* ----------------------------------------------------------------- keys --- */
 
 static uint64_t
-mix(uint64_t a, uint64_t b)
+mix_key(uint64_t a, uint64_t b)
 {
 	struct rng r = { b };
 
@@ -212,12 +213,12 @@ uint64_t
 rival_key(uint64_t session, const uint64_t *ids, uint64_t tokens)
 {
 	uint64_t n = tokens < RIVAL_KEY_TOKENS ? tokens : RIVAL_KEY_TOKENS;
-	uint64_t key = mix(0, n), at;
+	uint64_t key = mix_key(0, n), at;
 
 	if (session != 0)
-		return mix(1, session);
+		return mix_key(1, session);
 	for (at = 0; at < n; at += ENGINE_BLOCK)
-		key = mix(key, ids[at / ENGINE_BLOCK]);
+		key = mix_key(key, ids[at / ENGINE_BLOCK]);
 	return key;
 }
 
@@ -232,9 +233,9 @@ rival_sticky(const struct rival_fleet *f, uint64_t key)
 	uint64_t highest = 0, hash;
 
 	for (w = 0; w < f->workers; w++) {
-		if (!eligible(f, w))
+		if (!is_eligible(f, w))
 			continue;
-		hash = mix(key, w);
+		hash = mix_key(key, w);
 		if (best == RIVAL_NONE || hash > highest) {
 			highest = hash;
 			best = w;
@@ -277,7 +278,7 @@ rival_ring_new(uint32_t workers)
 	ring->n = n;
 	for (i = 0; i < n; i++) {
 		ring->points[i].worker = (uint32_t)(i / RIVAL_RING_POINTS);
-		ring->points[i].at = mix(2, i);
+		ring->points[i].at = mix_key(2, i);
 	}
 	qsort(ring->points, n, sizeof(ring->points[0]), points_ascend);
 	return ring;
@@ -297,7 +298,7 @@ rival_bound(const struct rival_fleet *f)
 	uint32_t w;
 
 	for (w = 0; w < f->workers; w++) {
-		if (!eligible(f, w))
+		if (!is_eligible(f, w))
 			continue;
 		running += f->booked[w].requests;
 		n++;
@@ -338,7 +339,7 @@ rival_chbl(const struct rival_fleet *f, const struct rival_ring *ring,
 
 	for (i = 0; i < ring->n; i++) {
 		w = ring->points[(first + i) % ring->n].worker;
-		if (eligible(f, w) && f->booked[w].requests < bound)
+		if (is_eligible(f, w) && f->booked[w].requests < bound)
 			return w;
 	}
 	return RIVAL_NONE;

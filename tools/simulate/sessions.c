@@ -84,7 +84,7 @@ sessions_mix(uint64_t z)
 /* -------------------------------------------------------------- pending --- */
 
 static bool
-earlier(const struct sessions *s, size_t a, size_t b)
+is_earlier(const struct sessions *s, size_t a, size_t b)
 {
 	const struct run *x = &s->runs[a], *y = &s->runs[b];
 
@@ -99,7 +99,7 @@ pending_push(struct sessions *s, size_t run)
 	s->runs[run].order = s->order++;
 	for (i = s->n_pending++; i > 0; i = up) {
 		up = (i - 1) / 2;
-		if (!earlier(s, run, s->pending[up]))
+		if (!is_earlier(s, run, s->pending[up]))
 			break;
 		s->pending[i] = s->pending[up];
 	}
@@ -117,9 +117,9 @@ pending_pop(struct sessions *s)
 		if (child >= s->n_pending)
 			break;
 		if (child + 1 < s->n_pending &&
-		    earlier(s, s->pending[child + 1], s->pending[child]))
+		    is_earlier(s, s->pending[child + 1], s->pending[child]))
 			child++;
-		if (!earlier(s, s->pending[child], last))
+		if (!is_earlier(s, s->pending[child], last))
 			break;
 		s->pending[i] = s->pending[child];
 	}

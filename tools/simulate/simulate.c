@@ -56,7 +56,7 @@ end_step(struct simulation *s, uint32_t worker)
 
 /* Routers are not told, except by events. */
 static int
-reset(struct simulation *s, uint32_t worker)
+reset_engine(struct simulation *s, uint32_t worker)
 {
 	times_set(&s->next_reset, worker, s->now + s->options.reset_ns);
 	s->totals.resets++;
@@ -74,7 +74,7 @@ do_due(struct simulation *s)
 	while (e == KVR_OK && times_least(&s->next) == s->now)
 		e = end_step(s, times_first(&s->next));
 	while (e == KVR_OK && times_least(&s->next_reset) == s->now)
-		e = reset(s, times_first(&s->next_reset));
+		e = reset_engine(s, times_first(&s->next_reset));
 	if (e == KVR_OK)
 		e = changes_do(s);
 	if (e == KVR_OK)
@@ -87,7 +87,7 @@ do_due(struct simulation *s)
  * to be told of has ended.
  */
 static int
-advance(struct simulation *s, int64_t to)
+advance_time(struct simulation *s, int64_t to)
 {
 	int64_t next;
 	int e = KVR_OK;
@@ -118,7 +118,7 @@ advance(struct simulation *s, int64_t to)
 int
 simulate_until(struct simulation *s, int64_t to, int64_t *now)
 {
-	int e = advance(s, to);
+	int e = advance_time(s, to);
 
 	*now = s->now;
 	return e;
@@ -136,7 +136,7 @@ simulate_next_done(struct simulation *s, uint64_t *number)
 int
 simulate_drain(struct simulation *s)
 {
-	return advance(s, TIMES_NEVER);
+	return advance_time(s, TIMES_NEVER);
 }
 
 /* ------------------------------------------------------------ requests --- */
@@ -148,7 +148,7 @@ simulate_request(struct simulation *s, struct kvr_prompt *p,
 	struct engine_request request = { .number = s->n_rides,
 	    .tokens = q->tokens, .output = q->output_length, .ids = q->ids,
 	    .known = q->known_output };
-	int e = advance(s, now);
+	int e = advance_time(s, now);
 
 	if (e != KVR_OK)
 		return e;
@@ -181,7 +181,7 @@ simulate_exchanged(const struct simulation *s)
 }
 
 static int
-ascending(const void *a, const void *b)
+compare_times(const void *a, const void *b)
 {
 	int64_t x, y;
 
@@ -203,6 +203,6 @@ simulate_first_tokens(struct simulation *s)
 		if (s->rides[i].finished)
 			s->first_tokens[n++] = s->rides[i].first -
 			    s->rides[i].arrival;
-	qsort(s->first_tokens, n, sizeof(*s->first_tokens), ascending);
+	qsort(s->first_tokens, n, sizeof(*s->first_tokens), compare_times);
 	return s->first_tokens;
 }

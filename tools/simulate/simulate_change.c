@@ -154,7 +154,7 @@ kill_worker(struct simulation *s, uint32_t worker)
 /* -------------------------------------------------------------- changes --- */
 
 static int
-join(struct simulation *s, uint32_t worker)
+join_worker(struct simulation *s, uint32_t worker)
 {
 	int e = s->absent[worker] ? routers_join(s, worker) :
 	    routers_drain(s, worker, false);
@@ -165,14 +165,14 @@ join(struct simulation *s, uint32_t worker)
 }
 
 static int
-drain(struct simulation *s, uint32_t worker)
+drain_worker(struct simulation *s, uint32_t worker)
 {
 	set_up(s, worker, false);
 	return routers_drain(s, worker, true);
 }
 
 static int
-slow(struct simulation *s, uint32_t worker, double factor)
+slow_worker(struct simulation *s, uint32_t worker, double factor)
 {
 	engine_slow(s->engines[worker], factor);
 	return s->past == NULL ? KVR_OK : past_slow(s->past[worker], factor,
@@ -180,19 +180,19 @@ slow(struct simulation *s, uint32_t worker, double factor)
 }
 
 static int
-change(struct simulation *s, const struct simulate_change *c)
+change_worker(struct simulation *s, const struct simulate_change *c)
 {
 	switch (c->kind) {
 	case SIMULATE_JOIN:
-		return join(s, c->worker);
+		return join_worker(s, c->worker);
 	case SIMULATE_DRAIN:
-		return drain(s, c->worker);
+		return drain_worker(s, c->worker);
 	case SIMULATE_KILL:
 		return kill_worker(s, c->worker);
 	case SIMULATE_SLOW:
-		return slow(s, c->worker, c->factor);
+		return slow_worker(s, c->worker, c->factor);
 	case SIMULATE_SLOW_END:
-		return slow(s, c->worker, 1);
+		return slow_worker(s, c->worker, 1);
 	}
 	return KVR_EINVAL;
 }
@@ -211,7 +211,7 @@ changes_do(struct simulation *s)
 
 	while (e == KVR_OK && changes_next(s) <= s->now) {
 		s->changed = true;
-		e = change(s, &s->options.changes[s->next_change++]);
+		e = change_worker(s, &s->options.changes[s->next_change++]);
 	}
 	return e;
 }

@@ -24,7 +24,7 @@ struct expected {
 
 /* Of an engine. */
 static struct expected
-expect(const struct simulation *s, uint32_t worker)
+expect_of_engine(const struct simulation *s, uint32_t worker)
 {
 	struct expected x = { 0, 0, 0, 0, false };
 	size_t i;
@@ -132,7 +132,7 @@ check_router(const struct simulation *s, uint32_t number, uint32_t worker,
 static int
 check_worker(const struct simulation *s, uint32_t worker, uint64_t *open)
 {
-	struct expected x = expect(s, worker);
+	struct expected x = expect_of_engine(s, worker);
 	struct engine_state state;
 	uint32_t i;
 	int e = KVR_OK;

@@ -152,7 +152,7 @@ news_free(struct simulation *s)
 
 /* The tokens of these blocks: [*from, *to). */
 static void
-span(const struct simulation *s, const struct said *x, uint64_t *from,
+find_tokens(const struct simulation *s, const struct said *x, uint64_t *from,
     uint64_t *to)
 {
 	*from = x->index * s->options.engine_block;
@@ -208,7 +208,7 @@ add_change(struct batch *b, const struct simulation *s,
 
 /* Blocks that stand in falling order are turned round. */
 static void
-turn(struct batch *b, struct said *x)
+turn_round(struct batch *b, struct said *x)
 {
 	uint64_t *names = &b->names[x->names_at], swap;
 	size_t i;
@@ -230,7 +230,7 @@ ids_of(const struct simulation *s, const struct said *x, uint64_t *out)
 
 	if (x->kind != KVR_EVENT_STORED || r->ids == NULL)
 		return 0;
-	span(s, x, &from, &to);
+	find_tokens(s, x, &from, &to);
 	to = to < x->known ? to : x->known;
 	for (at = from / ENGINE_BLOCK; at * ENGINE_BLOCK < to; at++, n++)
 		if (out != NULL)
@@ -251,7 +251,7 @@ add_ids(struct batch *b, const struct simulation *s)
 	for (i = 0; i < b->n; i++) {
 		struct said *x = &b->said[i];
 
-		turn(b, x);
+		turn_round(b, x);
 		x->ids_at = b->n_ids;
 		x->n_ids = ids_of(s, x, &b->ids[b->n_ids]);
 		b->n_ids += x->n_ids;
@@ -364,7 +364,7 @@ news_leave(struct simulation *s, uint32_t worker)
 
 /* Room for n more in an array of `room`; NULL: out of memory. */
 static void *
-grown(void *array, size_t *room, size_t n, size_t size)
+grow_array(void *array, size_t *room, size_t n, size_t size)
 {
 	size_t want = *room == 0 ? 256 : *room;
 	void *p;
@@ -402,8 +402,8 @@ make_tokens(struct simulation *s, const struct batch *b,
 	uint64_t from, to, at;
 	uint32_t *p;
 
-	span(s, x, &from, &to);
-	p = grown(v->tokens, &v->token_room, v->n_tokens + (to - from),
+	find_tokens(s, x, &from, &to);
+	p = grow_array(v->tokens, &v->token_room, v->n_tokens + (to - from),
 	    sizeof(*p));
 	if (p == NULL)
 		return KVR_ENOMEM;
@@ -441,7 +441,7 @@ static int
 make_arrays(struct simulation *s, const struct batch *b)
 {
 	struct events *v = s->events;
-	void *list = grown(v->list, &v->list_room, b->n, sizeof(*v->list));
+	void *list = grow_array(v->list, &v->list_room, b->n, sizeof(*v->list));
 	int e = KVR_OK;
 	size_t i;
 
@@ -458,7 +458,7 @@ make_arrays(struct simulation *s, const struct batch *b)
 }
 
 static int
-apply(struct simulation *s, uint32_t number, uint32_t worker,
+apply_batch(struct simulation *s, uint32_t number, uint32_t worker,
     const struct batch *b)
 {
 	const struct router *router = &s->routers[number];
@@ -506,11 +506,11 @@ hear_batch(struct simulation *s, uint32_t router, uint32_t worker,
 		}
 		e = kvr_events_lost(s->routers[router].k, id, b->seq);
 	}
-	return e == KVR_OK ? apply(s, router, worker, b) : e;
+	return e == KVR_OK ? apply_batch(s, router, worker, b) : e;
 }
 
 static int
-arrive(struct simulation *s, uint32_t worker, struct batch *b)
+receive_batch(struct simulation *s, uint32_t worker, struct batch *b)
 {
 	uint32_t i;
 	int e = KVR_OK;
@@ -526,7 +526,7 @@ arrive(struct simulation *s, uint32_t worker, struct batch *b)
 
 /* All that has arrived, whether the router lost it or not. */
 static int
-replay(struct simulation *s, uint32_t router, uint32_t worker)
+replay_batches(struct simulation *s, uint32_t router, uint32_t worker)
 {
 	struct publisher *p = &s->events->from[worker];
 	struct batch *b;
@@ -536,13 +536,13 @@ replay(struct simulation *s, uint32_t router, uint32_t worker)
 	DL_FOREACH(p->batches, b)
 		if (e == KVR_OK && b->arrived &&
 		    b->seq == p->heard[router].next)
-			e = apply(s, router, worker, b);
+			e = apply_batch(s, router, worker, b);
 	return e;
 }
 
 /* Frees what no router lacks; sets when the worker is looked at again. */
 static void
-settle(struct simulation *s, uint32_t worker)
+settle_batches(struct simulation *s, uint32_t worker)
 {
 	struct publisher *p = &s->events->from[worker];
 	int64_t next = TIMES_NEVER;
@@ -581,11 +581,11 @@ news_of(struct simulation *s, uint32_t worker)
 
 	DL_FOREACH(p->batches, b)
 		if (e == KVR_OK && !b->arrived && b->at <= s->now)
-			e = arrive(s, worker, b);
+			e = receive_batch(s, worker, b);
 	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
 		if (p->heard[i].replay <= s->now)
-			e = replay(s, i, worker);
-	settle(s, worker);
+			e = replay_batches(s, i, worker);
+	settle_batches(s, worker);
 	return e;
 }
 

@@ -135,7 +135,7 @@ hear_request(struct simulation *s, uint32_t router, struct kvr_prompt *p,
 }
 
 static int
-hear(struct simulation *s, uint32_t router, struct kvr_prompt *p,
+hear_notice(struct simulation *s, uint32_t router, struct kvr_prompt *p,
     const struct notice *n)
 {
 	s->changed = true;
@@ -160,7 +160,7 @@ hear_all(struct simulation *s, uint64_t to, struct kvr_prompt *p,
 
 	for (i = 0; e == KVR_OK && i < s->options.replicas; i++)
 		if (to >> i & 1)
-			e = hear(s, i, p, n);
+			e = hear_notice(s, i, p, n);
 	return e;
 }
 
@@ -180,7 +180,7 @@ make_prompt(struct simulation *s, const struct notice *n)
 }
 
 static int
-deliver(struct simulation *s)
+deliver_message(struct simulation *s)
 {
 	struct message *m = s->messages;
 	int e = KVR_OK;
@@ -220,7 +220,7 @@ draw_receivers(struct simulation *s, uint32_t origin)
 
 /* With the hashes of the blocks of p, or with the list of the notice. */
 static int
-enqueue(struct simulation *s, uint64_t to, const struct notice *n,
+enqueue_message(struct simulation *s, uint64_t to, const struct notice *n,
     struct kvr_prompt *p)
 {
 	struct kvr_prompt_info info = { .size = sizeof(info) };
@@ -260,7 +260,7 @@ exchange_send(struct simulation *s, const struct notice *n,
 		return KVR_OK;
 	to = draw_receivers(s, n->origin);
 	return s->options.exchange_delay_ns == 0 ? hear_all(s, to, p, n) :
-	    to == 0 ? KVR_OK : enqueue(s, to, n, p);
+	    to == 0 ? KVR_OK : enqueue_message(s, to, n, p);
 }
 
 int64_t
@@ -298,7 +298,7 @@ exchange_do(struct simulation *s)
 
 	while (e == KVR_OK && s->messages != NULL &&
 	    s->messages->at <= s->now)
-		e = deliver(s);
+		e = deliver_message(s);
 	while (e == KVR_OK && s->next_sums <= s->now) {
 		e = send_list(s, NOTICE_SUMS, s->sums_turn++ % n);
 		s->next_sums += SUMS_NS / n;
@@ -313,7 +313,7 @@ exchange_do(struct simulation *s)
 /* ------------------------------------------------------------- requests --- */
 
 static int
-tell(struct simulation *s, struct notice *n, const struct ride *r,
+tell_routers(struct simulation *s, struct notice *n, const struct ride *r,
     struct kvr_prompt *p)
 {
 	int e;
@@ -340,7 +340,7 @@ routers_book(struct simulation *s, struct kvr_prompt *p,
 		    ENGINE_BLOCK);
 	}
 	router_count(s, r->router);
-	return tell(s, &n, r, p);
+	return tell_routers(s, &n, r, p);
 }
 
 int
@@ -348,7 +348,7 @@ routers_first_token(struct simulation *s, const struct ride *r)
 {
 	struct notice n = { .kind = NOTICE_FIRST_TOKEN };
 
-	return tell(s, &n, r, NULL);
+	return tell_routers(s, &n, r, NULL);
 }
 
 int
@@ -357,7 +357,7 @@ routers_generated(struct simulation *s, const struct ride *r,
 {
 	struct notice n = { .kind = NOTICE_OUTPUT, .blocks = blocks };
 
-	return tell(s, &n, r, NULL);
+	return tell_routers(s, &n, r, NULL);
 }
 
 int
@@ -366,7 +366,7 @@ routers_finished(struct simulation *s, const struct ride *r,
 {
 	struct notice n = { .kind = NOTICE_FINISH, .report = *report };
 
-	return tell(s, &n, r, NULL);
+	return tell_routers(s, &n, r, NULL);
 }
 
 int
@@ -374,5 +374,5 @@ routers_refused(struct simulation *s, const struct ride *r)
 {
 	struct notice n = { .kind = NOTICE_ABORT };
 
-	return tell(s, &n, r, NULL);
+	return tell_routers(s, &n, r, NULL);
 }

@@ -75,7 +75,7 @@ flight_up(struct simulation *s, uint32_t worker, bool up)
 /* -------------------------------------------------------------- usage --- */
 
 static double
-seconds(int64_t ns)
+as_seconds(int64_t ns)
 {
 	return (double)ns / 1e9;
 }
@@ -92,11 +92,11 @@ usage_step(struct simulation *s, uint32_t worker, int64_t end)
 	if (end == INT64_MAX)
 		return;
 	engine_state(s->engines[worker], &e);
-	s->usage.prefill += seconds(engine_computing(s->engines[worker]));
-	s->usage.slots += seconds(end - s->now) * (double)e.running /
+	s->usage.prefill += as_seconds(engine_computing(s->engines[worker]));
+	s->usage.slots += as_seconds(end - s->now) * (double)e.running /
 	    (double)(slots == 0 ? ENGINE_SEQUENCES : slots);
 	if (capacity > 0)
-		s->usage.memory += seconds(end - s->now) *
+		s->usage.memory += as_seconds(end - s->now) *
 		    (double)((e.pinned + e.own) * o->engine_block) /
 		    (double)capacity;
 }
@@ -104,11 +104,11 @@ usage_step(struct simulation *s, uint32_t worker, int64_t end)
 void
 usage_time(struct simulation *s, int64_t to)
 {
-	s->usage.up += seconds(to - s->now) * s->n_up;
+	s->usage.up += as_seconds(to - s->now) * s->n_up;
 }
 
 static double
-utilisation(const struct simulation *s)
+work_out_use(const struct simulation *s)
 {
 	const struct usage *u = &s->used_then;
 	double most = u->prefill;
@@ -142,7 +142,7 @@ worst_share(const struct simulation *s)
 /* ----------------------------------------------------------- requests --- */
 
 static int
-ascending(const void *a, const void *b)
+compare_durations(const void *a, const void *b)
 {
 	int64_t x, y;
 
@@ -164,7 +164,7 @@ in_time(const struct simulate_options *o, const struct ride *r)
 
 /* The least of n sorted values that `percent` of them do not exceed. */
 static double
-percentile(const int64_t *sorted, size_t n, size_t percent)
+find_percentile(const int64_t *sorted, size_t n, size_t percent)
 {
 	return (double)sorted[(n * percent + 99) / 100 - 1] / 1e9;
 }
@@ -189,13 +189,13 @@ simulate_served(const struct simulation *s, struct simulate_served *out)
 		good += in_time(&s->options, r);
 	}
 	if (n > 0) {
-		qsort(times, n, sizeof(*times), ascending);
+		qsort(times, n, sizeof(*times), compare_durations);
 		out->mean = sum / (double)n / 1e9;
-		out->p90 = percentile(times, n, 90);
-		out->p99 = percentile(times, n, 99);
+		out->p90 = find_percentile(times, n, 90);
+		out->p99 = find_percentile(times, n, 99);
 		out->goodput = (double)good / (double)(n + s->totals.lost);
 		out->worst_share = worst_share(s);
-		out->utilisation = utilisation(s);
+		out->utilisation = work_out_use(s);
 	}
 	free(times);
 	return KVR_OK;

@@ -102,7 +102,7 @@ struct schedule {
 
 /* NULL, or why this change cannot follow those before it. */
 static const char *
-follow(struct schedule *t, const struct simulate_change *c)
+follow_change(struct schedule *t, const struct simulate_change *c)
 {
 	bool slow = c->kind == SIMULATE_SLOW, up = c->kind == SIMULATE_JOIN;
 	uint32_t w = c->worker;
@@ -136,7 +136,8 @@ in_range(const struct simulate_options *o, const struct simulate_change *c)
 }
 
 static const char *
-replay(struct schedule *t, const struct simulate_options *o, uint32_t *which)
+replay_changes(struct schedule *t, const struct simulate_options *o,
+    uint32_t *which)
 {
 	const char *problem = NULL;
 	uint32_t i, w;
@@ -156,7 +157,7 @@ replay(struct schedule *t, const struct simulate_options *o, uint32_t *which)
 	if (t->n_up == 0)
 		return "no worker is there from the beginning";
 	for (i = 0; problem == NULL && i < o->n_changes; i++) {
-		problem = follow(t, &o->changes[i]);
+		problem = follow_change(t, &o->changes[i]);
 		*which = i;
 	}
 	return problem;
@@ -170,5 +171,5 @@ simulate_changes_problem(const struct simulate_options *o, uint32_t *which)
 	if (o->n_changes == 0)
 		return NULL;
 	memset(&t, 0, sizeof(t));
-	return replay(&t, o, which);
+	return replay_changes(&t, o, which);
 }

@@ -114,7 +114,7 @@ past_kill(struct past *p, int64_t now)
 
 /* The engine accepted this input, so the twin does. */
 static bool
-take(struct past *p)
+take_input(struct past *p)
 {
 	struct input *i = p->inputs;
 	bool ok = true;
@@ -136,7 +136,7 @@ take(struct past *p)
 
 /* Everything at p->now except the beginning of a step. */
 static bool
-live(struct past *p)
+live_now(struct past *p)
 {
 	struct engine_event event;
 
@@ -146,7 +146,7 @@ live(struct past *p)
 			return false;
 	}
 	while (p->inputs != NULL && p->inputs->at == p->now)
-		if (!take(p))
+		if (!take_input(p))
 			return false;
 	while (engine_next(p->twin, &event))
 		;
@@ -166,7 +166,7 @@ past_at(struct past *p, int64_t to)
 		if (next > to)
 			return p->twin;
 		p->now = next;
-		if (!live(p))
+		if (!live_now(p))
 			return NULL;
 	}
 }

@@ -102,8 +102,8 @@ only_present(struct simulation *s)
  * *count, the number of workers that are not absent.
  */
 static int
-see(struct simulation *s, const struct router *router, struct kvr_prompt *p,
-    const struct engine_request *q, size_t *count)
+see_caches(struct simulation *s, const struct router *router,
+    struct kvr_prompt *p, const struct engine_request *q, size_t *count)
 {
 	const struct engine *engine;
 	struct kvr_overlap *o;
@@ -139,7 +139,7 @@ place_by_oracle(struct simulation *s, const struct router *router,
 	struct kvr_decision chosen = { .size = sizeof(chosen) };
 	struct kvr_request request;
 	size_t n;
-	int e = see(s, router, p, q, &n);
+	int e = see_caches(s, router, p, q, &n);
 
 	if (e == KVR_OK)
 		e = kvr_choose(router->k, p, NULL, s->seen, sizeof(*s->seen),
@@ -164,7 +164,7 @@ see_for_rivals(struct simulation *s, const struct router *router,
 
 	memset(seen, 0, s->options.workers * sizeof(*seen));
 	if (s->options.index == SIMULATE_ORACLE) {
-		e = see(s, router, p, q, &n);
+		e = see_caches(s, router, p, q, &n);
 		for (i = 0; e == KVR_OK && i < n; i++) {
 			w = fleet_number(router->fleet, s->seen[i].worker);
 			seen[w] = s->seen[i].tokens;

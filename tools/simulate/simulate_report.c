@@ -76,14 +76,14 @@ static const struct {
 };
 
 static double
-ratio(double a, double b)
+share_of(double a, double b)
 {
 	return b > 0 ? a / b : 0;
 }
 
 /* The least of n sorted values that `percent` of them do not exceed. */
 static double
-percentile(const int64_t *sorted, uint64_t n, uint64_t percent)
+find_percentile(const int64_t *sorted, uint64_t n, uint64_t percent)
 {
 	return (double)sorted[(n * percent + 99) / 100 - 1] / 1e9;
 }
@@ -103,9 +103,9 @@ work_out_first_tokens(struct simulation *s, double *f)
 	for (i = 0; i < n; i++)
 		sum += (double)sorted[i];
 	f[MEAN] = sum / (double)n / 1e9;
-	f[P50] = percentile(sorted, n, 50);
-	f[P90] = percentile(sorted, n, 90);
-	f[P99] = percentile(sorted, n, 99);
+	f[P50] = find_percentile(sorted, n, 50);
+	f[P90] = find_percentile(sorted, n, 90);
+	f[P99] = find_percentile(sorted, n, 99);
 	return KVR_OK;
 }
 
@@ -184,13 +184,14 @@ work_out_learnt(const struct simulation *s, double *f)
 	f[LEARNT_DENSE] = learnt.modes[KVR_WINDOW_DENSE];
 	f[LEARNT_DUAL] = learnt.modes[KVR_WINDOW_DUAL];
 	f[LEARNT_CHANGES] = (double)learnt.changes;
-	f[LEARNT_AFTER] = ratio((double)learnt.after, (double)learnt.engines);
+	f[LEARNT_AFTER] = share_of((double)learnt.after,
+	    (double)learnt.engines);
 }
 
 static double
 simulate_mean_blocks(uint64_t tokens, uint64_t requests)
 {
-	return ratio((double)tokens / ENGINE_BLOCK, (double)requests);
+	return share_of((double)tokens / ENGINE_BLOCK, (double)requests);
 }
 
 static int
@@ -211,14 +212,14 @@ simulate_work_out(struct simulation *s, double f[FIGURES])
 	f[EMPTY] = (double)t->empty;
 	f[WAITED] = (double)t->waited;
 	f[PROMPT_TOKENS] = (double)t->tokens;
-	f[HIT_RATIO] = ratio((double)t->hit_tokens, (double)t->tokens);
-	f[PREDICTED_RATIO] = ratio((double)t->predicted_tokens,
+	f[HIT_RATIO] = share_of((double)t->hit_tokens, (double)t->tokens);
+	f[PREDICTED_RATIO] = share_of((double)t->predicted_tokens,
 	    (double)t->tokens);
 	f[ERROR_BLOCKS] = simulate_mean_blocks(t->over_tokens + t->under_tokens,
 	    routed);
 	f[OVER_BLOCKS] = simulate_mean_blocks(t->over_tokens, routed);
 	f[UNDER_BLOCKS] = simulate_mean_blocks(t->under_tokens, routed);
-	f[TOKEN_MS] = ratio((double)t->token_ns, (double)t->later_tokens) /
+	f[TOKEN_MS] = share_of((double)t->token_ns, (double)t->later_tokens) /
 	    1e6;
 	f[MAKESPAN] = (double)t->end / 1e9;
 	f[STEPS] = (double)t->steps;
@@ -234,7 +235,7 @@ simulate_work_out(struct simulation *s, double f[FIGURES])
 
 /* Each policy's mean over the least mean of those that served requests. */
 static void
-regret(figure_row *f, size_t n, enum figure mean, enum figure result)
+work_out_regret(figure_row *f, size_t n, enum figure mean, enum figure result)
 {
 	double best = 0;
 	size_t i;
@@ -243,7 +244,7 @@ regret(figure_row *f, size_t n, enum figure mean, enum figure result)
 		if (f[i][mean] > 0 && (best <= 0 || f[i][mean] < best))
 			best = f[i][mean];
 	for (i = 0; i < n; i++)
-		f[i][result] = ratio(f[i][mean], best);
+		f[i][result] = share_of(f[i][mean], best);
 }
 
 figure_row *
@@ -259,8 +260,8 @@ simulate_figures(const struct simulate_row *rows, size_t n, int *error)
 		free(f);
 		return NULL;
 	}
-	regret(f, n, MEAN, TTFT_REGRET);
-	regret(f, n, REQUEST_MEAN, REQUEST_REGRET);
+	work_out_regret(f, n, MEAN, TTFT_REGRET);
+	work_out_regret(f, n, REQUEST_MEAN, REQUEST_REGRET);
 	return f;
 }
 

@@ -106,7 +106,7 @@ find_first(const struct simulation *s)
 }
 
 static void
-measure(const struct simulation *s, uint32_t n, const bool *first,
+measure_return(const struct simulation *s, uint32_t n, const bool *first,
     struct simulate_return *out)
 {
 	const struct simulate_change *c = &s->options.changes[n];
@@ -152,7 +152,7 @@ simulate_returns(const struct simulation *s, struct simulate_return *out,
 		return KVR_ENOMEM;
 	for (i = 0; i < o->n_changes; i++)
 		if (is_return(&o->changes[i]))
-			measure(s, i, first, &out[(*n)++]);
+			measure_return(s, i, first, &out[(*n)++]);
 	free(first);
 	return KVR_OK;
 }

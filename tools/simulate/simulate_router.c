@@ -306,7 +306,7 @@ owner_of(uint32_t origin)
  * what the other one predicted.
  */
 static int
-follow(const struct simulation *s, const struct router *router,
+follow_decision(const struct simulation *s, const struct router *router,
     struct kvr_prompt *p, const struct notice *n, struct held *h)
 {
 	bool alone = s->options.exchange == SIMULATE_BOOKINGS;
@@ -343,7 +343,7 @@ hear_open(struct simulation *s, uint32_t number, struct kvr_prompt *p,
 	if (s->options.exchange == SIMULATE_BOOKINGS && number != n->origin)
 		h->output_blocks = (uint32_t)(n->tokens / s->block_size);
 	if (e == KVR_OK && router->k != NULL && number != n->origin)
-		e = follow(s, router, p, n, h);
+		e = follow_decision(s, router, p, n, h);
 	if (e == KVR_OK && router->k != NULL)
 		e = kvr_lease_commit(router->k, h->lease, s->now, 0);
 	if (e == KVR_OK && s->options.exchange != SIMULATE_BOOKINGS)

@@ -51,7 +51,7 @@ samples_grow(struct simulation *s)
 }
 
 static int
-sample(struct simulation *s, int64_t at)
+take_sample(struct simulation *s, int64_t at)
 {
 	struct simulate_sample *out;
 	struct engine_state state;
@@ -88,7 +88,7 @@ sample_until(struct simulation *s, int64_t to)
 	while (e == KVR_OK && s->next_sample < to) {
 		if (s->n_samples == SIMULATE_SAMPLES_MAX)
 			thin_out(s);
-		e = sample(s, s->next_sample);
+		e = take_sample(s, s->next_sample);
 		s->next_sample = (int64_t)s->n_samples * s->sample_ns;
 	}
 	return e;

@@ -239,7 +239,7 @@ ride_new(struct simulation *s)
 }
 
 static int
-refuse(struct simulation *s, struct ride *r)
+refuse_request(struct simulation *s, struct ride *r)
 {
 	s->totals.refused++;
 	s->n_rides--;
@@ -320,5 +320,5 @@ serve_request(struct simulation *s, struct kvr_prompt *p,
 	e = ride_keep(s, r, q);
 	if (e == KVR_OK)
 		e = serve_send(s, q, r, &refused);
-	return e == KVR_OK && refused ? refuse(s, r) : e;
+	return e == KVR_OK && refused ? refuse_request(s, r) : e;
 }

@@ -94,7 +94,7 @@ sums_list(const struct simulation *s, uint32_t origin, uint64_t **list,
 
 /* Replaces what one router said of a worker; false: it is the same. */
 static bool
-replace(struct simulation *s, struct router *router, uint32_t origin,
+replace_sums(struct simulation *s, struct router *router, uint32_t origin,
     uint32_t worker, const struct sums *now)
 {
 	struct sums *was = &router->told[(size_t)origin * s->options.workers +
@@ -129,7 +129,7 @@ sums_hear(struct simulation *s, uint32_t number, const struct notice *n)
 		if (!late)
 			memcpy(&now, &n->list[w * SUMS_WORDS], sizeof(now));
 		all = &router->others[w];
-		if (replace(s, router, n->origin, w, &now) &&
+		if (replace_sums(s, router, n->origin, w, &now) &&
 		    router->k != NULL)
 			e = kvr_worker_set_load(router->k,
 			    fleet_id(router->fleet, w), 0, &(struct kvr_load){
@@ -149,7 +149,7 @@ sums_leave(struct simulation *s, uint32_t worker)
 
 	for (i = 0; exchange_has_sums(s) && i < s->options.replicas; i++)
 		for (origin = 0; origin < s->options.replicas; origin++)
-			(void)replace(s, &s->routers[i], origin, worker,
+			(void)replace_sums(s, &s->routers[i], origin, worker,
 			    &none);
 }
 

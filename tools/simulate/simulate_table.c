@@ -221,7 +221,7 @@ static const struct column served[COLUMNS] = {
 
 /* Errors are left out where no policy has any, and goodput without a goal. */
 static bool
-shown(const struct column *c, const struct simulate_row *rows, figure_row *f,
+is_shown(const struct column *c, const struct simulate_row *rows, figure_row *f,
     size_t n)
 {
 	size_t i;
@@ -267,7 +267,7 @@ print_table(FILE *out, const struct column *all,
 	size_t columns = 0, i, k;
 
 	for (k = 0; k < COLUMNS; k++)
-		if (shown(&all[k], rows, f, n))
+		if (is_shown(&all[k], rows, f, n))
 			c[columns++] = all[k];
 	print_head(out, c, columns);
 	for (i = 0; i < n; i++) {
@@ -333,7 +333,7 @@ print_wrapped(FILE *out, const char *text)
 
 /* The rows with the least and the largest mean; false: they are equal. */
 static bool
-extremes(figure_row *f, size_t n, enum figure mean, size_t *least,
+find_extremes(figure_row *f, size_t n, enum figure mean, size_t *least,
     size_t *most)
 {
 	size_t i;
@@ -357,7 +357,7 @@ print_conclusion(FILE *out, const struct simulate_row *rows, figure_row *f,
 {
 	size_t a, b;
 
-	if (extremes(f, n, MEAN, &a, &b))
+	if (find_extremes(f, n, MEAN, &a, &b))
 		fprintf(out, "The first token came soonest with %s, after "
 		    "%.3f s on average, and latest with %s, after %.3f s: "
 		    "%.1f %% and %.1f %% of the prompt tokens were in a "
@@ -366,7 +366,7 @@ print_conclusion(FILE *out, const struct simulate_row *rows, figure_row *f,
 	else
 		fputs("No policy had the first token sooner than another.",
 		    out);
-	if (extremes(f, n, REQUEST_MEAN, &a, &b))
+	if (find_extremes(f, n, REQUEST_MEAN, &a, &b))
 		fprintf(out, " Whole requests took %.2f s with %s, and %.0f %% "
 		    "more with %s: %.2f s.", f[a][REQUEST_MEAN], rows[a].name,
 		    100 * (f[b][REQUEST_MEAN] / f[a][REQUEST_MEAN] - 1),
@@ -377,7 +377,8 @@ print_conclusion(FILE *out, const struct simulate_row *rows, figure_row *f,
 
 /* Of one policy alone nothing follows. */
 static int
-conclude(FILE *out, const struct simulate_row *rows, figure_row *f, size_t n)
+conclude_table(FILE *out, const struct simulate_row *rows, figure_row *f,
+    size_t n)
 {
 	char *text = NULL;
 	size_t size = 0;
@@ -415,7 +416,7 @@ simulate_table(FILE *out, const struct simulate_about *about,
 	sessions_table(out, rows, n);
 	for (i = 0; i < n; i++)
 		simulate_print_warnings(out, rows[i].name, f[i]);
-	e = conclude(out, rows, f, n);
+	e = conclude_table(out, rows, f, n);
 	free(f);
 	return e;
 }

@@ -131,7 +131,7 @@ clock_ns(void)
 }
 
 static void
-wrong(struct top *t, const char *why)
+note_failure(struct top *t, const char *why)
 {
 	strlcpy(t->wrong, why, sizeof(t->wrong));
 }
@@ -154,14 +154,14 @@ upstream_find(struct top *t)
 
 /* An answer has come: it is the reading, unless it is none. */
 static void
-take(struct top *t)
+take_answer(struct top *t)
 {
 	struct reading r;
 	const char *why = reading_parse(&r, t->source.text, t->source.n);
 
 	if (why != NULL) {
 		reading_free(&r);
-		wrong(t, why);
+		note_failure(t, why);
 		return;
 	}
 	reading_free(&t->before);
@@ -171,17 +171,17 @@ take(struct top *t)
 	t->now_at = clock_ns();
 	t->wrong[0] = '\0';
 	if (!upstream_find(t))
-		wrong(t, "there is no such upstream");
+		note_failure(t, "there is no such upstream");
 }
 
 /* True: there is something new to show. */
 static bool
-settle(struct top *t)
+settle_answer(struct top *t)
 {
 	if (t->source.state == SOURCE_HERE)
-		take(t);
+		take_answer(t);
 	else if (t->source.state == SOURCE_FAILED)
-		wrong(t, t->source.why);
+		note_failure(t, t->source.why);
 	else
 		return false;
 	t->source.state = SOURCE_IDLE;
@@ -189,7 +189,7 @@ settle(struct top *t)
 }
 
 static struct listing_line *
-table(struct top *t, size_t *lines)
+make_table(struct top *t, size_t *lines)
 {
 	struct listing_line *line = listing_make(t->before_at == 0 ? NULL :
 	    &t->before, &t->now, (double)(t->now_at - t->before_at) * 1e-9,
@@ -201,7 +201,7 @@ table(struct top *t, size_t *lines)
 }
 
 static void
-title(const struct top *t, char to[TITLE_MAX])
+make_title(const struct top *t, char to[TITLE_MAX])
 {
 	char time_text[16] = "";
 	time_t now = time(NULL);
@@ -218,14 +218,14 @@ title(const struct top *t, char to[TITLE_MAX])
 /* --------------------------------------------------------------- batch --- */
 
 static void
-print(struct top *t)
+print_reading(struct top *t)
 {
 	char text[TITLE_MAX];
 	struct listing_line *line;
 	size_t lines, i;
 
-	line = table(t, &lines);
-	title(t, text);
+	line = make_table(t, &lines);
+	make_title(t, text);
 	puts(text);
 	for (i = 0; i < lines; i++)
 		puts(line[i].text);
@@ -250,10 +250,10 @@ run_batch(struct top *t)
 			source_wait(&t->source, -1,
 			    (int)((due - clock_ns()) / 1000000 + 1));
 		source_ask(&t->source);
-		while (!settle(t))
+		while (!settle_answer(t))
 			source_wait(&t->source, -1, TIMEOUT_MS);
 		if (t->wrong[0] == '\0')
-			print(t);
+			print_reading(t);
 		else if (i == 0)
 			errx(ARGS_FAILED, "%s", t->wrong);
 		else
@@ -264,7 +264,7 @@ run_batch(struct top *t)
 /* ---------------------------------------------------------- interactive --- */
 
 static void
-draw(struct top *t)
+draw_screen(struct top *t)
 {
 	char text[TITLE_MAX], below[TITLE_MAX];
 	struct listing_line *line = NULL;
@@ -273,8 +273,8 @@ draw(struct top *t)
 
 	t->view.width = screen_width();
 	if (t->now_at != 0)
-		line = table(t, &lines);
-	title(t, text);
+		line = make_table(t, &lines);
+	make_title(t, text);
 	if (t->wrong[0] != '\0')
 		strlcpy(below, t->wrong, sizeof(below));
 	else if (t->hint)
@@ -300,7 +300,7 @@ upstream_next(struct top *t)
 
 /* False: the end. */
 static bool
-obey(struct top *t, enum screen_key key)
+obey_key(struct top *t, enum screen_key key)
 {
 	const size_t n = listing_columns();
 
@@ -348,21 +348,21 @@ run_screen(struct top *t)
 	int64_t due = clock_ns();
 	bool on = true;
 
-	draw(t);
+	draw_screen(t);
 	while (on) {
 		bool changed;
 
 		ask_if_due(t, &due);
-		changed = settle(t);
+		changed = settle_answer(t);
 		if (!changed)
 			source_wait(&t->source, STDIN_FILENO,
 			    wait_ms(t, due));
 		while (on && (key = screen_key(&t->screen)) != SCREEN_NONE) {
-			on = obey(t, key);
+			on = obey_key(t, key);
 			changed = true;
 		}
 		if (changed)
-			draw(t);
+			draw_screen(t);
 	}
 }
 

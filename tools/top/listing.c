@@ -121,7 +121,7 @@ cell_share(char *to, double share)
 
 /* What was counted since; all of it if it began anew. */
 static double
-since(uint64_t now, uint64_t before)
+count_since(uint64_t now, uint64_t before)
 {
 	return now >= before ? (double)(now - before) : (double)now;
 }
@@ -177,12 +177,12 @@ row_since(const struct made *m, struct row *row, struct counts *sum)
 	const struct reading_worker *is = row->is;
 	const struct reading_worker *was = same_worker(m->was, is);
 	const struct counts n = {
-		since(is->opens, was->opens),
-		since(is->prompt_tokens, was->prompt_tokens),
-		since(is->predicted_tokens, was->predicted_tokens),
-		since(is->best_tokens, was->best_tokens),
-		since(is->usage_prompt, was->usage_prompt),
-		since(is->usage_cached, was->usage_cached)
+		count_since(is->opens, was->opens),
+		count_since(is->prompt_tokens, was->prompt_tokens),
+		count_since(is->predicted_tokens, was->predicted_tokens),
+		count_since(is->best_tokens, was->best_tokens),
+		count_since(is->usage_prompt, was->usage_prompt),
+		count_since(is->usage_cached, was->usage_cached)
 	};
 
 	row->value[RATE] = a_second(m, n.opens);
@@ -302,7 +302,7 @@ by_name(const struct row *a, const struct row *b)
 }
 
 static int
-compare(const struct row *a, const struct row *b, size_t column)
+compare_rows(const struct row *a, const struct row *b, size_t column)
 {
 	char x[CELL + READING_NAME], y[CELL + READING_NAME];
 	double v, w;
@@ -327,7 +327,7 @@ rows_sort(struct row *row, size_t n, const struct listing_view *view)
 	for (i = 1; i < n; i++) {
 		one = row[i];
 		for (j = i; j > 0; j--) {
-			order = compare(&row[j - 1], &one, column);
+			order = compare_rows(&row[j - 1], &one, column);
 			if ((view->reverse ? -order : order) <= 0)
 				break;
 			row[j] = row[j - 1];
@@ -364,7 +364,7 @@ put(const struct made *m, struct listing_line *line, const char *format, ...)
 
 /* A cell and a space ahead of it, if there is room. */
 static void
-cell(const struct made *m, struct listing_line *line, size_t column,
+put_cell(const struct made *m, struct listing_line *line, size_t column,
     const char *text)
 {
 	const int width = columns[column].width;
@@ -452,10 +452,10 @@ requests_line(struct made *m, const struct counts *sum)
 	put_rate(m, l, ", ", a_second(m, sum->opens), "/s");
 	if (was == NULL || m->is->reasons == 0)
 		return;
-	put_rate(m, l, ", ", a_second(m, since(m->is->retries, was->retries)),
-	    "/s again");
-	put_rate(m, l, ", ", a_second(m, since(m->is->aborts, was->aborts)),
-	    "/s failed");
+	put_rate(m, l, ", ", a_second(m, count_since(m->is->retries,
+	    was->retries)), "/s again");
+	put_rate(m, l, ", ", a_second(m, count_since(m->is->aborts,
+	    was->aborts)), "/s failed");
 }
 
 static void
@@ -511,7 +511,7 @@ choices_line(struct made *m)
 	put(m, l, "Choices   ");
 	for (i = 0; i < m->is->reasons; i++) {
 		all[i] = m->is->reason[i];
-		all[i].choices = (uint64_t)since(all[i].choices,
+		all[i].choices = (uint64_t)count_since(all[i].choices,
 		    choices_before(m, all[i].name));
 		sum += (double)all[i].choices;
 	}
@@ -537,10 +537,10 @@ sessions_line(struct made *m)
 
 	if (was == NULL)
 		was = &none;
-	stayed = since(is->session_hits, was->session_hits);
-	moved = since(is->session_moves, was->session_moves);
-	gray = since(is->session_grays, was->session_grays);
-	gone = since(is->session_gone, was->session_gone);
+	stayed = count_since(is->session_hits, was->session_hits);
+	moved = count_since(is->session_moves, was->session_moves);
+	gray = count_since(is->session_grays, was->session_grays);
+	gone = count_since(is->session_gone, was->session_gone);
 	turns = stayed + moved + gone;
 	if (is->sessions == 0 && !(turns > 0))
 		return;
@@ -571,7 +571,7 @@ index_line(struct made *m)
 	    (double)is->cells_free, (double)is->cells), "of ");
 	put(m, l, "%s bytes, %s blocks", bytes, blocks);
 	if (m->was != NULL)
-		put_rate(m, l, ", ", a_second(m, since(is->evicted,
+		put_rate(m, l, ", ", a_second(m, count_since(is->evicted,
 		    m->was->evicted)), "/s evicted");
 }
 
@@ -602,7 +602,7 @@ head_line(struct made *m)
 	size_t i;
 
 	for (i = 0; i < COLUMNS; i++)
-		cell(m, l, i, columns[i].name);
+		put_cell(m, l, i, columns[i].name);
 }
 
 static void
@@ -616,7 +616,7 @@ row_line(struct made *m, const struct row *r)
 	size_t i;
 
 	for (i = 0; i < COLUMNS; i++)
-		cell(m, l, i, text_of(r, i, to));
+		put_cell(m, l, i, text_of(r, i, to));
 }
 
 static void
@@ -654,7 +654,7 @@ same_upstream(const struct reading *was, const struct reading_upstream *is)
 }
 
 static size_t
-bounded(size_t width)
+bound_width(size_t width)
 {
 	return width < LISTING_WIDTH_MIN ? LISTING_WIDTH_MIN :
 	    width > LISTING_WIDTH_MAX ? LISTING_WIDTH_MAX : width;
@@ -668,7 +668,8 @@ listing_make(const struct reading *before, const struct reading *now,
 	    now->upstreams - 1;
 	size_t workers = now->upstreams > 0 ?
 	    now->upstream[place].workers : 0;
-	struct made m = { .width = bounded(view->width), .seconds = seconds };
+	struct made m = { .width = bound_width(view->width), .seconds
+	    = seconds };
 
 	m.line = calloc(workers + LINES_ABOVE, sizeof(*m.line));
 	m.row = calloc(workers + 1, sizeof(*m.row));

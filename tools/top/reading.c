@@ -11,7 +11,7 @@
 /* ------------------------------------------------------------- members --- */
 
 static json_object *
-member(json_object *of, const char *name)
+find_member(json_object *of, const char *name)
 {
 	json_object *found = NULL;
 
@@ -19,9 +19,9 @@ member(json_object *of, const char *name)
 }
 
 static uint64_t
-whole(json_object *of, const char *name)
+read_whole(json_object *of, const char *name)
 {
-	json_object *found = member(of, name);
+	json_object *found = find_member(of, name);
 
 	return json_object_is_type(found, json_type_int)
 	    ? json_object_get_uint64(found) : 0;
@@ -29,9 +29,9 @@ whole(json_object *of, const char *name)
 
 /* `other` if it is no number. */
 static double
-real(json_object *of, const char *name, double other)
+read_real(json_object *of, const char *name, double other)
 {
-	json_object *found = member(of, name);
+	json_object *found = find_member(of, name);
 
 	return json_object_is_type(found, json_type_int) ||
 	    json_object_is_type(found, json_type_double)
@@ -39,9 +39,9 @@ real(json_object *of, const char *name, double other)
 }
 
 static bool
-truth(json_object *of, const char *name)
+read_truth(json_object *of, const char *name)
 {
-	json_object *found = member(of, name);
+	json_object *found = find_member(of, name);
 
 	return json_object_is_type(found, json_type_boolean) &&
 	    json_object_get_boolean(found);
@@ -49,7 +49,7 @@ truth(json_object *of, const char *name)
 
 /* Bytes that a terminal would obey are shown as '?'. */
 static void
-clean(char *to, size_t size, const char *from)
+clean_text(char *to, size_t size, const char *from)
 {
 	strlcpy(to, from, size);
 	for (; *to != '\0'; to++)
@@ -58,17 +58,17 @@ clean(char *to, size_t size, const char *from)
 }
 
 static void
-word(json_object *of, const char *name, char *to, size_t size)
+read_word(json_object *of, const char *name, char *to, size_t size)
 {
-	json_object *found = member(of, name);
+	json_object *found = find_member(of, name);
 
 	if (json_object_is_type(found, json_type_string))
-		clean(to, size, json_object_get_string(found));
+		clean_text(to, size, json_object_get_string(found));
 }
 
 /* Its length; 0: it is no list. */
 static size_t
-length(json_object *list)
+read_length(json_object *list)
 {
 	return json_object_is_type(list, json_type_array)
 	    ? json_object_array_length(list) : 0;
@@ -79,29 +79,29 @@ length(json_object *list)
 static void
 worker_read(struct reading_worker *w, json_object *of)
 {
-	json_object *polled = member(of, "polled");
+	json_object *polled = find_member(of, "polled");
 
-	word(of, "name", w->name, sizeof(w->name));
-	word(of, "state", w->state, sizeof(w->state));
-	word(of, "health", w->health, sizeof(w->health));
-	word(of, "retain", w->retain, sizeof(w->retain));
-	w->rank = member(of, "rank") == NULL ? -1 :
-	    (int64_t)(whole(of, "rank") & INT32_MAX);
-	w->overloaded = truth(of, "overloaded");
-	w->requests = whole(of, "requests");
-	w->prefill_tokens = whole(of, "prefill_tokens");
-	w->backlog = real(of, "backlog", 0);
-	w->prefill_rate = real(of, "prefill_rate", 0);
-	w->held_blocks = whole(of, "held_blocks");
-	w->opens = whole(of, "lease_opens");
-	w->prompt_tokens = whole(of, "prompt_tokens");
-	w->predicted_tokens = whole(of, "predicted_tokens");
-	w->best_tokens = whole(of, "best_tokens");
-	w->usage_prompt = whole(of, "usage_prompt_tokens");
-	w->usage_cached = whole(of, "usage_cached_tokens");
-	w->running = real(polled, "running", -1);
-	w->waiting = real(polled, "waiting", -1);
-	w->usage = real(polled, "usage", -1);
+	read_word(of, "name", w->name, sizeof(w->name));
+	read_word(of, "state", w->state, sizeof(w->state));
+	read_word(of, "health", w->health, sizeof(w->health));
+	read_word(of, "retain", w->retain, sizeof(w->retain));
+	w->rank = find_member(of, "rank") == NULL ? -1 :
+	    (int64_t)(read_whole(of, "rank") & INT32_MAX);
+	w->overloaded = read_truth(of, "overloaded");
+	w->requests = read_whole(of, "requests");
+	w->prefill_tokens = read_whole(of, "prefill_tokens");
+	w->backlog = read_real(of, "backlog", 0);
+	w->prefill_rate = read_real(of, "prefill_rate", 0);
+	w->held_blocks = read_whole(of, "held_blocks");
+	w->opens = read_whole(of, "lease_opens");
+	w->prompt_tokens = read_whole(of, "prompt_tokens");
+	w->predicted_tokens = read_whole(of, "predicted_tokens");
+	w->best_tokens = read_whole(of, "best_tokens");
+	w->usage_prompt = read_whole(of, "usage_prompt_tokens");
+	w->usage_cached = read_whole(of, "usage_cached_tokens");
+	w->running = read_real(polled, "running", -1);
+	w->waiting = read_real(polled, "waiting", -1);
+	w->usage = read_real(polled, "usage", -1);
 }
 
 static void
@@ -115,7 +115,7 @@ reasons_read(struct reading_upstream *up, json_object *of)
 		if (up->reasons == READING_REASONS)
 			return;
 		r = &up->reason[up->reasons++];
-		clean(r->name, sizeof(r->name), name);
+		clean_text(r->name, sizeof(r->name), name);
 		r->choices = json_object_get_uint64(value);
 	}
 }
@@ -123,16 +123,16 @@ reasons_read(struct reading_upstream *up, json_object *of)
 static void
 exchange_read(struct reading_upstream *up, json_object *of)
 {
-	json_object *peers = member(of, "peers");
+	json_object *peers = find_member(of, "peers");
 	char state[READING_WORD] = "";
 	size_t i;
 
 	up->exchange = json_object_is_type(of, json_type_object);
-	up->connected = truth(of, "connected");
-	up->stale = truth(of, "stale");
-	up->peers = whole(of, "peers_known");
-	for (i = 0; i < length(peers); i++) {
-		word(json_object_array_get_idx(peers, i), "state", state,
+	up->connected = read_truth(of, "connected");
+	up->stale = read_truth(of, "stale");
+	up->peers = read_whole(of, "peers_known");
+	for (i = 0; i < read_length(peers); i++) {
+		read_word(json_object_array_get_idx(peers, i), "state", state,
 		    sizeof(state));
 		up->peers_fresh += strcmp(state, "fresh") == 0;
 	}
@@ -142,7 +142,7 @@ exchange_read(struct reading_upstream *up, json_object *of)
 static bool
 workers_read(struct reading_upstream *up, json_object *list)
 {
-	size_t n = length(list), i;
+	size_t n = read_length(list), i;
 
 	up->worker = calloc(n + 1, sizeof(*up->worker));
 	if (up->worker == NULL)
@@ -157,30 +157,30 @@ workers_read(struct reading_upstream *up, json_object *list)
 static bool
 upstream_read(struct reading_upstream *up, json_object *of)
 {
-	json_object *region = member(of, "region");
-	json_object *affinity = member(of, "affinity");
+	json_object *region = find_member(of, "region");
+	json_object *affinity = find_member(of, "affinity");
 
-	word(of, "name", up->name, sizeof(up->name));
-	word(of, "policy", up->policy, sizeof(up->policy));
-	up->attached = truth(of, "attached");
-	up->block = whole(of, "block");
-	up->ttl = real(of, "ttl", -1);
-	up->region_bytes = whole(region, "bytes");
-	up->cells = whole(region, "cells");
-	up->cells_free = whole(region, "cells_free");
-	up->blocks = whole(region, "blocks");
-	up->leases = whole(region, "leases");
-	up->evicted = whole(region, "evicted_region");
-	up->sessions = whole(region, "affinity_bindings");
-	up->retries = whole(of, "retries");
-	up->aborts = whole(of, "aborts");
-	up->session_hits = whole(affinity, "hit");
-	up->session_moves = whole(affinity, "moved");
-	up->session_grays = whole(affinity, "moved_gray");
-	up->session_gone = whole(affinity, "gone");
-	exchange_read(up, member(of, "exchange"));
-	reasons_read(up, member(of, "reasons"));
-	return workers_read(up, member(of, "workers"));
+	read_word(of, "name", up->name, sizeof(up->name));
+	read_word(of, "policy", up->policy, sizeof(up->policy));
+	up->attached = read_truth(of, "attached");
+	up->block = read_whole(of, "block");
+	up->ttl = read_real(of, "ttl", -1);
+	up->region_bytes = read_whole(region, "bytes");
+	up->cells = read_whole(region, "cells");
+	up->cells_free = read_whole(region, "cells_free");
+	up->blocks = read_whole(region, "blocks");
+	up->leases = read_whole(region, "leases");
+	up->evicted = read_whole(region, "evicted_region");
+	up->sessions = read_whole(region, "affinity_bindings");
+	up->retries = read_whole(of, "retries");
+	up->aborts = read_whole(of, "aborts");
+	up->session_hits = read_whole(affinity, "hit");
+	up->session_moves = read_whole(affinity, "moved");
+	up->session_grays = read_whole(affinity, "moved_gray");
+	up->session_gone = read_whole(affinity, "gone");
+	exchange_read(up, find_member(of, "exchange"));
+	reasons_read(up, find_member(of, "reasons"));
+	return workers_read(up, find_member(of, "workers"));
 }
 
 /* ------------------------------------------------------------- reading --- */
@@ -188,8 +188,8 @@ upstream_read(struct reading_upstream *up, json_object *of)
 static const char *
 status_read(struct reading *r, json_object *status)
 {
-	json_object *list = member(status, "upstreams");
-	size_t n = length(list);
+	json_object *list = find_member(status, "upstreams");
+	size_t n = read_length(list);
 
 	if (!json_object_is_type(list, json_type_array))
 		return "it is JSON, but not the status of kvroute";

@@ -61,7 +61,7 @@ look_of(enum listing_kind kind)
 
 /* One line of the terminal, filled up to its end. */
 static void
-put(int at, const char *text, attr_t look)
+put_line(int at, const char *text, attr_t look)
 {
 	(void)attrset((int)look);
 	(void)move(at, 0);
@@ -104,11 +104,11 @@ screen_draw(struct screen *s, const char *title,
 	s->rows = lines - head;
 	first_bound(s, room > (int)head ? (size_t)room - head : 1);
 	(void)erase();
-	put(at++, title, A_BOLD);
+	put_line(at++, title, A_BOLD);
 	for (i = 0; i < lines && at <= room; i++)
 		if (i < head || i >= head + s->first)
-			put(at++, line[i].text, look_of(line[i].kind));
-	put(LINES - 1, below, trouble ? look_of(LISTING_TROUBLE) : A_DIM);
+			put_line(at++, line[i].text, look_of(line[i].kind));
+	put_line(LINES - 1, below, trouble ? look_of(LISTING_TROUBLE) : A_DIM);
 	(void)refresh();
 }
 
