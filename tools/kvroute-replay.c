@@ -42,7 +42,6 @@ struct settings {
 	double speed;
 	enum report_format format;
 	const char *trace; /* NULL: standard input */
-	const char *decisions;
 	const char *file; /* holds the region; NULL: private memory */
 	bool quiet;
 };
@@ -56,7 +55,6 @@ struct replay {
 	struct kvr_prompt *prompt;
 	struct pass *passes[PASS_POLICIES];
 	struct kvr_options region; /* in force */
-	FILE *decisions; /* NULL: not requested */
 	uint64_t requests;
 	uint64_t n_tokens;
 	int64_t last_ms;
@@ -68,7 +66,7 @@ static const char usage_text[] =
 "           [--workers N] [--block TOKENS] [--ttl SEC|endless]\n"
 "           [--hash keyed|dynamo] [--seed N] [--memory SIZE]\n"
 "           [--region FILE] [--speed X] [--prefill-rate N] [--decode-rate N]\n"
-"           [--decisions FILE] [--format text|kv|json] [trace]\n"
+"           [--format text|kv|json] [trace]\n"
 "       kvroute-replay --simulate [option]... [trace]\n"
 "       kvroute-replay --help | --version\n";
 
@@ -162,9 +160,6 @@ static const struct args_row option_rows[] = {
 	    .at = AT(prefill_rate), .max = RATE_MAX },
 	{ "decode-rate", "N", "tokens/s of a running request (50)",
 	    ARGS_UINT64, .at = AT(decode_rate), .min = 1, .max = RATE_MAX },
-	{ "decisions", "FILE",
-	    "write one line per decision; - is standard output", ARGS_STRING,
-	    .at = AT(decisions) },
 	{ "format", "KIND", "text, kv (name=value) or json (text)", ARGS_WORD,
 	    .at = AT(format), .max = REPORT_FORMATS,
 	    .words = report_format_names },
@@ -176,8 +171,8 @@ static const struct args_row option_rows[] = {
 
 static const struct args_table table = {
 	"kvroute-replay", usage_text,
-	"\nReplays a Mooncake-format trace (a file, or standard input) through\n"
-	"kvroute and reports how much of the prompts would have been "
+	"\nReplays a Mooncake-format trace (a file, or standard input) "
+	"through\nkvroute and reports how much of the prompts would have been "
 	"cached.\n\n",
 	21, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
 };
@@ -195,8 +190,6 @@ read_options(struct settings *s, int argc, char **argv)
 		s->trace = argv[next];
 	if (s->n_policies == 0)
 		s->policies[s->n_policies++] = PASS_BALANCED;
-	if (s->decisions != NULL && s->n_policies > 1)
-		errx(ARGS_USAGE, "--decisions: needs a single policy");
 	if (s->file != NULL && s->n_policies > 1)
 		errx(ARGS_USAGE, "--region: needs a single policy");
 	s->region.max_workers = s->workers;
@@ -222,14 +215,6 @@ open_files(struct replay *r)
 	r->trace = trace_new(r->input, s->trace == NULL ? r->name : s->trace);
 	if (r->trace == NULL)
 		errx(ARGS_FAILED, "out of memory");
-	if (s->decisions == NULL)
-		return;
-	r->decisions = strcmp(s->decisions, "-") == 0 ? stdout :
-	    fopen(s->decisions, "w");
-	if (r->decisions == NULL)
-		err(ARGS_FAILED, "%s", s->decisions);
-	fprintf(r->decisions, "#request\tns\tworker\toverlap_blocks\t"
-	    "prompt_blocks\n");
 }
 
 static void
@@ -284,10 +269,6 @@ replay_request(struct replay *r, const struct trace_request *q)
 	for (i = 0; i < r->settings->n_policies; i++)
 		replay_must(pass_request(r->passes[i], r->prompt, q, now, &c),
 		    pass_policy_names[r->settings->policies[i]]);
-	if (r->decisions != NULL && c.worker != UINT32_MAX)
-		fprintf(r->decisions, "%" PRIu64 "\t%" PRId64 "\t%" PRIu32 "\t%"
-		    PRIu32 "\t%" PRIu32 "\n", q->number, now, c.worker,
-		    c.overlap_blocks, c.prompt_blocks);
 	r->requests++;
 	r->n_tokens += q->tokens;
 	r->last_ms = now / 1000000;
@@ -320,10 +301,6 @@ replay_report(struct replay *r)
 	    r->last_ms, (double)r->hash_ns / (double)r->requests,
 	    s->prefill_rate, s->decode_rate };
 
-	if (r->decisions != NULL && (fflush(r->decisions) != 0 ||
-	    ferror(r->decisions) || (r->decisions != stdout &&
-	    fclose(r->decisions) != 0)))
-		err(ARGS_FAILED, "%s", s->decisions);
 	replay_must(report_print(stdout, s->format, &about, r->passes,
 	    s->n_policies), "reporting");
 	if (fflush(stdout) != 0)

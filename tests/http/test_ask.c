@@ -416,29 +416,13 @@ START_TEST(what_is_at_the_front)
 {
 	static const char body[] = "{\"messages\":["
 	    "{\"role\":\"user\",\"content\":\"Hi\"}]}";
-	struct ask plain = good(ASK_CHAT, body), tools, date, later, next;
+	struct ask plain = good(ASK_CHAT, body), tools;
 
 	tools = good(ASK_CHAT, "{\"tools\":[{\"name\":\"f\"}],\"messages\":["
 	    "{\"role\":\"user\",\"content\":\"Hi\"}]}");
 	ck_assert_uint_lt(common(&plain, &tools), 3);
-	rules.now = 1000000000;
-	rules.template = TEMPLATE_DATE;
-	date = good(ASK_CHAT, body);
-	rules.now++;
-	later = good(ASK_CHAT, body);
-	ck_assert_uint_eq(common(&date, &later), date.prompts[0].n);
-	ck_assert_uint_gt(date.prompts[0].n, plain.prompts[0].n);
-	rules.template = TEMPLATE_CLOCK;
-	ask_free(&later);
-	later = good(ASK_CHAT, body);
-	rules.now++;
-	next = good(ASK_CHAT, body);
-	ck_assert_uint_lt(common(&later, &next), 20);
 	ask_free(&plain);
 	ask_free(&tools);
-	ask_free(&date);
-	ask_free(&later);
-	ask_free(&next);
 }
 END_TEST
 

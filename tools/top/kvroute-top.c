@@ -23,7 +23,7 @@ enum { HEADERS_MAX = 16, TIMEOUT_MS = 10000, TITLE_MAX = 512 };
 
 static const char usage_text[] =
 "usage: kvroute-top [--interval SECONDS] [--batch] [--count N]\n"
-"           [--sort COLUMN] [--reverse] [--upstream NAME]\n"
+"           [--sort COLUMN] [--upstream NAME]\n"
 "           [--header LINE ...] URL | FILE\n"
 "       kvroute-top --help | --version\n";
 
@@ -98,8 +98,6 @@ static const struct args_row option_rows[] = {
 	    .max = UINT32_MAX },
 	{ "sort", "COLUMN", "as the head of the table names it (WORKER)",
 	    ARGS_CALL, .take = take_sort },
-	{ "reverse", NULL, "the other way around", ARGS_FLAG,
-	    .at = offsetof(struct top, view.reverse) },
 	{ "upstream", "NAME", "of several (the first)", ARGS_STRING,
 	    .at = offsetof(struct top, upstream) },
 	{ "header", "LINE", "to be sent, such as an authorization", ARGS_CALL,

@@ -37,7 +37,7 @@ enum { CHATS_HEADERS_MAX = 8, CHATS_PIDS_MAX = 16 };
 
 struct chats_options {
 	const char *url;       /* without a path: that is the endpoint's */
-	const char *path;      /* instead of the endpoint's; NULL */
+	const char *path;      /* the endpoint's */
 	const char *model;
 	enum chats_endpoint endpoint;
 	bool stream;

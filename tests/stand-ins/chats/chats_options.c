@@ -53,7 +53,7 @@ enum {
 };
 
 static const char usage_text[] =
-"usage: kvroute-chats --url URL [--endpoint NAME] [--path PATH]\n"
+"usage: kvroute-chats --url URL [--endpoint NAME]\n"
 "           [--model NAME] [--header LINE] [--no-stream] [--no-usage]\n"
 "           [--chats N] [--requests N] [--seconds S] [--warm-up S]\n"
 "           [--timeout S] [--seed N] [--systems N] [--system-bytes N]\n"
@@ -147,8 +147,6 @@ static const struct args_row option_rows[] = {
 	{ "endpoint", "NAME", "chat, completions, responses, messages (chat)",
 	    ARGS_WORD, .at = AT(endpoint), .max = CHATS_ENDPOINTS,
 	    .words = chats_endpoint_names },
-	{ "path", "PATH", "instead of the endpoint's, such as /v1/completions",
-	    ARGS_STRING, .at = AT(path) },
 	{ "model", "NAME", "named in requests (kvroute)", ARGS_STRING,
 	    .at = AT(model) },
 	{ "header", "LINE", "additional header, 'Name: value'; at most 8",
@@ -261,8 +259,7 @@ chats_options(struct chats_options *o, int argc, char **argv)
 		o->turns = o->sessions != 0 ? TURNS_OF_AGENTS : TURNS_OF_CHATS;
 	if (o->requests == 0 && o->run_ns == 0 && o->sessions == 0)
 		o->run_ns = INT64_C(10000000000);
-	if (o->path == NULL)
-		o->path = chats_endpoint_paths[o->endpoint];
+	o->path = chats_endpoint_paths[o->endpoint];
 	if (o->body != NULL)
 		o->think_ns = 0;
 	if (o->requests != 0 && o->requests < o->chats)

@@ -9,12 +9,11 @@
  *                and last MESSAGE "assistant" "\n", for the response
  *   completions  BEGIN text; token ids are taken as they are
  *
- * Tools are a message at the front, as JSON; so is a line with the date, or
- * with the time of day, if the template has one. An image is IMAGE_TOKENS
- * tokens, determined by its part. Calls of tools are written as in output.h,
- * and reasoning is left out. In /v1/responses items of the model that follow
- * each other are one message; items of earlier turns that the engine has kept
- * come before those of the body.
+ * Tools are a message at the front, as JSON. An image is IMAGE_TOKENS tokens,
+ * determined by its part. Calls of tools are written as in output.h, and
+ * reasoning is left out. In /v1/responses items of the model that follow each
+ * other are one message; items of earlier turns that the engine has kept come
+ * before those of the body.
  */
 #ifndef KVROUTE_ASK_H
 #define KVROUTE_ASK_H
@@ -22,22 +21,17 @@
 #include "kept.h"
 #include "tokenizer.h"
 
-#include <time.h>
-
 enum {
 	ASK_CHAT, ASK_COMPLETIONS, ASK_RESPONSES, ASK_MESSAGES,
 	ASK_EMBEDDINGS, ASK_KINDS
 };
-enum ask_template { TEMPLATE_PLAIN, TEMPLATE_DATE, TEMPLATE_CLOCK };
 enum { IMAGE_TOKENS = 256, ASK_PROMPTS_MAX = 256, ASK_ANSWER_MAX = 65536 };
 
 struct ask_rules {
-	enum ask_template template;
 	const char *const *models; /* known ones; the first if none is named */
 	size_t n_models;
 	bool any_model;            /* others are accepted */
 	const struct kept *kept;   /* earlier turns; NULL: none */
-	time_t now;
 };
 
 struct ask {

@@ -297,27 +297,6 @@ add_items(struct ask *a, struct token_list *t, struct json_object *o,
 	a->items = NULL;
 }
 
-/* The part of the template before all messages. */
-static void
-add_front(struct token_list *t, const struct ask_rules *rules)
-{
-	static const char *const forms[] = {
-		[TEMPLATE_DATE] = "Today is %Y-%m-%d.",
-		[TEMPLATE_CLOCK] = "It is %H:%M:%S on %Y-%m-%d."
-	};
-	char text[64] = "";
-	struct tm tm;
-
-	token_list_add(t, TOKEN_BEGIN);
-	if (rules->template == TEMPLATE_PLAIN ||
-	    gmtime_r(&rules->now, &tm) == NULL)
-		return;
-	strftime(text, sizeof(text), forms[rules->template], &tm);
-	begin_message(t, "system");
-	add_string(t, text);
-	end_message(t);
-}
-
 static void
 add_system(struct ask *a, struct token_list *t, struct json_object *content)
 {
@@ -335,7 +314,7 @@ chat_prompt(struct ask *a, struct json_object *o,
 	struct token_list *t = &a->prompts[0];
 	struct json_object *tools = ask_member(o, "tools");
 
-	add_front(t, rules);
+	token_list_add(t, TOKEN_BEGIN);
 	if (tools != NULL) {
 		begin_message(t, "tools");
 		add_string(t, as_json(tools));

@@ -118,26 +118,11 @@ failed(struct call *c)
 }
 
 static void
-say(const struct call *c)
-{
-	if (!c->link->server->facts->verbose)
-		return;
-	fprintf(stderr, "%u: ", (unsigned)c->link->server->port);
-	if (c->link->server->facts->ranks > 1)
-		fprintf(stderr, "rank %" PRIu32 ", ", c->rank);
-	fprintf(stderr, "prompt %" PRIu64 ", cached %" PRIu64
-	    ", response %" PRIu64 " tokens%s\n", c->reply.prompt,
-	    c->reply.cached, c->reply.generated,
-	    c->ask.stream ? ", stream" : "");
-}
-
-static void
 call_end(struct call *c)
 {
 	struct link *l = c->link;
 	struct evhttp_request *request = l->request;
 
-	say(c);
 	if (c->ask.stream)
 		reply_last(&c->reply);
 	else
@@ -303,7 +288,6 @@ read_body(struct call *c, int kind)
 	const char *body = n == 0 ? "" :
 	    (const char *)evbuffer_pullup(in, -1);
 
-	rules.now = time(NULL);
 	rules.kept = c->link->server->kept;
 	if (body == NULL)
 		c->ask.status = 500;

@@ -36,12 +36,11 @@ static const char usage_text[] =
 "           [--evict lru|leaf|random] [--sequences N] [--batch TOKENS]\n"
 "           [--reads shared|own] [--attention TOKENS] [--preempt]\n"
 "           [--prefill-rate N] [--decode-ms MS] [--scale F]\n"
-"           [--template plain|date|clock]\n"
 "           [--tools N] [--reasoning]\n"
 "           [--usage value|null-for-0|null|none] [--headers early|late]\n"
 "           [--publish vllm|sglang|sglang-old|trtllm|none]\n"
 "           [--publish-window TOKENS]\n"
-"           [--responses N] [--seed N] [--for SECONDS] [--verbose]\n"
+"           [--responses N] [--seed N] [--for SECONDS]\n"
 "           [--events ENDPOINT] [--events-replay ENDPOINT]\n"
 "           [--events-form vllm|vllm-arrays|sglang|sglang-arrays]\n"
 "           [--events-topic TEXT] [--events-keep N] [--events-lose N]\n"
@@ -137,7 +136,6 @@ take_short(void *options, const struct args_row *row, const char *text)
 
 static const char *const evictions[] = { "lru", "leaf", "random" };
 static const char *const reads[] = { "shared", "own" };
-static const char *const templates[] = { "plain", "date", "clock" };
 static const char *const usages[] = { "value", "null-for-0", "null", "none" };
 static const char *const when[] = { "early", "late" };
 static const char *const published[] = {
@@ -187,9 +185,6 @@ static const struct args_row option_rows[] = {
 	    ARGS_CALL, .take = take_decode },
 	{ "scale", "F", "factor of all times: 0.02 is 50 times as fast (1)",
 	    ARGS_FACTOR, .at = IN(scale) },
-	{ "template", "WHICH",
-	    "plain, date or clock at the front of prompts (plain)", ARGS_WORD,
-	    .at = IN(rules.template), .max = 3, .words = templates },
 	{ "tools", "N",
 	    "one answer in N calls tools, if a chat has them (none)",
 	    ARGS_UINT32, .at = IN(tools), .min = 1, .max = 1000000 },
@@ -238,9 +233,7 @@ static const struct args_row option_rows[] = {
 	{ "events-full", NULL, "blocks are stored again when they are hit",
 	    ARGS_FLAG, .at = IN(serving.tells_hits) },
 	{ "events-copies", NULL, "a block that is computed again is a copy",
-	    ARGS_FLAG, .at = IN(serving.has_copies) },
-	{ "verbose", NULL, "a line on standard error for each response",
-	    ARGS_FLAG, .at = IN(verbose) }
+	    ARGS_FLAG, .at = IN(serving.has_copies) }
 };
 
 static const struct args_table table = {

@@ -43,7 +43,6 @@ inspect_cached(struct link *l, struct evbuffer *body)
 	    (const char *)evbuffer_pullup(in, -1);
 	struct ask a = { 0 };
 
-	rules.now = time(NULL);
 	if (text == NULL)
 		a.status = 500;
 	else

@@ -72,7 +72,6 @@ struct server_facts {
 	bool headers_early;
 	size_t responses;     /* kept; also conversations */
 	uint64_t ids;         /* seed of their ids, with that of the server */
-	bool verbose;
 	double scale;
 	struct events_facts events;
 	void *sockets;        /* of events_begin, or NULL */
