@@ -36,7 +36,7 @@ $(BUILD)/kvroute-engine: $(call objects,$(ENGINE) $(ENGINE_MODULES)) \
 	    $(LDLIBS)
 
 # The parts without HTTP have unit tests.
-ENGINE_TESTED := ask ask_prompt ask_state blocks kept output serving tokenizer words
+ENGINE_TESTED := ask ask_members ask_prompt ask_state blocks kept output serving tokenizer words
 $(BUILD)/check $(BUILD)/coverage/check: \
     $(ENGINE_TESTED:%=$(BUILD)/under-test/$(ENGINE_AT)/%.o)
 
