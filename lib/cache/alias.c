@@ -37,9 +37,6 @@
  */
 #include "alias.h"
 
-#include "mix.h"
-#include "pages.h"
-
 enum {
 	SWEEP = 2,         /* looked at for dead ones, for one that is added, */
 	SWEEP_MIN = 64,    /* at least, */
@@ -47,14 +44,6 @@ enum {
 	SWEEP_STEP = 16,   /* step of other work takes as long as these */
 	AHEAD = 6   /* names, from one step of loading ahead to the next */
 };
-
-static uint32_t
-bucket_of(const struct kvr *k, uint32_t life, uint64_t name)
-{
-	uint64_t h = mix(mix(name ^ k->table_key[1]) + life) >> 32;
-
-	return (uint32_t)(h * k->layout.aliases >> 32);
-}
 
 uint32_t
 alias_life(struct kvr *k)
@@ -81,7 +70,7 @@ alias_find(const struct kvr *k, uint32_t life, uint64_t name)
 
 	if (life == 0 || k->layout.aliases == 0)
 		return 0;
-	i = k->alias_buckets[bucket_of(k, life, name)];
+	i = k->alias_buckets[alias_bucket(k, life, name)];
 	for (; i != 0 && limit > 0; i = alias_at(k, i)->next, limit--)
 		if (alias_at(k, i)->name == name &&
 		    alias_at(k, i)->life == life)
@@ -101,12 +90,13 @@ alias_prefetch(const struct kvr *k, uint32_t life, const uint64_t *name,
 	uint32_t first;
 
 	if (left > 3 * AHEAD)
-		__builtin_prefetch(&buckets[bucket_of(k, life, name[3 * far])]);
+		__builtin_prefetch(&buckets[alias_bucket(k, life,
+		    name[3 * far])]);
 	if (left > 2 * AHEAD)
-		__builtin_prefetch(alias_at(k, read_once(buckets[bucket_of(k,
-		    life, name[2 * far])])));
+		__builtin_prefetch(alias_at(k, read_once(buckets[
+		    alias_bucket(k, life, name[2 * far])])));
 	if (left > AHEAD) {
-		first = read_once(buckets[bucket_of(k, life, name[far])]);
+		first = read_once(buckets[alias_bucket(k, life, name[far])]);
 		__builtin_prefetch(alias_at(k, read_once(alias_at(k,
 		    first)->next)));
 	}
@@ -133,7 +123,7 @@ static void
 unlink_alias(struct kvr *k, uint32_t alias)
 {
 	struct alias *a = alias_at(k, alias);
-	uint32_t *at = &k->alias_buckets[bucket_of(k, a->life, a->name)];
+	uint32_t *at = &k->alias_buckets[alias_bucket(k, a->life, a->name)];
 	uint32_t limit = CHAIN_MAX;
 
 	if (!alias_inner(a)) {
@@ -150,12 +140,6 @@ unlink_alias(struct kvr *k, uint32_t alias)
 	put_once(k->region->alias_free, alias);
 }
 
-static bool
-dead(const struct kvr *k, const struct alias *a)
-{
-	return a->life != 0 && stream_at(k, a->worker)->life != a->life;
-}
-
 /* Frees what is dead among so many of those that were ever used; how many. */
 static uint64_t
 sweep(struct kvr *k, uint64_t most)
@@ -166,7 +150,7 @@ sweep(struct kvr *k, uint64_t most)
 
 	for (; left > 0 && r->alias_dead > 0 && !region_broken(k); left--) {
 		i = i < used && i < k->layout.aliases ? i + 1 : 1;
-		if (!dead(k, alias_at(k, i)))
+		if (!alias_dead(k, alias_at(k, i)))
 			continue;
 		unlink_alias(k, i);
 		sub_once(r->alias_dead, 1);
@@ -283,7 +267,7 @@ alias_add(struct kvr *k, const struct alias *like)
 	if (alias_inner(&a)) {
 		write_once_words(alias_at(k, i), &a, sizeof(a));
 	} else {
-		head = &k->alias_buckets[bucket_of(k, a.life, a.name)];
+		head = &k->alias_buckets[alias_bucket(k, a.life, a.name)];
 		a.next = *head;
 		a.children = 0;
 		write_once_words(alias_at(k, i), &a, sizeof(a));
@@ -301,7 +285,7 @@ alias_drop(struct kvr *k, uint32_t alias)
 	const struct alias *a = alias_at(k, alias);
 	struct alias *p = alias_at(k, a->parent);
 
-	if (alias == 0 || alias_children(a) != 0 || dead(k, a))
+	if (alias == 0 || alias_children(a) != 0 || alias_dead(k, a))
 		return;
 	if (a->life == 0) {
 		region_break(k); /* it is free: its child was in a ring */
@@ -311,92 +295,6 @@ alias_drop(struct kvr *k, uint32_t alias)
 		write_once(p->children, p->children - 1);
 	sub_once(stream_at(k, a->worker)->aliases, 1);
 	unlink_alias(k, alias);
-}
-
-/* -------------------------------------------------------------- damage --- */
-
-/* One in use that no other check has met: it is counted at its parent. */
-static bool
-sound(const struct kvr *k, uint32_t i, uint32_t *children)
-{
-	const struct alias *a = alias_at(k, i);
-	uint32_t parent = read_once(a->parent);
-
-	if (a->worker - 1u >= k->layout.names || a->life == 0)
-		return false;
-	if (dead(k, a))
-		return true;
-	if (parent == 0)
-		return a->copies == 0 && alias_begun(a) == 0;
-	if (parent > k->layout.aliases ||
-	    alias_at(k, parent)->life != a->life ||
-	    !pages_sound(k, a))
-		return false;
-	children[parent]++;
-	return true;
-}
-
-/* Those in buckets, those that are in none, and those that are free. */
-static bool
-met(const struct kvr *k, uint32_t *children, uint32_t *count)
-{
-	uint32_t b, i, most = k->region->alias_fresh - 1;
-
-	for (b = 0; b < k->layout.aliases; b++)
-		for (i = k->alias_buckets[b]; i != 0; i = alias_at(k, i)->next)
-			if (i > most || ++*count > most ||
-			    alias_inner(alias_at(k, i)) ||
-			    bucket_of(k, alias_at(k, i)->life,
-			    alias_at(k, i)->name) != b ||
-			    !sound(k, i, children))
-				return false;
-	for (i = 1; i <= most; i++)
-		if (alias_inner(alias_at(k, i)) && alias_at(k, i)->life != 0) {
-			++*count;
-			if (!sound(k, i, children))
-				return false;
-		}
-	for (i = k->region->alias_free; i != 0; i = alias_at(k, i)->next)
-		if (i > most || ++*count > most || alias_at(k, i)->life != 0)
-			return false;
-	return *count == most;
-}
-
-/* Is the one that stands for none as it was made? */
-static bool
-blank(const struct kvr *k)
-{
-	return k->layout.aliases == 0 ||
-	    struct_known(alias_at(k, 0), sizeof(struct alias), 0);
-}
-
-bool
-alias_sound(const struct kvr *k, uint32_t *children)
-{
-	const struct region *r = k->region;
-	uint32_t i, count = 0, living = 0, fresh = read_once(r->alias_fresh);
-	uint32_t ended = 0;
-	uint64_t said = 0;
-
-	if (fresh - 1u > k->layout.aliases ||
-	    r->alias_sweep > k->layout.aliases ||
-	    !blank(k) ||
-	    !met(k, children, &count))
-		return false;
-	for (i = 1; i < fresh; i++) {
-		const struct alias *a = alias_at(k, i);
-
-		ended += dead(k, a);
-		if (a->life == 0 || dead(k, a))
-			continue;
-		if ((alias_inner(a) ? 1 : a->children) != children[i] ||
-		    a->life > r->alias_life)
-			return false;
-		living++;
-	}
-	for (i = 0; i < k->layout.names; i++)
-		said += k->streams[i].aliases;
-	return said == living && ended == r->alias_dead;
 }
 
 void

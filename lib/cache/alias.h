@@ -5,6 +5,7 @@
 #ifndef KVR_ALIAS_H
 #define KVR_ALIAS_H
 
+#include "mix.h"
 #include "region.h"
 
 /* Aliases are numbered from 1; 0 is none, and reads as zeros. */
@@ -12,6 +13,22 @@ static inline struct alias *
 alias_at(const struct kvr *k, uint32_t i)
 {
 	return &k->aliases[i <= k->layout.aliases ? i : 0];
+}
+
+/* Which bucket those of this life and name are in. */
+static inline uint32_t
+alias_bucket(const struct kvr *k, uint32_t life, uint64_t name)
+{
+	uint64_t h = mix(mix(name ^ k->table_key[1]) + life) >> 32;
+
+	return (uint32_t)(h * k->layout.aliases >> 32);
+}
+
+/* The life has ended that it was of. */
+static inline bool
+alias_dead(const struct kvr *k, const struct alias *a)
+{
+	return a->life != 0 && stream_at(k, a->worker)->life != a->life;
 }
 
 /* Tokens of a block within which it ends; 0: it ends one, or is a root. */
@@ -75,11 +92,6 @@ uint32_t alias_add(struct kvr *k, const struct alias *like);
 /* Removes one without children. */
 void alias_drop(struct kvr *k, uint32_t alias);
 
-/*
- * Are all in their buckets, and as many as they say? children: zeroed, one for
- * each alias and one more.
- */
-bool alias_sound(const struct kvr *k, uint32_t *children);
 /* All are free, whatever the memory says. Streams must have no life. */
 void alias_empty(struct kvr *k);
 

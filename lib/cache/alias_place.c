@@ -18,6 +18,7 @@
 #include "cover.h"
 #include "entry.h"
 #include "node.h"
+#include "pages.h"
 #include "run.h"
 
 enum { WALK_SHARE = 16 }; /* of all steps of a call, for one block */
@@ -99,7 +100,93 @@ alias_place(struct kvr *k, uint32_t alias, uint32_t slot, struct place *out)
 	return found;
 }
 
-/* -------------------------------------------------------------- damage --- */
+/* ------------------------------------------------ damage of the table --- */
+
+/* One in use that no other check has met: it is counted at its parent. */
+static bool
+one_sound(const struct kvr *k, uint32_t i, uint32_t *children)
+{
+	const struct alias *a = alias_at(k, i);
+	uint32_t parent = read_once(a->parent);
+
+	if (a->worker - 1u >= k->layout.names || a->life == 0)
+		return false;
+	if (alias_dead(k, a))
+		return true;
+	if (parent == 0)
+		return a->copies == 0 && alias_begun(a) == 0;
+	if (parent > k->layout.aliases ||
+	    alias_at(k, parent)->life != a->life ||
+	    !pages_sound(k, a))
+		return false;
+	children[parent]++;
+	return true;
+}
+
+/* Those in buckets, those that are in none, and those that are free. */
+static bool
+all_met(const struct kvr *k, uint32_t *children, uint32_t *count)
+{
+	uint32_t b, i, most = k->region->alias_fresh - 1;
+
+	for (b = 0; b < k->layout.aliases; b++)
+		for (i = k->alias_buckets[b]; i != 0; i = alias_at(k, i)->next)
+			if (i > most || ++*count > most ||
+			    alias_inner(alias_at(k, i)) ||
+			    alias_bucket(k, alias_at(k, i)->life,
+			    alias_at(k, i)->name) != b ||
+			    !one_sound(k, i, children))
+				return false;
+	for (i = 1; i <= most; i++)
+		if (alias_inner(alias_at(k, i)) && alias_at(k, i)->life != 0) {
+			++*count;
+			if (!one_sound(k, i, children))
+				return false;
+		}
+	for (i = k->region->alias_free; i != 0; i = alias_at(k, i)->next)
+		if (i > most || ++*count > most || alias_at(k, i)->life != 0)
+			return false;
+	return *count == most;
+}
+
+/* Is the one that stands for none as it was made? */
+static bool
+none_is_blank(const struct kvr *k)
+{
+	return k->layout.aliases == 0 ||
+	    struct_known(alias_at(k, 0), sizeof(struct alias), 0);
+}
+
+bool
+alias_sound(const struct kvr *k, uint32_t *children)
+{
+	const struct region *r = k->region;
+	uint32_t i, count = 0, living = 0, fresh = read_once(r->alias_fresh);
+	uint32_t ended = 0;
+	uint64_t said = 0;
+
+	if (fresh - 1u > k->layout.aliases ||
+	    r->alias_sweep > k->layout.aliases ||
+	    !none_is_blank(k) ||
+	    !all_met(k, children, &count))
+		return false;
+	for (i = 1; i < fresh; i++) {
+		const struct alias *a = alias_at(k, i);
+
+		ended += alias_dead(k, a);
+		if (a->life == 0 || alias_dead(k, a))
+			continue;
+		if ((alias_inner(a) ? 1 : a->children) != children[i] ||
+		    a->life > r->alias_life)
+			return false;
+		living++;
+	}
+	for (i = 0; i < k->layout.names; i++)
+		said += k->streams[i].aliases;
+	return said == living && ended == r->alias_dead;
+}
+
+/* ----------------------------------------------- damage of the places --- */
 
 /*
  * Is a block where its alias, or a child's place, says; and does the worker

@@ -16,6 +16,11 @@ struct place {
 bool alias_place(struct kvr *k, uint32_t alias, uint32_t slot,
     struct place *out);
 /*
+ * Are all in their buckets, and as many as they say? children: zeroed, one for
+ * each alias and one more.
+ */
+bool alias_sound(const struct kvr *k, uint32_t *children);
+/*
  * Is each block on record that is not known to be gone, and does its worker
  * have it? After alias_sound. places: zeroed, one for each alias and one more.
  */

@@ -4,6 +4,7 @@
  */
 #include "alias.h"
 
+#include "alias_place.h"
 #include "inner.h"
 
 enum { ALIASES = 400 };
