@@ -10,23 +10,13 @@
 #include "txn.h"
 #include "worker.h"
 
-int
-kvr_event_init(struct kvr_event *event, size_t size)
-{
-	struct kvr_event d;
-
-	memset(&d, 0, sizeof(d));
-	(void)kvr_scope_init(&d.scope, sizeof(d.scope));
-	return struct_init(event, size, &d, sizeof(d));
-}
-
 /* Without the lock: will the worker's blocks be known by their names? */
 static bool
 named(const struct kvr *k, uint64_t worker)
 {
 	uint32_t slot;
 
-	return worker_slot(k, worker, &slot) && hold_wanted(k, slot);
+	return worker_slot(k, worker, &slot) && event_wanted(k, slot);
 }
 
 /* The caller's batch, checked, and its sums. */
@@ -70,7 +60,7 @@ room(struct kvr *k, uint32_t slot, const struct event_batch *b,
     const struct event_sum *sum, uint32_t outcome)
 {
 	uint64_t aliases = event_piece(b, 0).n_aliases;
-	bool tracks = hold_tracks(k, slot);
+	bool tracks = event_tracks(k, slot);
 
 	if (event_empties(k, slot, b, sum, outcome)) {
 		if (tracks && !alias_at_hand(k, aliases))
@@ -125,7 +115,7 @@ go_on(struct kvr *k, uint32_t slot, const struct event_batch *b, int64_t now)
 {
 	uint64_t at = stream_at(k, slot_at(k, slot)->name)->pieces;
 
-	if (hold_tracks(k, slot) &&
+	if (event_tracks(k, slot) &&
 	    !alias_reclaim(k, event_piece(b, at).n_aliases))
 		return KVR_EBUSY;
 	event_go_on(k, slot, b, now);

@@ -5,72 +5,8 @@
 #ifndef KVR_EVENT_H
 #define KVR_EVENT_H
 
-#include "region.h"
+#include "event_batch.h"
 
-/* Events that are applied under the lock at a time: event_piece.c. */
-struct event_piece {
-	uint64_t at, n;
-	uint64_t local;   /* hashes of those before */
-	uint64_t aliases; /* that it may add */
-};
-
-/* A caller's batch. */
-struct event_batch {
-	struct kvr_event_batch head;
-	const void *events;
-	size_t element, n;
-	const uint64_t *hashes;
-	const uint32_t *tokens;
-	size_t n_hashes, n_tokens;
-	/* local hashes of all blocks, sequence hashes of one event */
-	uint64_t *local, *sequence;
-	uint64_t n_local, n_sequence;
-	/* of pages, room for what is hashed later: hashes of one event, */
-	uint64_t *paged;
-	uint64_t n_paged;
-	uint32_t *block; /* and the tokens of a block */
-	uint64_t n_aliases; /* that it may add */
-	/* of a long one: its events in pieces, which `events` then are; */
-	/* and what belongs to each */
-	struct kvr_event *cut;
-	struct event_piece *pieces;
-	uint64_t n_pieces; /* 0: it is one */
-	size_t after;      /* events of later ones */
-	bool goes_on;      /* behind the last block of the piece before */
-};
-
-/* What a batch comes to: computed without the lock. */
-struct event_sum {
-	/* since the last event that dropped all, if there is one */
-	uint64_t stored[TIERS], removed[TIERS]; /* blocks */
-	uint64_t peak[TIERS];  /* the most stored and not removed at a time */
-	uint32_t block_tokens; /* 0: not said */
-	bool uneven;           /* some are of other sizes */
-	/* of all events */
-	uint64_t all_stored, all_removed, volume; /* blocks; volume: of GPU */
-	uint64_t cleared, refused, restarted;
-};
-/* The i-th event over the defaults. The same errors as event_sum. */
-int event_get(const struct event_batch *b, size_t i, struct kvr_event *e);
-/* KVR_EINVAL: an event refers to what is not in the arrays. */
-int event_sum(const struct event_batch *b, struct event_sum *sum);
-
-/* Events before this one are void. */
-size_t event_first_valid(const struct event_batch *b);
-
-/* Under the lock: what becomes of a batch. enum kvr_events_outcome. */
-uint32_t event_outcome(const struct stream *s, const struct event_batch *b,
-    const struct event_sum *sum);
-/* Must the worker be reset before the batch is taken? */
-bool event_resets(const struct event_batch *b, const struct event_sum *sum,
-    uint32_t outcome);
-/*
- * If not: may nothing be on record that was not named since? What requests in
- * flight have pinned stays.
- */
-bool event_empties(const struct kvr *k, uint32_t slot,
-    const struct event_batch *b, const struct event_sum *sum,
-    uint32_t outcome);
 /*
  * before: the stream before a reset. Returns whether it was applied, or the
  * first piece of it.
@@ -79,32 +15,9 @@ bool event_take(struct kvr *k, uint32_t slot, const struct stream *before,
     const struct event_batch *b, const struct event_sum *sum,
     uint32_t outcome, int64_t now);
 void event_lost(struct kvr *k, uint32_t slot, uint64_t next);
-/* What the cache holds is not known any more. */
-void event_degrade(struct kvr *k, uint32_t slot);
 void event_off(struct kvr *k, uint32_t slot);
 
-/* Blocks of the index in one of the engine's; 0: no whole number. */
-uint32_t event_each(const struct kvr *k, uint32_t tokens);
-/* Do copies mean in this batch what they have meant in this life? */
-bool event_same_copies(struct kvr *k, uint32_t slot,
-    const struct event_batch *b);
-
-/* The stream of a new worker, and of one that is reset. */
-void event_begin(struct kvr *k, uint32_t name);
-void event_reset(struct kvr *k, uint32_t name);
-
-/* Tokens that its cache holds, by counting; 0: not known. Needs no lock. */
-uint64_t event_capacity(const struct kvr *k, uint32_t slot);
-/* Tokens of its blocks; 0: not known. Needs no lock. */
-uint32_t event_block(const struct kvr *k, uint32_t slot);
-/* Blocks of the engine that it has now; 0: not known. Needs no lock. */
-uint64_t event_held(const struct kvr *k, uint32_t slot);
-
-/* Is all that streams say possible? */
-bool event_sound(const struct kvr *k);
 /* The index has been emptied. */
 void event_emptied(struct kvr *k);
-/* Something may be lost; what is not possible is forgotten. */
-void event_recover(struct kvr *k);
 
 #endif

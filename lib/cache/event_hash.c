@@ -18,6 +18,7 @@
 
 #include "hash.h"
 #include "pages.h"
+#include "sat.h"
 
 #include <stdlib.h>
 
@@ -64,12 +65,6 @@ hash_one(const struct kvr *k, const struct event_batch *b,
 	return KVR_OK;
 }
 
-static uint64_t
-larger(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
 uint64_t
 event_aliases(const struct kvr *k, const struct kvr_event *e)
 {
@@ -94,11 +89,11 @@ measure(const struct kvr *k, struct event_batch *b)
 			return error;
 		blocks = event_blocks_given(k, &e);
 		b->n_local += blocks;
-		b->n_paged = larger(b->n_paged, pages_most(k, &e));
+		b->n_paged = sat_most(b->n_paged, pages_most(k, &e));
 		b->n_aliases += event_aliases(k, &e);
-		b->n_sequence = larger(b->n_sequence,
-		    larger(blocks, b->n_paged));
-		if (larger(b->n_local, b->n_paged) > RECORD_MAX)
+		b->n_sequence = sat_most(b->n_sequence,
+		    sat_most(blocks, b->n_paged));
+		if (sat_most(b->n_local, b->n_paged) > RECORD_MAX)
 			return KVR_EINVAL;
 	}
 	return KVR_OK;

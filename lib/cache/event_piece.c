@@ -229,18 +229,6 @@ event_piece(const struct event_batch *b, uint64_t i)
 	return piece;
 }
 
-bool
-event_goes_on(const struct event_batch *b, size_t i)
-{
-	struct kvr_event e, next;
-
-	return i + 1 < b->n + b->after && event_get(b, i, &e) == KVR_OK &&
-	    event_get(b, i + 1, &next) == KVR_OK && e.hashes > 0 &&
-	    next.kind == KVR_EVENT_STORED &&
-	    (next.flags & KVR_EVENT_PARENT) != 0 &&
-	    next.parent == b->hashes[e.hashes_at + e.hashes - 1];
-}
-
 /* ------------------------------------------------------ under the lock --- */
 
 bool
@@ -265,7 +253,7 @@ event_first(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	struct event_batch piece = event_piece(b, 0);
 
 	hold_apply(k, slot, &piece, now);
-	if (b->n_pieces < 2 || !hold_tracks(k, slot))
+	if (b->n_pieces < 2 || !event_tracks(k, slot))
 		return;
 	put_once(s->next, b->head.seq);
 	put_once(s->last, last);
@@ -283,7 +271,7 @@ event_go_on(struct kvr *k, uint32_t slot, const struct event_batch *b,
 
 	put_once(s->heard, now);
 	hold_apply(k, slot, &piece, now);
-	if (i + 1 < b->n_pieces && hold_tracks(k, slot)) {
+	if (i + 1 < b->n_pieces && event_tracks(k, slot)) {
 		put_once(s->pieces, i + 1);
 		return;
 	}

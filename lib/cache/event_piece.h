@@ -18,8 +18,6 @@ int event_cut(const struct kvr *k, struct event_batch *b);
 void event_cut_free(struct event_batch *b);
 /* The i-th of its pieces; a short batch is one. */
 struct event_batch event_piece(const struct event_batch *b, uint64_t i);
-/* Whether the next event, maybe of the next piece, stores what is behind it. */
-bool event_goes_on(const struct event_batch *b, size_t i);
 
 /*
  * Under the lock. Has the stream taken a part of this batch? same: the caller

@@ -74,20 +74,6 @@ enum {
 #define ROOT_NAME UINT64_C(0x7074a8b6c1d5e39f)
 #define PART_NAME UINT64_C(0x5b1e6f0d92c83a47)
 
-bool
-hold_wanted(const struct kvr *k, uint32_t slot)
-{
-	return k->layout.aliases > 0 &&
-	    read_once(slot_at(k, slot)->retain) == KVR_RETAIN_EVENTS;
-}
-
-bool
-hold_tracks(const struct kvr *k, uint32_t slot)
-{
-	return k->layout.aliases > 0 && read_once(stream_at(k,
-	    read_once(slot_at(k, slot)->name))->life) != 0;
-}
-
 void
 hold_lose(struct kvr *k, uint32_t slot)
 {
@@ -102,7 +88,7 @@ hold_nothing(struct kvr *k, uint32_t slot)
 	const struct slot *s = slot_at(k, slot);
 	uint32_t left = DROPPED_MAX, entry;
 
-	if (hold_tracks(k, slot)) /* until it is taken, nothing is known */
+	if (event_tracks(k, slot)) /* until it is taken, nothing is known */
 		hold_lose(k, slot);
 	while ((entry = s->by_stamp.head) != 0 && left-- > 0 &&
 	    !region_broken(k)) {
@@ -317,7 +303,7 @@ store_path(struct storing *s)
 
 	retain_make_room(k, s->now, ROOM + retain_spare(k) + cell_tree_size(0,
 	    s->blocks, run_level(s->blocks)));
-	if (!hold_tracks(k, s->slot))
+	if (!event_tracks(k, s->slot))
 		return 0;
 	if (alias_at(k, s->above)->parent != 0) {
 		if (!alias_place(k, s->above, s->slot, &place))
@@ -488,7 +474,7 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 	struct place place, last = { 0, 0 };
 	uint64_t steps;
 
-	while (!too_long(k) && !region_broken(k) && hold_tracks(k, slot)) {
+	while (!too_long(k) && !region_broken(k) && event_tracks(k, slot)) {
 		uint32_t parent = alias_at(k, alias)->parent, above;
 		struct alias *p = alias_at(k, parent);
 
@@ -547,7 +533,7 @@ take_away(const struct storing *s)
 		add_once(s->k->region->counts.steps, 1);
 		if (s->k->region->free_cells < ROOM_TRIM)
 			retain_make_room(s->k, s->now, ROOM_TRIM);
-		if (!hold_tracks(s->k, s->slot))
+		if (!event_tracks(s->k, s->slot))
 			break;
 		a = alias_find(s->k, s->like.life, names[i]);
 		if (a != 0)
@@ -604,10 +590,10 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	s.e = &e;
 	s.like.worker = (uint16_t)slot_at(k, slot)->name;
 	s.run.goes_on = s.run.many = b->goes_on;
-	if (hold_tracks(k, slot) && b->n > first &&
+	if (event_tracks(k, slot) && b->n > first &&
 	    !understood(k, slot, b, tokens))
 		hold_lose(k, slot);
-	for (i = 0; i < b->n && hold_tracks(k, slot) && !region_broken(k);
+	for (i = 0; i < b->n && event_tracks(k, slot) && !region_broken(k);
 	     i++, at += blocks) {
 		/* else the caller changes it meanwhile: GCOVR_EXCL_BR_START */
 		if (event_get(b, i, &e) != KVR_OK)

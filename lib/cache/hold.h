@@ -7,11 +7,6 @@
 
 #include "event.h"
 
-/* Can the blocks of this worker be known by their names? */
-bool hold_wanted(const struct kvr *k, uint32_t slot);
-/* Are they? Then nothing else makes it hold any. Needs no lock. */
-bool hold_tracks(const struct kvr *k, uint32_t slot);
-
 /*
  * Drops what is on record for a worker, but not what requests in flight have
  * pinned: that goes with them. false: this was a part, call again.

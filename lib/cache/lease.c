@@ -343,7 +343,7 @@ lease_commit(struct kvr *k, uint32_t lease, int64_t now)
 		affinity_bind(k, &use, now);
 	}
 	/* what events took away since was said to end there by nothing else */
-	window_stamp(k, l->node, l->slot, (first || hold_tracks(k, l->slot)) &&
+	window_stamp(k, l->node, l->slot, (first || event_tracks(k, l->slot)) &&
 	    l->blocks == c->prompt, now);
 }
 
@@ -392,7 +392,7 @@ lease_grow(struct kvr *k, struct lease *l, const struct kvr_prompt *p,
     int64_t now)
 {
 	struct insert how = { .want = lease_blocks(k, p),
-		.in_place = !hold_tracks(k, l->slot), .below = l->node,
+		.in_place = !event_tracks(k, l->slot), .below = l->node,
 		.depth = read_once(l->blocks) };
 	uint32_t recorded, node, had = l->blocks + l->private;
 

@@ -133,7 +133,7 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 
 	add_once(c->steps, 1);
 	add_once(c->reclaimed, 1);
-	if (!orphan && hold_tracks(k, slot))
+	if (!orphan && event_tracks(k, slot))
 		hold_lose(k, slot);
 	if (h->pins > 0) {
 		order_remove(k, entry);

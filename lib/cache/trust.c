@@ -130,7 +130,7 @@ trust_mode(const struct kvr *k, uint32_t slot)
 
 	if (!chooses(k, slot))
 		return s->retain;
-	if (hold_tracks(k, slot))
+	if (event_tracks(k, slot))
 		return KVR_RETAIN_EVENTS;
 	if (numbers_nothing(k, slot))
 		return KVR_RETAIN_FEEDBACK;

@@ -223,7 +223,7 @@ window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
 	bool marks = ends && by_ends(k, slot);
 	uint32_t left = marks ? parting(k, node, slot) : 0;
 
-	if (!hold_tracks(k, slot)) {
+	if (!event_tracks(k, slot)) {
 		stamp(k, node, slot, left, marks, now);
 	} else if (marks) {
 		mark_at(k, left, slot);

@@ -285,7 +285,7 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 	put_once(s->prefill_rate, facts->prefill_rate);
 	write_once_double(&s->weight, facts->weight);
 	window_set(k, slot, facts);
-	if (hold_tracks(k, slot) && !hold_wanted(k, slot))
+	if (event_tracks(k, slot) && !event_wanted(k, slot))
 		event_degrade(k, slot);
 	if (!same)
 		trust_told(k, slot);
