@@ -7,6 +7,7 @@
 #include "event_piece.h"
 #include "handle.h"
 #include "hold.h"
+#include "retain.h"
 #include "txn.h"
 #include "worker.h"
 
@@ -64,7 +65,7 @@ room(struct kvr *k, uint32_t slot, const struct event_batch *b,
 
 	if (event_empties(k, slot, b, sum, outcome)) {
 		if (tracks && !alias_at_hand(k, aliases))
-			hold_lose(k, slot);
+			retain_degrade(k, slot);
 	} else if (outcome != KVR_EVENTS_APPLIED || !tracks) {
 		return true;
 	}
@@ -93,7 +94,7 @@ take(struct kvr *k, uint32_t *slot, const struct event_batch *b,
 
 	*outcome = event_outcome(s, b, sum);
 	if (*outcome == KVR_EVENTS_APPLIED && s->pieces > 0)
-		hold_lose(k, *slot);
+		retain_degrade(k, *slot);
 	before = *s;
 	if (!room(k, *slot, b, sum, *outcome))
 		return KVR_EBUSY;

@@ -232,7 +232,7 @@ kvr_policy_set(struct kvr *k, const struct kvr_policy *policy)
 		observed_empty(k); /* their sums fade with the old mean */
 	policy_write(k, &p);
 	for (i = 0; i < slots_used(k); i++)
-		worker_recount(k, i);
+		load_recount(k, i);
 	return txn_write_end(k, NULL, KVR_OK);
 }
 

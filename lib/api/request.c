@@ -7,7 +7,7 @@
 #include "request.h"
 
 #include "cover.h"
-#include "hold.h"
+#include "event_stream.h"
 #include "lease.h"
 #include "lease_record.h"
 #include "order.h"

@@ -5,7 +5,7 @@
  */
 #include "check.h"
 #include "entry.h"
-#include "event.h"
+#include "event_stream.h"
 #include "journal.h"
 #include "rate.h"
 #include "survival.h"

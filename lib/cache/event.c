@@ -18,8 +18,7 @@
  *                       ^                                              |
  *                       `----------------------------------------------'
  *
- * The stream belongs to the name, so it outlives resets, and is in the region,
- * so a router that starts again goes on at `next`.
+ * The stream is in the region: event_stream.c has what is known by it.
  *
  * UNCOUNTED is a stream if its sums do not say what the cache holds: something
  * was lost, blocks that are present are announced again, or blocks have several
@@ -34,11 +33,11 @@
 #include "alias.h"
 #include "event_piece.h"
 #include "hold.h"
+#include "load.h"
 #include "retain.h"
 #include "sat.h"
 #include "survival.h"
 #include "trust.h"
-#include "worker.h"
 
 /* ---------------------------------------------------------- the stream --- */
 
@@ -183,7 +182,7 @@ settle(struct kvr *k, uint32_t slot, bool known)
 		trust_told(k, slot);
 	retain_decide(k, slot);
 	retain_evict_lost(k, slot);
-	worker_recount(k, slot);
+	load_recount(k, slot);
 }
 
 bool
@@ -231,7 +230,7 @@ event_lost(struct kvr *k, uint32_t slot, uint64_t next)
 	}
 	stream_put(k, slot, &s);
 	retain_decide(k, slot);
-	worker_recount(k, slot);
+	load_recount(k, slot);
 }
 
 void
@@ -253,6 +252,6 @@ event_emptied(struct kvr *k)
 		if (slot_in_use(k, i) && event_tracks(k, i)) {
 			event_degrade(k, i);
 			retain_decide(k, i);
-			worker_recount(k, i);
+			load_recount(k, i);
 		}
 }

@@ -74,14 +74,6 @@ enum {
 #define ROOT_NAME UINT64_C(0x7074a8b6c1d5e39f)
 #define PART_NAME UINT64_C(0x5b1e6f0d92c83a47)
 
-void
-hold_lose(struct kvr *k, uint32_t slot)
-{
-	event_degrade(k, slot);
-	retain_decide(k, slot);
-	worker_recount(k, slot);
-}
-
 bool
 hold_nothing(struct kvr *k, uint32_t slot)
 {
@@ -89,7 +81,7 @@ hold_nothing(struct kvr *k, uint32_t slot)
 	uint32_t left = DROPPED_MAX, entry;
 
 	if (event_tracks(k, slot)) /* until it is taken, nothing is known */
-		hold_lose(k, slot);
+		retain_degrade(k, slot);
 	while ((entry = s->by_stamp.head) != 0 && left-- > 0 &&
 	    !region_broken(k)) {
 		add_once(k->region->counts.steps, 1);
@@ -413,7 +405,7 @@ store(struct storing *s, const uint64_t *local)
 		if ((s->e->flags & KVR_EVENT_PARENT) != 0)
 			orphan(s->k, s->slot, s->e->hashes);
 		else
-			hold_lose(s->k, s->slot);
+			retain_degrade(s->k, s->slot);
 		return;
 	}
 	if (s->pages.size > 0) {
@@ -423,11 +415,11 @@ store(struct storing *s, const uint64_t *local)
 	}
 	store_hashes(s, local);
 	if (!store_blocks(s))
-		hold_lose(s->k, s->slot);
+		retain_degrade(s->k, s->slot);
 	else if (s->twice)
 		store_copies(s);
 	else if (!(s->pages.size > 0 ? store_pages(s) : store_aliases(s)))
-		hold_lose(s->k, s->slot);
+		retain_degrade(s->k, s->slot);
 }
 
 /* ------------------------------------------------------------ removing --- */
@@ -443,7 +435,7 @@ trim(struct kvr *k, uint32_t slot, const struct place *place)
 	if (entry == 0)
 		return;
 	if (k->region->free_cells < ROOM_TRIM) {
-		hold_lose(k, slot);
+		retain_degrade(k, slot);
 		return;
 	}
 	gone = c.beyond + node_at(k, place->node)->length;
@@ -554,7 +546,7 @@ apply_event(struct storing *s, const uint64_t *local)
 		return;
 	else if (s->pages.size > 0 && ((s->e->flags & KVR_EVENT_LOCALS) != 0 ||
 	    s->e->hashes > s->k->layout.aliases))
-		hold_lose(s->k, s->slot); /* no block's hash, or no room */
+		retain_degrade(s->k, s->slot); /* no block's hash, or no room */
 	else if (s->e->block_tokens == 0 || s->e->block_tokens == s->tokens)
 		store(s, local);
 	else
@@ -592,7 +584,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	s.run.goes_on = s.run.many = b->goes_on;
 	if (event_tracks(k, slot) && b->n > first &&
 	    !understood(k, slot, b, tokens))
-		hold_lose(k, slot);
+		retain_degrade(k, slot);
 	for (i = 0; i < b->n && event_tracks(k, slot) && !region_broken(k);
 	     i++, at += blocks) {
 		/* else the caller changes it meanwhile: GCOVR_EXCL_BR_START */
@@ -612,7 +604,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 		apply_event(&s, blocks > 0 ? b->local + at
 		    : paged > 0 ? b->paged : NULL);
 		if (too_long(k) && !region_broken(k))
-			hold_lose(k, slot);
+			retain_degrade(k, slot);
 	}
 	order_settle(k, slot);
 }

@@ -17,7 +17,4 @@ bool hold_nothing(struct kvr *k, uint32_t slot);
 void hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
     int64_t now);
 
-/* One was evicted, or cannot be kept: its stream is degraded. */
-void hold_lose(struct kvr *k, uint32_t slot);
-
 #endif

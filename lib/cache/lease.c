@@ -39,10 +39,10 @@
 #include "cell.h"
 #include "claim.h"
 #include "entry.h"
-#include "event.h"
-#include "hold.h"
+#include "event_stream.h"
 #include "id.h"
 #include "index.h"
+#include "load.h"
 #include "pressure.h"
 #include "rate.h"
 #include "report.h"
@@ -272,7 +272,7 @@ lease_open(struct kvr *k, const struct kvr_prompt *p, const struct booking *b,
 	    completion_blocks(k, b->slot));
 	prefill_begin(k, l, p, b, now);
 	retain_evict_lost(k, b->slot);
-	worker_recount(k, b->slot);
+	load_recount(k, b->slot);
 	return id_of_lease(l->number);
 }
 
@@ -362,7 +362,7 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
 	rate_learn(k, l->slot, claim_at(k, l->claim)->prefill, l->opened, now);
 	prefill_end(k, l);
 	rate_publish_next(k);
-	worker_recount(k, l->slot);
+	load_recount(k, l->slot);
 	return KVR_OK;
 }
 
@@ -424,7 +424,7 @@ lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
 	if (!extends(k, l, p))
 		return KVR_EMISMATCH;
 	lease_grow(k, l, p, now);
-	worker_recount(k, l->slot);
+	load_recount(k, l->slot);
 	return KVR_OK;
 }
 
@@ -441,7 +441,7 @@ lease_output(struct kvr *k, uint32_t lease, uint32_t blocks)
 	book_output(k, l, l->output + blocks);
 	unbook_ahead(k, l, blocks);
 	retain_evict_lost(k, l->slot);
-	worker_recount(k, l->slot);
+	load_recount(k, l->slot);
 }
 
 /* -------------------------------------------------------------- ending --- */
@@ -463,7 +463,7 @@ lease_detach(struct kvr *k, struct lease *l)
 	sub_once(s->leases, 1);
 	sub_once(s->reading, claim_at(k, l->claim)->tokens);
 	retain_evict_lost(k, l->slot);
-	worker_recount(k, l->slot);
+	load_recount(k, l->slot);
 	region_slot_free(k, l->slot);
 	write_once(l->flags, l->flags | LEASE_DETACHED);
 	write_once(l->node, 0);

@@ -38,6 +38,7 @@
 #include "ages.h"
 #include "cover.h"
 #include "entry.h"
+#include "load.h"
 #include "mix.h"
 #include "numbers.h"
 #include "retain.h"
@@ -89,7 +90,7 @@ decide_again(struct kvr *k, uint32_t slot)
 
 	retain_decide(k, slot);
 	if (slot_at(k, slot)->mode != before)
-		worker_recount(k, slot);
+		load_recount(k, slot);
 }
 
 /* Whether this kind of response has had a number above 0. */
@@ -284,7 +285,7 @@ compare_tokens(struct evidence *e, bool number)
 {
 	uint64_t hits = e->cached / e->k->rule.block_size;
 
-	uint64_t gone = (e->cached + worker_block(e->k, e->l->slot) - 1) /
+	uint64_t gone = (e->cached + trust_block(e->k, e->l->slot) - 1) /
 	    e->k->rule.block_size;
 
 	e->confidence = likely_missing(e, gone < e->from ? e->from : gone,
@@ -425,7 +426,7 @@ compare(struct evidence *e, const struct kvr_report *report)
 	if (number && window_learn(e->k, e->l, e->c,
 	    cached_tokens(e, report))) {
 		retain_decide(e->k, e->l->slot);
-		worker_recount(e->k, e->l->slot);
+		load_recount(e->k, e->l->slot);
 	}
 }
 
@@ -454,7 +455,7 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 	struct evidence e = { .k = k, .l = l, .c = c,
 		.s = slot_at(k, l->slot), .from = c->active };
 	double block = hash_block_tokens(&k->rule);
-	double blocks = (double)worker_usable(k, l->slot, c->tokens,
+	double blocks = (double)trust_usable(k, l->slot, c->tokens,
 	    (uint64_t)(c->overlap * block)) / block;
 
 	if (report != NULL) {
@@ -489,5 +490,5 @@ report_forget(struct kvr *k, uint32_t slot)
 	survival_forget(k, slot);
 	window_forget(k, slot);
 	retain_decide(k, slot);
-	worker_recount(k, slot);
+	load_recount(k, slot);
 }

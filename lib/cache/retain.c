@@ -49,8 +49,8 @@
 #include "cell.h"
 #include "cover.h"
 #include "entry.h"
-#include "event.h"
-#include "hold.h"
+#include "event_stream.h"
+#include "load.h"
 #include "node.h"
 #include "order.h"
 #include "run.h"
@@ -134,7 +134,7 @@ retain_reclaim_head(struct kvr *k, uint32_t entry, int64_t now)
 	add_once(c->steps, 1);
 	add_once(c->reclaimed, 1);
 	if (!orphan && event_tracks(k, slot))
-		hold_lose(k, slot);
+		retain_degrade(k, slot);
 	if (h->pins > 0) {
 		order_remove(k, entry);
 	} else {
@@ -240,6 +240,14 @@ retain_decide(struct kvr *k, uint32_t slot)
 	    : mode == KVR_RETAIN_EVENTS ? TTL_NEVER
 	    : k->region->seal.idle_limit);
 	order_settle(k, slot);
+}
+
+void
+retain_degrade(struct kvr *k, uint32_t slot)
+{
+	event_degrade(k, slot);
+	retain_decide(k, slot);
+	load_recount(k, slot);
 }
 
 /* Blocks that a worker with all that is on record would have to cache. */

@@ -18,6 +18,8 @@ uint64_t retain_used(struct kvr *k, uint32_t slot,
     const struct kvr_prompt *p, uint32_t recorded);
 bool retain_fills(const struct kvr *k, uint32_t slot);
 void retain_decide(struct kvr *k, uint32_t slot);
+/* A block that events name was evicted, or cannot be kept. */
+void retain_degrade(struct kvr *k, uint32_t slot);
 uint32_t retain_insert(struct kvr *k, const struct kvr_prompt *p,
     uint32_t slot, const struct insert *how, int64_t now, uint32_t *recorded);
 void retain_add_anonymous(struct kvr *k, uint32_t slot, uint64_t blocks,

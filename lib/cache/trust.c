@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trust.c - by which capacity a worker goes: told, learnt or none.
+ * trust.c - by which capacity and block a worker goes: told, learnt or none.
  *
  * Only with KVR_RETAIN_AUTO; a mode that was set is kept. A capacity that was
  * counted (event.c) is taken for told, in place of one that was.
@@ -47,10 +47,10 @@
 #include "trust.h"
 
 #include "entry.h"
-#include "event.h"
-#include "hold.h"
+#include "event_stream.h"
 #include "numbers.h"
 #include "survival.h"
+#include "window_mode.h"
 
 enum {
 	WINDOW = 32,     /* reports that are averaged */
@@ -172,6 +172,51 @@ trust_young(const struct kvr *k, uint32_t slot)
 	uint64_t told = trust_told_room(k, slot);
 
 	return told > 0 ? told / 2 : survival_capacity(k, slot) / 2;
+}
+
+/* -------------------------------------------------------------- blocks --- */
+
+/*
+ * Tokens per block of the engine: as configured, as its events say, or learnt
+ * from reports; else the index's. What was learnt is a multiple of what the
+ * engine reuses: if it is less than what events say, parts of blocks are
+ * reused.
+ */
+uint64_t
+trust_block(const struct kvr *k, uint32_t slot)
+{
+	const struct slot *s = slot_at(k, slot);
+	uint32_t configured = read_once(s->block_tokens),
+		 learnt = read_once(s->learnt_block), said;
+
+	if (k->rule.unit == KVR_UNIT_BYTES)
+		return 1; /* tokens are estimates there: nothing to round */
+	if (configured != 0)
+		return configured;
+	said = event_block(k, slot);
+	if (said == 0 || (learnt != 0 && learnt < said))
+		said = learnt;
+	return said != 0 ? said : k->rule.block_size;
+}
+
+/*
+ * Of the first `tokens` of a prompt, how many the engine could take from its
+ * cache: it finds whole blocks, and computes at least one token.
+ */
+uint64_t
+trust_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
+    uint64_t tokens)
+{
+	uint64_t align = window_on(k, slot) || window_learns(k, slot)
+	    ? read_once(window_of(k, slot)->align) : 0;
+	uint64_t block = align != 0 && k->rule.unit == KVR_UNIT_TOKENS ? align
+	    : trust_block(k, slot);
+
+	if (prompt == 0)
+		return 0;
+	if (tokens > prompt - 1)
+		tokens = prompt - 1;
+	return tokens / block * block;
 }
 
 /* ------------------------------------------------------------- judging --- */

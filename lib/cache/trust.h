@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * trust.h - by which capacity a worker goes: told, learnt or none.
+ * trust.h - by which capacity and block a worker goes: told, learnt or none.
  */
 #ifndef KVR_TRUST_H
 #define KVR_TRUST_H
@@ -29,6 +29,11 @@ uint64_t trust_told_room(const struct kvr *k, uint32_t slot);
 uint64_t trust_room(const struct kvr *k, uint32_t slot);
 /* Whether it is learnt, by a worker that goes by it; needs no lock. */
 bool trust_learnt(const struct kvr *k, uint32_t slot);
+/* Tokens of a block of its engine. */
+uint64_t trust_block(const struct kvr *k, uint32_t slot);
+/* Of the first `tokens` of a prompt, those that its cache can serve. */
+uint64_t trust_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
+    uint64_t tokens);
 /* Whether what is learnt of all workers is possible, and their modes by it. */
 bool trust_sane(const struct kvr *k);
 /* Forgets what is not possible; modes must be decided anew. */

@@ -56,10 +56,10 @@
 
 #include "cover.h"
 #include "entry.h"
-#include "hold.h"
+#include "event_stream.h"
 #include "index.h"
+#include "trust.h"
 #include "window_learn.h"
-#include "worker.h"
 
 #define PERCENT 100.0
 
@@ -298,7 +298,7 @@ tail_tokens(const struct kvr *k, uint32_t slot, double prompt)
 {
 	uint64_t window = window_of(k, slot)->tokens, block, tail;
 
-	block = worker_block(k, slot);
+	block = trust_block(k, slot);
 	tail = (window + block - 2) / block * block;
 	return prompt < (double)tail ? prompt : (double)tail;
 }

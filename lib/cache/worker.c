@@ -16,8 +16,7 @@
 #include "worker.h"
 
 #include "entry.h"
-#include "event.h"
-#include "hold.h"
+#include "event_stream.h"
 #include "mix.h"
 #include "name.h"
 #include "observed.h"
@@ -70,54 +69,6 @@ struct incarnation {
 	uint32_t name, rank, dp_group;
 };
 
-/* See enum gate. */
-static uint32_t
-gate_of(const struct kvr *k, uint32_t slot)
-{
-	const struct slot *s = slot_at(k, slot);
-
-	if (!slot_in_use(k, slot))
-		return GATE_FREE;
-	return (s->role & 15u) | (s->state & 15u) << 4 |
-	    (slot_overloaded(s) ? GATE_OVERLOADED : 0u) |
-	    (s->mode != KVR_RETAIN_TTL || window_on(k, slot)
-	    ? GATE_UNSURE : 0u) |
-	    (s->weight != 1 ? GATE_WEIGHTED : 0u);
-}
-
-/* Matches read each worker's TTL only if some differ from the region's. */
-static void
-publish_ttl(struct kvr *k, uint32_t slot)
-{
-	struct slot *s = slot_at(k, slot);
-	uint8_t own_ttl = slot_in_use(k, slot) && s->ttl != region_ttl(k);
-
-	write_once(k->loads.ttl[slot], s->ttl);
-	write_once(
-	    k->region->own_ttl, k->region->own_ttl + own_ttl - s->own_ttl);
-	put_once(s->own_ttl, own_ttl);
-}
-
-/* Copies to the loads what choices read of a slot. */
-static void
-worker_publish(struct kvr *k, uint32_t slot)
-{
-	const struct slot *s = slot_at(k, slot);
-
-	publish_ttl(k, slot);
-	rate_publish(k, slot);
-	write_once(
-	    k->loads.id[slot], slot_in_use(k, slot) ? worker_id(k, slot) : 0);
-	write_once(k->loads.gate[slot], gate_of(k, slot));
-	write_once_double(&k->loads.prefill[slot], (double)s->prefill);
-	write_once_double(
-	    &k->loads.booked[slot], (double)(s->prefill - s->silent));
-	write_once_double(&k->loads.blocks[slot], (double)s->blocks);
-	write_once(k->loads.requests[slot], s->requests);
-	write_once_double(&k->loads.reading[slot], (double)s->reading +
-	    (double)s->load_blocks * hash_block_tokens(&k->rule));
-}
-
 /*
  * Starts a new worker in this slot, or continues one that is reset. If the
  * writer dies, a single store decides whether it has happened: for a new
@@ -147,14 +98,14 @@ slot_begin(struct kvr *k, uint32_t slot, const struct incarnation *from,
 	write_once(k->generations[slot], k->generations[slot] + 1);
 	atomic_signal_fence(memory_order_seq_cst);
 	write_once(name_at(k, s->name)->slot, (uint16_t)slot);
-	worker_publish(k, slot);
+	load_publish(k, slot);
 }
 
 static void
 slot_retire(struct kvr *k, uint32_t slot)
 {
 	write_once(k->generations[slot], k->generations[slot] + 1);
-	worker_publish(k, slot);
+	load_publish(k, slot);
 	dp_group_leave(k, slot);
 	entry_retire_slot(k, slot);
 }
@@ -291,7 +242,7 @@ worker_set(struct kvr *k, uint32_t slot, const struct kvr_worker *facts)
 		trust_told(k, slot);
 	retain_decide(k, slot);
 	retain_evict_lost(k, slot);
-	worker_recount(k, slot);
+	load_recount(k, slot);
 }
 
 /* ---------------------------------------------------------------- load --- */
@@ -359,96 +310,7 @@ worker_set_load(struct kvr *k, uint32_t slot, uint32_t source,
 	add_once(s->prefill, s->load_prefill);
 	add_once(s->blocks, s->load_blocks);
 	add_once(s->requests, s->load_requests);
-	worker_recount(k, slot);
-}
-
-/*
- * The overload thresholds of the policy, as in the reference. Prefill tokens
- * are compared as they are. over_blocks is set when the slot's own number of
- * blocks or the reported one is above the threshold, and cleared only when both
- * are below.
- */
-static void
-threshold_check(struct kvr *k, uint32_t slot)
-{
-	const struct kvr_policy *p = &k->region->policy;
-	struct slot *s = slot_at(k, slot);
-	double prefill = (double)s->prefill, used = (double)s->load_used;
-	double own = (double)s->blocks, threshold;
-
-	put_once(s->over_prefill, p->overload_prefill_tokens >= 0 &&
-	    prefill > p->overload_prefill_tokens);
-	if (p->overload_prefill_fraction >= 0 && s->max_batched > 0) {
-		threshold =
-		    p->overload_prefill_fraction * (double)s->max_batched;
-		if (threshold < 0x1p63 && s->prefill > (uint64_t)threshold)
-			put_once(s->over_prefill, 1);
-	}
-	threshold = p->overload_blocks_fraction * ((double)s->capacity /
-	    hash_block_tokens(&k->rule));
-	if (p->overload_blocks_fraction < 0 || s->capacity == 0)
-		put_once(s->over_blocks, 0);
-	else if (own > threshold || used > threshold)
-		put_once(s->over_blocks, 1);
-	else if (own < threshold && used < threshold)
-		put_once(s->over_blocks, 0);
-}
-
-/* Call it after every change of a slot's facts or load. */
-void
-worker_recount(struct kvr *k, uint32_t slot)
-{
-	const struct slot *s = slot_at(k, slot);
-	bool before = slot_relieves(s);
-
-	if (slot >= k->layout.slots)
-		return;
-	threshold_check(k, slot);
-	dp_group_recount(k, s, before);
-	worker_publish(k, slot);
-}
-
-/*
- * Tokens per block of the engine: as configured, as its events say, or learnt
- * from reports; else the index's. What was learnt is a multiple of what the
- * engine reuses: if it is less than what events say, parts of blocks are
- * reused.
- */
-uint64_t
-worker_block(const struct kvr *k, uint32_t slot)
-{
-	const struct slot *s = slot_at(k, slot);
-	uint32_t configured = read_once(s->block_tokens),
-		 learnt = read_once(s->learnt_block), said;
-
-	if (k->rule.unit == KVR_UNIT_BYTES)
-		return 1; /* tokens are estimates there: nothing to round */
-	if (configured != 0)
-		return configured;
-	said = event_block(k, slot);
-	if (said == 0 || (learnt != 0 && learnt < said))
-		said = learnt;
-	return said != 0 ? said : k->rule.block_size;
-}
-
-/*
- * Of the first `tokens` of a prompt, how many the engine could take from its
- * cache: it finds whole blocks, and computes at least one token.
- */
-uint64_t
-worker_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
-    uint64_t tokens)
-{
-	uint64_t align = window_on(k, slot) || window_learns(k, slot)
-	    ? read_once(window_of(k, slot)->align) : 0;
-	uint64_t block = align != 0 && k->rule.unit == KVR_UNIT_TOKENS ? align
-	    : worker_block(k, slot);
-
-	if (prompt == 0)
-		return 0;
-	if (tokens > prompt - 1)
-		tokens = prompt - 1;
-	return tokens / block * block;
+	load_recount(k, slot);
 }
 
 /* A worker is overloaded if all ranks of its name that are up are. */
@@ -485,7 +347,7 @@ dp_groups_empty(struct kvr *k)
 
 /*
  * Sums external loads and counts groups anew. None is overloaded until the next
- * worker_recount of each slot, which also counts those with their own TTL.
+ * load_recount of each slot, which also counts those with their own TTL.
  */
 void
 worker_mend(struct kvr *k)
@@ -554,12 +416,12 @@ worker_recover(struct kvr *k)
 		put_once(s->retired, 0);
 		if (slot_in_use(k, i) && n->used && n->slot == i) {
 			retain_decide(k, i);
-			worker_recount(k, i);
+			load_recount(k, i);
 			continue;
 		}
 		write_once(k->generations[i],
 		    k->generations[i] + (k->generations[i] & 1));
-		worker_publish(k, i);
+		load_publish(k, i);
 		write_once(s->name, r->slot_free);
 		put_once(r->slot_free, i + 1);
 	}

@@ -6,7 +6,7 @@
  */
 #include "affinity.h"
 #include "check_in.h"
-#include "event.h"
+#include "event_stream.h"
 #include "journal.h"
 #include "peers.h"
 #include "observed.h"
@@ -126,7 +126,7 @@ mend_figures(const struct sums *s, struct kvr *k)
 			order_stack_mend(k, i);
 			retain_decide(k, i);
 		}
-		worker_recount(k, i);
+		load_recount(k, i);
 	}
 	put_once(k->region->workers, workers_in(k));
 	put_once(c->nodes, s->counts.nodes);

@@ -299,7 +299,7 @@ resumable(const struct question *q, uint32_t slot,
 static double
 share_usable(const struct question *q, uint32_t slot, uint32_t blocks)
 {
-	return q->tokens == 0 ? 0 : (double)worker_usable(q->k, slot,
+	return q->tokens == 0 ? 0 : (double)trust_usable(q->k, slot,
 	    q->tokens, prompt_blocks_tokens(q->p, blocks)) / (double)q->tokens;
 }
 
@@ -329,7 +329,7 @@ expect_usable(const struct question *q, uint32_t slot,
 	uint32_t blocks = window_on(q->k, slot) ? resumable(q, slot, o)
 	    : o->blocks;
 
-	return (double)worker_usable(q->k, slot, q->tokens,
+	return (double)trust_usable(q->k, slot, q->tokens,
 	    prompt_blocks_tokens(q->p, blocks)) / q->block;
 }
 

@@ -75,7 +75,7 @@ static void
 credit_find(struct question *q, const struct binding *b)
 {
 	uint64_t tokens = b->tokens < q->tokens ? b->tokens : q->tokens;
-	double whole = (double)worker_usable(q->k, q->session.slot, q->tokens,
+	double whole = (double)trust_usable(q->k, q->session.slot, q->tokens,
 	    tokens) * affinity_survival(q->k, q->session.slot, b, q->now);
 
 	q->session.promised = whole / (double)q->tokens;

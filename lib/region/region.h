@@ -12,7 +12,7 @@
 /*
  * What a choice reads of every worker, one array per quantity, so that choosing
  * among thousands touches as little memory as possible. Copies of slot fields,
- * made by worker_publish.
+ * made by load_publish.
  */
 struct loads {
 	double *prefill;    /* tokens that are booked, */

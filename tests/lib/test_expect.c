@@ -355,7 +355,7 @@ static double
 sum_of(uint32_t worker)
 {
 	uint32_t i, blocks = found(worker)->blocks;
-	uint64_t usable = worker_usable(k, id_slot(id[worker]), p->units,
+	uint64_t usable = trust_usable(k, id_slot(id[worker]), p->units,
 	    (uint64_t)blocks * BLOCK_OF);
 	double sum = 0, least = 1, s, share;
 

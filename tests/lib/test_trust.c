@@ -41,7 +41,7 @@ judged(uint32_t n, double share, double young_share)
 	for (; n > 0; n--)
 		if (trust_judge(k, 0, &sample))
 			retain_decide(k, 0);
-	worker_recount(k, 0);
+	load_recount(k, 0);
 }
 
 static void
@@ -99,7 +99,7 @@ shown(void)
 {
 	slot_at(k, 0)->shown = 1;
 	retain_decide(k, 0);
-	worker_recount(k, 0);
+	load_recount(k, 0);
 }
 
 START_TEST(learnt_with_confidence)
@@ -180,7 +180,7 @@ START_TEST(learnt_too_little)
 	for (n = 1; !trust_judge(k, 0, &more); n++)
 		ck_assert_uint_lt(n, 10);
 	retain_decide(k, 0);
-	worker_recount(k, 0);
+	load_recount(k, 0);
 	ck_mode(KVR_RETAIN_FEEDBACK, 0);
 	ck_assert_uint_eq(survival_capacity(k, 0), 0);
 }

@@ -350,7 +350,7 @@ START_TEST(damaged)
 	ck_assert_uint_eq(s->window.mode, KVR_WINDOW_FULL);
 	ck_assert_uint_eq(s->window.in_force, KVR_WINDOW_FULL);
 	s->window.mode = s->window.in_force = KVR_WINDOW_BOUNDARY;
-	worker_recount(k, id_slot(id[0]));
+	load_recount(k, id_slot(id[0]));
 	region_sound();
 }
 END_TEST

@@ -344,7 +344,7 @@ damage_one(float *place, float value)
 	ck_assert_double_le(worker_stats(0).window_ends_gain, 1);
 	ck_assert_double_ge(worker_stats(0).window_ends_reports, 0);
 	worker_mend(k);
-	worker_recount(k, id_slot(id[0]));
+	load_recount(k, id_slot(id[0]));
 	region_sound();
 	ck_assert(worker_stats(0).window_ends_reports == 0);
 }
@@ -368,12 +368,12 @@ START_TEST(damaged)
 	ck_assert(worker_stats(0).window_ends_gain == -1);
 	ck_assert_int_eq(kvr_check(k), KVR_OK);
 	w->in_force = KVR_WINDOW_DUAL; /* without a memory for windows */
-	worker_recount(k, id_slot(id[0]));
+	load_recount(k, id_slot(id[0]));
 	ck_assert_int_eq(kvr_check(k), KVR_EINEXACT);
 	w->in_force = KVR_WINDOW_LEARN;
 	ck_assert_int_eq(kvr_check(k), KVR_EINEXACT);
 	worker_mend(k);
-	worker_recount(k, id_slot(id[0]));
+	load_recount(k, id_slot(id[0]));
 	region_sound();
 	ck_assert_uint_eq(mode_now(), KVR_WINDOW_FULL);
 }
