@@ -83,7 +83,7 @@ endef
 # Each directory of the library sees itself and those before it in this list;
 # CONTRIBUTING.md describes them. -iquote, because system headers have names
 # such as check.h and file.h too.
-ROOMS := base hash region index cache choice check api
+ROOMS := base hash region index learn lease events choice check api
 TOOL_ROOMS := common simulate replay
 LIB_DIRS := $(ROOMS:%=lib/%)
 TOOL_DIRS := $(TOOL_ROOMS:%=tools/%)

@@ -24,7 +24,7 @@
  *            the leases through it; loads are those of leases and external
  *   names    each is found by itself, knows its worker's slot, and is known
  *            there; free names are on the free list, once
- *   aliases  the table of aliases is sound, and what it says is held: alias.c,
+ *   aliases  the table of aliases is sound, and what it says is held:
  *            alias_place.c
  *   figures  all that follows from the rest, or is an estimate: counters,
  *            loads, what choices read, what was learnt: check_figures.c

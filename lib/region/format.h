@@ -254,7 +254,7 @@ enum { FILL_QUARTERS = 4 };
 struct slot {
 	uint8_t role, state;
 	uint8_t over_prefill; /* above a threshold of prefill tokens */
-	uint8_t over_blocks;  /* above the threshold of blocks; see worker.c */
+	uint8_t over_blocks;  /* above the threshold of blocks; see load.c */
 	uint32_t dp_group;   /* number of the name's group of ranks */
 	uint64_t taints;     /* also read without the lock */
 	uint64_t prefill;    /* tokens: leases' and external */
@@ -359,7 +359,7 @@ struct stack {
 	uint32_t n, pad;
 };
 
-/* What a worker's events have said, by tier: event.c. */
+/* What a worker's events have said, by tier: event_stream.c. */
 enum { TIERS = 2 };
 enum copies {
 	COPIES_NONE,    /* nothing was stored in this life */

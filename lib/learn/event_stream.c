@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event_stream.c - what is known of an engine by the stream of its events.
+ * event_stream.c - facts about an engine that its stream of events has taught.
  *
  * The stream belongs to the name of a worker, so it outlives resets, and is in
  * the region, so a router that starts again goes on at `next`. What a batch

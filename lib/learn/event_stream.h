@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * event_stream.h - what is known of an engine by the stream of its events.
+ * event_stream.h - facts about an engine that its stream of events has taught.
  */
 #ifndef KVR_EVENT_STREAM_H
 #define KVR_EVENT_STREAM_H

@@ -18,7 +18,7 @@
  *                       ^                                              |
  *                       `----------------------------------------------'
  *
- * The stream is in the region: event_stream.c has what is known by it.
+ * The stream is in the region: event_stream.c keeps it, and counts by it.
  *
  * UNCOUNTED is a stream if its sums do not say what the cache holds: something
  * was lost, blocks that are present are announced again, or blocks have several

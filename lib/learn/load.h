@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * load.h - what choices read of a worker.
+ * load.h - the figures of a worker that choices read.
  */
 #ifndef KVR_LOAD_H
 #define KVR_LOAD_H

@@ -3,7 +3,7 @@
  * trust.c - by which capacity and block a worker goes: told, learnt or none.
  *
  * Only with KVR_RETAIN_AUTO; a mode that was set is kept. A capacity that was
- * counted (event.c) is taken for told, in place of one that was.
+ * counted (event_stream.c) is taken for told, in place of one that was.
  *
  *                 contradicted                   an edge was found
  *   told capacity ------------> survival by age -----------------> learnt

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * load.c - what choices read of a worker: its load, and whether it may be
- * chosen.
+ * load.c - the figures of a worker that choices read: its load, and whether it
+ * may be chosen.
  *
  * A slot has more than a choice needs, and choices look at all workers. So what
  * they need is copied to the loads, an array for each number.

@@ -41,7 +41,7 @@
 #include "entry.h"
 #include "survival.h"
 #include "trust.h"
-#include "window.h"
+#include "window_mode.h"
 
 #define FADE (31.0 / 32)
 #define SUM_MAX 32.5F   /* 1 / (1 - FADE), and a bit */
