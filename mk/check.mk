@@ -125,7 +125,7 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
-	check-valgrind check-model check-all mutate fuzz fuzz-here lint soak \
+	check-valgrind check-model check-all mutate fuzz fuzz-here lint lint-here soak \
 	soak-long
 
 check: deps ## run all tests, T=name[,name] only these; installs dependencies
@@ -209,7 +209,14 @@ check-all: ## run all checks, including slow ones
 	    $(MAKE) --no-print-directory $$target || exit 1; done
 	@sh mk/tally.sh $(BUILD)/tally $(BUILD)/*/tally
 
-lint: deps ## check pages, scripts, includes, line and function lengths
+lint: deps ## check pages, scripts, includes, lengths, circles of files
+	@+$(MAKE) --no-print-directory lint-here
+
+# Files that must not use each other in circles.
+STRAIGHT := $(LIB)
+
+lint-here: $(call objects,$(STRAIGHT)) #- the same without installing dependencies
+	@sh mk/circles.sh $^
 	@+MAKE='$(MAKE)' sh mk/lint.sh
 
 include mk/foreign.mk

@@ -407,6 +407,39 @@ help_shows_descriptions_whole()
 	grep -q ' see c: d$' "$scratch/help" || echo 'it cuts at a colon'
 }
 
+# Each file has a function of its name, which calls another.
+circles_are_found()
+{
+	folder=$scratch/circles/obj
+	mkdir -p "$folder/a" "$folder/b"
+	while read -r file calls; do
+		echo "void $calls(void);" \
+		    "void ${file#*/}(void) { $calls(); }" |
+		    $CC -w -x c -c -o "$folder/$file.o" -
+	done <<-'END'
+		a/top base
+		a/base base
+		a/one two
+		a/two one
+		b/below below
+		b/above top
+		a/beside below
+	END
+	out=$scratch/circles.out
+	sh mk/circles.sh "$folder"/a/b*.o "$folder"/a/top.o \
+	    "$folder"/b/below.o ||
+	    echo 'straight files failed'
+	! sh mk/circles.sh "$folder"/a/*.o > "$out" ||
+	    echo 'a circle of files passed'
+	paste -s -d '|' "$out" | grep -qxF 'circle of 2 files:'\
+'|  a/one.c uses a/two.c: two|  a/two.c uses a/one.c: one' || cat "$out"
+	! sh mk/circles.sh "$folder"/a/b*.o "$folder"/a/top.o \
+	    "$folder"/b/*.o > "$out" ||
+	    echo 'a circle of folders passed'
+	paste -s -d '|' "$out" | grep -qxF 'circle of 2 folders:'\
+'|  a uses b: below|  b uses a: top' || cat "$out"
+}
+
 # In a sentence, and before anything is compiled. Only where CC has such a target.
 narrow_targets_are_refused()
 {
