@@ -42,23 +42,6 @@ decoder_restart(struct decoder *d)
 	d->n_ids = 0;
 }
 
-bool
-decode_end(struct decoder *d, enum drop_reason reason)
-{
-	msgpack_zone_clear(&d->zone);
-	if (reason == DROP_NONE)
-		reason = drop_judge(&d->drop, &d->options, &d->batch.now);
-	if (reason == DROP_NO_MEMORY)
-		return false;
-	if (reason != DROP_NONE) {
-		d->counts.dropped[reason]++;
-		batch_drop(&d->batch);
-		return true;
-	}
-	d->counts.events++;
-	return batch_end(&d->batch);
-}
-
 static enum decode_verdict
 read_format(struct decoder *d, const void *bytes, size_t n)
 {

@@ -153,6 +153,23 @@ object_text(const msgpack_object *o, struct batch *b, struct event_span *span)
 	    DROP_NONE : DROP_NO_MEMORY;
 }
 
+bool
+decode_end(struct decoder *d, enum drop_reason reason)
+{
+	msgpack_zone_clear(&d->zone);
+	if (reason == DROP_NONE)
+		reason = drop_judge(&d->drop, &d->options, &d->batch.now);
+	if (reason == DROP_NO_MEMORY)
+		return false;
+	if (reason != DROP_NONE) {
+		d->counts.dropped[reason]++;
+		batch_drop(&d->batch);
+		return true;
+	}
+	d->counts.events++;
+	return batch_end(&d->batch);
+}
+
 enum drop_reason
 decode_object(struct decoder *d, const unsigned char *bytes, size_t n,
     msgpack_object *out)

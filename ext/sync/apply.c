@@ -273,44 +273,6 @@ state_of(struct apply *a, struct peer *p, int64_t now)
 	return p->excess > a->stale ? APPLY_STALE : APPLY_LATE;
 }
 
-static void
-set_state(struct apply *a, struct peer *p, enum apply_state state, int64_t now)
-{
-	if (p->state == state)
-		return;
-	if (p->state == APPLY_FRESH)
-		(void)apply_reap(a, p, now);
-	p->state = state;
-	a->loads_changed = true;
-}
-
-/*
- * A daemon that begins anew has another origin, and so have the leases of its
- * router. Those of the earlier one end now, not when it has been silent for
- * long, or they would count twice. Both have one clock, so the later frame is
- * the later daemon's, in whatever order they come.
- */
-void
-apply_site(struct apply *a, const struct moment *m, uint64_t site)
-{
-	struct peer *p = m->peer, *other;
-	size_t i;
-
-	p->site = site;
-	if (m->sent > p->site_sent)
-		p->site_sent = m->sent;
-	for (i = 0; i < APPLY_PEERS_MAX && site != 0 && !m->past; i++) {
-		other = a->peers[i];
-		if (other == NULL || other == p || other->site != site ||
-		    other->ended)
-			continue;
-		if (other->site_sent > p->site_sent)
-			other = p;
-		other->ended = true;
-		set_state(a, other, APPLY_SILENT, m->now);
-	}
-}
-
 /* -------------------------------------------------------------- frames --- */
 
 /* Records that were not applied, of all peers. */
@@ -394,7 +356,7 @@ apply_frame(struct apply *a, int64_t now, int64_t age, const void *bytes,
 	if (!m.past) {
 		m.peer->excess = excess(m.peer, now, m.sent);
 		m.stale = m.peer->excess > a->stale;
-		set_state(a, m.peer, state_of(a, m.peer, now), now);
+		apply_set_state(a, m.peer, state_of(a, m.peer, now), now);
 	}
 	apply_records(a, &m);
 }
@@ -413,7 +375,7 @@ peer_work(struct apply *a, struct peer **place, int64_t now)
 	if (now - heard < SILENCE)
 		return;
 	if (p->state != APPLY_SILENT) {
-		set_state(a, p, APPLY_SILENT, now);
+		apply_set_state(a, p, APPLY_SILENT, now);
 		a->counts.silences++;
 	}
 	if (now - heard >= FORGET && !p->due) {
@@ -463,7 +425,7 @@ apply_end(struct apply *a, int64_t now)
 
 	for (i = 0; i < APPLY_PEERS_MAX; i++)
 		if (a->peers[i] != NULL)
-			set_state(a, a->peers[i], APPLY_SILENT, now);
+			apply_set_state(a, a->peers[i], APPLY_SILENT, now);
 	apply_loads_set(a, true, now);
 }
 

@@ -104,13 +104,14 @@ struct moment {
 
 void apply_record(struct apply *a, const struct moment *m,
     const struct frame_record *r);
-/* The peer says of which site it is. */
-void apply_site(struct apply *a, const struct moment *m, uint64_t site);
 /*
  * Ends all leases of a peer. false: the region is busy, and p->due says so;
  * until they have ended the peer opens no others.
  */
 bool apply_reap(struct apply *a, struct peer *p, int64_t now);
+/* The same for a peer that was fresh and is not any more. */
+void apply_set_state(struct apply *a, struct peer *p, enum apply_state state,
+    int64_t now);
 /* Forgets ends that came before `until`. */
 void apply_ends(struct apply *a, struct peer *p, int64_t until);
 /* A peer's worker, as the region has it; NULL: it is not known. */

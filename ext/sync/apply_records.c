@@ -487,6 +487,45 @@ take_bind(struct apply *a, const struct moment *m,
 		(void)apply_done(a, error);
 }
 
+void
+apply_set_state(struct apply *a, struct peer *p, enum apply_state state,
+    int64_t now)
+{
+	if (p->state == state)
+		return;
+	if (p->state == APPLY_FRESH)
+		(void)apply_reap(a, p, now);
+	p->state = state;
+	a->loads_changed = true;
+}
+
+/*
+ * A daemon that begins anew has another origin, and so have the leases of its
+ * router. Those of the earlier one end now, not when it has been silent for
+ * long, or they would count twice. Both have one clock, so the later frame is
+ * the later daemon's, in whatever order they come.
+ */
+static void
+take_site(struct apply *a, const struct moment *m, uint64_t site)
+{
+	struct peer *p = m->peer, *other;
+	size_t i;
+
+	p->site = site;
+	if (m->sent > p->site_sent)
+		p->site_sent = m->sent;
+	for (i = 0; i < APPLY_PEERS_MAX && site != 0 && !m->past; i++) {
+		other = a->peers[i];
+		if (other == NULL || other == p || other->site != site ||
+		    other->ended)
+			continue;
+		if (other->site_sent > p->site_sent)
+			other = p;
+		other->ended = true;
+		apply_set_state(a, other, APPLY_SILENT, m->now);
+	}
+}
+
 /* What is known at any delay. */
 static bool
 always(struct apply *a, const struct moment *m, const struct frame_record *r)
@@ -502,7 +541,7 @@ always(struct apply *a, const struct moment *m, const struct frame_record *r)
 		(void)apply_agreed(a, m, r);
 		break;
 	case FRAME_SITE:
-		apply_site(a, m, r->site);
+		take_site(a, m, r->site);
 		break;
 	case FRAME_CLEAR:
 		(void)apply_reap(a, m->peer, m->now);

@@ -7,8 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,18 +17,6 @@
 #define LOG_EACH (60 * SECOND)
 
 enum { LOG_FRAMES = 20000, LOG_BYTES = 128 << 20, QUEUE_BYTES = 8 << 20 };
-
-void
-site_log(const struct site *s, const char *format, ...)
-{
-	va_list args;
-
-	fprintf(stderr, "kvroute-sync: %s: ", s->name);
-	va_start(args, format);
-	vfprintf(stderr, format, args);
-	va_end(args);
-	fputc('\n', stderr);
-}
 
 /* -------------------------------------------------------------- opening --- */
 

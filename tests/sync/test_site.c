@@ -5,13 +5,13 @@
  */
 #include <check.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "busy.h"
 #include "test.h"
 
-/* test_late.c has one that is silent. */
-#define site_log site_log_loud
+/* test_late.c has a site_log, which is silent. */
 #include "site.c"
 
 enum { LOCKS_MAX = 1000 };
@@ -67,25 +67,6 @@ report_end(const struct site *s, int64_t now)
 	report(s, now);
 }
 
-/* What it logs is of no interest. Returns where that goes else. */
-static int
-quiet(void)
-{
-	const int was = dup(STDERR_FILENO), none = open("/dev/null", O_WRONLY);
-
-	ck_assert_int_ne(was, -1);
-	ck_assert_int_ne(dup2(none, STDERR_FILENO), -1);
-	close(none);
-	return was;
-}
-
-static void
-loud(int was)
-{
-	(void)dup2(was, STDERR_FILENO);
-	close(was);
-}
-
 static void
 all_busy(void)
 {
@@ -131,7 +112,6 @@ START_TEST(a_busy_region_at_the_start)
 {
 	const struct site_options options = { .replay = -1 };
 	struct site *s = malloc(sizeof(*s));
-	const int was = quiet();
 	unsigned n, failed = 0;
 	bool good = false;
 
@@ -145,7 +125,6 @@ START_TEST(a_busy_region_at_the_start)
 		(void)busy_end();
 	}
 	busy_call(0, NULL);
-	loud(was);
 	ck_assert(good);
 	ck_assert_uint_gt(failed, 0);
 	region_remove();
