@@ -13,7 +13,7 @@
 
 /* Without the lock: will the worker's blocks be known by their names? */
 static bool
-named(const struct kvr *k, uint64_t worker)
+names_wanted(const struct kvr *k, uint64_t worker)
 {
 	uint32_t slot;
 
@@ -41,7 +41,7 @@ batch_get(const struct kvr *k, uint64_t worker,
 	    ~(uint32_t)(KVR_BATCH_PAST | KVR_BATCH_FULL)) != 0)
 		return KVR_EINVAL;
 	error = event_sum(b, sum);
-	if (error != KVR_OK || !named(k, worker))
+	if (error != KVR_OK || !names_wanted(k, worker))
 		return error;
 	error = event_cut(k, b);
 	if (error == KVR_OK)
@@ -57,7 +57,7 @@ batch_get(const struct kvr *k, uint64_t worker,
  * reclaimed for it.
  */
 static bool
-room(struct kvr *k, uint32_t slot, const struct event_batch *b,
+has_room(struct kvr *k, uint32_t slot, const struct event_batch *b,
     const struct event_sum *sum, uint32_t outcome)
 {
 	uint64_t aliases = event_piece(b, 0).n_aliases;
@@ -85,7 +85,7 @@ batch_free(struct event_batch *b)
  * twice, or be missing.
  */
 static int
-take(struct kvr *k, uint32_t *slot, const struct event_batch *b,
+take_batch(struct kvr *k, uint32_t *slot, const struct event_batch *b,
     const struct event_sum *sum, int64_t now, uint32_t *outcome, bool *taken)
 {
 	const struct stream *s = stream_at(k, slot_at(k, *slot)->name);
@@ -96,7 +96,7 @@ take(struct kvr *k, uint32_t *slot, const struct event_batch *b,
 	if (*outcome == KVR_EVENTS_APPLIED && s->pieces > 0)
 		retain_degrade(k, *slot);
 	before = *s;
-	if (!room(k, *slot, b, sum, *outcome))
+	if (!has_room(k, *slot, b, sum, *outcome))
 		return KVR_EBUSY;
 	if (event_resets(b, sum, *outcome)) {
 		error = handle_reset(k, *slot, slot);
@@ -128,7 +128,7 @@ go_on(struct kvr *k, uint32_t slot, const struct event_batch *b, int64_t now)
  * the call. Sets *more: there are more pieces.
  */
 static int
-apply(struct kvr *k, uint64_t worker, const struct event_batch *b,
+apply_batch(struct kvr *k, uint64_t worker, const struct event_batch *b,
     const struct event_sum *sum, int64_t now, bool again, bool *more,
     struct kvr_event_result *r)
 {
@@ -145,7 +145,7 @@ apply(struct kvr *k, uint64_t worker, const struct event_batch *b,
 	if (event_begun(s, b, again))
 		error = go_on(k, slot, b, now);
 	else
-		error = take(k, &slot, b, sum, now, &outcome, &taken);
+		error = take_batch(k, &slot, b, sum, now, &outcome, &taken);
 	if (error != KVR_OK)
 		return error;
 	if (!again)
@@ -182,7 +182,7 @@ apply_all(struct kvr *k, uint64_t worker, const struct event_batch *b,
 		error = txn_write_begin(k, &c, now, flags);
 		if (error != KVR_OK)
 			break;
-		error = apply(k, worker, b, sum, c.now, i > 0, &more, r);
+		error = apply_batch(k, worker, b, sum, c.now, i > 0, &more, r);
 		error = txn_write_end(k, &c, error);
 		if (error == KVR_EBUSY && i > 0 && waits > 0) {
 			waits--;

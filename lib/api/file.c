@@ -56,13 +56,13 @@ struct file {
 };
 
 static bool
-may(const struct file *f, uint32_t flag)
+has_flag(const struct file *f, uint32_t flag)
 {
 	return (f->flags & flag) != 0;
 }
 
 static int
-failed(void)
+system_error(void)
 {
 	return errno == ENOMEM ? KVR_ENOMEM : KVR_ESYSTEM;
 }
@@ -160,7 +160,7 @@ file_look(struct file *f)
 		return KVR_OK;
 	if (st.st_nlink == 0)
 		return OPEN_AGAIN;
-	if (!may(f, KVR_OPEN_TRUST) && (st.st_uid != geteuid() ||
+	if (!has_flag(f, KVR_OPEN_TRUST) && (st.st_uid != geteuid() ||
 	    (st.st_mode & OTHERS_WRITE) != 0))
 		return KVR_EPERM;
 	return KVR_OK;
@@ -173,7 +173,7 @@ file_map(const struct file *f, struct kvr *k)
 
 	if (f->bytes < sizeof(struct region) || f->bytes > PTRDIFF_MAX)
 		return KVR_EFORMAT;
-	if (!may(f, KVR_OPEN_READONLY))
+	if (!has_flag(f, KVR_OPEN_READONLY))
 		protection |= PROT_WRITE;
 	k->mapped_bytes = (size_t)f->bytes;
 	k->mapped = mmap(NULL, k->mapped_bytes, protection, MAP_SHARED, f->fd,
@@ -181,7 +181,7 @@ file_map(const struct file *f, struct kvr *k)
 	if (k->mapped != MAP_FAILED)
 		return KVR_OK;
 	k->mapped = NULL;
-	return failed();
+	return system_error();
 }
 
 /* --------------------------------------------------------------- making --- */
@@ -246,7 +246,7 @@ file_make(struct file *f, struct kvr *k)
 
 	if (bytes == 0)
 		bytes = f->options->region_bytes;
-	if (f->path != NULL && !may(f, KVR_OPEN_TRUST) &&
+	if (f->path != NULL && !has_flag(f, KVR_OPEN_TRUST) &&
 	    (f->options->file_mode & OTHERS_WRITE) != 0)
 		return KVR_EPERM; /* the next open would refuse it */
 	error = file_fill(f, bytes, k);
@@ -279,7 +279,7 @@ file_join(struct file *f, struct kvr *k)
 	const unsigned char *boot_id = f->options->boot_id;
 	int error;
 
-	if (!may(f, KVR_OPEN_ATTACH))
+	if (!has_flag(f, KVR_OPEN_ATTACH))
 		return KVR_EEXIST;
 	error = file_attach(f, k);
 	if (error == KVR_OK)
@@ -299,7 +299,7 @@ file_write(struct file *f, struct kvr *k)
 		return error;
 	if (!f->blank)
 		return file_join(f, k);
-	return may(f, KVR_OPEN_CREATE) ? file_make(f, k) : KVR_EFORMAT;
+	return has_flag(f, KVR_OPEN_CREATE) ? file_make(f, k) : KVR_EFORMAT;
 }
 
 /*
@@ -344,7 +344,7 @@ file_read(struct file *f, struct kvr *k)
 static bool
 open_with(struct file *f, int more)
 {
-	int mode = may(f, KVR_OPEN_READONLY) ? O_RDONLY : O_RDWR;
+	int mode = has_flag(f, KVR_OPEN_READONLY) ? O_RDONLY : O_RDWR;
 
 	mode |= O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
 	do {
@@ -358,24 +358,25 @@ open_file(struct file *f)
 {
 	f->fresh = false;
 	f->blank = true;
-	if (f->made || may(f, KVR_OPEN_ATTACH | KVR_OPEN_READONLY)) {
+	if (f->made || has_flag(f, KVR_OPEN_ATTACH | KVR_OPEN_READONLY)) {
 		if (open_with(f, 0))
 			return KVR_OK;
-		if (errno != ENOENT || !may(f, KVR_OPEN_CREATE))
-			return failed();
+		if (errno != ENOENT || !has_flag(f, KVR_OPEN_CREATE))
+			return system_error();
 	}
 	f->fresh = open_with(f, O_CREAT | O_EXCL);
 	f->made |= f->fresh;
 	if (f->fresh)
 		return KVR_OK;
 	if (errno != EEXIST)
-		return failed();
-	return f->made || may(f, KVR_OPEN_ATTACH) ? OPEN_AGAIN : KVR_EEXIST;
+		return system_error();
+	return f->made || has_flag(f, KVR_OPEN_ATTACH)
+	    ? OPEN_AGAIN : KVR_EEXIST;
 }
 
 /* A child forked meanwhile shares the open file description and its lock. */
 static void
-leave(int fd, bool mine)
+leave_file(int fd, bool mine)
 {
 	if (mine)
 		(void)attached_set(fd, F_UNLCK);
@@ -391,7 +392,7 @@ file_close(struct kvr *k)
 	gate_close(k);
 	(void)munmap(k->mapped, k->mapped_bytes);
 	if (k->fd != -1)
-		leave(k->fd, seat_here(k));
+		leave_file(k->fd, seat_here(k));
 	k->mapped = NULL;
 }
 
@@ -411,7 +412,7 @@ give_up(struct file *f, struct kvr *k)
 		if (f->fresh && f->blank && f->gate.entered)
 			(void)unlink(f->path);
 		gate_leave(&f->gate, true);
-		leave(f->fd, true);
+		leave_file(f->fd, true);
 	}
 	errno = saved;
 }
@@ -424,7 +425,7 @@ try_inside(struct file *f, struct kvr *k)
 
 	if (error != KVR_OK)
 		return error;
-	if (may(f, KVR_OPEN_READONLY))
+	if (has_flag(f, KVR_OPEN_READONLY))
 		return file_read(f, k);
 	return file_write(f, k);
 }
@@ -448,7 +449,7 @@ try_file(struct file *f, struct kvr *k)
 	}
 	gate_leave(&f->gate, false);
 	if (k->readonly)
-		leave(f->fd, true);
+		leave_file(f->fd, true);
 	else
 		k->fd = f->fd;
 	return KVR_OK;
@@ -462,8 +463,8 @@ try_files(struct file *f, struct kvr *k)
 
 	if (!gate_name(&f->gate, f->path))
 		return KVR_ESYSTEM;
-	f->gate.read = may(f, KVR_OPEN_READONLY);
-	f->gate.trust = may(f, KVR_OPEN_TRUST);
+	f->gate.read = has_flag(f, KVR_OPEN_READONLY);
+	f->gate.trust = has_flag(f, KVR_OPEN_TRUST);
 	for (i = 0; i < TRIES && error == OPEN_AGAIN; i++)
 		error = try_file(f, k);
 	return error == OPEN_AGAIN ? KVR_EBUSY : error;
@@ -479,7 +480,7 @@ try_descriptor(struct file *f, struct kvr *k)
 	int error = file_look(f);
 
 	if (error == KVR_OK)
-		error = may(f, KVR_OPEN_READONLY) ? file_read(f, k)
+		error = has_flag(f, KVR_OPEN_READONLY) ? file_read(f, k)
 		    : file_write(f, k);
 	if (error != KVR_OK)
 		give_up(f, k);

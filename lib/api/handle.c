@@ -28,7 +28,7 @@
 
 /* Takes a seat, in memory. */
 static int
-sit(struct kvr *k)
+take_seat(struct kvr *k)
 {
 	int error = seat_own(k);
 
@@ -62,7 +62,7 @@ kvr_new(const struct kvr_options *options, struct kvr **out)
 		    REGION_PRIVATE, k);
 	}
 	if (error == KVR_OK)
-		error = sit(k);
+		error = take_seat(k);
 	if (error != KVR_OK) {
 		kvr_free(k);
 		return error;
@@ -97,7 +97,7 @@ kvr_new_at(const struct kvr_options *options, void *memory, size_t bytes,
 		return KVR_ENOMEM;
 	error = options_format(&o, memory, bytes, REGION_MEMORY, k);
 	if (error == KVR_OK)
-		error = sit(k);
+		error = take_seat(k);
 	if (error != KVR_OK) {
 		kvr_free(k);
 		return error;
@@ -130,7 +130,7 @@ kvr_attach_at(const struct kvr_options *options, void *memory, size_t bytes,
 	if (error == KVR_OK && k->kind != REGION_MEMORY)
 		error = KVR_EMISMATCH;
 	if (error == KVR_OK)
-		error = sit(k);
+		error = take_seat(k);
 	if (error == KVR_OK)
 		error = recover_shared(k, o.boot_id, false);
 	if (error != KVR_OK) {

@@ -18,8 +18,9 @@
 
 /* Opens a lease on the chosen worker and counts it. */
 static uint64_t
-book(struct kvr *k, const struct kvr_prompt *p, const struct kvr_request *r,
-    const struct choice *choice, int64_t now, struct kvr_decision *out)
+book_lease(struct kvr *k, const struct kvr_prompt *p,
+    const struct kvr_request *r, const struct choice *choice, int64_t now,
+    struct kvr_decision *out)
 {
 	struct slot *s = slot_at(k, choice->slot);
 	struct booking b;
@@ -154,7 +155,7 @@ open_lease(struct kvr *k, struct kvr_prompt *p,
 		error = route_choose(k, p, &r, &set, c.now, &choice);
 	if (error == KVR_OK) {
 		add_once(k->region->counts.steps, set.steps);
-		lease = book(k, p, &r, &choice, c.now, out);
+		lease = book_lease(k, p, &r, &choice, c.now, out);
 		hashes = record_open(k, p, &r, &choice, lease, c.now, &place);
 	}
 	error = txn_write_end(k, &c, error);
@@ -181,7 +182,7 @@ kvr_lease_open_on(struct kvr *k, struct kvr_prompt *p,
 
 /* Before a lease is ended. blocks: of output; report: what was reported. */
 static void
-record(struct kvr *k, uint32_t lease, uint32_t kind, uint32_t blocks,
+record_end(struct kvr *k, uint32_t lease, uint32_t kind, uint32_t blocks,
     const struct kvr_report *report, int64_t now)
 {
 	struct kvr_record r;
@@ -221,7 +222,7 @@ kvr_lease_commit(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 	if (error != KVR_OK)
 		return error;
 	lease_commit(k, l, c.now);
-	record(k, l, KVR_RECORD_COMMIT, 0, NULL, c.now);
+	record_end(k, l, KVR_RECORD_COMMIT, 0, NULL, c.now);
 	add_once(k->region->counts.lease_commits, 1);
 	return txn_write_end(k, &c, KVR_OK);
 }
@@ -238,7 +239,7 @@ kvr_lease_first_token(
 		return error;
 	error = lease_first_token(k, l, c.now);
 	if (error == KVR_OK)
-		record(k, l, KVR_RECORD_FIRST_TOKEN, 0, NULL, c.now);
+		record_end(k, l, KVR_RECORD_FIRST_TOKEN, 0, NULL, c.now);
 	return txn_write_end(k, &c, error);
 }
 
@@ -291,7 +292,7 @@ kvr_lease_output(struct kvr *k, uint64_t lease, uint32_t blocks, int64_t now,
 
 	if (error != KVR_OK)
 		return error;
-	record(k, l, KVR_RECORD_OUTPUT, blocks, NULL, c.now);
+	record_end(k, l, KVR_RECORD_OUTPUT, blocks, NULL, c.now);
 	lease_output(k, l, blocks);
 	return txn_write_end(k, &c, KVR_OK);
 }
@@ -325,7 +326,7 @@ kvr_lease_finish(struct kvr *k, uint64_t lease, const struct kvr_report *report,
 		error = lease_begin(k, &c, lease, now, flags, &l);
 	if (error != KVR_OK)
 		return error;
-	record(k, l, KVR_RECORD_FINISH, 0, &r, c.now);
+	record_end(k, l, KVR_RECORD_FINISH, 0, &r, c.now);
 	lease_finish(k, l, &r, c.now);
 	add_once(k->region->counts.lease_finishes, 1);
 	return txn_write_end(k, &c, KVR_OK);
@@ -340,7 +341,7 @@ kvr_lease_abort(struct kvr *k, uint64_t lease, int64_t now, uint32_t flags)
 
 	if (error != KVR_OK)
 		return error;
-	record(k, l, KVR_RECORD_ABORT, 0, NULL, c.now);
+	record_end(k, l, KVR_RECORD_ABORT, 0, NULL, c.now);
 	lease_abort(k, l);
 	add_once(k->region->counts.lease_aborts, 1);
 	return txn_write_end(k, &c, KVR_OK);

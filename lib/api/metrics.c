@@ -352,7 +352,7 @@ add_value(struct line *l, const struct metric *m, const void *stats)
 
 /* Did a lock-free read fail because of a writer, and are tries left? */
 static bool
-again(int error, uint32_t *tries)
+try_again(int error, uint32_t *tries)
 {
 	return error == KVR_EBUSY && ++*tries < TRIES_MAX;
 }
@@ -378,7 +378,7 @@ put_region(struct output *o, const struct kvr *k)
 	l.length = 0;
 	do {
 		error = kvr_stats(k, &s);
-	} while (again(error, &tries));
+	} while (try_again(error, &tries));
 	for (i = 0; i < OF_REGION && error == KVR_OK; i++) {
 		if (i == 0 || strcmp(of_region[i].name,
 		    of_region[i - 1].name) != 0)
@@ -451,7 +451,7 @@ crowd_note(const struct kvr *k, struct crowd *who)
 			if (slot_in_use(k, slot))
 				crowd_add(k, who, slot);
 		error = txn_read_end(k, &c, KVR_OK);
-	} while (again(error, &tries));
+	} while (try_again(error, &tries));
 	crowd_close_up(who);
 	return error;
 }
@@ -486,7 +486,7 @@ shown_read(const struct kvr *k, uint64_t id, struct shown *w)
 		error = kvr_worker_stats(k, id, &w->stats);
 		if (error == KVR_OK)
 			error = shown_name(k, id, w);
-	} while (again(error, &tries));
+	} while (try_again(error, &tries));
 	return error;
 }
 

@@ -44,7 +44,7 @@ read_at(int fd, void *to, size_t bytes, uint64_t at)
 
 /* bytes > 0 */
 static bool
-zeros(const unsigned char *at, size_t bytes)
+all_zeros(const unsigned char *at, size_t bytes)
 {
 	return at[0] == 0 && memcmp(at, at + 1, bytes - 1) == 0;
 }
@@ -63,7 +63,7 @@ storage_blank(int fd, bool *blank)
 			return KVR_ESYSTEM;
 		if (n == 0 || (at == 0 && region_unmade(chunk, (size_t)n)))
 			return KVR_OK;
-		*blank = zeros(chunk, (size_t)n);
+		*blank = all_zeros(chunk, (size_t)n);
 		if (!*blank)
 			return KVR_OK;
 	}
@@ -106,7 +106,7 @@ storage_allocate(int fd, uint64_t bytes)
 
 /* The value of a hexadecimal digit; 16: it is none. */
 static unsigned
-digit(char c)
+hex_digit(char c)
 {
 	if (c >= '0' && c <= '9')
 		return (unsigned)(c - '0');
@@ -120,7 +120,7 @@ boot_id_parse(const char *text, size_t length, unsigned char *id)
 	unsigned digits = 0;
 
 	for (; length > 0 && digits < 2 * KVR_BOOT_ID_BYTES; text++, length--) {
-		unsigned value = digit(*text);
+		unsigned value = hex_digit(*text);
 
 		if (*text == '-')
 			continue;

@@ -66,7 +66,7 @@ check_tenant_list(struct sums *s, uint32_t tenant, uint64_t *listed)
 
 /* Takes the marks away. */
 static void
-unmark(struct sums *s)
+clear_marks(struct sums *s)
 {
 	const struct kvr *k = s->k;
 	uint32_t i, t;
@@ -104,7 +104,7 @@ check_tenants(struct sums *s)
 		return false;
 	for (t = 0, good = true; good && t <= k->layout.tenants; t++)
 		good = check_tenant_list(s, t, &listed);
-	unmark(s);
+	clear_marks(s);
 	return good && listed == all;
 }
 

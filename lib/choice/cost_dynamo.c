@@ -40,7 +40,7 @@ in_blocks(const struct question *q, double tokens)
  * worker with the least, relative to the length of this prompt.
  */
 static double
-decayed(const struct question *q, double prefill)
+decay_of(const struct question *q, double prefill)
 {
 	double excess;
 
@@ -73,7 +73,7 @@ dynamo_cost(const struct question *q, uint32_t slot,
 	double prefill = read_once_double(&l->prefill[slot]), weight;
 	double credit, decode, cost;
 
-	credit = r->overlap_credit * decayed(q, prefill) * held;
+	credit = r->overlap_credit * decay_of(q, prefill) * held;
 	decode = read_once_double(&l->blocks[slot]) +
 	    (double)question_new_blocks(q->p, r, o);
 	if (r->stage == KVR_STAGE_DECODE)

@@ -151,7 +151,7 @@ filter_word(struct question *q, uint32_t word)
 }
 
 static void
-filter(struct question *q)
+filter_workers(struct question *q)
 {
 	struct set_walk w = set_walk(q->take, q->words);
 	uint32_t i, slot;
@@ -194,7 +194,7 @@ eligible_find(struct question *q, uint32_t slots)
 	if (q->request.pinned != 0)
 		error = open_pinned(q);
 	if (error == KVR_OK)
-		filter(q);
+		filter_workers(q);
 	return error;
 }
 

@@ -36,7 +36,7 @@
 
 /* The probability that the blocks of an entry are still cached. */
 static double
-survives(const struct kvr *k, uint32_t slot, uint32_t entry)
+entry_survives(const struct kvr *k, uint32_t slot, uint32_t entry)
 {
 	const struct entry *h = entry_at(k, entry);
 
@@ -289,7 +289,7 @@ up_to_used(const struct question *q, uint32_t slot,
 
 /* Of the overlap, how many blocks the engine can resume behind. */
 static uint32_t
-resumable(const struct question *q, uint32_t slot,
+resumable_blocks(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
 	return read_once(window_of(q->k, slot)->in_force) == KVR_WINDOW_DENSE
@@ -326,7 +326,7 @@ double
 expect_usable(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o)
 {
-	uint32_t blocks = window_on(q->k, slot) ? resumable(q, slot, o)
+	uint32_t blocks = window_on(q->k, slot) ? resumable_blocks(q, slot, o)
 	    : o->blocks;
 
 	return (double)trust_usable(q->k, slot, q->tokens,
@@ -348,7 +348,7 @@ expect_usable(const struct question *q, uint32_t slot,
  * What is not walked counts as lost: then a worker is chosen by its load.
  */
 static double
-surviving(const struct question *q, uint32_t slot,
+surviving_blocks(const struct question *q, uint32_t slot,
     const struct kvr_overlap *o, double blocks)
 {
 	const struct kvr *k = q->k;
@@ -370,7 +370,7 @@ surviving(const struct question *q, uint32_t slot,
 		    ? 0 : c.depth - c.here;
 		some = (c.depth < blocks ? c.depth : blocks) - above;
 		if (some > 0)
-			pile_add(&pile, survives(k, slot, entry), some);
+			pile_add(&pile, entry_survives(k, slot, entry), some);
 		if (above <= 0)
 			break;
 	}
@@ -386,5 +386,5 @@ expect_surviving(const struct question *q, uint32_t slot,
 
 	if (numbers_nothing(q->k, slot))
 		return usable * HOPE;
-	return surviving(q, slot, o, usable);
+	return surviving_blocks(q, slot, o, usable);
 }

@@ -146,7 +146,7 @@ struct lottery {
 };
 
 static double
-likelihood(const struct lottery *l, uint32_t slot)
+likelihood_of(const struct lottery *l, uint32_t slot)
 {
 	double above = l->q->set->costs[slot] - l->least;
 
@@ -183,7 +183,7 @@ lottery_find(const struct lottery *l, uint32_t word, double at)
 
 	w.word = word;
 	while (set_next(&w, &slot) && slot / 64 == word) {
-		width = likelihood(l, slot);
+		width = likelihood_of(l, slot);
 		if (width > 0)
 			last = slot;
 		if (at < width)
@@ -213,7 +213,7 @@ take_sampled(const struct question *q, const uint64_t *among, cost_fn *cost,
 	lottery_begin(&l, cost);
 	memset(width, 0, q->words * sizeof(width[0]));
 	while (set_next(&w, &slot))
-		width[slot / 64] += likelihood(&l, slot);
+		width[slot / 64] += likelihood_of(&l, slot);
 	for (i = 0; i < q->words; i++)
 		at += width[i];
 	at *= (double)(bits >> 11) * 0x1p-53;

@@ -134,7 +134,7 @@ session_pins(const struct question *q)
 
 /* The workers among which the policy chose. */
 static const uint64_t *
-candidates(const struct question *q)
+candidates_of(const struct question *q)
 {
 	return q->policy.cost == KVR_COST_BALANCED ? q->below : q->take;
 }
@@ -154,7 +154,7 @@ return_to_bound(const struct question *q, session_cost_fn *cost,
 			c->reason = KVR_REASON_AFFINITY;
 		return;
 	}
-	if (!set_has(candidates(q), s->slot))
+	if (!set_has(candidates_of(q), s->slot))
 		return;
 	there = cost(q, s->slot);
 	if (there > c->cost * LITTLE_MORE)
@@ -168,7 +168,7 @@ return_to_bound(const struct question *q, session_cost_fn *cost,
 static void
 take_first(const struct question *q, session_cost_fn *cost, struct choice *c)
 {
-	struct set_walk w = set_walk(candidates(q), q->words);
+	struct set_walk w = set_walk(candidates_of(q), q->words);
 	double least = c->cost, *costs = q->set->costs;
 	uint64_t lot, lowest = UINT64_MAX;
 	uint32_t slot, good = 0;
@@ -177,7 +177,7 @@ take_first(const struct question *q, session_cost_fn *cost, struct choice *c)
 		costs[slot] = cost(q, slot);
 		least = costs[slot] < least ? costs[slot] : least;
 	}
-	w = set_walk(candidates(q), q->words);
+	w = set_walk(candidates_of(q), q->words);
 	while (set_next(&w, &slot)) {
 		if (costs[slot] > least * LITTLE_MORE)
 			continue;

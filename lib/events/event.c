@@ -143,7 +143,7 @@ stream_put(struct kvr *k, uint32_t slot, const struct stream *s)
 
 /* Do its sums say what the cache holds, and how much was stored? */
 static bool
-counted(const struct stream *s)
+is_counted(const struct stream *s)
 {
 	return s->state == KVR_EVENTS_COMPLETE && s->uncounted == 0 &&
 	    s->block_tokens > 0;
@@ -154,7 +154,7 @@ counted(const struct stream *s)
  * quarter has been, the time is noted.
  */
 static void
-outlive(struct kvr *k, uint32_t slot, uint64_t blocks)
+note_outlived(struct kvr *k, uint32_t slot, uint64_t blocks)
 {
 	const struct stream *s = stream_at(k, slot_at(k, slot)->name);
 	struct slot *p = slot_at(k, slot);
@@ -176,7 +176,7 @@ outlive(struct kvr *k, uint32_t slot, uint64_t blocks)
 
 /* The stream has changed, and so may have how the worker is retained. */
 static void
-settle(struct kvr *k, uint32_t slot, bool known)
+settle_worker(struct kvr *k, uint32_t slot, bool known)
 {
 	if ((event_capacity(k, slot) > 0) != known)
 		trust_told(k, slot);
@@ -204,12 +204,12 @@ event_take(struct kvr *k, uint32_t slot, const struct stream *before,
 	stream_put(k, slot, &s);
 	if (outcome == KVR_EVENTS_DUPLICATE)
 		return false;
-	if (taken && (b->head.flags & KVR_BATCH_PAST) == 0 && counted(&s))
-		outlive(k, slot, sum->volume);
+	if (taken && (b->head.flags & KVR_BATCH_PAST) == 0 && is_counted(&s))
+		note_outlived(k, slot, sum->volume);
 	if (taken)
 		event_first(k, slot, b, outcome == KVR_EVENTS_RESTARTED ? 0
 		    : before->last, now);
-	settle(k, slot, known);
+	settle_worker(k, slot, known);
 	return taken;
 }
 
@@ -239,7 +239,7 @@ event_off(struct kvr *k, uint32_t slot)
 	bool known = event_capacity(k, slot) > 0;
 
 	event_begin(k, slot_at(k, slot)->name);
-	settle(k, slot, known);
+	settle_worker(k, slot, known);
 }
 
 /* The index has been emptied: what was known by its names is not any more. */

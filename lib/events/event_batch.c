@@ -20,7 +20,7 @@ kvr_event_init(struct kvr_event *event, size_t size)
 }
 
 static bool
-within(uint64_t at, uint64_t n, uint64_t all)
+is_within(uint64_t at, uint64_t n, uint64_t all)
 {
 	return at <= all && n <= all - at;
 }
@@ -39,8 +39,8 @@ event_get(const struct event_batch *b, size_t i, struct kvr_event *e)
 	error = struct_get(e, sizeof(*e), from);
 	if (error != KVR_OK)
 		return error;
-	return within(e->hashes_at, e->hashes, b->n_hashes) &&
-	    within(e->tokens_at, e->tokens,
+	return is_within(e->hashes_at, e->hashes, b->n_hashes) &&
+	    is_within(e->tokens_at, e->tokens,
 	    (e->flags & KVR_EVENT_LOCALS) != 0 ? b->n_hashes : b->n_tokens)
 	    ? KVR_OK : KVR_EINVAL;
 }
@@ -150,7 +150,7 @@ event_sum(const struct event_batch *b, struct event_sum *sum)
 
 /* Was another batch of this number applied? If one has no digest: `unknown`. */
 static uint32_t
-compare(uint64_t applied, uint64_t digest, uint32_t unknown)
+compare_digests(uint64_t applied, uint64_t digest, uint32_t unknown)
 {
 	if (applied == 0 || digest == 0)
 		return unknown;
@@ -165,23 +165,24 @@ event_outcome(const struct stream *s, const struct event_batch *b,
 
 	if (sum->restarted != 0)
 		return KVR_EVENTS_RESTARTED;
-	if (s->pieces > 0 && seq == s->next && compare(s->begun,
+	if (s->pieces > 0 && seq == s->next && compare_digests(s->begun,
 	    b->head.digest, seq == 0 ? KVR_EVENTS_RESTARTED
 	    : KVR_EVENTS_DUPLICATE) == KVR_EVENTS_RESTARTED)
 		return KVR_EVENTS_RESTARTED; /* it is not what was begun */
 	if (seq >= s->next)
 		return seq == s->next ? KVR_EVENTS_APPLIED : KVR_EVENTS_GAP;
 	if (seq == 0)
-		return compare(s->first, b->head.digest,
+		return compare_digests(s->first, b->head.digest,
 		    KVR_EVENTS_RESTARTED);
 	if (seq == s->next - 1)
-		return compare(s->last, b->head.digest, KVR_EVENTS_DUPLICATE);
+		return compare_digests(s->last, b->head.digest,
+		    KVR_EVENTS_DUPLICATE);
 	return KVR_EVENTS_DUPLICATE;
 }
 
 /* Is nothing known to be in the cache when this batch begins? */
 static bool
-anew(const struct event_sum *sum, uint32_t outcome)
+begins_anew(const struct event_sum *sum, uint32_t outcome)
 {
 	return outcome == KVR_EVENTS_RESTARTED ||
 	    (outcome == KVR_EVENTS_APPLIED && sum->cleared != 0);
@@ -191,14 +192,15 @@ bool
 event_resets(const struct event_batch *b, const struct event_sum *sum,
     uint32_t outcome)
 {
-	return anew(sum, outcome) && (b->head.flags & KVR_BATCH_PAST) == 0;
+	return begins_anew(sum, outcome) &&
+	    (b->head.flags & KVR_BATCH_PAST) == 0;
 }
 
 bool
 event_empties(const struct kvr *k, uint32_t slot, const struct event_batch *b,
     const struct event_sum *sum, uint32_t outcome)
 {
-	return event_wanted(k, slot) && (anew(sum, outcome) ||
+	return event_wanted(k, slot) && (begins_anew(sum, outcome) ||
 	    (outcome == KVR_EVENTS_APPLIED && b->head.seq == 0));
 }
 

@@ -76,7 +76,7 @@ event_aliases(const struct kvr *k, const struct kvr_event *e)
 
 /* How much room the events take. */
 static int
-measure(const struct kvr *k, struct event_batch *b)
+measure_room(const struct kvr *k, struct event_batch *b)
 {
 	struct kvr_event e;
 	uint64_t blocks;
@@ -121,7 +121,7 @@ event_hash(const struct kvr *k, struct event_batch *b)
 	uint64_t blocks, at = 0;
 	struct kvr_event e;
 	size_t i;
-	int error = measure(k, b);
+	int error = measure_room(k, b);
 
 	if (error == KVR_OK)
 		error = make_room(k, b);

@@ -74,7 +74,7 @@ parts_of(const struct kvr *k, const struct kvr_event *e)
 
 /* The event's blocks [from, from + n). */
 static struct kvr_event
-part(const struct kvr *k, const struct event_batch *b,
+cut_part(const struct kvr *k, const struct event_batch *b,
     const struct kvr_event *e, uint64_t from, uint64_t n)
 {
 	struct kvr_event to = *e;
@@ -110,7 +110,7 @@ struct cutting {
 
 /* An event more, which may begin a piece. */
 static void
-put(struct cutting *c, const struct kvr_event *e)
+put_event(struct cutting *c, const struct kvr_event *e)
 {
 	uint64_t weight = e->hashes * each_of(c->k, e);
 
@@ -129,7 +129,7 @@ put(struct cutting *c, const struct kvr_event *e)
 
 /* false: the caller changes it meanwhile. */
 static bool
-cut(struct cutting *c, const struct kvr_event *e)
+cut_event(struct cutting *c, const struct kvr_event *e)
 {
 	uint64_t step = step_of(c->k, e), at = 0, n;
 	struct kvr_event to;
@@ -138,9 +138,9 @@ cut(struct cutting *c, const struct kvr_event *e)
 		return false;
 	do {
 		n = e->hashes - at < step ? e->hashes - at : step;
-		to = part(c->k, c->b, e, e->kind == KVR_EVENT_REMOVED
+		to = cut_part(c->k, c->b, e, e->kind == KVR_EVENT_REMOVED
 		    ? e->hashes - at - n : at, n);
-		put(c, &to);
+		put_event(c, &to);
 		at += n;
 	} while (at < e->hashes);
 	return true;
@@ -148,7 +148,7 @@ cut(struct cutting *c, const struct kvr_event *e)
 
 /* Events, and blocks, that the lock would be held for; and room for all. */
 static int
-measure(const struct kvr *k, const struct event_batch *b, size_t first,
+measure_pieces(const struct kvr *k, const struct event_batch *b, size_t first,
     uint64_t *room, uint64_t *weight)
 {
 	struct kvr_event e;
@@ -158,7 +158,7 @@ measure(const struct kvr *k, const struct event_batch *b, size_t first,
 	*room = *weight = 0;
 	for (i = first; i < b->n; i++) {
 		error = event_get(b, i, &e);
-		if (error != KVR_OK) /* GCOVR_EXCL_BR_LINE: as in cut() */
+		if (error != KVR_OK) /* GCOVR_EXCL_BR_LINE: as in cut_event() */
 			return error;
 		*room += parts_of(k, &e);
 		if (*weight <= PIECE_BLOCKS)
@@ -174,7 +174,7 @@ event_cut(const struct kvr *k, struct event_batch *b)
 	struct cutting c = { .k = k, .b = b };
 	struct kvr_event e;
 	uint64_t weight;
-	int error = measure(k, b, first, &c.room, &weight);
+	int error = measure_pieces(k, b, first, &c.room, &weight);
 
 	if (error != KVR_OK || weight <= PIECE_BLOCKS)
 		return error;
@@ -184,7 +184,7 @@ event_cut(const struct kvr *k, struct event_batch *b)
 		error = KVR_ENOMEM;
 	for (i = first; i < b->n && error == KVR_OK; i++) {
 		error = event_get(b, i, &e);
-		if (error == KVR_OK && !cut(&c, &e))
+		if (error == KVR_OK && !cut_event(&c, &e))
 			error = KVR_EINVAL;
 	}
 	b->cut = c.events;

@@ -124,7 +124,7 @@ stream_of(const struct kvr *k, uint32_t slot)
 }
 
 static void
-orphan(struct kvr *k, uint32_t slot, uint64_t blocks)
+count_orphans(struct kvr *k, uint32_t slot, uint64_t blocks)
 {
 	add_once(stream_of(k, slot)->orphans, blocks);
 }
@@ -182,7 +182,7 @@ store_copies(struct storing *s)
 		a = alias_find(s->k, s->like.life,
 		    s->b->hashes[s->e->hashes_at + i]);
 		if (a == 0 || alias_at(s->k, a)->parent == 0)
-			orphan(s->k, s->slot, 1);
+			count_orphans(s->k, s->slot, 1);
 		else
 			copy_more(s, a);
 	}
@@ -394,7 +394,7 @@ store_blocks(struct storing *s)
 }
 
 static void
-store(struct storing *s, const uint64_t *local)
+store_event(struct storing *s, const uint64_t *local)
 {
 	s->like.copies = 0;
 	if (local == NULL || all_known(s)) {
@@ -403,7 +403,7 @@ store(struct storing *s, const uint64_t *local)
 	}
 	if (!store_behind(s)) {
 		if ((s->e->flags & KVR_EVENT_PARENT) != 0)
-			orphan(s->k, s->slot, s->e->hashes);
+			count_orphans(s->k, s->slot, s->e->hashes);
 		else
 			retain_degrade(s->k, s->slot);
 		return;
@@ -426,7 +426,7 @@ store(struct storing *s, const uint64_t *local)
 
 /* The worker has nothing from this block on. */
 static void
-trim(struct kvr *k, uint32_t slot, const struct place *place)
+trim_from(struct kvr *k, uint32_t slot, const struct place *place)
 {
 	struct cover c = { 0, 0, 0, 0 };
 	uint32_t entry = cover_climb(k, &c, place->node, slot), gone;
@@ -461,7 +461,7 @@ trim(struct kvr *k, uint32_t slot, const struct place *place)
  * above, so each node is trimmed by itself.
  */
 static void
-leave(struct kvr *k, uint32_t slot, uint32_t alias)
+leave_block(struct kvr *k, uint32_t slot, uint32_t alias)
 {
 	struct place place, last = { 0, 0 };
 	uint64_t steps;
@@ -474,7 +474,7 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 		if (parent != 0 && alias_begun(alias_at(k, alias)) == 0 &&
 		    alias_place(k, alias, slot, &place)) {
 			if (last.node != 0 && last.node != place.node)
-				trim(k, slot, &last);
+				trim_from(k, slot, &last);
 			last = place;
 			above = alias_whole(k, parent, &steps);
 			if (above != 0)
@@ -489,7 +489,7 @@ leave(struct kvr *k, uint32_t slot, uint32_t alias)
 		alias = parent;
 	}
 	if (last.node != 0)
-		trim(k, slot, &last);
+		trim_from(k, slot, &last);
 }
 
 static void
@@ -509,7 +509,7 @@ copy_less(const struct storing *s, uint32_t alias)
 		return;
 	parts_count(s->k, alias, s->each, -1);
 	if (a->children == 0)
-		leave(s->k, s->slot, alias);
+		leave_block(s->k, s->slot, alias);
 }
 
 static void
@@ -548,9 +548,9 @@ apply_event(struct storing *s, const uint64_t *local)
 	    s->e->hashes > s->k->layout.aliases))
 		retain_degrade(s->k, s->slot); /* no block's hash, or no room */
 	else if (s->e->block_tokens == 0 || s->e->block_tokens == s->tokens)
-		store(s, local);
+		store_event(s, local);
 	else
-		orphan(s->k, s->slot, s->e->hashes);
+		count_orphans(s->k, s->slot, s->e->hashes);
 }
 
 /*
@@ -558,7 +558,7 @@ apply_event(struct storing *s, const uint64_t *local)
  * are counted as before. Not hashed: the worker's retention was set meanwhile.
  */
 static bool
-understood(struct kvr *k, uint32_t slot, const struct event_batch *b,
+is_understood(struct kvr *k, uint32_t slot, const struct event_batch *b,
     uint32_t tokens)
 {
 	if (b->local == NULL || !event_same_copies(k, slot, b))
@@ -583,7 +583,7 @@ hold_apply(struct kvr *k, uint32_t slot, const struct event_batch *b,
 	s.like.worker = (uint16_t)slot_at(k, slot)->name;
 	s.run.goes_on = s.run.many = b->goes_on;
 	if (event_tracks(k, slot) && b->n > first &&
-	    !understood(k, slot, b, tokens))
+	    !is_understood(k, slot, b, tokens))
 		retain_degrade(k, slot);
 	for (i = 0; i < b->n && event_tracks(k, slot) && !region_broken(k);
 	     i++, at += blocks) {

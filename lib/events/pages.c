@@ -88,7 +88,7 @@ pages_aliases(uint32_t size)
 
 /* Tokens that an alias has, behind so many of a block. */
 static uint32_t
-step(uint32_t size, uint32_t at)
+step_of_page(uint32_t size, uint32_t at)
 {
 	uint32_t left = size - at % size, inner = left - last_of(size);
 
@@ -163,7 +163,7 @@ pages_begin(const struct kvr *k, struct pages *g, uint32_t parent,
 
 		parent = read_once(a->parent);
 		at = alias_begun(alias_at(k, parent));
-		if (at >= end || at + step(g->size, at) != end ||
+		if (at >= end || at + step_of_page(g->size, at) != end ||
 		    !of_its_kind(a, g->size, end))
 			return false;
 		tokens_get(a, block + at, end - at);
@@ -232,7 +232,7 @@ add_inner(struct kvr *k, const struct pages *g, struct alias *like,
 	uint32_t left = g->size - last_of(g->size), n;
 
 	for (; left > 0 && like->parent != 0; left -= n, tokens += n) {
-		n = step(g->size, at);
+		n = step_of_page(g->size, at);
 		at += n;
 		like->node = ALIAS_INNER + at;
 		inner_put(like, tokens, n);
@@ -285,6 +285,6 @@ pages_sound(const struct kvr *k, const struct alias *a)
 		return false;
 	if (begun == 0)
 		return at + size == k->rule.block_size;
-	return begun < k->rule.block_size && begun == at + step(size, at) &&
-	    of_its_kind(a, size, begun);
+	return begun < k->rule.block_size &&
+	    begun == at + step_of_page(size, at) && of_its_kind(a, size, begun);
 }

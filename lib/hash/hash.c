@@ -351,7 +351,7 @@ hash_chain_on(const struct hash_rule *rule, struct hash_chain *chain,
 
 /* What finish() made of a state; 37 and 32 are no less than half of 64. */
 static uint64_t
-unfinish(uint64_t sequence)
+undo_finish(uint64_t sequence)
 {
 	sequence ^= sequence >> 32;
 	sequence *= UINT64_C(0x08da8ee41d6df849); /* inverts the constant */
@@ -363,7 +363,7 @@ hash_resume(const struct hash_rule *rule, const struct kvr_scope *scope,
     uint64_t sequence, struct hash_chain *chain)
 {
 	(void)hash_start(rule, scope, chain);
-	chain->state = rule->kind == KVR_HASH_KEYED ? unfinish(sequence)
+	chain->state = rule->kind == KVR_HASH_KEYED ? undo_finish(sequence)
 	    : sequence;
 	chain->blocks = 1; /* at least */
 }

@@ -183,16 +183,16 @@ prompt_scratch(struct kvr_prompt *p, size_t bytes)
 
 /* Sets the scope and restarts the chain at the first block. */
 static void
-enter(struct kvr_prompt *p, const struct kvr_scope *scope)
+enter_scope(struct kvr_prompt *p, const struct kvr_scope *scope)
 {
 	p->scope = *scope;
 	p->root = hash_start(&p->rule, scope, &p->chain);
 }
 
 static void
-begin(struct kvr_prompt *p, const struct kvr_scope *scope, bool deferred)
+begin_prompt(struct kvr_prompt *p, const struct kvr_scope *scope, bool deferred)
 {
-	enter(p, scope);
+	enter_scope(p, scope);
 	p->deferred = deferred;
 	p->begun = 1;
 	p->closed = 0;
@@ -216,7 +216,8 @@ kvr_prompt_begin(struct kvr_prompt *p, const struct kvr_scope *scope)
 		return KVR_EINVAL;
 	if ((e = hash_scope_get(&p->rule, scope, &whole)) != KVR_OK)
 		return e;
-	begin(p, &whole, scope == NULL && p->rule.kind == KVR_HASH_KEYED);
+	begin_prompt(p, &whole,
+	    scope == NULL && p->rule.kind == KVR_HASH_KEYED);
 	return KVR_OK;
 }
 
@@ -235,7 +236,7 @@ sequence_at(const struct kvr_prompt *p, uint32_t block)
 
 /* Chains the blocks that are not chained yet. */
 static void
-end(struct kvr_prompt *p)
+end_chain(struct kvr_prompt *p)
 {
 	const uint32_t from = p->chain.blocks;
 
@@ -266,10 +267,10 @@ kvr_prompt_end(struct kvr_prompt *p, const struct kvr_scope *scope)
 		    sizeof(whole.digest)) != 0) {
 			if (p->resumed)
 				return KVR_ESTATE;
-			enter(p, &whole);
+			enter_scope(p, &whole);
 		}
 	}
-	end(p);
+	end_chain(p);
 	return KVR_OK;
 }
 
@@ -382,7 +383,7 @@ whole_blocks(struct kvr_prompt *p, const unsigned char *from, size_t n)
 
 /* Consumes the caller's data; room is reserved, bytes is not 0. */
 static void
-absorb(struct kvr_prompt *p, const unsigned char *from, size_t bytes)
+absorb_bytes(struct kvr_prompt *p, const unsigned char *from, size_t bytes)
 {
 	size_t n = p->window - p->tail_bytes;
 
@@ -421,11 +422,11 @@ absorb_tokens(struct kvr_prompt *p, const uint32_t *tokens, size_t n)
 		some = n < SWAP_TOKENS ? n : SWAP_TOKENS;
 		for (i = 0; i < some; i++)
 			swapped[i] = __builtin_bswap32(tokens[i]);
-		absorb(p, (const unsigned char *)swapped,
+		absorb_bytes(p, (const unsigned char *)swapped,
 		    some * sizeof(*swapped));
 	}
 #else
-	absorb(p, (const unsigned char *)tokens, n * sizeof(*tokens));
+	absorb_bytes(p, (const unsigned char *)tokens, n * sizeof(*tokens));
 #endif
 }
 
@@ -440,7 +441,7 @@ absorb_units(struct kvr_prompt *p, const void *units, size_t n)
 	if (p->rule.unit == KVR_UNIT_TOKENS)
 		absorb_tokens(p, units, n);
 	else
-		absorb(p, units, n);
+		absorb_bytes(p, units, n);
 	p->units += n;
 	p->closed = 0;
 }
@@ -466,7 +467,7 @@ reserve_units(struct kvr_prompt *p, uint32_t base, uint32_t blocks,
 }
 
 static int
-give(struct kvr_prompt *p, uint32_t unit, const void *units, size_t n)
+give_units(struct kvr_prompt *p, uint32_t unit, const void *units, size_t n)
 {
 	int e;
 
@@ -484,18 +485,18 @@ give(struct kvr_prompt *p, uint32_t unit, const void *units, size_t n)
 int
 kvr_prompt_tokens(struct kvr_prompt *p, const uint32_t *tokens, size_t n)
 {
-	return give(p, KVR_UNIT_TOKENS, tokens, n);
+	return give_units(p, KVR_UNIT_TOKENS, tokens, n);
 }
 
 int
 kvr_prompt_bytes(struct kvr_prompt *p, const void *bytes, size_t n)
 {
-	return give(p, KVR_UNIT_BYTES, bytes, n);
+	return give_units(p, KVR_UNIT_BYTES, bytes, n);
 }
 
 /* All that may fail comes before begin, which discards the old content. */
 static int
-set(struct kvr_prompt *p, const struct kvr_scope *scope, uint32_t unit,
+set_units(struct kvr_prompt *p, const struct kvr_scope *scope, uint32_t unit,
     const void *units, size_t n)
 {
 	struct kvr_scope whole;
@@ -506,10 +507,10 @@ set(struct kvr_prompt *p, const struct kvr_scope *scope, uint32_t unit,
 	if ((e = hash_scope_get(&p->rule, scope, &whole)) != KVR_OK ||
 	    (e = reserve_units(p, 0, 0, 0, n)) != KVR_OK)
 		return e;
-	begin(p, &whole, false);
+	begin_prompt(p, &whole, false);
 	if (n > 0)
 		absorb_units(p, units, n);
-	end(p);
+	end_chain(p);
 	return KVR_OK;
 }
 
@@ -517,14 +518,14 @@ int
 kvr_prompt_set_tokens(struct kvr_prompt *p, const struct kvr_scope *scope,
     const uint32_t *tokens, size_t n)
 {
-	return set(p, scope, KVR_UNIT_TOKENS, tokens, n);
+	return set_units(p, scope, KVR_UNIT_TOKENS, tokens, n);
 }
 
 int
 kvr_prompt_set_bytes(struct kvr_prompt *p, const struct kvr_scope *scope,
     const void *bytes, size_t n)
 {
-	return set(p, scope, KVR_UNIT_BYTES, bytes, n);
+	return set_units(p, scope, KVR_UNIT_BYTES, bytes, n);
 }
 
 /*

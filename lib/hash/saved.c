@@ -191,8 +191,8 @@ media_ok(const struct saved *s, const unsigned char *from)
 
 /* Nothing here can fail: the prompt has begun, and has room. */
 static void
-take(struct kvr_prompt *p, const struct saved *s, const unsigned char *from,
-    size_t bytes)
+take_saved(struct kvr_prompt *p, const struct saved *s,
+    const unsigned char *from, size_t bytes)
 {
 	struct saved_media media;
 	uint64_t i;
@@ -238,6 +238,6 @@ kvr_prompt_resume(struct kvr_prompt *p, const void *saved, size_t bytes)
 	if ((e = prompt_room(p, 1, (size_t)s.n_media)) != KVR_OK)
 		return e;
 	(void)kvr_prompt_begin(p, &scope);
-	take(p, &s, after, bytes);
+	take_saved(p, &s, after, bytes);
 	return KVR_OK;
 }

@@ -37,6 +37,8 @@
  */
 #include "alias.h"
 
+#include "mix.h"
+
 enum {
 	SWEEP = 2,         /* looked at for dead ones, for one that is added, */
 	SWEEP_MIN = 64,    /* at least, */
@@ -44,6 +46,14 @@ enum {
 	SWEEP_STEP = 16,   /* step of other work takes as long as these */
 	AHEAD = 6   /* names, from one step of loading ahead to the next */
 };
+
+uint32_t
+alias_bucket(const struct kvr *k, uint32_t life, uint64_t name)
+{
+	uint64_t h = mix(mix(name ^ k->table_key[1]) + life) >> 32;
+
+	return (uint32_t)(h * k->layout.aliases >> 32);
+}
 
 uint32_t
 alias_life(struct kvr *k)
@@ -142,7 +152,7 @@ unlink_alias(struct kvr *k, uint32_t alias)
 
 /* Frees what is dead among so many of those that were ever used; how many. */
 static uint64_t
-sweep(struct kvr *k, uint64_t most)
+sweep_dead(struct kvr *k, uint64_t most)
 {
 	struct region *r = k->region;
 	uint32_t i = r->alias_sweep, used = r->alias_fresh - 1;
@@ -163,7 +173,7 @@ sweep(struct kvr *k, uint64_t most)
 
 /* Those that were never used; all, if it is damaged. */
 static uint64_t
-unused(const struct kvr *k)
+count_unused(const struct kvr *k)
 {
 	return k->layout.aliases + UINT64_C(1) - k->region->alias_fresh;
 }
@@ -173,7 +183,7 @@ static uint64_t
 at_hand(const struct kvr *k, uint64_t need)
 {
 	uint32_t i = k->region->alias_free;
-	uint64_t n = unused(k), walked = 0;
+	uint64_t n = count_unused(k), walked = 0;
 
 	if (n >= need)
 		return need;
@@ -215,12 +225,12 @@ alias_reclaim(struct kvr *k, uint64_t need)
 
 	do {
 		part = part < left ? part : left;
-		n += sweep(k, part);
+		n += sweep_dead(k, part);
 		left -= part;
 	} while (n < need && left > 0 && k->region->alias_dead > 0);
 	if (n >= need)
 		return true;
-	if (!add_up(k, n - unused(k))) {
+	if (!add_up(k, n - count_unused(k))) {
 		region_break(k);
 		return false;
 	}
@@ -235,7 +245,7 @@ alias_rounds(const struct kvr *k)
 
 /* One that is free; 0: there is none. */
 static uint32_t
-take(struct kvr *k)
+take_free(struct kvr *k)
 {
 	struct region *r = k->region;
 	uint32_t i = r->alias_fresh;
@@ -259,7 +269,7 @@ take(struct kvr *k)
 uint32_t
 alias_add(struct kvr *k, const struct alias *like)
 {
-	uint32_t i = take(k), *head;
+	uint32_t i = take_free(k), *head;
 	struct alias a = *like, *p = alias_at(k, like->parent);
 
 	if (i == 0 || region_broken(k))

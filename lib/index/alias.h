@@ -5,7 +5,6 @@
 #ifndef KVR_ALIAS_H
 #define KVR_ALIAS_H
 
-#include "mix.h"
 #include "region.h"
 
 /* Aliases are numbered from 1; 0 is none, and reads as zeros. */
@@ -16,13 +15,7 @@ alias_at(const struct kvr *k, uint32_t i)
 }
 
 /* Which bucket those of this life and name are in. */
-static inline uint32_t
-alias_bucket(const struct kvr *k, uint32_t life, uint64_t name)
-{
-	uint64_t h = mix(mix(name ^ k->table_key[1]) + life) >> 32;
-
-	return (uint32_t)(h * k->layout.aliases >> 32);
-}
+uint32_t alias_bucket(const struct kvr *k, uint32_t life, uint64_t name);
 
 /* The life has ended that it was of. */
 static inline bool

@@ -298,7 +298,7 @@ order_copy(struct kvr *k, uint32_t entry, uint32_t older)
 /* ----------------------------------------------------- the tournaments --- */
 
 static uint32_t
-side(const struct kvr *k, const uint16_t *winner, uint32_t i)
+side_of(const struct kvr *k, const uint16_t *winner, uint32_t i)
 {
 	uint32_t leaves = k->layout.leaves;
 
@@ -306,17 +306,17 @@ side(const struct kvr *k, const uint16_t *winner, uint32_t i)
 }
 
 static void
-replay(const struct kvr *k, const int64_t *when, uint16_t *winner,
+replay_match(const struct kvr *k, const int64_t *when, uint16_t *winner,
     uint32_t match)
 {
-	uint32_t a = side(k, winner, 2 * match);
-	uint32_t b = side(k, winner, 2 * match + 1);
+	uint32_t a = side_of(k, winner, 2 * match);
+	uint32_t b = side_of(k, winner, 2 * match + 1);
 
 	write_once(winner[match], (uint16_t)(when[a] <= when[b] ? a : b));
 }
 
 static void
-enter(const struct kvr *k, int64_t *when, uint16_t *winner, uint32_t slot,
+enter_value(const struct kvr *k, int64_t *when, uint16_t *winner, uint32_t slot,
     int64_t value)
 {
 	uint32_t i;
@@ -326,7 +326,7 @@ enter(const struct kvr *k, int64_t *when, uint16_t *winner, uint32_t slot,
 		return;
 	write_once(when[slot], value);
 	for (i = (k->layout.leaves + slot) / 2; i > 0; i /= 2)
-		replay(k, when, winner, i);
+		replay_match(k, when, winner, i);
 }
 
 /* The stamp of the head of a slot's list by stamp; INT64_MAX: no head. */
@@ -358,10 +358,10 @@ order_settle(struct kvr *k, uint32_t slot)
 {
 	struct region *r = k->region;
 
-	enter(k, k->due, k->due_winner, slot, order_due(k, slot));
+	enter_value(k, k->due, k->due_winner, slot, order_due(k, slot));
 	put_once(r->stamped_kept, r->stamped_kept != 0 && r->own_ttl != 0);
 	if (r->stamped_kept != 0)
-		enter(k, k->stamped, k->stamped_winner, slot,
+		enter_value(k, k->stamped, k->stamped_winner, slot,
 		    order_stamped(k, slot));
 }
 
@@ -369,7 +369,7 @@ order_settle(struct kvr *k, uint32_t slot)
 uint32_t
 order_due_slot(const struct kvr *k)
 {
-	return side(k, k->due_winner, 1);
+	return side_of(k, k->due_winner, 1);
 }
 
 /* The slot with the oldest stamp; it may have none. */
@@ -386,10 +386,10 @@ order_stamped_slot(struct kvr *k)
 			put_once(k->stamped[i], i < k->layout.slots
 			    ? order_stamped(k, i) : INT64_MAX);
 		for (i = k->layout.leaves; --i > 0;)
-			replay(k, k->stamped, k->stamped_winner, i);
+			replay_match(k, k->stamped, k->stamped_winner, i);
 		put_once(r->stamped_kept, 1);
 	}
-	return side(k, k->stamped_winner, 1);
+	return side_of(k, k->stamped_winner, 1);
 }
 
 /* Retires a slot: its entries join the dead. */

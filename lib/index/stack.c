@@ -74,7 +74,7 @@ stack_epoch(const struct stack *s, uint64_t when)
  * the end.
  */
 static void
-join(struct stack *s, uint64_t used, uint64_t share)
+join_neighbours(struct stack *s, uint64_t used, uint64_t share)
 {
 	uint32_t from = epochs_of(s), to = from, i;
 	uint64_t front = used, most;
@@ -108,7 +108,7 @@ make_room(struct stack *s, uint64_t used)
 	uint64_t share;
 
 	for (share = SHARE; epochs_of(s) > EPOCHS * 3 / 4; share /= 2)
-		join(s, used, share);
+		join_neighbours(s, used, share);
 }
 
 uint64_t

@@ -28,7 +28,7 @@ struct climb {
 
 /* Visits what is above; returns the entry that covers it. */
 static const struct entry *
-climb(const struct kvr *k, uint32_t slot, struct climb *at)
+climb_to_cover(const struct kvr *k, uint32_t slot, struct climb *at)
 {
 	uint32_t entry = entry_find(k, at->node, slot);
 	const struct entry *h = entry_at(k, entry);
@@ -57,7 +57,7 @@ ages_note(const struct kvr *k, struct claim *c, const struct lease *l,
 		const struct entry *h;
 
 		end = at.depth;
-		h = climb(k, l->slot, &at);
+		h = climb_to_cover(k, l->slot, &at);
 		if (at.depth >= c->overlap || h->pins > 0)
 			continue;
 		age = survival_bin(stack_depth(k, l->slot, h->released));

@@ -149,7 +149,7 @@ event_degrade(struct kvr *k, uint32_t slot)
 /* -------------------------------------------------------------- damage --- */
 
 static bool
-possible(const struct stream *s)
+stream_possible(const struct stream *s)
 {
 	uint32_t i;
 
@@ -175,7 +175,7 @@ event_sound(const struct kvr *k)
 	uint32_t i;
 
 	for (i = 0; i < k->layout.names; i++)
-		if (!possible(&k->streams[i]))
+		if (!stream_possible(&k->streams[i]))
 			return false;
 	return true;
 }
@@ -188,7 +188,7 @@ event_recover(struct kvr *k)
 	for (i = 0; i < k->layout.names; i++) {
 		struct stream *s = &k->streams[i];
 
-		if (!possible(s))
+		if (!stream_possible(s))
 			event_begin(k, i + 1);
 		if (s->state == KVR_EVENTS_COMPLETE) {
 			put_once(s->state, (uint8_t)KVR_EVENTS_DEGRADED);

@@ -69,7 +69,7 @@ observed_left(const struct kvr *k, int64_t now)
 }
 
 static void
-scale(struct kvr *k, double factor)
+scale_sums(struct kvr *k, double factor)
 {
 	struct loads *l = &k->loads;
 	uint32_t i;
@@ -90,7 +90,7 @@ weight_at(struct kvr *k, int64_t now)
 
 	if (ages <= FADE_AGES)
 		return exp_of(ages);
-	scale(k, exp_of(-ages));
+	scale_sums(k, exp_of(-ages));
 	write_once(k->region->observed_since, now);
 	return 1;
 }

@@ -33,7 +33,7 @@ pressure_sane(const struct kvr *k)
 }
 
 static void
-scale(struct kvr *k, double factor)
+scale_loads(struct kvr *k, double factor)
 {
 	struct region *r = k->region;
 	uint32_t i;
@@ -70,7 +70,7 @@ weight_at(struct kvr *k, int64_t now)
 
 	if (ages <= FADE_AGES)
 		return exp_of(ages);
-	scale(k, exp_of(-ages));
+	scale_loads(k, exp_of(-ages));
 	put_once(k->region->inserted_since, now);
 	return 1;
 }

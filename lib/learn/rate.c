@@ -42,13 +42,13 @@ enum { EVIDENCE_TOKENS = 256, EVIDENCE_NS = 1000000 };
 
 /* x is from shared memory and may be anything, also NaN. */
 static double
-clamp(double x, double min, double max)
+clamp_to(double x, double min, double max)
 {
 	return x >= min ? x <= max ? x : max : min;
 }
 
 static bool
-sane(double x)
+is_sane(double x)
 {
 	return x >= 0 && x <= 1e300;
 }
@@ -67,13 +67,13 @@ bool
 rate_sane(const struct kvr *k)
 {
 	const struct region *r = k->region;
-	bool good = sane(r->fleet_tokens) && sane(r->fleet_seconds);
+	bool good = is_sane(r->fleet_tokens) && is_sane(r->fleet_seconds);
 	uint32_t i;
 
 	for (i = 0; i < k->layout.slots && good; i++)
-		good = sane(k->slots[i].rate_tokens) &&
-		    sane(k->slots[i].rate_seconds) &&
-		    sane(k->slots[i].completion) &&
+		good = is_sane(k->slots[i].rate_tokens) &&
+		    is_sane(k->slots[i].rate_seconds) &&
+		    is_sane(k->slots[i].completion) &&
 		    sane_until(k, k->loads.silent_until[i]) &&
 		    sane_until(k, k->loads.observed_until[i]);
 	return good;
@@ -103,7 +103,7 @@ rate_fleet(const struct kvr *k)
 {
 	double tokens = read_once_double(&k->region->fleet_tokens);
 
-	return clamp(tokens / read_once_double(&k->region->fleet_seconds),
+	return clamp_to(tokens / read_once_double(&k->region->fleet_seconds),
 	    1 / PACE_MAX, 1 / PACE_MIN);
 }
 
@@ -120,13 +120,13 @@ rate_forget(struct kvr *k, uint32_t slot)
 
 /* How much counts what a worker has shown: 1 at first, 0 after long silence. */
 static double
-freshness(const struct kvr *k, const struct slot *s)
+freshness_of(const struct kvr *k, const struct slot *s)
 {
 	int64_t now = k->region->clock, heard = s->last_first;
 	double silent = now > heard && heard >= 0
 	    ? (double)(now - heard) * 1e-9 : 0;
 
-	return clamp((FADE_END - silent) / (FADE_END - FADE_BEGIN), 0, 1);
+	return clamp_to((FADE_END - silent) / (FADE_END - FADE_BEGIN), 0, 1);
 }
 
 /* The current estimate, in seconds per token. */
@@ -135,11 +135,11 @@ rate_pace(const struct kvr *k, const struct slot *s)
 {
 	double expected = s->prefill_rate > 0 ? s->prefill_rate
 	    : s->weight * rate_fleet(k);
-	double fresh = freshness(k, s);
+	double fresh = freshness_of(k, s);
 	double tokens = fresh * s->rate_tokens + PRIOR * expected;
 	double seconds = fresh * s->rate_seconds + PRIOR;
 
-	return clamp(seconds / tokens, PACE_MIN, PACE_MAX);
+	return clamp_to(seconds / tokens, PACE_MIN, PACE_MAX);
 }
 
 /* Copies to the loads what choices read of a slot. */
@@ -177,7 +177,7 @@ void
 rate_unbook_silent(struct kvr *k, uint32_t slot, int64_t now)
 {
 	const struct slot *s = slot_at(k, slot);
-	double seconds = clamp((double)s->silent * rate_pace(k, s), 0,
+	double seconds = clamp_to((double)s->silent * rate_pace(k, s), 0,
 	    SILENT_MAX);
 	int64_t most = now + (int64_t)(seconds * 1e9);
 
@@ -194,7 +194,7 @@ book_until(const struct kvr *k, uint32_t slot, int64_t *until,
 
 	if (*until > now)
 		seconds += (double)((uint64_t)*until - (uint64_t)now) * 1e-9;
-	seconds = clamp(seconds, 0, SILENT_MAX);
+	seconds = clamp_to(seconds, 0, SILENT_MAX);
 	write_once(*until, now + (int64_t)(seconds * 1e9));
 }
 
@@ -236,8 +236,8 @@ rate_learn(struct kvr *k, uint32_t slot, uint64_t tokens, int64_t opened,
 	if (from < 0) /* damaged */
 		from = now;
 	seconds = (double)(now - from) * 1e-9;
-	put_once(s->rate_tokens, s->rate_tokens * freshness(k, s));
-	put_once(s->rate_seconds, s->rate_seconds * freshness(k, s));
+	put_once(s->rate_tokens, s->rate_tokens * freshness_of(k, s));
+	put_once(s->rate_seconds, s->rate_seconds * freshness_of(k, s));
 	put_once(s->last_first, now);
 	if (tokens < EVIDENCE_TOKENS || now - from <= EVIDENCE_NS)
 		return;

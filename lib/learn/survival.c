@@ -107,7 +107,7 @@ survival_of(const struct kvr *k, uint32_t slot, uint32_t bin)
  * times one: x -> x FADE^n + share (1 - FADE^n) / (1 - FADE).
  */
 static void
-count(float *seen, double share, double tokens)
+count_share(float *seen, double share, double tokens)
 {
 	double keep = exp_of(tokens / PIECE_TOKENS * LN_FADE);
 
@@ -122,8 +122,8 @@ survival_note(struct kvr *k, uint32_t slot, uint32_t bin, double tokens,
 	struct survival *s = survival_at(k, slot);
 
 	bin = bin < AGES ? bin : AGES - 1;
-	count(&s->hit[bin], hit, tokens);
-	count(&s->miss[bin], !hit, tokens);
+	count_share(&s->hit[bin], hit, tokens);
+	count_share(&s->miss[bin], !hit, tokens);
 }
 
 /*
@@ -223,7 +223,7 @@ survival_capacity(const struct kvr *k, uint32_t slot)
 
 /* Whether bins [from, to) have much of one sort, and little of the other. */
 static bool
-pure(const float *most, const float *rest, uint32_t from, uint32_t to)
+is_pure(const float *most, const float *rest, uint32_t from, uint32_t to)
 {
 	double much = sum_of(most, from, to);
 
@@ -244,8 +244,8 @@ survival_edge(const struct kvr *k, uint32_t slot)
 		return 0;
 	low = bin - 1 > EDGE_BINS ? bin - 1 - EDGE_BINS : 0;
 	high = bin + 1 + EDGE_BINS < AGES ? bin + 1 + EDGE_BINS : AGES;
-	if (!pure(s->hit, s->miss, low, bin - 1) ||
-	    !pure(s->miss, s->hit, bin + 1, high))
+	if (!is_pure(s->hit, s->miss, low, bin - 1) ||
+	    !is_pure(s->miss, s->hit, bin + 1, high))
 		return 0;
 	return (bin_age(bin) + bin_age(bin + 1)) / 2;
 }

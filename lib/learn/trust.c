@@ -65,7 +65,7 @@ enum doubt { NO_DOUBT, MISSES, TOO_SMALL };
 
 /* A damaged count is none. */
 static double
-sound(float count, double most)
+sound_count(float count, double most)
 {
 	return count >= 0 && (double)count <= most ? (double)count : 0;
 }
@@ -83,9 +83,10 @@ judge_anew(struct survival *s)
  * says is of its prompt.
  */
 static void
-judge(struct survival *s, double hit, double missed, double all)
+judge_report(struct survival *s, double hit, double missed, double all)
 {
-	double n = sound(s->judged, WINDOW), share = sound(s->missed, 1);
+	double n = sound_count(s->judged, WINDOW);
+	double share = sound_count(s->missed, 1);
 	double weight = (hit + missed) / all;
 
 	if (!(weight > 0))
@@ -116,7 +117,7 @@ by_told(const struct kvr *k, uint32_t slot)
 
 /* Is it left to choose, or has it events, which are not complete? */
 static bool
-chooses(const struct kvr *k, uint32_t slot)
+may_choose(const struct kvr *k, uint32_t slot)
 {
 	uint8_t retain = read_once(slot_at(k, slot)->retain);
 
@@ -128,7 +129,7 @@ trust_mode(const struct kvr *k, uint32_t slot)
 {
 	const struct slot *s = slot_at(k, slot);
 
-	if (!chooses(k, slot))
+	if (!may_choose(k, slot))
 		return s->retain;
 	if (event_tracks(k, slot))
 		return KVR_RETAIN_EVENTS;
@@ -145,14 +146,14 @@ trust_room(const struct kvr *k, uint32_t slot)
 {
 	if (trust_learnt(k, slot))
 		return read_once(survival_at(k, slot)->room);
-	return chooses(k, slot) ? trust_told_room(k, slot)
+	return may_choose(k, slot) ? trust_told_room(k, slot)
 	    : read_once(slot_at(k, slot)->capacity);
 }
 
 bool
 trust_learnt(const struct kvr *k, uint32_t slot)
 {
-	return chooses(k, slot) && read_once(survival_at(k, slot)->room) > 0;
+	return may_choose(k, slot) && read_once(survival_at(k, slot)->room) > 0;
 }
 
 void
@@ -225,7 +226,7 @@ trust_usable(const struct kvr *k, uint32_t slot, uint64_t prompt,
 static bool
 too_little(struct survival *s, const struct trust_sample *sample)
 {
-	double more = sound(s->more, 1);
+	double more = sound_count(s->more, 1);
 
 	more += (sample->more / sample->all - more) / WINDOW;
 	put_once(s->more, (float)(more < 1 ? more : 1));
@@ -253,9 +254,9 @@ judge_capacity(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 		give_up(s, TOO_SMALL);
 		return true;
 	}
-	judge(s, sample->hit, sample->missed, sample->all);
-	if (sound(s->judged, WINDOW) >= DOUBT_MIN &&
-	    sound(s->missed, 1) > DOUBT) {
+	judge_report(s, sample->hit, sample->missed, sample->all);
+	if (sound_count(s->judged, WINDOW) >= DOUBT_MIN &&
+	    sound_count(s->missed, 1) > DOUBT) {
 		if (s->room > 0) /* the cache is another one */
 			survival_unlearn(k, slot);
 		give_up(s, MISSES);
@@ -270,9 +271,9 @@ judge_survival(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 {
 	struct survival *s = survival_at(k, slot);
 
-	judge(s, sample->young_hit, sample->young_missed, sample->all);
-	if (sound(s->judged, WINDOW) < RETURN_MIN ||
-	    sound(s->missed, 1) > AGREE)
+	judge_report(s, sample->young_hit, sample->young_missed, sample->all);
+	if (sound_count(s->judged, WINDOW) < RETURN_MIN ||
+	    sound_count(s->missed, 1) > AGREE)
 		return false;
 	write_once(s->room, survival_edge(k, slot));
 	if (s->room > 0) {
@@ -307,7 +308,7 @@ told_again(struct kvr *k, uint32_t slot)
 bool
 trust_judge(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 {
-	if (!chooses(k, slot))
+	if (!may_choose(k, slot))
 		return false;
 	if (!by_told(k, slot) && survival_at(k, slot)->room == 0) {
 		if (!judge_survival(k, slot, sample))
@@ -321,7 +322,7 @@ trust_judge(struct kvr *k, uint32_t slot, const struct trust_sample *sample)
 /* -------------------------------------------------------------- damage --- */
 
 static bool
-possible(const struct survival *s)
+counts_possible(const struct survival *s)
 {
 	return s->missed >= 0 && s->missed <= 1 && s->more >= 0 &&
 	    s->more <= 1 && s->judged >= 0 &&
@@ -334,7 +335,7 @@ trust_sane(const struct kvr *k)
 	uint32_t i;
 
 	for (i = 0; i < k->layout.slots; i++)
-		if (slot_in_use(k, i) && (!possible(survival_at(k, i)) ||
+		if (slot_in_use(k, i) && (!counts_possible(survival_at(k, i)) ||
 		    slot_at(k, i)->mode != trust_mode(k, i)))
 			return false;
 	return true;
@@ -346,7 +347,7 @@ trust_recover(struct kvr *k)
 	uint32_t i;
 
 	for (i = 0; i < k->layout.names; i++)
-		if (!possible(&k->survival[i])) {
+		if (!counts_possible(&k->survival[i])) {
 			judge_anew(&k->survival[i]);
 			put_once(k->survival[i].doubted, 0);
 			write_once(k->survival[i].room, 0);

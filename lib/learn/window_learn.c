@@ -56,7 +56,7 @@
 
 /* A damaged sum is none. */
 static double
-sound(const float *place)
+sound_sum(const float *place)
 {
 	float sum;
 
@@ -67,7 +67,7 @@ sound(const float *place)
 double
 window_compared(const struct kvr *k, uint32_t slot, enum window_idea idea)
 {
-	double n = sound(&survival_at(k, slot)->idea[idea].compared);
+	double n = sound_sum(&survival_at(k, slot)->idea[idea].compared);
 
 	return n > 0 ? n : 0;
 }
@@ -77,7 +77,7 @@ window_gain(const struct kvr *k, uint32_t slot, enum window_idea idea)
 {
 	double n = window_compared(k, slot, idea), gain;
 
-	gain = sound(&survival_at(k, slot)->idea[idea].gain);
+	gain = sound_sum(&survival_at(k, slot)->idea[idea].gain);
 	return gain >= n ? n > 0 : gain <= -n ? -(double)(n > 0) : gain / n;
 }
 
@@ -99,15 +99,15 @@ mode_of(const struct window *w, enum window_idea idea)
 }
 
 static bool
-fits(const struct kvr *k, uint32_t slot, enum window_idea idea)
+idea_fits(const struct kvr *k, uint32_t slot, enum window_idea idea)
 {
-	return sound(&survival_at(k, slot)->idea[idea].gain) >= LEAD &&
+	return sound_sum(&survival_at(k, slot)->idea[idea].gain) >= LEAD &&
 	    window_gain(k, slot, idea) >= SHARE;
 }
 
 /* The one in force stays until it gains nothing, or another far more. */
 static uint8_t
-choose(const struct kvr *k, uint32_t slot)
+choose_mode(const struct kvr *k, uint32_t slot)
 {
 	const struct window *w = window_of(k, slot);
 	uint8_t mode = KVR_WINDOW_FULL;
@@ -120,7 +120,7 @@ choose(const struct kvr *k, uint32_t slot)
 		if (i == IDEA_DENSE && w->capacity > 0)
 			continue; /* that is of one memory for all layers */
 		gain = window_gain(k, slot, i);
-		if ((now || fits(k, slot, i)) &&
+		if ((now || idea_fits(k, slot, i)) &&
 		    gain * (now ? 1 + SHARE : 1) > most) {
 			most = gain * (now ? 1 + SHARE : 1);
 			mode = mode_of(w, i);
@@ -148,8 +148,8 @@ weight_of(double differ, double prompt)
 
 /* One idea, which let expect so many tokens, with FULL. */
 static void
-compare(struct kvr *k, uint32_t slot, enum window_idea idea, double expected,
-    double full, const struct found *found)
+compare_idea(struct kvr *k, uint32_t slot, enum window_idea idea,
+    double expected, double full, const struct found *found)
 {
 	struct fit *f = &survival_at(k, slot)->idea[idea];
 	double differ = full > expected ? full - expected : expected - full;
@@ -170,7 +170,7 @@ compare(struct kvr *k, uint32_t slot, enum window_idea idea, double expected,
 	of_idea = of_idea < differ ? of_idea / differ : 1;
 	weight = (1 - FADE) * weight_of(differ, found->prompt) *
 	    (cached > found->apart ? 1 : kept * kept);
-	put_once(f->gain, (float)(sound(&f->gain) * (1 - weight) +
+	put_once(f->gain, (float)(sound_sum(&f->gain) * (1 - weight) +
 	    (of_full - of_idea) * weight * 32));
 	put_once(f->compared, (float)(window_compared(k, slot, idea) *
 	    (1 - weight) + weight * 32));
@@ -191,12 +191,12 @@ window_learn(struct kvr *k, const struct lease *l, const struct claim *c,
 		return false;
 	if (k->rule.unit == KVR_UNIT_BYTES)
 		found.apart += found.prompt * BYTES_APART;
-	compare(k, l->slot, IDEA_ENDS, ends, full, &found);
+	compare_idea(k, l->slot, IDEA_ENDS, ends, full, &found);
 	if (w->in_force == KVR_WINDOW_DENSE && cached > full)
 		full = cached;
 	if (w->capacity == 0)
-		compare(k, l->slot, IDEA_DENSE, dense, full, &found);
-	mode = choose(k, l->slot);
+		compare_idea(k, l->slot, IDEA_DENSE, dense, full, &found);
+	mode = choose_mode(k, l->slot);
 	if (mode == w->in_force)
 		return false;
 	write_once(w->in_force, mode);

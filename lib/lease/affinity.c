@@ -98,7 +98,7 @@ binding_read(const struct binding *from, struct binding *b)
 }
 
 static bool
-expired(const struct binding *b, int64_t now)
+has_expired(const struct binding *b, int64_t now)
 {
 	return b->stamp < 0 || b->stamp > now ||
 	    now - b->stamp >= (int64_t)b->ttl_ms * MS;
@@ -113,7 +113,7 @@ affinity_look(const struct kvr *k, uint64_t digest, int64_t now,
 	if (place == NULL)
 		return false;
 	binding_read(place, b);
-	return b->digest == digest && !expired(b, now);
+	return b->digest == digest && !has_expired(b, now);
 }
 
 static uint32_t
@@ -149,7 +149,7 @@ survives_age(const struct kvr *k, uint32_t slot, const struct binding *b)
 }
 
 static double
-survives(const struct kvr *k, uint32_t slot, const struct binding *b)
+binding_survives(const struct kvr *k, uint32_t slot, const struct binding *b)
 {
 	uint8_t mode = read_once(slot_at(k, slot)->mode);
 
@@ -167,7 +167,7 @@ affinity_survival(const struct kvr *k, uint32_t slot, const struct binding *b,
     int64_t now)
 {
 	return now - b->stamp < read_once(slot_at(k, slot)->ttl)
-	    ? survives(k, slot, b) : 0;
+	    ? binding_survives(k, slot, b) : 0;
 }
 
 double
@@ -179,11 +179,11 @@ affinity_found(const struct binding *b)
 /* ------------------------------------------------------------- binding --- */
 
 static bool
-live(const struct kvr *k, const struct binding *b, int64_t now)
+is_live(const struct kvr *k, const struct binding *b, int64_t now)
 {
 	uint32_t slot;
 
-	return b->digest != 0 && !expired(b, now) &&
+	return b->digest != 0 && !has_expired(b, now) &&
 	    worker_slot(k, b->worker, &slot);
 }
 
@@ -210,7 +210,7 @@ place_make(struct kvr *k, uint64_t digest, int64_t now)
 			return &b[i];
 		}
 	for (i = 0; i < BINDINGS; i++) {
-		if (!live(k, &b[i], now))
+		if (!is_live(k, &b[i], now))
 			return &b[i];
 		if (leaves_before(&b[i], least))
 			least = &b[i];
@@ -254,7 +254,7 @@ affinity_bind(struct kvr *k, const struct affinity_use *use, int64_t now)
 		return;
 	}
 	binding_read(place, &old);
-	if (live(k, &old, now) && old.worker == b.worker) {
+	if (is_live(k, &old, now) && old.worker == b.worker) {
 		kept = old.tokens *
 		    affinity_survival(k, use->slot, &old, now);
 		if (kept > b.tokens) {
@@ -262,7 +262,7 @@ affinity_bind(struct kvr *k, const struct affinity_use *use, int64_t now)
 			b.clock = old.clock;
 		}
 		b.found = old.found;
-	} else if (live(k, &old, now)) {
+	} else if (is_live(k, &old, now)) {
 		add_once(k->region->counts.bindings_moved, 1);
 	}
 	place_write(place, &b);
@@ -273,7 +273,7 @@ affinity_refresh(struct kvr *k, const struct affinity_use *use, int64_t now)
 {
 	const struct binding *place = place_of(k, use->digest);
 
-	if (place == NULL || !live(k, place, now) ||
+	if (place == NULL || !is_live(k, place, now) ||
 	    place->worker == worker_id(k, use->slot))
 		affinity_bind(k, use, now);
 }
@@ -285,7 +285,7 @@ affinity_note(struct kvr *k, uint64_t digest, uint32_t slot, double share,
 	struct binding *place = place_of(k, digest);
 	struct binding b;
 
-	if (place == NULL || !live(k, place, now) ||
+	if (place == NULL || !is_live(k, place, now) ||
 	    place->worker != worker_id(k, slot))
 		return;
 	binding_read(place, &b);
@@ -306,7 +306,7 @@ affinity_empty(struct kvr *k)
 
 /* Can calls have left this in the place i, in the order of a bucket? */
 static bool
-possible(const struct kvr *k, uint32_t i)
+place_possible(const struct kvr *k, uint32_t i)
 {
 	const struct binding *b = &k->bindings[i];
 	uint64_t most = (uint64_t)AFFINITY_TTL_MAX / MS;
@@ -326,7 +326,7 @@ affinity_sound(const struct kvr *k)
 	for (i = 0; i < k->layout.bindings; i++) {
 		if (k->bindings[i].digest == 0)
 			continue;
-		if (!possible(k, i))
+		if (!place_possible(k, i))
 			return false;
 		taken++;
 	}
@@ -342,7 +342,7 @@ affinity_recover(struct kvr *k)
 	for (i = 0; i < k->layout.bindings; i++) {
 		if (k->bindings[i].digest == 0)
 			continue;
-		if (possible(k, i))
+		if (place_possible(k, i))
 			taken++;
 		else
 			write_once(k->bindings[i].digest, UINT64_C(0));

@@ -372,7 +372,8 @@ lease_first_token(struct kvr *k, uint32_t lease, int64_t now)
  * tell if less was recorded.
  */
 static bool
-extends(const struct kvr *k, const struct lease *l, const struct kvr_prompt *p)
+extends_lease(const struct kvr *k, const struct lease *l,
+    const struct kvr_prompt *p)
 {
 	uint32_t blocks = read_once(l->blocks);
 
@@ -421,7 +422,7 @@ lease_extend(struct kvr *k, uint32_t lease, const struct kvr_prompt *p,
 		return KVR_ESTATE;
 	if (lease_orphaned(k, l))
 		return KVR_OK;
-	if (!extends(k, l, p))
+	if (!extends_lease(k, l, p))
 		return KVR_EMISMATCH;
 	lease_grow(k, l, p, now);
 	load_recount(k, l->slot);
@@ -552,7 +553,7 @@ cache_completion(struct kvr *k, const struct lease *l,
 
 /* Its prompt and its answer stay cached. */
 static void
-complete(struct kvr *k, uint32_t lease, const struct kvr_report *report,
+complete_lease(struct kvr *k, uint32_t lease, const struct kvr_report *report,
     int64_t now)
 {
 	const struct lease *l = lease_at(k, lease);
@@ -577,7 +578,7 @@ lease_finish(struct kvr *k, uint32_t lease, const struct kvr_report *report,
 		lease_end(k, lease);
 		return;
 	}
-	complete(k, lease, report, now);
+	complete_lease(k, lease, report, now);
 }
 
 void
@@ -598,6 +599,6 @@ lease_reap(struct kvr *k, uint32_t lease, int64_t now)
 	if ((l->flags & LEASE_COMMITTED) == 0 || lease_orphaned(k, l))
 		lease_abort(k, lease);
 	else
-		complete(k, lease, NULL, now);
+		complete_lease(k, lease, NULL, now);
 	add_once(k->region->counts.lease_reaps, 1);
 }

@@ -72,7 +72,7 @@ walk_on(const struct kvr *k, uint32_t lease, uint32_t left)
 
 /* As the journal calls it: finished if it was dispatched, else aborted. */
 static void
-reap(struct kvr *k, uint32_t lease, int64_t now)
+reap_lease(struct kvr *k, uint32_t lease, int64_t now)
 {
 	struct kvr_record r;
 
@@ -100,7 +100,7 @@ lease_reap_old(struct kvr *k, int64_t now, uint32_t budget)
 
 		if (lease_at(k, lease)->opened > now - limit)
 			return;
-		reap(k, lease, now);
+		reap_lease(k, lease, now);
 	}
 }
 
@@ -159,7 +159,7 @@ lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now, uint64_t *cursor)
 		}
 		if (lease_at(k, i)->owner == owner) {
 			if (journal_on(k))
-				reap(k, i, now);
+				reap_lease(k, i, now);
 			else
 				lease_reap(k, i, now);
 			ended++;
@@ -172,7 +172,7 @@ lease_reap_owner(struct kvr *k, uint64_t owner, int64_t now, uint64_t *cursor)
 }
 
 static bool
-among(uint64_t owner, const uint64_t *owners, size_t n)
+is_among(uint64_t owner, const uint64_t *owners, size_t n)
 {
 	while (n > 0) {
 		if (owners[--n] == owner)
@@ -194,7 +194,7 @@ lease_owners(const struct kvr *k, uint64_t *cursor, uint64_t *owners,
 	for (; i != 0 && left > 0; left--) {
 		const struct lease *l = lease_at(k, i);
 
-		if (!among(l->owner, owners, n)) {
+		if (!is_among(l->owner, owners, n)) {
 			if (n == capacity)
 				break;
 			owners[n++] = l->owner;

@@ -251,7 +251,7 @@ note_blocks(struct evidence *e, uint32_t low, uint32_t high, bool hit)
 
 /* Restricts [low, high) to blocks that are evidence. */
 static void
-clip(const struct evidence *e, uint32_t *low, uint32_t *high)
+clip_range(const struct evidence *e, uint32_t *low, uint32_t *high)
 {
 	if (*low < e->from)
 		*low = e->from;
@@ -315,7 +315,7 @@ compare_between(struct evidence *e, struct anchor above, struct anchor below)
 
 	if (!hit && e->cached > above.tokens + slack)
 		return;
-	clip(e, &low, &high);
+	clip_range(e, &low, &high);
 	note_blocks(e, low, high, hit);
 }
 
@@ -360,7 +360,7 @@ set_anchor(const struct evidence *e, uint64_t prompt_tokens)
 /* --------------------------------------------------------- calibration --- */
 
 static void
-calibrate(struct calibration *c, const struct evidence *e)
+calibrate_by(struct calibration *c, const struct evidence *e)
 {
 	uint64_t predicted = e->c->predicted, cached = e->cached;
 
@@ -404,7 +404,7 @@ found_more(const struct evidence *e, const struct kvr_report *report)
 
 /* Compares what was predicted with what was found. */
 static void
-compare(struct evidence *e, const struct kvr_report *report)
+compare_found(struct evidence *e, const struct kvr_report *report)
 {
 	bool number = report->kind == KVR_REPORT_VALUE;
 
@@ -469,9 +469,9 @@ report_take(struct kvr *k, const struct lease *l, const struct claim *c,
 		add_once(k->region->counts.seen.unreported, 1);
 		return;
 	}
-	compare(&e, report);
-	calibrate(&e.s->seen, &e);
-	calibrate(&k->region->counts.seen, &e);
+	compare_found(&e, report);
+	calibrate_by(&e.s->seen, &e);
+	calibrate_by(&k->region->counts.seen, &e);
 }
 
 /* Forgets what reports have taught: it is retained as a new worker is. */

@@ -128,7 +128,7 @@ window_mend(struct kvr *k, uint32_t slot)
  * an heir, nothing from further down covers its parent.
  */
 static uint32_t
-parting(struct kvr *k, uint32_t node, uint32_t slot)
+find_parting(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	bool further = true;
 
@@ -155,7 +155,7 @@ parting(struct kvr *k, uint32_t node, uint32_t slot)
 
 /* Marks the end of a node, if an entry ends there and has not lost it. */
 static void
-mark(struct kvr *k, uint32_t node, uint32_t slot, uint8_t how)
+mark_end(struct kvr *k, uint32_t node, uint32_t slot, uint8_t how)
 {
 	uint32_t entry = node == 0 ? 0 : entry_find(k, node, slot);
 
@@ -170,7 +170,7 @@ mark_whole(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	uint32_t entry = node == 0 ? 0 : entry_find(k, node, slot);
 
-	mark(k, node, slot, ENTRY_WHOLE);
+	mark_end(k, node, slot, ENTRY_WHOLE);
 	while (entry != 0 && !region_broken(k)) {
 		node = cover_above(k, entry);
 		entry = node == 0 ? 0 : entry_find(k, node, slot);
@@ -194,12 +194,12 @@ mark_at(struct kvr *k, uint32_t left, uint32_t slot)
 {
 	if (left != 0)
 		(void)cover_make(k, left, slot);
-	mark(k, left, slot, ENTRY_MARKED);
+	mark_end(k, left, slot, ENTRY_MARKED);
 }
 
 /* Stamps and marks; left: also there, or 0. */
 static void
-stamp(struct kvr *k, uint32_t node, uint32_t slot, uint32_t left, bool ends,
+stamp_end(struct kvr *k, uint32_t node, uint32_t slot, uint32_t left, bool ends,
     int64_t now)
 {
 	uint8_t mode = window_of(k, slot)->mode;
@@ -209,7 +209,7 @@ stamp(struct kvr *k, uint32_t node, uint32_t slot, uint32_t left, bool ends,
 	if (mode == KVR_WINDOW_DENSE || mode == KVR_WINDOW_LEARN)
 		mark_whole(k, node, slot);
 	if (ends)
-		mark(k, node, slot, ENTRY_MARKED);
+		mark_end(k, node, slot, ENTRY_MARKED);
 }
 
 /*
@@ -221,20 +221,20 @@ window_stamp(struct kvr *k, uint32_t node, uint32_t slot, bool ends,
     int64_t now)
 {
 	bool marks = ends && by_ends(k, slot);
-	uint32_t left = marks ? parting(k, node, slot) : 0;
+	uint32_t left = marks ? find_parting(k, node, slot) : 0;
 
 	if (!event_tracks(k, slot)) {
-		stamp(k, node, slot, left, marks, now);
+		stamp_end(k, node, slot, left, marks, now);
 	} else if (marks) {
 		mark_at(k, left, slot);
-		mark(k, node, slot, ENTRY_MARKED);
+		mark_end(k, node, slot, ENTRY_MARKED);
 	}
 }
 
 /* ----------------------------------------------------------- by events --- */
 
 static bool
-pinned(struct kvr *k, uint32_t node, uint32_t slot)
+has_pins(struct kvr *k, uint32_t node, uint32_t slot)
 {
 	struct cover at = { 0, 0, 0, 0 };
 	uint32_t entry = cover_climb(k, &at, node, slot);
@@ -264,7 +264,7 @@ window_begin(struct kvr *k, uint32_t slot, const struct insert *how,
 		return;
 	run->begun = true;
 	run->prompt = how->depth == 0 || n->children != 0 ||
-	    n->length != how->inside || !pinned(k, how->below, slot);
+	    n->length != how->inside || !has_pins(k, how->below, slot);
 }
 
 void
@@ -272,15 +272,15 @@ window_store(struct kvr *k, uint32_t node, uint32_t slot,
     const struct window_run *run, int64_t now)
 {
 	bool foreign = run->prompt && (run->many || run->goes_on) &&
-	    !pinned(k, node, slot);
+	    !has_pins(k, node, slot);
 	bool ends = foreign && !run->goes_on;
-	uint32_t left = foreign ? parting(k, node, slot) : 0;
+	uint32_t left = foreign ? find_parting(k, node, slot) : 0;
 
 	if (ends)
 		window_fill(k, slot, run->tokens);
 	else if (left == node)
 		left = 0; /* it goes on in place */
-	stamp(k, node, slot, left, ends, now);
+	stamp_end(k, node, slot, left, ends, now);
 }
 
 /* ---------------------------------------------------------------- room --- */

@@ -107,7 +107,7 @@ length_of(uint32_t lines, uint32_t hashes)
 }
 
 static uint64_t
-longest(const struct kvr *k)
+longest_record(const struct kvr *k)
 {
 	return k->layout.journal_bytes / 4;
 }
@@ -220,13 +220,13 @@ journal_head(const struct kvr *k)
 
 /* Readers of what is overwritten now will notice. */
 static void
-reserve(struct kvr *k, uint64_t head, uint64_t length)
+reserve_space(struct kvr *k, uint64_t head, uint64_t length)
 {
 	uint64_t reserved = atomic_load_explicit(
 	    &k->region->journal_reserved, memory_order_relaxed);
 
 	/* one that died may have come further, but not by more than that */
-	if (reserved - head < length || reserved - head > longest(k))
+	if (reserved - head < length || reserved - head > longest_record(k))
 		atomic_store_explicit(&k->region->journal_reserved,
 		    head + length, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
@@ -237,7 +237,8 @@ journal_begin(struct kvr *k, struct kvr_record *r,
     struct journal_place *place)
 {
 	const uint32_t lines = lines_of(r->kind);
-	const uint64_t most = longest(k) / 8 - (uint64_t)lines * LINE_WORDS;
+	const uint64_t most = longest_record(k) / 8 -
+	    (uint64_t)lines * LINE_WORDS;
 	uint64_t words[LINES_MAX * LINE_WORDS], length;
 
 	if (r->hashes > most)
@@ -257,7 +258,7 @@ journal_begin(struct kvr *k, struct kvr_record *r,
 	words[COMMIT] = 0;
 	words[CHECK] = place->check;
 	length = length_of(lines, place->hashes);
-	reserve(k, place->position, length);
+	reserve_space(k, place->position, length);
 	(void)put_words(k, place->position, words,
 	    (uint64_t)lines * LINE_WORDS);
 	atomic_store_explicit(&k->region->journal_head,
@@ -323,7 +324,7 @@ get_words(const struct kvr *k, uint64_t position, uint64_t n, uint64_t *to,
 
 /* May what was read from this position on have been overwritten? */
 static bool
-overwritten(const struct kvr *k, uint64_t position)
+is_overwritten(const struct kvr *k, uint64_t position)
 {
 	atomic_thread_fence(memory_order_acquire);
 	return atomic_load_explicit(&k->region->journal_reserved,
@@ -345,7 +346,7 @@ get_numbers(const struct kvr *k, uint64_t position, struct kvr_record *r,
 	(void)get_words(k, position + CELL, (lines - 1u) * LINE_WORDS,
 	    words + LINE_WORDS, (lines - 1u) * LINE_WORDS);
 	*check = words[CHECK];
-	if (overwritten(k, position) ||
+	if (is_overwritten(k, position) ||
 	    *check != check_of(words, lines, position))
 		return 0;
 	memcpy((char *)r + BODY_AT, words + BODY, BODY_BYTES);
@@ -356,12 +357,12 @@ get_numbers(const struct kvr *k, uint64_t position, struct kvr_record *r,
 	}
 	r->report.size = sizeof(r->report);
 	r->position = position;
-	return length_of(lines, r->hashes) <= longest(k) ? lines : 0;
+	return length_of(lines, r->hashes) <= longest_record(k) ? lines : 0;
 }
 
 /* Of two times, either of which may be any number. */
 static uint64_t
-apart(int64_t a, int64_t b)
+time_apart(int64_t a, int64_t b)
 {
 	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
@@ -386,12 +387,12 @@ journal_read(const struct kvr *k, uint64_t *position, int64_t now,
 	commit = __atomic_load_n(word_at(k, at, &left), __ATOMIC_ACQUIRE);
 	sum = get_words(k, at + (uint64_t)lines * CELL, r->hashes, hashes,
 	    capacity);
-	if (overwritten(k, at))
+	if (is_overwritten(k, at))
 		return KVR_EOVERRUN;
 	*position = at + length;
 	if (commit == commit_of(check, sum))
 		return KVR_OK;
-	if (apart(now, r->at) >= DEAD_NS)
+	if (time_apart(now, r->at) >= DEAD_NS)
 		return KVR_EOVERRUN;
 	*position = at;
 	return KVR_EAGAIN;
@@ -409,7 +410,7 @@ journal_sound(const struct kvr *k)
 
 	return head % CELL == 0 && head >= JOURNAL_FIRST &&
 	    head < JOURNAL_LAST &&
-	    ahead % CELL == 0 && ahead <= longest(k);
+	    ahead % CELL == 0 && ahead <= longest_record(k);
 }
 
 /* A head that no call can have set: all readers will find records lost. */

@@ -71,7 +71,7 @@ peers_put(struct kvr *k, struct peer_table *t)
 
 /* Is the copy whole? */
 static bool
-copy(const struct kvr *k, struct peer_table *t)
+copy_table(const struct kvr *k, struct peer_table *t)
 {
 	read_once_words(t, k->peers, HEAD);
 	if (t->rows > KVR_PEERS_MAX)
@@ -88,7 +88,7 @@ peers_get(const struct kvr *k, struct peer_table *t)
 	bool whole;
 
 	do
-		whole = copy(k, t);
+		whole = copy_table(k, t);
 	while (!whole && ++looks < LOOKS);
 	if (whole && peers_valid(t))
 		return;
@@ -116,7 +116,7 @@ peers_sound(const struct kvr *k)
 {
 	struct peer_table t;
 
-	return k->peers == NULL || !copy(k, &t) || peers_valid(&t);
+	return k->peers == NULL || !copy_table(k, &t) || peers_valid(&t);
 }
 
 void

@@ -94,7 +94,7 @@ bits_of(uint32_t used)
 }
 
 static uint32_t
-bucket(uint32_t hash, uint32_t used)
+bucket_at(uint32_t hash, uint32_t used)
 {
 	uint32_t bits = bits_of(used);
 
@@ -122,32 +122,32 @@ hash_of_lease(const struct kvr *k, uint64_t number)
 uint32_t
 bucket_of_node(const struct kvr *k, uint64_t prev, uint32_t first)
 {
-	return bucket(hash_of_node(k, prev, first), node_table_used(k));
+	return bucket_at(hash_of_node(k, prev, first), node_table_used(k));
 }
 
 uint32_t
 bucket_of_entry(const struct kvr *k, uint32_t node, uint32_t slot)
 {
-	return bucket(hash_of_entry(k, node, slot), entry_table_used(k));
+	return bucket_at(hash_of_entry(k, node, slot), entry_table_used(k));
 }
 
 uint32_t
 bucket_of_lease(const struct kvr *k, uint64_t number)
 {
-	return bucket(hash_of_lease(k, number), entry_table_used(k));
+	return bucket_at(hash_of_lease(k, number), entry_table_used(k));
 }
 
 uint32_t
 place_of_entry(const struct kvr *k, uint32_t node, uint32_t slot)
 {
-	return bucket(hash_of_entry(k, node, slot), k->layout.entry_buckets);
+	return bucket_at(hash_of_entry(k, node, slot), k->layout.entry_buckets);
 }
 
 /* What hashes to a place still has the bits that are used now. */
 uint32_t
 bucket_of_place(const struct kvr *k, uint32_t place)
 {
-	return bucket(place, entry_table_used(k));
+	return bucket_at(place, entry_table_used(k));
 }
 
 /* The link to the next in the bucket comes first in each of them. */
@@ -201,7 +201,7 @@ table_split(struct kvr *k, const struct table *t, uint32_t last)
 		uint32_t *next = &node_at(k, i)->next;
 
 		add_once(k->region->counts.steps, 1);
-		if (bucket(hash_of_cell(k, i), last + 1) == last) {
+		if (bucket_at(hash_of_cell(k, i), last + 1) == last) {
 			write_once(*move, i);
 			move = next;
 		} else {

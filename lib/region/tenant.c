@@ -54,7 +54,7 @@ enum {
 /* ---------------------------------------------------- the tournament --- */
 
 static uint32_t
-side(const struct kvr *k, uint32_t i)
+side_at(const struct kvr *k, uint32_t i)
 {
 	uint32_t leaves = k->layout.tenant_leaves;
 
@@ -65,7 +65,7 @@ side(const struct kvr *k, uint32_t i)
 static uint32_t
 winner_of(const struct kvr *k, uint32_t match)
 {
-	uint32_t a = side(k, 2 * match), b = side(k, 2 * match + 1);
+	uint32_t a = side_at(k, 2 * match), b = side_at(k, 2 * match + 1);
 
 	return k->tenants[a].fill >= k->tenants[b].fill ? a : b;
 }
@@ -86,7 +86,7 @@ fill_now(const struct tenant *t)
 
 /* After its cells, its share or the head of its list have changed. */
 static void
-settle(struct kvr *k, uint32_t tenant)
+settle_tenant(struct kvr *k, uint32_t tenant)
 {
 	struct tenant *t = tenant_at(k, tenant);
 	uint64_t fill = fill_now(t);
@@ -103,7 +103,7 @@ settle(struct kvr *k, uint32_t tenant)
 uint32_t
 tenant_fullest(const struct kvr *k)
 {
-	return side(k, 1);
+	return side_at(k, 1);
 }
 
 /* Bytes of the rows that only fill the tournament, and never have anything. */
@@ -156,7 +156,7 @@ row_begin(struct kvr *k, uint32_t tenant, uint64_t digest)
 	write_once(t->digest, digest);
 	write_once(t->share, KVR_SHARE_DEFAULT);
 	write_once(t->evicted, UINT64_C(0));
-	settle(k, tenant);
+	settle_tenant(k, tenant);
 }
 
 /* Rather a row that was never used than one with the figures of a tenant. */
@@ -195,7 +195,7 @@ tenant_set_share(struct kvr *k, uint32_t tenant, uint64_t digest,
 	if (!tenant_on(k) || t->digest != digest || t->share == share)
 		return;
 	write_once(t->share, share);
-	settle(k, tenant);
+	settle_tenant(k, tenant);
 }
 
 void
@@ -210,7 +210,7 @@ void
 tenant_charge_cells(struct kvr *k, uint32_t tenant, uint32_t cells)
 {
 	add_once(tenant_at(k, tenant)->cells, cells);
-	settle(k, tenant);
+	settle_tenant(k, tenant);
 }
 
 /* --------------------------------------------------------------- lists --- */
@@ -246,7 +246,7 @@ tenant_list_insert(struct kvr *k, uint32_t entry, uint32_t older)
 	write_once(mine->place.next, younger);
 	write_once(*link_to_younger(k, l, older), entry);
 	write_once(*link_to_older(k, l, younger), entry);
-	settle(k, tenant_of_entry(k, entry));
+	settle_tenant(k, tenant_of_entry(k, entry));
 }
 
 void
@@ -264,7 +264,7 @@ tenant_list_remove(struct kvr *k, uint32_t entry)
 
 	write_once(*link_to_younger(k, l, older), younger);
 	write_once(*link_to_older(k, l, younger), older);
-	settle(k, tenant_of_entry(k, entry));
+	settle_tenant(k, tenant_of_entry(k, entry));
 }
 
 uint32_t
