@@ -5,8 +5,8 @@
  */
 #include "affinity.h"
 #include "journal.h"
+#include "load.h"
 #include "txn.h"
-#include "worker.h"
 
 int
 kvr_affinity_key(const struct kvr *k, const void *tenant, size_t tenant_len,

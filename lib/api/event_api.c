@@ -3,13 +3,14 @@
  * event_api.c - public calls on events of engines. event.c has what they do.
  */
 #include "alias.h"
+#include "event.h"
 #include "event_hash.h"
 #include "event_piece.h"
 #include "handle.h"
 #include "hold.h"
+#include "load.h"
 #include "retain.h"
 #include "txn.h"
-#include "worker.h"
 
 /* Without the lock: will the worker's blocks be known by their names? */
 static bool

@@ -8,11 +8,11 @@
 #include "expect.h"
 #include "lease_record.h"
 #include "lease_walk.h"
+#include "load.h"
 #include "request.h"
 #include "route.h"
 #include "session.h"
 #include "txn.h"
-#include "worker.h"
 
 /* ------------------------------------------------------------- opening --- */
 

@@ -10,6 +10,7 @@
 #include "event_stream.h"
 #include "lease.h"
 #include "lease_record.h"
+#include "load.h"
 #include "order.h"
 #include "observed.h"
 #include "policy.h"
@@ -19,7 +20,6 @@
 #include "route.h"
 #include "txn.h"
 #include "window.h"
-#include "worker.h"
 
 enum { FOUND_BASE_MAX = 1 << 30 }; /* one call cannot overflow beyond it */
 

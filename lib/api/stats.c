@@ -7,14 +7,14 @@
 #include "entry.h"
 #include "event_stream.h"
 #include "journal.h"
+#include "load.h"
 #include "rate.h"
 #include "survival.h"
 #include "table.h"
 #include "trust.h"
 #include "txn.h"
-#include "window.h"
 #include "window_learn.h"
-#include "worker.h"
+#include "window_mode.h"
 
 #include <stdlib.h>
 

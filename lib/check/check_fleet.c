@@ -11,8 +11,8 @@
 #include "pressure.h"
 #include "rate.h"
 #include "trust.h"
-#include "window.h"
 #include "window_learn.h"
+#include "window_mode.h"
 #include "worker.h"
 
 /* --------------------------------------------------------------- names --- */

@@ -27,9 +27,9 @@
 
 #include "cover.h"
 #include "entry.h"
+#include "load.h"
 #include "stack.h"
 #include "survival.h"
-#include "worker.h"
 
 /* Of engines that find nothing: else they would never be tried again. */
 #define HOPE (1.0 / 64)

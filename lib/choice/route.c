@@ -33,13 +33,13 @@
 #include "eligible.h"
 #include "exp.h"
 #include "expect.h"
+#include "load.h"
 #include "longest.h"
 #include "mix.h"
 #include "policy.h"
 #include "session.h"
 #include "set.h"
-#include "window.h"
-#include "worker.h"
+#include "window_mode.h"
 
 /* The cost of a worker that has `held` blocks of its overlap `o` cached. */
 typedef double cost_fn(const struct question *q, uint32_t slot,

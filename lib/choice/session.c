@@ -32,9 +32,9 @@
 
 #include "affinity.h"
 #include "expect.h"
+#include "load.h"
 #include "mix.h"
 #include "set.h"
-#include "worker.h"
 
 #define LITTLE_MORE 1.05
 enum { EVIDENCE = 16 }; /* share of the prompt */

@@ -32,7 +32,6 @@
 
 #include "alias.h"
 #include "event_piece.h"
-#include "hold.h"
 #include "load.h"
 #include "retain.h"
 #include "sat.h"

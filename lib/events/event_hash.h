@@ -5,7 +5,7 @@
 #ifndef KVR_EVENT_HASH_H
 #define KVR_EVENT_HASH_H
 
-#include "event.h"
+#include "event_batch.h"
 
 /* Blocks of the index in one of the engine; 0: it has no whole number. */
 uint32_t event_blocks_each(const struct kvr *k, const struct kvr_event *e);

@@ -5,7 +5,7 @@
 #ifndef KVR_EVENT_PIECE_H
 #define KVR_EVENT_PIECE_H
 
-#include "event.h"
+#include "event_batch.h"
 
 /* Blocks of a piece, or aliases of pages; or one of the engine that is more. */
 enum { PIECE_BLOCKS = 256 };

@@ -50,7 +50,6 @@
 #include "cover.h"
 #include "entry.h"
 #include "event_hash.h"
-#include "event_piece.h"
 #include "lease.h"
 #include "mix.h"
 #include "node.h"
@@ -59,7 +58,6 @@
 #include "retain.h"
 #include "run.h"
 #include "window.h"
-#include "worker.h"
 
 enum {
 	ROOM = 512,        /* cells at hand before a path grows, beside its */

@@ -5,7 +5,7 @@
 #ifndef KVR_HOLD_H
 #define KVR_HOLD_H
 
-#include "event.h"
+#include "event_batch.h"
 
 /*
  * Drops what is on record for a worker, but not what requests in flight have

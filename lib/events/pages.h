@@ -6,7 +6,7 @@
 #define KVR_PAGES_H
 
 #include "alias.h"
-#include "event.h"
+#include "event_batch.h"
 
 /* Aliases of a page of so many tokens, if it does not end a block. */
 uint64_t pages_aliases(uint32_t size);

@@ -41,12 +41,12 @@
 #include "affinity.h"
 
 #include "id.h"
+#include "load.h"
 #include "mix.h"
 #include "numbers.h"
 #include "stack.h"
 #include "survival.h"
 #include "trust.h"
-#include "worker.h"
 
 enum {
 	TTL_DEFAULT_MS = 600 * 1000,

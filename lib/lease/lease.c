@@ -50,7 +50,6 @@
 #include "table.h"
 #include "trust.h"
 #include "window.h"
-#include "worker.h"
 
 /* ---------------------------------------------------- table and list --- */
 

@@ -6,7 +6,7 @@
 
 #include "id.h"
 #include "lease.h"
-#include "worker.h"
+#include "load.h"
 
 void
 lease_record(const struct kvr *k, uint32_t lease, uint32_t kind, int64_t now,

@@ -23,7 +23,7 @@
 #include "id.h"
 #include "lease.h"
 #include "lease_record.h"
-#include "worker.h"
+#include "load.h"
 
 enum {
 	WALK_LEASES = 1024, /* examined by one piece, and */

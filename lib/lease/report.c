@@ -45,7 +45,6 @@
 #include "survival.h"
 #include "trust.h"
 #include "window_learn.h"
-#include "worker.h"
 
 enum {
 	WINDOW_REPORTS = 16, /* their common divisor is the engine's block, */

@@ -10,6 +10,7 @@
 
 #include "worker.h"
 
+#include "event.h"
 #include "event_hash.h"
 #include "inner.h"
 #include "txn.h"
