@@ -80,12 +80,14 @@ endef
 
 # -------------------------------------------------------------- directories
 
-# Each directory of the library sees itself and those before it in this list;
-# CONTRIBUTING.md describes them. -iquote, because system headers have names
-# such as check.h and file.h too.
+# Each directory of the library and of ext/http sees itself and those before it in
+# its list; CONTRIBUTING.md describes them. -iquote, because system headers have
+# names such as check.h and file.h too.
 ROOMS := base hash region index learn lease events choice check api
+HTTP_ROOMS := json request answer engine status
 TOOL_ROOMS := common simulate replay
 LIB_DIRS := $(ROOMS:%=lib/%)
+HTTP_DIRS := $(HTTP_ROOMS:%=ext/http/%)
 TOOL_DIRS := $(TOOL_ROOMS:%=tools/%)
 BENCH_DIRS := bench/steps bench/threads bench/growth
 TEST_DIRS := tests $(addprefix tests/,lib model torture http tools sync \
@@ -98,11 +100,12 @@ quote = $(addprefix -iquote ,$(1))
 upto = $(if $(2),$(firstword $(2)) $(if $(filter $(1),$(firstword $(2))),,\
 	$(call upto,$(1),$(wordlist 2,99,$(2)))))
 $(foreach d,$(LIB_DIRS),$(eval SEES_$d := $(call upto,$d,$(LIB_DIRS))))
+$(foreach d,$(HTTP_DIRS),$(eval SEES_$d := $(call upto,$d,$(HTTP_DIRS))))
 $(foreach d,$(TOOL_DIRS),$(eval SEES_$d := $(call upto,$d,$(TOOL_DIRS))))
 $(foreach d,$(BENCH_DIRS),$(eval SEES_$d := \
 	$(call upto,$d,$(BENCH_DIRS)) $(TOOL_DIRS)))
 $(foreach d,$(TEST_DIRS) fuzz,$(eval SEES_$d := $(LIB_DIRS) $(TEST_DIRS) \
-	$(TOOL_DIRS) $(STAND_INS) tools/top ext/http ext/sync ext/events \
+	$(TOOL_DIRS) $(STAND_INS) tools/top $(HTTP_DIRS) ext/sync ext/events \
 	$(BUILD)/gen))
 SEES_tools/replay += $(BUILD)/gen
 SEES_tests/foreign := tools/common
@@ -110,13 +113,12 @@ SEES_tests/foreign/libc := $(LIB_DIRS)
 SEES_tests/nginx := $(LIB_DIRS)
 SEES_tools := $(TOOL_DIRS)
 $(foreach d,$(STAND_INS),$(eval SEES_$d := $d tools/common tools/simulate))
-SEES_tools/probe := tools/probe tools/common ext/http
-SEES_tools/top := tools/top tools/common ext/http
+SEES_tools/probe := tools/probe tools/common $(HTTP_DIRS)
+SEES_tools/top := tools/top tools/common $(HTTP_DIRS)
 SEES_bench := $(BENCH_DIRS) $(TOOL_DIRS)
-SEES_bench/nginx := ext/http
+SEES_bench/nginx := $(HTTP_DIRS)
 SEES_bench/sync := ext/sync $(TOOL_DIRS)
 SEES_bench/events := ext/events tests/stand-ins/engine $(TOOL_DIRS)
-SEES_ext/http := ext/http
 SEES_ext/sync := ext/sync
 SEES_ext/events := ext/events ext/sync
 includes = -Iinclude $(call quote,$(SEES_$(patsubst %/,%,$(dir $(1)))))
@@ -138,7 +140,7 @@ files_of = $(sort $(wildcard $(addsuffix /*.c,$(1))))
 LIB := $(call files_of,$(LIB_DIRS))
 MODULES := $(call files_of,$(TOOL_DIRS))
 # What every proxy needs.
-HTTP := $(call files_of,ext/http)
+HTTP := $(call files_of,$(HTTP_DIRS))
 # What replicas exchange, without a bus.
 WIRE := $(addprefix ext/sync/,bus_queue.c bus_url.c frame.c siphash.c \
 	roster.c publish.c apply.c apply_records.c apply_workers.c \

@@ -5,8 +5,8 @@
 PROBE := $(call files_of,tools/probe)
 PROBE_MODULES := tools/common/args.c tools/common/args_table.c \
 	tools/common/rng.c \
-	$(wildcard ext/http/capacity*.c) ext/http/pool.c ext/http/probe.c \
-	ext/http/response.c
+	$(wildcard ext/http/engine/capacity*.c) ext/http/engine/probe.c \
+	ext/http/engine/response.c ext/http/json/pool.c
 PROBE_TOOL := $(BUILD)/kvroute-probe
 PROBE_IF_POSSIBLE := $(call with,$(PROBE_TOOL),json-c bsd curl yajl)
 

@@ -56,8 +56,8 @@ prepare_once()
 {
 	local wanted
 	wanted="$source ${CC:-cc} ${SAN:-} $(cd "$root" &&
-	    ls "$folder"/*.c ext/http/*.c &&
-	    cksum "$folder"/config ext/http/page.html ext/nginx/module.sh)
+	    ls "$folder"/*.c ext/http/*/*.c &&
+	    cksum "$folder"/config ext/http/status/page.html ext/nginx/module.sh)
 	    $(cat "$source/conf_flags" "$source/src/core/nginx.h" \
 	        2> /dev/null | cksum)"
 	if [ "$(cat "$objects.made-of" 2> /dev/null)" != "$wanted" ]; then

@@ -31,7 +31,7 @@ page_write(void)
 {
 	char *at;
 
-	read_file("ext/http/page.html", page);
+	read_file("ext/http/status/page.html", page);
 	at = strstr(page, "<script>");
 	ck_assert_ptr_nonnull(at);
 	*at = '\0';

@@ -23,7 +23,7 @@
 #define KVROUTE_BODY_IN_H
 
 #include "body.h"
-#include "hold.h"
+#include "text_hold.h"
 
 #include <string.h>
 

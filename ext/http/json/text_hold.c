@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hold.c - see hold.h. */
-#include "hold.h"
+/* text_hold.c - see text_hold.h. */
+#include "text_hold.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -15,7 +15,7 @@
 #include "reply_message.h"
 
 #include "events.h"
-#include "hold.h"
+#include "text_hold.h"
 #include "reply_json.h"
 
 /* A call of a tool, or a block of content (messages). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* hold.h - bytes that are held back, in memory that grows. All 0: empty. */
-#ifndef KVROUTE_HOLD_H
-#define KVROUTE_HOLD_H
+/* text_hold.h - bytes that are held back; their memory grows. All 0: empty. */
+#ifndef KVROUTE_TEXT_HOLD_H
+#define KVROUTE_TEXT_HOLD_H
 
 #include <stdbool.h>
 #include <stddef.h>
