@@ -6,8 +6,6 @@
 #define string_plain wide_plain
 #define string_decode wide_decode
 #define string_way wide_way
-#define body_escaped wide_escaped
-#define body_begun_by wide_begun_by
 #define body_avx512 wide_cpu
 #define body_avx512_plain wide_blocks_plain
 #define body_avx512_decode wide_blocks_decode

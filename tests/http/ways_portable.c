@@ -5,7 +5,5 @@
 #define string_plain portable_plain
 #define string_decode portable_decode
 #define string_way portable_way
-#define body_escaped portable_escaped
-#define body_begun_by portable_begun_by
 
 #include "body_string.c"

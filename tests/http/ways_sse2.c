@@ -4,7 +4,5 @@
 #define string_plain sse2_plain
 #define string_decode sse2_decode
 #define string_way sse2_way
-#define body_escaped sse2_escaped
-#define body_begun_by sse2_begun_by
 
 #include "body_string.c"

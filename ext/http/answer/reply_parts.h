@@ -2,10 +2,11 @@
 /*
  * reply_parts.h - shared by the files of the reply.
  *
- *   reply_message.c        begin, pieces, end; events
- *   reply_json.c   where values are in a JSON text
- *   reply_read.c   an event, or the whole response -> parts
- *   reply_write.c  parts -> the message, as JSON
+ *   reply_message.c  begin, pieces, end; events
+ *   reply_read.c     an event, or the whole response -> parts
+ *   reply_write.c    parts -> the message, as JSON
+ *   reply_json.c     where values are in a JSON text
+ *   reply_parts.c    memory: what is kept, and what is not
  *
  * All texts of parts are as they are between the quotes of a JSON string.
  */

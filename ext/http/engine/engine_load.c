@@ -86,16 +86,10 @@ struct sample {
 	double value;
 };
 
-static bool
-is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r';
-}
-
 static const char *
 pass_blanks(const char *at, const char *end)
 {
-	while (at < end && is_blank(*at))
+	while (at < end && load_is_blank(*at))
 		at++;
 	return at;
 }
@@ -162,11 +156,11 @@ labels_take(struct sample *s, const char *at, const char *end)
 	size_t n;
 
 	for (;;) {
-		while (at < end && (is_blank(*at) || *at == ','))
+		while (at < end && (load_is_blank(*at) || *at == ','))
 			at++;
 		if (at < end && *at == '}')
 			return at + 1;
-		for (name = at; at < end && *at != '=' && !is_blank(*at);)
+		for (name = at; at < end && *at != '=' && !load_is_blank(*at);)
 			at++;
 		n = (size_t)(at - name);
 		at = pass_blanks(at, end);
@@ -183,44 +177,6 @@ labels_take(struct sample *s, const char *at, const char *end)
 		label_take(s, name, n, value, (size_t)(at - value));
 		at++;
 	}
-}
-
-/* Ten times as often as the exponent says; the value stays in its bounds. */
-static double
-scaled(double value, bool down, int exponent)
-{
-	for (; exponent > 0 && value > 0 && value <= LOAD_REQUESTS_MOST;
-	    exponent--)
-		value = down ? value / 10 : value * 10;
-	return value;
-}
-
-double
-load_number(const char *at, const char *end)
-{
-	double value = 0, place = 1;
-	bool down = false;
-	int exponent = 0;
-
-	for (; at < end && *at >= '0' && *at <= '9'; at++)
-		value = value > LOAD_REQUESTS_MOST ? value :
-		    value * 10 + (*at - '0');
-	if (at < end && *at == '.')
-		for (at++; at < end && *at >= '0' && *at <= '9'; at++)
-			value += (*at - '0') * (place /= 10);
-	if (at < end && (*at == 'e' || *at == 'E')) {
-		at++;
-		down = at < end && *at == '-';
-		if (at < end && (*at == '-' || *at == '+'))
-			at++;
-		for (; at < end && *at >= '0' && *at <= '9'; at++)
-			exponent = exponent > 400 ? exponent :
-			    exponent * 10 + (*at - '0');
-	}
-	if (at < end && !is_blank(*at))
-		return 0;
-	value = scaled(value, down, exponent);
-	return value < LOAD_REQUESTS_MOST ? value : LOAD_REQUESTS_MOST;
 }
 
 static void
@@ -248,7 +204,7 @@ line_take(struct load_reader *r)
 	const char *at = r->line, *end = at + r->n_line;
 	struct sample s = { .rank = 0 };
 
-	while (at < end && *at != '{' && !is_blank(*at))
+	while (at < end && *at != '{' && !load_is_blank(*at))
 		at++;
 	s.figure = figure_of(r->line, (size_t)(at - r->line));
 	if (s.figure == FIGURES)
@@ -294,7 +250,7 @@ load_reader_data(struct load_reader *r, const void *bytes, size_t n)
 {
 	const char *at = bytes, *const end = at + n;
 
-	while (!r->begun && at < end && (is_blank(*at) || *at == '\n'))
+	while (!r->begun && at < end && (load_is_blank(*at) || *at == '\n'))
 		at++;
 	if (at == end)
 		return;

@@ -42,6 +42,12 @@ void iterations_data(struct iterations *it, const char *bytes, size_t n);
 bool iterations_end(struct iterations *it);
 void iterations_free(struct iterations *it);
 
+static inline bool
+load_is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r';
+}
+
 /* A decimal from 0 on, in whatever locale; 0: it is none. */
 double load_number(const char *at, const char *end);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * body_blocks.h - shared by body_string.c and body_avx512.c: strings, a block
- * of 64 bytes at a time.
+ * of 64 bytes at a time, and where one may end.
  */
 #ifndef KVROUTE_BODY_BLOCKS_H
 #define KVROUTE_BODY_BLOCKS_H

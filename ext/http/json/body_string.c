@@ -196,11 +196,6 @@ block_wrong(const struct block *b, uint64_t *owed)
 
 /* ----------------------------------------------------------------- unit --- */
 
-const unsigned char body_escaped[256] = {
-	['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f',
-	['n'] = '\n', ['r'] = '\r', ['t'] = '\t'
-};
-
 static int
 digit(unsigned char c)
 {
@@ -331,23 +326,6 @@ string_way(void)
 }
 
 /* ---------------------------------------------------------------- plain --- */
-
-size_t
-body_begun_by(const unsigned char *p, size_t n)
-{
-	size_t has;
-	unsigned char c;
-
-	for (has = 1; has < 4 && has <= n; has++) {
-		c = p[n - has];
-		if (c >= 0xc0)
-			return (c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : 2u) > has ?
-			    has : 0;
-		if (c < 0x80)
-			break;
-	}
-	return 0;
-}
 
 /* Whole blocks; ends at a block with anything but text in it. */
 static size_t

@@ -59,14 +59,6 @@ body_reader(void)
 	return string_way();
 }
 
-void
-body_stop(struct body *b, enum body_outcome why)
-{
-	if (!b->stopped)
-		b->why = why;
-	b->stopped = true;
-}
-
 static void
 forget(struct body *b)
 {

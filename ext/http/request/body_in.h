@@ -272,7 +272,6 @@ void body_release(struct body *b);
 
 /* For text larger than the room in the stage. */
 void body_put_on(struct body *b, const void *bytes, size_t n);
-void body_media(struct body *b, const void *data, size_t n);
 void body_name(struct body *b, enum name name, const void *text, size_t n);
 void body_id(struct body *b, enum body_id id, const void *text, size_t n);
 

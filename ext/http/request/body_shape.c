@@ -229,6 +229,19 @@ string_more(struct body *b, const void *text, size_t n)
 	b->other = true;
 }
 
+static void
+media_put(struct body *b, const void *data, size_t n)
+{
+	XXH128_canonical_t digest;
+
+	if (n == 0)
+		return;
+	body_open(b);
+	XXH128_canonicalFromHash(&digest, XXH3_128bits(data, n));
+	body_text(b, MARK_MEDIA, digest.digest, sizeof(digest.digest));
+	b->media = true;
+}
+
 /* Values that must be strings: names, addresses or data of images. */
 static void
 string_rest(struct body *b, const struct level *l, const void *text, size_t n)
@@ -242,7 +255,7 @@ string_rest(struct body *b, const struct level *l, const void *text, size_t n)
 		string_more(b, text, n);
 		break;
 	case IS_MEDIA:
-		body_media(b, text, n);
+		media_put(b, text, n);
 		break;
 	case IS_NAME:
 		if (!b->closing)

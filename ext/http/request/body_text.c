@@ -16,6 +16,14 @@
 
 /* --------------------------------------------------------------- sinks --- */
 
+void
+body_stop(struct body *b, enum body_outcome why)
+{
+	if (!b->stopped)
+		b->why = why;
+	b->stopped = true;
+}
+
 static void
 to_prompt(struct body *b, const void *bytes, size_t n)
 {
@@ -151,19 +159,6 @@ body_put_on(struct body *b, const void *bytes, size_t n)
 		body_put(b, bytes, n);
 	else
 		write_on(b, bytes, n);
-}
-
-void
-body_media(struct body *b, const void *data, size_t n)
-{
-	XXH128_canonical_t digest;
-
-	if (n == 0)
-		return;
-	body_open(b);
-	XXH128_canonicalFromHash(&digest, XXH3_128bits(data, n));
-	body_text(b, MARK_MEDIA, digest.digest, sizeof(digest.digest));
-	b->media = true;
 }
 
 /*

@@ -49,42 +49,6 @@ put_decimal(struct writer *to, double value)
 	writer_number(to, n % 1000);
 }
 
-void
-status_gauge_name(struct writer *to, const struct status *s, const char *group,
-    const char *name)
-{
-	writer_text(to, "kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_");
-	writer_text(to, group);
-	writer_text(to, name);
-}
-
-void
-status_gauge_head(struct writer *to, const struct status *s, const char *group,
-    const char *name, const char *help)
-{
-	writer_text(to, "# HELP ");
-	status_gauge_name(to, s, group, name);
-	writer_text(to, " ");
-	writer_text(to, help);
-	writer_text(to, "\n# TYPE ");
-	status_gauge_name(to, s, group, name);
-	writer_text(to, " gauge\n");
-}
-
-void
-status_name_put(struct writer *to, const char *name, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		if (name[i] == '"' || name[i] == '\\')
-			writer_put(to, "\\", 1);
-		writer_put(to, name + i, 1);
-	}
-}
-
 static const struct {
 	const char *name, *help;
 } figures[] = {

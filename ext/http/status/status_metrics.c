@@ -98,23 +98,6 @@ heads_pass(struct writer *to, struct text *t, bool put)
 	}
 }
 
-void
-status_label(struct writer *to, const struct status_upstream *up)
-{
-	const char *at = up->name, *end = at + up->name_length, *from;
-
-	writer_text(to, "upstream=\"");
-	for (from = at; at < end; at++) {
-		if (*at != '"' && *at != '\\')
-			continue;
-		writer_put(to, from, (size_t)(at - from));
-		writer_put(to, "\\", 1);
-		from = at;
-	}
-	writer_put(to, from, (size_t)(at - from));
-	writer_text(to, "\"");
-}
-
 /* NAME{a="b"} 1 or NAME 1, with the label as the first. */
 static void
 sample_put(struct writer *to, const struct text *t, const char *end)
