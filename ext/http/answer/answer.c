@@ -119,7 +119,7 @@ object_leave(struct answer *a)
 }
 
 static void
-parse(struct answer *a, const char *bytes, size_t n)
+usage_feed(struct answer *a, const char *bytes, size_t n)
 {
 	if (a->object == NULL && !a->lost) {
 		object_take(a);
@@ -134,7 +134,7 @@ static void
 parse_whole(struct answer *a)
 {
 	if (a->whole != NULL)
-		parse(a, a->whole, a->n_whole);
+		usage_feed(a, a->whole, a->n_whole);
 	a->whole = NULL;
 }
 
@@ -153,7 +153,7 @@ ids_keep(struct answer *a, const struct object_facts *f)
 
 /* The object has ended. True: it is usage and nothing else. */
 static bool
-conclude(struct answer *a)
+usage_conclude(struct answer *a)
 {
 	const struct object_facts *f;
 	bool only_usage = false;
@@ -214,7 +214,7 @@ needs_parsing(const char *at, size_t n)
 /* ------------------------------------------------------------ stripping --- */
 
 static void
-give(struct sink *s, const char *to)
+sink_give(struct sink *s, const char *to)
 {
 	size_t n = (size_t)(to - s->from);
 
@@ -225,7 +225,7 @@ give(struct sink *s, const char *to)
 }
 
 static void
-release(struct answer *a)
+held_release(struct answer *a)
 {
 	free(a->held);
 	a->held = NULL;
@@ -238,12 +238,12 @@ give_held(struct answer *a, struct sink *s)
 	if (a->n_held > 0)
 		memcpy(s->out + s->n, a->held, a->n_held);
 	s->n += a->n_held;
-	release(a);
+	held_release(a);
 }
 
 /* False: too long, or no memory. */
 static bool
-hold(struct answer *a, const char *bytes, size_t n)
+held_add(struct answer *a, const char *bytes, size_t n)
 {
 	size_t room = a->held_room;
 	char *p;
@@ -266,15 +266,15 @@ hold(struct answer *a, const char *bytes, size_t n)
 
 /* The event has ended before `at`. */
 static void
-settle(struct answer *a, struct sink *s, const char *at, bool only_usage)
+event_settle(struct answer *a, struct sink *s, const char *at, bool only_usage)
 {
 	const size_t n = a->n_held + (size_t)(at - s->begin);
 
 	a->dropped = only_usage && !a->stays && n <= ANSWER_HELD_MAX;
 	if (a->dropped) {
-		give(s, s->begin);
+		sink_give(s, s->begin);
 		s->from = at;
-		release(a);
+		held_release(a);
 	} else {
 		give_held(a, s);
 	}
@@ -298,14 +298,14 @@ settle_rest(struct answer *a, struct sink *s, const char *end)
 	    (!object_lives(a->object) || object_facts(a->object)->some_choice));
 
 	if (s->begin < end && !a->stays && !cannot) {
-		if (hold(a, s->begin, (size_t)(end - s->begin))) {
-			give(s, s->begin);
+		if (held_add(a, s->begin, (size_t)(end - s->begin))) {
+			sink_give(s, s->begin);
 			return;
 		}
 	}
 	a->stays |= s->begin < end;
 	give_held(a, s);
-	give(s, end);
+	sink_give(s, end);
 }
 
 /* --------------------------------------------------------------- events --- */
@@ -319,8 +319,8 @@ on_data(struct answer *a, const struct events_part *part)
 	} else {
 		parse_whole(a);
 		if (a->has_data && part->first)
-			parse(a, "\n", 1);
-		parse(a, part->bytes, part->n);
+			usage_feed(a, "\n", 1);
+		usage_feed(a, part->bytes, part->n);
 	}
 	a->has_data = true;
 }
@@ -335,7 +335,7 @@ end_event(struct answer *a)
 	    needs_parsing(a->whole, a->n_whole)))
 		parse_whole(a);
 	a->whole = NULL;
-	only_usage = conclude(a);
+	only_usage = usage_conclude(a);
 	a->n_events += a->started && a->has_data;
 	a->has_data = a->lost = false;
 	return only_usage;
@@ -356,7 +356,7 @@ read_events(struct answer *a, const char *bytes, size_t n, struct sink *s)
 		} else if (what == EVENTS_END) {
 			only_usage = end_event(a);
 			if (s != NULL)
-				settle(a, s, piece.at, only_usage);
+				event_settle(a, s, piece.at, only_usage);
 			a->stays = false;
 		} else if (s != NULL) {
 			settle_lf(a, s, piece.at);
@@ -375,7 +375,7 @@ answer_data(struct answer *a, const void *bytes, size_t n)
 	if (a->kind == ANSWER_STREAM)
 		read_events(a, bytes, n, NULL);
 	else
-		parse(a, bytes, n);
+		usage_feed(a, bytes, n);
 }
 
 size_t
@@ -408,7 +408,7 @@ answer_flush(struct answer *a, void *out)
 
 	if (!only_usage || a->stays)
 		give_held(a, &s);
-	release(a);
+	held_release(a);
 	return s.n;
 }
 
@@ -451,7 +451,7 @@ void
 answer_end(struct answer *a, struct kvr_report *report)
 {
 	end_event(a);
-	release(a);
+	held_release(a);
 	usage_report(&a->usage, report);
 	if (a->kind == ANSWER_STREAM)
 		report->flags |= KVR_REPORT_STREAM;

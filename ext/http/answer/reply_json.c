@@ -131,7 +131,7 @@ walk_list(struct walk *w, struct view value)
 }
 
 static bool
-fail(struct walk *w)
+walk_fail(struct walk *w)
 {
 	w->broken = true;
 	w->close = 0;
@@ -140,21 +140,21 @@ fail(struct walk *w)
 
 /* Is there one more? Then at is where it begins. */
 static bool
-more(struct walk *w)
+walk_more(struct walk *w)
 {
 	if (w->close == 0)
 		return false;
 	w->at = skip_space(w->at, w->end);
 	if (w->at == w->end)
-		return fail(w);
+		return walk_fail(w);
 	if (*w->at == w->close) {
 		if (w->at + 1 < w->end)
-			return fail(w);
+			return walk_fail(w);
 		w->close = 0;
 		return false;
 	}
 	if (!w->first && *w->at++ != ',')
-		return fail(w);
+		return walk_fail(w);
 	w->first = false;
 	return true;
 }
@@ -162,22 +162,22 @@ more(struct walk *w)
 bool
 walk_element(struct walk *w, struct view *value)
 {
-	if (!more(w))
+	if (!walk_more(w))
 		return false;
-	return take_value(&w->at, w->end, value) || fail(w);
+	return take_value(&w->at, w->end, value) || walk_fail(w);
 }
 
 bool
 walk_member(struct walk *w, struct view *key, struct view *value)
 {
-	if (!more(w))
+	if (!walk_more(w))
 		return false;
 	if (!take_value(&w->at, w->end, key) || !view_is_string(*key) ||
 	    w->at == w->end || *w->at != ':')
-		return fail(w);
+		return walk_fail(w);
 	w->at++;
 	*key = view_inside(*key);
-	return take_value(&w->at, w->end, value) || fail(w);
+	return take_value(&w->at, w->end, value) || walk_fail(w);
 }
 
 /* ---------------------------------------------------------------- views --- */

@@ -44,7 +44,7 @@ reply_begin(struct reply *r, enum endpoint endpoint, enum answer_kind kind,
 /* --------------------------------------------------------------- events --- */
 
 static void
-gather(struct reply *r, const void *bytes, size_t n)
+event_gather(struct reply *r, const void *bytes, size_t n)
 {
 	reply_keep(r, &r->event, bytes, n);
 }
@@ -56,7 +56,7 @@ gather_line(struct reply *r)
 
 	r->line = NULL;
 	if (line != NULL)
-		gather(r, line, r->n_line);
+		event_gather(r, line, r->n_line);
 }
 
 static void
@@ -68,8 +68,8 @@ on_data(struct reply *r, const struct events_part *part)
 	} else {
 		gather_line(r);
 		if (r->has_data && part->first)
-			gather(r, "\n", 1);
-		gather(r, part->bytes, part->n);
+			event_gather(r, "\n", 1);
+		event_gather(r, part->bytes, part->n);
 	}
 	r->has_data = true;
 }
@@ -119,7 +119,7 @@ reply_data(struct reply *r, const void *bytes, size_t n)
 		read_events(r, bytes, n);
 		return;
 	}
-	gather(r, bytes, n);
+	event_gather(r, bytes, n);
 	r->has_data = true;
 }
 

@@ -29,7 +29,7 @@ struct wanted {
 
 /* False: no object, or broken. */
 static bool
-find(struct view object, struct wanted *wanted, size_t n)
+members_find(struct view object, struct wanted *wanted, size_t n)
 {
 	struct view key, value;
 	struct walk w;
@@ -45,7 +45,7 @@ find(struct view object, struct wanted *wanted, size_t n)
 }
 
 #define FIND(object, wanted) \
-	find(object, wanted, sizeof(wanted) / sizeof(*(wanted)))
+	members_find(object, wanted, sizeof(wanted) / sizeof(*(wanted)))
 
 static bool
 is_there(struct view v)
@@ -60,7 +60,7 @@ is_text(struct view v, const char *text)
 }
 
 static void
-keep(struct reply *r, struct hold *h, struct view v)
+view_keep(struct reply *r, struct hold *h, struct view v)
 {
 	reply_keep(r, h, v.at, v.n);
 }
@@ -72,7 +72,7 @@ keep_text(struct reply *r, struct hold *h, struct view v)
 	if (!is_there(v))
 		return;
 	if (view_is_string(v))
-		keep(r, h, view_inside(v));
+		view_keep(r, h, view_inside(v));
 	else
 		reply_drop(r, REPLY_NONE);
 }
@@ -205,7 +205,7 @@ chat_delta(struct reply *r, struct view delta)
 
 /* The only choice of a response, or a piece of it. */
 static void
-choice(struct reply *r, struct view it)
+choice_read(struct reply *r, struct view it)
 {
 	struct wanted c[] = { { "index", { 0 } }, { "finish_reason", { 0 } },
 	    { "message", { 0 } }, { "delta", { 0 } }, { "text", { 0 } } };
@@ -226,13 +226,13 @@ choice(struct reply *r, struct view it)
 	else if (r->kind == ANSWER_STREAM && is_there(c[3].value))
 		chat_delta(r, c[3].value);
 	else if (r->kind == ANSWER_JSON && is_there(c[2].value))
-		keep(r, &r->message, c[2].value);
+		view_keep(r, &r->message, c[2].value);
 	else if (r->kind == ANSWER_JSON)
 		reply_drop(r, REPLY_NONE);
 }
 
 static void
-choices(struct reply *r, struct view list)
+choices_read(struct reply *r, struct view list)
 {
 	struct view it;
 	struct walk w;
@@ -244,7 +244,7 @@ choices(struct reply *r, struct view list)
 		if (n++ > 0 && r->kind == ANSWER_JSON)
 			reply_drop(r, REPLY_SEVERAL);
 		else
-			choice(r, it);
+			choice_read(r, it);
 	}
 	if (w.broken)
 		reply_drop(r, REPLY_CUT);
@@ -253,20 +253,20 @@ choices(struct reply *r, struct view list)
 /* ------------------------------------------------------------ responses --- */
 
 static void
-item(struct reply *r, struct view it)
+item_read(struct reply *r, struct view it)
 {
 	if (!is_there(it))
 		return;
 	if (r->message.length > 0)
 		reply_keep(r, &r->message, ",", 1);
-	keep(r, &r->message, it);
+	view_keep(r, &r->message, it);
 	if (r->why == REPLY_WHOLE)
 		r->some = true;
 }
 
 /* In streams its items have come before, mostly. */
 static void
-response(struct reply *r, struct view object)
+response_read(struct reply *r, struct view object)
 {
 	struct wanted o[] = { { "output", { 0 } }, { "status", { 0 } },
 	    { "error", { 0 } } };
@@ -288,7 +288,7 @@ response(struct reply *r, struct view object)
 	if (r->some || !walk_list(&w, o[0].value))
 		return;
 	while (r->why == REPLY_WHOLE && walk_element(&w, &it))
-		item(r, it);
+		item_read(r, it);
 	if (w.broken)
 		reply_drop(r, REPLY_CUT);
 }
@@ -298,10 +298,10 @@ response_event(struct reply *r, struct view type, struct view object,
     struct view it)
 {
 	if (is_text(type, "response.output_item.done"))
-		item(r, it);
+		item_read(r, it);
 	else if (is_text(type, "response.completed") ||
 	    is_text(type, "response.incomplete"))
-		response(r, object);
+		response_read(r, object);
 }
 
 /* ------------------------------------------------------------- messages --- */
@@ -332,9 +332,9 @@ block_start(struct reply *r, struct view index, struct view block)
 	if (kind == PART_TEXT || kind == PART_THINKING)
 		keep_text(r, &part->text, b[kind == PART_THINKING].value);
 	else if (kind == PART_INPUT)
-		keep(r, &part->name, view_inside(b[2].value));
+		view_keep(r, &part->name, view_inside(b[2].value));
 	if (kind >= PART_INPUT)
-		keep(r, &part->raw, kind == PART_RAW ? block : b[3].value);
+		view_keep(r, &part->raw, kind == PART_RAW ? block : b[3].value);
 }
 
 static void
@@ -378,13 +378,13 @@ message_event(struct reply *r, struct view object, struct view type)
 
 /* The message is its content, with what it is of. */
 static void
-message(struct reply *r, struct view content)
+message_read(struct reply *r, struct view content)
 {
 	r->done = true;
 	if (!is_there(content))
 		return;
 	r->some = true;
-	keep(r, &r->message, content);
+	view_keep(r, &r->message, content);
 }
 
 /* ------------------------------------------------------------------ all --- */
@@ -409,13 +409,13 @@ read_object(struct reply *r, struct view object)
 	if (r->endpoint == ENDPOINT_RESPONSES && stream)
 		response_event(r, o[1].value, o[3].value, o[4].value);
 	else if (r->endpoint == ENDPOINT_RESPONSES)
-		response(r, object);
+		response_read(r, object);
 	else if (r->endpoint == ENDPOINT_MESSAGES && stream)
 		message_event(r, object, o[1].value);
 	else if (r->endpoint == ENDPOINT_MESSAGES)
-		message(r, o[5].value);
+		message_read(r, o[5].value);
 	else
-		choices(r, o[2].value);
+		choices_read(r, o[2].value);
 }
 
 void

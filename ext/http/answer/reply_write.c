@@ -24,7 +24,7 @@
  * stay if there is no memory, since callers go through them.
  */
 static void
-put(struct reply *r, const void *bytes, size_t n)
+put_bytes(struct reply *r, const void *bytes, size_t n)
 {
 	if (r->why == REPLY_WHOLE && !hold_append(&r->message, bytes, n))
 		r->why = REPLY_NO_MEMORY;
@@ -33,7 +33,7 @@ put(struct reply *r, const void *bytes, size_t n)
 static void
 put_text(struct reply *r, const char *text)
 {
-	put(r, text, strlen(text));
+	put_bytes(r, text, strlen(text));
 }
 
 /* And frees it. */
@@ -42,7 +42,7 @@ put_hold(struct reply *r, struct hold *h)
 {
 	if (r->why != REPLY_WHOLE)
 		return;
-	put(r, h->data, h->length);
+	put_bytes(r, h->data, h->length);
 	hold_free(h);
 }
 
@@ -203,7 +203,7 @@ write_value(struct reply *r, const char *before, const char *after)
 
 	memset(&r->message, 0, sizeof(r->message));
 	put_text(r, before);
-	put(r, value.data, value.length);
+	put_bytes(r, value.data, value.length);
 	put_text(r, after);
 	hold_free(&value);
 }

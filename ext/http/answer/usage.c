@@ -99,7 +99,7 @@ is_text(const void *bytes, size_t n, const char *text)
 
 /* The kind of the current map. */
 static enum place
-here(const struct object *o)
+place_here(const struct object *o)
 {
 	return o->depth <= PLACES ? o->places[o->depth - 1] : NOWHERE;
 }
@@ -108,7 +108,7 @@ static int
 on_key(void *context, const unsigned char *bytes, size_t n)
 {
 	struct object *o = context;
-	const enum place in = here(o);
+	const enum place in = place_here(o);
 	size_t i;
 
 	o->next = NOWHERE;
@@ -211,7 +211,7 @@ on_string(void *context, const unsigned char *bytes, size_t n)
 }
 
 static int
-enter(struct object *o, enum place place, enum place next)
+place_enter(struct object *o, enum place place, enum place next)
 {
 	if (o->depth == DEPTH_MAX)
 		return 0;
@@ -229,12 +229,12 @@ on_map(void *context)
 	const enum place place = o->next;
 
 	if (o->depth == 0)
-		return enter(o, ROOT, NOWHERE);
+		return place_enter(o, ROOT, NOWHERE);
 	if (!on_value(o))
 		return 0;
 	if (place == USAGE)
 		o->facts.usage.seen = true;
-	return enter(o, place, NOWHERE);
+	return place_enter(o, place, NOWHERE);
 }
 
 static int
@@ -246,7 +246,7 @@ on_list(void *context)
 	if (!on_value(o))
 		return 0;
 	o->facts.choices |= choices;
-	return enter(o, NOWHERE, choices ? CHOICE : NOWHERE);
+	return place_enter(o, NOWHERE, choices ? CHOICE : NOWHERE);
 }
 
 /* A key follows, or an element that is not the first. */
@@ -264,7 +264,7 @@ on_end(void *context)
 
 /* Each allocation records its length: realloc needs it. */
 static void *
-take(void *context, size_t n)
+block_take(void *context, size_t n)
 {
 	struct object *o = context;
 	const size_t head = alignof(max_align_t);
@@ -280,7 +280,7 @@ take(void *context, size_t n)
 static void *
 take_more(void *context, void *old, size_t n)
 {
-	unsigned char *p = take(context, n);
+	unsigned char *p = block_take(context, n);
 	size_t before;
 
 	if (old != NULL) {
@@ -311,7 +311,7 @@ static const yajl_callbacks callbacks = {
 static void
 make_parser(struct object *o)
 {
-	yajl_alloc_funcs memory = { take, take_more, take_back, o };
+	yajl_alloc_funcs memory = { block_take, take_more, take_back, o };
 
 	if (setjmp(o->used_up) != 0) {
 		o->dead = true;
@@ -347,7 +347,7 @@ object_free(struct object *o)
 
 /* n bytes more, or the end. */
 static void
-parse(struct object *o, const char *bytes, size_t n)
+object_parse(struct object *o, const char *bytes, size_t n)
 {
 	yajl_status status;
 
@@ -379,7 +379,7 @@ ends_token(char c)
 
 /* The first byte that is not like those before. */
 static const char *
-outside(struct object *o, const char *at, const char *end)
+pass_outside(struct object *o, const char *at, const char *end)
 {
 	for (; at < end; at++) {
 		if (*at == '"') {
@@ -396,7 +396,7 @@ outside(struct object *o, const char *at, const char *end)
 }
 
 static const char *
-keeping(struct object *o, const char *at, const char *end)
+pass_keeping(struct object *o, const char *at, const char *end)
 {
 	for (; at < end; at++) {
 		if (*at == '"') {
@@ -414,7 +414,7 @@ keeping(struct object *o, const char *at, const char *end)
 
 /* The closing quote, or end. */
 static const char *
-skipping(struct object *o, const char *at, const char *end)
+pass_skipping(struct object *o, const char *at, const char *end)
 {
 	const char *quote = NULL, *escape;
 
@@ -449,16 +449,16 @@ object_data(struct object *o, const void *bytes, size_t n)
 
 	while (at < end && !o->dead) {
 		if (o->thin == OUTSIDE) {
-			at = outside(o, at, end);
+			at = pass_outside(o, at, end);
 		} else if (o->thin == KEEPING) {
-			at = keeping(o, at, end);
+			at = pass_keeping(o, at, end);
 			if (o->thin != SKIPPING)
 				continue;
-			parse(o, from, (size_t)(at - from));
-			parse(o, "?", 1);
+			object_parse(o, from, (size_t)(at - from));
+			object_parse(o, "?", 1);
 			from = end;
 		} else {
-			from = at = skipping(o, at, end);
+			from = at = pass_skipping(o, at, end);
 			if (at < end) {
 				o->thin = KEEPING;
 				o->kept = 0;
@@ -466,7 +466,7 @@ object_data(struct object *o, const void *bytes, size_t n)
 		}
 	}
 	if (from < at && !o->dead)
-		parse(o, from, (size_t)(at - from));
+		object_parse(o, from, (size_t)(at - from));
 }
 
 const struct object_facts *
@@ -484,7 +484,7 @@ object_lives(const struct object *o)
 bool
 object_end(struct object *o)
 {
-	parse(o, NULL, 0);
+	object_parse(o, NULL, 0);
 	return !o->dead;
 }
 
@@ -503,7 +503,7 @@ usage_add(struct usage *sum, const struct usage *later)
 }
 
 static bool
-knows(const struct usage *u, enum usage_number which)
+has_number(const struct usage *u, enum usage_number which)
 {
 	return u->known >> which & 1;
 }
@@ -514,12 +514,13 @@ prompt_tokens(const struct usage *u)
 {
 	const uint64_t *n = u->number;
 
-	if (knows(u, USAGE_PROMPT))
+	if (has_number(u, USAGE_PROMPT))
 		return n[USAGE_PROMPT];
-	if (knows(u, USAGE_INPUT))
-		return n[USAGE_INPUT] + (knows(u, USAGE_CACHED) ? 0 :
+	if (has_number(u, USAGE_INPUT))
+		return n[USAGE_INPUT] + (has_number(u, USAGE_CACHED) ? 0 :
 		    n[USAGE_READ] + n[USAGE_CREATED]);
-	if (knows(u, USAGE_TIMED_PROMPT) && knows(u, USAGE_TIMED_CACHE))
+	if (has_number(u, USAGE_TIMED_PROMPT) &&
+	    has_number(u, USAGE_TIMED_CACHE))
 		return n[USAGE_TIMED_PROMPT] + n[USAGE_TIMED_CACHE];
 	return 0;
 }
@@ -538,11 +539,11 @@ usage_report(const struct usage *u, struct kvr_report *report)
 	report->cached_tokens = 0;
 	report->completion_tokens = 0;
 	for (i = 3; i-- > 0;) {
-		if (knows(u, cached[i])) {
+		if (has_number(u, cached[i])) {
 			report->kind = KVR_REPORT_VALUE;
 			report->cached_tokens = u->number[cached[i]];
 		}
-		if (knows(u, output[i]))
+		if (has_number(u, output[i]))
 			report->completion_tokens = u->number[output[i]];
 	}
 }

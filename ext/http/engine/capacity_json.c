@@ -54,7 +54,7 @@ static const struct name names[] = {
 /* ----------------------------------------------------------- callbacks --- */
 
 static enum info_place
-here(const struct info *o)
+place_here(const struct info *o)
 {
 	return o->depth > 0 && o->depth <= INFO_PLACES ?
 	    o->places[o->depth - 1] : INFO_NOWHERE;
@@ -64,7 +64,7 @@ static int
 on_key(void *context, const unsigned char *bytes, size_t n)
 {
 	struct info *o = context;
-	const enum info_place in = here(o);
+	const enum info_place in = place_here(o);
 	size_t i;
 
 	o->next = INFO_NOWHERE;
@@ -87,7 +87,7 @@ on_key(void *context, const unsigned char *bytes, size_t n)
 static int
 on_other(struct info *o)
 {
-	if (o->depth > 0 && here(o) == INFO_STATES)
+	if (o->depth > 0 && place_here(o) == INFO_STATES)
 		o->states++;
 	return o->depth > 0;
 }
@@ -129,7 +129,7 @@ on_string(void *context, const unsigned char *bytes, size_t n)
 }
 
 static int
-enter(struct info *o, enum info_place place)
+place_enter(struct info *o, enum info_place place)
 {
 	if (o->depth == DEPTH_MAX)
 		return 0;
@@ -148,15 +148,15 @@ on_map(void *context)
 	enum info_place place = o->next;
 
 	if (o->depth == 0)
-		return enter(o, INFO_ROOT);
-	if (here(o) == INFO_STATES || place == INFO_STATES) {
+		return place_enter(o, INFO_ROOT);
+	if (place_here(o) == INFO_STATES || place == INFO_STATES) {
 		place = o->states == o->rank ? INFO_STATE : INFO_NOWHERE;
 		o->has_state |= place == INFO_STATE;
 		o->states++;
 	} else if (place != INFO_MEMORY) {
 		place = INFO_NOWHERE;
 	}
-	return enter(o, place);
+	return place_enter(o, place);
 }
 
 static int
@@ -166,9 +166,10 @@ on_list(void *context)
 
 	if (o->depth == 0)
 		return 0;
-	if (here(o) == INFO_STATES)
+	if (place_here(o) == INFO_STATES)
 		o->states++;
-	return enter(o, o->next == INFO_STATES ? INFO_STATES : INFO_NOWHERE);
+	return place_enter(o, o->next == INFO_STATES ? INFO_STATES :
+	    INFO_NOWHERE);
 }
 
 static int
@@ -201,7 +202,7 @@ info_begin(struct info *o, uint32_t rank)
 
 /* Returns from YAJL, or by a jump of the pool; `whole`: it was the end. */
 static void
-parse(struct info *o, bool whole)
+piece_parse(struct info *o, bool whole)
 {
 	yajl_status status;
 
@@ -225,11 +226,11 @@ parse(struct info *o, bool whole)
 }
 
 static void
-put(struct info *o, char c)
+piece_put(struct info *o, char c)
 {
 	o->piece[o->n_piece++] = (unsigned char)c;
 	if (o->n_piece == sizeof(o->piece))
-		parse(o, false);
+		piece_parse(o, false);
 }
 
 static bool
@@ -240,9 +241,9 @@ ends_token(char c)
 }
 
 static void
-outside(struct info *o, char c)
+thin_outside(struct info *o, char c)
 {
-	put(o, c);
+	piece_put(o, c);
 	if (c == '"') {
 		o->thin = INFO_KEEPING;
 		o->kept = 0;
@@ -254,29 +255,29 @@ outside(struct info *o, char c)
 }
 
 static void
-keeping(struct info *o, char c)
+thin_keeping(struct info *o, char c)
 {
 	if (c == '"') {
-		put(o, c);
+		piece_put(o, c);
 		o->thin = INFO_OUTSIDE;
 		o->kept = 0;
 	} else if (c == '\\' || o->kept++ == KEPT) {
-		put(o, '?');
+		piece_put(o, '?');
 		o->thin = c == '\\' ? INFO_ESCAPED : INFO_SKIPPING;
 	} else {
-		put(o, c);
+		piece_put(o, c);
 	}
 }
 
 static void
-skipping(struct info *o, char c)
+thin_skipping(struct info *o, char c)
 {
 	if (o->thin == INFO_ESCAPED) {
 		o->thin = INFO_SKIPPING;
 	} else if (c == '\\') {
 		o->thin = INFO_ESCAPED;
 	} else if (c == '"') {
-		put(o, c);
+		piece_put(o, c);
 		o->thin = INFO_OUTSIDE;
 		o->kept = 0;
 	}
@@ -289,11 +290,11 @@ info_data(struct info *o, const char *bytes, size_t n)
 
 	for (i = 0; i < n && !o->dead; i++) {
 		if (o->thin == INFO_OUTSIDE)
-			outside(o, bytes[i]);
+			thin_outside(o, bytes[i]);
 		else if (o->thin == INFO_KEEPING)
-			keeping(o, bytes[i]);
+			thin_keeping(o, bytes[i]);
 		else
-			skipping(o, bytes[i]);
+			thin_skipping(o, bytes[i]);
 	}
 }
 
@@ -321,7 +322,7 @@ info_end(struct info *o, struct capacity *out)
 	    INFO_PAGE }, sequences[] = { INFO_STATE_SEQUENCES,
 	    INFO_STATE_RUNNING, INFO_RUNNING, INFO_SLOTS };
 
-	parse(o, true);
+	piece_parse(o, true);
 	/* There is no such rank. */
 	if (o->dead || (o->rank > 0 && !o->has_state))
 		return;

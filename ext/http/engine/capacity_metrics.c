@@ -20,7 +20,7 @@ static const char prefix[] = "vllm:", config_name[] = "vllm:cache_config_info";
 
 /* Does the name, as far as it is known, equal this text? */
 static bool
-named(const struct metrics *m, const char *text)
+name_is(const struct metrics *m, const char *text)
 {
 	return m->n_name == strlen(text) &&
 	    memcmp(m->name, text, m->n_name) == 0;
@@ -37,14 +37,14 @@ name_add(struct metrics *m, char c)
 /* -------------------------------------------------------------- a line --- */
 
 static uint64_t
-number(const struct metrics *m, uint64_t most)
+value_number(const struct metrics *m, uint64_t most)
 {
 	return m->n_value <= sizeof(m->value) ?
 	    capacity_number(m->value, m->n_value, most) : 0;
 }
 
 static bool
-says(const struct metrics *m, const char *text)
+value_is(const struct metrics *m, const char *text)
 {
 	return m->n_value == strlen(text) &&
 	    memcmp(m->value, text, m->n_value) == 0;
@@ -55,25 +55,25 @@ label_take(struct metrics *m)
 {
 	struct metrics_line *l = &m->line;
 
-	if (named(m, "model_name")) {
+	if (name_is(m, "model_name")) {
 		capacity_model_set(m->found.model, m->value,
 		    m->n_value < sizeof(m->value) ? m->n_value :
 		    sizeof(m->value));
 	} else if (!l->config) {
 		return;
-	} else if (named(m, "num_gpu_blocks")) {
-		l->blocks = number(m, CAPACITY_TOKENS_MAX);
-	} else if (named(m, "block_size")) {
-		l->block = number(m, CAPACITY_BLOCK_MAX);
-	} else if (named(m, "kv_cache_size_tokens")) {
-		l->tokens = number(m, CAPACITY_TOKENS_MAX);
-	} else if (named(m, "mamba_block_size")) {
-		l->states = !says(m, "None");
-	} else if (named(m, "sliding_window")) {
-		l->window = number(m, CAPACITY_WINDOW_MAX);
-	} else if (named(m, "engine")) {
-		l->rank = number(m, UINT32_MAX);
-		l->other_rank = l->rank == 0 && !says(m, "0");
+	} else if (name_is(m, "num_gpu_blocks")) {
+		l->blocks = value_number(m, CAPACITY_TOKENS_MAX);
+	} else if (name_is(m, "block_size")) {
+		l->block = value_number(m, CAPACITY_BLOCK_MAX);
+	} else if (name_is(m, "kv_cache_size_tokens")) {
+		l->tokens = value_number(m, CAPACITY_TOKENS_MAX);
+	} else if (name_is(m, "mamba_block_size")) {
+		l->states = !value_is(m, "None");
+	} else if (name_is(m, "sliding_window")) {
+		l->window = value_number(m, CAPACITY_WINDOW_MAX);
+	} else if (name_is(m, "engine")) {
+		l->rank = value_number(m, UINT32_MAX);
+		l->other_rank = l->rank == 0 && !value_is(m, "0");
 	}
 }
 
@@ -105,7 +105,7 @@ line_take(struct metrics *m)
 /* --------------------------------------------------------------- bytes --- */
 
 static bool
-blank(char c)
+is_blank(char c)
 {
 	return c == ' ' || c == '\t';
 }
@@ -119,7 +119,7 @@ name_end(struct metrics *m)
 
 	if (vllm)
 		m->found.kind = CAPACITY_VLLM;
-	m->line.config = named(m, config_name);
+	m->line.config = name_is(m, config_name);
 	m->place = m->line.config || (vllm && m->found.model[0] == '\0') ?
 	    METRICS_LABELS : METRICS_REST;
 }
@@ -129,7 +129,7 @@ labels_byte(struct metrics *m, char c)
 {
 	if (c == '}') {
 		m->place = METRICS_NUMBER;
-	} else if (!blank(c) && c != ',') {
+	} else if (!is_blank(c) && c != ',') {
 		m->n_name = 0;
 		name_add(m, c);
 		m->place = METRICS_LABEL;
@@ -160,7 +160,7 @@ value_byte(struct metrics *m, char c)
 static void
 between_byte(struct metrics *m, char c)
 {
-	if (blank(c))
+	if (is_blank(c))
 		return;
 	if (m->place == METRICS_AFTER) {
 		m->place = c == ',' ? METRICS_LABELS : c == '}' ?
@@ -187,7 +187,7 @@ line_byte(struct metrics *m, char c)
 	case METRICS_NAME:
 		if (c == '{')
 			name_end(m);
-		else if (!blank(c))
+		else if (!is_blank(c))
 			name_add(m, c);
 		break;
 	case METRICS_LABELS:
@@ -196,7 +196,7 @@ line_byte(struct metrics *m, char c)
 	case METRICS_LABEL:
 		if (c == '=')
 			m->place = METRICS_QUOTE;
-		else if (!blank(c))
+		else if (!is_blank(c))
 			name_add(m, c);
 		break;
 	case METRICS_VALUE:

@@ -128,7 +128,7 @@ rank_of(const char *digits, size_t n)
 }
 
 static bool
-is(const char *text, const char *name, size_t n)
+name_is(const char *text, const char *name, size_t n)
 {
 	return strlen(text) == n && memcmp(text, name, n) == 0;
 }
@@ -139,9 +139,11 @@ label_take(struct sample *s, const char *name, size_t n_name,
 {
 	uint32_t rank;
 
-	if (is("tp_rank", name, n_name) || is("pp_rank", name, n_name)) {
+	if (name_is("tp_rank", name, n_name) ||
+	    name_is("pp_rank", name, n_name)) {
 		s->together = true;
-	} else if (is("engine", name, n_name) || is("dp_rank", name, n_name)) {
+	} else if (name_is("engine", name, n_name) ||
+	    name_is("dp_rank", name, n_name)) {
 		rank = rank_of(value, n_value);
 		s->named |= rank != UINT32_MAX;
 		s->rank = rank != UINT32_MAX ? rank : s->rank;

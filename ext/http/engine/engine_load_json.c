@@ -35,7 +35,7 @@ static const struct {
 /* ----------------------------------------------------------- callbacks --- */
 
 static enum iterations_place
-here(const struct iterations *it)
+place_here(const struct iterations *it)
 {
 	return it->depth > 0 && it->depth <= ITERATIONS_PLACES ?
 	    it->places[it->depth - 1] : ITERATIONS_NOWHERE;
@@ -49,7 +49,8 @@ on_key(void *context, const unsigned char *bytes, size_t n)
 
 	it->next = ITERATIONS_NOWHERE;
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (names[i].in == here(it) && n == strlen(names[i].text) &&
+		if (names[i].in == place_here(it) &&
+		    n == strlen(names[i].text) &&
 		    memcmp(bytes, names[i].text, n) == 0) {
 			it->next = names[i].is;
 			it->number = names[i].number;
@@ -61,7 +62,7 @@ on_key(void *context, const unsigned char *bytes, size_t n)
 static int
 on_other(struct iterations *it)
 {
-	it->elements += here(it) == ITERATIONS_LIST;
+	it->elements += place_here(it) == ITERATIONS_LIST;
 	return it->depth > 0;
 }
 
@@ -98,7 +99,7 @@ on_string(void *context, const unsigned char *bytes, size_t n)
 }
 
 static int
-enter(struct iterations *it, enum iterations_place place)
+place_enter(struct iterations *it, enum iterations_place place)
 {
 	if (it->depth == DEPTH_MAX)
 		return 0;
@@ -115,13 +116,13 @@ on_map(void *context)
 	struct iterations *it = context;
 	size_t i;
 
-	if (here(it) == ITERATIONS_LIST) {
+	if (place_here(it) == ITERATIONS_LIST) {
 		it->elements++;
 		for (i = 0; i < ITERATION_NUMBERS; i++)
 			it->at[i] = -1;
-		return enter(it, ITERATIONS_ONE);
+		return place_enter(it, ITERATIONS_ONE);
 	}
-	return it->depth > 0 && enter(it, it->next == ITERATIONS_CACHE ?
+	return it->depth > 0 && place_enter(it, it->next == ITERATIONS_CACHE ?
 	    ITERATIONS_CACHE : ITERATIONS_NOWHERE);
 }
 
@@ -130,8 +131,8 @@ on_list(void *context)
 {
 	struct iterations *it = context;
 
-	it->elements += here(it) == ITERATIONS_LIST;
-	return enter(it, it->depth == 0 ? ITERATIONS_LIST :
+	it->elements += place_here(it) == ITERATIONS_LIST;
+	return place_enter(it, it->depth == 0 ? ITERATIONS_LIST :
 	    ITERATIONS_NOWHERE);
 }
 
@@ -140,7 +141,7 @@ on_end(void *context)
 {
 	struct iterations *it = context;
 
-	if (here(it) == ITERATIONS_ONE && it->at[ITERATION_ACTIVE] >= 0)
+	if (place_here(it) == ITERATIONS_ONE && it->at[ITERATION_ACTIVE] >= 0)
 		memcpy(it->last, it->at, sizeof(it->last));
 	it->depth--;
 	it->next = ITERATIONS_NOWHERE;
@@ -176,7 +177,7 @@ iterations_free(struct iterations *it)
 
 /* Returns from YAJL, or by a jump of the pool. NULL: that was all. */
 static void
-parse(struct iterations *it, const char *bytes, size_t n)
+piece_parse(struct iterations *it, const char *bytes, size_t n)
 {
 	yajl_status status;
 
@@ -198,12 +199,12 @@ parse(struct iterations *it, const char *bytes, size_t n)
 void
 iterations_data(struct iterations *it, const char *bytes, size_t n)
 {
-	parse(it, bytes, n);
+	piece_parse(it, bytes, n);
 }
 
 bool
 iterations_end(struct iterations *it)
 {
-	parse(it, NULL, 0);
+	piece_parse(it, NULL, 0);
 	return !it->dead;
 }

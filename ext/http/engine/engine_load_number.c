@@ -4,7 +4,7 @@
 
 /* Ten times as often as the exponent says; the value stays in its bounds. */
 static double
-scaled(double value, bool down, int exponent)
+scale_by(double value, bool down, int exponent)
 {
 	for (; exponent > 0 && value > 0 && value <= LOAD_REQUESTS_MOST;
 	    exponent--)
@@ -36,6 +36,6 @@ load_number(const char *at, const char *end)
 	}
 	if (at < end && !load_is_blank(*at))
 		return 0;
-	value = scaled(value, down, exponent);
+	value = scale_by(value, down, exponent);
 	return value < LOAD_REQUESTS_MOST ? value : LOAD_REQUESTS_MOST;
 }

@@ -28,14 +28,14 @@ enum {
 	__atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 
 static bool
-swap(uint64_t *field, uint64_t from, uint64_t to)
+field_swap(uint64_t *field, uint64_t from, uint64_t to)
 {
 	return __atomic_compare_exchange_n(field, &from, to, false,
 	    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static int64_t
-since(uint64_t then, int64_t now)
+time_since(uint64_t then, int64_t now)
 {
 	return (uint64_t)now > then ? now - (int64_t)then : 0;
 }
@@ -43,7 +43,7 @@ since(uint64_t then, int64_t now)
 /* --------------------------------------------------------------- places --- */
 
 static void
-clear(struct health *h)
+state_clear(struct health *h)
 {
 	put(h->ns, 0);
 	put(h->units, 0);
@@ -65,9 +65,9 @@ health_place(struct health *all, size_t n, uint64_t key, bool *fresh)
 			return &all[(key + i) % n];
 	for (i = 0; i < n; i++) {
 		at = (key + i) % n;
-		if (!swap(&all[at].key, 0, key))
+		if (!field_swap(&all[at].key, 0, key))
 			continue;
-		clear(&all[at]);
+		state_clear(&all[at]);
 		put(all[at].at, 0);
 		put(all[at].share_at, 0);
 		put(all[at].healed, 0);
@@ -99,7 +99,7 @@ health_drop(struct health *all, size_t n, uint64_t key)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		(void)swap(&all[i].key, key, 0);
+		(void)field_swap(&all[i].key, key, 0);
 }
 
 /* ------------------------------------------------------------- evidence --- */
@@ -128,14 +128,14 @@ pace_of(const struct health *h, int64_t now)
 {
 	uint64_t units = get(h->units);
 
-	return units < UNITS_MIN || since(get(h->at), now) > OLD ? 0 :
+	return units < UNITS_MIN || time_since(get(h->at), now) > OLD ? 0 :
 	    (double)get(h->ns) / (double)units;
 }
 
 static uint64_t
 share_of(const struct health *h, int64_t now)
 {
-	int64_t halves = since(get(h->share_at), now) / FADE;
+	int64_t halves = time_since(get(h->share_at), now) / FADE;
 
 	return halves < 32 ? get(h->share) >> halves : 0;
 }
@@ -182,7 +182,7 @@ is_failing(struct health *const *all, size_t n, const struct health *of,
 		/* One that has no requests is no better. */
 		if (all[i] == of || get(all[i]->verdict) != HEALTH_GOOD ||
 		    get(all[i]->share_at) == 0 ||
-		    since(get(all[i]->share_at), now) > OLD)
+		    time_since(get(all[i]->share_at), now) > OLD)
 			continue;
 		known++;
 		better += share_of(all[i], now) * SHARE_TIMES < share;
@@ -214,7 +214,7 @@ stays_slow(struct health *const *all, size_t n, struct health *of,
 		return false;
 	}
 	if (suspect != 0)
-		return since(suspect, now) >= SUSPECTED;
+		return time_since(suspect, now) >= SUSPECTED;
 	put(of->suspect, (uint64_t)now);
 	put(of->ns, 0);
 	put(of->units, 0);
@@ -227,7 +227,7 @@ turn_gray(struct health *h, enum health_verdict verdict, int64_t now)
 {
 	uint64_t healed = get(h->healed), needed = NEEDED;
 
-	if (!swap(&h->verdict, HEALTH_GOOD, verdict))
+	if (!field_swap(&h->verdict, HEALTH_GOOD, verdict))
 		return false;
 	put(h->since, (uint64_t)now);
 	put(h->probe_at, (uint64_t)(now + PAUSE));
@@ -236,15 +236,15 @@ turn_gray(struct health *h, enum health_verdict verdict, int64_t now)
 	put(h->suspect, 0);
 	put(h->bad, 0);
 	put(h->good, 0);
-	if (healed != 0 && since(healed, now) < RELAPSE)
+	if (healed != 0 && time_since(healed, now) < RELAPSE)
 		needed = get(h->needed) * 2;
 	put(h->needed, needed < NEEDED_MAX ? needed : NEEDED_MAX);
 	return true;
 }
 
 static enum health_change
-judge(struct health *const *all, size_t n, struct health *of, double factor,
-    int64_t now)
+fleet_judge(struct health *const *all, size_t n, struct health *of,
+    double factor, int64_t now)
 {
 	enum health_verdict verdict = HEALTH_GOOD;
 
@@ -278,24 +278,24 @@ probe_good(struct health *h, int64_t now)
 	uint64_t good = get(h->good), verdict = get(h->verdict);
 
 	/* Requests that must go there may end often. */
-	if (good > 0 && since(get(h->good_at), now) < PAUSE)
+	if (good > 0 && time_since(get(h->good_at), now) < PAUSE)
 		return HEALTH_SAME;
 	put(h->bad, 0);
 	put(h->good, good + 1);
 	put(h->good_at, (uint64_t)now);
 	put(h->probe_at, (uint64_t)(now + PAUSE));
 	if (good + 1 < get(h->needed) || verdict == HEALTH_GOOD ||
-	    !swap(&h->verdict, verdict, HEALTH_GOOD))
+	    !field_swap(&h->verdict, verdict, HEALTH_GOOD))
 		return HEALTH_SAME;
-	clear(h);
+	state_clear(h);
 	put(h->healed, (uint64_t)now);
 	return HEALTH_HEALED;
 }
 
 /* What has ended there, and had begun when it was gray. */
 static enum health_change
-probed(struct health *const *all, size_t n, struct health *of, double factor,
-    bool failed, int64_t now)
+probe_judge(struct health *const *all, size_t n, struct health *of,
+    double factor, bool failed, int64_t now)
 {
 	bool slow = get(of->verdict) == HEALTH_SLOW;
 	uint64_t units = get(of->units), ns = get(of->ns);
@@ -326,9 +326,9 @@ health_ended(struct health *const *all, size_t n, struct health *of,
 {
 	if (get(of->verdict) != HEALTH_GOOD)
 		return began < (int64_t)get(of->since) ? HEALTH_SAME :
-		    probed(all, n, of, factor, failed, now);
+		    probe_judge(all, n, of, factor, failed, now);
 	share_note(of, failed, now);
-	return judge(all, n, of, factor, now);
+	return fleet_judge(all, n, of, factor, now);
 }
 
 enum health_change
@@ -336,7 +336,7 @@ health_goes_on(struct health *const *all, size_t n, struct health *of,
     double factor, int64_t now)
 {
 	return get(of->verdict) != HEALTH_GOOD ? HEALTH_SAME :
-	    judge(all, n, of, factor, now);
+	    fleet_judge(all, n, of, factor, now);
 }
 
 bool
@@ -354,7 +354,7 @@ health_verdict(const struct health *h)
 void
 health_forget(struct health *h)
 {
-	clear(h);
+	state_clear(h);
 	put(h->healed, 0);
 }
 
@@ -371,7 +371,7 @@ health_probe(struct health *h, int64_t now)
 	uint64_t at = get(h->probe_at);
 
 	return now >= (int64_t)at &&
-	    swap(&h->probe_at, at, (uint64_t)(now + PROBE_LOST));
+	    field_swap(&h->probe_at, at, (uint64_t)(now + PROBE_LOST));
 }
 
 /* ----------------------------------------------------------- warming up --- */
@@ -385,7 +385,7 @@ health_cool(struct health *h)
 bool
 health_answered(struct health *h, int64_t now)
 {
-	if (get(h->cold) == 0 || !swap(&h->cold, 1, 0))
+	if (get(h->cold) == 0 || !field_swap(&h->cold, 1, 0))
 		return false;
 	put(h->warm_at, (uint64_t)now);
 	return true;
@@ -395,7 +395,7 @@ double
 health_warmth(const struct health *h, int64_t whole, int64_t now)
 {
 	uint64_t at = get(h->warm_at);
-	int64_t passed = since(at, now);
+	int64_t passed = time_since(at, now);
 
 	if (get(h->cold) != 0)
 		return 0;

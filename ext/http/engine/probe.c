@@ -64,7 +64,7 @@ probe_request(struct probe *p, const char *host, size_t n,
 
 /* This response will say no more; `whole`: it came to its end. */
 static enum probe_state
-leave(struct probe *p, bool whole)
+response_leave(struct probe *p, bool whole)
 {
 	struct capacity c;
 
@@ -84,7 +84,7 @@ leave(struct probe *p, bool whole)
 
 /* A part of the body; is it enough? */
 static bool
-enough(struct probe *p, const struct response_part *part)
+is_enough(struct probe *p, const struct response_part *part)
 {
 	struct capacity c;
 
@@ -107,15 +107,15 @@ probe_data(struct probe *p, const void *bytes, size_t n)
 			return PROBE_MORE;
 		case RESPONSE_BODY:
 			p->status = p->response.status;
-			if (p->status != 200 || enough(p, &part))
-				return leave(p, false);
+			if (p->status != 200 || is_enough(p, &part))
+				return response_leave(p, false);
 			break;
 		case RESPONSE_END:
 			p->status = p->response.status;
-			return leave(p, true);
+			return response_leave(p, true);
 		default:
 			p->status = 0;
-			return leave(p, false);
+			return response_leave(p, false);
 		}
 	}
 }
@@ -127,7 +127,7 @@ probe_close(struct probe *p)
 
 	if (p->response.place != RESPONSE_BROKEN)
 		p->status = p->response.status;
-	return leave(p, whole);
+	return response_leave(p, whole);
 }
 
 const struct capacity *

@@ -47,7 +47,7 @@ status_take(struct response *r)
 
 /* The value of the field, if the line has this name; else NULL. */
 static const char *
-field(const struct response *r, const char *name, size_t *n)
+field_value(const struct response *r, const char *name, size_t *n)
 {
 	const size_t length = strlen(name);
 	const char *value = r->line + length + 1, *end = r->line + r->n_line;
@@ -88,10 +88,10 @@ field_take(struct response *r)
 	const char *value;
 	size_t n;
 
-	value = field(r, "Content-Length", &n);
+	value = field_value(r, "Content-Length", &n);
 	if (value != NULL)
 		return length_take(r, value, n);
-	value = field(r, "Transfer-Encoding", &n);
+	value = field_value(r, "Transfer-Encoding", &n);
 	if (value == NULL)
 		return true;
 	r->chunked = n == 7 && strncasecmp(value, "chunked", 7) == 0;

@@ -29,7 +29,7 @@ surplus_answered(struct surplus *s, uint64_t booked,
 }
 
 static uint64_t
-bounded(double value)
+bounded_count(double value)
 {
 	return value > 0 && value < MOST ? (uint64_t)value :
 	    value > 0 ? (uint64_t)MOST : 0;
@@ -53,10 +53,11 @@ surplus_load(uint64_t requests, const struct engine_load *said,
 	memset(out, 0, sizeof(*out));
 	out->size = sizeof(*out);
 	out->requests = requests;
-	out->prefill_tokens = bounded(waiting * fresh);
+	out->prefill_tokens = bounded_count(waiting * fresh);
 	if (!(block_tokens > 0))
 		return;
-	out->active_blocks = bounded((double)requests * prompt / block_tokens);
-	out->used_blocks = bounded(said->usage * (double)capacity /
+	out->active_blocks = bounded_count((double)requests * prompt /
+	    block_tokens);
+	out->used_blocks = bounded_count(said->usage * (double)capacity /
 	    block_tokens);
 }

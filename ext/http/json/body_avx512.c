@@ -37,7 +37,7 @@ body_avx512(void)
 }
 
 static inline uint64_t
-low(size_t n)
+low_bits(size_t n)
 {
 	return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
 }
@@ -47,7 +47,7 @@ low(size_t n)
  * moves to and fro take longer than the calculation.
  */
 static inline uint64_t
-number(uint64_t mask)
+as_number(uint64_t mask)
 {
 	__asm__("" : "+r"(mask));
 	return mask;
@@ -55,29 +55,29 @@ number(uint64_t mask)
 
 /* All bits below the lowest of these; all, if there is none. */
 static inline uint64_t
-below(uint64_t bits)
+bits_below(uint64_t bits)
 {
 	return (bits - 1) & ~bits;
 }
 
 WIDE_PART __m512i
-each(int byte)
+each_byte(int byte)
 {
 	return _mm512_set1_epi8((char)byte);
 }
 
 WIDE_PART uint64_t
-wrong(__m512i text, uint64_t *owed)
+wrong_bytes(__m512i text, uint64_t *owed)
 {
 	const uint64_t high = _mm512_movepi8_mask(text);
 	uint64_t was = *owed;
 
 	if ((high | was) == 0)
 		return 0;
-	return wrong_of(high, _mm512_cmpge_epu8_mask(text, each(0xc0)),
-	    _mm512_cmpge_epu8_mask(text, each(0xe0)),
-	    _mm512_cmpge_epu8_mask(text, each(0xf0)),
-	    _mm512_cmpge_epu8_mask(text, each(0xf8)), owed);
+	return wrong_of(high, _mm512_cmpge_epu8_mask(text, each_byte(0xc0)),
+	    _mm512_cmpge_epu8_mask(text, each_byte(0xe0)),
+	    _mm512_cmpge_epu8_mask(text, each_byte(0xf0)),
+	    _mm512_cmpge_epu8_mask(text, each_byte(0xf8)), owed);
 }
 
 WIDE size_t
@@ -88,12 +88,12 @@ body_avx512_plain(const unsigned char *p, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i += BLOCK) {
-		here = low(n - i);
+		here = low_bits(n - i);
 		text = _mm512_maskz_loadu_epi8(here, p + i);
-		stop = _mm512_cmpeq_epi8_mask(text, each('"')) |
-		    _mm512_cmpeq_epi8_mask(text, each('\\')) |
-		    _mm512_cmplt_epu8_mask(text, each(0x20)) |
-		    wrong(text, &owed);
+		stop = _mm512_cmpeq_epi8_mask(text, each_byte('"')) |
+		    _mm512_cmpeq_epi8_mask(text, each_byte('\\')) |
+		    _mm512_cmplt_epu8_mask(text, each_byte(0x20)) |
+		    wrong_bytes(text, &owed);
 		if (stop != 0) {
 			i += (size_t)__builtin_ctzll(stop);
 			break;
@@ -113,7 +113,7 @@ struct work {
 
 /* The text without its first n bytes. */
 WIDE_PART __m512i
-ahead(__m512i text, size_t n)
+text_ahead(__m512i text, size_t n)
 {
 	static const unsigned char place[BLOCK + 4] = {
 		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17,
@@ -127,10 +127,10 @@ ahead(__m512i text, size_t n)
 }
 
 WIDE_PART void
-put(struct work *w, uint64_t at, __m512i bytes, int bits)
+put_masked(struct work *w, uint64_t at, __m512i bytes, int bits)
 {
 	w->text = _mm512_mask_mov_epi8(w->text, at,
-	    _mm512_or_si512(bytes, each(bits)));
+	    _mm512_or_si512(bytes, each_byte(bits)));
 }
 
 /*
@@ -145,34 +145,35 @@ put(struct work *w, uint64_t at, __m512i bytes, int bits)
  * A surrogate stops, and so does what is no digit.
  */
 WIDE_PART void
-digits(struct work *w, uint64_t at)
+decode_digits(struct work *w, uint64_t at)
 {
-	const __m512i lower = _mm512_or_si512(w->text, each(0x20));
+	const __m512i lower = _mm512_or_si512(w->text, each_byte(0x20));
 	const uint64_t is_09 = _mm512_cmple_epu8_mask(
-	    _mm512_sub_epi8(w->text, each('0')), each(9));
-	const uint64_t hex = number(is_09) | number(_mm512_cmple_epu8_mask(
-	    _mm512_sub_epi8(lower, each('a')), each(5)));
+	    _mm512_sub_epi8(w->text, each_byte('0')), each_byte(9));
+	const uint64_t hex = as_number(is_09) |
+	    as_number(_mm512_cmple_epu8_mask(_mm512_sub_epi8(lower,
+	    each_byte('a')), each_byte(5)));
 	const __m512i digit = _mm512_and_si512(_mm512_mask_sub_epi8(
-	    _mm512_sub_epi8(lower, each('a' - 10)), is_09, w->text,
-	    each('0')), each(15));
+	    _mm512_sub_epi8(lower, each_byte('a' - 10)), is_09, w->text,
+	    each_byte('0')), each_byte(15));
 	/* Shifted as words: with four bits a byte none reaches the next. */
-	const __m512i a = ahead(digit, 2), b = ahead(digit, 3);
+	const __m512i a = text_ahead(digit, 2), b = text_ahead(digit, 3);
 	const __m512i middle = _mm512_or_si512(_mm512_slli_epi16(a, 2),
-	    _mm512_srli_epi16(_mm512_and_si512(b, each(12)), 2));
+	    _mm512_srli_epi16(_mm512_and_si512(b, each_byte(12)), 2));
 	const __m512i last = _mm512_or_si512(_mm512_slli_epi16(a, 4), b);
-	const uint64_t two = at & number(_mm512_testn_epi8_mask(a, a) &
-	    _mm512_cmplt_epu8_mask(b, each(8)));
-	const uint64_t one = two & number(_mm512_testn_epi8_mask(b, b) &
-	    _mm512_cmplt_epu8_mask(ahead(digit, 4), each(8)));
+	const uint64_t two = at & as_number(_mm512_testn_epi8_mask(a, a) &
+	    _mm512_cmplt_epu8_mask(b, each_byte(8)));
+	const uint64_t one = two & as_number(_mm512_testn_epi8_mask(b, b) &
+	    _mm512_cmplt_epu8_mask(text_ahead(digit, 4), each_byte(8)));
 
 	w->stop |= at & (~(hex >> 2 & hex >> 3 & hex >> 4 & hex >> 5) |
-	    number(_mm512_cmpeq_epi8_mask(a, each(13)) &
-	    _mm512_cmpge_epu8_mask(b, each(8))));
-	put(w, at, a, 0xe0);
-	put(w, at << 1, middle, 0x80);
-	put(w, two << 1, middle, 0xc0);
-	put(w, at << 2, _mm512_and_si512(last, each(0x3f)), 0x80);
-	put(w, one << 2, last, 0);
+	    as_number(_mm512_cmpeq_epi8_mask(a, each_byte(13)) &
+	    _mm512_cmpge_epu8_mask(b, each_byte(8))));
+	put_masked(w, at, a, 0xe0);
+	put_masked(w, at << 1, middle, 0x80);
+	put_masked(w, two << 1, middle, 0xc0);
+	put_masked(w, at << 2, _mm512_and_si512(last, each_byte(0x3f)), 0x80);
+	put_masked(w, one << 2, last, 0);
 	w->keep &= ~(two | one << 1 | at << 3 | at << 4 | at << 5);
 }
 
@@ -227,16 +228,17 @@ look_up(__m512i text, const __m512i table[2])
  * nothing of an escape that ends beyond them.
  */
 WIDE_PART uint64_t
-rare(struct work *w, __m512i text, size_t n, uint64_t starts, uint64_t odd)
+decode_rare(struct work *w, __m512i text, size_t n, uint64_t starts,
+    uint64_t odd)
 {
-	const uint64_t u = (odd & number(_mm512_cmpeq_epi8_mask(text,
-	    each('u')))) >> 1;
+	const uint64_t u = (odd & as_number(_mm512_cmpeq_epi8_mask(text,
+	    each_byte('u')))) >> 1;
 
 	w->stop |= odd >> 1 & ~u;
 	w->keep |= u;
-	digits(w, u);
-	return low(n) & below((starts & ~(low(n) >> 1)) | (u &
-	    ~(low(n) >> 5)));
+	decode_digits(w, u);
+	return low_bits(n) & bits_below((starts & ~(low_bits(n) >> 1)) | (u &
+	    ~(low_bits(n) >> 5)));
 }
 
 /*
@@ -252,33 +254,33 @@ WIDE_PART bool
 decode_block(struct way *way, size_t n, struct carry *c,
     const __m512i table[4])
 {
-	const __m512i text = _mm512_maskz_loadu_epi8(low(n), way->from);
+	const __m512i text = _mm512_maskz_loadu_epi8(low_bits(n), way->from);
 	const __m512i letter = look_up(text, table);
 	const __m512i stopping = look_up(text, table + 2);
-	const uint64_t high = number(_mm512_movepi8_mask(text));
-	const uint64_t starts = starts_of(number(_mm512_cmpeq_epi8_mask(
-	    text, each('\\'))) & ~c->escaped);
+	const uint64_t high = as_number(_mm512_movepi8_mask(text));
+	const uint64_t starts = starts_of(as_number(_mm512_cmpeq_epi8_mask(
+	    text, each_byte('\\'))) & ~c->escaped);
 	const uint64_t escaped = starts << 1 | c->escaped;
 	const uint64_t odd = escaped & (high |
-	    number(_mm512_testn_epi8_mask(letter, letter)));
-	const uint64_t bad = wrong(text, &c->owed);
-	uint64_t whole = low(n);
+	    as_number(_mm512_testn_epi8_mask(letter, letter)));
+	const uint64_t bad = wrong_bytes(text, &c->owed);
+	uint64_t whole = low_bits(n);
 	bool early = n < BLOCK || odd != 0;
 	struct work w = {
 		.text = _mm512_mask_mov_epi8(text, escaped, letter),
 		.keep = ~starts,
-		.stop = (number(_mm512_test_epi8_mask(stopping, stopping)) &
+		.stop = (as_number(_mm512_test_epi8_mask(stopping, stopping)) &
 		    ~(escaped | high)) | bad
 	};
 
 	if ((c->escaped & odd) != 0)
 		return false;
 	if (early)
-		whole = rare(&w, text, n, starts, odd);
+		whole = decode_rare(&w, text, n, starts, odd);
 	w.stop = (w.stop & whole) | (bad & (whole + 1));
 	c->escaped = starts >> (BLOCK - 1);
 	if (__builtin_expect(w.stop != 0, 0)) {
-		whole &= below(w.stop);
+		whole &= bits_below(w.stop);
 		early = true;
 	}
 	/* A branch is foreseen; so the next load does not wait for the sum. */

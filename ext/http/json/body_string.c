@@ -2,10 +2,10 @@
 /*
  * body_string.c - see body_string.h.
  *
- * Two ways of the same: `unit` takes one character or escape and is the
+ * Two ways of the same: unit_take takes one character or escape and is the
  * definition. blocks_plain and blocks_decode take 64 bytes at a time, as far as
  * whole blocks go; they read and write only what they were given, so the last
- * bytes of a piece are left to `unit`. body_avx512.c is a third one, chosen
+ * bytes of a piece are left to unit_take. body_avx512.c is a third one, chosen
  * when it runs; of the others the compiler chooses SSE2 or plain C.
  */
 #include "body_string.h"
@@ -29,7 +29,7 @@ struct block {
 };
 
 static inline __m128i
-load(const unsigned char *p)
+load_bytes(const unsigned char *p)
 {
 	return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
@@ -37,24 +37,25 @@ load(const unsigned char *p)
 static inline struct block
 block_load(const unsigned char *p)
 {
-	return (struct block){ load(p), load(p + 16), load(p + 32),
-		load(p + 48) };
+	return (struct block){ load_bytes(p), load_bytes(p + 16),
+		load_bytes(p + 32), load_bytes(p + 48) };
 }
 
 static inline uint64_t
-bits(__m128i v)
+byte_bits(__m128i v)
 {
 	return (uint64_t)(uint32_t)_mm_movemask_epi8(v);
 }
 
 static inline uint64_t
-gather(__m128i a, __m128i b, __m128i c, __m128i d)
+gather_bits(__m128i a, __m128i b, __m128i c, __m128i d)
 {
-	return bits(a) | bits(b) << 16 | bits(c) << 32 | bits(d) << 48;
+	return byte_bits(a) | byte_bits(b) << 16 | byte_bits(c) << 32 |
+	    byte_bits(d) << 48;
 }
 
 static inline __m128i
-special(__m128i v)
+find_special(__m128i v)
 {
 	return _mm_or_si128(_mm_or_si128(
 	    _mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
@@ -66,16 +67,17 @@ special(__m128i v)
 static inline uint64_t
 block_special(const struct block *b)
 {
-	return gather(special(b->a), special(b->b), special(b->c),
-	    special(b->d));
+	return gather_bits(find_special(b->a), find_special(b->b),
+	    find_special(b->c), find_special(b->d));
 }
 
 /* Of each byte the bit 7 - `down`. */
 static inline uint64_t
 block_bits(const struct block *b, int down)
 {
-	return gather(_mm_slli_epi16(b->a, down), _mm_slli_epi16(b->b, down),
-	    _mm_slli_epi16(b->c, down), _mm_slli_epi16(b->d, down));
+	return gather_bits(_mm_slli_epi16(b->a, down),
+	    _mm_slli_epi16(b->b, down), _mm_slli_epi16(b->c, down),
+	    _mm_slli_epi16(b->d, down));
 }
 
 static inline bool
@@ -120,14 +122,14 @@ block_load(const unsigned char *p)
 
 /* The highest bits of eight bytes, together. */
 static inline uint64_t
-gather(uint64_t word)
+gather_bits(uint64_t word)
 {
 	return ((word & EACH(0x80)) >> 7) * UINT64_C(0x0102040810204080) >> 56;
 }
 
 /* The highest bit of each byte that is 0. */
 static inline uint64_t
-zeros(uint64_t word)
+find_zeros(uint64_t word)
 {
 	return ~(((word & EACH(0x7f)) + EACH(0x7f)) | word) & EACH(0x80);
 }
@@ -140,8 +142,9 @@ block_special(const struct block *b)
 
 	for (i = 0; i < 8; i++) {
 		w = b->part[i];
-		mask |= gather(zeros(w ^ EACH('"')) | zeros(w ^ EACH('\\')) |
-		    zeros(w & EACH(0xe0))) << 8 * i;
+		mask |= gather_bits(find_zeros(w ^ EACH('"')) |
+		    find_zeros(w ^ EACH('\\')) |
+		    find_zeros(w & EACH(0xe0))) << 8 * i;
 	}
 	return mask;
 }
@@ -153,7 +156,7 @@ block_bits(const struct block *b, int down)
 	size_t i;
 
 	for (i = 0; i < 8; i++)
-		mask |= gather(b->part[i] << down) << 8 * i;
+		mask |= gather_bits(b->part[i] << down) << 8 * i;
 	return mask;
 }
 
@@ -197,7 +200,7 @@ block_wrong(const struct block *b, uint64_t *owed)
 /* ----------------------------------------------------------------- unit --- */
 
 static int
-digit(unsigned char c)
+hex_digit(unsigned char c)
 {
 	if (c >= '0' && c <= '9')
 		return c - '0';
@@ -207,7 +210,7 @@ digit(unsigned char c)
 
 /* Four hexadecimal digits, as far as there are any. */
 static enum string_stop
-hex(const unsigned char *p, size_t n, uint32_t *value)
+hex_value(const unsigned char *p, size_t n, uint32_t *value)
 {
 	size_t i;
 	int d;
@@ -216,7 +219,7 @@ hex(const unsigned char *p, size_t n, uint32_t *value)
 	for (i = 0; i < 4; i++) {
 		if (i == n)
 			return STRING_MORE;
-		if ((d = digit(p[i])) < 0)
+		if ((d = hex_digit(p[i])) < 0)
 			return STRING_BAD;
 		*value = *value << 4 | (uint32_t)d;
 	}
@@ -224,7 +227,7 @@ hex(const unsigned char *p, size_t n, uint32_t *value)
 }
 
 static size_t
-utf8(uint32_t c, unsigned char *to)
+utf8_put(uint32_t c, unsigned char *to)
 {
 	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4, i;
 	static const unsigned char first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
@@ -242,7 +245,7 @@ struct taken_unit {
 };
 
 static struct taken_unit
-stopped(enum string_stop why)
+unit_stopped(enum string_stop why)
 {
 	return (struct taken_unit){ .why = why };
 }
@@ -254,22 +257,22 @@ unit_hex(const unsigned char *p, size_t n, unsigned char *to)
 	struct taken_unit u = { .read = 6 };
 	uint32_t c, low;
 
-	if ((u.why = hex(p + 2, n - 2, &c)) != STRING_ESCAPE)
-		return stopped(u.why);
+	if ((u.why = hex_value(p + 2, n - 2, &c)) != STRING_ESCAPE)
+		return unit_stopped(u.why);
 	if ((c & 0xfc00) == 0xd800) {
 		if (n == 6 || (p[6] == '\\' && n == 7))
-			return stopped(STRING_MORE);
+			return unit_stopped(STRING_MORE);
 		if (p[6] != '\\' || p[7] != 'u') {
 			c = '?';
 		} else {
-			u.why = hex(p + 8, n - 8, &low);
+			u.why = hex_value(p + 8, n - 8, &low);
 			if (u.why != STRING_ESCAPE)
-				return stopped(u.why);
+				return unit_stopped(u.why);
 			c = 0x10000 + ((c & 0x3ff) << 10 | (low & 0x3ff));
 			u.read = 12;
 		}
 	}
-	u.written = utf8(c, to);
+	u.written = utf8_put(c, to);
 	return u;
 }
 
@@ -277,33 +280,33 @@ static struct taken_unit
 unit_escape(const unsigned char *p, size_t n, unsigned char *to)
 {
 	if (n == 1)
-		return stopped(STRING_MORE);
+		return unit_stopped(STRING_MORE);
 	if (p[1] == 'u')
 		return unit_hex(p, n, to);
 	if (body_escaped[p[1]] == 0)
-		return stopped(STRING_BAD);
+		return unit_stopped(STRING_BAD);
 	to[0] = body_escaped[p[1]];
 	return (struct taken_unit){ .read = 2, .written = 1 };
 }
 
 /* A character or an escape; n is not 0. */
 static struct taken_unit
-unit(const unsigned char *p, size_t n, unsigned char *to)
+unit_take(const unsigned char *p, size_t n, unsigned char *to)
 {
 	size_t length, i;
 
 	if (*p == '"')
-		return stopped(STRING_QUOTE);
+		return unit_stopped(STRING_QUOTE);
 	if (*p == '\\')
 		return unit_escape(p, n, to);
 	if (*p < 0x20 || (*p >= 0x80 && *p < 0xc0) || *p >= 0xf8)
-		return stopped(STRING_BAD);
+		return unit_stopped(STRING_BAD);
 	length = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
 	for (i = 1; i < length; i++) {
 		if (i == n)
-			return stopped(STRING_MORE);
+			return unit_stopped(STRING_MORE);
 		if ((p[i] & 0xc0) != 0x80)
-			return stopped(STRING_BAD);
+			return unit_stopped(STRING_BAD);
 	}
 	memcpy(to, p, length);
 	return (struct taken_unit){ .read = length, .written = length };
@@ -364,7 +367,7 @@ long_plain(const unsigned char *p, size_t n, enum string_stop *why)
 			*why = STRING_ESCAPE;
 			break;
 		}
-		u = unit(p + at, n - at, to);
+		u = unit_take(p + at, n - at, to);
 		if (u.read == 0) {
 			*why = u.why;
 			break;
@@ -378,10 +381,10 @@ static inline size_t
 short_plain(const unsigned char *p)
 {
 #ifdef BODY_SSE2
-	const __m128i text = load(p);
-	const uint64_t quote = bits(_mm_cmpeq_epi8(text,
+	const __m128i text = load_bytes(p);
+	const uint64_t quote = byte_bits(_mm_cmpeq_epi8(text,
 	    _mm_set1_epi8('"')));
-	const uint64_t stop = bits(special(text)) | bits(text);
+	const uint64_t stop = byte_bits(find_special(text)) | byte_bits(text);
 
 	if (quote != 0 && (stop & ((quote - 1) & ~quote)) == 0)
 		return (size_t)__builtin_ctzll(quote);
@@ -465,7 +468,7 @@ unit_some(struct way *w, const unsigned char *end, const unsigned char *full)
 	struct taken_unit u;
 
 	do {
-		u = unit(w->from, (size_t)(end - w->from), w->to);
+		u = unit_take(w->from, (size_t)(end - w->from), w->to);
 		w->from += u.read;
 		w->to += u.written;
 	} while (u.read >= 6 && end - w->from >= STRING_UNIT &&

@@ -37,7 +37,7 @@ arena_free(void *ctx, void *memory)
 }
 
 static void
-print(void *ctx, const char *text, size_t n)
+print_text(void *ctx, const char *text, size_t n)
 {
 	writer_put(ctx, text, n);
 }
@@ -54,7 +54,8 @@ json_begin(struct json *j, struct writer *to)
 		to->failed = true;
 		return;
 	}
-	yajl_gen_config(j->gen, yajl_gen_print_callback, print, (void *)to);
+	yajl_gen_config(j->gen, yajl_gen_print_callback, print_text,
+	    (void *)to);
 	yajl_gen_config(j->gen, yajl_gen_validate_utf8, 1);
 }
 
@@ -71,68 +72,69 @@ json_end(struct json *j)
 /* ------------------------------------------------------------- values --- */
 
 static void
-check(struct json *j, yajl_gen_status status)
+status_check(struct json *j, yajl_gen_status status)
 {
 	if (status != yajl_gen_status_ok)
 		j->to->failed = true;
 }
 
 static bool
-begun(struct json *j, const char *key)
+member_begun(struct json *j, const char *key)
 {
 	if (!j->to->failed && key != NULL)
-		check(j, yajl_gen_string(j->gen, (const unsigned char *)key,
-		    strlen(key)));
+		status_check(j, yajl_gen_string(j->gen,
+		    (const unsigned char *)key, strlen(key)));
 	return !j->to->failed;
 }
 
 void
 json_map(struct json *j, const char *key)
 {
-	if (begun(j, key))
-		check(j, yajl_gen_map_open(j->gen));
+	if (member_begun(j, key))
+		status_check(j, yajl_gen_map_open(j->gen));
 }
 
 void
 json_map_end(struct json *j)
 {
-	if (begun(j, NULL))
-		check(j, yajl_gen_map_close(j->gen));
+	if (member_begun(j, NULL))
+		status_check(j, yajl_gen_map_close(j->gen));
 }
 
 void
 json_list(struct json *j, const char *key)
 {
-	if (begun(j, key))
-		check(j, yajl_gen_array_open(j->gen));
+	if (member_begun(j, key))
+		status_check(j, yajl_gen_array_open(j->gen));
 }
 
 void
 json_list_end(struct json *j)
 {
-	if (begun(j, NULL))
-		check(j, yajl_gen_array_close(j->gen));
+	if (member_begun(j, NULL))
+		status_check(j, yajl_gen_array_close(j->gen));
 }
 
 void
 json_null(struct json *j, const char *key)
 {
-	if (begun(j, key))
-		check(j, yajl_gen_null(j->gen));
+	if (member_begun(j, key))
+		status_check(j, yajl_gen_null(j->gen));
 }
 
 void
 json_bool(struct json *j, const char *key, bool value)
 {
-	if (begun(j, key))
-		check(j, yajl_gen_bool(j->gen, value));
+	if (member_begun(j, key))
+		status_check(j, yajl_gen_bool(j->gen, value));
 }
 
 static void
-number(struct json *j, const char *key, const char *text, const char *end)
+number_put(struct json *j, const char *key, const char *text, const char *end)
 {
-	if (begun(j, key))
-		check(j, yajl_gen_number(j->gen, text, (size_t)(end - text)));
+	if (member_begun(j, key))
+		status_check(j, yajl_gen_number(j->gen, text,
+		    (size_t)(end - text)));
 }
 
 void
@@ -140,7 +142,7 @@ json_whole(struct json *j, const char *key, uint64_t value)
 {
 	char digits[WRITER_DIGITS];
 
-	number(j, key, digits, digits_write(digits, value));
+	number_put(j, key, digits, digits_write(digits, value));
 }
 
 /* Not printf: a locale may replace its point. */
@@ -168,7 +170,7 @@ json_real(struct json *j, const char *key, double value)
 	/* The 1 ahead keeps the zeros; the point takes its place. */
 	(void)digits_write(end, MILLION + part);
 	*end = '.';
-	number(j, key, text, end + 7);
+	number_put(j, key, text, end + 7);
 }
 
 void
@@ -187,7 +189,7 @@ bytes_as_ascii(struct json *j, const unsigned char *bytes, size_t n)
 		return;
 	for (i = 0; i < n; i++)
 		copy[i] = bytes[i] < 0x80 ? bytes[i] : '?';
-	check(j, yajl_gen_string(j->gen, copy, n));
+	status_check(j, yajl_gen_string(j->gen, copy, n));
 	writer_free(j->to, copy);
 }
 
@@ -196,11 +198,11 @@ json_bytes(struct json *j, const char *key, const void *bytes, size_t n)
 {
 	yajl_gen_status status;
 
-	if (!begun(j, key))
+	if (!member_begun(j, key))
 		return;
 	status = yajl_gen_string(j->gen, bytes, n);
 	if (status == yajl_gen_invalid_string)
 		bytes_as_ascii(j, bytes, n);
 	else
-		check(j, status);
+		status_check(j, status);
 }

@@ -16,7 +16,7 @@ give_up(struct pool *pool)
 
 /* The best free block, or POOL_BLOCKS. */
 static size_t
-suitable(const struct pool *pool, size_t size)
+block_find(const struct pool *pool, size_t size)
 {
 	size_t i, best = POOL_BLOCKS;
 
@@ -32,7 +32,7 @@ suitable(const struct pool *pool, size_t size)
 
 /* Allocates a block in a free place, preferably an empty one. */
 static size_t
-fresh(struct pool *pool, size_t size)
+block_make(struct pool *pool, size_t size)
 {
 	size_t i, place = POOL_BLOCKS;
 	void *memory;
@@ -50,16 +50,16 @@ fresh(struct pool *pool, size_t size)
 }
 
 static void *
-get(void *context, size_t size)
+memory_get(void *context, size_t size)
 {
 	struct pool *pool = context;
 	size_t i;
 
 	if (size == 0)
 		size = 1;
-	i = suitable(pool, size);
+	i = block_find(pool, size);
 	if (i == POOL_BLOCKS)
-		i = fresh(pool, size);
+		i = block_make(pool, size);
 	pool->block[i].used = true;
 	return pool->block[i].memory;
 }
@@ -76,13 +76,13 @@ place_of(const struct pool *pool, const void *memory)
 }
 
 static void *
-grow(void *context, void *memory, size_t size)
+memory_grow(void *context, void *memory, size_t size)
 {
 	struct pool *pool = context;
 	size_t i;
 
 	if (memory == NULL)
-		return get(context, size);
+		return memory_get(context, size);
 	i = place_of(pool, memory);
 	if (size <= pool->block[i].size)
 		return memory;
@@ -95,7 +95,7 @@ grow(void *context, void *memory, size_t size)
 }
 
 static void
-put(void *context, void *memory)
+memory_put(void *context, void *memory)
 {
 	struct pool *pool = context;
 
@@ -107,14 +107,14 @@ void
 pool_init(struct pool *pool)
 {
 	memset(pool, 0, sizeof(*pool));
-	pool->calls.malloc = get;
-	pool->calls.realloc = grow;
-	pool->calls.free = put;
+	pool->calls.malloc = memory_get;
+	pool->calls.realloc = memory_grow;
+	pool->calls.free = memory_put;
 	pool->calls.ctx = pool;
 }
 
 static void
-drop(struct pool *pool, size_t larger)
+blocks_drop(struct pool *pool, size_t larger)
 {
 	size_t i;
 
@@ -131,11 +131,11 @@ drop(struct pool *pool, size_t larger)
 void
 pool_begin(struct pool *pool)
 {
-	drop(pool, POOL_KEEP);
+	blocks_drop(pool, POOL_KEEP);
 }
 
 void
 pool_end(struct pool *pool)
 {
-	drop(pool, 0);
+	blocks_drop(pool, 0);
 }

@@ -60,7 +60,7 @@ body_reader(void)
 }
 
 static void
-forget(struct body *b)
+state_forget(struct body *b)
 {
 	body_json_begin(b);
 	b->given = b->fed = b->end = 0;
@@ -85,12 +85,12 @@ forget(struct body *b)
 }
 
 static void
-begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint,
+begin_with(struct body *b, struct kvr_prompt *p, enum endpoint endpoint,
     enum value what)
 {
 	b->prompt = p;
 	b->endpoint = endpoint;
-	forget(b);
+	state_forget(b);
 	b->apart = what != IS_BODY;
 	body_outside(b, what);
 	if (endpoint == ENDPOINT_OTHER && p != NULL)
@@ -100,7 +100,7 @@ begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint,
 void
 body_begin(struct body *b, struct kvr_prompt *p, enum endpoint endpoint)
 {
-	begin(b, p, endpoint, IS_BODY);
+	begin_with(b, p, endpoint, IS_BODY);
 	if (p != NULL)
 		(void)kvr_prompt_begin(p, NULL);
 }
@@ -114,7 +114,7 @@ body_reasoning(struct body *b, bool keep)
 /* ------------------------------------------------------------- feeding --- */
 
 static void
-remember(struct body *b, const unsigned char *bytes, size_t n)
+last_keep(struct body *b, const unsigned char *bytes, size_t n)
 {
 	size_t old = b->n_last;
 
@@ -153,7 +153,7 @@ order_mark(struct body *b, const unsigned char *bytes, size_t n)
 }
 
 static void
-feed(struct body *b, const unsigned char *bytes, size_t n)
+piece_feed(struct body *b, const unsigned char *bytes, size_t n)
 {
 	size_t skipped = order_mark(b, bytes, n);
 
@@ -163,7 +163,7 @@ feed(struct body *b, const unsigned char *bytes, size_t n)
 	n -= skipped;
 	body_json(b, bytes, n);
 	b->fed += n;
-	remember(b, bytes, n);
+	last_keep(b, bytes, n);
 }
 
 void
@@ -171,7 +171,7 @@ body_data(struct body *b, const void *data, size_t n)
 {
 	b->given += n;
 	if (!b->stopped && !b->is_cut && n > 0)
-		feed(b, data, n);
+		piece_feed(b, data, n);
 }
 
 void
@@ -184,7 +184,7 @@ body_cut(struct body *b)
 
 /* The number of bytes missing from the last character. */
 static size_t
-lacking(const struct body *b)
+bytes_lacking(const struct body *b)
 {
 	size_t i, has;
 	unsigned char c;
@@ -205,7 +205,7 @@ lacking(const struct body *b)
  * follows it, or 'u' and less than four digits. n_last: none.
  */
 static size_t
-escape(const struct body *b)
+escape_at(const struct body *b)
 {
 	size_t i = b->n_last, run = 0;
 
@@ -224,7 +224,7 @@ escape(const struct body *b)
 size_t
 body_missing(const struct body *b, unsigned char end[8])
 {
-	size_t n = lacking(b), at = escape(b), has = b->n_last - at;
+	size_t n = bytes_lacking(b), at = escape_at(b), has = b->n_last - at;
 
 	if (n > 0) {
 		memset(end, 0x80, n);
@@ -244,14 +244,14 @@ close_early(struct body *b)
 	unsigned char end[8];
 
 	b->closing = true;
-	feed(b, end, body_missing(b, end));
+	piece_feed(b, end, body_missing(b, end));
 }
 
 /* Outside of all objects and lists. A number ends with what follows it. */
 static void
 close_outside(struct body *b)
 {
-	feed(b, (const unsigned char *)" ", 1);
+	piece_feed(b, (const unsigned char *)" ", 1);
 	if (b->stopped)
 		b->other = false;
 }
@@ -259,7 +259,7 @@ close_outside(struct body *b)
 /* ----------------------------------------------------------------- end --- */
 
 static void
-tell(const struct body *b, struct body_facts *facts)
+facts_make(const struct body *b, struct body_facts *facts)
 {
 	const bool *flag = b->flags;
 	size_t i;
@@ -293,7 +293,7 @@ tell(const struct body *b, struct body_facts *facts)
 }
 
 static enum body_outcome
-outcome(const struct body *b)
+outcome_of(const struct body *b)
 {
 	if (b->why == BODY_NO_MEMORY || b->why == BODY_TOO_DEEP)
 		return b->why;
@@ -325,22 +325,22 @@ body_end(struct body *b, struct body_facts *facts)
 	else
 		body_release(b);
 	b->stopped = true;
-	tell(b, facts);
-	return outcome(b);
+	facts_make(b, facts);
+	return outcome_of(b);
 }
 
 enum body_outcome
 body_prompt(struct body *b, struct kvr_prompt *p)
 {
-	if (outcome(b) != BODY_PROMPT)
-		return outcome(b);
+	if (outcome_of(b) != BODY_PROMPT)
+		return outcome_of(b);
 	b->prompt = p;
 	(void)kvr_prompt_begin(p, NULL);
 	b->written = 0;
 	b->stopped = false;
 	body_release(b);
 	b->stopped = true;
-	return outcome(b);
+	return outcome_of(b);
 }
 
 /* ------------------------------------------------------ messages apart --- */
@@ -349,7 +349,7 @@ void
 body_message_begin(struct body *b, struct kvr_prompt *p,
     enum endpoint endpoint)
 {
-	begin(b, p, endpoint, endpoint == ENDPOINT_COMPLETIONS ? IS_MORE :
+	begin_with(b, p, endpoint, endpoint == ENDPOINT_COMPLETIONS ? IS_MORE :
 	    IS_MESSAGES);
 }
 

@@ -63,7 +63,7 @@ enum number {
 typedef const unsigned char *place;
 
 static place
-stop(struct body *b, place end, enum body_outcome why)
+stop_at(struct body *b, place end, enum body_outcome why)
 {
 	body_stop(b, why);
 	return end;
@@ -121,13 +121,13 @@ string_on(struct body *b, place p, place end)
 
 	while (why == STRING_FULL) {
 		if (!hold_reserve(t, 2 * STRING_SLACK))
-			return stop(b, end, BODY_NO_MEMORY);
+			return stop_at(b, end, BODY_NO_MEMORY);
 		p += string_decode(p, (size_t)(end - p), t->data + t->length,
 		    t->capacity - t->length, &written, &why);
 		t->length += written;
 	}
 	if (why == STRING_BAD)
-		return stop(b, end, BODY_NOT_JSON);
+		return stop_at(b, end, BODY_NOT_JSON);
 	if (why == STRING_MORE)
 		return string_cut(b, p, end);
 	string_done(b, t->data, t->length);
@@ -146,11 +146,11 @@ string_begins(struct body *b, place p, place end)
 		return p + n + 1;
 	}
 	if (why == STRING_BAD)
-		return stop(b, end, BODY_NOT_JSON);
+		return stop_at(b, end, BODY_NOT_JSON);
 	b->token = TOKEN_STRING;
 	b->text.length = 0;
 	if (!hold_append(&b->text, p, n))
-		return stop(b, end, BODY_NO_MEMORY);
+		return stop_at(b, end, BODY_NO_MEMORY);
 	return string_on(b, p + n, end);
 }
 
@@ -172,13 +172,13 @@ string_join(struct body *b, place p, place end)
 	memcpy(join, b->rest, had);
 	memcpy(join + had, p, n);
 	if (!hold_reserve(t, 2 * STRING_SLACK))
-		return stop(b, end, BODY_NO_MEMORY);
+		return stop_at(b, end, BODY_NO_MEMORY);
 	at = string_decode(join, had + n, t->data + t->length,
 	    t->capacity - t->length, &written, &why);
 	t->length += written;
 	b->rest_length = 0;
 	if (why == STRING_BAD)
-		return stop(b, end, BODY_NOT_JSON);
+		return stop_at(b, end, BODY_NOT_JSON);
 	if (at < had) {
 		(void)string_cut(b, join + at, join + had + n);
 		return end;
@@ -249,14 +249,14 @@ number_on(struct body *b, place start, place p, place end)
 		b->number = (unsigned char)next;
 	}
 	if (next == NUMBER_BAD)
-		return stop(b, end, BODY_NOT_JSON);
+		return stop_at(b, end, BODY_NOT_JSON);
 	whole = p < end;
 	if (whole && b->token == TOKEN_NONE) {
 		number_done(b, start, (size_t)(p - start));
 		return p;
 	}
 	if (!hold_append(&b->text, start, (size_t)(p - start)))
-		return stop(b, end, BODY_NO_MEMORY);
+		return stop_at(b, end, BODY_NO_MEMORY);
 	b->token = TOKEN_NUMBER;
 	if (whole)
 		number_done(b, b->text.data, b->text.length);
@@ -298,7 +298,7 @@ word_on(struct body *b, place p, place end)
 	b->token = TOKEN_WORD;
 	for (; p < end && words[b->word] != '\0'; p++, b->word++)
 		if (*p != (unsigned char)words[b->word])
-			return stop(b, end, BODY_NOT_JSON);
+			return stop_at(b, end, BODY_NOT_JSON);
 	if (b->word == 4 || b->word == 10 || b->word == 15)
 		word_done(b, b->word == 4 ? 't' : b->word == 10 ? 'f' : 'n');
 	return p;
@@ -341,7 +341,7 @@ level_ends(struct body *b, bool is_map, uint64_t at)
 }
 
 static void
-punctuation(struct body *b, unsigned char c)
+take_punctuation(struct body *b, unsigned char c)
 {
 	if (c == ':' && b->state == COLON)
 		b->state = MAP_VALUE;
@@ -371,7 +371,7 @@ token_begins(struct body *b, place p, place end, uint64_t at)
 		level_ends(b, *p == '}', at);
 		return p + 1;
 	case ':': case ',':
-		punctuation(b, *p);
+		take_punctuation(b, *p);
 		return p + 1;
 	case 't': case 'f': case 'n':
 		return word_begins(b, p, end);
@@ -379,13 +379,13 @@ token_begins(struct body *b, place p, place end, uint64_t at)
 	case '5': case '6': case '7': case '8': case '9':
 		return number_begins(b, p, end);
 	default:
-		return stop(b, end, BODY_NOT_JSON);
+		return stop_at(b, end, BODY_NOT_JSON);
 	}
 }
 
 /* What the last piece has cut. */
 static place
-resume(struct body *b, place p, place end)
+resume_token(struct body *b, place p, place end)
 {
 	switch (b->token) {
 	case TOKEN_STRING:
@@ -413,7 +413,7 @@ void
 body_json(struct body *b, const void *piece, size_t n)
 {
 	const place start = piece, end = start + n;
-	place p = resume(b, start, end);
+	place p = resume_token(b, start, end);
 
 	while (p < end && !b->stopped)
 		p = token_begins(b, p, end, b->fed + (uint64_t)(p - start));

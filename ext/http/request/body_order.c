@@ -59,7 +59,7 @@ part_at(const struct body *b, size_t i)
 
 /* The end of what is aside. */
 static size_t
-position(const struct body *b)
+aside_end(const struct body *b)
 {
 	return b->side.length + (b->aside ? b->staged - b->aside_at : 0);
 }
@@ -75,7 +75,7 @@ open_level(struct body *b, struct level *l)
 		body_mark(b, l->open[i]);
 		b->some |= l->open[i] == MARK_SYSTEM;
 	}
-	l->first = position(b);
+	l->first = aside_end(b);
 }
 
 void
@@ -120,7 +120,7 @@ body_order_value(struct body *b)
 		b->outer_opened = b->opened;
 		b->opened = b->depth;
 	}
-	l->start = position(b);
+	l->start = aside_end(b);
 }
 
 static bool
@@ -137,7 +137,7 @@ keep_part(struct body *b, struct level *l)
 {
 	struct part p = { l->start, l->rank };
 
-	if (position(b) <= l->start || position(b) <= l->first)
+	if (aside_end(b) <= l->start || aside_end(b) <= l->first)
 		return;
 	if (p.start < l->first)
 		p.start = l->first;

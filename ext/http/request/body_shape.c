@@ -138,7 +138,7 @@ body_on_key(struct body *b, const unsigned char *name, size_t n)
 
 /* Ends what a value at the top has begun. */
 static bool
-done(struct body *b)
+top_done(struct body *b)
 {
 	if (b->depth == 1 && !b->apart && b->sink != SINK_NONE)
 		body_settle(b);
@@ -170,7 +170,7 @@ string_content(struct body *b, enum mark mark, const void *text, size_t n)
 }
 
 static void
-message(struct body *b)
+message_begin(struct body *b)
 {
 	b->message_at = (b->sink == SINK_MESSAGES ? b->held.length :
 	    b->written) + b->staged;
@@ -181,7 +181,7 @@ message(struct body *b)
 }
 
 static void
-role(struct body *b, const void *text, size_t n)
+role_put(struct body *b, const void *text, size_t n)
 {
 	body_order_text(b, MARK_ROLE, text, n);
 	if (n != 9 || memcmp(text, "assistant", n) != 0)
@@ -196,7 +196,7 @@ role(struct body *b, const void *text, size_t n)
 static void
 string_message(struct body *b, const void *text, size_t n)
 {
-	message(b);
+	message_begin(b);
 	string_content(b, MARK_NONE, text, n);
 	body_text(b, MARK_ROLE, "user", 4);
 }
@@ -334,7 +334,7 @@ body_on_string(struct body *b, const unsigned char *text, size_t n)
 		return !b->stopped;
 	if (l->value == IS_TEXT) {
 		if (n > 0 && l->mark == MARK_ROLE)
-			role(b, text, n);
+			role_put(b, text, n);
 		else if (n > 0)
 			body_order_text(b, l->mark, text, n);
 	} else if (body_is_ordered(l->room)) {
@@ -344,7 +344,7 @@ body_on_string(struct body *b, const unsigned char *text, size_t n)
 	} else {
 		string_value(b, l, text, n);
 	}
-	return done(b);
+	return top_done(b);
 }
 
 /* A list of prompts: the first one, or one too many. */
@@ -362,7 +362,7 @@ bare_token(struct body *b, const char *digits, size_t n)
 
 /* A number, true, false or null. */
 static bool
-scalar(struct body *b, enum mark mark, const char *text, size_t n)
+scalar_put(struct body *b, enum mark mark, const char *text, size_t n)
 {
 	const struct level *l = &b->level[b->depth];
 
@@ -401,19 +401,19 @@ scalar(struct body *b, enum mark mark, const char *text, size_t n)
 	default:
 		break;
 	}
-	return done(b);
+	return top_done(b);
 }
 
 bool
 body_on_null(struct body *b)
 {
-	return scalar(b, MARK_NULL, "", 0);
+	return scalar_put(b, MARK_NULL, "", 0);
 }
 
 bool
 body_on_boolean(struct body *b, bool is_true)
 {
-	return scalar(b, is_true ? MARK_TRUE : MARK_FALSE, "", 0);
+	return scalar_put(b, is_true ? MARK_TRUE : MARK_FALSE, "", 0);
 }
 
 bool
@@ -423,13 +423,13 @@ body_on_number(struct body *b, const char *digits, size_t n)
 		body_token(b, digits, n);
 		return !b->stopped;
 	}
-	return scalar(b, MARK_NUMBER, digits, n);
+	return scalar_put(b, MARK_NUMBER, digits, n);
 }
 
 /* ---------------------------------------------------- objects and lists --- */
 
 static void
-enter(struct level *to, enum room room, enum value value)
+level_enter(struct level *to, enum room room, enum value value)
 {
 	to->room = (unsigned char)room;
 	to->value = (unsigned char)value;
@@ -441,7 +441,7 @@ enter(struct level *to, enum room room, enum value value)
 
 /* A mark ahead of the first text of this level. */
 static void
-opens(struct level *to, enum mark mark)
+level_opens(struct level *to, enum mark mark)
 {
 	to->open[to->n_open++] = (unsigned char)mark;
 }
@@ -450,29 +450,29 @@ static void
 enter_whole(struct body *b, struct level *to, bool is_map)
 {
 	body_mark(b, is_map ? MARK_MAP : MARK_LIST);
-	enter(to, is_map ? ROOM_WHOLE_MAP : ROOM_WHOLE_LIST, IS_WHOLE);
+	level_enter(to, is_map ? ROOM_WHOLE_MAP : ROOM_WHOLE_LIST, IS_WHOLE);
 	to->shut = is_map ? MARK_MAP_END : MARK_LIST_END;
 }
 
 static void
 enter_content(struct level *to, enum mark mark, bool is_map)
 {
-	enter(to, is_map ? ROOM_PART : ROOM_LIST, IS_PART);
+	level_enter(to, is_map ? ROOM_PART : ROOM_LIST, IS_PART);
 	if (mark != MARK_NONE)
-		opens(to, mark);
-	opens(to, MARK_OPEN);
+		level_opens(to, mark);
+	level_opens(to, MARK_OPEN);
 	if (is_map)
-		opens(to, MARK_PART);
+		level_opens(to, MARK_PART);
 	to->shut = MARK_SHUT;
 }
 
 static void
 enter_call(struct level *to, bool is_only)
 {
-	enter(to, ROOM_CALL, IS_SKIPPED);
+	level_enter(to, ROOM_CALL, IS_SKIPPED);
 	if (is_only)
-		opens(to, MARK_OPEN);
-	opens(to, MARK_CALL);
+		level_opens(to, MARK_OPEN);
+	level_opens(to, MARK_CALL);
 	if (is_only)
 		to->shut = MARK_SHUT;
 }
@@ -482,34 +482,34 @@ enter_map(struct body *b, const struct level *l, struct level *to)
 {
 	switch (l->value) {
 	case IS_BODY:
-		enter(to, ROOM_TOP, IS_SKIPPED);
+		level_enter(to, ROOM_TOP, IS_SKIPPED);
 		break;
 	case IS_MESSAGE:
-		message(b);
-		enter(to, ROOM_MESSAGE, IS_SKIPPED);
+		message_begin(b);
+		level_enter(to, ROOM_MESSAGE, IS_SKIPPED);
 		break;
 	case IS_PART:
-		enter(to, ROOM_PART, IS_SKIPPED);
-		opens(to, MARK_PART);
+		level_enter(to, ROOM_PART, IS_SKIPPED);
+		level_opens(to, MARK_PART);
 		break;
 	case IS_MEDIA:
-		enter(to, ROOM_MEDIA, IS_SKIPPED);
+		level_enter(to, ROOM_MEDIA, IS_SKIPPED);
 		break;
 	case IS_CALL:
 		enter_call(to, l->mark == MARK_OPEN);
 		break;
 	case IS_FUNCTION:
-		enter(to, ROOM_FUNCTION, IS_SKIPPED);
+		level_enter(to, ROOM_FUNCTION, IS_SKIPPED);
 		break;
 	case IS_OPTIONS:
 		b->flags[FLAG_OPTIONS] = true;
-		enter(to, ROOM_OPTIONS, IS_SKIPPED);
+		level_enter(to, ROOM_OPTIONS, IS_SKIPPED);
 		break;
 	case IS_METADATA:
-		enter(to, ROOM_METADATA, IS_SKIPPED);
+		level_enter(to, ROOM_METADATA, IS_SKIPPED);
 		break;
 	default:
-		enter(to, ROOM_SKIP, IS_SKIPPED);
+		level_enter(to, ROOM_SKIP, IS_SKIPPED);
 	}
 }
 
@@ -543,9 +543,9 @@ enter_list(struct body *b, const struct level *l, struct level *to)
 	default:
 		break;
 	}
-	enter(to, of == IS_SKIPPED ? ROOM_SKIP : ROOM_LIST, of);
+	level_enter(to, of == IS_SKIPPED ? ROOM_SKIP : ROOM_LIST, of);
 	if (of == IS_CALL) {
-		opens(to, MARK_OPEN);
+		level_opens(to, MARK_OPEN);
 		to->shut = MARK_SHUT;
 	}
 }
@@ -557,7 +557,7 @@ enter_either(struct body *b, const struct level *l, struct level *to,
 {
 	switch (l->value) {
 	case IS_SKIPPED:
-		enter(to, ROOM_SKIP, IS_SKIPPED);
+		level_enter(to, ROOM_SKIP, IS_SKIPPED);
 		return true;
 	case IS_AHEAD:
 		body_open_digest(b, l->mark);
@@ -581,7 +581,7 @@ enter_either(struct body *b, const struct level *l, struct level *to,
 	case IS_TRUE:
 	case IS_THERE:
 		b->flags[l->mark] = true;
-		enter(to, ROOM_SKIP, IS_SKIPPED);
+		level_enter(to, ROOM_SKIP, IS_SKIPPED);
 		return true;
 	default:
 		return false;
@@ -596,7 +596,7 @@ count_ordered(struct body *b, const struct level *l, struct level *to)
 	if (!body_is_ordered(to->room))
 		return;
 	if (++to->ordered > ORDERED_MAX)
-		enter(to, ROOM_SKIP, IS_SKIPPED);
+		level_enter(to, ROOM_SKIP, IS_SKIPPED);
 	else
 		body_order_begin(b, to);
 }
@@ -671,7 +671,7 @@ body_on_end(struct body *b, uint64_t at)
 		b->whole = true;
 		b->end = at;
 	}
-	return done(b);
+	return top_done(b);
 }
 
 void
@@ -679,5 +679,5 @@ body_outside(struct body *b, unsigned value)
 {
 	b->depth = 0;
 	b->level[0].ordered = 0;
-	enter(&b->level[0], ROOM_OUTSIDE, value);
+	level_enter(&b->level[0], ROOM_OUTSIDE, value);
 }

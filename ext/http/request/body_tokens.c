@@ -53,7 +53,7 @@ body_token(struct body *b, const char *digits, size_t n)
 
 /* Eight bytes, the first one lowest. */
 static inline uint64_t
-load(const unsigned char *p)
+load_word(const unsigned char *p)
 {
 	uint64_t word;
 
@@ -91,7 +91,7 @@ gap_of(const unsigned char *p)
  * the rest is not waited for.
  */
 static const unsigned char *
-row(const unsigned char *p, const unsigned char *end, unsigned char **to,
+take_row(const unsigned char *p, const unsigned char *end, unsigned char **to,
     const unsigned char *full)
 {
 	const size_t gap = end - p >= LOOK ? gap_of(p) : 0;
@@ -99,7 +99,7 @@ row(const unsigned char *p, const unsigned char *end, unsigned char **to,
 	unsigned bits; /* of the digits */
 
 	while (end - p >= LOOK && full - *to >= ID) {
-		word = load(p);
+		word = load_word(p);
 		other = ~word & EACH(0x10);
 		if (other == 0 || (other & 0x10) != 0)
 			break;
@@ -139,7 +139,7 @@ body_tokens(struct body *b, const unsigned char *start, size_t n)
 			body_flush(b);
 		to = b->stage + b->staged;
 		before = p;
-		p = row(p, start + n, &to, b->stage + STAGE_BYTES);
+		p = take_row(p, start + n, &to, b->stage + STAGE_BYTES);
 		b->staged = (size_t)(to - b->stage);
 	} while (p > before && !b->stopped);
 	b->some |= p > start;

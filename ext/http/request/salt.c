@@ -35,7 +35,7 @@ static const char name[] = "cache_salt";
 typedef const unsigned char *place;
 
 static place
-fail(struct salt *s, place end)
+fail_at(struct salt *s, place end)
 {
 	s->broken = true;
 	return end;
@@ -137,7 +137,7 @@ cut_on(struct salt *s, place p, place end)
 		key_takes(s, s->cut, s->n_cut);
 		s->n_cut = 0;
 	} else if (why != STRING_MORE || s->n_cut == SALT_CUT) {
-		return fail(s, end);
+		return fail_at(s, end);
 	}
 	return p + 1;
 }
@@ -164,11 +164,11 @@ string_on(struct salt *s, place start, place p, place end)
 	case STRING_MORE:
 		s->n_cut = (size_t)(end - p);
 		if (s->n_cut >= SALT_CUT)
-			return fail(s, end);
+			return fail_at(s, end);
 		memcpy(s->cut, p, s->n_cut);
 		return end;
 	default:
-		return fail(s, end);
+		return fail_at(s, end);
 	}
 }
 
@@ -183,7 +183,7 @@ escape_on(struct salt *s, place p, place end)
 		return p + 1;
 	}
 	if (*p == '\0' || strchr("\"\\/bfnrt", *p) == NULL)
-		return fail(s, end);
+		return fail_at(s, end);
 	s->match = sizeof(name);
 	s->token = STRING;
 	return p + 1;
@@ -208,7 +208,7 @@ digits_on(struct salt *s, place p, place end)
 	for (; p < end && s->digits > 0; p++, s->digits--) {
 		digit = hex_of(*p);
 		if (digit == 16)
-			return fail(s, end);
+			return fail_at(s, end);
 		s->code = s->code << 4 | digit;
 	}
 	if (s->digits > 0)
@@ -283,7 +283,7 @@ level_ends(struct salt *s, bool is_map, uint64_t at)
 }
 
 static void
-punctuation(struct salt *s, unsigned char c, uint64_t at)
+take_punctuation(struct salt *s, unsigned char c, uint64_t at)
 {
 	if (c == ':' && s->state == COLON) {
 		s->state = VALUE;
@@ -323,7 +323,7 @@ token_begins(struct salt *s, unsigned char c, uint64_t at)
 		level_ends(s, c == '}', at);
 		break;
 	case ':': case ',':
-		punctuation(s, c, at);
+		take_punctuation(s, c, at);
 		break;
 	default:
 		if (!is_word(c) || !wants_value(s))
@@ -341,7 +341,7 @@ is_blank(unsigned char c)
 }
 
 static place
-step(struct salt *s, place start, place p, place end)
+take_step(struct salt *s, place start, place p, place end)
 {
 	switch (s->token) {
 	case STRING:
@@ -392,7 +392,7 @@ salt_data(struct salt *s, const void *data, size_t n)
 	if (s->state == START && s->depth == 0)
 		p = order_mark(s, p, end);
 	while (p < end && !s->broken)
-		p = step(s, start, p, end);
+		p = take_step(s, start, p, end);
 	s->given += n;
 }
 
@@ -405,7 +405,7 @@ salt_end(struct salt *s)
 /* --------------------------------------------------------------- member --- */
 
 static unsigned char *
-put(unsigned char *to, const char *text)
+put_text(unsigned char *to, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -423,7 +423,7 @@ put_escaped(unsigned char *to, unsigned char c)
 		*to++ = c;
 		return to;
 	}
-	to = put(to, "u00");
+	to = put_text(to, "u00");
 	*to++ = (unsigned char)hex[c >> 4];
 	*to++ = (unsigned char)hex[c & 15];
 	return to;
@@ -461,7 +461,7 @@ salt_member(const struct salt *s, const void *value, size_t n,
 		return 0;
 	if (s->comma)
 		*at++ = ',';
-	at = put(at, "\"cache_salt\":\"");
+	at = put_text(at, "\"cache_salt\":\"");
 	at = put_value(at, p, p + n);
 	if (at == NULL)
 		return 0;

@@ -27,7 +27,7 @@ struct piece {
 };
 
 static bool
-is(const struct piece *p, const char *text)
+piece_is(const struct piece *p, const char *text)
 {
 	return p->n == strlen(text) && memcmp(p->bytes, text, p->n) == 0;
 }
@@ -37,7 +37,7 @@ is(const struct piece *p, const char *text)
  * with a slash.
  */
 static bool
-cut(const char *path, size_t *length, struct piece *last)
+piece_cut(const char *path, size_t *length, struct piece *last)
 {
 	size_t at = *length;
 
@@ -59,7 +59,7 @@ pieces_of(const char *path, size_t length, struct piece p[PIECES])
 {
 	size_t n = 0;
 
-	while (n < PIECES && cut(path, &length, &p[n]))
+	while (n < PIECES && piece_cut(path, &length, &p[n]))
 		n++;
 	return n;
 }
@@ -68,12 +68,13 @@ pieces_of(const char *path, size_t length, struct piece p[PIECES])
 static bool
 is_under(const struct piece *p, size_t n, const char *kind)
 {
-	return n >= 2 && is(&p[0], kind) &&
-	    (is(&p[1], "v1") || is(&p[1], "openai"));
+	return n >= 2 && piece_is(&p[0], kind) &&
+	    (piece_is(&p[1], "v1") || piece_is(&p[1], "openai"));
 }
 
 static bool
-found(struct session_path *out, enum session_kind kind, const struct piece *id)
+id_found(struct session_path *out, enum session_kind kind,
+    const struct piece *id)
 {
 	out->kind = kind;
 	out->id = id == NULL ? NULL : id->bytes;
@@ -86,10 +87,10 @@ response_path(const struct piece *p, size_t n, bool post,
     struct session_path *out)
 {
 	if (!post && n >= 3 && is_under(p + 1, n - 1, "responses"))
-		return found(out, SESSION_RESPONSE, &p[0]);
-	return n >= 4 && is(&p[0], post ? "cancel" : "input_items") &&
+		return id_found(out, SESSION_RESPONSE, &p[0]);
+	return n >= 4 && piece_is(&p[0], post ? "cancel" : "input_items") &&
 	    is_under(p + 2, n - 2, "responses") &&
-	    found(out, SESSION_RESPONSE, &p[1]);
+	    id_found(out, SESSION_RESPONSE, &p[1]);
 }
 
 static bool
@@ -97,15 +98,15 @@ conversation_path(const struct piece *p, size_t n, bool post,
     struct session_path *out)
 {
 	if (post && is_under(p, n, "conversations"))
-		return found(out, SESSION_CONVERSATION, NULL);
+		return id_found(out, SESSION_CONVERSATION, NULL);
 	if (n >= 3 && is_under(p + 1, n - 1, "conversations"))
-		return found(out, SESSION_CONVERSATION, &p[0]);
-	if (n >= 4 && is(&p[0], "items") &&
+		return id_found(out, SESSION_CONVERSATION, &p[0]);
+	if (n >= 4 && piece_is(&p[0], "items") &&
 	    is_under(p + 2, n - 2, "conversations"))
-		return found(out, SESSION_CONVERSATION, &p[1]);
-	return n >= 5 && is(&p[1], "items") &&
+		return id_found(out, SESSION_CONVERSATION, &p[1]);
+	return n >= 5 && piece_is(&p[1], "items") &&
 	    is_under(p + 3, n - 3, "conversations") &&
-	    found(out, SESSION_CONVERSATION, &p[2]);
+	    id_found(out, SESSION_CONVERSATION, &p[2]);
 }
 
 bool

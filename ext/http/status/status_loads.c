@@ -61,7 +61,7 @@ static const struct {
 enum { FIGURES = sizeof(figures) / sizeof(figures[0]) };
 
 static double
-figure(const struct status_load *l, size_t i)
+figure_of(const struct status_load *l, size_t i)
 {
 	const double values[FIGURES] = { (double)l->running,
 	    (double)l->waiting, l->usage, (double)l->surplus, l->age };
@@ -81,7 +81,7 @@ sample_put(const struct status *s, const struct status_upstream *up,
 	writer_text(to, "\",rank=\"");
 	writer_number(to, l->rank);
 	writer_text(to, "\"} ");
-	put_decimal(to, figure(l, i));
+	put_decimal(to, figure_of(l, i));
 	writer_text(to, "\n");
 }
 
@@ -97,7 +97,7 @@ loads_metrics(const struct status *s, struct writer *to)
 		    figures[i].help);
 		for (u = 0; u < s->upstreams; u++)
 			for (k = 0; k < s->upstream[u].n_loads; k++)
-				if (figure(&s->upstream[u].loads[k], i) >= 0)
+				if (figure_of(&s->upstream[u].loads[k], i) >= 0)
 					sample_put(s, &s->upstream[u],
 					    &s->upstream[u].loads[k], i, to);
 	}

@@ -70,7 +70,7 @@ heard_age(const struct news *n, const struct kvr_peer *p)
 }
 
 static void
-hex(char to[HEX], uint64_t id)
+hex_put(char to[HEX], uint64_t id)
 {
 	int i;
 
@@ -85,7 +85,7 @@ peer_put(struct json *j, const struct news *n, const struct kvr_peer *p)
 {
 	char id[HEX];
 
-	hex(id, p->id);
+	hex_put(id, p->id);
 	json_map(j, NULL);
 	json_bytes(j, "host", p->host, p->host_length);
 	json_bytes(j, "id", id, sizeof(id));
@@ -276,7 +276,7 @@ peer_begin(const struct metrics *m, size_t i, const struct kvr_peer *p,
 {
 	char id[HEX];
 
-	hex(id, p->id);
+	hex_put(id, p->id);
 	sample_begin(m, i, name);
 	writer_text(m->to, ",");
 	label_put(m->to, "host", p->host, p->host_length);

@@ -13,7 +13,7 @@
 enum { SHOWN = 16, HEX = 16, AT_ONCE = 64, ROWS_MAX = KVR_TENANTS_MAX + 1 };
 
 static void
-hex(char to[HEX], uint64_t digest)
+hex_put(char to[HEX], uint64_t digest)
 {
 	int i;
 
@@ -59,7 +59,7 @@ tenant_put(struct json *j, const struct kvr_tenant *t)
 {
 	char digest[HEX];
 
-	hex(digest, t->digest);
+	hex_put(digest, t->digest);
 	json_map(j, NULL);
 	if (t->digest == 0)
 		json_null(j, "tenant");
@@ -149,7 +149,7 @@ sample_put(const struct status *s, const struct status_upstream *up,
 {
 	char digest[HEX];
 
-	hex(digest, t->digest);
+	hex_put(digest, t->digest);
 	metric_name(s, figure, to);
 	writer_text(to, "{");
 	status_label(to, up);
