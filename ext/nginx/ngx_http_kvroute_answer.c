@@ -33,7 +33,7 @@ type_is(ngx_http_request_t *r, const char *type)
 }
 
 static bool
-readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
+is_readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
@@ -114,7 +114,7 @@ header_filter(ngx_http_request_t *r)
 	}
 	if (status >= 200 && status < 300)
 		ngx_http_kvroute_session_accepted(ctx);
-	if (readable(ctx, status))
+	if (is_readable(ctx, status))
 		answer_watch(ctx);
 	ngx_http_kvroute_prompt_leave(ctx);
 	return next_header(r);
@@ -310,7 +310,7 @@ chain_strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in, ngx_chain_t **out)
 }
 
 static ngx_int_t
-strip(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
+chain_rewrite(ngx_http_kvroute_ctx_t *ctx, ngx_chain_t *in)
 {
 	ngx_http_request_t *r = ctx->request;
 	int64_t began = kvr_clock_now();
@@ -358,7 +358,7 @@ body_filter(ngx_http_request_t *r, ngx_chain_t *in)
 		return next_body(r, in);
 	last = has_last(in);
 	if (ctx->strip) {
-		rc = strip(ctx, in);
+		rc = chain_rewrite(ctx, in);
 	} else {
 		/* most last buffers are empty */
 		began = ngx_buf_size(in->buf) > 0 ? kvr_clock_now() : 0;

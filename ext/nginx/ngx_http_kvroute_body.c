@@ -134,7 +134,7 @@ prompt_end(ngx_http_kvroute_ctx_t *ctx)
 }
 
 static enum reason
-parse(ngx_http_kvroute_ctx_t *ctx)
+prompt_parse(ngx_http_kvroute_ctx_t *ctx)
 {
 	enum reason opinion;
 
@@ -152,7 +152,7 @@ parse(ngx_http_kvroute_ctx_t *ctx)
 bool
 ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx)
 {
-	return ctx->reader != NULL || parse(ctx) == REASON_COST;
+	return ctx->reader != NULL || prompt_parse(ctx) == REASON_COST;
 }
 
 void
@@ -187,7 +187,7 @@ opinion_form(ngx_http_kvroute_ctx_t *ctx)
 		return REASON_UNBUFFERED;
 	if (r->request_body == NULL || r->request_body->bufs == NULL)
 		return REASON_NO_BODY;
-	return parse(ctx);
+	return prompt_parse(ctx);
 }
 
 void
@@ -387,7 +387,7 @@ wants_usage(ngx_http_kvroute_ctx_t *ctx, ngx_http_kvroute_loc_conf_t *loc)
 
 /* Of nginx's proxy module, with the whole head in memory. */
 static bool
-editable(ngx_http_request_t *r)
+is_editable(ngx_http_request_t *r)
 {
 	ngx_chain_t *head = r->upstream->request_bufs;
 	ngx_str_t *module = &r->upstream->conf->module;
@@ -405,7 +405,7 @@ ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx)
 	off_t length = -1;
 	ngx_buf_t *head;
 
-	if (!loc->feedback || !editable(r) ||
+	if (!loc->feedback || !is_editable(r) ||
 	    (ctx->endpoint == ENDPOINT_OTHER && ctx->binds == 0))
 		return NGX_OK;
 	if (ctx->opinion == REASON_COST && wants_usage(ctx, loc))

@@ -151,7 +151,7 @@ id_look(ngx_http_kvroute_ask_t *ask)
 /* -------------------------------------------------------------- result --- */
 
 static void
-leave(ngx_http_kvroute_ask_t *ask)
+ask_leave(ngx_http_kvroute_ask_t *ask)
 {
 	ngx_http_kvroute_fetch_leave(&ask->fetch);
 	if (ask->probe == NULL)
@@ -163,7 +163,7 @@ leave(ngx_http_kvroute_ask_t *ask)
 
 /* The first failure is logged, others are not. */
 static void
-failed(ngx_http_kvroute_ask_t *ask, const char *why, unsigned status)
+ask_failed(ngx_http_kvroute_ask_t *ask, const char *why, unsigned status)
 {
 	u_char text[32], *end = text;
 
@@ -177,11 +177,11 @@ failed(ngx_http_kvroute_ask_t *ask, const char *why, unsigned status)
 		    why, (size_t)(end - text), text);
 	ask->due = ngx_current_msec + (BACKOFF_MS <<
 	    ngx_min(ask->failures - 1, BACKOFFS));
-	leave(ask);
+	ask_leave(ask);
 }
 
 static void
-done(ngx_http_kvroute_ask_t *ask)
+ask_done(ngx_http_kvroute_ask_t *ask)
 {
 	const struct capacity *c = probe_found(ask->probe);
 
@@ -190,7 +190,7 @@ done(ngx_http_kvroute_ask_t *ask)
 		if (ask->denied)
 			ngx_memzero(&ask->found, sizeof(ask->found));
 		facts_write(ask);
-		failed(ask, "it publishes none", probe_status(ask->probe));
+		ask_failed(ask, "it publishes none", probe_status(ask->probe));
 		return;
 	}
 	if (c->tokens != ask->found.tokens || ask->failures > 0 ||
@@ -206,7 +206,7 @@ done(ngx_http_kvroute_ask_t *ask)
 	ask->failures = 0;
 	ask->answered = ngx_current_msec;
 	ask->due = ngx_current_msec + REFRESH_MS;
-	leave(ask);
+	ask_leave(ask);
 	facts_write(ask);
 }
 
@@ -215,7 +215,7 @@ done(ngx_http_kvroute_ask_t *ask)
 static void
 on_failure(ngx_http_kvroute_fetch_t *fetch, const char *why)
 {
-	failed(fetch->data, why, 0);
+	ask_failed(fetch->data, why, 0);
 }
 
 static bool
@@ -231,7 +231,7 @@ on_data(ngx_http_kvroute_fetch_t *fetch, const u_char *bytes, size_t n)
 	if (state == PROBE_NEXT)
 		path_ask(ask);
 	else
-		done(ask);
+		ask_done(ask);
 	return false;
 }
 
@@ -249,7 +249,7 @@ path_ask(ngx_http_kvroute_ask_t *ask)
 /* --------------------------------------------------------------- timer --- */
 
 static void
-begin(ngx_http_kvroute_ask_t *ask)
+ask_begin(ngx_http_kvroute_ask_t *ask)
 {
 	ask->troubles = ask->up->shared->troubles[ask->key %
 	    NGX_HTTP_KVROUTE_TROUBLES];
@@ -261,30 +261,30 @@ begin(ngx_http_kvroute_ask_t *ask)
 }
 
 static bool
-passed(ngx_msec_t moment)
+has_passed(ngx_msec_t moment)
 {
 	return (ngx_msec_int_t)(ngx_current_msec - moment) >= 0;
 }
 
 /* After a reset, or a failed request, what was read may be wrong. */
 static bool
-doubtful(ngx_http_kvroute_ask_t *ask)
+is_doubtful(ngx_http_kvroute_ask_t *ask)
 {
-	return ask->failures == 0 && passed(ask->answered + AGAIN_MS) &&
+	return ask->failures == 0 && has_passed(ask->answered + AGAIN_MS) &&
 	    ask->troubles != ask->up->shared->troubles[ask->key %
 	    NGX_HTTP_KVROUTE_TROUBLES];
 }
 
 static void
-look(ngx_http_kvroute_ask_t *ask)
+ask_look(ngx_http_kvroute_ask_t *ask)
 {
 	bool other = id_look(ask);
 
 	facts_write(ask);
 	if (ask->probe == NULL && ask->up->asking < AT_ONCE &&
 	    ngx_cycle->free_connection_n >= CONNECTIONS_MIN &&
-	    (other || doubtful(ask) || passed(ask->due)))
-		begin(ask);
+	    (other || is_doubtful(ask) || has_passed(ask->due)))
+		ask_begin(ask);
 }
 
 static void
@@ -297,7 +297,7 @@ on_tick(ngx_event_t *event)
 		return;
 	for (i = 0; i < up->n_peers; i++)
 		if (up->known[i].ask != NULL)
-			look(up->known[i].ask);
+			ask_look(up->known[i].ask);
 	ngx_add_timer(event, TICK_MS);
 }
 
@@ -327,7 +327,7 @@ ask_make(ngx_http_kvroute_srv_conf_t *up,
 void
 ngx_http_kvroute_ask_free(ngx_http_kvroute_ask_t *ask)
 {
-	leave(ask);
+	ask_leave(ask);
 	ngx_free(ask);
 }
 
@@ -374,7 +374,7 @@ ngx_http_kvroute_asks_leave(ngx_http_kvroute_srv_conf_t *up)
 
 	for (i = 0; i < up->n_peers; i++)
 		if (up->known[i].ask != NULL)
-			leave(up->known[i].ask);
+			ask_leave(up->known[i].ask);
 }
 
 void

@@ -30,7 +30,7 @@ typedef struct {
 
 /* The cleanup of a pool is where a struct is found again. */
 static void
-keep(void *data)
+early_keep(void *data)
 {
 }
 
@@ -42,7 +42,7 @@ early_of(ngx_http_request_t *r)
 
 	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
 		early = cln->data;
-		if (cln->handler == keep && early->request == r->main)
+		if (cln->handler == early_keep && early->request == r->main)
 			return early;
 	}
 	return NULL;
@@ -56,7 +56,7 @@ early_make(ngx_http_request_t *r)
 
 	if (cln == NULL)
 		return NULL;
-	cln->handler = keep;
+	cln->handler = early_keep;
 	ngx_memzero(cln->data, sizeof(early_t));
 	((early_t *)cln->data)->request = r;
 	return cln->data;
@@ -156,7 +156,7 @@ body_came(ngx_http_request_t *r)
 }
 
 static ngx_int_t
-preaccess(ngx_http_request_t *r)
+preaccess_handler(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
 	    ngx_http_upstream_kvroute_module);
@@ -221,6 +221,6 @@ ngx_http_kvroute_early_add(ngx_conf_t *cf)
 	    &core->phases[NGX_HTTP_PREACCESS_PHASE].handlers);
 	if (handler == NULL)
 		return NGX_ERROR;
-	*handler = preaccess;
+	*handler = preaccess_handler;
 	return NGX_OK;
 }

@@ -140,7 +140,7 @@ values_count(ngx_http_kvroute_ctx_t *ctx)
 
 /* The client or the engine closed before the response was complete. */
 static bool
-broken(ngx_http_kvroute_ctx_t *ctx)
+is_broken(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
 
@@ -164,7 +164,7 @@ report_make(ngx_http_kvroute_ctx_t *ctx)
 	ngx_http_kvroute_tokens_timed(ctx);
 	if (ctx->tries > 1 || ctx->facts.several || ctx->facts.media ||
 	    ctx->facts.prompt_logprobs || ctx->facts.stored ||
-	    ctx->facts.cut || broken(ctx))
+	    ctx->facts.cut || is_broken(ctx))
 		report->flags |= KVR_REPORT_NO_EVIDENCE;
 	if (report->kind == KVR_REPORT_NONE) {
 		ngx_http_kvroute_count(ctx->up, COUNT_MISSING, 1);
@@ -191,7 +191,8 @@ ngx_http_kvroute_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 	write.id = ctx->lease;
 	write.report = ctx->report;
 	if (taken)
-		write.prompt = ngx_http_kvroute_extend_end(ctx, !broken(ctx));
+		write.prompt = ngx_http_kvroute_extend_end(ctx,
+		    !is_broken(ctx));
 	ctx->lease = 0;
 	if (!taken)
 		ngx_http_kvroute_count(ctx->up, COUNT_ABORTS, 1);

@@ -87,7 +87,7 @@ explain_of(question_t *q)
 }
 
 static ngx_int_t
-explain(ngx_http_request_t *r)
+explain_send(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_srv_conf_t *up;
 	kvroute_reply_t o;
@@ -110,7 +110,7 @@ explain(ngx_http_request_t *r)
 static void
 body_came(ngx_http_request_t *r)
 {
-	ngx_http_finalize_request(r, explain(r));
+	ngx_http_finalize_request(r, explain_send(r));
 }
 
 ngx_int_t

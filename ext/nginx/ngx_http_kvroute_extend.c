@@ -39,7 +39,7 @@ ngx_http_kvroute_extend_free(ngx_http_kvroute_srv_conf_t *up)
 
 /* Does the next prompt of this chat begin with this one and its answer? */
 static bool
-extends(ngx_http_kvroute_ctx_t *ctx)
+may_extend(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
 	    ctx->request, ngx_http_upstream_kvroute_module);
@@ -64,7 +64,7 @@ ngx_http_kvroute_extend_begin(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 
-	if (!extends(ctx) || !prompt_save(ctx))
+	if (!may_extend(ctx) || !prompt_save(ctx))
 		return;
 	ctx->reply = up->n_replies > 0 ? up->replies[--up->n_replies] :
 	    reply_new();

@@ -51,7 +51,7 @@ ngx_http_kvroute_key(const u_char *name, size_t n)
 }
 
 static bool
-same(const ngx_str_t *a, const ngx_str_t *b)
+is_same(const ngx_str_t *a, const ngx_str_t *b)
 {
 	return a->len == b->len && ngx_memcmp(a->data, b->data, a->len) == 0;
 }
@@ -65,7 +65,7 @@ static bool
 is_of_name(const ngx_http_kvroute_server_t *server, const ngx_str_t *host,
     in_port_t port)
 {
-	return server->host.len > 0 && same(&server->host, host) &&
+	return server->host.len > 0 && is_same(&server->host, host) &&
 	    (port == 0 ? !server->ported : server->port == port);
 }
 
@@ -87,7 +87,7 @@ server_of_name(ngx_http_kvroute_srv_conf_t *up,
 
 /* Is it a name that nginx resolves while it runs? */
 static bool
-resolves(const ngx_http_kvroute_srv_conf_t *up,
+is_resolved(const ngx_http_kvroute_srv_conf_t *up,
     const ngx_http_kvroute_server_t *server)
 {
 	ngx_http_upstream_server_t *s = up->upstream->servers == NULL ? NULL :
@@ -115,7 +115,7 @@ server_of_name(ngx_http_kvroute_srv_conf_t *up,
 }
 
 static bool
-resolves(const ngx_http_kvroute_srv_conf_t *up,
+is_resolved(const ngx_http_kvroute_srv_conf_t *up,
     const ngx_http_kvroute_server_t *server)
 {
 	(void)up;
@@ -138,7 +138,7 @@ ngx_http_kvroute_server_of(ngx_http_kvroute_srv_conf_t *up,
 	servers = up->servers->elts;
 	for (i = 0; i < up->servers->nelts; i++) {
 		if (servers[i].name.len > 0 &&
-		    same(&servers[i].name, &peer->name))
+		    is_same(&servers[i].name, &peer->name))
 			return &servers[i];
 	}
 	return server_of_name(up, peer);
@@ -183,7 +183,7 @@ ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
 	for (i = 0; i < up->servers->nelts; i++) {
 		if (servers[i].name.len > 0)
 			continue;
-		servers[i].used = resolves(up, &servers[i]);
+		servers[i].used = is_resolved(up, &servers[i]);
 		if (!servers[i].used &&
 		    address_find(cf, &servers[i]) != NGX_OK)
 			return NGX_ERROR;
@@ -197,7 +197,7 @@ ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
 
 /* Others may change it at any time. */
 static ngx_uint_t
-generation(const ngx_http_kvroute_srv_conf_t *up)
+generation_of(const ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_http_upstream_rr_peers_t *peers = up->upstream->peer.data;
 
@@ -219,7 +219,7 @@ has_names(const ngx_http_kvroute_srv_conf_t *up)
 #else
 
 static ngx_uint_t
-generation(const ngx_http_kvroute_srv_conf_t *up)
+generation_of(const ngx_http_kvroute_srv_conf_t *up)
 {
 	(void)up;
 	return 0;
@@ -265,7 +265,7 @@ peers_copy(ngx_http_kvroute_srv_conf_t *up,
 
 	ngx_http_upstream_rr_peers_rlock(peers);
 	if (list->n == 0)
-		list->generation = generation(up);
+		list->generation = generation_of(up);
 	for (peer = peers->peer; peer != NULL && list->n < list->most;
 	    peer = peer->next)
 		known_copy(up, &list->known[list->n++], peer);
@@ -479,7 +479,7 @@ ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 bool
 ngx_http_kvroute_peers_changed(const ngx_http_kvroute_srv_conf_t *up)
 {
-	return up->generation != generation(up);
+	return up->generation != generation_of(up);
 }
 
 /* Without memory what was known stays, and the next look tries again. */
@@ -494,7 +494,7 @@ ngx_http_kvroute_peers_follow(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 
 /* After a reload the peers of a process that ends are old ones. */
 static bool
-ends(void)
+is_ending(void)
 {
 	return ngx_exiting || ngx_quit || ngx_terminate;
 }
@@ -594,7 +594,7 @@ leave_some(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_left_t *left,
 }
 
 static void
-leave(ngx_http_kvroute_srv_conf_t *up, bool full, ngx_log_t *log)
+workers_leave(ngx_http_kvroute_srv_conf_t *up, bool full, ngx_log_t *log)
 {
 	size_t bytes = up->options.max_workers * sizeof(*up->left);
 
@@ -609,22 +609,22 @@ ngx_http_kvroute_peers_leave(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	/* What was refused, or removed by a process that knew less. */
 	up->joining = up->resolves;
-	if (up->leaving && !ends())
-		leave(up, false, log);
+	if (up->leaving && !is_ending())
+		workers_leave(up, false, log);
 	if (up->resolves)
 		ngx_http_kvroute_health_follow_late(up);
 }
 
 /* False: later, since the lock is held. */
 static bool
-join(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_known_t *known,
+worker_join(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_known_t *known,
     ngx_log_t *log)
 {
 	int error = ngx_http_kvroute_workers_ensure(up, up->kvr, known,
 	    JOIN_TRIES);
 
 	if (error == KVR_EFULL) {
-		leave(up, true, log);
+		workers_leave(up, true, log);
 		error = ngx_http_kvroute_workers_ensure(up, up->kvr, known,
 		    JOIN_TRIES);
 	}
@@ -645,11 +645,11 @@ ngx_http_kvroute_peers_join(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
 	ngx_uint_t n = 0;
 
-	if (!up->joining || ends())
+	if (!up->joining || is_ending())
 		return;
 	for (known = up->known; known < end; known++) {
 		if (!known->joined &&
-		    (n++ == JOINS || !join(up, known, log)))
+		    (n++ == JOINS || !worker_join(up, known, log)))
 			return;
 	}
 	up->joining = false;

@@ -285,7 +285,7 @@ ngx_http_kvroute_health_sent(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i,
 }
 
 static void
-changed(ngx_http_kvroute_ctx_t *ctx, enum health_change change)
+change_note(ngx_http_kvroute_ctx_t *ctx, enum health_change change)
 {
 	static const char *const lines[] = {
 		[HEALTH_BECAME_SLOW] = "is much slower than the others: it is "
@@ -345,12 +345,12 @@ ngx_http_kvroute_health_progress(ngx_http_kvroute_ctx_t *ctx)
 	ctx->seen_at = now;
 	ctx->events = events;
 	ctx->beside = beside;
-	changed(ctx, health_goes_on(up->fleet, up->n_fleet, ctx->health,
+	change_note(ctx, health_goes_on(up->fleet, up->n_fleet, ctx->health,
 	    up->gray, now));
 }
 
 static double
-above(double a, double b)
+excess_of(double a, double b)
 {
 	return a > b ? a - b : 0;
 }
@@ -360,14 +360,14 @@ above(double a, double b)
  * without a report nothing of it was cached, for all that is known.
  */
 static double
-prefilled(const ngx_http_kvroute_ctx_t *ctx)
+prefilled_units(const ngx_http_kvroute_ctx_t *ctx)
 {
 	double prompt = (double)ctx->decision.prompt_tokens;
-	double others = above(ctx->booked, above(prompt,
+	double others = excess_of(ctx->booked, excess_of(prompt,
 	    (double)ctx->decision.overlap_tokens));
 
 	if (ctx->report.kind == KVR_REPORT_VALUE)
-		prompt = above((double)ctx->report.prompt_tokens,
+		prompt = excess_of((double)ctx->report.prompt_tokens,
 		    (double)ctx->report.cached_tokens);
 	return others + prompt;
 }
@@ -377,7 +377,7 @@ static void
 answer_note(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 {
 	ngx_http_upstream_t *u = ctx->request->upstream;
-	double units = FIRST_UNITS + prefilled(ctx) / UNIT_TOKENS;
+	double units = FIRST_UNITS + prefilled_units(ctx) / UNIT_TOKENS;
 	int64_t ns = ctx->first_at - ctx->sent_at;
 
 	if (ctx->stream ? ctx->first_at == 0 : u == NULL || u->state == NULL ||
@@ -416,7 +416,7 @@ ngx_http_kvroute_health_end(ngx_http_kvroute_ctx_t *ctx, bool taken)
 		return;
 	if (taken && !ctx->failed && ctx->worker != 0)
 		answer_note(ctx, now);
-	changed(ctx, health_ended(up->fleet, up->n_fleet, ctx->health,
+	change_note(ctx, health_ended(up->fleet, up->n_fleet, ctx->health,
 	    up->gray, ctx->sent_at, ctx->failed, now));
 }
 

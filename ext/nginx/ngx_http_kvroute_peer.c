@@ -142,7 +142,7 @@ tried_fit(ngx_http_kvroute_ctx_t *ctx)
 
 /* Switches to the backups when no first peer is left; never back. */
 static void
-backups(ngx_http_kvroute_ctx_t *ctx)
+backups_use(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_uint_t i;
 
@@ -157,7 +157,7 @@ backups(ngx_http_kvroute_ctx_t *ctx)
  * it became unusable meanwhile.
  */
 static ngx_int_t
-take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
+take_peer(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 {
 	ngx_http_kvroute_known_t *known = &ctx->up->known[i];
 	ngx_http_upstream_rr_peers_t *peers;
@@ -166,7 +166,7 @@ take(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, ngx_uint_t i)
 
 	if (i >= ctx->up->n_first) {
 		if (ctx->rrp.peers == ctx->up->upstream->peer.data)
-			backups(ctx);
+			backups_use(ctx);
 		i -= ctx->up->n_first;
 	}
 	peers = ctx->rrp.peers;
@@ -254,7 +254,7 @@ take_least(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	ngx_int_t rc;
 
 	while ((i = least_loaded(ctx->up)) < ctx->up->n_peers) {
-		rc = take(ctx, pc, i);
+		rc = take_peer(ctx, pc, i);
 		if (rc != NGX_BUSY)
 			return rc;
 	}
@@ -352,7 +352,7 @@ reason_of(int error)
 
 /* The best usable worker; booked unless this is only a query. */
 static int
-ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
+worker_ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 {
 	struct kvr_prompt *prompt;
 	struct kvr_decision *d = &ctx->decision;
@@ -376,9 +376,9 @@ ask(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 }
 
 static bool
-choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
+worker_choose(ngx_http_kvroute_ctx_t *ctx, int64_t now, bool book)
 {
-	int error = ask(ctx, now, book);
+	int error = worker_ask(ctx, now, book);
 
 	if (error != KVR_OK) {
 		ctx->reason = reason_of(error);
@@ -407,7 +407,7 @@ take_worker(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 	ngx_int_t rc;
 
 	i = ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank);
-	rc = i < ctx->up->n_peers && known[i].usable ? take(ctx, pc, i) :
+	rc = i < ctx->up->n_peers && known[i].usable ? take_peer(ctx, pc, i) :
 	    NGX_BUSY;
 	*current = rc == NGX_OK && is_called(&known[i],
 	    &ctx->rrp.current->name);
@@ -422,7 +422,7 @@ take_best(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	bool current;
 	ngx_int_t rc;
 
-	if (!choose(ctx, now, true))
+	if (!worker_choose(ctx, now, true))
 		return take_least(ctx, pc);
 	rc = take_worker(ctx, pc, &current);
 	if (current)
@@ -505,7 +505,7 @@ take_probe(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	if (i == up->n_peers)
 		return NGX_BUSY;
 	rank = (uint32_t)(up->turn++ % known->ranks);
-	rc = take(ctx, pc, i);
+	rc = take_peer(ctx, pc, i);
 	/* Another process may have made it unusable: it is a backup. */
 	if (rc == NGX_BUSY || taken_peer(ctx) != i)
 		return rc;
@@ -608,7 +608,7 @@ take_shadowed(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
     int64_t now)
 {
 	bool sure = ctx->opinion == REASON_COST &&
-	    choose(ctx, now, false);
+	    worker_choose(ctx, now, false);
 	ngx_int_t rc = ctx->up->shadow == NGX_HTTP_KVROUTE_ROUND_ROBIN ?
 	    stock_get(ctx, pc) : take_least(ctx, pc);
 
@@ -724,7 +724,7 @@ was_refused(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 /* False: reset before and not used since, so there is nothing to reset. */
 static bool
-refused(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
+worker_refused(ngx_http_kvroute_srv_conf_t *up, uint64_t worker)
 {
 	ngx_http_kvroute_late_t write;
 	struct kvr_worker_stats s;
@@ -753,7 +753,7 @@ refusal_note(ngx_http_kvroute_ctx_t *ctx)
 	if (up->kvr == NULL || i == up->n_peers)
 		return;
 	for (rank = 0; rank < up->known[i].ranks; rank++)
-		any |= refused(up, up->known[i].ids[rank]);
+		any |= worker_refused(up, up->known[i].ids[rank]);
 	if (!any)
 		return;
 	ngx_log_error(NGX_LOG_NOTICE, ctx->request->connection->log, 0,
@@ -829,7 +829,7 @@ peer_free(ngx_peer_connection_t *pc, void *data, ngx_uint_t state)
 
 /* The request is over, in any way. */
 static void
-cleanup(void *data)
+ctx_cleanup(void *data)
 {
 	ngx_http_kvroute_ctx_t *ctx = data;
 
@@ -859,7 +859,7 @@ ctx_make(ngx_http_request_t *r, ngx_http_kvroute_srv_conf_t *up)
 	if (cln == NULL || ngx_array_init(&ctx->taken, r->pool, 2,
 	    sizeof(ngx_str_t)) != NGX_OK)
 		return NULL;
-	cln->handler = cleanup;
+	cln->handler = ctx_cleanup;
 	cln->data = ctx;
 	return ctx;
 }

@@ -53,7 +53,7 @@ is_within(uint32_t beat, uint32_t now, ngx_uint_t ms)
 }
 
 static bool
-counts(const ngx_http_kvroute_queue_t *place, uint32_t now)
+is_counted(const ngx_http_kvroute_queue_t *place, uint32_t now)
 {
 	return place->pid != 0 && is_within(place->beat, now, STALE_MS);
 }
@@ -66,7 +66,7 @@ ngx_http_kvroute_queue_length(const ngx_http_kvroute_srv_conf_t *up)
 	size_t n = 0, i;
 
 	for (i = 0; i < NGX_HTTP_KVROUTE_QUEUES; i++)
-		if (counts(&place[i], now))
+		if (is_counted(&place[i], now))
 			n += place[i].waiting;
 	return n;
 }
@@ -102,7 +102,7 @@ place_claim(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_queue_t *place,
 {
 	ngx_atomic_uint_t pid = place->pid;
 
-	if (counts(place, now) && pid != (ngx_atomic_uint_t)ngx_pid)
+	if (is_counted(place, now) && pid != (ngx_atomic_uint_t)ngx_pid)
 		return false;
 	/* A beat first: it must not be taken for that of the process before. */
 	place->beat = now;

@@ -121,7 +121,7 @@ place_take(ngx_http_kvroute_srv_conf_t *up)
 /* --------------------------------------------------------------- leader --- */
 
 static bool
-leads(ngx_http_kvroute_srv_conf_t *up)
+is_leader(ngx_http_kvroute_srv_conf_t *up)
 {
 	return up->shared->poller == (ngx_atomic_uint_t)ngx_pid;
 }
@@ -147,15 +147,15 @@ polls_spread(ngx_http_kvroute_srv_conf_t *up)
 
 /* Is this process the leader, from now on if there is none? */
 static bool
-lead(ngx_http_kvroute_srv_conf_t *up)
+lead_try(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_atomic_uint_t leader = up->shared->poller;
 	int64_t now = kvr_clock_now();
 
-	if (!leads(up) && !is_gone(leader) &&
+	if (!is_leader(up) && !is_gone(leader) &&
 	    now - (int64_t)up->shared->poller_beat <= LEAD_NS)
 		return false;
-	if (!leads(up)) {
+	if (!is_leader(up)) {
 		if (!ngx_atomic_cmp_set(&up->shared->poller, leader,
 		    (ngx_atomic_uint_t)ngx_pid))
 			return false;
@@ -224,7 +224,7 @@ settle_one(ngx_http_kvroute_poll_t *poll, uint32_t rank)
 }
 
 static bool
-settle(ngx_http_kvroute_srv_conf_t *up)
+poll_settle(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_http_kvroute_poll_t *poll;
 	bool done = true;
@@ -269,7 +269,7 @@ capacity_of(ngx_http_kvroute_poll_t *poll, uint64_t id,
 
 /* What cannot be done while the lock is held is left to the next poll. */
 static void
-take(ngx_http_kvroute_poll_t *poll, uint32_t rank,
+load_take(ngx_http_kvroute_poll_t *poll, uint32_t rank,
     const struct engine_load *said)
 {
 	uint64_t id = id_of(poll, rank), booked, requests;
@@ -297,7 +297,7 @@ take(ngx_http_kvroute_poll_t *poll, uint32_t rank,
 
 /* Of failures in a row the first is logged. */
 static void
-failed(ngx_http_kvroute_poll_t *poll, const char *why, ngx_msec_t most)
+poll_failed(ngx_http_kvroute_poll_t *poll, const char *why, ngx_msec_t most)
 {
 	ngx_msec_t wait = poll->up->poll_ms <<
 	    ngx_min(poll->failures, BACKOFFS);
@@ -313,7 +313,7 @@ failed(ngx_http_kvroute_poll_t *poll, const char *why, ngx_msec_t most)
 }
 
 static void
-answered(ngx_http_kvroute_poll_t *poll)
+poll_answered(ngx_http_kvroute_poll_t *poll)
 {
 	static struct engine_load said[LOAD_RANKS_MOST];
 	bool found = load_reader_end(poll->reader, said);
@@ -326,7 +326,7 @@ answered(ngx_http_kvroute_poll_t *poll)
 		return;
 	}
 	if (poll->response.status != 200 || !found) {
-		failed(poll, "it publishes none", AGAIN_DUMB_MS);
+		poll_failed(poll, "it publishes none", AGAIN_DUMB_MS);
 		return;
 	}
 	if (!poll->known)
@@ -335,16 +335,16 @@ answered(ngx_http_kvroute_poll_t *poll)
 		    &poll->up->upstream->host, &poll->fetch.name);
 	poll->known = true;
 	poll->failures = 0;
-	if (leads(poll->up) && !ngx_exiting)
+	if (is_leader(poll->up) && !ngx_exiting)
 		for (rank = 0; rank < poll->ranks; rank++)
-			take(poll, rank, &said[rank]);
+			load_take(poll, rank, &said[rank]);
 	poll_leave(poll);
 }
 
 static void
 on_failure(ngx_http_kvroute_fetch_t *fetch, const char *why)
 {
-	failed(fetch->data, why, AGAIN_DEAF_MS);
+	poll_failed(fetch->data, why, AGAIN_DEAF_MS);
 }
 
 static bool
@@ -364,9 +364,9 @@ on_data(ngx_http_kvroute_fetch_t *fetch, const u_char *bytes, size_t n)
 		return true;
 	if (what == RESPONSE_END || (what == RESPONSE_MORE && n == 0 &&
 	    response_close(&poll->response)))
-		answered(poll);
+		poll_answered(poll);
 	else
-		failed(poll, poll->bytes > BYTES_MAX ? "it says too much" :
+		poll_failed(poll, poll->bytes > BYTES_MAX ? "it says too much" :
 		    "its response is broken", AGAIN_DUMB_MS);
 	return false;
 }
@@ -374,7 +374,7 @@ on_data(ngx_http_kvroute_fetch_t *fetch, const u_char *bytes, size_t n)
 /* ---------------------------------------------------------------- timer --- */
 
 static void
-begin(ngx_http_kvroute_poll_t *poll)
+poll_begin(ngx_http_kvroute_poll_t *poll)
 {
 	ngx_http_kvroute_srv_conf_t *up = poll->up;
 	ngx_str_t host = ngx_http_kvroute_fetch_host(&poll->fetch);
@@ -418,14 +418,14 @@ on_tick(ngx_event_t *event)
 		ngx_http_kvroute_polls_leave(up);
 		return;
 	}
-	if (!lead(up)) {
+	if (!lead_try(up)) {
 		polls_leave(up);
-	} else if (settle(up) && up->poll_ms == 0) {
+	} else if (poll_settle(up) && up->poll_ms == 0) {
 		return;
 	} else {
 		for (i = 0; i < up->n_peers && up->poll_ms > 0; i++)
 			if (is_due(up->known[i].poll))
-				begin(up->known[i].poll);
+				poll_begin(up->known[i].poll);
 	}
 	ngx_add_timer(event, up->poll_ms > 0 ? ngx_min(up->poll_ms / TICKS + 1,
 	    REST_MS) : REST_MS);

@@ -58,7 +58,7 @@ since_of(ngx_queue_t *q)
 
 /* By when they came; again moves it to the line that it now belongs to. */
 static void
-enlist(ngx_http_kvroute_ctx_t *ctx)
+wait_enlist(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	ngx_queue_t *list = ctx->tries > 1 ||
@@ -285,7 +285,7 @@ wait_begin(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	pc->cached = 0;
 	pc->name = ctx->rrp.peers->name;
 	pc->log->action = "waiting for a server that is not full";
-	enlist(ctx);
+	wait_enlist(ctx);
 	ctx->wait.waits = true;
 	ctx->wait.fresh = true;
 	ngx_queue_insert_tail(&up->fresh, &ctx->wait.young);
@@ -317,7 +317,7 @@ ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
 		return NGX_BUSY;
 	if (ctx->wait.waits) {
 		ctx->wait.still = true;
-		enlist(ctx);
+		wait_enlist(ctx);
 		return NGX_AGAIN;
 	}
 	if (room_take(up)) {
@@ -418,7 +418,7 @@ name_copy(ngx_http_kvroute_ctx_t *ctx, ngx_http_upstream_t *u)
 
 /* False: it waits on. What becomes of it is done when this is over. */
 static bool
-wake(ngx_http_kvroute_ctx_t *ctx)
+wait_wake(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_request_t *r = ctx->request;
 	ngx_http_upstream_t *u = r->upstream;
@@ -546,20 +546,20 @@ wake_some(ngx_http_kvroute_srv_conf_t *up)
 		if (other == NULL || (plain != NULL &&
 		    !ngx_http_kvroute_is_before(since_of(other),
 		    since_of(plain)))) {
-			if (wake(ngx_http_kvroute_waiter(plain)))
+			if (wait_wake(ngx_http_kvroute_waiter(plain)))
 				woken++;
 			else
 				stuck = plain;
 		} else {
 			from = ngx_queue_next(other);
-			woken += wake(ngx_http_kvroute_waiter(other));
+			woken += wait_wake(ngx_http_kvroute_waiter(other));
 		}
 	}
 	return woken > 0;
 }
 
 static void
-look(ngx_event_t *event)
+queue_look(ngx_event_t *event)
 {
 	ngx_http_kvroute_srv_conf_t *up = event->data;
 	bool more;
@@ -597,7 +597,7 @@ ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	ngx_queue_init(&up->plain);
 	ngx_queue_init(&up->others);
 	ngx_queue_init(&up->fresh);
-	up->queue_event.handler = look;
+	up->queue_event.handler = queue_look;
 	up->queue_event.data = up;
 	up->queue_event.log = log;
 	/* The timers of those that wait keep an exiting process alive. */

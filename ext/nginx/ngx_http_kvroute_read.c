@@ -70,7 +70,7 @@ static ngx_http_request_body_filter_pt next_filter;
 
 /* Time of this turn has been spent on bodies. */
 static void
-spend(int64_t ns)
+time_spend(int64_t ns)
 {
 	loop.spent += ns;
 	ngx_post_event(&loop.over, &ngx_posted_events);
@@ -138,7 +138,7 @@ queue_step(void)
 }
 
 static bool
-stopped(void)
+is_stopped(void)
 {
 #ifdef NGX_HTTP_KVROUTE_STOP
 	return access(NGX_HTTP_KVROUTE_STOP, F_OK) == 0;
@@ -148,16 +148,16 @@ stopped(void)
 }
 
 static void
-work(ngx_event_t *event)
+queue_work(ngx_event_t *event)
 {
 	int64_t began = kvr_clock_now(), left = TURN_NS - loop.spent;
 
-	while (!ngx_queue_empty(&loop.queue) && !stopped()) {
+	while (!ngx_queue_empty(&loop.queue) && !is_stopped()) {
 		queue_step();
 		if (kvr_clock_now() - began >= left)
 			break;
 	}
-	spend(kvr_clock_now() - began);
+	time_spend(kvr_clock_now() - began);
 	if (!ngx_queue_empty(&loop.queue))
 		turn_ask();
 	else if (loop.stay.timer_set)
@@ -354,7 +354,7 @@ upstream_of(ngx_http_request_t *r)
 
 /* Sees each body; the last of its buffers has been kept when rest is 0. */
 static ngx_int_t
-filter(ngx_http_request_t *r, ngx_chain_t *in)
+request_filter(ngx_http_request_t *r, ngx_chain_t *in)
 {
 	ngx_http_request_body_t *rb = r->request_body;
 	ngx_int_t rc = next_filter(r, in);
@@ -402,7 +402,7 @@ ngx_http_kvroute_phases_go_on(ngx_http_request_t *r)
 
 /* A body that was there before the upstream was. */
 static ngx_int_t
-precontent(ngx_http_request_t *r)
+precontent_handler(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
 	    ngx_http_upstream_kvroute_module);
@@ -431,7 +431,7 @@ precontent(ngx_http_request_t *r)
 
 /* What was read for just this choice. */
 static bool
-fits(const ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
+is_fitting(const ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(
 	    ctx->request, ngx_http_upstream_kvroute_module);
@@ -455,7 +455,7 @@ ngx_http_kvroute_read_whole(ngx_http_kvroute_reader_t *reader)
 	ngx_http_kvroute_reader_end(reader);
 	ns = kvr_clock_now() - began;
 	reader->ns += (uint64_t)ns;
-	spend(ns);
+	time_spend(ns);
 	return true;
 }
 
@@ -471,7 +471,7 @@ prompt_make(ngx_http_kvroute_reader_t *reader, ngx_http_kvroute_ctx_t *ctx)
 	if (reader->prompt == NULL)
 		return false;
 	reader->outcome = body_prompt(reader->body, reader->prompt);
-	spend(kvr_clock_now() - began);
+	time_spend(kvr_clock_now() - began);
 	return true;
 }
 
@@ -481,7 +481,7 @@ ngx_http_kvroute_reader_get(ngx_http_kvroute_ctx_t *ctx)
 	ngx_http_request_t *r = ctx->request;
 	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
 
-	if (fits(reader, ctx)) {
+	if (is_fitting(reader, ctx)) {
 		ctx->ns += reader->ns;
 		return !reader->early || prompt_make(reader, ctx) ? reader :
 		    NULL;
@@ -509,7 +509,7 @@ ngx_http_kvroute_read_begin(ngx_cycle_t *cycle)
 	ngx_queue_init(&loop.queue);
 	loop.none.fd = (ngx_socket_t)-1;
 	loop.spent = 0;
-	event_make(&loop.work, work, cycle->log);
+	event_make(&loop.work, queue_work, cycle->log);
 	event_make(&loop.over, turn_over, cycle->log);
 	event_make(&loop.stay, stay_on, cycle->log);
 }
@@ -528,8 +528,8 @@ ngx_http_kvroute_read_add(ngx_conf_t *cf)
 	handlers = all->elts;
 	ngx_memmove(handlers + 1, handlers,
 	    (all->nelts - 1) * sizeof(*handlers));
-	handlers[0] = precontent;
+	handlers[0] = precontent_handler;
 	next_filter = ngx_http_top_request_body_filter;
-	ngx_http_top_request_body_filter = filter;
+	ngx_http_top_request_body_filter = request_filter;
 	return NGX_OK;
 }

@@ -132,7 +132,7 @@ ngx_http_kvroute_reader_leave(ngx_http_kvroute_reader_t *reader)
 
 /* The request is over, in any way. */
 static void
-cleanup(void *data)
+reader_cleanup(void *data)
 {
 	ngx_http_kvroute_reader_leave(data);
 }
@@ -152,7 +152,7 @@ ngx_http_kvroute_reader_make(ngx_http_request_t *r,
 	reader->request = r;
 	reader->up = up;
 	reader->endpoint = endpoint;
-	cln->handler = cleanup;
+	cln->handler = reader_cleanup;
 	return reader;
 }
 
@@ -164,7 +164,7 @@ ngx_http_kvroute_reader_of(ngx_http_request_t *r)
 
 	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
 		reader = cln->data;
-		if (cln->handler == cleanup && reader->request == r)
+		if (cln->handler == reader_cleanup && reader->request == r)
 			return reader;
 	}
 	return NULL;

@@ -40,7 +40,7 @@ fleet_capacity(struct kvr *k)
 
 /* Logs blocks on record, capacity, and capacity relative to the fleet. */
 static void
-announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
+region_announce(ngx_http_kvroute_srv_conf_t *up, struct kvr *k, ngx_log_t *log)
 {
 	uint64_t room, tokens, fleet = fleet_capacity(k);
 	struct kvr_stats s;
@@ -126,7 +126,7 @@ region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		up->behind = true;
 	else
 		region_sync(up, k, log);
-	announce(up, k, log);
+	region_announce(up, k, log);
 	ngx_http_kvroute_peers_free(up);
 	kvr_free(k);
 }
@@ -241,7 +241,7 @@ reap_dead(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 /* ------------------------------------------------------------ the timer --- */
 
 static int
-attach(ngx_http_kvroute_srv_conf_t *up)
+region_attach(ngx_http_kvroute_srv_conf_t *up)
 {
 	struct kvr *k;
 	uint64_t reaped = 0;
@@ -262,7 +262,7 @@ attach(ngx_http_kvroute_srv_conf_t *up)
 static bool
 join_again(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	if (attach(up) != KVR_OK)
+	if (region_attach(up) != KVR_OK)
 		return false;
 	ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of upstream \"%V\": "
 	    "the region is there now", &up->upstream->host);
@@ -273,7 +273,7 @@ join_again(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 
 /* Ends the requests of processes that have died; any process may. */
 static void
-watch(ngx_event_t *event)
+owners_watch(ngx_event_t *event)
 {
 	ngx_http_kvroute_srv_conf_t *up = event->data;
 	uint64_t owner, from = 0;
@@ -331,9 +331,9 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 	    !ngx_http_kvroute_peers_list(up, cycle->log))
 		return NGX_ERROR;
 	timer_make(up, &up->timer, ngx_http_kvroute_late_run, cycle->log);
-	timer_make(up, &up->watch, watch, cycle->log);
+	timer_make(up, &up->watch, owners_watch, cycle->log);
 	ngx_http_kvroute_queue_begin(up, cycle->log);
-	error = attach(up);
+	error = region_attach(up);
 	if (error != KVR_OK)
 		(void)ngx_http_kvroute_complain(cycle->log, up, "region",
 		    error);
@@ -341,7 +341,7 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 		ngx_http_kvroute_asks_begin(up, cycle);
 		ngx_http_kvroute_polls_begin(up, cycle);
 	}
-	watch(&up->watch);
+	owners_watch(&up->watch);
 	return NGX_OK;
 }
 

@@ -48,7 +48,7 @@ loads_end(ngx_http_kvroute_srv_conf_t *up)
 }
 
 static void
-tell(ngx_http_kvroute_srv_conf_t *up, int64_t beat, ngx_log_t *log)
+silence_tell(ngx_http_kvroute_srv_conf_t *up, int64_t beat, ngx_log_t *log)
 {
 	ngx_atomic_uint_t told = up->shared->silence;
 
@@ -74,7 +74,7 @@ ngx_http_kvroute_replicas_watch(ngx_http_kvroute_srv_conf_t *up,
 	/* One that ends in good order beats 0 last. */
 	if (!up->silent || up->silence == s.journal_beat + 1)
 		return true;
-	tell(up, s.journal_beat, log);
+	silence_tell(up, s.journal_beat, log);
 	if (!loads_end(up))
 		return false;
 	up->silence = s.journal_beat + 1;

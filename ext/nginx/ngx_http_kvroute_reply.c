@@ -11,7 +11,7 @@ enum { PIECE = 4096 };
 /* -------------------------------------------------------------- bytes --- */
 
 static bool
-append(kvroute_reply_t *o, ngx_buf_t *b)
+buf_append(kvroute_reply_t *o, ngx_buf_t *b)
 {
 	ngx_chain_t *link = b == NULL ? NULL :
 	    ngx_alloc_chain_link(o->request->pool);
@@ -33,7 +33,7 @@ has_room(kvroute_reply_t *o)
 	if (o->buf != NULL && o->buf->last < o->buf->end)
 		return true;
 	o->buf = ngx_create_temp_buf(o->request->pool, PIECE);
-	return append(o, o->buf);
+	return buf_append(o, o->buf);
 }
 
 static bool
@@ -89,7 +89,7 @@ kvroute_reply_share(kvroute_reply_t *o, const void *bytes, size_t n)
 	ngx_buf_t *b = ngx_calloc_buf(o->request->pool);
 
 	o->buf = NULL;
-	if (!append(o, b))
+	if (!buf_append(o, b))
 		return;
 	b->pos = (u_char *)(uintptr_t)bytes;
 	b->last = b->pos + n;
@@ -100,7 +100,7 @@ kvroute_reply_share(kvroute_reply_t *o, const void *bytes, size_t n)
 /* ------------------------------------------------------------ sending --- */
 
 static ngx_str_t
-borrow(const char *text)
+buf_borrow(const char *text)
 {
 	ngx_str_t s;
 
@@ -120,8 +120,8 @@ kvroute_reply_header(kvroute_reply_t *o, const char *name, const char *value)
 	}
 	ngx_memzero(h, sizeof(*h));
 	h->hash = 1;
-	h->key = borrow(name);
-	h->value = borrow(value);
+	h->key = buf_borrow(name);
+	h->value = buf_borrow(value);
 }
 
 ngx_int_t
@@ -137,7 +137,7 @@ kvroute_reply_send(kvroute_reply_t *o, ngx_uint_t status, const char *type)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	r->headers_out.status = status;
 	r->headers_out.content_length_n = (off_t)o->length;
-	r->headers_out.content_type = borrow(type);
+	r->headers_out.content_type = buf_borrow(type);
 	r->headers_out.content_type_len = r->headers_out.content_type.len;
 	r->headers_out.content_type_lowcase = NULL;
 	rc = ngx_http_send_header(r);

@@ -47,7 +47,7 @@ struct ngx_http_kvroute_salt_s {
 typedef struct ngx_http_kvroute_salt_s salt_t;
 
 static void
-keep(void *data)
+request_keep(void *data)
 {
 }
 
@@ -59,7 +59,7 @@ salt_of(ngx_http_request_t *r)
 
 	for (cln = r->pool->cleanup; cln != NULL; cln = cln->next) {
 		s = cln->data;
-		if (cln->handler == keep && s->request == r)
+		if (cln->handler == request_keep && s->request == r)
 			return s;
 	}
 	return NULL;
@@ -73,7 +73,7 @@ salt_make(ngx_http_request_t *r)
 
 	if (cln == NULL)
 		return NULL;
-	cln->handler = keep;
+	cln->handler = request_keep;
 	ngx_memzero(cln->data, sizeof(salt_t));
 	((salt_t *)cln->data)->request = r;
 	return cln->data;
@@ -223,7 +223,7 @@ tail_make(ngx_http_request_t *r, salt_t *s, size_t behind, ngx_buf_t **tail)
 }
 
 static ngx_int_t
-refuse(ngx_http_request_t *r, ngx_int_t status, const char *why)
+request_refuse(ngx_http_request_t *r, ngx_int_t status, const char *why)
 {
 	ngx_log_error(NGX_LOG_INFO, r->connection->log, 0,
 	    "kvroute: no salt can be set, so the request is refused: %s", why);
@@ -278,7 +278,7 @@ body_copy(ngx_http_request_t *r)
 }
 
 static ngx_int_t
-edit(ngx_http_request_t *r, salt_t *s)
+body_edit(ngx_http_request_t *r, salt_t *s)
 {
 	off_t size = (off_t)ngx_http_kvroute_body_size(r);
 	size_t behind = (size_t)(size - (off_t)s->scan.end), i;
@@ -287,16 +287,16 @@ edit(ngx_http_request_t *r, salt_t *s)
 	uint64_t salts = 0;
 
 	if (behind > BEHIND_MOST)
-		return refuse(r, NGX_HTTP_BAD_REQUEST, "too much white space "
-		    "behind the body");
+		return request_refuse(r, NGX_HTTP_BAD_REQUEST,
+		    "too much white space behind the body");
 	for (i = 0; i < s->scan.spans; i++)
 		salts += s->scan.span[i].end - s->scan.span[i].at;
 	if (salts > SALTS_MOST)
-		return refuse(r, NGX_HTTP_BAD_REQUEST, "the client's salt is "
-		    "too long");
+		return request_refuse(r, NGX_HTTP_BAD_REQUEST,
+		    "the client's salt is too long");
 	rc = tail_make(r, s, behind, &tail);
 	if (rc == NGX_DECLINED)
-		return refuse(r, NGX_HTTP_BAD_REQUEST, "the value of "
+		return request_refuse(r, NGX_HTTP_BAD_REQUEST, "the value of "
 		    "\"kvroute_salt\" is not UTF-8");
 	if (rc == NGX_OK && r != r->main && s->scan.spans > 0)
 		rc = body_copy(r);
@@ -314,12 +314,12 @@ edit(ngx_http_request_t *r, salt_t *s)
 /* ----------------------------------------------------------------- read --- */
 
 static ngx_int_t
-scanned(ngx_http_request_t *r, salt_t *s)
+scan_result(ngx_http_request_t *r, salt_t *s)
 {
 	if (!salt_end(&s->scan))
-		return refuse(r, NGX_HTTP_BAD_REQUEST,
+		return request_refuse(r, NGX_HTTP_BAD_REQUEST,
 		    "the body is not one whole JSON object");
-	return edit(r, s);
+	return body_edit(r, s);
 }
 
 /* The scan in turns is over. */
@@ -330,12 +330,12 @@ scan_done(ngx_http_request_t *r)
 
 	/* A reader of the prompt, if there is one, is the newest again. */
 	ngx_http_kvroute_reader_of(r)->request = NULL;
-	s->status = scanned(r, s);
+	s->status = scan_result(r, s);
 	ngx_http_kvroute_phases_go_on(r);
 }
 
 static ngx_int_t
-scan(ngx_http_request_t *r, salt_t *s)
+body_scan(ngx_http_request_t *r, salt_t *s)
 {
 	ngx_http_kvroute_srv_conf_t *up = ngx_http_kvroute_lender(r);
 	ngx_http_kvroute_reader_t *reader = up == NULL ? NULL :
@@ -355,7 +355,7 @@ scan(ngx_http_request_t *r, salt_t *s)
 	}
 	(void)ngx_http_kvroute_read_whole(reader);
 	reader->request = NULL;
-	return scanned(r, s);
+	return scan_result(r, s);
 }
 
 static ngx_table_elt_t *
@@ -404,7 +404,7 @@ is_form(ngx_http_request_t *r)
 
 /* All of the body is there. */
 static ngx_int_t
-salt(ngx_http_request_t *r, salt_t *s)
+body_salt(ngx_http_request_t *r, salt_t *s)
 {
 	ngx_table_elt_t *coding = header_of(r, "Content-Encoding");
 
@@ -412,9 +412,9 @@ salt(ngx_http_request_t *r, salt_t *s)
 		return NGX_DECLINED;
 	if (coding != NULL && (coding->value.len != 8 || ngx_strncasecmp(
 	    coding->value.data, (u_char *)"identity", 8) != 0))
-		return refuse(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
+		return request_refuse(r, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE,
 		    "the body is compressed");
-	return scan(r, s);
+	return body_scan(r, s);
 }
 
 static void
@@ -422,13 +422,13 @@ body_came(ngx_http_request_t *r)
 {
 	salt_t *s = salt_of(r);
 
-	s->status = salt(r, s);
+	s->status = body_salt(r, s);
 	if (s->status != NGX_DONE)
 		ngx_http_kvroute_phases_go_on(r);
 }
 
 static ngx_int_t
-begin(ngx_http_request_t *r, salt_t *s)
+salt_start(ngx_http_request_t *r, salt_t *s)
 {
 	ngx_int_t rc;
 
@@ -445,10 +445,10 @@ begin(ngx_http_request_t *r, salt_t *s)
 	    ngx_memcmp(s->wanted.data, s->value.data, s->value.len) == 0))
 		return NGX_DECLINED;
 	if (r->reading_body)
-		return refuse(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
+		return request_refuse(r, NGX_HTTP_INTERNAL_SERVER_ERROR,
 		    "another module has begun to read the body");
 	if (r != r->main || r->request_body != NULL)
-		return salt(r, s);
+		return body_salt(r, s);
 	rc = ngx_http_read_client_request_body(r, body_came);
 	if (rc >= NGX_HTTP_SPECIAL_RESPONSE)
 		return rc;
@@ -482,7 +482,7 @@ ngx_http_kvroute_salt_set(ngx_http_request_t *r)
 		return NGX_HTTP_INTERNAL_SERVER_ERROR;
 	s->loc = loc;
 	s->status = NGX_DONE;
-	rc = begin(r, s);
+	rc = salt_start(r, s);
 	/* Of a body that came at once the rest has been done meanwhile. */
 	if (rc == NGX_AGAIN)
 		return NGX_DONE;

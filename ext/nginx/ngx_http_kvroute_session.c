@@ -51,7 +51,7 @@ static const char *const automatic[] = { "$http_x_session_affinity",
     "$kvroute_session", "$kvroute_cache_key" };
 
 static char *
-wrong(ngx_conf_t *cf, ngx_str_t *arg, const char *why)
+argument_refuse(ngx_conf_t *cf, ngx_str_t *arg, const char *why)
 {
 	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
 	    "invalid parameter \"%V\": %s", arg, why);
@@ -60,7 +60,7 @@ wrong(ngx_conf_t *cf, ngx_str_t *arg, const char *why)
 
 /* Is the argument NAME=...? Then *value is the rest. */
 static bool
-named(ngx_str_t *arg, const char *name, ngx_str_t *value)
+is_named(ngx_str_t *arg, const char *name, ngx_str_t *value)
 {
 	size_t n = ngx_strlen(name);
 
@@ -81,7 +81,7 @@ ttl_read(ngx_str_t *text, ngx_msec_t *ms)
 }
 
 static bool
-is(const ngx_str_t *text, const char *word)
+is_word(const ngx_str_t *text, const char *word)
 {
 	return text->len == ngx_strlen(word) &&
 	    ngx_strncmp(text->data, word, text->len) == 0;
@@ -95,7 +95,7 @@ mode_read(const ngx_str_t *text, ngx_uint_t *mode)
 	ngx_uint_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (!is(text, names[i]))
+		if (!is_word(text, names[i]))
 			continue;
 		*mode = i;
 		return true;
@@ -147,15 +147,15 @@ affinity_argument(ngx_conf_t *cf, ngx_http_kvroute_loc_conf_t *loc,
 {
 	ngx_str_t value;
 
-	if (named(arg, "mode=", &value))
+	if (is_named(arg, "mode=", &value))
 		return mode_read(&value, &loc->affinity_mode) ? NULL :
 		    "the modes are soft, tie and hard";
-	if (named(arg, "ttl=", &value))
+	if (is_named(arg, "ttl=", &value))
 		return ttl_read(&value, &loc->affinity_ttl) ? NULL :
 		    "ttl= is a time of at most 30 days";
-	if (is(arg, "off"))
+	if (is_word(arg, "off"))
 		return "is for itself";
-	return is(arg, "auto") ? automatic_add(cf, loc->affinity) :
+	return is_word(arg, "auto") ? automatic_add(cf, loc->affinity) :
 	    value_add(cf, loc->affinity, *arg);
 }
 
@@ -170,7 +170,7 @@ ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (loc->affinity != NGX_CONF_UNSET_PTR)
 		return "is duplicate";
 	loc->affinity = NULL;
-	if (cf->args->nelts == 2 && is(&args[1], "off"))
+	if (cf->args->nelts == 2 && is_word(&args[1], "off"))
 		return NGX_CONF_OK;
 	loc->affinity = ngx_array_create(cf->pool, 8,
 	    sizeof(ngx_http_complex_value_t));
@@ -181,7 +181,7 @@ ngx_http_kvroute_affinity_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	for (i = 1; i < cf->args->nelts; i++) {
 		why = affinity_argument(cf, loc, &args[i]);
 		if (why != NULL)
-			return wrong(cf, &args[i], why);
+			return argument_refuse(cf, &args[i], why);
 	}
 	return loc->affinity->nelts > 0 ? NGX_CONF_OK : "has no value";
 }
@@ -196,12 +196,12 @@ ngx_http_kvroute_responses_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		return "is duplicate";
 	loc->responses_ttl = RESPONSES_TTL_MS;
 	arg++;
-	if (is(arg, "off"))
+	if (is_word(arg, "off"))
 		loc->responses_ttl = 0;
-	else if (!is(arg, "on") && !(named(arg, "ttl=", &value) &&
+	else if (!is_word(arg, "on") && !(is_named(arg, "ttl=", &value) &&
 	    ttl_read(&value, &loc->responses_ttl)))
-		return wrong(cf, arg, "it is on, off, or ttl= with a time of "
-		    "at most 30 days");
+		return argument_refuse(cf, arg, "it is on, off, or ttl= with "
+		    "a time of at most 30 days");
 	return NGX_CONF_OK;
 }
 
@@ -371,7 +371,7 @@ ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx)
 /* ----------------------------------------------------------- the choice --- */
 
 static void
-lost(ngx_http_kvroute_ctx_t *ctx, enum kvr_affinity_outcome how)
+state_lost(ngx_http_kvroute_ctx_t *ctx, enum kvr_affinity_outcome how)
 {
 	ctx->worker = 0;
 	ctx->reason = REASON_STATE_LOST;
@@ -457,14 +457,14 @@ ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now)
 		return false;
 	error = bound_find(ctx, now, &worker, &i);
 	if (error == KVR_EWORKER) {
-		lost(ctx, KVR_AFFINITY_GONE);
+		state_lost(ctx, KVR_AFFINITY_GONE);
 	} else if (error == KVR_EBUSY) {
 		ngx_http_kvroute_session_busy(ctx, up->n_peers);
 	} else if (error != KVR_OK) {
 		ctx->affinity = KVR_AFFINITY_NEW;
 		return false;
 	} else if (i == up->n_peers || up->known[i].down || kept_back(up, i)) {
-		lost(ctx, KVR_AFFINITY_MOVED);
+		state_lost(ctx, KVR_AFFINITY_MOVED);
 	} else if (!up->known[i].usable) {
 		ngx_http_kvroute_session_busy(ctx, i);
 	} else {
@@ -489,7 +489,7 @@ ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx)
 
 /* Of one that waits to be bound, the end waits too. */
 static bool
-unbound(ngx_http_kvroute_ctx_t *ctx, uint64_t digest)
+is_unbound(ngx_http_kvroute_ctx_t *ctx, uint64_t digest)
 {
 	uint64_t worker;
 
@@ -512,7 +512,7 @@ state_bind(ngx_http_kvroute_ctx_t *ctx, uint64_t digest, bool ends)
 	write.digest = digest;
 	write.ttl = (int64_t)loc->responses_ttl * 1000000;
 	if (digest == 0 || write.id == 0 || write.ttl == 0 ||
-	    (ends && unbound(ctx, digest)))
+	    (ends && is_unbound(ctx, digest)))
 		return false;
 	if (ends)
 		write.ttl = ENDED_NS;

@@ -127,7 +127,7 @@ status_make(ngx_http_request_t *r, const kvroute_upstreams_t *all,
 /* ------------------------------------------------------- the response --- */
 
 static ngx_int_t
-show(ngx_http_request_t *r, void (*write)(const struct status *,
+status_send(ngx_http_request_t *r, void (*write)(const struct status *,
     struct writer *), const char *type)
 {
 	kvroute_upstreams_t all = kvroute_upstreams(r);
@@ -154,13 +154,13 @@ show(ngx_http_request_t *r, void (*write)(const struct status *,
 ngx_int_t
 kvroute_state_show(ngx_http_request_t *r)
 {
-	return show(r, status_json, "application/json");
+	return status_send(r, status_json, "application/json");
 }
 
 ngx_int_t
 kvroute_metrics_show(ngx_http_request_t *r)
 {
-	return show(r, status_metrics,
+	return status_send(r, status_metrics,
 	    "text/plain; version=0.0.4; charset=utf-8");
 }
 

@@ -183,7 +183,7 @@ enum { ORDER_TRIES = 400 }; /* some ten milliseconds */
 
 /* Is the call to be repeated? */
 static bool
-again(order_t *o, int error)
+order_again(order_t *o, int error)
 {
 	return error == KVR_EBUSY && ++o->busy < ORDER_TRIES;
 }
@@ -196,7 +196,7 @@ facts_get(order_t *o, uint64_t id, struct kvr_worker *facts)
 	facts->size = sizeof(*facts);
 	do
 		error = kvr_worker_get(o->up->kvr, id, facts);
-	while (again(o, error));
+	while (order_again(o, error));
 	return error;
 }
 
@@ -211,43 +211,43 @@ state_set(order_t *o, uint64_t id, uint32_t state)
 	facts.state = state;
 	do
 		error = kvr_worker_set(o->up->kvr, id, &facts);
-	while (again(o, error));
+	while (order_again(o, error));
 	return error;
 }
 
 static int
-find(order_t *o, const ngx_str_t *name, uint32_t rank, uint64_t *id)
+worker_find(order_t *o, const ngx_str_t *name, uint32_t rank, uint64_t *id)
 {
 	int error;
 
 	do
 		error = kvr_worker_find(o->up->kvr,
 		    (const char *)name->data, name->len, rank, id);
-	while (again(o, error));
+	while (order_again(o, error));
 	return error;
 }
 
 /* *id becomes the new one. */
 static int
-reset(order_t *o, uint64_t *id)
+worker_reset(order_t *o, uint64_t *id)
 {
 	uint64_t old = *id;
 	int error;
 
 	do
 		error = kvr_worker_reset(o->up->kvr, old, id);
-	while (again(o, error));
+	while (order_again(o, error));
 	return error;
 }
 
 static int
-forget(order_t *o, uint64_t id)
+worker_forget(order_t *o, uint64_t id)
 {
 	int error;
 
 	do
 		error = kvr_worker_forget(o->up->kvr, id);
-	while (again(o, error));
+	while (order_again(o, error));
 	return error;
 }
 
@@ -262,29 +262,29 @@ obey_one(order_t *o, uint64_t id, struct kvr_worker *facts)
 	else if (kvroute_is(&o->action, "up"))
 		error = state_set(o, id, KVR_STATE_UP);
 	else if (kvroute_is(&o->action, "forget"))
-		error = forget(o, id);
+		error = worker_forget(o, id);
 	else
-		error = reset(o, &id);
+		error = worker_reset(o, &id);
 	ngx_http_kvroute_workers_changed(o->up);
 	return error == KVR_OK ? facts_get(o, id, facts) : error;
 }
 
 /* ADDRESS is all of its ranks, ADDRESS@RANK is one. */
 static int
-obey(order_t *o, struct kvr_worker *facts)
+order_obey(order_t *o, struct kvr_worker *facts)
 {
 	ngx_str_t name = o->name;
 	uint32_t rank, ranks;
 	uint64_t id;
-	int error = find(o, &name, 0, &id);
+	int error = worker_find(o, &name, 0, &id);
 
 	if (error == KVR_EWORKER && ngx_http_kvroute_rank_split(&name, &rank)) {
-		error = find(o, &name, rank, &id);
+		error = worker_find(o, &name, rank, &id);
 		return error != KVR_OK ? error : obey_one(o, id, facts);
 	}
 	ranks = ngx_http_kvroute_ranks_named(o->up, name.data, name.len);
 	for (rank = 0; rank < ngx_max(ranks, 1) && error == KVR_OK; rank++) {
-		error = find(o, &name, rank, &id);
+		error = worker_find(o, &name, rank, &id);
 		if (error == KVR_OK)
 			error = obey_one(o, id, facts);
 	}
@@ -294,7 +294,7 @@ obey(order_t *o, struct kvr_worker *facts)
 }
 
 static ngx_int_t
-obeyed(ngx_http_request_t *r, const order_t *order, int error,
+order_answer(ngx_http_request_t *r, const order_t *order, int error,
     const struct kvr_worker *facts)
 {
 	kvroute_reply_t o;
@@ -316,7 +316,7 @@ obeyed(ngx_http_request_t *r, const order_t *order, int error,
 }
 
 static ngx_int_t
-order(ngx_http_request_t *r)
+order_read(ngx_http_request_t *r)
 {
 	order_t o = { .name = kvroute_argument(r, "worker"),
 	    .action = kvroute_argument(r, "action") };
@@ -342,8 +342,8 @@ order(ngx_http_request_t *r)
 	ngx_log_error(NGX_LOG_NOTICE, r->connection->log, 0,
 	    "kvroute: %V worker \"%V\" of upstream \"%V\"", &o.action,
 	    &o.name, &o.up->upstream->host);
-	error = obey(&o, &facts);
-	return obeyed(r, &o, error, &facts);
+	error = order_obey(&o, &facts);
+	return order_answer(r, &o, error, &facts);
 }
 
 /* ----------------------------------------------------------- dispatch --- */
@@ -377,7 +377,7 @@ takes_html(ngx_http_request_t *r)
 
 /* By the path, else by ?format=, else by Accept. */
 static ngx_int_t
-show(ngx_http_request_t *r, ngx_str_t *rest)
+path_show(ngx_http_request_t *r, ngx_str_t *rest)
 {
 	ngx_str_t format = kvroute_argument(r, "format");
 
@@ -411,8 +411,8 @@ ngx_http_kvroute_status_handler(ngx_http_request_t *r)
 	if (explain)
 		return not_allowed(r, "POST");
 	if (r->method & (NGX_HTTP_GET | NGX_HTTP_HEAD))
-		return show(r, &rest);
+		return path_show(r, &rest);
 	if (r->method == NGX_HTTP_POST && rest.len == 0)
-		return order(r);
+		return order_read(r);
 	return not_allowed(r, rest.len == 0 ? "GET, HEAD, POST" : "GET, HEAD");
 }

@@ -29,7 +29,8 @@ static struct {
 } turn;
 
 static void
-observe(ngx_http_kvroute_srv_conf_t *up, enum histogram_kind kind, uint64_t ns)
+time_observe(ngx_http_kvroute_srv_conf_t *up, enum histogram_kind kind,
+    uint64_t ns)
 {
 	ngx_http_kvroute_shared_t *shared = up->shared;
 
@@ -43,7 +44,7 @@ observe(ngx_http_kvroute_srv_conf_t *up, enum histogram_kind kind, uint64_t ns)
 static void
 turn_over(ngx_event_t *event)
 {
-	observe(turn.up, HISTOGRAM_TURN, turn.ns);
+	time_observe(turn.up, HISTOGRAM_TURN, turn.ns);
 	turn.ns = 0;
 }
 
@@ -72,7 +73,7 @@ ngx_http_kvroute_spent(ngx_http_kvroute_srv_conf_t *up, int64_t began)
 
 /* Since the request began. nginx's clock may have been set back. */
 static ngx_msec_t
-elapsed(ngx_http_request_t *r)
+elapsed_ms(ngx_http_request_t *r)
 {
 	ngx_time_t *now = ngx_timeofday();
 	ngx_msec_int_t ms = (ngx_msec_int_t)((now->sec - r->start_sec) * 1000 +
@@ -87,8 +88,9 @@ ngx_http_kvroute_first_timed(ngx_http_kvroute_ctx_t *ctx)
 	if (ctx->first != 0 || !ctx->stream)
 		return;
 	ctx->first = kvr_clock_now();
-	ctx->first_ms = elapsed(ctx->request);
-	observe(ctx->up, HISTOGRAM_FIRST, (uint64_t)ctx->first_ms * 1000000);
+	ctx->first_ms = elapsed_ms(ctx->request);
+	time_observe(ctx->up, HISTOGRAM_FIRST,
+	    (uint64_t)ctx->first_ms * 1000000);
 }
 
 void
@@ -100,13 +102,13 @@ ngx_http_kvroute_tokens_timed(ngx_http_kvroute_ctx_t *ctx)
 		return;
 	ctx->token_ns = (uint64_t)(kvr_clock_now() - ctx->first) /
 	    (tokens - 1);
-	observe(ctx->up, HISTOGRAM_TOKEN, ctx->token_ns);
+	time_observe(ctx->up, HISTOGRAM_TOKEN, ctx->token_ns);
 }
 
 void
 ngx_http_kvroute_waited(ngx_http_kvroute_srv_conf_t *up, uint64_t ns)
 {
-	observe(up, HISTOGRAM_QUEUE, ns);
+	time_observe(up, HISTOGRAM_QUEUE, ns);
 }
 
 void
@@ -114,9 +116,9 @@ ngx_http_kvroute_request_timed(ngx_http_kvroute_ctx_t *ctx)
 {
 	/* A subrequest ends when its request does, whatever it took. */
 	if (ctx->request == ctx->request->main)
-		observe(ctx->up, HISTOGRAM_REQUEST,
-		    (uint64_t)elapsed(ctx->request) * 1000000);
-	observe(ctx->up, HISTOGRAM_MODULE, ctx->ns);
+		time_observe(ctx->up, HISTOGRAM_REQUEST,
+		    (uint64_t)elapsed_ms(ctx->request) * 1000000);
+	time_observe(ctx->up, HISTOGRAM_MODULE, ctx->ns);
 }
 
 void

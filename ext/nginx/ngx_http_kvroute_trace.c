@@ -96,7 +96,7 @@ sequence_at(struct kvr_prompt *p, size_t block)
 
 /* In the sample? Pseudorandom by prompt, equal within a family. */
 static bool
-drawn(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t sample)
+is_drawn(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t sample)
 {
 	uint32_t size = ctx->up->options.block_size;
 	uint64_t blocks = ctx->facts.opening / size;
@@ -117,7 +117,7 @@ ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx)
 	size_t blocks = ctx->decision.prompt_blocks, step, i;
 
 	if (loc->trace == NULL || blocks == 0 || ctx->ids != NULL ||
-	    !drawn(ctx, loc->trace->sample))
+	    !is_drawn(ctx, loc->trace->sample))
 		return;
 	step = ID_BYTES / ctx->up->options.block_size;
 	step += step == 0;

@@ -24,7 +24,7 @@ enum { ADD_TRIES = 1000 }; /* of the library, if it is busy */
 enum { RANK_DUE = 1, RANK_OPEN = 2 };
 
 static bool
-same(const ngx_str_t *a, const void *name, size_t len)
+is_named(const ngx_str_t *a, const void *name, size_t len)
 {
 	return a->len == len && ngx_memcmp(a->data, name, len) == 0;
 }
@@ -214,7 +214,7 @@ ngx_http_kvroute_ids_due(ngx_http_kvroute_known_t *known)
 }
 
 static bool
-alive(const ngx_http_upstream_rr_peer_t *peer, time_t now)
+is_alive(const ngx_http_upstream_rr_peer_t *peer, time_t now)
 {
 	return !peer->down && !(peer->max_fails &&
 	    peer->fails >= peer->max_fails &&
@@ -222,15 +222,15 @@ alive(const ngx_http_upstream_rr_peer_t *peer, time_t now)
 }
 
 static bool
-full(const ngx_http_upstream_rr_peer_t *peer)
+is_full(const ngx_http_upstream_rr_peer_t *peer)
 {
 	return peer->max_conns && peer->conns >= peer->max_conns;
 }
 
 static bool
-usable(const ngx_http_upstream_rr_peer_t *peer, time_t now)
+is_usable(const ngx_http_upstream_rr_peer_t *peer, time_t now)
 {
-	return alive(peer, now) && !full(peer);
+	return is_alive(peer, now) && !is_full(peer);
 }
 
 /*
@@ -249,10 +249,10 @@ list_look(ngx_http_upstream_rr_peers_t *peers, const uintptr_t *tried,
 
 	ngx_http_upstream_rr_peers_rlock(peers);
 	for (peer = peers->peer, i = 0; i < n; i++, known++) {
-		known->usable = peer != NULL && alive(peer, now) &&
-		    same(&peer->name, known->name, known->name_len) &&
+		known->usable = peer != NULL && is_alive(peer, now) &&
+		    is_named(&peer->name, known->name, known->name_len) &&
 		    (tried == NULL || (tried[i / word] >> i % word & 1) == 0);
-		known->full = known->usable && full(peer);
+		known->full = known->usable && is_full(peer);
 		known->usable = known->usable && !known->full;
 		known->down = peer == NULL || peer->down;
 		if (peer == NULL)
@@ -274,7 +274,7 @@ ngx_http_kvroute_another_usable(ngx_http_kvroute_ctx_t *ctx)
 
 	ngx_http_upstream_rr_peers_rlock(peers);
 	for (peer = peers->peer; peer != NULL && !found; peer = peer->next)
-		found = peer != ctx->rrp.current && usable(peer, now);
+		found = peer != ctx->rrp.current && is_usable(peer, now);
 	ngx_http_upstream_rr_peers_unlock(peers);
 	return found;
 }

@@ -103,7 +103,7 @@ file_open(ngx_http_kvroute_srv_conf_t *up, uint32_t flags, struct kvr **k)
 
 /* root may open a file of the user of nginx workers: root made it. */
 static uint32_t
-trust(void)
+trust_flags(void)
 {
 	return geteuid() == 0 ? KVR_OPEN_TRUST : 0;
 }
@@ -111,7 +111,8 @@ trust(void)
 static int
 file_make(ngx_http_kvroute_srv_conf_t *up, struct kvr **k)
 {
-	return file_open(up, KVR_OPEN_CREATE | KVR_OPEN_ATTACH | trust(), k);
+	return file_open(up, KVR_OPEN_CREATE | KVR_OPEN_ATTACH |
+	    trust_flags(), k);
 }
 
 /* Logs the error; always NGX_ERROR. */
@@ -195,7 +196,7 @@ file_test(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 
 	if (lstat((const char *)up->path.data, &st) != 0 || st.st_size == 0)
 		return NGX_OK;
-	error = file_open(up, KVR_OPEN_READONLY | trust(), &k);
+	error = file_open(up, KVR_OPEN_READONLY | trust_flags(), &k);
 	if (error == KVR_OK)
 		kvr_free(k);
 	if (error == KVR_OK || error == KVR_ESTATE || error == KVR_EBUSY)
@@ -277,7 +278,7 @@ tables_alike(const ngx_http_kvroute_srv_conf_t *a,
 }
 
 static bool
-alike(const ngx_http_kvroute_srv_conf_t *a,
+zones_alike(const ngx_http_kvroute_srv_conf_t *a,
     const ngx_http_kvroute_srv_conf_t *b)
 {
 	return a->options.block_size == b->options.block_size &&
@@ -318,7 +319,7 @@ zone_keep(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_srv_conf_t *of,
 		    &up->upstream->host);
 		return NGX_ERROR;
 	}
-	if (!alike(up, of)) {
+	if (!zones_alike(up, of)) {
 		ngx_log_error(NGX_LOG_EMERG, log, 0, "kvroute zone \"%V\" is "
 		    "in use with another block, ttl, workers, tenants, "
 		    "journal, affinity or secret: give it another name",

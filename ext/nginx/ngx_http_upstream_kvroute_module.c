@@ -65,7 +65,7 @@ static ngx_conf_enum_t reasonings[] = {
 };
 
 static bool
-chosen(const choice_t *choices, ngx_str_t *text, uint32_t *value)
+choice_read(const choice_t *choices, ngx_str_t *text, uint32_t *value)
 {
 	const choice_t *c;
 
@@ -81,7 +81,7 @@ chosen(const choice_t *choices, ngx_str_t *text, uint32_t *value)
 
 /* Is `arg` NAME=...? Then *value is the rest. */
 static bool
-named(ngx_str_t *arg, const char *name, ngx_str_t *value)
+is_named(ngx_str_t *arg, const char *name, ngx_str_t *value)
 {
 	size_t n = ngx_strlen(name);
 
@@ -94,7 +94,7 @@ named(ngx_str_t *arg, const char *name, ngx_str_t *value)
 }
 
 static bool
-number(ngx_str_t *text, ngx_int_t least, ngx_int_t most, ngx_int_t *value)
+number_read(ngx_str_t *text, ngx_int_t least, ngx_int_t most, ngx_int_t *value)
 {
 	*value = ngx_atoi(text->data, text->len);
 	return *value != NGX_ERROR && *value >= least && *value <= most;
@@ -104,7 +104,7 @@ enum { DECIMALS = 6, WINDOW_MOST = 1 << 30, BOUND_MOST = 1000000 };
 
 /* A decimal from 0 with a few places. */
 static bool
-decimal(ngx_str_t *text, double most, double *value)
+decimal_read(ngx_str_t *text, double most, double *value)
 {
 	ngx_int_t n = ngx_atofp(text->data, text->len, DECIMALS);
 
@@ -113,7 +113,7 @@ decimal(ngx_str_t *text, double most, double *value)
 }
 
 static char *
-refused(ngx_conf_t *cf, ngx_str_t *arg)
+parameter_refuse(ngx_conf_t *cf, ngx_str_t *arg)
 {
 	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
 	    "invalid parameter \"%V\"", arg);
@@ -121,7 +121,7 @@ refused(ngx_conf_t *cf, ngx_str_t *arg)
 }
 
 static char *
-unfit(ngx_conf_t *cf, ngx_str_t *arg, const char *why)
+refuse_because(ngx_conf_t *cf, ngx_str_t *arg, const char *why)
 {
 	ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
 	    "invalid parameter \"%V\": %s", arg, why);
@@ -172,55 +172,58 @@ journal_sized(ngx_http_kvroute_srv_conf_t *up, ngx_str_t *text)
 }
 
 static bool
-parameter(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
+parameter_read(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
 {
 	ngx_str_t value;
 	ngx_int_t n;
 	uint32_t shadow;
 
-	if (named(arg, "zone", &value))
+	if (is_named(arg, "zone", &value))
 		return zone_named(cf, up, &value);
-	if (named(arg, "path", &value))
+	if (is_named(arg, "path", &value))
 		return file_named(cf, up, &value);
-	if (named(arg, "size", &value)) {
+	if (is_named(arg, "size", &value)) {
 		ssize_t bytes = ngx_parse_size(&value);
 
 		up->options.region_bytes = bytes > 0 ? (uint64_t)bytes : 0;
 		return bytes > 0;
 	}
-	if (named(arg, "block", &value) && number(&value, 16, 1 << 20, &n)) {
+	if (is_named(arg, "block", &value) &&
+	    number_read(&value, 16, 1 << 20, &n)) {
 		up->options.block_size = (uint32_t)n;
 		return true;
 	}
-	if (named(arg, "workers", &value) &&
-	    number(&value, 1, KVR_WORKERS_MAX, &n)) {
+	if (is_named(arg, "workers", &value) &&
+	    number_read(&value, 1, KVR_WORKERS_MAX, &n)) {
 		up->options.max_workers = (uint32_t)n;
 		return true;
 	}
-	if (named(arg, "ttl", &value)) {
+	if (is_named(arg, "ttl", &value)) {
 		ngx_int_t ms = ngx_parse_time(&value, 0);
 
 		up->options.ttl_ns = (int64_t)ms * 1000000;
 		return ms != NGX_ERROR && ms > 0;
 	}
-	if (named(arg, "affinity", &value) &&
-	    number(&value, 0, KVR_AFFINITY_ENTRIES_MAX, &n)) {
+	if (is_named(arg, "affinity", &value) &&
+	    number_read(&value, 0, KVR_AFFINITY_ENTRIES_MAX, &n)) {
 		up->options.affinity_entries = (uint32_t)n;
 		up->sized = true;
 		return true;
 	}
-	if (named(arg, "tenants", &value) &&
-	    number(&value, 1, KVR_TENANTS_MAX, &n)) {
+	if (is_named(arg, "tenants", &value) &&
+	    number_read(&value, 1, KVR_TENANTS_MAX, &n)) {
 		up->options.tenants = (uint32_t)n;
 		return true;
 	}
-	if (named(arg, "policy", &value))
-		return chosen(costs, &value, &up->policy.cost);
-	if (named(arg, "balanced_bound", &value))
-		return decimal(&value, BOUND_MOST, &up->policy.balanced_bound);
-	if (named(arg, "retain", &value))
-		return chosen(retains, &value, &up->retain);
-	if (named(arg, "shadow", &value) && chosen(shadows, &value, &shadow)) {
+	if (is_named(arg, "policy", &value))
+		return choice_read(costs, &value, &up->policy.cost);
+	if (is_named(arg, "balanced_bound", &value))
+		return decimal_read(&value, BOUND_MOST,
+		    &up->policy.balanced_bound);
+	if (is_named(arg, "retain", &value))
+		return choice_read(retains, &value, &up->retain);
+	if (is_named(arg, "shadow", &value) &&
+	    choice_read(shadows, &value, &shadow)) {
 		up->shadow = shadow;
 		return true;
 	}
@@ -229,28 +232,28 @@ parameter(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg)
 
 /* One of the parameters that say what is wrong with them? */
 static bool
-explained(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up, ngx_str_t *arg,
-    const char **why)
+parameter_explained(ngx_conf_t *cf, ngx_http_kvroute_srv_conf_t *up,
+    ngx_str_t *arg, const char **why)
 {
 	ngx_str_t value;
 
-	if (named(arg, "rank_header", &value))
+	if (is_named(arg, "rank_header", &value))
 		*why = ngx_http_kvroute_rank_header_set(up, &value);
-	else if (named(arg, "secret", &value))
+	else if (is_named(arg, "secret", &value))
 		*why = ngx_http_kvroute_secret_read(cf, up, &value);
-	else if (named(arg, "journal", &value))
+	else if (is_named(arg, "journal", &value))
 		*why = journal_sized(up, &value);
-	else if (named(arg, "poll", &value))
+	else if (is_named(arg, "poll", &value))
 		*why = ngx_http_kvroute_poll_set(up, &value);
-	else if (named(arg, "poll_path", &value))
+	else if (is_named(arg, "poll_path", &value))
 		*why = ngx_http_kvroute_poll_path_set(up, &value);
-	else if (named(arg, "gray", &value))
+	else if (is_named(arg, "gray", &value))
 		*why = ngx_http_kvroute_gray_set(up, &value);
-	else if (named(arg, "slow_start", &value))
+	else if (is_named(arg, "slow_start", &value))
 		*why = ngx_http_kvroute_slow_start_set(up, &value);
-	else if (named(arg, "queue", &value))
+	else if (is_named(arg, "queue", &value))
 		*why = ngx_http_kvroute_queue_set(up, &value);
-	else if (named(arg, "queue_timeout", &value))
+	else if (is_named(arg, "queue_timeout", &value))
 		*why = ngx_http_kvroute_queue_timeout_set(up, &value);
 	else
 		return false;
@@ -273,7 +276,7 @@ bindings_size(ngx_http_kvroute_srv_conf_t *up)
 
 /* What parameters lack that need each other, or NULL. */
 static char *
-incomplete(const ngx_http_kvroute_srv_conf_t *up)
+is_incomplete(const ngx_http_kvroute_srv_conf_t *up)
 {
 	if ((up->zone_name.len == 0) == (up->path.len == 0))
 		return "needs \"zone=NAME:SIZE\" or \"path=FILE\"";
@@ -306,14 +309,14 @@ kvroute_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 	if (up->on)
 		return "is duplicate";
 	for (i = 1; i < cf->args->nelts; i++) {
-		if (explained(cf, up, &args[i], &why)) {
+		if (parameter_explained(cf, up, &args[i], &why)) {
 			if (why != NULL)
-				return unfit(cf, &args[i], why);
-		} else if (!parameter(cf, up, &args[i])) {
-			return refused(cf, &args[i]);
+				return refuse_because(cf, &args[i], why);
+		} else if (!parameter_read(cf, up, &args[i])) {
+			return parameter_refuse(cf, &args[i]);
 		}
 	}
-	if ((wrong = incomplete(up)) != NULL)
+	if ((wrong = is_incomplete(up)) != NULL)
 		return wrong;
 	if (up->shadow != NGX_HTTP_KVROUTE_CHOOSE)
 		up->gray = 0; /* the stock method probes none */
@@ -353,34 +356,34 @@ window_fact(struct kvr_worker *facts, ngx_str_t *arg)
 	ngx_int_t n;
 	double layers;
 
-	if (named(arg, "window_mode", &value))
-		return chosen(windows, &value, &facts->window_mode);
-	if (named(arg, "window_layers", &value)) {
-		if (!decimal(&value, 100, &layers))
+	if (is_named(arg, "window_mode", &value))
+		return choice_read(windows, &value, &facts->window_mode);
+	if (is_named(arg, "window_layers", &value)) {
+		if (!decimal_read(&value, 100, &layers))
 			return false;
 		facts->window_layers = (uint32_t)(layers * 100 + 0.5);
 		return true;
 	}
-	if (named(arg, "window_capacity", &value)) {
-		if (!number(&value, 1, NGX_MAX_INT_T_VALUE, &n))
+	if (is_named(arg, "window_capacity", &value)) {
+		if (!number_read(&value, 1, NGX_MAX_INT_T_VALUE, &n))
 			return false;
 		facts->window_capacity = (uint64_t)n;
 		return true;
 	}
-	if (named(arg, "window", &value)) {
-		if (!number(&value, 1, WINDOW_MOST, &n))
+	if (is_named(arg, "window", &value)) {
+		if (!number_read(&value, 1, WINDOW_MOST, &n))
 			return false;
 		facts->window_tokens = (uint32_t)n;
 		return true;
 	}
-	if (named(arg, "window_align", &value)) {
-		if (!number(&value, 1, WINDOW_MOST, &n))
+	if (is_named(arg, "window_align", &value)) {
+		if (!number_read(&value, 1, WINDOW_MOST, &n))
 			return false;
 		facts->window_align = (uint32_t)n;
 		return true;
 	}
-	if (!named(arg, "window_interval", &value) ||
-	    !number(&value, 1, WINDOW_MOST, &n))
+	if (!is_named(arg, "window_interval", &value) ||
+	    !number_read(&value, 1, WINDOW_MOST, &n))
 		return false;
 	facts->window_interval = (uint32_t)n;
 	return true;
@@ -419,7 +422,7 @@ windows_unfit(ngx_http_kvroute_server_t *server)
 }
 
 static bool
-fact(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
+fact_read(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
 {
 	struct kvr_worker *facts = &server->facts;
 	ngx_str_t value;
@@ -427,35 +430,35 @@ fact(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
 
 	if (ngx_strncmp(arg->data, "window", 6) == 0)
 		return window_fact(facts, arg);
-	if (named(arg, "eviction", &value)) {
+	if (is_named(arg, "eviction", &value)) {
 		server->evicts = true;
-		return chosen(evictions, &value, &facts->eviction);
+		return choice_read(evictions, &value, &facts->eviction);
 	}
-	if (named(arg, "capacity", &value)) {
+	if (is_named(arg, "capacity", &value)) {
 		server->ask = value.len == 4 &&
 		    ngx_strncmp(value.data, "auto", 4) == 0;
 		facts->capacity_tokens = 0;
 		if (server->ask)
 			return true;
-		if (!number(&value, 1, NGX_MAX_INT_T_VALUE, &n))
+		if (!number_read(&value, 1, NGX_MAX_INT_T_VALUE, &n))
 			return false;
 		facts->capacity_tokens = (uint64_t)n;
 		return true;
 	}
-	if (named(arg, "max_batched", &value)) {
-		if (!number(&value, 1, NGX_MAX_INT32_VALUE, &n))
+	if (is_named(arg, "max_batched", &value)) {
+		if (!number_read(&value, 1, NGX_MAX_INT32_VALUE, &n))
 			return false;
 		facts->max_batched_tokens = (uint64_t)n;
 		return true;
 	}
-	if (named(arg, "block_tokens", &value)) {
-		if (!number(&value, 1, 1 << 20, &n))
+	if (is_named(arg, "block_tokens", &value)) {
+		if (!number_read(&value, 1, 1 << 20, &n))
 			return false;
 		facts->block_tokens = (uint32_t)n;
 		return true;
 	}
-	if (named(arg, "prefill_rate", &value)) {
-		if (!number(&value, 1, NGX_MAX_INT32_VALUE, &n))
+	if (is_named(arg, "prefill_rate", &value)) {
+		if (!number_read(&value, 1, NGX_MAX_INT32_VALUE, &n))
 			return false;
 		facts->prefill_rate = (double)n;
 		return true;
@@ -465,7 +468,7 @@ fact(ngx_http_kvroute_server_t *server, ngx_str_t *arg)
 
 /* ADDRESS[:PORT], as peers are named, or a name for later. */
 static bool
-address(ngx_conf_t *cf, ngx_str_t *text, ngx_http_kvroute_server_t *server)
+address_read(ngx_conf_t *cf, ngx_str_t *text, ngx_http_kvroute_server_t *server)
 {
 	ngx_url_t u;
 
@@ -507,19 +510,19 @@ server_set(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 		return NGX_CONF_ERROR;
 	ngx_memzero(server, sizeof(*server));
 	(void)kvr_worker_init(&server->facts, sizeof(server->facts));
-	if (!address(cf, &args[1], server))
+	if (!address_read(cf, &args[1], server))
 		return NGX_CONF_ERROR;
 	for (i = 2; i < cf->args->nelts; i++) {
-		if (named(&args[i], "ranks", &value)) {
+		if (is_named(&args[i], "ranks", &value)) {
 			why = ngx_http_kvroute_ranks_set(up, server, &value);
 			if (why != NULL)
-				return unfit(cf, &args[i], why);
-		} else if (!fact(server, &args[i])) {
-			return refused(cf, &args[i]);
+				return refuse_because(cf, &args[i], why);
+		} else if (!fact_read(server, &args[i])) {
+			return parameter_refuse(cf, &args[i]);
 		}
 	}
 	why = windows_unfit(server);
-	return why == NULL ? NGX_CONF_OK : unfit(cf, &args[1], why);
+	return why == NULL ? NGX_CONF_OK : refuse_because(cf, &args[1], why);
 }
 
 static char *
