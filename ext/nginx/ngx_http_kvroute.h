@@ -514,7 +514,6 @@ bool ngx_http_kvroute_replicas_watch(ngx_http_kvroute_srv_conf_t *up,
     ngx_log_t *log);
 
 /* read */
-ngx_int_t ngx_http_kvroute_read_add(ngx_conf_t *cf);
 /* Of each process, before its first request. */
 void ngx_http_kvroute_read_begin(ngx_cycle_t *cycle);
 /* The body of this request, read to its end, for one choice; or NULL. */
@@ -523,7 +522,6 @@ ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_get(
 
 /* For early and salt: the upstream that lends what reading needs, or NULL. */
 ngx_http_kvroute_srv_conf_t *ngx_http_kvroute_lender(ngx_http_request_t *r);
-size_t ngx_http_kvroute_body_size(ngx_http_request_t *r);
 /* May so many bytes be read in one go now? */
 bool ngx_http_kvroute_is_now(size_t size);
 /* In one go; false: it cannot be read. */
@@ -543,8 +541,6 @@ ngx_int_t ngx_http_kvroute_early_add(ngx_conf_t *cf);
 /* Empty if they are not known early. */
 ngx_str_t ngx_http_kvroute_early_model(ngx_http_request_t *r);
 ngx_str_t ngx_http_kvroute_early_id(ngx_http_request_t *r, ngx_uint_t which);
-/* No choice of ours follows. */
-void ngx_http_kvroute_early_leave(ngx_http_request_t *r);
 
 /* share */
 char *ngx_http_kvroute_share_command(ngx_conf_t *cf, ngx_command_t *cmd,
@@ -597,8 +593,6 @@ ngx_int_t ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
 bool ngx_http_kvroute_prompt_make(ngx_http_kvroute_ctx_t *ctx);
 /* The prompt is no longer needed. */
 void ngx_http_kvroute_prompt_leave(ngx_http_kvroute_ctx_t *ctx);
-/* By kvroute_bypass, as it is now. */
-bool ngx_http_kvroute_bypassed(ngx_http_request_t *r);
 
 /* ranks */
 /* These two return what is wrong, or NULL. */
@@ -791,7 +785,6 @@ int ngx_http_kvroute_extend(ngx_http_kvroute_srv_conf_t *up, uint64_t lease,
 /* answer */
 /* Of a directive: our filters are the first of all modules that were loaded. */
 char *ngx_http_kvroute_filters_order(ngx_conf_t *cf);
-ngx_int_t ngx_http_kvroute_filters_add(ngx_conf_t *cf);
 /* ctx->answer is no longer needed. */
 void ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx);
 
@@ -820,6 +813,63 @@ char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,
 ngx_int_t ngx_http_kvroute_trace_add(ngx_conf_t *cf);
 /* If this request is in the sample, keeps what its line needs. */
 void ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx);
+
+/* A body that was there before its upstream: NGX_DONE while it is read. */
+ngx_int_t ngx_http_kvroute_read_ahead(ngx_http_request_t *r);
+void ngx_http_kvroute_read_add(void);
+size_t ngx_http_kvroute_body_size(ngx_http_request_t *r);
+/* By kvroute_bypass, as it is now. */
+bool ngx_http_kvroute_bypassed(ngx_http_request_t *r);
+/* Leaves one that was read early: no choice of ours follows. */
+void ngx_http_kvroute_reader_early_leave(ngx_http_request_t *r);
+void ngx_http_kvroute_filters_add(void);
+
+/* phases */
+ngx_int_t ngx_http_kvroute_phases_add(ngx_conf_t *cf);
+
+/* table */
+bool ngx_http_kvroute_is_called(const ngx_http_kvroute_known_t *known,
+    const ngx_str_t *name);
+/* Its position among `n` first of up->known; n: none. */
+ngx_uint_t ngx_http_kvroute_peer_called(const ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name, ngx_uint_t n);
+/* By nginx's rules: not down, and not failed just now; at its max_conns. */
+bool ngx_http_kvroute_is_alive(const ngx_http_upstream_rr_peer_t *peer,
+    time_t now);
+bool ngx_http_kvroute_is_full(const ngx_http_upstream_rr_peer_t *peer);
+/* Flags of a rank: look up its id; it was in use when that was done. */
+enum {
+	NGX_HTTP_KVROUTE_RANK_DUE = 1,
+	NGX_HTTP_KVROUTE_RANK_OPEN = 2
+};
+
+/* try */
+/* The position in up->known of the server of the latest try; n_peers: none. */
+ngx_uint_t ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx);
+
+/* take */
+/* Makes the bits of tried peers anew, those of up->known; false: no memory. */
+bool ngx_http_kvroute_tried_fit(ngx_http_kvroute_ctx_t *ctx);
+ngx_int_t ngx_http_kvroute_stock_get(ngx_http_kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc);
+/* Peer i of up->known. NGX_BUSY: it became unusable meanwhile. */
+ngx_int_t ngx_http_kvroute_take(ngx_http_kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc, ngx_uint_t i);
+/* The one with the fewest connections by weight. */
+ngx_int_t ngx_http_kvroute_take_least(ngx_http_kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc);
+/* NGX_BUSY, as the stock method returns it when no peer is left. */
+ngx_int_t ngx_http_kvroute_take_none(ngx_http_kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc);
+
+/* choose */
+/* Sets ctx->worker, and its lease if `book`. False: ctx->reason is why not. */
+bool ngx_http_kvroute_choose(ngx_http_kvroute_ctx_t *ctx, int64_t now,
+    bool book);
+/* Books the request on ctx->worker, which is given; it may fail. */
+void ngx_http_kvroute_kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+/* Books it on the worker that was used, as if chosen. */
+void ngx_http_kvroute_shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
 
 /* status, explain */
 ngx_int_t ngx_http_kvroute_status_handler(ngx_http_request_t *r);

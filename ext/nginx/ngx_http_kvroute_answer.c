@@ -92,7 +92,7 @@ header_filter(ngx_http_request_t *r)
 	int64_t began;
 
 	if (ctx == NULL)
-		ngx_http_kvroute_early_leave(r);
+		ngx_http_kvroute_reader_early_leave(r);
 	/* From nginx's cache, perhaps instead of a failed response. */
 	if (ctx == NULL || r->upstream == NULL || ctx->headers ||
 	    ngx_http_kvroute_cached(r))
@@ -419,15 +419,11 @@ ngx_http_kvroute_filters_order(ngx_conf_t *cf)
 	return NGX_CONF_OK;
 }
 
-ngx_int_t
-ngx_http_kvroute_filters_add(ngx_conf_t *cf)
+void
+ngx_http_kvroute_filters_add(void)
 {
 	next_header = ngx_http_top_header_filter;
 	ngx_http_top_header_filter = header_filter;
 	next_body = ngx_http_top_body_filter;
 	ngx_http_top_body_filter = body_filter;
-	if (ngx_http_kvroute_read_add(cf) != NGX_OK ||
-	    ngx_http_kvroute_early_add(cf) != NGX_OK)
-		return NGX_ERROR;
-	return ngx_http_kvroute_trace_add(cf);
 }

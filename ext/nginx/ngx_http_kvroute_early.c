@@ -186,16 +186,6 @@ preaccess_handler(ngx_http_request_t *r)
 	return NGX_DONE;
 }
 
-/* It went elsewhere, or its prompt is not needed. */
-void
-ngx_http_kvroute_early_leave(ngx_http_request_t *r)
-{
-	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
-
-	if (reader != NULL && reader->early && reader->read)
-		ngx_http_kvroute_reader_leave(reader);
-}
-
 /* ---------------------------------------------------------------- begin --- */
 
 ngx_int_t

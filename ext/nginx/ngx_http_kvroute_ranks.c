@@ -78,12 +78,6 @@ ngx_http_kvroute_ranks_set(ngx_http_kvroute_srv_conf_t *up,
 	return NULL;
 }
 
-uint32_t
-ngx_http_kvroute_ranks_of(const ngx_http_kvroute_server_t *server)
-{
-	return server != NULL && server->ranks > 0 ? server->ranks : 1;
-}
-
 /* A name has one address at least, once it has any. */
 static ngx_uint_t
 ranks_least(ngx_http_kvroute_srv_conf_t *up,

@@ -270,19 +270,6 @@ body_came(ngx_http_request_t *r)
 		reader->then(r);
 }
 
-size_t
-ngx_http_kvroute_body_size(ngx_http_request_t *r)
-{
-	/* None of a body that nginx has thrown away. */
-	ngx_chain_t *cl = r->request_body == NULL ? NULL :
-	    r->request_body->bufs;
-	size_t size = 0;
-
-	for (; cl != NULL; cl = cl->next)
-		size += (size_t)ngx_buf_size(cl->buf);
-	return size;
-}
-
 bool
 ngx_http_kvroute_is_now(size_t size)
 {
@@ -401,16 +388,13 @@ ngx_http_kvroute_phases_go_on(ngx_http_request_t *r)
 }
 
 /* A body that was there before the upstream was. */
-static ngx_int_t
-precontent_handler(ngx_http_request_t *r)
+ngx_int_t
+ngx_http_kvroute_read_ahead(ngx_http_request_t *r)
 {
 	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
 	    ngx_http_upstream_kvroute_module);
 	ngx_http_kvroute_reader_t *reader;
-	ngx_int_t rc = ngx_http_kvroute_salt_set(r);
 
-	if (rc != NGX_DECLINED)
-		return rc;
 	if (loc->seen == NULL || r != r->main || r->request_body == NULL ||
 	    r->reading_body || r->request_body_no_buffering)
 		return NGX_DECLINED;
@@ -486,7 +470,7 @@ ngx_http_kvroute_reader_get(ngx_http_kvroute_ctx_t *ctx)
 		return !reader->early || prompt_make(reader, ctx) ? reader :
 		    NULL;
 	}
-	ngx_http_kvroute_early_leave(r);
+	ngx_http_kvroute_reader_early_leave(r);
 	reader = ngx_http_kvroute_reader_make(r, ctx->up, ctx->endpoint);
 	return reader != NULL && ngx_http_kvroute_read_whole(reader) ? reader :
 	    NULL;
@@ -514,22 +498,9 @@ ngx_http_kvroute_read_begin(ngx_cycle_t *cycle)
 	event_make(&loop.stay, stay_on, cycle->log);
 }
 
-/* nginx runs the handlers of a phase from the last to the first. */
-ngx_int_t
-ngx_http_kvroute_read_add(ngx_conf_t *cf)
+void
+ngx_http_kvroute_read_add(void)
 {
-	ngx_http_core_main_conf_t *core = ngx_http_conf_get_module_main_conf(cf,
-	    ngx_http_core_module);
-	ngx_array_t *all = &core->phases[NGX_HTTP_PRECONTENT_PHASE].handlers;
-	ngx_http_handler_pt *handlers = ngx_array_push(all);
-
-	if (handlers == NULL)
-		return NGX_ERROR;
-	handlers = all->elts;
-	ngx_memmove(handlers + 1, handlers,
-	    (all->nelts - 1) * sizeof(*handlers));
-	handlers[0] = precontent_handler;
 	next_filter = ngx_http_top_request_body_filter;
 	ngx_http_top_request_body_filter = request_filter;
-	return NGX_OK;
 }

@@ -170,6 +170,28 @@ ngx_http_kvroute_reader_of(ngx_http_request_t *r)
 	return NULL;
 }
 
+size_t
+ngx_http_kvroute_body_size(ngx_http_request_t *r)
+{
+	/* None of a body that nginx has thrown away. */
+	ngx_chain_t *cl = r->request_body == NULL ? NULL :
+	    r->request_body->bufs;
+	size_t size = 0;
+
+	for (; cl != NULL; cl = cl->next)
+		size += (size_t)ngx_buf_size(cl->buf);
+	return size;
+}
+
+bool
+ngx_http_kvroute_bypassed(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_loc_conf_t *loc = ngx_http_get_module_loc_conf(r,
+	    ngx_http_upstream_kvroute_module);
+
+	return ngx_http_test_predicates(r, loc->bypass) == NGX_DECLINED;
+}
+
 bool
 ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader)
 {
@@ -254,4 +276,14 @@ ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader)
 	reader->outcome = body_end(reader->body, &reader->facts);
 	if (reader->up->shared != NULL)
 		ngx_http_kvroute_count(reader->up, COUNT_READ, 1);
+}
+
+/* It went elsewhere, or its prompt is not needed. */
+void
+ngx_http_kvroute_reader_early_leave(ngx_http_request_t *r)
+{
+	ngx_http_kvroute_reader_t *reader = ngx_http_kvroute_reader_of(r);
+
+	if (reader != NULL && reader->early && reader->read)
+		ngx_http_kvroute_reader_leave(reader);
 }

@@ -670,7 +670,7 @@ loc_merge(ngx_conf_t *cf, void *parent, void *child)
 
 static ngx_http_module_t context = {
 	ngx_http_kvroute_variables_add,
-	ngx_http_kvroute_filters_add,
+	ngx_http_kvroute_phases_add,
 	main_create,
 	NULL,
 	srv_create,

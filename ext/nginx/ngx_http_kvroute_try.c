@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_try.c - the servers that a request has tried, by name: a
+ * peer may be freed once nginx has taken it back.
+ */
+#include "ngx_http_kvroute.h"
+
+ngx_str_t
+ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx)
+{
+	const ngx_str_t *names = ctx->taken.elts;
+	ngx_str_t none = ngx_null_string;
+
+	return ctx->taken.nelts == 0 ? none : names[ctx->taken.nelts - 1];
+}
+
+bool
+ngx_http_kvroute_has_tried(const ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i)
+{
+	const ngx_str_t *names = ctx->taken.elts;
+	ngx_uint_t n;
+
+	for (n = 0; n < ctx->taken.nelts; n++) {
+		if (ngx_http_kvroute_is_called(&ctx->up->known[i], &names[n]))
+			return true;
+	}
+	return false;
+}
+
+/* Its position in up->known; n_peers: none. */
+ngx_uint_t
+ngx_http_kvroute_taken_peer(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_str_t name = ngx_http_kvroute_taken_name(ctx);
+
+	return ngx_http_kvroute_peer_called(ctx->up, &name, ctx->up->n_peers);
+}
+
+/*
+ * Which of several ranks it was, only the engine knows; but each of them
+ * reaches what it keeps.
+ */
+uint64_t
+ngx_http_kvroute_taken_worker(ngx_http_kvroute_ctx_t *ctx, uint64_t draw)
+{
+	const ngx_http_kvroute_known_t *known;
+	uint64_t id = 0;
+	ngx_uint_t i;
+	uint32_t n;
+
+	if (ctx->worker != 0 && ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
+		return ctx->worker;
+	i = ngx_http_kvroute_taken_peer(ctx);
+	if (i == ctx->up->n_peers)
+		return 0;
+	known = &ctx->up->known[i];
+	for (n = 0; n < known->ranks && id == 0; n++)
+		id = known->ids[(draw + n) % known->ranks];
+	return id;
+}
+
+/* In shadow mode this is not the worker that was used. */
+ngx_str_t
+ngx_http_kvroute_worker_name(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_kvroute_known_t *known = ctx->up->known;
+	ngx_str_t name = ngx_null_string;
+	ngx_uint_t i;
+	uint32_t rank;
+
+	if (ctx->worker == 0)
+		return name;
+	if (ctx->up->shadow == NGX_HTTP_KVROUTE_CHOOSE)
+		return ngx_http_kvroute_taken_name(ctx);
+	i = ngx_http_kvroute_peer_of(ctx->up, ctx->worker, &rank);
+	if (i < ctx->up->n_peers) {
+		name.data = known[i].name;
+		name.len = known[i].name_len;
+	}
+	return name;
+}
+
+static bool
+is_usable(const ngx_http_upstream_rr_peer_t *peer, time_t now)
+{
+	return ngx_http_kvroute_is_alive(peer, now) &&
+	    !ngx_http_kvroute_is_full(peer);
+}
+
+bool
+ngx_http_kvroute_another_usable(ngx_http_kvroute_ctx_t *ctx)
+{
+	ngx_http_upstream_rr_peers_t *peers = ctx->rrp.peers;
+	ngx_http_upstream_rr_peer_t *peer;
+	time_t now = ngx_time();
+	bool found = false;
+
+	ngx_http_upstream_rr_peers_rlock(peers);
+	for (peer = peers->peer; peer != NULL && !found; peer = peer->next)
+		found = peer != ctx->rrp.current && is_usable(peer, now);
+	ngx_http_upstream_rr_peers_unlock(peers);
+	return found;
+}
