@@ -12,7 +12,21 @@
  * removed. Only then are bytes held back: those of an incomplete event, until
  * it is clear what the event is.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_answer.h"
+
+#include "answer.h"
+#include "counters.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_body.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_end.h"
+#include "ngx_http_kvroute_extend.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_session.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_time.h"
+#include "reply_message.h"
 
 static ngx_http_output_header_filter_pt next_header;
 static ngx_http_output_body_filter_pt next_body;

@@ -2,7 +2,10 @@
 /*
  * ngx_http_kvroute_args.c - what a request to a status location asks about.
  */
-#include "ngx_http_kvroute_status.h"
+#include "ngx_http_kvroute_args.h"
+
+#include "ngx_http_kvroute_reply.h"
+#include "status.h"
 
 bool
 kvroute_is(const ngx_str_t *text, const char *word)

@@ -5,7 +5,17 @@
  * The body is complete when the upstream is chosen: in memory up to
  * client_body_buffer_size, else in a temporary file. reader.c reads it.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_body.h"
+
+#include "body.h"
+#include "counters.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_read.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_salt.h"
+#include "ngx_http_kvroute_shared.h"
+#include "reason.h"
 
 static enum reason
 opinion_of(enum body_outcome outcome)

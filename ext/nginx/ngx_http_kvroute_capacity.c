@@ -18,8 +18,13 @@
  * until something else is read, or the engine says that there is none: one that
  * is down has its last capacity.
  */
-#include "ngx_http_kvroute_fetch.h"
+#include "ngx_http_kvroute_capacity.h"
 
+#include "capacity.h"
+#include "ngx_http_kvroute_fetch.h"
+#include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
 #include "probe.h"
 
 enum {

@@ -6,7 +6,18 @@
  * Nothing here waits for the region's lock: if it is held, the request is
  * routed without a prediction.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_choose.h"
+
+#include "counters.h"
+#include "ngx_http_kvroute_body.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_share.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_trace.h"
+#include "ngx_http_kvroute_try.h"
+#include "reason.h"
 
 /* Appends the workers of one peer, whose ids are known, to the n there are. */
 static ngx_uint_t

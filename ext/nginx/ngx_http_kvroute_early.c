@@ -20,7 +20,13 @@
  * variables, and its body is not read again. Subrequests have those of the
  * request.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_early.h"
+
+#include "body.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_read.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_share.h"
 
 typedef struct {
 	ngx_http_request_t *request;

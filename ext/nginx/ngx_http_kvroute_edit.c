@@ -14,7 +14,13 @@
  * The insertion goes before the closing brace, so all but the last bytes of a
  * body in a file stay in the file.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_edit.h"
+
+#include "counters.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_shared.h"
+#include "reason.h"
 
 enum { BYTES_BEHIND = 64 };
 

@@ -5,7 +5,18 @@
  * If the region's lock is held, the write is queued and retried every few
  * milliseconds: a lease that is not ended would count as load until it expires.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_end.h"
+
+#include "answer.h"
+#include "counters.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_extend.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_time.h"
+#include "ngx_http_kvroute_workers.h"
 
 /* Leases that are open bound the other writes, but there is no lease here. */
 enum { LATE_MS = 5, LATE_BINDS = 512 };

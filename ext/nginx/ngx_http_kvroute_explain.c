@@ -6,8 +6,15 @@
  * ?uri=, but with a copy of the upstream that counts nothing. kvroute_model and
  * kvroute_scope are those of the status location.
  */
-#include "ngx_http_kvroute_status.h"
+#include "ngx_http_kvroute_explain.h"
 
+#include "endpoint.h"
+#include "ngx_http_kvroute_args.h"
+#include "ngx_http_kvroute_body.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_reply.h"
+#include "reason.h"
 #include "status_explain.h"
 
 /* ------------------------------------------------------------ the body --- */

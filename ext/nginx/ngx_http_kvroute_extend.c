@@ -14,7 +14,15 @@
  * Nothing is delayed. An answer that is not known whole extends nothing: then
  * the next turn finds the prompt without it, as if this file were not there.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_extend.h"
+
+#include "answer.h"
+#include "body.h"
+#include "counters.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_shared.h"
+#include "reply_message.h"
 
 void
 ngx_http_kvroute_extend_leave(ngx_http_kvroute_ctx_t *ctx)

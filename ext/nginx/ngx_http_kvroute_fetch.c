@@ -2,6 +2,8 @@
 /* ngx_http_kvroute_fetch.c - see ngx_http_kvroute_fetch.h. */
 #include "ngx_http_kvroute_fetch.h"
 
+#include "ngx_http_kvroute_table.h"
+
 enum { PIECE = 16384 }; /* parsed in a fraction of a millisecond */
 
 void

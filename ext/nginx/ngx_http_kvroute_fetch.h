@@ -10,7 +10,7 @@
 #ifndef NGX_HTTP_KVROUTE_FETCH_H
 #define NGX_HTTP_KVROUTE_FETCH_H
 
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_conf.h"
 
 typedef struct ngx_http_kvroute_fetch_s ngx_http_kvroute_fetch_t;
 

@@ -25,7 +25,16 @@
  * No memory is allocated under that lock: a process that died there would hold
  * it for ever.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_follow.h"
+
+#include "health.h"
+#include "ngx_http_kvroute_capacity.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_poll.h"
+#include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_workers.h"
+#include "status.h"
 
 #ifndef NGX_HTTP_KVROUTE_LEFT_MS
 #define NGX_HTTP_KVROUTE_LEFT_MS 60000

@@ -24,7 +24,17 @@
  * engine, nor is one with other prompts. A stream whose client is slow
  * tells nothing, as nginx then reads it no faster than it can be sent.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_health.h"
+
+#include "answer.h"
+#include "counters.h"
+#include "endpoint.h"
+#include "health.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_try.h"
+#include "status.h"
 
 enum {
 	UNIT_TOKENS = 64,

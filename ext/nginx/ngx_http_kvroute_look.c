@@ -13,7 +13,12 @@
  *     looked up          -   -  due         a new id, or none: due until there
  *                                           is one
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_look.h"
+
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_follow.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
 
 static bool
 is_named(const ngx_str_t *a, const void *name, size_t len)

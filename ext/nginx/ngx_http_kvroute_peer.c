@@ -13,7 +13,30 @@
  * come and go between any two of these calls: see follow.c. Requests that need
  * what one peer keeps go there or, while it is busy, nowhere.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_peer.h"
+
+#include "counters.h"
+#include "ngx_http_kvroute_answer.h"
+#include "ngx_http_kvroute_body.h"
+#include "ngx_http_kvroute_capacity.h"
+#include "ngx_http_kvroute_choose.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_edit.h"
+#include "ngx_http_kvroute_end.h"
+#include "ngx_http_kvroute_extend.h"
+#include "ngx_http_kvroute_follow.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_look.h"
+#include "ngx_http_kvroute_queue.h"
+#include "ngx_http_kvroute_ranks.h"
+#include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_session.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_take.h"
+#include "ngx_http_kvroute_time.h"
+#include "ngx_http_kvroute_try.h"
+#include "reason.h"
 
 enum { LOOKS = 4 };
 

@@ -3,7 +3,13 @@
  * ngx_http_kvroute_phases.c - where the module's code is called for a request,
  * beside the balancer: filters and handlers of phases.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_phases.h"
+
+#include "ngx_http_kvroute_answer.h"
+#include "ngx_http_kvroute_early.h"
+#include "ngx_http_kvroute_read.h"
+#include "ngx_http_kvroute_salt.h"
+#include "ngx_http_kvroute_trace.h"
 
 /* A request that is salted comes again. */
 static ngx_int_t

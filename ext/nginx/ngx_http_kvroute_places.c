@@ -17,7 +17,11 @@
  * Of the servers that are wanted, few have room there: those first wanted.
  * Processes of before a reload count, but have servers of their own.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_places.h"
+
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_try.h"
 
 /* Tests build it with another. */
 #ifndef NGX_HTTP_KVROUTE_YIELD_MS

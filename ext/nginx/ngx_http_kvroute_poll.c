@@ -24,10 +24,14 @@
  * A place in the zone is that of an id, and free again once that worker is
  * gone: servers may come and go.
  */
-#include "ngx_http_kvroute_fetch.h"
+#include "ngx_http_kvroute_poll.h"
 
 #include "engine_load.h"
+#include "ngx_http_kvroute_fetch.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
 #include "response.h"
+#include "status.h"
 #include "surplus.h"
 
 /* Of kvr_worker_set_load; the last one is that of kvroute-sync(8). */

@@ -35,9 +35,18 @@
  * In one turn of the loop few are tried, for each try is a choice. Others whose
  * servers are full are no tries, or some would starve behind them.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_queue.h"
 
 #include <sys/socket.h>
+
+#include "counters.h"
+#include "ngx_http_kvroute_look.h"
+#include "ngx_http_kvroute_places.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_time.h"
+#include "ngx_http_kvroute_try.h"
+#include "reason.h"
 
 enum {
 	QUEUE_MOST = 65536,

@@ -18,7 +18,11 @@
  * was predicted, there is no such line, and the engine chooses. What a client,
  * or proxy_set_header, says in a header of that name never passes.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_ranks.h"
+
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_server.h"
+#include "reason.h"
 
 enum { RANKS_MAX = 1024 };
 

@@ -35,7 +35,15 @@
  * timer. Nothing else of a held request has one, so the queue has one of its
  * own while it is not empty.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_read.h"
+
+#include "body.h"
+#include "counters.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_time.h"
 
 /*
  * Tests build it with others, so that no time decides what they see, and with

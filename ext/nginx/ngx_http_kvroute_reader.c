@@ -13,8 +13,12 @@
  * The request may end at each of these places; a cleanup of its pool does what
  * is left to do.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_reader.h"
 
+#include "body.h"
+#include "counters.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_shared.h"
 #include "salt.h"
 
 /* Tests build it with another. */

@@ -7,7 +7,25 @@
  * checks whether an owner has died and ends the leases of dead owners. Those
  * that kvroute-sync has brought are dead when it is silent.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_region.h"
+
+#include "answer.h"
+#include "body.h"
+#include "ngx_http_kvroute_capacity.h"
+#include "ngx_http_kvroute_end.h"
+#include "ngx_http_kvroute_extend.h"
+#include "ngx_http_kvroute_follow.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_places.h"
+#include "ngx_http_kvroute_poll.h"
+#include "ngx_http_kvroute_queue.h"
+#include "ngx_http_kvroute_read.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_replicas.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_time.h"
+#include "ngx_http_kvroute_workers.h"
+#include "ngx_http_kvroute_zone.h"
 
 enum {
 	HOLD_BYTES = 6,     /* about what a block held by a worker takes */

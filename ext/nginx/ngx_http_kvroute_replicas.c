@@ -11,7 +11,9 @@
  * All worker processes do the same, a second apart at most; what is done twice
  * changes nothing. The first one logs it.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_replicas.h"
+
+#include "ngx_http_kvroute_shared.h"
 
 /* Of kvroute-sync(8): the upper half of owners, and its source of loads. */
 #define BROUGHT UINT64_C(0xffffffff)

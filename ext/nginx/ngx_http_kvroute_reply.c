@@ -6,6 +6,9 @@
  */
 #include "ngx_http_kvroute_reply.h"
 
+#include "json_writer.h"
+#include "text_writer.h"
+
 enum { PIECE = 4096 };
 
 /* -------------------------------------------------------------- bytes --- */

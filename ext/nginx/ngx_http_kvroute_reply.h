@@ -10,7 +10,7 @@
 #ifndef NGX_HTTP_KVROUTE_REPLY_H
 #define NGX_HTTP_KVROUTE_REPLY_H
 
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_conf.h"
 
 #include "json_writer.h"
 

@@ -26,8 +26,11 @@
  * Isolation must not be bypassed. So what cannot be salted is refused, unless
  * it is certainly no JSON: another endpoint, and a type that is none of JSON.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_salt.h"
 
+#include "endpoint.h"
+#include "ngx_http_kvroute_read.h"
+#include "ngx_http_kvroute_reader.h"
 #include "salt.h"
 
 enum {

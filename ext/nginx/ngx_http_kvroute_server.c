@@ -3,7 +3,7 @@
  * ngx_http_kvroute_server.c - which facts of kvroute_server apply to a peer:
  * those of its address, or those of the name that it is of.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_server.h"
 
 static bool
 is_same(const ngx_str_t *a, const ngx_str_t *b)

@@ -26,7 +26,21 @@
  * All of it is within the tenant, the value of kvroute_scope: no tenant
  * reaches what another has named.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_session.h"
+
+#include "answer.h"
+#include "body.h"
+#include "counters.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_end.h"
+#include "ngx_http_kvroute_look.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_try.h"
+#include "reason.h"
+#include "session_key.h"
+#include "usage.h"
 
 enum {
 	TRIES = 4, /* of a lookup that finds writers in the way */

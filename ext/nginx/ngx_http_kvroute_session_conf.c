@@ -3,7 +3,7 @@
  * ngx_http_kvroute_session_conf.c - directives about sessions and state, and
  * the secret of the hashes.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_session_conf.h"
 
 enum {
 	TTL_MS = 600 * 1000,

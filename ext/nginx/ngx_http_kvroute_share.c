@@ -3,7 +3,9 @@
  * ngx_http_kvroute_share.c - kvroute_share: how much of a full index a tenant,
  * the value of kvroute_scope, may have beside others. See kvr_tenant(3).
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_share.h"
+
+#include "ngx_http_kvroute_ctx.h"
 
 static char unscoped[] = "\"kvroute_share\" needs \"kvroute_scope\", which "
     "says whose share it is";

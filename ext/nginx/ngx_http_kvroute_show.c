@@ -4,9 +4,22 @@
  * JSON or for Prometheus, written by ext/http, and the page, embedded here when
  * the module is built.
  */
-#include "ngx_http_kvroute_status.h"
+#include "ngx_http_kvroute_show.h"
 
+#include "counters.h"
+#include "endpoint.h"
+#include "ngx_http_kvroute_args.h"
+#include "ngx_http_kvroute_follow.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_places.h"
+#include "ngx_http_kvroute_poll.h"
+#include "ngx_http_kvroute_reply.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_time.h"
 #include "page.h"
+#include "reason.h"
+#include "status.h"
+#include "text_writer.h"
 
 static const unsigned char page[] = {
 #include "kvroute_page.h"

@@ -14,6 +14,17 @@
  */
 #include "ngx_http_kvroute_status.h"
 
+#include "json_writer.h"
+#include "ngx_http_kvroute_args.h"
+#include "ngx_http_kvroute_explain.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_ranks.h"
+#include "ngx_http_kvroute_reply.h"
+#include "ngx_http_kvroute_show.h"
+#include "ngx_http_kvroute_table.h"
+#include "ngx_http_kvroute_workers.h"
+#include "status.h"
+
 static ngx_str_t
 header_value(ngx_http_request_t *r, const char *name)
 {

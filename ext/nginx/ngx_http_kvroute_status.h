@@ -1,41 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * ngx_http_kvroute_status.h - shared by the files behind kvroute_status.
- *
- *   status   dispatch; orders
- *   show     upstreams -> struct status -> JSON, Prometheus; the page
- *   explain  body -> struct explain -> JSON
- *   reply    the response, while it is written
- *
- * ext/http writes the texts.
- */
+/* ngx_http_kvroute_status.h - a location with kvroute_status. */
 #ifndef NGX_HTTP_KVROUTE_STATUS_H
 #define NGX_HTTP_KVROUTE_STATUS_H
 
-#include "ngx_http_kvroute_reply.h"
+#include "ngx_http_kvroute_conf.h"
 
-#include "status.h"
-
-/* A decoded argument of the request; empty if it is missing. */
-ngx_str_t kvroute_argument(ngx_http_request_t *r, const char *name);
-bool kvroute_is(const ngx_str_t *text, const char *word);
-
-/* The requested upstreams; n == 0: there is none of that name. */
-typedef struct {
-	ngx_http_kvroute_srv_conf_t **at;
-	ngx_uint_t n;
-} kvroute_upstreams_t;
-kvroute_upstreams_t kvroute_upstreams(ngx_http_request_t *r);
-ngx_int_t kvroute_no_upstream(ngx_http_request_t *r);
-/* The requested one; NULL: *answer is the response. */
-ngx_http_kvroute_srv_conf_t *kvroute_upstream(ngx_http_request_t *r,
-    ngx_int_t *answer);
-
-/* The response when status_blocked. */
-ngx_int_t kvroute_blocked_answer(ngx_http_request_t *r);
-
-ngx_int_t kvroute_state_show(ngx_http_request_t *r);
-ngx_int_t kvroute_metrics_show(ngx_http_request_t *r);
-ngx_int_t kvroute_page_show(ngx_http_request_t *r);
+ngx_int_t ngx_http_kvroute_status_handler(ngx_http_request_t *r);
 
 #endif

@@ -3,7 +3,7 @@
  * ngx_http_kvroute_table.c - up->known, the peers as a process knows them, by
  * name, key or worker.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_table.h"
 
 /* FNV-1a. */
 uint64_t

@@ -13,7 +13,11 @@
  * Requests without a prediction go to the peer with the fewest connections by
  * weight. A drained server gets them only if there is no other.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_take.h"
+
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_queue.h"
+#include "ngx_http_kvroute_table.h"
 
 enum { WORD = 8 * sizeof(uintptr_t) };
 

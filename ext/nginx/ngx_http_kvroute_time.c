@@ -18,7 +18,11 @@
  * counted by an event that is posted in the turn and runs at its end. What the
  * filters and phases of other modules do meanwhile is none of ours.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_time.h"
+
+#include "histogram.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_shared.h"
 
 /* Of this process. */
 static struct {

@@ -18,7 +18,11 @@
  * A line is written when its request ends, by one write. So lines of several
  * nginx workers do not mix, but they are not in order of time.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_trace.h"
+
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_reader.h"
+#include "ngx_http_kvroute_try.h"
 
 enum {
 	ID_BYTES = 2048,        /* of the prompt, that one id stands for */

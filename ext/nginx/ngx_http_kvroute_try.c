@@ -3,7 +3,10 @@
  * ngx_http_kvroute_try.c - the servers that a request has tried, by name: a
  * peer may be freed once nginx has taken it back.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_try.h"
+
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_table.h"
 
 ngx_str_t
 ngx_http_kvroute_taken_name(const ngx_http_kvroute_ctx_t *ctx)

@@ -3,7 +3,13 @@
  * ngx_http_kvroute_variables.c - variables for logs. None of them reaches a
  * client unless the configuration sends it.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_variables.h"
+
+#include "body.h"
+#include "ngx_http_kvroute_ctx.h"
+#include "ngx_http_kvroute_early.h"
+#include "ngx_http_kvroute_try.h"
+#include "reason.h"
 
 /* Of a decision; in tokens on the chosen server, and on the best. */
 enum { OVERLAP, BLOCKS, TOKENS, BEST };

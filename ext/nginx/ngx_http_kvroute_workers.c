@@ -8,7 +8,11 @@
  * keeps its record and a state set at run time. Peers that come and go
  * meanwhile: follow.c.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_workers.h"
+
+#include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_shared.h"
+#include "ngx_http_kvroute_table.h"
 
 enum { ADD_TRIES = 1000 }; /* of the library, if it is busy */
 

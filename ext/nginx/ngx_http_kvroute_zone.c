@@ -16,9 +16,13 @@
  * the master opens it as that user, exactly as a worker process will: what they
  * would be refused ends the start, or the reload, and not their predictions.
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_zone.h"
 
 #include <grp.h>
+
+#include "health.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_shared.h"
 
 enum { COUNTERS_PAGES = 16 }; /* of a zone that has no region */
 

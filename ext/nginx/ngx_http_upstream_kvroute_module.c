@@ -10,7 +10,24 @@
  *   init process         (each nginx worker) attach; end the requests of
  *                        processes that have died
  */
-#include "ngx_http_kvroute.h"
+#include "ngx_http_kvroute_conf.h"
+
+#include "ngx_http_kvroute_answer.h"
+#include "ngx_http_kvroute_health.h"
+#include "ngx_http_kvroute_peer.h"
+#include "ngx_http_kvroute_phases.h"
+#include "ngx_http_kvroute_poll.h"
+#include "ngx_http_kvroute_queue.h"
+#include "ngx_http_kvroute_ranks.h"
+#include "ngx_http_kvroute_region.h"
+#include "ngx_http_kvroute_salt.h"
+#include "ngx_http_kvroute_server.h"
+#include "ngx_http_kvroute_session_conf.h"
+#include "ngx_http_kvroute_share.h"
+#include "ngx_http_kvroute_status.h"
+#include "ngx_http_kvroute_trace.h"
+#include "ngx_http_kvroute_variables.h"
+#include "ngx_http_kvroute_zone.h"
 
 enum { MAX_BODY = 2 * 1024 * 1024, BLOCK = 256, FILE_SIZE = 8 * 1024 * 1024 };
 /* Bindings of sessions, if not configured: of 40 bytes each. */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_choose.h - asks the library for a worker. */
+#ifndef NGX_HTTP_KVROUTE_CHOOSE_H
+#define NGX_HTTP_KVROUTE_CHOOSE_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/* Sets ctx->worker, and its lease if `book`. False: ctx->reason is why not. */
+bool ngx_http_kvroute_choose(ngx_http_kvroute_ctx_t *ctx, int64_t now,
+    bool book);
+/* Books the request on ctx->worker, which is given; it may fail. */
+void ngx_http_kvroute_kept_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+/* Books it on the worker that was used, as if chosen. */
+void ngx_http_kvroute_shadow_book(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+
+#endif

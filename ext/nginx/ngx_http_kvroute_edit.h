@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_edit.h - edits of the request that is sent. */
+#ifndef NGX_HTTP_KVROUTE_EDIT_H
+#define NGX_HTTP_KVROUTE_EDIT_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/* Edits what is sent to the engine, as feedback requires. */
+ngx_int_t ngx_http_kvroute_request_edit(ngx_http_kvroute_ctx_t *ctx);
+
+#endif

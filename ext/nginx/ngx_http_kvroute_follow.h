@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_follow.h - peers that nginx adds and removes while it runs.
+ */
+#ifndef NGX_HTTP_KVROUTE_FOLLOW_H
+#define NGX_HTTP_KVROUTE_FOLLOW_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/* A worker whose peer has left. */
+struct ngx_http_kvroute_left_s {
+	uint64_t id;
+	ngx_msec_t since;
+};
+
+/* Makes up->known of the peers as they are now; false: no memory. */
+bool ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+void ngx_http_kvroute_peers_free(ngx_http_kvroute_srv_conf_t *up);
+/* The same, if they have changed since. */
+void ngx_http_kvroute_peers_follow(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+bool ngx_http_kvroute_peers_changed(const ngx_http_kvroute_srv_conf_t *up);
+/* Adds workers of new peers, as far as the lock is free. */
+void ngx_http_kvroute_peers_join(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+/* Now and then: removes those of peers that have left. */
+void ngx_http_kvroute_peers_leave(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_look.h - the peers as they are now, for a choice. */
+#ifndef NGX_HTTP_KVROUTE_LOOK_H
+#define NGX_HTTP_KVROUTE_LOOK_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/* Updates up->known for the choice of this request. */
+void ngx_http_kvroute_peers_look(ngx_http_kvroute_ctx_t *ctx);
+/* The same of what is usable or full, for a request that has tried none. */
+void ngx_http_kvroute_room_look(ngx_http_kvroute_srv_conf_t *up);
+
+#endif

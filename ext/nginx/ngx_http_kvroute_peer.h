@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_peer.h - the life of a request, as kvr_lease(3) draws it. */
+#ifndef NGX_HTTP_KVROUTE_PEER_H
+#define NGX_HTTP_KVROUTE_PEER_H
+
+#include "ngx_http_kvroute_conf.h"
+
+ngx_int_t ngx_http_kvroute_init_upstream(ngx_conf_t *cf,
+    ngx_http_upstream_srv_conf_t *us);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_queue.h - requests that wait while all servers are full. */
+#ifndef NGX_HTTP_KVROUTE_QUEUE_H
+#define NGX_HTTP_KVROUTE_QUEUE_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/* Of the master; then of each process. */
+void ngx_http_kvroute_queue_prepare(ngx_http_kvroute_srv_conf_t *up);
+void ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up,
+    ngx_log_t *log);
+/* For a request, with so many bytes of tried peers; false: no memory. */
+bool ngx_http_kvroute_queue_make(ngx_http_kvroute_ctx_t *ctx, size_t bytes);
+/* Before a choice: what is known of peers, to return to. */
+void ngx_http_kvroute_queue_keep(ngx_http_kvroute_ctx_t *ctx);
+/* Servers that older ones wait for are full for it. */
+void ngx_http_kvroute_queue_yield(ngx_http_kvroute_ctx_t *ctx);
+/* Is it its turn to go anywhere? */
+bool ngx_http_kvroute_queue_lets(ngx_http_kvroute_ctx_t *ctx);
+/* A choice gave no peer. NGX_AGAIN: the request waits, else NGX_BUSY. */
+ngx_int_t ngx_http_kvroute_queue_wait(ngx_http_kvroute_ctx_t *ctx,
+    ngx_peer_connection_t *pc);
+/* Are there servers in use, and all of them full? */
+bool ngx_http_kvroute_all_full(const ngx_http_kvroute_srv_conf_t *up);
+/* A peer was given back. */
+void ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up);
+/* These two return what is wrong, or NULL. */
+const char *ngx_http_kvroute_queue_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *value);
+const char *ngx_http_kvroute_queue_timeout_set(
+    ngx_http_kvroute_srv_conf_t *up, const ngx_str_t *value);
+/* Warns if it cannot have an effect. */
+void ngx_http_kvroute_queue_check(ngx_conf_t *cf,
+    ngx_http_kvroute_srv_conf_t *up);
+
+#endif

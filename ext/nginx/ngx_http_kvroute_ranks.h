@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_ranks.h - data-parallel ranks behind one address; their
+ * header.
+ */
+#ifndef NGX_HTTP_KVROUTE_RANKS_H
+#define NGX_HTTP_KVROUTE_RANKS_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/* These two return what is wrong, or NULL. */
+const char *ngx_http_kvroute_ranks_set(ngx_http_kvroute_srv_conf_t *up,
+    ngx_http_kvroute_server_t *server, const ngx_str_t *text);
+const char *ngx_http_kvroute_rank_header_set(ngx_http_kvroute_srv_conf_t *up,
+    const ngx_str_t *name);
+/* Is there room for so many? The peers are known. */
+ngx_int_t ngx_http_kvroute_ranks_check(ngx_conf_t *cf,
+    ngx_http_kvroute_srv_conf_t *up);
+/* Makes a place for the rank in the head of the request, */
+ngx_int_t ngx_http_kvroute_rank_prepare(ngx_http_kvroute_ctx_t *ctx);
+/* and writes the chosen one there, or none. */
+void ngx_http_kvroute_rank_write(ngx_http_kvroute_ctx_t *ctx);
+/* ADDRESS@RANK: cuts the name. False: it is another name. */
+bool ngx_http_kvroute_rank_split(ngx_str_t *name, uint32_t *rank);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_reader.h - the request body, a piece at a time. */
+#ifndef NGX_HTTP_KVROUTE_READER_H
+#define NGX_HTTP_KVROUTE_READER_H
+
+#include "ngx_http_kvroute_conf.h"
+
+#include "body.h"
+#include "endpoint.h"
+
+/* The body of a request while it is read, then its prompt; see reader.c. */
+struct ngx_http_kvroute_reader_s {
+	ngx_queue_t queue;
+	ngx_http_request_t *request;
+	ngx_http_kvroute_srv_conf_t *up;
+	enum endpoint endpoint;
+	bool held;              /* in the queue */
+	bool read;              /* facts and outcome are known */
+	bool early;             /* `up` lends; the choice makes the prompt */
+	struct salt *salt;      /* NULL, or read for it, and for no prompt */
+	/* how the request goes on */
+	ngx_http_client_body_handler_pt then;
+	ngx_http_event_handler_pt reading; /* ours, or NULL */
+	struct body *body;      /* until the choice */
+	struct kvr_prompt *prompt; /* until the headers of the response */
+	ngx_chain_t *from;      /* the whole body */
+	ngx_chain_t *link;      /* next to be read, and from where in it */
+	off_t at;
+	size_t most, left;      /* of kvroute_max_body */
+	ngx_uint_t reasoning;   /* as of its location */
+	enum body_outcome outcome;
+	struct body_facts facts; /* the model is that of `body` */
+	struct kvr_scope scope; /* once the prompt has its end */
+	uint64_t ns;
+};
+
+ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_make(ngx_http_request_t *r,
+    ngx_http_kvroute_srv_conf_t *up, enum endpoint endpoint);
+/* The newest of this request, or NULL; subrequests share its pool. */
+ngx_http_kvroute_reader_t *ngx_http_kvroute_reader_of(ngx_http_request_t *r);
+/* Takes what reading needs; false: no memory. */
+bool ngx_http_kvroute_reader_begin(ngx_http_kvroute_reader_t *reader);
+/* Reads one more piece; false: there is none, or none that may be read. */
+bool ngx_http_kvroute_reader_piece(ngx_http_kvroute_reader_t *reader);
+void ngx_http_kvroute_reader_end(ngx_http_kvroute_reader_t *reader);
+/* Gives back the parser, or all; again is no error. */
+void ngx_http_kvroute_reader_body_leave(ngx_http_kvroute_reader_t *reader);
+void ngx_http_kvroute_reader_leave(ngx_http_kvroute_reader_t *reader);
+ngx_http_kvroute_spares_t *ngx_http_kvroute_spares_new(ngx_pool_t *pool);
+void ngx_http_kvroute_spares_free(ngx_http_kvroute_spares_t *spares);
+/* One of the spares, or a new one; NULL: no memory. */
+struct body *ngx_http_kvroute_body_take(ngx_http_kvroute_srv_conf_t *up);
+void ngx_http_kvroute_body_put(ngx_http_kvroute_srv_conf_t *up,
+    struct body *body);
+struct kvr_prompt *ngx_http_kvroute_prompt_take(
+    ngx_http_kvroute_srv_conf_t *up);
+/* It must not be large. */
+void ngx_http_kvroute_prompt_put(ngx_http_kvroute_srv_conf_t *up,
+    struct kvr_prompt *prompt);
+size_t ngx_http_kvroute_body_size(ngx_http_request_t *r);
+/* By kvroute_bypass, as it is now. */
+bool ngx_http_kvroute_bypassed(ngx_http_request_t *r);
+/* Leaves one that was read early: no choice of ours follows. */
+void ngx_http_kvroute_reader_early_leave(ngx_http_request_t *r);
+
+#endif

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_region.h - nginx starts, reloads, ends. */
+#ifndef NGX_HTTP_KVROUTE_REGION_H
+#define NGX_HTTP_KVROUTE_REGION_H
+
+#include "ngx_http_kvroute_conf.h"
+
+ngx_int_t ngx_http_kvroute_regions_prepare(ngx_cycle_t *cycle);
+ngx_int_t ngx_http_kvroute_regions_attach(ngx_cycle_t *cycle);
+void ngx_http_kvroute_regions_leave(ngx_cycle_t *cycle);
+
+#endif

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_server.h - which facts of kvroute_server apply to a peer. */
+#ifndef NGX_HTTP_KVROUTE_SERVER_H
+#define NGX_HTTP_KVROUTE_SERVER_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/* kvroute_server: facts about one address, or all those of a name. */
+struct ngx_http_kvroute_server_s {
+	ngx_str_t name;         /* as peers are named; empty: of no address */
+	ngx_str_t text;         /* as configured, there: */
+	ngx_str_t file;
+	ngx_uint_t line;
+	ngx_str_t host;         /* of a name, and */
+	in_port_t port;
+	bool ported;            /* it was given */
+	struct kvr_worker facts;
+	bool ask;               /* capacity=auto */
+	bool windows;           /* window_mode=auto, and window= is read */
+	bool evicts;            /* eviction= is among the facts */
+	uint32_t ranks;         /* each of them a worker; 0: not given */
+	bool used;
+};
+
+/* What is configured for this peer, or for the name it is of; or NULL. */
+ngx_http_kvroute_server_t *ngx_http_kvroute_server_of(
+    ngx_http_kvroute_srv_conf_t *up, const ngx_http_upstream_rr_peer_t *peer);
+/* Finds the addresses of kvroute_server, once all servers are read. */
+ngx_int_t ngx_http_kvroute_servers_settle(ngx_conf_t *cf,
+    ngx_http_kvroute_srv_conf_t *up);
+/* How many workers a server is: 1 without ranks, or without facts. */
+uint32_t ngx_http_kvroute_ranks_of(const ngx_http_kvroute_server_t *server);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ngx_http_kvroute_session.h - keys of sessions; state that one engine keeps.
+ */
+#ifndef NGX_HTTP_KVROUTE_SESSION_H
+#define NGX_HTTP_KVROUTE_SESSION_H
+
+#include "ngx_http_kvroute_conf.h"
+
+/* Once the body is read. */
+void ngx_http_kvroute_session_read(ngx_http_kvroute_ctx_t *ctx);
+/*
+ * Does the request need state that is somewhere? Then ctx->worker is that
+ * worker; or it is 0 and ctx->reason says why it cannot be had: lost, or busy.
+ */
+bool ngx_http_kvroute_session_find(ngx_http_kvroute_ctx_t *ctx, int64_t now);
+/* It is at peer i, n_peers: that is not known, but cannot be had now. */
+void ngx_http_kvroute_session_busy(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t i);
+void ngx_http_kvroute_session_count(ngx_http_kvroute_ctx_t *ctx);
+/* The status is 2xx. */
+void ngx_http_kvroute_session_accepted(ngx_http_kvroute_ctx_t *ctx);
+/* ctx->answer has read more. */
+void ngx_http_kvroute_session_answered(ngx_http_kvroute_ctx_t *ctx);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* ngx_http_kvroute_trace.h - lines for kvroute-replay(1). */
+#ifndef NGX_HTTP_KVROUTE_TRACE_H
+#define NGX_HTTP_KVROUTE_TRACE_H
+
+#include "ngx_http_kvroute_conf.h"
+
+char *ngx_http_kvroute_trace_set(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_kvroute_trace_add(ngx_conf_t *cf);
+/* If this request is in the sample, keeps what its line needs. */
+void ngx_http_kvroute_trace_keep(ngx_http_kvroute_ctx_t *ctx);
+
+#endif
