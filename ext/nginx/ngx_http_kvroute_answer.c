@@ -63,7 +63,8 @@ is_readable(ngx_http_kvroute_ctx_t *ctx, ngx_uint_t status)
 static struct answer *
 answer_take(ngx_http_kvroute_srv_conf_t *up)
 {
-	return up->n_spares > 0 ? up->spares[--up->n_spares] : answer_new();
+	return up->spare.n_answers > 0 ?
+	    up->spare.answers[--up->spare.n_answers] : answer_new();
 }
 
 void
@@ -71,8 +72,9 @@ ngx_http_kvroute_answer_leave(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 
-	if (ctx->answer != NULL && up->n_spares < NGX_HTTP_KVROUTE_SPARES)
-		up->spares[up->n_spares++] = ctx->answer;
+	if (ctx->answer != NULL &&
+	    up->spare.n_answers < NGX_HTTP_KVROUTE_SPARES)
+		up->spare.answers[up->spare.n_answers++] = ctx->answer;
 	else
 		answer_free(ctx->answer);
 	ctx->answer = NULL;

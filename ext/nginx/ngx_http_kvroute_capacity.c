@@ -163,7 +163,7 @@ ask_leave(ngx_http_kvroute_ask_t *ask)
 		return;
 	probe_free(ask->probe);
 	ask->probe = NULL;
-	ask->up->asking--;
+	ask->up->asks.n--;
 }
 
 /* The first failure is logged, others are not. */
@@ -175,7 +175,7 @@ ask_failed(ngx_http_kvroute_ask_t *ask, const char *why, unsigned status)
 	if (status != 0)
 		end = ngx_snprintf(text, sizeof(text), ", status %ud", status);
 	if (ask->failures++ == 0)
-		ngx_log_error(NGX_LOG_WARN, ask->up->ask_timer.log, 0,
+		ngx_log_error(NGX_LOG_WARN, ask->up->asks.timer.log, 0,
 		    "kvroute of upstream \"%V\": capacity of %V is %s: %s%*s",
 		    &ask->up->upstream->host, &ask->fetch.name,
 		    ask->found.tokens == 0 ? "not known" : "as before",
@@ -200,7 +200,7 @@ ask_done(ngx_http_kvroute_ask_t *ask)
 	}
 	if (c->tokens != ask->found.tokens || ask->failures > 0 ||
 	    c->block_tokens != ask->found.block_tokens)
-		ngx_log_error(NGX_LOG_NOTICE, ask->up->ask_timer.log, 0,
+		ngx_log_error(NGX_LOG_NOTICE, ask->up->asks.timer.log, 0,
 		    "kvroute of upstream \"%V\": capacity of %V is %uL "
 		    "tokens, in blocks of %uD (0: not known), by %s of %s",
 		    &ask->up->upstream->host, &ask->fetch.name, c->tokens,
@@ -261,7 +261,7 @@ ask_begin(ngx_http_kvroute_ask_t *ask)
 	ask->probe = probe_new(0);
 	if (ask->probe == NULL)
 		return;
-	ask->up->asking++;
+	ask->up->asks.n++;
 	path_ask(ask);
 }
 
@@ -286,7 +286,7 @@ ask_look(ngx_http_kvroute_ask_t *ask)
 	bool other = id_look(ask);
 
 	facts_write(ask);
-	if (ask->probe == NULL && ask->up->asking < AT_ONCE &&
+	if (ask->probe == NULL && ask->up->asks.n < AT_ONCE &&
 	    ngx_cycle->free_connection_n >= CONNECTIONS_MIN &&
 	    (other || is_doubtful(ask) || has_passed(ask->due)))
 		ask_begin(ask);
@@ -314,7 +314,7 @@ ask_make(ngx_http_kvroute_srv_conf_t *up,
     const ngx_http_kvroute_known_t *known)
 {
 	ngx_http_kvroute_ask_t *ask = ngx_calloc(sizeof(*ask),
-	    up->ask_timer.log);
+	    up->asks.timer.log);
 
 	if (ask == NULL)
 		return NULL;
@@ -325,7 +325,7 @@ ask_make(ngx_http_kvroute_srv_conf_t *up,
 	ask->fetch.data = ask;
 	ask->fetch.read = on_data;
 	ask->fetch.failed = on_failure;
-	ngx_http_kvroute_fetch_init(&ask->fetch, known, &up->ask_log);
+	ngx_http_kvroute_fetch_init(&ask->fetch, known, &up->asks.log);
 	return ask;
 }
 
@@ -342,7 +342,7 @@ ngx_http_kvroute_asks_follow(ngx_http_kvroute_srv_conf_t *up)
 	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
 	bool any = false;
 
-	if (!up->asks)
+	if (!up->asks.on)
 		return;
 	for (known = up->known; known < end; known++) {
 		if (known->server == NULL || !known->server->ask)
@@ -351,8 +351,8 @@ ngx_http_kvroute_asks_follow(ngx_http_kvroute_srv_conf_t *up)
 			known->ask = ask_make(up, known);
 		any |= known->ask != NULL;
 	}
-	if (any && !up->ask_timer.timer_set)
-		ngx_add_timer(&up->ask_timer, 1);
+	if (any && !up->asks.timer.timer_set)
+		ngx_add_timer(&up->asks.timer, 1);
 }
 
 void
@@ -362,13 +362,13 @@ ngx_http_kvroute_asks_begin(ngx_http_kvroute_srv_conf_t *up,
 	if (ngx_process == NGX_PROCESS_HELPER || ngx_worker != 0)
 		return;
 	/* Failures to connect are expected, and logged here. */
-	up->ask_log = *cycle->log;
-	up->ask_log.log_level = NGX_LOG_ALERT;
-	up->ask_timer.handler = on_tick;
-	up->ask_timer.data = up;
-	up->ask_timer.log = cycle->log;
-	up->ask_timer.cancelable = 1;
-	up->asks = true;
+	up->asks.log = *cycle->log;
+	up->asks.log.log_level = NGX_LOG_ALERT;
+	up->asks.timer.handler = on_tick;
+	up->asks.timer.data = up;
+	up->asks.timer.log = cycle->log;
+	up->asks.timer.cancelable = 1;
+	up->asks.on = true;
 	ngx_http_kvroute_asks_follow(up);
 }
 

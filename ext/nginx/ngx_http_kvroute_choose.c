@@ -76,7 +76,7 @@ request_make(ngx_http_kvroute_ctx_t *ctx, struct kvr_request *request)
 	    ctx->request, ngx_http_upstream_kvroute_module);
 
 	(void)kvr_request_init(request, sizeof(*request));
-	request->owner = ctx->up->owner;
+	request->owner = ctx->up->owners.self;
 	request->flags = KVR_NOWAIT |
 	    (ctx->facts.stream ? 0 : KVR_NO_FIRST_TOKEN);
 	request->share = ngx_http_kvroute_share_of(ctx);

@@ -2,8 +2,8 @@
 /*
  * ngx_http_kvroute_conf.h - what is configured, and what a process has of it.
  *
- * Each file has a header and calls only files of the lines above its own. All
- * but conf find their configuration by the module's symbol, as nginx wants it.
+ * Each file has a header and calls only files above its own line. Only the
+ * module's symbol is used by all: by it nginx finds what is configured.
  *
  *   conf, shared, ctx      types: configured, in the zone, of a request
  *   server table           facts of servers; the peers that a process knows
@@ -107,28 +107,34 @@ struct ngx_http_kvroute_srv_conf_s {
 	size_t bytes;
 	/* of this process */
 	struct kvr *kvr;        /* NULL: no region; no prediction */
-	ngx_http_kvroute_spares_t *spare_readers;
-	struct answer *spares[NGX_HTTP_KVROUTE_SPARES];
-	ngx_uint_t n_spares;    /* unused parsers */
-	struct reply *replies[NGX_HTTP_KVROUTE_SPARES];
-	ngx_uint_t n_replies;   /* unused ones */
-	uint64_t owner;         /* of leases: this process, see region.c */
-	ngx_event_t watch;      /* for owners that have died */
-	bool behind;            /* the master could not sync the workers */
-	uint64_t listed;        /* where looking for dead owners goes on; */
-	uint64_t dead, reaped;  /* one that is being reaped, or 0, and */
-	                        /* where that goes on */
-	bool silent;            /* kvroute-sync, since its latest beat; */
-	int64_t silence;        /* that + 1, when loads were ended; 0: never */
-	uint64_t unloaded;      /* where ending them goes on */
+	struct {                /* parsers and writers that no request has */
+		ngx_http_kvroute_spares_t *readers;
+		struct answer *answers[NGX_HTTP_KVROUTE_SPARES];
+		ngx_uint_t n_answers;
+		struct reply *replies[NGX_HTTP_KVROUTE_SPARES];
+		ngx_uint_t n_replies;
+	} spare;
+	struct {                /* of leases; see region.c and replicas.c */
+		uint64_t self;  /* this process */
+		ngx_event_t watch; /* for those that have died */
+		bool behind;    /* the master could not sync the workers */
+		uint64_t listed; /* where looking for dead ones goes on; */
+		uint64_t dead, reaped; /* one that is being reaped, or 0, */
+		                /* and where that goes on */
+		bool silent;    /* kvroute-sync, since its latest beat; */
+		int64_t silence; /* that + 1, when loads were ended; or 0 */
+		uint64_t unloaded; /* where ending them goes on */
+	} owners;
 	ngx_atomic_uint_t epoch;
 	ngx_http_kvroute_known_t *known;
-	ngx_uint_t generation;  /* of the peers, when they were listed */
-	bool resolves;          /* some peers come and go */
-	bool joining;           /* not all of `known` have joined */
-	bool leaving;           /* workers may have no peer */
-	ngx_http_kvroute_left_t *left; /* [options.max_workers], or NULL */
-	ngx_uint_t n_left;
+	struct {                /* peers that come and go, see follow.c */
+		ngx_uint_t generation; /* of those in `known` */
+		bool resolves;  /* there are such */
+		bool joining;   /* not all of `known` have joined */
+		bool leaving;   /* workers may have no peer */
+		ngx_http_kvroute_left_t *left; /* [options.max_workers] */
+		ngx_uint_t n_left;
+	} follow;
 	ngx_uint_t n_peers;
 	ngx_uint_t n_first;     /* of them, not backups */
 	ngx_uint_t n_workers;   /* of them, with their ranks */
@@ -136,25 +142,31 @@ struct ngx_http_kvroute_srv_conf_s {
 	ngx_uint_t turn;        /* which of equals is first */
 	struct health **fleet;  /* of first peers, each once */
 	ngx_uint_t n_fleet;     /* 0: health is off */
-	ngx_queue_t late;       /* ngx_http_kvroute_late_t */
-	ngx_uint_t late_binds;  /* those of them that bind */
-	ngx_event_t timer;
+	struct {                /* writes that wait for the lock, see end.c */
+		ngx_queue_t queue; /* ngx_http_kvroute_late_t */
+		ngx_uint_t binds; /* those of them that bind */
+		ngx_event_t timer;
+	} late;
 	struct status_name *asked; /* those with capacity=auto */
 	size_t n_asked;
-	/* of the process that asks */
-	bool asks;
-	ngx_uint_t asking;      /* now */
-	ngx_event_t ask_timer;
-	ngx_log_t ask_log;
-	bool polls;
-	ngx_event_t poll_timer;
-	/* of its requests that wait */
-	uint32_t life;
-	ngx_http_kvroute_queue_t *place; /* NULL: none does */
-	ngx_queue_t plain, others; /* of ngx_http_kvroute_ctx_t */
-	ngx_queue_t fresh;      /* of them, those with nginx's timer */
-	ngx_uint_t n_waits;
-	ngx_event_t queue_event;
+	struct {                /* of the process that does, see capacity.c */
+		bool on;
+		ngx_uint_t n;   /* now */
+		ngx_event_t timer;
+		ngx_log_t log;
+	} asks;
+	struct {                /* see poll.c */
+		bool on;
+		ngx_event_t timer;
+	} polls;
+	struct {                /* requests that wait, see queue.c */
+		uint32_t life;
+		ngx_http_kvroute_queue_t *place; /* NULL: none does */
+		ngx_queue_t plain, others; /* of ngx_http_kvroute_ctx_t */
+		ngx_queue_t fresh; /* of them, those with nginx's timer */
+		ngx_uint_t n;
+		ngx_event_t event;
+	} waits;
 };
 
 typedef enum {

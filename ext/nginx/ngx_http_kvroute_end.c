@@ -66,21 +66,21 @@ late_keep(ngx_http_kvroute_srv_conf_t *up, const ngx_http_kvroute_late_t *of)
 	const bool binds = of->what == NGX_HTTP_KVROUTE_BIND;
 	ngx_http_kvroute_late_t *late;
 
-	if (binds && up->late_binds == LATE_BINDS)
+	if (binds && up->late.binds == LATE_BINDS)
 		return;
-	late = ngx_alloc(sizeof(*late), up->timer.log);
+	late = ngx_alloc(sizeof(*late), up->late.timer.log);
 	if (late == NULL) {
 		if (!binds)
 			ngx_http_kvroute_count(up, COUNT_LOST, 1);
 		ngx_http_kvroute_prompt_put(up, of->prompt);
 		return;
 	}
-	up->late_binds += binds;
+	up->late.binds += binds;
 	*late = *of;
-	ngx_queue_insert_tail(&up->late, &late->queue);
+	ngx_queue_insert_tail(&up->late.queue, &late->queue);
 	ngx_http_kvroute_count(up, COUNT_DELAYED, 1);
-	if (!up->timer.timer_set)
-		ngx_add_timer(&up->timer, LATE_MS);
+	if (!up->late.timer.timer_set)
+		ngx_add_timer(&up->late.timer, LATE_MS);
 }
 
 int
@@ -89,7 +89,7 @@ ngx_http_kvroute_write(ngx_http_kvroute_srv_conf_t *up,
 {
 	/* A binding that waits must not replace a later one. */
 	const bool behind = write->what == NGX_HTTP_KVROUTE_BIND &&
-	    up->late_binds > 0 && !ngx_http_kvroute_late_write(up);
+	    up->late.binds > 0 && !ngx_http_kvroute_late_write(up);
 	int error = behind ? KVR_EBUSY : late_try(up, write);
 
 	if (error == KVR_EBUSY)
@@ -104,13 +104,13 @@ ngx_http_kvroute_late_write(ngx_http_kvroute_srv_conf_t *up)
 	ngx_http_kvroute_late_t *late;
 	ngx_queue_t *q;
 
-	while (!ngx_queue_empty(&up->late)) {
-		q = ngx_queue_head(&up->late);
+	while (!ngx_queue_empty(&up->late.queue)) {
+		q = ngx_queue_head(&up->late.queue);
 		late = ngx_queue_data(q, ngx_http_kvroute_late_t, queue);
 		if (late_try(up, late) == KVR_EBUSY)
 			return false;
 		ngx_queue_remove(q);
-		up->late_binds -= late->what == NGX_HTTP_KVROUTE_BIND;
+		up->late.binds -= late->what == NGX_HTTP_KVROUTE_BIND;
 		ngx_free(late);
 	}
 	return true;

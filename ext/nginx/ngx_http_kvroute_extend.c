@@ -29,9 +29,10 @@ ngx_http_kvroute_extend_leave(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 
-	if (ctx->reply != NULL && up->n_replies < NGX_HTTP_KVROUTE_SPARES) {
+	if (ctx->reply != NULL &&
+	    up->spare.n_replies < NGX_HTTP_KVROUTE_SPARES) {
 		reply_forget(ctx->reply);
-		up->replies[up->n_replies++] = ctx->reply;
+		up->spare.replies[up->spare.n_replies++] = ctx->reply;
 	} else {
 		reply_free(ctx->reply);
 	}
@@ -41,8 +42,8 @@ ngx_http_kvroute_extend_leave(ngx_http_kvroute_ctx_t *ctx)
 void
 ngx_http_kvroute_extend_free(ngx_http_kvroute_srv_conf_t *up)
 {
-	while (up->n_replies > 0)
-		reply_free(up->replies[--up->n_replies]);
+	while (up->spare.n_replies > 0)
+		reply_free(up->spare.replies[--up->spare.n_replies]);
 }
 
 /* Does the next prompt of this chat begin with this one and its answer? */
@@ -74,8 +75,8 @@ ngx_http_kvroute_extend_begin(ngx_http_kvroute_ctx_t *ctx)
 
 	if (!may_extend(ctx) || !prompt_save(ctx))
 		return;
-	ctx->reply = up->n_replies > 0 ? up->replies[--up->n_replies] :
-	    reply_new();
+	ctx->reply = up->spare.n_replies > 0 ?
+	    up->spare.replies[--up->spare.n_replies] : reply_new();
 	if (ctx->reply != NULL)
 		reply_begin(ctx->reply, ctx->endpoint,
 		    ctx->stream ? ANSWER_STREAM : ANSWER_JSON, REPLY_MOST);

@@ -307,7 +307,7 @@ list_take(ngx_http_kvroute_srv_conf_t *up, const list_t *list)
 	up->allowed = list->allowed;
 	up->fleet = list->fleet;
 	up->asked = list->asked;
-	up->generation = list->generation;
+	up->follow.generation = list->generation;
 	for (i = 0; i < list->n; i++)
 		up->n_workers += list->known[i].ranks;
 	asked_list(up);
@@ -324,8 +324,8 @@ ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	for (i = 0; i < list.n; i++)
 		known_find(up, &list.known[i]);
 	list_take(up, &list);
-	up->resolves = has_names(up);
-	up->joining = up->leaving = up->resolves;
+	up->follow.resolves = has_names(up);
+	up->follow.joining = up->follow.leaving = up->follow.resolves;
 	ngx_http_kvroute_health_follow(up);
 	ngx_http_kvroute_asks_follow(up);
 	ngx_http_kvroute_polls_follow(up);
@@ -335,7 +335,7 @@ ngx_http_kvroute_peers_list(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 bool
 ngx_http_kvroute_peers_changed(const ngx_http_kvroute_srv_conf_t *up)
 {
-	return up->generation != generation_of(up);
+	return up->follow.generation != generation_of(up);
 }
 
 /* Without memory what was known stays, and the next look tries again. */
@@ -361,10 +361,10 @@ left_take(ngx_http_kvroute_srv_conf_t *up, uint64_t id)
 {
 	ngx_uint_t i;
 
-	for (i = 0; i < up->n_left; i++)
-		if (up->left[i].id == id) {
-			up->left[i].id = 0;
-			return up->left[i].since;
+	for (i = 0; i < up->follow.n_left; i++)
+		if (up->follow.left[i].id == id) {
+			up->follow.left[i].id = 0;
+			return up->follow.left[i].since;
 		}
 	return ngx_current_msec;
 }
@@ -406,9 +406,9 @@ left_keep(const ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_left_t *left,
 {
 	ngx_uint_t i;
 
-	for (i = 0; i < up->n_left && n < up->options.max_workers; i++)
-		if (up->left[i].id != 0)
-			left[n++] = up->left[i];
+	for (i = 0; i < up->follow.n_left && n < up->options.max_workers; i++)
+		if (up->follow.left[i].id != 0)
+			left[n++] = up->follow.left[i];
 	return n;
 }
 
@@ -444,30 +444,31 @@ leave_some(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_left_t *left,
 	all = all && error == KVR_OK && id == 0;
 	if (!all)
 		n = left_keep(up, left, n);
-	up->leaving = !all || n > 0;
-	ngx_memcpy(up->left, left, n * sizeof(*left));
-	up->n_left = n;
+	up->follow.leaving = !all || n > 0;
+	ngx_memcpy(up->follow.left, left, n * sizeof(*left));
+	up->follow.n_left = n;
 }
 
 static void
 workers_leave(ngx_http_kvroute_srv_conf_t *up, bool full, ngx_log_t *log)
 {
-	size_t bytes = up->options.max_workers * sizeof(*up->left);
+	size_t bytes = up->options.max_workers * sizeof(*up->follow.left);
 
-	if (up->left == NULL)
-		up->left = ngx_alloc(2 * bytes, log);
-	if (up->left != NULL)
-		leave_some(up, up->left + up->options.max_workers, full, log);
+	if (up->follow.left == NULL)
+		up->follow.left = ngx_alloc(2 * bytes, log);
+	if (up->follow.left != NULL)
+		leave_some(up, up->follow.left + up->options.max_workers, full,
+		    log);
 }
 
 void
 ngx_http_kvroute_peers_leave(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
 	/* What was refused, or removed by a process that knew less. */
-	up->joining = up->resolves;
-	if (up->leaving && !is_ending())
+	up->follow.joining = up->follow.resolves;
+	if (up->follow.leaving && !is_ending())
 		workers_leave(up, false, log);
-	if (up->resolves)
+	if (up->follow.resolves)
 		ngx_http_kvroute_health_follow_late(up);
 }
 
@@ -501,12 +502,12 @@ ngx_http_kvroute_peers_join(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
 	ngx_uint_t n = 0;
 
-	if (!up->joining || is_ending())
+	if (!up->follow.joining || is_ending())
 		return;
 	for (known = up->known; known < end; known++) {
 		if (!known->joined &&
 		    (n++ == JOINS || !worker_join(up, known, log)))
 			return;
 	}
-	up->joining = false;
+	up->follow.joining = false;
 }

@@ -204,7 +204,7 @@ take_once(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc, int64_t now)
 	ngx_memzero(&ctx->decision, sizeof(ctx->decision));
 	ctx->probe = false;
 	ngx_http_kvroute_peers_follow(up, ctx->request->connection->log);
-	if (ctx->generation != up->generation &&
+	if (ctx->generation != up->follow.generation &&
 	    !ngx_http_kvroute_tried_fit(ctx))
 		return NGX_ERROR;
 	ngx_http_kvroute_queue_keep(ctx);
@@ -338,7 +338,7 @@ give_back(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc,
 
 	ngx_http_upstream_free_round_robin_peer(pc, &ctx->rrp, state);
 	if (tries > 1 && pc->tries == 0 &&
-	    (ctx->generation != ctx->up->generation ||
+	    (ctx->generation != ctx->up->follow.generation ||
 	    ngx_http_kvroute_peers_changed(ctx->up)))
 		pc->tries = tries - 1;
 }

@@ -114,8 +114,8 @@ place_claim(ngx_http_kvroute_srv_conf_t *up, ngx_http_kvroute_queue_t *place,
 		return false;
 	place->waiting = place->oldest = 0;
 	wanted_write(place, NULL);
-	place->life = up->life;
-	up->place = place;
+	place->life = up->waits.life;
+	up->waits.place = place;
 	return true;
 }
 
@@ -126,27 +126,27 @@ ngx_http_kvroute_place_have(ngx_http_kvroute_srv_conf_t *up)
 	ngx_uint_t i;
 
 	/* It was taken for dead. */
-	if (up->place != NULL &&
-	    up->place->pid != (ngx_atomic_uint_t)ngx_pid)
-		up->place = NULL;
-	for (i = 0; i < NGX_HTTP_KVROUTE_QUEUES && up->place == NULL; i++)
+	if (up->waits.place != NULL &&
+	    up->waits.place->pid != (ngx_atomic_uint_t)ngx_pid)
+		up->waits.place = NULL;
+	for (i = 0; i < NGX_HTTP_KVROUTE_QUEUES && up->waits.place == NULL; i++)
 		if (place_claim(up, &up->shared->queues[i], now))
 			break;
-	if (up->place != NULL)
-		up->place->beat = now;
-	return up->place != NULL;
+	if (up->waits.place != NULL)
+		up->waits.place->beat = now;
+	return up->waits.place != NULL;
 }
 
 void
 ngx_http_kvroute_place_leave(ngx_http_kvroute_srv_conf_t *up)
 {
-	if (up->place == NULL)
+	if (up->waits.place == NULL)
 		return;
-	up->place->waiting = up->place->oldest = 0;
-	wanted_write(up->place, NULL);
-	(void)ngx_atomic_cmp_set(&up->place->pid, (ngx_atomic_uint_t)ngx_pid,
-	    0);
-	up->place = NULL;
+	up->waits.place->waiting = up->waits.place->oldest = 0;
+	wanted_write(up->waits.place, NULL);
+	(void)ngx_atomic_cmp_set(&up->waits.place->pid,
+	    (ngx_atomic_uint_t)ngx_pid, 0);
+	up->waits.place = NULL;
 }
 
 /* Adds peer i of up->known, if it is not there. */
@@ -187,8 +187,8 @@ wanted_list(ngx_http_kvroute_srv_conf_t *up, wanted_t *wanted)
 	ngx_queue_t *q;
 
 	wanted->n = 0;
-	for (q = ngx_queue_head(&up->others);
-	    q != ngx_queue_sentinel(&up->others) && looks++ < LOOK_MOST &&
+	for (q = ngx_queue_head(&up->waits.others);
+	    q != ngx_queue_sentinel(&up->waits.others) && looks++ < LOOK_MOST &&
 	    wanted->n < NGX_HTTP_KVROUTE_WANTED; q = ngx_queue_next(q))
 		wants_add(ngx_http_kvroute_waiter(q), wanted);
 }
@@ -198,17 +198,18 @@ ngx_http_kvroute_place_write(ngx_http_kvroute_srv_conf_t *up)
 {
 	wanted_t wanted;
 
-	if (up->n_waits == 0) {
+	if (up->waits.n == 0) {
 		ngx_http_kvroute_place_leave(up);
 		return;
 	}
 	if (!ngx_http_kvroute_place_have(up))
 		return;
-	up->place->waiting = up->n_waits;
-	up->place->oldest = ngx_queue_empty(&up->plain) ? 0 :
-	    ngx_http_kvroute_waiter(ngx_queue_head(&up->plain))->wait.since;
+	up->waits.place->waiting = up->waits.n;
+	up->waits.place->oldest = ngx_queue_empty(&up->waits.plain) ? 0 :
+	    ngx_http_kvroute_waiter(ngx_queue_head(
+	    &up->waits.plain))->wait.since;
 	wanted_list(up, &wanted);
-	wanted_write(up->place, &wanted);
+	wanted_write(up->waits.place, &wanted);
 }
 
 /* ---------------------------------------------------------------- turns --- */
@@ -217,7 +218,7 @@ static bool
 is_heard(const ngx_http_kvroute_srv_conf_t *up,
     const ngx_http_kvroute_queue_t *place, uint32_t now)
 {
-	return place->pid != 0 && place->life == up->life &&
+	return place->pid != 0 && place->life == up->waits.life &&
 	    is_within(place->beat, now, YIELD_MS);
 }
 
@@ -232,7 +233,8 @@ ngx_http_kvroute_older_elsewhere(const ngx_http_kvroute_srv_conf_t *up,
 	for (i = 0; i < NGX_HTTP_KVROUTE_QUEUES; i++) {
 		oldest = place[i].oldest;
 		if (oldest != 0 && ngx_http_kvroute_is_before(oldest, since) &&
-		    &place[i] != up->place && is_heard(up, &place[i], now))
+		    &place[i] != up->waits.place &&
+		    is_heard(up, &place[i], now))
 			return true;
 	}
 	return false;

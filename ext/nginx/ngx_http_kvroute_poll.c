@@ -307,7 +307,7 @@ poll_failed(ngx_http_kvroute_poll_t *poll, const char *why, ngx_msec_t most)
 	    ngx_min(poll->failures, BACKOFFS);
 
 	if (poll->failures++ == 0)
-		ngx_log_error(NGX_LOG_NOTICE, poll->up->poll_timer.log, 0,
+		ngx_log_error(NGX_LOG_NOTICE, poll->up->polls.timer.log, 0,
 		    "kvroute of upstream \"%V\": load of %V is not known: %s",
 		    &poll->up->upstream->host, &poll->fetch.name, why);
 	poll->known = false;
@@ -334,7 +334,7 @@ poll_answered(ngx_http_kvroute_poll_t *poll)
 		return;
 	}
 	if (!poll->known)
-		ngx_log_error(NGX_LOG_INFO, poll->up->poll_timer.log, 0,
+		ngx_log_error(NGX_LOG_INFO, poll->up->polls.timer.log, 0,
 		    "kvroute of upstream \"%V\": load of %V is known",
 		    &poll->up->upstream->host, &poll->fetch.name);
 	poll->known = true;
@@ -443,7 +443,7 @@ poll_make(ngx_http_kvroute_srv_conf_t *up,
     const ngx_http_kvroute_known_t *known)
 {
 	ngx_http_kvroute_poll_t *poll = ngx_calloc(sizeof(*poll) +
-	    known->ranks * sizeof(poll->at[0]), up->poll_timer.log);
+	    known->ranks * sizeof(poll->at[0]), up->polls.timer.log);
 
 	if (poll == NULL)
 		return NULL;
@@ -453,7 +453,7 @@ poll_make(ngx_http_kvroute_srv_conf_t *up,
 	poll->fetch.data = poll;
 	poll->fetch.read = on_data;
 	poll->fetch.failed = on_failure;
-	ngx_http_kvroute_fetch_init(&poll->fetch, known, &up->ask_log);
+	ngx_http_kvroute_fetch_init(&poll->fetch, known, &up->asks.log);
 	return poll;
 }
 
@@ -469,14 +469,14 @@ ngx_http_kvroute_polls_follow(ngx_http_kvroute_srv_conf_t *up)
 {
 	ngx_http_kvroute_known_t *known, *end = up->known + up->n_peers;
 
-	if (!up->polls)
+	if (!up->polls.on)
 		return;
 	for (known = up->known; known < end; known++)
 		if (known->poll == NULL)
 			known->poll = poll_make(up, known);
 	/* With poll=off it may rest. */
-	if (!up->poll_timer.timer_set)
-		ngx_add_timer(&up->poll_timer, 1);
+	if (!up->polls.timer.timer_set)
+		ngx_add_timer(&up->polls.timer, 1);
 }
 
 void
@@ -485,13 +485,13 @@ ngx_http_kvroute_polls_begin(ngx_http_kvroute_srv_conf_t *up,
 {
 	if (ngx_process == NGX_PROCESS_HELPER || up->polled == NULL)
 		return;
-	up->ask_log = *cycle->log;
-	up->ask_log.log_level = NGX_LOG_ALERT;
-	up->poll_timer.handler = on_tick;
-	up->poll_timer.data = up;
-	up->poll_timer.log = cycle->log;
-	up->poll_timer.cancelable = 1;
-	up->polls = true;
+	up->asks.log = *cycle->log;
+	up->asks.log.log_level = NGX_LOG_ALERT;
+	up->polls.timer.handler = on_tick;
+	up->polls.timer.data = up;
+	up->polls.timer.log = cycle->log;
+	up->polls.timer.cancelable = 1;
+	up->polls.on = true;
 	ngx_http_kvroute_polls_follow(up);
 }
 

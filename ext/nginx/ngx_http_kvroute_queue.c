@@ -71,7 +71,8 @@ wait_enlist(ngx_http_kvroute_ctx_t *ctx)
 {
 	ngx_http_kvroute_srv_conf_t *up = ctx->up;
 	ngx_queue_t *list = ctx->tries > 1 ||
-	    ctx->reason == REASON_STATE_BUSY ? &up->others : &up->plain, *q;
+	    ctx->reason == REASON_STATE_BUSY ? &up->waits.others :
+	    &up->waits.plain, *q;
 
 	if (ctx->wait.waits && ctx->wait.list == list)
 		return;
@@ -113,8 +114,8 @@ ngx_http_kvroute_queue_lets(ngx_http_kvroute_ctx_t *ctx)
 
 	if (up->queue == 0)
 		return true;
-	oldest = ngx_queue_empty(&up->plain) ? since + 1 :
-	    since_of(ngx_queue_head(&up->plain));
+	oldest = ngx_queue_empty(&up->waits.plain) ? since + 1 :
+	    since_of(ngx_queue_head(&up->waits.plain));
 	/* Of those that came at the same time the one that waits. */
 	if (ctx->wait.waits ? ngx_http_kvroute_is_before(oldest, since) :
 	    !ngx_http_kvroute_is_before(since, oldest))
@@ -186,7 +187,7 @@ wait_end(ngx_http_kvroute_ctx_t *ctx)
 		ngx_queue_remove(&ctx->wait.young);
 	}
 	ctx->wait.fresh = false;
-	up->n_waits--;
+	up->waits.n--;
 	ngx_http_kvroute_place_write(up);
 	if (ctx->wait.over.timer_set)
 		ngx_del_timer(&ctx->wait.over);
@@ -277,7 +278,7 @@ room_take(ngx_http_kvroute_srv_conf_t *up)
 	if (!ngx_http_kvroute_place_have(up))
 		return false;
 	/* Seen by all before it is known whether there is any. */
-	(void)ngx_atomic_fetch_add(&up->place->waiting, 1);
+	(void)ngx_atomic_fetch_add(&up->waits.place->waiting, 1);
 	if (ngx_http_kvroute_queue_length(up) <= up->queue)
 		return true;
 	ngx_http_kvroute_place_write(up);
@@ -297,9 +298,9 @@ wait_begin(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	wait_enlist(ctx);
 	ctx->wait.waits = true;
 	ctx->wait.fresh = true;
-	ngx_queue_insert_tail(&up->fresh, &ctx->wait.young);
+	ngx_queue_insert_tail(&up->waits.fresh, &ctx->wait.young);
 	ctx->wait.began = kvr_clock_now();
-	up->n_waits++;
+	up->waits.n++;
 	ngx_http_kvroute_place_write(up);
 	ngx_memzero(over, sizeof(*over));
 	over->handler = timed_out;
@@ -307,7 +308,7 @@ wait_begin(ngx_http_kvroute_ctx_t *ctx, ngx_peer_connection_t *pc)
 	over->log = pc->log;
 	ngx_add_timer(over, up->queue_timeout);
 	ngx_http_kvroute_count(up, COUNT_QUEUED, 1);
-	ngx_post_event(&up->queue_event, &ngx_posted_events);
+	ngx_post_event(&up->waits.event, &ngx_posted_events);
 }
 
 ngx_int_t
@@ -528,9 +529,9 @@ next_with_room(ngx_queue_t *list, ngx_queue_t *q)
 static ngx_queue_t *
 next_plain(ngx_http_kvroute_srv_conf_t *up, const ngx_queue_t *stuck)
 {
-	ngx_queue_t *q = ngx_queue_head(&up->plain);
+	ngx_queue_t *q = ngx_queue_head(&up->waits.plain);
 
-	return q == ngx_queue_sentinel(&up->plain) || q == stuck ||
+	return q == ngx_queue_sentinel(&up->waits.plain) || q == stuck ||
 	    !has_room(ngx_http_kvroute_waiter(q)) ? NULL : q;
 }
 
@@ -541,15 +542,16 @@ next_plain(ngx_http_kvroute_srv_conf_t *up, const ngx_queue_t *stuck)
 static bool
 wake_some(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_queue_t *from = ngx_queue_head(&up->others);
+	ngx_queue_t *from = ngx_queue_head(&up->waits.others);
 	ngx_queue_t *stuck = NULL, *plain, *other;
 	ngx_uint_t n, woken = 0;
 
 	for (n = 0; n < TRIES_MOST; n++) {
 		ngx_http_kvroute_room_look(up);
 		plain = next_plain(up, stuck);
-		other = next_with_room(&up->others, from);
-		from = other == NULL ? ngx_queue_sentinel(&up->others) : other;
+		other = next_with_room(&up->waits.others, from);
+		from = other == NULL ? ngx_queue_sentinel(&up->waits.others) :
+		    other;
 		if (plain == NULL && other == NULL)
 			return false;
 		if (other == NULL || (plain != NULL &&
@@ -573,21 +575,21 @@ queue_look(ngx_event_t *event)
 	ngx_http_kvroute_srv_conf_t *up = event->data;
 	bool more;
 
-	timers_leave(&up->fresh);
+	timers_leave(&up->waits.fresh);
 	more = wake_some(up);
 	ngx_http_kvroute_place_write(up);
-	if (more && up->n_waits > 0) {
+	if (more && up->waits.n > 0) {
 		ngx_post_event(event, &ngx_posted_next_events);
 	}
-	if (up->n_waits > 0 && !event->timer_set)
+	if (up->waits.n > 0 && !event->timer_set)
 		ngx_add_timer(event, POLL_MS);
 }
 
 void
 ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up)
 {
-	if (up->n_waits > 0) {
-		ngx_post_event(&up->queue_event, &ngx_posted_events);
+	if (up->waits.n > 0) {
+		ngx_post_event(&up->waits.event, &ngx_posted_events);
 	}
 }
 
@@ -597,20 +599,21 @@ ngx_http_kvroute_queue_freed(ngx_http_kvroute_srv_conf_t *up)
 void
 ngx_http_kvroute_queue_prepare(ngx_http_kvroute_srv_conf_t *up)
 {
-	up->life = (uint32_t)ngx_atomic_fetch_add(&up->shared->lives, 1) + 1;
+	up->waits.life = (uint32_t)ngx_atomic_fetch_add(&up->shared->lives,
+	    1) + 1;
 }
 
 void
 ngx_http_kvroute_queue_begin(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 {
-	ngx_queue_init(&up->plain);
-	ngx_queue_init(&up->others);
-	ngx_queue_init(&up->fresh);
-	up->queue_event.handler = queue_look;
-	up->queue_event.data = up;
-	up->queue_event.log = log;
+	ngx_queue_init(&up->waits.plain);
+	ngx_queue_init(&up->waits.others);
+	ngx_queue_init(&up->waits.fresh);
+	up->waits.event.handler = queue_look;
+	up->waits.event.data = up;
+	up->waits.event.log = log;
 	/* The timers of those that wait keep an exiting process alive. */
-	up->queue_event.cancelable = 1;
+	up->waits.event.cancelable = 1;
 }
 
 bool

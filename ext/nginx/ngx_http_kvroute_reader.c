@@ -59,7 +59,7 @@ ngx_http_kvroute_spares_free(ngx_http_kvroute_spares_t *spares)
 struct body *
 ngx_http_kvroute_body_take(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_spares_t *spares = up->spare_readers;
+	ngx_http_kvroute_spares_t *spares = up->spare.readers;
 
 	return spares->n_bodies > 0 ? spares->bodies[--spares->n_bodies] :
 	    body_new();
@@ -68,7 +68,7 @@ ngx_http_kvroute_body_take(ngx_http_kvroute_srv_conf_t *up)
 void
 ngx_http_kvroute_body_put(ngx_http_kvroute_srv_conf_t *up, struct body *body)
 {
-	ngx_http_kvroute_spares_t *spares = up->spare_readers;
+	ngx_http_kvroute_spares_t *spares = up->spare.readers;
 
 	if (body == NULL)
 		return;
@@ -82,7 +82,7 @@ ngx_http_kvroute_body_put(ngx_http_kvroute_srv_conf_t *up, struct body *body)
 struct kvr_prompt *
 ngx_http_kvroute_prompt_take(ngx_http_kvroute_srv_conf_t *up)
 {
-	ngx_http_kvroute_spares_t *spares = up->spare_readers;
+	ngx_http_kvroute_spares_t *spares = up->spare.readers;
 	struct kvr_prompt *prompt;
 
 	if (spares->n_prompts > 0)
@@ -94,7 +94,7 @@ void
 ngx_http_kvroute_prompt_put(ngx_http_kvroute_srv_conf_t *up,
     struct kvr_prompt *prompt)
 {
-	ngx_http_kvroute_spares_t *spares = up->spare_readers;
+	ngx_http_kvroute_spares_t *spares = up->spare.readers;
 
 	if (prompt != NULL && spares->n_prompts < PROMPTS)
 		spares->prompts[spares->n_prompts++] = prompt;

@@ -133,7 +133,7 @@ region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	int error = ngx_http_kvroute_region_open(up, true, &k);
 
 	if (error == KVR_OK && (error = region_wait(k)) != KVR_OK) {
-		up->behind = true;
+		up->owners.behind = true;
 		kvr_free(k);
 	}
 	if (error != KVR_OK) {
@@ -141,7 +141,7 @@ region_prepare(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 		return;
 	}
 	if (!ngx_http_kvroute_peers_list(up, log))
-		up->behind = true;
+		up->owners.behind = true;
 	else
 		region_sync(up, k, log);
 	region_announce(up, k, log);
@@ -194,13 +194,13 @@ has_died(const ngx_http_kvroute_srv_conf_t *up, uint64_t owner)
 	ngx_pid_t pid = (ngx_pid_t)(owner & 0xffffffff);
 
 	if (ngx_http_kvroute_is_brought(owner))
-		return up->silent;
-	return owner >> 32 == up->owner >> 32 && pid > 0 &&
+		return up->owners.silent;
+	return owner >> 32 == up->owners.self >> 32 && pid > 0 &&
 	    kill(pid, 0) == -1 && ngx_errno == ESRCH;
 }
 
 /*
- * Ends more requests of the process up->dead, as many as fit between two
+ * Ends more requests of up->owners.dead, as many as fit between two
  * events; false if some are left.
  */
 static bool
@@ -211,19 +211,19 @@ reap_some(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	int error;
 
 	do {
-		error = kvr_owner_reap(up->kvr, up->dead, kvr_clock_now(),
-		    &up->reaped, &ended);
+		error = kvr_owner_reap(up->kvr, up->owners.dead,
+		    kvr_clock_now(), &up->owners.reaped, &ended);
 		if (error == KVR_OK)
 			all += ended;
-	} while (error == KVR_OK && up->reaped != 0 && --pieces > 0);
-	if (all > 0 && !ngx_http_kvroute_is_brought(up->dead))
+	} while (error == KVR_OK && up->owners.reaped != 0 && --pieces > 0);
+	if (all > 0 && !ngx_http_kvroute_is_brought(up->owners.dead))
 		ngx_log_error(NGX_LOG_NOTICE, log, 0, "kvroute of "
 		    "upstream \"%V\": ended %uD requests of process %P that "
 		    "died", &up->upstream->host, all,
-		    (ngx_pid_t)(up->dead & 0xffffffff));
-	if (error != KVR_OK || up->reaped != 0)
+		    (ngx_pid_t)(up->owners.dead & 0xffffffff));
+	if (error != KVR_OK || up->owners.reaped != 0)
 		return false;
-	up->dead = 0;
+	up->owners.dead = 0;
 	return true;
 }
 
@@ -236,24 +236,24 @@ reap_dead(ngx_http_kvroute_srv_conf_t *up, ngx_log_t *log)
 	size_t n, i;
 
 	/* kvroute-sync may be back. */
-	if (up->dead != 0 && !has_died(up, up->dead))
-		up->dead = 0;
-	if (up->dead != 0 && !reap_some(up, log))
+	if (up->owners.dead != 0 && !has_died(up, up->owners.dead))
+		up->owners.dead = 0;
+	if (up->owners.dead != 0 && !reap_some(up, log))
 		return false;
 	do {
-		if (kvr_owner_list(up->kvr, &up->listed, owners, OWNERS, &n) !=
-		    KVR_OK)
+		if (kvr_owner_list(up->kvr, &up->owners.listed, owners, OWNERS,
+		    &n) != KVR_OK)
 			return true;
 		for (i = 0; i < n; i++) {
 			if (!has_died(up, owners[i]))
 				continue;
-			up->dead = owners[i];
-			up->reaped = 0;
+			up->owners.dead = owners[i];
+			up->owners.reaped = 0;
 			if (!reap_some(up, log))
 				return false;
 		}
-	} while (up->listed != 0 && --pieces > 0);
-	return up->listed == 0;
+	} while (up->owners.listed != 0 && --pieces > 0);
+	return up->owners.listed == 0;
 }
 
 /* ------------------------------------------------------------ the timer --- */
@@ -269,10 +269,10 @@ region_attach(ngx_http_kvroute_srv_conf_t *up)
 		return error;
 	(void)kvr_nowait_set(k, 1);
 	up->kvr = k;
-	up->owner = owner_of(ngx_pid);
+	up->owners.self = owner_of(ngx_pid);
 	/* In a container a process may have the pid of a dead one. */
-	while (kvr_owner_reap(k, up->owner, kvr_clock_now(), &reaped, NULL) ==
-	    KVR_OK && reaped != 0)
+	while (kvr_owner_reap(k, up->owners.self, kvr_clock_now(), &reaped,
+	    NULL) == KVR_OK && reaped != 0)
 		continue;
 	return KVR_OK;
 }
@@ -304,9 +304,9 @@ owners_watch(ngx_event_t *event)
 	}
 	ngx_http_kvroute_peers_follow(up, event->log);
 	/* What the master could not do, once the lock is free. */
-	if (up->behind &&
+	if (up->owners.behind &&
 	    kvr_owner_list(up->kvr, &from, &owner, 1, &n) == KVR_OK) {
-		up->behind = false;
+		up->owners.behind = false;
 		region_sync(up, up->kvr, event->log);
 	}
 	ngx_http_kvroute_peers_join(up, event->log);
@@ -344,12 +344,12 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 {
 	int error;
 
-	up->spare_readers = ngx_http_kvroute_spares_new(cycle->pool);
-	if (up->spare_readers == NULL ||
+	up->spare.readers = ngx_http_kvroute_spares_new(cycle->pool);
+	if (up->spare.readers == NULL ||
 	    !ngx_http_kvroute_peers_list(up, cycle->log))
 		return NGX_ERROR;
-	timer_make(up, &up->timer, ngx_http_kvroute_late_run, cycle->log);
-	timer_make(up, &up->watch, owners_watch, cycle->log);
+	timer_make(up, &up->late.timer, ngx_http_kvroute_late_run, cycle->log);
+	timer_make(up, &up->owners.watch, owners_watch, cycle->log);
 	ngx_http_kvroute_queue_begin(up, cycle->log);
 	error = region_attach(up);
 	if (error != KVR_OK)
@@ -359,7 +359,7 @@ region_join(ngx_http_kvroute_srv_conf_t *up, ngx_cycle_t *cycle)
 		ngx_http_kvroute_asks_begin(up, cycle);
 		ngx_http_kvroute_polls_begin(up, cycle);
 	}
-	owners_watch(&up->watch);
+	owners_watch(&up->owners.watch);
 	return NGX_OK;
 }
 
@@ -398,8 +398,8 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 	for (; tries > 0 && !ngx_http_kvroute_late_write(up); tries--)
 		ngx_msleep(1);
 	do {
-		error = kvr_owner_reap(up->kvr, up->owner, kvr_clock_now(),
-		    &reaped, NULL);
+		error = kvr_owner_reap(up->kvr, up->owners.self,
+		    kvr_clock_now(), &reaped, NULL);
 		if (error != KVR_OK && (error != KVR_EBUSY || tries == 0))
 			break;
 		if (error == KVR_EBUSY) {
@@ -407,10 +407,10 @@ region_leave(ngx_http_kvroute_srv_conf_t *up)
 			tries--;
 		}
 	} while (error == KVR_EBUSY || reaped != 0);
-	while (up->n_spares > 0)
-		answer_free(up->spares[--up->n_spares]);
+	while (up->spare.n_answers > 0)
+		answer_free(up->spare.answers[--up->spare.n_answers]);
 	ngx_http_kvroute_extend_free(up);
-	ngx_http_kvroute_spares_free(up->spare_readers);
+	ngx_http_kvroute_spares_free(up->spare.readers);
 	kvr_free(up->kvr);
 	up->kvr = NULL;
 }

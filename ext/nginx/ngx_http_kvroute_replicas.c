@@ -38,13 +38,13 @@ loads_end(ngx_http_kvroute_srv_conf_t *up)
 	uint64_t id;
 
 	do {
-		id = up->unloaded;
+		id = up->owners.unloaded;
 		if (kvr_worker_next(up->kvr, &id) != KVR_OK)
 			return false;
 		if (id != 0 && kvr_worker_set_load(up->kvr, id, SOURCE,
 		    &none) == KVR_EBUSY)
 			return false;
-		up->unloaded = id;
+		up->owners.unloaded = id;
 	} while (id != 0 && --pieces > 0);
 	return id == 0;
 }
@@ -69,16 +69,17 @@ ngx_http_kvroute_replicas_watch(ngx_http_kvroute_srv_conf_t *up,
 	struct kvr_stats s = { .size = sizeof(s) };
 	int64_t now = kvr_clock_now();
 
-	up->silent = false;
+	up->owners.silent = false;
 	if (kvr_stats(up->kvr, &s) != KVR_OK)
 		return true;
-	up->silent = s.journal_beat >= 0 && now - s.journal_beat > SILENCE;
+	up->owners.silent = s.journal_beat >= 0 &&
+	    now - s.journal_beat > SILENCE;
 	/* One that ends in good order beats 0 last. */
-	if (!up->silent || up->silence == s.journal_beat + 1)
+	if (!up->owners.silent || up->owners.silence == s.journal_beat + 1)
 		return true;
 	silence_tell(up, s.journal_beat, log);
 	if (!loads_end(up))
 		return false;
-	up->silence = s.journal_beat + 1;
+	up->owners.silence = s.journal_beat + 1;
 	return true;
 }

@@ -10,7 +10,7 @@
 
 /* Did kvroute-sync open leases of this owner? */
 bool ngx_http_kvroute_is_brought(uint64_t owner);
-/* Sets up->silent, and ends loads if so; false: there is more to do soon. */
+/* Is it silent now? Then loads end; false: there is more to do soon. */
 bool ngx_http_kvroute_replicas_watch(ngx_http_kvroute_srv_conf_t *up,
     ngx_log_t *log);
 

@@ -245,7 +245,7 @@ is_unbound(ngx_http_kvroute_ctx_t *ctx, uint64_t digest)
 {
 	uint64_t worker;
 
-	return ctx->up->late_binds == 0 && kvr_affinity_find(ctx->up->kvr,
+	return ctx->up->late.binds == 0 && kvr_affinity_find(ctx->up->kvr,
 	    digest, kvr_clock_now(), &worker) == KVR_EUNBOUND;
 }
 

@@ -85,12 +85,13 @@ static bool
 left_list(ngx_pool_t *pool, const ngx_http_kvroute_srv_conf_t *up,
     struct status_upstream *to)
 {
-	uint64_t *ids = ngx_palloc(pool, (up->n_left + 1) * sizeof(*ids));
+	uint64_t *ids = ngx_palloc(pool,
+	    (up->follow.n_left + 1) * sizeof(*ids));
 
 	if (ids == NULL)
 		return false;
-	while (to->n_left < up->n_left) {
-		ids[to->n_left] = up->left[to->n_left].id;
+	while (to->n_left < up->follow.n_left) {
+		ids[to->n_left] = up->follow.left[to->n_left].id;
 		to->n_left++;
 	}
 	to->left = ids;

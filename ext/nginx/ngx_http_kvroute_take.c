@@ -78,9 +78,9 @@ ngx_http_kvroute_tried_fit(ngx_http_kvroute_ctx_t *ctx)
 	ngx_memzero(place, ctx->words * sizeof(uintptr_t));
 	ctx->rrp.tried = place;
 	ctx->rrp.peers = up->upstream->peer.data;
-	ctx->generation = up->generation;
+	ctx->generation = up->follow.generation;
 #if (NGX_HTTP_KVROUTE_RESOLVE)
-	ctx->rrp.config = up->generation;
+	ctx->rrp.config = up->follow.generation;
 #endif
 	for (i = 0; i < ctx->taken.nelts; i++) {
 		at = ngx_http_kvroute_peer_called(up, &names[i], up->n_first);

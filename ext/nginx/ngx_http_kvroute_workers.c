@@ -157,7 +157,7 @@ ngx_http_kvroute_workers_sync(ngx_http_kvroute_srv_conf_t *up, struct kvr *k,
 	 * First, because the table of workers may be full. Addresses of a name
 	 * may be back soon: those are left to follow.c.
 	 */
-	if (!up->resolves)
+	if (!up->follow.resolves)
 		workers_drop(up, k, log);
 	for (known = up->known; known < end; known++) {
 		error = ngx_http_kvroute_workers_ensure(up, k, known,

@@ -627,7 +627,7 @@ srv_create(ngx_conf_t *cf)
 	up->options.block_size = BLOCK;
 	up->options.region_bytes = 0;
 	ngx_str_set(&up->poll_path, "/metrics");
-	ngx_queue_init(&up->late);
+	ngx_queue_init(&up->late.queue);
 	return up;
 }
 
