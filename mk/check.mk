@@ -212,8 +212,8 @@ check-all: ## run all checks, including slow ones
 lint: deps ## check pages, scripts, includes, lengths, circles of files
 	@+$(MAKE) --no-print-directory lint-here
 
-# Files that must not use each other in circles: not yet those of ext/http.
-STRAIGHT := $(LIB) $(WIRE) $(STREAM) \
+# Files that must not use each other in circles.
+STRAIGHT := $(LIB) $(HTTP) $(WIRE) $(STREAM) \
 	$(if $(SYNC_IF_POSSIBLE),$(SYNC) $(BUS)) \
 	$(if $(EVENTS_IF_POSSIBLE),$(EVENTS) $(DECODER) $(TARGETS))
 
