@@ -39,12 +39,64 @@ socket_to(const struct sockaddr_un *to)
 	return -1;
 }
 
+/*
+ * Makes room for a socket: removes one that a killed daemon has left, and
+ * nothing else. false: errno says what is there.
+ */
+static bool
+remove_left(const char *path, const struct sockaddr_un *at)
+{
+	struct stat st;
+	int fd;
+
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT;
+	if (!S_ISSOCK(st.st_mode)) {
+		errno = EEXIST;
+		return false;
+	}
+	if ((fd = socket_to(at)) != -1) {
+		close(fd);
+		errno = EADDRINUSE;
+		return false;
+	}
+	return errno == ECONNREFUSED && unlink(path) == 0;
+}
+
+/* Is the socket at the path the one that was made here? */
+static bool
+owns_path(const struct status_socket *s)
+{
+	struct stat st;
+
+	return lstat(s->path, &st) == 0 && st.st_dev == s->device &&
+	    st.st_ino == s->file;
+}
+
+static bool
+make_socket(struct status_socket *s, const char *path,
+    const struct sockaddr_un *at)
+{
+	const mode_t mask = umask(0117);
+	const int bound = bind(s->fd, (const struct sockaddr *)(const void *)at,
+	    sizeof(*at));
+	struct stat st;
+
+	umask(mask);
+	if (bound != 0 || listen(s->fd, STATUS_CLIENTS) != 0 ||
+	    lstat(path, &st) != 0)
+		return false;
+	s->path = path;
+	s->device = st.st_dev;
+	s->file = st.st_ino;
+	return true;
+}
+
 bool
 status_listen(struct status_socket *s, const char *path)
 {
 	struct sockaddr_un to;
-	mode_t mask;
-	int i, bound;
+	int i, error;
 
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
@@ -52,29 +104,17 @@ status_listen(struct status_socket *s, const char *path)
 		s->clients[i].fd = -1;
 	if (path == NULL)
 		return true;
-	if (!address(path, &to))
+	if (!address(path, &to) || !remove_left(path, &to))
 		return false;
-	/* One that a killed daemon left: none listens there. */
-	if ((i = socket_to(&to)) != -1) {
-		close(i);
-		errno = EADDRINUSE;
-		return false;
-	}
-	if (errno == ECONNREFUSED)
-		(void)unlink(path);
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd == -1)
 		return false;
-	mask = umask(0117);
-	bound = bind(s->fd, (const struct sockaddr *)(const void *)&to,
-	    sizeof(to));
-	umask(mask);
-	if (bound == 0 && listen(s->fd, STATUS_CLIENTS) == 0) {
-		s->path = path;
+	if (make_socket(s, path, &to))
 		return true;
-	}
+	error = errno;
 	close(s->fd);
 	s->fd = -1;
+	errno = error;
 	return false;
 }
 
@@ -97,8 +137,9 @@ status_close(struct status_socket *s)
 	for (i = 0; i < STATUS_CLIENTS; i++)
 		if (s->clients[i].fd != -1)
 			drop(&s->clients[i]);
+	if (owns_path(s))
+		(void)unlink(s->path);
 	close(s->fd);
-	(void)unlink(s->path);
 	s->fd = -1;
 }
 

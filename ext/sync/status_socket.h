@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 enum { STATUS_CLIENTS = 8, STATUS_FDS = STATUS_CLIENTS + 1 };
 
@@ -27,10 +28,16 @@ struct status_client {
 struct status_socket {
 	int fd;            /* -1: there is no socket */
 	const char *path;
+	dev_t device;
+	ino_t file;        /* of the socket that was made */
 	struct status_client clients[STATUS_CLIENTS];
 };
 
-/* path NULL: no socket. false: errno says why. */
+/*
+ * Makes the socket. One that is there and that nobody listens on is replaced;
+ * anything else stays: EADDRINUSE for a socket, EEXIST for another file.
+ * path NULL: no socket. false: errno says why.
+ */
 bool status_listen(struct status_socket *s, const char *path);
 void status_close(struct status_socket *s);
 size_t status_fds(const struct status_socket *s, struct pollfd *fds);

@@ -544,6 +544,16 @@ case_one_daemon_for_a_region()
 	wait "$second" || echo "exit $?"
 }
 
+case_a_file_is_no_socket()
+{
+	begin
+	echo precious > "$socket"
+	"$events" -c "$conf" --socket "$socket" "$file" > "$out" 2>&1
+	[ $? -eq 1 ] || echo 'not exit 1'
+	grep -q "$socket: File exists" "$out" || cat "$out"
+	now_is precious cat "$socket"
+}
+
 case_reloads()
 {
 	begin

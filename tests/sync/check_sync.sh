@@ -363,6 +363,19 @@ case_a_stopped_router_stops_no_other_region() # slow
 	end KILL "$churn_pid"
 }
 
+case_a_file_is_no_socket()
+{
+	begin
+	echo precious > "$scratch/first.sock"
+	daemon first "$one"
+	wait "$first_pid"
+	now_is 1 echo $?
+	first_pid=''
+	now_is precious cat "$scratch/first.sock"
+	grep -q 'first.sock: File exists' "$scratch/first.log" ||
+	    cat "$scratch/first.log"
+}
+
 case_metrics()
 {
 	begin
