@@ -583,6 +583,24 @@ conf_add(struct conf *conf, const struct conf_stream *stream)
 }
 
 void
+conf_change(struct conf_stream *stream, const struct conf_stream *now)
+{
+	stream->entry = now->entry;
+	stream->full = now->full;
+	stream->sliding = now->sliding;
+	memcpy(stream->model, now->model, sizeof(stream->model));
+}
+
+bool
+conf_same(const struct conf_stream *a, const struct conf_stream *b)
+{
+	struct conf_stream c = *a;
+
+	conf_change(&c, b);
+	return memcmp(&c, b, sizeof(c)) == 0;
+}
+
+void
 conf_free(struct conf *conf)
 {
 	free(conf->streams);

@@ -74,6 +74,13 @@ void conf_free(struct conf *conf);
 bool conf_add(struct conf *conf, const struct conf_stream *stream);
 /* One of the same worker and rank. */
 bool conf_has(const struct conf *conf, const struct conf_stream *stream);
+/*
+ * Do both describe the same stream? Where their entries stand does not matter,
+ * nor what conf_change takes over.
+ */
+bool conf_same(const struct conf_stream *a, const struct conf_stream *b);
+/* Takes over what may change while a stream is followed. */
+void conf_change(struct conf_stream *stream, const struct conf_stream *now);
 /* The endpoint of a later rank: its port is `more` higher. "" stays. */
 bool conf_port(char *endpoint, size_t size, uint32_t more);
 /* Are its events on a server of NATS? */

@@ -47,10 +47,17 @@ discover_free(struct discover *d)
 	free(d);
 }
 
-const struct conf_stream *
-discover_entry(const struct discover *d)
+bool
+discover_change(struct discover *d, const struct conf_stream *entry)
 {
-	return &d->entry;
+	size_t i;
+
+	if (!conf_same(&d->entry, entry))
+		return false;
+	conf_change(&d->entry, entry);
+	for (i = 0; i < d->streams.n; i++)
+		conf_change(&d->streams.streams[i], entry);
+	return true;
 }
 
 const struct conf *

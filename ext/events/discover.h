@@ -14,7 +14,11 @@ struct discover;
 struct discover *discover_new(const struct conf_stream *entry,
     struct http *http);
 void discover_free(struct discover *d);
-const struct conf_stream *discover_entry(const struct discover *d);
+/*
+ * If the entry describes the same server, takes over what may change while its
+ * streams are followed. false: it does not.
+ */
+bool discover_change(struct discover *d, const struct conf_stream *entry);
 /* Asks now and then; true if the streams are others than before. */
 bool discover_work(struct discover *d, int64_t now);
 /* One for each rank; none as long as it has not answered. */

@@ -3,6 +3,7 @@
 #include "feed.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,13 +144,17 @@ socket_to(void *context, int type, const char *endpoint)
 	return NULL;
 }
 
-/* The monitor is there before the first connection, so that none is missed. */
+/*
+ * The monitor is there before the first connection, so that none is missed. Its
+ * name is used once: libzmq gives up the name of a closed one some time later.
+ */
 static bool
 subscribe(struct feed *f)
 {
+	static uint64_t made;
 	char name[64];
 
-	snprintf(name, sizeof(name), "inproc://monitor-%p", (void *)f);
+	snprintf(name, sizeof(name), "inproc://monitor-%" PRIu64, made++);
 	f->sub = socket_to(f->context, ZMQ_SUB, NULL);
 	if (f->sub == NULL || zmq_setsockopt(f->sub, ZMQ_SUBSCRIBE, f->topic,
 	        strlen(f->topic)) != 0 ||

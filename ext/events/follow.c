@@ -94,6 +94,13 @@ follow_close(struct follow *f)
 	free(f);
 }
 
+void
+follow_change(struct follow *f, const struct conf_stream *conf)
+{
+	conf_change(&f->conf, conf);
+	target_scope(&f->target);
+}
+
 /* The stream goes on where the region is. */
 static bool
 rejoin(struct follow *f)

@@ -57,6 +57,8 @@ struct follow {
 struct follow *follow_open(const char *region, struct kvr *k,
     const struct conf_stream *conf, struct follow_all *all);
 void follow_close(struct follow *f);
+/* The same stream's, with another model or mode. */
+void follow_change(struct follow *f, const struct conf_stream *conf);
 size_t follow_items(const struct follow *f, zmq_pollitem_t items[FEED_ITEMS]);
 /* Never waits. */
 void follow_work(struct follow *f, int64_t now);

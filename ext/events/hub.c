@@ -66,7 +66,7 @@ hub_remove(struct hub *h, size_t i)
 void
 hub_change(struct hub *h, size_t i, const struct conf_stream *conf)
 {
-	h->targets[i]->conf = *conf;
+	conf_change(&h->targets[i]->conf, conf);
 	target_scope(&h->targets[i]->target);
 }
 

@@ -69,24 +69,19 @@ wanted(const struct place *p, const struct conf_stream *s)
 	    strcmp(s->region, p->attach.path) == 0);
 }
 
-/* One that is followed so already. Where its entry stands does not matter. */
+/* One that is followed already; NULL: none. */
 static struct follow *
 keep(struct place *old, const struct conf_stream *s)
 {
-	struct conf_stream a = *s, b;
 	struct follow *f;
 	size_t i;
 
-	a.entry = 0;
 	for (i = 0; i < old->n; i++) {
-		if (old->follows[i] == NULL)
-			continue;
-		b = old->follows[i]->conf;
-		b.entry = 0;
-		if (memcmp(&a, &b, sizeof(a)) != 0)
-			continue;
 		f = old->follows[i];
+		if (f == NULL || !conf_same(&f->conf, s))
+			continue;
 		old->follows[i] = NULL;
+		follow_change(f, s);
 		return f;
 	}
 	return NULL;
@@ -192,8 +187,8 @@ make_found(struct daemon *d)
 		if (s->server[0] == '\0' || sources_has(s))
 			continue;
 		for (j = 0; j < n_old; j++)
-			if (old[j] != NULL && memcmp(discover_entry(old[j]), s,
-			    sizeof(*s)) == 0)
+			if (old[j] != NULL &&
+			    discover_change(old[j], s))
 				break;
 		d->found[d->n_found] = j < n_old ? old[j] :
 		    discover_new(s, d->sources.http);

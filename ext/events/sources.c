@@ -33,19 +33,6 @@ same_source(const struct conf_stream *a, const struct conf_stream *b)
 	    strcmp(a->topic, b->topic) == 0;
 }
 
-/* But for what can change while it is followed. */
-static bool
-same_stream(const struct conf_stream *a, const struct conf_stream *b)
-{
-	struct conf_stream c = *a;
-
-	c.entry = b->entry;
-	c.full = b->full;
-	c.sliding = b->sliding;
-	memcpy(c.model, b->model, sizeof(c.model));
-	return memcmp(&c, b, sizeof(c)) == 0;
-}
-
 static bool
 in_region(const struct conf_stream *stream, const char *region)
 {
@@ -60,7 +47,7 @@ planned(const struct conf *plan, const struct conf_stream *stream)
 	size_t i;
 
 	for (i = 0; i < plan->n; i++)
-		if (same_stream(&plan->streams[i], stream))
+		if (conf_same(&plan->streams[i], stream))
 			return &plan->streams[i];
 	return NULL;
 }
@@ -136,7 +123,7 @@ has(const struct source *s, const char *region,
 
 	for (i = 0; i < h->n; i++)
 		if (strcmp(h->targets[i]->region, region) == 0 &&
-		    same_stream(stream, &h->targets[i]->conf))
+		    conf_same(stream, &h->targets[i]->conf))
 			return true;
 	return false;
 }

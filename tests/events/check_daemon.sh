@@ -580,6 +580,44 @@ case_reloads()
 	until_state 'complete next 3 '
 }
 
+# SIZE MODEL: the worker "a" with that model behind others with that block size
+among_others()
+{
+	echo '{ "workers": ['
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+		printf '{ "worker": "b", "rank": %d, ' "$i"
+		printf '"events": "ipc://%s/%d", ' "$scratch" "$i"
+		printf '"block_size": %d },\n' "$1"
+	done
+	printf '{ "worker": "a", "events": "%s", "model": "%s" } ] }' \
+	    "$pub" "$2"
+}
+
+# A stream that lost its connection would miss what is sent at once.
+case_a_reload_touches_what_has_changed()
+{
+	begin
+	for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
+		region add "b:$i"
+	done
+	engine_up
+	daemon_up
+	tell wait
+	send 0
+	until_state 'complete next 1 '
+	for time in 1 2 3 4 5; do
+		among_others "$time" "m$time" > "$conf"
+		kill -HUP "$reader"
+		until_counter reloads "$time"
+		send "$time"
+	done
+	until_state '^complete next 6 .* restarts 0 lost 0'
+	is connections "$(grep -c 'a rank 0: connected' "$out")" 1
+	# Each that has changed begins anew, at once.
+	grep 'Address already in use' "$out"
+	is reconnects "$(counter reconnects)" 0
+}
+
 # [KEY: VALUE, ... [ID]]: the worker "a" of a plane, and another one
 plane()
 {
@@ -915,6 +953,15 @@ case_servers_tell_where_they_publish()
 	"$events" --status "$socket" > "$scratch/status"
 	grep -q '"rank": 1, "engine": "sglang", "endpoint": "tcp://127.0.0.1:10"' \
 	    "$scratch/status" || cat "$scratch/status"
+	# it stands elsewhere, and has another model: its streams go on
+	rm "$scratch/server_info"
+	echo '{ "workers": [ { "worker": "b", "events": "tcp://127.0.0.1:8" },
+	    { "worker": "a", "engine": "sglang", "model": "m",
+	    "server": "http://127.0.0.1:'"$port"'" } ] }' > "$conf"
+	kill -HUP "$reader"
+	until_counter reloads 1
+	"$events" --status "$socket" > "$scratch/status"
+	is ranks "$(grep -c '"engine": "sglang"' "$scratch/status")" 2
 	# one of its ranks is an entry, too
 	echo '{ "workers": [ { "worker": "a", "engine": "sglang",
 	    "server": "http://127.0.0.1:'"$port"'" },
