@@ -147,9 +147,9 @@ absent(struct follow *f)
 }
 
 static void
-lost(struct follow *f, uint64_t next)
+lost(struct follow *f, uint64_t next, const char *why)
 {
-	target_lost(&f->target, next);
+	target_lost(&f->target, next, why);
 	if (f->target.error == KVR_EWORKER)
 		absent(f);
 }
@@ -170,7 +170,7 @@ behind(struct follow *f, const struct target_batch *batch)
 		f->gone = !rejoin(f);
 		return false;
 	}
-	lost(f, batch->seq);
+	lost(f, batch->seq, "lost");
 	return !f->gone &&
 	    target_apply(&f->target, batch) == TARGET_APPLIED;
 }
@@ -192,7 +192,7 @@ apply(struct follow *f, const struct target_batch *batch)
 		absent(f);
 		return false;
 	default:
-		lost(f, batch->seq + 1);
+		lost(f, batch->seq + 1, "refused");
 		return true;
 	}
 }
@@ -211,7 +211,7 @@ take_batch(struct follow *f, const struct stream_out *out)
 	if (decoder_read(f->decoder, out->bytes, out->n, &events) !=
 	    DECODE_GOOD) {
 		f->counts.malformed++;
-		lost(f, batch.seq + 1);
+		lost(f, batch.seq + 1, "malformed");
 		return !f->gone;
 	}
 	after = decoder_counts(f->decoder);
@@ -222,7 +222,7 @@ take_batch(struct follow *f, const struct stream_out *out)
 		return false;
 	if (tell_unread(&after) > tell_unread(&before)) {
 		f->counts.unread++;
-		lost(f, batch.seq + 1);
+		lost(f, batch.seq + 1, "unread");
 	}
 	return !f->gone;
 }
@@ -239,7 +239,7 @@ take_ready(struct follow *f)
 				return;
 			break;
 		case STREAM_LOST:
-			lost(f, out.last + 1 - first_of(&f->conf));
+			lost(f, out.last + 1 - first_of(&f->conf), "lost");
 			break;
 		case STREAM_RESTARTED:
 			log_of(f, "the engine has restarted");
@@ -384,13 +384,23 @@ log_losses(struct follow *f, int64_t now)
 }
 
 static void
+look_at_use(struct follow *f)
+{
+	struct stream_counts stream;
+	struct decode_counts decoded;
+
+	sums(f, &stream, &decoded);
+	tell_use(&f->use, &f->target, &decoded);
+}
+
+static void
 log_all(struct follow *f, int64_t now)
 {
 	log_connection(f, now);
 	log_losses(f, now);
-	if (f->target.state != f->logged.state)
-		log_of(f, "%s", tell_state(f->target.state));
-	f->logged.state = f->target.state;
+	look_at_use(f);
+	say_state(f->region, &f->conf, &f->logged.state,
+	    tell_state(&f->target, &f->use));
 }
 
 void
@@ -427,7 +437,7 @@ void
 follow_row(const struct follow *f, struct tell_row *row)
 {
 	*row = (struct tell_row){ .region = f->region, .conf = &f->conf,
-	    .target = &f->target, .counts = f->counts, .phase = phase(f),
+	    .target = &f->target, .use = &f->use, .counts = f->counts, .phase = phase(f),
 	    .connected = f->feed != NULL && feed_connected(f->feed),
 	    .heard = f->heard, .lag = f->lag, .lag_known = f->lag_known };
 	sums(f, &row->stream, &row->decoded);

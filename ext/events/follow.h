@@ -35,6 +35,7 @@ struct follow {
 	struct stream_counts ended; /* of streams before this one */
 	struct decode_counts decoded; /* of decoders before this one */
 	struct tell_counts counts;
+	struct tell_use use;
 	bool past;           /* the first replay of a region that had nothing */
 	bool replaying;      /* what comes out now was replayed */
 	bool stuck;          /* the last rejoin was of no use */
@@ -47,7 +48,7 @@ struct follow {
 	/* as logged last */
 	struct {
 		bool met, connected, absent, wrong;
-		uint32_t state;
+		struct tell_state state;
 		uint64_t lost;
 		int64_t lost_at;
 	} logged;

@@ -89,7 +89,7 @@ lost(struct hub_target *t)
 		t->missed = true;
 		return;
 	}
-	target_lost(&t->target, t->target.next + 1);
+	target_lost(&t->target, t->target.next + 1, "lost");
 	if (t->target.error == KVR_EWORKER)
 		absent(t);
 }
@@ -292,9 +292,8 @@ hub_look(struct hub *h, int64_t now)
 		t = h->targets[i];
 		if (t->target.id == 0)
 			find(t, now);
-		if (t->target.state != t->logged.state)
-			say(t->region, &t->conf, "%s",
-			    tell_state(t->target.state));
-		t->logged.state = t->target.state;
+		tell_use(&t->use, &t->target, NULL);
+		say_state(t->region, &t->conf, &t->logged.state,
+		    tell_state(&t->target, &t->use));
 	}
 }

@@ -37,11 +37,12 @@ struct hub_target {
 	uint64_t publisher;
 	uint64_t since;      /* as many batches of the hub */
 	struct tell_counts counts;
+	struct tell_use use;
 	int64_t looked, heard, lag;
 	bool lag_known;
 	struct {
 		bool absent;
-		uint32_t state;
+		struct tell_state state;
 	} logged;
 };
 

@@ -285,7 +285,7 @@ plane_row(const struct plane *p, const struct hub_target *t,
     struct tell_row *row)
 {
 	*row = (struct tell_row){ .region = t->region, .conf = &t->conf,
-	    .target = &t->target, .counts = t->counts,
+	    .target = &t->target, .use = &t->use, .counts = t->counts,
 	    .phase = t->target.id == 0 ? "absent" : is_connected(p) ?
 	        "live" : "connecting", .connected = is_connected(p),
 	    .stream = p->ended, .decoded = p->decoded, .heard = t->heard,

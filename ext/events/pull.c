@@ -154,7 +154,7 @@ pull_row(const struct pull *p, const struct hub_target *t,
     struct tell_row *row)
 {
 	*row = (struct tell_row){ .region = t->region, .conf = &t->conf,
-	    .target = &t->target, .counts = t->counts,
+	    .target = &t->target, .use = &t->use, .counts = t->counts,
 	    .phase = t->target.id == 0 ? "absent" : p->answers ? "live" :
 	        "connecting", .connected = p->answers,
 	    .decoded = decoder_counts(p->decoder), .heard = t->heard,

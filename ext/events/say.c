@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void
 say(const char *region, const struct conf_stream *stream, const char *format,
@@ -23,4 +24,30 @@ say(const char *region, const struct conf_stream *stream, const char *format,
 		fprintf(stderr, "kvroute-events: %s: %s\n", region, text);
 	else
 		fprintf(stderr, "kvroute-events: %s\n", text);
+}
+
+static const char *
+describe_state(const char *name)
+{
+	return strcmp(name, "degraded") == 0 ? "degraded: what its cache "
+	    "holds is predicted until it clears it or restarts" :
+	    strcmp(name, "unusable") == 0 ? "unusable: nothing of what its "
+	    "engine says can be used, what its cache holds is predicted" :
+	    name;
+}
+
+void
+say_state(const char *region, const struct conf_stream *stream,
+    struct tell_state *said, struct tell_state now)
+{
+	const char *was = said->name == NULL ? "off" : said->name;
+
+	if (strcmp(was, now.name) == 0 && said->reason == now.reason)
+		return;
+	*said = now;
+	if (now.reason != NULL)
+		say(region, stream, "%s (%s: %s)", describe_state(now.name),
+		    now.reason, tell_reason(now.reason));
+	else
+		say(region, stream, "%s", describe_state(now.name));
 }

@@ -5,10 +5,14 @@
 #ifndef KVROUTE_SAY_H
 #define KVROUTE_SAY_H
 
-#include "conf.h"
+#include "tell.h"
 
 /* stream NULL: about all of the region. region NULL: about the daemon. */
 void say(const char *region, const struct conf_stream *stream,
     const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* A worker's state, if it has changed since `said`. */
+void say_state(const char *region, const struct conf_stream *stream,
+    struct tell_state *said, struct tell_state now);
 
 #endif

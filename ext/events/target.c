@@ -141,16 +141,11 @@ set_contents(struct target *t, struct kvr_event *to, const struct event *e)
 }
 
 static bool
-blocks(struct target *t, uint32_t kind, uint32_t tier,
+add_blocks(struct target *t, uint32_t kind, uint32_t tier,
     const struct event_batch *b, const struct event *e)
 {
-	struct kvr_event *to;
+	struct kvr_event *to = add(t, kind, tier);
 
-	if (tier == TIER_NONE) {
-		t->seen.ignored++;
-		return true;
-	}
-	to = add(t, kind, tier);
 	if (to == NULL)
 		return false;
 	to->hashes_at = e->hashes.at;
@@ -165,6 +160,43 @@ blocks(struct target *t, uint32_t kind, uint32_t tier,
 	set_contents(t, to, e);
 	set_scope(t, to, b, e);
 	return true;
+}
+
+/* Of how many first blocks the contents are there. */
+static uint64_t
+blocks_clear(const struct event *e)
+{
+	return e->locals.n > 0 ? e->locals.n : e->block_size == 0 ? 0 :
+	    e->tokens.n / e->block_size;
+}
+
+/*
+ * The library knows the contents of all blocks of an event, or of none. Those
+ * before an image are an event of their own, so that only the blocks from the
+ * image on are unknown.
+ */
+static bool
+blocks(struct target *t, uint32_t kind, uint32_t tier,
+    const struct event_batch *b, const struct event *e)
+{
+	const uint64_t clear = blocks_clear(e);
+	struct event first = *e, rest = *e;
+
+	if (tier == TIER_NONE) {
+		t->seen.ignored++;
+		return true;
+	}
+	if (kind != KVR_EVENT_STORED || !(e->flags & EVENT_OPAQUE) ||
+	    clear == 0 || clear >= e->hashes.n)
+		return add_blocks(t, kind, tier, b, e);
+	first.hashes.n = clear;
+	rest.hashes.at += clear;
+	rest.hashes.n -= clear;
+	rest.tokens.n = rest.locals.n = 0;
+	rest.flags |= EVENT_HAS_PARENT;
+	rest.parent = b->hashes[e->hashes.at + clear - 1];
+	return add_blocks(t, kind, tier, b, &first) &&
+	    add_blocks(t, kind, tier, b, &rest);
 }
 
 /*
@@ -305,6 +337,8 @@ took(struct target *t, const struct target_batch *batch,
 	t->id = r->worker;
 	t->next = r->next;
 	t->state = r->state;
+	if (t->state == KVR_EVENTS_COMPLETE)
+		t->why = NULL;
 	t->counts.stored += r->stored;
 	t->counts.removed += r->removed;
 	t->counts.refused += r->refused;
@@ -386,8 +420,9 @@ target_apply(struct target *t, const struct target_batch *batch)
 }
 
 void
-target_lost(struct target *t, uint64_t next)
+target_lost(struct target *t, uint64_t next, const char *why)
 {
+	t->why = why;
 	if (t->life == TARGET_NEW)
 		t->life = TARGET_NEW_LOST;
 	if (next > t->next)

@@ -41,6 +41,7 @@ struct target {
 	uint64_t sliding;    /* window that the engine slides; 0: not said */
 	uint32_t window;     /* that the worker was given for it; 0: none */
 	enum target_life life;
+	const char *why;     /* it was degraded here; NULL: it was not */
 	int error;           /* the latest of the library */
 	struct kvr_scope scope;
 	struct target_counts counts;
@@ -79,9 +80,9 @@ struct target_batch {
 enum target_outcome target_apply(struct target *t,
     const struct target_batch *batch);
 /*
- * What comes before batch `next` cannot be had. Of a new life, that is known
- * until its first batch is applied.
+ * What comes before batch `next` cannot be had, or cannot be used: `why` is a
+ * word for that. Of a new life, that is known until its first batch is applied.
  */
-void target_lost(struct target *t, uint64_t next);
+void target_lost(struct target *t, uint64_t next, const char *why);
 
 #endif

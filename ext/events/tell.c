@@ -6,6 +6,11 @@
 #include <string.h>
 
 enum { COUNTERS_MAX = 40 };
+/*
+ * Blocks and events in a row that are of no use: before a stream that was of
+ * some is said to be of none, and before a worker is degraded.
+ */
+enum { UNUSED_AFTER_USED = 1000, UNUSED_DEGRADES = 64 };
 
 struct counter {
 	const char *name, *label; /* label: a reason; NULL: none */
@@ -56,13 +61,6 @@ collect(const struct tell_row *r, struct counter all[COUNTERS_MAX])
 	return n;
 }
 
-static const char *
-state_name(uint32_t state)
-{
-	return state == KVR_EVENTS_COMPLETE ? "complete" :
-	    state == KVR_EVENTS_DEGRADED ? "degraded" : "off";
-}
-
 void
 tell_add(struct stream_counts *sum, const struct stream_counts *more,
     struct decode_counts *decoded, const struct decode_counts *more_decoded)
@@ -89,12 +87,115 @@ tell_unread(const struct decode_counts *c)
 	return c->dropped[DROP_MALFORMED] + c->dropped[DROP_SIZE];
 }
 
-const char *
-tell_state(uint32_t state)
+/* ---------------------------------------------------------------- state --- */
+
+/* A block that is not full is no evidence: it will be, or is never announced. */
+static void
+count_unused(const struct target *t, const struct decode_counts *decoded,
+    uint64_t unused[TELL_REASONS])
 {
-	return state == KVR_EVENTS_COMPLETE ? "complete" :
-	    state == KVR_EVENTS_DEGRADED ? "degraded: what its cache holds is "
-	    "predicted until it clears it or restarts" : "off";
+	size_t i;
+
+	memset(unused, 0, TELL_REASONS * sizeof(*unused));
+	for (i = DROP_MALFORMED; i < DROP_NO_MEMORY && decoded != NULL; i++)
+		unused[i] = i == DROP_PARTIAL ? 0 : decoded->dropped[i];
+	unused[DROP_TIER] += t->counts.ignored;
+	unused[TELL_ORPHANS] = t->counts.orphans;
+	unused[TELL_REFUSED] = t->counts.refused;
+}
+
+static const char *
+unused_name(size_t reason)
+{
+	return reason == TELL_ORPHANS ? "orphans" : reason == TELL_REFUSED ?
+	    "refused" : drop_reason_name((enum drop_reason)reason);
+}
+
+/* Some was of use. Of a degraded worker nothing else is known than before. */
+static void
+note_used(struct tell_use *u, uint64_t used,
+    const uint64_t unused[TELL_REASONS])
+{
+	u->used = used;
+	memcpy(u->unused, unused, sizeof(u->unused));
+	u->enough = UNUSED_AFTER_USED;
+	if (!u->degraded)
+		u->reason = NULL;
+}
+
+void
+tell_use(struct tell_use *u, struct target *t,
+    const struct decode_counts *decoded)
+{
+	const uint64_t used = t->counts.stored - t->counts.orphans;
+	uint64_t unused[TELL_REASONS], all = 0, most = 0, more;
+	size_t i, which = 0;
+
+	u->degraded = u->degraded && t->state == KVR_EVENTS_DEGRADED;
+	count_unused(t, decoded, unused);
+	if (used > u->used) {
+		note_used(u, used, unused);
+		return;
+	}
+	for (i = 0; i < TELL_REASONS; i++) {
+		more = unused[i] - u->unused[i];
+		all += more;
+		if (more <= most)
+			continue;
+		most = more;
+		which = i;
+	}
+	if (all == 0 || all < u->enough)
+		return;
+	u->reason = unused_name(which);
+	if (all < UNUSED_DEGRADES || t->state != KVR_EVENTS_COMPLETE)
+		return;
+	target_lost(t, t->next, "unusable");
+	u->degraded = t->state == KVR_EVENTS_DEGRADED;
+}
+
+struct tell_state
+tell_state(const struct target *t, const struct tell_use *u)
+{
+	if (u->reason != NULL)
+		return (struct tell_state){ "unusable", u->reason };
+	switch (t->state) {
+	case KVR_EVENTS_COMPLETE:
+		return (struct tell_state){ "complete", NULL };
+	case KVR_EVENTS_DEGRADED:
+		return (struct tell_state){ "degraded", t->why != NULL ?
+		    t->why : "region" };
+	default:
+		return (struct tell_state){ "off", NULL };
+	}
+}
+
+const char *
+tell_reason(const char *reason)
+{
+	static const char *const reasons[][2] = {
+		{ "orphans", "blocks stand behind unknown ones, or have no "
+		    "contents that the region understands" },
+		{ "refused", "the library takes none of its events" },
+		{ "malformed", "events cannot be read" },
+		{ "unread", "an event could not be read" },
+		{ "unknown", "events are of kinds that are not known" },
+		{ "group", "events are of groups or windows that do not "
+		    "count" },
+		{ "tier", "blocks are in tiers that are shared, or not known" },
+		{ "block_size", "blocks do not have the worker's size" },
+		{ "size", "events are too large" },
+		{ "lost", "batches cannot be had" },
+		{ "unusable", "nothing was of use" },
+		{ "region", "the region lost track, or others reset the "
+		    "worker" }
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (strcmp(reasons[i][0], reason) == 0)
+			return reasons[i][1];
+	return reason;
 }
 
 /* Whatever it is, JSON and a terminal survive it. */
@@ -127,15 +228,19 @@ put_counters(FILE *out, const struct tell_row *r)
 static void
 put_row(FILE *out, const struct tell_row *r, int64_t now)
 {
+	const struct tell_state state = tell_state(r->target, r->use);
+
 	fputs("{ \"worker\": ", out);
 	put_text(out, r->conf->worker);
 	fprintf(out, ", \"rank\": %" PRIu32 ", \"engine\": \"%s\", "
 	    "\"endpoint\": ", r->conf->rank, conf_engine_name(r->conf->engine));
 	put_text(out, r->conf->events[0] != '\0' ? r->conf->events :
 	    r->conf->server);
-	fprintf(out, ",\n      \"phase\": \"%s\", \"state\": \"%s\", "
-	    "\"next\": %" PRIu64, r->phase, state_name(r->target->state),
-	    r->target->next);
+	fprintf(out, ",\n      \"phase\": \"%s\", \"state\": \"%s\"",
+	    r->phase, state.name);
+	if (state.reason != NULL)
+		fprintf(out, ", \"reason\": \"%s\"", state.reason);
+	fprintf(out, ", \"next\": %" PRIu64, r->target->next);
 	if (r->heard >= 0)
 		fprintf(out, ", \"silent_ms\": %" PRId64,
 		    (now - r->heard) / 1000000);
@@ -229,7 +334,8 @@ gauge_of(const struct tell_row *r, enum gauge which, int64_t now, double *value)
 		*value = r->connected;
 		return true;
 	case COMPLETE:
-		*value = r->target->state == KVR_EVENTS_COMPLETE;
+		*value = strcmp(tell_state(r->target, r->use).name,
+		    "complete") == 0;
 		return true;
 	case SILENT:
 		*value = (double)(now - r->heard) / 1e9;
@@ -261,6 +367,29 @@ put_gauge(FILE *out, const struct tell_daemon *d, enum gauge which)
 		}
 }
 
+/* One for each worker: its state and the reason are labels. */
+static void
+put_states(FILE *out, const struct tell_daemon *d)
+{
+	const struct tell_row *r;
+	struct tell_state state;
+	size_t i, j;
+
+	fputs("# TYPE kvroute_events_state gauge\n", out);
+	for (i = 0; i < d->n; i++)
+		for (j = 0; j < d->regions[i].n; j++) {
+			r = &d->regions[i].rows[j];
+			state = tell_state(r->target, r->use);
+			fputs("kvroute_events_state{region=", out);
+			put_text(out, r->region);
+			fputs(",worker=", out);
+			put_text(out, r->conf->worker);
+			fprintf(out, ",rank=\"%" PRIu32 "\",state=\"%s\","
+			    "reason=\"%s\"} 1\n", r->conf->rank, state.name,
+			    state.reason == NULL ? "" : state.reason);
+		}
+}
+
 void
 tell_prometheus(FILE *out, const struct tell_daemon *d)
 {
@@ -279,6 +408,7 @@ tell_prometheus(FILE *out, const struct tell_daemon *d)
 	fprintf(out, "# TYPE kvroute_events_reloads_failed_total counter\n"
 	    "kvroute_events_reloads_failed_total %" PRIu64 "\n",
 	    d->reloads_failed);
+	put_states(out, d);
 	for (i = 0; i < GAUGES; i++)
 		put_gauge(out, d, (enum gauge)i);
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)

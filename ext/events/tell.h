@@ -21,11 +21,27 @@ struct tell_counts {
 	uint64_t rejoins;    /* the region expected another batch */
 };
 
+/* Whether what a stream says is of use. */
+enum { TELL_ORPHANS = DROP_REASONS, TELL_REFUSED, TELL_REASONS };
+struct tell_use {
+	const char *reason;  /* nothing of it is, and why; NULL: some is */
+	uint64_t used;       /* blocks, when some was last; and then */
+	uint64_t unused[TELL_REASONS]; /* what was not */
+	uint64_t enough;     /* of these, to say that nothing is */
+	bool degraded;       /* the worker was, for that reason */
+};
+
+struct tell_state {
+	const char *name;    /* complete, degraded, unusable, off */
+	const char *reason;  /* NULL: there is none to give */
+};
+
 /* A worker of a region. */
 struct tell_row {
 	const char *region;
 	const struct conf_stream *conf;
 	const struct target *target;
+	const struct tell_use *use;
 	const char *phase;   /* absent, connecting, replaying, live */
 	bool connected;
 	struct tell_counts counts;
@@ -55,8 +71,17 @@ void tell_add(struct stream_counts *sum, const struct stream_counts *more,
     struct decode_counts *decoded, const struct decode_counts *more_decoded);
 /* Events that could not be read: they may have been ones that count. */
 uint64_t tell_unread(const struct decode_counts *c);
-/* A worker's state, for the log. */
-const char *tell_state(uint32_t state);
+/*
+ * Looks whether anything of what the stream says is of use. A worker whose
+ * stream is of none for long is degraded, so that it is not believed to hold
+ * nothing. decoded NULL: it is shared with others.
+ */
+void tell_use(struct tell_use *u, struct target *t,
+    const struct decode_counts *decoded);
+struct tell_state tell_state(const struct target *t,
+    const struct tell_use *u);
+/* What a reason means, for people. */
+const char *tell_reason(const char *reason);
 void tell_json(FILE *out, const struct tell_daemon *d);
 void tell_prometheus(FILE *out, const struct tell_daemon *d);
 

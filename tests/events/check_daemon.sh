@@ -109,6 +109,32 @@ case_counts_events()
 	    "$scratch/metrics" || cat "$scratch/metrics"
 }
 
+# A batch with an event of no known kind says nothing of the cache.
+case_a_stream_that_is_of_no_use()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	tell send 0 92019191a5546f756368
+	until_state '^complete next 1 '
+	until_counter state unusable
+	is reason "$(counter reason)" unknown
+	until_has 'unusable: .*unknown: events are of kinds'
+	"$events" --metrics "$socket" > "$scratch/metrics"
+	grep -q '^kvroute_events_complete{.*} 0' "$scratch/metrics" ||
+	    cat "$scratch/metrics"
+	grep -q '^kvroute_events_state{.*state="unusable",reason="unknown"} 1' \
+	    "$scratch/metrics" || cat "$scratch/metrics"
+	tell send 1 "$v1"
+	until_counter state complete
+	is reason "$(counter reason)" ''
+	keep 2
+	send 3
+	until_counter state degraded
+	is reason "$(counter reason)" lost
+}
+
 case_an_address_of_ipv6()
 {
 	if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2> /dev/null; then

@@ -9,6 +9,7 @@
 
 #include "decode.h"
 #include "target.h"
+#include "tell.h"
 #include "vectors.h"
 
 enum { EVENTS = 8, TOKENS = 16 };
@@ -19,7 +20,7 @@ static struct target target;
 static struct event events[EVENTS];
 static size_t n_events;
 static const uint64_t hashes[TOKENS] = { 1, 2, 3, 4 };
-static const uint32_t tokens[TOKENS] = { 5, 6, 7, 8 };
+static const uint32_t tokens[TOKENS] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
 static void
 setup(void)
@@ -306,6 +307,185 @@ START_TEST(sglang_with_a_salt_in_larger_blocks)
 }
 END_TEST
 
+/* ----------------------------------------- what is of use, and what is not --- */
+
+/* Blocks of eight tokens, of which the first `clear` are readable. */
+static void
+add_image(uint64_t clear, uint64_t blocks)
+{
+	struct event *e = add(EVENT_STORED, EVENT_DEVICE, blocks);
+
+	e->block_size = 8;
+	e->tokens.n = clear * 8;
+	if (clear < blocks)
+		e->flags |= EVENT_OPAQUE;
+	if (clear == 0) /* others than those that are readable */
+		e->hashes.at = 1;
+}
+
+START_TEST(an_image_spoils_its_block)
+{
+	by_blocks();
+	add_image(1, 2);
+	give(0);
+	ck_assert_uint_eq(has_of_eight(), 1);
+	ck_assert_uint_eq(stats().events_orphans, 1);
+	ck_assert_uint_eq(stats().events_stored, 2);
+	ck_assert_uint_eq(stats().events_state, KVR_EVENTS_COMPLETE);
+	/* the image's block is removed, and then the one before it */
+	events[0] = (struct event){ .size = sizeof(events[0]), .kind =
+	    EVENT_REMOVED, .tier = EVENT_DEVICE, .hashes = { 1, 1 } };
+	n_events = 1;
+	give(0);
+	ck_assert_uint_eq(has_of_eight(), 1);
+	add(EVENT_REMOVED, EVENT_DEVICE, 1);
+	give(0);
+	ck_assert_uint_eq(has_of_eight(), 0);
+	ck_assert_uint_eq(stats().events_held, 0);
+}
+END_TEST
+
+/* A block stands behind one with an image. */
+START_TEST(an_image_is_known_to_nothing_behind_it)
+{
+	by_blocks();
+	add_image(0, 1);
+	add_image(1, 1);
+	events[1].flags |= EVENT_HAS_PARENT;
+	events[1].parent = hashes[1];
+	events[1].hashes.at = 2;
+	give(0);
+	ck_assert_uint_eq(has_of_eight(), 0);
+	ck_assert_uint_eq(stats().events_orphans, 2);
+}
+END_TEST
+
+static struct tell_use use;
+static struct decode_counts decoded;
+
+static void
+check_state(const char *name, const char *reason)
+{
+	struct tell_state s;
+
+	tell_use(&use, &target, &decoded);
+	s = tell_state(&target, &use);
+	ck_assert_str_eq(s.name, name);
+	if (reason == NULL)
+		ck_assert_ptr_null(s.reason);
+	else
+		ck_assert_str_eq(s.reason, reason);
+}
+
+static void
+begin_use(void)
+{
+	memset(&use, 0, sizeof(use));
+	memset(&decoded, 0, sizeof(decoded));
+	by_blocks();
+	check_state("off", NULL);
+}
+
+/* As with windows of EAGLE, or blocks without tokens. */
+START_TEST(orphans_alone_are_of_no_use)
+{
+	int i;
+
+	begin_use();
+	for (i = 0; i < 16; i++) {
+		add_image(0, 4);
+		give(0);
+		check_state("unusable", "orphans");
+	}
+	/* The region does not take the worker's cache for empty any more. */
+	ck_assert_uint_eq(stats().events_state, KVR_EVENTS_DEGRADED);
+	add_image(1, 1);
+	give(0);
+	check_state("unusable", "orphans");
+	/* Until it is known again what it holds. */
+	add(EVENT_CLEARED, EVENT_DEVICE, 0);
+	add_image(1, 1);
+	give(0);
+	check_state("complete", NULL);
+}
+END_TEST
+
+START_TEST(a_few_orphans_first)
+{
+	begin_use();
+	add_image(0, 4);
+	give(0);
+	check_state("unusable", "orphans");
+	add_image(1, 1);
+	give(0);
+	check_state("complete", NULL);
+	add_image(0, 4);
+	give(0);
+	check_state("complete", NULL);
+}
+END_TEST
+
+START_TEST(orphans_alone_from_then_on)
+{
+	int i;
+
+	begin_use();
+	add_image(1, 1);
+	give(0);
+	check_state("complete", NULL);
+	for (i = 0; i < 249; i++) {
+		add_image(0, 4);
+		give(0);
+	}
+	check_state("complete", NULL);
+	add_image(0, 4);
+	give(0);
+	check_state("unusable", "orphans");
+}
+END_TEST
+
+static const struct {
+	enum drop_reason reason;
+	const char *name;
+} dropped[] = {
+	{ DROP_UNKNOWN, "unknown" }, { DROP_TIER, "tier" },
+	{ DROP_GROUP, "group" }, { DROP_BLOCK_SIZE, "block_size" },
+	{ DROP_PARTIAL, NULL }
+};
+
+/* What is dropped is in no batch, but the batch is applied. */
+START_TEST(events_that_are_dropped_are_of_no_use)
+{
+	const char *name = dropped[_i].name;
+
+	begin_use();
+	give(0);
+	check_state("complete", NULL);
+	decoded.dropped[dropped[_i].reason] = 1;
+	check_state(name == NULL ? "complete" : "unusable", name);
+	add_image(1, 1);
+	give(0);
+	check_state("complete", NULL);
+}
+END_TEST
+
+START_TEST(a_reason_for_a_degraded_worker)
+{
+	begin_use();
+	add_image(1, 1);
+	give(0);
+	target_lost(&target, target.next + 1, "lost");
+	check_state("degraded", "lost");
+	add(EVENT_CLEARED, EVENT_DEVICE, 0);
+	give(0);
+	check_state("complete", NULL);
+	ck_assert_int_eq(kvr_events_lost(k, target.id, 0), KVR_OK);
+	add_image(1, 1);
+	give(0);
+	check_state("degraded", "region");
+}
+END_TEST
+
 Suite *suite_target(void);
 
 Suite *
@@ -324,6 +504,14 @@ suite_target(void)
 	tcase_add_test(t, a_window_that_is_not_wanted);
 	tcase_add_test(t, sglang_in_larger_blocks);
 	tcase_add_test(t, sglang_with_a_salt_in_larger_blocks);
+	tcase_add_test(t, an_image_spoils_its_block);
+	tcase_add_test(t, an_image_is_known_to_nothing_behind_it);
+	tcase_add_test(t, orphans_alone_are_of_no_use);
+	tcase_add_test(t, a_few_orphans_first);
+	tcase_add_test(t, orphans_alone_from_then_on);
+	tcase_add_loop_test(t, events_that_are_dropped_are_of_no_use, 0,
+	    sizeof(dropped) / sizeof(dropped[0]));
+	tcase_add_test(t, a_reason_for_a_degraded_worker);
 	suite_add_tcase(s, t);
 	return s;
 }

@@ -3,12 +3,11 @@
  * test_status_socket.c - where status_socket.c makes its socket, and what it
  * removes there.
  */
+#include "status_socket.c"
+
 #include <check.h>
-#include <fcntl.h>
 
 #include "test.h"
-
-#include "status_socket.c"
 
 static char folder[64], path[80], other[80];
 
