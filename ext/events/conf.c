@@ -409,6 +409,25 @@ check_polls(struct parse *p, const struct conf_stream *s)
 	return true;
 }
 
+/* What ranks publish at one endpoint cannot be told apart by its numbers. */
+static bool
+shares_endpoint(const struct conf *conf, const struct conf_stream *s)
+{
+	const struct conf_stream *other;
+	size_t i;
+
+	for (i = 0; i < conf->n && s->events[0] != '\0' &&
+	    s->engine != CONF_DYNAMO; i++) {
+		other = &conf->streams[i];
+		if (other->rank != s->rank &&
+		    strcmp(other->worker, s->worker) == 0 &&
+		    strcmp(other->events, s->events) == 0 &&
+		    strcmp(other->topic, s->topic) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* One for each rank. */
 static void
 add(struct parse *p, const struct conf_stream *first)
@@ -429,6 +448,11 @@ add(struct parse *p, const struct conf_stream *first)
 		}
 		if (conf_has(p->conf, &s)) {
 			wrong(p, "rank %" PRIu32 " is there twice", s.rank);
+			return;
+		}
+		if (shares_endpoint(p->conf, &s)) {
+			wrong(p, "rank %" PRIu32 " is at the endpoint of "
+			    "another one: each has its own", s.rank);
 			return;
 		}
 		if (!conf_add(p->conf, &s)) {

@@ -80,6 +80,8 @@ enum decode_verdict decoder_read(struct decoder *d, const void *bytes,
  */
 bool decode_dynamo_numbers(const void *bytes, size_t n, uint64_t *publisher,
     uint64_t *sequence);
+/* Of a batch of DECODE_ENGINE: which rank's it is. false: it does not say. */
+bool decode_engine_rank(const void *bytes, size_t n, uint64_t *rank);
 /*
  * The engine has restarted: what was learnt of its groups, windows and block
  * size is forgotten.

@@ -2,20 +2,24 @@
 /* drop.c - see drop.h. */
 #include "drop.h"
 
-enum { GROUPS = 64 };
-
+/*
+ * An engine may have several groups of full attention, as with a draft model,
+ * and announces each block once for each. The first one that is announced
+ * counts, or blocks would count twice.
+ */
 static void
 learn(struct drop *d, const struct event *e)
 {
-	uint64_t bit;
+	const bool full = e->attention == EVENT_FULL;
 
-	if (!(e->flags & EVENT_HAS_GROUP) || e->group >= GROUPS ||
+	if (!(e->flags & EVENT_HAS_GROUP) ||
 	    e->attention == EVENT_ATTENTION_NONE)
 		return;
-	bit = UINT64_C(1) << e->group;
-	d->full &= ~bit;
-	d->other &= ~bit;
-	*(e->attention == EVENT_FULL ? &d->full : &d->other) |= bit;
+	if (e->group == 0)
+		d->other = !full;
+	if (full && !d->known)
+		d->full = e->group;
+	d->known = full || (d->known && d->full != e->group);
 }
 
 /* The events themselves are dropped. A state of Mamba is a window of 1. */
@@ -33,16 +37,11 @@ learn_sliding(struct drop *d, const struct event *e)
 static bool
 group_counts(const struct drop *d, const struct event *e)
 {
-	uint64_t bit;
-
-	if (e->attention != EVENT_ATTENTION_NONE)
-		return e->attention == EVENT_FULL;
+	if (e->attention > EVENT_FULL)
+		return false;
 	if (!(e->flags & EVENT_HAS_GROUP))
 		return true;
-	bit = e->group < GROUPS ? UINT64_C(1) << e->group : 0;
-	if (d->full != 0)
-		return d->full & bit;
-	return e->group == 0 && !(d->other & bit);
+	return d->known ? e->group == d->full : e->group == 0 && !d->other;
 }
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * drop.h - which events count: those of full attention, in tiers of the worker
- * alone, in blocks of its size. What has to be learnt for that is here.
+ * drop.h - which events count: those of one group of full attention, in tiers
+ * of the worker alone, in blocks of its size. What has to be learnt for that is
+ * here.
  */
 #ifndef KVROUTE_DROP_H
 #define KVROUTE_DROP_H
@@ -10,7 +11,9 @@
 
 /* All 0: nothing learnt. */
 struct drop {
-	uint64_t full, other; /* groups 0 to 63, by what their events said */
+	uint32_t full;        /* the group of full attention that counts, */
+	bool known;           /* once one is known */
+	bool other;           /* group 0 is of another kind */
 	uint64_t window;      /* the largest announced, or else seen */
 	uint64_t sliding;     /* the largest of layers that slide; 0: none */
 	bool announced, begun;

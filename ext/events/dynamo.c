@@ -201,24 +201,12 @@ decode_dynamo(struct decoder *d, const unsigned char *bytes, size_t n)
 	    payload(d, m.at, m.end);
 }
 
-/* An unsigned number, in any of its forms. */
 static bool
 number(struct pack_span map, const char *key, uint64_t *out)
 {
 	struct pack_span part;
-	size_t n;
 
-	if (!pack_value(map, key, &part))
-		return false;
-	n = (size_t)(part.end - part.at);
-	*out = *part.at;
-	if (n == 1)
-		return *out < 0x80;
-	if (*out < 0xcc || *out > 0xcf)
-		return false;
-	for (*out = 0; part.at + 1 < part.end; part.at++)
-		*out = *out << 8 | part.at[1];
-	return true;
+	return pack_value(map, key, &part) && pack_unsigned(part, out);
 }
 
 bool

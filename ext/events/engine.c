@@ -491,3 +491,13 @@ decode_engine(struct decoder *d, const unsigned char *bytes, size_t n)
 	}
 	return DECODE_GOOD;
 }
+
+bool
+decode_engine_rank(const void *bytes, size_t n, uint64_t *rank)
+{
+	const unsigned char *at = bytes;
+	struct parts parts;
+
+	return find_parts((struct pack_span){ at, at + n }, &parts) &&
+	    parts.rank.end != NULL && pack_unsigned(parts.rank, rank);
+}

@@ -62,6 +62,7 @@ disconnect(struct follow *f)
 		f->counts.strange += feed_strange(f->feed);
 	feed_close(f->feed);
 	f->feed = NULL;
+	f->ranked = false;
 	end_stream(f);
 	sums(f, &stream, &f->decoded);
 	decoder_free(f->decoder);
@@ -252,15 +253,43 @@ take_ready(struct follow *f)
 
 /* ---------------------------------------------------------------- steps --- */
 
+/*
+ * Two ranks that publish at one endpoint have numbers of their own each, and
+ * would be taken for an engine that restarts again and again. One is followed:
+ * the worker's, or else the first that comes.
+ */
+static bool
+is_of_rank(struct follow *f, const struct record_step *s)
+{
+	uint64_t rank;
+
+	if (!decode_engine_rank(s->bytes, s->n, &rank))
+		return true;
+	if (!f->ranked || rank == f->conf.rank)
+		f->rank = rank;
+	f->ranked = true;
+	if (rank == f->rank)
+		return true;
+	f->counts.ranks++;
+	if (!f->logged.ranks)
+		log_of(f, "the ranks %" PRIu64 " and %" PRIu64 " are both at "
+		    "%s: the latter is refused, each needs an endpoint of "
+		    "its own", f->rank, rank, f->conf.events);
+	f->logged.ranks = true;
+	return false;
+}
+
 static void
 step(struct follow *f, const struct record_step *s)
 {
 	switch (s->kind) {
 	case RECORD_LIVE:
-		stream_live(f->stream, s->seq, s->bytes, s->n);
+		if (is_of_rank(f, s))
+			stream_live(f->stream, s->seq, s->bytes, s->n);
 		break;
 	case RECORD_RECONNECTED:
 		f->counts.reconnects++;
+		f->ranked = false;
 		/*
 		 * Without a replay a gap is taken for a loss: another engine
 		 * would hardly have come further meanwhile.
@@ -272,7 +301,8 @@ step(struct follow *f, const struct record_step *s)
 		stream_asked(f->stream);
 		break;
 	case RECORD_REPLAYED:
-		stream_replayed(f->stream, s->seq, s->bytes, s->n);
+		if (is_of_rank(f, s))
+			stream_replayed(f->stream, s->seq, s->bytes, s->n);
 		break;
 	default:
 		stream_replay_end(f->stream, s->seq != 0);

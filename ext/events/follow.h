@@ -36,6 +36,8 @@ struct follow {
 	struct decode_counts decoded; /* of decoders before this one */
 	struct tell_counts counts;
 	struct tell_use use;
+	bool ranked;         /* since it connected, what comes is of */
+	uint64_t rank;       /* the engine's rank */
 	bool past;           /* the first replay of a region that had nothing */
 	bool replaying;      /* what comes out now was replayed */
 	bool stuck;          /* the last rejoin was of no use */
@@ -47,7 +49,7 @@ struct follow {
 	bool lag_known;
 	/* as logged last */
 	struct {
-		bool met, connected, absent, wrong;
+		bool met, connected, absent, wrong, ranks;
 		struct tell_state state;
 		uint64_t lost;
 		int64_t lost_at;

@@ -166,3 +166,18 @@ pack_value(struct pack_span map, const char *key, struct pack_span *out)
 	}
 	return false;
 }
+
+bool
+pack_unsigned(struct pack_span object, uint64_t *out)
+{
+	const size_t n = (size_t)(object.end - object.at);
+
+	*out = *object.at;
+	if (n == 1)
+		return *out < 0x80;
+	if (*out < 0xcc || *out > 0xcf)
+		return false;
+	for (*out = 0; object.at + 1 < object.end; object.at++)
+		*out = *out << 8 | object.at[1];
+	return true;
+}

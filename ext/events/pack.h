@@ -44,4 +44,7 @@ bool pack_is(struct pack_span object, const char *text);
  */
 bool pack_value(struct pack_span map, const char *key, struct pack_span *out);
 
+/* An unsigned number, in any of its forms. */
+bool pack_unsigned(struct pack_span object, uint64_t *out);
+
 #endif

@@ -50,6 +50,7 @@ collect(const struct tell_row *r, struct counter all[COUNTERS_MAX])
 	n = put(all, n, "reconnects", NULL, r->counts.reconnects);
 	n = put(all, n, "absences", NULL, r->counts.absences);
 	n = put(all, n, "strange", NULL, r->counts.strange);
+	n = put(all, n, "other_ranks", NULL, r->counts.ranks);
 	n = put(all, n, "malformed", NULL, r->counts.malformed);
 	n = put(all, n, "unread", NULL, r->counts.unread);
 	n = put(all, n, "refused", "batches", r->stream.refused + t->errors);
@@ -396,7 +397,7 @@ tell_prometheus(FILE *out, const struct tell_daemon *d)
 	static const char *const names[] = { "batches", "blocks", "orphans",
 	    "events", "cleared", "restarts", "duplicates", "gaps", "replays",
 	    "replayed_past", "lost", "rejoins", "reconnects", "absences",
-	    "strange", "malformed", "unread", "refused", "dropped" };
+	    "strange", "other_ranks", "malformed", "unread", "refused", "dropped" };
 	size_t i;
 
 	fputs("# TYPE kvroute_events_attached gauge\n", out);

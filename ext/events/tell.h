@@ -18,6 +18,7 @@ struct tell_counts {
 	uint64_t malformed;  /* batches that are none */
 	uint64_t unread;     /* batches with an event that could not be read */
 	uint64_t strange;    /* messages of other frames, or answers */
+	uint64_t ranks;      /* messages of a rank that is not the stream's */
 	uint64_t rejoins;    /* the region expected another batch */
 };
 

@@ -135,6 +135,23 @@ case_a_stream_that_is_of_no_use()
 	is reason "$(counter reason)" lost
 }
 
+# Each counts from 0: together they look like an engine that restarts.
+case_two_ranks_at_one_endpoint()
+{
+	begin
+	engine_up
+	daemon_up
+	tell wait
+	tell send 0 "$v1"
+	until_state '^complete next 1 '
+	tell send 0 "${v1%00}01"
+	tell send 1 "${v1%00}01"
+	tell send 1 "$v1"
+	until_state '^complete next 2 .* restarts 0 lost 0'
+	is 'messages refused' "$(counter other_ranks)" 2
+	is lines "$(grep -c 'the ranks 0 and 1 are both at' "$out")" 1
+}
+
 case_an_address_of_ipv6()
 {
 	if ! grep -q '^0\{31\}1 ' /proc/net/if_inet6 2> /dev/null; then
@@ -1046,6 +1063,8 @@ case_configurations()
 	    "id": 1, "topic": "a" },
 	  { "worker": "z", "events": "tcp://h:9", "engine": "dynamo",
 	    "id": 1, "login": "/x" },
+	  { "worker": "A", "events": "tcp://h:1" },
+	  { "worker": "A", "events": "tcp://h:1", "rank": 1 },
 	  { "worker": 7, "events": "tcp://h:1" }, 8
 	], "wokers": [] }
 	END
@@ -1062,10 +1081,11 @@ case_configurations()
 	    's: what is polled has no "topic"' '"worker" is a text' \
 	    't: only Dynamo' 'u: "topic" is missing' 'v: "topic" is no' \
 	    'w: .* "login"' 'z: only a server of NATS' 'x: .* not nats://h:1/a' 'y: .* host or port' \
-	    'entry 31: it is no object' 'there is no "wokers"'; do
+	    'A: rank 1 is at the endpoint of another one' \
+	    'entry 33: it is no object' 'there is no "wokers"'; do
 		grep -q -- "$sentence" "$out" || echo "not said: $sentence"
 	done
-	[ "$(wc -l < "$out")" -eq 29 ] || cat "$out"
+	[ "$(wc -l < "$out")" -eq 30 ] || cat "$out"
 	echo '{ "workers": [' > "$conf"
 	"$events" -c "$conf" --check > "$out" 2>&1 && echo 'exit 0'
 	grep -q 'line 2: it is cut' "$out" || cat "$out"

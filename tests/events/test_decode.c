@@ -615,6 +615,27 @@ START_TEST(group_0_until_one_is_learnt_to_be_full)
 }
 END_TEST
 
+/* Each block is announced once for each of them: as with a draft model. */
+START_TEST(the_first_of_two_full_groups)
+{
+	begin(4);
+	stored_by(2, "full_attention");
+	stored_by(1, "full_attention");
+	removed(NULL, 2);
+	removed(NULL, 1);
+	ck_packed(ONE " group 2 attention full\n" GONE " group 2\n"
+	    "  dropped group 2\n");
+	/* it was of another kind after all */
+	begin(4);
+	stored_by(2, "sliding_window");
+	stored_by(1, "full_attention");
+	removed(NULL, 2);
+	removed(NULL, 1);
+	ck_packed(ONE " group 1 attention full\n" GONE " group 1\n"
+	    "  dropped group 2\n");
+}
+END_TEST
+
 START_TEST(tiers_that_others_share)
 {
 	begin(5);
@@ -1202,6 +1223,7 @@ suite_decode(void)
 	tcase_add_test(t, a_state_is_a_window_of_1);
 	tcase_add_test(t, a_dropped_event_leaves_nothing);
 	tcase_add_test(t, group_0_until_one_is_learnt_to_be_full);
+	tcase_add_test(t, the_first_of_two_full_groups);
 	tcase_add_test(t, tiers_that_others_share);
 	tcase_add_test(t, a_tier_with_a_zero_inside);
 	tcase_add_loop_test(t, another_block_size, 2, 3);
