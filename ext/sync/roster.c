@@ -264,6 +264,16 @@ roster_cleared(struct roster *f)
 		memset(&f->workers[i].load, 0, sizeof(f->workers[i].load));
 }
 
+/* Its engine says itself what it holds, here as well, and nothing is missing. */
+static bool
+is_told_by_events(const struct roster *f, const struct roster_worker *w)
+{
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+
+	return kvr_worker_stats(f->k, w->id, &stats) == KVR_OK &&
+	    stats.events_state == KVR_EVENTS_COMPLETE;
+}
+
 bool
 roster_agree(struct roster *f, struct roster_worker *w, uint32_t epoch,
     bool reset)
@@ -271,7 +281,8 @@ roster_agree(struct roster *f, struct roster_worker *w, uint32_t epoch,
 	int error = KVR_EBUSY, tries;
 	uint64_t id = w->id;
 
-	if (epoch > w->epoch && (!w->agreed || !reset))
+	if (epoch > w->epoch && (!w->agreed || !reset ||
+	    is_told_by_events(f, w)))
 		w->epoch = epoch;
 	w->agreed = true;
 	if (epoch <= w->epoch)

@@ -13,6 +13,10 @@
  *	not yet  4           4 is taken over: no reset; so it is until all
 	                     peers have had time to say theirs
  *
+ * A worker of which the engine's events tell all is not reset for a peer: they
+ * say so here, too, sooner or later, and a reset would end what is known by
+ * them. Its epoch is taken over.
+ *
  * Until a peer has said an epoch, that here counts from this daemon's start.
  * The larger of two such numbers is taken, not their sum: both sides may have
  * counted the same reset, and the second to hear would take the sum of the

@@ -609,6 +609,82 @@ START_TEST(a_reset_that_one_saw_counts_there_too)
 }
 END_TEST
 
+/* Its engine says that it has dropped all; each router hears that for itself. */
+static void
+say_cleared(struct replica *r, char worker)
+{
+	struct kvr_event_batch batch = { .size = sizeof(batch) };
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+	const uint64_t id = replica_worker(r, worker);
+	struct kvr_event e;
+
+	ck_assert_int_eq(kvr_event_init(&e, sizeof(e)), KVR_OK);
+	e.kind = KVR_EVENT_CLEARED;
+	ck_assert_int_eq(kvr_worker_stats(r->k, id, &stats), KVR_OK);
+	batch.seq = stats.events_next;
+	ck_assert_int_eq(kvr_events_apply(r->k, id, &batch, &e, sizeof(e), 1,
+	    NULL, 0, NULL, 0, r->now + r->skew, 0, NULL), KVR_OK);
+}
+
+static struct kvr_worker_stats
+stats_of(const struct replica *r, char worker)
+{
+	struct kvr_worker_stats stats = { .size = sizeof(stats) };
+
+	ck_assert_int_eq(kvr_worker_stats(r->k, replica_worker(r, worker),
+	    &stats), KVR_OK);
+	return stats;
+}
+
+static const int64_t skews[] = { 0, 10 * MS, 30 * MS, 1100 * MS };
+
+/* A reset of a peer would degrade a stream until the engine clears again. */
+START_TEST(a_clear_that_events_tell_both)
+{
+	int time;
+
+	both();
+	say_cleared(a, 'b');
+	say_cleared(b, 'b');
+	pass(4 * SECOND, 0);
+	for (time = 0; time < 3; time++) {
+		say_cleared(time % 2 == 0 ? a : b, 'b');
+		pass(skews[_i], 0);
+		say_cleared(time % 2 == 0 ? b : a, 'b');
+		pass(2 * SECOND, 0);
+		ck_assert_uint_eq(stats_of(a, 'b').events_state,
+		    KVR_EVENTS_COMPLETE);
+		ck_assert_uint_eq(stats_of(b, 'b').events_state,
+		    KVR_EVENTS_COMPLETE);
+	}
+	/* They agree on the epoch. */
+	open_on(a, 1, 5, 'b');
+	open_on(b, 2, 5, 'b');
+	pass(50 * MS, 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	ck_assert_uint_eq(replica_holds(a, 2, 8, 'b'), 5);
+	finish();
+}
+END_TEST
+
+/* One that has lost batches learns of a reset as without events. */
+START_TEST(a_reset_where_events_are_missing)
+{
+	both();
+	say_cleared(a, 'b');
+	say_cleared(b, 'b');
+	pass(4 * SECOND, 0);
+	ck_assert_int_eq(kvr_events_lost(b->k, replica_worker(b, 'b'), 9),
+	    KVR_OK);
+	open_on(b, 1, 5, 'b');
+	say_cleared(a, 'b');
+	pass(50 * MS, 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 0);
+	ck_assert_uint_eq(stats_of(a, 'b').events_state, KVR_EVENTS_COMPLETE);
+	finish();
+}
+END_TEST
+
 START_TEST(a_lost_reset_is_repaired)
 {
 	both();
@@ -1724,6 +1800,9 @@ suite_apply(void)
 	tcase_add_test(t, jitter_of_a_busy_fleet_is_not_late);
 	tcase_add_test(t, a_reset_that_two_saw_counts_once);
 	tcase_add_test(t, a_reset_that_one_saw_counts_there_too);
+	tcase_add_loop_test(t, a_clear_that_events_tell_both, 0,
+	    sizeof(skews) / sizeof(skews[0]));
+	tcase_add_test(t, a_reset_where_events_are_missing);
 	tcase_add_test(t, a_lost_reset_is_repaired);
 	tcase_add_test(t, two_that_begin_at_once_reset_nothing);
 	tcase_add_test(t, a_late_starter_takes_epochs_over);
