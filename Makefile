@@ -144,7 +144,7 @@ HTTP := $(call files_of,$(HTTP_DIRS))
 # What replicas exchange, without a bus.
 WIRE := $(addprefix ext/sync/,bus_queue.c bus_url.c frame.c siphash.c \
 	roster.c publish.c apply.c apply_records.c apply_workers.c \
-	apply_loads.c chains.c roots.c give.c fetch.c)
+	apply_loads.c chains.c roots.c give.c fetch.c proof.c)
 BENCH_SOURCES := $(call files_of,bench $(BENCH_DIRS))
 BENCH_TOOL := $(BUILD)/kvroute-bench
 TRACE_TOOLS := $(BUILD)/kvroute-replay $(BUILD)/kvroute-tracegen

@@ -130,6 +130,12 @@ peer_free(struct apply *a, struct peer *p)
 	a->counts.leases -= n - p->unseen;
 	a->counts.unseen -= p->unseen;
 	apply_ends(a, p, INT64_MAX);
+	if (a->o.proof != NULL) {
+		proof_forget(a->o.proof, p->origin);
+		/* What it has sent can be sent again from now on. */
+		if (p->proved)
+			(void)proof_draw(a->o.proof);
+	}
 	free(p->loads);
 	free(p);
 	a->counts.peers--;
@@ -192,6 +198,8 @@ peer_make(struct apply *a, uint64_t origin)
 	if (place == NULL || (p = calloc(1, sizeof(*p))) == NULL)
 		return NULL;
 	p->origin = origin;
+	if (a->o.proof != NULL)
+		p->state = APPLY_SILENT; /* until it is proved */
 	a->counts.peers++;
 	*place = p;
 	return p;
@@ -285,6 +293,39 @@ dropped(const struct apply *a)
 	    c->stale + c->unjoined + c->no_room + c->refused;
 }
 
+/* A peer that is not proved yet learns the challenge by the next hello. */
+void
+apply_challenge(struct apply *a, const struct moment *m, uint64_t challenge)
+{
+	if (a->o.proof != NULL && !m->past &&
+	    proof_heard(a->o.proof, m->peer->origin, challenge))
+		a->met = true;
+}
+
+/*
+ * Does the frame count? Of one that is not proved, only what leads to that is
+ * looked at. The log has frames of peers that have ended.
+ */
+static bool
+is_proved(struct apply *a, const struct moment *m)
+{
+	const unsigned char *records = a->reader.at;
+	struct peer *p = m->peer;
+	struct frame_record r;
+
+	if (a->o.proof == NULL || p->proved || m->past)
+		return true;
+	while (frame_next(&a->reader, &r))
+		if (r.kind == FRAME_CHALLENGE)
+			apply_challenge(a, m, r.challenge);
+		else if (r.kind == FRAME_PROOF && r.peer == a->o.origin &&
+		    r.challenge == a->o.proof->own)
+			p->proved = true;
+	a->reader.at = records;
+	a->counts.unproved += !p->proved;
+	return p->proved;
+}
+
 static void
 apply_records(struct apply *a, const struct moment *m)
 {
@@ -353,6 +394,8 @@ apply_frame(struct apply *a, int64_t now, int64_t age, const void *bytes,
 	}
 	if (m.at > m.peer->heard)
 		m.peer->heard = m.at;
+	if (!is_proved(a, &m))
+		return;
 	if (!m.past) {
 		m.peer->excess = excess(m.peer, now, m.sent);
 		m.stale = m.peer->excess > a->stale;

@@ -11,6 +11,7 @@
 
 #include "chains.h"
 #include "frame.h"
+#include "proof.h"
 #include "roster.h"
 
 enum {
@@ -26,6 +27,7 @@ struct apply_options {
 	struct roster *roster;
 	struct chains *chains; /* gets what is applied; NULL: there is none */
 	struct frame_rules rules;
+	struct proof *proof; /* that peers are there; NULL: none is asked for */
 	uint64_t origin;   /* one's own: echoes are not applied */
 	bool loads;        /* sums of loads only */
 	bool orders;       /* draining and up */
@@ -35,6 +37,7 @@ struct apply_options {
 struct apply_counts {
 	uint64_t frames[FRAME_VERDICTS];
 	uint64_t own, repeated, reordered, lost; /* frames */
+	uint64_t unproved;       /* frames of peers that may be recordings */
 	uint64_t records;        /* applied */
 	uint64_t replayed;       /* of the past, as prefixes */
 	uint64_t repaired;       /* leases ended since they were not listed */

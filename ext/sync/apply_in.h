@@ -55,6 +55,7 @@ struct peer {
 	int64_t heard;
 	int64_t least, least_at;  /* of arrival - sent, and as of when */
 	bool timed;               /* that is known */
+	bool proved;              /* it has said the challenge back */
 	int64_t excess;
 	int64_t late_since;       /* if late: no frame since came in time */
 	bool late;
@@ -104,6 +105,9 @@ struct moment {
 
 void apply_record(struct apply *a, const struct moment *m,
     const struct frame_record *r);
+/* The peer tells its challenge. */
+void apply_challenge(struct apply *a, const struct moment *m,
+    uint64_t challenge);
 /*
  * Ends all leases of a peer. false: the region is busy, and p->due says so;
  * until they have ended the peer opens no others.

@@ -9,7 +9,8 @@
  *	BIND        yes         yes                  -
  *	OPEN        yes         what is not seen     -
  *	LOAD        see apply_loads.c                -
- *	HELLO, WORKER, SITE, RESET, CLEAR, CHAIN, TENANT   always
+ *	HELLO, WORKER, SITE, RESET, CLEAR, CHAIN, TENANT,  always
+ *	CHALLENGE, PROOF
  */
 #include "apply_in.h"
 
@@ -542,6 +543,11 @@ always(struct apply *a, const struct moment *m, const struct frame_record *r)
 		break;
 	case FRAME_SITE:
 		take_site(a, m, r->site);
+		break;
+	case FRAME_CHALLENGE:
+		apply_challenge(a, m, r->challenge);
+		break;
+	case FRAME_PROOF:
 		break;
 	case FRAME_CLEAR:
 		(void)apply_reap(a, m->peer, m->now);

@@ -68,6 +68,8 @@ static const struct {
 	[FRAME_CHAIN] = { NUMBERS, { F(peer, 8), F(parent, 8),
 	    F(first_block, 4), PAD(4) } },
 	[FRAME_SITE] = { NOTHING, { F(site, 8) } },
+	[FRAME_CHALLENGE] = { NOTHING, { F(challenge, 8) } },
+	[FRAME_PROOF] = { NOTHING, { F(peer, 8), F(challenge, 8) } },
 	[FRAME_TENANT] = { NOTHING, { F(parent, 8), F(tenant, 8), F(share, 4),
 	    PAD(4) } }
 };

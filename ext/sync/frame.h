@@ -18,7 +18,7 @@
 
 enum {
 	FRAME_MAJOR = 1,
-	FRAME_MINOR = 0,
+	FRAME_MINOR = 1,
 	FRAME_BYTES_MAX = 65536,
 	FRAME_HEAD = 48,
 	/* A record with so many numbers fits into an empty frame. */
@@ -50,6 +50,8 @@ enum frame_kind {
 	FRAME_CHAIN = 19,   /* hashes that later records refer to */
 	FRAME_SITE = 20,    /* an earlier origin of that site has ended */
 	FRAME_TENANT = 21,  /* whose the chains below a root are */
+	FRAME_CHALLENGE = 22, /* peers say this number back, as a */
+	FRAME_PROOF = 23,
 	FRAME_KINDS
 };
 
@@ -92,6 +94,7 @@ struct frame_record {
 	uint64_t pieces;         /* SNAPSHOT records that were sent */
 	uint64_t site;           /* of a machine and a region; 0: none */
 	uint64_t tenant;         /* digest; of the root that is the parent */
+	uint64_t challenge;      /* of the origin; PROOF: of the peer */
 	uint64_t share;          /* of that tenant; 0: nothing is said */
 	uint64_t length;         /* of text, or of numbers */
 	const uint64_t *numbers; /* hashes; OPEN: ids, ascending */

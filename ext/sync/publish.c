@@ -190,6 +190,26 @@ put_news(struct publish *p, int64_t now)
 			put_worker(p, w, now);
 }
 
+/* Before all else in a frame: what follows in it counts then. */
+static void
+put_proofs(struct publish *p, int64_t now)
+{
+	const struct proof *of = p->o.proof;
+	struct frame_record r = { .kind = FRAME_PROOF };
+	size_t i;
+
+	if (of == NULL)
+		return;
+	for (i = 0; i < of->n; i++) {
+		r.peer = of->peers[i].origin;
+		r.challenge = of->peers[i].challenge;
+		put(p, &r, now, now);
+	}
+	r = (struct frame_record){ .kind = FRAME_CHALLENGE,
+	    .challenge = of->own };
+	put(p, &r, now, now);
+}
+
 static void
 put_hello(struct publish *p, int64_t now)
 {
@@ -202,6 +222,7 @@ put_hello(struct publish *p, int64_t now)
 	struct frame_record site = { .kind = FRAME_SITE, .site = p->o.site };
 	size_t i;
 
+	put_proofs(p, now);
 	if (p->o.site != 0)
 		put(p, &site, now, now);
 	put(p, &r, now, now);

@@ -11,6 +11,7 @@
 
 #include "chains.h"
 #include "frame.h"
+#include "proof.h"
 #include "roster.h"
 
 struct publish;
@@ -22,6 +23,7 @@ struct publish_options {
 	struct roster *roster;
 	struct chains *chains; /* gets what is published; NULL: there is none */
 	struct frame_rules rules;
+	const struct proof *proof; /* to be said; NULL: there is none */
 	uint64_t origin;
 	const char *host;
 	uint64_t site;     /* of machine and region; 0: not known */

@@ -126,8 +126,12 @@ start(struct site *s, int64_t now)
 	/* Sums of loads do not hang on hashes. */
 	if (!s->o->loads && kvr_rule_get(s->k, &p.rules.rule) != KVR_OK)
 		return false;
-	if (s->o->secret_bytes > 0)
+	if (s->o->secret_bytes > 0) {
 		frame_key(&p.rules, s->o->secret, s->o->secret_bytes);
+		if (!proof_draw(&s->proof))
+			return false;
+		p.proof = a.proof = &s->proof;
+	}
 	a.rules = s->rules = p.rules;
 	if (!roster_init(&s->roster, s->k) || !late_open(s, now))
 		return false;

@@ -29,6 +29,7 @@ struct site {
 	struct kvr *k;
 	struct roster roster;
 	struct frame_rules rules;
+	struct proof proof;       /* of peers that are there, with a secret */
 	struct late late;
 	struct publish *publish;
 	struct apply *apply;

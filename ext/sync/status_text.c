@@ -8,7 +8,7 @@
 #define MS INT64_C(1000000)
 #define SECOND 1e9
 
-enum { COUNTERS = 50 };
+enum { COUNTERS = 51 };
 
 struct counter {
 	const char *group, *name;
@@ -63,6 +63,7 @@ collect(const struct site *s, struct counter out[COUNTERS])
 		{ "applied", "stale", c.stale },
 		{ "applied", "no_room", c.no_room },
 		{ "applied", "unjoined", c.unjoined },
+		{ "applied", "unproved", c.unproved },
 		{ "applied", "refused", c.refused },
 		{ "fetched", "entries", f.applied },
 		{ "fetched", "blocks", f.blocks },

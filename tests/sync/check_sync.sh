@@ -218,6 +218,25 @@ case_another_secret()
 	now_is 0 fresh second
 }
 
+case_frames_with_macs()
+{
+	begin
+	printf 'ssssssssssssssssssssssssssssssss' > "$scratch/secret"
+	both --secret "$scratch/secret"
+	lease=$(router "$one" open 1 b)
+	until_is 1 router "$two" requests b
+	now_is 20 router "$two" holds 1 b
+	router "$one" finish "$lease"
+	until_is 0 router "$two" requests b
+	# One that begins anew is heard again.
+	end KILL "$second_pid"
+	daemon second "$two" --secret "$scratch/secret"
+	until_is 1 fresh first
+	until_is 1 fresh second
+	router "$one" open 2 c > /dev/null
+	until_is 1 router "$two" requests c
+}
+
 case_sums_of_loads()
 {
 	begin t

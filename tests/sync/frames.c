@@ -192,6 +192,13 @@ frames_draw(struct rng *rng, uint64_t kind, size_t most,
 	case FRAME_SITE:
 		r.site = draw(rng, 8);
 		break;
+	case FRAME_CHALLENGE:
+		r.challenge = draw(rng, 8);
+		break;
+	case FRAME_PROOF:
+		r.peer = draw(rng, 8);
+		r.challenge = draw(rng, 8);
+		break;
 	case FRAME_TENANT:
 		r.parent = draw(rng, 8);
 		r.tenant = draw(rng, 8);

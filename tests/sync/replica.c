@@ -38,8 +38,13 @@ daemon_init(struct replica *r, const struct replica_options *o)
 	r->origin = o->origin;
 	if (!o->loads && kvr_rule_get(r->quiet, &p.rules.rule) != KVR_OK)
 		return false;
-	if (o->keyed)
+	memset(&r->proof, 0, sizeof(r->proof));
+	if (o->keyed) {
 		frame_key(&p.rules, &o->secret, 1);
+		if (!proof_draw(&r->proof))
+			return false;
+		p.proof = a.proof = &r->proof;
+	}
 	a.rules = p.rules;
 	r->rules = p.rules;
 	r->chains = a.chains = p.chains = chains_new(CHAIN_BLOCKS);

@@ -24,6 +24,7 @@ struct replica {
 	struct roster roster;
 	struct chains *chains;
 	struct frame_rules rules;
+	struct proof proof;
 	struct publish *publish;
 	struct apply *apply;
 	uint64_t origin;

@@ -700,6 +700,151 @@ START_TEST(a_lost_reset_is_repaired)
 }
 END_TEST
 
+/* --------------------------------------------------------- recordings --- */
+
+static const struct replica_options keyed_one = { .origin = 11, .secret = 's',
+    .now = 100 * SECOND, .keyed = true },
+    keyed_two = { .origin = 22, .secret = 's', .now = 100 * SECOND,
+    .skew = 5000 * SECOND, .backwards = true, .keyed = true };
+
+/* Frames of the first replica, as somebody on the bus has them. */
+static struct replica_frame tape[REPLICA_FRAMES];
+static size_t taped;
+
+/* They are carried, too. */
+static void
+record_frames(int64_t time)
+{
+	const int64_t end = now + time;
+	size_t i;
+
+	for (; now < end; now += 10 * MS) {
+		replica_run(a, now);
+		replica_run(b, now);
+		for (i = 0; i < a->n && taped < REPLICA_FRAMES; i++) {
+			tape[taped] = a->sent[i];
+			tape[taped].bytes = malloc(a->sent[i].n);
+			ck_assert_ptr_nonnull(tape[taped].bytes);
+			memcpy(tape[taped++].bytes, a->sent[i].bytes,
+			    a->sent[i].n);
+		}
+		replica_carry_all(a, b, now);
+		replica_carry_all(b, a, now);
+	}
+}
+
+/* With the pauses that they had. */
+static void
+play_frames(void)
+{
+	const int64_t begun = now;
+	size_t i;
+
+	for (i = 0; i < taped; i++) {
+		now = begun + tape[i].at - tape[0].at;
+		replica_run(b, now);
+		apply_frame(b->apply, now + b->skew, 0, tape[i].bytes,
+		    tape[i].n);
+	}
+}
+
+static void
+free_tape(void)
+{
+	while (taped > 0)
+		free(tape[--taped].bytes);
+}
+
+/* Both have proved themselves; then two leases of the first are recorded. */
+static void
+begin_tape(void)
+{
+	begin(&keyed_one, &keyed_two);
+	pass(500 * MS, 0);
+	record_frames(100 * MS);
+	open_on(a, 1, 5, 'b');
+	open_on(a, 2, 5, 'b');
+	record_frames(1500 * MS);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 2);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 5);
+	ck_assert_uint_gt(taped, 2);
+}
+
+START_TEST(a_recording_does_not_count_after_a_restart)
+{
+	struct replica_options again = keyed_two;
+	uint64_t unproved;
+
+	begin_tape();
+	again.origin = 23;
+	again.now = now;
+	replica_free(b);
+	ck_assert(replica_init(b, &again));
+	play_frames();
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	ck_assert_uint_eq(replica_holds(b, 1, 8, 'b'), 0);
+	ck_assert_uint_eq(replica_leases(b), 0);
+	unproved = apply_counts(b->apply).unproved;
+	ck_assert_uint_eq(unproved, taped);
+	/* The one that was recorded is there still, and is heard. */
+	pass(2500 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 2);
+	open_on(a, 3, 5, 'b');
+	pass(50 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 3);
+	free_tape();
+	finish();
+}
+END_TEST
+
+START_TEST(a_recording_does_not_count_of_one_that_is_forgotten)
+{
+	uint64_t unproved;
+	int i;
+
+	begin_tape();
+	unproved = apply_counts(b->apply).unproved;
+	for (i = 0; i < 140; i++) {
+		replica_run(b, now += 500 * MS);
+		apply_work(b->apply, now + b->skew);
+	}
+	ck_assert_uint_eq(apply_counts(b->apply).peers, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	play_frames();
+	ck_assert_uint_eq(replica_requests(b, 'b'), 0);
+	ck_assert_uint_eq(apply_counts(b->apply).unproved, unproved + taped);
+	free_tape();
+	finish();
+}
+END_TEST
+
+/* As long as it is remembered, its numbers tell. */
+START_TEST(a_recording_does_not_count_twice)
+{
+	uint64_t repeated;
+
+	begin_tape();
+	repeated = apply_counts(b->apply).repeated;
+	play_frames();
+	ck_assert_uint_eq(apply_counts(b->apply).repeated, repeated + taped);
+	free_tape();
+	finish();
+}
+END_TEST
+
+START_TEST(two_are_soon_proved)
+{
+	begin(&keyed_one, &keyed_two);
+	pass(350 * MS, 0);
+	open_on(a, 1, 5, 'b');
+	open_on(b, 2, 5, 'c');
+	pass(30 * MS, 0);
+	ck_assert_uint_eq(replica_requests(b, 'b'), 1);
+	ck_assert_uint_eq(replica_requests(a, 'c'), 1);
+	finish();
+}
+END_TEST
+
 /* A third replica says that a worker is at this epoch. */
 static void
 third_says(char worker, uint64_t epoch)
@@ -1803,6 +1948,10 @@ suite_apply(void)
 	tcase_add_loop_test(t, a_clear_that_events_tell_both, 0,
 	    sizeof(skews) / sizeof(skews[0]));
 	tcase_add_test(t, a_reset_where_events_are_missing);
+	tcase_add_test(t, a_recording_does_not_count_after_a_restart);
+	tcase_add_test(t, a_recording_does_not_count_of_one_that_is_forgotten);
+	tcase_add_test(t, a_recording_does_not_count_twice);
+	tcase_add_test(t, two_are_soon_proved);
 	tcase_add_test(t, a_lost_reset_is_repaired);
 	tcase_add_test(t, two_that_begin_at_once_reset_nothing);
 	tcase_add_test(t, a_late_starter_takes_epochs_over);

@@ -74,7 +74,7 @@ ck_verdict(size_t n, enum frame_verdict want)
 START_TEST(head)
 {
 	static const unsigned char want[FRAME_HEAD] = "KVRF"
-	    "\1\0" "\0\0" "\x67\x12\0\0\0\0\0\0" "\xef\xcd\xab\0\0\0\0\0"
+	    "\1\0" "\1\0" "\x67\x12\0\0\0\0\0\0" "\xef\xcd\xab\0\0\0\0\0"
 	    "\1\0\0\0\0\0\0\0" "\7\0\0\0\0\0\0\0" "\x30\0\0\0";
 
 	ck_assert_uint_eq(finish(7), FRAME_HEAD);
@@ -105,7 +105,8 @@ START_TEST(sizes)
 		{ FRAME_ASK, 24 }, { FRAME_SNAPSHOT, 48 },
 		{ FRAME_SNAPSHOT_END, 24 },
 		{ FRAME_CHAIN, 32 }, { FRAME_SITE, 16 },
-		{ FRAME_TENANT, 32 }
+		{ FRAME_TENANT, 32 }, { FRAME_CHALLENGE, 16 },
+		{ FRAME_PROOF, 24 }
 	};
 	size_t i;
 
