@@ -63,7 +63,7 @@ struct nats {
 	bool stop, connected;
 	const char *name;
 	bool listens;
-	size_t take_max;
+	size_t take_max, send_max;
 };
 
 static struct nats *
@@ -144,15 +144,36 @@ completed(void *closure)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* Errors are learnt from what calls return. Without it cnats prints them. */
+/* What the server forbids, it says later: what calls return does not tell it. */
 static void
-ignore(natsConnection *c, natsSubscription *from, natsStatus status,
+complain(natsConnection *c, natsSubscription *from, natsStatus status,
     void *closure)
 {
-	(void)c;
+	struct nats *s = closure;
+	const char *text = NULL;
+
 	(void)from;
-	(void)status;
-	(void)closure;
+	if (natsConnection_GetLastError(c, &text) == NATS_OK || text == NULL)
+		text = natsStatus_GetText(status);
+	pthread_mutex_lock(&s->mutex);
+	s->counts.failures++;
+	snprintf(s->error, sizeof(s->error), "nats: %s", text);
+	pthread_mutex_unlock(&s->mutex);
+	ring(s);
+}
+
+/* A frame that is too long for the server would end the connection. */
+static void
+look_at_bound(struct nats *s)
+{
+	const int64_t most = natsConnection_GetMaxPayload(s->c);
+
+	s->send_max = most <= 0 || most > BUS_FRAME_MAX ? BUS_FRAME_MAX :
+	    (size_t)most;
+	if (!s->listens && s->send_max < BUS_FRAME_MAX)
+		snprintf(s->error, sizeof(s->error), "nats: max_payload of the "
+		    "server is %zu bytes: frames of up to %d are dropped if "
+		    "they are longer", s->send_max, BUS_FRAME_MAX);
 }
 
 /* ---------------------------------------------------------- our thread --- */
@@ -227,6 +248,7 @@ subscribe(struct nats *s)
 		s->connected = true;
 		s->counts.connects++;
 		s->error[0] = '\0';
+		look_at_bound(s);
 		pthread_mutex_unlock(&s->mutex);
 		s->up = kvr_clock_now();
 		ring(s);
@@ -255,6 +277,8 @@ publish(struct nats *s, const struct bus_item *item)
 {
 	const int n = (int)item->n;
 
+	if (item->n > s->send_max)
+		return NATS_MAX_PAYLOAD;
 	if (strcmp(item->subject, "?") != 0)
 		return natsConnection_Publish(s->c, item->subject[0] == '\0' ?
 		    s->name : item->subject, item->bytes, n);
@@ -280,7 +304,7 @@ step(struct nats *s)
 		status = NATS_CONNECTION_CLOSED;
 	sends = item != NULL;
 	free(item);
-	if (status != NATS_OK) {
+	if (status != NATS_OK && status != NATS_MAX_PAYLOAD) {
 		failed(s, status);
 		leave(s);
 	}
@@ -409,7 +433,7 @@ nats_waiting(const struct bus *b)
 /* ------------------------------------------------------ open and close --- */
 
 static natsStatus
-set_options(struct bus *b, natsOptions *o)
+set_options(struct bus *b, struct nats *nats, natsOptions *o)
 {
 	const bool six = strchr(b->url.host, ':') != NULL;
 	natsStatus s;
@@ -444,7 +468,7 @@ set_options(struct bus *b, natsOptions *o)
 	if (s == NATS_OK)
 		s = natsOptions_SetMaxPingsOut(o, PINGS_OUT);
 	if (s == NATS_OK)
-		s = natsOptions_SetErrorHandler(o, ignore, NULL);
+		s = natsOptions_SetErrorHandler(o, complain, nats);
 	return s;
 }
 
@@ -489,7 +513,7 @@ nats_open(struct bus *b)
 	s->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	status = natsOptions_Create(&s->options);
 	if (status == NATS_OK)
-		status = set_options(b, s->options);
+		status = set_options(b, s, s->options);
 	if (status != NATS_OK)
 		snprintf(b->error, sizeof(b->error), "nats: %s",
 		    natsStatus_GetText(status));

@@ -56,12 +56,14 @@ enum {
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 #define BLOCK_MS "1000"
+#define CLOCK_EACH (10 * SECOND) /* the server's may be set */
 #define COUNT "64"
 #define ASK_AGE_MAX (5 * SECOND) /* of a question: then none waits any more */
 #define ANSWER_SECONDS "60"
 
 /* What fails as EXTRA or ANSWER may be forbidden; the rest does without. */
-enum what { LOGIN, ADD, ANSWER, EXTRA, CLOCK, FIRST, LAST, READ, CHECK };
+enum what { LOGIN, ADD, ANSWER, EXTRA, CLOCK, FIRST, LAST, READ, CHECK,
+    TAIL };
 enum phase { DOWN, CONNECTING, UP };
 
 struct id {
@@ -93,7 +95,9 @@ struct redis {
 	struct id answered;      /* the last one */
 	double mean;             /* bytes of a frame of the log; 0: unknown */
 	int64_t since;           /* to read again, ns; below 0: not */
-	int64_t ahead;           /* the server's clock less ours, ns */
+	int64_t ahead;           /* the server's clock less ours, ns, */
+	int64_t clocked;         /* as of when */
+	bool refused;            /* frames, since one was taken last */
 };
 
 static struct redis *
@@ -256,22 +260,42 @@ entry_id(const redisReply *reply, struct id *out)
 	    parse_id(reply->element[0]->element[0], out);
 }
 
+/*
+ * The first time it does not wait: a server that forbids it says so before the
+ * connection counts.
+ */
 static void
 read_on(struct bus *b)
 {
 	const struct redis *r = in(b);
+	const char *wait = r->reader.welcome ? "BLOCK" : "COUNT";
+	const char *most = r->reader.welcome ? BLOCK_MS : COUNT;
 	char id[ID_MAX], answered[ID_MAX];
+
+	if (kvr_clock_now() - r->clocked > CLOCK_EACH &&
+	    !ASK(b, &in(b)->reader, CLOCK, "TIME"))
+		return;
 
 	snprintf(id, sizeof(id), "%" PRIu64 "-%" PRIu64, r->last.ms, r->last.n);
 	snprintf(answered, sizeof(answered), "%" PRIu64 "-%" PRIu64,
 	    r->answered.ms, r->answered.n);
 	if (r->reply[0] == '\0')
 		(void)ASK(b, &in(b)->reader, READ, "XREAD", "COUNT", COUNT,
-		    "BLOCK", BLOCK_MS, "STREAMS", b->name, id);
+		    wait, most, "STREAMS", b->name, id);
 	else
 		(void)ASK(b, &in(b)->reader, READ, "XREAD", "COUNT", COUNT,
-		    "BLOCK", BLOCK_MS, "STREAMS", b->name, r->reply, id,
-		    answered);
+		    wait, most, "STREAMS", b->name, r->reply, id, answered);
+}
+
+/* The log began anew, with ids that may be smaller; all of it is news. */
+static void
+begin_anew(struct bus *b)
+{
+	struct redis *r = in(b);
+
+	b->counts.gaps += r->last_was_there;
+	r->last = (struct id){ 0, 0 };
+	r->last_was_there = false;
 }
 
 /* The log's ends are known: where to begin? */
@@ -289,10 +313,7 @@ place(struct bus *b)
 		r->last = r->end;
 		r->last_was_there = !r->empty;
 	} else if (before(&r->end, &r->last)) {
-		/* The log began anew; all of it is news. */
-		b->counts.gaps += r->last_was_there;
-		r->last = (struct id){ 0, 0 };
-		r->last_was_there = false;
+		begin_anew(b);
 	} else if (r->last_was_there && before(&r->last, &r->first)) {
 		b->counts.gaps++;
 	}
@@ -311,8 +332,9 @@ take_clock(struct redis *r, const redisReply *reply)
 		return;
 	seconds = strtoull(reply->element[0]->str, NULL, 10) % UINT32_MAX;
 	micro = strtoull(reply->element[1]->str, NULL, 10) % 1000000;
+	r->clocked = kvr_clock_now();
 	r->ahead = (int64_t)seconds * SECOND + (int64_t)micro * 1000 -
-	    kvr_clock_now();
+	    r->clocked;
 }
 
 static const redisReply *
@@ -409,7 +431,11 @@ take_answers(struct bus *b, const redisReply *entries)
 	}
 }
 
-/* [[name, [entry, ...]], ...], or nil when nothing came in time. */
+/*
+ * [[name, [entry, ...]], ...], or nil when nothing came in time: or what came
+ * has smaller ids, as in a log that was removed and made anew while the clock of
+ * the server was set back.
+ */
 static void
 take_entries(struct bus *b, const redisReply *reply)
 {
@@ -429,23 +455,41 @@ take_entries(struct bus *b, const redisReply *reply)
 		else if (strcmp(name->str, r->reply) == 0)
 			take_answers(b, stream->element[1]);
 	}
-	if (r->reader.c != NULL)
+	if (r->reader.c == NULL)
+		return;
+	if (reply->type == REDIS_REPLY_NIL)
+		(void)ASK(b, &r->reader, TAIL, "XREVRANGE", b->name, "+", "-",
+		    "COUNT", "1");
+	else
 		read_on(b);
+}
+
+static void
+take_tail(struct bus *b, const redisReply *reply)
+{
+	struct id end;
+
+	if (entry_id(reply, &end) && before(&end, &in(b)->last))
+		begin_anew(b);
+	read_on(b);
 }
 
 static void
 added(struct bus *b)
 {
+	in(b)->refused = false;
 	free(bus_queue_pop(&in(b)->out));
 	b->counts.sent++;
 }
 
 /* true: it concerns nothing else. */
 static bool
-forbidden(struct bus *b, enum what what)
+forbidden(struct bus *b, enum what what, const char *why)
 {
 	struct redis *r = in(b);
 
+	if (what == ADD)
+		r->refused = true;
 	if (what == ANSWER) {
 		free(bus_queue_pop(&r->out));
 		b->counts.send_drops++;
@@ -453,7 +497,10 @@ forbidden(struct bus *b, enum what what)
 	/* Perhaps the answers: they are done without. */
 	if (what == READ)
 		r->reply[0] = '\0';
-	return what == ANSWER || what == EXTRA;
+	if (what != ANSWER && what != EXTRA)
+		return false;
+	snprintf(b->error, sizeof(b->error), "redis: %s", why);
+	return true;
 }
 
 static void
@@ -463,6 +510,13 @@ take_reply(struct bus *b, struct link *l, enum what what,
 	struct redis *r = in(b);
 	struct id id;
 
+	/* The server has let us in; the reader may read, the writer write. */
+	if (!l->welcome && (l == &r->reader ? what == READ :
+	    what == ADD || !r->refused)) {
+		l->welcome = true;
+		l->up = kvr_clock_now();
+		b->counts.connects += l == &r->reader;
+	}
 	switch (what) {
 	case LOGIN:
 	case EXTRA:
@@ -489,12 +543,9 @@ take_reply(struct bus *b, struct link *l, enum what what,
 		if (!entry_id(reply, &id) || before(&r->checked, &id))
 			b->counts.gaps++;
 		break;
-	}
-	/* The server has let us in; the reader knows where it is. */
-	if (l->c != NULL && !l->welcome && (l == &r->writer || what == LAST)) {
-		l->welcome = true;
-		l->up = kvr_clock_now();
-		b->counts.connects += l == &r->reader;
+	case TAIL:
+		take_tail(b, reply);
+		break;
 	}
 }
 
@@ -522,7 +573,7 @@ take_replies(struct bus *b, struct link *l)
 		}
 		if (reply->type != REDIS_REPLY_ERROR)
 			take_reply(b, l, what, reply);
-		else if (!forbidden(b, what))
+		else if (!forbidden(b, what, reply->str))
 			down(b, l, reply->str);
 		freeReplyObject(reply);
 	}
@@ -647,9 +698,9 @@ redis_work(struct bus *b)
 	work_link(b, &r->writer);
 	work_link(b, &r->reader);
 	b->counts.send_drops += r->out.drops - drops;
-	b->connected = r->writer.welcome && r->reader.welcome;
-	if (b->connected)
+	if (!b->connected && r->writer.welcome && r->reader.welcome)
 		b->error[0] = '\0';
+	b->connected = r->writer.welcome && r->reader.welcome;
 }
 
 static size_t

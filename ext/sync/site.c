@@ -15,6 +15,7 @@
 #define MS INT64_C(1000000)
 #define SECOND (1000 * MS)
 #define LOG_EACH (60 * SECOND)
+#define WELL_FOR (3 * SECOND)
 
 enum { LOG_FRAMES = 20000, LOG_BYTES = 128 << 20, QUEUE_BYTES = 8 << 20 };
 
@@ -199,17 +200,47 @@ site_close(struct site *s)
 
 /* ------------------------------------------------------------------ log --- */
 
+/* Each failure once, until the bus has been well for a while. */
 static void
-log_connection(struct site *s)
+log_failure(struct site *s)
 {
-	if (bus_connected(s->bus) == s->connected)
+	const char *error = bus_error(s->bus);
+	size_t i;
+
+	if (*error == '\0')
 		return;
-	s->connected = !s->connected;
-	if (s->connected)
-		site_log(s, "connected");
-	else
-		site_log(s, "the bus is gone: %s; routing goes on without "
-		    "the others", bus_error(s->bus));
+	for (i = 0; i < s->n_said; i++)
+		if (strcmp(s->said[i], error) == 0)
+			return;
+	i = s->n_said < SITE_SAID ? s->n_said++ : SITE_SAID - 1;
+	snprintf(s->said[i], sizeof(s->said[i]), "%s", error);
+	site_log(s, bus_connected(s->bus) ? "the bus: %s" : "the bus cannot be "
+	    "used: %s; it is tried again, routing goes on without the others",
+	    error);
+}
+
+/* One that comes and goes with the same failure is not said to be there. */
+static void
+log_connection(struct site *s, int64_t now)
+{
+	log_failure(s);
+	if (!bus_connected(s->bus)) {
+		if (s->connected && s->n_said == 0)
+			site_log(s, "the bus is gone; routing goes on without "
+			    "the others");
+		s->connected = false;
+		s->connected_at = 0;
+		return;
+	}
+	if (s->connected_at == 0)
+		s->connected_at = now;
+	if (s->connected || (s->n_said > 0 &&
+	    now - s->connected_at < WELL_FOR))
+		return;
+	s->connected = true;
+	site_log(s, "connected");
+	if (bus_error(s->bus)[0] == '\0')
+		s->n_said = 0;
 }
 
 static const struct apply_peer *
@@ -301,7 +332,7 @@ site_work(struct site *s)
 	apply_work(s->apply, now);
 	if (apply_met(s->apply))
 		publish_hello(s->publish);
-	log_connection(s);
+	log_connection(s, now);
 	if (now - s->peers_logged >= SECOND)
 		log_peers(s, now);
 	log_losses(s, now);

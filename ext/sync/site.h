@@ -10,7 +10,7 @@
 #include "late.h"
 #include "publish.h"
 
-enum { SITE_HOST_MAX = 64 };
+enum { SITE_HOST_MAX = 64, SITE_SAID = 8 };
 
 /* What the command line says, for all regions. */
 struct site_options {
@@ -37,6 +37,9 @@ struct site {
 	uint64_t origin;
 	/* what was logged last */
 	bool connected;
+	int64_t connected_at;
+	char said[SITE_SAID][BUS_ERROR_MAX]; /* of the bus, since then */
+	size_t n_said;
 	bool replaced;            /* the path is that of another file now */
 	uint64_t overruns, unlisted, dropped;
 	int64_t logged, peers_logged, reported;

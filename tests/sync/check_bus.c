@@ -699,6 +699,138 @@ cli(const char *const *words)
 }
 #define CLI(...) cli((const char *const []){ __VA_ARGS__, NULL })
 
+/*
+ * As when the clock of the server was set back: an entry from far ahead, and
+ * then a log that begins anew, with ids that are smaller than what was read.
+ */
+static void
+log_with_smaller_ids(void)
+{
+	struct peer *a, *b;
+
+	start(NULL);
+	a = peer();
+	b = peer();
+	UNTIL(both_up(a, b));
+	send_all(a, 1, 10);
+	UNTIL(b->last == 10);
+	CLI("XADD", "kv.test", "99999999999999-0", "x", "y");
+	send_all(a, 11, 20);
+	UNTIL(b->last == 20);
+	IS(bus_counts(b->bus).gaps == 0);
+	CLI("DEL", "kv.test");
+	send_all(a, 21, 30);
+	UNTIL(b->last == 30);
+	IS(missing(b, 1, 30) == 0);
+	IS(bus_counts(b->bus).gaps == 1);
+	IS(bus_counts(b->bus).connects == 1);
+}
+
+/* Reads, or writes, are forbidden to a user: it is told so, and not connected. */
+static void
+forbid(const char *what, const char *user)
+{
+	CLI("ACL", "SETUSER", user, "on", ">x", "~*", "+@all", what);
+	snprintf(url, sizeof(url), "redis://%s:x@127.0.0.1:%u", user, port);
+}
+
+static void
+reading_is_forbidden(void)
+{
+	struct peer *a;
+	uint64_t failures;
+
+	start(NULL);
+	a = peer();
+	UNTIL(bus_connected(a->bus));
+	forbid("-xread", "reader");
+	a = peer();
+	for (failures = 0; failures < 4;
+	    failures = bus_counts(a->bus).failures) {
+		work();
+		IS(!bus_connected(a->bus));
+	}
+	IS(strstr(bus_error(a->bus), "NOPERM") != NULL);
+	IS(bus_counts(a->bus).connects == 0);
+	CLI("ACL", "SETUSER", "reader", "+xread");
+	UNTIL(bus_connected(a->bus));
+	IS(bus_error(a->bus)[0] == '\0');
+}
+
+static void
+writing_is_forbidden(void)
+{
+	struct peer *a, *b;
+	uint64_t failures;
+
+	start(NULL);
+	b = peer();
+	UNTIL(bus_connected(b->bus));
+	forbid("-xadd", "writer");
+	a = peer();
+	UNTIL(bus_connected(a->bus));
+	send_all(a, 1, 1);
+	UNTIL(!bus_connected(a->bus));
+	IS(strstr(bus_error(a->bus), "NOPERM") != NULL);
+	for (failures = 1; failures < 4;
+	    failures = bus_counts(a->bus).failures) {
+		work();
+		IS(!bus_connected(a->bus));
+	}
+	CLI("ACL", "SETUSER", "writer", "+xadd");
+	UNTIL(b->last == 1);
+	UNTIL(bus_connected(a->bus));
+}
+
+/* A server of NATS with that configuration. */
+static void
+start_with(const char *configuration)
+{
+	char path[512];
+	FILE *out;
+
+	snprintf(path, sizeof(path), "%s/nats.conf", scratch);
+	out = fopen(path, "w");
+	if (out == NULL || fputs(configuration, out) < 0 || fclose(out) != 0)
+		err(1, "%s", path);
+	START("-c", path);
+}
+
+/* What the server would not take is dropped, and the rest goes on. */
+static void
+payload_is_bounded(void)
+{
+	struct peer *a, *b;
+
+	start_with("max_payload: 1000\n");
+	a = peer();
+	b = peer();
+	UNTIL(both_up(a, b));
+	UNTIL(strstr(bus_error(a->bus), "max_payload") != NULL);
+	send_all(a, 1, 1);
+	UNTIL(b->last == 1);
+	send_all(a, 2500, 2500);
+	send_all(a, 2, 2);
+	UNTIL(b->last == 2);
+	IS(b->took == 2);
+	IS(bus_counts(a->bus).send_drops == 1);
+	IS(bus_counts(a->bus).connects == 1);
+}
+
+static void
+publishing_is_forbidden(void)
+{
+	struct peer *a;
+
+	start_with("authorization { users: [ { user: kv, password: x,\n"
+	    "permissions: { publish: { deny: \"kv.test\" } } } ] }\n");
+	snprintf(url, sizeof(url), "nats://kv:x@127.0.0.1:%u", port);
+	a = peer();
+	UNTIL(bus_connected(a->bus));
+	send_all(a, 1, 1);
+	UNTIL(strstr(bus_error(a->bus), "ermissions") != NULL);
+}
+
 /* Entries that are no frames, and a key that is no stream. */
 static void
 others_write(void)
@@ -1015,6 +1147,11 @@ static const struct {
 	{ "relay_reorders", relay_reorders, 'b' },
 	{ "log_is_kept", log_is_kept, 'r' },
 	{ "log_is_lost", log_is_lost, 'r' },
+	{ "log_with_smaller_ids", log_with_smaller_ids, 'r' },
+	{ "reading_is_forbidden", reading_is_forbidden, 'r' },
+	{ "writing_is_forbidden", writing_is_forbidden, 'r' },
+	{ "payload_is_bounded", payload_is_bounded, 'n' },
+	{ "publishing_is_forbidden", publishing_is_forbidden, 'n' },
 	{ "others_write", others_write, 'r' },
 	{ "too_large", too_large, 'r' },
 	{ "too_many", too_many, 'r' },

@@ -205,6 +205,37 @@ two_strangers()
 	[ "$(field second stranger)" -ge 2 ]
 }
 
+# How often the log says that.
+says()
+{
+	grep -c "$1" "$scratch/first.log"
+}
+
+# One line at once, and one when it changes; not one for each attempt.
+case_a_failure_has_a_word()
+{
+	begin
+	end KILL "$bus_pid"
+	daemon first "$one"
+	within 5 1 says 'the bus cannot be used'
+	until_true 60 has_failed 4 || echo 'not tried again'
+	now_is 1 says 'the bus'
+	now_is 0 says ': connected'
+	bus_up
+	until_is 1 says ': connected'
+	end KILL "$bus_pid"
+	until_is 3 says 'the bus'
+	bus_up
+	until_is 2 says ': connected'
+	"$build/kvroute-sync" --metrics "$scratch/first.sock" |
+	    grep -q '^kvroute_sync_connected{.*} 1' || echo 'no metric'
+}
+
+has_failed()
+{
+	[ "$(field first failures)" -ge "$1" ]
+}
+
 case_another_secret()
 {
 	begin t
