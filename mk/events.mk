@@ -24,7 +24,7 @@ EVENTS_PROGRAMS := tests/events/publisher.c tests/events/region.c
 # Where cnats is, Dynamo's plane is read over NATS, too.
 EVENTS_NATS := $(filter ext/sync/bus_nats.c,$(BUS))
 EVENTS_NATS_LIBS := $(if $(EVENTS_NATS),-lnats)
-EVENTS := $(addprefix ext/events/,attach.c conf.c discover.c feed.c \
+EVENTS := $(addprefix ext/events/,attach.c check.c conf.c discover.c feed.c \
 	follow.c http.c hub.c kvroute-events.c login.c plane.c pull.c reader.c \
 	record.c say.c serve.c sources.c target.c tell.c) \
 	$(addprefix ext/sync/,status_socket.c bus.c bus_queue.c bus_url.c) \

@@ -80,7 +80,7 @@ bench-sync: $(addprefix $(BUILD)/,sync-cost sync-flow traffic star late-start kv
 SYNC_TOOL := $(BUILD)/kvroute-sync
 SYNC_IF_POSSIBLE := $(call with,$(SYNC_TOOL),bsd \
 	$(if $(BUS_FOUND),,hiredis nats))
-SYNC := $(addprefix ext/sync/,kvroute-sync.c late.c site.c site_log.c \
+SYNC := $(addprefix ext/sync/,kvroute-sync.c check.c late.c site.c site_log.c \
 	status_socket.c status_text.c report.c)
 
 all: $(SYNC_IF_POSSIBLE)

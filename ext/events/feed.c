@@ -35,6 +35,7 @@ struct feed {
 	struct feed_replays *replays;
 	bool met;             /* connected at least once */
 	bool connected;
+	const char *why;      /* it is not; NULL: not known */
 	int64_t asked, heard; /* of the replay */
 	uint64_t strange;
 };
@@ -159,7 +160,10 @@ subscribe(struct feed *f)
 	if (f->sub == NULL || zmq_setsockopt(f->sub, ZMQ_SUBSCRIBE, f->topic,
 	        strlen(f->topic)) != 0 ||
 	    zmq_socket_monitor(f->sub, name, ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
-	        ZMQ_EVENT_DISCONNECTED) != 0)
+	        ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED |
+	        ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+	        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+	        ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) != 0)
 		return false;
 	f->monitor = socket_to(f->context, ZMQ_PAIR, name);
 	return f->monitor != NULL && zmq_connect(f->sub, f->endpoint) == 0;
@@ -234,6 +238,12 @@ feed_connected(const struct feed *f)
 	return f->connected;
 }
 
+const char *
+feed_why(const struct feed *f)
+{
+	return f->connected ? NULL : f->why;
+}
+
 uint64_t
 feed_strange(const struct feed *f)
 {
@@ -282,18 +292,50 @@ event_of(struct message *m)
 	return event;
 }
 
+/*
+ * Notes what an event says; true: the connection is there. A handshake that
+ * fails is tried again, which is no other failure.
+ */
+static bool
+note_event(struct feed *f, unsigned event)
+{
+	switch (event) {
+	case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+		f->connected = true;
+		f->why = NULL;
+		return true;
+	case ZMQ_EVENT_DISCONNECTED:
+		f->connected = false;
+		break;
+	case ZMQ_EVENT_CONNECT_RETRIED:
+		if (f->why == NULL)
+			f->why = FEED_SILENT;
+		break;
+	case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+		f->why = "a socket that wants a login answers";
+		break;
+	case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+	case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+		f->why = "no socket of ZeroMQ answers";
+		break;
+	default:
+		break;
+	}
+	return false;
+}
+
 /* The first connection is none that was interrupted. */
 static bool
 read_monitor(struct feed *f)
 {
 	const struct record_step step = { .kind = RECORD_RECONNECTED };
 	struct message m;
-	bool good = true;
+	bool good = true, there;
 
 	while (good && receive(f->monitor, &m)) {
-		f->connected = event_of(&m) != ZMQ_EVENT_DISCONNECTED;
+		there = note_event(f, event_of(&m));
 		message_free(&m);
-		if (!f->connected)
+		if (!there)
 			continue;
 		if (f->met)
 			good = give(f, &step);

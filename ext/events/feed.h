@@ -55,6 +55,9 @@ bool feed_read(struct feed *f);
 /* Waits a moment, and then does that. */
 bool feed_work(struct feed *f);
 bool feed_connected(const struct feed *f);
+/* Why it is not, in words; NULL: nothing is known yet, or it is. */
+#define FEED_SILENT "nothing answers"
+const char *feed_why(const struct feed *f);
 /* Messages that no format has. */
 uint64_t feed_strange(const struct feed *f);
 

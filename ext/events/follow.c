@@ -386,14 +386,18 @@ static void
 log_connection(struct follow *f, int64_t now)
 {
 	const bool connected = feed_connected(f->feed);
+	const char *why = feed_why(f->feed);
 
+	if (why == NULL && !connected && (f->logged.connected ||
+	    f->logged.why != NULL || now - f->opened > PATIENCE))
+		why = FEED_SILENT;
 	if (connected && !f->logged.connected)
 		log_of(f, "connected to %s", f->conf.events);
-	else if (!connected && f->logged.connected)
+	else if (!connected && f->logged.connected) {
 		log_of(f, "%s has gone; it is tried again", f->conf.events);
-	else if (!connected && !f->logged.met && now - f->opened > PATIENCE)
-		log_of(f, "nothing answers at %s yet", f->conf.events);
-	f->logged.met |= connected || now - f->opened > PATIENCE;
+		f->logged.why = why;
+	}
+	say_why(f->region, &f->conf, f->conf.events, &f->logged.why, why);
 	f->logged.connected = connected;
 }
 

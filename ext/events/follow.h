@@ -49,7 +49,8 @@ struct follow {
 	bool lag_known;
 	/* as logged last */
 	struct {
-		bool met, connected, absent, wrong, ranks;
+		bool connected, absent, wrong, ranks;
+		const char *why;  /* it is not connected */
 		struct tell_state state;
 		uint64_t lost;
 		int64_t lost_at;

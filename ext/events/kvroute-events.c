@@ -15,6 +15,7 @@
 #include <zmq.h>
 
 #include "bus.h"
+#include "check.h"
 #include "decode.h"
 #include "feed.h"
 #include "kvroute.h"
@@ -30,7 +31,7 @@ static volatile sig_atomic_t stop, reload;
 
 static const char usage_text[] =
 "usage: kvroute-events --config FILE [--socket PATH] REGION ...\n"
-"       kvroute-events --config FILE --check\n"
+"       kvroute-events --config FILE --check [REGION ...]\n"
 "       kvroute-events --status PATH | --metrics PATH\n"
 "       kvroute-events --dump ENDPOINT [--replay-endpoint ENDPOINT]\n"
 "           [--topic PREFIX] [--record FILE] [--batches N] [options]\n"
@@ -45,7 +46,7 @@ static const char help_text[] =
 "or prints it.\n\n"
 "  -c, --config FILE which worker's engine publishes where; read again by\n"
 "                    SIGHUP\n"
-"  --check           only says what is wrong with it\n"
+"  --check           reads it, connects, attaches, says what it found\n"
 "  --socket PATH     tells the state there\n"
 "  --status PATH     prints the state of the daemon with that socket\n"
 "  --metrics PATH    the same for Prometheus\n\n"
@@ -510,13 +511,12 @@ json(struct settings *s)
 static int
 daemon_main(struct settings *s, char **regions, int n)
 {
-	if (s->check) {
-		if (n != 0)
-			usage();
-		return serve_check(s->serve.conf);
-	}
-	if (n < 1 || n > SERVE_REGIONS_MAX)
+	if (n < (s->check ? 0 : 1) || n > SERVE_REGIONS_MAX)
 		usage();
+	if (s->check) {
+		signals(false);
+		return check_all(s->serve.conf, regions, (size_t)n);
+	}
 	s->serve.regions = regions;
 	s->serve.n = (size_t)n;
 	s->serve.stop = &stop;

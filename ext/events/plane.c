@@ -30,12 +30,13 @@ struct plane {
 	struct stream_counts ended;
 	struct decode_counts decoded;
 	uint64_t malformed, strange;
-	bool connected, patient; /* as logged */
+	bool connected;          /* as logged */
+	const char *why;         /* the same */
 	char error[BUS_ERROR_MAX];
 };
 
-static bool
-is_connected(const struct plane *p)
+bool
+plane_connected(const struct plane *p)
 {
 	return p->bus != NULL ? bus_connected(p->bus) :
 	    feed_connected(p->feed);
@@ -262,7 +263,9 @@ log_error(struct plane *p)
 void
 plane_work(struct plane *p, int64_t now)
 {
-	const bool connected = is_connected(p);
+	const bool connected = plane_connected(p);
+	const char *why = p->feed == NULL ? p->error[0] == '\0' ? NULL :
+	    p->why : feed_why(p->feed);
 
 	hub_look(&p->hub, now);
 	if (p->bus != NULL) {
@@ -271,12 +274,15 @@ plane_work(struct plane *p, int64_t now)
 	} else {
 		(void)feed_read(p->feed);
 	}
-	if (connected != p->connected)
+	if (why == NULL && !connected && (p->connected || p->why != NULL ||
+	    now - p->opened > PATIENCE))
+		why = FEED_SILENT;
+	if (connected != p->connected) {
 		say(p->conf.events, NULL, connected ? "connected" :
 		    "it has gone; it is tried again");
-	else if (!connected && !p->patient && now - p->opened > PATIENCE)
-		say(p->conf.events, NULL, "nothing answers yet");
-	p->patient |= connected || now - p->opened > PATIENCE;
+		p->why = why;
+	}
+	say_why(p->conf.events, NULL, p->conf.events, &p->why, why);
 	p->connected = connected;
 }
 
@@ -286,8 +292,8 @@ plane_row(const struct plane *p, const struct hub_target *t,
 {
 	*row = (struct tell_row){ .region = t->region, .conf = &t->conf,
 	    .target = &t->target, .use = &t->use, .counts = t->counts,
-	    .phase = t->target.id == 0 ? "absent" : is_connected(p) ?
-	        "live" : "connecting", .connected = is_connected(p),
+	    .phase = t->target.id == 0 ? "absent" : plane_connected(p) ?
+	        "live" : "connecting", .connected = plane_connected(p),
 	    .stream = p->ended, .decoded = p->decoded, .heard = t->heard,
 	    .lag = t->lag, .lag_known = t->lag_known };
 	struct stream_state s;

@@ -24,6 +24,7 @@ struct plane *plane_open(const struct conf_stream *conf, void *context);
 void plane_close(struct plane *p);
 struct hub *plane_hub(struct plane *p);
 size_t plane_items(const struct plane *p, zmq_pollitem_t items[FEED_ITEMS]);
+bool plane_connected(const struct plane *p);
 /* Never waits. */
 void plane_work(struct plane *p, int64_t now);
 void plane_row(const struct plane *p, const struct hub_target *t,

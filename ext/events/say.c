@@ -51,3 +51,13 @@ say_state(const char *region, const struct conf_stream *stream,
 	else
 		say(region, stream, "%s", describe_state(now.name));
 }
+
+void
+say_why(const char *region, const struct conf_stream *stream,
+    const char *endpoint, const char **said, const char *why)
+{
+	if (why != NULL && (*said == NULL || strcmp(*said, why) != 0))
+		say(region, stream, "%s at %s yet; it is tried again", why,
+		    endpoint);
+	*said = why;
+}

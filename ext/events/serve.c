@@ -433,15 +433,3 @@ serve(const struct serve_options *options)
 	end(d);
 	return 0;
 }
-
-int
-serve_check(const char *path)
-{
-	struct conf conf;
-
-	if (!conf_read(&conf, path, log_sentence, NULL))
-		return FAILED;
-	printf("%s: %zu streams\n", path, conf.n);
-	conf_free(&conf);
-	return 0;
-}

@@ -22,7 +22,5 @@ struct serve_options {
 
 /* Until it is told to stop. Returns the program's exit status. */
 int serve(const struct serve_options *options);
-/* Says what is wrong with a configuration. Returns the exit status. */
-int serve_check(const char *conf);
 
 #endif

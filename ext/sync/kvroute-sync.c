@@ -3,6 +3,7 @@
  * kvroute-sync - tells routers on other machines what was sent where.
  * kvroute-sync(8) describes the options.
  */
+#include "check.h"
 #include "status_socket.h"
 #include "status_text.h"
 
@@ -26,7 +27,7 @@ static volatile sig_atomic_t stop;
 static const char usage_text[] =
 "usage: kvroute-sync --redis URL | --nats URL [--ca FILE] [--secret FILE]\n"
 "           [--loads] [--orders] [--replay SECONDS] [--socket PATH]\n"
-"           [NAME=]REGION ...\n"
+"           [--check] [NAME=]REGION ...\n"
 "       kvroute-sync --status PATH | --metrics PATH\n"
 "       kvroute-sync --help | --version\n";
 
@@ -41,6 +42,7 @@ static const char help_text[] =
 "  --loads           sums of loads only\n"
 "  --orders          shares draining and up\n"
 "  --replay SECONDS  of the log at the start (TTL if empty, else 0)\n"
+"  --check           attaches, connects, tries what it needs, and exits\n"
 "  --socket PATH     tells the state there\n"
 "  --status PATH     prints the state of the daemon with that socket\n"
 "  --metrics PATH    the same for Prometheus\n";
@@ -48,6 +50,7 @@ static const char help_text[] =
 struct settings {
 	struct site_options site;
 	const char *socket;
+	bool check;
 	unsigned char secret[KVR_SECRET_MAX];
 	char host[SITE_HOST_MAX];
 };
@@ -107,7 +110,7 @@ ask(const char *path, const char *what)
 
 enum {
 	O_REDIS = 256, O_NATS, O_CA, O_SECRET, O_LOADS, O_ORDERS, O_REPLAY,
-	O_SOCKET, O_STATUS, O_METRICS, O_HELP, O_VERSION
+	O_CHECK, O_SOCKET, O_STATUS, O_METRICS, O_HELP, O_VERSION
 };
 
 static const struct option long_options[] = {
@@ -118,6 +121,7 @@ static const struct option long_options[] = {
 	{ "loads", no_argument, NULL, O_LOADS },
 	{ "orders", no_argument, NULL, O_ORDERS },
 	{ "replay", required_argument, NULL, O_REPLAY },
+	{ "check", no_argument, NULL, O_CHECK },
 	{ "socket", required_argument, NULL, O_SOCKET },
 	{ "status", required_argument, NULL, O_STATUS },
 	{ "metrics", required_argument, NULL, O_METRICS },
@@ -150,6 +154,9 @@ set(struct settings *s, int option)
 		break;
 	case O_REPLAY:
 		s->site.replay = seconds(optarg);
+		break;
+	case O_CHECK:
+		s->check = true;
 		break;
 	case O_SOCKET:
 		s->socket = optarg;
@@ -269,5 +276,8 @@ main(int argc, char **argv)
 		s.host[0] = '\0';
 	s.site.host = s.host;
 	signals();
+	if (s.check)
+		return check_sites(&s.site, argv + optind,
+		    (size_t)(argc - optind));
 	return run(&s, argv + optind, (size_t)(argc - optind));
 }

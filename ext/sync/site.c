@@ -149,10 +149,9 @@ start(struct site *s, int64_t now)
 }
 
 bool
-site_open(struct site *s, const struct site_options *options, char *name)
+site_attach(struct site *s, const struct site_options *options, char *name)
 {
 	char *path = strchr(name, '=');
-	int64_t now;
 
 	memset(s, 0, sizeof(*s));
 	s->o = options;
@@ -160,12 +159,20 @@ site_open(struct site *s, const struct site_options *options, char *name)
 	s->path = path == NULL ? name : path + 1;
 	if (path != NULL)
 		*path = '\0';
+	return take(s, s->path) && attach(s);
+}
+
+bool
+site_open(struct site *s, const struct site_options *options, char *name)
+{
+	int64_t now;
+
+	if (!site_attach(s, options, name))
+		return false;
 	if (getentropy(&s->origin, sizeof(s->origin)) != 0) {
 		site_log(s, "no random number: %s", strerror(errno));
 		return false;
 	}
-	if (!take(s, s->path) || !attach(s))
-		return false;
 	now = kvr_clock_now();
 	if (!join(s))
 		return false;

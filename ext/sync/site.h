@@ -47,7 +47,10 @@ struct site {
 	struct apply_peer peer[APPLY_PEERS_MAX];
 };
 
-/* false: it has logged why. */
+/* Takes the region, and nothing more. false: it has logged why. */
+bool site_attach(struct site *s, const struct site_options *options,
+    char *name);
+/* false: the same. */
 bool site_open(struct site *s, const struct site_options *options, char *name);
 /* Ends what peers have here. */
 void site_close(struct site *s);

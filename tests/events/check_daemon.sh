@@ -831,7 +831,9 @@ case_a_server_that_asks_who_it_is()
 	jq --arg f "$scratch/login" '.workers[1].topic = .workers[0].topic |
 	    .workers[].login = $f' "$conf" > "$conf.new"
 	mv "$conf.new" "$conf"
-	"$events" -c "$conf" --check > "$out" 2>&1 || cat "$out"
+	echo me:it > "$scratch/login"
+	"$events" -c "$conf" --check > "$out" 2>&1 && cat "$out"
+	grep -q 'a rank 0: .*: cannot be connected' "$out" || cat "$out"
 	nats_up '{"user":"me","pass":"s3:cr/t"}' --user me --pass s3:cr/t
 	logs_in me:s3:cr/t
 	echo me:secret-but-wrong > "$scratch/login"
@@ -1018,11 +1020,74 @@ case_servers_tell_where_they_publish()
 	server_down
 }
 
+# --check: what it prints, with a status of STATUS.
+checks()
+{
+	want=$1
+	shift
+	"$events" -c "$conf" --check "$@" > "$out" 2>&1
+	is status $? "$want"
+}
+
+case_a_check_of_all()
+{
+	begin "$with_replay"
+	engine_up "$back"
+	keep 0
+	checks 0 "$file"
+	until_has "$conf: 1 streams"
+	until_has "$file: attached"
+	until_has "a rank 0: $pub: connected, replays"
+	# nothing was applied
+	state | grep -q '^off next 0 ' || state
+	tell mute
+	checks 1
+	until_has 'connected, but its replay does not answer'
+	engine_down
+	checks 1 "$file"
+	until_has "a rank 0: $pub: nothing answers"
+	region remove a:0
+	checks 1 "$file"
+	until_has "$file: there is no worker a rank 0 yet"
+	rm "$file"
+	checks 1 "$file"
+	until_has "$file: No such file"
+	# a daemon has it
+	begin "$with_replay"
+	engine_up "$back"
+	daemon_up
+	until_has attached
+	cp "$out" "$scratch/daemon"
+	checks 1 "$file"
+	until_has "$file: another kvroute-events has it"
+}
+
+# One line at once, not after ten seconds, and none for each attempt.
+case_a_first_connection_that_fails()
+{
+	begin
+	nc=$(free_port)
+	pub=tcp://127.0.0.1:$nc
+	configure ''
+	daemon_up
+	until_true 5 grep -q "nothing answers at $pub yet" "$out" ||
+	    echo 'not at once'
+	sleep 3
+	is lines "$(grep -c 'at tcp' "$out")" 1
+	perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(Listen => 9,
+	    ReuseAddr => 1, LocalAddr => "127.0.0.1", LocalPort => shift);
+	    while ($c = $s->accept) { print $c "HTTP/1.0 400 Bad\r\n\r\n";
+	    close $c }' "$nc" 3>&- 4<&- &
+	server=$!
+	until_has "no socket of ZeroMQ answers at $pub yet"
+	server_down
+	pub=ipc://$scratch/pub
+}
+
 # Every mistake is said at once.
 case_configurations()
 {
 	begin
-	"$events" -c "$conf" --check > "$out" 2>&1 || cat "$out"
 	cat > "$conf" <<-'END'
 	{ "workers": [
 	  { "events": "tcp://10.0.0.1:5557" },
@@ -1091,7 +1156,7 @@ case_configurations()
 	grep -q 'line 2: it is cut' "$out" || cat "$out"
 	"$events" -c "$scratch/none" --check > "$out" 2>&1 && echo 'exit 0'
 	grep -q 'No such file' "$out" || cat "$out"
-	for wrong in "-c $conf" "-c $conf --check $file" "--check" \
+	for wrong in "-c $conf" "--check" "-c $conf --check --dump x" \
 	    "-c $conf --dump x" "--socket $socket $file"; do
 		# shellcheck disable=SC2086
 		"$events" $wrong > "$out" 2>&1

@@ -7,7 +7,8 @@
 . tests/cases.sh
 
 # NATS has no log.
-[ $# -gt 1 ] || { list redis:; list nats: | grep -v no_log; exit; }
+[ $# -gt 1 ] || { list redis:; list nats: | grep -v in_a_log |
+    grep -v no_log; exit; }
 build=$1
 bus=${2%%:*}
 one=$scratch/one
@@ -234,6 +235,67 @@ case_a_failure_has_a_word()
 has_failed()
 {
 	[ "$(field first failures)" -ge "$1" ]
+}
+
+# checks STATUS REGION [option ...]
+checks()
+{
+	want=$1
+	shift
+	"$build/kvroute-sync" "--$bus" "$url" --check "$@" \
+	    > "$scratch/out" 2>&1
+	is "status of a check" $? "$want"
+}
+
+prints_that()
+{
+	grep -q "$1" "$scratch/out" || cat "$scratch/out"
+}
+
+case_a_check_of_all()
+{
+	begin
+	until_true 60 "$build/kvroute-sync" "--$bus" "$url" --check "$one"
+	checks 0 "x=$one" "y=$two"
+	prints_that "x: $one: attached"
+	prints_that 'y: the bus: connected, reads, writes'
+	both
+	checks 1 "$one"
+	prints_that 'another kvroute-sync has it'
+	# Those that run have heard nothing of it.
+	now_is 1 fresh first
+	now_is 0 field first malformed
+	end TERM "$first_pid"
+	rm "$one"
+	checks 1 "$one"
+	prints_that 'No such file'
+	router "$one" make s
+	end KILL "$bus_pid"
+	checks 1 "$one"
+	prints_that 'the bus: it cannot be connected: [a-z]*: [A-Z]'
+}
+
+case_a_check_of_permissions_in_a_log()
+{
+	begin
+	until_true 60 "$build/kvroute-sync" "--$bus" "$url" --check "$one"
+	redis_cli acl setuser kv on '>x' '~kvroute' '~kvroute:*' +xadd +xread \
+	    +xrange +xrevrange +time +select +expire +unlink
+	url=unix://kv:x@$scratch/redis.sock
+	checks 0 "$one"
+	for command in xread xadd xrange expire time unlink; do
+		redis_cli acl setuser kv "-$command"
+		checks 1 "$one"
+		prints_that "the bus: .*NOPERM.*'$command'"
+		redis_cli acl setuser kv "+$command"
+	done
+	checks 0 "$one"
+}
+
+redis_cli()
+{
+	redis-cli -s "$scratch/redis.sock" "$@" > "$scratch/cli" 2>&1
+	prints OK cat "$scratch/cli" || cat "$scratch/cli"
 }
 
 case_another_secret()
