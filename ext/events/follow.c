@@ -471,7 +471,8 @@ void
 follow_row(const struct follow *f, struct tell_row *row)
 {
 	*row = (struct tell_row){ .region = f->region, .conf = &f->conf,
-	    .target = &f->target, .use = &f->use, .counts = f->counts, .phase = phase(f),
+	    .target = &f->target, .use = &f->use, .counts = f->counts,
+	    .phase = phase(f),
 	    .connected = f->feed != NULL && feed_connected(f->feed),
 	    .heard = f->heard, .lag = f->lag, .lag_known = f->lag_known };
 	sums(f, &row->stream, &row->decoded);

@@ -90,7 +90,7 @@ tell_unread(const struct decode_counts *c)
 
 /* ---------------------------------------------------------------- state --- */
 
-/* A block that is not full is no evidence: it will be, or is never announced. */
+/* A block that is not full is no evidence: it is never announced as such. */
 static void
 count_unused(const struct target *t, const struct decode_counts *decoded,
     uint64_t unused[TELL_REASONS])
@@ -397,7 +397,8 @@ tell_prometheus(FILE *out, const struct tell_daemon *d)
 	static const char *const names[] = { "batches", "blocks", "orphans",
 	    "events", "cleared", "restarts", "duplicates", "gaps", "replays",
 	    "replayed_past", "lost", "rejoins", "reconnects", "absences",
-	    "strange", "other_ranks", "malformed", "unread", "refused", "dropped" };
+	    "strange", "other_ranks", "malformed", "unread",
+	    "refused", "dropped" };
 	size_t i;
 
 	fputs("# TYPE kvroute_events_attached gauge\n", out);

@@ -73,9 +73,9 @@ void tell_add(struct stream_counts *sum, const struct stream_counts *more,
 /* Events that could not be read: they may have been ones that count. */
 uint64_t tell_unread(const struct decode_counts *c);
 /*
- * Looks whether anything of what the stream says is of use. A worker whose
- * stream is of none for long is degraded, so that it is not believed to hold
- * nothing. decoded NULL: it is shared with others.
+ * Looks whether anything of what the stream says is of use. If
+ * nothing is for long, the worker is degraded, so that it is not believed to
+ * hold nothing. decoded NULL: it is shared with others.
  */
 void tell_use(struct tell_use *u, struct target *t,
     const struct decode_counts *decoded);

@@ -144,7 +144,7 @@ completed(void *closure)
 	pthread_mutex_unlock(&s->mutex);
 }
 
-/* What the server forbids, it says later: what calls return does not tell it. */
+/* The server answers later that it forbids something: no call returns that. */
 static void
 complain(natsConnection *c, natsSubscription *from, natsStatus status,
     void *closure)

@@ -432,9 +432,9 @@ take_answers(struct bus *b, const redisReply *entries)
 }
 
 /*
- * [[name, [entry, ...]], ...], or nil when nothing came in time: or what came
- * has smaller ids, as in a log that was removed and made anew while the clock of
- * the server was set back.
+ * [[name, [entry, ...]], ...], or nil when nothing came in time. Entries with
+ * smaller ids do not come either: a log that was removed and made anew has such
+ * ids if the clock of the server was set back.
  */
 static void
 take_entries(struct bus *b, const redisReply *reply)

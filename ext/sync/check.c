@@ -2,7 +2,7 @@
 /*
  * check.c - see check.h.
  *
- *   question  to all, for a peer that there is not: nobody else looks at it
+ *   question  to all, for a peer that there is not: others ignore it
  *   Redis     comes back, as all that is written; it is answered here, and the
  *             answer comes back, too: that takes each permission there is
  *   NATS      does not come back; what is forbidden comes as an error

@@ -7,10 +7,10 @@
  *                  <------------------ proof of 7f03, under its MAC
  *
  * Each daemon draws a number and sends it each second as a challenge. A peer
- * says it back, and from then on its frames count: nobody else can have made
- * that frame, and not before the number was drawn. The numbers of its frames
- * keep out recordings after that, for as long as the peer is remembered; when
- * one is forgotten another challenge is drawn, which no recording answers.
+ * says it back, and from then on its frames count: that frame cannot have been
+ * made without the secret, nor before the number was drawn. The numbers of its
+ * frames keep out recordings after that, for as long as the peer is remembered;
+ * when one is forgotten another challenge is drawn, which no recording answers.
  */
 #ifndef KVROUTE_PROOF_H
 #define KVROUTE_PROOF_H
@@ -23,7 +23,7 @@ enum { PROOF_PEERS_MAX = 256 };
 
 struct proof {
 	uint64_t own;        /* challenge */
-	size_t n;            /* peers whose challenges were heard */
+	size_t n;            /* peers that have sent challenges */
 	struct {
 		uint64_t origin, challenge;
 	} peers[PROOF_PEERS_MAX];

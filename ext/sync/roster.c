@@ -264,7 +264,7 @@ roster_cleared(struct roster *f)
 		memset(&f->workers[i].load, 0, sizeof(f->workers[i].load));
 }
 
-/* Its engine says itself what it holds, here as well, and nothing is missing. */
+/* The events of its engine come here, too, and nothing of them is missing. */
 static bool
 is_told_by_events(const struct roster *f, const struct roster_worker *w)
 {

@@ -34,7 +34,7 @@ struct status_socket {
 };
 
 /*
- * Makes the socket. One that is there and that nobody listens on is replaced;
+ * Makes the socket. One that is there without a listener is replaced;
  * anything else stays: EADDRINUSE for a socket, EEXIST for another file.
  * path NULL: no socket. false: errno says why.
  */

@@ -307,7 +307,7 @@ START_TEST(sglang_with_a_salt_in_larger_blocks)
 }
 END_TEST
 
-/* ----------------------------------------- what is of use, and what is not --- */
+/* ----------------------------------------------------- use of a stream --- */
 
 /* Blocks of eight tokens, of which the first `clear` are readable. */
 static void

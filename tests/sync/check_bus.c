@@ -726,7 +726,7 @@ log_with_smaller_ids(void)
 	IS(bus_counts(b->bus).connects == 1);
 }
 
-/* Reads, or writes, are forbidden to a user: it is told so, and not connected. */
+/* A user that may not read, or not write, is not connected. */
 static void
 forbid(const char *what, const char *user)
 {

@@ -609,7 +609,7 @@ START_TEST(a_reset_that_one_saw_counts_there_too)
 }
 END_TEST
 
-/* Its engine says that it has dropped all; each router hears that for itself. */
+/* The engine clears its cache; each router hears that for itself. */
 static void
 say_cleared(struct replica *r, char worker)
 {
@@ -707,7 +707,7 @@ static const struct replica_options keyed_one = { .origin = 11, .secret = 's',
     keyed_two = { .origin = 22, .secret = 's', .now = 100 * SECOND,
     .skew = 5000 * SECOND, .backwards = true, .keyed = true };
 
-/* Frames of the first replica, as somebody on the bus has them. */
+/* Frames of the first replica, as a listener on the bus has them. */
 static struct replica_frame tape[REPLICA_FRAMES];
 static size_t taped;
 
