@@ -128,7 +128,10 @@ void
 tell_use(struct tell_use *u, struct target *t,
     const struct decode_counts *decoded)
 {
-	const uint64_t used = t->counts.stored - t->counts.orphans;
+	const struct target_counts *c = &t->counts;
+	/* Blocks of another size are orphans that are not stored. */
+	const uint64_t used = c->stored > c->orphans ?
+	    c->stored - c->orphans : 0;
 	uint64_t unused[TELL_REASONS], all = 0, most = 0, more;
 	size_t i, which = 0;
 
