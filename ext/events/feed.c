@@ -222,6 +222,9 @@ feed_close(struct feed *f)
 	if (f == NULL)
 		return;
 	close_replay(f);
+	/* A thread of libzmq waits for ever to tell a monitor that has gone. */
+	if (f->sub != NULL)
+		(void)zmq_socket_monitor(f->sub, NULL, 0);
 	close_socket(&f->monitor);
 	close_socket(&f->sub);
 	if (f->own && f->context != NULL)
