@@ -293,15 +293,6 @@ dropped(const struct apply *a)
 	    c->stale + c->unjoined + c->no_room + c->refused;
 }
 
-/* A peer that is not proved yet learns the challenge by the next hello. */
-void
-apply_challenge(struct apply *a, const struct moment *m, uint64_t challenge)
-{
-	if (a->o.proof != NULL && !m->past &&
-	    proof_heard(a->o.proof, m->peer->origin, challenge))
-		a->met = true;
-}
-
 /*
  * Does the frame count? Of one that is not proved, only what leads to that is
  * looked at. The log has frames of peers that have ended.

@@ -574,6 +574,15 @@ always(struct apply *a, const struct moment *m, const struct frame_record *r)
 	return true;
 }
 
+/* A peer that is not proved yet learns the challenge by the next hello. */
+void
+apply_challenge(struct apply *a, const struct moment *m, uint64_t challenge)
+{
+	if (a->o.proof != NULL && !m->past &&
+	    proof_heard(a->o.proof, m->peer->origin, challenge))
+		a->met = true;
+}
+
 void
 apply_record(struct apply *a, const struct moment *m,
     const struct frame_record *r)
