@@ -99,14 +99,13 @@ $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
 
 # These harnesses turn bytes into small numbers. What libFuzzer learns of values
 # that are compared cannot help it there, and took three quarters of the time.
-# Edges of the model say nothing about lib/; nor does what is not linked, nor
-# what stands for the instructions of a processor.
+# Edges of the model say nothing about lib/; nor does what is not linked.
 FUZZ_NUMBERS := fuzz_ops fuzz_peer fuzz_region fuzz_retain
 ifneq ($(findstring fuzzer,$(SAN)),)
 $(call objects,$(LIB) $(HELPERS) $(FUZZ_NUMBERS:%=fuzz/%.c)) \
     $(LIB:%.c=$(BUILD)/peer/%.o): \
     private SANITIZE += -fno-sanitize-coverage=trace-cmp
-$(call objects,$(filter tests/model/% %/ways_avx512.c,$(HELPERS))): \
+$(call objects,$(filter tests/model/%,$(HELPERS))): \
     private SANITIZE += \
     -fno-sanitize-coverage=edge,indirect-calls,inline-8bit-counters,pc-table,stack-depth
 endif

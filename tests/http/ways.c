@@ -13,8 +13,6 @@ struct way_of {
 
 static const struct way_of ways[] = {
 	{ string_plain, string_decode },
-	{ wide_plain, wide_decode },
-	{ sse2_plain, sse2_decode },
 	{ portable_plain, portable_decode }
 };
 

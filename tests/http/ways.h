@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ways.h - strings read in each way that body_string.c knows: as this processor
- * does, as one with AVX-512, one without it, and one without SSE2.
+ * ways.h - strings read in each way that body_string.c knows: as it is compiled
+ * here, and without SSE2.
  */
 #ifndef KVR_WAYS_H
 #define KVR_WAYS_H
@@ -11,15 +11,7 @@
 
 #include "body_string.h"
 
-const char *wide_way(void);
-const char *sse2_way(void);
 const char *portable_way(void);
-size_t wide_plain(const unsigned char *p, size_t n, enum string_stop *why);
-size_t wide_decode(const unsigned char *p, size_t n, unsigned char *to,
-    size_t room, size_t *written, enum string_stop *why);
-size_t sse2_plain(const unsigned char *p, size_t n, enum string_stop *why);
-size_t sse2_decode(const unsigned char *p, size_t n, unsigned char *to,
-    size_t room, size_t *written, enum string_stop *why);
 size_t portable_plain(const unsigned char *p, size_t n, enum string_stop *why);
 size_t portable_decode(const unsigned char *p, size_t n, unsigned char *to,
     size_t room, size_t *written, enum string_stop *why);

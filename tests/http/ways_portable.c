@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* ways_portable.c - body_string.c in plain C; see ways.h. */
-#define BODY_WITHOUT_AVX512
 #define BODY_WITHOUT_SSE2
 #define string_plain portable_plain
 #define string_decode portable_decode

@@ -5,20 +5,37 @@
  * Two ways of the same: unit_take takes one character or escape and is the
  * definition. blocks_plain and blocks_decode take 64 bytes at a time, as far as
  * whole blocks go; they read and write only what they were given, so the last
- * bytes of a piece are left to unit_take. body_avx512.c is a third one, chosen
- * when it runs; of the others the compiler chooses SSE2 or plain C.
+ * bytes of a piece are left to unit_take. The compiler takes SSE2
+ * or plain C for them.
  */
 #include "body_string.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "body_blocks.h"
-
-#ifdef BODY_SSE2
+/* A test sets this to compare the two. */
+#if defined(__SSE2__) && !defined(BODY_WITHOUT_SSE2)
+#define BODY_SSE2
 #include <emmintrin.h>
 #endif
 
-enum { RUN = 32 }; /* bytes copied at once, of which the first may count */
+enum {
+	BLOCK = 64,
+	RUN = 32   /* bytes copied at once, of which the first may count */
+};
+
+/* Where decoding is. */
+struct way {
+	const unsigned char *from;
+	unsigned char *to;
+};
+
+/* What a backslash and this letter stand for; 0: another escape, or none. */
+static const unsigned char escaped[256] = {
+	['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f',
+	['n'] = '\n', ['r'] = '\r', ['t'] = '\t'
+};
 
 /* ---------------------------------------------------------------- masks --- */
 
@@ -179,6 +196,60 @@ copy_run(unsigned char *to, const unsigned char *from)
 
 #endif
 
+/* How many bytes before p + n belong to a character that is not whole. */
+static size_t
+character_begun_by(const unsigned char *p, size_t n)
+{
+	size_t has;
+	unsigned char c;
+
+	for (has = 1; has < 4 && has <= n; has++) {
+		c = p[n - has];
+		if (c >= 0xc0)
+			return (c >= 0xf0 ? 4u : c >= 0xe0 ? 3u : 2u) > has ?
+			    has : 0;
+		if (c < 0x80)
+			break;
+	}
+	return 0;
+}
+
+static inline size_t
+character_begun(const unsigned char *p, size_t n)
+{
+	return n == 0 || p[n - 1] < 0x80 ? 0 : character_begun_by(p, n);
+}
+
+/* Returns to where the last character begins, if it is not whole. */
+static inline struct way
+way_back(struct way w, const unsigned char *start)
+{
+	size_t n = character_begun(start, (size_t)(w.from - start));
+
+	return (struct way){ w.from - n, w.to - n };
+}
+
+/*
+ * Where a byte is not what the first byte of its character wants: a mask.
+ * first: bytes that begin a character of two bytes or more; three, four: of as
+ * many. *owed are those of the next block that must follow.
+ *
+ *   text    c3 a4 61 e2 82 22        two, ASCII, three and cut short
+ *   first    1  .  .  1  .  .
+ *   wanted   .  1  .  .  1  1
+ *   follows  .  1  .  .  1  .
+ *   wrong    .  .  .  .  .  1
+ */
+static inline uint64_t
+wrong_of(uint64_t high, uint64_t first, uint64_t three, uint64_t four,
+    uint64_t none, uint64_t *owed)
+{
+	uint64_t wanted = *owed | first << 1 | three << 2 | four << 3;
+
+	*owed = first >> 63 | three >> 62 | four >> 61;
+	return (wanted ^ (high & ~first)) | none;
+}
+
 static inline uint64_t
 block_wrong(const struct block *b, uint64_t *owed)
 {
@@ -283,9 +354,9 @@ unit_escape(const unsigned char *p, size_t n, unsigned char *to)
 		return unit_stopped(STRING_MORE);
 	if (p[1] == 'u')
 		return unit_hex(p, n, to);
-	if (body_escaped[p[1]] == 0)
+	if (escaped[p[1]] == 0)
 		return unit_stopped(STRING_BAD);
-	to[0] = body_escaped[p[1]];
+	to[0] = escaped[p[1]];
 	return (struct taken_unit){ .read = 2, .written = 1 };
 }
 
@@ -317,10 +388,6 @@ unit_take(const unsigned char *p, size_t n, unsigned char *to)
 const char *
 string_way(void)
 {
-#ifdef BODY_AVX512
-	if (body_avx512())
-		return "AVX-512";
-#endif
 #ifdef BODY_SSE2
 	return "SSE2";
 #else
@@ -347,18 +414,13 @@ blocks_plain(const unsigned char *p, size_t n)
 			break;
 		}
 	}
-	return i - body_begun(p, i);
+	return i - character_begun(p, i);
 }
 
 static size_t
 long_plain(const unsigned char *p, size_t n, enum string_stop *why)
 {
-#ifdef BODY_AVX512
-	size_t at = body_avx512() ? body_avx512_plain(p, n) :
-	    blocks_plain(p, n);
-#else
 	size_t at = blocks_plain(p, n);
-#endif
 	struct taken_unit u;
 	unsigned char to[4];
 
@@ -436,7 +498,7 @@ blocks_decode(struct way w, const unsigned char *end, const unsigned char *full)
 		for (stop = block_special(&b); stop != 0; stop &= stop - 1) {
 			copy_some(&w, (size_t)__builtin_ctzll(stop) -
 			    (size_t)(w.from - block));
-			c = body_escaped[w.from[1]];
+			c = escaped[w.from[1]];
 			if (*w.from != '\\' || c == 0)
 				return w;
 			*w.to++ = c;
@@ -448,17 +510,6 @@ blocks_decode(struct way w, const unsigned char *end, const unsigned char *full)
 			copy_some(&w, BLOCK - (size_t)(w.from - block));
 	}
 	return way_back(w, start);
-}
-
-/* As far as many bytes at a time go. */
-static struct way
-decode_many(struct way w, const unsigned char *end, const unsigned char *full)
-{
-#ifdef BODY_AVX512
-	if (body_avx512())
-		return body_avx512_decode(w, end, full);
-#endif
-	return blocks_decode(w, end, full);
 }
 
 /* One, or as many escapes by digits as follow each other. */
@@ -490,7 +541,7 @@ string_decode(const unsigned char *p, size_t n, unsigned char *to,
 			u.why = STRING_FULL;
 			break;
 		}
-		w = decode_many(w, end, full);
+		w = blocks_decode(w, end, full);
 		if (w.from == end)
 			break;
 		if (full - w.to < STRING_UNIT)

@@ -40,7 +40,7 @@ enum {
 	STRING_SLACK = 128 /* room is needed beyond what is written */
 };
 
-/* How they are read here: "AVX-512", "SSE2" or "C". */
+/* How they are read here: "SSE2" or "C". */
 const char *string_way(void);
 
 /* The length of what needs no decoding, and why it ends there. */

@@ -147,8 +147,8 @@ void body_free(struct body *b);
 void body_trim(struct body *b);
 
 /*
- * How this processor reads the strings of bodies, which is nearly all of the
- * work: "AVX-512", "SSE2" or "C", the fastest first.
+ * How the strings of bodies are read, which is nearly all of the work: by
+ * "SSE2" or by "C", the faster first.
  */
 const char *body_reader(void);
 

@@ -4,7 +4,7 @@
  *
  *   body.c         begin, end, cut
  *   body_json.c    pieces of the body -> keys and values
- *   body_string.c  what a string says; body_avx512.c: the same
+ *   body_string.c  what a string says
  *   body_shape.c   keys and values -> their meaning
  *   body_order.c   marks of what is not empty; the order of keys
  *   body_keys.c    the known keys
