@@ -101,6 +101,7 @@ START_TEST(text)
 	ck_bytes("a/b", 3, "\"a/b\"");
 	ck_bytes("\"\\\n\t\001", 5, "\"\\\"\\\\\\n\\t\\u0001\"");
 	ck_bytes("a\0b", 3, "\"a\\u0000b\"");
+	ck_bytes("\b\f\r\037\177", 5, "\"\\b\\f\\r\\u001F\177\"");
 	ck_bytes("\xc3\xa4\xe2\x82\xac", 5, "\"\xc3\xa4\xe2\x82\xac\"");
 }
 END_TEST
@@ -166,12 +167,12 @@ START_TEST(no_room)
 }
 END_TEST
 
+/* JSON needs none. */
 START_TEST(no_memory)
 {
 	sink_begin(&sink, SINK_BYTES, 0);
 	write_all(&sink);
-	ck_assert(sink.writer.failed);
-	ck_assert_str_eq(sink.text, "{\"text\":\"a\",\"bytes\"");
+	ck_assert(!sink.writer.failed);
 	ck_assert_ptr_null(writer_alloc(&sink.writer, 1));
 	writer_free(&sink.writer, NULL);
 	ck_assert_uint_eq(sink.held, 0);
@@ -194,6 +195,35 @@ START_TEST(missing_key_or_end)
 }
 END_TEST
 
+/* As a key in an array, the wrong end, a second text. */
+START_TEST(what_has_no_place)
+{
+	size_t i;
+
+	begin();
+	json_list(&json, NULL);
+	json_null(&json, "key");
+	ck_assert(sink.writer.failed);
+	begin();
+	json_list(&json, NULL);
+	json_map_end(&json);
+	ck_assert(sink.writer.failed);
+	begin();
+	json_list_end(&json);
+	ck_assert(sink.writer.failed);
+	begin();
+	json_null(&json, NULL);
+	json_null(&json, NULL);
+	ck_assert(sink.writer.failed);
+	begin();
+	for (i = 0; i <= JSON_NESTED; i++) {
+		ck_assert(!sink.writer.failed);
+		json_list(&json, NULL);
+	}
+	ck_assert(sink.writer.failed);
+}
+END_TEST
+
 Suite *suite_json_writer(void);
 
 Suite *
@@ -210,6 +240,7 @@ suite_json_writer(void)
 	tcase_add_test(c, no_room);
 	tcase_add_test(c, no_memory);
 	tcase_add_test(c, missing_key_or_end);
+	tcase_add_test(c, what_has_no_place);
 	suite_add_tcase(s, c);
 	return s;
 }

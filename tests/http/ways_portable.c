@@ -4,5 +4,6 @@
 #define string_plain portable_plain
 #define string_decode portable_decode
 #define string_way portable_way
+#define string_escape portable_escape
 
 #include "body_string.c"

@@ -555,3 +555,23 @@ string_decode(const unsigned char *p, size_t n, unsigned char *to,
 	*written = (size_t)(w.to - to);
 	return (size_t)(w.from - p);
 }
+
+/* --------------------------------------------------------------- escape --- */
+
+size_t
+string_escape(unsigned char c, unsigned char to[STRING_ESCAPED])
+{
+	static const char letters[] = "\"\\bfnrt", hex[] = "0123456789ABCDEF";
+	size_t i;
+
+	to[0] = '\\';
+	for (i = 0; letters[i] != '\0'; i++) {
+		to[1] = (unsigned char)letters[i];
+		if (escaped[to[1]] == c)
+			return 2;
+	}
+	memcpy(to + 1, "u00", 3);
+	to[4] = (unsigned char)hex[c >> 4];
+	to[5] = (unsigned char)hex[c & 15];
+	return STRING_ESCAPED;
+}

@@ -37,7 +37,8 @@ enum string_stop {
 
 enum {
 	STRING_UNIT = 12,  /* the longest escape: a pair of surrogates */
-	STRING_SLACK = 128 /* room is needed beyond what is written */
+	STRING_SLACK = 128, /* room is needed beyond what is written */
+	STRING_ESCAPED = 6 /* the longest that string_escape makes */
 };
 
 /* How they are read here: "SSE2" or "C". */
@@ -53,5 +54,8 @@ size_t string_plain(const unsigned char *p, size_t n, enum string_stop *why);
  */
 size_t string_decode(const unsigned char *p, size_t n, unsigned char *to,
     size_t room, size_t *written, enum string_stop *why);
+
+/* The escape of a quote, a backslash or a control character; its length. */
+size_t string_escape(unsigned char c, unsigned char to[STRING_ESCAPED]);
 
 #endif

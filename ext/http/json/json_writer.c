@@ -4,137 +4,148 @@
 
 #include <string.h>
 
-enum { ALIGN = 16, MILLION = 1000000 };
+#include "body_string.h"
 
-/* -------------------------------------------------------------- yajl --- */
+enum { MILLION = 1000000 };
 
-static void *
-arena_alloc(void *ctx, size_t size)
+/* ------------------------------------------------------------ strings --- */
+
+static bool
+text_is_utf8(const unsigned char *p, size_t n)
 {
-	struct json *j = ctx;
-	unsigned char *at = j->arena + j->used;
+	enum string_stop why;
+	size_t at;
 
-	size = (size + ALIGN - 1) / ALIGN * ALIGN;
-	if (size > JSON_ARENA - j->used)
-		return NULL;
-	j->used += size;
-	return at;
-}
-
-/* Never called: nothing is ever put into yajl_gen's own buffer. */
-static void *
-arena_realloc(void *ctx, void *memory, size_t size)
-{
-	(void)memory;
-	return arena_alloc(ctx, size);
+	for (at = 0; at < n; at++) {
+		at += string_plain(p + at, n - at, &why);
+		if (at < n && p[at] >= 0x80)
+			return false;
+	}
+	return true;
 }
 
 static void
-arena_free(void *ctx, void *memory)
+string_put(struct writer *to, const unsigned char *p, size_t n)
 {
-	(void)ctx;
-	(void)memory;
+	const bool utf8 = text_is_utf8(p, n);
+	unsigned char escape[STRING_ESCAPED];
+	size_t at, from;
+
+	writer_put(to, "\"", 1);
+	for (from = at = 0; at < n; at++) {
+		if (p[at] >= 0x20 && p[at] != '"' && p[at] != '\\' &&
+		    (utf8 || p[at] < 0x80))
+			continue;
+		writer_put(to, p + from, at - from);
+		from = at + 1;
+		if (p[at] >= 0x80)
+			writer_put(to, "?", 1);
+		else
+			writer_put(to, escape, string_escape(p[at], escape));
+	}
+	writer_put(to, p + from, n - from);
+	writer_put(to, "\"", 1);
+}
+
+/* ------------------------------------------------------------- values --- */
+
+/* False: the writer has failed, perhaps because no value may follow here. */
+static bool
+value_begin(struct json *j, const char *key)
+{
+	if (j->complete || j->is_map[j->depth] != (key != NULL))
+		j->to->failed = true;
+	if (j->some)
+		writer_put(j->to, ",", 1);
+	if (key != NULL) {
+		string_put(j->to, (const unsigned char *)key, strlen(key));
+		writer_put(j->to, ":", 1);
+	}
+	j->some = true;
+	j->complete = j->depth == 0;
+	return !j->to->failed;
 }
 
 static void
-print_text(void *ctx, const char *text, size_t n)
+level_begin(struct json *j, const char *key, bool is_map)
 {
-	writer_put(ctx, text, n);
+	if (j->depth == JSON_NESTED)
+		j->to->failed = true;
+	if (!value_begin(j, key))
+		return;
+	writer_put(j->to, is_map ? "{" : "[", 1);
+	j->is_map[++j->depth] = is_map;
+	j->some = j->complete = false;
+}
+
+static void
+level_end(struct json *j, bool is_map)
+{
+	if (j->depth == 0 || j->is_map[j->depth] != is_map)
+		j->to->failed = true;
+	if (j->to->failed)
+		return;
+	writer_put(j->to, is_map ? "}" : "]", 1);
+	j->some = true;
+	j->complete = --j->depth == 0;
+}
+
+static void
+scalar_put(struct json *j, const char *key, const char *text, size_t n)
+{
+	if (value_begin(j, key))
+		writer_put(j->to, text, n);
 }
 
 void
 json_begin(struct json *j, struct writer *to)
 {
-	yajl_alloc_funcs funcs = { arena_alloc, arena_realloc, arena_free, j };
-
+	memset(j, 0, sizeof(*j));
 	j->to = to;
-	j->used = 0;
-	j->gen = yajl_gen_alloc(&funcs);
-	if (j->gen == NULL) {
-		to->failed = true;
-		return;
-	}
-	yajl_gen_config(j->gen, yajl_gen_print_callback, print_text,
-	    (void *)to);
-	yajl_gen_config(j->gen, yajl_gen_validate_utf8, 1);
 }
 
-/* Only a complete text is followed by another value without an error. */
 void
 json_end(struct json *j)
 {
-	if (!j->to->failed &&
-	    yajl_gen_null(j->gen) != yajl_gen_generation_complete)
+	if (!j->complete)
 		j->to->failed = true;
 	writer_put(j->to, "\n", 1);
-}
-
-/* ------------------------------------------------------------- values --- */
-
-static void
-status_check(struct json *j, yajl_gen_status status)
-{
-	if (status != yajl_gen_status_ok)
-		j->to->failed = true;
-}
-
-static bool
-member_begun(struct json *j, const char *key)
-{
-	if (!j->to->failed && key != NULL)
-		status_check(j, yajl_gen_string(j->gen,
-		    (const unsigned char *)key, strlen(key)));
-	return !j->to->failed;
 }
 
 void
 json_map(struct json *j, const char *key)
 {
-	if (member_begun(j, key))
-		status_check(j, yajl_gen_map_open(j->gen));
+	level_begin(j, key, true);
 }
 
 void
 json_map_end(struct json *j)
 {
-	if (member_begun(j, NULL))
-		status_check(j, yajl_gen_map_close(j->gen));
+	level_end(j, true);
 }
 
 void
 json_list(struct json *j, const char *key)
 {
-	if (member_begun(j, key))
-		status_check(j, yajl_gen_array_open(j->gen));
+	level_begin(j, key, false);
 }
 
 void
 json_list_end(struct json *j)
 {
-	if (member_begun(j, NULL))
-		status_check(j, yajl_gen_array_close(j->gen));
+	level_end(j, false);
 }
 
 void
 json_null(struct json *j, const char *key)
 {
-	if (member_begun(j, key))
-		status_check(j, yajl_gen_null(j->gen));
+	scalar_put(j, key, "null", 4);
 }
 
 void
 json_bool(struct json *j, const char *key, bool value)
 {
-	if (member_begun(j, key))
-		status_check(j, yajl_gen_bool(j->gen, value));
-}
-
-static void
-number_put(struct json *j, const char *key, const char *text, const char *end)
-{
-	if (member_begun(j, key))
-		status_check(j, yajl_gen_number(j->gen, text,
-		    (size_t)(end - text)));
+	scalar_put(j, key, value ? "true" : "false", value ? 4 : 5);
 }
 
 void
@@ -142,7 +153,8 @@ json_whole(struct json *j, const char *key, uint64_t value)
 {
 	char digits[WRITER_DIGITS];
 
-	number_put(j, key, digits, digits_write(digits, value));
+	scalar_put(j, key, digits, (size_t)(digits_write(digits, value) -
+	    digits));
 }
 
 /* Not printf: a locale may replace its point. */
@@ -170,7 +182,7 @@ json_real(struct json *j, const char *key, double value)
 	/* The 1 ahead keeps the zeros; the point takes its place. */
 	(void)digits_write(end, MILLION + part);
 	*end = '.';
-	number_put(j, key, text, end + 7);
+	scalar_put(j, key, text, (size_t)(end + 7 - text));
 }
 
 void
@@ -179,30 +191,9 @@ json_text(struct json *j, const char *key, const char *text)
 	json_bytes(j, key, text, strlen(text));
 }
 
-static void
-bytes_as_ascii(struct json *j, const unsigned char *bytes, size_t n)
-{
-	unsigned char *copy = writer_alloc(j->to, n);
-	size_t i;
-
-	if (copy == NULL)
-		return;
-	for (i = 0; i < n; i++)
-		copy[i] = bytes[i] < 0x80 ? bytes[i] : '?';
-	status_check(j, yajl_gen_string(j->gen, copy, n));
-	writer_free(j->to, copy);
-}
-
 void
 json_bytes(struct json *j, const char *key, const void *bytes, size_t n)
 {
-	yajl_gen_status status;
-
-	if (!member_begun(j, key))
-		return;
-	status = yajl_gen_string(j->gen, bytes, n);
-	if (status == yajl_gen_invalid_string)
-		bytes_as_ascii(j, bytes, n);
-	else
-		status_check(j, status);
+	if (value_begin(j, key))
+		string_put(j->to, bytes, n);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * json_writer.h - JSON into a writer, by yajl_gen.
+ * json_writer.h - JSON into a writer.
  *
  *   struct json j;                          {
  *   json_begin(&j, writer);
@@ -14,24 +14,21 @@
  *
  * In an object each value has a key, in an array the key is NULL. A missing
  * key, and a text that is not complete at the end, fail the writer, as a failed
- * write does. yajl_gen does not survive a failed allocation, so its own struct
- * comes from an arena inside struct json, and nothing is left to free.
+ * write does. Nothing is allocated.
  */
 #ifndef KVROUTE_JSON_WRITER_H
 #define KVROUTE_JSON_WRITER_H
 
-#include <stdalign.h>
-#include <yajl/yajl_gen.h>
-
 #include "text_writer.h"
 
-enum { JSON_ARENA = 2048 };
+enum { JSON_NESTED = 32 }; /* objects and arrays within each other */
 
 struct json {
 	struct writer *to;
-	yajl_gen gen;
-	size_t used;
-	alignas(16) unsigned char arena[JSON_ARENA];
+	unsigned depth;
+	bool some;     /* a value precedes, where we are */
+	bool complete;
+	bool is_map[JSON_NESTED + 1];
 };
 
 void json_begin(struct json *j, struct writer *to);

@@ -413,22 +413,6 @@ put_text(unsigned char *to, const char *text)
 	return to + n;
 }
 
-static unsigned char *
-put_escaped(unsigned char *to, unsigned char c)
-{
-	static const char hex[] = "0123456789abcdef";
-
-	*to++ = '\\';
-	if (c >= 0x20) {
-		*to++ = c;
-		return to;
-	}
-	to = put_text(to, "u00");
-	*to++ = (unsigned char)hex[c >> 4];
-	*to++ = (unsigned char)hex[c & 15];
-	return to;
-}
-
 /* NULL: not UTF-8. */
 static unsigned char *
 put_value(unsigned char *to, place p, place end)
@@ -445,7 +429,7 @@ put_value(unsigned char *to, place p, place end)
 			break;
 		if (why == STRING_MORE || (why == STRING_BAD && *p >= 0x20))
 			return NULL;
-		to = put_escaped(to, *p++);
+		to += string_escape(*p++, to);
 	}
 	return to;
 }
