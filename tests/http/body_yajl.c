@@ -19,7 +19,7 @@ on_null(void *context)
 {
 	const struct reading *r = context;
 
-	return body_on_null(r->b);
+	return body_calls.null(r->b);
 }
 
 static int
@@ -27,7 +27,7 @@ on_boolean(void *context, int is_true)
 {
 	const struct reading *r = context;
 
-	return body_on_boolean(r->b, is_true != 0);
+	return body_calls.boolean(r->b, is_true != 0);
 }
 
 static int
@@ -35,7 +35,7 @@ on_number(void *context, const char *digits, size_t n)
 {
 	const struct reading *r = context;
 
-	return body_on_number(r->b, digits, n);
+	return body_calls.number(r->b, digits, n);
 }
 
 static int
@@ -43,7 +43,7 @@ on_string(void *context, const unsigned char *text, size_t n)
 {
 	const struct reading *r = context;
 
-	return body_on_string(r->b, text, n);
+	return body_calls.string(r->b, text, n);
 }
 
 static int
@@ -51,7 +51,7 @@ on_key(void *context, const unsigned char *name, size_t n)
 {
 	const struct reading *r = context;
 
-	return body_on_key(r->b, name, n);
+	return body_calls.key(r->b, name, n);
 }
 
 static int
@@ -59,7 +59,7 @@ on_map(void *context)
 {
 	const struct reading *r = context;
 
-	return body_on_map(r->b);
+	return body_calls.map(r->b);
 }
 
 static int
@@ -67,7 +67,7 @@ on_list(void *context)
 {
 	const struct reading *r = context;
 
-	return body_on_list(r->b);
+	return body_calls.list(r->b);
 }
 
 static int
@@ -75,7 +75,7 @@ on_end(void *context)
 {
 	const struct reading *r = context;
 
-	return body_on_end(r->b, r->fed +
+	return body_calls.end(r->b, r->fed +
 	    yajl_get_bytes_consumed(r->json) - 1);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * body_yajl.h - reads a body by YAJL instead of body_json.c, and has
- * body_shape.c make a prompt of it: what body_json.c and body_string.c must
+ * body_yajl.h - reads a body by YAJL instead of json_reader.c, and has
+ * body_shape.c make a prompt of it: what json_reader.c and body_string.c must
  * equal to the byte.
  */
 #ifndef KVR_BODY_YAJL_H

@@ -637,10 +637,10 @@ START_TEST(memory_is_given_back)
 	char *small = hungry();
 
 	take_bytes(ENDPOINT_MESSAGES, large, strlen(large), 65536, false);
-	ck_assert_uint_gt(b->text.capacity, HOLD_KEEP);
+	ck_assert_uint_gt(b->json.text.capacity, HOLD_KEEP);
 	ck_assert_uint_gt(b->held.capacity, HOLD_KEEP);
 	body_trim(b);
-	ck_assert_uint_eq(b->text.capacity + b->held.capacity, 0);
+	ck_assert_uint_eq(b->json.text.capacity + b->held.capacity, 0);
 	take_bytes(ENDPOINT_MESSAGES, small, strlen(small), 0, false);
 	body_trim(b);
 	ck_assert_uint_gt(b->held.capacity, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * test_body_yajl.c - bodies read by body_json.c and by YAJL: the same prompt,
+ * test_body_yajl.c - bodies read by json_reader.c and by YAJL: the same prompt,
  * facts and outcome to the byte. Characters and escapes at each place of a
  * block of 64 bytes; random bodies, whole, cut, broken, in any pieces. And the
  * ways to read a string, which depend on the compiler, agree.

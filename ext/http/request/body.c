@@ -34,7 +34,7 @@ body_free(struct body *b)
 {
 	if (b == NULL)
 		return;
-	hold_free(&b->text);
+	hold_free(&b->json.text);
 	hold_free(&b->system);
 	hold_free(&b->held);
 	hold_free(&b->side);
@@ -46,7 +46,7 @@ body_free(struct body *b)
 void
 body_trim(struct body *b)
 {
-	hold_trim(&b->text);
+	hold_trim(&b->json.text);
 	hold_trim(&b->system);
 	hold_trim(&b->held);
 	hold_trim(&b->side);
@@ -62,7 +62,7 @@ body_reader(void)
 static void
 state_forget(struct body *b)
 {
-	body_json_begin(b);
+	json_reader_begin(&b->json, &body_calls, b);
 	b->given = b->fed = b->end = 0;
 	b->n_last = 0;
 	b->order_mark = 0;
@@ -161,7 +161,11 @@ piece_feed(struct body *b, const unsigned char *bytes, size_t n)
 		return;
 	bytes += skipped;
 	n -= skipped;
-	body_json(b, bytes, n);
+	b->json.at = b->fed;
+	json_reader_data(&b->json, bytes, n);
+	if (b->json.stopped != JSON_LIVES)
+		body_stop(b, b->json.stopped == JSON_BROKEN ? BODY_NOT_JSON :
+		    BODY_NO_MEMORY);
 	b->fed += n;
 	last_keep(b, bytes, n);
 }

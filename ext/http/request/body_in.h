@@ -3,15 +3,13 @@
  * body_in.h - shared by the files of the body.
  *
  *   body.c         begin, end, cut
- *   body_json.c    pieces of the body -> keys and values
- *   body_string.c  what a string says
  *   body_shape.c   keys and values -> their meaning
  *   body_order.c   marks of what is not empty; the order of keys
  *   body_keys.c    the known keys
  *   body_tokens.c  prompts of token ids
  *   body_text.c    text, marks, digests -> their sinks
  *
- *   body_data --> json --> shape --> put --> stage --> sink
+ *   body_data --> json_reader --> shape --> put --> stage --> sink
  *
  * Sinks: the prompt itself, where the body is in order (Chat, Completions); two
  * holds for Responses and Messages, because their clients send the system text
@@ -23,6 +21,7 @@
 #define KVROUTE_BODY_IN_H
 
 #include "body.h"
+#include "json_reader.h"
 #include "text_hold.h"
 
 #include <string.h>
@@ -33,7 +32,6 @@
 enum {
 	STAGE_BYTES = 16384,
 	LAST_BYTES = 16,
-	REST_BYTES = 12,     /* of an escape or character, cut by a piece */
 	OPEN_MARKS = 3,      /* of a level, at most */
 	ORDERED_MAX = 12     /* ordered objects within each other; see order */
 };
@@ -154,15 +152,7 @@ struct body {
 	bool apart;             /* messages alone */
 	enum body_outcome why;  /* it stopped */
 
-	/* JSON: enums of body_json.c */
-	unsigned char state;
-	unsigned char token;    /* that a piece has cut */
-	unsigned char number;
-	unsigned char word;     /* where in the words */
-	unsigned char rest[REST_BYTES];
-	size_t rest_length;
-	struct hold text;       /* of the token, as far as it came */
-	bool is_map[BODY_DEPTH + 1];
+	struct json_reader json;
 
 	/* shape */
 	struct level level[BODY_DEPTH + 1];
@@ -208,29 +198,18 @@ struct body {
 };
 
 /*
- * What body_shape.c makes of keys and values, in the order of the body. They
- * return false if the rest is not wanted.
+ * What body_shape.c makes of keys and values, in the order of the body; the
+ * context is the body.
  */
-bool body_on_key(struct body *b, const unsigned char *name, size_t n);
-bool body_on_string(struct body *b, const unsigned char *text, size_t n);
-bool body_on_number(struct body *b, const char *digits, size_t n);
-bool body_on_boolean(struct body *b, bool is_true);
-bool body_on_null(struct body *b);
-bool body_on_map(struct body *b);
-bool body_on_list(struct body *b);
-/* Of either; the offset of its bracket. */
-bool body_on_end(struct body *b, uint64_t at);
+extern const struct json_calls body_calls;
 
 void body_token(struct body *b, const char *digits, size_t n);
 /*
  * Where an element of a list begins: as many tokens as are there with the comma
  * after each. Returns their length, up to where an element begins.
  */
-size_t body_tokens(struct body *b, const unsigned char *start, size_t n);
+size_t body_tokens(void *context, const unsigned char *start, size_t n);
 
-/* Reads a piece, the next one of this body, while the body is not stopped. */
-void body_json_begin(struct body *b);
-void body_json(struct body *b, const void *piece, size_t n);
 /* The bytes that complete a string that ends after `last`, with its quote. */
 size_t body_missing(const struct body *b, unsigned char end[8]);
 

@@ -110,9 +110,10 @@ whole_key(struct body *b, struct level *l, const void *name, size_t n)
 	body_text(b, MARK_KEY, name, n);
 }
 
-bool
-body_on_key(struct body *b, const unsigned char *name, size_t n)
+static bool
+on_key(void *context, const unsigned char *name, size_t n)
 {
+	struct body *b = context;
 	struct level *l = &b->level[b->depth];
 	const struct key *k;
 
@@ -325,9 +326,10 @@ string_value(struct body *b, const struct level *l, const void *text, size_t n)
 	}
 }
 
-bool
-body_on_string(struct body *b, const unsigned char *text, size_t n)
+static bool
+on_string(void *context, const unsigned char *text, size_t n)
 {
+	struct body *b = context;
 	const struct level *l = &b->level[b->depth];
 
 	if (l->value == IS_SKIPPED)
@@ -404,21 +406,23 @@ scalar_put(struct body *b, enum mark mark, const char *text, size_t n)
 	return top_done(b);
 }
 
-bool
-body_on_null(struct body *b)
+static bool
+on_null(void *context)
 {
-	return scalar_put(b, MARK_NULL, "", 0);
+	return scalar_put(context, MARK_NULL, "", 0);
 }
 
-bool
-body_on_boolean(struct body *b, bool is_true)
+static bool
+on_boolean(void *context, bool is_true)
 {
-	return scalar_put(b, is_true ? MARK_TRUE : MARK_FALSE, "", 0);
+	return scalar_put(context, is_true ? MARK_TRUE : MARK_FALSE, "", 0);
 }
 
-bool
-body_on_number(struct body *b, const char *digits, size_t n)
+static bool
+on_number(void *context, const char *digits, size_t n)
 {
+	struct body *b = context;
+
 	if (b->level[b->depth].value == IS_TOKEN && !b->closing) {
 		body_token(b, digits, n);
 		return !b->stopped;
@@ -626,16 +630,16 @@ open_level(struct body *b, bool is_map)
 	return !b->stopped;
 }
 
-bool
-body_on_map(struct body *b)
+static bool
+on_map(void *context)
 {
-	return open_level(b, true);
+	return open_level(context, true);
 }
 
-bool
-body_on_list(struct body *b)
+static bool
+on_list(void *context)
 {
-	return open_level(b, false);
+	return open_level(context, false);
 }
 
 /* The object or list at hand, with its marks and its values. */
@@ -659,9 +663,10 @@ close_level(struct body *b)
 		body_order_value_done(b);
 }
 
-bool
-body_on_end(struct body *b, uint64_t at)
+static bool
+on_end(void *context, uint64_t at)
 {
+	struct body *b = context;
 	const struct level *l = &b->level[b->depth];
 
 	close_level(b);
@@ -673,6 +678,12 @@ body_on_end(struct body *b, uint64_t at)
 	}
 	return top_done(b);
 }
+
+const struct json_calls body_calls = {
+	.key = on_key, .string = on_string, .number = on_number,
+	.boolean = on_boolean, .null = on_null, .map = on_map,
+	.list = on_list, .end = on_end, .elements = body_tokens
+};
 
 void
 body_outside(struct body *b, unsigned value)

@@ -4,8 +4,8 @@
  *
  *   "prompt": [1, 15339, 1917, ...]    or [[1, 15339, ...], ...]
  *
- * A prompt has a hundred thousand of them, all alike. body_json.c takes a byte
- * at a time; here are the rows of ids and commas that it need not look at,
+ * A prompt has a hundred thousand of them, all alike. json_reader.c takes a
+ * byte at a time; here are the rows of ids and commas that it need not look at,
  * eight bytes at a time:
  *
  *   1  5  3  3  9  ,     1      number, comma, and a space or none
@@ -13,7 +13,7 @@
  *   00 00 00 01 05 03 03 09     its digits at the end, after leading zeros
  *
  * Whatever is not like this, even a number of eight digits, is left to
- * body_json.c.
+ * json_reader.c.
  */
 #include "body_in.h"
 
@@ -127,8 +127,9 @@ wants_tokens(const struct body *b)
 }
 
 size_t
-body_tokens(struct body *b, const unsigned char *start, size_t n)
+body_tokens(void *context, const unsigned char *start, size_t n)
 {
+	struct body *b = context;
 	const unsigned char *p = start, *before;
 	unsigned char *to;
 

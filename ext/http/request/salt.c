@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * salt.c - see salt.h. States are those of body_json.c:
+ * salt.c - see salt.h. States are those of json_reader.h:
  *
  *   {  "a"  :  1  ,  "b"  :  [  2  ,  3  ]  }
  *   |  |    |  |  |  |    |  |  |  |  |  |  OVER
