@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# kvroute-probe, which needs libcurl and YAJL. Where they are, it is built and
-# installed with the other tools.
+# kvroute-probe, which needs libcurl. Where that is, it is built and installed
+# with the other tools.
 
 PROBE := $(call files_of,tools/probe)
 PROBE_MODULES := tools/common/args.c tools/common/args_table.c \
 	tools/common/rng.c \
 	$(wildcard ext/http/engine/capacity*.c) ext/http/engine/probe.c \
-	ext/http/engine/response.c ext/http/json/pool.c
+	ext/http/engine/response.c ext/http/json/body_string.c \
+	ext/http/json/json_finder.c ext/http/json/json_reader.c \
+	ext/http/json/text_hold.c
 PROBE_TOOL := $(BUILD)/kvroute-probe
-PROBE_IF_POSSIBLE := $(call with,$(PROBE_TOOL),json-c bsd curl yajl)
+PROBE_IF_POSSIBLE := $(call with,$(PROBE_TOOL),json-c bsd curl)
 
 all: $(PROBE_IF_POSSIBLE)
 
@@ -16,7 +18,7 @@ $(PROBE_TOOL): $(call objects,$(PROBE) $(PROBE_MODULES)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
 	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) -lcurl \
-	    $(HTTP_LIBS) $(TOOL_LIBS) $(LDLIBS)
+	    $(TOOL_LIBS) $(LDLIBS)
 
 .PHONY: check-probe check-probe-here
 

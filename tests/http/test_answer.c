@@ -516,8 +516,8 @@ static const struct {
 	{ "elsewhere", ANSWER_JSON, "{'x':{'id':'a'},'item':{'id':'a'},"
 	    "'conversation':{'x':{'id':'a'}},'usage':{'id':'a'}}", "", "" },
 	{ "no text", ANSWER_JSON, "{'id':7,'conversation':'c'}", "", "" },
-	{ "escaped, or cut like it", ANSWER_JSON, "{'id':'ab\\u0063d',"
-	    "'conversation':{'id':'ab?'}}", "", "" },
+	{ "escaped, and not", ANSWER_JSON, "{'id':'ab\\u0063d',"
+	    "'conversation':{'id':'ab?'}}", "", "ab?" },
 	{ "a conversation", ANSWER_JSON, "{'object':'conversation','id':"
 	    "'conv_3'}", "conv_3", "" },
 	{ "not whole", ANSWER_JSON, "{'id':'a'", "", "" }

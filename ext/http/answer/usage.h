@@ -2,28 +2,10 @@
 /*
  * usage.h - token counts and ids in one JSON object of a response.
  *
- * The object arrives in pieces of any size and goes through YAJL, which has
- * three habits unfit for a proxy. It keeps a token that a piece cuts and scans
- * it again from the start with each piece: a text of a megabyte in pieces of
- * 4 kB would be read 128 times. What it keeps is unbounded. And it does not
- * check its allocations. So it is enclosed:
- *
- *   {"content":"Once upon a time, there was ...","usage":{...}}
- *                     |
- *                  thinning     keeps the first 256 bytes of a string, up to an
- *                     |         escape; all else passes
- *                     v
- *   {"content":"Once upon a time, there was ...","usage":{...}}
- *                     |
- *                   YAJL        allocates from a small arena; when that is
- *                     |         exhausted, a long jump abandons the object and
- *                     v         leaves nothing allocated
- *              what is in place
- *
- * No name and no type that matters is longer or has an escape, so nothing is
- * lost; an id that is or has one is none. No token is longer than that and
- * nesting is limited, so the arena is always large enough for known versions of
- * YAJL.
+ * The object arrives in pieces of any size and is read by json_finder.h, which
+ * keeps little of it. No name and no type that matters has an escape or is
+ * longer than what is kept of a string, so nothing is lost. An id that is
+ * longer, or has an escape, is none.
  */
 #ifndef KVROUTE_USAGE_H
 #define KVROUTE_USAGE_H
@@ -58,7 +40,7 @@ void usage_add(struct usage *sum, const struct usage *later);
 /* Writes kind, prompt_tokens, cached_tokens and completion_tokens. */
 void usage_report(const struct usage *u, struct kvr_report *report);
 
-enum { OBJECT_ID_MAX = 256 };
+enum { OBJECT_ID_MAX = 256 }; /* as FINDER_KEPT */
 enum object_id {
 	OBJECT_ID = 0,       /* of the answer */
 	OBJECT_CONVERSATION, /* of what it belongs to */
@@ -76,7 +58,7 @@ struct object_facts {
 	bool some_choice; /* ... and something in it */
 };
 
-struct object; /* an object being read; about 5 kB */
+struct object; /* an object being read; about 1.5 kB */
 
 struct object *object_new(void); /* NULL: no memory */
 /* Begins another object in the same memory. */
@@ -88,6 +70,6 @@ const struct object_facts *object_facts(const struct object *o);
 /* Can it still become a whole and valid object? */
 bool object_lives(const struct object *o);
 /* It has ended: was it whole and valid? */
-bool object_end(struct object *o);
+bool object_end(const struct object *o);
 
 #endif

@@ -51,19 +51,14 @@ capacity_new(void)
 {
 	struct capacity_reader *r = malloc(sizeof(*r));
 
-	if (r == NULL)
-		return NULL;
-	pool_init(&r->info.pool);
-	capacity_begin(r, CAPACITY_METRICS, 0);
+	if (r != NULL)
+		capacity_begin(r, CAPACITY_METRICS, 0);
 	return r;
 }
 
 void
 capacity_free(struct capacity_reader *r)
 {
-	if (r == NULL)
-		return;
-	pool_end(&r->info.pool);
 	free(r);
 }
 

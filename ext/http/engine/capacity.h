@@ -9,8 +9,8 @@
  *   llama.cpp  GET /props           {"total_slots":4,...}
  *
  * A reader gets the text in pieces of any size. Its memory is bounded whatever
- * the text: of metrics, one label at a time is kept; of JSON, strings are cut
- * before YAJL sees them.
+ * the text: of metrics, one label at a time is kept; of JSON, the beginning of
+ * one string.
  *
  * Of sliding windows the two say little. vLLM's sliding_window is "None" unless
  * all layers slide, so it says nothing of models in which some do: their events

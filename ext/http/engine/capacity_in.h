@@ -6,9 +6,7 @@
 #define KVROUTE_CAPACITY_IN_H
 
 #include "capacity.h"
-#include "pool.h"
-
-#include <yajl/yajl_parse.h>
+#include "json_finder.h"
 
 /* ------------------------------------------------------------- metrics --- */
 
@@ -49,10 +47,8 @@ void metrics_data(struct metrics *m, const char *bytes, size_t n);
 
 /* ---------------------------------------------------------------- JSON --- */
 
-enum { INFO_PLACES = 5 }; /* nesting at which names matter */
-
 enum info_place {
-	INFO_NOWHERE = 0, INFO_ROOT, INFO_STATES, INFO_STATE, INFO_MEMORY,
+	INFO_ROOT = FOUND_TOP, INFO_STATES, INFO_STATE, INFO_MEMORY,
 	INFO_NUMBER, INFO_MODEL
 };
 
@@ -62,28 +58,14 @@ enum info_number {
 	INFO_STATE_RUNNING, INFO_STATE_SEQUENCES, INFO_SLOTS, INFO_NUMBERS
 };
 
-/* Of thinning: outside strings, in the part that is kept, or past it. */
-enum info_thin { INFO_OUTSIDE = 0, INFO_KEEPING, INFO_SKIPPING, INFO_ESCAPED };
-
 struct info {
-	yajl_handle yajl;   /* in the pool; NULL: not made */
-	bool dead;
-	enum info_thin thin;
-	size_t kept;        /* bytes of the token at hand */
-	unsigned char piece[512]; /* thinned, not parsed yet */
-	size_t n_piece;
+	struct finder finder;
 	uint32_t rank;      /* wanted */
 	uint64_t states;    /* elements of internal_states so far */
 	bool has_state;     /* that rank's is among them */
-	size_t depth;
-	enum info_place places[INFO_PLACES];
-	enum info_place next;    /* of the value that comes next */
-	enum info_number number; /* if that is INFO_NUMBER */
 	unsigned model_rank;     /* of the name of the model; 0: none */
-	unsigned model_next;
 	uint64_t numbers[INFO_NUMBERS]; /* 0: unknown */
 	char model[CAPACITY_MODEL_MAX];
-	struct pool pool;        /* kept from one text to the next */
 };
 
 void info_begin(struct info *o, uint32_t rank);

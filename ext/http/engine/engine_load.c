@@ -66,8 +66,6 @@ load_reader_new(uint32_t ranks)
 void
 load_reader_free(struct load_reader *r)
 {
-	if (r != NULL)
-		iterations_free(&r->list);
 	free(r);
 }
 
@@ -351,5 +349,5 @@ load_reader_end(struct load_reader *r, struct engine_load *out)
 bool
 load_reader_same(const struct load_reader *r)
 {
-	return r->is_list && !r->list.dead && r->list.elements == 0;
+	return r->is_list && iterations_end(&r->list) && r->list.elements == 0;
 }

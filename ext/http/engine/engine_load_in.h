@@ -6,9 +6,7 @@
 #define KVROUTE_ENGINE_LOAD_IN_H
 
 #include "engine_load.h"
-#include "pool.h"
-
-#include <yajl/yajl_parse.h>
+#include "json_finder.h"
 
 /* Of one iteration; below 0: it does not say. */
 enum iteration_number {
@@ -16,31 +14,17 @@ enum iteration_number {
 	ITERATION_NUMBERS
 };
 
-enum iterations_place {
-	ITERATIONS_NOWHERE = 0, ITERATIONS_LIST, ITERATIONS_ONE,
-	ITERATIONS_CACHE, ITERATIONS_NUMBER
-};
-
-enum { ITERATIONS_PLACES = 3 }; /* nesting at which names matter */
-
 struct iterations {
-	yajl_handle yajl;   /* in the pool; NULL: not made */
-	bool dead;
-	size_t depth;
-	enum iterations_place places[ITERATIONS_PLACES];
-	enum iterations_place next;   /* of the value that comes next */
-	enum iteration_number number; /* if that is ITERATIONS_NUMBER */
+	struct finder finder;
 	size_t elements;    /* of the list */
 	double at[ITERATION_NUMBERS]; /* hand */
 	double last[ITERATION_NUMBERS]; /* that says how many are active */
-	struct pool pool;
 };
 
 void iterations_begin(struct iterations *it);
 void iterations_data(struct iterations *it, const char *bytes, size_t n);
 /* False: it is broken. Elements may be 0. */
-bool iterations_end(struct iterations *it);
-void iterations_free(struct iterations *it);
+bool iterations_end(const struct iterations *it);
 
 static inline bool
 load_is_blank(char c)

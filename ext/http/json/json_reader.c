@@ -87,6 +87,56 @@ string_done(struct json_reader *r, const unsigned char *text, size_t n)
 	}
 }
 
+static void
+raw_keep(struct json_reader *r, place p, size_t n)
+{
+	const size_t room = r->cut ? 0 : r->most - r->text.length;
+
+	r->cut |= n > room;
+	if (n > room)
+		n = room;
+	memcpy(r->text.data + r->text.length, p, n);
+	r->text.length += n;
+}
+
+/* A raw string begins or goes on here. */
+static place
+raw_on(struct json_reader *r, place p, place end)
+{
+	place quote = NULL, escape;
+
+	while (p < end) {
+		if (r->escaped) {
+			r->escaped = false;
+			p++;
+			continue;
+		}
+		if (quote == NULL || quote < p)
+			quote = memchr(p, '"', (size_t)(end - p));
+		if (quote == NULL)
+			quote = end;
+		escape = memchr(p, '\\', (size_t)(quote - p));
+		raw_keep(r, p, (size_t)((escape == NULL ? quote : escape) - p));
+		if (escape == NULL)
+			break;
+		r->cut = r->escaped = true;
+		p = escape + 1;
+	}
+	if (p >= end || quote == end)
+		return end;
+	string_done(r, r->text.data, r->text.length);
+	return quote + 1;
+}
+
+static place
+raw_begins(struct json_reader *r, place p, place end)
+{
+	r->token = TOKEN_STRING;
+	r->text.length = 0;
+	r->cut = r->escaped = false;
+	return raw_on(r, p, end);
+}
+
 /* Keeps what is no whole character or escape for the next piece. */
 static place
 string_cut(struct json_reader *r, place p, place end)
@@ -233,7 +283,8 @@ number_on(struct json_reader *r, place start, place p, place end)
 			break;
 		r->number = (unsigned char)next;
 	}
-	if (next == NUMBER_BAD)
+	if (next == NUMBER_BAD || (r->most > 0 && r->text.length +
+	    (size_t)(p - start) > JSON_NUMBER_MOST))
 		return stop_at(r, end, JSON_BROKEN);
 	whole = p < end;
 	if (whole && r->token == TOKEN_NONE) {
@@ -351,7 +402,8 @@ token_begins(struct json_reader *r, place p, place end, uint64_t at)
 	case ' ': case '\t': case '\n': case '\v': case '\f': case '\r':
 		return p + 1;
 	case '"':
-		return string_begins(r, p + 1, end);
+		return r->most > 0 ? raw_begins(r, p + 1, end) :
+		    string_begins(r, p + 1, end);
 	case '{': case '[':
 		level_begins(r, *p == '{');
 		return p + 1;
@@ -377,6 +429,8 @@ resume_token(struct json_reader *r, place p, place end)
 {
 	switch (r->token) {
 	case TOKEN_STRING:
+		if (r->most > 0)
+			return raw_on(r, p, end);
 		return r->rest_length > 0 ? string_join(r, p, end) :
 		    string_on(r, p, end);
 	case TOKEN_NUMBER:
@@ -399,6 +453,16 @@ json_reader_begin(struct json_reader *r, const struct json_calls *calls,
 	r->context = context;
 	r->text = text;
 	r->text.length = 0;
+}
+
+void
+json_reader_begin_raw(struct json_reader *r,
+    const struct json_calls *calls, void *context, unsigned char *kept,
+    size_t most)
+{
+	r->text = (struct hold){ .data = kept, .capacity = most };
+	json_reader_begin(r, calls, context);
+	r->most = most;
 }
 
 void

@@ -24,6 +24,13 @@
  * No byte is read twice, except those of `rest`, of which there are few. It
  * accepts what YAJL accepts, and reports the same to the byte: see
  * tests/http/body_yajl.h.
+ *
+ * A raw reader allocates nothing. Its strings are given as they are written, up
+ * to an escape and at most `most` bytes; `cut` says that there is more of it.
+ * What they consist of is not checked. A number longer than JSON_NUMBER_MOST
+ * breaks the text.
+ *
+ *   "Once upon a time \u00e4 ..."    text: Once upon a time    cut
  */
 #ifndef KVROUTE_JSON_READER_H
 #define KVROUTE_JSON_READER_H
@@ -35,7 +42,10 @@
 #include "body_string.h"
 #include "text_hold.h"
 
-enum { JSON_DEPTH = 128 }; /* objects and lists within each other */
+enum {
+	JSON_DEPTH = 128,     /* objects and lists within each other */
+	JSON_NUMBER_MOST = 40 /* of a raw reader */
+};
 
 enum json_stop { JSON_LIVES = 0, JSON_BROKEN, JSON_NO_MEMORY };
 
@@ -62,6 +72,8 @@ struct json_reader {
 	void *context;
 	uint64_t at;            /* offset of the next piece */
 	struct hold text;       /* of the token, as far as it came */
+	size_t most;            /* of a raw reader; 0: it is none */
+	bool cut, escaped;      /* the string at hand; behind a backslash */
 	size_t depth;
 	size_t rest_length;
 	unsigned char rest[STRING_UNIT]; /* of an escape or a character */
@@ -77,8 +89,15 @@ struct json_reader {
 /* `text` is as it was or all 0; hold_free frees it. */
 void json_reader_begin(struct json_reader *r, const struct json_calls *calls,
     void *context);
+/* Of raw strings; `kept` has `most` bytes, at least JSON_NUMBER_MOST. */
+void json_reader_begin_raw(struct json_reader *r,
+    const struct json_calls *calls, void *context, unsigned char *kept,
+    size_t most);
 void json_reader_data(struct json_reader *r, const void *piece, size_t n);
-/* The text ends here: was it one whole value? */
+/*
+ * The text ends here: was it one whole value? A number alone ends only with a
+ * blank.
+ */
 bool json_reader_whole(const struct json_reader *r);
 
 #endif
