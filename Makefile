@@ -61,7 +61,7 @@ SHARED_HEADERS := $(shell $(CC) $(CPPFLAGS) -E -include xxhash.h -x c \
 # One attempt to link all libraries that any program needs names those that are
 # not there for this target.
 ABSENT := $(shell LC_ALL=C $(CC) $(LDFLAGS) -shared -nostdlib -o /dev/null \
-	-x c /dev/null -lbsd -ljson-c -lcurl -lyajl -lncurses -lhiredis \
+	-x c /dev/null -lbsd -ljson-c -lcurl -lncurses -lhiredis \
 	-lnats -lmsgpackc -lmsgpack-c -lzmq 2>&1 | \
 	sed -n 's/.*\(cannot find\|find library\) -l\([a-z-]*\).*/\2/p')
 # Whether all of these are.
@@ -130,7 +130,6 @@ compile = $(call compile_with,$(call includes,$(1)))
 link = $(CC) $(CFLAGS) -pthread $(SANITIZE) $(LDFLAGS)
 
 TOOL_LIBS := -ljson-c -lbsd -lm
-HTTP_LIBS := -lyajl
 
 # ------------------------------------------------------- what is in the tree
 

@@ -29,7 +29,9 @@ wanted = $(if $(T),$(if $(findstring $(1),$(T)),$(2)),$(2))
 WANTED = $(call wanted,contract,all) $(call wanted,fuzz,$(REPLAYS))
 
 CHECK_LIBS = $(shell $(PKG_CONFIG) --libs check 2>/dev/null || echo -lcheck)
-SUITE_LIBS = $(CHECK_LIBS) $(TOOL_LIBS) $(HTTP_LIBS) $(MSGPACK_LIBS) \
+# What ext/http is compared with.
+ORACLE_LIBS := -lyajl
+SUITE_LIBS = $(CHECK_LIBS) $(TOOL_LIBS) $(ORACLE_LIBS) $(MSGPACK_LIBS) \
 	$(LDLIBS)
 
 # Only the code under test allocates through tests/alloc.c.
@@ -94,7 +96,7 @@ fuzzed = $(filter-out $(filter-out $(UNDER),$(PEER) $(UNDER_TEST)),\
 $(REPLAYS): $(BUILD)/replay_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,fuzz/replay_corpus.c $(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(fuzzed) $(TOOL_LIBS) $(HTTP_LIBS) \
+	$(Q)$(link) -o $@ $(fuzzed) $(TOOL_LIBS) $(ORACLE_LIBS) \
 	    $(MSGPACK_LIBS) $(LDLIBS)
 
 # These harnesses turn bytes into small numbers. What libFuzzer learns of values
@@ -121,7 +123,7 @@ $(FUZZERS): $(BUILD)/fuzz_%: $(BUILD)/obj/fuzz/fuzz_%.o \
     $(call objects,$(FUZZ_HELPERS)) $(UNDER_TEST)
 	$(call say,LINK,$@)
 	$(Q)$(link) -fsanitize=fuzzer -o $@ $(fuzzed) $(TOOL_LIBS) \
-	    $(HTTP_LIBS) $(MSGPACK_LIBS) $(LDLIBS)
+	    $(ORACLE_LIBS) $(MSGPACK_LIBS) $(LDLIBS)
 
 .PHONY: check check-here check-suites check-clang check-asan check-tsan \
 	check-valgrind check-model check-all mutate fuzz fuzz-here lint lint-here soak \

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh build|test|page|slow|coverage|tidy|plot|model|foreign|proxy|nginx|
-#     engine|sync|events|llama|clients|rivals ...
+# deps.sh build|test|page|slow|coverage|tidy|plot|model|foreign|nginx|engine|
+#     sync|events|llama|clients|rivals ...
 # - checks the dependencies of these groups: building, tests, tests in a
 # browser, slow checks, coverage, clang-tidy, plots, the spin model, other CPUs,
-# ext/http, the nginx module, the test engine and its client, the buses of
-# replicas, events of engines, llama.cpp, SDKs, other JSON libraries. Silent if nothing is
+# the nginx module, the test engine and its client, the buses of replicas, events
+# of engines, llama.cpp, SDKs, other JSON libraries. Silent if nothing is
 # missing. Otherwise, on Debian, root installs it with one apt-get call; other
 # users get that call printed, and the script fails. On other systems it lists
 # what is missing and fails.
@@ -48,7 +48,6 @@ foreign command s390x-linux-gnu-gcc gcc-s390x-linux-gnu libc6-dev-s390x-cross
 foreign command qemu-s390x qemu-user
 foreign command musl-gcc musl-tools
 plot command gnuplot gnuplot-nox
-proxy header yajl/yajl_parse.h libyajl-dev
 nginx command nginx nginx
 nginx file /usr/lib/nginx/modules/ngx_http_lua_module.so libnginx-mod-http-lua
 nginx command dh_nginx nginx-dev

@@ -73,7 +73,7 @@ bench-event-cost: deps-events $(BUILD)/event-cost #- what it costs to know block
 	    $(BUILD)/event-cost 8 $(or $(PAIRS),400000) $$pages || exit; done
 
 deps-events: #- check for what kvroute-events and its tests need
-	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test events proxy nginx engine
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build test events nginx engine
 
 check-events: deps-events ## test kvroute-events on streams of both framings; T=case
 	@+$(MAKE) --no-print-directory check-events-here

@@ -60,7 +60,7 @@ check-engine-here: $(BUILD)/kvroute-engine #- the same without installing depend
 .PHONY: nginx-module nginx-module-here deps-nginx
 
 deps-nginx: #- the same for the nginx module and its tests
-	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build proxy nginx engine
+	@CC='$(CC)' CXX='$(CXX)' sh mk/deps.sh build nginx engine
 
 nginx-module: deps-nginx ## build the nginx module; NGINX_SRC=directory if not for Debian's nginx
 	@+$(MAKE) --no-print-directory nginx-module-here
@@ -127,7 +127,7 @@ demo-sync-here: $(NGINX_TOOLS) $(SYNC_IF_POSSIBLE) nginx-module-here #- the same
 $(BUILD)/floor: $(call objects,bench/nginx/body_floor.c $(HTTP)) $(STATIC) \
     $(BUILD)/gen/sources
 	$(call say,LINK,$@)
-	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(HTTP_LIBS) \
+	$(Q)$(link) -o $@ $(filter %.o,$^) $(STATIC) $(ORACLE_LIBS) \
 	    $(LDLIBS)
 
 # Preloaded into nginx, it measures the turns of its loop.
@@ -170,7 +170,7 @@ check-nginx-newer-here: $(NGINX_TOOLS) $(TOP_TOOL) $(BUILD)/kvroute-replay $(BUI
 
 .PHONY: bench-nginx bench-nginx-here
 
-bench-nginx: deps-nginx ## measure gain and cost in nginx (20 minutes); BENCH="hits cpu", BENCH_REQUESTS=, ROUNDS=
+bench-nginx: deps deps-nginx ## measure gain and cost in nginx (20 minutes); BENCH="hits cpu", BENCH_REQUESTS=, ROUNDS=
 	@+$(MAKE) --no-print-directory bench-nginx-here
 
 bench-nginx-here: $(NGINX_TOOLS) $(BUILD)/floor $(BUILD)/turns.so nginx-module-here #- the same without installing dependencies
