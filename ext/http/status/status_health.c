@@ -38,9 +38,8 @@ static void
 sample_put(const struct status *s, const struct status_upstream *up,
     const struct status_health *h, size_t i, struct writer *to)
 {
-	status_gauge_name(to, s, "", figures[i].name);
-	writer_text(to, "{");
-	status_label(to, up);
+	metric_sample(to, &(struct metric){ .proxy = s->proxy,
+	    .name = figures[i].name }, up);
 	writer_text(to, ",worker=\"");
 	status_name_put(to, h->name, h->name_length);
 	writer_text(to, strcmp(h->what, figures[i].words[0]) == 0 ||
@@ -56,7 +55,8 @@ health_metrics(const struct status *s, struct writer *to)
 	for (u = 0; u < s->upstreams; u++)
 		all += s->upstream[u].n_healths;
 	for (i = 0; all > 0 && i < sizeof(figures) / sizeof(figures[0]); i++) {
-		status_gauge_head(to, s, "", figures[i].name, figures[i].help);
+		metric_head(to, &(struct metric){ .proxy = s->proxy,
+		    .name = figures[i].name }, "gauge", figures[i].help);
 		for (u = 0; u < s->upstreams; u++)
 			for (k = 0; k < s->upstream[u].n_healths; k++)
 				sample_put(s, &s->upstream[u],

@@ -2,28 +2,51 @@
 /* status_labels.c - names and labels of metrics, see status_in.h. */
 #include "status_in.h"
 
-void
-status_gauge_name(struct writer *to, const struct status *s, const char *group,
-    const char *name)
+static void
+name_put(struct writer *to, const struct metric *m)
 {
 	writer_text(to, "kvroute_");
-	writer_text(to, s->proxy);
+	writer_text(to, m->proxy);
 	writer_text(to, "_");
-	writer_text(to, group);
-	writer_text(to, name);
+	if (m->group != NULL) {
+		writer_text(to, m->group);
+		writer_text(to, "_");
+	}
+	writer_text(to, m->name);
+	if (m->suffix != NULL)
+		writer_text(to, m->suffix);
 }
 
 void
-status_gauge_head(struct writer *to, const struct status *s, const char *group,
-    const char *name, const char *help)
+metric_head(struct writer *to, const struct metric *m, const char *type,
+    const char *help)
 {
 	writer_text(to, "# HELP ");
-	status_gauge_name(to, s, group, name);
+	name_put(to, m);
 	writer_text(to, " ");
 	writer_text(to, help);
 	writer_text(to, "\n# TYPE ");
-	status_gauge_name(to, s, group, name);
-	writer_text(to, " gauge\n");
+	name_put(to, m);
+	writer_text(to, " ");
+	writer_text(to, type);
+	writer_text(to, "\n");
+}
+
+void
+metric_sample(struct writer *to, const struct metric *m,
+    const struct status_upstream *up)
+{
+	name_put(to, m);
+	writer_text(to, "{");
+	status_label(to, up);
+}
+
+void
+metric_number(struct writer *to, uint64_t n)
+{
+	writer_text(to, "} ");
+	writer_number(to, n);
+	writer_text(to, "\n");
 }
 
 void

@@ -73,9 +73,8 @@ static void
 sample_put(const struct status *s, const struct status_upstream *up,
     const struct status_load *l, size_t i, struct writer *to)
 {
-	status_gauge_name(to, s, "polled_", figures[i].name);
-	writer_text(to, "{");
-	status_label(to, up);
+	metric_sample(to, &(struct metric){ s->proxy, "polled",
+	    figures[i].name, NULL }, up);
 	writer_text(to, ",worker=\"");
 	status_name_put(to, l->name, l->name_length);
 	writer_text(to, "\",rank=\"");
@@ -93,8 +92,8 @@ loads_metrics(const struct status *s, struct writer *to)
 	for (u = 0; u < s->upstreams; u++)
 		all += s->upstream[u].n_loads;
 	for (i = 0; all > 0 && i < FIGURES; i++) {
-		status_gauge_head(to, s, "polled_", figures[i].name,
-		    figures[i].help);
+		metric_head(to, &(struct metric){ s->proxy, "polled",
+		    figures[i].name, NULL }, "gauge", figures[i].help);
 		for (u = 0; u < s->upstreams; u++)
 			for (k = 0; k < s->upstream[u].n_loads; k++)
 				if (figure_of(&s->upstream[u].loads[k], i) >= 0)

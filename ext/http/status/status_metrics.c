@@ -145,39 +145,10 @@ texts_merge(const struct merge *m)
 
 /* -------------------------------------------- counters of the proxy --- */
 
-static void
-name_put(const struct merge *m, const char *group, const char *name)
+static struct metric
+counter_of(const struct merge *m, const char *group, const char *name)
 {
-	writer_text(m->to, "kvroute_");
-	writer_text(m->to, m->proxy);
-	writer_text(m->to, "_");
-	if (group != NULL) {
-		writer_text(m->to, group);
-		writer_text(m->to, "_");
-	}
-	writer_text(m->to, name);
-	writer_text(m->to, "_total");
-}
-
-static void
-head_put(const struct merge *m, const char *group, const char *name,
-    const char *help)
-{
-	writer_text(m->to, "# HELP ");
-	name_put(m, group, name);
-	writer_text(m->to, " ");
-	writer_text(m->to, help);
-	writer_text(m->to, "\n# TYPE ");
-	name_put(m, group, name);
-	writer_text(m->to, " counter\n");
-}
-
-static void
-value_put(const struct merge *m, uint64_t n)
-{
-	writer_text(m->to, "} ");
-	writer_number(m->to, n);
-	writer_text(m->to, "\n");
+	return (struct metric){ m->proxy, group, name, "_total" };
 }
 
 /* Named after what it counts: requests of a reason, of an endpoint. */
@@ -185,25 +156,26 @@ static void
 kind_put(const struct merge *m, const struct text *t, const char *name,
     const char *key, const char *kind, uint64_t n)
 {
-	name_put(m, NULL, name);
-	writer_text(m->to, "{");
-	status_label(m->to, t->up);
+	const struct metric of = counter_of(m, NULL, name);
+
+	metric_sample(m->to, &of, t->up);
 	writer_text(m->to, ",");
 	writer_text(m->to, key);
 	writer_text(m->to, "=\"");
 	writer_text(m->to, kind);
 	writer_text(m->to, "\"");
-	value_put(m, n);
+	metric_number(m->to, n);
 }
 
 static void
 reasons_put(const struct merge *m)
 {
+	const struct metric of = counter_of(m, NULL, "requests");
 	const struct counters *c;
 	uint32_t reason;
 	size_t i;
 
-	head_put(m, NULL, "requests", "Choices of a server, by reason.");
+	metric_head(m->to, &of, "counter", "Choices of a server, by reason.");
 	for (i = 0; i < m->n; i++) {
 		c = m->text[i].up->counters;
 		for (reason = 0; c != NULL && reason < REASONS; reason++)
@@ -216,10 +188,11 @@ reasons_put(const struct merge *m)
 static void
 endpoints_put(const struct merge *m)
 {
+	const struct metric of = counter_of(m, NULL, "endpoints");
 	const struct counters *c;
 	size_t i, kind;
 
-	head_put(m, NULL, "endpoints", "Requests, by kind of endpoint.");
+	metric_head(m->to, &of, "counter", "Requests, by kind of endpoint.");
 	for (i = 0; i < m->n; i++) {
 		c = m->text[i].up->counters;
 		for (kind = 0; c != NULL && kind < ENDPOINTS; kind++)
@@ -233,17 +206,17 @@ static void
 counters_put(const struct merge *m)
 {
 	const struct counter *c;
+	struct metric of;
 	size_t i, j;
 
 	for (j = 0; j < counters_shown; j++) {
 		c = &counter_list[j];
-		head_put(m, c->group, c->name, c->help);
+		of = counter_of(m, c->group, c->name);
+		metric_head(m->to, &of, "counter", c->help);
 		for (i = 0; i < m->n; i++) {
-			name_put(m, c->group, c->name);
-			writer_text(m->to, "{");
-			status_label(m->to, m->text[i].up);
-			value_put(m, counter_value(m->text[i].up->counters,
-			    j));
+			metric_sample(m->to, &of, m->text[i].up);
+			metric_number(m->to, counter_value(
+			    m->text[i].up->counters, j));
 		}
 	}
 }

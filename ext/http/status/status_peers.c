@@ -165,46 +165,24 @@ label_put(struct writer *to, const char *label, const char *text, size_t n)
 }
 
 static void
-name_put(const struct metrics *m, const char *name)
-{
-	writer_text(m->to, "kvroute_");
-	writer_text(m->to, m->proxy);
-	writer_text(m->to, "_");
-	writer_text(m->to, name);
-}
-
-static void
 head_put(const struct metrics *m, const char *name, const char *type,
     const char *help)
 {
-	writer_text(m->to, "# HELP ");
-	name_put(m, name);
-	writer_text(m->to, " ");
-	writer_text(m->to, help);
-	writer_text(m->to, "\n# TYPE ");
-	name_put(m, name);
-	writer_text(m->to, " ");
-	writer_text(m->to, type);
-	writer_text(m->to, "\n");
+	metric_head(m->to, &(struct metric){ .proxy = m->proxy, .name = name },
+	    type, help);
 }
 
-/* The name and the upstream; more labels may follow. */
 static void
 sample_begin(const struct metrics *m, size_t i, const char *name)
 {
-	const struct status_upstream *up = &m->up[m->upstream[i]];
-
-	name_put(m, name);
-	writer_text(m->to, "{");
-	status_label(m->to, up);
+	metric_sample(m->to, &(struct metric){ .proxy = m->proxy,
+	    .name = name }, &m->up[m->upstream[i]]);
 }
 
 static void
 sample_end(const struct metrics *m, uint64_t value)
 {
-	writer_text(m->to, "} ");
-	writer_number(m->to, value);
-	writer_text(m->to, "\n");
+	metric_number(m->to, value);
 }
 
 /* In seconds, of which a thousandth counts. */

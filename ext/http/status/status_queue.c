@@ -17,17 +17,10 @@ queue_json(struct json *j, const struct status_upstream *up)
 	json_map_end(j);
 }
 
-static void
-name_put(const struct status *s, struct writer *to)
-{
-	writer_text(to, "kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_waiting");
-}
-
 void
 queue_metrics(const struct status *s, struct writer *to)
 {
+	const struct metric m = { .proxy = s->proxy, .name = "waiting" };
 	const struct status_upstream *up = s->upstream;
 	const struct status_upstream *end = up + s->upstreams;
 	bool first = true;
@@ -35,20 +28,11 @@ queue_metrics(const struct status *s, struct writer *to)
 	for (; up < end; up++) {
 		if (up->queue == 0)
 			continue;
-		if (first) {
-			writer_text(to, "# HELP ");
-			name_put(s, to);
-			writer_text(to, " Requests that wait for a worker "
-			    "that is not full.\n# TYPE ");
-			name_put(s, to);
-			writer_text(to, " gauge\n");
-		}
+		if (first)
+			metric_head(to, &m, "gauge", "Requests that wait for "
+			    "a worker that is not full.");
 		first = false;
-		name_put(s, to);
-		writer_text(to, "{");
-		status_label(to, up);
-		writer_text(to, "} ");
-		writer_number(to, up->waiting);
-		writer_text(to, "\n");
+		metric_sample(to, &m, up);
+		metric_number(to, up->waiting);
 	}
 }

@@ -120,47 +120,29 @@ figure_of(const struct kvr_tenant *t, size_t figure)
 	return all[figure];
 }
 
-static void
-metric_name(const struct status *s, size_t figure, struct writer *to)
+static struct metric
+metric_of(const struct status *s, size_t figure)
 {
-	writer_text(to, "kvroute_");
-	writer_text(to, s->proxy);
-	writer_text(to, "_");
-	writer_text(to, figures[figure].name);
-}
-
-static void
-head_put(const struct status *s, size_t figure, struct writer *to)
-{
-	writer_text(to, "# HELP ");
-	metric_name(s, figure, to);
-	writer_text(to, " ");
-	writer_text(to, figures[figure].help);
-	writer_text(to, "\n# TYPE ");
-	metric_name(s, figure, to);
-	writer_text(to, " ");
-	writer_text(to, figures[figure].type);
-	writer_text(to, "\n");
+	return (struct metric){ .proxy = s->proxy,
+	    .name = figures[figure].name };
 }
 
 static void
 sample_put(const struct status *s, const struct status_upstream *up,
     const struct kvr_tenant *t, size_t figure, struct writer *to)
 {
+	const struct metric m = metric_of(s, figure);
 	char digest[HEX];
 
 	hex_put(digest, t->digest);
-	metric_name(s, figure, to);
-	writer_text(to, "{");
-	status_label(to, up);
+	metric_sample(to, &m, up);
 	writer_text(to, ",tenant=\"");
 	if (t->digest == 0)
 		writer_text(to, "rest");
 	else
 		writer_put(to, digest, sizeof(digest));
-	writer_text(to, "\"} ");
-	writer_number(to, figure_of(t, figure));
-	writer_text(to, "\n");
+	writer_text(to, "\"");
+	metric_number(to, figure_of(t, figure));
 }
 
 /* All samples of a metric stand together: each index is read for each. */
@@ -168,6 +150,7 @@ static void
 figure_put(const struct status *s, struct kvr_tenant *rows, size_t figure,
     struct writer *to)
 {
+	const struct metric m = metric_of(s, figure);
 	bool begun = false;
 	size_t u, i, n;
 
@@ -177,7 +160,8 @@ figure_put(const struct status *s, struct kvr_tenant *rows, size_t figure,
 		if (up->kvr == NULL || !rows_read(to, up->kvr, rows, &n))
 			continue;
 		if (n > 0 && !begun)
-			head_put(s, figure, to);
+			metric_head(to, &m, figures[figure].type,
+			    figures[figure].help);
 		begun |= n > 0;
 		for (i = 0; i < n; i++)
 			sample_put(s, up, &rows[i], figure, to);

@@ -35,14 +35,11 @@ struct series {
 };
 
 static void
-name_put(const struct series *s, const char *end)
+sample_begin(const struct series *s, const char *suffix,
+    const struct status_upstream *up)
 {
-	writer_text(s->to, "kvroute_");
-	writer_text(s->to, s->proxy);
-	writer_text(s->to, "_");
-	writer_text(s->to, s->form->name);
-	writer_text(s->to, "_seconds");
-	writer_text(s->to, end);
+	metric_sample(s->to, &(struct metric){ s->proxy, NULL, s->form->name,
+	    suffix }, up);
 }
 
 /* Nanoseconds as seconds, with no more decimals than it takes. */
@@ -65,16 +62,14 @@ static void
 bucket_put(const struct series *s, const struct status_upstream *up, size_t i,
     uint64_t n)
 {
-	name_put(s, "_bucket{");
-	status_label(s->to, up);
+	sample_begin(s, "_seconds_bucket", up);
 	writer_text(s->to, ",le=\"");
 	if (i < s->form->bounds)
 		seconds_put(s->to, s->form->bound[i]);
 	else
 		writer_text(s->to, "+Inf");
-	writer_text(s->to, "\"} ");
-	writer_number(s->to, n);
-	writer_text(s->to, "\n");
+	writer_text(s->to, "\"");
+	metric_number(s->to, n);
 }
 
 /* Each bucket counts those before it too. */
@@ -89,26 +84,12 @@ samples_put(const struct series *s, const struct status_upstream *up,
 		n += h->count[i];
 		bucket_put(s, up, i, n);
 	}
-	name_put(s, "_sum{");
-	status_label(s->to, up);
+	sample_begin(s, "_seconds_sum", up);
 	writer_text(s->to, "} ");
 	seconds_put(s->to, h->sum);
 	writer_text(s->to, "\n");
-	name_put(s, "_count{");
-	status_label(s->to, up);
-	writer_text(s->to, "} ");
-	writer_number(s->to, n);
-	writer_text(s->to, "\n");
-}
-
-static void
-head_put(const struct series *s)
-{
-	writer_text(s->to, "# HELP ");
-	name_put(s, " ");
-	writer_text(s->to, s->form->help);
-	writer_text(s->to, "\n# TYPE ");
-	name_put(s, " histogram\n");
+	sample_begin(s, "_seconds_count", up);
+	metric_number(s->to, n);
 }
 
 void
@@ -120,7 +101,8 @@ times_metrics(const struct status *s, struct writer *to)
 		const struct series of = { to, s->proxy,
 		    &histogram_forms[kind] };
 
-		head_put(&of);
+		metric_head(to, &(struct metric){ s->proxy, NULL,
+		    of.form->name, "_seconds" }, "histogram", of.form->help);
 		for (i = 0; i < s->upstreams; i++)
 			if (s->upstream[i].counters != NULL)
 				samples_put(&of, &s->upstream[i],
