@@ -6,9 +6,9 @@ PROBE := $(call files_of,tools/probe)
 PROBE_MODULES := tools/common/args.c tools/common/args_table.c \
 	tools/common/rng.c \
 	$(wildcard ext/http/engine/capacity*.c) ext/http/engine/probe.c \
-	ext/http/engine/response.c ext/http/json/body_string.c \
-	ext/http/json/json_finder.c ext/http/json/json_reader.c \
-	ext/http/json/text_hold.c
+	ext/http/engine/response.c ext/http/engine/samples.c \
+	ext/http/json/body_string.c ext/http/json/json_finder.c \
+	ext/http/json/json_reader.c ext/http/json/text_hold.c
 PROBE_TOOL := $(BUILD)/kvroute-probe
 PROBE_IF_POSSIBLE := $(call with,$(PROBE_TOOL),json-c bsd curl)
 

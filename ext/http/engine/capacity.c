@@ -67,8 +67,7 @@ capacity_begin(struct capacity_reader *r, enum capacity_form form,
     uint32_t rank)
 {
 	r->form = form;
-	memset(&r->metrics, 0, sizeof(r->metrics));
-	r->metrics.rank = rank;
+	metrics_begin(&r->metrics, rank);
 	info_begin(&r->info, rank);
 }
 

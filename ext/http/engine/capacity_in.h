@@ -7,21 +7,9 @@
 
 #include "capacity.h"
 #include "json_finder.h"
+#include "samples.h"
 
 /* ------------------------------------------------------------- metrics --- */
-
-enum metrics_place {
-	METRICS_LINE = 0,   /* at the beginning of a line */
-	METRICS_NAME,       /* in the name of a metric */
-	METRICS_LABELS,     /* before the name of a label */
-	METRICS_LABEL,      /* in it */
-	METRICS_QUOTE,      /* before the value's quote */
-	METRICS_VALUE,      /* in the value */
-	METRICS_ESCAPE,     /* behind a backslash in it */
-	METRICS_AFTER,      /* behind the value */
-	METRICS_NUMBER,     /* before the number of the sample */
-	METRICS_REST        /* up to the end of the line */
-};
 
 /* What a line of vllm:cache_config_info says; 0: unknown. */
 struct metrics_line {
@@ -30,19 +18,16 @@ struct metrics_line {
 	bool other_rank;    /* the label is no rank */
 	bool states;        /* layers keep a state in place of blocks */
 	bool config;        /* it is that metric */
-	bool whole;         /* and its number is 1 */
 };
 
 struct metrics {
-	enum metrics_place place;
+	struct samples samples;
 	uint32_t rank;      /* wanted */
-	char name[32];      /* of the metric, or of the label */
-	char value[CAPACITY_MODEL_MAX];
-	size_t n_name, n_value; /* with what had no room */
 	struct metrics_line line;
 	struct capacity found;
 };
 
+void metrics_begin(struct metrics *m, uint32_t rank);
 void metrics_data(struct metrics *m, const char *bytes, size_t n);
 
 /* ---------------------------------------------------------------- JSON --- */

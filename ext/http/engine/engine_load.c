@@ -32,6 +32,13 @@ struct sum {
 	bool has_together;
 };
 
+struct sample {
+	enum figure figure;
+	uint32_t rank;
+	bool named, together;
+	double value;
+};
+
 /* Of the ranks of an engine that is one worker; those above share sums. */
 enum { RANKS_ADDED = 64 };
 
@@ -41,33 +48,12 @@ enum { LIST_BEGINS = '[' };
 struct load_reader {
 	bool begun, is_list;
 	struct iterations list;
-	char line[LOAD_LINE_MAX];
-	size_t n_line;          /* with what had no room */
+	struct samples samples;
+	struct sample sample;   /* the line at hand */
 	uint32_t ranks, columns;
 	bool named;             /* a label names a rank */
 	struct sum sums[];      /* [FIGURES][columns] */
 };
-
-struct load_reader *
-load_reader_new(uint32_t ranks)
-{
-	uint32_t columns = ranks == 1 ? RANKS_ADDED : ranks;
-	struct load_reader *r = ranks == 0 || ranks > LOAD_RANKS_MOST ? NULL :
-	    calloc(1, sizeof(*r) + columns * FIGURES * sizeof(struct sum));
-
-	if (r == NULL)
-		return NULL;
-	r->ranks = ranks;
-	r->columns = columns;
-	iterations_begin(&r->list);
-	return r;
-}
-
-void
-load_reader_free(struct load_reader *r)
-{
-	free(r);
-}
 
 static struct sum *
 sum_at(struct load_reader *r, enum figure f, uint32_t column)
@@ -76,21 +62,6 @@ sum_at(struct load_reader *r, enum figure f, uint32_t column)
 }
 
 /* -------------------------------------------------------------- a line --- */
-
-struct sample {
-	enum figure figure;
-	uint32_t rank;
-	bool named, together;
-	double value;
-};
-
-static const char *
-pass_blanks(const char *at, const char *end)
-{
-	while (at < end && load_is_blank(*at))
-		at++;
-	return at;
-}
 
 static enum figure
 figure_of(const char *name, size_t n)
@@ -125,60 +96,6 @@ rank_of(const char *digits, size_t n)
 	return value;
 }
 
-static bool
-name_is(const char *text, const char *name, size_t n)
-{
-	return strlen(text) == n && memcmp(text, name, n) == 0;
-}
-
-static void
-label_take(struct sample *s, const char *name, size_t n_name,
-    const char *value, size_t n_value)
-{
-	uint32_t rank;
-
-	if (name_is("tp_rank", name, n_name) ||
-	    name_is("pp_rank", name, n_name)) {
-		s->together = true;
-	} else if (name_is("engine", name, n_name) ||
-	    name_is("dp_rank", name, n_name)) {
-		rank = rank_of(value, n_value);
-		s->named |= rank != UINT32_MAX;
-		s->rank = rank != UINT32_MAX ? rank : s->rank;
-	}
-}
-
-/* From behind '{' to behind '}'; NULL: they are broken. */
-static const char *
-labels_take(struct sample *s, const char *at, const char *end)
-{
-	const char *name, *value;
-	size_t n;
-
-	for (;;) {
-		while (at < end && (load_is_blank(*at) || *at == ','))
-			at++;
-		if (at < end && *at == '}')
-			return at + 1;
-		for (name = at; at < end && *at != '=' && !load_is_blank(*at);)
-			at++;
-		n = (size_t)(at - name);
-		at = pass_blanks(at, end);
-		if (at == end || *at++ != '=')
-			return NULL;
-		at = pass_blanks(at, end);
-		if (at == end || *at++ != '"')
-			return NULL;
-		for (value = at; at < end && *at != '"'; at++)
-			if (*at == '\\' && ++at == end)
-				return NULL;
-		if (at == end)
-			return NULL;
-		label_take(s, name, n, value, (size_t)(at - value));
-		at++;
-	}
-}
-
 static void
 sample_add(struct load_reader *r, const struct sample *s)
 {
@@ -198,50 +115,68 @@ sample_add(struct load_reader *r, const struct sample *s)
 	}
 }
 
-static void
-line_take(struct load_reader *r)
+static bool
+on_name(void *context, const char *name, size_t n, bool labels)
 {
-	const char *at = r->line, *end = at + r->n_line;
-	struct sample s = { .rank = 0 };
+	struct load_reader *r = context;
 
-	while (at < end && *at != '{' && !load_is_blank(*at))
-		at++;
-	s.figure = figure_of(r->line, (size_t)(at - r->line));
-	if (s.figure == FIGURES)
-		return;
-	at = pass_blanks(at, end);
-	if (at < end && *at == '{')
-		at = labels_take(&s, at + 1, end);
-	if (at == NULL)
-		return;
-	at = pass_blanks(at, end);
-	if (at == end)
-		return;
-	s.value = load_number(at, end);
-	sample_add(r, &s);
+	(void)labels;
+	r->sample = (struct sample){ .figure = figure_of(name, n) };
+	return r->sample.figure != FIGURES;
 }
 
 static void
-lines_take(struct load_reader *r, const char *at, const char *end)
+on_label(void *context, const char *name, size_t n_name, const char *value,
+    size_t n_value)
 {
-	const char *lf;
-	size_t piece, room;
+	struct load_reader *r = context;
+	struct sample *s = &r->sample;
+	uint32_t rank;
 
-	while (at < end) {
-		lf = memchr(at, '\n', (size_t)(end - at));
-		piece = (size_t)((lf == NULL ? end : lf) - at);
-		room = r->n_line < LOAD_LINE_MAX ?
-		    LOAD_LINE_MAX - r->n_line : 0;
-		memcpy(r->line + r->n_line % LOAD_LINE_MAX, at,
-		    piece < room ? piece : room);
-		r->n_line = piece < room ? r->n_line + piece : LOAD_LINE_MAX;
-		if (lf == NULL)
-			return;
-		if (r->n_line < LOAD_LINE_MAX)
-			line_take(r);
-		r->n_line = 0;
-		at = lf + 1;
+	if (samples_is(name, n_name, "tp_rank") ||
+	    samples_is(name, n_name, "pp_rank")) {
+		s->together = true;
+	} else if (samples_is(name, n_name, "engine") ||
+	    samples_is(name, n_name, "dp_rank")) {
+		rank = rank_of(value, n_value);
+		s->named |= rank != UINT32_MAX;
+		s->rank = rank != UINT32_MAX ? rank : s->rank;
 	}
+}
+
+static void
+on_number(void *context, const char *text, size_t n)
+{
+	struct load_reader *r = context;
+
+	r->sample.value = load_number(text, text + n);
+	sample_add(r, &r->sample);
+}
+
+/* ---------------------------------------------------------------- text --- */
+
+struct load_reader *
+load_reader_new(uint32_t ranks)
+{
+	static const struct samples_calls calls = { on_name, on_label,
+	    on_number };
+	uint32_t columns = ranks == 1 ? RANKS_ADDED : ranks;
+	struct load_reader *r = ranks == 0 || ranks > LOAD_RANKS_MOST ? NULL :
+	    calloc(1, sizeof(*r) + columns * FIGURES * sizeof(struct sum));
+
+	if (r == NULL)
+		return NULL;
+	r->ranks = ranks;
+	r->columns = columns;
+	iterations_begin(&r->list);
+	samples_begin(&r->samples, &calls, r, LOAD_LINE_MAX);
+	return r;
+}
+
+void
+load_reader_free(struct load_reader *r)
+{
+	free(r);
 }
 
 /* Its first byte, behind blanks, says which form it is. */
@@ -260,7 +195,7 @@ load_reader_data(struct load_reader *r, const void *bytes, size_t n)
 	if (r->is_list)
 		iterations_data(&r->list, at, (size_t)(end - at));
 	else
-		lines_take(r, at, end);
+		samples_data(&r->samples, at, (size_t)(end - at));
 }
 
 static void

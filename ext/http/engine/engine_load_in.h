@@ -7,6 +7,7 @@
 
 #include "engine_load.h"
 #include "json_finder.h"
+#include "samples.h"
 
 /* Of one iteration; below 0: it does not say. */
 enum iteration_number {
