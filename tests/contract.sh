@@ -324,9 +324,9 @@ documents_name_targets_that_exist()
 # shellcheck disable=SC2016
 documents_name_files_that_exist()
 {
-	grep -ohE '`[a-z.]+/[a-z0-9_./-]*`' README.md CONTRIBUTING.md |
-	    tr -d '`' | grep -vE '^(build|traces|\.\.)/' | sort -u |
-	    while read -r path; do
+	grep -ohE '`[a-z.]+/[a-z0-9_./-]*`' README.md CONTRIBUTING.md \
+	    ARCHITECTURE.md | tr -d '`' | grep -vE '^(build|traces|\.\.)/' |
+	    sort -u | while read -r path; do
 		[ -e "$path" ] || echo "$path does not exist"
 	done
 	for folder in */; do
@@ -334,6 +334,22 @@ documents_name_files_that_exist()
 		grep -qF "| \`$folder\` |" README.md ||
 		    echo "$folder has no line in README.md"
 	done
+}
+
+# FILE:NAME in it is a function or a table that the file defines.
+# shellcheck disable=SC2016
+architecture_names_what_exists()
+{
+	grep -oE '`[a-z_/]+\.[ch]:[a-z_]+`' ARCHITECTURE.md | tr -d '`' |
+	    sort -u > "$scratch/places"
+	[ "$(wc -l < "$scratch/places")" -ge 30 ] ||
+	    echo 'ARCHITECTURE.md names few places'
+	while IFS=: read -r file name; do
+		grep -qE "^$name\(|^[a-z].*[ *]$name(\[|\()|^\} $name\[" \
+		    "$file" || echo "$file has no $name"
+	done < "$scratch/places"
+	lines=$(wc -l < ARCHITECTURE.md)
+	[ "$lines" -le 130 ] || echo "ARCHITECTURE.md has $lines lines"
 }
 
 # What it says of speed and hits was measured: the decimals of a table's row
