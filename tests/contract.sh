@@ -303,6 +303,8 @@ readme_opens_with_try()
 	    echo "README.md does not begin with one line each to try and test"
 	line=$(grep -n '^## ' README.md | head -n 1 | cut -d : -f 1)
 	[ "${line:-99}" -le 65 ] || echo "the first screen ends at line $line"
+	lines=$(wc -l < README.md)
+	[ "$lines" -le 150 ] || echo "README.md has $lines lines"
 }
 
 # Targets in code: between backticks, or in indented lines.
