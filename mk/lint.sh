@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # lint.sh - style checks: pages; line, function and file lengths; includes
-# between directories; a test file for each module; the compilation database;
-# scripts, if shellcheck is installed.
+# between directories; a test file for each module; words and phrases; the
+# compilation database; scripts, if shellcheck is installed.
 set -u
 bad=0
 
@@ -92,6 +92,12 @@ words()
 		exit 1' || bad=1
 }
 
+# Turns of phrase that make a text hard to read.
+phrases()
+{
+	python3 mk/words.py || bad=1
+}
+
 # The compilation database is JSON with each file of lib/ and tools/, and its
 # commands compile.
 database()
@@ -123,6 +129,7 @@ walls
 circles
 suites
 words
+phrases
 database
 scripts
 exit $bad
