@@ -36,7 +36,7 @@ AREAS = [
     ('pages: nginx', 'man/kvroute-nginx*.7', 1.0),
     ('pages: library', 'man/*.3', 13.7),
     ('pages: concepts', 'man/kvroute.7 man/kvroute-[cfs]*.7', 1.0),
-    ('pages: programs', 'man/*.[18]', 14.1),
+    ('pages: programs', 'man/*.[18]', 1.0),
     ('header', 'include/*.h', 14.6),
     ('lib', 'lib/*/*.[ch]', 19.5),
     ('ext', 'ext/*/*.[ch] ext/*/*/*.[ch]', 27.5),
