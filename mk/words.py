@@ -34,7 +34,7 @@ AREAS = [
     ('CHANGELOG.md', 'CHANGELOG.md', 25.7),
     ('pages: embedding', 'man/kvroute-embedding.7', 1.0),
     ('pages: nginx', 'man/kvroute-nginx*.7', 1.0),
-    ('pages: library', 'man/*.3', 13.7),
+    ('pages: library', 'man/*.3', 1.0),
     ('pages: concepts', 'man/kvroute.7 man/kvroute-[cfs]*.7', 1.0),
     ('pages: programs', 'man/*.[18]', 1.0),
     ('header', 'include/*.h', 14.6),
