@@ -31,7 +31,7 @@ AREAS = [
     ('README.md', 'README.md', 1.0),
     ('ARCHITECTURE.md', 'ARCHITECTURE.md', 1.0),
     ('CONTRIBUTING.md', 'CONTRIBUTING.md', 1.0),
-    ('CHANGELOG.md', 'CHANGELOG.md', 25.7),
+    ('CHANGELOG.md', 'CHANGELOG.md', 1.0),
     ('pages: embedding', 'man/kvroute-embedding.7', 1.0),
     ('pages: nginx', 'man/kvroute-nginx*.7', 1.0),
     ('pages: library', 'man/*.3', 1.0),
