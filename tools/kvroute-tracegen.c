@@ -109,7 +109,7 @@ static const struct args_table table = {
 	25, option_rows, sizeof(option_rows) / sizeof(option_rows[0])
 };
 
-/* What was given as this option; NULL: nothing. */
+/* The argument of this option; NULL: not given. */
 static const char *
 text_of(const struct given *g, const char *option)
 {

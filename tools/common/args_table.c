@@ -99,7 +99,7 @@ store_whole(const struct args_row *row, const char *text, void *at)
 		*(uint64_t *)at = n;
 }
 
-/* All but whole numbers and what take() stores. */
+/* All but whole numbers, and values that take() stores. */
 static void
 store_other(const struct args_row *row, const char *text, void *at)
 {
@@ -146,7 +146,7 @@ store_value(const struct args_row *row, void *settings, const char *text)
 
 /* -------------------------------------------------------------- parsing --- */
 
-/* Makes what getopt_long reads. */
+/* Makes the tables that getopt_long reads. */
 static void
 make_options(const struct args_table *t, struct option *options, char *letters)
 {

@@ -46,7 +46,9 @@ struct args_row {
 	const char *const *words;
 	void (*take)(void *settings, const struct args_row *row,
 	    const char *text);
-	/* Of prose: that of help in the rows below, instead of the table's. */
+	/*
+	 * Column of the help in the rows below prose, instead of the table's.
+	 */
 	int column;
 };
 

@@ -2,15 +2,15 @@
 /*
  * families.c - see families.h.
  *
- * A prompt is two ranges of ids, both of complete blocks, and what remains:
+ * A prompt is two ranges of ids, both of complete blocks, and a rest:
  *
  *   | head: 7 8 9 10 | body: 311 312 | 313 |      tokens, in blocks of 512
  *   '- of many ------'- of this one -------'
  *
  * Only complete blocks of the head are shared, since the block in which it
  * ends also contains tokens of the body. Chats repeat their body as it grows;
- * the last, incomplete block gets a new id each time. What routers see of a
- * prompt with images has the same head and a body of its own.
+ * the last, incomplete block gets a new id each time. The part that routers see
+ * of a prompt with images has the same head and a body of its own.
  *
  * All requests are generated, then sorted by time and written.
  */

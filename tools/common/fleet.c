@@ -33,7 +33,7 @@ fleet_add(struct fleet *f, struct kvr *k, uint32_t number)
 	int e;
 
 	kvr_worker_init(&facts, sizeof(facts));
-	do { /* busy: what workers of an existing region have left */
+	do { /* busy: entries of former workers are being reclaimed */
 		e = kvr_worker_add(k, name, (size_t)length, &facts, &m->id);
 	} while (e == KVR_EBUSY);
 	if (e == KVR_EEXIST) /* an existing region */

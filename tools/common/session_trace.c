@@ -252,7 +252,7 @@ find_common(struct session *s, const struct session_talk *t)
 
 /* ---------------------------------------------------------------- talks --- */
 
-/* When the entry begins, if think_time does not tell. */
+/* When the entry begins, if there is no think_time. */
 static int
 read_after(const struct reader *r, const struct json_object *o,
     int64_t ended_ns, int64_t *began_ns, int64_t *out)

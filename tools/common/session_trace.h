@@ -19,7 +19,7 @@
  * hash_ids stand for complete blocks of block_size tokens, which divides 512.
  * They are combined into one id for each 512 tokens. If the next request of a
  * conversation repeats all ids of a request and is longer by at least its
- * output, it contains that output. Then its ids also stand for the incomplete
+ * output, it contains that output, and its ids also stand for the incomplete
  * end of the prompt and for the output:
  *
  *   request       | A | B | c |          prompt

@@ -48,7 +48,7 @@ struct trace_request {
 	size_t n_ids;
 	const uint64_t *ids;   /* valid until the next call */
 	uint64_t session;      /* of the chat or agent; 0: not named */
-	const uint64_t *seen;  /* what routers see of the prompt, in whole */
+	const uint64_t *seen;  /* the part that routers see, in whole */
 	size_t n_seen;         /* blocks; 0: all */
 };
 

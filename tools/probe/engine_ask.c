@@ -37,7 +37,7 @@ base_length(const char *url)
 	return n;
 }
 
-/* Writes host:port; false: the URL is none. */
+/* Writes host:port; false: it is not a URL. */
 static bool
 address_make(const char *url, char *out)
 {
@@ -68,7 +68,7 @@ get_text(struct fetch *f, const char *url, long *status)
 	f->bytes = 0;
 	curl_easy_setopt(f->curl, CURLOPT_URL, url);
 	code = curl_easy_perform(f->curl);
-	/* It was longer than is read: the rest says nothing. */
+	/* It was longer than is read: the rest is ignored. */
 	if (code == CURLE_WRITE_ERROR)
 		code = CURLE_OK;
 	if (code == CURLE_OK)
@@ -77,7 +77,7 @@ get_text(struct fetch *f, const char *url, long *status)
 	return code;
 }
 
-/* Each path until there is a capacity; *refused: a status that says why. */
+/* Each path until there is a capacity; *refused: the status, if one refused. */
 static CURLcode
 ask_paths(struct fetch *f, const struct engine_rules *rules,
     struct engine_facts *out, long *refused)

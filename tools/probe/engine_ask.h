@@ -17,9 +17,9 @@ struct engine_rules {
 
 struct engine_facts {
 	const char *url;        /* as given */
-	char address[ENGINE_URL_MAX]; /* host:port; empty: the URL is none */
+	char address[ENGINE_URL_MAX]; /* host:port; empty: not a URL */
 	struct capacity capacity;
-	char error[ENGINE_ERROR_MAX]; /* why there is none; else empty */
+	char error[ENGINE_ERROR_MAX]; /* why it is missing; else empty */
 };
 
 /* False: no memory. */

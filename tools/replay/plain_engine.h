@@ -12,7 +12,7 @@
  *
  * A worker prefills one request at a time, in order of arrival, at
  * `prefill_rate` tokens per second. The router's prediction counts as cached,
- * but at least one token is computed. Then every request decodes at
+ * but at least one token is computed. Every request then decodes at
  * `decode_rate` tokens per second, however many there are. There is no
  * batching, memory limit or interference. The model distinguishes policies; it
  * does not predict the behaviour of a real engine.

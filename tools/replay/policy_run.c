@@ -2,10 +2,10 @@
 /*
  * policy_run.c - see policy_run.h.
  *
- * The calls depend on the policy and on what is modelled:
+ * The calls depend on the policy and on the model:
  *
  *   engines modelled   lease open and commit; first token and finish when the
- *                      engine model says so, so that load builds up
+ *                      engine model has them, so that load builds up
  *   no engines         route, observe
  *   half               match, the policy's own choice, observe; no lease
  *

@@ -8,7 +8,7 @@ static const char page[] = {
 #include "replay_page.h"
 	'\0'
 };
-/* What is in front of the results in the page. */
+/* The part of the page in front of the results. */
 #define BEFORE "<script id=\"run\" type=\"application/json\">"
 
 /* A string that no parser of HTML takes for markup. */

@@ -16,7 +16,7 @@ struct pass;
 enum report_format { REPORT_TEXT, REPORT_KV, REPORT_JSON, REPORT_FORMATS };
 extern const char *const report_format_names[REPORT_FORMATS];
 
-/* What all passes of a replay share. */
+/* Shared by all passes of a replay. */
 struct report {
 	const char *trace;
 	const struct kvr_options *region;

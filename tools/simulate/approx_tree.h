@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * approx_tree.h - what a router believes to be cached where, from its own
- * decisions alone: the tree of policy cache-aware.
+ * approx_tree.h - a router's belief of caches, from its own decisions alone:
+ * the tree of policy cache-aware.
  *
  * A prompt is given as one id for each 512 tokens, the last for possibly
  * fewer. A node stands for an id and all ids before it; its entries are the
@@ -14,8 +14,8 @@
  *   C   [1]
  *
  * Each worker has the same limit of entries. Beyond it, the least recently
- * used leaf of that worker is evicted. A use of an entry is a use of those
- * before it, and moves them to the end of the worker's list from the last to
+ * used leaf of that worker is evicted. A use of an entry is a use of its
+ * ancestors, and moves them to the end of the worker's list from the last to
  * the first; so children precede their parents in the list, and its head is a
  * leaf.
  */
@@ -35,8 +35,8 @@ void approx_tree_free(struct approx_tree *t);
 int approx_tree_insert(struct approx_tree *t, const uint64_t *ids, size_t n,
     uint32_t worker);
 /*
- * The depth of the longest match of any worker not in `away` (NULL: none are);
- * holders[workers] says which have it. All false if the depth is 0.
+ * The depth of the longest match of any worker not in `away` (may be NULL);
+ * holders[workers]: which workers have it. All false if the depth is 0.
  */
 size_t approx_tree_match(const struct approx_tree *t, const uint64_t *ids,
     size_t n, const bool *away, bool *holders);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * charts_json.h - what the page of kvroute-replay --report draws of a policy,
- * as a member of its object.
+ * charts_json.h - the data of a policy that the page of kvroute-replay --report
+ * draws, as a member of its object.
  */
 #ifndef KVROUTE_CHARTS_JSON_H
 #define KVROUTE_CHARTS_JSON_H

@@ -4,7 +4,7 @@
  * users and their order of eviction.
  *
  * A block has a name that stands for its whole prefix. Blocks in use are
- * pinned, once per sequence. All others are idle, and one of these is evicted
+ * pinned, once per sequence. All others are idle, and an idle one is evicted
  * when room is needed:
  *
  *   RELEASED   the least recently released. A sequence releases its tail
@@ -33,8 +33,8 @@
  *
  * The cost is O(1) per block in every case.
  *
- * A cache that is watched notes which blocks come and go, in order: what an
- * engine publishes as events.
+ * A cache that is watched notes which blocks come and go, in order, as an
+ * engine publishes them by events.
  */
 #ifndef KVROUTE_ENGINE_CACHE_H
 #define KVROUTE_ENGINE_CACHE_H
@@ -87,7 +87,7 @@ struct cache_origin {
 	uint64_t index;  /* of the block in it */
 	uint64_t before; /* the block before it, if the index is above 0 */
 };
-/* Of the blocks made from now on; NULL: they are not of a path. */
+/* The path of blocks made from now on; NULL: they have no path. */
 void cache_made_of(struct engine_cache *c, const struct cache_origin *origin);
 
 struct cache_change {
@@ -98,10 +98,10 @@ struct cache_change {
 };
 /* Notes changes from now on. */
 void cache_watch(struct engine_cache *c);
-/* Those since the last cache_noted. False: some are missing: no memory. */
+/* Changes since the last cache_noted. False: some are missing: no memory. */
 bool cache_changes(const struct engine_cache *c,
     const struct cache_change **changes, size_t *n);
-/* Of those after the first n, removals are put before the rest. */
+/* After the first n, removals are put before the rest. */
 void cache_removals_first(struct engine_cache *c, size_t n);
 /* They have been read. */
 void cache_noted(struct engine_cache *c);

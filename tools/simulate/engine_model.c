@@ -218,7 +218,7 @@ engine_slow(struct engine *e, double factor)
 
 /* ------------------------------------------------------------ admission --- */
 
-/* Blocks beyond those of the prompt: of all the output, or of what is next. */
+/* Blocks beyond those of the prompt: for all output, or for the next token. */
 static uint64_t
 model_own(const struct engine *e, const struct sequence *q)
 {
@@ -266,7 +266,7 @@ model_has_room(const struct engine *e, const struct sequence *q)
 	return need <= e->idea.blocks;
 }
 
-/* Where the request resumes, and of its prompt what else is cached. */
+/* Where the request resumes, and the other cached blocks of its prompt. */
 static struct window_path
 model_resume(const struct engine *e, const struct sequence *q)
 {
@@ -437,7 +437,7 @@ model_context(const struct sequence *q)
 	return q->request.tokens + q->generated - q->prefill_left;
 }
 
-/* What the attention of its chunk adds to the time of the step. */
+/* The time that the attention of its chunk adds to the step. */
 static double
 model_attention(const struct engine *e, const struct sequence *q)
 {
@@ -529,8 +529,8 @@ keep_output(struct engine *e, const struct sequence *q, uint64_t i)
 }
 
 /*
- * The order of release is from the end. Changes tell of blocks in
- * the order in which they were made, except for those without ids.
+ * The order of release is from the end. Changes name blocks in the order in
+ * which they were made, except for those without ids.
  */
 static void
 store_output(struct engine *e, const struct sequence *q)

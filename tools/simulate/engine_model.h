@@ -55,16 +55,16 @@
  * prompt and one token more, and its output takes blocks as it grows. If there
  * is none, the sequence admitted last is preempted until there is: its blocks
  * are released, its output's are lost, and it waits at the head of the queue.
- * Then nothing is admitted before the next step has ended. When it is admitted
- * again, its prompt and its output so far are computed again, except what is
- * cached, and it continues.
+ * Nothing else is admitted before the next step has ended. When it is admitted
+ * again, its prompt and its output so far are computed again, except for the
+ * cached part, and it continues.
  *
  * An admitted prompt counts as cached at once. Because prefill is first come,
  * first served, a later request that shares its blocks begins after they have
  * been computed.
  *
- * A request can be dropped, if its client has gone. What it has computed stays
- * cached; what it has not, the next request that counts on it computes instead.
+ * A request can be dropped, if its client has gone. Its computed blocks stay
+ * cached; the next request that counts on the others computes them instead.
  *
  * When a request ends, its blocks are released from the end of the output to
  * the beginning of the prompt. Unused blocks stay cached until room is needed;
@@ -75,7 +75,7 @@
  *              ^ evicted first
  *
  * Outputs stay cached too. Traces do not contain their tokens, so they are
- * never hit, but they take room as in a real engine. Sessions of agents tell
+ * never hit, but they take room as in a real engine. Sessions of agents have
  * them; these are hit like prompts.
  *
  * A prompt is given as one id for each 512 tokens, equal ids for equal tokens.
@@ -153,7 +153,7 @@ enum engine_result {
 /* Queues the request, or admits it if the queue is empty and it fits. */
 enum engine_result engine_submit(struct engine *e,
     const struct engine_request *r);
-/* Waiting or running: drops it. No event tells of it. */
+/* Waiting or running: drops it, without an event. */
 void engine_drop(struct engine *e, uint64_t number);
 /* Tokens that would hit if the request were admitted now. */
 uint64_t engine_cached(const struct engine *e, const struct engine_request *r);
@@ -196,7 +196,7 @@ bool engine_next(struct engine *e, struct engine_event *out);
 
 /*
  * Names of blocks that came into the cache and left it, in order, a prefix
- * before what follows it; since the last call of engine_noted. False: some are
+ * before its continuation; since the last call of engine_noted. False: some are
  * missing: out of memory. Blocks of layers with windows are beside the others.
  * With watched_all, blocks of outputs without ids are there too, each time from
  * the last one.

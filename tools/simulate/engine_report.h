@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * engine_report.h - what an engine reports about a finished request.
+ * engine_report.h - the report of an engine about a finished request.
  *
  * Turns the true numbers (tokens of the prompt, how many of them were cached,
  * tokens of the output) into those that the router receives. Faults in
@@ -19,7 +19,7 @@
  *                   contradictory
  *
  * All but the last affect only cached tokens. In text, faults are joined by
- * "+", for instance "rounded=16+low=0.2+null"; "exact" is none.
+ * "+", for instance "rounded=16+low=0.2+null"; "exact" stands for no fault.
  */
 #ifndef KVROUTE_ENGINE_REPORT_H
 #define KVROUTE_ENGINE_REPORT_H

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * engine_window.h - what a modelled engine keeps of layers with windows.
+ * engine_window.h - the blocks that a modelled engine keeps of layers
+ * with windows.
  *
  * The layers of a model are in groups that take equal room for a token. Full
  * ones form one group; its blocks are those of engine_cache.h. Each group of
  * layers with a window of W tokens has blocks of its own beside them, with
  * names made from the names of the former. To resume behind p blocks an engine
  * needs p blocks of the full group, and of each other group the blocks that
- * hold the last W - 1 tokens of these: the tail of p.
+ * hold their last W - 1 tokens: the tail of p.
  *
  *   FULL      there are no windows
  *   BOUNDARY  a tail is kept where a prompt ended, where it left what was
@@ -69,14 +70,14 @@ struct window_path {
 	size_t cached; /* of the full group */
 	size_t hit;    /* where it resumes */
 };
-/* What a running request has pinned; all zero at first. */
+/* The pins of a running request; all zero at first. */
 struct window_pins {
 	struct window_pin *pins;
 	size_t n, room;
 };
 /* Blocks that it takes of the engine's memory at most, while it runs. */
 uint64_t window_need(const struct engine_window *w, size_t n);
-/* False: out of memory. What was pinned must still be released. */
+/* False: out of memory. Pinned blocks must still be released. */
 bool window_admit(struct engine_window *w, const struct window_path *path,
     struct window_pins *pins);
 /* `computed` blocks of the path exist. Frees the pins. */

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* To be freed. NULL: *error, or there are none. */
+/* To be freed. NULL: *error, or there is no return. */
 static struct simulate_return *
 find_returns(const struct simulation *s, size_t *n, int *error)
 {

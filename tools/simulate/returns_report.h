@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * returns_report.h - prints what workers got that joined or were slow. Nothing
- * if there are none. Functions return an enum kvr_error.
+ * returns_report.h - prints the requests of workers that joined or were slow.
+ * Without such workers it prints nothing. Functions return an enum kvr_error.
  */
 #ifndef KVROUTE_RETURNS_REPORT_H
 #define KVROUTE_RETURNS_REPORT_H

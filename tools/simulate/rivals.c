@@ -16,7 +16,7 @@ is_eligible(const struct rival_fleet *f, uint32_t worker)
 
 /* ---------------------------------------------------------------- least --- */
 
-/* The least of what was offered: by `a`, then by `b`, then by lot. */
+/* The least offer: by `a`, then by `b`, then by lot. */
 struct least {
 	uint64_t a;
 	uint64_t b;
@@ -106,7 +106,7 @@ rival_lmetric(const struct rival_fleet *f, const uint64_t *seen,
  *
  *	min(32, overlap) - 4 * (running requests + prefill booked / 8192)
  *
- * with the overlap in blocks of 512 tokens beyond what each worker has.
+ * with the overlap in blocks of 512 tokens beyond the common part.
  */
 uint32_t
 rival_ramjet(const struct rival_fleet *f, const uint64_t *seen,
@@ -174,7 +174,7 @@ rival_cache_aware(const struct rival_fleet *f, const struct rival_match *m,
 
 /*
  * The same by the overlap that an index expects, with the ratio of earlier
- * versions, 1.1: the least loaded of those with the longest overlap, if that is
+ * versions, 1.1: the least loaded worker with the longest overlap, if that is
  * more than half of the prompt and the fleet is balanced.
  */
 uint32_t

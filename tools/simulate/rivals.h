@@ -3,8 +3,8 @@
  * rivals.h - the simple methods that an operator would otherwise use, each as
  * one function.
  *
- * A rule knows what a router of its kind knows: the router's own bookings, and
- * what is passed besides. Workers in `away` are not eligible; a rule returns
+ * A rule has the knowledge of a router of its kind: the router's own bookings,
+ * and the arguments. Workers in `away` are not eligible; a rule returns
  * RIVAL_NONE if all are.
  *
  *   sticky         the key of the request

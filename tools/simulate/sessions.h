@@ -65,7 +65,7 @@ struct sessions_place {
 };
 struct sessions_place sessions_where(const struct sessions *s,
     uint64_t ticket);
-/* Its response has ended, or it was refused. -1: out of memory. */
+/* The response has ended, or was refused. -1: out of memory. */
 int sessions_ended(struct sessions *s, uint64_t ticket, int64_t now);
 /* Have all sessions ended? */
 bool sessions_done(const struct sessions *s);
@@ -82,7 +82,7 @@ struct sessions_figures {
 	double wait_p90;
 	double length_mean; /* seconds from begin to end */
 };
-/* Of sessions that have ended. -1: out of memory. */
+/* Totals of sessions that have ended. -1: out of memory. */
 int sessions_measure(const struct sessions *s, struct sessions_figures *out);
 
 #endif

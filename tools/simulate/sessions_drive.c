@@ -61,7 +61,7 @@ sessions_drive(struct sessions *from, struct simulation *to,
 		/* Engines are idle, and no request would ever come. */
 		if (e == KVR_OK && next == SESSIONS_NEVER && d.ended == ended)
 			e = KVR_ECORRUPT;
-		/* What ended may have led to a request before `next`. */
+		/* The end may have led to a request before `next`. */
 		if (e != KVR_OK || next == SESSIONS_NEVER || now < next ||
 		    sessions_next(from) != next)
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sessions_report.h - what simulate_report.h adds for sessions. Without them
- * nothing is written.
+ * sessions_report.h - the figures of sessions in simulate_report.h. Without
+ * sessions nothing is written.
  */
 #ifndef KVROUTE_SESSIONS_REPORT_H
 #define KVROUTE_SESSIONS_REPORT_H

@@ -12,8 +12,8 @@
  * steps begin. Time advances only after every ready engine has begun a step, so
  * requests that arrive at the same time are in the same step.
  *
- * The library is told what a real router could tell it: lease open and commit
- * at arrival, first token, growing output, and the end with the engine's
+ * The library gets the calls that a real router could make: lease open and
+ * commit at arrival, first token, growing output, and the end with the engine's
  * report.
  */
 #include "simulate_in.h"
@@ -54,7 +54,7 @@ end_step(struct simulation *s, uint32_t worker)
 	return e;
 }
 
-/* Routers are not told, except by events. */
+/* Routers learn of it only by events. */
 static int
 reset_engine(struct simulation *s, uint32_t worker)
 {
@@ -84,7 +84,7 @@ do_due(struct simulation *s)
 
 /*
  * TIMES_NEVER: until no step is left; resets never end. Stops when a response
- * to be told of has ended.
+ * that the caller waits for has ended.
  */
 static int
 advance_time(struct simulation *s, int64_t to)

@@ -3,9 +3,9 @@
  * simulate.h - one policy in front of a fleet of modelled engines.
  *
  * Requests are given one by one in order of arrival; each advances the engines
- * to its time. The policy knows what a router knows: its own decisions, first
- * tokens, growing output, and the engine's report at the end. Only the oracle
- * sees the engines' caches.
+ * to its time. The policy has the knowledge of a router: its own decisions,
+ * first tokens, growing output, and the engine's report at the end. Only the
+ * oracle sees the engines' caches.
  *
  *   requests --> routers --> engines     one router, or several that each get
  *                  ^  decisions   |      a share of the requests, and may tell
@@ -48,8 +48,8 @@ extern const char *const simulate_policy_names[SIMULATE_POLICIES];
 /* How policies with an index predict overlap. */
 enum simulate_index {
 	SIMULATE_TTL,      /* by the region's TTL */
-	SIMULATE_CAPACITY, /* the index is told the engines' capacities */
-	SIMULATE_FEEDBACK, /* it is told nothing: by TTL until reports arrive */
+	SIMULATE_CAPACITY, /* the index has the engines' capacities */
+	SIMULATE_FEEDBACK, /* it has no facts: by TTL until reports arrive */
 	SIMULATE_COUNTS,   /* as FEEDBACK; engines say how many blocks they */
 	                   /* store and remove */
 	SIMULATE_EVENTS,   /* ... and which */
@@ -85,10 +85,10 @@ enum simulate_dealing {
 };
 extern const char *const simulate_dealing_names[SIMULATE_DEALINGS];
 
-/* What routers tell each other. */
+/* Messages between routers. */
 enum simulate_exchange {
 	SIMULATE_NOTHING,
-	SIMULATE_ALL,      /* every decision and what becomes of it */
+	SIMULATE_ALL,      /* every decision and its outcome */
 	SIMULATE_PREFIXES, /* which worker got which prompt */
 	SIMULATE_LOADS,    /* sums by worker, ten times a second */
 	SIMULATE_PREFIXES_LOADS,
@@ -97,7 +97,7 @@ enum simulate_exchange {
 };
 extern const char *const simulate_exchange_names[SIMULATE_EXCHANGES];
 
-/* Of Dynamo's cost. A request counts as so many blocks of 16 tokens. */
+/* Weights of Dynamo's cost. A request counts as so many blocks of 16 tokens. */
 struct simulate_weights {
 	double credit, prefill, request;
 };
@@ -129,7 +129,7 @@ struct simulate_options {
 	struct simulate_change changes[SIMULATE_CHANGES_MAX];
 	int64_t slo_first_ns;     /* goodput: at most so long to the first */
 	int64_t slo_token_ns;     /* ... and for each token; 0: no SLO */
-	bool told;                /* the index is told block and eviction */
+	bool told;                /* the index has block and eviction */
 	uint32_t affinity;        /* requests name their sessions: 1 + enum */
 	                          /* kvr_affinity_mode; 0: they do not */
 	int64_t reset_ns;         /* interval of cache resets; 0: never */
@@ -138,7 +138,7 @@ struct simulate_options {
 	uint32_t silent;          /* every so many-th engine; 0: none */
 	int64_t event_delay_ns;   /* of events; the oracle sees the past */
 	double event_loss;        /* share of their batches that is lost */
-	bool event_replay;        /* engines send again what was lost */
+	bool event_replay;        /* engines send lost batches again */
 	double bypass;            /* share of the requests unseen by routers */
 	uint32_t replicas;        /* routers that share the requests; 0: 1 */
 	enum simulate_dealing dealing;
@@ -149,7 +149,7 @@ struct simulate_options {
 	bool degrade;             /* late messages are prefixes, not load */
 	uint64_t seed;            /* of all randomness */
 	int64_t sample_ns;        /* minimum between samples; 0: none */
-	bool closed;              /* simulate_next_done tells what ended */
+	bool closed;              /* for simulate_next_done */
 	bool check;               /* after each step; fails: KVR_ECORRUPT */
 };
 void simulate_defaults(struct simulate_options *o);
@@ -189,7 +189,7 @@ struct simulate_exchanged {
 	uint64_t messages;
 	uint64_t lost;
 	uint64_t late;     /* too late to count in full, see `degrade` */
-	uint64_t repaired; /* leases that ended because their router said so */
+	uint64_t repaired; /* leases ended by a list of their router */
 };
 
 /* Batches of events, counted once for each router. */
@@ -212,7 +212,9 @@ struct simulation;
 int simulate_new(const struct simulate_options *options,
     const struct kvr_options *region, struct simulation **out);
 void simulate_free(struct simulation *s);
-/* `p` is set to what is seen of the prompt of `q`; `now` never decreases. */
+/*
+ * `p` is set to the visible part of the prompt of `q`; `now` never decreases.
+ */
 int simulate_request(struct simulation *s, struct kvr_prompt *p,
     const struct trace_request *q, int64_t now);
 /*
@@ -238,30 +240,30 @@ void simulate_heard(const struct simulation *s, struct simulate_heard *out);
 int simulate_index_stats(const struct simulation *s, struct kvr_stats *sum);
 /*
  * Times to first token in nanoseconds, ascending, of all finished requests;
- * valid until the next call. NULL: out of memory, or there are none.
+ * valid until the next call. NULL: out of memory, or nothing has finished.
  */
 const int64_t *simulate_first_tokens(struct simulation *s);
 
-/* Of all requests that finished; seconds from arrival to the end. */
+/* Figures of all finished requests; seconds from arrival to the end. */
 struct simulate_served {
 	double mean;
 	double p90;
 	double p99;
-	double goodput; /* share of those served that met the SLO */
+	double goodput; /* share of served requests that met the SLO */
 	/*
 	 * The most requests in flight at a worker over those of the mean
 	 * worker, both averaged over the time in which it was up.
 	 */
 	double worst_share;
-	/* Of prefill, slots or memory, whichever is the scarcest. */
+	/* The use of prefill, slots or memory, whichever is the scarcest. */
 	double utilisation;
 };
 int simulate_served(const struct simulation *s, struct simulate_served *out);
 
 /*
- * A worker that joined or came back, or is no longer slow, and what it got: in
+ * A worker that joined or came back, or is no longer slow, and its requests: in
  * the first minute, or in the second one after it was slow. Shares are relative
- * to its fair share; -1: too few requests to tell.
+ * to its fair share; -1: too few requests.
  */
 struct simulate_return {
 	struct simulate_change change;

@@ -68,7 +68,7 @@ read_affinity(const char *option, const char *text)
 	return (uint32_t)args_word(option, text, modes, 4);
 }
 
-/* `text` follows the at sign; NULL: there is none. */
+/* `text` follows the at sign; NULL: without one. */
 static void
 set_mode(struct wanted *w, const char *text)
 {
@@ -245,7 +245,7 @@ take_policy(void *settings, const struct args_row *row, const char *text)
 	add_policy(settings, text);
 }
 
-/* Of rows, `min` is the kind of change. */
+/* In the rows, `min` is the kind of change. */
 static void
 take_change(void *settings, const struct args_row *row, const char *text)
 {

@@ -7,7 +7,7 @@
  *     '----kill----- up or draining
  *
  * Routers see them as a gateway with health checks does, at once: a worker is
- * added, set to draining or up, or removed. Nothing tells them that a worker is
+ * added, set to draining or up, or removed. They do not learn that a worker is
  * slow. An engine that drains ends its requests and keeps its cache.
  *
  * The requests of a worker that is killed are sent again at once, those that
@@ -30,9 +30,9 @@ set_up(struct simulation *s, uint32_t worker, bool up)
 	flight_up(s, worker, up);
 }
 
-/* -------------------------------------------------------- what is known --- */
+/* ------------------------------------------------------------ knowledge --- */
 
-/* Routers forget it, and what others said of its load. */
+/* Routers forget it, and its load by others. */
 static int
 remove_worker(struct simulation *s, uint32_t worker)
 {

@@ -13,7 +13,7 @@
  */
 #include "simulate_in.h"
 
-/* What the requests imply for a worker. */
+/* The load that the requests imply for a worker. */
 struct expected {
 	uint64_t waiting;
 	uint64_t running;
@@ -22,7 +22,7 @@ struct expected {
 	bool unseen; /* some prompts, in part */
 };
 
-/* Of an engine. */
+/* The load of an engine. */
 static struct expected
 expect_of_engine(const struct simulation *s, uint32_t worker)
 {
@@ -41,7 +41,7 @@ expect_of_engine(const struct simulation *s, uint32_t worker)
 	return x;
 }
 
-/* Of a router: by what it holds, and by what others told. */
+/* The load in a router: of the requests it holds, and by others. */
 static struct expected
 expect_held(const struct simulation *s, uint32_t worker, uint32_t router)
 {
@@ -49,7 +49,7 @@ expect_held(const struct simulation *s, uint32_t worker, uint32_t router)
 	struct expected x = { 0, 0, 0, 0, false };
 	size_t i;
 
-	/* The last one that was refused may be held by those not yet told. */
+	/* Routers may still hold the last one that was refused. */
 	for (i = 0; i <= s->n_rides && i < s->ride_capacity; i++) {
 		const struct held *h = held_by(s, router, i);
 
@@ -66,7 +66,7 @@ expect_held(const struct simulation *s, uint32_t worker, uint32_t router)
 	return x;
 }
 
-/* A router holds its own requests as they are, whatever it is told. */
+/* A router holds its own requests as they are. */
 static bool
 same_own(const struct simulation *s)
 {
@@ -87,7 +87,7 @@ same_own(const struct simulation *s)
 }
 
 /*
- * If index and engine blocks have the same size and the router knows all
+ * If index and engine blocks have the same size and the router sees all
  * requests, whole and now, both have the same blocks in use.
  */
 static bool

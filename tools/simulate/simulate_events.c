@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_events.c - what engines say of their caches, and what routers hear.
+ * simulate_events.c - events of engines about their caches, and their way to
+ * routers.
  *
  * Whatever changes in a cache at one time is one batch of the engine's stream,
  * and reaches every router after the delay, unless it is lost there:
@@ -10,14 +11,14 @@
  *   router B   0    -    2 .......... 1 2 3 4
  *                        ^ gap: asks  ^ hears all that it missed
  *
- * A router that hears of a gap asks for what it lacks, and hears that after the
- * delay, with all that has come meanwhile; or, if engines replay nothing, it
- * says that the batch is lost. The last batches of a stream are missed without
- * a gap until another one comes.
+ * A router that hears of a gap asks for the missing batches, and gets them
+ * after the delay, with all that has come meanwhile; or, if engines replay
+ * nothing, it reports the batch as lost. The last batches of a stream are
+ * missed without a gap until another one comes.
  *
- * A batch has what the engine would send: names of blocks, and their tokens. It
- * keeps the ids that tokens are made from. Tokens of an output without ids are
- * made up: unlike any others.
+ * A batch has the content of the engine's message: names of blocks, and tokens.
+ * It keeps the ids that tokens are made from. Tokens of an output without ids
+ * are made up: unlike any others.
  */
 #include "simulate_in.h"
 
@@ -25,7 +26,7 @@
 #include <string.h>
 #include <utlist.h>
 
-/* An event. Its names and ids stand in the batch. */
+/* An event. The names and ids stand in the batch. */
 struct said {
 	enum kvr_event_kind kind;
 	uint64_t before;   /* of stored blocks: that before the first */
@@ -51,7 +52,7 @@ struct batch {
 
 struct listener {
 	uint64_t next;    /* batch to apply */
-	int64_t replay;   /* when it hears what it lacks; or TIMES_NEVER */
+	int64_t replay;   /* when missing batches come; or TIMES_NEVER */
 };
 
 struct publisher {
@@ -65,7 +66,7 @@ struct events {
 	struct times next;      /* [workers] */
 	struct rng losses;
 	struct simulate_heard counts;
-	const struct batch *made; /* what the rest is of */
+	const struct batch *made; /* the batch of the rest */
 	struct kvr_event *list;   /* [list_room] */
 	uint32_t *tokens;         /* [token_room] */
 	size_t list_room, n_tokens, token_room;
@@ -150,7 +151,7 @@ news_free(struct simulation *s)
 
 /* -------------------------------------------------------------- sending --- */
 
-/* The tokens of these blocks: [*from, *to). */
+/* The tokens of the blocks: [*from, *to). */
 static void
 find_tokens(const struct simulation *s, const struct said *x, uint64_t *from,
     uint64_t *to)
@@ -471,7 +472,7 @@ apply_batch(struct simulation *s, uint32_t number, uint32_t worker,
 
 	if (e != KVR_OK)
 		return e;
-	do { /* busy: what a worker held that was reset is reclaimed */
+	do { /* busy: entries of a worker that was reset are reclaimed */
 		e = kvr_events_apply(router->k, id, &head, v->list,
 		    sizeof(*v->list), b->n, b->names, b->n_names, v->tokens,
 		    v->n_tokens, s->now, 0, &result);
@@ -540,7 +541,9 @@ replay_batches(struct simulation *s, uint32_t router, uint32_t worker)
 	return e;
 }
 
-/* Frees what no router lacks; sets when the worker is looked at again. */
+/*
+ * Frees batches that no router needs; sets when the worker is looked at again.
+ */
 static void
 settle_batches(struct simulation *s, uint32_t worker)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_exchange.c - what routers tell each other.
+ * simulate_exchange.c - messages between routers.
  *
  *   request   ---> its router: lease, commit     at once
  *                      |
@@ -8,14 +8,14 @@
  *                              :
  *                        delay : the same for all, so they stay in order
  *
- * A message is what a daemon would send: of a prompt it has the hashes of its
+ * A message has the content of a daemon's: for a prompt the hashes of its
  * blocks and its length. Without a delay the others hear at once.
  *
  * Load that is late misleads more than none: all routers run to the worker
  * that was idle when the messages left. How late is too late depends on how
  * many requests a worker gets meanwhile. A router that degrades takes a request
- * that it hears of too late as a prefix only, and drops what else it holds of
- * the sender's. The sender's sums are as late, so they count nothing too.
+ * that it hears of too late as a prefix only, and drops its other leases of the
+ * sender. The sender's sums are as late, so they count nothing too.
  */
 #include "rivals.h"
 #include "simulate_in.h"
@@ -164,7 +164,7 @@ hear_all(struct simulation *s, uint64_t to, struct kvr_prompt *p,
 	return e;
 }
 
-/* The prompt again, as far as an index knows it: the tail is any tokens. */
+/* The prompt again, as far as an index has it: the tail is any tokens. */
 static int
 make_prompt(struct simulation *s, const struct notice *n)
 {

@@ -7,16 +7,16 @@
  *   simulate_change.c  workers that join, drain, die, are slow
  *   simulate_serve.c   a request from arrival to end
  *   simulate_place.c   the choice of a worker
- *   simulate_exchange.c what routers tell each other, late or never
+ *   simulate_exchange.c messages between routers, late or never
  *   simulate_sums.c    ... their loads, and which leases are open
  *   simulate_router.c  routers and their leases
  *   simulate_rival.c   the rules of rivals.h
  *   simulate_past.c    engines as they were, for the delayed oracle
  *   simulate_learn.c   modes of windows that routers have learnt
- *   simulate_events.c  what engines say of their caches, late or never
+ *   simulate_events.c  events of engines, late or never
  *   simulate_measure.c times of requests, load of workers, utilisation
- *   simulate_options.c options, and what follows from them
- *   simulate_return.c  what workers get that joined or were slow
+ *   simulate_options.c options, and their consequences
+ *   simulate_return.c  requests of workers that joined or were slow
  *   simulate_sample.c  requests and samples, for charts
  *   simulate_check.c   consistency checks
  *
@@ -46,14 +46,14 @@ struct ride {
 	uint64_t session;   /* 0: not named */
 	uint32_t worker;
 	uint32_t router;        /* the one that decided */
-	uint32_t output_blocks; /* index blocks, told to the router */
+	uint32_t output_blocks; /* index blocks, as the router sees them */
 	bool admitted;
 	bool counted;      /* in the totals of admissions */
 	bool finished;
 	bool waited;
 	bool again;        /* its worker died; not routed again yet */
 	bool lost;
-	bool bypass;       /* no router knows of it */
+	bool bypass;       /* no router sees it */
 	int64_t end;
 	uint64_t output;   /* tokens that were generated */
 	uint64_t wanted;   /* output tokens */
@@ -82,7 +82,7 @@ struct usage {
 	double memory;
 };
 
-/* A worker's load, by the decisions that a router made or was told of. */
+/* A worker's load, by the decisions that a router made or heard of. */
 struct booked {
 	uint64_t requests;
 	uint64_t prefill_tokens;
@@ -91,18 +91,18 @@ struct booked {
 	uint64_t learnt_after;   /* the last after so many reports */
 };
 
-/* What a router holds of a request: its own, or one that it was told of. */
+/* A request in a router: its own, or one that it heard of. */
 struct held {
 	uint64_t lease;          /* 0: the policy has no index */
-	uint64_t prefill_tokens; /* booked; none after the first token */
+	uint64_t prefill_tokens; /* booked; 0 after the first token */
 	int64_t since;           /* its own router decided */
 	uint32_t worker;
 	uint32_t origin;         /* its own router */
-	uint32_t output_blocks;  /* index blocks, told to the library */
+	uint32_t output_blocks;  /* index blocks, as the library has them */
 	bool open;
 };
 
-/* A router's own load of a worker, as it tells the others. */
+/* A router's own load of a worker, as it sends it to the others. */
 struct sums {
 	uint64_t requests;
 	uint64_t prefill_tokens;
@@ -121,7 +121,7 @@ struct router {
 	struct sums *others;   /* [workers] their sum */
 };
 
-/* What happened to a request, or what a router knows at one time. */
+/* A change of a request, or the sums of a router at one time. */
 enum notice_kind {
 	NOTICE_OPEN,
 	NOTICE_FIRST_TOKEN,
@@ -182,7 +182,7 @@ struct simulation {
 	struct rng lots;    /* of policies */
 	struct rng byways;  /* these two: of requests that bypass routers */
 	uint32_t byway;
-	struct events *events; /* NULL: engines say nothing */
+	struct events *events; /* NULL: engines publish nothing */
 	struct rng reports; /* of engines */
 	int64_t now;
 	struct ride *rides;
@@ -199,7 +199,7 @@ struct simulation {
 	uint32_t sums_turn;       /* these two: the next router, in turn */
 	uint32_t roll_turn;
 	size_t oldest;            /* ride that some router may hold open */
-	uint64_t *done; /* numbers of requests that ended, if told */
+	uint64_t *done; /* numbers of requests that ended, if wanted */
 	size_t next_done;
 	size_t n_done;
 	size_t done_capacity;
@@ -219,7 +219,7 @@ struct simulation {
 int routers_make(struct simulation *s, const struct kvr_options *region);
 void routers_free(struct simulation *s);
 struct held *held_by(const struct simulation *s, uint32_t router, size_t ride);
-/* Books, frees, ... what the notice says: not SUMS, not ROLL. */
+/* Books, frees, ... by the notice: not SUMS, not ROLL. */
 /* After a report on a request of the worker. */
 int learnt_note(const struct simulation *s, struct router *router,
     uint32_t worker);
@@ -228,11 +228,11 @@ int router_hear(struct simulation *s, uint32_t router, struct kvr_prompt *p,
 /* Records the prefix of an OPEN, and no load. */
 int router_learn(struct simulation *s, uint32_t router, struct kvr_prompt *p,
     const struct notice *n);
-/* Ends what it holds of a request, if it does. */
+/* Ends its lease of a request, if it has one. */
 int router_let_go(struct simulation *s, uint32_t router, size_t ride);
 /* Ends all that it holds of another router's requests. */
 int router_drop(struct simulation *s, uint32_t router, uint32_t origin);
-/* It hears of a request; what is too late for load to count depends on it. */
+/* It hears of a request; the limit of lateness for load depends on it. */
 void router_count(struct simulation *s, uint32_t router);
 bool router_late(const struct simulation *s, uint32_t router, int64_t sent);
 
@@ -243,7 +243,7 @@ int exchange_make(struct simulation *s);
 void exchange_free(struct simulation *s);
 /* The time of the next message or sum; TIMES_NEVER: none. */
 int64_t exchange_next(const struct simulation *s);
-/* Delivers and sends what is due. */
+/* Delivers and sends messages that are due. */
 int exchange_do(struct simulation *s);
 /* The router that gets the request. */
 uint32_t exchange_deal(struct simulation *s, uint64_t session,
@@ -253,7 +253,7 @@ bool exchange_has_leases(const struct simulation *s);
 
 int sums_make(struct simulation *s);
 void sums_free(struct simulation *s);
-/* Of a router's notice; *list is to be freed, also after a failure. */
+/* Reads a router's notice; *list is to be freed, also after a failure. */
 int sums_list(const struct simulation *s, uint32_t origin, uint64_t **list,
     size_t *n);
 int sums_hear(struct simulation *s, uint32_t router, const struct notice *n);
@@ -264,7 +264,7 @@ int roll_list(struct simulation *s, uint32_t origin, uint64_t **list,
 int roll_hear(struct simulation *s, uint32_t router, const struct notice *n);
 
 /*
- * What becomes of a request: its router hears of it, then the others may.
+ * A change of a request: its router hears of it, then the others may.
  * Called after the ride's router chose a worker and opened a lease; d is its
  * decision. Commits the lease.
  */
@@ -294,22 +294,25 @@ bool news_wanted(const struct simulate_options *o);
 /* Call news_free also after a failure. */
 int news_make(struct simulation *s);
 void news_free(struct simulation *s);
-/* What has changed in an engine's cache; call it before requests end. */
+/* Takes the changes of an engine's cache; call it before requests end. */
 int news_publish(struct simulation *s, uint32_t worker);
 /* The engine has lost its cache. */
 int news_reset(struct simulation *s, uint32_t worker);
-/* The engine is gone, with all that it has said. */
+/* The engine is gone, with all its events. */
 void news_leave(struct simulation *s, uint32_t worker);
 /* The time of the next batch that arrives; TIMES_NEVER: none. */
 int64_t news_next(const struct simulation *s);
-/* Delivers what is due. */
+/* Delivers events that are due. */
 int news_do(struct simulation *s);
 
 /* ------------------------------------------------------------ changes --- */
 
 /* May new requests be sent to it? */
 bool worker_up(const struct simulation *s, uint32_t worker);
-/* The worker that is number n, from 0 to s->n_up - 1, of those that are up. */
+/*
+ * The worker that is number n, from 0 to s->n_up - 1, among the workers that
+ * are up.
+ */
 uint32_t worker_of_up(const struct simulation *s, uint32_t n);
 /* Call changes_free also after a failure. */
 int changes_make(struct simulation *s, const struct kvr_options *region);
@@ -337,7 +340,7 @@ int serve_again(struct simulation *s, struct kvr_prompt *p,
 void serve_undo(struct simulation *s, struct ride *r);
 /* Remembers that the response to a request has ended. */
 int serve_done(struct simulation *s, uint64_t number);
-/* Drops what was kept to route a request again. */
+/* Drops the copy that was kept to route a request again. */
 void ride_drop(struct ride *r);
 
 /* ------------------------------------------------------------- checks --- */
@@ -363,10 +366,10 @@ int place_request(struct simulation *s, struct kvr_prompt *p,
 
 /* Is the policy one of rivals.h that uses no index? */
 bool rivals_plain(const struct simulation *s);
-/* What the policy needs, if it is one of rivals.h. */
+/* Makes the state of a policy of rivals.h. */
 int rivals_make(struct simulation *s);
 void rivals_free(struct simulation *s);
-/* The worker is gone: so is what routers believe of its cache. */
+/* The worker is gone: routers forget its cache. */
 void rivals_leave(struct simulation *s, uint32_t worker);
 /* Sets the ride's worker and, if the policy has one, its prediction. */
 int rivals_place(struct simulation *s, const struct engine_request *q,
@@ -374,7 +377,7 @@ int rivals_place(struct simulation *s, const struct engine_request *q,
 /* A router hears that a prompt of n ids is on this worker. */
 int rivals_hear(struct simulation *s, uint32_t router, uint32_t worker,
     const uint64_t *ids, size_t n);
-/* Is it one that goes by what an index expects each worker to have? */
+/* Is it one that goes by the overlaps that an index expects? */
 bool rivals_by_index(const struct simulation *s);
 /* [workers] tokens of a prompt, to be filled before such a one is placed. */
 uint64_t *rivals_seen(const struct simulation *s);

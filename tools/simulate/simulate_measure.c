@@ -12,7 +12,7 @@
  *              0            '-----        since:      the last corner
  *
  * A fleet has three things that may be scarce: time to compute prompts, slots,
- * memory. Its utilisation is the share of the scarcest that is in use until the
+ * memory. The utilisation is the share of the scarcest that is in use until the
  * last request arrives, so that the end of a run does not dilute it. Near 1 the
  * fleet is overloaded: waiting depends on the length of the run.
  */

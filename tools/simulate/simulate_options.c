@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_options.c - options of a simulation, and what follows from them:
- * facts of a worker, and the order of its changes.
+ * simulate_options.c - options of a simulation, and their consequences: facts
+ * of a worker, and the order of its changes.
  */
 #include "simulate_in.h"
 
@@ -56,7 +56,7 @@ exchange_has_leases(const struct simulation *s)
 
 /* ------------------------------------------------------------- schedule --- */
 
-/* Of one time, a spell's end comes first; the others stay in their order. */
+/* At one time a spell's end comes first; the others stay in their order. */
 bool
 simulate_add_change(struct simulate_options *o,
     const struct simulate_change *change)

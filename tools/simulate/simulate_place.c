@@ -5,10 +5,10 @@
  *   round-robin, random  use nothing
  *   least-loaded         uses its router's bookings: requests, prefill
  *   the rules of rivals.h
- *                        use what their authors' routers know
+ *                        use the knowledge of their authors' routers
  *   the others, with :ttl :capacity :feedback
- *                        use the library's index of what was sent where
- *   with :counts :events use what engines say of their caches, too
+ *                        use the library's index of requests
+ *   with :counts :events use events of engines, too
  *   with :oracle         use the engines' caches
  *
  * The oracle's region has a TTL of 0, so it records only running requests, and
@@ -152,7 +152,9 @@ place_by_oracle(struct simulation *s, const struct router *router,
 	    d);
 }
 
-/* Fills what rules by an index go by: from the engines, or as it expects. */
+/*
+ * Fills the overlaps for rules by an index: from the engines, or as expected.
+ */
 static int
 see_for_rivals(struct simulation *s, const struct router *router,
     struct kvr_prompt *p, const struct engine_request *q)

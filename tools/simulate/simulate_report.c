@@ -233,7 +233,7 @@ simulate_work_out(struct simulation *s, double f[FIGURES])
 	return e == KVR_OK ? work_out_first_tokens(s, f) : e;
 }
 
-/* Each policy's mean over the least mean of those that served requests. */
+/* Each policy's mean over the least mean of all that served requests. */
 static void
 work_out_regret(figure_row *f, size_t n, enum figure mean, enum figure result)
 {

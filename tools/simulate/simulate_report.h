@@ -20,7 +20,7 @@ struct simulate_row {
 	struct simulation *simulation; /* drained */
 	const struct sessions_figures *sessions; /* NULL: of a trace */
 };
-/* What all rows share. */
+/* Shared by all rows. */
 struct simulate_about {
 	const char *trace;
 	double speed;

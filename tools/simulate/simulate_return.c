@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_return.c - what a worker gets once it has joined or is no longer
- * slow, out of the requests that arrive in a window of 60 s:
+ * simulate_return.c - the share of a worker that has joined or is no longer
+ * slow in the requests that arrive in a window of 60 s:
  *
  *   joins, comes back   at                at + 60 s
  *                       |----- counted -----|
@@ -21,9 +21,9 @@
 #include <string.h>
 
 #define WINDOW_NS INT64_C(60000000000)
-enum { FEW = 5 }; /* requests; a fair share of fewer says nothing */
+enum { FEW = 5 }; /* requests; a fair share of fewer is noise */
 
-/* Its speed over those of all that are up, after change `last`. */
+/* The speed over those of all that are up, after change `last`. */
 static double
 fair_share(const struct simulation *s, uint32_t last)
 {
@@ -56,7 +56,7 @@ count_one(struct count *c, bool own)
 	c->own += own;
 }
 
-/* -1: too few to tell. */
+/* -1: too few. */
 static double
 share_of(const struct count *c, double fair)
 {

@@ -3,7 +3,7 @@
  * simulate_rival.c - the rules of rivals.h in a simulation.
  *
  * Each router has a tree of its own for cache-aware, of the decisions that it
- * made or was told of. The ring of chbl is the same for all.
+ * made or heard of. The ring of chbl is the same for all.
  */
 #include "simulate_in.h"
 

@@ -3,15 +3,15 @@
  * simulate_router.c - the routers and their leases.
  *
  * Requests are distributed to the routers in turn, or a session keeps to one. A
- * router knows its own requests, and what others tell it of theirs:
+ * router has its own requests, and messages of others about theirs:
  *
  *   request     0    1    2    3         nothing:   A holds 0, 2
  *   router      A    B    A    B                    B holds 1, 3
  *                                        all:       both hold 0, 1, 2, 3
  *
  * Each holds a request in a place of its own (struct held) with a lease of its
- * own, because messages may be late or lost. The predicted overlap is told only
- * with the oracle (its index cannot predict) and without prefixes. All
+ * own, because messages may be late or lost. The predicted overlap is given
+ * only with the oracle (its index cannot predict) and without prefixes. All
  * regions have the same secret and the same workers in the same order.
  */
 #include "simulate_in.h"
@@ -76,7 +76,7 @@ tell_facts(const struct simulation *s, struct router *router, uint32_t worker)
 	tell_window(o, &facts);
 	facts.block_tokens = o->told ? o->engine_block : 0;
 	if (o->index == SIMULATE_CAPACITY) {
-		/* as it would be told: believed until reports contradict */
+		/* as by a caller: believed until reports contradict */
 		facts.capacity_tokens = capacity == 0 ? ENDLESS_TOKENS :
 		    capacity;
 	} else if (o->index == SIMULATE_EVENTS) {
@@ -237,7 +237,7 @@ routers_drain(struct simulation *s, uint32_t worker, bool drain)
 	return e;
 }
 
-/* Adds what simulate_index_stats reports. */
+/* Adds the counters of simulate_index_stats. */
 static void
 add_stats(struct kvr_stats *sum, const struct kvr_stats *t)
 {
@@ -293,7 +293,7 @@ router_request(const struct simulation *s, const struct router *router,
 	    &request->affinity);
 }
 
-/* Of the leases of another router's requests: unlike those of its own, 0. */
+/* The owner of leases of another router's requests: unlike its own, 0. */
 static uint64_t
 owner_of(uint32_t origin)
 {
@@ -301,9 +301,9 @@ owner_of(uint32_t origin)
 }
 
 /*
- * Repeats another router's decision, by what it believes of the worker. Where
- * it knows what that has now, the request's own blocks may be there already: by
- * what the other one predicted.
+ * Repeats another router's decision, by its own belief of the worker. If it has
+ * the worker's blocks as of now, the request's own blocks may be there already:
+ * then by the other one's prediction.
  */
 static int
 follow_decision(const struct simulation *s, const struct router *router,
@@ -422,7 +422,7 @@ router_learn(struct simulation *s, uint32_t number, struct kvr_prompt *p,
 		return kvr_observe(router->k, p, fleet_id(router->fleet,
 		    n->worker), s->now,
 		    s->options.exchange == SIMULATE_PREFIXES_LOADS
-		    ? KVR_ENDED : 0, NULL); /* its load is told */
+		    ? KVR_ENDED : 0, NULL); /* its load comes separately */
 	return rivals_hear(s, number, n->worker, n->list, n->n_list);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_serve.c - a request from its arrival to its end: its worker, what
- * its engine says of it, and what routers and totals learn of that.
+ * simulate_serve.c - a request from its arrival to its end: its worker, the
+ * report of its engine, and its effect on routers and totals.
  */
 #include "simulate_in.h"
 #include "trace.h"
@@ -164,7 +164,7 @@ serve_listen(struct simulation *s, uint32_t worker)
 
 /* ------------------------------------------------------------ requests --- */
 
-/* Keeps what is needed to route a request again. */
+/* Keeps a copy to route a request again. */
 static int
 ride_keep(const struct simulation *s, struct ride *r,
     const struct engine_request *q)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_sums.c - what routers tell each other at intervals: their own loads
+ * simulate_sums.c - messages between routers at intervals: their own loads
  * by worker, and which of their leases are open.
  *
  * Sums are absolute, so a lost one is made good by the next. A router adds up
- * those of the others and gives the library the result as one source of load;
- * its own load is what the library counts, less that.
+ * the sums of the others and gives the library the result as one source of
+ * load; its own load is the library's count, less that.
  *
  * The roll ends leases after a lost end: those that its sender opened before
  * it and does not name.
@@ -92,7 +92,7 @@ sums_list(const struct simulation *s, uint32_t origin, uint64_t **list,
 	return e;
 }
 
-/* Replaces what one router said of a worker; false: it is the same. */
+/* Replaces one router's load of a worker; false: it is the same. */
 static bool
 replace_sums(struct simulation *s, struct router *router, uint32_t origin,
     uint32_t worker, const struct sums *now)

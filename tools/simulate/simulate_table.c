@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * simulate_table.c - the numbers for people: what was simulated, two tables
- * with what their columns mean, and what they show.
+ * simulate_table.c - the numbers for people: the run, two tables with the
+ * meaning of their columns, and a conclusion.
  */
 #include "simulate_figures.h"
 
@@ -29,7 +29,7 @@ print_capacities(FILE *out, const struct simulate_options *o)
 	}
 }
 
-/* What happens to workers in mid-run. */
+/* The changes of workers in mid-run. */
 static void
 print_changes(FILE *out, const struct simulate_options *o)
 {
@@ -80,7 +80,7 @@ print_load(FILE *out, const struct simulate_options *o)
 		    (double)o->slo_token_ns / 1e6);
 }
 
-/* Of several routers. */
+/* The options of several routers. */
 static void
 print_exchange(FILE *out, const struct simulate_options *o)
 {
@@ -146,7 +146,7 @@ print_unusual(FILE *out, const struct simulate_options *o)
 	print_exchange(out, o);
 }
 
-/* That of all policies; a policy that has its own says so in its name. */
+/* The mode of all policies; a policy with its own has it in its name. */
 static void
 print_affinity(FILE *out, const struct simulate_row *row)
 {
@@ -185,7 +185,7 @@ struct column {
 	int width;
 	int decimals;
 	double factor;
-	const char *meaning; /* NULL: the heading says it */
+	const char *meaning; /* NULL: the heading suffices */
 };
 enum { COLUMNS = 9 };
 
@@ -350,7 +350,7 @@ find_extremes(figure_row *f, size_t n, enum figure mean, size_t *least,
 	return *least < n && f[*most][mean] > f[*least][mean];
 }
 
-/* What the tables show, in two sentences. */
+/* The conclusion of the tables, in two sentences. */
 static void
 print_conclusion(FILE *out, const struct simulate_row *rows, figure_row *f,
     size_t n)
@@ -375,7 +375,7 @@ print_conclusion(FILE *out, const struct simulate_row *rows, figure_row *f,
 		fputs(" Whole requests took the same time with all.", out);
 }
 
-/* Of one policy alone nothing follows. */
+/* Nothing follows from one policy alone. */
 static int
 conclude_table(FILE *out, const struct simulate_row *rows, figure_row *f,
     size_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * kvroute-top - the workers of an index and what they do, live.
+ * kvroute-top - the workers of an index and their load, live.
  *
  *   source.h ---> reading.h ---> listing.h ---> screen.h, or standard output
  */
@@ -150,7 +150,7 @@ upstream_find(struct top *t)
 	return false;
 }
 
-/* An answer has come: it is the reading, unless it is none. */
+/* An answer has come: it is the reading, if it is sound. */
 static void
 take_answer(struct top *t)
 {

@@ -64,7 +64,7 @@ struct row {
 	double value[COLUMNS]; /* below 0: not known */
 };
 
-/* What has been counted between two readings. */
+/* The difference of counters between two readings. */
 struct counts {
 	double opens, prompt, predicted, best; /* tokens, estimated */
 	double usage, cached;                  /* as the engine counts */
@@ -119,7 +119,7 @@ cell_share(char *to, double share)
 		snprintf(to, CELL, "%.0f", share < 10 ? share * 100 : 999.);
 }
 
-/* What was counted since; all of it if it began anew. */
+/* The count since then; all of it if it began anew. */
 static double
 count_since(uint64_t now, uint64_t before)
 {
@@ -156,7 +156,7 @@ same_worker(const struct reading_upstream *was,
 	return &none;
 }
 
-/* What its numbers are now. */
+/* The numbers as of now. */
 static void
 row_begin(struct row *row, const struct reading_worker *is)
 {
@@ -170,7 +170,7 @@ row_begin(struct row *row, const struct reading_worker *is)
 	row->value[HELD] = (double)is->held_blocks;
 }
 
-/* Adds what has come since to the sums. */
+/* Adds the differences to the sums. */
 static void
 row_since(const struct made *m, struct row *row, struct counts *sum)
 {
@@ -226,7 +226,7 @@ is_gray(const struct reading_worker *w)
 	    !is_warming(w);
 }
 
-/* What keeps requests away comes first. */
+/* States that keep requests away come first. */
 static const char *
 state_of(const struct reading_worker *w)
 {
@@ -265,7 +265,7 @@ name_of(const struct reading_worker *w, char *to)
 	return to;
 }
 
-/* Of a column; in `to` if need be, of CELL + READING_NAME bytes. */
+/* Text of a column; in `to` if need be, of CELL + READING_NAME bytes. */
 static const char *
 text_of(const struct row *r, size_t column, char *to)
 {

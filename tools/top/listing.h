@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * listing.h - what kvroute-top shows of two readings, as lines of text.
+ * listing.h - two readings as the lines of text that kvroute-top shows.
  *
  *   struct reading before ---+
  *   struct reading now    ---+---> lines: totals, then a row for each worker
@@ -44,8 +44,8 @@ const char *listing_column(size_t i);
 const char *listing_meaning(size_t i);
 
 /*
- * Makes the lines, which the caller frees. NULL: no memory. before NULL: there
- * is none.
+ * Makes the lines, which the caller frees. NULL: no memory. before NULL: this
+ * is the first.
  */
 struct listing_line *listing_make(const struct reading *before,
     const struct reading *now, double seconds, const struct listing_view *view,

@@ -66,7 +66,7 @@ read_word(json_object *of, const char *name, char *to, size_t size)
 		clean_text(to, size, json_object_get_string(found));
 }
 
-/* Its length; 0: it is no list. */
+/* The length; 0: it is no list. */
 static size_t
 read_length(json_object *list)
 {

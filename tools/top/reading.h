@@ -4,9 +4,9 @@
  *
  *   status as JSON, see kvroute-nginx(7) ---> struct reading
  *
- * Members that are absent are 0, or below 0 where that is said: the status of a
- * region has no counters of a proxy. Members that are not known are passed
- * over, so that newer proxies can be read.
+ * Members that are absent are 0, or below 0 where noted: the status of a
+ * region has no counters of a proxy. Unknown members are passed over, so that
+ * newer proxies can be read.
  */
 #ifndef KVROUTE_TOP_READING_H
 #define KVROUTE_TOP_READING_H
@@ -35,7 +35,7 @@ struct reading_worker {
 	uint64_t held_blocks;
 	uint64_t opens;         /* requests since it is there */
 	uint64_t prompt_tokens, predicted_tokens, best_tokens;
-	uint64_t usage_prompt, usage_cached; /* as the engine said */
+	uint64_t usage_prompt, usage_cached; /* as the engine reported */
 	double running, waiting; /* as the engine publishes; below 0: unknown */
 	double usage;            /* of its cache, 1 is all; below 0: unknown */
 };
@@ -52,13 +52,13 @@ struct reading_upstream {
 	uint64_t block;         /* bytes */
 	double ttl;             /* seconds; below 0: endless */
 	uint64_t region_bytes, cells, cells_free, blocks, leases, evicted;
-	bool exchange;          /* replicas: has anything been told of them? */
+	bool exchange;          /* replicas: is there any report of them? */
 	bool connected, stale;
 	uint64_t peers, peers_fresh;
 	uint64_t retries, aborts;
 	uint64_t sessions;      /* on record, with the ids of answers */
 	uint64_t session_hits, session_moves; /* turns that stayed, that left */
-	uint64_t session_grays; /* of those that left: it was held back */
+	uint64_t session_grays; /* sessions that left a gray server */
 	uint64_t session_gone;  /* and those without their worker */
 	struct reading_reason reason[READING_REASONS];
 	size_t reasons;
@@ -72,7 +72,7 @@ struct reading {
 };
 
 /*
- * Reads n bytes; NULL, or what is wrong with them. The caller gives it to
+ * Reads n bytes; NULL, or the error. The caller gives it to
  * reading_free, also after an error.
  */
 const char *reading_parse(struct reading *r, const char *text, size_t n);

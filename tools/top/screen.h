@@ -7,7 +7,7 @@
  *   | lines of listing.h                     |
  *   | ... rows, from the first that is     |
  *   | shown                                |
- *   | hint, or what is wrong               |
+ *   | hint, or error                       |
  *   +--------------------------------------+
  *
  * All that is drawn is text of listing.h, which has no control characters.

@@ -18,7 +18,7 @@ enum source_state {
 	SOURCE_IDLE,    /* nothing is asked */
 	SOURCE_ASKED,   /* an answer is to come */
 	SOURCE_HERE,    /* it is in text and n, until the next one is asked */
-	SOURCE_FAILED   /* why says how */
+	SOURCE_FAILED   /* see why */
 };
 
 struct source {
@@ -44,7 +44,7 @@ void source_close(struct source *s);
 void source_ask(struct source *s);
 /*
  * Waits up to `ms` for the answer, or until `fd` can be read if it is not below
- * 0. `state` says what came of it.
+ * 0. `state` is the result.
  */
 void source_wait(struct source *s, int fd, int ms);
 
