@@ -16,52 +16,38 @@
 #include "ages.h"
 
 #include "cover.h"
-#include "entry.h"
 #include "stack.h"
 #include "survival.h"
 
-/* The way up, entry by entry. */
-struct climb {
-	uint32_t node;
-	uint32_t depth; /* blocks above what was visited */
-};
+enum { LINKS_MOST = 65536 }; /* followed to find covers */
 
-/* Visits what is above; returns the entry that covers it. */
-static const struct entry *
-climb_to_cover(const struct kvr *k, uint32_t slot, struct climb *at)
-{
-	uint32_t entry = entry_find(k, at->node, slot);
-	const struct entry *h = entry_at(k, entry);
-	const struct node *n = node_at(k, at->node);
-
-	add_once(k->region->counts.steps, 1);
-	if (entry == 0) { /* it ends further down */
-		h = entry_at(k, cover_find(k, at->node, slot));
-		at->depth -= n->length < at->depth ? n->length : at->depth;
-		at->node = n->parent;
-		return h;
-	}
-	at->depth -= h->blocks < at->depth ? h->blocks : at->depth;
-	at->node = cover_above(k, entry);
-	return h;
-}
-
+/*
+ * Visits the entries that cover the path, from its end up, node by node, until
+ * all parts are noted.
+ */
 void
 ages_note(const struct kvr *k, struct claim *c, const struct lease *l,
     uint32_t recorded)
 {
-	struct climb at = { l->node, recorded };
-	uint32_t part = AGE_PARTS, end, age;
+	struct cover at = { 0, 0, 0, 0 };
+	uint32_t node = l->node, depth = recorded, part = AGE_PARTS;
+	uint32_t noted = 0, end, age;
 
-	while (at.depth > c->active && at.node != 0 && !region_broken(k)) {
-		const struct entry *h;
+	while (depth > c->active && node != 0 && part > 0 &&
+	    at.links < LINKS_MOST && !region_broken(k)) {
+		const struct node *n = node_at(k, node);
+		uint32_t entry = cover_climb(k, &at, node, l->slot);
+		const struct entry *h = entry_at(k, entry);
 
-		end = at.depth;
-		h = climb_to_cover(k, l->slot, &at);
-		if (at.depth >= c->overlap || h->pins > 0)
+		add_once(k->region->counts.steps, 1);
+		end = depth;
+		depth -= n->length < depth ? n->length : depth;
+		node = n->parent;
+		if (depth >= c->overlap || h->pins > 0 || entry == noted)
 			continue;
+		noted = entry;
 		age = survival_bin(stack_depth(k, l->slot, h->released));
-		if (part == 0 || (part < AGE_PARTS && c->ages[part] == age))
+		if (part < AGE_PARTS && c->ages[part] == age)
 			continue;
 		part--;
 		put_once(c->ages[part], (uint8_t)age);
