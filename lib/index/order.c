@@ -223,17 +223,18 @@ order_unrelease(struct kvr *k, uint32_t entry)
 	write_once(h->flags, h->flags & (uint8_t)~ENTRY_IDLE);
 }
 
-/* Takes all that is listed as idle out of `left`, by epochs. */
+/* Counts the blocks that are listed as idle, by epochs. */
 static void
-stack_recount(const struct kvr *k, uint32_t slot, uint64_t *left)
+stack_recount(const struct kvr *k, uint32_t slot, uint64_t idle[EPOCHS])
 {
 	uint32_t i = slot_at(k, slot)->by_release.head;
 	uint32_t limit = k->layout.cells;
 
+	memset(idle, 0, EPOCHS * sizeof(idle[0]));
 	for (; i != 0 && limit > 0; limit--) {
 		const struct entry *h = entry_at(k, i);
 
-		left[stack_epoch(stack_at(k, slot), h->released)] -=
+		idle[stack_epoch(stack_at(k, slot), h->released)] +=
 		    order_counted(k, h);
 		i = h->release_next;
 	}
@@ -243,36 +244,31 @@ bool
 order_stack_sound(const struct kvr *k, uint32_t slot)
 {
 	const struct stack *s = stack_at(k, slot);
-	uint64_t left[EPOCHS];
-	uint32_t i;
+	uint64_t idle[EPOCHS];
+	uint32_t i, n = read_once(s->n);
 
-	if (s->n > EPOCHS)
+	if (n > EPOCHS)
 		return false;
-	memset(left, 0, sizeof(left));
-	memcpy(left, s->idle, s->n * sizeof(left[0]));
-	stack_recount(k, slot, left);
-	for (i = 0; i < EPOCHS; i++)
-		if (left[i] != 0 || (i < s->n && s->begin[i] <
-		    s->begin[i > 0 ? i - 1 : i]))
+	stack_recount(k, slot, idle);
+	for (i = 0; i < n; i++)
+		if (s->idle[i] != idle[i] ||
+		    (i > 0 && s->begin[i] < s->begin[i - 1]))
 			return false;
-	return true;
+	return n > 0 || idle[0] == 0;
 }
 
 void
 order_stack_mend(struct kvr *k, uint32_t slot)
 {
 	struct stack *s = stack_at(k, slot);
-	uint64_t left[EPOCHS];
-	uint32_t i;
+	uint64_t idle[EPOCHS];
 
 	if (order_stack_sound(k, slot))
 		return;
 	write_once(s->n, 1); /* of one age, until they are used again */
 	write_once(s->begin[0], UINT64_C(0));
-	memset(left, 0, sizeof(left));
-	stack_recount(k, slot, left);
-	for (i = 0; i < EPOCHS; i++)
-		write_once(s->idle[i], -left[i]);
+	stack_recount(k, slot, idle);
+	write_once(s->idle[0], idle[0]);
 }
 
 /* Inserts an entry next to another of its worker, just younger. */

@@ -44,8 +44,8 @@ enum {
 #define COUNT_MAX 1001.0F    /* 1 / (1 - FADE) pieces, and a bit */
 
 /* floor(4 log2(age / 1024)), from 0 to the last bin. */
-static uint32_t
-age_bin(uint64_t age)
+uint32_t
+survival_bin(uint64_t age)
 {
 	uint32_t bits, bin;
 	uint64_t x;
@@ -86,12 +86,6 @@ write_once_float(float *place, double value)
 	float x = (float)value;
 
 	__atomic_store(place, &x, __ATOMIC_RELAXED);
-}
-
-uint32_t
-survival_bin(uint64_t age)
-{
-	return age_bin(age);
 }
 
 double

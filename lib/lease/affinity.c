@@ -134,7 +134,7 @@ depth_of(const struct kvr *k, uint32_t slot, const struct binding *b)
 }
 
 /* Of a capacity that is known, what was sent last leaves last. */
-static double
+static bool
 survives_capacity(const struct kvr *k, uint32_t slot, const struct binding *b)
 {
 	uint64_t room = trust_room(k, slot);

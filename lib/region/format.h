@@ -323,8 +323,8 @@ struct fit {
 };
 
 /*
- * The probability that a block is still cached, by the number of tokens
- * prefilled on its worker since the block became idle. Hits and misses by age:
+ * The probability that a block is still cached, by its age: its depth in the
+ * LRU stack of its worker, in tokens (stack.c). Hits and misses by age:
  * survival.c.
  */
 enum { AGES = 64, ANSWER_KINDS = 64 };
@@ -460,8 +460,7 @@ struct binding {
 	int64_t stamp;     /* its last use */
 	uint32_t tokens;   /* that the session sent there, if not lost */
 	uint32_t ttl_ms;   /* since the last use */
-	uint32_t clock;    /* of the worker when these were sent, in units */
-	                   /* of 1024 tokens */
+	uint32_t clock;    /* of the worker when these were sent, in 16 blocks */
 	uint32_t found;    /* of what it promised, in shares of FOUND_ALL */
 };
 _Static_assert(sizeof(struct binding) == 40, "as kvr_affinity(3) says");
